@@ -1,0 +1,82 @@
+package runlane
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+)
+
+// Attempt is one execution of a run's handler. The zero value works: in a unit test pass &runlane.Attempt{}.
+type Attempt struct {
+	Run    Run // as it was when the attempt started
+	Number int // from 1
+
+	host AttemptHost
+}
+
+// AttemptHost is what a runtime puts behind an Attempt. Any field may be nil.
+type AttemptHost struct {
+	Logger   *slog.Logger
+	Output   func(json.RawMessage) error
+	Progress func(ctx context.Context, note string) error
+	Trigger  Triggerer
+}
+
+// NewAttempt is for runtimes and test helpers; applications receive attempts.
+func NewAttempt(run Run, number int, host AttemptHost) *Attempt {
+	return &Attempt{Run: run, Number: number, host: host}
+}
+
+type attemptKey struct{}
+
+// WithAttempt is for runtimes: the context a handler gets carries its attempt.
+func WithAttempt(ctx context.Context, a *Attempt) context.Context {
+	return context.WithValue(ctx, attemptKey{}, a)
+}
+
+// AttemptFrom finds the attempt deep in a call stack, for log handlers and clients that add the run id; nil outside one.
+func AttemptFrom(ctx context.Context) *Attempt {
+	a, _ := ctx.Value(attemptKey{}).(*Attempt)
+	return a
+}
+
+// Logger carries run_id, task, queue and attempt. Never nil.
+func (a *Attempt) Logger() *slog.Logger {
+	if a == nil || a.host.Logger == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return a.host.Logger
+}
+
+// SetOutput keeps a JSON result, stored with the success event and read with [Run.DecodeOutput]. json.RawMessage keeps its
+// bytes. The last call wins; an attempt that does not succeed stores none. A value that does not encode, or that the storage
+// cannot hold, is [ErrValidationFailed] here.
+func (a *Attempt) SetOutput(v any) error {
+	b, err := encodePayload(v)
+	if err != nil || a.host.Output == nil {
+		return err
+	}
+	return a.host.Output(b)
+}
+
+// Progress shows an operator a note; the last one is kept. Best effort: an error never concerns the run.
+func (a *Attempt) Progress(ctx context.Context, note string) error {
+	if a.host.Progress == nil {
+		return nil
+	}
+	return a.host.Progress(ctx, note)
+}
+
+// Trigger starts another run whose source is this one. Handlers run at least once: give follow-ups an idempotency key.
+func (a *Attempt) Trigger(ctx context.Context, call Call, options *TriggerOptions) (*TriggerResult, error) {
+	if a.host.Trigger == nil {
+		return nil, &Error{
+			Code: ErrConfigurationInvalid, Message: "this attempt has no runtime to trigger with",
+			Hint: "build the attempt with NewAttempt and a Trigger host",
+		}
+	}
+	return a.host.Trigger.Trigger(ctx, call, options)
+}
+
+// Middleware wraps every attempt: transactions, tracing, metrics. It may change ctx and must call next at most once.
+type Middleware func(ctx context.Context, a *Attempt, next func(context.Context) error) error

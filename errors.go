@@ -1,0 +1,193 @@
+package runlane
+
+import (
+	"errors"
+	"time"
+)
+
+// ErrorCode is a stable code, and itself an error: errors.Is(err, runlane.ErrRunNotFound) works wherever the code was set, and
+// a switch over [CodeOf] needs no second list of names.
+type ErrorCode string
+
+// Error returns the code.
+func (c ErrorCode) Error() string { return string(c) }
+
+// The codes of the contract.
+const (
+	// ErrCapabilityUnsupported: the adapter does not have this ability, and says so in its capabilities.
+	ErrCapabilityUnsupported ErrorCode = "capability_unsupported"
+	// ErrConfigurationInvalid: a definition, an option or the environment of the program is wrong.
+	ErrConfigurationInvalid ErrorCode = "configuration_invalid"
+	// ErrValidationFailed: the input of one call is wrong. Nothing was written.
+	ErrValidationFailed ErrorCode = "validation_failed"
+	// ErrStorageConflict: a race was lost; [Error.Conflict] says which.
+	ErrStorageConflict ErrorCode = "storage_conflict"
+	// ErrInvariantViolation: history, projection and request contradict each other.
+	ErrInvariantViolation ErrorCode = "invariant_violation"
+	// ErrContractViolation: a caller gave an adapter an inconsistent command, or an adapter returned what its contract forbids.
+	ErrContractViolation ErrorCode = "adapter_contract_violation"
+	// ErrRunNotFound: no such run in this environment.
+	ErrRunNotFound ErrorCode = "run_not_found"
+	// ErrScheduleNotFound: no such schedule in this environment.
+	ErrScheduleNotFound ErrorCode = "schedule_not_found"
+	// ErrStorageUnavailable: the storage could not be reached, or stayed busy. Retryable.
+	ErrStorageUnavailable ErrorCode = "storage_unavailable"
+	// ErrTransportUnavailable: the transport could not be reached. Retryable.
+	ErrTransportUnavailable ErrorCode = "transport_unavailable"
+	// ErrTransportPublishFailed: the transport is reachable and refused this message.
+	ErrTransportPublishFailed ErrorCode = "transport_publish_failed"
+
+	// ErrOperationCancelled: the caller's context ended before the outcome was known.
+	ErrOperationCancelled ErrorCode = "operation_cancelled"
+	// ErrInternal: a fault of this module.
+	ErrInternal ErrorCode = "internal_error"
+	// ErrTaskNotFound: this process has no handler for the run's task.
+	ErrTaskNotFound ErrorCode = "task_not_found"
+	// ErrTaskFailed is the code of failures whose error carries none.
+	ErrTaskFailed ErrorCode = "task_failed"
+	// ErrTaskPanicked: the handler panicked; the stack is in the failure's meta.
+	ErrTaskPanicked ErrorCode = "task_panicked"
+	// ErrTaskTimedOut: the attempt reached its timeout, or the end of its invocation's time.
+	ErrTaskTimedOut ErrorCode = "task_timed_out"
+	// ErrLeaseExpired: too many attempts of the run ended without an outcome.
+	ErrLeaseExpired ErrorCode = "lease_expired"
+)
+
+// ConflictKind says which race was lost. It is an error too, for errors.Is.
+type ConflictKind string
+
+// Error returns the kind.
+func (k ConflictKind) Error() string { return string(k) }
+
+// The kinds of [ErrStorageConflict].
+const (
+	// ConflictEventSequence: the run has moved on since it was read. Read it again and repeat.
+	ConflictEventSequence ConflictKind = "event_sequence"
+	// ConflictIdempotencyKey: another run owns the key.
+	ConflictIdempotencyKey ConflictKind = "idempotency_key"
+	// ConflictSingletonKey: another active run owns the key.
+	ConflictSingletonKey ConflictKind = "singleton_key"
+	// ConflictLeaseOwnership: the lease belongs to somebody else, or to nobody, by now.
+	ConflictLeaseOwnership ConflictKind = "lease_ownership"
+	// ConflictOutboxClaim: the claim on an outbox row is over, or the row was superseded.
+	ConflictOutboxClaim ConflictKind = "outbox_claim"
+	// ConflictScheduleOccurrence: the occurrence, or the schedule's record, was changed by somebody else.
+	ConflictScheduleOccurrence ConflictKind = "schedule_occurrence"
+	// ConflictQueueCapacity: the bounded queue has no free slot.
+	ConflictQueueCapacity ConflictKind = "queue_capacity"
+)
+
+// Error is the only error type that crosses a package boundary of this module. Messages never contain payloads or
+// credentials. Branch on Code and Conflict (or errors.Is with their values), never on text.
+type Error struct {
+	Code      ErrorCode
+	Conflict  ConflictKind      // set exactly when Code is ErrStorageConflict
+	Message   string            // what is wrong
+	Hint      string            // what the reader should do next; may be empty
+	Retryable bool              // the same call may succeed later; says nothing about a run whose handler returns it
+	RunID     RunID             // the run the error is about; for a conflict on a key, its owner
+	Meta      map[string]string // for people; programs branch on the fields above
+	Cause     error             // what the layer below said, down to the AWS error
+}
+
+// Error is code, message and hint on one line.
+func (e *Error) Error() string {
+	text := string(e.Code)
+	if e.Conflict != "" {
+		text += "/" + string(e.Conflict)
+	}
+	text += ": " + e.Message
+	if e.Hint != "" {
+		text += " (" + e.Hint + ")"
+	}
+	return text
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Cause }
+
+// Is matches an [ErrorCode] or a [ConflictKind].
+func (e *Error) Is(target error) bool {
+	return target == error(e.Code) || e.Conflict != "" && target == error(e.Conflict)
+}
+
+// NewConflict is a lost race: [ErrStorageConflict] with its kind, retryable after reading again.
+func NewConflict(kind ConflictKind, message string) *Error {
+	return &Error{Code: ErrStorageConflict, Conflict: kind, Message: message, Retryable: true}
+}
+
+// CodeOf returns the code err carries, the outermost one, or "" when it carries none.
+func CodeOf(err error) ErrorCode {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Code
+	}
+	if code, ok := errors.AsType[ErrorCode](err); ok {
+		return code
+	}
+	return ""
+}
+
+// Causes of a handler's context, read with context.Cause.
+var (
+	// ErrCancelRequested: an operator asked the run to stop.
+	ErrCancelRequested = errors.New("runlane: cancellation requested")
+	// ErrShutdown: the worker stops; the attempt is put back and costs nothing.
+	ErrShutdown = errors.New("runlane: worker is shutting down")
+	// ErrLeaseLost: another worker owns the run; nothing this attempt returns is recorded.
+	ErrLeaseLost = errors.New("runlane: lease lost")
+	// ErrTimeout: the attempt's time is over.
+	ErrTimeout = errors.New("runlane: attempt timed out")
+)
+
+// ReleaseError is what [Release] returns; wrap it freely.
+type ReleaseError struct {
+	Delay  time.Duration     // more than 0, at most MaxReleaseDelay
+	Reason string            // at most MaxReasonBytes
+	Meta   map[string]string // kept in the run's history
+}
+
+// Error says what is asked for.
+func (e *ReleaseError) Error() string { return "release for " + e.Delay.String() + ": " + e.Reason }
+
+// Release, returned from a handler, waits without failing: the run resumes after delay. It does nothing by itself. A delay
+// that is not positive or above [MaxReleaseDelay] makes the attempt a failure.
+func Release(delay time.Duration, reason string) error {
+	return &ReleaseError{Delay: delay, Reason: reason}
+}
+
+// Permanent, returned from a handler, fails the run now whatever its retry budget. Permanent(nil) is nil.
+func Permanent(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &PermanentError{Err: err}
+}
+
+// RetryAfter, returned from a handler, counts as a failure but replaces the backoff by delay. RetryAfter(d, nil) is nil.
+func RetryAfter(delay time.Duration, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &RetryAfterError{Delay: delay, Err: err}
+}
+
+// PermanentError is what [Permanent] returns, for tests and errors.AsType.
+type PermanentError struct{ Err error }
+
+// Error is the wrapped error's text.
+func (e *PermanentError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the wrapped error.
+func (e *PermanentError) Unwrap() error { return e.Err }
+
+// RetryAfterError is what [RetryAfter] returns, for tests and errors.AsType.
+type RetryAfterError struct {
+	Delay time.Duration
+	Err   error
+}
+
+// Error is the wrapped error's text.
+func (e *RetryAfterError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the wrapped error.
+func (e *RetryAfterError) Unwrap() error { return e.Err }

@@ -1,0 +1,261 @@
+package runlane
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"time"
+)
+
+// EventType names a kind of event.
+type EventType string
+
+// The eleven types of events.
+const (
+	// EventCreated is the first event of every run.
+	EventCreated EventType = "run.created"
+	// EventDeliveryRequested records the intent to wake a worker; storage makes the outbox row of it.
+	EventDeliveryRequested EventType = "run.delivery_requested"
+	// EventLeaseClaimed gives a worker the run.
+	EventLeaseClaimed EventType = "run.lease_claimed"
+	// EventLeaseHeartbeat extends the worker's lease.
+	EventLeaseHeartbeat EventType = "run.lease_heartbeat"
+	// EventStarted begins the next attempt.
+	EventStarted EventType = "run.started"
+	// EventSucceeded ends the run well.
+	EventSucceeded EventType = "run.succeeded"
+	// EventFailed ends the run with a failure.
+	EventFailed EventType = "run.failed"
+	// EventRetryScheduled ends the attempt with a failure and plans another.
+	EventRetryScheduled EventType = "run.retry_scheduled"
+	// EventReleased ends the attempt; the run waits and resumes.
+	EventReleased EventType = "run.released"
+	// EventCancellationRequested asks the owner of a running run to stop.
+	EventCancellationRequested EventType = "run.cancellation_requested"
+	// EventCancelled ends the run by cancellation.
+	EventCancelled EventType = "run.cancelled"
+)
+
+// EventTypes lists the types this version knows.
+func EventTypes() []EventType {
+	return []EventType{
+		EventCreated, EventDeliveryRequested, EventLeaseClaimed, EventLeaseHeartbeat, EventStarted, EventSucceeded, EventFailed,
+		EventRetryScheduled, EventReleased, EventCancellationRequested, EventCancelled,
+	}
+}
+
+// Event is one step of a run's history: a header that all share and a Body of one of the eleven types below. Its JSON is the
+// header with "type" and "data", the body, beside it; payload and output bytes are not in it.
+type Event struct {
+	RunID        RunID
+	Environment  Environment
+	OccurredAt   time.Time
+	Actor        Actor
+	Meta         map[string]string // a release's meta, an operator's reason
+	TraceCarrier map[string]string
+	Body         EventBody
+}
+
+// EventRecord is an event as storage keeps it: with an id, opaque, and its place in the run's history, counted from 1.
+type EventRecord struct {
+	ID       string
+	Sequence int64
+	Event
+}
+
+// EventBody is sealed: *RunCreated, *RunDeliveryRequested, … *RunCancelled, or *UnknownEvent for one written by a newer version.
+// Only pointers are bodies, so a type switch has one spelling for each.
+//
+//sumtype:decl
+type EventBody interface {
+	eventType() EventType
+	cloneBody() EventBody
+}
+
+type (
+	// RunCreated copies what the trigger decided. Payload is JSON, byte-identical everywhere, kept beside the event's JSON.
+	RunCreated struct {
+		TaskID         TaskID       `json:"taskId"`
+		Queue          QueueName    `json:"queue"`
+		Payload        []byte       `json:"-"`
+		RunAt          time.Time    `json:"runAt,omitzero"`
+		ConcurrencyKey string       `json:"concurrencyKey,omitempty"`
+		IdempotencyKey string       `json:"idempotencyKey,omitempty"`
+		Retention      KeyRetention `json:"idempotencyRetention,omitzero"`
+		SingletonKey   string       `json:"singletonKey,omitempty"`
+		Source         Source       `json:"source"`
+	}
+	// RunDeliveryRequested asks for a wakeup.
+	RunDeliveryRequested struct {
+		Delivery Delivery `json:"delivery"`
+	}
+	// RunLeaseClaimed names the new owner.
+	RunLeaseClaimed struct {
+		Lease Lease `json:"lease"`
+	}
+	// RunLeaseHeartbeat carries the same token and worker with a later end.
+	RunLeaseHeartbeat struct {
+		Lease Lease `json:"lease"`
+	}
+	// RunStarted begins attempt number Attempt.
+	RunStarted struct {
+		Attempt int `json:"attempt"`
+	}
+	// RunSucceeded ends the attempt and the run. Output is JSON, nil for none, kept beside the event's JSON.
+	RunSucceeded struct {
+		Attempt int    `json:"attempt"`
+		Output  []byte `json:"-"`
+	}
+	// RunFailed ends the attempt and the run.
+	RunFailed struct {
+		Attempt int     `json:"attempt"`
+		Failure Failure `json:"failure"`
+	}
+	// RunRetryScheduled ends the attempt; the run is due again at RetryAt.
+	RunRetryScheduled struct {
+		Attempt int       `json:"attempt"`
+		Failure Failure   `json:"failure"`
+		RetryAt time.Time `json:"retryAt"`
+	}
+	// RunReleased ends the attempt without a failure; the run is due again at ResumeAt.
+	RunReleased struct {
+		Attempt  int       `json:"attempt"`
+		ResumeAt time.Time `json:"resumeAt"`
+		Reason   string    `json:"reason"`
+	}
+	// RunCancellationRequested asks the owner to stop.
+	RunCancellationRequested struct {
+		Reason string `json:"reason,omitempty"`
+	}
+	// RunCancelled ends the run.
+	RunCancelled struct {
+		Reason string `json:"reason,omitempty"`
+	}
+	// UnknownEvent keeps the body of a type this version does not know: listing shows it, projecting refuses it.
+	UnknownEvent struct {
+		Type EventType
+		Data json.RawMessage
+	}
+)
+
+// Delivery is the durable intent to wake a worker, and a reservation of a bounded queue's slot when DispatchExpiresAt is set.
+type Delivery struct {
+	Environment       Environment       `json:"environment,omitempty"`
+	RunID             RunID             `json:"runId,omitempty"`
+	Queue             QueueName         `json:"queue,omitempty"`
+	AvailableAt       time.Time         `json:"availableAt"`
+	RequestedAt       time.Time         `json:"requestedAt"`
+	DispatchExpiresAt time.Time         `json:"dispatchExpiresAt,omitzero"`
+	TraceCarrier      map[string]string `json:"traceCarrier,omitzero"` // nil replaces nothing; an empty one does
+}
+
+func (*RunCreated) eventType() EventType               { return EventCreated }
+func (*RunDeliveryRequested) eventType() EventType     { return EventDeliveryRequested }
+func (*RunLeaseClaimed) eventType() EventType          { return EventLeaseClaimed }
+func (*RunLeaseHeartbeat) eventType() EventType        { return EventLeaseHeartbeat }
+func (*RunStarted) eventType() EventType               { return EventStarted }
+func (*RunSucceeded) eventType() EventType             { return EventSucceeded }
+func (*RunFailed) eventType() EventType                { return EventFailed }
+func (*RunRetryScheduled) eventType() EventType        { return EventRetryScheduled }
+func (*RunReleased) eventType() EventType              { return EventReleased }
+func (*RunCancellationRequested) eventType() EventType { return EventCancellationRequested }
+func (*RunCancelled) eventType() EventType             { return EventCancelled }
+func (u *UnknownEvent) eventType() EventType           { return u.Type }
+
+func (b *RunCreated) cloneBody() EventBody {
+	c := *b
+	c.Payload = bytes.Clone(b.Payload)
+	return &c
+}
+
+func (b *RunDeliveryRequested) cloneBody() EventBody {
+	c := *b
+	c.Delivery.TraceCarrier = maps.Clone(b.Delivery.TraceCarrier)
+	return &c
+}
+
+func (b *RunLeaseClaimed) cloneBody() EventBody   { c := *b; return &c }
+func (b *RunLeaseHeartbeat) cloneBody() EventBody { c := *b; return &c }
+func (b *RunStarted) cloneBody() EventBody        { c := *b; return &c }
+
+func (b *RunSucceeded) cloneBody() EventBody {
+	c := *b
+	c.Output = bytes.Clone(b.Output)
+	return &c
+}
+
+func (b *RunFailed) cloneBody() EventBody {
+	c := *b
+	c.Failure = b.Failure.Clone()
+	return &c
+}
+
+func (b *RunRetryScheduled) cloneBody() EventBody {
+	c := *b
+	c.Failure = b.Failure.Clone()
+	return &c
+}
+
+func (b *RunReleased) cloneBody() EventBody              { c := *b; return &c }
+func (b *RunCancellationRequested) cloneBody() EventBody { c := *b; return &c }
+func (b *RunCancelled) cloneBody() EventBody             { c := *b; return &c }
+
+func (u *UnknownEvent) cloneBody() EventBody {
+	c := *u
+	c.Data = bytes.Clone(u.Data)
+	return &c
+}
+
+// Type is the body's, or "" without a body.
+func (e Event) Type() EventType {
+	if e.Body == nil {
+		return ""
+	}
+	return e.Body.eventType()
+}
+
+// Clone shares nothing with e. Storages use it both ways.
+func (e Event) Clone() Event {
+	e.Meta = maps.Clone(e.Meta)
+	e.TraceCarrier = maps.Clone(e.TraceCarrier)
+	if e.Body != nil {
+		e.Body = e.Body.cloneBody()
+	}
+	return e
+}
+
+// Clone shares nothing with r.
+func (r EventRecord) Clone() EventRecord {
+	r.Event = r.Event.Clone()
+	return r
+}
+
+// newBody is the empty body of a type; one of an unknown type keeps its bytes.
+func newBody(t EventType) EventBody {
+	switch t {
+	case EventCreated:
+		return &RunCreated{}
+	case EventDeliveryRequested:
+		return &RunDeliveryRequested{}
+	case EventLeaseClaimed:
+		return &RunLeaseClaimed{}
+	case EventLeaseHeartbeat:
+		return &RunLeaseHeartbeat{}
+	case EventStarted:
+		return &RunStarted{}
+	case EventSucceeded:
+		return &RunSucceeded{}
+	case EventFailed:
+		return &RunFailed{}
+	case EventRetryScheduled:
+		return &RunRetryScheduled{}
+	case EventReleased:
+		return &RunReleased{}
+	case EventCancellationRequested:
+		return &RunCancellationRequested{}
+	case EventCancelled:
+		return &RunCancelled{}
+	default:
+		return &UnknownEvent{Type: t}
+	}
+}

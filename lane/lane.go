@@ -1,0 +1,141 @@
+// Package lane is what an adapter implements: [Storage], [Transport], and the [Lane] that pairs them. Applications only pass a
+// *Lane from memlane or awslane to core.Open. The conformance suite is package lanetest.
+//
+// Storage owns durable truth: each method that writes is one atomic commit of events, projection, owners and outbox rows.
+// Transport only says "look at this run": losing, repeating, delaying or reordering its messages never corrupts a run.
+package lane
+
+import (
+	"context"
+	"errors"
+	"reflect"
+
+	"github.com/runlane/runlane-go"
+)
+
+// Lane pairs a storage with a transport that wakes its workers. Build one with [New]. It adds no ability.
+type Lane struct {
+	// Environment is what a runtime opened on this lane uses when its own options name none.
+	Environment runlane.Environment
+	// Name is for diagnostics.
+	Name string
+	// Storage is the durable truth.
+	Storage Storage
+	// Transport wakes workers.
+	Transport Transport
+	// OperatorReads says that operators may read through Storage. Effective only where Storage reads history.
+	OperatorReads bool
+	// ProductionDurable is the packager's promise that both halves survive the loss of any process.
+	ProductionDurable bool
+}
+
+// Options of [New]. nil means none.
+type Options struct {
+	// Environment is for lanes that are configured with one, as awslane is by RUNLANE_ENV.
+	Environment runlane.Environment
+	// Name defaults to "lane".
+	Name string
+	// NoOperatorReads hides operator reads. By default they are exposed.
+	NoOperatorReads bool
+	// ProductionDurable sets [Lane.ProductionDurable]. It needs a storage of durable state and a transport of durable delivery.
+	ProductionDurable bool
+}
+
+// Capabilities is what both halves of a lane promise.
+type Capabilities struct {
+	// Storage holds the storage's flags.
+	Storage StorageCapabilities `json:"storage"`
+	// Transport holds the transport's flags.
+	Transport TransportCapabilities `json:"transport"`
+}
+
+// New validates the pair. What is missing or contradictory is runlane.ErrConfigurationInvalid; an adapter that promises an
+// ability which it does not have is runlane.ErrContractViolation.
+func New(storage Storage, transport Transport, options *Options) (*Lane, error) {
+	if options == nil {
+		options = &Options{}
+	}
+	l := &Lane{
+		Environment: options.Environment, Name: options.Name, Storage: storage, Transport: transport, OperatorReads: !options.NoOperatorReads,
+		ProductionDurable: options.ProductionDurable,
+	}
+	if l.Name == "" {
+		l.Name = "lane"
+	}
+	if isNil(storage) {
+		return nil, invalid("lane has no storage", "pass a lane.Storage to lane.New")
+	}
+	if isNil(transport) {
+		return nil, invalid("lane has no transport", "pass a lane.Transport to lane.New")
+	}
+	if err := l.Environment.Validate(); err != nil {
+		return nil, &runlane.Error{Code: runlane.ErrConfigurationInvalid, Message: "lane has a bad environment name", Cause: err}
+	}
+	c := l.Capabilities()
+	if _, ok := As[DelayedSender](transport); c.Transport.NativeDelay && !ok {
+		return nil, &runlane.Error{
+			Code: runlane.ErrContractViolation, Message: "transport reports native delay but is no lane.DelayedSender",
+			Hint: "implement MaxDelay and SendWakeups, or clear the flag",
+		}
+	}
+	if l.ProductionDurable && (!c.Storage.DurableState || !c.Transport.DurableDelivery) {
+		return nil, invalid("lane is declared production durable but one half is not",
+			"clear ProductionDurable, or use a storage of durable state with a transport of durable delivery")
+	}
+	l.OperatorReads = l.OperatorReads && c.Storage.ReadsRunHistory
+	return l, nil
+}
+
+// Capabilities reports what both halves promise, unchanged.
+func (l *Lane) Capabilities() Capabilities {
+	return Capabilities{Storage: l.Storage.Capabilities(), Transport: l.Transport.Capabilities()}
+}
+
+// Start starts storage, then transport; when transport fails, storage is closed again and the error joins both.
+func (l *Lane) Start(ctx context.Context) error {
+	if err := l.Storage.Start(ctx); err != nil {
+		return err
+	}
+	if err := l.Transport.Start(ctx); err != nil {
+		return errors.Join(err, l.Storage.Close(context.WithoutCancel(ctx)))
+	}
+	return nil
+}
+
+// Close closes transport, then storage, also when the first fails. The error joins both.
+func (l *Lane) Close(ctx context.Context) error {
+	return errors.Join(l.Transport.Close(ctx), l.Storage.Close(ctx))
+}
+
+// As finds an optional ability of an adapter, also behind decorators, which have an Unwrap method returning the Storage or the
+// Transport they wrap.
+func As[T any](adapter any) (T, bool) {
+	for adapter != nil {
+		if t, ok := adapter.(T); ok {
+			return t, true
+		}
+		switch wrapper := adapter.(type) {
+		case interface{ Unwrap() Storage }:
+			adapter = wrapper.Unwrap()
+		case interface{ Unwrap() Transport }:
+			adapter = wrapper.Unwrap()
+		default:
+			adapter = nil
+		}
+	}
+	var zero T
+	return zero, false
+}
+
+func invalid(message, hint string) error {
+	return &runlane.Error{Code: runlane.ErrConfigurationInvalid, Message: message, Hint: hint}
+}
+
+// isNil also finds the nil pointer inside a non-nil interface.
+func isNil(v any) bool {
+	if v == nil {
+		return true
+	}
+	r := reflect.ValueOf(v)
+	return r.Kind() == reflect.Pointer && r.IsNil()
+}

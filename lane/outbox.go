@@ -1,0 +1,96 @@
+package lane
+
+import (
+	"time"
+
+	"github.com/runlane/runlane-go"
+)
+
+// OutboxStatus is where a wakeup that is to be published stands.
+type OutboxStatus string
+
+// The statuses of an outbox row.
+const (
+	// OutboxPending: nobody has taken it yet.
+	OutboxPending OutboxStatus = "pending"
+	// OutboxClaimed: a publisher owns it until the claim's end.
+	OutboxClaimed OutboxStatus = "claimed"
+	// OutboxPublished: the transport accepted it.
+	OutboxPublished OutboxStatus = "published"
+	// OutboxFailed: the transport refused it; it is tried again.
+	OutboxFailed OutboxStatus = "failed"
+	// OutboxDeadLettered: it was given up.
+	OutboxDeadLettered OutboxStatus = "dead_lettered"
+)
+
+// OutboxRef is a message and the claim its caller holds. Both are opaque.
+type OutboxRef struct{ ID, ClaimToken string }
+
+// OutboxMessage is one wakeup to publish.
+type OutboxMessage struct {
+	OutboxRef
+	// Wakeup is what the transport carries.
+	Wakeup Wakeup
+	// GroupKey is the run's concurrency key, else its id.
+	GroupKey string
+	Status   OutboxStatus
+	// Attempts counts failures of this message itself.
+	Attempts int
+	// AvailableAt is when the next attempt is due.
+	AvailableAt time.Time
+	ClaimUntil  time.Time
+	// Failure is the last one.
+	Failure runlane.Failure
+}
+
+// ClaimOutboxCommand claims rows to publish.
+type ClaimOutboxCommand struct {
+	Environment runlane.Environment
+	// IDs: nil means whatever is due; set means these and no others.
+	IDs        []string
+	At         time.Time
+	Patience   Patience
+	ClaimUntil time.Time
+	// Limit 0 means runlane.DefaultPageLimit.
+	Limit int
+}
+
+// MarkPublishedCommand acknowledges rows.
+type MarkPublishedCommand struct {
+	Environment runlane.Environment
+	At          time.Time
+	Messages    []OutboxRef
+}
+
+// OutboxFailure is a failed row.
+type OutboxFailure struct {
+	OutboxRef
+	// Attempts from now on: an operation-level failure leaves the count as it was.
+	Attempts int
+	Failure  runlane.Failure
+	// NextAvailableAt is zero for dead letters.
+	NextAvailableAt time.Time
+}
+
+// MarkFailedCommand records failures.
+type MarkFailedCommand struct {
+	Environment runlane.Environment
+	At          time.Time
+	Messages    []OutboxFailure
+}
+
+// MarkDeadLetteredCommand gives rows up.
+type MarkDeadLetteredCommand MarkFailedCommand
+
+// DeadLetterQuery pages dead letters.
+type DeadLetterQuery struct {
+	PageQuery
+	Queue runlane.QueueName
+}
+
+// RequeueCommand makes dead letters pending again.
+type RequeueCommand struct {
+	Environment runlane.Environment
+	IDs         []string
+	At          time.Time
+}

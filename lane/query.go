@@ -1,0 +1,124 @@
+package lane
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/runlane/runlane-go"
+)
+
+// RunsQuery asks for given runs.
+type RunsQuery struct {
+	Environment runlane.Environment
+	IDs         []runlane.RunID
+	// WithoutPayload leaves payload and output out, which maintenance does not need.
+	WithoutPayload bool
+}
+
+// InspectQuery asks for one run and what surrounds it.
+type InspectQuery struct {
+	RunKey
+	// Queue is the policy in force now.
+	Queue runlane.Queue
+}
+
+// Inspection is a run, its latest delivery, and who holds the slots of its partition.
+type Inspection struct {
+	Run *runlane.Run
+	// Delivery is nil when none was requested yet, or the latest was superseded.
+	Delivery *OutboxMessage
+	// Holders are the runs that hold slots, in bounded queues.
+	Holders []runlane.RunID
+}
+
+// PageQuery is what every list shares.
+type PageQuery struct {
+	Environment runlane.Environment
+	// Limit 0 means runlane.DefaultPageLimit; at most runlane.MaxPageLimit.
+	Limit int
+	// After resumes behind the page that returned it.
+	After runlane.Cursor
+}
+
+// PageLimit is the limit with its default; a negative one, or one above runlane.MaxPageLimit, is runlane.ErrValidationFailed.
+func (q *PageQuery) PageLimit() (int, error) {
+	switch {
+	case q.Limit == 0:
+		return runlane.DefaultPageLimit, nil
+	case q.Limit < 0 || q.Limit > runlane.MaxPageLimit:
+		return 0, &runlane.Error{
+			Code: runlane.ErrValidationFailed, Message: fmt.Sprintf("limit is %d", q.Limit),
+			Hint: fmt.Sprintf("ask for 1 to %d, or 0 for %d", runlane.MaxPageLimit, runlane.DefaultPageLimit),
+		}
+	default:
+		return q.Limit, nil
+	}
+}
+
+// DueQuery is what the scans share.
+type DueQuery struct {
+	PageQuery
+	// At is the instant by which due-ness is judged. It may lie ahead, to find what comes due.
+	At time.Time
+	// Patience is an allowance, never a duty: conformance passes none.
+	Patience Patience
+	// Queues filters; nil means all.
+	Queues []runlane.QueueName
+	// Bounded holds the policies of bounded queues.
+	Bounded []runlane.Queue
+}
+
+// Patience lets a scan leave out what became due so shortly before At that somebody is surely at work on it.
+type Patience struct {
+	// Queued is for queued runs whose wakeup is on its way, and runs claimed from it.
+	Queued time.Duration
+	// ShortWait is for waits of at most 15 minutes on a queue with native delay.
+	ShortWait time.Duration
+}
+
+// RunRef is a run in a scan: enough to choose, never its payload.
+type RunRef struct {
+	RunKey
+	Queue          runlane.QueueName
+	ConcurrencyKey string
+	Status         runlane.Status
+	// AvailableAt is when it became due by the scan's predicate.
+	AvailableAt time.Time
+	Sequence    int64
+	// OutboxID is set by ListRunsNeedingDelivery for a scheduled run whose row should be published instead.
+	OutboxID string
+}
+
+// RunQuery filters runs. Zero fields match all.
+type RunQuery struct {
+	PageQuery
+	Statuses   []runlane.Status
+	TaskID     runlane.TaskID
+	Queue      runlane.QueueName
+	ScheduleID runlane.ScheduleID
+	// SourceRunID finds reruns, manual retries and follow-ups of a run.
+	SourceRunID runlane.RunID
+}
+
+// EventQuery pages one run's history.
+type EventQuery struct {
+	PageQuery
+	RunID      runlane.RunID
+	Descending bool
+}
+
+// PruneCommand selects terminal runs to remove.
+type PruneCommand struct {
+	PageQuery // Limit 0 means runlane.DefaultPruneLimit
+	Statuses  []runlane.Status
+	// OlderThan is exclusive: a run that finished at this instant stays.
+	OlderThan time.Time
+	// ReleaseOwners also removes runs that still retain an idempotency owner; otherwise those are skipped.
+	ReleaseOwners bool
+}
+
+// PruneProgress counts one call. Next is empty when nothing is left.
+type PruneProgress struct {
+	Pruned, Skipped int
+	Next            runlane.Cursor
+}

@@ -1,0 +1,167 @@
+package lane
+
+import (
+	"context"
+
+	"github.com/runlane/runlane-go"
+)
+
+// Storage is the durable truth. Embed [UnimplementedStorage]: methods that an adapter leaves out, also ones added to the
+// contract later, then report runlane.ErrCapabilityUnsupported, and the matching flag of Capabilities is false. No method is
+// ever a silent no-op.
+//
+// Every method takes a command by pointer and must neither keep nor change it; what it returns is the caller's own copy. A
+// malformed command is runlane.ErrContractViolation and writes nothing; bad input of an operator (a cursor, a limit) is
+// runlane.ErrValidationFailed. A backend outage is runlane.ErrStorageUnavailable with the driver's error as its cause; after a
+// write whose answer was lost its Meta has "outcome" = "unknown". Storage checks and persists what core projected and never
+// recomputes it. All methods are safe for concurrent use by any number of processes.
+type Storage interface {
+	// Capabilities are the adapter's promises. They never change during its life.
+	Capabilities() StorageCapabilities
+	// Start makes the storage ready, once, before any other call; a missing or wrong schema is reported here as
+	// runlane.ErrConfigurationInvalid.
+	Start(ctx context.Context) error
+	// Close releases what Start took. No other call follows.
+	Close(ctx context.Context) error
+
+	// AppendRunEvents commits events, projection, owners, slot and outbox rows together, or nothing. It is judged in this order:
+	// sequence (ConflictEventSequence), lease token (ConflictLeaseOwnership), everything else. A creation may also end in
+	// ConflictIdempotencyKey (judged first), ConflictSingletonKey, each with the owner in Error.RunID, or ConflictQueueCapacity
+	// when it carries a reservation. The events of the returned commit are exactly what ListRunEvents will return.
+	AppendRunEvents(ctx context.Context, c *AppendCommand) (*Commit, error)
+
+	// GetRun returns one run exactly as it is now, with payload and output. Absent: runlane.ErrRunNotFound.
+	GetRun(ctx context.Context, key RunKey) (*runlane.Run, error)
+	// GetRuns omits what is missing and keeps the caller's order and repeats.
+	GetRuns(ctx context.Context, q *RunsQuery) ([]*runlane.Run, error)
+	// GetRunByIdempotencyKey returns the active or retained run that owns the key, from the owner's record, never from a list.
+	// It changes nothing: an expired owner is runlane.ErrRunNotFound and cleaned up elsewhere.
+	GetRunByIdempotencyKey(ctx context.Context, key OwnerKey) (*runlane.Run, error)
+	// GetRunBySingletonKey returns the active run that owns the key, else runlane.ErrRunNotFound.
+	GetRunBySingletonKey(ctx context.Context, key OwnerKey) (*runlane.Run, error)
+	// ResetIdempotencyKey clears a retained terminal owner. An active one is ConflictIdempotencyKey; none is
+	// runlane.ErrRunNotFound.
+	ResetIdempotencyKey(ctx context.Context, key OwnerKey) error
+
+	// InspectRun returns what explaining a wait needs and the projection does not hold.
+	InspectRun(ctx context.Context, q *InspectQuery) (*Inspection, error)
+	// ListRuns pages summaries: active runs by when they next need attention, then finished ones newest first. Eventually
+	// consistent; a row that made no progress is neither repeated nor missed.
+	ListRuns(ctx context.Context, q *RunQuery) (*runlane.Page[runlane.RunSummary], error)
+	// ListRunEvents pages one run's history in sequence order, both directions. Exact.
+	ListRunEvents(ctx context.Context, q *EventQuery) (*runlane.Page[runlane.EventRecord], error)
+
+	// ListRunnableRuns returns what a worker may claim, see [RunnableAt]. This and the following scans return compact references
+	// in due order, due exactly at the millisecond, eventually consistent; a full page or a row they skip starves nobody.
+	ListRunnableRuns(ctx context.Context, q *DueQuery) (*runlane.Page[RunRef], error)
+	// ListRunsNeedingDispatch returns runs of q.Bounded that need a slot: queued without a live reservation, due and waiting, or
+	// running with an expired lease. Full partitions are skipped.
+	ListRunsNeedingDispatch(ctx context.Context, q *DueQuery) (*runlane.Page[RunRef], error)
+	// ListRunsNeedingDelivery returns runs that need a fresh delivery request, see [DeliveryRecoveryAt]. It leaves q.Bounded out.
+	// A due scheduled run whose latest outbox row is still unpublished comes with that row's id in RunRef.OutboxID.
+	ListRunsNeedingDelivery(ctx context.Context, q *DueQuery) (*runlane.Page[RunRef], error)
+	// ListRunsNeedingRedelivery returns queued runs whose wakeup was published and not claimed: 10 minutes after the first
+	// publication, then at doubling distance, at most 6 hours.
+	ListRunsNeedingRedelivery(ctx context.Context, q *DueQuery) (*runlane.Page[RunRef], error)
+	// ListRunsNeedingCancellationFinalization returns runs whose cancellation was requested and whose lease is over.
+	ListRunsNeedingCancellationFinalization(ctx context.Context, q *DueQuery) (*runlane.Page[RunRef], error)
+
+	// ReserveRunDispatch takes a slot, appends run.delivery_requested with the reservation and makes its outbox row, or tells
+	// which race was lost.
+	ReserveRunDispatch(ctx context.Context, c *ReserveCommand) (*Acquisition, error)
+	// ClaimRunLease commits run.lease_claimed (and run.started with it) when the run is runnable at c.At, or tells which race was
+	// lost: losing is an outcome, not an error.
+	ClaimRunLease(ctx context.Context, c *ClaimCommand) (*Acquisition, error)
+	// HeartbeatRunLease extends the lease of its owner. The caller believes that it owns the run, so losing is an error here:
+	// ConflictEventSequence, or ConflictLeaseOwnership.
+	HeartbeatRunLease(ctx context.Context, c *HeartbeatCommand) (*Commit, error)
+	// ReleaseRunLease verifies that the token no longer owns the run; it writes nothing. A lease still held is
+	// ConflictLeaseOwnership.
+	ReleaseRunLease(ctx context.Context, c *ReleaseCommand) error
+
+	// PutSchedule writes a schedule's record if its Version is still what the caller read (0: absent), else
+	// ConflictScheduleOccurrence.
+	PutSchedule(ctx context.Context, c *PutScheduleCommand) (*runlane.ScheduleRecord, error)
+	// GetSchedule returns the record, else runlane.ErrScheduleNotFound.
+	GetSchedule(ctx context.Context, key ScheduleKey) (*runlane.ScheduleRecord, error)
+	// ListSchedules pages the records by id.
+	ListSchedules(ctx context.Context, q *PageQuery) (*runlane.Page[runlane.ScheduleRecord], error)
+	// ClaimScheduleOccurrence gives one caller the right to make the occurrence's run. One at or before the record's last fire is
+	// never claimed.
+	ClaimScheduleOccurrence(ctx context.Context, c *ClaimOccurrenceCommand) (*OccurrenceClaim, error)
+	// CompleteScheduleOccurrence enforces the claim's token (ConflictScheduleOccurrence) and moves the record's LastFire and
+	// LastRunID forward in the same commit.
+	CompleteScheduleOccurrence(ctx context.Context, c *CompleteOccurrenceCommand) error
+	// ListScheduleOccurrences pages what became of a schedule's occurrences, newest first.
+	ListScheduleOccurrences(ctx context.Context, q *OccurrenceQuery) (*runlane.Page[runlane.Occurrence], error)
+
+	// ClaimOutboxMessages gives the caller due rows to publish, under a token and until ClaimUntil. Due are rows pending, failed
+	// or under an expired claim, whose time has come, and only the latest delivery row of a queued or scheduled run: a later
+	// delivery request, a claim of the run or its end supersedes it. Given IDs never widen.
+	ClaimOutboxMessages(ctx context.Context, c *ClaimOutboxCommand) ([]OutboxMessage, error)
+	// MarkOutboxMessagesPublished acknowledges. This and the following marks judge each message alone: those whose token is
+	// stale are left and named in the Meta ("outbox_ids") of one ConflictOutboxClaim; the rest are marked. The holder of a row
+	// that was superseded meanwhile may still mark it.
+	MarkOutboxMessagesPublished(ctx context.Context, c *MarkPublishedCommand) error
+	// MarkOutboxMessagesFailed records a failure and when to try again.
+	MarkOutboxMessagesFailed(ctx context.Context, c *MarkFailedCommand) error
+	// MarkOutboxMessagesDeadLettered gives rows up.
+	MarkOutboxMessagesDeadLettered(ctx context.Context, c *MarkDeadLetteredCommand) error
+	// ListDeadLetters pages given-up wakeups, oldest first.
+	ListDeadLetters(ctx context.Context, q *DeadLetterQuery) (*runlane.Page[runlane.DeadLetter], error)
+	// RequeueDeadLetters makes rows pending again with no attempts; one that is no dead letter any more is passed over.
+	RequeueDeadLetters(ctx context.Context, c *RequeueCommand) (requeued int, err error)
+
+	// PruneRuns removes terminal runs, oldest first, a bounded number a call, resumable by cursor and after a crash.
+	PruneRuns(ctx context.Context, c *PruneCommand) (*PruneProgress, error)
+}
+
+// StorageCapabilities are public promises. The zero value promises nothing. The last three are this implementation's own.
+type StorageCapabilities struct {
+	// ClaimsScheduleOccurrences: maintenance can claim occurrences safely.
+	ClaimsScheduleOccurrences bool `json:"claimsScheduleOccurrences"`
+	// DurableState: committed state survives the loss of the process.
+	DurableState bool `json:"durableState"`
+	// EnforcesIdempotency: idempotency owners are kept.
+	EnforcesIdempotency bool `json:"enforcesIdempotency"`
+	// EnforcesQueueConcurrency: bounded queues hold their limit.
+	EnforcesQueueConcurrency bool `json:"enforcesQueueConcurrency"`
+	// EnforcesSingleton: singleton owners are kept.
+	EnforcesSingleton bool `json:"enforcesSingleton"`
+	// LeasesRuns: workers can claim and heartbeat.
+	LeasesRuns bool `json:"leasesRuns"`
+	// PersistsOutbox: delivery requests make outbox rows.
+	PersistsOutbox bool `json:"persistsOutbox"`
+	// ProcessLocalState: no other process can reach the state.
+	ProcessLocalState bool `json:"processLocalState"`
+	// PrunesRuns: terminal runs can be removed.
+	PrunesRuns bool `json:"prunesRuns"`
+	// ReadsRunHistory: runs and events can be listed.
+	ReadsRunHistory bool `json:"readsRunHistory"`
+
+	// FindsLostWakeups: queued runs whose published wakeup nobody claimed are found again.
+	FindsLostWakeups bool `json:"findsLostWakeups"`
+	// KeepsDeadLetters: given-up wakeups can be listed and requeued.
+	KeepsDeadLetters bool `json:"keepsDeadLetters"`
+	// KeepsSchedules: schedule records are stored.
+	KeepsSchedules bool `json:"keepsSchedules"`
+}
+
+// RunKey names one run. Keys are structs so that two strings in a row cannot be swapped.
+type RunKey struct {
+	Environment runlane.Environment
+	RunID       runlane.RunID
+}
+
+// OwnerKey names the owner of an idempotency or singleton key: both are scoped by environment and task.
+type OwnerKey struct {
+	Environment runlane.Environment
+	TaskID      runlane.TaskID
+	Key         string
+}
+
+// ScheduleKey names one schedule.
+type ScheduleKey struct {
+	Environment runlane.Environment
+	ScheduleID  runlane.ScheduleID
+}

@@ -1,0 +1,132 @@
+package lane
+
+import (
+	"context"
+	"time"
+
+	"github.com/runlane/runlane-go"
+)
+
+// Transport wakes workers. It carries no state. Embed [UnimplementedTransport]. All methods are safe for concurrent use.
+type Transport interface {
+	// Capabilities are the adapter's promises. They never change during its life.
+	Capabilities() TransportCapabilities
+	// Start makes the transport ready, once, before any other call; an unusable binding is runlane.ErrConfigurationInvalid.
+	Start(ctx context.Context) error
+	// Close releases what Start took. No other call follows.
+	Close(ctx context.Context) error
+
+	// Queues are the bindings this transport has; nil when they cannot be listed, which means any queue.
+	Queues() []runlane.QueueName
+
+	// PublishWakeups returns one outcome for each attempt, in order. An error (runlane.ErrTransportUnavailable, or
+	// runlane.ErrTransportPublishFailed for the operation) means that no outcome can be trusted: core records it against every
+	// attempt, where it counts for none, and retries without a limit.
+	PublishWakeups(ctx context.Context, c *PublishCommand) ([]PublishOutcome, error)
+}
+
+// TransportCapabilities are public promises. NativeDelay without [DelayedSender] is a contract violation.
+type TransportCapabilities struct {
+	// DurableDelivery: accepted wakeups survive the loss of the process.
+	DurableDelivery bool `json:"durableDelivery"`
+	// MessageGrouping: wakeups can be grouped for provider-level order.
+	MessageGrouping bool `json:"messageGrouping"`
+	// NativeDelay: the provider can hold wakeups for later.
+	NativeDelay bool `json:"nativeDelay"`
+	// OrderedDelivery: the provider keeps the order within a group, for the configured queues.
+	OrderedDelivery bool `json:"orderedDelivery"`
+}
+
+// Wakeup says "look at this run". It carries no state.
+type Wakeup struct {
+	RunKey
+	Queue        runlane.QueueName
+	RequestedAt  time.Time
+	TraceCarrier map[string]string
+}
+
+// PublishAttempt is a claimed outbox message. GroupKey is the concurrency key, else the run id; the transport hashes it.
+type PublishAttempt struct {
+	OutboxRef
+	Wakeup
+	GroupKey string
+}
+
+// PublishCommand is what to publish.
+type PublishCommand struct{ Attempts []PublishAttempt }
+
+// PublishOutcome is tagged: the zero value is a contract violation, so a forgotten entry is never "published". A failure with
+// the code runlane.ErrTransportPublishFailed is this message's own and counts; runlane.ErrTransportUnavailable (throttled,
+// outage) does not.
+type PublishOutcome struct {
+	Type PublishOutcomeType
+	// Failure of a failed one.
+	Failure runlane.Failure
+	// Permanent: it can never be accepted, and is dead-lettered at once.
+	Permanent bool
+}
+
+// PublishOutcomeType tags a [PublishOutcome].
+type PublishOutcomeType string
+
+// The outcomes of publishing one wakeup.
+const (
+	// Published: the provider accepted it.
+	Published PublishOutcomeType = "published"
+	// PublishFailed: it did not.
+	PublishFailed PublishOutcomeType = "failed"
+)
+
+// Receiver is the optional ability to deliver wakeups to this process: memlane's channel, SQS long polling. Found with [As].
+type Receiver interface {
+	// Receive calls handle from as many goroutines as concurrency until ctx ends, then waits for those under way and returns nil.
+	// A nil return of handle acknowledges; an error hands the wakeup back, to come again later. The context that handle gets
+	// does not end with ctx: whoever stops decides how long attempts may finish. queues names the bindings to read; one that is
+	// not bound is runlane.ErrConfigurationInvalid.
+	Receive(ctx context.Context, queues []runlane.QueueName, concurrency int, handle func(context.Context, Wakeup) error) error
+}
+
+// DelayedSender is the optional ability to send wakeups that no outbox row stands for, each after its delay, rounded up. Best
+// effort: the tick finds what is lost. Found with [As].
+type DelayedSender interface {
+	// MaxDelay is the longest delay of a queue; 0 where it cannot delay (FIFO).
+	MaxDelay(queue runlane.QueueName) time.Duration
+	// SendWakeups returns one outcome for each wakeup, in order, or an error as PublishWakeups does.
+	SendWakeups(ctx context.Context, wakeups []DelayedWakeup) ([]PublishOutcome, error)
+}
+
+// DelayedWakeup is a wakeup for later.
+type DelayedWakeup struct {
+	Wakeup
+	Delay time.Duration
+}
+
+// DepthReader is the optional ability to read a queue's approximate depth: redelivery waits while there is a backlog. Found
+// with [As].
+type DepthReader interface {
+	// Depth counts wakeups that wait and wakeups that were received and not yet acknowledged.
+	Depth(ctx context.Context, queue runlane.QueueName) (visible, inFlight int, err error)
+}
+
+// ProgressKeeper is the optional ability of a storage to keep the last progress note of a run, outside its history. Found with
+// [As].
+type ProgressKeeper interface {
+	// PutProgress is fenced by the lease token.
+	PutProgress(ctx context.Context, key RunKey, leaseToken string, p runlane.Progress) error
+	// GetProgress returns the zero value when there is none.
+	GetProgress(ctx context.Context, key RunKey) (runlane.Progress, error)
+}
+
+// Checker is the optional ability of a storage to read a whole environment and return what breaks its own invariants: for tests
+// after every case, and for diagnosis. Found with [As].
+type Checker interface {
+	// Check pages through the environment.
+	Check(ctx context.Context, q *PageQuery) (*runlane.Page[Violation], error)
+}
+
+// Violation is one broken invariant.
+type Violation struct {
+	RunKey
+	// Rule names the invariant, Detail says how it is broken.
+	Rule, Detail string
+}

@@ -1,0 +1,207 @@
+package lane
+
+import (
+	"context"
+
+	"github.com/runlane/runlane-go"
+)
+
+func unsupported(method string) error {
+	return &runlane.Error{
+		Code: runlane.ErrCapabilityUnsupported, Message: "this adapter does not support " + method,
+		Hint: "look at its capabilities, or use another lane",
+	}
+}
+
+// UnimplementedStorage is embedded by storages: every method they leave out answers runlane.ErrCapabilityUnsupported; Start and
+// Close do nothing; no capability is promised.
+type UnimplementedStorage struct{}
+
+var _ Storage = UnimplementedStorage{}
+
+// Capabilities promises nothing.
+func (UnimplementedStorage) Capabilities() StorageCapabilities { return StorageCapabilities{} }
+
+// Start does nothing.
+func (UnimplementedStorage) Start(context.Context) error { return nil }
+
+// Close does nothing.
+func (UnimplementedStorage) Close(context.Context) error { return nil }
+
+// AppendRunEvents answers runlane.ErrCapabilityUnsupported.
+func (UnimplementedStorage) AppendRunEvents(context.Context, *AppendCommand) (*Commit, error) {
+	return nil, unsupported("AppendRunEvents")
+}
+
+// GetRun answers runlane.ErrCapabilityUnsupported.
+func (UnimplementedStorage) GetRun(context.Context, RunKey) (*runlane.Run, error) {
+	return nil, unsupported("GetRun")
+}
+
+// GetRuns answers runlane.ErrCapabilityUnsupported.
+func (UnimplementedStorage) GetRuns(context.Context, *RunsQuery) ([]*runlane.Run, error) {
+	return nil, unsupported("GetRuns")
+}
+
+// GetRunByIdempotencyKey answers runlane.ErrCapabilityUnsupported.
+func (UnimplementedStorage) GetRunByIdempotencyKey(context.Context, OwnerKey) (*runlane.Run, error) {
+	return nil, unsupported("GetRunByIdempotencyKey")
+}
+
+// GetRunBySingletonKey answers runlane.ErrCapabilityUnsupported.
+func (UnimplementedStorage) GetRunBySingletonKey(context.Context, OwnerKey) (*runlane.Run, error) {
+	return nil, unsupported("GetRunBySingletonKey")
+}
+
+// ResetIdempotencyKey answers runlane.ErrCapabilityUnsupported.
+func (UnimplementedStorage) ResetIdempotencyKey(context.Context, OwnerKey) error {
+	return unsupported("ResetIdempotencyKey")
+}
+
+// InspectRun answers runlane.ErrCapabilityUnsupported.
+func (UnimplementedStorage) InspectRun(context.Context, *InspectQuery) (*Inspection, error) {
+	return nil, unsupported("InspectRun")
+}
+
+// ListRuns answers runlane.ErrCapabilityUnsupported.
+func (UnimplementedStorage) ListRuns(context.Context, *RunQuery) (*runlane.Page[runlane.RunSummary], error) {
+	return nil, unsupported("ListRuns")
+}
+
+// ListRunEvents answers runlane.ErrCapabilityUnsupported.
+func (UnimplementedStorage) ListRunEvents(context.Context, *EventQuery) (*runlane.Page[runlane.EventRecord], error) {
+	return nil, unsupported("ListRunEvents")
+}
+
+// ListRunnableRuns answers runlane.ErrCapabilityUnsupported.
+func (UnimplementedStorage) ListRunnableRuns(context.Context, *DueQuery) (*runlane.Page[RunRef], error) {
+	return nil, unsupported("ListRunnableRuns")
+}
+
+// ListRunsNeedingDispatch answers runlane.ErrCapabilityUnsupported.
+func (UnimplementedStorage) ListRunsNeedingDispatch(context.Context, *DueQuery) (*runlane.Page[RunRef], error) {
+	return nil, unsupported("ListRunsNeedingDispatch")
+}
+
+// ListRunsNeedingDelivery answers runlane.ErrCapabilityUnsupported.
+func (UnimplementedStorage) ListRunsNeedingDelivery(context.Context, *DueQuery) (*runlane.Page[RunRef], error) {
+	return nil, unsupported("ListRunsNeedingDelivery")
+}
+
+// ListRunsNeedingRedelivery answers runlane.ErrCapabilityUnsupported.
+func (UnimplementedStorage) ListRunsNeedingRedelivery(context.Context, *DueQuery) (*runlane.Page[RunRef], error) {
+	return nil, unsupported("ListRunsNeedingRedelivery")
+}
+
+// ListRunsNeedingCancellationFinalization answers runlane.ErrCapabilityUnsupported.
+func (UnimplementedStorage) ListRunsNeedingCancellationFinalization(context.Context, *DueQuery) (*runlane.Page[RunRef], error) {
+	return nil, unsupported("ListRunsNeedingCancellationFinalization")
+}
+
+// ReserveRunDispatch answers runlane.ErrCapabilityUnsupported.
+func (UnimplementedStorage) ReserveRunDispatch(context.Context, *ReserveCommand) (*Acquisition, error) {
+	return nil, unsupported("ReserveRunDispatch")
+}
+
+// ClaimRunLease answers runlane.ErrCapabilityUnsupported.
+func (UnimplementedStorage) ClaimRunLease(context.Context, *ClaimCommand) (*Acquisition, error) {
+	return nil, unsupported("ClaimRunLease")
+}
+
+// HeartbeatRunLease answers runlane.ErrCapabilityUnsupported.
+func (UnimplementedStorage) HeartbeatRunLease(context.Context, *HeartbeatCommand) (*Commit, error) {
+	return nil, unsupported("HeartbeatRunLease")
+}
+
+// ReleaseRunLease answers runlane.ErrCapabilityUnsupported.
+func (UnimplementedStorage) ReleaseRunLease(context.Context, *ReleaseCommand) error {
+	return unsupported("ReleaseRunLease")
+}
+
+// PutSchedule answers runlane.ErrCapabilityUnsupported.
+func (UnimplementedStorage) PutSchedule(context.Context, *PutScheduleCommand) (*runlane.ScheduleRecord, error) {
+	return nil, unsupported("PutSchedule")
+}
+
+// GetSchedule answers runlane.ErrCapabilityUnsupported.
+func (UnimplementedStorage) GetSchedule(context.Context, ScheduleKey) (*runlane.ScheduleRecord, error) {
+	return nil, unsupported("GetSchedule")
+}
+
+// ListSchedules answers runlane.ErrCapabilityUnsupported.
+func (UnimplementedStorage) ListSchedules(context.Context, *PageQuery) (*runlane.Page[runlane.ScheduleRecord], error) {
+	return nil, unsupported("ListSchedules")
+}
+
+// ClaimScheduleOccurrence answers runlane.ErrCapabilityUnsupported.
+func (UnimplementedStorage) ClaimScheduleOccurrence(context.Context, *ClaimOccurrenceCommand) (*OccurrenceClaim, error) {
+	return nil, unsupported("ClaimScheduleOccurrence")
+}
+
+// CompleteScheduleOccurrence answers runlane.ErrCapabilityUnsupported.
+func (UnimplementedStorage) CompleteScheduleOccurrence(context.Context, *CompleteOccurrenceCommand) error {
+	return unsupported("CompleteScheduleOccurrence")
+}
+
+// ListScheduleOccurrences answers runlane.ErrCapabilityUnsupported.
+func (UnimplementedStorage) ListScheduleOccurrences(context.Context, *OccurrenceQuery) (*runlane.Page[runlane.Occurrence], error) {
+	return nil, unsupported("ListScheduleOccurrences")
+}
+
+// ClaimOutboxMessages answers runlane.ErrCapabilityUnsupported.
+func (UnimplementedStorage) ClaimOutboxMessages(context.Context, *ClaimOutboxCommand) ([]OutboxMessage, error) {
+	return nil, unsupported("ClaimOutboxMessages")
+}
+
+// MarkOutboxMessagesPublished answers runlane.ErrCapabilityUnsupported.
+func (UnimplementedStorage) MarkOutboxMessagesPublished(context.Context, *MarkPublishedCommand) error {
+	return unsupported("MarkOutboxMessagesPublished")
+}
+
+// MarkOutboxMessagesFailed answers runlane.ErrCapabilityUnsupported.
+func (UnimplementedStorage) MarkOutboxMessagesFailed(context.Context, *MarkFailedCommand) error {
+	return unsupported("MarkOutboxMessagesFailed")
+}
+
+// MarkOutboxMessagesDeadLettered answers runlane.ErrCapabilityUnsupported.
+func (UnimplementedStorage) MarkOutboxMessagesDeadLettered(context.Context, *MarkDeadLetteredCommand) error {
+	return unsupported("MarkOutboxMessagesDeadLettered")
+}
+
+// ListDeadLetters answers runlane.ErrCapabilityUnsupported.
+func (UnimplementedStorage) ListDeadLetters(context.Context, *DeadLetterQuery) (*runlane.Page[runlane.DeadLetter], error) {
+	return nil, unsupported("ListDeadLetters")
+}
+
+// RequeueDeadLetters answers runlane.ErrCapabilityUnsupported.
+func (UnimplementedStorage) RequeueDeadLetters(context.Context, *RequeueCommand) (int, error) {
+	return 0, unsupported("RequeueDeadLetters")
+}
+
+// PruneRuns answers runlane.ErrCapabilityUnsupported.
+func (UnimplementedStorage) PruneRuns(context.Context, *PruneCommand) (*PruneProgress, error) {
+	return nil, unsupported("PruneRuns")
+}
+
+// UnimplementedTransport is embedded by transports: PublishWakeups answers runlane.ErrCapabilityUnsupported; Start and Close do
+// nothing; no capability is promised; any queue is accepted.
+type UnimplementedTransport struct{}
+
+var _ Transport = UnimplementedTransport{}
+
+// Capabilities promises nothing.
+func (UnimplementedTransport) Capabilities() TransportCapabilities { return TransportCapabilities{} }
+
+// Start does nothing.
+func (UnimplementedTransport) Start(context.Context) error { return nil }
+
+// Close does nothing.
+func (UnimplementedTransport) Close(context.Context) error { return nil }
+
+// Queues cannot be listed.
+func (UnimplementedTransport) Queues() []runlane.QueueName { return nil }
+
+// PublishWakeups answers runlane.ErrCapabilityUnsupported.
+func (UnimplementedTransport) PublishWakeups(context.Context, *PublishCommand) ([]PublishOutcome, error) {
+	return nil, unsupported("PublishWakeups")
+}

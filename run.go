@@ -1,0 +1,250 @@
+package runlane
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"time"
+)
+
+// Run is the projection: what the events of a run add up to. Times are UTC milliseconds; a zero time, lease or failure means
+// absent (values, not pointers: run.Failure.Message is safe to print, and a projection cannot alias an event). Its JSON is for
+// showing; exact payload and output bytes are in the fields.
+type Run struct {
+	ID                RunID             `json:"runId"`
+	Environment       Environment       `json:"environment"`
+	TaskID            TaskID            `json:"taskId"`
+	Queue             QueueName         `json:"queue"`
+	Status            Status            `json:"status"`
+	EventSequence     int64             `json:"eventSequence"` // of the last event, counted from 1
+	Counters          Counters          `json:"counters"`
+	Payload           json.RawMessage   `json:"payload,omitempty"`
+	Output            json.RawMessage   `json:"output,omitempty"` // of the success event; nil when the handler set none
+	RunAt             time.Time         `json:"runAt,omitzero"`
+	StartedAt         time.Time         `json:"startedAt,omitzero"`         // of the latest attempt
+	FinishedAt        time.Time         `json:"finishedAt,omitzero"`        // terminal runs only
+	DispatchedAt      time.Time         `json:"dispatchedAt,omitzero"`      // bounded queues: when the slot was reserved
+	DispatchExpiresAt time.Time         `json:"dispatchExpiresAt,omitzero"` // bounded queues: until when it is
+	Failure           Failure           `json:"failure,omitzero"`           // zero unless the last attempt failed
+	Lease             Lease             `json:"lease,omitzero"`             // zero unless a worker owns the run
+	ConcurrencyKey    string            `json:"concurrencyKey,omitempty"`
+	IdempotencyKey    string            `json:"idempotencyKey,omitempty"`
+	Retention         KeyRetention      `json:"idempotencyRetention,omitzero"` // of the idempotency key, as captured at creation
+	SingletonKey      string            `json:"singletonKey,omitempty"`
+	Source            Source            `json:"source"`
+	TraceCarrier      map[string]string `json:"traceCarrier,omitempty"`
+	Meta              map[string]string `json:"meta,omitempty"`
+	CreatedAt         time.Time         `json:"createdAt"`
+	UpdatedAt         time.Time         `json:"updatedAt"` // of the last event
+}
+
+// Clone shares nothing with r. Storages use it both ways. A nil run stays nil.
+func (r *Run) Clone() *Run {
+	if r == nil {
+		return nil
+	}
+	c := *r
+	c.Payload = bytes.Clone(r.Payload)
+	c.Output = bytes.Clone(r.Output)
+	c.Failure = r.Failure.Clone()
+	c.TraceCarrier = maps.Clone(r.TraceCarrier)
+	c.Meta = maps.Clone(r.Meta)
+	return &c
+}
+
+// DecodeOutput reads what [Attempt.SetOutput] stored. ok is false when there is none.
+func (r *Run) DecodeOutput(v any) (ok bool, err error) {
+	if len(r.Output) == 0 {
+		return false, nil
+	}
+	if err := json.Unmarshal(r.Output, v); err != nil {
+		return true, &Error{Code: ErrValidationFailed, Message: "output does not decode", RunID: r.ID, Cause: err}
+	}
+	return true, nil
+}
+
+// Abandoned counts attempts whose lease ended without an outcome, as seen at t.
+func (r *Run) Abandoned(t time.Time) int {
+	n := r.Counters.Attempts - r.Counters.Failures - r.Counters.Releases
+	if (r.Status == StatusRunning || r.Status == StatusCancellationRequested) && t.Before(r.Lease.ExpiresAt) {
+		n--
+	}
+	return n
+}
+
+// Summary is the run as lists show it.
+func (r *Run) Summary() RunSummary {
+	return RunSummary{
+		ID: r.ID, TaskID: r.TaskID, Queue: r.Queue, Status: r.Status, Counters: r.Counters, FailureCode: r.Failure.Code,
+		Source: r.Source, RunAt: r.RunAt, CreatedAt: r.CreatedAt, FinishedAt: r.FinishedAt,
+	}
+}
+
+// RunSummary is a run in a list: everything but payload, output, failure detail and meta.
+type RunSummary struct {
+	ID          RunID     `json:"runId"`
+	TaskID      TaskID    `json:"taskId"`
+	Queue       QueueName `json:"queue"`
+	Status      Status    `json:"status"`
+	Counters    Counters  `json:"counters"`
+	FailureCode ErrorCode `json:"failureCode,omitempty"`
+	Source      Source    `json:"source"`
+	RunAt       time.Time `json:"runAt,omitzero"`
+	CreatedAt   time.Time `json:"createdAt"`
+	FinishedAt  time.Time `json:"finishedAt,omitzero"`
+}
+
+// Counters are materialized from the events of a run.
+type Counters struct {
+	Attempts int `json:"attempts"` // started
+	Failures int `json:"failures"` // terminal and retried ones
+	Retries  int `json:"retries"`  // failures that scheduled another attempt
+	Releases int `json:"releases"` // waits that count as no failure
+}
+
+// Failure of an attempt or of a publish. Build one with [NewFailure], which keeps the limits.
+type Failure struct {
+	Code    ErrorCode         `json:"code"`
+	Message string            `json:"message"`
+	Meta    map[string]string `json:"meta,omitempty"`
+}
+
+// NewFailure keeps message and meta within [MaxFailureMessageBytes] and [MaxFailureMetaBytes]: what is longer is cut, with a
+// mark. Values of meta share what is left equally.
+func NewFailure(code ErrorCode, message string, meta map[string]string) Failure {
+	f := Failure{Code: code, Message: clip(message, MaxFailureMessageBytes)}
+	if len(meta) == 0 {
+		return f
+	}
+	size := 0
+	for k, v := range meta {
+		size += len(k) + len(v)
+	}
+	f.Meta = maps.Clone(meta)
+	if size <= MaxFailureMetaBytes {
+		return f
+	}
+	share := MaxFailureMetaBytes / len(meta)
+	for k, v := range meta {
+		delete(f.Meta, k)
+		if room := share - len(k); room > len("…") {
+			f.Meta[k] = clip(v, room)
+		}
+	}
+	return f
+}
+
+// Clone shares nothing with f.
+func (f Failure) Clone() Failure {
+	f.Meta = maps.Clone(f.Meta)
+	return f
+}
+
+// IsZero reports whether there is no failure.
+func (f Failure) IsZero() bool { return f.Code == "" && f.Message == "" && len(f.Meta) == 0 }
+
+// Lease is a worker's ownership of a run. Every write of the owner is fenced by the token, never by time alone.
+type Lease struct {
+	Token     string    `json:"token"`
+	WorkerID  string    `json:"workerId"`
+	ExpiresAt time.Time `json:"expiresAt"` // expired at this very millisecond
+}
+
+// Expired reports whether the lease is over at t. A zero lease is.
+func (l Lease) Expired(t time.Time) bool { return !t.Before(l.ExpiresAt) }
+
+// Source is a run's lineage, never rewritten.
+type Source struct {
+	Type       SourceType `json:"type"`
+	RunID      RunID      `json:"runId,omitempty"`      // rerun, manual retry, or the run whose handler triggered this
+	ScheduleID ScheduleID `json:"scheduleId,omitempty"` // schedule
+	FireTime   time.Time  `json:"fireTime,omitzero"`    // schedule: the occurrence's own time, not when it was noticed
+}
+
+// SourceType is how a run came to be.
+type SourceType string
+
+// The sources of a run.
+const (
+	// SourceTrigger: an application triggered it.
+	SourceTrigger SourceType = "trigger"
+	// SourceSchedule: a schedule's occurrence made it.
+	SourceSchedule SourceType = "schedule"
+	// SourceRerun: an operator repeated a terminal run.
+	SourceRerun SourceType = "rerun"
+	// SourceManualRetry: an operator retried a failed run.
+	SourceManualRetry SourceType = "manual_retry"
+)
+
+// Actor is who caused an event.
+type Actor struct {
+	Type ActorType `json:"type"`
+	ID   string    `json:"id,omitempty"`
+}
+
+// ActorType is the kind of an [Actor].
+type ActorType string
+
+// The kinds of actors.
+const (
+	// ActorSystem is the runtime itself.
+	ActorSystem ActorType = "system"
+	// ActorOperator is a person, or a tool on their behalf.
+	ActorOperator ActorType = "operator"
+	// ActorSchedule is a schedule.
+	ActorSchedule ActorType = "schedule"
+	// ActorWorker is a worker executing an attempt.
+	ActorWorker ActorType = "worker"
+)
+
+// KeyRetention is the idempotency policy captured when the key's owner was created. The zero value keeps nothing after the end.
+type KeyRetention struct {
+	WhileActive bool          // free as soon as the run is terminal
+	TTL         time.Duration // else kept until creation + TTL, unless the run failed
+}
+
+type keyRetentionJSON struct {
+	WhileActive bool   `json:"whileActive,omitempty"`
+	TTL         string `json:"ttl,omitempty"`
+}
+
+// MarshalJSON writes the TTL as text, see [FormatDuration].
+func (k KeyRetention) MarshalJSON() ([]byte, error) {
+	out := keyRetentionJSON{WhileActive: k.WhileActive}
+	if k.TTL != 0 {
+		out.TTL = FormatDuration(k.TTL)
+	}
+	return json.Marshal(out)
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (k *KeyRetention) UnmarshalJSON(b []byte) error {
+	var in keyRetentionJSON
+	if err := json.Unmarshal(b, &in); err != nil {
+		return err
+	}
+	*k = KeyRetention{WhileActive: in.WhileActive}
+	if in.TTL == "" {
+		return nil
+	}
+	ttl, err := ParseDuration(in.TTL)
+	k.TTL = ttl
+	return err
+}
+
+// Progress is the last note an attempt left. It is no part of the run's history.
+type Progress struct {
+	Attempt int       `json:"attempt"`
+	Note    string    `json:"note"` // at most MaxReasonBytes
+	At      time.Time `json:"at"`
+}
+
+// DeadLetter is a wakeup that was given up: its run waits until the delivery is requeued or the run cancelled.
+type DeadLetter struct {
+	RunID    RunID     `json:"runId"`
+	OutboxID string    `json:"outboxId"`
+	Queue    QueueName `json:"queue"`
+	Attempts int       `json:"attempts"`
+	Failure  Failure   `json:"failure"`
+	Since    time.Time `json:"since"`
+}

@@ -1,0 +1,93 @@
+package runlane
+
+// Status is where a run stands.
+type Status string
+
+// The statuses of a run.
+const (
+	// StatusQueued waits for a worker or, in a bounded queue, for a slot.
+	StatusQueued Status = "queued"
+	// StatusScheduled has a delivery requested for a later time.
+	StatusScheduled Status = "scheduled"
+	// StatusRunning is owned by a worker under a lease.
+	StatusRunning Status = "running"
+	// StatusCancellationRequested still runs; its owner was asked to stop, and maintenance ends it when the lease is over.
+	StatusCancellationRequested Status = "cancellation_requested"
+	// StatusRetrying failed and waits for its next attempt.
+	StatusRetrying Status = "retrying"
+	// StatusReleased waits because its handler asked to, which is no failure.
+	StatusReleased Status = "released"
+	// StatusSucceeded is the terminal success.
+	StatusSucceeded Status = "succeeded"
+	// StatusFailed is the terminal failure.
+	StatusFailed Status = "failed"
+	// StatusCancelled is the terminal cancellation.
+	StatusCancelled Status = "cancelled"
+)
+
+// Statuses lists every status this version knows, active ones first.
+func Statuses() []Status {
+	return []Status{
+		StatusQueued, StatusScheduled, StatusRunning, StatusCancellationRequested, StatusRetrying, StatusReleased,
+		StatusSucceeded, StatusFailed, StatusCancelled,
+	}
+}
+
+// StatusClassification divides the statuses in two.
+type StatusClassification string
+
+// The classifications.
+const (
+	// ClassificationActive holds runs that can still change.
+	ClassificationActive StatusClassification = "active"
+	// ClassificationTerminal holds runs that never change again; rerun and manual retry make new runs.
+	ClassificationTerminal StatusClassification = "terminal"
+)
+
+// Classification tells whether a run of this status can still change. The unknown status of a newer writer is active.
+func (s Status) Classification() StatusClassification {
+	if s.Terminal() {
+		return ClassificationTerminal
+	}
+	return ClassificationActive
+}
+
+// Terminal reports whether no later event can change the run.
+func (s Status) Terminal() bool {
+	return s == StatusSucceeded || s == StatusFailed || s == StatusCancelled
+}
+
+// Active reports whether the run can still change.
+func (s Status) Active() bool { return !s.Terminal() }
+
+// Known reports whether this version knows the status.
+func (s Status) Known() bool {
+	switch s {
+	case StatusQueued, StatusScheduled, StatusRunning, StatusCancellationRequested, StatusRetrying, StatusReleased,
+		StatusSucceeded, StatusFailed, StatusCancelled:
+		return true
+	default:
+		return false
+	}
+}
+
+// AttemptStatus is what became of one attempt. It is derived from a run's events and never stored.
+type AttemptStatus string
+
+// The statuses of an attempt.
+const (
+	// AttemptRunning has started and has no outcome yet.
+	AttemptRunning AttemptStatus = "running"
+	// AttemptSucceeded ended the run well.
+	AttemptSucceeded AttemptStatus = "succeeded"
+	// AttemptFailed ended the run with a failure.
+	AttemptFailed AttemptStatus = "failed"
+	// AttemptRetrying failed and scheduled another.
+	AttemptRetrying AttemptStatus = "retrying"
+	// AttemptReleased put the run back to resume later.
+	AttemptReleased AttemptStatus = "released"
+	// AttemptCancelled ended by cancellation.
+	AttemptCancelled AttemptStatus = "cancelled"
+	// AttemptAbandoned lost its lease without an outcome.
+	AttemptAbandoned AttemptStatus = "abandoned"
+)
