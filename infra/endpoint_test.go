@@ -1,0 +1,236 @@
+package infra_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/runlane/runlane-go/infra"
+)
+
+// bundle is one test's access to local AWS, with a name of its own for everything it creates.
+type bundle struct {
+	tables *dynamodb.Client
+	queues *sqs.Client
+	name   string
+}
+
+func setup(t *testing.T) (context.Context, bundle) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("needs local AWS")
+	}
+	if os.Getenv("AWS_ENDPOINT_URL") == "" {
+		t.Fatal("AWS_ENDPOINT_URL is not set: run `make local-up` and load .local/env, or pass -short")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	settings, err := config.LoadDefaultConfig(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := bundle{
+		tables: dynamodb.NewFromConfig(settings, func(o *dynamodb.Options) { o.DisableValidateResponseChecksum = true }),
+		queues: sqs.NewFromConfig(settings),
+		name:   "infra-test-" + strings.ToLower(rand.Text()),
+	}
+	t.Cleanup(func() {
+		if err := infra.DeleteTable(context.WithoutCancel(ctx), b.tables, b.name); err != nil {
+			t.Error(err)
+		}
+	})
+	return ctx, b
+}
+
+func TestCreateTable_Twice_IsOneGoodTable(t *testing.T) {
+	t.Parallel()
+	ctx, b := setup(t)
+	for range 2 {
+		if err := infra.CreateTable(ctx, b.tables, b.name); err != nil {
+			t.Fatal(err)
+		}
+		if err := infra.CheckTable(ctx, b.tables, b.name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ttl, err := b.tables.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: aws.String(b.name)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := aws.ToString(ttl.TimeToLiveDescription.AttributeName); got != infra.TTLAttribute {
+		t.Errorf("time to live attribute %q, want %q", got, infra.TTLAttribute)
+	}
+}
+
+func TestCheckTable_MissingTable_NamesItAndTheRemedy(t *testing.T) {
+	t.Parallel()
+	ctx, b := setup(t)
+	err := infra.CheckTable(ctx, b.tables, b.name)
+	if !errors.Is(err, infra.ErrTableMissing) {
+		t.Fatalf("error %v, want ErrTableMissing", err)
+	}
+	if !strings.Contains(err.Error(), b.name) || !strings.Contains(err.Error(), "make local-up") {
+		t.Errorf("%q names neither table nor remedy", err)
+	}
+}
+
+func TestCreateTable_OtherTableOfThatName_IsRefusedAndLeftAlone(t *testing.T) {
+	t.Parallel()
+	ctx, b := setup(t)
+	other := infra.TableInput(b.name)
+	other.GlobalSecondaryIndexes = other.GlobalSecondaryIndexes[:1]
+	other.AttributeDefinitions = other.AttributeDefinitions[:4]
+	other.StreamSpecification = &types.StreamSpecification{StreamEnabled: aws.Bool(true), StreamViewType: types.StreamViewTypeKeysOnly}
+	if _, err := b.tables.CreateTable(ctx, other); err != nil {
+		t.Fatal(err)
+	}
+	for what, err := range map[string]error{
+		"create": infra.CreateTable(ctx, b.tables, b.name),
+		"check":  infra.CheckTable(ctx, b.tables, b.name),
+	} {
+		if !errors.Is(err, infra.ErrTableDiffers) {
+			t.Fatalf("%s: error %v, want ErrTableDiffers", what, err)
+		}
+		for _, part := range []string{b.name, `index "done" is missing`, "its stream is KEYS_ONLY, want NEW_IMAGE"} {
+			if !strings.Contains(err.Error(), part) {
+				t.Errorf("%s: %q does not say %q", what, err, part)
+			}
+		}
+	}
+	out, err := b.tables.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: aws.String(b.name)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(out.Table.GlobalSecondaryIndexes) != 1 {
+		t.Errorf("the table was changed: it has %d indexes, want 1", len(out.Table.GlobalSecondaryIndexes))
+	}
+}
+
+func TestCheckTable_WithoutTimeToLive_SaysSo(t *testing.T) {
+	t.Parallel()
+	ctx, b := setup(t)
+	if _, err := b.tables.CreateTable(ctx, infra.TableInput(b.name)); err != nil {
+		t.Fatal(err)
+	}
+	err := infra.CheckTable(ctx, b.tables, b.name)
+	if !errors.Is(err, infra.ErrTableDiffers) || !strings.Contains(err.Error(), "time to live is off") {
+		t.Fatalf("error %v, want ErrTableDiffers about the time to live", err)
+	}
+	if err := infra.CreateTable(ctx, b.tables, b.name); err != nil {
+		t.Fatal(err)
+	}
+	if err := infra.CheckTable(ctx, b.tables, b.name); err != nil {
+		t.Errorf("after CreateTable: %v", err)
+	}
+}
+
+func TestCreateQueue_Twice_IsOneQueueWithItsDeadLetterQueue(t *testing.T) {
+	t.Parallel()
+	for _, suffix := range []string{"", ".fifo"} {
+		t.Run("suffix "+suffix, func(t *testing.T) {
+			t.Parallel()
+			ctx, b := setup(t)
+			first := b.createQueue(t, ctx, b.name+suffix)
+			second := b.createQueue(t, ctx, b.name+suffix)
+			if diff := cmp.Diff(first, second); diff != "" {
+				t.Errorf("created twice (-first +second):\n%s", diff)
+			}
+			for what, value := range map[string]string{"URL": first.URL, "ARN": first.ARN} {
+				if !strings.HasSuffix(value, b.name+suffix) {
+					t.Errorf("%s %q does not end in the queue's name", what, value)
+				}
+			}
+		})
+	}
+}
+
+func TestCreateQueue_OtherQueueOfThatName_IsRefused(t *testing.T) {
+	t.Parallel()
+	ctx, b := setup(t)
+	b.createQueue(t, ctx, b.name)
+	_, err := infra.CreateQueue(ctx, b.queues, b.name, &infra.QueueOptions{FunctionTimeout: 30 * time.Second})
+	if !errors.Is(err, infra.ErrQueueDiffers) || !strings.Contains(err.Error(), `VisibilityTimeout is "360", want "180"`) {
+		t.Errorf("error %v, want ErrQueueDiffers about the visibility timeout", err)
+	}
+}
+
+func TestCreateQueue_MessageReceivedTooOften_ReachesTheDeadLetterQueue(t *testing.T) {
+	t.Parallel()
+	ctx, b := setup(t)
+	queue := b.createQueue(t, ctx, b.name)
+	if _, err := b.queues.SendMessage(ctx, &sqs.SendMessageInput{QueueUrl: aws.String(queue.URL), MessageBody: aws.String("poison")}); err != nil {
+		t.Fatal(err)
+	}
+	for try := range infra.MaxReceiveCount {
+		got := b.receive(t, ctx, queue.URL, 10)
+		if len(got) != 1 {
+			t.Fatalf("receipt %d gave %d messages, want 1", try+1, len(got))
+		}
+		if _, err := b.queues.ChangeMessageVisibility(ctx, &sqs.ChangeMessageVisibilityInput{
+			QueueUrl: aws.String(queue.URL), ReceiptHandle: got[0].ReceiptHandle, VisibilityTimeout: 0,
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := b.receive(t, ctx, queue.URL, 1); len(got) != 0 {
+		t.Fatalf("the message was received once more than %d times", infra.MaxReceiveCount)
+	}
+	got := b.receive(t, ctx, queue.DeadLetterURL, 10)
+	if len(got) != 1 || aws.ToString(got[0].Body) != "poison" {
+		t.Errorf("dead-letter queue holds %d messages, want the poison one", len(got))
+	}
+}
+
+func TestDeleteQueue_Twice_IsNoError(t *testing.T) {
+	t.Parallel()
+	ctx, b := setup(t)
+	queue := b.createQueue(t, ctx, b.name)
+	for range 2 {
+		if err := infra.DeleteQueue(ctx, b.queues, queue); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var missing *sqstypes.QueueDoesNotExist
+	for _, name := range []string{queue.Name, queue.DeadLetterName} {
+		if _, err := b.queues.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: aws.String(name)}); !errors.As(err, &missing) {
+			t.Errorf("queue %s after deletion: error %v, want QueueDoesNotExist", name, err)
+		}
+	}
+}
+
+func (b bundle) createQueue(t *testing.T, ctx context.Context, name string) infra.Queue {
+	t.Helper()
+	queue, err := infra.CreateQueue(ctx, b.queues, name, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := infra.DeleteQueue(context.WithoutCancel(ctx), b.queues, queue); err != nil {
+			t.Error(err)
+		}
+	})
+	return queue
+}
+
+func (b bundle) receive(t *testing.T, ctx context.Context, url string, wait int32) []sqstypes.Message {
+	t.Helper()
+	out, err := b.queues.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
+		QueueUrl: aws.String(url), MaxNumberOfMessages: 10, WaitTimeSeconds: wait,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out.Messages
+}

@@ -1,0 +1,220 @@
+package infra
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+)
+
+const (
+	// DefaultFunctionTimeout is the timeout of the function that reads a queue, where [QueueOptions] names none.
+	DefaultFunctionTimeout = 60 * time.Second
+	// MaxFunctionTimeout is Lambda's own limit.
+	MaxFunctionTimeout = 15 * time.Minute
+	// VisibilityFactor is how many function timeouts a received message stays invisible: what AWS asks for, so that throttled
+	// and retried invocations do not let a message reappear while it is being worked on.
+	VisibilityFactor = 6
+	// MaxReceiveCount is how often a message is received before it moves to the dead-letter queue.
+	MaxReceiveCount = 5
+	// Retention is how long a work queue and its dead-letter queue keep a message: the longest that SQS allows.
+	Retention = 14 * 24 * time.Hour
+
+	fifoSuffix       = ".fifo"
+	deadLetterSuffix = "-dead-letters"
+)
+
+// ErrQueueDiffers: a queue of that name exists with other attributes; match with errors.Is.
+var ErrQueueDiffers = errors.New("queue differs from its definition")
+
+// QueueOptions are the choices of a work queue. nil means all defaults.
+type QueueOptions struct {
+	// FunctionTimeout is the timeout of the function that reads the queue, in whole seconds, at most [MaxFunctionTimeout]. The
+	// queue's visibility timeout is [VisibilityFactor] times that. 0 means [DefaultFunctionTimeout].
+	FunctionTimeout time.Duration
+}
+
+// Queue is a work queue with its dead-letter queue, as created.
+type Queue struct {
+	Name, URL, ARN                               string
+	DeadLetterName, DeadLetterURL, DeadLetterARN string
+}
+
+// IsFIFO reports whether a queue of that name is a FIFO queue, which SQS tells by the suffix.
+func IsFIFO(name string) bool { return strings.HasSuffix(name, fifoSuffix) }
+
+// DeadLetterName returns the name of a work queue's dead-letter queue. That of a FIFO queue is FIFO too, as SQS demands.
+func DeadLetterName(name string) string {
+	if base, fifo := strings.CutSuffix(name, fifoSuffix); fifo {
+		return base + deadLetterSuffix + fifoSuffix
+	}
+	return name + deadLetterSuffix
+}
+
+// QueueAttributes returns the attributes of a work queue: messages kept 14 days, invisible for six function timeouts once
+// received, moved to the dead-letter queue after the fifth receipt, encrypted by SQS. A FIFO queue orders and de-duplicates by
+// message group, never by content: the deduplication id is the outbox id's (docs/decisions.md, Delivery).
+//
+// The error is for options out of range.
+func QueueAttributes(name, deadLetterARN string, options *QueueOptions) (map[string]string, error) {
+	timeout := DefaultFunctionTimeout
+	if options != nil && options.FunctionTimeout != 0 {
+		timeout = options.FunctionTimeout
+	}
+	if timeout < time.Second || timeout > MaxFunctionTimeout || timeout%time.Second != 0 {
+		return nil, fmt.Errorf("queue %q: function timeout %s: use whole seconds from 1s to %s", name, timeout, MaxFunctionTimeout)
+	}
+	redrive, err := json.Marshal(redrivePolicy{DeadLetterTargetARN: deadLetterARN, MaxReceiveCount: MaxReceiveCount})
+	if err != nil {
+		return nil, fmt.Errorf("queue %q: redrive policy: %w", name, err)
+	}
+	attributes := sharedAttributes(name)
+	attributes[string(types.QueueAttributeNameVisibilityTimeout)] = seconds(VisibilityFactor * timeout)
+	attributes[string(types.QueueAttributeNameRedrivePolicy)] = string(redrive)
+	return attributes, nil
+}
+
+// redrivePolicy is written by SQS's field names. A struct keeps their order, so that creating a queue twice sends equal text.
+type redrivePolicy struct {
+	DeadLetterTargetARN string `json:"deadLetterTargetArn"`
+	MaxReceiveCount     int    `json:"maxReceiveCount"`
+}
+
+// DeadLetterAttributes returns the attributes of a dead-letter queue of that name: as a work queue, without redrive and with the
+// service's visibility timeout.
+func DeadLetterAttributes(name string) map[string]string { return sharedAttributes(name) }
+
+// sharedAttributes are those that a work queue and its dead-letter queue have in common. The latter scopes de-duplication to the
+// group as well: otherwise it would swallow dead messages of different groups that happen to share an id.
+func sharedAttributes(name string) map[string]string {
+	attributes := map[string]string{
+		string(types.QueueAttributeNameMessageRetentionPeriod): seconds(Retention),
+		string(types.QueueAttributeNameSqsManagedSseEnabled):   "true",
+	}
+	if !IsFIFO(name) {
+		return attributes
+	}
+	maps.Copy(attributes, map[string]string{
+		string(types.QueueAttributeNameFifoQueue):                 "true",
+		string(types.QueueAttributeNameContentBasedDeduplication): "false",
+		string(types.QueueAttributeNameDeduplicationScope):        "messageGroup",
+		string(types.QueueAttributeNameFifoThroughputLimit):       "perMessageGroupId",
+	})
+	return attributes
+}
+
+func seconds(d time.Duration) string { return strconv.Itoa(int(d / time.Second)) }
+
+// CreateQueue makes sure that the work queue and its dead-letter queue exist with the attributes of their definition. An
+// existing queue with other attributes is an error that wraps [ErrQueueDiffers] and lists them; it is never changed.
+func CreateQueue(ctx context.Context, client *sqs.Client, name string, options *QueueOptions) (Queue, error) {
+	if _, err := QueueAttributes(name, "", options); err != nil {
+		return Queue{}, err // before anything is created
+	}
+	queue := Queue{Name: name, DeadLetterName: DeadLetterName(name)}
+	var err error
+	queue.DeadLetterURL, queue.DeadLetterARN, err = createQueue(ctx, client, queue.DeadLetterName, DeadLetterAttributes(queue.DeadLetterName))
+	if err != nil {
+		return Queue{}, err
+	}
+	attributes, err := QueueAttributes(name, queue.DeadLetterARN, options)
+	if err != nil {
+		return Queue{}, err
+	}
+	queue.URL, queue.ARN, err = createQueue(ctx, client, name, attributes)
+	if err != nil {
+		return Queue{}, err
+	}
+	return queue, nil
+}
+
+func createQueue(ctx context.Context, client *sqs.Client, name string, attributes map[string]string) (url, arn string, err error) {
+	created, err := client.CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: aws.String(name), Attributes: attributes})
+	var exists *types.QueueNameExists
+	switch {
+	case errors.As(err, &exists):
+		located, err := client.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: aws.String(name)})
+		if err != nil {
+			return "", "", fmt.Errorf("look up queue %q: %w", name, err)
+		}
+		url = aws.ToString(located.QueueUrl)
+	case err != nil:
+		return "", "", fmt.Errorf("create queue %q: %w", name, err)
+	default:
+		url = aws.ToString(created.QueueUrl)
+	}
+	// Read back in either case: the ARN is needed, and SQS compares only some attributes when a queue is created again.
+	read, err := client.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{
+		QueueUrl:       aws.String(url),
+		AttributeNames: []types.QueueAttributeName{types.QueueAttributeNameAll},
+	})
+	if err != nil {
+		return "", "", fmt.Errorf("read attributes of queue %q: %w", name, err)
+	}
+	if faults := queueFaults(attributes, read.Attributes); len(faults) > 0 {
+		return "", "", fmt.Errorf("queue %q: %w: %s; name another queue, or delete it and create it anew",
+			name, ErrQueueDiffers, strings.Join(faults, "; "))
+	}
+	return url, read.Attributes[string(types.QueueAttributeNameQueueArn)], nil
+}
+
+// queueFaults lists the wanted attributes that a queue has otherwise, sorted by name.
+func queueFaults(want, got map[string]string) []string {
+	var faults []string
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		if name == string(types.QueueAttributeNameRedrivePolicy) {
+			if !equalRedrive(want[name], got[name]) {
+				faults = append(faults, fmt.Sprintf("%s is %q, want %q", name, got[name], want[name]))
+			}
+			continue
+		}
+		if !strings.EqualFold(got[name], want[name]) {
+			faults = append(faults, fmt.Sprintf("%s is %q, want %q", name, got[name], want[name]))
+		}
+	}
+	return faults
+}
+
+// equalRedrive compares by meaning: services write the policy's JSON their own way, some with the count as a string.
+func equalRedrive(want, got string) bool {
+	a, okA := parseRedrive(want)
+	b, okB := parseRedrive(got)
+	return okA && okB && a == b
+}
+
+func parseRedrive(text string) (redrivePolicy, bool) {
+	var raw struct {
+		DeadLetterTargetARN string          `json:"deadLetterTargetArn"`
+		MaxReceiveCount     json.RawMessage `json:"maxReceiveCount"`
+	}
+	if json.Unmarshal([]byte(text), &raw) != nil {
+		return redrivePolicy{}, false
+	}
+	count, err := strconv.Atoi(strings.Trim(string(raw.MaxReceiveCount), `"`))
+	return redrivePolicy{DeadLetterTargetARN: raw.DeadLetterTargetARN, MaxReceiveCount: count}, err == nil
+}
+
+// DeleteQueue deletes a work queue and its dead-letter queue with everything in them. Queues that do not exist are no error. For
+// tests; AWS lets 60 seconds pass before the names may be used again.
+func DeleteQueue(ctx context.Context, client *sqs.Client, queue Queue) error {
+	for _, url := range []string{queue.URL, queue.DeadLetterURL} {
+		if url == "" {
+			continue
+		}
+		_, err := client.DeleteQueue(ctx, &sqs.DeleteQueueInput{QueueUrl: aws.String(url)})
+		var missing *types.QueueDoesNotExist
+		if err != nil && !errors.As(err, &missing) {
+			return fmt.Errorf("delete queue %s: %w", url, err)
+		}
+	}
+	return nil
+}

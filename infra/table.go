@@ -1,0 +1,207 @@
+package infra
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// The key attributes of the table and the names and key attributes of its two sparse indexes. All are strings. What the
+// values look like is in docs/layout.md.
+const (
+	PartitionKey = "pk"
+	SortKey      = "sk"
+
+	// DueIndex holds every active run exactly once, keys only.
+	DueIndex     = "due"
+	DuePartition = "dp"
+	DueSort      = "da"
+
+	// DoneIndex holds every finished run exactly once, with the attributes of [DoneProjection].
+	DoneIndex     = "done"
+	DonePartition = "fp"
+	DoneSort      = "fa"
+)
+
+// TTLAttribute is the attribute (a Unix time in seconds) after which DynamoDB may delete an item. Only items that carry it
+// ever expire.
+const TTLAttribute = "xt"
+
+// activeTimeout bounds the wait for a table to become active when the caller's context does not.
+const activeTimeout = 5 * time.Minute
+
+// ErrTableMissing and ErrTableDiffers are what [CheckTable] and [CreateTable] find wrong with a table; match with errors.Is.
+var (
+	ErrTableMissing = errors.New("table does not exist")
+	ErrTableDiffers = errors.New("table differs from its definition")
+)
+
+// DoneProjection returns the attributes copied into the done index beside the keys: what a list of finished runs shows
+// without reading each run.
+//
+//	tk task          qu queue         ca created        ra run at
+//	na attempts      nf failures      nt retries        nl releases
+//	fc failure code  so source type   sr source run     ss source schedule   sf fire time of that schedule
+func DoneProjection() []string {
+	return []string{"tk", "qu", "ca", "ra", "na", "nf", "nt", "nl", "fc", "so", "sr", "ss", "sf"}
+}
+
+// TableInput returns the definition of the table: on-demand billing, the indexes due and done, and a stream of new images.
+// Time to live is not part of a creation; [CreateTable] sets it afterwards.
+func TableInput(name string) *dynamodb.CreateTableInput {
+	return &dynamodb.CreateTableInput{
+		TableName:   aws.String(name),
+		BillingMode: types.BillingModePayPerRequest,
+		AttributeDefinitions: []types.AttributeDefinition{
+			stringAttribute(PartitionKey), stringAttribute(SortKey),
+			stringAttribute(DuePartition), stringAttribute(DueSort),
+			stringAttribute(DonePartition), stringAttribute(DoneSort),
+		},
+		KeySchema: keySchema(PartitionKey, SortKey),
+		GlobalSecondaryIndexes: []types.GlobalSecondaryIndex{
+			{
+				IndexName:  aws.String(DueIndex),
+				KeySchema:  keySchema(DuePartition, DueSort),
+				Projection: &types.Projection{ProjectionType: types.ProjectionTypeKeysOnly},
+			},
+			{
+				IndexName:  aws.String(DoneIndex),
+				KeySchema:  keySchema(DonePartition, DoneSort),
+				Projection: &types.Projection{ProjectionType: types.ProjectionTypeInclude, NonKeyAttributes: DoneProjection()},
+			},
+		},
+		StreamSpecification: &types.StreamSpecification{
+			StreamEnabled:  aws.Bool(true),
+			StreamViewType: types.StreamViewTypeNewImage,
+		},
+	}
+}
+
+func stringAttribute(name string) types.AttributeDefinition {
+	return types.AttributeDefinition{AttributeName: aws.String(name), AttributeType: types.ScalarAttributeTypeS}
+}
+
+func keySchema(hash, sort string) []types.KeySchemaElement {
+	return []types.KeySchemaElement{
+		{AttributeName: aws.String(hash), KeyType: types.KeyTypeHash},
+		{AttributeName: aws.String(sort), KeyType: types.KeyTypeRange},
+	}
+}
+
+// CreateTable makes sure that the table exists, is active and has its time to live set. A table that exists already is checked
+// like [CheckTable] does and never changed, except that a missing time to live is turned on. It waits until the table is active,
+// at most five minutes.
+//
+// Errors: one that wraps [ErrTableDiffers] and lists what differs, or the service's own.
+func CreateTable(ctx context.Context, client *dynamodb.Client, name string) error {
+	_, err := client.CreateTable(ctx, TableInput(name))
+	var exists *types.ResourceInUseException
+	if err != nil && !errors.As(err, &exists) {
+		return fmt.Errorf("create table %q: %w", name, err)
+	}
+	waiter := dynamodb.NewTableExistsWaiter(client, func(o *dynamodb.TableExistsWaiterOptions) {
+		o.MinDelay, o.MaxDelay = 250*time.Millisecond, 5*time.Second
+	})
+	if err := waiter.Wait(ctx, &dynamodb.DescribeTableInput{TableName: aws.String(name)}, activeTimeout); err != nil {
+		return fmt.Errorf("wait until table %q is active: %w", name, err)
+	}
+	if err := checkDefinition(ctx, client, name); err != nil {
+		return err
+	}
+	return enableTTL(ctx, client, name)
+}
+
+// CheckTable verifies that the table exists, is active, and has the keys, indexes, projections, stream and time to live of its
+// definition. Further indexes and the billing mode are not judged. It changes nothing.
+//
+// Errors: one that wraps [ErrTableMissing] and says how to create it, one that wraps [ErrTableDiffers] and lists what differs and
+// what to do, or the service's own.
+func CheckTable(ctx context.Context, client *dynamodb.Client, name string) error {
+	if err := checkDefinition(ctx, client, name); err != nil {
+		return err
+	}
+	ttl, err := describeTTL(ctx, client, name)
+	if err != nil {
+		return err
+	}
+	if fault := ttlFault(ttl); fault != "" {
+		return differs(name, []string{fault})
+	}
+	return nil
+}
+
+func checkDefinition(ctx context.Context, client *dynamodb.Client, name string) error {
+	out, err := client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: aws.String(name)})
+	var missing *types.ResourceNotFoundException
+	if errors.As(err, &missing) {
+		return fmt.Errorf("table %q: %w: deploy template.yaml, or for local AWS run `make local-up`", name, ErrTableMissing)
+	}
+	if err != nil {
+		return fmt.Errorf("describe table %q: %w", name, err)
+	}
+	if faults := tableFaults(TableInput(name), out.Table); len(faults) > 0 {
+		return differs(name, faults)
+	}
+	return nil
+}
+
+func enableTTL(ctx context.Context, client *dynamodb.Client, name string) error {
+	ttl, err := describeTTL(ctx, client, name)
+	if err != nil {
+		return err
+	}
+	if ttlFault(ttl) == "" {
+		return nil
+	}
+	if ttl != nil && ttl.TimeToLiveStatus == types.TimeToLiveStatusEnabled {
+		return differs(name, []string{ttlFault(ttl)}) // on another attribute: not ours to switch over
+	}
+	_, err = client.UpdateTimeToLive(ctx, &dynamodb.UpdateTimeToLiveInput{
+		TableName: aws.String(name),
+		TimeToLiveSpecification: &types.TimeToLiveSpecification{
+			AttributeName: aws.String(TTLAttribute),
+			Enabled:       aws.Bool(true),
+		},
+	})
+	if err == nil {
+		return nil
+	}
+	// A second process may have enabled it in between; what counts is the state afterwards.
+	if ttl, again := describeTTL(ctx, client, name); again == nil && ttlFault(ttl) == "" {
+		return nil
+	}
+	return fmt.Errorf("enable time to live of table %q: %w", name, err)
+}
+
+func describeTTL(ctx context.Context, client *dynamodb.Client, name string) (*types.TimeToLiveDescription, error) {
+	out, err := client.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: aws.String(name)})
+	if err != nil {
+		return nil, fmt.Errorf("describe time to live of table %q: %w", name, err)
+	}
+	return out.TimeToLiveDescription, nil
+}
+
+// DeleteTable deletes the table and waits until it is gone, at most five minutes. A table that does not exist is no error.
+// For tests: everything in it is lost.
+func DeleteTable(ctx context.Context, client *dynamodb.Client, name string) error {
+	_, err := client.DeleteTable(ctx, &dynamodb.DeleteTableInput{TableName: aws.String(name)})
+	var missing *types.ResourceNotFoundException
+	if errors.As(err, &missing) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("delete table %q: %w", name, err)
+	}
+	waiter := dynamodb.NewTableNotExistsWaiter(client, func(o *dynamodb.TableNotExistsWaiterOptions) {
+		o.MinDelay, o.MaxDelay = 250*time.Millisecond, 5*time.Second
+	})
+	if err := waiter.Wait(ctx, &dynamodb.DescribeTableInput{TableName: aws.String(name)}, activeTimeout); err != nil {
+		return fmt.Errorf("wait until table %q is deleted: %w", name, err)
+	}
+	return nil
+}

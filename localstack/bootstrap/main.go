@@ -1,0 +1,108 @@
+// Command bootstrap prepares a local AWS: it hands out free ports, waits until an endpoint answers, and creates the table and
+// the queues from package infra. The scripts beside it call it; nobody else needs to.
+//
+//	bootstrap ports COUNT            prints that many free TCP ports of the loopback interface, one a line
+//	bootstrap wait URL DURATION      returns once the endpoint answers HTTP
+//	bootstrap create ENV_FILE        creates table and queues at AWS_ENDPOINT_URL and writes ENV_FILE
+//
+// create reads AWS_ENDPOINT_URL, AWS_REGION, RUNLANE_TABLE, RUNLANE_ENV, RUNLANE_LOCAL_QUEUES and RUNLANE_LOCAL_DYNAMODB.
+// Everything is idempotent.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "local AWS:", err)
+		os.Exit(1)
+	}
+}
+
+var errUsage = errors.New("usage: bootstrap ports COUNT | wait URL DURATION | create ENV_FILE")
+
+func run(ctx context.Context, args []string) error {
+	switch {
+	case len(args) == 2 && args[0] == "ports":
+		count, err := strconv.Atoi(args[1])
+		if err != nil || count < 1 || count > 100 {
+			return errUsage
+		}
+		return printFreePorts(count)
+	case len(args) == 3 && args[0] == "wait":
+		limit, err := time.ParseDuration(args[2])
+		if err != nil {
+			return errUsage
+		}
+		return waitFor(ctx, args[1], limit)
+	case len(args) == 2 && args[0] == "create":
+		s, err := settingsFromEnvironment(os.Getenv)
+		if err != nil {
+			return err
+		}
+		return create(ctx, s, args[1])
+	}
+	return errUsage
+}
+
+// printFreePorts asks the kernel. All listeners stay open until the end, so no port is printed twice.
+func printFreePorts(count int) error {
+	for range count {
+		listener, err := net.Listen("tcp4", "127.0.0.1:0")
+		if err != nil {
+			return fmt.Errorf("ask for a free port: %w", err)
+		}
+		defer func() { _ = listener.Close() }()
+		fmt.Println(listener.Addr().(*net.TCPAddr).Port)
+	}
+	return nil
+}
+
+// waitFor returns once the endpoint answers any HTTP status below 500 at its root.
+func waitFor(ctx context.Context, url string, limit time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	pause := time.NewTicker(200 * time.Millisecond)
+	defer pause.Stop()
+	for {
+		err := probe(ctx, url)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%s does not answer after %s: %w", url, limit, err)
+		case <-pause.C:
+		}
+	}
+}
+
+func probe(ctx context.Context, url string) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode >= http.StatusInternalServerError {
+		return fmt.Errorf("status %s", response.Status)
+	}
+	return nil
+}

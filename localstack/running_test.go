@@ -1,0 +1,159 @@
+package localstack_test
+
+import (
+	"context"
+	"net"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/runlane/runlane-go/infra"
+)
+
+// startShell brings up a local AWS of this test's own, and makes sure that nothing of it outlives the test.
+func startShell(t *testing.T, mode string) *shell {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("starts local AWS")
+	}
+	s := newShell(t)
+	s.env["RUNLANE_LOCAL_MODE"] = mode
+	t.Cleanup(func() {
+		out, err := s.command(context.Background(), "down.sh").CombinedOutput()
+		if err != nil {
+			t.Errorf("down.sh: %v\n%s", err, out)
+		}
+		if left := processes(t, s); len(left) > 0 {
+			t.Errorf("still running after down.sh: %q", left)
+		}
+	})
+	s.mustRun(t, "up.sh")
+	return s
+}
+
+// processes are those that have the state folder in their command line: LocalStack, DynamoDB Local and functions.
+func processes(t *testing.T, s *shell) []string {
+	t.Helper()
+	out, err := exec.Command("ps", "-axww", "-o", "args=").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for line := range strings.Lines(string(out)) {
+		if strings.Contains(line, s.state) {
+			found = append(found, strings.TrimSpace(line))
+		}
+	}
+	return found
+}
+
+func tables(endpoint, accessKey string) *dynamodb.Client {
+	return dynamodb.New(dynamodb.Options{
+		BaseEndpoint: aws.String(endpoint), Region: "us-east-1", DisableValidateResponseChecksum: true,
+		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			return aws.Credentials{AccessKeyID: accessKey, SecretAccessKey: "test"}, nil
+		}),
+	})
+}
+
+func answers(endpoint string) bool {
+	connection, err := net.DialTimeout("tcp", strings.TrimPrefix(endpoint, "http://"), time.Second)
+	if err != nil {
+		return false
+	}
+	_ = connection.Close()
+	return true
+}
+
+func TestLocalAWS_TwoFolders_StopIndependently(t *testing.T) {
+	t.Parallel()
+	first, second := startShell(t, ""), startShell(t, "")
+	one, two := wantVariables(t, first), wantVariables(t, second)
+	for _, name := range []string{"AWS_ENDPOINT_URL", "RUNLANE_LOCAL_DYNAMODB"} {
+		if one[name] == two[name] {
+			t.Fatalf("both have %s=%s", name, one[name])
+		}
+	}
+	check := func(v map[string]string) {
+		t.Helper()
+		if err := infra.CheckTable(t.Context(), tables(v["AWS_ENDPOINT_URL"], "test"), v["RUNLANE_TABLE"]); err != nil {
+			t.Error(err)
+		}
+	}
+	check(one)
+	check(two)
+	if out := first.mustRun(t, "up.sh"); first.variables(t, "env")["AWS_ENDPOINT_URL"] != one["AWS_ENDPOINT_URL"] {
+		t.Errorf("a second up changed the endpoint: %s", out)
+	}
+
+	first.mustRun(t, "down.sh")
+	for _, name := range []string{"AWS_ENDPOINT_URL", "RUNLANE_LOCAL_DYNAMODB"} {
+		if answers(one[name]) {
+			t.Errorf("%s of the stopped one still answers", name)
+		}
+		if !answers(two[name]) {
+			t.Errorf("%s of the other one answers no more", name)
+		}
+	}
+	if left := processes(t, first); len(left) > 0 {
+		t.Errorf("processes of the stopped one: %q", left)
+	}
+	check(two)
+
+	second.mustRun(t, "down.sh")
+	if answers(two["AWS_ENDPOINT_URL"]) || answers(two["RUNLANE_LOCAL_DYNAMODB"]) {
+		t.Error("the second one still answers after its down")
+	}
+}
+
+func TestLocalAWS_DynamoDBLocal_HasOneDatabaseAnAccessKey(t *testing.T) {
+	t.Parallel()
+	s := startShell(t, "")
+	endpoint := wantVariables(t, s)["RUNLANE_LOCAL_DYNAMODB"]
+	if err := infra.CreateTable(t.Context(), tables(endpoint, "111111111111"), "mine"); err != nil {
+		t.Fatal(err)
+	}
+	out, err := tables(endpoint, "222222222222").ListTables(t.Context(), &dynamodb.ListTablesInput{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(out.TableNames) > 0 {
+		t.Errorf("another access key sees tables %q, want none", out.TableNames)
+	}
+}
+
+// LocalStack that is killed leaves its children behind; down finds them, and up starts anew.
+func TestHostMode_LocalStackKilled_DownEndsItsChildren(t *testing.T) {
+	t.Parallel()
+	s := startShell(t, "host")
+	before := wantVariables(t, s)
+	pid, err := strconv.Atoi(s.file(t, "pid"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	deadline := time.Now().Add(10 * time.Second)
+	for answers(before["AWS_ENDPOINT_URL"]) && time.Now().Before(deadline) {
+		<-time.After(50 * time.Millisecond)
+	}
+	if !answers(before["RUNLANE_LOCAL_DYNAMODB"]) {
+		t.Fatal("DynamoDB Local ended by itself: this test proves nothing")
+	}
+	s.env["AWS_ENDPOINT_URL"] = before["AWS_ENDPOINT_URL"] // as in the shell that has loaded the env file
+	s.mustRun(t, "up.sh")
+	if answers(before["RUNLANE_LOCAL_DYNAMODB"]) {
+		t.Error("the old DynamoDB Local still answers")
+	}
+	after := wantVariables(t, s)
+	if err := infra.CheckTable(t.Context(), tables(after["AWS_ENDPOINT_URL"], "test"), after["RUNLANE_TABLE"]); err != nil {
+		t.Error(err)
+	}
+}
