@@ -1,0 +1,78 @@
+# The project's vocabulary: the commands that people and CI type. `make` alone lists them.
+# Recipes stay short; what needs more than a line lives in scripts/.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+MAKEFLAGS += --no-print-directory --warn-undefined-variables
+.DEFAULT_GOAL := help
+
+GO ?= go
+
+# The linter is a tool of this repository, not a requirement of the module: its version lives here and nowhere else.
+GOLANGCI_VERSION := v2.15.0
+GOLANGCI := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
+
+FUZZTIME ?= 20s
+BENCH ?= .
+INPUT ?=
+RESUME ?=
+demo_flags = $(if $(INPUT),-input '$(INPUT)') $(if $(filter-out 0,$(RESUME)),-resume)
+
+export FUZZTIME
+
+.PHONY: help
+help: ## Lists the targets.
+	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  %-12s %s\n", $$1, $$2 }' Makefile
+
+.PHONY: check
+check: ## What every commit passes: format, vet, linters, short tests, reducer coverage. Needs no local AWS.
+	@scripts/check-format.sh
+	$(GO) vet ./...
+	@$(MAKE) lint
+	@$(MAKE) test-short
+	@$(MAKE) cover
+
+.PHONY: test
+test: ## All tests, with the race detector, local AWS and 20 s of fuzzing. Does its own set-up and clean-up.
+	@scripts/with-local-aws.sh scripts/test.sh
+
+.PHONY: test-short
+test-short: ## The tests that need nothing but Go: under a minute, no local AWS.
+	$(GO) test -short ./...
+
+.PHONY: demo
+demo: ## Delivers 329 real webhooks in this process. Needs Go alone. INPUT=FILE takes other webhooks.
+	@$(GO) run ./examples/webhooks/cmd/demo -lane embedded $(demo_flags)
+
+.PHONY: demo-aws
+demo-aws: ## The same through DynamoDB and SQS on local AWS, left running. RESUME=1 finishes an interrupted demo.
+	@scripts/with-local-aws.sh --keep $(GO) run ./examples/webhooks/cmd/demo -lane aws $(demo_flags)
+
+.PHONY: local-up
+local-up: ## Starts local AWS on loopback and writes .local/env.
+	@localstack/up.sh
+
+.PHONY: local-down
+local-down: ## Stops what local-up started here, and nothing else.
+	@localstack/down.sh
+
+.PHONY: lint
+lint: ## golangci-lint, pinned. The first run on a machine builds it (about 80 s).
+	$(GOLANGCI) config verify
+	$(GOLANGCI) run ./...
+
+.PHONY: fmt
+fmt: ## Formats every Go file.
+	gofmt -w .
+
+.PHONY: cover
+cover: ## The reducer's statement coverage by its own tests. Fails below 100 %.
+	@$(GO) run ./internal/covergate -package ./core -files 'project*.go' -minimum 100
+
+.PHONY: fuzz
+fuzz: ## Fuzzes the reducer for FUZZTIME (20s unless given).
+	@scripts/fuzz.sh
+
+.PHONY: bench
+bench: ## Go benchmarks. BENCH=REGEXP selects.
+	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem ./...

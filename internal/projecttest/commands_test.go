@@ -1,0 +1,184 @@
+package projecttest
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.yaml.in/yaml/v3"
+)
+
+var (
+	makeTarget   = regexp.MustCompile(`(?m)^([a-z][a-z-]*):(.*)$`)
+	phonyTarget  = regexp.MustCompile(`(?m)^\.PHONY: (\S+)$`)
+	ciStep       = regexp.MustCompile(`(?m)^step ([a-z][a-z-]*)$`)
+	makeCommand  = regexp.MustCompile(`^make ([a-z][a-z-]*)$`)
+	makeMention  = regexp.MustCompile("`make ([a-z][a-z-]*)[^`]*`")
+	pinnedAction = regexp.MustCompile(`^actions/[a-z-]+@[0-9a-f]{40}$`)
+	contribution = regexp.MustCompile("(?m)^\\| `make ([a-z-]+)[^`]*` \\|[^|]*\\| ([^|]+?) \\|")
+)
+
+// makeTargets maps the Makefile's targets to their description, "" for one without.
+func makeTargets(makefile string) map[string]string {
+	targets := map[string]string{}
+	for _, match := range makeTarget.FindAllStringSubmatch(makefile, -1) {
+		_, description, _ := strings.Cut(match[2], "## ")
+		targets[match[1]] = description
+	}
+	return targets
+}
+
+// ciTargets are the make targets that .ci/run calls, in order.
+func ciTargets(script string) []string {
+	var targets []string
+	for _, match := range ciStep.FindAllStringSubmatch(script, -1) {
+		targets = append(targets, match[1])
+	}
+	return targets
+}
+
+// workflowTargets are the make targets that a GitHub workflow calls, in order, and everything about it that is not allowed.
+func workflowTargets(text string) (targets, faults []string, err error) {
+	var workflow struct {
+		Jobs map[string]struct {
+			Steps []struct {
+				Uses string
+				Run  string
+				If   string
+				Soft any `yaml:"continue-on-error"`
+			}
+		}
+	}
+	if err := yaml.Unmarshal([]byte(text), &workflow); err != nil {
+		return nil, nil, err
+	}
+	if len(workflow.Jobs) != 1 {
+		faults = append(faults, fmt.Sprintf("%d jobs: the order of targets is that of one", len(workflow.Jobs)))
+	}
+	for _, job := range workflow.Jobs {
+		for _, step := range job.Steps {
+			if step.Soft != nil {
+				faults = append(faults, "a step may fail without failing the workflow: "+step.Run+step.Uses)
+			}
+			if step.Uses != "" {
+				if !pinnedAction.MatchString(step.Uses) {
+					faults = append(faults, step.Uses+" is not one of GitHub's own actions, pinned to a commit")
+				}
+				continue
+			}
+			match := makeCommand.FindStringSubmatch(strings.TrimSpace(step.Run))
+			if match == nil {
+				faults = append(faults, fmt.Sprintf("%q is not a make target: what CI does has to be a target too", step.Run))
+				continue
+			}
+			targets = append(targets, match[1])
+		}
+	}
+	return targets, faults, nil
+}
+
+func TestWorkflow_CallsTheTargetsOfTheCIScript(t *testing.T) {
+	t.Parallel()
+	targets, faults, err := workflowTargets(read(t, ".github", "workflows", "ci.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fault := range faults {
+		t.Error(fault)
+	}
+	// The script stops local AWS in its exit trap.
+	script := read(t, ".ci", "run")
+	if !strings.Contains(script, "make local-down") {
+		t.Error(".ci/run leaves local AWS running")
+	}
+	if diff := cmp.Diff(append(ciTargets(script), "local-down"), targets); diff != "" {
+		t.Errorf("(-.ci/run +workflow)\n%s", diff)
+	}
+}
+
+func TestWorkflow_TheRuleCanFail(t *testing.T) {
+	t.Parallel()
+	for name, step := range map[string]string{
+		"unpinned action":    "uses: actions/checkout@v7",
+		"foreign action":     "uses: someone/thing@3d3c42e5aac5ba805825da76410c181273ba90b1",
+		"own command":        "run: go test ./...",
+		"failure forgiven":   "run: make test, continue-on-error: true",
+		"changed by a value": "run: make test GOFLAGS=-short",
+	} {
+		_, faults, err := workflowTargets("jobs: {a: {steps: [{" + step + "}]}}")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(faults) != 1 {
+			t.Errorf("%s: %v", name, faults)
+		}
+	}
+	targets, faults, err := workflowTargets("jobs: {a: {steps: [{run: make one}, {run: make two}]}}")
+	if err != nil || len(faults) > 0 || !slices.Equal(targets, []string{"one", "two"}) {
+		t.Errorf("%v %v %v", targets, faults, err)
+	}
+}
+
+func TestContributing_ListsWhatCIRuns(t *testing.T) {
+	t.Parallel()
+	places := map[string]string{}
+	for _, match := range contribution.FindAllStringSubmatch(read(t, "CONTRIBUTING.md"), -1) {
+		places[match[1]] = match[2]
+	}
+	inCI := ciTargets(read(t, ".ci", "run"))
+	if len(inCI) == 0 {
+		t.Fatal(".ci/run calls no target")
+	}
+	for _, target := range inCI {
+		if places[target] != "`.ci/run`" {
+			t.Errorf("CONTRIBUTING's table says %q of make %s, which .ci/run calls", places[target], target)
+		}
+	}
+	for target, place := range places {
+		if place == "`.ci/run`" && !slices.Contains(inCI, target) {
+			t.Errorf("CONTRIBUTING's table says that .ci/run calls make %s", target)
+		}
+	}
+}
+
+func TestMakefile_DescribesEveryTarget(t *testing.T) {
+	t.Parallel()
+	makefile := read(t, "Makefile")
+	targets := makeTargets(makefile)
+	var phony []string
+	for _, match := range phonyTarget.FindAllStringSubmatch(makefile, -1) {
+		phony = append(phony, match[1])
+	}
+	for target, description := range targets {
+		if description == "" {
+			t.Errorf("make %s has no description", target)
+		}
+		if !slices.Contains(phony, target) {
+			t.Errorf("make %s is not phony", target)
+		}
+	}
+	listed := run(t, root(t), []string{"MAKEFLAGS="}, "make")
+	for target := range targets {
+		if !regexp.MustCompile(`(?m)^  ` + target + ` +\S`).MatchString(listed) {
+			t.Errorf("make without arguments does not list %s", target)
+		}
+	}
+}
+
+func TestDocumentation_NamesExistingTargets(t *testing.T) {
+	t.Parallel()
+	targets := makeTargets(read(t, "Makefile"))
+	for name, text := range textFiles(t) {
+		if !strings.HasSuffix(name, ".md") {
+			continue
+		}
+		for _, match := range makeMention.FindAllStringSubmatch(text, -1) {
+			if _, ok := targets[match[1]]; !ok {
+				t.Errorf("%s mentions make %s, which does not exist", name, match[1])
+			}
+		}
+	}
+}

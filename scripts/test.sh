@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# All tests, then the reducer's fuzz target. Called with local AWS already behind it: see with-local-aws.sh.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+# The race detector needs cgo and a C compiler. Without one the tests still run; CI has to have it.
+race=()
+if [ "$(go env CGO_ENABLED)" = 1 ] && command -v "$(go env CC)" >/dev/null; then
+  race=(-race)
+elif [ "${CI:-}" = true ]; then
+  echo "test: no C compiler for the race detector: install gcc (or set CC)" >&2
+  exit 1
+else
+  echo "test: no C compiler, so without the race detector" >&2
+fi
+
+go test "${race[@]}" -timeout 9m ./...
+scripts/fuzz.sh
