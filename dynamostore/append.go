@@ -1,0 +1,141 @@
+package dynamostore
+
+import (
+	"context"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// AppendRunEvents implements lane.Storage.
+func (s *Store) AppendRunEvents(ctx context.Context, c *lane.AppendCommand) (*lane.Commit, error) {
+	if c.Projected == nil {
+		return nil, c.Validate()
+	}
+	if c.Creates() {
+		return s.create(ctx, c)
+	}
+	before, err := s.expected(ctx, &c.Transition)
+	if err != nil {
+		return nil, err
+	}
+	if c.LeaseToken != "" && before.LeaseToken != c.LeaseToken {
+		return nil, leaseLost(c.Key())
+	}
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	if err := boundedUnsupported(c.Queue); err != nil {
+		return nil, err
+	}
+	commit, failed, err := s.commit(ctx, &change{Transition: &c.Transition, before: before, leaseToken: c.LeaseToken, birth: c.Outbox})
+	if err != nil || len(failed) == 0 {
+		return commit, err
+	}
+	return nil, s.classify(ctx, &c.Transition, c.LeaseToken, failed)
+}
+
+// HeartbeatRunLease implements lane.Storage.
+func (s *Store) HeartbeatRunLease(ctx context.Context, c *lane.HeartbeatCommand) (*lane.Commit, error) {
+	if c.Projected == nil {
+		return nil, c.Validate()
+	}
+	return s.AppendRunEvents(ctx, &lane.AppendCommand{Transition: c.Transition, LeaseToken: c.Projected.Lease.Token})
+}
+
+// expected is the run at the transition's sequence, or the conflict.
+func (s *Store) expected(ctx context.Context, t *lane.Transition) (*runItem, error) {
+	before, err := s.snapshot(ctx, t.Key(), t.ExpectedSequence)
+	if err != nil {
+		return nil, err
+	}
+	if before == nil {
+		return nil, conflict(runlane.ConflictEventSequence, t.Projected.ID, "the run does not exist; sequence %d was expected", t.ExpectedSequence)
+	}
+	if before.Sequence != t.ExpectedSequence {
+		return nil, sequenceConflict(t, before.Sequence)
+	}
+	return before, nil
+}
+
+// classify names the race from the old images: sequence first, then the lease.
+func (s *Store) classify(ctx context.Context, t *lane.Transition, leaseToken string, failed []lost) error {
+	current := oldOf(failed, runMember)
+	switch {
+	case current == nil:
+		run, err := s.readRun(ctx, t.Key())
+		if err != nil {
+			return err
+		}
+		if run == nil {
+			return sequenceConflict(t, 0)
+		}
+		return sequenceConflict(t, run.Sequence)
+	case number(current["sq"]) != t.ExpectedSequence:
+		return sequenceConflict(t, number(current["sq"]))
+	case leaseToken != "" && textOf(current["lt"]) != leaseToken:
+		return leaseLost(t.Key())
+	default:
+		return &runlane.Error{
+			Code: runlane.ErrStorageUnavailable, RunID: t.Projected.ID, Message: "the run's marker kept moving", Retryable: true,
+			Hint: "try again", Meta: map[string]string{"outcome": "not committed"},
+		}
+	}
+}
+
+func sequenceConflict(t *lane.Transition, actual int64) error {
+	return conflict(runlane.ConflictEventSequence, t.Projected.ID, "the run is at sequence %d, not %d", actual, t.ExpectedSequence)
+}
+
+func leaseLost(key lane.RunKey) error {
+	return conflict(runlane.ConflictLeaseOwnership, key.RunID, "the lease belongs to somebody else")
+}
+
+// ClaimRunLease implements lane.Storage.
+func (s *Store) ClaimRunLease(ctx context.Context, c *lane.ClaimCommand) (*lane.Acquisition, error) {
+	if c.Projected == nil {
+		return nil, c.Validate()
+	}
+	before, err := s.snapshot(ctx, c.Key(), c.ExpectedSequence)
+	if err != nil {
+		return nil, err
+	}
+	if before == nil || before.Sequence != c.ExpectedSequence {
+		return &lane.Acquisition{Outcome: lane.LostSequence}, nil
+	}
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	if err := boundedUnsupported(c.Queue); err != nil {
+		return nil, err
+	}
+	if !claims(&c.Transition) {
+		return nil, &runlane.Error{Code: runlane.ErrContractViolation, RunID: c.Projected.ID, Message: "a claim carries no run.lease_claimed"}
+	}
+	if at, ok := lane.RunnableAt(before.run()); !ok || at.After(c.At) {
+		return &lane.Acquisition{Outcome: lane.LostEligibility}, nil
+	}
+	commit, failed, err := s.commit(ctx, &change{Transition: &c.Transition, before: before, byWakeup: c.ByWakeup})
+	if err != nil {
+		return nil, err
+	}
+	if len(failed) > 0 {
+		return &lane.Acquisition{Outcome: lane.LostSequence}, nil
+	}
+	return &lane.Acquisition{Outcome: lane.Acquired, Commit: commit}, nil
+}
+
+// ReleaseRunLease implements lane.Storage.
+func (s *Store) ReleaseRunLease(ctx context.Context, c *lane.ReleaseCommand) error {
+	run, err := s.readRun(ctx, c.RunKey)
+	if err != nil {
+		return err
+	}
+	if run == nil {
+		return notFound(c.RunKey)
+	}
+	if run.LeaseToken == c.LeaseToken {
+		return conflict(runlane.ConflictLeaseOwnership, c.RunID, "the lease is still held")
+	}
+	return nil
+}

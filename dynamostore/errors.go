@@ -1,0 +1,104 @@
+package dynamostore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// failure turns an error of the SDK into the one error type of this module. It is the only place that does; what already is
+// one passes through.
+func (s *Store) failure(ctx context.Context, doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, ok := errors.AsType[*runlane.Error](err); ok {
+		return err
+	}
+	if ctx.Err() != nil {
+		return &runlane.Error{
+			Code: runlane.ErrOperationCancelled, Message: doing + ": the caller's context ended",
+			Retryable: true, Meta: map[string]string{"outcome": "unknown"}, Cause: errors.Join(context.Cause(ctx), err),
+		}
+	}
+	e := &runlane.Error{Code: runlane.ErrStorageUnavailable, Message: doing + " failed", Retryable: true, Cause: err}
+	switch code := apiCode(err); {
+	case code == "ResourceNotFoundException":
+		e.Code, e.Retryable = runlane.ErrConfigurationInvalid, false
+		e.Message = fmt.Sprintf("%s: table %q does not exist", doing, s.table)
+		e.Hint = "create the table (make local-up does locally, the template in an account), or set RUNLANE_TABLE"
+	case code == "ValidationException":
+		e.Code, e.Retryable = runlane.ErrContractViolation, false
+		e.Message = doing + ": DynamoDB refused the request"
+		e.Hint = "the table may not have the layout of this version"
+	case slices.Contains([]string{"AccessDeniedException", "UnrecognizedClientException", "ExpiredTokenException", "InvalidSignatureException"}, code):
+		e.Message = doing + ": access denied"
+		e.Hint = "check the credentials and the policy on the table and its indexes"
+	case isThrottle(err):
+		e.Message = doing + ": throttled"
+		e.Hint = "raise the table's throughput, or try again later"
+	case code == "":
+		e.Message = doing + ": DynamoDB is not reachable"
+		e.Hint = "check AWS_ENDPOINT_URL and the network"
+		e.Meta = map[string]string{"outcome": "unknown"}
+	}
+	return e
+}
+
+func apiCode(err error) string {
+	if api, ok := errors.AsType[smithy.APIError](err); ok {
+		return api.ErrorCode()
+	}
+	return ""
+}
+
+func isThrottle(err error) bool {
+	return slices.Contains([]string{
+		"ProvisionedThroughputExceededException", "ThrottlingException", "RequestLimitExceeded", "Throttling",
+	}, apiCode(err))
+}
+
+// refused reports an answer that says the request was not carried out; any other error leaves its outcome unknown.
+func refused(err error) bool {
+	if isThrottle(err) {
+		return true
+	}
+	api, ok := errors.AsType[smithy.APIError](err)
+	return ok && api.ErrorFault() == smithy.FaultClient && api.ErrorCode() != "TransactionInProgressException"
+}
+
+func isConditionFailure(err error) (old item, ok bool) {
+	if failed, ok := errors.AsType[*types.ConditionalCheckFailedException](err); ok {
+		return failed.Item, true
+	}
+	return nil, false
+}
+
+func isTransactionConflict(err error) bool {
+	_, ok := errors.AsType[*types.TransactionConflictException](err)
+	return ok
+}
+
+func notFound(key lane.RunKey) error {
+	return &runlane.Error{
+		Code: runlane.ErrRunNotFound, Message: "no such run", RunID: key.RunID,
+		Meta: map[string]string{"environment": key.Environment.Name()},
+	}
+}
+
+func ownerNotFound() error {
+	return &runlane.Error{Code: runlane.ErrRunNotFound, Message: "no run owns this key"}
+}
+
+func conflict(kind runlane.ConflictKind, run runlane.RunID, format string, args ...any) *runlane.Error {
+	e := runlane.NewConflict(kind, fmt.Sprintf(format, args...))
+	e.RunID = run
+	return e
+}

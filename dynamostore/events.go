@@ -1,0 +1,107 @@
+package dynamostore
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// eventPosition is the place in a history behind which a page resumes. It counts events, not commits.
+type eventPosition struct {
+	Sequence int64 `json:"s"`
+}
+
+// ListRunEvents implements lane.Storage.
+func (s *Store) ListRunEvents(ctx context.Context, q *lane.EventQuery) (*runlane.Page[runlane.EventRecord], error) {
+	limit, err := q.PageLimit()
+	if err != nil {
+		return nil, err
+	}
+	if err := q.RunID.Validate(); err != nil {
+		return nil, err
+	}
+	key := lane.RunKey{Environment: q.Environment, RunID: q.RunID}
+	scope := fmt.Sprintf("events %s %s %t", key.Environment.Name(), key.RunID, q.Descending)
+	var after eventPosition
+	if err := openCursor(q.After, scope, &after); err != nil {
+		return nil, err
+	}
+	current, err := s.readRun(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	if current == nil {
+		return nil, notFound(key)
+	}
+	records, err := s.eventsFrom(ctx, current, after.Sequence, q.Descending, limit+1)
+	if err != nil {
+		return nil, err
+	}
+	page := &runlane.Page[runlane.EventRecord]{Items: records}
+	if len(records) > limit {
+		page.Items = records[:limit]
+		page.Next = sealCursor(scope, eventPosition{page.Items[limit-1].Sequence})
+	}
+	return page, s.fillBodies(ctx, current, page.Items)
+}
+
+// eventsFrom reads commits in one direction until it has n events beyond the position. The commit that holds the position is
+// found by reading from the newest one at or before it.
+func (s *Store) eventsFrom(ctx context.Context, r *runItem, after int64, descending bool, n int) ([]runlane.EventRecord, error) {
+	key := r.key()
+	low, high := skLogPrefix, skLogPrefix+"~"
+	if after > 0 && descending {
+		high = logSK(after)
+	} else if after > 0 {
+		low = logSK(max(after-lane.MaxCommitEvents, 0))
+	}
+	var records []runlane.EventRecord
+	err := s.query(ctx, "list events", &dynamodb.QueryInput{
+		KeyConditionExpression:    aws.String("#pk = :pk AND #sk BETWEEN :low AND :high"),
+		ExpressionAttributeValues: item{":pk": text(r.PK), ":low": text(low), ":high": text(high)},
+		ConsistentRead:            aws.Bool(true), ScanIndexForward: aws.Bool(!descending),
+		Limit: aws.Int32(int32(n + lane.MaxCommitEvents)), //nolint:gosec // bounded by the page limit
+	}, func(raw item) (more bool, err error) {
+		var log logItem
+		if err := unmarshalItem(raw, &log); err != nil {
+			return false, err
+		}
+		first, err := log.first()
+		if err != nil {
+			return false, err
+		}
+		batch, err := log.records(key, runlane.QueueName(r.Queue), first)
+		if descending {
+			slices.Reverse(batch)
+		}
+		for _, record := range batch {
+			if after == 0 || descending && record.Sequence < after || !descending && record.Sequence > after {
+				records = append(records, record)
+			}
+		}
+		return len(records) < n, err
+	})
+	return records[:min(n, len(records))], err
+}
+
+// fillBodies puts payload and output back into the events that brought them.
+func (s *Store) fillBodies(ctx context.Context, r *runItem, records []runlane.EventRecord) (err error) {
+	for _, record := range records {
+		switch body := record.Body.(type) {
+		case *runlane.RunCreated:
+			body.Payload, err = s.bulk(ctx, r, r.PayloadPlace, r.Payload, skPayload, nil)
+		case *runlane.RunSucceeded:
+			body.Output, err = s.bulk(ctx, r, r.OutputPlace, r.Output, skOutput, nil)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

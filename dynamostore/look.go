@@ -1,0 +1,105 @@
+package dynamostore
+
+import (
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// stage is who has something to do about a run.
+type stage int
+
+const (
+	nobody       stage = iota
+	finalizing         // its cancellation is to be finished
+	delivering         // it needs a fresh delivery request, or its scheduled row is to be published
+	publishing         // its outbox row is to be published
+	redelivering       // its published wakeup is to be sent again
+)
+
+// sight is what a look at a run finds: somebody's work since a moment, or nothing yet and the marker at which there will be.
+type sight struct {
+	stage  stage
+	since  millis
+	outbox string // the row to publish
+	marker marker // of nobody's work
+}
+
+// concerns reports that the stage has something to do. The due row of a scheduled run is found by delivering and by publishing.
+func (s sight) concerns(wanted stage) bool {
+	return s.stage == wanted || wanted == publishing && s.outbox != ""
+}
+
+// look judges a run and its latest delivery row at an instant, in the order of the layout: cancellation, lease, waiting time,
+// outbox row. row is nil when the run has none.
+func look(r *runItem, row *delivery, at millis) sight {
+	switch r.status() {
+	case runlane.StatusCancellationRequested:
+		return dueOr(finalizing, r.LeaseUntil, at, marker{leased, r.LeaseUntil})
+	case runlane.StatusRunning:
+		return dueOr(delivering, r.LeaseUntil, at, marker{leased, r.LeaseUntil})
+	case runlane.StatusRetrying, runlane.StatusReleased:
+		return dueOr(delivering, r.RunAt, at, marker{waiting, r.RunAt})
+	case runlane.StatusScheduled:
+		seen := dueOr(delivering, r.RunAt, at, marker{waiting, r.RunAt})
+		if seen.stage == delivering && row != nil && row.status() != lane.OutboxPublished {
+			seen = lookAtRow(r, row, at)
+			if seen.stage == publishing {
+				seen.stage = delivering
+			}
+		}
+		return seen
+	case runlane.StatusQueued:
+		return lookAtRow(r, row, at)
+	default:
+		return sight{}
+	}
+}
+
+func dueOr(s stage, due, at millis, otherwise marker) sight {
+	if due <= at {
+		return sight{stage: s, since: due}
+	}
+	return sight{marker: otherwise}
+}
+
+func lookAtRow(r *runItem, row *delivery, at millis) sight {
+	if row == nil { // created without a delivery: the first request is still to come
+		next := r.UpdatedAt + millis(redeliverFirst/time.Millisecond)
+		return dueOr(redelivering, next, at, marker{parked, next})
+	}
+	switch row.status() {
+	case lane.OutboxDeadLettered:
+		return sight{marker: marker{deadLetter, row.DeadAt}}
+	case lane.OutboxPublished:
+		next := row.redeliverAt()
+		return dueOr(redelivering, next, at, marker{parked, next})
+	default:
+		due := max(row.due(), row.AvailableAt)
+		seen := dueOr(publishing, due, at, marker{unpublished, due})
+		if seen.stage == publishing {
+			seen.outbox = r.deliveryID()
+		}
+		return seen
+	}
+}
+
+// shortWait reports a wait of at most 15 minutes: its delayed wakeup was sent when it began.
+func shortWait(r *runItem) bool {
+	const longestNativeDelay = 15 * time.Minute
+	return r.RunAt-r.UpdatedAt <= millis(longestNativeDelay/time.Millisecond)
+}
+
+// patient reports that the reader may leave the row to those who are surely at work on it.
+func patient(r *runItem, at millis, p lane.Patience) bool {
+	m := r.marker()
+	switch m.kind {
+	case deliverable:
+		return m.at > at-millis(p.Queued/time.Millisecond)
+	case waiting:
+		return shortWait(r) && m.at > at-millis(p.ShortWait/time.Millisecond)
+	default:
+		return false
+	}
+}

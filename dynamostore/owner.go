@@ -1,0 +1,225 @@
+package dynamostore
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// ownerItem gives a key to a run. It never expires by itself: an active owner may not. It is resolved when somebody wants the
+// key: an owner whose run is failed, released by policy, past its time or gone is dead, and replaced by a write conditional on
+// the dead run's id.
+type ownerItem struct {
+	PK          string        `dynamodbav:"pk"`
+	SK          string        `dynamodbav:"sk"`
+	Run         runlane.RunID `dynamodbav:"ru"`
+	PayloadHash string        `dynamodbav:"ph,omitempty"`
+	Retention   int64         `dynamodbav:"ir,omitempty"`
+
+	replaces runlane.RunID // the dead owner that this one follows
+}
+
+func (o ownerItem) member() (member, error) {
+	raw, err := marshalItem(o)
+	m := member{after: raw, condition: absent}
+	if o.replaces != "" {
+		m.condition = equal("ru", text(string(o.replaces)))
+	}
+	return m, err
+}
+
+const maxOwnerRounds = 3
+
+// create commits a new run with its owners. Idempotency is judged before the run's own id, and that before singleton.
+func (s *Store) create(ctx context.Context, c *lane.AppendCommand) (*lane.Commit, error) {
+	if err := c.Validate(); err != nil {
+		if run, readErr := s.readRun(ctx, c.Key()); readErr == nil && run != nil {
+			return nil, sequenceConflict(&c.Transition, run.Sequence)
+		}
+		return nil, err
+	}
+	if err := boundedUnsupported(c.Queue); err != nil {
+		return nil, err
+	}
+	owners := s.ownersOf(c)
+	for round := 1; ; round++ {
+		commit, failed, err := s.commit(ctx, &change{Transition: &c.Transition, birth: c.Outbox, owners: owners})
+		if err != nil || len(failed) == 0 {
+			return commit, err
+		}
+		exists := oldOf(failed, runMember)
+		for i := range owners {
+			old := oldOf(failed, logMember+1+i)
+			if old == nil {
+				if failedAt(failed, logMember+1+i) {
+					owners[i].replaces = "" // gone meanwhile
+				}
+				continue
+			}
+			if isSingleton(owners[i]) && exists != nil {
+				break
+			}
+			holder, live, err := s.resolve(ctx, old)
+			if err != nil {
+				return nil, err
+			}
+			if live != nil && holder.Run != c.Projected.ID {
+				return nil, ownerConflict(owners[i], holder.Run)
+			}
+			owners[i].replaces = holder.Run
+		}
+		if exists != nil {
+			return nil, sequenceConflict(&c.Transition, number(exists["sq"]))
+		}
+		if round == maxOwnerRounds {
+			return nil, &runlane.Error{
+				Code: runlane.ErrStorageUnavailable, RunID: c.Projected.ID, Message: "the owner of a key kept changing", Retryable: true,
+				Hint: "try again", Meta: map[string]string{"outcome": "not committed"},
+			}
+		}
+	}
+}
+
+func failedAt(failed []lost, index int) bool {
+	for _, f := range failed {
+		if f.index == index {
+			return true
+		}
+	}
+	return false
+}
+
+// ownersOf are the owner items that a creation writes, the idempotency key's first.
+func (s *Store) ownersOf(c *lane.AppendCommand) []ownerItem {
+	var owners []ownerItem
+	run := c.Projected
+	key := lane.OwnerKey{Environment: run.Environment, TaskID: run.TaskID}
+	if key.Key = run.IdempotencyKey; key.Key != "" {
+		owners = append(owners, ownerItem{
+			PK: idempotencyPK(key), SK: skOwner, Run: run.ID, PayloadHash: c.PayloadHash, Retention: storedRetention(run.Retention),
+		})
+	}
+	if key.Key = run.SingletonKey; key.Key != "" {
+		owners = append(owners, ownerItem{PK: singletonPK(key), SK: skOwner, Run: run.ID})
+	}
+	for i := range owners {
+		owners[i].replaces, _ = s.owners.get(owners[i].PK)
+	}
+	return owners
+}
+
+func isSingleton(o ownerItem) bool { return strings.Contains(o.PK, ":single:") }
+
+func ownerConflict(o ownerItem, holder runlane.RunID) error {
+	if isSingleton(o) {
+		return conflict(runlane.ConflictSingletonKey, holder, "an active run owns the singleton key")
+	}
+	return conflict(runlane.ConflictIdempotencyKey, holder, "a run owns the idempotency key")
+}
+
+// resolve tells who holds a key: live is the run while it does.
+func (s *Store) resolve(ctx context.Context, raw item) (owner ownerItem, live *runItem, err error) {
+	if err := unmarshalItem(raw, &owner); err != nil {
+		return owner, nil, err
+	}
+	run, err := s.readRun(ctx, owner.runKey())
+	if err != nil {
+		return owner, nil, err
+	}
+	if run == nil || !owner.holds(run, s.now()) {
+		s.owners.put(owner.PK, owner.Run)
+		return owner, nil, nil
+	}
+	return owner, run, nil
+}
+
+// runKey names the holder: an owner is of the environment that its key begins with.
+func (o ownerItem) runKey() lane.RunKey {
+	environment, _, _ := strings.Cut(o.PK, ":")
+	return lane.RunKey{Environment: runlane.Environment(environment), RunID: o.Run}
+}
+
+// holds is the retention matrix: active runs hold their keys; of finished ones only successful and cancelled runs, for an
+// idempotency key with a time, until creation plus that time.
+func (o ownerItem) holds(run *runItem, now time.Time) bool {
+	switch {
+	case run.status().Active():
+		return true
+	case isSingleton(o) || o.Retention < 0 || run.status() == runlane.StatusFailed:
+		return false
+	default:
+		return now.Before(run.CreatedAt.time().Add(time.Duration(o.Retention) * time.Millisecond))
+	}
+}
+
+// GetRunByIdempotencyKey implements lane.Storage.
+func (s *Store) GetRunByIdempotencyKey(ctx context.Context, key lane.OwnerKey) (*runlane.Run, error) {
+	return s.ownerRun(ctx, idempotencyPK(key))
+}
+
+// GetRunBySingletonKey implements lane.Storage.
+func (s *Store) GetRunBySingletonKey(ctx context.Context, key lane.OwnerKey) (*runlane.Run, error) {
+	return s.ownerRun(ctx, singletonPK(key))
+}
+
+func (s *Store) ownerRun(ctx context.Context, pk string) (*runlane.Run, error) {
+	raw, err := s.getItem(ctx, "read owner", pk, skOwner)
+	if err != nil {
+		return nil, err
+	}
+	if raw == nil {
+		return nil, ownerNotFound()
+	}
+	var owner ownerItem
+	if err := unmarshalItem(raw, &owner); err != nil {
+		return nil, err
+	}
+	run, current, err := s.readWhole(ctx, owner.runKey())
+	if err != nil {
+		return nil, err
+	}
+	if run == nil || !owner.holds(current, s.now()) {
+		s.owners.put(pk, owner.Run)
+		return nil, ownerNotFound()
+	}
+	return run, nil
+}
+
+// ResetIdempotencyKey implements lane.Storage.
+func (s *Store) ResetIdempotencyKey(ctx context.Context, key lane.OwnerKey) error {
+	raw, err := s.getItem(ctx, "read owner", idempotencyPK(key), skOwner)
+	if err != nil {
+		return err
+	}
+	if raw == nil {
+		return ownerNotFound()
+	}
+	owner, live, err := s.resolve(ctx, raw)
+	switch {
+	case err != nil:
+		return err
+	case live == nil:
+		return ownerNotFound()
+	case live.status().Active():
+		return conflict(runlane.ConflictIdempotencyKey, owner.Run, "the key's run is %s", live.Status)
+	}
+	c := equal("ru", text(string(owner.Run)))
+	err = s.send(ctx, func(ctx context.Context) error {
+		_, err := s.client.DeleteItem(ctx, &dynamodb.DeleteItemInput{
+			TableName: &s.table, Key: itemKey(owner.PK, skOwner), ConditionExpression: aws.String(c.text),
+			ExpressionAttributeNames: names(c.text), ExpressionAttributeValues: c.values,
+		})
+		return err
+	})
+	s.used(ctx, "reset key", writeUsage(raw, nil))
+	if _, failed := isConditionFailure(err); failed {
+		return conflict(runlane.ConflictIdempotencyKey, owner.Run, "the key changed hands")
+	}
+	return s.failure(ctx, "reset key", err)
+}

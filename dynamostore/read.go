@@ -1,0 +1,279 @@
+package dynamostore
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// Bounds of reading.
+const (
+	batchKeys      = 100 // keys of one BatchGetItem
+	maxBulkTries   = 3   // readings of an announced payload or output
+	maxParallel    = 8   // requests of one call at once
+	unprocessedGap = 20 * time.Millisecond
+)
+
+// GetRun implements lane.Storage.
+func (s *Store) GetRun(ctx context.Context, key lane.RunKey) (*runlane.Run, error) {
+	run, _, err := s.readWhole(ctx, key)
+	if err == nil && run == nil {
+		err = notFound(key)
+	}
+	return run, err
+}
+
+// readWhole reads run and payload in one strong query, and what stands elsewhere: a separate output, a long failure. The run
+// item says where they are; announced and not yet visible they are read again. nil: there is no run.
+func (s *Store) readWhole(ctx context.Context, key lane.RunKey) (*runlane.Run, *runItem, error) {
+	var current *runItem
+	var payload item
+	err := s.query(ctx, "read run", &dynamodb.QueryInput{
+		KeyConditionExpression:    aws.String("#pk = :pk AND #sk >= :from"),
+		ExpressionAttributeValues: item{":pk": text(runPK(key)), ":from": text(skPayload)},
+		ConsistentRead:            aws.Bool(true),
+	}, func(it item) (more bool, err error) {
+		switch textOf(it[attrSK]) {
+		case skRun:
+			current, err = unmarshalRun(it)
+		case skPayload:
+			payload = it
+		}
+		return true, err
+	})
+	if err != nil || current == nil {
+		return nil, nil, err
+	}
+	s.snapshots.put(current.PK, current)
+	run := current.run()
+	if run.Payload, err = s.bulk(ctx, current, current.PayloadPlace, current.Payload, skPayload, payload); err != nil {
+		return nil, nil, err
+	}
+	if run.Output, err = s.bulk(ctx, current, current.OutputPlace, current.Output, skOutput, nil); err != nil {
+		return nil, nil, err
+	}
+	run.Failure, err = s.wholeFailure(ctx, current)
+	return run, current, err
+}
+
+// bulk is the payload or output of a run. read is its item where it was read already.
+func (s *Store) bulk(ctx context.Context, r *runItem, p place, inlined []byte, sk string, read item) ([]byte, error) {
+	if !p.separate() {
+		if p == nowhere {
+			return nil, nil
+		}
+		b, err := open(p, inlined)
+		return slices.Clone(b), err
+	}
+	for try := 1; read == nil; try++ {
+		if try > maxBulkTries {
+			return nil, &runlane.Error{
+				Code: runlane.ErrStorageUnavailable, RunID: r.key().RunID, Message: "the run's " + sk + " is announced but not visible", Retryable: true,
+			}
+		}
+		var err error
+		if read, err = s.getItem(ctx, "read "+sk, r.PK, sk); err != nil {
+			return nil, err
+		}
+	}
+	var stored bulkItem
+	if err := unmarshalItem(read, &stored); err != nil {
+		return nil, err
+	}
+	return open(p, stored.Body)
+}
+
+// wholeFailure is the failure as it was recorded: on the run item when it is short, else from its commit.
+func (s *Store) wholeFailure(ctx context.Context, r *runItem) (runlane.Failure, error) {
+	stub := runlane.Failure{Code: runlane.ErrorCode(r.FailureCode), Message: r.FailureMessage}
+	if r.FailureLog == 0 {
+		return stub, nil
+	}
+	log, err := s.readLog(ctx, r.key(), r.FailureLog)
+	if err != nil || log == nil {
+		return stub, err
+	}
+	records, err := log.records(r.key(), runlane.QueueName(r.Queue), r.FailureLog)
+	if err != nil {
+		return stub, err
+	}
+	for _, record := range slices.Backward(records) {
+		switch body := record.Body.(type) {
+		case *runlane.RunFailed:
+			return body.Failure, nil
+		case *runlane.RunRetryScheduled:
+			return body.Failure, nil
+		}
+	}
+	return stub, nil
+}
+
+func (s *Store) readLog(ctx context.Context, key lane.RunKey, first int64) (*logItem, error) {
+	raw, err := s.getItem(ctx, "read log", runPK(key), logSK(first))
+	if err != nil || raw == nil {
+		return nil, err
+	}
+	log := &logItem{}
+	return log, unmarshalItem(raw, log)
+}
+
+func (s *Store) readDelivery(ctx context.Context, key lane.RunKey, first int64, index int) (*delivery, error) {
+	log, err := s.readLog(ctx, key, first)
+	if err != nil || log == nil || index >= len(log.Deliveries) {
+		return nil, err
+	}
+	return &log.Deliveries[index], nil
+}
+
+// GetRuns implements lane.Storage.
+func (s *Store) GetRuns(ctx context.Context, q *lane.RunsQuery) ([]*runlane.Run, error) {
+	if !q.WithoutPayload {
+		return s.getWholeRuns(ctx, q)
+	}
+	items, err := s.readRuns(ctx, q.Environment, q.IDs)
+	if err != nil {
+		return nil, err
+	}
+	var runs []*runlane.Run
+	for _, id := range q.IDs {
+		if r := items[id]; r != nil {
+			runs = append(runs, r.run())
+		}
+	}
+	return runs, nil
+}
+
+func (s *Store) getWholeRuns(ctx context.Context, q *lane.RunsQuery) ([]*runlane.Run, error) {
+	runs := make([]*runlane.Run, len(q.IDs))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(maxParallel)
+	for i, id := range q.IDs {
+		group.Go(func() (err error) {
+			runs[i], _, err = s.readWhole(ctx, lane.RunKey{Environment: q.Environment, RunID: id})
+			return err
+		})
+	}
+	err := group.Wait()
+	return slices.DeleteFunc(runs, func(r *runlane.Run) bool { return r == nil }), err
+}
+
+// readRuns reads run items strongly, each once, in batches.
+func (s *Store) readRuns(ctx context.Context, e runlane.Environment, ids []runlane.RunID) (map[runlane.RunID]*runItem, error) {
+	keys := make([]item, 0, len(ids))
+	for _, id := range ids {
+		keys = append(keys, itemKey(runPK(lane.RunKey{Environment: e, RunID: id}), skRun))
+	}
+	found := map[runlane.RunID]*runItem{}
+	err := s.batchGet(ctx, "read runs", keys, func(it item) error {
+		r, err := unmarshalRun(it)
+		if err == nil {
+			key := r.key()
+			s.snapshots.put(r.PK, r)
+			found[key.RunID] = r
+		}
+		return err
+	})
+	return found, err
+}
+
+// batchGet reads items strongly, without repeats, until none is left unprocessed.
+func (s *Store) batchGet(ctx context.Context, operation string, keys []item, each func(item) error) error {
+	seen := map[string]bool{}
+	keys = slices.DeleteFunc(keys, func(k item) bool {
+		id := textOf(k[attrPK]) + "\x00" + textOf(k[attrSK])
+		defer func() { seen[id] = true }()
+		return seen[id]
+	})
+	for len(keys) > 0 {
+		n := min(len(keys), batchKeys)
+		var out *dynamodb.BatchGetItemOutput
+		err := s.send(ctx, func(ctx context.Context) (err error) {
+			out, err = s.client.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{
+				s.table: {Keys: keys[:n], ConsistentRead: aws.Bool(true)},
+			}})
+			return err
+		})
+		usage := Usage{Requests: 1}
+		if err != nil {
+			s.used(ctx, operation, usage)
+			return s.failure(ctx, operation, err)
+		}
+		left := out.UnprocessedKeys[s.table].Keys
+		usage.ReadUnits = float64(n - len(left) - len(out.Responses[s.table])) // absent ones cost the minimum
+		for _, it := range out.Responses[s.table] {
+			usage.ReadUnits += readUnits(itemSize(it), true)
+			if err := each(it); err != nil {
+				return err
+			}
+		}
+		s.used(ctx, operation, usage)
+		keys = append(left, keys[n:]...)
+		if len(left) == n {
+			if err := sleep(ctx, unprocessedGap+jitter(unprocessedGap)); err != nil {
+				return s.failure(ctx, operation, err)
+			}
+		}
+	}
+	return nil
+}
+
+// query pages until each returns false or nothing is left. Attribute names are filled in from the key condition.
+func (s *Store) query(ctx context.Context, operation string, in *dynamodb.QueryInput, each func(item) (more bool, err error)) error {
+	in.TableName = &s.table
+	in.ExpressionAttributeNames = names(aws.ToString(in.KeyConditionExpression))
+	for {
+		var out *dynamodb.QueryOutput
+		err := s.send(ctx, func(ctx context.Context) (err error) {
+			out, err = s.client.Query(ctx, in)
+			return err
+		})
+		if err != nil {
+			s.used(ctx, operation, Usage{Requests: 1})
+			return s.failure(ctx, operation, err)
+		}
+		size := 0
+		for _, it := range out.Items {
+			size += itemSize(it)
+		}
+		s.used(ctx, operation, Usage{Requests: 1, ReadUnits: readUnits(size, aws.ToBool(in.ConsistentRead))})
+		for _, it := range out.Items {
+			if more, err := each(it); err != nil || !more {
+				return err
+			}
+		}
+		if out.LastEvaluatedKey == nil {
+			return nil
+		}
+		in.ExclusiveStartKey = out.LastEvaluatedKey
+	}
+}
+
+// InspectRun implements lane.Storage.
+func (s *Store) InspectRun(ctx context.Context, q *lane.InspectQuery) (*lane.Inspection, error) {
+	run, current, err := s.readWhole(ctx, q.RunKey)
+	if err != nil {
+		return nil, err
+	}
+	if run == nil {
+		return nil, notFound(q.RunKey)
+	}
+	inspection := &lane.Inspection{Run: run}
+	if current.DeliveryLog == 0 {
+		return inspection, nil
+	}
+	row, err := s.readDelivery(ctx, q.RunKey, current.DeliveryLog, current.DeliveryIndex)
+	if err != nil || row == nil {
+		return inspection, err
+	}
+	m := row.message(q.RunKey, run.Queue, current.deliveryID())
+	inspection.Delivery = &m
+	return inspection, nil
+}

@@ -1,0 +1,161 @@
+// Package dynamostore is lane.Storage on one DynamoDB table with two sparse indexes.
+//
+// Every transition of a run is one TransactWriteItems: the run item, conditional on its sequence, and one log item that holds
+// the commit's events and the state of its outbox rows, with owner, payload and output items where they are needed. What
+// somebody has to look at, and when, stands in the index due; what is finished stands in the index done. The layout, its
+// invariants and its price are described in docs/layout.md.
+//
+// A [Store] is safe for concurrent use by any number of goroutines and processes. It counts the capacity units of every
+// request it sends, see [Store.Stats].
+package dynamostore
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// API is what the store needs of a DynamoDB client. *dynamodb.Client implements it; tests put a scripted client here.
+type API interface {
+	BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput, o ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error)
+	DeleteItem(ctx context.Context, in *dynamodb.DeleteItemInput, o ...func(*dynamodb.Options)) (*dynamodb.DeleteItemOutput, error)
+	DescribeTable(ctx context.Context, in *dynamodb.DescribeTableInput, o ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error)
+	GetItem(ctx context.Context, in *dynamodb.GetItemInput, o ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
+	Query(ctx context.Context, in *dynamodb.QueryInput, o ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error)
+	TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, o ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error)
+	UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, o ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
+}
+
+// Options of [New]. nil means the defaults.
+type Options struct {
+	// Now is the clock by which retained idempotency owners expire. Defaults to time.Now. Everything else is judged by the
+	// instants that commands carry.
+	Now func() time.Time
+
+	// RequestTimeout bounds each request, the client's own retries included. Defaults to DefaultRequestTimeout.
+	RequestTimeout time.Duration
+}
+
+// DefaultRequestTimeout bounds each request to DynamoDB.
+const DefaultRequestTimeout = 5 * time.Second
+
+// Store is lane.Storage on a DynamoDB table. Make one with [New].
+type Store struct {
+	lane.UnimplementedStorage
+
+	client  API
+	table   string
+	now     func() time.Time
+	timeout time.Duration
+	meter   Meter
+
+	snapshots *recent[string, *runItem]      // by partition key
+	owners    *recent[string, runlane.RunID] // owners that were found dead
+
+	shardsMutex sync.Mutex
+	shards      map[string]cachedShards // by environment
+}
+
+var _ lane.Storage = (*Store)(nil)
+
+// New is a store on an existing table. It makes no request; Start does, and checks the table.
+func New(client API, table string, options *Options) *Store {
+	if options == nil {
+		options = &Options{}
+	}
+	s := &Store{
+		client: client, table: table, now: options.Now, timeout: options.RequestTimeout,
+		snapshots: newRecent[string, *runItem](4096),
+		owners:    newRecent[string, runlane.RunID](1024),
+	}
+	if s.now == nil {
+		s.now = time.Now
+	}
+	if s.timeout == 0 {
+		s.timeout = DefaultRequestTimeout
+	}
+	return s
+}
+
+// Capabilities are the promises of this version: bounded queues, schedules and pruning are not among them yet.
+func (s *Store) Capabilities() lane.StorageCapabilities {
+	return lane.StorageCapabilities{
+		DurableState: true, EnforcesIdempotency: true, EnforcesSingleton: true, LeasesRuns: true, PersistsOutbox: true,
+		ReadsRunHistory: true, FindsLostWakeups: true, KeepsDeadLetters: true,
+	}
+}
+
+// Start checks that the table exists and has the keys and indexes of the layout; anything else is
+// runlane.ErrConfigurationInvalid. An endpoint that does not answer is runlane.ErrStorageUnavailable.
+func (s *Store) Start(ctx context.Context) error { return s.checkTable(ctx) }
+
+// Stats are the requests and capacity units since the store was made.
+func (s *Store) Stats() Stats { return s.meter.Stats() }
+
+// boundedUnsupported refuses what this version cannot hold.
+func boundedUnsupported(q runlane.Queue) error {
+	if !q.Bounded() {
+		return nil
+	}
+	return &runlane.Error{
+		Code: runlane.ErrCapabilityUnsupported, Message: "dynamostore does not hold the limit of a bounded queue yet",
+		Hint: "set Concurrency to 0", Meta: map[string]string{"queue": string(q.Name)},
+	}
+}
+
+// recent keeps the newest entries of a map, bounded; the entry replaced is the oldest one written.
+type recent[K comparable, V any] struct {
+	mutex sync.Mutex
+	byKey map[K]V
+	ring  []K
+	next  int
+}
+
+func newRecent[K comparable, V any](limit int) *recent[K, V] {
+	return &recent[K, V]{byKey: make(map[K]V, limit), ring: make([]K, 0, limit)}
+}
+
+func (r *recent[K, V]) get(key K) (V, bool) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	v, ok := r.byKey[key]
+	return v, ok
+}
+
+func (r *recent[K, V]) put(key K, v V) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if _, known := r.byKey[key]; !known {
+		if len(r.ring) < cap(r.ring) {
+			r.ring = append(r.ring, key)
+		} else {
+			delete(r.byKey, r.ring[r.next])
+			r.ring[r.next] = key
+			r.next = (r.next + 1) % len(r.ring)
+		}
+	}
+	r.byKey[key] = v
+}
+
+// jitter is a random part of d.
+func jitter(d time.Duration) time.Duration {
+	return time.Duration(rand.Int64N(int64(d) + 1)) //nolint:gosec // spreading retries needs no secrecy
+}
+
+// sleep waits, or returns early with the context's error.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,47 @@
+package dynamostore
+
+import (
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// RelayAttribute and RelayValue mark log items with a row that was born pending and due: all that the stream's filter looks at,
+// with INSERT.
+const (
+	RelayAttribute = "relay"
+	RelayValue     = "1"
+)
+
+// StreamRecord is what the relay needs of a stream record.
+type StreamRecord struct {
+	Environment runlane.Environment
+	RunID       runlane.RunID
+	OutboxIDs   []string // rows born pending and due; empty: nothing to do
+}
+
+// ParseStreamImage reads the new image of a stream record. Records of one transaction arrive apart and out of order, so it is a
+// hint: whoever publishes claims the rows first. An item that is no commit's log gives no ids; one that cannot be read is
+// runlane.ErrInvariantViolation.
+func ParseStreamImage(image map[string]types.AttributeValue) (StreamRecord, error) {
+	key, ok := parseRunPK(textOf(image[attrPK]))
+	if !ok || textOf(image[RelayAttribute]) != RelayValue {
+		return StreamRecord{Environment: key.Environment, RunID: key.RunID}, nil
+	}
+	record := StreamRecord{Environment: key.Environment, RunID: key.RunID}
+	var log logItem
+	if err := unmarshalItem(image, &log); err != nil {
+		return record, err
+	}
+	first, err := log.first()
+	if err != nil {
+		return record, err
+	}
+	for i := range log.Deliveries {
+		if log.Deliveries[i].status() == lane.OutboxPending {
+			record.OutboxIDs = append(record.OutboxIDs, outboxID(key.RunID, first, i))
+		}
+	}
+	return record, nil
+}

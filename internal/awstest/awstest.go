@@ -1,0 +1,123 @@
+// Package awstest gives tests the local AWS that make test starts. Tests that need it are left out by -short and by nothing
+// else: without an endpoint they fail, so that a missing local AWS never looks like success.
+package awstest
+
+import (
+	"context"
+	"crypto/rand"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/runlane/runlane-go/infra"
+)
+
+// directDynamoDB is the variable in which local-up names DynamoDB Local itself, behind LocalStack: faster, and with an empty
+// name space for every access key.
+const directDynamoDB = "RUNLANE_LOCAL_DYNAMODB"
+
+// Config is the standard configuration for local AWS. Skips under -short; fails without an endpoint.
+func Config(t testing.TB) aws.Config {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("needs local AWS")
+	}
+	if os.Getenv("AWS_ENDPOINT_URL") == "" && os.Getenv("AWS_ENDPOINT_URL_DYNAMODB") == "" {
+		t.Fatal("no local AWS: run make test, or make local-up and load .local/env")
+	}
+	cfg, err := config.LoadDefaultConfig(context.Background(), config.WithRegion(region()),
+		config.WithCredentialsProvider(credentials.NewStaticCredentialsProvider("test", "test", "")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cfg
+}
+
+func region() string {
+	if r := os.Getenv("AWS_REGION"); r != "" {
+		return r
+	}
+	return "us-east-1"
+}
+
+// DynamoDB is a client of DynamoDB, of DynamoDB Local directly where local-up names it.
+func DynamoDB(t testing.TB) *dynamodb.Client {
+	t.Helper()
+	cfg := Config(t)
+	return dynamodb.NewFromConfig(cfg, func(o *dynamodb.Options) {
+		o.DisableValidateResponseChecksum = true // DynamoDB Local sends none on errors
+		if endpoint := os.Getenv(directDynamoDB); endpoint != "" {
+			o.BaseEndpoint = aws.String(endpoint)
+			o.Credentials = credentials.NewStaticCredentialsProvider(nameSpace(), "test", "")
+		}
+	})
+}
+
+// nameSpace is an access key of this process's own: DynamoDB Local keeps a data base, and a lock, for each.
+var nameSpace = sync.OnceValue(func() string { return "AKIA" + rand.Text()[:16] })
+
+// LocalStackDynamoDB is a client of DynamoDB behind LocalStack, where streams and functions see its tables.
+func LocalStackDynamoDB(t testing.TB) *dynamodb.Client {
+	t.Helper()
+	return dynamodb.NewFromConfig(Config(t), func(o *dynamodb.Options) { o.DisableValidateResponseChecksum = true })
+}
+
+// Streams is a client of DynamoDB streams.
+func Streams(t testing.TB) *dynamodbstreams.Client {
+	t.Helper()
+	return dynamodbstreams.NewFromConfig(Config(t))
+}
+
+// SQS is a client of SQS.
+func SQS(t testing.TB) *sqs.Client {
+	t.Helper()
+	return sqs.NewFromConfig(Config(t))
+}
+
+// Table makes a table of the layout for the test and deletes it afterwards.
+func Table(t testing.TB, client *dynamodb.Client) string {
+	t.Helper()
+	name := Name(t)
+	if err := infra.CreateTable(context.Background(), client, name); err != nil {
+		t.Fatalf("create table: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := infra.DeleteTable(context.Background(), client, name); err != nil {
+			t.Errorf("delete table: %v", err)
+		}
+	})
+	return name
+}
+
+// Queue makes a work queue with its dead-letter queue for the test and deletes both afterwards. A FIFO queue where fifo is set.
+func Queue(t testing.TB, client *sqs.Client, fifo bool) infra.Queue {
+	t.Helper()
+	name := Name(t)
+	if fifo {
+		name += ".fifo"
+	}
+	queue, err := infra.CreateQueue(context.Background(), client, name, nil)
+	if err != nil {
+		t.Fatalf("create queue: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := infra.DeleteQueue(context.Background(), client, queue); err != nil {
+			t.Errorf("delete queue: %v", err)
+		}
+	})
+	return queue
+}
+
+// Name is a fresh name for a table or a queue.
+func Name(t testing.TB) string {
+	t.Helper()
+	return "t-" + strings.ToLower(rand.Text()[:12])
+}
