@@ -14,59 +14,74 @@ const (
 	week = 7 * day
 )
 
-var longUnits = regexp.MustCompile(`^(\d+(?:\.\d+)?)([dw])`)
+var longUnits = regexp.MustCompile(`^(\d+)(\.\d+)?([dw])`)
 
 // ParseDuration reads Go's duration syntax with two more units, d (24 hours) and w (7 days), which stand before the others:
 // "36h", "30d", "1w2d12h". Anything else is [ErrValidationFailed].
 func ParseDuration(text string) (time.Duration, error) {
-	fail := func() (time.Duration, error) {
-		return 0, &Error{Code: ErrValidationFailed, Message: fmt.Sprintf("%q is not a duration", clip(text, 64)), Hint: `write it like "90s", "36h" or "1w2d"`}
+	if d, err := time.ParseDuration(text); err == nil {
+		return d, nil
 	}
-	rest, sign := strings.TrimPrefix(text, "-"), 1.0
-	if rest != text {
-		sign = -1
+	rest, negative := strings.CutPrefix(text, "-")
+	limit := uint64(math.MaxInt64)
+	if negative {
+		limit++
 	}
-	total, found := 0.0, false
-	for {
-		m := longUnits.FindStringSubmatch(rest)
-		if m == nil {
-			break
+	total, found := uint64(0), false
+	for m := longUnits.FindStringSubmatch(rest); m != nil; m = longUnits.FindStringSubmatch(rest) {
+		part, ok := longPart(m[1], m[2], m[3])
+		if !ok || part > limit-total {
+			return 0, noDuration(text)
 		}
-		n, err := strconv.ParseFloat(m[1], 64)
-		if err != nil {
-			return fail()
-		}
-		unit := day
-		if m[2] == "w" {
-			unit = week
-		}
-		total, found, rest = total+n*float64(unit), true, rest[len(m[0]):]
+		total, rest, found = total+part, rest[len(m[0]):], true
 	}
-	if rest != "" || !found {
+	if rest != "" {
 		d, err := time.ParseDuration(rest)
-		if err != nil || d < 0 {
-			return fail()
+		if err != nil || strings.ContainsAny(rest[:1], "+-") {
+			return 0, noDuration(text)
 		}
-		if !found {
-			return time.Duration(sign) * d, nil
-		}
-		total += float64(d)
+		total += uint64(d)
 	}
-	if total >= math.MaxInt64 {
-		return fail()
+	if !found || total > limit {
+		return 0, noDuration(text)
 	}
-	return time.Duration(sign * total), nil
+	if negative {
+		total = -total
+	}
+	return time.Duration(total), nil
+}
+
+// longPart is a number of days or weeks in nanoseconds; not ok when it is more than a duration can hold. Whole numbers stay
+// exact, which floats would not.
+func longPart(whole, fraction, unit string) (part uint64, ok bool) {
+	length := uint64(day)
+	if unit == "w" {
+		length = uint64(week)
+	}
+	n, err := strconv.ParseUint(whole, 10, 64)
+	if err != nil || n > math.MaxInt64/length {
+		return 0, false
+	}
+	part = n * length
+	if fraction == "" {
+		return part, true
+	}
+	f, err := strconv.ParseFloat("0"+fraction, 64)
+	return part + uint64(math.Round(f*float64(length))), err == nil
+}
+
+func noDuration(text string) error {
+	return &Error{Code: ErrValidationFailed, Message: fmt.Sprintf("%q is not a duration", clip(text, 64)), Hint: `write it like "90s", "36h" or "1w2d"`}
 }
 
 // FormatDuration writes what [ParseDuration] reads, with days and weeks where they are whole: "30d", "1w", "1d12h", "90s".
 func FormatDuration(d time.Duration) string {
-	if d < 0 {
-		return "-" + FormatDuration(-d)
-	}
 	switch {
-	case d != 0 && d%week == 0:
+	case d < 0 && -d > 0: // the smallest duration has no opposite: Go's syntax will do
+		return "-" + FormatDuration(-d)
+	case d > 0 && d%week == 0:
 		return strconv.FormatInt(int64(d/week), 10) + "w"
-	case d != 0 && d%day == 0:
+	case d > 0 && d%day == 0:
 		return strconv.FormatInt(int64(d/day), 10) + "d"
 	case d >= day:
 		return strconv.FormatInt(int64(d/day), 10) + "d" + shortDuration(d%day)

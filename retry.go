@@ -77,6 +77,9 @@ func (b Exponential) Delay(n int) time.Duration {
 	}
 	delay := base
 	for i := 1; i < n && delay < limit; i++ {
+		if delay > limit/2 { // doubling could go beyond what a duration holds
+			return limit
+		}
 		delay *= 2
 	}
 	return min(delay, limit)

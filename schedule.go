@@ -18,6 +18,7 @@ type When struct {
 	cron, zone   string
 }
 
+// Once fires a single time, at the given instant. An instant that is past when the schedule is first registered never fires.
 func Once(at time.Time) When { return When{once: at} }
 
 // Every fires at multiples of d since the Unix epoch. d is at least one second.
@@ -43,19 +44,28 @@ type Misfire struct {
 // MisfirePolicy is what happens to occurrences that were missed.
 type MisfirePolicy string
 
+// The policies for missed occurrences. What is left out is recorded with [SkippedMisfire].
 const (
-	MisfireLatest  MisfirePolicy = "latest"
-	MisfireSkip    MisfirePolicy = "skip"
+	// MisfireLatest runs the latest missed occurrence and skips those before it. The default.
+	MisfireLatest MisfirePolicy = "latest"
+	// MisfireSkip runs what is late by at most Misfire.Tolerance and skips the rest.
+	MisfireSkip MisfirePolicy = "skip"
+	// MisfireCatchUp runs every missed occurrence, bounded by Misfire.Limit and Misfire.Window.
 	MisfireCatchUp MisfirePolicy = "catch_up"
 )
 
 // Overlap is what happens when the last occurrence's run is still active.
 type Overlap string
 
+// The policies for an occurrence whose predecessor's run is still active.
 const (
-	OverlapAllow       Overlap = "allow"
-	OverlapForbid      Overlap = "forbid"
-	OverlapReplace     Overlap = "replace"
+	// OverlapAllow runs it beside the other. The default.
+	OverlapAllow Overlap = "allow"
+	// OverlapForbid skips it, recorded with [SkippedOverlap].
+	OverlapForbid Overlap = "forbid"
+	// OverlapReplace cancels the other run and runs it.
+	OverlapReplace Overlap = "replace"
+	// OverlapQueueLatest keeps the latest such occurrence pending until the other run ends; those before it are skipped.
 	OverlapQueueLatest Overlap = "queue_latest"
 )
 
@@ -85,9 +95,14 @@ type Occurrence struct {
 // SkipReason is why an occurrence made no run.
 type SkipReason string
 
+// The reasons for skipping an occurrence.
 const (
-	SkippedMisfire   SkipReason = "misfire"
-	SkippedOverlap   SkipReason = "overlap"
+	// SkippedMisfire: it was missed, and the misfire policy leaves it out.
+	SkippedMisfire SkipReason = "misfire"
+	// SkippedOverlap: the last occurrence's run was still active.
+	SkippedOverlap SkipReason = "overlap"
+	// SkippedSingleton: another active run held the singleton key.
 	SkippedSingleton SkipReason = "singleton"
-	SkippedPaused    SkipReason = "paused"
+	// SkippedPaused: the schedule was paused.
+	SkippedPaused SkipReason = "paused"
 )

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -98,8 +99,9 @@ func (t *Task[P]) validate() error {
 	if err == nil {
 		return nil
 	}
+	texts := strings.ReplaceAll(err.Error(), "\n", "; ") // an error is one line
 	return &Error{
-		Code: ErrConfigurationInvalid, Message: fmt.Sprintf("task %q: %v", clip(string(d.ID), MaxIDBytes), err),
+		Code: ErrConfigurationInvalid, Message: fmt.Sprintf("task %q: %s", clip(string(d.ID), MaxIDBytes), texts),
 		Hint: "correct the call of runlane.NewTask", Cause: err,
 	}
 }

@@ -24,7 +24,12 @@ const (
 )
 
 // OutboxRef is a message and the claim its caller holds. Both are opaque.
-type OutboxRef struct{ ID, ClaimToken string }
+type OutboxRef struct {
+	// ID names the row, as storage made it.
+	ID string
+	// ClaimToken proves the claim; storage made it.
+	ClaimToken string
+}
 
 // OutboxMessage is one wakeup to publish.
 type OutboxMessage struct {
@@ -33,23 +38,29 @@ type OutboxMessage struct {
 	Wakeup Wakeup
 	// GroupKey is the run's concurrency key, else its id.
 	GroupKey string
-	Status   OutboxStatus
+	// Status is where the row stands.
+	Status OutboxStatus
 	// Attempts counts failures of this message itself.
 	Attempts int
 	// AvailableAt is when the next attempt is due.
 	AvailableAt time.Time
-	ClaimUntil  time.Time
+	// ClaimUntil is the end of the claim, while there is one.
+	ClaimUntil time.Time
 	// Failure is the last one.
 	Failure runlane.Failure
 }
 
 // ClaimOutboxCommand claims rows to publish.
 type ClaimOutboxCommand struct {
+	// Environment holds the rows.
 	Environment runlane.Environment
 	// IDs: nil means whatever is due; set means these and no others.
-	IDs        []string
-	At         time.Time
-	Patience   Patience
+	IDs []string
+	// At is the instant by which due-ness is judged.
+	At time.Time
+	// Patience may leave young rows to their publishers. Ignored for given IDs.
+	Patience Patience
+	// ClaimUntil ends the claim by itself.
 	ClaimUntil time.Time
 	// Limit 0 means runlane.DefaultPageLimit.
 	Limit int
@@ -57,9 +68,12 @@ type ClaimOutboxCommand struct {
 
 // MarkPublishedCommand acknowledges rows.
 type MarkPublishedCommand struct {
+	// Environment holds the rows.
 	Environment runlane.Environment
-	At          time.Time
-	Messages    []OutboxRef
+	// At is when the transport accepted them.
+	At time.Time
+	// Messages are the rows with their claims.
+	Messages []OutboxRef
 }
 
 // OutboxFailure is a failed row.
@@ -67,16 +81,20 @@ type OutboxFailure struct {
 	OutboxRef
 	// Attempts from now on: an operation-level failure leaves the count as it was.
 	Attempts int
-	Failure  runlane.Failure
+	// Failure is what the transport said.
+	Failure runlane.Failure
 	// NextAvailableAt is zero for dead letters.
 	NextAvailableAt time.Time
 }
 
 // MarkFailedCommand records failures.
 type MarkFailedCommand struct {
+	// Environment holds the rows.
 	Environment runlane.Environment
-	At          time.Time
-	Messages    []OutboxFailure
+	// At is when publishing failed.
+	At time.Time
+	// Messages are the rows with their claims and failures.
+	Messages []OutboxFailure
 }
 
 // MarkDeadLetteredCommand gives rows up.
@@ -85,12 +103,16 @@ type MarkDeadLetteredCommand MarkFailedCommand
 // DeadLetterQuery pages dead letters.
 type DeadLetterQuery struct {
 	PageQuery
+	// Queue filters; "" means all.
 	Queue runlane.QueueName
 }
 
 // RequeueCommand makes dead letters pending again.
 type RequeueCommand struct {
+	// Environment holds the rows.
 	Environment runlane.Environment
-	IDs         []string
-	At          time.Time
+	// IDs are those of the dead letters.
+	IDs []string
+	// At is when they are due again.
+	At time.Time
 }

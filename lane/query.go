@@ -9,8 +9,10 @@ import (
 
 // RunsQuery asks for given runs.
 type RunsQuery struct {
+	// Environment holds the runs.
 	Environment runlane.Environment
-	IDs         []runlane.RunID
+	// IDs are in the order of the answer; repeats are answered repeatedly.
+	IDs []runlane.RunID
 	// WithoutPayload leaves payload and output out, which maintenance does not need.
 	WithoutPayload bool
 }
@@ -24,6 +26,7 @@ type InspectQuery struct {
 
 // Inspection is a run, its latest delivery, and who holds the slots of its partition.
 type Inspection struct {
+	// Run is the run as GetRun returns it.
 	Run *runlane.Run
 	// Delivery is nil when none was requested yet, or the latest was superseded.
 	Delivery *OutboxMessage
@@ -33,6 +36,7 @@ type Inspection struct {
 
 // PageQuery is what every list shares.
 type PageQuery struct {
+	// Environment is the only one that the list sees.
 	Environment runlane.Environment
 	// Limit 0 means runlane.DefaultPageLimit; at most runlane.MaxPageLimit.
 	Limit int
@@ -79,12 +83,16 @@ type Patience struct {
 // RunRef is a run in a scan: enough to choose, never its payload.
 type RunRef struct {
 	RunKey
-	Queue          runlane.QueueName
+	// Queue is the run's.
+	Queue runlane.QueueName
+	// ConcurrencyKey is the run's, for choosing fairly.
 	ConcurrencyKey string
-	Status         runlane.Status
+	// Status is as the scan saw it.
+	Status runlane.Status
 	// AvailableAt is when it became due by the scan's predicate.
 	AvailableAt time.Time
-	Sequence    int64
+	// Sequence is as the scan saw it; a claim needs the run read anew.
+	Sequence int64
 	// OutboxID is set by ListRunsNeedingDelivery for a scheduled run whose row should be published instead.
 	OutboxID string
 }
@@ -92,9 +100,13 @@ type RunRef struct {
 // RunQuery filters runs. Zero fields match all.
 type RunQuery struct {
 	PageQuery
-	Statuses   []runlane.Status
-	TaskID     runlane.TaskID
-	Queue      runlane.QueueName
+	// Statuses match any of these.
+	Statuses []runlane.Status
+	// TaskID matches runs of the task.
+	TaskID runlane.TaskID
+	// Queue matches runs of the queue.
+	Queue runlane.QueueName
+	// ScheduleID matches runs made by the schedule.
 	ScheduleID runlane.ScheduleID
 	// SourceRunID finds reruns, manual retries and follow-ups of a run.
 	SourceRunID runlane.RunID
@@ -103,14 +115,17 @@ type RunQuery struct {
 // EventQuery pages one run's history.
 type EventQuery struct {
 	PageQuery
-	RunID      runlane.RunID
+	// RunID names the run; required.
+	RunID runlane.RunID
+	// Descending lists the newest first.
 	Descending bool
 }
 
 // PruneCommand selects terminal runs to remove.
 type PruneCommand struct {
 	PageQuery // Limit 0 means runlane.DefaultPruneLimit
-	Statuses  []runlane.Status
+	// Statuses are terminal ones; an active one is runlane.ErrValidationFailed.
+	Statuses []runlane.Status
 	// OlderThan is exclusive: a run that finished at this instant stays.
 	OlderThan time.Time
 	// ReleaseOwners also removes runs that still retain an idempotency owner; otherwise those are skipped.
@@ -119,6 +134,7 @@ type PruneCommand struct {
 
 // PruneProgress counts one call. Next is empty when nothing is left.
 type PruneProgress struct {
+	// Pruned counts runs removed, Skipped those left because they retain an owner.
 	Pruned, Skipped int
 	Next            runlane.Cursor
 }

@@ -149,19 +149,26 @@ type StorageCapabilities struct {
 
 // RunKey names one run. Keys are structs so that two strings in a row cannot be swapped.
 type RunKey struct {
+	// Environment scopes the run.
 	Environment runlane.Environment
-	RunID       runlane.RunID
+	// RunID is unique within it.
+	RunID runlane.RunID
 }
 
 // OwnerKey names the owner of an idempotency or singleton key: both are scoped by environment and task.
 type OwnerKey struct {
+	// Environment scopes the key.
 	Environment runlane.Environment
-	TaskID      runlane.TaskID
-	Key         string
+	// TaskID scopes the key further.
+	TaskID runlane.TaskID
+	// Key is the text that the application chose.
+	Key string
 }
 
 // ScheduleKey names one schedule.
 type ScheduleKey struct {
+	// Environment scopes the schedule.
 	Environment runlane.Environment
-	ScheduleID  runlane.ScheduleID
+	// ScheduleID is unique within it.
+	ScheduleID runlane.ScheduleID
 }

@@ -95,8 +95,11 @@ type OutboxBirth struct {
 
 // Commit is what was written: exactly the records that ListRunEvents will return, and the outbox rows made.
 type Commit struct {
-	Run    *runlane.Run
+	// Run is the run afterwards.
+	Run *runlane.Run
+	// Events are the records written, with their ids and sequences.
 	Events []runlane.EventRecord
+	// Outbox are the rows made.
 	Outbox []OutboxMessage
 }
 
@@ -112,7 +115,9 @@ type AppendCommand struct {
 // ReserveCommand takes a slot of a bounded queue.
 type ReserveCommand struct {
 	Transition
-	At     time.Time
+	// At is the instant at which the run must be dispatchable.
+	At time.Time
+	// Outbox is how the row begins.
 	Outbox OutboxBirth
 }
 
@@ -133,6 +138,7 @@ type HeartbeatCommand struct{ Transition }
 // ReleaseCommand names a lease that should be gone.
 type ReleaseCommand struct {
 	RunKey
+	// LeaseToken is the one that should own nothing any more.
 	LeaseToken string
 }
 

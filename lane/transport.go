@@ -40,8 +40,11 @@ type TransportCapabilities struct {
 // Wakeup says "look at this run". It carries no state.
 type Wakeup struct {
 	RunKey
-	Queue        runlane.QueueName
-	RequestedAt  time.Time
+	// Queue is the run's.
+	Queue runlane.QueueName
+	// RequestedAt is when the delivery was requested.
+	RequestedAt time.Time
+	// TraceCarrier continues a trace; may be nil.
 	TraceCarrier map[string]string
 }
 
@@ -53,12 +56,16 @@ type PublishAttempt struct {
 }
 
 // PublishCommand is what to publish.
-type PublishCommand struct{ Attempts []PublishAttempt }
+type PublishCommand struct {
+	// Attempts are answered in this order.
+	Attempts []PublishAttempt
+}
 
 // PublishOutcome is tagged: the zero value is a contract violation, so a forgotten entry is never "published". A failure with
 // the code runlane.ErrTransportPublishFailed is this message's own and counts; runlane.ErrTransportUnavailable (throttled,
 // outage) does not.
 type PublishOutcome struct {
+	// Type is the tag.
 	Type PublishOutcomeType
 	// Failure of a failed one.
 	Failure runlane.Failure
@@ -98,6 +105,7 @@ type DelayedSender interface {
 // DelayedWakeup is a wakeup for later.
 type DelayedWakeup struct {
 	Wakeup
+	// Delay counts from the call.
 	Delay time.Duration
 }
 

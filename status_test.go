@@ -1,0 +1,90 @@
+package runlane_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/runlane/runlane-go"
+)
+
+// constants reads the values of the package's constants of a type from its source, so that no list can forget one.
+func constants(t *testing.T, file, typeName string) []string {
+	t.Helper()
+	tree, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var values []string
+	ast.Inspect(tree, func(node ast.Node) bool {
+		spec, ok := node.(*ast.ValueSpec)
+		if !ok {
+			return true
+		}
+		if name, ok := spec.Type.(*ast.Ident); ok && name.Name == typeName {
+			for _, value := range spec.Values {
+				text, err := strconv.Unquote(value.(*ast.BasicLit).Value)
+				if err != nil {
+					t.Fatal(err)
+				}
+				values = append(values, text)
+			}
+		}
+		return true
+	})
+	if len(values) == 0 {
+		t.Fatalf("%s has no constants of type %s", file, typeName)
+	}
+	return values
+}
+
+func TestStatuses_ListsEveryConstant(t *testing.T) {
+	t.Parallel()
+	listed := runlane.Statuses()
+	for _, value := range constants(t, "status.go", "Status") {
+		if !slices.Contains(listed, runlane.Status(value)) {
+			t.Errorf("%s is not listed", value)
+		}
+	}
+	if want := len(constants(t, "status.go", "Status")); len(listed) != want {
+		t.Errorf("%d listed, %d constants", len(listed), want)
+	}
+	listed[0] = "changed"
+	if runlane.Statuses()[0] != runlane.StatusQueued {
+		t.Error("callers share one list")
+	}
+}
+
+func TestStatus_Classification(t *testing.T) {
+	t.Parallel()
+	terminal := map[runlane.Status]bool{
+		runlane.StatusQueued: false, runlane.StatusScheduled: false, runlane.StatusRunning: false, runlane.StatusCancellationRequested: false,
+		runlane.StatusRetrying: false, runlane.StatusReleased: false,
+		runlane.StatusSucceeded: true, runlane.StatusFailed: true, runlane.StatusCancelled: true,
+	}
+	seenTerminal := false
+	for _, status := range runlane.Statuses() {
+		want, ok := terminal[status]
+		if !ok || !status.Known() {
+			t.Errorf("%s: in the table: %t, known: %t", status, ok, status.Known())
+		}
+		if status.Terminal() != want || status.Active() == want {
+			t.Errorf("%s: terminal %t, active %t", status, status.Terminal(), status.Active())
+		}
+		if class := status.Classification(); (class == runlane.ClassificationTerminal) != want || (class == runlane.ClassificationActive) == want {
+			t.Errorf("%s is %s", status, class)
+		}
+		if seenTerminal && !want {
+			t.Errorf("%s is listed behind terminal ones", status)
+		}
+		seenTerminal = want
+	}
+	for _, unknown := range []runlane.Status{"", "paused", "Queued"} {
+		if unknown.Known() || unknown.Terminal() || unknown.Classification() != runlane.ClassificationActive {
+			t.Errorf("%q: a newer writer's status is taken for active", unknown)
+		}
+	}
+}
