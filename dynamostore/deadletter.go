@@ -71,8 +71,8 @@ func (s *Store) RequeueDeadLetters(ctx context.Context, c *lane.RequeueCommand) 
 		}
 		dead := condition{text: at.path("st") + " = :dead", values: item{":dead": text(string(lane.OutboxDeadLettered))}}
 		_, ok, err = s.updateRow(ctx, "requeue", at,
-			"SET "+at.path("st")+" = :st REMOVE "+at.path("at")+", "+at.path("nx")+", "+at.path("dd"), dead,
-			item{":st": text(string(lane.OutboxPending))})
+			"SET "+at.path("st")+" = :st, "+at.path("nx")+" = :due REMOVE "+at.path("at")+", "+at.path("dd"), dead,
+			item{":st": text(string(lane.OutboxPending)), ":due": num(int64(toMillis(c.At)))})
 		if err != nil {
 			return requeued, err
 		}

@@ -30,7 +30,7 @@ type delivery struct {
 	Status      string            `dynamodbav:"st"`
 	AvailableAt millis            `dynamodbav:"av"`           // as requested
 	RequestedAt millis            `dynamodbav:"rq"`           //
-	NextAt      millis            `dynamodbav:"nx,omitempty"` // of the next attempt, after a failure
+	NextAt      millis            `dynamodbav:"nx,omitempty"` // of the next attempt, after a failure or a requeue
 	Group       string            `dynamodbav:"gr,omitempty"` // the concurrency key; none: the run id
 	Trace       map[string]string `dynamodbav:"tc,omitempty"`
 	Token       string            `dynamodbav:"ct,omitempty"`
@@ -48,11 +48,9 @@ type delivery struct {
 func (d *delivery) due() millis {
 	switch lane.OutboxStatus(d.Status) {
 	case lane.OutboxClaimed:
-		return d.ClaimUntil
-	case lane.OutboxFailed:
-		return d.NextAt
+		return max(d.ClaimUntil, d.AvailableAt)
 	default:
-		return d.AvailableAt
+		return max(d.NextAt, d.AvailableAt)
 	}
 }
 
@@ -62,7 +60,7 @@ func (d *delivery) status() lane.OutboxStatus { return lane.OutboxStatus(d.Statu
 func (d *delivery) claimable(at millis) bool {
 	switch d.status() {
 	case lane.OutboxPending, lane.OutboxFailed, lane.OutboxClaimed:
-		return max(d.due(), d.AvailableAt) <= at
+		return d.due() <= at
 	default:
 		return false
 	}

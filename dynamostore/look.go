@@ -42,12 +42,14 @@ func look(r *runItem, row *delivery, at millis) sight {
 	case runlane.StatusRetrying, runlane.StatusReleased:
 		return dueOr(delivering, r.RunAt, at, marker{waiting, r.RunAt})
 	case runlane.StatusScheduled:
-		seen := dueOr(delivering, r.RunAt, at, marker{waiting, r.RunAt})
-		if seen.stage == delivering && row != nil && row.status() != lane.OutboxPublished {
-			seen = lookAtRow(r, row, at)
-			if seen.stage == publishing {
-				seen.stage = delivering
-			}
+		if row == nil || row.status() == lane.OutboxPublished {
+			return dueOr(delivering, r.RunAt, at, marker{waiting, r.RunAt})
+		}
+		seen := lookAtRow(r, row, at)
+		if seen.stage == publishing {
+			seen.stage = delivering
+		} else if seen.marker == (marker{unpublished, r.RunAt}) {
+			seen.marker.kind = waiting
 		}
 		return seen
 	case runlane.StatusQueued:
@@ -76,8 +78,7 @@ func lookAtRow(r *runItem, row *delivery, at millis) sight {
 		next := row.redeliverAt()
 		return dueOr(redelivering, next, at, marker{parked, next})
 	default:
-		due := max(row.due(), row.AvailableAt)
-		seen := dueOr(publishing, due, at, marker{unpublished, due})
+		seen := dueOr(publishing, row.due(), at, marker{unpublished, row.due()})
 		if seen.stage == publishing {
 			seen.outbox = r.deliveryID()
 		}

@@ -68,6 +68,7 @@ func TestMarkerTable(t *testing.T) {
 			if got := w.marker(); got != row.marker {
 				t.Errorf("marker %s, want %s", got, row.marker)
 			}
+			w.checked()
 			if got := w.meter.Stats(); got.WriteUnits != row.units {
 				t.Errorf("%v write units, want %v: %v", got.WriteUnits, row.units, got.Operations)
 			}

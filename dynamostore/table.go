@@ -65,12 +65,13 @@ const (
 	shardsCached  = time.Minute
 )
 
-// shardCounts reads the environment's counts, at most once a minute.
+// shardCounts reads the environment's counts, about once a minute.
 func (s *Store) shardCounts(ctx context.Context, e runlane.Environment) (shardCounts, error) {
-	s.shardsMutex.Lock()
-	defer s.shardsMutex.Unlock()
 	now := s.now()
-	if cached, ok := s.shards[e.Name()]; ok && now.Sub(cached.at) < shardsCached {
+	s.shardsMutex.Lock()
+	cached, ok := s.shards[e.Name()]
+	s.shardsMutex.Unlock()
+	if ok && now.Sub(cached.at) < shardsCached {
 		return cached.shardCounts, nil
 	}
 	counts := shardCounts{Write: defaultShards, Read: defaultShards}
@@ -89,6 +90,8 @@ func (s *Store) shardCounts(ctx context.Context, e runlane.Environment) (shardCo
 			}
 		}
 	}
+	s.shardsMutex.Lock()
+	defer s.shardsMutex.Unlock()
 	if s.shards == nil {
 		s.shards = map[string]cachedShards{}
 	}

@@ -275,3 +275,21 @@ func (c *countingClient) UpdateItem(ctx context.Context, in *dynamodb.UpdateItem
 	}
 	return out, err
 }
+
+// checked demands that no invariant is broken, in the whole environment.
+func (w *world) checked() {
+	w.Helper()
+	q := &lane.PageQuery{Environment: "test", Limit: runlane.MaxPageLimit}
+	for {
+		page, err := w.store.Check(w.Context(), q)
+		if err != nil {
+			w.Fatal(err)
+		}
+		for _, v := range page.Items {
+			w.Errorf("%s: %s: %s", v.RunID, v.Rule, v.Detail)
+		}
+		if q.After = page.Next; page.Next == "" {
+			return
+		}
+	}
+}

@@ -1,0 +1,199 @@
+package dynamostore
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+var _ lane.Checker = (*Store)(nil)
+
+// checkPosition is the key behind which a check resumes.
+type checkPosition struct {
+	PK string `json:"p"`
+	SK string `json:"s"`
+}
+
+// Check implements lane.Checker: the invariants of docs/layout.md on every run and owner of an environment. It scans the table,
+// so it is for tests and for diagnosis. A run that changes while it is checked may be reported wrongly: check what stands still,
+// or twice.
+func (s *Store) Check(ctx context.Context, q *lane.PageQuery) (*runlane.Page[lane.Violation], error) {
+	limit, err := q.PageLimit()
+	if err != nil {
+		return nil, err
+	}
+	scope := "check " + q.Environment.Name()
+	var after checkPosition
+	if err := openCursor(q.After, scope, &after); err != nil {
+		return nil, err
+	}
+	in := &dynamodb.ScanInput{TableName: &s.table, ConsistentRead: aws.Bool(true), Limit: aws.Int32(int32(limit))} //nolint:gosec // bounded
+	if after.PK != "" {
+		in.ExclusiveStartKey = itemKey(after.PK, after.SK)
+	}
+	var out *dynamodb.ScanOutput
+	err = s.send(ctx, func(ctx context.Context) (err error) {
+		out, err = s.client.Scan(ctx, in)
+		return err
+	})
+	if err != nil {
+		return nil, s.failure(ctx, "check", err)
+	}
+	page := &runlane.Page[lane.Violation]{}
+	size := 0
+	for _, it := range out.Items {
+		size += itemSize(it)
+		if !strings.HasPrefix(textOf(it[attrPK]), q.Environment.Name()+":") {
+			continue
+		}
+		violations, err := s.checkItem(ctx, it)
+		if err != nil {
+			return nil, err
+		}
+		page.Items = append(page.Items, violations...)
+	}
+	s.used(ctx, "check", Usage{Requests: 1, ReadUnits: readUnits(size, true)})
+	if out.LastEvaluatedKey != nil {
+		page.Next = sealCursor(scope, checkPosition{textOf(out.LastEvaluatedKey[attrPK]), textOf(out.LastEvaluatedKey[attrSK])})
+	}
+	return page, nil
+}
+
+func (s *Store) checkItem(ctx context.Context, it item) ([]lane.Violation, error) {
+	switch textOf(it[attrSK]) {
+	case skRun:
+		return s.checkRun(ctx, it)
+	case skOwner:
+		return s.checkOwner(ctx, it)
+	default:
+		return nil, nil
+	}
+}
+
+// Names of the invariants.
+const (
+	ruleMembership = "a run is in due exactly while it is active, and in done exactly when it is finished"
+	ruleMarker     = "a marker is never later than the moment somebody must look"
+	ruleLatest     = "only a queued or scheduled run has a delivery row to claim"
+	ruleLease      = "only a running run is leased"
+	ruleBulk       = "what the run item announces is there"
+	ruleOwner      = "the owner of an active run's key is that run"
+)
+
+type violations struct {
+	key  lane.RunKey
+	list []lane.Violation
+}
+
+func (v *violations) add(rule, format string, args ...any) {
+	v.list = append(v.list, lane.Violation{RunKey: v.key, Rule: rule, Detail: fmt.Sprintf(format, args...)})
+}
+
+func (s *Store) checkRun(ctx context.Context, raw item) ([]lane.Violation, error) {
+	r, err := unmarshalRun(raw)
+	if err != nil {
+		return nil, err
+	}
+	v := &violations{key: r.key()}
+	running := r.status() == runlane.StatusRunning || r.status() == runlane.StatusCancellationRequested
+	latest := r.status() == runlane.StatusQueued || r.status() == runlane.StatusScheduled
+	inDue, inDone := r.DueP != "" && r.DueA != "", r.DoneP != "" && r.DoneA != ""
+	if inDue == r.status().Terminal() || inDone != r.status().Terminal() {
+		v.add(ruleMembership, "%s, in due: %t, in done: %t", r.Status, inDue, inDone)
+	}
+	if r.DeliveryLog != 0 && !latest {
+		v.add(ruleLatest, "a %s run names the row %s", r.Status, r.deliveryID())
+	}
+	if (r.LeaseToken != "") != running {
+		v.add(ruleLease, "%s, leased: %t", r.Status, r.LeaseToken != "")
+	}
+	if inDue && r.status().Active() {
+		if err := s.checkMarker(ctx, r, v); err != nil {
+			return nil, err
+		}
+	}
+	for sk, p := range map[string]place{skPayload: r.PayloadPlace, skOutput: r.OutputPlace} {
+		if !p.separate() {
+			continue
+		}
+		bulk, err := s.getItem(ctx, "check", r.PK, sk)
+		if err != nil {
+			return nil, err
+		}
+		if bulk == nil {
+			v.add(ruleBulk, "the item %s is missing", sk)
+		}
+	}
+	if r.status().Active() {
+		err = s.checkKeys(ctx, r, v)
+	}
+	return v.list, err
+}
+
+// checkMarker compares the marker with the next moment somebody must look.
+func (s *Store) checkMarker(ctx context.Context, r *runItem, v *violations) error {
+	m, queue, ok := r.due().parse()
+	if !ok || string(queue) != r.Queue {
+		v.add(ruleMarker, "the marker %v cannot be read, or names another queue", r.due())
+		return nil
+	}
+	var row *delivery
+	if r.DeliveryLog != 0 {
+		var err error
+		if row, err = s.readDelivery(ctx, r.key(), r.DeliveryLog, r.DeliveryIndex); err != nil {
+			return err
+		}
+		if row == nil {
+			v.add(ruleLatest, "the row %s is missing", r.deliveryID())
+		}
+	}
+	dead := row != nil && row.status() == lane.OutboxDeadLettered
+	if (m.kind == deadLetter) != dead {
+		v.add(ruleMarker, "the marker is of kind %s, the delivery dead-lettered: %t", m.kind, dead)
+	}
+	if need := look(r, row, -1).marker.at; !dead && m.at > need { // an instant before everything: all is still to come
+		v.add(ruleMarker, "the marker is at %v, %s must be looked at by %v", m.at.time(), r.Status, need.time())
+	}
+	return nil
+}
+
+func (s *Store) checkKeys(ctx context.Context, r *runItem, v *violations) error {
+	owners := s.ownersOf(&lane.AppendCommand{Transition: lane.Transition{Projected: r.run()}})
+	for _, owner := range owners {
+		raw, err := s.getItem(ctx, "check", owner.PK, skOwner)
+		if err != nil {
+			return err
+		}
+		if holder := textOf(raw["ru"]); holder != string(owner.Run) {
+			v.add(ruleOwner, "the owner %s names %q", owner.PK, holder)
+		}
+	}
+	return nil
+}
+
+// checkOwner finds an owner that names a run with other keys. A run that is gone or finished is no fault: owners are resolved
+// when somebody wants the key.
+func (s *Store) checkOwner(ctx context.Context, raw item) ([]lane.Violation, error) {
+	var owner ownerItem
+	if err := unmarshalItem(raw, &owner); err != nil {
+		return nil, err
+	}
+	r, err := s.readRun(ctx, owner.runKey())
+	if err != nil || r == nil {
+		return nil, err
+	}
+	for _, own := range s.ownersOf(&lane.AppendCommand{Transition: lane.Transition{Projected: r.run()}}) {
+		if own.PK == owner.PK {
+			return nil, nil
+		}
+	}
+	v := &violations{key: r.key()}
+	v.add(ruleOwner, "the owner %s names a run that never had the key", owner.PK)
+	return v.list, nil
+}
