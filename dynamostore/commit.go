@@ -30,6 +30,7 @@ type change struct {
 // to classify; a marker that was moved meanwhile is no conflict for the caller and is repeated here on the item as it is now.
 func (s *Store) commit(ctx context.Context, c *change) (*lane.Commit, []lost, error) {
 	const maxMarkerRaces = 8
+	c.Transition = atRest(c.Transition)
 	for race := 1; ; race++ {
 		members, written, err := s.build(ctx, c)
 		if err != nil {
@@ -154,8 +155,12 @@ func (s *Store) buildLog(ctx context.Context, c *change) (*logItem, error) {
 			continue
 		}
 		row := newDelivery(&request.Delivery, c, toMillis(e.OccurredAt))
-		if row.FirstSent, err = s.firstSent(ctx, c); err != nil {
+		sent, err := s.firstSent(ctx, c)
+		if err != nil {
 			return nil, err
+		}
+		if sent != 0 {
+			row.FirstSent = sent
 		}
 		if row.status() == lane.OutboxPending && row.AvailableAt <= toMillis(e.OccurredAt) {
 			log.Relay = "1"
@@ -170,10 +175,10 @@ func newDelivery(d *runlane.Delivery, c *change, occurredAt millis) delivery {
 		Status: string(lane.OutboxPending), AvailableAt: toMillis(d.AvailableAt), RequestedAt: toMillis(d.RequestedAt),
 		Group: c.Projected.ConcurrencyKey, Trace: c.Projected.TraceCarrier,
 	}
-	switch {
-	case c.birth.Published:
+	switch due := row.AvailableAt <= occurredAt; {
+	case c.birth.Published && due:
 		row.Status, row.Published, row.FirstSent = string(lane.OutboxPublished), occurredAt, occurredAt
-	case !c.birth.ClaimUntil.IsZero() && row.AvailableAt <= occurredAt:
+	case !c.birth.ClaimUntil.IsZero() && due:
 		row.Status, row.ClaimUntil, row.Token = string(lane.OutboxClaimed), toMillis(c.birth.ClaimUntil), randomID()
 	}
 	return row
@@ -207,20 +212,14 @@ func (r *runItem) latestDelivery(c *change, rows int) {
 
 // commit is what the caller gets: exactly what reads will return.
 func (w *written) commit(c *change) *lane.Commit {
-	run := c.Projected.Clone()
-	out := &lane.Commit{Run: run}
+	out := &lane.Commit{Run: c.Projected}
 	for i, e := range c.Events {
-		e = e.Clone()
-		e.OccurredAt = runlane.UTCMillis(e.OccurredAt)
-		if len(e.Meta) == 0 {
-			e.Meta = nil
-		}
 		sequence := c.ExpectedSequence + 1 + int64(i)
-		out.Events = append(out.Events, runlane.EventRecord{ID: eventID(run.ID, sequence), Sequence: sequence, Event: e})
+		out.Events = append(out.Events, runlane.EventRecord{ID: eventID(c.Projected.ID, sequence), Sequence: sequence, Event: e})
 	}
 	for i := range w.log.Deliveries {
 		row := w.log.Deliveries[i]
-		m := row.message(c.Key(), run.Queue, w.ids[i])
+		m := row.message(c.Key(), c.Projected.Queue, w.ids[i])
 		m.Wakeup.TraceCarrier = maps.Clone(m.Wakeup.TraceCarrier)
 		if m.ClaimToken != "" {
 			m.ClaimToken = claimToken(row.Token, w.run)
@@ -228,6 +227,17 @@ func (w *written) commit(c *change) *lane.Commit {
 		out.Outbox = append(out.Outbox, m)
 	}
 	return out
+}
+
+// atRest is a copy of the transition in the form that is stored and returned, sharing nothing with the caller's.
+func atRest(t *lane.Transition) *lane.Transition {
+	out := *t
+	out.Projected = lane.RunAtRest(t.Projected)
+	out.Events = make([]runlane.Event, len(t.Events))
+	for i, e := range t.Events {
+		out.Events[i] = lane.EventAtRest(e)
+	}
+	return &out
 }
 
 // wrote reports whether the log item of this sequence is ours. old is its image where one came with the answer.

@@ -2,7 +2,6 @@ package dynamostore
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/lane"
@@ -59,7 +58,7 @@ func (s *Store) RequeueDeadLetters(ctx context.Context, c *lane.RequeueCommand) 
 	for _, id := range c.IDs {
 		run, first, index, ok := parseOutboxID(id)
 		if !ok {
-			return requeued, &runlane.Error{Code: runlane.ErrValidationFailed, Message: fmt.Sprintf("%q is no outbox id", id), Hint: "use the ids of ListDeadLetters"}
+			continue
 		}
 		at := rowRef{lane.RunKey{Environment: c.Environment, RunID: run}, first, index}
 		r, err := s.readRun(ctx, at.key)

@@ -76,8 +76,8 @@ const (
 // publication: 10 minutes from there, then 20 from the second publication, 40 from the third.
 func (d *delivery) redeliverAt() millis {
 	published := max(d.Published, d.AvailableAt)
-	first := max(d.FirstSent, d.AvailableAt)
-	if first == 0 || first > published {
+	first := d.FirstSent
+	if first == 0 {
 		first = published
 	}
 	distance := min(time.Duration(published-first)*time.Millisecond+redeliverFirst, redeliverMost)

@@ -27,7 +27,7 @@ func (r rowRef) path(attribute string) string { return fmt.Sprintf("#dl[%d].#%s"
 // claimToken is the row's token with the run's sequence and marker as they are known when the row is claimed: whoever marks the
 // row later may move the marker only if both are still so.
 func claimToken(token string, r *runItem) string {
-	return strings.Join([]string{token, strconv.FormatInt(r.Sequence, 10), r.DueP, r.DueA}, "|")
+	return strings.Join([]string{token, strconv.FormatInt(r.Sequence, 10), r.DueP, r.DueA}, ":")
 }
 
 type claimedRow struct {
@@ -41,14 +41,14 @@ type claimedRow struct {
 // parseClaim reads what claimToken wrote. A token that was never ours has no row that could match it.
 func parseClaim(e runlane.Environment, ref lane.OutboxRef) (claimedRow, bool) {
 	run, first, index, ok := parseOutboxID(ref.ID)
-	parts := strings.SplitN(ref.ClaimToken, "|", 4)
-	if !ok || len(parts) != 4 || parts[0] == "" {
+	parts := strings.Split(ref.ClaimToken, ":") // token, sequence, and the marker's partition (three parts) and moment (two)
+	if !ok || len(parts) != 7 || parts[0] == "" {
 		return claimedRow{}, false
 	}
 	sequence, err := strconv.ParseInt(parts[1], 10, 64)
 	return claimedRow{
 		rowRef: rowRef{lane.RunKey{Environment: e, RunID: run}, first, index}, id: ref.ID,
-		token: parts[0], sequence: sequence, due: dueKey{parts[2], parts[3]},
+		token: parts[0], sequence: sequence, due: dueKey{strings.Join(parts[2:5], ":"), strings.Join(parts[5:], ":")},
 	}, err == nil
 }
 

@@ -1,0 +1,68 @@
+package dynamostore_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/dynamostore"
+	"github.com/runlane/runlane-go/internal/awstest"
+	"github.com/runlane/runlane-go/lane"
+	"github.com/runlane/runlane-go/lanetest"
+)
+
+// TestConformance runs the contract over one shared table: its cases keep to environments of their own.
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	client := awstest.DynamoDB(t)
+	table := awstest.Table(t, client)
+	lanetest.RunStorage(t, lanetest.StorageHarness{
+		New: func(t testing.TB) lane.Storage {
+			t.Helper()
+			store := dynamostore.New(client, table, nil)
+			if err := store.Start(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+			return store
+		},
+		Capabilities: dynamostore.New(nil, "", nil).Capabilities(),
+		Checker:      true,
+		PlantUnknownEvent: func(t testing.TB, _ lane.Storage, key lane.RunKey, event runlane.UnknownEvent) {
+			t.Helper()
+			plantUnknownEvent(t, client, table, key, event)
+		},
+	})
+}
+
+// plantUnknownEvent writes what a newer version's commit would: the next log item, and the run's sequence.
+func plantUnknownEvent(t testing.TB, client *dynamodb.Client, table string, key lane.RunKey, event runlane.UnknownEvent) {
+	t.Helper()
+	pk := &types.AttributeValueMemberS{Value: key.Environment.Name() + ":run:" + string(key.RunID)}
+	run := map[string]types.AttributeValue{"pk": pk, "sk": &types.AttributeValueMemberS{Value: "run"}}
+	out, err := client.UpdateItem(context.Background(), &dynamodb.UpdateItemInput{
+		TableName: &table, Key: run, UpdateExpression: aws.String("ADD sq :one"), ReturnValues: types.ReturnValueAllNew,
+		ExpressionAttributeValues: map[string]types.AttributeValue{":one": &types.AttributeValueMemberN{Value: "1"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sequence string
+	if n, ok := out.Attributes["sq"].(*types.AttributeValueMemberN); ok {
+		sequence = n.Value
+	}
+	for len(sequence) < 10 {
+		sequence = "0" + sequence
+	}
+	events := []byte(`[{"t":"` + string(event.Type) + `","o":1772625600000,"d":` + string(event.Data) + `}]`)
+	_, err = client.PutItem(context.Background(), &dynamodb.PutItemInput{TableName: &table, Item: map[string]types.AttributeValue{
+		"pk": pk, "sk": &types.AttributeValueMemberS{Value: "log:" + sequence}, "ev": &types.AttributeValueMemberB{Value: events},
+		"ci": &types.AttributeValueMemberS{Value: "newer"},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
