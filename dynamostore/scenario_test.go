@@ -1,0 +1,27 @@
+package dynamostore_test
+
+import (
+	"testing"
+
+	"github.com/runlane/runlane-go/dynamostore"
+	"github.com/runlane/runlane-go/internal/awstest"
+	"github.com/runlane/runlane-go/lane"
+	"github.com/runlane/runlane-go/lanetest"
+	"github.com/runlane/runlane-go/memlane"
+)
+
+// TestScenarios runs the runtime's table over this storage. Its wakeups stay in the process: the scenarios have a transport in
+// their own hands anyway.
+func TestScenarios(t *testing.T) {
+	t.Parallel()
+	client := awstest.DynamoDB(t)
+	table := awstest.Table(t, client)
+	lanetest.RunRuntime(t, lanetest.RuntimeHarness{NewLane: func(t testing.TB) *lane.Lane {
+		t.Helper()
+		l, err := lane.New(dynamostore.New(client, table, nil), memlane.NewTransport(nil), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}})
+}
