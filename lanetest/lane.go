@@ -1,0 +1,138 @@
+package lanetest
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// LaneHarness is what [RunLane] has to know of a lane package.
+type LaneHarness struct {
+	// New returns a fresh lane that is not started; the suite starts and closes it. Required.
+	New func(t testing.TB) *lane.Lane
+	// Capabilities are what the lane is expected to promise.
+	Capabilities lane.Capabilities
+	// ProductionDurable and OperatorReads are what the package is expected to say of its lane.
+	ProductionDurable, OperatorReads bool
+}
+
+// RunLane proves that a lane package composes its halves honestly: what both promise is what the lane promises, and starting and
+// closing keep the order.
+func RunLane(t *testing.T, h LaneHarness) {
+	t.Helper()
+	for name, run := range map[string]func(*testing.T, LaneHarness){
+		"PromisesWhatItsHalvesPromise":                lanePromises,
+		"StartsWorksAndCloses":                        laneWorks,
+		"StorageStartsFirstAndClosesLast":             laneOrder,
+		"StorageIsClosedWhenTheTransportDoesNotStart": laneHalfStarted,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run(t, h)
+		})
+	}
+}
+
+func lanePromises(t *testing.T, h LaneHarness) {
+	l := h.New(t)
+	equal(t, "capabilities", h.Capabilities, l.Capabilities())
+	equal(t, "storage's", l.Storage.Capabilities(), l.Capabilities().Storage)
+	equal(t, "transport's", l.Transport.Capabilities(), l.Capabilities().Transport)
+	if l.ProductionDurable != h.ProductionDurable || l.OperatorReads != h.OperatorReads {
+		t.Fatalf("production durable %t, operator reads %t; want %t, %t", l.ProductionDurable, l.OperatorReads, h.ProductionDurable, h.OperatorReads)
+	}
+	if l.ProductionDurable && !(l.Capabilities().Storage.DurableState && l.Capabilities().Transport.DurableDelivery) {
+		t.Fatal("a lane is not more durable than its halves")
+	}
+	if l.Name == "" {
+		t.Fatal("the lane has no name")
+	}
+}
+
+func laneWorks(t *testing.T, h LaneHarness) {
+	l := h.New(t)
+	ctx := t.Context()
+	if err := l.Start(ctx); err != nil {
+		t.Fatal(err)
+	}
+	b := newBundle(t, StorageHarness{New: func(testing.TB) lane.Storage { return l.Storage }, Capabilities: h.Capabilities.Storage})
+	commit := b.append(b.Creation(t, time.Now(), RunOptions{}))
+	equal(t, "run", commit.Run, b.get(commit.Run.ID))
+	if err := l.Close(context.WithoutCancel(ctx)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// recorded writes down what a lane does to its halves.
+type recorded struct{ calls []string }
+
+type recordedStorage struct {
+	lane.Storage
+	*recorded
+}
+
+func (s recordedStorage) Start(ctx context.Context) error {
+	s.calls = append(s.calls, "storage starts")
+	return s.Storage.Start(ctx)
+}
+
+func (s recordedStorage) Close(ctx context.Context) error {
+	s.calls = append(s.calls, "storage closes")
+	return s.Storage.Close(ctx)
+}
+
+func (s recordedStorage) Unwrap() lane.Storage { return s.Storage }
+
+type recordedTransport struct {
+	lane.Transport
+	*recorded
+	fail error
+}
+
+func (r recordedTransport) Start(ctx context.Context) error {
+	r.calls = append(r.calls, "transport starts")
+	if r.fail != nil {
+		return r.fail
+	}
+	return r.Transport.Start(ctx)
+}
+
+func (r recordedTransport) Close(ctx context.Context) error {
+	r.calls = append(r.calls, "transport closes")
+	return r.Transport.Close(ctx)
+}
+
+func (r recordedTransport) Unwrap() lane.Transport { return r.Transport }
+
+// record composes the halves of a lane anew.
+func record(t *testing.T, h LaneHarness, fail error) (*lane.Lane, *recorded) {
+	t.Helper()
+	inner, calls := h.New(t), &recorded{}
+	l := must(lane.New(recordedStorage{inner.Storage, calls}, recordedTransport{inner.Transport, calls, fail}, &lane.Options{
+		Environment: inner.Environment, Name: inner.Name, NoOperatorReads: !inner.OperatorReads, ProductionDurable: inner.ProductionDurable,
+	}))(t)
+	equal(t, "capabilities through decorators", h.Capabilities, l.Capabilities())
+	return l, calls
+}
+
+func laneOrder(t *testing.T, h LaneHarness) {
+	l, calls := record(t, h, nil)
+	if err := errors.Join(l.Start(t.Context()), l.Close(context.WithoutCancel(t.Context()))); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "calls", []string{"storage starts", "transport starts", "transport closes", "storage closes"}, calls.calls)
+}
+
+func laneHalfStarted(t *testing.T, h LaneHarness) {
+	failure := &runlane.Error{Code: runlane.ErrTransportUnavailable, Message: "no"}
+	l, calls := record(t, h, failure)
+	err := l.Start(t.Context())
+	if !errors.Is(err, runlane.ErrTransportUnavailable) {
+		t.Fatalf("Start returned %v", err)
+	}
+	equal(t, "calls", []string{"storage starts", "transport starts", "storage closes"}, calls.calls)
+}

@@ -1,0 +1,534 @@
+package lanetest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/lane"
+)
+
+func outcomeScenarios() []scenario {
+	return []scenario{
+		{"success keeps the output", nil, outcomeSuccess, false},
+		{"an attempt that fails keeps no output", nil, outcomeNoOutput, false},
+		{"a failure is retried after its backoff, then succeeds", nil, outcomeRetry, false},
+		{"an exhausted budget fails the run", nil, outcomeExhausted, false},
+		{"a permanent error fails the run at once", nil, outcomePermanent, false},
+		{"a panic is recovered, keeps its stack and is retried", nil, outcomePanic, false},
+		{"a handler that ends its goroutine has failed", nil, outcomeGoexit, false},
+		{"a release waits without failing", nil, outcomeRelease, false},
+		{"a release outside its limits is a failure", nil, outcomeBadRelease, false},
+		{"retry after chooses the delay and counts as a failure", nil, outcomeRetryAfter, false},
+		{"a timeout is a failure under the budget", nil, outcomeTimeout, false},
+		{"a payload that does not decode is a failure under the budget", nil, outcomeUndecodable, false},
+		{"only texts that cannot quote user data are kept", nil, outcomeMessages, false},
+		{"a lost lease records nothing", nil, outcomeLostLease, false},
+		{"a shutdown burns no attempt", nil, outcomeShutdown, false},
+		{"a requested cancellation decides what follows", nil, outcomeCancellation, false},
+		{"an outcome that cannot be written is tried again", nil, outcomeWrittenAgain, false},
+		{"an outcome whose answer was lost is recognized", nil, outcomeUnknown, false},
+		{"heartbeats keep a long run", needsHistory, outcomeHeartbeats, true},
+		{"a requested cancellation reaches the handler with the next heartbeat", nil, outcomeCancelNoticed, true},
+		{"a takeover reaches the handler with the next heartbeat", nil, outcomeTakeoverNoticed, true},
+		{"before a deadline a requested cancellation is read within seconds", nil, outcomeCancelRead, true},
+		{"a handler that ignores its timeout is left behind", nil, outcomeUnresponsive, true},
+	}
+}
+
+func outcomeSuccess(t *testing.T, h RuntimeHarness) {
+	task, handler := job("scenario.output", nil, func(_ context.Context, a *runlane.Attempt) error {
+		if err := a.SetOutput("first"); err != nil {
+			return err
+		}
+		return a.SetOutput(map[string]any{"html": "<b>", "n": json.Number("1.0e2")})
+	})
+	s := newScene(t, h, handler)
+	run := s.execute(s.trigger(task.With(jobPayload{}), nil))
+	s.wantStatus(run, runlane.StatusSucceeded)
+	if got := string(s.get(run.ID).Output); got != `{"html":"<b>","n":1.0e2}` {
+		t.Fatalf("output is %s", got)
+	}
+}
+
+func outcomeNoOutput(t *testing.T, h RuntimeHarness) {
+	task, handler := job("scenario.nooutput", &runlane.TaskOptions[jobPayload]{Retry: runlane.Retry{MaxAttempts: 2}},
+		func(_ context.Context, a *runlane.Attempt) error {
+			if a.Number == 2 {
+				return nil
+			}
+			if err := a.SetOutput("half"); err != nil {
+				return err
+			}
+			return errors.New("no")
+		})
+	s := newScene(t, h, handler)
+	run := s.trigger(task.With(jobPayload{}), nil)
+	s.execute(run)
+	s.clock.Advance(time.Minute)
+	if final := s.execute(run); final.Status != runlane.StatusSucceeded || final.Output != nil {
+		t.Fatalf("run is %s with output %s", final.Status, final.Output)
+	}
+}
+
+func outcomeRetry(t *testing.T, h RuntimeHarness) {
+	task, handler := job("scenario.retry", &runlane.TaskOptions[jobPayload]{
+		Retry: runlane.Retry{MaxAttempts: 3, Backoff: runlane.Exponential{Base: 10 * time.Second}},
+	}, func(_ context.Context, a *runlane.Attempt) error {
+		if a.Number < 3 {
+			return &runlane.Error{Code: runlane.ErrStorageUnavailable, Message: "not yet"}
+		}
+		return nil
+	})
+	s := newScene(t, h, handler)
+	run := s.trigger(task.With(jobPayload{}), nil)
+	for n, around := range []time.Duration{10 * time.Second, 20 * time.Second} {
+		s.transport.TakeDelayed()
+		after := s.execute(run)
+		s.wantStatus(after, runlane.StatusRetrying)
+		wait := after.RunAt.Sub(runlane.UTCMillis(s.clock.Now()))
+		if wait < around*8/10 || wait > around*12/10+time.Millisecond {
+			t.Fatalf("failure %d waits %s, want %s ± 20 %%", n+1, wait, around)
+		}
+		if after.Failure.Code != runlane.ErrStorageUnavailable || after.Failure.Message != "not yet" || after.Counters.Retries != n+1 {
+			t.Fatalf("run is %+v", after)
+		}
+		if sent := s.transport.TakeDelayed(); len(sent) != 1 || sent[0].Delay != wait {
+			t.Fatalf("delayed wakeups are %+v, want one after %s", sent, wait)
+		}
+		s.ignored(run, core.IgnoredNotDue)
+		s.clock.Advance(wait)
+	}
+	final := s.execute(run)
+	s.wantStatus(final, runlane.StatusSucceeded)
+	if final.Counters != (runlane.Counters{Attempts: 3, Failures: 2, Retries: 2}) || !final.Failure.IsZero() {
+		t.Fatalf("run is %+v", final)
+	}
+}
+
+func outcomeExhausted(t *testing.T, h RuntimeHarness) {
+	task, handler := job("scenario.exhausted", &runlane.TaskOptions[jobPayload]{
+		Retry: runlane.Retry{MaxAttempts: 2, Backoff: runlane.Fixed(time.Second), NoJitter: true},
+	}, func(context.Context, *runlane.Attempt) error { return runlane.ErrTransportUnavailable })
+	s := newScene(t, h, handler)
+	run := s.trigger(task.With(jobPayload{}), nil)
+	s.wantStatus(s.execute(run), runlane.StatusRetrying)
+	s.clock.Advance(time.Second)
+	final := s.execute(run)
+	s.wantStatus(final, runlane.StatusFailed)
+	if final.Counters != (runlane.Counters{Attempts: 2, Failures: 2, Retries: 1}) || final.Failure.Code != runlane.ErrTransportUnavailable {
+		t.Fatalf("run is %+v", final)
+	}
+	attempts, err := s.rt.Runs().Attempts(s.Context(), run.ID)
+	s.must(err)
+	if len(attempts) != 2 || attempts[0].Status != runlane.AttemptRetrying || attempts[1].Status != runlane.AttemptFailed {
+		t.Fatalf("attempts are %+v", attempts)
+	}
+}
+
+func outcomePermanent(t *testing.T, h RuntimeHarness) {
+	task, handler := job("scenario.permanent", &runlane.TaskOptions[jobPayload]{Retry: runlane.Retry{MaxAttempts: 9}},
+		func(context.Context, *runlane.Attempt) error {
+			return fmt.Errorf("wrapped: %w", runlane.Permanent(&runlane.Error{Code: "card_declined", Message: "declined"}))
+		})
+	s := newScene(t, h, handler)
+	final := s.execute(s.trigger(task.With(jobPayload{}), nil))
+	s.wantStatus(final, runlane.StatusFailed)
+	if final.Failure.Code != "card_declined" || final.Failure.Message != "declined" {
+		t.Fatalf("failure is %+v", final.Failure)
+	}
+}
+
+func outcomePanic(t *testing.T, h RuntimeHarness) {
+	task, handler := job("scenario.panic", &runlane.TaskOptions[jobPayload]{Retry: runlane.Retry{MaxAttempts: 2}},
+		func(_ context.Context, a *runlane.Attempt) error {
+			if a.Number == 1 {
+				panic("secret value")
+			}
+			var nothing map[string]int
+			nothing["x"] = 1
+			return nil
+		})
+	s := newScene(t, h, handler)
+	run := s.trigger(task.With(jobPayload{}), nil)
+	first := s.execute(run)
+	s.wantStatus(first, runlane.StatusRetrying)
+	if f := first.Failure; f.Code != runlane.ErrTaskPanicked || strings.Contains(f.Message, "secret") || !strings.Contains(f.Meta["stack"], "outcomePanic") {
+		t.Fatalf("failure is %+v", f)
+	}
+	s.clock.Advance(time.Minute)
+	if f := s.execute(run).Failure; !strings.Contains(f.Message, "nil map") {
+		t.Fatalf("failure is %+v, want the Go runtime's own words", f)
+	}
+}
+
+func outcomeGoexit(t *testing.T, h RuntimeHarness) {
+	task, handler := job("scenario.goexit", nil, func(context.Context, *runlane.Attempt) error {
+		runtime.Goexit()
+		return nil
+	})
+	s := newScene(t, h, handler)
+	if final := s.execute(s.trigger(task.With(jobPayload{}), nil)); final.Failure.Code != runlane.ErrTaskPanicked {
+		t.Fatalf("run is %+v", final)
+	}
+}
+
+func outcomeRelease(t *testing.T, h RuntimeHarness) {
+	task, handler := job("scenario.release", nil, func(_ context.Context, a *runlane.Attempt) error {
+		if a.Number == 1 {
+			return errors.Join(errors.New("cleanup failed"), fmt.Errorf("wrapped: %w", &runlane.ReleaseError{
+				Delay: time.Minute, Reason: strings.Repeat("é", runlane.MaxReasonBytes), Meta: map[string]string{"mailbox": "u_1"},
+			}))
+		}
+		return nil
+	})
+	s := newScene(t, h, handler)
+	run := s.trigger(task.With(jobPayload{}), nil)
+	after := s.execute(run)
+	s.wantStatus(after, runlane.StatusReleased)
+	if wait := after.RunAt.Sub(runlane.UTCMillis(s.clock.Now())); wait != time.Minute {
+		t.Fatalf("resumes after %s", wait)
+	}
+	records := s.history(run.ID)
+	released, ok := records[4].Body.(*runlane.RunReleased)
+	if !ok || len(released.Reason) > runlane.MaxReasonBytes || records[4].Meta["mailbox"] != "u_1" {
+		t.Fatalf("event is %+v", records[4])
+	}
+	if sent := s.transport.TakeDelayed(); len(sent) != 1 || sent[0].Delay != time.Minute {
+		t.Fatalf("delayed wakeups are %+v", sent)
+	}
+	s.clock.Advance(time.Minute)
+	final := s.execute(run)
+	s.wantStatus(final, runlane.StatusSucceeded)
+	if final.Counters != (runlane.Counters{Attempts: 2, Releases: 1}) {
+		t.Fatalf("counters are %+v, want no failure", final.Counters)
+	}
+}
+
+func outcomeBadRelease(t *testing.T, h RuntimeHarness) {
+	for _, delay := range []time.Duration{0, -time.Second, runlane.MaxReleaseDelay + 1} {
+		task, handler := job("scenario.badrelease", nil, func(context.Context, *runlane.Attempt) error {
+			return runlane.Release(delay, "why")
+		})
+		s := newScene(t, h, handler)
+		if final := s.execute(s.trigger(task.With(jobPayload{}), nil)); final.Failure.Code != runlane.ErrValidationFailed {
+			t.Errorf("release for %s: %+v", delay, final.Failure)
+		}
+	}
+}
+
+func outcomeRetryAfter(t *testing.T, h RuntimeHarness) {
+	task, handler := job("scenario.retryafter", &runlane.TaskOptions[jobPayload]{Retry: runlane.Retry{MaxAttempts: 2}},
+		func(context.Context, *runlane.Attempt) error {
+			return runlane.RetryAfter(7*time.Minute, &runlane.Error{Code: "rate_limited", Message: "429"})
+		})
+	s := newScene(t, h, handler)
+	run := s.trigger(task.With(jobPayload{}), nil)
+	after := s.execute(run)
+	s.wantStatus(after, runlane.StatusRetrying)
+	if wait := after.RunAt.Sub(runlane.UTCMillis(s.clock.Now())); wait != 7*time.Minute || after.Failure.Code != "rate_limited" {
+		t.Fatalf("waits %s after %+v, want exactly what the handler said", wait, after.Failure)
+	}
+	s.clock.Advance(7 * time.Minute)
+	s.wantStatus(s.execute(run), runlane.StatusFailed)
+}
+
+func outcomeTimeout(t *testing.T, h RuntimeHarness) {
+	task, handler := job("scenario.timeout", &runlane.TaskOptions[jobPayload]{
+		Timeout: 10 * time.Millisecond, Retry: runlane.Retry{MaxAttempts: 2},
+	}, func(ctx context.Context, _ *runlane.Attempt) error {
+		<-ctx.Done()
+		if !errors.Is(context.Cause(ctx), runlane.ErrTimeout) {
+			return runlane.Permanent(context.Cause(ctx))
+		}
+		return fmt.Errorf("client: %w", ctx.Err())
+	})
+	s := newScene(t, h, handler)
+	after := s.execute(s.trigger(task.With(jobPayload{}), nil))
+	s.wantStatus(after, runlane.StatusRetrying)
+	if after.Failure.Code != runlane.ErrTaskTimedOut {
+		t.Fatalf("failure is %+v", after.Failure)
+	}
+}
+
+func outcomeUndecodable(t *testing.T, h RuntimeHarness) {
+	task, handler := job("scenario.decode", &runlane.TaskOptions[jobPayload]{Retry: runlane.Retry{MaxAttempts: 2}}, succeed)
+	s := newScene(t, h, handler)
+	run := s.trigger(runlane.NewRawCall(task.Definition(), json.RawMessage(`{"n":"text"}`)), nil)
+	after := s.execute(run)
+	s.wantStatus(after, runlane.StatusRetrying)
+	if after.Failure.Code != runlane.ErrValidationFailed {
+		t.Fatalf("failure is %+v", after.Failure)
+	}
+}
+
+func outcomeMessages(t *testing.T, h RuntimeHarness) {
+	fail := func(context.Context, *runlane.Attempt) error { return errors.New("password is 1234") }
+	closed, closedHandler := job("scenario.closed", nil, fail)
+	open, openHandler := job("scenario.open", &runlane.TaskOptions[jobPayload]{ErrorMessages: true}, fail)
+	s := newScene(t, h, closedHandler, openHandler)
+	if f := s.execute(s.trigger(closed.With(jobPayload{}), nil)).Failure; f.Code != runlane.ErrTaskFailed || f.Message != "Task failed." {
+		t.Fatalf("failure is %+v", f)
+	}
+	if f := s.execute(s.trigger(open.With(jobPayload{}), nil)).Failure; f.Message != "password is 1234" {
+		t.Fatalf("failure is %+v", f)
+	}
+}
+
+func outcomeLostLease(t *testing.T, h RuntimeHarness) {
+	begun, goOn := make(chan struct{}), make(chan struct{})
+	task, handler := job("scenario.takeover", nil, func(_ context.Context, a *runlane.Attempt) error {
+		if a.Number == 1 {
+			close(begun)
+			<-goOn
+		}
+		return a.SetOutput(a.Number)
+	})
+	s := newScene(t, h, handler)
+	other, _ := s.second()
+	run := s.trigger(task.With(jobPayload{}), nil)
+	first := make(chan *core.DeliveryResult, 1)
+	go func() { // the first owner: ends when it is told to go on
+		result, err := s.rt.ExecuteDelivery(s.Context(), s.wakeup(run), nil)
+		if err != nil {
+			t.Errorf("first owner: %v", err)
+		}
+		first <- result
+	}()
+	<-begun
+	s.clock.Advance(2 * time.Minute) // its process was frozen; the lease is over
+	second, err := other.ExecuteDelivery(s.Context(), s.wakeup(run), nil)
+	s.must(err)
+	s.wantStatus(second.Run, runlane.StatusSucceeded)
+	close(goOn)
+	if result := <-first; result == nil || result.Ignored != core.IgnoredAbandoned {
+		t.Fatalf("first owner's result is %+v", result)
+	}
+	if stored := s.get(run.ID); string(stored.Output) != "2" || stored.Counters.Attempts != 2 {
+		t.Fatalf("stored run is %+v", stored)
+	}
+	s.wantHistory(run.ID, "created delivery_requested lease_claimed started lease_claimed started succeeded")
+}
+
+func outcomeShutdown(t *testing.T, h RuntimeHarness) {
+	begun := make(chan struct{}, 1)
+	var calls atomic.Int32
+	task, handler := job("scenario.shutdown", nil, func(ctx context.Context, _ *runlane.Attempt) error {
+		if calls.Add(1) > 1 {
+			return nil
+		}
+		begun <- struct{}{}
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	s := newScene(t, h, handler)
+	run := s.trigger(task.With(jobPayload{}), nil)
+	ctx, stop := context.WithCancel(s.Context())
+	go func() { <-begun; stop() }()
+	result, err := s.rt.ExecuteDelivery(ctx, s.wakeup(run), nil)
+	s.must(err)
+	s.wantStatus(result.Run, runlane.StatusReleased)
+	if c := result.Run.Counters; c != (runlane.Counters{Attempts: 1, Releases: 1}) || result.Run.RunAt.After(s.clock.Now()) {
+		t.Fatalf("run is %+v, want released to resume at once", result.Run)
+	}
+	if released, ok := s.history(run.ID)[4].Body.(*runlane.RunReleased); !ok || released.Reason != "shutdown" {
+		t.Fatalf("event is %+v", s.history(run.ID)[4])
+	}
+	if sent := s.transport.TakeDelayed(); len(sent) != 1 || sent[0].Delay != 0 {
+		t.Fatalf("wakeups are %+v, want one at once", sent)
+	}
+	s.wantStatus(s.execute(run), runlane.StatusSucceeded)
+}
+
+func outcomeCancellation(t *testing.T, h RuntimeHarness) {
+	for name, c := range map[string]struct {
+		result error
+		want   runlane.Status
+	}{
+		"nil":           {nil, runlane.StatusSucceeded},
+		"release":       {runlane.Release(time.Minute, "later"), runlane.StatusCancelled},
+		"retry after":   {runlane.RetryAfter(time.Minute, errors.New("busy")), runlane.StatusCancelled},
+		"another error": {errors.New("broken"), runlane.StatusFailed},
+		"permanent":     {runlane.Permanent(errors.New("broken")), runlane.StatusFailed},
+	} {
+		var s *scene
+		var run *runlane.Run
+		task, handler := job("scenario.cancel", &runlane.TaskOptions[jobPayload]{Retry: runlane.Retry{MaxAttempts: 5}},
+			func(context.Context, *runlane.Attempt) error {
+				s.change(run.ID, &runlane.RunCancellationRequested{Reason: "enough"})
+				return c.result
+			})
+		s = newScene(t, h, handler)
+		run = s.trigger(task.With(jobPayload{}), nil)
+		if after := s.execute(run); after.Status != c.want {
+			t.Errorf("%s: run is %s, want %s", name, after.Status, c.want)
+		}
+	}
+}
+
+func outcomeWrittenAgain(t *testing.T, h RuntimeHarness) {
+	task, handler := job("scenario.storm", nil, succeed)
+	s := newScene(t, h, handler)
+	run := s.trigger(task.With(jobPayload{}), nil)
+	failures := 0
+	s.storage.script(func() {
+		s.storage.onAppend = func(_ *lane.AppendCommand, next func() (*lane.Commit, error)) (*lane.Commit, error) {
+			if failures++; failures <= 2 {
+				return nil, unavailableStorage("")
+			}
+			return next()
+		}
+	})
+	s.wantStatus(s.execute(run), runlane.StatusSucceeded)
+	if failures != 3 {
+		t.Fatalf("%d tries", failures)
+	}
+}
+
+func outcomeUnknown(t *testing.T, h RuntimeHarness) {
+	task, handler := job("scenario.unknown-outcome", nil, succeed)
+	s := newScene(t, h, handler)
+	run := s.trigger(task.With(jobPayload{}), nil)
+	tries := 0
+	s.storage.script(func() {
+		s.storage.onAppend = func(_ *lane.AppendCommand, next func() (*lane.Commit, error)) (*lane.Commit, error) {
+			commit, err := next()
+			if tries++; tries == 1 && err == nil {
+				return nil, unavailableStorage("unknown")
+			}
+			return commit, err
+		}
+	})
+	s.wantStatus(s.execute(run), runlane.StatusSucceeded)
+	s.wantHistory(run.ID, "created delivery_requested lease_claimed started succeeded")
+}
+
+// The scenarios below run in a bubble: their clock is the bubble's.
+
+func newVirtualScene(t *testing.T, h RuntimeHarness, handlers ...runlane.Handler) *scene {
+	t.Helper()
+	return openScene(t, h, core.Options{Handlers: handlers, World: &core.World{}}, nil)
+}
+
+func outcomeHeartbeats(t *testing.T, h RuntimeHarness) {
+	task, handler := job("scenario.long", nil, func(ctx context.Context, _ *runlane.Attempt) error {
+		return wait(ctx, 10*time.Minute)
+	})
+	s := newVirtualScene(t, h, handler)
+	run := s.execute(s.trigger(task.With(jobPayload{}), nil))
+	s.wantStatus(run, runlane.StatusSucceeded)
+	beats := 0
+	last := run.StartedAt
+	for _, record := range s.history(run.ID) {
+		if record.Type() != runlane.EventLeaseHeartbeat {
+			continue
+		}
+		beats++
+		if gap := record.OccurredAt.Sub(last); gap > 25*time.Second || gap < 15*time.Second {
+			t.Errorf("heartbeat %d came after %s", beats, gap)
+		}
+		last = record.OccurredAt
+	}
+	if beats < 24 || beats > 38 || run.Counters.Attempts != 1 {
+		t.Fatalf("%d heartbeats in ten minutes, %d attempts", beats, run.Counters.Attempts)
+	}
+}
+
+// wait is a handler's work.
+func wait(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func outcomeCancelNoticed(t *testing.T, h RuntimeHarness) {
+	var s *scene
+	task, handler := job("scenario.notice", nil, func(ctx context.Context, a *runlane.Attempt) error {
+		s.clock.Advance(time.Since(s.clock.Now()))
+		s.change(a.Run.ID, &runlane.RunCancellationRequested{})
+		asked := time.Now()
+		<-ctx.Done()
+		if !errors.Is(context.Cause(ctx), runlane.ErrCancelRequested) || time.Since(asked) > 25*time.Second {
+			return fmt.Errorf("cause is %w after %s", context.Cause(ctx), time.Since(asked))
+		}
+		return ctx.Err()
+	})
+	s = newVirtualScene(t, h, handler)
+	s.wantStatus(s.execute(s.trigger(task.With(jobPayload{}), nil)), runlane.StatusCancelled)
+}
+
+func outcomeTakeoverNoticed(t *testing.T, h RuntimeHarness) {
+	var s *scene
+	task, handler := job("scenario.noticed-takeover", nil, func(ctx context.Context, a *runlane.Attempt) error {
+		s.clock.Advance(time.Since(s.clock.Now()) + time.Hour) // for a process whose clock is far ahead the lease is over
+		s.die(a.Run.ID)
+		<-ctx.Done()
+		if !errors.Is(context.Cause(ctx), runlane.ErrLeaseLost) {
+			return context.Cause(ctx)
+		}
+		return ctx.Err()
+	})
+	s = newVirtualScene(t, h, handler)
+	run := s.trigger(task.With(jobPayload{}), nil)
+	s.ignored(run, core.IgnoredAbandoned)
+	s.wantHistory(run.ID, "created delivery_requested lease_claimed started lease_claimed started")
+}
+
+func outcomeCancelRead(t *testing.T, h RuntimeHarness) {
+	var s *scene
+	task, handler := job("scenario.read", nil, func(ctx context.Context, a *runlane.Attempt) error {
+		s.clock.Advance(time.Since(s.clock.Now()))
+		s.change(a.Run.ID, &runlane.RunCancellationRequested{})
+		asked := time.Now()
+		<-ctx.Done()
+		if !errors.Is(context.Cause(ctx), runlane.ErrCancelRequested) || time.Since(asked) > 7*time.Second {
+			return fmt.Errorf("cause is %w after %s", context.Cause(ctx), time.Since(asked))
+		}
+		return ctx.Err()
+	})
+	s = newVirtualScene(t, h, handler)
+	run := s.trigger(task.With(jobPayload{}), nil)
+	result, err := s.rt.ExecuteDelivery(s.Context(), s.wakeup(run), &core.DeliveryOptions{Deadline: time.Now().Add(15 * time.Minute)})
+	s.must(err)
+	s.wantStatus(result.Run, runlane.StatusCancelled)
+	if hasType(s.history(run.ID), runlane.EventLeaseHeartbeat) {
+		t.Fatal("a heartbeat was written before a deadline")
+	}
+}
+
+func outcomeUnresponsive(t *testing.T, h RuntimeHarness) {
+	stubborn := make(chan struct{})
+	task, handler := job("scenario.stubborn", &runlane.TaskOptions[jobPayload]{
+		Timeout: time.Second, Retry: runlane.Retry{MaxAttempts: 2},
+	}, func(context.Context, *runlane.Attempt) error {
+		<-stubborn
+		return nil
+	})
+	s := newVirtualScene(t, h, handler)
+	began := time.Now()
+	run := s.execute(s.trigger(task.With(jobPayload{}), nil))
+	if took := time.Since(began); took > 10*time.Second {
+		t.Fatalf("the delivery took %s", took)
+	}
+	s.wantStatus(run, runlane.StatusRetrying)
+	if run.Failure.Code != runlane.ErrTaskTimedOut {
+		t.Fatalf("failure is %+v", run.Failure)
+	}
+	if len(s.logs.lines(t, "handler ignores the end of its context; its goroutine is left behind")) != 1 {
+		t.Fatal("nobody was told")
+	}
+	close(stubborn)
+}
