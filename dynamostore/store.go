@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"golang.org/x/sync/singleflight"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/lane"
@@ -61,6 +62,8 @@ type Store struct {
 
 	shardsMutex sync.Mutex
 	shards      map[string]cachedShards // by environment
+
+	shardsFlight singleflight.Group
 }
 
 var _ lane.Storage = (*Store)(nil)

@@ -65,15 +65,28 @@ const (
 	shardsCached  = time.Minute
 )
 
-// shardCounts reads the environment's counts, about once a minute.
+// shardCounts are the environment's counts, read about once a minute, once for all who ask at the same time.
 func (s *Store) shardCounts(ctx context.Context, e runlane.Environment) (shardCounts, error) {
-	now := s.now()
 	s.shardsMutex.Lock()
 	cached, ok := s.shards[e.Name()]
 	s.shardsMutex.Unlock()
-	if ok && now.Sub(cached.at) < shardsCached {
+	if ok && s.now().Sub(cached.at) < shardsCached {
 		return cached.shardCounts, nil
 	}
+	read := s.shardsFlight.DoChan(e.Name(), func() (any, error) {
+		return s.readShardCounts(context.WithoutCancel(ctx), e)
+	})
+	select {
+	case result := <-read:
+		counts, _ := result.Val.(shardCounts)
+		return counts, result.Err
+	case <-ctx.Done():
+		return shardCounts{}, s.failure(ctx, "read config", ctx.Err())
+	}
+}
+
+func (s *Store) readShardCounts(ctx context.Context, e runlane.Environment) (shardCounts, error) {
+	now := s.now()
 	counts := shardCounts{Write: defaultShards, Read: defaultShards}
 	raw, err := s.getItem(ctx, "read config", configPK(e), skShards)
 	if err != nil {
