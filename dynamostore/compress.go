@@ -47,7 +47,6 @@ const (
 	separateZstd       // in an item of its own, compressed
 )
 
-func (p place) inline() bool     { return p == inline || p == inlineZstd }
 func (p place) separate() bool   { return p == separate || p == separateZstd }
 func (p place) compressed() bool { return p == inlineZstd || p == separateZstd }
 

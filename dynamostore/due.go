@@ -84,7 +84,9 @@ func (s *Store) scan(ctx context.Context, q *lane.DueQuery, wanted stage) (*runl
 }
 
 // examine pages through the rows of the kinds in due order; judge reads their runs and leaves those it wants with their run set.
-func (s *Store) examine(ctx context.Context, q *lane.DueQuery, what string, kinds []kindBound, judge func([]dueRow) ([]found, error)) (*runlane.Page[found], error) {
+func (s *Store) examine(
+	ctx context.Context, q *lane.DueQuery, what string, kinds []kindBound, judge func([]dueRow) ([]found, error),
+) (*runlane.Page[found], error) {
 	limit, err := q.PageLimit()
 	if err != nil {
 		return nil, err
@@ -150,7 +152,9 @@ type shardRows struct {
 
 // dueRows merges the shards of the kinds in due order, up to where all that were cut reach: behind that, order is not known yet.
 // end is where the next page begins; more tells that there may be one.
-func (s *Store) dueRows(ctx context.Context, q *lane.DueQuery, kinds []kindBound, after duePosition, limit int) (rows []dueRow, end duePosition, more bool, err error) {
+func (s *Store) dueRows(
+	ctx context.Context, q *lane.DueQuery, kinds []kindBound, after duePosition, limit int,
+) (rows []dueRow, end duePosition, more bool, err error) {
 	shards, err := s.shardCounts(ctx, q.Environment)
 	if err != nil {
 		return nil, end, false, err

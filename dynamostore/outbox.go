@@ -204,7 +204,9 @@ func (s *Store) MarkOutboxMessagesDeadLettered(ctx context.Context, c *lane.Mark
 	})
 }
 
-func (s *Store) markFailure(ctx context.Context, row claimedRow, status lane.OutboxStatus, f lane.OutboxFailure, timeAttribute string, at millis) (bool, error) {
+func (s *Store) markFailure(
+	ctx context.Context, row claimedRow, status lane.OutboxStatus, f lane.OutboxFailure, timeAttribute string, at millis,
+) (bool, error) {
 	meta, err := attributevalue.Marshal(f.Failure.Meta)
 	if err != nil {
 		return false, &runlane.Error{Code: runlane.ErrInternal, Message: "failure does not marshal", Cause: err}

@@ -119,7 +119,9 @@ type lost struct {
 // transact commits all members or none. It re-sends the same request while its outcome is unknown, and repeats it in place while
 // it only meets other transactions. Conditions that fail are returned, to be judged by the caller; won tells whether an earlier
 // sending of this very request did commit, judged by the old image of the log member or by reading it.
-func (s *Store) transact(ctx context.Context, operation, token string, members []member, won func(ctx context.Context, old item) (bool, error)) ([]lost, error) {
+func (s *Store) transact(
+	ctx context.Context, operation, token string, members []member, won func(ctx context.Context, old item) (bool, error),
+) ([]lost, error) {
 	in := &dynamodb.TransactWriteItemsInput{ClientRequestToken: &token}
 	usage := Usage{Requests: 1}
 	for i := range members {
