@@ -43,8 +43,10 @@ var importRules = []importRule{
 	}},
 	{"functions", "functions", "functions/*.go", []string{
 		"$gostd", runlanePkg, lanePkg, corePkg, module + "/awslane$", module + "/sqstransport$", module + "/dynamostore$", lambdaGo,
+		awsSDK + "/service/dynamodb/types$",
 	}},
-	{"functions-mains", "functions/...", "functions/*/**", []string{
+	{"eventsource", "functions/eventsource", "functions/eventsource/**", []string{"$gostd", runlanePkg, awsSDK, smithy, lambdaGo, xsync}},
+	{"functions-mains", "functions/...", "functions/*/main.go", []string{
 		"$gostd", runlanePkg, corePkg, module + "/awslane$", module + "/functions$", module + "/examples/webhooks",
 	}},
 	{"infra", "infra/...", "infra/**", []string{"$gostd", awsSDK, smithy}},
@@ -54,7 +56,7 @@ var importRules = []importRule{
 	}},
 	{"examples", "examples/...", "examples/**", []string{
 		"$gostd", runlanePkg, lanePkg, corePkg, module + "/memlane$", module + "/awslane$", module + "/dynamostore$",
-		module + "/sqstransport$", module + "/functions$", module + "/examples", awsSDK, lambdaGo, compress, xsync,
+		module + "/sqstransport$", module + "/functions$", module + "/functions/eventsource$", module + "/examples", awsSDK, lambdaGo, compress, xsync,
 	}},
 }
 
