@@ -1,0 +1,66 @@
+package demo
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/lane"
+	"github.com/runlane/runlane-go/memlane"
+)
+
+// Engine is what the demo runs on.
+type Engine struct {
+	// Name is "embedded" or "aws".
+	Name string
+	// DeferEvery leaves the wakeup of every n-th run to the relay. 0 means none.
+	DeferEvery int
+	// Durable says that runs outlive the process, so that the demo can be resumed.
+	Durable bool
+	// Lane opens a lane. It is called once for each process there would be in production.
+	Lane func(ctx context.Context) (*lane.Lane, error)
+	// Patience is how long nothing at all may happen before the demo gives up.
+	Patience time.Duration
+	// PollEvery is how often the demo looks at runs that may have ended, and SweepEvery at all that have not.
+	PollEvery, SweepEvery time.Duration
+	// Separate says that each role has a lane of its own, on shared storage. Otherwise the application's runtime does everything.
+	Separate bool
+	// Work executes runs until ctx ends, then returns nil.
+	Work func(ctx context.Context, w *Workplace) error
+}
+
+// Workplace is what workers find.
+type Workplace struct {
+	// Application is the runtime that triggers. It may work, too, but is not the workers' to close.
+	Application *core.Runtime
+	// Log is the demo's.
+	Log *slog.Logger
+	// Open opens a runtime with the demo's tasks, in its environment, on a lane of its own. Who opens it closes it.
+	Open func(ctx context.Context, role Role) (*core.Runtime, error)
+}
+
+// Role is a part that a process plays. The meter counts each on its own.
+type Role string
+
+// The roles, in the order of a run's life.
+const (
+	Application Role = "application" // triggers
+	Relay       Role = "relay"       // publishes what was deferred
+	Bridge      Role = "bridge"      // executes
+	Tick        Role = "tick"        // maintenance
+	observer    Role = "observer"    // the demo itself looks at its runs; not counted
+)
+
+// Embedded is one process on a lane in its memory.
+func Embedded() Engine {
+	return Engine{
+		Name:      "embedded",
+		Lane:      func(context.Context) (*lane.Lane, error) { return memlane.New(), nil },
+		Patience:  30 * time.Second,
+		PollEvery: 20 * time.Millisecond, SweepEvery: time.Second,
+		Work: func(ctx context.Context, w *Workplace) error {
+			return w.Application.Work(ctx, &core.WorkOptions{Concurrency: 16, Grace: 5 * time.Second})
+		},
+	}
+}

@@ -1,0 +1,52 @@
+package webhooks
+
+import (
+	"context"
+	"os"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/awslane"
+	"github.com/runlane/runlane-go/core"
+)
+
+// The application's environment variables, beside those of the lane.
+const (
+	// EndpointsVariable holds "name=url" pairs with commas between them.
+	EndpointsVariable = "WEBHOOK_ENDPOINTS"
+	// SecretVariable holds the secret of the signatures.
+	SecretVariable = "WEBHOOK_SECRET"
+)
+
+// Open opens the application on AWS, as configured by the environment. The same opener serves the Lambda functions, a worker in
+// a container and the command line. What is missing or wrong is [runlane.ErrConfigurationInvalid].
+func Open(ctx context.Context) (*core.Runtime, error) {
+	sender, err := senderFromEnv()
+	if err != nil {
+		return nil, err
+	}
+	l, err := awslane.FromEnv(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return core.Open(ctx, l, &core.Options{Handlers: sender.Handlers()})
+}
+
+// Handlers are the tasks that a program with this sender can execute.
+func (s *Sender) Handlers() []runlane.Handler {
+	return []runlane.Handler{Deliver.Handle(s.Deliver)} // the compiler checks the payload type
+}
+
+func senderFromEnv() (*Sender, error) {
+	endpoints, err := ParseEndpoints(os.Getenv(EndpointsVariable))
+	if err != nil {
+		return nil, err
+	}
+	secret := os.Getenv(SecretVariable)
+	if secret == "" {
+		return nil, &runlane.Error{
+			Code: runlane.ErrConfigurationInvalid, Message: SecretVariable + " is not set",
+			Hint: "set it to the secret that the receivers verify signatures with",
+		}
+	}
+	return &Sender{Client: NewClient(RequestTimeout), Endpoints: endpoints, Secret: []byte(secret)}, nil
+}
