@@ -128,12 +128,12 @@ func TestClone_OfEveryEventSharesNothing(t *testing.T) {
 	for i, body := range bodies(t) {
 		t.Run(reflect.TypeOf(body).Elem().Name(), func(t *testing.T) {
 			t.Parallel()
-			make := func() runlane.EventRecord {
+			build := func() runlane.EventRecord {
 				record := filled[runlane.EventRecord](t)
 				record.Body = bodies(t)[i]
 				return record
 			}
-			record, want := make(), make()
+			record, want := build(), build()
 			clone := record.Clone()
 			if diff := cmp.Diff(want, clone); diff != "" {
 				t.Fatalf("(-original +clone)\n%s", diff)

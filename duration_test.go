@@ -47,7 +47,7 @@ func TestParseDuration_RefusesEverythingElse(t *testing.T) {
 	for _, text := range []string{
 		"", "-", "+", "d", "1", "1x", "1dd", "2h1d", "1d 2h", "1d-2h", "1d+2h", "--1d", "-+1d", "+1d", "1,5d", ".5d", "1.d", "1e3d", "١d",
 		"106752d", "-106752d", "15251w", "106751d24h", "99999999999999999999d", "106751d106751d", "-106751d23h47m16.854775809s",
-		"-15250w106751d106751d", "9223372036854775807d", strings.Repeat("9", 1000) + "w",
+		"-15250w106751d106751d", "9223372036854775807d", "281474976710656d", strings.Repeat("9", 1000) + "w",
 	} {
 		got, err := runlane.ParseDuration(text)
 		if !errors.Is(err, runlane.ErrValidationFailed) || got != 0 {
@@ -78,7 +78,7 @@ func TestDuration_RoundTrips(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := time.Duration(rapid.Int64().Draw(t, "nanoseconds"))
 		if rapid.Bool().Draw(t, "whole days") {
-			d = d / day * day
+			d -= d % day
 		}
 		text := runlane.FormatDuration(d)
 		if got, err := runlane.ParseDuration(text); err != nil || got != d {

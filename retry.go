@@ -45,6 +45,9 @@ func (r Retry) Validate() error {
 		if b, ok := r.Backoff.(Fixed); ok && b < 0 {
 			fault = "Retry.Backoff is fixed and negative"
 		}
+		if b, ok := r.Backoff.(BackoffFunc); ok && b == nil {
+			fault = "Retry.Backoff is a BackoffFunc without a function"
+		}
 	}
 	if fault == "" {
 		return nil

@@ -75,6 +75,7 @@ func TestRetry_Validate(t *testing.T) {
 		"Retry.Backoff is set but MaxAttempts allows no retry":  {Backoff: runlane.Fixed(time.Second)},
 		"Retry.Backoff is exponential with a negative duration": {MaxAttempts: 2, Backoff: runlane.Exponential{Base: -1}},
 		"Retry.Backoff is fixed and negative":                   {MaxAttempts: 2, Backoff: runlane.Fixed(-1)},
+		"Retry.Backoff is a BackoffFunc without a function":     {MaxAttempts: 2, Backoff: runlane.BackoffFunc(nil)},
 	} {
 		got, ok := errors.AsType[*runlane.Error](bad.Validate())
 		if !ok || got.Code != runlane.ErrConfigurationInvalid || got.Message != want || got.Hint == "" {

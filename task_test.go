@@ -93,10 +93,10 @@ func TestNewTask_FaultsSurfaceLater(t *testing.T) {
 			if strings.Contains(got.Error(), "\n") {
 				t.Errorf("more than one line: %q", got.Error())
 			}
-			if _, prepareErr := task.With(1).Prepare(); prepareErr != err {
+			if _, prepareErr := task.With(1).Prepare(); !errors.Is(prepareErr, err) {
 				t.Errorf("Prepare says %v", prepareErr)
 			}
-			if _, prepareErr := runlane.NewRawCall(task.Definition(), []byte(`1`)).Prepare(); prepareErr != err {
+			if _, prepareErr := runlane.NewRawCall(task.Definition(), []byte(`1`)).Prepare(); !errors.Is(prepareErr, err) {
 				t.Errorf("a raw call says %v", prepareErr)
 			}
 		})

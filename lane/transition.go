@@ -65,6 +65,9 @@ func (t *Transition) Validate() error {
 		return violation("policy of queue %q given for a run of queue %q", t.Queue.Name, p.Queue)
 	}
 	for i, e := range t.Events {
+		if isNil(e.Body) {
+			return violation("event %d has no body", i)
+		}
 		if e.RunID != p.ID || e.Environment.Name() != p.Environment.Name() {
 			return violation("event %d is of another run or environment", i)
 		}
@@ -72,7 +75,7 @@ func (t *Transition) Validate() error {
 			return violation("run.created is the first event of a new run and no other")
 		}
 		switch body := e.Body.(type) {
-		case nil, *runlane.UnknownEvent:
+		case *runlane.UnknownEvent:
 			return violation("event %d has no known body", i)
 		case *runlane.RunDeliveryRequested:
 			d := body.Delivery

@@ -9,5 +9,5 @@ if [ -z "$targets" ]; then
   exit 1
 fi
 for target in $targets; do
-  go test -short -run '^$' -fuzz "^${target}\$" -fuzztime "${FUZZTIME:-20s}" ./core
+  go test -short -run '^$' -fuzz "^${target}\$" -fuzztime "${FUZZTIME:-20s}" -fuzzminimizetime 20x ./core
 done

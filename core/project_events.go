@@ -1,0 +1,302 @@
+package core
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// One function an event, in the order of a run's life. Each first judges whether the event fits the run, then changes it.
+
+func (p *projection) applyBody() error {
+	switch body := p.event.Body.(type) {
+	case *runlane.RunCreated:
+		return p.created(body)
+	case *runlane.RunDeliveryRequested:
+		return p.deliveryRequested(&body.Delivery)
+	case *runlane.RunLeaseClaimed:
+		return p.leaseClaimed(body.Lease)
+	case *runlane.RunLeaseHeartbeat:
+		return p.leaseHeartbeat(body.Lease)
+	case *runlane.RunStarted:
+		return p.started(body.Attempt)
+	case *runlane.RunSucceeded:
+		return p.succeeded(body)
+	case *runlane.RunFailed:
+		return p.failed(body)
+	case *runlane.RunRetryScheduled:
+		return p.retryScheduled(body)
+	case *runlane.RunReleased:
+		return p.released(body)
+	case *runlane.RunCancellationRequested:
+		return p.cancellationRequested()
+	case *runlane.RunCancelled:
+		return p.cancelled()
+	default:
+		return p.violation("is of a type that this version does not know")
+	}
+}
+
+// created begins the run. A payload is not asked for: a history may be folded without it.
+func (p *projection) created(b *runlane.RunCreated) error {
+	switch {
+	case p.event.RunID == "":
+		return p.missing("run id")
+	case b.TaskID == "":
+		return p.missing("task id")
+	case b.Queue == "":
+		return p.missing("queue")
+	}
+	source := b.Source
+	source.FireTime = runlane.UTCMillis(source.FireTime)
+	*p.run = runlane.Run{
+		ID: p.event.RunID, Environment: p.event.Environment, TaskID: b.TaskID, Queue: b.Queue, Status: runlane.StatusQueued,
+		Payload: b.Payload, RunAt: runlane.UTCMillis(b.RunAt), ConcurrencyKey: b.ConcurrencyKey, IdempotencyKey: b.IdempotencyKey,
+		Retention: b.Retention, SingletonKey: b.SingletonKey, Source: source, TraceCarrier: p.event.TraceCarrier,
+		Meta: p.event.Meta, CreatedAt: p.at,
+	}
+	return nil
+}
+
+// deliveryRequested wakes a queued run at any time, a waiting one when it is due, and a running one when its lease is over.
+func (p *projection) deliveryRequested(d *runlane.Delivery) error {
+	availableAt := runlane.UTCMillis(d.AvailableAt)
+	switch {
+	case d.RunID != p.run.ID:
+		return p.violation("delivery is for run %q", d.RunID)
+	case d.Environment.Name() != p.run.Environment.Name():
+		return p.violation("delivery is for environment %q, the run is of %q", d.Environment.Name(), p.run.Environment.Name())
+	case d.Queue != p.run.Queue:
+		return p.violation("delivery is for queue %q, the run is of %q", d.Queue, p.run.Queue)
+	case availableAt.IsZero():
+		return p.missing("delivery time")
+	case d.RequestedAt.IsZero():
+		return p.missing("request time")
+	}
+	if p.run.Status != runlane.StatusQueued {
+		if err := p.reached(lane.DeliveryRecoveryAt(p.run)); err != nil {
+			return err
+		}
+	}
+
+	p.run.RunAt = availableAt
+	p.run.Status = runlane.StatusQueued
+	if availableAt.After(p.at) {
+		p.run.Status = runlane.StatusScheduled
+	}
+	p.disown()
+	if expires := runlane.UTCMillis(d.DispatchExpiresAt); !expires.IsZero() {
+		p.run.DispatchedAt, p.run.DispatchExpiresAt = p.at, expires
+	}
+	// Only an absent carrier replaces nothing: an empty one ends the trace.
+	if d.TraceCarrier != nil {
+		p.run.TraceCarrier = d.TraceCarrier
+	} else if p.event.TraceCarrier != nil {
+		p.run.TraceCarrier = p.event.TraceCarrier
+	}
+	return nil
+}
+
+// leaseClaimed gives a runnable run an owner. How long the lease is, and whether its token is new, is the caller's business.
+func (p *projection) leaseClaimed(l runlane.Lease) error {
+	if err := p.checkLease(&l); err != nil {
+		return err
+	}
+	if err := p.reached(lane.RunnableAt(p.run)); err != nil {
+		return err
+	}
+	p.disown()
+	p.run.Status = runlane.StatusRunning
+	p.run.Lease = l
+	return nil
+}
+
+// leaseHeartbeat replaces the owner's lease, also one that is over: as long as nobody else claimed the run, it is the owner's.
+func (p *projection) leaseHeartbeat(l runlane.Lease) error {
+	if err := p.checkLease(&l); err != nil {
+		return err
+	}
+	if err := p.in(runlane.StatusRunning, runlane.StatusCancellationRequested); err != nil {
+		return err
+	}
+	switch {
+	case l.WorkerID != p.run.Lease.WorkerID:
+		return p.violation("worker %q does not own the run, worker %q does", l.WorkerID, p.run.Lease.WorkerID)
+	case l.Token != p.run.Lease.Token:
+		return p.violation("worker %q owns the run under another lease token", l.WorkerID)
+	}
+	p.run.Lease = l
+	return nil
+}
+
+// started begins the next attempt, which only the owner of a lease that is not over may do.
+func (p *projection) started(attempt int) error {
+	if err := p.in(runlane.StatusRunning); err != nil {
+		return err
+	}
+	switch {
+	case p.run.Lease.Expired(p.at):
+		return p.violation("at %s the lease of worker %q is over since %s", instant(p.at), p.run.Lease.WorkerID, instant(p.run.Lease.ExpiresAt))
+	case attempt != p.run.Counters.Attempts+1:
+		return p.violation("attempt is %d, the next is %d", attempt, p.run.Counters.Attempts+1)
+	}
+	p.run.Counters.Attempts = attempt
+	p.run.Failure = runlane.Failure{}
+	p.run.StartedAt = p.at
+	return nil
+}
+
+func (p *projection) succeeded(b *runlane.RunSucceeded) error {
+	if err := p.endAttempt(b.Attempt); err != nil {
+		return err
+	}
+	p.run.Failure = runlane.Failure{}
+	p.run.Output = b.Output
+	p.finish(runlane.StatusSucceeded)
+	return nil
+}
+
+func (p *projection) failed(b *runlane.RunFailed) error {
+	if err := p.endFailedAttempt(b.Attempt, b.Failure); err != nil {
+		return err
+	}
+	p.finish(runlane.StatusFailed)
+	return nil
+}
+
+func (p *projection) retryScheduled(b *runlane.RunRetryScheduled) error {
+	retryAt := runlane.UTCMillis(b.RetryAt)
+	if retryAt.IsZero() {
+		return p.missing("retry time")
+	}
+	if err := p.endFailedAttempt(b.Attempt, b.Failure); err != nil {
+		return err
+	}
+	p.run.Counters.Retries++
+	p.run.RunAt = retryAt
+	p.run.Status = runlane.StatusRetrying
+	return nil
+}
+
+func (p *projection) released(b *runlane.RunReleased) error {
+	resumeAt := runlane.UTCMillis(b.ResumeAt)
+	if resumeAt.IsZero() {
+		return p.missing("resume time")
+	}
+	if err := p.endAttempt(b.Attempt); err != nil {
+		return err
+	}
+	p.run.Counters.Releases++
+	p.run.RunAt = resumeAt
+	p.run.Status = runlane.StatusReleased
+	return nil
+}
+
+// cancellationRequested leaves the run with its owner, who is asked to stop.
+func (p *projection) cancellationRequested() error {
+	if err := p.in(runlane.StatusRunning); err != nil {
+		return err
+	}
+	if p.run.Lease == (runlane.Lease{}) {
+		return p.violation("the run has no owner who could be asked")
+	}
+	p.run.Status = runlane.StatusCancellationRequested
+	return nil
+}
+
+// cancelled ends every run that is not executing, or whose owner was asked before.
+func (p *projection) cancelled() error {
+	if err := p.in(runlane.StatusQueued, runlane.StatusScheduled, runlane.StatusRetrying, runlane.StatusReleased,
+		runlane.StatusCancellationRequested); err != nil {
+		return err
+	}
+	p.disown()
+	p.run.Failure = runlane.Failure{}
+	p.finish(runlane.StatusCancelled)
+	return nil
+}
+
+// endAttempt is what the four outcomes share. The attempt is named, never inferred: an outcome that comes late must not end
+// another attempt. The lease may be over: whether the writer still owns the run is for the storage to judge, by the token.
+func (p *projection) endAttempt(attempt int) error {
+	if err := p.in(runlane.StatusRunning, runlane.StatusCancellationRequested); err != nil {
+		return err
+	}
+	switch current := p.run.Counters.Attempts; {
+	case current == 0:
+		return p.violation("no attempt has started")
+	case attempt != current:
+		return p.violation("attempt is %d, the current one is %d", attempt, current)
+	}
+	p.disown()
+	return nil
+}
+
+func (p *projection) endFailedAttempt(attempt int, f runlane.Failure) error {
+	if f.Code == "" {
+		return p.missing("failure code")
+	}
+	if err := p.endAttempt(attempt); err != nil {
+		return err
+	}
+	p.run.Counters.Failures++
+	p.run.Failure = f
+	return nil
+}
+
+// disown takes the run from its owner and from a slot that was reserved for one.
+func (p *projection) disown() {
+	p.run.Lease = runlane.Lease{}
+	p.run.DispatchedAt, p.run.DispatchExpiresAt = time.Time{}, time.Time{}
+}
+
+func (p *projection) finish(s runlane.Status) {
+	p.run.Status = s
+	p.run.FinishedAt = p.at
+}
+
+// checkLease judges a supplied lease alone and brings its end to whole milliseconds.
+func (p *projection) checkLease(l *runlane.Lease) error {
+	l.ExpiresAt = runlane.UTCMillis(l.ExpiresAt)
+	switch {
+	case l.Token == "":
+		return p.missing("lease token")
+	case l.WorkerID == "":
+		return p.missing("worker id")
+	case l.ExpiresAt.IsZero():
+		return p.missing("lease end")
+	default:
+		return nil
+	}
+}
+
+// in demands one of the statuses.
+func (p *projection) in(statuses ...runlane.Status) error {
+	if slices.Contains(statuses, p.run.Status) {
+		return nil
+	}
+	names := make([]string, len(statuses))
+	for i, s := range statuses {
+		names[i] = string(s)
+	}
+	return p.violation("the run is %s, not %s", p.run.Status, strings.Join(names, " or "))
+}
+
+// reached demands that the moment, by one of lane's predicates, has come. ok is false where no time alone helps.
+func (p *projection) reached(moment time.Time, ok bool) error {
+	switch {
+	case !ok:
+		return p.violation("the run is %s", p.run.Status)
+	case p.at.Before(moment):
+		return p.violation("the run is %s until %s, and it is %s", p.run.Status, instant(moment), instant(p.at))
+	default:
+		return nil
+	}
+}
+
+func (p *projection) missing(part string) error { return p.violation("has no %s", part) }
+
+func instant(t time.Time) string { return t.Format("2006-01-02T15:04:05.000Z07:00") }
