@@ -1,0 +1,101 @@
+// Package awslane composes the storage on DynamoDB and the transport on SQS into one lane. [FromEnv] reads what the deployment
+// template sets; [New] is for programs that configure themselves.
+package awslane
+
+import (
+	"context"
+	"log/slog"
+	"os"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/dynamostore"
+	"github.com/runlane/runlane-go/lane"
+	"github.com/runlane/runlane-go/sqstransport"
+)
+
+// The environment variables of [FromEnv], beside the standard ones of AWS (region, credentials, AWS_ENDPOINT_URL).
+const (
+	// EnvironmentVariable names the environment. Unset means runlane.DefaultEnvironment.
+	EnvironmentVariable = "RUNLANE_ENV"
+	// TableVariable names the DynamoDB table.
+	TableVariable = "RUNLANE_TABLE"
+	// QueuesVariable binds queues: name=url pairs with commas between them.
+	QueuesVariable = "RUNLANE_QUEUES"
+)
+
+// Options of [New].
+type Options struct {
+	// Environment of runtimes on this lane that name none themselves. "" means runlane.DefaultEnvironment.
+	Environment runlane.Environment
+	// Fair keeps tenants with many runs from delaying others on standard queues: see sqstransport.Options.
+	Fair bool
+	// Logger of the transport. nil means slog.Default().
+	Logger *slog.Logger
+	// Queues binds each queue to the URL of an SQS queue. Required.
+	Queues map[runlane.QueueName]string
+	// Table is the DynamoDB table. Required.
+	Table string
+}
+
+// New builds the lane, named "aws" and production durable, with clients of its own. It makes no request; opening a runtime on it
+// does. Options or bindings that cannot work are runlane.ErrConfigurationInvalid.
+//
+// Where cfg names no HTTP client or retryer, the clients get those that fit Lambda: see [Tune].
+func New(cfg aws.Config, options Options) (*lane.Lane, error) {
+	if options.Table == "" {
+		return nil, invalid("the lane has no table", "set "+TableVariable+" to the name of the DynamoDB table")
+	}
+	if cfg.Region == "" {
+		return nil, invalid("no AWS region is configured", "set AWS_REGION; with a local endpoint any region will do, like us-east-1")
+	}
+	cfg = Tune(cfg)
+	transport, err := sqstransport.New(sqs.NewFromConfig(cfg), options.Queues,
+		&sqstransport.Options{Fair: options.Fair, Logger: options.Logger})
+	if err != nil {
+		return nil, err
+	}
+	client := dynamodb.NewFromConfig(cfg, func(o *dynamodb.Options) {
+		// Emulators send no checksum with errors, and the SDK would log a warning for each. AWS always does.
+		o.DisableValidateResponseChecksum = o.DisableValidateResponseChecksum || o.BaseEndpoint != nil
+	})
+	return lane.New(dynamostore.New(client, options.Table, nil), transport, &lane.Options{
+		Environment: options.Environment, Name: "aws", ProductionDurable: true,
+	})
+}
+
+// FromEnv reads RUNLANE_ENV, RUNLANE_TABLE, RUNLANE_QUEUES and the standard variables and files of AWS. It makes no request. What is
+// missing or wrong is runlane.ErrConfigurationInvalid, naming the variable and what to set it to.
+func FromEnv(ctx context.Context) (*lane.Lane, error) {
+	environment := runlane.Environment(os.Getenv(EnvironmentVariable))
+	if err := environment.Validate(); err != nil {
+		return nil, &runlane.Error{
+			Code: runlane.ErrConfigurationInvalid, Message: EnvironmentVariable + " is no environment name",
+			Hint: "use printable text without ':', or leave it unset for " + string(runlane.DefaultEnvironment), Cause: err,
+		}
+	}
+	table := os.Getenv(TableVariable)
+	if table == "" {
+		return nil, invalid(TableVariable+" is not set", "set it to the name of the DynamoDB table")
+	}
+	queues, err := ParseQueues(os.Getenv(QueuesVariable))
+	if err != nil {
+		return nil, err
+	}
+	cfg, err := config.LoadDefaultConfig(ctx, config.WithHTTPClient(httpClient()))
+	if err != nil {
+		return nil, &runlane.Error{
+			Code: runlane.ErrConfigurationInvalid, Message: "the configuration of AWS cannot be read",
+			Hint: "check the variables AWS_* and the shared configuration files", Cause: err,
+		}
+	}
+	return New(cfg, Options{Environment: environment, Table: table, Queues: queues})
+}
+
+func invalid(message, hint string) error {
+	return &runlane.Error{Code: runlane.ErrConfigurationInvalid, Message: message, Hint: hint}
+}

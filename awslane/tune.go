@@ -1,0 +1,69 @@
+package awslane
+
+import (
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+)
+
+const (
+	idlePerHost = 64
+	dialTimeout = time.Second
+	tlsTimeout  = 2 * time.Second
+
+	maxAttempts = 4
+	// retryBase and throttleBase are the first waits, before jitter, after a fault of the way or the service and after a throttle.
+	retryBase    = 25 * time.Millisecond
+	throttleBase = time.Second
+	maxRetryWait = 5 * time.Second
+)
+
+// Tune returns cfg with what its clients need under Lambda, where cfg leaves the choice open. HTTP: as many idle connections to
+// one host as a batch has records, and a dial that gives up early. Retries: four attempts, waiting on average 12 ms before the
+// second where the SDK's default waits a second; after a throttle half a second. A retryer, a retry mode other than
+// standard, AWS_MAX_ATTEMPTS and AWS_NEW_RETRIES_2026 are the caller's choice and stay.
+func Tune(cfg aws.Config) aws.Config {
+	cfg = cfg.Copy()
+	if cfg.HTTPClient == nil {
+		cfg.HTTPClient = httpClient()
+	}
+	standard := cfg.RetryMode == "" || cfg.RetryMode == aws.RetryModeStandard
+	if cfg.Retryer == nil && standard && os.Getenv("AWS_NEW_RETRIES_2026") != "true" {
+		attempts := cfg.RetryMaxAttempts
+		cfg.Retryer = func() aws.Retryer { return newRetryer(attempts) }
+	}
+	return cfg
+}
+
+func newRetryer(attempts int) aws.Retryer {
+	if attempts == 0 {
+		attempts = maxAttempts
+	}
+	return retry.NewStandard(func(o *retry.StandardOptions) {
+		o.MaxAttempts = attempts
+		throttles := retry.IsErrorThrottles(o.Throttles)
+		o.Backoff = retry.BackoffDelayerFunc(func(attempt int, err error) (time.Duration, error) {
+			base := retryBase
+			if throttles.IsErrorThrottle(err).Bool() {
+				base = throttleBase
+			}
+			return rand.N(min(base<<min(max(attempt-1, 0), 10), maxRetryWait)) + 1, nil //nolint:gosec // jitter
+		})
+	})
+}
+
+func httpClient() *awshttp.BuildableClient {
+	return awshttp.NewBuildableClient().
+		WithDialerOptions(func(d *net.Dialer) { d.Timeout = dialTimeout }).
+		WithTransportOptions(func(t *http.Transport) {
+			t.MaxIdleConnsPerHost = idlePerHost
+			t.MaxIdleConns = max(t.MaxIdleConns, 2*idlePerHost)
+			t.TLSHandshakeTimeout = tlsTimeout
+		})
+}

@@ -1,0 +1,111 @@
+package functions
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/aws/aws-lambda-go/events"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/lane"
+	"github.com/runlane/runlane-go/sqstransport"
+)
+
+// Bridge handles a batch of wakeups: each record is executed until the invocation's deadline, and those to be handed back are
+// reported as batch item failures, after their visibility was changed so that they come again soon (docs/decisions.md,
+// Delivery). An outcome of a handler, a failure too, is recorded with its run and its record is done.
+//
+// Records of a standard queue run concurrently. In a FIFO queue the records of a group run in order, and after the first that is
+// handed back every later one of the group is, untouched. A record that cannot be parsed, or is of another environment, is reported
+// alone, so that it reaches its dead-letter queue unharmed.
+//
+// The error is only for a batch that cannot be judged, because a record has no id: Lambda answers errors by slowing down.
+func Bridge(rt *core.Runtime) func(context.Context, events.SQSEvent) (events.SQSEventResponse, error) {
+	return func(ctx context.Context, event events.SQSEvent) (events.SQSEventResponse, error) {
+		bySource := map[string][]sqstransport.Record{}
+		for i := range event.Records {
+			m := &event.Records[i]
+			if m.MessageId == "" {
+				return events.SQSEventResponse{}, &runlane.Error{
+					Code: runlane.ErrValidationFailed, Message: fmt.Sprintf("record %d of the batch has no message id", i),
+					Hint: "invoke the bridge with events of an SQS event source mapping",
+				}
+			}
+			bySource[m.EventSourceARN] = append(bySource[m.EventSourceARN], newRecord(m))
+		}
+		b := batch{rt: rt, failed: map[string]bool{}}
+		var sources sync.WaitGroup
+		for _, source := range slices.Sorted(maps.Keys(bySource)) { // one, as Lambda invokes
+			sources.Go(func() { b.deliver(ctx, source, bySource[source]) })
+		}
+		sources.Wait()
+		response := events.SQSEventResponse{BatchItemFailures: []events.SQSBatchItemFailure{}}
+		for i := range event.Records {
+			if id := event.Records[i].MessageId; b.failed[id] {
+				response.BatchItemFailures = append(response.BatchItemFailures, events.SQSBatchItemFailure{ItemIdentifier: id})
+			}
+		}
+		return response, nil
+	}
+}
+
+func newRecord(m *events.SQSMessage) sqstransport.Record {
+	count, _ := strconv.Atoi(m.Attributes["ApproximateReceiveCount"]) // 0: not known
+	return sqstransport.Record{
+		MessageID: m.MessageId, ReceiptHandle: m.ReceiptHandle, Body: m.Body, Group: m.Attributes["MessageGroupId"], ReceiveCount: count,
+	}
+}
+
+// batch is one invocation's.
+type batch struct {
+	rt *core.Runtime
+
+	mu     sync.Mutex
+	failed map[string]bool // by message id
+}
+
+func (b *batch) deliver(ctx context.Context, source string, records []sqstransport.Record) {
+	options := &core.DeliveryOptions{}
+	if deadline, ok := ctx.Deadline(); ok {
+		options.Deadline = deadline
+	}
+	var back []sqstransport.HandedBack
+	sqstransport.Deliver(ctx, records, strings.HasSuffix(source, ".fifo"),
+		func(ctx context.Context, w lane.Wakeup) error {
+			_, err := b.rt.ExecuteDelivery(ctx, w, options)
+			return err
+		},
+		func(record sqstransport.Record, err error) {
+			if err == nil {
+				return
+			}
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			b.failed[record.MessageID] = true
+			back = append(back, sqstransport.HandedBack{Record: record, Err: err})
+		})
+	if len(back) > 0 {
+		b.handBack(ctx, source, back)
+	}
+}
+
+// handBack is best effort: what it misses comes again when the queue's visibility timeout is over.
+func (b *batch) handBack(ctx context.Context, source string, back []sqstransport.HandedBack) {
+	transport, ok := lane.As[sqstransport.HandBacker](b.rt.Lane().Transport)
+	if !ok {
+		slog.WarnContext(ctx, "wakeups are handed back by a transport that cannot change their visibility", "count", len(back),
+			"code", runlane.CodeOf(back[0].Err), "error", back[0].Err)
+		return
+	}
+	if err := transport.HandBack(ctx, source, back); err != nil {
+		slog.WarnContext(ctx, "wakeups were handed back and come again later than meant", "count", len(back),
+			"code", runlane.CodeOf(err), "error", err)
+	}
+}

@@ -1,0 +1,10 @@
+// Command bridge is the Lambda function of that name, with the tasks of the example application. The role itself comes from
+// RUNLANE_FUNCTION, which the deployment template sets: the three functions are one program.
+package main
+
+import (
+	"github.com/runlane/runlane-go/examples/webhooks"
+	"github.com/runlane/runlane-go/functions"
+)
+
+func main() { functions.Start(webhooks.Open) }

@@ -1,0 +1,125 @@
+// Package functions runs a runtime inside AWS Lambda. One program serves three roles, each a function of the deployment template:
+//
+//   - bridge takes wakeups from SQS and executes their runs ([Bridge]),
+//   - relay reads the table's stream and publishes wakeups that nobody else publishes ([Relay]),
+//   - tick maintains, once a minute ([Tick]).
+//
+// A program's main is one line, functions.Start(open). Package functions/eventsource feeds the same handlers from local AWS.
+package functions
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-lambda-go/lambda"
+	"github.com/aws/aws-lambda-go/lambdacontext"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core"
+)
+
+// RoleVariable names the role of a function: [RoleBridge], [RoleRelay] or [RoleTick].
+const RoleVariable = "RUNLANE_FUNCTION"
+
+// The roles.
+const (
+	RoleBridge = "bridge"
+	RoleRelay  = "relay"
+	RoleTick   = "tick"
+)
+
+// openTime bounds opening, below the 10 s that Lambda gives the start of an environment.
+const openTime = 8 * time.Second
+
+// Opener builds the program's runtime. The same function serves Start, a worker's main, the command line and tests.
+type Opener = func(ctx context.Context) (*core.Runtime, error)
+
+// Start serves the role that RUNLANE_FUNCTION names, and does not return. It makes Lambda's logger the default of slog, before
+// it calls open.
+//
+// What keeps the runtime from opening is logged once, with code, message and hint; invocations then fail with it, so that messages
+// and stream records come again. If it may pass (an error that is Retryable), the next invocation tries to open again.
+func Start(open Opener) {
+	logger := lambdacontext.NewLogger()
+	slog.SetDefault(logger)
+	lambda.Start(newHandler(os.Getenv(RoleVariable), open, logger))
+}
+
+// newHandler is Start without Lambda: a function that lambda.NewHandler takes.
+func newHandler(role string, open Opener, logger *slog.Logger) any {
+	p := &program{open: open, logger: logger}
+	var handler any
+	switch role {
+	case RoleBridge:
+		handler = func(ctx context.Context, event events.SQSEvent) (events.SQSEventResponse, error) {
+			rt, err := p.runtime(ctx)
+			if err != nil {
+				return events.SQSEventResponse{}, err
+			}
+			return Bridge(rt)(ctx, event)
+		}
+	case RoleRelay:
+		handler = func(ctx context.Context, event events.DynamoDBEvent) (events.DynamoDBEventResponse, error) {
+			rt, err := p.runtime(ctx)
+			if err != nil {
+				return events.DynamoDBEventResponse{}, err
+			}
+			return Relay(rt)(ctx, event)
+		}
+	case RoleTick:
+		handler = func(ctx context.Context) error {
+			rt, err := p.runtime(ctx)
+			if err != nil {
+				return err
+			}
+			return Tick(rt)(ctx)
+		}
+	default:
+		err := &runlane.Error{
+			Code: runlane.ErrConfigurationInvalid, Message: fmt.Sprintf("%s is %q", RoleVariable, role),
+			Hint: "set it to bridge, relay or tick",
+		}
+		p.log(err)
+		return func(context.Context) error { return err }
+	}
+	// Before the first event: Lambda gives a starting environment a full processor.
+	ctx, cancel := context.WithTimeout(context.Background(), openTime)
+	defer cancel()
+	_, _ = p.runtime(ctx) // kept, and returned by every invocation
+	return handler
+}
+
+// program opens its runtime once, and again after failures that may pass.
+type program struct {
+	open   Opener
+	logger *slog.Logger
+
+	mu     sync.Mutex
+	rt     *core.Runtime
+	err    error
+	logged runlane.ErrorCode
+}
+
+func (p *program) runtime(ctx context.Context) (*core.Runtime, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.rt != nil || p.err != nil && !mayPass(p.err) {
+		return p.rt, p.err
+	}
+	p.rt, p.err = p.open(ctx)
+	if p.err == nil && p.rt == nil {
+		p.err = &runlane.Error{
+			Code: runlane.ErrConfigurationInvalid, Message: "the opener returned no runtime", Hint: "return what core.Open returns",
+		}
+	}
+	if p.err != nil {
+		p.rt = nil
+		p.log(p.err)
+	}
+	return p.rt, p.err
+}

@@ -1,0 +1,204 @@
+package functions_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/awslane"
+	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/functions"
+	"github.com/runlane/runlane-go/functions/eventsource"
+	"github.com/runlane/runlane-go/infra"
+	"github.com/runlane/runlane-go/internal/awstest"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// deployed is a program on local AWS with its table, its queue and what the template's mappings would do.
+type deployed struct {
+	*core.Runtime
+
+	queue infra.Queue
+	sqs   *sqs.Client
+
+	mu      sync.Mutex
+	greeted []string
+}
+
+func deploy(t *testing.T, fifo bool) *deployed {
+	t.Helper()
+	d, table := openLocal(t, fifo)
+	d.feed(t, table)
+	return d
+}
+
+// openLocal is the program without its mappings.
+func openLocal(t *testing.T, fifo bool) (d *deployed, table string) {
+	t.Helper()
+	cfg, db := awstest.Config(t), awstest.LocalStackDynamoDB(t)
+	d = &deployed{sqs: awstest.SQS(t)}
+	table = awstest.Table(t, db)
+	d.queue = awstest.Queue(t, d.sqs, fifo)
+	l, err := awslane.New(cfg, awslane.Options{
+		Environment: "prod", Table: table, Queues: map[runlane.QueueName]string{"default": d.queue.URL},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Runtime, err = core.Open(t.Context(), l, &core.Options{Handlers: []runlane.Handler{
+		greet.Handle(func(_ context.Context, _ *runlane.Attempt, name string) error {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			d.greeted = append(d.greeted, name)
+			return nil
+		}),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return d, table
+}
+
+// feed runs the mappings until the test ends.
+func (d *deployed) feed(t *testing.T, table string) {
+	t.Helper()
+	described, err := awstest.LocalStackDynamoDB(t).DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: aws.String(table)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var mappings sync.WaitGroup
+	mappings.Go(func() {
+		if err := eventsource.Queue(ctx, d.sqs, d.queue.URL, nil, functions.Bridge(d.Runtime)); err != nil {
+			t.Error(err)
+		}
+	})
+	mappings.Go(func() {
+		err := eventsource.Stream(ctx, awstest.Streams(t), aws.ToString(described.Table.LatestStreamArn), nil, functions.Relay(d.Runtime))
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(func() {
+		cancel()
+		mappings.Wait()
+	})
+}
+
+// greet triggers a run for each name and waits until all are through.
+func (d *deployed) greet(t *testing.T, options *runlane.TriggerOptions, names ...string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var ids []runlane.RunID
+	for _, name := range names {
+		result, err := d.Trigger(ctx, greet.With(name), options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, result.Run.ID)
+	}
+	for _, id := range ids {
+		run, err := d.Wait(ctx, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		equal(t, "status", run.Status, runlane.StatusSucceeded)
+	}
+}
+
+func names(prefix string, n int) (list []string) {
+	for i := range n {
+		list = append(list, fmt.Sprint(prefix, i))
+	}
+	return list
+}
+
+func TestLocal_Runs_GoThroughRelayQueueAndBridge(t *testing.T) {
+	t.Parallel()
+	d := deploy(t, false)
+	d.greet(t, deferred, names("relayed-", 12)...)
+	d.greet(t, nil, names("eager-", 12)...)
+	d.greet(t, &runlane.TriggerOptions{Delay: 2 * time.Second}, names("delayed-", 3)...)
+	equal(t, "executions", len(d.greeted), 27)
+}
+
+func TestLocal_FIFO_RunsOfAKey_ExecuteInOrder(t *testing.T) {
+	t.Parallel()
+	d := deploy(t, true)
+	var all []string
+	for _, key := range []string{"a", "b"} {
+		list := names(key, 8)
+		all = append(all, list...)
+		d.greet(t, &runlane.TriggerOptions{ConcurrencyKey: key}, list...)
+	}
+	var got []string
+	for _, key := range []string{"a", "b"} {
+		for _, name := range d.greeted {
+			if strings.HasPrefix(name, key) {
+				got = append(got, name)
+			}
+		}
+	}
+	equal(t, "order", got, all)
+}
+
+func TestLocal_LongLivedWorker_NeedsNoMappings(t *testing.T) {
+	t.Parallel()
+	d, _ := openLocal(t, false)
+	ctx, cancel := context.WithCancel(t.Context())
+	worker := make(chan error, 1)
+	go func() { worker <- d.Work(ctx, nil) }() // ends with ctx
+	d.greet(t, nil, names("eager-", 30)...)
+	cancel()
+	if err := <-worker; err != nil {
+		t.Error(err)
+	}
+	equal(t, "executions", len(d.greeted), 30)
+	visible, inFlight, err := d.depth(t)
+	equal(t, "depth afterwards", []any{visible, inFlight, err}, []any{0, 0, error(nil)})
+}
+
+func TestLocal_MessageThatIsNoWakeup_DoesNotHinderOthers(t *testing.T) {
+	t.Parallel()
+	d := deploy(t, false)
+	if _, err := d.sqs.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: &d.queue.URL, MessageBody: aws.String("hello")}); err != nil {
+		t.Fatal(err)
+	}
+	d.greet(t, nil, names("eager-", 5)...)
+	deadline := time.Now().Add(30 * time.Second)
+	for {
+		visible, inFlight, err := d.depth(t)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if visible+inFlight == 1 {
+			return // it is handed back, not deleted
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d messages are visible and %d in flight", visible, inFlight)
+		}
+	}
+}
+
+func (d *deployed) depth(t *testing.T) (visible, inFlight int, err error) {
+	t.Helper()
+	queue, ok := lane.As[lane.DepthReader](d.Lane().Transport)
+	if !ok {
+		t.Fatal("the transport does not tell its depth")
+	}
+	return queue.Depth(t.Context(), "default")
+}

@@ -1,0 +1,61 @@
+package functions
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/aws/aws-lambda-go/events"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/dynamostore"
+)
+
+// Relay publishes the wakeups of commits whose writer left that to others: rows born pending, found in the table's stream. It
+// claims them like any publisher, so records that come twice, late or out of order do no harm, and a record of another
+// environment or one that cannot be read is left to the tick.
+//
+// When publishing fails, the first record with rows is reported as the batch item failure: the mapping repeats from there, and
+// what was published by then is skipped. The error is always nil.
+func Relay(rt *core.Runtime) func(context.Context, events.DynamoDBEvent) (events.DynamoDBEventResponse, error) {
+	return func(ctx context.Context, event events.DynamoDBEvent) (events.DynamoDBEventResponse, error) {
+		response := events.DynamoDBEventResponse{BatchItemFailures: []events.DynamoDBBatchItemFailure{}}
+		var ids []string
+		first := ""
+		for i := range event.Records {
+			record := &event.Records[i]
+			pending := pendingRows(ctx, rt, record)
+			if len(pending) > 0 && len(ids) == 0 {
+				first = record.Change.SequenceNumber
+			}
+			ids = append(ids, pending...)
+		}
+		if len(ids) == 0 {
+			return response, nil
+		}
+		result, err := rt.PublishWakeups(ctx, ids)
+		if err != nil {
+			slog.WarnContext(ctx, "the relay could not publish every wakeup", "done", result.Done, "skipped", result.Skipped,
+				"failed", result.Failed, "code", runlane.CodeOf(err), "error", err)
+			response.BatchItemFailures = append(response.BatchItemFailures, events.DynamoDBBatchItemFailure{ItemIdentifier: first})
+		}
+		return response, nil
+	}
+}
+
+// pendingRows are the outbox ids of one record.
+func pendingRows(ctx context.Context, rt *core.Runtime, record *events.DynamoDBEventRecord) []string {
+	if record.EventName != string(events.DynamoDBOperationTypeInsert) {
+		return nil
+	}
+	parsed, err := dynamostore.ParseStreamImage(attributeMap(record.Change.NewImage))
+	if err != nil {
+		slog.ErrorContext(ctx, "a stream record cannot be read and is left to the tick", "sequence_number", record.Change.SequenceNumber,
+			"code", runlane.CodeOf(err), "error", err)
+		return nil
+	}
+	if parsed.Environment.Name() != rt.Environment().Name() {
+		return nil
+	}
+	return parsed.OutboxIDs
+}

@@ -1,0 +1,210 @@
+package functions_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/functions"
+	"github.com/runlane/runlane-go/memlane"
+)
+
+// functionVariable makes this test's binary the function's: Start needs a process of its own, whose end is the test's.
+const functionVariable = "FUNCTIONS_TEST_OPENER"
+
+// startedAsFunction serves the role from the environment, on one of the openers below, and does not return then.
+func startedAsFunction() bool {
+	openers := map[string]functions.Opener{
+		"good": func(ctx context.Context) (*core.Runtime, error) {
+			slog.Info("opened")
+			return core.Open(ctx, memlane.New(), &core.Options{Environment: "prod"})
+		},
+		"unconfigured": func(context.Context) (*core.Runtime, error) {
+			return nil, &runlane.Error{Code: runlane.ErrConfigurationInvalid, Message: "THING is not set", Hint: "set it"}
+		},
+		"outage": outage(),
+		"empty":  func(context.Context) (*core.Runtime, error) { return nil, nil },
+	}
+	open := openers[os.Getenv(functionVariable)]
+	if open == nil {
+		return false
+	}
+	functions.Start(open)
+	return true
+}
+
+// outage opens at the third try.
+func outage() functions.Opener {
+	tries := 0
+	return func(ctx context.Context) (*core.Runtime, error) {
+		if tries++; tries < 3 {
+			return nil, &runlane.Error{Code: runlane.ErrStorageUnavailable, Message: "no answer", Hint: "wait", Retryable: true}
+		}
+		return core.Open(ctx, memlane.New(), &core.Options{Environment: "prod"})
+	}
+}
+
+// lambdaService is Lambda's side of its runtime interface: it hands out events one by one and keeps the answers.
+type lambdaService struct {
+	mu      sync.Mutex
+	events  []string
+	next    int
+	answers []string // "response: …" or "error: …"
+	done    chan struct{}
+}
+
+func (s *lambdaService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if strings.HasSuffix(r.URL.Path, "/invocation/next") {
+		if s.next == len(s.events) {
+			s.mu.Unlock()
+			<-r.Context().Done() // as Lambda freezes an idle function
+			s.mu.Lock()
+			return
+		}
+		s.next++
+		w.Header().Set("Lambda-Runtime-Aws-Request-Id", fmt.Sprint("request-", s.next))
+		w.Header().Set("Lambda-Runtime-Deadline-Ms", fmt.Sprint(time.Now().Add(time.Minute).UnixMilli()))
+		w.Header().Set("Lambda-Runtime-Invoked-Function-Arn", "arn:aws:lambda:eu-west-1:123456789012:function:f")
+		_, _ = io.WriteString(w, s.events[s.next-1])
+		return
+	}
+	text, _ := io.ReadAll(r.Body)
+	kind := r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]
+	s.answers = append(s.answers, kind+": "+string(text))
+	w.WriteHeader(http.StatusAccepted)
+	if len(s.answers) == len(s.events) {
+		close(s.done)
+	}
+}
+
+// serve runs a function's process until it has answered all events; it returns the answers and what it logged.
+func serve(t *testing.T, role, opener string, payloads ...string) (answers []string, log string) {
+	t.Helper()
+	service := &lambdaService{events: payloads, done: make(chan struct{})}
+	server := httptest.NewServer(service)
+	defer server.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	binary, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var output bytes.Buffer
+	command := exec.CommandContext(ctx, binary, "-test.run=^$")
+	command.Env = append(os.Environ(), functions.RoleVariable+"="+role, functionVariable+"="+opener,
+		"AWS_LAMBDA_RUNTIME_API="+strings.TrimPrefix(server.URL, "http://"), "AWS_LAMBDA_LOG_FORMAT=JSON", "AWS_LAMBDA_LOG_LEVEL=INFO",
+		"AWS_LAMBDA_FUNCTION_NAME=f")
+	command.Stdout, command.Stderr = &output, &output
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-service.done:
+	case <-ctx.Done():
+		t.Errorf("the function did not answer")
+	}
+	_ = command.Process.Kill() // ours; it has answered everything
+	_ = command.Wait()
+	return service.answers, output.String()
+}
+
+// logLines are the JSON log lines about opening.
+func logLines(t *testing.T, log string) []map[string]any {
+	t.Helper()
+	var lines []map[string]any
+	for line := range strings.Lines(log) {
+		var fields map[string]any
+		if json.Unmarshal([]byte(line), &fields) == nil && fields["message"] == "the runtime cannot open" {
+			delete(fields, "timestamp")
+			lines = append(lines, fields)
+		}
+	}
+	return lines
+}
+
+func TestStart_EachRole_AnswersItsEvents(t *testing.T) {
+	t.Parallel()
+	batch := string(marshal(t, events.SQSEvent{Records: []events.SQSMessage{
+		message("good", wakeup("run_never"), standardARN, 1), message("bad", "{}", standardARN, 1),
+	}}))
+	for role, tc := range map[string]struct{ event, want string }{
+		"bridge": {batch, `response: {"batchItemFailures":[{"itemIdentifier":"bad"}]}`},
+		"relay":  {`{"Records":[{"eventName":"REMOVE","dynamodb":{"SequenceNumber":"1"}}]}`, `response: {"batchItemFailures":[]}`},
+		"tick":   {`{"detail-type":"Scheduled Event"}`, `response: null`},
+	} {
+		t.Run(role, func(t *testing.T) {
+			t.Parallel()
+			answers, log := serve(t, role, "good", tc.event)
+			equal(t, "answers", answers, []string{tc.want})
+			if !strings.Contains(log, `"message":"opened"`) {
+				t.Errorf("Lambda's logger is not slog's default: %s", log)
+			}
+		})
+	}
+}
+
+func TestStart_UnknownRole_FailsInvocationsAndSaysWhatToSet(t *testing.T) {
+	t.Parallel()
+	for _, role := range []string{"", "worker"} {
+		answers, log := serve(t, role, "good", "{}", "{}")
+		if len(answers) != 2 || !strings.HasPrefix(answers[0], "error: ") || !strings.Contains(answers[1], "configuration_invalid") {
+			t.Errorf("answers are %v", answers)
+		}
+		equal(t, "log", logLines(t, log), []map[string]any{{
+			"level": "ERROR", "message": "the runtime cannot open", "code": "configuration_invalid",
+			"error": fmt.Sprintf("RUNLANE_FUNCTION is %q", role), "hint": "set it to bridge, relay or tick",
+		}})
+	}
+}
+
+func TestStart_RuntimeCannotOpen_IsLoggedOnceAndFailsEveryInvocation(t *testing.T) {
+	t.Parallel()
+	for _, role := range []string{"bridge", "relay", "tick"} {
+		t.Run(role, func(t *testing.T) {
+			t.Parallel()
+			answers, log := serve(t, role, "unconfigured", "{}", "{}", "{}")
+			for _, answer := range answers {
+				if !strings.HasPrefix(answer, "error: ") || !strings.Contains(answer, "configuration_invalid: THING is not set (set it)") {
+					t.Errorf("answer is %s", answer)
+				}
+			}
+			equal(t, "log", logLines(t, log), []map[string]any{{
+				"level": "ERROR", "message": "the runtime cannot open", "code": "configuration_invalid", "error": "THING is not set", "hint": "set it",
+			}})
+		})
+	}
+}
+
+func TestStart_OutageWhileOpening_EndsWithTheOutage(t *testing.T) {
+	t.Parallel()
+	answers, log := serve(t, "tick", "outage", "{}", "{}", "{}") // the first try is before the first event
+	if len(answers) != 3 || !strings.Contains(answers[0], "storage_unavailable") || answers[1] != "response: null" || answers[2] != answers[1] {
+		t.Errorf("answers are %v", answers)
+	}
+	equal(t, "log lines", len(logLines(t, log)), 1)
+}
+
+func TestStart_OpenerReturnsNothing_IsAnError(t *testing.T) {
+	t.Parallel()
+	answers, _ := serve(t, "tick", "empty", "{}")
+	if len(answers) != 1 || !strings.Contains(answers[0], "configuration_invalid") {
+		t.Errorf("answers are %v", answers)
+	}
+}

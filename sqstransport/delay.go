@@ -1,0 +1,63 @@
+package sqstransport
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// MaxDelay is 15 minutes for a standard queue and 0 for others: SQS delays no single message of a FIFO queue.
+func (t *Transport) MaxDelay(queue runlane.QueueName) time.Duration {
+	if b, ok := t.bindings[queue]; ok && !b.fifo {
+		return MaxDelay
+	}
+	return 0
+}
+
+// SendWakeups sends each wakeup after its delay, rounded up to whole seconds; a delay that is not positive means at once. Outcomes
+// are those of PublishWakeups, with one more: a delay that the queue cannot give is a permanent failure. The error is
+// only for a context that has ended before anything was sent: runlane.ErrOperationCancelled.
+func (t *Transport) SendWakeups(ctx context.Context, wakeups []lane.DelayedWakeup) ([]lane.PublishOutcome, error) {
+	if err := ended(ctx); err != nil {
+		return nil, err
+	}
+	outcomes := make([]lane.PublishOutcome, len(wakeups))
+	byQueue := map[*binding][]outgoing{}
+	for i := range wakeups {
+		w := &wakeups[i]
+		b, ok := t.bindings[w.Queue]
+		if !ok {
+			outcomes[i] = t.unboundOutcome(w.Queue)
+			continue
+		}
+		if b.fifo || w.Delay > MaxDelay {
+			outcomes[i] = *refused(fmt.Sprintf("queue %q delays at most %s, not %s", w.Queue, t.MaxDelay(w.Queue), w.Delay), nil, true)
+			continue
+		}
+		entry, failure := t.entry(w.Wakeup)
+		if failure != nil {
+			outcomes[i] = *failure
+			continue
+		}
+		entry.DelaySeconds = delaySeconds(w.Delay)
+		if t.fair {
+			entry.MessageGroupId = aws.String(groupID(w.Queue, string(w.RunID)))
+		}
+		byQueue[b] = append(byQueue[b], outgoing{index: i, entry: entry})
+	}
+	t.send(ctx, byQueue, outcomes)
+	return outcomes, nil
+}
+
+// delaySeconds rounds up: a wakeup that comes early finds a run that is not due.
+func delaySeconds(d time.Duration) int32 {
+	if d <= 0 {
+		return 0
+	}
+	return int32((d + time.Second - 1) / time.Second) //nolint:gosec // at most 900
+}

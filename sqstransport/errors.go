@@ -1,0 +1,143 @@
+package sqstransport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"github.com/aws/smithy-go"
+
+	"github.com/runlane/runlane-go"
+)
+
+// fault is what the service, or the way to it, said.
+type fault int
+
+const (
+	faultUnreachable fault = iota // no answer, or the service's own failure
+	faultMissing                  // no such queue
+	faultDenied                   // not allowed
+	faultThrottled                // too fast
+	faultRefused                  // an answer that blames the request
+)
+
+// The codes of the service by fault. SQS has two spellings of many, one of each protocol it speaks.
+var (
+	missingCodes = []string{
+		"AWS.SimpleQueueService.NonExistentQueue", "AWS.SimpleQueueService.QueueDeletedRecently", "InvalidAddress",
+		"QueueDeletedRecently", "QueueDoesNotExist",
+	}
+	deniedCodes = []string{
+		"AccessDenied", "AccessDeniedException", "ExpiredToken", "ExpiredTokenException", "InvalidAccessKeyId", "InvalidClientTokenId",
+		"InvalidSecurity", "InvalidSignatureException", "MissingAuthenticationToken", "OptInRequired", "SignatureDoesNotMatch",
+		"UnrecognizedClientException",
+	}
+	throttledCodes = []string{
+		"AWS.SimpleQueueService.OverLimit", "OverLimit", "RequestThrottled", "RequestThrottledException", "SlowDown", "Throttling",
+		"ThrottledException", "ThrottlingException", "TooManyRequestsException",
+	}
+)
+
+// faultOfCode reads a code of the service, of a request or of one entry of a batch. Keys that cannot be used (KMS) are a matter of
+// access or of outage, never of the message.
+func faultOfCode(code string, callerAtFault bool) fault {
+	switch {
+	case slices.Contains(missingCodes, code):
+		return faultMissing
+	case slices.Contains(throttledCodes, code), strings.Contains(code, "Throttl"):
+		return faultThrottled
+	case slices.Contains(deniedCodes, code), strings.HasPrefix(code, "Kms"), strings.HasPrefix(code, "KMS."):
+		return faultDenied
+	case callerAtFault:
+		return faultRefused
+	default:
+		return faultUnreachable
+	}
+}
+
+func faultOf(err error) fault {
+	if _, ok := errors.AsType[*types.QueueDoesNotExist](err); ok {
+		return faultMissing
+	}
+	if api, ok := errors.AsType[smithy.APIError](err); ok {
+		return faultOfCode(api.ErrorCode(), api.ErrorFault() == smithy.FaultClient)
+	}
+	return faultUnreachable
+}
+
+// operationError is for a request that failed as a whole: runlane.ErrTransportUnavailable whatever the fault, also for a missing
+// queue and a refused access. Whoever repairs them finds every wakeup still waiting, so no outage dead-letters anything
+// (docs/decisions.md, Delivery).
+func operationError(ctx context.Context, b *binding, err error) *runlane.Error {
+	if ctx.Err() != nil { // the caller's context, not this request's own timeout
+		return &runlane.Error{
+			Code: runlane.ErrOperationCancelled, Message: fmt.Sprintf("stopped before SQS answered for queue %q", b.name), Cause: err,
+		}
+	}
+	e := &runlane.Error{Code: runlane.ErrTransportUnavailable, Retryable: true, Meta: providerMeta(err), Cause: err}
+	e.Message, e.Hint = describe(faultOf(err), b)
+	return e
+}
+
+func describe(f fault, b *binding) (message, hint string) {
+	switch f {
+	case faultMissing:
+		return fmt.Sprintf("SQS has no queue for %q", b.name),
+			fmt.Sprintf("create the queue, or correct the URL of %q in RUNLANE_QUEUES", b.name)
+	case faultDenied:
+		return fmt.Sprintf("access to queue %q is denied", b.name),
+			"check the credentials and the role's permissions for this queue (and its key, where it is encrypted with one)"
+	case faultThrottled:
+		return fmt.Sprintf("SQS throttles requests to queue %q", b.name), ""
+	case faultRefused:
+		return fmt.Sprintf("SQS refused a request to queue %q", b.name), "the provider's code is in the meta"
+	default:
+		return fmt.Sprintf("SQS does not answer for queue %q", b.name), "check the region, AWS_ENDPOINT_URL and the network"
+	}
+}
+
+// startError turns what a deployment has to repair into runlane.ErrConfigurationInvalid.
+func startError(ctx context.Context, b *binding, err error) error {
+	if err == nil {
+		return nil
+	}
+	e := operationError(ctx, b, err)
+	switch faultOf(err) {
+	case faultMissing, faultRefused:
+		e.Hint = fmt.Sprintf("create the queue, or correct the URL of %q in RUNLANE_QUEUES", b.name)
+	case faultDenied:
+		e.Hint = "check the credentials, and allow sqs:GetQueueAttributes on the queue"
+	default:
+		return e
+	}
+	if e.Code == runlane.ErrTransportUnavailable {
+		e.Code, e.Retryable = runlane.ErrConfigurationInvalid, false
+	}
+	return e
+}
+
+func (t *Transport) unbound(queue runlane.QueueName) *runlane.Error {
+	return invalid(fmt.Sprintf("queue %q has no binding", queue), fmt.Sprintf("add %s=<url> to RUNLANE_QUEUES", queue), nil)
+}
+
+func providerMeta(err error) map[string]string {
+	meta := map[string]string{}
+	if api, ok := errors.AsType[smithy.APIError](err); ok {
+		meta["provider_code"] = api.ErrorCode()
+	}
+	if response, ok := errors.AsType[*awshttp.ResponseError](err); ok && response.ServiceRequestID() != "" {
+		meta["request_id"] = response.ServiceRequestID()
+	}
+	if len(meta) == 0 {
+		return nil
+	}
+	return meta
+}
+
+func invalid(message, hint string, meta map[string]string) *runlane.Error {
+	return &runlane.Error{Code: runlane.ErrConfigurationInvalid, Message: message, Hint: hint, Meta: meta}
+}

@@ -1,0 +1,255 @@
+package sqstransport
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"golang.org/x/sync/semaphore"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+const (
+	// longPoll is the longest wait that SQS offers: three requests a minute for an idle queue.
+	longPoll = 20 * time.Second
+	// shortPoll is for more queues than handlers, where a long poll of one would keep its handler from the others.
+	shortPoll = time.Second
+	// idlePause spaces the short polls of an idle queue, so that it costs hardly more requests than with long ones.
+	idlePause = 15 * time.Second
+	// maxBursts is how many more polls run beside a queue's own while each comes back full.
+	maxBursts = 3
+	// firstPollPause and lastPollPause bound the pause after a poll that failed, or came back empty without having waited.
+	firstPollPause = time.Second
+	lastPollPause  = 15 * time.Second
+)
+
+// Receive polls each queue and calls handle as [lane.Receiver] says. It never asks for more wakeups than handlers are free, keeps
+// those under way invisible to others, deletes what handle acknowledged and hands back the rest after [HandBackDelay]. An
+// idle queue costs at most 4 requests a minute. Outages are logged and outlasted.
+//
+// When ctx ends, what was received and not begun is handed back at once; a poll that is under way is given up, so a message that SQS
+// was just handing out comes again after Options.Visibility.
+func (t *Transport) Receive(
+	ctx context.Context, queues []runlane.QueueName, concurrency int, handle func(context.Context, lane.Wakeup) error,
+) error {
+	if concurrency < 1 {
+		return invalid(fmt.Sprintf("Receive has concurrency %d", concurrency), "use at least 1", nil)
+	}
+	var bindings []*binding
+	seen := map[runlane.QueueName]bool{}
+	for _, name := range queues {
+		b, ok := t.bindings[name]
+		if !ok {
+			return t.unbound(name)
+		}
+		if !seen[name] {
+			bindings = append(bindings, b)
+		}
+		seen[name] = true
+	}
+	permits := semaphore.NewWeighted(int64(concurrency))
+	var receivers sync.WaitGroup
+	for _, b := range bindings {
+		r := &receiver{
+			transport: t, binding: b, permits: permits, handle: handle, keeper: newKeeper(t, b), bursts: semaphore.NewWeighted(maxBursts),
+			alone: len(bindings) == 1, wait: longPoll,
+		}
+		if len(bindings) > concurrency {
+			r.wait, r.pause = shortPoll, idlePause
+		}
+		receivers.Go(func() { r.run(ctx) })
+	}
+	receivers.Wait()
+	return nil
+}
+
+// receiver serves one queue.
+type receiver struct {
+	transport *Transport
+	binding   *binding
+	permits   *semaphore.Weighted // one a handler, shared by all queues
+	handle    func(context.Context, lane.Wakeup) error
+	keeper    *keeper
+	settler   *settler
+	bursts    *semaphore.Weighted
+	batches   sync.WaitGroup
+
+	alone       bool
+	wait, pause time.Duration
+}
+
+func (r *receiver) run(ctx context.Context) {
+	r.settler = r.transport.newSettler(r.binding)
+	keeping, stopKeeping := context.WithCancel(context.WithoutCancel(ctx))
+	var kept sync.WaitGroup
+	kept.Go(func() { r.keeper.run(keeping) })
+	r.poll(ctx)
+	r.batches.Wait() // handlers under way, and bursts
+	stopKeeping()
+	kept.Wait()
+	r.settler.close()
+}
+
+// poll receives until ctx ends.
+func (r *receiver) poll(ctx context.Context) {
+	want, failures, hasty := 1, 0, 0
+	if r.alone {
+		want = maxBatch
+	}
+	for {
+		n := r.acquire(ctx, want)
+		if n == 0 {
+			return
+		}
+		began, wait := time.Now(), r.wait
+		if n > 1 && !r.alone {
+			wait = 0 // these handlers are kept from the other queues only if there is work for them at once
+		}
+		got, err := r.receive(ctx, n, wait)
+		switch {
+		case err != nil:
+			if ctx.Err() != nil {
+				return
+			}
+			failures++
+			r.transport.logger.WarnContext(ctx, "cannot receive wakeups", "queue", r.binding.name, "failures", failures,
+				"code", runlane.CodeOf(err), "error", err.Error())
+			sleep(ctx, pollPause(failures))
+		case got == 0 && wait == 0:
+			failures, want = 0, 1
+		case got == 0:
+			failures = 0
+			pause := r.pause
+			// A queue waits before it says that it is empty; one that does not must not be asked in a tight loop.
+			if time.Since(began) < wait/2 {
+				hasty++
+				pause = max(pause, pollPause(hasty))
+			} else {
+				hasty = 0
+			}
+			sleep(ctx, pause)
+		default:
+			failures, hasty = 0, 0
+			if got == n {
+				want = min(want*2, maxBatch)
+			}
+			if got == maxBatch {
+				r.burst(ctx)
+			}
+		}
+	}
+}
+
+// burst polls beside the queue's own poll for as long as full batches come.
+func (r *receiver) burst(ctx context.Context) {
+	if !r.bursts.TryAcquire(1) {
+		return
+	}
+	r.batches.Go(func() {
+		defer r.bursts.Release(1)
+		for ctx.Err() == nil && r.permits.TryAcquire(maxBatch) {
+			if got, err := r.receive(ctx, maxBatch, 0); err != nil || got < maxBatch {
+				return // the queue's own poll says what is wrong
+			}
+		}
+	})
+}
+
+// acquire takes at least one permit and as many as are free up to want; 0 means that ctx has ended.
+func (r *receiver) acquire(ctx context.Context, want int) int {
+	if r.permits.Acquire(ctx, 1) != nil {
+		return 0
+	}
+	if ctx.Err() != nil {
+		r.permits.Release(1)
+		return 0
+	}
+	n := 1
+	for n < want && r.permits.TryAcquire(1) {
+		n++
+	}
+	return n
+}
+
+// receive polls once with n permits, returns those it does not need, and starts the batch.
+func (r *receiver) receive(ctx context.Context, n int, wait time.Duration) (int, error) {
+	t := r.transport
+	request, cancel := context.WithTimeout(ctx, wait+t.timeout)
+	defer cancel()
+	asked := time.Now()
+	out, err := t.api.ReceiveMessage(request, &sqs.ReceiveMessageInput{
+		QueueUrl: aws.String(r.binding.url), MaxNumberOfMessages: int32(n), //nolint:gosec // at most 10
+		WaitTimeSeconds: int32(wait / time.Second), VisibilityTimeout: int32(t.visibility / time.Second), //nolint:gosec // bounded in New
+		MessageSystemAttributeNames: []types.MessageSystemAttributeName{
+			types.MessageSystemAttributeNameApproximateReceiveCount, types.MessageSystemAttributeNameMessageGroupId,
+		},
+	})
+	if err != nil {
+		r.permits.Release(int64(n))
+		return 0, operationError(ctx, r.binding, err)
+	}
+	records := make([]Record, len(out.Messages))
+	for i := range out.Messages {
+		records[i] = newRecord(&out.Messages[i])
+	}
+	if spare := n - len(records); spare > 0 {
+		r.permits.Release(int64(spare))
+	}
+	if len(records) == 0 {
+		return 0, nil
+	}
+	r.keeper.add(records, asked)
+	r.batches.Go(func() { r.deliver(ctx, records) })
+	return len(records), nil
+}
+
+func newRecord(m *types.Message) Record {
+	count, _ := strconv.Atoi(m.Attributes[string(types.MessageSystemAttributeNameApproximateReceiveCount)]) // 0: not known
+	return Record{
+		MessageID: aws.ToString(m.MessageId), ReceiptHandle: aws.ToString(m.ReceiptHandle), Body: aws.ToString(m.Body),
+		Group: m.Attributes[string(types.MessageSystemAttributeNameMessageGroupId)], ReceiveCount: count,
+	}
+}
+
+func (r *receiver) deliver(ctx context.Context, records []Record) {
+	handle := func(own context.Context, w lane.Wakeup) error {
+		if ctx.Err() != nil {
+			return errStopping
+		}
+		return r.handle(own, w)
+	}
+	settled := func(record Record, err error) {
+		r.keeper.remove(record)
+		r.permits.Release(1)
+		r.settler.settle(record, err)
+	}
+	Deliver(context.WithoutCancel(ctx), records, r.binding.fifo, handle, settled)
+}
+
+// pollPause doubles with each failure in a row, ± 20 % so that workers do not ask in step.
+func pollPause(failures int) time.Duration {
+	pause := firstPollPause << min(failures-1, 10)
+	pause = min(pause, lastPollPause)
+	return pause + time.Duration((rand.Float64()-0.5)*0.4*float64(pause)) //nolint:gosec // jitter
+}
+
+// sleep ends early with ctx.
+func sleep(ctx context.Context, d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}

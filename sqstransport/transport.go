@@ -1,0 +1,271 @@
+// Package sqstransport is a [lane.Transport] on Amazon SQS: it publishes wakeups to standard and FIFO queues, delays them
+// natively, receives them by long polling, and hands back what could not be handled. Messages carry no state, so losing,
+// repeating or reordering them never corrupts a run (docs/decisions.md, Delivery).
+//
+// One Lambda function or many long-lived workers may read the same queues; both settle their records by the same rules:
+// [Deliver] runs a batch, [Transport.HandBack] gives back what failed.
+package sqstransport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// Defaults of [Options].
+const (
+	// DefaultTimeout bounds each request, the SDK's own retries included.
+	DefaultTimeout = 10 * time.Second
+	// DefaultVisibility is how long a received wakeup stays invisible to others before it is extended again.
+	DefaultVisibility = time.Minute
+)
+
+// Limits of the service.
+const (
+	// MaxDelay is the longest native delay of a standard queue.
+	MaxDelay = 15 * time.Minute
+	// MaxMessageBytes bounds one message, and one batch of them.
+	MaxMessageBytes = 1 << 20
+
+	maxBatch = 10
+	// maxRequests bounds the requests that one call has under way.
+	maxRequests = 8
+)
+
+// API is the part of the SQS client that the transport uses; *sqs.Client implements it.
+type API interface {
+	SendMessageBatch(context.Context, *sqs.SendMessageBatchInput, ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error)
+	ReceiveMessage(context.Context, *sqs.ReceiveMessageInput, ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error)
+	DeleteMessageBatch(context.Context, *sqs.DeleteMessageBatchInput, ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error)
+	ChangeMessageVisibilityBatch(context.Context, *sqs.ChangeMessageVisibilityBatchInput, ...func(*sqs.Options)) (
+		*sqs.ChangeMessageVisibilityBatchOutput, error)
+	GetQueueAttributes(context.Context, *sqs.GetQueueAttributesInput, ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error)
+}
+
+// Options of [New]. nil means the defaults.
+type Options struct {
+	// Fair sets a message group on wakeups of standard queues too, one a concurrency key, so that a tenant with many runs does
+	// not delay the others. SQS charges extra for such messages.
+	Fair bool
+	// Logger defaults to slog.Default().
+	Logger *slog.Logger
+	// Timeout of each request, on top of the wait of a long poll. 0 means DefaultTimeout.
+	Timeout time.Duration
+	// Visibility of received wakeups, in whole seconds from 3 s to 12 h. Receive extends it for as long as a handler runs, so
+	// it only says how soon the wakeups of a process that died come again. 0 means DefaultVisibility.
+	Visibility time.Duration
+}
+
+// Transport implements [lane.Transport], [lane.Receiver], [lane.DelayedSender], [lane.DepthReader] and [HandBacker].
+type Transport struct {
+	lane.UnimplementedTransport
+
+	api        API
+	bindings   map[runlane.QueueName]*binding
+	fair       bool
+	logger     *slog.Logger
+	timeout    time.Duration
+	visibility time.Duration
+}
+
+var (
+	_ lane.Transport     = (*Transport)(nil)
+	_ lane.Receiver      = (*Transport)(nil)
+	_ lane.DelayedSender = (*Transport)(nil)
+	_ lane.DepthReader   = (*Transport)(nil)
+)
+
+// binding is a queue of the application and the SQS queue that carries its wakeups.
+type binding struct {
+	name runlane.QueueName
+	url  string
+	fifo bool
+}
+
+// New binds each queue of the application to the URL of an SQS queue; a URL that ends in ".fifo" is a FIFO queue. It makes no
+// request. What is wrong with the bindings or the options is runlane.ErrConfigurationInvalid.
+func New(client API, queues map[runlane.QueueName]string, options *Options) (*Transport, error) {
+	if options == nil {
+		options = &Options{}
+	}
+	t := &Transport{
+		api: client, bindings: make(map[runlane.QueueName]*binding, len(queues)),
+		fair: options.Fair, logger: options.Logger, timeout: options.Timeout, visibility: options.Visibility,
+	}
+	if t.logger == nil {
+		t.logger = slog.Default()
+	}
+	if t.timeout == 0 {
+		t.timeout = DefaultTimeout
+	}
+	if t.visibility == 0 {
+		t.visibility = DefaultVisibility
+	}
+	switch {
+	case client == nil:
+		return nil, invalid("transport has no SQS client", "pass an *sqs.Client to sqstransport.New", nil)
+	case t.timeout < 0:
+		return nil, invalid(fmt.Sprintf("transport has Timeout %s", t.timeout), "use a positive Timeout, or 0 for the default", nil)
+	case t.visibility < 3*time.Second || t.visibility > 12*time.Hour || t.visibility%time.Second != 0:
+		return nil, invalid(fmt.Sprintf("transport has Visibility %s", t.visibility), "use whole seconds from 3s to 12h", nil)
+	case len(queues) == 0:
+		return nil, invalid("no queue is bound", "name at least one queue and its URL, in RUNLANE_QUEUES as name=url", nil)
+	}
+	owners := map[string]runlane.QueueName{}
+	for _, name := range slices.Sorted(maps.Keys(queues)) {
+		b, err := newBinding(name, queues[name])
+		if err != nil {
+			return nil, err
+		}
+		if other, taken := owners[b.url]; taken {
+			return nil, invalid(fmt.Sprintf("queues %q and %q are bound to one URL", other, name),
+				"give each queue an SQS queue of its own", map[string]string{"url": b.url})
+		}
+		owners[b.url] = name
+		t.bindings[name] = b
+	}
+	return t, nil
+}
+
+func newBinding(name runlane.QueueName, address string) (*binding, error) {
+	if err := name.Validate(); err != nil {
+		return nil, &runlane.Error{
+			Code: runlane.ErrConfigurationInvalid, Message: "a queue has a bad name", Hint: "correct the name in RUNLANE_QUEUES", Cause: err,
+		}
+	}
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || queueID(address) == "" {
+		// The address is not repeated: it may have credentials in it.
+		return nil, invalid(fmt.Sprintf("queue %q is bound to something that is no queue URL", name),
+			"bind it to the URL that SQS gives (in RUNLANE_QUEUES), like https://sqs.eu-west-1.amazonaws.com/123456789012/name", nil)
+	}
+	return &binding{name: name, url: address, fifo: strings.HasSuffix(address, ".fifo")}, nil
+}
+
+// queueID is "<account>/<name>" of a queue's URL or ARN: what both have in common. "" for anything else.
+func queueID(source string) string {
+	separator := "/"
+	if strings.HasPrefix(source, "arn:") {
+		separator = ":"
+	}
+	parts := strings.Split(source, separator)
+	if len(parts) < 5 {
+		return ""
+	}
+	account, name := parts[len(parts)-2], parts[len(parts)-1]
+	if account == "" || name == "" {
+		return ""
+	}
+	return account + "/" + name
+}
+
+// bindingOf finds the binding of a queue's URL or ARN.
+func (t *Transport) bindingOf(source string) *binding {
+	id := queueID(source)
+	if id == "" {
+		return nil
+	}
+	for _, b := range t.bindings {
+		if queueID(b.url) == id {
+			return b
+		}
+	}
+	return nil
+}
+
+// Capabilities depend on the kinds of the bound queues: FIFO queues group and order, standard queues delay.
+func (t *Transport) Capabilities() lane.TransportCapabilities {
+	c := lane.TransportCapabilities{DurableDelivery: true, OrderedDelivery: true}
+	for _, b := range t.bindings {
+		if b.fifo {
+			c.MessageGrouping = true
+		} else {
+			c.NativeDelay, c.OrderedDelivery = true, false
+		}
+	}
+	return c
+}
+
+// Queues lists the bindings by name.
+func (t *Transport) Queues() []runlane.QueueName { return slices.Sorted(maps.Keys(t.bindings)) }
+
+// Start checks that every bound queue exists and may be read: otherwise runlane.ErrConfigurationInvalid, one error a queue,
+// joined. An endpoint that cannot be reached is runlane.ErrTransportUnavailable.
+func (t *Transport) Start(ctx context.Context) error {
+	names := t.Queues()
+	errs := make([]error, len(names))
+	var group errgroup.Group
+	group.SetLimit(maxRequests)
+	for i, name := range names {
+		group.Go(func() error {
+			b := t.bindings[name]
+			_, err := t.attributes(ctx, b, types.QueueAttributeNameQueueArn)
+			errs[i] = startError(ctx, b, err)
+			return nil
+		})
+	}
+	_ = group.Wait() // its functions return none
+	// One endpoint serves all queues: that it does not answer is said once.
+	for i, err := range errs {
+		if runlane.CodeOf(err) == runlane.ErrTransportUnavailable || runlane.CodeOf(err) == runlane.ErrOperationCancelled {
+			return errs[i]
+		}
+	}
+	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+	if len(errs) == 1 {
+		return errs[0]
+	}
+	return errors.Join(errs...)
+}
+
+// Depth reads the approximate numbers of visible and of received messages; delayed ones do not count. A queue that is not bound
+// is runlane.ErrConfigurationInvalid, every failure of the request runlane.ErrTransportUnavailable.
+func (t *Transport) Depth(ctx context.Context, queue runlane.QueueName) (visible, inFlight int, err error) {
+	b, ok := t.bindings[queue]
+	if !ok {
+		return 0, 0, t.unbound(queue)
+	}
+	const (
+		waiting  = types.QueueAttributeNameApproximateNumberOfMessages
+		received = types.QueueAttributeNameApproximateNumberOfMessagesNotVisible
+	)
+	attributes, err := t.attributes(ctx, b, waiting, received)
+	if err != nil {
+		return 0, 0, operationError(ctx, b, err)
+	}
+	numbers := [2]int{}
+	for i, name := range []types.QueueAttributeName{waiting, received} {
+		if numbers[i], err = strconv.Atoi(attributes[string(name)]); err != nil {
+			return 0, 0, &runlane.Error{
+				Code: runlane.ErrTransportUnavailable, Message: fmt.Sprintf("SQS did not say %s of queue %q", name, queue),
+				Retryable: true, Cause: err,
+			}
+		}
+	}
+	return numbers[0], numbers[1], nil
+}
+
+func (t *Transport) attributes(ctx context.Context, b *binding, names ...types.QueueAttributeName) (map[string]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, t.timeout)
+	defer cancel()
+	out, err := t.api.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: aws.String(b.url), AttributeNames: names})
+	if err != nil {
+		return nil, err
+	}
+	return out.Attributes, nil
+}
