@@ -33,7 +33,7 @@ const (
 	deadLetterSuffix = "-dead-letters"
 )
 
-// ErrQueueDiffers: a queue of that name exists with other attributes; match with errors.Is.
+// ErrQueueDiffers says that a queue of that name exists with other attributes; match with errors.Is.
 var ErrQueueDiffers = errors.New("queue differs from its definition")
 
 // QueueOptions are the choices of a work queue. nil means all defaults.

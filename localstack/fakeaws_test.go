@@ -25,6 +25,7 @@ type fakeAWS struct {
 }
 
 func newFakeAWS(t *testing.T) *fakeAWS {
+	t.Helper()
 	f := &fakeAWS{tables: map[string]*types.TableDescription{}, ttl: map[string]string{}, queues: map[string]map[string]string{}}
 	f.Server = httptest.NewServer(f)
 	t.Cleanup(f.Close)

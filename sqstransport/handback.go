@@ -75,15 +75,17 @@ func (t *Transport) handBack(ctx context.Context, b *binding, records []HandedBa
 }
 
 func (t *Transport) logHandBack(ctx context.Context, b *binding, r *HandedBack, delay time.Duration) {
-	level, message := slog.LevelWarn, "wakeup handed back"
-	if _, ok := errors.AsType[*malformedError](r.Err); ok {
-		message = "message is no wakeup and is left for the dead-letter queue"
-	}
+	level := slog.LevelWarn
 	if r.ReceiveCount > 1 || delay == 0 || isHeldBack(r.Err) {
 		level = slog.LevelDebug // said at its first receipt, or nobody has to act
 	}
-	t.logger.Log(ctx, level, message, "queue", b.name, "message_id", r.MessageID, "receive_count", r.ReceiveCount,
+	logger := t.logger.With("queue", b.name, "message_id", r.MessageID, "receive_count", r.ReceiveCount,
 		"delay", delay, "code", runlane.CodeOf(r.Err), "error", r.Err)
+	if _, ok := errors.AsType[*malformedError](r.Err); ok {
+		logger.Log(ctx, level, "message is no wakeup and is left for the dead-letter queue")
+		return
+	}
+	logger.Log(ctx, level, "wakeup handed back")
 }
 
 func isHeldBack(err error) bool {

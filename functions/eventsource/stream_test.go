@@ -123,7 +123,7 @@ func (f *fakeStream) GetShardIterator(
 		position = len(s.records)
 	case types.ShardIteratorTypeAfterSequenceNumber:
 		position = 1 + slices.IndexFunc(s.records, func(r types.Record) bool { return *r.Dynamodb.SequenceNumber == *in.SequenceNumber })
-	case types.ShardIteratorTypeTrimHorizon, types.ShardIteratorTypeAtSequenceNumber:
+	case types.ShardIteratorTypeTrimHorizon, types.ShardIteratorTypeAtSequenceNumber, types.ShardIteratorTypeAtTimestamp:
 	}
 	return &dynamodbstreams.GetShardIteratorOutput{ShardIterator: f.iterator(s.id, position)}, nil
 }

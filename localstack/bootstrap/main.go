@@ -24,8 +24,9 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, os.Args[1:]); err != nil {
+	err := run(ctx, os.Args[1:])
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "local AWS:", err)
 		os.Exit(1)
 	}
@@ -59,12 +60,18 @@ func run(ctx context.Context, args []string) error {
 
 // printFreePorts asks the kernel. All listeners stay open until the end, so no port is printed twice.
 func printFreePorts(count int) error {
+	var listeners []net.Listener
+	defer func() {
+		for _, listener := range listeners {
+			_ = listener.Close()
+		}
+	}()
 	for range count {
 		listener, err := net.Listen("tcp4", "127.0.0.1:0")
 		if err != nil {
 			return fmt.Errorf("ask for a free port: %w", err)
 		}
-		defer func() { _ = listener.Close() }()
+		listeners = append(listeners, listener)
 		fmt.Println(listener.Addr().(*net.TCPAddr).Port)
 	}
 	return nil
