@@ -1,10 +1,12 @@
 package dynamostore
 
 import (
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
 )
 
 // TestMarkerTable goes through docs/layout.md, Indexes, row by row: the marker after each commit or look, and what the index
@@ -73,5 +75,98 @@ func TestMarkerTable(t *testing.T) {
 				t.Errorf("%v write units, want %v: %v", got.WriteUnits, row.units, got.Operations)
 			}
 		})
+	}
+}
+
+// another is a second process on the same table.
+func (w *world) another() *world {
+	other := *w
+	other.store = New(w.store.client, w.store.table, &Options{Now: func() time.Time { return w.now }})
+	return &other
+}
+
+// A look moves the marker between another process's read and its claim, without changing the sequence: the claim sees it, and the
+// run is found at the end of its lease, not at the marker that the claim never saw.
+func TestMarkerRace_LookBetweenReadAndClaim(t *testing.T) {
+	w := newWorld(t)
+	w.create(eager, 0, nil).ack().pass(2 * time.Minute)
+	w.another().look() // q to p, ten minutes away; w's memory of the run still says q
+	w.claim(time.Minute, true)
+	if got := w.marker(); got != "l+1m0s" {
+		t.Errorf("marker %s, want it at the end of the lease", got)
+	}
+	w.checked()
+}
+
+// The same for an owner's outcome and for a heartbeat: neither loses the run for a moved marker.
+func TestMarkerRace_LookBeforeHeartbeatAndOutcome(t *testing.T) {
+	w := newWorld(t)
+	w.create(eager, 0, nil).ack().claim(10*time.Minute, true).pass(2 * time.Minute)
+	w.another().look() // q to l
+	w.heartbeat(10 * time.Minute)
+	if got := w.marker(); got != "l+8m0s" {
+		t.Errorf("marker %s, want where the look put it", got)
+	}
+	w.pass(9 * time.Minute).another().look()
+	w.succeed()
+	if got := w.marker(); got != "done" {
+		t.Errorf("marker %s", got)
+	}
+	w.checked()
+}
+
+// A publisher marks its row after a look has moved the marker: the row is marked, the marker stays, too early but never too late.
+func TestMarkerRace_LookBetweenClaimAndMark(t *testing.T) {
+	w := newWorld(t)
+	w.create(eager, 0, nil).pass(61 * time.Second).flush()
+	w.another().look() // q to o, at the end of the claim
+	w.fail(time.Hour)
+	if got := w.marker(); got != "o+30s" {
+		t.Errorf("marker %s, want where the look put it", got)
+	}
+	w.pass(30 * time.Second)
+	rows, err := w.store.ClaimOutboxMessages(t.Context(), &lane.ClaimOutboxCommand{Environment: "test", At: w.now, ClaimUntil: w.now.Add(time.Minute)})
+	if err != nil || len(rows) != 0 {
+		t.Fatalf("claimed %d rows: %v", len(rows), err)
+	}
+	if got := w.marker(); got != "o+59m30s" {
+		t.Errorf("marker %s, want the next attempt", got)
+	}
+	w.checked()
+}
+
+// A run moves on between the claim of its row and the failure's mark: the old row is marked and the new marker left alone.
+func TestMarkerRace_CommitBetweenClaimAndMark(t *testing.T) {
+	w := newWorld(t)
+	w.create(eager, 0, nil)
+	rows := w.rows
+	w.pass(time.Second).other(w.request(w.now)).rows = rows
+	w.bury()
+	if got := w.marker(); got != "q+0s" {
+		t.Errorf("marker %s, want the newer delivery's", got)
+	}
+	w.checked()
+}
+
+// A late owner, taken over, writes nothing.
+func TestFencing_LateOwner(t *testing.T) {
+	w := newWorld(t)
+	w.create(eager, 0, nil).ack().claim(time.Minute, true)
+	late := w.another()
+	w.pass(2*time.Minute).claim(time.Minute, true)
+	owner := w.run.Lease.Token
+	stale := late.transition(&runlane.RunSucceeded{Attempt: 1})
+	_, err := late.store.AppendRunEvents(t.Context(), &lane.AppendCommand{Transition: stale, LeaseToken: late.run.Lease.Token})
+	if !errors.Is(err, runlane.ConflictEventSequence) {
+		t.Errorf("at the old sequence: %v", err)
+	}
+	late.run = w.run
+	fresh := late.transition(&runlane.RunSucceeded{Attempt: 2})
+	_, err = late.store.AppendRunEvents(t.Context(), &lane.AppendCommand{Transition: fresh, LeaseToken: "another token"})
+	if !errors.Is(err, runlane.ConflictLeaseOwnership) {
+		t.Errorf("at the new sequence with the old token: %v", err)
+	}
+	if r := w.item(); r.LeaseToken != owner || r.status() != runlane.StatusRunning {
+		t.Errorf("the run is %s, owned by %q", r.Status, r.LeaseToken)
 	}
 }
