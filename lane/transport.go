@@ -11,7 +11,8 @@ import (
 type Transport interface {
 	// Capabilities are the adapter's promises. They never change during its life.
 	Capabilities() TransportCapabilities
-	// Start makes the transport ready, once, before any other call; an unusable binding is runlane.ErrConfigurationInvalid.
+	// Start makes the transport ready, once, before any other call but Capabilities and Queues; an unusable binding is
+	// runlane.ErrConfigurationInvalid.
 	Start(ctx context.Context) error
 	// Close releases what Start took. No other call follows.
 	Close(ctx context.Context) error

@@ -290,7 +290,9 @@ func appendMillis(t *testing.T, b *bundle) {
 			t.Errorf("%s is %s, want %s", what, got, want)
 		}
 	}
-	c := b.Creation(t, odd(0), RunOptions{RunAt: odd(time.Minute), Source: runlane.Source{Type: runlane.SourceSchedule, ScheduleID: "s", FireTime: odd(-time.Minute)}})
+	c := b.Creation(t, odd(0), RunOptions{
+		RunAt: odd(time.Minute), Source: runlane.Source{Type: runlane.SourceSchedule, ScheduleID: "s", FireTime: odd(-time.Minute)},
+	})
 	run := b.append(c).Run
 	run = b.claim(run, odd(2*time.Minute), odd(3*time.Minute))
 	b.push(run, odd(2*time.Minute+time.Second), Retried(run, odd(time.Hour)))
@@ -313,6 +315,7 @@ func appendMillis(t *testing.T, b *bundle) {
 			check("lease", body.Lease.ExpiresAt, noon.Add(3*time.Minute))
 		case *runlane.RunRetryScheduled:
 			check("retryAt", body.RetryAt, noon.Add(time.Hour))
+		default: // has no instant of its own
 		}
 	}
 }

@@ -57,6 +57,7 @@ func scribbleEvent(e *runlane.Event) {
 		body.RetryAt = body.RetryAt.Add(time.Hour)
 	case *runlane.RunSucceeded:
 		scribbleBytes(body.Output)
+	default: // no case makes others
 	}
 }
 
@@ -148,7 +149,7 @@ func copiesOut(t *testing.T, b *bundle) {
 	}))
 	run := b.claim(commit.Run, noon, noon.Add(time.Minute))
 	run = b.push(run, noon.Add(time.Second), Retried(run, noon.Add(time.Minute)))
-	run = b.push(run, noon.Add(time.Minute), Delivery(run, noon.Add(time.Minute), noon.Add(time.Minute)))
+	b.push(run, noon.Add(time.Minute), Delivery(run, noon.Add(time.Minute), noon.Add(time.Minute)))
 	before := b.snapshot(id)
 	check := func(what string) {
 		t.Helper()

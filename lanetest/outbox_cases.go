@@ -174,6 +174,8 @@ func outboxSuperseded(t *testing.T, b *bundle) {
 	later := noon.Add(time.Hour)
 	requested := b.append(b.Creation(t, noon, RunOptions{}))
 	again := b.deliver(requested.Run, noon.Add(time.Minute), noon.Add(time.Minute), lane.OutboxBirth{})
+	heldLong := b.append(b.Creation(t, noon, RunOptions{Outbox: lane.OutboxBirth{ClaimUntil: noon.Add(2 * time.Minute)}}))
+	anew := b.deliver(heldLong.Run, noon.Add(time.Minute), noon.Add(time.Minute), lane.OutboxBirth{})
 	claimed := b.append(b.Creation(t, noon, RunOptions{}))
 	b.claim(claimed.Run, noon, noon.Add(time.Minute))
 	cancelled := b.append(b.Creation(t, noon, RunOptions{}))
@@ -187,14 +189,15 @@ func outboxSuperseded(t *testing.T, b *bundle) {
 	b.push(run, noon, Retried(run, noon.Add(2*time.Minute)))
 
 	for name, c := range map[string]*lane.Commit{
-		"by a later request": requested, "by a claim": claimed, "by a cancellation": cancelled, "by a claim of the scheduled run": waiting,
+		"by a later request": requested, "by a later request, while a publisher held it": heldLong, "by a claim": claimed,
+		"by a cancellation": cancelled, "by a claim of the scheduled run": waiting,
 		"by the end, while a publisher held it": held, "by a claim that ended in a retry": retried,
 	} {
 		if got := b.outboxOf(later, c.Outbox[0].ID); len(got) != 0 {
 			t.Errorf("superseded %s, and claimed by id", name)
 		}
 	}
-	b.wantDue("due in the end", later, again.Run.ID)
+	b.wantDue("due in the end", later, again.Run.ID, anew.Run.ID)
 	if got := b.row(claimed.Run.ID); got != nil {
 		t.Errorf("the delivery of a claimed run is inspected as %+v", got)
 	}

@@ -47,9 +47,10 @@ func redeliveryFirst(t *testing.T, b *bundle) {
 func redeliveryDistance(t *testing.T, b *bundle) {
 	at := noon
 	run := b.append(b.Creation(t, at, RunOptions{Outbox: lane.OutboxBirth{Published: true}})).Run
-	for _, distance := range []time.Duration{10, 20, 40, 80, 160, 320, 360, 360} {
-		at = at.Add(distance * time.Minute)
-		b.wantRedelivery((distance*time.Minute).String()+" after the publication before", at, run)
+	for _, minutes := range []int{10, 20, 40, 80, 160, 320, 360, 360} {
+		distance := time.Duration(minutes) * time.Minute
+		at = at.Add(distance)
+		b.wantRedelivery(distance.String()+" after the publication before", at, run)
 		run = b.deliver(run, at, at, lane.OutboxBirth{Published: true}).Run
 	}
 }

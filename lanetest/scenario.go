@@ -295,7 +295,9 @@ func (s *scene) die(id runlane.RunID) {
 	s.Helper()
 	run, at := s.get(id), runlane.UTCMillis(s.clock.Now())
 	lease := runlane.Lease{Token: fmt.Sprintf("dead-%x", rand.Uint64()), WorkerID: "dead", ExpiresAt: at.Add(time.Minute)}
-	header := runlane.Event{RunID: id, Environment: s.rt.Environment(), OccurredAt: at, Actor: runlane.Actor{Type: runlane.ActorWorker, ID: "dead"}}
+	header := runlane.Event{
+		RunID: id, Environment: s.rt.Environment(), OccurredAt: at, Actor: runlane.Actor{Type: runlane.ActorWorker, ID: "dead"},
+	}
 	events := []runlane.Event{header, header}
 	events[0].Body, events[1].Body = &runlane.RunLeaseClaimed{Lease: lease}, &runlane.RunStarted{Attempt: run.Counters.Attempts + 1}
 	projected, err := core.ProjectRunEvents(run, run.EventSequence, events...)

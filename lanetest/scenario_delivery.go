@@ -273,7 +273,8 @@ func deliveryDeadline(t *testing.T, h RuntimeHarness) {
 	s.must(err)
 	s.wantStatus(result.Run, runlane.StatusSucceeded)
 	claimed, _ := s.history(run.ID)[2].Body.(*runlane.RunLeaseClaimed)
-	if end := claimed.Lease.ExpiresAt.Sub(deadline); end < 5*time.Second || end > 5*time.Second+time.Millisecond || claimed.Lease.WorkerID != "lambda-1" {
+	end := claimed.Lease.ExpiresAt.Sub(deadline)
+	if end < 5*time.Second || end > 5*time.Second+time.Millisecond || claimed.Lease.WorkerID != "lambda-1" {
 		t.Fatalf("lease %+v ends %s after the deadline, want 5 s", claimed.Lease, end)
 	}
 	if left > 95*time.Second || left < 85*time.Second { // 5 % of 100 s are kept free; the rest is what the machine needed
@@ -335,19 +336,22 @@ func deliveryMiddleware(t *testing.T, h RuntimeHarness) {
 func deliveryLogger(t *testing.T, h RuntimeHarness) {
 	task, handler := job("scenario.logger", nil, func(_ context.Context, a *runlane.Attempt) error {
 		a.Logger().Info("from the handler", "extra", 1)
+		a.Logger().With("extra", 1).Info("from the handler")
+		a.Logger().WithGroup("group").Info("from the handler", "inside", 1)
 		return nil
 	})
 	s := newScene(t, h, handler)
 	run := s.trigger(task.With(jobPayload{}), nil)
 	s.execute(run)
 	lines := s.logs.lines(t, "from the handler")
-	if len(lines) != 1 {
+	if len(lines) != 3 {
 		t.Fatalf("%d lines", len(lines))
 	}
-	got := lines[0]
-	if got["run_id"] != string(run.ID) || got["task"] != "scenario.logger" || got["queue"] != "default" || got["attempt"] != 1.0 ||
-		got["worker_id"] == "" || got["extra"] != 1.0 {
-		t.Fatalf("attributes are %v", got)
+	for n, got := range lines {
+		if got["run_id"] != string(run.ID) || got["task"] != "scenario.logger" || got["queue"] != "default" || got["attempt"] != 1.0 ||
+			got["worker_id"] == nil || n < 2 && got["extra"] != 1.0 {
+			t.Fatalf("attributes of line %d are %v", n+1, got)
+		}
 	}
 }
 

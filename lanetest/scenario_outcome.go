@@ -36,6 +36,8 @@ func outcomeScenarios() []scenario {
 		{"a requested cancellation decides what follows", nil, outcomeCancellation, false},
 		{"an outcome that cannot be written is tried again", nil, outcomeWrittenAgain, false},
 		{"an outcome whose answer was lost is recognized", nil, outcomeUnknown, false},
+		{"an output that the storage cannot hold fails the attempt", nil, outcomeTooLarge, false},
+		{"a heartbeat that fails concerns nobody while the lease can be kept", nil, outcomeBeatFails, true},
 		{"heartbeats keep a long run", needsHistory, outcomeHeartbeats, true},
 		{"a requested cancellation reaches the handler with the next heartbeat", nil, outcomeCancelNoticed, true},
 		{"a takeover reaches the handler with the next heartbeat", nil, outcomeTakeoverNoticed, true},
@@ -154,14 +156,15 @@ func outcomePanic(t *testing.T, h RuntimeHarness) {
 				panic("secret value")
 			}
 			var nothing map[string]int
-			nothing["x"] = 1
+			nothing["x"] = 1 //nolint:govet,staticcheck // a fault of the Go runtime, whose text is kept
 			return nil
 		})
 	s := newScene(t, h, handler)
 	run := s.trigger(task.With(jobPayload{}), nil)
 	first := s.execute(run)
 	s.wantStatus(first, runlane.StatusRetrying)
-	if f := first.Failure; f.Code != runlane.ErrTaskPanicked || strings.Contains(f.Message, "secret") || !strings.Contains(f.Meta["stack"], "outcomePanic") {
+	f := first.Failure
+	if f.Code != runlane.ErrTaskPanicked || strings.Contains(f.Message, "secret") || !strings.Contains(f.Meta["stack"], "outcomePanic") {
 		t.Fatalf("failure is %+v", f)
 	}
 	s.clock.Advance(time.Minute)
@@ -409,6 +412,46 @@ func outcomeUnknown(t *testing.T, h RuntimeHarness) {
 	})
 	s.wantStatus(s.execute(run), runlane.StatusSucceeded)
 	s.wantHistory(run.ID, "created delivery_requested lease_claimed started succeeded")
+}
+
+func outcomeTooLarge(t *testing.T, h RuntimeHarness) {
+	task, handler := job("scenario.large", nil, func(_ context.Context, a *runlane.Attempt) error { return a.SetOutput("large") })
+	s := newScene(t, h, handler)
+	run := s.trigger(task.With(jobPayload{}), nil)
+	s.storage.script(func() {
+		s.storage.onAppend = func(c *lane.AppendCommand, next func() (*lane.Commit, error)) (*lane.Commit, error) {
+			if c.Projected.Output != nil {
+				return nil, &runlane.Error{Code: runlane.ErrValidationFailed, Message: "output is too large"}
+			}
+			return next()
+		}
+	})
+	final := s.execute(run)
+	s.wantStatus(final, runlane.StatusFailed)
+	if final.Failure.Code != runlane.ErrValidationFailed || final.Failure.Message != "output is too large" || final.Output != nil {
+		t.Fatalf("run is %+v", final)
+	}
+}
+
+func outcomeBeatFails(t *testing.T, h RuntimeHarness) {
+	task, handler := job("scenario.shaky", nil, func(ctx context.Context, _ *runlane.Attempt) error {
+		return wait(ctx, 2*time.Minute)
+	})
+	s := newVirtualScene(t, h, handler)
+	failures := 0
+	s.storage.script(func() {
+		s.storage.onBeat = func() error {
+			if failures++; failures <= 2 {
+				return unavailableStorage("")
+			}
+			return nil
+		}
+	})
+	run := s.execute(s.trigger(task.With(jobPayload{}), nil))
+	s.wantStatus(run, runlane.StatusSucceeded)
+	if lines := s.logs.lines(t, "lease was not renewed"); len(lines) != 2 || failures < 3 {
+		t.Fatalf("%d heartbeats, log lines %v", failures, lines)
+	}
 }
 
 // The scenarios below run in a bubble: their clock is the bubble's.

@@ -22,6 +22,7 @@ type scriptedStorage struct {
 	onClaim  func(c *lane.ClaimCommand, next func() (*lane.Acquisition, error)) (*lane.Acquisition, error)
 	onMark   func(next func() error) error
 	onScan   func() error // before the scan for cancellations
+	onBeat   func() error // before a heartbeat
 }
 
 // Unwrap lets lane.As find the abilities of the storage under test.
@@ -110,7 +111,21 @@ func (s *scriptedStorage) GetRun(ctx context.Context, key lane.RunKey) (*runlane
 	return s.Storage.GetRun(ctx, key)
 }
 
-func (s *scriptedStorage) ListRunsNeedingCancellationFinalization(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
+func (s *scriptedStorage) HeartbeatRunLease(ctx context.Context, c *lane.HeartbeatCommand) (*lane.Commit, error) {
+	s.mu.Lock()
+	script := s.onBeat
+	s.mu.Unlock()
+	if script != nil {
+		if err := script(); err != nil {
+			return nil, err
+		}
+	}
+	return s.Storage.HeartbeatRunLease(ctx, c)
+}
+
+func (s *scriptedStorage) ListRunsNeedingCancellationFinalization(
+	ctx context.Context, q *lane.DueQuery,
+) (*runlane.Page[lane.RunRef], error) {
 	s.mu.Lock()
 	script := s.onScan
 	s.mu.Unlock()

@@ -26,6 +26,7 @@ func triggerScenarios() []scenario {
 		{"a duplicate key returns the first run", needsIdempotency, triggerDuplicates, false},
 		{"a key is free again after a failure", needsIdempotency, triggerAfterFailure, false},
 		{"concurrent triggers with one key make one run", needsIdempotency, triggerRace, false},
+		{"a key that is taken between read and commit returns its run", needsIdempotency, triggerKeyTaken, false},
 		{"a singleton key admits one active run", needsSingleton, triggerSingleton, false},
 		{"a run id given twice names one run", nil, triggerGivenID, false},
 		{"an attempt triggers with lineage and never waits for itself", needsSingleton, triggerFromAttempt, false},
@@ -45,7 +46,10 @@ func triggerValidates(t *testing.T, h RuntimeHarness) {
 		want    runlane.ErrorCode
 	}{
 		{"an empty call", runlane.Call{}, runlane.TriggerOptions{}, runlane.ErrValidationFailed},
-		{"a bad definition", runlane.NewTask[jobPayload]("a:b", nil).With(jobPayload{}), runlane.TriggerOptions{}, runlane.ErrConfigurationInvalid},
+		{
+			"a bad definition", runlane.NewTask[jobPayload]("a:b", nil).With(jobPayload{}), runlane.TriggerOptions{},
+			runlane.ErrConfigurationInvalid,
+		},
 		{"no JSON", runlane.NewRawCall(task.Definition(), json.RawMessage(`{"a":`)), runlane.TriggerOptions{}, runlane.ErrValidationFailed},
 		{
 			"an oversize payload", runlane.NewRawCall(task.Definition(), json.RawMessage(`"`+strings.Repeat("x", runlane.MaxPayloadBytes)+`"`)),
@@ -300,6 +304,29 @@ func triggerRace(t *testing.T, h RuntimeHarness) {
 	}
 	if created != 1 {
 		t.Fatalf("%d callers created the run", created)
+	}
+}
+
+func triggerKeyTaken(t *testing.T, h RuntimeHarness) {
+	task, handler := job("scenario.taken", nil, succeed)
+	s := newScene(t, h, handler)
+	other, _ := s.second()
+	options := &runlane.TriggerOptions{IdempotencyKey: "one"}
+	var winner *runlane.TriggerResult
+	s.storage.script(func() {
+		s.storage.onAppend = func(_ *lane.AppendCommand, next func() (*lane.Commit, error)) (*lane.Commit, error) {
+			s.storage.script(func() { s.storage.onAppend = nil })
+			var err error
+			if winner, err = other.Trigger(s.Context(), task.With(jobPayload{}), options); err != nil {
+				return nil, err
+			}
+			return next()
+		}
+	})
+	got, err := s.rt.Trigger(s.Context(), task.With(jobPayload{}), options)
+	s.must(err)
+	if winner.Outcome != runlane.TriggerCreated || got.Outcome != runlane.TriggerReturnedExisting || got.Run.ID != winner.Run.ID {
+		t.Fatalf("got %+v, the winner made %+v", got, winner)
 	}
 }
 

@@ -316,6 +316,8 @@ func transportFinish(t *testing.T, h TransportHarness) {
 	wantPublished(t, publish(t, transport, attempt(0, "alpha")), 1)
 	ctx, cancel := context.WithCancel(t.Context())
 	entered, leave, returned := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	release := sync.OnceFunc(func() { close(leave) })
+	t.Cleanup(release)
 	go func() { // ends when the handler may leave
 		returned <- r.Receive(ctx, []runlane.QueueName{"alpha"}, 1, func(ctx context.Context, _ lane.Wakeup) error {
 			close(entered)
@@ -330,7 +332,7 @@ func transportFinish(t *testing.T, h TransportHarness) {
 		t.Fatalf("Receive returned %v while a handler was under way", err)
 	case <-time.After(50 * time.Millisecond):
 	}
-	close(leave)
+	release()
 	select {
 	case err := <-returned:
 		if err != nil {
@@ -385,15 +387,29 @@ func transportDepth(t *testing.T, h TransportHarness) {
 	depth(0, 0)
 	wantPublished(t, publish(t, transport, attempt(0, "alpha")), 1)
 	depth(1, 0)
-	entered, leave := make(chan struct{}), make(chan struct{})
+	entered, leave, over := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	r := receive(t, transport, 1, func(lane.Wakeup) error {
-		close(entered)
-		<-leave
+		select {
+		case entered <- struct{}{}:
+		case <-over:
+		}
+		select {
+		case <-leave:
+		case <-over:
+		}
 		return nil
 	}, "alpha")
+	t.Cleanup(func() { close(over) })
 	await(t, "the handler", entered)
 	depth(0, 1)
-	close(leave)
+	leave <- struct{}{}
+	r.take(1)
+	depth(0, 0)
+
+	wantPublished(t, publish(t, transport, attempt(1, "alpha")), 1) // to a receiver that waits for it
+	await(t, "the handler, again", entered)
+	depth(0, 1)
+	leave <- struct{}{}
 	r.take(1)
 	depth(0, 0)
 }

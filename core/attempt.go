@@ -1,0 +1,267 @@
+package core
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// unwindTime is how long a handler may take to return once its context has ended for good. After it the runtime goes on without
+// the handler, whose goroutine stays until it returns by itself: nothing in Go can stop it.
+const unwindTime = 5 * time.Second
+
+// execution is one attempt under its lease.
+type execution struct {
+	rt       *Runtime
+	handler  runlane.Handler
+	rules    rules
+	set      *executionSet
+	workerID string
+	token    string
+	started  *runlane.Run // as the claim left it; never changed
+	given    *runlane.Run // the same, the storage's copy: the handler's, who may do with it what it likes
+	cancel   context.CancelCauseFunc
+	logs     lazyHandler
+	logger   slog.Logger
+	last     ending
+
+	ctx    context.Context //nolint:containedctx // for heartbeats, which begin in nobody's call
+	beatAt time.Time       // of the real clock, when the next heartbeat is due; guarded by the set's lock
+	mu     sync.Mutex      // held while a heartbeat is under way
+	run    *runlane.Run    // as this owner knows it
+	over   bool            // no more heartbeats
+
+	lost atomic.Bool // the lease: nothing is recorded any more
+
+	wake     chan struct{} // has room for both: the handler returned, and it must come to an end
+	stateMu  sync.Mutex
+	returned bool
+	result   error // of the handler
+	halted   bool  // the handler must come to an end
+
+	outputMu sync.Mutex
+	output   json.RawMessage
+	closed   bool // the handler is not waited for any more
+}
+
+// ending is what the commit of an outcome needs, in the execution's own piece of memory.
+type ending struct {
+	ctx       detachedContext
+	command   lane.AppendCommand
+	event     [1]runlane.Event
+	succeeded runlane.RunSucceeded
+	result    DeliveryResult
+}
+
+// errUnresponsive is what an attempt ends with whose handler ignores the end of its context.
+var errUnresponsive = errors.New("runlane: handler ignores its context")
+
+// perform runs the handler and records its outcome.
+func (x *execution) perform(ctx context.Context, executions *executionSet) (*DeliveryResult, error) {
+	limited, stop := x.limit(ctx)
+	defer stop()
+	handling, cancel := context.WithCancelCause(limited)
+	x.cancel = cancel
+	defer cancel(nil)
+	x.wake = make(chan struct{}, 2)
+	x.ctx, x.set = ctx, executions
+	executions.add(x, x.nextBeat())
+	defer executions.remove(x)
+
+	err := x.await(limited, handling)
+	if errors.Is(err, errUnresponsive) {
+		return x.abandon(ctx, handling)
+	}
+	return x.finish(ctx, judge(handling, err, x.handler.Task.ErrorMessages))
+}
+
+// limit ends the handler's context at the task's timeout or early enough before the deadline for the outcome to fit.
+func (x *execution) limit(ctx context.Context) (context.Context, context.CancelFunc) {
+	limit := x.handler.Task.Timeout
+	if left, bounded := x.rules.handlerTime(x.rt.world.Now()); bounded && (limit == 0 || left < limit) {
+		limit = max(left, time.Nanosecond)
+	}
+	if limit == 0 {
+		return ctx, func() {}
+	}
+	return context.WithTimeoutCause(ctx, limit, runlane.ErrTimeout)
+}
+
+// await starts the handler and waits for it, but not for ever once its context has ended. A requested cancellation alone is no
+// reason to stop waiting: a handler may refuse it and finish.
+func (x *execution) await(limited, handling context.Context) error {
+	go x.main(handling) // the attempt's goroutine: ends when the handler returns
+	select {
+	case <-x.wake:
+	case <-limited.Done():
+	}
+	if returned, result := x.handlerResult(); returned {
+		return result
+	}
+	timer := time.NewTimer(x.rules.unwind())
+	defer timer.Stop()
+	for {
+		select {
+		case <-x.wake:
+			if returned, result := x.handlerResult(); returned {
+				return result
+			}
+		case <-timer.C:
+			return errUnresponsive
+		}
+	}
+}
+
+func (x *execution) handlerResult() (returned bool, result error) {
+	x.stateMu.Lock()
+	defer x.stateMu.Unlock()
+	return x.returned, x.result
+}
+
+// returns keeps the handler's result.
+func (x *execution) returns(result error) {
+	x.stateMu.Lock()
+	x.result, x.returned = result, true
+	x.stateMu.Unlock()
+	x.wake <- struct{}{}
+}
+
+// abandon goes on without a handler that ignores its context. The end of the attempt's time is recorded, because whoever reads
+// the run must learn of it; a shutdown is not: the lease ends by itself and another worker takes over.
+func (x *execution) abandon(ctx context.Context, handling context.Context) (*DeliveryResult, error) {
+	x.outputMu.Lock()
+	x.closed = true
+	x.outputMu.Unlock()
+	cause := context.Cause(handling)
+	x.rt.logRun(ctx, x.started, "handler ignores the end of its context; its goroutine is left behind", cause)
+	if timedOut(cause) || errors.Is(cause, runlane.ErrCancelRequested) {
+		return x.finish(ctx, verdict{kind: verdictStopped, cause: cause})
+	}
+	x.stopWatching()
+	if x.lost.Load() {
+		return x.lostResult(ctx), nil
+	}
+	return nil, &runlane.Error{
+		Code: runlane.ErrOperationCancelled, Message: "the handler did not stop in time; its lease ends by itself", RunID: x.started.ID,
+		Hint: "return from handlers when their context ends", Retryable: true, Cause: cause,
+	}
+}
+
+// main runs the handler inside the middleware. There is exactly one result, also when the handler ends the goroutine.
+func (x *execution) main(ctx context.Context) {
+	result := error(errGoexit)
+	defer func() { x.returns(result) }()
+	result = x.guarded(func() error {
+		a := x.newAttempt()
+		return x.layer(runlane.WithAttempt(ctx, a), a, 0)
+	})
+}
+
+var errGoexit = &runlane.Error{Code: runlane.ErrTaskPanicked, Message: "The handler ended its goroutine (runtime.Goexit)."}
+
+func (x *execution) newAttempt() *runlane.Attempt {
+	x.logs = lazyHandler{base: x.rt.logger.Handler(), run: x.started, workerID: x.workerID}
+	if x.given == nil || x.given == x.started || len(x.given.Payload) != len(x.started.Payload) {
+		x.given = x.started.Clone()
+	}
+	x.logger = *slog.New(&x.logs)
+	return runlane.NewAttempt(*x.given, x.started.Counters.Attempts, runlane.AttemptHost{
+		Logger: &x.logger, Output: x.setOutput, Trigger: x,
+	})
+}
+
+// layer calls the middleware from the outermost on, the handler last. A panic of the handler becomes an error inside the
+// middleware, so that a transaction is rolled back by the code that handles errors.
+func (x *execution) layer(ctx context.Context, a *runlane.Attempt, i int) error {
+	if i == len(x.rt.middleware) {
+		if i == 0 {
+			return x.handler.Execute(ctx, a, a.Run.Payload)
+		}
+		return x.guarded(func() error { return x.handler.Execute(ctx, a, a.Run.Payload) })
+	}
+	called := false
+	return x.rt.middleware[i](ctx, a, func(ctx context.Context) error {
+		if called {
+			return &runlane.Error{Code: runlane.ErrConfigurationInvalid, Message: "middleware called next twice", Hint: "call it at most once"}
+		}
+		called = true
+		return x.layer(ctx, a, i+1)
+	})
+}
+
+// guarded turns a panic into an error with its stack.
+func (x *execution) guarded(call func() error) (err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = x.panicError(value, debug.Stack())
+		}
+	}()
+	return call()
+}
+
+// panicError names the value only where that cannot quote user data: the Go runtime's own faults, and tasks that opted in.
+func (x *execution) panicError(value any, stack []byte) error {
+	message := "The handler panicked."
+	if fault, ok := value.(runtime.Error); ok {
+		message = "The handler panicked: " + fault.Error()
+	} else if x.handler.Task.ErrorMessages {
+		message = fmt.Sprintf("The handler panicked: %v", value)
+	}
+	return &runlane.Error{
+		Code: runlane.ErrTaskPanicked, Message: message, RunID: x.started.ID, Meta: map[string]string{"stack": string(stack)},
+	}
+}
+
+// setOutput keeps the last output.
+func (x *execution) setOutput(b json.RawMessage) error {
+	x.outputMu.Lock()
+	defer x.outputMu.Unlock()
+	if !x.closed {
+		x.output = b
+	}
+	return nil
+}
+
+// takeOutput is the output for a success.
+func (x *execution) takeOutput() []byte {
+	x.outputMu.Lock()
+	defer x.outputMu.Unlock()
+	return x.output
+}
+
+// Trigger starts a run whose source is this one.
+func (x *execution) Trigger(ctx context.Context, call runlane.Call, options *runlane.TriggerOptions) (*runlane.TriggerResult, error) {
+	if err := x.rt.gate.enterLate(); err != nil {
+		return nil, err
+	}
+	defer x.rt.gate.leave()
+	return x.rt.trigger(ctx, call, options, x.started)
+}
+
+func (x *execution) actor() runlane.Actor {
+	return runlane.Actor{Type: runlane.ActorWorker, ID: x.workerID}
+}
+
+// end ends the handler's context. Anything but a requested cancellation is final.
+func (x *execution) end(cause error) {
+	x.cancel(cause)
+	if errors.Is(cause, runlane.ErrCancelRequested) {
+		return
+	}
+	x.stateMu.Lock()
+	defer x.stateMu.Unlock()
+	if !x.halted {
+		x.halted = true
+		x.wake <- struct{}{}
+	}
+}

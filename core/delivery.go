@@ -1,0 +1,344 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+const (
+	// deliveryRounds is how often a delivery that lost a race reads and judges the run again.
+	deliveryRounds = 3
+	// shortWait is how early a wakeup may come to be waited for instead of sent again.
+	shortWait = time.Second
+	// clockSkew is how far the clocks of two processes may lie apart: a queued run is due, however far its writer's clock was ahead.
+	clockSkew = 5 * time.Second
+	// leaseAfterDeadline is how long a lease outlives the process that will be stopped.
+	leaseAfterDeadline = 5 * time.Second
+	// minCommitReserve and commitReserveShare are what is kept free before a deadline for the outcome.
+	minCommitReserve   = 2 * time.Second
+	commitReserveShare = 20 // one part in
+	// minHandlerTime is what a task without a timeout must have left before the end of the handler's time.
+	minHandlerTime = 5 * time.Second
+)
+
+// ExecuteDelivery does what a wakeup asks: it reads the run, and when the run is due and free it executes one attempt and records
+// the outcome. Whatever the handler returns, the result may be acknowledged; a wakeup that leads to nothing is Ignored with the
+// reason.
+//
+// An error hands the wakeup back, to come again: runlane.ErrTaskNotFound (no handler here; the run is not failed), too little time
+// before the deadline ([ErrNoTime]; hand it back without a delay), a wakeup of another environment
+// (runlane.ErrValidationFailed), or a storage that cannot be reached.
+//
+// When ctx ends, the attempt ends as it does on a shutdown: it is released, resumes at once and costs the run nothing. (A deadline
+// of ctx is the caller's time limit: the attempt counts as timed out.) A handler that ignores its context is waited for a few
+// seconds, then left behind with its goroutine; see docs/decisions.md, Leases and workers.
+func (rt *Runtime) ExecuteDelivery(ctx context.Context, w lane.Wakeup, options *DeliveryOptions) (*DeliveryResult, error) {
+	if err := rt.gate.enter(); err != nil {
+		return nil, err
+	}
+	defer rt.gate.leave()
+	d := delivery{rt: rt, wakeup: w, byWakeup: true, workerID: rt.workerID, executions: &rt.executions}
+	if options != nil {
+		d.deadline = options.Deadline
+		if options.WorkerID != "" {
+			d.workerID = options.WorkerID
+		}
+	}
+	return d.deliver(ctx)
+}
+
+// delivery is one wakeup, or one run found by polling, on its way to an attempt.
+type delivery struct {
+	rt         *Runtime
+	wakeup     lane.Wakeup
+	byWakeup   bool
+	deadline   time.Time
+	workerID   string
+	executions *executionSet
+}
+
+// rules are how long an attempt may take here.
+type rules struct {
+	lease    time.Duration // renewed; 0 with a deadline
+	deadline time.Time     // when the process is stopped; zero: never
+	reserve  time.Duration // kept free before the deadline
+}
+
+func (r rules) bounded() bool { return !r.deadline.IsZero() }
+
+// handlerTime is what the handler has left; bounded is false where nothing but its timeout limits it.
+func (r rules) handlerTime(now time.Time) (left time.Duration, bounded bool) {
+	if !r.bounded() {
+		return 0, false
+	}
+	return r.deadline.Sub(now) - r.reserve, true
+}
+
+// unwind is how long a handler may take to return once its context has ended: before a deadline half of what is left, the other
+// half is for the outcome.
+func (r rules) unwind() time.Duration {
+	if r.bounded() {
+		return r.reserve / 2
+	}
+	return unwindTime
+}
+
+// leaseEnd is when a lease taken at this instant ends.
+func (r rules) leaseEnd(at time.Time) time.Time {
+	if r.bounded() {
+		return ceilMillis(r.deadline.Add(leaseAfterDeadline))
+	}
+	return at.Add(r.lease)
+}
+
+func newRules(deadline, now time.Time) rules {
+	if deadline.IsZero() {
+		return rules{lease: runlane.DefaultLease}
+	}
+	return rules{deadline: deadline, reserve: max(minCommitReserve, deadline.Sub(now)/commitReserveShare)}
+}
+
+func (d *delivery) deliver(ctx context.Context) (*DeliveryResult, error) {
+	if err := d.check(); err != nil {
+		return nil, err
+	}
+	r := newRules(d.deadline, d.rt.world.Now())
+	if left, bounded := r.handlerTime(d.rt.world.Now()); bounded && left <= 0 {
+		return nil, d.noTime(left)
+	}
+	waited := false
+	var run *runlane.Run
+	for range deliveryRounds + 1 {
+		var err error
+		run, err = d.rt.lane.Storage.GetRun(ctx, d.wakeup.RunKey)
+		if isNotFound(err) {
+			return &DeliveryResult{Ignored: IgnoredNotFound}, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		at := d.rt.now()
+		j := d.judge(run, at)
+		if j.ignored == IgnoredNotDue && j.wait <= shortWait && !waited {
+			if !pause(ctx, j.wait) {
+				return nil, cancelled(ctx, run.ID)
+			}
+			waited = true
+			at, j = at.Add(j.wait), judgement{} // the pause is the proof: due-ness does not hang on a clock that stands still
+		}
+		if j.ignored != "" {
+			return d.ignore(ctx, run, j)
+		}
+		result, again, err := d.take(ctx, run, latest(at, j.at), r)
+		if !again {
+			return result, err
+		}
+	}
+	return &DeliveryResult{Run: run, Ignored: IgnoredClaimLost}, nil
+}
+
+func (d *delivery) check() error {
+	if d.wakeup.Environment.Name() != d.rt.environment.Name() {
+		return &runlane.Error{
+			Code: runlane.ErrValidationFailed, RunID: d.wakeup.RunID,
+			Message: fmt.Sprintf("wakeup of environment %q in a runtime of environment %q", d.wakeup.Environment.Name(), d.rt.environment),
+			Hint:    "give each environment queues of its own",
+		}
+	}
+	d.wakeup.Environment = d.rt.environment
+	return d.wakeup.RunID.Validate()
+}
+
+// judgement is what a run's state means for a wakeup.
+type judgement struct {
+	ignored Ignored
+	wait    time.Duration // not due: until it is
+	at      time.Time     // due: not before this instant, where the writer's clock is ahead of ours
+}
+
+// judge looks at the run alone.
+func (d *delivery) judge(run *runlane.Run, now time.Time) judgement {
+	switch {
+	case run.Status.Terminal():
+		return judgement{ignored: IgnoredTerminal}
+	case run.Status == runlane.StatusCancellationRequested:
+		return judgement{ignored: IgnoredCancellation}
+	case d.wakeup.Queue != "" && d.wakeup.Queue != run.Queue:
+		return judgement{ignored: IgnoredWrongQueue}
+	}
+	due, ok := lane.RunnableAt(run)
+	switch {
+	case !ok:
+		return judgement{ignored: IgnoredClaimLost} // a status of a newer version: nothing this one may touch
+	case run.Status == runlane.StatusRunning && now.Before(due):
+		return judgement{ignored: IgnoredLeased}
+	case !now.Before(due):
+		return judgement{}
+	case run.Status == runlane.StatusQueued && due.Sub(now) <= clockSkew:
+		return judgement{at: due}
+	default:
+		return judgement{ignored: IgnoredNotDue, wait: due.Sub(now)}
+	}
+}
+
+// ignore acknowledges a wakeup that leads to nothing. An early one is sent again with what is left of its delay, else its run would
+// wait for the tick; when even that fails the wakeup is handed back.
+func (d *delivery) ignore(ctx context.Context, run *runlane.Run, j judgement) (*DeliveryResult, error) {
+	if j.ignored == IgnoredNotDue && d.byWakeup && d.rt.canDelay(run.Queue, j.wait) {
+		if err := d.rt.sendDelayed(ctx, d.rt.delayedWakeup(run, j.wait)); err != nil {
+			return nil, err
+		}
+	}
+	return &DeliveryResult{Run: run, Ignored: j.ignored}, nil
+}
+
+// take claims the run and executes an attempt. again is true when a race was lost and the run is to be judged anew.
+func (d *delivery) take(ctx context.Context, run *runlane.Run, at time.Time, r rules) (result *DeliveryResult, again bool, err error) {
+	if d.rt.boundReached(run, at) {
+		failed, err := d.rt.failAbandoned(ctx, run, at)
+		switch {
+		case isConflict(err, runlane.ConflictEventSequence):
+			return nil, true, nil
+		case err != nil:
+			return nil, false, err
+		}
+		return &DeliveryResult{Run: failed, Ignored: IgnoredAbandoned}, false, nil
+	}
+	h, ok := d.rt.handlers[run.TaskID]
+	if !ok {
+		return nil, false, taskNotFound(run.TaskID, run.ID)
+	}
+	need := h.Task.Timeout
+	if need == 0 {
+		need = minHandlerTime
+	}
+	if left, bounded := r.handlerTime(d.rt.world.Now()); bounded && left < need {
+		return nil, false, d.noTime(left)
+	}
+	x, lost, err := d.claim(ctx, run, h, at, r)
+	switch {
+	case err != nil:
+		return nil, false, err
+	case lost == lane.LostCapacity:
+		return &DeliveryResult{Run: run, Ignored: IgnoredNoCapacity}, false, nil
+	case x == nil:
+		return nil, true, nil
+	}
+	result, err = x.perform(ctx, d.executions)
+	return result, false, err
+}
+
+func (d *delivery) noTime(left time.Duration) error {
+	return &runlane.Error{
+		Code: runlane.ErrOperationCancelled, Message: fmt.Sprintf("too little time left to begin: %s", left.Round(time.Millisecond)),
+		RunID: d.wakeup.RunID, Hint: "hand the wakeup back without a delay", Retryable: true, Cause: ErrNoTime,
+	}
+}
+
+// claiming is everything that one claim needs, in one piece of memory with the attempt that follows it.
+type claiming struct {
+	execution
+
+	command lane.ClaimCommand
+	events  [2]runlane.Event
+	claimed runlane.RunLeaseClaimed
+	begun   runlane.RunStarted
+}
+
+// claim takes the lease and starts the attempt in one commit.
+func (d *delivery) claim(
+	ctx context.Context, run *runlane.Run, h runlane.Handler, at time.Time, r rules,
+) (*execution, lane.Outcome, error) {
+	rt := d.rt
+	lease := runlane.Lease{Token: rt.world.NewID("lease_"), WorkerID: d.workerID, ExpiresAt: r.leaseEnd(at)}
+	c := &claiming{
+		execution: execution{rt: rt, handler: h, rules: r, workerID: d.workerID, token: lease.Token},
+		claimed:   runlane.RunLeaseClaimed{Lease: lease}, begun: runlane.RunStarted{Attempt: run.Counters.Attempts + 1},
+	}
+	header := runlane.Event{
+		RunID: run.ID, Environment: rt.environment, OccurredAt: at, Actor: runlane.Actor{Type: runlane.ActorWorker, ID: d.workerID},
+	}
+	c.events[0], c.events[1] = header, header
+	c.events[0].Body, c.events[1].Body = &c.claimed, &c.begun
+	projected, err := ProjectRunEvents(run, run.EventSequence, c.events[:]...)
+	if err != nil {
+		return nil, "", err
+	}
+	c.command = lane.ClaimCommand{At: at, ByWakeup: d.byWakeup, Transition: lane.Transition{
+		ExpectedSequence: run.EventSequence, Events: c.events[:], Projected: projected, Queue: rt.policy(run.Queue),
+	}}
+	got, err := rt.lane.Storage.ClaimRunLease(ctx, &c.command)
+	switch {
+	case err != nil && !rt.claimedAfterAll(ctx, err, run.ID, lease.Token):
+		return nil, "", err
+	case err == nil && got.Outcome != lane.Acquired:
+		return nil, got.Outcome, nil
+	}
+	c.started, c.run = projected, projected
+	if err == nil && got.Commit != nil {
+		c.given = got.Commit.Run
+	}
+	return &c.execution, "", nil
+}
+
+// claimedAfterAll settles a claim whose answer was lost: without it the run would wait for the end of a lease that nobody uses.
+func (rt *Runtime) claimedAfterAll(ctx context.Context, err error, id runlane.RunID, token string) bool {
+	e, ok := errors.AsType[*runlane.Error](err)
+	if !ok || e.Code != runlane.ErrStorageUnavailable || e.Meta["outcome"] != "unknown" {
+		return false
+	}
+	run, err := rt.lane.Storage.GetRun(ctx, lane.RunKey{Environment: rt.environment, RunID: id})
+	return err == nil && run.Status == runlane.StatusRunning && run.Lease.Token == token
+}
+
+// boundReached reports a run that must not be recovered or claimed again: too many of its attempts ended without an outcome.
+func (rt *Runtime) boundReached(run *runlane.Run, at time.Time) bool {
+	return rt.maxAbandoned > 0 && run.Status == runlane.StatusRunning && run.Lease.Expired(at) && run.Abandoned(at) >= rt.maxAbandoned
+}
+
+// failAbandoned ends such a run.
+func (rt *Runtime) failAbandoned(ctx context.Context, run *runlane.Run, at time.Time) (*runlane.Run, error) {
+	message := fmt.Sprintf("%d attempts ended without an outcome: their workers died or lost the lease.", run.Abandoned(at))
+	return rt.appendEvent(ctx, run, at, &runlane.RunFailed{
+		Attempt: run.Counters.Attempts, Failure: runlane.NewFailure(runlane.ErrLeaseExpired, message, nil),
+	})
+}
+
+// appendEvent commits one event of the runtime itself to a run that nobody owns.
+func (rt *Runtime) appendEvent(ctx context.Context, run *runlane.Run, at time.Time, body runlane.EventBody) (*runlane.Run, error) {
+	events := []runlane.Event{{RunID: run.ID, Environment: rt.environment, OccurredAt: at, Actor: runlane.SystemActor, Body: body}}
+	projected, err := ProjectRunEvents(run, run.EventSequence, events...)
+	if err != nil {
+		return nil, err
+	}
+	_, err = rt.lane.Storage.AppendRunEvents(ctx, &lane.AppendCommand{Transition: lane.Transition{
+		ExpectedSequence: run.EventSequence, Events: events, Projected: projected, Queue: rt.policy(run.Queue),
+	}})
+	if err != nil {
+		return nil, err
+	}
+	return projected, nil
+}
+
+// policy is the queue's policy in force now, as far as this process knows it.
+func (rt *Runtime) policy(name runlane.QueueName) runlane.Queue {
+	if q, ok := rt.queues[name]; ok {
+		return q
+	}
+	return runlane.Queue{Name: name}
+}
+
+// now is the world's time as storages keep it.
+func (rt *Runtime) now() time.Time { return runlane.UTCMillis(rt.world.Now()) }
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

@@ -1,0 +1,79 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/runlane/runlane-go"
+)
+
+// ErrNoTime is in the chain of the error with which [Runtime.ExecuteDelivery] hands a wakeup back because too little time is left
+// before the deadline. Nothing was claimed: another process may take the wakeup at once, without a delay.
+var ErrNoTime = errors.New("runlane: too little time left")
+
+func invalidOption(format string, args ...any) error {
+	return &runlane.Error{Code: runlane.ErrConfigurationInvalid, Message: fmt.Sprintf(format, args...)}
+}
+
+func invalidInput(hint, format string, args ...any) error {
+	return &runlane.Error{Code: runlane.ErrValidationFailed, Message: fmt.Sprintf(format, args...), Hint: hint}
+}
+
+func unsupported(message string) error {
+	return &runlane.Error{
+		Code: runlane.ErrCapabilityUnsupported, Message: message, Hint: "look at the lane's capabilities, or use another lane",
+	}
+}
+
+func taskNotFound(task runlane.TaskID, run runlane.RunID) error {
+	return &runlane.Error{
+		Code: runlane.ErrTaskNotFound, Message: fmt.Sprintf("this process has no handler for task %q", task), RunID: run,
+		Hint: "pass its handler to core.Open, or deploy the program that has it", Retryable: true,
+	}
+}
+
+// cancelled is the caller's own context, ended.
+func cancelled(ctx context.Context, run runlane.RunID) error {
+	return &runlane.Error{
+		Code: runlane.ErrOperationCancelled, Message: "the caller's context ended", RunID: run, Retryable: true, Cause: context.Cause(ctx),
+	}
+}
+
+// joinMessages lists faults on one line, each without the code they share with the error that carries them.
+func joinMessages(faults []error) string {
+	var texts []string
+	for _, fault := range flatten(faults) {
+		if e, ok := errors.AsType[*runlane.Error](fault); ok {
+			texts = append(texts, e.Message)
+		} else {
+			texts = append(texts, fault.Error())
+		}
+	}
+	return strings.Join(texts, "; ")
+}
+
+// flatten takes joined errors apart and drops nil.
+func flatten(faults []error) []error {
+	var flat []error
+	for _, fault := range faults {
+		if fault == nil {
+			continue
+		}
+		if _, typed := fault.(*runlane.Error); !typed { //nolint:errorlint // only what errors.Join made is taken apart
+			if joined, ok := fault.(interface{ Unwrap() []error }); ok {
+				flat = append(flat, flatten(joined.Unwrap())...)
+				continue
+			}
+		}
+		flat = append(flat, fault)
+	}
+	return flat
+}
+
+// isConflict reports a lost race of the kind.
+func isConflict(err error, kind runlane.ConflictKind) bool { return err != nil && errors.Is(err, kind) }
+
+// isNotFound reports a run that does not exist.
+func isNotFound(err error) bool { return err != nil && errors.Is(err, runlane.ErrRunNotFound) }

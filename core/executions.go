@@ -1,0 +1,89 @@
+package core
+
+import (
+	"sync"
+	"time"
+
+	"github.com/runlane/runlane-go"
+)
+
+// sweepInterval is how often a set looks for heartbeats that are due.
+const sweepInterval = time.Second
+
+// executionSet holds attempts in progress: to be ended together, and to have their leases kept. One timer serves all of them and
+// runs only while there are any, so that short attempts pay for none.
+type executionSet struct {
+	mu    sync.Mutex
+	all   map[*execution]struct{}
+	down  bool
+	timer *time.Timer
+	armed bool
+}
+
+// add takes an attempt in, whose first heartbeat is due after a while.
+func (s *executionSet) add(x *execution, firstBeat time.Duration) {
+	s.mu.Lock()
+	if s.all == nil {
+		s.all = make(map[*execution]struct{})
+	}
+	x.beatAt = time.Now().Add(firstBeat)
+	s.all[x] = struct{}{}
+	switch {
+	case s.armed:
+	case s.timer == nil:
+		s.timer = time.AfterFunc(sweepInterval, s.sweep)
+	default:
+		s.timer.Reset(sweepInterval)
+	}
+	s.armed = true
+	down := s.down
+	s.mu.Unlock()
+	if down {
+		x.end(runlane.ErrShutdown)
+	}
+}
+
+func (s *executionSet) remove(x *execution) {
+	s.mu.Lock()
+	delete(s.all, x)
+	s.mu.Unlock()
+}
+
+// sweep starts the heartbeats that are due. It runs in the timer's goroutine; each heartbeat has one of its own, which ends with
+// it.
+func (s *executionSet) sweep() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.armed = len(s.all) > 0; !s.armed {
+		return
+	}
+	s.timer.Reset(sweepInterval)
+	now := time.Now()
+	for x := range s.all {
+		if !x.beatAt.IsZero() && !now.Before(x.beatAt) {
+			x.beatAt = time.Time{} // until this one is over
+			go x.beat()
+		}
+	}
+}
+
+// beatLater plans the next heartbeat.
+func (s *executionSet) beatLater(x *execution, d time.Duration) {
+	s.mu.Lock()
+	x.beatAt = time.Now().Add(d)
+	s.mu.Unlock()
+}
+
+// shutDown ends every attempt, also those to come.
+func (s *executionSet) shutDown() {
+	s.mu.Lock()
+	s.down = true
+	all := make([]*execution, 0, len(s.all))
+	for x := range s.all {
+		all = append(all, x)
+	}
+	s.mu.Unlock()
+	for _, x := range all {
+		x.end(runlane.ErrShutdown)
+	}
+}

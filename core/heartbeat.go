@@ -1,0 +1,150 @@
+package core
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+const (
+	// heartbeatsPerLease is how many times an owner renews its lease before it would end.
+	heartbeatsPerLease = 3
+	// lookInterval is how often an attempt that does not heartbeat reads its run, to notice a requested cancellation.
+	lookInterval = 5 * time.Second
+	// beatTime bounds one heartbeat: an outcome that is ready waits for the one under way.
+	beatTime = 5 * time.Second
+	// beatRounds bounds how often one heartbeat follows the run when others write to it.
+	beatRounds = 3
+)
+
+// nextBeat is jittered: attempts that started together do not write together.
+func (x *execution) nextBeat() time.Duration {
+	if x.rules.bounded() {
+		return x.rt.world.around(lookInterval)
+	}
+	return x.rt.world.around(x.rules.lease / heartbeatsPerLease)
+}
+
+// stopWatching ends the heartbeats, waits for one under way and returns the run as it left it.
+func (x *execution) stopWatching() *runlane.Run {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.over = true
+	return x.run
+}
+
+// beat renews the lease, or looks at the run where none is renewed. Only losing the lease or a requested cancellation concern the
+// handler: a storage that cannot be reached is asked again, and the token decides who owns the run.
+func (x *execution) beat() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.over {
+		return
+	}
+	limited := new(detachedContext).start(x.ctx, beatTime)
+	defer limited.stop()
+	next := x.nextBeat()
+	if err := x.keep(limited); err != nil {
+		next /= 4
+		x.rt.logger.LogAttrs(limited, slog.LevelWarn, "lease was not renewed", append(runAttrs(x.started), errorAttrs(err)...)...)
+	}
+	if !x.lost.Load() {
+		x.set.beatLater(x, next)
+	}
+}
+
+func (x *execution) keep(ctx context.Context) error {
+	if x.rules.bounded() {
+		current, err := x.reread(ctx)
+		if err == nil {
+			x.observe(current)
+		}
+		return err
+	}
+	var err error
+	for range beatRounds {
+		if err = x.renew(ctx); err == nil {
+			return nil
+		}
+		if !isConflict(err, runlane.ConflictEventSequence) && !isConflict(err, runlane.ConflictLeaseOwnership) {
+			return err
+		}
+		current, readErr := x.reread(ctx)
+		if readErr != nil {
+			return readErr
+		}
+		if x.observe(current); x.lost.Load() {
+			return nil
+		}
+	}
+	return err
+}
+
+// renew appends one heartbeat.
+func (x *execution) renew(ctx context.Context) error {
+	at := x.rt.now()
+	lease := runlane.Lease{Token: x.token, WorkerID: x.workerID, ExpiresAt: at.Add(x.rules.lease)}
+	event := runlane.Event{
+		RunID: x.run.ID, Environment: x.rt.environment, OccurredAt: at, Actor: x.actor(), Body: &runlane.RunLeaseHeartbeat{Lease: lease},
+	}
+	events := []runlane.Event{event}
+	projected, err := ProjectRunEvents(x.run, x.run.EventSequence, events...)
+	if err != nil {
+		return err
+	}
+	_, err = x.rt.lane.Storage.HeartbeatRunLease(ctx, &lane.HeartbeatCommand{Transition: lane.Transition{
+		ExpectedSequence: x.run.EventSequence, Events: events, Projected: projected, Queue: x.rt.policy(x.run.Queue),
+	}})
+	if err != nil {
+		return err
+	}
+	x.run = projected
+	return nil
+}
+
+// observe takes over what others wrote. The lock is held.
+func (x *execution) observe(current *runlane.Run) {
+	own := x.ownRun(current, x.run.Payload)
+	if own == nil {
+		x.lost.Store(true)
+		x.end(runlane.ErrLeaseLost)
+		return
+	}
+	x.run = own
+	if own.Status == runlane.StatusCancellationRequested {
+		x.end(runlane.ErrCancelRequested)
+	}
+}
+
+// ownRun is current while this attempt still owns it, else nil. The payload, which never changes, is not read again.
+func (x *execution) ownRun(current *runlane.Run, payload []byte) *runlane.Run {
+	if current == nil || current.Lease.Token != x.token {
+		return nil
+	}
+	switch current.Status {
+	case runlane.StatusRunning, runlane.StatusCancellationRequested:
+		current.Payload = payload
+		return current
+	default:
+		return nil
+	}
+}
+
+// reread returns the run as it is now, nil when it is gone.
+func (x *execution) reread(ctx context.Context) (*runlane.Run, error) {
+	runs, err := x.rt.lane.Storage.GetRuns(ctx, &lane.RunsQuery{
+		Environment: x.rt.environment, IDs: []runlane.RunID{x.started.ID}, WithoutPayload: true,
+	})
+	if err != nil || len(runs) == 0 {
+		return nil, err
+	}
+	return runs[0], nil
+}
+
+// leaseLeft bounds the writing of an outcome: after the lease somebody else may own the run.
+func (x *execution) leaseLeft(run *runlane.Run) time.Duration {
+	return max(run.Lease.ExpiresAt.Sub(x.rt.world.Now()), commitTime)
+}

@@ -1,0 +1,101 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/runlane/runlane-go"
+)
+
+// foreignFailure is what a failure record says of an error that is not a *runlane.Error, unless the task opts in: foreign errors
+// may quote payloads or credentials.
+const foreignFailure = "Task failed."
+
+// verdict is what a handler's return means. Nothing else of this package looks at a handler's error.
+type verdict struct {
+	kind    verdictKind
+	cause   error         // stopped: why the runtime ended the context
+	delay   time.Duration // released, and a failure that chose its own delay
+	chosen  bool          // a failure that chose its own delay
+	final   bool          // a failure that must not be retried
+	reason  string        // released
+	meta    map[string]string
+	failure runlane.Failure
+}
+
+type verdictKind int
+
+const (
+	verdictSucceeded verdictKind = iota + 1
+	verdictFailed
+	verdictReleased
+	verdictStopped // the runtime ended the context and the handler gave in
+)
+
+// judge reads err in this order: the runtime ended ctx and err is its error or cause; permanent; released; retry after; any
+// other, which is a failure that may be retried. nil is a success also after ctx has ended: the work was done.
+func judge(ctx context.Context, err error, errorMessages bool) verdict {
+	if err == nil {
+		return verdict{kind: verdictSucceeded}
+	}
+	if ctx.Err() != nil && gaveIn(ctx, err) {
+		return verdict{kind: verdictStopped, cause: context.Cause(ctx)}
+	}
+	if _, ok := errors.AsType[*runlane.PermanentError](err); ok {
+		return verdict{kind: verdictFailed, final: true, failure: failureOf(err, errorMessages)}
+	}
+	if r, ok := errors.AsType[*runlane.ReleaseError](err); ok {
+		return judgeRelease(r)
+	}
+	if r, ok := errors.AsType[*runlane.RetryAfterError](err); ok {
+		return verdict{kind: verdictFailed, chosen: true, delay: max(r.Delay, 0), failure: failureOf(err, errorMessages)}
+	}
+	return verdict{kind: verdictFailed, failure: failureOf(err, errorMessages)}
+}
+
+// gaveIn tells the end of the attempt's context, however it was wrapped on the way, from an error of the handler's own.
+func gaveIn(ctx context.Context, err error) bool {
+	return errors.Is(err, context.Cause(ctx)) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
+
+func judgeRelease(r *runlane.ReleaseError) verdict {
+	if r.Delay <= 0 || r.Delay > runlane.MaxReleaseDelay {
+		message := fmt.Sprintf("the handler released for %s; use more than 0 and at most %s", r.Delay,
+			runlane.FormatDuration(runlane.MaxReleaseDelay))
+		return verdict{kind: verdictFailed, failure: runlane.NewFailure(runlane.ErrValidationFailed, message, nil)}
+	}
+	kept := runlane.NewFailure("", "", r.Meta) // for its limits
+	return verdict{kind: verdictReleased, delay: r.Delay, reason: clipReason(r.Reason), meta: kept.Meta}
+}
+
+// failureOf keeps what may be kept of a handler's error.
+func failureOf(err error, errorMessages bool) runlane.Failure {
+	code := runlane.CodeOf(err)
+	if code == "" {
+		code = runlane.ErrTaskFailed
+	}
+	message := foreignFailure
+	var meta map[string]string
+	if e, ok := errors.AsType[*runlane.Error](err); ok {
+		message, meta = e.Message, e.Meta
+	}
+	if errorMessages {
+		message = err.Error()
+	}
+	return runlane.NewFailure(code, message, meta)
+}
+
+// clipReason keeps a reason within runlane.MaxReasonBytes.
+func clipReason(reason string) string {
+	if len(reason) <= runlane.MaxReasonBytes {
+		return reason
+	}
+	const mark = "…"
+	cut := runlane.MaxReasonBytes - len(mark)
+	for cut > 0 && reason[cut]&0xC0 == 0x80 {
+		cut--
+	}
+	return reason[:cut] + mark
+}

@@ -1,0 +1,219 @@
+package core
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// Runtime runs the tasks of one program on one lane. Build it with [Open]. It is safe for concurrent use.
+type Runtime struct {
+	lane         *lane.Lane
+	environment  runlane.Environment // never "": its name is spelled out in everything that is written
+	handlers     map[runlane.TaskID]runlane.Handler
+	definitions  []*runlane.Definition // by id
+	queues       map[runlane.QueueName]runlane.Queue
+	bindings     []runlane.QueueName // nil: any queue
+	delayed      lane.DelayedSender  // nil where the transport cannot delay
+	logger       *slog.Logger
+	maxAbandoned int // -1: no bound
+	middleware   []runlane.Middleware
+	world        World
+	workerID     string
+	gate         gate
+	executions   executionSet  // attempts of direct ExecuteDelivery calls
+	hurried      chan struct{} // closed when Close will wait no longer: workers cut their grace short
+}
+
+var _ runlane.Triggerer = (*Runtime)(nil)
+
+// Open checks every definition and option, starts the lane and owns it from then on: Close closes it. All problems are reported
+// at once, in one runlane.ErrConfigurationInvalid (errors.As and errors.Is see each of them); an ability that the lane does not
+// have is runlane.ErrCapabilityUnsupported among them. On any error nothing is left started.
+func Open(ctx context.Context, l *lane.Lane, options *Options) (*Runtime, error) {
+	if options == nil {
+		options = &Options{}
+	}
+	if l == nil || l.Storage == nil || l.Transport == nil {
+		return nil, &runlane.Error{
+			Code: runlane.ErrConfigurationInvalid, Message: "no lane to run on",
+			Hint: "pass a lane from memlane.New, awslane.FromEnv or lane.New",
+		}
+	}
+	rt := newRuntime(l, options)
+	if err := rt.validate(options); err != nil {
+		return nil, err
+	}
+	if err := l.Start(ctx); err != nil {
+		return nil, err
+	}
+	return rt, nil
+}
+
+func newRuntime(l *lane.Lane, options *Options) *Runtime {
+	environment := options.Environment
+	if environment == "" {
+		environment = l.Environment
+	}
+	rt := &Runtime{
+		lane: l, environment: runlane.Environment(environment.Name()),
+		handlers: make(map[runlane.TaskID]runlane.Handler, len(options.Handlers)),
+		queues:   make(map[runlane.QueueName]runlane.Queue), bindings: l.Transport.Queues(),
+		logger: options.Logger, maxAbandoned: options.MaxAbandoned, middleware: slices.Clone(options.Middleware),
+		world: options.World.withDefaults(), hurried: make(chan struct{}),
+	}
+	if rt.logger == nil {
+		rt.logger = slog.Default()
+	}
+	if rt.maxAbandoned == 0 {
+		rt.maxAbandoned = runlane.DefaultMaxAbandoned
+	}
+	rt.delayed, _ = lane.As[lane.DelayedSender](l.Transport)
+	rt.workerID = newWorkerID(rt.world.NewID)
+	return rt
+}
+
+// validate registers handlers and queues on the way and returns every fault at once.
+func (rt *Runtime) validate(options *Options) error {
+	var faults []error
+	if err := rt.environment.Validate(); err != nil {
+		faults = append(faults, err)
+	}
+	if rt.maxAbandoned < -1 {
+		faults = append(faults, invalidOption("Options.MaxAbandoned is %d: use -1 for no bound, 0 for the default, or a bound", rt.maxAbandoned))
+	}
+	for i, m := range rt.middleware {
+		if m == nil {
+			faults = append(faults, invalidOption("Options.Middleware[%d] is nil", i))
+		}
+	}
+	for i, h := range options.Handlers {
+		faults = append(faults, rt.register(i, h))
+	}
+	for _, q := range options.Queues {
+		faults = append(faults, rt.registerQueue(q))
+	}
+	if c := rt.lane.Storage.Capabilities(); len(options.Handlers) > 0 {
+		if !c.LeasesRuns {
+			faults = append(faults, unsupported("the storage cannot lease runs, so no handler could execute"))
+		}
+		if !c.PersistsOutbox {
+			faults = append(faults, unsupported("the storage keeps no outbox, so no wakeup would be sent"))
+		}
+	}
+	err := errors.Join(faults...)
+	if err == nil {
+		return nil
+	}
+	return &runlane.Error{
+		Code: runlane.ErrConfigurationInvalid, Message: "the runtime cannot open: " + joinMessages(faults),
+		Hint: "correct what is listed", Cause: err,
+	}
+}
+
+func (rt *Runtime) register(i int, h runlane.Handler) error {
+	if h.Task == nil {
+		return invalidOption("Options.Handlers[%d] has no task: build handlers with Task.Handle", i)
+	}
+	if err := h.Task.Err(); err != nil {
+		return err
+	}
+	var faults []error
+	if h.Execute == nil {
+		faults = append(faults, invalidOption("the handler of task %q has no Execute function", h.Task.ID))
+	}
+	if _, twice := rt.handlers[h.Task.ID]; twice {
+		return errors.Join(append(faults, invalidOption("task %q has two handlers", h.Task.ID))...)
+	}
+	rt.handlers[h.Task.ID] = h
+	at, _ := slices.BinarySearchFunc(rt.definitions, h.Task.ID, func(d *runlane.Definition, id runlane.TaskID) int {
+		return cmp.Compare(d.ID, id)
+	})
+	rt.definitions = slices.Insert(rt.definitions, at, h.Task)
+	return errors.Join(append(faults, rt.registerQueue(h.Task.Queue))...)
+}
+
+func (rt *Runtime) registerQueue(q runlane.Queue) error {
+	if known, ok := rt.queues[q.Name]; ok && known == q {
+		return nil
+	}
+	if err := rt.checkQueue(q); err != nil {
+		return err
+	}
+	rt.queues[q.Name] = q
+	return nil
+}
+
+// checkQueue judges a queue that a definition, an option or a call names.
+func (rt *Runtime) checkQueue(q runlane.Queue) error {
+	if known, ok := rt.queues[q.Name]; ok {
+		if known == q {
+			return nil
+		}
+		return &runlane.Error{
+			Code: runlane.ErrConfigurationInvalid, Message: fmt.Sprintf("two different queues are named %q", q.Name),
+			Hint: "declare each queue once, as a package variable",
+		}
+	}
+	if err := q.Validate(); err != nil {
+		return err
+	}
+	if q.Bounded() {
+		if !rt.lane.Storage.Capabilities().EnforcesQueueConcurrency {
+			return unsupported(fmt.Sprintf("queue %q is bounded and the storage does not enforce limits", q.Name))
+		}
+		return unsupported(fmt.Sprintf("queue %q is bounded and this version does not dispatch bounded queues yet", q.Name))
+	}
+	if rt.bindings != nil && !slices.Contains(rt.bindings, q.Name) {
+		return &runlane.Error{
+			Code: runlane.ErrConfigurationInvalid, Message: fmt.Sprintf("the transport has no binding for queue %q", q.Name),
+			Hint: "bind the queue in the transport's configuration, or name one that is bound",
+		}
+	}
+	return nil
+}
+
+// Environment is the one that scopes everything this runtime reads and writes, spelled out.
+func (rt *Runtime) Environment() runlane.Environment { return rt.environment }
+
+// Lane is the lane this runtime was opened on, for programs that look for an optional ability with lane.As. The runtime keeps
+// owning it.
+func (rt *Runtime) Lane() *lane.Lane { return rt.lane }
+
+// Definitions lists the tasks that execute here, by id.
+func (rt *Runtime) Definitions() []*runlane.Definition { return slices.Clone(rt.definitions) }
+
+// CallJSON builds a call of a task that executes here, for command lines and HTTP endpoints. Key functions need the payload's
+// type and are not applied: give keys with the trigger's options. An unknown task is runlane.ErrTaskNotFound; a payload that is
+// no JSON is reported when the call is triggered.
+func (rt *Runtime) CallJSON(id runlane.TaskID, payload json.RawMessage) (runlane.Call, error) {
+	h, ok := rt.handlers[id]
+	if !ok {
+		return runlane.Call{}, taskNotFound(id, "")
+	}
+	return runlane.NewRawCall(h.Task, payload), nil
+}
+
+// Close ends the runtime: no call is accepted any more, workers stop as if their contexts had ended, and calls in progress are
+// waited for. When ctx ends first, attempts still executing are cancelled with runlane.ErrShutdown and released, not failed;
+// after that Close waits a few seconds more at most. Then the lane is closed. Closing twice is no error.
+func (rt *Runtime) Close(ctx context.Context) error {
+	if !rt.gate.close() {
+		return nil
+	}
+	if !rt.gate.wait(ctx) {
+		close(rt.hurried)
+		rt.executions.shutDown()
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), unwindTime+commitTime)
+		defer cancel()
+		rt.gate.wait(last)
+	}
+	return rt.lane.Close(context.WithoutCancel(ctx))
+}

@@ -1,0 +1,152 @@
+package core
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/runlane/runlane-go"
+)
+
+// Options of [Open]. nil means none: such a runtime can trigger, read and maintain, but executes nothing.
+type Options struct {
+	// Environment scopes everything the runtime reads and writes. "" means the lane's own, and where that names none,
+	// runlane.DefaultEnvironment.
+	Environment runlane.Environment
+
+	// Handlers are the tasks that execute in this process. A task id may appear once.
+	Handlers []runlane.Handler
+
+	// Logger gets what an operator may have to act on. Attributes are run_id, task, queue, attempt, worker_id and code; payloads
+	// are never among them. nil means slog.Default().
+	Logger *slog.Logger
+
+	// MaxAbandoned is how many attempts of a run may end without an outcome (their worker died) before the run fails with
+	// runlane.ErrLeaseExpired. 0 means runlane.DefaultMaxAbandoned, -1 no bound.
+	MaxAbandoned int
+
+	// Middleware wraps every attempt, the first one outermost.
+	Middleware []runlane.Middleware
+
+	// Queues names queues that no handler here already names, so that triggers on them are checked when the runtime opens.
+	Queues []runlane.Queue
+
+	// World replaces clock, randomness and ids. nil means the real ones.
+	World *World
+}
+
+// DeliveryOptions say how long this process may work on a delivery. nil means the rules of a long-lived worker: a lease of
+// runlane.DefaultLease that heartbeats extend.
+type DeliveryOptions struct {
+	// Deadline is when this process will be stopped, as in Lambda. The lease then ends 5 s after it, no heartbeat is written, and
+	// the handler's context ends max(2 s, 5 %) of the time left before it, so that the outcome still fits.
+	Deadline time.Time
+	// WorkerID names this process in leases and logs. "" means <host>-<pid>-<ulid>, the same for the life of the runtime.
+	WorkerID string
+}
+
+// DeliveryResult is what became of a wakeup. Either way it may be acknowledged.
+type DeliveryResult struct {
+	// Run is the run after it. nil for IgnoredNotFound. Without payload and output where maintenance read it.
+	Run *runlane.Run
+	// Ignored is why nothing was executed, or, for IgnoredAbandoned, why nothing was recorded. "" means an attempt was executed and
+	// its outcome recorded, whatever it was: read Run.Status and Run.Failure.
+	Ignored Ignored
+}
+
+// Ignored is why a wakeup led to nothing.
+type Ignored string
+
+// The reasons.
+const (
+	// IgnoredNotFound: there is no such run.
+	IgnoredNotFound Ignored = "not_found"
+	// IgnoredTerminal: the run has ended.
+	IgnoredTerminal Ignored = "terminal"
+	// IgnoredNotDue: the run waits for a later time. Where the transport can delay that long, the wakeup was sent again.
+	IgnoredNotDue Ignored = "not_due"
+	// IgnoredWrongQueue: the run is in another queue than the wakeup says.
+	IgnoredWrongQueue Ignored = "wrong_queue"
+	// IgnoredLeased: another worker owns the run.
+	IgnoredLeased Ignored = "already_leased"
+	// IgnoredClaimLost: somebody else was faster, several times.
+	IgnoredClaimLost Ignored = "claim_lost"
+	// IgnoredNoCapacity: the bounded queue is full; the run waits for a slot.
+	IgnoredNoCapacity Ignored = "no_capacity"
+	// IgnoredCancellation: the run's cancellation was requested; it is finished elsewhere.
+	IgnoredCancellation Ignored = "cancellation_requested"
+	// IgnoredAbandoned: the run was failed by the bound on abandoned attempts, or the attempt lost its lease and recorded nothing.
+	IgnoredAbandoned Ignored = "abandoned"
+)
+
+// WorkOptions of [Runtime.Work]. nil means the defaults.
+type WorkOptions struct {
+	// Concurrency is how many attempts execute at once. 0 means runlane.DefaultConcurrency.
+	Concurrency int
+	// Drain returns nil once nothing is due, reading storage instead of receiving wakeups.
+	Drain bool
+	// Grace is how long attempts may finish after the context ended. 0 means runlane.DefaultGrace.
+	Grace time.Duration
+	// NoTick leaves maintenance to another process. By default this one ticks at the start and every minute.
+	NoTick bool
+	// Queues to take work from. nil means the queues of this process's handlers.
+	Queues []runlane.QueueName
+	// WorkerID names this worker in leases and logs. "" means <host>-<pid>-<ulid>.
+	WorkerID string
+}
+
+// TickOptions bound one tick. nil means the defaults.
+type TickOptions struct {
+	// Deadline is when the tick must be over; the stages share the time until then by quota. Zero means a minute from now.
+	Deadline time.Time
+	// Limit is how many rows a stage takes. 0 means 100; at most runlane.MaxPageLimit.
+	Limit int
+}
+
+// TickResult has the stages in their order.
+type TickResult struct {
+	// Cancelled counts finalized cancellations.
+	Cancelled StageResult
+	// Abandoned counts runs failed by the bound on abandoned attempts.
+	Abandoned StageResult
+	// Delivered counts due and recovered runs, and delayed wakeups sent ahead.
+	Delivered StageResult
+	// Redelivered counts lost wakeups asked for again. Zero where the storage cannot find them.
+	Redelivered StageResult
+	// Scheduled counts runs made by schedules.
+	Scheduled StageResult
+	// Dispatched counts reserved slots of bounded queues.
+	Dispatched StageResult
+	// Flushed counts published wakeups.
+	Flushed StageResult
+	// More means that another tick would find more to do at once.
+	More bool
+}
+
+// StageResult counts what a stage did. Races lost to another process are Skipped, not Failed; stale index rows are not counted
+// at all.
+type StageResult struct {
+	// Done, Skipped and Failed count runs, or wakeups.
+	Done, Skipped, Failed int
+	// More means that the stage left something for which another round would be worth it.
+	More bool
+	// Err joins what went wrong.
+	Err error
+}
+
+// AttemptSummary is one attempt of a run, derived from its events.
+type AttemptSummary struct {
+	Number     int                   `json:"attempt"`
+	Status     runlane.AttemptStatus `json:"status"`
+	WorkerID   string                `json:"workerId"`
+	StartedAt  time.Time             `json:"startedAt"`
+	FinishedAt time.Time             `json:"finishedAt,omitzero"` // zero while it runs; of an abandoned one, when that was noticed
+	Failure    runlane.Failure       `json:"failure,omitzero"`
+}
+
+// EventOptions of [Runs.Events]. nil means all, oldest first.
+type EventOptions struct {
+	// After resumes behind a page that returned the cursor.
+	After runlane.Cursor
+	// Descending lists the newest event first.
+	Descending bool
+}

@@ -1,0 +1,201 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+const (
+	// commitTime is how long the commit of an outcome may take when an attempt is cut short.
+	commitTime = 5 * time.Second
+	// An outcome that cannot be written is tried again from outcomeBackoffBase to outcomeBackoffMax apart while the lease lives.
+	outcomeBackoffBase = 50 * time.Millisecond
+	outcomeBackoffMax  = 2 * time.Second
+
+	reasonShutdown = "shutdown"
+)
+
+// outcomeBody decides which event ends the attempt. A requested cancellation overrules what would have kept the run going.
+func (x *execution) outcomeBody(run *runlane.Run, v verdict, at time.Time) runlane.EventBody {
+	task, attempt := x.handler.Task, run.Counters.Attempts
+	requested := run.Status == runlane.StatusCancellationRequested
+	switch v.kind {
+	case verdictSucceeded:
+		x.last.succeeded = runlane.RunSucceeded{Attempt: attempt, Output: x.takeOutput()}
+		return &x.last.succeeded
+	case verdictReleased:
+		if requested {
+			return &runlane.RunCancelled{}
+		}
+		return &runlane.RunReleased{Attempt: attempt, ResumeAt: ceilMillis(at.Add(v.delay)), Reason: v.reason}
+	case verdictStopped:
+		if requested {
+			return &runlane.RunCancelled{}
+		}
+		if !timedOut(v.cause) {
+			return &runlane.RunReleased{Attempt: attempt, ResumeAt: at, Reason: reasonShutdown}
+		}
+		v.failure = timeoutFailure()
+	case verdictFailed:
+		if requested && v.chosen {
+			return &runlane.RunCancelled{}
+		}
+	}
+	if n := run.Counters.Failures + 1; !requested && !v.final && n < task.Retry.Attempts() {
+		return &runlane.RunRetryScheduled{Attempt: attempt, Failure: v.failure, RetryAt: ceilMillis(at.Add(x.rt.retryDelay(task, v, n)))}
+	}
+	return &runlane.RunFailed{Attempt: attempt, Failure: v.failure}
+}
+
+// timedOut tells the end of the attempt's time, the caller's deadline included, from a stop that costs the run nothing.
+func timedOut(cause error) bool {
+	return errors.Is(cause, runlane.ErrTimeout) || errors.Is(cause, context.DeadlineExceeded)
+}
+
+func timeoutFailure() runlane.Failure {
+	return runlane.NewFailure(runlane.ErrTaskTimedOut, "The attempt's time is over.", nil)
+}
+
+// retryDelay is what follows failure number n. A delay that the handler chose is kept as it is: a server that says "not before"
+// means it.
+func (rt *Runtime) retryDelay(task *runlane.Definition, v verdict, n int) time.Duration {
+	if v.chosen {
+		return min(v.delay, runlane.MaxReleaseDelay)
+	}
+	delay := min(backoffDelay(task.Retry, n), runlane.MaxReleaseDelay)
+	if task.Retry.NoJitter {
+		return delay
+	}
+	return rt.world.around(delay)
+}
+
+// backoffDelay survives a panic of an application's backoff: the run must get its outcome.
+func backoffDelay(r runlane.Retry, n int) (delay time.Duration) {
+	defer func() {
+		if recover() != nil {
+			delay = runlane.Exponential{}.Delay(n)
+		}
+	}()
+	return r.Delay(n)
+}
+
+// finish writes the outcome. It survives the caller's context: losing finished work costs more than a late answer.
+func (x *execution) finish(ctx context.Context, v verdict) (*DeliveryResult, error) {
+	run := x.stopWatching()
+	limited := x.last.ctx.start(ctx, x.leaseLeft(run))
+	defer limited.stop()
+	unknown := (*runlane.Run)(nil) // what an earlier try may have written after all
+	for wait := outcomeBackoffBase; ; wait = min(2*wait, outcomeBackoffMax) {
+		if run == nil || x.lost.Load() {
+			return x.lostResult(limited), nil
+		}
+		at := x.rt.now()
+		event := runlane.Event{
+			RunID: run.ID, Environment: x.rt.environment, OccurredAt: at, Actor: x.actor(), Meta: v.meta,
+			Body: x.outcomeBody(run, v, at),
+		}
+		projected, err := x.append(limited, run, event)
+		switch {
+		case err == nil:
+			return x.ended(limited, projected, at), nil
+		case isConflict(err, runlane.ConflictLeaseOwnership):
+			return x.lostResult(limited), nil
+		case isConflict(err, runlane.ConflictEventSequence):
+			current, readErr := x.reread(limited)
+			if readErr != nil {
+				err = readErr
+				break
+			}
+			if unknown != nil && sameState(current, unknown) {
+				return x.ended(limited, unknown, at), nil
+			}
+			if run = x.ownRun(current, run.Payload); run == nil {
+				return x.lostResult(limited), nil
+			}
+			continue
+		case v.kind == verdictSucceeded && errors.Is(err, runlane.ErrValidationFailed):
+			// The storage cannot hold the output: a success without it would not be what the handler asked for.
+			v = verdict{kind: verdictFailed, failure: failureOf(err, x.handler.Task.ErrorMessages)}
+			continue
+		}
+		if !errors.Is(err, runlane.ErrStorageUnavailable) || !pause(limited, x.rt.world.around(wait)) {
+			return nil, err
+		}
+		if projected != nil {
+			unknown = projected
+		}
+	}
+}
+
+// append projects the event and commits it under the lease token. The projection is returned also with an error of the storage.
+func (x *execution) append(ctx context.Context, run *runlane.Run, event runlane.Event) (*runlane.Run, error) {
+	x.last.event[0] = event
+	projected, err := ProjectRunEvents(run, run.EventSequence, x.last.event[:]...)
+	if err != nil {
+		return nil, err
+	}
+	x.last.command = lane.AppendCommand{LeaseToken: x.token, Transition: lane.Transition{
+		ExpectedSequence: run.EventSequence, Events: x.last.event[:], Projected: projected, Queue: x.rt.policy(run.Queue),
+	}}
+	_, err = x.rt.lane.Storage.AppendRunEvents(ctx, &x.last.command)
+	return projected, err
+}
+
+// sameState recognizes a run that a write of unknown outcome made.
+func sameState(current, written *runlane.Run) bool {
+	return current != nil && current.EventSequence == written.EventSequence && current.Status == written.Status &&
+		current.UpdatedAt.Equal(written.UpdatedAt) && current.Counters == written.Counters
+}
+
+// ended reports a recorded outcome and wakes a worker for what follows a short wait.
+func (x *execution) ended(ctx context.Context, run *runlane.Run, at time.Time) *DeliveryResult {
+	switch run.Status {
+	case runlane.StatusRetrying, runlane.StatusReleased:
+		x.rt.wakeLater(ctx, run, run.RunAt.Sub(at))
+	case runlane.StatusFailed:
+		x.rt.logOutcome(ctx, slog.LevelWarn, "run failed", run, x.workerID)
+		return x.reported(run)
+	default:
+	}
+	x.rt.logOutcome(ctx, slog.LevelDebug, "attempt ended", run, x.workerID)
+	return x.reported(run)
+}
+
+func (x *execution) reported(run *runlane.Run) *DeliveryResult {
+	x.last.result = DeliveryResult{Run: run}
+	return &x.last.result
+}
+
+// lostResult is an attempt whose run belongs to somebody else by now: nothing of it is recorded.
+func (x *execution) lostResult(ctx context.Context) *DeliveryResult {
+	x.rt.logOutcome(ctx, slog.LevelWarn, "lease lost; nothing of the attempt is recorded", x.started, x.workerID)
+	return &DeliveryResult{Run: x.started, Ignored: IgnoredAbandoned}
+}
+
+func (rt *Runtime) logOutcome(ctx context.Context, level slog.Level, message string, run *runlane.Run, workerID string) {
+	if !rt.logger.Enabled(ctx, level) {
+		return
+	}
+	attrs := append(runAttrs(run), slog.String(attrWorkerID, workerID))
+	if run.Failure.Code != "" {
+		attrs = append(attrs, slog.String(attrCode, string(run.Failure.Code)))
+	}
+	rt.logger.LogAttrs(ctx, level, message, attrs...)
+}
+
+// pause waits and reports whether ctx still lives.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

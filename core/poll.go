@@ -1,0 +1,164 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+const (
+	// A worker that polls asks again after pollFirst, then at doubling distance up to pollLast while nothing is due.
+	pollFirst = time.Second
+	pollLast  = time.Minute
+	// maxPassed bounds what a poll loop remembers.
+	maxPassed = 10_000
+)
+
+// poll executes what the storage says is due, at most Concurrency attempts at once. It returns when ctx has ended and its attempts
+// with it, or, to drain, when nothing is due and nothing is executing.
+func (w *worker) poll(ctx context.Context) error {
+	p := poller{worker: w, free: make(chan struct{}, w.options.Concurrency), busy: make(map[runlane.RunID]struct{}),
+		passed: make(map[runlane.RunID]time.Time)}
+	defer p.attempts.Wait()
+	wait := pollFirst
+	for {
+		found, err := p.round(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil && w.options.Drain, errors.Is(err, runlane.ErrCapabilityUnsupported):
+			return err
+		case err != nil:
+			attrs := append([]slog.Attr{slog.String(attrWorkerID, w.options.WorkerID)}, errorAttrs(err)...)
+			w.rt.logger.LogAttrs(ctx, slog.LevelWarn, "due runs could not be listed", attrs...)
+		case found > 0:
+			wait = pollFirst
+			continue
+		}
+		if w.options.Drain {
+			p.attempts.Wait()
+			if p.sawWork() {
+				continue
+			}
+			return nil
+		}
+		if !pause(ctx, w.rt.world.around(wait)) {
+			return nil
+		}
+		wait = min(2*wait, pollLast)
+	}
+}
+
+// poller is the state of one poll loop.
+type poller struct {
+	worker   *worker
+	free     chan struct{} // one token for each attempt in progress
+	attempts sync.WaitGroup
+
+	mu       sync.Mutex
+	busy     map[runlane.RunID]struct{}  // executing here
+	passed   map[runlane.RunID]time.Time // led to nothing here: not looked at again before then, or met for ever in a row
+	finished int                         // since sawWork was asked
+}
+
+// round starts what one scan finds and returns how many that was.
+func (p *poller) round(ctx context.Context) (int, error) {
+	rt := p.worker.rt
+	found := 0
+	q := lane.DueQuery{
+		PageQuery: lane.PageQuery{Environment: rt.environment, Limit: min(2*p.worker.options.Concurrency, runlane.MaxPageLimit)},
+		At:        rt.now(), Queues: p.worker.options.Queues,
+	}
+	for {
+		page, err := rt.lane.Storage.ListRunnableRuns(ctx, &q)
+		if err != nil {
+			return found, err
+		}
+		for i := range page.Items {
+			started, err := p.start(ctx, &page.Items[i])
+			if err != nil {
+				return found, err
+			}
+			if started {
+				found++
+			}
+		}
+		if page.Next == "" || found > 0 {
+			return found, nil
+		}
+		q.After = page.Next // only what is being executed already, or cannot be: look behind it
+	}
+}
+
+// start executes one run in a goroutine of its own, once an attempt is free. The goroutine ends with the attempt.
+func (p *poller) start(ctx context.Context, ref *lane.RunRef) (bool, error) {
+	if !p.reserve(ref.RunID) {
+		return false, nil
+	}
+	select {
+	case p.free <- struct{}{}:
+	case <-ctx.Done():
+		p.release(ref.RunID, false)
+		return false, ctx.Err()
+	}
+	wakeup := lane.Wakeup{RunKey: ref.RunKey, Queue: ref.Queue, RequestedAt: p.worker.rt.now()}
+	p.attempts.Go(func() {
+		result, err := p.worker.deliver(context.WithoutCancel(ctx), wakeup, false)
+		<-p.free
+		p.release(ref.RunID, err == nil && result.Ignored == "")
+		if err != nil || result.Ignored != "" {
+			p.pass(ref.RunID)
+		}
+	})
+	return true, nil
+}
+
+func (p *poller) reserve(id runlane.RunID) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if until, ok := p.passed[id]; ok {
+		if p.worker.options.Drain || time.Now().Before(until) {
+			return false
+		}
+		delete(p.passed, id)
+	}
+	if _, executing := p.busy[id]; executing {
+		return false
+	}
+	p.busy[id] = struct{}{}
+	return true
+}
+
+func (p *poller) release(id runlane.RunID, executed bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.busy, id)
+	if executed {
+		p.finished++
+	}
+}
+
+// pass leaves a run alone that led to nothing: for a while, or for the life of a drain. What is forgotten early is only looked
+// at once more.
+func (p *poller) pass(id runlane.RunID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.passed) >= maxPassed && !p.worker.options.Drain {
+		clear(p.passed)
+	}
+	p.passed[id] = time.Now().Add(pollLast)
+}
+
+// sawWork reports whether attempts ended since it was asked last: they may have made more work.
+func (p *poller) sawWork() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	saw := p.finished > 0
+	p.finished = 0
+	return saw
+}

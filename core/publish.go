@@ -1,0 +1,297 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+const (
+	// outboxClaim is how long rows that this process publishes are its own.
+	outboxClaim = runlane.DefaultOutboxClaim
+	// afterCommitTime bounds each call that follows a commit and must not fail or delay its caller for long.
+	afterCommitTime = 5 * time.Second
+	// publishBatch is how many rows are claimed, sent and marked together, well within outboxClaim.
+	publishBatch = 100
+	// maxPublishFailures is how often a message may be refused before it is dead-lettered.
+	maxPublishFailures = 10
+	// publishBackoffMax caps the time between two tries to publish; the first is publishBackoffBase.
+	publishBackoffMax  = 5 * time.Minute
+	publishBackoffBase = time.Second
+)
+
+// PublishWakeups claims and publishes just these outbox rows, as far as they are due: what a relay does. Rows that are not due,
+// superseded or in somebody else's hands are Skipped. The error is the result's Err: what could not be claimed, sent or marked.
+// Nothing is lost by one: the tick publishes what is left.
+func (rt *Runtime) PublishWakeups(ctx context.Context, outboxIDs []string) (StageResult, error) {
+	var total StageResult
+	if err := rt.gate.enter(); err != nil {
+		return total, err
+	}
+	defer rt.gate.leave()
+	ids := slices.Clone(outboxIDs)
+	slices.Sort(ids)
+	for batch := range slices.Chunk(slices.Compact(ids), publishBatch) {
+		total.add(rt.publishRows(ctx, batch))
+	}
+	return total, total.Err
+}
+
+// publishRows claims the given rows and publishes those it got.
+func (rt *Runtime) publishRows(ctx context.Context, ids []string) StageResult {
+	now := rt.now()
+	rows, err := rt.lane.Storage.ClaimOutboxMessages(ctx, &lane.ClaimOutboxCommand{
+		Environment: rt.environment, IDs: ids, At: now, ClaimUntil: now.Add(outboxClaim), Limit: len(ids),
+	})
+	if err != nil {
+		return StageResult{Failed: len(ids), Err: err}
+	}
+	result := rt.publish(ctx, rows)
+	result.Skipped += max(len(ids)-len(rows), 0)
+	return result
+}
+
+// publishBorn publishes the rows of a commit that were born claimed by this process. The work survives the caller's context.
+func (rt *Runtime) publishBorn(ctx context.Context, born []lane.OutboxMessage) StageResult {
+	if slices.ContainsFunc(born, notMine) {
+		born = slices.DeleteFunc(slices.Clone(born), notMine)
+	}
+	return rt.publish(ctx, born)
+}
+
+func notMine(row lane.OutboxMessage) bool {
+	return row.Status != lane.OutboxClaimed || row.ClaimToken == ""
+}
+
+// shipment is everything that publishing some rows needs, in one piece of memory for the usual single row.
+type shipment struct {
+	ctx     detachedContext
+	command lane.PublishCommand
+	mark    lane.MarkPublishedCommand
+	attempt [1]lane.PublishAttempt
+	ref     [1]lane.OutboxRef
+}
+
+// publish sends claimed rows and records what became of each. Every row ends up marked, or its claim runs out and the tick takes
+// it again.
+func (rt *Runtime) publish(ctx context.Context, rows []lane.OutboxMessage) StageResult {
+	if len(rows) == 0 {
+		return StageResult{}
+	}
+	var s shipment
+	limited := s.ctx.start(ctx, afterCommitTime)
+	defer limited.stop()
+	outcomes, err := rt.send(limited, &s, rows)
+	marks := rt.judgeOutcomes(rows, outcomes, err, s.ref[:0])
+	result := StageResult{Done: len(marks.published), Failed: len(rows) - len(marks.published), Err: marks.err}
+	if err := rt.mark(limited, &s, marks); err != nil {
+		result.Err = errors.Join(result.Err, err)
+	}
+	return result
+}
+
+func (rt *Runtime) send(ctx context.Context, s *shipment, rows []lane.OutboxMessage) ([]lane.PublishOutcome, error) {
+	s.command.Attempts = s.attempt[:0]
+	for i := range rows {
+		s.command.Attempts = append(s.command.Attempts, lane.PublishAttempt{
+			OutboxRef: rows[i].OutboxRef, Wakeup: rows[i].Wakeup, GroupKey: rows[i].GroupKey,
+		})
+	}
+	outcomes, err := rt.lane.Transport.PublishWakeups(ctx, &s.command)
+	if err != nil {
+		return nil, err
+	}
+	return outcomes, checkOutcomes(outcomes, len(rows))
+}
+
+// checkOutcomes finds a transport that breaks its contract: then no outcome can be trusted.
+func checkOutcomes(outcomes []lane.PublishOutcome, want int) error {
+	if len(outcomes) != want {
+		return &runlane.Error{
+			Code: runlane.ErrContractViolation, Message: fmt.Sprintf("the transport returned %d outcomes for %d wakeups", len(outcomes), want),
+		}
+	}
+	for i := range outcomes {
+		if t := outcomes[i].Type; t != lane.Published && t != lane.PublishFailed {
+			return &runlane.Error{Code: runlane.ErrContractViolation, Message: fmt.Sprintf("publish outcome %d has the unknown type %q", i, t)}
+		}
+	}
+	return nil
+}
+
+// publishMarks sorts rows by what is to be recorded of them.
+type publishMarks struct {
+	published []lane.OutboxRef
+	failed    []lane.OutboxFailure
+	dead      []lane.OutboxFailure
+	err       error
+}
+
+// judgeOutcomes decides what follows each outcome. An operation-level error is every row's, and counts for none: an outage never
+// dead-letters anything.
+func (rt *Runtime) judgeOutcomes(
+	rows []lane.OutboxMessage, outcomes []lane.PublishOutcome, operation error, room []lane.OutboxRef,
+) publishMarks {
+	now := rt.now()
+	if operation != nil {
+		m := publishMarks{err: operation}
+		failure := publishFailure(operation)
+		for i := range rows {
+			m.failed = append(m.failed, lane.OutboxFailure{
+				OutboxRef: rows[i].OutboxRef, Attempts: rows[i].Attempts, Failure: failure, NextAvailableAt: now.Add(outageBackoff(&rows[i], now)),
+			})
+		}
+		return m
+	}
+	m := publishMarks{published: room}
+	var faults []error
+	for i := range rows {
+		row, outcome := &rows[i], &outcomes[i]
+		if outcome.Type == lane.Published {
+			m.published = append(m.published, row.OutboxRef)
+			continue
+		}
+		f := lane.OutboxFailure{OutboxRef: row.OutboxRef, Attempts: row.Attempts, Failure: ensureCode(outcome.Failure)}
+		own := outcome.Permanent || f.Failure.Code != runlane.ErrTransportUnavailable
+		if own {
+			f.Attempts++
+		}
+		switch {
+		case outcome.Permanent, own && f.Attempts >= maxPublishFailures:
+			m.dead = append(m.dead, f)
+		case own:
+			f.NextAvailableAt = now.Add(publishBackoff(f.Attempts))
+			m.failed = append(m.failed, f)
+		default:
+			f.NextAvailableAt = now.Add(outageBackoff(row, now))
+			m.failed = append(m.failed, f)
+		}
+		faults = append(faults, &runlane.Error{
+			Code: f.Failure.Code, Message: "wakeup refused: " + f.Failure.Message, RunID: row.Wakeup.RunID, Retryable: !outcome.Permanent,
+		})
+	}
+	m.err = errors.Join(faults...)
+	return m
+}
+
+// mark records the marks, also when sending took all the time there was: an outage is worth recording. A row that was superseded
+// or taken over meanwhile needs none.
+func (rt *Runtime) mark(ctx context.Context, s *shipment, m publishMarks) error {
+	if ctx.Err() != nil {
+		late := afterCommit(context.WithoutCancel(ctx))
+		defer late.stop()
+		ctx = late
+	}
+	storage, now := rt.lane.Storage, rt.now()
+	var published, failed, dead error
+	if len(m.published) > 0 {
+		s.mark = lane.MarkPublishedCommand{Environment: rt.environment, At: now, Messages: m.published}
+		published = storage.MarkOutboxMessagesPublished(ctx, &s.mark)
+	}
+	if len(m.failed) > 0 {
+		failed = storage.MarkOutboxMessagesFailed(ctx, &lane.MarkFailedCommand{Environment: rt.environment, At: now, Messages: m.failed})
+	}
+	if len(m.dead) > 0 {
+		dead = storage.MarkOutboxMessagesDeadLettered(ctx, &lane.MarkDeadLetteredCommand{Environment: rt.environment, At: now, Messages: m.dead})
+	}
+	return errors.Join(unlessClaimLost(published), unlessClaimLost(failed), unlessClaimLost(dead))
+}
+
+func unlessClaimLost(err error) error {
+	if isConflict(err, runlane.ConflictOutboxClaim) {
+		return nil
+	}
+	return err
+}
+
+// publishBackoff follows the nth refusal of one message.
+func publishBackoff(n int) time.Duration {
+	return runlane.Exponential{Base: publishBackoffBase, Max: publishBackoffMax}.Delay(n)
+}
+
+// outageBackoff needs no count: waiting as long again as the wakeup has waited already doubles the time between two tries.
+func outageBackoff(row *lane.OutboxMessage, now time.Time) time.Duration {
+	return min(max(now.Sub(row.Wakeup.RequestedAt), publishBackoffBase), publishBackoffMax)
+}
+
+// publishFailure is an operation-level error as it is kept with each row: the code and our own words, never the driver's.
+func publishFailure(err error) runlane.Failure {
+	code, message := runlane.CodeOf(err), "the transport could not be reached"
+	if e, ok := errors.AsType[*runlane.Error](err); ok {
+		message = e.Message
+	}
+	if code == "" {
+		code = runlane.ErrTransportUnavailable
+	}
+	return runlane.NewFailure(code, message, nil)
+}
+
+func ensureCode(f runlane.Failure) runlane.Failure {
+	if f.Code == "" {
+		f.Code = runlane.ErrTransportPublishFailed
+	}
+	return f
+}
+
+// wakeLater sends a wakeup that no outbox row stands for, where the transport can hold it that long. Best effort: the tick finds
+// the run when it is lost.
+func (rt *Runtime) wakeLater(ctx context.Context, run *runlane.Run, wait time.Duration) {
+	if !rt.canDelay(run.Queue, wait) {
+		return
+	}
+	if err := rt.sendDelayed(ctx, rt.delayedWakeup(run, wait)); err != nil {
+		rt.logRun(ctx, run, "delayed wakeup was not sent; the tick finds the run when it is due", err)
+	}
+}
+
+func (rt *Runtime) canDelay(queue runlane.QueueName, wait time.Duration) bool {
+	if rt.delayed == nil {
+		return false
+	}
+	longest := rt.delayed.MaxDelay(queue)
+	return longest > 0 && wait <= longest
+}
+
+func (rt *Runtime) delayedWakeup(run *runlane.Run, wait time.Duration) lane.DelayedWakeup {
+	return lane.DelayedWakeup{
+		Wakeup: lane.Wakeup{
+			RunKey: lane.RunKey{Environment: rt.environment, RunID: run.ID}, Queue: run.Queue, RequestedAt: rt.now(),
+			TraceCarrier: run.TraceCarrier,
+		},
+		Delay: max(wait, 0),
+	}
+}
+
+// sendDelayed returns the first refusal.
+func (rt *Runtime) sendDelayed(ctx context.Context, wakeups ...lane.DelayedWakeup) error {
+	limited := afterCommit(ctx)
+	defer limited.stop()
+	outcomes, err := rt.delayed.SendWakeups(limited, wakeups)
+	if err == nil {
+		err = checkOutcomes(outcomes, len(wakeups))
+	}
+	if err != nil {
+		return err
+	}
+	for i := range outcomes {
+		if outcomes[i].Type == lane.PublishFailed {
+			f := ensureCode(outcomes[i].Failure)
+			return &runlane.Error{Code: f.Code, Message: "wakeup refused: " + f.Message, RunID: wakeups[i].RunID, Retryable: !outcomes[i].Permanent}
+		}
+	}
+	return nil
+}
+
+// add sums up two results of one stage.
+func (r *StageResult) add(other StageResult) {
+	r.Done += other.Done
+	r.Skipped += other.Skipped
+	r.Failed += other.Failed
+	r.More = r.More || other.More
+	r.Err = errors.Join(r.Err, other.Err)
+}

@@ -1,0 +1,35 @@
+package core
+
+import (
+	"testing"
+	"time"
+
+	"github.com/runlane/runlane-go"
+)
+
+func TestRules_KeepWhatTheOutcomeNeedsBeforeADeadline(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, time.March, 4, 12, 0, 0, 0, time.UTC)
+	for _, c := range []struct{ left, handler time.Duration }{
+		{3 * time.Second, time.Second},
+		{30 * time.Second, 28 * time.Second},
+		{40 * time.Second, 38 * time.Second},
+		{900 * time.Second, 855 * time.Second},
+	} {
+		r := newRules(now.Add(c.left), now)
+		left, bounded := r.handlerTime(now)
+		if !bounded || left != c.handler {
+			t.Errorf("%s before the deadline the handler has %s, want %s", c.left, left, c.handler)
+		}
+		if end := r.leaseEnd(now).Sub(now); end != c.left+5*time.Second {
+			t.Errorf("%s before the deadline the lease takes %s", c.left, end)
+		}
+		if r.unwind() > (c.left-c.handler)/2 {
+			t.Errorf("%s before the deadline a handler may take %s to return", c.left, r.unwind())
+		}
+	}
+	r := newRules(time.Time{}, now)
+	if _, bounded := r.handlerTime(now); bounded || r.leaseEnd(now).Sub(now) != runlane.DefaultLease {
+		t.Errorf("without a deadline the rules are %+v", r)
+	}
+}

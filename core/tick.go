@@ -1,0 +1,219 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+const (
+	// defaultTickTime and defaultTickLimit bound a tick that was given no bounds.
+	defaultTickTime  = time.Minute
+	defaultTickLimit = 100
+	// queuedPatience leaves runs alone whose wakeup is surely on its way; shortWaitPatience those whose delayed wakeup is.
+	queuedPatience    = time.Minute
+	shortWaitPatience = 30 * time.Second
+	// aheadTime is how far before it is due a long wait gets its delayed wakeup: more than the distance of two ticks.
+	aheadTime  = 70 * time.Second
+	aheadPages = 10
+	// backlogDepth is the depth of a queue above which a wakeup is late rather than lost; maxBacklogWait ends that excuse.
+	backlogDepth   = 100
+	maxBacklogWait = 6 * time.Hour
+	// tickParallel is how many runs a stage writes to at once.
+	tickParallel = 8
+)
+
+// Tick is one round of maintenance: it finalizes cancellations, fails runs whose attempts were abandoned too often, delivers due
+// and recovered runs, sends delayed wakeups ahead, asks for lost wakeups again and flushes the outbox. Whatever a wakeup missed,
+// a tick finds; call it about every minute. Two at once are harmless.
+//
+// The stages are bounded, share the time until the deadline, and one that fails does not stop the next. The error joins those of
+// the stages; the result counts what each did, also with an error.
+func (rt *Runtime) Tick(ctx context.Context, options *TickOptions) (*TickResult, error) {
+	if err := rt.gate.enter(); err != nil {
+		return nil, err
+	}
+	defer rt.gate.leave()
+	if options == nil {
+		options = &TickOptions{}
+	}
+	if options.Limit < 0 || options.Limit > runlane.MaxPageLimit {
+		return nil, invalidInput("use 0 for 100", "TickOptions.Limit is %d, not within 0 and %d", options.Limit, runlane.MaxPageLimit)
+	}
+	return rt.tick(ctx, options)
+}
+
+func (rt *Runtime) tick(ctx context.Context, options *TickOptions) (*TickResult, error) {
+	t := tick{rt: rt, limit: options.Limit, deadline: options.Deadline}
+	if t.limit == 0 {
+		t.limit = defaultTickLimit
+	}
+	if t.deadline.IsZero() {
+		t.deadline = rt.world.Now().Add(defaultTickTime)
+	}
+	result := &TickResult{}
+	// What frees others comes first, and gets the larger shares. A share that is not used falls to the stages behind.
+	stages := []struct {
+		run   func(context.Context) StageResult
+		into  *StageResult
+		share int
+	}{
+		{t.finalizeCancellations, &result.Cancelled, 2},
+		{t.failAbandoned, &result.Abandoned, 2},
+		{t.deliver, &result.Delivered, 4},
+		{t.redeliver, &result.Redelivered, 1},
+		{t.flush, &result.Flushed, 3},
+	}
+	shares := 0
+	for _, s := range stages {
+		shares += s.share
+	}
+	var faults []error
+	for _, s := range stages {
+		*s.into = t.stage(ctx, s.run, s.share, shares)
+		shares -= s.share
+		faults = append(faults, s.into.Err)
+		result.More = result.More || s.into.More
+	}
+	return result, errors.Join(faults...)
+}
+
+// tick is the state of one round.
+type tick struct {
+	rt       *Runtime
+	deadline time.Time
+	limit    int
+
+	scanned bool
+	due     []lane.RunRef // what one scan found for two stages
+	moreDue bool
+}
+
+// stage gives one stage its share of the time that is left.
+func (t *tick) stage(ctx context.Context, run func(context.Context) StageResult, share, shares int) StageResult {
+	left := t.deadline.Sub(t.rt.world.Now())
+	if left <= 0 || ctx.Err() != nil {
+		return StageResult{More: true}
+	}
+	ctx, cancel := context.WithTimeout(ctx, left*time.Duration(share)/time.Duration(shares))
+	defer cancel()
+	result := run(ctx)
+	if result.Err != nil && ctx.Err() != nil {
+		result.More = true // out of time, which is no fault of the stage
+		if errors.Is(result.Err, ctx.Err()) || errors.Is(result.Err, runlane.ErrOperationCancelled) {
+			result.Err = nil
+		}
+	}
+	return result
+}
+
+func (t *tick) query(at time.Time) lane.DueQuery {
+	q := lane.DueQuery{
+		PageQuery: lane.PageQuery{Environment: t.rt.environment, Limit: t.limit}, At: at,
+		Patience: lane.Patience{Queued: queuedPatience},
+	}
+	if t.rt.delayed != nil {
+		q.Patience.ShortWait = shortWaitPatience
+	}
+	return q
+}
+
+// runs reads what a scan refers to, without payloads. A run that is gone is a stale row.
+func (t *tick) runs(ctx context.Context, refs []lane.RunRef) ([]*runlane.Run, error) {
+	if len(refs) == 0 {
+		return nil, nil
+	}
+	ids := make([]runlane.RunID, len(refs))
+	for i := range refs {
+		ids[i] = refs[i].RunID
+	}
+	return t.rt.lane.Storage.GetRuns(ctx, &lane.RunsQuery{Environment: t.rt.environment, IDs: ids, WithoutPayload: true})
+}
+
+// finalizeCancellations ends runs whose owner was asked to stop and is gone.
+func (t *tick) finalizeCancellations(ctx context.Context) StageResult {
+	now := t.rt.now()
+	q := t.query(now)
+	page, err := t.rt.lane.Storage.ListRunsNeedingCancellationFinalization(ctx, &q)
+	if err != nil {
+		return StageResult{Err: err}
+	}
+	runs, err := t.runs(ctx, page.Items)
+	if err != nil {
+		return StageResult{Err: err}
+	}
+	result := t.each(ctx, runs, func(ctx context.Context, run *runlane.Run) (bool, error) {
+		if due, ok := lane.CancellationFinalizationAt(run); !ok || now.Before(due) {
+			return false, nil
+		}
+		_, err := t.rt.appendEvent(ctx, run, now, &runlane.RunCancelled{})
+		return err == nil, err
+	})
+	result.More = page.Next != "" && result.Done > 0
+	return result
+}
+
+// scan finds due and recoverable runs, once for the two stages that deal with them. The first one reports its failure.
+func (t *tick) scan(ctx context.Context) error {
+	if t.scanned {
+		return nil
+	}
+	t.scanned = true
+	q := t.query(t.rt.now())
+	page, err := t.rt.lane.Storage.ListRunsNeedingDelivery(ctx, &q)
+	if err != nil {
+		return err
+	}
+	t.due, t.moreDue = page.Items, page.Next != ""
+	return nil
+}
+
+// failAbandoned ends runs at the bound and leaves the others to the next stage.
+func (t *tick) failAbandoned(ctx context.Context) StageResult {
+	if t.rt.maxAbandoned < 0 {
+		return StageResult{}
+	}
+	if err := t.scan(ctx); err != nil {
+		return StageResult{Err: err}
+	}
+	var expired, others []lane.RunRef
+	for _, ref := range t.due {
+		if ref.Status == runlane.StatusRunning {
+			expired = append(expired, ref)
+		} else {
+			others = append(others, ref)
+		}
+	}
+	runs, err := t.runs(ctx, expired)
+	if err != nil {
+		return StageResult{Err: err}
+	}
+	now := t.rt.now()
+	var atBound []*runlane.Run
+	failing := make(map[runlane.RunID]bool)
+	for _, run := range runs {
+		if t.rt.boundReached(run, now) {
+			atBound = append(atBound, run)
+			failing[run.ID] = true
+		}
+	}
+	for _, ref := range expired {
+		if !failing[ref.RunID] {
+			others = append(others, ref)
+		}
+	}
+	t.due = others
+	return t.each(ctx, atBound, func(ctx context.Context, run *runlane.Run) (bool, error) {
+		failed, err := t.rt.failAbandoned(ctx, run, now)
+		if err != nil {
+			return false, err
+		}
+		t.rt.logRun(ctx, failed, "run failed: its attempts were abandoned too often", &runlane.Error{
+			Code: failed.Failure.Code, Message: failed.Failure.Message,
+		})
+		return true, nil
+	})
+}

@@ -1,0 +1,221 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// deliver asks for a fresh wakeup of every due or recovered run, publishes rows whose time has come, and sends delayed wakeups
+// ahead of long waits.
+func (t *tick) deliver(ctx context.Context) StageResult {
+	var result StageResult
+	if err := t.scan(ctx); err != nil {
+		result.Err = err
+	}
+	var waiting []lane.RunRef
+	var rows []string
+	for _, ref := range t.due {
+		if ref.OutboxID != "" {
+			rows = append(rows, ref.OutboxID)
+		} else {
+			waiting = append(waiting, ref)
+		}
+	}
+	result.add(t.request(ctx, waiting, true))
+	if len(rows) > 0 {
+		result.add(t.rt.publishRows(ctx, rows))
+	}
+	result.More = t.moreDue && result.Done > 0
+	result.add(t.sendAhead(ctx))
+	return result
+}
+
+// request appends run.delivery_requested to each run, with rows born claimed by this tick, and publishes them. The bound on
+// abandoned attempts is looked at once more, because it holds before every commit that recovers a run.
+func (t *tick) request(ctx context.Context, refs []lane.RunRef, recovers bool) StageResult {
+	runs, err := t.runs(ctx, refs)
+	if err != nil {
+		return StageResult{Err: err}
+	}
+	var mu sync.Mutex
+	var born []lane.OutboxMessage
+	now := t.rt.now()
+	result := t.each(ctx, runs, func(ctx context.Context, run *runlane.Run) (bool, error) {
+		switch due, ok := lane.DeliveryRecoveryAt(run); {
+		case !recovers:
+			if run.Status != runlane.StatusQueued {
+				return false, nil
+			}
+		case !ok || now.Before(due):
+			return false, nil
+		case t.rt.boundReached(run, now):
+			_, err := t.rt.failAbandoned(ctx, run, now)
+			return err == nil, err
+		}
+		commit, err := t.rt.requestDelivery(ctx, run, now)
+		if err != nil {
+			return false, err
+		}
+		mu.Lock()
+		born = append(born, commit.Outbox...)
+		mu.Unlock()
+		return true, nil
+	})
+	published := t.rt.publishBorn(ctx, born)
+	result.Failed += published.Failed
+	result.Err = errors.Join(result.Err, published.Err)
+	return result
+}
+
+// requestDelivery appends the durable intent to wake a worker at once.
+func (rt *Runtime) requestDelivery(ctx context.Context, run *runlane.Run, at time.Time) (*lane.Commit, error) {
+	events := []runlane.Event{{
+		RunID: run.ID, Environment: rt.environment, OccurredAt: at, Actor: runlane.SystemActor,
+		Body: &runlane.RunDeliveryRequested{Delivery: runlane.Delivery{
+			Environment: rt.environment, RunID: run.ID, Queue: run.Queue, AvailableAt: at, RequestedAt: at,
+		}},
+	}}
+	projected, err := ProjectRunEvents(run, run.EventSequence, events...)
+	if err != nil {
+		return nil, err
+	}
+	return rt.lane.Storage.AppendRunEvents(ctx, &lane.AppendCommand{
+		Transition: lane.Transition{
+			ExpectedSequence: run.EventSequence, Events: events, Projected: projected, Queue: rt.policy(run.Queue),
+		},
+		Outbox: lane.OutboxBirth{ClaimUntil: at.Add(outboxClaim)},
+	})
+}
+
+// sendAhead sends delayed wakeups for waits that end before the tick after the next, so that they end to the second.
+func (t *tick) sendAhead(ctx context.Context) StageResult {
+	if t.rt.delayed == nil {
+		return StageResult{}
+	}
+	now := t.rt.now()
+	q := t.query(now.Add(aheadTime))
+	// The instant lies ahead, and so the patience must reach as much further: short waits have their wakeup already.
+	q.Patience.Queued += aheadTime
+	q.Patience.ShortWait += aheadTime
+	var refs []lane.RunRef
+	for range aheadPages {
+		page, err := t.rt.lane.Storage.ListRunsNeedingDelivery(ctx, &q)
+		if err != nil {
+			return StageResult{Err: err}
+		}
+		for _, ref := range page.Items {
+			if ref.Status != runlane.StatusRunning && ref.AvailableAt.After(now) && t.rt.canDelay(ref.Queue, ref.AvailableAt.Sub(now)) {
+				refs = append(refs, ref)
+			}
+		}
+		if q.After = page.Next; q.After == "" || len(refs) >= t.limit {
+			break
+		}
+	}
+	if len(refs) == 0 {
+		return StageResult{}
+	}
+	wakeups := make([]lane.DelayedWakeup, len(refs))
+	for i, ref := range refs {
+		wakeups[i] = lane.DelayedWakeup{
+			Wakeup: lane.Wakeup{RunKey: ref.RunKey, Queue: ref.Queue, RequestedAt: now}, Delay: ref.AvailableAt.Sub(now),
+		}
+	}
+	if err := t.rt.sendDelayed(ctx, wakeups...); err != nil {
+		return StageResult{Failed: len(refs), Err: err}
+	}
+	return StageResult{Done: len(refs)}
+}
+
+// redeliver asks again for wakeups that were published and never came.
+func (t *tick) redeliver(ctx context.Context) StageResult {
+	if !t.rt.lane.Storage.Capabilities().FindsLostWakeups {
+		return StageResult{}
+	}
+	now := t.rt.now()
+	q := t.query(now)
+	page, err := t.rt.lane.Storage.ListRunsNeedingRedelivery(ctx, &q)
+	if err != nil {
+		return StageResult{Err: err}
+	}
+	late := make(map[runlane.QueueName]bool)
+	var lost []lane.RunRef
+	skipped := 0
+	for _, ref := range page.Items {
+		backlog, known := late[ref.Queue]
+		if !known {
+			backlog = t.hasBacklog(ctx, ref.Queue)
+			late[ref.Queue] = backlog
+		}
+		if backlog && now.Sub(ref.AvailableAt) <= maxBacklogWait {
+			skipped++
+			continue
+		}
+		lost = append(lost, ref)
+	}
+	result := t.request(ctx, lost, false)
+	result.Skipped += skipped
+	result.More = page.Next != "" && result.Done > 0
+	return result
+}
+
+// hasBacklog reports a queue in which a wakeup may still be under way. A depth that cannot be read is no excuse.
+func (t *tick) hasBacklog(ctx context.Context, queue runlane.QueueName) bool {
+	depths, ok := lane.As[lane.DepthReader](t.rt.lane.Transport)
+	if !ok {
+		return false
+	}
+	visible, _, err := depths.Depth(ctx, queue)
+	return err == nil && visible > backlogDepth
+}
+
+// flush publishes rows that nobody published: deferred ones where no relay runs, failed ones whose time has come, and those of
+// publishers that died.
+func (t *tick) flush(ctx context.Context) StageResult {
+	now := t.rt.now()
+	rows, err := t.rt.lane.Storage.ClaimOutboxMessages(ctx, &lane.ClaimOutboxCommand{
+		Environment: t.rt.environment, At: now, Patience: lane.Patience{Queued: queuedPatience},
+		ClaimUntil: now.Add(outboxClaim), Limit: min(t.limit, publishBatch),
+	})
+	if err != nil {
+		return StageResult{Err: err}
+	}
+	result := t.rt.publish(ctx, rows)
+	result.More = len(rows) == min(t.limit, publishBatch) && result.Done > 0
+	return result
+}
+
+// each does the same to several runs at once and counts. A run that somebody else moved on is Skipped; one that needs nothing any
+// more, a stale index row, is not counted.
+func (t *tick) each(ctx context.Context, runs []*runlane.Run, do func(context.Context, *runlane.Run) (bool, error)) StageResult {
+	var mu sync.Mutex
+	var result StageResult
+	group := errgroup.Group{}
+	group.SetLimit(tickParallel)
+	for _, run := range runs {
+		group.Go(func() error {
+			done, err := do(ctx, run)
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case done:
+				result.Done++
+			case isConflict(err, runlane.ConflictEventSequence):
+				result.Skipped++
+			case err != nil:
+				result.Failed++
+				result.Err = errors.Join(result.Err, err)
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // errors are in the result
+	return result
+}

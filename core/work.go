@@ -1,0 +1,183 @@
+package core
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// tickEvery is the distance of a worker's ticks.
+const tickEvery = time.Minute
+
+// Work executes runs until ctx ends, then lets the attempts in progress finish for Grace, then ends them with
+// runlane.ErrShutdown: they are released, resume at once elsewhere and cost the run nothing. It blocks, like http.Server.Serve, and
+// returns nil after an orderly stop. Several may run side by side, in one process or many.
+//
+// A handler that ignores the end of its context cannot hold Work up: a few seconds after the grace Work returns without it. Its
+// goroutine is left behind, nothing more of it is recorded, and its lease ends by itself.
+//
+// Wakeups come from the lane's transport where it can deliver them to this process; otherwise, and to Drain, the storage is asked
+// for due work: every second, backing off to a minute while there is none.
+func (rt *Runtime) Work(ctx context.Context, options *WorkOptions) error {
+	w, err := rt.newWorker(options)
+	if err != nil {
+		return err
+	}
+	if err := rt.gate.enter(); err != nil {
+		return err
+	}
+	defer rt.gate.leave()
+	return w.work(ctx)
+}
+
+// worker is one call of Work.
+type worker struct {
+	rt         *Runtime
+	options    WorkOptions
+	receiver   lane.Receiver // nil: poll
+	executions executionSet
+}
+
+func (rt *Runtime) newWorker(options *WorkOptions) (*worker, error) {
+	w := &worker{rt: rt}
+	if options != nil {
+		w.options = *options
+	}
+	o := &w.options
+	if o.Concurrency < 0 || o.Grace < 0 {
+		return nil, invalidOption("WorkOptions.Concurrency is %d and Grace %s: neither may be negative", o.Concurrency, o.Grace)
+	}
+	if len(rt.handlers) == 0 {
+		return nil, invalidOption("this runtime has no handlers to work with: pass them to core.Open")
+	}
+	if o.Concurrency == 0 {
+		o.Concurrency = runlane.DefaultConcurrency
+	}
+	if o.Grace == 0 {
+		o.Grace = runlane.DefaultGrace
+	}
+	if o.WorkerID == "" {
+		o.WorkerID = rt.workerID
+	}
+	if o.Queues == nil {
+		o.Queues = rt.handlerQueues()
+	}
+	if !o.Drain {
+		w.receiver, _ = lane.As[lane.Receiver](rt.lane.Transport)
+	}
+	return w, nil
+}
+
+func (rt *Runtime) handlerQueues() []runlane.QueueName {
+	var names []runlane.QueueName
+	for _, d := range rt.definitions {
+		names = append(names, d.Queue.Name)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// work owns three goroutines, the source of work, the ticks and the shutdown, and returns when they have ended, or when the time
+// for that is over.
+func (w *worker) work(ctx context.Context) error {
+	acquiring, stop := context.WithCancel(ctx)
+	defer stop()
+	unhook := w.rt.gate.onClose(stop)
+	defer unhook()
+
+	ticked := make(chan struct{})
+	if w.options.NoTick {
+		close(ticked)
+	} else {
+		go func() { // the ticks: end with acquiring
+			defer close(ticked)
+			w.rt.tickLoop(acquiring, w.options.WorkerID)
+		}()
+	}
+	source := make(chan error, 1)
+	go func() { // the source: ends with acquiring, once its attempts have ended
+		if w.receiver != nil {
+			source <- w.receiver.Receive(acquiring, w.options.Queues, w.options.Concurrency, w.handle)
+		} else {
+			source <- w.poll(acquiring)
+		}
+	}()
+
+	select {
+	case err := <-source: // drained, or the source gave up
+		stop()
+		<-ticked
+		return err
+	case <-acquiring.Done():
+	}
+	err := w.shutDown(context.WithoutCancel(ctx), source)
+	<-ticked
+	return err
+}
+
+// shutDown waits for the attempts in progress: for the grace, then for their end after ErrShutdown, then no more.
+func (w *worker) shutDown(ctx context.Context, source <-chan error) error {
+	timer := time.NewTimer(w.options.Grace)
+	defer timer.Stop()
+	select {
+	case err := <-source:
+		return err
+	case <-timer.C:
+	case <-w.rt.hurried:
+	}
+	w.executions.shutDown()
+	timer.Reset(unwindTime + 2*commitTime)
+	select {
+	case err := <-source:
+		return err
+	case <-timer.C:
+		w.rt.logger.LogAttrs(ctx, slog.LevelError, "worker stopped without waiting any longer for its attempts",
+			slog.String(attrWorkerID, w.options.WorkerID))
+		return nil
+	}
+}
+
+// handle executes what one wakeup asks for. The error tells the receiver to hand the wakeup back; it is reported here.
+func (w *worker) handle(ctx context.Context, wakeup lane.Wakeup) error {
+	_, err := w.deliver(ctx, wakeup, true)
+	return err
+}
+
+func (w *worker) deliver(ctx context.Context, wakeup lane.Wakeup, byWakeup bool) (*DeliveryResult, error) {
+	d := delivery{
+		rt: w.rt, wakeup: wakeup, byWakeup: byWakeup, workerID: w.options.WorkerID, executions: &w.executions,
+	}
+	result, err := d.deliver(ctx)
+	if err != nil {
+		attrs := append([]slog.Attr{
+			slog.String(attrRunID, string(wakeup.RunID)), slog.String(attrQueue, string(wakeup.Queue)),
+			slog.String(attrWorkerID, w.options.WorkerID),
+		}, errorAttrs(err)...)
+		w.rt.logger.LogAttrs(ctx, slog.LevelWarn, "wakeup handed back", attrs...)
+	}
+	return result, err
+}
+
+// tickLoop ticks at once and then about every minute, so that processes which started together do not tick together.
+func (rt *Runtime) tickLoop(ctx context.Context, workerID string) {
+	for {
+		began := time.Now()
+		for ctx.Err() == nil && time.Since(began) < tickEvery {
+			result, err := rt.tick(ctx, &TickOptions{})
+			if err != nil && ctx.Err() == nil {
+				attrs := append([]slog.Attr{slog.String(attrWorkerID, workerID)}, errorAttrs(err)...)
+				rt.logger.LogAttrs(ctx, slog.LevelWarn, "tick failed in part", attrs...)
+			}
+			if err != nil || !result.More {
+				break
+			}
+		}
+		if !pause(ctx, rt.world.around(tickEvery)) {
+			return
+		}
+	}
+}

@@ -1,0 +1,253 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/lane"
+	"github.com/runlane/runlane-go/memlane"
+)
+
+// open opens a quiet runtime on a fresh embedded lane whose storage change may wrap.
+func open(t *testing.T, change func(lane.Storage) lane.Storage, handlers ...runlane.Handler) *core.Runtime {
+	t.Helper()
+	storage := lane.Storage(memlane.NewStorage(nil))
+	if change != nil {
+		storage = change(storage)
+	}
+	l, err := lane.New(storage, memlane.NewTransport(nil), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rt, err := core.Open(t.Context(), l, &core.Options{Handlers: handlers, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = rt.Close(context.Background()) })
+	return rt
+}
+
+func trigger(t *testing.T, rt *core.Runtime, call runlane.Call) *runlane.Run {
+	t.Helper()
+	result, err := rt.Trigger(t.Context(), call, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result.Run
+}
+
+func status(t *testing.T, rt *core.Runtime, id runlane.RunID) runlane.Status {
+	t.Helper()
+	run, err := rt.Runs().Get(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return run.Status
+}
+
+// rest is a handler's work.
+func rest(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func TestWork_Drain_FollowsWorkMadeMeanwhile(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		child := runlane.NewTask[payload]("child", nil)
+		var made *runlane.TriggerResult
+		parent := runlane.NewTask[payload]("parent", nil)
+		rt := open(t, nil,
+			parent.Handle(func(ctx context.Context, a *runlane.Attempt, _ payload) error {
+				if err := rest(ctx, time.Minute); err != nil {
+					return err
+				}
+				var err error
+				made, err = a.Trigger(ctx, child.With(payload{}), nil)
+				return err
+			}),
+			child.Handle(func(context.Context, *runlane.Attempt, payload) error { return nil }))
+		trigger(t, rt, parent.With(payload{}))
+		if err := rt.Work(t.Context(), &core.WorkOptions{Drain: true, NoTick: true}); err != nil {
+			t.Fatal(err)
+		}
+		if got := status(t, rt, made.Run.ID); got != runlane.StatusSucceeded {
+			t.Errorf("the run made by the last attempt is %s", got)
+		}
+	})
+}
+
+func TestWork_Drain_PassesRunsItCannotExecute(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		known, stranger := runlane.NewTask[payload]("known", nil), runlane.NewTask[payload]("stranger", nil)
+		rt := open(t, nil, known.Handle(func(context.Context, *runlane.Attempt, payload) error { return nil }))
+		var strangers, runs []*runlane.Run
+		for range 60 { // more than one page of them lies before the one that can be executed
+			strangers = append(strangers, trigger(t, rt, stranger.With(payload{})))
+		}
+		runs = append(runs, trigger(t, rt, known.With(payload{})))
+		if err := rt.Work(t.Context(), &core.WorkOptions{Drain: true, NoTick: true}); err != nil {
+			t.Fatal(err)
+		}
+		if got := status(t, rt, runs[0].ID); got != runlane.StatusSucceeded {
+			t.Errorf("the known task's run is %s", got)
+		}
+		if got := status(t, rt, strangers[0].ID); got != runlane.StatusQueued {
+			t.Errorf("the unknown task's run is %s", got)
+		}
+	})
+}
+
+func TestWork_InvalidOptions(t *testing.T) {
+	t.Parallel()
+	rt := open(t, nil, handle("any", nil))
+	for _, options := range []*core.WorkOptions{{Concurrency: -1}, {Grace: -1}} {
+		if err := rt.Work(t.Context(), options); runlane.CodeOf(err) != runlane.ErrConfigurationInvalid {
+			t.Errorf("%+v: %v", options, err)
+		}
+	}
+}
+
+func TestClose_WhenItsContextEnds_ReleasesAttempts(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		task := runlane.NewTask[payload]("long", nil)
+		causes := make(chan error, 1)
+		rt := open(t, nil, task.Handle(func(ctx context.Context, _ *runlane.Attempt, _ payload) error {
+			<-ctx.Done()
+			causes <- context.Cause(ctx)
+			return ctx.Err()
+		}))
+		run := trigger(t, rt, task.With(payload{}))
+		results := make(chan *core.DeliveryResult, 1)
+		go func() {
+			result, err := rt.ExecuteDelivery(context.Background(), lane.Wakeup{RunKey: lane.RunKey{RunID: run.ID}}, nil)
+			if err != nil {
+				t.Error(err)
+			}
+			results <- result
+		}()
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := rt.Close(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if result := <-results; result.Run.Status != runlane.StatusReleased || result.Run.Counters.Failures != 0 {
+			t.Errorf("run is %+v", result.Run)
+		}
+		if cause := <-causes; !errors.Is(cause, runlane.ErrShutdown) {
+			t.Errorf("cause is %v", cause)
+		}
+	})
+}
+
+func TestClose_WhenItsContextEnds_CutsTheGraceOfWorkersShort(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		task := runlane.NewTask[payload]("long", nil)
+		released := make(chan runlane.RunID, 1)
+		rt := open(t, nil, task.Handle(func(ctx context.Context, a *runlane.Attempt, _ payload) error {
+			<-ctx.Done()
+			released <- a.Run.ID
+			return ctx.Err()
+		}))
+		trigger(t, rt, task.With(payload{}))
+		worked := make(chan error, 1)
+		go func() { worked <- rt.Work(context.Background(), &core.WorkOptions{Grace: time.Hour}) }()
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		began := time.Now()
+		if err := rt.Close(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-worked; err != nil {
+			t.Errorf("work returned %v", err)
+		}
+		if took := time.Since(began); took < time.Minute || took > 65*time.Second {
+			t.Errorf("it took %s", took)
+		}
+		<-released
+	})
+}
+
+func TestExecuteDelivery_ARequestedCancellationMayBeRefused(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var rt *core.Runtime
+		storage := memlane.NewStorage(nil)
+		task := runlane.NewTask[payload]("refuses", nil)
+		same := func(lane.Storage) lane.Storage { return storage }
+		rt = open(t, same, task.Handle(func(ctx context.Context, a *runlane.Attempt, _ payload) error {
+			run, err := rt.Runs().Get(ctx, a.Run.ID)
+			if err != nil {
+				return err
+			}
+			events := []runlane.Event{{
+				RunID: run.ID, Environment: run.Environment, OccurredAt: time.Now(), Actor: runlane.OperatorActor,
+				Body: &runlane.RunCancellationRequested{},
+			}}
+			projected, err := core.ProjectRunEvents(run, run.EventSequence, events...)
+			if err != nil {
+				return err
+			}
+			if _, err := storage.AppendRunEvents(ctx, &lane.AppendCommand{Transition: lane.Transition{
+				ExpectedSequence: run.EventSequence, Events: events, Projected: projected,
+			}}); err != nil {
+				return err
+			}
+			<-ctx.Done()
+			return rest(context.WithoutCancel(ctx), time.Hour) // nearly done, and it is worth finishing
+		}))
+		run := trigger(t, rt, task.With(payload{}))
+		result, err := rt.ExecuteDelivery(t.Context(), lane.Wakeup{RunKey: lane.RunKey{RunID: run.ID}}, nil)
+		if err != nil || result.Run.Status != runlane.StatusSucceeded {
+			t.Fatalf("result is %+v, %v", result, err)
+		}
+	})
+}
+
+// hangingStorage answers the scan for cancellations only when its caller has given up.
+type hangingStorage struct{ lane.Storage }
+
+func (s hangingStorage) Unwrap() lane.Storage { return s.Storage }
+
+func (s hangingStorage) ListRunsNeedingCancellationFinalization(
+	ctx context.Context, _ *lane.DueQuery,
+) (*runlane.Page[lane.RunRef], error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func TestTick_AStageThatHangsUsesUpItsOwnShareOnly(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		task := runlane.NewTask[payload]("any", nil)
+		rt := open(t, func(s lane.Storage) lane.Storage { return hangingStorage{s} })
+		if _, err := rt.Trigger(t.Context(), task.With(payload{}), &runlane.TriggerOptions{Deferred: true}); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		result, err := rt.Tick(t.Context(), &core.TickOptions{Deadline: began.Add(60 * time.Second)})
+		if err != nil || !result.Cancelled.More || !result.More || result.Flushed.Done != 1 {
+			t.Fatalf("result is %+v, %v", result, err)
+		}
+		if took := time.Since(began); took > 15*time.Second {
+			t.Errorf("the tick took %s", took)
+		}
+	})
+}

@@ -1,0 +1,112 @@
+package core
+
+import (
+	"encoding/binary"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+)
+
+// World is everything that is not determined by input. A nil field means the real one. The functions are called from many
+// goroutines at once. Timers (heartbeats, timeouts, waits) always use the real clock: only how long they run is computed from Now.
+type World struct {
+	// Now is the current time.
+	Now func() time.Time
+	// Rand returns 64 uniform random bits.
+	Rand func() uint64
+	// NewID returns prefix and something unique in the environment for ever: run ids, lease tokens and worker ids are made with it.
+	// The default is a ULID, increasing within a process.
+	NewID func(prefix string) string
+}
+
+// withDefaults fills in what is nil.
+func (w *World) withDefaults() World {
+	filled := World{}
+	if w != nil {
+		filled = *w
+	}
+	if filled.Now == nil {
+		filled.Now = time.Now
+	}
+	if filled.Rand == nil {
+		filled.Rand = rand.Uint64
+	}
+	if filled.NewID == nil {
+		filled.NewID = newULIDs(filled.Now)
+	}
+	return filled
+}
+
+// fraction is uniform in [0, 1).
+func (w *World) fraction() float64 { return float64(w.Rand()>>11) / (1 << 53) }
+
+// around is d with up to 20 % more or less, so that what was started together does not stay together.
+func (w *World) around(d time.Duration) time.Duration {
+	return time.Duration(float64(d) * (0.8 + 0.4*w.fraction()))
+}
+
+// newULIDs makes ids that increase within the process also inside one millisecond: there the entropy grows by a random step.
+// Entropy comes from the Go runtime's own generator, which the operating system seeds: no two processes share a sequence.
+func newULIDs(now func() time.Time) func(prefix string) string {
+	var mu sync.Mutex
+	var last ulid.ULID
+	return func(prefix string) string {
+		at := ulid.Timestamp(now())
+		mu.Lock()
+		if at != last.Time() || !step(&last) {
+			last = fresh(at)
+		}
+		id := last
+		mu.Unlock()
+		var text [64]byte
+		out := append(text[:0], prefix...)
+		out = append(out, "00000000000000000000000000"...)
+		_ = id.MarshalTextTo(out[len(prefix):]) // fails only for a buffer of another size
+		return string(out)
+	}
+}
+
+// fresh leaves the highest bit of the entropy free, so that there is room for steps.
+func fresh(at uint64) ulid.ULID {
+	var id ulid.ULID
+	_ = id.SetTime(at) // fails only beyond the year 10889
+	binary.BigEndian.PutUint16(id[6:], uint16(rand.Uint32())>>1)
+	binary.BigEndian.PutUint64(id[8:], rand.Uint64())
+	return id
+}
+
+// step adds 1 to 2^32 to the 80 bits of entropy, and reports whether they were enough.
+func step(id *ulid.ULID) bool {
+	low := binary.BigEndian.Uint64(id[8:])
+	next := low + uint64(rand.Uint32()) + 1
+	binary.BigEndian.PutUint64(id[8:], next)
+	if next > low {
+		return true
+	}
+	high := binary.BigEndian.Uint16(id[6:]) + 1
+	binary.BigEndian.PutUint16(id[6:], high)
+	return high != 0
+}
+
+// newWorkerID is <host>-<pid>-<ulid>, with the host's name cut and cleaned so that the whole stays a valid id.
+func newWorkerID(newID func(string) string) string {
+	host, err := os.Hostname()
+	if err != nil || host == "" {
+		host = "unknown"
+	}
+	host = strings.Map(func(r rune) rune {
+		if r == ':' || r <= ' ' || r > '~' {
+			return '_'
+		}
+		return r
+	}, host)
+	if len(host) > 100 {
+		host = host[:100]
+	}
+	return newID(host + "-" + strconv.Itoa(os.Getpid()) + "-")
+}

@@ -1,0 +1,81 @@
+package memlane
+
+import (
+	"bytes"
+	"maps"
+	"time"
+
+	"github.com/runlane/runlane-go"
+)
+
+// bodyRoom is memory that is there already for one body of each type that simple runs have. What it has no room for gets its own.
+type bodyRoom struct {
+	created   *runlane.RunCreated
+	delivery  *runlane.RunDeliveryRequested
+	claimed   *runlane.RunLeaseClaimed
+	started   *runlane.RunStarted
+	succeeded *runlane.RunSucceeded
+}
+
+// claimRoom gives room away once.
+func claimRoom[T any](room **T) *T {
+	if t := *room; t != nil {
+		*room = nil
+		return t
+	}
+	return new(T)
+}
+
+// copyBody shares nothing with body, and has whole milliseconds.
+func (room *bodyRoom) copyBody(body runlane.EventBody) runlane.EventBody {
+	switch b := body.(type) {
+	case *runlane.RunCreated:
+		c := claimRoom(&room.created)
+		*c = *b
+		c.Payload = bytes.Clone(b.Payload)
+		round(&c.RunAt, &c.Source.FireTime)
+		return c
+	case *runlane.RunDeliveryRequested:
+		c := claimRoom(&room.delivery)
+		*c = *b
+		c.Delivery.TraceCarrier = maps.Clone(b.Delivery.TraceCarrier)
+		round(&c.Delivery.AvailableAt, &c.Delivery.RequestedAt, &c.Delivery.DispatchExpiresAt)
+		return c
+	case *runlane.RunLeaseClaimed:
+		c := claimRoom(&room.claimed)
+		*c = *b
+		round(&c.Lease.ExpiresAt)
+		return c
+	case *runlane.RunStarted:
+		c := claimRoom(&room.started)
+		*c = *b
+		return c
+	case *runlane.RunSucceeded:
+		c := claimRoom(&room.succeeded)
+		*c = *b
+		c.Output = bytes.Clone(b.Output)
+		return c
+	default:
+		return copyRareBody(body)
+	}
+}
+
+func copyRareBody(body runlane.EventBody) runlane.EventBody {
+	body = runlane.Event{Body: body}.Clone().Body
+	switch b := body.(type) {
+	case *runlane.RunLeaseHeartbeat:
+		round(&b.Lease.ExpiresAt)
+	case *runlane.RunRetryScheduled:
+		round(&b.RetryAt)
+	case *runlane.RunReleased:
+		round(&b.ResumeAt)
+	default: // no other has an instant
+	}
+	return body
+}
+
+func round(times ...*time.Time) {
+	for _, t := range times {
+		*t = whole(*t)
+	}
+}

@@ -1,0 +1,179 @@
+package memlane
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+var _ lane.Checker = (*Storage)(nil)
+
+// The invariants of this storage.
+const (
+	ruleDue      = "an active run is due in exactly one place, at the instant its projection says; a finished one only among the finished"
+	ruleDelivery = "only the latest delivery of a queued or scheduled run is looked after, in exactly one place"
+	ruleOwners   = "an active run owns its keys; an owner is a run of this environment with that key, and active where it must be"
+	ruleHistory  = "a run has as many events as its sequence says, the first is run.created and no other"
+	ruleIndexes  = "indexes hold what runs know about, in order, and nothing else"
+)
+
+// Check pages through the runs of an environment by id and returns what breaks the invariants. It reads everything under the
+// lock: it is for tests and diagnosis.
+func (s *Storage) Check(ctx context.Context, q *lane.PageQuery) (*runlane.Page[lane.Violation], error) {
+	if err := ended(ctx); err != nil {
+		return nil, err
+	}
+	scope := newScope("Check", q.Environment)
+	limit, after, err := openPage(q, scope)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	page := &runlane.Page[lane.Violation]{}
+	env := s.find(q.Environment)
+	if env == nil {
+		return page, nil
+	}
+	ids := slices.Sorted(maps.Keys(env.runs))
+	if after != nil {
+		index, found := slices.BinarySearch(ids, after.id)
+		if found {
+			index++
+		}
+		ids = ids[index:]
+	} else {
+		page.Items = append(page.Items, env.checkWhole(q.Environment)...)
+	}
+	for i, id := range ids {
+		if i == limit {
+			page.Next = scope.cursor(0, position{id: ids[i-1]})
+			break
+		}
+		page.Items = append(page.Items, env.checkRun(env.runs[id])...)
+	}
+	return page, nil
+}
+
+// checkWhole finds what belongs to no single run.
+func (env *environment) checkWhole(name runlane.Environment) []lane.Violation {
+	var violations []lane.Violation
+	broken := func(id runlane.RunID, rule, format string, args ...any) {
+		violations = append(violations, lane.Violation{
+			RunKey: lane.RunKey{Environment: name, RunID: id}, Rule: rule, Detail: fmt.Sprintf(format, args...),
+		})
+	}
+	ix := &env.indexes
+	runs := []*ordered{&ix.queued, &ix.waiting, &ix.leased, &ix.cancelling, &ix.succeeded, &ix.failed, &ix.cancelled}
+	deliveries := []*ordered{&ix.unpublished, &ix.redeliveries, &ix.dead}
+	total := 0
+	for n, set := range append(runs, deliveries...) {
+		var previous *position
+		size := 0
+		for w := ascend([]*ordered{set}, nil); ; w.advance() {
+			next, ok := w.peek()
+			if !ok {
+				break
+			}
+			size++
+			here := next.position()
+			if previous != nil && previous.compare(here) >= 0 {
+				broken(next.entry.id, ruleIndexes, "index %d is out of order", n)
+			}
+			previous = &here
+			known := next.entry.due
+			if n >= len(runs) {
+				known = next.entry.delivery
+			}
+			if (known != place{set, next.at}) || env.runs[next.entry.id] != next.entry {
+				broken(next.entry.id, ruleIndexes, "index %d holds it where it does not belong", n)
+			}
+		}
+		if size != set.size {
+			broken("", ruleIndexes, "index %d counts %d and holds %d", n, set.size, size)
+		}
+		if n < len(runs) {
+			total += size
+		}
+	}
+	if total != len(env.runs) {
+		broken("", ruleDue, "%d runs, %d places", len(env.runs), total)
+	}
+	for key, holder := range env.idempotency {
+		if e := holder.run; env.runs[e.id] != e || e.created.TaskID != key.task || e.created.IdempotencyKey != key.key {
+			broken(e.id, ruleOwners, "it owns an idempotency key that is not its own")
+		}
+	}
+	for key, e := range env.singletons {
+		if env.runs[e.id] != e || e.created.TaskID != key.task || e.created.SingletonKey != key.key || e.state.status.Terminal() {
+			broken(e.id, ruleOwners, "it owns a singleton key that is not its own, or is finished")
+		}
+	}
+	return violations
+}
+
+// checkRun finds what is wrong with one run. The instants come from the contract's own predicates, not from the indexes' code.
+func (env *environment) checkRun(e *entry) []lane.Violation {
+	var violations []lane.Violation
+	broken := func(rule, format string, args ...any) {
+		violations = append(violations, lane.Violation{
+			RunKey: lane.RunKey{Environment: e.environment, RunID: e.id}, Rule: rule, Detail: fmt.Sprintf(format, args...),
+		})
+	}
+	run := e.project(true)
+	due, active := lane.RunnableAt(run)
+	if run.Status == runlane.StatusCancellationRequested {
+		due, active = lane.CancellationFinalizationAt(run)
+	}
+	if run.Status.Terminal() {
+		due, active = run.FinishedAt, true
+	}
+	if !active || e.due.set == nil || e.due.at != at(due) {
+		broken(ruleDue, "a %s run, due at %s, lies at %s", run.Status, due, e.due.at.time())
+	} else if _, _, ok := e.due.set.find(item{e.due.at, e}); !ok {
+		broken(ruleDue, "a %s run is not where it should lie", run.Status)
+	}
+
+	waits := run.Status == runlane.StatusQueued || run.Status == runlane.StatusScheduled
+	if e.delivery.set != nil && !waits {
+		broken(ruleDelivery, "a superseded delivery of a %s run is looked after", run.Status)
+	}
+	if run.Status == runlane.StatusQueued && e.delivery.set == nil {
+		broken(ruleDelivery, "nobody looks after a queued run")
+	}
+	if waits && len(e.rows) > 0 {
+		latest := &e.rows[len(e.rows)-1]
+		for i := range e.rows[:len(e.rows)-1] {
+			if e.rows[i].sequence >= latest.sequence || e.rows[i].status != lane.OutboxClaimed {
+				broken(ruleDelivery, "a superseded delivery that nobody holds is kept")
+			}
+		}
+		onItsWay := latest.status == lane.OutboxPublished && run.Status == runlane.StatusScheduled
+		if (e.delivery.set == nil) != onItsWay {
+			broken(ruleDelivery, "the %s delivery of a %s run lies in no index, or in one too many", latest.status, run.Status)
+		}
+	}
+
+	if run.Status.Active() {
+		if holder := env.idempotency[scopedKey{run.TaskID, run.IdempotencyKey}]; run.IdempotencyKey != "" && (holder == nil || holder.run != e) {
+			broken(ruleOwners, "an active run does not own its idempotency key")
+		}
+		if run.SingletonKey != "" && env.singletons[scopedKey{run.TaskID, run.SingletonKey}] != e {
+			broken(ruleOwners, "an active run does not own its singleton key")
+		}
+	}
+
+	if int64(len(e.events)) != run.EventSequence {
+		broken(ruleHistory, "%d events, sequence %d", len(e.events), run.EventSequence)
+	}
+	for i := range e.events {
+		if _, created := e.events[i].body.(*runlane.RunCreated); created != (i == 0) {
+			broken(ruleHistory, "event %d is %T", i+1, e.events[i].body)
+		}
+	}
+	return violations
+}

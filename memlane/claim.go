@@ -1,0 +1,124 @@
+package memlane
+
+import (
+	"context"
+	"errors"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// errNotEligible never leaves this file: it is the outcome [lane.LostEligibility].
+var errNotEligible = errors.New("not eligible")
+
+// ClaimRunLease gives a worker the run when it is runnable at c.At.
+func (s *Storage) ClaimRunLease(ctx context.Context, c *lane.ClaimCommand) (*lane.Acquisition, error) {
+	if err := ended(ctx); err != nil {
+		return nil, err
+	}
+	r, err := s.commit(&c.Transition, lane.OutboxBirth{}, nil, func(e *entry) error {
+		if err := judgeClaim(e, c); err != nil {
+			return err
+		}
+		e.woken = e.wakeupOf(c)
+		return nil
+	})
+	switch {
+	case err == nil:
+		r.acquisition = lane.Acquisition{Outcome: lane.Acquired, Commit: &r.commit}
+		return &r.acquisition, nil
+	case errors.Is(err, runlane.ConflictEventSequence):
+		return &lane.Acquisition{Outcome: lane.LostSequence}, nil
+	case errors.Is(err, errNotEligible):
+		return &lane.Acquisition{Outcome: lane.LostEligibility}, nil
+	default:
+		return nil, err
+	}
+}
+
+// judgeClaim checks the form of a claim, then whether the run may be taken.
+func judgeClaim(e *entry, c *lane.ClaimCommand) error {
+	p := c.Projected
+	lease, ok := c.Events[0].Body.(*runlane.RunLeaseClaimed)
+	switch {
+	case e == nil || !ok || p.Status != runlane.StatusRunning:
+		return violation(p.ID, "a claim begins with run.lease_claimed and leaves the run running")
+	case lease.Lease.Token == "" || lease.Lease.Token != p.Lease.Token || lease.Lease.WorkerID != p.Lease.WorkerID:
+		return violation(p.ID, "the claimed lease is not that of the projected run")
+	case c.Slot:
+		return unsupportedQueue(p.ID, p.Queue)
+	}
+	for _, ev := range c.Events[1:] {
+		if ev.Type() != runlane.EventStarted {
+			return violation(p.ID, "a claim carries %s besides run.lease_claimed", ev.Type())
+		}
+	}
+	if !e.runnable(at(c.At)) {
+		return errNotEligible
+	}
+	return nil
+}
+
+// runnable reports whether a worker may take the run at now: what [lane.RunnableAt] says of the projection.
+func (e *entry) runnable(now millis) bool {
+	switch s := &e.state; s.status {
+	case runlane.StatusQueued:
+		if s.runAt == absent {
+			return s.updatedAt <= now
+		}
+		return s.runAt <= now
+	case runlane.StatusScheduled, runlane.StatusRetrying, runlane.StatusReleased:
+		return s.runAt <= now
+	case runlane.StatusRunning:
+		return s.leaseExpiresAt <= now
+	default:
+		return false
+	}
+}
+
+// HeartbeatRunLease extends the lease of its owner.
+func (s *Storage) HeartbeatRunLease(ctx context.Context, c *lane.HeartbeatCommand) (*lane.Commit, error) {
+	if err := ended(ctx); err != nil {
+		return nil, err
+	}
+	r, err := s.commit(&c.Transition, lane.OutboxBirth{}, func(e *entry) error {
+		if len(c.Events) != 1 || e == nil {
+			return violation(c.Projected.ID, "a heartbeat is one run.lease_heartbeat of an existing run")
+		}
+		beat, ok := c.Events[0].Body.(*runlane.RunLeaseHeartbeat)
+		switch {
+		case !ok:
+			return violation(c.Projected.ID, "a heartbeat is one run.lease_heartbeat of an existing run")
+		case beat.Lease.Token == "" || beat.Lease.Token != e.state.leaseToken:
+			return conflict(runlane.ConflictLeaseOwnership, e.id, "the lease belongs to somebody else, or to nobody, by now")
+		case beat.Lease.Token != c.Projected.Lease.Token:
+			return violation(c.Projected.ID, "the heartbeat's lease is not that of the projected run")
+		}
+		return nil
+	}, nil)
+	if err != nil {
+		return nil, err
+	}
+	return &r.commit, nil
+}
+
+// ReleaseRunLease verifies that the token no longer owns the run.
+func (s *Storage) ReleaseRunLease(ctx context.Context, c *lane.ReleaseCommand) error {
+	if err := ended(ctx); err != nil {
+		return err
+	}
+	if c.LeaseToken == "" {
+		return violation(c.RunID, "a release names the lease's token")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.find(c.Environment).run(c.RunID)
+	switch {
+	case e == nil:
+		return notFound(c.RunID)
+	case e.state.leaseToken == c.LeaseToken:
+		return conflict(runlane.ConflictLeaseOwnership, e.id, "the lease is still held: append the attempt's outcome first")
+	default:
+		return nil
+	}
+}

@@ -1,0 +1,87 @@
+package memlane
+
+import (
+	"container/heap"
+	"time"
+
+	"github.com/runlane/runlane-go/lane"
+)
+
+// later holds wakeups until their time. One timer runs while it holds any, set to the earliest. The transport's lock guards it.
+type later struct {
+	heap  delayedHeap
+	timer *time.Timer
+}
+
+// delayed is a wakeup that goes into its queue at an instant.
+type delayed struct {
+	at      time.Time
+	queue   *queue
+	wakeup  lane.Wakeup
+	refused bool // counts as in flight until then
+}
+
+// keepFor holds a wakeup for later.
+func (t *Transport) keepFor(q *queue, w lane.Wakeup, delay time.Duration) {
+	t.keep(delayed{at: time.Now().Add(delay), queue: q, wakeup: w})
+}
+
+// keepRefused holds a wakeup that its handler handed back.
+func (t *Transport) keepRefused(r received) {
+	t.keep(delayed{at: time.Now().Add(t.handBack), queue: r.queue, wakeup: r.wakeup, refused: true})
+}
+
+func (t *Transport) keep(d delayed) {
+	heap.Push(&t.later.heap, d)
+	if t.later.heap[0].at.Equal(d.at) { // it may be the earliest now
+		t.arm()
+	}
+}
+
+// arm sets the timer to the earliest wakeup.
+func (t *Transport) arm() {
+	if t.later.timer != nil {
+		t.later.timer.Stop() // one that fires all the same finds nothing due
+	}
+	t.later.timer = time.AfterFunc(time.Until(t.later.heap[0].at), t.release)
+}
+
+// release runs in the timer's goroutine: it moves what is due into its queue.
+func (t *Transport) release() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := time.Now()
+	for len(t.later.heap) > 0 && !t.later.heap[0].at.After(now) {
+		d := heap.Pop(&t.later.heap).(delayed)
+		if d.refused {
+			d.queue.inFlight--
+		}
+		d.queue.push(d.wakeup)
+	}
+	if len(t.later.heap) > 0 {
+		t.arm()
+	}
+}
+
+// stop forgets everything.
+func (l *later) stop() {
+	if l.timer != nil {
+		l.timer.Stop()
+	}
+	l.heap = nil
+}
+
+// delayedHeap is a heap by time, see container/heap.
+type delayedHeap []delayed
+
+func (h delayedHeap) Len() int           { return len(h) }
+func (h delayedHeap) Less(i, j int) bool { return h[i].at.Before(h[j].at) }
+func (h delayedHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *delayedHeap) Push(x any)        { *h = append(*h, x.(delayed)) }
+func (h *delayedHeap) Pop() any {
+	old := *h
+	last := old[len(old)-1]
+	old[len(old)-1] = delayed{}
+	*h = old[:len(old)-1]
+	return last
+}

@@ -1,0 +1,169 @@
+package memlane
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// ListRunnableRuns returns what a worker may claim.
+func (s *Storage) ListRunnableRuns(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
+	return s.scan(ctx, "ListRunnableRuns", q, func(ix *indexes) []*ordered {
+		return []*ordered{&ix.queued, &ix.waiting, &ix.leased}
+	}, nil)
+}
+
+// ListRunsNeedingDelivery returns runs that need a fresh delivery request. A scheduled run whose row is not published yet comes
+// with that row; one whose row was given up waits for the operator.
+func (s *Storage) ListRunsNeedingDelivery(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
+	return s.scan(ctx, "ListRunsNeedingDelivery", q, func(ix *indexes) []*ordered {
+		return []*ordered{&ix.waiting, &ix.leased}
+	}, func(e *entry, ref *lane.RunRef) verdict {
+		r := e.liveRow()
+		switch {
+		case r == nil || r.status == lane.OutboxPublished:
+			return take
+		case r.status == lane.OutboxDeadLettered:
+			return skip
+		default:
+			ref.OutboxID = eventID(e.id, r.sequence)
+			return take
+		}
+	})
+}
+
+// ListRunsNeedingRedelivery returns queued runs whose published wakeup counts as lost.
+func (s *Storage) ListRunsNeedingRedelivery(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
+	return s.scan(ctx, "ListRunsNeedingRedelivery", q, func(ix *indexes) []*ordered {
+		return []*ordered{&ix.redeliveries}
+	}, nil)
+}
+
+// ListRunsNeedingCancellationFinalization returns runs whose cancellation was requested and whose lease is over.
+func (s *Storage) ListRunsNeedingCancellationFinalization(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
+	return s.scan(ctx, "ListRunsNeedingCancellationFinalization", q, func(ix *indexes) []*ordered {
+		return []*ordered{&ix.cancelling}
+	}, nil)
+}
+
+// scan pages the runs of some indexes that are due at q.At, in due order. refine may complete or skip a row.
+func (s *Storage) scan(
+	ctx context.Context, method string, q *lane.DueQuery, sets func(*indexes) []*ordered, refine func(*entry, *lane.RunRef) verdict,
+) (*runlane.Page[lane.RunRef], error) {
+	if err := ended(ctx); err != nil {
+		return nil, err
+	}
+	scope := newScope(method, q.Environment, dueFilter(q)...)
+	limit, after, err := openPage(&q.PageQuery, scope)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	env, now := s.find(q.Environment), at(q.At)
+	if env == nil {
+		return &runlane.Page[lane.RunRef]{}, nil
+	}
+	return fillPage(ascend(sets(&env.indexes), after.place()), scope, limit, 0, func(i item) (lane.RunRef, verdict) {
+		e := i.entry
+		switch {
+		case i.at > now:
+			return lane.RunRef{}, stop
+		case !inQueues(q, e.created.Queue) || e.underway(now, q.Patience):
+			return lane.RunRef{}, skip
+		}
+		ref := lane.RunRef{
+			RunKey: lane.RunKey{Environment: e.environment, RunID: e.id}, Queue: e.created.Queue, ConcurrencyKey: e.created.ConcurrencyKey,
+			Status: e.state.status, AvailableAt: i.at.time(), Sequence: e.state.sequence,
+		}
+		if refine == nil {
+			return ref, take
+		}
+		return ref, refine(e, &ref)
+	}), nil
+}
+
+// inQueues applies the filter. Bounded queues are left out: this storage has no slots, so nothing of theirs can be claimed.
+func inQueues(q *lane.DueQuery, queue runlane.QueueName) bool {
+	if q.Queues != nil && !slices.Contains(q.Queues, queue) {
+		return false
+	}
+	return !slices.ContainsFunc(q.Bounded, func(b runlane.Queue) bool { return b.Name == queue })
+}
+
+// dueFilter is the part of the query that a cursor is bound to. The instant is not: it moves while a caller pages.
+func dueFilter(q *lane.DueQuery) []string {
+	var parts []string
+	for _, queue := range q.Queues {
+		parts = append(parts, "queue", string(queue))
+	}
+	if q.Queues != nil && len(q.Queues) == 0 {
+		parts = append(parts, "no queue")
+	}
+	for _, queue := range q.Bounded {
+		parts = append(parts, "bounded", string(queue.Name))
+	}
+	return parts
+}
+
+// wait is what a wakeup on its way is for: since when, and whether a timer of the transport sends it.
+type wait struct {
+	kind waitKind
+	due  millis
+}
+
+type waitKind byte
+
+const (
+	noWakeup waitKind = iota
+	wakeupUnderway
+	delayedWakeup
+)
+
+// longestDelay is the longest wait that a transport's own delay covers.
+const longestDelay = 15 * time.Minute
+
+// awaited tells which wakeup is on its way to the run, if any: that of a queued run once a publisher has it, or the delayed one
+// of a short wait.
+func (e *entry) awaited() wait {
+	s := &e.state
+	switch s.status {
+	case runlane.StatusQueued:
+		if r := e.liveRow(); r != nil && (r.status == lane.OutboxClaimed || r.status == lane.OutboxPublished) {
+			return wait{wakeupUnderway, e.due.at}
+		}
+	case runlane.StatusScheduled, runlane.StatusRetrying, runlane.StatusReleased:
+		if s.runAt.since(s.updatedAt) <= longestDelay {
+			return wait{delayedWakeup, s.runAt}
+		}
+	case runlane.StatusRunning, runlane.StatusCancellationRequested:
+		return e.woken
+	case runlane.StatusSucceeded, runlane.StatusFailed, runlane.StatusCancelled:
+	}
+	return wait{}
+}
+
+// wakeupOf is what the run is woken for by a claim. The owner's wakeup comes again when the owner dies, so patience with the
+// wakeup covers the owner's lease too. Nothing recalls the claim of a poll worker, or one that ends before the wait did.
+func (e *entry) wakeupOf(c *lane.ClaimCommand) wait {
+	awaited := e.awaited()
+	if !c.ByWakeup || awaited.due > at(c.Projected.Lease.ExpiresAt) {
+		return wait{}
+	}
+	return awaited
+}
+
+// underway reports whether somebody is surely at work on what became due so shortly before now.
+func (e *entry) underway(now millis, patience lane.Patience) bool {
+	switch awaited := e.awaited(); awaited.kind {
+	case wakeupUnderway:
+		return awaited.due > now.add(-patience.Queued)
+	case delayedWakeup:
+		return awaited.due > now.add(-patience.ShortWait)
+	default:
+		return false
+	}
+}

@@ -1,0 +1,140 @@
+package memlane
+
+import (
+	"bytes"
+	"maps"
+
+	"github.com/runlane/runlane-go"
+)
+
+// entry is one run: what its creation fixed, its projection, its history and its deliveries. It holds instants as millis and
+// each byte of the user's once, and shares no memory with commands or results.
+type entry struct {
+	id          runlane.RunID
+	environment runlane.Environment
+	created     *runlane.RunCreated // task, queue, payload, keys and source never change after it
+	state       state
+	events      []event
+
+	rows           []row  // deliveries: the latest one, before it those superseded under a claim
+	firstPublished millis // of this wait for a worker; a claim clears it
+	woken          wait   // what the wakeup was for that the present owner answered
+
+	due      place // among the active runs, or among the finished ones
+	delivery place // among the deliveries that somebody has to look at
+
+	// Room for the history and the delivery of a run without incidents, which then needs no more memory than this struct.
+	eventRoom    [5]event
+	createdRoom  runlane.RunCreated
+	deliveryRoom runlane.RunDeliveryRequested
+	rowRoom      [1]row
+}
+
+// state is what commits change of a projection.
+type state struct {
+	status                          runlane.Status
+	sequence                        int64
+	counters                        runlane.Counters
+	output                          []byte
+	runAt, startedAt, finishedAt    millis
+	dispatchedAt, dispatchExpiresAt millis
+	createdAt, updatedAt            millis
+	failure                         *runlane.Failure
+	leaseToken, leaseWorker         string
+	leaseExpiresAt                  millis
+	traceCarrier, meta              map[string]string
+}
+
+func newEntry(p *runlane.Run) *entry {
+	e := &entry{id: p.ID, environment: runlane.Environment(p.Environment.Name()), firstPublished: absent}
+	e.events, e.rows = e.eventRoom[:0], e.rowRoom[:0]
+	return e
+}
+
+// keep takes over the projection of a commit.
+func (e *entry) keep(p *runlane.Run) {
+	s := &e.state
+	s.status, s.sequence, s.counters = p.Status, p.EventSequence, p.Counters
+	s.runAt, s.startedAt, s.finishedAt = at(p.RunAt), at(p.StartedAt), at(p.FinishedAt)
+	s.dispatchedAt, s.dispatchExpiresAt = at(p.DispatchedAt), at(p.DispatchExpiresAt)
+	s.createdAt, s.updatedAt = at(p.CreatedAt), at(p.UpdatedAt)
+	s.leaseToken, s.leaseWorker, s.leaseExpiresAt = p.Lease.Token, p.Lease.WorkerID, at(p.Lease.ExpiresAt)
+	if !bytes.Equal(s.output, p.Output) {
+		s.output = bytes.Clone(p.Output)
+	}
+	s.failure = nil
+	if !p.Failure.IsZero() {
+		failure := p.Failure.Clone()
+		s.failure = &failure
+	}
+	s.traceCarrier = keepMap(s.traceCarrier, p.TraceCarrier)
+	s.meta = keepMap(s.meta, p.Meta)
+}
+
+// keepMap clones next unless it is what we have already.
+func keepMap(have, next map[string]string) map[string]string {
+	if (have == nil) == (next == nil) && maps.Equal(have, next) {
+		return have
+	}
+	return maps.Clone(next)
+}
+
+// contradicts names what a projection says about a run differently from its creation, or returns "". Maintenance reads runs
+// without their payload: a projection without one says nothing about it.
+func (e *entry) contradicts(p *runlane.Run) string {
+	c := e.created
+	switch {
+	case p.TaskID != c.TaskID:
+		return "task"
+	case p.Queue != c.Queue:
+		return "queue"
+	case p.Payload != nil && !bytes.Equal(p.Payload, c.Payload):
+		return "payload"
+	case p.ConcurrencyKey != c.ConcurrencyKey:
+		return "concurrency key"
+	case p.IdempotencyKey != c.IdempotencyKey || p.Retention != c.Retention:
+		return "idempotency key or its retention"
+	case p.SingletonKey != c.SingletonKey:
+		return "singleton key"
+	case p.Source.Type != c.Source.Type || p.Source.RunID != c.Source.RunID || p.Source.ScheduleID != c.Source.ScheduleID ||
+		at(p.Source.FireTime) != at(c.Source.FireTime):
+		return "source"
+	default:
+		return ""
+	}
+}
+
+// project is the run as callers get it: their own copy.
+func (e *entry) project(bulk bool) *runlane.Run {
+	s, c := &e.state, e.created
+	run := &runlane.Run{
+		ID: e.id, Environment: e.environment, TaskID: c.TaskID, Queue: c.Queue,
+		Status: s.status, EventSequence: s.sequence, Counters: s.counters,
+		RunAt: s.runAt.time(), StartedAt: s.startedAt.time(), FinishedAt: s.finishedAt.time(),
+		DispatchedAt: s.dispatchedAt.time(), DispatchExpiresAt: s.dispatchExpiresAt.time(),
+		Lease:          runlane.Lease{Token: s.leaseToken, WorkerID: s.leaseWorker, ExpiresAt: s.leaseExpiresAt.time()},
+		ConcurrencyKey: c.ConcurrencyKey, IdempotencyKey: c.IdempotencyKey, Retention: c.Retention, SingletonKey: c.SingletonKey,
+		Source: c.Source, TraceCarrier: maps.Clone(s.traceCarrier), Meta: maps.Clone(s.meta),
+		CreatedAt: s.createdAt.time(), UpdatedAt: s.updatedAt.time(),
+	}
+	if s.failure != nil {
+		run.Failure = s.failure.Clone()
+	}
+	if bulk {
+		run.Payload, run.Output = bytes.Clone(c.Payload), bytes.Clone(s.output)
+	}
+	return run
+}
+
+// summary is the run as lists show it.
+func (e *entry) summary() runlane.RunSummary {
+	s, c := &e.state, e.created
+	summary := runlane.RunSummary{
+		ID: e.id, TaskID: c.TaskID, Queue: c.Queue, Status: s.status, Counters: s.counters, Source: c.Source,
+		RunAt: s.runAt.time(), CreatedAt: s.createdAt.time(), FinishedAt: s.finishedAt.time(),
+	}
+	if s.failure != nil {
+		summary.FailureCode = s.failure.Code
+	}
+	return summary
+}

@@ -1,0 +1,42 @@
+package memlane
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/runlane/runlane-go"
+)
+
+// ended refuses work for a caller who has left already: one rule for every method.
+func ended(ctx context.Context) error {
+	if ctx.Err() == nil {
+		return nil
+	}
+	return &runlane.Error{
+		Code: runlane.ErrOperationCancelled, Message: "the context had ended before the call", Retryable: true, Cause: context.Cause(ctx),
+	}
+}
+
+func notFound(id runlane.RunID) error {
+	return &runlane.Error{
+		Code: runlane.ErrRunNotFound, Message: "no such run", RunID: id, Hint: "check the run id and the environment; the run may have been pruned",
+	}
+}
+
+func conflict(kind runlane.ConflictKind, id runlane.RunID, message string) error {
+	err := runlane.NewConflict(kind, message)
+	err.RunID = id
+	return err
+}
+
+func violation(id runlane.RunID, format string, args ...any) error {
+	return &runlane.Error{Code: runlane.ErrContractViolation, Message: fmt.Sprintf(format, args...), RunID: id}
+}
+
+func unsupportedQueue(id runlane.RunID, queue runlane.QueueName) error {
+	return &runlane.Error{
+		Code: runlane.ErrCapabilityUnsupported, RunID: id,
+		Message: fmt.Sprintf("queue %q is bounded and this storage does not enforce queue concurrency", queue),
+		Hint:    "leave Queue.Concurrency at 0, or use a lane whose storage enforces it",
+	}
+}

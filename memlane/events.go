@@ -1,0 +1,64 @@
+package memlane
+
+import (
+	"maps"
+	"strconv"
+	"strings"
+	"unique"
+
+	"github.com/runlane/runlane-go"
+)
+
+// event is one event of a history. Its run and its place are known from where it lies. Neither body nor notes ever change.
+type event struct {
+	at    millis
+	actor unique.Handle[runlane.Actor] // few actors cause many events
+	notes *notes
+	body  runlane.EventBody
+}
+
+// notes are what few events carry.
+type notes struct{ meta, traceCarrier map[string]string }
+
+// copyEvents appends our own copies of a command's events, in whole milliseconds.
+func copyEvents(copies []event, room *bodyRoom, events []runlane.Event) []event {
+	for i := range events {
+		e := &events[i]
+		ours := event{at: at(e.OccurredAt), actor: unique.Make(e.Actor), body: room.copyBody(e.Body)}
+		if e.Meta != nil || e.TraceCarrier != nil {
+			ours.notes = &notes{maps.Clone(e.Meta), maps.Clone(e.TraceCarrier)}
+		}
+		copies = append(copies, ours)
+	}
+	return copies
+}
+
+// record is the event as callers get it: their own copy.
+func (ev *event) record(room *bodyRoom, e *entry, sequence int64, id string) runlane.EventRecord {
+	r := runlane.EventRecord{
+		ID: id, Sequence: sequence,
+		Event: runlane.Event{
+			RunID: e.id, Environment: e.environment, OccurredAt: ev.at.time(), Actor: ev.actor.Value(),
+			Body: room.copyBody(ev.body),
+		},
+	}
+	if ev.notes != nil {
+		r.Meta, r.TraceCarrier = maps.Clone(ev.notes.meta), maps.Clone(ev.notes.traceCarrier)
+	}
+	return r
+}
+
+// eventID names an event, and the outbox row of a delivery request: ids of runs hold no colon.
+func eventID(id runlane.RunID, sequence int64) string {
+	return string(id) + ":" + strconv.FormatInt(sequence, 10)
+}
+
+// parseEventID is the inverse; ok is false for what was never an id of ours.
+func parseEventID(text string) (id runlane.RunID, sequence int64, ok bool) {
+	run, number, ok := strings.Cut(text, ":")
+	if !ok {
+		return "", 0, false
+	}
+	sequence, err := strconv.ParseInt(number, 10, 64)
+	return runlane.RunID(run), sequence, err == nil
+}

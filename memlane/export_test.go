@@ -1,0 +1,17 @@
+package memlane
+
+import (
+	"unique"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// Plant appends an event as a newer version would have written it.
+func (s *Storage) Plant(key lane.RunKey, body runlane.EventBody) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.find(key.Environment).run(key.RunID)
+	e.state.sequence++
+	e.events = append(e.events, event{at: e.state.updatedAt, actor: unique.Make(runlane.SystemActor), body: body})
+}

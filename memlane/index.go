@@ -1,0 +1,112 @@
+package memlane
+
+import (
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// indexes say who has to look at which run when. Every active run is in exactly one of the first four, every finished one in
+// exactly one of finished. The latest delivery of a queued or scheduled run is in one of the last three.
+type indexes struct {
+	queued     ordered // by runAt ?? updatedAt
+	waiting    ordered // scheduled, retrying, released: by runAt
+	leased     ordered // running: by the end of the lease
+	cancelling ordered // cancellation requested: by the end of the lease
+
+	succeeded, failed, cancelled ordered // by the end of the run
+
+	unpublished  ordered // deliveries to publish: by when they are available, or by the end of their claim
+	redeliveries ordered // published ones of queued runs: by when they count as lost
+	dead         ordered // given-up ones: since when
+}
+
+// place is where a run lies in one of the indexes.
+type place struct {
+	set *ordered // nil: nowhere
+	at  millis
+}
+
+// move puts the run somewhere else, or nowhere.
+func (p *place) move(e *entry, to place) {
+	if *p == to {
+		return
+	}
+	if p.set != nil {
+		p.set.remove(item{p.at, e})
+	}
+	if to.set != nil {
+		to.set.insert(item{to.at, e})
+	}
+	*p = to
+}
+
+// reindex follows every change of a run or of its deliveries.
+func (env *environment) reindex(e *entry) {
+	e.due.move(e, env.duePlace(e))
+	e.delivery.move(e, env.deliveryPlace(e))
+}
+
+func (env *environment) duePlace(e *entry) place {
+	s, ix := &e.state, &env.indexes
+	switch s.status {
+	case runlane.StatusQueued:
+		if s.runAt == absent {
+			return place{&ix.queued, s.updatedAt}
+		}
+		return place{&ix.queued, s.runAt}
+	case runlane.StatusScheduled, runlane.StatusRetrying, runlane.StatusReleased:
+		return place{&ix.waiting, s.runAt}
+	case runlane.StatusRunning:
+		return place{&ix.leased, s.leaseExpiresAt}
+	case runlane.StatusCancellationRequested:
+		return place{&ix.cancelling, s.leaseExpiresAt}
+	case runlane.StatusSucceeded:
+		return place{&ix.succeeded, s.finishedAt}
+	case runlane.StatusFailed:
+		return place{&ix.failed, s.finishedAt}
+	case runlane.StatusCancelled:
+		return place{&ix.cancelled, s.finishedAt}
+	default:
+		return place{} // Transition.Validate lets no other status in
+	}
+}
+
+func (env *environment) deliveryPlace(e *entry) place {
+	r, ix := e.liveRow(), &env.indexes
+	if r == nil {
+		if e.state.status == runlane.StatusQueued {
+			return place{&ix.redeliveries, e.state.updatedAt.add(firstRedelivery)} // no delivery was ever requested: not lost for ever
+		}
+		return place{}
+	}
+	switch r.status {
+	case lane.OutboxPending, lane.OutboxFailed:
+		return place{&ix.unpublished, r.availableAt}
+	case lane.OutboxClaimed:
+		return place{&ix.unpublished, r.claimUntil}
+	case lane.OutboxPublished:
+		if e.state.status != runlane.StatusQueued {
+			return place{} // of a scheduled run: the scan of due waits finds it
+		}
+		return place{&ix.redeliveries, e.redeliverAt(r)}
+	case lane.OutboxDeadLettered:
+		return place{&ix.dead, r.since}
+	default:
+		return place{}
+	}
+}
+
+// The distances at which a published wakeup that nobody claimed counts as lost, see docs/decisions.md, Delivery.
+const (
+	firstRedelivery   = 10 * time.Minute
+	longestRedelivery = 6 * time.Hour
+)
+
+// redeliverAt is 10 minutes after the first publication, 20 after the second, 40 after the third, at most 6 hours: what was
+// waited so far says how many there were.
+func (e *entry) redeliverAt(r *row) millis {
+	waited := r.since.since(e.firstPublished)
+	return r.since.add(min(waited+firstRedelivery, longestRedelivery))
+}

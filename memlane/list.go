@@ -1,0 +1,113 @@
+package memlane
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// The two parts of the list of runs.
+const (
+	activePart byte = iota
+	finishedPart
+)
+
+// ListRuns pages summaries: active runs by when they next need attention, then finished ones newest first.
+func (s *Storage) ListRuns(ctx context.Context, q *lane.RunQuery) (*runlane.Page[runlane.RunSummary], error) {
+	if err := ended(ctx); err != nil {
+		return nil, err
+	}
+	statuses := make([]string, len(q.Statuses))
+	for i, status := range q.Statuses {
+		statuses[i] = string(status)
+	}
+	scope := newScope("ListRuns", q.Environment,
+		strings.Join(statuses, ","), string(q.TaskID), string(q.Queue), string(q.ScheduleID), string(q.SourceRunID))
+	limit, after, err := openPage(&q.PageQuery, scope)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	env := s.find(q.Environment)
+	if env == nil {
+		return &runlane.Page[runlane.RunSummary]{}, nil
+	}
+	judge := func(i item) (runlane.RunSummary, verdict) {
+		if !matches(q, i.entry) {
+			return runlane.RunSummary{}, skip
+		}
+		return i.entry.summary(), take
+	}
+	ix := &env.indexes
+	finished := []*ordered{&ix.succeeded, &ix.failed, &ix.cancelled}
+	if after != nil && after.part == finishedPart {
+		return fillPage(descend(finished, after.place()), scope, limit, finishedPart, judge), nil
+	}
+	active := []*ordered{&ix.queued, &ix.waiting, &ix.leased, &ix.cancelling}
+	page := fillPage(ascend(active, after.place()), scope, limit, activePart, judge)
+	if page.Next != "" {
+		return page, nil
+	}
+	if len(page.Items) == limit { // nothing is left of the first part; the second begins on its own page
+		page.Next = scope.cursor(finishedPart, lastPosition)
+		return page, nil
+	}
+	rest := fillPage(descend(finished, nil), scope, limit-len(page.Items), finishedPart, judge)
+	return &runlane.Page[runlane.RunSummary]{Items: append(page.Items, rest.Items...), Next: rest.Next}, nil
+}
+
+// lastPosition is behind every item.
+var lastPosition = position{at: 1<<63 - 1}
+
+func matches(q *lane.RunQuery, e *entry) bool {
+	c := e.created
+	return (len(q.Statuses) == 0 || slices.Contains(q.Statuses, e.state.status)) &&
+		(q.TaskID == "" || q.TaskID == c.TaskID) &&
+		(q.Queue == "" || q.Queue == c.Queue) &&
+		(q.ScheduleID == "" || q.ScheduleID == c.Source.ScheduleID) &&
+		(q.SourceRunID == "" || q.SourceRunID == c.Source.RunID)
+}
+
+// ListRunEvents pages one run's history in sequence order. A run that does not exist has no events.
+func (s *Storage) ListRunEvents(ctx context.Context, q *lane.EventQuery) (*runlane.Page[runlane.EventRecord], error) {
+	if err := ended(ctx); err != nil {
+		return nil, err
+	}
+	order := "ascending"
+	if q.Descending {
+		order = "descending"
+	}
+	scope := newScope("ListRunEvents", q.Environment, string(q.RunID), order)
+	limit, after, err := openPage(&q.PageQuery, scope)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	e := s.find(q.Environment).run(q.RunID)
+	var events []event
+	if e != nil {
+		events = e.events // what is there never changes: it can be copied without the lock
+	}
+	s.mu.Unlock()
+
+	page, room := &runlane.Page[runlane.EventRecord]{}, &bodyRoom{}
+	next, by := 0, 1
+	if q.Descending {
+		next, by = len(events)-1, -1
+	}
+	if after != nil {
+		next = int(after.at) - 1 + by // a sequence counts from 1
+	}
+	for ; next >= 0 && next < len(events); next += by {
+		if len(page.Items) == limit {
+			page.Next = scope.cursor(0, position{at: millis(next + 1 - by)})
+			break
+		}
+		page.Items = append(page.Items, events[next].record(room, e, int64(next)+1, eventID(e.id, int64(next)+1)))
+	}
+	return page, nil
+}

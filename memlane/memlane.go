@@ -1,0 +1,21 @@
+// Package memlane is the embedded lane: storage and transport in the memory of one process. It is what to try the module with,
+// what tests run on, and the reference model that other storages are compared with: its files are written to be read, one rule
+// of docs/contract.md after the other. Nothing outlives the process.
+//
+// [New] is what most people need. [NewStorage] and [NewTransport] pair differently, for example a memory storage with a faulty
+// transport in a test.
+//
+// Not there: bounded queues, schedules, pruning. Their methods answer runlane.ErrCapabilityUnsupported and their flags are false.
+package memlane
+
+import "github.com/runlane/runlane-go/lane"
+
+// New returns a fresh lane that lives in this process and receives its own wakeups: idle workers cost nothing, a wakeup reaches
+// them at once.
+func New() *lane.Lane {
+	l, err := lane.New(NewStorage(nil), NewTransport(nil), &lane.Options{Name: "memlane"})
+	if err != nil {
+		panic(err) // both halves are right here: only a bug of this package can get us here
+	}
+	return l
+}

@@ -1,0 +1,194 @@
+package memlane
+
+import (
+	"cmp"
+	"slices"
+	"sort"
+
+	"github.com/runlane/runlane-go"
+)
+
+// ordered is a set of runs in time order, ties in id order: a sorted list cut into blocks, so that neither adding at the end
+// (the common case) nor removing from the front moves much. The zero value is empty.
+type ordered struct {
+	blocks [][]item
+	size   int
+	spare  []item // a block that ran empty: sets that fill and empty again and again need no new one
+}
+
+// item is a run at the instant by which it is ordered.
+type item struct {
+	at    millis
+	entry *entry
+}
+
+// position is a place in the order, between items or on one.
+type position struct {
+	at millis
+	id runlane.RunID
+}
+
+const blockSize = 256
+
+func (i item) position() position { return position{i.at, i.entry.id} }
+
+func (p position) compare(other position) int {
+	if p.at != other.at {
+		return cmp.Compare(p.at, other.at)
+	}
+	return cmp.Compare(p.id, other.id)
+}
+
+// seek finds the first item that is not before p.
+func (o *ordered) seek(p position) (block, index int) {
+	block = sort.Search(len(o.blocks), func(b int) bool {
+		items := o.blocks[b]
+		return items[len(items)-1].position().compare(p) >= 0
+	})
+	if block == len(o.blocks) {
+		return block, 0
+	}
+	items := o.blocks[block]
+	index = sort.Search(len(items), func(i int) bool { return items[i].position().compare(p) >= 0 })
+	return block, index
+}
+
+func (o *ordered) insert(i item) {
+	o.size++
+	block, index := o.seek(i.position())
+	if block == len(o.blocks) { // behind everything
+		if block == 0 || len(o.blocks[block-1]) == blockSize {
+			o.blocks = append(o.blocks, append(o.spare, i))
+			o.spare = nil
+			return
+		}
+		o.blocks[block-1] = append(o.blocks[block-1], i)
+		return
+	}
+	if len(o.blocks[block]) == blockSize {
+		o.split(block)
+		if half := len(o.blocks[block]); index > half {
+			block, index = block+1, index-half
+		}
+	}
+	o.blocks[block] = slices.Insert(o.blocks[block], index, i)
+}
+
+func (o *ordered) split(block int) {
+	items := o.blocks[block]
+	upper := append(make([]item, 0, blockSize), items[len(items)/2:]...)
+	clear(items[len(items)/2:])
+	o.blocks[block] = items[:len(items)/2]
+	o.blocks = slices.Insert(o.blocks, block+1, upper)
+}
+
+// remove reports whether the item was there.
+func (o *ordered) remove(i item) bool {
+	block, index, ok := o.find(i)
+	if !ok {
+		return false
+	}
+	o.size--
+	o.blocks[block] = slices.Delete(o.blocks[block], index, index+1)
+	if len(o.blocks[block]) == 0 {
+		o.spare = o.blocks[block]
+		o.blocks = slices.Delete(o.blocks, block, block+1)
+	}
+	return true
+}
+
+func (o *ordered) find(i item) (block, index int, ok bool) {
+	block, index = o.seek(i.position())
+	return block, index, block < len(o.blocks) && o.blocks[block][index] == i
+}
+
+// walk goes through several sets at once, in one order. The sets must not change meanwhile.
+type walk struct {
+	sets       []*ordered
+	next       [][2]int // block and index of the next item of each set
+	descending bool
+}
+
+// ascend walks upwards, from the first item behind after; nil means from the start.
+func ascend(sets []*ordered, after *position) *walk {
+	w := &walk{sets: sets, next: make([][2]int, len(sets))}
+	if after == nil {
+		return w
+	}
+	for n, set := range sets {
+		block, index := set.seek(*after)
+		if block < len(set.blocks) && set.blocks[block][index].position() == *after {
+			block, index = set.step(block, index, 1)
+		}
+		w.next[n] = [2]int{block, index}
+	}
+	return w
+}
+
+// descend walks downwards, from the last item before after; nil means from the end.
+func descend(sets []*ordered, after *position) *walk {
+	w := &walk{sets: sets, next: make([][2]int, len(sets)), descending: true}
+	for n, set := range sets {
+		block, index := len(set.blocks), 0
+		if after != nil {
+			block, index = set.seek(*after)
+		}
+		block, index = set.step(block, index, -1)
+		w.next[n] = [2]int{block, index}
+	}
+	return w
+}
+
+// step is the place after or before the given one; block -1 or len(blocks) is outside.
+func (o *ordered) step(block, index, by int) (int, int) {
+	index += by
+	switch {
+	case index < 0:
+		block--
+		if block >= 0 {
+			index = len(o.blocks[block]) - 1
+		}
+	case index >= len(o.blocks[block]):
+		block, index = block+1, 0
+	}
+	return block, index
+}
+
+// peek returns the next item; ok is false at the end.
+func (w *walk) peek() (found item, ok bool) {
+	n := w.first()
+	if n < 0 {
+		return item{}, false
+	}
+	return w.at(n), true
+}
+
+// advance passes over the item that peek returned.
+func (w *walk) advance() {
+	n, by := w.first(), 1
+	if w.descending {
+		by = -1
+	}
+	block, index := w.sets[n].step(w.next[n][0], w.next[n][1], by)
+	w.next[n] = [2]int{block, index}
+}
+
+func (w *walk) at(n int) item { return w.sets[n].blocks[w.next[n][0]][w.next[n][1]] }
+
+// first is the set that holds the next item, -1 at the end.
+func (w *walk) first() int {
+	best := -1
+	for n, set := range w.sets {
+		if block := w.next[n][0]; block < 0 || block >= len(set.blocks) {
+			continue
+		}
+		if best < 0 {
+			best = n
+			continue
+		}
+		if order := w.at(n).position().compare(w.at(best).position()); order < 0 && !w.descending || order > 0 && w.descending {
+			best = n
+		}
+	}
+	return best
+}

@@ -1,0 +1,251 @@
+package memlane
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// row is one delivery that was requested: a wakeup to publish.
+type row struct {
+	sequence    int64 // of its run.delivery_requested, which names it
+	status      lane.OutboxStatus
+	attempts    int
+	token       uint64 // of the latest claim
+	requestedAt millis
+	availableAt millis
+	claimUntil  millis
+	since       millis // when it was published or given up
+	failure     *runlane.Failure
+}
+
+func (s *Storage) nextToken() uint64 { return s.tokens.Add(1) }
+
+const tokenPrefix = "claim_"
+
+func tokenText(token uint64) string { return tokenPrefix + strconv.FormatUint(token, 36) }
+
+// holds reports whether the text is the token of the row's claim, which is not over.
+func (r *row) holds(text string) bool {
+	number, ok := strings.CutPrefix(text, tokenPrefix)
+	token, err := strconv.ParseUint(number, 36, 64)
+	return ok && err == nil && r.status == lane.OutboxClaimed && r.token == token
+}
+
+// addRow makes the row of a delivery request. It supersedes every earlier one: those stay only while a publisher holds them,
+// who may still mark them.
+func (e *entry) addRow(sequence int64, d *runlane.Delivery, occurred millis, birth lane.OutboxBirth, token func() uint64) *row {
+	e.rows = slices.DeleteFunc(e.rows, func(r row) bool { return r.status != lane.OutboxClaimed })
+	r := row{sequence: sequence, status: lane.OutboxPending, requestedAt: at(d.RequestedAt), availableAt: at(d.AvailableAt), claimUntil: absent}
+	switch {
+	case r.availableAt > occurred: // for later: pending whatever is asked
+	case birth.Published:
+		r.status, r.since = lane.OutboxPublished, occurred
+		e.published(occurred)
+	case !birth.ClaimUntil.IsZero():
+		r.status, r.claimUntil, r.token = lane.OutboxClaimed, at(birth.ClaimUntil), token()
+	}
+	e.rows = append(e.rows, r)
+	return &e.rows[len(e.rows)-1]
+}
+
+// liveRow is the only row of a run that can be due: the latest one, while the run is queued or scheduled. Every way out of these
+// two states supersedes it, and every way into them makes a new one.
+func (e *entry) liveRow() *row {
+	if len(e.rows) == 0 || e.state.status != runlane.StatusQueued && e.state.status != runlane.StatusScheduled {
+		return nil
+	}
+	return &e.rows[len(e.rows)-1]
+}
+
+// dropMarked forgets superseded rows whose holders have marked them.
+func (e *entry) dropMarked() {
+	if len(e.rows) == 0 {
+		return
+	}
+	latest := e.rows[len(e.rows)-1].sequence
+	e.rows = slices.DeleteFunc(e.rows, func(r row) bool { return r.sequence != latest && r.status != lane.OutboxClaimed })
+}
+
+func (e *entry) published(now millis) {
+	if e.firstPublished == absent {
+		e.firstPublished = now
+	}
+}
+
+// message is the row as callers get it: their own copy.
+func (e *entry) message(r *row, id string) lane.OutboxMessage {
+	m := lane.OutboxMessage{
+		OutboxRef: lane.OutboxRef{ID: id},
+		Wakeup: lane.Wakeup{
+			RunKey: lane.RunKey{Environment: e.environment, RunID: e.id}, Queue: e.created.Queue,
+			RequestedAt: r.requestedAt.time(), TraceCarrier: maps.Clone(e.state.traceCarrier),
+		},
+		GroupKey: e.created.ConcurrencyKey, Status: r.status, Attempts: r.attempts, AvailableAt: r.availableAt.time(),
+	}
+	if m.GroupKey == "" {
+		m.GroupKey = string(e.id)
+	}
+	if r.status == lane.OutboxClaimed {
+		m.ClaimToken, m.ClaimUntil = tokenText(r.token), r.claimUntil.time()
+	}
+	if r.failure != nil {
+		m.Failure = r.failure.Clone()
+	}
+	return m
+}
+
+// ClaimOutboxMessages gives the caller due rows to publish.
+func (s *Storage) ClaimOutboxMessages(ctx context.Context, c *lane.ClaimOutboxCommand) ([]lane.OutboxMessage, error) {
+	if err := ended(ctx); err != nil {
+		return nil, err
+	}
+	page := lane.PageQuery{Limit: c.Limit}
+	limit, err := page.PageLimit()
+	if err != nil {
+		return nil, err
+	}
+	if !c.ClaimUntil.After(c.At) {
+		return nil, violation("", "a claim until %s made at %s is over at once", c.ClaimUntil, c.At)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	env, now := s.find(c.Environment), at(c.At)
+	if env == nil {
+		return nil, nil
+	}
+	var due []*entry
+	if c.IDs != nil {
+		due = env.dueAmong(c.IDs, now, limit)
+	} else {
+		due = env.dueRows(now, c.Patience, limit)
+	}
+	var messages []lane.OutboxMessage
+	for _, e := range due {
+		r := e.liveRow()
+		r.status, r.token, r.claimUntil = lane.OutboxClaimed, s.nextToken(), at(c.ClaimUntil)
+		env.reindex(e)
+		messages = append(messages, e.message(r, eventID(e.id, r.sequence)))
+	}
+	return messages, nil
+}
+
+// dueRows are the runs whose live rows are due, in due order.
+func (env *environment) dueRows(now millis, patience lane.Patience, limit int) []*entry {
+	var due []*entry
+	for w := ascend([]*ordered{&env.indexes.unpublished}, nil); len(due) < limit; w.advance() {
+		next, ok := w.peek()
+		if !ok || next.at > now {
+			break
+		}
+		if !next.entry.underway(now, patience) {
+			due = append(due, next.entry)
+		}
+	}
+	return due
+}
+
+// dueAmong are those of the given rows that are live and due, and no others.
+func (env *environment) dueAmong(ids []string, now millis, limit int) []*entry {
+	var due []*entry
+	chosen := map[*entry]bool{}
+	for _, id := range ids {
+		e, r := env.row(id)
+		if r == nil || r != e.liveRow() || chosen[e] || len(due) == limit {
+			continue
+		}
+		if e.delivery.set == &env.indexes.unpublished && e.delivery.at <= now {
+			chosen[e], due = true, append(due, e)
+		}
+	}
+	return due
+}
+
+// row finds a row by its id, nil when it is gone.
+func (env *environment) row(id string) (*entry, *row) {
+	runID, sequence, ok := parseEventID(id)
+	e := env.run(runID)
+	if !ok || e == nil {
+		return nil, nil
+	}
+	for i := range e.rows {
+		if e.rows[i].sequence == sequence {
+			return e, &e.rows[i]
+		}
+	}
+	return nil, nil
+}
+
+// MarkOutboxMessagesPublished acknowledges rows.
+func (s *Storage) MarkOutboxMessagesPublished(ctx context.Context, c *lane.MarkPublishedCommand) error {
+	now := at(c.At)
+	return mark(ctx, s, c.Environment, c.Messages, func(m lane.OutboxRef) lane.OutboxRef { return m }, func(e *entry, r *row, _ lane.OutboxRef) {
+		r.status, r.since, r.failure = lane.OutboxPublished, now, nil
+		if r == e.liveRow() {
+			e.published(now)
+		}
+	})
+}
+
+// MarkOutboxMessagesFailed records failures.
+func (s *Storage) MarkOutboxMessagesFailed(ctx context.Context, c *lane.MarkFailedCommand) error {
+	return mark(ctx, s, c.Environment, c.Messages, failureRef, func(_ *entry, r *row, f lane.OutboxFailure) {
+		r.status, r.attempts, r.availableAt = lane.OutboxFailed, f.Attempts, at(f.NextAvailableAt)
+		r.fail(f.Failure)
+	})
+}
+
+// MarkOutboxMessagesDeadLettered gives rows up.
+func (s *Storage) MarkOutboxMessagesDeadLettered(ctx context.Context, c *lane.MarkDeadLetteredCommand) error {
+	now := at(c.At)
+	return mark(ctx, s, c.Environment, c.Messages, failureRef, func(_ *entry, r *row, f lane.OutboxFailure) {
+		r.status, r.attempts, r.since = lane.OutboxDeadLettered, f.Attempts, now
+		r.fail(f.Failure)
+	})
+}
+
+func failureRef(f lane.OutboxFailure) lane.OutboxRef { return f.OutboxRef }
+
+func (r *row) fail(failure runlane.Failure) {
+	kept := failure.Clone()
+	r.failure = &kept
+}
+
+// mark judges each message alone: those whose claim is over are left and named in one conflict.
+func mark[M any](
+	ctx context.Context, s *Storage, name runlane.Environment, messages []M,
+	ref func(M) lane.OutboxRef, apply func(e *entry, r *row, m M),
+) error {
+	if err := ended(ctx); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	env := s.find(name)
+	var stale []string
+	for _, m := range messages {
+		held := ref(m)
+		e, r := (*entry)(nil), (*row)(nil)
+		if env != nil {
+			e, r = env.row(held.ID)
+		}
+		if r == nil || !r.holds(held.ClaimToken) {
+			stale = append(stale, held.ID)
+			continue
+		}
+		apply(e, r, m)
+		e.dropMarked()
+		env.reindex(e)
+	}
+	if len(stale) == 0 {
+		return nil
+	}
+	err := runlane.NewConflict(runlane.ConflictOutboxClaim, "the claim on some outbox rows is over")
+	err.Meta = map[string]string{"outbox_ids": strings.Join(stale, ",")}
+	return err
+}

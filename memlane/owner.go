@@ -1,0 +1,126 @@
+package memlane
+
+import (
+	"context"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// scopedKey is an idempotency or singleton key in the scope of its task.
+type scopedKey struct {
+	task runlane.TaskID
+	key  string
+}
+
+// owner holds an idempotency key. The policy of retention is the run's, captured at its creation.
+type owner struct{ run *entry }
+
+// retains reports whether the run still owns its idempotency key at now. An active run always does. A failed one never; a
+// successful or cancelled one until its time to live, counted from creation, is over.
+func (e *entry) retains(now millis) bool {
+	switch policy := e.created.Retention; {
+	case e.state.status.Active():
+		return true
+	case e.state.status == runlane.StatusFailed, policy.WhileActive, policy.TTL <= 0:
+		return false
+	default:
+		return now < e.state.createdAt.add(policy.TTL)
+	}
+}
+
+// own takes the keys of a new run, or tells which key has an owner: idempotency is judged before singleton.
+func (env *environment) own(e *entry, now millis) error {
+	idempotency := scopedKey{e.created.TaskID, e.created.IdempotencyKey}
+	singleton := scopedKey{e.created.TaskID, e.created.SingletonKey}
+	if idempotency.key != "" {
+		if holder := env.idempotency[idempotency]; holder != nil && holder.run.retains(now) {
+			return conflict(runlane.ConflictIdempotencyKey, holder.run.id, "another run owns the idempotency key")
+		}
+	}
+	if singleton.key != "" {
+		if holder := env.singletons[singleton]; holder != nil {
+			return conflict(runlane.ConflictSingletonKey, holder.id, "another active run owns the singleton key")
+		}
+		env.singletons[singleton] = e
+	}
+	if idempotency.key != "" {
+		env.idempotency[idempotency] = &owner{run: e} // also in place of an owner that is over
+	}
+	return nil
+}
+
+// disown frees what a finished run does not keep. A key with a time to live stays, to be resolved lazily.
+func (env *environment) disown(e *entry) {
+	singleton := scopedKey{e.created.TaskID, e.created.SingletonKey}
+	if env.singletons[singleton] == e {
+		delete(env.singletons, singleton)
+	}
+	idempotency := scopedKey{e.created.TaskID, e.created.IdempotencyKey}
+	if holder := env.idempotency[idempotency]; holder != nil && holder.run == e && !e.retains(e.state.finishedAt) {
+		delete(env.idempotency, idempotency)
+	}
+}
+
+// GetRunByIdempotencyKey returns the owner of the key, and changes nothing.
+func (s *Storage) GetRunByIdempotencyKey(ctx context.Context, key lane.OwnerKey) (*runlane.Run, error) {
+	if err := ended(ctx); err != nil {
+		return nil, err
+	}
+	now := at(s.now())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if env := s.find(key.Environment); env != nil {
+		if holder := env.idempotency[scopedKey{key.TaskID, key.Key}]; holder != nil && holder.run.retains(now) {
+			return holder.run.project(true), nil
+		}
+	}
+	return nil, noOwner("idempotency")
+}
+
+// GetRunBySingletonKey returns the active run that owns the key.
+func (s *Storage) GetRunBySingletonKey(ctx context.Context, key lane.OwnerKey) (*runlane.Run, error) {
+	if err := ended(ctx); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if env := s.find(key.Environment); env != nil {
+		if holder := env.singletons[scopedKey{key.TaskID, key.Key}]; holder != nil {
+			return holder.project(true), nil
+		}
+	}
+	return nil, noOwner("singleton")
+}
+
+// ResetIdempotencyKey frees the key of a finished run.
+func (s *Storage) ResetIdempotencyKey(ctx context.Context, key lane.OwnerKey) error {
+	if err := ended(ctx); err != nil {
+		return err
+	}
+	now := at(s.now())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	env := s.find(key.Environment)
+	if env == nil {
+		return noOwner("idempotency")
+	}
+	scoped := scopedKey{key.TaskID, key.Key}
+	holder := env.idempotency[scoped]
+	if holder == nil || !holder.run.retains(now) {
+		return noOwner("idempotency")
+	}
+	if holder.run.state.status.Active() {
+		return conflict(runlane.ConflictIdempotencyKey, holder.run.id, "the run that owns the idempotency key is still active")
+	}
+	delete(env.idempotency, scoped)
+	return nil
+}
+
+// noOwner does not repeat the key: keys are often made of personal data.
+func noOwner(what string) error {
+	return &runlane.Error{
+		Code: runlane.ErrRunNotFound, Message: "no run owns the " + what + " key",
+		Hint: "check the task and the key; the owner may have finished, or its retention may be over",
+	}
+}

@@ -1,0 +1,140 @@
+package memlane
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// reception is one call of Receive. The transport's lock guards its fields.
+type reception struct {
+	queues []*queue
+	turn   int           // the queue to look at first, so that a busy one does not starve the others
+	idle   int           // workers that wait on handed
+	handed chan received // has room for all workers
+}
+
+// received is a wakeup under way, and where it goes back to.
+type received struct {
+	queue  *queue
+	wakeup lane.Wakeup
+}
+
+// Receive calls handle from concurrency goroutines until ctx ends or the transport is closed. Idle ones block: there is no
+// polling. A wakeup that handle refuses comes again after [TransportOptions].HandBack.
+func (t *Transport) Receive(
+	ctx context.Context, queues []runlane.QueueName, concurrency int, handle func(context.Context, lane.Wakeup) error,
+) error {
+	r, err := t.join(queues, concurrency)
+	if err != nil {
+		return err
+	}
+	defer t.leave(r)
+	attempt := context.WithoutCancel(ctx)
+	var workers sync.WaitGroup
+	for range concurrency { // each ends with ctx or the transport, once its handler has returned
+		workers.Go(func() {
+			for {
+				next, ok := t.next(ctx, r)
+				if !ok {
+					return
+				}
+				t.settle(next, handle(attempt, next.copy()))
+			}
+		})
+	}
+	workers.Wait()
+	return nil
+}
+
+// join makes a reception known to its queues.
+func (t *Transport) join(names []runlane.QueueName, concurrency int) (*reception, error) {
+	if len(names) == 0 || concurrency < 1 {
+		return nil, &runlane.Error{
+			Code: runlane.ErrConfigurationInvalid, Message: "nothing to receive: no queue is named, or concurrency is below 1",
+			Hint: "name the queues to read and a concurrency of at least 1",
+		}
+	}
+	for _, name := range names {
+		if !t.bound(name) {
+			return nil, noBinding(name)
+		}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r := &reception{handed: make(chan received, concurrency)}
+	for _, name := range names {
+		if q := t.queue(name); !slices.Contains(r.queues, q) {
+			r.queues = append(r.queues, q)
+			q.receptions = append(q.receptions, r)
+		}
+	}
+	return r, nil
+}
+
+// leave takes the reception out of its queues. Its workers have ended, so nothing can be handed to it any more.
+func (t *Transport) leave(r *reception) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, q := range r.queues {
+		q.receptions = slices.DeleteFunc(q.receptions, func(other *reception) bool { return other == r })
+	}
+}
+
+// next waits for a wakeup; ok is false when the worker must end.
+func (t *Transport) next(ctx context.Context, r *reception) (next received, ok bool) {
+	t.mu.Lock()
+	if ctx.Err() != nil || t.isClosed() {
+		t.mu.Unlock()
+		return received{}, false
+	}
+	for n := range r.queues {
+		q := r.queues[(r.turn+n)%len(r.queues)]
+		if w, ok := q.pop(); ok {
+			r.turn = (r.turn + n + 1) % len(r.queues)
+			t.mu.Unlock()
+			return received{q, w}, true
+		}
+	}
+	r.idle++
+	t.mu.Unlock()
+
+	select {
+	case next = <-r.handed:
+		return next, true
+	case <-ctx.Done():
+	case <-t.closed:
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	select {
+	case next = <-r.handed: // it was handed over just now: whoever ends must not take it along
+		next.queue.inFlight--
+		next.queue.push(next.wakeup)
+	default:
+		r.idle--
+	}
+	return received{}, false
+}
+
+// settle acknowledges a wakeup, or keeps a refused one to come again.
+func (t *Transport) settle(done received, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err == nil || t.isClosed() {
+		done.queue.inFlight--
+		return
+	}
+	t.keepRefused(done)
+}
+
+// copy is the handler's own.
+func (r received) copy() lane.Wakeup {
+	w := r.wakeup
+	w.TraceCarrier = maps.Clone(w.TraceCarrier)
+	return w
+}

@@ -1,0 +1,137 @@
+package memlane
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// StorageOptions of [NewStorage]. nil means none.
+type StorageOptions struct {
+	// Now is asked only by lookups of retained idempotency keys, the one question that carries no instant of its own. nil means
+	// time.Now.
+	Now func() time.Time
+}
+
+// Storage keeps runs in memory. It is safe for concurrent use. One short lock guards all of it: every method is atomic by
+// construction, and copies made for callers are made outside of it.
+type Storage struct {
+	lane.UnimplementedStorage
+
+	now    func() time.Time
+	tokens atomic.Uint64 // outbox claims are numbered
+
+	mu           sync.Mutex
+	environments map[string]*environment
+}
+
+var _ lane.Storage = (*Storage)(nil)
+
+// NewStorage returns an empty storage.
+func NewStorage(options *StorageOptions) *Storage {
+	s := &Storage{now: time.Now, environments: map[string]*environment{}}
+	if options != nil && options.Now != nil {
+		s.now = options.Now
+	}
+	return s
+}
+
+// Capabilities promises what is implemented: all but bounded queues, schedules, pruning and durability.
+func (s *Storage) Capabilities() lane.StorageCapabilities {
+	return lane.StorageCapabilities{
+		EnforcesIdempotency: true,
+		EnforcesSingleton:   true,
+		LeasesRuns:          true,
+		PersistsOutbox:      true,
+		ProcessLocalState:   true,
+		ReadsRunHistory:     true,
+		FindsLostWakeups:    true,
+		KeepsDeadLetters:    true,
+	}
+}
+
+// environment is everything of one environment: no method ever looks into two.
+type environment struct {
+	runs    map[runlane.RunID]*entry
+	indexes indexes
+	// Owners of keys. A finished run stays in idempotency while it retains its key, and longer: it is resolved lazily.
+	idempotency map[scopedKey]*owner
+	singletons  map[scopedKey]*entry
+}
+
+// find returns the environment, nil when nothing was ever written to it.
+func (s *Storage) find(name runlane.Environment) *environment { return s.environments[name.Name()] }
+
+// open returns the environment for writing.
+func (s *Storage) open(name runlane.Environment) *environment {
+	env := s.environments[name.Name()]
+	if env == nil {
+		env = &environment{
+			runs: map[runlane.RunID]*entry{}, idempotency: map[scopedKey]*owner{}, singletons: map[scopedKey]*entry{},
+		}
+		s.environments[name.Name()] = env
+	}
+	return env
+}
+
+// run returns one run, nil when it is absent. env may be nil.
+func (env *environment) run(id runlane.RunID) *entry {
+	if env == nil {
+		return nil
+	}
+	return env.runs[id]
+}
+
+// GetRun returns one run as it is now.
+func (s *Storage) GetRun(ctx context.Context, key lane.RunKey) (*runlane.Run, error) {
+	if err := ended(ctx); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.find(key.Environment).run(key.RunID)
+	if e == nil {
+		return nil, notFound(key.RunID)
+	}
+	return e.project(true), nil
+}
+
+// GetRuns returns the given runs in the caller's order, repeats included and missing ones left out.
+func (s *Storage) GetRuns(ctx context.Context, q *lane.RunsQuery) ([]*runlane.Run, error) {
+	if err := ended(ctx); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	env := s.find(q.Environment)
+	runs := make([]*runlane.Run, 0, len(q.IDs))
+	for _, id := range q.IDs {
+		if e := env.run(id); e != nil {
+			runs = append(runs, e.project(!q.WithoutPayload))
+		}
+	}
+	return runs, nil
+}
+
+// InspectRun returns a run with its latest delivery, unless that was superseded. Nobody holds slots here.
+func (s *Storage) InspectRun(ctx context.Context, q *lane.InspectQuery) (*lane.Inspection, error) {
+	if err := ended(ctx); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.find(q.Environment).run(q.RunID)
+	if e == nil {
+		return nil, notFound(q.RunID)
+	}
+	inspection := &lane.Inspection{Run: e.project(true)}
+	if r := e.liveRow(); r != nil {
+		message := e.message(r, eventID(e.id, r.sequence))
+		inspection.Delivery = &message
+	}
+	return inspection, nil
+}

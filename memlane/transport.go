@@ -1,0 +1,205 @@
+package memlane
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// Defaults of [TransportOptions].
+const (
+	// DefaultMaxDelay is the longest delay of a wakeup, the same as that of SQS, so that programs behave alike on both.
+	DefaultMaxDelay = 15 * time.Minute
+	// DefaultHandBack is how long a wakeup that its handler refused rests before it comes again.
+	DefaultHandBack = time.Second
+)
+
+// TransportOptions of [NewTransport]. nil means none.
+type TransportOptions struct {
+	// HandBack is how long a refused wakeup rests. 0 means DefaultHandBack.
+	HandBack time.Duration
+	// MaxDelay is the longest delay of a wakeup. 0 means DefaultMaxDelay.
+	MaxDelay time.Duration
+	// Queues are the bindings; wakeups for others are refused. nil means any queue.
+	Queues []runlane.QueueName
+}
+
+// Transport wakes workers of its own process. Wakeups wait in one unbounded queue a binding and are handed to a waiting receiver
+// directly; delayed and refused ones wait for one timer, which exists only while there are any. It is safe for concurrent use.
+//
+// It is a [lane.Receiver], a [lane.DelayedSender] and a [lane.DepthReader].
+type Transport struct {
+	lane.UnimplementedTransport
+
+	handBack time.Duration
+	maxDelay time.Duration
+	bindings []runlane.QueueName
+
+	mu     sync.Mutex
+	queues map[runlane.QueueName]*queue
+	later  later
+	closed chan struct{} // closed by Close
+}
+
+var (
+	_ lane.Transport     = (*Transport)(nil)
+	_ lane.Receiver      = (*Transport)(nil)
+	_ lane.DelayedSender = (*Transport)(nil)
+	_ lane.DepthReader   = (*Transport)(nil)
+)
+
+// NewTransport returns a transport without wakeups.
+func NewTransport(options *TransportOptions) *Transport {
+	t := &Transport{
+		handBack: DefaultHandBack, maxDelay: DefaultMaxDelay, queues: map[runlane.QueueName]*queue{}, closed: make(chan struct{}),
+	}
+	if options == nil {
+		return t
+	}
+	if options.HandBack > 0 {
+		t.handBack = options.HandBack
+	}
+	if options.MaxDelay > 0 {
+		t.maxDelay = options.MaxDelay
+	}
+	t.bindings = slices.Clone(options.Queues)
+	return t
+}
+
+// Capabilities promises native delay, and no durability: wakeups end with the process.
+func (t *Transport) Capabilities() lane.TransportCapabilities {
+	return lane.TransportCapabilities{NativeDelay: true}
+}
+
+// Queues are the bindings, nil for any queue.
+func (t *Transport) Queues() []runlane.QueueName { return slices.Clone(t.bindings) }
+
+// Close ends every Receive and forgets all wakeups. It does not wait for handlers: Receive does.
+func (t *Transport) Close(context.Context) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.isClosed() {
+		return nil
+	}
+	close(t.closed)
+	t.later.stop()
+	clear(t.queues)
+	return nil
+}
+
+func (t *Transport) isClosed() bool {
+	select {
+	case <-t.closed:
+		return true
+	default:
+		return false
+	}
+}
+
+func (t *Transport) bound(name runlane.QueueName) bool {
+	return t.bindings == nil || slices.Contains(t.bindings, name)
+}
+
+// queue returns a binding's queue, under the lock.
+func (t *Transport) queue(name runlane.QueueName) *queue {
+	q := t.queues[name]
+	if q == nil {
+		q = &queue{name: name}
+		t.queues[name] = q
+	}
+	return q
+}
+
+// PublishWakeups puts wakeups into their queues, where receivers find them at once.
+func (t *Transport) PublishWakeups(ctx context.Context, c *lane.PublishCommand) ([]lane.PublishOutcome, error) {
+	if err := ended(ctx); err != nil {
+		return nil, err
+	}
+	outcomes := make([]lane.PublishOutcome, len(c.Attempts))
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.isClosed() {
+		return nil, unavailable()
+	}
+	for i := range c.Attempts {
+		outcomes[i] = t.send(&c.Attempts[i].Wakeup, 0)
+	}
+	return outcomes, nil
+}
+
+// MaxDelay is the same for every queue.
+func (t *Transport) MaxDelay(runlane.QueueName) time.Duration { return t.maxDelay }
+
+// SendWakeups keeps wakeups for their delays, then puts them into their queues.
+func (t *Transport) SendWakeups(ctx context.Context, wakeups []lane.DelayedWakeup) ([]lane.PublishOutcome, error) {
+	if err := ended(ctx); err != nil {
+		return nil, err
+	}
+	outcomes := make([]lane.PublishOutcome, len(wakeups))
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.isClosed() {
+		return nil, unavailable()
+	}
+	for i := range wakeups {
+		outcomes[i] = t.send(&wakeups[i].Wakeup, wakeups[i].Delay)
+	}
+	return outcomes, nil
+}
+
+// send puts one wakeup into its queue, now or later. A queue without a binding may get one, so that is no fault of the message.
+func (t *Transport) send(w *lane.Wakeup, delay time.Duration) lane.PublishOutcome {
+	switch {
+	case !t.bound(w.Queue):
+		return lane.PublishOutcome{
+			Type:    lane.PublishFailed,
+			Failure: runlane.NewFailure(runlane.ErrTransportUnavailable, fmt.Sprintf("queue %q has no binding", w.Queue), nil),
+		}
+	case delay > t.maxDelay:
+		return lane.PublishOutcome{
+			Type: lane.PublishFailed, Permanent: true,
+			Failure: runlane.NewFailure(runlane.ErrTransportPublishFailed, fmt.Sprintf("delay %s is longer than %s", delay, t.maxDelay), nil),
+		}
+	}
+	kept := *w
+	kept.TraceCarrier = maps.Clone(w.TraceCarrier)
+	if q := t.queue(w.Queue); delay > 0 {
+		t.keepFor(q, kept, delay)
+	} else {
+		q.push(kept)
+	}
+	return lane.PublishOutcome{Type: lane.Published}
+}
+
+// Depth counts wakeups that wait, and those that handlers have or have refused and get again.
+func (t *Transport) Depth(ctx context.Context, name runlane.QueueName) (visible, inFlight int, err error) {
+	if err := ended(ctx); err != nil {
+		return 0, 0, err
+	}
+	if !t.bound(name) {
+		return 0, 0, noBinding(name)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if q := t.queues[name]; q != nil {
+		visible, inFlight = q.waiting(), q.inFlight
+	}
+	return visible, inFlight, nil
+}
+
+func noBinding(name runlane.QueueName) error {
+	return &runlane.Error{
+		Code: runlane.ErrConfigurationInvalid, Message: fmt.Sprintf("queue %q has no binding", name),
+		Hint: "add it to TransportOptions.Queues, or leave those nil",
+	}
+}
+
+func unavailable() error {
+	return &runlane.Error{Code: runlane.ErrTransportUnavailable, Message: "the transport is closed"}
+}
