@@ -175,3 +175,29 @@ func TestMissingTable_IsConfigurationInvalid(t *testing.T) {
 		}
 	}
 }
+
+// What the storage cannot hold is refused before anything is written, and what it can hold comes back whole.
+func TestOversizePayload_IsRefusedAndWritesNothing(t *testing.T) {
+	w := newWorld(t)
+	random := rand.New(rand.NewPCG(5, 6))
+	payload := make([]byte, 360<<10)
+	for i := range payload {
+		payload[i] = byte(random.UintN(256))
+	}
+	body := fmt.Appendf(nil, "%q", hex.EncodeToString(payload)) // 720 KB, a little over 360 KB compressed
+	c := creation(t, "run_large")
+	c.Events[0].Body = &runlane.RunCreated{TaskID: "a.task", Queue: "default", Payload: body, Source: runlane.Source{Type: runlane.SourceTrigger}}
+	c.Projected.Payload = body
+	before := w.store.Stats()
+	_, err := w.store.AppendRunEvents(t.Context(), c)
+	e, ok := errors.AsType[*runlane.Error](err)
+	if !ok || e.Code != runlane.ErrValidationFailed || e.Hint == "" || e.RunID != "run_large" {
+		t.Fatalf("%v", err)
+	}
+	if used := w.store.Stats().Usage.Minus(before.Usage); used.WriteUnits != 0 {
+		t.Errorf("%+v", used)
+	}
+	if _, err := w.store.GetRun(t.Context(), c.Key()); !errors.Is(err, runlane.ErrRunNotFound) {
+		t.Errorf("the run is there: %v", err)
+	}
+}
