@@ -25,9 +25,6 @@ func (s *Store) AppendRunEvents(ctx context.Context, c *lane.AppendCommand) (*la
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	if err := boundedUnsupported(c.Queue); err != nil {
-		return nil, err
-	}
 	commit, failed, err := s.commit(ctx, &change{Transition: &c.Transition, before: before, leaseToken: c.LeaseToken, birth: c.Outbox})
 	if err != nil || len(failed) == 0 {
 		return commit, err
@@ -106,23 +103,29 @@ func (s *Store) ClaimRunLease(ctx context.Context, c *lane.ClaimCommand) (*lane.
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	if err := boundedUnsupported(c.Queue); err != nil {
-		return nil, err
-	}
 	if !claims(&c.Transition) {
 		return nil, &runlane.Error{Code: runlane.ErrContractViolation, RunID: c.Projected.ID, Message: "a claim carries no run.lease_claimed"}
 	}
 	if at, ok := lane.RunnableAt(before.run()); !ok || at.After(c.At) {
 		return &lane.Acquisition{Outcome: lane.LostEligibility}, nil
 	}
-	commit, failed, err := s.commit(ctx, &change{Transition: &c.Transition, before: before, byWakeup: c.ByWakeup})
+	slot, lost, err := s.claimSlot(ctx, c, before)
 	if err != nil {
 		return nil, err
 	}
-	if len(failed) > 0 {
-		return &lane.Acquisition{Outcome: lane.LostSequence}, nil
+	if lost != "" {
+		return &lane.Acquisition{Outcome: lost}, nil
 	}
-	return &lane.Acquisition{Outcome: lane.Acquired, Commit: commit}, nil
+	if slot.before != nil && slot.before.Until != 0 { // the commit falls into the reservation, or fails
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, slot.before.Until.time().Sub(c.At))
+		defer cancel()
+	}
+	slotLost := lane.LostCapacity
+	if !c.Slot {
+		slotLost = lane.LostReservation
+	}
+	return s.acquire(ctx, &change{Transition: &c.Transition, before: before, byWakeup: c.ByWakeup, slot: slot}, slotLost)
 }
 
 // ReleaseRunLease implements lane.Storage.

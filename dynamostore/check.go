@@ -72,6 +72,9 @@ func (s *Store) checkItem(ctx context.Context, it item) ([]lane.Violation, error
 	case skOwner:
 		return s.checkOwner(ctx, it)
 	default:
+		if strings.Contains(textOf(it[attrPK]), ":slot:") {
+			return s.checkSlot(ctx, it)
+		}
 		return nil, nil
 	}
 }
@@ -84,6 +87,7 @@ const (
 	ruleLease      = "only a running run is leased"
 	ruleBulk       = "what the run item announces is there"
 	ruleOwner      = "the owner of an active run's key is that run"
+	ruleSlot       = "a slot is held by the run that names it"
 )
 
 type violations struct {
@@ -131,9 +135,20 @@ func (s *Store) checkRun(ctx context.Context, raw item) ([]lane.Violation, error
 		}
 	}
 	if r.status().Active() {
-		err = s.checkKeys(ctx, r, v)
+		if err := s.checkKeys(ctx, r, v); err != nil {
+			return nil, err
+		}
 	}
-	return v.list, err
+	if running && r.Slot != 0 {
+		raw, err := s.getItem(ctx, "check", r.slot().PK, r.slot().SK)
+		if err != nil {
+			return nil, err
+		}
+		if holder := textOf(raw["ru"]); holder != string(v.key.RunID) {
+			v.add(ruleSlot, "slot %d is held by %q", r.Slot-1, holder)
+		}
+	}
+	return v.list, nil
 }
 
 // checkMarker compares the marker with the next moment somebody must look.
@@ -157,7 +172,15 @@ func (s *Store) checkMarker(ctx context.Context, r *runItem, v *violations) erro
 	if (m.kind == deadLetter) != dead {
 		v.add(ruleMarker, "the marker is of kind %s, the delivery dead-lettered: %t", m.kind, dead)
 	}
-	if need := look(r, row, -1).marker.at; !dead && m.at > need { // an instant before everything: all is still to come
+	seen := look(r, row, -1, false) // an instant before everything: all is still to come
+	need := max(seen.marker.at, seen.since)
+	if m.kind == slotless {
+		if latest := r.status() != runlane.StatusRunning && r.status() != runlane.StatusCancellationRequested; !latest {
+			v.add(ruleMarker, "a %s run waits for a slot", r.Status)
+		}
+		return nil
+	}
+	if !dead && m.at > need {
 		v.add(ruleMarker, "the marker is at %v, %s must be looked at by %v", m.at.time(), r.Status, need.time())
 	}
 	return nil
@@ -175,6 +198,24 @@ func (s *Store) checkKeys(ctx context.Context, r *runItem, v *violations) error 
 		}
 	}
 	return nil
+}
+
+// checkSlot finds a held slot whose run does not name it: nobody would free it. A reservation is freed by time.
+func (s *Store) checkSlot(ctx context.Context, raw item) ([]lane.Violation, error) {
+	var slot slotItem
+	if err := unmarshalItem(raw, &slot); err != nil {
+		return nil, err
+	}
+	environment, _, _ := strings.Cut(slot.PK, ":")
+	v := &violations{key: lane.RunKey{Environment: runlane.Environment(environment), RunID: slot.Run}}
+	r, err := s.readRun(ctx, v.key)
+	if err != nil {
+		return nil, err
+	}
+	if slot.Until == 0 && (r == nil || r.Slot != slot.number()+1 || r.partition().pk() != slot.PK) {
+		v.add(ruleSlot, "slot %d of %s is held by a run that does not name it", slot.number(), slot.PK)
+	}
+	return v.list, nil
 }
 
 // checkOwner finds an owner that names a run with other keys. A run that is gone or finished is no fault: owners are resolved

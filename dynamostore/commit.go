@@ -24,6 +24,9 @@ type change struct {
 	birth      lane.OutboxBirth
 	byWakeup   bool
 	owners     []ownerItem // of a creation
+	slot       slotChange  // what it takes; what it gives up follows from the run item
+
+	withoutSlot bool // repeated without the slot, which was somebody else's by now
 }
 
 // commit writes the change: run, log, owners, bulk, in this order, all or none. Conditions that fail are returned for the caller
@@ -47,6 +50,13 @@ func (s *Store) commit(ctx context.Context, c *change) (*lane.Commit, []lost, er
 			s.snapshots.put(written.run.PK, written.run)
 			return written.commit(c), nil, nil
 		}
+		for i := range failed {
+			failed[i].slot = failed[i].index >= written.slots
+		}
+		if onlySlots(failed) && written.optional {
+			c.withoutSlot = true
+			continue
+		}
 		current := oldOf(failed, runMember)
 		if c.before == nil || current == nil || race == maxMarkerRaces || !onlyMarkerMoved(c, current) {
 			return nil, failed, nil
@@ -67,6 +77,9 @@ type written struct {
 	run *runItem
 	log *logItem
 	ids []string // of the log item's delivery rows
+
+	slots    int  // the index of the first member about slots: they come last
+	optional bool // the commit may go on without them
 }
 
 // build makes the members of one commit. It is built once and re-sent unchanged; a repetition is a new commit with a new id.
@@ -90,6 +103,7 @@ func (s *Store) build(ctx context.Context, c *change) ([]member, *written, error
 		w.ids = append(w.ids, outboxID(c.Projected.ID, first, i))
 	}
 	run.latestDelivery(c, len(log.Deliveries))
+	slot := c.slotChange(run)
 	at, keep := markerAfter(c.Transition, c.markerBefore(), c.birth, c.byWakeup)
 	run.index(at, shards)
 	if keep && c.before != nil && !c.Projected.Status.Terminal() {
@@ -122,7 +136,29 @@ func (s *Store) build(ctx context.Context, c *change) ([]member, *written, error
 		}
 		members = append(members, member{after: raw, condition: absent})
 	}
-	return members, w, nil
+	slots, err := slot.members()
+	w.slots, w.optional = len(members), slot.optional
+	return append(members, slots...), w, err
+}
+
+// slotChange settles which slot the run names afterwards, and what happens to the one it named. That follows the run item,
+// whatever the queue's policy is by now.
+func (c *change) slotChange(run *runItem) slotChange {
+	switch {
+	case c.slot.put != nil:
+		run.Slot = c.slot.put.number() + 1
+		return c.slot
+	case c.before == nil || c.before.Slot == 0:
+		return slotChange{}
+	case keepsSlot(c.Projected) && c.slot.delete == nil:
+		run.Slot = c.before.Slot
+		return slotChange{}
+	case c.withoutSlot:
+		return slotChange{}
+	default:
+		own := c.before.slot()
+		return slotChange{delete: &own, optional: true}
+	}
 }
 
 // expected is the condition on an existing run: its sequence, the owner's token, and the marker as read, because a look moves
@@ -197,7 +233,8 @@ func (s *Store) firstSent(ctx context.Context, c *change) (millis, error) {
 	return row.FirstSent, nil
 }
 
-// latestDelivery names the row that may be claimed. A later request, a claim of the run and its end supersede it.
+// latestDelivery names the row that may be claimed. A later request, a claim of the run and its end supersede it; of a run that
+// waits for a slot none may be.
 func (r *runItem) latestDelivery(c *change, rows int) {
 	switch {
 	case rows > 0:
@@ -205,7 +242,8 @@ func (r *runItem) latestDelivery(c *change, rows int) {
 	case c.before != nil && (r.status() == runlane.StatusQueued || r.status() == runlane.StatusScheduled):
 		r.DeliveryLog, r.DeliveryIndex = c.before.DeliveryLog, c.before.DeliveryIndex
 	}
-	if r.status() != runlane.StatusQueued && r.status() != runlane.StatusScheduled {
+	slotless := c.Queue.Bounded() && !c.Reserves() && r.status() == runlane.StatusQueued
+	if slotless || r.status() != runlane.StatusQueued && r.status() != runlane.StatusScheduled {
 		r.DeliveryLog, r.DeliveryIndex = 0, 0
 	}
 }

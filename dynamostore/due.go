@@ -64,7 +64,7 @@ func (s *Store) scan(ctx context.Context, q *lane.DueQuery, wanted stage) (*runl
 	for _, kind := range scanKinds[wanted] {
 		kinds = append(kinds, kindBound{kind, at})
 	}
-	return s.examine(ctx, q, fmt.Sprint("due ", wanted), kinds, func(rows []dueRow) ([]found, error) {
+	return s.examine(ctx, q, fmt.Sprint("due ", wanted), kinds, unbounded(q), func(rows []dueRow) ([]found, error) {
 		seen, err := s.look(ctx, q, rows, at)
 		if err != nil {
 			return nil, err
@@ -85,7 +85,8 @@ func (s *Store) scan(ctx context.Context, q *lane.DueQuery, wanted stage) (*runl
 
 // examine pages through the rows of the kinds in due order; judge reads their runs and leaves those it wants with their run set.
 func (s *Store) examine(
-	ctx context.Context, q *lane.DueQuery, what string, kinds []kindBound, judge func([]dueRow) ([]found, error),
+	ctx context.Context, q *lane.DueQuery, what string, kinds []kindBound, keep func(runlane.QueueName) bool,
+	judge func([]dueRow) ([]found, error),
 ) (*runlane.Page[found], error) {
 	limit, err := q.PageLimit()
 	if err != nil {
@@ -96,7 +97,7 @@ func (s *Store) examine(
 	if err := openCursor(q.After, scope, &after); err != nil {
 		return nil, err
 	}
-	rows, end, more, err := s.dueRows(ctx, q, kinds, after, limit)
+	rows, end, more, err := s.dueRows(ctx, q.Environment, kinds, keep, after, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -153,9 +154,9 @@ type shardRows struct {
 // dueRows merges the shards of the kinds in due order, up to where all that were cut reach: behind that, order is not known yet.
 // end is where the next page begins; more tells that there may be one.
 func (s *Store) dueRows(
-	ctx context.Context, q *lane.DueQuery, kinds []kindBound, after duePosition, limit int,
+	ctx context.Context, e runlane.Environment, kinds []kindBound, keep func(runlane.QueueName) bool, after duePosition, limit int,
 ) (rows []dueRow, end duePosition, more bool, err error) {
-	shards, err := s.shardCounts(ctx, q.Environment)
+	shards, err := s.shardCounts(ctx, e)
 	if err != nil {
 		return nil, end, false, err
 	}
@@ -165,8 +166,8 @@ func (s *Store) dueRows(
 	for k, kind := range kinds {
 		for shard := range shards.Read {
 			group.Go(func() (err error) {
-				partition := duePartition(q.Environment, kind.kind, shard)
-				parts[k*shards.Read+shard], err = s.dueShard(groupCtx, q, partition, kind.until, after, limit)
+				partition := duePartition(e, kind.kind, shard)
+				parts[k*shards.Read+shard], err = s.dueShard(groupCtx, partition, kind.until, keep, after, limit)
 				return err
 			})
 		}
@@ -194,7 +195,9 @@ func mergeShards(parts []shardRows) (rows []dueRow, end duePosition, more bool) 
 
 // dueShard reads one partition of the index until it has enough rows or examined its share; rows of other queues are dropped
 // from the key alone.
-func (s *Store) dueShard(ctx context.Context, q *lane.DueQuery, partition string, until millis, after duePosition, limit int) (part shardRows, err error) {
+func (s *Store) dueShard(
+	ctx context.Context, partition string, until millis, keep func(runlane.QueueName) bool, after duePosition, limit int,
+) (part shardRows, err error) {
 	from := after.Due
 	if from == "" {
 		from = "0"
@@ -216,12 +219,22 @@ func (s *Store) dueShard(ctx context.Context, q *lane.DueQuery, partition string
 			return true, nil
 		}
 		part.reach = row.position()
-		if after.less(part.reach) && (q.Queues == nil || slices.Contains(q.Queues, row.queue)) && !isBounded(q.Bounded, row.queue) {
+		if after.less(part.reach) && keep(row.queue) {
 			part.rows = append(part.rows, row)
 		}
 		return true, nil
 	})
 	return part, err
+}
+
+// unbounded keeps the queues that a query asks for, but for bounded ones.
+func unbounded(q *lane.DueQuery) func(runlane.QueueName) bool {
+	return func(queue runlane.QueueName) bool { return anyQueue(q)(queue) && !isBounded(q.Bounded, queue) }
+}
+
+// anyQueue keeps the queues that a query asks for.
+func anyQueue(q *lane.DueQuery) func(runlane.QueueName) bool {
+	return func(queue runlane.QueueName) bool { return q.Queues == nil || slices.Contains(q.Queues, queue) }
 }
 
 func isBounded(queues []runlane.Queue, name runlane.QueueName) bool {
@@ -276,7 +289,7 @@ func (s *Store) look(ctx context.Context, q *lane.DueQuery, rows []dueRow, at mi
 	}
 	for i := range seen {
 		if r := seen[i].run; r != nil {
-			seen[i].sight = look(r, deliveries[r.key().RunID], at)
+			seen[i].sight = look(r, deliveries[r.key().RunID], at, isBounded(q.Bounded, runlane.QueueName(r.Queue)))
 		}
 	}
 	return seen, nil
@@ -311,7 +324,7 @@ func (s *Store) moveMarker(ctx context.Context, r *runItem, to marker) error {
 	if err != nil {
 		return err
 	}
-	due := to.key(r.key().Environment, shardOf(r.key().RunID, shards.Write), runlane.QueueName(r.Queue))
+	due := r.dueKey(to, shards)
 	if due == r.due() {
 		return nil
 	}
@@ -364,9 +377,28 @@ func (s *Store) ListRunsNeedingDelivery(ctx context.Context, q *lane.DueQuery) (
 	return s.scanRefs(ctx, q, delivering)
 }
 
-// ListRunsNeedingRedelivery implements lane.Storage.
+// ListRunsNeedingRedelivery implements lane.Storage. Runs that waited for a slot in a queue that has no limit any more need a
+// wakeup too: they have none.
 func (s *Store) ListRunsNeedingRedelivery(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
-	return s.scanRefs(ctx, q, redelivering)
+	page, err := s.scanRefs(ctx, q, redelivering)
+	if err != nil || page.Next != "" {
+		return page, err
+	}
+	limit, err := q.PageLimit()
+	if err != nil {
+		return nil, err
+	}
+	rows, err := s.strandedRows(ctx, q, min(limit-len(page.Items), batchKeys))
+	if err != nil {
+		return nil, err
+	}
+	stranded, err := s.look(ctx, q, rows, toMillis(q.At))
+	for _, f := range stranded {
+		if f.run != nil && f.sight.stage == redelivering {
+			page.Items = append(page.Items, f.ref())
+		}
+	}
+	return page, err
 }
 
 // ListRunsNeedingCancellationFinalization implements lane.Storage.
@@ -378,34 +410,94 @@ func (s *Store) ListRunsNeedingCancellationFinalization(ctx context.Context, q *
 const farFuture millis = 9_999_999_999_999
 
 // ListRunnableRuns implements lane.Storage. It moves no marker: it reads for workers that poll, not for maintenance. A queued
-// run is runnable whatever its wakeup does, so markers of deliveries are read up to any time.
+// run is runnable whatever its wakeup does, so markers of deliveries are read up to any time. A run of a bounded queue is
+// runnable while it holds a slot, or while there is one for it.
 func (s *Store) ListRunnableRuns(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
-	at := toMillis(q.At)
-	kinds := []kindBound{{deliverable, at}, {waiting, at}, {leased, at}, {unpublished, farFuture}, {parked, farFuture}, {deadLetter, farFuture}}
-	page, err := s.examine(ctx, q, "runnable", kinds, func(rows []dueRow) ([]found, error) {
-		seen, err := s.readRows(ctx, q.Environment, rows)
+	limit, err := q.PageLimit()
+	if err != nil {
+		return nil, err
+	}
+	scope := scanScope(q, "runnable")
+	var cursor dispatchCursor
+	if err := openCursor(q.After, scope, &cursor); err != nil {
+		return nil, err
+	}
+	d := newDispatch(s, q, limit)
+	if !cursor.Walking {
+		next, err := d.runnable(ctx, cursor.Timed)
+		if err != nil {
+			return nil, err
+		}
+		if next != "" {
+			return &runlane.Page[lane.RunRef]{Items: sortRefs(d.refs), Next: sealCursor(scope, dispatchCursor{Timed: next})}, nil
+		}
+		cursor.Walking = true
+	}
+	page := &runlane.Page[lane.RunRef]{}
+	if len(q.Bounded) > 0 {
+		done, err := d.walk(ctx, &cursor)
+		if err != nil {
+			return nil, err
+		}
+		if !done {
+			page.Next = sealCursor(scope, cursor)
+		}
+	}
+	page.Items = sortRefs(d.refs)
+	return page, nil
+}
+
+// runnable reads the markers that have a time, for a worker that polls.
+func (d *dispatch) runnable(ctx context.Context, after runlane.Cursor) (runlane.Cursor, error) {
+	q := *d.q
+	q.After, q.Limit = after, d.limit
+	leases := d.at
+	if len(q.Bounded) > 0 {
+		leases = farFuture // reservations are among them
+	}
+	kinds := []kindBound{
+		{deliverable, d.at}, {waiting, d.at}, {leased, leases}, {unpublished, farFuture}, {parked, farFuture}, {deadLetter, farFuture},
+	}
+	page, err := d.store.examine(ctx, &q, "runnable timed", kinds, anyQueue(&q), func(rows []dueRow) ([]found, error) {
+		seen, err := d.store.readRows(ctx, q.Environment, rows)
 		for i := range seen {
-			if r := seen[i].run; r != nil {
-				due, ok := lane.RunnableAt(r.run())
-				if seen[i].sight.since = toMillis(due); !ok || seen[i].sight.since > at {
-					seen[i].run = nil
-				}
+			r := seen[i].run
+			if r == nil || err != nil {
+				continue
+			}
+			due, ok := lane.RunnableAt(r.run())
+			seen[i].sight.since = toMillis(due)
+			if ok = ok && seen[i].sight.since <= d.at; ok && isBounded(q.Bounded, runlane.QueueName(r.Queue)) {
+				ok, err = d.hasSlot(ctx, r)
+			}
+			if !ok {
+				seen[i].run = nil
 			}
 		}
 		return seen, err
 	})
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	return sortRefs(refs(page)), nil
+	d.refs = append(d.refs, refs(page).Items...)
+	return page.Next, nil
 }
 
-func sortRefs(page *runlane.Page[lane.RunRef]) *runlane.Page[lane.RunRef] {
-	slices.SortStableFunc(page.Items, func(a, b lane.RunRef) int {
-		if c := a.AvailableAt.Compare(b.AvailableAt); c != 0 {
-			return c
-		}
-		return strings.Compare(string(a.RunID), string(b.RunID))
+// hasSlot reports whether a worker could claim the run now: by its own slot, or by a free one, which it then counts as taken.
+func (d *dispatch) hasSlot(ctx context.Context, r *runItem) (bool, error) {
+	if r.Slot != 0 && (r.status() == runlane.StatusRunning || r.DispatchExpiresAt > d.at) {
+		return true, nil
+	}
+	room, err := d.room(ctx, r.partition())
+	if err == nil && room > 0 {
+		d.rooms[r.partition()]--
+	}
+	return room > 0, err
+}
+
+func sortRefs(list []lane.RunRef) []lane.RunRef {
+	slices.SortStableFunc(list, func(a, b lane.RunRef) int {
+		return cmp.Or(a.AvailableAt.Compare(b.AvailableAt), strings.Compare(string(a.RunID), string(b.RunID)))
 	})
-	return page
+	return list
 }

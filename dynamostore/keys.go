@@ -72,7 +72,7 @@ func hashParts(parts ...string) string {
 	return hex.EncodeToString(h.Sum(nil))[:32]
 }
 
-func shardOf(id runlane.RunID, n int) int {
+func shardOf(id string, n int) int {
 	h := fnv.New32a()
 	h.Write([]byte(id))
 	return int(h.Sum32() % uint32(n)) //nolint:gosec // n is a small positive count

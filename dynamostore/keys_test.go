@@ -82,7 +82,7 @@ func TestShards_SpreadEvenly(t *testing.T) {
 	t.Parallel()
 	var count [defaultShards]int
 	for i := range 8000 {
-		count[shardOf(runlane.RunID("run_"+strings.Repeat("x", i%7)+string(rune('a'+i%26))+time.Duration(i).String()), defaultShards)]++
+		count[shardOf(("run_"+strings.Repeat("x", i%7)+string(rune('a'+i%26))+time.Duration(i).String()), defaultShards)]++
 	}
 	for shard, n := range count {
 		if n < 700 || n > 1300 {

@@ -79,7 +79,7 @@ func (s *Store) listActive(ctx context.Context, q *lane.RunQuery, after runlane.
 	for _, kind := range []markerKind{deliverable, unpublished, deadLetter, waiting, parked, leased} {
 		kinds = append(kinds, kindBound{kind, farFuture})
 	}
-	page, err := s.examine(ctx, due, "active", kinds, func(rows []dueRow) ([]found, error) {
+	page, err := s.examine(ctx, due, "active", kinds, anyQueue(due), func(rows []dueRow) ([]found, error) {
 		seen, err := s.readRows(ctx, q.Environment, rows)
 		for i := range seen {
 			if seen[i].run != nil && !matches(q, seen[i].run.run().Summary()) {

@@ -16,6 +16,7 @@ const (
 	delivering         // it needs a fresh delivery request, or its scheduled row is to be published
 	publishing         // its outbox row is to be published
 	redelivering       // its published wakeup is to be sent again
+	dispatching        // it needs a slot of its bounded queue
 )
 
 // sight is what a look at a run finds: somebody's work since a moment, or nothing yet and the marker at which there will be.
@@ -32,18 +33,23 @@ func (s sight) concerns(wanted stage) bool {
 }
 
 // look judges a run and its latest delivery row at an instant, in the order of the layout: cancellation, lease, waiting time,
-// outbox row. row is nil when the run has none.
-func look(r *runItem, row *delivery, at millis) sight {
+// reservation, outbox row. row is nil when the run has none. bounded says that the queue has a limit now, as far as the reader
+// knows; a reservation is judged by the run alone.
+func look(r *runItem, row *delivery, at millis, bounded bool) sight {
+	recovering := delivering
+	if bounded {
+		recovering = dispatching
+	}
 	switch r.status() {
 	case runlane.StatusCancellationRequested:
 		return dueOr(finalizing, r.LeaseUntil, at, marker{leased, r.LeaseUntil})
 	case runlane.StatusRunning:
-		return dueOr(delivering, r.LeaseUntil, at, marker{leased, r.LeaseUntil})
+		return dueOr(recovering, r.LeaseUntil, at, marker{leased, r.LeaseUntil})
 	case runlane.StatusRetrying, runlane.StatusReleased:
-		return dueOr(delivering, r.RunAt, at, marker{waiting, r.RunAt})
+		return dueOr(recovering, r.RunAt, at, marker{waiting, r.RunAt})
 	case runlane.StatusScheduled:
-		if row == nil || row.status() == lane.OutboxPublished {
-			return dueOr(delivering, r.RunAt, at, marker{waiting, r.RunAt})
+		if bounded || row == nil || row.status() == lane.OutboxPublished {
+			return dueOr(recovering, r.RunAt, at, marker{waiting, r.RunAt})
 		}
 		seen := lookAtRow(r, row, at)
 		if seen.stage == publishing {
@@ -53,10 +59,25 @@ func look(r *runItem, row *delivery, at millis) sight {
 		}
 		return seen
 	case runlane.StatusQueued:
-		return lookAtRow(r, row, at)
+		return lookAtQueued(r, row, at, bounded)
 	default:
 		return sight{}
 	}
+}
+
+func lookAtQueued(r *runItem, row *delivery, at millis, bounded bool) sight {
+	reserved := r.DispatchExpiresAt != 0 && r.DispatchExpiresAt > at
+	if since, due := dispatchable(r, at); due && !reserved && (bounded || r.DispatchExpiresAt != 0 || row == nil) {
+		if bounded {
+			return sight{stage: dispatching, since: since}
+		}
+		return sight{stage: redelivering, since: since} // its queue has no limit any more
+	}
+	seen := lookAtRow(r, row, at)
+	if reserved && (seen.stage == nobody && seen.marker.at > r.DispatchExpiresAt || seen.stage == redelivering || row == nil) {
+		return sight{marker: marker{leased, r.DispatchExpiresAt}}
+	}
+	return seen
 }
 
 func dueOr(s stage, due, at millis, otherwise marker) sight {
@@ -67,9 +88,8 @@ func dueOr(s stage, due, at millis, otherwise marker) sight {
 }
 
 func lookAtRow(r *runItem, row *delivery, at millis) sight {
-	if row == nil { // created without a delivery: the first request is still to come
-		next := r.UpdatedAt + millis(redeliverFirst/time.Millisecond)
-		return dueOr(redelivering, next, at, marker{parked, next})
+	if row == nil { // created without a delivery, or superseded while it waits for a slot: the next request is still to come
+		return sight{stage: redelivering, since: r.UpdatedAt}
 	}
 	switch row.status() {
 	case lane.OutboxDeadLettered:

@@ -17,6 +17,7 @@ const (
 	unpublished markerKind = "o" // its delivery is still to be handed over
 	deadLetter  markerKind = "x" // its delivery was given up
 	waiting     markerKind = "w" // waits for a time
+	slotless    markerKind = "d" // of a bounded queue, waits for a slot; ordered by partition, not by time
 	parked      markerKind = "p" // queued and published, looked at once already
 	leased      markerKind = "l" // owned, and claimed elsewhere than from q or w, or looked at once already
 )
@@ -45,12 +46,24 @@ func donePartition(e runlane.Environment, status runlane.Status, shard int) stri
 
 // parse is the inverse of marker.key.
 func (k dueKey) parse() (m marker, queue runlane.QueueName, ok bool) {
-	partition := strings.Split(k.partition, ":")
-	at, queueName, cut := strings.Cut(k.sort, ":")
-	if len(partition) != 3 || !cut {
+	partition, sort := strings.Split(k.partition, ":"), strings.Split(k.sort, ":")
+	switch {
+	case len(partition) == 3 && markerKind(partition[1]) == slotless && len(sort) == 3:
+		return marker{slotless, parseMillis(sort[2])}, runlane.QueueName(sort[0]), true
+	case len(partition) == 3 && len(sort) == 2:
+		return marker{markerKind(partition[1]), parseMillis(sort[0])}, runlane.QueueName(sort[1]), true
+	default:
 		return marker{}, "", false
 	}
-	return marker{markerKind(partition[1]), parseMillis(at)}, runlane.QueueName(queueName), true
+}
+
+// cutPartition takes a slotless marker's moment apart: queue and hash of the concurrency key.
+func cutPartition(sort string) (queue runlane.QueueName, hash string, ok bool) {
+	parts := strings.Split(sort, ":")
+	if len(parts) != 3 {
+		return "", "", false
+	}
+	return runlane.QueueName(parts[0]), parts[1], true
 }
 
 // markerAfter is the marker table of the layout: where a commit leaves an active run. keep means unchanged.
@@ -61,6 +74,9 @@ func markerAfter(t *lane.Transition, before marker, birth lane.OutboxBirth, byWa
 	case runlane.StatusScheduled, runlane.StatusRetrying, runlane.StatusReleased:
 		return marker{waiting, toMillis(run.RunAt)}, false
 	case runlane.StatusQueued:
+		if t.Queue.Bounded() && !t.Reserves() {
+			return marker{slotless, toMillis(dueAt)}, false
+		}
 		if _, requested := t.Events[len(t.Events)-1].Body.(*runlane.RunDeliveryRequested); requested && bornPending(birth) {
 			return marker{unpublished, toMillis(run.UpdatedAt)}, false
 		}

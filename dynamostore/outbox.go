@@ -116,6 +116,9 @@ func (s *Store) claimable(ctx context.Context, c *lane.ClaimOutboxCommand) ([]*r
 
 // claimRow takes one row if it is due and nobody was faster; nil otherwise.
 func (s *Store) claimRow(ctx context.Context, c *lane.ClaimOutboxCommand, r *runItem) (*lane.OutboxMessage, error) {
+	if r.DispatchExpiresAt != 0 && r.DispatchExpiresAt <= toMillis(c.At) {
+		return nil, nil // its reservation is over: it waits for a slot, and the row for nothing
+	}
 	at := rowRef{r.key(), r.DeliveryLog, r.DeliveryIndex}
 	row, err := s.readDelivery(ctx, at.key, at.first, at.index)
 	if err != nil || row == nil || !row.claimable(toMillis(c.At)) {
@@ -231,7 +234,7 @@ func (s *Store) moveAfterMark(ctx context.Context, row claimedRow, to marker) er
 	if err != nil {
 		return err
 	}
-	due := to.key(row.key.Environment, shardOf(row.key.RunID, shards.Write), queue)
+	due := to.key(row.key.Environment, shardOf(string(row.key.RunID), shards.Write), queue)
 	if due == row.due {
 		return nil
 	}

@@ -44,14 +44,18 @@ func (s *Store) create(ctx context.Context, c *lane.AppendCommand) (*lane.Commit
 		}
 		return nil, err
 	}
-	if err := boundedUnsupported(c.Queue); err != nil {
-		return nil, err
-	}
 	owners := s.ownersOf(c)
+	slot, err := s.creationSlot(ctx, c)
+	if err != nil {
+		return nil, s.ownedFirst(ctx, owners, err)
+	}
 	for round := 1; ; round++ {
-		commit, failed, err := s.commit(ctx, &change{Transition: &c.Transition, birth: c.Outbox, owners: owners})
+		commit, failed, err := s.commit(ctx, &change{Transition: &c.Transition, birth: c.Outbox, owners: owners, slot: slot})
 		if err != nil || len(failed) == 0 {
 			return commit, err
+		}
+		if onlySlots(failed) {
+			return nil, noCapacity(c)
 		}
 		exists := oldOf(failed, runMember)
 		for i := range owners {
@@ -84,6 +88,43 @@ func (s *Store) create(ctx context.Context, c *lane.AppendCommand) (*lane.Commit
 			}
 		}
 	}
+}
+
+// creationSlot plans the slot of a creation that carries a reservation, or that starts at once on a bounded queue.
+func (s *Store) creationSlot(ctx context.Context, c *lane.AppendCommand) (slotChange, error) {
+	if !c.Queue.Bounded() || !keepsSlot(c.Projected) {
+		return slotChange{}, nil
+	}
+	slot, ok, err := s.takeSlot(ctx, projected(&c.Transition, nil), c.Queue.Concurrency, toMillis(c.Projected.UpdatedAt), toMillis(c.Projected.DispatchExpiresAt))
+	if err == nil && !ok {
+		err = noCapacity(c)
+	}
+	return slot, err
+}
+
+// ownedFirst is the conflict on a key, where there is one, in place of a full queue: keys are judged first.
+func (s *Store) ownedFirst(ctx context.Context, owners []ownerItem, full error) error {
+	for _, owner := range owners {
+		raw, err := s.getItem(ctx, "read owner", owner.PK, skOwner)
+		if err != nil {
+			return err
+		}
+		if raw == nil {
+			continue
+		}
+		holder, live, err := s.resolve(ctx, raw)
+		if err != nil {
+			return err
+		}
+		if live != nil && holder.Run != owner.Run {
+			return ownerConflict(owner, holder.Run)
+		}
+	}
+	return full
+}
+
+func noCapacity(c *lane.AppendCommand) error {
+	return conflict(runlane.ConflictQueueCapacity, c.Projected.ID, "queue %q has no free slot", c.Queue.Name)
 }
 
 func failedAt(failed []lost, index int) bool {

@@ -266,6 +266,15 @@ func (s *Store) InspectRun(ctx context.Context, q *lane.InspectQuery) (*lane.Ins
 		return nil, notFound(q.RunKey)
 	}
 	inspection := &lane.Inspection{Run: run}
+	if q.Queue.Bounded() {
+		taken, err := s.slots(ctx, current.partition())
+		if err != nil {
+			return nil, err
+		}
+		for _, slot := range taken {
+			inspection.Holders = append(inspection.Holders, slot.Run)
+		}
+	}
 	if current.DeliveryLog == 0 {
 		return inspection, nil
 	}

@@ -64,6 +64,8 @@ type runItem struct {
 	Output       []byte `dynamodbav:"ou,omitempty"`
 	OutputPlace  place  `dynamodbav:"oz,omitempty"`
 
+	Slot int `dynamodbav:"sn,omitempty"` // number + 1 of the slot it occupies
+
 	DeliveryLog   int64 `dynamodbav:"ld,omitempty"` // the commit of the latest delivery; absent when superseded
 	DeliveryIndex int   `dynamodbav:"li,omitempty"`
 
@@ -266,15 +268,27 @@ func tooLarge(what string, size, limit int, run runlane.RunID) error {
 // index sets the index attributes: the marker of an active run, the summary key of a finished one.
 func (r *runItem) index(m marker, shards shardCounts) {
 	key := r.key()
-	shard := shardOf(key.RunID, shards.Write)
 	if r.status().Terminal() {
 		r.DueP, r.DueA = "", ""
-		r.DoneP = donePartition(key.Environment, r.status(), shard)
+		r.DoneP = donePartition(key.Environment, r.status(), shardOf(string(key.RunID), shards.Write))
 		r.DoneA = fmt.Sprintf("%013d:%s", r.FinishedAt, key.RunID)
 		return
 	}
-	due := m.key(key.Environment, shard, runlane.QueueName(r.Queue))
+	due := r.dueKey(m, shards)
 	r.DueP, r.DueA = due.partition, due.sort
+}
+
+// dueKey is where a marker of this run stands. Runs that wait for a slot lie together, by partition.
+func (r *runItem) dueKey(m marker, shards shardCounts) dueKey {
+	key := r.key()
+	if m.kind == slotless {
+		p := r.partition()
+		return dueKey{
+			duePartition(key.Environment, slotless, shardOf(string(p.queue)+":"+p.hash, shards.Write)),
+			fmt.Sprintf("%s:%s:%013d", p.queue, p.hash, m.at),
+		}
+	}
+	return m.key(key.Environment, shardOf(string(key.RunID), shards.Write), runlane.QueueName(r.Queue))
 }
 
 // marshal fills raw.

@@ -87,10 +87,10 @@ func New(client API, table string, options *Options) *Store {
 	return s
 }
 
-// Capabilities are the promises of this version: bounded queues, schedules and pruning are not among them yet.
+// Capabilities are the promises of this version: schedules and pruning are not among them yet.
 func (s *Store) Capabilities() lane.StorageCapabilities {
 	return lane.StorageCapabilities{
-		DurableState: true, EnforcesIdempotency: true, EnforcesSingleton: true, LeasesRuns: true, PersistsOutbox: true,
+		DurableState: true, EnforcesIdempotency: true, EnforcesQueueConcurrency: true, EnforcesSingleton: true, LeasesRuns: true, PersistsOutbox: true,
 		ReadsRunHistory: true, FindsLostWakeups: true, KeepsDeadLetters: true,
 	}
 }
@@ -101,17 +101,6 @@ func (s *Store) Start(ctx context.Context) error { return s.checkTable(ctx) }
 
 // Stats are the requests and capacity units since the store was made.
 func (s *Store) Stats() Stats { return s.meter.Stats() }
-
-// boundedUnsupported refuses what this version cannot hold.
-func boundedUnsupported(q runlane.Queue) error {
-	if !q.Bounded() {
-		return nil
-	}
-	return &runlane.Error{
-		Code: runlane.ErrCapabilityUnsupported, Message: "dynamostore does not hold the limit of a bounded queue yet",
-		Hint: "set Concurrency to 0", Meta: map[string]string{"queue": string(q.Name)},
-	}
-}
 
 // recent keeps the newest entries of a map, bounded; the entry replaced is the oldest one written.
 type recent[K comparable, V any] struct {

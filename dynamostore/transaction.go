@@ -50,7 +50,7 @@ func (c condition) and(others ...condition) condition {
 	return out
 }
 
-// member is one item of a transaction: a put of a new item or, where before is set, an update that changes what differs.
+// member is one item of a transaction: a put of a new item, an update that changes what differs, or without after a delete.
 type member struct {
 	before, after item
 	condition     condition
@@ -60,6 +60,12 @@ func (m *member) write(table *string) types.TransactWriteItem {
 	if m.before == nil {
 		return types.TransactWriteItem{Put: &types.Put{
 			TableName: table, Item: m.after, ConditionExpression: &m.condition.text, ExpressionAttributeNames: names(m.condition.text),
+			ExpressionAttributeValues: valuesOrNil(m.condition.values), ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+		}}
+	}
+	if m.after == nil {
+		return types.TransactWriteItem{Delete: &types.Delete{
+			TableName: table, Key: keyOf(m.before), ConditionExpression: &m.condition.text, ExpressionAttributeNames: names(m.condition.text),
 			ExpressionAttributeValues: valuesOrNil(m.condition.values), ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 		}}
 	}
@@ -114,6 +120,7 @@ const (
 type lost struct {
 	index int
 	old   item // nil: there is no item
+	slot  bool // the member is about a slot
 }
 
 // transact commits all members or none. It re-sends the same request while its outcome is unknown, and repeats it in place while
@@ -204,7 +211,7 @@ func judgeReasons(reasons []types.CancellationReason) (failed []lost, met bool, 
 		switch code := aws.ToString(r.Code); code {
 		case "", "None":
 		case "ConditionalCheckFailed":
-			failed = append(failed, lost{i, r.Item})
+			failed = append(failed, lost{index: i, old: r.Item})
 		case "TransactionConflict":
 			met = true
 		default:
@@ -237,7 +244,7 @@ func oldOf(failed []lost, index int) item {
 	return nil
 }
 
-// update writes one item: a plain write, conditional. ok is false when the condition failed. It returns the item afterwards.
+// update writes one item: a plain write, conditional unless the condition is empty. ok is false when the condition failed. It returns the item afterwards.
 func (s *Store) update(ctx context.Context, operation string, key item, text string, c condition, values item) (after item, ok bool, err error) {
 	all := item{}
 	for _, from := range []item{c.values, values} {
@@ -246,8 +253,11 @@ func (s *Store) update(ctx context.Context, operation string, key item, text str
 		}
 	}
 	in := &dynamodb.UpdateItemInput{
-		TableName: &s.table, Key: key, UpdateExpression: &text, ConditionExpression: &c.text,
-		ExpressionAttributeNames: names(text, c.text), ExpressionAttributeValues: valuesOrNil(all), ReturnValues: types.ReturnValueAllNew,
+		TableName: &s.table, Key: key, UpdateExpression: &text, ExpressionAttributeNames: names(text, c.text),
+		ExpressionAttributeValues: valuesOrNil(all), ReturnValues: types.ReturnValueAllNew,
+	}
+	if c.text != "" {
+		in.ConditionExpression = &c.text
 	}
 	for try := 1; ; try++ {
 		var out *dynamodb.UpdateItemOutput

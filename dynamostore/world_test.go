@@ -3,6 +3,7 @@ package dynamostore
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,6 +23,8 @@ type world struct {
 	store *Store
 	now   time.Time
 	run   *runlane.Run
+	queue runlane.Queue        // the policy in force
+	group string               // the concurrency key of new runs
 	rows  []lane.OutboxMessage // of the last commit or claim
 	meter *Meter               // of the last step
 }
@@ -30,7 +33,7 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	t.Parallel()
 	client := awstest.DynamoDB(t)
-	w := &world{T: t, now: testTime, meter: &Meter{}}
+	w := &world{T: t, now: testTime, meter: &Meter{}, queue: runlane.DefaultQueue}
 	w.store = New(client, awstest.Table(t, client), &Options{Now: func() time.Time { return w.now }})
 	if _, err := w.store.shardCounts(t.Context(), "test"); err != nil { // so that no step pays for it
 		t.Fatal(err)
@@ -60,7 +63,7 @@ func (w *world) request(at time.Time) runlane.EventBody {
 
 func (w *world) transition(bodies ...runlane.EventBody) lane.Transition {
 	w.Helper()
-	t := lane.Transition{Queue: runlane.DefaultQueue}
+	t := lane.Transition{Queue: w.queue}
 	current := w.run
 	if _, creates := bodies[0].(*runlane.RunCreated); creates {
 		current = nil
@@ -82,9 +85,11 @@ var (
 	deferred = func(time.Time) lane.OutboxBirth { return lane.OutboxBirth{} }
 )
 
+var runNumber atomic.Int64 // all ids are of one length, so that sizes are
+
 func (w *world) create(birth func(time.Time) lane.OutboxBirth, at time.Duration, created *runlane.RunCreated) *world {
 	w.Helper()
-	w.run = &runlane.Run{ID: runlane.RunID(fmt.Sprintf("run_01ARZ3NDEKTSV4RRFFQ69G%04d", w.now.Unix()%10000))}
+	w.run = &runlane.Run{ID: runlane.RunID(fmt.Sprintf("run_01ARZ3NDEKTSV4RRFFQ69G%04d", runNumber.Add(1)))}
 	if created == nil {
 		created = &runlane.RunCreated{Payload: []byte(`{}`)}
 	}

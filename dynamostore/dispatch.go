@@ -1,0 +1,342 @@
+package dynamostore
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// maxJumps bounds the partitions that one scan for slots visits: each costs a reading of its slots.
+const maxJumps = 200
+
+const skDispatch = "dispatch"
+
+// walkPosition is a place in the markers of runs that wait for a slot: a shard, and the marker behind which to go on.
+type walkPosition struct {
+	Shard int    `json:"s" dynamodbav:"sh"`
+	After string `json:"a,omitempty" dynamodbav:"af,omitempty"`
+}
+
+// dispatchCursor resumes a scan for slots: first among the markers that have a time, then among the partitions.
+type dispatchCursor struct {
+	Timed   runlane.Cursor `json:"t,omitempty"`
+	Walking bool           `json:"w,omitempty"`
+	walkPosition
+	Start   walkPosition `json:"f"` // where the pass began
+	Wrapped bool         `json:"r,omitempty"`
+}
+
+// ListRunsNeedingDispatch implements lane.Storage. Runs with a time of their own come first (reservations and leases that are
+// over, waits that are due), then those that wait for a slot, partition by partition. A partition without a free slot costs one
+// reading of its slots and is jumped over. A scan that a bound ends is continued by the next one, behind the partition where it
+// stopped, so that no partition is reached less often than others.
+func (s *Store) ListRunsNeedingDispatch(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
+	limit, err := q.PageLimit()
+	if err != nil {
+		return nil, err
+	}
+	scope := scanScope(q, "dispatch")
+	var at dispatchCursor
+	if err := openCursor(q.After, scope, &at); err != nil {
+		return nil, err
+	}
+	d := newDispatch(s, q, limit)
+	if !at.Walking {
+		next, err := d.timed(ctx, at.Timed)
+		if err != nil {
+			return nil, err
+		}
+		if next != "" {
+			return &runlane.Page[lane.RunRef]{Items: d.refs, Next: sealCursor(scope, dispatchCursor{Timed: next})}, nil
+		}
+		if at.walkPosition, err = s.lastWalk(ctx, q.Environment); err != nil {
+			return nil, err
+		}
+		at.Walking, at.Start = true, at.walkPosition
+	}
+	done, err := d.walk(ctx, &at)
+	if err != nil {
+		return nil, err
+	}
+	page := &runlane.Page[lane.RunRef]{Items: d.refs}
+	if !done {
+		page.Next = sealCursor(scope, at)
+	}
+	return page, s.keepWalk(ctx, q.Environment, at, done)
+}
+
+// dispatch is one scan for slots.
+type dispatch struct {
+	store *Store
+	q     *lane.DueQuery
+	at    millis
+	rooms map[slotPartition]int // free slots left for this scan
+	limit int
+	jumps int
+	refs  []lane.RunRef
+}
+
+func newDispatch(s *Store, q *lane.DueQuery, limit int) *dispatch {
+	return &dispatch{store: s, q: q, at: toMillis(q.At), rooms: map[slotPartition]int{}, limit: limit}
+}
+
+func (d *dispatch) wants(queue runlane.QueueName) bool {
+	return isBounded(d.q.Bounded, queue) && (d.q.Queues == nil || slices.Contains(d.q.Queues, queue))
+}
+
+// room is how many more runs of a partition may be returned: its free slots, less those given out by this scan.
+func (d *dispatch) room(ctx context.Context, p slotPartition) (int, error) {
+	if room, known := d.rooms[p]; known {
+		return room, nil
+	}
+	d.jumps++
+	taken, err := d.store.slots(ctx, p)
+	if err != nil {
+		return 0, err
+	}
+	limit := 0
+	for _, queue := range d.q.Bounded {
+		if queue.Name == p.queue {
+			limit = queue.Concurrency
+		}
+	}
+	numbers, _ := free(taken, limit, d.at)
+	d.rooms[p] = len(numbers)
+	return len(numbers), nil
+}
+
+// take returns a run that needs a slot if there is one for it. A running run whose slot is its own needs none; one without is
+// returned even so, to be made waiting: a running run must not lie where full partitions are never read.
+func (d *dispatch) take(ctx context.Context, f found) (taken bool, err error) {
+	if f.run.status() != runlane.StatusRunning {
+		p := f.run.partition()
+		room, err := d.room(ctx, p)
+		if err != nil || room == 0 {
+			return false, err
+		}
+		d.rooms[p]--
+	}
+	d.refs = append(d.refs, f.ref())
+	return true, nil
+}
+
+// timed reads the markers that have a time. Runs of full partitions are moved to where they wait for a slot.
+func (d *dispatch) timed(ctx context.Context, after runlane.Cursor) (runlane.Cursor, error) {
+	q := *d.q
+	q.After, q.Limit = after, d.limit
+	kinds := []kindBound{{deliverable, d.at}, {waiting, d.at}, {leased, d.at}, {unpublished, d.at}, {parked, d.at}}
+	page, err := d.store.examine(ctx, &q, "dispatch timed", kinds, d.wants, func(rows []dueRow) ([]found, error) {
+		seen, err := d.store.look(ctx, &q, rows, d.at)
+		if err != nil {
+			return nil, err
+		}
+		for i := range seen {
+			if seen[i].run == nil {
+				continue
+			}
+			if seen[i].sight.stage == nobody {
+				err = d.store.moveMarker(ctx, seen[i].run, seen[i].sight.marker)
+			}
+			taken := false
+			if err == nil && seen[i].sight.stage == dispatching {
+				if taken, err = d.take(ctx, seen[i]); err == nil && !taken {
+					err = d.store.moveMarker(ctx, seen[i].run, marker{slotless, seen[i].sight.since})
+				}
+			}
+			if err != nil {
+				return nil, err
+			}
+			if !taken {
+				seen[i].run = nil
+			}
+		}
+		return seen, nil
+	})
+	if err != nil {
+		return "", err
+	}
+	return page.Next, nil
+}
+
+// walk goes through the partitions until it is around once (done), has enough, or has visited as many as it may.
+func (d *dispatch) walk(ctx context.Context, at *dispatchCursor) (done bool, err error) {
+	shards, err := d.store.shardCounts(ctx, d.q.Environment)
+	if err != nil {
+		return false, err
+	}
+	at.Shard %= shards.Read // the number may have changed since
+	for {
+		until := ""
+		if at.Wrapped && at.Shard == at.Start.Shard {
+			until = at.Start.After
+		}
+		stopped, err := d.walkShard(ctx, at, until)
+		if err != nil || stopped {
+			return false, err
+		}
+		if at.Wrapped && at.Shard == at.Start.Shard {
+			return true, nil
+		}
+		at.Shard, at.After = at.Shard+1, ""
+		if at.Shard == shards.Read {
+			at.Shard, at.Wrapped = 0, true
+		}
+		if at.Wrapped && at.Shard == at.Start.Shard && at.Start.After == "" {
+			return true, nil
+		}
+	}
+}
+
+// walkShard visits the partitions of a shard behind at.After, up to until where that is set. stopped: a bound was reached.
+func (d *dispatch) walkShard(ctx context.Context, at *dispatchCursor, until string) (stopped bool, err error) {
+	for {
+		rows, err := d.store.slotlessRows(ctx, d.q.Environment, at.walkPosition)
+		if err != nil || len(rows) == 0 {
+			return false, err
+		}
+		jumped := false
+		for len(rows) > 0 && !jumped {
+			p, ok := rows[0].slotPartition(d.q.Environment)
+			if until != "" && rows[0].key.sort > until {
+				return false, nil
+			}
+			if len(d.refs) == d.limit || d.jumps >= maxJumps {
+				return true, nil
+			}
+			room := 0
+			if ok && d.wants(p.queue) {
+				if room, err = d.room(ctx, p); err != nil {
+					return false, err
+				}
+			}
+			if room == 0 {
+				at.After, jumped = p.end(), true
+				continue
+			}
+			n := d.samePartition(rows, min(room, d.limit-len(d.refs)))
+			if err := d.takeRows(ctx, rows[:n]); err != nil {
+				return false, err
+			}
+			at.After, rows = rows[n-1].key.sort, rows[n:]
+		}
+	}
+}
+
+// samePartition counts rows of the first one's partition, at most so many.
+func (d *dispatch) samePartition(rows []dueRow, most int) int {
+	first, _ := rows[0].slotPartition(d.q.Environment)
+	n := 1
+	for n < min(len(rows), most) {
+		if p, _ := rows[n].slotPartition(d.q.Environment); p != first {
+			break
+		}
+		n++
+	}
+	return n
+}
+
+func (d *dispatch) takeRows(ctx context.Context, rows []dueRow) error {
+	seen, err := d.store.look(ctx, d.q, rows, d.at)
+	if err != nil {
+		return err
+	}
+	for _, f := range seen {
+		if f.run != nil && f.sight.stage == dispatching {
+			if _, err := d.take(ctx, f); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// slotlessRows are the next markers of a shard behind a position.
+func (s *Store) slotlessRows(ctx context.Context, e runlane.Environment, at walkPosition) (rows []dueRow, err error) {
+	after := at.After
+	if after == "" {
+		after = "\x01" // before every printable name
+	}
+	err = s.query(ctx, "scan slots", &dynamodb.QueryInput{
+		IndexName: aws.String(indexDue), KeyConditionExpression: aws.String("#dp = :dp AND #da > :after"),
+		ExpressionAttributeValues: item{":dp": text(duePartition(e, slotless, at.Shard)), ":after": text(after)},
+		Limit:                     aws.Int32(batchKeys),
+	}, func(it item) (bool, error) {
+		if row, ok := parseDueRow(it); ok {
+			rows = append(rows, row)
+		}
+		return len(rows) < batchKeys, nil
+	})
+	return rows, err
+}
+
+// slotPartition is the partition that a marker of a waiting run names.
+func (r dueRow) slotPartition(e runlane.Environment) (slotPartition, bool) {
+	queue, hash, ok := cutPartition(r.key.sort)
+	return slotPartition{e, queue, hash}, ok
+}
+
+// end is behind every marker of the partition.
+func (p slotPartition) end() string { return fmt.Sprintf("%s:%s:~", p.queue, p.hash) }
+
+// lastWalk is where the last pass over the partitions was ended by a bound.
+func (s *Store) lastWalk(ctx context.Context, e runlane.Environment) (at walkPosition, err error) {
+	raw, err := s.getItem(ctx, "read config", configPK(e), skDispatch)
+	if err != nil || raw == nil {
+		return at, err
+	}
+	return at, unmarshalItem(raw, &at)
+}
+
+// keepWalk remembers where a pass was ended, and forgets it when one came around.
+func (s *Store) keepWalk(ctx context.Context, e runlane.Environment, at dispatchCursor, done bool) error {
+	if done && at.Start == (walkPosition{}) {
+		return nil
+	}
+	to := at.walkPosition
+	if done {
+		to = walkPosition{}
+	}
+	after, _, err := s.update(ctx, "keep scan", itemKey(configPK(e), skDispatch), "SET #sh = :sh, #af = :af", condition{},
+		item{":sh": num(int64(to.Shard)), ":af": text(to.After)})
+	if err == nil {
+		s.used(ctx, "keep scan", writeUsage(nil, after))
+	}
+	return err
+}
+
+// strandedRows are markers of runs that wait for a slot in a queue that has no limit any more: at most so many.
+func (s *Store) strandedRows(ctx context.Context, q *lane.DueQuery, most int) (rows []dueRow, err error) {
+	shards, err := s.shardCounts(ctx, q.Environment)
+	if err != nil {
+		return nil, err
+	}
+	for shard := range shards.Read {
+		at := walkPosition{Shard: shard}
+		for len(rows) < most {
+			batch, err := s.slotlessRows(ctx, q.Environment, at)
+			if err != nil {
+				return nil, err
+			}
+			if len(batch) == 0 {
+				break
+			}
+			for _, row := range batch {
+				if isBounded(q.Bounded, row.queue) {
+					at.After = string(row.queue) + ":~" // over the whole queue
+					break
+				}
+				at.After = row.key.sort
+				if q.Queues == nil || slices.Contains(q.Queues, row.queue) {
+					rows = append(rows, row)
+				}
+			}
+		}
+	}
+	return rows[:min(len(rows), most)], nil
+}

@@ -1,0 +1,282 @@
+package dynamostore
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// claimMargin is how long before its end a claim treats its own reservation as over, so that its commit still falls into it.
+const claimMargin = 5 * time.Second
+
+// slotItem is one occupied place of a bounded queue's partition. Until stands only while it is a reservation: a held slot is
+// freed by the commit that ends the running state, never by time.
+type slotItem struct {
+	PK    string        `dynamodbav:"pk"`
+	SK    string        `dynamodbav:"sk"`
+	Run   runlane.RunID `dynamodbav:"ru"`
+	Until millis        `dynamodbav:"un,omitempty"`
+}
+
+// slotPartition is what a limit counts: the runs of one concurrency key, or of a queue where there are no keys.
+type slotPartition struct {
+	environment runlane.Environment
+	queue       runlane.QueueName
+	hash        string // of the concurrency key
+}
+
+func (r *runItem) partition() slotPartition {
+	return slotPartition{r.key().Environment, runlane.QueueName(r.Queue), hashParts(r.ConcurrencyKey)}
+}
+
+func (p slotPartition) pk() string {
+	return p.environment.Name() + ":slot:" + string(p.queue) + ":" + p.hash
+}
+
+func slotSK(number int) string { return fmt.Sprintf("%04d", number) }
+
+func (i slotItem) number() int { return int(parseMillis(i.SK)) }
+
+// slot is the item of the slot that the run item names.
+func (r *runItem) slot() slotItem {
+	return slotItem{PK: r.partition().pk(), SK: slotSK(r.Slot - 1), Run: r.key().RunID}
+}
+
+// slots reads a partition strongly.
+func (s *Store) slots(ctx context.Context, p slotPartition) (taken []slotItem, err error) {
+	err = s.query(ctx, "read slots", &dynamodb.QueryInput{
+		KeyConditionExpression: aws.String("#pk = :pk"), ExpressionAttributeValues: item{":pk": text(p.pk())}, ConsistentRead: aws.Bool(true),
+	}, func(it item) (bool, error) {
+		var slot slotItem
+		err := unmarshalItem(it, &slot)
+		taken = append(taken, slot)
+		return true, err
+	})
+	return taken, err
+}
+
+// free are the numbers that a run may take at an instant: the lowest (limit − occupied) unused ones below the limit. "Any unused
+// number" would let two reservers with stale reads exceed a limit that was lowered. Occupied counts every number, also those at
+// or above the limit. replaced is what stands there: a reservation that is over.
+func free(taken []slotItem, limit int, at millis) (numbers []int, replaced map[int]slotItem) {
+	occupied := 0
+	used := map[int]bool{}
+	replaced = map[int]slotItem{}
+	for _, slot := range taken {
+		if slot.Until == 0 || slot.Until > at {
+			occupied++
+			used[slot.number()] = true
+		} else {
+			replaced[slot.number()] = slot
+		}
+	}
+	for n := 0; n < limit && len(numbers) < limit-occupied; n++ {
+		if !used[n] {
+			numbers = append(numbers, n)
+		}
+	}
+	return numbers, replaced
+}
+
+// slotChange is what a commit does to slots.
+type slotChange struct {
+	put    *slotItem // taken or kept, as it is afterwards
+	before *slotItem // what stands there; nil: nothing
+	delete *slotItem // given up
+	// optional: when only the slot's condition fails, the commit is repeated without it. A slot never stops an outcome, a
+	// cancellation or a recovery.
+	optional bool
+}
+
+// takeSlot plans to take a slot at an instant: the run's own while it is held, or else a free one, at random. until 0 holds it.
+// ok is false when there is none.
+func (s *Store) takeSlot(ctx context.Context, r *runItem, limit int, at, until millis) (change slotChange, ok bool, err error) {
+	p := r.partition()
+	taken, err := s.slots(ctx, p)
+	if err != nil {
+		return change, false, err
+	}
+	var own *slotItem
+	for i := range taken {
+		if taken[i].Run == r.key().RunID {
+			own = &taken[i]
+		}
+	}
+	mine := slotItem{PK: p.pk(), Run: r.key().RunID, Until: until}
+	if own != nil && (own.Until == 0 || own.Until > at) {
+		mine.SK = own.SK
+		return slotChange{put: &mine, before: own}, true, nil
+	}
+	numbers, replaced := free(taken, limit, at)
+	if len(numbers) == 0 {
+		return change, false, nil
+	}
+	n := numbers[rand.IntN(len(numbers))] //nolint:gosec // avoiding conflicts needs no secrecy
+	mine.SK = slotSK(n)
+	change = slotChange{put: &mine}
+	if old, there := replaced[n]; there {
+		change.before = &old
+	}
+	if own != nil && own.SK != mine.SK {
+		change.delete = own
+	}
+	return change, true, nil
+}
+
+// members are the change's parts of the transaction.
+func (c *slotChange) members() (members []member, err error) {
+	if c.put != nil {
+		after, err := marshalItem(c.put)
+		if err != nil {
+			return nil, err
+		}
+		m := member{after: after, condition: absent}
+		if c.before != nil {
+			if m.before, err = marshalItem(c.before); err != nil {
+				return nil, err
+			}
+			m.condition = c.before.unchanged()
+		}
+		members = append(members, m)
+	}
+	if c.delete != nil {
+		before, err := marshalItem(c.delete)
+		if err != nil {
+			return nil, err
+		}
+		members = append(members, member{before: before, condition: equal("ru", text(string(c.delete.Run)))})
+	}
+	return members, nil
+}
+
+// unchanged is the condition that the slot is as it was read.
+func (i slotItem) unchanged() condition {
+	held := equal("ru", text(string(i.Run)))
+	if i.Until == 0 {
+		return held.and(condition{text: "attribute_not_exists(#un)"})
+	}
+	return held.and(equal("un", num(int64(i.Until))))
+}
+
+// keepsSlot reports whether a run in this state still occupies the slot that its item names.
+func keepsSlot(run *runlane.Run) bool {
+	switch run.Status {
+	case runlane.StatusRunning, runlane.StatusCancellationRequested:
+		return true
+	case runlane.StatusQueued:
+		return !run.DispatchExpiresAt.IsZero()
+	default:
+		return false
+	}
+}
+
+// dispatchable is when a run of a bounded queue needs a slot: a queued one as soon as it has no live reservation, a waiting one
+// when it is due, a running one when its lease is over. ok is false for every other.
+func dispatchable(r *runItem, at millis) (since millis, ok bool) {
+	switch r.status() {
+	case runlane.StatusQueued:
+		since = r.RunAt
+		if since == 0 {
+			since = r.UpdatedAt
+		}
+		return max(since, r.DispatchExpiresAt), max(since, r.DispatchExpiresAt) <= at
+	case runlane.StatusScheduled, runlane.StatusRetrying, runlane.StatusReleased:
+		return r.RunAt, r.RunAt <= at
+	case runlane.StatusRunning:
+		return r.LeaseUntil, r.LeaseUntil <= at
+	default:
+		return 0, false
+	}
+}
+
+// ReserveRunDispatch implements lane.Storage.
+func (s *Store) ReserveRunDispatch(ctx context.Context, c *lane.ReserveCommand) (*lane.Acquisition, error) {
+	if c.Projected == nil {
+		return nil, c.Validate()
+	}
+	before, err := s.snapshot(ctx, c.Key(), c.ExpectedSequence)
+	if err != nil {
+		return nil, err
+	}
+	if before == nil || before.Sequence != c.ExpectedSequence {
+		return &lane.Acquisition{Outcome: lane.LostSequence}, nil
+	}
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	if !c.Queue.Bounded() || !c.Reserves() {
+		return nil, &runlane.Error{
+			Code: runlane.ErrContractViolation, RunID: c.Projected.ID, Message: "a reservation needs a bounded queue and an end",
+		}
+	}
+	if _, ok := dispatchable(before, toMillis(c.At)); !ok {
+		return &lane.Acquisition{Outcome: lane.LostEligibility}, nil
+	}
+	slot, ok, err := s.takeSlot(ctx, before, c.Queue.Concurrency, toMillis(c.At), toMillis(c.Projected.DispatchExpiresAt))
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return &lane.Acquisition{Outcome: lane.LostCapacity}, nil
+	}
+	return s.acquire(ctx, &change{Transition: &c.Transition, before: before, birth: c.Outbox, slot: slot}, lane.LostCapacity)
+}
+
+// acquire commits a reservation or a claim; a slot that somebody else was faster to take is an outcome.
+func (s *Store) acquire(ctx context.Context, c *change, slotLost lane.Outcome) (*lane.Acquisition, error) {
+	commit, failed, err := s.commit(ctx, c)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(failed) == 0:
+		return &lane.Acquisition{Outcome: lane.Acquired, Commit: commit}, nil
+	case onlySlots(failed):
+		return &lane.Acquisition{Outcome: slotLost}, nil
+	default:
+		return &lane.Acquisition{Outcome: lane.LostSequence}, nil
+	}
+}
+
+func onlySlots(failed []lost) bool {
+	for _, f := range failed {
+		if !f.slot {
+			return false
+		}
+	}
+	return true
+}
+
+// claimSlot plans what a claim does to slots. lost says why there is none to be had; "" means go on.
+func (s *Store) claimSlot(ctx context.Context, c *lane.ClaimCommand, r *runItem) (slot slotChange, lost lane.Outcome, err error) {
+	if r.Slot != 0 && r.status() == runlane.StatusRunning {
+		return slot, "", nil // its own since the last claim; nothing changes
+	}
+	at := toMillis(c.At)
+	if r.Slot != 0 && r.DispatchExpiresAt-millis(claimMargin.Milliseconds()) > at {
+		reserved, held := r.slot(), r.slot()
+		reserved.Until = r.DispatchExpiresAt
+		return slotChange{put: &held, before: &reserved}, "", nil
+	}
+	switch {
+	case !c.Queue.Bounded():
+		if r.Slot != 0 { // from when the queue had a limit; over, so perhaps somebody else's by now
+			own := r.slot()
+			return slotChange{delete: &own, optional: true}, "", nil
+		}
+		return slot, "", nil
+	case !c.Slot:
+		return slot, lane.LostReservation, nil
+	}
+	slot, ok, err := s.takeSlot(ctx, r, c.Queue.Concurrency, at, 0)
+	if err == nil && !ok {
+		lost = lane.LostCapacity
+	}
+	return slot, lost, err
+}

@@ -1,0 +1,334 @@
+package dynamostore
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+const reservation = 2 * time.Minute
+
+// bounded limits the world's queue from here on; 0 lifts the limit.
+func (w *world) bounded(limit int) *world { w.queue.Concurrency = limit; return w }
+
+func (w *world) requestSlot(d time.Duration) runlane.EventBody {
+	body := &runlane.RunDeliveryRequested{Delivery: runlane.Delivery{
+		Environment: "test", RunID: w.run.ID, Queue: "default", AvailableAt: w.now, RequestedAt: w.now,
+	}}
+	if d > 0 {
+		body.Delivery.DispatchExpiresAt = w.now.Add(d)
+	}
+	return body
+}
+
+// enter creates another run in the queue, with a reservation where d is set, and returns it.
+func (w *world) enter(d time.Duration) (*world, error) {
+	w.Helper()
+	other := *w
+	other.run = &runlane.Run{ID: runlane.RunID("run_" + time.Duration(runNumber.Add(1)).String())}
+	created := &runlane.RunCreated{
+		TaskID: "bench.noop", Queue: "default", Payload: []byte(`{}`), ConcurrencyKey: w.group, Source: runlane.Source{Type: runlane.SourceTrigger},
+	}
+	bodies := []runlane.EventBody{created}
+	if d > 0 {
+		bodies = append(bodies, other.requestSlot(d))
+	}
+	commit, err := w.store.AppendRunEvents(other.step(), &lane.AppendCommand{Transition: other.transition(bodies...), Outbox: eager(w.now)})
+	if err != nil {
+		return nil, err
+	}
+	other.run, other.rows = commit.Run, commit.Outbox
+	return &other, nil
+}
+
+func (w *world) must(other *world, err error) *world {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+	return other
+}
+
+func (w *world) reserve(d time.Duration) lane.Outcome {
+	w.Helper()
+	got, err := w.store.ReserveRunDispatch(w.step(), &lane.ReserveCommand{Transition: w.transition(w.requestSlot(d)), At: w.now, Outbox: eager(w.now)})
+	if err != nil {
+		w.Fatal(err)
+	}
+	if got.Outcome == lane.Acquired {
+		w.run, w.rows = got.Commit.Run, got.Commit.Outbox
+	}
+	return got.Outcome
+}
+
+func (w *world) claimFor(lease time.Duration, slot bool) lane.Outcome {
+	w.Helper()
+	t := w.transition(
+		&runlane.RunLeaseClaimed{Lease: runlane.Lease{Token: randomID(), WorkerID: "host-1-worker", ExpiresAt: w.now.Add(lease)}},
+		&runlane.RunStarted{Attempt: w.run.Counters.Attempts + 1})
+	got, err := w.store.ClaimRunLease(w.step(), &lane.ClaimCommand{Transition: t, At: w.now, ByWakeup: true, Slot: slot})
+	if err != nil {
+		w.Fatal(err)
+	}
+	if got.Outcome == lane.Acquired {
+		w.run = got.Commit.Run
+	}
+	return got.Outcome
+}
+
+func (w *world) wantOutcome(got, want lane.Outcome) {
+	w.Helper()
+	if got != want {
+		w.Fatalf("outcome %s, want %s", got, want)
+	}
+}
+
+// dispatch lists what needs a slot, with the world's policy.
+func (w *world) dispatch() []runlane.RunID {
+	w.Helper()
+	var ids []runlane.RunID
+	q := &lane.DueQuery{PageQuery: lane.PageQuery{Environment: "test"}, At: w.now, Bounded: []runlane.Queue{w.queue}}
+	for {
+		page, err := w.store.ListRunsNeedingDispatch(w.Context(), q)
+		if err != nil {
+			w.Fatal(err)
+		}
+		for _, ref := range page.Items {
+			ids = append(ids, ref.RunID)
+		}
+		if q.After = page.Next; page.Next == "" {
+			return ids
+		}
+	}
+}
+
+// The budget of docs/layout.md for bounded queues: 22 units where nothing waits, 28 where every run does.
+func TestBudget_BoundedQueue(t *testing.T) {
+	t.Run("nothing waiting", func(t *testing.T) {
+		w := newWorld(t).bounded(1)
+		before := w.store.Stats()
+		run := w.must(w.enter(reservation))
+		if got := run.meter.Stats().WriteUnits; got != 7 {
+			t.Errorf("creation with a slot took %v units, want 7", got)
+		}
+		run.ack()
+		run.wantOutcome(run.claimFor(time.Minute, false), lane.Acquired)
+		if got := run.meter.Stats().WriteUnits; got != 6 {
+			t.Errorf("claim took %v units, want 6", got)
+		}
+		if run.succeed(); run.meter.Stats().WriteUnits != 8 {
+			t.Errorf("outcome took %v units, want 8", run.meter.Stats().WriteUnits)
+		}
+		if got := w.store.Stats().WriteUnits - before.WriteUnits; got != 22 {
+			t.Errorf("together %v units, want 22", got)
+		}
+		run.checked()
+	})
+	t.Run("saturated", func(t *testing.T) {
+		w := newWorld(t).bounded(1)
+		before := w.store.Stats()
+		run := w.must(w.enter(0))
+		if got := run.marker(); got != "d+0s" {
+			t.Errorf("marker %s", got)
+		}
+		run.wantOutcome(run.reserve(reservation), lane.Acquired)
+		if got := run.meter.Stats().WriteUnits; got != 8 {
+			t.Errorf("reservation took %v units, want 8", got)
+		}
+		run.ack()
+		run.wantOutcome(run.claimFor(time.Minute, false), lane.Acquired)
+		run.succeed()
+		if got := w.store.Stats().WriteUnits - before.WriteUnits; got != 28 {
+			t.Errorf("together %v units, want 28", got)
+		}
+		run.checked()
+	})
+}
+
+func TestSlotMarkers(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		steps  func(w *world) *world
+		marker string
+	}{
+		"created without a slot":          {func(w *world) *world { return w.must(w.enter(0)) }, "d+0s"},
+		"created with a slot":             {func(w *world) *world { return w.must(w.enter(reservation)) }, "q+0s"},
+		"reserved":                        {func(w *world) *world { r := w.must(w.enter(0)); r.pass(time.Second).reserve(reservation); return r }, "q+0s"},
+		"claimed from its reservation":    {func(w *world) *world { r := w.must(w.enter(reservation)); r.claimFor(time.Minute, false); return r }, "q+0s"},
+		"claimed from d with a free slot": {func(w *world) *world { r := w.must(w.enter(0)); r.claimFor(time.Minute, true); return r }, "l+1m0s"},
+		"look finds a live reservation": {func(w *world) *world {
+			r := w.must(w.enter(reservation)).ack().pass(61 * time.Second)
+			r.dispatch()
+			return r
+		}, "l+59s"},
+		"look at a full partition": {func(w *world) *world {
+			r := w.must(w.enter(reservation))
+			r.claimFor(time.Minute, false)
+			r.end(&runlane.RunRetryScheduled{Attempt: 1, Failure: runlane.Failure{Code: runlane.ErrTaskFailed}, RetryAt: w.now.Add(time.Second)})
+			w.must(w.enter(0)).claimFor(time.Hour, true)
+			r.pass(time.Second).dispatch()
+			return r
+		}, "d+0s"},
+		"retry": {func(w *world) *world {
+			r := w.must(w.enter(reservation))
+			r.claimFor(time.Minute, false)
+			return r.end(&runlane.RunRetryScheduled{Attempt: 1, Failure: runlane.Failure{Code: runlane.ErrTaskFailed}, RetryAt: w.now.Add(time.Second)})
+		}, "w+1s"},
+		"expired without a slot, made waiting": {func(w *world) *world {
+			r := w.must(w.enter(0)).bounded(0)
+			r.claimFor(time.Minute, false)
+			return r.pass(time.Minute).bounded(1).other(r.requestSlot(0))
+		}, "d+0s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := row.steps(newWorld(t).bounded(1))
+			if got := w.marker(); got != row.marker {
+				t.Errorf("marker %s, want %s", got, row.marker)
+			}
+			w.checked()
+		})
+	}
+}
+
+// Lowering a limit, at every moment, with readings that are old: choosing among the lowest (limit - occupied) numbers never
+// exceeds it; any free number would.
+func TestFree_NeverExceedsALoweredLimit(t *testing.T) {
+	t.Parallel()
+	held := func(numbers ...int) (taken []slotItem) {
+		for _, n := range numbers {
+			taken = append(taken, slotItem{SK: slotSK(n), Run: runlane.RunID("run_" + slotSK(n))})
+		}
+		return taken
+	}
+	for limit := 2; limit <= 5; limit++ {
+		for set := range 1 << 8 { // every set of occupied numbers below 8, from when the limit was larger
+			var numbers []int
+			for n := range 8 {
+				if set&(1<<n) != 0 {
+					numbers = append(numbers, n)
+				}
+			}
+			choices, _ := free(held(numbers...), limit, 0)
+			room := max(limit-len(numbers), 0)
+			if len(choices) > room {
+				t.Fatalf("limit %d with %v taken leaves %v", limit, numbers, choices)
+			}
+			// Any number of reservers with this same reading can take at most these numbers, one each.
+			for _, n := range choices {
+				if n >= limit || slices.Contains(numbers, n) {
+					t.Fatalf("limit %d with %v taken offers %d", limit, numbers, n)
+				}
+			}
+		}
+	}
+}
+
+func TestFree_ReservationThatIsOverMayBeTaken(t *testing.T) {
+	t.Parallel()
+	taken := []slotItem{{SK: slotSK(0), Run: "run_a", Until: 100}, {SK: slotSK(1), Run: "run_b"}}
+	if numbers, _ := free(taken, 2, 99); len(numbers) != 0 {
+		t.Errorf("before its end: %v", numbers)
+	}
+	numbers, replaced := free(taken, 2, 100)
+	if len(numbers) != 1 || numbers[0] != 0 || replaced[0].Run != "run_a" {
+		t.Errorf("at its end: %v %v", numbers, replaced)
+	}
+}
+
+// A worker dies; its run's slot is its own still, and it is recovered with it although the queue is full.
+func TestSlot_AbandonedRunReusesItsOwn(t *testing.T) {
+	w := newWorld(t).bounded(1)
+	run := w.must(w.enter(reservation))
+	run.wantOutcome(run.claimFor(time.Minute, false), lane.Acquired)
+	run.pass(time.Minute)
+	if got := run.dispatch(); !slices.Equal(got, []runlane.RunID{run.run.ID}) {
+		t.Fatalf("needing a slot: %v", got)
+	}
+	run.wantOutcome(run.reserve(reservation), lane.Acquired)
+	run.wantOutcome(run.claimFor(time.Minute, false), lane.Acquired)
+	run.checked()
+}
+
+// A reservation ends, another run takes its slot, and the first one is cancelled: the slot stays with the other.
+func TestSlot_CancelNeverFailsForASlot(t *testing.T) {
+	w := newWorld(t).bounded(1)
+	first := w.must(w.enter(reservation))
+	second := w.must(w.enter(0)).pass(reservation)
+	second.wantOutcome(second.reserve(reservation), lane.Acquired)
+	first.pass(reservation).other(&runlane.RunCancelled{})
+	if first.run.Status != runlane.StatusCancelled {
+		t.Errorf("status %s", first.run.Status)
+	}
+	second.wantOutcome(second.claimFor(time.Minute, false), lane.Acquired)
+	second.checked()
+}
+
+// A claim commits within its reservation: in the last seconds before its end it no longer begins.
+func TestSlot_ClaimKeepsItsMargin(t *testing.T) {
+	w := newWorld(t).bounded(1)
+	run := w.must(w.enter(reservation)).pass(reservation - claimMargin)
+	run.wantOutcome(run.claimFor(time.Minute, false), lane.LostReservation)
+	run.wantOutcome(run.claimFor(time.Minute, true), lane.Acquired)
+	run.checked()
+}
+
+// A queue loses its limit: what waited for a slot is found for a plain delivery request, and reserved rows are not forgotten.
+func TestSlot_QueueBecomesUnbounded(t *testing.T) {
+	w := newWorld(t).bounded(1)
+	reserved, stranded := w.must(w.enter(reservation)), w.must(w.enter(0))
+	stranded.bounded(0).pass(reservation)
+	q := &lane.DueQuery{PageQuery: lane.PageQuery{Environment: "test"}, At: stranded.now}
+	page, err := w.store.ListRunsNeedingRedelivery(t.Context(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []runlane.RunID
+	for _, ref := range page.Items {
+		ids = append(ids, ref.RunID)
+	}
+	if len(ids) != 2 || !slices.Contains(ids, reserved.run.ID) || !slices.Contains(ids, stranded.run.ID) {
+		t.Fatalf("needing a wakeup: %v", ids)
+	}
+	stranded.other(stranded.request(stranded.now))
+	if got := stranded.marker(); got != "q+0s" {
+		t.Errorf("marker %s", got)
+	}
+	reserved.bounded(0).pass(reservation).other(reserved.request(reserved.now))
+	reserved.wantOutcome(reserved.claimFor(time.Minute, false), lane.Acquired)
+	stranded.wantOutcome(stranded.claimFor(time.Minute, false), lane.Acquired)
+	stranded.checked()
+}
+
+// Ten full partitions before it do not keep the scan from a partition with room, and a scan that a bound ends goes on there.
+func TestDispatch_FullPartitionsAreJumpedOver(t *testing.T) {
+	w := newWorld(t).bounded(1)
+	for _, group := range []string{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"} {
+		w.group = group
+		w.must(w.enter(0)).claimFor(time.Hour, true)
+		w.must(w.enter(0))
+	}
+	w.group = "k"
+	run := w.must(w.enter(0))
+	w.pass(time.Second)
+	second := w.must(w.enter(0))
+	if got := second.dispatch(); !slices.Equal(got, []runlane.RunID{run.run.ID}) {
+		t.Errorf("needing a slot: %v, want the first of the one partition with room", got)
+	}
+	run.checked()
+}
+
+func TestSlot_FullQueue_WritesNothing(t *testing.T) {
+	w := newWorld(t).bounded(1)
+	w.must(w.enter(reservation))
+	before := w.store.Stats()
+	if _, err := w.enter(reservation); !errors.Is(err, runlane.ConflictQueueCapacity) {
+		t.Fatalf("%v", err)
+	}
+	if used := w.store.Stats().Usage.Minus(before.Usage); used.WriteUnits != 0 {
+		t.Errorf("%+v", used)
+	}
+}
