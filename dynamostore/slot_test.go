@@ -108,6 +108,7 @@ func (w *world) dispatch() []runlane.RunID {
 
 // The budget of docs/layout.md for bounded queues: 22 units where nothing waits, 28 where every run does.
 func TestBudget_BoundedQueue(t *testing.T) {
+	t.Parallel()
 	t.Run("nothing waiting", func(t *testing.T) {
 		w := newWorld(t).bounded(1)
 		before := w.store.Stats()

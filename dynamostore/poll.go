@@ -1,0 +1,107 @@
+package dynamostore
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// farFuture is beyond every marker.
+const farFuture millis = 9_999_999_999_999
+
+// ListRunnableRuns implements lane.Storage. It moves no marker: it reads for workers that poll, not for maintenance. A queued
+// run is runnable whatever its wakeup does, so markers of deliveries are read up to any time. A run of a bounded queue is
+// runnable while it holds a slot, or while there is one for it.
+func (s *Store) ListRunnableRuns(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
+	limit, err := q.PageLimit()
+	if err != nil {
+		return nil, err
+	}
+	scope := scanScope(q, "runnable")
+	var cursor dispatchCursor
+	if err := openCursor(q.After, scope, &cursor); err != nil {
+		return nil, err
+	}
+	d := newDispatch(s, q, limit)
+	if !cursor.Walking {
+		next, err := d.runnable(ctx, cursor.Timed)
+		if err != nil {
+			return nil, err
+		}
+		if next != "" {
+			return &runlane.Page[lane.RunRef]{Items: sortRefs(d.refs), Next: sealCursor(scope, dispatchCursor{Timed: next})}, nil
+		}
+		cursor.Walking = true
+	}
+	page := &runlane.Page[lane.RunRef]{}
+	if len(q.Bounded) > 0 {
+		done, err := d.walk(ctx, &cursor)
+		if err != nil {
+			return nil, err
+		}
+		if !done {
+			page.Next = sealCursor(scope, cursor)
+		}
+	}
+	page.Items = sortRefs(d.refs)
+	return page, nil
+}
+
+// runnable reads the markers that have a time, for a worker that polls.
+func (d *dispatch) runnable(ctx context.Context, after runlane.Cursor) (runlane.Cursor, error) {
+	q := *d.q
+	q.After, q.Limit = after, d.limit
+	leases := d.at
+	if len(q.Bounded) > 0 {
+		leases = farFuture // reservations are among them
+	}
+	kinds := []kindBound{
+		{deliverable, d.at}, {waiting, d.at}, {leased, leases}, {unpublished, farFuture}, {parked, farFuture}, {deadLetter, farFuture},
+	}
+	page, err := d.store.examine(ctx, &q, "runnable timed", kinds, anyQueue(&q), func(rows []dueRow) ([]found, error) {
+		seen, err := d.store.readRows(ctx, q.Environment, rows)
+		for i := range seen {
+			r := seen[i].run
+			if r == nil || err != nil {
+				continue
+			}
+			due, ok := lane.RunnableAt(r.run())
+			seen[i].sight.since = toMillis(due)
+			if ok = ok && seen[i].sight.since <= d.at; ok && isBounded(q.Bounded, runlane.QueueName(r.Queue)) {
+				ok, err = d.hasSlot(ctx, r)
+			}
+			if !ok {
+				seen[i].run = nil
+			}
+		}
+		return seen, err
+	})
+	if err != nil {
+		return "", err
+	}
+	d.refs = append(d.refs, refs(page).Items...)
+	return page.Next, nil
+}
+
+// hasSlot reports whether a worker could claim the run now: by its own slot, or by a free one, which it then counts as taken.
+func (d *dispatch) hasSlot(ctx context.Context, r *runItem) (bool, error) {
+	if r.Slot != 0 && (r.status() == runlane.StatusRunning || r.DispatchExpiresAt > d.at) {
+		return true, nil
+	}
+	room, err := d.room(ctx, r.partition())
+	if err == nil && room > 0 {
+		d.rooms[r.partition()]--
+	}
+	return room > 0, err
+}
+
+func sortRefs(list []lane.RunRef) []lane.RunRef {
+	slices.SortStableFunc(list, func(a, b lane.RunRef) int {
+		return cmp.Or(a.AvailableAt.Compare(b.AvailableAt), strings.Compare(string(a.RunID), string(b.RunID)))
+	})
+	return list
+}
