@@ -191,6 +191,8 @@ launch_localstack() {
     # DynamoDB Local alone, with its own streams: the older provider emulates streams with kinesis-mock, a download.
     PROVIDER_OVERRIDE_DYNAMODB=v2 PROVIDER_OVERRIDE_DYNAMODBSTREAMS=v2
     DYNAMODB_IN_MEMORY=1 DYNAMODB_LOCAL_PORT="$DYNAMODB_PORT"
+    # Streams keep every change of a day in memory, deleted tables included: a test run needs more than the default of 256 MB.
+    DYNAMODB_HEAP_SIZE=2g
     # Queue URLs below the endpoint itself; the other strategies need DNS names.
     SQS_ENDPOINT_STRATEGY=path
     # Functions run as local processes (executor/); the default needs Docker.
