@@ -26,7 +26,7 @@ type Storage interface {
 
 	// AppendRunEvents commits events, projection, owners, slot and outbox rows together, or nothing. It is judged in this order:
 	// sequence (ConflictEventSequence), lease token (ConflictLeaseOwnership), everything else. A creation may also end in
-	// ConflictIdempotencyKey (judged first), ConflictSingletonKey, each with the owner in Error.RunID, or ConflictQueueCapacity
+	// ConflictIdempotencyKey (the first of the keys to be judged), ConflictSingletonKey, each with the owner in Error.RunID, or ConflictQueueCapacity
 	// when it carries a reservation. The events of the returned commit are exactly what ListRunEvents will return.
 	AppendRunEvents(ctx context.Context, c *AppendCommand) (*Commit, error)
 
@@ -43,7 +43,7 @@ type Storage interface {
 	// runlane.ErrRunNotFound.
 	ResetIdempotencyKey(ctx context.Context, key OwnerKey) error
 
-	// InspectRun returns what explaining a wait needs and the projection does not hold.
+	// InspectRun returns what explaining a wait needs and the projection does not hold. Exact.
 	InspectRun(ctx context.Context, q *InspectQuery) (*Inspection, error)
 	// ListRuns pages summaries: active runs by when they next need attention, then finished ones newest first. Eventually
 	// consistent; a row that made no progress is neither repeated nor missed.
@@ -76,7 +76,7 @@ type Storage interface {
 	// ConflictEventSequence, or ConflictLeaseOwnership.
 	HeartbeatRunLease(ctx context.Context, c *HeartbeatCommand) (*Commit, error)
 	// ReleaseRunLease verifies that the token no longer owns the run; it writes nothing. A lease still held is
-	// ConflictLeaseOwnership.
+	// ConflictLeaseOwnership; an absent run is runlane.ErrRunNotFound.
 	ReleaseRunLease(ctx context.Context, c *ReleaseCommand) error
 
 	// PutSchedule writes a schedule's record if its Version is still what the caller read (0: absent), else

@@ -144,6 +144,12 @@ func (s outlivesContexts) AppendRunEvents(ctx context.Context, c *lane.AppendCom
 
 type doesNothingSilently struct{ sound }
 
+func (s doesNothingSilently) Capabilities() lane.StorageCapabilities {
+	c := s.sound.Capabilities()
+	c.PrunesRuns = false
+	return c
+}
+
 func (doesNothingSilently) PruneRuns(context.Context, *lane.PruneCommand) (*lane.PruneProgress, error) {
 	return &lane.PruneProgress{}, nil
 }
@@ -200,6 +206,16 @@ var broken = map[string]struct {
 	"redeliversAlways":    {func(s sound) lane.Storage { return redeliversAlways{s} }, "Redelivery/BeginsTenMinutesAfterThePublication"},
 	"findsFault":          {func(s sound) lane.Storage { return findsFault{s} }, "Append/WritesRunEventsAndOutboxTogether"},
 	"rewrites":            {func(s sound) lane.Storage { return rewrites{s} }, "Reads/GetRunsKeepsOrderAndRepeatsAndOmitsMissing"},
+	"countsOneTooMany":    {func(s sound) lane.Storage { return countsOneTooMany{s} }, "Queues/RacingReserversAndClaimersNeverExceedTheLimit"},
+	"ignoresReservations": {func(s sound) lane.Storage { return ignoresReservations{s} }, "Queues/AClaimNeedsItsReservationOrASlot"},
+	"freesByTime":         {func(s sound) lane.Storage { return freesByTime{s} }, "Queues/ASlotIsNeverFreedByTimeWhileItsRunRuns"},
+	"needsRoomForItsOwn":  {func(s sound) lane.Storage { return needsRoomForItsOwn{s} }, "Queues/ARunReusesItsOwnSlotAfterACrash"},
+	"offersFullPartitions": {
+		func(s sound) lane.Storage { return offersFullPartitions{s} }, "Queues/ABlockedPartitionNeverHidesTheWorkOfAnother",
+	},
+	"createsAnyway": {func(s sound) lane.Storage { return createsAnyway{s} }, "Queues/ACreationTakesASlotOrWritesNothing"},
+	"cancelFails":   {func(s sound) lane.Storage { return cancelFails{s} }, "Queues/CancellingNeverFailsForASlotThatWasTakenOver"},
+	"publishesLate": {func(s sound) lane.Storage { return publishesLate{s} }, "Queues/ARowIsDueOnlyWhileItsReservationLives"},
 }
 
 const brokenVariable = "LANETEST_BROKEN"
@@ -207,17 +223,14 @@ const brokenVariable = "LANETEST_BROKEN"
 // TestBrokenStorage is the second process. Without its variable it runs the sound storage.
 func TestBrokenStorage(t *testing.T) {
 	t.Parallel()
-	lanetest.RunStorage(t, lanetest.StorageHarness{
-		New: func(testing.TB) lane.Storage {
-			s := sound{memlane.NewStorage(nil)}
-			if b, ok := broken[os.Getenv(brokenVariable)]; ok {
-				return b.storage(s)
-			}
-			return s
-		},
-		Capabilities: memlane.NewStorage(nil).Capabilities(),
-		Checker:      true,
-	})
+	storage := func(testing.TB) lane.Storage {
+		s := sound{memlane.NewStorage(nil)}
+		if b, ok := broken[os.Getenv(brokenVariable)]; ok {
+			return b.storage(s)
+		}
+		return s
+	}
+	lanetest.RunStorage(t, lanetest.StorageHarness{New: storage, Capabilities: storage(t).Capabilities(), Checker: true})
 }
 
 func TestRunStorage_CatchesEachBrokenStorage(t *testing.T) {

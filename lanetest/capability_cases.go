@@ -39,6 +39,7 @@ func capabilitiesHonest(t *testing.T, b *bundle) {
 	run := b.Creation(t, noon, RunOptions{})
 	owner := lane.OwnerKey{Environment: b.env, TaskID: TaskID, Key: "key"}
 	first := func(_ any, err error) error { return err }
+	stale := lane.OutboxRef{ID: "no such row", ClaimToken: "x"}
 	for _, guarded := range []struct {
 		flag   string
 		set    bool
@@ -80,6 +81,26 @@ func capabilitiesHonest(t *testing.T, b *bundle) {
 		}},
 		{"LeasesRuns", c.LeasesRuns, "ReleaseRunLease", func() error {
 			return s.ReleaseRunLease(ctx, &lane.ReleaseCommand{RunKey: run.Key(), LeaseToken: "x"})
+		}},
+		{"LeasesRuns", c.LeasesRuns, "ListRunnableRuns", func() error {
+			return first(s.ListRunnableRuns(ctx, &lane.DueQuery{PageQuery: page, At: noon}))
+		}},
+		{"LeasesRuns", c.LeasesRuns, "ListRunsNeedingDelivery", func() error {
+			return first(s.ListRunsNeedingDelivery(ctx, &lane.DueQuery{PageQuery: page, At: noon}))
+		}},
+		{"LeasesRuns", c.LeasesRuns, "ListRunsNeedingCancellationFinalization", func() error {
+			return first(s.ListRunsNeedingCancellationFinalization(ctx, &lane.DueQuery{PageQuery: page, At: noon}))
+		}},
+		{"PersistsOutbox", c.PersistsOutbox, "MarkOutboxMessagesPublished", func() error {
+			return s.MarkOutboxMessagesPublished(ctx, &lane.MarkPublishedCommand{Environment: b.env, At: noon, Messages: []lane.OutboxRef{stale}})
+		}},
+		{"PersistsOutbox", c.PersistsOutbox, "MarkOutboxMessagesFailed", func() error {
+			return s.MarkOutboxMessagesFailed(ctx, &lane.MarkFailedCommand{Environment: b.env, At: noon, Messages: []lane.OutboxFailure{{OutboxRef: stale}}})
+		}},
+		{"PersistsOutbox", c.PersistsOutbox, "MarkOutboxMessagesDeadLettered", func() error {
+			return s.MarkOutboxMessagesDeadLettered(ctx, &lane.MarkDeadLetteredCommand{
+				Environment: b.env, At: noon, Messages: []lane.OutboxFailure{{OutboxRef: stale}},
+			})
 		}},
 		{"PersistsOutbox", c.PersistsOutbox, "ClaimOutboxMessages", func() error {
 			return first(s.ClaimOutboxMessages(ctx, &lane.ClaimOutboxCommand{Environment: b.env, At: noon, ClaimUntil: noon.Add(claimTime)}))

@@ -47,6 +47,8 @@ type RunOptions struct {
 	TraceCarrier   map[string]string
 	NoDelivery     bool             // run.created alone
 	Outbox         lane.OutboxBirth // how the delivery's row begins
+	Concurrency    int              // the limit of the queue in force; 0: none
+	ReservedUntil  time.Time        // the delivery comes with a reservation
 }
 
 // NewRunID is unique within the factory's environment.
@@ -94,6 +96,7 @@ func (f *Factory) Creation(t testing.TB, at time.Time, o RunOptions) *lane.Appen
 			RunID: o.ID, Environment: o.Environment, OccurredAt: at, Actor: runlane.SystemActor,
 			Body: &runlane.RunDeliveryRequested{Delivery: runlane.Delivery{
 				Environment: o.Environment, RunID: o.ID, Queue: o.Queue, AvailableAt: available, RequestedAt: at,
+				DispatchExpiresAt: o.ReservedUntil,
 			}},
 		})
 	}
@@ -102,7 +105,10 @@ func (f *Factory) Creation(t testing.TB, at time.Time, o RunOptions) *lane.Appen
 		t.Fatalf("factory: %v", err)
 	}
 	return &lane.AppendCommand{
-		Transition: lane.Transition{Events: events, Projected: projected, Queue: runlane.Queue{Name: o.Queue}}, Outbox: o.Outbox,
+		Transition: lane.Transition{
+			Events: events, Projected: projected, Queue: runlane.Queue{Name: o.Queue, Concurrency: o.Concurrency},
+		},
+		Outbox: o.Outbox,
 	}
 }
 
@@ -135,6 +141,16 @@ func (f *Factory) Claim(t testing.TB, run *runlane.Run, at, leaseEnd time.Time, 
 		Transition: f.Transition(t, run, at, Claimed(token, leaseEnd), &runlane.RunStarted{Attempt: run.Counters.Attempts + 1}),
 		At:         at, ByWakeup: true,
 	}
+}
+
+// Reserve takes a slot of the run's queue at the instant, until the reservation's end, under a limit.
+func (f *Factory) Reserve(t testing.TB, run *runlane.Run, at, until time.Time, concurrency int) *lane.ReserveCommand {
+	t.Helper()
+	delivery := Delivery(run, at, at)
+	delivery.Delivery.DispatchExpiresAt = until
+	c := &lane.ReserveCommand{Transition: f.Transition(t, run, at, delivery), At: at}
+	c.Queue.Concurrency = concurrency
+	return c
 }
 
 // Heartbeat extends the lease of a run as its projection has it.

@@ -44,6 +44,7 @@ func storageGroups() []storageGroup {
 		{"Bytes", byteCases()},
 		{"Copies", copyCases()},
 		{"Owners", ownerCases()},
+		{"Queues", append(queueCases(), queueScanCases()...)},
 		{"Claim", claimCases()},
 		{"Lease", leaseCases()},
 		{"Outbox", outboxCases()},
@@ -54,6 +55,9 @@ func storageGroups() []storageGroup {
 		{"Paging", pagingCases()},
 		{"Reads", readCases()},
 		{"Environments", environmentCases()},
+		{"Contract", contractCases()},
+		{"Schedules", scheduleCases()},
+		{"Pruning", pruneCases()}, {"Lists", listCases()},
 	}
 }
 

@@ -1,0 +1,63 @@
+package lanetest
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// FaultyTransport is a transport whose sending goes wrong as the plan says: with runlane.ErrTransportUnavailable. Wakeups are
+// truly sent, lost before they are, or sent twice. lane.As finds the abilities of the transport behind it, of which only
+// lane.DelayedSender goes wrong.
+func FaultyTransport(t lane.Transport, plan *FaultPlan) lane.Transport {
+	faulty := &faultyTransport{Transport: t, plan: plan}
+	if sender, ok := lane.As[lane.DelayedSender](t); ok {
+		return &faultySender{faultyTransport: faulty, sender: sender}
+	}
+	return faulty
+}
+
+type faultyTransport struct {
+	lane.Transport
+	plan *FaultPlan
+}
+
+// Unwrap lets lane.As find what the transport can do besides.
+func (t *faultyTransport) Unwrap() lane.Transport { return t.Transport }
+
+func (t *faultyTransport) PublishWakeups(ctx context.Context, c *lane.PublishCommand) ([]lane.PublishOutcome, error) {
+	return t.send(ctx, "PublishWakeups", len(c.Attempts), func() ([]lane.PublishOutcome, error) { return t.Transport.PublishWakeups(ctx, c) })
+}
+
+// send answers a throttled call message by message, as a provider does.
+func (t *faultyTransport) send(
+	ctx context.Context, method string, messages int, call func() ([]lane.PublishOutcome, error),
+) ([]lane.PublishOutcome, error) {
+	outcomes, err := faulty(ctx, t.plan, method, runlane.ErrTransportUnavailable, call)
+	if !errors.Is(err, errThrottled) {
+		return outcomes, err
+	}
+	outcomes = make([]lane.PublishOutcome, messages)
+	for i := range outcomes {
+		outcomes[i] = lane.PublishOutcome{
+			Type: lane.PublishFailed, Failure: runlane.NewFailure(runlane.ErrTransportUnavailable, "throttled", nil),
+		}
+	}
+	return outcomes, nil
+}
+
+type faultySender struct {
+	*faultyTransport
+	sender lane.DelayedSender
+}
+
+func (t *faultySender) MaxDelay(queue runlane.QueueName) time.Duration {
+	return t.sender.MaxDelay(queue)
+}
+
+func (t *faultySender) SendWakeups(ctx context.Context, wakeups []lane.DelayedWakeup) ([]lane.PublishOutcome, error) {
+	return t.send(ctx, "SendWakeups", len(wakeups), func() ([]lane.PublishOutcome, error) { return t.sender.SendWakeups(ctx, wakeups) })
+}
