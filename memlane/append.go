@@ -7,7 +7,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// AppendRunEvents commits events, projection, owners and outbox rows together.
+// AppendRunEvents commits events, projection, owners, slot and outbox rows together.
 func (s *Storage) AppendRunEvents(ctx context.Context, c *lane.AppendCommand) (*lane.Commit, error) {
 	if err := ended(ctx); err != nil {
 		return nil, err
@@ -17,7 +17,7 @@ func (s *Storage) AppendRunEvents(ctx context.Context, c *lane.AppendCommand) (*
 			return conflict(runlane.ConflictLeaseOwnership, c.Projected.ID, "the lease belongs to somebody else, or to nobody, by now")
 		}
 		return nil
-	}, nil)
+	}, func(_ *environment, e *entry) error { return judgeAppend(e, &c.Transition) })
 	if err != nil {
 		return nil, err
 	}
@@ -25,10 +25,10 @@ func (s *Storage) AppendRunEvents(ctx context.Context, c *lane.AppendCommand) (*
 }
 
 // commit is the one way to change a run. It judges in the order of the contract: sequence, then ownership (of the lease), then
-// the command itself, then eligibility (of the run for this command), then the owners of keys. The functions get nil for a run
-// that does not exist.
+// the command itself, then eligibility (of the run for this command, a slot included), then the owners of keys and a creation's
+// slot. The functions get nil for a run that does not exist. Eligibility may take a slot: nothing fails after it.
 func (s *Storage) commit(
-	t *lane.Transition, birth lane.OutboxBirth, ownership, eligibility func(e *entry) error,
+	t *lane.Transition, birth lane.OutboxBirth, ownership func(*entry) error, eligibility func(*environment, *entry) error,
 ) (*receipt, error) {
 	if t.Projected == nil {
 		return nil, t.Validate()
@@ -66,10 +66,12 @@ func roomFor(t *lane.Transition) (fresh *entry, room bodyRoom) {
 
 // write is the part of commit under the lock. The events become the storage's own, and so does fresh, if it makes a run.
 func (s *Storage) write(
-	t *lane.Transition, fresh *entry, events []event, birth lane.OutboxBirth, r *receipt, ownership, eligibility func(e *entry) error,
+	t *lane.Transition, fresh *entry, events []event, birth lane.OutboxBirth, r *receipt,
+	ownership func(*entry) error, eligibility func(*environment, *entry) error,
 ) (*entry, error) {
 	p := t.Projected
-	e := s.find(p.Environment).run(p.ID)
+	env := s.find(p.Environment)
+	e := env.run(p.ID)
 	if err := judgeSequence(e, t); err != nil {
 		return nil, err
 	}
@@ -82,23 +84,31 @@ func (s *Storage) write(
 		return nil, err
 	}
 	if eligibility != nil {
-		if err := eligibility(e); err != nil {
+		if err := eligibility(env, e); err != nil {
 			return nil, err
 		}
 	}
 
-	env := s.open(p.Environment)
+	env = s.open(p.Environment)
+	if t.Queue.Bounded() {
+		env.limit(p.Queue)
+	}
 	if e == nil {
 		e, fresh.created = fresh, events[0].body.(*runlane.RunCreated) // which it is, by Transition.Validate
 		if field := e.contradicts(p); field != "" {
 			return nil, violation(p.ID, "projected run and run.created differ in %s", field)
 		}
-		if err := env.own(e, events[0].at); err != nil {
+		if err := env.judgeOwners(e, events[0].at); err != nil {
 			return nil, err
 		}
+		if err := env.admit(e, t, events[len(events)-1].at); err != nil {
+			return nil, err
+		}
+		env.own(e)
 		env.runs[e.id] = e
 	}
 	e.apply(t, events, birth, r, s.nextToken)
+	env.settleSlot(e)
 	if e.state.status.Terminal() {
 		env.disown(e)
 	}
@@ -118,13 +128,13 @@ func judgeSequence(e *entry, t *lane.Transition) error {
 	return conflict(runlane.ConflictEventSequence, t.Projected.ID, "the run has moved on")
 }
 
-// judgeCommand finds a command that contradicts itself or the run, and what this storage cannot do.
+// judgeCommand finds a command that contradicts itself or the run.
 func judgeCommand(e *entry, t *lane.Transition) error {
 	if err := t.Validate(); err != nil {
 		return err
 	}
-	if t.Queue.Bounded() || t.Reserves() {
-		return unsupportedQueue(t.Projected.ID, t.Projected.Queue)
+	if err := judgeSlots(t); err != nil {
+		return err
 	}
 	if e == nil {
 		return nil
@@ -144,6 +154,10 @@ func (e *entry) apply(t *lane.Transition, events []event, birth lane.OutboxBirth
 		case *runlane.RunLeaseClaimed:
 			e.firstPublished = absent // what is published later is for another wait
 		case *runlane.RunDeliveryRequested:
+			if t.Queue.Bounded() && body.Delivery.DispatchExpiresAt.IsZero() {
+				e.withdrawRows(t.ExpectedSequence + int64(i) + 1) // the run waits for a slot, and for the delivery that comes with it
+				continue
+			}
 			made := e.addRow(t.ExpectedSequence+int64(i)+1, &body.Delivery, events[i].at, birth, token)
 			r.commit.Outbox = append(r.commit.Outbox, e.message(made, r.ids[i]))
 		}

@@ -70,8 +70,12 @@ func (env *environment) checkWhole(name runlane.Environment) []lane.Violation {
 	ix := &env.indexes
 	runs := []*ordered{&ix.queued, &ix.waiting, &ix.leased, &ix.cancelling, &ix.succeeded, &ix.failed, &ix.cancelled}
 	deliveries := []*ordered{&ix.unpublished, &ix.redeliveries, &ix.dead}
+	others := slices.Concat(deliveries, []*ordered{&ix.adrift})
+	for _, key := range env.partitionKeys() {
+		others = append(others, &env.partitions[key].wanting)
+	}
 	total := 0
-	for n, set := range append(runs, deliveries...) {
+	for n, set := range append(runs, others...) {
 		var previous *position
 		size := 0
 		for w := ascend([]*ordered{set}, nil); ; w.advance() {
@@ -86,7 +90,12 @@ func (env *environment) checkWhole(name runlane.Environment) []lane.Violation {
 			}
 			previous = &here
 			known := next.entry.due
-			if n >= len(runs) {
+			switch {
+			case n > len(runs)+len(deliveries):
+				known = next.entry.wants
+			case n == len(runs)+len(deliveries):
+				known = next.entry.adrift
+			case n >= len(runs):
 				known = next.entry.delivery
 			}
 			if (known != place{set, next.at}) || env.runs[next.entry.id] != next.entry {
@@ -113,6 +122,7 @@ func (env *environment) checkWhole(name runlane.Environment) []lane.Violation {
 			broken(e.id, ruleOwners, "it owns a singleton key that is not its own, or is finished")
 		}
 	}
+	env.checkSlots(func(id runlane.RunID, format string, args ...any) { broken(id, ruleSlots, format, args...) })
 	return violations
 }
 
@@ -142,9 +152,15 @@ func (env *environment) checkRun(e *entry) []lane.Violation {
 	if e.delivery.set != nil && !waits {
 		broken(ruleDelivery, "a superseded delivery of a %s run is looked after", run.Status)
 	}
-	if run.Status == runlane.StatusQueued && e.delivery.set == nil {
+	if run.Status == runlane.StatusQueued && e.delivery.set == nil && e.adrift.set == nil {
 		broken(ruleDelivery, "nobody looks after a queued run")
 	}
+	if reserved := run.Status == runlane.StatusQueued && !run.DispatchExpiresAt.IsZero(); reserved && e.adrift.set == nil {
+		if latest := e.liveRow(); latest == nil || !latest.dead() {
+			broken(ruleDelivery, "nobody looks after a reservation's end")
+		}
+	}
+	env.checkSlot(e, run, func(format string, args ...any) { broken(ruleSlots, format, args...) })
 	if waits && len(e.rows) > 0 {
 		latest := &e.rows[len(e.rows)-1]
 		for i := range e.rows[:len(e.rows)-1] {
@@ -152,8 +168,8 @@ func (env *environment) checkRun(e *entry) []lane.Violation {
 				broken(ruleDelivery, "a superseded delivery that nobody holds is kept")
 			}
 		}
-		onItsWay := latest.status == lane.OutboxPublished && run.Status == runlane.StatusScheduled
-		if (e.delivery.set == nil) != onItsWay {
+		onItsWay := latest.status == lane.OutboxPublished && (run.Status == runlane.StatusScheduled || !run.DispatchExpiresAt.IsZero())
+		if (e.delivery.set == nil) != (onItsWay || latest.status == outboxWithdrawn) {
 			broken(ruleDelivery, "the %s delivery of a %s run lies in no index, or in one too many", latest.status, run.Status)
 		}
 	}

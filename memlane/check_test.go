@@ -9,6 +9,61 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
+// The same for slots: a reserved run beside one that waits.
+func TestCheck_FindsEachBrokenSlot(t *testing.T) {
+	t.Parallel()
+	for name, breaks := range map[string]func(env *environment, reserved, waiting *entry){
+		"a slot of a run that waits":     func(_ *environment, reserved, waiting *entry) { hold(reserved.slot, waiting) },
+		"a slot of a run that is gone":   func(env *environment, reserved, _ *entry) { delete(env.runs, reserved.id) },
+		"two slots of one run":           func(_ *environment, reserved, _ *entry) { hold(reserved.slot, reserved) },
+		"a slot that its run forgot":     func(_ *environment, reserved, _ *entry) { reserved.slot = nil },
+		"a slot that its run made up":    func(_ *environment, reserved, waiting *entry) { waiting.slot = reserved.slot },
+		"a slot of another partition":    func(env *environment, reserved, _ *entry) { hold(env.partition(partitionKey{"q", "x"}), reserved) },
+		"a partition that nobody uses":   func(env *environment, _, _ *entry) { env.partition(partitionKey{"q", "x"}) },
+		"nobody knows that a run waits":  func(_ *environment, _, waiting *entry) { waiting.wants.move(waiting, place{}) },
+		"a run waits where it is not":    func(_ *environment, _, waiting *entry) { waiting.wants.set.remove(item{waiting.wants.at, waiting}) },
+		"a run waits for the wrong time": func(_ *environment, _, waiting *entry) { waiting.wants.move(waiting, place{waiting.wants.set, 7}) },
+		"its partition is gone": func(env *environment, _, waiting *entry) {
+			delete(env.partitions, waiting.partitionKey())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, at := NewStorage(nil), time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
+			for _, id := range []runlane.RunID{"run_reserved", "run_waiting"} {
+				event := runlane.Event{RunID: id, OccurredAt: at, Body: &runlane.RunCreated{TaskID: "task", Queue: "q"}}
+				run := &runlane.Run{ID: id, TaskID: "task", Queue: "q", Status: runlane.StatusQueued, EventSequence: 1, CreatedAt: at, UpdatedAt: at}
+				if id == "run_reserved" {
+					run.DispatchedAt, run.DispatchExpiresAt = at, at.Add(time.Minute)
+				}
+				_, err := s.AppendRunEvents(t.Context(), &lane.AppendCommand{Transition: lane.Transition{
+					Events: []runlane.Event{event}, Projected: run, Queue: runlane.Queue{Name: "q", Concurrency: 1},
+				}})
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			slots := func() bool {
+				page, err := s.Check(t.Context(), &lane.PageQuery{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return slices.ContainsFunc(page.Items, func(v lane.Violation) bool { return v.Rule == ruleSlots })
+			}
+			if slots() {
+				t.Fatal("before anything was broken")
+			}
+			env := s.find("")
+			breaks(env, env.run("run_reserved"), env.run("run_waiting"))
+			if !slots() {
+				t.Error("not found")
+			}
+		})
+	}
+}
+
+func hold(p *partition, e *entry) { p.holders = append(p.holders, e) }
+
 // A checker that finds nothing proves nothing: each invariant is broken once.
 func TestCheck_FindsEachBrokenInvariant(t *testing.T) {
 	t.Parallel()

@@ -2,38 +2,26 @@ package memlane
 
 import (
 	"context"
-	"errors"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/lane"
 )
-
-// errNotEligible never leaves this file: it is the outcome [lane.LostEligibility].
-var errNotEligible = errors.New("not eligible")
 
 // ClaimRunLease gives a worker the run when it is runnable at c.At.
 func (s *Storage) ClaimRunLease(ctx context.Context, c *lane.ClaimCommand) (*lane.Acquisition, error) {
 	if err := ended(ctx); err != nil {
 		return nil, err
 	}
-	r, err := s.commit(&c.Transition, lane.OutboxBirth{}, nil, func(e *entry) error {
+	return acquisition(s.commit(&c.Transition, lane.OutboxBirth{}, nil, func(env *environment, e *entry) error {
 		if err := judgeClaim(e, c); err != nil {
+			return err
+		}
+		if err := env.claimSlot(e, c); err != nil {
 			return err
 		}
 		e.woken = e.wakeupOf(c)
 		return nil
-	})
-	switch {
-	case err == nil:
-		r.acquisition = lane.Acquisition{Outcome: lane.Acquired, Commit: &r.commit}
-		return &r.acquisition, nil
-	case errors.Is(err, runlane.ConflictEventSequence):
-		return &lane.Acquisition{Outcome: lane.LostSequence}, nil
-	case errors.Is(err, errNotEligible):
-		return &lane.Acquisition{Outcome: lane.LostEligibility}, nil
-	default:
-		return nil, err
-	}
+	}))
 }
 
 // judgeClaim checks the form of a claim, then whether the run may be taken.
@@ -45,8 +33,8 @@ func judgeClaim(e *entry, c *lane.ClaimCommand) error {
 		return violation(p.ID, "a claim begins with run.lease_claimed and leaves the run running")
 	case lease.Lease.Token == "" || lease.Lease.Token != p.Lease.Token || lease.Lease.WorkerID != p.Lease.WorkerID:
 		return violation(p.ID, "the claimed lease is not that of the projected run")
-	case c.Slot:
-		return unsupportedQueue(p.ID, p.Queue)
+	case c.Slot && !c.Queue.Bounded():
+		return violation(p.ID, "a slot of queue %q, which is not bounded", p.Queue)
 	}
 	for _, ev := range c.Events[1:] {
 		if ev.Type() != runlane.EventStarted {
@@ -54,7 +42,7 @@ func judgeClaim(e *entry, c *lane.ClaimCommand) error {
 		}
 	}
 	if !e.runnable(at(c.At)) {
-		return errNotEligible
+		return lostRace(lane.LostEligibility)
 	}
 	return nil
 }
@@ -63,10 +51,7 @@ func judgeClaim(e *entry, c *lane.ClaimCommand) error {
 func (e *entry) runnable(now millis) bool {
 	switch s := &e.state; s.status {
 	case runlane.StatusQueued:
-		if s.runAt == absent {
-			return s.updatedAt <= now
-		}
-		return s.runAt <= now
+		return e.queuedSince() <= now
 	case runlane.StatusScheduled, runlane.StatusRetrying, runlane.StatusReleased:
 		return s.runAt <= now
 	case runlane.StatusRunning:

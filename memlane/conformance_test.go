@@ -20,8 +20,9 @@ func TestStorage_Conformance(t *testing.T) {
 	lanetest.RunStorage(t, lanetest.StorageHarness{
 		New: func(testing.TB) lane.Storage { return memlane.NewStorage(nil) },
 		Capabilities: lane.StorageCapabilities{
-			EnforcesIdempotency: true, EnforcesSingleton: true, LeasesRuns: true, PersistsOutbox: true, ProcessLocalState: true,
-			ReadsRunHistory: true, FindsLostWakeups: true, KeepsDeadLetters: true,
+			EnforcesIdempotency: true, EnforcesQueueConcurrency: true, EnforcesSingleton: true, LeasesRuns: true, PersistsOutbox: true,
+			ProcessLocalState: true, ReadsRunHistory: true, FindsLostWakeups: true, KeepsDeadLetters: true,
+			ClaimsScheduleOccurrences: true, KeepsSchedules: true, PrunesRuns: true,
 		},
 		Checker: true,
 		PlantUnknownEvent: func(_ testing.TB, s lane.Storage, key lane.RunKey, event runlane.UnknownEvent) {

@@ -9,24 +9,32 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// ListRunnableRuns returns what a worker may claim.
+// ListRunnableRuns returns what a worker may claim: of q.Bounded runs with a slot, and no more others than there are free ones.
 func (s *Storage) ListRunnableRuns(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
+	left := room{q: q}
 	return s.scan(ctx, "ListRunnableRuns", q, func(ix *indexes) []*ordered {
 		return []*ordered{&ix.queued, &ix.waiting, &ix.leased}
-	}, nil)
+	}, func(env *environment, e *entry, _ *lane.RunRef) verdict {
+		if !left.allows(env, e) {
+			return skip
+		}
+		return take
+	})
 }
 
-// ListRunsNeedingDelivery returns runs that need a fresh delivery request. A scheduled run whose row is not published yet comes
-// with that row; one whose row was given up waits for the operator.
+// ListRunsNeedingDelivery returns runs that need a fresh delivery request, q.Bounded left out. A scheduled run whose row is not
+// published yet comes with that row; one whose row was given up waits for the operator.
 func (s *Storage) ListRunsNeedingDelivery(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
 	return s.scan(ctx, "ListRunsNeedingDelivery", q, func(ix *indexes) []*ordered {
 		return []*ordered{&ix.waiting, &ix.leased}
-	}, func(e *entry, ref *lane.RunRef) verdict {
+	}, func(_ *environment, e *entry, ref *lane.RunRef) verdict {
 		r := e.liveRow()
 		switch {
+		case boundedPolicy(q, e.created.Queue).Bounded():
+			return skip
 		case r == nil || r.status == lane.OutboxPublished:
 			return take
-		case r.status == lane.OutboxDeadLettered:
+		case r.dead():
 			return skip
 		default:
 			ref.OutboxID = eventID(e.id, r.sequence)
@@ -35,11 +43,17 @@ func (s *Storage) ListRunsNeedingDelivery(ctx context.Context, q *lane.DueQuery)
 	})
 }
 
-// ListRunsNeedingRedelivery returns queued runs whose published wakeup counts as lost.
+// ListRunsNeedingRedelivery returns queued runs whose published wakeup counts as lost, and those that waited for a slot of a queue
+// that has no limit any more. It leaves q.Bounded out: what is lost there is found when its reservation is over.
 func (s *Storage) ListRunsNeedingRedelivery(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
 	return s.scan(ctx, "ListRunsNeedingRedelivery", q, func(ix *indexes) []*ordered {
-		return []*ordered{&ix.redeliveries}
-	}, nil)
+		return []*ordered{&ix.redeliveries, &ix.adrift}
+	}, func(_ *environment, e *entry, _ *lane.RunRef) verdict {
+		if boundedPolicy(q, e.created.Queue).Bounded() {
+			return skip
+		}
+		return take
+	})
 }
 
 // ListRunsNeedingCancellationFinalization returns runs whose cancellation was requested and whose lease is over.
@@ -51,7 +65,8 @@ func (s *Storage) ListRunsNeedingCancellationFinalization(ctx context.Context, q
 
 // scan pages the runs of some indexes that are due at q.At, in due order. refine may complete or skip a row.
 func (s *Storage) scan(
-	ctx context.Context, method string, q *lane.DueQuery, sets func(*indexes) []*ordered, refine func(*entry, *lane.RunRef) verdict,
+	ctx context.Context, method string, q *lane.DueQuery, sets func(*indexes) []*ordered,
+	refine func(*environment, *entry, *lane.RunRef) verdict,
 ) (*runlane.Page[lane.RunRef], error) {
 	if err := ended(ctx); err != nil {
 		return nil, err
@@ -72,26 +87,30 @@ func (s *Storage) scan(
 		switch {
 		case i.at > now:
 			return lane.RunRef{}, stop
-		case !inQueues(q, e.created.Queue) || e.underway(now, q.Patience):
+		case !wantedQueue(q, e.created.Queue) || e.underway(now, q.Patience):
 			return lane.RunRef{}, skip
 		}
-		ref := lane.RunRef{
-			RunKey: lane.RunKey{Environment: e.environment, RunID: e.id}, Queue: e.created.Queue, ConcurrencyKey: e.created.ConcurrencyKey,
-			Status: e.state.status, AvailableAt: i.at.time(), Sequence: e.state.sequence,
-		}
+		ref := i.ref()
 		if refine == nil {
 			return ref, take
 		}
-		return ref, refine(e, &ref)
+		v := refine(env, e, &ref)
+		return ref, v
 	}), nil
 }
 
-// inQueues applies the filter. Bounded queues are left out: this storage has no slots, so nothing of theirs can be claimed.
-func inQueues(q *lane.DueQuery, queue runlane.QueueName) bool {
-	if q.Queues != nil && !slices.Contains(q.Queues, queue) {
-		return false
+// ref is the run as scans show it.
+func (i item) ref() lane.RunRef {
+	e := i.entry
+	return lane.RunRef{
+		RunKey: lane.RunKey{Environment: e.environment, RunID: e.id}, Queue: e.created.Queue, ConcurrencyKey: e.created.ConcurrencyKey,
+		Status: e.state.status, AvailableAt: i.at.time(), Sequence: e.state.sequence,
 	}
-	return !slices.ContainsFunc(q.Bounded, func(b runlane.Queue) bool { return b.Name == queue })
+}
+
+// wantedQueue applies the filter.
+func wantedQueue(q *lane.DueQuery, queue runlane.QueueName) bool {
+	return q.Queues == nil || slices.Contains(q.Queues, queue)
 }
 
 // dueFilter is the part of the query that a cursor is bound to. The instant is not: it moves while a caller pages.

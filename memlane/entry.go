@@ -22,6 +22,10 @@ type entry struct {
 
 	due      place // among the active runs, or among the finished ones
 	delivery place // among the deliveries that somebody has to look at
+	adrift   place // among the queued runs that no delivery brings to a worker
+
+	slot  *partition // where the run has a slot: nil for nearly all, and for all of queues without a limit
+	wants place      // among the runs of its partition that want a slot, when its queue was ever limited
 
 	// Room for the history and the delivery of a run without incidents, which then needs no more memory than this struct.
 	eventRoom    [5]event

@@ -32,11 +32,3 @@ func conflict(kind runlane.ConflictKind, id runlane.RunID, message string) error
 func violation(id runlane.RunID, format string, args ...any) error {
 	return &runlane.Error{Code: runlane.ErrContractViolation, Message: fmt.Sprintf(format, args...), RunID: id}
 }
-
-func unsupportedQueue(id runlane.RunID, queue runlane.QueueName) error {
-	return &runlane.Error{
-		Code: runlane.ErrCapabilityUnsupported, RunID: id,
-		Message: fmt.Sprintf("queue %q is bounded and this storage does not enforce queue concurrency", queue),
-		Hint:    "leave Queue.Concurrency at 0, or use a lane whose storage enforces it",
-	}
-}

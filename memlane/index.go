@@ -20,6 +20,10 @@ type indexes struct {
 	unpublished  ordered // deliveries to publish: by when they are available, or by the end of their claim
 	redeliveries ordered // published ones of queued runs: by when they count as lost
 	dead         ordered // given-up ones: since when
+
+	// adrift are queued runs that none of these surely brings to a worker: without a delivery, from when they may be taken; with a
+	// reservation, from its end. They need a slot, or a delivery request when their queue has no limit any more.
+	adrift ordered
 }
 
 // place is where a run lies in one of the indexes.
@@ -46,16 +50,17 @@ func (p *place) move(e *entry, to place) {
 func (env *environment) reindex(e *entry) {
 	e.due.move(e, env.duePlace(e))
 	e.delivery.move(e, env.deliveryPlace(e))
+	e.adrift.move(e, env.adriftPlace(e))
+	if len(env.limited) > 0 {
+		env.reindexWants(e)
+	}
 }
 
 func (env *environment) duePlace(e *entry) place {
 	s, ix := &e.state, &env.indexes
 	switch s.status {
 	case runlane.StatusQueued:
-		if s.runAt == absent {
-			return place{&ix.queued, s.updatedAt}
-		}
-		return place{&ix.queued, s.runAt}
+		return place{&ix.queued, e.queuedSince()}
 	case runlane.StatusScheduled, runlane.StatusRetrying, runlane.StatusReleased:
 		return place{&ix.waiting, s.runAt}
 	case runlane.StatusRunning:
@@ -76,9 +81,6 @@ func (env *environment) duePlace(e *entry) place {
 func (env *environment) deliveryPlace(e *entry) place {
 	r, ix := e.liveRow(), &env.indexes
 	if r == nil {
-		if e.state.status == runlane.StatusQueued {
-			return place{&ix.redeliveries, e.state.updatedAt.add(firstRedelivery)} // no delivery was ever requested: not lost for ever
-		}
 		return place{}
 	}
 	switch r.status {
@@ -87,12 +89,26 @@ func (env *environment) deliveryPlace(e *entry) place {
 	case lane.OutboxClaimed:
 		return place{&ix.unpublished, r.claimUntil}
 	case lane.OutboxPublished:
-		if e.state.status != runlane.StatusQueued {
-			return place{} // of a scheduled run: the scan of due waits finds it
+		if e.state.status != runlane.StatusQueued || e.state.dispatchExpiresAt != absent {
+			return place{} // the scan of due waits finds a scheduled run, the end of its reservation a reserved one
 		}
 		return place{&ix.redeliveries, e.redeliverAt(r)}
 	case lane.OutboxDeadLettered:
 		return place{&ix.dead, r.since}
+	default:
+		return place{}
+	}
+}
+
+func (env *environment) adriftPlace(e *entry) place {
+	if e.state.status != runlane.StatusQueued {
+		return place{}
+	}
+	switch r := e.liveRow(); {
+	case r == nil:
+		return place{&env.indexes.adrift, e.queuedSince()}
+	case e.state.dispatchExpiresAt != absent && !r.dead():
+		return place{&env.indexes.adrift, e.state.dispatchExpiresAt}
 	default:
 		return place{}
 	}

@@ -4,8 +4,6 @@
 //
 // [New] is what most people need. [NewStorage] and [NewTransport] pair differently, for example a memory storage with a faulty
 // transport in a test.
-//
-// Not there: bounded queues, schedules, pruning. Their methods answer runlane.ErrCapabilityUnsupported and their flags are false.
 package memlane
 
 import "github.com/runlane/runlane-go/lane"

@@ -54,14 +54,29 @@ func (e *entry) addRow(sequence int64, d *runlane.Delivery, occurred millis, bir
 	return &e.rows[len(e.rows)-1]
 }
 
+// outboxWithdrawn is the row of a request that nothing is sent for: the run waits for a slot. Nobody ever sees it.
+const outboxWithdrawn lane.OutboxStatus = "withdrawn"
+
+// withdrawRows supersedes every row and makes none that could be due.
+func (e *entry) withdrawRows(sequence int64) {
+	e.rows = slices.DeleteFunc(e.rows, func(r row) bool { return r.status != lane.OutboxClaimed })
+	e.rows = append(e.rows, row{sequence: sequence, status: outboxWithdrawn, claimUntil: absent})
+}
+
 // liveRow is the only row of a run that can be due: the latest one, while the run is queued or scheduled. Every way out of these
-// two states supersedes it, and every way into them makes a new one.
+// two states supersedes it, and every way into them makes a new one or withdraws it.
 func (e *entry) liveRow() *row {
 	if len(e.rows) == 0 || e.state.status != runlane.StatusQueued && e.state.status != runlane.StatusScheduled {
 		return nil
 	}
-	return &e.rows[len(e.rows)-1]
+	latest := &e.rows[len(e.rows)-1]
+	if latest.status == outboxWithdrawn {
+		return nil
+	}
+	return latest
 }
+
+func (r *row) dead() bool { return r.status == lane.OutboxDeadLettered }
 
 // dropMarked forgets superseded rows whose holders have marked them.
 func (e *entry) dropMarked() {
@@ -143,7 +158,7 @@ func (env *environment) dueRows(now millis, patience lane.Patience, limit int) [
 		if !ok || next.at > now {
 			break
 		}
-		if !next.entry.underway(now, patience) {
+		if !next.entry.underway(now, patience) && !next.entry.reservationOver(now) {
 			due = append(due, next.entry)
 		}
 	}
@@ -159,7 +174,7 @@ func (env *environment) dueAmong(ids []string, now millis, limit int) []*entry {
 		if r == nil || r != e.liveRow() || chosen[e] || len(due) == limit {
 			continue
 		}
-		if e.delivery.set == &env.indexes.unpublished && e.delivery.at <= now {
+		if e.delivery.set == &env.indexes.unpublished && e.delivery.at <= now && !e.reservationOver(now) {
 			chosen[e], due = true, append(due, e)
 		}
 	}

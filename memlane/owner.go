@@ -29,8 +29,8 @@ func (e *entry) retains(now millis) bool {
 	}
 }
 
-// own takes the keys of a new run, or tells which key has an owner: idempotency is judged before singleton.
-func (env *environment) own(e *entry, now millis) error {
+// judgeOwners tells which key of a new run has an owner already: idempotency is judged before singleton.
+func (env *environment) judgeOwners(e *entry, now millis) error {
 	idempotency := scopedKey{e.created.TaskID, e.created.IdempotencyKey}
 	singleton := scopedKey{e.created.TaskID, e.created.SingletonKey}
 	if idempotency.key != "" {
@@ -42,12 +42,18 @@ func (env *environment) own(e *entry, now millis) error {
 		if holder := env.singletons[singleton]; holder != nil {
 			return conflict(runlane.ConflictSingletonKey, holder.id, "another active run owns the singleton key")
 		}
-		env.singletons[singleton] = e
-	}
-	if idempotency.key != "" {
-		env.idempotency[idempotency] = &owner{run: e} // also in place of an owner that is over
 	}
 	return nil
+}
+
+// own takes the keys of a new run.
+func (env *environment) own(e *entry) {
+	if key := e.created.IdempotencyKey; key != "" {
+		env.idempotency[scopedKey{e.created.TaskID, key}] = &owner{run: e} // also in place of an owner that is over
+	}
+	if key := e.created.SingletonKey; key != "" {
+		env.singletons[scopedKey{e.created.TaskID, key}] = e
+	}
 }
 
 // disown frees what a finished run does not keep. A key with a time to live stays, to be resolved lazily.

@@ -40,17 +40,21 @@ func NewStorage(options *StorageOptions) *Storage {
 	return s
 }
 
-// Capabilities promises what is implemented: all but bounded queues, schedules, pruning and durability.
+// Capabilities promises what is implemented: all but durability.
 func (s *Storage) Capabilities() lane.StorageCapabilities {
 	return lane.StorageCapabilities{
-		EnforcesIdempotency: true,
-		EnforcesSingleton:   true,
-		LeasesRuns:          true,
-		PersistsOutbox:      true,
-		ProcessLocalState:   true,
-		ReadsRunHistory:     true,
-		FindsLostWakeups:    true,
-		KeepsDeadLetters:    true,
+		EnforcesIdempotency:       true,
+		EnforcesQueueConcurrency:  true,
+		EnforcesSingleton:         true,
+		LeasesRuns:                true,
+		PersistsOutbox:            true,
+		ProcessLocalState:         true,
+		PrunesRuns:                true,
+		ReadsRunHistory:           true,
+		FindsLostWakeups:          true,
+		KeepsDeadLetters:          true,
+		ClaimsScheduleOccurrences: true,
+		KeepsSchedules:            true,
 	}
 }
 
@@ -61,6 +65,10 @@ type environment struct {
 	// Owners of keys. A finished run stays in idempotency while it retains its key, and longer: it is resolved lazily.
 	idempotency map[scopedKey]*owner
 	singletons  map[scopedKey]*entry
+	schedules   map[runlane.ScheduleID]*schedule // nil until there is one
+	// Queues that any command ever limited, and the partitions of those that are in use. nil until there is one.
+	limited    map[runlane.QueueName]bool
+	partitions map[partitionKey]*partition
 }
 
 // find returns the environment, nil when nothing was ever written to it.
@@ -117,7 +125,8 @@ func (s *Storage) GetRuns(ctx context.Context, q *lane.RunsQuery) ([]*runlane.Ru
 	return runs, nil
 }
 
-// InspectRun returns a run with its latest delivery, unless that was superseded. Nobody holds slots here.
+// InspectRun returns a run with its latest delivery, unless that was superseded, and the runs with a slot of its partition, also
+// those whose reservation is over as long as nobody took it.
 func (s *Storage) InspectRun(ctx context.Context, q *lane.InspectQuery) (*lane.Inspection, error) {
 	if err := ended(ctx); err != nil {
 		return nil, err
@@ -132,6 +141,9 @@ func (s *Storage) InspectRun(ctx context.Context, q *lane.InspectQuery) (*lane.I
 	if r := e.liveRow(); r != nil {
 		message := e.message(r, eventID(e.id, r.sequence))
 		inspection.Delivery = &message
+	}
+	if q.Queue.Bounded() {
+		inspection.Holders = s.find(q.Environment).slotHolders(e)
 	}
 	return inspection, nil
 }

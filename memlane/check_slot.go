@@ -1,0 +1,66 @@
+package memlane
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/runlane/runlane-go"
+)
+
+// ruleSlots cannot say that slots keep within limits: no limit is stored. Each commit was held to the one it brought.
+const ruleSlots = "a slot's holder is running or reserved and names its partition; no run holds two; who wants one is found"
+
+func (env *environment) partitionKeys() []partitionKey {
+	return slices.SortedFunc(maps.Keys(env.partitions), func(a, b partitionKey) int {
+		return cmp.Or(cmp.Compare(a.queue, b.queue), cmp.Compare(a.key, b.key))
+	})
+}
+
+// checkSlots goes from the slots to the runs.
+func (env *environment) checkSlots(broken func(id runlane.RunID, format string, args ...any)) {
+	seen := map[*entry]bool{}
+	for _, key := range env.partitionKeys() {
+		p := env.partitions[key]
+		if len(p.holders) == 0 && p.wanting.size == 0 {
+			broken("", "an empty partition of queue %q is kept", key.queue)
+		}
+		for _, e := range p.holders {
+			reserved := e.state.status == runlane.StatusQueued && e.state.dispatchExpiresAt != absent
+			switch {
+			case env.runs[e.id] != e || e.partitionKey() != key:
+				broken(e.id, "it holds a slot where it does not belong")
+			case e.slot != p:
+				broken(e.id, "it holds a slot that it does not name")
+			case !e.owned() && !reserved:
+				broken(e.id, "a %s run holds a slot", e.state.status)
+			case seen[e]:
+				broken(e.id, "it holds two slots")
+			}
+			seen[e] = true
+		}
+	}
+}
+
+// checkSlot goes from the run to its slot, and to where it waits for one.
+func (env *environment) checkSlot(e *entry, run *runlane.Run, broken func(format string, args ...any)) {
+	p := env.partitions[e.partitionKey()]
+	if e.slot != nil && (e.slot != p || !slices.Contains(p.holders, e)) {
+		broken("it names a slot that it does not hold")
+	}
+	to := place{}
+	if since, ok := e.wantsSlot(); ok && env.limited[run.Queue] {
+		if p == nil {
+			broken("its partition is gone")
+			return
+		}
+		to = place{&p.wanting, since}
+	}
+	if e.wants != to {
+		broken("it waits for a slot from %s, not where it should", e.wants.at.time())
+	} else if to.set != nil {
+		if _, _, ok := to.set.find(item{to.at, e}); !ok {
+			broken("it is not among those who want a slot")
+		}
+	}
+}

@@ -1,0 +1,115 @@
+package memlane
+
+import (
+	"context"
+	"slices"
+	"strconv"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// PruneRuns removes finished runs with their histories and owners, oldest first. One call looks at no more rows than a page does.
+func (s *Storage) PruneRuns(ctx context.Context, c *lane.PruneCommand) (*lane.PruneProgress, error) {
+	if err := ended(ctx); err != nil {
+		return nil, err
+	}
+	statuses, err := pruned(c)
+	if err != nil {
+		return nil, err
+	}
+	page := c.PageQuery
+	if page.Limit == 0 {
+		page.Limit = runlane.DefaultPruneLimit
+	}
+	cutoff, now := at(c.OlderThan), at(s.now())
+	scope := newScope("PruneRuns", c.Environment,
+		append(statuses, strconv.FormatInt(int64(cutoff), 10), strconv.FormatBool(c.ReleaseOwners))...)
+	limit, after, err := openPage(&page, scope)
+	if err != nil {
+		return nil, err
+	}
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	env, progress := s.find(c.Environment), &lane.PruneProgress{}
+	if env == nil {
+		return progress, nil
+	}
+	examined := 0
+	old := fillPage(ascend(env.finished(statuses), after.place()), scope, limit, 0, func(i item) (*entry, verdict) {
+		examined++
+		switch {
+		case i.at >= cutoff:
+			return nil, stop
+		case !c.ReleaseOwners && env.ownsKey(i.entry) && i.entry.retains(now):
+			if examined <= maxExamined { // the row behind those counts when the next call looks at it
+				progress.Skipped++
+			}
+			return nil, skip
+		default:
+			return i.entry, take
+		}
+	})
+	for _, e := range old.Items { // not during the walk, whose sets must not change
+		env.remove(e)
+	}
+	progress.Pruned, progress.Next = len(old.Items), old.Next
+	return progress, nil
+}
+
+// pruned are the statuses that a command asks for, in one order: none given are all three.
+func pruned(c *lane.PruneCommand) ([]string, error) {
+	if c.OlderThan.IsZero() {
+		return nil, &runlane.Error{
+			Code: runlane.ErrValidationFailed, Message: "pruning needs an instant that says what is old",
+			Hint: "set OlderThan; runs that finished before it are removed",
+		}
+	}
+	given := c.Statuses
+	if len(given) == 0 {
+		given = []runlane.Status{runlane.StatusSucceeded, runlane.StatusFailed, runlane.StatusCancelled}
+	}
+	statuses := make([]string, len(given))
+	for i, status := range given {
+		if !status.Terminal() {
+			return nil, &runlane.Error{
+				Code: runlane.ErrValidationFailed, Message: "runs that are " + strconv.Quote(string(status)) + " cannot be pruned",
+				Hint: "prune succeeded, failed and cancelled runs; cancel active ones first",
+			}
+		}
+		statuses[i] = string(status)
+	}
+	slices.Sort(statuses)
+	return slices.Compact(statuses), nil
+}
+
+// finished are the places of finished runs of the statuses.
+func (env *environment) finished(statuses []string) []*ordered {
+	ix := &env.indexes
+	var sets []*ordered
+	for status, set := range map[runlane.Status]*ordered{
+		runlane.StatusSucceeded: &ix.succeeded, runlane.StatusFailed: &ix.failed, runlane.StatusCancelled: &ix.cancelled,
+	} {
+		if slices.Contains(statuses, string(status)) {
+			sets = append(sets, set)
+		}
+	}
+	return sets
+}
+
+// ownsKey reports whether the run is still the owner of its idempotency key: it may have been reset, or replaced.
+func (env *environment) ownsKey(e *entry) bool {
+	holder := env.idempotency[scopedKey{e.created.TaskID, e.created.IdempotencyKey}]
+	return holder != nil && holder.run == e
+}
+
+// remove forgets a finished run and the key it may still own. Keys that other runs own by now are theirs.
+func (env *environment) remove(e *entry) {
+	if env.ownsKey(e) {
+		delete(env.idempotency, scopedKey{e.created.TaskID, e.created.IdempotencyKey})
+	}
+	e.due.move(e, place{})
+	e.delivery.move(e, place{})
+	delete(env.runs, e.id)
+}

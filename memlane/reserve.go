@@ -1,0 +1,214 @@
+package memlane
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// lostRace is a race that a claim or a reservation lost. It never leaves the package as an error.
+type lostRace lane.Outcome
+
+func (l lostRace) Error() string { return string(l) }
+
+// acquisition turns the end of a commit into the answer of a claim or a reservation.
+func acquisition(r *receipt, err error) (*lane.Acquisition, error) {
+	if err == nil {
+		r.acquisition = lane.Acquisition{Outcome: lane.Acquired, Commit: &r.commit}
+		return &r.acquisition, nil
+	}
+	if lost, ok := errors.AsType[lostRace](err); ok {
+		return &lane.Acquisition{Outcome: lane.Outcome(lost)}, nil
+	}
+	if errors.Is(err, runlane.ConflictEventSequence) {
+		return &lane.Acquisition{Outcome: lane.LostSequence}, nil
+	}
+	return nil, err
+}
+
+// ReserveRunDispatch takes a slot for a run and requests its delivery.
+func (s *Storage) ReserveRunDispatch(ctx context.Context, c *lane.ReserveCommand) (*lane.Acquisition, error) {
+	if err := ended(ctx); err != nil {
+		return nil, err
+	}
+	return acquisition(s.commit(&c.Transition, c.Outbox, nil, func(env *environment, e *entry) error {
+		p, last := c.Projected, c.Events[len(c.Events)-1]
+		if e == nil || last.Type() != runlane.EventDeliveryRequested || p.Status != runlane.StatusQueued || !c.Reserves() {
+			return violation(p.ID, "a reservation is a run.delivery_requested of an existing run, for now and with the reservation's end")
+		}
+		since, ok := e.wantsSlot()
+		if !ok && e.state.status == runlane.StatusQueued { // its wakeup was given up: the operator brings it back
+			since, ok = max(e.queuedSince(), e.state.dispatchExpiresAt), true
+		}
+		now := at(c.At)
+		if !ok || since > now {
+			return lostRace(lane.LostEligibility)
+		}
+		if !env.takeSlot(e, c.Queue.Concurrency, now) {
+			return lostRace(lane.LostCapacity)
+		}
+		return nil
+	}))
+}
+
+// claimSlot is the slot's part of a claim: whether the run may start as far as its queue's limit goes. A reservation is judged
+// exactly at c.At; a storage that needs time for its commit has to end it earlier.
+func (env *environment) claimSlot(e *entry, c *lane.ClaimCommand) error {
+	now := at(c.At)
+	switch {
+	case e.occupies(now): // its own since the reservation, or since the claim of the worker that died
+		return nil
+	case !c.Queue.Bounded():
+		env.freeSlot(e) // a reservation that is over, from when the queue had a limit
+		return nil
+	case !c.Slot:
+		return lostRace(lane.LostReservation)
+	case !env.takeSlot(e, c.Queue.Concurrency, now):
+		return lostRace(lane.LostCapacity)
+	default:
+		return nil
+	}
+}
+
+// admit is the slot's part of a creation. One with a reservation, or that runs at once, needs a free slot; any other waits for
+// its turn. There is no instant but that of the events.
+func (env *environment) admit(e *entry, t *lane.Transition, now millis) error {
+	if !t.Queue.Bounded() || !t.Reserves() && t.Projected.Status != runlane.StatusRunning {
+		return nil
+	}
+	if env.takeSlot(e, t.Queue.Concurrency, now) {
+		return nil
+	}
+	return conflict(runlane.ConflictQueueCapacity, e.id, "no slot of the queue is free")
+}
+
+// judgeSlots finds a command that would get round the limit.
+func judgeSlots(t *lane.Transition) error {
+	switch p := t.Projected; {
+	case t.Reserves() && !t.Queue.Bounded():
+		return violation(p.ID, "a reservation for queue %q, which is not bounded", p.Queue)
+	case t.Reserves() && p.Status != runlane.StatusQueued:
+		return violation(p.ID, "a reservation for a run that is %s", p.Status)
+	default:
+		return nil
+	}
+}
+
+// judgeAppend refuses what only claims and reservations may do to a run that exists.
+func judgeAppend(e *entry, t *lane.Transition) error {
+	p := t.Projected
+	if e == nil || !t.Queue.Bounded() {
+		return nil
+	}
+	if t.Reserves() || p.Status == runlane.StatusRunning && e.state.status != runlane.StatusRunning {
+		return violation(p.ID, "a run of a bounded queue takes its slot through a reservation or a claim")
+	}
+	return nil
+}
+
+// ListRunsNeedingDispatch returns runs of q.Bounded that want a slot, no more of a partition than it has free ones, in due order.
+// A running run whose lease is over comes whether there is room or not: the slot may be its own, and one that started when there
+// was no limit has to be made waiting.
+func (s *Storage) ListRunsNeedingDispatch(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
+	if err := ended(ctx); err != nil {
+		return nil, err
+	}
+	scope := newScope("ListRunsNeedingDispatch", q.Environment, dueFilter(q)...)
+	limit, after, err := openPage(&q.PageQuery, scope)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	page := &runlane.Page[lane.RunRef]{}
+	env := s.find(q.Environment)
+	if env == nil {
+		return page, nil
+	}
+	for _, queue := range q.Bounded {
+		env.limit(queue.Name)
+	}
+	var found []item
+	now := at(q.At)
+	for w := ascend([]*ordered{&env.indexes.leased}, after.place()); len(found) <= limit; w.advance() {
+		next, ok := w.peek()
+		if !ok || next.at > now {
+			break
+		}
+		queue := next.entry.created.Queue
+		if boundedPolicy(q, queue).Bounded() && wantedQueue(q, queue) && !next.entry.underway(now, q.Patience) {
+			found = append(found, next)
+		}
+	}
+	for key, p := range env.partitions {
+		if policy := boundedPolicy(q, key.queue); policy.Bounded() && wantedQueue(q, key.queue) {
+			found = p.candidates(found, q, policy.Concurrency, after.place(), limit+1)
+		}
+	}
+	slices.SortFunc(found, func(a, b item) int {
+		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.entry.id, b.entry.id))
+	})
+	for n, i := range found {
+		if n == limit {
+			page.Next = scope.cursor(0, found[n-1].position())
+			break
+		}
+		page.Items = append(page.Items, i.ref())
+	}
+	return page, nil
+}
+
+// candidates adds those that wait in the partition, no more than it has room for.
+func (p *partition) candidates(found []item, q *lane.DueQuery, limit int, after *position, most int) []item {
+	now := at(q.At)
+	room := min(limit-p.occupied(now), most)
+	for w := ascend([]*ordered{&p.wanting}, after); room > 0; w.advance() {
+		next, ok := w.peek()
+		if !ok || next.at > now {
+			break
+		}
+		if e := next.entry; !e.owned() && !e.underway(now, q.Patience) {
+			found = append(found, next)
+			room--
+		}
+	}
+	return found
+}
+
+// boundedPolicy is the policy that the query has for the queue; the zero value for one without a limit.
+func boundedPolicy(q *lane.DueQuery, name runlane.QueueName) runlane.Queue {
+	for _, queue := range q.Bounded {
+		if queue.Name == name {
+			return queue
+		}
+	}
+	return runlane.Queue{}
+}
+
+// room keeps a scan from returning more runs of a partition than have slots.
+type room struct {
+	q    *lane.DueQuery
+	left map[partitionKey]int
+}
+
+// allows judges a run that could start now.
+func (r *room) allows(env *environment, e *entry) bool {
+	policy, now := boundedPolicy(r.q, e.created.Queue), at(r.q.At)
+	if !policy.Bounded() || e.occupies(now) {
+		return true
+	}
+	key := e.partitionKey()
+	left, known := r.left[key]
+	if !known {
+		left = policy.Concurrency - env.partitions[key].occupied(now)
+		if r.left == nil {
+			r.left = map[partitionKey]int{}
+		}
+	}
+	r.left[key] = left - 1
+	return left > 0
+}

@@ -1,0 +1,316 @@
+package memlane
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// occurrenceKept is how long an occurrence can be listed after it was claimed.
+const occurrenceKept = 40 * 24 * time.Hour
+
+// lastFireTime is the last instant that has 13 digits of milliseconds, which is what storages write fire times with.
+const lastFireTime millis = 9_999_999_999_999
+
+// schedule is a record with its occurrences, by fire time. Its last fire outlives them.
+type schedule struct {
+	record      runlane.ScheduleRecord
+	occurrences []*occurrence
+}
+
+// occurrence is under a claim until it is complete: then it has runs or a reason, never both.
+type occurrence struct {
+	fire, claimUntil, keptUntil millis
+	token                       string
+	runs                        []runlane.RunID
+	skipped                     runlane.SkipReason
+}
+
+func (o *occurrence) completed() bool { return len(o.runs) > 0 || o.skipped != "" }
+
+// became is the occurrence as lists show it.
+func (o *occurrence) became(id runlane.ScheduleID) runlane.Occurrence {
+	shown := runlane.Occurrence{ScheduleID: id, FireTime: o.fire.time(), Skipped: o.skipped}
+	if len(o.runs) > 0 {
+		shown.RunID = o.runs[len(o.runs)-1]
+	}
+	return shown
+}
+
+// schedule returns one schedule, nil when it has no record. env may be nil.
+func (env *environment) schedule(id runlane.ScheduleID) *schedule {
+	if env == nil {
+		return nil
+	}
+	return env.schedules[id]
+}
+
+// place is where the occurrence of a fire time is, or belongs.
+func (s *schedule) place(fire millis) (index int, found bool) {
+	return slices.BinarySearchFunc(s.occurrences, fire, func(o *occurrence, fire millis) int { return cmp.Compare(o.fire, fire) })
+}
+
+// PutSchedule writes a record if its version is still what the caller read.
+func (s *Storage) PutSchedule(ctx context.Context, c *lane.PutScheduleCommand) (*runlane.ScheduleRecord, error) {
+	if err := ended(ctx); err != nil {
+		return nil, err
+	}
+	record := recordAtRest(c.Record)
+	if err := record.ID.Validate(); err != nil {
+		return nil, malformedSchedule(err, "record without a usable schedule id")
+	}
+	if record.Version < 0 {
+		return nil, malformedSchedule(nil, "version is %d", record.Version)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	env := s.open(c.Environment)
+	known := env.schedule(record.ID)
+	switch {
+	case known == nil && record.Version != 0:
+		return nil, occurrenceConflict("schedule %q has no record at version %d", record.ID, record.Version)
+	case known != nil && known.record.Version != record.Version:
+		return nil, occurrenceConflict("schedule %q is at version %d, not %d", record.ID, known.record.Version, record.Version)
+	case known != nil && record.LastFire.Before(known.record.LastFire):
+		return nil, malformedSchedule(nil, "schedule %q fired last at %v, which the record moves back", record.ID, known.record.LastFire)
+	}
+	record.Version++
+	if known == nil {
+		if env.schedules == nil {
+			env.schedules = map[runlane.ScheduleID]*schedule{}
+		}
+		env.schedules[record.ID] = &schedule{record: record}
+	} else {
+		known.record = record
+	}
+	return &record, nil
+}
+
+// recordAtRest is the record as storages keep it: times in UTC and whole milliseconds.
+func recordAtRest(r runlane.ScheduleRecord) runlane.ScheduleRecord {
+	for _, t := range []*time.Time{&r.RegisteredAt, &r.LastEvaluated, &r.LastFire, &r.PendingFire} {
+		*t = whole(*t)
+	}
+	return r
+}
+
+// GetSchedule returns the record.
+func (s *Storage) GetSchedule(ctx context.Context, key lane.ScheduleKey) (*runlane.ScheduleRecord, error) {
+	if err := ended(ctx); err != nil {
+		return nil, err
+	}
+	if err := key.ScheduleID.Validate(); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known := s.find(key.Environment).schedule(key.ScheduleID)
+	if known == nil {
+		return nil, scheduleNotFound(key.ScheduleID)
+	}
+	record := known.record
+	return &record, nil
+}
+
+// ListSchedules pages the records by id.
+func (s *Storage) ListSchedules(ctx context.Context, q *lane.PageQuery) (*runlane.Page[runlane.ScheduleRecord], error) {
+	if err := ended(ctx); err != nil {
+		return nil, err
+	}
+	scope := newScope("ListSchedules", q.Environment)
+	limit, after, err := openPage(q, scope)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	page := &runlane.Page[runlane.ScheduleRecord]{}
+	env := s.find(q.Environment)
+	if env == nil {
+		return page, nil
+	}
+	for id, known := range env.schedules {
+		if after == nil || string(id) > string(after.id) {
+			page.Items = append(page.Items, known.record)
+		}
+	}
+	slices.SortFunc(page.Items, func(a, b runlane.ScheduleRecord) int { return strings.Compare(string(a.ID), string(b.ID)) })
+	if len(page.Items) > limit {
+		page.Items = slices.Clone(page.Items[:limit])
+		page.Next = scope.cursor(0, position{id: runlane.RunID(page.Items[limit-1].ID)})
+	}
+	return page, nil
+}
+
+// ClaimScheduleOccurrence gives one caller the occurrence: a new one, or one under a claim that is over, but none at or before
+// the last fire, whatever is remembered of it.
+func (s *Storage) ClaimScheduleOccurrence(ctx context.Context, c *lane.ClaimOccurrenceCommand) (*lane.OccurrenceClaim, error) {
+	if err := ended(ctx); err != nil {
+		return nil, err
+	}
+	if err := checkOccurrence(c.ScheduleKey, c.OccurrenceID, c.FireTime); err != nil {
+		return nil, err
+	}
+	if at(c.ClaimUntil) <= at(c.At) {
+		return nil, malformedSchedule(nil, "claim until %v is not after %v", c.ClaimUntil, c.At)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known := s.find(c.Environment).schedule(c.ScheduleID)
+	if known == nil {
+		return nil, scheduleNotFound(c.ScheduleID)
+	}
+	known.forget(at(s.now()))
+	fire := at(c.FireTime)
+	if fire <= at(known.record.LastFire) {
+		return &lane.OccurrenceClaim{Outcome: lane.LostOccurrence}, nil
+	}
+	index, found := known.place(fire)
+	if found && (known.occurrences[index].completed() || known.occurrences[index].claimUntil > at(c.At)) {
+		return &lane.OccurrenceClaim{Outcome: lane.LostOccurrence}, nil
+	}
+	if !found {
+		known.occurrences = slices.Insert(known.occurrences, index, &occurrence{fire: fire})
+	}
+	o := known.occurrences[index]
+	o.token = fmt.Sprintf("occurrence-%d", s.tokens.Add(1))
+	o.claimUntil = at(c.ClaimUntil)
+	o.keptUntil = max(at(s.now()), o.claimUntil).add(occurrenceKept)
+	return &lane.OccurrenceClaim{Outcome: lane.Acquired, Token: o.token}, nil
+}
+
+// forget removes the oldest occurrences once their time is over. The last fire stays.
+func (s *schedule) forget(now millis) {
+	kept := 0
+	for kept < len(s.occurrences) && s.occurrences[kept].keptUntil <= now {
+		kept++
+	}
+	s.occurrences = slices.Delete(s.occurrences, 0, kept)
+}
+
+// CompleteScheduleOccurrence records what became of a claimed occurrence and moves the last fire forward. Repeating it with the
+// same token and the same result changes nothing and is no error.
+func (s *Storage) CompleteScheduleOccurrence(ctx context.Context, c *lane.CompleteOccurrenceCommand) error {
+	if err := ended(ctx); err != nil {
+		return err
+	}
+	if err := checkCompletion(c); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known := s.find(c.Environment).schedule(c.ScheduleID)
+	if known == nil {
+		return scheduleNotFound(c.ScheduleID)
+	}
+	fire := at(c.FireTime)
+	index, found := known.place(fire)
+	if !found || known.occurrences[index].token != c.Token {
+		return occurrenceConflict("the occurrence is not under this claim")
+	}
+	o := known.occurrences[index]
+	if o.completed() {
+		if slices.Equal(o.runs, c.RunIDs) && o.skipped == c.Skipped {
+			return nil
+		}
+		return occurrenceConflict("the occurrence was completed with another result")
+	}
+	o.runs, o.skipped = slices.Clone(c.RunIDs), c.Skipped
+	if fire > at(known.record.LastFire) {
+		known.record.LastFire = fire.time()
+		if len(o.runs) > 0 {
+			known.record.LastRunID = o.runs[len(o.runs)-1]
+		}
+		known.record.Version++
+	}
+	return nil
+}
+
+// ListScheduleOccurrences pages completed occurrences, newest first.
+func (s *Storage) ListScheduleOccurrences(ctx context.Context, q *lane.OccurrenceQuery) (*runlane.Page[runlane.Occurrence], error) {
+	if err := ended(ctx); err != nil {
+		return nil, err
+	}
+	if err := q.ScheduleID.Validate(); err != nil {
+		return nil, err
+	}
+	scope := newScope("ListScheduleOccurrences", q.Environment, string(q.ScheduleID), fmt.Sprint(q.SkippedOnly))
+	limit, after, err := openPage(&q.PageQuery, scope)
+	if err != nil {
+		return nil, err
+	}
+	now := at(s.now())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	page := &runlane.Page[runlane.Occurrence]{}
+	known := s.find(q.Environment).schedule(q.ScheduleID)
+	if known == nil {
+		return page, nil
+	}
+	behind := len(known.occurrences)
+	if after != nil {
+		behind, _ = known.place(after.at)
+	}
+	for examined := 0; examined < behind; examined++ {
+		o := known.occurrences[behind-1-examined]
+		if len(page.Items) == limit || examined == maxExamined {
+			page.Next = scope.cursor(0, position{at: known.occurrences[behind-examined].fire})
+			return page, nil
+		}
+		if o.completed() && o.keptUntil > now && (o.skipped != "" || !q.SkippedOnly) {
+			page.Items = append(page.Items, o.became(q.ScheduleID))
+		}
+	}
+	return page, nil
+}
+
+// checkOccurrence refuses a command that names no occurrence.
+func checkOccurrence(key lane.ScheduleKey, id string, fire time.Time) error {
+	if err := key.ScheduleID.Validate(); err != nil {
+		return malformedSchedule(err, "occurrence without a usable schedule id")
+	}
+	if id == "" {
+		return malformedSchedule(nil, "occurrence without an id")
+	}
+	if ms := at(fire); ms <= 0 || ms > lastFireTime {
+		return malformedSchedule(nil, "fire time %v is out of range", fire)
+	}
+	return nil
+}
+
+// checkCompletion refuses a command that says both what was made and why nothing was, or neither.
+func checkCompletion(c *lane.CompleteOccurrenceCommand) error {
+	if err := checkOccurrence(c.ScheduleKey, c.OccurrenceID, c.FireTime); err != nil {
+		return err
+	}
+	if (len(c.RunIDs) > 0) == (c.Skipped != "") {
+		return malformedSchedule(nil, "a completion has either runs or a reason for skipping: %d runs, reason %q", len(c.RunIDs), c.Skipped)
+	}
+	for _, id := range c.RunIDs {
+		if err := id.Validate(); err != nil {
+			return malformedSchedule(err, "completion with an unusable run id")
+		}
+	}
+	return nil
+}
+
+func malformedSchedule(cause error, format string, args ...any) error {
+	return &runlane.Error{Code: runlane.ErrContractViolation, Message: fmt.Sprintf(format, args...), Cause: cause}
+}
+
+func occurrenceConflict(format string, args ...any) error {
+	return conflict(runlane.ConflictScheduleOccurrence, "", fmt.Sprintf(format, args...))
+}
+
+func scheduleNotFound(id runlane.ScheduleID) error {
+	return &runlane.Error{
+		Code: runlane.ErrScheduleNotFound, Message: fmt.Sprintf("no such schedule: %q", id),
+		Hint: "check the schedule id and the environment; the first tick that knows a schedule makes its record",
+	}
+}

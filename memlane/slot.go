@@ -1,0 +1,196 @@
+package memlane
+
+import (
+	"slices"
+
+	"github.com/runlane/runlane-go"
+)
+
+// partitionKey is what a limit counts: the runs of one concurrency key, or of the whole queue where runs have none.
+type partitionKey struct {
+	queue runlane.QueueName
+	key   string
+}
+
+// partition is the slots of one partition and who wants one. Slots need no numbers here: the lock makes counting them exact.
+// Limits are not kept: each command brings the one in force.
+type partition struct {
+	// holders are runs with a slot: held while the run is running, reserved while it is queued. A reservation that is over stays
+	// until its slot is taken or its run changes; it counts for nothing.
+	holders []*entry
+	// wanting are all runs of the partition that time alone may bring to want a slot, by when.
+	wanting ordered
+}
+
+func (e *entry) partitionKey() partitionKey {
+	return partitionKey{e.created.Queue, e.created.ConcurrencyKey}
+}
+
+// owned reports whether the run is in the hands of a worker, dead or alive.
+func (e *entry) owned() bool {
+	return e.state.status == runlane.StatusRunning || e.state.status == runlane.StatusCancellationRequested
+}
+
+// occupies reports whether the run takes up capacity at now. A held slot does so until a commit frees it, never only for a time.
+func (e *entry) occupies(now millis) bool {
+	return e.slot != nil && (e.owned() || now < e.state.dispatchExpiresAt)
+}
+
+// reservationOver reports whether the run had a reservation and has none at now, because it ran out or somebody took the slot.
+func (e *entry) reservationOver(now millis) bool {
+	return e.state.dispatchExpiresAt != absent && !e.occupies(now)
+}
+
+// occupied counts. p may be nil.
+func (p *partition) occupied(now millis) int {
+	n := 0
+	if p != nil {
+		for _, e := range p.holders {
+			if e.occupies(now) {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// takeSlot gives the run a slot, its own where it still has one, and reports whether there was one. One that somebody's
+// reservation ran out on is taken away only when no other is left: its run may believe that it has a little time.
+func (env *environment) takeSlot(e *entry, limit int, now millis) bool {
+	if e.occupies(now) {
+		return true
+	}
+	p := env.partition(e.partitionKey())
+	if p.occupied(now) >= limit {
+		return false
+	}
+	env.freeSlot(e)
+	for len(p.holders) >= limit {
+		over := -1
+		for i, other := range p.holders {
+			if !other.occupies(now) && (over < 0 || other.state.dispatchExpiresAt < p.holders[over].state.dispatchExpiresAt) {
+				over = i
+			}
+		}
+		if over < 0 {
+			break // a limit that was lowered: more runs than it allows, all of them counted above
+		}
+		env.freeSlot(p.holders[over])
+	}
+	p = env.partition(e.partitionKey()) // it may have run empty
+	p.holders = append(p.holders, e)
+	e.slot = p
+	return true
+}
+
+// freeSlot takes the run's slot away, if it has one.
+func (env *environment) freeSlot(e *entry) {
+	p := e.slot
+	if p == nil {
+		return
+	}
+	e.slot = nil
+	p.holders = slices.DeleteFunc(p.holders, func(other *entry) bool { return other == e })
+	env.forget(e.partitionKey())
+}
+
+// settleSlot follows a commit: only a running or a reserved run keeps a slot.
+func (env *environment) settleSlot(e *entry) {
+	reserved := e.state.status == runlane.StatusQueued && e.state.dispatchExpiresAt != absent
+	if !e.owned() && !reserved {
+		env.freeSlot(e)
+	}
+}
+
+// partition returns a partition, which begins empty.
+func (env *environment) partition(key partitionKey) *partition {
+	p := env.partitions[key]
+	if p == nil {
+		p = &partition{}
+		if env.partitions == nil {
+			env.partitions = map[partitionKey]*partition{}
+		}
+		env.partitions[key] = p
+	}
+	return p
+}
+
+// forget drops a partition that nobody uses: there may be one for each of a million customers.
+func (env *environment) forget(key partitionKey) {
+	if p := env.partitions[key]; p != nil && len(p.holders) == 0 && p.wanting.size == 0 {
+		delete(env.partitions, key)
+	}
+}
+
+// limit makes the queue one whose partitions are kept. That costs a look at all active runs once, and queues without a limit
+// nothing.
+func (env *environment) limit(queue runlane.QueueName) {
+	if env.limited[queue] {
+		return
+	}
+	if env.limited == nil {
+		env.limited = map[runlane.QueueName]bool{}
+	}
+	env.limited[queue] = true
+	for w := ascend([]*ordered{&env.indexes.queued, &env.indexes.waiting, &env.indexes.leased}, nil); ; w.advance() {
+		next, ok := w.peek()
+		if !ok {
+			return
+		}
+		env.reindexWants(next.entry)
+	}
+}
+
+// reindexWants follows every change of a run whose queue was ever limited.
+func (env *environment) reindexWants(e *entry) {
+	if !env.limited[e.created.Queue] {
+		return
+	}
+	to := place{}
+	if since, ok := e.wantsSlot(); ok {
+		to = place{&env.partition(e.partitionKey()).wanting, since}
+	}
+	e.wants.move(e, to)
+	if to.set == nil {
+		env.forget(e.partitionKey())
+	}
+}
+
+// wantsSlot is when the run wants a slot: queued without a live reservation, waiting and due, or running with an expired lease.
+// One whose wakeup was given up waits for a person.
+func (e *entry) wantsSlot() (since millis, ok bool) {
+	switch s := &e.state; s.status {
+	case runlane.StatusQueued:
+		if r := e.liveRow(); r != nil && r.dead() {
+			return 0, false
+		}
+		return max(e.queuedSince(), s.dispatchExpiresAt), true
+	case runlane.StatusScheduled, runlane.StatusRetrying, runlane.StatusReleased:
+		return s.runAt, true
+	case runlane.StatusRunning:
+		return s.leaseExpiresAt, true
+	default:
+		return 0, false
+	}
+}
+
+// queuedSince is from when a queued run may be taken.
+func (e *entry) queuedSince() millis {
+	if e.state.runAt == absent {
+		return e.state.updatedAt
+	}
+	return e.state.runAt
+}
+
+// slotHolders are the runs with a slot in the partition of e, in the order in which they took it.
+func (env *environment) slotHolders(e *entry) []runlane.RunID {
+	p := env.partitions[e.partitionKey()]
+	if p == nil {
+		return nil
+	}
+	var ids []runlane.RunID
+	for _, holder := range p.holders {
+		ids = append(ids, holder.id)
+	}
+	return ids
+}

@@ -1,0 +1,223 @@
+package memlane_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/lane"
+	"github.com/runlane/runlane-go/lanetest"
+	"github.com/runlane/runlane-go/memlane"
+)
+
+// slots is a random life of a bounded queue, and who has a slot as a reader of all outcomes would say. Its clock only goes
+// forward, so that a reservation which is over stays over.
+type slots struct {
+	s       *memlane.Storage
+	f       *lanetest.Factory
+	t       testing.TB
+	now     time.Time
+	limit   int // 0: none
+	order   []runlane.RunID
+	current map[runlane.RunID]*runlane.Run
+	held    map[runlane.RunID]bool // runs a slot without a limit in time
+}
+
+func TestStorage_SlotsAreWhatOutcomesSay(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(r *rapid.T) {
+		m := &slots{
+			s: memlane.NewStorage(nil), f: lanetest.NewFactory(modelEnvironment), t: t, now: time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC),
+			limit: 2, current: map[runlane.RunID]*runlane.Run{}, held: map[runlane.RunID]bool{},
+		}
+		for range rapid.IntRange(1, 80).Draw(r, "steps") {
+			m.step(r)
+			m.checkDispatch(r)
+			page, err := m.s.Check(context.Background(), &lane.PageQuery{Environment: modelEnvironment})
+			if err != nil || len(page.Items) != 0 {
+				r.Fatalf("check: %v %v", page, err)
+			}
+		}
+	})
+}
+
+// occupies is the contract's rule: running with a slot, or reserved and not over.
+func (m *slots) occupies(run *runlane.Run) bool {
+	return m.held[run.ID] || lane.ReservationActive(run, m.now)
+}
+
+func (m *slots) occupied(key string) int {
+	n := 0
+	for _, run := range m.current {
+		if run.ConcurrencyKey == key && m.occupies(run) {
+			n++
+		}
+	}
+	return n
+}
+
+func (m *slots) step(r *rapid.T) {
+	m.now = m.now.Add(time.Duration(rapid.IntRange(0, 15).Draw(r, "seconds")) * time.Second)
+	if rapid.IntRange(0, 9).Draw(r, "deploy") == 0 {
+		m.limit = rapid.IntRange(0, 3).Draw(r, "limit")
+	}
+	until := m.now.Add(time.Duration(rapid.IntRange(1, 40).Draw(r, "until")) * time.Second)
+	if len(m.order) == 0 || rapid.IntRange(0, 4).Draw(r, "create") == 0 {
+		m.create(r, until)
+		return
+	}
+	run := m.current[rapid.SampledFrom(m.order).Draw(r, "run")]
+	switch rapid.SampledFrom([]string{"reserve", "claim", "commit"}).Draw(r, "step") {
+	case "reserve":
+		m.reserve(r, run, until)
+	case "claim":
+		m.claim(r, run, until)
+	default:
+		m.commit(r, run, until)
+	}
+}
+
+func (m *slots) create(r *rapid.T, until time.Time) {
+	o := lanetest.RunOptions{Concurrency: m.limit, NoDelivery: true, ConcurrencyKey: rapid.SampledFrom([]string{"", "a"}).Draw(r, "key")}
+	reserving := m.limit > 0 && rapid.Bool().Draw(r, "reserving")
+	if reserving {
+		o.NoDelivery, o.ReservedUntil = false, until
+	}
+	full := reserving && m.occupied(o.ConcurrencyKey) >= m.limit
+	commit, err := m.s.AppendRunEvents(context.Background(), m.f.Creation(m.t, m.now, o))
+	if full != isCapacity(err) || !full && err != nil {
+		r.Fatalf("creation with %d of %d slots taken: %v", m.occupied(o.ConcurrencyKey), m.limit, err)
+	}
+	if err == nil {
+		m.order = append(m.order, commit.Run.ID)
+		m.current[commit.Run.ID] = commit.Run
+	}
+}
+
+func isCapacity(err error) bool {
+	return errors.Is(err, runlane.ConflictQueueCapacity)
+}
+
+func (m *slots) reserve(r *rapid.T, run *runlane.Run, until time.Time) {
+	since, ok := lane.RunnableAt(run)
+	if m.limit == 0 || !ok || since.After(m.now) {
+		return // core does not project it
+	}
+	want := lane.Acquired
+	switch {
+	case lane.ReservationActive(run, m.now):
+		want = lane.LostEligibility
+	case !m.occupies(run) && m.occupied(run.ConcurrencyKey) >= m.limit:
+		want = lane.LostCapacity
+	}
+	got, err := m.s.ReserveRunDispatch(context.Background(), m.f.Reserve(m.t, run, m.now, until, m.limit))
+	if err != nil || got.Outcome != want {
+		r.Fatalf("reservation of a %s run: %v %v, want %q", run.Status, got, err, want)
+	}
+	if want == lane.Acquired {
+		m.current[run.ID], m.held[run.ID] = got.Commit.Run, false
+	}
+}
+
+func (m *slots) claim(r *rapid.T, run *runlane.Run, until time.Time) {
+	since, ok := lane.RunnableAt(run)
+	if !ok || since.After(m.now) {
+		return
+	}
+	c := m.f.Claim(m.t, run, m.now, until, m.f.NewToken())
+	c.Queue.Concurrency, c.Slot = m.limit, m.limit > 0 && rapid.Bool().Draw(r, "slot")
+	own, want := m.occupies(run), lane.Acquired
+	switch {
+	case own || m.limit == 0:
+	case !c.Slot:
+		want = lane.LostReservation
+	case m.occupied(run.ConcurrencyKey) >= m.limit:
+		want = lane.LostCapacity
+	}
+	got, err := m.s.ClaimRunLease(context.Background(), c)
+	if err != nil || got.Outcome != want {
+		r.Fatalf("claim of a %s run: %v %v, want %q", run.Status, got, err, want)
+	}
+	if want == lane.Acquired {
+		m.current[run.ID], m.held[run.ID] = got.Commit.Run, own || m.limit > 0
+	}
+}
+
+func (m *slots) commit(r *rapid.T, run *runlane.Run, until time.Time) {
+	body := rapid.SampledFrom([]runlane.EventBody{
+		lanetest.Delivery(run, m.now, m.now), lanetest.Succeeded(run, nil), lanetest.Retried(run, until), lanetest.Released(run, until),
+		&runlane.RunCancellationRequested{}, &runlane.RunCancelled{},
+	}).Draw(r, "body")
+	event := runlane.Event{RunID: run.ID, Environment: run.Environment, OccurredAt: m.now, Actor: runlane.SystemActor, Body: body}
+	projected, err := core.ProjectRunEvents(run, run.EventSequence, event)
+	if err != nil {
+		return // core does not allow it here
+	}
+	c := &lane.AppendCommand{Transition: lane.Transition{
+		ExpectedSequence: run.EventSequence, Events: []runlane.Event{event}, Projected: projected,
+		Queue: runlane.Queue{Name: run.Queue, Concurrency: m.limit},
+	}}
+	commit, err := m.s.AppendRunEvents(context.Background(), c)
+	if err != nil {
+		r.Fatal(err)
+	}
+	m.current[run.ID] = commit.Run
+	if commit.Run.Status != runlane.StatusCancellationRequested {
+		m.held[run.ID] = false
+	}
+}
+
+// wants is when the run wants a slot, by its projection.
+func (m *slots) wants(run *runlane.Run) (time.Time, bool) {
+	since, ok := lane.RunnableAt(run)
+	if run.DispatchExpiresAt.After(since) {
+		since = run.DispatchExpiresAt
+	}
+	return since, ok && !since.After(m.now)
+}
+
+// checkDispatch: those whose lease is over, and of each partition the longest waiting others for whom there is room.
+func (m *slots) checkDispatch(r *rapid.T) {
+	limit := rapid.IntRange(1, 3).Draw(r, "looking with limit")
+	room := map[string]int{"": limit - m.occupied(""), "a": limit - m.occupied("a")}
+	type candidate struct {
+		id    runlane.RunID
+		since time.Time
+	}
+	var all []candidate
+	for _, run := range m.current {
+		if since, ok := m.wants(run); ok {
+			all = append(all, candidate{run.ID, since})
+		}
+	}
+	slices.SortFunc(all, func(a, b candidate) int { return cmp.Or(a.since.Compare(b.since), cmp.Compare(a.id, b.id)) })
+	var want, got []runlane.RunID
+	for _, c := range all {
+		run := m.current[c.id]
+		if run.Status == runlane.StatusRunning {
+			want = append(want, c.id)
+		} else if room[run.ConcurrencyKey]--; room[run.ConcurrencyKey] >= 0 {
+			want = append(want, c.id)
+		}
+	}
+	page, err := m.s.ListRunsNeedingDispatch(context.Background(), &lane.DueQuery{
+		PageQuery: lane.PageQuery{Environment: modelEnvironment, Limit: 100}, At: m.now,
+		Bounded: []runlane.Queue{{Name: lanetest.Queue, Concurrency: limit}},
+	})
+	if err != nil {
+		r.Fatal(err)
+	}
+	for _, ref := range page.Items {
+		got = append(got, ref.RunID)
+	}
+	if !slices.Equal(want, got) {
+		r.Fatalf("needing dispatch: %v, want %v", got, want)
+	}
+}
