@@ -32,7 +32,7 @@ func TestLocal_Conformance(t *testing.T) {
 		New: func(t testing.TB) *lane.Lane {
 			t.Helper()
 			l, err := awslane.New(cfg, awslane.Options{
-				Table: awstest.Table(t, db), Logger: slog.New(slog.DiscardHandler),
+				Table: awstest.StreamedTable(t, db), Logger: slog.New(slog.DiscardHandler),
 				Queues: map[runlane.QueueName]string{"default": awstest.Queue(t, queues, false).URL},
 			})
 			if err != nil {

@@ -37,7 +37,27 @@ func (s *Store) HeartbeatRunLease(ctx context.Context, c *lane.HeartbeatCommand)
 	if c.Projected == nil {
 		return nil, c.Validate()
 	}
-	return s.AppendRunEvents(ctx, &lane.AppendCommand{Transition: c.Transition, LeaseToken: c.Projected.Lease.Token})
+	if token := heartbeatToken(c); token != "" {
+		return s.AppendRunEvents(ctx, &lane.AppendCommand{Transition: c.Transition, LeaseToken: token})
+	}
+	if _, err := s.expected(ctx, &c.Transition); err != nil {
+		return nil, err
+	}
+	return nil, &runlane.Error{
+		Code: runlane.ErrContractViolation, RunID: c.Projected.ID, Message: "a heartbeat is one run.lease_heartbeat under the token of its run",
+	}
+}
+
+// heartbeatToken is the token of a command that is a heartbeat and nothing else.
+func heartbeatToken(c *lane.HeartbeatCommand) string {
+	if len(c.Events) != 1 {
+		return ""
+	}
+	beat, ok := c.Events[0].Body.(*runlane.RunLeaseHeartbeat)
+	if !ok || beat == nil || beat.Lease.Token != c.Projected.Lease.Token {
+		return ""
+	}
+	return beat.Lease.Token
 }
 
 // expected is the run at the transition's sequence, or the conflict.
@@ -116,7 +136,7 @@ func (s *Store) ClaimRunLease(ctx context.Context, c *lane.ClaimCommand) (*lane.
 	if lost != "" {
 		return &lane.Acquisition{Outcome: lost}, nil
 	}
-	if slot.before != nil && slot.before.Until != 0 { // the commit falls into the reservation, or fails
+	if slot.before != nil && slot.before.Run == c.Projected.ID && slot.before.Until > toMillis(c.At) { // the commit falls into the reservation, or fails
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, slot.before.Until.time().Sub(c.At))
 		defer cancel()

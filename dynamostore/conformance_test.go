@@ -19,11 +19,15 @@ import (
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	client := awstest.DynamoDB(t)
-	table := awstest.Table(t, client)
-	lanetest.RunStorage(t, lanetest.StorageHarness{
+	lanetest.RunStorage(t, storageHarness(client, awstest.Table(t, client), func(testing.TB) dynamostore.API { return client }))
+}
+
+// storageHarness is the contract over one shared table, through the client that each case is given.
+func storageHarness(client *dynamodb.Client, table string, api func(testing.TB) dynamostore.API) lanetest.StorageHarness {
+	return lanetest.StorageHarness{
 		New: func(t testing.TB) lane.Storage {
 			t.Helper()
-			store := dynamostore.New(client, table, nil)
+			store := dynamostore.New(api(t), table, nil)
 			if err := store.Start(context.Background()); err != nil {
 				t.Fatal(err)
 			}
@@ -35,7 +39,7 @@ func TestConformance(t *testing.T) {
 			t.Helper()
 			plantUnknownEvent(t, client, table, key, event)
 		},
-	})
+	}
 }
 
 // plantUnknownEvent writes what a newer version's commit would: the next log item, and the run's sequence.

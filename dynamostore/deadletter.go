@@ -55,6 +55,9 @@ func (s *Store) ListDeadLetters(ctx context.Context, q *lane.DeadLetterQuery) (*
 
 // RequeueDeadLetters implements lane.Storage: row first, then the marker.
 func (s *Store) RequeueDeadLetters(ctx context.Context, c *lane.RequeueCommand) (requeued int, err error) {
+	if err := ctx.Err(); err != nil {
+		return 0, s.failure(ctx, "requeue", err)
+	}
 	for _, id := range c.IDs {
 		run, first, index, ok := parseOutboxID(id)
 		if !ok {
@@ -71,7 +74,8 @@ func (s *Store) RequeueDeadLetters(ctx context.Context, c *lane.RequeueCommand) 
 		dead := condition{text: at.path("st") + " = :dead", values: item{":dead": text(string(lane.OutboxDeadLettered))}}
 		_, ok, err = s.updateRow(ctx, "requeue", at,
 			"SET "+at.path("st")+" = :st, "+at.path("nx")+" = :due REMOVE "+at.path("at")+", "+at.path("dd"), dead,
-			item{":st": text(string(lane.OutboxPending)), ":due": num(int64(toMillis(c.At)))})
+			item{":st": text(string(lane.OutboxPending)), ":due": num(int64(toMillis(c.At)))},
+			func(now delivery) bool { return now.status() == lane.OutboxPending && now.NextAt == toMillis(c.At) })
 		if err != nil {
 			return requeued, err
 		}

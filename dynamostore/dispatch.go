@@ -80,6 +80,8 @@ type dispatch struct {
 	limit int
 	jumps int
 	refs  []lane.RunRef
+
+	polling bool // for workers: what could be claimed now, in queues without a limit too
 }
 
 func newDispatch(s *Store, q *lane.DueQuery, limit int) *dispatch {
@@ -87,13 +89,26 @@ func newDispatch(s *Store, q *lane.DueQuery, limit int) *dispatch {
 }
 
 func (d *dispatch) wants(queue runlane.QueueName) bool {
-	return isBounded(d.q.Bounded, queue) && (d.q.Queues == nil || slices.Contains(d.q.Queues, queue))
+	return anyQueue(d.q)(queue) && (d.polling || isBounded(d.q.Bounded, queue))
+}
+
+// accepts judges a run that waits for a slot, or waited for one when its queue had a limit.
+func (d *dispatch) accepts(f *found) bool {
+	if !d.polling {
+		return f.sight.stage == dispatching
+	}
+	due, ok := lane.RunnableAt(f.run.run())
+	f.sight.since = toMillis(due)
+	return ok && f.sight.since <= d.at
 }
 
 // room is how many more runs of a partition may be returned: its free slots, less those given out by this scan.
 func (d *dispatch) room(ctx context.Context, p slotPartition) (int, error) {
 	if room, known := d.rooms[p]; known {
 		return room, nil
+	}
+	if !isBounded(d.q.Bounded, p.queue) {
+		return d.limit, nil
 	}
 	d.jumps++
 	taken, err := d.store.slots(ctx, p)
@@ -120,7 +135,7 @@ func (d *dispatch) take(ctx context.Context, f found) (taken bool, err error) {
 		if err != nil || room == 0 {
 			return false, err
 		}
-		d.rooms[p]--
+		d.rooms[p] = room - 1
 	}
 	d.refs = append(d.refs, f.ref())
 	return true, nil
@@ -246,9 +261,9 @@ func (d *dispatch) takeRows(ctx context.Context, rows []dueRow) error {
 	if err != nil {
 		return err
 	}
-	for _, f := range seen {
-		if f.run != nil && f.sight.stage == dispatching {
-			if _, err := d.take(ctx, f); err != nil {
+	for i := range seen {
+		if f := &seen[i]; f.run != nil && d.accepts(f) {
+			if _, err := d.take(ctx, *f); err != nil {
 				return err
 			}
 		}

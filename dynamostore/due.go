@@ -13,7 +13,7 @@ var scanKinds = map[stage][]markerKind{
 	finalizing:   {deliverable, waiting, leased},
 	delivering:   {deliverable, waiting, leased},
 	publishing:   {unpublished, deliverable, waiting},
-	redelivering: {parked, deliverable},
+	redelivering: {parked, deliverable, leased}, // leased: reservations from when the queue had a limit
 }
 
 // scan reads the markers that are due, oldest first over all shards, and looks at their runs. Rows of the wanted stage are
@@ -25,7 +25,11 @@ func (s *Store) scan(ctx context.Context, q *lane.DueQuery, wanted stage) (*runl
 	for _, kind := range scanKinds[wanted] {
 		kinds = append(kinds, kindBound{kind, at})
 	}
-	return s.examine(ctx, q, fmt.Sprint("due ", wanted), kinds, unbounded(q), func(rows []dueRow) ([]found, error) {
+	keep := unbounded(q)
+	if wanted == finalizing {
+		keep = anyQueue(q) // a cancellation has nothing to do with slots
+	}
+	return s.examine(ctx, q, fmt.Sprint("due ", wanted), kinds, keep, func(rows []dueRow) ([]found, error) {
 		seen, err := s.look(ctx, q, rows, at)
 		if err != nil {
 			return nil, err
@@ -128,8 +132,10 @@ func (s *Store) moveMarker(ctx context.Context, r *runItem, to marker) error {
 
 func (s *Store) moveMarkerFrom(ctx context.Context, pk string, sequence int64, from, to dueKey, size int) error {
 	unchanged := equal("sq", num(sequence)).and(equal(attrDueP, text(from.partition)), equal(attrDueA, text(from.sort)))
-	after, ok, err := s.update(ctx, "move marker", itemKey(pk, skRun), "SET #dp = :dp, #da = :da", unchanged,
-		item{":dp": text(to.partition), ":da": text(to.sort)})
+	after, ok, err := s.updateOwn(ctx, "move marker", itemKey(pk, skRun), "SET #dp = :dp, #da = :da", unchanged,
+		item{":dp": text(to.partition), ":da": text(to.sort)}, func(now item) bool {
+			return number(now["sq"]) == sequence && textOf(now[attrDueP]) == to.partition && textOf(now[attrDueA]) == to.sort
+		})
 	if err == nil && ok {
 		s.used(ctx, "move marker", Usage{Requests: 1, WriteUnits: float64(units(max(size, itemSize(after))) + 2)})
 		if r, err := unmarshalRun(after); err == nil {

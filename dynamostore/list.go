@@ -6,185 +6,192 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"golang.org/x/sync/errgroup"
-
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/lane"
 )
 
-// maxListRows bounds the rows of one shard that a page of finished runs examines.
+// maxListRows bounds the rows that one page examines.
 const maxListRows = 1000
 
-// listPosition resumes a list: among the active runs, whose page has a cursor of its own, or behind a finished one.
+// The parts of the list of runs, in its order.
+const (
+	timedRuns    = iota // active ones, by when somebody has to look
+	slotlessRuns        // active ones that wait for a slot, by partition
+	finishedRuns        // newest first
+	listParts
+)
+
+// listPosition resumes a list within one of its parts.
 type listPosition struct {
-	Active   runlane.Cursor `json:"a,omitempty"`
-	Finished string         `json:"f,omitempty"`
-	Done     bool           `json:"d,omitempty"` // the active runs are behind us
+	Part int           `json:"n"`
+	At   indexPosition `json:"a"`
 }
 
-// ListRuns implements lane.Storage.
+// listing is one page in the making.
+type listing struct {
+	*lane.RunQuery
+	limit    int
+	examined int
+	items    []runlane.RunSummary
+}
+
+// ListRuns implements lane.Storage. Active runs are read strongly behind their markers; finished ones are shown from the index.
 func (s *Store) ListRuns(ctx context.Context, q *lane.RunQuery) (*runlane.Page[runlane.RunSummary], error) {
 	limit, err := q.PageLimit()
 	if err != nil {
 		return nil, err
 	}
-	scope := fmt.Sprint("runs ", q.Environment.Name(), " ", q.Statuses, " ", q.TaskID, " ", q.Queue, " ", q.ScheduleID, " ", q.SourceRunID)
+	scope := fmt.Sprintf("runs %s %q %q %q %q %q", q.Environment.Name(), q.Statuses, q.TaskID, q.Queue, q.ScheduleID, q.SourceRunID)
 	var at listPosition
 	if err := openCursor(q.After, scope, &at); err != nil {
 		return nil, err
 	}
-	page := &runlane.Page[runlane.RunSummary]{}
-	if !at.Done && wantsStatus(q, runlane.Status.Active) {
-		active, next, err := s.listActive(ctx, q, at.Active, limit)
+	shards, err := s.shardCounts(ctx, q.Environment)
+	if err != nil {
+		return nil, err
+	}
+	l := &listing{RunQuery: q, limit: limit}
+	for part := at.Part; part < listParts; part++ {
+		if !l.wants(part) {
+			continue
+		}
+		if len(l.items) == limit || l.examined == maxListRows {
+			return l.page(sealCursor(scope, listPosition{Part: part})), nil
+		}
+		examined, stopped, more, err := s.walkIndex(ctx, "list runs", l.span(part, shards), at.At, chunkOf(limit), maxListRows-l.examined,
+			func(rows []indexRow) (int, bool, error) {
+				if part == finishedRuns {
+					return l.takeFinished(rows)
+				}
+				return s.listActive(ctx, l, rows)
+			})
 		if err != nil {
 			return nil, err
 		}
-		page.Items = active
-		if next != "" {
-			page.Next = sealCursor(scope, listPosition{Active: next})
-			return page, nil
+		if more {
+			return l.page(sealCursor(scope, listPosition{part, stopped})), nil
 		}
+		l.examined += examined
+		at.At = indexPosition{}
 	}
-	if len(page.Items) == limit {
-		page.Next = sealCursor(scope, listPosition{Done: true})
-		return page, nil
-	}
-	finished, next, err := s.listFinished(ctx, q, at.Finished, limit-len(page.Items))
-	page.Items = append(page.Items, finished...)
-	if next != "" {
-		page.Next = sealCursor(scope, listPosition{Done: true, Finished: next})
-	}
-	return page, err
+	return l.page(""), nil
 }
 
-func wantsStatus(q *lane.RunQuery, class func(runlane.Status) bool) bool {
-	return q.Statuses == nil || slices.ContainsFunc(q.Statuses, class)
+// chunkOf is how many rows of a shard are read at once for a page: runs are spread evenly over eight or more.
+func chunkOf(limit int) int { return max(limit/4, 16) }
+
+func (l *listing) page(next runlane.Cursor) *runlane.Page[runlane.RunSummary] {
+	return &runlane.Page[runlane.RunSummary]{Items: l.items, Next: next}
 }
 
-func matches(q *lane.RunQuery, r runlane.RunSummary) bool {
-	return (q.Statuses == nil || slices.Contains(q.Statuses, r.Status)) && (q.TaskID == "" || q.TaskID == r.TaskID) &&
-		(q.Queue == "" || q.Queue == r.Queue) && (q.ScheduleID == "" || q.ScheduleID == r.Source.ScheduleID) &&
-		(q.SourceRunID == "" || q.SourceRunID == r.Source.RunID)
-}
-
-// listActive pages through the markers of every kind, in the order of their moments.
-func (s *Store) listActive(ctx context.Context, q *lane.RunQuery, after runlane.Cursor, limit int) ([]runlane.RunSummary, runlane.Cursor, error) {
-	due := &lane.DueQuery{PageQuery: lane.PageQuery{Environment: q.Environment, Limit: limit, After: after}}
-	if q.Queue != "" {
-		due.Queues = []runlane.QueueName{q.Queue}
-	}
-	var kinds []kindBound
-	for _, kind := range []markerKind{deliverable, unpublished, deadLetter, waiting, parked, leased} {
-		kinds = append(kinds, kindBound{kind, farFuture})
-	}
-	page, err := s.examine(ctx, due, "active", kinds, anyQueue(due), func(rows []dueRow) ([]found, error) {
-		seen, err := s.readRows(ctx, q.Environment, rows)
-		for i := range seen {
-			if seen[i].run != nil && !matches(q, seen[i].run.run().Summary()) {
-				seen[i].run = nil
-			}
+// wants reports whether a part can hold runs of the wanted statuses.
+func (l *listing) wants(part int) bool {
+	return len(l.Statuses) == 0 || slices.ContainsFunc(l.Statuses, func(status runlane.Status) bool {
+		switch part {
+		case finishedRuns:
+			return status.Terminal()
+		case slotlessRuns: // running and cancelled runs have a time
+			return status.Active() && status != runlane.StatusRunning && status != runlane.StatusCancellationRequested
+		default:
+			return status.Active()
 		}
-		return seen, err
 	})
-	if err != nil {
-		return nil, "", err
-	}
-	var summaries []runlane.RunSummary
-	for _, f := range page.Items {
-		summaries = append(summaries, f.run.run().Summary())
-	}
-	return summaries, page.Next, nil
 }
 
-// finishedShard is what one partition of the index done gave, newest first.
-type finishedShard struct {
-	rows  []finishedRow
-	reach string
-	cut   bool
-}
+// beyondKeys is above every sort key.
+const beyondKeys = "\U0010FFFF"
 
-type finishedRow struct {
-	key     string
-	summary runlane.RunSummary
-}
-
-// listFinished merges the shards of the terminal statuses, newest first, from the index alone.
-func (s *Store) listFinished(ctx context.Context, q *lane.RunQuery, before string, limit int) ([]runlane.RunSummary, string, error) {
-	shards, err := s.shardCounts(ctx, q.Environment)
-	if err != nil {
-		return nil, "", err
-	}
-	var partitions []string
-	for _, status := range []runlane.Status{runlane.StatusSucceeded, runlane.StatusFailed, runlane.StatusCancelled} {
-		if q.Statuses != nil && !slices.Contains(q.Statuses, status) {
-			continue
-		}
-		for shard := range shards.Read {
-			partitions = append(partitions, donePartition(q.Environment, status, shard))
-		}
-	}
-	parts := make([]finishedShard, len(partitions))
-	group, groupCtx := errgroup.WithContext(ctx)
-	group.SetLimit(maxParallel)
-	for i, partition := range partitions {
-		group.Go(func() (err error) {
-			parts[i], err = s.finishedShard(groupCtx, q, partition, before, limit)
-			return err
+func (l *listing) span(part int, shards shardCounts) *span {
+	if part == finishedRuns {
+		statuses := slices.DeleteFunc(terminalStatuses(), func(status runlane.Status) bool {
+			return len(l.Statuses) > 0 && !slices.Contains(l.Statuses, status)
 		})
+		return doneSpan(l.Environment, statuses, shards)
 	}
-	if err := group.Wait(); err != nil {
-		return nil, "", err
+	kinds := []markerKind{deliverable, unpublished, deadLetter, waiting, parked, leased}
+	if part == slotlessRuns {
+		kinds = []markerKind{slotless}
 	}
-	var rows []finishedRow
-	end := ""
-	for _, part := range parts {
-		rows = append(rows, part.rows...)
-		if part.cut {
-			end = max(end, part.reach)
+	sp := &span{index: indexDue, hash: attrDueP, sort: attrDueA, from: "0", until: beyondKeys}
+	for _, kind := range kinds {
+		for shard := range shards.Read {
+			sp.partitions = append(sp.partitions, duePartition(l.Environment, kind, shard))
 		}
 	}
-	slices.SortFunc(rows, func(a, b finishedRow) int { return strings.Compare(b.key, a.key) })
-	rows = slices.DeleteFunc(rows, func(r finishedRow) bool { return r.key < end })
-	if len(rows) > limit {
-		rows, end = rows[:limit], rows[limit-1].key
-	}
-	summaries := make([]runlane.RunSummary, len(rows))
-	for i, row := range rows {
-		summaries[i] = row.summary
-	}
-	return summaries, end, nil
+	return sp
 }
 
-func (s *Store) finishedShard(ctx context.Context, q *lane.RunQuery, partition, before string, limit int) (part finishedShard, err error) {
-	if before == "" {
-		before = fmt.Sprintf("%013d:", farFuture)
+func terminalStatuses() []runlane.Status {
+	return []runlane.Status{runlane.StatusCancelled, runlane.StatusFailed, runlane.StatusSucceeded}
+}
+
+// doneSpan holds the finished runs of the statuses, newest first.
+func doneSpan(e runlane.Environment, statuses []runlane.Status, shards shardCounts) *span {
+	sp := &span{index: indexDone, hash: attrDoneP, sort: attrDoneA, from: "0", until: beyondKeys, backwards: true}
+	for _, status := range statuses {
+		for shard := range shards.Read {
+			sp.partitions = append(sp.partitions, donePartition(e, status, shard))
+		}
 	}
-	examined := 0
-	err = s.query(ctx, "list finished", &dynamodb.QueryInput{
-		IndexName: aws.String(indexDone), KeyConditionExpression: aws.String("#fp = :fp AND #fa < :fa"),
-		ExpressionAttributeValues: item{":fp": text(partition), ":fa": text(before)}, ScanIndexForward: aws.Bool(false),
-		Limit: aws.Int32(int32(max(limit, batchKeys))), //nolint:gosec // bounded by the page limit
-	}, func(it item) (bool, error) {
-		if len(part.rows) == limit || examined == maxListRows {
-			part.cut = true
-			return false, nil
+	return sp
+}
+
+func (l *listing) matches(r runlane.RunSummary) bool {
+	return (len(l.Statuses) == 0 || slices.Contains(l.Statuses, r.Status)) && (l.TaskID == "" || l.TaskID == r.TaskID) &&
+		(l.Queue == "" || l.Queue == r.Queue) && (l.ScheduleID == "" || l.ScheduleID == r.Source.ScheduleID) &&
+		(l.SourceRunID == "" || l.SourceRunID == r.Source.RunID)
+}
+
+// take appends a run that matches; enough tells that the page is full.
+func (l *listing) take(r runlane.RunSummary) (enough bool) {
+	if l.matches(r) {
+		l.items = append(l.items, r)
+	}
+	return len(l.items) == l.limit
+}
+
+// minBatch is how many runs are read at once at least: a filter may let few of them through.
+const minBatch = 25
+
+// listActive shows the runs of markers. Rows of other queues are passed over by their key alone; rows whose runs are gone, finished
+// or have another marker are stale.
+func (s *Store) listActive(ctx context.Context, l *listing, rows []indexRow) (taken int, enough bool, err error) {
+	rows = rows[:min(len(rows), max(l.limit-len(l.items), minBatch))]
+	var ids []runlane.RunID
+	keys := make([]lane.RunKey, len(rows))
+	for i, row := range rows {
+		due, ok := parseDueRow(row.item)
+		if ok && (l.Queue == "" || l.Queue == due.queue) {
+			keys[i] = lane.RunKey{Environment: l.Environment, RunID: due.run}
+			ids = append(ids, due.run)
 		}
-		examined++
-		r, err := unmarshalRun(it)
+	}
+	runs, err := s.readRuns(ctx, l.Environment, ids)
+	if err != nil {
+		return 0, false, err
+	}
+	for i, row := range rows {
+		r := runs[keys[i].RunID]
+		if r != nil && r.due() == (dueKey{row.Partition, row.Sort}) && l.take(r.run().Summary()) {
+			return i + 1, true, nil
+		}
+	}
+	return len(rows), false, nil
+}
+
+// takeFinished shows finished runs as the index has them.
+func (l *listing) takeFinished(rows []indexRow) (taken int, enough bool, err error) {
+	for i, row := range rows {
+		r, err := unmarshalRun(row.item)
 		if err != nil {
-			return false, err
+			return i, false, err
 		}
-		r.Status = strings.Split(r.DoneP, ":")[1]
-		summary := r.run().Summary()
-		if at, _, ok := strings.Cut(r.DoneA, ":"); ok {
-			summary.FinishedAt = parseMillis(at).time()
+		r.Status = strings.Split(row.Partition, ":")[1]
+		finished, _, _ := strings.Cut(row.Sort, ":")
+		r.FinishedAt = parseMillis(finished)
+		if l.take(r.run().Summary()) {
+			return i + 1, true, nil
 		}
-		if part.reach = r.DoneA; matches(q, summary) {
-			part.rows = append(part.rows, finishedRow{r.DoneA, summary})
-		}
-		return true, nil
-	})
-	return part, err
+	}
+	return len(rows), false, nil
 }

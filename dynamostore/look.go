@@ -1,6 +1,7 @@
 package dynamostore
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/runlane/runlane-go"
@@ -89,7 +90,8 @@ func dueOr(s stage, due, at millis, otherwise marker) sight {
 
 func lookAtRow(r *runItem, row *delivery, at millis) sight {
 	if row == nil { // created without a delivery, or superseded while it waits for a slot: the next request is still to come
-		return sight{stage: redelivering, since: r.UpdatedAt}
+		since := cmp.Or(r.RunAt, r.UpdatedAt)
+		return dueOr(redelivering, since, at, marker{deliverable, since})
 	}
 	switch row.status() {
 	case lane.OutboxDeadLettered:

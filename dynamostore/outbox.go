@@ -134,7 +134,7 @@ func (s *Store) claimRow(ctx context.Context, c *lane.ClaimOutboxCommand, r *run
 	token := randomID()
 	log, ok, err := s.updateRow(ctx, "claim outbox", at, "SET "+at.path("st")+" = :st, "+at.path("ct")+" = :ct, "+at.path("cu")+" = :cu", unchanged, item{
 		":st": text(string(lane.OutboxClaimed)), ":ct": text(token), ":cu": num(int64(toMillis(c.ClaimUntil))),
-	})
+	}, func(now delivery) bool { return now.Token == token })
 	if err != nil || !ok {
 		return nil, err
 	}
@@ -143,9 +143,15 @@ func (s *Store) claimRow(ctx context.Context, c *lane.ClaimOutboxCommand, r *run
 	return &m, nil
 }
 
-// updateRow changes a delivery row: one plain write of its log item.
-func (s *Store) updateRow(ctx context.Context, operation string, at rowRef, expression string, c condition, values item) (*logItem, bool, error) {
-	after, ok, err := s.update(ctx, operation, itemKey(runPK(at.key), logSK(at.first)), expression, c, values)
+// updateRow changes a delivery row: one plain write of its log item. wrote tells whether the row as it is now is what this change
+// makes of it, should the answer get lost.
+func (s *Store) updateRow(
+	ctx context.Context, operation string, at rowRef, expression string, c condition, values item, wrote func(now delivery) bool,
+) (*logItem, bool, error) {
+	after, ok, err := s.updateOwn(ctx, operation, itemKey(runPK(at.key), logSK(at.first)), expression, c, values, func(now item) bool {
+		log := &logItem{}
+		return unmarshalItem(now, log) == nil && at.index < len(log.Deliveries) && wrote(log.Deliveries[at.index])
+	})
 	if err != nil || !ok {
 		return nil, false, err
 	}
@@ -168,7 +174,10 @@ func (s *Store) MarkOutboxMessagesPublished(ctx context.Context, c *lane.MarkPub
 	return s.mark(ctx, c.Environment, c.Messages, func(ctx context.Context, row claimedRow) (bool, error) {
 		expression := "SET " + row.path("st") + " = :st, " + row.path("pa") + " = :at, " + row.path("pf") + " = if_not_exists(" + row.path("pf") + ", :at)" +
 			" REMOVE " + row.path("ct") + ", " + row.path("cu")
-		log, ok, err := s.updateRow(ctx, "acknowledge", row.rowRef, expression, row.held(), item{":st": text(string(lane.OutboxPublished)), ":at": at})
+		log, ok, err := s.updateRow(ctx, "acknowledge", row.rowRef, expression, row.held(), item{":st": text(string(lane.OutboxPublished)), ":at": at},
+			func(now delivery) bool {
+				return now.status() == lane.OutboxPublished && now.Token == "" && now.Published == toMillis(c.At)
+			})
 		if err != nil || !ok {
 			return ok, err
 		}
@@ -219,6 +228,12 @@ func (s *Store) markFailure(
 	_, ok, err := s.updateRow(ctx, "mark failed", row.rowRef, expression, row.held(), item{
 		":st": text(string(status)), ":at": num(int64(f.Attempts)), ":fc": text(string(f.Failure.Code)), ":fm": text(f.Failure.Message),
 		":fx": meta, ":due": num(int64(at)),
+	}, func(now delivery) bool {
+		due := now.NextAt
+		if status == lane.OutboxDeadLettered {
+			due = now.DeadAt
+		}
+		return now.status() == status && now.Token == "" && now.Attempts == f.Attempts && due == at
 	})
 	return ok, err
 }
@@ -243,6 +258,9 @@ func (s *Store) moveAfterMark(ctx context.Context, row claimedRow, to marker) er
 
 // mark judges rows one by one. Those whose claim is stale are named together, the rest are marked.
 func (s *Store) mark(ctx context.Context, e runlane.Environment, refs []lane.OutboxRef, one func(context.Context, claimedRow) (bool, error)) error {
+	if err := ctx.Err(); err != nil {
+		return s.failure(ctx, "mark", err)
+	}
 	var mutex sync.Mutex
 	var stale []string
 	group, groupCtx := errgroup.WithContext(ctx)

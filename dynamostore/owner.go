@@ -7,6 +7,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/lane"
@@ -251,16 +252,22 @@ func (s *Store) ResetIdempotencyKey(ctx context.Context, key lane.OwnerKey) erro
 		return conflict(runlane.ConflictIdempotencyKey, owner.Run, "the key's run is %s", live.Status)
 	}
 	c := equal("ru", text(string(owner.Run)))
-	err = s.send(ctx, func(ctx context.Context) error {
-		_, err := s.client.DeleteItem(ctx, &dynamodb.DeleteItemInput{
-			TableName: &s.table, Key: itemKey(owner.PK, skOwner), ConditionExpression: aws.String(c.text),
-			ExpressionAttributeNames: names(c.text), ExpressionAttributeValues: c.values,
-		})
+	in := &dynamodb.DeleteItemInput{
+		TableName: &s.table, Key: itemKey(owner.PK, skOwner), ConditionExpression: aws.String(c.text),
+		ExpressionAttributeNames: names(c.text), ExpressionAttributeValues: c.values,
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	}
+	gone := false
+	err = s.plainWrite(ctx, "reset key", func(ctx context.Context) error {
+		_, err := s.client.DeleteItem(ctx, in, sentOnce)
+		if err == nil {
+			gone = true
+			s.used(ctx, "reset key", writeUsage(raw, nil))
+		}
 		return err
-	})
-	s.used(ctx, "reset key", writeUsage(raw, nil))
-	if _, failed := isConditionFailure(err); failed {
+	}, func(now item) { gone = len(now) == 0 })
+	if err == nil && !gone {
 		return conflict(runlane.ConflictIdempotencyKey, owner.Run, "the key changed hands")
 	}
-	return s.failure(ctx, "reset key", err)
+	return err
 }

@@ -27,6 +27,7 @@ func (s *Store) ListRunnableRuns(ctx context.Context, q *lane.DueQuery) (*runlan
 		return nil, err
 	}
 	d := newDispatch(s, q, limit)
+	d.polling = true
 	if !cursor.Walking {
 		next, err := d.runnable(ctx, cursor.Timed)
 		if err != nil {
@@ -37,15 +38,13 @@ func (s *Store) ListRunnableRuns(ctx context.Context, q *lane.DueQuery) (*runlan
 		}
 		cursor.Walking = true
 	}
+	done, err := d.walk(ctx, &cursor)
+	if err != nil {
+		return nil, err
+	}
 	page := &runlane.Page[lane.RunRef]{}
-	if len(q.Bounded) > 0 {
-		done, err := d.walk(ctx, &cursor)
-		if err != nil {
-			return nil, err
-		}
-		if !done {
-			page.Next = sealCursor(scope, cursor)
-		}
+	if !done {
+		page.Next = sealCursor(scope, cursor)
 	}
 	page.Items = sortRefs(d.refs)
 	return page, nil

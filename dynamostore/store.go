@@ -87,11 +87,12 @@ func New(client API, table string, options *Options) *Store {
 	return s
 }
 
-// Capabilities are the promises of this version: schedules and pruning are not among them yet.
+// Capabilities are all promises of the contract but ProcessLocalState.
 func (s *Store) Capabilities() lane.StorageCapabilities {
 	return lane.StorageCapabilities{
-		DurableState: true, EnforcesIdempotency: true, EnforcesQueueConcurrency: true, EnforcesSingleton: true, LeasesRuns: true, PersistsOutbox: true,
-		ReadsRunHistory: true, FindsLostWakeups: true, KeepsDeadLetters: true,
+		ClaimsScheduleOccurrences: true, DurableState: true, EnforcesIdempotency: true, EnforcesQueueConcurrency: true,
+		EnforcesSingleton: true, LeasesRuns: true, PersistsOutbox: true, PrunesRuns: true, ReadsRunHistory: true,
+		FindsLostWakeups: true, KeepsDeadLetters: true, KeepsSchedules: true,
 	}
 }
 

@@ -244,45 +244,6 @@ func oldOf(failed []lost, index int) item {
 	return nil
 }
 
-// update writes one item: a plain write, conditional unless the condition is empty. ok is false when the condition failed. It returns the item afterwards.
-func (s *Store) update(ctx context.Context, operation string, key item, text string, c condition, values item) (after item, ok bool, err error) {
-	all := item{}
-	for _, from := range []item{c.values, values} {
-		for name, v := range from {
-			all[name] = v
-		}
-	}
-	in := &dynamodb.UpdateItemInput{
-		TableName: &s.table, Key: key, UpdateExpression: &text, ExpressionAttributeNames: names(text, c.text),
-		ExpressionAttributeValues: valuesOrNil(all), ReturnValues: types.ReturnValueAllNew,
-	}
-	if c.text != "" {
-		in.ConditionExpression = &c.text
-	}
-	for try := 1; ; try++ {
-		var out *dynamodb.UpdateItemOutput
-		err := s.send(ctx, func(ctx context.Context) (err error) {
-			out, err = s.client.UpdateItem(ctx, in)
-			return err
-		})
-		if err == nil {
-			return out.Attributes, true, nil
-		}
-		if _, failed := isConditionFailure(err); failed {
-			s.used(ctx, operation, Usage{Requests: 1, WriteUnits: 1})
-			return nil, false, nil
-		}
-		s.used(ctx, operation, Usage{Requests: 1})
-		if !isTransactionConflict(err) || try == maxConflictTries {
-			return nil, false, s.failure(ctx, operation, err)
-		}
-		s.meter.conflict()
-		if err := sleep(ctx, 5*time.Millisecond+jitter(conflictBackoff)); err != nil {
-			return nil, false, s.failure(ctx, operation, err)
-		}
-	}
-}
-
 func keyOf(it item) item { return item{attrPK: it[attrPK], attrSK: it[attrSK]} }
 
 func itemKey(pk, sk string) item {

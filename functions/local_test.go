@@ -45,7 +45,7 @@ func openLocal(t *testing.T, fifo bool) (d *deployed, table string) {
 	t.Helper()
 	cfg, db := awstest.Config(t), awstest.LocalStackDynamoDB(t)
 	d = &deployed{sqs: awstest.SQS(t)}
-	table = awstest.Table(t, db)
+	table = awstest.StreamedTable(t, db)
 	d.queue = awstest.Queue(t, d.sqs, fifo)
 	l, err := awslane.New(cfg, awslane.Options{
 		Environment: "prod", Table: table, Queues: map[runlane.QueueName]string{"default": d.queue.URL},

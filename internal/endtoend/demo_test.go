@@ -22,7 +22,7 @@ func TestDemo_KilledAndResumed_LosesNothing(t *testing.T) {
 	t.Parallel()
 	dynamodb, sqs := awstest.LocalStackDynamoDB(t), awstest.SQS(t)
 	environment := append(os.Environ(),
-		"RUNLANE_TABLE="+awstest.Table(t, dynamodb),
+		"RUNLANE_TABLE="+awstest.StreamedTable(t, dynamodb),
 		"RUNLANE_QUEUES=default="+awstest.Queue(t, sqs, false).URL+",webhooks="+awstest.Queue(t, sqs, false).URL,
 	)
 	folder := t.TempDir()

@@ -1,0 +1,312 @@
+package dynamostore
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// Conditions that stand beside others: each test makes the state in which only this one holds. docs/layout.md, Commit.
+
+// elsewhere is a second process on the same table.
+func (w *world) elsewhere() *Store {
+	return New(w.store.client, w.store.table, &Options{Now: func() time.Time { return w.now }})
+}
+
+// rewrite changes an item behind the store's back.
+func (w *world) rewrite(key item, expression string, values item) {
+	w.Helper()
+	_, err := w.store.client.UpdateItem(w.Context(), &dynamodb.UpdateItemInput{
+		TableName: &w.store.table, Key: key, UpdateExpression: &expression, ExpressionAttributeNames: names(expression),
+		ExpressionAttributeValues: values,
+	})
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w *world) standing(pk, sk string) item {
+	w.Helper()
+	raw, err := w.store.getItem(w.Context(), "read", pk, sk)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return raw
+}
+
+// outcome is a success of the run, appended by its owner.
+func (w *world) outcome() *lane.AppendCommand {
+	return &lane.AppendCommand{
+		Transition: w.transition(&runlane.RunSucceeded{Attempt: w.run.Counters.Attempts}), LeaseToken: w.run.Lease.Token,
+	}
+}
+
+// A heartbeat leaves the marker where it is, and its log item is gone here: nothing but the sequence stops a late commit.
+func TestCondition_SequenceIsCheckedInTheWrite(t *testing.T) {
+	w := newWorld(t).create(eager, 0, nil).claim(time.Minute, true)
+	late := w.outcome()
+	beat := &lane.HeartbeatCommand{Transition: w.transition(&runlane.RunLeaseHeartbeat{Lease: w.run.Lease})}
+	if _, err := w.elsewhere().HeartbeatRunLease(t.Context(), beat); err != nil {
+		t.Fatal(err)
+	}
+	_, err := w.store.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{
+		TableName: &w.store.table, Key: itemKey(runPK(w.key()), logSK(late.ExpectedSequence+1)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.store.AppendRunEvents(t.Context(), late); !errors.Is(err, runlane.ConflictEventSequence) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestCondition_HistoryIsNeverOverwritten(t *testing.T) {
+	w := newWorld(t).create(eager, 0, nil).claim(time.Minute, true)
+	late := w.outcome()
+	sk := logSK(late.ExpectedSequence + 1)
+	w.rewrite(itemKey(runPK(w.key()), sk), "SET #ci = :ci", item{":ci": text("somebody else's")})
+	if _, err := w.store.AppendRunEvents(t.Context(), late); !errors.Is(err, runlane.ConflictEventSequence) {
+		t.Errorf("%v", err)
+	}
+	if got := textOf(w.standing(runPK(w.key()), sk)["ci"]); got != "somebody else's" || w.item().status() != runlane.StatusRunning {
+		t.Errorf("commit %q stands there", got)
+	}
+}
+
+func TestCondition_PayloadIsNeverOverwritten(t *testing.T) {
+	w := newWorld(t)
+	w.run = &runlane.Run{ID: "run_1"}
+	w.rewrite(itemKey(runPK(w.key()), "payload"), "SET #ci = :ci", item{":ci": text("somebody else's")})
+	payload := []byte(`"` + randomText(5000) + `"`)
+	c := &lane.AppendCommand{Outbox: eager(w.now), Transition: w.transition(
+		&runlane.RunCreated{TaskID: "a.task", Queue: "default", Payload: payload, Source: runlane.Source{Type: runlane.SourceTrigger}}, w.request(w.now))}
+	if _, err := w.store.AppendRunEvents(t.Context(), c); err == nil {
+		t.Error("the run was made")
+	}
+	if got := textOf(w.standing(runPK(w.key()), "payload")["ci"]); got != "somebody else's" {
+		t.Error("the payload that stood there was overwritten")
+	}
+}
+
+// randomText does not compress.
+func randomText(n int) (s string) {
+	for len(s) < n {
+		s += randomID()
+	}
+	return s
+}
+
+func TestCondition_LeaseTokenIsCheckedInTheWrite(t *testing.T) {
+	w := newWorld(t).create(eager, 0, nil).claim(time.Minute, true)
+	late := w.outcome()
+	w.rewrite(itemKey(runPK(w.key()), skRun), "SET #lt = :lt", item{":lt": text("somebody else's")})
+	if _, err := w.store.AppendRunEvents(t.Context(), late); !errors.Is(err, runlane.ConflictLeaseOwnership) {
+		t.Errorf("%v", err)
+	}
+}
+
+// A look moves the marker of a queued run between the read of a claim and its commit. The claim judges the marker as it is then.
+func TestCondition_ACommitDependsOnTheMarkerItRead(t *testing.T) {
+	t.Parallel()
+	for name, moved := range map[string]marker{
+		"another kind at the same moment": {unpublished, toMillis(testTime)},
+		"the same kind at another moment": {deliverable, toMillis(testTime.Add(time.Hour))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t).create(eager, 0, nil)
+			if err := w.elsewhere().moveMarker(t.Context(), w.item(), moved); err != nil {
+				t.Fatal(err)
+			}
+			stale := w.item()
+			stale.DueP, stale.DueA = w.dueKey(marker{deliverable, toMillis(testTime)})
+			if err := stale.marshal(); err != nil {
+				t.Fatal(err)
+			}
+			w.store.snapshots.put(stale.PK, stale)
+			w.claim(time.Minute, true)
+			if got := w.marker(); got != "l+1m0s" {
+				t.Errorf("the marker of the claimed run is %s", got)
+			}
+		})
+	}
+}
+
+// dueKey are the index attributes of a marker of the run.
+func (w *world) dueKey(m marker) (partition, sort string) {
+	w.Helper()
+	shards, err := w.store.shardCounts(w.Context(), "test")
+	if err != nil {
+		w.Fatal(err)
+	}
+	key := w.item().dueKey(m, shards)
+	return key.partition, key.sort
+}
+
+// Whoever moves a marker on what he has read gives way to one who moved it meanwhile.
+func TestCondition_AMoveDependsOnTheMarkerItRead(t *testing.T) {
+	t.Parallel()
+	for name, moved := range map[string]marker{
+		"another kind at the same moment": {unpublished, toMillis(testTime)},
+		"the same kind at another moment": {deliverable, toMillis(testTime.Add(time.Hour))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t).create(eager, 0, nil)
+			stale := w.item()
+			if err := w.elsewhere().moveMarker(t.Context(), w.item(), moved); err != nil {
+				t.Fatal(err)
+			}
+			want := w.marker()
+			if err := w.store.moveMarker(t.Context(), stale, marker{parked, toMillis(testTime.Add(time.Minute))}); err != nil {
+				t.Fatal(err)
+			}
+			if got := w.marker(); got != want {
+				t.Errorf("the marker is %s, want it left at %s", got, want)
+			}
+		})
+	}
+}
+
+// interrupted lets somebody act between a read and the write that follows it.
+type interrupted struct {
+	API
+	before func()
+}
+
+func (c *interrupted) act() {
+	if act := c.before; act != nil {
+		c.before = nil
+		act()
+	}
+}
+
+func (c *interrupted) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, o ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+	c.act()
+	return c.API.UpdateItem(ctx, in, o...)
+}
+
+func (c *interrupted) DeleteItem(ctx context.Context, in *dynamodb.DeleteItemInput, o ...func(*dynamodb.Options)) (*dynamodb.DeleteItemOutput, error) {
+	c.act()
+	return c.API.DeleteItem(ctx, in, o...)
+}
+
+// Two take over the same expired claim: status and all are the same for both, but for the token.
+func TestCondition_AnExpiredClaimIsTakenOverOnce(t *testing.T) {
+	w := newWorld(t).create(eager, 0, nil).pass(time.Minute)
+	claim := &lane.ClaimOutboxCommand{Environment: "test", IDs: []string{w.rows[0].ID}, At: w.now, ClaimUntil: w.now.Add(30 * time.Second)}
+	client := &interrupted{API: w.store.client}
+	slow := New(client, w.store.table, nil)
+	var first []lane.OutboxMessage
+	client.before = func() {
+		var err error
+		if first, err = w.store.ClaimOutboxMessages(t.Context(), claim); err != nil {
+			t.Error(err)
+		}
+	}
+	second, err := slow.ClaimOutboxMessages(t.Context(), claim)
+	if err != nil || len(first) != 1 || len(second) != 0 {
+		t.Errorf("the first got %d rows, the second %d: %v", len(first), len(second), err)
+	}
+}
+
+// Between a reset's read and its delete the key went to another run: that one keeps it.
+func TestCondition_AResetClearsOnlyTheOwnerItJudged(t *testing.T) {
+	w := newWorld(t)
+	key := lane.OwnerKey{Environment: "test", TaskID: "bench.noop", Key: "key"}
+	w.create(eager, 0, &runlane.RunCreated{IdempotencyKey: "key", Retention: runlane.KeyRetention{TTL: time.Hour}, Payload: []byte(`{}`)})
+	w.claim(time.Minute, true).succeed()
+	client := &interrupted{API: w.store.client, before: func() {
+		w.rewrite(itemKey(idempotencyPK(key), skOwner), "SET #ru = :ru", item{":ru": text("another")})
+	}}
+	err := New(client, w.store.table, &Options{Now: func() time.Time { return w.now }}).ResetIdempotencyKey(t.Context(), key)
+	if !errors.Is(err, runlane.ConflictIdempotencyKey) || textOf(w.standing(idempotencyPK(key), skOwner)["ru"]) != "another" {
+		t.Errorf("%v", err)
+	}
+}
+
+// A slot is taken, or taken over, only as it was read. docs/layout.md, Slots.
+func TestCondition_ASlotIsTakenOnlyAsItWasRead(t *testing.T) {
+	t.Parallel()
+	until := toMillis(testTime)
+	for name, c := range map[string]struct{ read, now slotItem }{
+		"the reservation is another run's by now":     {slotItem{Run: "run_1", Until: until}, slotItem{Run: "run_2", Until: until}},
+		"the reservation was renewed":                 {slotItem{Run: "run_1", Until: until}, slotItem{Run: "run_1", Until: until + 1}},
+		"the held slot became a reservation again":    {slotItem{Run: "run_1"}, slotItem{Run: "run_1", Until: until}},
+		"the held slot is another run's by now":       {slotItem{Run: "run_1"}, slotItem{Run: "run_2"}},
+		"the reservation is held by its claim by now": {slotItem{Run: "run_1", Until: until}, slotItem{Run: "run_1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			for _, slot := range []*slotItem{&c.read, &c.now} {
+				slot.PK, slot.SK = "test:slot:default:0", slotSK(0)
+			}
+			now, err := marshalItem(c.now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.plant(now)
+			mine := slotItem{PK: c.read.PK, SK: c.read.SK, Run: "run_3"}
+			members, err := (&slotChange{put: &mine, before: &c.read}).members()
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = w.store.client.TransactWriteItems(t.Context(), &dynamodb.TransactWriteItemsInput{
+				TransactItems: []types.TransactWriteItem{members[0].write(&w.store.table)},
+			})
+			if _, ok := errors.AsType[*types.TransactionCanceledException](err); !ok {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
+
+// plant writes an item that the test has made.
+func (w *world) plant(it item) {
+	w.Helper()
+	_, err := w.store.client.TransactWriteItems(w.Context(), &dynamodb.TransactWriteItemsInput{
+		TransactItems: []types.TransactWriteItem{{Put: &types.Put{TableName: &w.store.table, Item: it}}},
+	})
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// The run was pruned and its id given to another meanwhile: that one stays.
+func TestCondition_PruningRemovesOnlyTheRunItRead(t *testing.T) {
+	t.Parallel()
+	for name, stale := range map[string]func(*runItem){
+		"another sequence": func(r *runItem) { r.Sequence-- },
+		"another end":      func(r *runItem) { r.DoneA = "0000000000001:" + string(r.key().RunID) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t).create(eager, 0, nil).claim(time.Minute, true).succeed()
+			read := w.item()
+			stale(read)
+			if gone, err := w.store.pruneRun(t.Context(), read, nil); err != nil || gone {
+				t.Errorf("gone %t, %v", gone, err)
+			}
+			if w.standing(runPK(w.key()), skRun) == nil {
+				t.Error("the run is gone")
+			}
+		})
+	}
+}
+
+// Between the read of the log and its removal another run of that id wrote there: what it wrote stays.
+func TestCondition_PruningRemovesOnlyTheLogItRead(t *testing.T) {
+	w := newWorld(t).create(eager, 0, nil).claim(time.Minute, true).succeed()
+	last := logSK(w.run.EventSequence)
+	client := &interrupted{API: w.store.client, before: func() {
+		w.rewrite(itemKey(runPK(w.key()), last), "SET #ci = :ci", item{":ci": text("another's")})
+	}}
+	gone, err := New(client, w.store.table, nil).pruneRun(t.Context(), w.item(), nil)
+	if err != nil || gone || w.standing(runPK(w.key()), last) == nil || w.standing(runPK(w.key()), skRun) == nil {
+		t.Errorf("gone %t, %v", gone, err)
+	}
+}

@@ -1,0 +1,37 @@
+//go:build conformance
+
+package dynamostore_test
+
+import (
+	"testing"
+
+	"github.com/runlane/runlane-go/dynamostore"
+	"github.com/runlane/runlane-go/internal/awstest"
+	"github.com/runlane/runlane-go/internal/ddbfault"
+	"github.com/runlane/runlane-go/lanetest"
+)
+
+// TestConformance_Endpoint is the same over the endpoint of the standard variables: LocalStack where local AWS was started here, and
+// whatever make conformance-endpoint is given. An index may be late there. It is slow behind LocalStack, so that it has a build tag:
+// make conformance sets it.
+func TestConformance_Endpoint(t *testing.T) {
+	t.Parallel()
+	client := awstest.LocalStackDynamoDB(t)
+	harness := storageHarness(client, awstest.Table(t, client), func(testing.TB) dynamostore.API { return client })
+	harness.EventuallyConsistent = true
+	lanetest.RunStorage(t, harness)
+}
+
+func TestConformance_UnderMoreFaults(t *testing.T) {
+	t.Parallel()
+	for name, rates := range map[string]map[ddbfault.Kind]float64{
+		"AnswersLostBelowTheClient": {ddbfault.Conflict: 0.2, ddbfault.Repeated: 0.2},
+		"ThrottlesAndOutages":       {ddbfault.Throttle: 0.1, ddbfault.Outage: 0.1},
+		"StaleIndexes":              {ddbfault.StaleIndex: 0.2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			conformUnderFaults(t, rates)
+		})
+	}
+}

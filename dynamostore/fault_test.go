@@ -1,0 +1,64 @@
+//go:build conformance
+
+package dynamostore_test
+
+import (
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"github.com/runlane/runlane-go/dynamostore"
+	"github.com/runlane/runlane-go/internal/awstest"
+	"github.com/runlane/runlane-go/internal/ddbfault"
+	"github.com/runlane/runlane-go/lanetest"
+)
+
+// The contract holds whatever becomes of single requests: a store that gave up, or that took its own write for somebody else's,
+// would fail a case. More kinds of faults, with the build tag conformance: endpoint_test.go.
+func TestConformance_UnderFaults(t *testing.T) {
+	t.Parallel()
+	conformUnderFaults(t, map[ddbfault.Kind]float64{ddbfault.Conflict: 0.2, ddbfault.LostAnswer: 0.2})
+}
+
+func conformUnderFaults(t *testing.T, rates map[ddbfault.Kind]float64) {
+	t.Helper()
+	client := awstest.DynamoDB(t)
+	table := awstest.Table(t, client)
+	plan := ddbfault.Plan{Seed: rand.Uint64(), Rates: rates} //nolint:gosec // a choice of faults
+	t.Logf("seed %d", plan.Seed)
+	faults := &faultCount{happened: map[ddbfault.Kind]int{}}
+	t.Cleanup(func() { faults.verify(t, rates) })
+	harness := storageHarness(client, table, func(t testing.TB) dynamostore.API {
+		t.Helper()
+		faulty := ddbfault.New(t, client, plan)
+		t.Cleanup(func() { faults.add(faulty, rates) })
+		return faulty
+	})
+	harness.EventuallyConsistent = rates[ddbfault.StaleIndex] > 0
+	lanetest.RunStorage(t, harness)
+}
+
+// faultCount proves that the faults happened: a plan that never strikes proves nothing.
+type faultCount struct {
+	mu       sync.Mutex
+	happened map[ddbfault.Kind]int
+}
+
+func (f *faultCount) add(c *ddbfault.Client, rates map[ddbfault.Kind]float64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for kind := range rates {
+		f.happened[kind] += c.Happened(kind)
+	}
+}
+
+func (f *faultCount) verify(t *testing.T, rates map[ddbfault.Kind]float64) {
+	t.Helper()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for kind := range rates {
+		if f.happened[kind] == 0 {
+			t.Errorf("%s never happened", kind)
+		}
+	}
+}

@@ -1,0 +1,257 @@
+package dynamostore
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+var retained = flag.Bool("retained", false, "compare reads over 1,000 and 100,000 finished runs, instead of 30 and 300")
+
+// Reads that look for work, and the first page of a list, cost what the active runs cost, however many finished ones are kept.
+func TestReads_CostTheSameHoweverManyRunsAreRetained(t *testing.T) {
+	t.Parallel()
+	few, many, active := 30, 300, 180
+	if *retained {
+		few, many, active = 1_000, 100_000, 1_000
+	}
+	var mutex sync.Mutex
+	units := map[string]map[int]float64{}
+	t.Cleanup(func() { // when both are measured
+		for name, of := range units {
+			t.Logf("%s: %v read units over %d finished runs, %v over %d", name, of[few], few, of[many], many)
+			if of[few] == 0 || math.Abs(of[many]-of[few]) > of[few]/10 {
+				t.Errorf("%s does not cost the same", name)
+			}
+		}
+		if len(units) != 4 {
+			t.Errorf("%d reads were measured", len(units))
+		}
+	})
+	for _, finished := range []int{few, many} {
+		t.Run(fmt.Sprint(finished), func(t *testing.T) {
+			w := newWorld(t).withActive(active)
+			w.create(eager, 0, nil).ack().other(&runlane.RunCancelled{}).load(w.template(), "finished", finished)
+			w.checked()
+			for name, used := range w.pass(time.Minute).searches() {
+				mutex.Lock()
+				if units[name] == nil {
+					units[name] = map[int]float64{}
+				}
+				units[name][finished] = used
+				mutex.Unlock()
+			}
+		})
+	}
+}
+
+// withActive lays down active runs: a third to be published, a third whose retry is due, a third under a lease.
+func (w *world) withActive(n int) *world {
+	w.Helper()
+	w.create(deferred, 0, nil).load(w.template(), "deferred", n/3)
+	w.pass(time.Second).create(eager, 0, nil).ack().claim(time.Hour, true)
+	w.end(&runlane.RunRetryScheduled{Attempt: 1, Failure: runlane.Failure{Code: runlane.ErrTaskFailed}, RetryAt: w.now.Add(time.Second)})
+	w.load(w.template(), "retrying", n/3)
+	w.pass(time.Second).create(eager, 0, nil).ack().claim(time.Hour, false).load(w.template(), "running", n/3)
+	return w.pass(time.Second)
+}
+
+// searches are the read units of one call each, the ones that change nothing first.
+func (w *world) searches() map[string]float64 {
+	w.Helper()
+	page := lane.PageQuery{Environment: "test"}
+	due := &lane.DueQuery{PageQuery: page, At: w.now}
+	used := map[string]float64{}
+	for _, search := range []struct {
+		name string
+		call func(ctx context.Context) (found int, err error)
+	}{
+		{"ListRuns", func(ctx context.Context) (int, error) {
+			return lenOf(w.store.ListRuns(ctx, &lane.RunQuery{PageQuery: page}))
+		}},
+		{"ListRunnableRuns", func(ctx context.Context) (int, error) { return lenOf(w.store.ListRunnableRuns(ctx, due)) }},
+		{"ListRunsNeedingDelivery", func(ctx context.Context) (int, error) { return lenOf(w.store.ListRunsNeedingDelivery(ctx, due)) }},
+		{"ClaimOutboxMessages", func(ctx context.Context) (int, error) {
+			rows, err := w.store.ClaimOutboxMessages(ctx, &lane.ClaimOutboxCommand{Environment: "test", At: w.now, ClaimUntil: w.now.Add(time.Minute)})
+			return len(rows), err
+		}},
+	} {
+		found, err := search.call(w.step())
+		if err != nil || found != runlane.DefaultPageLimit {
+			w.Fatalf("%s found %d: %v", search.name, found, err)
+		}
+		used[search.name] = w.meter.Stats().ReadUnits
+	}
+	return used
+}
+
+func lenOf[T any](page *runlane.Page[T], err error) (int, error) {
+	if err != nil {
+		return 0, err
+	}
+	return len(page.Items), nil
+}
+
+func (w *world) list(q *lane.RunQuery) (ids []runlane.RunID, pages int) {
+	w.Helper()
+	q.Environment = "test"
+	for {
+		page, err := w.store.ListRuns(w.step(), q)
+		if err != nil {
+			w.Fatal(err)
+		}
+		for _, item := range page.Items {
+			ids = append(ids, item.ID)
+		}
+		pages++
+		if q.After = page.Next; q.After == "" {
+			return ids, pages
+		}
+	}
+}
+
+// A filter that lets nothing through makes pages that are empty and go on: none examines more than a thousand rows.
+func TestListRuns_FilterWithoutMatches_ExaminesABoundedPart(t *testing.T) {
+	w := newWorld(t).withActive(150)
+	w.create(eager, 0, nil).ack().other(&runlane.RunCancelled{}).load(w.template(), "cancelled", 900)
+	q := &lane.RunQuery{TaskID: "another.task"}
+	ids, pages := w.list(q)
+	if len(ids) != 0 || pages != 2 { // 154 + 900 rows
+		t.Errorf("%d runs on %d pages", len(ids), pages)
+	}
+	q.TaskID, q.Limit = "", runlane.MaxPageLimit
+	if ids, pages := w.list(q); len(ids) != 154+900 || len(ids) != len(slices.Compact(slices.Sorted(slices.Values(ids)))) || pages > 10 {
+		t.Errorf("%d runs on %d pages", len(ids), pages)
+	}
+}
+
+// Runs that wait for a slot have no time of their own: they come after those that have one, by partition, and before finished ones.
+func TestListRuns_SlotlessRuns_ComeBetweenTimedAndFinishedOnes(t *testing.T) {
+	w := newWorld(t)
+	w.finished(nil, nil).load(w.template(), "c", 3)
+	w.pass(time.Second).create(eager, time.Hour, nil).load(w.template(), "a", 3)
+	w.pass(time.Second).create(deferred, 0, nil)
+	slots := w.template()
+	for i, it := range slots {
+		if textOf(it[attrSK]) == skRun {
+			r, err := unmarshalRun(it)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.index(marker{slotless, toMillis(w.now)}, shardCounts{defaultShards, defaultShards})
+			if err := r.marshal(); err != nil {
+				t.Fatal(err)
+			}
+			slots[i] = r.raw
+		}
+	}
+	w.load(slots, "b", 3)
+	for limit := range 12 {
+		ids, _ := w.list(&lane.RunQuery{PageQuery: lane.PageQuery{Limit: limit}})
+		var order []byte
+		for _, id := range ids {
+			if id[4] >= 'a' && (len(order) == 0 || order[len(order)-1] != id[4]) {
+				order = append(order, id[4])
+			}
+		}
+		if string(order) != "abc" || len(ids) != 12 {
+			t.Errorf("limit %d: %d runs, in the order %q", limit, len(ids), order)
+		}
+	}
+}
+
+// tiedIndex is an index whose rows share few sort keys. Those that share one are in an order that is not their ids'.
+type tiedIndex struct {
+	API
+	partitions map[string][]indexRow
+}
+
+func (x *tiedIndex) Query(_ context.Context, in *dynamodb.QueryInput, _ ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
+	value := func(name string) string { return textOf(in.ExpressionAttributeValues[name]) }
+	rows := slices.Clone(x.partitions[value(":p")])
+	if !aws.ToBool(in.ScanIndexForward) {
+		slices.Reverse(rows)
+	}
+	out := &dynamodb.QueryOutput{}
+	started := in.ExclusiveStartKey == nil
+	for _, row := range rows {
+		if !started {
+			started = row.PK == textOf(in.ExclusiveStartKey[attrPK])
+			continue
+		}
+		if row.Sort < value(":from") || row.Sort > value(":until") {
+			continue
+		}
+		if len(out.Items) == int(aws.ToInt32(in.Limit)) {
+			last := out.Items[len(out.Items)-1]
+			out.LastEvaluatedKey = item{attrPK: last[attrPK]}
+			break
+		}
+		out.Items = append(out.Items, item{attrPK: text(row.PK), attrDueA: text(row.Sort)})
+	}
+	return out, nil
+}
+
+// Every row is shown once and in order, wherever the walk is stopped and taken up again.
+func TestWalkIndex_TiesAreNeitherMissedNorRepeated(t *testing.T) {
+	t.Parallel()
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // no secrecy
+	for range 300 {
+		index := &tiedIndex{partitions: map[string][]indexRow{}}
+		sp := &span{index: indexDue, hash: attrDueP, sort: attrDueA, from: "0", until: beyondKeys, backwards: random.IntN(2) == 0}
+		total := random.IntN(60)
+		for p := range 1 + random.IntN(4) {
+			sp.partitions = append(sp.partitions, fmt.Sprint("partition ", p))
+		}
+		for n := range total {
+			p := sp.partitions[random.IntN(len(sp.partitions))]
+			row := indexRow{indexPosition: indexPosition{p, fmt.Sprintf("%013d:q", random.IntN(5)), fmt.Sprint("pk ", n)}}
+			index.partitions[p] = append(index.partitions[p], row)
+		}
+		for _, rows := range index.partitions {
+			random.Shuffle(len(rows), func(a, b int) { rows[a], rows[b] = rows[b], rows[a] })
+			slices.SortStableFunc(rows, func(a, b indexRow) int {
+				return (&span{}).order(indexPosition{Sort: a.Sort}, indexPosition{Sort: b.Sort})
+			})
+		}
+		store := New(index, "table", nil)
+		var shown []indexPosition
+		for more, after := true, (indexPosition{}); more; {
+			var err error
+			var examined int
+			most, stop := 1+random.IntN(20), 1+random.IntN(10)
+			before := len(shown)
+			examined, after, more, err = store.walkIndex(t.Context(), "test", sp, after, 1+random.IntN(9), most, func(rows []indexRow) (int, bool, error) {
+				taken := min(stop, len(rows))
+				for _, row := range rows[:taken] {
+					shown = append(shown, row.indexPosition)
+				}
+				return taken, taken < len(rows), nil
+			})
+			if err != nil || examined != len(shown)-before || examined > most || more && examined == 0 {
+				t.Fatalf("%d examined of at most %d: %v", examined, most, err)
+			}
+		}
+		distinct := map[indexPosition]bool{}
+		for _, p := range shown {
+			distinct[p] = true
+		}
+		if len(shown) != total || len(distinct) != total || !slices.IsSortedFunc(shown, sp.order) {
+			t.Fatalf("%d of %d rows, %d distinct: %v", len(shown), total, len(distinct), shown)
+		}
+	}
+}

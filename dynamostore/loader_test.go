@@ -1,0 +1,135 @@
+package dynamostore
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// Large retained sets are laid down by batch writes of the items that the engine would have written: an emulator commits one or
+// two hundred transactions a second. The engine writes one run of a kind; its copies differ by their ids, and by what follows from
+// these: partition key, shard, key in the index done, ids of commits.
+
+// template are the items of a run that the engine wrote.
+type template []item
+
+// template takes the world's present run as an example.
+func (w *world) template() template {
+	w.Helper()
+	var items template
+	err := w.store.query(w.Context(), "load", &dynamodb.QueryInput{
+		KeyConditionExpression: aws.String("#pk = :pk"), ExpressionAttributeValues: item{":pk": text(runPK(w.key()))}, ConsistentRead: aws.Bool(true),
+	}, func(it item) (bool, error) {
+		items = append(items, it)
+		return true, nil
+	})
+	if err != nil || len(items) < 2 {
+		w.Fatalf("%d items of the example: %v", len(items), err)
+	}
+	return items
+}
+
+// copyOf are the items that the engine would have written for a run of the id.
+func (w *world) copyOf(t template, id runlane.RunID, shards shardCounts) []types.WriteRequest {
+	w.Helper()
+	pk := text(runPK(lane.RunKey{Environment: "test", RunID: id}))
+	var writes []types.WriteRequest
+	for _, example := range t {
+		it := maps.Clone(example)
+		it[attrPK] = pk
+		if _, isLog := it["ci"]; isLog {
+			it["ci"] = text(randomID())
+		}
+		if textOf(it[attrSK]) == skRun {
+			r, err := unmarshalRun(it)
+			if err == nil {
+				r.index(r.marker(), shards)
+				err = r.marshal()
+			}
+			if err != nil {
+				w.Fatal(err)
+			}
+			it = r.raw
+		}
+		writes = append(writes, types.WriteRequest{PutRequest: &types.PutRequest{Item: it}})
+	}
+	return writes
+}
+
+const batchWrites = 25
+
+// load writes n runs like the example. Their ids begin with the prefix.
+func (w *world) load(t template, prefix string, n int) *world {
+	w.Helper()
+	client, ok := w.store.client.(*dynamodb.Client)
+	if !ok {
+		w.Fatalf("the loader writes through a client of its own kind, not %T", w.store.client)
+	}
+	shards, err := w.store.shardCounts(w.Context(), "test")
+	if err != nil {
+		w.Fatal(err)
+	}
+	var batch []types.WriteRequest
+	group, ctx := errgroup.WithContext(w.Context())
+	group.SetLimit(maxParallel)
+	for i := range n {
+		batch = append(batch, w.copyOf(t, runlane.RunID(fmt.Sprintf("run_%s%020d", prefix, i)), shards)...)
+		for len(batch) >= batchWrites || i == n-1 && len(batch) > 0 {
+			part := batch[:min(len(batch), batchWrites)]
+			group.Go(func() error { return writeBatch(ctx, client, w.store.table, part) })
+			batch = batch[len(part):]
+		}
+	}
+	if err := group.Wait(); err != nil {
+		w.Fatal(err)
+	}
+	return w
+}
+
+func writeBatch(ctx context.Context, client *dynamodb.Client, table string, writes []types.WriteRequest) error {
+	for len(writes) > 0 {
+		out, err := client.BatchWriteItem(ctx, &dynamodb.BatchWriteItemInput{RequestItems: map[string][]types.WriteRequest{table: writes}})
+		if err != nil {
+			return err
+		}
+		writes = out.UnprocessedItems[table]
+	}
+	return nil
+}
+
+// What the loader lays down is what the engine would have: no invariant is broken, and histories fold to their runs.
+func TestLoader_LaysDownWhatTheEngineWrites(t *testing.T) {
+	w := newWorld(t)
+	w.finished(&runlane.RunCreated{Payload: bulky(3)}, bulky(2)).load(w.template(), "finished", 10)
+	w.create(deferred, 0, nil).load(w.template(), "waiting", 10)
+	w.checked()
+	for _, id := range []runlane.RunID{"run_finished00000000000000000009", "run_waiting00000000000000000000"} {
+		w.run = &runlane.Run{ID: id}
+		run, err := w.store.GetRun(t.Context(), w.key())
+		if err != nil {
+			t.Fatal(err)
+		}
+		records, err := w.store.ListRunEvents(t.Context(), &lane.EventQuery{PageQuery: lane.PageQuery{Environment: "test"}, RunID: id})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var events []runlane.Event
+		for _, record := range records.Items {
+			events = append(events, record.Event)
+		}
+		folded, err := core.ProjectRunEvents(nil, 0, events...)
+		if err != nil || folded.Status != run.Status || folded.EventSequence != run.EventSequence || string(folded.Payload) != string(run.Payload) {
+			t.Errorf("%s: %v, folded %+v, stored %+v", id, err, folded, run)
+		}
+	}
+}

@@ -1,0 +1,93 @@
+package dynamostore
+
+import (
+	"context"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// update writes one item: a plain write, conditional unless the condition is empty. ok is false when the condition failed. It
+// returns the item afterwards.
+func (s *Store) update(ctx context.Context, operation string, key item, text string, c condition, values item) (after item, ok bool, err error) {
+	return s.updateOwn(ctx, operation, key, text, c, values, func(item) bool { return false })
+}
+
+// updateOwn is update for a caller that knows its own write again. What meets a transaction or is throttled is repeated, and the
+// same request is sent again while its outcome is unknown. If its condition fails after that, wrote judges from the item as it is
+// now whether the write is there.
+func (s *Store) updateOwn(
+	ctx context.Context, operation string, key item, text string, c condition, values item, wrote func(now item) bool,
+) (after item, ok bool, err error) {
+	all := item{}
+	for _, from := range []item{c.values, values} {
+		for name, v := range from {
+			all[name] = v
+		}
+	}
+	in := &dynamodb.UpdateItemInput{
+		TableName: &s.table, Key: key, UpdateExpression: &text, ExpressionAttributeNames: names(text, c.text),
+		ExpressionAttributeValues: valuesOrNil(all), ReturnValues: types.ReturnValueAllNew,
+	}
+	if c.text != "" {
+		in.ConditionExpression = &c.text
+		in.ReturnValuesOnConditionCheckFailure = types.ReturnValuesOnConditionCheckFailureAllOld
+	}
+	err = s.plainWrite(ctx, operation, func(ctx context.Context) error {
+		out, err := s.client.UpdateItem(ctx, in, sentOnce)
+		if err == nil {
+			after, ok = out.Attributes, true
+		}
+		return err
+	}, func(now item) {
+		if wrote(now) {
+			after, ok = now, true
+		}
+	})
+	return after, ok, err
+}
+
+// sentOnce leaves repeating a plain write to the store: behind the SDK's own retries nobody knows whether a condition fails on
+// what an earlier sending wrote.
+func sentOnce(o *dynamodb.Options) { o.RetryMaxAttempts = 1 }
+
+// plainWrite sends one write until its answer is known. A condition that fails is no error; after a sending whose outcome is
+// unknown, settle is told the item as it is now.
+func (s *Store) plainWrite(ctx context.Context, operation string, request func(context.Context) error, settle func(now item)) error {
+	var unknown error
+	lost := 0
+	for try := 1; ; try++ {
+		err := s.send(ctx, request)
+		if err == nil {
+			return nil
+		}
+		if now, failed := isConditionFailure(err); failed {
+			s.used(ctx, operation, Usage{Requests: 1, WriteUnits: 1})
+			if unknown != nil {
+				settle(now)
+			}
+			return nil
+		}
+		s.used(ctx, operation, Usage{Requests: 1})
+		pause := 5*time.Millisecond + jitter(conflictBackoff)
+		switch {
+		case isTransactionConflict(err):
+			s.meter.conflict()
+		case isThrottle(err):
+			pause = throttleBackoff << min(try-1, 4)
+		case refused(err):
+			return s.failure(ctx, operation, err)
+		default:
+			unknown = err
+			lost++
+			pause = throttleBackoff/4<<lost + jitter(throttleBackoff/4)
+		}
+		if try == maxConflictTries || lost == maxUnknownTries || sleep(ctx, pause) != nil {
+			if unknown != nil {
+				err = unknown // a later refusal does not settle it
+			}
+			return s.failure(ctx, operation, err)
+		}
+	}
+}

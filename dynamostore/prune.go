@@ -1,0 +1,267 @@
+package dynamostore
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// pruning is one call of PruneRuns.
+type pruning struct {
+	*lane.PruneCommand
+	limit    int
+	progress lane.PruneProgress
+}
+
+// PruneRuns implements lane.Storage. The index done tells what is old; each run is then read strongly. Its run item goes last:
+// as long as it stands the index shows it, and the next call goes on where another one was interrupted.
+func (s *Store) PruneRuns(ctx context.Context, c *lane.PruneCommand) (*lane.PruneProgress, error) {
+	statuses, err := prunable(c)
+	if err != nil {
+		return nil, err
+	}
+	p := &pruning{PruneCommand: c, limit: runlane.DefaultPruneLimit}
+	if c.Limit != 0 {
+		if p.limit, err = c.PageLimit(); err != nil {
+			return nil, err
+		}
+	}
+	cutoff := toMillis(c.OlderThan)
+	scope := fmt.Sprintf("prune %s %q %d %t", c.Environment.Name(), statuses, cutoff, c.ReleaseOwners)
+	var after indexPosition // of the last row that was pruned or passed
+	if err := openCursor(c.After, scope, &after); err != nil {
+		return nil, err
+	}
+	shards, err := s.shardCounts(ctx, c.Environment)
+	if err != nil {
+		return nil, err
+	}
+	old := doneSpan(c.Environment, statuses, shards)
+	old.backwards, old.until = false, fmt.Sprintf("%013d:", cutoff) // of the cutoff itself, a key goes on behind the colon
+	_, stopped, more, err := s.walkIndex(ctx, "prune", old, after, chunkOf(p.limit), maxListRows, func(rows []indexRow) (int, bool, error) {
+		taken, err := s.pruneRows(ctx, p, rows)
+		return taken, p.progress.Pruned >= p.limit || taken < len(rows), err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if more {
+		p.progress.Next = sealCursor(scope, stopped)
+	}
+	return &p.progress, nil
+}
+
+// prunable are the statuses that a command asks for, in one order: none given are all three.
+func prunable(c *lane.PruneCommand) ([]runlane.Status, error) {
+	if c.OlderThan.IsZero() {
+		return nil, &runlane.Error{
+			Code: runlane.ErrValidationFailed, Message: "pruning needs an instant that says what is old",
+			Hint: "set OlderThan; runs that finished before it are removed",
+		}
+	}
+	if len(c.Statuses) == 0 {
+		return terminalStatuses(), nil
+	}
+	for _, status := range c.Statuses {
+		if !status.Terminal() {
+			return nil, &runlane.Error{
+				Code: runlane.ErrValidationFailed, Message: "runs that are " + strconv.Quote(string(status)) + " cannot be pruned",
+				Hint: "prune succeeded, failed and cancelled runs; cancel active ones first",
+			}
+		}
+	}
+	wanted := func(status runlane.Status) bool { return !slices.Contains(c.Statuses, status) }
+	return slices.DeleteFunc(terminalStatuses(), wanted), nil
+}
+
+// pruneRows prunes rows in their order until the call's limit, and tells how many it pruned or passed.
+func (s *Store) pruneRows(ctx context.Context, p *pruning, rows []indexRow) (taken int, err error) {
+	ids := make([]runlane.RunID, len(rows))
+	for i, row := range rows {
+		key, _ := parseRunPK(row.PK)
+		ids[i] = key.RunID
+	}
+	runs, err := s.readRuns(ctx, p.Environment, ids)
+	if err != nil {
+		return 0, err
+	}
+	owners, err := s.ownersHeld(ctx, runs)
+	if err != nil {
+		return 0, err
+	}
+	var chosen []*runItem
+	for ; taken < len(rows) && p.progress.Pruned+len(chosen) < p.limit; taken++ {
+		r := runs[ids[taken]]
+		switch {
+		case r == nil || r.DoneA != rows[taken].Sort: // pruned already, or the id is used again: the index is late
+		case !p.ReleaseOwners && slices.ContainsFunc(owners[ids[taken]], func(o ownerItem) bool { return o.holds(r, s.now()) }):
+			p.progress.Skipped++
+		default:
+			chosen = append(chosen, r)
+		}
+	}
+	var removed atomic.Int64
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.SetLimit(maxParallel)
+	for _, r := range chosen {
+		group.Go(func() error {
+			gone, err := s.pruneRun(groupCtx, r, owners[r.key().RunID])
+			if gone {
+				removed.Add(1)
+			}
+			return err
+		})
+	}
+	err = group.Wait()
+	p.progress.Pruned += int(removed.Load())
+	return taken, err
+}
+
+// ownersHeld reads which of their keys the runs still own: a key may have been reset, or taken over.
+func (s *Store) ownersHeld(ctx context.Context, runs map[runlane.RunID]*runItem) (map[runlane.RunID][]ownerItem, error) {
+	var keys []item
+	for _, r := range runs {
+		for _, owner := range s.ownersOf(&lane.AppendCommand{Transition: lane.Transition{Projected: r.run()}}) {
+			keys = append(keys, itemKey(owner.PK, owner.SK))
+		}
+	}
+	held := map[runlane.RunID][]ownerItem{}
+	err := s.batchGet(ctx, "read owners", keys, func(it item) error {
+		var owner ownerItem
+		if err := unmarshalItem(it, &owner); err != nil {
+			return err
+		}
+		held[owner.Run] = append(held[owner.Run], owner)
+		return nil
+	})
+	return held, err
+}
+
+// pruneRun removes one run: its owners, payload, output, its log from the newest back, and the run item last. It is done over
+// and over until the run item is gone, by any number of callers; gone tells the one who removed that.
+func (s *Store) pruneRun(ctx context.Context, r *runItem, owners []ownerItem) (gone bool, err error) {
+	for _, owner := range owners {
+		raw, err := marshalItem(owner)
+		if err != nil {
+			return false, err
+		}
+		if _, err := s.remove(ctx, raw, equal("ru", text(string(r.key().RunID)))); err != nil {
+			return false, err
+		}
+	}
+	same := equal("sq", num(r.Sequence)).and(equal(attrDoneA, text(r.DoneA)))
+	if ok, err := s.detach(ctx, r, same); err != nil || !ok {
+		return false, err
+	}
+	others := false
+	err = s.query(ctx, "prune", &dynamodb.QueryInput{ // 'payload' > 'output' > 'log:…': backwards is the order wanted
+		KeyConditionExpression:    aws.String("#pk = :pk AND #sk < :run"),
+		ExpressionAttributeValues: item{":pk": text(r.PK), ":run": text(skRun)},
+		ConsistentRead:            aws.Bool(true), ScanIndexForward: aws.Bool(false),
+	}, func(it item) (bool, error) {
+		var seen condition
+		if commit, ok := it["ci"]; ok {
+			seen = equal("ci", commit)
+		}
+		result, err := s.remove(ctx, it, seen)
+		others = result == kept
+		return !others, err
+	})
+	if err != nil || others {
+		return false, err
+	}
+	result, err := s.remove(ctx, r.raw, same)
+	return result == removed, err
+}
+
+// detach makes the run item no longer announce a payload and an output in items of their own, which go before it does: whoever
+// reads the run meanwhile finds none, instead of waiting for them. ok is false when the run is not this one any more.
+func (s *Store) detach(ctx context.Context, r *runItem, same condition) (ok bool, err error) {
+	if !r.PayloadPlace.separate() && !r.OutputPlace.separate() {
+		return true, nil
+	}
+	var gone []string
+	for name, p := range map[string]place{"#pz": r.PayloadPlace, "#oz": r.OutputPlace} {
+		if p.separate() {
+			gone = append(gone, name)
+		}
+	}
+	slices.Sort(gone)
+	expression := "REMOVE " + gone[0]
+	if len(gone) > 1 {
+		expression += ", " + gone[1]
+	}
+	after, ok, err := s.update(ctx, "prune", itemKey(r.PK, skRun), expression, same, nil)
+	if ok {
+		s.used(ctx, "prune", writeUsage(r.raw, after))
+	}
+	return ok, err
+}
+
+// removal is what became of an item that was to be removed.
+type removal int
+
+const (
+	removed removal = iota
+	missing         // it was gone already
+	kept            // it is another one than was seen: the condition failed
+)
+
+// remove deletes one item. A deletion may be sent any number of times: it is repeated after a lost answer, throttling, and
+// transactions on the same item.
+func (s *Store) remove(ctx context.Context, it item, seen condition) (removal, error) {
+	in := &dynamodb.DeleteItemInput{TableName: &s.table, Key: keyOf(it)}
+	if seen.text != "" {
+		in.ConditionExpression, in.ExpressionAttributeNames = &seen.text, names(seen.text)
+		in.ExpressionAttributeValues = seen.values
+		in.ReturnValuesOnConditionCheckFailure = types.ReturnValuesOnConditionCheckFailureAllOld
+	}
+	for try := 1; ; try++ {
+		err := s.send(ctx, func(ctx context.Context) error {
+			_, err := s.client.DeleteItem(ctx, in)
+			return err
+		})
+		if err == nil {
+			s.used(ctx, "prune", writeUsage(it, nil))
+			return removed, nil
+		}
+		if old, failed := isConditionFailure(err); failed {
+			s.used(ctx, "prune", Usage{Requests: 1, WriteUnits: 1})
+			switch {
+			case len(old) > 0:
+				return kept, nil
+			case try > 1:
+				return removed, nil // by an earlier try whose answer was lost
+			default:
+				return missing, nil
+			}
+		}
+		s.used(ctx, "prune", Usage{Requests: 1})
+		backoff := conflictBackoff
+		switch {
+		case isTransactionConflict(err):
+			s.meter.conflict()
+		case isThrottle(err):
+			backoff = throttleBackoff
+		case refused(err):
+			return kept, s.failure(ctx, "prune", err)
+		}
+		if try == maxConflictTries || ctx.Err() != nil {
+			return kept, s.failure(ctx, "prune", err)
+		}
+		if err := sleep(ctx, 5*time.Millisecond+jitter(backoff)); err != nil {
+			return kept, s.failure(ctx, "prune", err)
+		}
+	}
+}

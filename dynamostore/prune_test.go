@@ -1,0 +1,347 @@
+package dynamostore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// bulky makes a payload or output that needs an item of its own, of about so many write units.
+func bulky(units int) []byte {
+	random := rand.New(rand.NewPCG(3, uint64(units))) //nolint:gosec // fixed bytes
+	b := make([]byte, units*1024-300)
+	for i := range b {
+		b[i] = byte('#' + random.UintN(90))
+		if b[i] == '\\' {
+			b[i] = '~'
+		}
+	}
+	return append(append([]byte{'"'}, b...), '"')
+}
+
+// owned is a creation with both keys.
+func owned(key string, payload []byte) *runlane.RunCreated {
+	return &runlane.RunCreated{
+		Payload: payload, IdempotencyKey: key, SingletonKey: key, Retention: runlane.KeyRetention{TTL: runlane.DefaultIdempotencyTTL},
+	}
+}
+
+// finished makes a run with the creation and ends it well.
+func (w *world) finished(created *runlane.RunCreated, output []byte) *world {
+	w.Helper()
+	w.create(eager, 0, created).ack().claim(time.Minute, true)
+	return w.end(&runlane.RunSucceeded{Attempt: 1, Output: output})
+}
+
+func (w *world) pruning() *lane.PruneCommand {
+	return &lane.PruneCommand{
+		PageQuery: lane.PageQuery{Environment: "test"}, OlderThan: w.now.Add(time.Millisecond), ReleaseOwners: true,
+	}
+}
+
+func (w *world) prune(c *lane.PruneCommand) *lane.PruneProgress {
+	w.Helper()
+	progress, err := w.store.PruneRuns(w.step(), c)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return progress
+}
+
+// remains are the keys of everything in the table, but for the config item.
+func (w *world) remains() []string {
+	w.Helper()
+	var keys []string
+	in := &dynamodb.ScanInput{TableName: &w.store.table, ConsistentRead: aws.Bool(true)}
+	for {
+		out, err := w.store.client.Scan(w.Context(), in)
+		if err != nil {
+			w.Fatal(err)
+		}
+		for _, it := range out.Items {
+			if pk := textOf(it[attrPK]); !strings.HasSuffix(pk, ":config") {
+				keys = append(keys, pk+" "+textOf(it[attrSK]))
+			}
+		}
+		if in.ExclusiveStartKey = out.LastEvaluatedKey; in.ExclusiveStartKey == nil {
+			return keys
+		}
+	}
+}
+
+// pruneClient shows every plain write to a script before it is sent. Its error is the answer; sent tells whether the request is
+// carried out even so.
+type pruneClient struct {
+	API
+	script func(n int64, sk string) (sent bool, err error)
+	n      atomic.Int64
+}
+
+func (c *pruneClient) DeleteItem(ctx context.Context, in *dynamodb.DeleteItemInput, o ...func(*dynamodb.Options)) (*dynamodb.DeleteItemOutput, error) {
+	sent, lost := c.script(c.n.Add(1), textOf(in.Key[attrSK]))
+	if !sent {
+		return nil, lost
+	}
+	out, err := c.API.DeleteItem(ctx, in, o...)
+	if lost != nil {
+		return nil, lost
+	}
+	return out, err
+}
+
+func (c *pruneClient) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, o ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+	if sent, lost := c.script(c.n.Add(1), "detach"); !sent || lost != nil {
+		return nil, lost
+	}
+	return c.API.UpdateItem(ctx, in, o...)
+}
+
+// dyingClient carries out n requests and ends the caller's context with the next, before or after that is carried out.
+type dyingClient struct {
+	API
+	left  atomic.Int64
+	after bool
+	die   context.CancelFunc
+}
+
+func dying[I, O any](ctx context.Context, c *dyingClient, in I, call func(context.Context, I, ...func(*dynamodb.Options)) (O, error)) (O, error) {
+	last := c.left.Add(-1)
+	if last > 0 {
+		return call(ctx, in)
+	}
+	if last == 0 && c.after {
+		if _, err := call(ctx, in); err != nil {
+			var none O
+			return none, err
+		}
+	}
+	c.die()
+	var none O
+	return none, context.Canceled
+}
+
+func (c *dyingClient) Query(ctx context.Context, in *dynamodb.QueryInput, _ ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
+	return dying(ctx, c, in, c.API.Query)
+}
+
+func (c *dyingClient) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error) {
+	return dying(ctx, c, in, c.API.BatchGetItem)
+}
+
+func (c *dyingClient) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+	return dying(ctx, c, in, c.API.UpdateItem)
+}
+
+func (c *dyingClient) DeleteItem(ctx context.Context, in *dynamodb.DeleteItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.DeleteItemOutput, error) {
+	return dying(ctx, c, in, c.API.DeleteItem)
+}
+
+// A process that dies at any request leaves a run that can be read and that the next call finishes, with nothing orphaned.
+func TestPrune_DyingAnywhere_IsResumedAndOrphansNothing(t *testing.T) {
+	w := newWorld(t)
+	alive := w.store.client
+	for _, after := range []bool{false, true} {
+		for n := int64(20); ; n++ { // the index's shards are read first: 24 requests, 8 at a time
+			w.pass(time.Second).finished(owned("key", bulky(3)), bulky(2))
+			whole, err := w.store.GetRun(t.Context(), w.key())
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, die := context.WithCancel(t.Context())
+			client := &dyingClient{API: alive, after: after, die: die}
+			client.left.Store(n)
+			w.store.client = client
+			_, err = w.store.PruneRuns(ctx, w.pruning())
+			die()
+			w.store.client = alive
+			w.interrupted(whole)
+			w.checked()
+			w.prune(w.pruning())
+			if left := w.remains(); len(left) != 0 {
+				t.Fatalf("died at request %d (carried out: %t): %v are left", n, after, left)
+			}
+			if err == nil {
+				if n < 30 {
+					t.Fatalf("pruning took %d requests", n)
+				}
+				break
+			}
+			if !errors.Is(err, runlane.ErrOperationCancelled) {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// interrupted demands that a run whose pruning was interrupted reads without errors: it is there, perhaps without payload, output
+// and the end of its history, or it is gone.
+func (w *world) interrupted(whole *runlane.Run) {
+	w.Helper()
+	got, err := w.store.GetRun(w.Context(), w.key())
+	if errors.Is(err, runlane.ErrRunNotFound) {
+		if left := w.remains(); len(left) != 0 {
+			w.Fatalf("the run is gone, and %v are left", left)
+		}
+		return
+	}
+	if err != nil {
+		w.Fatalf("read under pruning: %v", err)
+	}
+	if got.Status != whole.Status || got.EventSequence != whole.EventSequence ||
+		got.Payload != nil && string(got.Payload) != string(whole.Payload) || got.Output != nil && string(got.Output) != string(whole.Output) {
+		w.Fatalf("read under pruning: %+v", got)
+	}
+	events, err := w.store.ListRunEvents(w.Context(), &lane.EventQuery{PageQuery: lane.PageQuery{Environment: "test"}, RunID: w.run.ID})
+	if err != nil {
+		w.Fatalf("history under pruning: %v", err)
+	}
+	for i, e := range events.Items {
+		if e.Sequence != int64(i)+1 {
+			w.Fatalf("history under pruning has event %d in place %d", e.Sequence, i+1)
+		}
+	}
+}
+
+// The key of a finished run is taken over after pruning has read its owner: the new owner stays.
+func TestPrune_OwnerTakenOverMeanwhile_Stays(t *testing.T) {
+	w := newWorld(t)
+	w.create(eager, 0, owned("key", []byte(`{}`))).ack().claim(time.Minute, true)
+	w.end(&runlane.RunFailed{Attempt: 1, Failure: runlane.Failure{Code: runlane.ErrTaskFailed}})
+	command := w.pruning()
+	alive := w.store.client
+	w.store.client = &pruneClient{API: alive, script: func(n int64, _ string) (bool, error) {
+		if n == 1 {
+			w.store.client = alive
+			w.pass(time.Second).create(eager, 0, owned("key", []byte(`{}`)))
+		}
+		return true, nil
+	}}
+	if progress := w.prune(command); progress.Pruned != 1 {
+		t.Fatalf("%+v", progress)
+	}
+	for what, lookup := range map[string]func(context.Context, lane.OwnerKey) (*runlane.Run, error){
+		"idempotency": w.store.GetRunByIdempotencyKey, "singleton": w.store.GetRunBySingletonKey,
+	} {
+		run, err := lookup(t.Context(), lane.OwnerKey{Environment: "test", TaskID: "bench.noop", Key: "key"})
+		if err != nil || run.ID != w.run.ID {
+			t.Errorf("%s: %v %v", what, run, err)
+		}
+	}
+	w.checked()
+}
+
+// Another caller finishes the run, and its id is used again, between this caller's reading and its deletions.
+func TestPrune_IdUsedAgainMeanwhile_LeavesTheNewRunAlone(t *testing.T) {
+	t.Parallel()
+	for _, at := range []string{"detach", "log:0000000005", "log:0000000001", skRun} {
+		t.Run(at, func(t *testing.T) {
+			w := newWorld(t)
+			w.finished(&runlane.RunCreated{Payload: bulky(3)}, nil)
+			alive, command := w.store.client, w.pruning()
+			var other *lane.PruneProgress
+			w.store.client = &pruneClient{API: alive, script: func(_ int64, sk string) (bool, error) {
+				if sk == at && other == nil {
+					w.store.client = alive
+					other = w.prune(command)
+					w.pass(10_000*time.Second).finished(nil, nil) // after so long the world gives the same id
+				}
+				return true, nil
+			}}
+			first, err := w.store.PruneRuns(t.Context(), command)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if first.Pruned != 0 || other == nil || other.Pruned != 1 {
+				t.Errorf("%+v and %+v", first, other)
+			}
+			if left := w.remains(); len(left) != 4 {
+				t.Errorf("%v are left, want the new run", left)
+			}
+			w.checked()
+		})
+	}
+}
+
+// What a deletion meets on its way is not the caller's business, and a lost answer is not counted as somebody else's work.
+func TestPrune_ConflictsThrottlingAndLostAnswers_AreRepeated(t *testing.T) {
+	w := newWorld(t)
+	w.finished(owned("key", bulky(3)), nil)
+	alive := w.store.client
+	w.store.client = &pruneClient{API: alive, script: func(n int64, what string) (bool, error) {
+		if what == "detach" {
+			return true, nil
+		}
+		switch n % 4 {
+		case 1:
+			return false, &types.TransactionConflictException{}
+		case 2:
+			return false, &types.ProvisionedThroughputExceededException{}
+		case 3:
+			return true, errors.New("the answer was lost")
+		default:
+			return true, nil
+		}
+	}}
+	if progress := w.prune(w.pruning()); progress.Pruned != 1 {
+		t.Errorf("%+v", progress)
+	}
+	if left := w.remains(); len(left) != 0 {
+		t.Errorf("%v are left", left)
+	}
+}
+
+// Any other refusal ends the call at once, with the run still to be found.
+func TestPrune_Refused_SaysSoAndIsResumed(t *testing.T) {
+	w := newWorld(t)
+	w.finished(nil, nil)
+	alive, calls := w.store.client, 0
+	w.store.client = &pruneClient{API: alive, script: func(int64, string) (bool, error) {
+		calls++
+		return false, &types.ResourceNotFoundException{}
+	}}
+	_, err := w.store.PruneRuns(t.Context(), w.pruning())
+	if !errors.Is(err, runlane.ErrConfigurationInvalid) || calls != 1 {
+		t.Errorf("%v after %d calls", err, calls)
+	}
+	w.store.client = alive
+	if progress := w.prune(w.pruning()); progress.Pruned != 1 || len(w.remains()) != 0 {
+		t.Errorf("%+v %v", progress, w.remains())
+	}
+}
+
+// An owner whose run is gone is dead: without ReleaseOwners a run past its time goes with its owner, and one whose owner could not
+// be removed would not keep its key either.
+func TestPrune_OwnerWithoutRun_CountsAsDead(t *testing.T) {
+	w := newWorld(t)
+	w.finished(owned("key", []byte(`{}`)), nil)
+	key := lane.OwnerKey{Environment: "test", TaskID: "bench.noop", Key: "key"}
+	owner, err := w.store.getItem(t.Context(), "test", idempotencyPK(key), skOwner)
+	if err != nil || owner == nil {
+		t.Fatal(owner, err)
+	}
+	w.prune(w.pruning())
+	if _, _, err := w.store.update(t.Context(), "test", keyOf(owner), "SET #ru = :ru, #ir = :ir", condition{text: "attribute_not_exists(#pk)"},
+		item{":ru": owner["ru"], ":ir": owner["ir"]}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.store.GetRunByIdempotencyKey(t.Context(), key); !errors.Is(err, runlane.ErrRunNotFound) {
+		t.Fatalf("lookup: %v", err)
+	}
+	w.pass(time.Second).create(eager, 0, owned("key", []byte(`{}`)))
+	if run, err := w.store.GetRunByIdempotencyKey(t.Context(), key); err != nil || run.ID != w.run.ID {
+		t.Fatal(fmt.Sprint(run, err))
+	}
+	w.checked()
+}

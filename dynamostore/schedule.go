@@ -1,0 +1,332 @@
+package dynamostore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// PutSchedule implements lane.Storage: one plain write.
+func (s *Store) PutSchedule(ctx context.Context, c *lane.PutScheduleCommand) (*runlane.ScheduleRecord, error) {
+	if err := checkRecord(&c.Record); err != nil {
+		return nil, err
+	}
+	const operation = "put schedule"
+	next := newScheduleItem(c.Environment, &c.Record)
+	raw, err := marshalItem(next)
+	if err != nil {
+		return nil, err
+	}
+	expression, values := replacement(raw)
+	after, ok, err := s.persist(ctx, operation, keyOf(raw), expression, next.unchanged(), values)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return nil, s.refusedPut(ctx, c)
+	}
+	s.used(ctx, operation, writeUsage(nil, after))
+	written, err := unmarshalSchedule(after)
+	if err != nil {
+		return nil, err
+	}
+	record := written.record()
+	return &record, nil
+}
+
+// refusedPut tells why a put failed on its condition.
+func (s *Store) refusedPut(ctx context.Context, c *lane.PutScheduleCommand) error {
+	current, err := s.readSchedule(ctx, lane.ScheduleKey{Environment: c.Environment, ScheduleID: c.Record.ID})
+	switch {
+	case errors.Is(err, runlane.ErrScheduleNotFound):
+		return conflict(runlane.ConflictScheduleOccurrence, "", "schedule %q has no record at version %d", c.Record.ID, c.Record.Version)
+	case err != nil:
+		return err
+	case current.Version == c.Record.Version && toMillis(c.Record.LastFire) < current.LastFire:
+		return malformedSchedule(nil, "schedule %q fired last at %v, which the record moves back", c.Record.ID, current.LastFire.time())
+	default:
+		return conflict(runlane.ConflictScheduleOccurrence, "", "schedule %q is at version %d, not %d", c.Record.ID, current.Version, c.Record.Version)
+	}
+}
+
+// persist sends an update that does no harm when it is carried out twice, again while its outcome is unknown or it is throttled.
+func (s *Store) persist(ctx context.Context, operation string, key item, expression string, c condition, values item) (after item, ok bool, err error) {
+	for try := 1; ; try++ {
+		after, ok, err = s.update(ctx, operation, key, expression, c, values)
+		e, failed := errors.AsType[*runlane.Error](err)
+		if !failed || e.Code != runlane.ErrStorageUnavailable || refused(e.Cause) && !isThrottle(e.Cause) || try == maxUnknownTries {
+			return after, ok, err
+		}
+		if sleep(ctx, throttleBackoff/4<<try+jitter(throttleBackoff/4)) != nil {
+			return nil, false, err
+		}
+	}
+}
+
+// GetSchedule implements lane.Storage.
+func (s *Store) GetSchedule(ctx context.Context, key lane.ScheduleKey) (*runlane.ScheduleRecord, error) {
+	if err := key.ScheduleID.Validate(); err != nil {
+		return nil, err
+	}
+	current, err := s.readSchedule(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	record := current.record()
+	return &record, nil
+}
+
+func (s *Store) readSchedule(ctx context.Context, key lane.ScheduleKey) (*scheduleItem, error) {
+	raw, err := s.getItem(ctx, "read schedule", schedulePK(key.Environment), string(key.ScheduleID))
+	if err != nil {
+		return nil, err
+	}
+	if raw == nil {
+		return nil, scheduleNotFound(key)
+	}
+	return unmarshalSchedule(raw)
+}
+
+// schedulePosition is the id behind which a list of schedules resumes.
+type schedulePosition struct {
+	ID runlane.ScheduleID `json:"i"`
+}
+
+// ListSchedules implements lane.Storage.
+func (s *Store) ListSchedules(ctx context.Context, q *lane.PageQuery) (*runlane.Page[runlane.ScheduleRecord], error) {
+	limit, err := q.PageLimit()
+	if err != nil {
+		return nil, err
+	}
+	scope := "schedules:" + q.Environment.Name()
+	var after schedulePosition
+	if err := openCursor(q.After, scope, &after); err != nil {
+		return nil, err
+	}
+	in := &dynamodb.QueryInput{
+		KeyConditionExpression: aws.String("#pk = :pk"), ExpressionAttributeValues: item{":pk": text(schedulePK(q.Environment))},
+		ConsistentRead: aws.Bool(true), Limit: aws.Int32(int32(limit + 1)), //nolint:gosec // bounded by the page limit
+	}
+	if after.ID != "" {
+		in.ExclusiveStartKey = itemKey(schedulePK(q.Environment), string(after.ID))
+	}
+	page := &runlane.Page[runlane.ScheduleRecord]{}
+	err = s.query(ctx, "list schedules", in, func(raw item) (bool, error) {
+		if len(page.Items) == limit {
+			page.Next = sealCursor(scope, schedulePosition{page.Items[limit-1].ID})
+			return false, nil
+		}
+		current, err := unmarshalSchedule(raw)
+		if err != nil {
+			return false, err
+		}
+		page.Items = append(page.Items, current.record())
+		return true, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return page, nil
+}
+
+// ClaimScheduleOccurrence implements lane.Storage: the record is read, then the occurrence written. A last fire that moves in
+// between does no harm: the claim counts as made before it did, and the item tells whether this very occurrence was completed.
+func (s *Store) ClaimScheduleOccurrence(ctx context.Context, c *lane.ClaimOccurrenceCommand) (*lane.OccurrenceClaim, error) {
+	if err := checkOccurrence(c.ScheduleKey, c.OccurrenceID, c.FireTime); err != nil {
+		return nil, err
+	}
+	at, until, fire := toMillis(c.At), toMillis(c.ClaimUntil), toMillis(c.FireTime)
+	if until <= at {
+		return nil, malformedSchedule(nil, "claim until %v is not after %v", c.ClaimUntil, c.At)
+	}
+	record, err := s.readSchedule(ctx, c.ScheduleKey)
+	if err != nil {
+		return nil, err
+	}
+	if fire <= record.LastFire {
+		return &lane.OccurrenceClaim{Outcome: lane.LostOccurrence}, nil
+	}
+	const operation = "claim occurrence"
+	token := randomID()
+	// A completed occurrence has no end of a claim. One under our own token is ours: the answer was lost.
+	free := condition{text: "attribute_not_exists(#pk) OR #ct = :ct OR #cu <= :at", values: item{":at": num(int64(at))}}
+	after, ok, err := s.persist(ctx, operation, itemKey(occurrencePK(c.ScheduleKey), occurrenceSK(fire)),
+		"SET #st = :st, #ct = :ct, #cu = :cu, #xt = :xt", free, item{
+			":st": text(occurrenceClaimed), ":ct": text(token), ":cu": num(int64(until)), ":xt": num(s.keptUntil(c.ClaimUntil)),
+		})
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return &lane.OccurrenceClaim{Outcome: lane.LostOccurrence}, nil
+	}
+	s.used(ctx, operation, writeUsage(nil, after))
+	return &lane.OccurrenceClaim{Outcome: lane.Acquired, Token: token}, nil
+}
+
+// keptUntil is the second from which DynamoDB may remove an occurrence. It counts from the store's clock, which DynamoDB's agrees
+// with, and never ends before the claim.
+func (s *Store) keptUntil(claimUntil time.Time) int64 {
+	from := s.now()
+	if claimUntil.After(from) {
+		from = claimUntil
+	}
+	return from.Add(occurrenceKept).Unix()
+}
+
+// maxCompletionRounds bounds how often a completion starts over because the record or the claim changed under it.
+const maxCompletionRounds = 16
+
+// CompleteScheduleOccurrence implements lane.Storage. Repeating it with the same token and the same result changes nothing and is
+// no error.
+func (s *Store) CompleteScheduleOccurrence(ctx context.Context, c *lane.CompleteOccurrenceCommand) error {
+	if err := checkCompletion(c); err != nil {
+		return err
+	}
+	for range maxCompletionRounds {
+		record, occurrence, err := s.readOccurrence(ctx, c)
+		if err != nil {
+			return err
+		}
+		if done, err := occurrence.judge(c); done || err != nil {
+			return err
+		}
+		if written, err := s.complete(ctx, c, record, occurrence); written || err != nil {
+			return err
+		}
+		if err := sleep(ctx, jitter(conflictBackoff)); err != nil {
+			return s.failure(ctx, "complete occurrence", err)
+		}
+	}
+	return &runlane.Error{
+		Code: runlane.ErrStorageUnavailable, Message: "complete occurrence: the schedule's record kept changing", Retryable: true,
+		Hint: "try again", Meta: map[string]string{"outcome": "not committed"},
+	}
+}
+
+// readOccurrence reads a schedule's record, which has to be there, and an occurrence, which may be nil.
+func (s *Store) readOccurrence(
+	ctx context.Context, c *lane.CompleteOccurrenceCommand,
+) (record *scheduleItem, occurrence *occurrenceItem, err error) {
+	keys := []item{
+		itemKey(schedulePK(c.Environment), string(c.ScheduleID)), itemKey(occurrencePK(c.ScheduleKey), occurrenceSK(toMillis(c.FireTime))),
+	}
+	err = s.batchGet(ctx, "read occurrence", keys, func(raw item) (err error) {
+		if textOf(raw[attrPK]) == schedulePK(c.Environment) {
+			record, err = unmarshalSchedule(raw)
+		} else {
+			occurrence, err = unmarshalOccurrence(raw)
+		}
+		return err
+	})
+	if err == nil && record == nil {
+		err = scheduleNotFound(c.ScheduleKey)
+	}
+	return record, occurrence, err
+}
+
+// complete writes the occurrence's result and moves the record's last fire in one transaction; one that is no later than the last
+// fire has nothing to move and is a plain write. written is false when what was read has changed.
+func (s *Store) complete(
+	ctx context.Context, c *lane.CompleteOccurrenceCommand, record *scheduleItem, occurrence *occurrenceItem,
+) (written bool, err error) {
+	const operation = "complete occurrence"
+	completion, err := occurrence.completion(c)
+	if err != nil {
+		return false, err
+	}
+	if occurrence.fire() <= record.LastFire {
+		expression, values := completion.change()
+		after, ok, err := s.persist(ctx, operation, keyOf(occurrence.raw), expression, completion.condition, values)
+		if ok {
+			s.used(ctx, operation, writeUsage(occurrence.raw, after))
+		}
+		return ok, err
+	}
+	// As in a run's commit, the first member is what moves by its sequence and the second tells whether the commit was ours.
+	members := []member{runMember: record.fired(occurrence.fire(), c.RunIDs), logMember: completion}
+	failed, err := s.transact(ctx, operation, randomID(), members, func(ctx context.Context, old item) (bool, error) {
+		return s.completedBy(ctx, c, old)
+	})
+	return err == nil && len(failed) == 0, err
+}
+
+// completedBy reports whether the occurrence was completed under the command's claim. old is its image where one came with the
+// answer.
+func (s *Store) completedBy(ctx context.Context, c *lane.CompleteOccurrenceCommand, old item) (bool, error) {
+	if old == nil {
+		var err error
+		old, err = s.getItem(ctx, "settle occurrence", occurrencePK(c.ScheduleKey), occurrenceSK(toMillis(c.FireTime)))
+		if err != nil || old == nil {
+			return false, err
+		}
+	}
+	occurrence, err := unmarshalOccurrence(old)
+	if err != nil {
+		return false, err
+	}
+	done, err := occurrence.judge(c)
+	if errors.Is(err, runlane.ConflictScheduleOccurrence) {
+		return false, nil // the next round says so
+	}
+	return done, err
+}
+
+// occurrencePosition is the fire time behind which a list of occurrences resumes.
+type occurrencePosition struct {
+	Fire millis `json:"f"`
+}
+
+// ListScheduleOccurrences implements lane.Storage. Occurrences that are only claimed yet, and those that DynamoDB has not got
+// round to removing, are passed over.
+func (s *Store) ListScheduleOccurrences(ctx context.Context, q *lane.OccurrenceQuery) (*runlane.Page[runlane.Occurrence], error) {
+	limit, err := q.PageLimit()
+	if err != nil {
+		return nil, err
+	}
+	if err := q.ScheduleID.Validate(); err != nil {
+		return nil, err
+	}
+	scope := strings.Join([]string{"occurrences", q.Environment.Name(), string(q.ScheduleID), fmt.Sprint(q.SkippedOnly)}, ":")
+	var after occurrencePosition
+	if err := openCursor(q.After, scope, &after); err != nil {
+		return nil, err
+	}
+	pk := occurrencePK(lane.ScheduleKey{Environment: q.Environment, ScheduleID: q.ScheduleID})
+	in := &dynamodb.QueryInput{
+		KeyConditionExpression: aws.String("#pk = :pk"), ExpressionAttributeValues: item{":pk": text(pk)},
+		ConsistentRead: aws.Bool(true), ScanIndexForward: aws.Bool(false), Limit: aws.Int32(int32(limit + 1)), //nolint:gosec // bounded
+	}
+	if after.Fire != 0 {
+		in.ExclusiveStartKey = itemKey(pk, occurrenceSK(after.Fire))
+	}
+	page := &runlane.Page[runlane.Occurrence]{}
+	examined, now := 0, s.now()
+	err = s.query(ctx, "list occurrences", in, func(raw item) (bool, error) {
+		if len(page.Items) == limit || examined == maxListRows {
+			page.Next = sealCursor(scope, after)
+			return false, nil
+		}
+		o, err := unmarshalOccurrence(raw)
+		if err != nil {
+			return false, err
+		}
+		examined, after.Fire = examined+1, o.fire()
+		if o.listed(now) && (o.Skipped != "" || !q.SkippedOnly) {
+			page.Items = append(page.Items, o.became(q.ScheduleID))
+		}
+		return true, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return page, nil
+}

@@ -1,0 +1,263 @@
+package dynamostore
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/runlane/runlane-go"
+)
+
+// scheduleClient does something before it passes the n-th write on, and loses answers.
+type scheduleClient struct {
+	API
+	before  []func() // of each write
+	answers []answer // to each write
+}
+
+// write runs what comes before a write and says how it is answered.
+func (c *scheduleClient) write() answer {
+	if len(c.before) > 0 {
+		before := c.before[0]
+		c.before = c.before[1:]
+		before()
+	}
+	a := answer{commit: true}
+	if len(c.answers) > 0 {
+		a, c.answers = c.answers[0], c.answers[1:]
+	}
+	return a
+}
+
+func (c *scheduleClient) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, o ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+	a := c.write()
+	if !a.commit {
+		return nil, a.err
+	}
+	out, err := c.API.UpdateItem(ctx, in, o...)
+	if a.err != nil {
+		return nil, a.err
+	}
+	return out, err
+}
+
+func (c *scheduleClient) TransactWriteItems(
+	ctx context.Context, in *dynamodb.TransactWriteItemsInput, o ...func(*dynamodb.Options),
+) (*dynamodb.TransactWriteItemsOutput, error) {
+	a := c.write()
+	if !a.commit {
+		return nil, a.err
+	}
+	out, err := c.API.TransactWriteItems(ctx, in, o...)
+	if a.err != nil {
+		return nil, a.err
+	}
+	return out, err
+}
+
+// Somebody else comes between what a completion read and what it writes.
+func TestCompletion_Interleaved(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		between  func(w *world, fire time.Time)
+		conflict bool
+		check    func(w *world, r *runlane.ScheduleRecord, fire time.Time)
+	}{
+		"with a takeover: it is refused and nothing moves": {
+			func(w *world, fire time.Time) {
+				if w.pass(time.Hour).occurrence(fire) == "" {
+					w.Error("not taken over")
+				}
+			}, true,
+			func(w *world, r *runlane.ScheduleRecord, _ time.Time) {
+				if !r.LastFire.IsZero() || r.Version != 1 {
+					w.Errorf("%+v", r)
+				}
+			},
+		},
+		"with a pause: both are kept": {
+			func(w *world, _ time.Time) {
+				r := w.record()
+				r.Paused, r.PauseReason = true, "a while"
+				w.put(*r)
+			}, false,
+			func(w *world, r *runlane.ScheduleRecord, fire time.Time) {
+				if !r.LastFire.Equal(fire) || r.LastRunID != "run_1" || !r.Paused || r.PauseReason != "a while" || r.Version != 3 {
+					w.Errorf("%+v", r)
+				}
+			},
+		},
+		"with a later completion: the later fire stays the last": {
+			func(w *world, fire time.Time) {
+				later := fire.Add(time.Minute)
+				if err := w.completeOccurrence(later, w.occurrence(later), "run_2"); err != nil {
+					w.Error(err)
+				}
+			}, false,
+			func(w *world, r *runlane.ScheduleRecord, fire time.Time) {
+				if !r.LastFire.Equal(fire.Add(time.Minute)) || r.LastRunID != "run_2" || r.Version != 2 {
+					w.Errorf("%+v", r)
+				}
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t).registered()
+			fire := w.now
+			token := w.occurrence(fire)
+			other := w.another()
+			w.store.client = &scheduleClient{API: w.store.client, before: []func(){func() { row.between(other, fire) }}}
+			err := w.completeOccurrence(fire, token, "run_1")
+			if refused := errors.Is(err, runlane.ConflictScheduleOccurrence); refused != row.conflict || !refused && err != nil {
+				t.Errorf("conflict %t: %v", refused, err)
+			}
+			row.check(w, w.record(), fire)
+			occurrence, err := unmarshalOccurrence(w.raw(occurrencePK(nightly), occurrenceSK(toMillis(fire))))
+			if err != nil || occurrence.completed() == row.conflict || !row.conflict && !slices.Equal(occurrence.Runs, []runlane.RunID{"run_1"}) {
+				t.Errorf("%+v %v", occurrence, err)
+			}
+		})
+	}
+}
+
+// A completion that has nothing to move is a plain write, and gives way all the same.
+func TestCompletion_OfAnOvertakenOccurrence_Interleaved(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		between func(other *world, fire time.Time, token string)
+		runs    []runlane.RunID
+	}{
+		"with a takeover by somebody who read the record before": {func(other *world, fire time.Time, _ string) {
+			key := itemKey(occurrencePK(nightly), occurrenceSK(toMillis(fire)))
+			if _, ok, err := other.store.update(other.Context(), "test", key, "SET #ct = :ct", condition{text: "attribute_exists(#pk)"}, item{":ct": text("theirs")}); !ok {
+				other.Error(err)
+			}
+		}, nil},
+		"with another result under the same token": {func(other *world, fire time.Time, token string) {
+			if err := other.completeOccurrence(fire, token, "run_other"); err != nil {
+				other.Error(err)
+			}
+		}, []runlane.RunID{"run_other"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t).registered()
+			fire, later := w.now, w.now.Add(time.Minute)
+			token, other := w.occurrence(fire), w.another()
+			if err := w.completeOccurrence(later, w.occurrence(later), "run_later"); err != nil {
+				t.Fatal(err)
+			}
+			w.store.client = &scheduleClient{API: w.store.client, before: []func(){func() { row.between(other, fire, token) }}}
+			if err := w.completeOccurrence(fire, token, "run_1"); !errors.Is(err, runlane.ConflictScheduleOccurrence) {
+				t.Errorf("%v", err)
+			}
+			occurrence, err := unmarshalOccurrence(w.raw(occurrencePK(nightly), occurrenceSK(toMillis(fire))))
+			if err != nil || !slices.Equal(occurrence.Runs, row.runs) || w.record().LastRunID != "run_later" {
+				t.Errorf("%+v %v", occurrence, err)
+			}
+		})
+	}
+}
+
+// Two callers read a record and write: the one who claims an occurrence that was completed in between gets nothing.
+func TestOccurrenceClaim_MeetsACompletion(t *testing.T) {
+	w := newWorld(t).registered()
+	fire := w.now
+	other := w.another()
+	w.store.client = &scheduleClient{API: w.store.client, before: []func(){func() {
+		if err := other.completeOccurrence(fire, other.occurrence(fire), "run_1"); err != nil {
+			t.Error(err)
+		}
+	}}}
+	if w.pass(time.Hour).occurrence(fire) != "" {
+		t.Error("a completed occurrence was claimed")
+	}
+}
+
+// Answers that are lost, and requests that meet other transactions, change nothing about what callers are told.
+func TestSchedule_LostAnswersAndConflicts(t *testing.T) {
+	t.Parallel()
+	conflict := &types.TransactionConflictException{}
+	met := func(item, other string) answer { return answer{false, cancelled(item, other)} }
+	for name, answers := range map[string][]answer{
+		"sound":                      nil,
+		"put lost":                   {{true, errLostAnswer}, {true, nil}, {true, nil}, {true, nil}},
+		"put not carried out":        {{false, errServer}},
+		"put conflicts":              {{false, conflict}},
+		"claim lost twice":           {{true, nil}, {true, errLostAnswer}, {true, errServer}},
+		"claim conflicts":            {{true, nil}, {false, conflict}},
+		"completion lost":            {{true, nil}, {true, nil}, {true, errLostAnswer}},
+		"completion lost for good":   {{true, nil}, {true, nil}, {true, errLostAnswer}, {true, errServer}, {true, errLostAnswer}, {true, errLostAnswer}},
+		"completion conflicts":       {{true, nil}, {true, nil}, met("TransactionConflict", "None"), met("None", "TransactionConflict")},
+		"completion throttled":       {{true, nil}, {true, nil}, met("ThrottlingError", "None")},
+		"completion beside conflict": {{true, nil}, {true, nil}, met("ConditionalCheckFailed", "TransactionConflict")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.store.client = &scheduleClient{API: w.store.client, answers: answers}
+			if w.registered(); w.record().Version != 1 {
+				t.Errorf("version %d", w.record().Version)
+			}
+			fire := w.now
+			token := w.occurrence(fire)
+			if token == "" {
+				t.Fatal("our own claim counts as somebody else's")
+			}
+			if err := w.completeOccurrence(fire, token, "run_1"); err != nil {
+				t.Fatal(err)
+			}
+			if r := w.record(); !r.LastFire.Equal(fire) || r.LastRunID != "run_1" || r.Version != 2 {
+				t.Errorf("%+v", r)
+			}
+		})
+	}
+}
+
+// The answer to a completion is lost, its request token is forgotten, and the repetition fails on its conditions: the occurrence
+// tells that the commit was ours, although the record has moved on since.
+func TestCompletion_OwnEarlierCommit_IsSuccess(t *testing.T) {
+	w := newWorld(t).registered()
+	fire := w.now
+	token := w.occurrence(fire)
+	other := w.another()
+	forgetful := &forgetfulClient{API: w.store.client}
+	w.store.client = forgetful
+	forgetful.before = func() {
+		r := other.record()
+		r.Paused = true
+		other.put(*r)
+	}
+	if err := w.completeOccurrence(fire, token, "run_1"); err != nil {
+		t.Fatal(err)
+	}
+	if r := other.record(); forgetful.sent != 2 || !r.LastFire.Equal(fire) || !r.Paused || r.Version != 3 {
+		t.Errorf("sent %d times, record %+v", forgetful.sent, r)
+	}
+}
+
+// forgetfulClient carries the first transaction out, loses its answer, and sends the second without its request token.
+type forgetfulClient struct {
+	API
+	before func() // the second
+	sent   int
+}
+
+func (c *forgetfulClient) TransactWriteItems(
+	ctx context.Context, in *dynamodb.TransactWriteItemsInput, o ...func(*dynamodb.Options),
+) (*dynamodb.TransactWriteItemsOutput, error) {
+	c.sent++
+	if c.sent == 1 {
+		if _, err := c.API.TransactWriteItems(ctx, in, o...); err != nil {
+			return nil, err
+		}
+		return nil, errLostAnswer
+	}
+	c.before()
+	again := *in
+	again.ClientRequestToken = nil
+	return c.API.TransactWriteItems(ctx, &again, o...)
+}

@@ -1,0 +1,149 @@
+package ddbfault
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/runlane/runlane-go/dynamostore"
+)
+
+// backend counts what arrives.
+type backend struct {
+	dynamostore.API
+	arrived int
+	rows    []map[string]types.AttributeValue
+}
+
+func (b *backend) UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+	b.arrived++
+	return &dynamodb.UpdateItemOutput{}, nil
+}
+
+func (b *backend) TransactWriteItems(
+	context.Context, *dynamodb.TransactWriteItemsInput, ...func(*dynamodb.Options),
+) (*dynamodb.TransactWriteItemsOutput, error) {
+	b.arrived++
+	return &dynamodb.TransactWriteItemsOutput{}, nil
+}
+
+func (b *backend) Query(context.Context, *dynamodb.QueryInput, ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
+	return &dynamodb.QueryOutput{Items: slices.Clone(b.rows), Count: int32(len(b.rows))}, nil //nolint:gosec // few
+}
+
+func always(kind Kind) Plan { return Plan{Seed: 1, Rates: map[Kind]float64{kind: 1}} }
+
+func key(pk string) map[string]types.AttributeValue {
+	return map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: pk}, "sk": &types.AttributeValueMemberS{Value: "run"}}
+}
+
+func once(o *dynamodb.Options) { o.RetryMaxAttempts = 1 }
+
+func TestClient_PlainWrites(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		kind    Kind
+		arrived int
+		as      func(error) bool
+	}{
+		{Conflict, 0, func(err error) bool { _, ok := errors.AsType[*types.TransactionConflictException](err); return ok }},
+		{Throttle, 0, func(err error) bool {
+			_, ok := errors.AsType[*types.ProvisionedThroughputExceededException](err)
+			return ok
+		}},
+		{Outage, 0, func(err error) bool { return errors.Is(err, errLost) }},
+		{LostAnswer, 1, func(err error) bool { return errors.Is(err, errLost) }},
+		{Repeated, 2, func(err error) bool { return err == nil }},
+		{StaleIndex, 1, func(err error) bool { return err == nil }},
+	} {
+		b := &backend{}
+		_, err := New(t, b, always(c.kind)).UpdateItem(t.Context(), &dynamodb.UpdateItemInput{Key: key("a")})
+		if b.arrived != c.arrived || !c.as(err) {
+			t.Errorf("%s: %d requests arrived: %v", c.kind, b.arrived, err)
+		}
+	}
+}
+
+func TestClient_Transaction_MeetsAnotherOnOneItem(t *testing.T) {
+	t.Parallel()
+	b := &backend{}
+	_, err := New(t, b, always(Conflict)).TransactWriteItems(t.Context(), &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{
+		{Put: &types.Put{Item: key("a")}}, {Update: &types.Update{Key: key("b")}}, {Delete: &types.Delete{Key: key("c")}},
+	}})
+	cancelled, ok := errors.AsType[*types.TransactionCanceledException](err)
+	if !ok || b.arrived != 0 || len(cancelled.CancellationReasons) != 3 {
+		t.Fatalf("%d requests arrived: %v", b.arrived, err)
+	}
+	met := 0
+	for _, r := range cancelled.CancellationReasons {
+		if aws.ToString(r.Code) == "TransactionConflict" {
+			met++
+		}
+	}
+	if met != 1 {
+		t.Errorf("%d members met another", met)
+	}
+}
+
+func TestClient_Repeated_NeedsAnSDKThatMayRetry(t *testing.T) {
+	t.Parallel()
+	b := &backend{}
+	if _, err := New(t, b, always(Repeated)).UpdateItem(t.Context(), &dynamodb.UpdateItemInput{Key: key("a")}, once); err != nil || b.arrived != 1 {
+		t.Errorf("%d requests arrived: %v", b.arrived, err)
+	}
+}
+
+func TestClient_ARequestMeetsAtMostThreeFaults(t *testing.T) {
+	t.Parallel()
+	client := New(t, &backend{}, always(Throttle))
+	in := &dynamodb.UpdateItemInput{Key: key("a")}
+	failed := 0
+	for range 10 {
+		if _, err := client.UpdateItem(t.Context(), in); err != nil {
+			failed++
+		}
+	}
+	if failed != burst || client.Happened(Throttle) != burst {
+		t.Errorf("failed %d times", failed)
+	}
+}
+
+func TestClient_OtherOperationsAreLeftAlone(t *testing.T) {
+	t.Parallel()
+	plan := always(Throttle)
+	plan.Operations = []string{"TransactWriteItems"}
+	if _, err := New(t, &backend{}, plan).UpdateItem(t.Context(), &dynamodb.UpdateItemInput{Key: key("a")}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestClient_StaleIndex_MissesTheLastWritesForAWhile(t *testing.T) {
+	t.Parallel()
+	client := New(t, &backend{rows: []map[string]types.AttributeValue{key("a"), key("b")}}, always(StaleIndex))
+	if _, err := client.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{Key: key("b")}); err != nil {
+		t.Fatal(err)
+	}
+	count := func(index *string) int {
+		out, err := client.Query(t.Context(), &dynamodb.QueryInput{IndexName: index})
+		if err != nil || int(out.Count) != len(out.Items) {
+			t.Fatalf("%+v %v", out, err)
+		}
+		return len(out.Items)
+	}
+	if n := count(nil); n != 2 {
+		t.Errorf("the table itself shows %d items", n)
+	}
+	for range missed {
+		if n := count(aws.String("due")); n != 1 {
+			t.Errorf("the index shows %d items", n)
+		}
+	}
+	if n := count(aws.String("due")); n != 2 {
+		t.Errorf("the index never catches up: %d items", n)
+	}
+}
