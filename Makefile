@@ -22,7 +22,7 @@ export FUZZTIME
 
 .PHONY: help
 help: ## Lists the targets.
-	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  %-20s %s\n", $$1, $$2 }' Makefile
 
 .PHONY: check
 check: ## What every commit passes: format, vet, linters, short tests, reducer coverage. Needs no local AWS.
@@ -39,6 +39,18 @@ test: ## All tests, with the race detector, local AWS and 20 s of fuzzing. Does 
 .PHONY: test-short
 test-short: ## The tests that need nothing but Go: under a minute, no local AWS.
 	$(GO) test -short ./...
+
+.PHONY: conformance
+conformance: ## The conformance suites on memlane, DynamoDB Local, LocalStack, and under faults: a line each.
+	@scripts/with-local-aws.sh scripts/conformance.sh
+
+.PHONY: conformance-endpoint
+conformance-endpoint: ## The suites against AWS_ENDPOINT_URL, or AWS_ENDPOINT_URL_DYNAMODB and _SQS. Starts nothing.
+	@scripts/conformance.sh --endpoint
+
+.PHONY: mutation
+mutation: ## Removes each condition of dynamostore, one by one, and names those that no test misses.
+	@scripts/with-local-aws.sh scripts/mutation.sh
 
 .PHONY: demo
 demo: ## Delivers 329 real webhooks in this process. Needs Go alone. INPUT=FILE takes other webhooks.

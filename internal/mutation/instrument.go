@@ -1,0 +1,215 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/printer"
+	"go/token"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// site is one condition in the source, or one term of one.
+type site struct {
+	id        int
+	place     string // file:line
+	function  string
+	text      string // the source of the condition
+	ordinal   int    // among equal texts of the function, from 1
+	reachedBy []*chunk
+	killedBy  string
+}
+
+// name identifies a site across edits of other code.
+func (s *site) name() string {
+	name := s.function + ": " + s.text
+	if s.ordinal > 1 {
+		name += fmt.Sprintf(" (%d)", s.ordinal)
+	}
+	return name
+}
+
+// switches is compiled into the copy. A condition that is switched off stays in the request, so that all its values are used, but
+// is true whatever the item is.
+const switches = `package dynamostore
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+var (
+	mutant  = os.Getenv("RUNLANE_MUTANT")
+	reached sync.Map
+)
+
+func mutated(site int, c condition) condition {
+	return condition{text: mutatedText(site, c.text), values: c.values}
+}
+
+func mutatedText(site int, text string) string {
+	if _, before := reached.LoadOrStore(site, true); !before {
+		if f, err := os.OpenFile(os.Getenv("RUNLANE_REACHED"), os.O_APPEND|os.O_WRONLY, 0); err == nil {
+			fmt.Fprintln(f, site)
+			f.Close()
+		}
+	}
+	if strconv.Itoa(site) != mutant {
+		return text
+	}
+	term, joined := strings.CutPrefix(text, " AND ")
+	term = "(" + term + " OR attribute_exists(#pk) OR attribute_not_exists(#pk))"
+	if joined {
+		return " AND " + term
+	}
+	return term
+}
+`
+
+// instrument puts every condition of the package in dir behind its switch and returns the conditions in the order of the source.
+func instrument(dir string) ([]*site, error) {
+	paths, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil {
+		return nil, err
+	}
+	var sites []*site
+	names := map[string]int{}
+	for _, path := range paths {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		source, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		changed, found, err := rewrite(filepath.Base(path), source, len(sites))
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range found {
+			names[s.name()]++
+			s.ordinal = names[s.name()]
+		}
+		sites = append(sites, found...)
+		if err := os.WriteFile(path, changed, 0o600); err != nil {
+			return nil, err
+		}
+	}
+	if len(sites) == 0 {
+		return nil, fmt.Errorf("no conditions in %s", dir)
+	}
+	return sites, os.WriteFile(filepath.Join(dir, "mutant_switches.go"), []byte(switches), 0o600)
+}
+
+// rewrite wraps the conditions of one file. before is how many sites there are already.
+func rewrite(name string, source []byte, before int) ([]byte, []*site, error) {
+	files := token.NewFileSet()
+	file, err := parser.ParseFile(files, name, source, parser.SkipObjectResolution)
+	if err != nil {
+		return nil, nil, err
+	}
+	var sites []*site
+	insertions := map[int]string{}
+	for _, declaration := range file.Decls {
+		function, ok := declaration.(*ast.FuncDecl)
+		if !ok || isVocabulary(function) {
+			continue
+		}
+		for _, c := range conditions(function.Body) {
+			var text bytes.Buffer
+			if err := printer.Fprint(&text, files, c.node); err != nil {
+				return nil, nil, err
+			}
+			s := &site{
+				id: before + len(sites) + 1, place: fmt.Sprintf("%s:%d", name, files.Position(c.node.Pos()).Line), function: function.Name.Name,
+				text: strings.Join(strings.Fields(text.String()), " "),
+			}
+			sites = append(sites, s)
+			insertions[files.Position(c.node.Pos()).Offset] += fmt.Sprintf("%s(%d, ", c.wrapper, s.id)
+			insertions[files.Position(c.node.End()).Offset] = ")" + insertions[files.Position(c.node.End()).Offset]
+		}
+	}
+	return insert(source, insertions), sites, nil
+}
+
+// isVocabulary reports functions that make conditions out of their arguments: what they are called with counts.
+func isVocabulary(f *ast.FuncDecl) bool {
+	return f.Recv == nil && f.Name.Name == "equal" || f.Recv != nil && f.Name.Name == "and" || f.Body == nil
+}
+
+type found struct {
+	node    ast.Expr
+	wrapper string
+}
+
+// conditions are the expressions of a body that state a condition: absent, equal(…), condition{…}, what is appended to a
+// condition's text, and a literal ConditionExpression.
+func conditions(body *ast.BlockStmt) []found {
+	var out []found
+	ast.Inspect(body, func(node ast.Node) bool {
+		switch n := node.(type) {
+		case *ast.Ident:
+			if n.Name == "absent" {
+				out = append(out, found{n, "mutated"})
+			}
+		case *ast.CallExpr:
+			if f, ok := n.Fun.(*ast.Ident); ok && f.Name == "equal" {
+				out = append(out, found{n, "mutated"})
+				return false
+			}
+		case *ast.CompositeLit:
+			if t, ok := n.Type.(*ast.Ident); ok && t.Name == "condition" {
+				if len(n.Elts) > 0 {
+					out = append(out, found{n, "mutated"})
+				}
+				return false
+			}
+		case *ast.AssignStmt:
+			if s, ok := n.Lhs[0].(*ast.SelectorExpr); ok && n.Tok == token.ADD_ASSIGN && s.Sel.Name == "text" {
+				out = append(out, found{n.Rhs[0], "mutatedText"})
+				return false
+			}
+		case *ast.KeyValueExpr:
+			if key, ok := n.Key.(*ast.Ident); ok && key.Name == "ConditionExpression" {
+				if text := literalText(n.Value); text != nil {
+					out = append(out, found{text, "mutatedText"})
+				}
+				return false
+			}
+		}
+		return true
+	})
+	return out
+}
+
+// literalText is the argument of aws.String, unless it is the text of a condition, which counts where it is made.
+func literalText(e ast.Expr) ast.Expr {
+	call, ok := e.(*ast.CallExpr)
+	if !ok || len(call.Args) != 1 {
+		return nil
+	}
+	if s, ok := call.Args[0].(*ast.SelectorExpr); ok && s.Sel.Name == "text" {
+		return nil
+	}
+	return call.Args[0]
+}
+
+func insert(source []byte, insertions map[int]string) []byte {
+	var out bytes.Buffer
+	last := 0
+	for _, at := range slices.Sorted(maps.Keys(insertions)) {
+		out.Write(source[last:at])
+		out.WriteString(insertions[at])
+		last = at
+	}
+	out.Write(source[last:])
+	return out.Bytes()
+}
