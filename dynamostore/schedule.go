@@ -16,7 +16,7 @@ import (
 
 // PutSchedule implements lane.Storage: one plain write.
 func (s *Store) PutSchedule(ctx context.Context, c *lane.PutScheduleCommand) (*runlane.ScheduleRecord, error) {
-	if err := checkRecord(&c.Record); err != nil {
+	if err := c.Validate(); err != nil {
 		return nil, err
 	}
 	const operation = "put schedule"
@@ -26,7 +26,9 @@ func (s *Store) PutSchedule(ctx context.Context, c *lane.PutScheduleCommand) (*r
 		return nil, err
 	}
 	expression, values := replacement(raw)
-	after, ok, err := s.persist(ctx, operation, keyOf(raw), expression, next.unchanged(), values)
+	after, ok, err := s.updateOwn(ctx, operation, keyOf(raw), expression, next.unchanged(), values, func(now item) bool {
+		return textOf(now["ci"]) == next.Change
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -54,20 +56,6 @@ func (s *Store) refusedPut(ctx context.Context, c *lane.PutScheduleCommand) erro
 		return malformedSchedule(nil, "schedule %q fired last at %v, which the record moves back", c.Record.ID, current.LastFire.time())
 	default:
 		return conflict(runlane.ConflictScheduleOccurrence, "", "schedule %q is at version %d, not %d", c.Record.ID, current.Version, c.Record.Version)
-	}
-}
-
-// persist sends an update that does no harm when it is carried out twice, again while its outcome is unknown or it is throttled.
-func (s *Store) persist(ctx context.Context, operation string, key item, expression string, c condition, values item) (after item, ok bool, err error) {
-	for try := 1; ; try++ {
-		after, ok, err = s.update(ctx, operation, key, expression, c, values)
-		e, failed := errors.AsType[*runlane.Error](err)
-		if !failed || e.Code != runlane.ErrStorageUnavailable || refused(e.Cause) && !isThrottle(e.Cause) || try == maxUnknownTries {
-			return after, ok, err
-		}
-		if sleep(ctx, throttleBackoff/4<<try+jitter(throttleBackoff/4)) != nil {
-			return nil, false, err
-		}
 	}
 }
 
@@ -140,13 +128,10 @@ func (s *Store) ListSchedules(ctx context.Context, q *lane.PageQuery) (*runlane.
 // ClaimScheduleOccurrence implements lane.Storage: the record is read, then the occurrence written. A last fire that moves in
 // between does no harm: the claim counts as made before it did, and the item tells whether this very occurrence was completed.
 func (s *Store) ClaimScheduleOccurrence(ctx context.Context, c *lane.ClaimOccurrenceCommand) (*lane.OccurrenceClaim, error) {
-	if err := checkOccurrence(c.ScheduleKey, c.OccurrenceID, c.FireTime); err != nil {
+	if err := c.Validate(); err != nil {
 		return nil, err
 	}
 	at, until, fire := toMillis(c.At), toMillis(c.ClaimUntil), toMillis(c.FireTime)
-	if until <= at {
-		return nil, malformedSchedule(nil, "claim until %v is not after %v", c.ClaimUntil, c.At)
-	}
 	record, err := s.readSchedule(ctx, c.ScheduleKey)
 	if err != nil {
 		return nil, err
@@ -156,12 +141,12 @@ func (s *Store) ClaimScheduleOccurrence(ctx context.Context, c *lane.ClaimOccurr
 	}
 	const operation = "claim occurrence"
 	token := randomID()
-	// A completed occurrence has no end of a claim. One under our own token is ours: the answer was lost.
-	free := condition{text: "attribute_not_exists(#pk) OR #ct = :ct OR #cu <= :at", values: item{":at": num(int64(at))}}
-	after, ok, err := s.persist(ctx, operation, itemKey(occurrencePK(c.ScheduleKey), occurrenceSK(fire)),
+	// A completed occurrence has no end of a claim.
+	free := condition{text: "attribute_not_exists(#pk) OR #cu <= :at", values: item{":at": num(int64(at))}}
+	after, ok, err := s.updateOwn(ctx, operation, itemKey(occurrencePK(c.ScheduleKey), occurrenceSK(fire)),
 		"SET #st = :st, #ct = :ct, #cu = :cu, #xt = :xt", free, item{
 			":st": text(occurrenceClaimed), ":ct": text(token), ":cu": num(int64(until)), ":xt": num(s.keptUntil(c.ClaimUntil)),
-		})
+		}, func(now item) bool { return textOf(now["ct"]) == token })
 	if err != nil {
 		return nil, err
 	}
@@ -188,7 +173,7 @@ const maxCompletionRounds = 16
 // CompleteScheduleOccurrence implements lane.Storage. Repeating it with the same token and the same result changes nothing and is
 // no error.
 func (s *Store) CompleteScheduleOccurrence(ctx context.Context, c *lane.CompleteOccurrenceCommand) error {
-	if err := checkCompletion(c); err != nil {
+	if err := c.Validate(); err != nil {
 		return err
 	}
 	for range maxCompletionRounds {
@@ -245,7 +230,9 @@ func (s *Store) complete(
 	}
 	if occurrence.fire() <= record.LastFire {
 		expression, values := completion.change()
-		after, ok, err := s.persist(ctx, operation, keyOf(occurrence.raw), expression, completion.condition, values)
+		after, ok, err := s.updateOwn(ctx, operation, keyOf(occurrence.raw), expression, completion.condition, values, func(now item) bool {
+			return textOf(now["st"]) == occurrenceCompleted && textOf(now["ct"]) == c.Token
+		})
 		if ok {
 			s.used(ctx, operation, writeUsage(occurrence.raw, after))
 		}

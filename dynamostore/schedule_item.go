@@ -67,15 +67,15 @@ func (s *scheduleItem) record() runlane.ScheduleRecord {
 }
 
 // unchanged is the condition that nobody changed the record since the version was read and that the write does not move its last
-// fire back, or that this very put was carried out before and only its answer lost.
+// fire back.
 func (s *scheduleItem) unchanged() condition {
-	before := "attribute_not_exists(#pk)"
-	values := item{":to_sq": num(s.Version), ":to_ci": text(s.Change)}
-	if s.Version > 1 {
-		before = "#sq = :was AND (attribute_not_exists(#lf) OR #lf <= :fired)"
-		values[":was"], values[":fired"] = num(s.Version-1), num(int64(s.LastFire))
+	if s.Version == 1 {
+		return condition{text: "attribute_not_exists(#pk)"}
 	}
-	return condition{text: "(" + before + ") OR (#sq = :to_sq AND #ci = :to_ci)", values: values}
+	return condition{
+		text:   "#sq = :was AND (attribute_not_exists(#lf) OR #lf <= :fired)",
+		values: item{":was": num(s.Version - 1), ":fired": num(int64(s.LastFire))},
+	}
 }
 
 // replacement is the update that makes raw the item, but for attributes that this version does not know.
@@ -189,47 +189,6 @@ func (o *occurrenceItem) completion(c *lane.CompleteOccurrenceCommand) (member, 
 		after["rs"] = runs
 	}
 	return member{before: o.raw, after: after, condition: equal("ct", text(c.Token)).and(equal("st", text(occurrenceClaimed)))}, nil
-}
-
-// checkRecord refuses a record that cannot be put.
-func checkRecord(r *runlane.ScheduleRecord) error {
-	if err := r.ID.Validate(); err != nil {
-		return malformedSchedule(err, "record without a usable schedule id")
-	}
-	if r.Version < 0 {
-		return malformedSchedule(nil, "version is %d", r.Version)
-	}
-	return nil
-}
-
-// checkOccurrence refuses a command that names no occurrence.
-func checkOccurrence(key lane.ScheduleKey, id string, fire time.Time) error {
-	if err := key.ScheduleID.Validate(); err != nil {
-		return malformedSchedule(err, "occurrence without a usable schedule id")
-	}
-	if id == "" {
-		return malformedSchedule(nil, "occurrence without an id")
-	}
-	if ms := toMillis(fire); ms <= 0 || ms > farFuture {
-		return malformedSchedule(nil, "fire time %v is out of range", fire)
-	}
-	return nil
-}
-
-// checkCompletion refuses a command that says both what was made and why nothing was, or neither.
-func checkCompletion(c *lane.CompleteOccurrenceCommand) error {
-	if err := checkOccurrence(c.ScheduleKey, c.OccurrenceID, c.FireTime); err != nil {
-		return err
-	}
-	if (len(c.RunIDs) > 0) == (c.Skipped != "") {
-		return malformedSchedule(nil, "a completion has either runs or a reason for skipping: %d runs, reason %q", len(c.RunIDs), c.Skipped)
-	}
-	for _, id := range c.RunIDs {
-		if err := id.Validate(); err != nil {
-			return malformedSchedule(err, "completion with an unusable run id")
-		}
-	}
-	return nil
 }
 
 func malformedSchedule(cause error, format string, args ...any) error {

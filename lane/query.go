@@ -1,7 +1,9 @@
 package lane
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/runlane/runlane-go"
@@ -130,6 +132,36 @@ type PruneCommand struct {
 	OlderThan time.Time
 	// ReleaseOwners also removes runs that still retain an idempotency owner; otherwise those are skipped.
 	ReleaseOwners bool
+}
+
+// Terminal returns the statuses that the command removes, none twice and in the order of their declaration: all terminal ones
+// where it names none. A command without OlderThan or with an active status is runlane.ErrValidationFailed.
+func (c *PruneCommand) Terminal() ([]runlane.Status, error) {
+	if c.OlderThan.IsZero() {
+		return nil, &runlane.Error{
+			Code: runlane.ErrValidationFailed, Message: "pruning needs an instant that says what is old",
+			Hint: "set OlderThan; runs that finished before it are removed",
+		}
+	}
+	for _, status := range c.Statuses {
+		if !status.Terminal() {
+			return nil, &runlane.Error{
+				Code: runlane.ErrValidationFailed, Message: fmt.Sprintf("runs that are %q cannot be pruned", status),
+				Hint: "prune succeeded, failed and cancelled runs; cancel active ones first",
+			}
+		}
+	}
+	terminal := []runlane.Status{runlane.StatusSucceeded, runlane.StatusFailed, runlane.StatusCancelled}
+	if len(c.Statuses) == 0 {
+		return terminal, nil
+	}
+	return slices.DeleteFunc(terminal, func(s runlane.Status) bool { return !slices.Contains(c.Statuses, s) }), nil
+}
+
+// PruneLimit is how many runs one call removes at most: Limit, or runlane.DefaultPruneLimit where it is 0.
+func (c *PruneCommand) PruneLimit() (int, error) {
+	page := PageQuery{Limit: cmp.Or(c.Limit, runlane.DefaultPruneLimit)}
+	return page.PageLimit()
 }
 
 // PruneProgress counts one call. Next is empty when nothing is left.

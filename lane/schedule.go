@@ -1,6 +1,7 @@
 package lane
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/runlane/runlane-go"
@@ -14,6 +15,17 @@ type PutScheduleCommand struct {
 	Record runlane.ScheduleRecord
 }
 
+// Validate finds a record that cannot be put: runlane.ErrContractViolation. Storages judge before anything else.
+func (c *PutScheduleCommand) Validate() error {
+	if err := c.Record.ID.Validate(); err != nil {
+		return malformed(err, "record without a usable schedule id")
+	}
+	if c.Record.Version < 0 {
+		return malformed(nil, "version is %d", c.Record.Version)
+	}
+	return nil
+}
+
 // ClaimOccurrenceCommand asks for the right to make an occurrence's run.
 type ClaimOccurrenceCommand struct {
 	ScheduleKey
@@ -25,6 +37,17 @@ type ClaimOccurrenceCommand struct {
 	At time.Time
 	// ClaimUntil ends the claim by itself.
 	ClaimUntil time.Time
+}
+
+// Validate finds a command that names no occurrence, or whose claim would be over at once: runlane.ErrContractViolation.
+func (c *ClaimOccurrenceCommand) Validate() error {
+	if err := validOccurrence(c.ScheduleID, c.OccurrenceID, c.FireTime); err != nil {
+		return err
+	}
+	if c.ClaimUntil.UnixMilli() <= c.At.UnixMilli() {
+		return malformed(nil, "claim until %v is not after %v", c.ClaimUntil, c.At)
+	}
+	return nil
 }
 
 // OccurrenceClaim has a token exactly when Outcome is [Acquired].
@@ -47,6 +70,43 @@ type CompleteOccurrenceCommand struct {
 	RunIDs []runlane.RunID
 	// Skipped is why none was made.
 	Skipped runlane.SkipReason
+}
+
+// Validate finds a command that names no occurrence, or that says both what was made and why nothing was, or neither:
+// runlane.ErrContractViolation.
+func (c *CompleteOccurrenceCommand) Validate() error {
+	if err := validOccurrence(c.ScheduleID, c.OccurrenceID, c.FireTime); err != nil {
+		return err
+	}
+	if (len(c.RunIDs) > 0) == (c.Skipped != "") {
+		return malformed(nil, "a completion has either runs or a reason for skipping: %d runs, reason %q", len(c.RunIDs), c.Skipped)
+	}
+	for _, id := range c.RunIDs {
+		if err := id.Validate(); err != nil {
+			return malformed(err, "completion with an unusable run id")
+		}
+	}
+	return nil
+}
+
+// lastFireTime is the last instant that has 13 digits of milliseconds, in which keys of occurrences are written.
+const lastFireTime = 9_999_999_999_999
+
+func validOccurrence(id runlane.ScheduleID, occurrence string, fire time.Time) error {
+	if err := id.Validate(); err != nil {
+		return malformed(err, "occurrence without a usable schedule id")
+	}
+	if occurrence == "" {
+		return malformed(nil, "occurrence without an id")
+	}
+	if ms := fire.UnixMilli(); ms <= 0 || ms > lastFireTime {
+		return malformed(nil, "fire time %v is out of range", fire)
+	}
+	return nil
+}
+
+func malformed(cause error, format string, args ...any) error {
+	return &runlane.Error{Code: runlane.ErrContractViolation, Message: fmt.Sprintf(format, args...), Cause: cause}
 }
 
 // OccurrenceQuery pages a schedule's occurrences.

@@ -2,8 +2,8 @@ package memlane
 
 import (
 	"context"
+	"fmt"
 	"slices"
-	"strconv"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/lane"
@@ -14,17 +14,16 @@ func (s *Storage) PruneRuns(ctx context.Context, c *lane.PruneCommand) (*lane.Pr
 	if err := ended(ctx); err != nil {
 		return nil, err
 	}
-	statuses, err := pruned(c)
+	statuses, err := c.Terminal()
 	if err != nil {
 		return nil, err
 	}
 	page := c.PageQuery
-	if page.Limit == 0 {
-		page.Limit = runlane.DefaultPruneLimit
+	if page.Limit, err = c.PruneLimit(); err != nil {
+		return nil, err
 	}
 	cutoff, now := at(c.OlderThan), at(s.now())
-	scope := newScope("PruneRuns", c.Environment,
-		append(statuses, strconv.FormatInt(int64(cutoff), 10), strconv.FormatBool(c.ReleaseOwners))...)
+	scope := newScope("PruneRuns", c.Environment, fmt.Sprint(statuses), fmt.Sprint(cutoff), fmt.Sprint(c.ReleaseOwners))
 	limit, after, err := openPage(&page, scope)
 	if err != nil {
 		return nil, err
@@ -58,40 +57,14 @@ func (s *Storage) PruneRuns(ctx context.Context, c *lane.PruneCommand) (*lane.Pr
 	return progress, nil
 }
 
-// pruned are the statuses that a command asks for, in one order: none given are all three.
-func pruned(c *lane.PruneCommand) ([]string, error) {
-	if c.OlderThan.IsZero() {
-		return nil, &runlane.Error{
-			Code: runlane.ErrValidationFailed, Message: "pruning needs an instant that says what is old",
-			Hint: "set OlderThan; runs that finished before it are removed",
-		}
-	}
-	given := c.Statuses
-	if len(given) == 0 {
-		given = []runlane.Status{runlane.StatusSucceeded, runlane.StatusFailed, runlane.StatusCancelled}
-	}
-	statuses := make([]string, len(given))
-	for i, status := range given {
-		if !status.Terminal() {
-			return nil, &runlane.Error{
-				Code: runlane.ErrValidationFailed, Message: "runs that are " + strconv.Quote(string(status)) + " cannot be pruned",
-				Hint: "prune succeeded, failed and cancelled runs; cancel active ones first",
-			}
-		}
-		statuses[i] = string(status)
-	}
-	slices.Sort(statuses)
-	return slices.Compact(statuses), nil
-}
-
 // finished are the places of finished runs of the statuses.
-func (env *environment) finished(statuses []string) []*ordered {
+func (env *environment) finished(statuses []runlane.Status) []*ordered {
 	ix := &env.indexes
 	var sets []*ordered
 	for status, set := range map[runlane.Status]*ordered{
 		runlane.StatusSucceeded: &ix.succeeded, runlane.StatusFailed: &ix.failed, runlane.StatusCancelled: &ix.cancelled,
 	} {
-		if slices.Contains(statuses, string(status)) {
+		if slices.Contains(statuses, status) {
 			sets = append(sets, set)
 		}
 	}

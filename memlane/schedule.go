@@ -15,9 +15,6 @@ import (
 // occurrenceKept is how long an occurrence can be listed after it was claimed.
 const occurrenceKept = 40 * 24 * time.Hour
 
-// lastFireTime is the last instant that has 13 digits of milliseconds, which is what storages write fire times with.
-const lastFireTime millis = 9_999_999_999_999
-
 // schedule is a record with its occurrences, by fire time. Its last fire outlives them.
 type schedule struct {
 	record      runlane.ScheduleRecord
@@ -61,13 +58,10 @@ func (s *Storage) PutSchedule(ctx context.Context, c *lane.PutScheduleCommand) (
 	if err := ended(ctx); err != nil {
 		return nil, err
 	}
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
 	record := recordAtRest(c.Record)
-	if err := record.ID.Validate(); err != nil {
-		return nil, malformedSchedule(err, "record without a usable schedule id")
-	}
-	if record.Version < 0 {
-		return nil, malformedSchedule(nil, "version is %d", record.Version)
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	env := s.open(c.Environment)
@@ -78,7 +72,10 @@ func (s *Storage) PutSchedule(ctx context.Context, c *lane.PutScheduleCommand) (
 	case known != nil && known.record.Version != record.Version:
 		return nil, occurrenceConflict("schedule %q is at version %d, not %d", record.ID, known.record.Version, record.Version)
 	case known != nil && record.LastFire.Before(known.record.LastFire):
-		return nil, malformedSchedule(nil, "schedule %q fired last at %v, which the record moves back", record.ID, known.record.LastFire)
+		return nil, &runlane.Error{
+			Code:    runlane.ErrContractViolation,
+			Message: fmt.Sprintf("schedule %q fired last at %v, which the record moves back", record.ID, known.record.LastFire),
+		}
 	}
 	record.Version++
 	if known == nil {
@@ -154,11 +151,8 @@ func (s *Storage) ClaimScheduleOccurrence(ctx context.Context, c *lane.ClaimOccu
 	if err := ended(ctx); err != nil {
 		return nil, err
 	}
-	if err := checkOccurrence(c.ScheduleKey, c.OccurrenceID, c.FireTime); err != nil {
+	if err := c.Validate(); err != nil {
 		return nil, err
-	}
-	if at(c.ClaimUntil) <= at(c.At) {
-		return nil, malformedSchedule(nil, "claim until %v is not after %v", c.ClaimUntil, c.At)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -200,7 +194,7 @@ func (s *Storage) CompleteScheduleOccurrence(ctx context.Context, c *lane.Comple
 	if err := ended(ctx); err != nil {
 		return err
 	}
-	if err := checkCompletion(c); err != nil {
+	if err := c.Validate(); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -268,40 +262,6 @@ func (s *Storage) ListScheduleOccurrences(ctx context.Context, q *lane.Occurrenc
 		}
 	}
 	return page, nil
-}
-
-// checkOccurrence refuses a command that names no occurrence.
-func checkOccurrence(key lane.ScheduleKey, id string, fire time.Time) error {
-	if err := key.ScheduleID.Validate(); err != nil {
-		return malformedSchedule(err, "occurrence without a usable schedule id")
-	}
-	if id == "" {
-		return malformedSchedule(nil, "occurrence without an id")
-	}
-	if ms := at(fire); ms <= 0 || ms > lastFireTime {
-		return malformedSchedule(nil, "fire time %v is out of range", fire)
-	}
-	return nil
-}
-
-// checkCompletion refuses a command that says both what was made and why nothing was, or neither.
-func checkCompletion(c *lane.CompleteOccurrenceCommand) error {
-	if err := checkOccurrence(c.ScheduleKey, c.OccurrenceID, c.FireTime); err != nil {
-		return err
-	}
-	if (len(c.RunIDs) > 0) == (c.Skipped != "") {
-		return malformedSchedule(nil, "a completion has either runs or a reason for skipping: %d runs, reason %q", len(c.RunIDs), c.Skipped)
-	}
-	for _, id := range c.RunIDs {
-		if err := id.Validate(); err != nil {
-			return malformedSchedule(err, "completion with an unusable run id")
-		}
-	}
-	return nil
-}
-
-func malformedSchedule(cause error, format string, args ...any) error {
-	return &runlane.Error{Code: runlane.ErrContractViolation, Message: fmt.Sprintf(format, args...), Cause: cause}
 }
 
 func occurrenceConflict(format string, args ...any) error {
