@@ -1,6 +1,7 @@
 package dynamostore
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -273,13 +274,9 @@ func (d *dispatch) takeRows(ctx context.Context, rows []dueRow) error {
 
 // slotlessRows are the next markers of a shard behind a position.
 func (s *Store) slotlessRows(ctx context.Context, e runlane.Environment, at walkPosition) (rows []dueRow, err error) {
-	after := at.After
-	if after == "" {
-		after = "\x01" // before every printable name
-	}
 	err = s.query(ctx, "scan slots", &dynamodb.QueryInput{
 		IndexName: aws.String(indexDue), KeyConditionExpression: aws.String("#dp = :dp AND #da > :after"),
-		ExpressionAttributeValues: item{":dp": text(duePartition(e, slotless, at.Shard)), ":after": text(after)},
+		ExpressionAttributeValues: item{":dp": text(duePartition(e, slotless, at.Shard)), ":after": text(cmp.Or(at.After, beforeKeys))},
 		Limit:                     aws.Int32(batchKeys),
 	}, func(it item) (bool, error) {
 		if row, ok := parseDueRow(it); ok {

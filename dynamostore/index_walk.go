@@ -2,7 +2,6 @@ package dynamostore
 
 import (
 	"context"
-	"slices"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -14,12 +13,20 @@ import (
 // and within one in the index's own order, which is stable but nobody else's business: so a position resumes exactly, however
 // many rows share a key.
 type span struct {
-	index       string
-	hash, sort  string // attributes
-	partitions  []string
-	from, until string // bounds of the sort key, inclusive
-	backwards   bool
+	index      string
+	hash, sort string // attributes
+	partitions []partition
+	backwards  bool
 }
+
+// partition is one of a span's, up to a sort key.
+type partition struct{ name, until string }
+
+// Every sort key is between these two.
+const (
+	beforeKeys = "\x01"
+	beyondKeys = "\U0010FFFF"
+)
 
 // indexPosition is a row's place. The zero value is before every row.
 type indexPosition struct {
@@ -54,102 +61,123 @@ type visitor func(rows []indexRow) (taken int, enough bool, err error)
 func (s *Store) walkIndex(
 	ctx context.Context, operation string, sp *span, after indexPosition, chunk, most int, visit visitor,
 ) (examined int, stopped indexPosition, more bool, err error) {
+	w := &indexWalk{store: s, operation: operation, span: sp, chunk: chunk}
+	for _, p := range sp.partitions {
+		w.readers = append(w.readers, &partitionReader{partition: p, after: after, cut: true})
+	}
+	var batch []indexRow
 	for {
-		rows, cut, err := s.readSpan(ctx, operation, sp, after, chunk)
+		if batch, err = w.fill(ctx, batch, min(batchKeys, most-examined)); err != nil || len(batch) == 0 {
+			return examined, after, false, err
+		}
+		taken, enough, err := visit(batch)
 		if err != nil {
 			return examined, after, false, err
 		}
-		for len(rows) > 0 {
-			batch := rows[:min(len(rows), batchKeys, most-examined)]
-			taken, enough, err := visit(batch)
-			if err != nil {
-				return examined, after, false, err
-			}
-			if taken > 0 {
-				after = batch[taken-1].indexPosition
-			}
-			rows, examined = rows[taken:], examined+taken
-			if enough || examined == most {
-				return examined, after, cut || len(rows) > 0, nil
-			}
+		if taken > 0 {
+			after = batch[taken-1].indexPosition
 		}
-		if !cut {
-			return examined, after, false, nil
+		batch, examined = batch[taken:], examined+taken
+		if enough || examined == most {
+			return examined, after, len(batch) > 0 || w.more(), nil
 		}
 	}
 }
 
-// readSpan reads the next rows of every partition and merges them up to where all that were cut reach: behind that, the order is
-// not known yet.
-func (s *Store) readSpan(ctx context.Context, operation string, sp *span, after indexPosition, chunk int) (rows []indexRow, cut bool, err error) {
-	parts := make([][]indexRow, len(sp.partitions))
-	cuts := make([]bool, len(sp.partitions))
+// indexWalk merges the partitions of a span.
+type indexWalk struct {
+	store     *Store
+	operation string
+	span      *span
+	chunk     int
+	readers   []*partitionReader
+}
+
+// partitionReader holds the next rows of a partition. cut tells that there are more behind them.
+type partitionReader struct {
+	partition
+	after indexPosition // of the last row that was read, of any partition at first
+	rows  []indexRow
+	cut   bool
+}
+
+func (w *indexWalk) more() bool {
+	for _, r := range w.readers {
+		if r.cut || len(r.rows) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// fill adds the next rows to a batch until it has so many, or there are no more.
+func (w *indexWalk) fill(ctx context.Context, batch []indexRow, size int) ([]indexRow, error) {
+	for len(batch) < size {
+		if err := w.read(ctx); err != nil {
+			return nil, err
+		}
+		var first *partitionReader
+		for _, r := range w.readers {
+			if len(r.rows) > 0 && (first == nil || w.span.order(r.rows[0].indexPosition, first.rows[0].indexPosition) < 0) {
+				first = r
+			}
+		}
+		if first == nil {
+			break
+		}
+		batch, first.rows = append(batch, first.rows[0]), first.rows[1:]
+	}
+	return batch, nil
+}
+
+// read gives every partition that has more at least one row: without, the order of the others is not known.
+func (w *indexWalk) read(ctx context.Context) error {
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(maxParallel)
-	for i, partition := range sp.partitions {
-		group.Go(func() (err error) {
-			parts[i], cuts[i], err = s.readPartition(groupCtx, operation, sp, partition, after, chunk)
-			return err
-		})
-	}
-	if err := group.Wait(); err != nil {
-		return nil, false, err
-	}
-	var end indexPosition
-	for i, part := range parts {
-		rows = append(rows, part...)
-		if !cuts[i] {
-			continue
-		}
-		if last := part[len(part)-1].indexPosition; !cut || sp.order(last, end) < 0 {
-			end, cut = last, true
+	for _, r := range w.readers {
+		if r.cut && len(r.rows) == 0 {
+			group.Go(func() error { return w.readPartition(groupCtx, r) })
 		}
 	}
-	slices.SortStableFunc(rows, func(a, b indexRow) int { return sp.order(a.indexPosition, b.indexPosition) })
-	if cut {
-		rows = slices.DeleteFunc(rows, func(r indexRow) bool { return sp.order(r.indexPosition, end) > 0 })
-	}
-	return rows, cut, nil
+	return group.Wait()
 }
 
-// readPartition reads one partition behind a position. Of rows with the position's own key, those of earlier partitions are behind
+// readPartition reads the next rows of one partition. Of rows with the position's own key, those of earlier partitions are behind
 // it, those of later ones ahead.
-func (s *Store) readPartition(
-	ctx context.Context, operation string, sp *span, partition string, after indexPosition, chunk int,
-) (rows []indexRow, cut bool, err error) {
-	from, until := sp.from, sp.until
+func (w *indexWalk) readPartition(ctx context.Context, r *partitionReader) error {
+	sp, after, from, until := w.span, r.after, beforeKeys, r.until
 	in := &dynamodb.QueryInput{
 		IndexName: &sp.index, KeyConditionExpression: aws.String("#" + sp.hash + " = :p AND #" + sp.sort + " BETWEEN :from AND :until"),
-		ScanIndexForward: aws.Bool(!sp.backwards), Limit: aws.Int32(int32(chunk + 1)), //nolint:gosec // bounded by the page limit
+		ScanIndexForward: aws.Bool(!sp.backwards), Limit: aws.Int32(int32(w.chunk + 1)), //nolint:gosec // bounded by the page limit
 	}
-	passed := after.PK != "" && partition < after.Partition
+	passed := after.PK != "" && r.name < after.Partition
 	switch {
 	case after.PK == "":
 	case sp.backwards:
-		until = after.Sort
+		until = min(until, after.Sort)
 	case passed:
 		from = after.Sort + " " // below every character of a key: the next one
 	default:
 		from = after.Sort
 	}
+	r.cut = false
 	if from > until {
-		return nil, false, nil
+		return nil
 	}
-	if partition == after.Partition {
+	if r.name == after.Partition {
 		in.ExclusiveStartKey = itemKey(after.PK, skRun)
-		in.ExclusiveStartKey[sp.hash], in.ExclusiveStartKey[sp.sort] = text(partition), text(after.Sort)
+		in.ExclusiveStartKey[sp.hash], in.ExclusiveStartKey[sp.sort] = text(r.name), text(after.Sort)
 	}
-	in.ExpressionAttributeValues = item{":p": text(partition), ":from": text(from), ":until": text(until)}
-	err = s.query(ctx, operation, in, func(it item) (bool, error) {
-		row := indexRow{indexPosition{partition, textOf(it[sp.sort]), textOf(it[attrPK])}, it}
+	in.ExpressionAttributeValues = item{":p": text(r.name), ":from": text(from), ":until": text(until)}
+	return w.store.query(ctx, w.operation, in, func(it item) (bool, error) {
+		row := indexRow{indexPosition{r.name, textOf(it[sp.sort]), textOf(it[attrPK])}, it}
 		if passed && row.Sort == after.Sort {
 			return true, nil
 		}
-		if cut = len(rows) == chunk; cut {
+		if r.cut = len(r.rows) == w.chunk; r.cut {
 			return false, nil
 		}
-		rows = append(rows, row)
+		r.rows, r.after = append(r.rows, row), row.indexPosition
 		return true, nil
 	})
-	return rows, cut, err
 }

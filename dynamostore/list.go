@@ -98,24 +98,23 @@ func (l *listing) wants(part int) bool {
 	})
 }
 
-// beyondKeys is above every sort key.
-const beyondKeys = "\U0010FFFF"
-
 func (l *listing) span(part int, shards shardCounts) *span {
 	if part == finishedRuns {
 		statuses := slices.DeleteFunc(terminalStatuses(), func(status runlane.Status) bool {
 			return len(l.Statuses) > 0 && !slices.Contains(l.Statuses, status)
 		})
-		return doneSpan(l.Environment, statuses, shards)
+		newestFirst := doneSpan(l.Environment, statuses, shards, beyondKeys)
+		newestFirst.backwards = true
+		return newestFirst
 	}
 	kinds := []markerKind{deliverable, unpublished, deadLetter, waiting, parked, leased}
 	if part == slotlessRuns {
 		kinds = []markerKind{slotless}
 	}
-	sp := &span{index: indexDue, hash: attrDueP, sort: attrDueA, from: "0", until: beyondKeys}
+	sp := dueSpan()
 	for _, kind := range kinds {
 		for shard := range shards.Read {
-			sp.partitions = append(sp.partitions, duePartition(l.Environment, kind, shard))
+			sp.partitions = append(sp.partitions, partition{duePartition(l.Environment, kind, shard), beyondKeys})
 		}
 	}
 	return sp
@@ -125,12 +124,12 @@ func terminalStatuses() []runlane.Status {
 	return []runlane.Status{runlane.StatusCancelled, runlane.StatusFailed, runlane.StatusSucceeded}
 }
 
-// doneSpan holds the finished runs of the statuses, newest first.
-func doneSpan(e runlane.Environment, statuses []runlane.Status, shards shardCounts) *span {
-	sp := &span{index: indexDone, hash: attrDoneP, sort: attrDoneA, from: "0", until: beyondKeys, backwards: true}
+// doneSpan holds the finished runs of the statuses up to a key, oldest first.
+func doneSpan(e runlane.Environment, statuses []runlane.Status, shards shardCounts, until string) *span {
+	sp := &span{index: indexDone, hash: attrDoneP, sort: attrDoneA}
 	for _, status := range statuses {
 		for shard := range shards.Read {
-			sp.partitions = append(sp.partitions, donePartition(e, status, shard))
+			sp.partitions = append(sp.partitions, partition{donePartition(e, status, shard), until})
 		}
 	}
 	return sp

@@ -212,13 +212,13 @@ func TestWalkIndex_TiesAreNeitherMissedNorRepeated(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // no secrecy
 	for range 300 {
 		index := &tiedIndex{partitions: map[string][]indexRow{}}
-		sp := &span{index: indexDue, hash: attrDueP, sort: attrDueA, from: "0", until: beyondKeys, backwards: random.IntN(2) == 0}
+		sp := &span{index: indexDue, hash: attrDueP, sort: attrDueA, backwards: random.IntN(2) == 0}
 		total := random.IntN(60)
 		for p := range 1 + random.IntN(4) {
-			sp.partitions = append(sp.partitions, fmt.Sprint("partition ", p))
+			sp.partitions = append(sp.partitions, partition{fmt.Sprint("partition ", p), beyondKeys})
 		}
 		for n := range total {
-			p := sp.partitions[random.IntN(len(sp.partitions))]
+			p := sp.partitions[random.IntN(len(sp.partitions))].name
 			row := indexRow{indexPosition: indexPosition{p, fmt.Sprintf("%013d:q", random.IntN(5)), fmt.Sprint("pk ", n)}}
 			index.partitions[p] = append(index.partitions[p], row)
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -27,15 +26,13 @@ type pruning struct {
 // PruneRuns implements lane.Storage. The index done tells what is old; each run is then read strongly. Its run item goes last:
 // as long as it stands the index shows it, and the next call goes on where another one was interrupted.
 func (s *Store) PruneRuns(ctx context.Context, c *lane.PruneCommand) (*lane.PruneProgress, error) {
-	statuses, err := prunable(c)
+	statuses, err := c.Terminal()
 	if err != nil {
 		return nil, err
 	}
-	p := &pruning{PruneCommand: c, limit: runlane.DefaultPruneLimit}
-	if c.Limit != 0 {
-		if p.limit, err = c.PageLimit(); err != nil {
-			return nil, err
-		}
+	p := &pruning{PruneCommand: c}
+	if p.limit, err = c.PruneLimit(); err != nil {
+		return nil, err
 	}
 	cutoff := toMillis(c.OlderThan)
 	scope := fmt.Sprintf("prune %s %q %d %t", c.Environment.Name(), statuses, cutoff, c.ReleaseOwners)
@@ -47,8 +44,7 @@ func (s *Store) PruneRuns(ctx context.Context, c *lane.PruneCommand) (*lane.Prun
 	if err != nil {
 		return nil, err
 	}
-	old := doneSpan(c.Environment, statuses, shards)
-	old.backwards, old.until = false, fmt.Sprintf("%013d:", cutoff) // of the cutoff itself, a key goes on behind the colon
+	old := doneSpan(c.Environment, statuses, shards, fmt.Sprintf("%013d:", cutoff)) // of the cutoff itself, a key goes on behind the colon
 	_, stopped, more, err := s.walkIndex(ctx, "prune", old, after, chunkOf(p.limit), maxListRows, func(rows []indexRow) (int, bool, error) {
 		taken, err := s.pruneRows(ctx, p, rows)
 		return taken, p.progress.Pruned >= p.limit || taken < len(rows), err
@@ -60,29 +56,6 @@ func (s *Store) PruneRuns(ctx context.Context, c *lane.PruneCommand) (*lane.Prun
 		p.progress.Next = sealCursor(scope, stopped)
 	}
 	return &p.progress, nil
-}
-
-// prunable are the statuses that a command asks for, in one order: none given are all three.
-func prunable(c *lane.PruneCommand) ([]runlane.Status, error) {
-	if c.OlderThan.IsZero() {
-		return nil, &runlane.Error{
-			Code: runlane.ErrValidationFailed, Message: "pruning needs an instant that says what is old",
-			Hint: "set OlderThan; runs that finished before it are removed",
-		}
-	}
-	if len(c.Statuses) == 0 {
-		return terminalStatuses(), nil
-	}
-	for _, status := range c.Statuses {
-		if !status.Terminal() {
-			return nil, &runlane.Error{
-				Code: runlane.ErrValidationFailed, Message: "runs that are " + strconv.Quote(string(status)) + " cannot be pruned",
-				Hint: "prune succeeded, failed and cancelled runs; cancel active ones first",
-			}
-		}
-	}
-	wanted := func(status runlane.Status) bool { return !slices.Contains(c.Statuses, status) }
-	return slices.DeleteFunc(terminalStatuses(), wanted), nil
 }
 
 // pruneRows prunes rows in their order until the call's limit, and tells how many it pruned or passed.

@@ -1,15 +1,9 @@
 package dynamostore
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
-	"strings"
-
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/lane"
@@ -26,20 +20,6 @@ type dueRow struct {
 	queue  runlane.QueueName
 }
 
-// duePosition is the place behind which a scan resumes: markers in their order, runs within one.
-type duePosition struct {
-	Due string        `json:"d"`
-	Run runlane.RunID `json:"r"`
-}
-
-func (p duePosition) compare(other duePosition) int {
-	return cmp.Or(strings.Compare(p.Due, other.Due), strings.Compare(string(p.Run), string(other.Run)))
-}
-
-func (p duePosition) less(other duePosition) bool { return p.compare(other) < 0 }
-
-func (r dueRow) position() duePosition { return duePosition{r.key.sort, r.run} }
-
 // found is a row whose run was read and looked at.
 type found struct {
 	row   dueRow
@@ -48,6 +28,7 @@ type found struct {
 }
 
 // examine pages through the rows of the kinds in due order; judge reads their runs and leaves those it wants with their run set.
+// Rows of queues that are not kept are dropped from the key alone.
 func (s *Store) examine(
 	ctx context.Context, q *lane.DueQuery, what string, kinds []kindBound, keep func(runlane.QueueName) bool,
 	judge func([]dueRow) ([]found, error),
@@ -57,38 +38,61 @@ func (s *Store) examine(
 		return nil, err
 	}
 	scope := scanScope(q, what)
-	var after duePosition
+	var after indexPosition
 	if err := openCursor(q.After, scope, &after); err != nil {
 		return nil, err
 	}
-	rows, end, more, err := s.dueRows(ctx, q.Environment, kinds, keep, after, limit)
+	shards, err := s.shardCounts(ctx, q.Environment)
 	if err != nil {
 		return nil, err
 	}
-	page := &runlane.Page[found]{}
-	for len(rows) > 0 {
-		batch := rows[:min(len(rows), batchKeys)]
-		seen, err := judge(batch)
-		if err != nil {
-			return nil, err
+	due := dueSpan()
+	for _, bound := range kinds {
+		for shard := range shards.Read {
+			due.partitions = append(due.partitions, partition{duePartition(q.Environment, bound.kind, shard), bound.until.lastKey()})
 		}
-		rows = rows[len(batch):]
+	}
+	page := &runlane.Page[found]{}
+	_, stopped, more, err := s.walkIndex(ctx, "scan", due, after, chunkOf(limit), maxScanRows, func(rows []indexRow) (int, bool, error) {
+		rows = rows[:min(len(rows), max(limit-len(page.Items), minBatch))]
+		var kept []dueRow
+		var behind []int // for each, how many rows are taken with it
+		for i, it := range rows {
+			if row, ok := parseDueRow(it.item); ok && keep(row.queue) {
+				kept, behind = append(kept, row), append(behind, i+1)
+			}
+		}
+		if len(kept) == 0 {
+			return len(rows), false, nil
+		}
+		seen, err := judge(kept)
+		if err != nil {
+			return 0, false, err
+		}
 		for i, f := range seen {
 			if f.run == nil {
 				continue
 			}
 			page.Items = append(page.Items, f)
-			if len(page.Items) == limit && (i+1 < len(seen) || len(rows) > 0 || more) {
-				page.Next = sealCursor(scope, f.row.position())
-				return page, nil
+			if len(page.Items) == limit {
+				return behind[i], true, nil
 			}
 		}
+		return len(rows), false, nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	if more {
-		page.Next = sealCursor(scope, end)
+		page.Next = sealCursor(scope, stopped)
 	}
 	return page, nil
 }
+
+func dueSpan() *span { return &span{index: indexDue, hash: attrDueP, sort: attrDueA} }
+
+// lastKey is the last sort key of a moment.
+func (m millis) lastKey() string { return fmt.Sprintf("%013d:%s", m, beyondKeys) }
 
 func scanScope(q *lane.DueQuery, what string) string {
 	return fmt.Sprint(what, " ", q.Environment.Name(), " ", q.At.UnixMilli(), " ", q.Queues, " ", boundedNames(q.Bounded))
@@ -106,89 +110,6 @@ func boundedNames(queues []runlane.Queue) []runlane.QueueName {
 type kindBound struct {
 	kind  markerKind
 	until millis
-}
-
-// shardRows is what one partition of the index gave. cut tells that there is more behind reach.
-type shardRows struct {
-	rows  []dueRow
-	reach duePosition
-	cut   bool
-}
-
-// dueRows merges the shards of the kinds in due order, up to where all that were cut reach: behind that, order is not known yet.
-// end is where the next page begins; more tells that there may be one.
-func (s *Store) dueRows(
-	ctx context.Context, e runlane.Environment, kinds []kindBound, keep func(runlane.QueueName) bool, after duePosition, limit int,
-) (rows []dueRow, end duePosition, more bool, err error) {
-	shards, err := s.shardCounts(ctx, e)
-	if err != nil {
-		return nil, end, false, err
-	}
-	parts := make([]shardRows, len(kinds)*shards.Read)
-	group, groupCtx := errgroup.WithContext(ctx)
-	group.SetLimit(maxParallel)
-	for k, kind := range kinds {
-		for shard := range shards.Read {
-			group.Go(func() (err error) {
-				partition := duePartition(e, kind.kind, shard)
-				parts[k*shards.Read+shard], err = s.dueShard(groupCtx, partition, kind.until, keep, after, limit)
-				return err
-			})
-		}
-	}
-	if err := group.Wait(); err != nil {
-		return nil, end, false, err
-	}
-	rows, end, more = mergeShards(parts)
-	return rows, end, more, nil
-}
-
-func mergeShards(parts []shardRows) (rows []dueRow, end duePosition, more bool) {
-	for _, part := range parts {
-		rows = append(rows, part.rows...)
-		if part.cut && (!more || part.reach.less(end)) {
-			end, more = part.reach, true
-		}
-	}
-	slices.SortFunc(rows, func(a, b dueRow) int { return a.position().compare(b.position()) })
-	if more {
-		rows = slices.DeleteFunc(rows, func(r dueRow) bool { return end.less(r.position()) })
-	}
-	return rows, end, more
-}
-
-// dueShard reads one partition of the index until it has enough rows or examined its share; rows of other queues are dropped
-// from the key alone.
-func (s *Store) dueShard(
-	ctx context.Context, partition string, until millis, keep func(runlane.QueueName) bool, after duePosition, limit int,
-) (part shardRows, err error) {
-	from := after.Due
-	if from == "" {
-		from = "0"
-	}
-	examined := 0
-	err = s.query(ctx, "scan", &dynamodb.QueryInput{
-		IndexName:                 aws.String(indexDue),
-		KeyConditionExpression:    aws.String("#dp = :dp AND #da BETWEEN :from AND :until"),
-		ExpressionAttributeValues: item{":dp": text(partition), ":from": text(from), ":until": text(fmt.Sprintf("%013d:\U0010FFFF", until))},
-		Limit:                     aws.Int32(int32(max(limit, batchKeys))), //nolint:gosec // bounded by the page limit
-	}, func(it item) (bool, error) {
-		if len(part.rows) == limit || examined == maxScanRows {
-			part.cut = true
-			return false, nil
-		}
-		examined++
-		row, ok := parseDueRow(it)
-		if !ok {
-			return true, nil
-		}
-		part.reach = row.position()
-		if after.less(part.reach) && keep(row.queue) {
-			part.rows = append(part.rows, row)
-		}
-		return true, nil
-	})
-	return part, err
 }
 
 // unbounded keeps the queues that a query asks for, but for bounded ones.
