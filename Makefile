@@ -33,7 +33,7 @@ check: ## What every commit passes: format, vet, linters, short tests, reducer c
 	@$(MAKE) cover
 
 .PHONY: test
-test: ## All tests, with the race detector, local AWS and 20 s of fuzzing. Does its own set-up and clean-up.
+test: ## All tests, with the race detector, local AWS and 10 s of fuzzing a target. Does its own set-up and clean-up.
 	@scripts/with-local-aws.sh scripts/test.sh
 
 .PHONY: test-short
@@ -82,9 +82,9 @@ cover: ## The reducer's statement coverage by its own tests. Fails below 100 %.
 	@$(GO) run ./internal/covergate -package ./core -files 'project*.go' -minimum 100
 
 .PHONY: fuzz
-fuzz: ## Fuzzes the reducer for FUZZTIME (20s unless given).
+fuzz: ## Fuzzes everything that parses, FUZZTIME each (10s unless given).
 	@scripts/fuzz.sh
 
 .PHONY: bench
 bench: ## Go benchmarks. BENCH=REGEXP selects.
-	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem ./...
+	@scripts/with-local-aws.sh $(GO) test -run '^$$' -bench '$(BENCH)' -benchmem ./...

@@ -11,28 +11,6 @@ type Schedule struct {
 	Overlap Overlap // zero means allow
 }
 
-// When is Once, Every or Cron.
-type When struct {
-	once, anchor time.Time
-	every        time.Duration
-	cron, zone   string
-}
-
-// Once fires a single time, at the given instant. An instant that is past when the schedule is first registered never fires.
-func Once(at time.Time) When { return When{once: at} }
-
-// Every fires at multiples of d since the Unix epoch. d is at least one second.
-func Every(d time.Duration) When { return When{every: d} }
-
-// From moves the grid of Every; the first fire is at the anchor.
-func (w When) From(anchor time.Time) When { w.anchor = anchor; return w }
-
-// Cron fires by a five-field expression in UTC; In changes the zone. Errors surface in core.Open.
-func Cron(expression string) When { return When{cron: expression, zone: "UTC"} }
-
-// In reads the cron expression in an IANA zone.
-func (w When) In(zone string) When { w.zone = zone; return w }
-
 // Misfire is what happens to occurrences that were missed.
 type Misfire struct {
 	Policy    MisfirePolicy
@@ -84,12 +62,15 @@ type ScheduleRecord struct {
 	Version        int64      `json:"version"` // storage's; every change is conditional on it
 }
 
-// Occurrence is one fire time and what became of it. Kept 40 days.
+// Occurrence is one fire time and what became of it, or several that one evaluation skipped for one reason: FireTime is the last of
+// them then. Kept 40 days.
 type Occurrence struct {
 	ScheduleID ScheduleID `json:"scheduleId"`
 	FireTime   time.Time  `json:"fireTime"`
 	RunID      RunID      `json:"runId,omitempty"`
 	Skipped    SkipReason `json:"skipped,omitempty"`
+	First      time.Time  `json:"first,omitzero"`  // of several: the first's fire time
+	Count      int        `json:"count,omitempty"` // of several: how many
 }
 
 // SkipReason is why an occurrence made no run.

@@ -5,3 +5,5 @@
 // [Runtime.ExecuteDelivery] executes one wakeup where something else receives them, [Runtime.Tick] is maintenance. One run can be
 // followed through the files by name: trigger, project, publish, delivery, attempt, outcome.
 package core
+
+import _ "time/tzdata" // cron schedules need zones wherever a program runs; the system's data come first

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# All tests, then the reducer's fuzz target. Called with local AWS already behind it: see with-local-aws.sh.
+# All tests, then the fuzz targets. Called with local AWS already behind it: see with-local-aws.sh.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

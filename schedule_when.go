@@ -1,0 +1,214 @@
+package runlane
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+)
+
+// When says at which times a schedule fires. [Once], [Every] and [Cron] make one; nothing is reported before [When.Validate],
+// which opening a runtime calls. It is a plain value: comparable, safe to share, and computing with it needs no clock.
+//
+// Every fire is a whole millisecond after the Unix epoch and before 2286-11-20T17:46:40Z, which is what storages can record.
+type When struct {
+	kind         whenKind
+	once, anchor time.Time
+	every        time.Duration
+	cron, zone   string
+	rule         cronRule // of cron; valid is false when the expression has a fault
+}
+
+type whenKind uint8
+
+const (
+	whenOnce whenKind = iota + 1
+	whenEvery
+	whenCron
+)
+
+// MinInterval is the shortest interval [Every] takes.
+const MinInterval = time.Second
+
+// Fires lie after the epoch and up to the last instant that has 13 digits of milliseconds, in which storages keep them.
+var (
+	epoch        = time.UnixMilli(0).UTC()
+	lastFireTime = time.UnixMilli(9_999_999_999_999).UTC()
+)
+
+const hintInstants = "name an instant from 1970 to 2286"
+
+// Once fires a single time, at the given instant, rounded down to a millisecond. An instant that is past when the schedule is
+// first registered never fires.
+func Once(at time.Time) When { return When{kind: whenOnce, once: UTCMillis(at)} }
+
+// Every fires at multiples of d since the Unix epoch, whatever any zone's clocks do: Every(24*time.Hour) is midnight UTC. d is
+// at least [MinInterval] and whole milliseconds. [When.From] moves the grid. For days as people count them, use [Cron].
+func Every(d time.Duration) When { return When{kind: whenEvery, every: d} }
+
+// From moves the grid of [Every], and of nothing else: the first fire is at the anchor, rounded down to a millisecond, and the
+// others follow it by multiples of the interval. Name a fixed instant: one taken from the clock is another schedule on every
+// start. The zero time is no anchor.
+func (w When) From(anchor time.Time) When { w.anchor = UTCMillis(anchor); return w }
+
+// Cron fires by a five-field expression, in UTC; [When.In] changes the zone.
+//
+//	field         values           besides
+//	minute        0-59
+//	hour          0-23
+//	day of month  1-31             L: the last day
+//	month         1-12 or JAN-DEC
+//	day of week   0-7 or SUN-SAT   5L or FRIL: the last Friday; MON#2: the second Monday. 0 and 7 are Sunday
+//
+// Each takes * (or ? alone), values, ranges (9-17), steps of them (*/15, 10-50/20), and lists of all these (0,15-45/10).
+// Names may be in any case. @yearly, @annually, @monthly, @weekly, @daily, @midnight and @hourly stand for whole expressions.
+//
+// A field that begins with * or is ? is unrestricted, even when it skips values, as */2 does. When both day fields are
+// restricted, a day has to match one of them: "0 0 1 * MON" is the first of the month and every Monday. Otherwise it has to match
+// both: "0 0 */2 * MON" is the Mondays among the odd days.
+//
+// What clocks do is judged by the hour field. When it is unrestricted the schedule follows elapsed time: it fires whenever the
+// local clock matches, so "0 * * * *" fires 23 times on a day that loses an hour and 25 times on one that repeats it. When it is
+// restricted each time of the local day fires once: one that the clock jumps over fires at the first instant after the jump
+// (together with others there, as one fire), one that the clock shows twice fires the first time only, and a local day that does
+// not exist at all has no fire.
+//
+// Faults of the expression surface in [When.Validate], each with a hint: "5/15" (write "5-59/15"), ranges that run backward,
+// steps beyond their range, "W", "@reboot", "@every", a "TZ=" prefix, seconds, and what can never fire, like February 30.
+// The rules' reasons are in docs/decisions.md, Schedules.
+func Cron(expression string) When {
+	rule, _ := parseCron(expression) // Validate reports it: a schedule is often a package's variable
+	return When{kind: whenCron, cron: expression, zone: "UTC", rule: rule}
+}
+
+// In reads the cron expression in a zone of the IANA data base, like "Europe/Berlin". "Local" is refused: every program of an
+// environment has to compute the same times.
+func (w When) In(zone string) When { w.zone = zone; return w }
+
+// Validate reports what is wrong as [ErrConfigurationInvalid] with a hint. It needs zone data, from the system or from
+// time/tzdata, which package core brings along.
+func (w When) Validate() error {
+	switch {
+	case w.kind == 0:
+		return badWhen("a schedule has no When", "use runlane.Once, runlane.Every or runlane.Cron")
+	case w.kind != whenEvery && !w.anchor.IsZero():
+		return badWhen("From is set on a When that is no interval", "From belongs to runlane.Every")
+	case w.kind != whenCron && w.zone != "":
+		return badWhen("In is set on a When that is no cron expression", "In belongs to runlane.Cron")
+	case w.kind == whenOnce && (!w.once.After(epoch) || w.once.After(lastFireTime)):
+		return badWhen("the instant of Once is "+w.once.Format(time.RFC3339), hintInstants)
+	case w.kind == whenEvery:
+		return w.validateInterval()
+	case w.kind == whenCron:
+		return w.validateCron()
+	}
+	return nil
+}
+
+func (w When) validateInterval() error {
+	switch {
+	case w.every < MinInterval:
+		return badWhen(fmt.Sprintf("the interval of Every is %v", w.every), fmt.Sprintf("an interval is at least %v", MinInterval))
+	case w.every%time.Millisecond != 0:
+		return badWhen(fmt.Sprintf("the interval of Every is %v", w.every), "an interval is whole milliseconds")
+	case !w.anchor.IsZero() && (w.anchor.Before(epoch) || w.anchor.After(lastFireTime)):
+		return badWhen("the anchor of Every is "+w.anchor.Format(time.RFC3339), hintInstants)
+	}
+	return nil
+}
+
+func (w When) validateCron() error {
+	if !w.rule.valid {
+		_, err := parseCron(w.cron)
+		return err
+	}
+	_, err := loadZone(w.zone)
+	return err
+}
+
+// Next is the first fire strictly after the given instant, in UTC. ok is false when there is none: the single time is past, it
+// would be beyond what can be recorded, or [When.Validate] refuses w. It takes less than a microsecond, a few when the fire is
+// decades away.
+func (w When) Next(after time.Time) (next time.Time, ok bool) {
+	if w.Validate() != nil || !after.Before(lastFireTime) {
+		return time.Time{}, false
+	}
+	if after.Before(epoch) {
+		after = epoch
+	}
+	switch w.kind {
+	case whenOnce:
+		next = w.once
+	case whenEvery:
+		next = w.nextInterval(after)
+	case whenCron:
+		zone, _ := loadZone(w.zone) // Validate has loaded it
+		seconds, found := w.rule.next(after.Unix()+1, zone)
+		if !found {
+			return time.Time{}, false
+		}
+		next = time.Unix(seconds, 0).UTC()
+	}
+	if !next.After(after) || next.After(lastFireTime) {
+		return time.Time{}, false
+	}
+	return next, true
+}
+
+func (w When) nextInterval(after time.Time) time.Time {
+	start, step, ms := int64(0), w.every.Milliseconds(), after.UnixMilli()
+	if !w.anchor.IsZero() {
+		start = w.anchor.UnixMilli()
+	}
+	if ms < start {
+		return w.anchor
+	}
+	return time.UnixMilli(start + ((ms-start)/step+1)*step).UTC()
+}
+
+// String is the definition on one line: "once 2026-03-01T12:00:00Z", "every 15m from 2026-03-01T12:05:00Z", "cron 30 2 * * MON in
+// Europe/Berlin". Spelling that means nothing, as spaces, case and a time's zone, is gone, so that equal texts fire at equal times.
+func (w When) String() string {
+	switch w.kind {
+	case whenOnce:
+		return "once " + w.once.Format(time.RFC3339Nano)
+	case whenEvery:
+		text := "every " + FormatDuration(w.every)
+		if !w.anchor.IsZero() {
+			text += " from " + w.anchor.Format(time.RFC3339Nano)
+		}
+		return text
+	case whenCron:
+		return "cron " + clip(spellCron(w.cron), maxCronBytes) + " in " + w.zone
+	default:
+		return "never"
+	}
+}
+
+// zones keeps what was loaded, which takes a file's reading. It holds at most the zones that exist.
+var zones sync.Map // of name to *time.Location
+
+func loadZone(name string) (*time.Location, error) {
+	if zone, ok := zones.Load(name); ok {
+		return zone.(*time.Location), nil
+	}
+	switch {
+	case name == "":
+		return nil, badWhen("the zone of the cron expression is empty", `name a zone like "Europe/Berlin", or leave In out for UTC`)
+	case strings.EqualFold(name, "Local"):
+		return nil, badWhen(`the zone of the cron expression is "Local"`, `name the zone, like "Europe/Berlin": machines differ in what is local`)
+	}
+	zone, err := time.LoadLocation(name)
+	if err != nil {
+		return nil, &Error{
+			Code: ErrConfigurationInvalid, Message: fmt.Sprintf("the zone %q is unknown", clip(name, 64)),
+			Hint: `use a name of the IANA time zone data base, like "Europe/Berlin" or "UTC"`, Cause: err,
+		}
+	}
+	zones.Store(name, zone)
+	return zone, nil
+}
+
+func badWhen(message, hint string) *Error {
+	return &Error{Code: ErrConfigurationInvalid, Message: message, Hint: hint}
+}
