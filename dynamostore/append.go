@@ -134,18 +134,20 @@ func (s *Store) ClaimRunLease(ctx context.Context, c *lane.ClaimCommand) (*lane.
 		return nil, err
 	}
 	if lost != "" {
-		return &lane.Acquisition{Outcome: lost}, nil
+		return s.refuse(ctx, before, lost)
 	}
 	if slot.before != nil && slot.before.Run == c.Projected.ID && slot.before.Until > toMillis(c.At) { // the commit falls into the reservation, or fails
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, slot.before.Until.time().Sub(c.At))
 		defer cancel()
 	}
-	slotLost := lane.LostCapacity
-	if !c.Slot {
-		slotLost = lane.LostReservation
+	var take func() (slotChange, bool, error)
+	if c.Slot {
+		take = func() (slotChange, bool, error) {
+			return s.takeSlot(ctx, before, c.Queue.Concurrency, toMillis(c.At), 0)
+		}
 	}
-	return s.acquire(ctx, &change{Transition: &c.Transition, before: before, byWakeup: c.ByWakeup, slot: slot}, slotLost)
+	return s.acquire(ctx, &change{Transition: &c.Transition, before: before, byWakeup: c.ByWakeup, slot: slot}, take)
 }
 
 // ReleaseRunLease implements lane.Storage.

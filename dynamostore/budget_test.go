@@ -4,73 +4,189 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"testing"
 	"time"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core"
 	"github.com/runlane/runlane-go/lane"
+	"github.com/runlane/runlane-go/memlane"
 )
 
-// TestBudget goes through docs/layout.md, Budget: the write units of each step, as the meter computes them from what is sent.
+// budgetCase measures one step of docs/layout.md, Budget: what after used, by the meter, beyond before.
+type budgetCase struct {
+	before, after func(w *world) *world
+	simple        float64 // units among them that are a simple run's, where the document says what comes on top of one
+}
+
+// TestBudget goes through docs/layout.md, Budget, row by row: a case for each row, a row for each case, and the numbers are the
+// document's.
 func TestBudget(t *testing.T) {
 	t.Parallel()
-	const lease = time.Minute
-	running := func(w *world) *world { return w.create(eager, 0, nil).ack().claim(lease, true) }
-	retry := func(w *world, d time.Duration) *world {
-		return w.end(&runlane.RunRetryScheduled{Attempt: 1, Failure: runlane.Failure{Code: runlane.ErrTaskFailed, Message: "no"}, RetryAt: w.now.Add(d)})
+	cases, prices := budgetCases(), budget(t)
+	for name := range prices {
+		if _, ok := cases[name]; !ok {
+			t.Errorf("no case measures %q", name)
+		}
 	}
-	idempotent := func() *runlane.RunCreated {
-		return &runlane.RunCreated{Payload: []byte(`{}`), IdempotencyKey: "a", Retention: runlane.KeyRetention{TTL: runlane.DefaultIdempotencyTTL}}
-	}
-	owned := func() *runlane.RunCreated {
-		c := idempotent()
-		c.SingletonKey = "b"
-		return c
-	}
-	simple := func(w *world) *world { return running(w).succeed() }
-	for name, row := range map[string]struct {
-		before, after func(w *world) // the step's price is what after used beyond before
-		units         float64
-	}{
-		"trigger":                {nil, func(w *world) { w.create(eager, 0, nil) }, 5},
-		"publish acknowledged":   {func(w *world) { w.create(eager, 0, nil) }, func(w *world) { w.ack() }, 1},
-		"claim and start":        {func(w *world) { w.create(eager, 0, nil).ack() }, func(w *world) { w.claim(lease, true) }, 4},
-		"succeed":                {func(w *world) { running(w) }, func(w *world) { w.succeed() }, 6},
-		"simple run":             {nil, func(w *world) { simple(w) }, 16},
-		"with idempotency owner": {nil, func(w *world) { w.create(eager, 0, idempotent()).ack().claim(lease, true).succeed() }, 18},
-		"with both owners":       {nil, func(w *world) { w.create(eager, 0, owned()).ack().claim(lease, true).succeed() }, 20},
-		"retry up to 15 minutes": {func(w *world) { running(w) }, func(w *world) { retry(w, time.Second).pass(time.Second).claim(lease, true) }, 10},
-		"release up to 15 minutes": {func(w *world) { running(w) }, func(w *world) {
-			w.end(&runlane.RunReleased{Attempt: 1, ResumeAt: w.now.Add(time.Second)}).pass(time.Second).claim(lease, true)
-		}, 10},
-		"wait through a delivery request": {func(w *world) { running(w) }, func(w *world) {
-			retry(w, time.Hour).pass(time.Hour).look().other(w.request(w.now)).ack().claim(lease, true)
-		}, 17},
-		"abandoned attempt": {func(w *world) { running(w) }, func(w *world) {
-			w.pass(59*time.Second).pass(2*time.Second).look().other(w.request(w.now)).ack().claim(lease, true)
-		}, 11},
-		"still active at the first look": {func(w *world) { w.create(eager, 0, nil).ack().pass(2 * time.Minute) }, func(w *world) { w.look() }, 3},
-		"publish failure and its retry": {func(w *world) { w.create(eager, 0, nil) }, func(w *world) {
-			w.fail(time.Second).pass(time.Second).flush().ack()
-		}, 9}, // the acknowledgement is one of the simple run's units
-		"deferred trigger, beyond a simple one": {func(w *world) { w.create(deferred, 0, nil) }, func(w *world) { w.flush().ack() }, 5}, // likewise
-		"cancel a waiting run":                  {func(w *world) { w.create(eager, time.Hour, nil) }, func(w *world) { w.other(&runlane.RunCancelled{}) }, 6},
-		"heartbeat":                             {func(w *world) { running(w) }, func(w *world) { w.pass(time.Second).heartbeat(lease) }, 4},
-	} {
+	for name, c := range cases {
+		want, ok := prices[name]
+		if !ok || want.beyond != (c.simple > 0) {
+			t.Errorf("%s does not have the case %q like this: %+v", document, name, want)
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			if row.before != nil {
-				row.before(w)
+			if c.before != nil {
+				w = c.before(w)
 			}
 			before := w.store.Stats()
-			row.after(w)
-			used := w.store.Stats()
-			if got := used.WriteUnits - before.WriteUnits; got != row.units {
-				t.Errorf("%v write units, want %v: %v", got, row.units, used.Operations)
+			w = c.after(w)
+			stats := w.store.Stats()
+			used := stats.Usage.Minus(before.Usage)
+			if got := used.WriteUnits - c.simple; got != want.writes {
+				t.Errorf("%v write units, %s says %v: %v", got, document, want.writes, stats.Operations)
 			}
+			if want.hasReads && used.ReadUnits != want.reads {
+				t.Errorf("%v read units, %s says %v: %v", used.ReadUnits, document, want.reads, stats.Operations)
+			}
+			w.checked()
 		})
 	}
+}
+
+const budgetLease = 5 * time.Minute
+
+func budgetCases() map[string]budgetCase {
+	created := func(w *world) *world { return w.create(eager, 0, nil) }
+	published := func(w *world) *world { return created(w).ack() }
+	running := func(w *world) *world { return published(w).claim(budgetLease, true) }
+	again := func(w *world) *world { return w.other(w.request(w.now)).ack().claim(budgetLease, true) }
+	cases := map[string]budgetCase{
+		"trigger":              {nil, created, 0},
+		"publish acknowledged": {created, func(w *world) *world { return w.ack() }, 0},
+		"claim and start":      {published, func(w *world) *world { return w.claim(budgetLease, true) }, 0},
+		"success":              {running, func(w *world) *world { return w.succeed() }, 0},
+		"a simple run":         {nil, func(w *world) *world { return running(w).succeed() }, 0},
+		"a run with an idempotency owner": {nil, func(w *world) *world {
+			return w.create(eager, 0, keyed("a")).ack().claim(budgetLease, true).succeed()
+		}, 0},
+		"a run with both owners": {nil, func(w *world) *world {
+			return w.create(eager, 0, owned("a", []byte(`{}`))).ack().claim(budgetLease, true).succeed()
+		}, 0},
+		"retry up to 15 min": {running, func(w *world) *world {
+			return w.retry(time.Second).pass(time.Second).claim(budgetLease, true)
+		}, 0},
+		"release up to 15 min": {running, func(w *world) *world {
+			return w.end(&runlane.RunReleased{Attempt: 1, ResumeAt: w.now.Add(time.Second)}).pass(time.Second).claim(budgetLease, true)
+		}, 0},
+		"retry after the longest failure": {running, func(w *world) *world {
+			w.end(&runlane.RunRetryScheduled{Attempt: 1, Failure: longestFailure(), RetryAt: w.now.Add(time.Second)})
+			return w.pass(time.Second).claim(budgetLease, true)
+		}, 0},
+		"longer wait with the tick's delayed wakeup": {running, func(w *world) *world { // which costs reads
+			return w.retry(time.Hour).pass(time.Hour).claim(budgetLease, true)
+		}, 0},
+		"longer wait with a delivery request": {running, func(w *world) *world { return again(w.retry(time.Hour).pass(time.Hour).look()) }, 0},
+		"abandoned attempt": {func(w *world) *world { return published(w).claim(time.Minute, true) }, func(w *world) *world {
+			return again(w.pass(61 * time.Second).look())
+		}, 0},
+		"abandoned attempt that was looked at": {running, func(w *world) *world {
+			return again(w.pass(2 * time.Minute).look().pass(budgetLease).look())
+		}, 0},
+		"still active at the first look": {nil, func(w *world) *world { return published(w).pass(2 * time.Minute).look() }, 6},
+		"publish failure and its retry": {created, func(w *world) *world {
+			return w.fail(time.Second).pass(time.Second).flush().ack()
+		}, 1},
+		"deferred trigger":         {nil, func(w *world) *world { return w.create(deferred, 0, nil).flush().ack() }, 6},
+		"cancelling a waiting run": {func(w *world) *world { return w.create(eager, time.Hour, nil) }, cancelledNow, 0},
+		"scheduled run, above a simple one": {func(w *world) *world { return w.registered() }, func(w *world) *world {
+			fire := w.now
+			token := w.occurrence(fire)
+			w = running(w).succeed()
+			if err := w.completeOccurrence(fire, token, w.run.ID); err != nil {
+				w.Fatal(err)
+			}
+			return w
+		}, 16},
+		"heartbeat": {running, func(w *world) *world { return w.pass(time.Second).heartbeat(budgetLease) }, 0},
+		"a minute of heartbeats": {func(w *world) *world { // the last look moved the marker to the lease's end
+			return published(w).claim(time.Minute, true).beats().pass(time.Second).look().pass(-time.Second)
+		}, func(w *world) *world { return w.beats().pass(time.Second).look() }, 0},
+		"duplicate trigger": {func(w *world) *world { return w.create(eager, 0, keyed("a")) }, func(w *world) *world {
+			run, err := w.store.GetRunByIdempotencyKey(w.Context(), lane.OwnerKey{Environment: "test", TaskID: "bench.noop", Key: "a"})
+			if err != nil || run.ID != w.run.ID {
+				w.Fatal(run, err)
+			}
+			return w
+		}, 0},
+		"duplicate trigger that loses a race": {func(w *world) *world { return w.create(eager, 0, keyed("a")) }, func(w *world) *world {
+			late := *w
+			late.run = &runlane.Run{ID: "run_01ARZ3NDEKTSV4RRFFQ69Glate"}
+			created := keyed("a")
+			created.TaskID, created.Queue, created.Source = "bench.noop", "default", runlane.Source{Type: runlane.SourceTrigger}
+			c := &lane.AppendCommand{Transition: late.transition(created, late.request(w.now)), Outbox: eager(w.now)}
+			if _, err := w.store.AppendRunEvents(w.step(), c); !errors.Is(err, runlane.ConflictIdempotencyKey) {
+				w.Fatal(err)
+			}
+			return w
+		}, 0},
+		"tick with nothing to do": {nil, idleTick, 0},
+	}
+	addBoundedCases(cases)
+	addPruningCases(cases)
+	return cases
+}
+
+func keyed(key string) *runlane.RunCreated {
+	return &runlane.RunCreated{Payload: []byte(`{}`), IdempotencyKey: key, Retention: runlane.KeyRetention{TTL: runlane.DefaultIdempotencyTTL}}
+}
+
+func cancelledNow(w *world) *world { return w.other(&runlane.RunCancelled{}) }
+
+// retry is a failed attempt whose next one begins after d.
+func (w *world) retry(d time.Duration) *world {
+	w.Helper()
+	return w.end(&runlane.RunRetryScheduled{
+		Attempt: w.run.Counters.Attempts, Failure: runlane.Failure{Code: runlane.ErrTaskFailed, Message: "no"}, RetryAt: w.now.Add(d),
+	})
+}
+
+// beats are the heartbeats of a minute.
+func (w *world) beats() *world {
+	w.Helper()
+	for range 3 {
+		w.pass(20 * time.Second).heartbeat(time.Minute)
+	}
+	return w
+}
+
+// longestFailure is as long as failures get, of text that hardly compresses: a message of 1 KiB, and 4 KiB of details.
+func longestFailure() runlane.Failure {
+	const stack = "stack"
+	text := string(bulky(6))
+	details := map[string]string{stack: text[:runlane.MaxFailureMetaBytes-len(stack)]}
+	return runlane.NewFailure(runlane.ErrTaskPanicked, text[runlane.MaxFailureMetaBytes:][:runlane.MaxFailureMessageBytes], details)
+}
+
+// idleTick is a round of the runtime's maintenance when nothing is waiting: only its reads are paid.
+func idleTick(w *world) *world {
+	w.Helper()
+	l, err := lane.New(w.store, memlane.NewTransport(nil), &lane.Options{Environment: "test"})
+	if err != nil {
+		w.Fatal(err)
+	}
+	rt, err := core.Open(w.Context(), l, &core.Options{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		w.Fatal(err)
+	}
+	defer func() { _ = rt.Close(w.Context()) }()
+	if result, err := rt.Tick(w.Context(), nil); err != nil || result.More {
+		w.Fatal(result, err)
+	}
+	return w
 }
 
 func TestBudget_ReadsAndRoundTripsOfASimpleRun(t *testing.T) {

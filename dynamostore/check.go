@@ -3,6 +3,7 @@ package dynamostore
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -88,6 +89,7 @@ const (
 	ruleBulk       = "what the run item announces is there"
 	ruleOwner      = "the owner of an active run's key is that run"
 	ruleSlot       = "a slot is held by the run that names it"
+	ruleShard      = "index rows lie in shards that readers read"
 )
 
 type violations struct {
@@ -110,6 +112,9 @@ func (s *Store) checkRun(ctx context.Context, raw item) ([]lane.Violation, error
 	inDue, inDone := r.DueP != "" && r.DueA != "", r.DoneP != "" && r.DoneA != ""
 	if inDue == r.status().Terminal() || inDone != r.status().Terminal() {
 		v.add(ruleMembership, "%s, in due: %t, in done: %t", r.Status, inDue, inDone)
+	}
+	if err := s.checkShards(ctx, r, v); err != nil {
+		return nil, err
 	}
 	if r.DeliveryLog != 0 && !latest {
 		v.add(ruleLatest, "a %s run names the row %s", r.Status, r.deliveryID())
@@ -151,6 +156,24 @@ func (s *Store) checkRun(ctx context.Context, raw item) ([]lane.Violation, error
 	return v.list, nil
 }
 
+// checkShards finds index rows that no walk meets. A shard need not be the one that writers choose today: their number has grown.
+func (s *Store) checkShards(ctx context.Context, r *runItem, v *violations) error {
+	shards, err := s.shardCounts(ctx, v.key.Environment)
+	if err != nil {
+		return err
+	}
+	for _, partition := range []string{r.DueP, r.DoneP} {
+		if partition == "" {
+			continue
+		}
+		shard, err := strconv.Atoi(partition[strings.LastIndexByte(partition, ':')+1:])
+		if err != nil || shard < 0 || shard >= shards.Read {
+			v.add(ruleShard, "%s, of %d shards", partition, shards.Read)
+		}
+	}
+	return nil
+}
+
 // checkMarker compares the marker with the next moment somebody must look.
 func (s *Store) checkMarker(ctx context.Context, r *runItem, v *violations) error {
 	m, queue, ok := r.due().parse()
@@ -177,6 +200,9 @@ func (s *Store) checkMarker(ctx context.Context, r *runItem, v *violations) erro
 	if m.kind == slotless {
 		if latest := r.status() != runlane.StatusRunning && r.status() != runlane.StatusCancellationRequested; !latest {
 			v.add(ruleMarker, "a %s run waits for a slot", r.Status)
+		}
+		if _, hash, _ := cutPartition(r.DueA); hash != r.partition().hash {
+			v.add(ruleMarker, "the marker %v is of another partition", r.due())
 		}
 		return nil
 	}

@@ -2,11 +2,14 @@ package dynamostore_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/dynamostore"
@@ -39,7 +42,58 @@ func storageHarness(client *dynamodb.Client, table string, api func(testing.TB) 
 			t.Helper()
 			plantUnknownEvent(t, client, table, key, event)
 		},
+		Skewed: func(t testing.TB, _ lane.Storage, ahead time.Duration) lane.Storage {
+			t.Helper()
+			return dynamostore.New(api(t), table, &dynamostore.Options{Now: func() time.Time { return time.Now().Add(ahead) }})
+		},
+		Mortal: func(t testing.TB, _ lane.Storage, requests int) lane.Storage {
+			t.Helper()
+			dying := &mortalClient{API: client}
+			dying.left.Store(int64(requests))
+			return dynamostore.New(dying, table, nil)
+		},
 	}
+}
+
+// mortalClient is that of a process which dies after so many requests. The error is one that nobody tries again.
+type mortalClient struct {
+	dynamostore.API
+	left atomic.Int64
+}
+
+func (c *mortalClient) alive() error {
+	if c.left.Add(-1) >= 0 {
+		return nil
+	}
+	return &smithy.GenericAPIError{Code: "AccessDeniedException", Message: "the process is dead", Fault: smithy.FaultClient}
+}
+
+func (c *mortalClient) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput, o ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error) {
+	if err := c.alive(); err != nil {
+		return nil, err
+	}
+	return c.API.BatchGetItem(ctx, in, o...)
+}
+
+func (c *mortalClient) DeleteItem(ctx context.Context, in *dynamodb.DeleteItemInput, o ...func(*dynamodb.Options)) (*dynamodb.DeleteItemOutput, error) {
+	if err := c.alive(); err != nil {
+		return nil, err
+	}
+	return c.API.DeleteItem(ctx, in, o...)
+}
+
+func (c *mortalClient) Query(ctx context.Context, in *dynamodb.QueryInput, o ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
+	if err := c.alive(); err != nil {
+		return nil, err
+	}
+	return c.API.Query(ctx, in, o...)
+}
+
+func (c *mortalClient) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, o ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+	if err := c.alive(); err != nil {
+		return nil, err
+	}
+	return c.API.UpdateItem(ctx, in, o...)
 }
 
 // plantUnknownEvent writes what a newer version's commit would: the next log item, and the run's sequence.

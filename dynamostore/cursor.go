@@ -7,10 +7,10 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// cursorForm is a cursor's content: the request it belongs to, as a hash, and the position.
+// cursorForm is a cursor's content: a hash of the request it belongs to and of the position, and the position.
 type cursorForm struct {
-	Scope string          `json:"c"`
-	At    json.RawMessage `json:"p"`
+	Hash string          `json:"c"`
+	At   json.RawMessage `json:"p"`
 }
 
 // sealCursor makes the cursor of a request. scope names everything that decides its order and its selection.
@@ -19,12 +19,15 @@ func sealCursor(scope string, position any) runlane.Cursor {
 	if err != nil {
 		return ""
 	}
-	b, err := json.Marshal(cursorForm{hashParts(scope)[:16], at})
+	b, err := json.Marshal(cursorForm{cursorHash(scope, at), at})
 	if err != nil {
 		return ""
 	}
 	return runlane.Cursor(base64.RawURLEncoding.EncodeToString(b))
 }
+
+// cursorHash tells a cursor of another request, and one that was altered.
+func cursorHash(scope string, at json.RawMessage) string { return hashParts(scope, string(at))[:16] }
 
 // openCursor reads a cursor of the same request into position; an empty one leaves it as it is.
 func openCursor(c runlane.Cursor, scope string, position any) error {
@@ -36,7 +39,7 @@ func openCursor(c runlane.Cursor, scope string, position any) error {
 	if err == nil {
 		err = json.Unmarshal(b, &form)
 	}
-	if err == nil && form.Scope == hashParts(scope)[:16] {
+	if err == nil && form.Hash == cursorHash(scope, form.At) {
 		err = json.Unmarshal(form.At, position)
 		if err == nil {
 			return nil

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -18,10 +17,18 @@ const maxJumps = 200
 
 const skDispatch = "dispatch"
 
-// walkPosition is a place in the markers of runs that wait for a slot: a shard, and the marker behind which to go on.
+// walkPosition is a place in the markers of runs that wait for a slot: a shard, and the marker behind which to go on. Several runs
+// of a partition may have come at one instant and have the same marker: run is the key of the one behind which to go on among
+// those; without it, it is behind all of them.
 type walkPosition struct {
 	Shard int    `json:"s" dynamodbav:"sh"`
 	After string `json:"a,omitempty" dynamodbav:"af,omitempty"`
+	Run   string `json:"p,omitempty" dynamodbav:"-"` // of a cursor only: another pass begins behind them all, and ends with them
+}
+
+// behind is the position of a row.
+func (r dueRow) behind(e runlane.Environment, shard int) walkPosition {
+	return walkPosition{shard, r.key.sort, runPK(lane.RunKey{Environment: e, RunID: r.run})}
 }
 
 // dispatchCursor resumes a scan for slots: first among the markers that have a time, then among the partitions.
@@ -48,6 +55,10 @@ func (s *Store) ListRunsNeedingDispatch(ctx context.Context, q *lane.DueQuery) (
 		return nil, err
 	}
 	d := newDispatch(s, q, limit)
+	if q.ConcurrencyKey != nil {
+		err := d.ofKey(ctx, *q.ConcurrencyKey)
+		return &runlane.Page[lane.RunRef]{Items: d.refs}, err
+	}
 	if !at.Walking {
 		next, err := d.timed(ctx, at.Timed)
 		if err != nil {
@@ -142,6 +153,43 @@ func (d *dispatch) take(ctx context.Context, f found) (taken bool, err error) {
 	return true, nil
 }
 
+// ofKey reads what waits for a slot in the partitions of one concurrency key, longest first.
+func (d *dispatch) ofKey(ctx context.Context, key string) error {
+	shards, err := d.store.shardCounts(ctx, d.q.Environment)
+	if err != nil {
+		return err
+	}
+	waiting := dueSpan()
+	for _, queue := range d.q.Bounded {
+		p := slotPartition{d.q.Environment, queue.Name, hashParts(key)}
+		if !d.wants(queue.Name) {
+			continue
+		}
+		room, err := d.room(ctx, p)
+		if err != nil {
+			return err
+		}
+		if room == 0 {
+			continue
+		}
+		for shard := range shards.Read {
+			waiting.partitions = append(waiting.partitions, partition{duePartition(d.q.Environment, slotless, shard), p.start(), p.end()})
+		}
+	}
+	_, _, _, err = d.store.walkIndex(ctx, "scan slots", waiting, indexPosition{}, d.limit, maxScanRows, func(found []indexRow) (int, bool, error) {
+		found = found[:min(len(found), max(d.limit-len(d.refs), 1))]
+		var rows []dueRow
+		for _, it := range found {
+			if row, ok := parseDueRow(it.item); ok {
+				rows = append(rows, row)
+			}
+		}
+		err := d.takeRows(ctx, rows)
+		return len(found), len(d.refs) >= d.limit, err
+	})
+	return err
+}
+
 // timed reads the markers that have a time. Runs of full partitions are moved to where they wait for a slot.
 func (d *dispatch) timed(ctx context.Context, after runlane.Cursor) (runlane.Cursor, error) {
 	q := *d.q
@@ -199,7 +247,7 @@ func (d *dispatch) walk(ctx context.Context, at *dispatchCursor) (done bool, err
 		if at.Wrapped && at.Shard == at.Start.Shard {
 			return true, nil
 		}
-		at.Shard, at.After = at.Shard+1, ""
+		at.walkPosition = walkPosition{Shard: at.Shard + 1}
 		if at.Shard == shards.Read {
 			at.Shard, at.Wrapped = 0, true
 		}
@@ -232,14 +280,14 @@ func (d *dispatch) walkShard(ctx context.Context, at *dispatchCursor, until stri
 				}
 			}
 			if room == 0 {
-				at.After, jumped = p.end(), true
+				at.walkPosition, jumped = walkPosition{Shard: at.Shard, After: p.end()}, true
 				continue
 			}
 			n := d.samePartition(rows, min(room, d.limit-len(d.refs)))
 			if err := d.takeRows(ctx, rows[:n]); err != nil {
 				return false, err
 			}
-			at.After, rows = rows[n-1].key.sort, rows[n:]
+			at.walkPosition, rows = rows[n-1].behind(d.q.Environment, at.Shard), rows[n:]
 		}
 	}
 }
@@ -274,11 +322,16 @@ func (d *dispatch) takeRows(ctx context.Context, rows []dueRow) error {
 
 // slotlessRows are the next markers of a shard behind a position.
 func (s *Store) slotlessRows(ctx context.Context, e runlane.Environment, at walkPosition) (rows []dueRow, err error) {
-	err = s.query(ctx, "scan slots", &dynamodb.QueryInput{
+	dp := text(duePartition(e, slotless, at.Shard))
+	in := &dynamodb.QueryInput{
 		IndexName: aws.String(indexDue), KeyConditionExpression: aws.String("#dp = :dp AND #da > :after"),
-		ExpressionAttributeValues: item{":dp": text(duePartition(e, slotless, at.Shard)), ":after": text(cmp.Or(at.After, beforeKeys))},
-		Limit:                     aws.Int32(batchKeys),
-	}, func(it item) (bool, error) {
+		ExpressionAttributeValues: item{":dp": dp, ":after": text(cmp.Or(at.After, beforeKeys))}, Limit: aws.Int32(batchKeys),
+	}
+	if at.Run != "" {
+		in.KeyConditionExpression, in.ExclusiveStartKey = aws.String("#dp = :dp AND #da >= :after"), itemKey(at.Run, skRun)
+		in.ExclusiveStartKey[attrDueP], in.ExclusiveStartKey[attrDueA] = dp, text(at.After)
+	}
+	err = s.query(ctx, "scan slots", in, func(it item) (bool, error) {
 		if row, ok := parseDueRow(it); ok {
 			rows = append(rows, row)
 		}
@@ -293,8 +346,9 @@ func (r dueRow) slotPartition(e runlane.Environment) (slotPartition, bool) {
 	return slotPartition{e, queue, hash}, ok
 }
 
-// end is behind every marker of the partition.
-func (p slotPartition) end() string { return fmt.Sprintf("%s:%s:~", p.queue, p.hash) }
+// start is before, and end behind, every marker of the partition.
+func (p slotPartition) start() string { return fmt.Sprintf("%s:%s:", p.queue, p.hash) }
+func (p slotPartition) end() string   { return p.start() + "~" }
 
 // lastWalk is where the last pass over the partitions was ended by a bound.
 func (s *Store) lastWalk(ctx context.Context, e runlane.Environment) (at walkPosition, err error) {
@@ -320,35 +374,4 @@ func (s *Store) keepWalk(ctx context.Context, e runlane.Environment, at dispatch
 		s.used(ctx, "keep scan", writeUsage(nil, after))
 	}
 	return err
-}
-
-// strandedRows are markers of runs that wait for a slot in a queue that has no limit any more: at most so many.
-func (s *Store) strandedRows(ctx context.Context, q *lane.DueQuery, most int) (rows []dueRow, err error) {
-	shards, err := s.shardCounts(ctx, q.Environment)
-	if err != nil {
-		return nil, err
-	}
-	for shard := range shards.Read {
-		at := walkPosition{Shard: shard}
-		for len(rows) < most {
-			batch, err := s.slotlessRows(ctx, q.Environment, at)
-			if err != nil {
-				return nil, err
-			}
-			if len(batch) == 0 {
-				break
-			}
-			for _, row := range batch {
-				if isBounded(q.Bounded, row.queue) {
-					at.After = string(row.queue) + ":~" // over the whole queue
-					break
-				}
-				at.After = row.key.sort
-				if q.Queues == nil || slices.Contains(q.Queues, row.queue) {
-					rows = append(rows, row)
-				}
-			}
-		}
-	}
-	return rows[:min(len(rows), most)], nil
 }

@@ -8,12 +8,13 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// scanKinds are the markers that may hide work of a stage. A claim leaves its marker in q or w, so expired leases are there too.
+// scanKinds are the markers that may hide work of a stage. A claim leaves its marker in q or w, so expired leases are there too. Runs
+// that wait for a slot need none any more when their queue has lost its limit.
 var scanKinds = map[stage][]markerKind{
 	finalizing:   {deliverable, waiting, leased},
-	delivering:   {deliverable, waiting, leased},
+	delivering:   {deliverable, waiting, leased, slotless},
 	publishing:   {unpublished, deliverable, waiting},
-	redelivering: {parked, deliverable, leased}, // leased: reservations from when the queue had a limit
+	redelivering: {parked, deliverable, leased, slotless}, // leased: reservations from when the queue had a limit
 }
 
 // scan reads the markers that are due, oldest first over all shards, and looks at their runs. Rows of the wanted stage are
@@ -181,25 +182,7 @@ func (s *Store) ListRunsNeedingDelivery(ctx context.Context, q *lane.DueQuery) (
 // ListRunsNeedingRedelivery implements lane.Storage. Runs that waited for a slot in a queue that has no limit any more need a
 // wakeup too: they have none.
 func (s *Store) ListRunsNeedingRedelivery(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
-	page, err := s.scanRefs(ctx, q, redelivering)
-	if err != nil || page.Next != "" {
-		return page, err
-	}
-	limit, err := q.PageLimit()
-	if err != nil {
-		return nil, err
-	}
-	rows, err := s.strandedRows(ctx, q, min(limit-len(page.Items), batchKeys))
-	if err != nil {
-		return nil, err
-	}
-	stranded, err := s.look(ctx, q, rows, toMillis(q.At))
-	for _, f := range stranded {
-		if f.run != nil && f.sight.stage == redelivering {
-			page.Items = append(page.Items, f.ref())
-		}
-	}
-	return page, err
+	return s.scanRefs(ctx, q, redelivering)
 }
 
 // ListRunsNeedingCancellationFinalization implements lane.Storage.

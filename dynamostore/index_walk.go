@@ -6,7 +6,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"golang.org/x/sync/errgroup"
 )
 
 // span is a part of an index: partitions that are merged in the order of their sort keys. Ties are in the order of the partitions,
@@ -19,8 +18,8 @@ type span struct {
 	backwards  bool
 }
 
-// partition is one of a span's, up to a sort key.
-type partition struct{ name, until string }
+// partition is one of a span's, or a part of it, between two sort keys.
+type partition struct{ name, from, until string }
 
 // Every sort key is between these two.
 const (
@@ -132,20 +131,19 @@ func (w *indexWalk) fill(ctx context.Context, batch []indexRow, size int) ([]ind
 
 // read gives every partition that has more at least one row: without, the order of the others is not known.
 func (w *indexWalk) read(ctx context.Context) error {
-	group, groupCtx := errgroup.WithContext(ctx)
-	group.SetLimit(maxParallel)
+	var empty []*partitionReader
 	for _, r := range w.readers {
 		if r.cut && len(r.rows) == 0 {
-			group.Go(func() error { return w.readPartition(groupCtx, r) })
+			empty = append(empty, r)
 		}
 	}
-	return group.Wait()
+	return inParallel(ctx, empty, func(ctx context.Context, _ int, r *partitionReader) error { return w.readPartition(ctx, r) })
 }
 
 // readPartition reads the next rows of one partition. Of rows with the position's own key, those of earlier partitions are behind
 // it, those of later ones ahead.
 func (w *indexWalk) readPartition(ctx context.Context, r *partitionReader) error {
-	sp, after, from, until := w.span, r.after, beforeKeys, r.until
+	sp, after, from, until := w.span, r.after, r.from, r.until
 	in := &dynamodb.QueryInput{
 		IndexName: &sp.index, KeyConditionExpression: aws.String("#" + sp.hash + " = :p AND #" + sp.sort + " BETWEEN :from AND :until"),
 		ScanIndexForward: aws.Bool(!sp.backwards), Limit: aws.Int32(int32(w.chunk + 1)), //nolint:gosec // bounded by the page limit
@@ -156,15 +154,15 @@ func (w *indexWalk) readPartition(ctx context.Context, r *partitionReader) error
 	case sp.backwards:
 		until = min(until, after.Sort)
 	case passed:
-		from = after.Sort + " " // below every character of a key: the next one
+		from = max(from, after.Sort+" ") // below every character of a key: the next one
 	default:
-		from = after.Sort
+		from = max(from, after.Sort)
 	}
 	r.cut = false
 	if from > until {
 		return nil
 	}
-	if r.name == after.Partition {
+	if r.name == after.Partition && from <= after.Sort && after.Sort <= until {
 		in.ExclusiveStartKey = itemKey(after.PK, skRun)
 		in.ExclusiveStartKey[sp.hash], in.ExclusiveStartKey[sp.sort] = text(r.name), text(after.Sort)
 	}

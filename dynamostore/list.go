@@ -114,7 +114,7 @@ func (l *listing) span(part int, shards shardCounts) *span {
 	sp := dueSpan()
 	for _, kind := range kinds {
 		for shard := range shards.Read {
-			sp.partitions = append(sp.partitions, partition{duePartition(l.Environment, kind, shard), beyondKeys})
+			sp.partitions = append(sp.partitions, partition{duePartition(l.Environment, kind, shard), beforeKeys, beyondKeys})
 		}
 	}
 	return sp
@@ -129,7 +129,7 @@ func doneSpan(e runlane.Environment, statuses []runlane.Status, shards shardCoun
 	sp := &span{index: indexDone, hash: attrDoneP, sort: attrDoneA}
 	for _, status := range statuses {
 		for shard := range shards.Read {
-			sp.partitions = append(sp.partitions, partition{donePartition(e, status, shard), until})
+			sp.partitions = append(sp.partitions, partition{donePartition(e, status, shard), beforeKeys, until})
 		}
 	}
 	return sp

@@ -123,7 +123,7 @@ func (w *world) list(q *lane.RunQuery) (ids []runlane.RunID, pages int) {
 }
 
 // A filter that lets nothing through makes pages that are empty and go on: none examines more than a thousand rows.
-func TestListRuns_FilterWithoutMatches_ExaminesABoundedPart(t *testing.T) {
+func TestHazard25_FilterWithoutMatches_ExaminesABoundedPart(t *testing.T) {
 	w := newWorld(t).withActive(150)
 	w.create(eager, 0, nil).ack().other(&runlane.RunCancelled{}).load(w.template(), "cancelled", 900)
 	q := &lane.RunQuery{TaskID: "another.task"}
@@ -138,7 +138,7 @@ func TestListRuns_FilterWithoutMatches_ExaminesABoundedPart(t *testing.T) {
 }
 
 // Runs that wait for a slot have no time of their own: they come after those that have one, by partition, and before finished ones.
-func TestListRuns_SlotlessRuns_ComeBetweenTimedAndFinishedOnes(t *testing.T) {
+func TestHazard25_SlotlessRuns_ComeBetweenTimedAndFinishedOnes(t *testing.T) {
 	w := newWorld(t)
 	w.finished(nil, nil).load(w.template(), "c", 3)
 	w.pass(time.Second).create(eager, time.Hour, nil).load(w.template(), "a", 3)
@@ -215,7 +215,7 @@ func TestWalkIndex_TiesAreNeitherMissedNorRepeated(t *testing.T) {
 		sp := &span{index: indexDue, hash: attrDueP, sort: attrDueA, backwards: random.IntN(2) == 0}
 		total := random.IntN(60)
 		for p := range 1 + random.IntN(4) {
-			sp.partitions = append(sp.partitions, partition{fmt.Sprint("partition ", p), beyondKeys})
+			sp.partitions = append(sp.partitions, partition{fmt.Sprint("partition ", p), beforeKeys, beyondKeys})
 		}
 		for n := range total {
 			p := sp.partitions[random.IntN(len(sp.partitions))].name

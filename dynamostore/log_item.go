@@ -42,6 +42,7 @@ type delivery struct {
 	Failure     string            `dynamodbav:"fm,omitempty"`
 	FailureMeta map[string]string `dynamodbav:"fx,omitempty"`
 	DeadAt      millis            `dynamodbav:"dd,omitempty"`
+	Requeued    string            `dynamodbav:"rd,omitempty"` // the requeue that revived it, by which a repeated one knows itself
 }
 
 // due is when somebody may take the row.

@@ -87,7 +87,7 @@ func (w *world) another() *world {
 
 // A look moves the marker between another process's read and its claim, without changing the sequence: the claim sees it, and the
 // run is found at the end of its lease, not at the marker that the claim never saw.
-func TestMarkerRace_LookBetweenReadAndClaim(t *testing.T) {
+func TestHazard02_LookBetweenReadAndClaim_RunIsFoundAtItsLeaseEnd(t *testing.T) {
 	w := newWorld(t)
 	w.create(eager, 0, nil).ack().pass(2 * time.Minute)
 	w.another().look() // q to p, ten minutes away; w's memory of the run still says q
@@ -99,7 +99,7 @@ func TestMarkerRace_LookBetweenReadAndClaim(t *testing.T) {
 }
 
 // The same for an owner's outcome and for a heartbeat: neither loses the run for a moved marker.
-func TestMarkerRace_LookBeforeHeartbeatAndOutcome(t *testing.T) {
+func TestHazard02_LookBeforeHeartbeatAndOutcome_NeitherIsRefused(t *testing.T) {
 	w := newWorld(t)
 	w.create(eager, 0, nil).ack().claim(10*time.Minute, true).pass(2 * time.Minute)
 	w.another().look() // q to l

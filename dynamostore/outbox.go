@@ -9,7 +9,6 @@ import (
 	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/lane"
@@ -59,15 +58,10 @@ func (s *Store) ClaimOutboxMessages(ctx context.Context, c *lane.ClaimOutboxComm
 		return nil, err
 	}
 	messages := make([]*lane.OutboxMessage, len(runs))
-	group, groupCtx := errgroup.WithContext(ctx)
-	group.SetLimit(maxParallel)
-	for i, r := range runs {
-		group.Go(func() (err error) {
-			messages[i], err = s.claimRow(groupCtx, c, r)
-			return err
-		})
-	}
-	err = group.Wait()
+	err = inParallel(ctx, runs, func(ctx context.Context, i int, r *runItem) (err error) {
+		messages[i], err = s.claimRow(ctx, c, r)
+		return err
+	})
 	var claimed []lane.OutboxMessage
 	for _, m := range messages {
 		if m != nil {
@@ -263,24 +257,19 @@ func (s *Store) mark(ctx context.Context, e runlane.Environment, refs []lane.Out
 	}
 	var mutex sync.Mutex
 	var stale []string
-	group, groupCtx := errgroup.WithContext(ctx)
-	group.SetLimit(maxParallel)
-	for _, ref := range refs {
-		group.Go(func() error {
-			row, ok := parseClaim(e, ref)
-			var err error
-			if ok {
-				ok, err = one(groupCtx, row)
-			}
-			if err == nil && !ok {
-				mutex.Lock()
-				stale = append(stale, ref.ID)
-				mutex.Unlock()
-			}
-			return err
-		})
-	}
-	if err := group.Wait(); err != nil || len(stale) == 0 {
+	err := inParallel(ctx, refs, func(ctx context.Context, _ int, ref lane.OutboxRef) (err error) {
+		row, ok := parseClaim(e, ref)
+		if ok {
+			ok, err = one(ctx, row)
+		}
+		if err == nil && !ok {
+			mutex.Lock()
+			stale = append(stale, ref.ID)
+			mutex.Unlock()
+		}
+		return err
+	})
+	if err != nil || len(stale) == 0 {
 		return err
 	}
 	slices.Sort(stale)

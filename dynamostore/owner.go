@@ -265,7 +265,7 @@ func (s *Store) ResetIdempotencyKey(ctx context.Context, key lane.OwnerKey) erro
 			s.used(ctx, "reset key", writeUsage(raw, nil))
 		}
 		return err
-	}, func(now item) { gone = len(now) == 0 })
+	}, func(now item, unknown bool) { gone = unknown && len(now) == 0 })
 	if err == nil && !gone {
 		return conflict(runlane.ConflictIdempotencyKey, owner.Run, "the key changed hands")
 	}

@@ -40,8 +40,8 @@ func (s *Store) updateOwn(
 			after, ok = out.Attributes, true
 		}
 		return err
-	}, func(now item) {
-		if wrote(now) {
+	}, func(now item, unknown bool) {
+		if unknown && wrote(now) {
 			after, ok = now, true
 		}
 	})
@@ -52,9 +52,11 @@ func (s *Store) updateOwn(
 // what an earlier sending wrote.
 func sentOnce(o *dynamodb.Options) { o.RetryMaxAttempts = 1 }
 
-// plainWrite sends one write until its answer is known. A condition that fails is no error; after a sending whose outcome is
-// unknown, settle is told the item as it is now.
-func (s *Store) plainWrite(ctx context.Context, operation string, request func(context.Context) error, settle func(now item)) error {
+// plainWrite sends one write until its answer is known. A condition that fails is no error: settle is told the item as it is now, and
+// whether an earlier sending, whose outcome is unknown, may have made it so.
+func (s *Store) plainWrite(
+	ctx context.Context, operation string, request func(context.Context) error, settle func(now item, unknown bool),
+) error {
 	var unknown error
 	lost := 0
 	for try := 1; ; try++ {
@@ -64,9 +66,7 @@ func (s *Store) plainWrite(ctx context.Context, operation string, request func(c
 		}
 		if now, failed := isConditionFailure(err); failed {
 			s.used(ctx, operation, Usage{Requests: 1, WriteUnits: 1})
-			if unknown != nil {
-				settle(now)
-			}
+			settle(now, unknown != nil)
 			return nil
 		}
 		s.used(ctx, operation, Usage{Requests: 1})

@@ -5,12 +5,10 @@ import (
 	"fmt"
 	"slices"
 	"sync/atomic"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/lane"
@@ -85,18 +83,13 @@ func (s *Store) pruneRows(ctx context.Context, p *pruning, rows []indexRow) (tak
 		}
 	}
 	var removed atomic.Int64
-	group, groupCtx := errgroup.WithContext(ctx)
-	group.SetLimit(maxParallel)
-	for _, r := range chosen {
-		group.Go(func() error {
-			gone, err := s.pruneRun(groupCtx, r, owners[r.key().RunID])
-			if gone {
-				removed.Add(1)
-			}
-			return err
-		})
-	}
-	err = group.Wait()
+	err = inParallel(ctx, chosen, func(ctx context.Context, _ int, r *runItem) error {
+		gone, err := s.pruneRun(ctx, r, owners[r.key().RunID])
+		if gone {
+			removed.Add(1)
+		}
+		return err
+	})
 	p.progress.Pruned += int(removed.Load())
 	return taken, err
 }
@@ -200,41 +193,21 @@ func (s *Store) remove(ctx context.Context, it item, seen condition) (removal, e
 		in.ExpressionAttributeValues = seen.values
 		in.ReturnValuesOnConditionCheckFailure = types.ReturnValuesOnConditionCheckFailureAllOld
 	}
-	for try := 1; ; try++ {
-		err := s.send(ctx, func(ctx context.Context) error {
-			_, err := s.client.DeleteItem(ctx, in)
-			return err
-		})
+	result := missing
+	err := s.plainWrite(ctx, "prune", func(ctx context.Context) error {
+		_, err := s.client.DeleteItem(ctx, in, sentOnce)
 		if err == nil {
+			result = removed
 			s.used(ctx, "prune", writeUsage(it, nil))
-			return removed, nil
 		}
-		if old, failed := isConditionFailure(err); failed {
-			s.used(ctx, "prune", Usage{Requests: 1, WriteUnits: 1})
-			switch {
-			case len(old) > 0:
-				return kept, nil
-			case try > 1:
-				return removed, nil // by an earlier try whose answer was lost
-			default:
-				return missing, nil
-			}
-		}
-		s.used(ctx, "prune", Usage{Requests: 1})
-		backoff := conflictBackoff
+		return err
+	}, func(now item, unknown bool) {
 		switch {
-		case isTransactionConflict(err):
-			s.meter.conflict()
-		case isThrottle(err):
-			backoff = throttleBackoff
-		case refused(err):
-			return kept, s.failure(ctx, "prune", err)
+		case len(now) > 0:
+			result = kept
+		case unknown:
+			result = removed // by an earlier sending
 		}
-		if try == maxConflictTries || ctx.Err() != nil {
-			return kept, s.failure(ctx, "prune", err)
-		}
-		if err := sleep(ctx, 5*time.Millisecond+jitter(backoff)); err != nil {
-			return kept, s.failure(ctx, "prune", err)
-		}
-	}
+	})
+	return result, err
 }

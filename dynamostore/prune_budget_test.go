@@ -13,9 +13,26 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// docs/layout.md, Budget: the price of pruning, by the meter and by the emulator, which is right about plain writes.
+// addPruningCases adds the rows about pruning to TestBudget.
+func addPruningCases(cases map[string]budgetCase) {
+	pruned := func(w *world) *world {
+		if progress := w.prune(w.pruning()); progress.Pruned != 1 {
+			w.Fatalf("%+v", progress)
+		}
+		return w
+	}
+	finished := func(created *runlane.RunCreated) func(w *world) *world {
+		return func(w *world) *world { return w.finished(created, nil) }
+	}
+	cases["pruning a simple run"] = budgetCase{finished(nil), pruned, 0}
+	cases["pruning a run with both owners"] = budgetCase{finished(owned("a", []byte(`{}`))), pruned, 0}
+	cases["pruning a run with a payload of 3 KB"] = budgetCase{finished(&runlane.RunCreated{Payload: bulky(3)}), pruned, 0}
+}
+
+// docs/layout.md, Budget: what pruning costs beyond a simple run, by the meter and by the emulator, which is right about plain writes.
 func TestPrune_Budget(t *testing.T) {
 	t.Parallel()
+	run := budget(t)["pruning a simple run"].writes
 	simple := func() *runlane.RunCreated { return &runlane.RunCreated{Payload: []byte(`{}`)} }
 	idempotent := simple()
 	idempotent.IdempotencyKey, idempotent.Retention = "a", runlane.KeyRetention{TTL: time.Hour}
@@ -25,11 +42,11 @@ func TestPrune_Budget(t *testing.T) {
 		keep    bool
 		units   float64
 	}{
-		"a simple run":                            {simple(), nil, false, 5},
-		"with an idempotency owner":               {idempotent, nil, false, 5 + 1},
-		"with both owners":                        {owned("a", []byte(`{}`)), nil, false, 5 + 2},
-		"with a payload of 3 KB of its own":       {&runlane.RunCreated{Payload: bulky(3)}, nil, false, 5 + 1 + 3},
-		"with payload and output of their own":    {&runlane.RunCreated{Payload: bulky(3)}, bulky(2), false, 5 + 1 + 3 + 2},
+		"a simple run":                            {simple(), nil, false, run},
+		"with an idempotency owner":               {idempotent, nil, false, run + 1},
+		"with both owners":                        {owned("a", []byte(`{}`)), nil, false, run + 2},
+		"with a payload of 3 KB of its own":       {&runlane.RunCreated{Payload: bulky(3)}, nil, false, run + 1 + 3},
+		"with payload and output of their own":    {&runlane.RunCreated{Payload: bulky(3)}, bulky(2), false, run + 1 + 3 + 2},
 		"passed over, because it retains its key": {owned("a", bulky(3)), nil, true, 0},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -149,7 +149,7 @@ func (c *dyingClient) DeleteItem(ctx context.Context, in *dynamodb.DeleteItemInp
 }
 
 // A process that dies at any request leaves a run that can be read and that the next call finishes, with nothing orphaned.
-func TestPrune_DyingAnywhere_IsResumedAndOrphansNothing(t *testing.T) {
+func TestHazard17_PruningThatDiesAnywhere_IsResumedAndOrphansNothing(t *testing.T) {
 	w := newWorld(t)
 	alive := w.store.client
 	for _, after := range []bool{false, true} {
@@ -215,7 +215,7 @@ func (w *world) interrupted(whole *runlane.Run) {
 }
 
 // The key of a finished run is taken over after pruning has read its owner: the new owner stays.
-func TestPrune_OwnerTakenOverMeanwhile_Stays(t *testing.T) {
+func TestHazard17_OwnerTakenOverMeanwhile_Stays(t *testing.T) {
 	w := newWorld(t)
 	w.create(eager, 0, owned("key", []byte(`{}`))).ack().claim(time.Minute, true)
 	w.end(&runlane.RunFailed{Attempt: 1, Failure: runlane.Failure{Code: runlane.ErrTaskFailed}})
@@ -323,7 +323,7 @@ func TestPrune_Refused_SaysSoAndIsResumed(t *testing.T) {
 
 // An owner whose run is gone is dead: without ReleaseOwners a run past its time goes with its owner, and one whose owner could not
 // be removed would not keep its key either.
-func TestPrune_OwnerWithoutRun_CountsAsDead(t *testing.T) {
+func TestHazard17_OwnerWithoutRun_CountsAsDead(t *testing.T) {
 	w := newWorld(t)
 	w.finished(owned("key", []byte(`{}`)), nil)
 	key := lane.OwnerKey{Environment: "test", TaskID: "bench.noop", Key: "key"}

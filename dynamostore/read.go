@@ -22,6 +22,20 @@ const (
 	unprocessedGap = 20 * time.Millisecond
 )
 
+// inParallel treats the members of a list at once, at most maxParallel, until one fails. A single one is treated in place: in a
+// goroutine of its own, the deep stack that a request needs would have to grow anew.
+func inParallel[E any](ctx context.Context, list []E, one func(ctx context.Context, i int, e E) error) error {
+	if len(list) == 1 {
+		return one(ctx, 0, list[0])
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(maxParallel)
+	for i, e := range list {
+		group.Go(func() error { return one(ctx, i, e) })
+	}
+	return group.Wait()
+}
+
 // GetRun implements lane.Storage.
 func (s *Store) GetRun(ctx context.Context, key lane.RunKey) (*runlane.Run, error) {
 	run, _, err := s.readWhole(ctx, key)
@@ -153,15 +167,10 @@ func (s *Store) GetRuns(ctx context.Context, q *lane.RunsQuery) ([]*runlane.Run,
 
 func (s *Store) getWholeRuns(ctx context.Context, q *lane.RunsQuery) ([]*runlane.Run, error) {
 	runs := make([]*runlane.Run, len(q.IDs))
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(maxParallel)
-	for i, id := range q.IDs {
-		group.Go(func() (err error) {
-			runs[i], _, err = s.readWhole(ctx, lane.RunKey{Environment: q.Environment, RunID: id})
-			return err
-		})
-	}
-	err := group.Wait()
+	err := inParallel(ctx, q.IDs, func(ctx context.Context, i int, id runlane.RunID) (err error) {
+		runs[i], _, err = s.readWhole(ctx, lane.RunKey{Environment: q.Environment, RunID: id})
+		return err
+	})
 	return slices.DeleteFunc(runs, func(r *runlane.Run) bool { return r == nil }), err
 }
 
@@ -284,5 +293,8 @@ func (s *Store) InspectRun(ctx context.Context, q *lane.InspectQuery) (*lane.Ins
 	}
 	m := row.message(q.RunKey, run.Queue, current.deliveryID())
 	inspection.Delivery = &m
+	if row.status() == lane.OutboxPublished && run.Status == runlane.StatusQueued {
+		inspection.RedeliverAt = row.redeliverAt().time()
+	}
 	return inspection, nil
 }

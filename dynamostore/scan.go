@@ -49,7 +49,7 @@ func (s *Store) examine(
 	due := dueSpan()
 	for _, bound := range kinds {
 		for shard := range shards.Read {
-			due.partitions = append(due.partitions, partition{duePartition(q.Environment, bound.kind, shard), bound.until.lastKey()})
+			due.partitions = append(due.partitions, bound.partitions(q, shard)...)
 		}
 	}
 	page := &runlane.Page[found]{}
@@ -106,10 +106,29 @@ func boundedNames(queues []runlane.Queue) []runlane.QueueName {
 	return names
 }
 
-// kindBound asks for the markers of a kind up to a moment.
+// kindBound asks for the markers of a kind up to a moment. Those that wait for a slot have no moment, but the order of their queues:
+// of them it asks for all but the bounded queues', which nobody should have to read past.
 type kindBound struct {
 	kind  markerKind
 	until millis
+}
+
+func (b kindBound) partitions(q *lane.DueQuery, shard int) (parts []partition) {
+	name := duePartition(q.Environment, b.kind, shard)
+	if b.kind != slotless {
+		return []partition{{name, beforeKeys, b.until.lastKey()}}
+	}
+	var queues []string
+	for _, queue := range q.Bounded {
+		queues = append(queues, string(queue.Name)+":")
+	}
+	slices.Sort(queues)
+	from := beforeKeys
+	for _, queue := range queues {
+		parts = append(parts, partition{name, from, queue})
+		from = queue + "~"
+	}
+	return append(parts, partition{name, from, beyondKeys})
 }
 
 // unbounded keeps the queues that a query asks for, but for bounded ones.

@@ -122,6 +122,8 @@ type occurrenceItem struct {
 	ClaimUntil millis             `dynamodbav:"cu,omitempty"`
 	Runs       []runlane.RunID    `dynamodbav:"rs,omitempty"`
 	Skipped    runlane.SkipReason `dynamodbav:"wy,omitempty"`
+	First      millis             `dynamodbav:"f1,omitempty"` // of several that were skipped together
+	Count      int                `dynamodbav:"cn,omitempty"`
 	Expires    int64              `dynamodbav:"xt"` // seconds: when DynamoDB may remove it
 
 	raw item // as it is stored
@@ -153,7 +155,7 @@ func (o *occurrenceItem) listed(now time.Time) bool {
 
 // became is the occurrence as lists show it.
 func (o *occurrenceItem) became(id runlane.ScheduleID) runlane.Occurrence {
-	shown := runlane.Occurrence{ScheduleID: id, FireTime: o.fire().time(), Skipped: o.Skipped}
+	shown := runlane.Occurrence{ScheduleID: id, FireTime: o.fire().time(), Skipped: o.Skipped, First: o.First.time(), Count: o.Count}
 	if len(o.Runs) > 0 {
 		shown.RunID = o.Runs[len(o.Runs)-1]
 	}
@@ -167,7 +169,7 @@ func (o *occurrenceItem) judge(c *lane.CompleteOccurrenceCommand) (done bool, er
 		return false, conflict(runlane.ConflictScheduleOccurrence, "", "the occurrence is not under this claim")
 	case !o.completed():
 		return false, nil
-	case slices.Equal(o.Runs, c.RunIDs) && o.Skipped == c.Skipped:
+	case slices.Equal(o.Runs, c.RunIDs) && o.Skipped == c.Skipped && o.First == toMillis(c.First) && o.Count == c.Count:
 		return true, nil
 	default:
 		return false, conflict(runlane.ConflictScheduleOccurrence, "", "the occurrence was completed with another result")
@@ -181,6 +183,9 @@ func (o *occurrenceItem) completion(c *lane.CompleteOccurrenceCommand) (member, 
 	after["st"] = text(occurrenceCompleted)
 	if c.Skipped != "" {
 		after["wy"] = text(string(c.Skipped))
+		if c.Count != 0 {
+			after["f1"], after["cn"] = num(int64(toMillis(c.First))), num(int64(c.Count))
+		}
 	} else {
 		runs, err := attributevalue.Marshal(c.RunIDs)
 		if err != nil {

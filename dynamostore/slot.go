@@ -219,29 +219,58 @@ func (s *Store) ReserveRunDispatch(ctx context.Context, c *lane.ReserveCommand) 
 	if _, ok := dispatchable(before, toMillis(c.At)); !ok {
 		return &lane.Acquisition{Outcome: lane.LostEligibility}, nil
 	}
-	slot, ok, err := s.takeSlot(ctx, before, c.Queue.Concurrency, toMillis(c.At), toMillis(c.Projected.DispatchExpiresAt))
+	take := func() (slotChange, bool, error) {
+		return s.takeSlot(ctx, before, c.Queue.Concurrency, toMillis(c.At), toMillis(c.Projected.DispatchExpiresAt))
+	}
+	slot, ok, err := take()
 	if err != nil {
 		return nil, err
 	}
 	if !ok {
-		return &lane.Acquisition{Outcome: lane.LostCapacity}, nil
+		return s.refuse(ctx, before, lane.LostCapacity)
 	}
-	return s.acquire(ctx, &change{Transition: &c.Transition, before: before, birth: c.Outbox, slot: slot}, lane.LostCapacity)
+	return s.acquire(ctx, &change{Transition: &c.Transition, before: before, birth: c.Outbox, slot: slot}, take)
 }
 
-// acquire commits a reservation or a claim; a slot that somebody else was faster to take is an outcome.
-func (s *Store) acquire(ctx context.Context, c *change, slotLost lane.Outcome) (*lane.Acquisition, error) {
-	commit, failed, err := s.commit(ctx, c)
-	switch {
-	case err != nil:
-		return nil, err
-	case len(failed) == 0:
-		return &lane.Acquisition{Outcome: lane.Acquired, Commit: commit}, nil
-	case onlySlots(failed):
-		return &lane.Acquisition{Outcome: slotLost}, nil
-	default:
-		return &lane.Acquisition{Outcome: lane.LostSequence}, nil
+// slotTries is how often a commit tries for a slot when somebody else was faster to take the one it chose.
+const slotTries = 4
+
+// acquire commits a reservation or a claim; a race lost is an outcome. take chooses another slot in place of one that somebody else
+// was faster to take; without it, the run's own reservation is lost.
+func (s *Store) acquire(ctx context.Context, c *change, take func() (slotChange, bool, error)) (*lane.Acquisition, error) {
+	for try := 1; ; try++ {
+		commit, failed, err := s.commit(ctx, c)
+		switch {
+		case err != nil:
+			return nil, err
+		case len(failed) == 0:
+			return &lane.Acquisition{Outcome: lane.Acquired, Commit: commit}, nil
+		case !onlySlots(failed):
+			return &lane.Acquisition{Outcome: lane.LostSequence}, nil
+		case take == nil:
+			return &lane.Acquisition{Outcome: lane.LostReservation}, nil
+		}
+		slot, ok, err := take()
+		if err != nil {
+			return nil, err
+		}
+		if !ok || try == slotTries {
+			return s.refuse(ctx, c.before, lane.LostCapacity)
+		}
+		c.slot = slot
 	}
+}
+
+// refuse reports a slot that is not to be had. A run whose queue is full waits for one from here on: its wakeup is acknowledged, and
+// the marker of what was on its way when the queue got its limit may lie hours ahead. A running run stays where the end of its
+// lease is found.
+func (s *Store) refuse(ctx context.Context, r *runItem, lost lane.Outcome) (*lane.Acquisition, error) {
+	if since, ok := dispatchable(r, farFuture); ok && lost == lane.LostCapacity && r.status() != runlane.StatusRunning {
+		if err := s.moveMarker(ctx, r, marker{slotless, since}); err != nil {
+			return nil, err
+		}
+	}
+	return &lane.Acquisition{Outcome: lost}, nil
 }
 
 func onlySlots(failed []lost) bool {

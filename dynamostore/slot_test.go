@@ -106,50 +106,6 @@ func (w *world) dispatch() []runlane.RunID {
 	}
 }
 
-// The budget of docs/layout.md for bounded queues: 22 units where nothing waits, 28 where every run does.
-func TestBudget_BoundedQueue(t *testing.T) {
-	t.Parallel()
-	t.Run("nothing waiting", func(t *testing.T) {
-		w := newWorld(t).bounded(1)
-		before := w.store.Stats()
-		run := w.must(w.enter(reservation))
-		if got := run.meter.Stats().WriteUnits; got != 7 {
-			t.Errorf("creation with a slot took %v units, want 7", got)
-		}
-		run.ack()
-		run.wantOutcome(run.claimFor(time.Minute, false), lane.Acquired)
-		if got := run.meter.Stats().WriteUnits; got != 6 {
-			t.Errorf("claim took %v units, want 6", got)
-		}
-		if run.succeed(); run.meter.Stats().WriteUnits != 8 {
-			t.Errorf("outcome took %v units, want 8", run.meter.Stats().WriteUnits)
-		}
-		if got := w.store.Stats().WriteUnits - before.WriteUnits; got != 22 {
-			t.Errorf("together %v units, want 22", got)
-		}
-		run.checked()
-	})
-	t.Run("saturated", func(t *testing.T) {
-		w := newWorld(t).bounded(1)
-		before := w.store.Stats()
-		run := w.must(w.enter(0))
-		if got := run.marker(); got != "d+0s" {
-			t.Errorf("marker %s", got)
-		}
-		run.wantOutcome(run.reserve(reservation), lane.Acquired)
-		if got := run.meter.Stats().WriteUnits; got != 8 {
-			t.Errorf("reservation took %v units, want 8", got)
-		}
-		run.ack()
-		run.wantOutcome(run.claimFor(time.Minute, false), lane.Acquired)
-		run.succeed()
-		if got := w.store.Stats().WriteUnits - before.WriteUnits; got != 28 {
-			t.Errorf("together %v units, want 28", got)
-		}
-		run.checked()
-	})
-}
-
 func TestSlotMarkers(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
@@ -197,7 +153,7 @@ func TestSlotMarkers(t *testing.T) {
 
 // Lowering a limit, at every moment, with readings that are old: choosing among the lowest (limit - occupied) numbers never
 // exceeds it; any free number would.
-func TestFree_NeverExceedsALoweredLimit(t *testing.T) {
+func TestHazard21_FreeNumbers_NeverExceedALoweredLimit(t *testing.T) {
 	t.Parallel()
 	held := func(numbers ...int) (taken []slotItem) {
 		for _, n := range numbers {
@@ -241,7 +197,7 @@ func TestFree_ReservationThatIsOverMayBeTaken(t *testing.T) {
 }
 
 // A worker dies; its run's slot is its own still, and it is recovered with it although the queue is full.
-func TestSlot_AbandonedRunReusesItsOwn(t *testing.T) {
+func TestHazard07_AbandonedRun_ReusesItsOwnSlot(t *testing.T) {
 	w := newWorld(t).bounded(1)
 	run := w.must(w.enter(reservation))
 	run.wantOutcome(run.claimFor(time.Minute, false), lane.Acquired)
@@ -255,7 +211,7 @@ func TestSlot_AbandonedRunReusesItsOwn(t *testing.T) {
 }
 
 // A reservation ends, another run takes its slot, and the first one is cancelled: the slot stays with the other.
-func TestSlot_CancelNeverFailsForASlot(t *testing.T) {
+func TestHazard20_Cancellation_NeverFailsForASlot(t *testing.T) {
 	w := newWorld(t).bounded(1)
 	first := w.must(w.enter(reservation))
 	second := w.must(w.enter(0)).pass(reservation)
@@ -278,7 +234,7 @@ func TestSlot_ClaimKeepsItsMargin(t *testing.T) {
 }
 
 // A queue loses its limit: what waited for a slot is found for a plain delivery request, and reserved rows are not forgotten.
-func TestSlot_QueueBecomesUnbounded(t *testing.T) {
+func TestHazard08_QueueBecomesUnbounded_NothingIsForgotten(t *testing.T) {
 	w := newWorld(t).bounded(1)
 	reserved, stranded := w.must(w.enter(reservation)), w.must(w.enter(0))
 	stranded.bounded(0).pass(reservation)

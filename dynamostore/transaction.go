@@ -3,8 +3,8 @@ package dynamostore
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -130,10 +130,11 @@ func (s *Store) transact(
 	ctx context.Context, operation, token string, members []member, won func(ctx context.Context, old item) (bool, error),
 ) ([]lost, error) {
 	in := &dynamodb.TransactWriteItemsInput{ClientRequestToken: &token}
-	usage := Usage{Requests: 1}
+	usage, entries := Usage{Requests: 1}, 0.0
 	for i := range members {
 		in.TransactItems = append(in.TransactItems, members[i].write(&s.table))
 		usage.WriteUnits += members[i].usage()
+		entries += float64(indexUnits(members[i].before, members[i].after))
 	}
 	conflicts, unknown := 0, 0
 	for {
@@ -141,12 +142,17 @@ func (s *Store) transact(
 			_, err := s.client.TransactWriteItems(ctx, in)
 			return err
 		})
-		s.used(ctx, operation, usage)
+		spent := usage
+		cancelled, wasCancelled := errors.AsType[*types.TransactionCanceledException](err)
+		if wasCancelled {
+			spent.WriteUnits -= entries // it put none
+		}
+		s.used(ctx, operation, spent)
 		if err == nil {
 			return nil, nil
 		}
 		var pause time.Duration
-		if cancelled, ok := errors.AsType[*types.TransactionCanceledException](err); ok {
+		if wasCancelled {
 			reasons := cancelled.CancellationReasons
 			failed, met, other := judgeReasons(reasons)
 			switch {
@@ -253,7 +259,7 @@ func itemKey(pk, sk string) item {
 func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
 
 func num(n int64) types.AttributeValue {
-	return &types.AttributeValueMemberN{Value: fmt.Sprint(n)}
+	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
 }
 
 func number(v types.AttributeValue) int64 {
@@ -261,8 +267,8 @@ func number(v types.AttributeValue) int64 {
 	if !ok {
 		return 0
 	}
-	var out int64
-	if _, err := fmt.Sscan(n.Value, &out); err != nil {
+	out, err := strconv.ParseInt(n.Value, 10, 64)
+	if err != nil {
 		return 0
 	}
 	return out

@@ -19,7 +19,7 @@ import (
 
 // world drives one run through a store on DynamoDB Local, at instants of its own.
 type world struct {
-	*testing.T
+	testing.TB
 	store *Store
 	now   time.Time
 	run   *runlane.Run
@@ -32,8 +32,13 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	t.Parallel()
+	return openWorld(t)
+}
+
+func openWorld(t testing.TB) *world {
+	t.Helper()
 	client := awstest.DynamoDB(t)
-	w := &world{T: t, now: testTime, meter: &Meter{}, queue: runlane.DefaultQueue}
+	w := &world{TB: t, now: testTime, meter: &Meter{}, queue: runlane.DefaultQueue}
 	w.store = New(client, awstest.Table(t, client), &Options{Now: func() time.Time { return w.now }})
 	if _, err := w.store.shardCounts(t.Context(), "test"); err != nil { // so that no step pays for it
 		t.Fatal(err)

@@ -30,7 +30,7 @@ func invoke(t *testing.T, p *program, records ...events.SQSMessage) []string {
 	return failures(response)
 }
 
-func TestBridge_StandardBatch_ExecutesAllAtOnce(t *testing.T) {
+func TestHazard18_StandardBatch_SharesNoDeadlineInTurn(t *testing.T) {
 	t.Parallel()
 	var together sync.WaitGroup
 	together.Add(10)
@@ -58,7 +58,7 @@ func TestBridge_EmptyBatch_ReportsNothing(t *testing.T) {
 	equal(t, "failures", invoke(t, open(t, nil)), []string{})
 }
 
-func TestBridge_MixedBatch_ReportsAloneWhatCannotBeHandled(t *testing.T) {
+func TestHazard18_MixedBatch_ReportsAloneWhatCannotBeHandled(t *testing.T) {
 	t.Parallel()
 	p := open(t, func(_ context.Context, name string) error {
 		if name == "grumpy" {
@@ -93,7 +93,7 @@ func TestBridge_RecordThatComesTwice_ExecutesOnce(t *testing.T) {
 	equal(t, "executions", len(p.greeted), 1)
 }
 
-func TestBridge_FIFO_GroupStopsAtItsFirstFailureAndOthersGoOn(t *testing.T) {
+func TestHazard18_FIFO_GroupStopsAtItsFirstFailureAndOthersGoOn(t *testing.T) {
 	t.Parallel()
 	p := open(t, nil)
 	a1, a3 := p.trigger(t, greet.With("a1")), p.trigger(t, greet.With("a3"))
@@ -131,7 +131,7 @@ func TestBridge_FIFO_MalformedRecord_HoldsItsGroupBack(t *testing.T) {
 	equal(t, "executions", len(p.greeted), 0)
 }
 
-func TestBridge_NoTimeLeft_HandsBackAtOnce(t *testing.T) {
+func TestHazard18_NoTimeLeft_IsHandedBackAtOnce(t *testing.T) {
 	t.Parallel()
 	p := open(t, nil)
 	id := p.trigger(t, greet.With("you"))

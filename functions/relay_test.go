@@ -163,7 +163,7 @@ func relay(t *testing.T, c *claims, records ...events.DynamoDBEventRecord) []str
 	return failed
 }
 
-func TestRelay_RowsBornPending_ArePublishedAndNoOthers(t *testing.T) {
+func TestHazard23_RowsBornPending_AreTheRelaysAndNoOthers(t *testing.T) {
 	t.Parallel()
 	pending, published := images(t, "prod", deferred), images(t, "prod", nil)
 	foreign := images(t, "staging", deferred)

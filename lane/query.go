@@ -34,6 +34,9 @@ type Inspection struct {
 	Delivery *OutboxMessage
 	// Holders are the runs that hold slots, in bounded queues.
 	Holders []runlane.RunID
+	// RedeliverAt is when the published wakeup of a queued run counts as lost. Zero for every other run, and where the storage does not
+	// find lost wakeups.
+	RedeliverAt time.Time
 }
 
 // PageQuery is what every list shares.
@@ -72,6 +75,10 @@ type DueQuery struct {
 	Queues []runlane.QueueName
 	// Bounded holds the policies of bounded queues.
 	Bounded []runlane.Queue
+	// ConcurrencyKey asks [Storage].ListRunsNeedingDispatch for the runs of one key, "" for those without one: whoever frees a slot
+	// offers it to the next. The page has no cursor then, and may leave out runs that no scan has seen waiting for a slot yet. nil
+	// asks for all. Other scans ignore it.
+	ConcurrencyKey *string
 }
 
 // Patience lets a scan leave out what became due so shortly before At that somebody is surely at work on it.

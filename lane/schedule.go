@@ -70,6 +70,10 @@ type CompleteOccurrenceCommand struct {
 	RunIDs []runlane.RunID
 	// Skipped is why none was made.
 	Skipped runlane.SkipReason
+	// First makes a skip stand for the occurrences from it to FireTime. Zero: for FireTime's alone.
+	First time.Time
+	// Count is how many those are; 0 with a zero First.
+	Count int
 }
 
 // Validate finds a command that names no occurrence, or that says both what was made and why nothing was, or neither:
@@ -80,6 +84,11 @@ func (c *CompleteOccurrenceCommand) Validate() error {
 	}
 	if (len(c.RunIDs) > 0) == (c.Skipped != "") {
 		return malformed(nil, "a completion has either runs or a reason for skipping: %d runs, reason %q", len(c.RunIDs), c.Skipped)
+	}
+	if c.Count != 0 || !c.First.IsZero() {
+		if c.Skipped == "" || c.Count < 2 || c.First.IsZero() || !c.First.Before(c.FireTime) {
+			return malformed(nil, "%d occurrences from %v to %v with reason %q are no skip of several", c.Count, c.First, c.FireTime, c.Skipped)
+		}
 	}
 	for _, id := range c.RunIDs {
 		if err := id.Validate(); err != nil {

@@ -13,6 +13,7 @@ import (
 // docs/contract.md, Append.
 func appendCases() []storageCase {
 	return []storageCase{
+		{"AReaderOfTheRunFindsAllOfItsHistory", needsBoth(needsHistory, needsOutbox), appendSeenWhole},
 		{"WritesRunEventsAndOutboxTogether", needsBoth(needsHistory, needsOutbox), appendTogether},
 		{"ConflictWritesNothingAtAll", needsBoth(needsHistory, needsBoth(needsIdempotency, needsSingleton)), appendConflictWritesNothing},
 		{"StaleSequenceIsReportedBeforeAnythingElse", needsLeases, appendStaleFirst},
@@ -235,7 +236,6 @@ func appendHundred(t *testing.T, b *bundle) {
 
 func appendRace(t *testing.T, b *bundle) {
 	run := b.create(noon, RunOptions{})
-	const callers = 16
 	commands := make([]*lane.AppendCommand, callers)
 	for i := range commands {
 		at := noon.Add(time.Duration(i+1) * time.Second)

@@ -191,7 +191,7 @@ var broken = map[string]struct {
 	"aliases":           {func(s sound) lane.Storage { return aliases{s} }, "Copies/ChangingACommandAfterwardsChangesNothing"},
 	"losesWithErrors":   {func(s sound) lane.Storage { return losesWithErrors{s} }, "Claim/RaceHasOneWinnerAndLosersGetAnOutcome"},
 	"claimsEarly":       {func(s sound) lane.Storage { return claimsEarly{s} }, "Claim/RunIsRunnableFromTheExactMillisecond"},
-	"ignoresTokens":     {func(s sound) lane.Storage { return ignoresTokens{s} }, "Lease/LateOwnerIsFencedAfterATakeover"},
+	"ignoresTokens":     {func(s sound) lane.Storage { return ignoresTokens{s} }, "Lease/Hazard19_LateOwnerIsFencedAfterATakeover"},
 	"widens":            {func(s sound) lane.Storage { return widens{s} }, "Outbox/ClaimsByIDNeverWiden"},
 	"marksAllOrNothing": {func(s sound) lane.Storage { return marksAllOrNothing{s} }, "Marks/ABatchIsJudgedRowByRow"},
 	"scansLate":         {func(s sound) lane.Storage { return scansLate{s} }, "Scans/RunnableFromTheExactMillisecondInDueOrder"},
@@ -214,7 +214,7 @@ var broken = map[string]struct {
 		func(s sound) lane.Storage { return offersFullPartitions{s} }, "Queues/ABlockedPartitionNeverHidesTheWorkOfAnother",
 	},
 	"createsAnyway": {func(s sound) lane.Storage { return createsAnyway{s} }, "Queues/ACreationTakesASlotOrWritesNothing"},
-	"cancelFails":   {func(s sound) lane.Storage { return cancelFails{s} }, "Queues/CancellingNeverFailsForASlotThatWasTakenOver"},
+	"cancelFails":   {func(s sound) lane.Storage { return cancelFails{s} }, "Queues/Hazard20_CancellingNeverFailsForASlotThatWasTakenOver"},
 	"publishesLate": {func(s sound) lane.Storage { return publishesLate{s} }, "Queues/ARowIsDueOnlyWhileItsReservationLives"},
 }
 

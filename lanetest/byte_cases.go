@@ -17,6 +17,7 @@ func byteCases() []storageCase {
 		{"PayloadsComeBackIdentical", nil, payloadBytes},
 		{"OutputsComeBackIdentical", needsLeases, outputBytes},
 		{"NoOutputIsNone", needsLeases, noOutput},
+		{"OwnersComeWithTheirBytes", needsBoth(needsIdempotency, needsSingleton), ownerBytes},
 	}
 }
 
@@ -56,6 +57,10 @@ func payloadBytes(t *testing.T, b *bundle) {
 		wantBytes(t, name+", GetRun", payload, b.get(id).Payload)
 		runs := must(b.storage.GetRuns(b.ctx(), &lane.RunsQuery{Environment: b.env, IDs: []runlane.RunID{id}}))(t)
 		wantBytes(t, name+", GetRuns", payload, runs[0].Payload)
+		wantBytes(t, name+", InspectRun", payload, b.inspect(id).Run.Payload)
+		if b.h.Capabilities.LeasesRuns {
+			wantBytes(t, name+", claimed", payload, b.claim(commit.Run, noon, noon.Add(time.Minute)).Payload)
+		}
 		if b.h.Capabilities.ReadsRunHistory {
 			wantBytes(t, name+", listed event", payload, b.history(b.key(id))[0].Body.(*runlane.RunCreated).Payload)
 		}
@@ -70,11 +75,22 @@ func outputBytes(t *testing.T, b *bundle) {
 		wantBytes(t, name+", returned event", output, commit.Events[0].Body.(*runlane.RunSucceeded).Output)
 		stored := b.get(run.ID)
 		wantBytes(t, name+", GetRun", output, stored.Output)
+		wantBytes(t, name+", InspectRun", output, b.inspect(run.ID).Run.Output)
 		wantBytes(t, name+", payload beside it", []byte(`{"p":  1}`), stored.Payload)
 		if b.h.Capabilities.ReadsRunHistory {
 			history := b.history(b.key(run.ID))
 			wantBytes(t, name+", listed event", output, history[len(history)-1].Body.(*runlane.RunSucceeded).Output)
 		}
+	}
+}
+
+func ownerBytes(t *testing.T, b *bundle) {
+	for name, payload := range byteSamples() {
+		b.create(time.Now(), RunOptions{
+			IdempotencyKey: name, SingletonKey: name, Retention: runlane.KeyRetention{TTL: time.Hour}, Payload: payload,
+		})
+		wantBytes(t, name+", GetRunByIdempotencyKey", payload, must(b.storage.GetRunByIdempotencyKey(b.ctx(), b.owner(name)))(t).Payload)
+		wantBytes(t, name+", GetRunBySingletonKey", payload, must(b.storage.GetRunBySingletonKey(b.ctx(), b.owner(name)))(t).Payload)
 	}
 }
 
@@ -86,7 +102,7 @@ func noOutput(t *testing.T, b *bundle) {
 	}
 }
 
-func wantBytes(t *testing.T, what string, want, got []byte) {
+func wantBytes(t testing.TB, what string, want, got []byte) {
 	t.Helper()
 	if bytes.Equal(want, got) {
 		return

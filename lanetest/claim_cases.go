@@ -1,6 +1,7 @@
 package lanetest
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ func claimCases() []storageCase {
 	return []storageCase{
 		{"GivesTheRunToItsWorker", needsBoth(needsLeases, needsHistory), claimGives},
 		{"RaceHasOneWinnerAndLosersGetAnOutcome", needsLeases, claimRace},
+		{"RaceForAnExpiredLeaseHasOneWinner", needsLeases, takeoverRace},
 		{"RunIsRunnableFromTheExactMillisecond", needsLeases, claimExact},
 		{"RunAskedToCancelIsNotEligible", needsLeases, claimCancelling},
 		{"StaleSequenceIsLostSequence", needsLeases, claimStale},
@@ -48,10 +50,20 @@ func claimGives(t *testing.T, b *bundle) {
 }
 
 func claimRace(t *testing.T, b *bundle) {
-	run := b.create(noon, RunOptions{})
+	b.claimRace(t, b.create(noon, RunOptions{}), noon)
+}
+
+// The dead owner is not among the callers: that it is fenced is another case.
+func takeoverRace(t *testing.T, b *bundle) {
+	end := noon.Add(time.Minute)
+	b.claimRace(t, b.running(noon, end, RunOptions{}), end)
+}
+
+func (b *bundle) claimRace(t *testing.T, run *runlane.Run, at time.Time) {
+	t.Helper()
 	commands := make([]*lane.ClaimCommand, callers)
 	for i := range commands {
-		commands[i] = b.Claim(t, run, noon, noon.Add(time.Minute), b.NewToken())
+		commands[i] = b.Claim(t, run, at, at.Add(time.Minute), b.NewToken())
 	}
 	got, failed := race(callers, func(i int) (*lane.Acquisition, error) { return b.storage.ClaimRunLease(b.ctx(), commands[i]) })
 	if len(failed) > 0 {
@@ -158,7 +170,8 @@ func leaseCases() []storageCase {
 	return []storageCase{
 		{"HeartbeatExtendsIt", needsBoth(needsLeases, needsHistory), heartbeatExtends},
 		{"HeartbeatTellsAStaleSequenceFromLostOwnership", needsLeases, heartbeatJudged},
-		{"LateOwnerIsFencedAfterATakeover", needsLeases, lateOwner},
+		{"Hazard19_LateOwnerIsFencedAfterATakeover", needsLeases, lateOwner},
+		{"AHeartbeatAndATakeoverAtOnceHaveOneWinner", needsLeases, heartbeatRace},
 		{"ReleaseVerifiesThatTheTokenIsGoneAndWritesNothing", needsLeases, releaseVerifies},
 	}
 }
@@ -219,6 +232,37 @@ func lateOwner(t *testing.T, b *bundle) {
 	outcome := b.Append(t, second, noon.Add(62*time.Second), Succeeded(second, []byte(`"ours"`)))
 	outcome.LeaseToken = second.Lease.Token
 	b.append(outcome)
+}
+
+func heartbeatRace(t *testing.T, b *bundle) {
+	end := noon.Add(time.Minute)
+	run := b.running(noon, end, RunOptions{})
+	beat := b.Heartbeat(t, run, end, end.Add(time.Minute))
+	claims := make([]*lane.ClaimCommand, callers-1)
+	for i := range claims {
+		claims[i] = b.Claim(t, run, end, end.Add(time.Minute), b.NewToken())
+	}
+	won, failed := race(callers, func(i int) (*lane.Commit, error) {
+		if i == len(claims) {
+			commit, err := b.storage.HeartbeatRunLease(b.ctx(), beat)
+			if isConflict(err, runlane.ConflictEventSequence) || isConflict(err, runlane.ConflictLeaseOwnership) {
+				return nil, nil
+			}
+			return commit, err
+		}
+		got, err := b.storage.ClaimRunLease(b.ctx(), claims[i])
+		if err != nil {
+			return nil, err
+		}
+		return got.Commit, nil
+	})
+	if len(failed) > 0 {
+		t.Fatal(failed[0])
+	}
+	if won = slices.DeleteFunc(won, func(c *lane.Commit) bool { return c == nil }); len(won) != 1 {
+		t.Fatalf("%d of %d commits at one sequence were written", len(won), callers)
+	}
+	equal(t, "run after the race", won[0].Run, b.get(run.ID))
 }
 
 func releaseVerifies(t *testing.T, b *bundle) {

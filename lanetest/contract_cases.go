@@ -16,6 +16,8 @@ func contractCases() []storageCase {
 		{"EveryMethodAnswersAnEndedContext", nil, endedEverywhere},
 		{"NothingIsSharedByStoragesWithoutLeasesEither", needsHistory, copiesOfHistory},
 		{"HeartbeatsShareNothing", needsBoth(needsLeases, needsHistory), copiesOfHeartbeats},
+		{"ReservationsShareNothing", needsQueues, copiesOfReservations},
+		{"FailuresOfTheOutboxShareNothing", needsBoth(needsDeadLetters, needsHistory), copiesOfFailures},
 		{"OwnersAreTheCallersOwnCopy", needsBoth(needsIdempotency, needsSingleton), copiesOfOwners},
 		{"ManyRunsAreReadInOneCall", nil, readVeryMany},
 		{"APageOfTheDefaultLimitHasFiftyRowsAtMost", needsHistory, pagingDefault},
@@ -115,6 +117,7 @@ func copiesOfHistory(t *testing.T, b *bundle) {
 	equal(t, "stored, after what was read was changed", before, b.snapshot(before.Run.ID))
 }
 
+// docs/contract.md, Copies.
 func copiesOfHeartbeats(t *testing.T, b *bundle) {
 	run := b.running(noon, noon.Add(time.Minute), RunOptions{
 		Payload: []byte(`{"a":1}`), Meta: map[string]string{"m": "meta"}, TraceCarrier: map[string]string{"t": "trace"},
@@ -131,6 +134,7 @@ func copiesOfHeartbeats(t *testing.T, b *bundle) {
 	equal(t, "stored, after command and commit were changed", before, b.snapshot(run.ID))
 }
 
+// docs/contract.md, Copies.
 func copiesOfOwners(t *testing.T, b *bundle) {
 	run := b.create(time.Now(), RunOptions{
 		IdempotencyKey: "key", SingletonKey: "key", Retention: runlane.KeyRetention{TTL: time.Hour}, Payload: []byte(`{"a":1}`),

@@ -14,6 +14,7 @@ func environmentCases() []storageCase {
 		{"RunsAndKeysOfOneAreUnknownInAnother", needsBoth(needsIdempotency, needsSingleton), environmentsApart},
 		{"ScansListsAndOutboxKeepToOne", needsBoth(needsBoth(needsHistory, needsOutbox), needsLeases), environmentScans},
 		{"TheEmptyNameIsTheDefaultOne", nil, environmentDefault},
+		{"EveryMethodKeepsToOne", nil, environmentMethods},
 	}
 }
 

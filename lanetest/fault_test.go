@@ -176,6 +176,42 @@ func TestFaultyTransport_LostAnswerAndDuplicate_HaveSent(t *testing.T) {
 	}
 }
 
+func TestFaultyTransport_Delay_EndsWithItsTimeOrItsContext(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		inner := lanetest.NewScriptedTransport()
+		plan := lanetest.NewFaultPlan(t, 0, lanetest.FaultRule{Method: "PublishWakeups", Kind: lanetest.FaultDelay, Rate: 1, Delay: time.Minute})
+		transport, began := lanetest.FaultyTransport(inner, plan), time.Now()
+		command := &lane.PublishCommand{Attempts: make([]lane.PublishAttempt, 1)}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := transport.PublishWakeups(ctx, command)
+		if runlane.CodeOf(err) != runlane.ErrOperationCancelled || time.Since(began) != time.Second || len(inner.TakePublished()) != 0 {
+			t.Errorf("%s: %v", time.Since(began), err)
+		}
+		if _, err := transport.PublishWakeups(t.Context(), command); err != nil || time.Since(began) != time.Minute+time.Second || len(inner.TakePublished()) != 1 {
+			t.Errorf("%s: %v", time.Since(began), err)
+		}
+	})
+}
+
+// A rule strikes the method that it names, as often as it says, and no other.
+func TestFaultPlan_StrikesByMethodAndTimes(t *testing.T) {
+	t.Parallel()
+	plan := lanetest.NewFaultPlan(t, 0, lanetest.FaultRule{Method: "GetRun", Kind: lanetest.FaultThrottle, Rate: 1, Times: 2})
+	storage := lanetest.FaultyStorage(lane.UnimplementedStorage{}, plan)
+	for range 3 {
+		for method, err := range callAll(t, reflect.TypeFor[lane.Storage](), storage) {
+			if runlane.CodeOf(err) == runlane.ErrStorageUnavailable && method != "GetRun" {
+				t.Errorf("%s: %v", method, err)
+			}
+		}
+	}
+	if n := plan.Struck(lanetest.FaultThrottle); n != 2 {
+		t.Errorf("struck %d times", n)
+	}
+}
+
 // The same calls meet the same faults, whatever other methods do in between; another seed brings others.
 func TestFaultPlan_IsRepeatable(t *testing.T) {
 	t.Parallel()

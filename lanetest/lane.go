@@ -24,16 +24,26 @@ type LaneHarness struct {
 // closing keep the order.
 func RunLane(t *testing.T, h LaneHarness) {
 	t.Helper()
-	for name, run := range map[string]func(*testing.T, LaneHarness){
-		"PromisesWhatItsHalvesPromise":                lanePromises,
-		"StartsWorksAndCloses":                        laneWorks,
-		"StorageStartsFirstAndClosesLast":             laneOrder,
-		"StorageIsClosedWhenTheTransportDoesNotStart": laneHalfStarted,
-	} {
-		t.Run(name, func(t *testing.T) {
+	for _, c := range laneCases() {
+		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			run(t, h)
+			c.run(t, h)
 		})
+	}
+}
+
+type laneCase struct {
+	name string
+	run  func(*testing.T, LaneHarness)
+}
+
+// docs/contract.md, Lane.
+func laneCases() []laneCase {
+	return []laneCase{
+		{"PromisesWhatItsHalvesPromise", lanePromises},
+		{"StartsWorksAndCloses", laneWorks},
+		{"StorageStartsFirstAndClosesLast", laneOrder},
+		{"StorageIsClosedWhenTheTransportDoesNotStart", laneHalfStarted},
 	}
 }
 

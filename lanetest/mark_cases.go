@@ -19,9 +19,7 @@ func markCases() []storageCase {
 	}
 }
 
-func splitIDs(text string) []string {
-	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
-}
+func splitIDs(text string) []string { return strings.Split(text, ",") }
 
 var refusal = runlane.NewFailure(runlane.ErrTransportPublishFailed, "refused", map[string]string{"status": "400"})
 
@@ -84,13 +82,9 @@ func marksRowByRow(t *testing.T, b *bundle) {
 	} {
 		first, second, third := b.born(noon), b.born(noon), b.born(noon)
 		err := mark.call([]lane.OutboxRef{first.OutboxRef, stale(second), third.OutboxRef, {ID: "no such row", ClaimToken: "x"}})
-		e, ok := asError(err)
-		if !ok || e.Conflict != runlane.ConflictOutboxClaim {
-			t.Fatalf("%s: error is %v", name, err)
-		}
-		if named := e.Meta["outbox_ids"]; !strings.Contains(named, second.ID) || strings.Contains(named, first.ID) || strings.Contains(named, third.ID) {
-			t.Fatalf("%s: the conflict names %q, want %q and the row that does not exist", name, named, second.ID)
-		}
+		wantConflict(t, err, runlane.ConflictOutboxClaim, "")
+		e, _ := asError(err)
+		equal(t, name+": rows that the conflict names", sorted([]string{second.ID, "no such row"}), sorted(splitIDs(e.Meta["outbox_ids"])))
 		for _, c := range []struct {
 			m    lane.OutboxMessage
 			want lane.OutboxStatus
@@ -170,6 +164,7 @@ func deadLetterCases() []storageCase {
 		{"AreNobodysWorkUntilRequeued", needsBoth(needsDeadLetters, needsLeases), deadLettersRest},
 		{"AreRequeuedWithoutAttempts", needsDeadLetters, deadLettersRequeued},
 		{"LeaveTheListWhenTheirRunMovesOn", needsBoth(needsDeadLetters, needsLeases), deadLettersLeave},
+		{"CursorsBelongToTheirRequest", needsDeadLetters, deadLetterCursors},
 	}
 }
 

@@ -23,6 +23,9 @@ func outboxCases() []storageCase {
 		{"ClaimsTakeTheLongestDueFirstUpToTheLimit", needsOutbox, outboxLimit},
 		{"ConcurrentClaimersShareTheRows", needsOutbox, outboxRace},
 		{"LimitsAreValidated", needsOutbox, outboxLimits},
+		{"EveryKindOfDueRowIsTakenFromItsExactMillisecond", needsOutbox, outboxDueKinds},
+		{"RowsThatAreNotDueStarveNobody", needsBoth(needsOutbox, needsLeases), outboxStarvation},
+		{"InstantsAreCutToTheMillisecond", needsBoth(needsOutbox, needsLeases), outboxMillis},
 	}
 }
 
@@ -265,7 +268,7 @@ func outboxRace(t *testing.T, b *bundle) {
 	for range 5 {
 		ids = append(ids, b.append(b.Creation(t, noon, RunOptions{})).Outbox[0].ID)
 	}
-	got, failed := race(callers/2, func(int) ([]lane.OutboxMessage, error) {
+	got, failed := race(callers, func(int) ([]lane.OutboxMessage, error) {
 		return b.storage.ClaimOutboxMessages(b.ctx(), &lane.ClaimOutboxCommand{
 			Environment: b.env, IDs: ids, At: noon, ClaimUntil: noon.Add(claimTime), Limit: len(ids),
 		})

@@ -20,6 +20,10 @@ func ownerCases() []storageCase {
 		{"LookupOfAnExpiredOwnerChangesNothing", needsBoth(needsIdempotency, needsLeases), lookupFree},
 		{"SingletonIsHeldWhileActive", needsBoth(needsSingleton, needsLeases), singletonHeld},
 		{"ResetClearsRetainedOwnersOnly", needsBoth(needsIdempotency, needsLeases), resetKey},
+		{"ARaceForAKeyWhoseOwnerIsOverHasOneWinner", needsBoth(needsBoth(needsIdempotency, needsSingleton), needsLeases), overRace},
+		{"EveryActiveStatusHoldsBothKeys", needsBoth(needsBoth(needsIdempotency, needsSingleton), needsLeases), everyActiveHolds},
+		{"LookupsOfLivingOwnersChangeNothing", needsBoth(needsBoth(needsIdempotency, needsSingleton), needsBoth(needsHistory, needsLeases)), lookupsOfOwners},
+		{"AResetAndARaceForTheKeyLeaveOneOwner", needsBoth(needsIdempotency, needsLeases), resetRace},
 	}
 }
 

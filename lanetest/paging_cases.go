@@ -16,6 +16,8 @@ func pagingCases() []storageCase {
 		{"RunsCoverEverythingExactlyOnce", needsBoth(needsHistory, needsLeases), pagingRuns},
 		{"CursorsOfAnotherRequestAreRefused", needsBoth(needsHistory, needsLeases), pagingCursors},
 		{"LimitsAreValidated", needsBoth(needsHistory, needsLeases), pagingLimits},
+		{"CursorsOfEveryScanBelongToOneRequest", needsBoth(needsQueues, needsRedelivery), pagingScanCursors},
+		{"EveryScanCoversEverythingBehindRowsThatItSkips", needsBoth(needsQueues, needsRedelivery), pagingEveryScan},
 	}
 }
 

@@ -22,13 +22,15 @@ func pruneCases() []storageCase {
 		{"TakesTheOldestFirstOverAllStatuses", needsPruning, pruneOldest},
 		{"RefusesActiveStatusesAMissingCutoffAndLimitsOutOfRange", needsPruning, pruneInput},
 		{"CursorsBelongToOneRequest", needsPruning, pruneCursors},
-		{"RetainedOwnersAreSkippedAndStarveNobody", needsBoth(needsPruning, needsIdempotency), pruneRetained},
+		{"Hazard17_RetainedOwnersAreSkippedAndStarveNobody", needsBoth(needsPruning, needsIdempotency), pruneRetained},
 		{"OwnersThatAreOverGoWithTheirRuns", needsBoth(needsPruning, needsIdempotency), pruneDeadOwners},
 		{"OwnersAreReleasedOnRequest", needsBoth(needsPruning, needsIdempotency), pruneRelease},
 		{"KeysOfOtherRunsAreTheirs", needsBoth(needsPruning, needsBoth(needsIdempotency, needsSingleton)), pruneOthers},
 		{"ConcurrentCallsRemoveEverythingOnce", needsPruning, pruneTogether},
 		{"KeepsToOneEnvironment", needsPruning, pruneElsewhere},
 		{"AnEndedContextRemovesNothing", needsPruning, pruneEnded},
+		{"IsResumedByWhoeverComesNext", needsBoth(needsPruning, needsIdempotency), pruneResumed},
+		{"IsResumedAfterACrashAnywhere", needsBoth(needsPruning, needsBoth(needsIdempotency, needsHistory)), pruneCrashed},
 	}
 }
 
@@ -314,6 +316,9 @@ func pruneTogether(t *testing.T, b *bundle) {
 		}
 		for _, progress := range won {
 			total += progress.Pruned
+		}
+		if b.h.LosesAnswers && total > len(ids) {
+			return ""
 		}
 		return difference(len(ids), total)
 	})

@@ -26,7 +26,7 @@ func queueCases() []storageCase {
 		{"ASlotIsNeverFreedByTimeWhileItsRunRuns", needsQueues, queueHeld},
 		{"EveryCommitThatEndsTheRunningStateFreesTheSlot", needsQueues, queueFreed},
 		{"HeartbeatsAndCancellationRequestsKeepTheSlot", needsQueues, queueHeartbeat},
-		{"CancellingNeverFailsForASlotThatWasTakenOver", needsQueues, queueCancelled},
+		{"Hazard20_CancellingNeverFailsForASlotThatWasTakenOver", needsQueues, queueCancelled},
 		{"ALoweredAndRaisedLimitHoldsUnderRacingReservers", needsQueues, queueLimits},
 		{"AQueueThatBecomesBoundedCountsOnlySlots", needsQueues, queueBecomesBounded},
 		{"AQueueThatBecomesUnboundedStopsAskingForSlots", needsQueues, queueBecomesUnbounded},
@@ -131,7 +131,7 @@ func queueMalformed(t *testing.T, b *bundle) {
 }
 
 func queueRace(t *testing.T, b *bundle) {
-	const racers, limit = 16, 3
+	const racers, limit = callers, 3
 	s := b.limited(limit)
 	runs := s.waitingRuns(racers, noon, RunOptions{})
 	winners := s.raceForSlots(t, runs, noon)
@@ -148,7 +148,7 @@ func queueRace(t *testing.T, b *bundle) {
 }
 
 func queueCreationRace(t *testing.T, b *bundle) {
-	const racers, limit = 16, 3
+	const racers, limit = callers, 3
 	s := b.limited(limit)
 	commands := make([]*lane.AppendCommand, racers)
 	for i := range commands {

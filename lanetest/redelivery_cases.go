@@ -22,6 +22,7 @@ func redeliveryCases() []storageCase {
 func (b *bundle) wantRedelivery(what string, at time.Time, run *runlane.Run) {
 	b.t.Helper()
 	list := b.storage.ListRunsNeedingRedelivery
+	equal(b.t, what+", as inspected", at, b.inspect(run.ID).RedeliverAt)
 	b.wantScan(what+", a millisecond early", list, b.due(at.Add(-time.Millisecond)))
 	b.wantScan(what, list, b.due(at), run)
 }
@@ -56,7 +57,7 @@ func redeliveryDistance(t *testing.T, b *bundle) {
 }
 
 func redeliveryExclusion(t *testing.T, b *bundle) {
-	b.create(noon, RunOptions{})
+	equal(t, "of a wakeup that is not published", time.Time{}, b.inspect(b.create(noon, RunOptions{}).ID).RedeliverAt)
 	b.create(noon, RunOptions{Outbox: lane.OutboxBirth{ClaimUntil: noon.Add(claimTime)}})
 	failed := b.born(noon)
 	b.markFailure(failed.OutboxRef, 1, noon, noon.Add(time.Second))

@@ -23,6 +23,8 @@ func scanCases() []storageCase {
 		{"HeartbeatsMoveTheLeaseEnd", needsLeases, scanHeartbeat},
 		{"ReferencesSayWhatARunIs", needsLeases, scanReference},
 		{"QueuesFilter", needsLeases, scanQueues},
+		{"CancellationIsNeededInDueOrder", needsLeases, scanCancellationOrder},
+		{"RedeliveryIsNeededInDueOrder", needsRedelivery, scanRedeliveryOrder},
 	}
 }
 

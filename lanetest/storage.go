@@ -1,7 +1,9 @@
 package lanetest
 
 import (
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/lane"
@@ -19,9 +21,18 @@ type StorageHarness struct {
 	// EventuallyConsistent: scans and lists may show a write late. Their cases then repeat a read until it is as expected, for a
 	// few seconds. Without it the first read must be right.
 	EventuallyConsistent bool
+	// LosesAnswers: requests below the storage fail on purpose with their outcome unknown. What was removed may then be counted by two
+	// callers, and what was put be refused to its writer behind another's put: nobody can tell.
+	LosesAnswers bool
 	// PlantUnknownEvent, when set, appends an event of a type that this version does not know to a run, as a newer version would
 	// have done, behind the contract's back.
 	PlantUnknownEvent func(t testing.TB, s lane.Storage, key lane.RunKey, event runlane.UnknownEvent)
+	// Skewed, when set, returns another process's storage over the data of s, whose own clock is ahead of that of s. Without it the
+	// cases of two clocks let two processes share s, and differ in the instants of their commands only.
+	Skewed func(t testing.TB, s lane.Storage, ahead time.Duration) lane.Storage
+	// Mortal, when set, returns another process's storage over the data of s, which dies after so many requests to its backend:
+	// those that follow are not carried out. Storages whose state survives them should set it.
+	Mortal func(t testing.TB, s lane.Storage, requests int) lane.Storage
 }
 
 // storageCase proves one rule. The comment above each names the section that states it.
@@ -57,7 +68,13 @@ func storageGroups() []storageGroup {
 		{"Environments", environmentCases()},
 		{"Contract", contractCases()},
 		{"Schedules", scheduleCases()},
+		{"Clocks", clockCases()},
 		{"Pruning", pruneCases()}, {"Lists", listCases()},
+		{"Hazards", slices.Concat(
+			hazardCases(),
+			hazardQueueCases(),
+			hazardLaterCases(),
+		)},
 	}
 }
 

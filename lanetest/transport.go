@@ -2,7 +2,6 @@ package lanetest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -27,6 +26,14 @@ type TransportHarness struct {
 	Depth bool
 	// HandBack is how long a refused wakeup may take to come again. 0 means a minute.
 	HandBack time.Duration
+	// Deduplicates: a wakeup that is published again for the same outbox row, a moment later, arrives once.
+	Deduplicates bool
+	// MaxBytes is what the provider takes of one wakeup; 0: there is no bound.
+	MaxBytes int
+	// Refusing, when set, returns what New does, except that the provider takes the wakeups of all runs but the given ones.
+	Refusing func(t testing.TB, refused []runlane.RunID, queues ...runlane.QueueName) lane.Transport
+	// Down, when set, returns what New does, except that the provider does not answer any more.
+	Down func(t testing.TB, queues ...runlane.QueueName) lane.Transport
 }
 
 type transportCase struct {
@@ -38,22 +45,7 @@ type transportCase struct {
 // RunTransport proves the contract of lane.Transport, and of the optional abilities that the harness declares.
 func RunTransport(t *testing.T, h TransportHarness) {
 	t.Helper()
-	receives := func(h TransportHarness) bool { return h.Receives }
-	delays := func(h TransportHarness) bool { return h.Receives && h.Capabilities.NativeDelay }
-	for _, c := range []transportCase{
-		{"CapabilitiesAreThoseDeclared", nil, transportCapabilities},
-		{"OneOutcomeForEachAttemptInOrder", nil, transportOutcomes},
-		{"UnboundQueueFailsAlone", func(h TransportHarness) bool { return !h.AnyQueue }, transportUnbound},
-		{"EndedContextIsOperationCancelled", nil, transportEnded},
-		{"WakeupsArriveAsTheyWereSent", receives, transportArrive},
-		{"QueuesAreApart", receives, transportApart},
-		{"ReceivingAnUnboundQueueIsRefused", func(h TransportHarness) bool { return h.Receives && !h.AnyQueue }, transportReceiveUnbound},
-		{"NoMoreHandlersThanConcurrency", receives, transportConcurrency},
-		{"ARefusedWakeupComesAgainAndAnAcknowledgedOneDoesNot", receives, transportHandBack},
-		{"ReceiveLetsHandlersFinishWhenItsContextEnds", receives, transportFinish},
-		{"DelayedWakeupsArriveAfterTheirDelay", delays, transportDelay},
-		{"DepthCountsWaitingAndUnacknowledgedWakeups", func(h TransportHarness) bool { return h.Depth && h.Receives }, transportDepth},
-	} {
+	for _, c := range transportCases() {
 		if c.needs != nil && !c.needs(h) {
 			continue // CapabilitiesAreThoseDeclared proves that the ability is absent
 		}
@@ -61,6 +53,34 @@ func RunTransport(t *testing.T, h TransportHarness) {
 			t.Parallel()
 			c.run(t, h)
 		})
+	}
+}
+
+func transportCases() []transportCase {
+	receives := func(h TransportHarness) bool { return h.Receives }
+	delays := func(h TransportHarness) bool { return h.Receives && h.Capabilities.NativeDelay }
+	groups := func(h TransportHarness) bool {
+		return h.Receives && h.Capabilities.MessageGrouping && h.Capabilities.OrderedDelivery
+	}
+	return []transportCase{
+		{"CapabilitiesAreThoseDeclared", nil, transportCapabilities},
+		{"OneOutcomeForEachAttemptInOrder", nil, transportOutcomes},
+		{"UnboundQueueFailsAlone", func(h TransportHarness) bool { return !h.AnyQueue }, transportUnbound},
+		{"EndedContextIsOperationCancelled", nil, transportEnded},
+		{"RefusedWakeupsFailAloneEachAtItsPlace", func(h TransportHarness) bool { return h.Refusing != nil }, transportRefused},
+		{"AnOutageFailsEveryAttemptAndCountsForNone", func(h TransportHarness) bool { return h.Down != nil }, transportDown},
+		{"AWakeupThatIsTooLargeFailsAloneForGood", func(h TransportHarness) bool { return h.MaxBytes > 0 }, transportOversize},
+		{"WakeupsArriveAsTheyWereSent", receives, transportArrive},
+		{"QueuesAreApart", receives, transportApart},
+		{"ReceivingAnUnboundQueueIsRefused", func(h TransportHarness) bool { return h.Receives && !h.AnyQueue }, transportReceiveUnbound},
+		{"NoMoreHandlersThanConcurrency", receives, transportConcurrency},
+		{"ARefusedWakeupComesAgainAndAnAcknowledgedOneDoesNot", receives, transportHandBack},
+		{"ReceiveLetsHandlersFinishWhenItsContextEnds", receives, transportFinish},
+		{"GroupsKeepTheirOrder", groups, transportGroups},
+		{"ARepeatedPublicationArrivesOnce", func(h TransportHarness) bool { return h.Receives && h.Deduplicates }, transportDeduplicates},
+		{"DelayedWakeupsArriveAfterTheirDelay", delays, transportDelay},
+		{"WithoutNativeDelayNothingIsDelayed", func(h TransportHarness) bool { return !h.Capabilities.NativeDelay }, transportNoDelay},
+		{"DepthCountsWaitingAndUnacknowledgedWakeups", func(h TransportHarness) bool { return h.Depth && h.Receives }, transportDepth},
 	}
 }
 
@@ -189,6 +209,7 @@ func transportOutcomes(t *testing.T, h TransportHarness) {
 	wantPublished(t, publish(t, transport, attempts...), len(attempts))
 }
 
+// docs/contract.md, Publishing.
 func transportUnbound(t *testing.T, h TransportHarness) {
 	transport := h.New(t, "alpha")
 	got := publish(t, transport, attempt(0, "alpha"), attempt(1, "nowhere"), attempt(2, "alpha"))
@@ -200,218 +221,12 @@ func transportUnbound(t *testing.T, h TransportHarness) {
 	}
 }
 
+// docs/contract.md, Errors.
 func transportEnded(t *testing.T, h TransportHarness) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err := h.New(t, "alpha").PublishWakeups(ctx, &lane.PublishCommand{Attempts: []lane.PublishAttempt{attempt(0, "alpha")}})
 	wantError(t, err, runlane.ErrOperationCancelled)
-}
-
-// docs/contract.md, Receiving.
-func transportArrive(t *testing.T, h TransportHarness) {
-	transport := h.New(t, "alpha", "beta")
-	var attempts []lane.PublishAttempt
-	var want []lane.Wakeup
-	for n := range 12 {
-		a := attempt(n, []runlane.QueueName{"alpha", "beta"}[n%2])
-		if n%3 == 0 {
-			a.TraceCarrier = nil
-		}
-		attempts = append(attempts, a)
-		kept := a.Wakeup
-		kept.TraceCarrier = map[string]string{}
-		for k, v := range a.TraceCarrier {
-			kept.TraceCarrier[k] = v
-		}
-		want = append(want, kept)
-	}
-	wantPublished(t, publish(t, transport, attempts...), len(attempts))
-	for i := range attempts {
-		scribbleMap(attempts[i].TraceCarrier) // the command is the caller's again
-	}
-	got := receive(t, transport, 4, accept, "alpha", "beta").take(len(want))
-	equal(t, "wakeups", want, got)
-}
-
-func transportApart(t *testing.T, h TransportHarness) {
-	transport := h.New(t, "alpha", "beta")
-	wantPublished(t, publish(t, transport, attempt(1, "beta"), attempt(2, "alpha"), attempt(3, "beta")), 3)
-	alpha := receive(t, transport, 2, accept, "alpha")
-	if got := alpha.take(1); got[0].RunID != "run_002" {
-		t.Fatalf("the receiver of alpha got %s", got[0].RunID)
-	}
-	receive(t, transport, 2, accept, "beta").take(2)
-	alpha.none()
-}
-
-func transportReceiveUnbound(t *testing.T, h TransportHarness) {
-	r, _ := lane.As[lane.Receiver](h.New(t, "alpha"))
-	err := r.Receive(t.Context(), []runlane.QueueName{"alpha", "nowhere"}, 1, func(context.Context, lane.Wakeup) error { return nil })
-	wantError(t, err, runlane.ErrConfigurationInvalid)
-}
-
-func transportConcurrency(t *testing.T, h TransportHarness) {
-	transport := h.New(t, "alpha")
-	const concurrency, wakeups = 3, 9
-	var mu sync.Mutex
-	running, most := 0, 0
-	full := make(chan struct{})
-	r := receive(t, transport, concurrency, func(lane.Wakeup) error {
-		mu.Lock()
-		running++
-		most = max(most, running)
-		if running == concurrency {
-			select {
-			case <-full:
-			default:
-				close(full)
-			}
-		}
-		mu.Unlock()
-		select { // until there are as many at once as there may be
-		case <-full:
-		case <-time.After(patience):
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		running--
-		return nil
-	}, "alpha")
-	var attempts []lane.PublishAttempt
-	for n := range wakeups {
-		attempts = append(attempts, attempt(n, "alpha"))
-	}
-	wantPublished(t, publish(t, transport, attempts...), wakeups)
-	r.take(wakeups)
-	mu.Lock()
-	defer mu.Unlock()
-	if most != concurrency {
-		t.Fatalf("%d handlers at once, want %d", most, concurrency)
-	}
-}
-
-func transportHandBack(t *testing.T, h TransportHarness) {
-	transport := h.New(t, "alpha")
-	var mu sync.Mutex
-	deliveries := map[runlane.RunID]int{}
-	r := receive(t, transport, 2, func(w lane.Wakeup) error {
-		mu.Lock()
-		defer mu.Unlock()
-		deliveries[w.RunID]++
-		if w.RunID == "run_001" && deliveries[w.RunID] < 3 {
-			return errors.New("not now")
-		}
-		return nil
-	}, "alpha")
-	wantPublished(t, publish(t, transport, attempt(0, "alpha"), attempt(1, "alpha")), 2)
-	r.take(4)
-	mu.Lock()
-	defer mu.Unlock()
-	equal(t, "deliveries", map[runlane.RunID]int{"run_000": 1, "run_001": 3}, deliveries)
-}
-
-func transportFinish(t *testing.T, h TransportHarness) {
-	transport := h.New(t, "alpha")
-	r, _ := lane.As[lane.Receiver](transport)
-	wantPublished(t, publish(t, transport, attempt(0, "alpha")), 1)
-	ctx, cancel := context.WithCancel(t.Context())
-	entered, leave, returned := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-	release := sync.OnceFunc(func() { close(leave) })
-	t.Cleanup(release)
-	go func() { // ends when the handler may leave
-		returned <- r.Receive(ctx, []runlane.QueueName{"alpha"}, 1, func(ctx context.Context, _ lane.Wakeup) error {
-			close(entered)
-			<-leave
-			return ctx.Err() // must not have ended with Receive's
-		})
-	}()
-	await(t, "the handler", entered)
-	cancel()
-	select {
-	case err := <-returned:
-		t.Fatalf("Receive returned %v while a handler was under way", err)
-	case <-time.After(50 * time.Millisecond):
-	}
-	release()
-	select {
-	case err := <-returned:
-		if err != nil {
-			t.Fatalf("Receive returned %v", err)
-		}
-	case <-time.After(patience):
-		t.Fatal("Receive did not return after its handler had")
-	}
-	if depth, ok := lane.As[lane.DepthReader](transport); ok && h.Depth {
-		waitFor(t, "the wakeup is acknowledged", func() bool {
-			visible, inFlight, err := depth.Depth(t.Context(), "alpha")
-			return err == nil && visible == 0 && inFlight == 0
-		})
-	}
-}
-
-// docs/contract.md, Delayed wakeups.
-func transportDelay(t *testing.T, h TransportHarness) {
-	transport := h.New(t, "alpha")
-	sender, _ := lane.As[lane.DelayedSender](transport)
-	longest := sender.MaxDelay("alpha")
-	if longest < time.Second {
-		t.Fatalf("the longest delay is %s", longest)
-	}
-	const delay = 300 * time.Millisecond
-	r := receive(t, transport, 1, accept, "alpha")
-	sent := time.Now()
-	outcomes := must(sender.SendWakeups(t.Context(), []lane.DelayedWakeup{
-		{Wakeup: attempt(0, "alpha").Wakeup, Delay: delay}, {Wakeup: attempt(1, "alpha").Wakeup, Delay: longest + time.Second},
-	}))(t)
-	if len(outcomes) != 2 || outcomes[0].Type != lane.Published || outcomes[1].Type != lane.PublishFailed {
-		t.Fatalf("outcomes are %+v, want the first published and the second, which is too long, failed", outcomes)
-	}
-	got := r.take(1)
-	if waited := time.Since(sent); waited < delay {
-		t.Fatalf("arrived after %s, want at least %s", waited, delay)
-	}
-	equal(t, "wakeup", attempt(0, "alpha").Wakeup, got[0])
-	r.none()
-}
-
-func transportDepth(t *testing.T, h TransportHarness) {
-	transport := h.New(t, "alpha")
-	reader, _ := lane.As[lane.DepthReader](transport)
-	depth := func(wantVisible, wantInFlight int) {
-		t.Helper()
-		waitFor(t, fmt.Sprintf("depth %d waiting, %d under way", wantVisible, wantInFlight), func() bool {
-			visible, inFlight, err := reader.Depth(t.Context(), "alpha")
-			return err == nil && visible == wantVisible && inFlight == wantInFlight
-		})
-	}
-	depth(0, 0)
-	wantPublished(t, publish(t, transport, attempt(0, "alpha")), 1)
-	depth(1, 0)
-	entered, leave, over := make(chan struct{}), make(chan struct{}), make(chan struct{})
-	r := receive(t, transport, 1, func(lane.Wakeup) error {
-		select {
-		case entered <- struct{}{}:
-		case <-over:
-		}
-		select {
-		case <-leave:
-		case <-over:
-		}
-		return nil
-	}, "alpha")
-	t.Cleanup(func() { close(over) })
-	await(t, "the handler", entered)
-	depth(0, 1)
-	leave <- struct{}{}
-	r.take(1)
-	depth(0, 0)
-
-	wantPublished(t, publish(t, transport, attempt(1, "alpha")), 1) // to a receiver that waits for it
-	await(t, "the handler, again", entered)
-	depth(0, 1)
-	leave <- struct{}{}
-	r.take(1)
-	depth(0, 0)
 }
 
 func await(t *testing.T, what string, done <-chan struct{}) {

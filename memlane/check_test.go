@@ -7,6 +7,7 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/lane"
+	"github.com/runlane/runlane-go/lanetest"
 )
 
 // The same for slots: a reserved run beside one that waits.
@@ -83,9 +84,15 @@ func TestCheck_FindsEachBrokenInvariant(t *testing.T) {
 		"a key of somebody else": {func(env *environment, e *entry) {
 			env.singletons[scopedKey{"task", "another"}] = e
 		}, ruleOwners},
-		"an event too few":    {func(_ *environment, e *entry) { e.events = e.events[:1] }, ruleHistory},
-		"not created first":   {func(_ *environment, e *entry) { slices.Reverse(e.events) }, ruleHistory},
-		"an index miscounted": {func(env *environment, _ *entry) { env.indexes.queued.size++ }, ruleIndexes},
+		"an idempotency key of somebody else": {func(env *environment, e *entry) {
+			env.idempotency[scopedKey{"task", "another"}] = &owner{run: e}
+		}, ruleOwners},
+		"a singleton of a finished run": {func(_ *environment, e *entry) { e.state.status = runlane.StatusFailed }, ruleOwners},
+		"two deliveries looked after":   {func(env *environment, e *entry) { env.indexes.dead.insert(item{e.delivery.at, e}) }, ruleIndexes},
+		"a run that is gone":            {func(env *environment, e *entry) { delete(env.runs, e.id) }, ruleIndexes},
+		"an event too few":              {func(_ *environment, e *entry) { e.events = e.events[:1] }, ruleHistory},
+		"not created first":             {func(_ *environment, e *entry) { slices.Reverse(e.events) }, ruleHistory},
+		"an index miscounted":           {func(env *environment, _ *entry) { env.indexes.queued.size++ }, ruleIndexes},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -120,6 +127,46 @@ func TestCheck_FindsEachBrokenInvariant(t *testing.T) {
 			c.breaks(env, env.run("run_1"))
 			if rules := check(); !slices.Contains(rules, c.rule) {
 				t.Errorf("found %q, want %q", rules, c.rule)
+			}
+		})
+	}
+}
+
+// The fold is no business of the storage's own check: the suite compares each run with its history.
+func TestCheckFold_FindsWhatTheHistoryDoesNotSay(t *testing.T) {
+	t.Parallel()
+	for name, breaks := range map[string]func(e *entry){
+		"another status":      func(e *entry) { e.state.status = runlane.StatusScheduled },
+		"an attempt too many": func(e *entry) { e.state.counters.Attempts++ },
+		"another time":        func(e *entry) { e.state.updatedAt++ },
+		"an event is gone":    func(e *entry) { e.events = e.events[:1] },
+		"a sequence ahead":    func(e *entry) { e.state.sequence++ },
+		"another queue at its creation": func(e *entry) {
+			other := *e.created
+			other.Queue = "another"
+			e.events[0].body = &other
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := NewStorage(nil)
+			c := lanetest.NewFactory("test").Creation(t, time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC), lanetest.RunOptions{})
+			if _, err := s.AppendRunEvents(t.Context(), c); err != nil {
+				t.Fatal(err)
+			}
+			check := func() []lane.Violation {
+				found, err := lanetest.CheckFold(t.Context(), s, c.Key())
+				if err != nil {
+					t.Fatal(err)
+				}
+				return found
+			}
+			if found := check(); len(found) != 0 {
+				t.Fatalf("before anything was broken: %+v", found)
+			}
+			breaks(s.find("test").run(c.Key().RunID))
+			if found := check(); len(found) != 1 || found[0].Rule != lanetest.RuleFold || found[0].RunID != c.Projected.ID {
+				t.Errorf("found %+v", found)
 			}
 		})
 	}

@@ -39,15 +39,20 @@ func (r *resume) place() *position {
 	return &r.position
 }
 
-// cursor is opaque: version, scope, part, instant, id.
+// cursor is opaque: version, part, instant, id, and a sum of these and the scope, by which an altered one is told as well.
 func (s scope) cursor(part byte, p position) runlane.Cursor {
 	b := make([]byte, 0, 18+len(p.id))
-	b = append(b, 1)
-	b = binary.BigEndian.AppendUint64(b, uint64(s))
-	b = append(b, part)
+	b = append(b, 1, part)
 	b = binary.BigEndian.AppendUint64(b, uint64(p.at))
 	b = append(b, p.id...)
-	return runlane.Cursor(base64.RawURLEncoding.EncodeToString(b))
+	return runlane.Cursor(base64.RawURLEncoding.EncodeToString(binary.BigEndian.AppendUint64(b, s.sum(b))))
+}
+
+func (s scope) sum(content []byte) uint64 {
+	h := fnv.New64a()
+	h.Write(binary.BigEndian.AppendUint64(nil, uint64(s)))
+	h.Write(content)
+	return h.Sum64()
 }
 
 // openPage reads limit and cursor of a request.
@@ -56,13 +61,14 @@ func openPage(q *lane.PageQuery, s scope) (limit int, after *resume, err error) 
 		return limit, nil, err
 	}
 	b, err := base64.RawURLEncoding.DecodeString(string(q.After))
-	if err != nil || len(b) < 18 || b[0] != 1 || scope(binary.BigEndian.Uint64(b[1:])) != s {
+	end := len(b) - 8 // of the content
+	if err != nil || end < 10 || b[0] != 1 || binary.BigEndian.Uint64(b[end:]) != s.sum(b[:end]) {
 		return 0, nil, &runlane.Error{
 			Code: runlane.ErrValidationFailed, Message: "the cursor is not one of this list", Cause: err,
 			Hint: "pass the cursor with the same filter, order and environment, or begin without one",
 		}
 	}
-	return limit, &resume{b[9], position{millis(binary.BigEndian.Uint64(b[10:])), runlane.RunID(b[18:])}}, nil
+	return limit, &resume{b[1], position{millis(binary.BigEndian.Uint64(b[2:])), runlane.RunID(b[10:end])}}, nil
 }
 
 // verdict is what a list does with a row.

@@ -132,6 +132,10 @@ func (s *Storage) ListRunsNeedingDispatch(ctx context.Context, q *lane.DueQuery)
 	for _, queue := range q.Bounded {
 		env.limit(queue.Name)
 	}
+	if q.ConcurrencyKey != nil {
+		page.Items = env.waitingWith(*q.ConcurrencyKey, q, limit)
+		return page, nil
+	}
 	var found []item
 	now := at(q.At)
 	for w := ascend([]*ordered{&env.indexes.leased}, after.place()); len(found) <= limit; w.advance() {
@@ -160,6 +164,20 @@ func (s *Storage) ListRunsNeedingDispatch(ctx context.Context, q *lane.DueQuery)
 		page.Items = append(page.Items, i.ref())
 	}
 	return page, nil
+}
+
+// waitingWith are the runs of one concurrency key that wait in partitions with room, longest first.
+func (env *environment) waitingWith(key string, q *lane.DueQuery, limit int) (refs []lane.RunRef) {
+	for _, queue := range q.Bounded {
+		p := env.partitions[partitionKey{queue.Name, key}]
+		if p == nil || !wantedQueue(q, queue.Name) {
+			continue
+		}
+		for _, i := range p.candidates(nil, q, queue.Concurrency, nil, limit-len(refs)) {
+			refs = append(refs, i.ref())
+		}
+	}
+	return refs
 }
 
 // candidates adds those that wait in the partition, no more than it has room for.

@@ -27,13 +27,15 @@ type occurrence struct {
 	token                       string
 	runs                        []runlane.RunID
 	skipped                     runlane.SkipReason
+	first                       time.Time // of several that were skipped together
+	count                       int
 }
 
 func (o *occurrence) completed() bool { return len(o.runs) > 0 || o.skipped != "" }
 
 // became is the occurrence as lists show it.
 func (o *occurrence) became(id runlane.ScheduleID) runlane.Occurrence {
-	shown := runlane.Occurrence{ScheduleID: id, FireTime: o.fire.time(), Skipped: o.skipped}
+	shown := runlane.Occurrence{ScheduleID: id, FireTime: o.fire.time(), Skipped: o.skipped, First: o.first, Count: o.count}
 	if len(o.runs) > 0 {
 		shown.RunID = o.runs[len(o.runs)-1]
 	}
@@ -210,12 +212,12 @@ func (s *Storage) CompleteScheduleOccurrence(ctx context.Context, c *lane.Comple
 	}
 	o := known.occurrences[index]
 	if o.completed() {
-		if slices.Equal(o.runs, c.RunIDs) && o.skipped == c.Skipped {
+		if slices.Equal(o.runs, c.RunIDs) && o.skipped == c.Skipped && o.count == c.Count && o.first.Equal(whole(c.First)) {
 			return nil
 		}
 		return occurrenceConflict("the occurrence was completed with another result")
 	}
-	o.runs, o.skipped = slices.Clone(c.RunIDs), c.Skipped
+	o.runs, o.skipped, o.first, o.count = slices.Clone(c.RunIDs), c.Skipped, whole(c.First), c.Count
 	if fire > at(known.record.LastFire) {
 		known.record.LastFire = fire.time()
 		if len(o.runs) > 0 {

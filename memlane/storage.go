@@ -141,6 +141,9 @@ func (s *Storage) InspectRun(ctx context.Context, q *lane.InspectQuery) (*lane.I
 	if r := e.liveRow(); r != nil {
 		message := e.message(r, eventID(e.id, r.sequence))
 		inspection.Delivery = &message
+		if r.status == lane.OutboxPublished && inspection.Run.Status == runlane.StatusQueued {
+			inspection.RedeliverAt = e.redeliverAt(r).time()
+		}
 	}
 	if q.Queue.Bounded() {
 		inspection.Holders = s.find(q.Environment).slotHolders(e)

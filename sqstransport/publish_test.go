@@ -287,7 +287,7 @@ func TestPublish_Standard_GroupsOnlyWhenFairnessIsAskedFor(t *testing.T) {
 	}
 }
 
-func TestSendWakeups_Delay_IsRoundedUpAndBounded(t *testing.T) {
+func TestHazard13_SendWakeups_DelayIsRoundedUpAndBounded(t *testing.T) {
 	t.Parallel()
 	client := newFakeSQS()
 	transport := open(t, client, nil)

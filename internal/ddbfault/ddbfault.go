@@ -1,11 +1,12 @@
 // Package ddbfault puts faults between a dynamostore.Store and its DynamoDB client: transactions that meet others, throttles,
-// answers that get lost after the request was carried out, requests that never arrive, indexes that are behind. Emulators show
+// answers that get lost, or do not come in time, after the request was carried out, requests that never arrive, indexes that are behind. Emulators show
 // none of them. What a [Client] decides depends on its seed, the operation and the number of the call, not on the clock.
 package ddbfault
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
 	"slices"
@@ -32,6 +33,9 @@ const (
 	Outage Kind = "outage"
 	// LostAnswer is when a write is carried out, and the caller hears nothing.
 	LostAnswer Kind = "lost answer"
+	// Timeout is when a write is carried out, and its answer does not come within the request's time. The context of the caller goes
+	// on living.
+	Timeout Kind = "timeout after commit"
 	// Repeated is when a write is carried out, its answer gets lost, and the SDK sends it once more before the caller hears anything.
 	// It does not happen to calls whose options forbid the SDK to retry.
 	Repeated Kind = "repeated"
@@ -39,8 +43,11 @@ const (
 	StaleIndex Kind = "stale index"
 )
 
-// errLost stands for a reset connection or a timeout.
-var errLost = errors.New("ddbfault: connection reset by peer")
+// errLost stands for a reset connection, and errLate for a request whose time was over.
+var (
+	errLost = errors.New("ddbfault: connection reset by peer")
+	errLate = fmt.Errorf("ddbfault: no answer: %w", context.DeadlineExceeded)
+)
 
 // burst is how many faults one request meets at most, however often it is sent: a suite that passes does not do so by luck, nor
 // does one fail by bad luck.
@@ -133,8 +140,11 @@ func write[T any](
 		return nil, errLost
 	}
 	lost, _ := c.strikes(LostAnswer, operation, request)
-	repeated := false
-	if !lost && retries(options) {
+	late, repeated := false, false
+	if !lost {
+		late, _ = c.strikes(Timeout, operation, request)
+	}
+	if !lost && !late && retries(options) {
 		repeated, _ = c.strikes(Repeated, operation, request)
 	}
 	c.wrote(keys)
@@ -142,6 +152,8 @@ func write[T any](
 	switch {
 	case lost:
 		return nil, errLost
+	case late:
+		return nil, errLate
 	case repeated:
 		return send(ctx)
 	default:

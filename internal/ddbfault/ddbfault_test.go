@@ -25,6 +25,11 @@ func (b *backend) UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func
 	return &dynamodb.UpdateItemOutput{}, nil
 }
 
+func (b *backend) DeleteItem(context.Context, *dynamodb.DeleteItemInput, ...func(*dynamodb.Options)) (*dynamodb.DeleteItemOutput, error) {
+	b.arrived++
+	return &dynamodb.DeleteItemOutput{}, nil
+}
+
 func (b *backend) TransactWriteItems(
 	context.Context, *dynamodb.TransactWriteItemsInput, ...func(*dynamodb.Options),
 ) (*dynamodb.TransactWriteItemsOutput, error) {
@@ -58,6 +63,7 @@ func TestClient_PlainWrites(t *testing.T) {
 		}},
 		{Outage, 0, func(err error) bool { return errors.Is(err, errLost) }},
 		{LostAnswer, 1, func(err error) bool { return errors.Is(err, errLost) }},
+		{Timeout, 1, func(err error) bool { return errors.Is(err, context.DeadlineExceeded) }},
 		{Repeated, 2, func(err error) bool { return err == nil }},
 		{StaleIndex, 1, func(err error) bool { return err == nil }},
 	} {
@@ -87,6 +93,55 @@ func TestClient_Transaction_MeetsAnotherOnOneItem(t *testing.T) {
 	}
 	if met != 1 {
 		t.Errorf("%d members met another", met)
+	}
+}
+
+// What was carried out counts as written: an index may show it late.
+func TestClient_Timeout_IsAfterTheCommitAndNotTheCallersOwn(t *testing.T) {
+	t.Parallel()
+	b := &backend{}
+	plan := Plan{Seed: 1, Rates: map[Kind]float64{Timeout: 1, StaleIndex: 1}}
+	client := New(t, b, plan)
+	_, err := client.TransactWriteItems(t.Context(), &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{{Put: &types.Put{Item: key("a")}}}})
+	if !errors.Is(err, context.DeadlineExceeded) || t.Context().Err() != nil || b.arrived != 1 || client.Happened(Timeout) != 1 {
+		t.Errorf("%d requests arrived, %d timed out: %v", b.arrived, client.Happened(Timeout), err)
+	}
+	if client.late[keyOf(key("a"))] != missed {
+		t.Error("the index knows what was written at once")
+	}
+	if _, err := client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{Key: key("a")}); !errors.Is(err, context.DeadlineExceeded) || b.arrived != 2 {
+		t.Errorf("%d requests arrived: %v", b.arrived, err)
+	}
+}
+
+// The same seed brings the same faults to the same calls, whatever other operations do in between; another one brings others.
+func TestClient_IsRepeatable(t *testing.T) {
+	t.Parallel()
+	pattern := func(seed uint64, others int) (hits []bool) {
+		client := New(t, &backend{}, Plan{Seed: seed, Rates: map[Kind]float64{Timeout: 0.2}})
+		for range 500 {
+			for range others {
+				_, _ = client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{Key: key("b")})
+			}
+			_, err := client.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{Key: key("a")})
+			hits = append(hits, err != nil)
+		}
+		return hits
+	}
+	first, n := pattern(1, 0), 0
+	for _, hit := range first {
+		if hit {
+			n++
+		}
+	}
+	if n < 60 || n > 140 {
+		t.Errorf("%d of 500 calls failed, want about 100", n)
+	}
+	if !slices.Equal(first, pattern(1, 2)) {
+		t.Error("the same seed brought other faults")
+	}
+	if slices.Equal(first, pattern(2, 0)) {
+		t.Error("another seed brought the same faults")
 	}
 }
 

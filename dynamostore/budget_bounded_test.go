@@ -1,0 +1,79 @@
+package dynamostore
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// addBoundedCases adds the steps of a queue with a limit of one.
+func addBoundedCases(cases map[string]budgetCase) {
+	bounded := func(w *world) *world { return w.bounded(1) }
+	entered := func(w *world) *world { return w.must(w.enter(reservation)) }
+	waiting := func(w *world) *world { return w.must(w.bounded(1).enter(0)) }
+	reserved := func(w *world) *world { w.wantOutcome(w.reserve(reservation), lane.Acquired); return w }
+	claimed := func(w *world) *world { w.wantOutcome(w.claimFor(budgetLease, false), lane.Acquired); return w }
+	executing := func(w *world) *world { return claimed(entered(bounded(w)).ack()) }
+	for name, c := range map[string]budgetCase{
+		"trigger that takes a slot":           {bounded, entered, 0},
+		"slot reserved":                       {waiting, reserved, 0},
+		"claim with a reservation":            {func(w *world) *world { return entered(bounded(w)) }, claimed, 0},
+		"success that frees a slot":           {executing, func(w *world) *world { return w.succeed() }, 0},
+		"bounded queue with room":             {bounded, func(w *world) *world { return claimed(entered(w).ack()).succeed() }, 0},
+		"bounded queue, saturated":            {bounded, func(w *world) *world { return claimed(reserved(w.must(w.enter(0))).ack()).succeed() }, 0},
+		"retry in a bounded queue":            {executing, func(w *world) *world { return w.retry(time.Second).pass(time.Second).claimSlot() }, 0},
+		"retry through a reservation":         {executing, func(w *world) *world { return claimed(reserved(w.retry(time.Second).pass(time.Second)).ack()) }, 0},
+		"cancelling a run with a reservation": {func(w *world) *world { return entered(bounded(w)) }, cancelledNow, 0},
+	} {
+		cases[name] = c
+	}
+}
+
+// claimSlot claims by a wakeup that takes a free slot with it.
+func (w *world) claimSlot() *world {
+	w.Helper()
+	w.wantOutcome(w.claimFor(budgetLease, true), lane.Acquired)
+	return w
+}
+
+// docs/layout.md, Budget: every trigger, reservation and claim of a bounded queue reads the slots of its partition.
+func TestBudget_SlotsOfTheLargestLimit_AreReadForTwentyFiveUnits(t *testing.T) {
+	w := newWorld(t)
+	client, ok := w.store.client.(*dynamodb.Client)
+	if !ok {
+		t.Fatalf("%T", w.store.client)
+	}
+	p := slotPartition{environment: "test", queue: "default", hash: hashParts("")}
+	var batch []types.WriteRequest
+	for n := range runlane.MaxQueueConcurrency {
+		id := runlane.RunID(fmt.Sprintf("run_01ARZ3NDEKTSV4RRFFQ69G%04d", n))
+		slot, err := marshalItem(slotItem{PK: p.pk(), SK: slotSK(n), Run: id, Until: toMillis(w.now.Add(time.Hour))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if batch = append(batch, types.WriteRequest{PutRequest: &types.PutRequest{Item: slot}}); len(batch) == batchWrites {
+			if err := writeBatch(t.Context(), client, w.store.table, batch); err != nil {
+				t.Fatal(err)
+			}
+			batch = nil
+		}
+	}
+	counting := &consumption{API: client}
+	w.store.client = counting
+	taken, err := w.store.slots(w.step(), p)
+	if err != nil || len(taken) != runlane.MaxQueueConcurrency {
+		t.Fatal(len(taken), err)
+	}
+	if got := w.meter.Stats().ReadUnits; got > 25 || got < 20 || got != counting.reads() {
+		t.Errorf("reading them took %v units, by the emulator %v", got, counting.reads())
+	}
+	if numbers, _ := free(taken, runlane.MaxQueueConcurrency, toMillis(w.now)); len(numbers) != 0 {
+		t.Errorf("%d are free", len(numbers))
+	}
+}

@@ -1,0 +1,294 @@
+package dynamostore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// Timelines about what the indexes show, and to whom.
+
+// plantAll writes items that the test has made.
+func (w *world) plantAll(items []item) {
+	w.Helper()
+	client, ok := w.store.client.(*dynamodb.Client)
+	if !ok {
+		w.Fatalf("the loader writes through a client of its own kind, not %T", w.store.client)
+	}
+	for batch := range slices.Chunk(items, batchWrites) {
+		var writes []types.WriteRequest
+		for _, it := range batch {
+			writes = append(writes, types.WriteRequest{PutRequest: &types.PutRequest{Item: it}})
+		}
+		if err := writeBatch(w.Context(), client, w.store.table, writes); err != nil {
+			w.Fatal(err)
+		}
+	}
+}
+
+// partitions lays down n partitions of the world's queue in each of which a run waits for a slot, and returns these runs in the
+// order in which a walk meets them.
+func (w *world) partitions(n int) []*runItem {
+	w.Helper()
+	example := w.must(w.enter(0))
+	copied, runs := example.template(), []*runItem{example.item()}
+	var items []item
+	for i := range n - 1 {
+		for _, it := range copied {
+			it = maps.Clone(it)
+			it[attrPK] = text(runPK(lane.RunKey{Environment: "test", RunID: runlane.RunID(fmt.Sprintf("run_%04d", i))}))
+			if textOf(it[attrSK]) == skRun {
+				r, err := unmarshalRun(it)
+				if err != nil {
+					w.Fatal(err)
+				}
+				r.ConcurrencyKey = fmt.Sprint("customer:", i)
+				r.index(r.marker(), shardCounts{defaultShards, defaultShards})
+				if err := r.marshal(); err != nil {
+					w.Fatal(err)
+				}
+				runs, it = append(runs, r), r.raw
+			}
+			items = append(items, it)
+		}
+	}
+	w.plantAll(items)
+	slices.SortFunc(runs, func(a, b *runItem) int { return strings.Compare(a.DueP+a.DueA, b.DueP+b.DueA) })
+	return runs
+}
+
+// fill gives the only slot of each run's partition to somebody else, for good.
+func (w *world) fill(runs ...*runItem) {
+	w.Helper()
+	var items []item
+	for _, r := range runs {
+		slot, err := marshalItem(slotItem{PK: r.partition().pk(), SK: slotSK(0), Run: "run_of_another"})
+		if err != nil {
+			w.Fatal(err)
+		}
+		items = append(items, slot)
+	}
+	w.plantAll(items)
+}
+
+// firstPage is what a tick without memory finds.
+func (w *world) firstPage() (ids []runlane.RunID, more bool) {
+	w.Helper()
+	page, err := w.store.ListRunsNeedingDispatch(w.step(), &lane.DueQuery{
+		PageQuery: lane.PageQuery{Environment: "test"}, At: w.now, Bounded: []runlane.Queue{w.queue},
+	})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return refIDs(page), page.Next != ""
+}
+
+func refIDs(page *runlane.Page[lane.RunRef]) (ids []runlane.RunID) {
+	for _, ref := range page.Items {
+		ids = append(ids, ref.RunID)
+	}
+	return ids
+}
+
+// More partitions are full than one scan visits, and they lie before the one with room. A tick remembers nothing: the next begins
+// where the last was ended, and the one after the end begins at the start again.
+func TestHazard14_MoreFullPartitionsThanAScanVisits_TheOnesBehindAreReached(t *testing.T) {
+	w := newWorld(t).bounded(1)
+	runs := w.partitions(maxJumps + 20)
+	last := runs[len(runs)-1]
+	w.fill(runs[:len(runs)-1]...)
+	if got, more := w.firstPage(); len(got) != 0 || !more {
+		t.Fatalf("the first scan found %v, more %t: it should have been ended by its bound", got, more)
+	}
+	if got := w.meter.Stats().Operations["read slots"].Requests; got != maxJumps {
+		t.Errorf("it visited %d partitions, want %d", got, maxJumps)
+	}
+	if got, _ := w.firstPage(); !slices.Equal(got, []runlane.RunID{last.key().RunID}) {
+		t.Errorf("the second scan found %v, want the run in the last partition", got)
+	}
+	// The first partition's slot is freed, and the last one's taken: the walk comes around.
+	w.fill(last)
+	if _, err := w.store.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{
+		TableName: &w.store.table, Key: itemKey(runs[0].partition().pk(), slotSK(0)),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if got, _ := w.firstPage(); slices.Equal(got, []runlane.RunID{runs[0].key().RunID}) {
+			return
+		}
+	}
+	t.Error("the first partition was not reached any more")
+}
+
+// An older backlog of another queue is passed over by its keys: none of its runs is read, and where it is longer than a scan may
+// examine, the page says that there is more, and the next one goes on behind it.
+func TestHazard15_BacklogOfAnotherQueue_CostsItsKeysOnly(t *testing.T) {
+	w := newWorld(t)
+	var items []item
+	due := marker{deliverable, toMillis(w.now.Add(-time.Hour))}
+	for i := range maxScanRows + 100 {
+		pk := runPK(lane.RunKey{Environment: "test", RunID: runlane.RunID(fmt.Sprintf("run_heavy%05d", i))})
+		key := due.key("test", i%defaultShards, "heavy")
+		items = append(items, item{attrPK: text(pk), attrSK: text(skRun), attrDueP: text(key.partition), attrDueA: text(key.sort)})
+	}
+	w.plantAll(items)
+	w.create(eager, 0, nil)
+	q := &lane.DueQuery{PageQuery: lane.PageQuery{Environment: "test", Limit: 10}, At: w.now, Queues: []runlane.QueueName{"default"}}
+	var found []runlane.RunID
+	pages := 0
+	ctx := w.step()
+	for more := true; more; pages++ {
+		page, err := w.store.ListRunnableRuns(ctx, q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if pages == 0 && (len(page.Items) != 0 || page.Next == "") {
+			t.Errorf("the first page has %d runs, next %q: it should have been ended by its bound", len(page.Items), page.Next)
+		}
+		found, q.After, more = append(found, refIDs(page)...), page.Next, page.Next != ""
+	}
+	if !slices.Equal(found, []runlane.RunID{w.run.ID}) || pages > 3 {
+		t.Errorf("found %v on %d pages", found, pages)
+	}
+	if got := w.meter.Stats().Operations["read runs"]; got.ReadUnits != 1 {
+		t.Errorf("reading runs took %v units, want the one of its own: %v", got.ReadUnits, w.meter.Stats().Operations)
+	}
+}
+
+// staleIndex remembers what each partition of an index showed, and shows it again from then on.
+type staleIndex struct {
+	API
+	shown map[string]*dynamodb.QueryOutput
+	stale bool
+}
+
+func (c *staleIndex) Query(ctx context.Context, in *dynamodb.QueryInput, o ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
+	if in.IndexName == nil {
+		return c.API.Query(ctx, in, o...)
+	}
+	partition := ""
+	for _, v := range in.ExpressionAttributeValues {
+		if value := textOf(v); strings.HasPrefix(value, "test:") {
+			partition = value
+		}
+	}
+	if out, ok := c.shown[partition]; ok && c.stale {
+		return out, nil
+	}
+	return c.API.Query(ctx, in, o...)
+}
+
+// remember reads the index as it is now.
+func (c *staleIndex) remember(w *world, kind markerKind) {
+	w.Helper()
+	c.shown = map[string]*dynamodb.QueryOutput{}
+	for shard := range defaultShards {
+		name := duePartition("test", kind, shard)
+		out, err := c.API.Query(w.Context(), &dynamodb.QueryInput{
+			TableName: &w.store.table, IndexName: aws.String(indexDue), KeyConditionExpression: aws.String("#dp = :dp"),
+			ExpressionAttributeNames: names("#dp"), ExpressionAttributeValues: item{":dp": text(name)},
+		})
+		if err != nil {
+			w.Fatal(err)
+		}
+		c.shown[name] = out
+	}
+}
+
+// The index still shows runs where they were: one was moved, one has finished, one is gone. Nobody counts them as waiting, nobody
+// moves them, and no page says that there is more: a tick that repeats while something waits comes to its end.
+func TestHazard24_StaleRows_AreNobodysWork(t *testing.T) {
+	w := newWorld(t)
+	index := &staleIndex{API: w.store.client}
+	w.create(eager, 0, nil).ack() // to be moved
+	w.create(eager, 0, nil).ack()
+	finished := *w
+	w.create(eager, 0, nil).ack()
+	gone := *w
+	w.pass(2 * time.Minute)
+	index.remember(w, deliverable)
+	rows := 0
+	for _, out := range index.shown {
+		rows += len(out.Items)
+	}
+	finished.claim(time.Minute, true).succeed()
+	gone.claim(time.Minute, true).succeed()
+	if _, err := w.store.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{
+		TableName: &w.store.table, Key: itemKey(runPK(gone.key()), skRun),
+	}); err != nil || rows != 3 {
+		t.Fatal(rows, err)
+	}
+	w.look() // moves the one that is left
+	w.store = New(index, w.store.table, &Options{Now: func() time.Time { return w.now }})
+	index.stale = true
+	q := &lane.DueQuery{PageQuery: lane.PageQuery{Environment: "test"}, At: w.now}
+	for name, list := range map[string]func(context.Context, *lane.DueQuery) (*runlane.Page[lane.RunRef], error){
+		"finalizing": w.store.ListRunsNeedingCancellationFinalization, "delivery": w.store.ListRunsNeedingDelivery,
+		"redelivery": w.store.ListRunsNeedingRedelivery, "dispatch": w.store.ListRunsNeedingDispatch,
+		"outbox": func(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
+			claimed, err := w.store.ClaimOutboxMessages(ctx, &lane.ClaimOutboxCommand{Environment: "test", At: q.At, ClaimUntil: q.At.Add(time.Minute)})
+			return &runlane.Page[lane.RunRef]{Items: make([]lane.RunRef, len(claimed))}, err
+		},
+	} {
+		page, err := list(w.step(), q)
+		if err != nil || len(page.Items) != 0 || page.Next != "" {
+			t.Errorf("%s: %+v %v", name, page, err)
+		}
+		if got := w.meter.Stats(); got.WriteUnits != 0 {
+			t.Errorf("%s wrote %v units: %v", name, got.WriteUnits, got.Operations)
+		}
+	}
+	index.stale = false
+	w.checked()
+}
+
+// blindIndex shows nothing yet.
+type blindIndex struct{ API }
+
+func (c blindIndex) Query(ctx context.Context, in *dynamodb.QueryInput, o ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
+	if in.IndexName != nil {
+		return &dynamodb.QueryOutput{}, nil
+	}
+	return c.API.Query(ctx, in, o...)
+}
+
+// Lists lag; whoever asks for one run, or for the holder of a key, is told what holds, though no index shows the run.
+func TestHazard25_IndexIsLate_ReadsOfOneRunAreExact(t *testing.T) {
+	w := newWorld(t)
+	w.create(eager, 0, owned("key", []byte(`{}`)))
+	late := New(blindIndex{w.store.client}, w.store.table, &Options{Now: func() time.Time { return w.now }})
+	if page, err := late.ListRuns(t.Context(), &lane.RunQuery{PageQuery: lane.PageQuery{Environment: "test"}}); err != nil || len(page.Items) != 0 {
+		t.Fatal(page, err)
+	}
+	key := lane.OwnerKey{Environment: "test", TaskID: "bench.noop", Key: "key"}
+	for name, read := range map[string]func() (*runlane.Run, error){
+		"by id":              func() (*runlane.Run, error) { return late.GetRun(t.Context(), w.key()) },
+		"by idempotency key": func() (*runlane.Run, error) { return late.GetRunByIdempotencyKey(t.Context(), key) },
+		"by singleton key":   func() (*runlane.Run, error) { return late.GetRunBySingletonKey(t.Context(), key) },
+	} {
+		if run, err := read(); err != nil || run.ID != w.run.ID || run.EventSequence != w.run.EventSequence {
+			t.Errorf("%s: %+v %v", name, run, err)
+		}
+	}
+	c := creation(t, "run_second")
+	c.Events[0].Body = &runlane.RunCreated{
+		TaskID: "bench.noop", Queue: "default", Payload: []byte(`{}`), SingletonKey: "key", Source: runlane.Source{Type: runlane.SourceTrigger},
+	}
+	c.Projected.TaskID, c.Projected.SingletonKey = "bench.noop", "key"
+	if _, err := late.AppendRunEvents(t.Context(), c); !errors.Is(err, runlane.ConflictSingletonKey) {
+		t.Errorf("a second holder: %v", err)
+	}
+}

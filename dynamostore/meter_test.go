@@ -1,0 +1,166 @@
+package dynamostore
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// consumption adds up what the emulator says of plain writes, of reads, and of transactions.
+type consumption struct {
+	API
+
+	mutex                                sync.Mutex
+	readUnits, writeUnits, transactUnits float64
+}
+
+func (c *consumption) add(total *float64, of ...types.ConsumedCapacity) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	for i := range of {
+		*total += aws.ToFloat64(of[i].CapacityUnits)
+	}
+}
+
+func (c *consumption) reads() float64 {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	return c.readUnits
+}
+
+func (c *consumption) GetItem(ctx context.Context, in *dynamodb.GetItemInput, o ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
+	in.ReturnConsumedCapacity = types.ReturnConsumedCapacityIndexes
+	out, err := c.API.GetItem(ctx, in, o...)
+	if err == nil {
+		c.add(&c.readUnits, *out.ConsumedCapacity)
+	}
+	return out, err
+}
+
+func (c *consumption) Query(ctx context.Context, in *dynamodb.QueryInput, o ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
+	in.ReturnConsumedCapacity = types.ReturnConsumedCapacityIndexes
+	out, err := c.API.Query(ctx, in, o...)
+	if err == nil && out.ScannedCount == 0 { // DynamoDB bills the smallest read for finding nothing, the emulator forgets it
+		c.add(&c.readUnits, types.ConsumedCapacity{CapacityUnits: aws.Float64(readUnits(0, aws.ToBool(in.ConsistentRead)))})
+	} else if err == nil {
+		c.add(&c.readUnits, *out.ConsumedCapacity)
+	}
+	return out, err
+}
+
+func (c *consumption) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput, o ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error) {
+	in.ReturnConsumedCapacity = types.ReturnConsumedCapacityIndexes
+	out, err := c.API.BatchGetItem(ctx, in, o...)
+	if err == nil {
+		c.add(&c.readUnits, out.ConsumedCapacity...)
+	}
+	return out, err
+}
+
+func (c *consumption) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, o ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+	in.ReturnConsumedCapacity = types.ReturnConsumedCapacityIndexes
+	out, err := c.API.UpdateItem(ctx, in, o...)
+	if err == nil {
+		c.add(&c.writeUnits, *out.ConsumedCapacity)
+	}
+	return out, err
+}
+
+func (c *consumption) DeleteItem(ctx context.Context, in *dynamodb.DeleteItemInput, o ...func(*dynamodb.Options)) (*dynamodb.DeleteItemOutput, error) {
+	in.ReturnConsumedCapacity = types.ReturnConsumedCapacityIndexes
+	out, err := c.API.DeleteItem(ctx, in, o...)
+	if err == nil {
+		c.add(&c.writeUnits, *out.ConsumedCapacity)
+	}
+	return out, err
+}
+
+func (c *consumption) TransactWriteItems(
+	ctx context.Context, in *dynamodb.TransactWriteItemsInput, o ...func(*dynamodb.Options),
+) (*dynamodb.TransactWriteItemsOutput, error) {
+	in.ReturnConsumedCapacity = types.ReturnConsumedCapacityIndexes
+	out, err := c.API.TransactWriteItems(ctx, in, o...)
+	if err == nil {
+		c.add(&c.transactUnits, out.ConsumedCapacity...)
+	}
+	return out, err
+}
+
+// The meter's arithmetic is checked where DynamoDB Local is right: plain writes with their index changes, and reads. Every kind
+// of request that the store sends is among these steps.
+func TestMeter_AgreesWithTheEmulatorOnPlainRequests(t *testing.T) {
+	t.Parallel()
+	large := func() *runlane.RunCreated { return &runlane.RunCreated{Payload: bulky(9)} }
+	parked := func(w *world) { w.create(eager, 0, nil).ack().pass(2 * time.Minute).look() }
+	for name, row := range map[string]struct{ before, after func(w *world) }{
+		"acknowledge":       {func(w *world) { w.create(eager, 0, nil) }, func(w *world) { w.ack() }},
+		"publishing failed": {func(w *world) { w.create(eager, 0, nil) }, func(w *world) { w.fail(time.Second) }},
+		"a look that moves": {func(w *world) { w.create(eager, 0, nil).ack().pass(2 * time.Minute) }, func(w *world) { w.look() }},
+		"an empty look":     {parked, func(w *world) { w.look() }},
+		"flush":             {func(w *world) { w.create(deferred, 0, nil) }, func(w *world) { w.flush() }},
+		"an occurrence":     {func(w *world) { w.registered() }, func(w *world) { w.occurrence(w.now) }},
+		"pruning":           {func(w *world) { w.finished(owned("a", bulky(3)), bulky(2)) }, func(w *world) { w.prune(w.pruning()) }},
+		"one run":           {func(w *world) { w.create(eager, 0, large()) }, func(w *world) { w.get(1) }},
+		"many runs":         {func(w *world) { w.create(eager, 0, large()) }, func(w *world) { w.get(50) }},
+		"a list": {func(w *world) { w.finished(large(), nil).create(eager, 0, nil) }, func(w *world) {
+			if ids, _ := w.list(&lane.RunQuery{}); len(ids) != 2 {
+				w.Errorf("%d runs", len(ids))
+			}
+		}},
+		"a walk over waiting partitions": {func(w *world) { w.must(w.bounded(1).enter(0)) }, func(w *world) { w.dispatch() }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			row.before(w)
+			counting := &consumption{API: w.store.client}
+			w.store.client = counting
+			before := w.store.Stats()
+			row.after(w)
+			used := w.store.Stats().Usage.Minus(before.Usage)
+			if used.Requests == 0 || counting.writeUnits != used.WriteUnits || counting.readUnits != used.ReadUnits {
+				t.Errorf("the emulator counted %v write and %v read units, the meter %+v", counting.writeUnits, counting.readUnits, used)
+			}
+			if counting.transactUnits != 0 {
+				t.Error("the step has a transaction, of which the emulator's figures are wrong")
+			}
+		})
+	}
+}
+
+// Of transactions the emulator's figures are not what DynamoDB bills: it doubles index entries too, which DynamoDB puts at the
+// ordinary price. This is why the meter computes.
+func TestMeter_EmulatorIsWrongAboutTransactions(t *testing.T) {
+	w := newWorld(t)
+	counting := &consumption{API: w.store.client}
+	w.store.client = counting
+	w.create(eager, 0, nil)
+	if got := w.meter.Stats().WriteUnits; got != 5 || counting.transactUnits != 6 {
+		t.Errorf("the meter counted %v units, want 5; the emulator %v, in which an index entry made 6", got, counting.transactUnits)
+	}
+}
+
+// get reads the run, once or as often in one call.
+func (w *world) get(times int) {
+	w.Helper()
+	if times == 1 {
+		if _, err := w.store.GetRun(w.step(), w.key()); err != nil {
+			w.Fatal(err)
+		}
+		return
+	}
+	q := &lane.RunsQuery{Environment: "test"}
+	for range times {
+		q.IDs = append(q.IDs, w.run.ID)
+	}
+	if runs, err := w.store.GetRuns(w.step(), q); err != nil || len(runs) != times {
+		w.Fatal(len(runs), err)
+	}
+}
