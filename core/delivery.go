@@ -269,8 +269,9 @@ func (d *delivery) claim(
 	if err != nil {
 		return nil, "", err
 	}
-	c.command = lane.ClaimCommand{At: at, ByWakeup: d.byWakeup, Transition: lane.Transition{
-		ExpectedSequence: run.EventSequence, Events: c.events[:], Projected: projected, Queue: rt.policy(run.Queue),
+	policy := rt.policy(run.Queue)
+	c.command = lane.ClaimCommand{At: at, ByWakeup: d.byWakeup, Slot: policy.Bounded(), Transition: lane.Transition{
+		ExpectedSequence: run.EventSequence, Events: c.events[:], Projected: projected, Queue: policy,
 	}}
 	got, err := rt.lane.Storage.ClaimRunLease(ctx, &c.command)
 	switch {
@@ -309,7 +310,7 @@ func (rt *Runtime) failAbandoned(ctx context.Context, run *runlane.Run, at time.
 	})
 }
 
-// appendEvent commits one event of the runtime itself to a run that nobody owns.
+// appendEvent commits one event of the runtime itself to a run that nobody owns, and offers the slot that it frees to the next.
 func (rt *Runtime) appendEvent(ctx context.Context, run *runlane.Run, at time.Time, body runlane.EventBody) (*runlane.Run, error) {
 	events := []runlane.Event{{RunID: run.ID, Environment: rt.environment, OccurredAt: at, Actor: runlane.SystemActor, Body: body}}
 	projected, err := ProjectRunEvents(run, run.EventSequence, events...)
@@ -322,15 +323,10 @@ func (rt *Runtime) appendEvent(ctx context.Context, run *runlane.Run, at time.Ti
 	if err != nil {
 		return nil, err
 	}
-	return projected, nil
-}
-
-// policy is the queue's policy in force now, as far as this process knows it.
-func (rt *Runtime) policy(name runlane.QueueName) runlane.Queue {
-	if q, ok := rt.queues[name]; ok {
-		return q
+	if holdsSlot(run) && !holdsSlot(projected) {
+		rt.handOver(ctx, projected)
 	}
-	return runlane.Queue{Name: name}
+	return projected, nil
 }
 
 // now is the world's time as storages keep it.

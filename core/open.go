@@ -20,9 +20,13 @@ type Runtime struct {
 	handlers     map[runlane.TaskID]runlane.Handler
 	definitions  []*runlane.Definition // by id
 	queues       map[runlane.QueueName]runlane.Queue
+	schedules    []*schedule         // by id
+	bounded      []runlane.Queue     // those of them with a limit, by name
 	bindings     []runlane.QueueName // nil: any queue
 	delayed      lane.DelayedSender  // nil where the transport cannot delay
 	logger       *slog.Logger
+	hooks        *watchers
+	metrics      gauges
 	maxAbandoned int // -1: no bound
 	middleware   []runlane.Middleware
 	world        World
@@ -54,7 +58,19 @@ func Open(ctx context.Context, l *lane.Lane, options *Options) (*Runtime, error)
 	if err := l.Start(ctx); err != nil {
 		return nil, err
 	}
+	rt.observe(options.Hooks)
 	return rt, nil
+}
+
+// observe puts what hooks and metrics need before the storage. Without any, commits pay nothing for them.
+func (rt *Runtime) observe(hooks []Hook) {
+	rt.hooks = newWatchers(hooks, rt.logger)
+	if len(hooks) == 0 && rt.metrics.metrics == nil {
+		return
+	}
+	observed := *rt.lane
+	observed.Storage = &observedStorage{Storage: rt.lane.Storage, hooks: rt.hooks, metrics: rt.metrics}
+	rt.lane = &observed
 }
 
 func newRuntime(l *lane.Lane, options *Options) *Runtime {
@@ -66,7 +82,7 @@ func newRuntime(l *lane.Lane, options *Options) *Runtime {
 		lane: l, environment: runlane.Environment(environment.Name()),
 		handlers: make(map[runlane.TaskID]runlane.Handler, len(options.Handlers)),
 		queues:   make(map[runlane.QueueName]runlane.Queue), bindings: l.Transport.Queues(),
-		logger: options.Logger, maxAbandoned: options.MaxAbandoned, middleware: slices.Clone(options.Middleware),
+		logger: options.Logger, metrics: gauges{options.Metrics}, maxAbandoned: options.MaxAbandoned, middleware: slices.Clone(options.Middleware),
 		world: options.World.withDefaults(), hurried: make(chan struct{}),
 	}
 	if rt.logger == nil {
@@ -94,11 +110,19 @@ func (rt *Runtime) validate(options *Options) error {
 			faults = append(faults, invalidOption("Options.Middleware[%d] is nil", i))
 		}
 	}
+	for i, hook := range options.Hooks {
+		if hook == nil {
+			faults = append(faults, invalidOption("Options.Hooks[%d] is nil", i))
+		}
+	}
 	for i, h := range options.Handlers {
 		faults = append(faults, rt.register(i, h))
 	}
 	for _, q := range options.Queues {
 		faults = append(faults, rt.registerQueue(q))
+	}
+	for _, s := range options.Schedules {
+		faults = append(faults, rt.registerSchedule(s))
 	}
 	if c := rt.lane.Storage.Capabilities(); len(options.Handlers) > 0 {
 		if !c.LeasesRuns {
@@ -148,6 +172,10 @@ func (rt *Runtime) registerQueue(q runlane.Queue) error {
 		return err
 	}
 	rt.queues[q.Name] = q
+	if q.Bounded() {
+		at, _ := slices.BinarySearchFunc(rt.bounded, q.Name, func(q runlane.Queue, name runlane.QueueName) int { return cmp.Compare(q.Name, name) })
+		rt.bounded = slices.Insert(rt.bounded, at, q)
+	}
 	return nil
 }
 
@@ -165,11 +193,8 @@ func (rt *Runtime) checkQueue(q runlane.Queue) error {
 	if err := q.Validate(); err != nil {
 		return err
 	}
-	if q.Bounded() {
-		if !rt.lane.Storage.Capabilities().EnforcesQueueConcurrency {
-			return unsupported(fmt.Sprintf("queue %q is bounded and the storage does not enforce limits", q.Name))
-		}
-		return unsupported(fmt.Sprintf("queue %q is bounded and this version does not dispatch bounded queues yet", q.Name))
+	if q.Bounded() && !rt.lane.Storage.Capabilities().EnforcesQueueConcurrency {
+		return unsupported(fmt.Sprintf("queue %q is bounded and the storage does not enforce limits", q.Name))
 	}
 	if rt.bindings != nil && !slices.Contains(rt.bindings, q.Name) {
 		return &runlane.Error{
@@ -215,5 +240,6 @@ func (rt *Runtime) Close(ctx context.Context) error {
 		defer cancel()
 		rt.gate.wait(last)
 	}
+	rt.hooks.close(context.WithoutCancel(ctx))
 	return rt.lane.Close(context.WithoutCancel(ctx))
 }

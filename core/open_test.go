@@ -25,7 +25,7 @@ func TestOpen_ReportsEveryFaultAtOnce(t *testing.T) {
 	transport := lanetest.NewScriptedTransport()
 	transport.Bind("default", "emails")
 	storage := &startedStorage{Storage: memlane.NewStorage(nil)}
-	l, err := lane.New(storage, transport, nil)
+	l, err := lane.New(slotless{storage}, transport, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,6 +89,15 @@ func TestOpen_MissingCapabilitiesAndLanes(t *testing.T) {
 }
 
 // startedStorage counts, and refuses to start when it is told to.
+// slotless is a storage that does not enforce limits.
+type slotless struct{ lane.Storage }
+
+func (s slotless) Capabilities() lane.StorageCapabilities {
+	c := s.Storage.Capabilities()
+	c.EnforcesQueueConcurrency = false
+	return c
+}
+
 type startedStorage struct {
 	lane.Storage
 	starts, closes int

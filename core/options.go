@@ -16,6 +16,9 @@ type Options struct {
 	// Handlers are the tasks that execute in this process. A task id may appear once.
 	Handlers []runlane.Handler
 
+	// Hooks see every commit of this process after it is durable.
+	Hooks []Hook
+
 	// Logger gets what an operator may have to act on. Attributes are run_id, task, queue, attempt, worker_id and code; payloads
 	// are never among them. nil means slog.Default().
 	Logger *slog.Logger
@@ -24,11 +27,18 @@ type Options struct {
 	// runlane.ErrLeaseExpired. 0 means runlane.DefaultMaxAbandoned, -1 no bound.
 	MaxAbandoned int
 
+	// Metrics receives counts and durations. nil means none.
+	Metrics Metrics
+
 	// Middleware wraps every attempt, the first one outermost.
 	Middleware []runlane.Middleware
 
 	// Queues names queues that no handler here already names, so that triggers on them are checked when the runtime opens.
 	Queues []runlane.Queue
+
+	// Schedules make runs when they are due: each tick of a runtime that has them materializes what has come due since. Their tasks
+	// need no handler here. Ids are unique.
+	Schedules []runlane.Schedule
 
 	// World replaces clock, randomness and ids. nil means the real ones.
 	World *World
@@ -112,7 +122,7 @@ type TickResult struct {
 	Delivered StageResult
 	// Redelivered counts lost wakeups asked for again. Zero where the storage cannot find them.
 	Redelivered StageResult
-	// Scheduled counts runs made by schedules.
+	// Scheduled counts runs made by schedules. Skipped are occurrences that are recorded as skipped, or another process's.
 	Scheduled StageResult
 	// Dispatched counts reserved slots of bounded queues.
 	Dispatched StageResult
@@ -131,22 +141,4 @@ type StageResult struct {
 	More bool
 	// Err joins what went wrong.
 	Err error
-}
-
-// AttemptSummary is one attempt of a run, derived from its events.
-type AttemptSummary struct {
-	Number     int                   `json:"attempt"`
-	Status     runlane.AttemptStatus `json:"status"`
-	WorkerID   string                `json:"workerId"`
-	StartedAt  time.Time             `json:"startedAt"`
-	FinishedAt time.Time             `json:"finishedAt,omitzero"` // zero while it runs; of an abandoned one, when that was noticed
-	Failure    runlane.Failure       `json:"failure,omitzero"`
-}
-
-// EventOptions of [Runs.Events]. nil means all, oldest first.
-type EventOptions struct {
-	// After resumes behind a page that returned the cursor.
-	After runlane.Cursor
-	// Descending lists the newest event first.
-	Descending bool
 }

@@ -152,8 +152,9 @@ func sameState(current, written *runlane.Run) bool {
 		current.UpdatedAt.Equal(written.UpdatedAt) && current.Counters == written.Counters
 }
 
-// ended reports a recorded outcome and wakes a worker for what follows a short wait.
+// ended reports a recorded outcome, offers the slot that it freed to the next run, and wakes a worker for what follows a short wait.
 func (x *execution) ended(ctx context.Context, run *runlane.Run, at time.Time) *DeliveryResult {
+	x.rt.handOver(ctx, run)
 	switch run.Status {
 	case runlane.StatusRetrying, runlane.StatusReleased:
 		x.rt.wakeLater(ctx, run, run.RunAt.Sub(at))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 
@@ -23,7 +24,7 @@ const (
 // with it, or, to drain, when nothing is due and nothing is executing.
 func (w *worker) poll(ctx context.Context) error {
 	p := poller{worker: w, free: make(chan struct{}, w.options.Concurrency), busy: make(map[runlane.RunID]struct{}),
-		passed: make(map[runlane.RunID]time.Time)}
+		passed: make(map[runlane.RunID]passed)}
 	defer p.attempts.Wait()
 	wait := pollFirst
 	for {
@@ -61,9 +62,15 @@ type poller struct {
 	attempts sync.WaitGroup
 
 	mu       sync.Mutex
-	busy     map[runlane.RunID]struct{}  // executing here
-	passed   map[runlane.RunID]time.Time // led to nothing here: not looked at again before then, or met for ever in a row
-	finished int                         // since sawWork was asked
+	busy     map[runlane.RunID]struct{} // executing here
+	passed   map[runlane.RunID]passed   // led to nothing here: left alone for a while, or met for ever in a row
+	finished int                        // since sawWork was asked
+}
+
+// passed is why a run is left alone, and how long: for the life of a drain it is until the reason is gone.
+type passed struct {
+	until time.Time
+	full  bool // somebody was faster to take its slot; an attempt that ends here may free another
 }
 
 // round starts what one scan finds and returns how many that was.
@@ -72,7 +79,7 @@ func (p *poller) round(ctx context.Context) (int, error) {
 	found := 0
 	q := lane.DueQuery{
 		PageQuery: lane.PageQuery{Environment: rt.environment, Limit: min(2*p.worker.options.Concurrency, runlane.MaxPageLimit)},
-		At:        rt.now(), Queues: p.worker.options.Queues,
+		At:        rt.now(), Queues: p.worker.options.Queues, Bounded: rt.bounded,
 	}
 	for {
 		page, err := rt.lane.Storage.ListRunnableRuns(ctx, &q)
@@ -112,7 +119,7 @@ func (p *poller) start(ctx context.Context, ref *lane.RunRef) (bool, error) {
 		<-p.free
 		p.release(ref.RunID, err == nil && result.Ignored == "")
 		if err != nil || result.Ignored != "" {
-			p.pass(ref.RunID)
+			p.pass(ref.RunID, err == nil && result.Ignored == IgnoredNoCapacity)
 		}
 	})
 	return true, nil
@@ -121,8 +128,8 @@ func (p *poller) start(ctx context.Context, ref *lane.RunRef) (bool, error) {
 func (p *poller) reserve(id runlane.RunID) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if until, ok := p.passed[id]; ok {
-		if p.worker.options.Drain || time.Now().Before(until) {
+	if pass, ok := p.passed[id]; ok {
+		if p.worker.options.Drain || time.Now().Before(pass.until) {
 			return false
 		}
 		delete(p.passed, id)
@@ -140,18 +147,19 @@ func (p *poller) release(id runlane.RunID, executed bool) {
 	delete(p.busy, id)
 	if executed {
 		p.finished++
+		maps.DeleteFunc(p.passed, func(_ runlane.RunID, pass passed) bool { return pass.full })
 	}
 }
 
 // pass leaves a run alone that led to nothing: for a while, or for the life of a drain. What is forgotten early is only looked
 // at once more.
-func (p *poller) pass(id runlane.RunID) {
+func (p *poller) pass(id runlane.RunID, full bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.passed) >= maxPassed && !p.worker.options.Drain {
 		clear(p.passed)
 	}
-	p.passed[id] = time.Now().Add(pollLast)
+	p.passed[id] = passed{time.Now().Add(pollLast), full}
 }
 
 // sawWork reports whether attempts ended since it was asked last: they may have made more work.

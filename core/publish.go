@@ -89,6 +89,8 @@ func (rt *Runtime) publish(ctx context.Context, rows []lane.OutboxMessage) Stage
 	outcomes, err := rt.send(limited, &s, rows)
 	marks := rt.judgeOutcomes(rows, outcomes, err, s.ref[:0])
 	result := StageResult{Done: len(marks.published), Failed: len(rows) - len(marks.published), Err: marks.err}
+	rt.metrics.count(MetricWakeupsPublished, int64(result.Done), Labels{Environment: rt.environment})
+	rt.metrics.count(MetricWakeupsRefused, int64(result.Failed), Labels{Environment: rt.environment})
 	if err := rt.mark(limited, &s, marks); err != nil {
 		result.Err = errors.Join(result.Err, err)
 	}

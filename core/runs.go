@@ -2,7 +2,6 @@ package core
 
 import (
 	"context"
-	"iter"
 	"time"
 
 	"github.com/runlane/runlane-go"
@@ -61,107 +60,30 @@ func (rt *Runtime) get(ctx context.Context, id runlane.RunID) (*runlane.Run, err
 	return rt.lane.Storage.GetRun(ctx, lane.RunKey{Environment: rt.environment, RunID: id})
 }
 
-// Events walks the history of one run, page by page. An error is the last thing it yields: runlane.ErrRunNotFound for a run that
-// does not exist, runlane.ErrValidationFailed for a cursor of another request.
-func (r *Runs) Events(ctx context.Context, id runlane.RunID, options *EventOptions) iter.Seq2[runlane.EventRecord, error] {
-	if options == nil {
-		options = &EventOptions{}
+// FindActive returns the active run that holds a singleton key, read from the key's owner: it cannot lag, as lists do. None, also
+// once the holder has ended, is runlane.ErrRunNotFound.
+func (r *Runs) FindActive(ctx context.Context, task runlane.TaskID, singletonKey string) (*runlane.Run, error) {
+	key, leave, err := r.rt.ownerKey(task, "singleton key", singletonKey)
+	if err != nil {
+		return nil, err
 	}
-	return func(yield func(runlane.EventRecord, error) bool) {
-		if err := r.rt.gate.enterLate(); err != nil {
-			yield(runlane.EventRecord{}, err)
-			return
-		}
-		defer r.rt.gate.leave()
-		if err := id.Validate(); err != nil {
-			yield(runlane.EventRecord{}, err)
-			return
-		}
-		q := lane.EventQuery{
-			PageQuery: lane.PageQuery{Environment: r.rt.environment, Limit: runlane.MaxPageLimit, After: options.After},
-			RunID:     id, Descending: options.Descending,
-		}
-		for {
-			page, err := r.rt.lane.Storage.ListRunEvents(ctx, &q)
-			if err != nil {
-				yield(runlane.EventRecord{}, err)
-				return
-			}
-			for i := range page.Items {
-				if !yield(page.Items[i], nil) {
-					return
-				}
-			}
-			if page.Next == "" {
-				return
-			}
-			q.After = page.Next
-		}
+	defer leave()
+	if !r.rt.lane.Storage.Capabilities().EnforcesSingleton {
+		return nil, unsupported("the storage does not enforce singleton keys")
 	}
+	return r.rt.lane.Storage.GetRunBySingletonKey(ctx, key)
 }
 
-// Attempts derives the attempts of a run from its history, oldest first. One whose lease ended without an outcome is
-// runlane.AttemptAbandoned.
-func (r *Runs) Attempts(ctx context.Context, id runlane.RunID) ([]AttemptSummary, error) {
-	var attempts attemptList
-	for record, err := range r.Events(ctx, id, nil) {
-		if err != nil {
-			return nil, err
-		}
-		attempts.add(&record)
+// FindCurrent returns the run that owns an idempotency key: an active one, or a finished one that still retains it. None is
+// runlane.ErrRunNotFound. It reads the key's owner, so it cannot lag.
+func (r *Runs) FindCurrent(ctx context.Context, task runlane.TaskID, idempotencyKey string) (*runlane.Run, error) {
+	key, leave, err := r.rt.ownerKey(task, "idempotency key", idempotencyKey)
+	if err != nil {
+		return nil, err
 	}
-	return attempts.all, nil
-}
-
-// attemptList folds events into attempts.
-type attemptList struct {
-	all      []AttemptSummary
-	workerID string // of the latest claim
-}
-
-func (l *attemptList) add(record *runlane.EventRecord) {
-	at := record.OccurredAt
-	switch body := record.Body.(type) {
-	case *runlane.RunLeaseClaimed:
-		l.end(at, runlane.AttemptAbandoned, runlane.Failure{})
-		l.workerID = body.Lease.WorkerID
-	case *runlane.RunDeliveryRequested:
-		l.end(at, runlane.AttemptAbandoned, runlane.Failure{}) // recovered: only a run without a live owner can be asked for
-	case *runlane.RunStarted:
-		l.all = append(l.all, AttemptSummary{
-			Number: body.Attempt, Status: runlane.AttemptRunning, WorkerID: l.workerID, StartedAt: at,
-		})
-	case *runlane.RunSucceeded:
-		l.end(at, runlane.AttemptSucceeded, runlane.Failure{})
-	case *runlane.RunFailed:
-		l.end(at, failedStatus(record), body.Failure)
-	case *runlane.RunRetryScheduled:
-		l.end(at, runlane.AttemptRetrying, body.Failure)
-	case *runlane.RunReleased:
-		l.end(at, runlane.AttemptReleased, runlane.Failure{})
-	case *runlane.RunCancelled:
-		l.end(at, runlane.AttemptCancelled, runlane.Failure{})
-	case *runlane.RunCreated, *runlane.RunLeaseHeartbeat, *runlane.RunCancellationRequested, *runlane.UnknownEvent:
-		// neither begin nor end an attempt
+	defer leave()
+	if !r.rt.lane.Storage.Capabilities().EnforcesIdempotency {
+		return nil, unsupported("the storage does not enforce idempotency keys")
 	}
-}
-
-// failedStatus tells a failure that the attempt returned from one that was recorded for it when its worker was gone.
-func failedStatus(record *runlane.EventRecord) runlane.AttemptStatus {
-	body, ok := record.Body.(*runlane.RunFailed)
-	if ok && body.Failure.Code == runlane.ErrLeaseExpired && record.Actor.Type != runlane.ActorWorker {
-		return runlane.AttemptAbandoned
-	}
-	return runlane.AttemptFailed
-}
-
-// end closes the latest attempt if it is still open.
-func (l *attemptList) end(at time.Time, status runlane.AttemptStatus, failure runlane.Failure) {
-	if len(l.all) == 0 {
-		return
-	}
-	a := &l.all[len(l.all)-1]
-	if a.Status == runlane.AttemptRunning {
-		a.Status, a.FinishedAt, a.Failure = status, at, failure
-	}
+	return r.rt.lane.Storage.GetRunByIdempotencyKey(ctx, key)
 }

@@ -27,7 +27,8 @@ const (
 )
 
 // Tick is one round of maintenance: it finalizes cancellations, fails runs whose attempts were abandoned too often, delivers due
-// and recovered runs, sends delayed wakeups ahead, asks for lost wakeups again and flushes the outbox. Whatever a wakeup missed,
+// and recovered runs, sends delayed wakeups ahead, asks for lost wakeups again, makes the runs of schedules, reserves slots of bounded queues and flushes the
+// outbox. Whatever a wakeup missed,
 // a tick finds; call it about every minute. Two at once are harmless.
 //
 // The stages are bounded, share the time until the deadline, and one that fails does not stop the next. The error joins those of
@@ -47,14 +48,14 @@ func (rt *Runtime) Tick(ctx context.Context, options *TickOptions) (*TickResult,
 }
 
 func (rt *Runtime) tick(ctx context.Context, options *TickOptions) (*TickResult, error) {
-	t := tick{rt: rt, limit: options.Limit, deadline: options.Deadline}
+	result := &TickResult{}
+	t := tick{rt: rt, limit: options.Limit, deadline: options.Deadline, result: result}
 	if t.limit == 0 {
 		t.limit = defaultTickLimit
 	}
 	if t.deadline.IsZero() {
 		t.deadline = rt.world.Now().Add(defaultTickTime)
 	}
-	result := &TickResult{}
 	// What frees others comes first, and gets the larger shares. A share that is not used falls to the stages behind.
 	stages := []struct {
 		run   func(context.Context) StageResult
@@ -65,6 +66,8 @@ func (rt *Runtime) tick(ctx context.Context, options *TickOptions) (*TickResult,
 		{t.failAbandoned, &result.Abandoned, 2},
 		{t.deliver, &result.Delivered, 4},
 		{t.redeliver, &result.Redelivered, 1},
+		{t.materialize, &result.Scheduled, 2},
+		{t.dispatch, &result.Dispatched, 2},
 		{t.flush, &result.Flushed, 3},
 	}
 	shares := 0
@@ -86,6 +89,7 @@ type tick struct {
 	rt       *Runtime
 	deadline time.Time
 	limit    int
+	result   *TickResult
 
 	scanned bool
 	due     []lane.RunRef // what one scan found for two stages
@@ -113,7 +117,7 @@ func (t *tick) stage(ctx context.Context, run func(context.Context) StageResult,
 func (t *tick) query(at time.Time) lane.DueQuery {
 	q := lane.DueQuery{
 		PageQuery: lane.PageQuery{Environment: t.rt.environment, Limit: t.limit}, At: at,
-		Patience: lane.Patience{Queued: queuedPatience},
+		Patience: lane.Patience{Queued: queuedPatience}, Bounded: t.rt.bounded,
 	}
 	if t.rt.delayed != nil {
 		q.Patience.ShortWait = shortWaitPatience

@@ -192,8 +192,8 @@ func (t *tick) flush(ctx context.Context) StageResult {
 	return result
 }
 
-// each does the same to several runs at once and counts. A run that somebody else moved on is Skipped; one that needs nothing any
-// more, a stale index row, is not counted.
+// each does the same to several runs at once and counts. A run that somebody else moved on, or was faster to take a slot from, is
+// Skipped; one that needs nothing any more, a stale index row, is not counted.
 func (t *tick) each(ctx context.Context, runs []*runlane.Run, do func(context.Context, *runlane.Run) (bool, error)) StageResult {
 	var mu sync.Mutex
 	var result StageResult
@@ -207,7 +207,7 @@ func (t *tick) each(ctx context.Context, runs []*runlane.Run, do func(context.Co
 			switch {
 			case done:
 				result.Done++
-			case isConflict(err, runlane.ConflictEventSequence):
+			case isConflict(err, runlane.ConflictEventSequence), isConflict(err, runlane.ConflictQueueCapacity):
 				result.Skipped++
 			case err != nil:
 				result.Failed++

@@ -50,15 +50,25 @@ func (rt *Runtime) trigger(
 	if err := rt.prepare(&p, call); err != nil {
 		return nil, err
 	}
-	var err error
+	result, commit, err := rt.resolve(ctx, &p, rt.create)
+	if commit != nil {
+		rt.announce(ctx, &p, commit)
+	}
+	return result, err
+}
+
+// resolve makes the run, or answers with the one that is there already; commit is nil then.
+func (rt *Runtime) resolve(ctx context.Context, p *plan, create creator) (result *runlane.TriggerResult, commit *lane.Commit, err error) {
 	for range triggerRounds {
-		var result *runlane.TriggerResult
-		if result, err = rt.attemptTrigger(ctx, &p); result != nil || !errors.Is(err, errRepeat) {
-			return result, err
+		if result, commit, err = rt.attemptTrigger(ctx, p, create); result != nil || !errors.Is(err, errRepeat) {
+			return result, commit, err
 		}
 	}
-	return nil, errors.Unwrap(err)
+	return nil, nil, errors.Unwrap(err)
 }
+
+// creator commits the creation that a plan asks for.
+type creator func(ctx context.Context, p *plan) (*lane.Commit, error)
 
 // errRepeat wraps the race that attemptTrigger lost to somebody who is gone again.
 var errRepeat = errors.New("resolve the owners again")
@@ -70,31 +80,32 @@ func (e *repeatError) Unwrap() error        { return e.cause }
 func (e *repeatError) Is(target error) bool { return target == errRepeat }
 
 // attemptTrigger reads the owner of the idempotency key, which costs less than a commit that fails, and commits when it is free.
-func (rt *Runtime) attemptTrigger(ctx context.Context, p *plan) (*runlane.TriggerResult, error) {
+func (rt *Runtime) attemptTrigger(ctx context.Context, p *plan, create creator) (*runlane.TriggerResult, *lane.Commit, error) {
 	if p.idempotencyKey != "" {
 		owner := lane.OwnerKey{Environment: rt.environment, TaskID: p.task.ID, Key: p.idempotencyKey}
 		existing, err := rt.lane.Storage.GetRunByIdempotencyKey(ctx, owner)
 		if err == nil {
-			return p.duplicate(existing)
+			result, err := p.duplicate(existing)
+			return result, nil, err
 		}
 		if !isNotFound(err) {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	commit, err := rt.create(ctx, p)
-	switch {
-	case err == nil:
-		rt.announce(ctx, p, commit)
-		return &runlane.TriggerResult{Run: commit.Run, Outcome: runlane.TriggerCreated}, nil
-	case isConflict(err, runlane.ConflictIdempotencyKey):
-		return nil, &repeatError{err}
-	case isConflict(err, runlane.ConflictSingletonKey) && p.options.ReturnActive:
-		return rt.holder(ctx, p, err)
-	case isConflict(err, runlane.ConflictEventSequence) && p.options.RunID != "":
-		return rt.sameRun(ctx, p, err)
-	default:
-		return nil, err
+	commit, err := create(ctx, p)
+	if err == nil {
+		return &runlane.TriggerResult{Run: commit.Run, Outcome: runlane.TriggerCreated}, commit, nil
 	}
+	var result *runlane.TriggerResult
+	switch {
+	case isConflict(err, runlane.ConflictIdempotencyKey):
+		err = &repeatError{err}
+	case isConflict(err, runlane.ConflictSingletonKey) && p.options.ReturnActive:
+		result, err = rt.holder(ctx, p, err)
+	case isConflict(err, runlane.ConflictEventSequence) && p.options.RunID != "":
+		result, err = rt.sameRun(ctx, p, err)
+	}
+	return result, nil, err
 }
 
 // duplicate answers with the owner of the idempotency key.
@@ -147,31 +158,57 @@ func (rt *Runtime) sameRun(ctx context.Context, p *plan, conflict error) (*runla
 	return &runlane.TriggerResult{Run: run, Outcome: runlane.TriggerReturnedExisting}, nil
 }
 
-// create commits run.created and its first delivery request.
+// create commits run.created and its first delivery request. A run of a bounded queue has a slot reserved with it; without a free
+// one, and before it is due, it is created alone and waits.
 func (rt *Runtime) create(ctx context.Context, p *plan) (*lane.Commit, error) {
+	if !p.queue.Bounded() {
+		return rt.commitCreation(ctx, p, true)
+	}
+	if p.runAt.IsZero() {
+		commit, err := rt.commitCreation(ctx, p, true)
+		if !isConflict(err, runlane.ConflictQueueCapacity) {
+			return commit, err
+		}
+	}
+	return rt.commitCreation(ctx, p, false)
+}
+
+func (rt *Runtime) commitCreation(ctx context.Context, p *plan, requests bool) (*lane.Commit, error) {
 	c := &creation{
-		created: runlane.RunCreated{
-			TaskID: p.task.ID, Queue: p.queue.Name, Payload: p.payload, RunAt: p.runAt, ConcurrencyKey: p.concurrencyKey,
-			IdempotencyKey: p.idempotencyKey, Retention: p.retention, SingletonKey: p.singletonKey, Source: p.source,
-		},
 		requested: runlane.RunDeliveryRequested{Delivery: runlane.Delivery{
 			Environment: rt.environment, RunID: p.id, Queue: p.queue.Name, AvailableAt: p.availableAt, RequestedAt: p.at,
 		}},
 	}
-	header := runlane.Event{RunID: p.id, Environment: rt.environment, OccurredAt: p.at, Actor: p.actor}
-	c.events[0], c.events[1] = header, header
-	c.events[0].Meta, c.events[0].TraceCarrier, c.events[0].Body = p.options.Meta, p.traceCarrier, &c.created
-	c.events[1].Body = &c.requested
+	c.events[0] = rt.createdEvent(p, &c.created)
+	c.events[1] = runlane.Event{RunID: p.id, Environment: rt.environment, OccurredAt: p.at, Actor: p.actor, Body: &c.requested}
+	if p.queue.Bounded() {
+		c.requested.Delivery.DispatchExpiresAt = p.at.Add(dispatchTimeout(p.queue))
+	}
+	events := c.events[:]
+	if !requests {
+		events = events[:1]
+	}
 
-	projected, err := ProjectRunEvents(nil, 0, c.events[:]...)
+	projected, err := ProjectRunEvents(nil, 0, events...)
 	if err != nil {
 		return nil, err
 	}
-	c.command.Transition = lane.Transition{Events: c.events[:], Projected: projected, Queue: p.queue, PayloadHash: p.payloadHash}
+	c.command.Transition = lane.Transition{Events: events, Projected: projected, Queue: p.queue, PayloadHash: p.payloadHash}
 	if !p.options.Deferred {
 		c.command.Outbox.ClaimUntil = p.at.Add(outboxClaim)
 	}
 	return rt.lane.Storage.AppendRunEvents(ctx, &c.command)
+}
+
+// createdEvent is the run.created that a plan asks for, with the given body to fill.
+func (rt *Runtime) createdEvent(p *plan, body *runlane.RunCreated) runlane.Event {
+	*body = runlane.RunCreated{
+		TaskID: p.task.ID, Queue: p.queue.Name, Payload: p.payload, RunAt: p.runAt, ConcurrencyKey: p.concurrencyKey,
+		IdempotencyKey: p.idempotencyKey, Retention: p.retention, SingletonKey: p.singletonKey, Source: p.source,
+	}
+	return runlane.Event{
+		RunID: p.id, Environment: rt.environment, OccurredAt: p.at, Actor: p.actor, Meta: p.options.Meta, TraceCarrier: p.traceCarrier, Body: body,
+	}
 }
 
 // creation is everything that one creating commit needs, in one piece of memory.
@@ -191,6 +228,10 @@ func (rt *Runtime) announce(ctx context.Context, p *plan, commit *lane.Commit) {
 	run := commit.Run
 	if wait := p.availableAt.Sub(p.at); wait > 0 {
 		rt.wakeLater(ctx, run, wait)
+		return
+	}
+	if len(commit.Outbox) == 0 { // it waits for a slot; one may have been freed since there was none
+		rt.handOver(ctx, run)
 		return
 	}
 	if result := rt.publishBorn(ctx, commit.Outbox); result.Err != nil {

@@ -233,7 +233,7 @@ func (s hangingStorage) ListRunsNeedingCancellationFinalization(
 	return nil, ctx.Err()
 }
 
-func TestTick_AStageThatHangsUsesUpItsOwnShareOnly(t *testing.T) {
+func TestHazard24_AStageThatHangs_UsesUpItsOwnShareOnly(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		task := runlane.NewTask[payload]("any", nil)

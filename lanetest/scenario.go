@@ -48,10 +48,14 @@ func RunRuntime(t *testing.T, h RuntimeHarness) {
 		scenarios []scenario
 	}{
 		{"Trigger", triggerScenarios()},
+		{"Start", startScenarios()},
 		{"Delivery", deliveryScenarios()},
 		{"Outcome", outcomeScenarios()},
 		{"Publish", publishScenarios()},
 		{"Tick", tickScenarios()},
+		{"Queues", queueScenarios()},
+		{"Schedules", scheduleScenarios()},
+		{"Operate", operateScenarios()},
 		{"Work", workScenarios()},
 	} {
 		t.Run(group.name, func(t *testing.T) {
@@ -284,10 +288,20 @@ func (s *scene) change(id runlane.RunID, bodies ...runlane.EventBody) *runlane.R
 	projected, err := core.ProjectRunEvents(run, run.EventSequence, events...)
 	s.must(err)
 	_, err = s.storage.Storage.AppendRunEvents(s.Context(), &lane.AppendCommand{Transition: lane.Transition{
-		ExpectedSequence: run.EventSequence, Events: events, Projected: projected, Queue: runlane.Queue{Name: run.Queue},
+		ExpectedSequence: run.EventSequence, Events: events, Projected: projected, Queue: s.policy(run.Queue),
 	}})
 	s.must(err)
 	return projected
+}
+
+// policy is the queue as the scene's handlers name it.
+func (s *scene) policy(name runlane.QueueName) runlane.Queue {
+	for _, h := range s.options.Handlers {
+		if h.Task.Queue.Name == name {
+			return h.Task.Queue
+		}
+	}
+	return runlane.Queue{Name: name}
 }
 
 // die claims and starts the run for a process that is never heard of again. Its lease ends a minute later.
@@ -302,8 +316,9 @@ func (s *scene) die(id runlane.RunID) {
 	events[0].Body, events[1].Body = &runlane.RunLeaseClaimed{Lease: lease}, &runlane.RunStarted{Attempt: run.Counters.Attempts + 1}
 	projected, err := core.ProjectRunEvents(run, run.EventSequence, events...)
 	s.must(err)
-	got, err := s.storage.Storage.ClaimRunLease(s.Context(), &lane.ClaimCommand{At: at, ByWakeup: true, Transition: lane.Transition{
-		ExpectedSequence: run.EventSequence, Events: events, Projected: projected, Queue: runlane.Queue{Name: run.Queue},
+	queue := s.policy(run.Queue)
+	got, err := s.storage.Storage.ClaimRunLease(s.Context(), &lane.ClaimCommand{At: at, ByWakeup: true, Slot: queue.Bounded(), Transition: lane.Transition{
+		ExpectedSequence: run.EventSequence, Events: events, Projected: projected, Queue: queue,
 	}})
 	s.must(err)
 	if got.Outcome != lane.Acquired {

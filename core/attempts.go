@@ -1,0 +1,102 @@
+package core
+
+import (
+	"context"
+	"time"
+
+	"github.com/runlane/runlane-go"
+)
+
+// AttemptSummary is one attempt of a run, derived from its events.
+type AttemptSummary struct {
+	// Number counts from 1.
+	Number int `json:"attempt"`
+	// Status is what became of it.
+	Status runlane.AttemptStatus `json:"status"`
+	// WorkerID is the worker that claimed the run for it.
+	WorkerID string `json:"workerId"`
+	// StartedAt is when its handler was called.
+	StartedAt time.Time `json:"startedAt"`
+	// FinishedAt is zero while it runs. Of an abandoned attempt it is when that was noticed: when the run was recovered, or the end of
+	// the lease while nobody has recovered it yet.
+	FinishedAt time.Time `json:"finishedAt,omitzero"`
+	// Failure of a failed or retried one.
+	Failure runlane.Failure `json:"failure,omitzero"`
+}
+
+// Attempts derives the attempts of a run from its history, oldest first. Nothing but run.started makes an attempt: a run that was
+// cancelled while it waited has none for that. One whose lease ended without an outcome is runlane.AttemptAbandoned. A run that does
+// not exist is runlane.ErrRunNotFound.
+func (r *Runs) Attempts(ctx context.Context, id runlane.RunID) ([]AttemptSummary, error) {
+	var attempts attemptList
+	for record, err := range r.Events(ctx, id, nil) {
+		if err != nil {
+			return nil, err
+		}
+		attempts.add(&record)
+	}
+	return attempts.at(r.rt.now()), nil
+}
+
+// attemptList folds events into attempts.
+type attemptList struct {
+	all   []AttemptSummary
+	lease runlane.Lease // the latest, as claimed or extended
+}
+
+func (l *attemptList) add(record *runlane.EventRecord) {
+	at := record.OccurredAt
+	switch body := record.Body.(type) {
+	case *runlane.RunLeaseClaimed:
+		l.end(at, runlane.AttemptAbandoned, runlane.Failure{})
+		l.lease = body.Lease
+	case *runlane.RunLeaseHeartbeat:
+		l.lease = body.Lease
+	case *runlane.RunDeliveryRequested:
+		l.end(at, runlane.AttemptAbandoned, runlane.Failure{}) // recovered: only a run without a live owner can be asked for
+	case *runlane.RunStarted:
+		l.all = append(l.all, AttemptSummary{
+			Number: body.Attempt, Status: runlane.AttemptRunning, WorkerID: l.lease.WorkerID, StartedAt: at,
+		})
+	case *runlane.RunSucceeded:
+		l.end(at, runlane.AttemptSucceeded, runlane.Failure{})
+	case *runlane.RunFailed:
+		l.end(at, failedStatus(record), body.Failure)
+	case *runlane.RunRetryScheduled:
+		l.end(at, runlane.AttemptRetrying, body.Failure)
+	case *runlane.RunReleased:
+		l.end(at, runlane.AttemptReleased, runlane.Failure{})
+	case *runlane.RunCancelled:
+		l.end(at, runlane.AttemptCancelled, runlane.Failure{})
+	case *runlane.RunCreated, *runlane.RunCancellationRequested, *runlane.UnknownEvent:
+		// neither begin nor end an attempt
+	}
+}
+
+// at is the list as seen at an instant: an attempt whose lease is over by then counts as abandoned, see runlane.Run.Abandoned.
+func (l *attemptList) at(now time.Time) []AttemptSummary {
+	if l.lease.Expired(now) {
+		l.end(l.lease.ExpiresAt, runlane.AttemptAbandoned, runlane.Failure{})
+	}
+	return l.all
+}
+
+// failedStatus tells a failure that the attempt returned from one that was recorded for it when its worker was gone.
+func failedStatus(record *runlane.EventRecord) runlane.AttemptStatus {
+	body, ok := record.Body.(*runlane.RunFailed)
+	if ok && body.Failure.Code == runlane.ErrLeaseExpired && record.Actor.Type != runlane.ActorWorker {
+		return runlane.AttemptAbandoned
+	}
+	return runlane.AttemptFailed
+}
+
+// end closes the latest attempt if it is still open.
+func (l *attemptList) end(at time.Time, status runlane.AttemptStatus, failure runlane.Failure) {
+	if len(l.all) == 0 {
+		return
+	}
+	a := &l.all[len(l.all)-1]
+	if a.Status == runlane.AttemptRunning {
+		a.Status, a.FinishedAt, a.Failure = status, at, failure
+	}
+}

@@ -1,0 +1,122 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// batchParallel is how many runs of a batch are committed at once.
+const batchParallel = 8
+
+// BatchItem is one run of a batch.
+type BatchItem struct {
+	Call    runlane.Call
+	Options *runlane.TriggerOptions // nil means none
+}
+
+// BatchResult is what became of the item at the same index: a result or an error, never both.
+type BatchResult struct {
+	Result *runlane.TriggerResult
+	Err    error
+}
+
+// TriggerBatch makes many runs durable and returns one result for each item, in their order. Each run is a commit of its own, as with
+// [Runtime.Trigger], so a bad item is its own result's error and no other's; wakeups are published together, as many a request as
+// the transport takes.
+//
+// The error is for the batch as a whole: ctx has ended (runlane.ErrOperationCancelled) or the storage cannot be reached. The results
+// then tell what was done before; items that were not tried have the same error. Trigger those again.
+func (rt *Runtime) TriggerBatch(ctx context.Context, items []BatchItem) ([]BatchResult, error) {
+	if err := rt.gate.enterLate(); err != nil {
+		return nil, err
+	}
+	defer rt.gate.leave()
+	b := batch{rt: rt, results: make([]BatchResult, len(items))}
+	group := errgroup.Group{}
+	group.SetLimit(batchParallel)
+	for i := range items {
+		group.Go(func() error {
+			b.trigger(ctx, i, &items[i])
+			return nil
+		})
+	}
+	_ = group.Wait() // errors are in the results
+	b.publish(ctx, 1)
+	return b.results, b.stopped
+}
+
+// batch is the state of one TriggerBatch.
+type batch struct {
+	rt      *Runtime
+	results []BatchResult // each written by its own goroutine
+
+	mu      sync.Mutex
+	stopped error // why no more items are tried
+	born    []lane.OutboxMessage
+}
+
+func (b *batch) trigger(ctx context.Context, i int, item *BatchItem) {
+	if err := b.stop(ctx); err != nil {
+		b.results[i].Err = err
+		return
+	}
+	options := item.Options
+	if options == nil {
+		options = &noOptions
+	}
+	p := plan{options: options}
+	if err := b.rt.prepare(&p, item.Call); err != nil {
+		b.results[i].Err = err
+		return
+	}
+	result, commit, err := b.rt.resolve(ctx, &p, b.rt.create)
+	b.results[i] = BatchResult{Result: result, Err: err}
+	switch {
+	case errors.Is(err, runlane.ErrStorageUnavailable):
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if b.stopped == nil {
+			b.stopped = err
+		}
+	case commit == nil:
+	case len(commit.Outbox) == 0 || options.Deferred || p.availableAt.After(p.at):
+		b.rt.announce(ctx, &p, commit)
+	default:
+		b.mu.Lock()
+		b.born = append(b.born, commit.Outbox...)
+		b.mu.Unlock()
+		b.publish(ctx, publishBatch)
+	}
+}
+
+// stop returns why the batch does not go on, if so.
+func (b *batch) stop(ctx context.Context) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.stopped == nil && ctx.Err() != nil {
+		b.stopped = cancelled(ctx, "")
+	}
+	return b.stopped
+}
+
+// publish sends the wakeups of what was committed so far, once there are so many.
+func (b *batch) publish(ctx context.Context, enough int) {
+	b.mu.Lock()
+	if len(b.born) < enough {
+		b.mu.Unlock()
+		return
+	}
+	born := b.born
+	b.born = nil
+	b.mu.Unlock()
+	if result := b.rt.publishBorn(ctx, born); result.Err != nil {
+		b.rt.logger.LogAttrs(ctx, slog.LevelWarn, "wakeups of a batch were not published; the outbox keeps them", errorAttrs(result.Err)...)
+	}
+}

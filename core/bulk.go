@@ -1,0 +1,223 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/runlane/runlane-go"
+)
+
+// bulkParallel is how many runs a bulk call changes at once.
+const bulkParallel = 8
+
+var (
+	// cancellable leaves out runs whose cancellation was requested already; a filter may name them, and they are skipped.
+	cancellable = []runlane.Status{
+		runlane.StatusQueued, runlane.StatusScheduled, runlane.StatusRunning, runlane.StatusRetrying, runlane.StatusReleased,
+	}
+	activeStatuses   = append(slices.Clone(cancellable), runlane.StatusCancellationRequested)
+	terminalStatuses = []runlane.Status{runlane.StatusSucceeded, runlane.StatusFailed, runlane.StatusCancelled}
+	failedStatuses   = []runlane.Status{runlane.StatusFailed}
+)
+
+// CancelAll cancels all active runs that match, as [Runs.Cancel] does each, at most Cap a call. Runs that ended meanwhile, or whose
+// cancellation was requested already, are skipped. A filter that names a terminal status is runlane.ErrValidationFailed.
+//
+// Like all bulk calls it goes by the list, which lags a little; a run that fails does not stop the others. An error comes with the
+// result so far, whose Next repeats what was under way: that is harmless.
+func (r *Runs) CancelAll(ctx context.Context, options *BulkOptions) (*BulkResult, error) {
+	return r.rt.bulk(ctx, &bulkCall{
+		name: "cancel", options: options, allowed: activeStatuses, otherwise: cancellable,
+		one: func(ctx context.Context, c change, id runlane.RunID) (bool, error) {
+			_, changed, err := c.cancel(ctx, id)
+			return changed, err
+		},
+	})
+}
+
+// RerunAll reruns all finished runs that match, as [Runs.Rerun] does each, at most Cap a call. One that was rerun before is skipped,
+// so that calling twice makes nothing twice. A filter that names an active status is runlane.ErrValidationFailed. What is said of
+// [Runs.CancelAll] holds here too.
+func (r *Runs) RerunAll(ctx context.Context, options *BulkOptions) (*BulkResult, error) {
+	return r.repeatAll(ctx, options, "rerun", runlane.SourceRerun, terminalStatuses)
+}
+
+// RetryAll retries all failed runs that match, as [Runs.Retry] does each, at most Cap a call. One that was retried before is skipped.
+// A filter that names another status is runlane.ErrValidationFailed. What is said of [Runs.CancelAll] holds here too.
+func (r *Runs) RetryAll(ctx context.Context, options *BulkOptions) (*BulkResult, error) {
+	return r.repeatAll(ctx, options, "retry", runlane.SourceManualRetry, failedStatuses)
+}
+
+func (r *Runs) repeatAll(
+	ctx context.Context, options *BulkOptions, name string, kind runlane.SourceType, allowed []runlane.Status,
+) (*BulkResult, error) {
+	return r.rt.bulk(ctx, &bulkCall{
+		name: name, options: options, allowed: allowed, otherwise: allowed,
+		one: func(ctx context.Context, c change, id runlane.RunID) (bool, error) {
+			_, made, err := c.repeat(ctx, id, kind)
+			return made, err
+		},
+	})
+}
+
+// bulkCall is what the bulk calls differ in.
+type bulkCall struct {
+	name      string
+	options   *BulkOptions
+	allowed   []runlane.Status // that a filter may name
+	otherwise []runlane.Status // when it names none
+	// page lists what matches; nil means the list of runs.
+	page func(ctx context.Context, f *RunFilter, limit int, after runlane.Cursor) (ids []runlane.RunID, next runlane.Cursor, err error)
+	// one does it to one run and reports whether that changed anything.
+	one func(ctx context.Context, c change, id runlane.RunID) (changed bool, err error)
+}
+
+func (rt *Runtime) bulk(ctx context.Context, call *bulkCall) (*BulkResult, error) {
+	if err := rt.gate.enterLate(); err != nil {
+		return nil, err
+	}
+	defer rt.gate.leave()
+	o := BulkOptions{}
+	if call.options != nil {
+		o = *call.options
+	}
+	if err := firstError(o.check(call.allowed), rt.operatorReads()); err != nil {
+		return nil, err
+	}
+	scope := fmt.Sprintf("%s all %s %s", call.name, rt.environment, o.scope())
+	at, err := openBulkCursor(o.After, scope)
+	if err != nil {
+		return nil, err
+	}
+	c, err := rt.newChange(&o.ChangeOptions, "BulkOptions")
+	if err != nil {
+		return nil, err
+	}
+	filter := o.RunFilter
+	if len(filter.Statuses) == 0 {
+		filter.Statuses = call.otherwise
+	}
+	page := call.page
+	if page == nil {
+		page = rt.pageOfRuns
+	}
+	left := o.Cap
+	if left == 0 {
+		left = defaultCap
+	}
+
+	result := &BulkResult{}
+	for {
+		ids, next, err := page(ctx, &filter, min(left, runlane.MaxPageLimit), at)
+		if err != nil {
+			result.Next = sealBulkCursor(scope, at)
+			return result, err
+		}
+		result.Matched += len(ids)
+		if !o.DryRun {
+			result.add(bulkEach(ctx, ids, func(ctx context.Context, id runlane.RunID) (bool, error) { return call.one(ctx, c, id) }))
+		}
+		if ctx.Err() != nil {
+			result.Next = sealBulkCursor(scope, at)
+			return result, cancelled(ctx, "")
+		}
+		if next == "" {
+			return result, nil
+		}
+		at = next
+		if left -= len(ids); left <= 0 {
+			result.Next = sealBulkCursor(scope, at)
+			return result, nil
+		}
+	}
+}
+
+// pageOfRuns lists the ids of a page.
+func (rt *Runtime) pageOfRuns(
+	ctx context.Context, f *RunFilter, limit int, after runlane.Cursor,
+) (ids []runlane.RunID, next runlane.Cursor, err error) {
+	page, err := rt.listRuns(ctx, f, limit, after)
+	if err != nil {
+		return nil, "", err
+	}
+	for i := range page.Items {
+		ids = append(ids, page.Items[i].ID)
+	}
+	return ids, page.Next, nil
+}
+
+// openBulkCursor returns the storage's cursor in one of ours.
+func openBulkCursor(c runlane.Cursor, scope string) (runlane.Cursor, error) {
+	if c == "" {
+		return "", nil
+	}
+	at, err := openCursor(c, scope, "BulkOptions.After")
+	return runlane.Cursor(at), err
+}
+
+// sealBulkCursor wraps the storage's cursor, so that it resumes this call and no other. At the very beginning there is none, and ours
+// says so.
+func sealBulkCursor(scope string, at runlane.Cursor) runlane.Cursor {
+	return sealCursor(scope, string(at))
+}
+
+// bulkEach does the same to several runs at once and counts.
+func bulkEach(ctx context.Context, ids []runlane.RunID, do func(context.Context, runlane.RunID) (bool, error)) *BulkResult {
+	var mu sync.Mutex
+	result := &BulkResult{}
+	group := errgroup.Group{}
+	group.SetLimit(bulkParallel)
+	for _, id := range ids {
+		if ctx.Err() != nil {
+			break
+		}
+		group.Go(func() error {
+			changed, err := do(ctx, id)
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case changed:
+				result.Changed++
+			case err == nil, movedOn(err):
+				result.Skipped++
+			case ctx.Err() != nil: // the caller stopped: whatever became of it, the next call looks again
+			default:
+				result.fail(id, err)
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // errors are in the result
+	return result
+}
+
+// movedOn is a run that is not any more what the list said: it ended, or it is gone.
+func movedOn(err error) bool {
+	return isNotFound(err) || errors.Is(err, errMovedOn)
+}
+
+// errMovedOn is the cause of a refusal that goes by the state of the run and not by what the caller gave.
+var errMovedOn = errors.New("the run is in another state")
+
+func (b *BulkResult) fail(id runlane.RunID, err error) {
+	if len(b.Failed) >= maxFailed {
+		return
+	}
+	if b.Failed == nil {
+		b.Failed = map[runlane.RunID]error{}
+	}
+	b.Failed[id] = err
+}
+
+func (b *BulkResult) add(other *BulkResult) {
+	b.Changed += other.Changed
+	b.Skipped += other.Skipped
+	for id, err := range other.Failed {
+		b.fail(id, err)
+	}
+}

@@ -1,0 +1,124 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// changeRounds is how often an operator's change reads the run anew when somebody else was faster.
+const changeRounds = 5
+
+// Cancel asks for the end of a run. A waiting run is cancelled at once. A running one becomes cancellation_requested: its worker ends
+// the handler's context with runlane.ErrCancelRequested and records what the handler makes of it; when the worker is gone,
+// maintenance finishes the cancellation. The returned run is as the call left it. The reason is kept with the event.
+//
+// Cancelling a run whose cancellation was requested already is no error and changes nothing. A finished run is
+// runlane.ErrValidationFailed, an unknown one runlane.ErrRunNotFound. runlane.ErrStorageConflict says that the run kept moving: call
+// again. What is wrong with the options is runlane.ErrValidationFailed, and nothing was read.
+func (r *Runs) Cancel(ctx context.Context, id runlane.RunID, options *ChangeOptions) (*runlane.Run, error) {
+	if err := r.rt.gate.enterLate(); err != nil {
+		return nil, err
+	}
+	defer r.rt.gate.leave()
+	c, err := r.rt.newChange(options, "ChangeOptions")
+	if err != nil {
+		return nil, err
+	}
+	run, _, err := c.cancel(ctx, id)
+	return run, err
+}
+
+// change is what an operator's call does, by whom and why.
+type change struct {
+	rt     *Runtime
+	actor  runlane.Actor
+	reason string
+}
+
+func (rt *Runtime) newChange(options *ChangeOptions, what string) (change, error) {
+	actor, reason, err := options.settle(what)
+	return change{rt: rt, actor: actor, reason: reason}, err
+}
+
+// cancel reports whether it changed anything.
+func (c change) cancel(ctx context.Context, id runlane.RunID) (run *runlane.Run, changed bool, err error) {
+	if err := id.Validate(); err != nil {
+		return nil, false, err
+	}
+	for range changeRounds {
+		run, err = c.rt.get(ctx, id)
+		if err != nil {
+			return nil, false, err
+		}
+		var body runlane.EventBody = &runlane.RunCancelled{Reason: c.reason}
+		switch {
+		case run.Status.Terminal():
+			return nil, false, &runlane.Error{
+				Code: runlane.ErrValidationFailed, Message: fmt.Sprintf("the run is %s: there is nothing to cancel", run.Status), RunID: id,
+				Hint: "a finished run never changes again", Cause: errMovedOn,
+			}
+		case run.Status == runlane.StatusCancellationRequested:
+			return run, false, nil
+		case run.Status == runlane.StatusRunning:
+			body = &runlane.RunCancellationRequested{Reason: c.reason}
+		}
+		commit, err := c.append(ctx, run, c.rt.now(), nil, lane.OutboxBirth{}, body)
+		switch {
+		case isConflict(err, runlane.ConflictEventSequence):
+			continue
+		case err != nil:
+			return nil, false, err
+		}
+		if holdsSlot(run) && !holdsSlot(commit.Run) {
+			c.rt.handOver(ctx, commit.Run)
+		}
+		return commit.Run, true, nil
+	}
+	return nil, false, keptMoving(id)
+}
+
+// append commits one event in the operator's name to a run as it was read.
+func (c change) append(
+	ctx context.Context, run *runlane.Run, at time.Time, meta map[string]string, birth lane.OutboxBirth, body runlane.EventBody,
+) (*lane.Commit, error) {
+	events := []runlane.Event{{
+		RunID: run.ID, Environment: c.rt.environment, OccurredAt: at, Actor: c.actor, Meta: meta, Body: body,
+	}}
+	projected, err := ProjectRunEvents(run, run.EventSequence, events...)
+	if err != nil {
+		return nil, err
+	}
+	return c.rt.lane.Storage.AppendRunEvents(ctx, &lane.AppendCommand{
+		Transition: lane.Transition{
+			ExpectedSequence: run.EventSequence, Events: events, Projected: projected, Queue: c.rt.policy(run.Queue),
+		},
+		Outbox: birth,
+	})
+}
+
+// eventMeta keeps the reason with events that have no field for it.
+func (c change) eventMeta() map[string]string {
+	if c.reason == "" {
+		return nil
+	}
+	return map[string]string{metaReason: c.reason}
+}
+
+// keptMoving is an honest end of trying: the run changed each time between the look and the write.
+func keptMoving(id runlane.RunID) error {
+	conflict := runlane.NewConflict(runlane.ConflictEventSequence, fmt.Sprintf("the run changed %d times while it was to be changed", changeRounds))
+	conflict.RunID, conflict.Hint = id, "call again"
+	return conflict
+}
+
+func hintOf(err error) string {
+	if e, ok := errors.AsType[*runlane.Error](err); ok {
+		return e.Hint
+	}
+	return ""
+}

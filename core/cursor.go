@@ -1,0 +1,49 @@
+package core
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+
+	"github.com/runlane/runlane-go"
+)
+
+// cursorForm is the content of a cursor that this package makes: a hash of the request it belongs to and of the position, and the
+// position.
+type cursorForm struct {
+	Hash string `json:"h"`
+	At   string `json:"p"`
+}
+
+// sealCursor makes a cursor. scope names everything that decides the selection and the order of the request.
+func sealCursor(scope, position string) runlane.Cursor {
+	b, err := json.Marshal(cursorForm{cursorHash(scope, position), position})
+	if err != nil {
+		return "" // two strings always encode
+	}
+	return runlane.Cursor(base64.RawURLEncoding.EncodeToString(b))
+}
+
+// openCursor returns the position of a cursor of the same request. option names the option in the error.
+func openCursor(c runlane.Cursor, scope, option string) (position string, err error) {
+	var form cursorForm
+	b, err := base64.RawURLEncoding.DecodeString(string(c))
+	if err == nil {
+		err = json.Unmarshal(b, &form)
+	}
+	if err != nil || form.Hash != cursorHash(scope, form.At) {
+		return "", foreignCursor(option)
+	}
+	return form.At, nil
+}
+
+func foreignCursor(option string) error {
+	return invalidInput("use a cursor only with the request that returned it", "%s is no cursor of this request", option)
+}
+
+// cursorHash recognizes a cursor of another request. It is no signature: who makes a cursor up only chooses where to go on.
+func cursorHash(scope, position string) string {
+	sum := sha256.Sum256([]byte(scope + "\x00" + position))
+	return hex.EncodeToString(sum[:8])
+}

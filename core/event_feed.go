@@ -1,0 +1,225 @@
+package core
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"strconv"
+	"strings"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// EventOptions of [Runs.Events]. nil means all there are, oldest first.
+type EventOptions struct {
+	// After resumes behind an event: a cursor made by [EventCursor].
+	After runlane.Cursor
+	// Descending lists the newest event first. After then resumes towards the older ones.
+	Descending bool
+	// Follow waits for more at the end of the history, until the run is terminal or the context ends. Not with Descending.
+	Follow bool
+}
+
+// EventCursor is the place of an event in its run's history. Keep it with what you made of the event, and a later call of
+// [Runs.Events] goes on behind it. It is valid in both directions, and runlane.ErrValidationFailed for another run.
+func EventCursor(record *runlane.EventRecord) runlane.Cursor {
+	return sealCursor(eventScope(record.Environment, record.RunID), strconv.FormatInt(record.Sequence, 10))
+}
+
+func eventScope(environment runlane.Environment, id runlane.RunID) string {
+	return "events " + environment.Name() + " " + string(id)
+}
+
+// Events walks the history of one run, page by page. With Follow it then waits for more: the run is looked at after 10 ms, then at
+// growing distance up to 5 s, and the feed ends by itself behind the event that ends the run.
+//
+// An error is the last thing it yields: runlane.ErrRunNotFound for a run that does not exist or was pruned meanwhile,
+// runlane.ErrValidationFailed for options that cannot be, runlane.ErrOperationCancelled when ctx ends while it follows,
+// runlane.ErrConfigurationInvalid when the runtime is closed meanwhile. After any of them, and after a break, the cursor of the last
+// event resumes: nothing is missed, nothing comes twice.
+func (r *Runs) Events(ctx context.Context, id runlane.RunID, options *EventOptions) iter.Seq2[runlane.EventRecord, error] {
+	if options == nil {
+		options = &EventOptions{}
+	}
+	return func(yield func(runlane.EventRecord, error) bool) {
+		f := feed{rt: r.rt, id: id, options: *options, yield: yield}
+		if err := f.walk(ctx); err != nil {
+			yield(runlane.EventRecord{}, err)
+		}
+	}
+}
+
+// feed is one walk along a history.
+type feed struct {
+	rt      *Runtime
+	id      runlane.RunID
+	options EventOptions
+	yield   func(runlane.EventRecord, error) bool
+
+	after   int64          // the sequence behind which to go on; 0: from the beginning
+	page    runlane.Cursor // the storage's, with which the latest page was read
+	any     bool           // something was yielded or skipped
+	stopped bool           // the caller wants no more
+	ended   bool           // the run is terminal
+}
+
+// walk returns what is to be the last thing yielded; nil when there is nothing to say.
+func (f *feed) walk(ctx context.Context) error {
+	if err := f.rt.gate.enterLate(); err != nil {
+		return err
+	}
+	defer f.rt.gate.leave()
+	if err := firstError(f.check(), f.rt.operatorReads()); err != nil {
+		return err
+	}
+	if err := f.read(ctx); err != nil || f.stopped {
+		return err
+	}
+	if !f.any {
+		if _, err := f.rt.get(ctx, f.id); err != nil {
+			return err // storages may have no events of a run that does not exist
+		}
+	}
+	if !f.options.Follow || f.ended {
+		return nil
+	}
+	waiting, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer f.rt.gate.onClose(func() { cancel(errFeedClosed) })()
+	err := f.follow(waiting)
+	if context.Cause(waiting) == errFeedClosed { //nolint:errorlint // our own, never wrapped
+		return errFeedClosed
+	}
+	return err
+}
+
+var errFeedClosed error = &runlane.Error{
+	Code: runlane.ErrConfigurationInvalid, Message: "the runtime was closed while a feed followed a run",
+	Hint: "resume with the cursor of the last event on another runtime",
+}
+
+func (f *feed) check() error {
+	if err := f.id.Validate(); err != nil {
+		return err
+	}
+	if f.options.Follow && f.options.Descending {
+		return invalidInput("follow oldest first, or list the newest first without following",
+			"EventOptions.Follow and EventOptions.Descending are both set")
+	}
+	if f.options.After == "" {
+		return nil
+	}
+	text, err := openCursor(f.options.After, eventScope(f.rt.environment, f.id), "EventOptions.After")
+	if err != nil {
+		return err
+	}
+	f.after, err = strconv.ParseInt(text, 10, 64)
+	if err != nil || f.after < 1 {
+		return foreignCursor("EventOptions.After")
+	}
+	return nil
+}
+
+// read yields what there is behind the position. It leaves the storage's cursor of the last page, so that looking again costs one
+// page and not the history.
+func (f *feed) read(ctx context.Context) error {
+	q := lane.EventQuery{
+		PageQuery: lane.PageQuery{Environment: f.rt.environment, Limit: runlane.MaxPageLimit}, RunID: f.id,
+		Descending: f.options.Descending,
+	}
+	if f.options.Follow {
+		q.Limit = runlane.DefaultPageLimit // the last page is read again and again
+	}
+	for {
+		q.After = f.page
+		page, err := f.rt.lane.Storage.ListRunEvents(ctx, &q)
+		if err != nil {
+			return err
+		}
+		for i := range page.Items {
+			record := &page.Items[i]
+			f.any = true
+			f.ended = f.ended || endsRun(record)
+			if !f.isBehind(record.Sequence) {
+				continue
+			}
+			f.after = record.Sequence
+			if !f.yield(*record, nil) {
+				f.stopped = true
+				return nil
+			}
+		}
+		if page.Next == "" {
+			return nil
+		}
+		f.page = page.Next
+	}
+}
+
+// isBehind reports an event that was not yielded yet, in the direction of the walk.
+func (f *feed) isBehind(sequence int64) bool {
+	if f.options.Descending {
+		return f.after == 0 || sequence < f.after
+	}
+	return sequence > f.after
+}
+
+// follow looks at the run, which is cheap, and reads its events once there are more.
+func (f *feed) follow(ctx context.Context) error {
+	wait := waitFirst
+	for !f.ended {
+		if !pause(ctx, f.rt.world.around(wait)) {
+			return cancelled(ctx, f.id)
+		}
+		wait = min(wait*3/2, waitLast)
+		runs, err := f.rt.lane.Storage.GetRuns(ctx, &lane.RunsQuery{
+			Environment: f.rt.environment, IDs: []runlane.RunID{f.id}, WithoutPayload: true,
+		})
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return cancelled(ctx, f.id)
+		case err != nil:
+			return err
+		case len(runs) == 0:
+			return &runlane.Error{Code: runlane.ErrRunNotFound, Message: "the run was removed while its events were followed", RunID: f.id}
+		case runs[0].EventSequence <= f.after:
+			continue
+		}
+		err = f.read(ctx)
+		if err != nil && ctx.Err() != nil {
+			return cancelled(ctx, f.id)
+		}
+		if err != nil || f.stopped {
+			return err
+		}
+		wait = waitFirst
+	}
+	return nil
+}
+
+func endsRun(record *runlane.EventRecord) bool {
+	switch record.Body.(type) {
+	case *runlane.RunSucceeded, *runlane.RunFailed, *runlane.RunCancelled:
+		return true
+	default:
+		return false
+	}
+}
+
+// operatorReads refuses reads that the lane hides or its storage cannot do.
+func (rt *Runtime) operatorReads() error {
+	if rt.lane.OperatorReads {
+		return nil
+	}
+	return unsupported("the lane does not expose its runs and events to operators")
+}
+
+// describeList is part of the scope of a cursor.
+func describeList[T ~string](values []T) string {
+	texts := make([]string, len(values))
+	for i, v := range values {
+		texts[i] = strconv.Quote(string(v))
+	}
+	return fmt.Sprintf("[%s]", strings.Join(texts, " "))
+}

@@ -1,0 +1,256 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/lane"
+	"github.com/runlane/runlane-go/lanetest"
+	"github.com/runlane/runlane-go/memlane"
+)
+
+// countedReads counts what a feed asks of its storage, and can fail.
+type countedReads struct {
+	lane.Storage
+
+	looks, pages atomic.Int64
+	failing      atomic.Bool
+}
+
+func (c *countedReads) GetRuns(ctx context.Context, q *lane.RunsQuery) ([]*runlane.Run, error) {
+	c.looks.Add(1)
+	if c.failing.Load() {
+		return nil, &runlane.Error{Code: runlane.ErrStorageUnavailable, Message: "scripted", Retryable: true}
+	}
+	return c.Storage.GetRuns(ctx, q)
+}
+
+func (c *countedReads) ListRunEvents(ctx context.Context, q *lane.EventQuery) (*runlane.Page[runlane.EventRecord], error) {
+	c.pages.Add(1)
+	return c.Storage.ListRunEvents(ctx, q)
+}
+
+// feedOn opens a runtime on a counted storage, with a run that waits.
+func feedOn(t *testing.T) (*core.Runtime, *countedReads, *runlane.Run) {
+	t.Helper()
+	storage := &countedReads{Storage: memlane.NewStorage(nil)}
+	l, err := lane.New(storage, memlane.NewTransport(nil), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rt, err := core.Open(t.Context(), l, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = rt.Close(context.Background()) })
+	task := runlane.NewTask[numbered]("followed", nil)
+	result, err := rt.Trigger(t.Context(), task.With(numbered{}), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rt, storage, result.Run
+}
+
+func TestEvents_FollowingAnIdleRunIsCheap(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rt, storage, run := feedOn(t)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+		defer cancel()
+		events := 0
+		for _, err := range rt.Runs().Events(ctx, run.ID, &core.EventOptions{Follow: true}) {
+			if err == nil {
+				events++
+			} else if runlane.CodeOf(err) != runlane.ErrOperationCancelled || !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("the feed ended with %v", err)
+			}
+		}
+		if looks := storage.looks.Load(); events != 2 || storage.pages.Load() != 1 || looks < 100 || looks > 200 {
+			t.Errorf("%d events, %d looks and %d pages in ten minutes, want a look about every 5 s", events, looks, storage.pages.Load())
+		}
+	})
+}
+
+func TestEvents_FollowingSeesWhatComesSoonAndLate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rt, _, run := feedOn(t)
+		for _, delay := range []time.Duration{20 * time.Millisecond, time.Hour} {
+			begin := time.Now()
+			timer := time.AfterFunc(delay, func() {
+				if _, err := rt.Runs().Cancel(t.Context(), run.ID, nil); err != nil {
+					t.Error(err)
+				}
+			})
+			var last runlane.EventType
+			for record, err := range rt.Runs().Events(t.Context(), run.ID, &core.EventOptions{Follow: true}) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				last = record.Type()
+			}
+			timer.Stop()
+			if late := time.Since(begin) - delay; last != runlane.EventCancelled || late < 0 || late > min(delay*2, 6*time.Second) {
+				t.Errorf("after %s the feed ended with %s, %s late", delay, last, late)
+			}
+			result, err := rt.Runs().Rerun(t.Context(), run.ID, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			run = result
+		}
+	})
+}
+
+// After a long wait the first thing that happens makes the feed quick again.
+func TestEvents_FollowingWakesUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rt, storage, run := feedOn(t)
+		var end time.Time
+		events := 0
+		for _, err := range rt.Runs().Events(t.Context(), run.ID, &core.EventOptions{Follow: true}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			switch events++; events {
+			case 2: // an hour later a wakeup is asked for again
+				time.AfterFunc(time.Hour, func() { requestAgain(t, rt, storage, run.ID) })
+			case 3: // and right then somebody cancels
+				end = time.Now().Add(20 * time.Millisecond)
+				time.AfterFunc(20*time.Millisecond, func() { _, _ = rt.Runs().Cancel(t.Context(), run.ID, nil) })
+			}
+		}
+		if late := time.Since(end); events != 4 || late > 100*time.Millisecond {
+			t.Errorf("%d events, the last %s late", events, late)
+		}
+	})
+}
+
+func requestAgain(t *testing.T, rt *core.Runtime, storage lane.Storage, id runlane.RunID) {
+	t.Helper()
+	run, err := rt.Runs().Get(t.Context(), id)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	at := runlane.UTCMillis(time.Now())
+	events := []runlane.Event{{RunID: id, Environment: run.Environment, OccurredAt: at, Actor: runlane.SystemActor, Body: lanetest.Delivery(run, at, at)}}
+	projected, err := core.ProjectRunEvents(run, run.EventSequence, events...)
+	if err == nil {
+		_, err = storage.AppendRunEvents(t.Context(), &lane.AppendCommand{Transition: lane.Transition{
+			ExpectedSequence: run.EventSequence, Events: events, Projected: projected,
+		}})
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestEvents_AnOutageEndsTheFeed_TheCursorResumes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rt, storage, run := feedOn(t)
+		storage.failing.Store(true)
+		var at runlane.Cursor
+		var sequences []int64
+		for record, err := range rt.Runs().Events(t.Context(), run.ID, &core.EventOptions{Follow: true}) {
+			if err != nil {
+				if runlane.CodeOf(err) != runlane.ErrStorageUnavailable {
+					t.Errorf("the feed ended with %v", err)
+				}
+				continue
+			}
+			at, sequences = core.EventCursor(&record), append(sequences, record.Sequence)
+		}
+		storage.failing.Store(false)
+		if _, err := rt.Runs().Cancel(t.Context(), run.ID, nil); err != nil {
+			t.Fatal(err)
+		}
+		for record, err := range rt.Runs().Events(t.Context(), run.ID, &core.EventOptions{Follow: true, After: at}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			sequences = append(sequences, record.Sequence)
+		}
+		if len(sequences) != 3 || sequences[0] != 1 || sequences[1] != 2 || sequences[2] != 3 {
+			t.Errorf("saw the events %v", sequences)
+		}
+	})
+}
+
+// A lane may hide its runs from operators; what an application needs stays.
+func TestOperatorReads_CanBeHidden(t *testing.T) {
+	t.Parallel()
+	l, err := lane.New(memlane.NewStorage(nil), memlane.NewTransport(nil), &lane.Options{NoOperatorReads: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rt, err := core.Open(t.Context(), l, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = rt.Close(context.Background()) }()
+	result, err := rt.Trigger(t.Context(), runlane.NewTask[numbered]("hidden", nil).With(numbered{}), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	runs, ctx := rt.Runs(), t.Context()
+	for name, call := range map[string]func() error{
+		"List":      func() error { _, err := runs.List(ctx, nil); return err },
+		"Attempts":  func() error { _, err := runs.Attempts(ctx, result.Run.ID); return err },
+		"CancelAll": func() error { _, err := runs.CancelAll(ctx, &core.BulkOptions{AllRuns: true}); return err },
+		"Prune":     func() error { _, err := runs.Prune(ctx, &core.PruneOptions{OlderThan: 1, DryRun: true}); return err },
+	} {
+		if err := call(); runlane.CodeOf(err) != runlane.ErrCapabilityUnsupported {
+			t.Errorf("%s says %v", name, err)
+		}
+	}
+	if _, err := runs.Get(ctx, result.Run.ID); err != nil {
+		t.Error(err)
+	}
+	if e, err := runs.Explain(ctx, result.Run.ID); err != nil || e.Wait != core.WaitWakeup {
+		t.Errorf("explained as %+v, %v", e, err)
+	}
+}
+
+// incapable promises nothing.
+type incapable struct{ lane.Storage }
+
+func (incapable) Capabilities() lane.StorageCapabilities { return lane.StorageCapabilities{} }
+
+func TestOperatorCalls_NeedTheStoragesAbilities(t *testing.T) {
+	t.Parallel()
+	l, err := lane.New(incapable{memlane.NewStorage(nil)}, memlane.NewTransport(nil), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rt, err := core.Open(t.Context(), l, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = rt.Close(context.Background()) }()
+	runs, letters, ctx := rt.Runs(), rt.DeadLetters(), t.Context()
+	all := &core.BulkOptions{AllRuns: true}
+	for name, call := range map[string]func() error{
+		"List":        func() error { _, err := runs.List(ctx, nil); return err },
+		"FindActive":  func() error { _, err := runs.FindActive(ctx, "t", "k"); return err },
+		"FindCurrent": func() error { _, err := runs.FindCurrent(ctx, "t", "k"); return err },
+		"Prune":       func() error { _, err := runs.Prune(ctx, &core.PruneOptions{OlderThan: 1}); return err },
+		"RetryAll":    func() error { _, err := runs.RetryAll(ctx, all); return err },
+		"Reset":       func() error { return rt.IdempotencyKeys().Reset(ctx, "t", "k") },
+		"letters":     func() error { _, err := letters.List(ctx, nil); return err },
+		"Requeue":     func() error { return letters.Requeue(ctx, "run_1", nil) },
+		"RequeueAll":  func() error { _, err := letters.RequeueAll(ctx, all); return err },
+	} {
+		if err := call(); runlane.CodeOf(err) != runlane.ErrCapabilityUnsupported {
+			t.Errorf("%s says %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,156 @@
+package core
+
+import (
+	"context"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// Explanation is why a run is where it is. It has exactly one wait; the fields that do not belong to it are zero.
+type Explanation struct {
+	RunID  runlane.RunID  `json:"runId"`
+	Status runlane.Status `json:"status"`
+	// Wait is what the run waits for.
+	Wait Wait `json:"wait"`
+	// Until is when the wait ends by itself, or somebody looks again. Zero for WaitNone, WaitOperator and WaitQueue, and for a
+	// WaitWakeup that this storage could not find again.
+	Until time.Time `json:"until,omitzero"`
+	// Holders are the runs that have the slots, of WaitSlot.
+	Holders []runlane.RunID `json:"holders,omitempty"`
+	// Owner is the worker's lease, of WaitLease and WaitCancellation. Its token is left out.
+	Owner runlane.Lease `json:"owner,omitzero"`
+	// Failure is why publishing failed, of WaitPublish and WaitOperator; or the failure that a WaitTime follows, or that a finished
+	// run ended with.
+	Failure runlane.Failure `json:"failure,omitzero"`
+	// Next is for people: what will happen then, and what they can do.
+	Next string `json:"next"`
+}
+
+// Wait is what a run waits for. There is no "unknown". What to do about each: docs/operating.md, Why a run waits.
+type Wait string
+
+// The waits.
+const (
+	// WaitNone: the run is finished.
+	WaitNone Wait = "none"
+	// WaitTime: scheduled, retrying or released, and not due before Until.
+	WaitTime Wait = "time"
+	// WaitSlot: its bounded queue is full.
+	WaitSlot Wait = "slot"
+	// WaitPublish: its wakeup is still to be handed to the transport, or was refused and is tried again.
+	WaitPublish Wait = "publish"
+	// WaitWakeup: the transport has its wakeup, and no worker came for it yet. It is asked for again at Until.
+	WaitWakeup Wait = "wakeup"
+	// WaitReservation: as WaitWakeup, with a slot of its bounded queue kept until Until.
+	WaitReservation Wait = "reservation"
+	// WaitLease: a worker has it.
+	WaitLease Wait = "lease"
+	// WaitCancellation: its cancellation was requested; the worker ends it, else maintenance at Until.
+	WaitCancellation Wait = "cancellation"
+	// WaitTick: it is due, or its worker is gone: the next tick takes it.
+	WaitTick Wait = "tick"
+	// WaitQueue: it needs somebody who knows its queue, and this runtime does not.
+	WaitQueue Wait = "queue"
+	// WaitOperator: its wakeup was given up. Requeue it, or cancel the run.
+	WaitOperator Wait = "operator"
+)
+
+// Explain says why a run is where it is: what it waits for, until when, and what happens next. It reads exactly, not from lists, and
+// never leaves a run unexplained. The judgement is of the moment: the run may move on while it is made. A run that does not exist is
+// runlane.ErrRunNotFound.
+//
+// Explain goes by the queues that this runtime knows: a bounded queue that it was not told of (Options.Queues) makes it say
+// WaitQueue.
+func (r *Runs) Explain(ctx context.Context, id runlane.RunID) (*Explanation, error) {
+	if err := r.rt.gate.enterLate(); err != nil {
+		return nil, err
+	}
+	defer r.rt.gate.leave()
+	if err := id.Validate(); err != nil {
+		return nil, err
+	}
+	s, err := r.rt.inspect(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return s.explain(), nil
+}
+
+// situation is everything that explaining a wait takes.
+type situation struct {
+	run      *runlane.Run
+	delivery *lane.OutboxMessage // the latest, nil when there is none
+	now      time.Time
+
+	queue   runlane.Queue
+	known   bool       // this runtime knows the queue's policy
+	holders []slotHeld // that count at now, the run itself left out
+
+	redelivered  bool      // the storage finds lost wakeups
+	redeliverAt  time.Time // when a published, unclaimed wakeup counts as lost
+	maxAbandoned int
+}
+
+// slotHeld is a slot that is taken.
+type slotHeld struct {
+	run   runlane.RunID
+	until time.Time // the end of the lease or of the reservation; a lease may be extended
+}
+
+// inspect reads the situation of a run. A second read, for the name of its queue, is needed before the slots can be asked for; only
+// bounded queues pay for it.
+func (rt *Runtime) inspect(ctx context.Context, id runlane.RunID) (*situation, error) {
+	q := lane.InspectQuery{RunKey: lane.RunKey{Environment: rt.environment, RunID: id}}
+	seen, err := rt.lane.Storage.InspectRun(ctx, &q)
+	if err != nil {
+		return nil, err
+	}
+	if queue, known := rt.knownQueue(seen.Run.Queue); known && queue.Bounded() && seen.Run.Status.Active() {
+		q.Queue = queue
+		if seen, err = rt.lane.Storage.InspectRun(ctx, &q); err != nil {
+			return nil, err
+		}
+	}
+	s := &situation{
+		run: seen.Run, delivery: seen.Delivery, now: rt.now(), redelivered: rt.lane.Storage.Capabilities().FindsLostWakeups,
+		redeliverAt: seen.RedeliverAt, maxAbandoned: rt.maxAbandoned,
+	}
+	s.queue, s.known = rt.knownQueue(seen.Run.Queue)
+	s.holders, err = rt.slotsHeld(ctx, seen, s.now)
+	return s, err
+}
+
+// knownQueue is the policy of a queue. The default queue needs no declaration.
+func (rt *Runtime) knownQueue(name runlane.QueueName) (q runlane.Queue, known bool) {
+	if q, known = rt.queues[name]; known {
+		return q, true
+	}
+	if name == runlane.DefaultQueue.Name {
+		return runlane.DefaultQueue, true
+	}
+	return runlane.Queue{Name: name}, false
+}
+
+// slotsHeld leaves out reservations that are over: they count for nothing, though nobody has taken their slots away yet.
+func (rt *Runtime) slotsHeld(ctx context.Context, seen *lane.Inspection, now time.Time) ([]slotHeld, error) {
+	if len(seen.Holders) == 0 {
+		return nil, nil
+	}
+	runs, err := rt.lane.Storage.GetRuns(ctx, &lane.RunsQuery{Environment: rt.environment, IDs: seen.Holders, WithoutPayload: true})
+	if err != nil {
+		return nil, err
+	}
+	var held []slotHeld
+	for _, run := range runs {
+		switch {
+		case run.ID == seen.Run.ID:
+		case run.Status == runlane.StatusRunning, run.Status == runlane.StatusCancellationRequested:
+			held = append(held, slotHeld{run.ID, run.Lease.ExpiresAt})
+		case lane.ReservationActive(run, now):
+			held = append(held, slotHeld{run.ID, run.DispatchExpiresAt})
+		}
+	}
+	return held, nil
+}

@@ -1,0 +1,207 @@
+package core
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// explain judges a situation. It does no I/O and has no clock: the order of its questions is the whole of it. Whatever the state,
+// the answer is one of the waits.
+func (s *situation) explain() *Explanation {
+	e := &Explanation{RunID: s.run.ID, Status: s.run.Status}
+	switch s.run.Status {
+	case runlane.StatusSucceeded, runlane.StatusFailed, runlane.StatusCancelled:
+		s.finished(e)
+	case runlane.StatusCancellationRequested, runlane.StatusRunning:
+		s.owned(e)
+	case runlane.StatusScheduled, runlane.StatusRetrying, runlane.StatusReleased, runlane.StatusQueued:
+		s.unowned(e)
+	default:
+		e.says(WaitOperator, time.Time{}, fmt.Sprintf("Its status %q was written by a newer version. Use that version to look at it.",
+			s.run.Status))
+	}
+	return e
+}
+
+func (e *Explanation) says(wait Wait, until time.Time, next string) {
+	e.Wait, e.Until, e.Next = wait, until, next
+}
+
+// nextTick is when maintenance looks at the latest, as long as somebody ticks.
+func (s *situation) nextTick() time.Time { return s.now.Add(tickEvery) }
+
+// upcoming is an instant that lies ahead, or the next tick.
+func (s *situation) upcoming(at time.Time) time.Time {
+	if at.After(s.now) {
+		return at
+	}
+	return s.nextTick()
+}
+
+func (s *situation) finished(e *Explanation) {
+	e.Failure = s.run.Failure
+	next := "It is finished and never changes again. Rerun makes a new run of it."
+	if s.run.Status == runlane.StatusFailed {
+		next = "It failed for good and never changes again. Retry makes a new run of it; Attempts shows what each attempt ended with."
+	}
+	e.says(WaitNone, time.Time{}, next)
+}
+
+// owned is a run with a lease, live or over.
+func (s *situation) owned(e *Explanation) {
+	lease := s.run.Lease
+	over, cancelling := lease.Expired(s.now), s.run.Status == runlane.StatusCancellationRequested
+	if !over {
+		e.Owner = runlane.Lease{WorkerID: lease.WorkerID, ExpiresAt: lease.ExpiresAt}
+	}
+	switch {
+	case over && cancelling:
+		e.says(WaitTick, s.nextTick(), "Its worker is gone without ending it. The next tick cancels it; if that does not happen, nobody ticks.")
+	case cancelling:
+		e.says(WaitCancellation, lease.ExpiresAt,
+			"Its worker was asked to stop and decides how it ends. If the worker dies, its lease ends then and a tick cancels the run. "+
+				"A handler that ignores its context keeps the lease for as long as it likes: stop that worker.")
+	case !over:
+		e.says(WaitLease, lease.ExpiresAt,
+			"A worker executes it. A long-lived worker extends the lease; if it dies, the lease ends then and another worker takes over. "+
+				"Cancel asks it to stop.")
+	case s.maxAbandoned > 0 && s.run.Abandoned(s.now) >= s.maxAbandoned:
+		e.says(WaitTick, s.nextTick(), fmt.Sprintf(
+			"Its worker is gone, for the %d. time without an outcome. The next tick, or a worker, fails it with %s.",
+			s.run.Abandoned(s.now), runlane.ErrLeaseExpired))
+	case s.parked():
+		s.inUnknownQueue(e, "Its worker is gone.")
+	default:
+		e.says(WaitTick, s.nextTick(), "Its worker is gone. The next tick asks another worker to take over; if that does not happen, nobody ticks.")
+	}
+}
+
+// unowned is a run that waits for a worker, or for the time to ask for one.
+func (s *situation) unowned(e *Explanation) {
+	if s.delivery != nil && s.delivery.Status == lane.OutboxDeadLettered {
+		e.Failure = s.delivery.Failure
+		e.says(WaitOperator, time.Time{}, fmt.Sprintf(
+			"Its wakeup was given up after %d refusals. Correct the cause, then requeue the dead letter; or cancel the run.", s.delivery.Attempts))
+		return
+	}
+	// A queued run is due, however far its writer's clock was ahead; unless it was created alone, to be asked for later.
+	early := s.run.RunAt.After(s.now) && (s.run.Status != runlane.StatusQueued || s.delivery == nil)
+	switch {
+	case early:
+		s.early(e)
+	case s.run.Status == runlane.StatusQueued && lane.ReservationActive(s.run, s.now):
+		s.reserved(e)
+	case s.known && s.queue.Bounded():
+		s.slotless(e)
+	case s.run.Status == runlane.StatusQueued && lane.ReservationExpired(s.run, s.now):
+		s.unlimited(e)
+	case s.delivery != nil:
+		s.delivering(e)
+	case s.parked():
+		s.inUnknownQueue(e, "It is due.")
+	default:
+		e.says(WaitTick, s.nextTick(), "It is due. A wakeup that was sent ahead, or the next tick, brings it to a worker; if neither does, nobody ticks.")
+	}
+}
+
+func (s *situation) early(e *Explanation) {
+	next := "It is delivered then. Cancel ends it before."
+	switch s.run.Status {
+	case runlane.StatusRetrying:
+		e.Failure = s.run.Failure
+		next = fmt.Sprintf("Its attempt %d failed and the next one begins then. Cancel ends it before.", s.run.Counters.Attempts)
+	case runlane.StatusReleased:
+		next = fmt.Sprintf("Its handler released it in attempt %d and it resumes then. Cancel ends it before.", s.run.Counters.Attempts)
+	default:
+	}
+	e.says(WaitTime, s.run.RunAt, next)
+}
+
+// reserved is a run with a slot of its bounded queue, and no worker yet.
+func (s *situation) reserved(e *Explanation) {
+	if s.delivery != nil && s.delivery.Status != lane.OutboxPublished {
+		s.delivering(e)
+		if s.run.DispatchExpiresAt.Before(e.Until) {
+			e.Until = s.run.DispatchExpiresAt // then it waits for a slot again
+		}
+		return
+	}
+	e.says(WaitReservation, s.run.DispatchExpiresAt,
+		"It has a slot and its wakeup was handed over. If no worker takes it until then, it waits for a slot again and the next "+
+			"reservation lasts twice as long. Check that a worker receives from its queue.")
+}
+
+// slotless is a due run of a bounded queue without a live reservation.
+func (s *situation) slotless(e *Explanation) {
+	if len(s.holders) < s.queue.Concurrency {
+		e.says(WaitTick, s.nextTick(), "It is due and a slot of its queue is free. The next tick reserves it; if that does not happen, "+
+			"nobody who knows the queue ticks.")
+		return
+	}
+	until := time.Time{}
+	for _, held := range s.holders {
+		e.Holders = append(e.Holders, held.run)
+		if until.IsZero() || held.until.Before(until) {
+			until = held.until
+		}
+	}
+	e.says(WaitSlot, s.upcoming(until), fmt.Sprintf(
+		"All %d slots of its queue are taken for its concurrency key. The first that is freed goes to the run that waits longest; a "+
+			"holder that extends its lease keeps its slot beyond this time. Raise the queue's Concurrency, or cancel a holder.",
+		s.queue.Concurrency))
+}
+
+// unlimited is a run that lost its reservation in a queue that has no limit, as far as this runtime knows.
+func (s *situation) unlimited(e *Explanation) {
+	if s.parked() {
+		s.inUnknownQueue(e, "Its slot was not used in time.")
+		return
+	}
+	e.says(WaitTick, s.nextTick(), "It waited for a slot, and its queue has no limit any more. The next tick asks for its wakeup.")
+}
+
+// delivering is a run with a wakeup that was not given up.
+func (s *situation) delivering(e *Explanation) {
+	switch s.delivery.Status {
+	case lane.OutboxPublished:
+		s.awaiting(e)
+	case lane.OutboxClaimed:
+		e.says(WaitPublish, s.upcoming(s.delivery.ClaimUntil), "Its wakeup is being handed over. If the process that does it dies, another "+
+			"tries again after this time.")
+	case lane.OutboxFailed:
+		e.Failure = s.delivery.Failure
+		e.says(WaitPublish, s.upcoming(s.delivery.AvailableAt), fmt.Sprintf(
+			"Handing over its wakeup failed and is tried again by the first tick after this time. After %d refusals of the wakeup itself "+
+				"it is given up; an outage is waited out. Look at the failure.", maxPublishFailures))
+	default:
+		e.says(WaitPublish, s.upcoming(s.delivery.AvailableAt), "Its wakeup is to be handed over: by the relay, else by the next tick. If it "+
+			"stays, neither runs.")
+	}
+}
+
+// awaiting is a run whose wakeup the transport has.
+func (s *situation) awaiting(e *Explanation) {
+	const check = "Check that a worker with a handler for its task receives from its queue, and that queue's dead letters."
+	switch {
+	case s.run.Status == runlane.StatusScheduled: // still scheduled when it became due: maintenance asks again
+		e.says(WaitWakeup, s.nextTick(), "Its wakeup was handed over and no worker came yet. The next tick asks again. "+check)
+	case s.redelivered:
+		e.says(WaitWakeup, s.upcoming(s.redeliverAt), "Its wakeup was handed over and no worker came yet. Then the wakeup counts as lost "+
+			"and a tick sends another, unless the queue is so full that it is only late. "+check)
+	default:
+		e.says(WaitWakeup, time.Time{}, "Its wakeup was handed over and no worker came yet. This storage does not find lost wakeups: if the "+
+			"transport lost it, cancel and rerun the run. "+check)
+	}
+}
+
+// parked reports that somebody has to act who knows whether the queue is bounded.
+func (s *situation) parked() bool { return !s.known }
+
+func (s *situation) inUnknownQueue(e *Explanation, what string) {
+	e.says(WaitQueue, time.Time{}, fmt.Sprintf("%s This runtime does not know its queue %q, so cannot tell whether it needs a slot. It moves "+
+		"on when a deployment that knows the queue ticks: name it in core.Options.Queues, or open the program that has its tasks.",
+		what, s.run.Queue))
+}

@@ -1,0 +1,132 @@
+package core
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/runlane/runlane-go"
+)
+
+const (
+	// hookBuffer is how many changes wait for a hook at most.
+	hookBuffer = 1024
+	// hookDrain is how long Close waits for hooks to see what is buffered.
+	hookDrain = 2 * time.Second
+)
+
+// Hook sees every commit to a run that this process made, after it is durable, in the order of the commits of one run. Each hook has
+// a goroutine and a bounded buffer of its own: one that is slow loses changes, which are counted ([MetricChangesDropped]) and
+// logged, and one that panics is recovered. A hook can neither stop, slow nor change a commit. A commit whose answer was lost may be
+// missing, and what other processes commit is not seen here: a hook is for watching, not for work that must happen.
+type Hook func(Change)
+
+// Change is one commit. It is the hook's own copy.
+type Change struct {
+	// Run is the run after the commit, without payload and output.
+	Run runlane.Run
+	// Events are what was appended, in order.
+	Events []runlane.EventRecord
+}
+
+func newChange(run *runlane.Run, events []runlane.EventRecord) Change {
+	bare := *run
+	bare.Payload, bare.Output = nil, nil
+	c := Change{Run: *bare.Clone(), Events: make([]runlane.EventRecord, len(events))}
+	for i, e := range events {
+		c.Events[i] = e.Clone()
+	}
+	return c
+}
+
+// watcher delivers changes to one hook.
+type watcher struct {
+	hook    Hook
+	changes chan Change
+	done    chan struct{} // closed when the goroutine has ended
+	dropped atomic.Int64
+	panics  atomic.Int64
+}
+
+// watchers are the hooks of a runtime.
+type watchers struct {
+	all    []*watcher
+	logger *slog.Logger
+
+	mu     sync.RWMutex // held for reading while changes are passed on
+	closed bool
+}
+
+// newWatchers starts a goroutine for each hook; close ends them.
+func newWatchers(hooks []Hook, logger *slog.Logger) *watchers {
+	w := &watchers{logger: logger}
+	for _, hook := range hooks {
+		one := &watcher{hook: hook, changes: make(chan Change, hookBuffer), done: make(chan struct{})}
+		w.all = append(w.all, one)
+		go func() {
+			defer close(one.done)
+			for change := range one.changes {
+				one.call(change)
+			}
+		}()
+	}
+	return w
+}
+
+func (w *watcher) call(c Change) {
+	defer func() {
+		if recover() != nil {
+			w.panics.Add(1)
+		}
+	}()
+	w.hook(c)
+}
+
+// pass hands a commit to every hook that has room, and returns how many had none. It never waits.
+func (w *watchers) pass(run *runlane.Run, events []runlane.EventRecord) (dropped int) {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	if w.closed {
+		return 0
+	}
+	for _, one := range w.all {
+		if len(one.changes) == cap(one.changes) { // spares the copy; the channel decides
+			one.dropped.Add(1)
+			dropped++
+			continue
+		}
+		select {
+		case one.changes <- newChange(run, events):
+		default:
+			one.dropped.Add(1)
+			dropped++
+		}
+	}
+	return dropped
+}
+
+// close lets hooks see what is buffered, for a while: a hook that blocks is left behind with its goroutine.
+func (w *watchers) close(ctx context.Context) {
+	w.mu.Lock()
+	if w.closed {
+		w.mu.Unlock()
+		return
+	}
+	w.closed = true
+	w.mu.Unlock()
+	limited, cancel := context.WithTimeout(ctx, hookDrain)
+	defer cancel()
+	for i, one := range w.all {
+		close(one.changes)
+		select {
+		case <-one.done:
+		case <-limited.Done():
+			w.logger.LogAttrs(ctx, slog.LevelWarn, "a hook does not return; it is left behind", slog.Int("hook", i))
+		}
+		if dropped, panics := one.dropped.Load(), one.panics.Load(); dropped > 0 || panics > 0 {
+			w.logger.LogAttrs(ctx, slog.LevelWarn, "a hook missed changes", slog.Int("hook", i), slog.Int64("dropped", dropped), slog.Int64("panics", panics))
+		}
+	}
+}

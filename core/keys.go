@@ -1,0 +1,46 @@
+package core
+
+import (
+	"context"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// IdempotencyKeys is the operator's view of idempotency keys. Stateless: get one with [Runtime.IdempotencyKeys] when you need it.
+// To read the owner of a key: [Runs.FindCurrent].
+type IdempotencyKeys struct{ rt *Runtime }
+
+// IdempotencyKeys returns the view.
+func (rt *Runtime) IdempotencyKeys() *IdempotencyKeys { return &IdempotencyKeys{rt: rt} }
+
+// Reset frees a key that a finished run still retains, so that the next trigger with it makes a new run. While the owner is active
+// it is runlane.ErrStorageConflict with runlane.ConflictIdempotencyKey and the owner in Error.RunID; a key that nobody owns is
+// runlane.ErrRunNotFound. The run itself stays as it is.
+func (k *IdempotencyKeys) Reset(ctx context.Context, task runlane.TaskID, key string) error {
+	owner, leave, err := k.rt.ownerKey(task, "idempotency key", key)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	if !k.rt.lane.Storage.Capabilities().EnforcesIdempotency {
+		return unsupported("the storage does not enforce idempotency keys")
+	}
+	return k.rt.lane.Storage.ResetIdempotencyKey(ctx, owner)
+}
+
+// ownerKey enters the gate and checks what names an owner. leave must be called unless there is an error.
+func (rt *Runtime) ownerKey(task runlane.TaskID, what, key string) (owner lane.OwnerKey, leave func(), err error) {
+	if err := rt.gate.enterLate(); err != nil {
+		return lane.OwnerKey{}, nil, err
+	}
+	err = firstError(task.Validate(), runlane.ValidateKey(what, key))
+	if err == nil && key == "" {
+		err = invalidInput("give the key that the run was triggered with", "%s is empty", what)
+	}
+	if err != nil {
+		rt.gate.leave()
+		return lane.OwnerKey{}, nil, err
+	}
+	return lane.OwnerKey{Environment: rt.environment, TaskID: task, Key: key}, rt.gate.leave, nil
+}

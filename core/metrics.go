@@ -1,0 +1,131 @@
+package core
+
+import (
+	"time"
+
+	"github.com/runlane/runlane-go"
+)
+
+// Metrics receives counts and durations of what this process does. Calls come from many goroutines at once and sit between commits:
+// they must not block. One that panics is recovered, and its value lost.
+type Metrics interface {
+	// Count adds n, which is at least 1.
+	Count(name Metric, n int64, labels Labels)
+	// Observe records one duration.
+	Observe(name Metric, d time.Duration, labels Labels)
+}
+
+// Labels say what a value belongs to. There is never a run id among them. Fields that do not apply are "".
+type Labels struct {
+	Environment runlane.Environment
+	TaskID      runlane.TaskID
+	Queue       runlane.QueueName
+}
+
+// Metric names a value.
+type Metric string
+
+// The counts.
+const (
+	MetricRunsCreated            Metric = "runs_created"
+	MetricRunsSucceeded          Metric = "runs_succeeded"
+	MetricRunsFailed             Metric = "runs_failed"
+	MetricRunsCancelled          Metric = "runs_cancelled"
+	MetricAttemptsStarted        Metric = "attempts_started"
+	MetricRetriesScheduled       Metric = "retries_scheduled"
+	MetricRunsReleased           Metric = "runs_released"
+	MetricCancellationsRequested Metric = "cancellations_requested"
+	MetricDeliveriesRequested    Metric = "deliveries_requested"
+	MetricHeartbeats             Metric = "heartbeats"
+	// MetricWakeupsPublished and MetricWakeupsRefused count outbox rows handed to the transport, and those it did not take.
+	MetricWakeupsPublished Metric = "wakeups_published"
+	MetricWakeupsRefused   Metric = "wakeups_refused"
+	// MetricChangesDropped counts changes that a hook had no room for.
+	MetricChangesDropped Metric = "changes_dropped"
+)
+
+// The durations.
+const (
+	// MetricStartDelay is from when an attempt was due (created, or put off until) to its start.
+	MetricStartDelay Metric = "start_delay"
+	// MetricAttemptTime is from an attempt's start to its outcome.
+	MetricAttemptTime Metric = "attempt_time"
+	// MetricRunTime is from a run's creation to its end.
+	MetricRunTime Metric = "run_time"
+)
+
+// gauges guards an application's metrics. The zero value drops everything.
+type gauges struct{ metrics Metrics }
+
+func (g gauges) count(name Metric, n int64, labels Labels) {
+	if g.metrics == nil || n == 0 {
+		return
+	}
+	defer func() { _ = recover() }() // a metric is never worth a run
+	g.metrics.Count(name, n, labels)
+}
+
+func (g gauges) observe(name Metric, d time.Duration, labels Labels) {
+	if g.metrics == nil {
+		return
+	}
+	defer func() { _ = recover() }() // a metric is never worth a run
+	g.metrics.Observe(name, max(d, 0), labels)
+}
+
+// committed counts the events of one commit.
+func (g gauges) committed(run *runlane.Run, events []runlane.EventRecord) {
+	if g.metrics == nil {
+		return
+	}
+	labels := Labels{Environment: run.Environment, TaskID: run.TaskID, Queue: run.Queue}
+	for i := range events {
+		switch body := events[i].Body.(type) {
+		case *runlane.RunCreated:
+			g.count(MetricRunsCreated, 1, labels)
+		case *runlane.RunDeliveryRequested:
+			g.count(MetricDeliveriesRequested, 1, labels)
+		case *runlane.RunStarted:
+			g.count(MetricAttemptsStarted, 1, labels)
+			if body.Attempt == 1 {
+				due := run.CreatedAt
+				if run.RunAt.After(due) {
+					due = run.RunAt
+				}
+				g.observe(MetricStartDelay, events[i].OccurredAt.Sub(due), labels)
+			}
+		case *runlane.RunLeaseHeartbeat:
+			g.count(MetricHeartbeats, 1, labels)
+		case *runlane.RunRetryScheduled:
+			g.count(MetricRetriesScheduled, 1, labels)
+			g.attempt(run, &events[i], labels)
+		case *runlane.RunReleased:
+			g.count(MetricRunsReleased, 1, labels)
+			g.attempt(run, &events[i], labels)
+		case *runlane.RunCancellationRequested:
+			g.count(MetricCancellationsRequested, 1, labels)
+		case *runlane.RunSucceeded:
+			g.ended(MetricRunsSucceeded, run, &events[i], labels)
+		case *runlane.RunFailed:
+			g.ended(MetricRunsFailed, run, &events[i], labels)
+		case *runlane.RunCancelled:
+			g.ended(MetricRunsCancelled, run, &events[i], labels)
+		case *runlane.RunLeaseClaimed, *runlane.UnknownEvent:
+			// an attempt's start is counted, not its claim
+		}
+	}
+}
+
+func (g gauges) ended(name Metric, run *runlane.Run, event *runlane.EventRecord, labels Labels) {
+	g.count(name, 1, labels)
+	g.observe(MetricRunTime, event.OccurredAt.Sub(run.CreatedAt), labels)
+	if run.Counters.Attempts > 0 && event.Actor.Type == runlane.ActorWorker {
+		g.attempt(run, event, labels)
+	}
+}
+
+func (g gauges) attempt(run *runlane.Run, event *runlane.EventRecord, labels Labels) {
+	if !run.StartedAt.IsZero() {
+		g.observe(MetricAttemptTime, event.OccurredAt.Sub(run.StartedAt), labels)
+	}
+}

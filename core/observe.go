@@ -1,0 +1,71 @@
+package core
+
+import (
+	"context"
+
+	"github.com/runlane/runlane-go/lane"
+)
+
+// observedStorage tells hooks and metrics of every commit that passes through it. It stands before the storage only where there are
+// any.
+type observedStorage struct {
+	lane.Storage
+
+	hooks   *watchers
+	metrics gauges
+}
+
+// Unwrap lets lane.As find the abilities of the storage.
+func (o *observedStorage) Unwrap() lane.Storage { return o.Storage }
+
+func (o *observedStorage) committed(c *lane.Commit) {
+	if c == nil || c.Run == nil {
+		return
+	}
+	o.metrics.committed(c.Run, c.Events)
+	if dropped := o.hooks.pass(c.Run, c.Events); dropped > 0 {
+		o.metrics.count(MetricChangesDropped, int64(dropped), Labels{Environment: c.Run.Environment})
+	}
+}
+
+func (o *observedStorage) acquired(a *lane.Acquisition) {
+	if a != nil && a.Outcome == lane.Acquired {
+		o.committed(a.Commit)
+	}
+}
+
+// AppendRunEvents implements lane.Storage.
+func (o *observedStorage) AppendRunEvents(ctx context.Context, c *lane.AppendCommand) (*lane.Commit, error) {
+	commit, err := o.Storage.AppendRunEvents(ctx, c)
+	if err == nil {
+		o.committed(commit)
+	}
+	return commit, err
+}
+
+// ClaimRunLease implements lane.Storage.
+func (o *observedStorage) ClaimRunLease(ctx context.Context, c *lane.ClaimCommand) (*lane.Acquisition, error) {
+	got, err := o.Storage.ClaimRunLease(ctx, c)
+	if err == nil {
+		o.acquired(got)
+	}
+	return got, err
+}
+
+// ReserveRunDispatch implements lane.Storage.
+func (o *observedStorage) ReserveRunDispatch(ctx context.Context, c *lane.ReserveCommand) (*lane.Acquisition, error) {
+	got, err := o.Storage.ReserveRunDispatch(ctx, c)
+	if err == nil {
+		o.acquired(got)
+	}
+	return got, err
+}
+
+// HeartbeatRunLease implements lane.Storage.
+func (o *observedStorage) HeartbeatRunLease(ctx context.Context, c *lane.HeartbeatCommand) (*lane.Commit, error) {
+	commit, err := o.Storage.HeartbeatRunLease(ctx, c)
+	if err == nil {
+		o.committed(commit)
+	}
+	return commit, err
+}

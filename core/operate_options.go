@@ -1,0 +1,223 @@
+package core
+
+import (
+	"fmt"
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"github.com/runlane/runlane-go"
+)
+
+// RunFilter selects runs, for lists and for bulk calls alike. Zero fields match all.
+type RunFilter struct {
+	// Queue matches runs of the queue.
+	Queue runlane.QueueName
+	// ScheduleID matches runs that the schedule made.
+	ScheduleID runlane.ScheduleID
+	// SourceRunID matches reruns, manual retries and follow-ups of the run.
+	SourceRunID runlane.RunID
+	// Statuses match any of these. nil matches all that the call is about.
+	Statuses []runlane.Status
+	// TaskID matches runs of the task.
+	TaskID runlane.TaskID
+}
+
+// ListOptions select and page. nil means all runs, active ones first by when they next need attention, 50 a page.
+type ListOptions struct {
+	RunFilter
+	// After resumes behind the page that returned it as its Next, with the same filter.
+	After runlane.Cursor
+	// Limit is the size of a page. 0 means runlane.DefaultPageLimit; at most runlane.MaxPageLimit.
+	Limit int
+}
+
+// ChangeOptions of the calls that change something. nil means runlane.OperatorActor and no reason.
+type ChangeOptions struct {
+	// Actor is who did it, kept with the event. The zero value means runlane.OperatorActor.
+	Actor runlane.Actor
+	// Reason is for people, at most runlane.MaxReasonBytes. Where it is kept, each call says.
+	Reason string
+}
+
+// BulkOptions of the calls that do the same to many runs. A filter is required, or AllRuns.
+type BulkOptions struct {
+	ChangeOptions
+	RunFilter
+	// AllRuns says that an empty filter is meant.
+	AllRuns bool
+	// After resumes behind the call that returned it as its Next, with the same filter.
+	After runlane.Cursor
+	// Cap is how many matching runs one call takes at most. 0 means 1,000.
+	Cap int
+	// DryRun counts what matches and changes nothing.
+	DryRun bool
+}
+
+// PruneOptions of [Runs.Prune].
+type PruneOptions struct {
+	// OlderThan is how long ago a run must have ended. Required.
+	OlderThan time.Duration
+	// Statuses are terminal ones. nil means all three.
+	Statuses []runlane.Status
+	// After resumes behind the call that returned it as its Next, with the same options.
+	After runlane.Cursor
+	// DryRun counts what would be removed and removes nothing.
+	DryRun bool
+	// Limit is how many runs one call removes at most. 0 means runlane.DefaultPruneLimit; at most runlane.MaxPageLimit.
+	Limit int
+	// ReleaseOwners also removes runs that still retain an idempotency key, which frees it. Otherwise they are skipped.
+	ReleaseOwners bool
+}
+
+// BulkResult counts one call. What matched is changed, skipped or failed; a dry run only counts what matches.
+type BulkResult struct {
+	// Matched counts the runs that the call took.
+	Matched int `json:"matched"`
+	// Changed counts those it changed.
+	Changed int `json:"changed"`
+	// Skipped counts those that had moved on meanwhile, or for which there was nothing left to do.
+	Skipped int `json:"skipped"`
+	// Failed has the errors of the others, the first 100 of them. nil when there are none.
+	Failed map[runlane.RunID]error `json:"-"`
+	// Next resumes. Empty when nothing is left.
+	Next runlane.Cursor `json:"next,omitempty"`
+}
+
+const (
+	// defaultCap is how many runs a bulk call takes.
+	defaultCap = 1000
+	// maxFailed is how many errors a bulk call keeps.
+	maxFailed = 100
+	// metaReason keeps an operator's reason in the meta of an event, and of a run that was made for it.
+	metaReason = "runlane.reason"
+)
+
+// check names the option in the error: what is the options' type.
+func (f *RunFilter) check(what string) error {
+	for _, id := range [...]struct {
+		option, value string
+		validate      func() error
+	}{
+		{"Queue", string(f.Queue), f.Queue.Validate},
+		{"ScheduleID", string(f.ScheduleID), f.ScheduleID.Validate},
+		{"SourceRunID", string(f.SourceRunID), f.SourceRunID.Validate},
+		{"TaskID", string(f.TaskID), f.TaskID.Validate},
+	} {
+		if id.value == "" {
+			continue
+		}
+		if err := id.validate(); err != nil {
+			return namedOption(what+"."+id.option, err)
+		}
+	}
+	for _, status := range f.Statuses {
+		if !status.Known() {
+			return invalidInput(fmt.Sprintf("use some of %q", runlane.Statuses()), "%s.Statuses has the unknown status %q", what, status)
+		}
+	}
+	return nil
+}
+
+// empty reports a filter that matches everything.
+func (f *RunFilter) empty() bool {
+	return f.Queue == "" && f.ScheduleID == "" && f.SourceRunID == "" && f.TaskID == "" && len(f.Statuses) == 0
+}
+
+// matches is what storages do by themselves, for lists that know no such filter.
+func (f *RunFilter) matches(run *runlane.Run) bool {
+	return (len(f.Statuses) == 0 || slices.Contains(f.Statuses, run.Status)) && (f.TaskID == "" || f.TaskID == run.TaskID) &&
+		(f.Queue == "" || f.Queue == run.Queue) && (f.ScheduleID == "" || f.ScheduleID == run.Source.ScheduleID) &&
+		(f.SourceRunID == "" || f.SourceRunID == run.Source.RunID)
+}
+
+// scope is the filter as part of the scope of a cursor.
+func (f *RunFilter) scope() string {
+	return fmt.Sprintf("%q %q %q %q %s", f.Queue, f.ScheduleID, f.SourceRunID, f.TaskID, describeList(f.Statuses))
+}
+
+func (o *ListOptions) check(what string) error {
+	return firstError(o.RunFilter.check(what), checkLimit(what+".Limit", o.Limit, runlane.DefaultPageLimit))
+}
+
+func checkLimit(option string, limit, otherwise int) error {
+	if limit < 0 || limit > runlane.MaxPageLimit {
+		return invalidInput(fmt.Sprintf("use 0 for %d, or 1 to %d", otherwise, runlane.MaxPageLimit), "%s is %d", option, limit)
+	}
+	return nil
+}
+
+// settle checks the options and returns who acts. nil options are none.
+func (o *ChangeOptions) settle(what string) (actor runlane.Actor, reason string, err error) {
+	if o == nil {
+		return runlane.OperatorActor, "", nil
+	}
+	actor = o.Actor
+	switch actor.Type {
+	case runlane.ActorSystem, runlane.ActorOperator, runlane.ActorSchedule, runlane.ActorWorker:
+		if err := runlane.ValidateKey("actor id", actor.ID); err != nil {
+			return actor, "", namedOption(what+".Actor", err)
+		}
+	case "":
+		if actor.ID != "" {
+			return actor, "", invalidInput("set its Type, to runlane.ActorOperator for a person", "%s.Actor has an id and no type", what)
+		}
+		actor = runlane.OperatorActor
+	default:
+		return actor, "", invalidInput("use one of the runlane.Actor… types", "%s.Actor has the unknown type %q", what, actor.Type)
+	}
+	switch {
+	case len(o.Reason) > runlane.MaxReasonBytes:
+		err = invalidInput(fmt.Sprintf("use at most %d bytes", runlane.MaxReasonBytes), "%s.Reason has %d bytes", what, len(o.Reason))
+	case !utf8.ValidString(o.Reason):
+		err = invalidInput("use text", "%s.Reason is not valid UTF-8", what)
+	}
+	return actor, o.Reason, err
+}
+
+// check judges what bulk calls share. allowed are the statuses that the call is about.
+func (o *BulkOptions) check(allowed []runlane.Status) error {
+	const what = "BulkOptions"
+	if err := o.RunFilter.check(what); err != nil {
+		return err
+	}
+	for _, status := range o.Statuses {
+		if !slices.Contains(allowed, status) {
+			return invalidInput(fmt.Sprintf("use some of %q, or none for all of them", allowed),
+				"%s.Statuses has %q, and this call is not about such runs", what, status)
+		}
+	}
+	switch empty := o.empty(); {
+	case empty && !o.AllRuns:
+		return invalidInput("set a field of the filter, or AllRuns to mean every run", "%s has no filter", what)
+	case !empty && o.AllRuns:
+		return invalidInput("clear AllRuns, or the filter", "%s.AllRuns is set beside a filter", what)
+	case o.Cap < 0:
+		return invalidInput(fmt.Sprintf("use 0 for %d, or a number of runs", defaultCap), "%s.Cap is %d", what, o.Cap)
+	}
+	_, _, err := o.settle(what)
+	return err
+}
+
+func (o *PruneOptions) check() error {
+	const what = "PruneOptions"
+	switch {
+	case o == nil || o.OlderThan == 0:
+		return invalidInput("say how long ago a run must have ended, for example 30 * 24 * time.Hour", "%s.OlderThan is not set", what)
+	case o.OlderThan < 0:
+		return invalidInput("use more than 0", "%s.OlderThan is %s", what, o.OlderThan)
+	}
+	for _, status := range o.Statuses {
+		if !status.Terminal() {
+			return invalidInput("use succeeded, failed or cancelled; cancel active runs first", "%s.Statuses has %q", what, status)
+		}
+	}
+	return checkLimit(what+".Limit", o.Limit, runlane.DefaultPruneLimit)
+}
+
+// namedOption says which option an error is about.
+func namedOption(option string, err error) error {
+	return &runlane.Error{
+		Code: runlane.ErrValidationFailed, Message: option + " is not valid: " + joinMessages([]error{err}), Hint: hintOf(err), Cause: err,
+	}
+}

@@ -1,0 +1,157 @@
+package core
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// prunePages is how many pages of the list a dry run looks at.
+const prunePages = 20
+
+// Prune removes runs that ended more than OlderThan ago, with their histories, oldest first and at most Limit a call; call again with
+// Next until it is empty. The cutoff is taken once, by the first of these calls. Runs that still retain an idempotency key are skipped
+// unless ReleaseOwners is set. What was removed is gone: nothing lists it, and its id counts as never used.
+//
+// A dry run counts by the list, which lags a little and begins with the newest: one call may match somewhat more than Limit, fewer, or
+// none, and still have a Next. Skipped then are those of Matched that retain a key.
+//
+// Missing or impossible options are runlane.ErrValidationFailed, a storage that cannot prune is runlane.ErrCapabilityUnsupported.
+func (r *Runs) Prune(ctx context.Context, options *PruneOptions) (*BulkResult, error) {
+	if err := r.rt.gate.enterLate(); err != nil {
+		return nil, err
+	}
+	defer r.rt.gate.leave()
+	if err := options.check(); err != nil {
+		return nil, err
+	}
+	if !r.rt.lane.Storage.Capabilities().PrunesRuns {
+		return nil, unsupported("the storage does not prune runs")
+	}
+	p, err := r.rt.newPruning(options)
+	if err != nil {
+		return nil, err
+	}
+	if options.DryRun {
+		if err := r.rt.operatorReads(); err != nil {
+			return nil, err
+		}
+		return p.count(ctx)
+	}
+	progress, err := r.rt.lane.Storage.PruneRuns(ctx, &p.command)
+	if err != nil {
+		return nil, err
+	}
+	return &BulkResult{
+		Matched: progress.Pruned + progress.Skipped, Changed: progress.Pruned, Skipped: progress.Skipped, Next: p.next(progress.Next),
+	}, nil
+}
+
+// pruning is one call.
+type pruning struct {
+	rt      *Runtime
+	scope   string
+	command lane.PruneCommand
+}
+
+func (rt *Runtime) newPruning(o *PruneOptions) (*pruning, error) {
+	p := &pruning{
+		rt:    rt,
+		scope: fmt.Sprintf("prune %s %s %s %t %t", rt.environment, o.OlderThan, describeList(o.Statuses), o.ReleaseOwners, o.DryRun),
+		command: lane.PruneCommand{
+			PageQuery: lane.PageQuery{Environment: rt.environment, Limit: cmp.Or(o.Limit, runlane.DefaultPruneLimit)},
+			Statuses:  slices.Clone(o.Statuses), OlderThan: rt.now().Add(-o.OlderThan), ReleaseOwners: o.ReleaseOwners,
+		},
+	}
+	if len(p.command.Statuses) == 0 {
+		p.command.Statuses = terminalStatuses
+	}
+	if o.After == "" {
+		return p, nil
+	}
+	position, err := openCursor(o.After, p.scope, "PruneOptions.After")
+	if err != nil {
+		return nil, err
+	}
+	cutoff, inner, _ := strings.Cut(position, " ")
+	ms, err := strconv.ParseInt(cutoff, 10, 64)
+	if err != nil {
+		return nil, foreignCursor("PruneOptions.After")
+	}
+	p.command.OlderThan, p.command.After = time.UnixMilli(ms).UTC(), runlane.Cursor(inner)
+	return p, nil
+}
+
+// next resumes with the same cutoff.
+func (p *pruning) next(inner runlane.Cursor) runlane.Cursor {
+	if inner == "" {
+		return ""
+	}
+	return sealCursor(p.scope, fmt.Sprintf("%d %s", p.command.OlderThan.UnixMilli(), inner))
+}
+
+// count does what a storage would, without doing it.
+func (p *pruning) count(ctx context.Context) (*BulkResult, error) {
+	result := &BulkResult{}
+	filter, after := RunFilter{Statuses: p.command.Statuses}, p.command.After
+	for range prunePages {
+		page, err := p.rt.listRuns(ctx, &filter, p.command.Limit, after)
+		if err != nil {
+			result.Next = p.next(after)
+			return result, err
+		}
+		var old []runlane.RunID
+		for i := range page.Items {
+			if page.Items[i].FinishedAt.Before(p.command.OlderThan) {
+				old = append(old, page.Items[i].ID)
+			}
+		}
+		retaining, err := p.retaining(ctx, old)
+		if err != nil {
+			result.Next = p.next(after)
+			return result, err
+		}
+		result.Matched += len(old)
+		result.Skipped += retaining
+		after = page.Next
+		if after == "" || result.Matched >= p.command.Limit {
+			break
+		}
+	}
+	result.Next = p.next(after)
+	return result, nil
+}
+
+// retaining counts the runs that still own their idempotency key, by the owner's record.
+func (p *pruning) retaining(ctx context.Context, ids []runlane.RunID) (n int, err error) {
+	if p.command.ReleaseOwners || len(ids) == 0 {
+		return 0, nil
+	}
+	runs, err := p.rt.lane.Storage.GetRuns(ctx, &lane.RunsQuery{Environment: p.rt.environment, IDs: ids, WithoutPayload: true})
+	if err != nil {
+		return 0, err
+	}
+	for _, run := range runs {
+		if run.IdempotencyKey == "" || run.Status == runlane.StatusFailed || run.Retention.WhileActive {
+			continue // retains nothing after its end
+		}
+		owner, err := p.rt.lane.Storage.GetRunByIdempotencyKey(ctx, lane.OwnerKey{
+			Environment: p.rt.environment, TaskID: run.TaskID, Key: run.IdempotencyKey,
+		})
+		switch {
+		case isNotFound(err):
+		case err != nil:
+			return n, err
+		case owner.ID == run.ID:
+			n++
+		}
+	}
+	return n, nil
+}

@@ -1,0 +1,131 @@
+package core
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"strings"
+
+	"github.com/runlane/runlane-go"
+)
+
+// Rerun repeats a finished run, whatever became of it, as a new run that names its source. It takes over queue, concurrency key,
+// singleton key, meta and payload, is due at once and has no idempotency key: its source is its identity. Calling twice, also because
+// the first answer was lost, returns the run that was made already; to repeat once more, rerun that one. The reason is kept in the new
+// run's meta, as "runlane.reason".
+//
+// A run that is still active is runlane.ErrValidationFailed, an unknown one runlane.ErrRunNotFound. Where another active run holds the
+// singleton key it is runlane.ErrStorageConflict with runlane.ConflictSingletonKey and the holder in Error.RunID. A queue without a
+// binding is runlane.ErrConfigurationInvalid. On any of these nothing was written.
+func (r *Runs) Rerun(ctx context.Context, id runlane.RunID, options *ChangeOptions) (*runlane.Run, error) {
+	return r.repeat(ctx, id, runlane.SourceRerun, options)
+}
+
+// Retry repeats a failed run as a new run; everything else is as with [Runs.Rerun]. The new run has the task's whole retry budget. A
+// run that did not fail is runlane.ErrValidationFailed.
+func (r *Runs) Retry(ctx context.Context, id runlane.RunID, options *ChangeOptions) (*runlane.Run, error) {
+	return r.repeat(ctx, id, runlane.SourceManualRetry, options)
+}
+
+func (r *Runs) repeat(ctx context.Context, id runlane.RunID, kind runlane.SourceType, options *ChangeOptions) (*runlane.Run, error) {
+	if err := r.rt.gate.enterLate(); err != nil {
+		return nil, err
+	}
+	defer r.rt.gate.leave()
+	c, err := r.rt.newChange(options, "ChangeOptions")
+	if err != nil {
+		return nil, err
+	}
+	run, _, err := c.repeat(ctx, id, kind)
+	return run, err
+}
+
+// repeat reports whether it made the run.
+func (c change) repeat(ctx context.Context, id runlane.RunID, kind runlane.SourceType) (run *runlane.Run, made bool, err error) {
+	source, err := c.rt.get(ctx, id)
+	if err != nil {
+		return nil, false, err
+	}
+	p, err := c.planRepeat(source, kind)
+	if err != nil {
+		return nil, false, err
+	}
+	commit, err := c.rt.create(ctx, p)
+	switch {
+	case err == nil:
+		c.rt.announce(ctx, p, commit)
+		return commit.Run, true, nil
+	case isConflict(err, runlane.ConflictEventSequence):
+		run, err := c.rt.get(ctx, p.id) // its id is computed from its source: it exists, so it was made
+		return run, false, err
+	default:
+		return nil, false, err
+	}
+}
+
+// planRepeat is the trigger of the new run, checked.
+func (c change) planRepeat(source *runlane.Run, kind runlane.SourceType) (*plan, error) {
+	if err := checkRepeatable(source, kind); err != nil {
+		return nil, err
+	}
+	at := c.rt.now()
+	p := &plan{
+		task: &runlane.Definition{ID: source.TaskID}, queue: c.rt.policy(source.Queue), actor: c.actor,
+		id:     repeatID(source.Environment, source.ID, kind),
+		source: runlane.Source{Type: kind, RunID: source.ID},
+		at:     at, availableAt: at, payload: source.Payload, concurrencyKey: source.ConcurrencyKey, singletonKey: source.SingletonKey,
+		options: &runlane.TriggerOptions{Meta: c.repeatMeta(source.Meta)},
+	}
+	if err := c.rt.checkQueue(p.queue); err != nil {
+		return nil, err
+	}
+	if err := checkMeta(p); err != nil {
+		return nil, &runlane.Error{
+			Code: runlane.ErrValidationFailed, Message: "the reason does not fit beside the run's meta", RunID: source.ID,
+			Hint: fmt.Sprintf("meta has at most %d bytes: give a shorter reason, or none", runlane.MaxMetaBytes), Cause: err,
+		}
+	}
+	return p, nil
+}
+
+func checkRepeatable(source *runlane.Run, kind runlane.SourceType) error {
+	hint := ""
+	switch {
+	case source.Status.Active():
+		hint = "wait for its end, or cancel it first"
+	case kind == runlane.SourceManualRetry && source.Status != runlane.StatusFailed:
+		hint = "rerun it instead"
+	default:
+		return nil
+	}
+	verb, wants := "rerun", "a finished run"
+	if kind == runlane.SourceManualRetry {
+		verb, wants = "retry", "a failed run"
+	}
+	return &runlane.Error{
+		Code: runlane.ErrValidationFailed, Message: fmt.Sprintf("the run is %s, and %s takes %s", source.Status, verb, wants),
+		RunID: source.ID, Hint: hint, Cause: errMovedOn,
+	}
+}
+
+// repeatMeta takes the source's meta over. The reason is this repetition's, not that of the one before.
+func (c change) repeatMeta(source map[string]string) map[string]string {
+	meta := maps.Clone(source)
+	delete(meta, metaReason)
+	if c.reason == "" {
+		return meta
+	}
+	if meta == nil {
+		meta = map[string]string{}
+	}
+	meta[metaReason] = c.reason
+	return meta
+}
+
+// repeatID is the same for every process that repeats the run: that is what makes a second call harmless.
+func repeatID(environment runlane.Environment, source runlane.RunID, kind runlane.SourceType) runlane.RunID {
+	sum := sha256.Sum256([]byte(strings.Join([]string{environment.Name(), string(kind), string(source)}, "\x00")))
+	return runlane.RunID("run_" + hex.EncodeToString(sum[:16]))
+}

@@ -1,0 +1,76 @@
+package core
+
+import (
+	"context"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// RunNow makes a run and executes one attempt of it here: run.created, run.lease_claimed and run.started are one commit, and no
+// wakeup is sent. It returns after that attempt, whatever became of it: a handler that fails is no error here, read Run.Status and
+// Run.Failure. A run that is to be retried or was released goes on like any other.
+//
+// The task needs a handler here (runlane.ErrTaskNotFound). A duplicate idempotency key executes nothing and returns the existing run.
+// A bounded queue without a free slot is runlane.ConflictQueueCapacity, and nothing was written. Options that put the run off
+// (Delay, RunAt, Deferred) are runlane.ErrValidationFailed. When ctx ends, the attempt ends as on a shutdown and is released.
+func (rt *Runtime) RunNow(ctx context.Context, call runlane.Call, options *runlane.TriggerOptions) (*runlane.TriggerResult, error) {
+	if err := rt.gate.enter(); err != nil {
+		return nil, err
+	}
+	defer rt.gate.leave()
+	if options == nil {
+		options = &noOptions
+	}
+	if options.Delay != 0 || !options.RunAt.IsZero() || options.Deferred {
+		return nil, invalidInput("use Trigger for a run that begins later", "RunNow takes no Delay, RunAt or Deferred")
+	}
+	p := plan{options: options}
+	if err := rt.prepare(&p, call); err != nil {
+		return nil, err
+	}
+	h, ok := rt.handlers[p.task.ID]
+	if !ok {
+		return nil, taskNotFound(p.task.ID, "")
+	}
+	if !rt.lane.Storage.Capabilities().LeasesRuns {
+		return nil, unsupported("the storage cannot lease runs")
+	}
+	r := newRules(time.Time{}, p.at)
+	lease := runlane.Lease{Token: rt.world.NewID("lease_"), WorkerID: rt.workerID, ExpiresAt: r.leaseEnd(p.at)}
+	result, commit, err := rt.resolve(ctx, &p, func(ctx context.Context, p *plan) (*lane.Commit, error) {
+		return rt.createStarted(ctx, p, lease)
+	})
+	if commit == nil {
+		return result, err
+	}
+	started := commit.Run.Clone()
+	x := &execution{
+		rt: rt, handler: h, rules: r, workerID: rt.workerID, token: lease.Token, started: started, run: started, given: commit.Run,
+	}
+	delivered, err := x.perform(ctx, &rt.executions)
+	if err != nil {
+		return nil, err
+	}
+	result.Run = delivered.Run
+	return result, nil
+}
+
+// createStarted commits a run that executes already.
+func (rt *Runtime) createStarted(ctx context.Context, p *plan, lease runlane.Lease) (*lane.Commit, error) {
+	created := rt.createdEvent(p, &runlane.RunCreated{})
+	worker := runlane.Event{
+		RunID: p.id, Environment: rt.environment, OccurredAt: p.at, Actor: runlane.Actor{Type: runlane.ActorWorker, ID: lease.WorkerID},
+	}
+	claimed, begun := worker, worker
+	claimed.Body, begun.Body = &runlane.RunLeaseClaimed{Lease: lease}, &runlane.RunStarted{Attempt: 1}
+	events := []runlane.Event{created, claimed, begun}
+	projected, err := ProjectRunEvents(nil, 0, events...)
+	if err != nil {
+		return nil, err
+	}
+	return rt.lane.Storage.AppendRunEvents(ctx, &lane.AppendCommand{Transition: lane.Transition{
+		Events: events, Projected: projected, Queue: p.queue, PayloadHash: p.payloadHash,
+	}})
+}

@@ -1,0 +1,63 @@
+package core
+
+import (
+	"context"
+	"iter"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// List returns a page of runs: active ones by when they next need attention, then finished ones, newest first. A page may be short or
+// empty and still have a Next. Lists lag a little behind the truth, which is [Runs.Get]; a run that made no progress meanwhile is
+// neither repeated nor missed by the pages. Options that cannot be are runlane.ErrValidationFailed, a lane that does not show runs to
+// operators is runlane.ErrCapabilityUnsupported.
+func (r *Runs) List(ctx context.Context, options *ListOptions) (*runlane.Page[runlane.RunSummary], error) {
+	if err := r.rt.gate.enterLate(); err != nil {
+		return nil, err
+	}
+	defer r.rt.gate.leave()
+	if options == nil {
+		options = &ListOptions{}
+	}
+	if err := firstError(options.check("ListOptions"), r.rt.operatorReads()); err != nil {
+		return nil, err
+	}
+	return r.rt.listRuns(ctx, &options.RunFilter, options.Limit, options.After)
+}
+
+func (rt *Runtime) listRuns(
+	ctx context.Context, f *RunFilter, limit int, after runlane.Cursor,
+) (*runlane.Page[runlane.RunSummary], error) {
+	return rt.lane.Storage.ListRuns(ctx, &lane.RunQuery{
+		PageQuery: lane.PageQuery{Environment: rt.environment, Limit: limit, After: after},
+		Statuses:  f.Statuses, TaskID: f.TaskID, Queue: f.Queue, ScheduleID: f.ScheduleID, SourceRunID: f.SourceRunID,
+	})
+}
+
+// All walks the pages of [Runs.List], Limit runs at a time. An error is the last thing it yields.
+func (r *Runs) All(ctx context.Context, options *ListOptions) iter.Seq2[runlane.RunSummary, error] {
+	o := ListOptions{}
+	if options != nil {
+		o = *options
+	}
+	return func(yield func(runlane.RunSummary, error) bool) {
+		at := o
+		for {
+			page, err := r.List(ctx, &at)
+			if err != nil {
+				yield(runlane.RunSummary{}, err)
+				return
+			}
+			for i := range page.Items {
+				if !yield(page.Items[i], nil) {
+					return
+				}
+			}
+			if page.Next == "" {
+				return
+			}
+			at.After = page.Next
+		}
+	}
+}

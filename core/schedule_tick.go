@@ -1,0 +1,390 @@
+package core
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+const (
+	// occurrenceClaim is how long the right to make an occurrence's run lasts. Whoever dies with it is replaced by a tick after that.
+	occurrenceClaim = time.Minute
+	// evaluationNoted is how often it is noted that a schedule was looked at and nothing fired.
+	evaluationNoted = time.Hour
+)
+
+// schedule is a definition that this runtime materializes, with everything about its runs that does not depend on the occurrence.
+type schedule struct {
+	runlane.Schedule
+
+	prepared runlane.Prepared
+	hash     string // of all that decides when and what
+}
+
+// registerSchedule checks a definition. Whatever is wrong with it is found here, not at three in the morning.
+func (rt *Runtime) registerSchedule(s runlane.Schedule) error {
+	fault := func(err error) error {
+		return &runlane.Error{Code: runlane.ErrConfigurationInvalid, Message: fmt.Sprintf("schedule %q: %s", s.ID, messageOf(err)), Hint: hintOf(err), Cause: err}
+	}
+	if err := s.ID.Validate(); err != nil {
+		return fault(err)
+	}
+	if _, twice := rt.findSchedule(s.ID); twice {
+		return invalidOption("two schedules have the id %q", s.ID)
+	}
+	if err := firstError(s.When.Validate(), checkMisfire(s.Misfire), checkOverlap(s.Overlap)); err != nil {
+		return fault(err)
+	}
+	prepared, err := s.Call.Prepare()
+	if err != nil {
+		return fault(err)
+	}
+	if err := rt.registerQueue(s.Call.Task.Queue); err != nil {
+		return fault(err)
+	}
+	c := rt.lane.Storage.Capabilities()
+	if !c.KeepsSchedules || !c.ClaimsScheduleOccurrences {
+		return unsupported(fmt.Sprintf("schedule %q: the storage keeps no schedules", s.ID))
+	}
+	if prepared.SingletonKey != "" && !c.EnforcesSingleton {
+		return unsupported(fmt.Sprintf("schedule %q: the storage does not enforce singleton keys", s.ID))
+	}
+	at, _ := slices.BinarySearchFunc(rt.schedules, s.ID, compareSchedule)
+	rt.schedules = slices.Insert(rt.schedules, at, &schedule{Schedule: s, prepared: prepared, hash: definitionHash(&s, &prepared)})
+	return nil
+}
+
+func compareSchedule(s *schedule, id runlane.ScheduleID) int { return cmp.Compare(s.ID, id) }
+
+func (rt *Runtime) findSchedule(id runlane.ScheduleID) (*schedule, bool) {
+	at, ok := slices.BinarySearchFunc(rt.schedules, id, compareSchedule)
+	if !ok {
+		return nil, false
+	}
+	return rt.schedules[at], true
+}
+
+func checkMisfire(m runlane.Misfire) error {
+	switch m.Policy {
+	case "", runlane.MisfireLatest, runlane.MisfireSkip, runlane.MisfireCatchUp:
+	default:
+		return invalidInput("use one of the runlane.Misfire… policies", "Misfire.Policy is the unknown %q", m.Policy)
+	}
+	switch {
+	case m.Tolerance < 0 || m.Tolerance > 0 && m.Policy != runlane.MisfireSkip:
+		return invalidInput("a tolerance is for runlane.MisfireSkip, and not negative", "Misfire.Tolerance is %s", m.Tolerance)
+	case m.Limit < 0 || m.Limit > runlane.MaxPageLimit || m.Limit > 0 && m.Policy != runlane.MisfireCatchUp:
+		return invalidInput(fmt.Sprintf("a limit is for runlane.MisfireCatchUp, and at most %d", runlane.MaxPageLimit), "Misfire.Limit is %d", m.Limit)
+	case m.Window < 0 || m.Window > 0 && m.Policy != runlane.MisfireCatchUp:
+		return invalidInput("a window is for runlane.MisfireCatchUp, and not negative", "Misfire.Window is %s", m.Window)
+	}
+	return nil
+}
+
+func checkOverlap(o runlane.Overlap) error {
+	switch o {
+	case "", runlane.OverlapAllow, runlane.OverlapForbid, runlane.OverlapReplace, runlane.OverlapQueueLatest:
+		return nil
+	default:
+		return invalidInput("use one of the runlane.Overlap… policies", "Overlap is the unknown %q", o)
+	}
+}
+
+func definitionHash(s *runlane.Schedule, p *runlane.Prepared) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %+v %q %q %q",
+		s.When.String(), s.Call.Task.ID, s.Call.Task.Queue.Name, p.Payload, s.Misfire, s.Overlap, p.ConcurrencyKey, p.SingletonKey))
+	return hex.EncodeToString(sum[:8])
+}
+
+// occurrenceIDs are the same for every process that materializes the occurrence: that is what makes a second one harmless.
+func occurrenceIDs(e runlane.Environment, id runlane.ScheduleID, fire time.Time) (occurrence string, run runlane.RunID) {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00schedule\x00%s\x00%d", e.Name(), id, fire.UnixMilli()))
+	text := hex.EncodeToString(sum[:16])
+	return "occ_" + text, runlane.RunID("run_" + text)
+}
+
+// materialize makes the runs of schedules whose time has come.
+func (t *tick) materialize(ctx context.Context) StageResult {
+	if len(t.rt.schedules) == 0 {
+		return StageResult{}
+	}
+	records, err := t.rt.scheduleRecords(ctx)
+	if err != nil {
+		return StageResult{Err: err}
+	}
+	var result StageResult
+	for _, s := range t.rt.schedules {
+		if ctx.Err() != nil {
+			result.More = true
+			break
+		}
+		e := evaluation{rt: t.rt, schedule: s, record: records[s.ID], now: t.rt.now()}
+		if err := e.evaluate(ctx); err != nil {
+			e.result.Failed++
+			e.result.Err = &runlane.Error{
+				Code: runlane.CodeOf(err), Message: fmt.Sprintf("schedule %q: %s", s.ID, messageOf(err)), Retryable: true, Cause: err,
+			}
+		}
+		result.add(e.result)
+	}
+	return result
+}
+
+// scheduleRecords reads all records at once: what nothing is due for costs no request of its own.
+func (rt *Runtime) scheduleRecords(ctx context.Context) (map[runlane.ScheduleID]*runlane.ScheduleRecord, error) {
+	records := map[runlane.ScheduleID]*runlane.ScheduleRecord{}
+	q := lane.PageQuery{Environment: rt.environment, Limit: runlane.MaxPageLimit}
+	for {
+		page, err := rt.lane.Storage.ListSchedules(ctx, &q)
+		if err != nil {
+			return nil, err
+		}
+		for i := range page.Items {
+			records[page.Items[i].ID] = &page.Items[i]
+		}
+		if q.After = page.Next; q.After == "" {
+			return records, nil
+		}
+	}
+}
+
+// evaluation is one look at one schedule.
+type evaluation struct {
+	rt       *Runtime
+	schedule *schedule
+	record   *runlane.ScheduleRecord // as it was read; nil: there is none yet
+	now      time.Time
+	result   StageResult
+}
+
+// evaluate registers a schedule that is new, else it makes runs of what is due, and records what is left out.
+func (e *evaluation) evaluate(ctx context.Context) error {
+	if e.record == nil {
+		return e.put(ctx, &runlane.ScheduleRecord{
+			ID: e.schedule.ID, DefinitionHash: e.schedule.hash, RegisteredAt: e.now, LastEvaluated: e.now,
+		})
+	}
+	if e.record.Paused {
+		return e.note(ctx)
+	}
+	fires, more := occurrences(e.schedule.When, e.from(), e.now)
+	e.result.More = more
+	plan := judgeMisfires(e.schedule.Misfire, fires, more, e.now)
+	if len(plan) == 0 {
+		return e.note(ctx)
+	}
+	plan, err := e.salvage(ctx, plan)
+	if err != nil {
+		return err
+	}
+	wait, err := e.waits(ctx, plan)
+	if err != nil || wait {
+		return err
+	}
+	for _, f := range plan {
+		if done, err := e.fire(ctx, f); err != nil || !done {
+			return err
+		}
+	}
+	return nil
+}
+
+// from is the moment after which occurrences count. A schedule fires nothing from before it was registered, and a changed definition
+// nothing from before the last look at the one it replaces.
+func (e *evaluation) from() time.Time {
+	from := latest(e.record.RegisteredAt, e.record.LastFire)
+	if e.record.DefinitionHash != e.schedule.hash {
+		from = latest(from, e.record.LastEvaluated)
+	}
+	return from
+}
+
+// salvage finds a run that a tick made and could not record any more. Occurrences are completed in order, so it can only be that of
+// the first one that is due: it is recorded as what it is, whatever the misfire policy says by now.
+func (e *evaluation) salvage(ctx context.Context, plan []firing) ([]firing, error) {
+	skip := plan[0]
+	if skip.skipped == "" {
+		return plan, nil
+	}
+	_, id := occurrenceIDs(e.rt.environment, e.schedule.ID, skip.first)
+	runs, err := e.rt.lane.Storage.GetRuns(ctx, &lane.RunsQuery{Environment: e.rt.environment, IDs: []runlane.RunID{id}, WithoutPayload: true})
+	if err != nil || len(runs) == 0 {
+		return plan, err
+	}
+	salvaged := []firing{{at: skip.first, first: skip.first, count: 1}}
+	if skip.count > 1 {
+		second, _ := e.schedule.When.Next(skip.first)
+		salvaged = append(salvaged, firing{at: skip.at, first: second, count: skip.count - 1, skipped: skip.skipped})
+	}
+	return append(salvaged, plan[1:]...), nil
+}
+
+// waits keeps the latest occurrence pending while the last run is active, where the schedule says so. What came before it is then
+// skipped because of that run.
+func (e *evaluation) waits(ctx context.Context, plan []firing) (bool, error) {
+	if e.schedule.Overlap != runlane.OverlapQueueLatest {
+		return false, nil
+	}
+	last := plan[len(plan)-1].at
+	active, err := e.lastRunActive(ctx)
+	switch {
+	case err != nil:
+		return false, err
+	case active && e.record.PendingFire.Equal(last):
+		return true, nil
+	case active:
+		next := *e.record
+		next.PendingFire = last
+		return true, e.put(ctx, &next)
+	case e.record.PendingFire.After(e.record.LastFire):
+		because(plan, runlane.SkippedOverlap)
+	}
+	return false, nil
+}
+
+// lastRunActive reads the run of the last occurrence that made one.
+func (e *evaluation) lastRunActive(ctx context.Context) (bool, error) {
+	if e.record.LastRunID == "" {
+		return false, nil
+	}
+	run, err := e.rt.lane.Storage.GetRun(ctx, lane.RunKey{Environment: e.rt.environment, RunID: e.record.LastRunID})
+	if isNotFound(err) {
+		return false, nil
+	}
+	return err == nil && run.Status.Active(), err
+}
+
+// fire claims an occurrence, makes its run or not, and completes it. done is false when another process has it.
+func (e *evaluation) fire(ctx context.Context, f firing) (done bool, err error) {
+	key := lane.ScheduleKey{Environment: e.rt.environment, ScheduleID: e.schedule.ID}
+	occurrence, runID := occurrenceIDs(e.rt.environment, e.schedule.ID, f.at)
+	claim, err := e.rt.lane.Storage.ClaimScheduleOccurrence(ctx, &lane.ClaimOccurrenceCommand{
+		ScheduleKey: key, OccurrenceID: occurrence, FireTime: f.at, At: e.now, ClaimUntil: e.now.Add(occurrenceClaim),
+	})
+	if err != nil {
+		return false, err
+	}
+	if claim.Outcome != lane.Acquired {
+		e.result.Skipped++
+		return false, nil
+	}
+	c := &lane.CompleteOccurrenceCommand{ScheduleKey: key, OccurrenceID: occurrence, FireTime: f.at, Token: claim.Token, Skipped: f.skipped}
+	if c.Skipped == "" {
+		if c.Skipped, err = e.make(ctx, f.at, runID); err != nil {
+			return false, err
+		}
+	}
+	switch {
+	case c.Skipped == "":
+		c.RunIDs = []runlane.RunID{runID}
+	case f.count > 1:
+		c.First, c.Count = f.first, f.count
+	}
+	err = e.rt.lane.Storage.CompleteScheduleOccurrence(ctx, c)
+	if isConflict(err, runlane.ConflictScheduleOccurrence) { // the claim ended under a slow process; whoever has it made the same run
+		e.result.Skipped++
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	e.record.LastFire = f.at
+	if c.Skipped != "" {
+		e.result.Skipped++
+		return true, nil
+	}
+	e.record.LastRunID = runID
+	e.result.Done++
+	return true, nil
+}
+
+// make makes the occurrence's run, or says why there is to be none.
+func (e *evaluation) make(ctx context.Context, fire time.Time, id runlane.RunID) (runlane.SkipReason, error) {
+	if forbid := e.schedule.Overlap == runlane.OverlapForbid; forbid || e.schedule.Overlap == runlane.OverlapReplace {
+		active, err := e.lastRunActive(ctx)
+		switch {
+		case err != nil:
+			return "", err
+		case active && forbid:
+			return runlane.SkippedOverlap, nil
+		case active:
+			if err := e.replace(ctx); err != nil {
+				return "", err
+			}
+		}
+	}
+	p := e.rt.planScheduled(e.schedule, e.actor(), id, fire)
+	commit, err := e.rt.create(ctx, p)
+	switch {
+	case err == nil:
+		e.rt.announce(ctx, p, commit)
+		return "", nil
+	case isConflict(err, runlane.ConflictEventSequence): // its id is computed: it was made already
+		return "", nil
+	case isConflict(err, runlane.ConflictSingletonKey):
+		return runlane.SkippedSingleton, nil
+	default:
+		return "", err
+	}
+}
+
+// replace cancels the last run.
+func (e *evaluation) replace(ctx context.Context) error {
+	c := change{rt: e.rt, actor: e.actor(), reason: "replaced by the next occurrence of its schedule"}
+	if _, _, err := c.cancel(ctx, e.record.LastRunID); err != nil && !errors.Is(err, errMovedOn) && !isNotFound(err) {
+		return err
+	}
+	return nil
+}
+
+func (e *evaluation) actor() runlane.Actor {
+	return runlane.Actor{Type: runlane.ActorSchedule, ID: string(e.schedule.ID)}
+}
+
+// planScheduled is the trigger of a schedule's run. It has no idempotency key: the occurrence is its identity.
+func (rt *Runtime) planScheduled(s *schedule, actor runlane.Actor, id runlane.RunID, fire time.Time) *plan {
+	at := rt.now()
+	return &plan{
+		options: &noOptions, task: s.Call.Task, queue: s.Call.Task.Queue, id: id, actor: actor,
+		source: runlane.Source{Type: runlane.SourceSchedule, ScheduleID: s.ID, FireTime: fire}, at: at, availableAt: at,
+		payload: s.prepared.Payload, concurrencyKey: s.prepared.ConcurrencyKey, singletonKey: s.prepared.SingletonKey,
+	}
+}
+
+// note writes that the schedule was looked at: with a changed definition at once, else now and then.
+func (e *evaluation) note(ctx context.Context) error {
+	if e.record.DefinitionHash == e.schedule.hash && e.now.Sub(e.record.LastEvaluated) < evaluationNoted {
+		return nil
+	}
+	next := *e.record
+	next.DefinitionHash, next.LastEvaluated = e.schedule.hash, e.now
+	return e.put(ctx, &next)
+}
+
+// put writes the record. Another process that was faster knows as much.
+func (e *evaluation) put(ctx context.Context, r *runlane.ScheduleRecord) error {
+	_, err := e.rt.lane.Storage.PutSchedule(ctx, &lane.PutScheduleCommand{Environment: e.rt.environment, Record: *r})
+	if isConflict(err, runlane.ConflictScheduleOccurrence) {
+		e.rt.logger.LogAttrs(ctx, slog.LevelDebug, "schedule was changed by another process", slog.String("schedule", string(r.ID)))
+		return nil
+	}
+	return err
+}
+
+// messageOf is an error's own message, without its code.
+func messageOf(err error) string {
+	if e, ok := errors.AsType[*runlane.Error](err); ok {
+		return e.Message
+	}
+	return strings.TrimSpace(err.Error())
+}

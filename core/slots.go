@@ -1,0 +1,193 @@
+package core
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+const (
+	// reservationMax ends the doubling of reservations that nobody claimed.
+	reservationMax = time.Hour
+	// handOverRounds is how often whoever freed a slot looks for another run when somebody was faster to take the one it saw.
+	handOverRounds = 3
+)
+
+// policy is the queue's policy in force now, as far as this process knows it.
+func (rt *Runtime) policy(name runlane.QueueName) runlane.Queue {
+	if q, ok := rt.queues[name]; ok {
+		return q
+	}
+	return runlane.Queue{Name: name}
+}
+
+// holdsSlot reports whether a run of a bounded queue occupies a slot, by its state alone: executing, or reserved.
+func holdsSlot(run *runlane.Run) bool {
+	switch run.Status {
+	case runlane.StatusRunning, runlane.StatusCancellationRequested:
+		return true
+	case runlane.StatusQueued:
+		return !run.DispatchExpiresAt.IsZero()
+	default:
+		return false
+	}
+}
+
+func dispatchTimeout(q runlane.Queue) time.Duration {
+	if q.DispatchTimeout > 0 {
+		return q.DispatchTimeout
+	}
+	return runlane.DefaultDispatchTimeout
+}
+
+// reservationTime is how long a slot is kept for the run's worker. One that ended unclaimed makes the next twice as long, or a
+// wakeup that always takes a little longer would never find its slot. No count is kept: the run says when the last one began and
+// ended.
+func reservationTime(run *runlane.Run, q runlane.Queue, at time.Time) time.Duration {
+	timeout := dispatchTimeout(q)
+	if !lane.ReservationExpired(run, at) {
+		return timeout
+	}
+	doubled := 2 * run.DispatchExpiresAt.Sub(run.DispatchedAt)
+	return max(timeout, min(doubled, reservationMax))
+}
+
+// reserve takes a slot for the run and asks for a wakeup, whose row this process publishes. An outcome other than lane.Acquired is a
+// race lost.
+func (rt *Runtime) reserve(ctx context.Context, run *runlane.Run, at time.Time) (*lane.Acquisition, error) {
+	queue := rt.policy(run.Queue)
+	events := []runlane.Event{{
+		RunID: run.ID, Environment: rt.environment, OccurredAt: at, Actor: runlane.SystemActor,
+		Body: &runlane.RunDeliveryRequested{Delivery: runlane.Delivery{
+			Environment: rt.environment, RunID: run.ID, Queue: run.Queue, AvailableAt: at, RequestedAt: at,
+			DispatchExpiresAt: at.Add(reservationTime(run, queue, at)),
+		}},
+	}}
+	projected, err := ProjectRunEvents(run, run.EventSequence, events...)
+	if err != nil {
+		return nil, err
+	}
+	return rt.lane.Storage.ReserveRunDispatch(ctx, &lane.ReserveCommand{
+		Transition: lane.Transition{ExpectedSequence: run.EventSequence, Events: events, Projected: projected, Queue: queue},
+		At:         at, Outbox: lane.OutboxBirth{ClaimUntil: at.Add(outboxClaim)},
+	})
+}
+
+// handOver offers the slot that a run does not hold any more to the one that has waited longest with the same key. Best effort: the
+// tick reserves what is left.
+func (rt *Runtime) handOver(ctx context.Context, run *runlane.Run) {
+	queue := rt.policy(run.Queue)
+	if !queue.Bounded() {
+		return
+	}
+	limited := afterCommit(ctx)
+	defer limited.stop()
+	for range handOverRounds {
+		lost, err := rt.offerSlot(limited, queue, run.ConcurrencyKey)
+		if err != nil {
+			rt.logRun(ctx, run, "freed slot was not handed over; the tick reserves it", err)
+		}
+		if !lost {
+			return
+		}
+	}
+}
+
+// offerSlot reserves for the next run of a key. lost is true when somebody else moved that run on.
+func (rt *Runtime) offerSlot(ctx context.Context, queue runlane.Queue, key string) (lost bool, err error) {
+	at := rt.now()
+	page, err := rt.lane.Storage.ListRunsNeedingDispatch(ctx, &lane.DueQuery{
+		PageQuery: lane.PageQuery{Environment: rt.environment, Limit: 1}, At: at, Queues: []runlane.QueueName{queue.Name},
+		Bounded: []runlane.Queue{queue}, ConcurrencyKey: &key,
+	})
+	if err != nil || len(page.Items) == 0 {
+		return false, err
+	}
+	runs, err := rt.lane.Storage.GetRuns(ctx, &lane.RunsQuery{
+		Environment: rt.environment, IDs: []runlane.RunID{page.Items[0].RunID}, WithoutPayload: true,
+	})
+	if err != nil || len(runs) == 0 || !waitsForSlot(runs[0], at) {
+		return err == nil, err
+	}
+	got, err := rt.reserve(ctx, runs[0], at)
+	switch {
+	case err != nil:
+		return false, err
+	case got.Outcome == lane.Acquired:
+		return false, rt.publishBorn(ctx, got.Commit.Outbox).Err
+	default:
+		return got.Outcome != lane.LostCapacity, nil
+	}
+}
+
+// waitsForSlot reports a run that a slot may be reserved for: due, and without one. A running one is the tick's to recover.
+func waitsForSlot(run *runlane.Run, at time.Time) bool {
+	if run.Status == runlane.StatusRunning || lane.ReservationActive(run, at) {
+		return false
+	}
+	due, ok := lane.RunnableAt(run)
+	return ok && !at.Before(due)
+}
+
+// dispatch reserves slots of bounded queues for runs that wait for one, partition by partition, and for those whose worker is gone.
+func (t *tick) dispatch(ctx context.Context) StageResult {
+	if len(t.rt.bounded) == 0 {
+		return StageResult{}
+	}
+	now := t.rt.now()
+	q := t.query(now)
+	page, err := t.rt.lane.Storage.ListRunsNeedingDispatch(ctx, &q)
+	if err != nil {
+		return StageResult{Err: err}
+	}
+	runs, err := t.runs(ctx, page.Items)
+	if err != nil {
+		return StageResult{Err: err}
+	}
+	var mu sync.Mutex
+	var born []lane.OutboxMessage
+	result := t.each(ctx, runs, func(ctx context.Context, run *runlane.Run) (bool, error) {
+		switch {
+		case t.rt.boundReached(run, now):
+			if _, err := t.rt.failAbandoned(ctx, run, now); err != nil {
+				return false, err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			t.result.Abandoned.Done++
+			return false, nil
+		case run.Status == runlane.StatusRunning && !run.Lease.Expired(now), run.Status != runlane.StatusRunning && !waitsForSlot(run, now):
+			return false, nil
+		}
+		got, err := t.rt.reserve(ctx, run, now)
+		if err != nil {
+			return false, err
+		}
+		if got.Outcome != lane.Acquired {
+			return false, lostSlot(run, got.Outcome)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		born = append(born, got.Commit.Outbox...)
+		return true, nil
+	})
+	published := t.rt.publishBorn(ctx, born)
+	result.Failed += published.Failed
+	if published.Err != nil {
+		result.Err = published.Err
+	}
+	result.More = page.Next != "" && result.Done > 0
+	return result
+}
+
+// lostSlot is a reservation that somebody else was faster to make, as the conflict that it is.
+func lostSlot(run *runlane.Run, outcome lane.Outcome) error {
+	kind := runlane.ConflictEventSequence
+	if outcome == lane.LostCapacity {
+		kind = runlane.ConflictQueueCapacity
+	}
+	return &runlane.Error{Code: runlane.ErrStorageConflict, Conflict: kind, RunID: run.ID, Message: "no slot was reserved: " + string(outcome), Retryable: true}
+}

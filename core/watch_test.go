@@ -1,0 +1,203 @@
+package core_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/memlane"
+)
+
+// watched is a task whose handler fails its first attempt.
+func watched() (*runlane.Task[struct{}], runlane.Handler) {
+	task := runlane.NewTask("watched", &runlane.TaskOptions[struct{}]{
+		Retry: runlane.Retry{MaxAttempts: 2, Backoff: runlane.Fixed(time.Second), NoJitter: true},
+	})
+	return task, task.Handle(func(_ context.Context, a *runlane.Attempt, _ struct{}) error {
+		if a.Number == 1 {
+			return errors.New("no")
+		}
+		return a.SetOutput("yes")
+	})
+}
+
+// watchedRun opens a runtime with the options, executes one run to its end and closes it.
+func watchedRun(t *testing.T, options core.Options) *runlane.Run {
+	t.Helper()
+	task, handler := watched()
+	options.Handlers, options.Logger = []runlane.Handler{handler}, slog.New(slog.DiscardHandler)
+	rt, err := core.Open(t.Context(), memlane.New(), &options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	working := make(chan error, 1)
+	go func() { working <- rt.Work(ctx, nil) }()
+	result, err := rt.Trigger(t.Context(), task.With(struct{}{}), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, err := rt.Wait(t.Context(), result.Run.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	if err := errors.Join(<-working, rt.Close(context.WithoutCancel(t.Context()))); err != nil {
+		t.Fatal(err)
+	}
+	return run
+}
+
+var watchedEvents = []runlane.EventType{
+	runlane.EventCreated, runlane.EventDeliveryRequested, runlane.EventLeaseClaimed, runlane.EventStarted, runlane.EventRetryScheduled,
+	runlane.EventLeaseClaimed, runlane.EventStarted, runlane.EventSucceeded,
+}
+
+func TestHooks_SeeEveryCommitOfARunInOrder(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var changes []core.Change
+		run := watchedRun(t, core.Options{Hooks: []core.Hook{func(c core.Change) { changes = append(changes, c) }}})
+		var types []runlane.EventType
+		for i, c := range changes {
+			for _, e := range c.Events {
+				types = append(types, e.Type())
+			}
+			if c.Run.ID != run.ID || c.Run.Payload != nil || c.Run.Output != nil || c.Run.EventSequence != c.Events[len(c.Events)-1].Sequence {
+				t.Errorf("change %d is %+v", i, c)
+			}
+		}
+		if !slices.Equal(types, watchedEvents) || len(changes) != 5 {
+			t.Errorf("%d changes: %v", len(changes), types)
+		}
+	})
+}
+
+// A hook that never returns, one that panics and one that changes what it is given: nothing else is any different.
+func TestHooks_CannotStopChangeOrSlowACommit(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		blocks := func(core.Change) { <-release }
+		panics := func(core.Change) { panic("hook") }
+		spoils := func(c core.Change) {
+			c.Run.Meta = map[string]string{"spoiled": "yes"}
+			for _, e := range c.Events {
+				if created, ok := e.Body.(*runlane.RunCreated); ok {
+					created.TaskID = "spoiled"
+				}
+			}
+		}
+		seen := 0
+		began := time.Now()
+		run := watchedRun(t, core.Options{Hooks: []core.Hook{blocks, panics, spoils, func(core.Change) { seen++ }}})
+		if took := time.Since(began); took > 10*time.Second {
+			t.Errorf("took %v of virtual time", took)
+		}
+		close(release)
+		synctest.Wait()
+		if run.Status != runlane.StatusSucceeded || run.TaskID != "watched" || run.Meta != nil || seen != 5 {
+			t.Errorf("%d changes seen, run %+v", seen, run)
+		}
+	})
+}
+
+// tally is a Metrics that adds up.
+type tally struct {
+	mu     sync.Mutex
+	counts map[core.Metric]int64
+	times  map[core.Metric][]time.Duration
+	labels map[core.Labels]bool
+}
+
+func newTally() *tally {
+	return &tally{counts: map[core.Metric]int64{}, times: map[core.Metric][]time.Duration{}, labels: map[core.Labels]bool{}}
+}
+
+func (m *tally) Count(name core.Metric, n int64, labels core.Labels) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.counts[name] += n
+	m.labels[labels] = true
+}
+
+func (m *tally) Observe(name core.Metric, d time.Duration, _ core.Labels) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.times[name] = append(m.times[name], d)
+}
+
+func TestMetrics_CountWhatHappened(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := newTally()
+		watchedRun(t, core.Options{Metrics: m})
+		want := map[core.Metric]int64{
+			core.MetricRunsCreated: 1, core.MetricRunsSucceeded: 1, core.MetricAttemptsStarted: 2, core.MetricRetriesScheduled: 1,
+			core.MetricDeliveriesRequested: 1, core.MetricWakeupsPublished: 1,
+		}
+		if !maps.Equal(m.counts, want) {
+			t.Errorf("counts are %v, want %v", m.counts, want)
+		}
+		if len(m.times[core.MetricStartDelay]) != 1 || len(m.times[core.MetricAttemptTime]) != 2 || !slices.Equal(m.times[core.MetricRunTime], []time.Duration{time.Second}) {
+			t.Errorf("times are %v", m.times)
+		}
+		if !m.labels[core.Labels{Environment: "default", TaskID: "watched", Queue: "default"}] {
+			t.Errorf("labels are %v", m.labels)
+		}
+	})
+}
+
+type panickingMetrics struct{}
+
+func (panickingMetrics) Count(core.Metric, int64, core.Labels)           { panic("metrics") }
+func (panickingMetrics) Observe(core.Metric, time.Duration, core.Labels) { panic("metrics") }
+
+func TestMetrics_ThatPanicCostNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		run := watchedRun(t, core.Options{Metrics: panickingMetrics{}})
+		if out := new(string); json.Unmarshal(run.Output, out) != nil || *out != "yes" {
+			t.Errorf("run is %+v", run)
+		}
+	})
+}
+
+// Changes beyond the buffer are dropped, counted, and the commits go on.
+func TestHooks_AreNotWaitedFor_DropsAreCounted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const runs = 1100
+		m, release, seen := newTally(), make(chan struct{}), 0
+		task, handler := watched()
+		rt, err := core.Open(t.Context(), memlane.New(), &core.Options{
+			Handlers: []runlane.Handler{handler}, Metrics: m, Logger: slog.New(slog.DiscardHandler),
+			Hooks: []core.Hook{func(core.Change) { <-release; seen++ }},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range runs {
+			if _, err := rt.Trigger(t.Context(), task.With(struct{}{}), nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		close(release)
+		if err := rt.Close(context.WithoutCancel(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		dropped := int(m.counts[core.MetricChangesDropped])
+		if dropped == 0 || seen+dropped != runs {
+			t.Errorf("%d seen and %d dropped of %d", seen, dropped, runs)
+		}
+	})
+}
