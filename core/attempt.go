@@ -49,6 +49,8 @@ type execution struct {
 	result   error // of the handler
 	halted   bool  // the handler must come to an end
 
+	notes notes
+
 	outputMu sync.Mutex
 	output   json.RawMessage
 	closed   bool // the handler is not waited for any more
@@ -79,6 +81,7 @@ func (x *execution) perform(ctx context.Context, executions *executionSet) (*Del
 	defer executions.remove(x)
 
 	err := x.await(limited, handling)
+	x.flushNotes(ctx, true)
 	if errors.Is(err, errUnresponsive) {
 		return x.abandon(ctx, handling)
 	}
@@ -176,7 +179,7 @@ func (x *execution) newAttempt() *runlane.Attempt {
 	}
 	x.logger = *slog.New(&x.logs)
 	return runlane.NewAttempt(*x.given, x.started.Counters.Attempts, runlane.AttemptHost{
-		Logger: &x.logger, Output: x.setOutput, Trigger: x,
+		Logger: &x.logger, Output: x.setOutput, Progress: x.progress, Trigger: x,
 	})
 }
 

@@ -24,6 +24,7 @@ type Runtime struct {
 	bounded      []runlane.Queue     // those of them with a limit, by name
 	bindings     []runlane.QueueName // nil: any queue
 	delayed      lane.DelayedSender  // nil where the transport cannot delay
+	progress     lane.ProgressKeeper // nil where the storage keeps none
 	logger       *slog.Logger
 	hooks        *watchers
 	metrics      gauges
@@ -92,6 +93,7 @@ func newRuntime(l *lane.Lane, options *Options) *Runtime {
 		rt.maxAbandoned = runlane.DefaultMaxAbandoned
 	}
 	rt.delayed, _ = lane.As[lane.DelayedSender](l.Transport)
+	rt.progress, _ = lane.As[lane.ProgressKeeper](l.Storage)
 	rt.workerID = newWorkerID(rt.world.NewID)
 	return rt
 }

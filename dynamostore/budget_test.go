@@ -112,6 +112,13 @@ func budgetCases() map[string]budgetCase {
 			return w
 		}, 16},
 		"heartbeat": {running, func(w *world) *world { return w.pass(time.Second).heartbeat(budgetLease) }, 0},
+		"progress note": {running, func(w *world) *world {
+			p := runlane.Progress{Attempt: 1, Note: "half", At: w.now}
+			if err := w.store.PutProgress(w.Context(), w.key(), w.run.Lease.Token, p); err != nil {
+				w.Fatal(err)
+			}
+			return w
+		}, 0},
 		"a minute of heartbeats": {func(w *world) *world { // the last look moved the marker to the lease's end
 			return published(w).claim(time.Minute, true).beats().pass(time.Second).look().pass(-time.Second)
 		}, func(w *world) *world { return w.beats().pass(time.Second).look() }, 0},

@@ -50,13 +50,21 @@ func (c condition) and(others ...condition) condition {
 	return out
 }
 
-// member is one item of a transaction: a put of a new item, an update that changes what differs, or without after a delete.
+// member is one item of a transaction: a put of a new item, an update that changes what differs, or without after a delete. A check
+// writes nothing.
 type member struct {
 	before, after item
 	condition     condition
+	check         bool
 }
 
 func (m *member) write(table *string) types.TransactWriteItem {
+	if m.check {
+		return types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
+			TableName: table, Key: keyOf(m.before), ConditionExpression: &m.condition.text, ExpressionAttributeNames: names(m.condition.text),
+			ExpressionAttributeValues: valuesOrNil(m.condition.values), ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+		}}
+	}
 	if m.before == nil {
 		return types.TransactWriteItem{Put: &types.Put{
 			TableName: table, Item: m.after, ConditionExpression: &m.condition.text, ExpressionAttributeNames: names(m.condition.text),

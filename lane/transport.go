@@ -120,7 +120,8 @@ type DepthReader interface {
 // ProgressKeeper is the optional ability of a storage to keep the last progress note of a run, outside its history. Found with
 // [As].
 type ProgressKeeper interface {
-	// PutProgress is fenced by the lease token.
+	// PutProgress is fenced by the lease token: ConflictLeaseOwnership when it does not own the run any more, runlane.ErrRunNotFound
+	// when there is none. An older note than the one that is kept changes nothing, and no error tells.
 	PutProgress(ctx context.Context, key RunKey, leaseToken string, p runlane.Progress) error
 	// GetProgress returns the zero value when there is none.
 	GetProgress(ctx context.Context, key RunKey) (runlane.Progress, error)

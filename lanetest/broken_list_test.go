@@ -98,6 +98,17 @@ func (s ordersByTime) AppendRunEvents(ctx context.Context, c *lane.AppendCommand
 	return s.sound.AppendRunEvents(ctx, c)
 }
 
+// notesOfAnybody keeps a note whatever its token.
+type notesOfAnybody struct{ sound }
+
+func (s notesOfAnybody) PutProgress(ctx context.Context, key lane.RunKey, _ string, p runlane.Progress) error {
+	run, err := s.GetRun(ctx, key)
+	if err != nil || run.Lease.Token == "" {
+		return err
+	}
+	return s.sound.PutProgress(ctx, key, run.Lease.Token, p)
+}
+
 // prunesTheCutoff removes what finished at it.
 type prunesTheCutoff struct{ sound }
 

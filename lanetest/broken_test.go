@@ -204,6 +204,7 @@ var broken = map[string]struct {
 	},
 	"doesNothingSilently": {func(s sound) lane.Storage { return doesNothingSilently{s} }, "Capabilities/MissingOnesAnswerCapabilityUnsupported"},
 	"redeliversAlways":    {func(s sound) lane.Storage { return redeliversAlways{s} }, "Redelivery/BeginsTenMinutesAfterThePublication"},
+	"notesOfAnybody":      {func(s sound) lane.Storage { return notesOfAnybody{s} }, "Progress/OnlyTheOwnerLeavesNotes"},
 	"findsFault":          {func(s sound) lane.Storage { return findsFault{s} }, "Append/WritesRunEventsAndOutboxTogether"},
 	"rewrites":            {func(s sound) lane.Storage { return rewrites{s} }, "Reads/GetRunsKeepsOrderAndRepeatsAndOmitsMissing"},
 	"countsOneTooMany":    {func(s sound) lane.Storage { return countsOneTooMany{s} }, "Queues/RacingReserversAndClaimersNeverExceedTheLimit"},
@@ -230,7 +231,7 @@ func TestBrokenStorage(t *testing.T) {
 		}
 		return s
 	}
-	lanetest.RunStorage(t, lanetest.StorageHarness{New: storage, Capabilities: storage(t).Capabilities(), Checker: true})
+	lanetest.RunStorage(t, lanetest.StorageHarness{New: storage, Capabilities: storage(t).Capabilities(), Checker: true, Progress: true})
 }
 
 func TestRunStorage_CatchesEachBrokenStorage(t *testing.T) {

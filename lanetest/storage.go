@@ -18,6 +18,8 @@ type StorageHarness struct {
 	Capabilities lane.StorageCapabilities
 	// Checker: the storage is expected to be a lane.Checker.
 	Checker bool
+	// Progress: the storage is expected to be a lane.ProgressKeeper.
+	Progress bool
 	// EventuallyConsistent: scans and lists may show a write late. Their cases then repeat a read until it is as expected, for a
 	// few seconds. Without it the first read must be right.
 	EventuallyConsistent bool
@@ -70,6 +72,7 @@ func storageGroups() []storageGroup {
 		{"Schedules", scheduleCases()},
 		{"Clocks", clockCases()},
 		{"Pruning", pruneCases()}, {"Lists", listCases()},
+		{"Progress", progressCases()},
 		{"Hazards", slices.Concat(
 			hazardCases(),
 			hazardQueueCases(),

@@ -29,7 +29,8 @@ func TestStorage_Conformance(t *testing.T) {
 			ProcessLocalState: true, ReadsRunHistory: true, FindsLostWakeups: true, KeepsDeadLetters: true,
 			ClaimsScheduleOccurrences: true, KeepsSchedules: true, PrunesRuns: true,
 		},
-		Checker: true,
+		Checker:  true,
+		Progress: true,
 		PlantUnknownEvent: func(_ testing.TB, s lane.Storage, key lane.RunKey, event runlane.UnknownEvent) {
 			s.(*clocked).Plant(key, &event)
 		},

@@ -85,4 +85,5 @@ func (env *environment) remove(e *entry) {
 	e.due.move(e, place{})
 	e.delivery.move(e, place{})
 	delete(env.runs, e.id)
+	delete(env.progress, e.id)
 }

@@ -65,7 +65,9 @@ type environment struct {
 	// Owners of keys. A finished run stays in idempotency while it retains its key, and longer: it is resolved lazily.
 	idempotency map[scopedKey]*owner
 	singletons  map[scopedKey]*entry
-	schedules   map[runlane.ScheduleID]*schedule // nil until there is one
+	schedules   map[runlane.ScheduleID]*schedule   // nil until there is one
+	progress    map[runlane.RunID]runlane.Progress // the last notes; nil until there is one
+
 	// Queues that any command ever limited, and the partitions of those that are in use. nil until there is one.
 	limited    map[runlane.QueueName]bool
 	partitions map[partitionKey]*partition

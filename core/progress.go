@@ -1,0 +1,100 @@
+package core
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// progressInterval is the least time between two notes of an attempt that are written; of those in between the last one is.
+const progressInterval = time.Second
+
+// notes are the progress of one attempt.
+type notes struct {
+	mu      sync.Mutex
+	written time.Time // of the real clock
+	pending *runlane.Progress
+	timer   *time.Timer
+	over    bool
+}
+
+// progress writes a note, or keeps it for a moment: at most one a second is written, and the last one always is.
+func (x *execution) progress(ctx context.Context, note string) error {
+	switch {
+	case len(note) > runlane.MaxReasonBytes:
+		return invalidInput(fmt.Sprintf("use at most %d bytes", runlane.MaxReasonBytes), "the note has %d bytes", len(note))
+	case !utf8.ValidString(note):
+		return invalidInput("use text", "the note is not valid UTF-8")
+	case x.rt.progress == nil:
+		return unsupported("the storage keeps no progress notes")
+	}
+	p := runlane.Progress{Attempt: x.started.Counters.Attempts, Note: note, At: x.rt.now()}
+	n := &x.notes
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	wait := progressInterval - time.Since(n.written)
+	switch {
+	case n.over:
+		return nil
+	case wait <= 0 || n.written.IsZero():
+		return x.writeNote(ctx, &p)
+	}
+	if n.pending == nil {
+		n.timer = time.AfterFunc(wait, func() { x.flushNotes(x.ctx, false) }) // stopped with the attempt
+	}
+	n.pending = &p
+	return nil
+}
+
+// writeNote holds the lock.
+func (x *execution) writeNote(ctx context.Context, p *runlane.Progress) error {
+	limited := afterCommit(ctx)
+	defer limited.stop()
+	x.notes.written, x.notes.pending = time.Now(), nil
+	return x.rt.progress.PutProgress(limited, lane.RunKey{Environment: x.rt.environment, RunID: x.started.ID}, x.token, *p)
+}
+
+// flushNotes writes what is pending; with over, nothing is written any more afterwards.
+func (x *execution) flushNotes(ctx context.Context, over bool) {
+	n := &x.notes
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if over {
+		n.over = true
+		if n.timer != nil {
+			n.timer.Stop()
+		}
+	}
+	if n.pending == nil {
+		return
+	}
+	if err := x.writeNote(ctx, n.pending); err != nil {
+		x.rt.logger.LogAttrs(ctx, slog.LevelDebug, "progress note was not kept", append(runAttrs(x.started), errorAttrs(err)...)...)
+	}
+}
+
+// Progress returns the last note that an attempt of the run left, nil when there is none. A storage that keeps no notes is
+// runlane.ErrCapabilityUnsupported, a run that does not exist has none.
+func (r *Runs) Progress(ctx context.Context, id runlane.RunID) (*runlane.Progress, error) {
+	if err := r.rt.gate.enterLate(); err != nil {
+		return nil, err
+	}
+	defer r.rt.gate.leave()
+	if err := id.Validate(); err != nil {
+		return nil, err
+	}
+	if r.rt.progress == nil {
+		return nil, unsupported("the storage keeps no progress notes")
+	}
+	p, err := r.rt.progress.GetProgress(ctx, lane.RunKey{Environment: r.rt.environment, RunID: id})
+	if err != nil || p == (runlane.Progress{}) {
+		return nil, err
+	}
+	return &p, nil
+}

@@ -1,0 +1,57 @@
+package dynamostore
+
+import (
+	"context"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+const skProgress = "note"
+
+// progressItem is the last note of a run, beside its history. It sorts before what is read with a run, and before the run item, like everything that pruning takes first.
+type progressItem struct {
+	PK      string `dynamodbav:"pk"`
+	SK      string `dynamodbav:"sk"`
+	At      millis `dynamodbav:"at"`
+	Attempt int    `dynamodbav:"an"`
+	Note    string `dynamodbav:"nt"`
+}
+
+// PutProgress implements lane.ProgressKeeper: the note, and a look at the lease in the same transaction.
+func (s *Store) PutProgress(ctx context.Context, key lane.RunKey, leaseToken string, p runlane.Progress) error {
+	note, err := marshalItem(progressItem{PK: runPK(key), SK: skProgress, At: toMillis(p.At), Attempt: p.Attempt, Note: p.Note})
+	if err != nil {
+		return err
+	}
+	run := itemKey(runPK(key), skRun)
+	members := []member{
+		runMember: {before: run, after: run, condition: equal("lt", text(leaseToken)), check: true},
+		// The second member is the note, where a commit has its log. One that was written later is not overwritten.
+		logMember: {after: note, condition: condition{text: "attribute_not_exists(#pk) OR #at <= :at", values: item{":at": note["at"]}}},
+	}
+	failed, err := s.transact(ctx, "put progress", randomID(), members, func(context.Context, item) (bool, error) { return false, nil })
+	for _, f := range failed {
+		switch {
+		case f.index != runMember:
+		case f.old == nil:
+			return notFound(key)
+		default:
+			return leaseLost(key)
+		}
+	}
+	return err
+}
+
+// GetProgress implements lane.ProgressKeeper.
+func (s *Store) GetProgress(ctx context.Context, key lane.RunKey) (runlane.Progress, error) {
+	raw, err := s.getItem(ctx, "read progress", runPK(key), skProgress)
+	if err != nil || raw == nil {
+		return runlane.Progress{}, err
+	}
+	var note progressItem
+	if err := unmarshalItem(raw, &note); err != nil {
+		return runlane.Progress{}, err
+	}
+	return runlane.Progress{Attempt: note.Attempt, Note: note.Note, At: note.At.time()}, nil
+}

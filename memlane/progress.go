@@ -1,0 +1,48 @@
+package memlane
+
+import (
+	"context"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// PutProgress keeps the last note of a run's owner.
+func (s *Storage) PutProgress(ctx context.Context, key lane.RunKey, leaseToken string, p runlane.Progress) error {
+	if err := ended(ctx); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	env := s.find(key.Environment)
+	e := env.run(key.RunID)
+	if e == nil {
+		return notFound(key.RunID)
+	}
+	if !e.owned() || e.state.leaseToken != leaseToken {
+		return conflict(runlane.ConflictLeaseOwnership, key.RunID, "the lease belongs to somebody else")
+	}
+	p.At = whole(p.At)
+	if p.At.Before(env.progress[key.RunID].At) {
+		return nil
+	}
+	if env.progress == nil {
+		env.progress = map[runlane.RunID]runlane.Progress{}
+	}
+	env.progress[key.RunID] = p
+	return nil
+}
+
+// GetProgress returns the last note.
+func (s *Storage) GetProgress(ctx context.Context, key lane.RunKey) (runlane.Progress, error) {
+	if err := ended(ctx); err != nil {
+		return runlane.Progress{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	env := s.find(key.Environment)
+	if env == nil {
+		return runlane.Progress{}, nil
+	}
+	return env.progress[key.RunID], nil
+}
