@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/awstest"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -23,6 +24,7 @@ var retained = flag.Bool("retained", false, "compare reads over 1,000 and 100,00
 // Reads that look for work, and the first page of a list, cost what the active runs cost, however many finished ones are kept.
 func TestReads_CostTheSameHoweverManyRunsAreRetained(t *testing.T) {
 	t.Parallel()
+	awstest.Config(t)
 	few, many, active := 30, 300, 180
 	if *retained {
 		few, many, active = 1_000, 100_000, 1_000
