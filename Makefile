@@ -44,6 +44,10 @@ test-short: ## The tests that need nothing but Go: under a minute, no local AWS.
 conformance: ## The conformance suites on memlane, DynamoDB Local, LocalStack, and under faults: a line each.
 	@scripts/with-local-aws.sh scripts/conformance.sh
 
+.PHONY: conformance-localstack
+conformance-localstack: ## The storage contract behind LocalStack: about four minutes.
+	@scripts/with-local-aws.sh scripts/conformance.sh -only 'LocalStack, DynamoDB'
+
 .PHONY: conformance-endpoint
 conformance-endpoint: ## The suites against AWS_ENDPOINT_URL, or AWS_ENDPOINT_URL_DYNAMODB and _SQS. Starts nothing.
 	@scripts/conformance.sh --endpoint

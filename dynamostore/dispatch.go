@@ -172,9 +172,9 @@ func (d *dispatch) ofKey(ctx context.Context, key string) error {
 		if room == 0 {
 			continue
 		}
-		for shard := range shards.Read {
-			waiting.partitions = append(waiting.partitions, partition{duePartition(d.q.Environment, slotless, shard), p.start(), p.end()})
-		}
+		// A partition waits in one shard. What was written when there were other numbers of shards is the walk's to find.
+		shard := shardOf(string(p.queue)+":"+p.hash, shards.Write)
+		waiting.partitions = append(waiting.partitions, partition{duePartition(d.q.Environment, slotless, shard), p.start(), p.end()})
 	}
 	_, _, _, err = d.store.walkIndex(ctx, "scan slots", waiting, indexPosition{}, d.limit, maxScanRows, func(found []indexRow) (int, bool, error) {
 		found = found[:min(len(found), max(d.limit-len(d.refs), 1))]

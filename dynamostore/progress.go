@@ -9,7 +9,8 @@ import (
 
 const skProgress = "note"
 
-// progressItem is the last note of a run, beside its history. It sorts before what is read with a run, and before the run item, like everything that pruning takes first.
+// progressItem is the last note of a run, beside its history. It sorts before what is read with a run, and before the run item, like
+// everything that pruning takes first.
 type progressItem struct {
 	PK      string `dynamodbav:"pk"`
 	SK      string `dynamodbav:"sk"`

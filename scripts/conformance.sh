@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Usage: conformance.sh             over the local AWS behind it: see with-local-aws.sh
+# Usage: conformance.sh [-only NAME] over the local AWS behind it: see with-local-aws.sh
 #        conformance.sh --endpoint  over the endpoints in AWS_ENDPOINT_URL, AWS_ENDPOINT_URL_DYNAMODB, AWS_ENDPOINT_URL_SQS
 #
 # A line for each storage and transport. Every suite makes tables and queues of its own and removes them.
@@ -14,4 +14,4 @@ if [ -z "${RUNLANE_LOCAL_DYNAMODB:-}" ]; then
   echo "conformance: this is not the local AWS of make local-up: use make conformance-endpoint" >&2
   exit 1
 fi
-exec go run ./internal/conformance
+exec go run ./internal/conformance "$@"

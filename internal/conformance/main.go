@@ -2,6 +2,7 @@
 // many failed, how many were skipped.
 //
 //	go run ./internal/conformance             memlane, DynamoDB Local (-race), LocalStack, DynamoDB Local with faults
+//	go run ./internal/conformance -only NAME  the line of that name
 //	go run ./internal/conformance -endpoint   the endpoints that the AWS variables name
 //
 // It starts nothing: scripts/conformance.sh does. What a storage does not promise has no cases, see package lanetest; a case that
@@ -18,6 +19,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"time"
 )
 
@@ -60,11 +62,18 @@ func named(suites []suite, environment func(string) string) ([]suite, error) {
 
 func main() {
 	endpoint := flag.Bool("endpoint", false, "test the endpoints that the AWS variables name")
+	only := flag.String("only", "", "run the suite of this name alone")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	suites, err := local, error(nil)
 	if *endpoint {
 		suites, err = named(endpoints, os.Getenv)
+	}
+	if *only != "" {
+		suites = slices.DeleteFunc(slices.Clone(suites), func(s suite) bool { return s.name != *only })
+		if len(suites) == 0 {
+			err = errors.Join(err, fmt.Errorf("no suite is named %q", *only))
+		}
 	}
 	if err == nil {
 		err = runAll(ctx, os.Stdout, suites)

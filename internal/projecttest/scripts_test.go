@@ -188,7 +188,8 @@ func ciBench(t *testing.T) *workbench {
 	return b
 }
 
-const everyStep = "make test CI=true, make demo CI=true, make demo-aws CI=true, make check CI=true, make local-down CI=true"
+const everyStep = "make test CI=true, make demo CI=true, make demo-aws CI=true, make check CI=true, " +
+	"make conformance-localstack CI=true, make local-down CI=true"
 
 func TestCIScript_RunsEveryStepAndTimesIt(t *testing.T) {
 	t.Parallel()
