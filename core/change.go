@@ -74,7 +74,7 @@ func (c change) cancel(ctx context.Context, id runlane.RunID) (run *runlane.Run,
 		case err != nil:
 			return nil, false, err
 		}
-		if holdsSlot(run) && !holdsSlot(commit.Run) {
+		if lane.HoldsSlot(run) && !lane.HoldsSlot(commit.Run) {
 			c.rt.handOver(ctx, commit.Run)
 		}
 		return commit.Run, true, nil

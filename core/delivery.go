@@ -323,7 +323,7 @@ func (rt *Runtime) appendEvent(ctx context.Context, run *runlane.Run, at time.Ti
 	if err != nil {
 		return nil, err
 	}
-	if holdsSlot(run) && !holdsSlot(projected) {
+	if lane.HoldsSlot(run) && !lane.HoldsSlot(projected) {
 		rt.handOver(ctx, projected)
 	}
 	return projected, nil

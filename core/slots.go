@@ -24,18 +24,6 @@ func (rt *Runtime) policy(name runlane.QueueName) runlane.Queue {
 	return runlane.Queue{Name: name}
 }
 
-// holdsSlot reports whether a run of a bounded queue occupies a slot, by its state alone: executing, or reserved.
-func holdsSlot(run *runlane.Run) bool {
-	switch run.Status {
-	case runlane.StatusRunning, runlane.StatusCancellationRequested:
-		return true
-	case runlane.StatusQueued:
-		return !run.DispatchExpiresAt.IsZero()
-	default:
-		return false
-	}
-}
-
 func dispatchTimeout(q runlane.Queue) time.Duration {
 	if q.DispatchTimeout > 0 {
 		return q.DispatchTimeout

@@ -150,7 +150,7 @@ func (c *change) slotChange(run *runItem) slotChange {
 		return c.slot
 	case c.before == nil || c.before.Slot == 0:
 		return slotChange{}
-	case keepsSlot(c.Projected) && c.slot.delete == nil:
+	case lane.HoldsSlot(c.Projected) && c.slot.delete == nil:
 		run.Slot = c.before.Slot
 		return slotChange{}
 	case c.withoutSlot:

@@ -93,7 +93,7 @@ func (s *Store) create(ctx context.Context, c *lane.AppendCommand) (*lane.Commit
 
 // creationSlot plans the slot of a creation that carries a reservation, or that starts at once on a bounded queue.
 func (s *Store) creationSlot(ctx context.Context, c *lane.AppendCommand) (slotChange, error) {
-	if !c.Queue.Bounded() || !keepsSlot(c.Projected) {
+	if !c.Queue.Bounded() || !lane.HoldsSlot(c.Projected) {
 		return slotChange{}, nil
 	}
 	slot, ok, err := s.takeSlot(ctx, projected(&c.Transition, nil), c.Queue.Concurrency, toMillis(c.Projected.UpdatedAt), toMillis(c.Projected.DispatchExpiresAt))

@@ -165,18 +165,6 @@ func (i slotItem) unchanged() condition {
 	return held.and(equal("un", num(int64(i.Until))))
 }
 
-// keepsSlot reports whether a run in this state still occupies the slot that its item names.
-func keepsSlot(run *runlane.Run) bool {
-	switch run.Status {
-	case runlane.StatusRunning, runlane.StatusCancellationRequested:
-		return true
-	case runlane.StatusQueued:
-		return !run.DispatchExpiresAt.IsZero()
-	default:
-		return false
-	}
-}
-
 // dispatchable is when a run of a bounded queue needs a slot: a queued one as soon as it has no live reservation, a waiting one
 // when it is due, a running one when its lease is over. ok is false for every other.
 func dispatchable(r *runItem, at millis) (since millis, ok bool) {

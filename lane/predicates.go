@@ -36,6 +36,19 @@ func CancellationFinalizationAt(run *runlane.Run) (at time.Time, ok bool) {
 	return run.Lease.ExpiresAt, run.Status == runlane.StatusCancellationRequested
 }
 
+// HoldsSlot reports whether a run of a bounded queue has a slot, by its state alone: it executes, or one was reserved for it, whether
+// or not the reservation is over.
+func HoldsSlot(run *runlane.Run) bool {
+	switch run.Status {
+	case runlane.StatusRunning, runlane.StatusCancellationRequested:
+		return true
+	case runlane.StatusQueued:
+		return !run.DispatchExpiresAt.IsZero()
+	default:
+		return false
+	}
+}
+
 // ReservationActive reports whether the queued run owns a dispatch slot at t.
 func ReservationActive(run *runlane.Run, t time.Time) bool {
 	return run.Status == runlane.StatusQueued && t.Before(run.DispatchExpiresAt)
