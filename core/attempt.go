@@ -1,11 +1,13 @@
 package core
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"runtime"
 	"runtime/debug"
 	"sync"
@@ -13,7 +15,6 @@ import (
 	"time"
 
 	"github.com/runlane/runlane-go"
-	"github.com/runlane/runlane-go/lane"
 )
 
 // unwindTime is how long a handler may take to return once its context has ended for good. After it the runtime goes on without
@@ -29,11 +30,11 @@ type execution struct {
 	workerID string
 	token    string
 	started  *runlane.Run // as the claim left it; never changed
-	given    *runlane.Run // the same, the storage's copy: the handler's, who may do with it what it likes
 	cancel   context.CancelCauseFunc
 	logs     lazyHandler
 	logger   slog.Logger
-	last     ending
+	ending   detachedContext // of the commit of the outcome
+	result   DeliveryResult
 
 	ctx    context.Context //nolint:containedctx // for heartbeats, which begin in nobody's call
 	beatAt time.Time       // of the real clock, when the next heartbeat is due; guarded by the set's lock
@@ -46,7 +47,7 @@ type execution struct {
 	wake     chan struct{} // has room for both: the handler returned, and it must come to an end
 	stateMu  sync.Mutex
 	returned bool
-	result   error // of the handler
+	handled  error // what the handler returned
 	halted   bool  // the handler must come to an end
 
 	notes notes
@@ -54,15 +55,6 @@ type execution struct {
 	outputMu sync.Mutex
 	output   json.RawMessage
 	closed   bool // the handler is not waited for any more
-}
-
-// ending is what the commit of an outcome needs, in the execution's own piece of memory.
-type ending struct {
-	ctx       detachedContext
-	command   lane.AppendCommand
-	event     [1]runlane.Event
-	succeeded runlane.RunSucceeded
-	result    DeliveryResult
 }
 
 // errUnresponsive is what an attempt ends with whose handler ignores the end of its context.
@@ -91,7 +83,7 @@ func (x *execution) perform(ctx context.Context, executions *executionSet) (*Del
 // limit ends the handler's context at the task's timeout or early enough before the deadline for the outcome to fit.
 func (x *execution) limit(ctx context.Context) (context.Context, context.CancelFunc) {
 	limit := x.handler.Task.Timeout
-	if left, bounded := x.rules.handlerTime(x.rt.world.Now()); bounded && (limit == 0 || left < limit) {
+	if left, bounded := x.rules.handlerTime(x.rt.world.Now); bounded && (limit == 0 || left < limit) {
 		limit = max(left, time.Nanosecond)
 	}
 	if limit == 0 {
@@ -128,13 +120,13 @@ func (x *execution) await(limited, handling context.Context) error {
 func (x *execution) handlerResult() (returned bool, result error) {
 	x.stateMu.Lock()
 	defer x.stateMu.Unlock()
-	return x.returned, x.result
+	return x.returned, x.handled
 }
 
 // returns keeps the handler's result.
 func (x *execution) returns(result error) {
 	x.stateMu.Lock()
-	x.result, x.returned = result, true
+	x.handled, x.returned = result, true
 	x.stateMu.Unlock()
 	x.wake <- struct{}{}
 }
@@ -174,11 +166,11 @@ var errGoexit = &runlane.Error{Code: runlane.ErrTaskPanicked, Message: "The hand
 
 func (x *execution) newAttempt() *runlane.Attempt {
 	x.logs = lazyHandler{base: x.rt.logger.Handler(), run: x.started, workerID: x.workerID}
-	if x.given == nil || x.given == x.started || len(x.given.Payload) != len(x.started.Payload) {
-		x.given = x.started.Clone()
-	}
+	given := *x.started // the handler's, who may do with it what it likes
+	given.Payload, given.Failure = bytes.Clone(given.Payload), given.Failure.Clone()
+	given.TraceCarrier, given.Meta = maps.Clone(given.TraceCarrier), maps.Clone(given.Meta)
 	x.logger = *slog.New(&x.logs)
-	return runlane.NewAttempt(*x.given, x.started.Counters.Attempts, runlane.AttemptHost{
+	return runlane.NewAttempt(given, x.started.Counters.Attempts, runlane.AttemptHost{
 		Logger: &x.logger, Output: x.setOutput, Progress: x.progress, Trigger: x,
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/runlane/runlane-go"
@@ -72,11 +73,11 @@ type rules struct {
 func (r rules) bounded() bool { return !r.deadline.IsZero() }
 
 // handlerTime is what the handler has left; bounded is false where nothing but its timeout limits it.
-func (r rules) handlerTime(now time.Time) (left time.Duration, bounded bool) {
+func (r rules) handlerTime(now func() time.Time) (left time.Duration, bounded bool) {
 	if !r.bounded() {
 		return 0, false
 	}
-	return r.deadline.Sub(now) - r.reserve, true
+	return r.deadline.Sub(now()) - r.reserve, true
 }
 
 // unwind is how long a handler may take to return once its context has ended: before a deadline half of what is left, the other
@@ -96,19 +97,19 @@ func (r rules) leaseEnd(at time.Time) time.Time {
 	return at.Add(r.lease)
 }
 
-func newRules(deadline, now time.Time) rules {
+func newRules(deadline time.Time, now func() time.Time) rules {
 	if deadline.IsZero() {
 		return rules{lease: runlane.DefaultLease}
 	}
-	return rules{deadline: deadline, reserve: max(minCommitReserve, deadline.Sub(now)/commitReserveShare)}
+	return rules{deadline: deadline, reserve: max(minCommitReserve, deadline.Sub(now())/commitReserveShare)}
 }
 
 func (d *delivery) deliver(ctx context.Context) (*DeliveryResult, error) {
 	if err := d.check(); err != nil {
 		return nil, err
 	}
-	r := newRules(d.deadline, d.rt.world.Now())
-	if left, bounded := r.handlerTime(d.rt.world.Now()); bounded && left <= 0 {
+	r := newRules(d.deadline, d.rt.world.Now)
+	if left, bounded := r.handlerTime(d.rt.world.Now); bounded && left <= 0 {
 		return nil, d.noTime(left)
 	}
 	waited := false
@@ -217,7 +218,7 @@ func (d *delivery) take(ctx context.Context, run *runlane.Run, at time.Time, r r
 	if need == 0 {
 		need = minHandlerTime
 	}
-	if left, bounded := r.handlerTime(d.rt.world.Now()); bounded && left < need {
+	if left, bounded := r.handlerTime(d.rt.world.Now); bounded && left < need {
 		return nil, false, d.noTime(left)
 	}
 	x, lost, err := d.claim(ctx, run, h, at, r)
@@ -240,14 +241,25 @@ func (d *delivery) noTime(left time.Duration) error {
 	}
 }
 
-// claiming is everything that one claim needs, in one piece of memory with the attempt that follows it.
-type claiming struct {
-	execution
+// ownerCommand is memory for the two commits of a simple attempt: its claim and its outcome. Storages keep nothing of a command, so
+// it is used again.
+type ownerCommand struct {
+	claim  lane.ClaimCommand
+	append lane.AppendCommand
+	events [2]runlane.Event
 
-	command lane.ClaimCommand
-	events  [2]runlane.Event
-	claimed runlane.RunLeaseClaimed
-	begun   runlane.RunStarted
+	claimed   runlane.RunLeaseClaimed
+	begun     runlane.RunStarted
+	succeeded runlane.RunSucceeded
+}
+
+var ownerCommands = sync.Pool{New: func() any { return new(ownerCommand) }}
+
+func newOwnerCommand() *ownerCommand { return ownerCommands.Get().(*ownerCommand) }
+
+func (c *ownerCommand) done() {
+	*c = ownerCommand{}
+	ownerCommands.Put(c)
 }
 
 // claim takes the lease and starts the attempt in one commit.
@@ -256,10 +268,9 @@ func (d *delivery) claim(
 ) (*execution, lane.Outcome, error) {
 	rt := d.rt
 	lease := runlane.Lease{Token: rt.world.NewID("lease_"), WorkerID: d.workerID, ExpiresAt: r.leaseEnd(at)}
-	c := &claiming{
-		execution: execution{rt: rt, handler: h, rules: r, workerID: d.workerID, token: lease.Token},
-		claimed:   runlane.RunLeaseClaimed{Lease: lease}, begun: runlane.RunStarted{Attempt: run.Counters.Attempts + 1},
-	}
+	c := newOwnerCommand()
+	defer c.done()
+	c.claimed, c.begun = runlane.RunLeaseClaimed{Lease: lease}, runlane.RunStarted{Attempt: run.Counters.Attempts + 1}
 	header := runlane.Event{
 		RunID: run.ID, Environment: rt.environment, OccurredAt: at, Actor: runlane.Actor{Type: runlane.ActorWorker, ID: d.workerID},
 	}
@@ -270,21 +281,19 @@ func (d *delivery) claim(
 		return nil, "", err
 	}
 	policy := rt.policy(run.Queue)
-	c.command = lane.ClaimCommand{At: at, ByWakeup: d.byWakeup, Slot: policy.Bounded(), Transition: lane.Transition{
-		ExpectedSequence: run.EventSequence, Events: c.events[:], Projected: projected, Queue: policy,
+	c.claim = lane.ClaimCommand{At: at, ByWakeup: d.byWakeup, Slot: policy.Bounded(), Transition: lane.Transition{
+		ExpectedSequence: run.EventSequence, Events: c.events[:], Projected: projected, Queue: policy, WithoutRecords: !rt.watched,
 	}}
-	got, err := rt.lane.Storage.ClaimRunLease(ctx, &c.command)
+	got, err := rt.lane.Storage.ClaimRunLease(ctx, &c.claim)
 	switch {
 	case err != nil && !rt.claimedAfterAll(ctx, err, run.ID, lease.Token):
 		return nil, "", err
 	case err == nil && got.Outcome != lane.Acquired:
 		return nil, got.Outcome, nil
 	}
-	c.started, c.run = projected, projected
-	if err == nil && got.Commit != nil {
-		c.given = got.Commit.Run
-	}
-	return &c.execution, "", nil
+	return &execution{
+		rt: rt, handler: h, rules: r, workerID: d.workerID, token: lease.Token, started: projected, run: projected,
+	}, "", nil
 }
 
 // claimedAfterAll settles a claim whose answer was lost: without it the run would wait for the end of a lease that nobody uses.

@@ -27,6 +27,7 @@ type Runtime struct {
 	progress     lane.ProgressKeeper // nil where the storage keeps none
 	logger       *slog.Logger
 	hooks        *watchers
+	watched      bool // hooks or metrics want the records of every commit
 	metrics      gauges
 	maxAbandoned int // -1: no bound
 	middleware   []runlane.Middleware
@@ -69,6 +70,7 @@ func (rt *Runtime) observe(hooks []Hook) {
 	if len(hooks) == 0 && rt.metrics.metrics == nil {
 		return
 	}
+	rt.watched = true
 	observed := *rt.lane
 	observed.Storage = &observedStorage{Storage: rt.lane.Storage, hooks: rt.hooks, metrics: rt.metrics}
 	rt.lane = &observed

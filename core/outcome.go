@@ -21,13 +21,13 @@ const (
 )
 
 // outcomeBody decides which event ends the attempt. A requested cancellation overrules what would have kept the run going.
-func (x *execution) outcomeBody(run *runlane.Run, v verdict, at time.Time) runlane.EventBody {
+func (x *execution) outcomeBody(c *ownerCommand, run *runlane.Run, v verdict, at time.Time) runlane.EventBody {
 	task, attempt := x.handler.Task, run.Counters.Attempts
 	requested := run.Status == runlane.StatusCancellationRequested
 	switch v.kind {
 	case verdictSucceeded:
-		x.last.succeeded = runlane.RunSucceeded{Attempt: attempt, Output: x.takeOutput()}
-		return &x.last.succeeded
+		c.succeeded = runlane.RunSucceeded{Attempt: attempt, Output: x.takeOutput()}
+		return &c.succeeded
 	case verdictReleased:
 		if requested {
 			return &runlane.RunCancelled{}
@@ -87,19 +87,21 @@ func backoffDelay(r runlane.Retry, n int) (delay time.Duration) {
 // finish writes the outcome. It survives the caller's context: losing finished work costs more than a late answer.
 func (x *execution) finish(ctx context.Context, v verdict) (*DeliveryResult, error) {
 	run := x.stopWatching()
-	limited := x.last.ctx.start(ctx, x.leaseLeft(run))
+	limited := x.ending.start(ctx, x.leaseLeft(run))
 	defer limited.stop()
+	c := newOwnerCommand()
+	defer c.done()
 	unknown := (*runlane.Run)(nil) // what an earlier try may have written after all
 	for wait := outcomeBackoffBase; ; wait = min(2*wait, outcomeBackoffMax) {
 		if run == nil || x.lost.Load() {
 			return x.lostResult(limited), nil
 		}
 		at := x.rt.now()
-		event := runlane.Event{
+		c.events[0] = runlane.Event{
 			RunID: run.ID, Environment: x.rt.environment, OccurredAt: at, Actor: x.actor(), Meta: v.meta,
-			Body: x.outcomeBody(run, v, at),
+			Body: x.outcomeBody(c, run, v, at),
 		}
-		projected, err := x.append(limited, run, event)
+		projected, err := x.append(limited, run, c)
 		switch {
 		case err == nil:
 			return x.ended(limited, projected, at), nil
@@ -132,17 +134,19 @@ func (x *execution) finish(ctx context.Context, v verdict) (*DeliveryResult, err
 	}
 }
 
-// append projects the event and commits it under the lease token. The projection is returned also with an error of the storage.
-func (x *execution) append(ctx context.Context, run *runlane.Run, event runlane.Event) (*runlane.Run, error) {
-	x.last.event[0] = event
-	projected, err := ProjectRunEvents(run, run.EventSequence, x.last.event[:]...)
+// append projects the command's event and commits it under the lease token. The projection is returned also with an error of the
+// storage.
+func (x *execution) append(ctx context.Context, run *runlane.Run, c *ownerCommand) (*runlane.Run, error) {
+	events := c.events[:1]
+	projected, err := ProjectRunEvents(run, run.EventSequence, events...)
 	if err != nil {
 		return nil, err
 	}
-	x.last.command = lane.AppendCommand{LeaseToken: x.token, Transition: lane.Transition{
-		ExpectedSequence: run.EventSequence, Events: x.last.event[:], Projected: projected, Queue: x.rt.policy(run.Queue),
+	c.append = lane.AppendCommand{LeaseToken: x.token, Transition: lane.Transition{
+		ExpectedSequence: run.EventSequence, Events: events, Projected: projected, Queue: x.rt.policy(run.Queue),
+		WithoutRecords: !x.rt.watched,
 	}}
-	_, err = x.rt.lane.Storage.AppendRunEvents(ctx, &x.last.command)
+	_, err = x.rt.lane.Storage.AppendRunEvents(ctx, &c.append)
 	return projected, err
 }
 
@@ -168,8 +172,8 @@ func (x *execution) ended(ctx context.Context, run *runlane.Run, at time.Time) *
 }
 
 func (x *execution) reported(run *runlane.Run) *DeliveryResult {
-	x.last.result = DeliveryResult{Run: run}
-	return &x.last.result
+	x.result = DeliveryResult{Run: run}
+	return &x.result
 }
 
 // lostResult is an attempt whose run belongs to somebody else by now: nothing of it is recorded.

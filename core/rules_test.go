@@ -10,14 +10,15 @@ import (
 func TestRules_KeepWhatTheOutcomeNeedsBeforeADeadline(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, time.March, 4, 12, 0, 0, 0, time.UTC)
+	clock := func() time.Time { return now }
 	for _, c := range []struct{ left, handler time.Duration }{
 		{3 * time.Second, time.Second},
 		{30 * time.Second, 28 * time.Second},
 		{40 * time.Second, 38 * time.Second},
 		{900 * time.Second, 855 * time.Second},
 	} {
-		r := newRules(now.Add(c.left), now)
-		left, bounded := r.handlerTime(now)
+		r := newRules(now.Add(c.left), clock)
+		left, bounded := r.handlerTime(clock)
 		if !bounded || left != c.handler {
 			t.Errorf("%s before the deadline the handler has %s, want %s", c.left, left, c.handler)
 		}
@@ -28,8 +29,8 @@ func TestRules_KeepWhatTheOutcomeNeedsBeforeADeadline(t *testing.T) {
 			t.Errorf("%s before the deadline a handler may take %s to return", c.left, r.unwind())
 		}
 	}
-	r := newRules(time.Time{}, now)
-	if _, bounded := r.handlerTime(now); bounded || r.leaseEnd(now).Sub(now) != runlane.DefaultLease {
+	r := newRules(time.Time{}, clock)
+	if _, bounded := r.handlerTime(clock); bounded || r.leaseEnd(now).Sub(now) != runlane.DefaultLease {
 		t.Errorf("without a deadline the rules are %+v", r)
 	}
 }

@@ -37,7 +37,7 @@ func (rt *Runtime) RunNow(ctx context.Context, call runlane.Call, options *runla
 	if !rt.lane.Storage.Capabilities().LeasesRuns {
 		return nil, unsupported("the storage cannot lease runs")
 	}
-	r := newRules(time.Time{}, p.at)
+	r := newRules(time.Time{}, rt.world.Now)
 	lease := runlane.Lease{Token: rt.world.NewID("lease_"), WorkerID: rt.workerID, ExpiresAt: r.leaseEnd(p.at)}
 	result, commit, err := rt.resolve(ctx, &p, func(ctx context.Context, p *plan) (*lane.Commit, error) {
 		return rt.createStarted(ctx, p, lease)
@@ -45,9 +45,9 @@ func (rt *Runtime) RunNow(ctx context.Context, call runlane.Call, options *runla
 	if commit == nil {
 		return result, err
 	}
-	started := commit.Run.Clone()
+	started := commit.Run
 	x := &execution{
-		rt: rt, handler: h, rules: r, workerID: rt.workerID, token: lease.Token, started: started, run: started, given: commit.Run,
+		rt: rt, handler: h, rules: r, workerID: rt.workerID, token: lease.Token, started: started, run: started,
 	}
 	delivered, err := x.perform(ctx, &rt.executions)
 	if err != nil {

@@ -6,6 +6,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"maps"
+	"sync"
 	"time"
 
 	"github.com/runlane/runlane-go"
@@ -46,15 +48,25 @@ func (rt *Runtime) trigger(
 	if options == nil {
 		options = &noOptions
 	}
-	p := plan{options: options, parent: parent}
-	if err := rt.prepare(&p, call); err != nil {
+	p := plans.Get().(*plan)
+	defer p.done()
+	p.options, p.parent = options, parent
+	if err := rt.prepare(p, call); err != nil {
 		return nil, err
 	}
-	result, commit, err := rt.resolve(ctx, &p, rt.create)
+	result, commit, err := rt.resolve(ctx, p, rt.create)
 	if commit != nil {
-		rt.announce(ctx, &p, commit)
+		rt.announce(ctx, p, commit)
 	}
 	return result, err
+}
+
+// plans are used again: storages keep nothing of a command.
+var plans = sync.Pool{New: func() any { return new(plan) }}
+
+func (p *plan) done() {
+	*p = plan{}
+	plans.Put(p)
 }
 
 // resolve makes the run, or answers with the one that is there already; commit is nil then.
@@ -174,10 +186,9 @@ func (rt *Runtime) create(ctx context.Context, p *plan) (*lane.Commit, error) {
 }
 
 func (rt *Runtime) commitCreation(ctx context.Context, p *plan, requests bool) (*lane.Commit, error) {
-	c := &creation{
-		requested: runlane.RunDeliveryRequested{Delivery: runlane.Delivery{
-			Environment: rt.environment, RunID: p.id, Queue: p.queue.Name, AvailableAt: p.availableAt, RequestedAt: p.at,
-		}},
+	c := &p.creation
+	c.requested.Delivery = runlane.Delivery{
+		Environment: rt.environment, RunID: p.id, Queue: p.queue.Name, AvailableAt: p.availableAt, RequestedAt: p.at,
 	}
 	c.events[0] = rt.createdEvent(p, &c.created)
 	c.events[1] = runlane.Event{RunID: p.id, Environment: rt.environment, OccurredAt: p.at, Actor: p.actor, Body: &c.requested}
@@ -193,11 +204,25 @@ func (rt *Runtime) commitCreation(ctx context.Context, p *plan, requests bool) (
 	if err != nil {
 		return nil, err
 	}
-	c.command.Transition = lane.Transition{Events: events, Projected: projected, Queue: p.queue, PayloadHash: p.payloadHash}
+	c.command.Transition = lane.Transition{
+		Events: events, Projected: projected, Queue: p.queue, PayloadHash: p.payloadHash, WithoutRecords: !rt.watched,
+	}
 	if !p.options.Deferred {
 		c.command.Outbox.ClaimUntil = p.at.Add(outboxClaim)
 	}
-	return rt.lane.Storage.AppendRunEvents(ctx, &c.command)
+	commit, err := rt.lane.Storage.AppendRunEvents(ctx, &c.command)
+	if err == nil && commit.Run == nil {
+		commit.Run = kept(projected)
+	}
+	return commit, err
+}
+
+// kept makes a new projection what storages return of it: it shares nothing with the call.
+func kept(run *runlane.Run) *runlane.Run {
+	run.Payload = bytes.Clone(run.Payload)
+	run.TraceCarrier, run.Meta = maps.Clone(run.TraceCarrier), maps.Clone(run.Meta)
+	run.DispatchExpiresAt = runlane.UTCMillis(run.DispatchExpiresAt)
+	return run
 }
 
 // createdEvent is the run.created that a plan asks for, with the given body to fill.
@@ -259,6 +284,8 @@ type plan struct {
 	retention      runlane.KeyRetention
 	singletonKey   string
 	traceCarrier   map[string]string
+
+	creation creation
 }
 
 // prepare validates the whole call; nothing is written before it has passed.

@@ -22,6 +22,8 @@ type Transition struct {
 	Queue runlane.Queue
 	// PayloadHash is kept with the idempotency owner of a creation.
 	PayloadHash string
+	// WithoutRecords tells that the caller needs only Outbox of the answer. A storage may then leave Run and Events of the Commit nil.
+	WithoutRecords bool
 }
 
 // Key names the run.
@@ -96,7 +98,8 @@ type OutboxBirth struct {
 	Published bool
 }
 
-// Commit is what was written: exactly the records that ListRunEvents will return, and the outbox rows made.
+// Commit is what was written: exactly the records that ListRunEvents will return, and the outbox rows made. Run and Events may be nil
+// where the command said WithoutRecords.
 type Commit struct {
 	// Run is the run afterwards.
 	Run *runlane.Run

@@ -21,6 +21,7 @@ func appendCases() []storageCase {
 		{"LeaseTokenIsJudgedAfterTheSequence", needsLeases, appendTokenAfterSequence},
 		{"MalformedCommandIsAContractViolationAndWritesNothing", nil, appendMalformed},
 		{"ReturnedEventsAreExactlyThoseListedLater", needsBoth(needsHistory, needsLeases), appendReturnsListed},
+		{"WithoutRecordsTheCommitIsTheSame", needsBoth(needsHistory, needsOutbox), appendWithoutRecords},
 		{"SeveralEventsAreOneCommit", needsHistory, appendSeveral},
 		{"AHundredEventsFitOneCommit", needsBoth(needsHistory, needsLeases), appendHundred},
 		{"ConcurrentAppendsHaveOneWinner", nil, appendRace},
@@ -262,6 +263,24 @@ func appendWithoutPayload(t *testing.T, b *bundle) {
 	b.push(lean[0], noon.Add(time.Second), Delivery(lean[0], noon.Add(time.Second), noon.Add(time.Second)))
 	if got := b.get(run.ID).Payload; string(got) != string(payload) {
 		t.Fatalf("payload is %s, want %s", got, payload)
+	}
+}
+
+// docs/contract.md, Append: Run and Events may be left out of the answer, Outbox not, and what is written is the same.
+func appendWithoutRecords(t *testing.T, b *bundle) {
+	c := b.Creation(t, noon, RunOptions{})
+	c.WithoutRecords = true
+	commit := must(b.storage.AppendRunEvents(b.ctx(), c))(t)
+	b.remember(c.Projected)
+	history := b.history(c.Key())
+	if len(history) != len(c.Events) || len(commit.Outbox) != 1 || commit.Outbox[0].Wakeup.RunID != c.Projected.ID {
+		t.Fatalf("%d events were written and %d rows returned, want %d and 1", len(history), len(commit.Outbox), len(c.Events))
+	}
+	if commit.Run != nil {
+		equal(t, "run returned all the same", b.get(c.Projected.ID), commit.Run)
+	}
+	if commit.Events != nil {
+		equal(t, "events returned all the same", history, commit.Events)
 	}
 }
 

@@ -32,7 +32,7 @@ type renumbers struct{ sound }
 
 func (s renumbers) AppendRunEvents(ctx context.Context, c *lane.AppendCommand) (*lane.Commit, error) {
 	commit, err := s.sound.AppendRunEvents(ctx, c)
-	if err == nil {
+	if err == nil && len(commit.Events) > 0 {
 		commit.Events[0].ID = "another"
 	}
 	return commit, err

@@ -145,8 +145,8 @@ func scheduleDies(t *testing.T, h RuntimeHarness) {
 	s.clock.Advance(time.Minute)
 	s.storage.script(func() { // the process ends behind the creation: nobody completes the occurrence
 		s.storage.onAppend = func(c *lane.AppendCommand, next func() (*lane.Commit, error)) (*lane.Commit, error) {
-			commit, err := next()
-			return nil, errors.Join(err, &runlane.Error{Code: runlane.ErrInternal, Message: "dead after " + string(commit.Run.ID)})
+			_, err := next()
+			return nil, errors.Join(err, &runlane.Error{Code: runlane.ErrInternal, Message: "dead after " + string(c.Projected.ID)})
 		}
 	})
 	if _, err := s.rt.Tick(t.Context(), nil); err == nil {

@@ -33,59 +33,52 @@ func (s *Storage) commit(
 	if t.Projected == nil {
 		return nil, t.Validate()
 	}
-	var eventRoom [4]event
-	fresh, room := roomFor(t)
-	events := copyEvents(eventRoom[:0], &room, t.Events)
 	r := newReceipt(t)
-
-	s.mu.Lock()
-	e, err := s.write(t, fresh, events, birth, r, ownership, eligibility)
-	s.mu.Unlock()
+	h := s.lockCommit(t)
+	err := s.write(t, birth, r, ownership, eligibility)
+	h.unlock()
 	if err != nil {
 		return nil, err
 	}
-	r.record(e, t, events)
+	r.record(t)
 	return r, nil
 }
 
-// roomFor is where the copies of a command's events go. A new run has room for its first two; a claim's two share a piece.
-func roomFor(t *lane.Transition) (fresh *entry, room bodyRoom) {
-	if t.Creates() {
-		fresh = newEntry(t.Projected)
-		return fresh, bodyRoom{created: &fresh.createdRoom, delivery: &fresh.deliveryRoom}
+// lockCommit locks what a commit may touch.
+func (s *Storage) lockCommit(t *lane.Transition) held {
+	p := t.Projected
+	if t.Queue.Bounded() || p.IdempotencyKey != "" || p.SingletonKey != "" {
+		return s.lockAll()
 	}
-	if len(t.Events) == 2 && t.Events[0].Type() == runlane.EventLeaseClaimed {
-		pair := &struct {
-			claimed runlane.RunLeaseClaimed
-			started runlane.RunStarted
-		}{}
-		return nil, bodyRoom{claimed: &pair.claimed, started: &pair.started}
-	}
-	return nil, bodyRoom{}
+	return s.lockUnlimited(p.Environment, p.ID, p.Queue)
 }
 
-// write is the part of commit under the lock. The events become the storage's own, and so does fresh, if it makes a run.
+// write is the part of commit under the lock.
 func (s *Storage) write(
-	t *lane.Transition, fresh *entry, events []event, birth lane.OutboxBirth, r *receipt,
+	t *lane.Transition, birth lane.OutboxBirth, r *receipt,
 	ownership func(*entry) error, eligibility func(*environment, *entry) error,
-) (*entry, error) {
+) error {
 	p := t.Projected
 	env := s.find(p.Environment)
 	e := env.run(p.ID)
+	if e != nil && e.life == nil {
+		e.unpack()
+		defer e.pack()
+	}
 	if err := judgeSequence(e, t); err != nil {
-		return nil, err
+		return err
 	}
 	if ownership != nil {
 		if err := ownership(e); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if err := judgeCommand(e, t); err != nil {
-		return nil, err
+		return err
 	}
 	if eligibility != nil {
 		if err := eligibility(env, e); err != nil {
-			return nil, err
+			return err
 		}
 	}
 
@@ -94,26 +87,36 @@ func (s *Storage) write(
 		env.limit(p.Queue)
 	}
 	if e == nil {
-		e, fresh.created = fresh, events[0].body.(*runlane.RunCreated) // which it is, by Transition.Validate
-		if field := e.contradicts(p); field != "" {
-			return nil, violation(p.ID, "projected run and run.created differ in %s", field)
-		}
-		if err := env.judgeOwners(e, events[0].at); err != nil {
-			return nil, err
-		}
-		if err := env.admit(e, t, events[len(events)-1].at); err != nil {
-			return nil, err
+		e = newEntry(p)
+		e.copyEvents(t.Events)
+		if err := env.judgeCreation(e, t); err != nil {
+			return err
 		}
 		env.own(e)
-		env.runs[e.id] = e
+		env.add(e)
+	} else {
+		e.copyEvents(t.Events)
 	}
-	e.apply(t, events, birth, r, s.nextToken)
+	e.apply(t, birth, r, s.nextToken)
 	env.settleSlot(e)
 	if e.state.status.Terminal() {
 		env.disown(e)
 	}
 	env.reindex(e)
-	return e, nil
+	e.pack()
+	return nil
+}
+
+// judgeCreation finds what keeps a run from being made, and takes the slot that it begins with.
+func (env *environment) judgeCreation(e *entry, t *lane.Transition) error {
+	e.created = e.events[0].body.(*runlane.RunCreated) // which it is, by Transition.Validate
+	if field := e.contradicts(t.Projected); field != "" {
+		return violation(e.id, "projected run and run.created differ in %s", field)
+	}
+	if err := env.judgeOwners(e, e.events[0].at); err != nil {
+		return err
+	}
+	return env.admit(e, t, e.events[len(e.events)-1].at)
 }
 
 // judgeSequence comes before everything else: a stale command is a lost race, whatever else is wrong with it.
@@ -145,12 +148,12 @@ func judgeCommand(e *entry, t *lane.Transition) error {
 	return nil
 }
 
-// apply adds the events, takes over the projection and makes the outbox rows.
-func (e *entry) apply(t *lane.Transition, events []event, birth lane.OutboxBirth, r *receipt, token func() uint64) {
-	e.events = append(e.events, events...)
+// apply takes over the projection and makes the outbox rows of the events that were added.
+func (e *entry) apply(t *lane.Transition, birth lane.OutboxBirth, r *receipt, token func() uint64) {
 	e.keep(t.Projected)
-	for i := range events {
-		switch body := events[i].body.(type) {
+	added := e.events[len(e.events)-len(t.Events):]
+	for i := range added {
+		switch body := added[i].body.(type) {
 		case *runlane.RunLeaseClaimed:
 			e.firstPublished = absent // what is published later is for another wait
 		case *runlane.RunDeliveryRequested:
@@ -158,8 +161,8 @@ func (e *entry) apply(t *lane.Transition, events []event, birth lane.OutboxBirth
 				e.withdrawRows(t.ExpectedSequence + int64(i) + 1) // the run waits for a slot, and for the delivery that comes with it
 				continue
 			}
-			made := e.addRow(t.ExpectedSequence+int64(i)+1, &body.Delivery, events[i].at, birth, token)
-			r.commit.Outbox = append(r.commit.Outbox, e.message(made, r.ids[i]))
+			made := e.addRow(t.ExpectedSequence+int64(i)+1, &body.Delivery, added[i].at, birth, token)
+			r.commit.Outbox = append(r.commit.Outbox, e.message(made, eventID(e.id, made.sequence)))
 		}
 	}
 }

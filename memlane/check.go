@@ -3,7 +3,6 @@ package memlane
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/runlane/runlane-go"
@@ -39,7 +38,7 @@ func (s *Storage) Check(ctx context.Context, q *lane.PageQuery) (*runlane.Page[l
 	if env == nil {
 		return page, nil
 	}
-	ids := slices.Sorted(maps.Keys(env.runs))
+	ids := env.ids()
 	if after != nil {
 		index, found := slices.BinarySearch(ids, after.id)
 		if found {
@@ -54,7 +53,7 @@ func (s *Storage) Check(ctx context.Context, q *lane.PageQuery) (*runlane.Page[l
 			page.Next = scope.cursor(0, position{id: ids[i-1]})
 			break
 		}
-		page.Items = append(page.Items, env.checkRun(env.runs[id])...)
+		page.Items = append(page.Items, env.checkRun(env.run(id))...)
 	}
 	return page, nil
 }
@@ -67,10 +66,10 @@ func (env *environment) checkWhole(name runlane.Environment) []lane.Violation {
 			RunKey: lane.RunKey{Environment: name, RunID: id}, Rule: rule, Detail: fmt.Sprintf(format, args...),
 		})
 	}
-	ix := &env.indexes
-	runs := []*ordered{&ix.queued, &ix.waiting, &ix.leased, &ix.cancelling, &ix.succeeded, &ix.failed, &ix.cancelled}
-	deliveries := []*ordered{&ix.unpublished, &ix.redeliveries, &ix.dead}
-	others := slices.Concat(deliveries, []*ordered{&ix.adrift})
+	runs := env.sets(func(ix *indexes) []*ordered { return append(active(ix), finished(ix)...) })
+	deliveries := env.sets(func(ix *indexes) []*ordered { return []*ordered{&ix.unpublished, &ix.redeliveries, &ix.dead} })
+	adrift := env.sets(func(ix *indexes) []*ordered { return []*ordered{&ix.adrift} })
+	others := slices.Concat(deliveries, adrift)
 	for _, key := range env.partitionKeys() {
 		others = append(others, &env.partitions[key].wanting)
 	}
@@ -91,14 +90,14 @@ func (env *environment) checkWhole(name runlane.Environment) []lane.Violation {
 			previous = &here
 			known := next.entry.due
 			switch {
-			case n > len(runs)+len(deliveries):
+			case n >= len(runs)+len(deliveries)+len(adrift):
 				known = next.entry.wants
-			case n == len(runs)+len(deliveries):
+			case n >= len(runs)+len(deliveries):
 				known = next.entry.adrift
 			case n >= len(runs):
 				known = next.entry.delivery
 			}
-			if (known != place{set, next.at}) || env.runs[next.entry.id] != next.entry {
+			if (known != place{set, next.at}) || env.run(next.entry.id) != next.entry {
 				broken(next.entry.id, ruleIndexes, "index %d holds it where it does not belong", n)
 			}
 		}
@@ -109,16 +108,18 @@ func (env *environment) checkWhole(name runlane.Environment) []lane.Violation {
 			total += size
 		}
 	}
-	if total != len(env.runs) {
-		broken("", ruleDue, "%d runs, %d places", len(env.runs), total)
+	if known := len(env.ids()); total != known {
+		broken("", ruleDue, "%d runs, %d places", known, total)
 	}
 	for key, holder := range env.idempotency {
-		if e := holder.run; env.runs[e.id] != e || e.created.TaskID != key.task || e.created.IdempotencyKey != key.key {
+		e := holder.run
+		if c := e.view().created; env.run(e.id) != e || c.TaskID != key.task || c.IdempotencyKey != key.key {
 			broken(e.id, ruleOwners, "it owns an idempotency key that is not its own")
 		}
 	}
 	for key, e := range env.singletons {
-		if env.runs[e.id] != e || e.created.TaskID != key.task || e.created.SingletonKey != key.key || e.state.status.Terminal() {
+		known := e.view()
+		if c := known.created; env.run(e.id) != e || c.TaskID != key.task || c.SingletonKey != key.key || known.state.status.Terminal() {
 			broken(e.id, ruleOwners, "it owns a singleton key that is not its own, or is finished")
 		}
 	}
@@ -134,7 +135,8 @@ func (env *environment) checkRun(e *entry) []lane.Violation {
 			RunKey: lane.RunKey{Environment: e.environment, RunID: e.id}, Rule: rule, Detail: fmt.Sprintf(format, args...),
 		})
 	}
-	run := e.project(true)
+	known := e.view()
+	run := known.project(true)
 	due, active := lane.RunnableAt(run)
 	if run.Status == runlane.StatusCancellationRequested {
 		due, active = lane.CancellationFinalizationAt(run)
@@ -149,27 +151,27 @@ func (env *environment) checkRun(e *entry) []lane.Violation {
 	}
 
 	waits := run.Status == runlane.StatusQueued || run.Status == runlane.StatusScheduled
-	if e.delivery.set != nil && !waits {
+	if known.delivery.set != nil && !waits {
 		broken(ruleDelivery, "a superseded delivery of a %s run is looked after", run.Status)
 	}
-	if run.Status == runlane.StatusQueued && e.delivery.set == nil && e.adrift.set == nil {
+	if run.Status == runlane.StatusQueued && known.delivery.set == nil && known.adrift.set == nil {
 		broken(ruleDelivery, "nobody looks after a queued run")
 	}
-	if reserved := run.Status == runlane.StatusQueued && !run.DispatchExpiresAt.IsZero(); reserved && e.adrift.set == nil {
-		if latest := e.liveRow(); latest == nil || !latest.dead() {
+	if reserved := run.Status == runlane.StatusQueued && !run.DispatchExpiresAt.IsZero(); reserved && known.adrift.set == nil {
+		if latest := known.liveRow(); latest == nil || !latest.dead() {
 			broken(ruleDelivery, "nobody looks after a reservation's end")
 		}
 	}
-	env.checkSlot(e, run, func(format string, args ...any) { broken(ruleSlots, format, args...) })
-	if waits && len(e.rows) > 0 {
-		latest := &e.rows[len(e.rows)-1]
-		for i := range e.rows[:len(e.rows)-1] {
-			if e.rows[i].sequence >= latest.sequence || e.rows[i].status != lane.OutboxClaimed {
+	env.checkSlot(e, known, run, func(format string, args ...any) { broken(ruleSlots, format, args...) })
+	if waits && len(known.rows) > 0 {
+		latest := &known.rows[len(known.rows)-1]
+		for i := range known.rows[:len(known.rows)-1] {
+			if known.rows[i].sequence >= latest.sequence || known.rows[i].status != lane.OutboxClaimed {
 				broken(ruleDelivery, "a superseded delivery that nobody holds is kept")
 			}
 		}
 		onItsWay := latest.status == lane.OutboxPublished && (run.Status == runlane.StatusScheduled || !run.DispatchExpiresAt.IsZero())
-		if (e.delivery.set == nil) != (onItsWay || latest.status == outboxWithdrawn) {
+		if (known.delivery.set == nil) != (onItsWay || latest.status == outboxWithdrawn) {
 			broken(ruleDelivery, "the %s delivery of a %s run lies in no index, or in one too many", latest.status, run.Status)
 		}
 	}
@@ -183,12 +185,13 @@ func (env *environment) checkRun(e *entry) []lane.Violation {
 		}
 	}
 
-	if int64(len(e.events)) != run.EventSequence {
-		broken(ruleHistory, "%d events, sequence %d", len(e.events), run.EventSequence)
+	events := e.history()
+	if int64(len(events)) != run.EventSequence {
+		broken(ruleHistory, "%d events, sequence %d", len(events), run.EventSequence)
 	}
-	for i := range e.events {
-		if _, created := e.events[i].body.(*runlane.RunCreated); created != (i == 0) {
-			broken(ruleHistory, "event %d is %T", i+1, e.events[i].body)
+	for i := range events {
+		if _, created := events[i].body.(*runlane.RunCreated); created != (i == 0) {
+			broken(ruleHistory, "event %d is %T", i+1, events[i].body)
 		}
 	}
 	return violations

@@ -28,7 +28,7 @@ func (env *environment) checkSlots(broken func(id runlane.RunID, format string, 
 		for _, e := range p.holders {
 			reserved := e.state.status == runlane.StatusQueued && e.state.dispatchExpiresAt != absent
 			switch {
-			case env.runs[e.id] != e || e.partitionKey() != key:
+			case env.run(e.id) != e || e.partitionKey() != key:
 				broken(e.id, "it holds a slot where it does not belong")
 			case e.slot != p:
 				broken(e.id, "it holds a slot that it does not name")
@@ -43,21 +43,21 @@ func (env *environment) checkSlots(broken func(id runlane.RunID, format string, 
 }
 
 // checkSlot goes from the run to its slot, and to where it waits for one.
-func (env *environment) checkSlot(e *entry, run *runlane.Run, broken func(format string, args ...any)) {
-	p := env.partitions[e.partitionKey()]
-	if e.slot != nil && (e.slot != p || !slices.Contains(p.holders, e)) {
+func (env *environment) checkSlot(e, known *entry, run *runlane.Run, broken func(format string, args ...any)) {
+	p := env.partitions[known.partitionKey()]
+	if known.slot != nil && (known.slot != p || !slices.Contains(p.holders, e)) {
 		broken("it names a slot that it does not hold")
 	}
 	to := place{}
-	if since, ok := e.wantsSlot(); ok && env.limited[run.Queue] {
+	if since, ok := known.wantsSlot(); ok && env.limited[run.Queue] {
 		if p == nil {
 			broken("its partition is gone")
 			return
 		}
 		to = place{&p.wanting, since}
 	}
-	if e.wants != to {
-		broken("it waits for a slot from %s, not where it should", e.wants.at.time())
+	if known.wants != to {
+		broken("it waits for a slot from %s, not where it should", known.wants.at.time())
 	} else if to.set != nil {
 		if _, _, ok := to.set.find(item{to.at, e}); !ok {
 			broken("it is not among those who want a slot")

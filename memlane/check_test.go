@@ -15,7 +15,7 @@ func TestCheck_FindsEachBrokenSlot(t *testing.T) {
 	t.Parallel()
 	for name, breaks := range map[string]func(env *environment, reserved, waiting *entry){
 		"a slot of a run that waits":     func(_ *environment, reserved, waiting *entry) { hold(reserved.slot, waiting) },
-		"a slot of a run that is gone":   func(env *environment, reserved, _ *entry) { delete(env.runs, reserved.id) },
+		"a slot of a run that is gone":   func(env *environment, reserved, _ *entry) { delete(reserved.shard.runs, reserved.id) },
 		"two slots of one run":           func(_ *environment, reserved, _ *entry) { hold(reserved.slot, reserved) },
 		"a slot that its run forgot":     func(_ *environment, reserved, _ *entry) { reserved.slot = nil },
 		"a slot that its run made up":    func(_ *environment, reserved, waiting *entry) { waiting.slot = reserved.slot },
@@ -74,7 +74,7 @@ func TestCheck_FindsEachBrokenInvariant(t *testing.T) {
 	}{
 		"due nowhere":              {func(_ *environment, e *entry) { e.due.move(e, place{}) }, ruleDue},
 		"due too late":             {func(_ *environment, e *entry) { e.due.move(e, place{e.due.set, e.due.at + 1}) }, ruleDue},
-		"due twice":                {func(env *environment, e *entry) { env.indexes.leased.insert(item{e.due.at, e}) }, ruleIndexes},
+		"due twice":                {func(env *environment, e *entry) { e.shard.indexes.leased.insert(item{e.due.at, e}) }, ruleIndexes},
 		"lost from its index":      {func(_ *environment, e *entry) { e.due.set.remove(item{e.due.at, e}) }, ruleDue},
 		"delivery lost":            {func(_ *environment, e *entry) { e.delivery.move(e, place{}) }, ruleDelivery},
 		"finished, still due":      {func(_ *environment, e *entry) { e.state.status = runlane.StatusSucceeded }, ruleDue},
@@ -88,11 +88,11 @@ func TestCheck_FindsEachBrokenInvariant(t *testing.T) {
 			env.idempotency[scopedKey{"task", "another"}] = &owner{run: e}
 		}, ruleOwners},
 		"a singleton of a finished run": {func(_ *environment, e *entry) { e.state.status = runlane.StatusFailed }, ruleOwners},
-		"two deliveries looked after":   {func(env *environment, e *entry) { env.indexes.dead.insert(item{e.delivery.at, e}) }, ruleIndexes},
-		"a run that is gone":            {func(env *environment, e *entry) { delete(env.runs, e.id) }, ruleIndexes},
+		"two deliveries looked after":   {func(env *environment, e *entry) { e.shard.indexes.dead.insert(item{e.delivery.at, e}) }, ruleIndexes},
+		"a run that is gone":            {func(env *environment, e *entry) { delete(e.shard.runs, e.id) }, ruleIndexes},
 		"an event too few":              {func(_ *environment, e *entry) { e.events = e.events[:1] }, ruleHistory},
 		"not created first":             {func(_ *environment, e *entry) { slices.Reverse(e.events) }, ruleHistory},
-		"an index miscounted":           {func(env *environment, _ *entry) { env.indexes.queued.size++ }, ruleIndexes},
+		"an index miscounted":           {func(_ *environment, e *entry) { e.shard.indexes.queued.size++ }, ruleIndexes},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -95,13 +95,13 @@ func (s *Storage) ReleaseRunLease(ctx context.Context, c *lane.ReleaseCommand) e
 	if c.LeaseToken == "" {
 		return violation(c.RunID, "a release names the lease's token")
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	e := s.find(c.Environment).run(c.RunID)
+	h, env := s.lockRun(c.Environment, c.RunID)
+	defer h.unlock()
+	e := env.run(c.RunID)
 	switch {
 	case e == nil:
 		return notFound(c.RunID)
-	case e.state.leaseToken == c.LeaseToken:
+	case e.life != nil && e.state.leaseToken == c.LeaseToken:
 		return conflict(runlane.ConflictLeaseOwnership, e.id, "the lease is still held: append the attempt's outcome first")
 	default:
 		return nil

@@ -23,7 +23,7 @@ func (s *Storage) ListDeadLetters(ctx context.Context, q *lane.DeadLetterQuery) 
 	if env == nil {
 		return &runlane.Page[runlane.DeadLetter]{}, nil
 	}
-	return fillPage(ascend([]*ordered{&env.indexes.dead}, after.place()), scope, limit, 0, func(i item) (runlane.DeadLetter, verdict) {
+	return fillPage(ascend(env.sets(dead), after.place()), scope, limit, 0, func(i item) (runlane.DeadLetter, verdict) {
 		e := i.entry
 		if q.Queue != "" && e.created.Queue != q.Queue {
 			return runlane.DeadLetter{}, skip

@@ -82,7 +82,7 @@ func (s *Storage) scan(
 	if env == nil {
 		return &runlane.Page[lane.RunRef]{}, nil
 	}
-	return fillPage(ascend(sets(&env.indexes), after.place()), scope, limit, 0, func(i item) (lane.RunRef, verdict) {
+	return fillPage(ascend(env.sets(sets), after.place()), scope, limit, 0, func(i item) (lane.RunRef, verdict) {
 		e := i.entry
 		switch {
 		case i.at > now:

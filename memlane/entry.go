@@ -3,24 +3,32 @@ package memlane
 import (
 	"bytes"
 	"maps"
+	"sync"
 
 	"github.com/runlane/runlane-go"
 )
 
-// entry is one run: what its creation fixed, its projection, its history and its deliveries. It holds instants as millis and
-// each byte of the user's once, and shares no memory with commands or results.
+// entry is one run. It holds instants as millis and each byte of the user's once, and shares no memory with commands or results.
 type entry struct {
 	id          runlane.RunID
 	environment runlane.Environment
-	created     *runlane.RunCreated // task, queue, payload, keys and source never change after it
-	state       state
-	events      []event
+	shard       *shard // nil until the run is the storage's
+	due         place  // among the active runs, or among the finished ones
+
+	*life         // nil once the run is packed
+	packed string // of a finished run: what is left of its life, see pack
+}
+
+// life is what is known of a run: what its creation fixed, its projection, its history and its deliveries.
+type life struct {
+	created *runlane.RunCreated // task, queue, payload, keys and source never change after it
+	state   state
+	events  []event
 
 	rows           []row  // deliveries: the latest one, before it those superseded under a claim
 	firstPublished millis // of this wait for a worker; a claim clears it
 	woken          wait   // what the wakeup was for that the present owner answered
 
-	due      place // among the active runs, or among the finished ones
 	delivery place // among the deliveries that somebody has to look at
 	adrift   place // among the queued runs that no delivery brings to a worker
 
@@ -28,10 +36,14 @@ type entry struct {
 	wants place      // among the runs of its partition that want a slot, when its queue was ever limited
 
 	// Room for the history and the delivery of a run without incidents, which then needs no more memory than this struct.
-	eventRoom    [5]event
-	createdRoom  runlane.RunCreated
-	deliveryRoom runlane.RunDeliveryRequested
-	rowRoom      [1]row
+	room          bodyRoom
+	eventRoom     [5]event
+	createdRoom   runlane.RunCreated
+	deliveryRoom  runlane.RunDeliveryRequested
+	claimedRoom   runlane.RunLeaseClaimed
+	startedRoom   runlane.RunStarted
+	succeededRoom runlane.RunSucceeded
+	rowRoom       [1]row
 }
 
 // state is what commits change of a projection.
@@ -49,10 +61,21 @@ type state struct {
 	traceCarrier, meta              map[string]string
 }
 
+// lives are those of packed runs, for new ones.
+var lives = sync.Pool{New: func() any { return new(life) }}
+
+func newLife() *life {
+	l := lives.Get().(*life)
+	l.firstPublished = absent
+	l.events, l.rows = l.eventRoom[:0], l.rowRoom[:0]
+	l.room = bodyRoom{
+		created: &l.createdRoom, delivery: &l.deliveryRoom, claimed: &l.claimedRoom, started: &l.startedRoom, succeeded: &l.succeededRoom,
+	}
+	return l
+}
+
 func newEntry(p *runlane.Run) *entry {
-	e := &entry{id: p.ID, environment: runlane.Environment(p.Environment.Name()), firstPublished: absent}
-	e.events, e.rows = e.eventRoom[:0], e.rowRoom[:0]
-	return e
+	return &entry{id: p.ID, environment: runlane.Environment(p.Environment.Name()), life: newLife()}
 }
 
 // keep takes over the projection of a commit.
@@ -110,24 +133,39 @@ func (e *entry) contradicts(p *runlane.Run) string {
 
 // project is the run as callers get it: their own copy.
 func (e *entry) project(bulk bool) *runlane.Run {
+	run := new(runlane.Run)
+	e.fill(run)
+	own(run, bulk)
+	return run
+}
+
+// fill makes run the run, sharing what never changes, which its owner then has to copy, see own.
+func (e *entry) fill(run *runlane.Run) {
 	s, c := &e.state, e.created
-	run := &runlane.Run{
+	*run = runlane.Run{
 		ID: e.id, Environment: e.environment, TaskID: c.TaskID, Queue: c.Queue,
 		Status: s.status, EventSequence: s.sequence, Counters: s.counters,
 		RunAt: s.runAt.time(), StartedAt: s.startedAt.time(), FinishedAt: s.finishedAt.time(),
 		DispatchedAt: s.dispatchedAt.time(), DispatchExpiresAt: s.dispatchExpiresAt.time(),
 		Lease:          runlane.Lease{Token: s.leaseToken, WorkerID: s.leaseWorker, ExpiresAt: s.leaseExpiresAt.time()},
 		ConcurrencyKey: c.ConcurrencyKey, IdempotencyKey: c.IdempotencyKey, Retention: c.Retention, SingletonKey: c.SingletonKey,
-		Source: c.Source, TraceCarrier: maps.Clone(s.traceCarrier), Meta: maps.Clone(s.meta),
+		Source: c.Source, TraceCarrier: s.traceCarrier, Meta: s.meta, Payload: c.Payload, Output: s.output,
 		CreatedAt: s.createdAt.time(), UpdatedAt: s.updatedAt.time(),
 	}
 	if s.failure != nil {
-		run.Failure = s.failure.Clone()
+		run.Failure = *s.failure
 	}
+}
+
+// own makes a filled run share nothing. It needs no lock.
+func own(run *runlane.Run, bulk bool) {
+	run.TraceCarrier, run.Meta = maps.Clone(run.TraceCarrier), maps.Clone(run.Meta)
+	run.Failure = run.Failure.Clone()
 	if bulk {
-		run.Payload, run.Output = bytes.Clone(c.Payload), bytes.Clone(s.output)
+		run.Payload, run.Output = bytes.Clone(run.Payload), bytes.Clone(run.Output)
+	} else {
+		run.Payload, run.Output = nil, nil
 	}
-	return run
 }
 
 // summary is the run as lists show it.

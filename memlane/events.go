@@ -9,7 +9,7 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// event is one event of a history. Its run and its place are known from where it lies. Neither body nor notes ever change.
+// event is one event of a history. Its run and its place are known from where it lies. Neither body nor notes change while the run lives.
 type event struct {
 	at    millis
 	actor unique.Handle[runlane.Actor] // few actors cause many events
@@ -20,26 +20,25 @@ type event struct {
 // notes are what few events carry.
 type notes struct{ meta, traceCarrier map[string]string }
 
-// copyEvents appends our own copies of a command's events, in whole milliseconds.
-func copyEvents(copies []event, room *bodyRoom, events []runlane.Event) []event {
+// copyEvents adds our own copies of a command's events, in whole milliseconds.
+func (l *life) copyEvents(events []runlane.Event) {
 	for i := range events {
 		e := &events[i]
-		ours := event{at: at(e.OccurredAt), actor: unique.Make(e.Actor), body: room.copyBody(e.Body)}
+		ours := event{at: at(e.OccurredAt), actor: unique.Make(e.Actor), body: l.room.copyBody(e.Body)}
 		if e.Meta != nil || e.TraceCarrier != nil {
 			ours.notes = &notes{maps.Clone(e.Meta), maps.Clone(e.TraceCarrier)}
 		}
-		copies = append(copies, ours)
+		l.events = append(l.events, ours)
 	}
-	return copies
 }
 
 // record is the event as callers get it: their own copy.
-func (ev *event) record(room *bodyRoom, e *entry, sequence int64, id string) runlane.EventRecord {
+func (ev *event) record(e *entry, sequence int64) runlane.EventRecord {
 	r := runlane.EventRecord{
-		ID: id, Sequence: sequence,
+		ID: eventID(e.id, sequence), Sequence: sequence,
 		Event: runlane.Event{
 			RunID: e.id, Environment: e.environment, OccurredAt: ev.at.time(), Actor: ev.actor.Value(),
-			Body: room.copyBody(ev.body),
+			Body: new(bodyRoom).copyBody(ev.body),
 		},
 	}
 	if ev.notes != nil {

@@ -48,16 +48,16 @@ func (p *place) move(e *entry, to place) {
 
 // reindex follows every change of a run or of its deliveries.
 func (env *environment) reindex(e *entry) {
-	e.due.move(e, env.duePlace(e))
-	e.delivery.move(e, env.deliveryPlace(e))
-	e.adrift.move(e, env.adriftPlace(e))
+	e.due.move(e, e.duePlace())
+	e.delivery.move(e, e.deliveryPlace())
+	e.adrift.move(e, e.adriftPlace())
 	if len(env.limited) > 0 {
 		env.reindexWants(e)
 	}
 }
 
-func (env *environment) duePlace(e *entry) place {
-	s, ix := &e.state, &env.indexes
+func (e *entry) duePlace() place {
+	s, ix := &e.state, &e.shard.indexes
 	switch s.status {
 	case runlane.StatusQueued:
 		return place{&ix.queued, e.queuedSince()}
@@ -78,8 +78,8 @@ func (env *environment) duePlace(e *entry) place {
 	}
 }
 
-func (env *environment) deliveryPlace(e *entry) place {
-	r, ix := e.liveRow(), &env.indexes
+func (e *entry) deliveryPlace() place {
+	r, ix := e.liveRow(), &e.shard.indexes
 	if r == nil {
 		return place{}
 	}
@@ -100,15 +100,15 @@ func (env *environment) deliveryPlace(e *entry) place {
 	}
 }
 
-func (env *environment) adriftPlace(e *entry) place {
+func (e *entry) adriftPlace() place {
 	if e.state.status != runlane.StatusQueued {
 		return place{}
 	}
 	switch r := e.liveRow(); {
 	case r == nil:
-		return place{&env.indexes.adrift, e.queuedSince()}
+		return place{&e.shard.indexes.adrift, e.queuedSince()}
 	case e.state.dispatchExpiresAt != absent && !r.dead():
-		return place{&env.indexes.adrift, e.state.dispatchExpiresAt}
+		return place{&e.shard.indexes.adrift, e.state.dispatchExpiresAt}
 	default:
 		return place{}
 	}

@@ -37,18 +37,17 @@ func (s *Storage) ListRuns(ctx context.Context, q *lane.RunQuery) (*runlane.Page
 		return &runlane.Page[runlane.RunSummary]{}, nil
 	}
 	judge := func(i item) (runlane.RunSummary, verdict) {
-		if !matches(q, i.entry) {
+		e := i.entry.view()
+		if !matches(q, e) {
 			return runlane.RunSummary{}, skip
 		}
-		return i.entry.summary(), take
+		return e.summary(), take
 	}
-	ix := &env.indexes
-	finished := []*ordered{&ix.succeeded, &ix.failed, &ix.cancelled}
+	finished := env.sets(finished)
 	if after != nil && after.part == finishedPart {
 		return fillPage(descend(finished, after.place()), scope, limit, finishedPart, judge), nil
 	}
-	active := []*ordered{&ix.queued, &ix.waiting, &ix.leased, &ix.cancelling}
-	page := fillPage(ascend(active, after.place()), scope, limit, activePart, judge)
+	page := fillPage(ascend(env.sets(active), after.place()), scope, limit, activePart, judge)
 	if page.Next != "" {
 		return page, nil
 	}
@@ -86,15 +85,14 @@ func (s *Storage) ListRunEvents(ctx context.Context, q *lane.EventQuery) (*runla
 	if err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	e := s.find(q.Environment).run(q.RunID)
-	var events []event
-	if e != nil {
-		events = e.events // what is there never changes: it can be copied without the lock
+	page := &runlane.Page[runlane.EventRecord]{}
+	h, env := s.lockRun(q.Environment, q.RunID)
+	defer h.unlock()
+	e := env.run(q.RunID)
+	if e == nil {
+		return page, nil
 	}
-	s.mu.Unlock()
-
-	page, room := &runlane.Page[runlane.EventRecord]{}, &bodyRoom{}
+	events := e.history()
 	next, by := 0, 1
 	if q.Descending {
 		next, by = len(events)-1, -1
@@ -107,7 +105,7 @@ func (s *Storage) ListRunEvents(ctx context.Context, q *lane.EventQuery) (*runla
 			page.Next = scope.cursor(0, position{at: millis(next + 1 - by)})
 			break
 		}
-		page.Items = append(page.Items, events[next].record(room, e, int64(next)+1, eventID(e.id, int64(next)+1)))
+		page.Items = append(page.Items, events[next].record(e, int64(next)+1))
 	}
 	return page, nil
 }

@@ -89,12 +89,22 @@ func (o *ordered) remove(i item) bool {
 		return false
 	}
 	o.size--
-	o.blocks[block] = slices.Delete(o.blocks[block], index, index+1)
+	o.blocks[block] = without(o.blocks[block], index)
 	if len(o.blocks[block]) == 0 {
 		o.spare = o.blocks[block]
 		o.blocks = slices.Delete(o.blocks, block, block+1)
 	}
 	return true
+}
+
+// without moves the shorter side: what is due first is mostly what goes first.
+func without(items []item, index int) []item {
+	if index >= len(items)/2 {
+		return slices.Delete(items, index, index+1)
+	}
+	copy(items[1:], items[:index])
+	items[0] = item{}
+	return items[1:]
 }
 
 func (o *ordered) find(i item) (block, index int, ok bool) {

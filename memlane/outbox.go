@@ -153,7 +153,7 @@ func (s *Storage) ClaimOutboxMessages(ctx context.Context, c *lane.ClaimOutboxCo
 // dueRows are the runs whose live rows are due, in due order.
 func (env *environment) dueRows(now millis, patience lane.Patience, limit int) []*entry {
 	var due []*entry
-	for w := ascend([]*ordered{&env.indexes.unpublished}, nil); len(due) < limit; w.advance() {
+	for w := ascend(env.sets(unpublished), nil); len(due) < limit; w.advance() {
 		next, ok := w.peek()
 		if !ok || next.at > now {
 			break
@@ -174,7 +174,7 @@ func (env *environment) dueAmong(ids []string, now millis, limit int) []*entry {
 		if r == nil || r != e.liveRow() || chosen[e] || len(due) == limit {
 			continue
 		}
-		if e.delivery.set == &env.indexes.unpublished && e.delivery.at <= now && !e.reservationOver(now) {
+		if e.delivery.set == &e.shard.indexes.unpublished && e.delivery.at <= now && !e.reservationOver(now) {
 			chosen[e], due = true, append(due, e)
 		}
 	}
@@ -185,7 +185,7 @@ func (env *environment) dueAmong(ids []string, now millis, limit int) []*entry {
 func (env *environment) row(id string) (*entry, *row) {
 	runID, sequence, ok := parseEventID(id)
 	e := env.run(runID)
-	if !ok || e == nil {
+	if !ok || e == nil || e.life == nil { // the rows of a packed run are settled
 		return nil, nil
 	}
 	for i := range e.rows {
@@ -224,6 +224,26 @@ func (s *Storage) MarkOutboxMessagesDeadLettered(ctx context.Context, c *lane.Ma
 	})
 }
 
+// markOne reports whether the claim was still in force.
+func (s *Storage) markOne(name runlane.Environment, marked lane.OutboxRef, apply func(*entry, *row)) bool {
+	id, _, ok := parseEventID(marked.ID)
+	if !ok {
+		return false
+	}
+	h := s.lockUnlimited(name, id, "")
+	defer h.unlock()
+	env := s.find(name)
+	e, r := env.row(marked.ID)
+	if r == nil || !r.holds(marked.ClaimToken) {
+		return false
+	}
+	apply(e, r)
+	e.dropMarked()
+	env.reindex(e)
+	e.pack()
+	return true
+}
+
 func failureRef(f lane.OutboxFailure) lane.OutboxRef { return f.OutboxRef }
 
 func (r *row) fail(failure runlane.Failure) {
@@ -239,23 +259,11 @@ func mark[M any](
 	if err := ended(ctx); err != nil {
 		return err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	env := s.find(name)
 	var stale []string
 	for _, m := range messages {
-		held := ref(m)
-		e, r := (*entry)(nil), (*row)(nil)
-		if env != nil {
-			e, r = env.row(held.ID)
+		if marked := ref(m); !s.markOne(name, marked, func(e *entry, r *row) { apply(e, r, m) }) {
+			stale = append(stale, marked.ID)
 		}
-		if r == nil || !r.holds(held.ClaimToken) {
-			stale = append(stale, held.ID)
-			continue
-		}
-		apply(e, r, m)
-		e.dropMarked()
-		env.reindex(e)
 	}
 	if len(stale) == 0 {
 		return nil

@@ -34,7 +34,7 @@ func (env *environment) judgeOwners(e *entry, now millis) error {
 	idempotency := scopedKey{e.created.TaskID, e.created.IdempotencyKey}
 	singleton := scopedKey{e.created.TaskID, e.created.SingletonKey}
 	if idempotency.key != "" {
-		if holder := env.idempotency[idempotency]; holder != nil && holder.run.retains(now) {
+		if holder := env.idempotency[idempotency]; holder != nil && holder.run.view().retains(now) {
 			return conflict(runlane.ConflictIdempotencyKey, holder.run.id, "another run owns the idempotency key")
 		}
 	}
@@ -77,8 +77,10 @@ func (s *Storage) GetRunByIdempotencyKey(ctx context.Context, key lane.OwnerKey)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if env := s.find(key.Environment); env != nil {
-		if holder := env.idempotency[scopedKey{key.TaskID, key.Key}]; holder != nil && holder.run.retains(now) {
-			return holder.run.project(true), nil
+		if holder := env.idempotency[scopedKey{key.TaskID, key.Key}]; holder != nil {
+			if run := holder.run.view(); run.retains(now) {
+				return run.project(true), nil
+			}
 		}
 	}
 	return nil, noOwner("idempotency")
@@ -113,10 +115,10 @@ func (s *Storage) ResetIdempotencyKey(ctx context.Context, key lane.OwnerKey) er
 	}
 	scoped := scopedKey{key.TaskID, key.Key}
 	holder := env.idempotency[scoped]
-	if holder == nil || !holder.run.retains(now) {
+	if holder == nil || !holder.run.view().retains(now) {
 		return noOwner("idempotency")
 	}
-	if holder.run.state.status.Active() {
+	if holder.run.life != nil && holder.run.state.status.Active() {
 		return conflict(runlane.ConflictIdempotencyKey, holder.run.id, "the run that owns the idempotency key is still active")
 	}
 	delete(env.idempotency, scoped)

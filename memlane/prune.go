@@ -36,12 +36,12 @@ func (s *Storage) PruneRuns(ctx context.Context, c *lane.PruneCommand) (*lane.Pr
 		return progress, nil
 	}
 	examined := 0
-	old := fillPage(ascend(env.finished(statuses), after.place()), scope, limit, 0, func(i item) (*entry, verdict) {
+	old := fillPage(ascend(env.sets(finishedAs(statuses)), after.place()), scope, limit, 0, func(i item) (*entry, verdict) {
 		examined++
 		switch {
 		case i.at >= cutoff:
 			return nil, stop
-		case !c.ReleaseOwners && env.ownsKey(i.entry) && i.entry.retains(now):
+		case !c.ReleaseOwners && env.keepsKey(i.entry, now):
 			if examined <= maxExamined { // the row behind those counts when the next call looks at it
 				progress.Skipped++
 			}
@@ -57,33 +57,40 @@ func (s *Storage) PruneRuns(ctx context.Context, c *lane.PruneCommand) (*lane.Pr
 	return progress, nil
 }
 
-// finished are the places of finished runs of the statuses.
-func (env *environment) finished(statuses []runlane.Status) []*ordered {
-	ix := &env.indexes
-	var sets []*ordered
-	for status, set := range map[runlane.Status]*ordered{
-		runlane.StatusSucceeded: &ix.succeeded, runlane.StatusFailed: &ix.failed, runlane.StatusCancelled: &ix.cancelled,
-	} {
-		if slices.Contains(statuses, status) {
-			sets = append(sets, set)
+// finishedAs chooses the places of finished runs of the statuses.
+func finishedAs(statuses []runlane.Status) func(*indexes) []*ordered {
+	return func(ix *indexes) []*ordered {
+		var sets []*ordered
+		for n, status := range []runlane.Status{runlane.StatusSucceeded, runlane.StatusFailed, runlane.StatusCancelled} {
+			if slices.Contains(statuses, status) {
+				sets = append(sets, finished(ix)[n])
+			}
 		}
+		return sets
 	}
-	return sets
 }
 
 // ownsKey reports whether the run is still the owner of its idempotency key: it may have been reset, or replaced.
-func (env *environment) ownsKey(e *entry) bool {
-	holder := env.idempotency[scopedKey{e.created.TaskID, e.created.IdempotencyKey}]
+func (env *environment) ownsKey(created *runlane.RunCreated, e *entry) bool {
+	holder := env.idempotency[scopedKey{created.TaskID, created.IdempotencyKey}]
 	return holder != nil && holder.run == e
+}
+
+// keepsKey reports whether pruning the run would free a key before its time.
+func (env *environment) keepsKey(e *entry, now millis) bool {
+	if len(env.idempotency) == 0 {
+		return false
+	}
+	known := e.view()
+	return env.ownsKey(known.created, e) && known.retains(now)
 }
 
 // remove forgets a finished run and the key it may still own. Keys that other runs own by now are theirs.
 func (env *environment) remove(e *entry) {
-	if env.ownsKey(e) {
-		delete(env.idempotency, scopedKey{e.created.TaskID, e.created.IdempotencyKey})
+	if known := e.view(); env.ownsKey(known.created, e) {
+		delete(env.idempotency, scopedKey{known.created.TaskID, known.created.IdempotencyKey})
 	}
 	e.due.move(e, place{})
-	e.delivery.move(e, place{})
-	delete(env.runs, e.id)
+	delete(e.shard.runs, e.id)
 	delete(env.progress, e.id)
 }

@@ -3,97 +3,92 @@ package memlane
 import (
 	"bytes"
 	"maps"
-	"strconv"
-	"strings"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/lane"
 )
 
-// receipt is a commit as its caller gets it: their own copy. Nearly all commits have at most two events and one delivery; those
-// are in one piece of memory, together with their bodies.
+// receipt is a commit as its caller gets it: their own copy.
 type receipt struct {
 	commit      lane.Commit
 	acquisition lane.Acquisition
-	run         runlane.Run
-	ids         []string // of the events, and so of their outbox rows
-	room        bodyRoom
-
-	idRoom    [2]string
-	eventRoom [2]runlane.EventRecord
+	records     *records // nil where the caller wants none
 }
 
-// creationReceipt has room for what creations have.
-type creationReceipt struct {
+// outboxReceipt has room for the row of a creation.
+type outboxReceipt struct {
 	receipt
-	created    runlane.RunCreated
-	delivery   runlane.RunDeliveryRequested
 	outboxRoom [1]lane.OutboxMessage
 }
 
-// attemptReceipt has room for what a claim or a success has.
-type attemptReceipt struct {
-	receipt
+// recordReceipt has the records in the same piece of memory.
+type recordReceipt struct {
+	outboxReceipt
+	recordRoom records
+}
+
+// records are what a commit wrote. Nearly all commits have at most two events, of the types that simple runs have.
+type records struct {
+	run       runlane.Run
+	room      bodyRoom
+	eventRoom [2]runlane.EventRecord
+
+	created   runlane.RunCreated
+	delivery  runlane.RunDeliveryRequested
 	claimed   runlane.RunLeaseClaimed
 	started   runlane.RunStarted
 	succeeded runlane.RunSucceeded
 }
 
-// newReceipt holds what is known before the commit: the projection, in whole milliseconds, and the ids.
 func newReceipt(t *lane.Transition) *receipt {
-	var r *receipt
-	if t.Creates() {
-		c := &creationReceipt{}
-		r = &c.receipt
-		r.room, r.commit.Outbox = bodyRoom{created: &c.created, delivery: &c.delivery}, c.outboxRoom[:0]
-	} else {
-		a := &attemptReceipt{}
-		r = &a.receipt
-		r.room = bodyRoom{claimed: &a.claimed, started: &a.started, succeeded: &a.succeeded}
+	switch {
+	case !t.WithoutRecords:
+		r := &recordReceipt{}
+		r.records, r.commit.Outbox = &r.recordRoom, r.outboxRoom[:0]
+		return &r.receipt
+	case t.Creates():
+		r := &outboxReceipt{}
+		r.commit.Outbox = r.outboxRoom[:0]
+		return &r.receipt
+	default:
+		return &receipt{}
 	}
-	p := t.Projected
-	r.run = *p
-	r.run.Environment = runlane.Environment(p.Environment.Name())
-	r.run.Payload, r.run.Output = nil, nil // record copies them once
-	r.run.Failure = p.Failure.Clone()
-	r.run.TraceCarrier, r.run.Meta = maps.Clone(p.TraceCarrier), maps.Clone(p.Meta)
-	round(&r.run.RunAt, &r.run.StartedAt, &r.run.FinishedAt, &r.run.DispatchedAt, &r.run.DispatchExpiresAt, &r.run.CreatedAt,
-		&r.run.UpdatedAt, &r.run.Lease.ExpiresAt, &r.run.Source.FireTime)
-	r.ids = appendIDs(r.idRoom[:0], p.ID, t.ExpectedSequence+1, len(t.Events))
-	r.commit.Run, r.commit.Events = &r.run, r.eventRoom[:0]
-	return r
 }
 
-// record adds the events as they were stored, and payload and output as the projection gave them. The run shares these with the
-// event that brought them: both are the caller's.
-func (r *receipt) record(e *entry, t *lane.Transition, events []event) {
-	for i := range events {
-		record := events[i].record(&r.room, e, t.ExpectedSequence+int64(i)+1, r.ids[i])
+// record adds the events and the projection as they were stored. The run shares payload and output with the events that brought
+// them: both are the caller's.
+func (r *receipt) record(t *lane.Transition) {
+	if r.records == nil {
+		return
+	}
+	p, run := t.Projected, &r.records.run
+	*run = *p
+	run.Environment = runlane.Environment(p.Environment.Name())
+	run.Payload, run.Output = nil, nil
+	run.Failure = p.Failure.Clone()
+	run.TraceCarrier, run.Meta = maps.Clone(p.TraceCarrier), maps.Clone(p.Meta)
+	round(&run.RunAt, &run.StartedAt, &run.FinishedAt, &run.DispatchedAt, &run.DispatchExpiresAt, &run.CreatedAt, &run.UpdatedAt,
+		&run.Lease.ExpiresAt, &run.Source.FireTime)
+
+	s := r.records
+	s.room = bodyRoom{created: &s.created, delivery: &s.delivery, claimed: &s.claimed, started: &s.started, succeeded: &s.succeeded}
+	r.commit.Run, r.commit.Events = run, s.eventRoom[:0]
+	for i := range t.Events {
+		e, sequence := &t.Events[i], t.ExpectedSequence+int64(i)+1
+		record := runlane.EventRecord{ID: eventID(p.ID, sequence), Sequence: sequence, Event: runlane.Event{
+			RunID: e.RunID, Environment: run.Environment, OccurredAt: whole(e.OccurredAt), Actor: e.Actor, Body: s.room.copyBody(e.Body),
+			Meta: maps.Clone(e.Meta), TraceCarrier: maps.Clone(e.TraceCarrier),
+		}}
 		switch body := record.Body.(type) {
 		case *runlane.RunCreated:
-			r.run.Payload = body.Payload
+			run.Payload = body.Payload
 		case *runlane.RunSucceeded:
-			r.run.Output = body.Output
+			run.Output = body.Output
 		default: // brings no bytes
 		}
 		r.commit.Events = append(r.commit.Events, record)
 	}
-	if r.run.Payload == nil {
-		r.run.Payload = bytes.Clone(t.Projected.Payload)
+	if run.Payload == nil {
+		run.Payload = bytes.Clone(p.Payload)
 	}
-}
-
-// appendIDs makes the ids of n events, as parts of one string.
-func appendIDs(ids []string, id runlane.RunID, first int64, n int) []string {
-	var all strings.Builder
-	all.Grow(n * (len(id) + 1 + 4))
-	for i := range n {
-		var number [20]byte
-		start := all.Len()
-		all.WriteString(string(id))
-		all.WriteByte(':')
-		all.Write(strconv.AppendInt(number[:0], first+int64(i), 10))
-		ids = append(ids, all.String()[start:])
-	}
-	return ids
 }

@@ -138,7 +138,7 @@ func (s *Storage) ListRunsNeedingDispatch(ctx context.Context, q *lane.DueQuery)
 	}
 	var found []item
 	now := at(q.At)
-	for w := ascend([]*ordered{&env.indexes.leased}, after.place()); len(found) <= limit; w.advance() {
+	for w := ascend(env.sets(leased), after.place()); len(found) <= limit; w.advance() {
 		next, ok := w.peek()
 		if !ok || next.at > now {
 			break

@@ -28,7 +28,7 @@ func (e *entry) partitionKey() partitionKey {
 
 // owned reports whether the run is in the hands of a worker, dead or alive.
 func (e *entry) owned() bool {
-	return e.state.status == runlane.StatusRunning || e.state.status == runlane.StatusCancellationRequested
+	return e.life != nil && (e.state.status == runlane.StatusRunning || e.state.status == runlane.StatusCancellationRequested)
 }
 
 // occupies reports whether the run takes up capacity at now. A held slot does so until a commit frees it, never only for a time.
@@ -132,12 +132,12 @@ func (env *environment) limit(queue runlane.QueueName) {
 		env.limited = map[runlane.QueueName]bool{}
 	}
 	env.limited[queue] = true
-	for w := ascend([]*ordered{&env.indexes.queued, &env.indexes.waiting, &env.indexes.leased}, nil); ; w.advance() {
-		next, ok := w.peek()
-		if !ok {
-			return
+	for _, set := range env.sets(active) {
+		for _, block := range set.blocks {
+			for _, i := range block {
+				env.reindexWants(i.entry)
+			}
 		}
-		env.reindexWants(next.entry)
 	}
 }
 

@@ -17,15 +17,15 @@ type StorageOptions struct {
 	Now func() time.Time
 }
 
-// Storage keeps runs in memory. It is safe for concurrent use. One short lock guards all of it: every method is atomic by
-// construction, and copies made for callers are made outside of it.
+// Storage keeps runs in memory. It is safe for concurrent use. Locks make every method atomic, see held; copies for
+// callers are made outside of them.
 type Storage struct {
 	lane.UnimplementedStorage
 
 	now    func() time.Time
 	tokens atomic.Uint64 // outbox claims are numbered
 
-	mu           sync.Mutex
+	mu           sync.RWMutex // shared by those who hold a shard, see held
 	environments map[string]*environment
 }
 
@@ -60,8 +60,7 @@ func (s *Storage) Capabilities() lane.StorageCapabilities {
 
 // environment is everything of one environment: no method ever looks into two.
 type environment struct {
-	runs    map[runlane.RunID]*entry
-	indexes indexes
+	shards [shardCount]shard
 	// Owners of keys. A finished run stays in idempotency while it retains its key, and longer: it is resolved lazily.
 	idempotency map[scopedKey]*owner
 	singletons  map[scopedKey]*entry
@@ -81,7 +80,10 @@ func (s *Storage) open(name runlane.Environment) *environment {
 	env := s.environments[name.Name()]
 	if env == nil {
 		env = &environment{
-			runs: map[runlane.RunID]*entry{}, idempotency: map[scopedKey]*owner{}, singletons: map[scopedKey]*entry{},
+			idempotency: map[scopedKey]*owner{}, singletons: map[scopedKey]*entry{},
+		}
+		for n := range env.shards {
+			env.shards[n].runs = map[runlane.RunID]*entry{}
 		}
 		s.environments[name.Name()] = env
 	}
@@ -93,7 +95,7 @@ func (env *environment) run(id runlane.RunID) *entry {
 	if env == nil {
 		return nil
 	}
-	return env.runs[id]
+	return env.shard(id).runs[id]
 }
 
 // GetRun returns one run as it is now.
@@ -101,13 +103,18 @@ func (s *Storage) GetRun(ctx context.Context, key lane.RunKey) (*runlane.Run, er
 	if err := ended(ctx); err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	e := s.find(key.Environment).run(key.RunID)
+	run := new(runlane.Run)
+	h, env := s.lockRun(key.Environment, key.RunID)
+	e := env.run(key.RunID)
+	if e != nil {
+		e.view().fill(run)
+	}
+	h.unlock()
 	if e == nil {
 		return nil, notFound(key.RunID)
 	}
-	return e.project(true), nil
+	own(run, true)
+	return run, nil
 }
 
 // GetRuns returns the given runs in the caller's order, repeats included and missing ones left out.
@@ -115,14 +122,13 @@ func (s *Storage) GetRuns(ctx context.Context, q *lane.RunsQuery) ([]*runlane.Ru
 	if err := ended(ctx); err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	env := s.find(q.Environment)
 	runs := make([]*runlane.Run, 0, len(q.IDs))
 	for _, id := range q.IDs {
+		h, env := s.lockRun(q.Environment, id)
 		if e := env.run(id); e != nil {
-			runs = append(runs, e.project(!q.WithoutPayload))
+			runs = append(runs, e.view().project(!q.WithoutPayload))
 		}
+		h.unlock()
 	}
 	return runs, nil
 }
@@ -139,6 +145,7 @@ func (s *Storage) InspectRun(ctx context.Context, q *lane.InspectQuery) (*lane.I
 	if e == nil {
 		return nil, notFound(q.RunID)
 	}
+	e = e.view()
 	inspection := &lane.Inspection{Run: e.project(true)}
 	if r := e.liveRow(); r != nil {
 		message := e.message(r, eventID(e.id, r.sequence))

@@ -1,0 +1,242 @@
+package memlane
+
+import (
+	"encoding/binary"
+	"sync"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// packer writes what is left of a finished run: few bytes, and none that the garbage collector has to look into. A text that occurs
+// again (a queue, a worker, a token) is written once.
+type packer struct {
+	b     []byte
+	base  millis // instants are written as distances from it
+	texts []string
+}
+
+// packers are used again, for their room.
+var packers = sync.Pool{New: func() any { return new(packer) }}
+
+// usualTexts stand before those of any run: words of the contract that nearly all histories repeat.
+var usualTexts = []string{
+	string(runlane.StatusSucceeded), string(runlane.StatusFailed), string(runlane.StatusCancelled),
+	string(runlane.EventDeliveryRequested), string(runlane.EventLeaseClaimed), string(runlane.EventStarted), string(runlane.EventSucceeded),
+	string(runlane.EventLeaseHeartbeat), string(runlane.EventRetryScheduled), string(runlane.EventReleased), string(runlane.EventFailed),
+	string(runlane.SystemActor.Type), runlane.SystemActor.ID, string(runlane.ActorWorker), string(runlane.SourceTrigger),
+}
+
+// textsKept is how many texts of a run may be referred to again, the usual ones and its id included.
+const textsKept = 40
+
+// texts are what a run's texts may refer to from the start.
+func (e *entry) texts(room []string) []string {
+	return append(append(room[:0], usualTexts...), string(e.id), string(e.environment))
+}
+
+// pack replaces the life of a finished run by what reads need of it. A run with a row that a publisher still holds is left as it
+// is until that is marked.
+func (e *entry) pack() {
+	if e.life == nil || !e.state.status.Terminal() {
+		return
+	}
+	for i := range e.rows {
+		if e.rows[i].status == lane.OutboxClaimed {
+			return
+		}
+	}
+	p := packers.Get().(*packer)
+	p.base, p.texts = e.state.createdAt, e.texts(p.texts)
+	p.b = binary.AppendVarint(p.b, int64(p.base))
+	p.state(&e.state)
+	p.created(e.created)
+	p.events(e)
+	e.packed = string(p.b)
+	clear(p.texts)
+	p.b = p.b[:0]
+	packers.Put(p)
+
+	l := e.life
+	e.life = nil
+	*l = life{}
+	lives.Put(l)
+}
+
+func (p *packer) number(n int64) { p.b = binary.AppendVarint(p.b, n) }
+
+func (p *packer) flag(is bool) {
+	n := int64(0)
+	if is {
+		n = 1
+	}
+	p.number(n)
+}
+
+// instant is 0 for none: a distance is never written as 0.
+func (p *packer) instant(m millis) {
+	switch distance := int64(m - p.base); {
+	case m == absent:
+		p.number(0)
+	case distance >= 0:
+		p.number(distance + 1)
+	default:
+		p.number(distance)
+	}
+}
+
+// text is 0 for none, the odd number of one that was written before, or the doubled length and the text.
+func (p *packer) text(s string) {
+	if s == "" {
+		p.number(0)
+		return
+	}
+	for i, known := range p.texts {
+		if known == s {
+			p.number(int64(2*i + 1))
+			return
+		}
+	}
+	if len(p.texts) < textsKept {
+		p.texts = append(p.texts, s)
+	}
+	p.number(int64(2 * len(s)))
+	p.b = append(p.b, s...)
+}
+
+// bytes tells nil from empty.
+func (p *packer) bytes(b []byte) {
+	if b == nil {
+		p.number(-1)
+		return
+	}
+	p.number(int64(len(b)))
+	p.b = append(p.b, b...)
+}
+
+func (p *packer) texted(m map[string]string) {
+	if m == nil {
+		p.number(-1)
+		return
+	}
+	p.number(int64(len(m)))
+	for k, v := range m {
+		p.text(k)
+		p.text(v)
+	}
+}
+
+func (p *packer) state(s *state) {
+	p.text(string(s.status))
+	p.number(s.sequence)
+	p.number(int64(s.counters.Attempts))
+	p.number(int64(s.counters.Failures))
+	p.number(int64(s.counters.Retries))
+	p.number(int64(s.counters.Releases))
+	p.bytes(s.output)
+	for _, m := range s.instants() {
+		p.instant(*m)
+	}
+	p.flag(s.failure != nil)
+	if s.failure != nil {
+		p.failure(s.failure)
+	}
+	p.text(s.leaseToken)
+	p.text(s.leaseWorker)
+	p.texted(s.traceCarrier)
+	p.texted(s.meta)
+}
+
+// instants are all that a projection has.
+func (s *state) instants() [8]*millis {
+	return [...]*millis{
+		&s.runAt, &s.startedAt, &s.finishedAt, &s.dispatchedAt, &s.dispatchExpiresAt, &s.createdAt, &s.updatedAt, &s.leaseExpiresAt,
+	}
+}
+
+func (p *packer) created(c *runlane.RunCreated) {
+	p.text(string(c.TaskID))
+	p.text(string(c.Queue))
+	p.bytes(c.Payload)
+	p.instant(at(c.RunAt))
+	p.text(c.ConcurrencyKey)
+	p.text(c.IdempotencyKey)
+	p.flag(c.Retention.WhileActive)
+	p.number(int64(c.Retention.TTL))
+	p.text(c.SingletonKey)
+	p.text(string(c.Source.Type))
+	p.text(string(c.Source.RunID))
+	p.text(string(c.Source.ScheduleID))
+	p.instant(at(c.Source.FireTime))
+}
+
+func (p *packer) events(e *entry) {
+	p.number(int64(len(e.events)))
+	for i := range e.events {
+		ev := &e.events[i]
+		actor := ev.actor.Value()
+		p.instant(ev.at)
+		p.text(string(actor.Type))
+		p.text(actor.ID)
+		p.flag(ev.notes != nil)
+		if ev.notes != nil {
+			p.texted(ev.notes.meta)
+			p.texted(ev.notes.traceCarrier)
+		}
+		if i > 0 { // the first is run.created, which is there already
+			p.body(ev.body)
+		}
+	}
+}
+
+func (p *packer) body(body runlane.EventBody) {
+	p.text(string(runlane.Event{Body: body}.Type()))
+	switch b := body.(type) {
+	case *runlane.RunDeliveryRequested:
+		d := &b.Delivery
+		p.text(string(d.Environment))
+		p.text(string(d.RunID))
+		p.text(string(d.Queue))
+		p.instant(at(d.AvailableAt))
+		p.instant(at(d.RequestedAt))
+		p.instant(at(d.DispatchExpiresAt))
+		p.texted(d.TraceCarrier)
+	case *runlane.RunLeaseClaimed:
+		p.lease(&b.Lease)
+	case *runlane.RunLeaseHeartbeat:
+		p.lease(&b.Lease)
+	case *runlane.RunStarted:
+		p.number(int64(b.Attempt))
+	case *runlane.RunSucceeded:
+		p.number(int64(b.Attempt))
+		p.bytes(b.Output)
+	case *runlane.RunFailed:
+		p.number(int64(b.Attempt))
+		p.failure(&b.Failure)
+	case *runlane.RunRetryScheduled:
+		p.number(int64(b.Attempt))
+		p.failure(&b.Failure)
+		p.instant(at(b.RetryAt))
+	case *runlane.RunReleased:
+		p.number(int64(b.Attempt))
+		p.instant(at(b.ResumeAt))
+		p.text(b.Reason)
+	case *runlane.RunCancellationRequested:
+		p.text(b.Reason)
+	case *runlane.RunCancelled:
+		p.text(b.Reason)
+	case *runlane.RunCreated, *runlane.UnknownEvent: // the first event's, and what no storage takes: see Transition.Validate
+	}
+}
+
+func (p *packer) lease(l *runlane.Lease) {
+	p.text(l.Token)
+	p.text(l.WorkerID)
+	p.instant(at(l.ExpiresAt))
+}
+
+func (p *packer) failure(f *runlane.Failure) {
+	p.text(string(f.Code))
+	p.text(f.Message)
+	p.texted(f.Meta)
+}

@@ -1,0 +1,114 @@
+package memlane
+
+import (
+	"hash/maphash"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/runlane/runlane-go"
+)
+
+// shardCount is how many parts the runs of an environment are cut into. More than there are processors: two commits seldom meet.
+const shardCount = 16
+
+// shard is a part of an environment's runs and who has to look at them when. Its lock comes after the storage's own, see [held].
+type shard struct {
+	mu      sync.Mutex
+	runs    map[runlane.RunID]*entry
+	indexes indexes
+}
+
+var shardSeed = maphash.MakeSeed()
+
+// shard is where a run lies, whether it exists or not.
+func (env *environment) shard(id runlane.RunID) *shard {
+	return &env.shards[maphash.String(shardSeed, string(id))%shardCount]
+}
+
+// add makes the run the storage's.
+func (env *environment) add(e *entry) {
+	e.shard = env.shard(e.id)
+	e.shard.runs[e.id] = e
+}
+
+// ids are those of all runs, sorted.
+func (env *environment) ids() []runlane.RunID {
+	var ids []runlane.RunID
+	for n := range env.shards {
+		ids = slices.AppendSeq(ids, maps.Keys(env.shards[n].runs))
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// sets are the chosen indexes of every shard.
+func (env *environment) sets(choose func(*indexes) []*ordered) []*ordered {
+	var sets []*ordered
+	for n := range env.shards {
+		sets = append(sets, choose(&env.shards[n].indexes)...)
+	}
+	return sets
+}
+
+func active(ix *indexes) []*ordered {
+	return []*ordered{&ix.queued, &ix.waiting, &ix.leased, &ix.cancelling}
+}
+
+func finished(ix *indexes) []*ordered { return []*ordered{&ix.succeeded, &ix.failed, &ix.cancelled} }
+
+func leased(ix *indexes) []*ordered { return []*ordered{&ix.leased} }
+
+func unpublished(ix *indexes) []*ordered { return []*ordered{&ix.unpublished} }
+
+func dead(ix *indexes) []*ordered { return []*ordered{&ix.dead} }
+
+// held is a lock on the storage: on one run's shard, while others go on with other shards, or on everything (shard is nil). What
+// concerns no key, no slot and no other run needs its shard alone; everything else, scans included, needs everything.
+type held struct {
+	storage *Storage
+	shard   *shard
+}
+
+func (h held) unlock() {
+	if h.shard == nil {
+		h.storage.mu.Unlock()
+		return
+	}
+	h.shard.mu.Unlock()
+	h.storage.mu.RUnlock()
+}
+
+// lockRun locks the shard of a run, or everything when there is no such environment yet.
+func (s *Storage) lockRun(name runlane.Environment, id runlane.RunID) (held, *environment) {
+	s.mu.RLock()
+	if env := s.find(name); env != nil {
+		h := held{s, env.shard(id)}
+		h.shard.mu.Lock()
+		return h, env
+	}
+	s.mu.RUnlock()
+	return s.lockAll(), s.find(name)
+}
+
+// lockUnlimited is lockRun for changes of a run, which concern others too once its queue was ever limited. queue is that of a run
+// which does not exist yet.
+func (s *Storage) lockUnlimited(name runlane.Environment, id runlane.RunID, queue runlane.QueueName) held {
+	h, env := s.lockRun(name, id)
+	if h.shard == nil {
+		return h
+	}
+	if e := h.shard.runs[id]; e != nil && e.life != nil {
+		queue = e.created.Queue
+	}
+	if !env.limited[queue] {
+		return h
+	}
+	h.unlock()
+	return s.lockAll()
+}
+
+func (s *Storage) lockAll() held {
+	s.mu.Lock()
+	return held{storage: s}
+}

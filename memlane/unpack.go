@@ -1,0 +1,204 @@
+package memlane
+
+import (
+	"encoding/binary"
+	"time"
+	"unique"
+
+	"github.com/runlane/runlane-go"
+)
+
+// unpacker reads what a packer wrote, in the same order. Its texts are parts of the packed run.
+type unpacker struct {
+	s     string
+	base  millis
+	texts []string
+}
+
+// view is the run for reading: itself, or a packed one unpacked for a moment, without its history.
+func (e *entry) view() *entry {
+	if e.life != nil {
+		return e
+	}
+	v := *e
+	v.life, _ = e.opened()
+	return &v
+}
+
+// history is the run's events, for reading.
+func (e *entry) history() []event {
+	if e.life != nil {
+		return e.events
+	}
+	l, u := e.opened()
+	u.events(l)
+	return l.events
+}
+
+// unpack gives a packed run its life back.
+func (e *entry) unpack() {
+	l, u := e.opened()
+	u.events(l)
+	e.life, e.packed = l, ""
+}
+
+// opened is a packed run's life without its events, which the unpacker reads next.
+func (e *entry) opened() (*life, *unpacker) {
+	l := &life{firstPublished: absent, created: &runlane.RunCreated{}}
+	u := &unpacker{s: e.packed, texts: e.texts(make([]string, 0, textsKept))}
+	u.base = millis(u.number())
+	u.state(&l.state)
+	u.created(l.created)
+	return l, u
+}
+
+func (u *unpacker) number() int64 {
+	var b [binary.MaxVarintLen64]byte
+	n, size := binary.Varint(b[:copy(b[:], u.s)])
+	u.s = u.s[size:]
+	return n
+}
+
+func (u *unpacker) flag() bool { return u.number() == 1 }
+
+func (u *unpacker) take(n int64) string {
+	taken := u.s[:n]
+	u.s = u.s[n:]
+	return taken
+}
+
+func (u *unpacker) instant() millis {
+	switch distance := u.number(); {
+	case distance == 0:
+		return absent
+	case distance > 0:
+		return u.base + millis(distance-1)
+	default:
+		return u.base + millis(distance)
+	}
+}
+
+func (u *unpacker) text() string {
+	n := u.number()
+	switch {
+	case n == 0:
+		return ""
+	case n%2 == 1:
+		return u.texts[n/2]
+	}
+	s := u.take(n / 2)
+	if len(u.texts) < textsKept {
+		u.texts = append(u.texts, s)
+	}
+	return s
+}
+
+func (u *unpacker) bytes() []byte {
+	n := u.number()
+	if n < 0 {
+		return nil
+	}
+	return append(make([]byte, 0, n), u.take(n)...)
+}
+
+func (u *unpacker) texted() map[string]string {
+	n := u.number()
+	if n < 0 {
+		return nil
+	}
+	m := make(map[string]string, n)
+	for range n {
+		k := u.text()
+		m[k] = u.text()
+	}
+	return m
+}
+
+func (u *unpacker) state(s *state) {
+	s.status = runlane.Status(u.text())
+	s.sequence = u.number()
+	s.counters = runlane.Counters{
+		Attempts: int(u.number()), Failures: int(u.number()), Retries: int(u.number()), Releases: int(u.number()),
+	}
+	s.output = u.bytes()
+	for _, m := range s.instants() {
+		*m = u.instant()
+	}
+	if u.flag() {
+		s.failure = new(u.failure())
+	}
+	s.leaseToken, s.leaseWorker = u.text(), u.text()
+	s.traceCarrier, s.meta = u.texted(), u.texted()
+}
+
+func (u *unpacker) created(c *runlane.RunCreated) {
+	c.TaskID, c.Queue, c.Payload = runlane.TaskID(u.text()), runlane.QueueName(u.text()), u.bytes()
+	c.RunAt = u.instant().time()
+	c.ConcurrencyKey, c.IdempotencyKey = u.text(), u.text()
+	c.Retention.WhileActive = u.flag()
+	c.Retention.TTL = time.Duration(u.number())
+	c.SingletonKey = u.text()
+	c.Source = runlane.Source{
+		Type: runlane.SourceType(u.text()), RunID: runlane.RunID(u.text()), ScheduleID: runlane.ScheduleID(u.text()),
+		FireTime: u.instant().time(),
+	}
+}
+
+func (u *unpacker) events(l *life) {
+	n := u.number()
+	l.events = make([]event, n)
+	for i := range l.events {
+		ev := &l.events[i]
+		ev.at = u.instant()
+		ev.actor = unique.Make(runlane.Actor{Type: runlane.ActorType(u.text()), ID: u.text()})
+		if u.flag() {
+			ev.notes = &notes{meta: u.texted(), traceCarrier: u.texted()}
+		}
+		if i == 0 {
+			ev.body = l.created
+		} else {
+			ev.body = u.body()
+		}
+	}
+}
+
+func (u *unpacker) body() runlane.EventBody {
+	switch t := runlane.EventType(u.text()); t {
+	case runlane.EventDeliveryRequested:
+		return &runlane.RunDeliveryRequested{Delivery: runlane.Delivery{
+			Environment: runlane.Environment(u.text()), RunID: runlane.RunID(u.text()), Queue: runlane.QueueName(u.text()),
+			AvailableAt: u.instant().time(), RequestedAt: u.instant().time(), DispatchExpiresAt: u.instant().time(),
+			TraceCarrier: u.texted(),
+		}}
+	case runlane.EventLeaseClaimed:
+		return &runlane.RunLeaseClaimed{Lease: u.lease()}
+	case runlane.EventLeaseHeartbeat:
+		return &runlane.RunLeaseHeartbeat{Lease: u.lease()}
+	case runlane.EventStarted:
+		return &runlane.RunStarted{Attempt: int(u.number())}
+	case runlane.EventSucceeded:
+		return &runlane.RunSucceeded{Attempt: int(u.number()), Output: u.bytes()}
+	case runlane.EventFailed:
+		return &runlane.RunFailed{Attempt: int(u.number()), Failure: u.failure()}
+	case runlane.EventRetryScheduled:
+		return &runlane.RunRetryScheduled{Attempt: int(u.number()), Failure: u.failure(), RetryAt: u.instant().time()}
+	case runlane.EventReleased:
+		return &runlane.RunReleased{Attempt: int(u.number()), ResumeAt: u.instant().time(), Reason: u.text()}
+	case runlane.EventCancellationRequested:
+		return &runlane.RunCancellationRequested{Reason: u.text()}
+	case runlane.EventCancelled:
+		return &runlane.RunCancelled{Reason: u.text()}
+	case runlane.EventCreated:
+		fallthrough
+	default:
+		return &runlane.UnknownEvent{Type: t}
+	}
+}
+
+func (u *unpacker) lease() runlane.Lease {
+	return runlane.Lease{Token: u.text(), WorkerID: u.text(), ExpiresAt: u.instant().time()}
+}
+
+func (u *unpacker) failure() runlane.Failure {
+	return runlane.Failure{Code: runlane.ErrorCode(u.text()), Message: u.text(), Meta: u.texted()}
+}
