@@ -162,7 +162,7 @@ func textFault(s string, forbidden rune) string {
 		if r == forbidden {
 			return fmt.Sprintf("contains %q", r)
 		}
-		if !unicode.IsPrint(r) {
+		if (r < ' ' || r > '~') && !unicode.IsPrint(r) {
 			return fmt.Sprintf("contains the unprintable character %U", r)
 		}
 	}

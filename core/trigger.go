@@ -392,6 +392,9 @@ func prepareActor(p *plan) error {
 }
 
 func checkMeta(p *plan) error {
+	if len(p.options.Meta) == 0 && len(p.traceCarrier) == 0 {
+		return nil
+	}
 	size := 0
 	for _, m := range [...]map[string]string{p.options.Meta, p.traceCarrier} {
 		for k, v := range m {

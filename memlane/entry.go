@@ -100,7 +100,7 @@ func (e *entry) keep(p *runlane.Run) {
 
 // keepMap clones next unless it is what we have already.
 func keepMap(have, next map[string]string) map[string]string {
-	if (have == nil) == (next == nil) && maps.Equal(have, next) {
+	if have == nil && next == nil || have != nil && next != nil && maps.Equal(have, next) {
 		return have
 	}
 	return maps.Clone(next)

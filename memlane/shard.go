@@ -95,7 +95,7 @@ func (s *Storage) lockRun(name runlane.Environment, id runlane.RunID) (held, *en
 // which does not exist yet.
 func (s *Storage) lockUnlimited(name runlane.Environment, id runlane.RunID, queue runlane.QueueName) held {
 	h, env := s.lockRun(name, id)
-	if h.shard == nil {
+	if h.shard == nil || len(env.limited) == 0 {
 		return h
 	}
 	if e := h.shard.runs[id]; e != nil && e.life != nil {
