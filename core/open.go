@@ -24,6 +24,7 @@ type Runtime struct {
 	bounded      []runlane.Queue     // those of them with a limit, by name
 	bindings     []runlane.QueueName // nil: any queue
 	delayed      lane.DelayedSender  // nil where the transport cannot delay
+	undelayed    []runlane.QueueName // bindings that cannot, where others can
 	progress     lane.ProgressKeeper // nil where the storage keeps none
 	logger       *slog.Logger
 	hooks        *watchers
@@ -94,7 +95,13 @@ func newRuntime(l *lane.Lane, options *Options) *Runtime {
 	if rt.maxAbandoned == 0 {
 		rt.maxAbandoned = runlane.DefaultMaxAbandoned
 	}
-	rt.delayed, _ = lane.As[lane.DelayedSender](l.Transport)
+	if rt.delayed, _ = lane.As[lane.DelayedSender](l.Transport); rt.delayed != nil {
+		for _, name := range rt.bindings {
+			if rt.delayed.MaxDelay(name) == 0 {
+				rt.undelayed = append(rt.undelayed, name)
+			}
+		}
+	}
 	rt.progress, _ = lane.As[lane.ProgressKeeper](l.Storage)
 	rt.workerID = newWorkerID(rt.world.NewID)
 	return rt

@@ -2,6 +2,7 @@ package dynamostore
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"github.com/runlane/runlane-go"
@@ -121,7 +122,7 @@ func patient(r *runItem, at millis, p lane.Patience) bool {
 	case deliverable:
 		return m.at > at-millis(p.Queued/time.Millisecond)
 	case waiting:
-		return shortWait(r) && m.at > at-millis(p.ShortWait/time.Millisecond)
+		return shortWait(r) && !slices.Contains(p.Undelayed, runlane.QueueName(r.Queue)) && m.at > at-millis(p.ShortWait/time.Millisecond)
 	default:
 		return false
 	}

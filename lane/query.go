@@ -87,6 +87,8 @@ type Patience struct {
 	Queued time.Duration
 	// ShortWait is for waits of at most 15 minutes on a queue with native delay.
 	ShortWait time.Duration
+	// Undelayed are the queues without native delay: nobody sends a wakeup when a wait there ends, so ShortWait is not for them.
+	Undelayed []runlane.QueueName
 }
 
 // RunRef is a run in a scan: enough to choose, never its payload.

@@ -315,6 +315,10 @@ func hazardShortWaits(_ *testing.T, b *bundle) {
 			q := b.of(name, found)
 			q.Patience = patience
 			b.wantScan(string(name)+" waits, with patience", list, q, runs...)
+			q = b.of(name, due) // nobody sends a wakeup when a wait there ends
+			q.Patience = patience
+			q.Patience.Undelayed = []runlane.QueueName{"another", name}
+			b.wantScan(string(name)+" waits, without native delay", list, q, runs...)
 			b.wantScan(string(name)+" waits, a millisecond early", list, b.of(name, due.Add(-time.Millisecond)))
 			b.wantScan(string(name)+" waits, without patience", list, b.of(name, due), runs...)
 		}

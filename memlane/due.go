@@ -181,7 +181,7 @@ func (e *entry) underway(now millis, patience lane.Patience) bool {
 	case wakeupUnderway:
 		return awaited.due > now.add(-patience.Queued)
 	case delayedWakeup:
-		return awaited.due > now.add(-patience.ShortWait)
+		return !slices.Contains(patience.Undelayed, e.created.Queue) && awaited.due > now.add(-patience.ShortWait)
 	default:
 		return false
 	}
