@@ -6,6 +6,7 @@ import (
 	"context"
 	"log/slog"
 	"os"
+	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
@@ -40,6 +41,9 @@ type Options struct {
 	Queues map[runlane.QueueName]string
 	// Table is the DynamoDB table. Required.
 	Table string
+	// Throttled is called for each attempt of a request that AWS throttled, also when a later attempt succeeds; from many goroutines
+	// at once. nil means nobody counts.
+	Throttled func()
 }
 
 // New builds the lane, named "aws" and production durable, with clients of its own. It makes no request; opening a runtime on it
@@ -54,6 +58,9 @@ func New(cfg aws.Config, options Options) (*lane.Lane, error) {
 		return nil, invalid("no AWS region is configured", "set AWS_REGION; with a local endpoint any region will do, like us-east-1")
 	}
 	cfg = Tune(cfg)
+	if options.Throttled != nil {
+		cfg.APIOptions = append(slices.Clone(cfg.APIOptions), countThrottles(options.Throttled))
+	}
 	transport, err := sqstransport.New(sqs.NewFromConfig(cfg), options.Queues,
 		&sqstransport.Options{Fair: options.Fair, Logger: options.Logger})
 	if err != nil {
@@ -93,7 +100,7 @@ func FromEnv(ctx context.Context) (*lane.Lane, error) {
 			Hint: "check the variables AWS_* and the shared configuration files", Cause: err,
 		}
 	}
-	return New(cfg, Options{Environment: environment, Table: table, Queues: queues})
+	return New(cfg, Options{Environment: environment, Table: table, Queues: queues, Throttled: throttlesOf(ctx)})
 }
 
 func invalid(message, hint string) error {

@@ -45,6 +45,9 @@ func (rt *Runtime) ExecuteDelivery(ctx context.Context, w lane.Wakeup, options *
 	defer rt.gate.leave()
 	d := delivery{rt: rt, wakeup: w, byWakeup: true, workerID: rt.workerID, executions: &rt.executions}
 	if options != nil {
+		if err := runlane.ValidateKey("DeliveryOptions.WorkerID", options.WorkerID); err != nil {
+			return nil, err
+		}
 		d.deadline = options.Deadline
 		if options.WorkerID != "" {
 			d.workerID = options.WorkerID
@@ -180,7 +183,7 @@ func (d *delivery) judge(run *runlane.Run, now time.Time) judgement {
 		return judgement{ignored: IgnoredLeased}
 	case !now.Before(due):
 		return judgement{}
-	case run.Status == runlane.StatusQueued && due.Sub(now) <= clockSkew:
+	case run.Status == runlane.StatusQueued && !run.RunAt.After(run.UpdatedAt) && due.Sub(now) <= clockSkew: // not one created for later
 		return judgement{at: due}
 	default:
 		return judgement{ignored: IgnoredNotDue, wait: due.Sub(now)}

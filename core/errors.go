@@ -13,8 +13,8 @@ import (
 // before the deadline. Nothing was claimed: another process may take the wakeup at once, without a delay.
 var ErrNoTime = errors.New("runlane: too little time left")
 
-func invalidOption(format string, args ...any) error {
-	return &runlane.Error{Code: runlane.ErrConfigurationInvalid, Message: fmt.Sprintf(format, args...)}
+func invalidOption(hint, format string, args ...any) error {
+	return &runlane.Error{Code: runlane.ErrConfigurationInvalid, Message: fmt.Sprintf(format, args...), Hint: hint}
 }
 
 func invalidInput(hint, format string, args ...any) error {
@@ -43,14 +43,28 @@ func cancelled(ctx context.Context, run runlane.RunID) error {
 
 // joinMessages lists faults on one line, each without the code they share with the error that carries them.
 func joinMessages(faults []error) string {
-	var texts []string
+	return strings.Join(joinTexts(faults, func(e *runlane.Error) string { return e.Message }), "; ")
+}
+
+func joinTexts(faults []error, text func(*runlane.Error) string) (texts []string) {
 	for _, fault := range flatten(faults) {
 		if e, ok := errors.AsType[*runlane.Error](fault); ok {
-			texts = append(texts, e.Message)
+			texts = append(texts, text(e))
 		} else {
 			texts = append(texts, fault.Error())
 		}
 	}
+	return texts
+}
+
+// describe is joinMessages with what to do about each.
+func describe(faults []error) string {
+	texts := joinTexts(faults, func(e *runlane.Error) string {
+		if e.Hint == "" {
+			return e.Message
+		}
+		return e.Message + " (" + e.Hint + ")"
+	})
 	return strings.Join(texts, "; ")
 }
 

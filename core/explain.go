@@ -57,6 +57,13 @@ const (
 	WaitOperator Wait = "operator"
 )
 
+// Waits are all there are.
+func Waits() []Wait {
+	return []Wait{
+		WaitNone, WaitTime, WaitSlot, WaitPublish, WaitWakeup, WaitReservation, WaitLease, WaitCancellation, WaitTick, WaitQueue, WaitOperator,
+	}
+}
+
 // Explain says why a run is where it is: what it waits for, until when, and what happens next. It reads exactly, not from lists, and
 // never leaves a run unexplained. The judgement is of the moment: the run may move on while it is made. A run that does not exist is
 // runlane.ErrRunNotFound.

@@ -155,9 +155,7 @@ func TestExplain_Table(t *testing.T) {
 // Whatever the state, there is exactly one wait, and it is one of the list.
 func TestExplain_EveryStateHasAWait(t *testing.T) {
 	t.Parallel()
-	waits := []Wait{
-		WaitNone, WaitTime, WaitSlot, WaitPublish, WaitWakeup, WaitReservation, WaitLease, WaitCancellation, WaitTick, WaitQueue, WaitOperator,
-	}
+	waits := Waits()
 	seen := map[Wait]bool{}
 	rows := []lane.OutboxStatus{
 		"", lane.OutboxPending, lane.OutboxClaimed, lane.OutboxPublished, lane.OutboxFailed, lane.OutboxDeadLettered, "of a newer version",

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"context"
 	"time"
 
 	"github.com/runlane/runlane-go"
@@ -13,6 +14,44 @@ type Metrics interface {
 	Count(name Metric, n int64, labels Labels)
 	// Observe records one duration.
 	Observe(name Metric, d time.Duration, labels Labels)
+}
+
+type metricsKey struct{}
+
+// WithMetrics makes every runtime that is opened under the context count in m too, beside its own Options.Metrics. It is for whoever
+// calls a program's opener without knowing its options, as package functions does.
+func WithMetrics(ctx context.Context, m Metrics) context.Context {
+	return context.WithValue(ctx, metricsKey{}, m)
+}
+
+// withMetricsOf adds those of the context.
+func withMetricsOf(ctx context.Context, own Metrics) Metrics {
+	given, ok := ctx.Value(metricsKey{}).(Metrics)
+	switch {
+	case !ok:
+		return own
+	case own == nil:
+		return given
+	default:
+		return bothMetrics{own, given}
+	}
+}
+
+// bothMetrics passes everything on to two; one that panics does not cost the other its value.
+type bothMetrics [2]Metrics
+
+// Count implements Metrics.
+func (b bothMetrics) Count(name Metric, n int64, labels Labels) {
+	for _, m := range b {
+		gauges{m}.count(name, n, labels)
+	}
+}
+
+// Observe implements Metrics.
+func (b bothMetrics) Observe(name Metric, d time.Duration, labels Labels) {
+	for _, m := range b {
+		gauges{m}.observe(name, d, labels)
+	}
 }
 
 // Labels say what a value belongs to. There is never a run id among them. Fields that do not apply are "".

@@ -55,6 +55,7 @@ func Open(ctx context.Context, l *lane.Lane, options *Options) (*Runtime, error)
 		}
 	}
 	rt := newRuntime(l, options)
+	rt.metrics = gauges{withMetricsOf(ctx, options.Metrics)}
 	if err := rt.validate(options); err != nil {
 		return nil, err
 	}
@@ -62,6 +63,7 @@ func Open(ctx context.Context, l *lane.Lane, options *Options) (*Runtime, error)
 		return nil, err
 	}
 	rt.observe(options.Hooks)
+	rt.warnOfFineSchedules(ctx)
 	return rt, nil
 }
 
@@ -86,7 +88,7 @@ func newRuntime(l *lane.Lane, options *Options) *Runtime {
 		lane: l, environment: runlane.Environment(environment.Name()),
 		handlers: make(map[runlane.TaskID]runlane.Handler, len(options.Handlers)),
 		queues:   make(map[runlane.QueueName]runlane.Queue), bindings: l.Transport.Queues(),
-		logger: options.Logger, metrics: gauges{options.Metrics}, maxAbandoned: options.MaxAbandoned, middleware: slices.Clone(options.Middleware),
+		logger: options.Logger, maxAbandoned: options.MaxAbandoned, middleware: slices.Clone(options.Middleware),
 		world: options.World.withDefaults(), hurried: make(chan struct{}),
 	}
 	if rt.logger == nil {
@@ -111,19 +113,19 @@ func newRuntime(l *lane.Lane, options *Options) *Runtime {
 func (rt *Runtime) validate(options *Options) error {
 	var faults []error
 	if err := rt.environment.Validate(); err != nil {
-		faults = append(faults, err)
+		faults = append(faults, namedOption("Options.Environment", err))
 	}
 	if rt.maxAbandoned < -1 {
-		faults = append(faults, invalidOption("Options.MaxAbandoned is %d: use -1 for no bound, 0 for the default, or a bound", rt.maxAbandoned))
+		faults = append(faults, invalidOption("use -1 for no bound, 0 for the default, or a bound", "Options.MaxAbandoned is %d", rt.maxAbandoned))
 	}
 	for i, m := range rt.middleware {
 		if m == nil {
-			faults = append(faults, invalidOption("Options.Middleware[%d] is nil", i))
+			faults = append(faults, invalidOption("leave it out", "Options.Middleware[%d] is nil", i))
 		}
 	}
 	for i, hook := range options.Hooks {
 		if hook == nil {
-			faults = append(faults, invalidOption("Options.Hooks[%d] is nil", i))
+			faults = append(faults, invalidOption("leave it out", "Options.Hooks[%d] is nil", i))
 		}
 	}
 	for i, h := range options.Handlers {
@@ -148,24 +150,24 @@ func (rt *Runtime) validate(options *Options) error {
 		return nil
 	}
 	return &runlane.Error{
-		Code: runlane.ErrConfigurationInvalid, Message: "the runtime cannot open: " + joinMessages(faults),
+		Code: runlane.ErrConfigurationInvalid, Message: "the runtime cannot open: " + describe(faults),
 		Hint: "correct what is listed", Cause: err,
 	}
 }
 
 func (rt *Runtime) register(i int, h runlane.Handler) error {
 	if h.Task == nil {
-		return invalidOption("Options.Handlers[%d] has no task: build handlers with Task.Handle", i)
+		return invalidOption("build handlers with Task.Handle", "Options.Handlers[%d] has no task", i)
 	}
 	if err := h.Task.Err(); err != nil {
 		return err
 	}
 	var faults []error
 	if h.Execute == nil {
-		faults = append(faults, invalidOption("the handler of task %q has no Execute function", h.Task.ID))
+		faults = append(faults, invalidOption("build handlers with Task.Handle", "Options.Handlers: the handler of task %q has no Execute function", h.Task.ID))
 	}
 	if _, twice := rt.handlers[h.Task.ID]; twice {
-		return errors.Join(append(faults, invalidOption("task %q has two handlers", h.Task.ID))...)
+		return errors.Join(append(faults, invalidOption("pass one of them", "Options.Handlers: task %q has two handlers", h.Task.ID))...)
 	}
 	rt.handlers[h.Task.ID] = h
 	at, _ := slices.BinarySearchFunc(rt.definitions, h.Task.ID, func(d *runlane.Definition, id runlane.TaskID) int {

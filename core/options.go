@@ -1,7 +1,9 @@
 package core
 
 import (
+	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/runlane/runlane-go"
@@ -36,8 +38,9 @@ type Options struct {
 	// Queues names queues that no handler here already names, so that triggers on them are checked when the runtime opens.
 	Queues []runlane.Queue
 
-	// Schedules make runs when they are due: each tick of a runtime that has them materializes what has come due since. Their tasks
-	// need no handler here. Ids are unique.
+	// Schedules make runs when they are due: each tick of a runtime that has them materializes what has come due since, and on a lane
+	// whose state this process alone can reach, workers that tick do so at the times themselves. Elsewhere an interval shorter than
+	// a minute is logged as a warning when the runtime opens. Their tasks need no handler here. Ids are unique.
 	Schedules []runlane.Schedule
 
 	// World replaces clock, randomness and ids. nil means the real ones.
@@ -96,12 +99,38 @@ type WorkOptions struct {
 	Drain bool
 	// Grace is how long attempts may finish after the context ended. 0 means runlane.DefaultGrace.
 	Grace time.Duration
-	// NoTick leaves maintenance to another process. By default this one ticks at the start and every minute.
+	// NoTick leaves maintenance, schedules included, to another process. By default this one ticks at the start and every minute.
 	NoTick bool
-	// Queues to take work from. nil means the queues of this process's handlers.
+	// Queues to take work from. nil means the queues of this process's handlers. The transport must have bindings for all of them.
 	Queues []runlane.QueueName
 	// WorkerID names this worker in leases and logs. "" means <host>-<pid>-<ulid>.
 	WorkerID string
+}
+
+// check judges the options by themselves and by the transport's bindings; nil bindings are any.
+func (o *WorkOptions) check(bindings []runlane.QueueName) error {
+	switch {
+	case o.Concurrency < 0:
+		hint := fmt.Sprintf("use 0 for %d, or a number of attempts", runlane.DefaultConcurrency)
+		return invalidOption(hint, "WorkOptions.Concurrency is %d", o.Concurrency)
+	case o.Grace < 0:
+		return invalidOption(fmt.Sprintf("use 0 for %s, or a time", runlane.DefaultGrace), "WorkOptions.Grace is %s", o.Grace)
+	case o.Queues != nil && len(o.Queues) == 0:
+		return invalidOption("leave it nil for the queues of this process's handlers", "WorkOptions.Queues is empty: nothing would be done")
+	}
+	for _, name := range o.Queues {
+		if err := name.Validate(); err != nil {
+			return invalidOption(hintOf(err), "WorkOptions.Queues: %s", messageOf(err))
+		}
+		if bindings != nil && !slices.Contains(bindings, name) {
+			const hint = "bind it in the transport's configuration, or leave it out"
+			return invalidOption(hint, "WorkOptions.Queues: the transport has no binding for queue %q", name)
+		}
+	}
+	if err := runlane.ValidateKey("WorkOptions.WorkerID", o.WorkerID); err != nil {
+		return invalidOption(hintOf(err), "%s", messageOf(err))
+	}
+	return nil
 }
 
 // TickOptions bound one tick. nil means the defaults.

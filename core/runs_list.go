@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"fmt"
 	"iter"
 
 	"github.com/runlane/runlane-go"
@@ -23,7 +24,22 @@ func (r *Runs) List(ctx context.Context, options *ListOptions) (*runlane.Page[ru
 	if err := firstError(options.check("ListOptions"), r.rt.operatorReads()); err != nil {
 		return nil, err
 	}
-	return r.rt.listRuns(ctx, &options.RunFilter, options.Limit, options.After)
+	scope, after := fmt.Sprintf("runs %s %s", r.rt.environment, options.scope()), runlane.Cursor("")
+	if options.After != "" {
+		at, err := openCursor(options.After, scope, "ListOptions.After")
+		if err != nil {
+			return nil, err
+		}
+		after = runlane.Cursor(at)
+	}
+	page, err := r.rt.listRuns(ctx, &options.RunFilter, options.Limit, after)
+	if err != nil {
+		return nil, err
+	}
+	if page.Next != "" {
+		page.Next = sealCursor(scope, string(page.Next))
+	}
+	return page, nil
 }
 
 func (rt *Runtime) listRuns(

@@ -33,24 +33,28 @@ type schedule struct {
 
 // registerSchedule checks a definition. Whatever is wrong with it is found here, not at three in the morning.
 func (rt *Runtime) registerSchedule(s runlane.Schedule) error {
-	fault := func(err error) error {
-		return &runlane.Error{Code: runlane.ErrConfigurationInvalid, Message: fmt.Sprintf("schedule %q: %s", s.ID, messageOf(err)), Hint: hintOf(err), Cause: err}
+	fault := func(option string, err error) error {
+		message := fmt.Sprintf("Options.Schedules: schedule %q: %s%s", s.ID, option, messageOf(err))
+		return &runlane.Error{Code: runlane.ErrConfigurationInvalid, Message: message, Hint: hintOf(err), Cause: err}
 	}
 	if err := s.ID.Validate(); err != nil {
-		return fault(err)
+		return fault("ID: ", err)
 	}
 	if _, twice := rt.findSchedule(s.ID); twice {
-		return invalidOption("two schedules have the id %q", s.ID)
+		return invalidOption("give each an ID of its own", "Options.Schedules: two schedules have the id %q", s.ID)
 	}
-	if err := firstError(s.When.Validate(), checkMisfire(s.Misfire), checkOverlap(s.Overlap)); err != nil {
-		return fault(err)
+	if err := s.When.Validate(); err != nil {
+		return fault("When: ", err)
+	}
+	if err := firstError(checkMisfire(s.Misfire), checkOverlap(s.Overlap)); err != nil {
+		return fault("", err)
 	}
 	prepared, err := s.Call.Prepare()
 	if err != nil {
-		return fault(err)
+		return fault("Call: ", err)
 	}
 	if err := rt.registerQueue(s.Call.Task.Queue); err != nil {
-		return fault(err)
+		return fault("Call: ", err)
 	}
 	c := rt.lane.Storage.Capabilities()
 	if !c.KeepsSchedules || !c.ClaimsScheduleOccurrences {
@@ -174,8 +178,8 @@ func (e *evaluation) evaluate(ctx context.Context) error {
 			ID: e.schedule.ID, DefinitionHash: e.schedule.hash, RegisteredAt: e.now, LastEvaluated: e.now,
 		})
 	}
-	if e.record.Paused {
-		return e.note(ctx)
+	if e.record.Paused { // and not evaluated: what comes due meanwhile is one skip, from the last look before it on
+		return nil
 	}
 	fires, more := occurrences(e.schedule.When, e.from(), e.now)
 	e.result.More = more
@@ -199,14 +203,10 @@ func (e *evaluation) evaluate(ctx context.Context) error {
 	return nil
 }
 
-// from is the moment after which occurrences count. A schedule fires nothing from before it was registered, and a changed definition
-// nothing from before the last look at the one it replaces.
+// from is the moment after which occurrences count. A schedule fires nothing from before it was registered. The last look at it found
+// everything dealt with: nothing from before it counts, also when a definition that was changed since has more there.
 func (e *evaluation) from() time.Time {
-	from := latest(e.record.RegisteredAt, e.record.LastFire)
-	if e.record.DefinitionHash != e.schedule.hash {
-		from = latest(from, e.record.LastEvaluated)
-	}
-	return from
+	return latest(latest(e.record.RegisteredAt, e.record.LastFire), e.record.LastEvaluated)
 }
 
 // salvage finds a run that a tick made and could not record any more. Occurrences are completed in order, so it can only be that of

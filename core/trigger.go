@@ -9,6 +9,7 @@ import (
 	"maps"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/lane"
@@ -396,13 +397,19 @@ func checkMeta(p *plan) error {
 		return nil
 	}
 	size := 0
-	for _, m := range [...]map[string]string{p.options.Meta, p.traceCarrier} {
-		for k, v := range m {
+	for _, option := range [...]struct {
+		name   string
+		values map[string]string
+	}{{"Meta", p.options.Meta}, {"TraceCarrier", p.traceCarrier}} {
+		for k, v := range option.values {
 			size += len(k) + len(v)
+			if !utf8.ValidString(k) || !utf8.ValidString(v) { // storages keep text, and would change it
+				return invalidInput("use text, or encode the bytes", "%s is not valid UTF-8", option.name)
+			}
 		}
 	}
 	if size > runlane.MaxMetaBytes {
-		return invalidInput("keep bulk in the payload", "meta and trace carrier have %d bytes together, more than %d", size, runlane.MaxMetaBytes)
+		return invalidInput("keep bulk in the payload", "Meta and TraceCarrier have %d bytes together, more than %d", size, runlane.MaxMetaBytes)
 	}
 	return nil
 }
@@ -426,7 +433,7 @@ func (rt *Runtime) prepareTime(p *plan) error {
 	}
 	runAt = ceilMillis(runAt)
 	if runAt.UnixMilli() > latestTime {
-		return invalidInput("use a time before the year 2286", "the run would be due in the year %d", runAt.Year())
+		return invalidInput("use a time before the year 2286", "by Delay or RunAt the run would be due in the year %d", runAt.Year())
 	}
 	if runAt.After(p.at) {
 		p.runAt, p.availableAt = runAt, runAt

@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -14,6 +16,7 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/memlane"
 )
 
@@ -109,6 +112,87 @@ func TestHooks_CannotStopChangeOrSlowACommit(t *testing.T) {
 			t.Errorf("%d changes seen, run %+v", seen, run)
 		}
 	})
+}
+
+// manyWatched executes more runs than a hook's buffer holds and returns the figures, how each run ended, and for how long.
+func manyWatched(t *testing.T, hooks ...core.Hook) (m *tally, ends []string, took time.Duration) {
+	t.Helper()
+	m = newTally()
+	storage := memlane.NewStorage(nil)
+	l, err := lane.New(storage, memlane.NewTransport(nil), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	task, handler := watched()
+	rt, err := core.Open(t.Context(), l, &core.Options{
+		Handlers: []runlane.Handler{handler}, Metrics: m, Hooks: hooks, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	for i := range 300 { // five commits each
+		options := &runlane.TriggerOptions{RunID: runlane.RunID(fmt.Sprintf("run_%04d", i))}
+		if _, err := rt.Trigger(t.Context(), task.With(struct{}{}), options); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 { // the first attempt fails
+			time.Sleep(time.Second)
+			if _, err := rt.ExecuteDelivery(t.Context(), lane.Wakeup{RunKey: lane.RunKey{RunID: options.RunID}}, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var types []string
+		for record, err := range rt.Runs().Events(t.Context(), options.RunID, nil) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			types = append(types, fmt.Sprint(record.Type(), " ", record.OccurredAt.Sub(began)))
+		}
+		ends = append(ends, strings.Join(types, ", "))
+	}
+	took = time.Since(began)
+	if err := rt.Close(context.WithoutCancel(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	return m, ends, took
+}
+
+// A hook that never returns and one that always panics: every commit, its moment and every figure are what they are without, but for
+// the changes that the first had no room for, and these are counted.
+func TestHooks_ThatBlockOrPanic_LeaveCommitsAndFiguresAsTheyAre(t *testing.T) {
+	t.Parallel()
+	measure := func(hooks ...func(release chan struct{}) core.Hook) (m *tally, ends []string, took time.Duration) {
+		synctest.Test(t, func(t *testing.T) {
+			release := make(chan struct{})
+			var made []core.Hook
+			for _, hook := range hooks {
+				made = append(made, hook(release))
+			}
+			m, ends, took = manyWatched(t, made...)
+			close(release)
+			synctest.Wait()
+		})
+		return m, ends, took
+	}
+	plain, ends, took := measure()
+	if plain.counts[core.MetricRunsSucceeded] != 300 {
+		t.Fatalf("figures are %v", plain.counts)
+	}
+	blocks := func(release chan struct{}) core.Hook { return func(core.Change) { <-release } }
+	panics := func(chan struct{}) core.Hook { return func(core.Change) { panic("hook") } }
+	hooked, hookedEnds, hookedTook := measure(blocks, panics)
+	dropped := hooked.counts[core.MetricChangesDropped]
+	if commits := int64(5 * 300); dropped <= 0 || dropped >= commits {
+		t.Errorf("%d of %d changes were dropped", dropped, commits)
+	}
+	delete(hooked.counts, core.MetricChangesDropped)
+	if !maps.Equal(hooked.counts, plain.counts) || !maps.EqualFunc(hooked.times, plain.times, slices.Equal) {
+		t.Errorf("figures are %v, without hooks %v", hooked.counts, plain.counts)
+	}
+	if !slices.Equal(hookedEnds, ends) || hookedTook != took {
+		t.Errorf("histories differ, or took %s instead of %s", hookedTook, took)
+	}
 }
 
 // tally is a Metrics that adds up.

@@ -48,11 +48,11 @@ func (rt *Runtime) newWorker(options *WorkOptions) (*worker, error) {
 		w.options = *options
 	}
 	o := &w.options
-	if o.Concurrency < 0 || o.Grace < 0 {
-		return nil, invalidOption("WorkOptions.Concurrency is %d and Grace %s: neither may be negative", o.Concurrency, o.Grace)
+	if err := o.check(rt.bindings); err != nil {
+		return nil, err
 	}
 	if len(rt.handlers) == 0 {
-		return nil, invalidOption("this runtime has no handlers to work with: pass them to core.Open")
+		return nil, invalidOption("pass them to core.Open, as Options.Handlers", "this runtime has no handlers to work with")
 	}
 	if o.Concurrency == 0 {
 		o.Concurrency = runlane.DefaultConcurrency
@@ -165,7 +165,7 @@ func (w *worker) deliver(ctx context.Context, wakeup lane.Wakeup, byWakeup bool)
 // tickLoop ticks at once and then about every minute, so that processes which started together do not tick together.
 func (rt *Runtime) tickLoop(ctx context.Context, workerID string) {
 	for {
-		began := time.Now()
+		began, looked := time.Now(), rt.now()
 		for ctx.Err() == nil && time.Since(began) < tickEvery {
 			result, err := rt.tick(ctx, &TickOptions{})
 			if err != nil && ctx.Err() == nil {
@@ -176,7 +176,7 @@ func (rt *Runtime) tickLoop(ctx context.Context, workerID string) {
 				break
 			}
 		}
-		if !pause(ctx, rt.world.around(tickEvery)) {
+		if !rt.rest(ctx, workerID, looked) {
 			return
 		}
 	}

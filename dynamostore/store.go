@@ -11,6 +11,7 @@ package dynamostore
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -96,9 +97,23 @@ func (s *Store) Capabilities() lane.StorageCapabilities {
 	}
 }
 
-// Start checks that the table exists and has the keys and indexes of the layout; anything else is
+// Start checks what New was given, and that the table exists and has the keys and indexes of the layout; anything else is
 // runlane.ErrConfigurationInvalid. An endpoint that does not answer is runlane.ErrStorageUnavailable.
-func (s *Store) Start(ctx context.Context) error { return s.checkTable(ctx) }
+func (s *Store) Start(ctx context.Context) error {
+	fault := &runlane.Error{Code: runlane.ErrConfigurationInvalid}
+	switch {
+	case s.client == nil:
+		fault.Message, fault.Hint = "the store has no client", "pass a *dynamodb.Client to dynamostore.New"
+	case s.table == "":
+		fault.Message, fault.Hint = "the store has no table", "pass the table's name to dynamostore.New"
+	case s.timeout < 0:
+		fault.Message = fmt.Sprintf("Options.RequestTimeout is %s", s.timeout)
+		fault.Hint = fmt.Sprintf("use 0 for %s, or a time", DefaultRequestTimeout)
+	default:
+		return s.checkTable(ctx)
+	}
+	return fault
+}
 
 // Stats are the requests and capacity units since the store was made.
 func (s *Store) Stats() Stats { return s.meter.Stats() }

@@ -69,7 +69,10 @@ func New(storage Storage, transport Transport, options *Options) (*Lane, error) 
 		return nil, invalid("lane has no transport", "pass a lane.Transport to lane.New")
 	}
 	if err := l.Environment.Validate(); err != nil {
-		return nil, &runlane.Error{Code: runlane.ErrConfigurationInvalid, Message: "lane has a bad environment name", Cause: err}
+		return nil, &runlane.Error{
+			Code: runlane.ErrConfigurationInvalid, Message: "lane has a bad environment name",
+			Hint: "use printable text without ':', or leave it empty", Cause: err,
+		}
 	}
 	c := l.Capabilities()
 	if _, ok := As[DelayedSender](transport); c.Transport.NativeDelay && !ok {

@@ -22,6 +22,7 @@ func queueScanCases() []storageCase {
 		{"PagesCoverEveryPartition", needsQueues, queueScanPages},
 		{"DeliveryAndRedeliveryLeaveBoundedQueuesOut", needsBoth(needsQueues, needsRedelivery), queueScanOthers},
 		{"ARunThatWaitedIsRedeliveredWhenTheLimitIsGone", needsBoth(needsQueues, needsRedelivery), queueScanUnbounded},
+		{"ADeadLetterWaitsAlsoWhenItsQueueGetsALimit", needsBoth(needsQueues, needsDeadLetters), queueScanDeadLetter},
 		{"ARowIsDueOnlyWhileItsReservationLives", needsQueues, queueRows},
 	}
 }
@@ -210,6 +211,20 @@ func queueScanUnbounded(_ *testing.T, b *bundle) {
 	b.wantScan("needing delivery, at the millisecond", delivery, b.due(end), retrying)
 	b.deliver(waiting, end, end, lane.OutboxBirth{})
 	b.wantScan("after the request", redelivery, b.due(end), planned, over)
+}
+
+// docs/decisions.md, Delivery: what was given up waits for the operator, in whatever state.
+func queueScanDeadLetter(_ *testing.T, b *bundle) {
+	s := b.limited(10)
+	due := noon.Add(time.Hour)
+	for _, runAt := range []time.Time{{}, due} {
+		run := b.append(b.Creation(b.t, noon, RunOptions{RunAt: runAt}))
+		row := b.outboxOf(due, run.Outbox[0].ID)[0]
+		b.giveUp(row.OutboxRef, 1, due)
+	}
+	for _, list := range []scan{b.storage.ListRunsNeedingDispatch, b.storage.ListRunsNeedingDelivery} {
+		b.wantScan("an hour after the limit came", list, s.bounded(due.Add(time.Hour)))
+	}
 }
 
 // docs/decisions.md, Delivery: a bounded run without a live reservation has no row that is due.

@@ -48,7 +48,7 @@ func (s *Storage) ListRuns(ctx context.Context, q *lane.RunQuery) (*runlane.Page
 		return fillPage(descend(finished, after.place()), scope, limit, finishedPart, judge), nil
 	}
 	page := fillPage(ascend(env.sets(active), after.place()), scope, limit, activePart, judge)
-	if page.Next != "" {
+	if page.Next != "" || !wantsFinished(q) {
 		return page, nil
 	}
 	if len(page.Items) == limit { // nothing is left of the first part; the second begins on its own page
@@ -61,6 +61,11 @@ func (s *Storage) ListRuns(ctx context.Context, q *lane.RunQuery) (*runlane.Page
 
 // lastPosition is behind every item.
 var lastPosition = position{at: 1<<63 - 1}
+
+// wantsFinished tells whether the second part can have what is asked for: a list of active runs reads no finished one.
+func wantsFinished(q *lane.RunQuery) bool {
+	return len(q.Statuses) == 0 || slices.ContainsFunc(q.Statuses, runlane.Status.Terminal)
+}
 
 func matches(q *lane.RunQuery, e *entry) bool {
 	c := e.created

@@ -159,11 +159,11 @@ func (env *environment) reindexWants(e *entry) {
 // wantsSlot is when the run wants a slot: queued without a live reservation, waiting and due, or running with an expired lease.
 // One whose wakeup was given up waits for a person.
 func (e *entry) wantsSlot() (since millis, ok bool) {
+	if r := e.liveRow(); r != nil && r.dead() {
+		return 0, false
+	}
 	switch s := &e.state; s.status {
 	case runlane.StatusQueued:
-		if r := e.liveRow(); r != nil && r.dead() {
-			return 0, false
-		}
 		return max(e.queuedSince(), s.dispatchExpiresAt), true
 	case runlane.StatusScheduled, runlane.StatusRetrying, runlane.StatusReleased:
 		return s.runAt, true

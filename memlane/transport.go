@@ -40,6 +40,7 @@ type Transport struct {
 	handBack time.Duration
 	maxDelay time.Duration
 	bindings []runlane.QueueName
+	fault    error // of the options; Start says so
 
 	mu     sync.Mutex
 	queues map[runlane.QueueName]*queue
@@ -62,6 +63,7 @@ func NewTransport(options *TransportOptions) *Transport {
 	if options == nil {
 		return t
 	}
+	t.fault = options.check()
 	if options.HandBack > 0 {
 		t.handBack = options.HandBack
 	}
@@ -71,6 +73,31 @@ func NewTransport(options *TransportOptions) *Transport {
 	t.bindings = slices.Clone(options.Queues)
 	return t
 }
+
+func (o *TransportOptions) check() error {
+	fault := ""
+	switch {
+	case o.HandBack < 0:
+		fault = fmt.Sprintf("TransportOptions.HandBack is %s", o.HandBack)
+	case o.MaxDelay < 0:
+		fault = fmt.Sprintf("TransportOptions.MaxDelay is %s", o.MaxDelay)
+	}
+	if fault != "" {
+		return &runlane.Error{Code: runlane.ErrConfigurationInvalid, Message: fault, Hint: "use 0 for the default, or a time"}
+	}
+	for _, name := range o.Queues {
+		if err := name.Validate(); err != nil {
+			return &runlane.Error{
+				Code: runlane.ErrConfigurationInvalid, Message: "TransportOptions.Queues has a bad name",
+				Hint: "use printable text without ':'", Cause: err,
+			}
+		}
+	}
+	return nil
+}
+
+// Start reports options that cannot be, which NewTransport has no way to: runlane.ErrConfigurationInvalid.
+func (t *Transport) Start(context.Context) error { return t.fault }
 
 // Capabilities promises native delay, and no durability: wakeups end with the process.
 func (t *Transport) Capabilities() lane.TransportCapabilities {

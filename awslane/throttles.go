@@ -1,0 +1,57 @@
+package awslane
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go/middleware"
+)
+
+type throttlesKey struct{}
+
+// WithThrottles makes the clients of every lane that [FromEnv] builds under the context call throttled for each attempt of a request
+// that AWS throttled, also when a later attempt succeeds. It is called from many goroutines at once and must not block. Package
+// functions makes a metric of it; programs that call [New] set Options.Throttled.
+func WithThrottles(ctx context.Context, throttled func()) context.Context {
+	return context.WithValue(ctx, throttlesKey{}, throttled)
+}
+
+func throttlesOf(ctx context.Context) func() {
+	throttled, _ := ctx.Value(throttlesKey{}).(func())
+	return throttled
+}
+
+// countThrottles stands inside the retries, where every attempt passes.
+func countThrottles(throttled func()) func(*middleware.Stack) error {
+	return func(stack *middleware.Stack) error {
+		return stack.Finalize.Insert(middleware.FinalizeMiddlewareFunc("CountThrottles", func(
+			ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler,
+		) (middleware.FinalizeOutput, middleware.Metadata, error) {
+			out, metadata, err := next.HandleFinalize(ctx, in)
+			if err != nil && isThrottled(err) {
+				throttled()
+			}
+			return out, metadata, err
+		}), "Retry", middleware.After)
+	}
+}
+
+// isThrottled finds the throttle of a request, and that of a member of a transaction.
+func isThrottled(err error) bool {
+	if cancelled, ok := errors.AsType[*types.TransactionCanceledException](err); ok {
+		for _, reason := range cancelled.CancellationReasons {
+			if code := aws.ToString(reason.Code); code == "ThrottlingError" || strings.HasPrefix(code, "ProvisionedThroughput") {
+				return true
+			}
+		}
+		return false
+	}
+	if _, ok := errors.AsType[*types.TransactionInProgressException](err); ok {
+		return false // the SDK repeats it like a throttle; it is a request that overtook itself
+	}
+	return retry.ThrottleErrorCode{Codes: retry.DefaultThrottleErrorCodes}.IsErrorThrottle(err).Bool()
+}

@@ -1,0 +1,210 @@
+package core_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/lane"
+	"github.com/runlane/runlane-go/lanetest"
+	"github.com/runlane/runlane-go/memlane"
+)
+
+// limitedStorage promises less than it can.
+type limitedStorage struct {
+	lane.Storage
+	capabilities lane.StorageCapabilities
+}
+
+func (s limitedStorage) Capabilities() lane.StorageCapabilities { return s.capabilities }
+
+// missingAbility is what is refused where a storage lacks one ability.
+type missingAbility struct {
+	take   func(c *lane.StorageCapabilities)
+	opens  []core.Options                                               // that open no runtime
+	calls  map[string]func(ctx context.Context, rt *core.Runtime) error // that one without handlers refuses
+	nobody string                                                       // or why nothing stands behind it
+}
+
+func missingAbilities() map[string]missingAbility {
+	bounded := runlane.Queue{Name: "bounded", Concurrency: 1}
+	task := runlane.NewTask[payload]("any", nil)
+	single := runlane.NewTask("single", &runlane.TaskOptions[payload]{SingletonKey: func(payload) string { return "key" }})
+	scheduled := func(call runlane.Call) core.Options {
+		return core.Options{Schedules: []runlane.Schedule{{ID: "daily", When: runlane.Cron("@daily"), Call: call}}}
+	}
+	executing := core.Options{Handlers: []runlane.Handler{handle("any", nil)}}
+	all := &core.BulkOptions{AllRuns: true}
+	type calls = map[string]func(ctx context.Context, rt *core.Runtime) error
+	triggering := func(o runlane.TriggerOptions) func(ctx context.Context, rt *core.Runtime) error {
+		return func(ctx context.Context, rt *core.Runtime) error {
+			_, err := rt.Trigger(ctx, task.With(payload{}), &o)
+			return err
+		}
+	}
+	schedules := calls{
+		"List": func(ctx context.Context, rt *core.Runtime) (err error) {
+			for _, err = range rt.Schedules().List(ctx) {
+				break
+			}
+			return err
+		},
+		"Get": func(ctx context.Context, rt *core.Runtime) error {
+			_, err := rt.Schedules().Get(ctx, "daily")
+			return err
+		},
+		"Pause": func(ctx context.Context, rt *core.Runtime) error { return rt.Schedules().Pause(ctx, "daily", nil) },
+		"Occurrences": func(ctx context.Context, rt *core.Runtime) (err error) {
+			for _, err = range rt.Schedules().Occurrences(ctx, "daily", false) {
+				break
+			}
+			return err
+		},
+	}
+	return map[string]missingAbility{
+		"ClaimsScheduleOccurrences": {
+			take: func(c *lane.StorageCapabilities) { c.ClaimsScheduleOccurrences = false }, opens: []core.Options{scheduled(task.With(payload{}))},
+		},
+		"KeepsSchedules": {
+			take: func(c *lane.StorageCapabilities) { c.KeepsSchedules = false }, opens: []core.Options{scheduled(task.With(payload{}))}, calls: schedules,
+		},
+		"EnforcesSingleton": {
+			take:  func(c *lane.StorageCapabilities) { c.EnforcesSingleton = false },
+			opens: []core.Options{scheduled(single.With(payload{}))},
+			calls: calls{
+				"Trigger": triggering(runlane.TriggerOptions{SingletonKey: "key"}),
+				"of a task": func(ctx context.Context, rt *core.Runtime) error {
+					_, err := rt.Trigger(ctx, single.With(payload{}), nil)
+					return err
+				},
+				"FindActive": func(ctx context.Context, rt *core.Runtime) error {
+					_, err := rt.Runs().FindActive(ctx, "t", "k")
+					return err
+				},
+			},
+		},
+		"EnforcesIdempotency": {
+			take: func(c *lane.StorageCapabilities) { c.EnforcesIdempotency = false },
+			calls: calls{
+				"Trigger": triggering(runlane.TriggerOptions{IdempotencyKey: "key"}),
+				"FindCurrent": func(ctx context.Context, rt *core.Runtime) error {
+					_, err := rt.Runs().FindCurrent(ctx, "t", "k")
+					return err
+				},
+				"Reset": func(ctx context.Context, rt *core.Runtime) error { return rt.IdempotencyKeys().Reset(ctx, "t", "k") },
+			},
+		},
+		"EnforcesQueueConcurrency": {
+			take:  func(c *lane.StorageCapabilities) { c.EnforcesQueueConcurrency = false },
+			opens: []core.Options{{Queues: []runlane.Queue{bounded}}},
+			calls: calls{"Trigger": triggering(runlane.TriggerOptions{Queue: bounded})},
+		},
+		"LeasesRuns":     {take: func(c *lane.StorageCapabilities) { c.LeasesRuns = false }, opens: []core.Options{executing}},
+		"PersistsOutbox": {take: func(c *lane.StorageCapabilities) { c.PersistsOutbox = false }, opens: []core.Options{executing}},
+		"PrunesRuns": {
+			take: func(c *lane.StorageCapabilities) { c.PrunesRuns = false },
+			calls: calls{"Prune": func(ctx context.Context, rt *core.Runtime) error {
+				_, err := rt.Runs().Prune(ctx, &core.PruneOptions{OlderThan: time.Hour})
+				return err
+			}},
+		},
+		"ReadsRunHistory": {
+			take: func(c *lane.StorageCapabilities) { c.ReadsRunHistory = false },
+			calls: calls{
+				"List": func(ctx context.Context, rt *core.Runtime) error { _, err := rt.Runs().List(ctx, nil); return err },
+				"Attempts": func(ctx context.Context, rt *core.Runtime) error {
+					_, err := rt.Runs().Attempts(ctx, "run_1")
+					return err
+				},
+				"Events": func(ctx context.Context, rt *core.Runtime) (err error) {
+					for _, err = range rt.Runs().Events(ctx, "run_1", nil) {
+						break
+					}
+					return err
+				},
+				"CancelAll": func(ctx context.Context, rt *core.Runtime) error { _, err := rt.Runs().CancelAll(ctx, all); return err },
+				"RerunAll":  func(ctx context.Context, rt *core.Runtime) error { _, err := rt.Runs().RerunAll(ctx, all); return err },
+				"Stats": func(ctx context.Context, rt *core.Runtime) error {
+					_, err := rt.Queues().Stats(ctx, "default")
+					return err
+				},
+				"Prune, dry": func(ctx context.Context, rt *core.Runtime) error {
+					_, err := rt.Runs().Prune(ctx, &core.PruneOptions{OlderThan: time.Hour, DryRun: true})
+					return err
+				},
+			},
+		},
+		"KeepsDeadLetters": {
+			take: func(c *lane.StorageCapabilities) { c.KeepsDeadLetters = false },
+			calls: calls{
+				"List": func(ctx context.Context, rt *core.Runtime) error {
+					_, err := rt.DeadLetters().List(ctx, nil)
+					return err
+				},
+				"Requeue": func(ctx context.Context, rt *core.Runtime) error { return rt.DeadLetters().Requeue(ctx, "run_1", nil) },
+				"RequeueAll": func(ctx context.Context, rt *core.Runtime) error {
+					_, err := rt.DeadLetters().RequeueAll(ctx, all)
+					return err
+				},
+			},
+		},
+		"FindsLostWakeups":  {nobody: "the tick leaves the stage out, and Explain says that nobody asks again"},
+		"DurableState":      {nobody: "a promise to people, and a condition of lanes that promise the same"},
+		"ProcessLocalState": {nobody: "where it is missing, other processes take part"},
+	}
+}
+
+// What a missing ability could not keep is refused: when the runtime opens, or by the call, and then no request was made.
+func TestCapabilities_EachMissingOneIsRefusedWhereItIsNeeded(t *testing.T) {
+	t.Parallel()
+	rules := missingAbilities()
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[lane.StorageCapabilities]()) {
+		rule, ok := rules[field.Name]
+		if !ok || (rule.nobody == "") == (len(rule.opens)+len(rule.calls) == 0) {
+			t.Errorf("%s: say what is refused without it, or why nothing is", field.Name)
+		}
+		if rule.take == nil {
+			continue
+		}
+		t.Run(field.Name, func(t *testing.T) {
+			t.Parallel()
+			plan := lanetest.NewFaultPlan(t, 1, lanetest.FaultRule{Kind: lanetest.FaultBefore, Rate: 1})
+			storage := limitedStorage{Storage: lanetest.FaultyStorage(memlane.NewStorage(nil), plan)}
+			storage.capabilities = storage.Storage.Capabilities()
+			rule.take(&storage.capabilities)
+			l, err := lane.New(storage, memlane.NewTransport(nil), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range rule.opens {
+				rule.opens[i].Logger = slog.New(slog.DiscardHandler)
+				_, err := core.Open(t.Context(), l, &rule.opens[i])
+				if runlane.CodeOf(err) != runlane.ErrConfigurationInvalid || !errors.Is(err, runlane.ErrCapabilityUnsupported) {
+					t.Errorf("opening returned %v", err)
+				}
+			}
+			rt, err := core.Open(t.Context(), l, &core.Options{Logger: slog.New(slog.DiscardHandler)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = rt.Close(context.WithoutCancel(t.Context())) }()
+			for name, call := range rule.calls {
+				e, ok := errors.AsType[*runlane.Error](call(t.Context(), rt))
+				if !ok || e.Code != runlane.ErrCapabilityUnsupported || e.Hint == "" {
+					t.Errorf("%s returned %v", name, e)
+				}
+			}
+			if n := plan.Struck(lanetest.FaultBefore); n != 0 {
+				t.Errorf("%d requests were made", n)
+			}
+		})
+	}
+	if len(rules) != reflect.TypeFor[lane.StorageCapabilities]().NumField() {
+		t.Error("there is a rule for an ability that does not exist")
+	}
+}

@@ -1,0 +1,28 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/runlane/runlane-go"
+)
+
+func TestErrorAttrs_AnErrorWithoutACode_IsInternal(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		err  error
+		want runlane.ErrorCode
+	}{
+		{errors.New("who knows"), runlane.ErrInternal},
+		{fmt.Errorf("wrapped: %w", &runlane.Error{Code: runlane.ErrStorageUnavailable, Message: "down"}), runlane.ErrStorageUnavailable},
+	} {
+		attrs := errorAttrs(c.err)
+		if len(attrs) != 2 || attrs[0].Key != attrCode || attrs[0].Value.String() != string(c.want) || attrs[1].Value.String() != c.err.Error() {
+			t.Errorf("%v is logged as %v", c.err, attrs)
+		}
+	}
+	if attrs := errorAttrs(nil); attrs != nil {
+		t.Errorf("no error is logged as %v", attrs)
+	}
+}

@@ -1,0 +1,146 @@
+package core
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// statsPages bounds the pages of runs that one call of [Queues.Stats] reads.
+const statsPages = 20
+
+// Queues is the operator's view of queues. Stateless: get one with [Runtime.Queues] when you need it.
+type Queues struct{ rt *Runtime }
+
+// Queues returns the view.
+func (rt *Runtime) Queues() *Queues { return &Queues{rt: rt} }
+
+// QueueState is a queue as this runtime knows it.
+type QueueState struct {
+	// Queue is its policy. Of a queue that is not Known, the name alone.
+	Queue runlane.Queue `json:"queue"`
+	// Known says that a handler, a schedule or Options.Queues names it here, or that it is the default one. A queue that is only
+	// bound is another program's, and nobody here knows whether it has a limit.
+	Known bool `json:"known"`
+	// Bound says that the transport has a binding for it, or takes any queue.
+	Bound bool `json:"bound"`
+}
+
+// QueueStats counts the active runs of a queue, as the list of runs shows them: it lags a little.
+type QueueStats struct {
+	QueueState
+	// At is the instant by which due-ness was judged.
+	At time.Time `json:"at"`
+	// Waiting counts the runs that are due and wait for a worker, or for a slot first: the depth of the queue.
+	Waiting int `json:"waiting"`
+	// OldestWaiting is since when the first of them is due. Zero: none is.
+	OldestWaiting time.Time `json:"oldestWaiting,omitzero"`
+	// Running counts the runs that a worker has, also those that were asked to stop.
+	Running int `json:"running"`
+	// Delayed counts the runs that are not due yet: delayed, to be retried, or released.
+	Delayed int `json:"delayed"`
+	// NextDue is when the first of them will be. Zero: there is none.
+	NextDue time.Time `json:"nextDue,omitzero"`
+	// AtLeast says that the call reached its bound first: the queue has more runs than were counted.
+	AtLeast bool `json:"atLeast,omitempty"`
+	// Backlog and InFlight are the transport's wakeups, those that wait and those that were received and not acknowledged. -1 where the
+	// transport cannot tell.
+	Backlog  int `json:"backlog"`
+	InFlight int `json:"inFlight"`
+}
+
+// List returns the queues that this runtime knows and those that its transport has bindings for, by name. It makes no request.
+func (q *Queues) List() []QueueState {
+	names := map[runlane.QueueName]bool{}
+	for name := range q.rt.queues {
+		names[name] = true
+	}
+	for _, name := range q.rt.bindings {
+		names[name] = true
+	}
+	if q.rt.bindings == nil {
+		names[runlane.DefaultQueue.Name] = true // which any program may use without naming it
+	}
+	states := make([]QueueState, 0, len(names))
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		states = append(states, q.state(name))
+	}
+	return states
+}
+
+func (q *Queues) state(name runlane.QueueName) QueueState {
+	policy, known := q.rt.knownQueue(name)
+	return QueueState{Queue: policy, Known: known, Bound: q.rt.bindings == nil || slices.Contains(q.rt.bindings, name)}
+}
+
+// Stats counts the active runs of a queue. It reads no finished run. Its price is bounded whatever the environment holds: 20 pages of
+// active runs at most and one look at the transport. On DynamoDB the first page is a query for each kind of marker in each shard (56,
+// half a unit each while there are few runs) and one read for up to 100 runs of the queue; runs of other queues cost their keys
+// only. Beyond 10,000 runs of the queue, or 20,000 active runs of all queues, the counts are lower bounds and AtLeast is set.
+//
+// Any queue may be asked about, also one that nobody here knows. A name that is none is runlane.ErrValidationFailed, a lane that does
+// not show runs to operators runlane.ErrCapabilityUnsupported. A transport that does not answer is its error, beside stats that have
+// all but Backlog and InFlight.
+func (q *Queues) Stats(ctx context.Context, name runlane.QueueName) (*QueueStats, error) {
+	if err := q.rt.gate.enterLate(); err != nil {
+		return nil, err
+	}
+	defer q.rt.gate.leave()
+	if err := firstError(name.Validate(), q.rt.operatorReads()); err != nil {
+		return nil, err
+	}
+	stats := &QueueStats{QueueState: q.state(name), At: q.rt.now(), Backlog: -1, InFlight: -1}
+	filter, after := RunFilter{Queue: name, Statuses: activeStatuses}, runlane.Cursor("")
+	for range statsPages {
+		page, err := q.rt.listRuns(ctx, &filter, runlane.MaxPageLimit, after)
+		if err != nil {
+			return nil, err
+		}
+		for i := range page.Items {
+			stats.add(&page.Items[i])
+		}
+		if after = page.Next; after == "" {
+			break
+		}
+	}
+	stats.AtLeast = after != ""
+	reader, ok := lane.As[lane.DepthReader](q.rt.lane.Transport)
+	if !ok || !stats.Bound {
+		return stats, nil
+	}
+	backlog, inFlight, err := reader.Depth(ctx, name)
+	if err != nil {
+		return stats, err
+	}
+	stats.Backlog, stats.InFlight = backlog, inFlight
+	return stats, nil
+}
+
+func (s *QueueStats) add(run *runlane.RunSummary) {
+	due := run.RunAt // of a queued run by its writer's clock, which may be ahead
+	if due.IsZero() {
+		due = run.CreatedAt // queued without a delivery request: it waits for its first slot
+	}
+	switch {
+	case run.Status == runlane.StatusRunning || run.Status == runlane.StatusCancellationRequested:
+		s.Running++
+	case due.After(s.At) && (run.Status != runlane.StatusQueued || due.After(s.At.Add(clockSkew))):
+		s.Delayed++
+		s.NextDue = earliest(s.NextDue, due)
+	default:
+		s.Waiting++
+		s.OldestWaiting = earliest(s.OldestWaiting, due)
+	}
+}
+
+// earliest is the earlier of two instants. A zero a is none.
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || b.Before(a) {
+		return b
+	}
+	return a
+}

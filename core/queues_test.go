@@ -1,0 +1,177 @@
+package core_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/lane"
+	"github.com/runlane/runlane-go/lanetest"
+	"github.com/runlane/runlane-go/memlane"
+)
+
+// listed is a storage whose lists never end, and that counts how often it is asked.
+type listed struct {
+	lane.Storage
+	pages, others atomic.Int32
+	endless       bool
+	asked         atomic.Pointer[lane.RunQuery]
+}
+
+func (l *listed) Unwrap() lane.Storage { return l.Storage }
+
+func (l *listed) ListRuns(ctx context.Context, q *lane.RunQuery) (*runlane.Page[runlane.RunSummary], error) {
+	n := l.pages.Add(1)
+	asked := *q
+	l.asked.Store(&asked)
+	if !l.endless {
+		return l.Storage.ListRuns(ctx, q)
+	}
+	page := &runlane.Page[runlane.RunSummary]{Next: runlane.Cursor(fmt.Sprint(n))}
+	for range q.Limit {
+		page.Items = append(page.Items, runlane.RunSummary{Queue: q.Queue, Status: runlane.StatusQueued, CreatedAt: time.Now().Add(time.Second)})
+	}
+	return page, nil
+}
+
+func (l *listed) GetRun(ctx context.Context, key lane.RunKey) (*runlane.Run, error) {
+	l.others.Add(1)
+	return l.Storage.GetRun(ctx, key)
+}
+
+func (l *listed) GetRuns(ctx context.Context, q *lane.RunsQuery) ([]*runlane.Run, error) {
+	l.others.Add(1)
+	return l.Storage.GetRuns(ctx, q)
+}
+
+// plainTransport has no abilities beyond those of every transport.
+type plainTransport struct{ lane.Transport }
+
+func (plainTransport) Capabilities() lane.TransportCapabilities { return lane.TransportCapabilities{} }
+
+// silent is a transport whose depth cannot be read.
+type silent struct{ *lanetest.ScriptedTransport }
+
+func (silent) Depth(context.Context, runlane.QueueName) (visible, inFlight int, err error) {
+	return 0, 0, &runlane.Error{Code: runlane.ErrTransportUnavailable, Message: "no answer"}
+}
+
+func openQueues(t *testing.T, storage lane.Storage, transport lane.Transport, handlers ...runlane.Handler) *core.Runtime {
+	t.Helper()
+	l, err := lane.New(storage, transport, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rt, err := core.Open(t.Context(), l, &core.Options{Handlers: handlers, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = rt.Close(context.Background()) })
+	return rt
+}
+
+func TestQueueStats_ABusyQueue_IsCountedUpToABound(t *testing.T) {
+	t.Parallel()
+	storage := &listed{Storage: memlane.NewStorage(nil), endless: true}
+	stats, err := openQueues(t, storage, lanetest.NewScriptedTransport()).Queues().Stats(t.Context(), "busy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if pages := storage.pages.Load(); pages != 20 || !stats.AtLeast || stats.Waiting != 20*runlane.MaxPageLimit {
+		t.Errorf("%d pages, stats %+v", pages, stats)
+	}
+}
+
+// Only active runs are asked for, once, and no run is read by its id.
+func TestQueueStats_OfAQuietQueue_AreOnePageAndOneLookAtTheTransport(t *testing.T) {
+	t.Parallel()
+	storage := &listed{Storage: memlane.NewStorage(nil)}
+	task := runlane.NewTask[payload]("quiet", nil)
+	rt := openQueues(t, storage, lanetest.NewScriptedTransport())
+	for range 3 {
+		trigger(t, rt, task.With(payload{}))
+	}
+	stats, err := rt.Queues().Stats(t.Context(), "default")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if stats.Waiting != 3 || stats.AtLeast || storage.pages.Load() != 1 || storage.others.Load() != 0 {
+		t.Errorf("%d pages, %d other reads, stats %+v", storage.pages.Load(), storage.others.Load(), stats)
+	}
+	q := storage.asked.Load()
+	for _, status := range runlane.Statuses() {
+		asked := false
+		for _, s := range q.Statuses {
+			asked = asked || s == status
+		}
+		if asked == status.Terminal() || q.Queue != "default" {
+			t.Errorf("the list was asked for %v of %q", q.Statuses, q.Queue)
+		}
+	}
+}
+
+func TestQueueStats_WhatTheTransportCannotTell(t *testing.T) {
+	t.Parallel()
+	storage := memlane.NewStorage(nil)
+	stats, err := openQueues(t, storage, plainTransport{memlane.NewTransport(nil)}).Queues().Stats(t.Context(), "default")
+	if err != nil || stats.Backlog != -1 || stats.InFlight != -1 {
+		t.Errorf("stats are %+v, %v", stats, err)
+	}
+	rt := openQueues(t, memlane.NewStorage(nil), silent{lanetest.NewScriptedTransport()})
+	trigger(t, rt, runlane.NewTask[payload]("any", nil).With(payload{}))
+	stats, err = rt.Queues().Stats(t.Context(), "default")
+	if runlane.CodeOf(err) != runlane.ErrTransportUnavailable || stats == nil || stats.Waiting != 1 || stats.Backlog != -1 {
+		t.Errorf("stats are %+v, %v", stats, err)
+	}
+	bound := lanetest.NewScriptedTransport()
+	bound.Bind("default")
+	bound.SetDepth(5)
+	stats, err = openQueues(t, memlane.NewStorage(nil), bound).Queues().Stats(t.Context(), "elsewhere")
+	if err != nil || stats.Bound || stats.Backlog != -1 {
+		t.Errorf("stats of a queue without a binding are %+v, %v", stats, err)
+	}
+}
+
+func TestQueueStats_HiddenReads_AreRefused(t *testing.T) {
+	t.Parallel()
+	l, err := lane.New(memlane.NewStorage(nil), memlane.NewTransport(nil), &lane.Options{NoOperatorReads: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rt, err := core.Open(t.Context(), l, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := rt.Queues().Stats(t.Context(), "default"); runlane.CodeOf(err) != runlane.ErrCapabilityUnsupported {
+		t.Errorf("error is %v", err)
+	}
+	if err := rt.Close(context.WithoutCancel(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := rt.Queues().Stats(t.Context(), "default"); runlane.CodeOf(err) != runlane.ErrConfigurationInvalid {
+		t.Errorf("a closed runtime returned %v", err)
+	}
+}
+
+// However many finished runs are kept, none of them is looked at.
+func TestQueueStats_FinishedRuns_CostNothing(t *testing.T) {
+	t.Parallel()
+	storage := &listed{Storage: memlane.NewStorage(nil)}
+	task := runlane.NewTask[payload]("ended", nil)
+	rt := openQueues(t, storage, lanetest.NewScriptedTransport(), task.Handle(func(context.Context, *runlane.Attempt, payload) error { return nil }))
+	for range 1_500 { // more than a page looks at
+		if _, err := rt.RunNow(t.Context(), task.With(payload{}), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	trigger(t, rt, task.With(payload{}))
+	stats, err := rt.Queues().Stats(t.Context(), "default")
+	if err != nil || stats.Waiting != 1 || stats.AtLeast || storage.pages.Load() != 1 {
+		t.Errorf("%d pages, stats %+v, %v", storage.pages.Load(), stats, err)
+	}
+}

@@ -1,0 +1,71 @@
+package core
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/runlane/runlane-go"
+)
+
+// firesBetweenTicks reports that workers here wait for the times of schedules themselves. They do where this process alone has the
+// state: a look costs next to nothing there, and nobody else would take it. See docs/decisions.md, Schedules.
+func (rt *Runtime) firesBetweenTicks() bool {
+	return len(rt.schedules) > 0 && rt.lane.Storage.Capabilities().ProcessLocalState
+}
+
+// rest waits for the next tick, and in between makes the runs of schedules at their times where [Runtime.firesBetweenTicks] says so.
+// looked is an instant before the last tick looked at the schedules. It returns false when ctx has ended.
+func (rt *Runtime) rest(ctx context.Context, workerID string, looked time.Time) bool {
+	whole := rt.world.around(tickEvery)
+	if !rt.firesBetweenTicks() {
+		return pause(ctx, whole)
+	}
+	for end := time.Now().Add(whole); ; {
+		left := time.Until(end)
+		fire, ok := rt.nextFire(looked)
+		wait := fire.Sub(rt.world.Now())
+		if !ok || wait >= left {
+			return pause(ctx, left)
+		}
+		if !pause(ctx, wait) {
+			return false
+		}
+		looked = rt.now()
+		t := tick{rt: rt}
+		if result := t.materialize(ctx); result.Err != nil && ctx.Err() == nil { // the tick tries again
+			attrs := append([]slog.Attr{slog.String(attrWorkerID, workerID)}, errorAttrs(result.Err)...)
+			rt.logger.LogAttrs(ctx, slog.LevelWarn, "schedules could not be fired at their time", attrs...)
+		}
+	}
+}
+
+// nextFire is the earliest time of any schedule after an instant.
+func (rt *Runtime) nextFire(after time.Time) (fire time.Time, ok bool) {
+	for _, s := range rt.schedules {
+		if at, fires := s.When.Next(after); fires {
+			fire, ok = earliest(fire, at), true
+		}
+	}
+	return fire, ok
+}
+
+// warnOfFineSchedules says once, when the runtime opens, which schedules come due more often than anybody looks.
+func (rt *Runtime) warnOfFineSchedules(ctx context.Context) {
+	if rt.firesBetweenTicks() {
+		return
+	}
+	for _, s := range rt.schedules {
+		first, fires := s.When.Next(rt.now())
+		second, again := s.When.Next(first)
+		if !fires || !again || second.Sub(first) >= tickEvery {
+			continue
+		}
+		rt.logger.LogAttrs(ctx, slog.LevelWarn, "schedule is finer than the ticks that fire it",
+			slog.String("schedule", string(s.ID)), slog.String("when", s.When.String()),
+			slog.String("distance", runlane.FormatDuration(second.Sub(first))), slog.String("tick", runlane.FormatDuration(tickEvery)),
+			slog.String("hint", fmt.Sprintf("a tick looks about every %s and decides by the misfire policy: %q makes one run of all that came "+
+				"due since, %q makes each", runlane.FormatDuration(tickEvery), runlane.MisfireLatest, runlane.MisfireCatchUp)))
+	}
+}

@@ -1,0 +1,136 @@
+package optionstest
+
+import (
+	"context"
+	"maps"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/awslane"
+	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/dynamostore"
+	"github.com/runlane/runlane-go/lane"
+	"github.com/runlane/runlane-go/memlane"
+	"github.com/runlane/runlane-go/sqstransport"
+)
+
+// optionStructs are those whose fields the rules are about.
+func optionStructs() map[string]reflect.Type {
+	return map[string]reflect.Type{
+		"core.Options": reflect.TypeFor[core.Options](), "core.DeliveryOptions": reflect.TypeFor[core.DeliveryOptions](),
+		"core.WorkOptions": reflect.TypeFor[core.WorkOptions](), "core.TickOptions": reflect.TypeFor[core.TickOptions](),
+		"core.ListOptions": reflect.TypeFor[core.ListOptions](), "core.ChangeOptions": reflect.TypeFor[core.ChangeOptions](),
+		"core.BulkOptions": reflect.TypeFor[core.BulkOptions](), "core.PruneOptions": reflect.TypeFor[core.PruneOptions](),
+		"core.EventOptions": reflect.TypeFor[core.EventOptions](), "core.World": reflect.TypeFor[core.World](),
+		"runlane.TriggerOptions": reflect.TypeFor[runlane.TriggerOptions](), "runlane.TaskOptions": reflect.TypeFor[runlane.TaskOptions[payload]](),
+		"runlane.Queue": reflect.TypeFor[runlane.Queue](), "runlane.Retry": reflect.TypeFor[runlane.Retry](),
+		"runlane.Exponential": reflect.TypeFor[runlane.Exponential](), "runlane.Schedule": reflect.TypeFor[runlane.Schedule](),
+		"runlane.Misfire": reflect.TypeFor[runlane.Misfire](),
+		"lane.Options":    reflect.TypeFor[lane.Options](), "memlane.StorageOptions": reflect.TypeFor[memlane.StorageOptions](),
+		"memlane.TransportOptions": reflect.TypeFor[memlane.TransportOptions](), "dynamostore.Options": reflect.TypeFor[dynamostore.Options](),
+		"sqstransport.Options": reflect.TypeFor[sqstransport.Options](), "awslane.Options": reflect.TypeFor[awslane.Options](),
+	}
+}
+
+// rules are all of them.
+func rules() map[string]rule {
+	all := map[string]rule{}
+	for _, some := range []map[string]rule{runtimeRules(), operateRules(), definitionRules(), triggerRules(), adapterRules()} {
+		maps.Copy(all, some)
+	}
+	return all
+}
+
+const (
+	colon       = "a:b"
+	unprintable = "a\x00b"
+	notUTF8     = "a\xffb"
+)
+
+var (
+	tooLong = strings.Repeat("k", 600)
+	aYear   = 365 * 24 * time.Hour
+)
+
+// opening is a refusal by core.Open.
+func opening(what string, change func(w *world, o *core.Options)) refusal {
+	return invalid(what, func(w *world) []error {
+		options := core.Options{}
+		change(w, &options)
+		return w.open(options)
+	})
+}
+
+// working is a refusal by Work.
+func working(what string, options core.WorkOptions) refusal {
+	return invalid(what, func(w *world) []error {
+		ctx, cancel := context.WithTimeout(w.ctx(), time.Second) // a worker that does begin ends by itself
+		defer cancel()
+		return []error{w.rt.Work(ctx, &options)}
+	})
+}
+
+func runtimeRules() map[string]rule {
+	return map[string]rule{
+		"core.Options.Environment": refuses(opening("a colon", func(_ *world, o *core.Options) { o.Environment = colon })),
+		"core.Options.Handlers": refuses(
+			opening("no task", func(_ *world, o *core.Options) { o.Handlers = []runlane.Handler{{}} }),
+			opening("no function", func(w *world, o *core.Options) { o.Handlers = []runlane.Handler{{Task: w.task.Definition()}} }),
+			opening("one task twice", func(w *world, o *core.Options) { o.Handlers = []runlane.Handler{w.handler(), w.handler()} }),
+		),
+		"core.Options.Hooks":        refuses(opening("nil", func(_ *world, o *core.Options) { o.Hooks = []core.Hook{nil} })),
+		"core.Options.Logger":       legal("nil is the default; every other one is the caller's"),
+		"core.Options.MaxAbandoned": refuses(opening("below -1", func(_ *world, o *core.Options) { o.MaxAbandoned = -2 })),
+		"core.Options.Metrics":      legal("nil is none; every other one is the caller's, and its panics are recovered"),
+		"core.Options.Middleware":   refuses(opening("nil", func(_ *world, o *core.Options) { o.Middleware = []runlane.Middleware{nil} })),
+		"core.Options.Queues": refuses(
+			opening("no name", func(_ *world, o *core.Options) { o.Queues = []runlane.Queue{{}} }).as("queue"),
+			opening("no binding", func(_ *world, o *core.Options) { o.Queues = []runlane.Queue{{Name: "elsewhere"}} }).as("queue"),
+			opening("two of one name", func(_ *world, o *core.Options) {
+				o.Queues = []runlane.Queue{{Name: "bound"}, {Name: "bound", Concurrency: 1}}
+			}),
+		),
+		"core.Options.Schedules": refuses(
+			opening("the zero value", func(_ *world, o *core.Options) { o.Schedules = []runlane.Schedule{{}} }),
+			opening("one id twice", func(w *world, o *core.Options) { o.Schedules = []runlane.Schedule{w.schedule(), w.schedule()} }),
+		),
+		"core.Options.World": legal("nil is the real one; see core.World"),
+
+		"core.World.Now":   legal("nil is the real one, every other function is the caller's"),
+		"core.World.Rand":  legal("nil is the real one, every other function is the caller's"),
+		"core.World.NewID": legal("nil is the real one, every other function is the caller's"),
+
+		"core.DeliveryOptions.Deadline": legal("zero is none; one that is near or past hands the wakeup back with ErrNoTime"),
+		"core.DeliveryOptions.WorkerID": refuses(failed("unprintable, or too long", func(w *world) []error {
+			wakeup := lane.Wakeup{RunKey: lane.RunKey{RunID: "run_1"}, Queue: "default"}
+			return []error{
+				errorOf(w.rt.ExecuteDelivery(w.ctx(), wakeup, &core.DeliveryOptions{WorkerID: unprintable})),
+				errorOf(w.rt.ExecuteDelivery(w.ctx(), wakeup, &core.DeliveryOptions{WorkerID: tooLong})),
+			}
+		})),
+
+		"core.WorkOptions.Concurrency": refuses(working("negative", core.WorkOptions{Concurrency: -1})),
+		"core.WorkOptions.Drain":       legal("both are meant"),
+		"core.WorkOptions.Grace":       refuses(working("negative", core.WorkOptions{Grace: -1})),
+		"core.WorkOptions.NoTick":      legal("both are meant"),
+		"core.WorkOptions.Queues": refuses(
+			working("empty", core.WorkOptions{Queues: []runlane.QueueName{}}),
+			working("no name", core.WorkOptions{Queues: []runlane.QueueName{""}}),
+			working("no binding", core.WorkOptions{Queues: []runlane.QueueName{"default", "elsewhere"}}),
+			working("no binding, draining", core.WorkOptions{Queues: []runlane.QueueName{"elsewhere"}, Drain: true}),
+		),
+		"core.WorkOptions.WorkerID": refuses(
+			working("unprintable", core.WorkOptions{WorkerID: unprintable}), working("too long", core.WorkOptions{WorkerID: tooLong}),
+		),
+
+		"core.TickOptions.Deadline": legal("zero is a minute from now; a past one leaves everything to the next tick, which More says"),
+		"core.TickOptions.Limit": refuses(failed("out of range", func(w *world) []error {
+			return []error{
+				errorOf(w.rt.Tick(w.ctx(), &core.TickOptions{Limit: -1})),
+				errorOf(w.rt.Tick(w.ctx(), &core.TickOptions{Limit: runlane.MaxPageLimit + 1})),
+			}
+		})),
+	}
+}
