@@ -1,0 +1,209 @@
+package core_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core"
+)
+
+type repeatCall = func(context.Context, runlane.RunID, *core.ChangeOptions) (*runlane.Run, error)
+
+// modelParts run side by side.
+const modelParts = 4
+
+// TestModel_RandomLivesFollowTheRules drives the runtime on memory storage through random steps in virtual time and holds everything
+// that can be observed against a model that states the rules a second time. rapid names the seed of what fails, and shrinks it.
+//
+// With the race detector, as in CI, it is 20,000 sequences, else 2,000.
+func TestModel_RandomLivesFollowTheRules(t *testing.T) {
+	t.Parallel()
+	whole := raceEnabled && !testing.Short()
+	checks := 5 // of a hundred sequences each
+	if whole {
+		checks = 50
+	}
+	total := &modelCoverage{counts: map[string]int{}}
+	var mu sync.Mutex
+	for part := range modelParts {
+		t.Run(fmt.Sprint(part), func(t *testing.T) {
+			t.Parallel()
+			coverage := &modelCoverage{counts: map[string]int{}}
+			for range checks {
+				rapid.Check(t, func(r *rapid.T) {
+					rapid.SyncTest(r, func(r *rapid.T) { modelLife(r, coverage) })
+				})
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			total.merge(coverage)
+		})
+	}
+	t.Cleanup(func() { // when all parts have ended
+		if !t.Failed() {
+			t.Logf("%d sequences\n%s", total.counts["sequence: all"], total)
+			total.missing(t, whole)
+		}
+	})
+}
+
+// modelLife is one sequence.
+func modelLife(r *rapid.T, coverage *modelCoverage) {
+	s := newModelSequence(r, coverage)
+	coverage.add("sequence", "all")
+	for range s.below("runs", 4) {
+		s.does(modelSteps[0])
+	}
+	for range pick(s, "steps", modelLengths) {
+		s.step()
+	}
+	s.conclude()
+}
+
+// modelLengths prefers short lives: there are more of them.
+var modelLengths = []int{5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 18, 20, 30, 40}
+
+// conclude mends everything and lets time pass: each run ends, however badly it was treated.
+func (s *modelSequence) conclude() {
+	s.did("conclude")
+	if s.m.fault != transportSound {
+		s.breakTransport(transportSound)
+	}
+	if s.m.schedule != nil {
+		s.stepPause()
+	}
+	for _, x := range s.inFlight {
+		x.decision <- modelOutcome{kind: outcomeSuccess}
+	}
+	s.advance(time.Second)
+	for range 80 {
+		until := s.nextChange()
+		if until.IsZero() {
+			break
+		}
+		if d := max(until.Sub(s.m.now), time.Minute); len(s.inFlight) == 0 {
+			s.jump(d)
+		}
+		if s.m.contended(s.d) {
+			s.tick(1)
+		} else {
+			s.tick(100)
+		}
+		s.requeueAll()
+		s.compareSchedule()
+		s.compareSent()
+		s.deliverAll()
+	}
+	s.compare()
+	for _, run := range s.m.all() {
+		if run.Status.Active() && !run.task.unknown {
+			s.fail("run %s is still %s and waits for %+v", run.ID, run.Status, s.m.explain(run, s.d))
+		}
+		s.compareAttempts(run)
+	}
+}
+
+// compareAttempts holds the list of attempts against the counters.
+func (s *modelSequence) compareAttempts(run *modelRun) {
+	attempts, err := s.d.rt.Runs().Attempts(s.ctx, run.ID)
+	if err != nil || len(attempts) != run.Counters.Attempts {
+		s.fail("run %s has the attempts %+v, %v, not %d", run.ID, attempts, err, run.Counters.Attempts)
+	}
+	counts := map[runlane.AttemptStatus]int{}
+	for _, attempt := range attempts {
+		counts[attempt.Status]++
+	}
+	failed := counts[runlane.AttemptFailed] + counts[runlane.AttemptRetrying]
+	if run.Failure.Code == runlane.ErrLeaseExpired {
+		failed++ // the last of those that were abandoned
+	}
+	if failed != run.Counters.Failures || counts[runlane.AttemptReleased] != run.Counters.Releases ||
+		counts[runlane.AttemptSucceeded] > 0 != (run.Status == runlane.StatusSucceeded) || counts[runlane.AttemptRunning] > 0 {
+		s.fail("run %s, which is %s after %+v, has the attempts %+v", run.ID, run.Status, run.Counters, attempts)
+	}
+}
+
+// nextChange is when the first of the runs that somebody can execute moves on, as the model explains it; zero when all have ended.
+func (s *modelSequence) nextChange() (first time.Time) {
+	for _, run := range s.m.all() {
+		if run.Status.Terminal() || run.task.unknown {
+			continue
+		}
+		until := s.m.explain(run, s.d).until
+		if until.IsZero() { // it waits for an operator
+			until = s.m.now
+		}
+		if first.IsZero() || until.Before(first) {
+			first = until
+		}
+	}
+	return first
+}
+
+func (s *modelSequence) requeueAll() {
+	for _, run := range s.m.all() {
+		if run.dead() {
+			s.refused("requeue", s.d.rt.DeadLetters().Requeue(s.ctx, run.ID, nil), "")
+			s.m.request(run, 0, s.d.bound(run.Queue) == 0)
+			s.m.handOver(s.d, run)
+		}
+	}
+}
+
+// deliverAll delivers every message that has arrived.
+func (s *modelSequence) deliverAll() {
+	later := s.mail[:0:0]
+	mail := s.mail
+	s.mail = nil
+	for _, message := range mail {
+		if message.arrives.After(s.m.now) {
+			later = append(later, message)
+			continue
+		}
+		s.deliver(message.run, "", &modelAttempt{outcome: modelOutcome{kind: outcomeSuccess}}, 0)
+	}
+	s.mail = append(s.mail, later...)
+}
+
+// missing fails for what no sequence reached: a step, a state or an answer that is never drawn proves nothing. Some are so rare that only
+// all the sequences together have them for sure.
+func (c *modelCoverage) missing(t *testing.T, whole bool) {
+	t.Helper()
+	want := map[string][]string{
+		"wait": {
+			"time", "slot", "publish", "wakeup", "reservation", "lease", "cancellation", "tick", "queue", "operator", "none",
+		},
+		"outcome":   modelOutcomes,
+		"transport": modelFaults,
+	}
+	for _, status := range runlane.Statuses() {
+		want["status"] = append(want["status"], string(status))
+	}
+	for _, step := range modelSteps {
+		want["step"] = append(want["step"], step.name)
+	}
+	if whole {
+		want["ignored"] = []string{
+			"not_found", "terminal", "not_due", "wrong_queue", "already_leased", "no_capacity", "cancellation_requested", "abandoned",
+		}
+		want["refusal"] = []string{"singleton_key", "queue_capacity", "idempotency_key", "validation_failed", "task_not_found"}
+		want["skipped"] = []string{"misfire", "overlap", "singleton", "paused"}
+		want["seen"] = []string{
+			"heartbeat", "timeout", "cancelled while running", "interrupted", "lost lease", "existing run", "repeated before", "pruned run",
+			"key reset", "requeued dead letter", "failed by the bound",
+		}
+	}
+	for kind, values := range want {
+		for _, value := range values {
+			if c.counts[kind+": "+value] == 0 {
+				t.Errorf("no sequence reached %s %q", kind, value)
+			}
+		}
+	}
+}

@@ -1,0 +1,186 @@
+package core_test
+
+import (
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// tick is one round of maintenance: each stage takes at most so many rows, in the order in which they became due.
+func (m *model) tick(d *modelDeployment, limit int) {
+	m.finalizeCancellations(d, limit)
+	m.deliver(d, limit)
+	m.sendAhead(d, limit)
+	m.redeliver(d, limit)
+	if m.schedule != nil {
+		m.schedule.evaluate(m, d)
+	}
+	if d.limit > 0 {
+		m.dispatch(d, limit)
+	}
+	m.flush(limit)
+}
+
+// scan lists what is due by an instant that the choice says; ok is false for what is of no concern to the scan.
+func (m *model) scan(choice func(run *modelRun) (at time.Time, ok bool), limit int) []modelDue {
+	list := m.scanUntil(choice, m.now)
+	return list[:min(limit, len(list))]
+}
+
+func (m *model) scanUntil(choice func(run *modelRun) (at time.Time, ok bool), until time.Time) (list []modelDue) {
+	for _, run := range m.runs {
+		if at, ok := choice(run); ok && !at.After(until) {
+			list = append(list, modelDue{at, run})
+		}
+	}
+	sortDue(list)
+	return list
+}
+
+func (m *model) finalizeCancellations(d *modelDeployment, limit int) {
+	for _, due := range m.scan(func(run *modelRun) (time.Time, bool) {
+		return run.Lease.ExpiresAt, run.Status == runlane.StatusCancellationRequested && !m.underway(run, modelShortPatience)
+	}, limit) {
+		m.finish(due.run, runlane.StatusCancelled, "")
+		m.handOver(d, due.run)
+	}
+}
+
+// needsDelivery: a waiting run that is due, or one whose worker is gone; of a bounded queue, dispatch looks after it.
+func (m *model) needsDelivery(d *modelDeployment) func(run *modelRun) (time.Time, bool) {
+	return func(run *modelRun) (time.Time, bool) {
+		switch run.Status {
+		case runlane.StatusScheduled, runlane.StatusRetrying, runlane.StatusReleased, runlane.StatusRunning:
+			return run.dueAt(), d.bound(run.Queue) == 0 && !run.dead() && !m.underway(run, modelShortPatience)
+		default:
+			return time.Time{}, false
+		}
+	}
+}
+
+func (m *model) deliver(d *modelDeployment, limit int) {
+	for _, due := range m.scan(m.needsDelivery(d), limit) {
+		run := due.run
+		switch row := run.row; {
+		case m.atBound(run):
+			m.failAbandoned(d, run)
+		case row == nil || row.status == lane.OutboxPublished:
+			m.request(run, 0, true)
+		case !row.dueAt().After(m.now): // its wakeup was never sent: that is sent, and nothing is appended
+			m.publish(run)
+		}
+	}
+}
+
+// dueAt is when somebody may publish the row.
+func (row *modelRow) dueAt() time.Time {
+	if row.status == lane.OutboxClaimed {
+		return row.claimUntil
+	}
+	return row.available
+}
+
+// sendAhead: a long wait that ends within 70 s gets a wakeup that arrives at its end.
+func (m *model) sendAhead(d *modelDeployment, limit int) {
+	list := m.scanUntil(m.needsDelivery(d), m.now.Add(70*time.Second))
+	found := 0
+	for page := range 10 {
+		from := page * limit
+		for i := from; i < min(from+limit, len(list)); i++ {
+			if run := list[i].run; run.Status != runlane.StatusRunning && list[i].at.After(m.now) {
+				m.sends(run, list[i].at.Sub(m.now))
+				found++
+			}
+		}
+		if from+limit >= len(list) || found >= limit {
+			return
+		}
+	}
+}
+
+// redeliver asks again for wakeups that were lost, and for those of runs that wait for a slot of a queue which has no limit any more.
+func (m *model) redeliver(d *modelDeployment, limit int) {
+	for _, due := range m.scan(func(run *modelRun) (time.Time, bool) {
+		if run.Status != runlane.StatusQueued || d.bound(run.Queue) > 0 || m.underway(run, modelShortPatience) {
+			return time.Time{}, false
+		}
+		switch {
+		case run.dead():
+			return time.Time{}, false
+		case !run.DispatchExpiresAt.IsZero():
+			return run.DispatchExpiresAt, true
+		case run.row == nil:
+			return run.dueAt(), true
+		default:
+			return run.lostAt(), run.row.status == lane.OutboxPublished
+		}
+	}, limit) {
+		m.request(due.run, 0, true)
+	}
+}
+
+// dispatch reserves slots for those that wait, as many as are free, and for those whose worker is gone: these have one.
+func (m *model) dispatch(d *modelDeployment, limit int) {
+	found := m.scanUntil(func(run *modelRun) (time.Time, bool) {
+		return run.Lease.ExpiresAt, run.Status == runlane.StatusRunning && d.bound(run.Queue) > 0 && !m.underway(run, modelShortPatience)
+	}, m.now)
+	for _, key := range modelKeys {
+		room := d.limit - m.occupied(modelSlots, key)
+		for _, due := range m.waiting(modelSlots, key) {
+			if room > 0 && !m.underway(due.run, modelShortPatience) {
+				found = append(found, due)
+				room--
+			}
+		}
+	}
+	sortDue(found)
+	for _, due := range found[:min(limit, len(found))] {
+		run := due.run
+		switch {
+		case m.atBound(run):
+			m.failAbandoned(d, run)
+		case run.reserved(m.now): // somebody who freed a slot in this tick was faster
+		case run.occupies(m.now) || m.occupied(run.Queue, run.ConcurrencyKey) < d.limit:
+			m.reserve(run)
+		}
+	}
+}
+
+// flush publishes rows that nobody published.
+func (m *model) flush(limit int) {
+	for _, due := range m.scan(func(run *modelRun) (time.Time, bool) {
+		row := run.row
+		if row == nil || row.status == lane.OutboxPublished || run.dead() {
+			return time.Time{}, false
+		}
+		return row.dueAt(), !m.underway(run, 0) && !m.reservationOver(run)
+	}, limit) {
+		m.publish(due.run)
+	}
+}
+
+// reservationOver: nothing is sent for a run that must find a slot again first.
+func (m *model) reservationOver(run *modelRun) bool {
+	return !run.DispatchExpiresAt.IsZero() && !run.reserved(m.now)
+}
+
+// contended: several runs of one partition could be served by this tick, side by side, and who is faster is anybody's guess. Such a
+// tick takes one row at a time.
+func (m *model) contended(d *modelDeployment) bool {
+	if d.limit == 0 {
+		return false
+	}
+	for _, key := range modelKeys {
+		expired := 0
+		for _, run := range m.runs {
+			if run.Queue == modelSlots && run.ConcurrencyKey == key && run.owned() && !m.now.Before(run.Lease.ExpiresAt) {
+				expired++
+			}
+		}
+		if expired > 0 && expired+len(m.waiting(modelSlots, key)) > 1 {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,345 @@
+package core_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing/synctest"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/lane"
+	"github.com/runlane/runlane-go/memlane"
+)
+
+// modelWorld is the real thing that the model is held against: runtimes over one memory storage, a transport whose messages arrive
+// when a step says so, and a handler that does what a step says.
+type modelWorld struct {
+	storage     *modelStorage
+	transport   *modelTransport
+	deployments []*modelDeployment
+	random      uint64 // what every runtime's World.Rand returns
+	// maxAbandoned is how many attempts of a run may end without an outcome.
+	maxAbandoned int
+	over         chan struct{}
+
+	mu   sync.Mutex
+	ids  int
+	next *modelAttempt // what the next call of a handler is to do; nil succeeds
+}
+
+type modelPayload struct {
+	Key string `json:"key,omitempty"` // of the concurrency
+	N   int    `json:"n"`
+}
+
+const (
+	modelSlots = runlane.QueueName("slots") // its limit changes from deployment to deployment
+	modelPlain = runlane.QueueName("plain")
+	modelOwner = "worker-1"
+	// modelSomebody is a worker whose name is the runtime's business.
+	modelSomebody = "somebody"
+	// modelMaxDelay is how long the transport holds a wakeup.
+	modelMaxDelay = 15 * time.Minute
+)
+
+// modelTask is a task as the model knows it; the real one is made from it.
+type modelTask struct {
+	id       runlane.TaskID
+	queue    runlane.QueueName
+	attempts int
+	fixed    time.Duration // the backoff; 0 means the default one, with jitter
+	timeout  time.Duration
+	ttl      time.Duration // of idempotency keys
+	unknown  bool          // has no handler anywhere
+}
+
+const modelMonth = 30 * 24 * time.Hour
+
+var modelTasks = []*modelTask{
+	{id: "once", queue: "default", attempts: 1, ttl: time.Hour},
+	{id: "again", queue: "default", attempts: 3, ttl: modelMonth},
+	{id: "exact", queue: modelPlain, attempts: 4, fixed: 10 * time.Second, timeout: 30 * time.Second, ttl: modelMonth},
+	{id: "slow", queue: modelPlain, attempts: 2, fixed: 20 * time.Minute, ttl: modelMonth},
+	{id: "slot", queue: modelSlots, attempts: 3, fixed: 5 * time.Second, ttl: modelMonth},
+	{id: "strange", queue: "default", attempts: 1, ttl: modelMonth, unknown: true},
+}
+
+func modelTaskOf(id runlane.TaskID) *modelTask {
+	for _, task := range modelTasks {
+		if task.id == id {
+			return task
+		}
+	}
+	panic("no task " + id)
+}
+
+// define makes the real task.
+func (task *modelTask) define(limit int) *runlane.Task[modelPayload] {
+	options := &runlane.TaskOptions[modelPayload]{
+		ConcurrencyKey: func(p modelPayload) string { return p.Key }, IdempotencyTTL: task.ttl, Queue: runlane.Queue{Name: task.queue},
+		Timeout: task.timeout,
+	}
+	if task.attempts > 1 {
+		options.Retry.MaxAttempts = task.attempts
+	}
+	if task.fixed > 0 {
+		options.Retry.Backoff, options.Retry.NoJitter = runlane.Fixed(task.fixed), true
+	}
+	if task.queue == modelSlots {
+		options.Queue.Concurrency = limit
+	}
+	return runlane.NewTask(task.id, options)
+}
+
+// modelMostSlots is the largest limit of a deployment; 0 is no limit.
+const modelMostSlots = 3
+
+// modelDefinitions are the real tasks, by the limit of a deployment.
+var modelDefinitions = sync.OnceValue(func() (all [modelMostSlots + 1]map[runlane.TaskID]*runlane.Task[modelPayload]) {
+	for limit := range all {
+		all[limit] = map[runlane.TaskID]*runlane.Task[modelPayload]{}
+		for _, task := range modelTasks {
+			all[limit][task.id] = task.define(limit)
+		}
+	}
+	return all
+})
+
+// modelDeployment is one version of the program. Older ones may still have attempts in progress.
+type modelDeployment struct {
+	rt      *core.Runtime
+	tasks   map[runlane.TaskID]*runlane.Task[modelPayload]
+	limit   int
+	changed bool // the schedule's second definition
+}
+
+func newModelWorld() *modelWorld {
+	w := &modelWorld{over: make(chan struct{}), transport: &modelTransport{}}
+	w.storage = &modelStorage{Storage: memlane.NewStorage(nil), dead: map[string]bool{}, mute: map[string]bool{}}
+	w.storage.transport = w.transport
+	return w
+}
+
+func (w *modelWorld) options() *core.Options {
+	return &core.Options{
+		Logger: slog.New(slog.DiscardHandler), MaxAbandoned: w.maxAbandoned,
+		World: &core.World{Rand: func() uint64 { return w.random }, NewID: w.newID},
+	}
+}
+
+func (w *modelWorld) newID(prefix string) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ids++
+	return fmt.Sprintf("%s%08d", prefix, w.ids)
+}
+
+func (w *modelWorld) open(options *core.Options) *core.Runtime {
+	l, err := lane.New(w.storage, w.transport, nil)
+	if err != nil {
+		panic(err)
+	}
+	rt, err := core.Open(context.Background(), l, options)
+	if err != nil {
+		panic(err)
+	}
+	return rt
+}
+
+// deploy opens a runtime with another limit, or another definition of the schedule.
+func (w *modelWorld) deploy(limit int, changed bool, schedule *modelScheduleKind) *modelDeployment {
+	d := &modelDeployment{tasks: modelDefinitions()[limit], limit: limit, changed: changed}
+	options := w.options()
+	for _, task := range modelTasks {
+		if !task.unknown {
+			options.Handlers = append(options.Handlers, d.tasks[task.id].Handle(w.handle))
+		}
+	}
+	if schedule != nil {
+		options.Schedules = []runlane.Schedule{schedule.define(d)}
+	}
+	d.rt = w.open(options)
+	w.deployments = append(w.deployments, d)
+	return d
+}
+
+// close ends whatever still runs.
+func (w *modelWorld) close() {
+	close(w.over)
+	for _, d := range w.deployments {
+		_ = d.rt.Close(context.Background())
+	}
+	synctest.Wait()
+}
+
+// modelAttempt is one execution: what it is to do, and what became of it.
+type modelAttempt struct {
+	outcome  modelOutcome
+	waits    bool // for a step to say the outcome
+	stubborn bool // ignores the end of its context
+	muted    bool // its heartbeats do not get through
+	decision chan modelOutcome
+	cancel   context.CancelFunc
+
+	run         runlane.RunID
+	begun       bool
+	returnedAt  time.Time // the handler, if it did
+	cause       error     // of its context, when it returned
+	child       *runlane.TriggerResult
+	childErr    error
+	childOption *runlane.TriggerOptions
+
+	finished   bool
+	finishedAt time.Time
+	result     *core.DeliveryResult
+	err        error
+
+	model modelLease
+}
+
+// modelOutcome is what a handler does in the end.
+type modelOutcome struct {
+	kind  string
+	delay time.Duration
+}
+
+var errModelForeign = errors.New("foreign")
+
+func (w *modelWorld) prepare(x *modelAttempt) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.next = x
+}
+
+func (w *modelWorld) handle(ctx context.Context, a *runlane.Attempt, _ modelPayload) error {
+	w.mu.Lock()
+	x := w.next
+	w.next = nil
+	w.mu.Unlock()
+	if x == nil {
+		return nil
+	}
+	x.run, x.begun = a.Run.ID, true
+	if x.muted {
+		w.storage.silence(w.storage.mute, a.Run.Lease.Token)
+	}
+	if x.waits {
+		ended := ctx.Done()
+		if x.stubborn {
+			ended = nil
+		}
+		select {
+		case x.outcome = <-x.decision:
+		case <-ended:
+			x.outcome = modelOutcome{kind: outcomeContext}
+		case <-w.over:
+			return nil
+		}
+	}
+	x.returnedAt, x.cause = time.Now(), context.Cause(ctx)
+	return w.act(ctx, a, x)
+}
+
+// act is the end of a handler.
+func (w *modelWorld) act(ctx context.Context, a *runlane.Attempt, x *modelAttempt) error {
+	switch x.outcome.kind {
+	case outcomeOutput:
+		return a.SetOutput(json.RawMessage(modelOutput))
+	case outcomeChild:
+		call := w.deployments[0].tasks["once"].With(modelPayload{N: 77})
+		x.child, x.childErr = a.Trigger(context.WithoutCancel(ctx), call, x.childOption)
+		return nil
+	case outcomeFail:
+		return errModelForeign
+	case outcomeCode:
+		return &runlane.Error{Code: modelCode, Message: "declined", Retryable: true}
+	case outcomePermanent:
+		return runlane.Permanent(errModelForeign)
+	case outcomeRetryAfter:
+		return runlane.RetryAfter(x.outcome.delay, errModelForeign)
+	case outcomeRelease:
+		return runlane.Release(x.outcome.delay, "waits")
+	case outcomePanic:
+		panic("handler")
+	case outcomeContext:
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return context.Canceled // of some client of the handler's
+	case outcomeDies:
+		w.storage.silence(w.storage.dead, a.Run.Lease.Token)
+	}
+	return nil
+}
+
+// execute runs one wakeup to its end.
+func (w *modelWorld) execute(d *modelDeployment, wakeup lane.Wakeup, options *core.DeliveryOptions, x *modelAttempt) {
+	ctx, cancel := context.WithCancel(context.Background())
+	x.cancel = cancel
+	w.prepare(x)
+	defer w.prepare(nil)
+	run := func() {
+		x.result, x.err = d.rt.ExecuteDelivery(ctx, wakeup, options)
+		x.finishedAt, x.finished = time.Now(), true
+		cancel()
+	}
+	if x.waits {
+		x.decision = make(chan modelOutcome, 1)
+		go run() // ends with the attempt
+	} else {
+		run()
+	}
+	synctest.Wait()
+}
+
+// modelStorage is the memory storage, seen by processes some of which are cut off from it.
+type modelStorage struct {
+	lane.Storage
+
+	transport *modelTransport
+	mu        sync.Mutex
+	dead      map[string]bool // by lease token: nothing that the owner writes arrives
+	mute      map[string]bool // its heartbeats do not
+}
+
+// Unwrap makes the storage's own abilities visible.
+func (s *modelStorage) Unwrap() lane.Storage { return s.Storage }
+
+func (s *modelStorage) silence(set map[string]bool, token string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	set[token] = true
+}
+
+func (s *modelStorage) silent(set map[string]bool, token string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return set[token]
+}
+
+func (s *modelStorage) AppendRunEvents(ctx context.Context, c *lane.AppendCommand) (*lane.Commit, error) {
+	if c.LeaseToken != "" && s.silent(s.dead, c.LeaseToken) {
+		return nil, &runlane.Error{Code: runlane.ErrInternal, Message: "this process is dead"}
+	}
+	return s.Storage.AppendRunEvents(ctx, c)
+}
+
+func (s *modelStorage) HeartbeatRunLease(ctx context.Context, c *lane.HeartbeatCommand) (*lane.Commit, error) {
+	if s.silent(s.mute, c.Projected.Lease.Token) {
+		return nil, &runlane.Error{Code: runlane.ErrStorageUnavailable, Message: "cut off", Retryable: true}
+	}
+	return s.Storage.HeartbeatRunLease(ctx, c)
+}
+
+// A publisher that dies after sending records nothing.
+func (s *modelStorage) MarkOutboxMessagesPublished(ctx context.Context, c *lane.MarkPublishedCommand) error {
+	if s.transport.mode() == transportUnmarked {
+		return &runlane.Error{Code: runlane.ErrInternal, Message: "this process is dead"}
+	}
+	return s.Storage.MarkOutboxMessagesPublished(ctx, c)
+}
