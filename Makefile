@@ -20,9 +20,11 @@ demo_flags = $(if $(INPUT),-input '$(INPUT)') $(if $(filter-out 0,$(RESUME)),-re
 
 export FUZZTIME
 
+include build.mk
+
 .PHONY: help
 help: ## Lists the targets.
-	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  %-20s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## / { printf "  %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: check
 check: ## What every commit passes: format, vet, linters, short tests, reducer coverage. Needs no local AWS.
@@ -64,9 +66,25 @@ demo: ## Delivers 329 real webhooks in this process. Needs Go alone. INPUT=FILE 
 demo-aws: ## The same through DynamoDB and SQS on local AWS, left running. RESUME=1 finishes an interrupted demo.
 	@scripts/with-local-aws.sh --keep $(GO) run ./examples/webhooks/cmd/demo -lane aws $(demo_flags)
 
+.PHONY: cli
+cli: ## Builds bin/runlane.
+	$(GO) build -trimpath -ldflags '-s -w' -o bin/runlane ./cmd/runlane
+
+.PHONY: validate
+validate: ## The deployment template by AWS's own tools, without network or account. The first run installs them.
+	@scripts/validate.sh
+
 .PHONY: local-up
 local-up: ## Starts local AWS on loopback and writes .local/env.
 	@localstack/up.sh
+
+.PHONY: local-deploy
+local-deploy: ## Deploys template.yaml to local AWS and ticks each minute until Ctrl-C. Needs local AWS without Docker.
+	@scripts/with-local-aws.sh --keep $(GO) run ./localstack/deploy
+
+.PHONY: e2e
+e2e: ## The functions as processes, and template.yaml deployed to local AWS: about four minutes.
+	@scripts/with-local-aws.sh $(GO) test -count=1 -tags e2e -timeout 20m ./internal/lambdatest ./internal/e2e
 
 .PHONY: local-down
 local-down: ## Stops what local-up started here, and nothing else.

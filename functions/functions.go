@@ -40,7 +40,7 @@ const openTime = 8 * time.Second
 type Opener = func(ctx context.Context) (*core.Runtime, error)
 
 // Start serves the role that RUNLANE_FUNCTION names, and does not return. It makes Lambda's logger the default of slog, before
-// it calls open.
+// it calls open, and writes metrics to the log, see [MetricsVariable].
 //
 // What keeps the runtime from opening is logged once, with code, message and hint; invocations then fail with it, so that messages
 // and stream records come again. If it may pass (an error that is Retryable), the next invocation tries to open again.
@@ -52,12 +52,13 @@ func Start(open Opener) {
 
 // newHandler is Start without Lambda: a function that lambda.NewHandler takes.
 func newHandler(role string, open Opener, logger *slog.Logger) any {
-	p := &program{open: open, logger: logger}
+	p := &program{open: open, logger: logger, meter: newMeter(role)}
 	var handler any
 	switch role {
 	case RoleBridge:
 		handler = func(ctx context.Context, event events.SQSEvent) (events.SQSEventResponse, error) {
 			rt, err := p.runtime(ctx)
+			defer p.meter.flush(rt)
 			if err != nil {
 				return events.SQSEventResponse{}, err
 			}
@@ -66,6 +67,7 @@ func newHandler(role string, open Opener, logger *slog.Logger) any {
 	case RoleRelay:
 		handler = func(ctx context.Context, event events.DynamoDBEvent) (events.DynamoDBEventResponse, error) {
 			rt, err := p.runtime(ctx)
+			defer p.meter.flush(rt)
 			if err != nil {
 				return events.DynamoDBEventResponse{}, err
 			}
@@ -74,9 +76,11 @@ func newHandler(role string, open Opener, logger *slog.Logger) any {
 	case RoleTick:
 		handler = func(ctx context.Context) error {
 			rt, err := p.runtime(ctx)
+			defer p.meter.flush(rt)
 			if err != nil {
 				return err
 			}
+			p.meter.look(ctx, rt)
 			return Tick(rt)(ctx)
 		}
 	default:
@@ -98,6 +102,7 @@ func newHandler(role string, open Opener, logger *slog.Logger) any {
 type program struct {
 	open   Opener
 	logger *slog.Logger
+	meter  *meter // nil where metrics are off
 
 	mu     sync.Mutex
 	rt     *core.Runtime
@@ -111,7 +116,7 @@ func (p *program) runtime(ctx context.Context) (*core.Runtime, error) {
 	if p.rt != nil || p.err != nil && !mayPass(p.err) {
 		return p.rt, p.err
 	}
-	p.rt, p.err = p.open(ctx)
+	p.rt, p.err = p.open(p.meter.attach(ctx))
 	if p.err == nil && p.rt == nil {
 		p.err = &runlane.Error{
 			Code: runlane.ErrConfigurationInvalid, Message: "the opener returned no runtime", Hint: "return what core.Open returns",

@@ -152,6 +152,20 @@ func TestCreateQueue_Twice_IsOneQueueWithItsDeadLetterQueue(t *testing.T) {
 					t.Errorf("%s %q does not end in the queue's name", what, value)
 				}
 			}
+			read, err := b.queues.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{
+				QueueUrl:       aws.String(first.DeadLetterURL),
+				AttributeNames: []sqstypes.QueueAttributeName{sqstypes.QueueAttributeNameRedriveAllowPolicy},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, err := infra.RedriveAllowPolicy(first.ARN)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := read.Attributes["RedriveAllowPolicy"]; got != want {
+				t.Errorf("redrive allow policy %q, want %q", got, want)
+			}
 		})
 	}
 }

@@ -90,8 +90,23 @@ type redrivePolicy struct {
 }
 
 // DeadLetterAttributes returns the attributes of a dead-letter queue of that name: as a work queue, without redrive and with the
-// service's visibility timeout.
+// service's visibility timeout. [RedriveAllowPolicy] comes with the work queue.
 func DeadLetterAttributes(name string) map[string]string { return sharedAttributes(name) }
+
+// RedriveAllowPolicy returns the attribute of that name of a dead-letter queue: nothing but its work queue may send it messages
+// that were received too often.
+func RedriveAllowPolicy(workARN string) (string, error) {
+	policy, err := json.Marshal(redriveAllowPolicy{RedrivePermission: "byQueue", SourceQueueARNs: []string{workARN}})
+	if err != nil {
+		return "", fmt.Errorf("queue %q: redrive allow policy: %w", workARN, err)
+	}
+	return string(policy), nil
+}
+
+type redriveAllowPolicy struct {
+	RedrivePermission string   `json:"redrivePermission"`
+	SourceQueueARNs   []string `json:"sourceQueueArns"`
+}
 
 // sharedAttributes are those that a work queue and its dead-letter queue have in common. The latter scopes de-duplication to the
 // group as well: otherwise it would swallow dead messages of different groups that happen to share an id.
@@ -134,7 +149,23 @@ func CreateQueue(ctx context.Context, client *sqs.Client, name string, options *
 	if err != nil {
 		return Queue{}, err
 	}
-	return queue, nil
+	return queue, allowRedrive(ctx, client, queue)
+}
+
+// allowRedrive comes last: the policy names the work queue, which names the dead-letter queue.
+func allowRedrive(ctx context.Context, client *sqs.Client, queue Queue) error {
+	policy, err := RedriveAllowPolicy(queue.ARN)
+	if err != nil {
+		return err
+	}
+	_, err = client.SetQueueAttributes(ctx, &sqs.SetQueueAttributesInput{
+		QueueUrl:   aws.String(queue.DeadLetterURL),
+		Attributes: map[string]string{string(types.QueueAttributeNameRedriveAllowPolicy): policy},
+	})
+	if err != nil {
+		return fmt.Errorf("set redrive allow policy of queue %q: %w", queue.DeadLetterName, err)
+	}
+	return nil
 }
 
 func createQueue(ctx context.Context, client *sqs.Client, name string, attributes map[string]string) (url, arn string, err error) {

@@ -12,13 +12,13 @@ import (
 )
 
 var (
-	makeTarget   = regexp.MustCompile(`(?m)^([a-z][a-z-]*):(.*)$`)
+	makeTarget   = regexp.MustCompile(`(?m)^([a-z][a-z0-9-]*):(.*)$`)
 	phonyTarget  = regexp.MustCompile(`(?m)^\.PHONY: (\S+)$`)
-	ciStep       = regexp.MustCompile(`(?m)^step ([a-z][a-z-]*)$`)
-	makeCommand  = regexp.MustCompile(`^make ([a-z][a-z-]*)$`)
-	makeMention  = regexp.MustCompile("`make ([a-z][a-z-]*)[^`]*`")
+	ciStep       = regexp.MustCompile(`(?m)^step ([a-z][a-z0-9-]*)$`)
+	makeCommand  = regexp.MustCompile(`^make ([a-z][a-z0-9-]*)$`)
+	makeMention  = regexp.MustCompile("`make ([a-z][a-z0-9-]*)[^`]*`")
 	pinnedAction = regexp.MustCompile(`^actions/[a-z-]+@[0-9a-f]{40}$`)
-	contribution = regexp.MustCompile("(?m)^\\| `make ([a-z-]+)[^`]*` \\|[^|]*\\| ([^|]+?) \\|")
+	contribution = regexp.MustCompile("(?m)^\\| `make ([a-z0-9-]+)[^`]*` \\|[^|]*\\| ([^|]+?) \\|")
 )
 
 // makeTargets maps the Makefile's targets to their description, "" for one without.
@@ -146,7 +146,7 @@ func TestContributing_ListsWhatCIRuns(t *testing.T) {
 
 func TestMakefile_DescribesEveryTarget(t *testing.T) {
 	t.Parallel()
-	makefile := read(t, "Makefile")
+	makefile := read(t, "Makefile") + read(t, "build.mk")
 	targets := makeTargets(makefile)
 	var phony []string
 	for _, match := range phonyTarget.FindAllStringSubmatch(makefile, -1) {
@@ -170,7 +170,7 @@ func TestMakefile_DescribesEveryTarget(t *testing.T) {
 
 func TestDocumentation_NamesExistingTargets(t *testing.T) {
 	t.Parallel()
-	targets := makeTargets(read(t, "Makefile"))
+	targets := makeTargets(read(t, "Makefile") + read(t, "build.mk"))
 	for name, text := range textFiles(t) {
 		if !strings.HasSuffix(name, ".md") {
 			continue

@@ -39,7 +39,7 @@ var importRules = []importRule{
 	{"dynamostore", "dynamostore/...", "dynamostore/**", []string{"$gostd", runlanePkg, lanePkg, awsSDK, smithy, compress, xsync}},
 	{"sqstransport", "sqstransport/...", "sqstransport/**", []string{"$gostd", runlanePkg, lanePkg, awsSDK, smithy, xsync}},
 	{"awslane", "awslane/...", "awslane/**", []string{
-		"$gostd", runlanePkg, lanePkg, module + "/dynamostore$", module + "/sqstransport$", awsSDK,
+		"$gostd", runlanePkg, lanePkg, module + "/dynamostore$", module + "/sqstransport$", awsSDK, smithy,
 	}},
 	{"functions", "functions", "functions/*.go", []string{
 		"$gostd", runlanePkg, lanePkg, corePkg, module + "/awslane$", module + "/sqstransport$", module + "/dynamostore$", lambdaGo,
@@ -49,8 +49,12 @@ var importRules = []importRule{
 	{"functions-mains", "functions/...", "functions/*/main.go", []string{
 		"$gostd", runlanePkg, corePkg, module + "/awslane$", module + "/functions$", module + "/examples/webhooks",
 	}},
+	{"cli", "cli/...", "cli/**", []string{"$gostd", runlanePkg, lanePkg, corePkg}},
+	{"cmd", "cmd/...", "cmd/**", []string{
+		"$gostd", runlanePkg, lanePkg, corePkg, module + "/awslane$", module + "/dynamostore$", module + "/cli$", awsSDK,
+	}},
 	{"infra", "infra/...", "infra/**", []string{"$gostd", awsSDK, smithy}},
-	{"localstack", "localstack/...", "localstack/**", []string{"$gostd", module + "/infra$", awsSDK, smithy}},
+	{"localstack", "localstack/...", "localstack/**", []string{"$gostd", module + "/infra$", module + "/localstack/deployment$", awsSDK, smithy}},
 	{"lanetest", "lanetest/...", "lanetest/**", []string{
 		"$gostd", runlanePkg, lanePkg, corePkg, "github.com/google/go-cmp", "pgregory.net/rapid$",
 	}},

@@ -189,7 +189,7 @@ func ciBench(t *testing.T) *workbench {
 }
 
 const everyStep = "make test CI=true, make demo CI=true, make demo-aws CI=true, make check CI=true, " +
-	"make conformance-localstack CI=true, make local-down CI=true"
+	"make conformance-localstack CI=true, make validate CI=true, make build CI=true, make e2e CI=true, make local-down CI=true"
 
 func TestCIScript_RunsEveryStepAndTimesIt(t *testing.T) {
 	t.Parallel()

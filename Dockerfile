@@ -1,0 +1,17 @@
+# The worker of the example application, alone in its image: a static program, the certificates that it trusts, nobody's user.
+# docs/containers.md says when to prefer it to the functions. For your own tasks change the last argument of go build.
+FROM golang:1.26 AS build
+WORKDIR /src
+COPY go.mod go.sum ./
+RUN go mod download
+COPY . .
+RUN CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-s -w" -o /worker ./examples/worker
+
+FROM scratch
+COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
+COPY --from=build /worker /worker
+USER 65532:65532
+STOPSIGNAL SIGTERM
+ENTRYPOINT ["/worker"]
+# The grace is less than the time from SIGTERM to SIGKILL: 30 s on ECS and Kubernetes. docker stop gives 10 s, unless told -t 30.
+CMD ["-concurrency", "10", "-grace", "20s"]

@@ -1,0 +1,38 @@
+# What is deployed. `sam build` calls build-Bridge, build-Relay and build-Tick with ARTIFACTS_DIR; `make build` makes the same
+# programs, and zips of them. Equal sources give equal bytes, on every machine that has this version of Go.
+
+GO ?= go
+
+# What Lambda runs: arm64, without C, without what only debuggers and Lambda's old Go runtime need.
+LAMBDA_ARCH ?= arm64
+LAMBDA_FLAGS := -trimpath -buildvcs=false -ldflags '-s -w' -tags lambda.norpc
+LAMBDA_GO := GOOS=linux GOARCH=$(LAMBDA_ARCH) GOARM64=v8.0 GOAMD64=v1 CGO_ENABLED=0 GOFLAGS= $(GO)
+LAMBDA_ROLES := bridge relay tick
+
+# Where the template's build method wants a function's files.
+ARTIFACTS_DIR ?= bin/lambda
+
+.PHONY: build-Bridge build-Relay build-Tick
+build-Bridge:
+	$(LAMBDA_GO) build $(LAMBDA_FLAGS) -o '$(ARTIFACTS_DIR)/bootstrap' ./functions/bridge
+build-Relay:
+	$(LAMBDA_GO) build $(LAMBDA_FLAGS) -o '$(ARTIFACTS_DIR)/bootstrap' ./functions/relay
+build-Tick:
+	$(LAMBDA_GO) build $(LAMBDA_FLAGS) -o '$(ARTIFACTS_DIR)/bootstrap' ./functions/tick
+
+.PHONY: build
+build: $(LAMBDA_ROLES:%=lambda-zip-%) ## The three functions: bin/*.zip for Lambda, at most 5 MiB each, and bin/native for this machine.
+
+.PHONY: $(LAMBDA_ROLES:%=lambda-zip-%)
+$(LAMBDA_ROLES:%=lambda-zip-%): lambda-zip-%:
+	@mkdir -p bin/lambda/$* bin/native
+	@$(LAMBDA_GO) build $(LAMBDA_FLAGS) -o bin/lambda/$*/bootstrap ./functions/$*
+	@CGO_ENABLED=0 $(GO) build $(LAMBDA_FLAGS) -o bin/native/$* ./functions/$*
+	@$(GO) run ./internal/lambdazip bin/lambda/$*/bootstrap bin/$*.zip
+
+# Compared with a function without anything of this project; what a record costs is that of a handler which does nothing.
+.PHONY: bench-functions
+bench-functions: build ## Size, start, memory and processor time of the functions, against their limits.
+	@CGO_ENABLED=0 $(GO) build $(LAMBDA_FLAGS) -o bin/native/hello ./internal/lambdaruntime/testdata/hello
+	@CGO_ENABLED=0 $(GO) build $(LAMBDA_FLAGS) -o bin/native/noop ./internal/lambdabench/testdata/noop
+	@scripts/with-local-aws.sh $(GO) run ./internal/lambdabench

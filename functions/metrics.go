@@ -1,0 +1,214 @@
+package functions
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"maps"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/awslane"
+	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/dynamostore"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// MetricsVariable turns the metrics of the functions off when it is "off". Anything else leaves them on.
+const MetricsVariable = "RUNLANE_METRICS"
+
+// The functions write their metrics as log lines in CloudWatch's embedded metric format: at most one line an invocation, none
+// when there is nothing to say. CloudWatch makes metrics of them, in this namespace and with these dimensions. Nothing is
+// requested and nothing waits.
+const (
+	MetricsNamespace = "Runlane"
+	// DimensionEnvironment is the runtime's environment.
+	DimensionEnvironment = "Environment"
+	// DimensionFunction is the role: bridge, relay or tick.
+	DimensionFunction = "Function"
+)
+
+// The metrics. All but OldestDueSeconds count what the functions did: what other programs do, a web service that triggers for
+// example, is not among it.
+const (
+	// MetricOldestDueSeconds is how long the oldest due marker has been waiting when a tick begins; 0 when nothing is due. Every
+	// tick sends it, so that it is missing exactly when no tick runs.
+	MetricOldestDueSeconds = "OldestDueSeconds"
+	// MetricCommitConflicts counts transactions that met another one on the same item and were repeated.
+	MetricCommitConflicts = "CommitConflicts"
+	// MetricThrottles counts requests that AWS throttled, those that a repetition saved too.
+	MetricThrottles = "Throttles"
+	// MetricWakeupsRefused counts outbox rows that the transport did not take.
+	MetricWakeupsRefused = "WakeupsRefused"
+	// MetricRunsCreated, MetricRunsSucceeded and MetricRunsFailed count runs.
+	MetricRunsCreated   = "RunsCreated"
+	MetricRunsSucceeded = "RunsSucceeded"
+	MetricRunsFailed    = "RunsFailed"
+	// MetricDeadLettersSeen is how many wakeups a tick found given up, at most a page of them.
+	MetricDeadLettersSeen = "DeadLettersSeen"
+)
+
+const unitCount, unitSeconds = "Count", "Seconds"
+
+// counted are the metrics of core that are sent. Others, and all durations, stay in the runs themselves: each metric has a price.
+var counted = map[core.Metric]string{
+	core.MetricRunsCreated:    MetricRunsCreated,
+	core.MetricRunsSucceeded:  MetricRunsSucceeded,
+	core.MetricRunsFailed:     MetricRunsFailed,
+	core.MetricWakeupsRefused: MetricWakeupsRefused,
+}
+
+// dueWatcher is the ability of a storage to say since when the oldest due marker has been waiting; zero when nothing is due.
+type dueWatcher interface {
+	OldestDue(ctx context.Context, environment runlane.Environment, at time.Time) (time.Time, error)
+}
+
+// conflictCounter is the ability of a storage to count its conflicts.
+type conflictCounter interface {
+	Stats() dynamostore.Stats
+}
+
+// meter adds up what happens between two flushes. It is safe for concurrent use: with invocations side by side a line holds what
+// was counted since the line before, so sums are right.
+type meter struct {
+	function string
+	out      io.Writer
+
+	mu        sync.Mutex
+	values    map[string]float64
+	conflicts int64 // as of the last flush
+}
+
+var _ core.Metrics = (*meter)(nil)
+
+// newMeter returns nil, on which every method does nothing, where metrics are off.
+func newMeter(function string) *meter {
+	if os.Getenv(MetricsVariable) == "off" {
+		return nil
+	}
+	return &meter{function: function, out: os.Stdout, values: map[string]float64{}}
+}
+
+// attach makes the runtime and the lane that are opened under the context count here.
+func (m *meter) attach(ctx context.Context) context.Context {
+	if m == nil {
+		return ctx
+	}
+	return awslane.WithThrottles(core.WithMetrics(ctx, m), m.throttled)
+}
+
+// Count implements core.Metrics.
+func (m *meter) Count(name core.Metric, n int64, _ core.Labels) { m.add(counted[name], float64(n)) }
+
+// Observe implements core.Metrics.
+func (m *meter) Observe(core.Metric, time.Duration, core.Labels) {}
+
+// throttled counts one refused attempt.
+func (m *meter) throttled() { m.add(MetricThrottles, 1) }
+
+func (m *meter) add(name string, n float64) {
+	if m == nil || name == "" || n == 0 {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.values[name] += n
+}
+
+// set is for values that are measured, not added up.
+func (m *meter) set(name string, value float64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.values[name] = value
+}
+
+// look measures what waits in the table, before a tick works on it. What cannot be measured is left out: the tick says why by
+// itself, when it fails too.
+func (m *meter) look(ctx context.Context, rt *core.Runtime) {
+	if m == nil {
+		return
+	}
+	if storage, ok := lane.As[dueWatcher](rt.Lane().Storage); ok {
+		now := time.Now()
+		since, err := storage.OldestDue(ctx, rt.Environment(), now)
+		switch {
+		case err != nil:
+			slog.WarnContext(ctx, "the oldest due marker could not be read", "code", runlane.CodeOf(err), "error", err)
+		case since.IsZero():
+			m.set(MetricOldestDueSeconds, 0)
+		default:
+			m.set(MetricOldestDueSeconds, max(now.Sub(since), 0).Seconds())
+		}
+	}
+	if !rt.Lane().Storage.Capabilities().KeepsDeadLetters {
+		return
+	}
+	page, err := rt.DeadLetters().List(ctx, nil)
+	if err != nil {
+		slog.WarnContext(ctx, "dead letters could not be counted", "code", runlane.CodeOf(err), "error", err)
+		return
+	}
+	m.add(MetricDeadLettersSeen, float64(len(page.Items)))
+}
+
+// flush writes what was counted since the last one, if anything was. rt is nil where it could not open.
+func (m *meter) flush(rt *core.Runtime) {
+	if m == nil {
+		return
+	}
+	environment := runlane.DefaultEnvironment
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if rt != nil {
+		environment = rt.Environment()
+		if storage, ok := lane.As[conflictCounter](rt.Lane().Storage); ok {
+			if all := storage.Stats().Conflicts; all > m.conflicts {
+				m.values[MetricCommitConflicts] += float64(all - m.conflicts)
+				m.conflicts = all
+			}
+		}
+	}
+	if len(m.values) == 0 {
+		return
+	}
+	line := embedded(m.values, map[string]string{DimensionEnvironment: environment.Name(), DimensionFunction: m.function}, time.Now())
+	clear(m.values)
+	_, _ = m.out.Write(line) // one write: lines of the logger come whole before or after it
+}
+
+// embedded is a line in the embedded metric format.
+func embedded(values map[string]float64, dimensions map[string]string, at time.Time) []byte {
+	type metric struct {
+		Name string `json:"Name"`
+		Unit string `json:"Unit"`
+	}
+	type directive struct {
+		Namespace  string     `json:"Namespace"`
+		Dimensions [][]string `json:"Dimensions"`
+		Metrics    []metric   `json:"Metrics"`
+	}
+	type metadata struct {
+		Timestamp         int64       `json:"Timestamp"`
+		CloudWatchMetrics []directive `json:"CloudWatchMetrics"`
+	}
+	d := directive{Namespace: MetricsNamespace, Dimensions: [][]string{slices.Sorted(maps.Keys(dimensions))}}
+	fields := map[string]any{}
+	for name, value := range dimensions {
+		fields[name] = value
+	}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		unit := unitCount
+		if name == MetricOldestDueSeconds {
+			unit = unitSeconds
+		}
+		d.Metrics = append(d.Metrics, metric{name, unit})
+		fields[name] = values[name]
+	}
+	fields["_aws"] = metadata{Timestamp: at.UnixMilli(), CloudWatchMetrics: []directive{d}}
+	line, _ := json.Marshal(fields) // finite numbers and text only
+	return append(line, '\n')
+}

@@ -1,0 +1,74 @@
+// Command deploy brings the template to local AWS and keeps it going: local AWS never fires schedules, so this calls the tick function
+// each minute until it is interrupted. The stack stays until make local-down.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/runlane/runlane-go/localstack/deployment"
+)
+
+const tickEvery = time.Minute
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx)
+	stop()
+	if err != nil {
+		say("%v", err)
+		os.Exit(1)
+	}
+}
+
+func say(format string, args ...any) { fmt.Fprintf(os.Stderr, "local-deploy: "+format+"\n", args...) }
+
+func run(ctx context.Context) error {
+	name := flag.String("name", "runlane", "name of the stack")
+	once := flag.Bool("once", false, "deploy, tick once and end")
+	flag.Usage = func() {
+		fmt.Fprintln(flag.CommandLine.Output(), "usage: deploy [-name STACK] [-once] [PARAMETER=VALUE...]")
+		flag.PrintDefaults()
+	}
+	flag.Parse()
+	parameters := map[string]string{"WebhookSecret": "local"}
+	for _, argument := range flag.Args() {
+		key, value, ok := strings.Cut(argument, "=")
+		if !ok {
+			return fmt.Errorf("%q is not PARAMETER=VALUE", argument)
+		}
+		parameters[key] = value
+	}
+	for _, parameter := range slices.Sorted(maps.Keys(deployment.Omitted)) {
+		say("left out here: %s=%s", parameter, deployment.Omitted[parameter])
+	}
+	stack, err := deployment.Deploy(ctx, deployment.Options{Name: *name, Parameters: parameters, Log: os.Stderr})
+	if err != nil {
+		return err
+	}
+	fmt.Println(stack.Outputs["Variables"])
+	if *once {
+		return stack.Tick(ctx)
+	}
+	say("ticking every %s until interrupted", tickEvery)
+	ticker := time.NewTicker(tickEvery)
+	defer ticker.Stop()
+	for {
+		if err := stack.Tick(ctx); err != nil && ctx.Err() == nil {
+			say("%v", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+	}
+}

@@ -1,0 +1,161 @@
+// Package deployment deploys the real template to local AWS, as `sam deploy` does it to an account, with functions built for this
+// machine.
+package deployment
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Omitted are the parameters that differ from an account's, with what local AWS lacks.
+var Omitted = map[string]string{
+	"Alarms":             "false",     // nothing evaluates alarms
+	"Dashboard":          "false",     // nothing shows dashboards
+	"Deployment":         "AllAtOnce", // there is no CodeDeploy
+	"DeletionProtection": "false",     // a stack of a minute
+}
+
+// Options of [Deploy].
+type Options struct {
+	// Name of the stack. Required.
+	Name string
+	// Parameters of the template, besides Omitted.
+	Parameters map[string]string
+	// Log gets what the tools print. Required.
+	Log io.Writer
+	// Root is the folder of the template. "" means the working directory.
+	Root string
+}
+
+// Stack is a deployed template.
+type Stack struct {
+	Outputs map[string]string
+
+	options  Options
+	endpoint string
+}
+
+// Deploy builds the functions for this machine and deploys the template to AWS_ENDPOINT_URL, which has to be on this machine. Deploying
+// a stack again updates it. The error says which tool failed; Log has its words.
+func Deploy(ctx context.Context, options Options) (*Stack, error) {
+	s := &Stack{options: options, endpoint: os.Getenv("AWS_ENDPOINT_URL")}
+	if err := onThisMachine(s.endpoint); err != nil {
+		return nil, err
+	}
+	build, err := os.MkdirTemp("", "runlane-deploy")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(build)
+	if err := s.sam(ctx, options.Log, "build", "--template", "template.yaml", "--build-dir", build); err != nil {
+		return nil, err
+	}
+	arguments := []string{
+		"deploy", "--template", filepath.Join(build, "template.yaml"), "--stack-name", options.Name, "--resolve-s3",
+		"--capabilities", "CAPABILITY_IAM", "--no-confirm-changeset", "--no-fail-on-empty-changeset", "--no-progressbar",
+		"--parameter-overrides",
+	}
+	parameters := maps.Clone(Omitted)
+	maps.Copy(parameters, options.Parameters)
+	for _, name := range slices.Sorted(maps.Keys(parameters)) {
+		arguments = append(arguments, name+"="+parameters[name])
+	}
+	if err := s.sam(ctx, options.Log, arguments...); err != nil {
+		return nil, err
+	}
+	return s, s.readOutputs(ctx)
+}
+
+// onThisMachine keeps a mistaken environment from deploying to an account.
+func onThisMachine(endpoint string) error {
+	u, err := url.Parse(endpoint)
+	if err != nil || u.Hostname() == "" {
+		return errors.New("AWS_ENDPOINT_URL names no endpoint: run make local-up, then load .local/env")
+	}
+	if ip := net.ParseIP(u.Hostname()); u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return fmt.Errorf("AWS_ENDPOINT_URL is %s, which is not on this machine: deploy there with sam deploy", u.Host)
+	}
+	return nil
+}
+
+// sam runs the pinned SAM command line.
+func (s *Stack) sam(ctx context.Context, out io.Writer, arguments ...string) error {
+	cmd := exec.CommandContext(ctx, filepath.Join("scripts", "validate.sh"), append([]string{"--sam"}, arguments...)...)
+	cmd.Dir = s.options.Root
+	cmd.Env = append(os.Environ(), "LAMBDA_ARCH="+runtime.GOARCH)
+	cmd.Stdout, cmd.Stderr = out, s.options.Log
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 10 * time.Second
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("sam %s: %w", arguments[0], err)
+	}
+	return nil
+}
+
+func (s *Stack) readOutputs(ctx context.Context) error {
+	var out bytes.Buffer
+	if err := s.sam(ctx, &out, "list", "stack-outputs", "--stack-name", s.options.Name, "--output", "json"); err != nil {
+		return err
+	}
+	var outputs []struct{ OutputKey, OutputValue string }
+	if err := json.Unmarshal(out.Bytes(), &outputs); err != nil {
+		return fmt.Errorf("outputs of the stack: %w", err)
+	}
+	s.Outputs = map[string]string{}
+	for _, o := range outputs {
+		s.Outputs[o.OutputKey] = o.OutputValue
+	}
+	return nil
+}
+
+// Tick invokes the tick function and waits for it: local AWS keeps the schedule and never fires it.
+func (s *Stack) Tick(ctx context.Context) error {
+	_, err := s.Lambda(ctx, http.MethodPost, "TickFunction", "invocations?Qualifier=live", "{}")
+	return err
+}
+
+// Lambda makes a request to a function that an output of the stack names, and returns the body of the answer. What the function itself
+// failed with is an error too.
+func (s *Stack) Lambda(ctx context.Context, method, output, path, body string) ([]byte, error) {
+	address := s.endpoint + "/2015-03-31/functions/" + url.PathEscape(s.Outputs[output]) + "/" + path
+	request, err := http.NewRequestWithContext(ctx, method, address, strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	// Local AWS takes account and region from the credential and checks no signature.
+	request.Header.Set("Authorization", fmt.Sprintf("AWS4-HMAC-SHA256 Credential=%s/20260101/%s/lambda/aws4_request, SignedHeaders=host, Signature=0",
+		os.Getenv("AWS_ACCESS_KEY_ID"), os.Getenv("AWS_REGION")))
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(response.Body)
+	if err != nil {
+		return nil, err
+	}
+	if fault := response.Header.Get("X-Amz-Function-Error"); response.StatusCode >= http.StatusBadRequest || fault != "" {
+		return nil, fmt.Errorf("%s: %s %s: %s", output, response.Status, fault, answer)
+	}
+	return answer, nil
+}
+
+// Delete removes the stack. The table stays, as it does in an account.
+func (s *Stack) Delete(ctx context.Context) error {
+	return s.sam(ctx, s.options.Log, "delete", "--stack-name", s.options.Name, "--no-prompts")
+}

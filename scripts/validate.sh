@@ -1,0 +1,88 @@
+#!/usr/bin/env bash
+# Usage: validate.sh [TEMPLATE]
+#        validate.sh --sam ARGUMENT...
+#
+# Checks the deployment template (template.yaml) by the tools of AWS: `sam validate`, its lint, cfn-lint over the translated template
+# for several sets of parameters, and `sam build`. A warning is a failure. Then the tests that see what no tool sees.
+#
+# --sam runs the pinned SAM command line with the given arguments, in the caller's environment.
+#
+# The tools are installed once a machine, in the user's cache folder, from scripts/validate/requirements.lock. Everything else works
+# without network and without credentials.
+set -euo pipefail
+caller=$PWD
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+# How to find a Python and to lock a file is the same for local AWS.
+source localstack/common.sh
+source localstack/versions.sh
+source localstack/prepare.sh
+say() { printf 'validate: %s\n' "$*" >&2; }
+
+TOOLS=scripts/validate
+
+prepare_tools() {
+  local folder=${XDG_CACHE_HOME:-$HOME/.cache}/runlane
+  PYTHON=$(find_python)
+  [ -n "$PYTHON" ] || die "Python $PYTHON_VERSION with venv is missing: install it, or set RUNLANE_PYTHON to one"
+  SAM_CACHE=$folder/sam-$("$PYTHON" -c 'import hashlib, sys; print(hashlib.sha256(open(sys.argv[1], "rb").read()).hexdigest()[:16])' "$TOOLS/requirements.lock")
+  if tools_complete; then return; fi
+  mkdir -p "$folder"
+  lock 8 "$SAM_CACHE.lock" "prepares the same tools"
+  if ! tools_complete; then
+    say "installing the SAM command line in $SAM_CACHE (once a machine: 350 MB, under a minute)"
+    rm -rf "$SAM_CACHE"
+    "$PYTHON" -m venv "$SAM_CACHE/venv"
+    "$SAM_CACHE/venv/bin/python" -m pip install --quiet --disable-pip-version-check --require-hashes --requirement "$TOOLS/requirements.lock" >&2
+    touch "$SAM_CACHE/complete" # last: a half-made folder is thrown away, never used
+  fi
+  exec 8>&-
+}
+
+tools_complete() { [ -f "$SAM_CACHE/complete" ] && "$SAM_CACHE/venv/bin/python" -c '' 2>/dev/null; }
+
+prepare_tools
+export SAM_CLI_TELEMETRY=0
+PATH=$SAM_CACHE/venv/bin:$PATH
+if [ "${1:-}" = --sam ]; then
+  shift
+  cd "$caller"
+  exec sam "$@"
+fi
+
+template=${1:-template.yaml}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# No tool has business with an account: whoever asked AWS would get no answer.
+unset AWS_PROFILE AWS_SESSION_TOKEN
+export AWS_CONFIG_FILE=/dev/null AWS_SHARED_CREDENTIALS_FILE=/dev/null AWS_EC2_METADATA_DISABLED=true
+export AWS_ACCESS_KEY_ID=none AWS_SECRET_ACCESS_KEY=none AWS_DEFAULT_REGION=us-east-1 AWS_ENDPOINT_URL=http://127.0.0.1:9
+
+# gate NAME COMMAND...: quiet unless it fails.
+gate() {
+  local name=$1 start=$SECONDS
+  shift
+  if ! "$@" >"$work/output" 2>&1; then
+    cat "$work/output" >&2
+    die "$name failed"
+  fi
+  say "$name: ok ($((SECONDS - start)) s)"
+}
+
+# translated NAME PARAMETER=VALUE...
+translated() {
+  local output=$work/$1.json name=$1
+  shift
+  python "$TOOLS/translate.py" "$template" "$output" WebhookSecret=secret "$@" || return
+  cfn-lint --non-zero-exit-code informational "$output"
+}
+
+gate "sam validate" sam validate --template "$template"
+gate "sam validate --lint" sam validate --lint --template "$template"
+gate "cfn-lint, as it is" translated defaults
+gate "cfn-lint, everything" translated everything FifoQueue=orders MaximumReadUnits=100 AlarmTopic=arn:aws:sns:us-east-1:123456789012:alarms \
+  BridgeTimeout=900 Deployment=Linear10PercentEvery1Minute
+gate "cfn-lint, bare" translated bare Alarms=false Dashboard=false Metrics=false Deployment=AllAtOnce
+gate "sam build" sam build --template "$template" --build-dir "$work/build"
+go test -count=1 -short ./internal/samtemplate

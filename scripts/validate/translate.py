@@ -1,0 +1,26 @@
+"""Writes the template as CloudFormation gets it from SAM, for parameters given as NAME=VALUE: cfn-lint sees inside functions and
+their events only then. Usage: translate.py TEMPLATE OUTPUT [NAME=VALUE...]"""
+
+import json
+import logging
+import sys
+
+import boto3
+from samtranslator.parser.parser import Parser
+from samtranslator.translator.translator import Translator
+from samtranslator.yaml_helper import yaml_parse
+
+logging.disable(logging.WARNING)  # the translator warns of a feature toggle that only the service has
+source, target, *given = sys.argv[1:]
+with open(source, encoding="utf-8") as file:
+    template = yaml_parse(file.read())
+# Packaging replaces the folder by an object, and the translator takes nothing else.
+code = "s3://bucket/key"
+for part in [template.get("Globals", {}).get("Function", {}), *(r["Properties"] for r in template["Resources"].values())]:
+    if "CodeUri" in part:
+        part["CodeUri"] = code
+parameters = {name: p["Default"] for name, p in template["Parameters"].items() if "Default" in p}
+parameters.update(pair.split("=", 1) for pair in given)
+translator = Translator(managed_policy_map={}, sam_parser=Parser(), boto_session=boto3.Session(region_name="us-east-1"))
+with open(target, "w", encoding="utf-8") as file:
+    json.dump(translator.translate(sam_template=template, parameter_values=parameters), file, indent=1)
