@@ -1,0 +1,251 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core"
+)
+
+// batchSize is how many lines are triggered together.
+const batchSize = 100
+
+// batchLine is one line of --batch. Unknown fields are refused: a misspelled key would be lost silently.
+type batchLine struct {
+	Task           runlane.TaskID    `json:"task"`
+	Payload        json.RawMessage   `json:"payload"`
+	Queue          runlane.QueueName `json:"queue"`
+	RunID          runlane.RunID     `json:"runId"`
+	IdempotencyKey string            `json:"idempotencyKey"`
+	SingletonKey   string            `json:"singletonKey"`
+	ConcurrencyKey string            `json:"concurrencyKey"`
+	Delay          string            `json:"delay"`
+	RunAt          string            `json:"runAt"`
+	Meta           map[string]string `json:"meta"`
+}
+
+// batch is one call of trigger --batch.
+type batch struct {
+	s       *session
+	rt      *core.Runtime
+	chosen  *triggerFlags
+	task    string
+	id      string
+	pending []core.BatchItem
+	lines   []int // of pending
+	total   batchTotal
+}
+
+// batchTotal is the result of a batch.
+type batchTotal struct {
+	Batch    string `json:"batchId"`
+	Created  int    `json:"created"`
+	Existing int    `json:"existing"`
+	Failed   int    `json:"failed"`
+}
+
+// triggerBatch makes a run of each line. Its id is computed from the batch's and the line's number, unless the line identifies itself,
+// so that a batch can be repeated.
+func (s *session) triggerBatch(ctx context.Context, chosen *triggerFlags, task, name, id string) error {
+	if chosen.runID != "" || chosen.idempotencyKey != "" || chosen.singletonKey != "" {
+		return usagef("", "--id, --idempotency-key and --singleton-key belong into the lines of a batch")
+	}
+	input := s.stdin
+	if name != "-" {
+		file, err := os.Open(name)
+		if err != nil {
+			return usagef("check its name and its permissions", "%s cannot be read: %v", name, errors.Unwrap(err))
+		}
+		defer file.Close()
+		input = file
+	}
+	rt, err := s.rt(ctx)
+	if err != nil {
+		return err
+	}
+	if id == "" {
+		id = "batch_" + strings.ToLower(rand.Text()[:16])
+	}
+	if err := runlane.RunID(id + "-0").Validate(); err != nil {
+		return usagef("repeat the one that the interrupted batch told; ", "--batch-id is no id")
+	}
+	b := &batch{s: s, rt: rt, chosen: chosen, task: task, id: id, total: batchTotal{Batch: id}}
+	if err := b.read(ctx, input); err != nil {
+		s.note("%d runs were made, %d were there, %d lines failed. The rest: repeat the command with --batch-id %s",
+			b.total.Created, b.total.Existing, b.total.Failed, id)
+		return err
+	}
+	return b.end()
+}
+
+func (b *batch) end() error {
+	if b.s.json {
+		if err := b.s.emit("batch", &b.total); err != nil {
+			return err
+		}
+	} else {
+		b.s.line("created: %d, there already: %d, failed: %d", b.total.Created, b.total.Existing, b.total.Failed)
+	}
+	if b.total.Failed > 0 {
+		b.s.note("correct the lines that failed and repeat the command with --batch-id %s: nothing is made twice", b.id)
+		return &told{code: ExitFailed}
+	}
+	return nil
+}
+
+func (b *batch) read(ctx context.Context, input io.Reader) error {
+	lines := bufio.NewScanner(input)
+	lines.Buffer(make([]byte, 0, 64<<10), maxInput)
+	number := 0
+	for lines.Scan() {
+		number++
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		text := bytes.TrimSpace(lines.Bytes())
+		if len(text) == 0 {
+			continue
+		}
+		item, err := b.item(number, bytes.Clone(text))
+		if err != nil {
+			b.fail(number, err)
+			continue
+		}
+		b.pending, b.lines = append(b.pending, item), append(b.lines, number)
+		if len(b.pending) == batchSize {
+			if err := b.flush(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return errors.Join(b.flush(ctx), usagef("keep lines below the limit of a payload", "line %d cannot be read: %v", number+1, err))
+	}
+	return b.flush(ctx)
+}
+
+// item reads one line.
+func (b *batch) item(number int, text []byte) (core.BatchItem, error) {
+	var line batchLine
+	if message, faulty := jsonFault(text); faulty {
+		return core.BatchItem{}, usagef("write one JSON object a line", "no JSON: %s", strings.TrimPrefix(message, "line 1, "))
+	}
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&line); err != nil {
+		return core.BatchItem{}, usagef("see: "+b.s.name+" trigger --help", "%s", strings.TrimPrefix(err.Error(), "json: "))
+	}
+	if line.Task == "" {
+		line.Task = runlane.TaskID(b.task)
+	}
+	if line.Task == "" {
+		return core.BatchItem{}, usagef("name it in the line, or as the command's argument", "the line names no task")
+	}
+	if line.Payload == nil {
+		line.Payload = json.RawMessage("null")
+	}
+	options, err := b.options(number, &line)
+	if err != nil {
+		return core.BatchItem{}, err
+	}
+	call, err := callOf(b.rt, line.Task, line.Payload, b.chosen.foreign)
+	return core.BatchItem{Call: call, Options: options}, err
+}
+
+func (b *batch) options(number int, line *batchLine) (*runlane.TriggerOptions, error) {
+	o, err := b.chosen.options(b.s, b.rt)
+	if err != nil {
+		return nil, err
+	}
+	o.IdempotencyKey, o.SingletonKey, o.RunID = line.IdempotencyKey, line.SingletonKey, line.RunID
+	if line.ConcurrencyKey != "" {
+		o.ConcurrencyKey = line.ConcurrencyKey
+	}
+	if line.Meta != nil {
+		o.Meta = line.Meta
+	}
+	if line.Queue != "" {
+		o.Queue = knownQueue(b.rt, line.Queue)
+	}
+	if line.Delay != "" {
+		if o.Delay, err = runlane.ParseDuration(line.Delay); err != nil {
+			return nil, err
+		}
+	}
+	if line.RunAt != "" {
+		if o.RunAt, err = readTime(line.RunAt); err != nil {
+			return nil, err
+		}
+	}
+	if o.RunID == "" && o.IdempotencyKey == "" {
+		o.RunID = runlane.RunID(fmt.Sprintf("%s-%d", b.id, number))
+	}
+	return o, nil
+}
+
+// flush triggers what is pending. An error ends the batch; what was made before it is counted.
+func (b *batch) flush(ctx context.Context) error {
+	if len(b.pending) == 0 {
+		return nil
+	}
+	results, err := b.rt.TriggerBatch(ctx, b.pending)
+	for i, result := range results {
+		if result.Err != nil {
+			if err == nil || exitCode(result.Err) != exitCode(err) { // else it is the batch's error, told once
+				b.fail(b.lines[i], result.Err)
+			}
+			continue
+		}
+		if showErr := b.made(b.lines[i], result.Result); showErr != nil && err == nil {
+			err = showErr
+		}
+	}
+	b.pending, b.lines = b.pending[:0], b.lines[:0]
+	if !b.s.json && err == nil {
+		b.s.note("%d runs", b.total.Created+b.total.Existing)
+	}
+	return errors.Join(err, b.s.results.Flush())
+}
+
+func (b *batch) made(line int, result *runlane.TriggerResult) error {
+	if result.Outcome == runlane.TriggerCreated {
+		b.total.Created++
+	} else {
+		b.total.Existing++
+	}
+	if !b.s.json {
+		return nil
+	}
+	return b.s.emit("triggered", &triggered{
+		Line: line, Run: result.Run.ID, Task: result.Run.TaskID, Status: result.Run.Status, Outcome: result.Outcome,
+		Differs: result.PayloadDiffers,
+	})
+}
+
+func (b *batch) fail(line int, err error) {
+	b.total.Failed++
+	if !b.s.json {
+		b.s.note("line %d:", line)
+		b.s.report(err)
+		return
+	}
+	f := struct {
+		Line int `json:"line"`
+		fault
+	}{line, describe(err)}
+	text, encodeErr := object("error", &f)
+	if encodeErr != nil {
+		b.s.report(err)
+		return
+	}
+	fmt.Fprintf(b.s.stderr, "%s\n", text)
+}

@@ -1,0 +1,189 @@
+package cli
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core"
+)
+
+const (
+	askHelp  = "\n\nThe runs are counted first. On a terminal you are asked then, elsewhere --yes has to be given."
+	bulkHelp = " Without RUN, all runs that match the filter are meant; --all means every run." + askHelp
+)
+
+// Bounds of one round, and of the rounds that only count.
+const (
+	roundRuns   = 1000
+	countRounds = 100
+)
+
+// bulk is how something is done to many runs.
+type bulk struct {
+	all, dryRun, yes bool
+	after            string
+	limit            int
+}
+
+func (b *bulk) define(set *flag.FlagSet) {
+	set.BoolVar(&b.all, "all", false, "every run there is, in place of a filter")
+	set.BoolVar(&b.dryRun, "dry-run", false, "count, and change nothing")
+	set.BoolVar(&b.yes, "yes", false, "do not ask")
+	set.StringVar(&b.after, "after", "", "CURSOR with which an interrupted call said it could go on")
+	set.IntVar(&b.limit, "limit", 0, "NUMBER of runs at most; all unless given")
+}
+
+func (b *bulk) judge(selected *filter, args []string) error {
+	switch {
+	case len(args) > 0 && (!selected.empty() || b.all):
+		return usagef("give runs, or a filter; ", "runs and a filter exclude each other")
+	case len(args) == 0 && selected.empty() && !b.all:
+		return usagef("name runs, give a filter like --task, or --all; ", "nothing says which runs are meant")
+	case !selected.empty() && b.all:
+		return usagef("leave one of them out; ", "--all and a filter exclude each other")
+	case b.limit < 0:
+		return usagef("", "--limit is %d", b.limit)
+	default:
+		return nil
+	}
+}
+
+func (s *session) inBulk(ctx context.Context, op operation, selected *filter, b *bulk, changes core.ChangeOptions) error {
+	rt, err := s.rt(ctx)
+	if err != nil {
+		return err
+	}
+	chosen, err := selected.build(ctx, s)
+	if err != nil {
+		return err
+	}
+	call := func(ctx context.Context, after runlane.Cursor, limit int, dry bool) (*core.BulkResult, error) {
+		return op.all(ctx, rt, &core.BulkOptions{
+			ChangeOptions: changes, RunFilter: chosen, AllRuns: b.all, After: after, Cap: min(limit, roundRuns), DryRun: dry,
+		})
+	}
+	return s.countAndDo(ctx, bulkCall{
+		call: call, verb: op.verb, done: op.done, after: runlane.Cursor(b.after), limit: b.limit, dryRun: b.dryRun, yes: b.yes,
+	})
+}
+
+// bulkCall is one of core's calls for many runs.
+type bulkCall struct {
+	call        func(ctx context.Context, after runlane.Cursor, limit int, dry bool) (*core.BulkResult, error)
+	verb, done  string
+	after       runlane.Cursor
+	limit       int // 0 means all
+	dryRun, yes bool
+}
+
+// bulkTotal is the result of a bulk command.
+type bulkTotal struct {
+	Verb    string         `json:"verb"`
+	DryRun  bool           `json:"dryRun"`
+	Matched int            `json:"matched"`
+	Changed int            `json:"changed"`
+	Skipped int            `json:"skipped"`
+	Failed  int            `json:"failed"`
+	AtLeast bool           `json:"atLeast,omitempty"`
+	Next    runlane.Cursor `json:"next,omitempty"`
+}
+
+// countAndDo counts, asks and does, round after round.
+func (s *session) countAndDo(ctx context.Context, b bulkCall) error {
+	counted, err := s.rounds(ctx, b, true)
+	if err != nil {
+		return err
+	}
+	if b.dryRun || counted.Matched == 0 {
+		counted.DryRun = b.dryRun
+		return s.showTotal(b, counted)
+	}
+	question := fmt.Sprintf("%s: %s them?", runsText(counted.Matched, counted.AtLeast), b.verb)
+	if err := s.confirm(b.yes, question); err != nil {
+		return err
+	}
+	total, err := s.rounds(ctx, b, false)
+	if showErr := s.showTotal(b, total); showErr != nil && err == nil {
+		err = showErr
+	}
+	if err != nil {
+		if total.Next != "" {
+			s.note("not finished: the same command with --after '%s' goes on", total.Next)
+		}
+		return err
+	}
+	if total.Failed > 0 {
+		return &told{code: ExitFailed}
+	}
+	return nil
+}
+
+// rounds calls until nothing is left or the limit is reached. The total is valid beside an error.
+func (s *session) rounds(ctx context.Context, b bulkCall, dry bool) (total bulkTotal, err error) {
+	total.Verb, total.DryRun, total.Next = b.verb, dry, b.after
+	for round := 1; ; round++ {
+		limit := roundRuns
+		if b.limit > 0 {
+			limit = b.limit - total.Matched
+		}
+		result, err := b.call(ctx, total.Next, limit, dry)
+		if result != nil {
+			total.Matched += result.Matched
+			total.Changed += result.Changed
+			total.Skipped += result.Skipped
+			total.Failed += len(result.Failed)
+			total.Next = result.Next
+			s.showFailed(result.Failed)
+		}
+		if err != nil {
+			return total, err
+		}
+		if total.Next == "" || b.limit > 0 && total.Matched >= b.limit {
+			return total, nil
+		}
+		if dry && round == countRounds {
+			total.AtLeast = true
+			return total, nil
+		}
+		if !dry {
+			s.note("%s: %d, skipped: %d, failed: %d, going on", b.done, total.Changed, total.Skipped, total.Failed)
+		}
+	}
+}
+
+func (s *session) showFailed(failed map[runlane.RunID]error) {
+	for _, id := range slices.Sorted(maps.Keys(failed)) {
+		if !s.json {
+			s.note("%s:", id)
+		}
+		s.report(failed[id])
+	}
+}
+
+func (s *session) showTotal(b bulkCall, total bulkTotal) error {
+	if total.DryRun || total.Matched == 0 {
+		total.Next = ""
+	}
+	if s.json {
+		return s.emit("bulk", &total)
+	}
+	if total.DryRun || total.Matched == 0 {
+		s.line("%s, nothing was changed", runsText(total.Matched, total.AtLeast))
+		return nil
+	}
+	s.line("%s: %d, skipped: %d, failed: %d", b.done, total.Changed, total.Skipped, total.Failed)
+	return nil
+}
+
+// runsText is a number of matching runs, which may be a lower bound.
+func runsText(n int, atLeast bool) string {
+	text := plural(n, "run matches", "runs match")
+	if atLeast {
+		return "at least " + text
+	}
+	return text
+}

@@ -1,0 +1,81 @@
+package cli_test
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/runlane/runlane-go/cli"
+)
+
+// crowd makes more runs than one round of a bulk call takes, none of them due.
+func crowd(t *testing.T, w *world) {
+	t.Helper()
+	for n := range 1100 {
+		w.stdin += fmt.Sprintf(`{"runId":"crowd-%04d","delay":"1h"}`+"\n", n)
+	}
+	if r := w.run(t.Context(), "trigger", "emails.welcome", "--batch", "-"); r.code != cli.ExitOK {
+		t.Fatalf("%+v", r)
+	}
+	w.stdin = ""
+}
+
+func TestBulk_Interrupted_SaysHowToGoOn(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	crowd(t, w)
+	ctx, cancel := context.WithCancel(t.Context())
+	news := &lookout{seen: cancel, text: "cancelled: 1000, skipped: 0, failed: 0, going on"}
+	args := []string{"runs", "cancel", "--task", "emails.welcome", "--yes"}
+	r := runWith(ctx, w, &cli.Options{Args: args, Stderr: news})
+	if r.code != cli.ExitInterrupted || r.stdout != "cancelled: 1000, skipped: 0, failed: 0\n" {
+		t.Fatalf("%d %s\n%s", r.code, r.stdout, news.String())
+	}
+	next := regexp.MustCompile(`with --after '(\S+)' goes on`).FindStringSubmatch(news.String())
+	if next == nil {
+		t.Fatalf("nothing says how to go on: %s", news.String())
+	}
+	if r := w.run(t.Context(), append(args, "--after", next[1])...); r.code != cli.ExitOK || r.stdout != "cancelled: 100, skipped: 0, failed: 0\n" {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestPrefix_AmongMoreRunsThanAreLookedAt(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	crowd(t, w)
+	if r := w.run(t.Context(), "runs", "get", "crowd-0007", "--json"); r.code != cli.ExitOK {
+		t.Errorf("a whole id: %+v", r)
+	}
+	if r := w.run(t.Context(), "runs", "get", "crowd-000"); r.code != cli.ExitUsage || !strings.Contains(r.stderr, "crowd-0000, crowd-0001") {
+		t.Errorf("an ambiguous prefix: %+v", r)
+	}
+	// One of those that were looked at begins with it; of the others nobody knows.
+	if r := w.run(t.Context(), "trigger", "emails.welcome", "--id", "single-run"); r.code != cli.ExitOK {
+		t.Fatalf("%+v", r)
+	}
+	if r := w.run(t.Context(), "runs", "get", "single"); r.code != cli.ExitOK {
+		t.Errorf("looking: %+v", r)
+	}
+	if r := w.run(t.Context(), "runs", "cancel", "single"); r.code != cli.ExitUsage || !strings.Contains(r.stderr, "give the whole id") {
+		t.Errorf("changing: %+v", r)
+	}
+	if r := w.run(t.Context(), "runs", "get", "absent-run"); r.code != cli.ExitNotFound || !strings.Contains(r.stderr, "first 1000 active") {
+		t.Errorf("none: %+v", r)
+	}
+}
+
+func TestList_BeyondOnePage_HasOneHeader(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	crowd(t, w)
+	r := w.run(t.Context(), "runs", "list", "--all")
+	if lines := strings.Count(r.stdout, "\n"); lines != 1101 || strings.Count(r.stdout, "STATUS") != 1 {
+		t.Errorf("%d lines, %d headers", lines, strings.Count(r.stdout, "STATUS"))
+	}
+	if r := w.run(t.Context(), "runs", "list", "--limit", "600"); strings.Count(r.stdout, "\n") != 601 || !strings.Contains(r.stderr, "there is more") {
+		t.Errorf("%d lines, %s", strings.Count(r.stdout, "\n"), r.stderr)
+	}
+}

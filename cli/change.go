@@ -1,0 +1,230 @@
+package cli
+
+import (
+	"context"
+	"flag"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core"
+)
+
+// change is who changes something and why.
+type change struct{ actor, reason string }
+
+func (c *change) define(set *flag.FlagSet) {
+	set.StringVar(&c.actor, "actor", "", "NAME of who does it, kept with the change; else RUNLANE_ACTOR, else USER")
+	set.StringVar(&c.reason, "reason", "", "TEXT that says why, kept with the change")
+}
+
+// options judges what core would refuse, so that what core refuses is about the run.
+func (c *change) options(s *session) (core.ChangeOptions, error) {
+	actor, err := s.actor(c.actor)
+	if err == nil && len(c.reason) > runlane.MaxReasonBytes {
+		err = usagef("shorten it; ", "--reason has %d bytes, more than %d", len(c.reason), runlane.MaxReasonBytes)
+	}
+	return core.ChangeOptions{Actor: actor, Reason: c.reason}, err
+}
+
+// actor is the person at the keyboard.
+func (s *session) actor(given string) (runlane.Actor, error) {
+	for _, id := range []string{given, s.getenv("RUNLANE_ACTOR"), s.getenv("USER")} {
+		if id == "" {
+			continue
+		}
+		if runlane.RunID(id).Validate() != nil { // the rules of ids hold for actors too
+			return runlane.Actor{}, usagef("use --actor with printable text without ':'; ", "%s cannot name who does it", quoted(id))
+		}
+		return runlane.Actor{Type: runlane.ActorOperator, ID: id}, nil
+	}
+	return runlane.OperatorActor, nil
+}
+
+// operation is something that can be done to one run, or to all that match a filter.
+type operation struct {
+	verb, done string // "cancel", "cancelled"
+	one        func(context.Context, *core.Runtime, runlane.RunID, *core.ChangeOptions) (*runlane.Run, error)
+	all        func(context.Context, *core.Runtime, *core.BulkOptions) (*core.BulkResult, error)
+}
+
+func runsCancelCommand() *command {
+	return operationCommand("cancel", "Stop runs",
+		"A waiting run ends at once. A running one is asked to stop: its worker ends the handler's context.",
+		[]string{"runs cancel run_01J8ZQ4T --reason \"wrong customer\"", "runs cancel --task emails.welcome --dry-run"},
+		operation{
+			verb: "cancel", done: "cancelled",
+			one: func(ctx context.Context, rt *core.Runtime, id runlane.RunID, o *core.ChangeOptions) (*runlane.Run, error) {
+				return rt.Runs().Cancel(ctx, id, o)
+			},
+			all: func(ctx context.Context, rt *core.Runtime, o *core.BulkOptions) (*core.BulkResult, error) {
+				return rt.Runs().CancelAll(ctx, o)
+			},
+		})
+}
+
+func runsRetryCommand() *command {
+	return operationCommand("retry", "Repeat failed runs, as new runs",
+		"The new run has the task's whole retry budget and names the old one as its source. Asking twice makes one run.",
+		[]string{"runs retry run_01J8ZQ4T", "runs retry --task emails.welcome --yes"},
+		operation{
+			verb: "retry", done: "retried",
+			one: func(ctx context.Context, rt *core.Runtime, id runlane.RunID, o *core.ChangeOptions) (*runlane.Run, error) {
+				return rt.Runs().Retry(ctx, id, o)
+			},
+			all: func(ctx context.Context, rt *core.Runtime, o *core.BulkOptions) (*core.BulkResult, error) {
+				return rt.Runs().RetryAll(ctx, o)
+			},
+		})
+}
+
+func runsRerunCommand() *command {
+	return operationCommand("rerun", "Repeat finished runs, as new runs",
+		"The new run has the payload of the old one and names it as its source. Asking twice makes one run.",
+		[]string{"runs rerun run_01J8ZQ4T", "runs rerun --status cancelled --queue emails --dry-run"},
+		operation{
+			verb: "rerun", done: "repeated",
+			one: func(ctx context.Context, rt *core.Runtime, id runlane.RunID, o *core.ChangeOptions) (*runlane.Run, error) {
+				return rt.Runs().Rerun(ctx, id, o)
+			},
+			all: func(ctx context.Context, rt *core.Runtime, o *core.BulkOptions) (*core.BulkResult, error) {
+				return rt.Runs().RerunAll(ctx, o)
+			},
+		})
+}
+
+func operationCommand(name, short, long string, examples []string, op operation) *command {
+	return &command{
+		name: name, usage: "[RUN...]", short: short, long: long + bulkHelp, examples: examples, max: -1,
+		act: func(flags *flag.FlagSet) action {
+			var selected filter
+			var by change
+			var many bulk
+			selected.define(flags)
+			by.define(flags)
+			many.define(flags)
+			return func(ctx context.Context, s *session, args []string) error {
+				changes, err := by.options(s)
+				if err != nil {
+					return err
+				}
+				if err := many.judge(&selected, args); err != nil {
+					return err
+				}
+				if len(args) > 0 {
+					return s.each(ctx, op, args, &changes, many.dryRun)
+				}
+				return s.inBulk(ctx, op, &selected, &many, changes)
+			}
+		},
+	}
+}
+
+// doneTo is what became of one run.
+type doneTo struct {
+	Run  runlane.RunID  `json:"runId"`
+	Made runlane.RunID  `json:"madeRunId,omitempty"` // of a retry or a rerun
+	Now  runlane.Status `json:"status,omitempty"`
+	Dry  bool           `json:"dryRun,omitempty"`
+}
+
+// each does the operation to the runs that were named. One that fails does not stop the others; the first failure's code is the
+// command's.
+func (s *session) each(ctx context.Context, op operation, args []string, changes *core.ChangeOptions, dryRun bool) error {
+	code := ExitOK
+	for n, given := range args {
+		err := s.toOne(ctx, op, given, changes, dryRun)
+		if err == nil {
+			continue
+		}
+		if ctx.Err() != nil {
+			s.note("left undone: %d of %d", len(args)-n, len(args))
+			return err
+		}
+		if len(args) == 1 {
+			return err
+		}
+		if code == ExitOK {
+			code = exitCode(err)
+		}
+		if !s.json {
+			s.note("%s:", given)
+		}
+		s.report(err)
+	}
+	if code != ExitOK {
+		return &told{code: code}
+	}
+	return nil
+}
+
+func (s *session) toOne(ctx context.Context, op operation, given string, changes *core.ChangeOptions, dryRun bool) error {
+	run, err := s.findRun(ctx, given, true)
+	if err != nil {
+		return err
+	}
+	done := doneTo{Run: run.ID, Now: run.Status, Dry: dryRun}
+	if dryRun {
+		if s.json {
+			return s.emit("change", &done)
+		}
+		s.line("%s would be %s; it is %s", run.ID, op.done, run.Status)
+		return nil
+	}
+	after, err := op.one(ctx, s.runtime, run.ID, changes)
+	if err != nil {
+		return refused(err)
+	}
+	done.Now = after.Status
+	if after.ID != run.ID {
+		done.Made = after.ID
+	}
+	switch {
+	case s.json:
+		return s.emit("change", &done)
+	case done.Made != "":
+		s.line("%s %s as %s", run.ID, op.done, done.Made)
+	default:
+		s.line("%s is %s", run.ID, after.Status)
+	}
+	return nil
+}
+
+func runsPruneCommand() *command {
+	return &command{
+		name: "prune", short: "Remove runs that ended long enough ago, with their histories",
+		long: "The oldest go first. What was removed is gone. Runs that still retain an idempotency key stay, unless --release-owners is " +
+			"given: without them a duplicate trigger would be let through." + askHelp,
+		examples: []string{"runs prune --older-than 90d --dry-run", "runs prune --older-than 90d --status succeeded --yes"},
+		act: func(flags *flag.FlagSet) action {
+			var options core.PruneOptions
+			var which statuses
+			durationFlag(flags, &options.OlderThan, "older-than", "DURATION since the runs ended, like 90d; required")
+			flags.Var(&which, "status", "STATUSES, finished ones, with commas between; all three unless given")
+			flags.BoolVar(&options.ReleaseOwners, "release-owners", false, "also runs that retain an idempotency key")
+			after := flags.String("after", "", "CURSOR with which an interrupted call said it could go on")
+			dryRun := flags.Bool("dry-run", false, "count, and remove nothing")
+			limit := flags.Int("limit", 0, "NUMBER of runs at most; all unless given")
+			yes := flags.Bool("yes", false, "do not ask")
+			return func(ctx context.Context, s *session, _ []string) error {
+				if options.OlderThan <= 0 {
+					return usagef("", "--older-than is required")
+				}
+				if *limit < 0 {
+					return usagef("", "--limit is %d", *limit)
+				}
+				rt, err := s.rt(ctx)
+				if err != nil {
+					return err
+				}
+				options.Statuses, options.After = which, runlane.Cursor(*after)
+				call := func(ctx context.Context, after runlane.Cursor, limit int, dry bool) (*core.BulkResult, error) {
+					o := options
+					o.After, o.Limit, o.DryRun = after, min(limit, runlane.MaxPageLimit), dry
+					return rt.Runs().Prune(ctx, &o)
+				}
+				return s.countAndDo(ctx, bulkCall{
+					call: call, verb: "remove", done: "removed", after: options.After, limit: *limit, dryRun: *dryRun, yes: *yes,
+				})
+			}
+		},
+	}
+}

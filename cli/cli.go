@@ -1,0 +1,154 @@
+// Package cli is the command line: runs, schedules, queues and dead letters for people and for scripts. [Main] gives a program the
+// commands with its own tasks; cmd/runlane is the same without tasks.
+//
+// Results are written to stdout and everything else to stderr. What --json writes is described in docs/json.md, the commands are in
+// docs/commands.md, and the exit codes are the Exit constants.
+package cli
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/runlane/runlane-go/core"
+)
+
+// Opener builds the program's runtime; the command line closes it. It is called once, by commands that need a runtime, after the
+// flags that stand for environment variables (--table, --env and the like) were applied to the process's environment.
+type Opener = func(ctx context.Context) (*core.Runtime, error)
+
+// Options of [Run]. nil means none.
+type Options struct {
+	// Args are the arguments without the program's name. nil means os.Args[1:].
+	Args []string
+	// Checks are what doctor tries beside its own, in their order.
+	Checks []Check
+	// Getenv and Setenv reach the environment. nil means os.Getenv and os.Setenv.
+	Getenv func(name string) string
+	// Setenv, see Getenv.
+	Setenv func(name, value string) error
+	// Name is the program's, in help and messages. "" means runlane.
+	Name string
+	// Now is the clock by which times are called "3m ago". nil means time.Now.
+	Now func() time.Time
+	// Stdin, Stdout and Stderr are nil for those of the process.
+	Stdin io.Reader
+	// Stdout, see Stdin.
+	Stdout io.Writer
+	// Stderr, see Stdin.
+	Stderr io.Writer
+	// Variables are more flags of every command that stand for environment variables which Open reads, beside --table and its like.
+	Variables []Variable
+
+	terminal func(stream any) (width int, ok bool) // what a stream is; tests replace it
+}
+
+// Variable is a flag that sets an environment variable for the command.
+type Variable struct {
+	// Flag is its name without the dashes, Name that of the variable.
+	Flag, Name string
+	// Usage is for help; it begins with a word in capitals for the value.
+	Usage string
+}
+
+// Main runs the command line of the process and returns its exit code, for a main that is
+//
+//	func main() { os.Exit(cli.Main(context.Background(), open)) }
+//
+// An interrupt ends the command in an orderly way; a second one ends the process.
+func Main(ctx context.Context, open Opener) int { return Run(ctx, open, nil) }
+
+// Run is [Main] with options. It may be called several times at once when its options name no part of the process twice.
+func Run(ctx context.Context, open Opener, options *Options) int {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	ended := context.AfterFunc(ctx, stop) // a second interrupt has its usual effect
+	defer ended()
+
+	s := newSession(open, options)
+	code := s.execute(ctx)
+	if err := s.results.Flush(); err != nil && code == ExitOK && !errors.Is(err, syscall.EPIPE) {
+		fmt.Fprintf(s.stderr, "error: the results cannot be written: %v\nnext: look at the disk, or at the program that reads them\n", err)
+		code = ExitFailed
+	}
+	return code
+}
+
+// execute finds the command, runs it and reports what went wrong.
+func (s *session) execute(ctx context.Context) int {
+	cmd, path, args := s.find(s.args)
+	if cmd.act == nil {
+		return s.group(ctx, cmd, path, args)
+	}
+	return s.finish(ctx, s.perform(ctx, cmd, path, args))
+}
+
+// perform runs one command.
+func (s *session) perform(ctx context.Context, cmd *command, path string, args []string) error {
+	set, own := flag.NewFlagSet(path, flag.ContinueOnError), flag.NewFlagSet(path, flag.ContinueOnError)
+	act := cmd.act(own)
+	own.VisitAll(func(f *flag.Flag) { set.Var(f.Value, f.Name, f.Usage) })
+	s.globalFlags(set)
+	positional, err := parseFlags(set, args)
+	if err != nil {
+		return nameHelp(err, s.name, path)
+	}
+	if s.wantsHelp {
+		s.line("%s", strings.TrimSuffix(s.help(cmd, path), "\n"))
+		return nil
+	}
+	if err := cmd.arity(positional); err != nil {
+		return nameHelp(err, s.name, path)
+	}
+	if err := s.applyEnvironment(); err != nil {
+		return err
+	}
+	if s.timeout > 0 {
+		limit := &unfinished{message: "the time limit of " + s.timeout.String() + " is over", next: "raise --timeout, or leave it out"}
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, s.timeout, limit)
+		defer cancel()
+	}
+	err = act(ctx, s, positional)
+	if cause, ok := errors.AsType[*unfinished](context.Cause(ctx)); ok && err != nil {
+		err = cause
+	}
+	return errors.Join(nameHelp(err, s.name, path), s.close(ctx))
+}
+
+// group answers a command that only has others below it.
+func (s *session) group(ctx context.Context, cmd *command, path string, args []string) int {
+	var unknown string
+	for _, arg := range args {
+		switch {
+		case arg == "--json":
+			s.json = true
+		case arg == "--help" || arg == "-h":
+			s.wantsHelp = true
+		case unknown == "":
+			unknown = arg
+		}
+	}
+	if unknown == "" && (s.wantsHelp || path == "") {
+		s.line("%s", strings.TrimSuffix(s.help(cmd, path), "\n"))
+		return ExitOK
+	}
+	message := "there is no command " + quoted(strings.TrimSpace(path+" "+unknown))
+	if unknown == "" {
+		message = quoted(path) + " needs a command"
+	}
+	next := didYouMean(unknown, cmd.names())
+	if strings.HasPrefix(unknown, "-") {
+		global := flag.NewFlagSet("", flag.ContinueOnError)
+		s.globalFlags(global)
+		message, next = "there is no flag "+quoted(unknown)+" of every command", flagSuggestion(global, strings.TrimLeft(unknown, "-"))
+	}
+	return s.finish(ctx, &usageError{message: message, next: next + helpHint(s.name, path)})
+}

@@ -1,0 +1,132 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core"
+)
+
+// Check is something that doctor tries. Programs add their own with [Options].
+type Check struct {
+	// Name says what is tried, in a few words.
+	Name string
+	// Run returns what it found to be fine, or the finding as an error: its message says what is wrong and its hint how to correct it.
+	// The runtime is nil when it could not be opened. It must be harmless, and end with the context.
+	Run func(ctx context.Context, rt *core.Runtime) (detail string, err error)
+}
+
+// checkTime bounds each check but those of the invariants.
+const checkTime = 20 * time.Second
+
+// finding is what one check found.
+type finding struct {
+	Check  string `json:"check"`
+	Status string `json:"status"` // ok, warning or failed
+	Detail string `json:"detail,omitempty"`
+	Code   string `json:"code,omitempty"`
+	Cause  string `json:"cause,omitempty"`
+	Fix    string `json:"fix,omitempty"`
+}
+
+// warning is a finding that keeps nothing from working.
+type warning struct{ message, fix string }
+
+func (w *warning) Error() string { return w.message }
+
+func doctorCommand() *command {
+	return &command{
+		name: "doctor", short: "Try whether everything works, and say how to correct it",
+		long: "Configuration, schema, access, queues, work that nobody takes, dead letters and the storage's invariants are looked at. " +
+			"Access is judged by trying: reads that find nothing, and writes whose condition cannot hold, so that nothing is written. " +
+			"The exit code is that of the first check that failed.",
+		examples: []string{"doctor", "doctor --all --json"},
+		act: func(flags *flag.FlagSet) action {
+			all := flags.Bool("all", false, "check the invariants of every run, not of a sample")
+			sample := flags.Int("sample", 20, "NUMBER of runs whose history is folded again; 20 unless given")
+			publish := flags.Bool("publish", false, "send each queue a wakeup for a run that does not exist: workers ignore it")
+			return func(ctx context.Context, s *session, _ []string) error {
+				if *sample < 0 || *sample > runlane.MaxPageLimit {
+					return usagef("", "--sample is %d, not 0 to %d", *sample, runlane.MaxPageLimit)
+				}
+				return s.doctor(ctx, *sample, *all, *publish)
+			}
+		},
+	}
+}
+
+func (s *session) doctor(ctx context.Context, sample int, all, publish bool) error {
+	code := ExitOK
+	try := func(check Check, limit time.Duration) error {
+		bounded, cancel := context.WithTimeout(ctx, limit)
+		defer cancel()
+		detail, err := check.Run(bounded, s.runtime)
+		if err != nil && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if _, mild := errors.AsType[*warning](err); err != nil && !mild && code == ExitOK {
+			code = max(exitCode(err), ExitFailed)
+		}
+		return s.showFinding(check.Name, detail, err)
+	}
+	opening := Check{Name: "configuration and schema", Run: func(ctx context.Context, _ *core.Runtime) (string, error) {
+		rt, err := s.rt(ctx)
+		if err != nil {
+			return "", err
+		}
+		return fmt.Sprintf("lane %s, environment %s, %s", rt.Lane().Name, rt.Environment(),
+			plural(len(rt.Definitions()), "task", "tasks")), nil
+	}}
+	if err := try(opening, checkTime); err != nil {
+		return err
+	}
+	checks := s.checks
+	if s.runtime != nil {
+		checks = append(standardChecks(publish), checks...)
+	}
+	for _, check := range checks {
+		if err := try(check, checkTime); err != nil {
+			return err
+		}
+	}
+	if s.runtime != nil {
+		for _, check := range invariantChecks(s, sample, all) {
+			if err := try(check, 24*time.Hour); err != nil {
+				return err
+			}
+		}
+	}
+	if code != ExitOK {
+		return &told{code: code}
+	}
+	return nil
+}
+
+func (s *session) showFinding(name, detail string, err error) error {
+	f := finding{Check: name, Status: "ok", Detail: detail}
+	color := green
+	if mild, ok := errors.AsType[*warning](err); ok {
+		f.Status, f.Detail, f.Fix, color = "warning", mild.message, mild.fix, yellow
+	} else if err != nil {
+		told := describe(err)
+		f.Status, f.Detail, f.Code, f.Cause, f.Fix, color = "failed", told.Message, told.Code, told.Cause, told.Next, red
+	}
+	if s.json {
+		if err := s.emit("finding", &f); err != nil {
+			return err
+		}
+		return s.results.Flush()
+	}
+	s.line("%s  %s: %s", s.paint(s.stdout, color, fmt.Sprintf("%-7s", f.Status)), f.Check, f.Detail)
+	if f.Cause != "" {
+		s.line("         cause: %s", f.Cause)
+	}
+	if f.Fix != "" {
+		s.line("         fix: %s", f.Fix)
+	}
+	return s.results.Flush()
+}

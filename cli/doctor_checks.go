@@ -1,0 +1,302 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// overdue is how long due work may wait before doctor says so.
+const overdue = 5 * time.Minute
+
+// nobody is an id that no run, task or schedule has.
+func nobody() string { return "doctor-" + strings.ToLower(rand.Text()) }
+
+func standardChecks(publish bool) []Check {
+	checks := []Check{
+		{Name: "durability", Run: checkDurability},
+		{Name: "reading", Run: checkReading},
+		{Name: "writing", Run: checkWriting},
+		{Name: "queues", Run: checkQueues},
+		{Name: "work that waits", Run: checkWaiting},
+		{Name: "dead letters", Run: checkDeadLetters},
+	}
+	if publish {
+		checks = append(checks, Check{Name: "publishing", Run: checkPublishing})
+	}
+	return checks
+}
+
+func checkDurability(_ context.Context, rt *core.Runtime) (string, error) {
+	if !rt.Lane().ProductionDurable {
+		return "", &warning{message: "runs end with this process or its host", fix: "use a durable lane, like awslane, in production"}
+	}
+	return "runs survive the loss of any process", nil
+}
+
+// checkReading tries a list, an exact read and a key's owner.
+func checkReading(ctx context.Context, rt *core.Runtime) (string, error) {
+	if _, err := rt.Runs().List(ctx, &core.ListOptions{Limit: 1}); err != nil {
+		return "", err
+	}
+	if _, err := rt.Runs().Get(ctx, runlane.RunID(nobody())); !errors.Is(err, runlane.ErrRunNotFound) {
+		return "", unexpected(err, "reading a run that does not exist")
+	}
+	if rt.Lane().Storage.Capabilities().EnforcesIdempotency {
+		if _, err := rt.Runs().FindCurrent(ctx, runlane.TaskID(nobody()), "doctor"); !errors.Is(err, runlane.ErrRunNotFound) {
+			return "", unexpected(err, "looking for the owner of a key that nobody has")
+		}
+	}
+	return "runs, lists and owners of keys can be read", nil
+}
+
+// checkWriting tries writes whose conditions cannot hold: they need the same permissions as others, and write nothing.
+func checkWriting(ctx context.Context, rt *core.Runtime) (string, error) {
+	storage, id, at := rt.Lane().Storage, runlane.RunID(nobody()), time.Unix(0, 0)
+	_, err := storage.AppendRunEvents(ctx, &lane.AppendCommand{Transition: lane.Transition{
+		ExpectedSequence: 1,
+		Events: []runlane.Event{{
+			RunID: id, Environment: rt.Environment(), OccurredAt: at, Actor: runlane.OperatorActor, Body: &runlane.RunCancelled{},
+		}},
+		Projected: &runlane.Run{
+			ID: id, Environment: rt.Environment(), TaskID: "doctor", Queue: runlane.DefaultQueue.Name, Status: runlane.StatusCancelled,
+			EventSequence: 2, Source: runlane.Source{Type: runlane.SourceTrigger}, CreatedAt: at, UpdatedAt: at, FinishedAt: at,
+		},
+	}})
+	if !errors.Is(err, runlane.ErrStorageConflict) {
+		return "", unexpected(err, "appending to a run that does not exist")
+	}
+	if storage.Capabilities().KeepsSchedules {
+		_, err := storage.PutSchedule(ctx, &lane.PutScheduleCommand{
+			Environment: rt.Environment(), Record: runlane.ScheduleRecord{ID: runlane.ScheduleID(nobody()), Version: 1},
+		})
+		if !errors.Is(err, runlane.ErrStorageConflict) && !errors.Is(err, runlane.ErrScheduleNotFound) {
+			return "", unexpected(err, "changing a schedule that does not exist")
+		}
+	}
+	return "writes are let through to their conditions; nothing was written", nil
+}
+
+// unexpected is the answer to a call that should have found nothing.
+func unexpected(err error, doing string) error {
+	if err != nil {
+		return err
+	}
+	return &runlane.Error{
+		Code: runlane.ErrContractViolation, Message: doing + " succeeded",
+		Hint: "the adapter breaks its contract: run the conformance suite on it",
+	}
+}
+
+func checkQueues(ctx context.Context, rt *core.Runtime) (string, error) {
+	states := rt.Queues().List()
+	reader, measured := lane.As[lane.DepthReader](rt.Lane().Transport)
+	bound := 0
+	for _, state := range states {
+		if !state.Bound {
+			if state.Known && (len(rt.Definitions()) > 0 || state.Queue.Name != runlane.DefaultQueue.Name) {
+				return "", &warning{
+					message: fmt.Sprintf("queue %q is known here and has no binding", state.Queue.Name),
+					fix:     "add it to RUNLANE_QUEUES (--queues) as name=url; until then nothing can be triggered into it from here",
+				}
+			}
+			continue
+		}
+		bound++
+		if measured {
+			if _, _, err := reader.Depth(ctx, state.Queue.Name); err != nil {
+				return "", err
+			}
+		}
+	}
+	if bound == 0 {
+		return "", &warning{
+			message: "no queue is bound: from here nothing can be triggered, retried or requeued",
+			fix:     "set RUNLANE_QUEUES (--queues) to name=url pairs with commas between; reading needs none",
+		}
+	}
+	return plural(bound, "queue answers", "queues answer"), nil
+}
+
+func checkWaiting(ctx context.Context, rt *core.Runtime) (string, error) {
+	waiting := 0
+	for _, state := range rt.Queues().List() {
+		stats, err := rt.Queues().Stats(ctx, state.Queue.Name)
+		if stats == nil {
+			return "", err
+		}
+		waiting += stats.Waiting
+		if !stats.OldestWaiting.IsZero() && stats.At.Sub(stats.OldestWaiting) > overdue {
+			return "", &warning{
+				message: fmt.Sprintf("a run of queue %q is due since %s", state.Queue.Name, instant(stats.OldestWaiting)),
+				fix:     "\"runs list --status active --queue " + string(state.Queue.Name) + "\" shows it, \"runs explain\" says what it waits for",
+			}
+		}
+	}
+	return fmt.Sprintf("%d due, none for longer than %s", waiting, runlane.FormatDuration(overdue)), nil
+}
+
+func checkDeadLetters(ctx context.Context, rt *core.Runtime) (string, error) {
+	if !rt.Lane().Storage.Capabilities().KeepsDeadLetters {
+		return "this storage keeps none", nil
+	}
+	page, err := rt.DeadLetters().List(ctx, nil)
+	if err != nil {
+		return "", err
+	}
+	if len(page.Items) > 0 {
+		return "", &warning{
+			message: fmt.Sprintf("at least %d wakeups were given up, the first %s", len(page.Items), instant(page.Items[0].Since)),
+			fix:     "\"deadletters list\" shows why; correct that, then \"deadletters requeue\"",
+		}
+	}
+	return "none", nil
+}
+
+func checkPublishing(ctx context.Context, rt *core.Runtime) (string, error) {
+	sent := 0
+	for _, state := range rt.Queues().List() {
+		if !state.Bound {
+			continue
+		}
+		id := nobody()
+		key := lane.RunKey{Environment: rt.Environment(), RunID: runlane.RunID(id)}
+		outcomes, err := rt.Lane().Transport.PublishWakeups(ctx, &lane.PublishCommand{Attempts: []lane.PublishAttempt{{
+			OutboxRef: lane.OutboxRef{ID: id}, Wakeup: lane.Wakeup{RunKey: key, Queue: state.Queue.Name, RequestedAt: time.Now()}, GroupKey: id,
+		}}})
+		if err != nil {
+			return "", err
+		}
+		if len(outcomes) != 1 || outcomes[0].Type != lane.Published {
+			failure := &runlane.Error{
+				Code: runlane.ErrTransportPublishFailed, Message: fmt.Sprintf("queue %q refused a wakeup", state.Queue.Name),
+				Hint: "check the queue's policy and its kind",
+			}
+			if len(outcomes) == 1 {
+				failure.Message += ": " + outcomes[0].Failure.Message
+			}
+			return "", failure
+		}
+		sent++
+	}
+	return plural(sent, "queue takes wakeups", "queues take wakeups"), nil
+}
+
+func invariantChecks(s *session, sample int, all bool) []Check {
+	return []Check{
+		{Name: "invariants of the storage", Run: func(ctx context.Context, rt *core.Runtime) (string, error) {
+			return checkInvariants(ctx, s, rt, all)
+		}},
+		{Name: "histories", Run: func(ctx context.Context, rt *core.Runtime) (string, error) {
+			return checkHistories(ctx, rt, sample, all)
+		}},
+	}
+}
+
+// checkInvariants asks the storage's own checker. What it reports while runs move may be a false alarm, so it asks twice.
+func checkInvariants(ctx context.Context, s *session, rt *core.Runtime, all bool) (string, error) {
+	checker, ok := lane.As[lane.Checker](rt.Lane().Storage)
+	if !ok {
+		return "this storage has no checker", nil
+	}
+	q := lane.PageQuery{Environment: rt.Environment(), Limit: runlane.MaxPageLimit}
+	for pages := 1; ; pages++ {
+		page, err := checker.Check(ctx, &q)
+		if err == nil && len(page.Items) > 0 {
+			page, err = checker.Check(ctx, &q)
+		}
+		if err != nil {
+			return "", err
+		}
+		if len(page.Items) > 0 {
+			first := page.Items[0]
+			return "", &runlane.Error{
+				Code: runlane.ErrInvariantViolation, RunID: first.RunID,
+				Message: fmt.Sprintf("%d broken, the first of run %q: %s: %s", len(page.Items), first.RunID, first.Rule, first.Detail),
+				Hint:    "keep the table as it is and report this: it is a fault of the storage, or somebody wrote to the table",
+			}
+		}
+		if q.After = page.Next; q.After == "" {
+			return "all hold", nil
+		}
+		if !all {
+			return "all hold in a sample; --all looks at everything", nil
+		}
+		if pages%100 == 0 {
+			s.note("%d pages checked", pages)
+		}
+	}
+}
+
+// checkHistories folds the histories of runs again: they have to add up to the runs.
+func checkHistories(ctx context.Context, rt *core.Runtime, sample int, all bool) (string, error) {
+	checked := 0
+	options := &core.ListOptions{Limit: max(1, min(sample, runlane.MaxPageLimit))}
+	if all {
+		options.Limit = runlane.MaxPageLimit
+	}
+	for run, err := range rt.Runs().All(ctx, options) {
+		if err != nil {
+			return "", err
+		}
+		if !all && checked >= sample {
+			break
+		}
+		if err := checkHistory(ctx, rt, run.ID); err != nil {
+			return "", err
+		}
+		checked++
+	}
+	return plural(checked, "history adds", "histories add") + " up", nil
+}
+
+func checkHistory(ctx context.Context, rt *core.Runtime, id runlane.RunID) error {
+	const tries = 3 // a run may move on between the two reads
+	for range tries {
+		run, err := rt.Runs().Get(ctx, id)
+		if errors.Is(err, runlane.ErrRunNotFound) {
+			return nil // pruned meanwhile
+		}
+		if err != nil {
+			return err
+		}
+		var folded *runlane.Run
+		for record, err := range rt.Runs().Events(ctx, id, nil) {
+			if err != nil {
+				return err
+			}
+			if folded, err = core.ProjectRunEvents(folded, record.Sequence-1, record.Event); err != nil {
+				return err
+			}
+		}
+		if folded != nil && folded.EventSequence != run.EventSequence {
+			continue
+		}
+		if folded == nil || !sameRun(folded, run) {
+			return &runlane.Error{
+				Code: runlane.ErrInvariantViolation, RunID: id, Message: fmt.Sprintf("the history of run %q does not add up to the run", id),
+				Hint: "keep the run as it is and report this, with \"runs events\" and \"runs get\"",
+			}
+		}
+		return nil
+	}
+	return nil // it keeps moving: it lives
+}
+
+// sameRun compares what runs are as JSON, bodies byte by byte.
+func sameRun(a, b *runlane.Run) bool {
+	if !bytes.Equal(a.Payload, b.Payload) || !bytes.Equal(a.Output, b.Output) {
+		return false
+	}
+	textA, errA := object("run", lane.RunAtRest(a))
+	textB, errB := object("run", lane.RunAtRest(b))
+	return errA == nil && errB == nil && bytes.Equal(textA, textB)
+}

@@ -1,0 +1,206 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+
+	"github.com/runlane/runlane-go"
+)
+
+// The exit codes, which never change their meaning.
+const (
+	// ExitOK: it was done.
+	ExitOK = 0
+	// ExitFailed: it was tried and failed, or the run that was waited for failed.
+	ExitFailed = 1
+	// ExitUsage: the command line, or an input it names, cannot be accepted as it is. Nothing was changed.
+	ExitUsage = 2
+	// ExitNotFound: there is no such run, task, schedule or key.
+	ExitNotFound = 3
+	// ExitConflict: somebody else was first, or what is named is not in a state for it; the run that was waited for was cancelled.
+	ExitConflict = 4
+	// ExitUnavailable: storage or transport cannot be reached, or refuse. Try again.
+	ExitUnavailable = 5
+	// ExitInterrupted: an interrupt ended the command. What was left is on stderr.
+	ExitInterrupted = 130
+)
+
+// usageError is a fault of the command line itself.
+type usageError struct{ message, next string }
+
+func (e *usageError) Error() string { return e.message }
+
+func usagef(next, format string, args ...any) error {
+	return &usageError{message: fmt.Sprintf(format, args...), next: next}
+}
+
+// unfinished says that a time limit ended a command.
+type unfinished struct{ message, next string }
+
+func (e *unfinished) Error() string { return e.message }
+
+// told is an exit code whose reason is on the screen already.
+type told struct{ code int }
+
+func (e *told) Error() string { return "" }
+
+// stateError is a call that the state of its object does not allow.
+type stateError struct{ cause error }
+
+func (e *stateError) Error() string { return e.cause.Error() }
+func (e *stateError) Unwrap() error { return e.cause }
+
+// withNext adds what to do next to an error that says nothing of it, or says it in terms of Go.
+type withNext struct {
+	cause error
+	next  string
+}
+
+func (e *withNext) Error() string { return e.cause.Error() }
+func (e *withNext) Unwrap() error { return e.cause }
+
+// exitCode tells what an error means for a script.
+func exitCode(err error) int {
+	if quiet, ok := errors.AsType[*told](err); ok {
+		return quiet.code
+	}
+	if _, ok := errors.AsType[*usageError](err); ok {
+		return ExitUsage
+	}
+	if _, ok := errors.AsType[*stateError](err); ok {
+		return ExitConflict
+	}
+	switch runlane.CodeOf(err) {
+	case runlane.ErrValidationFailed, runlane.ErrConfigurationInvalid, runlane.ErrCapabilityUnsupported:
+		return ExitUsage
+	case runlane.ErrRunNotFound, runlane.ErrScheduleNotFound, runlane.ErrTaskNotFound:
+		return ExitNotFound
+	case runlane.ErrStorageConflict:
+		return ExitConflict
+	case runlane.ErrStorageUnavailable, runlane.ErrTransportUnavailable, runlane.ErrTransportPublishFailed:
+		return ExitUnavailable
+	default:
+		return ExitFailed
+	}
+}
+
+// nextFor is what to do about a code whose error has no hint of its own.
+var nextFor = map[runlane.ErrorCode]string{
+	runlane.ErrRunNotFound:          "look for it with \"runs list\"; --env chooses another environment",
+	runlane.ErrScheduleNotFound:     "look for it with \"schedules list\"; definitions are known to the program that has them",
+	runlane.ErrTaskNotFound:         "check the task's name, or use the program that has its handler",
+	runlane.ErrStorageConflict:      "look at the run with \"runs explain\", then repeat",
+	runlane.ErrStorageUnavailable:   "run \"doctor\", then repeat",
+	runlane.ErrTransportUnavailable: "run \"doctor\", then repeat",
+	runlane.ErrConfigurationInvalid: "run \"doctor\"",
+	runlane.ErrValidationFailed:     "correct the input; --help shows what is accepted",
+}
+
+// wording puts what core says of its Go options into terms of the command line.
+var wording = strings.NewReplacer(
+	"ListOptions.After", "--after", "BulkOptions.After", "--after", "PruneOptions.After", "--after", "EventOptions.After", "--after",
+	"ListOptions.Statuses", "--status", "BulkOptions.Statuses", "--status", "PruneOptions.Statuses", "--status",
+	"ListOptions.Limit", "--limit", "PruneOptions.Limit", "--limit", "TickOptions.Limit", "--limit", "n is ", "--count is ",
+	"EventOptions.Follow", "--follow", "EventOptions.Descending", "--descending", "WorkOptions.Queues", "--queue",
+	"both Delay and RunAt", "both --delay and --at", "clear StrictPayload", "leave out --strict-payload",
+	"ask Runs().Explain what it waits for", "ask \"runs explain\" what it waits for",
+)
+
+// fault is an error as people and programs read it.
+type fault struct {
+	Code     string        `json:"code"`
+	Conflict string        `json:"conflict,omitempty"`
+	Message  string        `json:"message"`
+	Next     string        `json:"next"`
+	RunID    runlane.RunID `json:"runId,omitempty"`
+	Cause    string        `json:"cause,omitempty"`
+	Exit     int           `json:"exit"`
+}
+
+// maxCause bounds what is shown of a cause: drivers quote requests.
+const maxCause = 300
+
+func describe(err error) fault {
+	f := fault{Code: "failed", Message: err.Error(), Exit: exitCode(err)}
+	if e, ok := errors.AsType[*usageError](err); ok {
+		f.Code, f.Message, f.Next = "usage", e.message, e.next
+	} else if e, ok := errors.AsType[*unfinished](err); ok {
+		f.Code, f.Message, f.Next = "time_limit", e.message, e.next
+	} else if e, ok := errors.AsType[*runlane.Error](err); ok {
+		f.Code, f.Conflict, f.Message, f.Next, f.RunID = string(e.Code), string(e.Conflict), e.Message, e.Hint, e.RunID
+		if e.Cause != nil {
+			f.Cause = shortened(strings.Join(strings.Fields(e.Cause.Error()), " "), maxCause)
+		}
+		if f.Next == "" {
+			f.Next = nextFor[e.Code]
+		}
+		if e.Conflict != "" && e.RunID != "" && e.Hint == "" {
+			f.Next = fmt.Sprintf("look at it with \"runs explain %s\", then repeat", e.RunID)
+		}
+		f.Message, f.Next = wording.Replace(f.Message), wording.Replace(f.Next)
+	}
+	if e, ok := errors.AsType[*withNext](err); ok {
+		f.Next = e.next
+	}
+	if f.Next == "" {
+		f.Next = "run \"doctor\"; with --verbose the command tells more"
+	}
+	return f
+}
+
+// finish reports an error and returns the exit code.
+func (s *session) finish(ctx context.Context, err error) int {
+	if err == nil {
+		return ExitOK
+	}
+	if _, quiet := errors.AsType[*told](err); quiet {
+		return exitCode(err)
+	}
+	if errors.Is(err, syscall.EPIPE) {
+		return ExitOK // whoever reads has seen enough
+	}
+	if _, late := errors.AsType[*unfinished](err); !late && ctx.Err() != nil {
+		s.note("interrupted")
+		return ExitInterrupted
+	}
+	s.report(err)
+	return exitCode(err)
+}
+
+// report writes an error to stderr.
+func (s *session) report(err error) {
+	f := describe(err)
+	if s.json {
+		line, encodeErr := object("error", f)
+		if encodeErr == nil {
+			fmt.Fprintf(s.stderr, "%s\n", line)
+			return
+		}
+	}
+	fmt.Fprintf(s.stderr, "%s %s\n", s.paint(s.stderr, red, "error:"), f.Message)
+	if f.Cause != "" {
+		fmt.Fprintf(s.stderr, "cause: %s\n", f.Cause)
+	}
+	fmt.Fprintf(s.stderr, "next: %s\n", f.Next)
+}
+
+// jsonFault finds where JSON ends to be JSON: line and column, counted from 1.
+func jsonFault(text []byte) (message string, faulty bool) {
+	var value json.RawMessage
+	err := json.Unmarshal(text, &value)
+	if err == nil {
+		return "", false
+	}
+	offset := len(text)
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+		offset = min(int(syntax.Offset), len(text))
+	}
+	before := string(text[:max(offset-1, 0)])
+	line := 1 + strings.Count(before, "\n")
+	column := 1 + len([]rune(before[strings.LastIndex(before, "\n")+1:]))
+	return fmt.Sprintf("line %d, column %d: %s", line, column, strings.TrimPrefix(err.Error(), "json: ")), true
+}

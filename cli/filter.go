@@ -1,0 +1,42 @@
+package cli
+
+import (
+	"context"
+	"flag"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core"
+)
+
+// filter is the one syntax by which commands select runs.
+type filter struct {
+	queue, schedule, source, task string
+	statuses                      statuses
+}
+
+func (f *filter) define(set *flag.FlagSet) {
+	set.Var(&f.statuses, "status", "STATUSES with commas between; active and finished stand for several")
+	set.StringVar(&f.task, "task", "", "TASK of the runs")
+	set.StringVar(&f.queue, "queue", "", "QUEUE of the runs")
+	set.StringVar(&f.schedule, "schedule", "", "SCHEDULE that made the runs")
+	set.StringVar(&f.source, "source", "", "RUN that the runs repeat, or whose handler triggered them")
+}
+
+func (f *filter) empty() bool {
+	return f.queue == "" && f.schedule == "" && f.source == "" && f.task == "" && len(f.statuses) == 0
+}
+
+// build completes a run id that was given by its prefix.
+func (f *filter) build(ctx context.Context, s *session) (core.RunFilter, error) {
+	made := core.RunFilter{
+		Queue: runlane.QueueName(f.queue), ScheduleID: runlane.ScheduleID(f.schedule), Statuses: f.statuses, TaskID: runlane.TaskID(f.task),
+	}
+	if f.source != "" {
+		source, err := s.findRun(ctx, f.source, false)
+		if err != nil {
+			return made, err
+		}
+		made.SourceRunID = source.ID
+	}
+	return made, nil
+}

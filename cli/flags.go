@@ -1,0 +1,185 @@
+package cli
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/runlane/runlane-go"
+)
+
+// parseFlags sets the flags that stand anywhere among the arguments and returns the others. "--" ends the flags. It stands in for
+// flag.FlagSet.Parse, which stops at the first argument and whose errors cannot suggest anything.
+func parseFlags(set *flag.FlagSet, args []string) (positional []string, err error) {
+	for len(args) > 0 {
+		arg := args[0]
+		args = args[1:]
+		if arg == "--" {
+			return append(positional, args...), nil
+		}
+		if len(arg) < 2 || arg[0] != '-' {
+			positional = append(positional, arg)
+			continue
+		}
+		name, value, inline := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+		if name == "h" {
+			name = "help"
+		}
+		known := set.Lookup(name)
+		if known == nil {
+			return nil, usagef(flagSuggestion(set, name), "there is no flag %s here", quoted(arg))
+		}
+		if isBool(known) && !inline {
+			value = "true"
+		} else if !inline {
+			if len(args) == 0 {
+				return nil, usagef("", "--%s needs a value", name)
+			}
+			value, args = args[0], args[1:]
+		}
+		if err := set.Set(name, value); err != nil {
+			return nil, flagFault(name, value, err)
+		}
+	}
+	return positional, nil
+}
+
+func flagSuggestion(set *flag.FlagSet, typed string) string {
+	var names []string
+	set.VisitAll(func(f *flag.Flag) { names = append(names, f.Name) })
+	if name, ok := nearest(typed, names); ok {
+		return "did you mean --" + name + "? "
+	}
+	return ""
+}
+
+func flagFault(name, value string, err error) error {
+	if e, ok := errors.AsType[*usageError](err); ok {
+		return &usageError{message: "--" + name + ": " + e.message, next: e.next}
+	}
+	if e, ok := errors.AsType[*runlane.Error](err); ok {
+		return &usageError{message: "--" + name + ": " + e.Message, next: sentence(e.Hint)}
+	}
+	return usagef("", "--%s does not take %s", name, quoted(value))
+}
+
+// sentence ends a hint so that another one may follow.
+func sentence(hint string) string {
+	if hint == "" {
+		return ""
+	}
+	return strings.TrimSuffix(hint, ".") + "; "
+}
+
+func isBool(f *flag.Flag) bool {
+	b, ok := f.Value.(interface{ IsBoolFlag() bool })
+	return ok && b.IsBoolFlag()
+}
+
+// parsed is a flag whose text a function reads.
+type parsed[T any] struct {
+	into *T
+	read func(text string) (T, error)
+	show func(T) string
+}
+
+func (p parsed[T]) Set(text string) (err error) {
+	value, err := p.read(text)
+	if err == nil {
+		*p.into = value
+	}
+	return err
+}
+
+func (p parsed[T]) String() string {
+	if p.into == nil || p.show == nil {
+		return ""
+	}
+	return p.show(*p.into)
+}
+
+func durationFlag(set *flag.FlagSet, into *time.Duration, name, usage string) {
+	set.Var(parsed[time.Duration]{into: into, read: runlane.ParseDuration}, name, usage)
+}
+
+func timeFlag(set *flag.FlagSet, into *time.Time, name, usage string) {
+	set.Var(parsed[time.Time]{into: into, read: readTime}, name, usage)
+}
+
+// readTime reads an instant as RFC 3339 writes it; without a zone it is UTC.
+func readTime(text string) (time.Time, error) {
+	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02T15:04", "2006-01-02 15:04"} {
+		if at, err := time.Parse(layout, strings.TrimSuffix(text, " UTC")); err == nil {
+			return at.UTC(), nil
+		}
+	}
+	return time.Time{}, usagef("write it like 2026-03-01T12:00:00Z; ", "%s is no time", quoted(text))
+}
+
+// pairs is a repeatable flag of key=value.
+type pairs map[string]string
+
+func (p *pairs) Set(text string) error {
+	key, value, ok := strings.Cut(text, "=")
+	if !ok || key == "" {
+		return usagef("write it like key=value; ", "%s is no pair", quoted(text))
+	}
+	if *p == nil {
+		*p = pairs{}
+	}
+	(*p)[key] = value
+	return nil
+}
+
+func (p *pairs) String() string { return "" }
+
+// words is a flag of values with commas between them, which may also be repeated.
+type words[T ~string] []T
+
+func (w *words[T]) Set(text string) error {
+	for word := range strings.SplitSeq(text, ",") {
+		if word = strings.TrimSpace(word); word != "" {
+			*w = append(*w, T(word))
+		}
+	}
+	return nil
+}
+
+func (w *words[T]) String() string { return "" }
+
+// statuses is a flag of run statuses. "active" and "finished" stand for all of theirs.
+type statuses []runlane.Status
+
+// statusWords are what statuses takes.
+func statusWords() []string {
+	known := []string{"active", "finished"}
+	for _, status := range runlane.Statuses() {
+		known = append(known, string(status))
+	}
+	return known
+}
+
+func (st *statuses) Set(text string) error {
+	for word := range strings.SplitSeq(text, ",") {
+		word = strings.TrimSpace(word)
+		matched := false
+		for _, status := range runlane.Statuses() {
+			if string(status) == word || word == "active" && status.Active() || word == "finished" && status.Terminal() {
+				matched = true
+				if !slices.Contains(*st, status) {
+					*st = append(*st, status)
+				}
+			}
+		}
+		if !matched {
+			next := didYouMean(word, statusWords())
+			return usagef(fmt.Sprintf("%sstatuses are %s; ", next, strings.Join(statusWords(), ", ")), "there is no status %s", quoted(word))
+		}
+	}
+	return nil
+}
+
+func (st *statuses) String() string { return "" }

@@ -1,0 +1,137 @@
+package cli
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core"
+)
+
+func tickCommand() *command {
+	return &command{
+		name: "tick", short: "Do one round of maintenance",
+		long: "Due and recovered runs are delivered, lost wakeups asked for again, schedules fire, slots are reserved, the outbox is flushed. " +
+			"Deployments tick by themselves; two ticks at once are harmless. A program ticks for the queues that it knows.",
+		examples: []string{"tick", "tick --drain --json"},
+		act: func(flags *flag.FlagSet) action {
+			var options core.TickOptions
+			flags.IntVar(&options.Limit, "limit", 0, "NUMBER of rows a stage takes, at most 500; 100 unless given")
+			drain := flags.Bool("drain", false, "repeat while another round would find more to do")
+			return func(ctx context.Context, s *session, _ []string) error {
+				rt, err := s.rt(ctx)
+				if err != nil {
+					return err
+				}
+				if !slices.ContainsFunc(rt.Queues().List(), func(q core.QueueState) bool { return q.Bound }) {
+					return &runlane.Error{
+						Code: runlane.ErrConfigurationInvalid, Message: "no queue is bound: a tick could wake nobody",
+						Hint: "set RUNLANE_QUEUES (--queues) to name=url pairs with commas between",
+					}
+				}
+				for {
+					result, err := rt.Tick(ctx, &options)
+					if result != nil {
+						if showErr := s.showTick(result); showErr != nil {
+							return showErr
+						}
+					}
+					if err != nil || !*drain || !result.More {
+						return err
+					}
+				}
+			}
+		},
+	}
+}
+
+// stage is one stage of a tick.
+type stage struct {
+	Name    string `json:"name"`
+	Done    int    `json:"done"`
+	Skipped int    `json:"skipped"`
+	Failed  int    `json:"failed"`
+	More    bool   `json:"more"`
+}
+
+func (s *session) showTick(result *core.TickResult) error {
+	var shown struct {
+		Stages []stage `json:"stages"`
+		More   bool    `json:"more"`
+	}
+	shown.More = result.More
+	for _, one := range []struct {
+		name   string
+		result core.StageResult
+	}{
+		{"cancelled", result.Cancelled},
+		{"abandoned", result.Abandoned},
+		{"delivered", result.Delivered},
+		{"redelivered", result.Redelivered},
+		{"scheduled", result.Scheduled},
+		{"dispatched", result.Dispatched},
+		{"flushed", result.Flushed},
+	} {
+		shown.Stages = append(shown.Stages, stage{
+			Name: one.name, Done: one.result.Done, Skipped: one.result.Skipped, Failed: one.result.Failed, More: one.result.More,
+		})
+	}
+	if s.json {
+		return s.emit("tick", &shown)
+	}
+	t := &table{header: []string{"STAGE", "DONE", "SKIPPED", "FAILED"}}
+	for _, one := range shown.Stages {
+		t.add(one.Name, fmt.Sprint(one.Done), fmt.Sprint(one.Skipped), fmt.Sprint(one.Failed))
+	}
+	s.write(t)
+	if result.More {
+		s.note("there is more to do: tick again, or --drain")
+	}
+	return nil
+}
+
+func workerCommand() *command {
+	return &command{
+		name: "worker", short: "Execute runs until interrupted",
+		long: "Only a program with handlers can: embed these commands in yours with cli.Main. An interrupt lets the attempts in progress " +
+			"finish for the grace, then puts them back; they cost the runs nothing.",
+		examples: []string{"worker --concurrency 20", "worker --drain"},
+		act: func(flags *flag.FlagSet) action {
+			var options core.WorkOptions
+			var queues words[runlane.QueueName]
+			flags.IntVar(&options.Concurrency, "concurrency", 0, "NUMBER of attempts at once; 10 unless given")
+			flags.BoolVar(&options.Drain, "drain", false, "end when nothing is due")
+			durationFlag(flags, &options.Grace, "grace", "DURATION attempts may take to finish after an interrupt; 30s unless given")
+			flags.BoolVar(&options.NoTick, "no-tick", false, "leave maintenance to another process")
+			flags.Var(&queues, "queue", "QUEUES with commas between; those of the handlers unless given")
+			flags.StringVar(&options.WorkerID, "worker-id", "", "NAME of the worker in leases and logs")
+			return func(ctx context.Context, s *session, _ []string) error {
+				rt, err := s.rt(ctx)
+				if err != nil {
+					return err
+				}
+				definitions := rt.Definitions()
+				if len(definitions) == 0 {
+					return &runlane.Error{
+						Code: runlane.ErrConfigurationInvalid, Message: "this program has no tasks to execute",
+						Hint: "embed the commands in the program that has them: func main() { os.Exit(cli.Main(ctx, open)) }",
+					}
+				}
+				var names []string
+				for _, d := range definitions {
+					names = append(names, string(d.ID))
+				}
+				s.note("working on %s; an interrupt stops", strings.Join(names, ", "))
+				options.Queues = queues
+				if err := rt.Work(ctx, &options); err != nil {
+					return err
+				}
+				s.note("stopped")
+				return nil
+			}
+		},
+	}
+}

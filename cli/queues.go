@@ -1,0 +1,172 @@
+package cli
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core"
+)
+
+func queuesCommand() *command {
+	return &command{
+		name: "queues", short: "Look at queues: limits, depth, what is running",
+		below: []*command{queuesListCommand(), queuesStatsCommand()},
+	}
+}
+
+func queuesListCommand() *command {
+	return &command{
+		name: "list", short: "List the queues known here, and those that can be reached",
+		examples: []string{"queues list"},
+		act: func(*flag.FlagSet) action {
+			return func(ctx context.Context, s *session, _ []string) error {
+				rt, err := s.rt(ctx)
+				if err != nil {
+					return err
+				}
+				t := &table{header: []string{"QUEUE", "LIMIT", "KNOWN", "BOUND"}}
+				for _, state := range rt.Queues().List() {
+					if s.json {
+						if err := s.emit("queue", queueOf(&state)); err != nil {
+							return err
+						}
+					}
+					t.add(string(state.Queue.Name), limitText(&state), yesNo(state.Known), yesNo(state.Bound))
+				}
+				if !s.json {
+					s.write(t)
+				}
+				return nil
+			}
+		},
+	}
+}
+
+// shownQueue is a queue in JSON, whose policy has no tags of its own.
+type shownQueue struct {
+	Name            runlane.QueueName `json:"queue"`
+	Concurrency     int               `json:"concurrency"`
+	DispatchTimeout string            `json:"dispatchTimeout,omitempty"`
+	Known           bool              `json:"known"`
+	Bound           bool              `json:"bound"`
+}
+
+// shownStats are the fields of core.QueueStats beside those of the queue.
+type shownStats struct {
+	shownQueue
+	At            time.Time `json:"at"`
+	Waiting       int       `json:"waiting"`
+	OldestWaiting time.Time `json:"oldestWaiting,omitzero"`
+	Running       int       `json:"running"`
+	Delayed       int       `json:"delayed"`
+	NextDue       time.Time `json:"nextDue,omitzero"`
+	AtLeast       bool      `json:"atLeast,omitempty"`
+	Backlog       int       `json:"backlog"`
+	InFlight      int       `json:"inFlight"`
+}
+
+func queueOf(state *core.QueueState) shownQueue {
+	shown := shownQueue{Name: state.Queue.Name, Concurrency: state.Queue.Concurrency, Known: state.Known, Bound: state.Bound}
+	if state.Queue.DispatchTimeout > 0 {
+		shown.DispatchTimeout = runlane.FormatDuration(state.Queue.DispatchTimeout)
+	}
+	return shown
+}
+
+func limitText(state *core.QueueState) string {
+	switch {
+	case !state.Known:
+		return "?"
+	case state.Queue.Bounded():
+		return fmt.Sprint(state.Queue.Concurrency)
+	default:
+		return "none"
+	}
+}
+
+func yesNo(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}
+
+func queuesStatsCommand() *command {
+	return &command{
+		name: "stats", usage: "[QUEUE...]", short: "Count what waits and what runs", max: -1,
+		long: "WAITING runs are due, OLDEST is since when the first of them is; DELAYED ones are not due yet. BACKLOG and TAKEN are the " +
+			"transport's own messages. A plus says that there are more than were counted.",
+		examples: []string{"queues stats", "queues stats emails --json"},
+		words:    queueNames,
+		act: func(*flag.FlagSet) action {
+			return func(ctx context.Context, s *session, args []string) error {
+				rt, err := s.rt(ctx)
+				if err != nil {
+					return err
+				}
+				if len(args) == 0 {
+					for _, state := range rt.Queues().List() {
+						args = append(args, string(state.Queue.Name))
+					}
+				}
+				return s.queueStats(ctx, rt, args)
+			}
+		},
+	}
+}
+
+func (s *session) queueStats(ctx context.Context, rt *core.Runtime, names []string) error {
+	t := &table{header: []string{"QUEUE", "LIMIT", "WAITING", "OLDEST", "RUNNING", "DELAYED", "BACKLOG", "TAKEN"}}
+	var late error // a transport that does not answer: the stats are shown beside it
+	for _, name := range names {
+		stats, err := rt.Queues().Stats(ctx, runlane.QueueName(name))
+		if stats == nil {
+			return err
+		}
+		if err != nil && late == nil {
+			late = err
+		}
+		if s.json {
+			shown := shownStats{
+				shownQueue: queueOf(&stats.QueueState), At: stats.At, Waiting: stats.Waiting, OldestWaiting: stats.OldestWaiting,
+				Running: stats.Running, Delayed: stats.Delayed, NextDue: stats.NextDue, AtLeast: stats.AtLeast, Backlog: stats.Backlog,
+				InFlight: stats.InFlight,
+			}
+			if err := s.emit("queue.stats", &shown); err != nil {
+				return err
+			}
+		}
+		plus := ""
+		if stats.AtLeast {
+			plus = "+"
+		}
+		t.add(string(stats.Queue.Name), limitText(&stats.QueueState), fmt.Sprint(stats.Waiting)+plus, s.when(stats.OldestWaiting),
+			fmt.Sprint(stats.Running)+plus, fmt.Sprint(stats.Delayed)+plus, unknownBelowZero(stats.Backlog), unknownBelowZero(stats.InFlight))
+	}
+	if !s.json {
+		s.write(t)
+	}
+	return late
+}
+
+func unknownBelowZero(n int) string {
+	if n < 0 {
+		return "?"
+	}
+	return fmt.Sprint(n)
+}
+
+func queueNames(ctx context.Context, s *session) []string {
+	rt, err := s.rt(ctx)
+	if err != nil {
+		return nil // nobody can be told while a shell completes
+	}
+	var names []string
+	for _, state := range rt.Queues().List() {
+		names = append(names, string(state.Queue.Name))
+	}
+	return names
+}

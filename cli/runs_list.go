@@ -1,0 +1,105 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"flag"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core"
+)
+
+func runsCommand() *command {
+	return &command{name: "runs", short: "Look at runs, stop them, repeat them, remove them", below: []*command{
+		runsListCommand(), runsGetCommand(), runsEventsCommand(), runsAttemptsCommand(), runsExplainCommand(), runsWatchCommand(),
+		runsCancelCommand(), runsRetryCommand(), runsRerunCommand(), runsPruneCommand(),
+	}}
+}
+
+// emptyPages bounds how many pages without a single match are asked for before somebody else decides.
+const emptyPages = 20
+
+func runsListCommand() *command {
+	return &command{
+		name: "list", short: "List runs",
+		long: "Active runs come first, by when they next need attention, then finished ones, the newest first. Lists lag a little behind " +
+			"what \"runs get\" shows.",
+		examples: []string{"runs list --status failed --task emails.welcome", "runs list --status active --json --all"},
+		act: func(flags *flag.FlagSet) action {
+			var selected filter
+			selected.define(flags)
+			all := flags.Bool("all", false, "every page, not only the first")
+			after := flags.String("after", "", "CURSOR of the page before")
+			limit := flags.Int("limit", runlane.DefaultPageLimit, "NUMBER of runs, 50 unless given")
+			return func(ctx context.Context, s *session, _ []string) error {
+				if *limit < 1 {
+					return usagef("ask for at least 1; ", "--limit is %d", *limit)
+				}
+				rt, err := s.rt(ctx)
+				if err != nil {
+					return err
+				}
+				chosen, err := selected.build(ctx, s)
+				if err != nil {
+					return err
+				}
+				return s.listRuns(ctx, rt, &core.ListOptions{RunFilter: chosen, After: runlane.Cursor(*after)}, *limit, *all)
+			}
+		},
+	}
+}
+
+// listRuns shows runs page by page until the limit, or all.
+func (s *session) listRuns(ctx context.Context, rt *core.Runtime, options *core.ListOptions, limit int, all bool) error {
+	shown, empty := 0, 0
+	for {
+		options.Limit = runlane.MaxPageLimit
+		if !all {
+			options.Limit = min(limit-shown, runlane.MaxPageLimit)
+		}
+		page, err := rt.Runs().List(ctx, options)
+		if err != nil {
+			return err
+		}
+		if err := s.showRuns(page.Items, shown > 0); err != nil {
+			return err
+		}
+		shown += len(page.Items)
+		options.After = page.Next
+		if len(page.Items) == 0 {
+			empty++
+		}
+		// A page that is only short is shown as it is: the next one is asked for by whoever wants it.
+		if page.Next == "" || !all && (shown >= limit || shown > 0 && limit <= runlane.MaxPageLimit || empty >= emptyPages) {
+			break
+		}
+	}
+	if shown == 0 && options.After == "" && !s.json {
+		s.note("no runs match")
+	}
+	return s.goesOn(options.After)
+}
+
+func (s *session) showRuns(runs []runlane.RunSummary, headed bool) error {
+	if s.json {
+		for i := range runs {
+			if err := s.emit("run.summary", &runs[i]); err != nil {
+				return err
+			}
+		}
+		return s.results.Flush()
+	}
+	t := &table{
+		header: []string{"RUN", "STATUS", "TASK", "CREATED", "DUE/ENDED"}, shrink: 2, headed: headed,
+		color: map[int]func(string) string{1: statusColor},
+	}
+	for i := range runs {
+		run := &runs[i]
+		t.add(string(run.ID), statusText(run.Status), string(run.TaskID), s.when(run.CreatedAt), s.when(dueOrEnded(run)))
+	}
+	s.write(t)
+	return s.results.Flush()
+}
+
+func dueOrEnded(run *runlane.RunSummary) time.Time { return cmp.Or(run.FinishedAt, run.RunAt) }

@@ -1,0 +1,343 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core"
+)
+
+func runsGetCommand() *command {
+	return &command{
+		name: "get", usage: "RUN...", short: "Show runs, exactly as they are now", min: 1, max: -1,
+		long:     "RUN is an id, or the beginning of one that no other run shares; this holds for every command.",
+		examples: []string{"runs get run_01J8ZQ4T", "runs get run_01J8ZQ4T --output"},
+		act: func(flags *flag.FlagSet) action {
+			payload := flags.Bool("payload", false, "only the payload, byte by byte")
+			output := flags.Bool("output", false, "only the output, byte by byte")
+			return func(ctx context.Context, s *session, args []string) error {
+				if *payload && *output {
+					return usagef("give one of them; ", "--payload and --output exclude each other")
+				}
+				for n, given := range args {
+					run, err := s.findRun(ctx, given, false)
+					if err != nil {
+						return err
+					}
+					switch {
+					case *payload:
+						_, err = s.results.Write(run.Payload)
+					case *output:
+						_, err = s.results.Write(run.Output)
+					default:
+						if n > 0 && !s.json {
+							s.line("")
+						}
+						err = s.showRun(ctx, run)
+					}
+					if err != nil {
+						return err
+					}
+				}
+				return nil
+			}
+		},
+	}
+}
+
+// showRun shows everything about a run.
+func (s *session) showRun(ctx context.Context, run *runlane.Run) error {
+	if s.json {
+		return s.emit("run", shownRun(run))
+	}
+	s.facts(
+		[2]string{"run", string(run.ID)},
+		[2]string{"task", string(run.TaskID)},
+		[2]string{"status", s.paint(s.stdout, statusColor(statusText(run.Status)), string(run.Status))},
+		[2]string{"queue", string(run.Queue)},
+		[2]string{"environment", string(run.Environment)},
+		[2]string{"source", sourceText(run.Source)},
+		[2]string{"created", s.at(run.CreatedAt)},
+		[2]string{"due", s.at(run.RunAt)},
+		[2]string{"started", s.at(run.StartedAt)},
+		[2]string{"finished", s.at(run.FinishedAt)},
+		[2]string{"attempts", countersText(run.Counters)},
+		[2]string{"failure", failureText(run.Failure)},
+		[2]string{"worker", leaseText(s, run.Lease)},
+		[2]string{"progress", s.progress(ctx, run)},
+		[2]string{"idempotency key", run.IdempotencyKey},
+		[2]string{"singleton key", run.SingletonKey},
+		[2]string{"concurrency key", run.ConcurrencyKey},
+		[2]string{"meta", pairsText(run.Meta)},
+		[2]string{"payload", shortened(string(run.Payload), shownBody)},
+		[2]string{"output", shortened(string(run.Output), shownBody)},
+	)
+	return nil
+}
+
+// shownBody is how much of a payload is shown where it is not asked for alone.
+const shownBody = 500
+
+func (s *session) progress(ctx context.Context, run *runlane.Run) string {
+	if !run.Status.Active() || s.runtime == nil {
+		return ""
+	}
+	note, err := s.runtime.Runs().Progress(ctx, run.ID)
+	if err != nil || note == nil {
+		return "" // a courtesy, like the note itself
+	}
+	return note.Note + ", " + s.at(note.At)
+}
+
+func sourceText(source runlane.Source) string {
+	text := string(source.Type)
+	if source.RunID != "" {
+		text += " of " + string(source.RunID)
+	}
+	if source.ScheduleID != "" {
+		text += " " + string(source.ScheduleID)
+	}
+	if !source.FireTime.IsZero() {
+		text += " at " + instant(source.FireTime)
+	}
+	return text
+}
+
+func countersText(c runlane.Counters) string {
+	return fmt.Sprintf("%d started, %d failed, %d retried, %d released", c.Attempts, c.Failures, c.Retries, c.Releases)
+}
+
+func failureText(f runlane.Failure) string {
+	if f.IsZero() {
+		return ""
+	}
+	return f.Message + " [" + string(f.Code) + "]"
+}
+
+func leaseText(s *session, lease runlane.Lease) string {
+	if lease.WorkerID == "" {
+		return ""
+	}
+	return lease.WorkerID + ", until " + s.at(lease.ExpiresAt)
+}
+
+func pairsText(pairs map[string]string) string {
+	var parts []string
+	for _, key := range slices.Sorted(maps.Keys(pairs)) {
+		parts = append(parts, key+"="+pairs[key])
+	}
+	return strings.Join(parts, ", ")
+}
+
+func runsEventsCommand() *command {
+	return &command{
+		name: "events", usage: "RUN", short: "List what happened to a run", min: 1, max: 1,
+		examples: []string{"runs events run_01J8ZQ4T", "runs events run_01J8ZQ4T --follow --json"},
+		act: func(flags *flag.FlagSet) action {
+			var options core.EventOptions
+			flags.BoolVar(&options.Descending, "descending", false, "the newest first")
+			flags.BoolVar(&options.Follow, "follow", false, "wait for more until the run is finished")
+			after := flags.String("after", "", "CURSOR of the last event that was seen, as --json shows it")
+			limit := flags.Int("limit", 0, "NUMBER of events; all unless given")
+			return func(ctx context.Context, s *session, args []string) error {
+				if *limit < 0 {
+					return usagef("ask for at least 1, or leave it out; ", "--limit is %d", *limit)
+				}
+				run, err := s.findRun(ctx, args[0], false)
+				if err != nil {
+					return err
+				}
+				options.After = runlane.Cursor(*after)
+				shown := 0
+				for record, err := range s.runtime.Runs().Events(ctx, run.ID, &options) {
+					if err != nil {
+						return err
+					}
+					if err := s.showEvent(&record); err != nil {
+						return err
+					}
+					if shown++; shown == *limit {
+						break
+					}
+				}
+				return nil
+			}
+		},
+	}
+}
+
+// eventWithCursor is an event with its place in the history.
+type eventWithCursor struct {
+	record runlane.EventRecord
+	cursor runlane.Cursor
+}
+
+// MarshalJSON adds the cursor to the event's own fields.
+func (e eventWithCursor) MarshalJSON() ([]byte, error) {
+	text, err := e.record.MarshalJSON()
+	if err != nil || len(text) < 2 {
+		return text, err
+	}
+	return append(fmt.Appendf(nil, `{"cursor":%q,`, string(e.cursor)), text[1:]...), nil
+}
+
+// showEvent writes one event at once: somebody may be watching.
+func (s *session) showEvent(record *runlane.EventRecord) error {
+	if s.json {
+		if err := s.emit("event", eventWithCursor{shownEvent(*record), core.EventCursor(record)}); err != nil {
+			return err
+		}
+		return s.results.Flush()
+	}
+	s.line("%s", s.eventText(record))
+	return s.results.Flush()
+}
+
+func (s *session) eventText(record *runlane.EventRecord) string {
+	text := fmt.Sprintf("%3d  %s  %-26s  %s", record.Sequence, record.OccurredAt.UTC().Format("2006-01-02 15:04:05.000Z"), record.Type(),
+		eventDetail(record))
+	return strings.TrimRight(text, " ")
+}
+
+// eventDetail is what a person wants to know of an event beside its type.
+func eventDetail(record *runlane.EventRecord) string {
+	var parts []string
+	add := func(text string) {
+		if text != "" {
+			parts = append(parts, text)
+		}
+	}
+	switch body := record.Body.(type) {
+	case *runlane.RunCreated:
+		add(string(body.TaskID) + ", " + sourceText(body.Source))
+	case *runlane.RunDeliveryRequested:
+		if body.Delivery.AvailableAt.After(record.OccurredAt) {
+			add("for " + instant(body.Delivery.AvailableAt))
+		}
+		if !body.Delivery.DispatchExpiresAt.IsZero() {
+			add("slot until " + instant(body.Delivery.DispatchExpiresAt))
+		}
+	case *runlane.RunLeaseClaimed:
+		add(body.Lease.WorkerID + ", until " + instant(body.Lease.ExpiresAt))
+	case *runlane.RunLeaseHeartbeat:
+		add("until " + instant(body.Lease.ExpiresAt))
+	case *runlane.RunStarted:
+		add(fmt.Sprintf("attempt %d", body.Attempt))
+	case *runlane.RunSucceeded:
+		add(fmt.Sprintf("attempt %d", body.Attempt))
+	case *runlane.RunFailed:
+		add(fmt.Sprintf("attempt %d: %s", body.Attempt, failureText(body.Failure)))
+	case *runlane.RunRetryScheduled:
+		add(fmt.Sprintf("attempt %d: %s, again at %s", body.Attempt, failureText(body.Failure), instant(body.RetryAt)))
+	case *runlane.RunReleased:
+		add(fmt.Sprintf("attempt %d: %s, again at %s", body.Attempt, body.Reason, instant(body.ResumeAt)))
+	case *runlane.RunCancellationRequested:
+		add(body.Reason)
+	case *runlane.RunCancelled:
+		add(body.Reason)
+	case *runlane.UnknownEvent:
+		add("of a newer version")
+	}
+	if record.Actor.Type == runlane.ActorOperator {
+		add(strings.TrimRight("by operator "+record.Actor.ID, " "))
+	}
+	add(pairsText(record.Meta))
+	return strings.Join(parts, ", ")
+}
+
+func runsAttemptsCommand() *command {
+	return &command{
+		name: "attempts", usage: "RUN", short: "List what became of each attempt of a run", min: 1, max: 1,
+		examples: []string{"runs attempts run_01J8ZQ4T"},
+		act: func(*flag.FlagSet) action {
+			return func(ctx context.Context, s *session, args []string) error {
+				run, err := s.findRun(ctx, args[0], false)
+				if err != nil {
+					return err
+				}
+				attempts, err := s.runtime.Runs().Attempts(ctx, run.ID)
+				if err != nil {
+					return err
+				}
+				t := &table{
+					header: []string{"ATTEMPT", "STATUS", "STARTED", "FINISHED", "WORKER", "FAILURE"}, shrink: 5,
+					color: map[int]func(string) string{1: statusColor},
+				}
+				for i := range attempts {
+					a := &attempts[i]
+					if s.json {
+						if err := s.emit("attempt", a); err != nil {
+							return err
+						}
+					}
+					t.add(fmt.Sprint(a.Number), string(a.Status), s.when(a.StartedAt), s.when(a.FinishedAt), a.WorkerID, failureText(a.Failure))
+				}
+				if s.json {
+					return nil
+				}
+				if len(attempts) == 0 {
+					s.note("the run has not started yet: \"runs explain %s\" says why", run.ID)
+				}
+				s.write(t)
+				return nil
+			}
+		},
+	}
+}
+
+func runsExplainCommand() *command {
+	return &command{
+		name: "explain", usage: "RUN", short: "Say why a run is where it is, and what happens next", min: 1, max: 1,
+		long:     "What each wait means, and what to do about it, is in docs/operating.md.",
+		examples: []string{"runs explain run_01J8ZQ4T"},
+		act: func(*flag.FlagSet) action {
+			return func(ctx context.Context, s *session, args []string) error {
+				run, err := s.findRun(ctx, args[0], false)
+				if err != nil {
+					return err
+				}
+				explanation, err := s.runtime.Runs().Explain(ctx, run.ID)
+				if err != nil {
+					return err
+				}
+				return s.showExplanation(run, explanation)
+			}
+		},
+	}
+}
+
+func (s *session) showExplanation(run *runlane.Run, e *core.Explanation) error {
+	if s.json {
+		return s.emit("explanation", e)
+	}
+	var holders []string
+	for _, id := range e.Holders {
+		holders = append(holders, string(id))
+	}
+	s.facts(
+		[2]string{"run", string(e.RunID)},
+		[2]string{"task", string(run.TaskID)},
+		[2]string{"status", s.paint(s.stdout, statusColor(statusText(e.Status)), string(e.Status))},
+		[2]string{"waits for", string(e.Wait)},
+		[2]string{"until", s.at(e.Until)},
+		[2]string{"slots held by", strings.Join(holders, "\n")},
+		[2]string{"worker", leaseText(s, e.Owner)},
+		[2]string{"failure", failureText(e.Failure)},
+		[2]string{"next", e.Next},
+	)
+	return nil
+}
+
+// refused turns a call that the state of its run does not allow into a conflict: the options were judged before.
+func refused(err error) error {
+	if errors.Is(err, runlane.ErrValidationFailed) {
+		return &stateError{cause: err}
+	}
+	return err
+}

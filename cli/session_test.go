@@ -1,0 +1,182 @@
+package cli_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/runlane/runlane-go/cli"
+	"github.com/runlane/runlane-go/core"
+)
+
+func TestRun_NoArguments_ShowsHelp(t *testing.T) {
+	t.Parallel()
+	if r := runWith(t.Context(), newWorld(), &cli.Options{Args: []string{}}); r.code != cli.ExitOK || !strings.HasPrefix(r.stdout, "Usage: runlane") {
+		t.Errorf("%+v", r)
+	}
+}
+
+// runWith is world.run for tests that bring streams of their own.
+func runWith(ctx context.Context, w *world, options *cli.Options) result {
+	var stdout, stderr bytes.Buffer
+	if options.Stdout == nil {
+		options.Stdout = &stdout
+	}
+	if options.Stderr == nil {
+		options.Stderr = &stderr
+	}
+	if options.Stdin == nil {
+		options.Stdin = strings.NewReader("")
+	}
+	options.Now, options.Getenv = w.now, func(name string) string { return w.env[name] }
+	options.Setenv = func(name, value string) error { w.env[name] = value; return nil }
+	options.OnTerminal(w.columns)
+	code := cli.Run(ctx, w.open, options)
+	return result{stdout.String(), stderr.String(), code}
+}
+
+func TestRun_FlagsOfTheDeployment_ReachTheOpener(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	args := []string{
+		"runs", "list", "--table", "t", "--env", "staging", "--queues", "a=b", "--region", "eu-west-1", "--profile", "p", "--endpoint-url", "http://x",
+	}
+	if r := w.run(t.Context(), args...); r.code != cli.ExitOK {
+		t.Fatalf("%+v", r)
+	}
+	for name, want := range map[string]string{
+		"RUNLANE_TABLE": "t", "RUNLANE_ENV": "staging", "RUNLANE_QUEUES": "a=b", "AWS_REGION": "eu-west-1", "AWS_PROFILE": "p", "AWS_ENDPOINT_URL": "http://x",
+	} {
+		if w.env[name] != want {
+			t.Errorf("%s is %q, not %q", name, w.env[name], want)
+		}
+	}
+}
+
+func TestRun_BadOpeners_AreUsage(t *testing.T) {
+	t.Parallel()
+	for name, open := range map[string]cli.Opener{
+		"none":       nil,
+		"no runtime": func(context.Context) (*core.Runtime, error) { return nil, nil },
+	} {
+		var stderr bytes.Buffer
+		code := cli.Run(t.Context(), open, &cli.Options{Args: []string{"runs", "list"}, Stdout: io.Discard, Stderr: &stderr})
+		if code != cli.ExitUsage || !strings.Contains(stderr.String(), "next: ") {
+			t.Errorf("%s: %d %s", name, code, stderr.String())
+		}
+	}
+}
+
+// failing is a writer that somebody closed, or a disk that is full.
+type failing struct{ err error }
+
+func (f failing) Write([]byte) (int, error) { return 0, f.err }
+
+func TestRun_ResultsThatNobodyReads(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		err  error
+		code int
+	}{
+		"a closed pipe is no failure": {syscall.EPIPE, cli.ExitOK},
+		"a full disk is one":          {syscall.ENOSPC, cli.ExitFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld()
+			if r := w.run(t.Context(), "trigger", "emails.welcome"); r.code != 0 {
+				t.Fatalf("%+v", r)
+			}
+			for _, args := range [][]string{{"runs", "list"}, {"runs", "list", "--json", "--all"}, {"version"}} {
+				r := runWith(t.Context(), w, &cli.Options{Args: args, Stdout: failing{c.err}})
+				if r.code != c.code || (r.stderr == "") != (c.code == cli.ExitOK) {
+					t.Errorf("%v: %+v", args, r)
+				}
+			}
+		})
+	}
+}
+
+func TestRun_EndOfTheContext_IsAnInterruptOrTheTimeLimit(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	if r := w.run(t.Context(), "trigger", "emails.welcome", "--id", "waiting-run"); r.code != 0 {
+		t.Fatalf("%+v", r)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	news := &lookout{seen: cancel, text: "run.delivery_requested"}
+	if code := runWith(ctx, w, &cli.Options{Args: []string{"runs", "watch", "waiting-run"}, Stderr: news}).code; code != cli.ExitInterrupted {
+		t.Errorf("an interrupt exits with %d", code)
+	}
+	if !strings.Contains(news.String(), `the run goes on: follow it with "runs watch waiting-run"`) {
+		t.Errorf("nothing says what is left: %s", news.String())
+	}
+	r := w.run(t.Context(), "runs", "watch", "waiting-run", "--timeout", "50ms", "--json")
+	if r.code != cli.ExitFailed || !strings.Contains(r.stderr, `"code":"time_limit"`) || r.stdout != "" {
+		t.Errorf("a time limit: %+v", r)
+	}
+}
+
+// lookout is a stream that calls when a text appears.
+type lookout struct {
+	bytes.Buffer
+	text string
+	seen func()
+}
+
+func (l *lookout) Write(p []byte) (int, error) {
+	n, err := l.Buffer.Write(p)
+	if strings.Contains(l.String(), l.text) {
+		l.seen()
+	}
+	return n, err
+}
+
+func TestBatch_Interrupted_SaysHowToResume(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	var lines strings.Builder
+	for n := range 250 {
+		fmt.Fprintf(&lines, `{"payload":{"to":"u_%d"}}`+"\n", n)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	news := &lookout{seen: cancel, text: "100 runs"}
+	args := []string{"trigger", "emails.welcome", "--batch", "-", "--batch-id", "b1"}
+	r := runWith(ctx, w, &cli.Options{Args: args, Stdin: strings.NewReader(lines.String()), Stderr: news})
+	if r.code != cli.ExitInterrupted || !strings.Contains(news.String(), "100 runs were made, 0 were there, 0 lines failed. The rest: repeat the command with --batch-id b1") {
+		t.Fatalf("%d\n%s", r.code, news.String())
+	}
+	w.stdin = lines.String()
+	if r := w.run(t.Context(), args...); r.code != cli.ExitOK || r.stdout != "created: 150, there already: 100, failed: 0\n" {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestBatch_WithoutID_TellsTheOneItChose(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	w.stdin = `{"task":"emails.flaky","payload":[]}`
+	r := w.run(t.Context(), "trigger", "--batch", "-", "--json")
+	if r.code != 0 || !strings.Contains(r.stdout, `"batchId":"batch_`) {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestDoctor_OwnChecks(t *testing.T) {
+	t.Parallel()
+	checks := []cli.Check{
+		{Name: "fine", Run: func(_ context.Context, rt *core.Runtime) (string, error) {
+			return "environment " + string(rt.Environment()), nil
+		}},
+		{Name: "broken", Run: func(context.Context, *core.Runtime) (string, error) { return "", errors.New("the license is over") }},
+	}
+	r := runWith(t.Context(), newWorld(), &cli.Options{Args: []string{"doctor"}, Checks: checks})
+	if r.code != cli.ExitFailed || !strings.Contains(r.stdout, "ok       fine: environment default\nfailed   broken: the license is over\n") {
+		t.Errorf("%+v", r)
+	}
+}

@@ -1,0 +1,196 @@
+package cli
+
+import (
+	"io"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/runlane/runlane-go"
+)
+
+// defaultWidth is that of a terminal which does not tell.
+const defaultWidth = 80
+
+// gap stands between columns.
+const gap = "  "
+
+// table is rows of text for people.
+type table struct {
+	header []string
+	rows   [][]string
+	color  map[int]func(cell string) string // of a column, an escape sequence or ""
+	shrink int                              // the column that gives way on a narrow terminal
+	headed bool                             // the header stands above already
+}
+
+func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
+
+// write lays the table out. Only a terminal cuts anything off: what reads a pipe gets everything.
+func (s *session) write(t *table) {
+	if len(t.rows) == 0 {
+		return
+	}
+	widths := make([]int, len(t.header))
+	for _, row := range append([][]string{t.header}, t.rows...) {
+		for i, cell := range row {
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+	if width, ok := s.width(s.stdout); ok {
+		total := (len(widths) - 1) * len(gap)
+		for _, w := range widths {
+			total += w
+		}
+		if total > width {
+			least := utf8.RuneCountInString(t.header[t.shrink])
+			widths[t.shrink] = max(widths[t.shrink]-(total-width), max(least, 8))
+		}
+	}
+	for n, row := range append([][]string{t.header}, t.rows...) {
+		if n == 0 && t.headed {
+			continue
+		}
+		var line strings.Builder
+		for i, cell := range row {
+			cell = shortened(cell, widths[i])
+			padding := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
+			switch choose := t.color[i]; {
+			case n == 0:
+				cell = s.paint(s.stdout, dim, cell)
+			case choose != nil:
+				cell = s.paint(s.stdout, choose(row[i]), cell)
+			}
+			line.WriteString(cell)
+			if i < len(row)-1 {
+				line.WriteString(padding + gap)
+			}
+		}
+		s.line("%s", strings.TrimRight(line.String(), " "))
+	}
+}
+
+// facts writes names and values, one pair a line; those without a value are left out.
+func (s *session) facts(pairs ...[2]string) {
+	width := 0
+	for _, p := range pairs {
+		if p[1] != "" {
+			width = max(width, len(p[0]))
+		}
+	}
+	columns, onTerminal := s.width(s.stdout)
+	indent := strings.Repeat(" ", width) + gap
+	for _, p := range pairs {
+		if p[1] != "" {
+			value := strings.ReplaceAll(p[1], "\n", "\n"+indent)
+			if onTerminal && len(indent)+len(value) > columns && !strings.Contains(value, "\x1b") {
+				value = strings.TrimPrefix(wrapped(value, indent, columns), indent)
+			}
+			name := s.paint(s.stdout, dim, p[0]) + strings.Repeat(" ", width-len(p[0]))
+			s.line("%s%s%s", name, gap, value)
+		}
+	}
+}
+
+// shortened cuts a text and shows that it did.
+func shortened(text string, width int) string {
+	if utf8.RuneCountInString(text) <= width {
+		return text
+	}
+	return string([]rune(text)[:max(width-1, 0)]) + "…"
+}
+
+// Escape sequences.
+const (
+	red    = "\x1b[31m"
+	green  = "\x1b[32m"
+	yellow = "\x1b[33m"
+	dim    = "\x1b[2m"
+	plain  = "\x1b[0m"
+)
+
+// paint colors a text for a stream that is a terminal, unless somebody objects.
+func (s *session) paint(stream io.Writer, color, text string) string {
+	if color == "" || text == "" || s.noColor || s.json || s.getenv("NO_COLOR") != "" || s.getenv("TERM") == "dumb" {
+		return text
+	}
+	if _, ok := s.width(stream); !ok {
+		return text
+	}
+	return color + text + plain
+}
+
+// statusText is a status in a table.
+func statusText(status runlane.Status) string {
+	if status == runlane.StatusCancellationRequested {
+		return "cancelling"
+	}
+	return string(status)
+}
+
+func statusColor(cell string) string {
+	switch cell {
+	case string(runlane.StatusSucceeded):
+		return green
+	case string(runlane.StatusFailed), string(runlane.AttemptAbandoned):
+		return red
+	case string(runlane.StatusRetrying), string(runlane.StatusCancelled), "cancelling":
+		return yellow
+	default:
+		return ""
+	}
+}
+
+// instant is a time as people read it, in UTC.
+func instant(at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return at.UTC().Format("2006-01-02 15:04:05Z")
+}
+
+// ago is how far away a time is: "3m ago", "in 2h".
+func (s *session) ago(at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	d := s.now().Sub(at)
+	switch {
+	case d < 0:
+		return "in " + rough(-d)
+	case d < time.Second:
+		return "now"
+	default:
+		return rough(d) + " ago"
+	}
+}
+
+// rough is a duration in its largest unit.
+func rough(d time.Duration) string {
+	for _, unit := range []struct {
+		size time.Duration
+		name string
+	}{{24 * time.Hour, "d"}, {time.Hour, "h"}, {time.Minute, "m"}, {time.Second, "s"}} {
+		if n := d / unit.size; n >= 1 {
+			return strconv.Itoa(int(n)) + unit.name
+		}
+	}
+	return "1s"
+}
+
+// when is a time in a table.
+func (s *session) when(at time.Time) string {
+	if s.absolute {
+		return instant(at)
+	}
+	return s.ago(at)
+}
+
+// at is a time where there is room: absolute and relative.
+func (s *session) at(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return instant(t) + " (" + s.ago(t) + ")"
+}

@@ -1,0 +1,247 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core"
+)
+
+// maxInput bounds a payload's file, above what any storage takes.
+const maxInput = 2 * runlane.MaxPayloadBytes
+
+// triggerFlags are the options of a trigger.
+type triggerFlags struct {
+	actor, concurrencyKey, idempotencyKey, queue, runID, singletonKey string
+	deferred, foreign, returnActive, strict                           bool
+	delay, idempotencyTTL                                             time.Duration
+	runAt                                                             time.Time
+	meta, trace                                                       pairs
+}
+
+func (f *triggerFlags) define(set *flag.FlagSet) {
+	set.StringVar(&f.actor, "actor", "", "NAME of who triggers; else RUNLANE_ACTOR, else USER")
+	timeFlag(set, &f.runAt, "at", "TIME before which the run does not start, like 2026-03-01T12:00:00Z")
+	set.StringVar(&f.concurrencyKey, "concurrency-key", "", "KEY that partitions a bounded queue")
+	set.BoolVar(&f.deferred, "deferred", false, "leave the wakeup to the relay or the tick")
+	durationFlag(set, &f.delay, "delay", "DURATION before the run starts, like 90s or 2d")
+	set.BoolVar(&f.foreign, "foreign", false, "the task is another program's: take its name as it is")
+	set.StringVar(&f.runID, "id", "", "RUN id of your own; a second trigger with it returns the run")
+	set.StringVar(&f.idempotencyKey, "idempotency-key", "", "KEY whose second trigger returns the first run")
+	set.Var(parsed[time.Duration]{into: &f.idempotencyTTL, read: readRetention}, "idempotency-ttl",
+		"DURATION for which the key is kept, or while-active")
+	set.Var(&f.meta, "meta", "KEY=VALUE kept with the run; repeatable")
+	set.StringVar(&f.queue, "queue", "", "QUEUE in place of the task's")
+	set.BoolVar(&f.returnActive, "return-active", false, "a held singleton key returns the run that holds it")
+	set.StringVar(&f.singletonKey, "singleton-key", "", "KEY of which one run at a time is active")
+	set.BoolVar(&f.strict, "strict-payload", false, "refuse a duplicate with another payload")
+	set.Var(&f.trace, "trace", "KEY=VALUE of a trace carrier; repeatable")
+}
+
+func readRetention(text string) (time.Duration, error) {
+	if text == "while-active" {
+		return runlane.WhileActive, nil
+	}
+	return runlane.ParseDuration(text)
+}
+
+func (f *triggerFlags) options(s *session, rt *core.Runtime) (*runlane.TriggerOptions, error) {
+	actor, err := s.actor(f.actor)
+	if err != nil {
+		return nil, err
+	}
+	return &runlane.TriggerOptions{
+		Actor: actor, ConcurrencyKey: f.concurrencyKey, Deferred: f.deferred, Delay: f.delay, IdempotencyKey: f.idempotencyKey,
+		IdempotencyTTL: f.idempotencyTTL, Meta: f.meta, Queue: knownQueue(rt, runlane.QueueName(f.queue)), ReturnActive: f.returnActive,
+		RunAt: f.runAt, RunID: runlane.RunID(f.runID), SingletonKey: f.singletonKey, StrictPayload: f.strict, TraceCarrier: f.trace,
+	}, nil
+}
+
+// knownQueue is the queue with the policy that the program knows.
+func knownQueue(rt *core.Runtime, name runlane.QueueName) runlane.Queue {
+	if name == "" {
+		return runlane.Queue{}
+	}
+	for _, state := range rt.Queues().List() {
+		if state.Queue.Name == name {
+			return state.Queue
+		}
+	}
+	return runlane.Queue{Name: name}
+}
+
+func triggerCommand() *command {
+	return &command{
+		name: "trigger", usage: "TASK [JSON|@FILE|-]", short: "Start a run, or with --batch many", max: 2,
+		words: taskNames,
+		long: "The payload is JSON: written here, in a file, or on stdin. Without one it is null. Functions that compute keys from a payload " +
+			"are not applied: give keys by their flags.\n\n" +
+			"With --wait the command follows the run; its exit code says how the run ended: 0 succeeded, 1 failed, 4 cancelled.\n\n" +
+			"--batch reads one object a line: payload, and optionally task, queue, runId, idempotencyKey, singletonKey, concurrencyKey, " +
+			"delay, runAt, meta. An interrupted batch says how to resume it: what was made already is not made twice.",
+		examples: []string{
+			"trigger emails.welcome '{\"userId\":\"u_1\"}' --wait", "trigger emails.welcome @payload.json --delay 10m",
+			"trigger emails.welcome --batch users.ndjson --json",
+		},
+		act: func(flags *flag.FlagSet) action {
+			var chosen triggerFlags
+			chosen.define(flags)
+			batchFile := flags.String("batch", "", "FILE of runs, one JSON object a line; - is stdin")
+			batchID := flags.String("batch-id", "", "NAME that an interrupted batch told, to resume it")
+			wait := flags.Bool("wait", false, "follow the run to its end")
+			return func(ctx context.Context, s *session, args []string) error {
+				if *batchFile != "" {
+					if *wait || len(args) > 1 {
+						return usagef("", "--batch takes neither a payload nor --wait")
+					}
+					return s.triggerBatch(ctx, &chosen, append(args, "")[0], *batchFile, *batchID)
+				}
+				if len(args) == 0 {
+					return usagef("", "1 argument is missing: TASK")
+				}
+				return s.trigger(ctx, &chosen, runlane.TaskID(args[0]), append(args, "")[1], *wait)
+			}
+		},
+	}
+}
+
+func (s *session) trigger(ctx context.Context, chosen *triggerFlags, task runlane.TaskID, input string, wait bool) error {
+	payload, err := s.readPayload(input)
+	if err != nil {
+		return err
+	}
+	rt, err := s.rt(ctx)
+	if err != nil {
+		return err
+	}
+	options, err := chosen.options(s, rt)
+	if err != nil {
+		return err
+	}
+	call, err := callOf(rt, task, payload, chosen.foreign)
+	if err != nil {
+		return err
+	}
+	result, err := rt.Trigger(ctx, call, options)
+	if err != nil {
+		return err
+	}
+	if err := s.showTriggered(&triggered{
+		Run: result.Run.ID, Task: result.Run.TaskID, Status: result.Run.Status, Outcome: result.Outcome, Differs: result.PayloadDiffers,
+	}, wait); err != nil {
+		return err
+	}
+	if !wait {
+		return nil
+	}
+	return s.watch(ctx, result.Run.ID)
+}
+
+// triggered is what became of a trigger.
+type triggered struct {
+	Line    int                    `json:"line,omitempty"` // of a batch
+	Run     runlane.RunID          `json:"runId"`
+	Task    runlane.TaskID         `json:"taskId"`
+	Status  runlane.Status         `json:"status"`
+	Outcome runlane.TriggerOutcome `json:"outcome"`
+	Differs bool                   `json:"payloadDiffers,omitempty"`
+}
+
+// showTriggered says which run it is. Where the run is waited for, that is news: the finished run is the result.
+func (s *session) showTriggered(t *triggered, waiting bool) error {
+	text := string(t.Run)
+	if t.Outcome == runlane.TriggerReturnedExisting {
+		text += " was there already"
+	}
+	if t.Differs {
+		text += ", with another payload"
+	}
+	switch {
+	case s.json && waiting:
+		return nil
+	case s.json:
+		return s.emit("triggered", t)
+	case waiting:
+		s.note("%s", text)
+	default:
+		s.line("%s", text)
+	}
+	return nil
+}
+
+// readPayload reads JSON from the argument, the file it names, or stdin.
+func (s *session) readPayload(input string) (json.RawMessage, error) {
+	text, where := []byte(input), "the payload"
+	var err error
+	switch {
+	case input == "":
+		return json.RawMessage("null"), nil
+	case input == "-":
+		where = "stdin"
+		text, err = io.ReadAll(io.LimitReader(s.stdin, maxInput+1))
+	case strings.HasPrefix(input, "@"):
+		where = input[1:]
+		text, err = readFile(where)
+	}
+	if err != nil {
+		return nil, usagef("check its name and its permissions", "%s cannot be read: %v", where, err)
+	}
+	if len(text) > maxInput {
+		return nil, usagef("keep large data elsewhere, and its address in the payload", "%s has more than %d bytes", where, maxInput)
+	}
+	if message, faulty := jsonFault(text); faulty {
+		next := "write JSON: a text needs quotes, in a shell '\"text\"'"
+		return nil, usagef(next, "%s is no JSON: %s", where, message)
+	}
+	return json.RawMessage(strings.TrimSpace(string(text))), nil
+}
+
+func readFile(name string) ([]byte, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		if path, ok := errors.AsType[*os.PathError](err); ok {
+			return nil, path.Err
+		}
+		return nil, err
+	}
+	defer file.Close()
+	return io.ReadAll(io.LimitReader(file, maxInput+1))
+}
+
+// callOf pairs a task of this program with a payload. A program without tasks takes any name; one that has some only with foreign.
+func callOf(rt *core.Runtime, task runlane.TaskID, payload json.RawMessage, foreign bool) (runlane.Call, error) {
+	var names []string
+	for _, d := range rt.Definitions() {
+		if d.ID == task {
+			return rt.CallJSON(task, payload)
+		}
+		names = append(names, string(d.ID))
+	}
+	if len(names) > 0 && !foreign {
+		return runlane.Call{}, &runlane.Error{
+			Code: runlane.ErrTaskNotFound, Message: fmt.Sprintf("this program has no task %q", task),
+			Hint: didYouMean(string(task), names) + "its tasks are " + strings.Join(names, ", ") + "; --foreign takes a task of another program",
+		}
+	}
+	return runlane.NewRawCall(runlane.NewTask[json.RawMessage](task, nil).Definition(), payload), nil
+}
+
+func taskNames(ctx context.Context, s *session) []string {
+	rt, err := s.rt(ctx)
+	if err != nil {
+		return nil // nobody can be told while a shell completes
+	}
+	var names []string
+	for _, d := range rt.Definitions() {
+		names = append(names, string(d.ID))
+	}
+	return names
+}

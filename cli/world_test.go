@@ -1,0 +1,151 @@
+package cli_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/cli"
+	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/lane"
+	"github.com/runlane/runlane-go/memlane"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// world is a storage that several calls of the command line share, as processes share a table.
+type world struct {
+	storage *memlane.Storage
+	millis  atomic.Int64
+	columns int // of the terminal, 0 for none
+	down    bool
+	plain   bool // the program has no tasks
+	refuse  bool // the transport accepts nothing, for ever
+	env     map[string]string
+	stdin   string
+	wrap    func(lane.Storage) lane.Storage // nil: as it is
+	during  func(ctx context.Context, id runlane.RunID) error
+
+	mu  sync.Mutex
+	ids map[string]int
+}
+
+func newWorld() *world {
+	w := &world{env: map[string]string{"USER": "ada"}, ids: map[string]int{}}
+	w.millis.Store(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC).UnixMilli())
+	w.storage = memlane.NewStorage(&memlane.StorageOptions{Now: w.now})
+	return w
+}
+
+func (w *world) now() time.Time { return time.UnixMilli(w.millis.Load()).UTC() }
+
+func (w *world) newID(prefix string) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ids[prefix]++
+	return fmt.Sprintf("%s01CLITEST%04d", prefix, w.ids[prefix])
+}
+
+type letter struct {
+	To string `json:"to"`
+}
+
+var (
+	welcome = runlane.NewTask("emails.welcome", &runlane.TaskOptions[letter]{Queue: runlane.Queue{Name: "emails"}})
+	bulk    = runlane.NewTask("emails.bulk", &runlane.TaskOptions[letter]{Queue: runlane.Queue{Name: "slow", Concurrency: 1}})
+	flaky   = runlane.NewTask("emails.flaky", &runlane.TaskOptions[json.RawMessage]{
+		Retry: runlane.Retry{MaxAttempts: 2, Backoff: runlane.Fixed(time.Minute), NoJitter: true}, ErrorMessages: true,
+	})
+	patient = runlane.NewTask[struct{}]("emails.patient", nil)
+	watched = runlane.NewTask[struct{}]("emails.watched", nil)
+	nightly = runlane.NewTask[struct{}]("reports.nightly", nil)
+)
+
+func (w *world) options() *core.Options {
+	options := &core.Options{Logger: slog.New(slog.DiscardHandler), World: &core.World{Now: w.now, Rand: func() uint64 { return 1 << 63 }, NewID: w.newID}}
+	if w.plain {
+		return options
+	}
+	options.Handlers = []runlane.Handler{
+		welcome.Handle(func(_ context.Context, a *runlane.Attempt, l letter) error {
+			return a.SetOutput(map[string]string{"sent": l.To})
+		}),
+		bulk.Handle(func(context.Context, *runlane.Attempt, letter) error { return nil }),
+		flaky.Handle(func(context.Context, *runlane.Attempt, json.RawMessage) error { return errors.New("mailbox is full") }),
+		patient.Handle(func(context.Context, *runlane.Attempt, struct{}) error {
+			return runlane.Release(time.Hour, "mailbox is locked")
+		}),
+		watched.Handle(func(ctx context.Context, a *runlane.Attempt, _ struct{}) error { return w.during(ctx, a.Run.ID) }),
+		nightly.Handle(func(context.Context, *runlane.Attempt, struct{}) error { return nil }),
+	}
+	options.Schedules = []runlane.Schedule{{
+		ID: "nightly", When: runlane.Cron("30 2 * * *").In("Europe/Berlin"), Call: nightly.With(struct{}{}),
+	}}
+	return options
+}
+
+func (w *world) open(ctx context.Context) (*core.Runtime, error) {
+	if w.down {
+		return nil, &runlane.Error{
+			Code: runlane.ErrStorageUnavailable, Message: "the table does not answer", Hint: "check the network", Retryable: true,
+			Cause: errors.New("connection refused"),
+		}
+	}
+	transport := lane.Transport(memlane.NewTransport(nil))
+	if w.refuse {
+		transport = refusing{transport}
+	}
+	storage := lane.Storage(w.storage)
+	if w.wrap != nil {
+		storage = w.wrap(storage)
+	}
+	l, err := lane.New(storage, transport, &lane.Options{Name: "memory"})
+	if err != nil {
+		return nil, err
+	}
+	return core.Open(ctx, l, w.options())
+}
+
+// refusing is a transport that can never accept a wakeup.
+type refusing struct{ lane.Transport }
+
+func (refusing) Capabilities() lane.TransportCapabilities { return lane.TransportCapabilities{} }
+
+func (refusing) PublishWakeups(_ context.Context, c *lane.PublishCommand) ([]lane.PublishOutcome, error) {
+	outcomes := make([]lane.PublishOutcome, len(c.Attempts))
+	for i := range outcomes {
+		outcomes[i] = lane.PublishOutcome{
+			Type: lane.PublishFailed, Failure: runlane.NewFailure(runlane.ErrTransportPublishFailed, "too large", nil), Permanent: true,
+		}
+	}
+	return outcomes, nil
+}
+
+// result is what one call wrote, and its exit code.
+type result struct {
+	stdout, stderr string
+	code           int
+}
+
+func (w *world) run(ctx context.Context, args ...string) result {
+	var stdout, stderr bytes.Buffer
+	options := &cli.Options{
+		Args: args, Now: w.now, Stdin: strings.NewReader(w.stdin), Stdout: &stdout, Stderr: &stderr,
+		Getenv: func(name string) string { return w.env[name] },
+		Setenv: func(name, value string) error { w.env[name] = value; return nil },
+	}
+	options.OnTerminal(w.columns)
+	code := cli.Run(ctx, w.open, options)
+	return result{stdout.String(), stderr.String(), code}
+}

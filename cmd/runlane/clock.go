@@ -1,0 +1,60 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptrace"
+	"os"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core"
+)
+
+// clockTolerance is what every guarantee allows for (docs/decisions.md, Programs), and the second by which HTTP tells the time.
+const clockTolerance = 2500*time.Millisecond + time.Second
+
+// checkClock compares this machine's clock with that of DynamoDB, which every HTTP answer tells.
+func checkClock(ctx context.Context, _ *core.Runtime) (string, error) {
+	region := cmp.Or(os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION"), "us-east-1")
+	endpoint := cmp.Or(os.Getenv("AWS_ENDPOINT_URL_DYNAMODB"), os.Getenv("AWS_ENDPOINT_URL"), "https://dynamodb."+region+".amazonaws.com")
+	var sent time.Time
+	trace := &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { sent = time.Now() }}
+	request, err := http.NewRequestWithContext(httptrace.WithClientTrace(ctx, trace), http.MethodGet, endpoint, http.NoBody)
+	if err != nil {
+		return "", invalid("the endpoint is no URL", "correct --endpoint-url", nil)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return "", &runlane.Error{
+			Code: runlane.ErrStorageUnavailable, Message: "DynamoDB does not answer", Hint: "check the network, --region and --endpoint-url", Cause: err,
+		}
+	}
+	received := time.Now()
+	defer response.Body.Close()
+	told, err := http.ParseTime(response.Header.Get("Date"))
+	if err != nil {
+		return "the endpoint does not tell the time", nil
+	}
+	off := deviation(told, sent, received)
+	if off > clockTolerance {
+		return "", &runlane.Error{
+			Code: runlane.ErrConfigurationInvalid, Message: fmt.Sprintf("this machine's clock is off by %s", off.Round(100*time.Millisecond)),
+			Hint: "let it be set by NTP: leases and schedules need clocks that differ by less than 2.5 s",
+		}
+	}
+	return "agrees with DynamoDB's to the second", nil
+}
+
+// deviation is how far a time that was told, in whole seconds, is from the interval in which it was.
+func deviation(told, sent, received time.Time) time.Duration {
+	if before := sent.Sub(told.Add(time.Second)); before > 0 {
+		return before + time.Second
+	}
+	if after := told.Sub(received); after > 0 {
+		return after + time.Second
+	}
+	return 0
+}

@@ -1,0 +1,25 @@
+// Command runlane is the command line of package cli for a deployment on AWS: it operates what any program triggered and executes
+// nothing itself. A program with tasks of its own embeds the same commands with cli.Main.
+//
+// Flags or environment variables choose the deployment: RUNLANE_TABLE, RUNLANE_ENV, RUNLANE_QUEUES, RUNLANE_LIMITS and the standard
+// ones of AWS. Without RUNLANE_QUEUES it reads, cancels and prunes, and refuses what would wake a worker.
+package main
+
+import (
+	"context"
+	"log/slog"
+	"os"
+
+	"github.com/runlane/runlane-go/cli"
+)
+
+func main() {
+	// What a person has to know is said by the commands; --verbose shows the rest.
+	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})))
+	os.Exit(cli.Run(context.Background(), open, &cli.Options{
+		Checks: []cli.Check{{Name: "clock", Run: checkClock}},
+		Variables: []cli.Variable{
+			{Flag: "limits", Name: limitsVariable, Usage: "LIST of queues and their concurrency, name=number; 0 is no limit"},
+		},
+	}))
+}

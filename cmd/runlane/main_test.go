@@ -1,0 +1,229 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/awstest"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// maxBinary and maxVersion are what a person would call small and immediate.
+const (
+	maxBinary  = 25 << 20
+	maxVersion = 20 * time.Millisecond
+)
+
+// binary is built once for all tests.
+var binary string
+
+func TestMain(m *testing.M) { os.Exit(testMain(m)) }
+
+func testMain(m *testing.M) int {
+	folder, err := os.MkdirTemp("", "runlane")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(folder)
+	binary = filepath.Join(folder, "runlane")
+	if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
+		panic(string(out))
+	}
+	return m.Run()
+}
+
+// program calls the binary with an environment of its own.
+type program struct{ environment []string }
+
+func (p *program) run(t *testing.T, code int, args ...string) (stdout, stderr string) {
+	t.Helper()
+	var out, news strings.Builder
+	command := exec.CommandContext(t.Context(), binary, args...)
+	command.Env, command.Stdout, command.Stderr = append(os.Environ(), p.environment...), &out, &news
+	err := command.Run()
+	if exit, ok := errors.AsType[*exec.ExitError](err); err != nil && !ok {
+		t.Fatal(err)
+	} else if got := command.ProcessState.ExitCode(); got != code {
+		t.Fatalf("%v exits with %d, not %d (%v)\n%s%s", args, got, code, exit, out.String(), news.String())
+	}
+	return out.String(), news.String()
+}
+
+func TestBinary_IsSmallAndStartsAtOnce(t *testing.T) {
+	t.Parallel()
+	p := &program{}
+	info, err := os.Stat(binary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%.1f MiB", float64(info.Size())/(1<<20))
+	if info.Size() > maxBinary {
+		t.Errorf("the binary has %d bytes", info.Size())
+	}
+	best := time.Hour
+	for range 20 { // the machine may be busy; the program is not
+		start := time.Now()
+		p.run(t, 0, "version")
+		best = min(best, time.Since(start))
+	}
+	t.Logf("version takes %s", best)
+	if best > maxVersion {
+		t.Errorf("version takes %s", best)
+	}
+}
+
+func TestBinary_OnLocalAWS(t *testing.T) {
+	t.Parallel()
+	table := awstest.Table(t, awstest.LocalStackDynamoDB(t))
+	queue, slow := awstest.Queue(t, awstest.SQS(t), false), awstest.Queue(t, awstest.SQS(t), false)
+	p := &program{environment: []string{
+		"RUNLANE_TABLE=" + table, "RUNLANE_QUEUES=default=" + queue.URL + ",slow=" + slow.URL, "RUNLANE_ENV=test", "RUNLANE_LIMITS=slow=1", "USER=ada",
+	}}
+	out, _ := p.run(t, 0, "doctor", "--publish", "--all")
+	if strings.Contains(out, "failed") || !strings.Contains(out, "ok       clock: ") {
+		t.Errorf("doctor:\n%s", out)
+	}
+	out, _ = p.run(t, 0, "trigger", "emails.welcome", `{"to":"u_1"}`, "--json")
+	var made struct {
+		Run runlane.RunID `json:"runId"`
+	}
+	if err := json.Unmarshal([]byte(out), &made); err != nil || made.Run == "" {
+		t.Fatalf("trigger: %v\n%s", err, out)
+	}
+	prefix := string(made.Run[:20])
+	if out, _ = p.run(t, 0, "runs", "list", "--status", "queued"); !strings.Contains(out, string(made.Run)) {
+		t.Errorf("list:\n%s", out)
+	}
+	if out, _ = p.run(t, 0, "runs", "explain", prefix); !strings.Contains(out, "waits for  wakeup") {
+		t.Errorf("explain:\n%s", out)
+	}
+	if out, _ = p.run(t, 0, "queues", "stats", "default", "--json"); !strings.Contains(out, `"waiting":1`) {
+		t.Errorf("stats:\n%s", out)
+	}
+	if out, _ = p.run(t, 0, "queues", "list"); !strings.Contains(out, "slow     1      ") {
+		t.Errorf("queues:\n%s", out)
+	}
+	p.run(t, 0, "runs", "cancel", prefix)
+	p.run(t, 4, "runs", "cancel", prefix)
+	p.run(t, 3, "runs", "get", "nobody")
+	p.run(t, 0, "tick")
+	p.run(t, 2, "worker")
+
+	// Without queues it reads, and refuses what would wake a worker.
+	reader := &program{environment: append(slices.Clone(p.environment), "RUNLANE_QUEUES=")}
+	if out, _ = reader.run(t, 0, "runs", "list", "--json"); !strings.Contains(out, string(made.Run)) {
+		t.Errorf("list without queues:\n%s", out)
+	}
+	if out, _ = reader.run(t, 0, "doctor"); !strings.Contains(out, "warning  queues: no queue is bound") {
+		t.Errorf("doctor without queues:\n%s", out)
+	}
+	reader.run(t, 2, "trigger", "emails.welcome")
+	reader.run(t, 2, "tick")
+
+	// What is wrong with the surroundings has codes of its own, and no secret is shown.
+	p.run(t, 2, "runs", "list", "--table", "absent")
+	away := &program{environment: append(slices.Clone(p.environment), "AWS_SECRET_ACCESS_KEY=very-secret", "AWS_MAX_ATTEMPTS=1")}
+	out, news := away.run(t, 5, "runs", "list", "--endpoint-url", "http://127.0.0.1:1")
+	if out != "" || !strings.Contains(news, "next: ") || strings.Contains(news, "very-secret") {
+		t.Errorf("unreachable: %s%s", out, news)
+	}
+	out, _ = away.run(t, 5, "doctor", "--json", "--endpoint-url", "http://127.0.0.1:1")
+	if !strings.Contains(out, `"check":"clock","status":"failed"`) {
+		t.Errorf("doctor, unreachable:\n%s", out)
+	}
+}
+
+func TestBinary_WithoutDeployment_SaysHowToChooseOne(t *testing.T) {
+	t.Parallel()
+	p := &program{environment: []string{"RUNLANE_TABLE=", "RUNLANE_QUEUES=", "AWS_EC2_METADATA_DISABLED=true"}}
+	if _, news := p.run(t, 2, "runs", "list"); !strings.Contains(news, "--table NAME") {
+		t.Errorf("%s", news)
+	}
+	p.environment = append(p.environment, "RUNLANE_TABLE=t", "AWS_REGION=", "AWS_DEFAULT_REGION=", "AWS_CONFIG_FILE="+os.DevNull)
+	if _, news := p.run(t, 2, "runs", "list"); !strings.Contains(news, "--region") {
+		t.Errorf("%s", news)
+	}
+	p.environment = append(p.environment, "AWS_REGION=eu-west-1", "AWS_ACCESS_KEY_ID=", "AWS_SECRET_ACCESS_KEY=", "AWS_SHARED_CREDENTIALS_FILE="+os.DevNull)
+	if _, news := p.run(t, 5, "runs", "list"); !strings.Contains(news, "no usable AWS credentials") || !strings.Contains(news, "--profile") {
+		t.Errorf("%s", news)
+	}
+	if _, news := p.run(t, 2, "runs", "list", "--env", "a:b"); !strings.Contains(news, "--env") {
+		t.Errorf("%s", news)
+	}
+	p.environment = append(p.environment, "RUNLANE_LIMITS=slow")
+	if _, news := p.run(t, 2, "runs", "list"); !strings.Contains(news, "name=number") {
+		t.Errorf("%s", news)
+	}
+}
+
+// TestBinary_RefusedCredentials_SaysSo has a DynamoDB that lets nobody in.
+func TestBinary_RefusedCredentials_SaysSo(t *testing.T) {
+	t.Parallel()
+	for _, code := range []string{"ExpiredTokenException", "AccessDeniedException", "UnrecognizedClientException"} {
+		t.Run(code, func(t *testing.T) {
+			t.Parallel()
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "application/x-amz-json-1.0")
+				w.WriteHeader(http.StatusBadRequest)
+				_, _ = w.Write([]byte(`{"__type":"com.amazon.coral.service#` + code + `","message":"go away"}`))
+			}))
+			t.Cleanup(server.Close)
+			p := &program{environment: []string{
+				"RUNLANE_TABLE=t", "RUNLANE_QUEUES=", "AWS_ACCESS_KEY_ID=AKIATEST", "AWS_SECRET_ACCESS_KEY=very-secret", "AWS_REGION=us-east-1",
+			}}
+			out, news := p.run(t, 5, "runs", "list", "--endpoint-url", server.URL)
+			if out != "" || !strings.Contains(news, "access denied") || !strings.Contains(news, "next: check the credentials") {
+				t.Errorf("%s%s", out, news)
+			}
+			out, news = p.run(t, 5, "doctor", "--endpoint-url", server.URL)
+			if !strings.Contains(out, "fix: check the credentials") || strings.Contains(out+news, "very-secret") {
+				t.Errorf("%s%s", out, news)
+			}
+		})
+	}
+}
+
+func TestUnbound_AcceptsNoWakeup_AndBlamesNone(t *testing.T) {
+	t.Parallel()
+	outcomes, err := unbound{}.PublishWakeups(context.Background(), &lane.PublishCommand{Attempts: make([]lane.PublishAttempt, 2)})
+	if err != nil || len(outcomes) != 2 {
+		t.Fatalf("%v %v", outcomes, err)
+	}
+	for _, outcome := range outcomes {
+		if outcome.Type != lane.PublishFailed || outcome.Permanent || outcome.Failure.Code != runlane.ErrTransportUnavailable {
+			t.Errorf("%+v", outcome)
+		}
+	}
+}
+
+func TestDeviation_AllowsForTheSecondThatHTTPTells(t *testing.T) {
+	t.Parallel()
+	told := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	for _, c := range []struct {
+		sent, received time.Duration // as this machine's clock says, from what was told
+		wrong          bool
+	}{
+		{0, 10 * time.Millisecond, false},
+		{900 * time.Millisecond, 910 * time.Millisecond, false},
+		{3400 * time.Millisecond, 3500 * time.Millisecond, false},
+		{3600 * time.Millisecond, 3700 * time.Millisecond, true},
+		{-2400 * time.Millisecond, -2300 * time.Millisecond, false},
+		{-2700 * time.Millisecond, -2600 * time.Millisecond, true},
+		{-time.Minute, time.Minute, false}, // a slow answer proves nothing
+	} {
+		if got := deviation(told, told.Add(c.sent), told.Add(c.received)); got > clockTolerance != c.wrong {
+			t.Errorf("%s to %s: off by %s", c.sent, c.received, got)
+		}
+	}
+}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/awslane"
+	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/dynamostore"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// limitsVariable tells a program without tasks how many runs each bound queue admits: core never guesses that.
+const limitsVariable = "RUNLANE_LIMITS"
+
+// open opens a runtime without tasks on the deployment that the environment names.
+func open(ctx context.Context) (*core.Runtime, error) {
+	queues, err := parseLimits(os.Getenv(limitsVariable))
+	if err != nil {
+		return nil, err
+	}
+	l, err := openLane(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if _, alone := l.Transport.(unbound); alone {
+		queues = nil // core wants a binding for each queue that it is told of
+	}
+	return core.Open(ctx, l, &core.Options{Queues: queues})
+}
+
+// openLane is awslane's, or one that cannot wake anybody where no queue is bound: most commands only read.
+func openLane(ctx context.Context) (*lane.Lane, error) {
+	table, environment := os.Getenv(awslane.TableVariable), runlane.Environment(os.Getenv(awslane.EnvironmentVariable))
+	if table == "" {
+		return nil, invalid("no deployment is chosen: "+awslane.TableVariable+" is not set",
+			"give --table NAME, or set "+awslane.TableVariable, nil)
+	}
+	if err := environment.Validate(); err != nil {
+		return nil, invalid("--env is no environment name", "use printable text without ':'", err)
+	}
+	cfg, err := loadConfig(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if bindings := os.Getenv(awslane.QueuesVariable); bindings != "" {
+		queues, err := awslane.ParseQueues(bindings)
+		if err != nil {
+			return nil, err
+		}
+		return awslane.New(cfg, awslane.Options{Environment: environment, Table: table, Queues: queues})
+	}
+	client := dynamodb.NewFromConfig(awslane.Tune(cfg), func(o *dynamodb.Options) {
+		// Emulators send no checksum with errors, and the SDK would log a warning for each. AWS always does.
+		o.DisableValidateResponseChecksum = o.DisableValidateResponseChecksum || o.BaseEndpoint != nil
+	})
+	return lane.New(dynamostore.New(client, table, nil), unbound{}, &lane.Options{
+		Environment: environment, Name: "aws, no queue bound", ProductionDurable: true,
+	})
+}
+
+// loadConfig reads AWS's variables and files. It asks for credentials at once: that there are none would look like an outage later.
+func loadConfig(ctx context.Context) (aws.Config, error) {
+	cfg, err := config.LoadDefaultConfig(ctx)
+	if err != nil {
+		return cfg, invalid("the configuration of AWS cannot be read", "check the variables AWS_*, --profile and the shared configuration files", err)
+	}
+	if cfg.Region == "" {
+		return cfg, invalid("no AWS region is configured", "give --region, or set AWS_REGION; with a local endpoint any region will do", nil)
+	}
+	if _, err := cfg.Credentials.Retrieve(ctx); err != nil && ctx.Err() == nil {
+		return cfg, &runlane.Error{
+			Code: runlane.ErrStorageUnavailable, Message: "there are no usable AWS credentials", Cause: err,
+			Hint: "give --profile NAME, log in again if its session is over, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+		}
+	}
+	return cfg, nil
+}
+
+// parseLimits reads "name=number" pairs with commas between them.
+func parseLimits(text string) ([]runlane.Queue, error) {
+	var queues []runlane.Queue
+	for pair := range strings.SplitSeq(text, ",") {
+		if pair = strings.TrimSpace(pair); pair == "" {
+			continue
+		}
+		name, number, _ := strings.Cut(pair, "=")
+		limit, err := strconv.Atoi(strings.TrimSpace(number))
+		if err != nil || limit < 0 {
+			return nil, invalid(fmt.Sprintf("%s: %q is no queue with its limit", limitsVariable, pair), "write name=number, with 0 for no limit", nil)
+		}
+		queues = append(queues, runlane.Queue{Name: runlane.QueueName(strings.TrimSpace(name)), Concurrency: limit})
+	}
+	return queues, nil
+}
+
+// unbound is a transport without queues. What would need one is refused by core before anything is written; what is published as a
+// side effect stays in the outbox, for whoever can.
+type unbound struct{ lane.UnimplementedTransport }
+
+// Capabilities promises durability: no wakeup is accepted, so none is lost.
+func (unbound) Capabilities() lane.TransportCapabilities {
+	return lane.TransportCapabilities{DurableDelivery: true}
+}
+
+// Queues has none.
+func (unbound) Queues() []runlane.QueueName { return []runlane.QueueName{} }
+
+// PublishWakeups accepts none, and blames no wakeup for it.
+func (unbound) PublishWakeups(_ context.Context, c *lane.PublishCommand) ([]lane.PublishOutcome, error) {
+	outcomes := make([]lane.PublishOutcome, len(c.Attempts))
+	for i := range outcomes {
+		outcomes[i] = lane.PublishOutcome{
+			Type: lane.PublishFailed, Failure: runlane.NewFailure(runlane.ErrTransportUnavailable, "this program has no queue bound", nil),
+		}
+	}
+	return outcomes, nil
+}
+
+func invalid(message, hint string, cause error) error {
+	return &runlane.Error{Code: runlane.ErrConfigurationInvalid, Message: message, Hint: hint, Cause: cause}
+}
