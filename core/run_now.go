@@ -70,7 +70,11 @@ func (rt *Runtime) createStarted(ctx context.Context, p *plan, lease runlane.Lea
 	if err != nil {
 		return nil, err
 	}
-	return rt.lane.Storage.AppendRunEvents(ctx, &lane.AppendCommand{Transition: lane.Transition{
+	commit, err := rt.lane.Storage.AppendRunEvents(ctx, &lane.AppendCommand{Transition: lane.Transition{
 		Events: events, Projected: projected, Queue: p.queue, PayloadHash: p.payloadHash,
 	}})
+	if err != nil && rt.claimedAfterAll(ctx, err, p.id, lease.Token) {
+		return &lane.Commit{Run: projected}, nil // only the answer was lost, and the lease is ours
+	}
+	return commit, err
 }

@@ -4,7 +4,6 @@ package dynamostore_test
 
 import (
 	"math/rand/v2"
-	"sync"
 	"testing"
 
 	"github.com/runlane/runlane-go/dynamostore"
@@ -37,29 +36,4 @@ func conformUnderFaults(t *testing.T, rates map[ddbfault.Kind]float64) {
 	harness.EventuallyConsistent = rates[ddbfault.StaleIndex] > 0
 	harness.LosesAnswers = rates[ddbfault.LostAnswer]+rates[ddbfault.Repeated]+rates[ddbfault.Timeout]+rates[ddbfault.Outage] > 0
 	lanetest.RunStorage(t, harness)
-}
-
-// faultCount proves that the faults happened: a plan that never strikes proves nothing.
-type faultCount struct {
-	mu       sync.Mutex
-	happened map[ddbfault.Kind]int
-}
-
-func (f *faultCount) add(c *ddbfault.Client, rates map[ddbfault.Kind]float64) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for kind := range rates {
-		f.happened[kind] += c.Happened(kind)
-	}
-}
-
-func (f *faultCount) verify(t *testing.T, rates map[ddbfault.Kind]float64) {
-	t.Helper()
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for kind := range rates {
-		if f.happened[kind] == 0 {
-			t.Errorf("%s never happened", kind)
-		}
-	}
 }

@@ -16,12 +16,17 @@ func TestScenarios(t *testing.T) {
 	t.Parallel()
 	client := awstest.DynamoDB(t)
 	table := awstest.Table(t, client)
-	lanetest.RunRuntime(t, lanetest.RuntimeHarness{NewLane: func(t testing.TB) *lane.Lane {
+	lanetest.RunRuntime(t, scenarioHarness(table, func(testing.TB) dynamostore.API { return client }))
+}
+
+// scenarioHarness makes lanes over a table through clients that may be a scenario's own.
+func scenarioHarness(table string, client func(testing.TB) dynamostore.API) lanetest.RuntimeHarness {
+	return lanetest.RuntimeHarness{NewLane: func(t testing.TB) *lane.Lane {
 		t.Helper()
-		l, err := lane.New(dynamostore.New(client, table, nil), memlane.NewTransport(nil), nil)
+		l, err := lane.New(dynamostore.New(client(t), table, nil), memlane.NewTransport(nil), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return l
-	}})
+	}}
 }

@@ -35,6 +35,8 @@ const (
 	FaultConflict FaultKind = "transaction conflict"
 	// FaultThrottle: the backend refuses the call for its rate. A transport refuses every message of it, which counts for none.
 	FaultThrottle FaultKind = "throttle"
+	// FaultLoss: a transport accepts wakeups and loses them. It happens to PublishWakeups and SendWakeups alone.
+	FaultLoss FaultKind = "lost wakeup"
 )
 
 // FaultRule says how often one thing goes wrong.
@@ -58,20 +60,29 @@ type FaultRule struct {
 type FaultPlan struct {
 	seed  uint64
 	rules []FaultRule
+	apart int                  // so many calls lie between two faults at least
+	from  int                  // the first call that may go wrong, of all methods; 0 and 1: the first
+	spare map[string]FaultKind // methods that this kind does not happen to
+	// scripted report methods whose answers somebody else decides: they do not go wrong.
+	scripted []func(method string) bool
 
 	mu      sync.Mutex
+	all     int // calls of all methods
+	last    int // the one that went wrong last; 0: none yet
 	stopped bool
 	calls   map[string]uint64 // by method
 	struck  []int             // by rule
+	unheard map[string]int    // by method: calls that were carried out without an answer
 }
 
 // NewFaultPlan is a plan of its rules. Seed 0 chooses one; a test that fails prints it. A rule that could never strike fails the
 // test.
 func NewFaultPlan(t testing.TB, seed uint64, rules ...FaultRule) *FaultPlan {
 	t.Helper()
-	kinds := []FaultKind{FaultBefore, FaultAfter, FaultDelay, FaultDuplicate, FaultConflict, FaultThrottle}
+	kinds := []FaultKind{FaultBefore, FaultAfter, FaultDelay, FaultDuplicate, FaultConflict, FaultThrottle, FaultLoss}
 	for _, r := range rules {
-		if r.Method != "" && !slices.Contains(faultyMethods(), r.Method) || !slices.Contains(kinds, r.Kind) || r.Rate <= 0 || r.Rate > 1 {
+		known := r.Method == "" || slices.Contains(faultyMethods(), r.Method) && (r.Kind != FaultLoss || sends(r.Method))
+		if !known || !slices.Contains(kinds, r.Kind) || r.Rate <= 0 || r.Rate > 1 {
 			t.Fatalf("no call can meet the fault %+v", r)
 		}
 	}
@@ -83,7 +94,7 @@ func NewFaultPlan(t testing.TB, seed uint64, rules ...FaultRule) *FaultPlan {
 			t.Logf("the faults had seed %d", seed)
 		}
 	})
-	return &FaultPlan{seed: seed, rules: rules, calls: map[string]uint64{}, struck: make([]int, len(rules))}
+	return &FaultPlan{seed: seed, rules: rules, calls: map[string]uint64{}, struck: make([]int, len(rules)), unheard: map[string]int{}}
 }
 
 // faultyMethods are the methods that can go wrong.
@@ -119,6 +130,23 @@ func (p *FaultPlan) Struck(kind FaultKind) int {
 	return n
 }
 
+// count is the number of all faults so far.
+func (p *FaultPlan) count() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := 0
+	for _, struck := range p.struck {
+		n += struck
+	}
+	return n
+}
+
+func (p *FaultPlan) unheardOf(method string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.unheard[method]++
+}
+
 // next is the rule that the method's next call meets; the zero rule means that all is well.
 func (p *FaultPlan) next(method string) FaultRule {
 	p.mu.Lock()
@@ -126,24 +154,42 @@ func (p *FaultPlan) next(method string) FaultRule {
 	if p.stopped {
 		return FaultRule{}
 	}
+	if slices.ContainsFunc(p.scripted, func(is func(string) bool) bool { return is(method) }) {
+		return FaultRule{}
+	}
 	p.calls[method]++
+	p.all++
+	if p.all < p.from || p.last > 0 && p.all-p.last <= p.apart {
+		return FaultRule{}
+	}
 	for i, r := range p.rules {
-		if r.Method != "" && r.Method != method || r.Times > 0 && p.struck[i] >= r.Times || r.Kind == FaultDuplicate && doesMoreAgain(method) {
+		if r.Method != "" && r.Method != method || r.Times > 0 && p.struck[i] >= r.Times || !r.Kind.happensTo(method) ||
+			p.spare[method] == r.Kind {
 			continue
 		}
 		hash := fnv.New64a()
 		hash.Write([]byte(method + " " + strconv.Itoa(i) + " " + strconv.FormatUint(p.calls[method], 10))) // never fails
 		if rand.New(rand.NewPCG(p.seed, hash.Sum64())).Float64() < r.Rate {
 			p.struck[i]++
+			p.last = p.all
 			return r
 		}
 	}
 	return FaultRule{}
 }
 
-func doesMoreAgain(method string) bool {
-	return method == "ClaimOutboxMessages" || method == "PruneRuns"
+func (k FaultKind) happensTo(method string) bool {
+	switch k {
+	case FaultLoss:
+		return sends(method)
+	case FaultDuplicate: // these do more when they are called again
+		return method != "ClaimOutboxMessages" && method != "PruneRuns"
+	default:
+		return true
+	}
 }
+
+func sends(method string) bool { return method == "PublishWakeups" || method == "SendWakeups" }
 
 // faulty makes one call of a method under the plan. code is that of the backend's outage.
 func faulty[T any](ctx context.Context, p *FaultPlan, method string, code runlane.ErrorCode, call func() (T, error)) (T, error) {
@@ -158,6 +204,8 @@ func faulty[T any](ctx context.Context, p *FaultPlan, method string, code runlan
 		e := fault(method, code, "throttled", "not committed")
 		e.Cause = errThrottled
 		return none, e
+	case FaultLoss:
+		return none, errLost
 	case FaultDelay:
 		if err := delayed(ctx, rule.Delay); err != nil {
 			return none, &runlane.Error{
@@ -173,6 +221,7 @@ func faulty[T any](ctx context.Context, p *FaultPlan, method string, code runlan
 		if _, err := call(); err != nil {
 			return none, err
 		}
+		p.unheardOf(method)
 		return none, fault(method, code, "the answer was lost", "unknown")
 	default:
 		return call()
@@ -190,12 +239,17 @@ func delayed(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// errThrottled marks the errors of FaultThrottle.
-var errThrottled = errors.New("planned throttle")
+var (
+	// errPlanned marks the errors of all faults.
+	errPlanned = errors.New("planned")
+	// errThrottled marks those of FaultThrottle, and errLost stands for FaultLoss until the transport has answered.
+	errThrottled = fmt.Errorf("%w throttle", errPlanned)
+	errLost      = fmt.Errorf("%w loss", errPlanned)
+)
 
 func fault(method string, code runlane.ErrorCode, what, outcome string) *runlane.Error {
 	return &runlane.Error{
 		Code: code, Message: fmt.Sprintf("%s: %s", method, what), Hint: "this fault was planned", Retryable: true,
-		Meta: map[string]string{"outcome": outcome},
+		Meta: map[string]string{"outcome": outcome}, Cause: errPlanned,
 	}
 }

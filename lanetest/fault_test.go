@@ -195,6 +195,29 @@ func TestFaultyTransport_Delay_EndsWithItsTimeOrItsContext(t *testing.T) {
 	})
 }
 
+// A transport that loses wakeups says that it has published them; nothing else is lost.
+func TestFaultyTransport_Loss_IsAcceptedAndSentToNobody(t *testing.T) {
+	t.Parallel()
+	inner := lanetest.NewScriptedTransport()
+	plan := lanetest.NewFaultPlan(t, 0, lanetest.FaultRule{Kind: lanetest.FaultLoss, Rate: 1})
+	transport := lanetest.FaultyTransport(inner, plan)
+	outcomes, err := transport.PublishWakeups(t.Context(), &lane.PublishCommand{Attempts: make([]lane.PublishAttempt, 3)})
+	if err != nil || len(outcomes) != 3 || outcomes[2].Type != lane.Published || len(inner.TakePublished()) != 0 {
+		t.Errorf("%+v %v", outcomes, err)
+	}
+	sender, _ := lane.As[lane.DelayedSender](transport)
+	outcomes, err = sender.SendWakeups(t.Context(), make([]lane.DelayedWakeup, 2))
+	if err != nil || len(outcomes) != 2 || outcomes[1].Type != lane.Published || len(inner.TakeDelayed()) != 0 {
+		t.Errorf("delayed: %+v %v", outcomes, err)
+	}
+	if _, err := lanetest.FaultyStorage(memlane.NewStorage(nil), plan).GetRun(t.Context(), lane.RunKey{RunID: "run_absent"}); runlane.CodeOf(err) != runlane.ErrRunNotFound {
+		t.Errorf("a storage loses nothing: %v", err)
+	}
+	if n := plan.Struck(lanetest.FaultLoss); n != 2 {
+		t.Errorf("struck %d times", n)
+	}
+}
+
 // A rule strikes the method that it names, as often as it says, and no other.
 func TestFaultPlan_StrikesByMethodAndTimes(t *testing.T) {
 	t.Parallel()

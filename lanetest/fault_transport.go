@@ -10,7 +10,7 @@ import (
 )
 
 // FaultyTransport is a transport whose sending goes wrong as the plan says: with runlane.ErrTransportUnavailable. Wakeups are
-// truly sent, lost before they are, or sent twice. lane.As finds the abilities of the transport behind it, of which only
+// truly sent, lost before or after they were accepted, or sent twice. lane.As finds the abilities of the transport behind it, of which only
 // lane.DelayedSender goes wrong.
 func FaultyTransport(t lane.Transport, plan *FaultPlan) lane.Transport {
 	faulty := &faultyTransport{Transport: t, plan: plan}
@@ -32,12 +32,15 @@ func (t *faultyTransport) PublishWakeups(ctx context.Context, c *lane.PublishCom
 	return t.send(ctx, "PublishWakeups", len(c.Attempts), func() ([]lane.PublishOutcome, error) { return t.Transport.PublishWakeups(ctx, c) })
 }
 
-// send answers a throttled call message by message, as a provider does.
+// send answers a throttled call message by message, as a provider does, and one that loses its messages as if it had not.
 func (t *faultyTransport) send(
 	ctx context.Context, method string, messages int, call func() ([]lane.PublishOutcome, error),
 ) ([]lane.PublishOutcome, error) {
 	outcomes, err := faulty(ctx, t.plan, method, runlane.ErrTransportUnavailable, call)
-	if !errors.Is(err, errThrottled) {
+	switch {
+	case errors.Is(err, errLost):
+		return accepted(messages), nil
+	case !errors.Is(err, errThrottled):
 		return outcomes, err
 	}
 	outcomes = make([]lane.PublishOutcome, messages)

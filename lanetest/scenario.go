@@ -1,21 +1,12 @@
 package lanetest
 
 import (
-	"bytes"
-	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"log/slog"
-	"math/rand/v2"
-	"slices"
+	"flag"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
-	"time"
 
-	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
 	"github.com/runlane/runlane-go/lane"
 )
@@ -27,6 +18,9 @@ type RuntimeHarness struct {
 	// Virtual says that the lane lives in memory alone, without I/O: scenarios that are about timers then run too, in a bubble of
 	// testing/synctest where an hour takes no time. NewLane is called inside.
 	Virtual bool
+
+	faults *sceneFaults // of one scenario; nil: nothing goes wrong on purpose
+	waits  *sync.Map    // core.Wait that were explained
 }
 
 // scenario is one row of the table: a sentence and its proof.
@@ -38,15 +32,15 @@ type scenario struct {
 	virtual bool
 }
 
-// RunRuntime proves what package core promises, over any lane: one subtest for each promise. It is the table that a new lane has
-// to pass besides [RunStorage] and [RunTransport].
-func RunRuntime(t *testing.T, h RuntimeHarness) {
-	t.Helper()
-	capabilities := h.NewLane(t).Storage.Capabilities()
-	for _, group := range []struct {
-		name      string
-		scenarios []scenario
-	}{
+// scenarioGroup is a part of the table.
+type scenarioGroup struct {
+	name      string
+	scenarios []scenario
+}
+
+// scenarioTable is all of it.
+func scenarioTable() []scenarioGroup {
+	return []scenarioGroup{
 		{"Trigger", triggerScenarios()},
 		{"Start", startScenarios()},
 		{"Delivery", deliveryScenarios()},
@@ -54,14 +48,31 @@ func RunRuntime(t *testing.T, h RuntimeHarness) {
 		{"Publish", publishScenarios()},
 		{"Tick", tickScenarios()},
 		{"Queues", queueScenarios()},
+		{"Stats", statsScenarios()},
+		{"Rules", ruleScenarios()},
 		{"Schedules", scheduleScenarios()},
 		{"Operate", operateScenarios()},
 		{"Work", workScenarios()},
-	} {
+	}
+}
+
+// applies reports whether the lane can show the scenario.
+func (s *scenario) applies(h RuntimeHarness, c lane.StorageCapabilities) bool {
+	return (s.needs == nil || s.needs(c)) && (!s.virtual || h.Virtual)
+}
+
+// RunRuntime proves what package core promises, over any lane: one subtest for each promise. It is the table that a new lane has
+// to pass besides [RunStorage] and [RunTransport]. [RunRuntimeUnderFaults] is the same while calls go wrong.
+func RunRuntime(t *testing.T, h RuntimeHarness) {
+	t.Helper()
+	capabilities := h.NewLane(t).Storage.Capabilities()
+	h.waits = &sync.Map{}
+	t.Cleanup(func() { everyWait(t, h, capabilities) })
+	for _, group := range scenarioTable() {
 		t.Run(group.name, func(t *testing.T) {
 			t.Parallel()
 			for _, s := range group.scenarios {
-				if s.needs != nil && !s.needs(capabilities) || s.virtual && !h.Virtual {
+				if !s.applies(h, capabilities) {
 					continue
 				}
 				t.Run(s.name, func(t *testing.T) {
@@ -77,327 +88,18 @@ func RunRuntime(t *testing.T, h RuntimeHarness) {
 	}
 }
 
-// scene is one scenario's stage: a runtime over the storage under test, a transport and a clock in the scenario's hands.
-type scene struct {
-	*testing.T
-	lane      *lane.Lane
-	storage   *scriptedStorage
-	transport *ScriptedTransport
-	clock     *Clock
-	logs      *logBuffer
-	options   core.Options
-	rt        *core.Runtime
-}
-
-// newScene opens a runtime with the handlers.
-func newScene(t *testing.T, h RuntimeHarness, handlers ...runlane.Handler) *scene {
+// everyWait demands that a run of every wait was explained, where the storage can show all of them.
+func everyWait(t *testing.T, h RuntimeHarness, c lane.StorageCapabilities) {
 	t.Helper()
-	return openScene(t, h, core.Options{Handlers: handlers}, nil)
-}
-
-// openScene opens a runtime with options; change may prepare the scene before that.
-func openScene(t *testing.T, h RuntimeHarness, options core.Options, change func(*scene)) *scene {
-	t.Helper()
-	base := h.NewLane(t)
-	s := &scene{
-		T: t, storage: &scriptedStorage{Storage: base.Storage}, transport: NewScriptedTransport(),
-		clock: NewClock(time.Now()), logs: &logBuffer{}, options: options,
+	if t.Failed() || !needsBoth(needsSlots, needsDeadLetters)(c) || !needsRedelivery(c) {
+		return
 	}
-	if change != nil {
-		change(s)
+	if pattern := flag.Lookup("test.run"); pattern != nil && strings.Contains(pattern.Value.String(), "/") {
+		return // a part of the table was asked for
 	}
-	l, err := lane.New(s.storage, s.transport, nil)
-	s.must(err)
-	s.lane = l
-	if s.options.Environment == "" {
-		s.options.Environment = newEnvironment()
-	}
-	if s.options.Logger == nil {
-		s.options.Logger = slog.New(slog.NewJSONHandler(s.logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	}
-	if s.options.World == nil {
-		s.options.World = &core.World{Now: s.clock.Now}
-	}
-	s.rt = s.open(l)
-	return s
-}
-
-// open opens a runtime of this scene's options on a lane and closes it at the end.
-func (s *scene) open(l *lane.Lane) *core.Runtime {
-	s.Helper()
-	rt, err := core.Open(s.Context(), l, &s.options)
-	s.must(err)
-	s.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		defer cancel()
-		if err := rt.Close(ctx); err != nil {
-			s.Errorf("close: %v", err)
-		}
-	})
-	return rt
-}
-
-// second is another process on the same storage, with its own transport.
-func (s *scene) second() (*core.Runtime, *ScriptedTransport) {
-	s.Helper()
-	transport := NewScriptedTransport()
-	l, err := lane.New(borrowed{s.storage}, transport, nil)
-	s.must(err)
-	return s.open(l), transport
-}
-
-// borrowed is a storage that somebody else starts and closes.
-type borrowed struct{ lane.Storage }
-
-func (b borrowed) Unwrap() lane.Storage          { return b.Storage }
-func (borrowed) Start(context.Context) error     { return nil }
-func (borrowed) Close(ctx context.Context) error { return nil }
-
-func newEnvironment() runlane.Environment {
-	return runlane.Environment(fmt.Sprintf("scenario-%x", rand.Uint64())) // a name, not a choice: nothing depends on it
-}
-
-func (s *scene) must(err error) {
-	s.Helper()
-	if err != nil {
-		s.Fatalf("unexpected error: %v", err)
-	}
-}
-
-// trigger makes a run.
-func (s *scene) trigger(call runlane.Call, options *runlane.TriggerOptions) *runlane.Run {
-	s.Helper()
-	result, err := s.rt.Trigger(s.Context(), call, options)
-	s.must(err)
-	if result.Outcome != runlane.TriggerCreated {
-		s.Fatalf("outcome is %q, want %q", result.Outcome, runlane.TriggerCreated)
-	}
-	return result.Run
-}
-
-func (s *scene) wakeup(run *runlane.Run) lane.Wakeup {
-	return lane.Wakeup{RunKey: s.key(run.ID), Queue: run.Queue, RequestedAt: s.clock.Now()}
-}
-
-func (s *scene) key(id runlane.RunID) lane.RunKey {
-	return lane.RunKey{Environment: s.rt.Environment(), RunID: id}
-}
-
-// deliver hands the run's wakeup to the runtime.
-func (s *scene) deliver(run *runlane.Run) *core.DeliveryResult {
-	s.Helper()
-	result, err := s.rt.ExecuteDelivery(s.Context(), s.wakeup(run), nil)
-	s.must(err)
-	return result
-}
-
-// execute delivers the run, expects that an attempt was executed and returns the run after it.
-func (s *scene) execute(run *runlane.Run) *runlane.Run {
-	s.Helper()
-	result := s.deliver(run)
-	if result.Ignored != "" {
-		s.Fatalf("delivery was ignored as %q", result.Ignored)
-	}
-	s.sameAsStored(result.Run)
-	return result.Run
-}
-
-// ignored delivers the run and expects that nothing was executed, for the reason.
-func (s *scene) ignored(run *runlane.Run, want core.Ignored) *runlane.Run {
-	s.Helper()
-	result := s.deliver(run)
-	if result.Ignored != want {
-		s.Fatalf("delivery was ignored as %q, want %q", result.Ignored, want)
-	}
-	return result.Run
-}
-
-func (s *scene) get(id runlane.RunID) *runlane.Run {
-	s.Helper()
-	run, err := s.rt.Runs().Get(s.Context(), id)
-	s.must(err)
-	return run
-}
-
-// sameAsStored compares what the runtime returned with what the storage has.
-func (s *scene) sameAsStored(run *runlane.Run) {
-	s.Helper()
-	stored := s.get(run.ID)
-	if stored.Status != run.Status || stored.EventSequence != run.EventSequence || stored.Counters != run.Counters ||
-		!bytes.Equal(stored.Output, run.Output) || stored.Failure.Code != run.Failure.Code || !stored.RunAt.Equal(run.RunAt) {
-		s.Fatalf("runtime returned %+v, storage has %+v", run, stored)
-	}
-}
-
-func (s *scene) history(id runlane.RunID) []runlane.EventRecord {
-	s.Helper()
-	var records []runlane.EventRecord
-	for record, err := range s.rt.Runs().Events(s.Context(), id, nil) {
-		s.must(err)
-		records = append(records, record)
-	}
-	return records
-}
-
-// wantHistory compares the types of a run's events, without "run.", separated by spaces.
-func (s *scene) wantHistory(id runlane.RunID, want string) {
-	s.Helper()
-	var types []string
-	for _, record := range s.history(id) {
-		types = append(types, strings.TrimPrefix(string(record.Type()), "run."))
-	}
-	if got := strings.Join(types, " "); got != want {
-		s.Fatalf("history is\n  %s\nwant\n  %s", got, want)
-	}
-}
-
-func (s *scene) wantStatus(run *runlane.Run, want runlane.Status) {
-	s.Helper()
-	if run.Status != want {
-		s.Fatalf("run is %s (failure %+v), want %s", run.Status, run.Failure, want)
-	}
-}
-
-func (s *scene) wantCode(err error, want runlane.ErrorCode) *runlane.Error {
-	s.Helper()
-	e, ok := errors.AsType[*runlane.Error](err)
-	if !ok || e.Code != want {
-		s.Fatalf("error is %v, want code %s", err, want)
-	}
-	return e
-}
-
-// tick ticks once and expects no error.
-func (s *scene) tick() *core.TickResult {
-	s.Helper()
-	result, err := s.rt.Tick(s.Context(), nil)
-	s.must(err)
-	return result
-}
-
-// change appends events to a run as another process would.
-func (s *scene) change(id runlane.RunID, bodies ...runlane.EventBody) *runlane.Run {
-	s.Helper()
-	run := s.get(id)
-	var events []runlane.Event
-	for _, body := range bodies {
-		events = append(events, runlane.Event{
-			RunID: id, Environment: s.rt.Environment(), OccurredAt: runlane.UTCMillis(s.clock.Now()), Actor: runlane.OperatorActor, Body: body,
-		})
-	}
-	projected, err := core.ProjectRunEvents(run, run.EventSequence, events...)
-	s.must(err)
-	_, err = s.storage.Storage.AppendRunEvents(s.Context(), &lane.AppendCommand{Transition: lane.Transition{
-		ExpectedSequence: run.EventSequence, Events: events, Projected: projected, Queue: s.policy(run.Queue),
-	}})
-	s.must(err)
-	return projected
-}
-
-// policy is the queue as the scene's handlers name it.
-func (s *scene) policy(name runlane.QueueName) runlane.Queue {
-	for _, h := range s.options.Handlers {
-		if h.Task.Queue.Name == name {
-			return h.Task.Queue
-		}
-	}
-	return runlane.Queue{Name: name}
-}
-
-// die claims and starts the run for a process that is never heard of again. Its lease ends a minute later.
-func (s *scene) die(id runlane.RunID) {
-	s.Helper()
-	run, at := s.get(id), runlane.UTCMillis(s.clock.Now())
-	lease := runlane.Lease{Token: fmt.Sprintf("dead-%x", rand.Uint64()), WorkerID: "dead", ExpiresAt: at.Add(time.Minute)}
-	header := runlane.Event{
-		RunID: id, Environment: s.rt.Environment(), OccurredAt: at, Actor: runlane.Actor{Type: runlane.ActorWorker, ID: "dead"},
-	}
-	events := []runlane.Event{header, header}
-	events[0].Body, events[1].Body = &runlane.RunLeaseClaimed{Lease: lease}, &runlane.RunStarted{Attempt: run.Counters.Attempts + 1}
-	projected, err := core.ProjectRunEvents(run, run.EventSequence, events...)
-	s.must(err)
-	queue := s.policy(run.Queue)
-	got, err := s.storage.Storage.ClaimRunLease(s.Context(), &lane.ClaimCommand{At: at, ByWakeup: true, Slot: queue.Bounded(), Transition: lane.Transition{
-		ExpectedSequence: run.EventSequence, Events: events, Projected: projected, Queue: queue,
-	}})
-	s.must(err)
-	if got.Outcome != lane.Acquired {
-		s.Fatalf("claim lost: %s", got.Outcome)
-	}
-}
-
-// until waits for a condition that other goroutines bring about.
-func (s *scene) until(what string, condition func() bool) {
-	s.Helper()
-	ctx, cancel := context.WithTimeout(s.Context(), 20*time.Second)
-	defer cancel()
-	check := time.NewTicker(time.Millisecond)
-	defer check.Stop()
-	for !condition() {
-		select {
-		case <-check.C:
-		case <-ctx.Done():
-			s.Fatalf("waited too long: %s", what)
+	for _, wait := range core.Waits() {
+		if _, explained := h.waits.Load(wait); !explained {
+			t.Errorf("no scenario explains the wait %q", wait)
 		}
 	}
 }
-
-// logBuffer keeps log lines.
-type logBuffer struct {
-	mu   sync.Mutex
-	data bytes.Buffer
-}
-
-func (l *logBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.data.Write(p)
-}
-
-// lines are the records with the message.
-func (l *logBuffer) lines(t testing.TB, message string) []map[string]any {
-	t.Helper()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	var found []map[string]any
-	for _, line := range strings.Split(strings.TrimSpace(l.data.String()), "\n") {
-		record := map[string]any{}
-		if line == "" {
-			continue
-		}
-		if err := json.Unmarshal([]byte(line), &record); err != nil {
-			t.Fatal(err)
-		}
-		if record[slog.MessageKey] == message {
-			found = append(found, record)
-		}
-	}
-	return found
-}
-
-func (l *logBuffer) contains(text string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Contains(l.data.String(), text)
-}
-
-// jobPayload is what most scenarios trigger with.
-type jobPayload struct {
-	N int `json:"n"`
-}
-
-// job is a task with a handler that returns what f does.
-func job(id runlane.TaskID, o *runlane.TaskOptions[jobPayload], f func(ctx context.Context, a *runlane.Attempt) error) (
-	*runlane.Task[jobPayload], runlane.Handler,
-) {
-	task := runlane.NewTask(id, o)
-	return task, task.Handle(func(ctx context.Context, a *runlane.Attempt, _ jobPayload) error { return f(ctx, a) })
-}
-
-func succeed(context.Context, *runlane.Attempt) error { return nil }
-
-func hasType(records []runlane.EventRecord, t runlane.EventType) bool {
-	return slices.ContainsFunc(records, func(r runlane.EventRecord) bool { return r.Type() == t })
-}
-
-func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }

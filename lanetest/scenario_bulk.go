@@ -292,9 +292,7 @@ func bulkRequeues(t *testing.T, h RuntimeHarness) {
 	if requested.Actor != actor || requested.Meta["runlane.reason"] != "queue is back" {
 		t.Errorf("the request is %+v", requested)
 	}
-	if sent := s.transport.TakePublished(); len(sent) != 1 || sent[0].RunID != run.ID {
-		t.Errorf("published %+v", sent)
-	}
+	s.wantSent("its new wakeup", run)
 	if left := s.deadLetters(); len(left) != 0 {
 		t.Errorf("still given up: %+v", left)
 	}
@@ -315,22 +313,18 @@ func bulkRequeuesBounded(t *testing.T, h RuntimeHarness) {
 	s.explains("given up", s.rt, run.ID, core.WaitOperator)
 	s.clock.Advance(3 * time.Minute) // its reservation is over
 	taken := s.trigger(task.With(jobPayload{}), nil)
-	s.transport.TakePublished()
+	s.wantSent("so far", busy, taken)
 	s.must(s.rt.DeadLetters().Requeue(t.Context(), run.ID, nil))
 	e := s.explains("requeued, and its slot was taken", s.rt, run.ID, core.WaitSlot)
 	equal(t, "holders", sorted([]runlane.RunID{busy.ID, taken.ID}), sorted(e.Holders))
-	if sent := s.transport.TakePublished(); len(sent) != 0 {
-		t.Errorf("published %+v for a run without a slot", sent)
-	}
+	s.wantSent("for a run without a slot")
 	s.must(errorOf(s.rt.Runs().Cancel(t.Context(), taken.ID, nil))) // hands its slot over at once
 	s.explains("a slot was freed", s.rt, run.ID, core.WaitReservation)
-	if sent := s.transport.TakePublished(); len(sent) != 1 || sent[0].RunID != run.ID {
-		t.Errorf("published %+v", sent)
-	}
+	s.wantSent("its slot", run)
 	s.wantStatus(s.execute(run), runlane.StatusSucceeded)
 
 	free := s.giveUp(task, nil)
-	s.transport.TakePublished()
+	s.wantSent("given up")
 	s.must(s.rt.DeadLetters().Requeue(t.Context(), free.ID, nil))
 	s.explains("requeued, and a slot is free", s.rt, free.ID, core.WaitReservation)
 }

@@ -32,13 +32,16 @@ func explainScenarios() []scenario {
 }
 
 // explains demands a wait, and that everything that does not belong to it is zero.
-func (s *scene) explains(what string, rt *core.Runtime, id runlane.RunID, want core.Wait) *core.Explanation {
+func (s *scene) explains(what string, rt *caller, id runlane.RunID, want core.Wait) *core.Explanation {
 	s.Helper()
 	e, err := rt.Runs().Explain(s.Context(), id)
 	s.must(err)
 	run := s.get(id)
 	if e.RunID != id || e.Status != run.Status || e.Wait != want || e.Next == "" {
 		s.Fatalf("%s: %+v, want the wait %q of the %s run", what, e, want, run.Status)
+	}
+	if s.waits != nil {
+		s.waits.Store(want, true)
 	}
 	endless := want == core.WaitNone || want == core.WaitOperator || want == core.WaitQueue
 	if e.Until.IsZero() != endless || !endless && !e.Until.After(runlane.UTCMillis(s.clock.Now())) {
@@ -263,18 +266,18 @@ func explainQueue(t *testing.T, h RuntimeHarness) {
 		last = s.trigger(task.With(jobPayload{}), nil)
 	}
 	s.explains("known", s.rt, last.ID, core.WaitSlot)
-	l, err := lane.New(borrowed{s.storage}, NewScriptedTransport(), nil)
+	l, err := lane.New(s.lent(), NewScriptedTransport(), nil)
 	s.must(err)
 	stranger, err := core.Open(t.Context(), l, &core.Options{Environment: s.rt.Environment(), World: s.options.World, Logger: discard()})
 	s.must(err)
 	t.Cleanup(func() { s.must(stranger.Close(context.WithoutCancel(t.Context()))) })
-	if e := s.explains("unknown", stranger, last.ID, core.WaitQueue); !strings.Contains(e.Next, `"explained"`) {
+	if e := s.explains("unknown", s.caller(stranger), last.ID, core.WaitQueue); !strings.Contains(e.Next, `"explained"`) {
 		t.Errorf("the queue is not named: %s", e.Next)
 	}
 	dead := s.trigger(plain.With(jobPayload{}), nil)
 	s.die(dead.ID)
 	s.clock.Advance(time.Minute)
-	s.explains("the default queue needs no declaration", stranger, dead.ID, core.WaitTick)
+	s.explains("the default queue needs no declaration", s.caller(stranger), dead.ID, core.WaitTick)
 }
 
 func explainAbsent(t *testing.T, h RuntimeHarness) {

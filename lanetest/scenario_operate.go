@@ -325,7 +325,7 @@ func operateFeedEnds(t *testing.T, h RuntimeHarness) {
 	s := newScene(t, h, handler)
 	second, _ := s.second()
 	for name, c := range map[string]struct {
-		rt   *core.Runtime
+		rt   *caller
 		act  func(run *runlane.Run, stop context.CancelFunc)
 		want runlane.ErrorCode
 	}{

@@ -115,7 +115,7 @@ func batchDuplicates(t *testing.T, h RuntimeHarness) {
 func batchOutage(t *testing.T, h RuntimeHarness) {
 	task, handler := job("scenario.batch-outage", nil, succeed)
 	s := newScene(t, h, handler)
-	down := &runlane.Error{Code: runlane.ErrStorageUnavailable, Message: "scripted", Retryable: true}
+	down := &runlane.Error{Code: runlane.ErrStorageUnavailable, Message: "scripted", Retryable: true, Cause: errScripted}
 	s.storage.script(func() {
 		s.storage.onAppend = func(c *lane.AppendCommand, next func() (*lane.Commit, error)) (*lane.Commit, error) {
 			if created, ok := c.Events[0].Body.(*runlane.RunCreated); ok && string(created.Payload) == `{"n":20}` {
@@ -156,13 +156,17 @@ func batchBounded(t *testing.T, h RuntimeHarness) {
 	task, handler := limited(2, nil, succeed)
 	s := newScene(t, h, handler)
 	item := core.BatchItem{Call: task.With(jobPayload{})}
+	var reserved []*runlane.Run
 	for _, result := range s.batch(item, item, item, item, item) {
 		s.must(result.Err)
+		if run := s.get(result.Result.Run.ID); !run.DispatchExpiresAt.IsZero() {
+			reserved = append(reserved, run)
+		}
 	}
-	sent := s.transport.TakePublished()
-	if len(sent) != 2 {
-		t.Fatalf("%d wakeups for 2 slots", len(sent))
+	if len(reserved) != 2 {
+		t.Fatalf("%d reservations of 2 slots", len(reserved))
 	}
+	s.wantSent("for two slots", reserved...)
 }
 
 func nowOneCommit(t *testing.T, h RuntimeHarness) {

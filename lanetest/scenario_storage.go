@@ -34,6 +34,26 @@ func (s *scriptedStorage) script(change func()) {
 	change()
 }
 
+// scripts reports a method that a scenario has taken the place of.
+func (s *scriptedStorage) scripts(method string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch method {
+	case "AppendRunEvents":
+		return s.onAppend != nil
+	case "ClaimRunLease":
+		return s.onClaim != nil
+	case "MarkOutboxMessagesPublished":
+		return s.onMark != nil
+	case "ListRunsNeedingCancellationFinalization":
+		return s.onScan != nil
+	case "HeartbeatRunLease":
+		return s.onBeat != nil
+	default:
+		return false
+	}
+}
+
 func (s *scriptedStorage) appended() []*lane.AppendCommand {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -50,6 +50,13 @@ func (s *ScriptedTransport) OnSend(answer func([]lane.DelayedWakeup) ([]lane.Pub
 	s.send = answer
 }
 
+// scripts reports a method whose answer was replaced.
+func (s *ScriptedTransport) scripts(method string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return method == "PublishWakeups" && s.publish != nil || method == "SendWakeups" && s.send != nil
+}
+
 // SetMaxDelay sets the longest delay of every queue; 0: none.
 func (s *ScriptedTransport) SetMaxDelay(longest time.Duration) {
 	s.mu.Lock()
@@ -87,6 +94,13 @@ func (s *ScriptedTransport) TakeDelayed() []lane.DelayedWakeup {
 	taken := s.delayed
 	s.delayed = nil
 	return taken
+}
+
+// putDelayed is for what was taken too early.
+func (s *ScriptedTransport) putDelayed(wakeups []lane.DelayedWakeup) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.delayed = append(wakeups, s.delayed...)
 }
 
 // Closed reports whether Close was called.

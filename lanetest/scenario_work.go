@@ -30,7 +30,16 @@ func workScenarios() []scenario {
 func ownTransport(t *testing.T, h RuntimeHarness, handlers ...runlane.Handler) *scene {
 	t.Helper()
 	l := h.NewLane(t)
-	s := &scene{T: t, lane: l, storage: &scriptedStorage{Storage: l.Storage}, clock: NewClock(time.Now()), logs: &logBuffer{}}
+	s := &scene{
+		T: t, storage: &scriptedStorage{Storage: l.Storage}, clock: NewClock(time.Now()), logs: &logBuffer{}, faults: h.faults,
+		known: map[runlane.RunID]bool{},
+	}
+	if h.faults != nil {
+		faulty, err := lane.New(h.faults.storage(l.Storage), h.faults.transport(l.Transport), nil)
+		s.must(err)
+		l = faulty
+	}
+	s.lane = l
 	s.options = core.Options{Environment: newEnvironment(), Handlers: handlers, Logger: discard()}
 	s.rt = s.open(l)
 	return s
@@ -69,7 +78,7 @@ func workEndToEnd(t *testing.T, h RuntimeHarness) {
 		}
 		runs = append(runs, s.trigger(task.With(jobPayload{N: n}), &runlane.TriggerOptions{Meta: meta}))
 	}
-	ctx, cancel := context.WithTimeout(s.Context(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(s.Context(), s.faults.patience(60*time.Second))
 	defer cancel()
 	for n, run := range runs {
 		final, err := s.rt.Wait(ctx, run.ID)
@@ -94,7 +103,7 @@ func workGrace(t *testing.T, h RuntimeHarness) {
 		return ctx.Err()
 	})
 	s := ownTransport(t, h, handler)
-	stop := s.work(&core.WorkOptions{NoTick: true})
+	stop := s.work(nil)
 	run := s.trigger(task.With(jobPayload{}), nil)
 	<-begun
 	stopped := make(chan error, 1)
@@ -112,7 +121,7 @@ func workShutdown(t *testing.T, h RuntimeHarness) {
 		return context.Cause(ctx)
 	})
 	s := ownTransport(t, h, handler)
-	stop := s.work(&core.WorkOptions{NoTick: true, Grace: time.Millisecond})
+	stop := s.work(&core.WorkOptions{Grace: time.Millisecond})
 	run := s.trigger(task.With(jobPayload{}), nil)
 	<-begun
 	s.must(stop())

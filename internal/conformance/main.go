@@ -1,7 +1,7 @@
 // Command conformance runs the conformance suites and prints a line for each storage and transport: how many cases there were, how
 // many failed, how many were skipped.
 //
-//	go run ./internal/conformance             memlane, DynamoDB Local (-race), LocalStack, DynamoDB Local with faults
+//	go run ./internal/conformance             memlane, DynamoDB Local (-race), LocalStack, DynamoDB Local with faults, scenarios with faults
 //	go run ./internal/conformance -only NAME  the line of that name
 //	go run ./internal/conformance -endpoint   the endpoints that the AWS variables name
 //
@@ -39,6 +39,8 @@ var (
 		{name: "LocalStack, DynamoDB", folder: "./dynamostore", pattern: "^TestConformance_Endpoint$"},
 		{name: "LocalStack, SQS", folder: "./sqstransport", pattern: "^TestLocal_Conformance_(Standard|FIFO)$"},
 		{name: "DynamoDB Local, faults", folder: "./dynamostore", pattern: "^TestConformance_Under(More)?Faults$"},
+		{name: "memlane, each call", folder: "./core", pattern: "^TestRuntime_Memlane_EachCallOnce$"},
+		{name: "scenarios, faults", folder: "./dynamostore", pattern: "^TestScenarios_Under(More)?Faults$"},
 	}
 	endpoints = []suite{
 		{name: "DynamoDB", folder: "./dynamostore", pattern: "^TestConformance_Endpoint$", endpoint: "AWS_ENDPOINT_URL_DYNAMODB"},

@@ -1,0 +1,100 @@
+package dynamostore
+
+import (
+	"context"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"log/slog"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/lane"
+	"github.com/runlane/runlane-go/lanetest"
+)
+
+// A run under every kind of marker is explained, by what the run waits for and never by where its marker lies.
+func TestExplain_ARunUnderEveryKindOfMarker(t *testing.T) {
+	t.Parallel()
+	kinds := declaredMarkers(t)
+	for kind, row := range map[markerKind]struct {
+		steps func(w *world)
+		want  core.Wait
+	}{
+		deliverable: {func(w *world) { w.create(eager, 0, nil).ack() }, core.WaitWakeup},
+		unpublished: {func(w *world) { w.create(deferred, 0, nil) }, core.WaitPublish},
+		deadLetter:  {func(w *world) { w.create(eager, 0, nil).bury() }, core.WaitOperator},
+		waiting:     {func(w *world) { w.create(eager, time.Hour, nil) }, core.WaitTime},
+		slotless: {func(w *world) {
+			w.bounded(1)
+			holder := w.must(w.enter(0))
+			holder.wantOutcome(holder.claimFor(time.Hour, true), lane.Acquired)
+			w.run = w.must(w.enter(0)).run
+		}, core.WaitSlot},
+		parked: {func(w *world) { w.create(eager, 0, nil).ack().pass(61 * time.Second).look() }, core.WaitWakeup},
+		leased: {func(w *world) { w.create(eager, 0, nil).claim(time.Hour, false) }, core.WaitLease},
+	} {
+		delete(kinds, kind)
+		t.Run(string(kind), func(t *testing.T) {
+			w := newWorld(t)
+			row.steps(w)
+			if m, _, ok := w.item().due().parse(); !ok || m.kind != kind {
+				t.Fatalf("the marker is %q", m.kind)
+			}
+			l, err := lane.New(w.store, lanetest.NewScriptedTransport(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			options := core.Options{
+				Environment: "test", World: &core.World{Now: func() time.Time { return w.now }}, Logger: slog.New(slog.DiscardHandler),
+			}
+			if w.queue.Bounded() {
+				options.Queues = []runlane.Queue{w.queue}
+			}
+			rt, err := core.Open(t.Context(), l, &options)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = rt.Close(context.WithoutCancel(t.Context())) })
+			e, err := rt.Runs().Explain(t.Context(), w.run.ID)
+			if err != nil || e.Wait != row.want || e.Next == "" {
+				t.Errorf("explained as %+v, %v; want %q", e, err, row.want)
+			}
+		})
+	}
+	for kind, name := range kinds {
+		t.Errorf("no run is explained under the marker %q, %s", kind, name)
+	}
+}
+
+// declaredMarkers are the constants of the type, with their names.
+func declaredMarkers(t *testing.T) map[markerKind]string {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), "marker.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	declared := map[markerKind]string{}
+	ast.Inspect(file, func(node ast.Node) bool {
+		spec, ok := node.(*ast.ValueSpec)
+		if !ok || len(spec.Values) != 1 {
+			return true
+		}
+		kind, named := spec.Type.(*ast.Ident)
+		if value, literal := spec.Values[0].(*ast.BasicLit); named && literal && kind.Name == "markerKind" {
+			text, err := strconv.Unquote(value.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			declared[markerKind(text)] = spec.Names[0].Name
+		}
+		return true
+	})
+	if len(declared) == 0 {
+		t.Fatal("no kind of marker was found")
+	}
+	return declared
+}

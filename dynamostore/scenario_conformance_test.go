@@ -1,0 +1,37 @@
+//go:build conformance
+
+package dynamostore_test
+
+import (
+	"testing"
+
+	"github.com/runlane/runlane-go/internal/ddbfault"
+	"github.com/runlane/runlane-go/lanetest"
+)
+
+// TestScenarios_UnderMoreFaults runs the runtime's table while requests to DynamoDB go wrong, and while wakeups are lost or come
+// twice. What one in three or five writes meets, the store's own retries keep from the runtime.
+func TestScenarios_UnderMoreFaults(t *testing.T) {
+	t.Parallel()
+	for name, rates := range map[string]map[ddbfault.Kind]float64{
+		"LostAnswers":              {ddbfault.LostAnswer: 0.3},
+		"Conflicts":                {ddbfault.Conflict: 0.3},
+		"Throttles":                {ddbfault.Throttle: 0.2},
+		"Outages":                  {ddbfault.Outage: 0.2},
+		"AnswersLostBelowTheStore": {ddbfault.Repeated: 0.3},
+		"TimeoutsAfterCommit":      {ddbfault.Timeout: 0.2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			scenariosUnderFaults(t, lanetest.RuntimeFaults{Name: name}, rates)
+		})
+	}
+	for _, faults := range lanetest.RuntimeFaultSets() {
+		if faults.WakeupsTwice || faults.Kind == lanetest.FaultLoss {
+			t.Run(faults.Name, func(t *testing.T) {
+				t.Parallel()
+				scenariosUnderFaults(t, faults, nil)
+			})
+		}
+	}
+}

@@ -1,0 +1,305 @@
+package lanetest
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// RuntimeFaults is what goes wrong while scenarios run.
+type RuntimeFaults struct {
+	// Name of the set, for its subtests.
+	Name string
+	// Kind of what goes wrong between the runtime and its lane, once or more in most scenarios; FaultDelay and FaultDuplicate are none
+	// of them. "" where the lanes of the harness go wrong by themselves.
+	Kind FaultKind
+	// EachCall, where it is not 0, runs a scenario once for each so many-th of its calls, beginning with one of the first, and just
+	// that one goes wrong: 1 is each call. Otherwise several of its calls go wrong, by chance.
+	EachCall int
+	// WakeupsTwice delivers each wakeup once more behind the first.
+	WakeupsTwice bool
+	// Groups of the table to run; nil means all.
+	Groups []string
+}
+
+// RuntimeFaultSets are the sets that every lane can be run with.
+func RuntimeFaultSets() []RuntimeFaults {
+	return []RuntimeFaults{
+		{Name: "LostAnswers", Kind: FaultAfter},
+		{Name: "Outages", Kind: FaultBefore},
+		{Name: "Conflicts", Kind: FaultConflict},
+		{Name: "Throttles", Kind: FaultThrottle},
+		{Name: "LostWakeups", Kind: FaultLoss},
+		{Name: "WakeupsTwice", Kind: FaultDuplicate, WakeupsTwice: true},
+	}
+}
+
+// errScripted marks the errors that a scenario itself has asked for: those are no faults.
+var errScripted = errors.New("scripted")
+
+// faultsApart is how many calls lie between two faults at least: what a fault costs is to be seen, not what a second one does to
+// the recovery from the first.
+const faultsApart = 12
+
+// sceneFaults are the faults of one scenario. nil has none.
+type sceneFaults struct {
+	plan    *FaultPlan // nil where the lane goes wrong by itself
+	twice   bool
+	virtual bool // time is
+
+	mu   sync.Mutex
+	more int                    // wakeups that came twice
+	made map[runlane.RunID]bool // the runs of whose creation a caller knows
+}
+
+// planned reports an error that is to be answered by doing the same again.
+func (f *sceneFaults) planned(err error) bool {
+	switch {
+	case f == nil || err == nil:
+		return false
+	case f.plan != nil && f.plan.rules[0].Kind == FaultThrottle && errors.Is(err, runlane.ErrTransportUnavailable) && !errors.Is(err, errScripted):
+		return true // refused message by message, which leaves the code
+	case f.plan != nil:
+		return errors.Is(err, errPlanned)
+	default:
+		return errors.Is(err, runlane.ErrStorageUnavailable) && !errors.Is(err, errScripted)
+	}
+}
+
+// leave spares what scenarios have scripted: a call whose answer is the scenario's own does not go wrong besides.
+func (f *sceneFaults) leave(scripted ...func(method string) bool) {
+	if f == nil || f.plan == nil {
+		return
+	}
+	f.plan.mu.Lock()
+	defer f.plan.mu.Unlock()
+	f.plan.scripted = append(f.plan.scripted, scripted...)
+}
+
+// count is the number of faults so far.
+func (f *sceneFaults) count() int {
+	if f == nil {
+		return 0
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.plan == nil {
+		return f.more
+	}
+	return f.plan.count() + f.more
+}
+
+func (f *sceneFaults) sentTwice() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.more++
+}
+
+// happened reports whether anything went wrong yet, as far as it can be told.
+func (f *sceneFaults) happened() bool {
+	return f != nil && (f.plan == nil || f.twice || f.plan.count() > 0)
+}
+
+// make notes that a caller knows of a run, and reports whether it is the first to.
+func (f *sceneFaults) make(id runlane.RunID) (first bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	first = !f.made[id]
+	f.made[id] = true
+	return first
+}
+
+func (f *sceneFaults) storage(s lane.Storage) lane.Storage {
+	if f == nil || f.plan == nil {
+		return s
+	}
+	return FaultyStorage(s, f.plan)
+}
+
+func (f *sceneFaults) transport(t lane.Transport) lane.Transport {
+	if f == nil || f.plan == nil {
+		return t
+	}
+	return FaultyTransport(t, f.plan)
+}
+
+// patience is how long to wait for what takes so long without faults.
+func (f *sceneFaults) patience(d time.Duration) time.Duration {
+	switch {
+	case f == nil:
+		return d
+	case !f.virtual:
+		return 3 * d
+	default: // time is virtual, and more goes by
+		return 2000 * d
+	}
+}
+
+// unheard counts calls so far that were carried out without an answer: those that changed a run or a key, and those that sent.
+func (f *sceneFaults) unheard() (changes, sends int) {
+	if f == nil || f.plan == nil {
+		return 0, 0
+	}
+	f.plan.mu.Lock()
+	defer f.plan.mu.Unlock()
+	u := f.plan.unheard
+	return u["AppendRunEvents"] + u["ReserveRunDispatch"] + u["ResetIdempotencyKey"], u["PublishWakeups"]
+}
+
+// RunRuntimeUnderFaults runs the scenarios of [RunRuntime] while calls go wrong. Their demands stay what they are; a caller whose call
+// failed does the same again, and a wakeup that an outage held up is in the outbox. What a scenario is spared, because its point is a
+// count of calls or the moment of something that a fault puts off, is a table with reasons, which is printed.
+//
+// Faults of the storage need a harness that is Virtual; those of wakeups do not.
+func RunRuntimeUnderFaults(t *testing.T, h RuntimeHarness, faults RuntimeFaults) {
+	t.Helper()
+	if faults.Kind != "" && !h.Virtual && faults.Kind != FaultLoss && !faults.WakeupsTwice {
+		t.Fatal("this fault between the runtime and its lane needs virtual time")
+	}
+	capabilities := h.NewLane(t).Storage.Capabilities()
+	r := &faultyTable{h: h, faults: faults, spared: map[string][]string{}}
+	t.Cleanup(func() { r.report(t) })
+	for _, group := range scenarioTable() {
+		if faults.Groups != nil && !slices.Contains(faults.Groups, group.name) {
+			continue
+		}
+		t.Run(group.name, func(t *testing.T) {
+			t.Parallel()
+			for _, s := range group.scenarios {
+				if !s.applies(h, capabilities) {
+					continue
+				}
+				spared, whole := r.spare(group.name, s.name)
+				if whole {
+					continue
+				}
+				t.Run(s.name, func(t *testing.T) {
+					t.Parallel()
+					r.run(t, &s, spared)
+				})
+			}
+		})
+	}
+}
+
+// faultyTable is one run of the table with a set of faults.
+type faultyTable struct {
+	h      RuntimeHarness
+	faults RuntimeFaults
+
+	mu     sync.Mutex
+	ran    int
+	struck int
+	calm   []string            // scenarios that met no fault
+	spared map[string][]string // by reason: scenarios that are spared some calls, or all
+}
+
+// spare looks a scenario up in the table of what is spared: methods, or the whole of it.
+func (r *faultyTable) spare(group, name string) (methods map[string]FaultKind, whole bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	methods = map[string]FaultKind{}
+	for _, s := range spared() {
+		if !slices.Contains(s.scenarios, name) && !slices.Contains(s.groups, group) || !slices.Contains(s.kinds, r.faults.Kind) ||
+			s.realTime && r.h.Virtual {
+			continue
+		}
+		r.spared[s.reason] = append(r.spared[s.reason], name)
+		whole = whole || len(s.methods) == 0
+		for _, method := range s.methods {
+			methods[method] = r.faults.Kind
+		}
+	}
+	return methods, whole
+}
+
+func (r *faultyTable) run(t *testing.T, s *scenario, spared map[string]FaultKind) {
+	t.Helper()
+	switch {
+	case r.faults.Kind == "":
+		h := r.h
+		h.faults = &sceneFaults{made: map[runlane.RunID]bool{}, twice: r.faults.WakeupsTwice, virtual: h.Virtual}
+		s.prove(t, h)
+		r.note(s.name, 1)
+	case r.faults.EachCall > 0:
+		for n, struck := 1+rand.N(r.faults.EachCall), 1; struck > 0 && !t.Failed(); n += r.faults.EachCall { // the names tell which
+			t.Run(fmt.Sprint("call ", n), func(t *testing.T) { struck = r.once(t, s, spared, n) })
+			r.note(s.name, struck)
+		}
+	default:
+		r.note(s.name, r.once(t, s, spared, 0))
+	}
+}
+
+// once runs a scenario in a bubble and returns how many faults it met. With n just its nth call goes wrong.
+func (r *faultyTable) once(t *testing.T, s *scenario, spared map[string]FaultKind, n int) (struck int) {
+	t.Helper()
+	rule := FaultRule{Kind: r.faults.Kind, Rate: 0.5}
+	switch {
+	case n > 0:
+		rule.Rate, rule.Times = 1, 1
+	case rule.Kind == FaultLoss:
+		rule.Times = 3 // each next wakeup comes twice as late
+	}
+	rules := []FaultRule{rule}
+	if r.faults.WakeupsTwice {
+		rules = append(rules, rule)
+		rules[0].Method, rules[1].Method = "PublishWakeups", "SendWakeups"
+	}
+	prove := func(t *testing.T) {
+		h := r.h
+		plan := NewFaultPlan(t, 0, rules...)
+		plan.apart, plan.from, plan.spare = faultsApart, n, spared
+		h.faults = &sceneFaults{plan: plan, twice: r.faults.WakeupsTwice, virtual: h.Virtual, made: map[runlane.RunID]bool{}}
+		defer func() {
+			if struck = h.faults.count(); n > 0 {
+				struck = plan.count() // whether there is an nth call
+			}
+		}()
+		s.prove(t, h)
+	}
+	if r.h.Virtual {
+		synctest.Test(t, prove)
+	} else {
+		prove(t)
+	}
+	return struck
+}
+
+func (r *faultyTable) note(name string, struck int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ran++
+	r.struck += struck
+	if struck == 0 {
+		r.calm = append(r.calm, name)
+	}
+}
+
+func (r *faultyTable) report(t *testing.T) {
+	t.Helper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	t.Logf("%s: %d scenarios ran and met %d faults, %d of them none", r.faults.Name, r.ran, r.struck, len(r.calm))
+	for _, s := range spared() {
+		if names := r.spared[s.reason]; len(names) > 0 {
+			what := strings.Join(s.methods, ", ")
+			if what == "" {
+				what = "everything"
+			}
+			t.Logf("%s: spared %s, because %s: %q", r.faults.Name, what, s.reason, names)
+		}
+	}
+	if !t.Failed() && (r.struck == 0 || 2*len(r.calm) > r.ran) {
+		t.Errorf("too few scenarios met a fault; none did %q", r.calm)
+	}
+}

@@ -1,0 +1,160 @@
+package lanetest
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/lane"
+)
+
+func outcomeLostLease(t *testing.T, h RuntimeHarness) {
+	begun, goOn := make(chan struct{}), make(chan struct{})
+	task, handler := job("scenario.takeover", nil, func(_ context.Context, a *runlane.Attempt) error {
+		if a.Number == 1 {
+			close(begun)
+			<-goOn
+		}
+		return a.SetOutput(a.Number)
+	})
+	s := newScene(t, h, handler)
+	other, _ := s.second()
+	run := s.trigger(task.With(jobPayload{}), nil)
+	first := make(chan *core.DeliveryResult, 1)
+	go func() { // the first owner: ends when it is told to go on
+		result, err := s.rt.ExecuteDelivery(s.Context(), s.wakeup(run), nil)
+		if err != nil {
+			t.Errorf("first owner: %v", err)
+		}
+		first <- result
+	}()
+	<-begun
+	s.clock.Advance(2 * time.Minute) // its process was frozen; the lease is over
+	second, err := other.ExecuteDelivery(s.Context(), s.wakeup(run), nil)
+	s.must(err)
+	s.wantStatus(second.Run, runlane.StatusSucceeded)
+	close(goOn)
+	if result := <-first; result == nil || result.Ignored != core.IgnoredAbandoned {
+		t.Fatalf("first owner's result is %+v", result)
+	}
+	if stored := s.get(run.ID); string(stored.Output) != "2" || stored.Counters.Attempts != 2 {
+		t.Fatalf("stored run is %+v", stored)
+	}
+	s.wantHistory(run.ID, "created delivery_requested lease_claimed started lease_claimed started succeeded")
+}
+
+func outcomeShutdown(t *testing.T, h RuntimeHarness) {
+	begun := make(chan struct{}, 1)
+	var calls atomic.Int32
+	task, handler := job("scenario.shutdown", nil, func(ctx context.Context, _ *runlane.Attempt) error {
+		if calls.Add(1) > 1 {
+			return nil
+		}
+		begun <- struct{}{}
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	s := newScene(t, h, handler)
+	run := s.trigger(task.With(jobPayload{}), nil)
+	ctx, stop := context.WithCancel(s.Context())
+	go func() { <-begun; stop() }()
+	result, err := s.rt.ExecuteDelivery(ctx, s.wakeup(run), nil)
+	s.must(err)
+	s.wantStatus(result.Run, runlane.StatusReleased)
+	if c := result.Run.Counters; c != (runlane.Counters{Attempts: 1, Releases: 1}) || result.Run.RunAt.After(s.clock.Now()) {
+		t.Fatalf("run is %+v, want released to resume at once", result.Run)
+	}
+	if released, ok := s.history(run.ID)[4].Body.(*runlane.RunReleased); !ok || released.Reason != "shutdown" {
+		t.Fatalf("event is %+v", s.history(run.ID)[4])
+	}
+	if sent := s.transport.TakeDelayed(); len(sent) != 1 || sent[0].Delay != 0 {
+		t.Fatalf("wakeups are %+v, want one at once", sent)
+	}
+	s.wantStatus(s.execute(run), runlane.StatusSucceeded)
+}
+
+func outcomeCancellation(t *testing.T, h RuntimeHarness) {
+	for name, c := range map[string]struct {
+		result error
+		want   runlane.Status
+	}{
+		"nil":           {nil, runlane.StatusSucceeded},
+		"release":       {runlane.Release(time.Minute, "later"), runlane.StatusCancelled},
+		"retry after":   {runlane.RetryAfter(time.Minute, errors.New("busy")), runlane.StatusCancelled},
+		"another error": {errors.New("broken"), runlane.StatusFailed},
+		"permanent":     {runlane.Permanent(errors.New("broken")), runlane.StatusFailed},
+	} {
+		var s *scene
+		var run *runlane.Run
+		task, handler := job("scenario.cancel", &runlane.TaskOptions[jobPayload]{Retry: runlane.Retry{MaxAttempts: 5}},
+			func(context.Context, *runlane.Attempt) error {
+				s.change(run.ID, &runlane.RunCancellationRequested{Reason: "enough"})
+				return c.result
+			})
+		s = newScene(t, h, handler)
+		run = s.trigger(task.With(jobPayload{}), nil)
+		if after := s.execute(run); after.Status != c.want {
+			t.Errorf("%s: run is %s, want %s", name, after.Status, c.want)
+		}
+	}
+}
+
+func outcomeWrittenAgain(t *testing.T, h RuntimeHarness) {
+	task, handler := job("scenario.storm", nil, succeed)
+	s := newScene(t, h, handler)
+	run := s.trigger(task.With(jobPayload{}), nil)
+	failures := 0
+	s.storage.script(func() {
+		s.storage.onAppend = func(_ *lane.AppendCommand, next func() (*lane.Commit, error)) (*lane.Commit, error) {
+			if failures++; failures <= 2 {
+				return nil, unavailableStorage("")
+			}
+			return next()
+		}
+	})
+	s.wantStatus(s.execute(run), runlane.StatusSucceeded)
+	if failures != 3 {
+		t.Fatalf("%d tries", failures)
+	}
+}
+
+func outcomeUnknown(t *testing.T, h RuntimeHarness) {
+	task, handler := job("scenario.unknown-outcome", nil, succeed)
+	s := newScene(t, h, handler)
+	run := s.trigger(task.With(jobPayload{}), nil)
+	tries := 0
+	s.storage.script(func() {
+		s.storage.onAppend = func(_ *lane.AppendCommand, next func() (*lane.Commit, error)) (*lane.Commit, error) {
+			commit, err := next()
+			if tries++; tries == 1 && err == nil {
+				return nil, unavailableStorage("unknown")
+			}
+			return commit, err
+		}
+	})
+	s.wantStatus(s.execute(run), runlane.StatusSucceeded)
+	s.wantHistory(run.ID, "created delivery_requested lease_claimed started succeeded")
+}
+
+func outcomeTooLarge(t *testing.T, h RuntimeHarness) {
+	task, handler := job("scenario.large", nil, func(_ context.Context, a *runlane.Attempt) error { return a.SetOutput("large") })
+	s := newScene(t, h, handler)
+	run := s.trigger(task.With(jobPayload{}), nil)
+	s.storage.script(func() {
+		s.storage.onAppend = func(c *lane.AppendCommand, next func() (*lane.Commit, error)) (*lane.Commit, error) {
+			if c.Projected.Output != nil {
+				return nil, &runlane.Error{Code: runlane.ErrValidationFailed, Message: "output is too large"}
+			}
+			return next()
+		}
+	})
+	final := s.execute(run)
+	s.wantStatus(final, runlane.StatusFailed)
+	if final.Failure.Code != runlane.ErrValidationFailed || final.Failure.Message != "output is too large" || final.Output != nil {
+		t.Fatalf("run is %+v", final)
+	}
+}
