@@ -44,14 +44,8 @@ func (rt *Runtime) ExecuteDelivery(ctx context.Context, w lane.Wakeup, options *
 	}
 	defer rt.gate.leave()
 	d := delivery{rt: rt, wakeup: w, byWakeup: true, workerID: rt.workerID, executions: &rt.executions}
-	if options != nil {
-		if err := runlane.ValidateKey("DeliveryOptions.WorkerID", options.WorkerID); err != nil {
-			return nil, err
-		}
-		d.deadline = options.Deadline
-		if options.WorkerID != "" {
-			d.workerID = options.WorkerID
-		}
+	if err := d.apply(options); err != nil {
+		return nil, err
 	}
 	return d.deliver(ctx)
 }
@@ -64,6 +58,24 @@ type delivery struct {
 	deadline   time.Time
 	workerID   string
 	executions *executionSet
+}
+
+// apply checks the options and takes them over.
+func (d *delivery) apply(options *DeliveryOptions) error {
+	if options == nil {
+		return nil
+	}
+	if err := runlane.ValidateKey("DeliveryOptions.WorkerID", options.WorkerID); err != nil {
+		return err
+	}
+	if err := checkQueues("DeliveryOptions.Queues", options.Queues, d.rt.bindings); err != nil {
+		return err
+	}
+	d.deadline = options.Deadline
+	if options.WorkerID != "" {
+		d.workerID = options.WorkerID
+	}
+	return nil
 }
 
 // rules are how long an attempt may take here.

@@ -53,6 +53,9 @@ type DeliveryOptions struct {
 	// Deadline is when this process will be stopped, as in Lambda. The lease then ends 5 s after it, no heartbeat is written, and
 	// the handler's context ends max(2 s, 5 %) of the time left before it, so that the outcome still fits.
 	Deadline time.Time
+	// Queues to take work from. nil means the queues of this process's handlers. [Runtime.ExecuteDelivery] ignores it: its wakeup names
+	// the queue.
+	Queues []runlane.QueueName
 	// WorkerID names this process in leases and logs. "" means <host>-<pid>-<ulid>, the same for the life of the runtime.
 	WorkerID string
 }
@@ -115,20 +118,29 @@ func (o *WorkOptions) check(bindings []runlane.QueueName) error {
 		return invalidOption(hint, "WorkOptions.Concurrency is %d", o.Concurrency)
 	case o.Grace < 0:
 		return invalidOption(fmt.Sprintf("use 0 for %s, or a time", runlane.DefaultGrace), "WorkOptions.Grace is %s", o.Grace)
-	case o.Queues != nil && len(o.Queues) == 0:
-		return invalidOption("leave it nil for the queues of this process's handlers", "WorkOptions.Queues is empty: nothing would be done")
 	}
-	for _, name := range o.Queues {
-		if err := name.Validate(); err != nil {
-			return invalidOption(hintOf(err), "WorkOptions.Queues: %s", messageOf(err))
-		}
-		if bindings != nil && !slices.Contains(bindings, name) {
-			const hint = "bind it in the transport's configuration, or leave it out"
-			return invalidOption(hint, "WorkOptions.Queues: the transport has no binding for queue %q", name)
-		}
+	if err := checkQueues("WorkOptions.Queues", o.Queues, bindings); err != nil {
+		return err
 	}
 	if err := runlane.ValidateKey("WorkOptions.WorkerID", o.WorkerID); err != nil {
 		return invalidOption(hintOf(err), "%s", messageOf(err))
+	}
+	return nil
+}
+
+// checkQueues judges the queues to take work from.
+func checkQueues(option string, names, bindings []runlane.QueueName) error {
+	if names != nil && len(names) == 0 {
+		return invalidOption("leave it nil for the queues of this process's handlers", "%s is empty: nothing would be done", option)
+	}
+	for _, name := range names {
+		if err := name.Validate(); err != nil {
+			return invalidOption(hintOf(err), "%s: %s", option, messageOf(err))
+		}
+		if bindings != nil && !slices.Contains(bindings, name) {
+			const hint = "bind it in the transport's configuration, or leave it out"
+			return invalidOption(hint, "%s: the transport has no binding for queue %q", option, name)
+		}
 	}
 	return nil
 }

@@ -118,6 +118,11 @@ func (c *caller) ExecuteDelivery(ctx context.Context, w lane.Wakeup, o *core.Del
 	return again(c, func() (*core.DeliveryResult, error) { return c.Runtime.ExecuteDelivery(ctx, w, o) })
 }
 
+// ExecuteNext asks again.
+func (c *caller) ExecuteNext(ctx context.Context, o *core.DeliveryOptions) (*core.DeliveryResult, error) {
+	return again(c, func() (*core.DeliveryResult, error) { return c.Runtime.ExecuteNext(ctx, o) })
+}
+
 // PublishWakeups adds up what the tries did.
 func (c *caller) PublishWakeups(ctx context.Context, ids []string) (core.StageResult, error) {
 	total := core.StageResult{}

@@ -128,7 +128,9 @@ func spared() []sparing {
 		},
 		{
 			reason: "it counts attempts, and one whose claim and the look that settles it are both without an answer is never executed",
-			kinds:  failing(), methods: []string{"GetRun"}, scenarios: []string{"a worker takes runs from trigger to success"},
+			kinds:  failing(), methods: []string{"GetRun"}, scenarios: []string{
+				"a worker takes runs from trigger to success", "the next run is the one that is due first, and only one is executed",
+			},
 		},
 		{
 			reason: "it counts attempts, and a run that was released at once is any wakeup's to execute",

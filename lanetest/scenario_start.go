@@ -2,6 +2,7 @@ package lanetest
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -116,16 +117,25 @@ func batchOutage(t *testing.T, h RuntimeHarness) {
 	task, handler := job("scenario.batch-outage", nil, succeed)
 	s := newScene(t, h, handler)
 	down := &runlane.Error{Code: runlane.ErrStorageUnavailable, Message: "scripted", Retryable: true, Cause: errScripted}
+	const outage, parallel, all = 20, 8, 300
+	failed := make(chan struct{})
 	s.storage.script(func() {
 		s.storage.onAppend = func(c *lane.AppendCommand, next func() (*lane.Commit, error)) (*lane.Commit, error) {
-			if created, ok := c.Events[0].Body.(*runlane.RunCreated); ok && string(created.Payload) == `{"n":20}` {
+			created, ok := c.Events[0].Body.(*runlane.RunCreated)
+			var payload jobPayload
+			if !ok || json.Unmarshal(created.Payload, &payload) != nil || payload.N < outage {
+				return next()
+			}
+			if payload.N == outage {
+				close(failed)
 				return nil, down
 			}
+			<-failed // those at work beside it are through after it
 			return next()
 		}
 	})
 	var items []core.BatchItem
-	for n := range 60 {
+	for n := range all {
 		items = append(items, core.BatchItem{Call: task.With(jobPayload{N: n})})
 	}
 	results, err := s.rt.TriggerBatch(s.Context(), items)
@@ -135,13 +145,13 @@ func batchOutage(t *testing.T, h RuntimeHarness) {
 		switch {
 		case result.Err == nil:
 			done = append(done, s.get(result.Result.Run.ID))
-		case n == 20 || errors.Is(result.Err, down):
+		case n == outage || errors.Is(result.Err, down):
 		default:
 			t.Errorf("item %d: %v", n, result.Err)
 		}
 	}
-	if results[20].Err == nil || len(done) == 0 || len(done) > 40 {
-		t.Errorf("%d runs were made, item 20: %v", len(done), results[20].Err)
+	if results[outage].Err == nil || len(done) <= outage-parallel || len(done) == all-1 {
+		t.Errorf("%d of %d runs were made, item %d: %v", len(done), all, outage, results[outage].Err)
 	}
 	s.wantSent("what was done", done...)
 

@@ -18,6 +18,7 @@ func workScenarios() []scenario {
 		{"a worker that is stopped lets attempts finish", nil, workGrace, false},
 		{"after the grace a worker releases what still executes", nil, workShutdown, false},
 		{"a drain executes everything that is due and returns", nil, workDrains, false},
+		{"the next run is the one that is due first, and only one is executed", nil, workNext, false},
 		{"a runtime that closes stops its workers", nil, workCloses, false},
 		{"waiting for a run ends with the run, or with the context", nil, workWaits, false},
 		{"an idle worker that polls asks less and less", nil, workPolls, true},
@@ -158,6 +159,41 @@ func workDrains(t *testing.T, h RuntimeHarness) {
 		if claim.ByWakeup {
 			t.Fatal("a claim of a poll worker says that a wakeup led to it")
 		}
+	}
+}
+
+func workNext(t *testing.T, h RuntimeHarness) {
+	task, handler := job("scenario.next", nil, succeed)
+	foreign, _ := job("scenario.next.elsewhere", nil, succeed)
+	s := newScene(t, h, handler)
+	next := func() *core.DeliveryResult {
+		t.Helper()
+		result, err := s.rt.ExecuteNext(s.Context(), nil)
+		s.must(err)
+		return result
+	}
+	if result := next(); result.Run != nil {
+		t.Fatalf("nothing is due, and %s was executed", result.Run.ID)
+	}
+	deferred := func(task *runlane.Task[jobPayload], delay time.Duration) *runlane.Run {
+		return s.trigger(task.With(jobPayload{}), &runlane.TriggerOptions{Deferred: true, Delay: delay})
+	}
+	deferred(foreign, time.Second) // due first, and no handler here
+	second, first := deferred(task, time.Minute), deferred(task, 2*time.Second)
+	deferred(task, time.Hour)
+	s.clock.Advance(2 * time.Minute)
+	for _, want := range []*runlane.Run{first, second} {
+		var result *core.DeliveryResult
+		s.until("the next run is found", func() bool { // an index may be late
+			result = next()
+			return result.Run != nil
+		})
+		if result.Run.ID != want.ID || result.Run.Status != runlane.StatusSucceeded {
+			t.Fatalf("%s was executed and is %s, want %s", result.Run.ID, result.Run.Status, want.ID)
+		}
+	}
+	if result := next(); result.Run != nil || result.Ignored != "" {
+		t.Fatalf("nothing else is due, and the result is %+v", result)
 	}
 }
 

@@ -111,6 +111,13 @@ func runtimeRules() map[string]rule {
 			}
 		})),
 
+		"core.DeliveryOptions.Queues": refuses(invalid("none, no name, or not bound", func(w *world) (errs []error) {
+			for _, names := range [][]runlane.QueueName{{}, {""}, {"elsewhere"}} {
+				errs = append(errs, errorOf(w.rt.ExecuteNext(w.ctx(), &core.DeliveryOptions{Queues: names})))
+			}
+			return errs
+		})),
+
 		"core.WorkOptions.Concurrency": refuses(working("negative", core.WorkOptions{Concurrency: -1})),
 		"core.WorkOptions.Drain":       legal("both are meant"),
 		"core.WorkOptions.Grace":       refuses(working("negative", core.WorkOptions{Grace: -1})),

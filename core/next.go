@@ -1,0 +1,66 @@
+package core
+
+import (
+	"context"
+	"errors"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+const (
+	// nextLook is how many due runs [Runtime.ExecuteNext] reads at a time.
+	nextLook = 20
+	// nextPages is how many times it reads on when none of them could be executed here.
+	nextPages = 10
+)
+
+// ExecuteNext asks the storage for due work and executes what is due first, one attempt, as [Runtime.ExecuteDelivery] does. A result
+// without a run: nothing is due that could be executed here. It is for programs that decide themselves when to work (a cron job, a
+// test); [Runtime.Work] does it over and over. Several may call it at once: each run goes to one of them.
+//
+// Runs without a handler here, and those that somebody else was faster to take, are passed over; of a long list of such runs it looks
+// at 200. Errors are those of ExecuteDelivery, and runlane.ErrConfigurationInvalid for options that cannot be or a runtime without
+// handlers.
+func (rt *Runtime) ExecuteNext(ctx context.Context, options *DeliveryOptions) (*DeliveryResult, error) {
+	if err := rt.gate.enter(); err != nil {
+		return nil, err
+	}
+	defer rt.gate.leave()
+	d := delivery{rt: rt, workerID: rt.workerID, executions: &rt.executions}
+	if err := d.apply(options); err != nil {
+		return nil, err
+	}
+	if len(rt.handlers) == 0 {
+		return nil, invalidOption("pass them to core.Open", "this runtime has no handlers to work with")
+	}
+	q := lane.DueQuery{
+		PageQuery: lane.PageQuery{Environment: rt.environment, Limit: nextLook}, At: rt.now(), Queues: rt.handlerQueues(), Bounded: rt.bounded,
+	}
+	if options != nil && options.Queues != nil {
+		q.Queues = options.Queues
+	}
+	for range nextPages {
+		page, err := rt.lane.Storage.ListRunnableRuns(ctx, &q)
+		if err != nil {
+			return nil, err
+		}
+		for i := range page.Items {
+			ref := &page.Items[i]
+			next := d
+			next.wakeup = lane.Wakeup{RunKey: ref.RunKey, Queue: ref.Queue, RequestedAt: rt.now()}
+			result, err := next.deliver(ctx)
+			switch {
+			case errors.Is(err, runlane.ErrTaskNotFound):
+			case err != nil:
+				return nil, err
+			case result.Ignored == "":
+				return result, nil
+			}
+		}
+		if q.After = page.Next; q.After == "" {
+			break
+		}
+	}
+	return &DeliveryResult{}, nil
+}
