@@ -30,6 +30,7 @@ type execution struct {
 	workerID string
 	token    string
 	started  *runlane.Run // as the claim left it; never changed
+	spare    *runlane.Run // memory for the run after the outcome: as it was before the claim. nil: there is none
 	cancel   context.CancelCauseFunc
 	logs     lazyHandler
 	logger   slog.Logger

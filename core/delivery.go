@@ -307,7 +307,7 @@ func (d *delivery) claim(
 		return nil, got.Outcome, nil
 	}
 	return &execution{
-		rt: rt, handler: h, rules: r, workerID: d.workerID, token: lease.Token, started: projected, run: projected,
+		rt: rt, handler: h, rules: r, workerID: d.workerID, token: lease.Token, started: projected, run: projected, spare: run,
 	}, "", nil
 }
 

@@ -137,8 +137,12 @@ func (x *execution) finish(ctx context.Context, v verdict) (*DeliveryResult, err
 // append projects the command's event and commits it under the lease token. The projection is returned also with an error of the
 // storage.
 func (x *execution) append(ctx context.Context, run *runlane.Run, c *ownerCommand) (*runlane.Run, error) {
-	events := c.events[:1]
-	projected, err := ProjectRunEvents(run, run.EventSequence, events...)
+	events, room := c.events[:1], x.spare
+	if room == nil {
+		room = new(runlane.Run)
+	}
+	x.spare = nil // a try that failed may have been written after all: what it projected is compared with later
+	projected, err := projectInto(room, run, run.EventSequence, events)
 	if err != nil {
 		return nil, err
 	}

@@ -26,10 +26,17 @@ const maxSequence = 1<<53 - 1
 // Neither current nor events are changed. The result shares their maps and byte slices: treat all three as read-only, or
 // Clone what is kept, as storages do on the way in and on the way out.
 func ProjectRunEvents(current *runlane.Run, expectedSequence int64, events ...runlane.Event) (*runlane.Run, error) {
+	return projectInto(new(runlane.Run), current, expectedSequence, events)
+}
+
+// projectInto is ProjectRunEvents into memory that nobody looks at any more. After an error that holds nothing.
+func projectInto(
+	room, current *runlane.Run, expectedSequence int64, events []runlane.Event,
+) (*runlane.Run, error) {
 	if err := checkSequence(current, expectedSequence, events); err != nil {
 		return nil, err
 	}
-	p := projection{run: new(runlane.Run)}
+	p := projection{run: room}
 	if current != nil {
 		*p.run = *current
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/runlane/runlane-go"
@@ -68,13 +69,19 @@ func notMine(row lane.OutboxMessage) bool {
 	return row.Status != lane.OutboxClaimed || row.ClaimToken == ""
 }
 
-// shipment is everything that publishing some rows needs, in one piece of memory for the usual single row.
+// shipment is memory for the commands that publish and mark, with room for the usual single row. It is used again.
 type shipment struct {
-	ctx     detachedContext
 	command lane.PublishCommand
 	mark    lane.MarkPublishedCommand
 	attempt [1]lane.PublishAttempt
 	ref     [1]lane.OutboxRef
+}
+
+var shipments = sync.Pool{New: func() any { return new(shipment) }}
+
+func (s *shipment) done() {
+	*s = shipment{}
+	shipments.Put(s)
 }
 
 // publish sends claimed rows and records what became of each. Every row ends up marked, or its claim runs out and the tick takes
@@ -83,15 +90,16 @@ func (rt *Runtime) publish(ctx context.Context, rows []lane.OutboxMessage) Stage
 	if len(rows) == 0 {
 		return StageResult{}
 	}
-	var s shipment
-	limited := s.ctx.start(ctx, afterCommitTime)
+	limited := afterCommit(ctx)
 	defer limited.stop()
-	outcomes, err := rt.send(limited, &s, rows)
+	s := shipments.Get().(*shipment)
+	defer s.done()
+	outcomes, err := rt.send(limited, s, rows)
 	marks := rt.judgeOutcomes(rows, outcomes, err, s.ref[:0])
 	result := StageResult{Done: len(marks.published), Failed: len(rows) - len(marks.published), Err: marks.err}
 	rt.metrics.count(MetricWakeupsPublished, int64(result.Done), Labels{Environment: rt.environment})
 	rt.metrics.count(MetricWakeupsRefused, int64(result.Failed), Labels{Environment: rt.environment})
-	if err := rt.mark(limited, &s, marks); err != nil {
+	if err := rt.mark(limited, s, marks); err != nil {
 		result.Err = errors.Join(result.Err, err)
 	}
 	return result

@@ -8,14 +8,19 @@ import (
 // queue is the wakeups of one binding, first in first out, and who waits for them. The transport's lock guards it.
 type queue struct {
 	name     runlane.QueueName
-	wakeups  []lane.Wakeup
-	head     int // wakeups[:head] are gone
-	inFlight int // handed to a handler and not acknowledged
+	blocks   [][]lane.Wakeup // full ones but for the last: a backlog grows without being copied
+	head     int             // of the first block that many are gone
+	size     int             // how many wait
+	spare    []lane.Wakeup   // a block that ran empty
+	inFlight int             // handed to a handler and not acknowledged
 	// receptions are the calls of Receive that read this queue.
 	receptions []*reception
 }
 
-func (q *queue) waiting() int { return len(q.wakeups) - q.head }
+// wakeupBlock is how many wakeups a block holds.
+const wakeupBlock = 256
+
+func (q *queue) waiting() int { return q.size }
 
 // push hands the wakeup to an idle receiver, else lets it wait.
 func (q *queue) push(w lane.Wakeup) {
@@ -27,24 +32,34 @@ func (q *queue) push(w lane.Wakeup) {
 			return
 		}
 	}
-	if q.head == len(q.wakeups) {
-		q.wakeups, q.head = q.wakeups[:0], 0
-	} else if q.head > 64 && q.head > len(q.wakeups)/2 {
-		n := copy(q.wakeups, q.wakeups[q.head:])
-		clear(q.wakeups[n:])
-		q.wakeups, q.head = q.wakeups[:n], 0
+	last := len(q.blocks) - 1
+	if last < 0 || len(q.blocks[last]) == wakeupBlock {
+		if q.spare == nil {
+			q.spare = make([]lane.Wakeup, 0, wakeupBlock)
+		}
+		q.blocks, q.spare, last = append(q.blocks, q.spare), nil, last+1
 	}
-	q.wakeups = append(q.wakeups, w)
+	q.blocks[last] = append(q.blocks[last], w)
+	q.size++
 }
 
 // pop takes the wakeup that waited longest.
 func (q *queue) pop() (lane.Wakeup, bool) {
-	if q.waiting() == 0 {
+	if q.size == 0 {
 		return lane.Wakeup{}, false
 	}
-	w := q.wakeups[q.head]
-	q.wakeups[q.head] = lane.Wakeup{}
+	block := q.blocks[0]
+	w := block[q.head]
+	block[q.head] = lane.Wakeup{}
 	q.head++
+	q.size--
 	q.inFlight++
+	if q.head == len(block) {
+		q.spare, q.head = block[:0], 0
+		q.blocks[0] = nil
+		if q.blocks = q.blocks[1:]; len(q.blocks) == 0 {
+			q.blocks = nil
+		}
+	}
 	return w, true
 }
