@@ -16,6 +16,7 @@ FUZZTIME ?= 10s
 BENCH ?= .
 INPUT ?=
 RESUME ?=
+STACK ?=
 demo_flags = $(if $(INPUT),-input '$(INPUT)') $(if $(filter-out 0,$(RESUME)),-resume)
 
 export FUZZTIME
@@ -73,6 +74,10 @@ cli: ## Builds bin/runlane.
 .PHONY: validate
 validate: ## The deployment template by AWS's own tools, without network or account. The first run installs them.
 	@scripts/validate.sh
+
+.PHONY: smoke-aws
+smoke-aws: ## Checks a deployment in an account with a few runs of each kind, then removes them. STACK=name
+	@$(GO) run ./internal/smoke -stack '$(STACK)'
 
 .PHONY: local-up
 local-up: ## Starts local AWS on loopback and writes .local/env.

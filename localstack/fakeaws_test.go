@@ -2,6 +2,7 @@ package localstack_test
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -87,6 +88,9 @@ func (f *fakeAWS) answer(
 		attributes["QueueArn"] = "arn:aws:sqs:us-east-1:000000000000:" + queue
 		f.queues[queue] = attributes
 		return map[string]any{"QueueUrl": f.URL + "/queue/" + queue}, ""
+	case "SetQueueAttributes":
+		maps.Copy(f.queues[queue], attributes)
+		return map[string]any{}, ""
 	case "GetQueueAttributes":
 		return map[string]any{"Attributes": f.queues[queue]}, ""
 	}

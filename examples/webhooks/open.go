@@ -33,7 +33,7 @@ func Open(ctx context.Context) (*core.Runtime, error) {
 
 // Handlers are the tasks that a program with this sender can execute.
 func (s *Sender) Handlers() []runlane.Handler {
-	return []runlane.Handler{Deliver.Handle(s.Deliver)} // the compiler checks the payload type
+	return []runlane.Handler{Deliver.Handle(s.Deliver), Check.Handle(check)} // the compiler checks the payload types
 }
 
 func senderFromEnv() (*Sender, error) {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -67,6 +68,14 @@ func TestTemplate_DeployedRunsWebhooks(t *testing.T) {
 		}
 		d.wantNoViolations(t)
 	})
+	t.Run("make smoke-aws finds nothing wrong and leaves nothing behind", func(t *testing.T) {
+		smoke := exec.CommandContext(t.Context(), "go", "run", "./internal/smoke", "-stack", d.name, "-each", "2")
+		smoke.Dir, smoke.Stdout, smoke.Stderr = filepath.Join("..", ".."), t.Output(), t.Output()
+		if err := smoke.Run(); err != nil {
+			t.Error(err)
+		}
+		d.wantNoViolations(t)
+	})
 	t.Run("a message that is no wakeup ends in the dead-letter queue", func(t *testing.T) {
 		queue := d.queues[webhooks.Queue.Name]
 		// One try instead of five: what a bridge hands back rests longer each time.
@@ -88,6 +97,7 @@ func TestTemplate_DeployedRunsWebhooks(t *testing.T) {
 
 // deployed is the stack with what a program that triggers runs has of it.
 type deployed struct {
+	name   string
 	stack  *deployment.Stack
 	rt     *core.Runtime
 	sqs    *sqs.Client
@@ -124,9 +134,9 @@ func deploy(t *testing.T) *deployed {
 	for name, value := range deployment.Omitted {
 		t.Logf("left out: %s=%s", name, value)
 	}
-	name := fmt.Sprintf("runlane-e2e-%x", time.Now().UnixNano())
+	d.name = fmt.Sprintf("runlane-e2e-%x", time.Now().UnixNano())
 	d.stack, err = deployment.Deploy(ctx, deployment.Options{
-		Name: name, Root: filepath.Join("..", ".."), Log: t.Output(), Parameters: map[string]string{
+		Name: d.name, Root: filepath.Join("..", ".."), Log: t.Output(), Parameters: map[string]string{
 			"BridgeTimeout": "30", "FifoQueue": string(orders), "WebhookSecret": secret,
 			"WebhookEndpoints": webhooks.DefaultEndpoint + "=http://" + listener.Addr().String(),
 		},

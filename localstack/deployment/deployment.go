@@ -78,7 +78,8 @@ func Deploy(ctx context.Context, options Options) (*Stack, error) {
 	if err := s.sam(ctx, options.Log, arguments...); err != nil {
 		return nil, err
 	}
-	return s, s.readOutputs(ctx)
+	s.Outputs, err = ReadOutputs(ctx, options)
+	return s, err
 }
 
 // onThisMachine keeps a mistaken environment from deploying to an account.
@@ -93,12 +94,16 @@ func onThisMachine(endpoint string) error {
 	return nil
 }
 
-// sam runs the pinned SAM command line.
 func (s *Stack) sam(ctx context.Context, out io.Writer, arguments ...string) error {
+	return sam(ctx, s.options, out, arguments...)
+}
+
+// sam runs the pinned SAM command line.
+func sam(ctx context.Context, options Options, out io.Writer, arguments ...string) error {
 	cmd := exec.CommandContext(ctx, filepath.Join("scripts", "validate.sh"), append([]string{"--sam"}, arguments...)...)
-	cmd.Dir = s.options.Root
+	cmd.Dir = options.Root
 	cmd.Env = append(os.Environ(), "LAMBDA_ARCH="+runtime.GOARCH)
-	cmd.Stdout, cmd.Stderr = out, s.options.Log
+	cmd.Stdout, cmd.Stderr = out, options.Log
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 10 * time.Second
 	if err := cmd.Run(); err != nil {
@@ -107,20 +112,22 @@ func (s *Stack) sam(ctx context.Context, out io.Writer, arguments ...string) err
 	return nil
 }
 
-func (s *Stack) readOutputs(ctx context.Context) error {
+// ReadOutputs reads the outputs of a stack that is deployed already, in an account or on local AWS: wherever the standard variables and
+// files of AWS lead. Of the options it needs the name and the log.
+func ReadOutputs(ctx context.Context, options Options) (map[string]string, error) {
 	var out bytes.Buffer
-	if err := s.sam(ctx, &out, "list", "stack-outputs", "--stack-name", s.options.Name, "--output", "json"); err != nil {
-		return err
+	if err := sam(ctx, options, &out, "list", "stack-outputs", "--stack-name", options.Name, "--output", "json"); err != nil {
+		return nil, err
 	}
-	var outputs []struct{ OutputKey, OutputValue string }
-	if err := json.Unmarshal(out.Bytes(), &outputs); err != nil {
-		return fmt.Errorf("outputs of the stack: %w", err)
+	var listed []struct{ OutputKey, OutputValue string }
+	if err := json.Unmarshal(out.Bytes(), &listed); err != nil {
+		return nil, fmt.Errorf("outputs of the stack: %w", err)
 	}
-	s.Outputs = map[string]string{}
-	for _, o := range outputs {
-		s.Outputs[o.OutputKey] = o.OutputValue
+	outputs := map[string]string{}
+	for _, o := range listed {
+		outputs[o.OutputKey] = o.OutputValue
 	}
-	return nil
+	return outputs, nil
 }
 
 // Tick invokes the tick function and waits for it: local AWS keeps the schedule and never fires it.
