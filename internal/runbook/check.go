@@ -1,0 +1,192 @@
+package runbook
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Installation is what commands may name.
+type Installation struct {
+	Targets    []string // of make
+	Parameters []string // of the template
+}
+
+// Placeholders are the words in capitals that the reader fills in, with the output of the stack each is, where it is one.
+var Placeholders = map[string]string{
+	"RUN": "", "DEAD": "", "QUEUE": "", "TASK": "", "STACK": "", "TAG": "", "VERSION": "", "DEPLOYMENT": "", "SECRET": "", "ROLE": "", "INSTANT": "",
+	"UUID": "", "REGION": "", "RESTORED": "", "BACKUP_ARN": "", "STREAM_ARN": "", "WORK_DEAD_LETTERS_ARN": "", "LOG_GROUP": "",
+	"BRIDGE": "BridgeFunction", "RELAY": "RelayFunction", "TICK": "TickFunction", "TABLE": "TableName",
+	"WORK_DEAD_LETTERS_URL": "WorkDeadLettersUrl", "RELAY_FAILURES_URL": "RelayFailuresUrl", "TICK_DEAD_LETTERS_URL": "TickDeadLettersUrl",
+}
+
+// fixed are words in capitals that AWS wants as they are.
+var fixed = []string{
+	"ALARM", "ERROR", "NEW_IMAGE", "TRIM_HORIZON", "INSERT", "CAPABILITY_IAM", "ARN", "UUID",
+	"RUNLANE_LIMITS", "RUNLANE_QUEUES", // variables
+}
+
+// Check says what is wrong with a command other than runlane's, whose own parser is asked: a program, an operation or a flag that is not on
+// the list, a flag without its value, a target or a parameter that does not exist, a placeholder that nobody explains.
+func (i *Installation) Check(c *Command) error {
+	for n := range c.Inner {
+		if err := i.Check(&c.Inner[n]); err != nil {
+			return err
+		}
+	}
+	for _, word := range c.Words {
+		for _, name := range placeholder.FindAllString(word, -1) {
+			if _, known := Placeholders[name]; !known && !slices.Contains(fixed, name) {
+				return fmt.Errorf("line %d: what is %s?", c.Line, name)
+			}
+		}
+	}
+	program, rest := c.Words[0], c.Words[1:]
+	var err error
+	switch program {
+	case "runlane":
+	case "export":
+		err = checkExport(rest, len(c.Inner))
+	case "git":
+		if len(rest) != 2 || rest[0] != "checkout" {
+			err = fmt.Errorf("git %s is not on the list", strings.Join(rest, " "))
+		}
+	case "make":
+		if len(rest) != 1 || !slices.Contains(i.Targets, rest[0]) {
+			err = fmt.Errorf("there is no target %s", strings.Join(rest, " "))
+		}
+	case "aws", "sam":
+		err = i.checkTool(program, rest)
+	default:
+		err = fmt.Errorf("%s is not on the list", program)
+	}
+	if err != nil {
+		return fmt.Errorf("line %d: %w", c.Line, err)
+	}
+	return nil
+}
+
+// checkExport wants one variable of the project's, or the output of a command.
+func checkExport(words []string, inner int) error {
+	if len(words) == 1 && (inner == 1 || strings.HasPrefix(words[0], "RUNLANE_") && strings.Contains(words[0], "=")) {
+		return nil
+	}
+	return fmt.Errorf("export %s sets no variable of the project", strings.Join(words, " "))
+}
+
+// checkTool takes the operation, then flags: those that the list names, each with its values.
+func (i *Installation) checkTool(program string, words []string) error {
+	depth := 1
+	if program == "aws" {
+		depth = 2
+		if len(words) > 1 && words[1] == "wait" {
+			depth = 3
+		}
+	}
+	if len(words) < depth {
+		return fmt.Errorf("%s %s is no command", program, strings.Join(words, " "))
+	}
+	operation := program + " " + strings.Join(words[:depth], " ")
+	allowed, known := operations[operation]
+	if !known {
+		return fmt.Errorf("%s is not on the list", operation)
+	}
+	given := map[string][]string{}
+	last := ""
+	for _, word := range words[depth:] {
+		switch {
+		case strings.HasPrefix(word, "--"):
+			last = word
+			if _, twice := given[last]; twice {
+				return fmt.Errorf("%s has %s twice", operation, last)
+			}
+			given[last] = []string{}
+		case last == "" && operation == "aws logs tail" && len(given) == 0: // its only argument
+			given["--log-group"] = append(given["--log-group"], word)
+		case last == "":
+			return fmt.Errorf("%s takes no argument %s", operation, word)
+		default:
+			given[last] = append(given[last], word)
+		}
+	}
+	return i.checkFlags(operation, allowed, given)
+}
+
+func (i *Installation) checkFlags(operation string, allowed []string, given map[string][]string) error {
+	if strings.HasPrefix(operation, "aws ") {
+		allowed = append(slices.Clone(allowed), "--output", "--query", "--cli-read-timeout")
+	}
+	for _, rule := range allowed {
+		name, required := strings.CutSuffix(rule, "!")
+		if _, there := given[name]; required && !there {
+			return fmt.Errorf("%s needs %s", operation, name)
+		}
+	}
+	for flag, values := range given {
+		switch alone := slices.Contains(allowed, flag+"?"); {
+		case alone && len(values) > 0:
+			return fmt.Errorf("%s: %s takes no value", operation, flag)
+		case alone:
+		case !slices.Contains(allowed, flag) && !slices.Contains(allowed, flag+"!"):
+			return fmt.Errorf("%s has no flag %s", operation, flag)
+		case len(values) == 0:
+			return fmt.Errorf("%s: %s needs a value", operation, flag)
+		}
+	}
+	for _, pair := range given["--parameter-overrides"] {
+		if name, _, ok := strings.Cut(pair, "="); !ok || !slices.Contains(i.Parameters, name) {
+			return fmt.Errorf("%s: the template has no parameter %s", operation, pair)
+		}
+	}
+	return nil
+}
+
+// operations are the commands of the tools that the document may name, with their flags: "!" is one that has to be given, "?" one
+// that takes no value. Those of SQS and DynamoDB are held equal to the SDK by a test, the others were compared with the tool's help.
+var operations = map[string][]string{
+	"aws cloudformation describe-stacks":          {"--stack-name!"},
+	"aws cloudwatch describe-alarms":              {"--state-value"},
+	"aws deploy list-deployments":                 {"--include-only-statuses"},
+	"aws deploy stop-deployment":                  {"--deployment-id!", "--auto-rollback-enabled?"},
+	"aws dynamodb create-backup":                  {"--table-name!", "--backup-name!"},
+	"aws dynamodb delete-table":                   {"--table-name!"},
+	"aws dynamodb describe-table":                 {"--table-name!"},
+	"aws dynamodb restore-table-from-backup":      {"--target-table-name!", "--backup-arn!"},
+	"aws dynamodb restore-table-to-point-in-time": {"--source-table-name", "--target-table-name!", "--restore-date-time"},
+	"aws dynamodb update-continuous-backups":      {"--table-name!", "--point-in-time-recovery-specification!"},
+	"aws dynamodb update-table": {
+		"--table-name!", "--stream-specification", "--deletion-protection-enabled?", "--no-deletion-protection-enabled?",
+	},
+	"aws dynamodb update-time-to-live":       {"--table-name!", "--time-to-live-specification!"},
+	"aws dynamodb wait table-exists":         {"--table-name!"},
+	"aws dynamodb wait table-not-exists":     {"--table-name!"},
+	"aws iam delete-role-policy":             {"--role-name!", "--policy-name!"},
+	"aws iam put-role-policy":                {"--role-name!", "--policy-name!", "--policy-document!"},
+	"aws lambda delete-function-concurrency": {"--function-name!"},
+	"aws lambda get-function-concurrency":    {"--function-name!"},
+	"aws lambda get-function-configuration":  {"--function-name!"},
+	"aws lambda invoke":                      {"--function-name!"},
+	"aws lambda list-event-source-mappings":  {"--function-name"},
+	"aws lambda list-versions-by-function":   {"--function-name!"},
+	"aws lambda put-function-concurrency":    {"--function-name!", "--reserved-concurrent-executions!"},
+	"aws lambda update-alias":                {"--function-name!", "--name!", "--function-version"},
+	"aws lambda update-event-source-mapping": {"--uuid!", "--enabled?", "--no-enabled?"},
+	"aws lambda create-event-source-mapping": {
+		"--function-name!", "--event-source-arn", "--starting-position", "--batch-size", "--bisect-batch-on-function-error?", "--maximum-retry-attempts",
+		"--maximum-record-age-in-seconds", "--function-response-types", "--filter-criteria", "--destination-config",
+	},
+	"aws logs tail":                   {"--log-group!", "--since", "--filter-pattern"},
+	"aws scheduler get-schedule":      {"--name!"},
+	"aws sqs create-queue":            {"--queue-name!", "--attributes"},
+	"aws sqs get-queue-attributes":    {"--queue-url!", "--attribute-names"},
+	"aws sqs list-message-move-tasks": {"--source-arn!"},
+	"aws sqs purge-queue":             {"--queue-url!"},
+	"aws sqs receive-message":         {"--queue-url!", "--visibility-timeout", "--max-number-of-messages"},
+	"aws sqs start-message-move-task": {"--source-arn!"},
+	"sam build":                       {},
+	"sam deploy":                      {"--guided?", "--parameter-overrides", "--stack-name", "--region", "--resolve-s3?", "--capabilities"},
+}
+
+// Operations lists the commands of the tools that Check knows, with their flags.
+func Operations() map[string][]string { return maps.Clone(operations) }
