@@ -2,5 +2,5 @@
 
 package core_test
 
-// raceEnabled: the race detector is on, as in CI.
+// raceEnabled: the race detector is on.
 const raceEnabled = false

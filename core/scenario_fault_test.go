@@ -14,7 +14,7 @@ import (
 func TestRuntime_Memlane_UnderFaults(t *testing.T) {
 	t.Parallel()
 	sets := lanetest.RuntimeFaultSets()
-	if !testing.Short() {
+	if !testing.Short() && !raceEnabled {
 		sets = append(sets,
 			lanetest.RuntimeFaults{Name: "OneAnswerLost", Kind: lanetest.FaultAfter, EachCall: 3},
 			lanetest.RuntimeFaults{Name: "OneCallFailed", Kind: lanetest.FaultBefore, EachCall: 3})

@@ -15,4 +15,6 @@ else
 fi
 
 go test "${race[@]}" -timeout 9m ./...
+# What goes through very many states, whole: five times slower under the race detector, which has seen a tenth of it above.
+[ "${#race[@]}" -eq 0 ] || go test -timeout 9m -run '^(TestModel_|TestRuntime_Memlane_UnderFaults)' ./core
 scripts/fuzz.sh
