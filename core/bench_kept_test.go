@@ -27,7 +27,7 @@ func BenchmarkKeptRuns(b *testing.B) {
 	before := heap()
 	rt, finish := benchRuntime(b, func(context.Context) {})
 	for range 20 { // so that what is kept is measured, not what waits
-		finish(keptRuns / 20)
+		finish(keptRuns/20, 4)
 	}
 	kept := heap() - before
 
@@ -90,9 +90,9 @@ func BenchmarkTriggerToStart(b *testing.B) {
 	}
 }
 
-// benchRuntime executes no-op runs on the embedded lane. finish triggers n of them from several goroutines and returns when all have
+// benchRuntime executes no-op runs on the embedded lane. finish triggers n of them from so many goroutines and returns when all have
 // ended and the worker has stopped.
-func benchRuntime(b *testing.B, handle func(context.Context)) (rt *core.Runtime, finish func(n int)) {
+func benchRuntime(b *testing.B, handle func(context.Context)) (rt *core.Runtime, finish func(n, triggering int)) {
 	b.Helper()
 	var left atomic.Int64
 	all := make(chan struct{}, 1)
@@ -110,11 +110,10 @@ func benchRuntime(b *testing.B, handle func(context.Context)) (rt *core.Runtime,
 	if err != nil {
 		b.Fatal(err)
 	}
-	return rt, func(n int) {
+	return rt, func(n, triggering int) {
 		left.Store(int64(n))
 		stop := work(b, rt)
 		var triggers sync.WaitGroup
-		const triggering = 4
 		for i := range triggering {
 			triggers.Go(func() {
 				for range (n + triggering - 1 - i) / triggering {
