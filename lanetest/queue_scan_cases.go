@@ -219,8 +219,11 @@ func queueScanDeadLetter(_ *testing.T, b *bundle) {
 	due := noon.Add(time.Hour)
 	for _, runAt := range []time.Time{{}, due} {
 		run := b.append(b.Creation(b.t, noon, RunOptions{RunAt: runAt}))
-		row := b.outboxOf(due, run.Outbox[0].ID)[0]
-		b.giveUp(row.OutboxRef, 1, due)
+		rows := b.outboxOf(due, run.Outbox[0].ID)
+		if len(rows) != 1 {
+			b.t.Fatalf("%d rows are due, want 1", len(rows))
+		}
+		b.giveUp(rows[0].OutboxRef, 1, due)
 	}
 	for _, list := range []scan{b.storage.ListRunsNeedingDispatch, b.storage.ListRunsNeedingDelivery} {
 		b.wantScan("an hour after the limit came", list, s.bounded(due.Add(time.Hour)))
