@@ -91,9 +91,6 @@ func readUnits(size int, consistent bool) float64 {
 	return n
 }
 
-// item is an item as the SDK has it.
-type item = map[string]types.AttributeValue
-
 // itemSize is the size DynamoDB bills: names and values, without the 100 bytes that only count for storage.
 func itemSize(it item) int {
 	size := 0

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
-
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/lane"
 )
@@ -213,7 +211,7 @@ func (s *Store) MarkOutboxMessagesDeadLettered(ctx context.Context, c *lane.Mark
 func (s *Store) markFailure(
 	ctx context.Context, row claimedRow, status lane.OutboxStatus, f lane.OutboxFailure, timeAttribute string, at millis,
 ) (bool, error) {
-	meta, err := attributevalue.Marshal(f.Failure.Meta)
+	meta, err := encodeTexts(f.Failure.Meta)
 	if err != nil {
 		return false, &runlane.Error{Code: runlane.ErrInternal, Message: "failure does not marshal", Cause: err}
 	}

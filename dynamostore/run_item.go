@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/runlane/runlane-go"
@@ -82,21 +81,6 @@ type bulkItem struct {
 	PK   string `dynamodbav:"pk"`
 	SK   string `dynamodbav:"sk"`
 	Body []byte `dynamodbav:"bo"`
-}
-
-func marshalItem(v any) (item, error) {
-	it, err := attributevalue.MarshalMap(v)
-	if err != nil {
-		return nil, &runlane.Error{Code: runlane.ErrInternal, Message: "item does not marshal", Cause: err}
-	}
-	return it, nil
-}
-
-func unmarshalItem(it item, v any) error {
-	if err := attributevalue.UnmarshalMap(it, v); err != nil {
-		return &runlane.Error{Code: runlane.ErrInvariantViolation, Message: "stored item does not unmarshal", Cause: err}
-	}
-	return nil
 }
 
 func unmarshalRun(raw item) (*runItem, error) {

@@ -3,11 +3,10 @@ package dynamostore
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/lane"
@@ -187,7 +186,7 @@ func (o *occurrenceItem) completion(c *lane.CompleteOccurrenceCommand) (member, 
 			after["f1"], after["cn"] = num(int64(toMillis(c.First))), num(int64(c.Count))
 		}
 	} else {
-		runs, err := attributevalue.Marshal(c.RunIDs)
+		runs, err := encode(reflect.ValueOf(c.RunIDs))
 		if err != nil {
 			return member{}, &runlane.Error{Code: runlane.ErrInternal, Message: "runs do not marshal", Cause: err}
 		}
