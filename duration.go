@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -14,7 +15,8 @@ const (
 	week = 7 * day
 )
 
-var longUnits = regexp.MustCompile(`^(\d+)(\.\d+)?([dw])`)
+// longUnits is compiled when it is first needed: functions start without it.
+var longUnits = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(\d+)(\.\d+)?([dw])`) })
 
 // ParseDuration reads Go's duration syntax with two more units, d (24 hours) and w (7 days), which stand before the others:
 // "36h", "30d", "1w2d12h". Anything else is [ErrValidationFailed].
@@ -28,7 +30,7 @@ func ParseDuration(text string) (time.Duration, error) {
 		limit++
 	}
 	total, found := uint64(0), false
-	for m := longUnits.FindStringSubmatch(rest); m != nil; m = longUnits.FindStringSubmatch(rest) {
+	for m := longUnits().FindStringSubmatch(rest); m != nil; m = longUnits().FindStringSubmatch(rest) {
 		part, ok := longPart(m[1], m[2], m[3])
 		if !ok || part > limit-total {
 			return 0, noDuration(text)

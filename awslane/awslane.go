@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
@@ -77,6 +76,9 @@ func New(cfg aws.Config, options Options) (*lane.Lane, error) {
 
 // FromEnv reads RUNLANE_ENV, RUNLANE_TABLE, RUNLANE_QUEUES and the standard variables and files of AWS. It makes no request. What is
 // missing or wrong is runlane.ErrConfigurationInvalid, naming the variable and what to set it to.
+//
+// Programs built with the tag lambda.norpc, as functions are, read variables only, as Lambda sets them: keys, region, endpoints and
+// retries. A variable that would need more, like AWS_PROFILE, is an error there.
 func FromEnv(ctx context.Context) (*lane.Lane, error) {
 	environment := runlane.Environment(os.Getenv(EnvironmentVariable))
 	if err := environment.Validate(); err != nil {
@@ -93,7 +95,7 @@ func FromEnv(ctx context.Context) (*lane.Lane, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg, err := config.LoadDefaultConfig(ctx, config.WithHTTPClient(httpClient()))
+	cfg, err := configure(ctx)
 	if err != nil {
 		return nil, &runlane.Error{
 			Code: runlane.ErrConfigurationInvalid, Message: "the configuration of AWS cannot be read",

@@ -33,6 +33,12 @@ const (
 	RoleTick   = "tick"
 )
 
+// How Lambda says why an environment starts: because an event waits, or ahead of events (provisioned concurrency).
+const (
+	initializationVariable = "AWS_LAMBDA_INITIALIZATION_TYPE"
+	onDemand               = "on-demand"
+)
+
 // openTime bounds opening, below the 10 s that Lambda gives the start of an environment.
 const openTime = 8 * time.Second
 
@@ -42,6 +48,7 @@ type Opener = func(ctx context.Context) (*core.Runtime, error)
 // Start serves the role that RUNLANE_FUNCTION names, and does not return. It makes Lambda's logger the default of slog, before
 // it calls open, and writes metrics to the log, see [MetricsVariable].
 //
+// The first event opens the runtime, or the start where environments start ahead of events (docs/decisions/0009).
 // What keeps the runtime from opening is logged once, with code, message and hint; invocations then fail with it, so that messages
 // and stream records come again. If it may pass (an error that is Retryable), the next invocation tries to open again.
 func Start(open Opener) {
@@ -91,10 +98,9 @@ func newHandler(role string, open Opener, logger *slog.Logger) any {
 		p.log(err)
 		return func(context.Context) error { return err }
 	}
-	// Before the first event: Lambda gives a starting environment a full processor.
-	ctx, cancel := context.WithTimeout(context.Background(), openTime)
-	defer cancel()
-	_, _ = p.runtime(ctx) // kept, and returned by every invocation
+	if kind := os.Getenv(initializationVariable); kind != "" && kind != onDemand {
+		_, _ = p.runtime(context.Background()) // kept, and returned by every invocation
+	}
 	return handler
 }
 
@@ -116,6 +122,8 @@ func (p *program) runtime(ctx context.Context) (*core.Runtime, error) {
 	if p.rt != nil || p.err != nil && !mayPass(p.err) {
 		return p.rt, p.err
 	}
+	ctx, cancel := context.WithTimeout(ctx, openTime)
+	defer cancel()
 	p.rt, p.err = p.open(p.meter.attach(ctx))
 	if p.err == nil && p.rt == nil {
 		p.err = &runlane.Error{
