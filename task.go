@@ -2,6 +2,7 @@ package runlane
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -56,12 +57,24 @@ type TaskOptions[P any] struct {
 type Definition struct {
 	ID            TaskID
 	ErrorMessages bool
-	Queue         Queue
-	Retry         Retry
-	Timeout       time.Duration
+	// IdempotencyTTL is how long a key stays with its run, or WhileActive. 0, where no NewTask made the definition, means
+	// DefaultIdempotencyTTL.
+	IdempotencyTTL time.Duration
+	// Keys are those that the task computes from its payload.
+	Keys    TaskKeys
+	Queue   Queue
+	Retry   Retry
+	Timeout time.Duration
 
-	err error
+	keys func(p *Prepared) error // computes the keys from an encoded payload; nil for a task without key functions
+	err  error
 }
+
+// TaskKeys tells which key functions a task has.
+type TaskKeys struct{ Concurrency, Idempotency, Singleton bool }
+
+// Any reports whether there is one.
+func (k TaskKeys) Any() bool { return k != TaskKeys{} }
 
 // Err reports what is wrong with the definition, as [ErrConfigurationInvalid]; core.Open and Trigger return it. [NewTask]
 // itself never panics, so a bad definition in a shared package cannot kill a program that never uses the task.
@@ -79,8 +92,13 @@ func NewTask[P any](id TaskID, options *TaskOptions[P]) *Task[P] {
 	if t.options.IdempotencyTTL == 0 {
 		t.options.IdempotencyTTL = DefaultIdempotencyTTL
 	}
+	o := &t.options
 	t.definition = &Definition{
-		ID: id, ErrorMessages: t.options.ErrorMessages, Queue: t.options.Queue, Retry: t.options.Retry, Timeout: t.options.Timeout,
+		ID: id, ErrorMessages: o.ErrorMessages, IdempotencyTTL: o.IdempotencyTTL, Queue: o.Queue, Retry: o.Retry, Timeout: o.Timeout,
+		Keys: TaskKeys{Concurrency: o.ConcurrencyKey != nil, Idempotency: o.IdempotencyKey != nil, Singleton: o.SingletonKey != nil},
+	}
+	if t.definition.Keys.Any() {
+		t.definition.keys = t.computeEncoded
 	}
 	t.definition.err = t.validate()
 	return t
@@ -155,6 +173,23 @@ func (t *Task[P]) prepare(payload P) (Prepared, error) {
 		return Prepared{}, err
 	}
 	p := Prepared{Payload: b, IdempotencyTTL: t.options.IdempotencyTTL}
+	if err := t.compute(&p, payload); err != nil {
+		return Prepared{}, err
+	}
+	return p, nil
+}
+
+// computeEncoded is for calls that have the payload only as it is stored.
+func (t *Task[P]) computeEncoded(p *Prepared) error {
+	payload, err := t.Decode(p.Payload)
+	if err != nil {
+		return err
+	}
+	return t.compute(p, payload)
+}
+
+// compute applies the key functions.
+func (t *Task[P]) compute(p *Prepared, payload P) error {
 	for _, key := range []struct {
 		what string
 		fn   func(P) string
@@ -169,10 +204,10 @@ func (t *Task[P]) prepare(payload P) (Prepared, error) {
 		}
 		*key.to = key.fn(payload)
 		if err := ValidateKey(key.what, *key.to); err != nil {
-			return Prepared{}, err
+			return err
 		}
 	}
-	return p, nil
+	return nil
 }
 
 // encodePayload leaves <, > and & alone and passes valid json.RawMessage through byte for byte: json.Marshal would rewrite both.
@@ -217,12 +252,22 @@ type Call struct {
 	prepare func() (Prepared, error)
 }
 
-// NewRawCall pairs a definition with an encoded payload, for command lines and HTTP endpoints. Key functions, which need the
-// payload's type, are not applied.
+// NewRawCall pairs a definition with an encoded payload, for command lines and HTTP endpoints. It makes the run that [Task.With]
+// makes of the same payload: a task with key functions has them applied to the payload, which has to decode for that.
 func NewRawCall(task *Definition, payload json.RawMessage) Call {
 	return Call{Task: task, prepare: func() (Prepared, error) {
 		b, err := encodePayload(payload)
-		return Prepared{Payload: b, IdempotencyTTL: DefaultIdempotencyTTL}, err
+		if err != nil {
+			return Prepared{}, err
+		}
+		p := Prepared{Payload: b, IdempotencyTTL: cmp.Or(task.IdempotencyTTL, DefaultIdempotencyTTL)}
+		if task.keys == nil {
+			return p, nil
+		}
+		if err := task.keys(&p); err != nil {
+			return Prepared{}, err
+		}
+		return p, nil
 	}}
 }
 

@@ -23,7 +23,7 @@ type welcome struct {
 func TestNewTask_FillsDefaults(t *testing.T) {
 	t.Parallel()
 	task := runlane.NewTask[welcome]("emails.welcome", nil)
-	want := &runlane.Definition{ID: "emails.welcome", Queue: runlane.DefaultQueue}
+	want := &runlane.Definition{ID: "emails.welcome", IdempotencyTTL: runlane.DefaultIdempotencyTTL, Queue: runlane.DefaultQueue}
 	ignore := cmpopts.IgnoreUnexported(runlane.Definition{})
 	if diff := cmp.Diff(want, task.Definition(), ignore); diff != "" || task.Definition().Err() != nil {
 		t.Errorf("%v: %s", task.Definition().Err(), diff)
@@ -48,7 +48,9 @@ func TestNewTask_CopiesItsOptions(t *testing.T) {
 	task := runlane.NewTask("emails.welcome", options)
 	*options = runlane.TaskOptions[welcome]{} // a later change is not seen
 	want := &runlane.Definition{
-		ID: "emails.welcome", ErrorMessages: true, Queue: runlane.Queue{Name: "emails", Concurrency: 3},
+		ID: "emails.welcome", ErrorMessages: true, IdempotencyTTL: runlane.WhileActive,
+		Keys:  runlane.TaskKeys{Concurrency: true, Idempotency: true, Singleton: true},
+		Queue: runlane.Queue{Name: "emails", Concurrency: 3},
 		Retry: runlane.Retry{MaxAttempts: 5, Backoff: runlane.Fixed(time.Second)}, Timeout: time.Minute,
 	}
 	if diff := cmp.Diff(want, task.Definition(), cmpopts.IgnoreUnexported(runlane.Definition{})); diff != "" {

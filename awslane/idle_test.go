@@ -56,6 +56,7 @@ func (c *idleAWS) Do(r *http.Request) (*http.Response, error) {
 	case "DynamoDB_20120810.Query":
 		answer = `{"Count":0,"ScannedCount":0,"Items":[]}`
 	case "DynamoDB_20120810.GetItem": // nothing there
+	case "DynamoDB_20120810.UpdateItem": // the definition of a task
 	case "AmazonSQS.GetQueueAttributes": // when it opens
 		answer = `{"Attributes":{"ApproximateNumberOfMessages":"0","ApproximateNumberOfMessagesNotVisible":"0"}}`
 	case "AmazonSQS.ReceiveMessage":
@@ -174,7 +175,7 @@ func TestIdle_AWorkerAsksAQueueFourTimesAMinuteAtMost(t *testing.T) {
 }
 
 // The ticks of an idle worker are all it sends to DynamoDB, one a minute, and each the same number of reads: no write, and nothing
-// to the queues.
+// to the queues. The first one also reads the catalog of tasks, and writes the one task that is not there.
 func TestIdle_ATickReadsAFixedNumberOfTimes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -185,7 +186,11 @@ func TestIdle_ATickReadsAFixedNumberOfTimes(t *testing.T) {
 			t.Errorf("the queue was asked %d times in %d minutes", n, minutes)
 		}
 		delete(count, "SQS ReceiveMessage mail")
-		queries := count["DynamoDB Query"]
+		if n := count["DynamoDB UpdateItem"]; n != 1 {
+			t.Errorf("one task was stored %d times", n)
+		}
+		delete(count, "DynamoDB UpdateItem")
+		queries := count["DynamoDB Query"] - 1 // of the catalog
 		if ticks < minutes-1 || ticks > minutes+3 || queries%ticks != 0 || count["DynamoDB GetItem"] > 3*ticks {
 			t.Errorf("%d ticks sent %v", ticks, count)
 		}

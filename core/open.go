@@ -26,6 +26,7 @@ type Runtime struct {
 	delayed      lane.DelayedSender  // nil where the transport cannot delay
 	undelayed    []runlane.QueueName // bindings that cannot, where others can
 	progress     lane.ProgressKeeper // nil where the storage keeps none
+	catalog      catalog
 	logger       *slog.Logger
 	hooks        *watchers
 	watched      bool // hooks or metrics want the records of every commit
@@ -105,6 +106,8 @@ func newRuntime(l *lane.Lane, options *Options) *Runtime {
 		}
 	}
 	rt.progress, _ = lane.As[lane.ProgressKeeper](l.Storage)
+	rt.catalog.stored, _ = lane.As[lane.TaskCatalog](l.Storage)
+	rt.catalog.settled = map[runlane.TaskID]bool{}
 	rt.workerID = newWorkerID(rt.world.NewID)
 	return rt
 }
@@ -228,9 +231,9 @@ func (rt *Runtime) Lane() *lane.Lane { return rt.lane }
 // Definitions lists the tasks that execute here, by id.
 func (rt *Runtime) Definitions() []*runlane.Definition { return slices.Clone(rt.definitions) }
 
-// CallJSON builds a call of a task that executes here, for command lines and HTTP endpoints. Key functions need the payload's
-// type and are not applied: give keys with the trigger's options. An unknown task is runlane.ErrTaskNotFound; a payload that is
-// no JSON is reported when the call is triggered.
+// CallJSON builds a call of a task that executes here, for command lines and HTTP endpoints; its key functions are applied, see
+// runlane.NewRawCall. An unknown task is runlane.ErrTaskNotFound; a payload that is no JSON, or of which no key can be computed, is
+// reported when the call is triggered.
 func (rt *Runtime) CallJSON(id runlane.TaskID, payload json.RawMessage) (runlane.Call, error) {
 	h, ok := rt.handlers[id]
 	if !ok {

@@ -33,6 +33,9 @@ const (
 //
 // The stages are bounded, share the time until the deadline, and one that fails does not stop the next. The error joins those of
 // the stages; the result counts what each did, also with an error.
+//
+// The first tick of a runtime also stores the definitions of its handlers' tasks in the environment's catalog, as far as they are not
+// there, and looks again twice a day, see [Tasks].
 func (rt *Runtime) Tick(ctx context.Context, options *TickOptions) (*TickResult, error) {
 	if err := rt.gate.enter(); err != nil {
 		return nil, err
@@ -81,6 +84,7 @@ func (rt *Runtime) tick(ctx context.Context, options *TickOptions) (*TickResult,
 		faults = append(faults, s.into.Err)
 		result.More = result.More || s.into.More
 	}
+	rt.storeTasks(ctx, t.deadline)
 	return result, errors.Join(faults...)
 }
 

@@ -1,6 +1,7 @@
 package dynamostore
 
 import (
+	"context"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -140,7 +141,10 @@ func budgetCases() map[string]budgetCase {
 			}
 			return w
 		}, 0},
-		"tick with nothing to do": {nil, idleTick, 0},
+		"tick with nothing to do": {nil, idleTick(), 0},
+		"first tick of a program with one task": {nil, idleTick(runlane.NewTask[int]("bench.noop", nil).Handle(
+			func(context.Context, *runlane.Attempt, int) error { return nil },
+		)), 0},
 	}
 	addBoundedCases(cases)
 	addPruningCases(cases)
@@ -178,22 +182,24 @@ func longestFailure() runlane.Failure {
 	return runlane.NewFailure(runlane.ErrTaskPanicked, text[runlane.MaxFailureMetaBytes:][:runlane.MaxFailureMessageBytes], details)
 }
 
-// idleTick is a round of the runtime's maintenance when nothing is waiting: only its reads are paid.
-func idleTick(w *world) *world {
-	w.Helper()
-	l, err := lane.New(w.store, memlane.NewTransport(nil), &lane.Options{Environment: "test"})
-	if err != nil {
-		w.Fatal(err)
+// idleTick is a runtime's first round of maintenance when nothing is waiting: its reads are paid, and the definitions it stores.
+func idleTick(handlers ...runlane.Handler) func(*world) *world {
+	return func(w *world) *world {
+		w.Helper()
+		l, err := lane.New(w.store, memlane.NewTransport(nil), &lane.Options{Environment: "test"})
+		if err != nil {
+			w.Fatal(err)
+		}
+		rt, err := core.Open(w.Context(), l, &core.Options{Logger: slog.New(slog.DiscardHandler), Handlers: handlers})
+		if err != nil {
+			w.Fatal(err)
+		}
+		defer func() { _ = rt.Close(w.Context()) }()
+		if result, err := rt.Tick(w.Context(), nil); err != nil || result.More {
+			w.Fatal(result, err)
+		}
+		return w
 	}
-	rt, err := core.Open(w.Context(), l, &core.Options{Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		w.Fatal(err)
-	}
-	defer func() { _ = rt.Close(w.Context()) }()
-	if result, err := rt.Tick(w.Context(), nil); err != nil || result.More {
-		w.Fatal(result, err)
-	}
-	return w
 }
 
 func TestBudget_ReadsAndRoundTripsOfASimpleRun(t *testing.T) {

@@ -39,6 +39,7 @@ func storageHarness(client *dynamodb.Client, table string, api func(testing.TB) 
 		Capabilities: dynamostore.New(nil, "", nil).Capabilities(),
 		Checker:      true,
 		Progress:     true,
+		Catalog:      true,
 		PlantUnknownEvent: func(t testing.TB, _ lane.Storage, key lane.RunKey, event runlane.UnknownEvent) {
 			t.Helper()
 			plantUnknownEvent(t, client, table, key, event)

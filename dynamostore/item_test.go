@@ -19,7 +19,7 @@ func described() map[string]func() any {
 		"run": func() any { return &runItem{} }, "bulk": func() any { return &bulkItem{} }, "log": func() any { return &logItem{} },
 		"owner": func() any { return &ownerItem{} }, "slot": func() any { return &slotItem{} }, "schedule": func() any { return &scheduleItem{} },
 		"occurrence": func() any { return &occurrenceItem{} }, "progress": func() any { return &progressItem{} },
-		"shards": func() any { return &shardCounts{} }, "position": func() any { return &walkPosition{} },
+		"shards": func() any { return &shardCounts{} }, "task": func() any { return &taskItem{} }, "position": func() any { return &walkPosition{} },
 	}
 }
 

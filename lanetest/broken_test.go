@@ -204,6 +204,8 @@ var broken = map[string]struct {
 	},
 	"doesNothingSilently": {func(s sound) lane.Storage { return doesNothingSilently{s} }, "Capabilities/MissingOnesAnswerCapabilityUnsupported"},
 	"redeliversAlways":    {func(s sound) lane.Storage { return redeliversAlways{s} }, "Redelivery/BeginsTenMinutesAfterThePublication"},
+	"mergesDefinitions":   {func(s sound) lane.Storage { return &mergesDefinitions{sound: s} }, "Catalog/APutReplacesAllOfWhatWasThere"},
+	"onlyTheLastProgram":  {func(s sound) lane.Storage { return &onlyTheLastProgram{sound: s} }, "Catalog/PutsOfDifferentTasksAtOnceAreAllKept"},
 	"notesOfAnybody":      {func(s sound) lane.Storage { return notesOfAnybody{s} }, "Progress/OnlyTheOwnerLeavesNotes"},
 	"findsFault":          {func(s sound) lane.Storage { return findsFault{s} }, "Append/WritesRunEventsAndOutboxTogether"},
 	"rewrites":            {func(s sound) lane.Storage { return rewrites{s} }, "Reads/GetRunsKeepsOrderAndRepeatsAndOmitsMissing"},
@@ -231,7 +233,9 @@ func TestBrokenStorage(t *testing.T) {
 		}
 		return s
 	}
-	lanetest.RunStorage(t, lanetest.StorageHarness{New: storage, Capabilities: storage(t).Capabilities(), Checker: true, Progress: true})
+	lanetest.RunStorage(t, lanetest.StorageHarness{
+		New: storage, Capabilities: storage(t).Capabilities(), Checker: true, Progress: true, Catalog: true,
+	})
 }
 
 func TestRunStorage_CatchesEachBrokenStorage(t *testing.T) {

@@ -26,6 +26,9 @@ func capabilitiesDeclared(t *testing.T, b *bundle) {
 	if _, ok := lane.As[lane.Checker](b.storage); ok != b.h.Checker {
 		t.Fatalf("storage is a lane.Checker: %t, the harness says %t", ok, b.h.Checker)
 	}
+	if _, ok := lane.As[lane.TaskCatalog](b.storage); ok != b.h.Catalog {
+		t.Fatalf("storage is a lane.TaskCatalog: %t, the harness says %t", ok, b.h.Catalog)
+	}
 	if c := b.h.Capabilities; c.DurableState && c.ProcessLocalState {
 		t.Fatal("state that only one process can reach does not survive it")
 	}

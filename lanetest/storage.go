@@ -20,6 +20,8 @@ type StorageHarness struct {
 	Checker bool
 	// Progress: the storage is expected to be a lane.ProgressKeeper.
 	Progress bool
+	// Catalog: the storage is expected to be a lane.TaskCatalog.
+	Catalog bool
 	// EventuallyConsistent: scans and lists may show a write late. Their cases then repeat a read until it is as expected, for a
 	// few seconds. Without it the first read must be right.
 	EventuallyConsistent bool
@@ -73,6 +75,7 @@ func storageGroups() []storageGroup {
 		{"Clocks", clockCases()},
 		{"Pruning", pruneCases()}, {"Lists", listCases()},
 		{"Progress", progressCases()},
+		{catalogGroup, catalogCases()},
 		{"Hazards", slices.Concat(
 			hazardCases(),
 			hazardQueueCases(),
@@ -85,6 +88,9 @@ func storageGroups() []storageGroup {
 func RunStorage(t *testing.T, h StorageHarness) {
 	t.Helper()
 	for _, group := range storageGroups() {
+		if group.name == catalogGroup && !h.Catalog {
+			continue // an optional ability, which Capabilities looks for
+		}
 		t.Run(group.name, func(t *testing.T) {
 			t.Parallel()
 			for _, c := range group.cases {

@@ -31,6 +31,7 @@ func TestStorage_Conformance(t *testing.T) {
 		},
 		Checker:  true,
 		Progress: true,
+		Catalog:  true,
 		PlantUnknownEvent: func(_ testing.TB, s lane.Storage, key lane.RunKey, event runlane.UnknownEvent) {
 			s.(*clocked).Plant(key, &event)
 		},

@@ -66,6 +66,7 @@ type environment struct {
 	singletons  map[scopedKey]*entry
 	schedules   map[runlane.ScheduleID]*schedule   // nil until there is one
 	progress    map[runlane.RunID]runlane.Progress // the last notes; nil until there is one
+	tasks       map[runlane.TaskID]lane.TaskRecord // nil until there is one
 
 	// Queues that any command ever limited, and the partitions of those that are in use. nil until there is one.
 	limited    map[runlane.QueueName]bool

@@ -1,0 +1,160 @@
+package core
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+const (
+	// catalogEvery is how often a runtime that ticks looks at the catalog, and how old its records may get until it stores them
+	// anew: while somebody ticks, none is seen more than twice as long ago.
+	catalogEvery = 12 * time.Hour
+	// catalogRetry is when a look that failed is repeated.
+	catalogRetry = 10 * time.Minute
+)
+
+// catalog is a runtime's part in the stored definitions of its environment's tasks (docs/decisions.md, Programs).
+type catalog struct {
+	stored lane.TaskCatalog // nil where the storage keeps none
+
+	mu      sync.Mutex // held by who looks; others have nothing to wait for
+	looked  time.Time  // with the monotonic clock, which nobody sets back
+	every   time.Duration
+	settled map[runlane.TaskID]bool // the definitions that this runtime stored, or saw to be stored
+}
+
+// storeTasks stores the definitions of this runtime's tasks as far as they differ from those that are there. It is no stage of the
+// tick: nothing waits for it, so a failure is logged, and repeated later.
+func (rt *Runtime) storeTasks(ctx context.Context, deadline time.Time) {
+	c := &rt.catalog
+	left := deadline.Sub(rt.world.Now())
+	if c.stored == nil || len(rt.definitions) == 0 || left <= 0 || ctx.Err() != nil || !c.mu.TryLock() {
+		return
+	}
+	defer c.mu.Unlock()
+	now := rt.world.Now()
+	if !c.looked.IsZero() && now.Sub(c.looked) < c.every {
+		return
+	}
+	limited, cancel := context.WithTimeout(ctx, left)
+	defer cancel()
+	err := rt.mergeTasks(limited)
+	if err != nil && limited.Err() != nil {
+		return // out of time: the next tick goes on
+	}
+	c.looked, c.every = now, catalogEvery
+	if err != nil {
+		c.every = catalogRetry
+		rt.logger.LogAttrs(ctx, slog.LevelWarn, "definitions of tasks were not stored; programs without them may not know them", errorAttrs(err)...)
+	}
+}
+
+// mergeTasks looks at what is stored and puts what is missing, differs or has become old. A definition that this runtime has settled
+// before and that differs by now belongs to a program that started later: it stays, or two would take turns for ever.
+func (rt *Runtime) mergeTasks(ctx context.Context) error {
+	c := &rt.catalog
+	stored, err := rt.storedTasks(ctx)
+	if err != nil {
+		return err
+	}
+	now := rt.now()
+	var puts []lane.TaskRecord
+	for _, d := range rt.definitions {
+		own := taskRecord(d, now)
+		there, known := stored[d.ID]
+		switch same := there.Same(own); {
+		case same && now.Sub(there.SeenAt).Abs() < catalogEvery: // one that a clock in the future saw is put anew
+			c.settled[d.ID] = true
+		case known && !same && c.settled[d.ID]:
+		default:
+			puts = append(puts, own)
+		}
+	}
+	faults := make([]error, len(puts))
+	group := errgroup.Group{}
+	group.SetLimit(tickParallel)
+	for i := range puts {
+		group.Go(func() error {
+			faults[i] = c.stored.PutTask(ctx, &lane.PutTaskCommand{Environment: rt.environment, Record: puts[i]})
+			return nil
+		})
+	}
+	_ = group.Wait() // errors are collected
+	for i := range puts {
+		if faults[i] == nil {
+			c.settled[puts[i].ID] = true
+		}
+	}
+	return firstError(faults...) // they are about the same
+}
+
+// storedTasks reads the whole catalog.
+func (rt *Runtime) storedTasks(ctx context.Context) (map[runlane.TaskID]lane.TaskRecord, error) {
+	stored := map[runlane.TaskID]lane.TaskRecord{}
+	q := lane.PageQuery{Environment: rt.environment, Limit: runlane.MaxPageLimit}
+	for {
+		page, err := rt.catalog.stored.ListTasks(ctx, &q)
+		if err != nil {
+			return nil, err
+		}
+		for _, record := range page.Items {
+			stored[record.ID] = record
+		}
+		if q.After = page.Next; q.After == "" {
+			return stored, nil
+		}
+	}
+}
+
+// taskRecord is what other programs may know of a task.
+func taskRecord(d *runlane.Definition, seen time.Time) lane.TaskRecord {
+	r := lane.TaskRecord{
+		ID: d.ID, Queue: d.Queue, IdempotencyTTL: d.IdempotencyTTL, Keys: d.Keys, MaxAttempts: d.Retry.Attempts(),
+		Timeout: d.Timeout, ErrorMessages: d.ErrorMessages, SeenAt: seen,
+	}
+	if r.IdempotencyTTL == 0 { // of a definition that no NewTask made
+		r.IdempotencyTTL = runlane.DefaultIdempotencyTTL
+	}
+	if r.MaxAttempts > 1 {
+		r.Backoff = backoffText(d.Retry.Backoff)
+	}
+	return r
+}
+
+// backoffText says what a backoff does. One that is not of this module's is named by its type, since only calling it could tell more.
+func backoffText(b runlane.Backoff) string {
+	switch b := b.(type) {
+	case nil:
+		return exponentialText(runlane.Exponential{})
+	case runlane.Exponential:
+		return exponentialText(b)
+	case runlane.Fixed:
+		return "fixed, " + runlane.FormatDuration(time.Duration(b))
+	case runlane.BackoffFunc:
+		return "a function"
+	default:
+		name := reflect.TypeOf(b).String()
+		return strings.ToValidUTF8(name[:min(len(name), lane.MaxBackoffText)], "")
+	}
+}
+
+func exponentialText(b runlane.Exponential) string {
+	base, limit := b.Base, b.Max
+	if base == 0 {
+		base = runlane.DefaultBackoffBase
+	}
+	if limit == 0 {
+		limit = runlane.DefaultBackoffMax
+	}
+	return fmt.Sprintf("exponential, %s to %s", runlane.FormatDuration(base), runlane.FormatDuration(limit))
+}
