@@ -58,6 +58,7 @@ var importRules = []importRule{
 	{"lanetest", "lanetest/...", "lanetest/**", []string{
 		"$gostd", runlanePkg, lanePkg, corePkg, "github.com/google/go-cmp", "pgregory.net/rapid$",
 	}},
+	{"runlanetest", "runlanetest/...", "runlanetest/**", []string{"$gostd", runlanePkg, lanePkg, corePkg, module + "/memlane$"}},
 	{"examples", "examples/...", "examples/**", []string{
 		"$gostd", runlanePkg, lanePkg, corePkg, module + "/memlane$", module + "/awslane$", module + "/dynamostore$",
 		module + "/sqstransport$", module + "/functions$", module + "/functions/eventsource$", module + "/examples", awsSDK, lambdaGo, compress, xsync,

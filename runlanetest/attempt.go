@@ -1,0 +1,141 @@
+package runlanetest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"sync"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/runlane/runlane-go"
+)
+
+// Attempt is an attempt to call a handler with, and what the handler made of it. Pass its field Attempt:
+//
+//	a := runlanetest.NewAttempt(t, nil)
+//	err := app.Welcome(t.Context(), a.Attempt, jobs.User{ID: "u_1"})
+//
+// It is safe for concurrent use.
+type Attempt struct {
+	*runlane.Attempt
+
+	// Recorder has what the handler triggered.
+	Recorder *Recorder
+
+	logs lineBuffer
+
+	mu     sync.Mutex
+	output json.RawMessage
+	notes  []string
+}
+
+// AttemptOptions of [NewAttempt]. nil means the first attempt of a run of no task.
+type AttemptOptions struct {
+	// Number counts from 1. 0 means 1.
+	Number int
+	// Recorder gets what the handler triggers. nil means a new one.
+	Recorder *Recorder
+	// Run is what the handler finds in Attempt.Run. An empty id becomes "run_test"; an empty status and empty counters become those of
+	// an attempt in progress.
+	Run runlane.Run
+}
+
+// NewAttempt returns an attempt whose output, notes, logs and triggers the test can read. What it logs is also in the test's log.
+func NewAttempt(t testing.TB, options *AttemptOptions) *Attempt {
+	t.Helper()
+	if options == nil {
+		options = &AttemptOptions{}
+	}
+	number := max(options.Number, 1)
+	run := *options.Run.Clone()
+	if run.ID == "" {
+		run.ID = "run_test"
+	}
+	if run.Environment == "" {
+		run.Environment = runlane.DefaultEnvironment
+	}
+	if run.Status == "" {
+		run.Status = runlane.StatusRunning
+	}
+	if run.Counters == (runlane.Counters{}) {
+		run.Counters = runlane.Counters{Attempts: number, Failures: number - 1, Retries: number - 1}
+	}
+	a := &Attempt{Recorder: options.Recorder}
+	if a.Recorder == nil {
+		a.Recorder = &Recorder{}
+	}
+	logger := newLogger(io.MultiWriter(&a.logs, newTestLog(t)), nil)
+	a.Attempt = runlane.NewAttempt(run, number, runlane.AttemptHost{
+		Logger: logger, Output: a.setOutput, Progress: a.note, Trigger: &lineage{a},
+	})
+	return a
+}
+
+// Execute calls a handler as a runtime does: with the payload encoded and decoded again, and the attempt in its context. It fills in
+// task, queue, keys and payload of [runlane.Attempt.Run]. A panic is the test's.
+func (a *Attempt) Execute(ctx context.Context, handler runlane.Handler, call runlane.Call) error {
+	prepared, err := call.Prepare()
+	if err != nil {
+		return err
+	}
+	if handler.Task == nil || handler.Task.ID != call.Task.ID {
+		return &runlane.Error{
+			Code: runlane.ErrValidationFailed, Message: fmt.Sprintf("the call is of task %q, the handler is not", call.Task.ID),
+			Hint: "pass a call of the handler's own task",
+		}
+	}
+	run := &a.Run
+	run.TaskID, run.Queue, run.Payload = call.Task.ID, call.Task.Queue.Name, prepared.Payload
+	run.IdempotencyKey, run.SingletonKey, run.ConcurrencyKey = prepared.IdempotencyKey, prepared.SingletonKey, prepared.ConcurrencyKey
+	return handler.Execute(runlane.WithAttempt(ctx, a.Attempt), a.Attempt, bytes.Clone(prepared.Payload))
+}
+
+// Output is what the handler set last, nil when it set none. It would be kept only if the attempt succeeds.
+func (a *Attempt) Output() json.RawMessage {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return bytes.Clone(a.output)
+}
+
+// Notes are the handler's progress notes, all of them. (A runtime keeps the last one.)
+func (a *Attempt) Notes() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return append([]string(nil), a.notes...)
+}
+
+// Logs are the lines that the handler logged from slog.LevelInfo on, in slog's text form, without the time and without the
+// attributes of the run, which a runtime adds.
+func (a *Attempt) Logs() []string { return a.logs.lines() }
+
+func (a *Attempt) setOutput(b json.RawMessage) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.output = b
+	return nil
+}
+
+// note refuses what a runtime refuses.
+func (a *Attempt) note(_ context.Context, note string) error {
+	if len(note) > runlane.MaxReasonBytes || !utf8.ValidString(note) {
+		return &runlane.Error{
+			Code: runlane.ErrValidationFailed, Message: fmt.Sprintf("the note has %d bytes, or is not valid UTF-8", len(note)),
+			Hint: fmt.Sprintf("use at most %d bytes of text", runlane.MaxReasonBytes),
+		}
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.notes = append(a.notes, note)
+	return nil
+}
+
+// lineage makes the attempt's run the source of what it triggers.
+type lineage struct{ attempt *Attempt }
+
+// Trigger records.
+func (l *lineage) Trigger(ctx context.Context, call runlane.Call, options *runlane.TriggerOptions) (*runlane.TriggerResult, error) {
+	return l.attempt.Recorder.trigger(ctx, call, options, &l.attempt.Run)
+}

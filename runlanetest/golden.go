@@ -1,0 +1,142 @@
+package runlanetest
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/runlane/runlane-go"
+)
+
+// UpdateVariable is the environment variable that makes [RequireGolden] write instead of compare, when it is "1". It is no flag: a
+// package that defines one takes its name from all tests that import it.
+const UpdateVariable = "RUNLANETEST_UPDATE"
+
+// String is the history for people, and what golden files hold:
+//
+//	task     emails.welcome
+//	queue    default
+//	payload  {"userId":"u_1"}
+//	key      idempotency u_1
+//
+//	+0s  triggered
+//	+0s  attempt 1 started
+//	+0s  attempt 1 failed: task_failed, retry in 1s (Task failed.)
+//	+1s  attempt 2 started
+//	+1s  attempt 2 succeeded
+//
+//	status   succeeded
+//	counts   attempts 2, failures 1, retries 1, releases 0
+//	output   {"messageId":7}
+//	child    reports.daily {"of":"RUN"}
+//
+// Times count from the run's creation. Transitions are those of [History.Transitions], a failure's message in parentheses behind. A
+// field that the run does not have has no line; there is one line for each key (idempotency, singleton, concurrency), meta entry and
+// child, and source is written for runs that no program triggered by itself. The run's id is written RUN wherever it stands, the
+// id of its source SOURCE, those of its children CHILD1, CHILD2 and so on; everything else is as it is.
+func (h *History) String() string {
+	var text strings.Builder
+	field := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(&text, "%-8s %s\n", name, oneLine(value))
+		}
+	}
+	key := func(kind, value string) {
+		if value != "" {
+			field("key", kind+" "+value)
+		}
+	}
+	field("task", string(h.TaskID))
+	field("queue", string(h.Queue))
+	field("payload", string(h.Payload))
+	key("idempotency", h.IdempotencyKey)
+	key("singleton", h.SingletonKey)
+	key("concurrency", h.ConcurrencyKey)
+	field("source", describeSource(h.Source))
+	for _, name := range slices.Sorted(maps.Keys(h.Meta)) {
+		field("meta", name+" "+h.Meta[name])
+	}
+	text.WriteString("\n")
+	for _, line := range h.timeline() {
+		text.WriteString(oneLine(line) + "\n")
+	}
+	text.WriteString("\n")
+	field("status", string(h.Status))
+	c := h.Counters
+	field("counts", fmt.Sprintf("attempts %d, failures %d, retries %d, releases %d", c.Attempts, c.Failures, c.Retries, c.Releases))
+	field("output", string(h.Output))
+	for i := range h.Children {
+		field("child", string(h.Children[i].TaskID)+" "+string(h.Children[i].Payload))
+	}
+	return h.names().Replace(text.String())
+}
+
+// names replaces ids, which differ from one execution to the next, by what they are.
+func (h *History) names() *strings.Replacer {
+	var pairs []string
+	name := func(id runlane.RunID, as string) {
+		if id != "" { // or it would stand between all letters
+			pairs = append(pairs, string(id), as)
+		}
+	}
+	name(h.ID, "RUN")
+	name(h.Source.RunID, "SOURCE")
+	for i := range h.Children {
+		name(h.Children[i].ID, fmt.Sprintf("CHILD%d", i+1))
+	}
+	return strings.NewReplacer(pairs...)
+}
+
+// describeSource is "" for what a program triggered by itself.
+func describeSource(s runlane.Source) string {
+	switch {
+	case s.ScheduleID != "":
+		return string(s.Type) + " " + string(s.ScheduleID)
+	case s.RunID != "":
+		return string(s.Type) + " " + string(s.RunID)
+	default:
+		return ""
+	}
+}
+
+// RequireGolden ends the test unless the history is what a file says, in the form of [History.String]. The path counts from the
+// package's folder; by custom it is in testdata. With RUNLANETEST_UPDATE=1 in the environment ([UpdateVariable]) the file is written
+// instead: read the difference before you keep it.
+func RequireGolden(t testing.TB, run *History, path string) {
+	t.Helper()
+	got := run.String()
+	if os.Getenv(UpdateVariable) == "1" {
+		err := os.MkdirAll(filepath.Dir(path), 0o755)
+		if err == nil {
+			err = os.WriteFile(path, []byte(got), 0o644)
+		}
+		if err != nil {
+			t.Fatalf("runlanetest: the golden history cannot be written: %v", err)
+		}
+		t.Logf("runlanetest: wrote %s", path)
+		return
+	}
+	content, err := os.ReadFile(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		t.Fatalf("runlanetest: there is no golden history %s: write it with %s=1 go test, and read it", path, UpdateVariable)
+	case err != nil:
+		t.Fatalf("runlanetest: the golden history cannot be read: %v", err)
+	}
+	want := strings.ReplaceAll(string(content), "\r\n", "\n") // as some checkouts write it
+	if want != got {
+		t.Fatalf("runlanetest: the history of a run of task %q is not that of %s (-file +run); %s=1 go test accepts it\n%s",
+			run.TaskID, path, UpdateVariable, diff(splitLines(want), splitLines(got), same))
+	}
+}
+
+// oneLine keeps a value on its line.
+func oneLine(text string) string {
+	return strings.NewReplacer("\r", `\r`, "\n", `\n`).Replace(text)
+}

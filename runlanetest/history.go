@@ -1,0 +1,220 @@
+package runlanetest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core"
+)
+
+// History is a run with everything that happened to it. It is a copy, made at one instant.
+type History struct {
+	runlane.Run
+
+	// Events are all there are, oldest first.
+	Events []runlane.EventRecord
+	// Children are the runs that it made, in the order of their creation: follow-ups of its handler, reruns and manual retries.
+	Children []runlane.Run
+}
+
+// HistoryOf returns the history of a run in any runtime, for tests that use a lane of their own. What cannot be read ends the test.
+// Where lists lag, as they do a little on AWS, a child that was made a moment ago may be missing.
+func HistoryOf(t testing.TB, rt *core.Runtime, id runlane.RunID) *History {
+	t.Helper()
+	h, err := readHistory(t.Context(), rt, id)
+	if err != nil {
+		t.Fatalf("runlanetest: run %q cannot be read: %v", id, err)
+	}
+	return h
+}
+
+func readHistory(ctx context.Context, rt *core.Runtime, id runlane.RunID) (*History, error) {
+	run, err := rt.Runs().Get(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	children, err := listRuns(ctx, rt, &core.ListOptions{RunFilter: core.RunFilter{SourceRunID: id}})
+	if err != nil {
+		return nil, err
+	}
+	h := &History{Run: *run, Children: children}
+	return h, h.readEvents(ctx, rt)
+}
+
+// readHistories lists the runs once, and not again for each one's children.
+func readHistories(ctx context.Context, rt *core.Runtime, task runlane.TaskID) ([]*History, error) {
+	runs, err := listRuns(ctx, rt, &core.ListOptions{Limit: runlane.MaxPageLimit})
+	if err != nil {
+		return nil, err
+	}
+	children := map[runlane.RunID][]runlane.Run{}
+	for i := range runs {
+		source := runs[i].Source.RunID
+		children[source] = append(children[source], runs[i])
+	}
+	var histories []*History
+	for i := range runs {
+		if task != "" && runs[i].TaskID != task {
+			continue
+		}
+		h := &History{Run: runs[i], Children: children[runs[i].ID]}
+		if err := h.readEvents(ctx, rt); err != nil {
+			return nil, err
+		}
+		histories = append(histories, h)
+	}
+	return histories, nil
+}
+
+func (h *History) readEvents(ctx context.Context, rt *core.Runtime) error {
+	for record, err := range rt.Runs().Events(ctx, h.ID, nil) {
+		if err != nil {
+			return err
+		}
+		h.Events = append(h.Events, record)
+	}
+	return nil
+}
+
+// listRuns returns whole runs, in the order of their creation.
+func listRuns(ctx context.Context, rt *core.Runtime, options *core.ListOptions) ([]runlane.Run, error) {
+	var runs []runlane.Run
+	for summary, err := range rt.Runs().All(ctx, options) {
+		if err != nil {
+			return nil, err
+		}
+		run, err := rt.Runs().Get(ctx, summary.ID)
+		if err != nil {
+			return nil, err
+		}
+		runs = append(runs, *run)
+	}
+	slices.SortFunc(runs, func(a, b runlane.Run) int {
+		if order := a.CreatedAt.Compare(b.CreatedAt); order != 0 {
+			return order
+		}
+		return strings.Compare(string(a.ID), string(b.ID))
+	})
+	return runs, nil
+}
+
+// Transitions tells what happened to the run, a line each:
+//
+//	triggered                                          or: triggered to begin in 10m
+//	made by schedule nightly                           rerun, retried by hand: the other ways to begin
+//	attempt 1 started
+//	attempt 1 failed: task_failed, retry in 1s
+//	attempt 2 released for 10m: mailbox is not there
+//	attempt 3 succeeded                                or: attempt 3 failed: task_panicked
+//	cancellation requested: by mistake                 the reason only where there is one
+//	cancelled: by mistake
+//
+// Leases, heartbeats and wakeups are left out: they are the lane's business, and differ from one lane to the next.
+func (h *History) Transitions() []string {
+	var texts []string
+	for i := range h.Events {
+		if text, _ := describe(&h.Events[i]); text != "" {
+			texts = append(texts, text)
+		}
+	}
+	return texts
+}
+
+// timeline is the transitions with their times and, where there is one, the message of a failure.
+func (h *History) timeline() []string {
+	var times, texts []string
+	width := 0
+	for i := range h.Events {
+		text, detail := describe(&h.Events[i])
+		if text == "" {
+			continue
+		}
+		if detail != "" {
+			text += fmt.Sprintf(" (%s)", detail)
+		}
+		at := since(h.CreatedAt, h.Events[i].OccurredAt)
+		width = max(width, len(at))
+		times, texts = append(times, at), append(texts, text)
+	}
+	for i := range texts {
+		texts[i] = fmt.Sprintf("%-*s  %s", width, times[i], texts[i])
+	}
+	return texts
+}
+
+// describe is the transition that an event makes, "" for one that makes none.
+func describe(record *runlane.EventRecord) (text, detail string) {
+	switch body := record.Body.(type) {
+	case *runlane.RunCreated:
+		return describeCreation(body, record.OccurredAt), ""
+	case *runlane.RunStarted:
+		return fmt.Sprintf("attempt %d started", body.Attempt), ""
+	case *runlane.RunSucceeded:
+		return fmt.Sprintf("attempt %d succeeded", body.Attempt), ""
+	case *runlane.RunFailed:
+		return fmt.Sprintf("attempt %d failed: %s", body.Attempt, body.Failure.Code), body.Failure.Message
+	case *runlane.RunRetryScheduled:
+		wait := runlane.FormatDuration(body.RetryAt.Sub(record.OccurredAt))
+		return fmt.Sprintf("attempt %d failed: %s, retry in %s", body.Attempt, body.Failure.Code, wait), body.Failure.Message
+	case *runlane.RunReleased:
+		wait := runlane.FormatDuration(body.ResumeAt.Sub(record.OccurredAt))
+		return withReason(fmt.Sprintf("attempt %d released for %s", body.Attempt, wait), body.Reason), ""
+	case *runlane.RunCancellationRequested:
+		return withReason("cancellation requested", body.Reason), ""
+	case *runlane.RunCancelled:
+		return withReason("cancelled", body.Reason), ""
+	case *runlane.RunDeliveryRequested, *runlane.RunLeaseClaimed, *runlane.RunLeaseHeartbeat:
+		return "", ""
+	case *runlane.UnknownEvent:
+		return "unknown event " + string(body.Type), ""
+	default:
+		return "", ""
+	}
+}
+
+func describeCreation(body *runlane.RunCreated, at time.Time) string {
+	text := ""
+	switch body.Source.Type {
+	case runlane.SourceSchedule:
+		text = "made by schedule " + string(body.Source.ScheduleID)
+	case runlane.SourceRerun:
+		text = "rerun"
+	case runlane.SourceManualRetry:
+		text = "retried by hand"
+	case runlane.SourceTrigger:
+		text = "triggered"
+	default:
+		text = "made by " + string(body.Source.Type)
+	}
+	if body.RunAt.After(at) {
+		text += " to begin in " + runlane.FormatDuration(body.RunAt.Sub(at))
+	}
+	return text
+}
+
+func withReason(text, reason string) string {
+	if reason == "" {
+		return text
+	}
+	return text + ": " + reason
+}
+
+// RequireTransitions ends the test unless these are the transitions of the run, all of them and in this order, as
+// [History.Transitions] writes them. A line that ends in "..." is met by everything that begins like it.
+func RequireTransitions(t testing.TB, run *History, want ...string) {
+	t.Helper()
+	got := run.Transitions()
+	met := func(want, got string) bool {
+		start, open := strings.CutSuffix(want, "...")
+		return want == got || open && strings.HasPrefix(got, start)
+	}
+	if slices.EqualFunc(want, got, met) {
+		return
+	}
+	t.Fatalf("runlanetest: run %s of task %q has other transitions (-want +got)\n%s", run.ID, run.TaskID, diff(want, got, met))
+}

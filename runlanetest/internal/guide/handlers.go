@@ -1,0 +1,131 @@
+package guide
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/runlane/runlane-go"
+)
+
+// Mailer sends mail.
+type Mailer interface {
+	Send(ctx context.Context, userID string) error
+	Ready(userID string) bool
+}
+
+// Bank takes money. It takes it once for a key, however often it is asked.
+type Bank interface {
+	Charge(ctx context.Context, key string, cents int64) (receipt string, err error)
+}
+
+// What the bank answers.
+var (
+	ErrDeclined = errors.New("declined")
+	ErrBusy     = errors.New("busy")
+)
+
+// App is what the handlers need.
+type App struct {
+	Mail Mailer
+	Bank Bank
+	// Lines imports lines of a file and returns where to go on; 0 at its end.
+	Lines func(ctx context.Context, file string, from int) (next int, err error)
+}
+
+// Handlers are the tasks that a program with this app executes.
+func (app *App) Handlers() []runlane.Handler {
+	return []runlane.Handler{
+		SendWelcome.Handle(app.SendWelcome), // the compiler checks the payload's type
+		ChargeCard.Handle(app.ChargeCard),
+		ImportFile.Handle(app.ImportFile),
+		CloseMonth.Handle(app.CloseMonth),
+		MakeReport.Handle(app.MakeReport),
+	}
+}
+
+// SendWelcome is the handler of the task.
+func (app *App) SendWelcome(ctx context.Context, _ *runlane.Attempt, w Welcome) error {
+	if !app.Mail.Ready(w.UserID) {
+		return runlane.Release(10*time.Minute, "mailbox is not provisioned") // waiting, not failing
+	}
+	return app.Mail.Send(ctx, w.UserID) // an error is retried
+}
+
+// ChargeCard is the handler of the task.
+func (app *App) ChargeCard(ctx context.Context, a *runlane.Attempt, c Charge) error {
+	receipt, err := app.Bank.Charge(ctx, c.OrderID, c.Cents) // the order is the key: charging again is charging once
+	switch {
+	case errors.Is(err, ErrDeclined):
+		return runlane.Permanent(&runlane.Error{Code: "card_declined", Message: "the bank declined the card"})
+	case errors.Is(err, ErrBusy):
+		return runlane.RetryAfter(time.Minute, err)
+	case err != nil:
+		return err
+	}
+	return a.SetOutput(map[string]string{"receipt": receipt})
+}
+
+// ImportFile is the handler of the task.
+func (app *App) ImportFile(ctx context.Context, a *runlane.Attempt, i Import) error {
+	next, err := app.Lines(ctx, i.File, i.From)
+	if err != nil {
+		if ctx.Err() != nil && errors.Is(context.Cause(ctx), runlane.ErrCancelRequested) {
+			return errors.Join(ctx.Err(), app.discard(context.WithoutCancel(ctx), i))
+		}
+		return err
+	}
+	_ = a.Progress(ctx, fmt.Sprintf("imported up to line %d", next))
+	if next == 0 {
+		return nil
+	}
+	_, err = a.Trigger(ctx, ImportFile.With(Import{File: i.File, From: next}), &runlane.TriggerOptions{
+		IdempotencyKey: string(a.Run.ID) + " next", // a second attempt of this run triggers no second one
+	})
+	return err
+}
+
+// discard removes what a cancelled import leaves behind.
+func (app *App) discard(context.Context, Import) error { return nil }
+
+// CloseMonth is the handler of the task.
+func (app *App) CloseMonth(ctx context.Context, a *runlane.Attempt, month string) error {
+	report, err := a.Trigger(ctx, MakeReport.With(month), &runlane.TriggerOptions{RunID: a.Run.ID + "-report"})
+	if err != nil {
+		return err
+	}
+	switch run := report.Run; run.Status {
+	case runlane.StatusSucceeded:
+		var total int
+		_, err := run.DecodeOutput(&total)
+		return errors.Join(err, a.SetOutput(total))
+	case runlane.StatusFailed, runlane.StatusCancelled:
+		return runlane.Permanent(&runlane.Error{Code: "no_report", Message: "the report was not made", RunID: run.ID})
+	default:
+		return runlane.Release(time.Minute, "waits for the report")
+	}
+}
+
+// MakeReport is the handler of the task.
+func (app *App) MakeReport(_ context.Context, a *runlane.Attempt, month string) error {
+	return a.SetOutput(len(month))
+}
+
+type txKey struct{}
+
+// InTransaction gives every attempt a transaction, which is committed when the handler succeeds.
+func InTransaction(db *sql.DB) runlane.Middleware {
+	return func(ctx context.Context, _ *runlane.Attempt, next func(context.Context) error) error {
+		tx, err := db.BeginTx(ctx, nil)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = tx.Rollback() }() // does nothing after a commit
+		if err := next(context.WithValue(ctx, txKey{}, tx)); err != nil {
+			return err // a panic of the handler comes here as an error, too
+		}
+		return tx.Commit()
+	}
+}

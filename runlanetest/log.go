@@ -1,0 +1,82 @@
+package runlanetest
+
+import (
+	"bytes"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// testLog writes to the log of a test, and to nobody once the test is over: a handler that was left behind may still log then,
+// which the testing package answers with a panic.
+type testLog struct {
+	mu   sync.Mutex
+	out  io.Writer
+	over bool
+}
+
+func newTestLog(t testing.TB) *testLog {
+	t.Helper()
+	l := &testLog{out: t.Output()}
+	t.Cleanup(func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.over = true
+	})
+	return l
+}
+
+func (l *testLog) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.over {
+		return len(b), nil
+	}
+	return l.out.Write(b)
+}
+
+// newLogger writes lines of text. now replaces the time of a record; nil leaves it out.
+func newLogger(to io.Writer, now func() time.Time) *slog.Logger {
+	return slog.New(slog.NewTextHandler(to, &slog.HandlerOptions{
+		Level: slog.LevelInfo,
+		ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
+			switch {
+			case a.Key != slog.TimeKey || len(groups) > 0:
+				return a
+			case now == nil:
+				return slog.Attr{}
+			default:
+				return slog.Time(slog.TimeKey, now())
+			}
+		},
+	}))
+}
+
+// lineBuffer keeps the lines that are written to it.
+type lineBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *lineBuffer) Write(text []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(text)
+}
+
+func (b *lineBuffer) lines() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return splitLines(b.text.String())
+}
+
+// splitLines has no line for an empty text.
+func splitLines(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+}

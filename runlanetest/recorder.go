@@ -1,0 +1,203 @@
+package runlanetest
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/lane"
+	"github.com/runlane/runlane-go/memlane"
+)
+
+// Recorder is a runlane.Triggerer for code that triggers: it keeps what it was asked to start, and nothing executes. The zero value
+// is ready.
+//
+// It answers like a runtime, because there is one behind it: calls that a runtime refuses are refused with the same errors, a second
+// call with the same idempotency key returns the first run, a held singleton key is a conflict, delays become due times. Ids are
+// counted: run_000001 and so on. Recorded runs stay active for ever. It is safe for concurrent use; set the fields before it.
+type Recorder struct {
+	// Fail is asked before every valid call; an error is returned to the caller, and nothing is started. nil fails nothing. It is
+	// called by one goroutine at a time.
+	Fail func(call *Recorded) error
+
+	// Now is the recorder's time. nil means time.Now.
+	Now func() time.Time
+
+	mu    sync.Mutex
+	rt    *core.Runtime
+	calls []Recorded
+}
+
+// Recorded is one call of Trigger.
+type Recorded struct {
+	// TaskID is the task that was to start.
+	TaskID runlane.TaskID
+	// Prepared is the payload as it is stored, and the keys: the task's, or those of the options.
+	runlane.Prepared
+	// Options are the caller's. The zero value for nil.
+	Options runlane.TriggerOptions
+	// Result is what the caller got. The zero value in Recorder.Fail.
+	Result runlane.TriggerResult
+}
+
+var _ runlane.Triggerer = (*Recorder)(nil)
+
+// Trigger keeps the call and answers like core.Runtime.Trigger. A call that is refused is not kept.
+func (r *Recorder) Trigger(ctx context.Context, call runlane.Call, options *runlane.TriggerOptions) (*runlane.TriggerResult, error) {
+	return r.trigger(ctx, call, options, nil)
+}
+
+// Calls returns what was accepted, in its order.
+func (r *Recorder) Calls() []Recorded {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	calls := make([]Recorded, len(r.calls))
+	for i := range r.calls {
+		calls[i] = r.calls[i]
+		calls[i].Result.Run = r.calls[i].Result.Run.Clone()
+	}
+	return calls
+}
+
+// trigger serves code that triggers (parent nil) and attempts.
+func (r *Recorder) trigger(
+	ctx context.Context, call runlane.Call, options *runlane.TriggerOptions, parent *runlane.Run,
+) (*runlane.TriggerResult, error) {
+	prepared, err := call.Prepare()
+	if err != nil {
+		return nil, err
+	}
+	made := Recorded{TaskID: call.Task.ID, Prepared: prepared}
+	if options != nil {
+		made.Options = *options
+	}
+	made.override()
+
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.open(ctx); err != nil {
+		return nil, err
+	}
+	asked := made.Options
+	asked.Deferred = true // nobody is there to be woken
+	if parent != nil && asked.TraceCarrier == nil {
+		asked.TraceCarrier = parent.TraceCarrier
+	}
+	if r.Fail != nil {
+		if err := r.Fail(&made); err != nil {
+			return nil, err
+		}
+	}
+	result, err := r.rt.Trigger(ctx, call, &asked)
+	if err != nil {
+		return nil, err
+	}
+	if parent != nil && result.Outcome == runlane.TriggerCreated {
+		result.Run.Source.RunID = parent.ID
+	}
+	made.Result = *result
+	made.Result.Run = result.Run.Clone()
+	r.calls = append(r.calls, made)
+	return result, nil
+}
+
+// override applies what the options say of keys.
+func (c *Recorded) override() {
+	o := &c.Options
+	for _, key := range []struct {
+		given string
+		kept  *string
+	}{
+		{o.ConcurrencyKey, &c.ConcurrencyKey}, {o.IdempotencyKey, &c.IdempotencyKey}, {o.SingletonKey, &c.SingletonKey},
+	} {
+		if key.given != "" {
+			*key.kept = key.given
+		}
+	}
+	if o.IdempotencyTTL != 0 {
+		c.IdempotencyTTL = o.IdempotencyTTL
+	}
+}
+
+// open makes the runtime behind the recorder. It has no handlers and no hooks, so nothing is left running without a Close.
+func (r *Recorder) open(ctx context.Context) error {
+	if r.rt != nil {
+		return nil
+	}
+	now := r.Now
+	if now == nil {
+		now = time.Now
+	}
+	l, err := lane.New(memlane.NewStorage(&memlane.StorageOptions{Now: now}), memlane.NewTransport(nil), &lane.Options{Name: "recorder"})
+	if err != nil {
+		return err
+	}
+	r.rt, err = core.Open(context.WithoutCancel(ctx), l, &core.Options{Logger: slog.New(slog.DiscardHandler), World: counted(now)})
+	return err
+}
+
+// Payloads decodes the payloads of the runs that were started of a task, in their order. Calls that returned a run which was there
+// already are left out. A payload that does not decode ends the test.
+func Payloads[P any](t testing.TB, r *Recorder, task *runlane.Task[P]) []P {
+	t.Helper()
+	var payloads []P
+	for _, raw := range r.started(task.Definition().ID) {
+		payload, err := task.Decode(raw)
+		if err != nil {
+			t.Fatalf("runlanetest: a recorded payload of task %q does not decode: %v", task.Definition().ID, err)
+		}
+		payloads = append(payloads, payload)
+	}
+	return payloads
+}
+
+// RequirePayloads ends the test unless exactly these runs of a task were started, in this order; without payloads, unless none was.
+// Payloads are compared as they are stored: as JSON.
+func RequirePayloads[P any](t testing.TB, r *Recorder, task *runlane.Task[P], want ...P) {
+	t.Helper()
+	id := task.Definition().ID
+	wanted := make([]string, len(want))
+	for i, payload := range want {
+		prepared, err := task.With(payload).Prepare()
+		if err != nil {
+			t.Fatalf("runlanetest: the wanted payload %d of task %q cannot be triggered: %v", i+1, id, err)
+		}
+		wanted[i] = string(prepared.Payload)
+	}
+	got := make([]string, 0, len(want))
+	for _, raw := range r.started(id) {
+		got = append(got, string(raw))
+	}
+	if slices.Equal(wanted, got) {
+		return
+	}
+	t.Fatalf("runlanetest: other runs of task %q were started (-want +got)\n%s%s", id, diff(wanted, got, same), r.others(id))
+}
+
+// started has the payloads of a task's runs.
+func (r *Recorder) started(id runlane.TaskID) []json.RawMessage {
+	var payloads []json.RawMessage
+	for _, call := range r.Calls() {
+		if call.TaskID == id && call.Result.Outcome == runlane.TriggerCreated {
+			payloads = append(payloads, call.Payload)
+		}
+	}
+	return payloads
+}
+
+// others tells of runs of other tasks: the wrong task is the usual reason for a missing run.
+func (r *Recorder) others(id runlane.TaskID) string {
+	text := ""
+	for _, call := range r.Calls() {
+		if call.TaskID != id && call.Result.Outcome == runlane.TriggerCreated {
+			text += "\n    (task " + string(call.TaskID) + ": " + string(call.Payload) + ")"
+		}
+	}
+	return text
+}
