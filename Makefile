@@ -13,7 +13,6 @@ GOLANGCI_VERSION := v2.15.0
 GOLANGCI := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
 
 FUZZTIME ?= 10s
-BENCH ?= .
 INPUT ?=
 RESUME ?=
 STACK ?=
@@ -113,5 +112,5 @@ fuzz: ## Fuzzes everything that parses, FUZZTIME each (10s unless given).
 	@scripts/fuzz.sh
 
 .PHONY: bench
-bench: ## Go benchmarks. BENCH=REGEXP selects.
-	@scripts/with-local-aws.sh $(GO) test -run '^$$' -bench '$(BENCH)' -benchmem ./...
+bench: build bench-programs ## Every figure beside its target. BENCH=quick takes minutes; BENCH_AGAINST=FILE compares.
+	@scripts/with-local-aws.sh scripts/bench.sh

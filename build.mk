@@ -31,8 +31,11 @@ $(LAMBDA_ROLES:%=lambda-zip-%): lambda-zip-%:
 	@$(GO) run ./internal/lambdazip bin/lambda/$*/bootstrap bin/$*.zip
 
 # Compared with a function without anything of this project; what a record costs is that of a handler which does nothing.
-.PHONY: bench-functions
-bench-functions: build ## Size, start, memory and processor time of the functions, against their limits.
+.PHONY: bench-programs
+bench-programs: ## What the functions are compared with.
 	@CGO_ENABLED=0 $(GO) build $(LAMBDA_FLAGS) -o bin/native/hello ./internal/lambdaruntime/testdata/hello
 	@CGO_ENABLED=0 $(GO) build $(LAMBDA_FLAGS) -o bin/native/noop ./internal/lambdabench/testdata/noop
+
+.PHONY: bench-functions
+bench-functions: build bench-programs ## Size, start, memory and processor time of the functions, against their limits.
 	@scripts/with-local-aws.sh $(GO) run ./internal/lambdabench

@@ -3,6 +3,7 @@ package awslane_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -22,11 +23,11 @@ import (
 	"github.com/runlane/runlane-go/sqstransport"
 )
 
-const (
-	efficiencyRounds = 9
-	// efficiencyRuns of each side in a round, and at least as many for each that is under way at once.
-	efficiencyRuns = 60
-)
+// efficiencyRounds are measured, after one that only warms up.
+var efficiencyRounds = flag.Int("rounds", 9, "how often BenchmarkRunBesideBareRequests measures both sides")
+
+// efficiencyRuns of each side in a round, and at least eight for each that is under way at once.
+const efficiencyRuns = 60
 
 // BenchmarkRunBesideBareRequests compares the engine with a program that sends exactly the requests of a run, to the same emulators,
 // through the same clients, and computes nothing: what it reaches is the limit. In both, so many callers trigger a run and wait for its
@@ -40,7 +41,7 @@ func BenchmarkRunBesideBareRequests(b *testing.B) {
 			w := newEfficiencyWorld(b, concurrency)
 			runs := max(efficiencyRuns, 8*concurrency)
 			var engine, bare, ratios []float64
-			for round := range efficiencyRounds + 1 {
+			for round := range *efficiencyRounds + 1 {
 				first, second := w.engine, w.bare
 				if round%2 == 1 {
 					first, second = second, first

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -12,6 +13,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"strings"
 )
 
 // The limits.
@@ -42,21 +44,27 @@ func (f figure) String() string {
 	return fmt.Sprintf("%-32s %8.2f %-4s at most %-6g %-11s  %s", f.name, f.value, f.unit, f.limit, verdict, f.note)
 }
 
+// goFormat is the figure as a line of Go's benchmark format, which benchstat and internal/benchreport read.
+func (f figure) goFormat() string {
+	return fmt.Sprintf("BenchmarkFunctions/%s 1 %g %s", strings.ReplaceAll(f.name, " ", "_"), f.value, cmp.Or(strings.ReplaceAll(f.unit, "µ", "u"), "ratio"))
+}
+
 func main() {
+	asGo := flag.Bool("go", false, "write Go's benchmark format")
 	bin := flag.String("bin", "bin", "the `folder` of make build")
 	rounds := flag.Int("rounds", 41, "how many `starts` of each are measured")
 	strict := flag.Bool("strict", false, "fail when a figure falls short")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, *bin, *rounds, *strict); err != nil {
+	if err := run(ctx, *bin, *rounds, *strict, *asGo); err != nil {
 		fmt.Fprintln(os.Stderr, "lambdabench:", err)
 		stop()
 		os.Exit(1) //nolint:gocritic // stop was called
 	}
 }
 
-func run(ctx context.Context, bin string, rounds int, strict bool) error {
+func run(ctx context.Context, bin string, rounds int, strict, asGo bool) error {
 	figures, err := zips(bin)
 	if err != nil {
 		return err
@@ -79,11 +87,15 @@ func run(ctx context.Context, bin string, rounds int, strict bool) error {
 		figures = append(figures, more...)
 	}
 	if load, err := loadAverage(); err == nil && load > float64(runtime.NumCPU()) {
-		fmt.Printf("the machine was busy (load %.1f on %d processors): times are too high\n", load, runtime.NumCPU())
+		fmt.Fprintf(os.Stderr, "the machine was busy (load %.1f on %d processors): times are too high\n", load, runtime.NumCPU())
 	}
 	var short []error
 	for _, f := range figures {
-		fmt.Println(f)
+		if asGo {
+			fmt.Println(f.goFormat())
+		} else {
+			fmt.Println(f)
+		}
 		if strict && !f.holds() {
 			short = append(short, fmt.Errorf("%s: %.2f %s, at most %g", f.name, f.value, f.unit, f.limit))
 		}

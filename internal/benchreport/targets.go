@@ -1,0 +1,50 @@
+package main
+
+import "math"
+
+// target is what a figure has to reach. A star in the name of the benchmark stands for anything; where several benchmarks match, the one
+// that is furthest from its limit in the wrong direction is shown.
+type target struct {
+	what            string
+	benchmark, unit string
+	least, most     float64
+}
+
+func atLeast(limit float64) (least, most float64) { return limit, math.Inf(1) }
+func atMost(limit float64) (least, most float64)  { return math.Inf(-1), limit }
+func within(part float64) (least, most float64)   { return 1 - part, 1 + part }
+
+func newTarget(what, benchmark, unit string, least, most float64) target {
+	return target{what, benchmark, unit, least, most}
+}
+
+// targets are those that the project promises, in the order in which they are shown.
+func targets() []target {
+	var all []target
+	add := func(what, benchmark, unit string, limits func(float64) (float64, float64), limit float64) {
+		least, most := limits(limit)
+		all = append(all, newTarget(what, benchmark, unit, least, most))
+	}
+	add("embedded: runs, trigger to success, history kept", "EmbeddedRuns/steady", "runs/s", atLeast, 100_000)
+	add("embedded: allocations a run", "EmbeddedRuns/steady", "allocs/run", atMost, 40)
+	add("embedded: trigger to start at 1,000 runs/s", "TriggerToStart", "µs/start-p99", atMost, 1000)
+	add("embedded: memory of 1,000,000 kept runs", "KeptRuns", "MB-peak", atMost, 1200)
+	add("embedded: tick with nothing due among them", "KeptRuns", "ms/tick-p50", atMost, 5)
+	add("DynamoDB: write units of a simple run", "Costs/simple_run", "write-units", atMost, 16)
+	add("DynamoDB: of a bounded run with room", "Costs/bounded_queue_with_room", "write-units", atMost, 22)
+	add("DynamoDB: of a bounded run, saturated", "Costs/bounded_queue,_saturated,_each_run", "write-units", atMost, 28)
+	add("AWS: a million simple runs, nothing shared", "Costs/simple_run", "$/million", atMost, 12.5)
+	add("DynamoDB: a method beside its bare requests", "Methods/*", "ratio", atLeast, 0.85)
+	add("AWS: runs/s beside bare requests, 1 at once", "RunBesideBareRequests/concurrency=1", "ratio", atLeast, 0.9)
+	add("AWS: runs/s beside bare requests, 8 at once", "RunBesideBareRequests/concurrency=8", "ratio", atLeast, 0.9)
+	add("AWS: runs/s beside bare requests, 32 at once", "RunBesideBareRequests/concurrency=32", "ratio", atLeast, 0.9)
+	add("growth: time of an operation, small to large", "Growth/*", "ratio", within, 0.1)
+	add("functions: a zip", "Functions/*.zip", "MiB", atMost, 5)
+	add("functions: start to first next", "Functions/start_to_first_next,_median", "ms", atMost, 60)
+	add("functions: start beside a bare function's", "Functions/ratio_to_a_bare_function", "ratio", atMost, 1.8)
+	add("functions: memory of an idle bridge", "Functions/idle_bridge,_resident", "MB", atMost, 40)
+	add("functions: own processor time of a record", "Functions/bridge,_processor_time_a_record", "us", atMost, 250)
+	add("command line: a process of version", "Binary_Version", "ns/op", atMost, 20e6)
+	add("command line: size of the program", "Binary_Version", "MB", atMost, 25)
+	return all
+}
