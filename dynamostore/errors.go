@@ -13,6 +13,16 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
+// The codes of refusals for which the request is not to blame: whose credentials they were, and whether that one may do this.
+var (
+	expiredCodes = []string{"ExpiredToken", "ExpiredTokenException", "RequestExpired"}
+	unknownCodes = []string{
+		"IncompleteSignature", "IncompleteSignatureException", "InvalidAccessKeyId", "InvalidClientTokenId", "InvalidSignatureException",
+		"MissingAuthenticationToken", "MissingAuthenticationTokenException", "SignatureDoesNotMatch", "UnrecognizedClientException",
+	}
+	deniedCodes = []string{"AccessDenied", "AccessDeniedException", "OptInRequired"}
+)
+
 // failure turns an error of the SDK into the one error type of this module. It is the only place that does; what already is
 // one passes through.
 func (s *Store) failure(ctx context.Context, doing string, err error) error {
@@ -38,9 +48,15 @@ func (s *Store) failure(ctx context.Context, doing string, err error) error {
 		e.Code, e.Retryable = runlane.ErrContractViolation, false
 		e.Message = doing + ": DynamoDB refused the request"
 		e.Hint = "the table may not have the layout of this version"
-	case slices.Contains([]string{"AccessDeniedException", "UnrecognizedClientException", "ExpiredTokenException", "InvalidSignatureException"}, code):
+	case slices.Contains(expiredCodes, code):
+		e.Message = doing + ": the credentials for AWS have expired"
+		e.Hint = "log in again, or renew them, then repeat"
+	case slices.Contains(unknownCodes, code):
+		e.Message = doing + ": AWS does not accept the credentials"
+		e.Hint = "check the access key, its secret, the profile and this machine's clock, which is part of every signature"
+	case slices.Contains(deniedCodes, code):
 		e.Message = doing + ": access denied"
-		e.Hint = "check the credentials and the policy on the table and its indexes"
+		e.Hint = "let the policy allow the action that the cause names, on the table and its indexes"
 	case isThrottle(err):
 		e.Message = doing + ": throttled"
 		e.Hint = "raise the table's throughput, or try again later"

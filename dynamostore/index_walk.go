@@ -2,6 +2,7 @@ package dynamostore
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -60,13 +61,41 @@ type visitor func(rows []indexRow) (taken int, enough bool, err error)
 func (s *Store) walkIndex(
 	ctx context.Context, operation string, sp *span, after indexPosition, chunk, most int, visit visitor,
 ) (examined int, stopped indexPosition, more bool, err error) {
-	w := &indexWalk{store: s, operation: operation, span: sp, chunk: chunk}
-	for _, p := range sp.partitions {
-		w.readers = append(w.readers, &partitionReader{partition: p, after: after, cut: true})
+	w := &indexWalk{store: s, operation: operation, span: sp, after: after, chunk: chunk, batch: batchKeys, atOnce: maxParallel}
+	w.add(sp.partitions)
+	return w.show(ctx, most, visit)
+}
+
+// indexWalk merges the partitions of a span, from a position on.
+type indexWalk struct {
+	store     *Store
+	operation string
+	span      *span
+	after     indexPosition
+	chunk     int
+	batch     int // rows that are shown at once
+	atOnce    int // requests
+	readers   []*partitionReader
+}
+
+// chunkOf is how many rows of a shard are read at once for a page: runs are spread evenly over eight or more.
+func chunkOf(limit int) int { return max(limit/4, 16) }
+
+// add takes partitions in that no reader has yet.
+func (w *indexWalk) add(partitions []partition) {
+	for _, p := range partitions {
+		if !slices.ContainsFunc(w.readers, func(r *partitionReader) bool { return r.partition == p }) {
+			w.readers = append(w.readers, &partitionReader{partition: p, after: w.after, cut: true})
+		}
 	}
+}
+
+// show is walkIndex over what was read already, and what has to be read.
+func (w *indexWalk) show(ctx context.Context, most int, visit visitor) (examined int, stopped indexPosition, more bool, err error) {
 	var batch []indexRow
+	after := w.after
 	for {
-		if batch, err = w.fill(ctx, batch, min(batchKeys, most-examined)); err != nil || len(batch) == 0 {
+		if batch, err = w.fill(ctx, batch, min(w.batch, most-examined)); err != nil || len(batch) == 0 {
 			return examined, after, false, err
 		}
 		taken, enough, err := visit(batch)
@@ -81,15 +110,6 @@ func (s *Store) walkIndex(
 			return examined, after, len(batch) > 0 || w.more(), nil
 		}
 	}
-}
-
-// indexWalk merges the partitions of a span.
-type indexWalk struct {
-	store     *Store
-	operation string
-	span      *span
-	chunk     int
-	readers   []*partitionReader
 }
 
 // partitionReader holds the next rows of a partition. cut tells that there are more behind them.
@@ -115,12 +135,7 @@ func (w *indexWalk) fill(ctx context.Context, batch []indexRow, size int) ([]ind
 		if err := w.read(ctx); err != nil {
 			return nil, err
 		}
-		var first *partitionReader
-		for _, r := range w.readers {
-			if len(r.rows) > 0 && (first == nil || w.span.order(r.rows[0].indexPosition, first.rows[0].indexPosition) < 0) {
-				first = r
-			}
-		}
+		first := w.span.first(w.readers)
 		if first == nil {
 			break
 		}
@@ -129,16 +144,47 @@ func (w *indexWalk) fill(ctx context.Context, batch []indexRow, size int) ([]ind
 	return batch, nil
 }
 
-// read gives every partition that has more at least one row: without, the order of the others is not known.
-func (w *indexWalk) read(ctx context.Context) error {
-	var empty []*partitionReader
-	for _, r := range w.readers {
-		if r.cut && len(r.rows) == 0 {
-			empty = append(empty, r)
+// first is the reader whose next row is the first of all; nil when none has any.
+func (sp *span) first(readers []*partitionReader) (first *partitionReader) {
+	for _, r := range readers {
+		if len(r.rows) > 0 && (first == nil || sp.order(r.rows[0].indexPosition, first.rows[0].indexPosition) < 0) {
+			first = r
 		}
 	}
-	return inParallel(ctx, empty, func(ctx context.Context, _ int, r *partitionReader) error { return w.readPartition(ctx, r) })
+	return first
 }
+
+// ready are the next rows, at most so many, whose order is known without another request. It takes none of them.
+func (w *indexWalk) ready(most int) (rows []indexRow) {
+	copies := make([]*partitionReader, len(w.readers))
+	for i, r := range w.readers {
+		copied := *r
+		copies[i] = &copied
+	}
+	for len(rows) < most && !slices.ContainsFunc(copies, (*partitionReader).wants) {
+		first := w.span.first(copies)
+		if first == nil {
+			break
+		}
+		rows, first.rows = append(rows, first.rows[0]), first.rows[1:]
+	}
+	return rows
+}
+
+// wants tells that the reader has to read before it can say which of its rows is next.
+func (r *partitionReader) wants() bool { return r.cut && len(r.rows) == 0 }
+
+// reads are what has to be read now, each on its own: without a row of every partition that has more, the order is not known.
+func (w *indexWalk) reads() (reads []func(context.Context) error) {
+	for _, r := range w.readers {
+		if r.wants() {
+			reads = append(reads, func(ctx context.Context) error { return w.readPartition(ctx, r) })
+		}
+	}
+	return reads
+}
+
+func (w *indexWalk) read(ctx context.Context) error { return allOf(ctx, w.atOnce, w.reads()) }
 
 // readPartition reads the next rows of one partition. Of rows with the position's own key, those of earlier partitions are behind
 // it, those of later ones ahead.

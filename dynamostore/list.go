@@ -33,6 +33,9 @@ type listing struct {
 	limit    int
 	examined int
 	items    []runlane.RunSummary
+
+	walks [listParts]*indexWalk      // nil: not wanted, or behind the position
+	known map[runlane.RunID]*runItem // what was read ahead; nil for a run that is gone
 }
 
 // ListRuns implements lane.Storage. Active runs are read strongly behind their markers; finished ones are shown from the index.
@@ -46,25 +49,23 @@ func (s *Store) ListRuns(ctx context.Context, q *lane.RunQuery) (*runlane.Page[r
 	if err := openCursor(q.After, scope, &at); err != nil {
 		return nil, err
 	}
-	shards, err := s.shardCounts(ctx, q.Environment)
-	if err != nil {
+	l := &listing{RunQuery: q, limit: limit, known: map[runlane.RunID]*runItem{}}
+	if err := s.readAhead(ctx, l, at); err != nil {
 		return nil, err
 	}
-	l := &listing{RunQuery: q, limit: limit}
-	for part := at.Part; part < listParts; part++ {
-		if !l.wants(part) {
+	for part, walk := range l.walks {
+		if walk == nil {
 			continue
 		}
 		if len(l.items) == limit || l.examined == maxListRows {
 			return l.page(sealCursor(scope, listPosition{Part: part})), nil
 		}
-		examined, stopped, more, err := s.walkIndex(ctx, "list runs", l.span(part, shards), at.At, chunkOf(limit), maxListRows-l.examined,
-			func(rows []indexRow) (int, bool, error) {
-				if part == finishedRuns {
-					return l.takeFinished(rows)
-				}
-				return s.listActive(ctx, l, rows)
-			})
+		examined, stopped, more, err := walk.show(ctx, maxListRows-l.examined, func(rows []indexRow) (int, bool, error) {
+			if part == finishedRuns {
+				return l.takeFinished(rows)
+			}
+			return s.listActive(ctx, l, rows)
+		})
 		if err != nil {
 			return nil, err
 		}
@@ -72,13 +73,9 @@ func (s *Store) ListRuns(ctx context.Context, q *lane.RunQuery) (*runlane.Page[r
 			return l.page(sealCursor(scope, listPosition{part, stopped})), nil
 		}
 		l.examined += examined
-		at.At = indexPosition{}
 	}
 	return l.page(""), nil
 }
-
-// chunkOf is how many rows of a shard are read at once for a page: runs are spread evenly over eight or more.
-func chunkOf(limit int) int { return max(limit/4, 16) }
 
 func (l *listing) page(next runlane.Cursor) *runlane.Page[runlane.RunSummary] {
 	return &runlane.Page[runlane.RunSummary]{Items: l.items, Next: next}
@@ -155,27 +152,29 @@ const minBatch = 25
 // listActive shows the runs of markers. Rows of other queues are passed over by their key alone; rows whose runs are gone, finished
 // or have another marker are stale.
 func (s *Store) listActive(ctx context.Context, l *listing, rows []indexRow) (taken int, enough bool, err error) {
-	rows = rows[:min(len(rows), max(l.limit-len(l.items), minBatch))]
-	var ids []runlane.RunID
-	keys := make([]lane.RunKey, len(rows))
+	rows = rows[:min(len(rows), l.atLeast(len(l.items)))]
+	ids := make([]runlane.RunID, len(rows))
 	for i, row := range rows {
-		due, ok := parseDueRow(row.item)
-		if ok && (l.Queue == "" || l.Queue == due.queue) {
-			keys[i] = lane.RunKey{Environment: l.Environment, RunID: due.run}
-			ids = append(ids, due.run)
-		}
+		ids[i] = l.runOf(row)
 	}
-	runs, err := s.readRuns(ctx, l.Environment, ids)
-	if err != nil {
+	if err := s.know(ctx, l, ids); err != nil {
 		return 0, false, err
 	}
 	for i, row := range rows {
-		r := runs[keys[i].RunID]
+		r := l.known[ids[i]]
 		if r != nil && r.due() == (dueKey{row.Partition, row.Sort}) && l.take(r.run().Summary()) {
 			return i + 1, true, nil
 		}
 	}
 	return len(rows), false, nil
+}
+
+// runOf is the run of a marker; "" where the key alone says that it is not wanted.
+func (l *listing) runOf(row indexRow) runlane.RunID {
+	if due, ok := parseDueRow(row.item); ok && (l.Queue == "" || l.Queue == due.queue) {
+		return due.run
+	}
+	return ""
 }
 
 // takeFinished shows finished runs as the index has them.

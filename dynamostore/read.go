@@ -22,16 +22,28 @@ const (
 	unprocessedGap = 20 * time.Millisecond
 )
 
-// inParallel treats the members of a list at once, at most maxParallel, until one fails. A single one is treated in place: in a
-// goroutine of its own, the deep stack that a request needs would have to grow anew.
+// inParallel treats the members of a list at once, at most maxParallel, until one fails.
 func inParallel[E any](ctx context.Context, list []E, one func(ctx context.Context, i int, e E) error) error {
 	if len(list) == 1 {
 		return one(ctx, 0, list[0])
 	}
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(maxParallel)
+	all := make([]func(context.Context) error, len(list))
 	for i, e := range list {
-		group.Go(func() error { return one(ctx, i, e) })
+		all[i] = func(ctx context.Context) error { return one(ctx, i, e) }
+	}
+	return allOf(ctx, maxParallel, all)
+}
+
+// allOf does everything at once, at most so much, until something fails. A single thing is done in place: in a goroutine of its own,
+// the deep stack that a request needs would have to grow anew.
+func allOf(ctx context.Context, atOnce int, all []func(ctx context.Context) error) error {
+	if len(all) == 1 {
+		return all[0](ctx)
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(atOnce)
+	for _, one := range all {
+		group.Go(func() error { return one(ctx) })
 	}
 	return group.Wait()
 }

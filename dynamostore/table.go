@@ -67,11 +67,8 @@ const (
 
 // shardCounts are the environment's counts, read about once a minute, once for all who ask at the same time.
 func (s *Store) shardCounts(ctx context.Context, e runlane.Environment) (shardCounts, error) {
-	s.shardsMutex.Lock()
-	cached, ok := s.shards[e.Name()]
-	s.shardsMutex.Unlock()
-	if ok && s.now().Sub(cached.at) < shardsCached {
-		return cached.shardCounts, nil
+	if counts, ok := s.cachedShards(e); ok {
+		return counts, nil
 	}
 	read := s.shardsFlight.DoChan(e.Name(), func() (any, error) {
 		return s.readShardCounts(context.WithoutCancel(ctx), e)
@@ -83,6 +80,13 @@ func (s *Store) shardCounts(ctx context.Context, e runlane.Environment) (shardCo
 	case <-ctx.Done():
 		return shardCounts{}, s.failure(ctx, "read config", ctx.Err())
 	}
+}
+
+func (s *Store) cachedShards(e runlane.Environment) (counts shardCounts, ok bool) {
+	s.shardsMutex.Lock()
+	defer s.shardsMutex.Unlock()
+	cached, ok := s.shards[e.Name()]
+	return cached.shardCounts, ok && s.now().Sub(cached.at) < shardsCached
 }
 
 func (s *Store) readShardCounts(ctx context.Context, e runlane.Environment) (shardCounts, error) {

@@ -51,7 +51,7 @@ func (c condition) and(others ...condition) condition {
 }
 
 // member is one item of a transaction: a put of a new item, an update that changes what differs, or without after a delete. A check
-// writes nothing.
+// writes nothing, nor does an update without a difference: its condition has to hold all the same.
 type member struct {
 	before, after item
 	condition     condition
@@ -60,10 +60,7 @@ type member struct {
 
 func (m *member) write(table *string) types.TransactWriteItem {
 	if m.check {
-		return types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
-			TableName: table, Key: keyOf(m.before), ConditionExpression: &m.condition.text, ExpressionAttributeNames: names(m.condition.text),
-			ExpressionAttributeValues: valuesOrNil(m.condition.values), ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
-		}}
+		return m.onlyCheck(table)
 	}
 	if m.before == nil {
 		return types.TransactWriteItem{Put: &types.Put{
@@ -78,10 +75,20 @@ func (m *member) write(table *string) types.TransactWriteItem {
 		}}
 	}
 	text, values := m.change()
+	if text == "" {
+		return m.onlyCheck(table)
+	}
 	return types.TransactWriteItem{Update: &types.Update{
 		TableName: table, Key: keyOf(m.before), UpdateExpression: &text, ConditionExpression: &m.condition.text,
 		ExpressionAttributeNames: names(text, m.condition.text), ExpressionAttributeValues: valuesOrNil(values),
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	}}
+}
+
+func (m *member) onlyCheck(table *string) types.TransactWriteItem {
+	return types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
+		TableName: table, Key: keyOf(m.before), ConditionExpression: &m.condition.text, ExpressionAttributeNames: names(m.condition.text),
+		ExpressionAttributeValues: valuesOrNil(m.condition.values), ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}}
 }
 

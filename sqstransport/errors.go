@@ -21,6 +21,8 @@ const (
 	faultUnreachable fault = iota // no answer, or the service's own failure
 	faultMissing                  // no such queue
 	faultDenied                   // not allowed
+	faultExpired                  // with credentials that are over
+	faultUnknown                  // with credentials that nobody has
 	faultThrottled                // too fast
 	faultRefused                  // an answer that blames the request
 )
@@ -31,10 +33,11 @@ var (
 		"AWS.SimpleQueueService.NonExistentQueue", "AWS.SimpleQueueService.QueueDeletedRecently", "InvalidAddress",
 		"QueueDeletedRecently", "QueueDoesNotExist",
 	}
-	deniedCodes = []string{
-		"AccessDenied", "AccessDeniedException", "ExpiredToken", "ExpiredTokenException", "InvalidAccessKeyId", "InvalidClientTokenId",
-		"InvalidSecurity", "InvalidSignatureException", "MissingAuthenticationToken", "OptInRequired", "SignatureDoesNotMatch",
-		"UnrecognizedClientException",
+	deniedCodes  = []string{"AccessDenied", "AccessDeniedException", "InvalidSecurity", "OptInRequired"}
+	expiredCodes = []string{"ExpiredToken", "ExpiredTokenException", "RequestExpired"}
+	unknownCodes = []string{
+		"IncompleteSignature", "IncompleteSignatureException", "InvalidAccessKeyId", "InvalidClientTokenId", "InvalidSignatureException",
+		"MissingAuthenticationToken", "MissingAuthenticationTokenException", "SignatureDoesNotMatch", "UnrecognizedClientException",
 	}
 	throttledCodes = []string{
 		"AWS.SimpleQueueService.OverLimit", "OverLimit", "RequestThrottled", "RequestThrottledException", "SlowDown", "Throttling",
@@ -50,6 +53,10 @@ func faultOfCode(code string, callerAtFault bool) fault {
 		return faultMissing
 	case slices.Contains(throttledCodes, code), strings.Contains(code, "Throttl"):
 		return faultThrottled
+	case slices.Contains(expiredCodes, code):
+		return faultExpired
+	case slices.Contains(unknownCodes, code):
+		return faultUnknown
 	case slices.Contains(deniedCodes, code), strings.HasPrefix(code, "Kms"), strings.HasPrefix(code, "KMS."):
 		return faultDenied
 	case callerAtFault:
@@ -90,7 +97,12 @@ func describe(f fault, b *binding) (message, hint string) {
 			fmt.Sprintf("create the queue, or correct the URL of %q in RUNLANE_QUEUES", b.name)
 	case faultDenied:
 		return fmt.Sprintf("access to queue %q is denied", b.name),
-			"check the credentials and the role's permissions for this queue (and its key, where it is encrypted with one)"
+			"check the permissions for this queue (and its key, where it is encrypted with one): the cause names the action"
+	case faultExpired:
+		return fmt.Sprintf("the credentials for AWS have expired: queue %q is out of reach", b.name), "log in again, or renew them, then repeat"
+	case faultUnknown:
+		return fmt.Sprintf("AWS does not accept the credentials: queue %q is out of reach", b.name),
+			"check the access key, its secret, the profile and this machine's clock, which is part of every signature"
 	case faultThrottled:
 		return fmt.Sprintf("SQS throttles requests to queue %q", b.name), ""
 	case faultRefused:
@@ -100,22 +112,23 @@ func describe(f fault, b *binding) (message, hint string) {
 	}
 }
 
-// startError turns what a deployment has to repair into runlane.ErrConfigurationInvalid.
+// startError turns what a deployment has to repair into runlane.ErrConfigurationInvalid. Who may do what is no matter of wiring: it is
+// runlane.ErrTransportUnavailable, as it is later.
 func startError(ctx context.Context, b *binding, err error) error {
 	if err == nil {
 		return nil
 	}
 	e := operationError(ctx, b, err)
+	if e.Code != runlane.ErrTransportUnavailable {
+		return e
+	}
 	switch faultOf(err) {
 	case faultMissing, faultRefused:
 		e.Hint = fmt.Sprintf("create the queue, or correct the URL of %q in RUNLANE_QUEUES", b.name)
-	case faultDenied:
-		e.Hint = "check the credentials, and allow sqs:GetQueueAttributes on the queue"
-	default:
-		return e
-	}
-	if e.Code == runlane.ErrTransportUnavailable {
 		e.Code, e.Retryable = runlane.ErrConfigurationInvalid, false
+	case faultDenied:
+		e.Hint = "allow sqs:GetQueueAttributes on the queue"
+	default: // an outage, or it is about all queues
 	}
 	return e
 }

@@ -204,8 +204,9 @@ func (t *Transport) Capabilities() lane.TransportCapabilities {
 // Queues lists the bindings by name.
 func (t *Transport) Queues() []runlane.QueueName { return slices.Sorted(maps.Keys(t.bindings)) }
 
-// Start checks that every bound queue exists and may be read: otherwise runlane.ErrConfigurationInvalid, one error a queue,
-// joined. An endpoint that cannot be reached is runlane.ErrTransportUnavailable.
+// Start checks that every bound queue exists and may be read. One that does not exist is runlane.ErrConfigurationInvalid, one that may
+// not be read runlane.ErrTransportUnavailable, one error a queue, joined. An endpoint that cannot be reached, or does not accept the
+// credentials, is runlane.ErrTransportUnavailable.
 func (t *Transport) Start(ctx context.Context) error {
 	names := t.Queues()
 	errs := make([]error, len(names))
@@ -220,9 +221,9 @@ func (t *Transport) Start(ctx context.Context) error {
 		})
 	}
 	_ = group.Wait() // its functions return none
-	// One endpoint serves all queues: that it does not answer is said once.
+	// One endpoint serves all queues, for one caller: that it does not answer this one is said once.
 	for i, err := range errs {
-		if runlane.CodeOf(err) == runlane.ErrTransportUnavailable || runlane.CodeOf(err) == runlane.ErrOperationCancelled {
+		if err != nil && runlane.CodeOf(err) != runlane.ErrConfigurationInvalid && faultOf(err) != faultDenied {
 			return errs[i]
 		}
 	}

@@ -103,6 +103,44 @@ func TestStart_EachUnusableQueue_IsNamed(t *testing.T) {
 	}
 }
 
+// Credentials are those of all queues: that they are not accepted is said once, and is no fault of the wiring.
+func TestStart_CallerIsNotLetIn_IsTransportUnavailable(t *testing.T) {
+	t.Parallel()
+	for code, says := range map[string]string{
+		"ExpiredToken":                "the credentials for AWS have expired",
+		"ExpiredTokenException":       "the credentials for AWS have expired",
+		"UnrecognizedClientException": "AWS does not accept the credentials",
+		"SignatureDoesNotMatch":       "AWS does not accept the credentials",
+	} {
+		client := newFakeSQS()
+		client.onAttributes = func(*sqs.GetQueueAttributesInput) (map[string]string, error) {
+			return nil, &smithy.GenericAPIError{Code: code, Fault: smithy.FaultClient}
+		}
+		err := open(t, client, nil).Start(t.Context())
+		e, ok := errors.AsType[*runlane.Error](err)
+		if !ok || e.Code != runlane.ErrTransportUnavailable || !e.Retryable || e.Hint == "" || strings.Count(err.Error(), says) != 1 {
+			t.Errorf("%s became %v", code, err)
+		}
+	}
+}
+
+// Access to one queue is a matter of a policy, not of the wiring: who starts may try again when it is corrected.
+func TestStart_AccessToAQueueIsDenied_IsTransportUnavailable(t *testing.T) {
+	t.Parallel()
+	client := newFakeSQS()
+	client.onAttributes = func(in *sqs.GetQueueAttributesInput) (map[string]string, error) {
+		if *in.QueueUrl == audioURL {
+			return nil, &smithy.GenericAPIError{Code: "AccessDenied", Fault: smithy.FaultClient}
+		}
+		return map[string]string{}, nil
+	}
+	err := open(t, client, nil).Start(t.Context())
+	e, ok := errors.AsType[*runlane.Error](err)
+	if !ok || e.Code != runlane.ErrTransportUnavailable || !strings.Contains(e.Hint, "sqs:GetQueueAttributes") || !strings.Contains(e.Message, `"audio"`) {
+		t.Errorf("error is %v", err)
+	}
+}
+
 func TestStart_EndpointDoesNotAnswer_IsTransportUnavailable(t *testing.T) {
 	t.Parallel()
 	client := newFakeSQS()
