@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -238,11 +237,7 @@ func (l *lab) batch(ctx context.Context, f *lambdaruntime.Function, size int) er
 			Attributes: map[string]string{"ApproximateReceiveCount": "1"},
 		})
 	}
-	text, err := json.Marshal(event)
-	if err != nil {
-		return err
-	}
-	answer, err := f.Invoke(ctx, text)
+	answer, err := f.InvokeJSON(ctx, event)
 	if err != nil {
 		return err
 	}

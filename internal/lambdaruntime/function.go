@@ -5,6 +5,7 @@ package lambdaruntime
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -123,6 +124,15 @@ func (f *Function) Invoke(ctx context.Context, event []byte) (*Answer, error) {
 		f.drop(e)
 	}
 	return answer, ctx.Err()
+}
+
+// InvokeJSON is [Function.Invoke] with an event that becomes JSON, as encoding/json writes it.
+func (f *Function) InvokeJSON(ctx context.Context, event any) (*Answer, error) {
+	text, err := json.Marshal(event)
+	if err != nil {
+		return nil, err
+	}
+	return f.Invoke(ctx, text)
 }
 
 // take finds a free environment or makes one. dead are those whose process has ended meanwhile.

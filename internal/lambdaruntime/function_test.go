@@ -1,7 +1,6 @@
 package lambdaruntime_test
 
 import (
-	"encoding/json"
 	"errors"
 	"os"
 	"os/exec"
@@ -47,11 +46,7 @@ func deploy(t *testing.T, options lambdaruntime.Options) *lambdaruntime.Function
 
 func invoke(t *testing.T, f *lambdaruntime.Function, event string) *lambdaruntime.Answer {
 	t.Helper()
-	text, err := json.Marshal(event)
-	if err != nil {
-		t.Fatal(err)
-	}
-	answer, err := f.Invoke(t.Context(), text)
+	answer, err := f.InvokeJSON(t.Context(), event)
 	if err != nil {
 		t.Fatal(err)
 	}

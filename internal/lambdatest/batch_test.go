@@ -129,12 +129,7 @@ func TestInvocations_HundredAtOnce_EachExecutesItsRun(t *testing.T) {
 	var running sync.WaitGroup
 	for _, record := range i.receive(invocations).Records {
 		running.Go(func() {
-			text, err := json.Marshal(events.SQSEvent{Records: []events.SQSMessage{record}})
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			answer, err := bridge.Invoke(t.Context(), text)
+			answer, err := bridge.InvokeJSON(t.Context(), events.SQSEvent{Records: []events.SQSMessage{record}})
 			if err != nil || answer.Failure != "" || string(answer.Payload) != `{"batchItemFailures":[]}` {
 				t.Errorf("answer is %+v, %v", answer, err)
 			}

@@ -22,11 +22,7 @@ import (
 // handler is a function as its event source mapping sees it.
 func handler[Event, Response any](f *lambdaruntime.Function) func(context.Context, Event) (Response, error) {
 	return func(ctx context.Context, event Event) (response Response, err error) {
-		text, err := json.Marshal(event)
-		if err != nil {
-			return response, err
-		}
-		answer, err := f.Invoke(context.WithoutCancel(ctx), text) // Lambda's own deadline ends it
+		answer, err := f.InvokeJSON(context.WithoutCancel(ctx), event) // Lambda's own deadline ends it
 		if err != nil {
 			return response, err
 		}

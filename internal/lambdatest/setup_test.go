@@ -2,7 +2,6 @@ package lambdatest_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -141,11 +140,7 @@ func (i *installation) deploy(program, role string, options lambdaruntime.Option
 // invoke runs a function with one event.
 func invoke(t *testing.T, f *lambdaruntime.Function, event any) *lambdaruntime.Answer {
 	t.Helper()
-	text, err := json.Marshal(event)
-	if err != nil {
-		t.Fatal(err)
-	}
-	answer, err := f.Invoke(t.Context(), text)
+	answer, err := f.InvokeJSON(t.Context(), event)
 	if err != nil {
 		t.Fatal(err)
 	}

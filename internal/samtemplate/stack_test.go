@@ -96,11 +96,7 @@ func (s *stack) open(t *testing.T, late time.Duration, through *recorder) *core.
 
 // invoke calls a function and returns its response; a failed invocation is an error.
 func invoke[Response any](ctx context.Context, f *lambdaruntime.Function, event any) (response Response, err error) {
-	text, err := json.Marshal(event)
-	if err != nil {
-		return response, err
-	}
-	answer, err := f.Invoke(ctx, text)
+	answer, err := f.InvokeJSON(ctx, event)
 	if err != nil {
 		return response, err
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"reflect"
 	"sync"
 	"time"
 
@@ -43,36 +44,20 @@ func (c *consumption) register(stack *middleware.Stack) error {
 	}), middleware.Before)
 }
 
-// asking is a copy of the request that asks what it consumes. The caller's may be sent again.
+// asking is a copy of the request that asks what it consumes, where it can be asked. The caller's may be sent again.
 func asking(request any) any {
-	const indexes = types.ReturnConsumedCapacityIndexes
-	switch r := request.(type) {
-	case *dynamodb.GetItemInput:
-		c := *r
-		c.ReturnConsumedCapacity = indexes
-		return &c
-	case *dynamodb.BatchGetItemInput:
-		c := *r
-		c.ReturnConsumedCapacity = indexes
-		return &c
-	case *dynamodb.QueryInput:
-		c := *r
-		c.ReturnConsumedCapacity = indexes
-		return &c
-	case *dynamodb.UpdateItemInput:
-		c := *r
-		c.ReturnConsumedCapacity = indexes
-		return &c
-	case *dynamodb.DeleteItemInput:
-		c := *r
-		c.ReturnConsumedCapacity = indexes
-		return &c
-	case *dynamodb.TransactWriteItemsInput:
-		c := *r
-		c.ReturnConsumedCapacity = indexes
-		return &c
+	original := reflect.ValueOf(request)
+	if original.Kind() != reflect.Pointer || original.Elem().Kind() != reflect.Struct {
+		return request
 	}
-	return request
+	changed := reflect.New(original.Elem().Type())
+	changed.Elem().Set(original.Elem())
+	question := changed.Elem().FieldByName("ReturnConsumedCapacity")
+	if !question.IsValid() || question.Type() != reflect.TypeFor[types.ReturnConsumedCapacity]() {
+		return request
+	}
+	question.SetString(string(types.ReturnConsumedCapacityIndexes))
+	return changed.Interface()
 }
 
 func (c *consumption) add(response any) {
