@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/runlane/runlane-go"
@@ -19,25 +18,12 @@ import (
 // batchSize is how many lines are triggered together.
 const batchSize = 100
 
-// batchLine is one line of --batch. Unknown fields are refused: a misspelled key would be lost silently.
-type batchLine struct {
-	Task           runlane.TaskID    `json:"task"`
-	Payload        json.RawMessage   `json:"payload"`
-	Queue          runlane.QueueName `json:"queue"`
-	RunID          runlane.RunID     `json:"runId"`
-	IdempotencyKey string            `json:"idempotencyKey"`
-	SingletonKey   string            `json:"singletonKey"`
-	ConcurrencyKey string            `json:"concurrencyKey"`
-	Delay          string            `json:"delay"`
-	RunAt          string            `json:"runAt"`
-	Meta           map[string]string `json:"meta"`
-}
-
 // batch is one call of trigger --batch.
 type batch struct {
 	s       *session
 	rt      *core.Runtime
 	chosen  *triggerFlags
+	book    *taskBook
 	task    string
 	id      string
 	pending []core.BatchItem
@@ -59,11 +45,11 @@ func (s *session) triggerBatch(ctx context.Context, chosen *triggerFlags, task, 
 	if chosen.runID != "" || chosen.idempotencyKey != "" || chosen.singletonKey != "" {
 		return usagef("", "--id, --idempotency-key and --singleton-key belong into the lines of a batch")
 	}
-	input := s.stdin
+	input := s.typed(ctx)
 	if name != "-" {
-		file, err := os.Open(name)
+		file, err := s.input(name)
 		if err != nil {
-			return usagef("check its name and its permissions", "%s cannot be read: %v", name, errors.Unwrap(err))
+			return usagef("check its name and its permissions", "%s cannot be read: %v", name, err)
 		}
 		defer file.Close()
 		input = file
@@ -78,7 +64,7 @@ func (s *session) triggerBatch(ctx context.Context, chosen *triggerFlags, task, 
 	if err := runlane.RunID(id + "-0").Validate(); err != nil {
 		return usagef("repeat the one that the interrupted batch told; ", "--batch-id is no id")
 	}
-	b := &batch{s: s, rt: rt, chosen: chosen, task: task, id: id, total: batchTotal{Batch: id}}
+	b := &batch{s: s, rt: rt, chosen: chosen, task: task, id: id, total: batchTotal{Batch: id}, book: s.taskBook(rt, chosen.foreign, true)}
 	if err := b.read(ctx, input); err != nil {
 		s.note("%d runs were made, %d were there, %d lines failed. The rest: repeat the command with --batch-id %s",
 			b.total.Created, b.total.Existing, b.total.Failed, id)
@@ -115,7 +101,10 @@ func (b *batch) read(ctx context.Context, input io.Reader) error {
 		if len(text) == 0 {
 			continue
 		}
-		item, err := b.item(number, bytes.Clone(text))
+		item, err := b.item(ctx, number, bytes.Clone(text))
+		if exitCode(err) == ExitUnavailable { // the tasks cannot be looked up; no fault of the line
+			return err
+		}
 		if err != nil {
 			b.fail(number, err)
 			continue
@@ -127,6 +116,9 @@ func (b *batch) read(ctx context.Context, input io.Reader) error {
 			}
 		}
 	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
 	if err := lines.Err(); err != nil {
 		return errors.Join(b.flush(ctx), usagef("keep lines below the limit of a payload", "line %d cannot be read: %v", number+1, err))
 	}
@@ -134,15 +126,10 @@ func (b *batch) read(ctx context.Context, input io.Reader) error {
 }
 
 // item reads one line.
-func (b *batch) item(number int, text []byte) (core.BatchItem, error) {
-	var line batchLine
-	if message, faulty := jsonFault(text); faulty {
-		return core.BatchItem{}, usagef("write one JSON object a line", "no JSON: %s", strings.TrimPrefix(message, "line 1, "))
-	}
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&line); err != nil {
-		return core.BatchItem{}, usagef("see: "+b.s.name+" trigger --help", "%s", strings.TrimPrefix(err.Error(), "json: "))
+func (b *batch) item(ctx context.Context, number int, text []byte) (core.BatchItem, error) {
+	line, err := readBatchLine(text)
+	if err != nil {
+		return core.BatchItem{}, err
 	}
 	if line.Task == "" {
 		line.Task = runlane.TaskID(b.task)
@@ -157,24 +144,31 @@ func (b *batch) item(number int, text []byte) (core.BatchItem, error) {
 	if err != nil {
 		return core.BatchItem{}, err
 	}
-	call, err := callOf(b.rt, line.Task, line.Payload, b.chosen.foreign)
+	given := b.chosen.given
+	given.Idempotency, given.Singleton = line.IdempotencyKey != nil, line.SingletonKey != nil
+	given.Concurrency = given.Concurrency || line.ConcurrencyKey != nil
+	call, err := b.book.call(ctx, line.Task, line.Payload, options, given)
 	return core.BatchItem{Call: call, Options: options}, err
 }
 
 func (b *batch) options(number int, line *batchLine) (*runlane.TriggerOptions, error) {
-	o, err := b.chosen.options(b.s, b.rt)
+	o, err := b.chosen.options(b.s)
 	if err != nil {
 		return nil, err
 	}
-	o.IdempotencyKey, o.SingletonKey, o.RunID = line.IdempotencyKey, line.SingletonKey, line.RunID
-	if line.ConcurrencyKey != "" {
-		o.ConcurrencyKey = line.ConcurrencyKey
+	o.RunID = line.RunID
+	for _, key := range []struct{ given, to *string }{
+		{line.IdempotencyKey, &o.IdempotencyKey}, {line.SingletonKey, &o.SingletonKey}, {line.ConcurrencyKey, &o.ConcurrencyKey},
+	} {
+		if key.given != nil {
+			*key.to = *key.given
+		}
 	}
 	if line.Meta != nil {
 		o.Meta = line.Meta
 	}
 	if line.Queue != "" {
-		o.Queue = knownQueue(b.rt, line.Queue)
+		o.Queue = runlane.Queue{Name: line.Queue}
 	}
 	if line.Delay != "" {
 		if o.Delay, err = runlane.ParseDuration(line.Delay); err != nil {
@@ -241,7 +235,7 @@ func (b *batch) fail(line int, err error) {
 	f := struct {
 		Line int `json:"line"`
 		fault
-	}{line, describe(err)}
+	}{line, b.s.describe(err)}
 	text, encodeErr := object("error", &f)
 	if encodeErr != nil {
 		b.s.report(err)

@@ -68,6 +68,7 @@ func (s *session) inBulk(ctx context.Context, op operation, selected *filter, b 
 	}
 	return s.countAndDo(ctx, bulkCall{
 		call: call, verb: op.verb, done: op.done, after: runlane.Cursor(b.after), limit: b.limit, dryRun: b.dryRun, yes: b.yes,
+		nothing: func() { selected.doubt(ctx, s) },
 	})
 }
 
@@ -78,6 +79,7 @@ type bulkCall struct {
 	after       runlane.Cursor
 	limit       int // 0 means all
 	dryRun, yes bool
+	nothing     func() // what to say when there is nothing to do; may be nil
 }
 
 // bulkTotal is the result of a bulk command.
@@ -98,12 +100,15 @@ func (s *session) countAndDo(ctx context.Context, b bulkCall) error {
 	if err != nil {
 		return err
 	}
+	if counted.Matched == 0 && b.nothing != nil {
+		b.nothing()
+	}
 	if b.dryRun || counted.Matched == 0 {
 		counted.DryRun = b.dryRun
 		return s.showTotal(b, counted)
 	}
 	question := fmt.Sprintf("%s: %s them?", runsText(counted.Matched, counted.AtLeast), b.verb)
-	if err := s.confirm(b.yes, question); err != nil {
+	if err := s.confirm(ctx, b.yes, question); err != nil {
 		return err
 	}
 	total, err := s.rounds(ctx, b, false)

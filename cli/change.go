@@ -46,49 +46,42 @@ type operation struct {
 	all        func(context.Context, *core.Runtime, *core.BulkOptions) (*core.BulkResult, error)
 }
 
+// runsOperation is one of core's on runs.
+func runsOperation(
+	verb, done string,
+	one func(*core.Runs, context.Context, runlane.RunID, *core.ChangeOptions) (*runlane.Run, error),
+	all func(*core.Runs, context.Context, *core.BulkOptions) (*core.BulkResult, error),
+) operation {
+	return operation{
+		verb: verb, done: done,
+		one: func(ctx context.Context, rt *core.Runtime, id runlane.RunID, o *core.ChangeOptions) (*runlane.Run, error) {
+			return one(rt.Runs(), ctx, id, o)
+		},
+		all: func(ctx context.Context, rt *core.Runtime, o *core.BulkOptions) (*core.BulkResult, error) {
+			return all(rt.Runs(), ctx, o)
+		},
+	}
+}
+
 func runsCancelCommand() *command {
 	return operationCommand("cancel", "Stop runs",
 		"A waiting run ends at once. A running one is asked to stop: its worker ends the handler's context.",
 		[]string{"runs cancel run_01J8ZQ4T --reason \"wrong customer\"", "runs cancel --task emails.welcome --dry-run"},
-		operation{
-			verb: "cancel", done: "cancelled",
-			one: func(ctx context.Context, rt *core.Runtime, id runlane.RunID, o *core.ChangeOptions) (*runlane.Run, error) {
-				return rt.Runs().Cancel(ctx, id, o)
-			},
-			all: func(ctx context.Context, rt *core.Runtime, o *core.BulkOptions) (*core.BulkResult, error) {
-				return rt.Runs().CancelAll(ctx, o)
-			},
-		})
+		runsOperation("cancel", "cancelled", (*core.Runs).Cancel, (*core.Runs).CancelAll))
 }
 
 func runsRetryCommand() *command {
 	return operationCommand("retry", "Repeat failed runs, as new runs",
 		"The new run has the task's whole retry budget and names the old one as its source. Asking twice makes one run.",
 		[]string{"runs retry run_01J8ZQ4T", "runs retry --task emails.welcome --yes"},
-		operation{
-			verb: "retry", done: "retried",
-			one: func(ctx context.Context, rt *core.Runtime, id runlane.RunID, o *core.ChangeOptions) (*runlane.Run, error) {
-				return rt.Runs().Retry(ctx, id, o)
-			},
-			all: func(ctx context.Context, rt *core.Runtime, o *core.BulkOptions) (*core.BulkResult, error) {
-				return rt.Runs().RetryAll(ctx, o)
-			},
-		})
+		runsOperation("retry", "retried", (*core.Runs).Retry, (*core.Runs).RetryAll))
 }
 
 func runsRerunCommand() *command {
 	return operationCommand("rerun", "Repeat finished runs, as new runs",
 		"The new run has the payload of the old one and names it as its source. Asking twice makes one run.",
 		[]string{"runs rerun run_01J8ZQ4T", "runs rerun --status cancelled --queue emails --dry-run"},
-		operation{
-			verb: "rerun", done: "repeated",
-			one: func(ctx context.Context, rt *core.Runtime, id runlane.RunID, o *core.ChangeOptions) (*runlane.Run, error) {
-				return rt.Runs().Rerun(ctx, id, o)
-			},
-			all: func(ctx context.Context, rt *core.Runtime, o *core.BulkOptions) (*core.BulkResult, error) {
-				return rt.Runs().RerunAll(ctx, o)
-			},
-		})
+		runsOperation("rerun", "repeated", (*core.Runs).Rerun, (*core.Runs).RerunAll))
 }
 
 func operationCommand(name, short, long string, examples []string, op operation) *command {
@@ -218,6 +211,9 @@ func runsPruneCommand() *command {
 				options.Statuses, options.After = which, runlane.Cursor(*after)
 				call := func(ctx context.Context, after runlane.Cursor, limit int, dry bool) (*core.BulkResult, error) {
 					o := options
+					if dry && after == options.After {
+						after = "" // a cursor of what was removed is none of what is counted: what is gone is not counted anyway
+					}
 					o.After, o.Limit, o.DryRun = after, min(limit, runlane.MaxPageLimit), dry
 					return rt.Runs().Prune(ctx, &o)
 				}

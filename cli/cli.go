@@ -28,6 +28,11 @@ type Opener = func(ctx context.Context) (*core.Runtime, error)
 type Options struct {
 	// Args are the arguments without the program's name. nil means os.Args[1:].
 	Args []string
+	// Folder is where the command is called: relative names of files belong to it, and a running session of dev is looked for in it
+	// and in those above. "" means the working folder of the process, without looking for a session when Args are given.
+	Folder string
+	// Project makes dev build and run the program in the folder: for programs without tasks of their own.
+	Project bool
 	// Checks are what doctor tries beside its own, in their order.
 	Checks []Check
 	// Getenv and Setenv reach the environment. nil means os.Getenv and os.Setenv.
@@ -72,7 +77,11 @@ func Run(ctx context.Context, open Opener, options *Options) int {
 	ended := context.AfterFunc(ctx, stop) // a second interrupt has its usual effect
 	defer ended()
 
-	s := newSession(open, options)
+	return newSession(open, options).run(ctx)
+}
+
+// run is a whole call: the command, and the end of its output.
+func (s *session) run(ctx context.Context) int {
 	code := s.execute(ctx)
 	if err := s.results.Flush(); err != nil && code == ExitOK && !errors.Is(err, syscall.EPIPE) {
 		fmt.Fprintf(s.stderr, "error: the results cannot be written: %v\nnext: look at the disk, or at the program that reads them\n", err)
@@ -107,9 +116,19 @@ func (s *session) perform(ctx context.Context, cmd *command, path string, args [
 	if err := cmd.arity(positional); err != nil {
 		return nameHelp(err, s.name, path)
 	}
-	if err := s.applyEnvironment(); err != nil {
+	if err := s.applyEnvironment(set); err != nil {
 		return err
 	}
+	if s.finds && !cmd.local && s.choice == "" {
+		found, err := s.findDev(ctx)
+		if err != nil {
+			return err
+		}
+		if found != nil {
+			return s.forward(ctx, found)
+		}
+	}
+	s.alone = s.finds && !cmd.local && !cmd.hidden
 	if s.timeout > 0 {
 		limit := &unfinished{message: "the time limit of " + s.timeout.String() + " is over", next: "raise --timeout, or leave it out"}
 		var cancel context.CancelFunc

@@ -24,13 +24,14 @@ type command struct {
 	act      func(flags *flag.FlagSet) action // nil for a group
 	below    []*command
 	hidden   bool
+	local    bool // never done by a session of dev
 }
 
 // commandTree is every command there is.
 func commandTree() *command {
 	return &command{below: []*command{
-		runsCommand(), triggerCommand(), schedulesCommand(), queuesCommand(), deadLettersCommand(), idempotencyCommand(),
-		tickCommand(), workerCommand(), doctorCommand(), versionCommand(), completionCommand(), completeCommand(),
+		initCommand(), devCommand(), runsCommand(), triggerCommand(), tasksCommand(), schedulesCommand(), queuesCommand(), deadLettersCommand(), idempotencyCommand(),
+		tickCommand(), workerCommand(), benchCommand(), doctorCommand(), versionCommand(), completionCommand(), completeCommand(),
 	}}
 }
 

@@ -17,7 +17,7 @@ const patience = 2 * time.Second
 
 func completionCommand() *command {
 	return &command{
-		name: "completion", usage: "bash|zsh|fish", short: "Write a shell's completion script", min: 1, max: 1,
+		name: "completion", local: true, usage: "bash|zsh|fish", short: "Write a shell's completion script", min: 1, max: 1,
 		words:    func(context.Context, *session) []string { return shells() },
 		examples: []string{"completion bash > ~/.local/share/bash-completion/completions/runlane", "completion fish | source"},
 		act: func(*flag.FlagSet) action {

@@ -36,24 +36,31 @@ func deadLettersListCommand() *command {
 					return err
 				}
 				options := &core.ListOptions{RunFilter: chosen, After: runlane.Cursor(*after), Limit: *limit}
-				return s.listDeadLetters(ctx, rt, options, *all)
+				shown, err := s.listDeadLetters(ctx, rt, options, *all)
+				if err != nil {
+					return err
+				}
+				if shown == 0 && options.After == "" {
+					selected.doubt(ctx, s)
+				}
+				return s.goesOn(options.After)
 			}
 		},
 	}
 }
 
-func (s *session) listDeadLetters(ctx context.Context, rt *core.Runtime, options *core.ListOptions, all bool) error {
-	t := &table{header: []string{"RUN", "QUEUE", "TRIES", "SINCE", "FAILURE"}, shrink: 4}
+func (s *session) listDeadLetters(ctx context.Context, rt *core.Runtime, options *core.ListOptions, all bool) (shown int, err error) {
+	t := &table{header: []string{"RUN", "QUEUE", "TRIES", "SINCE", "FAILURE"}, shrink: 4, spare: []int{2}}
 	for {
 		page, err := rt.DeadLetters().List(ctx, options)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		for i := range page.Items {
 			letter := &page.Items[i]
 			if s.json {
 				if err := s.emit("deadletter", letter); err != nil {
-					return err
+					return 0, err
 				}
 			}
 			t.add(string(letter.RunID), string(letter.Queue), fmt.Sprint(letter.Attempts), s.when(letter.Since), failureText(letter.Failure))
@@ -69,7 +76,7 @@ func (s *session) listDeadLetters(ctx context.Context, rt *core.Runtime, options
 			s.note("there are no dead letters")
 		}
 	}
-	return s.goesOn(options.After)
+	return len(t.rows), nil
 }
 
 func deadLettersRequeueCommand() *command {

@@ -18,9 +18,17 @@ const commandsIntroduction = `# Commands
 What ` + "`runlane COMMAND --help`" + ` says, for reading. A test holds the two equal: ` + "`go test ./cli -update`" + ` writes this page.
 
 A program with tasks of its own has the same commands: ` + "`func main() { os.Exit(cli.Main(context.Background(), open)) }`" + `, where open
-builds the runtime. The binary of ` + "[cmd/runlane](../cmd/runlane)" + ` has no tasks: it operates what others triggered, takes any task's
-name, and knows of queues what RUNLANE_QUEUES and RUNLANE_LIMITS (name=number pairs) tell it. Without RUNLANE_QUEUES it reads, cancels
-and prunes; what would have to wake a worker is refused.
+builds the runtime; ` + "`runlane init NAME`" + ` writes such a program. The binary of ` + "[cmd/runlane](../cmd/runlane)" + ` has no tasks:
+it operates what others triggered, triggers the tasks that ticks have stored, and knows of other queues what RUNLANE_QUEUES and
+RUNLANE_LIMITS (name=number pairs) tell it. Without RUNLANE_QUEUES it reads, cancels and prunes; what would have to wake a worker is
+refused.
+
+A lane is chosen, in this order: by a flag of those that stand for a variable (` + "`--table`" + `, ` + "`--env`" + ` and the others); by RUNLANE_TABLE,
+RUNLANE_ENV or RUNLANE_QUEUES; by a session of ` + "`runlane dev`" + ` that runs in the current folder or in one above it, which then does the
+command and hands back what it writes; else by the program's opener. Variables of AWS alone choose nothing. A flag that is given empty
+(` + "`--table=`" + `) takes its variable away. ` + "`init`, `dev`, `worker`, `completion`" + ` and ` + "`version`" + ` are never done by a session.
+A session announces itself in ` + "`.runlane/dev.json`" + `, readable by its user only, and listens on loopback only; whoever cannot prove to
+know the token of that file gets nothing.
 
 Results are written to stdout, everything else to stderr. Tables are for people; programs use ` + "`--json`" + ` ([json.md](json.md)).
 A run's id can be given by its beginning when no other run shares it.
@@ -70,9 +78,13 @@ func TestJSONDocument_NamesWhatScriptsSaw(t *testing.T) {
 			sections[strings.Trim(kind, "`")] = text
 		}
 	}
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil {
-		t.Fatal(err)
+	var files []string
+	for _, pattern := range []string{"testdata/*.txt", "testdata/commands/*.txt"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, found...)
 	}
 	seen := map[string]bool{}
 	for _, file := range files {
@@ -103,7 +115,7 @@ func TestJSONDocument_NamesWhatScriptsSaw(t *testing.T) {
 		}
 	}
 	for kind := range sections {
-		if !seen[kind] && !strings.HasPrefix(kind, "#") && kind != "version" {
+		if !seen[kind] && !strings.HasPrefix(kind, "#") && kind != "version" && kind != "dev" { // these two are in tests of their own
 			t.Errorf("docs/json.md describes %q, which no script shows", kind)
 		}
 	}

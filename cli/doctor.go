@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/runlane/runlane-go"
@@ -78,7 +80,7 @@ func (s *session) doctor(ctx context.Context, sample int, all, publish bool) err
 		if err != nil {
 			return "", err
 		}
-		return fmt.Sprintf("lane %s, environment %s, %s", rt.Lane().Name, rt.Environment(),
+		return fmt.Sprintf("lane %s, chosen by %s, environment %s, %s", rt.Lane().Name, cmp.Or(s.choice, "the program"), rt.Environment(),
 			plural(len(rt.Definitions()), "task", "tasks")), nil
 	}}
 	if err := try(opening, checkTime); err != nil {
@@ -112,7 +114,7 @@ func (s *session) showFinding(name, detail string, err error) error {
 	if mild, ok := errors.AsType[*warning](err); ok {
 		f.Status, f.Detail, f.Fix, color = "warning", mild.message, mild.fix, yellow
 	} else if err != nil {
-		told := describe(err)
+		told := s.describe(err)
 		f.Status, f.Detail, f.Code, f.Cause, f.Fix, color = "failed", told.Message, told.Code, told.Cause, told.Next, red
 	}
 	if s.json {
@@ -121,12 +123,20 @@ func (s *session) showFinding(name, detail string, err error) error {
 		}
 		return s.results.Flush()
 	}
-	s.line("%s  %s: %s", s.paint(s.stdout, color, fmt.Sprintf("%-7s", f.Status)), f.Check, f.Detail)
+	indent := strings.Repeat(" ", len("warning"+gap))
+	text := func(name, text string) string {
+		text = indent + name + ": " + text
+		if columns, ok := s.width(s.stdout); ok {
+			return wrapped(text, indent, columns)
+		}
+		return text
+	}
+	s.line("%s  %s", s.paint(s.stdout, color, fmt.Sprintf("%-7s", f.Status)), strings.TrimPrefix(text(f.Check, f.Detail), indent))
 	if f.Cause != "" {
-		s.line("         cause: %s", f.Cause)
+		s.line("%s", text("cause", f.Cause))
 	}
 	if f.Fix != "" {
-		s.line("         fix: %s", f.Fix)
+		s.line("%s", text("fix", f.Fix))
 	}
 	return s.results.Flush()
 }

@@ -15,10 +15,9 @@ func open(ctx context.Context) (*core.Runtime, error) {
 	return core.Open(ctx, memlane.New(), nil)
 }
 
-// A program's main gives it every command of runlane, with its own tasks.
+// A program whose main is this line has every command of runlane, with its own tasks.
 func ExampleMain() {
-	main := func() { os.Exit(cli.Main(context.Background(), open)) }
-	_ = main
+	os.Exit(cli.Main(context.Background(), open))
 }
 
 // Options bring checks of the program's own into doctor.

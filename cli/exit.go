@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"syscall"
 
@@ -23,7 +24,8 @@ const (
 	ExitNotFound = 3
 	// ExitConflict: somebody else was first, or what is named is not in a state for it; the run that was waited for was cancelled.
 	ExitConflict = 4
-	// ExitUnavailable: storage or transport cannot be reached, or refuse. Try again.
+	// ExitUnavailable: storage or transport cannot be reached, or refuse: an outage, a throttle, credentials that are over, a permission
+	// that is missing. The error says which, and whether trying again is all that is left to do.
 	ExitUnavailable = 5
 	// ExitInterrupted: an interrupt ended the command. What was left is on stderr.
 	ExitInterrupted = 130
@@ -104,7 +106,7 @@ var nextFor = map[runlane.ErrorCode]string{
 var wording = strings.NewReplacer(
 	"ListOptions.After", "--after", "BulkOptions.After", "--after", "PruneOptions.After", "--after", "EventOptions.After", "--after",
 	"ListOptions.Statuses", "--status", "BulkOptions.Statuses", "--status", "PruneOptions.Statuses", "--status",
-	"ListOptions.Limit", "--limit", "PruneOptions.Limit", "--limit", "TickOptions.Limit", "--limit", "n is ", "--count is ",
+	"ListOptions.Limit", "--limit", "PruneOptions.Limit", "--limit", "TickOptions.Limit", "--limit",
 	"EventOptions.Follow", "--follow", "EventOptions.Descending", "--descending", "WorkOptions.Queues", "--queue",
 	"both Delay and RunAt", "both --delay and --at", "clear StrictPayload", "leave out --strict-payload",
 	"ask Runs().Explain what it waits for", "ask \"runs explain\" what it waits for",
@@ -124,7 +126,30 @@ type fault struct {
 // maxCause bounds what is shown of a cause: drivers quote requests.
 const maxCause = 300
 
-func describe(err error) fault {
+// describe is an error without the secrets of this process.
+func (s *session) describe(err error) fault {
+	f := faultOf(err)
+	f.Message, f.Next, f.Cause = s.discreet(f.Message), s.discreet(f.Next), shortened(s.discreet(f.Cause), maxCause)
+	return f
+}
+
+// signedToken is the token of a session where somebody quotes what was signed, as AWS does when it refuses a signature.
+var signedToken = regexp.MustCompile(`(?i)(x-amz-security-token\W+)[\w+/=-]+`)
+
+// discreet takes credentials out of a text that others wrote.
+func (s *session) discreet(text string) string {
+	for _, name := range []string{"AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"} {
+		if secret := s.getenv(name); len(secret) >= minSecret {
+			text = strings.ReplaceAll(text, secret, "…")
+		}
+	}
+	return signedToken.ReplaceAllString(text, "$1…")
+}
+
+// minSecret spares words: nobody's secret is shorter, but those for emulators are.
+const minSecret = 8
+
+func faultOf(err error) fault {
 	f := fault{Code: "failed", Message: err.Error(), Exit: exitCode(err)}
 	if e, ok := errors.AsType[*usageError](err); ok {
 		f.Code, f.Message, f.Next = "usage", e.message, e.next
@@ -133,7 +158,7 @@ func describe(err error) fault {
 	} else if e, ok := errors.AsType[*runlane.Error](err); ok {
 		f.Code, f.Conflict, f.Message, f.Next, f.RunID = string(e.Code), string(e.Conflict), e.Message, e.Hint, e.RunID
 		if e.Cause != nil {
-			f.Cause = shortened(strings.Join(strings.Fields(e.Cause.Error()), " "), maxCause)
+			f.Cause = strings.Join(strings.Fields(e.Cause.Error()), " ")
 		}
 		if f.Next == "" {
 			f.Next = nextFor[e.Code]
@@ -142,6 +167,9 @@ func describe(err error) fault {
 			f.Next = fmt.Sprintf("look at it with \"runs explain %s\", then repeat", e.RunID)
 		}
 		f.Message, f.Next = wording.Replace(f.Message), wording.Replace(f.Next)
+		if number, ok := strings.CutPrefix(f.Message, "n is "); ok { // of Preview; "a run is" ends so too
+			f.Message = "--count is " + number
+		}
 	}
 	if e, ok := errors.AsType[*withNext](err); ok {
 		f.Next = e.next
@@ -149,6 +177,7 @@ func describe(err error) fault {
 	if f.Next == "" {
 		f.Next = "run \"doctor\"; with --verbose the command tells more"
 	}
+	f.Next = strings.TrimRight(f.Next, "; ") // hints end so where another one may follow
 	return f
 }
 
@@ -173,7 +202,7 @@ func (s *session) finish(ctx context.Context, err error) int {
 
 // report writes an error to stderr.
 func (s *session) report(err error) {
-	f := describe(err)
+	f := s.describe(err)
 	if s.json {
 		line, encodeErr := object("error", f)
 		if encodeErr == nil {

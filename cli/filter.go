@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"flag"
+	"slices"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
@@ -39,4 +40,20 @@ func (f *filter) build(ctx context.Context, s *session) (core.RunFilter, error) 
 		made.SourceRunID = source.ID
 	}
 	return made, nil
+}
+
+// doubt says what may be misspelled in a filter that nothing matches: names that this program does not know, and are like those it does.
+func (f *filter) doubt(ctx context.Context, s *session) {
+	for _, named := range []struct {
+		what, name string
+		known      func(context.Context, *session) []string
+	}{{"task", f.task, taskNames}, {"queue", f.queue, queueNames}, {"schedule", f.schedule, scheduleNames}} {
+		if named.name == "" {
+			continue
+		}
+		known := named.known(ctx, s)
+		if name, ok := nearest(named.name, known); ok && !slices.Contains(known, named.name) {
+			s.note("no %s %s is known here: did you mean %s?", named.what, quoted(named.name), quoted(name))
+		}
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"slices"
 
 	"github.com/runlane/runlane-go"
 )
@@ -34,7 +35,7 @@ func getKey(ctx context.Context, s *session, args []string) error {
 	}
 	run, err := rt.Runs().FindCurrent(ctx, runlane.TaskID(args[0]), args[1])
 	if err != nil {
-		return unowned(err)
+		return s.unowned(ctx, args[0], err)
 	}
 	return s.showRun(ctx, run)
 }
@@ -45,7 +46,7 @@ func resetKey(ctx context.Context, s *session, args []string) error {
 		return err
 	}
 	if err := rt.IdempotencyKeys().Reset(ctx, runlane.TaskID(args[0]), args[1]); err != nil {
-		return unowned(err)
+		return s.unowned(ctx, args[0], err)
 	}
 	if s.json {
 		freed := struct {
@@ -58,9 +59,15 @@ func resetKey(ctx context.Context, s *session, args []string) error {
 	return nil
 }
 
-func unowned(err error) error {
-	if errors.Is(err, runlane.ErrRunNotFound) {
-		return &withNext{cause: err, next: "nothing has to be freed: no run of this task and environment owns the key"}
+// unowned says what to do about a key that nobody owns: nothing, unless it is the name of the task that is wrong.
+func (s *session) unowned(ctx context.Context, task string, err error) error {
+	if !errors.Is(err, runlane.ErrRunNotFound) {
+		return err
 	}
-	return err
+	next := "nothing has to be freed: no run of this task and environment owns the key"
+	known := taskNames(ctx, s)
+	if name, ok := nearest(task, known); ok && !slices.Contains(known, task) {
+		next = "no task " + quoted(task) + " is known here: did you mean " + quoted(name) + "?"
+	}
+	return &withNext{cause: err, next: next}
 }

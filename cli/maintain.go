@@ -95,7 +95,7 @@ func (s *session) showTick(result *core.TickResult) error {
 
 func workerCommand() *command {
 	return &command{
-		name: "worker", short: "Execute runs until interrupted",
+		name: "worker", local: true, short: "Execute runs until interrupted",
 		long: "Only a program with handlers can: embed these commands in yours with cli.Main. An interrupt lets the attempts in progress " +
 			"finish for the grace, then puts them back; they cost the runs nothing.",
 		examples: []string{"worker --concurrency 20", "worker --drain"},
@@ -125,6 +125,9 @@ func workerCommand() *command {
 					names = append(names, string(d.ID))
 				}
 				s.note("working on %s; an interrupt stops", strings.Join(names, ", "))
+				for _, queue := range queues {
+					(&filter{queue: string(queue)}).doubt(ctx, s)
+				}
 				options.Queues = queues
 				if err := rt.Work(ctx, &options); err != nil {
 					return err

@@ -119,7 +119,7 @@ func queuesStatsCommand() *command {
 }
 
 func (s *session) queueStats(ctx context.Context, rt *core.Runtime, names []string) error {
-	t := &table{header: []string{"QUEUE", "LIMIT", "WAITING", "OLDEST", "RUNNING", "DELAYED", "BACKLOG", "TAKEN"}}
+	t := &table{header: []string{"QUEUE", "LIMIT", "WAITING", "OLDEST", "RUNNING", "DELAYED", "BACKLOG", "TAKEN"}, spare: []int{7, 6}}
 	var late error // a transport that does not answer: the stats are shown beside it
 	for _, name := range names {
 		stats, err := rt.Queues().Stats(ctx, runlane.QueueName(name))
@@ -148,6 +148,9 @@ func (s *session) queueStats(ctx context.Context, rt *core.Runtime, names []stri
 	}
 	if !s.json {
 		s.write(t)
+	}
+	for _, name := range names {
+		(&filter{queue: name}).doubt(ctx, s)
 	}
 	return late
 }

@@ -44,15 +44,26 @@ func runsListCommand() *command {
 				if err != nil {
 					return err
 				}
-				return s.listRuns(ctx, rt, &core.ListOptions{RunFilter: chosen, After: runlane.Cursor(*after)}, *limit, *all)
+				options := &core.ListOptions{RunFilter: chosen, After: runlane.Cursor(*after)}
+				shown, err := s.listRuns(ctx, rt, options, *limit, *all)
+				if err != nil {
+					return err
+				}
+				if shown == 0 && options.After == "" {
+					if !s.json {
+						s.note("no runs match")
+					}
+					selected.doubt(ctx, s)
+				}
+				return s.goesOn(options.After)
 			}
 		},
 	}
 }
 
-// listRuns shows runs page by page until the limit, or all.
-func (s *session) listRuns(ctx context.Context, rt *core.Runtime, options *core.ListOptions, limit int, all bool) error {
-	shown, empty := 0, 0
+// listRuns shows runs page by page until the limit, or all. The options are left where the next page begins.
+func (s *session) listRuns(ctx context.Context, rt *core.Runtime, options *core.ListOptions, limit int, all bool) (shown int, err error) {
+	empty := 0
 	for {
 		options.Limit = runlane.MaxPageLimit
 		if !all {
@@ -60,10 +71,10 @@ func (s *session) listRuns(ctx context.Context, rt *core.Runtime, options *core.
 		}
 		page, err := rt.Runs().List(ctx, options)
 		if err != nil {
-			return err
+			return shown, err
 		}
 		if err := s.showRuns(page.Items, shown > 0); err != nil {
-			return err
+			return shown, err
 		}
 		shown += len(page.Items)
 		options.After = page.Next
@@ -72,13 +83,9 @@ func (s *session) listRuns(ctx context.Context, rt *core.Runtime, options *core.
 		}
 		// A page that is only short is shown as it is: the next one is asked for by whoever wants it.
 		if page.Next == "" || !all && (shown >= limit || shown > 0 && limit <= runlane.MaxPageLimit || empty >= emptyPages) {
-			break
+			return shown, nil
 		}
 	}
-	if shown == 0 && options.After == "" && !s.json {
-		s.note("no runs match")
-	}
-	return s.goesOn(options.After)
 }
 
 func (s *session) showRuns(runs []runlane.RunSummary, headed bool) error {
@@ -91,7 +98,7 @@ func (s *session) showRuns(runs []runlane.RunSummary, headed bool) error {
 		return s.results.Flush()
 	}
 	t := &table{
-		header: []string{"RUN", "STATUS", "TASK", "CREATED", "DUE/ENDED"}, shrink: 2, headed: headed,
+		header: []string{"RUN", "STATUS", "TASK", "CREATED", "DUE/ENDED"}, shrink: 2, spare: []int{3}, headed: headed,
 		color: map[int]func(string) string{1: statusColor},
 	}
 	for i := range runs {

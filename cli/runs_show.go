@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
@@ -195,14 +196,19 @@ func (s *session) showEvent(record *runlane.EventRecord) error {
 		}
 		return s.results.Flush()
 	}
-	s.line("%s", s.eventText(record))
+	s.line("%s", s.eventText(s.stdout, record))
 	return s.results.Flush()
 }
 
-func (s *session) eventText(record *runlane.EventRecord) string {
-	text := fmt.Sprintf("%3d  %s  %-26s  %s", record.Sequence, record.OccurredAt.UTC().Format("2006-01-02 15:04:05.000Z"), record.Type(),
-		eventDetail(record))
-	return strings.TrimRight(text, " ")
+// eventText is an event for a stream: where that is a terminal without room for a line, the detail stands below it.
+func (s *session) eventText(stream any, record *runlane.EventRecord) string {
+	head := fmt.Sprintf("%3d  %s  %-26s", record.Sequence, record.OccurredAt.UTC().Format("2006-01-02 15:04:05.000Z"), record.Type())
+	detail := eventDetail(record)
+	text := strings.TrimRight(head+"  "+detail, " ")
+	if columns, ok := s.width(stream); ok && utf8.RuneCountInString(text) > columns {
+		return strings.TrimRight(head, " ") + "\n" + wrapped(detail, strings.Repeat(" ", 5), columns)
+	}
+	return text
 }
 
 // eventDetail is what a person wants to know of an event beside its type.
@@ -266,7 +272,7 @@ func runsAttemptsCommand() *command {
 					return err
 				}
 				t := &table{
-					header: []string{"ATTEMPT", "STATUS", "STARTED", "FINISHED", "WORKER", "FAILURE"}, shrink: 5,
+					header: []string{"ATTEMPT", "STATUS", "STARTED", "FINISHED", "WORKER", "FAILURE"}, shrink: 5, spare: []int{4, 2},
 					color: map[int]func(string) string{1: statusColor},
 				}
 				for i := range attempts {

@@ -31,7 +31,7 @@ func schedulesListCommand() *command {
 				if err != nil {
 					return err
 				}
-				t := &table{header: []string{"SCHEDULE", "STATE", "LAST", "NEXT", "LAST RUN"}, shrink: 0}
+				t := &table{header: []string{"SCHEDULE", "STATE", "LAST", "NEXT", "LAST RUN"}, shrink: 0, spare: []int{4, 2}}
 				for state, err := range rt.Schedules().List(ctx) {
 					if err != nil {
 						return err

@@ -18,7 +18,8 @@ import (
 var update = flag.Bool("update", false, "write what the commands answer into testdata and docs")
 
 // TestScripts plays testdata/*.txt: "$" is a command, ">" a line of its stdout, "!" one of stderr, "=" its exit code unless it is 0.
-// "@" changes the world: terminal COLUMNS, env NAME=VALUE, stdin TEXT, file NAME TEXT, advance DURATION, down, up, plain, refuse, accept.
+// "@" changes the world: terminal COLUMNS, env NAME=VALUE, stdin TEXT, file NAME TEXT, advance DURATION, down, up, plain, refuse, accept,
+// aws FAULT (of an endpoint in place of AWS; none ends it), interrupt TEXT (the next command, when that is on its stderr).
 // Commands of one file share a storage. -update writes the answers down; read the difference before you keep it.
 func TestScripts(t *testing.T) {
 	t.Parallel()
@@ -58,8 +59,8 @@ func play(t *testing.T, script string) string {
 		case strings.HasPrefix(line, "$ "):
 			played.WriteString(line + "\n")
 			args := fields(t, strings.ReplaceAll(line[2:], "FOLDER", folder))
-			played.WriteString(strings.ReplaceAll(answer(w.run(t.Context(), args...)), folder, "FOLDER"))
-			w.stdin = ""
+			played.WriteString(w.without(answer(w.run(t.Context(), args...)), folder))
+			w.stdin, w.interrupt = "", ""
 		case strings.HasPrefix(line, "@ "):
 			played.WriteString(line + "\n")
 			direct(t, w, folder, line[2:])
@@ -70,6 +71,15 @@ func play(t *testing.T, script string) string {
 		}
 	}
 	return played.String()
+}
+
+// without has names in place of what is different each time.
+func (w *world) without(text, folder string) string {
+	text = strings.ReplaceAll(text, folder, "FOLDER")
+	if address := strings.TrimPrefix(w.endpoint, "http://"); address != "" {
+		text = strings.ReplaceAll(text, address, "ENDPOINT")
+	}
+	return text
 }
 
 func direct(t *testing.T, w *world, folder, line string) {
@@ -102,8 +112,12 @@ func direct(t *testing.T, w *world, folder, line string) {
 		w.down = word == "down"
 	case "refuse", "accept":
 		w.refuse = word == "refuse"
-	case "plain":
-		w.plain = true
+	case "aws":
+		w.onAWS(t, rest)
+	case "interrupt":
+		w.interrupt = rest
+	case "plain", "orders", "mail":
+		w.plain, w.orders = word == "plain", word == "orders"
 	default:
 		t.Fatalf("unknown directive %q", word)
 	}

@@ -37,8 +37,16 @@ type session struct {
 	variables                                   []Variable
 	values                                      map[string]*string // by variable
 
+	folder  string // where the command is called; "" is the process's working folder
+	finds   bool   // looks for a session of dev
+	project bool   // dev runs the program of the folder
+	alone   bool   // a lane in this process's memory would be of no use to the command
+	choice  string // what chose the lane, for people
+	input   func(name string) (io.ReadCloser, error)
+
 	open    Opener
 	runtime *core.Runtime
+	lent    bool // somebody else closes the runtime
 }
 
 // closeTime bounds the end of the runtime.
@@ -52,7 +60,9 @@ func newSession(open Opener, options *Options) *session {
 		name: options.Name, args: options.Args, checks: options.Checks, stdin: options.Stdin, stderr: options.Stderr,
 		stdout: options.Stdout, getenv: options.Getenv, setenv: options.Setenv, now: options.Now, width: options.terminal, open: open,
 		variables: append(slices.Clone(standardVariables), options.Variables...), values: map[string]*string{},
+		folder: options.Folder, finds: options.Args == nil || options.Folder != "", project: options.Project,
 	}
+	s.input = s.openFile
 	if s.name == "" {
 		s.name = "runlane"
 	}
@@ -84,6 +94,9 @@ func newSession(open Opener, options *Options) *session {
 	return s
 }
 
+// ownVariables begin like this. Those of AWS alone choose no deployment: many people always have some.
+const ownVariables = "RUNLANE_"
+
 // standardVariables are what openers read on AWS.
 var standardVariables = []Variable{
 	{"env", "RUNLANE_ENV", "NAME of the environment"},
@@ -107,12 +120,24 @@ func (s *session) globalFlags(set *flag.FlagSet) {
 	}
 }
 
-func (s *session) applyEnvironment() error {
+// applyEnvironment puts the flags that were given into the environment. One that is given empty takes its variable away.
+func (s *session) applyEnvironment(set *flag.FlagSet) error {
+	given := map[string]bool{}
+	set.Visit(func(f *flag.Flag) { given[f.Name] = true })
 	for _, v := range s.variables {
-		if value := *s.values[v.Name]; value != "" {
-			if err := s.setenv(v.Name, value); err != nil {
-				return usagef("", "--%s cannot be set: %v", v.Flag, err)
-			}
+		if !given[v.Flag] {
+			continue
+		}
+		if err := s.setenv(v.Name, *s.values[v.Name]); err != nil {
+			return usagef("", "--%s cannot be set: %v", v.Flag, err)
+		}
+		if *s.values[v.Name] != "" && s.choice == "" {
+			s.choice = "--" + v.Flag
+		}
+	}
+	for _, v := range standardVariables {
+		if s.choice == "" && strings.HasPrefix(v.Name, ownVariables) && s.getenv(v.Name) != "" {
+			s.choice = v.Name
 		}
 	}
 	if s.verbose && s.stderr == os.Stderr { // of the whole process, not of a caller's buffer
@@ -140,12 +165,27 @@ func (s *session) rt(ctx context.Context) (*core.Runtime, error) {
 			Code: runlane.ErrConfigurationInvalid, Message: "the opener returned no runtime", Hint: "return what core.Open returns",
 		}
 	}
+	if s.alone && runtime.Lane().Storage.Capabilities().ProcessLocalState {
+		return nil, errors.Join(s.memoryOnly(), runtime.Close(ctx))
+	}
 	s.runtime = runtime
 	return runtime, nil
 }
 
+// memoryOnly refuses a lane that begins and ends with this command.
+func (s *session) memoryOnly() error {
+	hint := "start \"dev\" in another terminal, in this folder or above it, or set RUNLANE_TABLE (--table NAME)"
+	if s.choice != "" {
+		hint = s.choice + " is set, so that no session of dev is looked for: leave it out, or set RUNLANE_TABLE (--table NAME) too"
+	}
+	return &runlane.Error{
+		Code: runlane.ErrConfigurationInvalid, Hint: hint,
+		Message: "no session of dev is running here, and the program keeps runs in its memory: they would end with this command",
+	}
+}
+
 func (s *session) close(ctx context.Context) error {
-	if s.runtime == nil {
+	if s.runtime == nil || s.lent {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
@@ -164,7 +204,7 @@ func (s *session) interactive() bool {
 }
 
 // confirm asks a person, or wants --yes where there is none.
-func (s *session) confirm(yes bool, question string) error {
+func (s *session) confirm(ctx context.Context, yes bool, question string) error {
 	if yes {
 		return nil
 	}
@@ -172,8 +212,9 @@ func (s *session) confirm(yes bool, question string) error {
 		return usagef("add --yes to go on without being asked, or --dry-run to only count", "%s Nobody is there to confirm", question)
 	}
 	fmt.Fprintf(s.stderr, "%s [y/N] ", question)
-	answer, err := bufio.NewReader(s.stdin).ReadString('\n')
+	answer, err := bufio.NewReader(s.typed(ctx)).ReadString('\n')
 	if err != nil && !errors.Is(err, io.EOF) {
+		s.note("\nnothing was changed")
 		return err
 	}
 	if !slices.Contains([]string{"y", "yes"}, strings.ToLower(strings.TrimSpace(answer))) {

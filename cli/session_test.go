@@ -131,7 +131,7 @@ type lookout struct {
 
 func (l *lookout) Write(p []byte) (int, error) {
 	n, err := l.Buffer.Write(p)
-	if strings.Contains(l.String(), l.text) {
+	if l.text != "" && strings.Contains(l.String(), l.text) {
 		l.seen()
 	}
 	return n, err

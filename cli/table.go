@@ -2,6 +2,7 @@ package cli
 
 import (
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -22,31 +23,20 @@ type table struct {
 	rows   [][]string
 	color  map[int]func(cell string) string // of a column, an escape sequence or ""
 	shrink int                              // the column that gives way on a narrow terminal
+	spare  []int                            // those that are left out where that is not enough, in this order
 	headed bool                             // the header stands above already
 }
 
 func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
 
-// write lays the table out. Only a terminal cuts anything off: what reads a pipe gets everything.
+// write lays the table out. Only a terminal cuts anything off, or leaves columns out: what reads a pipe gets everything.
 func (s *session) write(t *table) {
 	if len(t.rows) == 0 {
 		return
 	}
-	widths := make([]int, len(t.header))
-	for _, row := range append([][]string{t.header}, t.rows...) {
-		for i, cell := range row {
-			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
-		}
-	}
-	if width, ok := s.width(s.stdout); ok {
-		total := (len(widths) - 1) * len(gap)
-		for _, w := range widths {
-			total += w
-		}
-		if total > width {
-			least := utf8.RuneCountInString(t.header[t.shrink])
-			widths[t.shrink] = max(widths[t.shrink]-(total-width), max(least, 8))
-		}
+	widths := t.widths()
+	if columns, ok := s.width(s.stdout); ok {
+		t.fit(widths, columns)
 	}
 	for n, row := range append([][]string{t.header}, t.rows...) {
 		if n == 0 && t.headed {
@@ -54,6 +44,12 @@ func (s *session) write(t *table) {
 		}
 		var line strings.Builder
 		for i, cell := range row {
+			if widths[i] == 0 {
+				continue
+			}
+			if line.Len() > 0 {
+				line.WriteString(gap)
+			}
 			cell = shortened(cell, widths[i])
 			padding := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
 			switch choose := t.color[i]; {
@@ -62,13 +58,56 @@ func (s *session) write(t *table) {
 			case choose != nil:
 				cell = s.paint(s.stdout, choose(row[i]), cell)
 			}
-			line.WriteString(cell)
-			if i < len(row)-1 {
-				line.WriteString(padding + gap)
-			}
+			line.WriteString(cell + padding)
 		}
 		s.line("%s", strings.TrimRight(line.String(), " "))
 	}
+}
+
+// widths are those of the columns as they are.
+func (t *table) widths() []int {
+	widths := make([]int, len(t.header))
+	for _, row := range append([][]string{t.header}, t.rows...) {
+		for i, cell := range row {
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+	return widths
+}
+
+// fit takes away from the columns what a terminal has no room for; 0 leaves a column out. The shrinking column gives way first, then
+// the spare ones go, then whatever is widest gives way.
+func (t *table) fit(widths []int, columns int) {
+	wanted := widths[t.shrink]
+	shrink := func() {
+		least := max(utf8.RuneCountInString(t.header[t.shrink]), minShrunk)
+		widths[t.shrink] = min(wanted, max(wanted-(total(widths)-columns), least))
+	}
+	shrink()
+	for _, i := range t.spare {
+		if total(widths) <= columns {
+			return
+		}
+		widths[i], widths[t.shrink] = 0, wanted
+		shrink()
+	}
+	for total(widths) > columns && slices.Max(widths) > 1 {
+		widths[slices.Index(widths, slices.Max(widths))]--
+	}
+}
+
+// minShrunk is what always remains of the column that gives way first.
+const minShrunk = 8
+
+// total is how wide a line is.
+func total(widths []int) int {
+	sum := -len(gap)
+	for _, width := range widths {
+		if width > 0 {
+			sum += width + len(gap)
+		}
+	}
+	return sum
 }
 
 // facts writes names and values, one pair a line; those without a value are left out.

@@ -3,16 +3,12 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"flag"
-	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/runlane/runlane-go"
-	"github.com/runlane/runlane-go/core"
 )
 
 // maxInput bounds a payload's file, above what any storage takes.
@@ -25,23 +21,37 @@ type triggerFlags struct {
 	delay, idempotencyTTL                                             time.Duration
 	runAt                                                             time.Time
 	meta, trace                                                       pairs
+	given                                                             runlane.TaskKeys // which keys were, be they empty
 }
+
+// keyFlag is a flag of a key. An empty key is none, and was given all the same.
+type keyFlag struct {
+	into  *string
+	given *bool
+}
+
+func (k keyFlag) Set(text string) error {
+	*k.into, *k.given = text, true
+	return nil
+}
+
+func (k keyFlag) String() string { return "" }
 
 func (f *triggerFlags) define(set *flag.FlagSet) {
 	set.StringVar(&f.actor, "actor", "", "NAME of who triggers; else RUNLANE_ACTOR, else USER")
 	timeFlag(set, &f.runAt, "at", "TIME before which the run does not start, like 2026-03-01T12:00:00Z")
-	set.StringVar(&f.concurrencyKey, "concurrency-key", "", "KEY that partitions a bounded queue")
+	set.Var(keyFlag{&f.concurrencyKey, &f.given.Concurrency}, "concurrency-key", "KEY that partitions a bounded queue")
 	set.BoolVar(&f.deferred, "deferred", false, "leave the wakeup to the relay or the tick")
 	durationFlag(set, &f.delay, "delay", "DURATION before the run starts, like 90s or 2d")
-	set.BoolVar(&f.foreign, "foreign", false, "the task is another program's: take its name as it is")
+	set.BoolVar(&f.foreign, "foreign", false, "take the name of the task as it is, without looking it up")
 	set.StringVar(&f.runID, "id", "", "RUN id of your own; a second trigger with it returns the run")
-	set.StringVar(&f.idempotencyKey, "idempotency-key", "", "KEY whose second trigger returns the first run")
+	set.Var(keyFlag{&f.idempotencyKey, &f.given.Idempotency}, "idempotency-key", "KEY whose second trigger returns the first run")
 	set.Var(parsed[time.Duration]{into: &f.idempotencyTTL, read: readRetention}, "idempotency-ttl",
 		"DURATION for which the key is kept, or while-active")
 	set.Var(&f.meta, "meta", "KEY=VALUE kept with the run; repeatable")
 	set.StringVar(&f.queue, "queue", "", "QUEUE in place of the task's")
 	set.BoolVar(&f.returnActive, "return-active", false, "a held singleton key returns the run that holds it")
-	set.StringVar(&f.singletonKey, "singleton-key", "", "KEY of which one run at a time is active")
+	set.Var(keyFlag{&f.singletonKey, &f.given.Singleton}, "singleton-key", "KEY of which one run at a time is active")
 	set.BoolVar(&f.strict, "strict-payload", false, "refuse a duplicate with another payload")
 	set.Var(&f.trace, "trace", "KEY=VALUE of a trace carrier; repeatable")
 }
@@ -53,37 +63,25 @@ func readRetention(text string) (time.Duration, error) {
 	return runlane.ParseDuration(text)
 }
 
-func (f *triggerFlags) options(s *session, rt *core.Runtime) (*runlane.TriggerOptions, error) {
+func (f *triggerFlags) options(s *session) (*runlane.TriggerOptions, error) {
 	actor, err := s.actor(f.actor)
 	if err != nil {
 		return nil, err
 	}
 	return &runlane.TriggerOptions{
 		Actor: actor, ConcurrencyKey: f.concurrencyKey, Deferred: f.deferred, Delay: f.delay, IdempotencyKey: f.idempotencyKey,
-		IdempotencyTTL: f.idempotencyTTL, Meta: f.meta, Queue: knownQueue(rt, runlane.QueueName(f.queue)), ReturnActive: f.returnActive,
+		IdempotencyTTL: f.idempotencyTTL, Meta: f.meta, Queue: runlane.Queue{Name: runlane.QueueName(f.queue)}, ReturnActive: f.returnActive,
 		RunAt: f.runAt, RunID: runlane.RunID(f.runID), SingletonKey: f.singletonKey, StrictPayload: f.strict, TraceCarrier: f.trace,
 	}, nil
-}
-
-// knownQueue is the queue with the policy that the program knows.
-func knownQueue(rt *core.Runtime, name runlane.QueueName) runlane.Queue {
-	if name == "" {
-		return runlane.Queue{}
-	}
-	for _, state := range rt.Queues().List() {
-		if state.Queue.Name == name {
-			return state.Queue
-		}
-	}
-	return runlane.Queue{Name: name}
 }
 
 func triggerCommand() *command {
 	return &command{
 		name: "trigger", usage: "TASK [JSON|@FILE|-]", short: "Start a run, or with --batch many", max: 2,
 		words: taskNames,
-		long: "The payload is JSON: written here, in a file, or on stdin. Without one it is null. Functions that compute keys from a payload " +
-			"are not applied: give keys by their flags.\n\n" +
+		long: "The payload is JSON: written here, in a file, or on stdin. Without one it is null.\n\n" +
+			"A task of another program is found among those that ticks have stored (\"tasks list\"): the run is the one that its program " +
+			"would make. Keys that the task computes from its payload have to be given then.\n\n" +
 			"With --wait the command follows the run; its exit code says how the run ended: 0 succeeded, 1 failed, 4 cancelled.\n\n" +
 			"--batch reads one object a line: payload, and optionally task, queue, runId, idempotencyKey, singletonKey, concurrencyKey, " +
 			"delay, runAt, meta. An interrupted batch says how to resume it: what was made already is not made twice.",
@@ -114,7 +112,7 @@ func triggerCommand() *command {
 }
 
 func (s *session) trigger(ctx context.Context, chosen *triggerFlags, task runlane.TaskID, input string, wait bool) error {
-	payload, err := s.readPayload(input)
+	payload, err := s.readPayload(ctx, input)
 	if err != nil {
 		return err
 	}
@@ -122,11 +120,11 @@ func (s *session) trigger(ctx context.Context, chosen *triggerFlags, task runlan
 	if err != nil {
 		return err
 	}
-	options, err := chosen.options(s, rt)
+	options, err := chosen.options(s)
 	if err != nil {
 		return err
 	}
-	call, err := callOf(rt, task, payload, chosen.foreign)
+	call, err := s.taskBook(rt, chosen.foreign, false).call(ctx, task, payload, options, chosen.given)
 	if err != nil {
 		return err
 	}
@@ -178,7 +176,7 @@ func (s *session) showTriggered(t *triggered, waiting bool) error {
 }
 
 // readPayload reads JSON from the argument, the file it names, or stdin.
-func (s *session) readPayload(input string) (json.RawMessage, error) {
+func (s *session) readPayload(ctx context.Context, input string) (json.RawMessage, error) {
 	text, where := []byte(input), "the payload"
 	var err error
 	switch {
@@ -186,10 +184,10 @@ func (s *session) readPayload(input string) (json.RawMessage, error) {
 		return json.RawMessage("null"), nil
 	case input == "-":
 		where = "stdin"
-		text, err = io.ReadAll(io.LimitReader(s.stdin, maxInput+1))
+		text, err = io.ReadAll(io.LimitReader(s.typed(ctx), maxInput+1))
 	case strings.HasPrefix(input, "@"):
 		where = input[1:]
-		text, err = readFile(where)
+		text, err = s.readFile(where)
 	}
 	if err != nil {
 		return nil, usagef("check its name and its permissions", "%s cannot be read: %v", where, err)
@@ -202,46 +200,4 @@ func (s *session) readPayload(input string) (json.RawMessage, error) {
 		return nil, usagef(next, "%s is no JSON: %s", where, message)
 	}
 	return json.RawMessage(strings.TrimSpace(string(text))), nil
-}
-
-func readFile(name string) ([]byte, error) {
-	file, err := os.Open(name)
-	if err != nil {
-		if path, ok := errors.AsType[*os.PathError](err); ok {
-			return nil, path.Err
-		}
-		return nil, err
-	}
-	defer file.Close()
-	return io.ReadAll(io.LimitReader(file, maxInput+1))
-}
-
-// callOf pairs a task of this program with a payload. A program without tasks takes any name; one that has some only with foreign.
-func callOf(rt *core.Runtime, task runlane.TaskID, payload json.RawMessage, foreign bool) (runlane.Call, error) {
-	var names []string
-	for _, d := range rt.Definitions() {
-		if d.ID == task {
-			return rt.CallJSON(task, payload)
-		}
-		names = append(names, string(d.ID))
-	}
-	if len(names) > 0 && !foreign {
-		return runlane.Call{}, &runlane.Error{
-			Code: runlane.ErrTaskNotFound, Message: fmt.Sprintf("this program has no task %q", task),
-			Hint: didYouMean(string(task), names) + "its tasks are " + strings.Join(names, ", ") + "; --foreign takes a task of another program",
-		}
-	}
-	return runlane.NewRawCall(runlane.NewTask[json.RawMessage](task, nil).Definition(), payload), nil
-}
-
-func taskNames(ctx context.Context, s *session) []string {
-	rt, err := s.rt(ctx)
-	if err != nil {
-		return nil // nobody can be told while a shell completes
-	}
-	var names []string
-	for _, d := range rt.Definitions() {
-		names = append(names, string(d.ID))
-	}
-	return names
 }

@@ -40,7 +40,7 @@ func (s *session) watch(ctx context.Context, id runlane.RunID) error {
 			return err
 		}
 		if !s.json && record.Type() != runlane.EventLeaseHeartbeat {
-			s.note("%s", s.eventText(&record))
+			s.note("%s", s.eventText(s.stderr, &record))
 		}
 	}
 	run, err := rt.Runs().Get(ctx, id)

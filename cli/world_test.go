@@ -30,12 +30,17 @@ type world struct {
 	millis  atomic.Int64
 	columns int // of the terminal, 0 for none
 	down    bool
-	plain   bool // the program has no tasks
-	refuse  bool // the transport accepts nothing, for ever
+	plain   bool            // the program has no tasks
+	orders  bool            // the program is another one, with tasks that compute keys
+	queues  []runlane.Queue // that the program is told of
+	refuse  bool            // the transport accepts nothing, for ever
 	env     map[string]string
 	stdin   string
 	wrap    func(lane.Storage) lane.Storage // nil: as it is
-	during  func(ctx context.Context, id runlane.RunID) error
+
+	endpoint  string // in place of AWS; "" is the world's own storage
+	interrupt string // what on stderr interrupts the next command
+	during    func(ctx context.Context, id runlane.RunID) error
 
 	mu  sync.Mutex
 	ids map[string]int
@@ -74,7 +79,12 @@ var (
 
 func (w *world) options() *core.Options {
 	options := &core.Options{Logger: slog.New(slog.DiscardHandler), World: &core.World{Now: w.now, Rand: func() uint64 { return 1 << 63 }, NewID: w.newID}}
+	options.Queues = w.queues
 	if w.plain {
+		return options
+	}
+	if w.orders {
+		options.Handlers = orderHandlers()
 		return options
 	}
 	options.Handlers = []runlane.Handler{
@@ -101,6 +111,9 @@ func (w *world) open(ctx context.Context) (*core.Runtime, error) {
 			Code: runlane.ErrStorageUnavailable, Message: "the table does not answer", Hint: "check the network", Retryable: true,
 			Cause: errors.New("connection refused"),
 		}
+	}
+	if w.endpoint != "" {
+		return w.openOnAWS(ctx)
 	}
 	transport := lane.Transport(memlane.NewTransport(nil))
 	if w.refuse {
@@ -139,7 +152,10 @@ type result struct {
 }
 
 func (w *world) run(ctx context.Context, args ...string) result {
-	var stdout, stderr bytes.Buffer
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var stdout bytes.Buffer
+	stderr := lookout{text: w.interrupt, seen: cancel}
 	options := &cli.Options{
 		Args: args, Now: w.now, Stdin: strings.NewReader(w.stdin), Stdout: &stdout, Stderr: &stderr,
 		Getenv: func(name string) string { return w.env[name] },

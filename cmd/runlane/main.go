@@ -17,7 +17,8 @@ func main() {
 	// What a person has to know is said by the commands; --verbose shows the rest.
 	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})))
 	os.Exit(cli.Run(context.Background(), open, &cli.Options{
-		Checks: []cli.Check{{Name: "clock", Run: checkClock}},
+		Project: true,
+		Checks:  []cli.Check{{Name: "clock", Run: checkClock}},
 		Variables: []cli.Variable{
 			{Flag: "limits", Name: limitsVariable, Usage: "LIST of queues and their concurrency, name=number; 0 is no limit"},
 		},

@@ -42,7 +42,7 @@ func openLane(ctx context.Context) (*lane.Lane, error) {
 	table, environment := os.Getenv(awslane.TableVariable), runlane.Environment(os.Getenv(awslane.EnvironmentVariable))
 	if table == "" {
 		return nil, invalid("no deployment is chosen: "+awslane.TableVariable+" is not set",
-			"give --table NAME, or set "+awslane.TableVariable, nil)
+			"give --table NAME, or set "+awslane.TableVariable+"; or start \"dev\" in your project's folder, and repeat this there", nil)
 	}
 	if err := environment.Validate(); err != nil {
 		return nil, invalid("--env is no environment name", "use printable text without ':'", err)

@@ -1,0 +1,147 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+	"unicode/utf8"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// commitBuffer is how many commits may wait to be shown: a terminal never slows a run.
+const commitBuffer = 4096
+
+// commits sees what a runtime commits, like a hook of core, for a runtime whose options are another one's.
+type commits struct {
+	lane.Storage
+
+	all     chan commit
+	dropped atomic.Int64
+}
+
+// commit is what was appended to one run.
+type commit struct {
+	task   runlane.TaskID
+	events []runlane.EventRecord
+}
+
+func (c commit) each(show func(*runlane.EventRecord, runlane.TaskID)) {
+	for i := range c.events {
+		show(&c.events[i], c.task)
+	}
+}
+
+// watchCommits stands between a runtime and its storage. Nothing may use the runtime yet.
+func watchCommits(rt *core.Runtime) *commits {
+	c := &commits{Storage: rt.Lane().Storage, all: make(chan commit, commitBuffer)}
+	rt.Lane().Storage = c
+	return c
+}
+
+// Unwrap lets lane.As find the abilities of the storage.
+func (c *commits) Unwrap() lane.Storage { return c.Storage }
+
+func (c *commits) committed(done *lane.Commit, err error) {
+	if err != nil || done == nil || done.Run == nil || len(done.Events) == 0 {
+		return
+	}
+	seen := commit{task: done.Run.TaskID, events: make([]runlane.EventRecord, len(done.Events))}
+	for i := range done.Events {
+		seen.events[i] = done.Events[i].Clone()
+	}
+	select {
+	case c.all <- seen:
+	default:
+		c.dropped.Add(int64(len(seen.events)))
+	}
+}
+
+func (c *commits) acquired(a *lane.Acquisition, err error) {
+	if a != nil && a.Outcome == lane.Acquired {
+		c.committed(a.Commit, err)
+	}
+}
+
+// AppendRunEvents implements lane.Storage.
+func (c *commits) AppendRunEvents(ctx context.Context, command *lane.AppendCommand) (*lane.Commit, error) {
+	done, err := c.Storage.AppendRunEvents(ctx, command)
+	c.committed(done, err)
+	return done, err
+}
+
+// ClaimRunLease implements lane.Storage.
+func (c *commits) ClaimRunLease(ctx context.Context, command *lane.ClaimCommand) (*lane.Acquisition, error) {
+	got, err := c.Storage.ClaimRunLease(ctx, command)
+	c.acquired(got, err)
+	return got, err
+}
+
+// ReserveRunDispatch implements lane.Storage.
+func (c *commits) ReserveRunDispatch(ctx context.Context, command *lane.ReserveCommand) (*lane.Acquisition, error) {
+	got, err := c.Storage.ReserveRunDispatch(ctx, command)
+	c.acquired(got, err)
+	return got, err
+}
+
+// HeartbeatRunLease implements lane.Storage.
+func (c *commits) HeartbeatRunLease(ctx context.Context, command *lane.HeartbeatCommand) (*lane.Commit, error) {
+	done, err := c.Storage.HeartbeatRunLease(ctx, command)
+	c.committed(done, err)
+	return done, err
+}
+
+// ignored are metrics that nobody reads.
+type ignored struct{}
+
+// Count implements core.Metrics.
+func (ignored) Count(core.Metric, int64, core.Labels) {}
+
+// Observe implements core.Metrics.
+func (ignored) Observe(core.Metric, time.Duration, core.Labels) {}
+
+// showTransition writes one event: as JSON each, as text those that move a run.
+func (s *session) showTransition(record *runlane.EventRecord, task runlane.TaskID) error {
+	if s.json {
+		return s.showEvent(record)
+	}
+	word, color := transition(record)
+	if word == "" {
+		return nil
+	}
+	begin := fmt.Sprintf("%s  %s  %s  ", record.OccurredAt.UTC().Format("15:04:05.000Z"), record.RunID, task)
+	detail := strings.TrimPrefix(eventDetail(record), string(task)+", ")
+	if columns, ok := s.width(s.stdout); ok { // the whole text is in "runs events"
+		detail = shortened(detail, max(columns-utf8.RuneCountInString(begin+word)-len(gap), 0))
+	}
+	s.line("%s%s", begin, strings.TrimRight(s.paint(s.stdout, color, word)+gap+detail, " "))
+	return s.results.Flush()
+}
+
+// transition names what an event does to a run, "" for what only machines care about.
+func transition(record *runlane.EventRecord) (word, color string) {
+	switch record.Body.(type) {
+	case *runlane.RunCreated:
+		return "created", ""
+	case *runlane.RunStarted:
+		return "started", ""
+	case *runlane.RunSucceeded:
+		return "succeeded", green
+	case *runlane.RunFailed:
+		return "failed", red
+	case *runlane.RunRetryScheduled:
+		return "retrying", yellow
+	case *runlane.RunReleased:
+		return "released", yellow
+	case *runlane.RunCancellationRequested:
+		return "cancelling", yellow
+	case *runlane.RunCancelled:
+		return "cancelled", yellow
+	default: // deliveries, claims and heartbeats are in "runs events"
+		return "", ""
+	}
+}

@@ -1,0 +1,148 @@
+package cli_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/runlane/runlane-go/cli"
+)
+
+// limit is how long a test waits for what has to happen.
+const limit = 20 * time.Second
+
+// stream keeps what is written and lets a test wait for it.
+type stream struct {
+	mu      sync.Mutex
+	text    strings.Builder
+	changed chan struct{} // closed and replaced at every write
+}
+
+func newStream() *stream { return &stream{changed: make(chan struct{})} }
+
+func (s *stream) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	close(s.changed)
+	s.changed = make(chan struct{})
+	return s.text.Write(p)
+}
+
+func (s *stream) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
+}
+
+// await waits for a text.
+func (s *stream) await(t *testing.T, text string) {
+	t.Helper()
+	s.awaitTimes(t, text, 1)
+}
+
+// awaitTimes waits until a text is there so often.
+func (s *stream) awaitTimes(t *testing.T, text string, times int) {
+	t.Helper()
+	late := time.After(limit)
+	for {
+		s.mu.Lock()
+		there, changed := strings.Count(s.text.String(), text) >= times, s.changed
+		s.mu.Unlock()
+		if there {
+			return
+		}
+		select {
+		case <-changed:
+		case <-late:
+			t.Fatalf("waited in vain for %q:\n%s", text, s)
+		}
+	}
+}
+
+// session is a dev that runs in the background.
+type session struct {
+	*world
+
+	folder      string
+	out, news   *stream
+	interrupt   context.CancelFunc
+	ended       chan struct{}
+	code        int // once ended
+	environment map[string]string
+}
+
+// startDev runs dev in a folder until the test ends.
+func startDev(t *testing.T, w *world, folder string, args ...string) *session {
+	t.Helper()
+	ctx, interrupt := context.WithCancel(context.Background())
+	s := &session{world: w, folder: folder, out: newStream(), news: newStream(), interrupt: interrupt, ended: make(chan struct{})}
+	go func() { // ends with the interrupt
+		defer close(s.ended)
+		s.code = runWith(ctx, w, &cli.Options{Args: append([]string{"dev"}, args...), Folder: folder, Stdout: s.out, Stderr: s.news}).code
+	}()
+	t.Cleanup(func() {
+		interrupt()
+		<-s.ended
+	})
+	if args == nil {
+		s.news.await(t, "an interrupt stops it")
+	} else {
+		s.out.await(t, `"state":"started"`)
+	}
+	return s
+}
+
+// stop interrupts and returns the exit code.
+func (s *session) stop(t *testing.T) int {
+	t.Helper()
+	s.interrupt()
+	s.await(t)
+	return s.code
+}
+
+func (s *session) await(t *testing.T) {
+	t.Helper()
+	select {
+	case <-s.ended:
+	case <-time.After(limit):
+		t.Fatalf("dev does not end:\n%s%s", s.out, s.news)
+	}
+}
+
+// file is where the session announces itself.
+func (s *session) file() string { return filepath.Join(s.folder, ".runlane", "dev.json") }
+
+// away calls a command of a program that has nothing but the session: no tasks, no lane.
+func (s *session) away(t *testing.T, args ...string) result {
+	t.Helper()
+	return s.call(t, &cli.Options{Args: args})
+}
+
+func (s *session) call(t *testing.T, options *cli.Options) result {
+	t.Helper()
+	return s.callWith(t.Context(), options, 0)
+}
+
+func (s *session) callWith(ctx context.Context, options *cli.Options, columns int) result {
+	client := newWorld()
+	client.down, client.columns = true, columns
+	client.env["USER"] = "bob"
+	for name, value := range s.environment {
+		client.env[name] = value
+	}
+	if options.Folder == "" {
+		options.Folder = s.folder
+	}
+	return runWith(ctx, client, options)
+}
+
+func write(t *testing.T, content string, path ...string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(path...), []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

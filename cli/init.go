@@ -1,0 +1,210 @@
+package cli
+
+import (
+	"context"
+	"crypto/rand"
+	"embed"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// project holds the files of a new project. Those that would mean something where they lie end in .txt.
+//
+//go:embed project
+var project embed.FS
+
+// renamed are files whose name in a project is no name for an embedded file.
+var renamed = map[string]string{"gitignore": ".gitignore"}
+
+// sourceVariable names a checkout of this module, for projects that are to use it.
+const sourceVariable = "RUNLANE_SOURCE"
+
+// projectName is what a project may be called: it is part of file names and of the Go module's path.
+var projectName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,39}$`)
+
+func initCommand() *command {
+	return &command{
+		name: "init", usage: "NAME", short: "Write a new project: a task, a schedule, a test, a template", min: 1, max: 1, local: true,
+		long: "NAME is the folder to make. The project is one Go program that has all commands of runlane with its own tasks. It keeps runs " +
+			"in memory until RUNLANE_TABLE is set; template.yaml brings it to AWS. Nothing is overwritten.",
+		examples: []string{"init hello", "init hello --module example.org/hello --replace ../runlane-go"},
+		act: func(flags *flag.FlagSet) action {
+			var p newProject
+			flags.StringVar(&p.module, "module", "", "PATH of the Go module; NAME unless given")
+			flags.StringVar(&p.source, "replace", "", "FOLDER of a checkout of runlane-go to use in place of a release; else "+sourceVariable)
+			return func(ctx context.Context, s *session, args []string) error {
+				p.folder = s.path(args[0])
+				return s.writeProject(ctx, &p)
+			}
+		},
+	}
+}
+
+// newProject is what init is asked for.
+type newProject struct {
+	folder, module, source string
+
+	version string // of this module
+}
+
+// written is a new project.
+type written struct {
+	Folder string   `json:"folder"`
+	Module string   `json:"module"`
+	Files  []string `json:"files"`
+}
+
+// writeProject makes the folder complete under another name beside its place, so that nothing half-written is ever there.
+func (s *session) writeProject(ctx context.Context, p *newProject) error {
+	if err := p.judge(s); err != nil {
+		return err
+	}
+	parent, name := filepath.Split(p.folder)
+	staged := filepath.Join(parent, "."+name+"-"+strings.ToLower(rand.Text()[:12]))
+	defer os.RemoveAll(staged)
+	files, err := p.write(staged, name)
+	if err == nil && p.source == "" {
+		s.fetchSums(ctx, staged)
+	}
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err == nil {
+		err = replaceEmpty(staged, p.folder)
+	}
+	if err != nil {
+		return unwritable(p.folder, err)
+	}
+	result := written{Folder: p.folder, Module: p.module, Files: files}
+	if s.json {
+		return s.emit("project", &result)
+	}
+	s.line("wrote %s: %s", name, strings.Join(files, ", "))
+	if err := s.results.Flush(); err != nil { // before the note, also into a pipe
+		return err
+	}
+	s.note("next: go to %s, and there: go test ./... && go run . dev", name)
+	return nil
+}
+
+func unwritable(folder string, err error) error {
+	if path, ok := errors.AsType[*fs.PathError](err); ok {
+		err = path.Err
+	} else if link, ok := errors.AsType[*os.LinkError](err); ok {
+		err = link.Err
+	}
+	return usagef("choose a folder that exists and that you may write into", "%s cannot be made: %v", folder, err)
+}
+
+// judge refuses what could not become a project, and completes the rest.
+func (p *newProject) judge(s *session) error {
+	name := filepath.Base(p.folder)
+	if !projectName.MatchString(name) {
+		return usagef("use up to 40 small letters, digits and '-', with a letter first; ", "%s is no name for a project", quoted(name))
+	}
+	if p.module == "" {
+		p.module = name
+	}
+	if p.module == "std" || p.module == "cmd" || strings.ContainsAny(p.module, " \t\n\"'`\\:@") {
+		return usagef("use a path like example.org/hello with --module; ", "%s is no path for a Go module", quoted(p.module))
+	}
+	entries, err := os.ReadDir(p.folder)
+	switch {
+	case err == nil && len(entries) > 0:
+		return usagef("choose another name, or empty it first", "%s exists and is not empty", p.folder)
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return unwritable(p.folder, err)
+	}
+	if p.source == "" {
+		p.source = s.getenv(sourceVariable)
+	}
+	if p.source != "" {
+		return p.judgeSource(s)
+	}
+	info, _ := debug.ReadBuildInfo()
+	if p.version = moduleVersion(info); p.version == "devel" || strings.HasSuffix(p.version, "+dirty") {
+		return usagef("name the checkout with --replace FOLDER, or with "+sourceVariable,
+			"this program was built from a checkout of runlane-go: there is no release that a project could use")
+	}
+	return nil
+}
+
+func (p *newProject) judgeSource(s *session) (err error) {
+	p.version = "v0.0.0"
+	if p.source, err = filepath.Abs(s.path(p.source)); err != nil {
+		return err
+	}
+	text, err := os.ReadFile(filepath.Join(p.source, "go.mod"))
+	if err != nil || !slices.Contains(strings.Fields(string(text)), modulePath) {
+		return usagef("name the folder that holds its go.mod; ", "%s is no checkout of %s", p.source, modulePath)
+	}
+	return nil
+}
+
+// write makes a folder with all files of the project and returns their names.
+func (p *newProject) write(folder, name string) (names []string, err error) {
+	if err := os.Mkdir(folder, 0o777); err != nil {
+		return nil, err
+	}
+	values := strings.NewReplacer("__NAME__", name, "__MODULE__", p.module, "__VERSION__", p.version)
+	entries, err := project.ReadDir("project")
+	if err != nil {
+		return nil, err
+	}
+	for _, entry := range entries {
+		text, err := project.ReadFile("project/" + entry.Name())
+		if err != nil {
+			return nil, err
+		}
+		name := strings.TrimSuffix(entry.Name(), ".txt")
+		if other, ok := renamed[name]; ok {
+			name = other
+		}
+		content := values.Replace(string(text))
+		if name == "go.mod" && p.source != "" {
+			content += fmt.Sprintf("\nreplace %s => %s\n", modulePath, goModPath(p.source))
+		}
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o666); err != nil {
+			return nil, err
+		}
+		names = append(names, name)
+	}
+	return names, nil
+}
+
+// goModPath writes a path as go.mod takes it.
+func goModPath(path string) string {
+	if strings.ContainsAny(path, " \t\"'`(),\\") {
+		return strconv.Quote(path)
+	}
+	return path
+}
+
+// fetchSums completes go.sum, which cannot know the sum of the release that it came with. Without a network that is left to the user.
+func (s *session) fetchSums(ctx context.Context, folder string) {
+	tidy := exec.CommandContext(ctx, "go", "mod", "tidy")
+	tidy.Dir = folder
+	if out, err := tidy.CombinedOutput(); err != nil && ctx.Err() == nil {
+		last := strings.TrimSpace(string(out))
+		last = last[strings.LastIndex(last, "\n")+1:]
+		s.note("\"go mod tidy\" did not work (%s): repeat it in the project before you build", shortened(strings.TrimSpace(last+" "+err.Error()), maxCause))
+	}
+}
+
+// replaceEmpty gives a folder its name, which an empty folder may have had.
+func replaceEmpty(from, to string) error {
+	if err := os.Remove(to); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return os.Rename(from, to)
+}

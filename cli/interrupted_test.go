@@ -1,0 +1,159 @@
+package cli_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/cli"
+)
+
+// interruptible are the commands that do something to many runs, each with so many runs that an interrupt finds it between two rounds.
+var interruptible = map[string]struct {
+	args    string
+	prepare func(t *testing.T, w *world)
+	first   int    // what is done before the interrupt
+	done    string // how the command says it
+	makes   bool   // a run for each
+}{
+	"runs cancel":         {"runs cancel --task emails.welcome --yes", crowd, 1000, "cancelled", false},
+	"runs retry":          {"runs retry --task emails.watched --yes", failedCrowd, 1000, "retried", true},
+	"runs rerun":          {"runs rerun --task emails.watched --yes", failedCrowd, 1000, "repeated", true},
+	"runs prune":          {"runs prune --older-than 1d --yes", agedCrowd, 500, "removed", false},
+	"deadletters requeue": {"deadletters requeue --all --yes", deadCrowd, 1000, "requeued", false},
+}
+
+// failedCrowd are as many runs, all of them failed.
+func failedCrowd(t *testing.T, w *world) {
+	t.Helper()
+	w.during = func(context.Context, runlane.RunID) error { return runlane.Permanent(errors.New("no such mailbox")) }
+	for n := range 1100 {
+		w.stdin += fmt.Sprintf(`{"runId":"crowd-%04d","payload":{}}`+"\n", n)
+	}
+	mustRun(t, w, "trigger", "emails.watched", "--batch", "-")
+	w.stdin = ""
+	mustRun(t, w, "worker", "--drain", "--no-tick")
+}
+
+func agedCrowd(t *testing.T, w *world) {
+	t.Helper()
+	failedCrowd(t, w)
+	w.millis.Add(48 * 3600 * 1000)
+}
+
+func deadCrowd(t *testing.T, w *world) {
+	t.Helper()
+	w.refuse = true
+	for n := range 1100 {
+		w.stdin += fmt.Sprintf(`{"runId":"crowd-%04d"}`+"\n", n)
+	}
+	mustRun(t, w, "trigger", "emails.welcome", "--batch", "-")
+	w.stdin, w.refuse = "", false
+}
+
+func mustRun(t *testing.T, w *world, args ...string) result {
+	t.Helper()
+	r := w.run(t.Context(), args...)
+	if r.code != cli.ExitOK {
+		t.Fatalf("%v: %+v", args, r)
+	}
+	return r
+}
+
+// TestBulk_Interrupted_GoesOnAndDoesNothingTwice interrupts each command, goes on as it says, and then gives the whole command once more.
+func TestBulk_Interrupted_GoesOnAndDoesNothingTwice(t *testing.T) {
+	t.Parallel()
+	for _, command := range cli.Commands() {
+		if _, listed := interruptible[command.Path]; slices.Contains(command.Flags, "yes") && !listed && command.Path != "bench" { // begins anew
+			t.Errorf("%s changes many runs and has no case here", command.Path)
+		}
+	}
+	for name, c := range interruptible {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld()
+			c.prepare(t, w)
+			args := strings.Fields(c.args)
+			w.interrupt = "going on"
+			r := w.run(t.Context(), args...)
+			w.interrupt = ""
+			if want := fmt.Sprintf("%s: %d, skipped: 0, failed: 0\n", c.done, c.first); r.code != cli.ExitInterrupted || r.stdout != want {
+				t.Fatalf("exit %d, %q\n%s", r.code, r.stdout, r.stderr)
+			}
+			next := regexp.MustCompile(`the same command with --after '(\S+)' goes on`).FindStringSubmatch(r.stderr)
+			if next == nil {
+				t.Fatalf("nothing says how to go on: %s", r.stderr)
+			}
+			left := fmt.Sprintf("%s: %d, skipped: 0, failed: 0\n", c.done, 1100-c.first)
+			if r := mustRun(t, w, append(args, "--after", next[1])...); r.stdout != left {
+				t.Errorf("what was left: %q", r.stdout)
+			}
+			mustRun(t, w, args...)
+			total := map[string]int{}
+			for line := range strings.Lines(mustRun(t, w, "runs", "list", "--all").stdout) {
+				total[strings.Fields(line)[1]]++
+			}
+			delete(total, "STATUS")
+			runs := 0
+			for _, n := range total {
+				runs += n
+			}
+			want := 1100
+			if c.makes {
+				want = 2200
+			} else if name == "runs prune" {
+				want = 0
+			}
+			if runs != want {
+				t.Errorf("%d runs afterwards, not %d: %v", runs, want, total)
+			}
+		})
+	}
+}
+
+// TestInput_Interrupted_DoesNotWaitForMore has somebody who presses Ctrl-C instead of what is asked for.
+func TestInput_Interrupted_DoesNotWaitForMore(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ args, asks, says string }{
+		{"trigger emails.welcome -", "", "interrupted\n"},
+		{"trigger emails.welcome --batch - --batch-id b1", "", "0 runs were made, 0 were there, 0 lines failed. The rest: repeat the command with --batch-id b1\ninterrupted\n"},
+		{"runs cancel --task emails.welcome", "cancel them? [y/N]", "nothing was changed\ninterrupted\n"},
+	} {
+		t.Run(c.args, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld()
+			mustRun(t, w, "trigger", "emails.welcome", "--id", "some-run", "--delay", "1h")
+			w.columns = 80
+			ctx, cancel := context.WithCancel(t.Context())
+			reader, writer := io.Pipe()
+			defer writer.Close()
+			waiting := &asked{reader: reader, read: cancel} // the interrupt comes while somebody waits for input
+			news := &lookout{text: "nothing", seen: func() {}}
+			r := runWith(ctx, w, &cli.Options{Args: strings.Fields(c.args), Stdin: waiting, Stderr: news})
+			if r.code != cli.ExitInterrupted || !strings.HasSuffix(news.String(), c.says) || !strings.Contains(news.String(), c.asks) {
+				t.Errorf("exit %d: %q", r.code, news.String())
+			}
+			w.columns = 0
+			if r := mustRun(t, w, "runs", "list"); strings.Count(r.stdout, "\n") != 2 || !strings.Contains(r.stdout, "scheduled") {
+				t.Errorf("afterwards:\n%s", r.stdout)
+			}
+		})
+	}
+}
+
+// asked tells when somebody begins to wait for its input.
+type asked struct {
+	reader io.Reader
+	read   func()
+}
+
+func (a *asked) Read(p []byte) (int, error) {
+	a.read()
+	return a.reader.Read(p)
+}

@@ -1,0 +1,290 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/runlane/runlane-go/internal/awstest"
+)
+
+// patience is how long a test waits for what has to happen. A program is built meanwhile.
+const patience = 2 * time.Minute
+
+// place is a folder with what is called in it.
+type place struct {
+	folder      string
+	environment []string
+}
+
+func newPlace(t *testing.T) *place {
+	t.Helper()
+	checkout, err := filepath.Abs(filepath.Join("..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &place{folder: t.TempDir(), environment: []string{
+		"RUNLANE_SOURCE=" + checkout, "GOPROXY=off", "GOFLAGS=-mod=readonly", "GOWORK=off", "MAKEFLAGS=", "USER=ada",
+		"RUNLANE_TABLE=", "RUNLANE_QUEUES=", "RUNLANE_ENV=", "RUNLANE_FUNCTION=",
+	}}
+}
+
+func (p *place) command(ctx context.Context, name string, args ...string) *exec.Cmd {
+	command := exec.CommandContext(ctx, name, args...)
+	command.Dir, command.Env = p.folder, append(os.Environ(), p.environment...)
+	return command
+}
+
+// call runs a program to its end.
+func (p *place) call(t *testing.T, code int, name string, args ...string) (stdout, stderr string) {
+	t.Helper()
+	var out, news strings.Builder
+	command := p.command(t.Context(), name, args...)
+	command.Stdout, command.Stderr = &out, &news
+	if err := command.Run(); err != nil && command.ProcessState == nil {
+		t.Fatal(err)
+	}
+	if got := command.ProcessState.ExitCode(); got != code {
+		t.Fatalf("%s %v exits with %d, not %d\n%s%s", filepath.Base(name), args, got, code, out.String(), news.String())
+	}
+	return out.String(), news.String()
+}
+
+// console is what a program in the background writes.
+type console struct {
+	mu      sync.Mutex
+	text    strings.Builder
+	changed chan struct{} // closed and replaced at every write
+}
+
+func (c *console) Write(p []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	close(c.changed)
+	c.changed = make(chan struct{})
+	return c.text.Write(p)
+}
+
+func (c *console) String() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.text.String()
+}
+
+func (c *console) await(t *testing.T, text string) {
+	t.Helper()
+	late := time.After(patience)
+	for {
+		c.mu.Lock()
+		there, changed := strings.Contains(c.text.String(), text), c.changed
+		c.mu.Unlock()
+		if there {
+			return
+		}
+		select {
+		case <-changed:
+		case <-late:
+			t.Fatalf("waited in vain for %q:\n%s", text, c)
+		}
+	}
+}
+
+// background is a program that runs beside the test, in a process group of its own, as a shell would start it.
+type background struct {
+	*exec.Cmd
+	console
+
+	ended chan struct{}
+}
+
+func (p *place) start(t *testing.T, name string, args ...string) *background {
+	t.Helper()
+	b := &background{Cmd: p.command(context.Background(), name, args...), ended: make(chan struct{})}
+	b.changed = make(chan struct{})
+	b.Stdout, b.Stderr = &b.console, &b.console
+	b.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := b.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() { // ends with the program
+		defer close(b.ended)
+		_ = b.Wait()
+	}()
+	t.Cleanup(func() {
+		select {
+		case <-b.ended:
+		default:
+			_ = b.Process.Signal(os.Interrupt)
+			<-b.ended
+		}
+	})
+	return b
+}
+
+// interrupt is Ctrl-C: the terminal sends it to the whole group.
+func (b *background) interrupt(t *testing.T) (code int) {
+	t.Helper()
+	if err := syscall.Kill(-b.Process.Pid, syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-b.ended:
+		return b.ProcessState.ExitCode()
+	case <-time.After(patience):
+		t.Fatalf("the program does not end:\n%s", &b.console)
+		return 0
+	}
+}
+
+// TestProject_FromAnEmptyFolder is a new user's first minutes, with the binary and with the project's own.
+func TestProject_FromAnEmptyFolder(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.call(t, 0, binary, "init", "hello")
+	p.folder = filepath.Join(p.folder, "hello")
+	p.call(t, 0, "go", "vet", "./...")
+	if out, _ := p.call(t, 0, "go", "test", "./..."); !strings.HasPrefix(out, "ok") {
+		t.Errorf("the project's tests:\n%s", out)
+	}
+	own := filepath.Join(t.TempDir(), "hello")
+	p.call(t, 0, "go", "build", "-o", own, ".")
+	bootstrap := t.TempDir()
+	p.call(t, 0, "make", "build-Bridge", "ARTIFACTS_DIR="+bootstrap, "LAMBDA_ARCH="+runtime.GOARCH)
+	if _, err := os.Stat(filepath.Join(bootstrap, "bootstrap")); err != nil {
+		t.Error(err)
+	}
+	if out, _ := p.call(t, 0, "make"); !strings.Contains(out, "deploy") {
+		t.Errorf("make alone lists no targets:\n%s", out)
+	}
+	if _, news := p.call(t, 2, own, "trigger", "greet"); !strings.Contains(news, `start "dev"`) {
+		t.Errorf("without a session:\n%s", news)
+	}
+	for name, programs := range map[string]struct{ dev, other string }{
+		"its own binary": {own, binary},
+		"the other one":  {binary, own},
+	} {
+		dev := p.start(t, programs.dev, "dev")
+		dev.await(t, "an interrupt stops it")
+		if out, _ := p.call(t, 0, programs.other, "trigger", "greet", `{"name":"Ada"}`, "--wait"); !strings.Contains(out, `{"text":"Hello, Ada!"}`) {
+			t.Errorf("%s: the run:\n%s", name, out)
+		}
+		p.call(t, 1, programs.other, "trigger", "greet", `{}`, "--wait")
+		_, news := p.call(t, 0, programs.other, "schedules", "trigger", "greet-daily", "--wait")
+		if !strings.Contains(news, "run.succeeded") {
+			t.Errorf("%s: the schedule's run:\n%s", name, news)
+		}
+		p.call(t, 0, programs.other, "trigger", "greet", `{"name":"Bob"}`, "--delay", "1h", "--id", "later")
+		if out, _ := p.call(t, 0, programs.other, "runs", "list", "--status", "active"); !strings.Contains(out, "later") {
+			t.Errorf("%s: the list:\n%s", name, out)
+		}
+		p.call(t, 0, programs.other, "runs", "cancel", "later")
+		p.call(t, 4, programs.other, "runs", "cancel", "later")
+		p.call(t, 0, programs.other, "trigger", "greet", `{"name":"Bob"}`, "--delay", "1h")
+		p.call(t, 4, programs.other, "dev")
+		if code := dev.interrupt(t); code != 0 {
+			t.Errorf("%s: dev exits with %d", name, code)
+		}
+		for _, shown := range []string{"greet  succeeded  attempt 1", "later  greet  cancelled  by operator ada", "stopped; what waited in memory is gone: 1 run\n"} {
+			if !strings.Contains(dev.console.String(), shown) {
+				t.Errorf("%s: dev does not show %q:\n%s", name, shown, &dev.console)
+			}
+		}
+		if _, err := os.Stat(filepath.Join(p.folder, ".runlane")); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: the session's file stays: %v", name, err)
+		}
+	}
+}
+
+// TestProject_OnLocalAWS has a session whose runs outlive it.
+func TestProject_OnLocalAWS(t *testing.T) {
+	t.Parallel()
+	table := awstest.StreamedTable(t, awstest.LocalStackDynamoDB(t))
+	queue := awstest.Queue(t, awstest.SQS(t), false)
+	p := newPlace(t)
+	p.call(t, 0, binary, "init", "hello")
+	p.folder = filepath.Join(p.folder, "hello")
+	own := filepath.Join(t.TempDir(), "hello")
+	p.call(t, 0, "go", "build", "-o", own, ".")
+	deployed := &place{folder: p.folder, environment: append(slices.Clone(p.environment), "RUNLANE_TABLE="+table, "RUNLANE_QUEUES=default="+queue.URL)}
+	dev := deployed.start(t, own, "dev")
+	dev.await(t, "an interrupt stops it")
+	if out, _ := p.call(t, 0, binary, "doctor"); !strings.Contains(out, "lane aws, chosen by the session of dev in ") {
+		t.Errorf("doctor:\n%s", out)
+	}
+	p.call(t, 0, binary, "trigger", "greet", `{"name":"Ada"}`, "--wait")
+	p.call(t, 0, binary, "trigger", "greet", `{"name":"Ada"}`, "--delay", "1h", "--id", "later")
+	dev.await(t, "greet  succeeded  attempt 1")
+	if code := dev.interrupt(t); code != 0 || !strings.Contains(dev.console.String(), "stopped; 1 run left for the next worker\n") {
+		t.Errorf("%d\n%s", code, &dev.console)
+	}
+	if out, _ := deployed.call(t, 0, own, "runs", "list", "--status", "active"); !strings.Contains(out, "later") {
+		t.Errorf("the run that waits:\n%s", out)
+	}
+}
+
+// TestProject_SessionThatWasKilled_IsForgotten leaves its file to the next command.
+func TestProject_SessionThatWasKilled_IsForgotten(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.call(t, 0, binary, "init", "hello")
+	p.folder = filepath.Join(p.folder, "hello")
+	own := filepath.Join(t.TempDir(), "hello")
+	p.call(t, 0, "go", "build", "-o", own, ".")
+	dev := p.start(t, own, "dev")
+	dev.await(t, "an interrupt stops it")
+	if err := dev.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	<-dev.ended
+	if _, news := p.call(t, 2, own, "runs", "list"); !strings.Contains(news, "ended without a goodbye") {
+		t.Errorf("%s", news)
+	}
+	if _, err := os.Stat(filepath.Join(p.folder, ".runlane")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the file stays: %v", err)
+	}
+}
+
+func TestDev_WithoutAProject_SaysWhatToDo(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	if _, news := p.call(t, 2, binary, "dev"); !strings.Contains(news, "there is no Go program") || !strings.Contains(news, "init NAME") {
+		t.Errorf("an empty folder: %s", news)
+	}
+	for name, content := range map[string]string{
+		"go.mod": "module other\n\ngo 1.26.0\n", "main.go": "package main\n\nimport \"os\"\n\nfunc main() { os.Exit(len(os.Args)) }\n",
+	} {
+		if err := os.WriteFile(filepath.Join(p.folder, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, news := p.call(t, 2, binary, "dev"); !strings.Contains(news, "does not have the commands of runlane") || !strings.Contains(news, "cli.Main") {
+		t.Errorf("another program: %s", news)
+	}
+	p.environment = append(slices.Clone(p.environment), "PATH=")
+	if _, news := p.call(t, 2, binary, "dev"); !strings.Contains(news, "go is not in the PATH") {
+		t.Errorf("no Go: %s", news)
+	}
+}
+
+func TestDev_ProjectThatDoesNotCompile_ShowsTheCompiler(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.call(t, 0, binary, "init", "hello")
+	p.folder = filepath.Join(p.folder, "hello")
+	if err := os.WriteFile(filepath.Join(p.folder, "broken.go"), []byte("package main\n\nvar x int = \"text\"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, news := p.call(t, 2, binary, "dev"); !strings.Contains(news, "broken.go:3") || !strings.Contains(news, "cannot be built") {
+		t.Errorf("%s", news)
+	}
+}
