@@ -107,6 +107,10 @@ fmt: ## Formats every Go file.
 cover: ## The reducer's statement coverage by its own tests. Fails below 100 %.
 	@$(GO) run ./internal/covergate -package ./core -files 'project*.go' -minimum 100
 
+.PHONY: docs-test
+docs-test: ## Executes what the documents mark as runnable, the tutorial included. Part of make test.
+	@scripts/with-local-aws.sh $(GO) test -count=1 ./internal/docstest
+
 .PHONY: fuzz
 fuzz: ## Fuzzes everything that parses, FUZZTIME each (10s unless given).
 	@scripts/fuzz.sh

@@ -2,11 +2,16 @@ package functions_test
 
 import (
 	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/aws/aws-lambda-go/events"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/awslane"
 	"github.com/runlane/runlane-go/core"
 	"github.com/runlane/runlane-go/functions"
+	"github.com/runlane/runlane-go/memlane"
 )
 
 // One opener serves the three functions; which of them a process is, RUNLANE_FUNCTION says.
@@ -20,4 +25,49 @@ func ExampleStart() {
 		}
 		return core.Open(ctx, l, &core.Options{Handlers: []runlane.Handler{handler}})
 	})
+}
+
+// The handlers are plain functions, for tests and for programs with a main of their own.
+func ExampleBridge() {
+	ctx := context.Background()
+	handler := greet.Handle(func(context.Context, *runlane.Attempt, string) error { return nil })
+	rt, err := core.Open(ctx, memlane.New(), &core.Options{Handlers: []runlane.Handler{handler}, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		panic(err)
+	}
+	defer func() { _ = rt.Close(ctx) }()
+	if _, err := rt.Trigger(ctx, greet.With("Ada"), &runlane.TriggerOptions{RunID: "run_1", Deferred: true}); err != nil {
+		panic(err)
+	}
+
+	bridge := functions.Bridge(rt)
+	response, err := bridge(ctx, events.SQSEvent{Records: []events.SQSMessage{{
+		MessageId: "m_1", EventSource: "aws:sqs", EventSourceARN: "arn:aws:sqs:eu-west-1:123456789012:default",
+		Body: `{"v":1,"environment":"default","runId":"run_1","queue":"` + string(greet.Definition().Queue.Name) +
+			`","requestedAt":"2026-03-01T12:00:00Z"}`,
+	}}})
+	fmt.Println(len(response.BatchItemFailures), "handed back,", err)
+	run, err := rt.Runs().Get(ctx, "run_1")
+	fmt.Println(run.Status, err)
+	// Output:
+	// 0 handed back, <nil>
+	// succeeded <nil>
+}
+
+// A program with a main of its own chooses the handler by itself. Start does the same, and reports what keeps it from opening.
+func ExampleTick() {
+	ctx := context.Background()
+	rt, err := core.Open(ctx, memlane.New(), &core.Options{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		panic(err)
+	}
+	defer func() { _ = rt.Close(ctx) }()
+	handlers := map[string]any{
+		functions.RoleBridge: functions.Bridge(rt),
+		functions.RoleRelay:  functions.Relay(rt),
+		functions.RoleTick:   functions.Tick(rt),
+	}
+	tick := handlers[functions.RoleTick].(func(context.Context) error)
+	fmt.Println(tick(ctx))
+	// Output: <nil>
 }

@@ -16,6 +16,8 @@ import (
 
 const adaptersGuide = "docs/adapters.md"
 
+var goBlock = regexp.MustCompile("(?ms)^```go\n(.*?)^```")
+
 // excerptFaults finds Go blocks of a document that are not lines of one of the sources, as they stand there.
 func excerptFaults(document string, sources []string) []string {
 	var faults []string

@@ -1,53 +1,11 @@
 package projecttest
 
 import (
-	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 )
-
-var goBlock = regexp.MustCompile("(?ms)^```go\n(.*?)^```")
-
-// TestReadme_ExamplesCompile vets each Go program of the README as its reader would write it: in a module of their own.
-func TestReadme_ExamplesCompile(t *testing.T) {
-	t.Parallel()
-	programs := 0
-	for _, match := range goBlock.FindAllStringSubmatch(read(t, "README.md"), -1) {
-		if !strings.HasPrefix(match[1], "package ") {
-			continue
-		}
-		programs++
-		dir := readersModule(t)
-		if err := os.WriteFile(filepath.Join(dir, "main.go"), []byte(match[1]), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		run(t, dir, []string{"GOWORK=off", "GOFLAGS=-mod=mod"}, "go", "vet", "./...")
-		if formatted := run(t, dir, nil, "gofmt", "-l", "."); formatted != "" {
-			t.Errorf("program %d of the README is not formatted", programs)
-		}
-	}
-	if programs == 0 {
-		t.Fatal("the README shows no program")
-	}
-}
-
-// readersModule is an empty module that requires this one, and the same versions of everything else.
-func readersModule(t *testing.T) string {
-	t.Helper()
-	dir := t.TempDir()
-	text := strings.Replace(read(t, "go.mod"), "module "+module, "module example.org/reader", 1)
-	text += fmt.Sprintf("\nrequire %s v0.0.0\n\nreplace %s => %s\n", module, module, root(t))
-	for name, content := range map[string]string{"go.mod": text, "go.sum": read(t, "go.sum")} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return dir
-}
 
 // directRequirements are the modules that go.mod requires without "// indirect".
 func directRequirements(gomod string) []string {

@@ -1,0 +1,327 @@
+package projecttest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// userPackages are the packages whose names people type. Those of adapter authors, lane and lanetest, are explained by docs/adapters.md,
+// whose code is compiled and tested.
+var userPackages = []string{"", "core", "memlane", "awslane", "functions", "cli", "runlanetest", "dynamostore", "sqstransport"}
+
+// protocol are methods that nobody calls by name: fmt, errors and encoding/json do, or the runtime when it opens.
+var protocol = []string{"Error", "Unwrap", "Is", "String", "MarshalJSON", "UnmarshalJSON", "Validate", "IsZero"}
+
+// composed are types whose values people write, beside those of options.
+var composed = []string{
+	"runlane.Queue", "runlane.Retry", "runlane.Exponential", "runlane.Fixed", "runlane.BackoffFunc", "runlane.Schedule", "runlane.Misfire",
+	"runlane.Middleware", "core.BatchItem", "core.RunFilter", "core.World", "core.Hook", "core.Metrics", "cli.Check", "cli.Variable",
+}
+
+// excused are names that need no Example, with the reason. A name ending in "." stands for all methods of the type.
+var excused = map[string]string{
+	"runlane.NewAttempt":           "for runtimes and test helpers: applications receive attempts",
+	"runlane.WithAttempt":          "for runtimes",
+	"runlane.MarshalBody":          "for storages",
+	"runlane.UnmarshalBody":        "for storages",
+	"runlane.NewConflict":          "for storages",
+	"runlane.NewFailure":           "for runtimes and storages",
+	"runlane.UTCMillis":            "for storages",
+	"runlane.ValidateKey":          "for runtimes: Trigger calls it",
+	"runlane.Environment.Name":     "for storages",
+	"runlane.Event.":               "for storages; applications read records from Runs.Events",
+	"runlane.EventRecord.":         "for storages",
+	"runlane.Failure.":             "for storages",
+	"runlane.Run.Clone":            "for storages",
+	"runlane.Run.Summary":          "for storages: lists return summaries",
+	"runlane.Run.Abandoned":        "for runtimes",
+	"runlane.Lease.":               "for runtimes and storages",
+	"runlane.Fixed.":               "a Backoff: the runtime calls it",
+	"runlane.BackoffFunc.":         "a Backoff: the runtime calls it",
+	"runlane.Exponential.":         "a Backoff: the runtime calls it",
+	"runlane.Queue.Bounded":        "for runtimes and storages",
+	"runlane.EventTypes":           "for tools that list the vocabulary",
+	"runlane.Statuses":             "for tools that list the vocabulary",
+	"core.Waits":                   "for tools that list the vocabulary",
+	"memlane.Storage.":             "lane.Storage: the runtime calls it; docs/adapters.md",
+	"memlane.Transport.":           "lane.Transport: the runtime calls it; docs/adapters.md",
+	"dynamostore.Store.":           "lane.Storage: the runtime calls it; docs/adapters.md",
+	"sqstransport.Deliver":         "for package functions: it executes a batch of Lambda's",
+	"sqstransport.HandBackDelay":   "for package functions",
+	"sqstransport.ParseMessage":    "for package functions",
+	"dynamostore.ParseStreamImage": "for package functions: the relay reads the table's stream",
+	"core.Runtime.PublishWakeups":  "for package functions: the relay calls it",
+	"sqstransport.Transport.":      "lane.Transport: the runtime calls it; docs/adapters.md",
+}
+
+// importsOf resolves imports from what the compiler wrote, which `go list -export` names.
+type importsOf map[string]string
+
+func (exports importsOf) importer(files *token.FileSet) types.Importer {
+	return importer.ForCompiler(files, "gc", func(path string) (io.ReadCloser, error) {
+		file, ok := exports[path]
+		if !ok {
+			return nil, fmt.Errorf("no export data of %s", path)
+		}
+		return os.Open(file)
+	})
+}
+
+// compiledPackage is what the rule needs of `go list -export`.
+type compiledPackage struct {
+	ImportPath, Name, Dir, Export string
+	XTestGoFiles                  []string
+}
+
+func compiledPackages(t *testing.T, folders ...string) (packages map[string]compiledPackage, exports importsOf) {
+	t.Helper()
+	arguments := []string{"list", "-export", "-deps", "-json=ImportPath,Name,Dir,Export,XTestGoFiles"}
+	for _, folder := range folders {
+		arguments = append(arguments, "./"+folder)
+	}
+	packages, exports = map[string]compiledPackage{}, importsOf{}
+	for decoder := json.NewDecoder(strings.NewReader(run(t, root(t), nil, "go", arguments...))); ; {
+		var p compiledPackage
+		err := decoder.Decode(&p)
+		if errors.Is(err, io.EOF) {
+			return packages, exports
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		exports[p.ImportPath] = p.Export
+		packages[strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, module), "/")] = p
+	}
+}
+
+// nameOf is how the rule calls an object: "package.Name" or "package.Type.Method".
+func nameOf(object types.Object) string {
+	if object == nil || object.Pkg() == nil {
+		return ""
+	}
+	name := object.Pkg().Name() + "."
+	f, ok := object.(*types.Func)
+	if !ok {
+		return name + object.Name()
+	}
+	receiver := f.Origin().Signature().Recv()
+	if receiver == nil {
+		return name + object.Name()
+	}
+	of := receiver.Type()
+	if pointer, ok := of.(*types.Pointer); ok {
+		of = pointer.Elem()
+	}
+	if named, ok := of.(*types.Named); ok {
+		return name + named.Obj().Name() + "." + object.Name()
+	}
+	return ""
+}
+
+// typed are the names of a package that its users type: functions, methods, and what they fill in.
+func typed(p *types.Package) []string {
+	var names []string
+	for _, name := range p.Scope().Names() {
+		switch object := p.Scope().Lookup(name).(type) {
+		case *types.Func:
+			if object.Exported() {
+				names = append(names, nameOf(object))
+			}
+		case *types.TypeName:
+			named, ok := types.Unalias(object.Type()).(*types.Named)
+			if !object.Exported() || !ok || object.IsAlias() {
+				continue
+			}
+			_, isStruct := named.Underlying().(*types.Struct)
+			if isStruct && strings.HasSuffix(name, "Options") || slices.Contains(composed, nameOf(object)) {
+				names = append(names, nameOf(object))
+			}
+			for method := range named.Methods() {
+				if method.Exported() && !slices.Contains(protocol, method.Name()) {
+					names = append(names, nameOf(method))
+				}
+			}
+		}
+	}
+	return names
+}
+
+// subject is what an Example is called after: "Name" or "Type.Method", by the rules of go doc.
+func subject(function string) string {
+	parts := strings.Split(strings.TrimPrefix(function, "Example"), "_")
+	if last := parts[len(parts)-1]; len(parts) > 1 && last != "" && last[0] >= 'a' && last[0] <= 'z' {
+		parts = parts[:len(parts)-1]
+	}
+	return strings.Join(parts, ".")
+}
+
+// shownBy are the names that the Example functions of some files use or are called after. Faults of the files are the compiler's to report.
+func shownBy(files *token.FileSet, parsed []*ast.File, imports types.Importer) map[string]bool {
+	names := map[string]bool{}
+	info := &types.Info{Uses: map[*ast.Ident]types.Object{}}
+	config := types.Config{Importer: imports, Error: func(error) {}}
+	_, _ = config.Check("examples", files, parsed, info)
+	for _, file := range parsed {
+		for _, declaration := range file.Decls {
+			f, ok := declaration.(*ast.FuncDecl)
+			if !ok || f.Recv != nil || !strings.HasPrefix(f.Name.Name, "Example") {
+				continue
+			}
+			names[strings.TrimSuffix(file.Name.Name, "_test")+"."+subject(f.Name.Name)] = true
+			ast.Inspect(f.Body, func(node ast.Node) bool {
+				if identifier, ok := node.(*ast.Ident); ok {
+					names[nameOf(info.Uses[identifier])] = true
+				}
+				return true
+			})
+		}
+	}
+	return names
+}
+
+// exampleFaults finds names without an Example, and excuses that are not needed.
+func exampleFaults(names []string, shown map[string]bool, excuses map[string]string) []string {
+	var faults []string
+	needed := map[string]bool{}
+	for _, name := range names {
+		if shown[name] {
+			continue
+		}
+		of := name[:strings.LastIndexByte(name, '.')+1]
+		switch {
+		case excuses[name] != "":
+			needed[name] = true
+		case excuses[of] != "":
+			needed[of] = true
+		default:
+			faults = append(faults, name+" is in no Example of its package")
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(excuses)) {
+		if !needed[name] {
+			faults = append(faults, name+" is excused without need")
+		}
+	}
+	return faults
+}
+
+// Everything that a user types is in an Example function of its package, or one is called after it, which go vet compiles and go test executes.
+func TestExamples_ShowEverythingAUserTypes(t *testing.T) {
+	t.Parallel()
+	folders := slices.DeleteFunc(slices.Clone(userPackages), func(folder string) bool {
+		_, err := os.Stat(filepath.Join(root(t), folder))
+		return err != nil
+	})
+	packages, exports := compiledPackages(t, folders...)
+	var names []string
+	shown := map[string]bool{}
+	for _, folder := range folders {
+		p, ok := packages[folder]
+		if !ok {
+			t.Fatalf("go list does not list %q", folder)
+		}
+		files := token.NewFileSet()
+		imports := exports.importer(files)
+		own, err := imports.Import(p.ImportPath)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, typed(own)...)
+		var parsed []*ast.File
+		for _, name := range p.XTestGoFiles {
+			file, err := parser.ParseFile(files, filepath.Join(p.Dir, name), nil, parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
+			}
+			parsed = append(parsed, file)
+		}
+		for name := range shownBy(files, parsed, imports) {
+			if strings.HasPrefix(name, p.Name+".") {
+				shown[name] = true
+			}
+		}
+	}
+	for _, name := range composed {
+		if !slices.Contains(names, name) {
+			t.Errorf("%s does not exist", name)
+		}
+	}
+	if len(names) < 100 {
+		t.Fatalf("people type %v only", names)
+	}
+	for _, fault := range exampleFaults(names, shown, excused) {
+		t.Error(fault)
+	}
+}
+
+func TestExamples_TheRuleCanFail(t *testing.T) {
+	t.Parallel()
+	files := token.NewFileSet()
+	parse := func(source string) []*ast.File {
+		file, err := parser.ParseFile(files, "x.go", source, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return []*ast.File{file}
+	}
+	const declared = `
+type T[P any] struct{}
+func (*T[P]) A() {}
+func (T[P]) String() string { return "" }
+func (T[P]) hidden() {}
+type ROptions struct{}
+type Other struct{}
+func F() {}
+func g() {}
+`
+	p, err := new(types.Config).Check("x", files, parse("package x\n"+declared), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := typed(p)
+	if want := []string{"x.F", "x.ROptions", "x.T.A"}; !slices.Equal(names, want) {
+		t.Errorf("people type %v, not %v", names, want)
+	}
+	uses := func(body string) map[string]bool {
+		source := "package examples\n" + declared + "func TestX() { F() }\nfunc Example" + body + "}\n"
+		found := map[string]bool{}
+		for name := range shownBy(files, parse(source), nil) {
+			found[strings.Replace(name, "examples.", "x.", 1)] = true
+		}
+		return found
+	}
+	all := uses("() { F(); _ = ROptions{}; new(T[int]).A()")
+	for what, c := range map[string]struct {
+		shown   map[string]bool
+		excuses map[string]string
+		faults  int
+	}{
+		"all":                   {all, nil, 0},
+		"a method is missing":   {uses("() { F(); _ = ROptions{}"), nil, 1},
+		"a function":            {uses("() { _ = ROptions{}; new(T[int]).A()"), nil, 1},
+		"options":               {uses("() { F(); new(T[int]).A()"), nil, 1},
+		"called after one":      {uses("F() {"), nil, 2},
+		"called after a method": {uses("T_A_twice() {"), nil, 2},
+		"everything":            {uses("() {"), nil, 3},
+		"excused":               {uses("() { F()"), map[string]string{"x.T.": "why", "x.ROptions": "why"}, 0},
+		"excused without need":  {all, map[string]string{"x.F": "why"}, 1},
+		"excused and unknown":   {all, map[string]string{"x.G": "why"}, 1},
+	} {
+		if faults := exampleFaults(names, c.shown, c.excuses); len(faults) != c.faults {
+			t.Errorf("%s: %v", what, faults)
+		}
+	}
+}
