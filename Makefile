@@ -115,6 +115,10 @@ docs-test: ## Executes what the documents mark as runnable, the tutorial include
 fuzz: ## Fuzzes everything that parses, FUZZTIME each (10s unless given).
 	@scripts/fuzz.sh
 
+.PHONY: simulate
+simulate: ## The engine at 10 to 100,000 runs a second, simulated: a minute, needs Go alone.
+	@$(GO) run ./internal/simulation
+
 .PHONY: bench
 bench: build bench-programs ## Every figure beside its target. BENCH=quick takes minutes; BENCH_AGAINST=FILE compares.
 	@scripts/with-local-aws.sh scripts/bench.sh
