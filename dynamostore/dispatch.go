@@ -15,6 +15,9 @@ import (
 // maxJumps bounds the partitions that one scan for slots visits: each costs a reading of its slots.
 const maxJumps = 200
 
+// staleMarkers are read beside those that are wanted: the index may still have some of runs that have just got a slot.
+const staleMarkers = 3
+
 const skDispatch = "dispatch"
 
 // walkPosition is a place in the markers of runs that wait for a slot: a shard, and the marker behind which to go on. Several runs
@@ -176,7 +179,10 @@ func (d *dispatch) ofKey(ctx context.Context, key string) error {
 		shard := shardOf(string(p.queue)+":"+p.hash, shards.Write)
 		waiting.partitions = append(waiting.partitions, partition{duePartition(d.q.Environment, slotless, shard), p.start(), p.end()})
 	}
-	_, _, _, err = d.store.walkIndex(ctx, "scan slots", waiting, indexPosition{}, d.limit, maxScanRows, func(found []indexRow) (int, bool, error) {
+	few := d.limit + staleMarkers
+	walk := &indexWalk{store: d.store, operation: "scan slots", span: waiting, chunk: few, batch: few, atOnce: maxParallel}
+	walk.add(waiting.partitions)
+	_, _, _, err = walk.show(ctx, maxScanRows, func(found []indexRow) (int, bool, error) {
 		found = found[:min(len(found), max(d.limit-len(d.refs), 1))]
 		var rows []dueRow
 		for _, it := range found {

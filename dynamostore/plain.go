@@ -75,7 +75,7 @@ func (s *Store) plainWrite(
 		case isTransactionConflict(err):
 			s.meter.conflict()
 		case isThrottle(err):
-			pause = throttleBackoff << min(try-1, 4)
+			pause = throttled(try - 1)
 		case refused(err):
 			return s.failure(ctx, operation, err)
 		default:

@@ -152,6 +152,13 @@ func (r *recent[K, V]) put(key K, v V) {
 	r.byKey[key] = v
 }
 
+// throttled is the pause after so many refusals before this one: with its half at random, so that callers who were refused together do
+// not come back together.
+func throttled(before int) time.Duration {
+	longest := throttleBackoff << min(before, 4)
+	return longest/2 + jitter(longest/2)
+}
+
 // jitter is a random part of d.
 func jitter(d time.Duration) time.Duration {
 	return time.Duration(rand.Int64N(int64(d) + 1)) //nolint:gosec // spreading retries needs no secrecy

@@ -175,7 +175,7 @@ func (s *Store) transact(
 				if !strings.Contains(other, "Throttling") && !strings.Contains(other, "Throughput") {
 					return nil, &runlane.Error{Code: runlane.ErrContractViolation, Message: operation + ": DynamoDB refused a member: " + other, Cause: err}
 				}
-				pause = throttleBackoff << min(conflicts, 4)
+				pause = throttled(conflicts)
 			case len(failed) > 0 && (!met || final(members, failed)):
 				if log := oldOf(failed, logMember); log != nil {
 					if ours, err := won(ctx, log); err != nil || ours {
