@@ -115,6 +115,10 @@ docs-test: ## Executes what the documents mark as runnable, the tutorial include
 fuzz: ## Fuzzes everything that parses, FUZZTIME each (10s unless given).
 	@scripts/fuzz.sh
 
+.PHONY: bench-peers
+bench-peers: ## The embedded lane beside River, asynq, SQLite and a channel. Skips by name what is not installed.
+	@cd bench/peers && $(GO) vet . && $(GO) test . && $(GO) run . $(if $(filter quick,$(BENCH)),-quick)
+
 .PHONY: simulate
 simulate: ## The engine at 10 to 100,000 runs a second, simulated: a minute, needs Go alone.
 	@$(GO) run ./internal/simulation
