@@ -5,8 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
-
-	"golang.org/x/sync/errgroup"
+	"sync/atomic"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/lane"
@@ -39,15 +38,16 @@ func (rt *Runtime) TriggerBatch(ctx context.Context, items []BatchItem) ([]Batch
 	}
 	defer rt.gate.leave()
 	b := batch{rt: rt, results: make([]BatchResult, len(items))}
-	group := errgroup.Group{}
-	group.SetLimit(batchParallel)
-	for i := range items {
-		group.Go(func() error {
-			b.trigger(ctx, i, &items[i])
-			return nil
+	var next atomic.Int64
+	var triggering sync.WaitGroup
+	for range min(batchParallel, len(items)) { // a few that go on: a new goroutine for each item would grow its stack each time
+		triggering.Go(func() {
+			for i := next.Add(1) - 1; i < int64(len(items)); i = next.Add(1) - 1 {
+				b.trigger(ctx, int(i), &items[i])
+			}
 		})
 	}
-	_ = group.Wait() // errors are in the results
+	triggering.Wait()
 	b.publish(ctx, 1)
 	return b.results, b.stopped
 }
@@ -71,12 +71,14 @@ func (b *batch) trigger(ctx context.Context, i int, item *BatchItem) {
 	if options == nil {
 		options = &noOptions
 	}
-	p := plan{options: options}
-	if err := b.rt.prepare(&p, item.Call); err != nil {
+	p := plans.Get().(*plan)
+	defer p.done()
+	p.options = options
+	if err := b.rt.prepare(p, item.Call); err != nil {
 		b.results[i].Err = err
 		return
 	}
-	result, commit, err := b.rt.resolve(ctx, &p, b.rt.create)
+	result, commit, err := b.rt.resolve(ctx, p, b.rt.create)
 	b.results[i] = BatchResult{Result: result, Err: err}
 	switch {
 	case errors.Is(err, runlane.ErrStorageUnavailable):
@@ -87,7 +89,7 @@ func (b *batch) trigger(ctx context.Context, i int, item *BatchItem) {
 		}
 	case commit == nil:
 	case len(commit.Outbox) == 0 || options.Deferred || p.availableAt.After(p.at):
-		b.rt.announce(ctx, &p, commit)
+		b.rt.announce(ctx, p, commit)
 	default:
 		b.mu.Lock()
 		b.born = append(b.born, commit.Outbox...)
