@@ -200,7 +200,7 @@ func (d *dispatch) ofKey(ctx context.Context, key string) error {
 func (d *dispatch) timed(ctx context.Context, after runlane.Cursor) (runlane.Cursor, error) {
 	q := *d.q
 	q.After, q.Limit = after, d.limit
-	kinds := []kindBound{{deliverable, d.at}, {waiting, d.at}, {leased, d.at}, {unpublished, d.at}, {parked, d.at}}
+	kinds := []kindBound{dueBound(deliverable, d.at, q.Patience), {waiting, d.at}, {leased, d.at}, {unpublished, d.at}, {parked, d.at}}
 	page, err := d.store.examine(ctx, &q, "dispatch timed", kinds, d.wants, func(rows []dueRow) ([]found, error) {
 		seen, err := d.store.look(ctx, &q, rows, d.at)
 		if err != nil {

@@ -24,7 +24,7 @@ func (s *Store) scan(ctx context.Context, q *lane.DueQuery, wanted stage) (*runl
 	at := toMillis(q.At)
 	var kinds []kindBound
 	for _, kind := range scanKinds[wanted] {
-		kinds = append(kinds, kindBound{kind, at})
+		kinds = append(kinds, dueBound(kind, at, q.Patience))
 	}
 	keep := unbounded(q)
 	if wanted == finalizing {

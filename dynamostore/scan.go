@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/lane"
@@ -111,6 +112,15 @@ func boundedNames(queues []runlane.Queue) []runlane.QueueName {
 type kindBound struct {
 	kind  markerKind
 	until millis
+}
+
+// dueBound asks for what is due of a kind and not surely in somebody's hands: patience leaves the markers of deliveries alone that were
+// queued or begun within it, and there are as many of them as that were.
+func dueBound(kind markerKind, at millis, p lane.Patience) kindBound {
+	if kind == deliverable {
+		at -= millis(p.Queued / time.Millisecond)
+	}
+	return kindBound{kind, at}
 }
 
 func (b kindBound) partitions(q *lane.DueQuery, shard int) (parts []partition) {

@@ -162,10 +162,8 @@ func (t *target) limits() string {
 	switch {
 	case math.IsInf(t.most, 1):
 		return "at least " + number(t.least)
-	case math.IsInf(t.least, -1):
-		return "at most " + number(t.most)
 	default:
-		return number(t.least) + " to " + number(t.most)
+		return "at most " + number(t.most)
 	}
 }
 
