@@ -14,7 +14,8 @@ else
   echo "test: no C compiler, so without the race detector" >&2
 fi
 
-go test "${race[@]}" -timeout 9m ./...
+# Most packages wait for local AWS more than they compute: three at a time on two processors.
+go test "${race[@]}" -p "$(($(getconf _NPROCESSORS_ONLN) + 1))" -timeout 9m ./...
 # What goes through very many states, whole: five times slower under the race detector, which has seen a tenth of it above.
 [ "${#race[@]}" -eq 0 ] || go test -timeout 9m -run '^(TestModel_|TestRuntime_Memlane_UnderFaults)' ./core
 scripts/fuzz.sh

@@ -16,6 +16,7 @@ import (
 	"github.com/runlane/runlane-go/core"
 	"github.com/runlane/runlane-go/examples/webhooks"
 	"github.com/runlane/runlane-go/examples/webhooks/data"
+	"github.com/runlane/runlane-go/internal/awstest"
 	"github.com/runlane/runlane-go/internal/costs"
 )
 
@@ -185,6 +186,7 @@ func incompressible(n int) string {
 // go test ./internal/costs -update.
 func TestCosts_AreWhatTheDocumentSays(t *testing.T) { //nolint:tparallel // the group of rows is waited for
 	t.Parallel()
+	awstest.DynamoDB(t) // not under -short
 	all := rows()
 	lines := make([]string, len(all))
 	used := make([]costs.Use, len(all))
