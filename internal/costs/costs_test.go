@@ -87,6 +87,13 @@ func rows() []row {
 			w.used = costs.Use{}
 			w.trigger(once.With(small("hello")), o)
 		}},
+		{"a wakeup that comes a second time", 1, nil, func(w *world) {
+			w.trigger(once.With(small("hello")), nil)
+			again := w.wire.pending[0]
+			w.settle()
+			w.used = costs.Use{}
+			w.deliver(again.wakeup)
+		}},
 		{"with a payload of 10 KB that hardly compresses", 1, nil, ordinary(once.With(small(incompressible(10<<10))), nil)},
 		{"a batch of 100, each run", many, nil, func(w *world) {
 			items := make([]core.BatchItem, many)

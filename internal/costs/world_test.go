@@ -176,6 +176,17 @@ func (w *world) trigger(call runlane.Call, options *runlane.TriggerOptions) runl
 	return id
 }
 
+// deliver does what a bridge does with a wakeup.
+func (w *world) deliver(wakeup lane.Wakeup) {
+	w.Helper()
+	w.measured(func() {
+		w.delivered++
+		if _, err := w.rt.ExecuteDelivery(w.Context(), wakeup, nil); err != nil {
+			w.Fatal(err)
+		}
+	})
+}
+
 // active are the runs that have not ended.
 func (w *world) active() []runlane.RunSummary {
 	w.Helper()
@@ -192,12 +203,7 @@ func (w *world) settle() {
 	w.Helper()
 	for range 100 {
 		for wakeup, ok := w.wire.next(time.Minute); ok; wakeup, ok = w.wire.next(time.Minute) {
-			w.measured(func() {
-				w.delivered++
-				if _, err := w.rt.ExecuteDelivery(w.Context(), wakeup, nil); err != nil {
-					w.Fatal(err)
-				}
-			})
+			w.deliver(wakeup)
 		}
 		active := w.active()
 		if len(active) == 0 {
