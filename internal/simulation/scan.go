@@ -101,6 +101,10 @@ func (t *tickRun) scan(wanted stage, far reach, until time.Duration, then func(f
 				end(false)
 				return
 			}
+			if r.marker == deliverable && patient(&r, now) { // the query ends before it
+				kept = append(kept, r)
+				continue
+			}
 			c := r.cohort
 			examined += c.weight
 			// A hundred rows are a query, and a batch of runs and one of deliveries.
