@@ -154,7 +154,11 @@ func (t *tick) dispatch(ctx context.Context) StageResult {
 		if err != nil {
 			return false, err
 		}
-		if got.Outcome != lane.Acquired {
+		switch {
+		case got.Outcome == lane.LostCapacity && run.Status == runlane.StatusRunning:
+			_, err := t.rt.requestDelivery(ctx, run, now) // it started without a slot; now it waits for one, and nothing is sent before
+			return err == nil, err
+		case got.Outcome != lane.Acquired:
 			return false, lostSlot(run, got.Outcome)
 		}
 		mu.Lock()

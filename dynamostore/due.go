@@ -3,6 +3,7 @@ package dynamostore
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/lane"
@@ -36,8 +37,8 @@ func (s *Store) scan(ctx context.Context, q *lane.DueQuery, wanted stage) (*runl
 			return nil, err
 		}
 		for i := range seen {
-			if seen[i].run != nil && seen[i].sight.stage == nobody {
-				if err := s.moveMarker(ctx, seen[i].run, seen[i].sight.marker); err != nil {
+			if to, moves := seen[i].leaves(at); moves {
+				if err := s.moveMarker(ctx, seen[i].run, to); err != nil {
 					return nil, err
 				}
 			}
@@ -47,6 +48,30 @@ func (s *Store) scan(ctx context.Context, q *lane.DueQuery, wanted stage) (*runl
 		}
 		return seen, nil
 	})
+}
+
+// strayPatience is how long after its end a reservation is over for good, whatever the clocks say.
+const strayPatience = time.Minute
+
+// leaves is the marker that a look leaves. A row at which nobody has anything to do gets that of the moment when somebody will. One in
+// o that has nothing to publish any more gets one that its stage reads: a scheduled run whose row was published after a look at its
+// claim, or a queued one whose reservation ended after its queue lost its limit. That there is no limit is not known when rows are
+// claimed: such a run is moved once its reservation is over by every clock, and dispatch reads p as well.
+func (f found) leaves(at millis) (to marker, moves bool) {
+	switch {
+	case f.run == nil:
+		return marker{}, false
+	case f.sight.stage == nobody:
+		return f.sight.marker, true
+	case f.run.marker().kind != unpublished || f.sight.outbox != "":
+		return marker{}, false
+	case f.sight.stage == delivering:
+		return marker{waiting, min(f.sight.since, f.run.marker().at)}, true
+	case f.sight.stage == redelivering && at-f.run.DispatchExpiresAt >= millis(strayPatience/time.Millisecond):
+		return marker{parked, min(f.sight.since, f.run.marker().at)}, true
+	default:
+		return marker{}, false
+	}
 }
 
 // readRows reads the runs of rows strongly. A row whose run is gone, finished or has another marker is stale: its run is nil.

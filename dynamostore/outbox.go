@@ -123,6 +123,10 @@ func (s *Store) claimRow(ctx context.Context, c *lane.ClaimOutboxCommand, r *run
 		unchanged.text += " AND " + at.path("ct") + " = :held"
 		unchanged.values[":held"] = text(row.Token)
 	}
+	if row.NextAt != 0 { // it may have been claimed and have failed again meanwhile
+		unchanged.text += " AND " + at.path("nx") + " = :next"
+		unchanged.values[":next"] = num(int64(row.NextAt))
+	}
 	token := randomID()
 	log, ok, err := s.updateRow(ctx, "claim outbox", at, "SET "+at.path("st")+" = :st, "+at.path("ct")+" = :ct, "+at.path("cu")+" = :cu", unchanged, item{
 		":st": text(string(lane.OutboxClaimed)), ":ct": text(token), ":cu": num(int64(toMillis(c.ClaimUntil))),

@@ -152,6 +152,7 @@ func (s *Store) transact(
 		entries += float64(indexUnits(members[i].before, members[i].after))
 	}
 	conflicts, unknown := 0, 0
+	var unheard error // of the last sending whose outcome is unknown
 	for {
 		err := s.send(ctx, func(ctx context.Context) error {
 			_, err := s.client.TransactWriteItems(ctx, in)
@@ -188,6 +189,9 @@ func (s *Store) transact(
 				pause = 5*time.Millisecond + jitter(conflictBackoff-5*time.Millisecond)
 			}
 			if conflicts++; conflicts >= maxConflictTries {
+				if unheard != nil { // what was refused later does not tell what became of that one
+					return nil, s.settle(ctx, operation, unheard, won)
+				}
 				return nil, &runlane.Error{
 					Code: runlane.ErrStorageUnavailable, Message: operation + ": met other transactions on the same items too often", Retryable: true,
 					Hint: "try again", Meta: map[string]string{"outcome": "not committed"}, Cause: err,
@@ -197,7 +201,9 @@ func (s *Store) transact(
 			if refused(err) && !isThrottle(err) {
 				return nil, s.failure(ctx, operation, err)
 			}
-			unknown++
+			if unknown++; !refused(err) {
+				unheard = err
+			}
 			if ctx.Err() != nil || unknown >= maxUnknownTries {
 				return nil, s.settle(ctx, operation, err, won)
 			}

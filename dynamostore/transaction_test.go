@@ -108,18 +108,20 @@ func TestTransaction_Answers(t *testing.T) {
 		code    runlane.ErrorCode // "": committed
 		outcome string
 	}{
-		"a conflict is repeated in place":                    {[]answer{conflict}, 2, "", ""},
-		"seven conflicts are repeated":                       {repeat(7, conflict), 8, "", ""},
-		"the eighth conflict ends it, known not committed":   {repeat(8, conflict), 8, runlane.ErrStorageUnavailable, "not committed"},
-		"a lost answer is settled by sending again":          {[]answer{{true, errLostAnswer}}, 2, "", ""},
-		"a server error is settled by sending again":         {[]answer{{false, errServer}}, 2, "", ""},
-		"an answer lost for good is settled by the log item": {repeat(4, answer{true, errLostAnswer}), 4, "", ""},
-		"an outage is unknown and reported so":               {repeat(4, answer{false, errLostAnswer}), 4, runlane.ErrStorageUnavailable, "unknown"},
-		"a throttle backs off":                               {[]answer{{false, errThrottled}}, 2, "", ""},
-		"a throttled member backs off":                       {[]answer{{false, cancelled("ThrottlingError", "None")}}, 2, "", ""},
-		"a throttle beside a conflict backs off":             {[]answer{{false, cancelled("ThrottlingError", "TransactionConflict")}}, 2, "", ""},
-		"a refused request is a contract violation":          {[]answer{{false, errInvalid}}, 1, runlane.ErrContractViolation, ""},
-		"a refused member is a contract violation":           {[]answer{{false, cancelled("ValidationError", "None")}}, 1, runlane.ErrContractViolation, ""},
+		"a conflict is repeated in place":                                 {[]answer{conflict}, 2, "", ""},
+		"seven conflicts are repeated":                                    {repeat(7, conflict), 8, "", ""},
+		"the eighth conflict ends it, known not committed":                {repeat(8, conflict), 8, runlane.ErrStorageUnavailable, "not committed"},
+		"a lost answer is settled by sending again":                       {[]answer{{true, errLostAnswer}}, 2, "", ""},
+		"a server error is settled by sending again":                      {[]answer{{false, errServer}}, 2, "", ""},
+		"an answer lost for good is settled by the log item":              {repeat(4, answer{true, errLostAnswer}), 4, "", ""},
+		"an outage is unknown and reported so":                            {repeat(4, answer{false, errLostAnswer}), 4, runlane.ErrStorageUnavailable, "unknown"},
+		"conflicts after a lost answer are settled by the log item":       {slices.Concat(repeat(1, answer{true, errLostAnswer}), repeat(8, conflict)), 9, "", ""},
+		"conflicts after an outage do not tell what became of the commit": {slices.Concat(repeat(1, answer{false, errLostAnswer}), repeat(8, conflict)), 9, runlane.ErrStorageUnavailable, "unknown"},
+		"a throttle backs off":                                            {[]answer{{false, errThrottled}}, 2, "", ""},
+		"a throttled member backs off":                                    {[]answer{{false, cancelled("ThrottlingError", "None")}}, 2, "", ""},
+		"a throttle beside a conflict backs off":                          {[]answer{{false, cancelled("ThrottlingError", "TransactionConflict")}}, 2, "", ""},
+		"a refused request is a contract violation":                       {[]answer{{false, errInvalid}}, 1, runlane.ErrContractViolation, ""},
+		"a refused member is a contract violation":                        {[]answer{{false, cancelled("ValidationError", "None")}}, 1, runlane.ErrContractViolation, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -1,0 +1,66 @@
+package dynamostore
+
+import (
+	"testing"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// Timelines about runs that stand in o but are due for a stage that does not read o. The protocol model found them.
+
+// noticed reports that a tick at this instant, or the one after, has something to do about the run.
+func (w *world) noticed() bool {
+	w.Helper()
+	q := &lane.DueQuery{PageQuery: lane.PageQuery{Environment: "test"}, At: w.now}
+	if w.queue.Bounded() {
+		q.Bounded = []runlane.Queue{w.queue}
+	}
+	for range 2 {
+		rows, err := w.store.ClaimOutboxMessages(w.step(), &lane.ClaimOutboxCommand{Environment: "test", At: w.now, ClaimUntil: w.now.Add(30 * time.Second)})
+		if err != nil {
+			w.Fatal(err)
+		}
+		due, err := w.store.ListRunsNeedingDelivery(w.step(), q)
+		if err != nil {
+			w.Fatal(err)
+		}
+		again, err := w.store.ListRunsNeedingRedelivery(w.step(), q)
+		if err != nil {
+			w.Fatal(err)
+		}
+		if len(rows)+len(due.Items)+len(again.Items) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func TestHazard_ScheduledRowPublishedAfterALook_IsFoundWhenItsWakeupIsLost(t *testing.T) {
+	w := newWorld(t)
+	w.create(deferred, time.Minute, nil).pass(time.Minute).flush()
+	none, err := w.store.ClaimOutboxMessages(w.step(), &lane.ClaimOutboxCommand{Environment: "test", At: w.now, ClaimUntil: w.now.Add(30 * time.Second)})
+	if err != nil || len(none) != 0 {
+		t.Fatal(none, err)
+	}
+	if got := w.marker(); got != "o+30s" {
+		t.Fatalf("a second tick left the marker at %s", got)
+	}
+	w.pass(time.Second).ack() // the wakeup was sent; it is lost
+	if w.pass(24 * time.Hour); !w.noticed() {
+		t.Errorf("nobody looks at the run a day later; its marker is %s", w.marker())
+	}
+	w.checked()
+}
+
+func TestHazard_RefusedReservation_IsFoundWhenTheQueueLosesItsLimit(t *testing.T) {
+	w := newWorld(t).bounded(1)
+	r := w.must(w.enter(reservation))
+	r.fail(5 * time.Second)
+	r.bounded(0)
+	if r.pass(24 * time.Hour); !r.noticed() {
+		t.Errorf("nobody looks at the run a day later; its marker is %s", r.marker())
+	}
+	r.checked()
+}
