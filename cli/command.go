@@ -112,7 +112,16 @@ func plural(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-func quoted(text string) string { return fmt.Sprintf("%q", text) }
+// maxQuoted is what is repeated of a text that somebody typed, or that a program gave in their place.
+const maxQuoted = 300
+
+// quoted repeats a text so that a terminal obeys nothing of it and a screen has room for it.
+func quoted(text string) string {
+	if len(text) > maxQuoted {
+		text = strings.ToValidUTF8(text[:maxQuoted], "") + "…"
+	}
+	return fmt.Sprintf("%q", text)
+}
 
 // nameHelp completes a fault of usage that does not say enough of what to do next.
 func nameHelp(err error, program, path string) error {
@@ -137,6 +146,9 @@ func didYouMean(typed string, known []string) string {
 
 // nearest finds the closest of the names, if it is close enough to be a slip of the fingers.
 func nearest(typed string, known []string) (name string, ok bool) {
+	if len(typed) > maxQuoted {
+		return "", false // no name is that long, and comparing takes its time
+	}
 	best := 1 + max(1, len(typed)/3)
 	for _, k := range known {
 		d := distance(strings.ToLower(typed), strings.ToLower(k))

@@ -1,12 +1,17 @@
 package dynamostore
 
 import (
+	"errors"
 	"sync"
 
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/runlane/runlane-go"
 )
+
+// maxOpenedBytes bounds what stored bytes may expand to: four times the largest payload, and more than any commit's events. A few
+// kilobytes of an item could otherwise take all memory of whoever reads it.
+const maxOpenedBytes = 16 << 20
 
 // zstd's coders are safe for concurrent EncodeAll and DecodeAll; making one costs more than using it.
 var (
@@ -18,7 +23,7 @@ var (
 		return e
 	})
 	zstdDecoder = sync.OnceValue(func() *zstd.Decoder {
-		d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(2), zstd.WithDecoderMaxMemory(64<<20))
+		d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(2), zstd.WithDecoderMaxMemory(maxOpenedBytes))
 		if err != nil {
 			panic(err)
 		}
@@ -29,11 +34,42 @@ var (
 func compress(b []byte) []byte { return zstdEncoder().EncodeAll(b, nil) }
 
 func decompress(b []byte) ([]byte, error) {
-	out, err := zstdDecoder().DecodeAll(b, nil)
-	if err != nil {
-		return nil, &runlane.Error{Code: runlane.ErrInvariantViolation, Message: "stored bytes do not decompress", Cause: err}
+	err := errNotOneFrame
+	if oneFrame(b) {
+		var out []byte
+		if out, err = zstdDecoder().DecodeAll(b, nil); err == nil {
+			return out, nil
+		}
 	}
-	return out, nil
+	return nil, &runlane.Error{Code: runlane.ErrInvariantViolation, Message: "stored bytes do not decompress", Cause: err}
+}
+
+var errNotOneFrame = errors.New("they are not one frame")
+
+// oneFrame reports whether b is a single frame, which is all that compress writes. Of many small ones, each would make the decoder
+// copy what it has so far: an item of them takes minutes.
+func oneFrame(b []byte) bool {
+	var h zstd.Header
+	if err := h.Decode(b); err != nil || h.Skippable {
+		return false
+	}
+	const blockHeader, checksum, runOfOneByte = 3, 4, 1 // two lengths, and a type of block
+	at := h.HeaderSize
+	for last := false; !last; {
+		if len(b)-at < blockHeader {
+			return false
+		}
+		block := int(b[at]) | int(b[at+1])<<8 | int(b[at+2])<<16
+		size := block >> 3
+		if block>>1&3 == runOfOneByte {
+			size = 1
+		}
+		last, at = block&1 == 1, at+blockHeader+size
+	}
+	if h.HasCheckSum {
+		at += checksum
+	}
+	return at == len(b)
 }
 
 // place says where the bytes of a payload or an output are, and in which form. It is stored.

@@ -135,7 +135,7 @@ func encodeEvents(t *lane.Transition) ([]byte, error) {
 		return nil, &runlane.Error{Code: runlane.ErrInternal, Message: "events do not marshal", Cause: err}
 	}
 	const others = 256 // keys, commit id and one delivery, roughly
-	if units(len(b)+others) > 1 {
+	if len(b) <= maxOpenedBytes && units(len(b)+others) > 1 {
 		if small := compress(b); units(len(small)+others) < units(len(b)+others) {
 			b = small
 		}

@@ -215,23 +215,29 @@ func (r *runItem) placeBulk(t *lane.Transition) (bulk []bulkItem, err error) {
 				return nil, err
 			}
 			room := inlineLimit - inlineReserve - itemSize(without)
+			if err := tooLarge("payload", "", len(body.Payload), maxOpenedBytes, r.key().RunID); err != nil {
+				return nil, err
+			}
 			p, b := put(body.Payload, room)
 			if r.PayloadPlace = p; p.separate() {
 				bulk = append(bulk, bulkItem{r.PK, skPayload, b})
 			} else {
 				r.Payload = b
 			}
-			if err := tooLarge("payload", len(b), maxStoredBytes, r.key().RunID); err != nil {
+			if err := tooLarge("payload", " compressed", len(b), maxStoredBytes, r.key().RunID); err != nil {
 				return nil, err
 			}
 		case *runlane.RunSucceeded:
+			if err := tooLarge("output", "", len(body.Output), maxOpenedBytes, r.key().RunID); err != nil {
+				return nil, err
+			}
 			p, b := put(body.Output, inlineOutput)
 			if r.OutputPlace = p; p.separate() {
 				bulk = append(bulk, bulkItem{r.PK, skOutput, b})
 			} else {
 				r.Output = b
 			}
-			if err := tooLarge("output", len(b), maxOutputBytes, r.key().RunID); err != nil {
+			if err := tooLarge("output", " compressed", len(b), maxOutputBytes, r.key().RunID); err != nil {
 				return nil, err
 			}
 		}
@@ -239,12 +245,12 @@ func (r *runItem) placeBulk(t *lane.Transition) (bulk []bulkItem, err error) {
 	return bulk, nil
 }
 
-func tooLarge(what string, size, limit int, run runlane.RunID) error {
+func tooLarge(what, form string, size, limit int, run runlane.RunID) error {
 	if size <= limit {
 		return nil
 	}
 	return &runlane.Error{
-		Code: runlane.ErrValidationFailed, RunID: run, Message: fmt.Sprintf("%s has %d bytes compressed, more than %d", what, size, limit),
+		Code: runlane.ErrValidationFailed, RunID: run, Message: fmt.Sprintf("%s has %d bytes%s, more than %d", what, size, form, limit),
 		Hint: "store the bulk elsewhere and pass a reference",
 	}
 }

@@ -18,4 +18,5 @@ fi
 go test "${race[@]}" -p "$(($(getconf _NPROCESSORS_ONLN) + 1))" -timeout 9m ./...
 # What goes through very many states, whole: five times slower under the race detector, which has seen a tenth of it above.
 [ "${#race[@]}" -eq 0 ] || go test -timeout 9m -run '^(TestModel_|TestRuntime_Memlane_UnderFaults)' ./core
-scripts/fuzz.sh
+[ "${#race[@]}" -eq 0 ] || go test -timeout 9m ./internal/model
+FUZZTIME="${FUZZTIME:-1s}" scripts/fuzz.sh

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -97,7 +98,15 @@ func parseLimits(text string) ([]runlane.Queue, error) {
 		if err != nil || limit < 0 {
 			return nil, invalid(fmt.Sprintf("%s: %q is no queue with its limit", limitsVariable, pair), "write name=number, with 0 for no limit", nil)
 		}
-		queues = append(queues, runlane.Queue{Name: runlane.QueueName(strings.TrimSpace(name)), Concurrency: limit})
+		queue := runlane.Queue{Name: runlane.QueueName(strings.TrimSpace(name)), Concurrency: limit}
+		if err := queue.Validate(); err != nil {
+			return nil, invalid(fmt.Sprintf("%s: %q is no queue with its limit", limitsVariable, pair),
+				fmt.Sprintf("name a queue, and a limit up to %d", runlane.MaxQueueConcurrency), err)
+		}
+		if slices.ContainsFunc(queues, func(q runlane.Queue) bool { return q.Name == queue.Name }) {
+			return nil, invalid(fmt.Sprintf("%s names queue %q twice", limitsVariable, queue.Name), "give each queue one limit", nil)
+		}
+		queues = append(queues, queue)
 	}
 	return queues, nil
 }

@@ -1,0 +1,125 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/runlane/runlane-go"
+)
+
+// FuzzBatchLine gives anything as a line of a batch: it is read, or refused with a place and a next step.
+func FuzzBatchLine(f *testing.F) {
+	for _, text := range []string{
+		`{"task":"t","payload":{"a":1e999},"delay":"1d","runAt":"2026-03-01","meta":{"a":"b"}}`, `{"TASK":"t","task":"u"}`, `{"tusk":1}`,
+		`{"meta":{"a":1}}`, `{"idempotencyKey":null}`, `{"task":"\ud800"}`, `[]`, "{", "\x00", `{"a":1}{}`,
+	} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if text = bytes.TrimSpace(text); len(text) == 0 {
+			return // what reads lines leaves empty ones out
+		}
+		line, err := readBatchLine(text)
+		if err == nil {
+			if !json.Valid(text) || line.Payload != nil && !json.Valid(line.Payload) {
+				t.Fatalf("%q is read", text)
+			}
+			return
+		}
+		e, ok := errors.AsType[*usageError](err)
+		if !ok || e.message == "" || e.next == "" || !utf8.ValidString(e.message) {
+			t.Fatalf("%q: %#v", text, err)
+		}
+	})
+}
+
+// FuzzFilter gives anything as the arguments of a command that selects runs.
+func FuzzFilter(f *testing.F) {
+	f.Add("--status=active,failed", "--task", "x", "2026-03-01T12:00")
+	f.Add("--status", "none", "--statsu=failed", "")
+	f.Add("--meta=a=b", "--", "-x", "\x00")
+	f.Add("-", "---status=", "--older=1d", "--since=2026-13-01")
+	f.Fuzz(func(t *testing.T, a, b, c, at string) {
+		set := flag.NewFlagSet("fuzz", flag.ContinueOnError)
+		set.SetOutput(io.Discard)
+		var selected filter
+		selected.define(set)
+		options := triggerFlags{}
+		set.Var(&options.meta, "meta", "")
+		var names words[runlane.QueueName]
+		set.Var(&names, "names", "")
+		timeFlag(set, &options.runAt, "since", "")
+		durationFlag(set, &options.delay, "older", "")
+		_, err := parseFlags(set, []string{a, b, c, "--since=" + at})
+		if err != nil {
+			if e, ok := errors.AsType[*usageError](err); !ok || e.message == "" {
+				t.Fatalf("%q %q %q: %v", a, b, c, err)
+			}
+			return
+		}
+		for _, status := range selected.statuses {
+			if !status.Known() {
+				t.Fatalf("%q %q %q select %q", a, b, c, status)
+			}
+		}
+		if _, ok := options.meta[""]; ok {
+			t.Fatalf("%q %q %q give an empty name", a, b, c)
+		}
+		_, _ = readRetention(at)
+	})
+}
+
+// FuzzDevRecord gives anything as the file of a session of dev: whatever it says, nobody is reached beyond this machine.
+func FuzzDevRecord(f *testing.F) {
+	f.Add([]byte(`{"v":1,"address":"10.1.2.3:80","token":"t"}`))
+	f.Add([]byte(`{"v":1,"address":"localhost:80"}`))
+	f.Add([]byte(`{"v":2}`))
+	f.Add([]byte(`null`))
+	path := filepath.Join(f.TempDir(), "dev.json")
+	ended, cancel := context.WithCancel(context.Background())
+	cancel() // nobody is called in earnest
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		record, err := readDevRecord(path)
+		if (err == nil) != (record != nil) {
+			t.Fatal(record, err)
+		}
+		if err != nil {
+			return
+		}
+		if connection, err := dialRecord(ended, record); err == nil {
+			_ = connection.Close()
+			t.Fatalf("%q was called", record.Address)
+		}
+	})
+}
+
+// FuzzFrame gives anything as what comes over the connection of a session.
+func FuzzFrame(f *testing.F) {
+	f.Add([]byte(`{"call":{"name":"runs","args":["list"],"environment":{"A":"b"}}}{"cancel":true}`))
+	f.Add([]byte(`{"stdout":"!","exit":-1}`))
+	f.Add([]byte(`[[[[`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		l := &link{decoder: json.NewDecoder(bufio.NewReader(bytes.NewReader(text)))}
+		for n := 0; ; n++ {
+			frame, err := l.receive()
+			if err != nil {
+				return
+			}
+			if frame == nil || n > len(text) {
+				t.Fatalf("%q has %d frames", text, n)
+			}
+		}
+	})
+}

@@ -1,0 +1,194 @@
+package projecttest
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// parserTargets name the fuzz target of everything that reads what others wrote. What has none says why, behind a dash.
+var parserTargets = map[string]string{
+	"KeyRetention.UnmarshalJSON":              "FuzzKeyRetention",
+	"EventRecord.UnmarshalJSON":               "FuzzEventRecord",
+	"UnmarshalBody":                           "FuzzEventRecord",
+	"ParseDuration":                           "FuzzParseDuration",
+	"longPart":                                "FuzzParseDuration",
+	"Task.Decode":                             "FuzzPayload",
+	"invalidJSON":                             "FuzzPayload",
+	"Run.DecodeOutput":                        "- the application's own output, into the application's own type",
+	"awslane/ParseQueues":                     "FuzzParseQueues",
+	"cli/jsonFault":                           "FuzzBatchLine",
+	"cli/newLink":                             "FuzzFrame",
+	"cli/readBatchLine":                       "FuzzBatchLine",
+	"cli/readDevRecord":                       "FuzzDevRecord",
+	"cli/dialRecord":                          "FuzzDevRecord",
+	"cli/parseFlags":                          "FuzzFilter",
+	"parseCron":                               "FuzzCron",
+	"dynamostore/ParseStreamImage":            "FuzzParseStreamImage",
+	"dynamostore/parseDueRow":                 "FuzzKeys",
+	"dynamostore/parseRunPK":                  "FuzzKeys",
+	"cli/readTime":                            "FuzzFilter",
+	"cli/unknownField":                        "FuzzBatchLine",
+	"cmd/runlane/parseLimits":                 "FuzzParseLimits",
+	"core/feed.check":                         "FuzzCursors",
+	"core/openCursor":                         "FuzzCursors",
+	"core/Runtime.newPruning":                 "FuzzCursors",
+	"dynamostore/decode":                      "FuzzParseStreamImage",
+	"dynamostore/decodeEvents":                "FuzzLogItem",
+	"dynamostore/decompress":                  "FuzzDecompress",
+	"dynamostore/logItem.first":               "FuzzLogItem",
+	"dynamostore/number":                      "- reads its own counters; anything else counts as 0",
+	"dynamostore/openCursor":                  "FuzzOpenCursor",
+	"dynamostore/parseClaim":                  "FuzzKeys",
+	"dynamostore/parseMillis":                 "FuzzKeys",
+	"dynamostore/parseOutboxID":               "FuzzKeys",
+	"dynamostore/Store.checkShards":           "- doctor's: what is no number is a violation that it reports",
+	"functions/newRecord":                     "- a count; anything else counts as not known",
+	"infra/parseRedrive":                      "FuzzParseRedrive",
+	"memlane/openPage":                        "FuzzCursors",
+	"memlane/parseEventID":                    "FuzzOutboxIDs",
+	"memlane/row.holds":                       "FuzzOutboxIDs",
+	"sqstransport/newBinding":                 "FuzzQueueURL",
+	"sqstransport/ParseMessage":               "FuzzParseMessage",
+	"sqstransport/field":                      "FuzzParseMessage",
+	"sqstransport/newRecord":                  "- a count; anything else counts as not known",
+	"sqstransport/settler.delete":             "- an index that this package chose and SQS repeats; any other is left out",
+	"sqstransport/Transport.changeVisibility": "- an index that this package chose and SQS repeats; any other is left out",
+	"sqstransport/Transport.Depth":            "- a count that SQS says; anything else is transport_unavailable",
+}
+
+var (
+	// toolFolders read what the project itself wrote, on a developer's machine.
+	toolFolders = []string{"internal", "localstack", "lanetest", "runlanetest", "examples", "bench", "testdata"}
+	// readingCalls are how Go reads what others wrote, by the package and the function, or by the method.
+	readingCalls = regexp.MustCompile(`^(json\.(Unmarshal|NewDecoder)|strconv\.(Atoi|ParseInt|ParseUint|ParseFloat|ParseBool)|` +
+		`time\.(Parse|ParseDuration|ParseInLocation)|url\.(Parse|ParseQuery)|netip\.Parse\w*|(xml|gob|yaml|csv)\.\w+|.*\.(DecodeString|DecodeAll))$`)
+	parserName = regexp.MustCompile(`^(P|p)arse[A-Z]`)
+	fuzzTarget = regexp.MustCompile(`^Fuzz[A-Z]\w*$`)
+)
+
+// parsersOf are the functions of a file that read what others wrote.
+func parsersOf(name, source string) (parsers []string, err error) {
+	file, err := parser.ParseFile(token.NewFileSet(), name, source, parser.SkipObjectResolution)
+	if err != nil {
+		return nil, err
+	}
+	for _, declaration := range file.Decls {
+		f, ok := declaration.(*ast.FuncDecl)
+		if !ok || f.Body == nil {
+			continue
+		}
+		reads := parserName.MatchString(f.Name.Name)
+		ast.Inspect(f.Body, func(node ast.Node) bool {
+			if call, ok := node.(*ast.CallExpr); ok {
+				if s, ok := call.Fun.(*ast.SelectorExpr); ok {
+					owner := "_"
+					if id, ok := s.X.(*ast.Ident); ok {
+						owner = id.Name
+					}
+					reads = reads || readingCalls.MatchString(owner+"."+s.Sel.Name)
+				}
+			}
+			return true
+		})
+		if reads {
+			parsers = append(parsers, path.Join(path.Dir(name), receiverOf(f)+f.Name.Name))
+		}
+	}
+	return parsers, nil
+}
+
+// receiverOf is "Type." of a method.
+func receiverOf(f *ast.FuncDecl) string {
+	if f.Recv == nil {
+		return ""
+	}
+	t := f.Recv.List[0].Type
+	if star, ok := t.(*ast.StarExpr); ok {
+		t = star.X
+	}
+	if generic, ok := t.(*ast.IndexExpr); ok {
+		t = generic.X
+	}
+	return fmt.Sprint(t) + "."
+}
+
+func parserFaults(parsers []string, targets map[string]bool, table map[string]string) (faults []string) {
+	for _, p := range parsers {
+		if table[p] == "" {
+			faults = append(faults, p+" reads what others wrote and has no fuzz target: write one, and name it in parserTargets")
+		}
+	}
+	for p, target := range table {
+		if !slices.Contains(parsers, p) {
+			faults = append(faults, p+" of the table reads nothing any more")
+		}
+		if !strings.HasPrefix(target, "- ") && !targets[target] {
+			faults = append(faults, fmt.Sprintf("%s names %s, which does not exist", p, target))
+		}
+	}
+	slices.Sort(faults)
+	return faults
+}
+
+// Everything that reads what others wrote has a fuzz target, which scripts/fuzz.sh runs, or a reason to have none.
+func TestParsers_EachHasAFuzzTarget(t *testing.T) {
+	t.Parallel()
+	var parsers []string
+	targets := map[string]bool{}
+	for name, text := range textFiles(t) {
+		switch {
+		case !strings.HasSuffix(name, ".go") || strings.Contains(name, "/testdata/"):
+		case strings.HasSuffix(name, "_test.go"):
+			for _, line := range strings.Split(text, "\n") {
+				if f, _, ok := strings.Cut(strings.TrimPrefix(line, "func "), "("); ok && strings.HasPrefix(line, "func ") && fuzzTarget.MatchString(f) {
+					targets[f] = true
+				}
+			}
+		case !slices.Contains(toolFolders, strings.SplitN(name, "/", 2)[0]):
+			found, err := parsersOf(name, text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			parsers = append(parsers, found...)
+		}
+	}
+	if len(parsers) < 30 || len(targets) < 15 {
+		t.Errorf("only %d parsers and %d targets were found", len(parsers), len(targets))
+	}
+	for _, fault := range parserFaults(parsers, targets, parserTargets) {
+		t.Error(fault)
+	}
+	if script := read(t, "scripts", "fuzz.sh"); !strings.Contains(script, "'^func Fuzz' .") {
+		t.Error("scripts/fuzz.sh does not look for the targets itself")
+	}
+}
+
+func TestParsers_TheRuleCanFail(t *testing.T) {
+	t.Parallel()
+	parsers, err := parsersOf("a/b.go", "package a\nfunc one() { json.Unmarshal(nil, nil) }\nfunc (x *T[P]) two() { x.y.DecodeString(s) }\n"+
+		"func (x T) three() { strconv.Atoi(s) }\nfunc none() { json.Marshal(nil); strconv.Itoa(1) }\nfunc parseIt() {}\nfunc parsed() {}\n")
+	if err != nil || !slices.Equal(parsers, []string{"a/one", "a/T.two", "a/T.three", "a/parseIt"}) {
+		t.Fatal(parsers, err)
+	}
+	targets := map[string]bool{"FuzzA": true}
+	sound := map[string]string{"a/one": "FuzzA", "a/T.two": "- a reason", "a/T.three": "FuzzA", "a/parseIt": "FuzzA"}
+	if faults := parserFaults(parsers, targets, sound); len(faults) != 0 {
+		t.Errorf("a sound table: %v", faults)
+	}
+	for what, table := range map[string]map[string]string{
+		"a parser without a target": {"a/one": "FuzzA", "a/T.two": "- a reason", "a/parseIt": "FuzzA"},
+		"a target that is gone":     {"a/one": "FuzzB", "a/T.two": "- a reason", "a/T.three": "FuzzA", "a/parseIt": "FuzzA"},
+		"a parser that is gone":     {"a/one": "FuzzA", "a/T.two": "- a reason", "a/T.three": "FuzzA", "a/parseIt": "FuzzA", "a/four": "FuzzA"},
+	} {
+		if faults := parserFaults(parsers, targets, table); len(faults) != 1 {
+			t.Errorf("%s: %v", what, faults)
+		}
+	}
+}
