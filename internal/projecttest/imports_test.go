@@ -56,7 +56,7 @@ var importRules = []importRule{
 	{"infra", "infra/...", "infra/**", []string{"$gostd", awsSDK, smithy}},
 	{"localstack", "localstack/...", "localstack/**", []string{"$gostd", module + "/infra$", module + "/localstack/deployment$", awsSDK, smithy}},
 	{"lanetest", "lanetest/...", "lanetest/**", []string{
-		"$gostd", runlanePkg, lanePkg, corePkg, "github.com/google/go-cmp", "pgregory.net/rapid$",
+		"$gostd", runlanePkg, lanePkg, corePkg, "github.com/google/go-cmp", "pgregory.net/rapid$", "github.com/anishathalye/porcupine$",
 	}},
 	{"runlanetest", "runlanetest/...", "runlanetest/**", []string{"$gostd", runlanePkg, lanePkg, corePkg, module + "/memlane$"}},
 	{"examples", "examples/...", "examples/**", []string{
@@ -83,7 +83,7 @@ var reachRules = []reachRule{
 		from: func(p goPackage) bool { return !inFolders("lanetest", "runlanetest", "internal")(p) },
 		forbidden: []string{
 			module + "/lanetest", module + "/runlanetest", module + "/internal/awstest", module + "/internal/projecttest",
-			"testing$", "github.com/google/go-cmp", "pgregory.net/rapid", "go.uber.org/goleak",
+			"testing$", "github.com/google/go-cmp", "pgregory.net/rapid", "go.uber.org/goleak", "github.com/anishathalye/porcupine",
 		},
 	},
 	{

@@ -1,0 +1,49 @@
+package dynamostore_test
+
+import (
+	"testing"
+
+	"github.com/runlane/runlane-go/dynamostore"
+	"github.com/runlane/runlane-go/internal/awstest"
+	"github.com/runlane/runlane-go/internal/ddbfault"
+	"github.com/runlane/runlane-go/lane"
+	"github.com/runlane/runlane-go/lanetest"
+)
+
+// Four processes over one table. What the store cannot know when requests below it lose their answers stands in the options.
+func TestStore_Linearizability(t *testing.T) {
+	t.Parallel()
+	client := awstest.DynamoDB(t)
+	table := awstest.Table(t, client)
+	for name, c := range map[string]struct {
+		rates   map[ddbfault.Kind]float64
+		options lanetest.LinearOptions
+	}{
+		"WithConflicts":   {map[ddbfault.Kind]float64{ddbfault.Conflict: 0.03}, lanetest.LinearOptions{Operations: 3}},
+		"WithLostAnswers": {map[ddbfault.Kind]float64{ddbfault.LostAnswer: 0.05}, lanetest.LinearOptions{Clients: 16, Operations: 9, Keys: 6, LosesAnswers: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			lanetest.RunLinearizability(t, lanetest.LinearHarness{
+				New: func(t testing.TB) []lane.Storage {
+					t.Helper()
+					return processes(t, ddbfault.New(t, client, ddbfault.Plan{Rates: c.rates}), table)
+				},
+				Options: &c.options,
+			})
+		})
+	}
+}
+
+func processes(t testing.TB, client dynamostore.API, table string) []lane.Storage {
+	t.Helper()
+	var stores []lane.Storage
+	for range 4 {
+		store := dynamostore.New(client, table, nil)
+		if err := store.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		stores = append(stores, store)
+	}
+	return stores
+}

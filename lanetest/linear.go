@@ -1,0 +1,191 @@
+package lanetest
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/runlane/runlane-go/lane"
+)
+
+// LinearSubject is what the operations of one history compete for.
+type LinearSubject string
+
+// The subjects.
+const (
+	// LinearSingleton: at most one active run owns a singleton key, and lookups and refusals name it.
+	LinearSingleton LinearSubject = "singleton ownership"
+	// LinearIdempotency: one run owns an idempotency key, while it is active and as long as its retention says, until a reset.
+	LinearIdempotency LinearSubject = "idempotent trigger"
+	// LinearLease: a run has one owner, who is fenced once another took over.
+	LinearLease LinearSubject = "lease ownership"
+	// LinearSlots: a partition of a bounded queue never has more runs with a slot than its limit, and loses none of its slots.
+	LinearSlots LinearSubject = "slot count"
+	// LinearOutbox: one publisher owns an outbox row, and only its mark counts.
+	LinearOutbox LinearSubject = "outbox claims"
+)
+
+// LinearSubjects are all subjects.
+func LinearSubjects() []LinearSubject {
+	return []LinearSubject{LinearSingleton, LinearIdempotency, LinearLease, LinearSlots, LinearOutbox}
+}
+
+// LinearOptions size a history. nil and zero fields mean the defaults.
+type LinearOptions struct {
+	// Seed decides what the clients do and which answers get lost; 0 chooses one. The order in which calls meet is the machine's.
+	Seed uint64
+	// Clients act at once. Defaults to 64.
+	Clients int
+	// Operations of each client. Defaults to 12.
+	Operations int
+	// Keys that the clients compete for. Each is checked alone. Defaults to 16.
+	Keys int
+	// LosesAnswers as in StorageHarness: requests below the storage fail on purpose with their outcome unknown. A storage that finds
+	// what its own lost request left behind, changed by somebody else since, may then refuse what it did: the refusal of a mark, of a
+	// reset or of an outbox claim proves nothing, nor does a reset that found the key free.
+	LosesAnswers bool
+	// Patience with the check of one history. Defaults to 20 seconds. A check that does not end is a failure.
+	Patience time.Duration
+}
+
+func (o *LinearOptions) orDefaults() LinearOptions {
+	var out LinearOptions
+	if o != nil {
+		out = *o
+	}
+	orDefault(&out.Clients, 64)
+	orDefault(&out.Operations, 12)
+	orDefault(&out.Keys, 16)
+	orDefault(&out.Patience, 20*time.Second)
+	return out
+}
+
+func orDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// LinearHarness is what [RunLinearizability] has to know.
+type LinearHarness struct {
+	// New returns one started storage for each process that takes part, all over the same data, closed by t.Cleanup. Required.
+	New func(t testing.TB) []lane.Storage
+	// Options of every history.
+	Options *LinearOptions
+}
+
+// LinearVerdict is what became of one history.
+type LinearVerdict struct {
+	// Subject of the history.
+	Subject LinearSubject
+	// Seed that makes the clients do the same again.
+	Seed uint64
+	// Operations that took part, those of unknown outcome included.
+	Operations int
+	// Unknown are the operations whose caller did not hear what became of them.
+	Unknown int
+	// Outcomes count the operations by kind and result, as "claim done".
+	Outcomes map[string]int
+	// Linearizable: one order of the operations, each between its call and its answer, explains all answers.
+	Linearizable bool
+	// TimedOut: the check did not end.
+	TimedOut bool
+	// Problems are answers that no history may have, as a contract violation.
+	Problems []error
+
+	model   porcupine.Model
+	history []porcupine.Operation
+}
+
+// Sound reports that the history is as the contract wants it.
+func (v *LinearVerdict) Sound() bool { return v.Linearizable && len(v.Problems) == 0 }
+
+// String is the verdict in a line.
+func (v *LinearVerdict) String() string {
+	result := "linearizable"
+	switch {
+	case len(v.Problems) > 0:
+		result = "answers that may not be: " + v.Problems[0].Error()
+	case v.TimedOut:
+		result = "the check did not end"
+	case !v.Linearizable:
+		result = "not linearizable"
+	}
+	return fmt.Sprintf("%s: seed %d, %d operations, %d of them with unknown outcome: %s", v.Subject, v.Seed, v.Operations, v.Unknown, result)
+}
+
+// RunLinearizability lets many clients of several processes call a storage at once, while calls fail, are repeated, lose their
+// answers or are carried out long after their caller gave up, and demands that the history of each subject is linearizable: an
+// operation with an unknown outcome may take effect at any later time, or never. A failure prints the seed and where a drawing of
+// the history lies, which go test -artifacts keeps. Subjects that the storage does not promise are left out.
+func RunLinearizability(t *testing.T, h LinearHarness) {
+	t.Helper()
+	for _, subject := range LinearSubjects() {
+		t.Run(strings.ReplaceAll(string(subject), " ", "_"), func(t *testing.T) {
+			t.Parallel()
+			storages := h.New(t)
+			if !linearSubjects[subject].needs(storages[0].Capabilities()) {
+				return
+			}
+			v := CheckLinearizability(t, storages, subject, h.Options)
+			t.Log(v)
+			if !v.Sound() {
+				v.draw(t)
+				t.FailNow()
+			}
+			for _, outcome := range linearSubjects[subject].meets {
+				if v.Outcomes[outcome] == 0 {
+					t.Errorf("no operation ended as %q: the history proves too little; it had %v", outcome, v.Outcomes)
+				}
+			}
+		})
+	}
+}
+
+// CheckLinearizability makes one history of the storages, which are processes over the same data, and judges it. It fails the test
+// only where the history could not be made.
+func CheckLinearizability(t testing.TB, storages []lane.Storage, subject LinearSubject, o *LinearOptions) *LinearVerdict {
+	t.Helper()
+	about, ok := linearSubjects[subject]
+	if !ok || len(storages) == 0 {
+		t.Fatalf("no history of %q over %d storages", subject, len(storages))
+	}
+	h := newLinearHistory(t, storages, o.orDefaults())
+	h.run(about)
+	v := &LinearVerdict{
+		Subject: subject, Seed: h.o.Seed, Operations: len(h.operations), Problems: h.problems, Outcomes: map[string]int{},
+		model: about.model(), history: h.operations,
+	}
+	for _, operation := range v.history {
+		result := operation.Output.(linearAnswer).Result
+		v.Outcomes[operation.Input.(linearCall).Kind+" "+result]++
+		if result == linearUnknown {
+			v.Unknown++
+		}
+	}
+	switch porcupine.CheckOperationsTimeout(v.model, v.history, h.o.Patience) {
+	case porcupine.Ok:
+		v.Linearizable = true
+	case porcupine.Unknown:
+		v.TimedOut = true
+	case porcupine.Illegal:
+	}
+	return v
+}
+
+// draw writes the history down, for the eye.
+func (v *LinearVerdict) draw(t testing.TB) {
+	t.Helper()
+	_, info := porcupine.CheckOperationsVerbose(v.model, v.history, 5*time.Second)
+	path := filepath.Join(t.ArtifactDir(), "history.html")
+	if err := porcupine.VisualizePath(v.model, info, path); err != nil {
+		t.Logf("the history cannot be drawn: %v", err)
+		return
+	}
+	t.Logf("the history is drawn in %s", path)
+}
