@@ -14,6 +14,7 @@ GOLANGCI := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(G
 
 FUZZTIME ?= 10s
 INPUT ?=
+MODEL ?=
 RESUME ?=
 STACK ?=
 demo_flags = $(if $(INPUT),-input '$(INPUT)') $(if $(filter-out 0,$(RESUME)),-resume)
@@ -35,7 +36,7 @@ check: ## What every commit passes: format, vet, linters, short tests, reducer c
 	@$(MAKE) cover
 
 .PHONY: test
-test: ## All tests, with the race detector, local AWS and 10 s of fuzzing a target. Does its own set-up and clean-up.
+test: ## All tests, with the race detector, local AWS and 1 s of fuzzing a target. Does its own set-up and clean-up.
 	@scripts/with-local-aws.sh scripts/test.sh
 
 .PHONY: test-short
@@ -118,6 +119,12 @@ fuzz: ## Fuzzes everything that parses, FUZZTIME each (10s unless given).
 .PHONY: bench-peers
 bench-peers: ## The embedded lane beside River, asynq, SQLite and a channel. Skips by name what is not installed.
 	@cd bench/peers && $(GO) vet . && $(GO) test . && $(GO) run . $(if $(filter quick,$(BENCH)),-quick)
+
+.PHONY: model
+model: ## The protocol, state by state, 10⁶ states a world; each rule taken out once. MODEL=-full has no cut-off but memory.
+	@$(GO) run ./internal/model $(MODEL)
+	@$(GO) run ./internal/model -mutations -states 300000
+	@$(GO) run ./internal/model -latency
 
 .PHONY: simulate
 simulate: ## The engine at 10 to 100,000 runs a second, simulated: a minute, needs Go alone.

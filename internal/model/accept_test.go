@@ -1,0 +1,120 @@
+package main
+
+import "testing"
+
+// acceptor follows what is seen of a real engine: the states in which the model may be, given everything seen so far.
+type acceptor struct {
+	world *world
+	now   *space
+}
+
+func newAcceptor(w *world) *acceptor {
+	a := &acceptor{world: w, now: newSpace()}
+	a.now.add(&state{})
+	return a
+}
+
+// hiddenSteps is how many steps that show nothing may come before one that shows: a send, a stop, a read with its decision.
+const hiddenSteps = 3
+
+// seen keeps what remains of a state when only stored items can be read. What a status makes irrelevant is dropped.
+func seen(s *state) (o state) {
+	o.slots = s.slots
+	for i := range s.runs {
+		r, to := &s.runs[i], &o.runs[i]
+		*to = item{status: r.status, kind: r.kind, at: r.at, slot: r.slot, row: r.row, rowAt: r.rowAt}
+		switch r.status {
+		case running, cancelRequested:
+			to.lease = r.lease
+		case queued:
+			to.reserved = r.reserved
+		case scheduled, waiting:
+			to.runAt = r.runAt
+		case absent, terminal:
+			*to = item{status: r.status}
+		}
+		if to.row == noRow || to.row == dead || to.row == published && to.status != queued {
+			to.rowAt = 0
+		}
+	}
+	return o
+}
+
+// passes lets time pass for all.
+func (a *acceptor) passes() {
+	next := newSpace()
+	for i := range a.now.states {
+		s := a.world.later(a.now.states[i])
+		a.world.tidy(&s)
+		next.add(&s)
+	}
+	a.now = next
+}
+
+// accepts takes one observation: it is what is seen already, or one step that shows, after some that do not, leads to it.
+func (a *acceptor) accepts(to state) bool {
+	next, hidden := newSpace(), newSpace()
+	for i := range a.now.states {
+		if seen(&a.now.states[i]) == to {
+			next.add(&a.now.states[i])
+		}
+		hidden.add(&a.now.states[i])
+	}
+	if len(next.states) > 0 {
+		a.now = next
+		return true
+	}
+	from, end := 0, len(hidden.states)
+	for depth := 0; depth <= hiddenSteps; depth++ {
+		for ; from < end; from++ {
+			s := hidden.states[from]
+			before := seen(&s)
+			a.world.steps(&s, func(l label, t state, _ string) {
+				if l.text == "time" {
+					return
+				}
+				a.world.tidy(&t)
+				switch seen(&t) {
+				case to:
+					next.add(&t)
+				case before:
+					if depth < hiddenSteps {
+						hidden.add(&t)
+					}
+				}
+			})
+		}
+		end = len(hidden.states)
+	}
+	a.now = next
+	return len(next.states) > 0
+}
+
+func TestAcceptor_StepsThatAreNone_AreRefused(t *testing.T) {
+	t.Parallel()
+	triggered := state{runs: [maxRuns]item{{status: queued, kind: deliverable, row: claimed, rowAt: claimFor}}}
+	for name, change := range map[string]func(r *item){
+		"into x without a dead row":      func(r *item) { r.kind = deadLetter },
+		"running with its row":           func(r *item) { r.status, r.lease = running, leaseFor },
+		"the end, still in due":          func(r *item) { r.status, r.row, r.rowAt, r.kind = waiting, noRow, 0, deliverable },
+		"published and parked in one":    func(r *item) { r.row, r.rowAt, r.kind, r.at = published, redeliverIn, parked, redeliverIn },
+		"a lease longer than leases are": func(r *item) { *r = item{status: running, kind: deliverable, lease: leaseFor + 1} },
+	} {
+		a := newAcceptor(worlds()[0])
+		if !a.accepts(triggered) {
+			t.Fatal("a trigger is refused")
+		}
+		to := triggered
+		change(&to.runs[0])
+		if a.accepts(to) {
+			t.Errorf("accepted: %s", name)
+		}
+	}
+	a := newAcceptor(worlds()[0])
+	sent := triggered
+	sent.runs[0].row, sent.runs[0].rowAt = published, redeliverIn
+	begun := state{runs: [maxRuns]item{{status: running, kind: deliverable, lease: leaseFor}}}
+	if !a.accepts(triggered) || !a.accepts(sent) || !a.accepts(begun) {
+		t.Error("trigger, acknowledgement and claim are refused")
+	}
+}

@@ -1,0 +1,105 @@
+package main
+
+// mostRounds bounds the doubling of reservations.
+const mostRounds = 2
+
+// taken reports a slot that is occupied at an instant. skew is how far the reader's clock is ahead.
+func (v slot) taken(skew int8) bool { return v.holder != 0 && (v.until == held || v.until > skew) }
+
+// occupied counts what holds capacity.
+func (w *world) occupied(s *state, skew int8) (n int8) {
+	for _, v := range s.slots {
+		if v.taken(skew) || v.holder != 0 && !w.holds(expiredIsFree) {
+			n++
+		}
+	}
+	return n
+}
+
+// choice is a number that a run may take, and the own one that it gives up for it: number + 1 each.
+type choice struct {
+	slot, own int8
+	live      bool // its own live reservation
+}
+
+// takeSlot is dynamostore's takeSlot: the run's own slot while it is held, or else each of the free ones.
+func (w *world) takeSlot(s *state, r, limit, skew int8, out []choice) []choice {
+	own := int8(0)
+	for n, v := range s.slots {
+		if v.holder == r+1 {
+			own = int8(n) + 1
+		}
+	}
+	if own != 0 && w.holds(reuseOwn) {
+		v := s.slots[own-1]
+		if v.taken(skew) || !w.holds(reuseJudged) {
+			return append(out, choice{slot: own, live: v.until != held && v.until > skew})
+		}
+	}
+	room := limit - w.occupied(s, skew)
+	for n := int8(0); n < limit && room > 0; n++ {
+		if s.slots[n].taken(skew) {
+			continue
+		}
+		c := choice{slot: n + 1}
+		if own != c.slot {
+			c.own = own
+		}
+		out = append(out, c)
+		if w.holds(lowestFree) {
+			room--
+		}
+	}
+	return out
+}
+
+// free gives up the slot that the run names, if it still holds it.
+func (w *world) free(s *state, r int8, self int) {
+	run := &s.runs[r]
+	if run.slot == 0 {
+		return
+	}
+	if n := run.slot - 1; s.slots[n].holder == r+1 || !w.holds(freesOwnOnly) {
+		s.put(n, self, slot{})
+	}
+	run.slot = 0
+}
+
+// take puts the chosen slot into the run's hands.
+func (w *world) take(s *state, r int8, self int, p *process, until int8) {
+	if run := &s.runs[r]; run.slot != 0 && run.slot != p.slot {
+		w.free(s, r, self)
+	}
+	if p.own != 0 && s.slots[p.own-1].holder == r+1 {
+		s.put(p.own-1, self, slot{})
+	}
+	s.put(p.slot-1, self, slot{r + 1, until})
+	s.runs[r].slot = p.slot
+}
+
+// reservationTime is how long the run's next reservation is: twice as long as one that just ended unclaimed, within a bound.
+func (w *world) reservationTime(run *item) int8 {
+	if !w.doubling {
+		return w.reservation
+	}
+	rounds := run.rounds
+	if run.status == queued && run.slot != 0 {
+		rounds++
+	}
+	return w.reservation << uint(min(rounds, mostRounds))
+}
+
+// live counts, by real time, what capacity is: running runs with a slot, and reservations that are not over.
+func live(s *state) (n int8) {
+	for i := range s.runs {
+		run := &s.runs[i]
+		if run.slot == 0 {
+			continue
+		}
+		v := s.slots[run.slot-1]
+		if run.status == running || run.status == cancelRequested || v.holder == int8(i)+1 && v.until != held && v.until > 0 {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,119 @@
+package projecttest
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// provenDocuments say what is promised or defended, with names of tests in backticks that look like one of these.
+var provenDocuments = []string{"docs/guarantees.md", "docs/security.md"}
+
+var (
+	testWord   = regexp.MustCompile(`^(Test|Fuzz)[A-Z]`)
+	fuzzHeader = regexp.MustCompile(`(?m)^func (Fuzz[A-Z]\w*)\(`)
+	// caseWord is a case of the conformance suites or a scenario: a long name in one word, or a sentence.
+	caseWord = regexp.MustCompile(`^([A-Z][a-z]+[A-Z0-9]\w{12,}|[a-z]+( [^ ]+){2,})$`)
+)
+
+// provenFaults are names of tests that are not there, and rows whose column of tests names none.
+func provenFaults(document string, column int, n named) (faults []string) {
+	for _, name := range quotedName.FindAllStringSubmatch(document, -1) {
+		if (testWord.MatchString(name[1]) || caseWord.MatchString(name[1])) && !n.has(name[1]) {
+			faults = append(faults, name[1]+" does not exist")
+		}
+	}
+	for _, cells := range tableRows(document) {
+		if len(cells) <= column {
+			continue // a table of another form
+		}
+		proven := slices.ContainsFunc(quotedName.FindAllStringSubmatch(cells[column], -1), func(name []string) bool { return n.has(name[1]) })
+		if !proven {
+			faults = append(faults, fmt.Sprintf("%q names no test", cells[0]))
+		}
+	}
+	return faults
+}
+
+// promises are the first cells of the first table below a heading.
+func promises(document, heading string) (rows []string) {
+	_, below, _ := strings.Cut(document, "\n## "+heading+"\n")
+	below, _, _ = strings.Cut(below, "\n## ")
+	for _, cells := range tableRows(below) {
+		rows = append(rows, cells[0])
+	}
+	return rows
+}
+
+// everyProof is what there is to prove things.
+func everyProof(t *testing.T) named {
+	t.Helper()
+	n := named{map[string]map[string]bool{}, map[string]bool{}}
+	for name, text := range textFiles(t) {
+		if !strings.HasSuffix(name, ".go") || !strings.HasSuffix(name, "_test.go") && !strings.HasPrefix(name, "lanetest/") {
+			continue
+		}
+		if err := n.collect(name, text); err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasSuffix(name, "_test.go") {
+			for _, target := range fuzzHeader.FindAllStringSubmatch(text, -1) {
+				n.tests[target[1]] = map[string]bool{}
+			}
+		}
+	}
+	return n
+}
+
+// Each promise has a test that attacks it, each line of the threat model one that holds it, and all of them exist.
+func TestGuarantees_EachIsAttackedByTestsThatExist(t *testing.T) {
+	t.Parallel()
+	n := everyProof(t)
+	for i, name := range provenDocuments {
+		document := read(t, name)
+		if rows := len(tableRows(document)); rows < 12 {
+			t.Errorf("%s has %d rows", name, rows)
+		}
+		column := []int{1, 3}[i]
+		if name == "docs/guarantees.md" {
+			_, document, _ = strings.Cut(document, "\n## The promises\n")
+			for _, fault := range provenFaults(read(t, name), 99, n) { // the names of the whole
+				t.Errorf("%s: %s", name, fault)
+			}
+		}
+		for _, fault := range provenFaults(document, column, n) {
+			t.Errorf("%s: %s", name, fault)
+		}
+	}
+	made := promises(read(t, "docs/concepts.md"), "What is promised")
+	kept := promises(read(t, "docs/guarantees.md"), "The promises")
+	if len(made) < 8 {
+		t.Errorf("docs/concepts.md promises %q", made)
+	}
+	for _, promise := range made {
+		if !slices.Contains(kept, promise) {
+			t.Errorf("docs/guarantees.md has no row %q", promise)
+		}
+	}
+}
+
+func TestGuarantees_TheRuleCanFail(t *testing.T) {
+	t.Parallel()
+	n := named{map[string]map[string]bool{"TestOne": {}, "FuzzTwo": {}}, map[string]bool{"a case of three": true}}
+	table := func(cell string) string { return "\n## P\n| A | B |\n|---|---|\n| x | " + cell + " |\n" }
+	for _, cell := range []string{"`TestOne`", "`FuzzTwo`, `lane.Storage`", "`a case of three`"} {
+		if faults := provenFaults(table(cell), 1, n); len(faults) != 0 {
+			t.Errorf("%s: %v", cell, faults)
+		}
+	}
+	for _, cell := range []string{"", "`lane.Storage`", "`TestOne`, `TestGone`", "`TestOne`, `FuzzGone`", "`TestOne`, `a case that is gone`", "`TestOne`, `NoSuchCaseOfTheSuite`"} {
+		if faults := provenFaults(table(cell), 1, n); len(faults) != 1 {
+			t.Errorf("%s: %v", cell, faults)
+		}
+	}
+	if got := promises(table("y"), "P"); !slices.Equal(got, []string{"x"}) {
+		t.Errorf("promises are %q", got)
+	}
+}
