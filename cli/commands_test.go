@@ -10,37 +10,13 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/runlane/runlane-go/cli"
 )
 
 // TestCommandScripts plays testdata/commands/*.txt, a script for each command that does something.
 func TestCommandScripts(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob("testdata/commands/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatal("no scripts", err)
-	}
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			t.Parallel()
-			content, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			played := play(t, string(content))
-			if *update {
-				if err := os.WriteFile(file, []byte(played), 0o600); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			if diff := cmp.Diff(strings.Split(string(content), "\n"), strings.Split(played, "\n")); diff != "" {
-				t.Errorf("(-script +answers)\n%s", diff)
-			}
-		})
-	}
+	playAll(t, "testdata/commands/*.txt")
 }
 
 // block is a command of a script and what it answered.

@@ -23,7 +23,13 @@ var update = flag.Bool("update", false, "write what the commands answer into tes
 // Commands of one file share a storage. -update writes the answers down; read the difference before you keep it.
 func TestScripts(t *testing.T) {
 	t.Parallel()
-	files, err := filepath.Glob("testdata/*.txt")
+	playAll(t, "testdata/*.txt")
+}
+
+// playAll plays scripts, or writes down what they answer with -update.
+func playAll(t *testing.T, pattern string) {
+	t.Helper()
+	files, err := filepath.Glob(pattern)
 	if err != nil || len(files) < 10 {
 		t.Fatalf("%d scripts, %v", len(files), err)
 	}
