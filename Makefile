@@ -12,7 +12,7 @@ GO ?= go
 GOLANGCI_VERSION := v2.15.0
 GOLANGCI := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
 
-FUZZTIME ?= 10s
+FUZZTIME ?=
 INPUT ?=
 MODEL ?=
 RESUME ?=
