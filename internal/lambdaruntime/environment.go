@@ -128,19 +128,22 @@ func (e *environment) invoke(ctx context.Context, request string, event []byte) 
 		}
 		return a
 	}
-	events, asked := e.events, e.asked
-	for answered := false; ; {
+	// The process has asked for this event. Its word is taken first: the next one is then about the next event, however fast it comes.
+	select {
+	case <-e.asked:
+	case <-e.exited:
+		return over(FailureExit, e.end())
+	}
+	events, asked := e.events, (chan struct{})(nil)
+	for {
 		select {
-		case <-asked: // at first it has asked already
-			asked = nil
-			if answered {
-				e.asked <- struct{}{}
-				return over("", "")
-			}
+		case <-asked:
+			e.asked <- struct{}{} // it still stands
+			return over("", "")
 		case events <- delivery{request, event, deadline}:
 			events = nil
 		case m := <-e.answers:
-			answered, asked = true, e.asked
+			asked = e.asked
 			a.Payload = m.body
 			if m.kind != "response" {
 				a.Failure = FailureUnhandled
