@@ -76,7 +76,7 @@ func (c *linearClient) markKind() string {
 	return linearFail
 }
 
-// markRow uses any claim that the client was ever given. A failed row is due again at once.
+// markRow uses any claim that the client was ever given. A failed row is due again at once; the instant tells one failure from another.
 func markRow(c *linearClient, key, kind, token string) {
 	at := c.tick()
 	ref := lane.OutboxRef{ID: c.rows[key], ClaimToken: token}
@@ -86,7 +86,7 @@ func markRow(c *linearClient, key, kind, token string) {
 			err = s.MarkOutboxMessagesPublished(c.ctx(), &lane.MarkPublishedCommand{Environment: c.env, At: at, Messages: []lane.OutboxRef{ref}})
 		} else {
 			err = s.MarkOutboxMessagesFailed(c.ctx(), &lane.MarkFailedCommand{Environment: c.env, At: at, Messages: []lane.OutboxFailure{{
-				OutboxRef: ref, Attempts: 1, Failure: runlane.Failure{Code: runlane.ErrTransportPublishFailed}, NextAvailableAt: noon,
+				OutboxRef: ref, Attempts: 1, Failure: runlane.Failure{Code: runlane.ErrTransportPublishFailed}, NextAvailableAt: at,
 			}}})
 		}
 		if isConflict(err, runlane.ConflictOutboxClaim) {
@@ -134,6 +134,6 @@ func stepRow(state any, call linearCall, answer linearAnswer) (bool, any) {
 	case call.Kind == linearPublish:
 		return true, claimedWakeup{published: true}
 	default:
-		return true, claimedWakeup{due: noon.UnixMilli()}
+		return true, claimedWakeup{due: call.At}
 	}
 }
