@@ -21,15 +21,15 @@ func addBoundedCases(cases map[string]budgetCase) {
 	claimed := func(w *world) *world { w.wantOutcome(w.claimFor(budgetLease, false), lane.Acquired); return w }
 	executing := func(w *world) *world { return claimed(entered(bounded(w)).ack()) }
 	for name, c := range map[string]budgetCase{
-		"trigger that takes a slot":           {bounded, entered, 0},
-		"slot reserved":                       {waiting, reserved, 0},
-		"claim with a reservation":            {func(w *world) *world { return entered(bounded(w)) }, claimed, 0},
-		"success that frees a slot":           {executing, func(w *world) *world { return w.succeed() }, 0},
-		"bounded queue with room":             {bounded, func(w *world) *world { return claimed(entered(w).ack()).succeed() }, 0},
-		"bounded queue, saturated":            {bounded, func(w *world) *world { return claimed(reserved(w.must(w.enter(0))).ack()).succeed() }, 0},
-		"retry in a bounded queue":            {executing, func(w *world) *world { return w.retry(time.Second).pass(time.Second).claimSlot() }, 0},
-		"retry through a reservation":         {executing, func(w *world) *world { return claimed(reserved(w.retry(time.Second).pass(time.Second)).ack()) }, 0},
-		"cancelling a run with a reservation": {func(w *world) *world { return entered(bounded(w)) }, cancelledNow, 0},
+		"trigger that takes a slot":           {bounded, entered, nil},
+		"slot reserved":                       {waiting, reserved, nil},
+		"claim with a reservation":            {func(w *world) *world { return entered(bounded(w)) }, claimed, nil},
+		"success that frees a slot":           {executing, func(w *world) *world { return w.succeed() }, nil},
+		"bounded queue with room":             {bounded, func(w *world) *world { return claimed(entered(w).ack()).succeed() }, nil},
+		"bounded queue, saturated":            {bounded, func(w *world) *world { return claimed(reserved(w.must(w.enter(0))).ack()).succeed() }, nil},
+		"retry in a bounded queue":            {executing, func(w *world) *world { return w.retry(time.Second).pass(time.Second).claimSlot() }, nil},
+		"retry through a reservation":         {executing, func(w *world) *world { return claimed(reserved(w.retry(time.Second).pass(time.Second)).ack()) }, nil},
+		"cancelling a run with a reservation": {func(w *world) *world { return entered(bounded(w)) }, cancelledNow, nil},
 	} {
 		cases[name] = c
 	}

@@ -1,6 +1,7 @@
 package dynamostore
 
 import (
+	"fmt"
 	"os"
 	"regexp"
 	"strconv"
@@ -8,17 +9,22 @@ import (
 	"testing"
 )
 
-// price is what docs/layout.md says of a step: write units, for some steps also strong read units.
+// price is what docs/layout.md says of a step: what it uses.
 type price struct {
-	writes, reads float64
-	hasReads      bool
-	beyond        bool // above a simple run
+	Usage
+	beyond bool // above a simple run
 }
+
+// List prices on demand, us-east-1, in dollars a million. internal/costs has them with their sources.
+const writeUnitPrice, readUnitPrice = 0.625, 0.125
+
+func dollars(u Usage) float64 { return u.WriteUnits*writeUnitPrice + u.ReadUnits*readUnitPrice }
 
 // document is the source of every number that TestBudget demands.
 const document = "../docs/layout.md"
 
-var priceText = regexp.MustCompile(`^(\+ )?(\d+)(?:, (\d+(?:\.5)?) reads)?$`)
+// priceText is what stands in the last four cells of a row.
+var priceText = regexp.MustCompile(`^(\+ )?(\d+) \| (\d+(?:\.5)?) \| (\d+) \| (\d+\.\d{4})$`)
 
 // budget reads the table of docs/layout.md, Budget. A step's name ends at the colon, behind which stands what its price consists of.
 func budget(t testing.TB) map[string]price {
@@ -51,21 +57,25 @@ func parseBudget(text string) (prices map[string]price, faults []string) {
 		for i := range cells {
 			cells[i] = strings.TrimSpace(cells[i])
 		}
-		if len(cells) != 4 {
-			faults = append(faults, "not four cells: "+line)
+		if len(cells) != 7 {
+			faults = append(faults, "not seven cells: "+line)
 			continue
 		}
 		name, parts, _ := strings.Cut(cells[0], ": ")
-		match := priceText.FindStringSubmatch(cells[3])
+		match := priceText.FindStringSubmatch(strings.Join(cells[3:], " | "))
 		if match == nil {
 			faults = append(faults, "the price cannot be read: "+line)
 			continue
 		}
-		p := price{beyond: match[1] != "", hasReads: match[3] != ""}
-		p.writes, _ = strconv.ParseFloat(match[2], 64)
-		p.reads, _ = strconv.ParseFloat(match[3], 64)
+		p := price{beyond: match[1] != ""}
+		p.WriteUnits, _ = strconv.ParseFloat(match[2], 64)
+		p.ReadUnits, _ = strconv.ParseFloat(match[3], 64)
+		p.Requests, _ = strconv.ParseInt(match[4], 10, 64)
+		if want := fmt.Sprintf("%.4f", dollars(p.Usage)); want != match[5] {
+			faults = append(faults, "the dollars are "+want+": "+line)
+		}
 		for _, sum := range []string{parts, cells[1] + " + " + cells[2]} {
-			if total, ok := sumOf(sum); ok && total != p.writes {
+			if total, ok := sumOf(sum); ok && total != p.WriteUnits {
 				faults = append(faults, "the parts are not the sum: "+line)
 			}
 		}
@@ -94,24 +104,24 @@ func sumOf(text string) (total float64, ok bool) {
 func TestBudgetTable_TheRulesCanFail(t *testing.T) {
 	t.Parallel()
 	for row, sound := range map[string]bool{
-		"| trigger: run and log | 4 | 1 | 5 |":                 true,
-		"| **a simple run** | 13 | 3 | **16** |":               true,
-		"| abandoned: look 3, request 6 | | | 9 |":             true,
-		"| bounded: 7 + 1 + 6 | | | 14 |":                      true,
-		"| deferred | | | + 4 |":                               true,
-		"| duplicate | 0 | 0 | 0, 2 reads |":                   true,
-		"| trigger: run and log | 4 | 1 | 6 |":                 false,
-		"| abandoned: look 3, request 6 | | | 10 |":            false,
-		"| wait | | | 10 · 17 |":                               false,
-		"| wait | | 10 |":                                      false,
-		"| a | | | 1 |\n| a | | | 1 |":                         false,
-		"| heartbeat | 4 | 0 | four |":                         false,
-		"| bounded: 7 + 1 + 6 | | | 15 |":                      false,
-		"| duplicate | 0 | 0 | 2 reads |":                      false,
-		"| **a simple run** | 13 | 3 | **17** |":               false,
-		"| a | 1 | 0 | 1 |\n\n## Next\n\n| b | wrong | | no |": true,
+		"| trigger: run and log | 4 | 1 | 5 | 0 | 1 | 3.1250 |":                 true,
+		"| **a simple run** | 13 | 3 | **16** | 1 | 5 | 10.1250 |":              true,
+		"| abandoned: look 3, request 6 | | | 9 | 0 | 2 | 5.6250 |":             true,
+		"| bounded: 7 + 1 + 6 | | | 14 | 0 | 3 | 8.7500 |":                      true,
+		"| deferred | | | + 4 | 0.5 | 1 | 2.5625 |":                             true,
+		"| trigger: run and log | 4 | 1 | 6 | 0 | 1 | 3.7500 |":                 false,
+		"| trigger: run and log | 4 | 1 | 5 | 0 | 1 | 3.1251 |":                 false,
+		"| trigger: run and log | 4 | 1 | 5 | 0.4 | 1 | 3.1750 |":               false,
+		"| abandoned: look 3, request 6 | | | 10 | 0 | 2 | 6.2500 |":            false,
+		"| wait | | | 10 · 17 | 0 | 1 | 6.2500 |":                               false,
+		"| wait | | 10 | 0 | 1 | 6.2500 |":                                      false,
+		"| a | | | 1 | 0 | 1 | 0.6250 |\n| a | | | 1 | 0 | 1 | 0.6250 |":        false,
+		"| heartbeat | 4 | 0 | four | 0 | 1 | 2.5000 |":                         false,
+		"| bounded: 7 + 1 + 6 | | | 15 | 0 | 1 | 9.3750 |":                      false,
+		"| **a simple run** | 13 | 3 | **17** | 0 | 5 | 10.6250 |":              false,
+		"| a | 1 | 0 | 1 | 0 | 1 | 0.6250 |\n\n## Next\n\n| b | wrong | | no |": true,
 	} {
-		if _, faults := parseBudget("# X\n\n## Budget\n\n| Step | Table | Index | Sum |\n|---|---|---|---|\n" + row + "\n"); (len(faults) == 0) != sound {
+		if _, faults := parseBudget("# X\n\n## Budget\n\n| Step | Table | Index | Sum | Reads | Requests | $ |\n|---|---|---|---|---|---|---|\n" + row + "\n"); (len(faults) == 0) != sound {
 			t.Errorf("%s: %v", row, faults)
 		}
 	}

@@ -24,15 +24,15 @@ func addPruningCases(cases map[string]budgetCase) {
 	finished := func(created *runlane.RunCreated) func(w *world) *world {
 		return func(w *world) *world { return w.finished(created, nil) }
 	}
-	cases["pruning a simple run"] = budgetCase{finished(nil), pruned, 0}
-	cases["pruning a run with both owners"] = budgetCase{finished(owned("a", []byte(`{}`))), pruned, 0}
-	cases["pruning a run with a payload of 3 KB"] = budgetCase{finished(&runlane.RunCreated{Payload: bulky(3)}), pruned, 0}
+	cases["pruning a simple run"] = budgetCase{finished(nil), pruned, nil}
+	cases["pruning a run with both owners"] = budgetCase{finished(owned("a", []byte(`{}`))), pruned, nil}
+	cases["pruning a run with a payload of 3 KB"] = budgetCase{finished(&runlane.RunCreated{Payload: bulky(3)}), pruned, nil}
 }
 
 // docs/layout.md, Budget: what pruning costs beyond a simple run, by the meter and by the emulator, which is right about plain writes.
 func TestPrune_Budget(t *testing.T) {
 	t.Parallel()
-	run := budget(t)["pruning a simple run"].writes
+	run := budget(t)["pruning a simple run"].WriteUnits
 	simple := func() *runlane.RunCreated { return &runlane.RunCreated{Payload: []byte(`{}`)} }
 	idempotent := simple()
 	idempotent.IdempotencyKey, idempotent.Retention = "a", runlane.KeyRetention{TTL: time.Hour}
