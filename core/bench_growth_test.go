@@ -33,7 +33,7 @@ const (
 //
 // A line has the medians over rounds of p50 and p99, the same of the small world (few-), and the median ratio of neighboring rounds
 // with its quartiles: 1.1 takes a tenth longer than among few. The lines of 1,000 retained runs compare two equal worlds: what
-// their ratios are off 1 is noise. run is from trigger to success through a worker, in runs a second and allocations.
+// their ratios are off 1 is noise. lookup is the yardstick: a lookup in a Go map of as many. run is from trigger to success through a worker, in runs a second and allocations.
 //
 //	go test -run '^$' -bench '^BenchmarkGrowth$' ./core
 //
@@ -81,6 +81,7 @@ type growthOperation struct {
 func growthOperations() []growthOperation {
 	trigger := func(w *growingWorld, _ int) error { return w.trigger() }
 	deliver := func(w *growingWorld, n int) error { return w.deliver(w.made[n]) }
+	random := func(w *growingWorld, n int) runlane.RunID { return w.sample[(w.explained+n)*7919%len(w.sample)] }
 	return []growthOperation{ // those that make runs last: the oldest go for them, and with these the sample
 		{name: "list", call: func(w *growingWorld, _ int) error {
 			page, err := w.rt.Runs().List(w.b.Context(), nil)
@@ -91,8 +92,14 @@ func growthOperations() []growthOperation {
 		}},
 		{name: "explain", call: func(w *growingWorld, n int) error {
 			// A step through the sample that meets all of it, in an order that no cache foresees.
-			_, err := w.rt.Runs().Explain(w.b.Context(), w.sample[(w.explained+n)*7919%len(w.sample)])
+			_, err := w.rt.Runs().Explain(w.b.Context(), random(w, n))
 			return err
+		}, finish: func(w *growingWorld) error { w.explained += growthCalls; return nil }},
+		{name: "lookup", prepare: (*growingWorld).fillBare, call: func(w *growingWorld, n int) error {
+			if run := w.bare[random(w, n)]; run == nil || run[0]+run[len(run)-1] != 2 {
+				return errors.New("a run is not in the map")
+			}
+			return nil
 		}, finish: func(w *growingWorld) error { w.explained += growthCalls; return nil }},
 		{name: "tick", call: func(w *growingWorld, _ int) error {
 			result, err := w.rt.Tick(w.b.Context(), nil)
@@ -233,8 +240,36 @@ type growingWorld struct {
 	rt, working *core.Runtime
 	made        []runlane.RunID // in this round
 	sample      []runlane.RunID // of what was laid down last
+	laid        int
+	bare        map[runlane.RunID]*bareRun // the yardstick
 	explained   int
 	ended       chan struct{} // a run has ended
+}
+
+// bareRun is as large as what the storage keeps of a run.
+type bareRun [512]byte
+
+// fillBare fills a map as a program without an engine would have it, with as many runs as were laid down. What a lookup in it takes
+// longer among many is what the processor's caches take.
+func (w *growingWorld) fillBare() error {
+	if w.bare != nil && len(w.bare) >= w.laid {
+		return nil
+	}
+	w.bare = make(map[runlane.RunID]*bareRun, w.laid)
+	one := func(id runlane.RunID) {
+		run := &bareRun{}
+		run[0], run[len(run)-1] = 1, 1
+		w.bare[id] = run
+	}
+	every := max(w.laid/len(w.sample), 1) // the sample lies among the others
+	for n := range w.laid {
+		if n%every == 0 && n/every < len(w.sample) {
+			one(w.sample[n/every])
+		} else {
+			one(runlane.RunID(fmt.Sprintf("run_bare%022d", n)))
+		}
+	}
+	return nil
 }
 
 var growthTask = runlane.NewTask[struct{}]("bench.growth", nil)
@@ -350,6 +385,7 @@ func (w *growingWorld) triggerAll(
 func (w *growingWorld) layFinished(n int) {
 	w.b.Helper()
 	w.sample = nil
+	w.laid += n
 	for n > 0 {
 		part := min(n, 20_000)
 		w.sample = append(w.sample, w.work(part, 4)...)
@@ -361,6 +397,7 @@ func (w *growingWorld) layFinished(n int) {
 func (w *growingWorld) layWaiting(n int) {
 	w.b.Helper()
 	due := time.Now().Add(24 * time.Hour)
+	w.laid += n
 	w.sample = w.triggerAll(w.rt, n, 1, func(n int) *runlane.TriggerOptions {
 		return &runlane.TriggerOptions{RunAt: due.Add(time.Duration(n) * time.Millisecond)}
 	})

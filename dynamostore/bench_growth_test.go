@@ -22,19 +22,20 @@ const (
 	growthRounds = 8
 )
 
-// BenchmarkGrowth measures what the runs that a table keeps cost those that are made: each operation of the runtime among so many
+// BenchmarkGrowthDynamoDB measures what the runs that a table keeps cost those that are made: each operation of the runtime among so many
 // finished runs, among so many that wait for their time, that were queued a moment ago, or that wait for the slot of their queue, beside
 // the same among few. Calls of the two worlds alternate, so that whatever else the machine does meets both. Runs are laid down by the
 // loader.
 //
-// A line has requests and units of one call, which are exact, and the same of the small world (few-); the medians of both in
+// A line has requests and units of one call, which are exact, the same of the small world (few-), and how many times as many, and as
+// many dollars, it is; the medians of both in
 // milliseconds, their p99 over all rounds (of the few calls of list and tick the longest), and the median ratio of neighboring rounds with its quartiles: 1.1 takes a tenth longer
 // than among few. The emulator's times are its own; the requests and units are DynamoDB's.
 //
-//	go test -run '^$' -bench '^BenchmarkGrowth$' ./dynamostore [-retained]
+//	go test -run '^$' -bench '^BenchmarkGrowthDynamoDB$' ./dynamostore [-retained]
 //
 // With -retained there are 100,000 too, which takes some minutes to lay down.
-func BenchmarkGrowth(b *testing.B) {
+func BenchmarkGrowthDynamoDB(b *testing.B) {
 	sizes := []int{10_000}
 	if *retained {
 		sizes = append(sizes, 100_000)
@@ -57,7 +58,7 @@ func BenchmarkGrowth(b *testing.B) {
 	}
 }
 
-// TestGrowth_OperationsCostTheSame_HoweverManyRunsThereAre demands of two sizes that can be laid down in a moment what BenchmarkGrowth
+// TestGrowth_OperationsCostTheSame_HoweverManyRunsThereAre demands of two sizes that can be laid down in a moment what BenchmarkGrowthDynamoDB
 // measures of the others.
 func TestGrowth_OperationsCostTheSame_HoweverManyRunsThereAre(t *testing.T) {
 	t.Parallel()
@@ -317,6 +318,8 @@ func compareGrowth(b *testing.B, o *growthOperation, few, large *growth) {
 		b.ReportMetric(quantile(all[i], 0.5), name+"p50-ms")
 		b.ReportMetric(quantile(all[i], 0.99), name+"p99-ms")
 	}
+	b.ReportMetric(float64(used[1].Requests)/float64(used[0].Requests), "requests-ratio")
+	b.ReportMetric(dollars(used[1])/dollars(used[0]), "dollars-ratio")
 	b.ReportMetric(quantile(ratios, 0.25), "p50-ratio-q1")
 	b.ReportMetric(quantile(ratios, 0.5), "p50-ratio")
 	b.ReportMetric(quantile(ratios, 0.75), "p50-ratio-q3")

@@ -48,7 +48,7 @@ measure "functions" "$go" run ./internal/lambdabench -go -rounds "$starts"
 if [ "$mode" = full ]; then
   go_bench "a million kept runs" 'KeptRuns' ./core -benchtime 200x
   go_bench "growth, embedded" 'Growth' ./core -benchtime 25x
-  go_bench "growth, DynamoDB" 'Growth' ./dynamostore -benchtime 1x
+  go_bench "growth, DynamoDB" 'GrowthDynamoDB' ./dynamostore -benchtime 1x -retained
   go_bench "precision, embedded" 'WakeupPrecision' ./core
   go_bench "precision and steps, AWS" 'WakeupPrecision|Latency' ./awslane
   go_bench "DynamoDB methods beside bare requests" 'Methods' ./dynamostore

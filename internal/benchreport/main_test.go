@@ -47,7 +47,7 @@ func TestJudge_OfSeveralBenchmarksTheWorstIsShown(t *testing.T) {
 	if r.Verdict != fallsShort || r.Benchmark != "Methods/AppendRunEvents/created_with_both_keys" {
 		t.Errorf("%+v", r)
 	}
-	r = judged(t, "growth: median time of an operation, small to large", "BenchmarkGrowth/a 1 1.15 p50-ratio\nBenchmarkGrowth/b 1 0.85 p50-ratio\n")
+	r = judged(t, "embedded, growth: median time of tick", "BenchmarkGrowth/a/tick 1 1.15 p50-ratio\nBenchmarkGrowth/b/tick 1 0.85 p50-ratio\n")
 	if r.Verdict != fallsShort || r.Median != 1.15 {
 		t.Errorf("%+v", r)
 	}

@@ -37,7 +37,11 @@ func targets() []target {
 	add("AWS: runs/s beside bare requests, 1 at once", "RunBesideBareRequests/concurrency=1", "ratio", atLeast, 0.9)
 	add("AWS: runs/s beside bare requests, 8 at once", "RunBesideBareRequests/concurrency=8", "ratio", atLeast, 0.9)
 	add("AWS: runs/s beside bare requests, 32 at once", "RunBesideBareRequests/concurrency=32", "ratio", atLeast, 0.9)
-	add("growth: median time of an operation, small to large", "Growth/*", "p50-ratio", atMost, 1.1)
+	for _, operation := range []string{"tick", "list", "deliver", "trigger", "explain"} {
+		add("embedded, growth: median time of "+operation, "Growth/*/"+operation, "p50-ratio", atMost, 1.1)
+	}
+	add("DynamoDB, growth: requests of an operation", "GrowthDynamoDB/*", "requests-ratio", atMost, 1)
+	add("DynamoDB, growth: dollars of an operation", "GrowthDynamoDB/*", "dollars-ratio", atMost, 1.1)
 	add("functions: a zip", "Functions/*.zip", "MiB", atMost, 5)
 	add("functions: start to first next", "Functions/start_to_first_next,_median", "ms", atMost, 60)
 	add("functions: start beside a bare function's", "Functions/ratio_to_a_bare_function", "ratio", atMost, 1.8)
