@@ -19,6 +19,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/runlane/runlane-go/infra"
+	"github.com/runlane/runlane-go/internal/protection"
 )
 
 // directDynamoDB is the variable in which local-up names DynamoDB Local itself, behind LocalStack: faster, and with an empty
@@ -59,7 +60,7 @@ func DynamoDB(t testing.TB) *dynamodb.Client {
 			o.BaseEndpoint = aws.String(endpoint)
 			o.Credentials = credentials.NewStaticCredentialsProvider(nameSpace(), "test", "")
 		}
-	})
+	}, protection.Without(protection.Off()))
 }
 
 // nameSpace is an access key of this process's own: DynamoDB Local keeps a data base, and a lock, for each.
@@ -68,7 +69,7 @@ var nameSpace = sync.OnceValue(func() string { return "AKIA" + rand.Text()[:16] 
 // LocalStackDynamoDB is a client of DynamoDB behind LocalStack, where streams and functions see its tables.
 func LocalStackDynamoDB(t testing.TB) *dynamodb.Client {
 	t.Helper()
-	return dynamodb.NewFromConfig(Config(t), func(o *dynamodb.Options) { o.DisableValidateResponseChecksum = true })
+	return dynamodb.NewFromConfig(Config(t), func(o *dynamodb.Options) { o.DisableValidateResponseChecksum = true }, protection.Without(protection.Off()))
 }
 
 // Streams is a client of DynamoDB streams.
