@@ -126,6 +126,10 @@ model: ## The protocol, state by state, 10⁶ states a world; each rule taken ou
 	@$(GO) run ./internal/model -mutations -states 300000
 	@$(GO) run ./internal/model -latency
 
+.PHONY: reliability
+reliability: ## Runs every machine that tries to break a promise, then without each protection, and reports: about 20 minutes.
+	@mkdir -p .local && scripts/with-local-aws.sh $(GO) run ./internal/reliability -log .local/reliability.log
+
 .PHONY: simulate
 simulate: ## The engine at 10 to 100,000 runs a second, simulated: a minute, needs Go alone.
 	@$(GO) run ./internal/simulation

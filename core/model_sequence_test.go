@@ -300,6 +300,16 @@ type modelCoverage struct{ counts map[string]int }
 
 func (c *modelCoverage) add(kind, value string) { c.counts[kind+": "+value]++ }
 
+// steps of all kinds.
+func (c *modelCoverage) steps() (n int) {
+	for name, count := range c.counts {
+		if strings.HasPrefix(name, "step: ") {
+			n += count
+		}
+	}
+	return n
+}
+
 func (c *modelCoverage) merge(other *modelCoverage) {
 	for name, n := range other.counts {
 		c.counts[name] += n

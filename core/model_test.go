@@ -47,7 +47,8 @@ func TestModel_RandomLivesFollowTheRules(t *testing.T) {
 	}
 	t.Cleanup(func() { // when all parts have ended
 		if !t.Failed() {
-			t.Logf("%d sequences\n%s", total.counts["sequence: all"], total)
+			t.Logf("reliability: lives lane=model sequences=%d steps=%d", total.counts["sequence: all"], total.steps())
+			t.Log("\n" + total.String())
 			total.missing(t, whole)
 		}
 	})
