@@ -88,8 +88,8 @@ local-deploy: ## Deploys template.yaml to local AWS and ticks each minute until 
 	@scripts/with-local-aws.sh --keep $(GO) run ./localstack/deploy
 
 .PHONY: e2e
-e2e: ## The functions as processes, and template.yaml deployed to local AWS: about four minutes.
-	@scripts/with-local-aws.sh $(GO) test -count=1 -tags e2e -timeout 20m ./internal/lambdatest ./internal/e2e
+e2e: ## template.yaml deployed to local AWS, with its event source mappings: about three minutes.
+	@scripts/with-local-aws.sh $(GO) test -count=1 -tags e2e -timeout 20m ./internal/e2e
 
 .PHONY: local-down
 local-down: ## Stops what local-up started here, and nothing else.

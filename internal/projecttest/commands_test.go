@@ -14,7 +14,7 @@ import (
 var (
 	makeTarget   = regexp.MustCompile(`(?m)^([a-z][a-z0-9-]*):(.*)$`)
 	phonyTarget  = regexp.MustCompile(`(?m)^\.PHONY: (\S+)$`)
-	ciStep       = regexp.MustCompile(`(?m)^step ([a-z][a-z0-9-]*)$`)
+	ciStep       = regexp.MustCompile(`(?m)^step ((?:-\S+ )*)([a-z][a-z0-9 -]*?)(?: #.*)?$`)
 	makeCommand  = regexp.MustCompile(`^make ([a-z][a-z0-9-]*)$`)
 	makeMention  = regexp.MustCompile("`make ([a-z][a-z0-9-]*)[^`]*`")
 	pinnedAction = regexp.MustCompile(`^actions/[a-z-]+@[0-9a-f]{40}$`)
@@ -38,7 +38,7 @@ func makeTargets(makefile string) map[string]string {
 func ciTargets(script string) []string {
 	var targets []string
 	for _, match := range ciStep.FindAllStringSubmatch(script, -1) {
-		targets = append(targets, match[1])
+		targets = append(targets, strings.Fields(match[2])...) // match[1] are flags: several targets at once
 	}
 	return targets
 }
