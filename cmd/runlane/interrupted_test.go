@@ -109,7 +109,7 @@ func TestBinary_InterruptDuringABatch_ItResumesAndMakesNothingTwice(t *testing.T
 		t.Fatal(err)
 	}
 	args := []string{"trigger", "emails.welcome", "--foreign", "--batch", "-", "--batch-id", "b1"}
-	command := exec.CommandContext(t.Context(), binary, args...)
+	command := exec.CommandContext(t.Context(), binary(), args...)
 	command.Env, command.Stdin = append(os.Environ(), p.environment...), reader
 	news, err := command.StderrPipe()
 	if err != nil {
@@ -167,7 +167,7 @@ func TestBinary_ClosedPipe_IsNoFailure(t *testing.T) {
 			t.Fatal(err)
 		}
 		var news strings.Builder
-		command := exec.CommandContext(t.Context(), binary, strings.Fields(args)...)
+		command := exec.CommandContext(t.Context(), binary(), strings.Fields(args)...)
 		command.Env, command.Stdout, command.Stderr = append(os.Environ(), p.environment...), writer, &news
 		err = command.Run()
 		if closeErr := writer.Close(); closeErr != nil {
@@ -182,7 +182,7 @@ func TestBinary_ClosedPipe_IsNoFailure(t *testing.T) {
 		}
 	}
 	// As a person types it: one line is wanted of a list that goes on.
-	shell := exec.CommandContext(t.Context(), "sh", "-c", `"$0" runs list --all --json | head -n 1`, binary)
+	shell := exec.CommandContext(t.Context(), "sh", "-c", `"$0" runs list --all --json | head -n 1`, binary())
 	var news strings.Builder
 	shell.Env, shell.Stderr = append(os.Environ(), p.environment...), &news
 	out, err := shell.Output()

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -20,23 +21,28 @@ import (
 // maxBinary is the budget of the program's size, in bytes.
 const maxBinary = 25_000_000
 
-// binary is built once for all tests.
-var binary string
+// folder has the binary while the tests run.
+var folder string
 
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }
 
 func testMain(m *testing.M) int {
-	folder, err := os.MkdirTemp("", "runlane")
-	if err != nil {
+	var err error
+	if folder, err = os.MkdirTemp("", "runlane"); err != nil {
 		panic(err)
 	}
 	defer os.RemoveAll(folder)
-	binary = filepath.Join(folder, "runlane")
-	if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
-		panic(string(out))
-	}
 	return m.Run()
 }
+
+// binary is the path of the program, which the first test that asks for it builds: a fuzz worker never does.
+var binary = sync.OnceValue(func() string {
+	path := filepath.Join(folder, "runlane")
+	if out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput(); err != nil {
+		panic(string(out))
+	}
+	return path
+})
 
 // program calls the binary with an environment of its own.
 type program struct{ environment []string }
@@ -44,7 +50,7 @@ type program struct{ environment []string }
 func (p *program) run(t *testing.T, code int, args ...string) (stdout, stderr string) {
 	t.Helper()
 	var out, news strings.Builder
-	command := exec.CommandContext(t.Context(), binary, args...)
+	command := exec.CommandContext(t.Context(), binary(), args...)
 	command.Env, command.Stdout, command.Stderr = append(os.Environ(), p.environment...), &out, &news
 	err := command.Run()
 	if exit, ok := errors.AsType[*exec.ExitError](err); err != nil && !ok {
@@ -58,7 +64,7 @@ func (p *program) run(t *testing.T, code int, args ...string) (stdout, stderr st
 // How long a process takes is BenchmarkBinary_Version's.
 func TestBinary_IsSmall(t *testing.T) {
 	t.Parallel()
-	info, err := os.Stat(binary)
+	info, err := os.Stat(binary())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,12 +76,12 @@ func TestBinary_IsSmall(t *testing.T) {
 
 // BenchmarkBinary_Version tells the two figures: the time of a whole process, and the size of the program.
 func BenchmarkBinary_Version(b *testing.B) {
-	info, err := os.Stat(binary)
+	info, err := os.Stat(binary())
 	if err != nil {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		if err := exec.CommandContext(b.Context(), binary, "version").Run(); err != nil {
+		if err := exec.CommandContext(b.Context(), binary(), "version").Run(); err != nil {
 			b.Fatal(err)
 		}
 	}

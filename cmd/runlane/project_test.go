@@ -150,7 +150,7 @@ func (b *background) interrupt(t *testing.T) (code int) {
 func TestProject_FromAnEmptyFolder(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
-	p.call(t, 0, binary, "init", "hello")
+	p.call(t, 0, binary(), "init", "hello")
 	p.folder = filepath.Join(p.folder, "hello")
 	p.call(t, 0, "go", "vet", "./...")
 	if out, _ := p.call(t, 0, "go", "test", "./..."); !strings.HasPrefix(out, "ok") {
@@ -170,8 +170,8 @@ func TestProject_FromAnEmptyFolder(t *testing.T) {
 		t.Errorf("without a session:\n%s", news)
 	}
 	for name, programs := range map[string]struct{ dev, other string }{
-		"its own binary": {own, binary},
-		"the other one":  {binary, own},
+		"its own binary": {own, binary()},
+		"the other one":  {binary(), own},
 	} {
 		dev := p.start(t, programs.dev, "dev")
 		dev.await(t, "an interrupt stops it")
@@ -211,18 +211,18 @@ func TestProject_OnLocalAWS(t *testing.T) {
 	table := awstest.StreamedTable(t, awstest.LocalStackDynamoDB(t))
 	queue := awstest.Queue(t, awstest.SQS(t), false)
 	p := newPlace(t)
-	p.call(t, 0, binary, "init", "hello")
+	p.call(t, 0, binary(), "init", "hello")
 	p.folder = filepath.Join(p.folder, "hello")
 	own := filepath.Join(t.TempDir(), "hello")
 	p.call(t, 0, "go", "build", "-o", own, ".")
 	deployed := &place{folder: p.folder, environment: append(slices.Clone(p.environment), "RUNLANE_TABLE="+table, "RUNLANE_QUEUES=default="+queue.URL)}
 	dev := deployed.start(t, own, "dev")
 	dev.await(t, "an interrupt stops it")
-	if out, _ := p.call(t, 0, binary, "doctor"); !strings.Contains(out, "lane aws, chosen by the session of dev in ") {
+	if out, _ := p.call(t, 0, binary(), "doctor"); !strings.Contains(out, "lane aws, chosen by the session of dev in ") {
 		t.Errorf("doctor:\n%s", out)
 	}
-	p.call(t, 0, binary, "trigger", "greet", `{"name":"Ada"}`, "--wait")
-	p.call(t, 0, binary, "trigger", "greet", `{"name":"Ada"}`, "--delay", "1h", "--id", "later")
+	p.call(t, 0, binary(), "trigger", "greet", `{"name":"Ada"}`, "--wait")
+	p.call(t, 0, binary(), "trigger", "greet", `{"name":"Ada"}`, "--delay", "1h", "--id", "later")
 	dev.await(t, "greet  succeeded  attempt 1")
 	if code := dev.interrupt(t); code != 0 || !strings.Contains(dev.console.String(), "stopped; 1 run left for the next worker\n") {
 		t.Errorf("%d\n%s", code, &dev.console)
@@ -236,7 +236,7 @@ func TestProject_OnLocalAWS(t *testing.T) {
 func TestProject_SessionThatWasKilled_IsForgotten(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
-	p.call(t, 0, binary, "init", "hello")
+	p.call(t, 0, binary(), "init", "hello")
 	p.folder = filepath.Join(p.folder, "hello")
 	own := filepath.Join(t.TempDir(), "hello")
 	p.call(t, 0, "go", "build", "-o", own, ".")
@@ -257,7 +257,7 @@ func TestProject_SessionThatWasKilled_IsForgotten(t *testing.T) {
 func TestDev_WithoutAProject_SaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
-	if _, news := p.call(t, 2, binary, "dev"); !strings.Contains(news, "there is no Go program") || !strings.Contains(news, "init NAME") {
+	if _, news := p.call(t, 2, binary(), "dev"); !strings.Contains(news, "there is no Go program") || !strings.Contains(news, "init NAME") {
 		t.Errorf("an empty folder: %s", news)
 	}
 	for name, content := range map[string]string{
@@ -267,11 +267,11 @@ func TestDev_WithoutAProject_SaysWhatToDo(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, news := p.call(t, 2, binary, "dev"); !strings.Contains(news, "does not have the commands of runlane") || !strings.Contains(news, "cli.Main") {
+	if _, news := p.call(t, 2, binary(), "dev"); !strings.Contains(news, "does not have the commands of runlane") || !strings.Contains(news, "cli.Main") {
 		t.Errorf("another program: %s", news)
 	}
 	p.environment = append(slices.Clone(p.environment), "PATH=")
-	if _, news := p.call(t, 2, binary, "dev"); !strings.Contains(news, "go is not in the PATH") {
+	if _, news := p.call(t, 2, binary(), "dev"); !strings.Contains(news, "go is not in the PATH") {
 		t.Errorf("no Go: %s", news)
 	}
 }
@@ -279,12 +279,12 @@ func TestDev_WithoutAProject_SaysWhatToDo(t *testing.T) {
 func TestDev_ProjectThatDoesNotCompile_ShowsTheCompiler(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
-	p.call(t, 0, binary, "init", "hello")
+	p.call(t, 0, binary(), "init", "hello")
 	p.folder = filepath.Join(p.folder, "hello")
 	if err := os.WriteFile(filepath.Join(p.folder, "broken.go"), []byte("package main\n\nvar x int = \"text\"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, news := p.call(t, 2, binary, "dev"); !strings.Contains(news, "broken.go:3") || !strings.Contains(news, "cannot be built") {
+	if _, news := p.call(t, 2, binary(), "dev"); !strings.Contains(news, "broken.go:3") || !strings.Contains(news, "cannot be built") {
 		t.Errorf("%s", news)
 	}
 }

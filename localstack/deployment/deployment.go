@@ -119,12 +119,23 @@ func ReadOutputs(ctx context.Context, options Options) (map[string]string, error
 	if err := sam(ctx, options, &out, "list", "stack-outputs", "--stack-name", options.Name, "--output", "json"); err != nil {
 		return nil, err
 	}
+	return parseOutputs(out.Bytes())
+}
+
+// parseOutputs reads what the SAM command line lists.
+func parseOutputs(text []byte) (map[string]string, error) {
 	var listed []struct{ OutputKey, OutputValue string }
-	if err := json.Unmarshal(out.Bytes(), &listed); err != nil {
+	if err := json.Unmarshal(text, &listed); err != nil {
 		return nil, fmt.Errorf("outputs of the stack: %w", err)
 	}
 	outputs := map[string]string{}
 	for _, o := range listed {
+		if o.OutputKey == "" {
+			return nil, errors.New("outputs of the stack: one has no name")
+		}
+		if _, twice := outputs[o.OutputKey]; twice {
+			return nil, fmt.Errorf("outputs of the stack: %s is there twice", o.OutputKey)
+		}
 		outputs[o.OutputKey] = o.OutputValue
 	}
 	return outputs, nil
