@@ -12,10 +12,12 @@ GO ?= go
 GOLANGCI_VERSION := v2.15.0
 GOLANGCI := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
 
+CHAOS ?= 30m
 FUZZTIME ?=
 INPUT ?=
 MODEL ?=
 RESUME ?=
+SEED ?= 0
 STACK ?=
 demo_flags = $(if $(INPUT),-input '$(INPUT)') $(if $(filter-out 0,$(RESUME)),-resume)
 
@@ -125,6 +127,10 @@ model: ## The protocol, state by state, 10⁶ states a world; each rule taken ou
 	@$(GO) run ./internal/model $(MODEL)
 	@$(GO) run ./internal/model -mutations -states 300000
 	@$(GO) run ./internal/model -latency
+
+.PHONY: chaos
+chaos: ## Everything breaks for CHAOS (30m) on local AWS, then every run is accounted for. SEED repeats a plan.
+	@scripts/with-local-aws.sh scripts/chaos.sh '$(CHAOS)' '$(SEED)'
 
 .PHONY: reliability
 reliability: ## Runs every machine that tries to break a promise, then without each protection, and reports: about 20 minutes.
