@@ -51,6 +51,8 @@ const (
 	ErrTaskTimedOut ErrorCode = "task_timed_out"
 	// ErrLeaseExpired: too many attempts of the run ended without an outcome.
 	ErrLeaseExpired ErrorCode = "lease_expired"
+	// ErrPayloadUnreadable: payload or output were stored through a [Codec], and this process cannot open them.
+	ErrPayloadUnreadable ErrorCode = "payload_unreadable"
 )
 
 // ConflictKind says which race was lost. It is an error too, for errors.Is.

@@ -20,6 +20,7 @@ type Run struct {
 	Counters          Counters          `json:"counters"`
 	Payload           json.RawMessage   `json:"payload,omitempty"`
 	Output            json.RawMessage   `json:"output,omitempty"` // of the success event; nil when the handler set none
+	Sealed            *Sealed           `json:"sealed,omitempty"` // how a codec keeps them; nil without one
 	RunAt             time.Time         `json:"runAt,omitzero"`
 	StartedAt         time.Time         `json:"startedAt,omitzero"`         // of the latest attempt
 	FinishedAt        time.Time         `json:"finishedAt,omitzero"`        // terminal runs only
@@ -46,14 +47,21 @@ func (r *Run) Clone() *Run {
 	c := *r
 	c.Payload = bytes.Clone(r.Payload)
 	c.Output = bytes.Clone(r.Output)
+	if r.Sealed != nil {
+		c.Sealed = new(*r.Sealed)
+	}
 	c.Failure = r.Failure.Clone()
 	c.TraceCarrier = maps.Clone(r.TraceCarrier)
 	c.Meta = maps.Clone(r.Meta)
 	return &c
 }
 
-// DecodeOutput reads what [Attempt.SetOutput] stored. ok is false when there is none.
+// DecodeOutput reads what [Attempt.SetOutput] stored. ok is false when there is none. An output that could not be opened here is
+// [ErrPayloadUnreadable].
 func (r *Run) DecodeOutput(v any) (ok bool, err error) {
+	if err := r.OutputError(); err != nil {
+		return true, err
+	}
 	if len(r.Output) == 0 {
 		return false, nil
 	}

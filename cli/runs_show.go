@@ -33,9 +33,13 @@ func runsGetCommand() *command {
 					}
 					switch {
 					case *payload:
-						_, err = s.results.Write(run.Payload)
+						if err = run.PayloadError(); err == nil {
+							_, err = s.results.Write(run.Payload)
+						}
 					case *output:
-						_, err = s.results.Write(run.Output)
+						if err = run.OutputError(); err == nil {
+							_, err = s.results.Write(run.Output)
+						}
 					default:
 						if n > 0 && !s.json {
 							s.line("")
@@ -76,14 +80,35 @@ func (s *session) showRun(ctx context.Context, run *runlane.Run) error {
 		[2]string{"singleton key", run.SingletonKey},
 		[2]string{"concurrency key", run.ConcurrencyKey},
 		[2]string{"meta", pairsText(run.Meta)},
-		[2]string{"payload", shortened(string(run.Payload), shownBody)},
-		[2]string{"output", shortened(string(run.Output), shownBody)},
+		[2]string{"payload", bodyText(run.Payload, run.PayloadError())},
+		[2]string{"output", bodyText(run.Output, run.OutputError())},
+		[2]string{"encrypted with", keysText(run.Sealed)},
 	)
 	return nil
 }
 
 // shownBody is how much of a payload is shown where it is not asked for alone.
 const shownBody = 500
+
+// bodyText is a payload or an output, or why there is none to see.
+func bodyText(body []byte, unreadable error) string {
+	if e, ok := errors.AsType[*runlane.Error](unreadable); ok {
+		return e.Message
+	}
+	return shortened(string(body), shownBody)
+}
+
+// keysText names the keys that payload and output are stored with.
+func keysText(sealed *runlane.Sealed) string {
+	switch {
+	case sealed == nil:
+		return ""
+	case sealed.OutputKey == "" || sealed.OutputKey == sealed.PayloadKey:
+		return sealed.PayloadKey
+	default:
+		return strings.TrimPrefix(sealed.PayloadKey+", the output with "+sealed.OutputKey, ", ")
+	}
+}
 
 func (s *session) progress(ctx context.Context, run *runlane.Run) string {
 	if !run.Status.Active() || s.runtime == nil {

@@ -19,7 +19,7 @@ var update = flag.Bool("update", false, "write what the commands answer into tes
 
 // TestScripts plays testdata/*.txt: "$" is a command, ">" a line of its stdout, "!" one of stderr, "=" its exit code unless it is 0.
 // "@" changes the world: terminal COLUMNS, env NAME=VALUE, stdin TEXT, file NAME TEXT, advance DURATION, down, up, plain, refuse, accept,
-// aws FAULT (of an endpoint in place of AWS; none ends it), interrupt TEXT (the next command, when that is on its stderr).
+// keys NAMES (of what encrypts payloads; none ends it), aws FAULT (of an endpoint in place of AWS; none ends it), interrupt TEXT (the next command, when that is on its stderr).
 // Commands of one file share a storage. -update writes the answers down; read the difference before you keep it.
 func TestScripts(t *testing.T) {
 	t.Parallel()
@@ -122,6 +122,8 @@ func direct(t *testing.T, w *world, folder, line string) {
 		w.onAWS(t, rest)
 	case "interrupt":
 		w.interrupt = rest
+	case "keys":
+		w.encrypt(t, rest)
 	case "plain", "orders", "mail":
 		w.plain, w.orders = word == "plain", word == "orders"
 	default:

@@ -37,6 +37,7 @@ type world struct {
 	env     map[string]string
 	stdin   string
 	wrap    func(lane.Storage) lane.Storage // nil: as it is
+	codec   runlane.Codec
 
 	endpoint  string // in place of AWS; "" is the world's own storage
 	interrupt string // what on stderr interrupts the next command
@@ -79,7 +80,7 @@ var (
 
 func (w *world) options() *core.Options {
 	options := &core.Options{Logger: slog.New(slog.DiscardHandler), World: &core.World{Now: w.now, Rand: func() uint64 { return 1 << 63 }, NewID: w.newID}}
-	options.Queues = w.queues
+	options.Queues, options.Codec = w.queues, w.codec
 	if w.plain {
 		return options
 	}

@@ -170,6 +170,9 @@ func (x *execution) newAttempt() *runlane.Attempt {
 	given := *x.started // the handler's, who may do with it what it likes
 	given.Payload, given.Failure = bytes.Clone(given.Payload), given.Failure.Clone()
 	given.TraceCarrier, given.Meta = maps.Clone(given.TraceCarrier), maps.Clone(given.Meta)
+	if given.Sealed != nil {
+		given.Sealed = new(*given.Sealed)
+	}
 	x.logger = *slog.New(&x.logs)
 	return runlane.NewAttempt(given, x.started.Counters.Attempts, runlane.AttemptHost{
 		Logger: &x.logger, Output: x.setOutput, Progress: x.progress, Trigger: x,

@@ -31,7 +31,8 @@ const (
 // the outcome. Whatever the handler returns, the result may be acknowledged; a wakeup that leads to nothing is Ignored with the
 // reason.
 //
-// An error hands the wakeup back, to come again: runlane.ErrTaskNotFound (no handler here; the run is not failed), too little time
+// An error hands the wakeup back, to come again: runlane.ErrTaskNotFound (no handler here; the run is not failed),
+// runlane.ErrPayloadUnreadable (a codec's keys are missing here; nor is this one), too little time
 // before the deadline ([ErrNoTime]; hand it back without a delay), a wakeup of another environment
 // (runlane.ErrValidationFailed), or a storage that cannot be reached.
 //
@@ -228,6 +229,9 @@ func (d *delivery) take(ctx context.Context, run *runlane.Run, at time.Time, r r
 	h, ok := d.rt.handlers[run.TaskID]
 	if !ok {
 		return nil, false, taskNotFound(run.TaskID, run.ID)
+	}
+	if err := run.PayloadError(); err != nil {
+		return nil, false, err // nothing is claimed: the run waits for a process that can open it
 	}
 	need := h.Task.Timeout
 	if need == 0 {

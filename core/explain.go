@@ -82,7 +82,9 @@ func (r *Runs) Explain(ctx context.Context, id runlane.RunID) (*Explanation, err
 	if err != nil {
 		return nil, err
 	}
-	return s.explain(), nil
+	e := s.explain()
+	s.unreadable(e)
+	return e, nil
 }
 
 // situation is everything that explaining a wait takes.

@@ -26,6 +26,13 @@ func (s *situation) explain() *Explanation {
 	return e
 }
 
+// unreadable adds what keeps a worker from executing the run. It may know more keys than this process.
+func (s *situation) unreadable(e *Explanation) {
+	if s.run.Status.Active() && s.run.PayloadError() != nil {
+		e.Next += " Its payload cannot be read here: " + s.run.Sealed.PayloadFault + ". A worker that cannot read it either hands its wakeup back."
+	}
+}
+
 func (e *Explanation) says(wait Wait, until time.Time, next string) {
 	e.Wait, e.Until, e.Next = wait, until, next
 }

@@ -31,7 +31,8 @@ type Runtime struct {
 	hooks        *watchers
 	watched      bool // hooks or metrics want the records of every commit
 	metrics      gauges
-	maxAbandoned int // -1: no bound
+	maxAbandoned int  // -1: no bound
+	coded        bool // there is a codec
 	middleware   []runlane.Middleware
 	world        World
 	workerID     string
@@ -63,6 +64,7 @@ func Open(ctx context.Context, l *lane.Lane, options *Options) (*Runtime, error)
 	if err := l.Start(ctx); err != nil {
 		return nil, err
 	}
+	rt.encode(options.Codec)
 	rt.observe(options.Hooks)
 	rt.warnOfFineSchedules(ctx)
 	return rt, nil
@@ -89,7 +91,7 @@ func newRuntime(l *lane.Lane, options *Options) *Runtime {
 		lane: l, environment: runlane.Environment(environment.Name()),
 		handlers: make(map[runlane.TaskID]runlane.Handler, len(options.Handlers)),
 		queues:   make(map[runlane.QueueName]runlane.Queue), bindings: l.Transport.Queues(),
-		logger: options.Logger, maxAbandoned: options.MaxAbandoned, middleware: slices.Clone(options.Middleware),
+		logger: options.Logger, maxAbandoned: options.MaxAbandoned, coded: options.Codec != nil, middleware: slices.Clone(options.Middleware),
 		world: options.World.withDefaults(), hurried: make(chan struct{}),
 	}
 	if rt.logger == nil {
@@ -120,6 +122,9 @@ func (rt *Runtime) validate(options *Options) error {
 	}
 	if rt.maxAbandoned < -1 {
 		faults = append(faults, invalidOption("use -1 for no bound, 0 for the default, or a bound", "Options.MaxAbandoned is %d", rt.maxAbandoned))
+	}
+	if isNilPointer(options.Codec) { // whose maker failed: payloads must not be stored plain for that
+		faults = append(faults, invalidOption("leave it nil for no codec, and look at the error of what made it", "Options.Codec is a nil pointer"))
 	}
 	for i, m := range rt.middleware {
 		if m == nil {
@@ -225,7 +230,7 @@ func (rt *Runtime) checkQueue(q runlane.Queue) error {
 func (rt *Runtime) Environment() runlane.Environment { return rt.environment }
 
 // Lane is the lane this runtime was opened on, for programs that look for an optional ability with lane.As. The runtime keeps
-// owning it.
+// owning it. Its storage is the runtime's own view: what stands between the two, a codec above all, is in it, and lane.As looks behind.
 func (rt *Runtime) Lane() *lane.Lane { return rt.lane }
 
 // Definitions lists the tasks that execute here, by id.

@@ -149,7 +149,7 @@ func TestOpen_Environment(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if rt.Environment() != c.want || rt.Lane() != l {
+		if rt.Environment() != c.want || rt.Lane().Transport != l.Transport {
 			t.Errorf("environment is %q, want %q", rt.Environment(), c.want)
 		}
 		if err := rt.Close(t.Context()); err != nil {

@@ -11,6 +11,11 @@ import (
 
 // Options of [Open]. nil means none: such a runtime can trigger, read and maintain, but executes nothing.
 type Options struct {
+	// Codec stands between this runtime and the storage, for payloads and outputs: package sealed encrypts with one. Every process that
+	// triggers, executes or shows the runs of an environment needs it. nil means that they are stored as they are; runs that were stored
+	// with a codec are then read without payload and output, and not executed (docs/encryption.md).
+	Codec runlane.Codec
+
 	// Environment scopes everything the runtime reads and writes. "" means the lane's own, and where that names none,
 	// runlane.DefaultEnvironment.
 	Environment runlane.Environment

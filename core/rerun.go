@@ -18,7 +18,8 @@ import (
 //
 // A run that is still active is runlane.ErrValidationFailed, an unknown one runlane.ErrRunNotFound. Where another active run holds the
 // singleton key it is runlane.ErrStorageConflict with runlane.ConflictSingletonKey and the holder in Error.RunID. A queue without a
-// binding is runlane.ErrConfigurationInvalid. On any of these nothing was written.
+// binding is runlane.ErrConfigurationInvalid, a payload that this process cannot open runlane.ErrPayloadUnreadable. On any of these
+// nothing was written.
 func (r *Runs) Rerun(ctx context.Context, id runlane.RunID, options *ChangeOptions) (*runlane.Run, error) {
 	return r.repeat(ctx, id, runlane.SourceRerun, options)
 }
@@ -67,7 +68,7 @@ func (c change) repeat(ctx context.Context, id runlane.RunID, kind runlane.Sourc
 
 // planRepeat is the trigger of the new run, checked.
 func (c change) planRepeat(source *runlane.Run, kind runlane.SourceType) (*plan, error) {
-	if err := checkRepeatable(source, kind); err != nil {
+	if err := firstError(checkRepeatable(source, kind), source.PayloadError()); err != nil {
 		return nil, err
 	}
 	at := c.rt.now()

@@ -64,7 +64,7 @@ func (rt *Runtime) registerSchedule(s runlane.Schedule) error {
 		return unsupported(fmt.Sprintf("schedule %q: the storage does not enforce singleton keys", s.ID))
 	}
 	at, _ := slices.BinarySearchFunc(rt.schedules, s.ID, compareSchedule)
-	rt.schedules = slices.Insert(rt.schedules, at, &schedule{Schedule: s, prepared: prepared, hash: definitionHash(&s, &prepared)})
+	rt.schedules = slices.Insert(rt.schedules, at, &schedule{Schedule: s, prepared: prepared, hash: rt.definitionHash(&s, &prepared)})
 	return nil
 }
 
@@ -104,9 +104,14 @@ func checkOverlap(o runlane.Overlap) error {
 	}
 }
 
-func definitionHash(s *runlane.Schedule, p *runlane.Prepared) string {
+// definitionHash is stored. With a codec it leaves the payload out, which could be guessed from it and has no say in when a run is made.
+func (rt *Runtime) definitionHash(s *runlane.Schedule, p *runlane.Prepared) string {
+	payload := p.Payload
+	if rt.coded {
+		payload = nil
+	}
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %+v %q %q %q",
-		s.When.String(), s.Call.Task.ID, s.Call.Task.Queue.Name, p.Payload, s.Misfire, s.Overlap, p.ConcurrencyKey, p.SingletonKey))
+		s.When.String(), s.Call.Task.ID, s.Call.Task.Queue.Name, payload, s.Misfire, s.Overlap, p.ConcurrencyKey, p.SingletonKey))
 	return hex.EncodeToString(sum[:8])
 }
 

@@ -125,6 +125,9 @@ func (rt *Runtime) attemptTrigger(ctx context.Context, p *plan, create creator) 
 func (p *plan) duplicate(existing *runlane.Run) (*runlane.TriggerResult, error) {
 	differs := !bytes.Equal(existing.Payload, p.payload)
 	if differs && p.options.StrictPayload {
+		if err := existing.PayloadError(); err != nil {
+			return nil, err
+		}
 		return nil, &runlane.Error{
 			Code: runlane.ErrValidationFailed, Message: "a run with this idempotency key has another payload", RunID: existing.ID,
 			Hint: "use another key, or clear StrictPayload to get the existing run",
@@ -162,6 +165,8 @@ func (rt *Runtime) sameRun(ctx context.Context, p *plan, conflict error) (*runla
 		return nil, &repeatError{conflict}
 	case err != nil:
 		return nil, err
+	case run.PayloadError() != nil:
+		return nil, run.PayloadError()
 	case run.TaskID != p.task.ID || !bytes.Equal(run.Payload, p.payload):
 		return nil, &runlane.Error{
 			Code: runlane.ErrValidationFailed, Message: "a run with this id has another task or payload", RunID: p.id,

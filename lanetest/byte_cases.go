@@ -21,7 +21,7 @@ func byteCases() []storageCase {
 	}
 }
 
-// byteSamples are JSON that encoders like to change, and sizes at which storages change their ways.
+// byteSamples are JSON that encoders like to change, what a codec makes of it, and sizes at which storages change their ways.
 func byteSamples() map[string][]byte {
 	return map[string][]byte{
 		"spaces, brackets, a float": []byte(`{"a": "<b>", "n": 1.0e2}`),
@@ -30,6 +30,7 @@ func byteSamples() map[string][]byte {
 		"repeated keys":             []byte(`{"b":1,"a":2,"b":3,"big":123456789012345678901234567890}`),
 		"null":                      []byte(`null`),
 		"a word":                    []byte(`"x"`),
+		"a codec's bytes":           {1, 1, 'k', 0, 0xff, 0xfe, '\n'},
 		"400 bytes":                 filler(400),
 		"1 KB":                      filler(1000),
 		"5 KB":                      filler(5000),

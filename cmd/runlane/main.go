@@ -2,7 +2,8 @@
 // nothing itself. A program with tasks of its own embeds the same commands with cli.Main.
 //
 // Flags or environment variables choose the deployment: RUNLANE_TABLE, RUNLANE_ENV, RUNLANE_QUEUES, RUNLANE_LIMITS and the standard
-// ones of AWS. Without RUNLANE_QUEUES it reads, cancels and prunes, and refuses what would wake a worker.
+// ones of AWS. Without RUNLANE_QUEUES it reads, cancels and prunes, and refuses what would wake a worker. RUNLANE_KEYS, or
+// RUNLANE_KEYS_FILE, has the keys of encrypted payloads: without, runs are shown without them.
 package main
 
 import (

@@ -17,6 +17,7 @@ import (
 	"github.com/runlane/runlane-go/core"
 	"github.com/runlane/runlane-go/dynamostore"
 	"github.com/runlane/runlane-go/lane"
+	"github.com/runlane/runlane-go/sealed"
 )
 
 // limitsVariable tells a program without tasks how many runs each bound queue admits: core never guesses that.
@@ -28,6 +29,10 @@ func open(ctx context.Context) (*core.Runtime, error) {
 	if err != nil {
 		return nil, err
 	}
+	codec, err := sealed.FromEnv(nil)
+	if err != nil {
+		return nil, err
+	}
 	l, err := openLane(ctx)
 	if err != nil {
 		return nil, err
@@ -35,7 +40,7 @@ func open(ctx context.Context) (*core.Runtime, error) {
 	if _, alone := l.Transport.(unbound); alone {
 		queues = nil // core wants a binding for each queue that it is told of
 	}
-	return core.Open(ctx, l, &core.Options{Queues: queues})
+	return core.Open(ctx, l, &core.Options{Codec: codec, Queues: queues})
 }
 
 // openLane is awslane's, or one that cannot wake anybody where no queue is bound: most commands only read.

@@ -13,6 +13,7 @@ import (
 	"github.com/runlane/runlane-go/dynamostore"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/memlane"
+	"github.com/runlane/runlane-go/sealed"
 	"github.com/runlane/runlane-go/sqstransport"
 )
 
@@ -74,6 +75,7 @@ func working(what string, options core.WorkOptions) refusal {
 
 func runtimeRules() map[string]rule {
 	return map[string]rule{
+		"core.Options.Codec":       refuses(opening("a nil pointer", func(_ *world, o *core.Options) { o.Codec = (*sealed.Codec)(nil) })),
 		"core.Options.Environment": refuses(opening("a colon", func(_ *world, o *core.Options) { o.Environment = colon })),
 		"core.Options.Handlers": refuses(
 			opening("no task", func(_ *world, o *core.Options) { o.Handlers = []runlane.Handler{{}} }),

@@ -20,10 +20,10 @@ import (
 
 // userPackages are the packages whose names people type. Those of adapter authors, lane and lanetest, are explained by docs/adapters.md,
 // whose code is compiled and tested.
-var userPackages = []string{"", "core", "memlane", "awslane", "functions", "cli", "runlanetest", "dynamostore", "sqstransport"}
+var userPackages = []string{"", "core", "memlane", "awslane", "functions", "cli", "runlanetest", "dynamostore", "sqstransport", "sealed"}
 
 // protocol are methods that nobody calls by name: fmt, errors and encoding/json do, or the runtime when it opens.
-var protocol = []string{"Error", "Unwrap", "Is", "String", "MarshalJSON", "UnmarshalJSON", "Validate", "IsZero"}
+var protocol = []string{"Error", "Unwrap", "Is", "String", "GoString", "Format", "LogValue", "MarshalJSON", "UnmarshalJSON", "Validate", "IsZero"}
 
 // composed are types whose values people write, beside those of options.
 var composed = []string{
@@ -64,6 +64,7 @@ var excused = map[string]string{
 	"sqstransport.ParseMessage":    "for package functions",
 	"dynamostore.ParseStreamImage": "for package functions: the relay reads the table's stream",
 	"core.Runtime.PublishWakeups":  "for package functions: the relay calls it",
+	"sealed.Codec.":                "a Codec: the runtime calls it",
 	"sqstransport.Transport.":      "lane.Transport: the runtime calls it; docs/adapters.md",
 }
 

@@ -50,8 +50,9 @@ var importRules = []importRule{
 		"$gostd", runlanePkg, corePkg, module + "/awslane$", module + "/functions$", module + "/examples/webhooks",
 	}},
 	{"cli", "cli/...", "cli/**", []string{"$gostd", runlanePkg, lanePkg, corePkg}},
+	{"sealed", "sealed/...", "sealed/**", []string{"$gostd", runlanePkg, compress}},
 	{"cmd", "cmd/...", "cmd/**", []string{
-		"$gostd", runlanePkg, lanePkg, corePkg, module + "/awslane$", module + "/dynamostore$", module + "/cli$", awsSDK,
+		"$gostd", runlanePkg, lanePkg, corePkg, module + "/awslane$", module + "/dynamostore$", module + "/sealed$", module + "/cli$", awsSDK,
 	}},
 	{"infra", "infra/...", "infra/**", []string{"$gostd", awsSDK, smithy}},
 	{"localstack", "localstack/...", "localstack/**", []string{"$gostd", module + "/infra$", module + "/localstack/deployment$", awsSDK, smithy}},
@@ -61,7 +62,7 @@ var importRules = []importRule{
 	{"runlanetest", "runlanetest/...", "runlanetest/**", []string{"$gostd", runlanePkg, lanePkg, corePkg, module + "/memlane$"}},
 	{"examples", "examples/...", "examples/**", []string{
 		"$gostd", runlanePkg, lanePkg, corePkg, module + "/memlane$", module + "/awslane$", module + "/dynamostore$",
-		module + "/sqstransport$", module + "/functions$", module + "/functions/eventsource$", module + "/examples", awsSDK, lambdaGo, compress, xsync,
+		module + "/sealed$", module + "/sqstransport$", module + "/functions$", module + "/functions/eventsource$", module + "/examples", awsSDK, lambdaGo, compress, xsync,
 	}},
 }
 
@@ -75,7 +76,7 @@ type reachRule struct {
 var reachRules = []reachRule{
 	{
 		why:       "adapters stand below the runtime",
-		from:      inFolders("lane", "memlane", "dynamostore", "sqstransport", "awslane", "infra"),
+		from:      inFolders("lane", "memlane", "dynamostore", "sqstransport", "awslane", "infra", "sealed"),
 		forbidden: []string{module + "/core", module + "/functions"},
 	},
 	{
@@ -93,7 +94,7 @@ var reachRules = []reachRule{
 	},
 	{
 		why:       "the embedded lane needs no AWS",
-		from:      inFolders("lane", "memlane", "core"),
+		from:      inFolders("lane", "memlane", "core", "sealed"),
 		forbidden: []string{awsSDK, smithy, lambdaGo},
 	},
 }
@@ -195,6 +196,8 @@ func TestImports_EachRuleCanFail(t *testing.T) {
 		"production reaches testing":        {goPackage{ImportPath: module + "/core", Deps: []string{"testing"}}, "test support"},
 		"program reaches lanetest":          {goPackage{ImportPath: module + "/examples/x/cmd/y", Name: "main", Deps: []string{module + "/lanetest"}}, "test support"},
 		"library reaches functions":         {goPackage{ImportPath: module + "/examples/webhooks", Name: "webhooks", Deps: []string{module + "/functions"}}, "only programs"},
+		"sealed imports core":               {at("sealed", "sealed", module+"/core"), "imports"},
+		"sealed reaches the AWS SDK":        {goPackage{ImportPath: module + "/sealed", Deps: []string{awsSDK + "/service/kms"}}, "needs no AWS"},
 		"core reaches the AWS SDK":          {goPackage{ImportPath: module + "/core", Deps: []string{awsSDK + "/aws"}}, "needs no AWS"},
 		"lane is not a prefix of lanetest":  {at("memlane", "memlane", module+"/lanetest"), "imports"},
 		"a function's main imports a store": {at("functions/tick", "main", module+"/dynamostore"), "imports"},

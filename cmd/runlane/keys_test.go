@@ -1,0 +1,41 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/runlane/runlane-go/internal/awstest"
+	"github.com/runlane/runlane-go/sealed"
+)
+
+func TestBinary_KeysOfEncryptedPayloads(t *testing.T) {
+	t.Parallel()
+	key, err := sealed.NewKey("2026-11")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "keys")
+	if err := os.WriteFile(file, []byte(key.Line()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	table, queue := awstest.Table(t, awstest.LocalStackDynamoDB(t)), awstest.Queue(t, awstest.SQS(t), false)
+	bare := []string{"RUNLANE_TABLE=" + table, "RUNLANE_QUEUES=default=" + queue.URL, "USER=ada", "RUNLANE_KEYS=", "RUNLANE_KEYS_FILE="}
+	with := &program{environment: append(slices.Clone(bare), "RUNLANE_KEYS_FILE="+file)}
+	with.run(t, 0, "trigger", "letter.send", `{"to":"u_1"}`, "--id", "run_1", "--foreign")
+	if out, _ := with.run(t, 0, "runs", "get", "run_1", "--payload"); out != `{"to":"u_1"}` {
+		t.Errorf("with the key: %s", out)
+	}
+	without := &program{environment: bare}
+	if out, _ := without.run(t, 0, "runs", "get", "run_1"); strings.Contains(out, "u_1") || !strings.Contains(out, `key "2026-11"`) {
+		t.Errorf("without the key:\n%s", out)
+	}
+	without.run(t, 1, "runs", "get", "run_1", "--payload")
+	text := strings.TrimPrefix(key.Line(), "2026-11=")
+	wrong := &program{environment: append(slices.Clone(bare), "RUNLANE_KEYS="+text)}
+	if _, news := wrong.run(t, 2, "runs", "list"); !strings.Contains(news, "key 1 has no secret, or no name") || strings.Contains(news, text[:20]) {
+		t.Errorf("keys that cannot be read: %s", news)
+	}
+}

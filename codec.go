@@ -1,0 +1,67 @@
+package runlane
+
+import "context"
+
+// Codec changes payloads and outputs on their way to the storage and back: package sealed encrypts with one. A runtime that is given
+// a codec (core.Options.Codec) reads and writes as before; its storage keeps only what Encode returned, with the name of the key.
+// Implementations are safe for concurrent use, and the first runtime that reads a run may be years younger than the one that wrote it.
+//
+// An error that is [ErrPayloadUnreadable] says that these bytes cannot be opened here: the run is returned without them, see
+// [Sealed]. Any other error fails the call that needed the bytes; one that is no *Error counts as [ErrStorageUnavailable].
+type Codec interface {
+	// Encode returns what is stored in place of plain, and the name of the key that Decode will need: 1 to 64 bytes of printable
+	// text. It must not change plain. The same plain may become something else each time.
+	Encode(ctx context.Context, of BodyRef, plain []byte) (stored []byte, key string, err error)
+	// Decode returns what Encode was given. It must refuse bytes that were stored for another body. Where key is "", the bytes were
+	// stored without a codec and are plain: Decode returns them as they are, or refuses them.
+	Decode(ctx context.Context, of BodyRef, key string, stored []byte) (plain []byte, err error)
+}
+
+// BodyRef names the payload or the output of one run.
+type BodyRef struct {
+	// Environment and RunID name the run. The environment is spelled out.
+	Environment Environment
+	RunID       RunID
+	// TaskID is the run's for its payload, and "" for its output.
+	TaskID TaskID
+	// Output is true for the output, false for the payload.
+	Output bool
+}
+
+// Sealed tells how a [Codec] keeps the bytes of a run that was read from the storage. It is nil for a run that none has to do with, and
+// no part of the run's history.
+type Sealed struct {
+	PayloadKey string `json:"payloadKey,omitempty"` // the key that the payload was stored with
+	OutputKey  string `json:"outputKey,omitempty"`  // the key that the output was stored with
+
+	// PayloadFault and OutputFault say why this process could not open them; Payload or Output is nil then.
+	PayloadFault string `json:"payloadFault,omitempty"`
+	OutputFault  string `json:"outputFault,omitempty"`
+}
+
+// PayloadError is why the payload could not be opened by the process that read the run, [ErrPayloadUnreadable], or nil.
+func (r *Run) PayloadError() error {
+	if r.Sealed == nil || r.Sealed.PayloadFault == "" {
+		return nil
+	}
+	return r.unreadable("payload", r.Sealed.PayloadKey, r.Sealed.PayloadFault)
+}
+
+// OutputError is why the output could not be opened by the process that read the run, [ErrPayloadUnreadable], or nil.
+func (r *Run) OutputError() error {
+	if r.Sealed == nil || r.Sealed.OutputFault == "" {
+		return nil
+	}
+	return r.unreadable("output", r.Sealed.OutputKey, r.Sealed.OutputFault)
+}
+
+func (r *Run) unreadable(what, key, fault string) error {
+	e := &Error{
+		Code: ErrPayloadUnreadable, Message: "the " + what + " cannot be read here: " + fault, RunID: r.ID, Retryable: true,
+		Hint: "give this process the codec and the keys of the one that stored it",
+	}
+	if key != "" {
+		e.Meta = map[string]string{"key": key}
+	}
+	return e
+}

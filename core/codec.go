@@ -1,0 +1,223 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// What a codec made is stored behind a head: a mark, the length of the key's name, and the name. No JSON begins with the mark, so a
+// runtime recognizes such bytes whether it has a codec or not.
+const (
+	codedMark  = 1    // the form of the head
+	codedMarks = 0x09 // below it are marks of this and of later forms: JSON begins with a tab at the least
+	maxKeyName = 64
+)
+
+// codedStorage stands before the storage. What core reads and writes is plain; what the storage keeps is what the codec made of it.
+// Without a codec everything passes as it is, but for bodies that some codec made: those cannot be read.
+type codedStorage struct {
+	lane.Storage
+
+	codec runlane.Codec // nil: none
+}
+
+// encode puts the codec before the storage.
+func (rt *Runtime) encode(codec runlane.Codec) {
+	coded := *rt.lane
+	coded.Storage = &codedStorage{Storage: rt.lane.Storage, codec: codec}
+	rt.lane = &coded
+}
+
+// isNilPointer finds a nil pointer inside an interface that is not nil.
+func isNilPointer(codec runlane.Codec) bool {
+	v := reflect.ValueOf(codec)
+	return v.Kind() == reflect.Pointer && v.IsNil()
+}
+
+// Unwrap lets lane.As find the abilities of the storage.
+func (s *codedStorage) Unwrap() lane.Storage { return s.Storage }
+
+// isCoded reports bytes that a codec made.
+func isCoded(stored []byte) bool { return len(stored) > 0 && stored[0] < codedMarks }
+
+// codedHead is what stands before the codec's bytes.
+func codedHead(key string, body []byte) ([]byte, error) {
+	if key == "" || len(key) > maxKeyName || runlane.ValidateKey("key", key) != nil {
+		return nil, &runlane.Error{
+			Code: runlane.ErrConfigurationInvalid, Message: "the codec named a key that cannot be kept",
+			Hint: fmt.Sprintf("return 1 to %d bytes of printable text from Encode", maxKeyName),
+		}
+	}
+	stored := make([]byte, 0, 2+len(key)+len(body))
+	stored = append(stored, codedMark, byte(len(key)))
+	stored = append(stored, key...)
+	return append(stored, body...), nil
+}
+
+// parseCoded takes apart what codedHead made; ok is false for anything else.
+func parseCoded(stored []byte) (key string, body []byte, ok bool) {
+	if len(stored) < 2 || stored[0] != codedMark {
+		return "", nil, false
+	}
+	length := int(stored[1])
+	if length == 0 || length > maxKeyName || len(stored) < 2+length {
+		return "", nil, false
+	}
+	key = string(stored[2 : 2+length])
+	return key, stored[2+length:], runlane.ValidateKey("key", key) == nil
+}
+
+// encodeBody is what is stored in place of plain. No body stays none.
+func (s *codedStorage) encodeBody(ctx context.Context, of runlane.BodyRef, plain []byte) (stored []byte, key string, err error) {
+	if len(plain) == 0 {
+		return plain, "", nil
+	}
+	body, key, err := s.codec.Encode(ctx, of, plain)
+	if err != nil {
+		return nil, "", codecFailed(ctx, of.RunID, err)
+	}
+	stored, err = codedHead(key, body)
+	return stored, key, err
+}
+
+// decodeBody is the inverse. fault says why these bytes cannot be opened here; err is why it is not known whether they can.
+func (s *codedStorage) decodeBody(ctx context.Context, of runlane.BodyRef, stored []byte) (plain []byte, key, fault string, err error) {
+	body := stored
+	switch coded := isCoded(stored); {
+	case len(stored) == 0 || !coded && s.codec == nil:
+		return stored, "", "", nil
+	case coded:
+		var ok bool
+		if key, body, ok = parseCoded(stored); !ok {
+			return nil, "", "it is stored in a form that this version does not know", nil
+		}
+	}
+	if s.codec == nil {
+		return nil, key, fmt.Sprintf("it is encoded with key %q, and this process has no codec", key), nil
+	}
+	plain, err = s.codec.Decode(ctx, of, key, body)
+	switch {
+	case err == nil:
+		return plain, key, "", nil
+	case errors.Is(err, runlane.ErrPayloadUnreadable):
+		return nil, key, messageOf(err), nil
+	default:
+		return nil, key, "", codecFailed(ctx, of.RunID, err)
+	}
+}
+
+// codecFailed is a codec that could not do its work just now: a key service that is out of reach.
+func codecFailed(ctx context.Context, run runlane.RunID, err error) error {
+	if ctx.Err() != nil {
+		return cancelled(ctx, run)
+	}
+	if _, ok := errors.AsType[*runlane.Error](err); ok {
+		return err
+	}
+	return &runlane.Error{
+		Code: runlane.ErrStorageUnavailable, Message: "the codec failed", RunID: run, Hint: "the cause is the codec's own error",
+		Retryable: true, Cause: err,
+	}
+}
+
+// open makes a run plain that the storage returned.
+func (s *codedStorage) open(ctx context.Context, run *runlane.Run) (err error) {
+	if run == nil || s.codec == nil && !isCoded(run.Payload) && !isCoded(run.Output) {
+		return nil
+	}
+	sealed := runlane.Sealed{}
+	of := runlane.BodyRef{Environment: runlane.Environment(run.Environment.Name()), RunID: run.ID, TaskID: run.TaskID}
+	if run.Payload, sealed.PayloadKey, sealed.PayloadFault, err = s.decodeBody(ctx, of, run.Payload); err != nil {
+		return err
+	}
+	of.TaskID, of.Output = "", true
+	run.Output, sealed.OutputKey, sealed.OutputFault, err = s.decodeBody(ctx, of, run.Output)
+	if sealed != (runlane.Sealed{}) {
+		run.Sealed = &sealed
+	}
+	return err
+}
+
+// opened is a run as it was read, made plain.
+func (s *codedStorage) opened(ctx context.Context, run *runlane.Run, err error) (*runlane.Run, error) {
+	if err == nil {
+		err = s.open(ctx, run)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return run, nil
+}
+
+// GetRun implements lane.Storage.
+func (s *codedStorage) GetRun(ctx context.Context, key lane.RunKey) (*runlane.Run, error) {
+	run, err := s.Storage.GetRun(ctx, key)
+	return s.opened(ctx, run, err)
+}
+
+// GetRuns implements lane.Storage.
+func (s *codedStorage) GetRuns(ctx context.Context, q *lane.RunsQuery) ([]*runlane.Run, error) {
+	runs, err := s.Storage.GetRuns(ctx, q)
+	if err != nil || q.WithoutPayload {
+		return runs, err
+	}
+	for _, run := range runs {
+		if err := s.open(ctx, run); err != nil {
+			return nil, err
+		}
+	}
+	return runs, nil
+}
+
+// GetRunByIdempotencyKey implements lane.Storage.
+func (s *codedStorage) GetRunByIdempotencyKey(ctx context.Context, key lane.OwnerKey) (*runlane.Run, error) {
+	run, err := s.Storage.GetRunByIdempotencyKey(ctx, key)
+	return s.opened(ctx, run, err)
+}
+
+// GetRunBySingletonKey implements lane.Storage.
+func (s *codedStorage) GetRunBySingletonKey(ctx context.Context, key lane.OwnerKey) (*runlane.Run, error) {
+	run, err := s.Storage.GetRunBySingletonKey(ctx, key)
+	return s.opened(ctx, run, err)
+}
+
+// InspectRun implements lane.Storage.
+func (s *codedStorage) InspectRun(ctx context.Context, q *lane.InspectQuery) (*lane.Inspection, error) {
+	seen, err := s.Storage.InspectRun(ctx, q)
+	if err == nil {
+		err = s.open(ctx, seen.Run)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return seen, nil
+}
+
+// ListRunEvents implements lane.Storage. A body that cannot be opened is left out of its event; the run says why.
+func (s *codedStorage) ListRunEvents(ctx context.Context, q *lane.EventQuery) (*runlane.Page[runlane.EventRecord], error) {
+	page, err := s.Storage.ListRunEvents(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	of := runlane.BodyRef{Environment: runlane.Environment(q.Environment.Name()), RunID: q.RunID}
+	for i := range page.Items {
+		switch body := page.Items[i].Body.(type) {
+		case *runlane.RunCreated:
+			of.TaskID, of.Output = body.TaskID, false
+			body.Payload, _, _, err = s.decodeBody(ctx, of, body.Payload)
+		case *runlane.RunSucceeded:
+			of.TaskID, of.Output = "", true
+			body.Output, _, _, err = s.decodeBody(ctx, of, body.Output)
+		default: // the others have no bytes
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return page, nil
+}

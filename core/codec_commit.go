@@ -1,0 +1,174 @@
+package core
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// coded is a transition on its way through the codec.
+type coded struct {
+	plain   *lane.Transition // core's, which is never changed
+	stored  lane.Transition
+	sealed  runlane.Sealed // of the run afterwards
+	changed string         // what the codec made of how much
+}
+
+// code makes what the storage is given of a transition. A run that was there already is committed without its bodies: they are in the
+// storage, and the codec would make other bytes of them.
+func (s *codedStorage) code(ctx context.Context, t *lane.Transition) (*coded, error) {
+	if t.Projected == nil {
+		return &coded{plain: t, stored: *t}, nil // the storage says what is wrong
+	}
+	projected := *t.Projected
+	c := &coded{plain: t, stored: *t}
+	if projected.Sealed != nil {
+		c.sealed = *projected.Sealed
+	}
+	projected.Payload, projected.Output, projected.Sealed = nil, nil, nil
+	// A hash of the payload would tell whoever can guess the payload that the guess is right.
+	c.stored.Projected, c.stored.PayloadHash = &projected, ""
+	of := runlane.BodyRef{Environment: runlane.Environment(projected.Environment.Name()), RunID: projected.ID}
+	for i := range t.Events {
+		switch body := t.Events[i].Body.(type) {
+		case *runlane.RunCreated:
+			of.TaskID, of.Output = body.TaskID, false
+			stored, key, err := s.encodeBody(ctx, of, body.Payload)
+			if err != nil {
+				return nil, err
+			}
+			created := *body
+			created.Payload, projected.Payload, c.sealed.PayloadKey = stored, stored, key
+			c.replace(i, &created, body.Payload, stored)
+		case *runlane.RunSucceeded:
+			of.TaskID, of.Output = "", true
+			stored, key, err := s.encodeBody(ctx, of, body.Output)
+			if err != nil {
+				return nil, err
+			}
+			succeeded := *body
+			succeeded.Output, projected.Output, c.sealed.OutputKey = stored, stored, key
+			c.replace(i, &succeeded, body.Output, stored)
+		default: // the others have no bytes
+		}
+	}
+	return c, nil
+}
+
+func (c *coded) replace(i int, body runlane.EventBody, plain, stored []byte) {
+	c.changed = fmt.Sprintf("the codec made %d bytes of %d", len(stored), len(plain))
+	c.stored.Events = slices.Clone(c.stored.Events)
+	c.stored.Events[i].Body = body
+}
+
+// commit puts the plain bytes back into what the storage returned. The caller's own copy, as everything that storages return.
+func (c *coded) commit(commit *lane.Commit) {
+	if commit == nil {
+		return
+	}
+	run := c.plain.Projected
+	if commit.Run == nil && c.plain.Creates() {
+		commit.Run = lane.RunAtRest(run)
+	}
+	if commit.Run != nil {
+		commit.Run.Payload, commit.Run.Output = bytes.Clone(run.Payload), bytes.Clone(run.Output)
+		if c.sealed != (runlane.Sealed{}) {
+			commit.Run.Sealed = new(c.sealed)
+		}
+	}
+	for i := range min(len(commit.Events), len(c.plain.Events)) {
+		switch body := commit.Events[i].Body.(type) {
+		case *runlane.RunCreated:
+			body.Payload = bytes.Clone(run.Payload)
+		case *runlane.RunSucceeded:
+			body.Output = bytes.Clone(run.Output)
+		default: // the others have no bytes
+		}
+	}
+}
+
+// failure tells, where the storage refused what was too long, that it is the codec's bytes which were counted.
+func (c *coded) failure(err error) error {
+	refused, ok := errors.AsType[*runlane.Error](err)
+	if !ok || refused.Code != runlane.ErrValidationFailed || c.changed == "" {
+		return err
+	}
+	told := *refused
+	told.Message += "; " + c.changed
+	return &told
+}
+
+// AppendRunEvents implements lane.Storage.
+func (s *codedStorage) AppendRunEvents(ctx context.Context, command *lane.AppendCommand) (*lane.Commit, error) {
+	if s.codec == nil {
+		return s.Storage.AppendRunEvents(ctx, command)
+	}
+	c, err := s.code(ctx, &command.Transition)
+	if err != nil {
+		return nil, err
+	}
+	commit, err := s.Storage.AppendRunEvents(ctx, &lane.AppendCommand{
+		Transition: c.stored, LeaseToken: command.LeaseToken, Outbox: command.Outbox,
+	})
+	if err != nil {
+		return nil, c.failure(err)
+	}
+	c.commit(commit)
+	return commit, nil
+}
+
+// ReserveRunDispatch implements lane.Storage.
+func (s *codedStorage) ReserveRunDispatch(ctx context.Context, command *lane.ReserveCommand) (*lane.Acquisition, error) {
+	if s.codec == nil {
+		return s.Storage.ReserveRunDispatch(ctx, command)
+	}
+	c, err := s.code(ctx, &command.Transition)
+	if err != nil {
+		return nil, err
+	}
+	given := *command
+	given.Transition = c.stored
+	return c.acquired(s.Storage.ReserveRunDispatch(ctx, &given))
+}
+
+// ClaimRunLease implements lane.Storage.
+func (s *codedStorage) ClaimRunLease(ctx context.Context, command *lane.ClaimCommand) (*lane.Acquisition, error) {
+	if s.codec == nil {
+		return s.Storage.ClaimRunLease(ctx, command)
+	}
+	c, err := s.code(ctx, &command.Transition)
+	if err != nil {
+		return nil, err
+	}
+	given := *command
+	given.Transition = c.stored
+	return c.acquired(s.Storage.ClaimRunLease(ctx, &given))
+}
+
+func (c *coded) acquired(got *lane.Acquisition, err error) (*lane.Acquisition, error) {
+	if err == nil && got.Outcome == lane.Acquired {
+		c.commit(got.Commit)
+	}
+	return got, err
+}
+
+// HeartbeatRunLease implements lane.Storage.
+func (s *codedStorage) HeartbeatRunLease(ctx context.Context, command *lane.HeartbeatCommand) (*lane.Commit, error) {
+	if s.codec == nil {
+		return s.Storage.HeartbeatRunLease(ctx, command)
+	}
+	c, err := s.code(ctx, &command.Transition)
+	if err != nil {
+		return nil, err
+	}
+	commit, err := s.Storage.HeartbeatRunLease(ctx, &lane.HeartbeatCommand{Transition: c.stored})
+	if err == nil {
+		c.commit(commit)
+	}
+	return commit, err
+}

@@ -1,0 +1,223 @@
+package core_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/lane"
+	"github.com/runlane/runlane-go/lanetest"
+	"github.com/runlane/runlane-go/memlane"
+)
+
+// scriptedCodec turns bytes around, and does what a test wants.
+type scriptedCodec struct {
+	key    string
+	refs   []runlane.BodyRef // of encodings
+	encode func() error
+	decode func() error
+}
+
+func (c *scriptedCodec) Encode(_ context.Context, of runlane.BodyRef, plain []byte) ([]byte, string, error) {
+	c.refs = append(c.refs, of)
+	if c.encode != nil {
+		if err := c.encode(); err != nil {
+			return nil, "", err
+		}
+	}
+	return turned(plain), c.key, nil
+}
+
+func (c *scriptedCodec) Decode(_ context.Context, _ runlane.BodyRef, key string, stored []byte) ([]byte, error) {
+	if c.decode != nil {
+		if err := c.decode(); err != nil {
+			return nil, err
+		}
+	}
+	if key == "" {
+		return stored, nil
+	}
+	return turned(stored), nil
+}
+
+func turned(b []byte) []byte {
+	out := bytes.Clone(b)
+	for i := range out {
+		out[i] ^= 0xff
+	}
+	return out
+}
+
+func openCoded(t *testing.T, codec runlane.Codec, hooks ...core.Hook) (*core.Runtime, *memlane.Storage) {
+	t.Helper()
+	storage := memlane.NewStorage(nil)
+	l, err := lane.New(storage, lanetest.NewScriptedTransport(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rt, err := core.Open(t.Context(), l, &core.Options{
+		Codec: codec, Hooks: hooks, Logger: slog.New(slog.DiscardHandler),
+		Handlers: []runlane.Handler{codedTask.Handle(func(_ context.Context, a *runlane.Attempt, n int) error { return a.SetOutput(n) })},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = rt.Close(context.Background()) })
+	return rt, storage
+}
+
+var codedTask = runlane.NewTask[int]("coded", nil)
+
+func TestCodec_IsToldWhichBodyItEncodes(t *testing.T) {
+	t.Parallel()
+	codec := &scriptedCodec{key: "k"}
+	rt, storage := openCoded(t, codec)
+	result, err := rt.RunNow(t.Context(), codedTask.With(42), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []runlane.BodyRef{
+		{Environment: "default", RunID: result.Run.ID, TaskID: "coded"},
+		{Environment: "default", RunID: result.Run.ID, Output: true},
+	}
+	if fmt.Sprint(codec.refs) != fmt.Sprint(want) {
+		t.Errorf("encoded %+v, want %+v", codec.refs, want)
+	}
+	raw, err := storage.GetRun(t.Context(), lane.RunKey{Environment: "default", RunID: result.Run.ID})
+	if err != nil || string(raw.Payload) != "\x01\x01k"+string(turned([]byte("42"))) || string(raw.Output) != string(raw.Payload) {
+		t.Errorf("stored are %q and %q, %v", raw.Payload, raw.Output, err)
+	}
+}
+
+// What a caller, a handler and a hook see of a run that is being made is plain.
+func TestCodec_WhatCommitsReturn_IsPlain(t *testing.T) {
+	t.Parallel()
+	var seen atomic.Int32
+	rt, _ := openCoded(t, &scriptedCodec{key: "k"}, func(c core.Change) {
+		for _, record := range c.Events {
+			if body, ok := record.Body.(*runlane.RunCreated); ok && string(body.Payload) == "42" {
+				seen.Add(1)
+			}
+			if body, ok := record.Body.(*runlane.RunSucceeded); ok && string(body.Output) == "42" {
+				seen.Add(1)
+			}
+		}
+	})
+	result, err := rt.Trigger(t.Context(), codedTask.With(42), nil)
+	if err != nil || string(result.Run.Payload) != "42" || result.Run.Sealed.PayloadKey != "k" {
+		t.Fatalf("%+v, %v", result, err)
+	}
+	delivered, err := rt.ExecuteDelivery(t.Context(), lane.Wakeup{RunKey: lane.RunKey{Environment: "default", RunID: result.Run.ID}}, nil)
+	if err != nil || string(delivered.Run.Output) != "42" || string(delivered.Run.Payload) != "42" {
+		t.Fatalf("%+v, %v", delivered, err)
+	}
+	if err := rt.Close(t.Context()); err != nil { // hooks have seen everything then
+		t.Fatal(err)
+	}
+	if seen.Load() != 2 {
+		t.Errorf("%d events were seen with their bodies", seen.Load())
+	}
+}
+
+func TestCodec_ThatFailsToEncode_FailsTheTriggerAndWritesNothing(t *testing.T) {
+	t.Parallel()
+	typed := &runlane.Error{Code: runlane.ErrInternal, Message: "typed"}
+	for name, c := range map[string]struct {
+		codec *scriptedCodec
+		code  runlane.ErrorCode
+	}{
+		"a foreign error":     {&scriptedCodec{key: "k", encode: func() error { return errors.New("out of reach") }}, runlane.ErrStorageUnavailable},
+		"an error with code":  {&scriptedCodec{key: "k", encode: func() error { return typed }}, runlane.ErrInternal},
+		"no key":              {&scriptedCodec{}, runlane.ErrConfigurationInvalid},
+		"a key that is long":  {&scriptedCodec{key: strings.Repeat("k", 65)}, runlane.ErrConfigurationInvalid},
+		"a key of no letters": {&scriptedCodec{key: "\x1b"}, runlane.ErrConfigurationInvalid},
+	} {
+		rt, _ := openCoded(t, c.codec)
+		_, err := rt.Trigger(t.Context(), codedTask.With(1), nil)
+		if runlane.CodeOf(err) != c.code {
+			t.Errorf("%s: %v, want %s", name, err, c.code)
+		}
+		page, err := rt.Runs().List(t.Context(), nil)
+		if err != nil || len(page.Items) != 0 {
+			t.Errorf("%s: %d runs, %v", name, len(page.Items), err)
+		}
+	}
+}
+
+// A key service that is out of reach is an outage like the storage's: nothing is decided by it.
+func TestCodec_ThatFailsToDecode_FailsTheReadAndHandsBack(t *testing.T) {
+	t.Parallel()
+	codec := &scriptedCodec{key: "k"}
+	rt, _ := openCoded(t, codec)
+	result, err := rt.Trigger(t.Context(), codedTask.With(1), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	codec.decode = func() error { return errors.New("out of reach") }
+	key := lane.RunKey{Environment: "default", RunID: result.Run.ID}
+	_, read := rt.Runs().Get(t.Context(), key.RunID)
+	_, delivered := rt.ExecuteDelivery(t.Context(), lane.Wakeup{RunKey: key}, nil)
+	_, explained := rt.Runs().Explain(t.Context(), key.RunID)
+	var listed error
+	for _, err := range rt.Runs().Events(t.Context(), key.RunID, nil) {
+		listed = err
+	}
+	for what, err := range map[string]error{"read": read, "delivered": delivered, "explained": explained, "listed": listed} {
+		if runlane.CodeOf(err) != runlane.ErrStorageUnavailable {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	codec.decode = nil
+	if run, err := rt.Runs().Get(t.Context(), key.RunID); err != nil || run.Counters.Attempts != 0 || string(run.Payload) != "1" {
+		t.Errorf("%+v, %v", run, err)
+	}
+}
+
+// An outcome that cannot be encoded just now is tried again while the lease lasts, as one that cannot be written is.
+func TestCodec_OutageAtTheOutcome_IsOutlived(t *testing.T) {
+	t.Parallel()
+	codec, failures := &scriptedCodec{key: "k"}, 0
+	rt, _ := openCoded(t, codec)
+	codec.encode = func() error {
+		if len(codec.refs) > 1 && failures < 3 { // the first is the payload
+			failures++
+			return errors.New("out of reach")
+		}
+		return nil
+	}
+	began := time.Now()
+	result, err := rt.RunNow(t.Context(), codedTask.With(7), nil)
+	if err != nil || result.Run.Status != runlane.StatusSucceeded || failures != 3 {
+		t.Errorf("%+v, %v after %d failures and %s", result, err, failures, time.Since(began))
+	}
+}
+
+// Bodies that no codec made have no head, whatever they are; what has one is taken apart as it was made.
+func FuzzParseCoded(f *testing.F) {
+	head, err := core.CodedHead("key", []byte("body"))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(head)
+	f.Add([]byte(`{"a":1}`))
+	f.Add([]byte{1, 0})
+	f.Add([]byte{1, 200, 'k'})
+	f.Fuzz(func(t *testing.T, stored []byte) {
+		key, body, ok := core.ParseCoded(stored)
+		if !ok {
+			return
+		}
+		again, err := core.CodedHead(key, body)
+		if err != nil || !bytes.Equal(again, stored) {
+			t.Errorf("%q was taken apart into %q and %q, %v", stored, key, body, err)
+		}
+	})
+}

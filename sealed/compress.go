@@ -1,0 +1,50 @@
+package sealed
+
+import (
+	"errors"
+	"sync"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// maxOpenedBytes bounds what opened bytes expand to, as storages bound it: four times the largest payload.
+const maxOpenedBytes = 16 << 20
+
+// zstd's coders are safe for concurrent EncodeAll and DecodeAll; making one costs more than using it.
+var (
+	encoder = sync.OnceValue(func() *zstd.Encoder {
+		e, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(2), zstd.WithAllLitEntropyCompression(true), zstd.WithEncoderCRC(false))
+		if err != nil {
+			panic(err) // the options are constant
+		}
+		return e
+	})
+	decoder = sync.OnceValue(func() *zstd.Decoder {
+		d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(2), zstd.WithDecoderMaxMemory(maxOpenedBytes))
+		if err != nil {
+			panic(err)
+		}
+		return d
+	})
+)
+
+func compress(b []byte) []byte { return encoder().EncodeAll(b, make([]byte, 0, len(b))) }
+
+var errTooLong = errors.New("the bytes expand to more than 16 MiB")
+
+// decompress reads what compress wrote. The tag has been checked by now, so only who has
+// a key can have written anything else.
+func decompress(b []byte) ([]byte, error) {
+	var h zstd.Header
+	if err := h.Decode(b); err != nil {
+		return nil, err
+	}
+	length := uint64(0) // short frames do not say how long their content is
+	if h.HasFCS {
+		length = h.FrameContentSize
+	}
+	if length > maxOpenedBytes {
+		return nil, errTooLong
+	}
+	return decoder().DecodeAll(b, make([]byte, 0, length))
+}

@@ -1,0 +1,78 @@
+package sealed
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/runlane/runlane-go"
+)
+
+// Variables that [FromEnv] reads. One of them at most is set.
+const (
+	// KeysVariable holds the keys themselves, as [ParseKeys] reads them.
+	KeysVariable = "RUNLANE_KEYS"
+	// KeysFileVariable names a file that does.
+	KeysFileVariable = "RUNLANE_KEYS_FILE"
+)
+
+// FromEnv is a codec with the keys that the environment names, or nil where it names none: payloads are then stored as they are. Keys
+// that cannot be read are runlane.ErrConfigurationInvalid; it is not said what stands there.
+func FromEnv(options *Options) (runlane.Codec, error) {
+	text, file := os.Getenv(KeysVariable), os.Getenv(KeysFileVariable)
+	switch {
+	case text != "" && file != "":
+		return nil, invalidKeys("set one of them", "%s and %s are both set", KeysVariable, KeysFileVariable)
+	case text == "" && file == "":
+		return nil, nil //nolint:nilnil // documented: there is no codec, and nothing is wrong
+	case file != "":
+		read, err := os.ReadFile(file)
+		if err != nil {
+			return nil, &runlane.Error{
+				Code: runlane.ErrConfigurationInvalid, Message: fmt.Sprintf("encryption: the file that %s names cannot be read", KeysFileVariable),
+				Hint: "name a file with a key a line, that this process may read", Cause: err,
+			}
+		}
+		text = string(read)
+	}
+	keys, err := ParseKeys(text)
+	if err != nil {
+		return nil, err
+	}
+	codec, err := New(keys, options)
+	if err != nil {
+		return nil, err
+	}
+	return codec, nil
+}
+
+// Unwrapper decrypts a key that was encrypted by another one, of a key management service for example. id is the key's name.
+type Unwrapper func(ctx context.Context, id string, wrapped []byte) (secret []byte, err error)
+
+// UnwrapKeys reads keys as [ParseKeys] does, whose secrets are encrypted themselves, and has each of them decrypted. Call it once,
+// when the program starts. The error of unwrap is the cause of the one that is returned, which has its code, or
+// runlane.ErrConfigurationInvalid where it has none.
+func UnwrapKeys(ctx context.Context, text string, unwrap Unwrapper) ([]Key, error) {
+	var keys []Key
+	err := parseEntries(text, func(n int, id string, wrapped []byte) error {
+		secret, err := unwrap(ctx, id, wrapped)
+		if err != nil {
+			code := runlane.CodeOf(err)
+			if code == "" {
+				code = runlane.ErrConfigurationInvalid
+			}
+			return &runlane.Error{
+				Code: code, Message: fmt.Sprintf("encryption: key %q cannot be unwrapped", id), Cause: err,
+				Hint: "check that this process may use the key it was wrapped with",
+			}
+		}
+		key, err := keyOfEntry(n, id, secret)
+		clear(secret)
+		keys = append(keys, key)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return keys, nil
+}
