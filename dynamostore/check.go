@@ -2,6 +2,7 @@ package dynamostore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -53,6 +54,10 @@ func (s *Store) Check(ctx context.Context, q *lane.PageQuery) (*runlane.Page[lan
 		if !strings.HasPrefix(textOf(it[attrPK]), q.Environment.Name()+":") {
 			continue
 		}
+		if newer(it) {
+			page.Items = append(page.Items, ofNewerFormat(it))
+			continue
+		}
 		violations, err := s.checkItem(ctx, it)
 		if err != nil {
 			return nil, err
@@ -90,7 +95,15 @@ const (
 	ruleOwner      = "the owner of an active run's key is that run"
 	ruleSlot       = "a slot is held by the run that names it"
 	ruleShard      = "index rows lie in shards that readers read"
+	ruleFormat     = "what is stored is of a format that this program reads"
 )
+
+func ofNewerFormat(it item) lane.Violation {
+	key, _ := parseRunPK(textOf(it[attrPK]))
+	v := &violations{key: key}
+	v.add(ruleFormat, "%s %s is of format %d, this program reads up to %d", textOf(it[attrPK]), textOf(it[attrSK]), number(it[attrFormat]), format)
+	return v.list[0]
+}
 
 type violations struct {
 	key  lane.RunKey
@@ -107,6 +120,10 @@ func (s *Store) checkRun(ctx context.Context, raw item) ([]lane.Violation, error
 		return nil, err
 	}
 	v := &violations{key: r.key()}
+	if !r.status().Known() {
+		v.add(ruleFormat, "status %q is none that this program knows", r.Status)
+		return v.list, nil
+	}
 	running := r.status() == runlane.StatusRunning || r.status() == runlane.StatusCancellationRequested
 	latest := r.status() == runlane.StatusQueued || r.status() == runlane.StatusScheduled
 	inDue, inDone := r.DueP != "" && r.DueA != "", r.DoneP != "" && r.DoneA != ""
@@ -235,6 +252,9 @@ func (s *Store) checkSlot(ctx context.Context, raw item) ([]lane.Violation, erro
 	environment, _, _ := strings.Cut(slot.PK, ":")
 	v := &violations{key: lane.RunKey{Environment: runlane.Environment(environment), RunID: slot.Run}}
 	r, err := s.readRun(ctx, v.key)
+	if errors.Is(err, errNewer) {
+		return nil, nil // said of the run itself
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -252,6 +272,9 @@ func (s *Store) checkOwner(ctx context.Context, raw item) ([]lane.Violation, err
 		return nil, err
 	}
 	r, err := s.readRun(ctx, owner.runKey())
+	if errors.Is(err, errNewer) {
+		return nil, nil
+	}
 	if err != nil || r == nil {
 		return nil, err
 	}

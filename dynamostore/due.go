@@ -74,7 +74,8 @@ func (f found) leaves(at millis) (to marker, moves bool) {
 	}
 }
 
-// readRows reads the runs of rows strongly. A row whose run is gone, finished or has another marker is stale: its run is nil.
+// readRows reads the runs of rows strongly. A row whose run is gone, finished or has another marker is stale: its run is nil. So is
+// that of a run in a status that this version does not know: when somebody has to look at it, a look could not tell.
 func (s *Store) readRows(ctx context.Context, e runlane.Environment, rows []dueRow) ([]found, error) {
 	ids := make([]runlane.RunID, len(rows))
 	for i, row := range rows {
@@ -84,7 +85,7 @@ func (s *Store) readRows(ctx context.Context, e runlane.Environment, rows []dueR
 	out := make([]found, len(rows))
 	for i, row := range rows {
 		out[i].row = row
-		if r := runs[row.run]; r != nil && r.due() == row.key {
+		if r := runs[row.run]; r != nil && r.due() == row.key && r.status().Known() {
 			out[i].run = r
 		}
 	}

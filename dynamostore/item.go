@@ -28,8 +28,12 @@ func marshalItem(v any) (item, error) {
 	return it, nil
 }
 
-// unmarshalItem leaves out attributes that v has no field for. Bytes are not copied.
+// unmarshalItem leaves out attributes that v has no field for, and refuses an item of a format beyond this program's. Bytes are not
+// copied.
 func unmarshalItem(it item, v any) error {
+	if newer(it) {
+		return refuseNewer(it)
+	}
 	if err := decodeStruct(it, reflect.ValueOf(v).Elem()); err != nil {
 		return &runlane.Error{Code: runlane.ErrInvariantViolation, Message: "stored item does not unmarshal", Cause: err}
 	}

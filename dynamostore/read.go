@@ -186,7 +186,8 @@ func (s *Store) getWholeRuns(ctx context.Context, q *lane.RunsQuery) ([]*runlane
 	return slices.DeleteFunc(runs, func(r *runlane.Run) bool { return r == nil }), err
 }
 
-// readRuns reads run items strongly, each once, in batches.
+// readRuns reads run items strongly, each once, in batches. Runs that a newer program wrote are left out: a scan passes them over as it
+// does stale rows, since one of them must not stop what is to be done about all others.
 func (s *Store) readRuns(ctx context.Context, e runlane.Environment, ids []runlane.RunID) (map[runlane.RunID]*runItem, error) {
 	keys := make([]item, 0, len(ids))
 	for _, id := range ids {
@@ -194,6 +195,9 @@ func (s *Store) readRuns(ctx context.Context, e runlane.Environment, ids []runla
 	}
 	found := map[runlane.RunID]*runItem{}
 	err := s.batchGet(ctx, "read runs", keys, func(it item) error {
+		if newer(it) {
+			return nil
+		}
 		r, err := unmarshalRun(it)
 		if err == nil {
 			key := r.key()

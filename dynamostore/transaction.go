@@ -3,6 +3,7 @@ package dynamostore
 import (
 	"context"
 	"errors"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -356,7 +357,7 @@ func sameValue(a, b types.AttributeValue) bool {
 			}
 		}
 		return true
-	default:
-		return false
+	default: // types that only a newer program writes: what did not change is not written again
+		return reflect.DeepEqual(a, b)
 	}
 }
