@@ -143,6 +143,8 @@ func (m *model) dispatch(d *modelDeployment, limit int) {
 		case run.reserved(m.now): // somebody who freed a slot in this tick was faster
 		case run.occupies(m.now) || m.occupied(run.Queue, run.ConcurrencyKey) < d.limit:
 			m.reserve(run)
+		case run.Status == runlane.StatusRunning: // it began without a slot; now it waits for one
+			m.request(run, 0, false)
 		}
 	}
 }
