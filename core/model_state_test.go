@@ -197,6 +197,9 @@ func (run *modelRun) awaited() modelWait {
 			return modelWait{due: run.dueAt()}
 		}
 	case runlane.StatusScheduled, runlane.StatusRetrying, runlane.StatusReleased:
+		if run.Status == runlane.StatusScheduled && run.row != nil && run.row.status == lane.OutboxPublished {
+			return modelWait{due: run.row.published}
+		}
 		if run.RunAt.Sub(run.UpdatedAt) <= modelMaxDelay {
 			return modelWait{due: run.RunAt, short: true}
 		}

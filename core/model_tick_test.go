@@ -156,7 +156,7 @@ func (m *model) flush(limit int) {
 		if row == nil || row.status == lane.OutboxPublished || run.dead() {
 			return time.Time{}, false
 		}
-		return row.dueAt(), !m.underway(run, 0) && !m.reservationOver(run)
+		return row.dueAt(), !m.underway(run, modelShortPatience) && !m.reservationOver(run)
 	}, limit) {
 		m.publish(due.run)
 	}

@@ -181,7 +181,7 @@ func (t *tick) hasBacklog(ctx context.Context, queue runlane.QueueName) bool {
 func (t *tick) flush(ctx context.Context) StageResult {
 	now := t.rt.now()
 	rows, err := t.rt.lane.Storage.ClaimOutboxMessages(ctx, &lane.ClaimOutboxCommand{
-		Environment: t.rt.environment, At: now, Patience: lane.Patience{Queued: queuedPatience},
+		Environment: t.rt.environment, At: now, Patience: t.query(now).Patience,
 		ClaimUntil: now.Add(outboxClaim), Limit: min(t.limit, publishBatch),
 	})
 	if err != nil {

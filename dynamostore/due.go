@@ -36,12 +36,10 @@ func (s *Store) scan(ctx context.Context, q *lane.DueQuery, wanted stage) (*runl
 		if err != nil {
 			return nil, err
 		}
+		if err := s.leaveMarkers(ctx, seen, wanted, at); err != nil {
+			return nil, err
+		}
 		for i := range seen {
-			if to, moves := seen[i].leaves(at); moves {
-				if err := s.moveMarker(ctx, seen[i].run, to); err != nil {
-					return nil, err
-				}
-			}
 			if !seen[i].sight.concerns(wanted) {
 				seen[i].run = nil
 			}
@@ -56,13 +54,18 @@ const strayPatience = time.Minute
 // leaves is the marker that a look leaves. A row at which nobody has anything to do gets that of the moment when somebody will. One in
 // o that has nothing to publish any more gets one that its stage reads: a scheduled run whose row was published after a look at its
 // claim, or a queued one whose reservation ended after its queue lost its limit. That there is no limit is not known when rows are
-// claimed: such a run is moved once its reservation is over by every clock, and dispatch reads p as well.
-func (f found) leaves(at millis) (to marker, moves bool) {
+// claimed: such a run is moved once its reservation is over by every clock, and dispatch reads p as well. A wakeup that is due again
+// may be put off for hours while its queue is behind: its run is parked, out of the way of the stages that are the first to read q. The
+// one that publishes leaves that to them, because it does not know of limits. A run whose row was never published stays: a look ahead
+// finds its reservation over while there is still time to publish it.
+func (f found) leaves(wanted stage, at millis) (to marker, moves bool) {
 	switch {
 	case f.run == nil:
 		return marker{}, false
 	case f.sight.stage == nobody:
 		return f.sight.marker, true
+	case f.sight.stage == redelivering && (wanted == finalizing || wanted == delivering) && f.run.marker().kind == deliverable && !f.sight.unsent:
+		return marker{parked, f.sight.since}, true
 	case f.run.marker().kind != unpublished || f.sight.outbox != "":
 		return marker{}, false
 	case f.sight.stage == delivering:
@@ -72,6 +75,18 @@ func (f found) leaves(at millis) (to marker, moves bool) {
 	default:
 		return marker{}, false
 	}
+}
+
+// leaveMarkers moves what a look leaves with another marker. Each move is a plain write that depends on its own run alone, so they go
+// at once: one after the other, a backlog at which nobody has anything to do would take the time of what lies behind it.
+func (s *Store) leaveMarkers(ctx context.Context, seen []found, wanted stage, at millis) error {
+	var leaving []markerMove
+	for _, f := range seen {
+		if to, moves := f.leaves(wanted, at); moves {
+			leaving = append(leaving, markerMove{f.run, to})
+		}
+	}
+	return s.moveMarkers(ctx, leaving)
 }
 
 // readRows reads the runs of rows strongly. A row whose run is gone, finished or has another marker is stale: its run is nil. So is
@@ -114,11 +129,24 @@ func (s *Store) look(ctx context.Context, q *lane.DueQuery, rows []dueRow, at mi
 		return nil, err
 	}
 	for i := range seen {
-		if r := seen[i].run; r != nil {
-			seen[i].sight = look(r, deliveries[r.key().RunID], at, isBounded(q.Bounded, runlane.QueueName(r.Queue)))
+		r := seen[i].run
+		if r == nil {
+			continue
 		}
+		row, bounded := deliveries[r.key().RunID], isBounded(q.Bounded, runlane.QueueName(r.Queue))
+		if !bounded && handedOver(r, row, at, q.Patience) {
+			seen[i].run = nil
+			continue
+		}
+		seen[i].sight = look(r, row, at, bounded)
 	}
 	return seen, nil
+}
+
+// handedOver reports a scheduled run whose wakeup was handed to the transport so shortly ago that it is surely on its way.
+func handedOver(r *runItem, row *delivery, at millis, p lane.Patience) bool {
+	return r.status() == runlane.StatusScheduled && row != nil && row.status() == lane.OutboxPublished &&
+		row.Published > at-millis(p.Queued/time.Millisecond)
 }
 
 // readDeliveries reads the latest delivery rows of runs.
@@ -155,6 +183,17 @@ func (s *Store) moveMarker(ctx context.Context, r *runItem, to marker) error {
 		return nil
 	}
 	return s.moveMarkerFrom(ctx, r.PK, r.Sequence, r.due(), due, itemSize(r.raw))
+}
+
+// markerMove is a marker for a run as it was read.
+type markerMove struct {
+	run *runItem
+	to  marker
+}
+
+// moveMarkers writes the markers of several runs.
+func (s *Store) moveMarkers(ctx context.Context, moves []markerMove) error {
+	return inParallel(ctx, moves, func(ctx context.Context, _ int, m markerMove) error { return s.moveMarker(ctx, m.run, m.to) })
 }
 
 func (s *Store) moveMarkerFrom(ctx context.Context, pk string, sequence int64, from, to dueKey, size int) error {

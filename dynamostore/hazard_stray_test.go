@@ -64,3 +64,18 @@ func TestHazard_RefusedReservation_IsFoundWhenTheQueueLosesItsLimit(t *testing.T
 	}
 	r.checked()
 }
+
+// A tick looks ahead for waits that end before the next one. A reservation that will be over by then, of a queue that has no limit any
+// more, is not over yet: whoever was to publish its wakeup died, and the tick's last stage has to find the row.
+func TestScanAhead_OfAReservationThatWillBeOver_LeavesItsRowToBePublished(t *testing.T) {
+	w := newWorld(t).bounded(1)
+	run := w.must(w.enter(2 * time.Minute)) // its publisher has the row for 30 s, and dies
+	run.pass(110 * time.Second)
+	q := &lane.DueQuery{PageQuery: lane.PageQuery{Environment: "test", Limit: runlane.MaxPageLimit}, At: run.now.Add(70 * time.Second)}
+	if _, err := w.store.ListRunsNeedingDelivery(t.Context(), q); err != nil {
+		t.Fatal(err)
+	}
+	run.checked()
+	run.flush()
+	run.ack().checked()
+}

@@ -47,8 +47,8 @@ func TestKeys_RoundTrip(t *testing.T) {
 func TestClaimTokens_OfOthers_AreStale(t *testing.T) {
 	t.Parallel()
 	for _, ref := range []lane.OutboxRef{
-		{}, {ID: "run_1:1:0"}, {ID: "run_1:1:0", ClaimToken: "token"}, {ID: "run_1", ClaimToken: "a:1:t:q:1:5:d"}, {ID: "run_1:x:0", ClaimToken: "a:1:t:q:1:5:d"},
-		{ID: "run_1:1:0", ClaimToken: "a:x:t:q:1:5:d"}, {ID: "run_1:1:0", ClaimToken: ":1:t:q:1:5:d"}, {ID: "run_1:0:0", ClaimToken: "a:1:t:q:1:5:d"},
+		{}, {ID: "run_1:1:0"}, {ID: "run_1:1:0", ClaimToken: "token"}, {ID: "run_1", ClaimToken: "a:1:0:t:q:1:5:d"}, {ID: "run_1:x:0", ClaimToken: "a:1:0:t:q:1:5:d"},
+		{ID: "run_1:1:0", ClaimToken: "a:x:0:t:q:1:5:d"}, {ID: "run_1:1:0", ClaimToken: ":1:0:t:q:1:5:d"}, {ID: "run_1:0:0", ClaimToken: "a:1:0:t:q:1:5:d"},
 	} {
 		if row, ok := parseClaim("test", ref); ok {
 			t.Errorf("%+v was read as %+v", ref, row)

@@ -26,6 +26,7 @@ type sight struct {
 	stage  stage
 	since  millis
 	outbox string // the row to publish
+	unsent bool   // redelivering: its row was not published, and can be until its reservation is over
 	marker marker // of nobody's work
 }
 
@@ -73,7 +74,8 @@ func lookAtQueued(r *runItem, row *delivery, at millis, bounded bool) sight {
 		if bounded {
 			return sight{stage: dispatching, since: since}
 		}
-		return sight{stage: redelivering, since: since} // its queue has no limit any more
+		unsent := row != nil && row.status() != lane.OutboxPublished && row.status() != lane.OutboxDeadLettered
+		return sight{stage: redelivering, since: since, unsent: unsent} // its queue has no limit any more
 	}
 	seen := lookAtRow(r, row, at)
 	if reserved && (seen.stage == nobody && seen.marker.at > r.DispatchExpiresAt || seen.stage == redelivering || row == nil) {

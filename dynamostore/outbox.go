@@ -24,7 +24,7 @@ func (r rowRef) path(attribute string) string { return fmt.Sprintf("#dl[%d].#%s"
 // claimToken is the row's token with the run's sequence and marker as they are known when the row is claimed: whoever marks the
 // row later may move the marker only if both are still so.
 func claimToken(token string, r *runItem) string {
-	return strings.Join([]string{token, strconv.FormatInt(r.Sequence, 10), r.DueP, r.DueA}, ":")
+	return strings.Join([]string{token, strconv.FormatInt(r.Sequence, 10), strconv.FormatInt(int64(r.DispatchExpiresAt), 10), r.DueP, r.DueA}, ":")
 }
 
 type claimedRow struct {
@@ -32,21 +32,23 @@ type claimedRow struct {
 	id       string
 	token    string
 	sequence int64
+	reserved millis // until when the run's slot is; 0 for none
 	due      dueKey
 }
 
 // parseClaim reads what claimToken wrote. A token that was never ours has no row that could match it.
 func parseClaim(e runlane.Environment, ref lane.OutboxRef) (claimedRow, bool) {
 	run, first, index, ok := parseOutboxID(ref.ID)
-	parts := strings.Split(ref.ClaimToken, ":") // token, sequence, and the marker's partition (three parts) and moment (two)
-	if !ok || len(parts) != 7 || parts[0] == "" {
+	parts := strings.Split(ref.ClaimToken, ":") // token, sequence, reservation, and the marker's partition (three parts) and moment (two)
+	if !ok || len(parts) != 8 || parts[0] == "" {
 		return claimedRow{}, false
 	}
 	sequence, err := strconv.ParseInt(parts[1], 10, 64)
+	reserved, err2 := strconv.ParseInt(parts[2], 10, 64)
 	return claimedRow{
-		rowRef: rowRef{lane.RunKey{Environment: e, RunID: run}, first, index}, id: ref.ID,
-		token: parts[0], sequence: sequence, due: dueKey{strings.Join(parts[2:5], ":"), strings.Join(parts[5:], ":")},
-	}, err == nil
+		rowRef: rowRef{lane.RunKey{Environment: e, RunID: run}, first, index}, id: ref.ID, token: parts[0], sequence: sequence,
+		reserved: millis(reserved), due: dueKey{strings.Join(parts[3:6], ":"), strings.Join(parts[6:], ":")},
+	}, err == nil && err2 == nil
 }
 
 // ClaimOutboxMessages implements lane.Storage.
@@ -194,6 +196,9 @@ func (s *Store) MarkOutboxMessagesFailed(ctx context.Context, c *lane.MarkFailed
 		ok, err := s.markFailure(ctx, row, lane.OutboxFailed, f, "nx", next)
 		if err != nil || !ok {
 			return ok, err
+		}
+		if row.reserved != 0 && next > row.reserved { // then it waits for a slot, and the row for nothing
+			return true, s.moveAfterMark(ctx, row, marker{leased, row.reserved})
 		}
 		return true, s.moveAfterMark(ctx, row, marker{unpublished, next})
 	})

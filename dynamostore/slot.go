@@ -251,9 +251,10 @@ func (s *Store) acquire(ctx context.Context, c *change, take func() (slotChange,
 
 // refuse reports a slot that is not to be had. A run whose queue is full waits for one from here on: its wakeup is acknowledged, and
 // the marker of what was on its way when the queue got its limit may lie hours ahead. A running run stays where the end of its
-// lease is found.
+// lease is found, and one whose latest wakeup was given up among the dead letters: it waits for an operator, and this wakeup is an older one.
 func (s *Store) refuse(ctx context.Context, r *runItem, lost lane.Outcome) (*lane.Acquisition, error) {
-	if since, ok := dispatchable(r, farFuture); ok && lost == lane.LostCapacity && r.status() != runlane.StatusRunning {
+	since, ok := dispatchable(r, farFuture)
+	if ok && lost == lane.LostCapacity && r.status() != runlane.StatusRunning && r.marker().kind != deadLetter {
 		if err := s.moveMarker(ctx, r, marker{slotless, since}); err != nil {
 			return nil, err
 		}

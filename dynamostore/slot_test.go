@@ -289,3 +289,33 @@ func TestSlot_FullQueue_WritesNothing(t *testing.T) {
 		t.Errorf("%+v", used)
 	}
 }
+
+// An older wakeup of a dead-lettered run comes while its queue is full: that is no reason to hide the run from operators.
+func TestClaim_OfADeadLetterInAFullQueue_LeavesItAmongTheDeadLetters(t *testing.T) {
+	w := newWorld(t).bounded(1)
+	run := w.must(w.enter(2 * time.Minute)).bury()
+	w.pass(3 * time.Minute)
+	w.must(w.enter(2 * time.Minute)) // has the slot now
+	run.pass(3*time.Minute).wantOutcome(run.claimFor(time.Minute, true), lane.LostCapacity)
+	q := &lane.DeadLetterQuery{PageQuery: lane.PageQuery{Environment: "test", Limit: runlane.MaxPageLimit}}
+	page, err := w.store.ListDeadLetters(t.Context(), q)
+	if err != nil || len(page.Items) != 1 || page.Items[0].RunID != run.run.ID {
+		t.Errorf("dead letters: %+v, %v", page, err)
+	}
+	run.checked()
+}
+
+// The next attempt to publish a wakeup lies behind the end of its run's reservation: the run is looked at when that ends.
+func TestMarkFailed_BehindAReservation_IsLookedAtWhenThatEnds(t *testing.T) {
+	w := newWorld(t).bounded(1)
+	run := w.must(w.enter(2 * time.Minute))
+	run.pass(119 * time.Second).fail(5 * time.Minute)
+	if got := run.marker(); got != "l+1s" {
+		t.Errorf("marker %s, want the end of the reservation", got)
+	}
+	run.checked()
+	run.pass(time.Second)
+	if got := run.dispatch(); len(got) != 1 || got[0] != run.run.ID {
+		t.Errorf("needing dispatch when the reservation is over: %v", got)
+	}
+}

@@ -83,7 +83,7 @@ type DueQuery struct {
 
 // Patience lets a scan leave out what became due so shortly before At that somebody is surely at work on it.
 type Patience struct {
-	// Queued is for queued runs whose wakeup is on its way, and runs claimed from it.
+	// Queued is for queued runs whose wakeup is on its way, scheduled ones whose row was published, and runs claimed from either.
 	Queued time.Duration
 	// ShortWait is for waits of at most 15 minutes on a queue with native delay.
 	ShortWait time.Duration

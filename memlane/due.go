@@ -145,8 +145,8 @@ const (
 // longestDelay is the longest wait that a transport's own delay covers.
 const longestDelay = 15 * time.Minute
 
-// awaited tells which wakeup is on its way to the run, if any: that of a queued run once a publisher has it, or the delayed one
-// of a short wait.
+// awaited tells which wakeup is on its way to the run, if any: that of a queued run once a publisher has it, that of a scheduled run
+// once it was handed over, or the delayed one of a short wait.
 func (e *entry) awaited() wait {
 	s := &e.state
 	switch s.status {
@@ -155,6 +155,9 @@ func (e *entry) awaited() wait {
 			return wait{wakeupUnderway, e.due.at}
 		}
 	case runlane.StatusScheduled, runlane.StatusRetrying, runlane.StatusReleased:
+		if r := e.liveRow(); r != nil && r.status == lane.OutboxPublished {
+			return wait{wakeupUnderway, r.since}
+		}
 		if s.runAt.since(s.updatedAt) <= longestDelay {
 			return wait{delayedWakeup, s.runAt}
 		}

@@ -30,7 +30,7 @@ func budget(t *testing.T) map[string]float64 {
 	_, section, _ := strings.Cut(source(t, "docs/layout.md"), "\n## Budget\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	units := map[string]float64{}
-	row := regexp.MustCompile(`(?m)^\| ([^|]+?) \|[^|]*\|[^|]*\| (?:\+ )?(\d+)[^|]*\|$`)
+	row := regexp.MustCompile(`(?m)^\| ([^|]+?) \|[^|]*\|[^|]*\| (?:\+ )?(\d+) \|.*$`)
 	for _, match := range row.FindAllStringSubmatch(strings.ReplaceAll(section, "**", ""), -1) {
 		name, _, _ := strings.Cut(match[1], ": ")
 		n, err := strconv.ParseFloat(match[2], 64)

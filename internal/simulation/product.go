@@ -12,12 +12,14 @@ const (
 	throttleBackoff  = 250 * time.Millisecond
 	maxScanRows      = 2000
 	batchKeys        = 100
+	maxParallel      = 8
 
 	defaultTickLimit  = 100
 	queuedPatience    = time.Minute
 	shortWaitPatience = 30 * time.Second
 	backlogDepth      = 100
 	maxBacklogWait    = 6 * time.Hour
+	publishBatch      = 100
 	tickParallel      = 8
 	aheadTime         = 70 * time.Second
 	aheadPages        = 10

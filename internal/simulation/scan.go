@@ -1,6 +1,9 @@
 package main
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // stage is who has something to do about a run.
 type stage int
@@ -21,8 +24,8 @@ var scanKinds = map[stage][]marker{
 	redelivering: {parked, deliverable, leased},
 }
 
-// look judges a run as dynamostore's look does: whose work it is, and the marker where it is nobody's.
-func look(c *cohort, at time.Duration) (stage, move) {
+// judge judges a run as dynamostore's look does: whose work it is, and the marker where it is nobody's.
+func judge(c *cohort, at time.Duration) (stage, move) {
 	switch c.status {
 	case running:
 		if c.leaseEnd <= at {
@@ -65,82 +68,136 @@ func patient(r *row, at time.Duration) bool {
 	}
 }
 
-// reach is how far a scan looks: at what is due in a while, and through how many pages.
+// reach is how far a scan looks: at what is due in a while, through how many pages, and until it has found so many.
 type reach struct {
-	ahead time.Duration
-	pages float64
+	ahead  time.Duration
+	pages  float64
+	enough float64
 }
 
 // scan reads the due markers of a stage, the oldest first, until it has found enough for a round, has examined its bound, or its time
-// is over. A row at which nobody has anything to do gets another marker, one after the other as dynamostore moves them.
+// is over. Rows at which nobody has anything to do get another marker, a batch at a time.
 func (t *tickRun) scan(wanted stage, far reach, until time.Duration, then func(found []*cohort, more bool)) {
-	w, now := t.world, t.world.now
-	var found []*cohort
-	var kept []row
-	var reading time.Duration // of rows that were read since the last wait
-	examined, wantedRuns := 0.0, 0.0
-	end := func(more bool) {
-		w.after(reading, func() {
-			for _, r := range kept {
-				if !r.stale() {
-					w.index.put(r)
-				}
+	l := &look{tick: t, wanted: wanted, far: far, until: until, began: t.world.now, then: then}
+	l.next()
+}
+
+// look is one scan under way.
+type look struct {
+	tick   *tickRun
+	wanted stage
+	far    reach
+	until  time.Duration
+	began  time.Duration // when it was asked: what is due by then is looked at
+	then   func(found []*cohort, more bool)
+
+	found    []*cohort
+	kept     []row
+	reading  time.Duration // of rows that were read since the last wait
+	examined float64
+	matched  float64 // of them, runs of the wanted stage
+
+	batch  float64 // rows examined since markers were moved last
+	moving []leaving
+
+	over, more bool // nothing more is read; there was more to read
+}
+
+// leaving is a row that gets another marker.
+type leaving struct {
+	row row
+	to  move
+}
+
+func (l *look) next() {
+	w := l.tick.world
+	for !l.over && (l.batch < batchKeys || len(l.moving) == 0) {
+		if w.now+l.reading >= l.until || l.examined >= l.far.pages*maxScanRows || l.matched >= l.far.enough {
+			l.over, l.more = true, true
+		} else if r, ok := w.index.next(l.began+l.far.ahead, scanKinds[l.wanted]); ok {
+			if l.batch >= batchKeys {
+				l.batch = 0 // nobody's markers had to be moved
 			}
-			then(found, more)
-		})
-	}
-	var next func()
-	next = func() {
-		for {
-			if w.now+reading >= until || examined >= far.pages*maxScanRows || wantedRuns >= far.pages*defaultTickLimit {
-				end(true)
-				return
-			}
-			r, ok := w.index.next(now+far.ahead, scanKinds[wanted])
-			if !ok {
-				end(false)
-				return
-			}
-			if r.marker == deliverable && patient(&r, now) { // the query ends before it
-				kept = append(kept, r)
-				continue
-			}
-			c := r.cohort
-			examined += c.weight
-			// A hundred rows are a query, and a batch of runs and one of deliveries.
-			reading += time.Duration(c.weight / batchKeys * float64(indexTime+2*readTime))
-			w.used(&readRuns, spent{Requests: c.weight / batchKeys, Reads: c.weight})
-			if patient(&r, now) {
-				kept = append(kept, r)
-				continue
-			}
-			w.used(&readDeliveries, spent{Requests: c.weight / batchKeys, Reads: c.weight})
-			whose, to := look(c, now+far.ahead)
-			if whose != nobody {
-				kept = append(kept, r)
-				if whose == wanted {
-					found = append(found, c)
-					wantedRuns += c.weight
-				}
-				continue
-			}
-			wait := reading + time.Duration((c.weight-1)*float64(writeTime)) // moving is a write each
-			reading = 0
-			w.after(wait, func() {
-				if r.stale() {
-					next()
-					return
-				}
-				w.outcome.looked += c.weight
-				w.send(step{request: &moveMarker, cohort: c, move: &to, then: func(x result) {
-					if x == refused {
-						kept = append(kept, r)
-					}
-					next()
-				}})
-			})
-			return
+			l.examine(r)
+		} else {
+			l.over = true
 		}
 	}
-	next()
+	if len(l.moving) > 0 {
+		l.move()
+		return
+	}
+	w.after(l.reading, func() {
+		for _, r := range l.kept {
+			if !r.stale() {
+				w.index.put(r)
+			}
+		}
+		l.then(l.found, l.more)
+	})
+}
+
+// examine reads a row's run, and judges it.
+func (l *look) examine(r row) {
+	w, c := l.tick.world, r.cohort
+	if r.marker == deliverable && patient(&r, l.began) { // the query ends before it
+		l.kept = append(l.kept, r)
+		return
+	}
+	l.examined += c.weight
+	l.batch += c.weight
+	// A hundred rows are a query, and a batch of runs and one of deliveries.
+	l.reading += time.Duration(c.weight / batchKeys * float64(indexTime+2*readTime))
+	w.used(&readRuns, spent{Requests: c.weight / batchKeys, Reads: c.weight})
+	if patient(&r, l.began) {
+		l.kept = append(l.kept, r)
+		return
+	}
+	w.used(&readDeliveries, spent{Requests: c.weight / batchKeys, Reads: c.weight})
+	whose, to := judge(c, l.began+l.far.ahead)
+	switch {
+	case whose == l.wanted:
+		l.found = append(l.found, c)
+		l.matched += c.weight
+	case whose == nobody:
+		l.moving = append(l.moving, leaving{r, to})
+		return
+	case whose == redelivering && r.marker == deliverable && l.wanted != publishing: // out of the way of other stages
+		l.moving = append(l.moving, leaving{r, move{to: parked, at: redeliveryAt(c.firstSent, c.sent)}})
+		return
+	}
+	l.kept = append(l.kept, r)
+}
+
+// move gives the rows of a batch their markers: a write for each run, maxParallel of them at once.
+func (l *look) move() {
+	w, moving := l.tick.world, l.moving
+	runs := 0.0
+	for _, m := range moving {
+		runs += m.row.cohort.weight
+	}
+	wait := l.reading + time.Duration((math.Ceil(runs/maxParallel)-1)*float64(writeTime))
+	l.moving, l.reading, l.batch = nil, 0, 0
+	w.after(wait, func() {
+		left := 1
+		moved := func() {
+			if left--; left == 0 {
+				l.next()
+			}
+		}
+		for _, m := range moving {
+			if m.row.stale() {
+				continue
+			}
+			left++
+			w.outcome.looked += m.row.cohort.weight
+			w.send(step{request: &moveMarker, cohort: m.row.cohort, move: &m.to, then: func(x result) {
+				if x == refused {
+					l.kept = append(l.kept, m.row)
+				}
+				moved()
+			}})
+		}
+		moved()
+	})
 }

@@ -1,6 +1,9 @@
 package main
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // tickRun is one invocation of the tick: rounds of stages, each with its share of the time that is left, as core's Tick and functions'
 // Tick have it. There are no cancellations, schedules and bounded queues' waiting runs here, so those stages only look.
@@ -15,8 +18,12 @@ type tickRun struct {
 	moreDue bool
 }
 
-// page is how far most stages look.
-var page = reach{pages: 1}
+// page is how far most stages look, ahead how far the one that sends wakeups ahead, and flush looks on until it has found something.
+var (
+	page       = reach{pages: 1, enough: defaultTickLimit}
+	sendsAhead = reach{ahead: aheadTime, pages: aheadPages, enough: aheadPages * defaultTickLimit}
+	flushes    = reach{pages: math.Inf(1), enough: publishBatch}
+)
 
 // ticks begins a tick a minute.
 func (w *world) ticks() {
@@ -103,7 +110,7 @@ func (t *tickRun) deliver(until time.Duration, then func()) {
 
 // sendAhead looks for long waits that end soon. All waits here are short and have their wakeup, so that it only looks.
 func (t *tickRun) sendAhead(until time.Duration, then func()) {
-	t.scan(delivering, reach{ahead: aheadTime, pages: aheadPages}, until, func([]*cohort, bool) { then() })
+	t.scan(delivering, sendsAhead, until, func([]*cohort, bool) { then() })
 }
 
 // ask requests a delivery and publishes it.
@@ -159,7 +166,7 @@ func (t *tickRun) redeliver(until time.Duration, then func()) {
 
 // flush publishes rows that nobody published.
 func (t *tickRun) flush(until time.Duration, then func()) {
-	t.scan(publishing, page, until, func(found []*cohort, more bool) {
+	t.scan(publishing, flushes, until, func(found []*cohort, more bool) {
 		before := t.done
 		t.each(found, until, func(c *cohort, then func()) {
 			t.done += c.weight

@@ -1,0 +1,6 @@
+//go:build !race
+
+package loadtest_test
+
+// raceEnabled: the race detector is on.
+const raceEnabled = false
