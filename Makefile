@@ -18,6 +18,7 @@ INPUT ?=
 MODEL ?=
 RESUME ?=
 SEED ?= 0
+SOAK ?= 4h
 STACK ?=
 demo_flags = $(if $(INPUT),-input '$(INPUT)') $(if $(filter-out 0,$(RESUME)),-resume)
 
@@ -131,6 +132,14 @@ model: ## The protocol, state by state, 10⁶ states a world; each rule taken ou
 .PHONY: chaos
 chaos: ## Everything breaks for CHAOS (30m) on local AWS, then every run is accounted for. SEED repeats a plan.
 	@scripts/with-local-aws.sh scripts/chaos.sh '$(CHAOS)' '$(SEED)'
+
+.PHONY: soak
+soak: ## Random lives on DynamoDB for SOAK (4h): a line each ten minutes; a failure stops with its seed.
+	@scripts/with-local-aws.sh $(GO) test -count=1 -timeout 0 -v -run '^TestLives_DynamoDB$$' ./internal/lives -soak $(SOAK)
+
+.PHONY: load
+load: ## The load cases in full: about ten minutes.
+	@scripts/with-local-aws.sh $(GO) test -count=1 -v -timeout 30m ./internal/loadtest -load full
 
 .PHONY: reliability
 reliability: ## Runs every machine that tries to break a promise, then without each protection, and reports: about 20 minutes.

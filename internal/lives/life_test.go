@@ -1,0 +1,260 @@
+package lives
+
+import (
+	"context"
+	"fmt"
+	"math/bits"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/lane"
+	"github.com/runlane/runlane-go/lanetest"
+)
+
+// fate is where the choices of a life come from.
+type fate interface {
+	bit(label string) bool
+	// fail does not return.
+	fail(text string)
+}
+
+// rapidFate shrinks what fails.
+type rapidFate struct{ *rapid.T }
+
+var anyBit = rapid.Bool()
+
+func (f rapidFate) bit(label string) bool { return anyBit.Draw(f.T, label) }
+func (f rapidFate) fail(text string)      { f.Fatal(text) }
+
+// seededFate panics with what fails.
+type seededFate struct{ *rand.Rand }
+
+type failure string
+
+func (f seededFate) bit(string) bool  { return f.Uint64()>>63 == 1 }
+func (f seededFate) fail(text string) { panic(failure(text)) }
+
+// life is one random sequence of steps.
+type life struct {
+	fate    fate
+	ctx     context.Context //nolint:containedctx // the life is one call
+	world   *world
+	truth   lane.Storage // as nobody's request goes wrong
+	weather *weather
+	habit   *habit
+	trouble *trouble
+	tally   *tally
+	clock   *lanetest.Clock
+	mail    *mail
+	book    *book
+	seed    uint64 // of what goes wrong
+	random  uint64 // what every runtime's World.Rand returns
+
+	schedule     *scheduleKind
+	maxAbandoned int
+	limit        int // the largest limit so far; 0: there was none, or a deployment without
+	processes    []*process
+	observer     *process // to which nothing happens
+	opened       []*process
+	flying       []*visit // attempts that last until a step ends them
+	keys         []owned  // idempotency keys in use
+	pruning      bool     // since the last look
+	steps        int
+	ids          idMaker
+	history      []string
+}
+
+// beginning is when every life begins.
+var beginning = time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+
+// newLife draws what does not change in a life. makeWorld makes its world.
+func newLife(ctx context.Context, f fate, t *tally, makeWorld func(*life) *world) *life {
+	l := &life{
+		fate: f, ctx: ctx, clock: lanetest.NewClock(beginning), mail: &mail{}, book: newBook(), tally: t,
+	}
+	l.seed = uint64(l.below("seed of faults", 1<<16)) + 1 //nolint:gosec // positive
+	l.random = pick(l, "jitter", []uint64{0, 1 << 63, 1<<64 - 1})
+	l.weather = pick(l, "weather", []*weather{&weathers[0], &weathers[1], &weathers[1], &weathers[2]})
+	l.habit = pick(l, "habit", habits)
+	l.trouble = newTrouble(l.seed, t)
+	l.note("%s weather, %s, faults of seed %d", l.weather.name, l.habit.name, l.seed)
+	l.maxAbandoned = 2 + l.below("abandoned", 3)
+	if l.habit.scheduled || l.chance("scheduled", 6) {
+		l.schedule = pick(l, "schedule", scheduleKinds)
+	}
+	l.world = makeWorld(l)
+	l.truth = l.world.storage(true)
+	l.limit = 1 + l.below("limit", mostSlots)
+	l.observer = l.open(l.limit, true)
+	for range 2 {
+		l.processes = append(l.processes, l.open(l.limit, false))
+	}
+	return l
+}
+
+// live is the whole of it: some runs to begin with, steps, and the end.
+func (l *life) live(steps int) {
+	for range l.below("runs", 4) {
+		l.does(&allSteps[0])
+	}
+	for range steps {
+		l.step()
+	}
+	l.conclude()
+	l.tally.lived()
+}
+
+// close ends whatever is still under way.
+func (l *life) close() error {
+	for _, p := range l.opened {
+		p.die()
+	}
+	for _, v := range l.flying {
+		<-v.done
+	}
+	for _, p := range l.opened {
+		_ = p.rt.Close(context.Background())
+	}
+	return l.world.close(context.WithoutCancel(l.ctx))
+}
+
+// step does one thing and looks. What cannot be done now gives way to something else.
+func (l *life) step() {
+	for range 5 {
+		if l.does(&allSteps[pick(l, "step", l.habit.steps)]) {
+			return
+		}
+	}
+}
+
+func (l *life) does(s *step) bool {
+	l.steps++
+	rates := map[fault]float64{}
+	for f, rate := range l.weather.calls {
+		if l.world.doorMeets || f != failedCall && f != unheard && f != repeated {
+			rates[f] = rate
+		}
+	}
+	if l.chance("danger", 10) {
+		rates[deathBefore], rates[deathAfter] = 0.1, 0.1
+	}
+	l.trouble.begin(l.steps, rates)
+	l.world.begin(l.steps)
+	said := len(l.history)
+	l.note("%s", s.name)
+	if !s.do(l) {
+		l.history = l.history[:said]
+		return false
+	}
+	l.tally.stepped(s.name)
+	l.trouble.begin(l.steps, nil)
+	l.look()
+	return true
+}
+
+// fail ends the life, with everything that led here.
+func (l *life) fail(format string, args ...any) {
+	l.fate.fail(fmt.Sprintf(format, args...) + "\n" + strings.Join(l.history, "\n"))
+}
+
+// note tells what a step does.
+func (l *life) note(format string, args ...any) {
+	l.history = append(l.history, l.clock.Now().Format("02T15:04:05.000 ")+fmt.Sprintf(format, args...))
+}
+
+// allows judges the error of a call. A dead process has none; where things go wrong a call may fail for that, and nobody knows what
+// came of it.
+func (l *life) allows(p *process, what string, err error, codes ...runlane.ErrorCode) {
+	if err == nil || p.dead.Load() {
+		return
+	}
+	l.note("  %s: %v", what, err)
+	code := runlane.CodeOf(err)
+	if slices.Contains(codes, code) {
+		return
+	}
+	if l.weather.calls != nil && slices.Contains(outages, code) {
+		return
+	}
+	l.fail("%s: %v", what, err)
+}
+
+var outages = []runlane.ErrorCode{runlane.ErrStorageUnavailable, runlane.ErrTransportUnavailable, runlane.ErrTransportPublishFailed}
+
+// bury removes dead processes with all that they had under way, and starts others.
+func (l *life) bury() {
+	l.flying = slices.DeleteFunc(l.flying, func(v *visit) bool {
+		if v.p.dead.Load() {
+			<-v.done
+			l.handBack(v)
+		}
+		return v.p.dead.Load()
+	})
+	for i, p := range l.processes {
+		if p.dead.Load() {
+			l.note("  %s is dead", p.name)
+			l.processes[i] = l.open(p.limit, false)
+		}
+	}
+}
+
+// handBack returns a wakeup that nobody acknowledged: its time of invisibility ends.
+func (l *life) handBack(v *visit) {
+	if v.letter.wakeup.RunID != "" {
+		v.letter.arrives = l.clock.Now().Add(30 * time.Second)
+		l.mail.put(v.letter)
+	}
+}
+
+// explain asks why a run is where it is: there is always a reason with a name.
+func (l *life) explain(run *runlane.Run) *core.Explanation {
+	got, err := l.observer.rt.Runs().Explain(l.ctx, run.ID)
+	if err != nil {
+		l.fail("explain %s: %v", run.ID, err)
+	}
+	if !slices.Contains(core.Waits(), got.Wait) || got.Next == "" || (got.Wait == core.WaitNone) != run.Status.Terminal() {
+		l.fail("nobody can tell what run %s waits for: %+v, %+v", run.ID, got, run)
+	}
+	return got
+}
+
+func (l *life) process() *process { return pick(l, "process", l.processes) }
+
+// someRun draws one of the runs that a step is about, now and then any; nil when there is none.
+func (l *life) someRun(wanted func(*runlane.Run) bool) *runlane.Run {
+	runs := l.book.runs()
+	if !l.chance("any", 10) {
+		runs = slices.DeleteFunc(runs, func(run *runlane.Run) bool { return !wanted(run) })
+	}
+	if len(runs) == 0 {
+		return nil
+	}
+	return pick(l, "run", runs)
+}
+
+// pick draws one of several.
+func pick[T any](l *life, label string, list []T) T { return list[l.below(label, len(list))] }
+
+// below draws a number below n, each as likely as the others: rapid's own generators of numbers prefer small ones.
+func (l *life) below(label string, n int) int {
+	drawn, length := 0, bits.Len(uint(n-1)) //nolint:gosec // positive
+	if n&(n-1) != 0 {
+		length += 2 // so that what does not divide evenly matters little
+	}
+	for range length {
+		drawn <<= 1
+		if l.fate.bit(label) {
+			drawn++
+		}
+	}
+	return drawn * n >> length
+}
+
+// chance is true once in so many times.
+func (l *life) chance(label string, in int) bool { return l.below(label, in) == in-1 }

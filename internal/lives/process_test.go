@@ -1,0 +1,251 @@
+package lives
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// process is one program of several that share storage and mail: a runtime, with what stands between it and them. Once it is dead
+// nothing that it does arrives.
+type process struct {
+	life  *life
+	name  string
+	sound bool // nothing happens to it
+	limit int
+	tasks map[runlane.TaskID]*runlane.Task[payload]
+	rt    *core.Runtime
+	dead  atomic.Bool
+	over  chan struct{} // closed with its death
+	end   sync.Once
+
+	mu   sync.Mutex
+	next *visit // what the next execution is to do; nil succeeds
+}
+
+type payload struct {
+	Key string `json:"key,omitempty"` // of the concurrency
+	N   int    `json:"n"`
+}
+
+const (
+	slotQueue  = runlane.QueueName("slots") // its limit changes from deployment to deployment
+	plainQueue = runlane.QueueName("plain")
+	mostSlots  = 3 // the largest limit of a deployment; 0 is none
+)
+
+// errDead is what a dead process is told, so that it ends: there is nobody whom it could tell.
+func errDead() *runlane.Error {
+	return &runlane.Error{Code: runlane.ErrInternal, Message: "this process is dead"}
+}
+
+func (p *process) die() {
+	p.end.Do(func() {
+		p.dead.Store(true)
+		close(p.over)
+	})
+}
+
+// dies reports a process that is dead, or dies of this call.
+func (p *process) dies(f fault, method, about string) bool {
+	if p.meets(f, method, about) {
+		p.die()
+	}
+	return p.dead.Load()
+}
+
+func (p *process) meets(f fault, method, about string) bool {
+	return !p.sound && !p.dead.Load() && p.life.trouble.strikes(f, method, about)
+}
+
+// task is a task that lives make runs of.
+type task struct {
+	id       runlane.TaskID
+	queue    runlane.QueueName
+	attempts int
+	fixed    time.Duration // the backoff; 0 means the default one
+	strange  bool          // has no handler anywhere
+}
+
+var tasks = []*task{
+	{id: "once", queue: "default", attempts: 1},
+	{id: "again", queue: "default", attempts: 3},
+	{id: "exact", queue: plainQueue, attempts: 4, fixed: 10 * time.Second},
+	{id: "slow", queue: plainQueue, attempts: 2, fixed: 20 * time.Minute},
+	{id: "slot", queue: slotQueue, attempts: 3, fixed: 5 * time.Second},
+	{id: "strange", queue: "default", attempts: 1, strange: true},
+}
+
+func (t *task) define(limit int) *runlane.Task[payload] {
+	options := &runlane.TaskOptions[payload]{
+		ConcurrencyKey: func(p payload) string { return p.Key }, IdempotencyTTL: time.Hour, Queue: runlane.Queue{Name: t.queue},
+	}
+	if t.attempts > 1 {
+		options.Retry.MaxAttempts = t.attempts
+	}
+	if t.fixed > 0 {
+		options.Retry.Backoff, options.Retry.NoJitter = runlane.Fixed(t.fixed), true
+	}
+	if t.queue == slotQueue {
+		options.Queue.Concurrency = limit
+	}
+	return runlane.NewTask(t.id, options)
+}
+
+// definitions are the real tasks, by the limit of a deployment.
+var definitions = sync.OnceValue(func() (all [mostSlots + 1]map[runlane.TaskID]*runlane.Task[payload]) {
+	for limit := range all {
+		all[limit] = map[runlane.TaskID]*runlane.Task[payload]{}
+		for _, t := range tasks {
+			all[limit][t.id] = t.define(limit)
+		}
+	}
+	return all
+})
+
+// open starts a process with a limit of the bounded queue. A sound one is how the life looks at things.
+func (l *life) open(limit int, sound bool) *process {
+	p := &process{life: l, name: fmt.Sprint("process-", len(l.opened)), sound: sound, limit: limit, tasks: definitions()[limit], over: make(chan struct{})}
+	l.opened = append(l.opened, p)
+	options := &core.Options{
+		Environment: l.world.environment, Logger: slog.New(slog.DiscardHandler), MaxAbandoned: l.maxAbandoned,
+		World: &core.World{Now: l.clock.Now, Rand: func() uint64 { return l.random }, NewID: l.newID},
+	}
+	for _, t := range tasks {
+		if !t.strange {
+			options.Handlers = append(options.Handlers, p.tasks[t.id].Handle(p.handle))
+		}
+	}
+	if l.schedule != nil {
+		options.Schedules = []runlane.Schedule{l.schedule.define(p)}
+	}
+	joined, err := lane.New(&door{Storage: l.world.storage(sound), p: p}, &post{p: p}, nil)
+	if err != nil {
+		l.fail("no lane: %v", err)
+	}
+	if p.rt, err = core.Open(l.ctx, joined, options); err != nil {
+		l.fail("no runtime: %v", err)
+	}
+	return p
+}
+
+// What a handler does in the end.
+type outcome struct {
+	kind  string
+	delay time.Duration
+}
+
+const (
+	succeeds   = "success"
+	triggers   = "child" // another run, then succeeds
+	fails      = "fail"
+	failsFinal = "permanent"
+	retryAfter = "retry after"
+	releases   = "release"
+	panics     = "panic"
+	stops      = "context error"
+	kills      = "dies" // the process, in the handler
+)
+
+var anyOutcome = []string{succeeds, succeeds, succeeds, triggers, fails, fails, failsFinal, retryAfter, releases, releases, panics, stops, kills}
+
+// visit is one execution: what it is to do, and what became of it.
+type visit struct {
+	outcome  outcome
+	waits    bool // for a step to say the outcome
+	decision chan outcome
+	begun    chan struct{}
+	done     chan struct{} // the delivery is over
+	cancel   context.CancelFunc
+
+	p      *process
+	letter letter
+	result *core.DeliveryResult
+	err    error
+}
+
+func (p *process) prepare(v *visit) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.next = v
+}
+
+func (p *process) takeNext() *visit {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	v := p.next
+	p.next = nil
+	if v == nil {
+		v = &visit{outcome: outcome{kind: succeeds}}
+	}
+	return v
+}
+
+var errForeign = errors.New("foreign")
+
+// outputOf is what an attempt leaves when it succeeds.
+func outputOf(attempt int) string { return fmt.Sprintf(`{"attempt": %d}`, attempt) }
+
+func (p *process) handle(ctx context.Context, a *runlane.Attempt, _ payload) error {
+	v := p.takeNext()
+	p.life.book.executes(a.Run.ID, a.Number)
+	if err := a.SetOutput(json.RawMessage(outputOf(a.Number))); err != nil {
+		return err
+	}
+	o := v.outcome
+	if v.waits {
+		close(v.begun)
+		select {
+		case o = <-v.decision:
+		case <-ctx.Done():
+			o = outcome{kind: stops}
+		case <-p.over:
+			return errDead()
+		}
+	}
+	return p.act(ctx, a, o)
+}
+
+// act is the end of a handler.
+func (p *process) act(ctx context.Context, a *runlane.Attempt, o outcome) error {
+	switch o.kind {
+	case triggers:
+		result, err := a.Trigger(context.WithoutCancel(ctx), p.tasks["once"].With(payload{N: 77}), nil)
+		if err != nil {
+			return err
+		}
+		p.life.book.answers(result.Run.ID)
+	case fails:
+		return errForeign
+	case failsFinal:
+		return runlane.Permanent(errForeign)
+	case retryAfter:
+		return runlane.RetryAfter(o.delay, errForeign)
+	case releases:
+		return runlane.Release(o.delay, "waits")
+	case panics:
+		panic("handler")
+	case stops:
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return context.Canceled // of some client of the handler's
+	case kills:
+		if !p.sound {
+			p.life.tally.fault(string(deathInside))
+			p.die()
+			return errDead()
+		}
+	}
+	p.life.book.succeeds(a.Run.ID, a.Number)
+	return nil
+}
