@@ -134,7 +134,8 @@ func (e *environment) invoke(ctx context.Context, request string, event []byte) 
 	case <-e.exited:
 		return over(FailureExit, e.end())
 	}
-	events, asked := e.events, (chan struct{})(nil)
+	events := e.events
+	var asked chan struct{} // nil until it has answered
 	for {
 		select {
 		case <-asked:
