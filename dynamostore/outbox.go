@@ -197,10 +197,11 @@ func (s *Store) MarkOutboxMessagesFailed(ctx context.Context, c *lane.MarkFailed
 		if err != nil || !ok {
 			return ok, err
 		}
+		to := marker{unpublished, next}
 		if row.reserved != 0 && next > row.reserved { // then it waits for a slot, and the row for nothing
-			return true, s.moveAfterMark(ctx, row, marker{leased, row.reserved})
+			to = marker{leased, row.reserved}
 		}
-		return true, s.moveAfterMark(ctx, row, marker{unpublished, next})
+		return true, s.moveAfterMark(ctx, row, to)
 	})
 }
 
