@@ -103,6 +103,7 @@ func measure(t *testing.T, c *loadCase, lane string, runs, full int, play func(*
 		runs -= runs % c.divisible
 	}
 	w := &world{T: t, runs: runs, over: observe()}
+	t.Cleanup(func() { w.over() }) // also where the case is left out, or ends early
 	play(w)
 	if t.Failed() {
 		return
