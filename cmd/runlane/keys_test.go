@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,7 +14,7 @@ import (
 
 func TestBinary_KeysOfEncryptedPayloads(t *testing.T) {
 	t.Parallel()
-	key, err := sealed.NewKey("2026-11")
+	key, err := sealed.KeyOf("2026-11", bytes.Repeat([]byte{7}, sealed.KeyBytes))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,9 +34,13 @@ func TestBinary_KeysOfEncryptedPayloads(t *testing.T) {
 		t.Errorf("without the key:\n%s", out)
 	}
 	without.run(t, 1, "runs", "get", "run_1", "--payload")
-	text := strings.TrimPrefix(key.Line(), "2026-11=")
-	wrong := &program{environment: append(slices.Clone(bare), "RUNLANE_KEYS="+text)}
-	if _, news := wrong.run(t, 2, "runs", "list"); !strings.Contains(news, "key 1 has no secret, or no name") || strings.Contains(news, text[:20]) {
-		t.Errorf("keys that cannot be read: %s", news)
+	for text, says := range map[string]string{ // a secret without its name
+		strings.TrimPrefix(key.Line(), "2026-11="): "key 1 has no secret, or no name",
+		strings.Repeat("+abc", 10) + "+aw=":        "the name of key 1 has other characters",
+	} {
+		wrong := &program{environment: append(slices.Clone(bare), "RUNLANE_KEYS="+text)}
+		if _, news := wrong.run(t, 2, "runs", "list"); !strings.Contains(news, says) || strings.Contains(news, text[:20]) {
+			t.Errorf("keys that cannot be read: %s", news)
+		}
 	}
 }
