@@ -164,6 +164,23 @@ func (s *stage) trigger(task *runlane.Task[secret], text string, o *runlane.Trig
 	return nil
 }
 
+// cancel cancels a run that waits. A fault may come before the commit, and then it is done again.
+func (s *stage) cancel(id runlane.RunID) {
+	s.t.Helper()
+	for range 20 {
+		_, err := s.Runs().Cancel(s.t.Context(), id, &core.ChangeOptions{Reason: "not any more " + mark})
+		s.watch.failed(err)
+		run, err := s.Runs().Get(s.t.Context(), id)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		if run.Status == runlane.StatusCancelled {
+			return
+		}
+	}
+	s.t.Fatal("nothing could be cancelled")
+}
+
 // refusals are calls that cannot be accepted.
 func (s *stage) refusals() {
 	t, ctx, ok := s.t, s.t.Context(), s.tasks["success"]
@@ -286,8 +303,7 @@ func (s *stage) perform() map[runlane.Status]int {
 	waiting := s.trigger(s.tasks["success"], "waits "+mark, waits)
 	s.refusals()
 	s.messages()
-	_, err := s.Runs().Cancel(s.t.Context(), waiting.Run.ID, &core.ChangeOptions{Reason: "not any more " + mark})
-	s.watch.failed(err)
+	s.cancel(waiting.Run.ID)
 	s.finish()
 	return s.failures()
 }
