@@ -15,6 +15,7 @@ import (
 	"github.com/runlane/runlane-go/core"
 	"github.com/runlane/runlane-go/dynamostore"
 	"github.com/runlane/runlane-go/functions"
+	"github.com/runlane/runlane-go/internal/awstest"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/memlane"
 )
@@ -81,41 +82,10 @@ func inserts(first int, items ...map[string]types.AttributeValue) []events.Dynam
 	var records []events.DynamoDBEventRecord
 	for i, item := range items {
 		records = append(records, events.DynamoDBEventRecord{
-			EventName: "INSERT", Change: events.DynamoDBStreamRecord{SequenceNumber: strconv.Itoa(first + i), NewImage: image(item)},
+			EventName: "INSERT", Change: events.DynamoDBStreamRecord{SequenceNumber: strconv.Itoa(first + i), NewImage: awstest.StreamImage(item)},
 		})
 	}
 	return records
-}
-
-func image(item map[string]types.AttributeValue) map[string]events.DynamoDBAttributeValue {
-	out := map[string]events.DynamoDBAttributeValue{}
-	for name, value := range item {
-		out[name] = imageValue(value)
-	}
-	return out
-}
-
-func imageValue(v types.AttributeValue) events.DynamoDBAttributeValue {
-	switch v := v.(type) {
-	case *types.AttributeValueMemberS:
-		return events.NewStringAttribute(v.Value)
-	case *types.AttributeValueMemberN:
-		return events.NewNumberAttribute(v.Value)
-	case *types.AttributeValueMemberB:
-		return events.NewBinaryAttribute(v.Value)
-	case *types.AttributeValueMemberBOOL:
-		return events.NewBooleanAttribute(v.Value)
-	case *types.AttributeValueMemberM:
-		return events.NewMapAttribute(image(v.Value))
-	case *types.AttributeValueMemberL:
-		var list []events.DynamoDBAttributeValue
-		for _, element := range v.Value {
-			list = append(list, imageValue(element))
-		}
-		return events.NewListAttribute(list)
-	default:
-		return events.NewNullAttribute()
-	}
 }
 
 // ids are the outbox ids that dynamostore reads from the items.

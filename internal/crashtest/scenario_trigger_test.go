@@ -14,6 +14,7 @@ import (
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
 	"github.com/runlane/runlane-go/functions"
+	"github.com/runlane/runlane-go/internal/awstest"
 )
 
 // triggering is a scenario of one call. With a key, the caller calls again, and there is one run.
@@ -138,7 +139,7 @@ func (w *world) stream(id runlane.RunID) {
 	for _, item := range out.Items {
 		if strings.HasPrefix(textOf(item["sk"]), "log:") {
 			event.Records = append(event.Records, events.DynamoDBEventRecord{
-				EventName: "INSERT", Change: events.DynamoDBStreamRecord{SequenceNumber: "1", NewImage: image(item)},
+				EventName: "INSERT", Change: events.DynamoDBStreamRecord{SequenceNumber: "1", NewImage: awstest.StreamImage(item)},
 			})
 		}
 	}

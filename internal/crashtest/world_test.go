@@ -266,35 +266,3 @@ func tail(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	return strings.Join(lines[max(0, len(lines)-15):], "\n")
 }
-
-// image turns an item of the table into one of a stream's record.
-func image(item map[string]types.AttributeValue) map[string]events.DynamoDBAttributeValue {
-	out := map[string]events.DynamoDBAttributeValue{}
-	for name, value := range item {
-		out[name] = imageValue(value)
-	}
-	return out
-}
-
-func imageValue(v types.AttributeValue) events.DynamoDBAttributeValue {
-	switch v := v.(type) {
-	case *types.AttributeValueMemberS:
-		return events.NewStringAttribute(v.Value)
-	case *types.AttributeValueMemberN:
-		return events.NewNumberAttribute(v.Value)
-	case *types.AttributeValueMemberB:
-		return events.NewBinaryAttribute(v.Value)
-	case *types.AttributeValueMemberBOOL:
-		return events.NewBooleanAttribute(v.Value)
-	case *types.AttributeValueMemberM:
-		return events.NewMapAttribute(image(v.Value))
-	case *types.AttributeValueMemberL:
-		var list []events.DynamoDBAttributeValue
-		for _, element := range v.Value {
-			list = append(list, imageValue(element))
-		}
-		return events.NewListAttribute(list)
-	default:
-		return events.NewNullAttribute()
-	}
-}
