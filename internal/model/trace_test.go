@@ -346,9 +346,7 @@ func (e *engine) follow(seed uint64) (done []string) {
 // The real engine on small worlds: every write that it makes is a step of the model.
 func TestTraces_OfTheRealEngine_AreAccepted(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("needs local AWS")
-	}
+	awstest.Config(t)
 	for _, limit := range []int8{0, 1} {
 		for seed := range uint64(12) {
 			t.Run(fmt.Sprintf("limit %d, seed %d", limit, seed), func(t *testing.T) {
@@ -370,9 +368,7 @@ func TestTraces_OfTheRealEngine_AreAccepted(t *testing.T) {
 // An engine that moves markers elsewhere than the rules say is found out.
 func TestTraces_OfABrokenEngine_AreRefused(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("needs local AWS")
-	}
+	awstest.Config(t)
 	for seed := range uint64(12) {
 		e := newEngine(t, 0)
 		e.broken = true

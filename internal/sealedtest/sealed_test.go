@@ -15,6 +15,7 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/internal/awstest"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/sealed"
 )
@@ -318,9 +319,7 @@ func TestSealed_RunsFromBeforeTheCodec_FinishUnlessRefused(t *testing.T) {
 
 func TestSealed_PayloadTheTableCannotHold_IsRefusedWithBothSizes(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("needs local AWS")
-	}
+	awstest.Config(t)
 	onEach(t, func(w *world) {
 		if !strings.HasSuffix(w.Name(), "dynamodb") {
 			return // the embedded storage holds whatever the memory holds

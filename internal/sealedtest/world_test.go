@@ -80,12 +80,9 @@ func onEach(t *testing.T, test func(w *world)) {
 	})
 	t.Run("dynamodb", func(t *testing.T) {
 		t.Parallel()
-		if testing.Short() {
-			t.Skip("needs local AWS")
-		}
-		w := newWorld(t)
 		client := awstest.DynamoDB(t)
 		table := awstest.Table(t, client)
+		w := newWorld(t)
 		w.storage, w.stored = dynamostore.New(client, table, &dynamostore.Options{Now: w.now}), func() []byte { return scan(t, client, table) }
 		test(w)
 	})
