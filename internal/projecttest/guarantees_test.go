@@ -47,17 +47,11 @@ func promises(document, heading string) (rows []string) {
 	return rows
 }
 
-// everyProof is what there is to prove things.
+// everyProof is what there is to prove things: tests, and fuzz targets.
 func everyProof(t *testing.T) named {
 	t.Helper()
-	n := named{map[string]map[string]bool{}, map[string]bool{}}
+	n := everyTest(t)
 	for name, text := range textFiles(t) {
-		if !strings.HasSuffix(name, ".go") || !strings.HasSuffix(name, "_test.go") && !strings.HasPrefix(name, "lanetest/") {
-			continue
-		}
-		if err := n.collect(name, text); err != nil {
-			t.Fatal(err)
-		}
 		if strings.HasSuffix(name, "_test.go") {
 			for _, target := range fuzzHeader.FindAllStringSubmatch(text, -1) {
 				n.tests[target[1]] = map[string]bool{}

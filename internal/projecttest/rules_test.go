@@ -190,9 +190,9 @@ func vocabularyFaults(document, golden string) (faults []string) {
 	return faults
 }
 
-// Every rule names its tests, every test that is named exists, and every row of a table of the contract and the decisions is a rule.
-func TestRules_EachHasItsTests(t *testing.T) {
-	t.Parallel()
+// everyTest is every test of the module, and every case and scenario of lanetest.
+func everyTest(t *testing.T) named {
+	t.Helper()
 	n := named{map[string]map[string]bool{}, map[string]bool{}}
 	for name, text := range textFiles(t) {
 		if !strings.HasSuffix(name, ".go") || !strings.HasSuffix(name, "_test.go") && !strings.HasPrefix(name, "lanetest/") {
@@ -202,6 +202,13 @@ func TestRules_EachHasItsTests(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	return n
+}
+
+// Every rule names its tests, every test that is named exists, and every row of a table of the contract and the decisions is a rule.
+func TestRules_EachHasItsTests(t *testing.T) {
+	t.Parallel()
+	n := everyTest(t)
 	sources := map[string]string{}
 	for _, source := range ruleSources {
 		sources[source] = read(t, source)
