@@ -246,7 +246,7 @@ type growingWorld struct {
 	ended       chan struct{} // a run has ended
 }
 
-// bareRun is as large as what the storage keeps of a run.
+// bareRun is about as large as what the storage keeps of a run.
 type bareRun [512]byte
 
 // fillBare fills a map as a program without an engine would have it, with as many runs as were laid down. What a lookup in it takes

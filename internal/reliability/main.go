@@ -11,6 +11,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -36,14 +37,14 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, only, log string) error {
+func run(ctx context.Context, only, log string) (err error) {
 	everything := io.Discard
 	if log != "" {
 		file, err := os.Create(log) //nolint:gosec // whoever starts this names it
 		if err != nil {
 			return err
 		}
-		defer func() { _ = file.Close() }()
+		defer func() { err = errors.Join(err, file.Close()) }()
 		everything = file
 	}
 	report := newReport()
