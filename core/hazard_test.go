@@ -146,6 +146,35 @@ func TestHazard05_LostWakeup_IsAskedForAgainUnlessItsQueueIsBehind(t *testing.T)
 	}
 }
 
+// A wakeup was lost of a queue that is up to date, while more of another queue are late than a tick looks at.
+func TestHazard05_LostWakeup_IsFoundBehindABacklogOfAnotherQueue(t *testing.T) {
+	t.Parallel()
+	const limit = 3
+	task := runlane.NewTask[numbered]("hazard.lost", nil)
+	slow := runlane.NewTask[numbered]("hazard.late", &runlane.TaskOptions[numbered]{Queue: runlane.Queue{Name: "slow"}})
+	handle := func(context.Context, *runlane.Attempt, numbered) error { return nil }
+	h := newHazard(t, task.Handle(handle), slow.Handle(handle))
+	h.transport.SetDepth(1000, "slow")
+	for range 4 * limit {
+		trigger(t, h.rt, slow.With(numbered{}))
+	}
+	h.clock.Advance(time.Second)
+	run := trigger(t, h.rt, task.With(numbered{}))
+	h.published() // the first are late, the last is lost
+	h.clock.Advance(10 * time.Minute)
+	result, err := h.rt.Tick(t.Context(), &core.TickOptions{Limit: limit})
+	h.must(err)
+	if want := (core.StageResult{Done: 1, Skipped: limit}); result.Redelivered != want || !slices.Equal(h.published(), []runlane.RunID{run.ID}) {
+		t.Fatalf("redelivered: %+v, want %+v", result.Redelivered, want)
+	}
+	h.clock.Advance(6 * time.Hour) // which no backlog excuses
+	result, err = h.rt.Tick(t.Context(), &core.TickOptions{Limit: limit})
+	h.must(err)
+	if want := (core.StageResult{Done: limit, More: true}); result.Redelivered != want {
+		t.Fatalf("redelivered after six hours: %+v, want %+v", result.Redelivered, want)
+	}
+}
+
 // docs/decisions.md, Delivery: ten failures at doubling distance take nine minutes. An outage that counted for one would make a
 // dead letter of every wakeup that falls into it.
 func TestHazard09_OutageOfADay_DeadLettersNothing(t *testing.T) {

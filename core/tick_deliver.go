@@ -3,6 +3,8 @@ package core
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -134,36 +136,43 @@ func (t *tick) sendAhead(ctx context.Context) StageResult {
 	return StageResult{Done: len(refs)}
 }
 
-// redeliver asks again for wakeups that were published and never came.
+// redeliver asks again for wakeups that were published and never came. Where the first in the order of time are all late ones, of queues
+// with a backlog, it looks again without those queues: of them nothing later is asked for either.
 func (t *tick) redeliver(ctx context.Context) StageResult {
 	if !t.rt.lane.Storage.Capabilities().FindsLostWakeups {
 		return StageResult{}
 	}
-	now := t.rt.now()
-	q := t.query(now)
-	page, err := t.rt.lane.Storage.ListRunsNeedingRedelivery(ctx, &q)
-	if err != nil {
-		return StageResult{Err: err}
-	}
+	var result StageResult
 	late := make(map[runlane.QueueName]bool)
-	var lost []lane.RunRef
-	skipped := 0
-	for _, ref := range page.Items {
-		backlog, known := late[ref.Queue]
-		if !known {
-			backlog = t.hasBacklog(ctx, ref.Queue)
-			late[ref.Queue] = backlog
+	q := t.query(t.rt.now())
+	for {
+		page, err := t.rt.lane.Storage.ListRunsNeedingRedelivery(ctx, &q)
+		if err != nil {
+			result.Err = err
+			return result
 		}
-		if backlog && now.Sub(ref.AvailableAt) <= maxBacklogWait {
-			skipped++
-			continue
+		lost := slices.DeleteFunc(page.Items, func(ref lane.RunRef) bool {
+			backlog, known := late[ref.Queue]
+			if !known {
+				backlog = t.hasBacklog(ctx, ref.Queue)
+				late[ref.Queue] = backlog
+			}
+			return backlog && q.At.Sub(ref.AvailableAt) <= maxBacklogWait
+		})
+		result.Skipped += len(page.Items) - len(lost)
+		switch {
+		case len(lost) > 0:
+			result.add(t.request(ctx, lost, false))
+			result.More = page.Next != "" && result.Done > 0
+			return result
+		case page.Next == "":
+			return result
+		case len(page.Items) > 0:
+			q.Without, q.After = slices.Sorted(maps.Keys(late)), "" // all are behind: a wakeup of another would count as lost
+		default:
+			q.After = page.Next
 		}
-		lost = append(lost, ref)
 	}
-	result := t.request(ctx, lost, false)
-	result.Skipped += skipped
-	result.More = page.Next != "" && result.Done > 0
-	return result
 }
 
 // hasBacklog reports a queue in which a wakeup may still be under way. A depth that cannot be read is no excuse.

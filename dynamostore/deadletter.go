@@ -14,7 +14,7 @@ func (s *Store) ListDeadLetters(ctx context.Context, q *lane.DeadLetterQuery) (*
 		due.Queues = []runlane.QueueName{q.Queue}
 	}
 	rows := map[runlane.RunID]*delivery{}
-	page, err := s.examine(ctx, due, "dead letters", []kindBound{{deadLetter, farFuture}}, anyQueue(due), func(batch []dueRow) ([]found, error) {
+	page, err := s.examine(ctx, due, "dead letters", []kindBound{{deadLetter, farFuture}}, due.Wants, func(batch []dueRow) ([]found, error) {
 		seen, err := s.readRows(ctx, q.Environment, batch)
 		if err != nil {
 			return nil, err

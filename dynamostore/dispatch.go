@@ -104,7 +104,7 @@ func newDispatch(s *Store, q *lane.DueQuery, limit int) *dispatch {
 }
 
 func (d *dispatch) wants(queue runlane.QueueName) bool {
-	return anyQueue(d.q)(queue) && (d.polling || isBounded(d.q.Bounded, queue))
+	return d.q.Wants(queue) && (d.polling || isBounded(d.q.Bounded, queue))
 }
 
 // accepts judges a run that waits for a slot, or waited for one when its queue had a limit.

@@ -29,7 +29,7 @@ func (s *Store) scan(ctx context.Context, q *lane.DueQuery, wanted stage) (*runl
 	}
 	keep := unbounded(q)
 	if wanted == finalizing {
-		keep = anyQueue(q) // a cancellation has nothing to do with slots
+		keep = q.Wants // a cancellation has nothing to do with slots
 	}
 	return s.examine(ctx, q, fmt.Sprint("due ", wanted), kinds, keep, func(rows []dueRow) ([]found, error) {
 		seen, err := s.look(ctx, q, rows, at)

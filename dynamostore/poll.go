@@ -61,7 +61,7 @@ func (d *dispatch) runnable(ctx context.Context, after runlane.Cursor) (runlane.
 	kinds := []kindBound{
 		{deliverable, d.at}, {waiting, d.at}, {leased, leases}, {unpublished, farFuture}, {parked, farFuture}, {deadLetter, farFuture},
 	}
-	page, err := d.store.examine(ctx, &q, "runnable timed", kinds, anyQueue(&q), func(rows []dueRow) ([]found, error) {
+	page, err := d.store.examine(ctx, &q, "runnable timed", kinds, q.Wants, func(rows []dueRow) ([]found, error) {
 		seen, err := d.store.readRows(ctx, q.Environment, rows)
 		for i := range seen {
 			r := seen[i].run

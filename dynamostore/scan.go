@@ -96,7 +96,7 @@ func dueSpan() *span { return &span{index: indexDue, hash: attrDueP, sort: attrD
 func (m millis) lastKey() string { return fmt.Sprintf("%013d:%s", m, beyondKeys) }
 
 func scanScope(q *lane.DueQuery, what string) string {
-	return fmt.Sprint(what, " ", q.Environment.Name(), " ", q.At.UnixMilli(), " ", q.Queues, " ", boundedNames(q.Bounded))
+	return fmt.Sprint(what, " ", q.Environment.Name(), " ", q.At.UnixMilli(), " ", q.Queues, " ", q.Without, " ", boundedNames(q.Bounded))
 }
 
 func boundedNames(queues []runlane.Queue) []runlane.QueueName {
@@ -143,12 +143,7 @@ func (b kindBound) partitions(q *lane.DueQuery, shard int) (parts []partition) {
 
 // unbounded keeps the queues that a query asks for, but for bounded ones.
 func unbounded(q *lane.DueQuery) func(runlane.QueueName) bool {
-	return func(queue runlane.QueueName) bool { return anyQueue(q)(queue) && !isBounded(q.Bounded, queue) }
-}
-
-// anyQueue keeps the queues that a query asks for.
-func anyQueue(q *lane.DueQuery) func(runlane.QueueName) bool {
-	return func(queue runlane.QueueName) bool { return q.Queues == nil || slices.Contains(q.Queues, queue) }
+	return func(queue runlane.QueueName) bool { return q.Wants(queue) && !isBounded(q.Bounded, queue) }
 }
 
 func isBounded(queues []runlane.Queue, name runlane.QueueName) bool {

@@ -73,12 +73,19 @@ type DueQuery struct {
 	Patience Patience
 	// Queues filters; nil means all.
 	Queues []runlane.QueueName
+	// Without leaves queues out, also of those that Queues names: however many of their runs are due, a scan looks at none of them.
+	Without []runlane.QueueName
 	// Bounded holds the policies of bounded queues.
 	Bounded []runlane.Queue
 	// ConcurrencyKey asks [Storage].ListRunsNeedingDispatch for the runs of one key, "" for those without one: whoever frees a slot
 	// offers it to the next. The page has no cursor then, and may leave out runs that no scan has seen waiting for a slot yet. nil
 	// asks for all. Other scans ignore it.
 	ConcurrencyKey *string
+}
+
+// Wants reports a queue whose runs are asked for.
+func (q *DueQuery) Wants(queue runlane.QueueName) bool {
+	return (q.Queues == nil || slices.Contains(q.Queues, queue)) && !slices.Contains(q.Without, queue)
 }
 
 // Patience lets a scan leave out what became due so shortly before At that somebody is surely at work on it.

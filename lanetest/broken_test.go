@@ -116,6 +116,14 @@ func (s scansLate) ListRunnableRuns(ctx context.Context, q *lane.DueQuery) (*run
 	return s.sound.ListRunnableRuns(ctx, &late)
 }
 
+type leavesNoQueueOut struct{ sound }
+
+func (s leavesNoQueueOut) ListRunnableRuns(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
+	all := *q
+	all.Without = nil
+	return s.sound.ListRunnableRuns(ctx, &all)
+}
+
 type stopsAtAFullPage struct{ sound }
 
 func (s stopsAtAFullPage) ListRunsNeedingDelivery(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
@@ -195,6 +203,7 @@ var broken = map[string]struct {
 	"widens":            {func(s sound) lane.Storage { return widens{s} }, "Outbox/ClaimsByIDNeverWiden"},
 	"marksAllOrNothing": {func(s sound) lane.Storage { return marksAllOrNothing{s} }, "Marks/ABatchIsJudgedRowByRow"},
 	"scansLate":         {func(s sound) lane.Storage { return scansLate{s} }, "Scans/RunnableFromTheExactMillisecondInDueOrder"},
+	"leavesNoQueueOut":  {func(s sound) lane.Storage { return leavesNoQueueOut{s} }, "Scans/QueuesFilter"},
 	"stopsAtAFullPage":  {func(s sound) lane.Storage { return stopsAtAFullPage{s} }, "Paging/ScansCoverEverythingExactlyOnce"},
 	"forgetsOwnersAfterTheEnd": {
 		func(s sound) lane.Storage { return forgetsOwnersAfterTheEnd{s} }, "Owners/IdempotencyIsRetainedAsThePolicyAtCreationSays",

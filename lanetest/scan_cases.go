@@ -245,5 +245,10 @@ func scanQueues(_ *testing.T, b *bundle) {
 			}
 			b.wantScan("queues filtered", list, q, want...)
 		}
+		q := b.due(noon.Add(time.Hour))
+		q.Without = []runlane.QueueName{"alpha", "delta"}
+		b.wantScan("queues left out", list, q, runs["beta"], runs["gamma"])
+		q.Queues = []runlane.QueueName{"alpha", "beta"}
+		b.wantScan("one of two queues left out", list, q, runs["beta"])
 	}
 }

@@ -117,6 +117,7 @@ func pagingScanCursors(t *testing.T, b *bundle) {
 		mine := cursors[what]
 		refused("another environment", mine, func(q *lane.DueQuery) { q.Environment += "-elsewhere" })
 		refused("other queues", mine, func(q *lane.DueQuery) { q.Queues = []runlane.QueueName{"wanted"} })
+		refused("without a queue", mine, func(q *lane.DueQuery) { q.Without = []runlane.QueueName{"skipped"} })
 		refused("an invented cursor", "no cursor", func(*lane.DueQuery) {})
 		refused("a cursor cut short", mine[:len(mine)-4], func(*lane.DueQuery) {})
 		for i := range mine[:len(mine)-1] { // of the last character some bits may say nothing
@@ -154,6 +155,8 @@ func pagingEveryScan(t *testing.T, b *bundle) {
 			q := c.scanQuery(what, limit)
 			q.Queues = []runlane.QueueName{"wanted"}
 			c.wantScan(fmt.Sprintf("%s, limit %d", what, limit), scans.list, q, wanted...)
+			q.Queues, q.Without = nil, []runlane.QueueName{"skipped"}
+			c.wantScan(fmt.Sprintf("%s, limit %d, without the other queue", what, limit), scans.list, q, wanted...)
 		}
 		c.verify()
 	}

@@ -19,7 +19,7 @@ type ScriptedTransport struct {
 	mu        sync.Mutex
 	longest   time.Duration
 	bindings  []runlane.QueueName
-	depth     int
+	depth     map[runlane.QueueName]int // "" is of every queue that is not named
 	publish   func(*lane.PublishCommand) ([]lane.PublishOutcome, error)
 	send      func([]lane.DelayedWakeup) ([]lane.PublishOutcome, error)
 	published []lane.PublishAttempt
@@ -34,7 +34,9 @@ var (
 )
 
 // NewScriptedTransport accepts everything, delays up to 15 minutes and has a binding for any queue.
-func NewScriptedTransport() *ScriptedTransport { return &ScriptedTransport{longest: 15 * time.Minute} }
+func NewScriptedTransport() *ScriptedTransport {
+	return &ScriptedTransport{longest: 15 * time.Minute, depth: map[runlane.QueueName]int{}}
+}
 
 // OnPublish replaces the answer of PublishWakeups; nil accepts everything.
 func (s *ScriptedTransport) OnPublish(answer func(*lane.PublishCommand) ([]lane.PublishOutcome, error)) {
@@ -64,11 +66,16 @@ func (s *ScriptedTransport) SetMaxDelay(longest time.Duration) {
 	s.longest = longest
 }
 
-// SetDepth sets how many wakeups seem to wait in every queue.
-func (s *ScriptedTransport) SetDepth(visible int) {
+// SetDepth sets how many wakeups seem to wait in each of the queues; without queues, in all for which it was not called.
+func (s *ScriptedTransport) SetDepth(visible int, queues ...runlane.QueueName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.depth = visible
+	if len(queues) == 0 {
+		queues = []runlane.QueueName{""}
+	}
+	for _, queue := range queues {
+		s.depth[queue] = visible
+	}
 }
 
 // Bind names the queues it has; before that it has any.
@@ -176,10 +183,14 @@ func (s *ScriptedTransport) SendWakeups(_ context.Context, wakeups []lane.Delaye
 }
 
 // Depth is what SetDepth set.
-func (s *ScriptedTransport) Depth(context.Context, runlane.QueueName) (visible, inFlight int, err error) {
+func (s *ScriptedTransport) Depth(_ context.Context, queue runlane.QueueName) (visible, inFlight int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.depth, 0, nil
+	visible, named := s.depth[queue]
+	if !named {
+		visible = s.depth[""]
+	}
+	return visible, 0, nil
 }
 
 func accepted(n int) []lane.PublishOutcome {

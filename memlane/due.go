@@ -87,7 +87,7 @@ func (s *Storage) scan(
 		switch {
 		case i.at > now:
 			return lane.RunRef{}, stop
-		case !wantedQueue(q, e.created.Queue) || e.underway(now, q.Patience):
+		case !q.Wants(e.created.Queue) || e.underway(now, q.Patience):
 			return lane.RunRef{}, skip
 		}
 		ref := i.ref()
@@ -108,11 +108,6 @@ func (i item) ref() lane.RunRef {
 	}
 }
 
-// wantedQueue applies the filter.
-func wantedQueue(q *lane.DueQuery, queue runlane.QueueName) bool {
-	return q.Queues == nil || slices.Contains(q.Queues, queue)
-}
-
 // dueFilter is the part of the query that a cursor is bound to. The instant is not: it moves while a caller pages.
 func dueFilter(q *lane.DueQuery) []string {
 	var parts []string
@@ -121,6 +116,9 @@ func dueFilter(q *lane.DueQuery) []string {
 	}
 	if q.Queues != nil && len(q.Queues) == 0 {
 		parts = append(parts, "no queue")
+	}
+	for _, queue := range q.Without {
+		parts = append(parts, "without", string(queue))
 	}
 	for _, queue := range q.Bounded {
 		parts = append(parts, "bounded", string(queue.Name))

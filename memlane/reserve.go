@@ -144,12 +144,12 @@ func (s *Storage) ListRunsNeedingDispatch(ctx context.Context, q *lane.DueQuery)
 			break
 		}
 		queue := next.entry.created.Queue
-		if boundedPolicy(q, queue).Bounded() && wantedQueue(q, queue) && !next.entry.underway(now, q.Patience) {
+		if boundedPolicy(q, queue).Bounded() && q.Wants(queue) && !next.entry.underway(now, q.Patience) {
 			found = append(found, next)
 		}
 	}
 	for key, p := range env.partitions {
-		if policy := boundedPolicy(q, key.queue); policy.Bounded() && wantedQueue(q, key.queue) {
+		if policy := boundedPolicy(q, key.queue); policy.Bounded() && q.Wants(key.queue) {
 			found = p.candidates(found, q, policy.Concurrency, after.place(), limit+1)
 		}
 	}
@@ -170,7 +170,7 @@ func (s *Storage) ListRunsNeedingDispatch(ctx context.Context, q *lane.DueQuery)
 func (env *environment) waitingWith(key string, q *lane.DueQuery, limit int) (refs []lane.RunRef) {
 	for _, queue := range q.Bounded {
 		p := env.partitions[partitionKey{queue.Name, key}]
-		if p == nil || !wantedQueue(q, queue.Name) {
+		if p == nil || !q.Wants(queue.Name) {
 			continue
 		}
 		for _, i := range p.candidates(nil, q, queue.Concurrency, nil, limit-len(refs)) {
