@@ -206,27 +206,28 @@ func (d *dispatch) timed(ctx context.Context, after runlane.Cursor) (runlane.Cur
 		if err != nil {
 			return nil, err
 		}
+		var leaving []markerMove
 		for i := range seen {
 			if seen[i].run == nil {
 				continue
 			}
-			if seen[i].sight.stage == nobody {
-				err = d.store.moveMarker(ctx, seen[i].run, seen[i].sight.marker)
-			}
 			taken := false
-			if err == nil && seen[i].sight.stage == dispatching {
-				if taken, err = d.take(ctx, seen[i]); err == nil && !taken {
-					err = d.store.moveMarker(ctx, seen[i].run, marker{slotless, seen[i].sight.since})
+			switch seen[i].sight.stage {
+			case nobody:
+				leaving = append(leaving, markerMove{seen[i].run, seen[i].sight.marker})
+			case dispatching:
+				if taken, err = d.take(ctx, seen[i]); err != nil {
+					return nil, err
 				}
-			}
-			if err != nil {
-				return nil, err
+				if !taken {
+					leaving = append(leaving, markerMove{seen[i].run, marker{slotless, seen[i].sight.since}})
+				}
 			}
 			if !taken {
 				seen[i].run = nil
 			}
 		}
-		return seen, nil
+		return seen, d.store.moveMarkers(ctx, leaving)
 	})
 	if err != nil {
 		return "", err

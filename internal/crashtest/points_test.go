@@ -47,7 +47,6 @@ var exceptions = map[string]string{
 	"core.(*tick).sendAhead > lane.Storage.ListRunsNeedingDelivery":                  looked,
 	"dynamostore.(*Store).ListRunsNeedingDelivery > dynamostore.(*Store).scanRefs":   looked,
 	"dynamostore.(*Store).ListRunsNeedingRedelivery > dynamostore.(*Store).scanRefs": looked,
-	"dynamostore.(*dispatch).timed > dynamostore.(*Store).moveMarker (1)":            looked,
 
 	// Sizes.
 	"core.(*batch).trigger > core.(*batch).publish":                                "after a hundred wakeups of one batch; the rest of a batch is published by the same call",
