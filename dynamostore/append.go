@@ -138,7 +138,7 @@ func (s *Store) ClaimRunLease(ctx context.Context, c *lane.ClaimCommand) (*lane.
 	}
 	if slot.before != nil && slot.before.Run == c.Projected.ID && slot.before.Until > toMillis(c.At) { // the commit falls into the reservation, or fails
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, slot.before.Until.time().Sub(c.At))
+		ctx, cancel = context.WithTimeoutCause(ctx, slot.before.Until.time().Sub(c.At), errReservationOver)
 		defer cancel()
 	}
 	var take func() (slotChange, bool, error)

@@ -23,6 +23,9 @@ var (
 	deniedCodes = []string{"AccessDenied", "AccessDeniedException", "OptInRequired"}
 )
 
+// errReservationOver ends a claim whose commit could not fall into the reservation any more that it was made for.
+var errReservationOver = errors.New("DynamoDB did not answer before the reservation was over")
+
 // failure turns an error of the SDK into the one error type of this module. It is the only place that does; what already is
 // one passes through.
 func (s *Store) failure(ctx context.Context, doing string, err error) error {
@@ -31,6 +34,12 @@ func (s *Store) failure(ctx context.Context, doing string, err error) error {
 	}
 	if _, ok := errors.AsType[*runlane.Error](err); ok {
 		return err
+	}
+	if cause := context.Cause(ctx); errors.Is(cause, errReservationOver) {
+		return &runlane.Error{
+			Code: runlane.ErrStorageUnavailable, Message: doing + ": " + cause.Error(), Hint: "try again: the run keeps waiting, and gets a slot anew",
+			Retryable: true, Meta: map[string]string{"outcome": "unknown"}, Cause: err,
+		}
 	}
 	if ctx.Err() != nil {
 		return &runlane.Error{

@@ -1,6 +1,7 @@
 package dynamostore
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -28,5 +29,17 @@ func TestFailure_TellsExpiredUnknownAndForbiddenApart(t *testing.T) {
 			!errors.Is(err, cause) {
 			t.Errorf("%s became %+v", code, err)
 		}
+	}
+}
+
+// A claim that has to fall into a reservation stops waiting when that is over: not the caller ended it, but an answer that did not come.
+func TestFailure_AfterAReservation_BlamesTheStorage(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 0, errReservationOver)
+	defer cancel()
+	err := New(nil, "runs", nil).failure(ctx, "claim", ctx.Err())
+	e, ok := errors.AsType[*runlane.Error](err)
+	if !ok || e.Code != runlane.ErrStorageUnavailable || !e.Retryable || e.Meta["outcome"] != "unknown" || !strings.Contains(e.Message, "reservation") {
+		t.Errorf("became %+v", err)
 	}
 }
