@@ -40,9 +40,9 @@ func main() {
 func run(ctx context.Context, only, log string) (err error) {
 	everything := io.Discard
 	if log != "" {
-		file, err := os.Create(log) //nolint:gosec // whoever starts this names it
-		if err != nil {
-			return err
+		file, createErr := os.Create(log) //nolint:gosec // whoever starts this names it
+		if createErr != nil {
+			return createErr
 		}
 		defer func() { err = errors.Join(err, file.Close()) }()
 		everything = file
