@@ -212,15 +212,14 @@ func (d *dispatch) timed(ctx context.Context, after runlane.Cursor) (runlane.Cur
 				continue
 			}
 			taken := false
-			switch seen[i].sight.stage {
-			case nobody:
-				leaving = append(leaving, markerMove{seen[i].run, seen[i].sight.marker})
-			case dispatching:
+			if sight := seen[i].sight; sight.stage == nobody {
+				leaving = append(leaving, markerMove{seen[i].run, sight.marker})
+			} else if sight.stage == dispatching {
 				if taken, err = d.take(ctx, seen[i]); err != nil {
 					return nil, err
 				}
 				if !taken {
-					leaving = append(leaving, markerMove{seen[i].run, marker{slotless, seen[i].sight.since}})
+					leaving = append(leaving, markerMove{seen[i].run, marker{slotless, sight.since}})
 				}
 			}
 			if !taken {

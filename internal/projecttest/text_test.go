@@ -14,22 +14,29 @@ import (
 // Paths that exist on one machine only, and hosts of package registries. Written in pieces, or this file would be its own
 // first finding. A path counts only at the start of a word: "framework/" is no machine's folder.
 var (
-	machinePath  = regexp.MustCompile(`(^|[^A-Za-z0-9_.\-/$}*])/(` + strings.Join([]string{"work", "root", "home", "Users", "tmp"}, "|") + `)/[A-Za-z0-9_.]`)
-	registryHost = regexp.MustCompile(strings.Join([]string{
-		`registry\.npm` + `js`, `py` + `pi\.org`, `python` + `hosted\.org`, `(proxy|sum)\.go` + `lang\.org`, `repo1?\.ma` + `ven`,
-		`crates` + `\.io`, `ruby` + `gems\.org`, `(docker|ghcr|quay)` + `\.io`, `deb\.deb` + `ian`, `archive\.ubu` + `ntu`,
-	}, "|"))
+	machinePath   = regexp.MustCompile(`/(` + strings.Join([]string{"work", "root", "home", "Users", "tmp"}, "|") + `)/[A-Za-z0-9_.]`)
+	withinAPath   = regexp.MustCompile(`[A-Za-z0-9_.\-/$}*]$`)
+	registryHosts = []string{
+		"registry.npm" + "js.org", "py" + "pi.org", "python" + "hosted.org", "proxy.go" + "lang.org", "sum.go" + "lang.org", "repo.ma" + "ven",
+		"repo1.ma" + "ven", "crates" + ".io", "ruby" + "gems.org", "docker" + ".io", "ghcr" + ".io", "quay" + ".io", "deb.deb" + "ian",
+		"archive.ubu" + "ntu",
+	}
 )
 
 // textFaults finds what a file may not say about the machine it was written on.
 func textFaults(name, text string) []string {
 	var faults []string
-	for number, line := range strings.Split(text, "\n") {
-		if found := machinePath.FindString(line); found != "" {
-			faults = append(faults, fmt.Sprintf("%s:%d: absolute path %q", name, number+1, strings.TrimSpace(found)))
+	fault := func(at int, what, found string) {
+		faults = append(faults, fmt.Sprintf("%s:%d: %s %q", name, 1+strings.Count(text[:at], "\n"), what, found))
+	}
+	for _, at := range machinePath.FindAllStringIndex(text, -1) {
+		if !withinAPath.MatchString(text[max(at[0]-1, 0):at[0]]) {
+			fault(at[0], "absolute path", text[at[0]:at[1]])
 		}
-		if found := registryHost.FindString(line); found != "" {
-			faults = append(faults, fmt.Sprintf("%s:%d: package registry %q", name, number+1, found))
+	}
+	for _, host := range registryHosts {
+		if at := strings.Index(text, host); at >= 0 {
+			fault(at, "package registry", host)
 		}
 	}
 	return faults
