@@ -7,6 +7,7 @@ import (
 	_ "time/tzdata" // the tests' zones, wherever they run
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/race"
 )
 
 // The oracle reads no expression and does no search: it looks at a local clock once a minute, for the whole time in question, and
@@ -234,7 +235,11 @@ func TestCron_TenYearsOfEveryCaseAgreeWithTheOracle(t *testing.T) {
 	start := time.Date(2009, 12, 29, 0, 0, 0, 0, time.UTC)
 	after, until := time.Date(2010, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 	days := int(until.Sub(start)/day) + 3
-	for _, name := range goldenZones {
+	zones := goldenZones
+	if race.Enabled {
+		zones = []string{"Australia/Lord_Howe"}
+	}
+	for _, name := range zones {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			clock := watch(location(t, name), start, days)

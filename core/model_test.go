@@ -11,6 +11,7 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/internal/race"
 )
 
 type repeatCall = func(context.Context, runlane.RunID, *core.ChangeOptions) (*runlane.Run, error)
@@ -24,7 +25,7 @@ const modelParts = 4
 // It is 20,000 sequences, with the race detector or -short 2,000; CI runs both.
 func TestModel_RandomLivesFollowTheRules(t *testing.T) {
 	t.Parallel()
-	whole := !raceEnabled && !testing.Short()
+	whole := !race.Enabled && !testing.Short()
 	checks := 5 // of a hundred sequences each
 	if whole {
 		checks = 50

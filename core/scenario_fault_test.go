@@ -3,6 +3,7 @@ package core_test
 import (
 	"testing"
 
+	"github.com/runlane/runlane-go/internal/race"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/lanetest"
 	"github.com/runlane/runlane-go/memlane"
@@ -14,7 +15,7 @@ import (
 func TestRuntime_Memlane_UnderFaults(t *testing.T) {
 	t.Parallel()
 	sets := lanetest.RuntimeFaultSets()
-	if !testing.Short() && !raceEnabled {
+	if !testing.Short() && !race.Enabled {
 		sets = append(sets,
 			lanetest.RuntimeFaults{Name: "OneAnswerLost", Kind: lanetest.FaultAfter, EachCall: 3},
 			lanetest.RuntimeFaults{Name: "OneCallFailed", Kind: lanetest.FaultBefore, EachCall: 3})

@@ -16,7 +16,7 @@ fi
 
 # Most packages wait for local AWS more than they compute: three at a time on two processors.
 go test "${race[@]}" -p "$(($(getconf _NPROCESSORS_ONLN) + 1))" -timeout 9m ./...
-# What goes through very many states, whole: five times slower under the race detector, which has seen a tenth of it above.
-[ "${#race[@]}" -eq 0 ] || go test -timeout 9m -run '^(TestModel_|TestRuntime_Memlane_UnderFaults)' ./core
+# What goes through very many states, whole: under the race detector, which is five times slower, it was a part (internal/race).
+[ "${#race[@]}" -eq 0 ] || go test -timeout 9m -run '^(TestCron_TenYears|TestModel_|TestRuntime_Memlane_UnderFaults)' . ./core
 [ "${#race[@]}" -eq 0 ] || go test -timeout 9m ./internal/model
 FUZZTIME="${FUZZTIME:-1s}" scripts/fuzz.sh

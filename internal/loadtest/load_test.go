@@ -22,6 +22,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/runlane/runlane-go/internal/race"
 )
 
 var size = flag.String("load", "short", "short, or full: as much on every lane as the cases are named after, which takes ten minutes")
@@ -68,7 +70,7 @@ func onEachLane(t *testing.T, c *loadCase) {
 			runs := c.embedded
 			switch {
 			case *size == "full":
-			case raceEnabled || testing.Short():
+			case race.Enabled || testing.Short():
 				runs /= 20
 			case runs > 20_000:
 				runs /= 10

@@ -5,13 +5,15 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/runlane/runlane-go/internal/race"
 )
 
 // bound is how many states of a world a test explores. The whole 10⁶ are for `make model`, which needs no race detector: there is no
 // goroutine here.
 func bound(t *testing.T, most int) int {
 	t.Helper()
-	if raceDetector || testing.Short() {
+	if race.Enabled || testing.Short() {
 		return min(most, 20_000)
 	}
 	return most
