@@ -142,7 +142,7 @@ load: ## The load cases in full: about ten minutes.
 	@scripts/with-local-aws.sh $(GO) test -count=1 -v -timeout 30m ./internal/loadtest -load full
 
 .PHONY: reliability
-reliability: ## Runs every machine that tries to break a promise, then without each protection, and reports: about 20 minutes.
+reliability: ## Runs every machine that tries to break a promise, then without each protection, and reports: about half an hour.
 	@mkdir -p .local && scripts/with-local-aws.sh $(GO) run ./internal/reliability -log .local/reliability.log
 
 .PHONY: simulate

@@ -47,6 +47,9 @@ func ciTargets(script string) []string {
 func workflowTargets(text string) (targets, faults []string, err error) {
 	var workflow struct {
 		Jobs map[string]struct {
+			Strategy struct {
+				Matrix struct{ Target []string }
+			}
 			Steps []struct {
 				Uses string
 				Run  string
@@ -73,6 +76,10 @@ func workflowTargets(text string) (targets, faults []string, err error) {
 				continue
 			}
 			if vulnerabilities.MatchString(strings.TrimSpace(step.Run)) {
+				continue
+			}
+			if step.Run == "make ${{ matrix.target }}" {
+				targets = append(targets, job.Strategy.Matrix.Target...)
 				continue
 			}
 			match := makeCommand.FindStringSubmatch(strings.TrimSpace(step.Run))
@@ -117,6 +124,7 @@ func TestWorkflow_TheRuleCanFail(t *testing.T) {
 		"unpinned tool":      "run: go run golang.org/x/vuln/cmd/govulncheck@latest ./...",
 		"failure forgiven":   "run: make test, continue-on-error: true",
 		"changed by a value": "run: make test GOFLAGS=-short",
+		"another matrix":     "run: 'make ${{ matrix.go }}'",
 	} {
 		_, faults, err := workflowTargets("jobs: {a: {steps: [{" + step + "}]}}")
 		if err != nil {
@@ -130,14 +138,47 @@ func TestWorkflow_TheRuleCanFail(t *testing.T) {
 	if err != nil || len(faults) > 0 || !slices.Equal(targets, []string{"one", "two"}) {
 		t.Errorf("%v %v %v", targets, faults, err)
 	}
+	targets, faults, err = workflowTargets("jobs: {a: {strategy: {matrix: {target: [one, two]}}, steps: [{run: 'make ${{ matrix.target }}'}]}}")
+	if err != nil || len(faults) > 0 || !slices.Equal(targets, []string{"one", "two"}) {
+		t.Errorf("of a matrix: %v %v %v", targets, faults, err)
+	}
 }
 
-func TestContributing_ListsWhatCIRuns(t *testing.T) {
-	t.Parallel()
+// contributions maps the targets of CONTRIBUTING's table to where they run.
+func contributions(t *testing.T) map[string]string {
+	t.Helper()
 	places := map[string]string{}
 	for _, match := range contribution.FindAllStringSubmatch(read(t, "CONTRIBUTING.md"), -1) {
 		places[match[1]] = match[2]
 	}
+	return places
+}
+
+func TestContributing_ListsWhatRunsAtNight(t *testing.T) {
+	t.Parallel()
+	targets, faults, err := workflowTargets(read(t, ".github", "workflows", "nightly.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fault := range faults {
+		t.Error(fault)
+	}
+	want := []string{"local-down"}
+	for target, place := range contributions(t) {
+		if strings.HasPrefix(place, "nightly") {
+			want = append(want, target)
+		}
+	}
+	slices.Sort(want)
+	slices.Sort(targets)
+	if diff := cmp.Diff(want, targets); diff != "" {
+		t.Errorf("(-CONTRIBUTING +workflow)\n%s", diff)
+	}
+}
+
+func TestContributing_ListsWhatCIRuns(t *testing.T) {
+	t.Parallel()
+	places := contributions(t)
 	inCI := ciTargets(read(t, ".ci", "run"))
 	if len(inCI) == 0 {
 		t.Fatal(".ci/run calls no target")
