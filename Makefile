@@ -13,7 +13,7 @@ GOLANGCI_VERSION := v2.15.0
 GOLANGCI := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
 
 CHAOS ?= 30m
-FUZZTIME ?=
+FUZZ ?= 20000
 INPUT ?=
 MODEL ?=
 RESUME ?=
@@ -21,8 +21,6 @@ SEED ?= 0
 SOAK ?= 4h
 STACK ?=
 demo_flags = $(if $(INPUT),-input '$(INPUT)') $(if $(filter-out 0,$(RESUME)),-resume)
-
-export FUZZTIME
 
 include build.mk
 
@@ -39,7 +37,7 @@ check: ## What every commit passes: format, vet, linters, short tests, reducer c
 	@$(MAKE) cover
 
 .PHONY: test
-test: ## All tests, with the race detector, local AWS and 1 s of fuzzing a target. Does its own set-up and clean-up.
+test: ## All tests, with the race detector, local AWS and 2,000 inputs of fuzzing a target. Does its own set-up and clean-up.
 	@scripts/with-local-aws.sh scripts/test.sh
 
 .PHONY: test-short
@@ -116,8 +114,8 @@ docs-test: ## Executes what the documents mark as runnable, the tutorial include
 	@scripts/with-local-aws.sh $(GO) test -count=1 ./internal/docstest
 
 .PHONY: fuzz
-fuzz: ## Fuzzes everything that parses, FUZZTIME each (10s unless given).
-	@scripts/fuzz.sh
+fuzz: ## Fuzzes everything that parses, FUZZ inputs a target (20000).
+	@scripts/fuzz.sh '$(FUZZ)'
 
 .PHONY: bench-peers
 bench-peers: ## The embedded lane beside River, asynq, SQLite and a channel. Skips by name what is not installed.

@@ -19,4 +19,4 @@ go test "${race[@]}" -p "$(($(getconf _NPROCESSORS_ONLN) + 1))" -timeout 9m ./..
 # What goes through very many states, whole: under the race detector, which is five times slower, it was a part (internal/race).
 [ "${#race[@]}" -eq 0 ] || go test -timeout 9m -run '^(TestCron_TenYears|TestModel_|TestRuntime_Memlane_UnderFaults)' . ./core
 [ "${#race[@]}" -eq 0 ] || go test -timeout 9m ./internal/model
-FUZZTIME="${FUZZTIME:-1s}" scripts/fuzz.sh
+scripts/fuzz.sh 2000
