@@ -136,7 +136,8 @@ func (s *Store) ClaimRunLease(ctx context.Context, c *lane.ClaimCommand) (*lane.
 	if lost != "" {
 		return s.refuse(ctx, before, lost)
 	}
-	if slot.before != nil && slot.before.Run == c.Projected.ID && slot.before.Until > toMillis(c.At) { // the commit falls into the reservation, or fails
+	// The commit falls into the reservation of which it takes the slot, or fails.
+	if slot.before != nil && slot.before.Run == c.Projected.ID && slot.before.Until != 0 && slot.before.outlasts(toMillis(c.At)) {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, slot.before.Until.time().Sub(c.At), errReservationOver)
 		defer cancel()

@@ -63,14 +63,14 @@ func (s *Store) slots(ctx context.Context, p slotPartition) (taken []slotItem, e
 }
 
 // free are the numbers that a run may take at an instant: the lowest (limit − occupied) unused ones below the limit. "Any unused
-// number" would let two reservers with stale reads exceed a limit that was lowered. Occupied counts every number, also those at
-// or above the limit. replaced is what stands there: a reservation that is over.
-func free(taken []slotItem, limit int, at millis) (numbers []int, replaced map[int]slotItem) {
+// number" would let two reservers with stale reads exceed a limit that was lowered. Occupied counts every number of others, also those
+// at or above the limit. replaced is what stands there: a reservation that is over, or the run's own.
+func free(taken []slotItem, run runlane.RunID, limit int, at millis) (numbers []int, replaced map[int]slotItem) {
 	occupied := 0
 	used := map[int]bool{}
 	replaced = map[int]slotItem{}
 	for _, slot := range taken {
-		if slot.Until == 0 || slot.Until > at {
+		if slot.Run != run && (slot.Until == 0 || slot.Until > at) {
 			occupied++
 			used[slot.number()] = true
 		} else {
@@ -95,8 +95,14 @@ type slotChange struct {
 	optional bool
 }
 
-// takeSlot plans to take a slot at an instant: the run's own while it is held, or else a free one, at random. until 0 holds it.
-// ok is false when there is none.
+// outlasts reports a slot that is held, or reserved for longer than a commit that begins at an instant may take.
+func (i *slotItem) outlasts(at millis) bool {
+	return i.Until == 0 || i.Until-millis(claimMargin.Milliseconds()) > at
+}
+
+// takeSlot plans to take a slot at an instant: the run's own while it is held, or else a free one, at random. A reservation of its own
+// that is about to end is no reason to have the same slot again: it may be over when the commit happens, and the limit lower than its
+// number. until 0 holds the slot. ok is false when there is none.
 func (s *Store) takeSlot(ctx context.Context, r *runItem, limit int, at, until millis) (change slotChange, ok bool, err error) {
 	p := r.partition()
 	taken, err := s.slots(ctx, p)
@@ -110,11 +116,11 @@ func (s *Store) takeSlot(ctx context.Context, r *runItem, limit int, at, until m
 		}
 	}
 	mine := slotItem{PK: p.pk(), Run: r.key().RunID, Until: until}
-	if own != nil && (own.Until == 0 || own.Until > at) {
+	if own != nil && own.outlasts(at) {
 		mine.SK = own.SK
 		return slotChange{put: &mine, before: own}, true, nil
 	}
-	numbers, replaced := free(taken, limit, at)
+	numbers, replaced := free(taken, mine.Run, limit, at)
 	if len(numbers) == 0 {
 		return change, false, nil
 	}
@@ -277,10 +283,11 @@ func (s *Store) claimSlot(ctx context.Context, c *lane.ClaimCommand, r *runItem)
 		return slot, "", nil // its own since the last claim; nothing changes
 	}
 	at := toMillis(c.At)
-	if r.Slot != 0 && r.DispatchExpiresAt-millis(claimMargin.Milliseconds()) > at {
+	if r.Slot != 0 && r.DispatchExpiresAt != 0 {
 		reserved, held := r.slot(), r.slot()
-		reserved.Until = r.DispatchExpiresAt
-		return slotChange{put: &held, before: &reserved}, "", nil
+		if reserved.Until = r.DispatchExpiresAt; reserved.outlasts(at) {
+			return slotChange{put: &held, before: &reserved}, "", nil
+		}
 	}
 	switch {
 	case !c.Queue.Bounded():

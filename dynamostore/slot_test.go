@@ -169,7 +169,7 @@ func TestHazard21_FreeNumbers_NeverExceedALoweredLimit(t *testing.T) {
 					numbers = append(numbers, n)
 				}
 			}
-			choices, _ := free(held(numbers...), limit, 0)
+			choices, _ := free(held(numbers...), "", limit, 0)
 			room := max(limit-len(numbers), 0)
 			if len(choices) > room {
 				t.Fatalf("limit %d with %v taken leaves %v", limit, numbers, choices)
@@ -187,10 +187,10 @@ func TestHazard21_FreeNumbers_NeverExceedALoweredLimit(t *testing.T) {
 func TestFree_ReservationThatIsOverMayBeTaken(t *testing.T) {
 	t.Parallel()
 	taken := []slotItem{{SK: slotSK(0), Run: "run_a", Until: 100}, {SK: slotSK(1), Run: "run_b"}}
-	if numbers, _ := free(taken, 2, 99); len(numbers) != 0 {
+	if numbers, _ := free(taken, "", 2, 99); len(numbers) != 0 {
 		t.Errorf("before its end: %v", numbers)
 	}
-	numbers, replaced := free(taken, 2, 100)
+	numbers, replaced := free(taken, "", 2, 100)
 	if len(numbers) != 1 || numbers[0] != 0 || replaced[0].Run != "run_a" {
 		t.Errorf("at its end: %v %v", numbers, replaced)
 	}
@@ -231,6 +231,17 @@ func TestSlot_ClaimKeepsItsMargin(t *testing.T) {
 	run.wantOutcome(run.claimFor(time.Minute, false), lane.LostReservation)
 	run.wantOutcome(run.claimFor(time.Minute, true), lane.Acquired)
 	run.checked()
+}
+
+// In the last moments of its reservation a run takes a slot like any other: by the limit as it is now, and with as much time as it needs.
+func TestSlot_ClaimForASlotAtTheEndOfItsReservation_TakesOneAnew(t *testing.T) {
+	w := newWorld(t).bounded(2)
+	first, second := w.must(w.enter(reservation)), w.must(w.enter(reservation))
+	first.bounded(1).pass(reservation - time.Millisecond)
+	first.wantOutcome(first.claimFor(time.Minute, true), lane.LostCapacity)
+	second.bounded(2).pass(reservation - time.Millisecond)
+	second.wantOutcome(second.claimFor(time.Minute, true), lane.Acquired)
+	second.checked()
 }
 
 // A queue loses its limit: what waited for a slot is found for a plain delivery request, and reserved rows are not forgotten.

@@ -104,8 +104,6 @@ func (l *life) deliverAll() {
 		v.p.prepare(nil)
 		switch runlane.CodeOf(v.err) {
 		case "", runlane.ErrTaskNotFound:
-		case runlane.ErrOperationCancelled: // a reservation in its last milliseconds is too short for a claim
-			l.handBack(v)
 		default:
 			l.fail("delivery of %s: %v", v.letter.wakeup.RunID, v.err)
 		}
