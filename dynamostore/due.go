@@ -53,7 +53,8 @@ const strayPatience = time.Minute
 
 // leaves is the marker that a look leaves. A row at which nobody has anything to do gets that of the moment when somebody will. One in
 // o that has nothing to publish any more gets one that its stage reads: a scheduled run whose row was published after a look at its
-// claim, or a queued one whose reservation ended after its queue lost its limit. That there is no limit is not known when rows are
+// claim, or a queued one whose reservation ended after its queue lost its limit. The other way, one that waited for a slot until its queue
+// lost its limit, and was never handed over, moves to where that is looked for. That there is no limit is not known when rows are
 // claimed: such a run is moved once its reservation is over by every clock, and dispatch reads p as well. A wakeup that is due again
 // may be put off for hours while its queue is behind: its run is parked, out of the way of the stages that are the first to read q. The
 // one that publishes leaves that to them, because it does not know of limits. A run whose row was never published stays: a look ahead
@@ -66,6 +67,8 @@ func (f found) leaves(wanted stage, at millis) (to marker, moves bool) {
 		return f.sight.marker, true
 	case f.sight.stage == redelivering && (wanted == finalizing || wanted == delivering) && f.run.marker().kind == deliverable && !f.sight.unsent:
 		return marker{parked, f.sight.since}, true
+	case f.run.marker().kind == slotless && f.sight.stage == publishing:
+		return marker{unpublished, f.sight.since}, true
 	case f.run.marker().kind != unpublished || f.sight.outbox != "":
 		return marker{}, false
 	case f.sight.stage == delivering:

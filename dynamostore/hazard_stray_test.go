@@ -65,6 +65,21 @@ func TestHazard_RefusedReservation_IsFoundWhenTheQueueLosesItsLimit(t *testing.T
 	r.checked()
 }
 
+// A run whose wakeup was never handed over waited for a slot while its queue had a limit. Without one, nobody who hands wakeups over looks
+// among those that wait for a slot.
+func TestHazard_DeferredRunThatWaitedForASlot_IsPublishedWhenItsQueueLosesItsLimit(t *testing.T) {
+	w := newWorld(t).create(deferred, 0, nil).bounded(1)
+	w.must(w.enter(0)).claimFor(time.Hour, true) // has the only slot
+	w.pass(time.Minute)
+	if got := w.dispatch(); len(got) != 0 || w.marker() != "d-1m0s" {
+		t.Fatalf("dispatched %v, its marker is %s", got, w.marker())
+	}
+	if w.bounded(0); !w.noticed() {
+		t.Errorf("nobody looks at the run; its marker is %s", w.marker())
+	}
+	w.checked()
+}
+
 // A tick looks ahead for waits that end before the next one. A reservation that will be over by then, of a queue that has no limit any
 // more, is not over yet: whoever was to publish its wakeup died, and the tick's last stage has to find the row.
 func TestScanAhead_OfAReservationThatWillBeOver_LeavesItsRowToBePublished(t *testing.T) {

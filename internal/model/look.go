@@ -163,6 +163,8 @@ func (w *world) scan(s *state, r, stage, skew int8, out []process) []process {
 		return add(opFlush, 0)
 	case stage == publishing && run.kind == unpublished && w.holds(scanReadsKind) && (seen.stage == delivering || seen.stage == redelivering):
 		return add(opMove+adopting(seen.stage), 0)
+	case seen.stage == publishing && run.kind == slotless && w.holds(scanReadsKind):
+		return add(opMove+unpublished, run.rowAt)
 	case seen.stage == redelivering && (stage == finalizing || stage == delivering) && run.kind == deliverable:
 		return add(opMove+parked, 0)
 	case seen.stage != stage:

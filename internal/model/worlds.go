@@ -53,6 +53,7 @@ func worlds() []*world {
 		{name: "limit lifted, refused", runs: 1, processes: 2, limits: []int8{1, 0}, loss: true, refusals: true, deferred: true, retry: true},
 		{name: "limit given, refused", runs: 1, processes: 2, limits: []int8{0, 1}, loss: true, refusals: true, deferred: true, retry: true},
 		{name: "limit lifted and back", runs: 2, processes: 1, limits: []int8{1, 0, 1}, loss: true, cancel: true},
+		{name: "limit comes and goes", runs: 2, processes: 1, limits: []int8{0, 1, 0}, deferred: true, loss: true},
 		{name: "limit given", runs: 2, processes: 2, limits: []int8{0, 1}, loss: true, cancel: true},
 	}
 	for _, w := range all {
