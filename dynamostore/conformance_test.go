@@ -30,7 +30,7 @@ func storageHarness(client *dynamodb.Client, table string, api func(testing.TB) 
 	return lanetest.StorageHarness{
 		New: func(t testing.TB) lane.Storage {
 			t.Helper()
-			store := dynamostore.New(api(t), table, nil)
+			store := dynamostore.New(api(t), table, &dynamostore.Options{RequestTimeout: awstest.RequestTimeout})
 			if err := store.Start(context.Background()); err != nil {
 				t.Fatal(err)
 			}
@@ -46,13 +46,13 @@ func storageHarness(client *dynamodb.Client, table string, api func(testing.TB) 
 		},
 		Skewed: func(t testing.TB, _ lane.Storage, ahead time.Duration) lane.Storage {
 			t.Helper()
-			return dynamostore.New(api(t), table, &dynamostore.Options{Now: func() time.Time { return time.Now().Add(ahead) }})
+			return dynamostore.New(api(t), table, &dynamostore.Options{Now: func() time.Time { return time.Now().Add(ahead) }, RequestTimeout: awstest.RequestTimeout})
 		},
 		Mortal: func(t testing.TB, _ lane.Storage, requests int) lane.Storage {
 			t.Helper()
 			dying := &mortalClient{API: client}
 			dying.left.Store(int64(requests))
-			return dynamostore.New(dying, table, nil)
+			return dynamostore.New(dying, table, &dynamostore.Options{RequestTimeout: awstest.RequestTimeout})
 		},
 	}
 }

@@ -39,7 +39,7 @@ func processes(t testing.TB, client dynamostore.API, table string) []lane.Storag
 	t.Helper()
 	var stores []lane.Storage
 	for range 4 {
-		store := dynamostore.New(client, table, nil)
+		store := dynamostore.New(client, table, &dynamostore.Options{RequestTimeout: awstest.RequestTimeout})
 		if err := store.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}

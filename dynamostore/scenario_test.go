@@ -23,7 +23,7 @@ func TestScenarios(t *testing.T) {
 func scenarioHarness(table string, client func(testing.TB) dynamostore.API) lanetest.RuntimeHarness {
 	return lanetest.RuntimeHarness{NewLane: func(t testing.TB) *lane.Lane {
 		t.Helper()
-		l, err := lane.New(dynamostore.New(client(t), table, nil), memlane.NewTransport(nil), nil)
+		l, err := lane.New(dynamostore.New(client(t), table, &dynamostore.Options{RequestTimeout: awstest.RequestTimeout}), memlane.NewTransport(nil), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -39,7 +39,7 @@ func openWorld(t testing.TB) *world {
 	t.Helper()
 	client := awstest.DynamoDB(t)
 	w := &world{TB: t, now: testTime, meter: &Meter{}, queue: runlane.DefaultQueue}
-	w.store = New(client, awstest.Table(t, client), &Options{Now: func() time.Time { return w.now }})
+	w.store = New(client, awstest.Table(t, client), &Options{Now: func() time.Time { return w.now }, RequestTimeout: awstest.RequestTimeout})
 	if _, err := w.store.shardCounts(t.Context(), "test"); err != nil { // so that no step pays for it
 		t.Fatal(err)
 	}

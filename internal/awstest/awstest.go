@@ -66,6 +66,10 @@ func DynamoDB(t testing.TB) *dynamodb.Client {
 // nameSpace is an access key of this process's own: DynamoDB Local keeps a data base, and a lock, for each.
 var nameSpace = sync.OnceValue(func() string { return "AKIA" + rand.Text()[:16] })
 
+// RequestTimeout is how long a storage under test waits for a request: an emulator on a busy machine takes longer at times than DynamoDB,
+// and tests are not about that.
+const RequestTimeout = time.Minute
+
 // LocalStackDynamoDB is a client of DynamoDB behind LocalStack, where streams and functions see its tables.
 func LocalStackDynamoDB(t testing.TB) *dynamodb.Client {
 	t.Helper()

@@ -108,7 +108,7 @@ func newWorld(t *testing.T, options *core.Options) *world {
 	t.Helper()
 	db := awstest.DynamoDB(t)
 	now := &clock{now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
-	w := &world{T: t, wire: &wire{clock: now}, store: dynamostore.New(db, awstest.Table(t, db), &dynamostore.Options{Now: now.Now})}
+	w := &world{T: t, wire: &wire{clock: now}, store: dynamostore.New(db, awstest.Table(t, db), &dynamostore.Options{Now: now.Now, RequestTimeout: awstest.RequestTimeout})}
 	l, err := lane.New(w.store, w.wire, &lane.Options{Environment: "costs"})
 	if err != nil {
 		t.Fatal(err)

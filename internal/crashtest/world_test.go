@@ -85,7 +85,7 @@ func (b *bench) newWorld(t *testing.T) *world {
 	logger := slog.New(slog.DiscardHandler)
 	transport, err := sqstransport.New(b.sqs, w.urls(), &sqstransport.Options{Logger: logger})
 	w.must(err)
-	w.storage = dynamostore.New(b.client, b.table, &dynamostore.Options{Now: w.now})
+	w.storage = dynamostore.New(b.client, b.table, &dynamostore.Options{Now: w.now, RequestTimeout: awstest.RequestTimeout})
 	l, err := lane.New(w.storage, transport, &lane.Options{Environment: w.environment})
 	w.must(err)
 	options := b.scenario.options(&program{ledger: w.ledger, mark: func(string) {}, cancel: func(ctx context.Context, id runlane.RunID) error {

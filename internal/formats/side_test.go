@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/runlane/runlane-go/dynamostore"
+	"github.com/runlane/runlane-go/internal/awstest"
 )
 
 // newerWriter is the client of a newer program of the same format: everything that is written through it gets a part more.
@@ -98,7 +99,7 @@ func TestSideBySide_ANewerProgramOfTheSameFormat_SharesItsRuns(t *testing.T) {
 	w := openWorld(t, r.At, r.Items)
 	w.mailbox.put(r.Messages)
 	newer := &newerWriter{API: w.client, wrote: map[string]bool{}}
-	w.other = w.runtime(dynamostore.New(newer, w.table, &dynamostore.Options{Now: w.now}))
+	w.other = w.runtime(dynamostore.New(newer, w.table, &dynamostore.Options{Now: w.now, RequestTimeout: awstest.RequestTimeout}))
 	w.finishes(r)
 	w.keepsAdditions(r, newer.wrote)
 }

@@ -82,7 +82,7 @@ func openWorld(t testing.TB, at time.Time, items []item) *world {
 	w.millis.Store(at.UnixMilli())
 	w.load(items)
 	w.api = &mortal{API: client, deletes: -1}
-	w.store = dynamostore.New(w.api, w.table, &dynamostore.Options{Now: w.now})
+	w.store = dynamostore.New(w.api, w.table, &dynamostore.Options{Now: w.now, RequestTimeout: awstest.RequestTimeout})
 	w.mailbox = newMailbox(w.now)
 	w.rt = w.runtime(&mortalStorage{Storage: w.store, world: w})
 	return w

@@ -145,5 +145,5 @@ func TestEnvironments_Memlane_ReachNothingOfEachOther(t *testing.T) {
 func TestEnvironments_DynamoDB_ReachNothingOfEachOther(t *testing.T) {
 	t.Parallel()
 	client := awstest.DynamoDB(t)
-	attackAcross(t, dynamostore.New(client, awstest.Table(t, client), &dynamostore.Options{Now: func() time.Time { return noon }}))
+	attackAcross(t, dynamostore.New(client, awstest.Table(t, client), &dynamostore.Options{Now: func() time.Time { return noon }, RequestTimeout: awstest.RequestTimeout}))
 }

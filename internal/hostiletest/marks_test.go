@@ -351,7 +351,7 @@ func TestMarks_DynamoDB_NothingConfidentialIsLoggedOrToldOrCounted(t *testing.T)
 		faulty := ddbfault.New(t, client, ddbfault.Plan{Rates: map[ddbfault.Kind]float64{
 			ddbfault.Conflict: 0.05, ddbfault.Throttle: 0.05, ddbfault.Outage: 0.05, ddbfault.LostAnswer: 0.05,
 		}})
-		return dynamostore.New(faulty, table, &dynamostore.Options{Now: now})
+		return dynamostore.New(faulty, table, &dynamostore.Options{Now: now, RequestTimeout: awstest.RequestTimeout})
 	})
 }
 

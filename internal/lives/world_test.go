@@ -15,6 +15,7 @@ import (
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/dynamostore"
 	"github.com/runlane/runlane-go/infra"
+	"github.com/runlane/runlane-go/internal/awstest"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/memlane"
 )
@@ -75,10 +76,10 @@ func dynamoWorld(tb testing.TB, client *dynamodb.Client, table string, environme
 		if !sound {
 			client = faulty
 		}
-		return dynamostore.New(client, table, &dynamostore.Options{Now: l.clock.Now}) // each process remembers things of its own
+		return dynamostore.New(client, table, &dynamostore.Options{Now: l.clock.Now, RequestTimeout: awstest.RequestTimeout}) // each process remembers things of its own
 	}
 	chosen := &chosenItems{written: items}
-	checker := dynamostore.New(chosen, table, &dynamostore.Options{Now: l.clock.Now})
+	checker := dynamostore.New(chosen, table, &dynamostore.Options{Now: l.clock.Now, RequestTimeout: awstest.RequestTimeout})
 	w.check = func(ctx context.Context, all bool) ([]lane.Violation, error) {
 		chosen.keys = items.takeFresh(all)
 		return checkAll(ctx, checker, environment)

@@ -78,7 +78,7 @@ func (w *world) openDynamoDB() {
 		})
 	})
 	// A slow machine is no outage of the emulator.
-	w.store = dynamostore.New(counting, awstest.Table(w, client), &dynamostore.Options{Now: w.now, RequestTimeout: time.Minute})
+	w.store = dynamostore.New(counting, awstest.Table(w, client), &dynamostore.Options{Now: w.now, RequestTimeout: awstest.RequestTimeout})
 	w.storage = w.store
 }
 

@@ -89,7 +89,7 @@ func newEngine(t *testing.T, limit int8) *engine {
 	if limit > 0 {
 		e.queue.DispatchTimeout = 2 * unit
 	}
-	e.store = dynamostore.New(e, e.table, &dynamostore.Options{Now: e.clock})
+	e.store = dynamostore.New(e, e.table, &dynamostore.Options{Now: e.clock, RequestTimeout: awstest.RequestTimeout})
 	l, err := lane.New(e.store, e.mailbox, nil)
 	if err != nil {
 		t.Fatal(err)

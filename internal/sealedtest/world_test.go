@@ -83,7 +83,7 @@ func onEach(t *testing.T, test func(w *world)) {
 		client := awstest.DynamoDB(t)
 		table := awstest.Table(t, client)
 		w := newWorld(t)
-		w.storage, w.stored = dynamostore.New(client, table, &dynamostore.Options{Now: w.now}), func() []byte { return scan(t, client, table) }
+		w.storage, w.stored = dynamostore.New(client, table, &dynamostore.Options{Now: w.now, RequestTimeout: awstest.RequestTimeout}), func() []byte { return scan(t, client, table) }
 		test(w)
 	})
 }
