@@ -73,7 +73,7 @@ func TestBudget_SlotsOfTheLargestLimit_AreReadForTwentyFiveUnits(t *testing.T) {
 	if got := w.meter.Stats().ReadUnits; got > 25 || got < 20 || got != counting.reads() {
 		t.Errorf("reading them took %v units, by the emulator %v", got, counting.reads())
 	}
-	if numbers, _ := free(taken, "", runlane.MaxQueueConcurrency, toMillis(w.now)); len(numbers) != 0 {
+	if numbers, _ := free(taken, runlane.MaxQueueConcurrency, toMillis(w.now)); len(numbers) != 0 {
 		t.Errorf("%d are free", len(numbers))
 	}
 }

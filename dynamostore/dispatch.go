@@ -136,7 +136,7 @@ func (d *dispatch) room(ctx context.Context, p slotPartition) (int, error) {
 			limit = queue.Concurrency
 		}
 	}
-	numbers, _ := free(taken, "", limit, d.at)
+	numbers, _ := free(taken, limit, d.at)
 	d.rooms[p] = len(numbers)
 	return len(numbers), nil
 }

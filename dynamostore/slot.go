@@ -63,14 +63,14 @@ func (s *Store) slots(ctx context.Context, p slotPartition) (taken []slotItem, e
 }
 
 // free are the numbers that a run may take at an instant: the lowest (limit − occupied) unused ones below the limit. "Any unused
-// number" would let two reservers with stale reads exceed a limit that was lowered. Occupied counts every number of others, also those
-// at or above the limit. replaced is what stands there: a reservation that is over, or the run's own.
-func free(taken []slotItem, run runlane.RunID, limit int, at millis) (numbers []int, replaced map[int]slotItem) {
+// number" would let two reservers with stale reads exceed a limit that was lowered. Occupied counts every number, also those at
+// or above the limit. replaced is what stands there: a reservation that is over.
+func free(taken []slotItem, limit int, at millis) (numbers []int, replaced map[int]slotItem) {
 	occupied := 0
 	used := map[int]bool{}
 	replaced = map[int]slotItem{}
 	for _, slot := range taken {
-		if slot.Run != run && (slot.Until == 0 || slot.Until > at) {
+		if slot.Until == 0 || slot.Until > at {
 			occupied++
 			used[slot.number()] = true
 		} else {
@@ -110,9 +110,12 @@ func (s *Store) takeSlot(ctx context.Context, r *runItem, limit int, at, until m
 		return change, false, err
 	}
 	var own *slotItem
-	for i := range taken {
-		if taken[i].Run == r.key().RunID {
-			own = &taken[i]
+	var others []slotItem
+	for _, slot := range taken {
+		if slot.Run == r.key().RunID {
+			own = &slot
+		} else {
+			others = append(others, slot)
 		}
 	}
 	mine := slotItem{PK: p.pk(), Run: r.key().RunID, Until: until}
@@ -120,18 +123,17 @@ func (s *Store) takeSlot(ctx context.Context, r *runItem, limit int, at, until m
 		mine.SK = own.SK
 		return slotChange{put: &mine, before: own}, true, nil
 	}
-	numbers, replaced := free(taken, mine.Run, limit, at)
+	numbers, replaced := free(others, limit, at)
 	if len(numbers) == 0 {
 		return change, false, nil
 	}
 	n := numbers[rand.IntN(len(numbers))] //nolint:gosec // avoiding conflicts needs no secrecy
 	mine.SK = slotSK(n)
-	change = slotChange{put: &mine}
-	if old, there := replaced[n]; there {
+	change = slotChange{put: &mine, delete: own}
+	if own != nil && own.SK == mine.SK {
+		change.before, change.delete = own, nil
+	} else if old, there := replaced[n]; there {
 		change.before = &old
-	}
-	if own != nil && own.SK != mine.SK {
-		change.delete = own
 	}
 	return change, true, nil
 }

@@ -169,7 +169,7 @@ func TestHazard21_FreeNumbers_NeverExceedALoweredLimit(t *testing.T) {
 					numbers = append(numbers, n)
 				}
 			}
-			choices, _ := free(held(numbers...), "", limit, 0)
+			choices, _ := free(held(numbers...), limit, 0)
 			room := max(limit-len(numbers), 0)
 			if len(choices) > room {
 				t.Fatalf("limit %d with %v taken leaves %v", limit, numbers, choices)
@@ -187,10 +187,10 @@ func TestHazard21_FreeNumbers_NeverExceedALoweredLimit(t *testing.T) {
 func TestFree_ReservationThatIsOverMayBeTaken(t *testing.T) {
 	t.Parallel()
 	taken := []slotItem{{SK: slotSK(0), Run: "run_a", Until: 100}, {SK: slotSK(1), Run: "run_b"}}
-	if numbers, _ := free(taken, "", 2, 99); len(numbers) != 0 {
+	if numbers, _ := free(taken, 2, 99); len(numbers) != 0 {
 		t.Errorf("before its end: %v", numbers)
 	}
-	numbers, replaced := free(taken, "", 2, 100)
+	numbers, replaced := free(taken, 2, 100)
 	if len(numbers) != 1 || numbers[0] != 0 || replaced[0].Run != "run_a" {
 		t.Errorf("at its end: %v %v", numbers, replaced)
 	}
