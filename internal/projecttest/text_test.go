@@ -17,7 +17,7 @@ var (
 	machinePath   = regexp.MustCompile(`/(` + strings.Join([]string{"work", "root", "home", "Users", "tmp"}, "|") + `)/[A-Za-z0-9_.]`)
 	withinAPath   = regexp.MustCompile(`[A-Za-z0-9_.\-/$}*]$`)
 	registryHosts = []string{
-		"registry.npm" + "js.org", "py" + "pi.org", "python" + "hosted.org", "proxy.go" + "lang.org", "sum.go" + "lang.org", "repo.ma" + "ven",
+		"registry.npm" + "js", "py" + "pi.org", "python" + "hosted.org", "proxy.go" + "lang.org", "sum.go" + "lang.org", "repo.ma" + "ven",
 		"repo1.ma" + "ven", "crates" + ".io", "ruby" + "gems.org", "docker" + ".io", "ghcr" + ".io", "quay" + ".io", "deb.deb" + "ian",
 		"archive.ubu" + "ntu",
 	}
@@ -35,8 +35,13 @@ func textFaults(name, text string) []string {
 		}
 	}
 	for _, host := range registryHosts {
-		if at := strings.Index(text, host); at >= 0 {
+		for at := strings.Index(text, host); at >= 0; {
 			fault(at, "package registry", host)
+			next := strings.Index(text[at+1:], host)
+			if next < 0 {
+				break
+			}
+			at += 1 + next
 		}
 	}
 	return faults
