@@ -37,16 +37,19 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, only, log string) (err error) {
-	everything := io.Discard
-	if log != "" {
-		file, createErr := os.Create(log) //nolint:gosec // whoever starts this names it
-		if createErr != nil {
-			return createErr
-		}
-		defer func() { err = errors.Join(err, file.Close()) }()
-		everything = file
+func run(ctx context.Context, only, log string) error {
+	if log == "" {
+		return runAll(ctx, only, io.Discard)
 	}
+	file, err := os.Create(log) //nolint:gosec // whoever starts this names it
+	if err != nil {
+		return err
+	}
+	return errors.Join(runAll(ctx, only, file), file.Close())
+}
+
+// runAll runs the machines, then what misses each protection, and reports. everything gets what they print.
+func runAll(ctx context.Context, only string, everything io.Writer) error {
 	report := newReport()
 	for _, m := range machines() {
 		if only != "" && only != m.name {
