@@ -24,8 +24,11 @@ const (
 	// VisibilityFactor is how many function timeouts a received message stays invisible: what AWS asks for, so that throttled
 	// and retried invocations do not let a message reappear while it is being worked on.
 	VisibilityFactor = 6
-	// MaxReceiveCount is how often a message is received before it moves to the dead-letter queue.
+	// MaxReceiveCount is how often a message of a standard queue is received before it moves to the dead-letter queue.
 	MaxReceiveCount = 5
+	// MaxFIFOReceiveCount is that of a FIFO queue. A batch of ten may be one group, of which an invocation has time for the first
+	// alone: the last is then received ten times before it begins. The rest is for failures, as in a standard queue.
+	MaxFIFOReceiveCount = WakeupBatch + MaxReceiveCount
 	// Retention is how long a work queue and its dead-letter queue keep a message: the longest that SQS allows.
 	Retention = 14 * 24 * time.Hour
 
@@ -61,8 +64,8 @@ func DeadLetterName(name string) string {
 }
 
 // QueueAttributes returns the attributes of a work queue: messages kept 14 days, invisible for six function timeouts once
-// received, moved to the dead-letter queue after the fifth receipt, encrypted by SQS. A FIFO queue orders and de-duplicates by
-// message group, never by content: the deduplication id is the outbox id's (docs/decisions.md, Delivery).
+// received, moved to the dead-letter queue after the fifth receipt ([MaxFIFOReceiveCount] for FIFO), encrypted by SQS. A FIFO queue
+// orders and de-duplicates by message group, never by content: the deduplication id is the outbox id's (docs/decisions.md, Delivery).
 //
 // The error is for options out of range.
 func QueueAttributes(name, deadLetterARN string, options *QueueOptions) (map[string]string, error) {
@@ -73,7 +76,11 @@ func QueueAttributes(name, deadLetterARN string, options *QueueOptions) (map[str
 	if timeout < time.Second || timeout > MaxFunctionTimeout || timeout%time.Second != 0 {
 		return nil, fmt.Errorf("queue %q: function timeout %s: use whole seconds from 1s to %s", name, timeout, MaxFunctionTimeout)
 	}
-	redrive, err := json.Marshal(redrivePolicy{DeadLetterTargetARN: deadLetterARN, MaxReceiveCount: MaxReceiveCount})
+	receipts := MaxReceiveCount
+	if IsFIFO(name) {
+		receipts = MaxFIFOReceiveCount
+	}
+	redrive, err := json.Marshal(redrivePolicy{DeadLetterTargetARN: deadLetterARN, MaxReceiveCount: receipts})
 	if err != nil {
 		return nil, fmt.Errorf("queue %q: redrive policy: %w", name, err)
 	}

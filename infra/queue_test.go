@@ -24,8 +24,9 @@ func TestQueueAttributes(t *testing.T) {
 			"MessageRetentionPeriod": "1209600", "SqsManagedSseEnabled": "true", "VisibilityTimeout": "5400", "RedrivePolicy": redrive,
 		}},
 		"FIFO": {"orders.fifo", &QueueOptions{FunctionTimeout: 10 * time.Second}, map[string]string{
-			"MessageRetentionPeriod": "1209600", "SqsManagedSseEnabled": "true", "VisibilityTimeout": "60", "RedrivePolicy": redrive,
-			"FifoQueue": "true", "ContentBasedDeduplication": "false",
+			"MessageRetentionPeriod": "1209600", "SqsManagedSseEnabled": "true", "VisibilityTimeout": "60",
+			"RedrivePolicy": `{"deadLetterTargetArn":"arn:dead","maxReceiveCount":15}`,
+			"FifoQueue":     "true", "ContentBasedDeduplication": "false",
 			"DeduplicationScope": "messageGroup", "FifoThroughputLimit": "perMessageGroupId",
 		}},
 	}
