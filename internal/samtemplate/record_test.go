@@ -144,6 +144,17 @@ func (r *recorder) permissions(t *testing.T) []string {
 	return slices.Sorted(maps.Keys(r.seen))
 }
 
+// operations returns the operations that were seen, whichever service has them.
+func (r *recorder) operations() (list []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for target := range r.requests {
+		_, operation, _ := strings.Cut(target, ".")
+		list = append(list, operation)
+	}
+	return list
+}
+
 // count returns how many requests were made since the last call.
 func (r *recorder) count() map[string]int {
 	r.mu.Lock()
