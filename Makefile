@@ -12,6 +12,7 @@ GO ?= go
 GOLANGCI_VERSION := v2.15.0
 GOLANGCI := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
 
+BUSY ?= 4
 CHAOS ?= 30m
 FUZZ ?= 20000
 INPUT ?=
@@ -20,6 +21,7 @@ RESUME ?=
 SEED ?= 0
 SOAK ?= 4h
 STACK ?=
+TIMES ?= 3
 demo_flags = $(if $(INPUT),-input '$(INPUT)') $(if $(filter-out 0,$(RESUME)),-resume)
 
 include build.mk
@@ -39,6 +41,10 @@ check: ## What every commit passes: format, vet, linters, short tests, reducer c
 .PHONY: test
 test: ## All tests, with the race detector, local AWS and 2,000 inputs of fuzzing a target. Does its own set-up and clean-up.
 	@scripts/with-local-aws.sh scripts/test.sh
+
+.PHONY: test-busy
+test-busy: ## make test TIMES (3) times in a row beside BUSY (4) busy loops.
+	@scripts/test-busy.sh '$(TIMES)' '$(BUSY)'
 
 .PHONY: test-short
 test-short: ## The tests that need nothing but Go: under a minute, no local AWS.

@@ -107,7 +107,7 @@ func runAll(ctx context.Context, out io.Writer, suites []suite) error {
 // run returns the events of go test. Its exit status says no more than they do, unless it said nothing at all.
 func (s suite) run(ctx context.Context) (io.Reader, error) {
 	// What waits for an emulator, or for a pause between two tries, needs no processor.
-	arguments := []string{"test", "-json", "-tags", "conformance", "-count=1", "-parallel", "8", "-timeout", "15m", "-run", s.pattern}
+	arguments := []string{"test", "-json", "-tags", "conformance", "-count=1", "-parallel", "8", "-timeout", "60m", "-run", s.pattern}
 	if s.race && raceWorks(ctx) {
 		arguments = append(arguments, "-race")
 	}
