@@ -153,6 +153,19 @@ func (e *evaluation) call(name string, argument any) any {
 			return e.fail("mapping %s has no %s, %s", mapping, first, second)
 		}
 		return found
+	case name == "Fn::Split" && len(list) == 2:
+		var parts []any
+		for part := range strings.SplitSeq(fmt.Sprint(e.value(list[1])), fmt.Sprint(list[0])) {
+			parts = append(parts, part)
+		}
+		return parts
+	case name == "Fn::Select" && len(list) == 2:
+		parts, _ := e.value(list[1]).([]any)
+		index, isNumber := list[0].(int)
+		if !isNumber || index < 0 || index >= len(parts) {
+			return e.fail("Select of %v: there are %d", list[0], len(parts))
+		}
+		return parts[index]
 	default:
 		return e.fail("function %s of %v is not understood", name, argument)
 	}

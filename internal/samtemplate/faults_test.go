@@ -92,7 +92,8 @@ func TestEvaluate_WhatCannotBe_IsAnError(t *testing.T) {
 		"no such in a text":  "Resources: {A: {Type: T, Properties: {P: !Sub 'x${B}'}}}",
 		"no such condition":  "Resources: {A: {Type: T, Condition: C}}",
 		"no such mapping":    "Resources: {A: {Type: T, Properties: {P: !FindInMap [M, a, b]}}}",
-		"unknown function":   "Resources: {A: {Type: T, Properties: {P: !Select [0, [a]]}}}",
+		"nothing to select":  "Resources: {A: {Type: T, Properties: {P: !Select [1, !Split [/, a]]}}}",
+		"unknown function":   "Resources: {A: {Type: T, Properties: {P: !Join [a, [b]]}}}",
 		"parameter is empty": "{Parameters: {B: {Type: String}}, Resources: {A: {Type: T, Properties: {P: !Ref B}}}}",
 	} {
 		t.Run(name, func(t *testing.T) {
