@@ -154,7 +154,7 @@ func checkQueues(option string, names, bindings []runlane.QueueName) error {
 type TickOptions struct {
 	// Deadline is when the tick must be over; the stages share the time until then by quota. Zero means a minute from now.
 	Deadline time.Time
-	// Limit is how many rows a stage takes. 0 means 100; at most runlane.MaxPageLimit.
+	// Limit is how many runs a stage does something with. 0 means 100; at most runlane.MaxPageLimit.
 	Limit int
 }
 
@@ -183,6 +183,9 @@ type TickResult struct {
 type StageResult struct {
 	// Done, Skipped and Failed count runs, or wakeups.
 	Done, Skipped, Failed int
+	// Passed counts pages of rows that led to nothing and behind which the stage looked on: rows of other queues, rows that were moved
+	// to where their time is, rows that others dealt with. Another tick has fewer of them before it.
+	Passed int
 	// More means that the stage left something for which another round would be worth it.
 	More bool
 	// Err joins what went wrong.

@@ -302,6 +302,7 @@ func (r *StageResult) add(other StageResult) {
 	r.Done += other.Done
 	r.Skipped += other.Skipped
 	r.Failed += other.Failed
+	r.Passed += other.Passed
 	r.More = r.More || other.More
 	r.Err = errors.Join(r.Err, other.Err)
 }

@@ -126,12 +126,13 @@ func (t *tick) dispatch(ctx context.Context) StageResult {
 		return StageResult{}
 	}
 	now := t.rt.now()
-	q := t.query(now)
-	page, err := t.rt.lane.Storage.ListRunsNeedingDispatch(ctx, &q)
-	if err != nil {
-		return StageResult{Err: err}
-	}
-	runs, err := t.runs(ctx, page.Items)
+	return t.paged(ctx, t.rt.lane.Storage.ListRunsNeedingDispatch, t.query(now), func(refs []lane.RunRef) StageResult {
+		return t.reserveAll(ctx, refs, now)
+	})
+}
+
+func (t *tick) reserveAll(ctx context.Context, refs []lane.RunRef, now time.Time) StageResult {
+	runs, err := t.runs(ctx, refs)
 	if err != nil {
 		return StageResult{Err: err}
 	}
@@ -171,7 +172,6 @@ func (t *tick) dispatch(ctx context.Context) StageResult {
 	if published.Err != nil {
 		result.Err = published.Err
 	}
-	result.More = page.Next != "" && result.Done > 0
 	return result
 }
 

@@ -19,6 +19,8 @@ const (
 	// aheadTime is how far before it is due a long wait gets its delayed wakeup: more than the distance of two ticks.
 	aheadTime  = 70 * time.Second
 	aheadPages = 10
+	// failuresOfALimit bounds the runs of a stage that fail, by its limit: those behind them get their turn, but not for ever.
+	failuresOfALimit = 10
 	// backlogDepth is the depth of a queue above which a wakeup is late rather than lost; maxBacklogWait ends that excuse.
 	backlogDepth   = 100
 	maxBacklogWait = 6 * time.Hour
@@ -95,9 +97,10 @@ type tick struct {
 	limit    int
 	result   *TickResult
 
-	scanned bool
-	due     []lane.RunRef // what one scan found for two stages
-	moreDue bool
+	scanning *lane.DueQuery // of the scan for two stages; nil before it began
+	scanned  bool           // that scan has enough, is at its end, or failed
+	due      []lane.RunRef  // what it found
+	moreDue  bool
 }
 
 // stage gives one stage its share of the time that is left.
@@ -109,7 +112,7 @@ func (t *tick) stage(ctx context.Context, run func(context.Context) StageResult,
 	ctx, cancel := context.WithTimeout(ctx, left*time.Duration(share)/time.Duration(shares))
 	defer cancel()
 	result := run(ctx)
-	if result.Err != nil && ctx.Err() != nil {
+	if ctx.Err() != nil {
 		result.More = true // out of time, which is no fault of the stage
 		if errors.Is(result.Err, ctx.Err()) || errors.Is(result.Err, runlane.ErrOperationCancelled) {
 			result.Err = nil
@@ -141,42 +144,80 @@ func (t *tick) runs(ctx context.Context, refs []lane.RunRef) ([]*runlane.Run, er
 	return t.rt.lane.Storage.GetRuns(ctx, &lane.RunsQuery{Environment: t.rt.environment, IDs: ids, WithoutPayload: true})
 }
 
+// scanner is one of the storage's scans for due runs.
+type scanner func(context.Context, *lane.DueQuery) (*runlane.Page[lane.RunRef], error)
+
+// paged hands the rows of a scan to act, page after page, until that has done something with Limit of them, or there are no more, or
+// the stage's time is over: what comes first in the order of time must not hide what is due later, be it rows of other queues, rows that
+// others were faster with or rows that fail. A page without rows but with a cursor is not the end.
+func (t *tick) paged(ctx context.Context, list scanner, q lane.DueQuery, act func([]lane.RunRef) StageResult) (result StageResult) {
+	left := false // rows that this stage does not come to
+	for {
+		page, err := list(ctx, &q)
+		if err != nil {
+			result.Err = errors.Join(result.Err, err)
+			return result
+		}
+		refs := page.Items
+		if room := t.limit - result.Done; len(refs) > room {
+			refs, left = refs[:room], true
+		}
+		before := result.Done
+		if len(refs) > 0 {
+			result.add(act(refs))
+		}
+		if page.Next == "" || result.Done >= t.limit || result.Failed >= failuresOfALimit*t.limit || ctx.Err() != nil {
+			result.More = (left || page.Next != "") && (result.Done > 0 || result.Passed > 0)
+			return result
+		}
+		if result.Done == before {
+			result.Passed++
+		}
+		q.After = page.Next
+	}
+}
+
 // finalizeCancellations ends runs whose owner was asked to stop and is gone.
 func (t *tick) finalizeCancellations(ctx context.Context) StageResult {
 	now := t.rt.now()
-	q := t.query(now)
-	page, err := t.rt.lane.Storage.ListRunsNeedingCancellationFinalization(ctx, &q)
-	if err != nil {
-		return StageResult{Err: err}
-	}
-	runs, err := t.runs(ctx, page.Items)
-	if err != nil {
-		return StageResult{Err: err}
-	}
-	result := t.each(ctx, runs, func(ctx context.Context, run *runlane.Run) (bool, error) {
-		if due, ok := lane.CancellationFinalizationAt(run); !ok || now.Before(due) {
-			return false, nil
+	return t.paged(ctx, t.rt.lane.Storage.ListRunsNeedingCancellationFinalization, t.query(now), func(refs []lane.RunRef) StageResult {
+		runs, err := t.runs(ctx, refs)
+		if err != nil {
+			return StageResult{Err: err}
 		}
-		_, err := t.rt.appendEvent(ctx, run, now, &runlane.RunCancelled{})
-		return err == nil, err
+		return t.each(ctx, runs, func(ctx context.Context, run *runlane.Run) (bool, error) {
+			if due, ok := lane.CancellationFinalizationAt(run); !ok || now.Before(due) {
+				return false, nil
+			}
+			_, err := t.rt.appendEvent(ctx, run, now, &runlane.RunCancelled{})
+			return err == nil, err
+		})
 	})
-	result.More = page.Next != "" && result.Done > 0
-	return result
 }
 
-// scan finds due and recoverable runs, once for the two stages that deal with them. The first one reports its failure.
-func (t *tick) scan(ctx context.Context) error {
-	if t.scanned {
-		return nil
+// scan finds due and recoverable runs for the two stages that deal with them. What the first has no time for the second goes on with;
+// the one that meets a failure reports it.
+func (t *tick) scan(ctx context.Context) (passed int, err error) {
+	if t.scanning == nil {
+		q := t.query(t.rt.now())
+		t.scanning = &q
 	}
-	t.scanned = true
-	q := t.query(t.rt.now())
-	page, err := t.rt.lane.Storage.ListRunsNeedingDelivery(ctx, &q)
-	if err != nil {
-		return err
+	for !t.scanned && ctx.Err() == nil {
+		page, err := t.rt.lane.Storage.ListRunsNeedingDelivery(ctx, t.scanning)
+		if err != nil {
+			t.scanned = ctx.Err() == nil
+			return passed, err
+		}
+		t.due = append(t.due, page.Items...)
+		t.moreDue = page.Next != "" || len(t.due) > t.limit
+		t.scanned = len(t.due) >= t.limit || page.Next == ""
+		t.due = t.due[:min(len(t.due), t.limit)]
+		t.scanning.After = page.Next
+		if len(page.Items) == 0 && t.moreDue {
+			passed++
+		}
 	}
-	t.due, t.moreDue = page.Items, page.Next != ""
-	return nil
+	return passed, nil
 }
 
 // failAbandoned ends runs at the bound and leaves the others to the next stage.
@@ -184,8 +225,9 @@ func (t *tick) failAbandoned(ctx context.Context) StageResult {
 	if t.rt.maxAbandoned < 0 {
 		return StageResult{}
 	}
-	if err := t.scan(ctx); err != nil {
-		return StageResult{Err: err}
+	passed, err := t.scan(ctx)
+	if err != nil {
+		return StageResult{Passed: passed, Err: err}
 	}
 	var expired, others []lane.RunRef
 	for _, ref := range t.due {
@@ -214,7 +256,7 @@ func (t *tick) failAbandoned(ctx context.Context) StageResult {
 		}
 	}
 	t.due = others
-	return t.each(ctx, atBound, func(ctx context.Context, run *runlane.Run) (bool, error) {
+	result := t.each(ctx, atBound, func(ctx context.Context, run *runlane.Run) (bool, error) {
 		failed, err := t.rt.failAbandoned(ctx, run, now)
 		if err != nil {
 			return false, err
@@ -224,4 +266,6 @@ func (t *tick) failAbandoned(ctx context.Context) StageResult {
 		})
 		return true, nil
 	})
+	result.Passed += passed
+	return result
 }

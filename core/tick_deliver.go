@@ -18,9 +18,7 @@ import (
 // ahead of long waits.
 func (t *tick) deliver(ctx context.Context) StageResult {
 	var result StageResult
-	if err := t.scan(ctx); err != nil {
-		result.Err = err
-	}
+	result.Passed, result.Err = t.scan(ctx)
 	var waiting []lane.RunRef
 	var rows []string
 	for _, ref := range t.due {
@@ -34,7 +32,7 @@ func (t *tick) deliver(ctx context.Context) StageResult {
 	if len(rows) > 0 {
 		result.add(t.rt.publishRows(ctx, rows))
 	}
-	result.More = t.moreDue && result.Done > 0
+	result.More = t.moreDue && (result.Done > 0 || result.Passed > 0)
 	result.add(t.sendAhead(ctx))
 	return result
 }
@@ -107,10 +105,13 @@ func (t *tick) sendAhead(ctx context.Context) StageResult {
 	q.Patience.Queued += aheadTime
 	q.Patience.ShortWait += aheadTime
 	var refs []lane.RunRef
-	for range aheadPages {
+	for pages := 0; pages < aheadPages; {
 		page, err := t.rt.lane.Storage.ListRunsNeedingDelivery(ctx, &q)
 		if err != nil {
 			return StageResult{Err: err}
+		}
+		if len(page.Items) > 0 {
+			pages++ // of what is late: the next ticks are for that
 		}
 		for _, ref := range page.Items {
 			if ref.Status != runlane.StatusRunning && ref.AvailableAt.After(now) && t.rt.canDelay(ref.Queue, ref.AvailableAt.Sub(now)) {
@@ -142,37 +143,31 @@ func (t *tick) redeliver(ctx context.Context) StageResult {
 	if !t.rt.lane.Storage.Capabilities().FindsLostWakeups {
 		return StageResult{}
 	}
-	var result StageResult
 	late := make(map[runlane.QueueName]bool)
-	q := t.query(t.rt.now())
-	for {
-		page, err := t.rt.lane.Storage.ListRunsNeedingRedelivery(ctx, &q)
-		if err != nil {
-			result.Err = err
-			return result
-		}
-		lost := slices.DeleteFunc(page.Items, func(ref lane.RunRef) bool {
-			backlog, known := late[ref.Queue]
-			if !known {
-				backlog = t.hasBacklog(ctx, ref.Queue)
-				late[ref.Queue] = backlog
+	skipped := 0
+	result := t.paged(ctx, func(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
+		for {
+			page, err := t.rt.lane.Storage.ListRunsNeedingRedelivery(ctx, q)
+			if err != nil {
+				return nil, err
 			}
-			return backlog && q.At.Sub(ref.AvailableAt) <= maxBacklogWait
-		})
-		result.Skipped += len(page.Items) - len(lost)
-		switch {
-		case len(lost) > 0:
-			result.add(t.request(ctx, lost, false))
-			result.More = page.Next != "" && result.Done > 0
-			return result
-		case page.Next == "":
-			return result
-		case len(page.Items) > 0:
+			lost := slices.DeleteFunc(page.Items, func(ref lane.RunRef) bool {
+				backlog, known := late[ref.Queue]
+				if !known {
+					backlog = t.hasBacklog(ctx, ref.Queue)
+					late[ref.Queue] = backlog
+				}
+				return backlog && q.At.Sub(ref.AvailableAt) <= maxBacklogWait
+			})
+			skipped += len(page.Items) - len(lost)
+			if len(lost) > 0 || len(page.Items) == 0 || page.Next == "" {
+				return &runlane.Page[lane.RunRef]{Items: lost, Next: page.Next}, nil
+			}
 			q.Without, q.After = slices.Sorted(maps.Keys(late)), "" // all are behind: a wakeup of another would count as lost
-		default:
-			q.After = page.Next
 		}
-	}
+	}, t.query(t.rt.now()), func(lost []lane.RunRef) StageResult { return t.request(ctx, lost, false) })
+	result.Skipped += skipped
+	return result
 }
 
 // hasBacklog reports a queue in which a wakeup may still be under way. A depth that cannot be read is no excuse.

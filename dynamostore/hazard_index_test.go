@@ -133,38 +133,59 @@ func TestHazard14_MoreFullPartitionsThanAScanVisits_TheOnesBehindAreReached(t *t
 	t.Error("the first partition was not reached any more")
 }
 
-// An older backlog of another queue is passed over by its keys: none of its runs is read, and where it is longer than a scan may
-// examine, the page says that there is more, and the next one goes on behind it.
-func TestHazard15_BacklogOfAnotherQueue_CostsItsKeysOnly(t *testing.T) {
-	w := newWorld(t)
+// plantBacklog lays down index rows of a queue, due an hour ago, without anything else of their runs.
+func (w *world) plantBacklog(queue runlane.QueueName, n int) {
+	w.Helper()
 	var items []item
-	due := marker{deliverable, toMillis(w.now.Add(-time.Hour))}
-	for i := range maxScanRows + 100 {
+	due := marker{waiting, toMillis(w.now.Add(-time.Hour))}
+	for i := range n {
 		pk := runPK(lane.RunKey{Environment: "test", RunID: runlane.RunID(fmt.Sprintf("run_heavy%05d", i))})
-		key := due.key("test", i%defaultShards, "heavy")
+		key := due.key("test", i%defaultShards, queue)
 		items = append(items, item{attrPK: text(pk), attrSK: text(skRun), attrDueP: text(key.partition), attrDueA: text(key.sort)})
 	}
 	w.plantAll(items)
+}
+
+// An older backlog of another queue is passed over by its keys: none of its runs is read, and it does not count for the rows that a page
+// examines. It is read in chunks that grow, for little more than a request a thousand rows of a shard.
+func TestHazard15_BacklogOfAnotherQueue_CostsItsKeysOnly(t *testing.T) {
+	w := newWorld(t)
+	w.plantBacklog("heavy", maxScanRows+100)
 	w.create(eager, 0, nil)
 	q := &lane.DueQuery{PageQuery: lane.PageQuery{Environment: "test", Limit: 10}, At: w.now, Queues: []runlane.QueueName{"default"}}
-	var found []runlane.RunID
-	pages := 0
-	ctx := w.step()
-	for more := true; more; pages++ {
-		page, err := w.store.ListRunnableRuns(ctx, q)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if pages == 0 && (len(page.Items) != 0 || page.Next == "") {
-			t.Errorf("the first page has %d runs, next %q: it should have been ended by its bound", len(page.Items), page.Next)
-		}
-		found, q.After, more = append(found, refIDs(page)...), page.Next, page.Next != ""
+	page, err := w.store.ListRunnableRuns(w.step(), q)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if !slices.Equal(found, []runlane.RunID{w.run.ID}) || pages > 3 {
-		t.Errorf("found %v on %d pages", found, pages)
+	if found := refIDs(page); !slices.Equal(found, []runlane.RunID{w.run.ID}) || page.Next != "" {
+		t.Errorf("the page has %v and more: %t, want the run behind the backlog alone", found, page.Next != "")
 	}
-	if got := w.meter.Stats().Operations["read runs"]; got.ReadUnits != 1 {
-		t.Errorf("reading runs took %v units, want the one of its own: %v", got.ReadUnits, w.meter.Stats().Operations)
+	used := w.meter.Stats().Operations
+	if used["read runs"].ReadUnits != 1 {
+		t.Errorf("reading runs took %v units, want the one of its own: %v", used["read runs"], used)
+	}
+	if scan := used["scan"]; scan.Requests > 120 || scan.ReadUnits > 100 {
+		t.Errorf("reading %d keys took %v", maxScanRows+100, scan)
+	}
+}
+
+// docs/decisions.md, Tick: due rows of a bounded queue are not the business of the stage that delivers, which finds what lies behind
+// them with one page.
+func TestHazard39_DueRowsOfABoundedQueue_HideNoOtherQueue(t *testing.T) {
+	w := newWorld(t)
+	w.plantBacklog("heavy", maxScanRows+100)
+	dead := w.create(eager, 0, nil).ack().claim(time.Minute, true).run.ID
+	w.pass(time.Hour)
+	q := &lane.DueQuery{
+		PageQuery: lane.PageQuery{Environment: "test", Limit: 100}, At: w.now, Patience: lane.Patience{Queued: time.Minute},
+		Bounded: []runlane.Queue{{Name: "heavy", Concurrency: 1}},
+	}
+	page, err := w.store.ListRunsNeedingDelivery(w.step(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found := refIDs(page); !slices.Equal(found, []runlane.RunID{dead}) {
+		t.Errorf("found %v, want the run of the worker that died", found)
 	}
 }
 

@@ -61,9 +61,13 @@ type visitor func(rows []indexRow) (taken int, enough bool, err error)
 func (s *Store) walkIndex(
 	ctx context.Context, operation string, sp *span, after indexPosition, chunk, most int, visit visitor,
 ) (examined int, stopped indexPosition, more bool, err error) {
+	return s.newWalk(operation, sp, after, chunk).show(ctx, most, visit)
+}
+
+func (s *Store) newWalk(operation string, sp *span, after indexPosition, chunk int) *indexWalk {
 	w := &indexWalk{store: s, operation: operation, span: sp, after: after, chunk: chunk, batch: batchKeys, atOnce: maxParallel}
 	w.add(sp.partitions)
-	return w.show(ctx, most, visit)
+	return w
 }
 
 // indexWalk merges the partitions of a span, from a position on.
@@ -72,7 +76,7 @@ type indexWalk struct {
 	operation string
 	span      *span
 	after     indexPosition
-	chunk     int
+	chunk     int // rows of a partition that the next request reads
 	batch     int // rows that are shown at once
 	atOnce    int // requests
 	readers   []*partitionReader

@@ -10,8 +10,14 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// maxScanRows bounds the index rows that one scan examines. The bound reached is a page with a cursor.
-const maxScanRows = 2000
+const (
+	// maxScanRows bounds the rows whose runs one page reads. The bound reached is a page with a cursor.
+	maxScanRows = 2000
+	// maxScanKeys bounds the rows that one page drops by their key alone, which costs next to nothing.
+	maxScanKeys = 50_000
+	// maxScanChunk is how many rows of a shard are read at once where all of the last ones were dropped by their key.
+	maxScanChunk = 1000
+)
 
 // dueRow is an entry of the index due.
 type dueRow struct {
@@ -54,7 +60,9 @@ func (s *Store) examine(
 		}
 	}
 	page := &runlane.Page[found]{}
-	_, stopped, more, err := s.walkIndex(ctx, "scan", due, after, chunkOf(limit), maxScanRows, func(rows []indexRow) (int, bool, error) {
+	walk := s.newWalk("scan", due, after, chunkOf(limit))
+	read := 0
+	_, stopped, more, err := walk.show(ctx, maxScanKeys, func(rows []indexRow) (int, bool, error) {
 		rows = rows[:min(len(rows), max(limit-len(page.Items), minBatch))]
 		var kept []dueRow
 		var behind []int // for each, how many rows are taken with it
@@ -64,8 +72,10 @@ func (s *Store) examine(
 			}
 		}
 		if len(kept) == 0 {
+			walk.chunk = min(2*walk.chunk, maxScanChunk)
 			return len(rows), false, nil
 		}
+		read += len(kept)
 		seen, err := judge(kept)
 		if err != nil {
 			return 0, false, err
@@ -79,7 +89,7 @@ func (s *Store) examine(
 				return behind[i], true, nil
 			}
 		}
-		return len(rows), false, nil
+		return len(rows), read >= maxScanRows, nil
 	})
 	if err != nil {
 		return nil, err

@@ -17,8 +17,8 @@ const (
 	tickReserveShare = 20 // one part in
 )
 
-// Tick maintains until nothing is waiting or the invocation's deadline nears. It also stops after a round that got nothing done, or
-// in which a stage failed: the next invocation comes within a minute. The error joins those of that round's stages.
+// Tick maintains until nothing is waiting or the invocation's deadline nears. It also stops after a round that got nothing done nor out
+// of the way, or in which a stage failed: the next invocation comes within a minute. The error joins those of that round's stages.
 func Tick(rt *core.Runtime) func(context.Context) error {
 	return func(ctx context.Context) error {
 		began := time.Now()
@@ -29,14 +29,17 @@ func Tick(rt *core.Runtime) func(context.Context) error {
 		end = end.Add(-max(minTickReserve, end.Sub(began)/tickReserveShare))
 		for {
 			result, err := rt.Tick(ctx, &core.TickOptions{Deadline: end})
-			if err != nil || !result.More || done(result) == 0 || time.Until(end) < minTickRound {
+			if err != nil || !result.More || progress(result) == 0 || time.Until(end) < minTickRound {
 				return err
 			}
 		}
 	}
 }
 
-func done(r *core.TickResult) int {
-	return r.Cancelled.Done + r.Abandoned.Done + r.Delivered.Done + r.Redelivered.Done +
-		r.Scheduled.Done + r.Dispatched.Done + r.Flushed.Done
+// progress counts what a round did, and the pages that it got out of the way of the next.
+func progress(r *core.TickResult) (n int) {
+	for _, stage := range []core.StageResult{r.Cancelled, r.Abandoned, r.Delivered, r.Redelivered, r.Scheduled, r.Dispatched, r.Flushed} {
+		n += stage.Done + stage.Passed
+	}
+	return n
 }

@@ -40,6 +40,14 @@ func spared() []sparing {
 			scenarios: []string{"a trigger publishes its wakeup at once and acknowledges it"},
 		},
 		{
+			reason: "each of its ticks reads many pages, and one of them would always fail: that a stage fails alone is a scenario of its own",
+			kinds:  failing(),
+			methods: []string{
+				"ListRunsNeedingCancellationFinalization", "ListRunsNeedingDelivery", "ListRunsNeedingRedelivery", "ListRunsNeedingDispatch",
+			},
+			scenarios: []string{"the tick looks behind pages that hold nothing"},
+		},
+		{
 			reason: "its point is a delayed wakeup, which is sent once and best effort: the tick finds the run when it is due",
 			kinds:  anyFault(), methods: []string{"SendWakeups"},
 			scenarios: []string{
