@@ -28,7 +28,7 @@ func must[T any](v T, err error) func(t testing.TB) T {
 // eventually runs check until it returns "", where the harness allows that reads are late; elsewhere once.
 func (b *bundle) eventually(check func() string) {
 	b.t.Helper()
-	deadline := time.Now().Add(5 * time.Second)
+	deadline := time.Now().Add(time.Minute) // an index is three seconds late at times, and then something else
 	for {
 		problem := check()
 		if problem == "" {

@@ -19,6 +19,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/runlane/runlane-go/infra"
+	"github.com/runlane/runlane-go/internal/ddbfault/front"
 	"github.com/runlane/runlane-go/internal/protection"
 )
 
@@ -61,6 +62,33 @@ func DynamoDB(t testing.TB) *dynamodb.Client {
 			o.Credentials = credentials.NewStaticCredentialsProvider(nameSpace(), "test", "")
 		}
 	}, protection.Without(protection.Off()))
+}
+
+// Front is a client of DynamoDB behind a front, which answers as DynamoDB does where emulators are kinder. The log has its seed, and
+// what it did.
+func Front(t testing.TB, options *front.Options) (*front.Front, *dynamodb.Client) {
+	t.Helper()
+	direct := DynamoDB(t)
+	endpoint, err := direct.Options().EndpointResolverV2.ResolveEndpoint(t.Context(), dynamodb.EndpointParameters{
+		Region: aws.String(direct.Options().Region), Endpoint: direct.Options().BaseEndpoint,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := front.Start(endpoint.URI.String(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		t.Logf("front: seed %d: %v", f.Seed(), f.Stats())
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	behind := direct.Options()
+	behind.BaseEndpoint = aws.String(f.URL())
+	behind.DisableValidateResponseChecksum = false
+	return f, dynamodb.New(behind)
 }
 
 // nameSpace is an access key of this process's own: DynamoDB Local keeps a data base, and a lock, for each.
