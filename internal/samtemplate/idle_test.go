@@ -8,33 +8,40 @@ import (
 	"github.com/runlane/runlane-go/functions"
 )
 
-// An environment with nothing to do costs what its ticks read: the documentation says how much, and real ticks are counted.
-func TestTick_Idle_ReadsWhatIsDocumented(t *testing.T) {
-	t.Parallel()
+// documentedNumbers are what the groups of a pattern match in docs/deploying.md.
+func documentedNumbers(t *testing.T, pattern string) (numbers []float64) {
+	t.Helper()
 	text, err := os.ReadFile("../../docs/deploying.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	documented := func(pattern string) []float64 {
-		t.Helper()
-		match := regexp.MustCompile(pattern).FindStringSubmatch(string(text))
-		if match == nil {
-			t.Fatalf("docs/deploying.md does not say %q", pattern)
-		}
-		var numbers []float64
-		for _, m := range match[1:] {
-			numbers = append(numbers, number(t, m))
-		}
-		return numbers
+	match := regexp.MustCompile(pattern).FindStringSubmatch(string(text))
+	if match == nil {
+		t.Fatalf("docs/deploying.md does not say %q", pattern)
 	}
-	plain := documented(`read units of ([0-9,]+) ticks, ([0-9]+) each \| ([0-9,]+) \|`)
-	more := documented(`A bounded queue adds ([0-9]+) read units to each tick, ([0-9.]+) a month`)
+	for _, m := range match[1:] {
+		numbers = append(numbers, number(t, m))
+	}
+	return numbers
+}
+
+// An environment with nothing to do costs what its ticks read: the documentation says how much, and real ticks are counted.
+func TestTick_Idle_ReadsWhatIsDocumented(t *testing.T) {
+	t.Parallel()
+	plain := documentedNumbers(t, `read units of ([0-9,]+) ticks, ([0-9]+) each \| ([0-9,]+) \|`)
+	more := documentedNumbers(t, `A bounded queue adds ([0-9]+) read units to each tick, ([0-9.]+) a month`)
 	equal(t, "units a month", plain[2], plain[0]*plain[1])
 	equal(t, "price of a bounded queue", cents(more[1]), cents(more[0]*plain[0]*0.125/1e6))
-	for program, most := range map[string]float64{idleProgram: plain[1], boundedIdle: plain[1] + more[0]} {
-		t.Run(program, func(t *testing.T) {
+	metric := documentedNumbers(t, `what the tick reads for it, ([0-9]+) read units`)
+	for _, tc := range []struct {
+		program, metrics string
+		most             float64
+	}{
+		{idleProgram, "off", plain[1]}, {boundedIdle, "off", plain[1] + more[0]}, {idleProgram, "on", plain[1] + metric[0]},
+	} {
+		t.Run(tc.program+" metrics "+tc.metrics, func(t *testing.T) {
 			t.Parallel()
-			s := deployLocally(t, program, "off")
+			s := deployLocally(t, tc.program, tc.metrics)
 			s.tick(t) // opens
 			s.recorders[functions.RoleTick].count()
 			s.tick(t)
@@ -50,8 +57,8 @@ func TestTick_Idle_ReadsWhatIsDocumented(t *testing.T) {
 					t.Errorf("an idle tick makes %d requests %s", n, operation)
 				}
 			}
-			if units > most || units < most-1 {
-				t.Errorf("an idle tick reads %g units, documented are %g", units, most)
+			if units > tc.most || units < tc.most-1 {
+				t.Errorf("an idle tick reads %g units, documented are %g", units, tc.most)
 			}
 		})
 	}

@@ -141,16 +141,85 @@ func product(t *testing.T, rows [][]string) float64 {
 	return sum
 }
 
+// parts checks a table of parts, and returns its sum in dollars.
+func parts(t *testing.T, rows [][]string) float64 {
+	t.Helper()
+	sum := 0.0
+	for _, cells := range rows[:len(rows)-1] {
+		sum += number(t, cells[1])
+	}
+	equal(t, "sum", rows[len(rows)-1][1], "**"+cents(sum)+"**")
+	return sum
+}
+
+// ticksAMonth of an hour's 60, in 730 hours.
+const ticksAMonth = 43_800
+
+// What a deployment costs idle is what its defaults turn on, not what is left when everything is off.
+func TestPrices_Idle_AreThoseOfTheDefaults(t *testing.T) {
+	t.Parallel()
+	engine := product(t, documentedTable(t, "What", "Count a month", "$ for a million", "$ a month"))
+	if engine >= 1 {
+		t.Errorf("the engine costs %.2f idle", engine)
+	}
+	template, watched := evaluate(t, nil), 0
+	for _, alarm := range ofType(template, "AWS::CloudWatch::Alarm") {
+		watched += len(alarmMetrics(template.Resources[alarm].Properties))
+	}
+	if len(ofType(template, "AWS::CloudWatch::Dashboard")) != 1 || variables(template.Resources["Tick"].Properties)[functions.MetricsVariable] != "on" {
+		t.Error("dashboard or metrics are off by default")
+	}
+	reads := documentedNumbers(t, `what the tick reads for it, ([0-9]+) read units`)[0]
+	rows := documentedTable(t, "Part", "$ a month")
+	equal(t, "parts", rows, [][]string{
+		{"the engine, as counted below", cents(engine)},
+		{fmt.Sprintf("`Alarms`: %d metrics that they look at", watched), cents(float64(watched) * alarmMetricPrice)},
+		{"`Dashboard`", cents(dashboardPrice)},
+		{"`Metrics`: `OldestDueSeconds`, the one that an idle hour sends", cents(customMetricPrice)},
+		{fmt.Sprintf("`Metrics`: what the tick reads for it, %g read units", reads), cents(reads * ticksAMonth * 0.125 / 1e6)},
+		{"`Metrics`: a line of the log a tick", "0.01"},
+		{"**together**", "**" + cents(parts(t, rows)) + "**"},
+	})
+	all, alone := cents(parts(t, rows)), cents(engine)
+	for path, says := range map[string]string{
+		"../../README.md":   fmt.Sprintf("it costs $%s a month while idle: $%s for the engine, $%s for what watches it", all, alone, cents(parts(t, rows)-engine)),
+		"../../docs/faq.md": fmt.Sprintf("Idle, $%s a month with alarms, metrics and dashboard, $%s without", all, alone),
+	} {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(strings.Join(strings.Fields(string(text)), " "), says) {
+			t.Errorf("%s does not say %q", path, says)
+		}
+	}
+}
+
+// pruning is what removing a run takes as docs/costs.md measured it, in write and read units.
+func pruning(t *testing.T) (writes, reads float64) {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/costs.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	match := regexp.MustCompile(`(?m)^\| removed after it ended, each of [0-9]+ \| ([0-9.]+) \| ([0-9.]+) \|`).FindStringSubmatch(string(text))
+	if match == nil {
+		t.Fatal("docs/costs.md does not say what removing a run takes")
+	}
+	return number(t, match[1]), number(t, match[2])
+}
+
 func TestPrices_Arithmetic(t *testing.T) {
 	t.Parallel()
-	idle := product(t, documentedTable(t, "What", "Count a month", "$ for a million", "$ a month"))
-	if idle >= 1 {
-		t.Errorf("an idle installation costs %.2f", idle)
-	}
+	idle := parts(t, documentedTable(t, "Part", "$ a month"))
 	million := product(t, documentedTable(t, "What", "Count", "$ for a million", "$"))
+	writes, reads := pruning(t)
+	remove := writes*0.625 + reads*0.125
+	equal(t, "pruning", documentedNumbers(t, `Pruning them later is ([0-9.]+) write units and ([0-9.]+) read units a run [^,]+, ([0-9.]+)\.`),
+		[]float64{writes, reads, number(t, cents(remove))})
 	for _, cells := range documentedTable(t, "Runs a month", "Idle", "Runs", "Pruning", "Kept a month", "Together") {
 		millions := number(t, cells[0]) / 1e6
-		parts := []float64{idle, millions * million, millions * 5 * 0.625, millions * 2 * (0.25 + 0.20)}
+		parts := []float64{idle, millions * million, millions * remove, millions * 2 * (0.25 + 0.20)}
 		sum := 0.0
 		for i, part := range parts {
 			equal(t, cells[0]+" runs", strings.ReplaceAll(cells[i+1], ",", ""), cents(part))
