@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # Usage: validate.sh [TEMPLATE]
 #        validate.sh --sam ARGUMENT...
+#        validate.sh --translate TEMPLATE OUTPUT [PARAMETER=VALUE...]
 #
 # Checks the deployment template (template.yaml) by the tools of AWS: `sam validate`, its lint, cfn-lint over the translated template
 # for several sets of parameters, and `sam build`. A warning is a failure. Then the tests that see what no tool sees.
 #
-# --sam runs the pinned SAM command line with the given arguments, in the caller's environment.
+# --sam runs the pinned SAM command line with the given arguments, in the caller's environment. --translate writes a template as
+# CloudFormation gets it from SAM, with its conditions decided by the parameters.
 #
 # The tools are installed once a machine, in the user's cache folder, from scripts/validate/requirements.lock. Everything else works
 # without network and without credentials.
@@ -48,6 +50,13 @@ if [ "${1:-}" = --sam ]; then
   shift
   cd "$caller"
   exec sam "$@"
+fi
+if [ "${1:-}" = --translate ]; then
+  shift
+  tools=$PWD/$TOOLS
+  cd "$caller"
+  python "$tools/translate.py" "$@"
+  exec python "$tools/decide.py" "${@:2}"
 fi
 
 template=${1:-template.yaml}

@@ -51,7 +51,11 @@ type Stack struct {
 }
 
 // Deploy builds the functions for this machine and deploys the template to AWS_ENDPOINT_URL, which has to be on this machine. Deploying
-// a stack again updates it. The error says which tool failed; Log has its words.
+// a stack again updates it, or says that nothing changed. The error says which tool failed; Log has its words.
+//
+// An account translates the template by itself. Local AWS does too, but compares two versions of a stack before that, and does not
+// end there: in the template as written an alarm names its function and the function names its alarm, for deployments. So it is
+// translated here, by the same translator, and local AWS gets what AWS would compare, with all conditions decided.
 func Deploy(ctx context.Context, options Options) (*Stack, error) {
 	s := &Stack{options: options, endpoint: os.Getenv("AWS_ENDPOINT_URL")}
 	if err := onThisMachine(s.endpoint); err != nil {
@@ -65,21 +69,35 @@ func Deploy(ctx context.Context, options Options) (*Stack, error) {
 	if err := s.sam(ctx, options.Log, "build", "--template", "template.yaml", "--build-dir", build); err != nil {
 		return nil, err
 	}
+	packaged, translated := filepath.Join(build, "packaged.yaml"), filepath.Join(build, "translated.json")
+	err = s.sam(ctx, options.Log, "package", "--template", filepath.Join(build, "template.yaml"), "--resolve-s3", "--no-progressbar",
+		"--output-template-file", packaged)
+	if err != nil {
+		return nil, err
+	}
+	parameters := pairs(options.Parameters)
+	if err := tool(ctx, options, options.Log, "--translate", append([]string{packaged, translated}, parameters...)...); err != nil {
+		return nil, err
+	}
 	arguments := []string{
-		"deploy", "--template", filepath.Join(build, "template.yaml"), "--stack-name", options.Name, "--resolve-s3",
-		"--capabilities", "CAPABILITY_IAM", "--no-confirm-changeset", "--no-fail-on-empty-changeset", "--no-progressbar",
-		"--parameter-overrides",
+		"deploy", "--template", translated, "--stack-name", options.Name, "--resolve-s3", "--capabilities", "CAPABILITY_IAM",
+		"--no-confirm-changeset", "--no-fail-on-empty-changeset", "--no-progressbar", "--parameter-overrides",
 	}
-	parameters := maps.Clone(Omitted)
-	maps.Copy(parameters, options.Parameters)
-	for _, name := range slices.Sorted(maps.Keys(parameters)) {
-		arguments = append(arguments, name+"="+parameters[name])
-	}
-	if err := s.sam(ctx, options.Log, arguments...); err != nil {
+	if err := s.sam(ctx, options.Log, append(arguments, parameters...)...); err != nil {
 		return nil, err
 	}
 	s.Outputs, err = ReadOutputs(ctx, options)
 	return s, err
+}
+
+// pairs lists parameters over those of Omitted as NAME=VALUE.
+func pairs(given map[string]string) (list []string) {
+	parameters := maps.Clone(Omitted)
+	maps.Copy(parameters, given)
+	for _, name := range slices.Sorted(maps.Keys(parameters)) {
+		list = append(list, name+"="+parameters[name])
+	}
+	return list
 }
 
 // onThisMachine keeps a mistaken environment from deploying to an account.
@@ -100,14 +118,22 @@ func (s *Stack) sam(ctx context.Context, out io.Writer, arguments ...string) err
 
 // sam runs the pinned SAM command line.
 func sam(ctx context.Context, options Options, out io.Writer, arguments ...string) error {
-	cmd := exec.CommandContext(ctx, filepath.Join("scripts", "validate.sh"), append([]string{"--sam"}, arguments...)...)
+	if err := tool(ctx, options, out, "--sam", arguments...); err != nil {
+		return fmt.Errorf("sam %s: %w", arguments[0], err)
+	}
+	return nil
+}
+
+// tool runs one of the pinned tools of AWS, by the mode of scripts/validate.sh.
+func tool(ctx context.Context, options Options, out io.Writer, mode string, arguments ...string) error {
+	cmd := exec.CommandContext(ctx, filepath.Join("scripts", "validate.sh"), append([]string{mode}, arguments...)...)
 	cmd.Dir = options.Root
 	cmd.Env = append(os.Environ(), "LAMBDA_ARCH="+runtime.GOARCH)
 	cmd.Stdout, cmd.Stderr = out, options.Log
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 10 * time.Second
 	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("sam %s: %w", arguments[0], err)
+		return fmt.Errorf("validate.sh %s: %w", mode, err)
 	}
 	return nil
 }

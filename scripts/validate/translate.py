@@ -15,10 +15,9 @@ source, target, *given = sys.argv[1:]
 with open(source, encoding="utf-8") as file:
     template = yaml_parse(file.read())
 # Packaging replaces the folder by an object, and the translator takes nothing else.
-code = "s3://bucket/key"
 for part in [template.get("Globals", {}).get("Function", {}), *(r["Properties"] for r in template["Resources"].values())]:
-    if "CodeUri" in part:
-        part["CodeUri"] = code
+    if not str(part.get("CodeUri", "s3://")).startswith("s3://"):
+        part["CodeUri"] = "s3://bucket/key"
 parameters = {name: p["Default"] for name, p in template["Parameters"].items() if "Default" in p}
 parameters.update(pair.split("=", 1) for pair in given)
 translator = Translator(managed_policy_map={}, sam_parser=Parser(), boto_session=boto3.Session(region_name="us-east-1"))
