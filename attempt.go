@@ -3,6 +3,7 @@ package runlane
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 )
 
@@ -52,11 +53,21 @@ func (a *Attempt) Logger() *slog.Logger {
 // bytes. The last call wins; an attempt that does not succeed stores none. A value that does not encode, or that the storage
 // cannot hold, is [ErrValidationFailed] here.
 func (a *Attempt) SetOutput(v any) error {
-	b, err := encodePayload(v)
+	b, err := encodeOutput(v)
 	if err != nil || a.host.Output == nil {
 		return err
 	}
 	return a.host.Output(b)
+}
+
+// encodeOutput survives a panic of the value's own encoding.
+func encodeOutput(v any) (b json.RawMessage, err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			b, err = nil, recovered(fmt.Sprintf("encoding an output of type %T panicked", v), "look at the encoding of that type", value)
+		}
+	}()
+	return encodePayload("output", v)
 }
 
 // Progress shows an operator a note; the last one is kept. Best effort: an error never concerns the run.

@@ -92,8 +92,12 @@ type Error struct {
 	Cause     error             // what the layer below said, down to the AWS error
 }
 
-// Error is code, message and hint on one line.
+// Error is code, message and hint on one line. It and the other methods can be called on nil: a variable of type *Error that is nil
+// becomes an error that is not nil where it is returned as one.
 func (e *Error) Error() string {
+	if e == nil {
+		return "nil *runlane.Error"
+	}
 	text := string(e.Code)
 	if e.Conflict != "" {
 		text += "/" + string(e.Conflict)
@@ -106,11 +110,16 @@ func (e *Error) Error() string {
 }
 
 // Unwrap returns the cause.
-func (e *Error) Unwrap() error { return e.Cause }
+func (e *Error) Unwrap() error {
+	if e == nil {
+		return nil
+	}
+	return e.Cause
+}
 
 // Is matches an [ErrorCode] or a [ConflictKind].
 func (e *Error) Is(target error) bool {
-	return target == error(e.Code) || e.Conflict != "" && target == error(e.Conflict)
+	return e != nil && (target == error(e.Code) || e.Conflict != "" && target == error(e.Conflict))
 }
 
 // NewConflict is a lost race: [ErrStorageConflict] with its kind, retryable after reading again.
@@ -120,7 +129,7 @@ func NewConflict(kind ConflictKind, message string) *Error {
 
 // CodeOf returns the code err carries, the outermost one, or "" when it carries none.
 func CodeOf(err error) ErrorCode {
-	if e, ok := errors.AsType[*Error](err); ok {
+	if e, ok := errors.AsType[*Error](err); ok && e != nil {
 		return e.Code
 	}
 	if code, ok := errors.AsType[ErrorCode](err); ok {
@@ -149,7 +158,12 @@ type ReleaseError struct {
 }
 
 // Error says what is asked for.
-func (e *ReleaseError) Error() string { return "release for " + e.Delay.String() + ": " + e.Reason }
+func (e *ReleaseError) Error() string {
+	if e == nil {
+		return "nil *runlane.ReleaseError"
+	}
+	return "release for " + e.Delay.String() + ": " + e.Reason
+}
 
 // Release, returned from a handler, waits without failing: the run resumes after delay. It does nothing by itself. A delay
 // that is not positive or above [MaxReleaseDelay] makes the attempt a failure.
@@ -177,10 +191,15 @@ func RetryAfter(delay time.Duration, err error) error {
 type PermanentError struct{ Err error }
 
 // Error is the wrapped error's text.
-func (e *PermanentError) Error() string { return e.Err.Error() }
+func (e *PermanentError) Error() string { return textOf(e.Unwrap()) }
 
 // Unwrap returns the wrapped error.
-func (e *PermanentError) Unwrap() error { return e.Err }
+func (e *PermanentError) Unwrap() error {
+	if e == nil {
+		return nil
+	}
+	return e.Err
+}
 
 // RetryAfterError is what [RetryAfter] returns, for tests and errors.AsType.
 type RetryAfterError struct {
@@ -189,7 +208,20 @@ type RetryAfterError struct {
 }
 
 // Error is the wrapped error's text.
-func (e *RetryAfterError) Error() string { return e.Err.Error() }
+func (e *RetryAfterError) Error() string { return textOf(e.Unwrap()) }
 
 // Unwrap returns the wrapped error.
-func (e *RetryAfterError) Unwrap() error { return e.Err }
+func (e *RetryAfterError) Unwrap() error {
+	if e == nil {
+		return nil
+	}
+	return e.Err
+}
+
+// textOf is the text of an error that may be missing.
+func textOf(err error) string {
+	if err == nil {
+		return "no error"
+	}
+	return err.Error()
+}

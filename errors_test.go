@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"testing"
 	"time"
 
@@ -121,5 +122,30 @@ func TestContextCauses_AreToldApart(t *testing.T) {
 				t.Errorf("%v and %v", cause, other)
 			}
 		}
+	}
+}
+
+func TestErrors_NilPointers_CanBeLookedAt(t *testing.T) {
+	t.Parallel()
+	for _, err := range []error{
+		(*runlane.Error)(nil), (*runlane.ReleaseError)(nil), (*runlane.PermanentError)(nil), (*runlane.RetryAfterError)(nil),
+		&runlane.PermanentError{}, &runlane.RetryAfterError{}, runlane.Permanent((*runlane.Error)(nil)),
+	} {
+		if err.Error() == "" || errors.Is(err, runlane.ErrRunNotFound) || runlane.CodeOf(err) != "" {
+			t.Errorf("%T: %q, code %q", err, err.Error(), runlane.CodeOf(err))
+		}
+	}
+}
+
+func TestPrepare_PanicOfTheApplication_FailsTheCall(t *testing.T) {
+	t.Parallel()
+	task := runlane.NewTask("t", &runlane.TaskOptions[map[string]int]{IdempotencyKey: func(m map[string]int) string {
+		m["x"] = 1 // of a nil map
+		return ""
+	}})
+	_, err := task.With(nil).Prepare()
+	e, ok := errors.AsType[*runlane.Error](err)
+	if !ok || e.Code != runlane.ErrValidationFailed || !strings.Contains(e.Message, "nil map") || !strings.Contains(e.Meta["stack"], "TestPrepare") {
+		t.Errorf("%+v", err)
 	}
 }

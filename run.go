@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"maps"
+	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // Run is the projection: what the events of a run add up to. Times are UTC milliseconds; a zero time, lease or failure means
@@ -118,12 +120,13 @@ type Failure struct {
 }
 
 // NewFailure keeps message and meta within [MaxFailureMessageBytes] and [MaxFailureMetaBytes]: what is longer is cut, with a
-// mark. Values of meta share what is left equally.
+// mark. Values of meta share what is left equally. Bytes that are no UTF-8 are replaced, since storages keep text.
 func NewFailure(code ErrorCode, message string, meta map[string]string) Failure {
-	f := Failure{Code: code, Message: clip(message, MaxFailureMessageBytes)}
+	f := Failure{Code: code, Message: clip(strings.ToValidUTF8(message, "\ufffd"), MaxFailureMessageBytes)}
 	if len(meta) == 0 {
 		return f
 	}
+	meta = validText(meta)
 	size := 0
 	for k, v := range meta {
 		size += len(k) + len(v)
@@ -140,6 +143,22 @@ func NewFailure(code ErrorCode, message string, meta map[string]string) Failure 
 		}
 	}
 	return f
+}
+
+// validText is meta itself where all of it is UTF-8.
+func validText(meta map[string]string) map[string]string {
+	valid := true
+	for k, v := range meta {
+		valid = valid && utf8.ValidString(k) && utf8.ValidString(v)
+	}
+	if valid {
+		return meta
+	}
+	replaced := make(map[string]string, len(meta))
+	for k, v := range meta {
+		replaced[strings.ToValidUTF8(k, "\ufffd")] = strings.ToValidUTF8(v, "\ufffd")
+	}
+	return replaced
 }
 
 // Clone shares nothing with f.

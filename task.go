@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
+	"runtime/debug"
 	"strings"
 	"time"
 )
@@ -168,7 +170,7 @@ func (t *Task[P]) With(payload P) Call {
 }
 
 func (t *Task[P]) prepare(payload P) (Prepared, error) {
-	b, err := encodePayload(payload)
+	b, err := encodePayload("payload", payload)
 	if err != nil {
 		return Prepared{}, err
 	}
@@ -211,19 +213,23 @@ func (t *Task[P]) compute(p *Prepared, payload P) error {
 }
 
 // encodePayload leaves <, > and & alone and passes valid json.RawMessage through byte for byte: json.Marshal would rewrite both.
-func encodePayload(payload any) (json.RawMessage, error) {
+// what is payload or output.
+func encodePayload(what string, payload any) (json.RawMessage, error) {
 	b, err := json.RawMessage(nil), error(nil)
 	if raw, ok := payload.(json.RawMessage); ok {
 		b = bytes.Clone(raw)
 		if !json.Valid(b) {
-			return nil, invalidJSON(b)
+			return nil, invalidJSON(what, b)
 		}
 	} else if b, err = encode(payload); err != nil {
-		return nil, &Error{Code: ErrValidationFailed, Message: fmt.Sprintf("payload of type %T does not encode as JSON", payload), Cause: err}
+		return nil, &Error{
+			Code: ErrValidationFailed, Message: fmt.Sprintf("%s of type %T does not encode as JSON", what, payload),
+			Hint: "use a type that encoding/json takes; the cause says what it does not", Cause: err,
+		}
 	}
 	if len(b) > MaxPayloadBytes {
 		return nil, &Error{
-			Code: ErrValidationFailed, Message: fmt.Sprintf("payload has %d bytes, more than %d", len(b), MaxPayloadBytes),
+			Code: ErrValidationFailed, Message: fmt.Sprintf("%s has %d bytes, more than %d", what, len(b), MaxPayloadBytes),
 			Hint: "store the bulk elsewhere and pass a reference",
 		}
 	}
@@ -231,8 +237,8 @@ func encodePayload(payload any) (json.RawMessage, error) {
 }
 
 // invalidJSON says where, never what: payloads do not belong into errors.
-func invalidJSON(b []byte) error {
-	e := &Error{Code: ErrValidationFailed, Message: "payload is not valid JSON", Hint: "pass one complete JSON value"}
+func invalidJSON(what string, b []byte) error {
+	e := &Error{Code: ErrValidationFailed, Message: what + " is not valid JSON", Hint: "pass one complete JSON value"}
 	var v any
 	if syntax, ok := errors.AsType[*json.SyntaxError](json.Unmarshal(b, &v)); ok {
 		e.Message += fmt.Sprintf(" at byte %d", syntax.Offset)
@@ -256,7 +262,7 @@ type Call struct {
 // makes of the same payload: a task with key functions has them applied to the payload, which has to decode for that.
 func NewRawCall(task *Definition, payload json.RawMessage) Call {
 	return Call{Task: task, prepare: func() (Prepared, error) {
-		b, err := encodePayload(payload)
+		b, err := encodePayload("payload", payload)
 		if err != nil {
 			return Prepared{}, err
 		}
@@ -281,13 +287,31 @@ type Prepared struct {
 }
 
 // Prepare encodes the payload and computes the keys. Errors are [ErrValidationFailed], or [ErrConfigurationInvalid] for a bad
-// definition.
-func (c Call) Prepare() (Prepared, error) {
+// definition. A panic of a key function or of the payload's own encoding is [ErrValidationFailed] too, with its stack among the
+// details: it concerns this call and no other.
+func (c Call) Prepare() (p Prepared, err error) {
 	if c.prepare == nil || c.Task == nil {
 		return Prepared{}, &Error{Code: ErrValidationFailed, Message: "empty call", Hint: "build calls with Task.With"}
 	}
 	if err := c.Task.Err(); err != nil {
 		return Prepared{}, err
 	}
+	defer func() {
+		if value := recover(); value != nil {
+			message := fmt.Sprintf("preparing a call of task %q panicked", c.Task.ID)
+			p, err = Prepared{}, recovered(message, "look at the key functions and at the encoding of the payload's type", value)
+		}
+	}()
 	return c.prepare()
+}
+
+// recovered is a panic of the application's code. Its value is named only where it is a fault of the Go runtime: any other may quote
+// user data.
+func recovered(message, hint string, value any) *Error {
+	e := &Error{Code: ErrValidationFailed, Message: message, Hint: hint, Meta: map[string]string{"stack": string(debug.Stack())}}
+	if fault, ok := value.(runtime.Error); ok {
+		defer func() { _ = recover() }() // it only calls itself one
+		e.Message = message + ": " + fault.Error()
+	}
+	return e
 }

@@ -48,8 +48,8 @@ type execution struct {
 	wake     chan struct{} // has room for both: the handler returned, and it must come to an end
 	stateMu  sync.Mutex
 	returned bool
-	handled  error // what the handler returned
-	halted   bool  // the handler must come to an end
+	verdict  verdict // what the handler's return means
+	halted   bool    // the handler must come to an end
 
 	notes notes
 
@@ -57,9 +57,6 @@ type execution struct {
 	output   json.RawMessage
 	closed   bool // the handler is not waited for any more
 }
-
-// errUnresponsive is what an attempt ends with whose handler ignores the end of its context.
-var errUnresponsive = errors.New("runlane: handler ignores its context")
 
 // perform runs the handler and records its outcome.
 func (x *execution) perform(ctx context.Context, executions *executionSet) (*DeliveryResult, error) {
@@ -73,12 +70,12 @@ func (x *execution) perform(ctx context.Context, executions *executionSet) (*Del
 	executions.add(x, x.nextBeat())
 	defer executions.remove(x)
 
-	err := x.await(limited, handling)
+	v, returned := x.await(limited, handling)
 	x.flushNotes(ctx, true)
-	if errors.Is(err, errUnresponsive) {
+	if !returned {
 		return x.abandon(ctx, handling)
 	}
-	return x.finish(ctx, judge(handling, err, x.handler.Task.ErrorMessages))
+	return x.finish(ctx, v)
 }
 
 // limit ends the handler's context at the task's timeout or early enough before the deadline for the outcome to fit.
@@ -94,40 +91,40 @@ func (x *execution) limit(ctx context.Context) (context.Context, context.CancelF
 }
 
 // await starts the handler and waits for it, but not for ever once its context has ended. A requested cancellation alone is no
-// reason to stop waiting: a handler may refuse it and finish.
-func (x *execution) await(limited, handling context.Context) error {
+// reason to stop waiting: a handler may refuse it and finish. returned is false for a handler that ignores the end of its context.
+func (x *execution) await(limited, handling context.Context) (v verdict, returned bool) {
 	go x.main(handling) // the attempt's goroutine: ends when the handler returns
 	select {
 	case <-x.wake:
 	case <-limited.Done():
 	}
-	if returned, result := x.handlerResult(); returned {
-		return result
+	if v, returned = x.handlerVerdict(); returned {
+		return v, true
 	}
 	timer := time.NewTimer(x.rules.unwind())
 	defer timer.Stop()
 	for {
 		select {
 		case <-x.wake:
-			if returned, result := x.handlerResult(); returned {
-				return result
+			if v, returned = x.handlerVerdict(); returned {
+				return v, true
 			}
 		case <-timer.C:
-			return errUnresponsive
+			return verdict{}, false
 		}
 	}
 }
 
-func (x *execution) handlerResult() (returned bool, result error) {
+func (x *execution) handlerVerdict() (v verdict, returned bool) {
 	x.stateMu.Lock()
 	defer x.stateMu.Unlock()
-	return x.returned, x.handled
+	return x.verdict, x.returned
 }
 
 // returns keeps the handler's result.
-func (x *execution) returns(result error) {
+func (x *execution) returns(v verdict) {
 	x.stateMu.Lock()
-	x.handled, x.returned = result, true
+	x.verdict, x.returned = v, true
 	x.stateMu.Unlock()
 	x.wake <- struct{}{}
 }
@@ -153,17 +150,23 @@ func (x *execution) abandon(ctx context.Context, handling context.Context) (*Del
 	}
 }
 
-// main runs the handler inside the middleware. There is exactly one result, also when the handler ends the goroutine.
+// main runs the handler inside the middleware and reads what it returned: the methods of an error are the application's code as well.
+// There is exactly one verdict, also when the handler ends the goroutine.
 func (x *execution) main(ctx context.Context) {
-	result := error(errGoexit)
-	defer func() { x.returns(result) }()
-	result = x.guarded(func() error {
-		a := x.newAttempt()
-		return x.layer(runlane.WithAttempt(ctx, a), a, 0)
+	v := brokenVerdict("The handler ended its goroutine (runtime.Goexit).", nil)
+	defer func() { x.returns(v) }()
+	var err error
+	fault := caught(func() {
+		err = x.guarded(func() error {
+			a := x.newAttempt()
+			return x.layer(runlane.WithAttempt(ctx, a), a, 0)
+		})
+		v = judge(ctx, err, x.handler.Task.ErrorMessages)
 	})
+	if fault != nil {
+		v = brokenVerdict(fmt.Sprintf("The error that the handler returned panicked (its type is %T).", err), fault.stack)
+	}
 }
-
-var errGoexit = &runlane.Error{Code: runlane.ErrTaskPanicked, Message: "The handler ended its goroutine (runtime.Goexit)."}
 
 func (x *execution) newAttempt() *runlane.Attempt {
 	x.logs = lazyHandler{base: x.rt.logger.Handler(), run: x.started, workerID: x.workerID}
@@ -212,7 +215,7 @@ func (x *execution) guarded(call func() error) (err error) {
 func (x *execution) panicError(value any, stack []byte) error {
 	message := "The handler panicked."
 	if fault, ok := value.(runtime.Error); ok {
-		message = "The handler panicked: " + fault.Error()
+		_ = caught(func() { message = "The handler panicked: " + fault.Error() }) // it may only call itself one
 	} else if x.handler.Task.ErrorMessages {
 		message = fmt.Sprintf("The handler panicked: %v", value)
 	}

@@ -37,29 +37,51 @@ func (rt *Runtime) TriggerBatch(ctx context.Context, items []BatchItem) ([]Batch
 		return nil, err
 	}
 	defer rt.gate.leave()
-	b := batch{rt: rt, results: make([]BatchResult, len(items))}
-	var next atomic.Int64
-	var triggering sync.WaitGroup
+	b := batch{rt: rt, items: items, results: make([]BatchResult, len(items))}
 	for range min(batchParallel, len(items)) { // a few that go on: a new goroutine for each item would grow its stack each time
-		triggering.Go(func() {
-			for i := next.Add(1) - 1; i < int64(len(items)); i = next.Add(1) - 1 {
-				b.trigger(ctx, int(i), &items[i])
-			}
-		})
+		b.triggering.Go(func() { b.run(ctx) })
 	}
-	triggering.Wait()
+	b.triggering.Wait()
 	b.publish(ctx, 1)
 	return b.results, b.stopped
 }
 
 // batch is the state of one TriggerBatch.
 type batch struct {
-	rt      *Runtime
-	results []BatchResult // each written by its own goroutine
+	rt         *Runtime
+	items      []BatchItem
+	results    []BatchResult // each written by its own goroutine
+	next       atomic.Int64
+	triggering sync.WaitGroup
 
 	mu      sync.Mutex
 	stopped error // why no more items are tried
 	born    []lane.OutboxMessage
+}
+
+// run triggers items until there are no more. One whose code panics, or ends the goroutine, fails alone: another goroutine goes on
+// behind it.
+func (b *batch) run(ctx context.Context) {
+	current := -1
+	defer func() {
+		value := recover()
+		if current < 0 {
+			return
+		}
+		message := "triggering this item ended its goroutine (runtime.Goexit)"
+		if value != nil {
+			message = "triggering this item panicked"
+		}
+		b.results[current] = BatchResult{Err: &runlane.Error{
+			Code: runlane.ErrValidationFailed, Message: message, Hint: "look at the key functions and at the encoding of the payload's type",
+		}}
+		b.triggering.Go(func() { b.run(ctx) })
+	}()
+	for i := b.next.Add(1) - 1; i < int64(len(b.items)); i = b.next.Add(1) - 1 {
+		current = int(i)
+		b.trigger(ctx, current, &b.items[i])
+		current = -1
+	}
 }
 
 func (b *batch) trigger(ctx context.Context, i int, item *BatchItem) {

@@ -2,7 +2,6 @@ package core
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -117,7 +116,7 @@ func keptMoving(id runlane.RunID) error {
 }
 
 func hintOf(err error) string {
-	if e, ok := errors.AsType[*runlane.Error](err); ok {
+	if e, ok := asError(err); ok {
 		return e.Hint
 	}
 	return ""

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/lane"
@@ -31,12 +30,6 @@ func (rt *Runtime) encode(codec runlane.Codec) {
 	coded := *rt.lane
 	coded.Storage = &codedStorage{Storage: rt.lane.Storage, codec: codec}
 	rt.lane = &coded
-}
-
-// isNilPointer finds a nil pointer inside an interface that is not nil.
-func isNilPointer(codec runlane.Codec) bool {
-	v := reflect.ValueOf(codec)
-	return v.Kind() == reflect.Pointer && v.IsNil()
 }
 
 // Unwrap lets lane.As find the abilities of the storage.
@@ -77,9 +70,24 @@ func (s *codedStorage) encodeBody(ctx context.Context, of runlane.BodyRef, plain
 	if len(plain) == 0 {
 		return plain, "", nil
 	}
-	body, key, err := s.codec.Encode(ctx, of, plain)
+	var body []byte
+	fault := isolated(func() {
+		if body, key, err = s.codec.Encode(ctx, of, plain); err != nil {
+			err = codecFailed(ctx, of.RunID, err)
+		}
+	})
+	if fault != nil {
+		e := &runlane.Error{
+			Code: runlane.ErrValidationFailed, Message: "the codec panicked, or ended its goroutine, with these bytes", RunID: of.RunID,
+			Hint: "look at the Encode of Options.Codec",
+		}
+		if fault.stack != nil {
+			e.Meta = map[string]string{"stack": string(fault.stack)}
+		}
+		return nil, "", e
+	}
 	if err != nil {
-		return nil, "", codecFailed(ctx, of.RunID, err)
+		return nil, "", err
 	}
 	stored, err = codedHead(key, body)
 	return stored, key, err
@@ -100,15 +108,20 @@ func (s *codedStorage) decodeBody(ctx context.Context, of runlane.BodyRef, store
 	if s.codec == nil {
 		return nil, key, fmt.Sprintf("it is encoded with key %q, and this process has no codec", key), nil
 	}
-	plain, err = s.codec.Decode(ctx, of, key, body)
-	switch {
-	case err == nil:
-		return plain, key, "", nil
-	case errors.Is(err, runlane.ErrPayloadUnreadable):
-		return nil, key, messageOf(err), nil
-	default:
-		return nil, key, "", codecFailed(ctx, of.RunID, err)
+	broken := isolated(func() {
+		plain, err = s.codec.Decode(ctx, of, key, body)
+		switch {
+		case err == nil:
+		case errors.Is(err, runlane.ErrPayloadUnreadable):
+			plain, fault, err = nil, messageOf(err), nil
+		default:
+			plain, err = nil, codecFailed(ctx, of.RunID, err)
+		}
+	})
+	if broken != nil {
+		return nil, key, "the codec panicked, or ended its goroutine, with these bytes", nil
 	}
+	return plain, key, fault, err
 }
 
 // codecFailed is a codec that could not do its work just now: a key service that is out of reach.
@@ -116,12 +129,12 @@ func codecFailed(ctx context.Context, run runlane.RunID, err error) error {
 	if ctx.Err() != nil {
 		return cancelled(ctx, run)
 	}
-	if _, ok := errors.AsType[*runlane.Error](err); ok {
-		return err
+	if e, ok := asError(err); ok {
+		return tame(e)
 	}
 	return &runlane.Error{
 		Code: runlane.ErrStorageUnavailable, Message: "the codec failed", RunID: run, Hint: "the cause is the codec's own error",
-		Retryable: true, Cause: err,
+		Retryable: true, Cause: tameForeign(err),
 	}
 }
 

@@ -3,7 +3,6 @@ package core
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -94,7 +93,7 @@ func (c *coded) commit(commit *lane.Commit) {
 
 // failure tells, where the storage refused what was too long, that it is the codec's bytes which were counted.
 func (c *coded) failure(err error) error {
-	refused, ok := errors.AsType[*runlane.Error](err)
+	refused, ok := asError(err)
 	if !ok || refused.Code != runlane.ErrValidationFailed || c.changed == "" {
 		return err
 	}

@@ -2,7 +2,6 @@ package core
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -317,7 +316,7 @@ func (d *delivery) claim(
 
 // claimedAfterAll settles a claim whose answer was lost: without it the run would wait for the end of a lease that nobody uses.
 func (rt *Runtime) claimedAfterAll(ctx context.Context, err error, id runlane.RunID, token string) bool {
-	e, ok := errors.AsType[*runlane.Error](err)
+	e, ok := asError(err)
 	if !ok || e.Code != runlane.ErrStorageUnavailable || e.Meta["outcome"] != "unknown" {
 		return false
 	}

@@ -48,7 +48,7 @@ func joinMessages(faults []error) string {
 
 func joinTexts(faults []error, text func(*runlane.Error) string) (texts []string) {
 	for _, fault := range flatten(faults) {
-		if e, ok := errors.AsType[*runlane.Error](fault); ok {
+		if e, ok := asError(fault); ok {
 			texts = append(texts, text(e))
 		} else {
 			texts = append(texts, fault.Error())

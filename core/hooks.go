@@ -65,14 +65,26 @@ func newWatchers(hooks []Hook, logger *slog.Logger) *watchers {
 	for _, hook := range hooks {
 		one := &watcher{hook: hook, changes: make(chan Change, hookBuffer), done: make(chan struct{})}
 		w.all = append(w.all, one)
-		go func() {
-			defer close(one.done)
-			for change := range one.changes {
-				one.call(change)
-			}
-		}()
+		go one.run()
 	}
 	return w
+}
+
+// run ends when the changes do. A hook that ends the goroutine gets another one: it has missed that change, like one that panics.
+func (w *watcher) run() {
+	ended := false
+	defer func() {
+		if ended {
+			close(w.done)
+			return
+		}
+		w.panics.Add(1)
+		go w.run()
+	}()
+	for change := range w.changes {
+		w.call(change)
+	}
+	ended = true
 }
 
 func (w *watcher) call(c Change) {

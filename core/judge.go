@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/runlane/runlane-go"
@@ -12,6 +13,9 @@ import (
 // foreignFailure is what a failure record says of an error that is not a *runlane.Error, unless the task opts in: foreign errors
 // may quote payloads or credentials.
 const foreignFailure = "Task failed."
+
+// maxCodeBytes bounds a code of the application's own. What is longer, or no text, is recorded as runlane.ErrTaskFailed.
+const maxCodeBytes = 64
 
 // verdict is what a handler's return means. Nothing else of this package looks at a handler's error.
 type verdict struct {
@@ -40,19 +44,32 @@ func judge(ctx context.Context, err error, errorMessages bool) verdict {
 	if err == nil {
 		return verdict{kind: verdictSucceeded}
 	}
+	if isNil(err) {
+		message := fmt.Sprintf("The handler returned a nil %T, which is no nil error: declare the variable as error.", err)
+		return verdict{kind: verdictFailed, failure: runlane.NewFailure(runlane.ErrTaskFailed, message, nil)}
+	}
 	if ctx.Err() != nil && gaveIn(ctx, err) {
 		return verdict{kind: verdictStopped, cause: context.Cause(ctx)}
 	}
-	if _, ok := errors.AsType[*runlane.PermanentError](err); ok {
+	if p, ok := errors.AsType[*runlane.PermanentError](err); ok && p != nil {
 		return verdict{kind: verdictFailed, final: true, failure: failureOf(err, errorMessages)}
 	}
-	if r, ok := errors.AsType[*runlane.ReleaseError](err); ok {
+	if r, ok := errors.AsType[*runlane.ReleaseError](err); ok && r != nil {
 		return judgeRelease(r)
 	}
-	if r, ok := errors.AsType[*runlane.RetryAfterError](err); ok {
+	if r, ok := errors.AsType[*runlane.RetryAfterError](err); ok && r != nil {
 		return verdict{kind: verdictFailed, chosen: true, delay: max(r.Delay, 0), failure: failureOf(err, errorMessages)}
 	}
 	return verdict{kind: verdictFailed, failure: failureOf(err, errorMessages)}
+}
+
+// brokenVerdict is of a handler that did not return, or returned an error that cannot be read.
+func brokenVerdict(message string, stack []byte) verdict {
+	var meta map[string]string
+	if stack != nil {
+		meta = map[string]string{"stack": string(stack)}
+	}
+	return verdict{kind: verdictFailed, failure: runlane.NewFailure(runlane.ErrTaskPanicked, message, meta)}
 }
 
 // gaveIn tells the end of the attempt's context, however it was wrapped on the way, from an error of the handler's own.
@@ -73,22 +90,23 @@ func judgeRelease(r *runlane.ReleaseError) verdict {
 // failureOf keeps what may be kept of a handler's error.
 func failureOf(err error, errorMessages bool) runlane.Failure {
 	code := runlane.CodeOf(err)
-	if code == "" {
+	if code == "" || len(code) > maxCodeBytes || runlane.ValidateKey("code", string(code)) != nil {
 		code = runlane.ErrTaskFailed
 	}
 	message := foreignFailure
 	var meta map[string]string
-	if e, ok := errors.AsType[*runlane.Error](err); ok {
+	if e, ok := asError(err); ok {
 		message, meta = e.Message, e.Meta
 	}
 	if errorMessages {
-		message = err.Error()
+		message = strings.TrimPrefix(err.Error(), string(code)+": ") // which the record has already
 	}
 	return runlane.NewFailure(code, message, meta)
 }
 
-// clipReason keeps a reason within runlane.MaxReasonBytes.
+// clipReason keeps a reason within runlane.MaxReasonBytes, and text.
 func clipReason(reason string) string {
+	reason = strings.ToValidUTF8(reason, "\ufffd")
 	if len(reason) <= runlane.MaxReasonBytes {
 		return reason
 	}

@@ -97,6 +97,7 @@ func newRuntime(l *lane.Lane, options *Options) *Runtime {
 	if rt.logger == nil {
 		rt.logger = slog.Default()
 	}
+	rt.logger = tameLogger(rt.logger)
 	if rt.maxAbandoned == 0 {
 		rt.maxAbandoned = runlane.DefaultMaxAbandoned
 	}
@@ -123,7 +124,7 @@ func (rt *Runtime) validate(options *Options) error {
 	if rt.maxAbandoned < -1 {
 		faults = append(faults, invalidOption("use -1 for no bound, 0 for the default, or a bound", "Options.MaxAbandoned is %d", rt.maxAbandoned))
 	}
-	if isNilPointer(options.Codec) { // whose maker failed: payloads must not be stored plain for that
+	if isNil(options.Codec) { // whose maker failed: payloads must not be stored plain for that
 		faults = append(faults, invalidOption("leave it nil for no codec, and look at the error of what made it", "Options.Codec is a nil pointer"))
 	}
 	for i, m := range rt.middleware {

@@ -74,14 +74,30 @@ func (rt *Runtime) retryDelay(task *runlane.Definition, v verdict, n int) time.D
 	return rt.world.around(delay)
 }
 
-// backoffDelay survives a panic of an application's backoff: the run must get its outcome.
-func backoffDelay(r runlane.Retry, n int) (delay time.Duration) {
-	defer func() {
-		if recover() != nil {
-			delay = runlane.Exponential{}.Delay(n)
-		}
+// backoffTime is how long a backoff of the application may take to answer.
+const backoffTime = time.Second
+
+// backoffDelay survives an application's backoff that panics, ends its goroutine or does not return: the run must get its outcome,
+// and gets the delay that it would have without one.
+func backoffDelay(r runlane.Retry, n int) time.Duration {
+	switch r.Backoff.(type) {
+	case nil, runlane.Exponential, runlane.Fixed:
+		return r.Delay(n)
+	}
+	answer := make(chan time.Duration, 1)
+	go func() { // ends with the backoff
+		delay := runlane.Exponential{}.Delay(n)
+		defer func() { answer <- delay }()
+		_ = caught(func() { delay = r.Delay(n) })
 	}()
-	return r.Delay(n)
+	timer := time.NewTimer(backoffTime)
+	defer timer.Stop()
+	select {
+	case delay := <-answer:
+		return delay
+	case <-timer.C:
+		return runlane.Exponential{}.Delay(n)
+	}
 }
 
 // finish writes the outcome. It survives the caller's context: losing finished work costs more than a late answer.

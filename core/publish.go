@@ -232,7 +232,7 @@ func outageBackoff(row *lane.OutboxMessage, now time.Time) time.Duration {
 // publishFailure is an operation-level error as it is kept with each row: the code and our own words, never the driver's.
 func publishFailure(err error) runlane.Failure {
 	code, message := runlane.CodeOf(err), "the transport could not be reached"
-	if e, ok := errors.AsType[*runlane.Error](err); ok {
+	if e, ok := asError(err); ok {
 		message = e.Message
 	}
 	if code == "" {

@@ -51,7 +51,7 @@ func (rt *Runtime) registerSchedule(s runlane.Schedule) error {
 	}
 	prepared, err := s.Call.Prepare()
 	if err != nil {
-		return fault("Call: ", err)
+		return fault("Call: ", tame(err))
 	}
 	if err := rt.registerQueue(s.Call.Task.Queue); err != nil {
 		return fault("Call: ", err)
@@ -388,7 +388,7 @@ func (e *evaluation) put(ctx context.Context, r *runlane.ScheduleRecord) error {
 
 // messageOf is an error's own message, without its code.
 func messageOf(err error) string {
-	if e, ok := errors.AsType[*runlane.Error](err); ok {
+	if e, ok := asError(err); ok {
 		return e.Message
 	}
 	return strings.TrimSpace(err.Error())

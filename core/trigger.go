@@ -139,7 +139,7 @@ func (p *plan) duplicate(existing *runlane.Run) (*runlane.TriggerResult, error) 
 // holder answers with the run that holds the singleton key, unless that is the one which is triggering: it would wait for itself.
 func (rt *Runtime) holder(ctx context.Context, p *plan, conflict error) (*runlane.TriggerResult, error) {
 	var holder runlane.RunID
-	if e, ok := errors.AsType[*runlane.Error](conflict); ok {
+	if e, ok := asError(conflict); ok {
 		holder = e.RunID
 	}
 	if holder == "" || p.parent != nil && holder == p.parent.ID {
@@ -298,7 +298,7 @@ type plan struct {
 func (rt *Runtime) prepare(p *plan, call runlane.Call) error {
 	prepared, err := call.Prepare()
 	if err != nil {
-		return err
+		return tame(err)
 	}
 	o := p.options
 	p.task, p.payload = call.Task, prepared.Payload

@@ -23,6 +23,8 @@ func outcomeScenarios() []scenario {
 		{"a permanent error fails the run at once", nil, outcomePermanent, false},
 		{"a panic is recovered, keeps its stack and is retried", nil, outcomePanic, false},
 		{"a handler that ends its goroutine has failed", nil, outcomeGoexit, false},
+		{"a nil pointer returned as an error is a failure that says so", nil, outcomeNilPointer, false},
+		{"an error that cannot be read fails its attempt alone", nil, outcomeUnreadable, false},
 		{"a release waits without failing", nil, outcomeRelease, false},
 		{"a release outside its limits is a failure", nil, outcomeBadRelease, false},
 		{"retry after chooses the delay and counts as a failure", nil, outcomeRetryAfter, false},

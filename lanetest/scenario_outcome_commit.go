@@ -3,6 +3,7 @@ package lanetest
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -157,4 +158,47 @@ func outcomeTooLarge(t *testing.T, h RuntimeHarness) {
 	if final.Failure.Code != runlane.ErrValidationFailed || final.Failure.Message != "output is too large" || final.Output != nil {
 		t.Fatalf("run is %+v", final)
 	}
+}
+
+func outcomeNilPointer(t *testing.T, h RuntimeHarness) {
+	for what, err := range map[string]error{
+		"*runlane.Error": (*runlane.Error)(nil), "*runlane.ReleaseError": (*runlane.ReleaseError)(nil),
+		"*runlane.PermanentError": (*runlane.PermanentError)(nil), "*runlane.RetryAfterError": (*runlane.RetryAfterError)(nil),
+	} {
+		task, handler := job("scenario.nilpointer", nil, func(context.Context, *runlane.Attempt) error { return err })
+		s := newScene(t, h, handler)
+		final := s.execute(s.trigger(task.With(jobPayload{}), nil))
+		s.wantStatus(final, runlane.StatusFailed)
+		if f := final.Failure; f.Code != runlane.ErrTaskFailed || !strings.Contains(f.Message, "nil "+what) {
+			t.Errorf("a nil %s became %+v", what, f)
+		}
+	}
+}
+
+// brokenError is an error that cannot be read.
+type brokenError struct{}
+
+// Error implements error.
+func (brokenError) Error() string { panic("text") }
+
+// As is asked by errors.As.
+func (brokenError) As(any) bool { panic("as") }
+
+func outcomeUnreadable(t *testing.T, h RuntimeHarness) {
+	task, handler := job("scenario.unreadable", &runlane.TaskOptions[jobPayload]{Retry: runlane.Retry{MaxAttempts: 2}},
+		func(_ context.Context, a *runlane.Attempt) error {
+			if a.Number == 1 {
+				return brokenError{}
+			}
+			return nil
+		})
+	s := newScene(t, h, handler)
+	run := s.trigger(task.With(jobPayload{}), nil)
+	first := s.execute(run)
+	s.wantStatus(first, runlane.StatusRetrying)
+	if f := first.Failure; f.Code != runlane.ErrTaskPanicked || !strings.Contains(f.Meta["stack"], "brokenError") {
+		t.Fatalf("failure is %+v", f)
+	}
+	s.clock.Advance(time.Minute)
+	s.wantStatus(s.execute(run), runlane.StatusSucceeded)
 }

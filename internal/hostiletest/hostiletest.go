@@ -1,6 +1,7 @@
 // Package hostiletest holds what somebody with bad intentions, or with a broken program, may give to everything that reads: the
 // inputs are here, and its tests give each of them to each reader and hold the exact answers in testdata/answers.golden. A second
-// part plants marks into everything that is confidential and looks for them in logs, errors and metrics.
+// part plants marks into everything that is confidential and looks for them in logs, errors and metrics. A third is a table of
+// handlers that return, panic, exit, block and call back as no handler should.
 //
 // What is read from storage alone, like compressed payloads, has its hostile inputs beside the code that reads it.
 package hostiletest

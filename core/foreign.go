@@ -1,0 +1,132 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"reflect"
+	"runtime/debug"
+
+	"github.com/runlane/runlane-go"
+)
+
+// Code of the application is called in many places: handlers, middleware, key functions, backoffs, codecs, hooks, metrics, the log, and
+// the methods of all the errors that these return. Whatever it does ends one attempt or one call. Handlers and everything about what
+// they return belong to the goroutine of their attempt; the rest is called through what is here.
+
+// panicked is code of the application that did not return.
+type panicked struct {
+	value any    // what recover returned; nil for runtime.Goexit
+	stack []byte // nil for runtime.Goexit
+}
+
+// isolated calls foreign code in a goroutine of its own, where neither a panic nor runtime.Goexit ends anything else. It returns nil
+// when the code has returned.
+func isolated(call func()) *panicked {
+	ended := make(chan *panicked, 1)
+	go func() { // ends with the call
+		fault := &panicked{}
+		defer func() { ended <- fault }()
+		fault = caught(call)
+	}()
+	return <-ended
+}
+
+// caught turns a panic into a value. runtime.Goexit goes on.
+func caught(call func()) (fault *panicked) {
+	defer func() {
+		if value := recover(); value != nil {
+			fault = &panicked{value: value, stack: debug.Stack()}
+		}
+	}()
+	call()
+	return nil
+}
+
+// asError finds an error of this module in err. A nil pointer is none.
+func asError(err error) (*runlane.Error, bool) {
+	e, ok := errors.AsType[*runlane.Error](err)
+	return e, ok && e != nil
+}
+
+// isNil finds a nil pointer inside an interface that is not nil: what a variable of a pointer type becomes where it is returned as an
+// error.
+func isNil(v any) bool {
+	value := reflect.ValueOf(v)
+	return value.Kind() == reflect.Pointer && value.IsNil()
+}
+
+// tamed is a foreign error that may be looked through by anybody: a method of it that panics answers no.
+type tamed struct {
+	err  error
+	text string
+}
+
+// tame keeps the cause of an error of ours harmless. It is for errors that reach callers from code of the application.
+func tame(err error) error {
+	e, ok := err.(*runlane.Error) //nolint:errorlint // only what stands outermost is copied
+	if !ok || e == nil || e.Cause == nil {
+		return err
+	}
+	if _, ours := e.Cause.(*runlane.Error); ours { //nolint:errorlint // the same for its own cause
+		copied := *e
+		copied.Cause = tame(e.Cause)
+		return &copied
+	}
+	copied := *e
+	copied.Cause = tameForeign(e.Cause)
+	return &copied
+}
+
+func tameForeign(err error) error {
+	t := &tamed{err: err, text: "an error whose text panics"}
+	_ = caught(func() { t.text = err.Error() })
+	return t
+}
+
+// Error is the text as it was at first.
+func (t *tamed) Error() string { return t.text }
+
+// Is looks through the error.
+func (t *tamed) Is(target error) (is bool) {
+	_ = caught(func() { is = errors.Is(t.err, target) })
+	return is
+}
+
+// As looks through the error.
+func (t *tamed) As(target any) (as bool) {
+	_ = caught(func() { as = errors.As(t.err, target) })
+	return as
+}
+
+// tameHandler is an application's log handler whose panics are recovered: a line is never worth a run.
+type tameHandler struct{ base slog.Handler }
+
+// tameLogger guards a logger.
+func tameLogger(logger *slog.Logger) *slog.Logger { return slog.New(tameHandler{logger.Handler()}) }
+
+// Enabled implements slog.Handler.
+func (h tameHandler) Enabled(ctx context.Context, level slog.Level) (enabled bool) {
+	defer func() { _ = recover() }()
+	return h.base.Enabled(ctx, level)
+}
+
+// Handle implements slog.Handler.
+func (h tameHandler) Handle(ctx context.Context, r slog.Record) (err error) {
+	defer func() { _ = recover() }()
+	return h.base.Handle(ctx, r)
+}
+
+// WithAttrs implements slog.Handler.
+func (h tameHandler) WithAttrs(attrs []slog.Attr) (with slog.Handler) {
+	with = h
+	defer func() { _ = recover() }()
+	return tameHandler{h.base.WithAttrs(attrs)}
+}
+
+// WithGroup implements slog.Handler.
+func (h tameHandler) WithGroup(name string) (with slog.Handler) {
+	with = h
+	defer func() { _ = recover() }()
+	return tameHandler{h.base.WithGroup(name)}
+}
