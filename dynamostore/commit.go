@@ -123,6 +123,7 @@ func (s *Store) build(ctx context.Context, c *change) ([]member, *written, error
 		members[runMember].condition = c.expected()
 	}
 	for _, owner := range c.owners {
+		owner.Commit = log.Commit
 		m, err := owner.member()
 		if err != nil {
 			return nil, nil, err
@@ -130,6 +131,7 @@ func (s *Store) build(ctx context.Context, c *change) ([]member, *written, error
 		members = append(members, m)
 	}
 	for _, b := range bulk {
+		b.Commit = log.Commit
 		raw, err := marshalItem(b)
 		if err != nil {
 			return nil, nil, err

@@ -222,7 +222,7 @@ func TestCondition_AResetClearsOnlyTheOwnerItJudged(t *testing.T) {
 	w.create(eager, 0, &runlane.RunCreated{IdempotencyKey: "key", Retention: runlane.KeyRetention{TTL: time.Hour}, Payload: []byte(`{}`)})
 	w.claim(time.Minute, true).succeed()
 	client := &interrupted{API: w.store.client, before: func() {
-		w.rewrite(itemKey(idempotencyPK(key), skOwner), "SET #ru = :ru", item{":ru": text("another")})
+		w.rewrite(itemKey(idempotencyPK(key), skOwner), "SET #ru = :ru, #ci = :ci", item{":ru": text("another"), ":ci": text("another's")})
 	}}
 	err := New(client, w.store.table, &Options{Now: func() time.Time { return w.now }}).ResetIdempotencyKey(t.Context(), key)
 	if !errors.Is(err, runlane.ConflictIdempotencyKey) || textOf(w.standing(idempotencyPK(key), skOwner)["ru"]) != "another" {

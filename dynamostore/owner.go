@@ -13,26 +13,36 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// ownerItem gives a key to a run. It never expires by itself: an active owner may not. It is resolved when somebody wants the
+// ownerItem gives a key to a run. It never expires by itself: an active owner may not. It is resolved when a caller wants the
 // key: an owner whose run is failed, released by policy, past its time or gone is dead, and replaced by a write conditional on
-// the dead run's id.
+// the dead owner as it was read.
 type ownerItem struct {
 	PK          string        `dynamodbav:"pk"`
 	SK          string        `dynamodbav:"sk"`
 	Run         runlane.RunID `dynamodbav:"ru"`
 	PayloadHash string        `dynamodbav:"ph,omitempty"`
 	Retention   int64         `dynamodbav:"ir,omitempty"`
+	Commit      string        `dynamodbav:"ci,omitempty"` // that created the run; owners of older programs have none
 
-	replaces runlane.RunID // the dead owner that this one follows
+	replaces condition // on the dead owner that this one follows; none: there is no owner
 }
 
 func (o ownerItem) member() (member, error) {
 	raw, err := marshalItem(o)
 	m := member{after: raw, condition: absent}
-	if o.replaces != "" {
-		m.condition = equal("ru", text(string(o.replaces)))
+	if o.replaces.text != "" {
+		m.condition = o.replaces
 	}
 	return m, err
+}
+
+// unchanged is the condition that the owner is still this one. The id of a run is used again after it was pruned (computed ids, and
+// those that callers choose), and then names another owner; the id of a commit is never used again.
+func (o ownerItem) unchanged() condition {
+	if o.Commit != "" {
+		return equal("ci", text(o.Commit))
+	}
+	return equal("ru", text(string(o.Run))).and(condition{text: "attribute_not_exists(#ci)"})
 }
 
 const maxOwnerRounds = 3
@@ -63,7 +73,7 @@ func (s *Store) create(ctx context.Context, c *lane.AppendCommand) (*lane.Commit
 			old := oldOf(failed, logMember+1+i)
 			if old == nil {
 				if failedAt(failed, logMember+1+i) {
-					owners[i].replaces = "" // gone meanwhile
+					owners[i].replaces = condition{} // gone meanwhile
 				}
 				continue
 			}
@@ -77,7 +87,7 @@ func (s *Store) create(ctx context.Context, c *lane.AppendCommand) (*lane.Commit
 			if live != nil && holder.Run != c.Projected.ID {
 				return nil, ownerConflict(owners[i], holder.Run)
 			}
-			owners[i].replaces = holder.Run
+			owners[i].replaces = holder.unchanged()
 		}
 		if exists != nil {
 			return nil, sequenceConflict(&c.Transition, number(exists["sq"]))
@@ -151,7 +161,9 @@ func (s *Store) ownersOf(c *lane.AppendCommand) []ownerItem {
 		owners = append(owners, ownerItem{PK: singletonPK(key), SK: skOwner, Run: run.ID})
 	}
 	for i := range owners {
-		owners[i].replaces, _ = s.owners.get(owners[i].PK)
+		if commit, ok := s.owners.get(owners[i].PK); ok {
+			owners[i].replaces = ownerItem{Commit: commit}.unchanged()
+		}
 	}
 	return owners
 }
@@ -175,10 +187,17 @@ func (s *Store) resolve(ctx context.Context, raw item) (owner ownerItem, live *r
 		return owner, nil, err
 	}
 	if run == nil || !owner.holds(run, s.now()) {
-		s.owners.put(owner.PK, owner.Run)
+		s.rememberDead(owner)
 		return owner, nil, nil
 	}
 	return owner, run, nil
+}
+
+// rememberDead spares the next creation with the key a commit that fails. An owner that only its run names may be another's by then.
+func (s *Store) rememberDead(owner ownerItem) {
+	if owner.Commit != "" {
+		s.owners.put(owner.PK, owner.Commit)
+	}
 }
 
 // runKey names the holder: an owner is of the environment that its key begins with.
@@ -188,9 +207,12 @@ func (o ownerItem) runKey() lane.RunKey {
 }
 
 // holds is the retention matrix: active runs hold their keys; of finished ones only successful and cancelled runs, for an
-// idempotency key with a time, until creation plus that time.
+// idempotency key with a time, until creation plus that time. A run without the key is another one than that which took it, under
+// the same id.
 func (o ownerItem) holds(run *runItem, now time.Time) bool {
 	switch {
+	case !o.isKeyOf(run):
+		return false
 	case run.status().Active():
 		return true
 	case isSingleton(o) || o.Retention < 0 || run.status() == runlane.StatusFailed:
@@ -198,6 +220,15 @@ func (o ownerItem) holds(run *runItem, now time.Time) bool {
 	default:
 		return now.Before(run.CreatedAt.time().Add(time.Duration(o.Retention) * time.Millisecond))
 	}
+}
+
+func (o ownerItem) isKeyOf(run *runItem) bool {
+	key := lane.OwnerKey{Environment: run.key().Environment, TaskID: runlane.TaskID(run.Task), Key: run.IdempotencyKey}
+	if !isSingleton(o) {
+		return o.PK == idempotencyPK(key)
+	}
+	key.Key = run.SingletonKey
+	return o.PK == singletonPK(key)
 }
 
 // GetRunByIdempotencyKey implements lane.Storage.
@@ -227,7 +258,7 @@ func (s *Store) ownerRun(ctx context.Context, pk string) (*runlane.Run, error) {
 		return nil, err
 	}
 	if run == nil || !owner.holds(current, s.now()) {
-		s.owners.put(pk, owner.Run)
+		s.rememberDead(owner)
 		return nil, ownerNotFound()
 	}
 	return run, nil
@@ -251,7 +282,7 @@ func (s *Store) ResetIdempotencyKey(ctx context.Context, key lane.OwnerKey) erro
 	case live.status().Active():
 		return conflict(runlane.ConflictIdempotencyKey, owner.Run, "the key's run is %s", live.Status)
 	}
-	c := equal("ru", text(string(owner.Run)))
+	c := owner.unchanged()
 	in := &dynamodb.DeleteItemInput{
 		TableName: &s.table, Key: itemKey(owner.PK, skOwner), ConditionExpression: aws.String(c.text),
 		ExpressionAttributeNames: names(c.text), ExpressionAttributeValues: c.values,

@@ -115,14 +115,20 @@ func (s *Store) ownersHeld(ctx context.Context, runs map[runlane.RunID]*runItem)
 }
 
 // pruneRun removes one run: its owners, payload, output, its log from the newest back, and the run item last. It is done over
-// and over until the run item is gone, by any number of callers; gone tells the one who removed that.
+// and over until the run item is gone, by any number of callers; gone tells the one who removed that. Another caller may be done
+// before, and the id used again: owners, and what stands under the run's key, were read before the run was last found as it is
+// here, so they are this run's, and each is removed only as it was read.
 func (s *Store) pruneRun(ctx context.Context, r *runItem, owners []ownerItem) (gone bool, err error) {
+	parts, err := s.partsOf(ctx, r)
+	if err != nil || parts == nil {
+		return false, err
+	}
 	for _, owner := range owners {
 		raw, err := marshalItem(owner)
 		if err != nil {
 			return false, err
 		}
-		if _, err := s.remove(ctx, raw, equal("ru", text(string(r.key().RunID)))); err != nil {
+		if _, err := s.remove(ctx, raw, owner.unchanged()); err != nil {
 			return false, err
 		}
 	}
@@ -130,25 +136,46 @@ func (s *Store) pruneRun(ctx context.Context, r *runItem, owners []ownerItem) (g
 	if ok, err := s.detach(ctx, r, same); err != nil || !ok {
 		return false, err
 	}
-	others := false
-	err = s.query(ctx, "prune", &dynamodb.QueryInput{ // 'payload' > 'output' > 'log:…': backwards is the order wanted
-		KeyConditionExpression:    aws.String("#pk = :pk AND #sk < :run"),
-		ExpressionAttributeValues: item{":pk": text(r.PK), ":run": text(skRun)},
-		ConsistentRead:            aws.Bool(true), ScanIndexForward: aws.Bool(false),
-	}, func(it item) (bool, error) {
-		var seen condition
-		if commit, ok := it["ci"]; ok {
-			seen = equal("ci", commit)
+	run, rest := parts[len(parts)-1], parts[:len(parts)-1]
+	for _, part := range slices.Backward(rest) { // 'payload' > 'output' > 'note' > 'log:…': backwards is the order wanted
+		if result, err := s.remove(ctx, part, asRead(part)); err != nil || result == kept {
+			return false, err
 		}
-		result, err := s.remove(ctx, it, seen)
-		others = result == kept
-		return !others, err
-	})
-	if err != nil || others {
-		return false, err
 	}
-	result, err := s.remove(ctx, r.raw, same)
+	result, err := s.remove(ctx, run, same)
 	return result == removed, err
+}
+
+// partsOf reads everything under the run's key, the run item last; nil when that is gone, or another run's.
+func (s *Store) partsOf(ctx context.Context, r *runItem) (parts []item, err error) {
+	err = s.query(ctx, "prune", &dynamodb.QueryInput{
+		KeyConditionExpression:    aws.String("#pk = :pk AND #sk <= :run"),
+		ExpressionAttributeValues: item{":pk": text(r.PK), ":run": text(skRun)},
+		ConsistentRead:            aws.Bool(true),
+	}, func(it item) (bool, error) {
+		parts = append(parts, it)
+		return true, nil
+	})
+	if err != nil || len(parts) == 0 {
+		return nil, err
+	}
+	run := parts[len(parts)-1]
+	if textOf(run[attrSK]) != skRun || number(run["sq"]) != r.Sequence || textOf(run[attrDoneA]) != r.DoneA {
+		return nil, nil
+	}
+	return parts, nil
+}
+
+// asRead is the condition that the part of a run is still the one that was read: by the commit that wrote it, or the moment of a note.
+// Payloads and outputs of older programs have neither.
+func asRead(part item) condition {
+	if commit, ok := part["ci"]; ok {
+		return equal("ci", commit)
+	}
+	if at, ok := part["at"]; ok {
+		return equal("at", at)
+	}
+	return condition{}
 }
 
 // detach makes the run item no longer announce a payload and an output in items of their own, which go before it does: whoever

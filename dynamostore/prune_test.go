@@ -1,10 +1,12 @@
 package dynamostore
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -99,6 +101,13 @@ func (c *pruneClient) DeleteItem(ctx context.Context, in *dynamodb.DeleteItemInp
 		return nil, lost
 	}
 	return out, err
+}
+
+func (c *pruneClient) Query(ctx context.Context, in *dynamodb.QueryInput, o ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
+	if in.IndexName == nil {
+		c.script(0, readParts)
+	}
+	return c.API.Query(ctx, in, o...)
 }
 
 func (c *pruneClient) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, o ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
@@ -245,34 +254,53 @@ func TestHazard17_OwnerTakenOverMeanwhile_Stays(t *testing.T) {
 // Another caller finishes the run, and its id is used again, between this caller's reading and its deletions.
 func TestPrune_IdUsedAgainMeanwhile_LeavesTheNewRunAlone(t *testing.T) {
 	t.Parallel()
-	for _, at := range []string{"detach", "log:0000000005", "log:0000000001", skRun} {
+	for _, at := range []string{readParts, skOwner, "detach", skPayload, skOutput, skProgress, "log:0000000005", "log:0000000001", skRun} {
 		t.Run(at, func(t *testing.T) {
 			w := newWorld(t)
-			w.finished(&runlane.RunCreated{Payload: bulky(3)}, nil)
-			alive, command := w.store.client, w.pruning()
-			var other *lane.PruneProgress
-			w.store.client = &pruneClient{API: alive, script: func(_ int64, sk string) (bool, error) {
-				if sk == at && other == nil {
-					w.store.client = alive
-					other = w.prune(command)
-					w.pass(10_000*time.Second).finished(nil, nil) // after so long the world gives the same id
+			w.keyed("key", bulky(3))
+			other, client := w.another(), w.store.client
+			var pruned *lane.PruneProgress
+			var left []string
+			script := &pruneClient{API: client, script: func(_ int64, sk string) (bool, error) {
+				if sk == at && pruned == nil {
+					pruned = other.prune(w.pruning())
+					other.again = w.run.ID
+					other.pass(time.Hour).keyed("key", bulky(2))
+					left = other.remains()
 				}
 				return true, nil
 			}}
-			first, err := w.store.PruneRuns(t.Context(), command)
+			w.store.client = script
+			first, err := w.store.PruneRuns(t.Context(), w.pruning())
 			if err != nil {
 				t.Fatal(err)
 			}
-			if first.Pruned != 0 || other == nil || other.Pruned != 1 {
-				t.Errorf("%+v and %+v", first, other)
+			if first.Pruned != 0 || pruned == nil || pruned.Pruned != 1 {
+				t.Errorf("%+v and %+v", first, pruned)
 			}
-			if left := w.remains(); len(left) != 4 {
-				t.Errorf("%v are left, want the new run", left)
+			if now := other.remains(); !slices.Equal(now, left) {
+				t.Errorf("%v are left, want %v of the new run", now, left)
 			}
-			w.checked()
+			other.checked()
+			if run, err := other.store.GetRun(t.Context(), other.key()); err != nil || !bytes.Equal(run.Payload, bulky(2)) {
+				t.Errorf("%v %v", run, err)
+			}
 		})
 	}
 }
+
+// keyed makes a run that has everything a run can have, and ends it.
+func (w *world) keyed(key string, payload []byte) *world {
+	w.Helper()
+	w.create(eager, 0, owned(key, payload)).ack().claim(time.Minute, true)
+	if err := w.store.PutProgress(w.Context(), w.key(), w.run.Lease.Token, runlane.Progress{Attempt: 1, Note: "half", At: w.now}); err != nil {
+		w.Fatal(err)
+	}
+	return w.end(&runlane.RunSucceeded{Attempt: 1, Output: payload})
+}
+
+// readParts stands for the read of what a run consists of, in a script.
+const readParts = "read"
 
 // What a deletion meets on its way is not the caller's business, and a lost answer is not counted as somebody else's work.
 func TestPrune_ConflictsThrottlingAndLostAnswers_AreRepeated(t *testing.T) {
@@ -307,7 +335,10 @@ func TestPrune_Refused_SaysSoAndIsResumed(t *testing.T) {
 	w := newWorld(t)
 	w.finished(nil, nil)
 	alive, calls := w.store.client, 0
-	w.store.client = &pruneClient{API: alive, script: func(int64, string) (bool, error) {
+	w.store.client = &pruneClient{API: alive, script: func(_ int64, what string) (bool, error) {
+		if what == readParts {
+			return true, nil
+		}
 		calls++
 		return false, &types.ResourceNotFoundException{}
 	}}

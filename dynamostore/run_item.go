@@ -81,6 +81,8 @@ type bulkItem struct {
 	PK   string `dynamodbav:"pk"`
 	SK   string `dynamodbav:"sk"`
 	Body []byte `dynamodbav:"bo"`
+
+	Commit string `dynamodbav:"ci,omitempty"` // that wrote it; items of older programs have none
 }
 
 func unmarshalRun(raw item) (*runItem, error) {
@@ -220,7 +222,7 @@ func (r *runItem) placeBulk(t *lane.Transition) (bulk []bulkItem, err error) {
 			}
 			p, b := put(body.Payload, room)
 			if r.PayloadPlace = p; p.separate() {
-				bulk = append(bulk, bulkItem{r.PK, skPayload, b})
+				bulk = append(bulk, bulkItem{PK: r.PK, SK: skPayload, Body: b})
 			} else {
 				r.Payload = b
 			}
@@ -233,7 +235,7 @@ func (r *runItem) placeBulk(t *lane.Transition) (bulk []bulkItem, err error) {
 			}
 			p, b := put(body.Output, inlineOutput)
 			if r.OutputPlace = p; p.separate() {
-				bulk = append(bulk, bulkItem{r.PK, skOutput, b})
+				bulk = append(bulk, bulkItem{PK: r.PK, SK: skOutput, Body: b})
 			} else {
 				r.Output = b
 			}

@@ -58,8 +58,8 @@ type Store struct {
 	timeout time.Duration
 	meter   Meter
 
-	snapshots *recent[string, *runItem]      // by partition key
-	owners    *recent[string, runlane.RunID] // owners that were found dead
+	snapshots *recent[string, *runItem] // by partition key
+	owners    *recent[string, string]   // the commits of owners that were found dead
 
 	shardsMutex sync.Mutex
 	shards      map[string]cachedShards // by environment
@@ -77,7 +77,7 @@ func New(client API, table string, options *Options) *Store {
 	s := &Store{
 		client: client, table: table, now: options.Now, timeout: options.RequestTimeout,
 		snapshots: newRecent[string, *runItem](4096),
-		owners:    newRecent[string, runlane.RunID](1024),
+		owners:    newRecent[string, string](1024),
 	}
 	if s.now == nil {
 		s.now = time.Now

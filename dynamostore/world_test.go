@@ -23,6 +23,7 @@ type world struct {
 	store *Store
 	now   time.Time
 	run   *runlane.Run
+	again runlane.RunID        // the id of new runs; "": each has a new one
 	queue runlane.Queue        // the policy in force
 	group string               // the concurrency key of new runs
 	rows  []lane.OutboxMessage // of the last commit or claim
@@ -95,6 +96,9 @@ var runNumber atomic.Int64 // all ids are of one length, so that sizes are
 func (w *world) create(birth func(time.Time) lane.OutboxBirth, at time.Duration, created *runlane.RunCreated) *world {
 	w.Helper()
 	w.run = &runlane.Run{ID: runlane.RunID(fmt.Sprintf("run_01ARZ3NDEKTSV4RRFFQ69G%04d", runNumber.Add(1)))}
+	if w.again != "" {
+		w.run.ID = w.again
+	}
 	if created == nil {
 		created = &runlane.RunCreated{Payload: []byte(`{}`)}
 	}

@@ -80,6 +80,7 @@ func storageGroups() []storageGroup {
 			hazardCases(),
 			hazardQueueCases(),
 			hazardLaterCases(),
+			reuseCases(),
 		)},
 	}
 }

@@ -140,7 +140,10 @@ func (l *life) bulk(what string, call bulkCall) bool {
 func (l *life) stepPrune() bool {
 	p := l.process()
 	o := &core.PruneOptions{OlderThan: pick(l, "age", []time.Duration{time.Millisecond, time.Minute, 25 * time.Hour}), ReleaseOwners: l.chance("owners", 3)}
-	if l.chance("few", 3) {
+	if l.habit.reuses {
+		o.OlderThan = time.Millisecond
+		l.clock.Advance(2 * time.Millisecond)
+	} else if l.chance("few", 3) {
 		o.Limit = 1
 	}
 	l.note("  %s: %+v", p.name, *o)

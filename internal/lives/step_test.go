@@ -58,6 +58,7 @@ type habit struct {
 	outcomes  []string
 	more      map[string]int // weights of steps
 	scheduled bool
+	reuses    bool  // half of the runs have one of two ids and, like the others, the one singleton key
 	steps     []int // as often as their weights say
 }
 
@@ -75,6 +76,12 @@ var habits = []*habit{
 	{
 		name: "overtaken workers", tasks: []*task{taskOf("again"), taskOf("slot")}, outcomes: []string{succeeds, succeeds, fails, releases},
 		more: map[string]int{"trigger": 3, "batch": 0, "begin an attempt": 24, "advance to": 24, "end an attempt": 10, "drain": 0, "deliver": 6, "prune": 1, "act at once": 8},
+	},
+	{ // two ids and one key go from run to run, and from process to process, whose memory of them is old
+		name: "ids used again", tasks: tasks[:1], outcomes: anyOutcome, reuses: true,
+		more: map[string]int{
+			"trigger": 60, "batch": 0, "run now": 0, "cancel": 40, "prune": 20, "deliver": 4, "tick": 4, "advance": 4, "advance to": 0,
+		},
 	},
 	{
 		name: "schedules", tasks: tasks[:1], outcomes: anyOutcome, scheduled: true,
@@ -130,7 +137,7 @@ func (l *life) drawCall(list []*task) (t *task, p payload, o runlane.TriggerOpti
 	if t.queue == slotQueue && l.chance("key", 4) {
 		p.Key = "a"
 	}
-	if t.queue != plainQueue && l.chance("idempotency", 4) {
+	if t.queue != plainQueue && !l.habit.reuses && l.chance("idempotency", 4) {
 		o.IdempotencyKey = pick(l, "idempotency key", []string{"i1", "i2"})
 		o.IdempotencyTTL = pick(l, "ttl", []time.Duration{0, runlane.WhileActive, time.Minute, 2 * time.Hour})
 		o.StrictPayload = l.chance("strict", 3)
@@ -138,11 +145,11 @@ func (l *life) drawCall(list []*task) (t *task, p payload, o runlane.TriggerOpti
 			l.keys = append(l.keys, key)
 		}
 	}
-	if t.queue != plainQueue && l.chance("singleton", 5) {
+	if t.queue != plainQueue && (l.habit.reuses || l.chance("singleton", 5)) {
 		o.SingletonKey = "one"
 		o.ReturnActive = l.chance("return active", 2)
 	}
-	if l.chance("named", 10) {
+	if l.chance("named", 10) || l.habit.reuses && l.chance("named again", 2) {
 		o.RunID = pick(l, "id", []runlane.RunID{"mine-1", "mine-2"})
 	}
 	return t, p, o
