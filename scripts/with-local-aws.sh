@@ -4,7 +4,8 @@
 #
 # Runs COMMAND with local AWS behind it and returns COMMAND's exit status.
 #
-#   AWS_ENDPOINT_URL is set     that endpoint is used as it is; nothing is started or stopped
+#   AWS_ENDPOINT_URL is set     that endpoint is used as it is; nothing is started or stopped. Otherwise, and with --keep, endpoints
+#                               of single services (AWS_ENDPOINT_URL_DYNAMODB, …) are not COMMAND's
 #   local AWS runs here already it is used and left running
 #   otherwise                   it is started, and stopped again however COMMAND ends
 #
@@ -25,9 +26,10 @@ answers() {
 }
 
 # load exports the env file line by line, so that no value is ever read as shell. It names dummy credentials; a profile or a
-# session of the user's has no business at a local endpoint.
+# session of the user's has no business at a local endpoint. Table and queues are at the one endpoint that the file names: another
+# one for a single service would be looked at in their place.
 load() {
-  unset AWS_PROFILE AWS_SESSION_TOKEN
+  unset AWS_PROFILE AWS_SESSION_TOKEN "${!AWS_ENDPOINT_URL_@}"
   local line
   while IFS= read -r line || [ -n "$line" ]; do
     if [[ $line =~ ^[A-Za-z_][A-Za-z0-9_]*= ]]; then export "${line?}"; fi

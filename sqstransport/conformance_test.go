@@ -37,7 +37,7 @@ func harness(t *testing.T, fifo bool, capabilities lane.TransportCapabilities) l
 		t.Helper()
 		urls := map[runlane.QueueName]string{}
 		for _, name := range queues {
-			urls[name] = awstest.Queue(t, client, fifo).URL
+			urls[name] = awstest.LenientQueue(t, client, fifo)
 		}
 		transport, err := sqstransport.New(api, urls, &sqstransport.Options{Logger: slog.New(slog.DiscardHandler)})
 		if err != nil {

@@ -33,9 +33,31 @@ func Config(t testing.TB) aws.Config {
 	if testing.Short() {
 		t.Skip("needs local AWS")
 	}
-	if os.Getenv("AWS_ENDPOINT_URL") == "" && os.Getenv("AWS_ENDPOINT_URL_DYNAMODB") == "" {
+	if !named("DYNAMODB") && !named("SQS") {
 		t.Fatal("no local AWS: run make test, or make local-up and load .local/env")
 	}
+	return configuration(t)
+}
+
+// named reports whether the environment names an endpoint of a service.
+func named(service string) bool {
+	return os.Getenv("AWS_ENDPOINT_URL") != "" || os.Getenv("AWS_ENDPOINT_URL_"+service) != ""
+}
+
+// configOf is Config for a client of one service, whose endpoint has to be named: nothing is ever sent to AWS itself by default.
+func configOf(t testing.TB, service string) aws.Config {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("needs local AWS")
+	}
+	if !named(service) {
+		t.Fatalf("no endpoint: set AWS_ENDPOINT_URL or AWS_ENDPOINT_URL_%s, or run make test, or make local-up and load .local/env", service)
+	}
+	return configuration(t)
+}
+
+func configuration(t testing.TB) aws.Config {
+	t.Helper()
 	cfg, err := config.LoadDefaultConfig(context.Background(), config.WithRegion(region()),
 		config.WithCredentialsProvider(credentials.NewStaticCredentialsProvider("test", "test", "")))
 	if err != nil {
@@ -54,8 +76,7 @@ func region() string {
 // DynamoDB is a client of DynamoDB, of DynamoDB Local directly where local-up names it.
 func DynamoDB(t testing.TB) *dynamodb.Client {
 	t.Helper()
-	cfg := Config(t)
-	return dynamodb.NewFromConfig(cfg, func(o *dynamodb.Options) {
+	return dynamodb.NewFromConfig(configOf(t, "DYNAMODB"), func(o *dynamodb.Options) {
 		o.DisableValidateResponseChecksum = true // DynamoDB Local sends none on errors
 		if endpoint := os.Getenv(directDynamoDB); endpoint != "" {
 			o.BaseEndpoint = aws.String(endpoint)
@@ -101,19 +122,19 @@ const RequestTimeout = time.Minute
 // LocalStackDynamoDB is a client of DynamoDB behind LocalStack, where streams and functions see its tables.
 func LocalStackDynamoDB(t testing.TB) *dynamodb.Client {
 	t.Helper()
-	return dynamodb.NewFromConfig(Config(t), func(o *dynamodb.Options) { o.DisableValidateResponseChecksum = true }, protection.Without(protection.Off()))
+	return dynamodb.NewFromConfig(configOf(t, "DYNAMODB"), func(o *dynamodb.Options) { o.DisableValidateResponseChecksum = true }, protection.Without(protection.Off()))
 }
 
 // Streams is a client of DynamoDB streams.
 func Streams(t testing.TB) *dynamodbstreams.Client {
 	t.Helper()
-	return dynamodbstreams.NewFromConfig(Config(t))
+	return dynamodbstreams.NewFromConfig(configOf(t, "DYNAMODB_STREAMS"))
 }
 
 // SQS is a client of SQS.
 func SQS(t testing.TB) *sqs.Client {
 	t.Helper()
-	return sqs.NewFromConfig(Config(t))
+	return sqs.NewFromConfig(configOf(t, "SQS"))
 }
 
 // Table makes a table of the layout, without its stream, for the test and deletes it afterwards. DynamoDB Local looks through what
@@ -165,12 +186,35 @@ func Queue(t testing.TB, client *sqs.Client, fifo bool) infra.Queue {
 	if err != nil {
 		t.Fatalf("create queue: %v", err)
 	}
+	deleteQueueAfter(t, client, queue)
+	return queue
+}
+
+func deleteQueueAfter(t testing.TB, client *sqs.Client, queue infra.Queue) {
+	t.Helper()
 	t.Cleanup(func() {
 		if err := infra.DeleteQueue(context.Background(), client, queue); err != nil {
 			t.Errorf("delete queue: %v", err)
 		}
 	})
-	return queue
+}
+
+// LenientQueue is the work queue of [Queue] on any emulator: what it does not keep of the definition is not looked at, and there is no
+// dead-letter queue. A suite behind it shows what is missing where it matters.
+func LenientQueue(t testing.TB, client *sqs.Client, fifo bool) (url string) {
+	t.Helper()
+	name := Name(t)
+	if fifo {
+		name += ".fifo"
+	}
+	created, err := client.CreateQueue(context.Background(), &sqs.CreateQueueInput{
+		QueueName: aws.String(name), Attributes: infra.DeadLetterAttributes(name), // those of a work queue, without redrive
+	})
+	if err != nil {
+		t.Fatalf("create queue: %v", err)
+	}
+	deleteQueueAfter(t, client, infra.Queue{URL: aws.ToString(created.QueueUrl)})
+	return aws.ToString(created.QueueUrl)
 }
 
 // Name is a fresh name for a table or a queue.

@@ -144,6 +144,25 @@ func TestWithLocalAWS_GivenEndpoint_StartsNothing(t *testing.T) {
 	}
 }
 
+// The table is made at the one endpoint that local AWS has, and has to be sought there.
+func TestWithLocalAWS_AnEndpointOfOneService_IsNotTheCommands(t *testing.T) {
+	t.Parallel()
+	for name, environment := range map[string][]string{
+		"started":     {"AWS_ENDPOINT_URL_DYNAMODB=http://other", "AWS_ENDPOINT_URL_SQS=http://third"},
+		"given, kept": {"AWS_ENDPOINT_URL=http://given", "AWS_ENDPOINT_URL_DYNAMODB=http://other"},
+	} {
+		b := newWorkbench(t)
+		arguments := []string{"bash", "-c", `echo "${AWS_ENDPOINT_URL}|${AWS_ENDPOINT_URL_DYNAMODB-none}|${AWS_ENDPOINT_URL_SQS-none}"`}
+		if name == "given, kept" {
+			arguments = append([]string{"--keep"}, arguments...)
+		}
+		output, status := b.run(environment, "scripts/with-local-aws.sh", arguments...)
+		if status != 0 || output != "http://127.0.0.1:1|none|none\n" {
+			t.Errorf("%s: status %d, output %q", name, status, output)
+		}
+	}
+}
+
 func TestWithLocalAWS_AlreadyRunning_IsUsedAndLeft(t *testing.T) {
 	t.Parallel()
 	b := newWorkbench(t)
