@@ -41,7 +41,8 @@ const (
 	// Repeated is when a write is carried out, its answer gets lost, and the SDK sends it once more before the caller hears anything.
 	// It does not happen to calls whose options forbid the SDK to retry.
 	Repeated Kind = "repeated"
-	// StaleIndex is when a query on an index does not show items that were written last.
+	// StaleIndex is when a query on an index shows what was written last as it was before: new entries are missing, and old ones
+	// are there.
 	StaleIndex Kind = "stale index"
 )
 
@@ -74,10 +75,10 @@ type Client struct {
 	test string
 
 	mu       sync.Mutex
-	calls    map[string]int  // by kind and operation
-	happened map[Kind]int    // faults so far
-	met      map[any]int     // faults by request
-	late     map[itemKey]int // by item: how many queries on indexes may still miss its last write
+	calls    map[string]int        // by kind and operation
+	happened map[Kind]int          // faults so far
+	met      map[any]int           // faults by request
+	late     map[itemKey]*lateItem // what indexes may show of items that were written lately
 }
 
 type itemKey struct{ pk, sk string }
@@ -95,7 +96,7 @@ func New(t testing.TB, client dynamostore.API, plan Plan) *Client {
 			t.Logf("ddbfault seed %d", plan.Seed)
 		}
 	})
-	return &Client{API: client, plan: plan, test: t.Name(), calls: map[string]int{}, happened: map[Kind]int{}, met: map[any]int{}, late: map[itemKey]int{}}
+	return &Client{API: client, plan: plan, test: t.Name(), calls: map[string]int{}, happened: map[Kind]int{}, met: map[any]int{}, late: map[itemKey]*lateItem{}}
 }
 
 // Happened counts the faults of a kind so far.
@@ -129,7 +130,7 @@ func (c *Client) strikes(kind Kind, operation string, request any) (bool, uint64
 
 // write carries one write out, or not, and lets its answer through, or not.
 func write[T any](
-	ctx context.Context, c *Client, operation string, request any, options []func(*dynamodb.Options), members int, keys []itemKey,
+	ctx context.Context, c *Client, operation string, request any, options []func(*dynamodb.Options), members int, table *string, keys []itemKey,
 	send func(context.Context) (*T, error),
 ) (*T, error) {
 	if hit, n := c.strikes(Conflict, operation, request); hit {
@@ -149,7 +150,7 @@ func write[T any](
 	if !lost && !late && retries(options) {
 		repeated, _ = c.strikes(Repeated, operation, request)
 	}
-	c.wrote(keys)
+	c.writing(ctx, table, request, keys)
 	out, err := send(ctx)
 	switch {
 	case lost:
@@ -193,18 +194,19 @@ func conflict(members int, n uint64) error {
 func (c *Client) TransactWriteItems(
 	ctx context.Context, in *dynamodb.TransactWriteItemsInput, o ...func(*dynamodb.Options),
 ) (*dynamodb.TransactWriteItemsOutput, error) {
+	var table *string
 	var keys []itemKey
 	for _, w := range in.TransactItems {
 		switch {
 		case w.Put != nil:
-			keys = append(keys, keyOf(w.Put.Item))
+			table, keys = w.Put.TableName, append(keys, keyOf(w.Put.Item))
 		case w.Update != nil:
-			keys = append(keys, keyOf(w.Update.Key))
+			table, keys = w.Update.TableName, append(keys, keyOf(w.Update.Key))
 		case w.Delete != nil:
-			keys = append(keys, keyOf(w.Delete.Key))
+			table, keys = w.Delete.TableName, append(keys, keyOf(w.Delete.Key))
 		}
 	}
-	return write(ctx, c, "TransactWriteItems", in, o, len(in.TransactItems), keys, func(ctx context.Context) (*dynamodb.TransactWriteItemsOutput, error) {
+	return write(ctx, c, "TransactWriteItems", in, o, len(in.TransactItems), table, keys, func(ctx context.Context) (*dynamodb.TransactWriteItemsOutput, error) {
 		return c.API.TransactWriteItems(ctx, in, o...)
 	})
 }
@@ -212,7 +214,7 @@ func (c *Client) TransactWriteItems(
 // UpdateItem implements dynamostore.API.
 func (c *Client) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, o ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
 	keys := []itemKey{keyOf(in.Key)}
-	return write(ctx, c, "UpdateItem", in, o, 0, keys, func(ctx context.Context) (*dynamodb.UpdateItemOutput, error) {
+	return write(ctx, c, "UpdateItem", in, o, 0, in.TableName, keys, func(ctx context.Context) (*dynamodb.UpdateItemOutput, error) {
 		return c.API.UpdateItem(ctx, in, o...)
 	})
 }
@@ -220,7 +222,7 @@ func (c *Client) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, o
 // DeleteItem implements dynamostore.API.
 func (c *Client) DeleteItem(ctx context.Context, in *dynamodb.DeleteItemInput, o ...func(*dynamodb.Options)) (*dynamodb.DeleteItemOutput, error) {
 	keys := []itemKey{keyOf(in.Key)}
-	return write(ctx, c, "DeleteItem", in, o, 0, keys, func(ctx context.Context) (*dynamodb.DeleteItemOutput, error) {
+	return write(ctx, c, "DeleteItem", in, o, 0, in.TableName, keys, func(ctx context.Context) (*dynamodb.DeleteItemOutput, error) {
 		return c.API.DeleteItem(ctx, in, o...)
 	})
 }

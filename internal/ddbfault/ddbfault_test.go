@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -18,6 +19,7 @@ type backend struct {
 	dynamostore.API
 	arrived int
 	rows    []map[string]types.AttributeValue
+	indexed string // the attribute without which an index has no entry
 }
 
 func (b *backend) UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
@@ -37,8 +39,22 @@ func (b *backend) TransactWriteItems(
 	return &dynamodb.TransactWriteItemsOutput{}, nil
 }
 
-func (b *backend) Query(context.Context, *dynamodb.QueryInput, ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
-	return &dynamodb.QueryOutput{Items: slices.Clone(b.rows), Count: int32(len(b.rows))}, nil //nolint:gosec // few
+// GetItem finds an item as rows has it.
+func (b *backend) GetItem(_ context.Context, in *dynamodb.GetItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
+	out := &dynamodb.GetItemOutput{}
+	for _, item := range b.rows {
+		if keyOf(item) == keyOf(in.Key) {
+			out.Item = item
+		}
+	}
+	return out, nil
+}
+
+func (b *backend) Query(_ context.Context, in *dynamodb.QueryInput, _ ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
+	rows := slices.DeleteFunc(slices.Clone(b.rows), func(item map[string]types.AttributeValue) bool {
+		return b.indexed != "" && (item[b.indexed] == nil || text(item, b.indexed) > text(in.ExpressionAttributeValues, ":until"))
+	})
+	return &dynamodb.QueryOutput{Items: rows, Count: int32(len(rows))}, nil //nolint:gosec // few
 }
 
 func always(kind Kind) Plan { return Plan{Seed: 1, Rates: map[Kind]float64{kind: 1}} }
@@ -106,7 +122,7 @@ func TestClient_Timeout_IsAfterTheCommitAndNotTheCallersOwn(t *testing.T) {
 	if !errors.Is(err, context.DeadlineExceeded) || t.Context().Err() != nil || b.arrived != 1 || client.Happened(Timeout) != 1 {
 		t.Errorf("%d requests arrived, %d timed out: %v", b.arrived, client.Happened(Timeout), err)
 	}
-	if client.late[keyOf(key("a"))] != missed {
+	if late := client.late[keyOf(key("a"))]; late == nil || late.misses != missed {
 		t.Error("the index knows what was written at once")
 	}
 	if _, err := client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{Key: key("a")}); !errors.Is(err, context.DeadlineExceeded) || b.arrived != 2 {
@@ -177,28 +193,110 @@ func TestClient_OtherOperationsAreLeftAlone(t *testing.T) {
 	}
 }
 
-func TestClient_StaleIndex_MissesTheLastWritesForAWhile(t *testing.T) {
-	t.Parallel()
-	client := New(t, &backend{rows: []map[string]types.AttributeValue{key("a"), key("b")}}, always(StaleIndex))
-	if _, err := client.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{Key: key("b")}); err != nil {
+// entry is an item with an entry in the index.
+func entry(pk, due string) map[string]types.AttributeValue {
+	item := key(pk)
+	item["dp"], item["da"] = &types.AttributeValueMemberS{Value: "p"}, &types.AttributeValueMemberS{Value: due}
+	return item
+}
+
+// shown asks for the entries of a partition up to a place, by an index or the table itself.
+func shown(t *testing.T, client *Client, index *string, until string, limit int32) string {
+	t.Helper()
+	in := &dynamodb.QueryInput{
+		IndexName: index, KeyConditionExpression: aws.String("#dp = :p AND #da BETWEEN :from AND :until"),
+		ExpressionAttributeValues: map[string]types.AttributeValue{
+			":p": &types.AttributeValueMemberS{Value: "p"}, ":from": &types.AttributeValueMemberS{Value: "0"}, ":until": &types.AttributeValueMemberS{Value: until},
+		},
+	}
+	if limit > 0 {
+		in.Limit = aws.Int32(limit)
+	}
+	out, err := client.Query(t.Context(), in)
+	if err != nil || int(out.Count) != len(out.Items) {
+		t.Fatalf("%+v %v", out, err)
+	}
+	var rows []string
+	for _, item := range out.Items {
+		rows = append(rows, text(item, "pk")+text(item, "da"))
+	}
+	if out.LastEvaluatedKey != nil {
+		rows = append(rows, "more")
+	}
+	return strings.Join(rows, " ")
+}
+
+func write1(t *testing.T, client *Client, pk string) {
+	t.Helper()
+	if _, err := client.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{Key: key(pk)}); err != nil {
 		t.Fatal(err)
 	}
-	count := func(index *string) int {
-		out, err := client.Query(t.Context(), &dynamodb.QueryInput{IndexName: index})
-		if err != nil || int(out.Count) != len(out.Items) {
-			t.Fatalf("%+v %v", out, err)
-		}
-		return len(out.Items)
-	}
-	if n := count(nil); n != 2 {
-		t.Errorf("the table itself shows %d items", n)
+}
+
+var due = aws.String("due")
+
+func TestClient_StaleIndex_HidesNewEntriesForAWhile(t *testing.T) {
+	t.Parallel()
+	b := &backend{rows: []map[string]types.AttributeValue{entry("a", "1")}}
+	client := New(t, b, always(StaleIndex))
+	write1(t, client, "b")
+	b.rows = append(b.rows, entry("b", "2"))
+	if got := shown(t, client, nil, "9", 0); got != "a1 b2" {
+		t.Errorf("the table itself shows %q", got)
 	}
 	for range missed {
-		if n := count(aws.String("due")); n != 1 {
-			t.Errorf("the index shows %d items", n)
+		if got := shown(t, client, due, "9", 0); got != "a1" {
+			t.Errorf("the index shows %q", got)
 		}
 	}
-	if n := count(aws.String("due")); n != 2 {
-		t.Errorf("the index never catches up: %d items", n)
+	if got := shown(t, client, due, "9", 0); got != "a1 b2" {
+		t.Errorf("the index never catches up: %q", got)
+	}
+}
+
+// A run that is finished, or waits for something else by now, is still found where it was.
+func TestClient_StaleIndex_KeepsOldEntriesForAWhile(t *testing.T) {
+	t.Parallel()
+	for name, after := range map[string][]map[string]types.AttributeValue{
+		"moved":             {entry("a", "1"), entry("c", "3"), entry("b", "7")},
+		"taken out":         {entry("a", "1"), key("b"), entry("c", "3")},
+		"the item is gone":  {entry("a", "1"), entry("c", "3")},
+		"moved out of page": {entry("a", "1"), entry("c", "3"), entry("b", "99")},
+	} {
+		b := &backend{rows: []map[string]types.AttributeValue{entry("a", "1"), entry("b", "2"), entry("c", "3")}}
+		client := New(t, b, always(StaleIndex))
+		write1(t, client, "b")
+		b.rows = after
+		b.indexed = "da"
+		for range missed {
+			if got := shown(t, client, due, "9", 0); got != "a1 b2 c3" {
+				t.Errorf("%s: the index shows %q", name, got)
+			}
+		}
+		if got, want := shown(t, client, due, "9", 0), shown(t, New(t, b, Plan{}), due, "9", 0); got != want {
+			t.Errorf("%s: the index never catches up: %q, want %q", name, got, want)
+		}
+	}
+}
+
+func TestClient_StaleIndex_ShowsNoMoreThanWasAskedFor(t *testing.T) {
+	t.Parallel()
+	b := &backend{rows: []map[string]types.AttributeValue{entry("a", "1"), entry("b", "2"), entry("c", "3")}}
+	client := New(t, b, always(StaleIndex))
+	write1(t, client, "b")
+	b.rows = []map[string]types.AttributeValue{entry("a", "1"), entry("c", "3")}
+	if got := shown(t, client, due, "9", 2); got != "a1 b2 more" {
+		t.Errorf("the index shows %q", got)
+	}
+}
+
+// A write that leaves an entry where it was is none to the index.
+func TestClient_StaleIndex_ShowsWhatDidNotMove(t *testing.T) {
+	t.Parallel()
+	b := &backend{rows: []map[string]types.AttributeValue{entry("a", "1")}}
+	client := New(t, b, always(StaleIndex))
+	write1(t, client, "a")
+	if got := shown(t, client, due, "9", 0); got != "a1" {
+		t.Errorf("the index shows %q", got)
 	}
 }
