@@ -15,8 +15,8 @@ type Installation struct {
 
 // Placeholders are the words in capitals that the reader fills in, with the output of the stack each is, where it is one.
 var Placeholders = map[string]string{
-	"RUN": "", "DEAD": "", "QUEUE": "", "TASK": "", "STACK": "", "TAG": "", "VERSION": "", "DEPLOYMENT": "", "SECRET": "", "ROLE": "", "INSTANT": "",
-	"UUID": "", "REGION": "", "RESTORED": "", "BACKUP_ARN": "", "STREAM_ARN": "", "WORK_DEAD_LETTERS_ARN": "", "LOG_GROUP": "",
+	"RUN": "", "DEAD": "", "QUEUE": "", "TASK": "", "STACK": "", "TAG": "", "VERSION": "", "DEPLOYMENT": "", "SECRET": "", "REVISION": "",
+	"ROLE": "", "INSTANT": "", "UUID": "", "REGION": "", "RESTORED": "", "BACKUP_ARN": "", "STREAM_ARN": "", "WORK_DEAD_LETTERS_ARN": "", "LOG_GROUP": "",
 	"BRIDGE": "BridgeFunction", "RELAY": "RelayFunction", "TICK": "TickFunction", "TABLE": "TableName",
 	"WORK_DEAD_LETTERS_URL": "WorkDeadLettersUrl", "RELAY_FAILURES_URL": "RelayFailuresUrl", "TICK_DEAD_LETTERS_URL": "TickDeadLettersUrl",
 }
@@ -24,7 +24,7 @@ var Placeholders = map[string]string{
 // fixed are words in capitals that AWS wants as they are.
 var fixed = []string{
 	"ALARM", "ERROR", "NEW_IMAGE", "TRIM_HORIZON", "INSERT", "CAPABILITY_IAM", "ARN", "UUID",
-	"RUNLANE_LIMITS", "RUNLANE_QUEUES", // variables
+	"RUNLANE_LIMITS", "RUNLANE_QUEUES", "RUNLANE_REVISION", // variables
 }
 
 // Check says what is wrong with a command other than runlane's, whose own parser is asked: a program, an operation or a flag that is not on
@@ -138,6 +138,10 @@ func (i *Installation) checkFlags(operation string, allowed []string, given map[
 		if name, _, ok := strings.Cut(pair, "="); !ok || !slices.Contains(i.Parameters, name) {
 			return fmt.Errorf("%s: the template has no parameter %s", operation, pair)
 		}
+	}
+	overrides := strings.Join(given["--parameter-overrides"], " ")
+	if strings.Contains(overrides, "WebhookSecret=") && !strings.Contains(overrides, "Revision=") {
+		return fmt.Errorf("%s: a secret without Revision reaches no function", operation)
 	}
 	return nil
 }

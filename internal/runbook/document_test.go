@@ -104,7 +104,8 @@ func TestMistypedCommands_AreFound(t *testing.T) {
 		"aws sqs start-message-move-tasks --source-arn WORK_DEAD_LETTERS_ARN", "aws sqs start-message-move-task --queue-url WORK_DEAD_LETTERS_URL",
 		"aws sqs start-message-move-task", "aws sqs purge-queue --queue-url", "aws sqs purge-queue --queue-url A_QUEUE",
 		"aws lambda update-event-source-mapping --uuid UUID --enabled true", "aws s3 rm --recursive", "aws dynamodb wait table-exist --table-name TABLE",
-		"sam deploi", "sam deploy --parameter-overrides WebhookSecrets=SECRET", "sam deploy --guide", "make chek", "git reset",
+		"sam deploi", "sam deploy --parameter-overrides WebhookSecrets=SECRET", "sam deploy --parameter-overrides WebhookSecret=SECRET",
+		"sam deploy --guide", "make chek", "git reset",
 		"export $(aws cloudformation describe-stack --stack-name STACK)", "export TABLE=x", "rm -r x",
 	} {
 		blocks, err := runbook.Parse("```console account\n" + line + "\n```\n")

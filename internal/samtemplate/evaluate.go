@@ -128,7 +128,10 @@ func (e *evaluation) call(name string, argument any) any {
 		return none{}
 	case name == "Ref":
 		return e.reference(text)
-	case name == "Fn::GetAtt" && text != "":
+	case name == "Fn::GetAtt" && (text != "" || len(list) == 2):
+		if text == "" { // the long form
+			text = fmt.Sprint(list[0], ".", list[1])
+		}
 		resource, _, _ := strings.Cut(text, ".")
 		if _, ok := e.template.Resources[resource]; !ok {
 			return e.fail("GetAtt of %s: there is no such resource", text)
@@ -153,6 +156,13 @@ func (e *evaluation) call(name string, argument any) any {
 			return e.fail("mapping %s has no %s, %s", mapping, first, second)
 		}
 		return found
+	case name == "Fn::Join" && len(list) == 2:
+		parts, _ := e.value(list[1]).([]any)
+		texts := make([]string, len(parts))
+		for i, part := range parts {
+			texts[i] = fmt.Sprint(part)
+		}
+		return strings.Join(texts, fmt.Sprint(list[0]))
 	case name == "Fn::Split" && len(list) == 2:
 		var parts []any
 		for part := range strings.SplitSeq(fmt.Sprint(e.value(list[1])), fmt.Sprint(list[0])) {

@@ -38,7 +38,8 @@ func TestExistingTable_TakesThePlaceOfTheStacks(t *testing.T) {
 		t.Errorf("something names the stack's table:\n%s", text[max(0, strings.Index(text, "${Table")-200):])
 	}
 	delete(own.Resources, "Table")
-	want := strings.NewReplacer("${Table.StreamArn}", existingStream, "${Table.Arn}", existingARN, "${Table}", existingName).Replace(asText(t, own))
+	revision := `"RUNLANE_REVISION":" `
+	want := strings.NewReplacer(revision, revision+existingStream, "${Table.StreamArn}", existingStream, "${Table.Arn}", existingARN, "${Table}", existingName).Replace(asText(t, own))
 	equal(t, "resources and outputs", asText(t, adopted), want)
 }
 

@@ -93,7 +93,7 @@ func TestEvaluate_WhatCannotBe_IsAnError(t *testing.T) {
 		"no such condition":  "Resources: {A: {Type: T, Condition: C}}",
 		"no such mapping":    "Resources: {A: {Type: T, Properties: {P: !FindInMap [M, a, b]}}}",
 		"nothing to select":  "Resources: {A: {Type: T, Properties: {P: !Select [1, !Split [/, a]]}}}",
-		"unknown function":   "Resources: {A: {Type: T, Properties: {P: !Join [a, [b]]}}}",
+		"unknown function":   "Resources: {A: {Type: T, Properties: {P: !Cidr [a, 1]}}}",
 		"parameter is empty": "{Parameters: {B: {Type: String}}, Resources: {A: {Type: T, Properties: {P: !Ref B}}}}",
 	} {
 		t.Run(name, func(t *testing.T) {
