@@ -147,6 +147,7 @@ func (t *tick) reserveAll(ctx context.Context, refs []lane.RunRef, now time.Time
 			mu.Lock()
 			defer mu.Unlock()
 			t.result.Abandoned.Done++
+			t.elsewhere++
 			return false, nil
 		case run.Status == runlane.StatusRunning && !run.Lease.Expired(now), run.Status != runlane.StatusRunning && !waitsForSlot(run, now):
 			return false, nil

@@ -101,6 +101,8 @@ type tick struct {
 	scanned  bool           // that scan has enough, is at its end, or failed
 	due      []lane.RunRef  // what it found
 	moreDue  bool
+
+	elsewhere int // runs of this stage that count in another one's result
 }
 
 // stage gives one stage its share of the time that is left.
@@ -152,6 +154,7 @@ type scanner func(context.Context, *lane.DueQuery) (*runlane.Page[lane.RunRef], 
 // others were faster with or rows that fail. A page without rows but with a cursor is not the end.
 func (t *tick) paged(ctx context.Context, list scanner, q lane.DueQuery, act func([]lane.RunRef) StageResult) (result StageResult) {
 	left := false // rows that this stage does not come to
+	t.elsewhere = 0
 	for {
 		page, err := list(ctx, &q)
 		if err != nil {
@@ -159,14 +162,14 @@ func (t *tick) paged(ctx context.Context, list scanner, q lane.DueQuery, act fun
 			return result
 		}
 		refs := page.Items
-		if room := t.limit - result.Done; len(refs) > room {
+		if room := t.limit - result.Done - t.elsewhere; len(refs) > room {
 			refs, left = refs[:room], true
 		}
 		before := result.Done
 		if len(refs) > 0 {
 			result.add(act(refs))
 		}
-		if page.Next == "" || result.Done >= t.limit || result.Failed >= failuresOfALimit*t.limit || ctx.Err() != nil {
+		if page.Next == "" || result.Done+t.elsewhere >= t.limit || result.Failed >= failuresOfALimit*t.limit || ctx.Err() != nil {
 			result.More = (left || page.Next != "") && (result.Done > 0 || result.Passed > 0)
 			return result
 		}
