@@ -60,7 +60,7 @@ func (w *world) canonReader(s *state, p *process) {
 		return
 	}
 	p.held = true
-	if p.op < opMove && p.slot == 0 && w.holds(commitMarker) {
+	if p.op < opMove && p.slot == 0 && !p.choosing && w.holds(commitMarker) {
 		p.marker = true // it no more matters
 	}
 }
@@ -86,7 +86,7 @@ func (w *world) canonPublisher(p *process) {
 func processKey(p *process) uint64 {
 	k := uint64(p.kind)<<48 | uint64(p.run)<<44 | uint64(p.op)<<36 | uint64(uint8(p.at))<<28 | uint64(p.slot)<<24 | uint64(p.own)<<20 |
 		uint64(p.limit)<<16
-	for i, flag := range [...]bool{p.sequence, p.marker, p.slots, p.held, p.keep, p.poll, p.inTime} {
+	for i, flag := range [...]bool{p.sequence, p.marker, p.slots, p.held, p.keep, p.poll, p.inTime, p.choosing} {
 		if flag {
 			k |= 1 << uint(i)
 		}

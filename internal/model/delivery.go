@@ -38,10 +38,10 @@ func (w *world) deliver(s *state, r int8, poll bool, skew int8, out []process) [
 		return out
 	}
 	var room [maxSlots]choice
-	choices := w.takeSlot(s, r, base.limit, skew, room[:0])
+	choices := w.claimSlot(s, r, base.limit, skew, room[:0])
 	for _, c := range choices {
 		p := base
-		p.slot, p.own, p.inTime = c.slot, c.own, c.live
+		p.slot, p.own, p.inTime, p.choosing = c.slot, c.own, c.live, c.later
 		out = append(out, p)
 	}
 	if len(choices) == 0 && !poll && run.status != running && run.kind != slotless {
@@ -62,26 +62,15 @@ func (w *world) keeps(run *item, p *process) bool {
 // chooseAgain is what follows a slot that somebody else was faster to take: another one, or the wait for one. Four tries are made,
 // so the wait may come although there is room.
 func (w *world) chooseAgain(s *state, p process, out []process) []process {
-	run := &s.runs[p.run]
 	if p.limit == 0 {
 		return w.deliver(s, p.run, p.poll, 0, out) // the reservation is lost: judged anew
 	}
 	var room [maxSlots]choice
-	choices := w.takeSlot(s, p.run, p.limit, 0, room[:0])
+	choices := w.claimSlot(s, p.run, p.limit, 0, room[:0])
 	for _, c := range choices {
 		again := p
-		again.slot, again.own, again.slots, again.inTime = c.slot, c.own, true, p.op == opClaim && c.live
+		again.slot, again.own, again.slots, again.inTime, again.choosing = c.slot, c.own, true, p.op == opClaim && c.live, c.later
 		out = append(out, again)
 	}
-	refused := p
-	refused.slot, refused.own, refused.slots, refused.inTime, refused.at = 0, 0, true, false, 0
-	switch {
-	case run.status != running && run.kind != slotless:
-		refused.op = opMove + slotless
-		out = append(out, refused)
-	case run.status == running && p.op == opReserve && w.holds(recoverToQueued):
-		refused.op = opRecover
-		out = append(out, refused)
-	}
-	return out
+	return w.without(s, p, out)
 }

@@ -24,6 +24,7 @@ const (
 	fence
 	slotUnchanged
 	lowestFree
+	aboveFirst
 	expiredIsFree
 	reuseOwn
 	reuseJudged
@@ -62,6 +63,7 @@ var ruleTexts = [ruleCount]ruleText{
 	fence:               {"fence", "an owner's write carries the lease token (Commit)"},
 	slotUnchanged:       {"slotUnchanged", "a slot is taken only as it was read (Slots)"},
 	lowestFree:          {"lowestFree", "free are only the lowest (limit - occupied) unused numbers (Slots)"},
+	aboveFirst:          {"aboveFirst", "any unused number may be taken only where none at or above the limit is occupied (Slots)"},
 	expiredIsFree:       {"expiredIsFree", "a reservation that is over may be taken (Slots)"},
 	reuseOwn:            {"reuseOwn", "a run keeps the slot that it holds (takeSlot)"},
 	reuseJudged:         {"reuseJudged", "a run's own reservation that is over is judged like any number (takeSlot)"},

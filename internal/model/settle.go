@@ -78,6 +78,14 @@ func (w *world) serve(s *state, r int8, log *[]string) {
 
 // complete lets a decision be committed, and its handler end or its row be sent.
 func (w *world) complete(s *state, p process, log *[]string) {
+	if p.choosing { // at worst it sees none
+		var room [1]process
+		missed := w.without(s, p, room[:0])
+		if len(missed) == 0 {
+			return
+		}
+		p = missed[0]
+	}
 	s.processes[0] = p
 	if _, result := w.commit(s, 0); result != committed {
 		s.processes[0] = process{}

@@ -20,6 +20,26 @@ func (w *world) occupied(s *state, skew int8) (n int8) {
 type choice struct {
 	slot, own int8
 	live      bool // its own live reservation
+	later     bool // the number is chosen by another read, see window
+}
+
+// claimSlot is takeSlot for a process that does not read the partition whole where the limit is large.
+func (w *world) claimSlot(s *state, r, limit, skew int8, out []choice) []choice {
+	choices := w.takeSlot(s, r, limit, skew, out)
+	if !w.windows || !w.clear(s, limit, skew) {
+		return choices
+	}
+	own := int8(0)
+	for n, v := range s.slots {
+		switch {
+		case v.holder != r+1:
+		case v.taken(skew):
+			return choices // its own
+		default:
+			own = int8(n) + 1
+		}
+	}
+	return append(out, choice{own: own, later: true})
 }
 
 // takeSlot is dynamostore's takeSlot: the run's own slot while it is held, or else each of the free ones.
@@ -49,6 +69,48 @@ func (w *world) takeSlot(s *state, r, limit, skew int8, out []choice) []choice {
 		if w.holds(lowestFree) {
 			room--
 		}
+	}
+	return out
+}
+
+// clear reports that no number at or above the limit is occupied.
+func (w *world) clear(s *state, limit, skew int8) bool {
+	for n := limit; n < maxSlots; n++ {
+		if s.slots[n].taken(skew) && w.holds(aboveFirst) {
+			return false
+		}
+	}
+	return true
+}
+
+// window is the second read of a process that found nothing at or above the limit: any unused number below it, which nobody had to see
+// beside the others. It may show none although there is one, because a window is not the partition.
+func (w *world) window(s *state, p process, out []process) []process {
+	for n := range p.limit {
+		if s.slots[n].taken(0) {
+			continue
+		}
+		q := p
+		q.choosing, q.slots, q.slot = false, true, n+1
+		if q.own == q.slot {
+			q.own = 0
+		}
+		out = append(out, q)
+	}
+	return w.without(s, p, out)
+}
+
+// without is what follows for a process that gets no slot: the run waits for one.
+func (w *world) without(s *state, p process, out []process) []process {
+	run := &s.runs[p.run]
+	p.slot, p.own, p.slots, p.inTime, p.choosing, p.at = 0, 0, true, false, false, 0
+	switch {
+	case run.status != running && run.kind != slotless:
+		p.op = opMove + slotless
+		out = append(out, p)
+	case run.status == running && p.op == opReserve && w.holds(recoverToQueued):
+		p.op = opRecover
+		out = append(out, p)
 	}
 	return out
 }

@@ -103,6 +103,7 @@ type process struct {
 	keep              bool // the claim leaves the marker, by what was read
 	poll              bool // not by a wakeup
 	inTime            bool // slot is its own live reservation
+	choosing          bool // nothing is at or above the limit; which number to take is still to be read
 }
 
 // state is everything. It is compared and hashed as a whole.

@@ -244,6 +244,19 @@ func (w *world) proceed(s *state, i int, emit emitter) {
 		again.sequence, again.marker = true, true
 		emit(label{"tick reads the run, which moved on since the scan", p.run}, t, "")
 	}
+	if p.choosing {
+		var room [8]process
+		numbers := w.window(s, p, room[:0])
+		for _, q := range numbers {
+			t := *s
+			t.processes[i] = q
+			emit(label{"reads some numbers, then: " + opName(q), p.run}, t, "")
+		}
+		if len(numbers) == 0 {
+			emit(label{"reads some numbers: none is free", p.run}, stopped, "")
+		}
+		return
+	}
 	t := *s
 	bad, result := w.commit(&t, i)
 	switch result {

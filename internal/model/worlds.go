@@ -16,6 +16,7 @@ type world struct {
 	loss, duplicates bool // of wakeups
 	skew             bool // each reader may be one unit ahead
 	stops            bool // workers and publishers may stop too
+	windows          bool // claims read first what is at or above the limit, then some numbers below it
 	folded           bool // commit, send and mark in one step
 	mixed            bool // a deployment meets commits with the old limit
 	doubling         bool // reserveDoubles is followed: multiplies states, see livelock.go
@@ -46,6 +47,8 @@ func worlds() []*world {
 			cancel: true, heartbeat: true, retry: true},
 		{name: "bounded, three at work", runs: 2, processes: 3, limits: []int8{1}, loss: true, folded: true},
 		{name: "limit lowered to 2", runs: 3, processes: 2, limits: []int8{3, 2}, folded: true},
+		{name: "lowered, by windows", runs: 3, processes: 2, limits: []int8{3, 2}, folded: true, windows: true},
+		{name: "bounded, by windows", runs: 2, processes: 3, limits: []int8{2, 1}, loss: true, duplicates: true, folded: true, windows: true},
 		{name: "limit lowered to 1", runs: 2, processes: 2, limits: []int8{2, 1}, loss: true, folded: true},
 		{name: "old limit in flight", runs: 2, processes: 2, limits: []int8{2, 1}, mixed: true, folded: true},
 		{name: "clocks apart", runs: 2, processes: 2, limits: []int8{1}, skew: true, loss: true},
@@ -57,7 +60,7 @@ func worlds() []*world {
 		{name: "limit given", runs: 2, processes: 2, limits: []int8{0, 1}, loss: true, cancel: true},
 	}
 	for _, w := range all {
-		w.maxAbandoned, w.reservation, w.stops = 2, 2, w.name != "limit lowered to 2"
+		w.maxAbandoned, w.reservation, w.stops = 2, 2, w.limits[0] != 3
 		if w.retry {
 			w.maxFailures = 1
 		}
