@@ -84,6 +84,19 @@ func (rt *Runtime) handOver(ctx context.Context, run *runlane.Run) {
 	}
 }
 
+// reserveFreed takes a slot for a run that was just made without one: who freed one meanwhile may not have seen it waiting. Best effort,
+// as handOver.
+func (rt *Runtime) reserveFreed(ctx context.Context, run *runlane.Run) {
+	if !rt.policy(run.Queue).Bounded() {
+		return
+	}
+	limited := afterCommit(ctx)
+	defer limited.stop()
+	if _, err := rt.reserveAndPublish(limited, run, rt.now()); err != nil {
+		rt.logRun(ctx, run, "no slot was looked for again; the tick reserves one", err)
+	}
+}
+
 // offerSlot reserves for the next run of a key. lost is true when somebody else moved that run on.
 func (rt *Runtime) offerSlot(ctx context.Context, queue runlane.Queue, key string) (lost bool, err error) {
 	at := rt.now()
@@ -100,7 +113,12 @@ func (rt *Runtime) offerSlot(ctx context.Context, queue runlane.Queue, key strin
 	if err != nil || len(runs) == 0 || !waitsForSlot(runs[0], at) {
 		return err == nil, err
 	}
-	got, err := rt.reserve(ctx, runs[0], at)
+	return rt.reserveAndPublish(ctx, runs[0], at)
+}
+
+// reserveAndPublish reserves a slot for a run and sends its wakeup. lost is true when somebody else moved the run on.
+func (rt *Runtime) reserveAndPublish(ctx context.Context, run *runlane.Run, at time.Time) (lost bool, err error) {
+	got, err := rt.reserve(ctx, run, at)
 	switch {
 	case err != nil:
 		return false, err

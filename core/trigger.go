@@ -262,7 +262,7 @@ func (rt *Runtime) announce(ctx context.Context, p *plan, commit *lane.Commit) {
 		return
 	}
 	if len(commit.Outbox) == 0 { // it waits for a slot; one may have been freed since there was none
-		rt.handOver(ctx, run)
+		rt.reserveFreed(ctx, run)
 		return
 	}
 	if result := rt.publishBorn(ctx, commit.Outbox); result.Err != nil {

@@ -145,7 +145,7 @@ func (s *Store) ClaimRunLease(ctx context.Context, c *lane.ClaimCommand) (*lane.
 	var take func() (slotChange, bool, error)
 	if c.Slot {
 		take = func() (slotChange, bool, error) {
-			return s.takeSlot(ctx, before, c.Queue.Concurrency, toMillis(c.At), 0)
+			return s.takeSlot(ctx, before, c.Queue.Concurrency, toMillis(c.At), 0, claimWindows)
 		}
 	}
 	return s.acquire(ctx, &change{Transition: &c.Transition, before: before, byWakeup: c.ByWakeup, slot: slot}, take)

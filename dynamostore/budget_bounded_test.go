@@ -1,12 +1,8 @@
 package dynamostore
 
 import (
-	"fmt"
 	"testing"
 	"time"
-
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/lane"
@@ -21,7 +17,10 @@ func addBoundedCases(cases map[string]budgetCase) {
 	claimed := func(w *world) *world { w.wantOutcome(w.claimFor(budgetLease, false), lane.Acquired); return w }
 	executing := func(w *world) *world { return claimed(entered(bounded(w)).ack()) }
 	for name, c := range map[string]budgetCase{
-		"trigger that takes a slot":           {bounded, entered, nil},
+		"trigger that takes a slot": {bounded, entered, nil},
+		"trigger into a full queue of limit 1,000": {func(w *world) *world {
+			return w.bounded(runlane.MaxQueueConcurrency).occupy(0, runlane.MaxQueueConcurrency)
+		}, func(w *world) *world { return w.turnedAway() }, nil},
 		"slot reserved":                       {waiting, reserved, nil},
 		"claim with a reservation":            {func(w *world) *world { return entered(bounded(w)) }, claimed, nil},
 		"success that frees a slot":           {executing, func(w *world) *world { return w.succeed() }, nil},
@@ -42,29 +41,11 @@ func (w *world) claimSlot() *world {
 	return w
 }
 
-// docs/layout.md, Budget: every trigger, reservation and claim of a bounded queue reads the slots of its partition.
+// docs/layout.md, Budget: what a tick reads of a partition with the largest limit.
 func TestBudget_SlotsOfTheLargestLimit_AreReadForTwentyFiveUnits(t *testing.T) {
-	w := newWorld(t)
-	client, ok := w.store.client.(*dynamodb.Client)
-	if !ok {
-		t.Fatalf("%T", w.store.client)
-	}
+	w := newWorld(t).occupy(0, runlane.MaxQueueConcurrency)
 	p := slotPartition{environment: "test", queue: "default", hash: hashParts("")}
-	var batch []types.WriteRequest
-	for n := range runlane.MaxQueueConcurrency {
-		id := runlane.RunID(fmt.Sprintf("run_01ARZ3NDEKTSV4RRFFQ69G%04d", n))
-		slot, err := marshalItem(slotItem{PK: p.pk(), SK: slotSK(n), Run: id, Until: toMillis(w.now.Add(time.Hour))})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if batch = append(batch, types.WriteRequest{PutRequest: &types.PutRequest{Item: slot}}); len(batch) == batchWrites {
-			if err := writeBatch(t.Context(), client, w.store.table, batch); err != nil {
-				t.Fatal(err)
-			}
-			batch = nil
-		}
-	}
-	counting := &consumption{API: client}
+	counting := &consumption{API: w.store.client}
 	w.store.client = counting
 	taken, err := w.store.slots(w.step(), p)
 	if err != nil || len(taken) != runlane.MaxQueueConcurrency {

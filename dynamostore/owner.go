@@ -106,12 +106,28 @@ func (s *Store) creationSlot(ctx context.Context, c *lane.AppendCommand) (slotCh
 	if !c.Queue.Bounded() || !lane.HoldsSlot(c.Projected) {
 		return slotChange{}, nil
 	}
-	slot, ok, err := s.takeSlot(ctx, projected(&c.Transition, nil), c.Queue.Concurrency, toMillis(c.Projected.UpdatedAt), toMillis(c.Projected.DispatchExpiresAt))
-	if err == nil && !ok {
-		err = noCapacity(c)
+	limited := ctx
+	if c.Reserves() { // it can wait without a slot: what is left of the caller's time is for the commit
+		var cancel context.CancelFunc
+		limited, cancel = context.WithTimeout(ctx, s.timeout/slotPatience)
+		defer cancel()
 	}
+	slot, ok, err := s.takeSlot(limited, projected(&c.Transition, nil), c.Queue.Concurrency, toMillis(c.Projected.UpdatedAt),
+		toMillis(c.Projected.DispatchExpiresAt), creationWindows)
+	switch {
+	case err == nil && !ok:
+		return slot, noCapacity(c)
+	case err != nil && c.Reserves() && ctx.Err() == nil:
+		full := noCapacity(c)
+		full.Cause = err
+		return slot, full
+	}
+	slot.yields = c.Reserves()
 	return slot, err
 }
+
+// slotPatience is the part of a request's time that a creation with a reservation spends on finding a slot.
+const slotPatience = 4
 
 // ownedFirst is the conflict on a key, where there is one, in place of a full queue: keys are judged first.
 func (s *Store) ownedFirst(ctx context.Context, owners []ownerItem, full error) error {
@@ -134,7 +150,7 @@ func (s *Store) ownedFirst(ctx context.Context, owners []ownerItem, full error) 
 	return full
 }
 
-func noCapacity(c *lane.AppendCommand) error {
+func noCapacity(c *lane.AppendCommand) *runlane.Error {
 	return conflict(runlane.ConflictQueueCapacity, c.Projected.ID, "queue %q has no free slot", c.Queue.Name)
 }
 

@@ -6,9 +6,6 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/lane"
 )
@@ -49,41 +46,8 @@ func (r *runItem) slot() slotItem {
 	return slotItem{PK: r.partition().pk(), SK: slotSK(r.Slot - 1), Run: r.key().RunID}
 }
 
-// slots reads a partition strongly.
-func (s *Store) slots(ctx context.Context, p slotPartition) (taken []slotItem, err error) {
-	err = s.query(ctx, "read slots", &dynamodb.QueryInput{
-		KeyConditionExpression: aws.String("#pk = :pk"), ExpressionAttributeValues: item{":pk": text(p.pk())}, ConsistentRead: aws.Bool(true),
-	}, func(it item) (bool, error) {
-		var slot slotItem
-		err := unmarshalItem(it, &slot)
-		taken = append(taken, slot)
-		return true, err
-	})
-	return taken, err
-}
-
-// free are the numbers that a run may take at an instant: the lowest (limit − occupied) unused ones below the limit. "Any unused
-// number" would let two reservers with stale reads exceed a limit that was lowered. Occupied counts every number, also those at
-// or above the limit. replaced is what stands there: a reservation that is over.
-func free(taken []slotItem, limit int, at millis) (numbers []int, replaced map[int]slotItem) {
-	occupied := 0
-	used := map[int]bool{}
-	replaced = map[int]slotItem{}
-	for _, slot := range taken {
-		if slot.Until == 0 || slot.Until > at {
-			occupied++
-			used[slot.number()] = true
-		} else {
-			replaced[slot.number()] = slot
-		}
-	}
-	for n := 0; n < limit && len(numbers) < limit-occupied; n++ {
-		if !used[n] {
-			numbers = append(numbers, n)
-		}
-	}
-	return numbers, replaced
-}
+// occupied reports a slot that counts at an instant: held, or reserved until later.
+func (i *slotItem) occupied(at millis) bool { return i.Until == 0 || i.Until > at }
 
 // slotChange is what a commit does to slots.
 type slotChange struct {
@@ -93,6 +57,8 @@ type slotChange struct {
 	// optional: when only the slot's condition fails, the commit is repeated without it. A slot never stops an outcome, a
 	// cancellation or a recovery.
 	optional bool
+	// yields: what refuses the slot, be it a throttle or another transaction, counts as a slot that is taken. No creation fails for it.
+	yields bool
 }
 
 // outlasts reports a slot that is held, or reserved for longer than a commit that begins at an instant may take.
@@ -102,37 +68,28 @@ func (i *slotItem) outlasts(at millis) bool {
 
 // takeSlot plans to take a slot at an instant: the run's own while it is held, or else a free one, at random. A reservation of its own
 // that is about to end is no reason to have the same slot again: it may be over when the commit happens, and the limit lower than its
-// number. until 0 holds the slot. ok is false when there is none.
-func (s *Store) takeSlot(ctx context.Context, r *runItem, limit int, at, until millis) (change slotChange, ok bool, err error) {
+// number. until 0 holds the slot. windows bounds what is read of a large limit. ok is false when there is none.
+func (s *Store) takeSlot(ctx context.Context, r *runItem, limit int, at, until millis, windows int) (change slotChange, ok bool, err error) {
 	p := r.partition()
-	taken, err := s.slots(ctx, p)
+	reading, err := s.readFree(ctx, &slotQuery{p, limit, at, r.key().RunID, r.Slot - 1, windows})
 	if err != nil {
 		return change, false, err
 	}
-	var own *slotItem
-	var others []slotItem
-	for _, slot := range taken {
-		if slot.Run == r.key().RunID {
-			own = &slot
-		} else {
-			others = append(others, slot)
-		}
-	}
+	own := reading.own
 	mine := slotItem{PK: p.pk(), Run: r.key().RunID, Until: until}
 	if own != nil && own.outlasts(at) {
 		mine.SK = own.SK
 		return slotChange{put: &mine, before: own}, true, nil
 	}
-	numbers, replaced := free(others, limit, at)
-	if len(numbers) == 0 {
+	if len(reading.free) == 0 {
 		return change, false, nil
 	}
-	n := numbers[rand.IntN(len(numbers))] //nolint:gosec // avoiding conflicts needs no secrecy
+	n := reading.free[rand.IntN(len(reading.free))] //nolint:gosec // avoiding conflicts needs no secrecy
 	mine.SK = slotSK(n)
 	change = slotChange{put: &mine, delete: own}
 	if own != nil && own.SK == mine.SK {
 		change.before, change.delete = own, nil
-	} else if old, there := replaced[n]; there {
+	} else if old, there := reading.replaced[n]; there {
 		change.before = &old
 	}
 	return change, true, nil
@@ -145,7 +102,7 @@ func (c *slotChange) members() (members []member, err error) {
 		if err != nil {
 			return nil, err
 		}
-		m := member{after: after, condition: absent}
+		m := member{after: after, condition: absent, yields: c.yields}
 		if c.before != nil {
 			if m.before, err = marshalItem(c.before); err != nil {
 				return nil, err
@@ -216,7 +173,7 @@ func (s *Store) ReserveRunDispatch(ctx context.Context, c *lane.ReserveCommand) 
 		return &lane.Acquisition{Outcome: lane.LostEligibility}, nil
 	}
 	take := func() (slotChange, bool, error) {
-		return s.takeSlot(ctx, before, c.Queue.Concurrency, toMillis(c.At), toMillis(c.Projected.DispatchExpiresAt))
+		return s.takeSlot(ctx, before, c.Queue.Concurrency, toMillis(c.At), toMillis(c.Projected.DispatchExpiresAt), reservationWindows)
 	}
 	slot, ok, err := take()
 	if err != nil {
@@ -301,7 +258,7 @@ func (s *Store) claimSlot(ctx context.Context, c *lane.ClaimCommand, r *runItem)
 	case !c.Slot:
 		return slot, lane.LostReservation, nil
 	}
-	slot, ok, err := s.takeSlot(ctx, r, c.Queue.Concurrency, at, 0)
+	slot, ok, err := s.takeSlot(ctx, r, c.Queue.Concurrency, at, 0, claimWindows)
 	if err == nil && !ok {
 		lost = lane.LostCapacity
 	}

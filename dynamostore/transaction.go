@@ -57,6 +57,7 @@ type member struct {
 	before, after item
 	condition     condition
 	check         bool
+	yields        bool // what refuses this member alone counts as its condition
 }
 
 func (m *member) write(table *string) types.TransactWriteItem {
@@ -171,10 +172,13 @@ func (s *Store) transact(
 		var pause time.Duration
 		if wasCancelled {
 			reasons := cancelled.CancellationReasons
+			if unheard == nil {
+				reasons = yielding(members, reasons)
+			}
 			failed, met, other := judgeReasons(reasons)
 			switch {
 			case other != "":
-				if !strings.Contains(other, "Throttling") && !strings.Contains(other, "Throughput") {
+				if !isRate(other) {
 					return nil, &runlane.Error{Code: runlane.ErrContractViolation, Message: operation + ": DynamoDB refused a member: " + other, Cause: err}
 				}
 				pause = throttled(conflicts)
@@ -231,6 +235,27 @@ func (s *Store) send(ctx context.Context, request func(context.Context) error) e
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	return request(ctx)
+}
+
+// yielding are the reasons of a cancelled transaction, those of members that yield as failed conditions: where no other member was
+// refused for its rate or met another transaction, there is nothing to wait for.
+func yielding(members []member, reasons []types.CancellationReason) []types.CancellationReason {
+	out := slices.Clone(reasons)
+	for i := range out {
+		switch code := aws.ToString(out[i].Code); {
+		case code == "" || code == "None" || code == "ConditionalCheckFailed":
+		case i >= len(members) || !members[i].yields || code != "TransactionConflict" && !isRate(code):
+			return reasons
+		default:
+			out[i] = types.CancellationReason{Code: aws.String("ConditionalCheckFailed")}
+		}
+	}
+	return out
+}
+
+// isRate reports a member's refusal for its rate.
+func isRate(code string) bool {
+	return strings.Contains(code, "Throttling") || strings.Contains(code, "Throughput")
 }
 
 // judgeReasons sorts the positional reasons of a cancelled transaction.

@@ -32,7 +32,8 @@ var exceptions = map[string]string{
 	"core.(*execution).progress > core.(*execution).flushNotes":                     "a second after a note; the note at the end of an attempt is the same write",
 
 	// Races: somebody else is faster between two requests of this process. The write that follows is one that scenarios come to.
-	"core.(*Runtime).announce > core.(*Runtime).handOver":                   "a slot was freed after the trigger had found none",
+	"core.(*Runtime).announce > core.(*Runtime).reserveFreed":               "a slot was freed after the trigger had found none",
+	"core.(*Runtime).reserveFreed > core.(*Runtime).reserveAndPublish":      "a slot was freed after the trigger had found none",
 	"core.(*tick).request > core.(*Runtime).failAbandoned":                  "an attempt was abandoned after the stage that fails such runs",
 	"core.(*execution).finish > core.(*execution).ended (2)":                "an answer was lost, and its outcome found",
 	"dynamostore.(*Store).ReserveRunDispatch > dynamostore.(*Store).refuse": "the slot that the scan saw was taken",
