@@ -31,8 +31,9 @@ type TaskOptions[P any] struct {
 	// ConcurrencyKey partitions a bounded queue. Without one, runs share the queue's one partition.
 	ConcurrencyKey func(P) string
 
-	// ErrorMessages keeps the text of any error a handler returns in the run's failure record. By default only texts of
-	// *Error are kept and others read "Task failed.", because foreign errors may quote payloads or credentials.
+	// ErrorMessages keeps the text of any error a handler returns in the run's failure record. By default, on a lane that other
+	// processes share, only texts of *Error are kept and others read "Task failed.", because foreign errors may quote payloads or
+	// credentials; the log has them, unless core.Options.HideErrorTexts is set.
 	ErrorMessages bool
 
 	// IdempotencyKey makes a second trigger with the same key return the first run.

@@ -161,7 +161,7 @@ func (x *execution) main(ctx context.Context) {
 			a := x.newAttempt()
 			return x.layer(runlane.WithAttempt(ctx, a), a, 0)
 		})
-		v = judge(ctx, err, x.handler.Task.ErrorMessages)
+		v = judge(ctx, err, x.texts())
 	})
 	if fault != nil {
 		v = brokenVerdict(fmt.Sprintf("The error that the handler returned panicked (its type is %T).", err), fault.stack)
@@ -201,6 +201,12 @@ func (x *execution) layer(ctx context.Context, a *runlane.Attempt, i int) error 
 	})
 }
 
+// panicText is what a handler panicked with, as the cause of what becomes of it.
+type panicText struct{ text string }
+
+// Error is the text.
+func (e *panicText) Error() string { return e.text }
+
 // guarded turns a panic into an error with its stack.
 func (x *execution) guarded(call func() error) (err error) {
 	defer func() {
@@ -211,17 +217,26 @@ func (x *execution) guarded(call func() error) (err error) {
 	return call()
 }
 
-// panicError names the value only where that cannot quote user data: the Go runtime's own faults, and tasks that opted in.
+// texts are those of the runtime, and what the task says.
+func (x *execution) texts() errorTexts {
+	texts := x.rt.texts
+	texts.whole = x.handler.Task.ErrorMessages
+	return texts
+}
+
+// panicError names the value in the run only where that cannot quote user data: the Go runtime's own faults, and where texts are kept.
 func (x *execution) panicError(value any, stack []byte) error {
 	message := "The handler panicked."
 	if fault, ok := value.(runtime.Error); ok {
 		_ = caught(func() { message = "The handler panicked: " + fault.Error() }) // it may only call itself one
-	} else if x.handler.Task.ErrorMessages {
-		message = fmt.Sprintf("The handler panicked: %v", value)
 	}
-	return &runlane.Error{
+	e := &runlane.Error{
 		Code: runlane.ErrTaskPanicked, Message: message, RunID: x.started.ID, Meta: map[string]string{"stack": string(stack)},
 	}
+	if x.texts() != (errorTexts{}) {
+		e.Cause = &panicText{fmt.Sprintf("The handler panicked: %v", value)}
+	}
+	return e
 }
 
 // setOutput keeps the last output.

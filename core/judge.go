@@ -27,6 +27,14 @@ type verdict struct {
 	reason  string        // released
 	meta    map[string]string
 	failure runlane.Failure
+	text    string // of the failure, for the log
+}
+
+// errorTexts say where the texts of the application's errors may stand.
+type errorTexts struct {
+	keep  bool // in the run, of errors that are not ours
+	whole bool // in the run, of any error
+	log   bool
 }
 
 type verdictKind int
@@ -40,27 +48,36 @@ const (
 
 // judge reads err in this order: the runtime ended ctx and err is its error or cause; permanent; released; retry after; any
 // other, which is a failure that may be retried. nil is a success also after ctx has ended: the work was done.
-func judge(ctx context.Context, err error, errorMessages bool) verdict {
+func judge(ctx context.Context, err error, texts errorTexts) verdict {
 	if err == nil {
 		return verdict{kind: verdictSucceeded}
 	}
 	if isNil(err) {
 		message := fmt.Sprintf("The handler returned a nil %T, which is no nil error: declare the variable as error.", err)
-		return verdict{kind: verdictFailed, failure: runlane.NewFailure(runlane.ErrTaskFailed, message, nil)}
+		return failed(runlane.NewFailure(runlane.ErrTaskFailed, message, nil))
 	}
 	if ctx.Err() != nil && gaveIn(ctx, err) {
 		return verdict{kind: verdictStopped, cause: context.Cause(ctx)}
 	}
 	if p, ok := errors.AsType[*runlane.PermanentError](err); ok && p != nil {
-		return verdict{kind: verdictFailed, final: true, failure: failureOf(err, errorMessages)}
+		v := failedWith(err, texts)
+		v.final = true
+		return v
 	}
 	if r, ok := errors.AsType[*runlane.ReleaseError](err); ok && r != nil {
 		return judgeRelease(r)
 	}
 	if r, ok := errors.AsType[*runlane.RetryAfterError](err); ok && r != nil {
-		return verdict{kind: verdictFailed, chosen: true, delay: max(r.Delay, 0), failure: failureOf(err, errorMessages)}
+		v := failedWith(err, texts)
+		v.chosen, v.delay = true, max(r.Delay, 0)
+		return v
 	}
-	return verdict{kind: verdictFailed, failure: failureOf(err, errorMessages)}
+	return failedWith(err, texts)
+}
+
+// failed is a failure whose message is ours, which may stand anywhere.
+func failed(f runlane.Failure) verdict {
+	return verdict{kind: verdictFailed, failure: f, text: f.Message}
 }
 
 // brokenVerdict is of a handler that did not return, or returned an error that cannot be read.
@@ -69,7 +86,7 @@ func brokenVerdict(message string, stack []byte) verdict {
 	if stack != nil {
 		meta = map[string]string{"stack": string(stack)}
 	}
-	return verdict{kind: verdictFailed, failure: runlane.NewFailure(runlane.ErrTaskPanicked, message, meta)}
+	return failed(runlane.NewFailure(runlane.ErrTaskPanicked, message, meta))
 }
 
 // gaveIn tells the end of the attempt's context, however it was wrapped on the way, from an error of the handler's own.
@@ -81,27 +98,49 @@ func judgeRelease(r *runlane.ReleaseError) verdict {
 	if r.Delay <= 0 || r.Delay > runlane.MaxReleaseDelay {
 		message := fmt.Sprintf("the handler released for %s; use more than 0 and at most %s", r.Delay,
 			runlane.FormatDuration(runlane.MaxReleaseDelay))
-		return verdict{kind: verdictFailed, failure: runlane.NewFailure(runlane.ErrValidationFailed, message, nil)}
+		return failed(runlane.NewFailure(runlane.ErrValidationFailed, message, nil))
 	}
 	kept := runlane.NewFailure("", "", r.Meta) // for its limits
 	return verdict{kind: verdictReleased, delay: r.Delay, reason: clipReason(r.Reason), meta: kept.Meta}
 }
 
-// failureOf keeps what may be kept of a handler's error.
-func failureOf(err error, errorMessages bool) runlane.Failure {
+// failedWith keeps what may be kept of a handler's error.
+func failedWith(err error, texts errorTexts) verdict {
 	code := runlane.CodeOf(err)
 	if code == "" || len(code) > maxCodeBytes || runlane.ValidateKey("code", string(code)) != nil {
 		code = runlane.ErrTaskFailed
 	}
+	text := foreignFailure
+	if texts != (errorTexts{}) {
+		text = wholeText(err, code)
+	}
 	message := foreignFailure
 	var meta map[string]string
+	if texts.keep {
+		message = text
+	}
 	if e, ok := asError(err); ok {
 		message, meta = e.Message, e.Meta
+		if _, panicked := errors.AsType[*panicText](err); panicked && texts.keep {
+			message = text
+		}
 	}
-	if errorMessages {
-		message = strings.TrimPrefix(err.Error(), string(code)+": ") // which the record has already
+	if texts.whole {
+		message = text
 	}
-	return runlane.NewFailure(code, message, meta)
+	v := failed(runlane.NewFailure(code, message, meta))
+	if texts.log {
+		v.text = runlane.NewFailure("", text, nil).Message // for its limits
+	}
+	return v
+}
+
+// wholeText is an error's text without its code, which stands beside it already, and for a panic the value.
+func wholeText(err error, code runlane.ErrorCode) string {
+	if p, ok := errors.AsType[*panicText](err); ok {
+		return p.text
+	}
+	return strings.TrimPrefix(err.Error(), string(code)+": ")
 }
 
 // clipReason keeps a reason within runlane.MaxReasonBytes, and text.

@@ -33,6 +33,7 @@ type Runtime struct {
 	metrics      gauges
 	maxAbandoned int  // -1: no bound
 	coded        bool // there is a codec
+	texts        errorTexts
 	middleware   []runlane.Middleware
 	world        World
 	workerID     string
@@ -98,6 +99,8 @@ func newRuntime(l *lane.Lane, options *Options) *Runtime {
 		rt.logger = slog.Default()
 	}
 	rt.logger = tameLogger(rt.logger)
+	rt.texts.log = !options.HideErrorTexts && options.Codec == nil
+	rt.texts.keep = rt.texts.log && l.Storage.Capabilities().ProcessLocalState
 	if rt.maxAbandoned == 0 {
 		rt.maxAbandoned = runlane.DefaultMaxAbandoned
 	}

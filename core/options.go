@@ -23,11 +23,17 @@ type Options struct {
 	// Handlers are the tasks that execute in this process. A task id may appear once.
 	Handlers []runlane.Handler
 
+	// HideErrorTexts keeps the texts of errors that handlers return, and of values that they panic with, out of the log and out of the
+	// runs. They may quote payloads and credentials. By default the log has them, with the outcome of the attempt; a run has them where
+	// its task says so (runlane.TaskOptions.ErrorMessages, which this option leaves alone) and on a lane whose state this process alone
+	// can reach. A runtime with a Codec hides them. Messages of *runlane.Error are always kept.
+	HideErrorTexts bool
+
 	// Hooks see every commit of this process after it is durable.
 	Hooks []Hook
 
-	// Logger gets what an operator may have to act on. Attributes are run_id, task, queue, attempt, worker_id and code; payloads
-	// are never among them. nil means slog.Default().
+	// Logger gets what an operator may have to act on. Attributes are run_id, task, queue, attempt, worker_id, code and error; payloads
+	// are never among them, unless an error quotes one: see HideErrorTexts. nil means slog.Default().
 	Logger *slog.Logger
 
 	// MaxAbandoned is how many attempts of a run may end without an outcome (their worker died) before the run fails with

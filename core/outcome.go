@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -120,7 +121,7 @@ func (x *execution) finish(ctx context.Context, v verdict) (*DeliveryResult, err
 		projected, err := x.append(limited, run, c)
 		switch {
 		case err == nil:
-			return x.ended(limited, projected, at), nil
+			return x.ended(limited, projected, v, at), nil
 		case isConflict(err, runlane.ConflictLeaseOwnership):
 			return x.lostResult(limited), nil
 		case isConflict(err, runlane.ConflictEventSequence):
@@ -130,7 +131,7 @@ func (x *execution) finish(ctx context.Context, v verdict) (*DeliveryResult, err
 				break
 			}
 			if unknown != nil && sameState(current, unknown) {
-				return x.ended(limited, unknown, at), nil
+				return x.ended(limited, unknown, v, at), nil
 			}
 			if run = x.ownRun(current, run.Payload); run == nil {
 				return x.lostResult(limited), nil
@@ -138,7 +139,7 @@ func (x *execution) finish(ctx context.Context, v verdict) (*DeliveryResult, err
 			continue
 		case v.kind == verdictSucceeded && errors.Is(err, runlane.ErrValidationFailed):
 			// The storage cannot hold the output: a success without it would not be what the handler asked for.
-			v = verdict{kind: verdictFailed, failure: failureOf(err, x.handler.Task.ErrorMessages)}
+			v = failedWith(err, x.texts())
 			continue
 		}
 		if !errors.Is(err, runlane.ErrStorageUnavailable) || !pause(limited, x.rt.world.around(wait)) {
@@ -177,17 +178,17 @@ func sameState(current, written *runlane.Run) bool {
 }
 
 // ended reports a recorded outcome, offers the slot that it freed to the next run, and wakes a worker for what follows a short wait.
-func (x *execution) ended(ctx context.Context, run *runlane.Run, at time.Time) *DeliveryResult {
+func (x *execution) ended(ctx context.Context, run *runlane.Run, v verdict, at time.Time) *DeliveryResult {
 	x.rt.handOver(ctx, run)
 	switch run.Status {
 	case runlane.StatusRetrying, runlane.StatusReleased:
 		x.rt.wakeLater(ctx, run, run.RunAt.Sub(at))
 	case runlane.StatusFailed:
-		x.rt.logOutcome(ctx, slog.LevelWarn, "run failed", run, x.workerID)
+		x.rt.logOutcome(ctx, slog.LevelWarn, "run failed", run, x.workerID, x.loggedText(run, v))
 		return x.reported(run)
 	default:
 	}
-	x.rt.logOutcome(ctx, slog.LevelDebug, "attempt ended", run, x.workerID)
+	x.rt.logOutcome(ctx, slog.LevelDebug, "attempt ended", run, x.workerID, x.loggedText(run, v))
 	return x.reported(run)
 }
 
@@ -198,17 +199,29 @@ func (x *execution) reported(run *runlane.Run) *DeliveryResult {
 
 // lostResult is an attempt whose run belongs to somebody else by now: nothing of it is recorded.
 func (x *execution) lostResult(ctx context.Context) *DeliveryResult {
-	x.rt.logOutcome(ctx, slog.LevelWarn, "lease lost; nothing of the attempt is recorded", x.started, x.workerID)
+	x.rt.logOutcome(ctx, slog.LevelWarn, "lease lost; nothing of the attempt is recorded", x.started, x.workerID, "")
 	return &DeliveryResult{Run: x.started, Ignored: IgnoredAbandoned}
 }
 
-func (rt *Runtime) logOutcome(ctx context.Context, level slog.Level, message string, run *runlane.Run, workerID string) {
+// loggedText is what the log says of a failure beside its code.
+func (x *execution) loggedText(run *runlane.Run, v verdict) string {
+	if !x.rt.texts.log {
+		return ""
+	}
+	return cmp.Or(v.text, run.Failure.Message)
+}
+
+// logOutcome logs what became of an attempt. text is that of its failure, "" where it has none to tell.
+func (rt *Runtime) logOutcome(ctx context.Context, level slog.Level, message string, run *runlane.Run, workerID, text string) {
 	if !rt.logger.Enabled(ctx, level) {
 		return
 	}
 	attrs := append(runAttrs(run), slog.String(attrWorkerID, workerID))
 	if run.Failure.Code != "" {
 		attrs = append(attrs, slog.String(attrCode, string(run.Failure.Code)))
+		if text != "" {
+			attrs = append(attrs, slog.String(attrError, text))
+		}
 	}
 	rt.logger.LogAttrs(ctx, level, message, attrs...)
 }

@@ -115,9 +115,10 @@ func deliveryLogger(t *testing.T, h RuntimeHarness) {
 func deliveryLogsNoPayload(t *testing.T, h RuntimeHarness) {
 	const secret = "s3cr3t-and-unique"
 	task := runlane.NewTask("scenario.secret", &runlane.TaskOptions[json.RawMessage]{Retry: runlane.Retry{MaxAttempts: 2}})
-	s := newScene(t, h, task.Handle(func(_ context.Context, _ *runlane.Attempt, p json.RawMessage) error {
+	handler := task.Handle(func(_ context.Context, _ *runlane.Attempt, p json.RawMessage) error {
 		return errors.New("cannot use " + string(p))
-	}))
+	})
+	s := openScene(t, h, core.Options{Handlers: []runlane.Handler{handler}, HideErrorTexts: true}, nil)
 	s.transport.OnPublish(refused(runlane.ErrTransportPublishFailed, false))
 	run := s.trigger(task.With(json.RawMessage(`"`+secret+`"`)), nil)
 	s.execute(run)

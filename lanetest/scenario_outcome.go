@@ -31,6 +31,7 @@ func outcomeScenarios() []scenario {
 		{"a timeout is a failure under the budget", nil, outcomeTimeout, false},
 		{"a payload that does not decode is a failure under the budget", nil, outcomeUndecodable, false},
 		{"only texts that cannot quote user data are kept", nil, outcomeMessages, false},
+		{"the text of an error is logged, and kept where the process alone has the state", nil, outcomeTexts, false},
 		{"a lost lease records nothing", nil, outcomeLostLease, false},
 		{"a shutdown burns no attempt", nil, outcomeShutdown, false},
 		{"a requested cancellation decides what follows", nil, outcomeCancellation, false},
@@ -159,7 +160,7 @@ func outcomePanic(t *testing.T, h RuntimeHarness) {
 			nothing["x"] = 1 //nolint:govet,staticcheck // a fault of the Go runtime, whose text is kept
 			return nil
 		})
-	s := newScene(t, h, handler)
+	s := openScene(t, h, core.Options{Handlers: []runlane.Handler{handler}, HideErrorTexts: true}, nil)
 	run := s.trigger(task.With(jobPayload{}), nil)
 	first := s.execute(run)
 	s.wantStatus(first, runlane.StatusRetrying)
@@ -277,7 +278,7 @@ func outcomeMessages(t *testing.T, h RuntimeHarness) {
 	fail := func(context.Context, *runlane.Attempt) error { return errors.New("password is 1234") }
 	closed, closedHandler := job("scenario.closed", nil, fail)
 	open, openHandler := job("scenario.open", &runlane.TaskOptions[jobPayload]{ErrorMessages: true}, fail)
-	s := newScene(t, h, closedHandler, openHandler)
+	s := openScene(t, h, core.Options{Handlers: []runlane.Handler{closedHandler, openHandler}, HideErrorTexts: true}, nil)
 	if f := s.execute(s.trigger(closed.With(jobPayload{}), nil)).Failure; f.Code != runlane.ErrTaskFailed || f.Message != "Task failed." {
 		t.Fatalf("failure is %+v", f)
 	}

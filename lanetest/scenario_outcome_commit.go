@@ -202,3 +202,33 @@ func outcomeUnreadable(t *testing.T, h RuntimeHarness) {
 	s.clock.Advance(time.Minute)
 	s.wantStatus(s.execute(run), runlane.StatusSucceeded)
 }
+
+func outcomeTexts(t *testing.T, h RuntimeHarness) {
+	fail := func(_ context.Context, a *runlane.Attempt) error {
+		if a.Number == 2 {
+			panic("disk on fire")
+		}
+		return errors.New("disk is full")
+	}
+	task, handler := job("scenario.texts", &runlane.TaskOptions[jobPayload]{Retry: runlane.Retry{MaxAttempts: 2}}, fail)
+	s := newScene(t, h, handler)
+	run := s.trigger(task.With(jobPayload{}), nil)
+	wants := []struct{ line, text, closed string }{
+		{"attempt ended", "disk is full", "Task failed."},
+		{"run failed", "The handler panicked: disk on fire", "The handler panicked."},
+	}
+	for _, want := range wants {
+		f := s.execute(run).Failure
+		kept := want.closed
+		if s.lane.Storage.Capabilities().ProcessLocalState {
+			kept = want.text
+		}
+		if f.Message != kept {
+			t.Errorf("the run says %q, want %q", f.Message, kept)
+		}
+		if lines := s.logs.lines(t, want.line); len(lines) == 0 || lines[len(lines)-1]["error"] != want.text {
+			t.Errorf("the log says %v, want %q", lines, want.text)
+		}
+		s.clock.Advance(time.Hour)
+	}
+}

@@ -106,7 +106,7 @@ func ExampleRequireGolden() {
 	//
 	// +0s  triggered
 	// +0s  attempt 1 started
-	// +0s  attempt 1 failed: task_failed, retry in 1m (Task failed.)
+	// +0s  attempt 1 failed: task_failed, retry in 1m (the mail server is down)
 	// +1m  attempt 2 started
 	// +1m  attempt 2 succeeded
 	//

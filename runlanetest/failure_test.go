@@ -226,6 +226,6 @@ func TestLogs_GoToTheTest_AndToNobodyAfterItsEnd(t *testing.T) {
 	}
 	wantText(t, log, `
 time=2026-01-01T00:00:00.000Z level=INFO msg=working run_id=run_000001 task=echo queue=default attempt=1 worker_id=worker
-time=2026-01-01T00:00:00.000Z level=WARN msg="run failed" run_id=run_000001 task=echo queue=default attempt=1 worker_id=worker code=task_failed
+time=2026-01-01T00:00:00.000Z level=WARN msg="run failed" run_id=run_000001 task=echo queue=default attempt=1 worker_id=worker code=task_failed error="the mail server is away"
 `)
 }

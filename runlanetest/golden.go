@@ -27,7 +27,7 @@ const UpdateVariable = "RUNLANETEST_UPDATE"
 //
 //	+0s  triggered
 //	+0s  attempt 1 started
-//	+0s  attempt 1 failed: task_failed, retry in 1s (Task failed.)
+//	+0s  attempt 1 failed: task_failed, retry in 1s (connection refused)
 //	+1s  attempt 2 started
 //	+1s  attempt 2 succeeded
 //

@@ -48,7 +48,7 @@ type stage struct {
 	ids    []runlane.RunID
 }
 
-func newStage(t *testing.T, storage func(now func() time.Time) lane.Storage) *stage {
+func newStage(t *testing.T, hide bool, storage func(now func() time.Time) lane.Storage) *stage {
 	t.Helper()
 	s := &stage{t: t, clock: &clock{}, watch: &watch{}, tasks: map[string]*runlane.Task[secret]{}}
 	s.clock.millis.Store(noon.UnixMilli())
@@ -63,7 +63,7 @@ func newStage(t *testing.T, storage func(now func() time.Time) lane.Storage) *st
 	s.Runtime, err = core.Open(t.Context(), l, &core.Options{
 		Handlers: s.handlers(), Logger: s.logger, Metrics: s.watch, World: &core.World{Now: s.clock.now},
 		Hooks:        []core.Hook{func(core.Change) { panic("hook " + mark) }},
-		MaxAbandoned: 2,
+		MaxAbandoned: 2, HideErrorTexts: hide,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -308,9 +308,9 @@ func (s *stage) perform() map[runlane.Status]int {
 	return s.failures()
 }
 
-func check(t *testing.T, storage func(now func() time.Time) lane.Storage) {
+func check(t *testing.T, hide bool, storage func(now func() time.Time) lane.Storage) {
 	t.Helper()
-	s := newStage(t, storage)
+	s := newStage(t, hide, storage)
 	slog.SetDefault(s.logger) // where package functions logs
 	ended := s.perform()
 	for _, status := range []runlane.Status{runlane.StatusSucceeded, runlane.StatusFailed, runlane.StatusCancelled} {
@@ -318,8 +318,17 @@ func check(t *testing.T, storage func(now func() time.Time) lane.Storage) {
 			t.Errorf("no run is %s: %v", status, ended)
 		}
 	}
+	kept := s.Lane().Storage.Capabilities().ProcessLocalState
+	told := 0
 	for _, line := range s.watch.found() {
+		if !hide && (ofOutcome(line) || kept && ofRecord(line)) {
+			told++
+			continue
+		}
 		t.Errorf("a mark was found: %.300s", line)
+	}
+	if !hide && told == 0 {
+		t.Error("no outcome was logged with the text of its error")
 	}
 	lines := s.watch.lines.String()
 	for _, message := range []string{"run failed", "attempt ended", "handled", "cannot change their visibility"} {
@@ -333,26 +342,56 @@ func check(t *testing.T, storage func(now func() time.Time) lane.Storage) {
 	t.Logf("%d log lines, %d errors, %d metrics, runs %v were looked through", strings.Count(lines, "\n"), len(s.watch.errors), len(s.watch.metrics), ended)
 }
 
-// Not parallel, like the next one: package functions logs to the default logger, which is one for the whole process.
-func TestMarks_Memlane_NothingConfidentialIsLoggedOrToldOrCounted(t *testing.T) {
-	check(t, func(now func() time.Time) lane.Storage {
+// ofOutcome is a log line of an outcome whose attribute error alone has a mark.
+func ofOutcome(line string) bool {
+	before, _, ok := strings.Cut(line, " error=")
+	return ok && !strings.Contains(before, mark) && (strings.Contains(before, `msg="run failed"`) || strings.Contains(before, `msg="attempt ended"`))
+}
+
+// ofRecord is what failures notes of a run's failure.
+func ofRecord(line string) bool { return strings.HasPrefix(line, "secret.") }
+
+func faultyMemory(t *testing.T) func(now func() time.Time) lane.Storage {
+	return func(now func() time.Time) lane.Storage {
 		return lanetest.FaultyStorage(memlane.NewStorage(&memlane.StorageOptions{Now: now}), lanetest.NewFaultPlan(t, 0,
 			lanetest.FaultRule{Kind: lanetest.FaultAfter, Method: "AppendRunEvents", Rate: 0.1, Times: 10},
 			lanetest.FaultRule{Kind: lanetest.FaultBefore, Method: "AppendRunEvents", Rate: 0.1, Times: 10},
 			lanetest.FaultRule{Kind: lanetest.FaultConflict, Method: "ClaimRunLease", Rate: 0.1, Times: 10},
 			lanetest.FaultRule{Kind: lanetest.FaultAfter, Method: "ClaimRunLease", Rate: 0.1, Times: 3}))
-	})
+	}
 }
 
-func TestMarks_DynamoDB_NothingConfidentialIsLoggedOrToldOrCounted(t *testing.T) {
+func faultyTable(t *testing.T) func(now func() time.Time) lane.Storage {
+	t.Helper()
 	client := awstest.DynamoDB(t)
 	table := awstest.Table(t, client)
-	check(t, func(now func() time.Time) lane.Storage {
+	return func(now func() time.Time) lane.Storage {
 		faulty := ddbfault.New(t, client, ddbfault.Plan{Rates: map[ddbfault.Kind]float64{
 			ddbfault.Conflict: 0.05, ddbfault.Throttle: 0.05, ddbfault.Outage: 0.05, ddbfault.LostAnswer: 0.05,
 		}})
 		return dynamostore.New(faulty, table, &dynamostore.Options{Now: now, RequestTimeout: awstest.RequestTimeout})
-	})
+	}
+}
+
+// Not parallel, like the next ones: package functions logs to the default logger, which is one for the whole process.
+//
+// With the texts of errors hidden there is no mark anywhere.
+func TestMarks_Memlane_NothingConfidentialIsLoggedOrToldOrCounted(t *testing.T) {
+	check(t, true, faultyMemory(t))
+}
+
+func TestMarks_DynamoDB_NothingConfidentialIsLoggedOrToldOrCounted(t *testing.T) {
+	check(t, true, faultyTable(t))
+}
+
+// By default the line of an outcome has the text of its error, and so has the run where this process alone has the state. Nothing else
+// confidential is anywhere, and on DynamoDB no run has such a text.
+func TestMarks_Memlane_ErrorTextsStandInLinesOfOutcomesAndInRunsAlone(t *testing.T) {
+	check(t, false, faultyMemory(t))
+}
+
+func TestMarks_DynamoDB_ErrorTextsStandInLinesOfOutcomesAlone(t *testing.T) {
+	check(t, false, faultyTable(t))
 }
 
 // A task that chose to keep the text of errors has the mark in its record: the search finds what is there.
@@ -367,5 +406,24 @@ func TestMarks_TheSearchCanFind(t *testing.T) {
 	}()
 	if found := w.found(); len(found) != 3 {
 		t.Errorf("found %q", found)
+	}
+}
+
+// A program that encrypts its payloads does not want them quoted: its errors are hidden, on the embedded lane and in the log too.
+func TestMarks_WithACodec_ErrorTextsAreHidden(t *testing.T) {
+	t.Parallel()
+	w := &watch{}
+	task := runlane.NewTask[string]("quoting", nil)
+	rt, err := core.Open(t.Context(), memlane.New(), &core.Options{
+		Codec: hostileCodec{}, Logger: slog.New(slog.NewTextHandler(w, nil)),
+		Handlers: []runlane.Handler{task.Handle(func(_ context.Context, _ *runlane.Attempt, payload string) error { return errors.New(payload) })},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = rt.Close(context.Background()) })
+	result, err := rt.RunNow(t.Context(), task.With(mark), nil)
+	if err != nil || result.Run.Failure.Message != "Task failed." || len(w.found()) > 0 || !strings.Contains(w.lines.String(), "run failed") {
+		t.Errorf("%+v, %v, log %q", result, err, w.lines.String())
 	}
 }
