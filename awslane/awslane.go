@@ -96,6 +96,9 @@ func FromEnv(ctx context.Context) (*lane.Lane, error) {
 		return nil, err
 	}
 	cfg, err := configure(ctx)
+	if runlane.CodeOf(err) != "" {
+		return nil, err
+	}
 	if err != nil {
 		return nil, &runlane.Error{
 			Code: runlane.ErrConfigurationInvalid, Message: "the configuration of AWS cannot be read",

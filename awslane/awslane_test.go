@@ -33,7 +33,7 @@ func environment(t *testing.T, pairs ...string) {
 	values := map[string]string{
 		"AWS_CONFIG_FILE": none, "AWS_SHARED_CREDENTIALS_FILE": none, "AWS_PROFILE": "", "AWS_REGION": "eu-west-1", "AWS_DEFAULT_REGION": "",
 		"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_ENDPOINT_URL": "", "AWS_ENDPOINT_URL_SQS": "",
-		"AWS_ENDPOINT_URL_DYNAMODB": "", "AWS_RETRY_MODE": "", "AWS_MAX_ATTEMPTS": "", "AWS_NEW_RETRIES_2026": "",
+		"AWS_ENDPOINT_URL_DYNAMODB": "", "AWS_RETRY_MODE": "", "AWS_MAX_ATTEMPTS": "", "AWS_NEW_RETRIES_2026": "", "AWS_CA_BUNDLE": "",
 		"RUNLANE_ENV": "", "RUNLANE_TABLE": "runs", "RUNLANE_QUEUES": "mail=" + url + "mail",
 	}
 	for i := 0; i < len(pairs); i += 2 {
@@ -78,14 +78,16 @@ func TestFromEnv_WhatIsMissingOrWrong_IsNamedWithItsFix(t *testing.T) {
 		pairs []string
 		says  []string
 	}{
-		"no table":             {[]string{"RUNLANE_TABLE", ""}, []string{"RUNLANE_TABLE is not set", "DynamoDB table"}},
-		"no queues":            {[]string{"RUNLANE_QUEUES", " "}, []string{"RUNLANE_QUEUES is not set", "name=url"}},
-		"only a comma":         {[]string{"RUNLANE_QUEUES", ","}, []string{"RUNLANE_QUEUES", "name=url"}},
-		"queue without a URL":  {[]string{"RUNLANE_QUEUES", "mail="}, []string{"RUNLANE_QUEUES", `"mail"`}},
-		"queue that is no URL": {[]string{"RUNLANE_QUEUES", "mail=mail"}, []string{"RUNLANE_QUEUES", `"mail"`, "https://"}},
-		"bad environment":      {[]string{"RUNLANE_ENV", "a:b"}, []string{"RUNLANE_ENV"}},
-		"no region":            {[]string{"AWS_REGION", ""}, []string{"AWS_REGION"}},
-		"bad AWS variable":     {[]string{"AWS_MAX_ATTEMPTS", "many"}, []string{"AWS_"}},
+		"no table":                 {[]string{"RUNLANE_TABLE", ""}, []string{"RUNLANE_TABLE is not set", "DynamoDB table"}},
+		"no queues":                {[]string{"RUNLANE_QUEUES", " "}, []string{"RUNLANE_QUEUES is not set", "name=url"}},
+		"only a comma":             {[]string{"RUNLANE_QUEUES", ","}, []string{"RUNLANE_QUEUES", "name=url"}},
+		"queue without a URL":      {[]string{"RUNLANE_QUEUES", "mail="}, []string{"RUNLANE_QUEUES", `"mail"`}},
+		"queue that is no URL":     {[]string{"RUNLANE_QUEUES", "mail=mail"}, []string{"RUNLANE_QUEUES", `"mail"`, "https://"}},
+		"bad environment":          {[]string{"RUNLANE_ENV", "a:b"}, []string{"RUNLANE_ENV"}},
+		"no region":                {[]string{"AWS_REGION", ""}, []string{"AWS_REGION"}},
+		"bundle that is not there": {[]string{"AWS_CA_BUNDLE", "no-such.pem"}, []string{"AWS_CA_BUNDLE", "PEM"}},
+		"bundle of something else": {[]string{"AWS_CA_BUNDLE", "awslane.go"}, []string{"AWS_CA_BUNDLE", "PEM"}},
+		"bad AWS variable":         {[]string{"AWS_MAX_ATTEMPTS", "many"}, []string{"AWS_"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			environment(t, tc.pairs...)

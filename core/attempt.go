@@ -34,6 +34,8 @@ type execution struct {
 	cancel   context.CancelCauseFunc
 	logs     lazyHandler
 	logger   slog.Logger
+	short    bool            // the deadline leaves less than its due time
+	cut      bool            // and ended it
 	ending   detachedContext // of the commit of the outcome
 	result   DeliveryResult
 
@@ -71,23 +73,32 @@ func (x *execution) perform(ctx context.Context, executions *executionSet) (*Del
 	defer executions.remove(x)
 
 	v, returned := x.await(limited, handling)
+	x.cut = x.short && limited.Err() != nil && ctx.Err() == nil
 	x.flushNotes(ctx, true)
 	if !returned {
 		return x.abandon(ctx, handling)
 	}
+	if x.cut && v.kind == verdictFailed && !v.final && !v.chosen && v.failure.Code != runlane.ErrTaskPanicked {
+		v = verdict{kind: verdictStopped, cause: runlane.ErrShutdown} // what it says comes after the end, and likely of it
+	}
+	x.cut = x.cut && v.kind == verdictStopped
 	return x.finish(ctx, v)
 }
 
-// limit ends the handler's context at the task's timeout or early enough before the deadline for the outcome to fit.
+// limit ends the handler's context at the task's timeout or early enough before the deadline for the outcome to fit. That the deadline
+// comes before the attempt had its due time is no fault of the attempt: it ends as on a shutdown.
 func (x *execution) limit(ctx context.Context) (context.Context, context.CancelFunc) {
-	limit := x.handler.Task.Timeout
+	limit, cause := x.handler.Task.Timeout, runlane.ErrTimeout
 	if left, bounded := x.rules.handlerTime(x.rt.world.Now); bounded && (limit == 0 || left < limit) {
 		limit = max(left, time.Nanosecond)
+		if x.short = limit < x.rules.due(x.handler.Task); x.short {
+			cause = runlane.ErrShutdown
+		}
 	}
 	if limit == 0 {
 		return ctx, func() {}
 	}
-	return context.WithTimeoutCause(ctx, limit, runlane.ErrTimeout)
+	return context.WithTimeoutCause(ctx, limit, cause)
 }
 
 // await starts the handler and waits for it, but not for ever once its context has ended. A requested cancellation alone is no
@@ -130,14 +141,15 @@ func (x *execution) returns(v verdict) {
 }
 
 // abandon goes on without a handler that ignores its context. The end of the attempt's time is recorded, because whoever reads
-// the run must learn of it; a shutdown is not: the lease ends by itself and another worker takes over.
+// the run must learn of it, and so is the end of the process's time, which must cost the run nothing; a shutdown is not: the lease
+// ends by itself and another worker takes over.
 func (x *execution) abandon(ctx context.Context, handling context.Context) (*DeliveryResult, error) {
 	x.outputMu.Lock()
 	x.closed = true
 	x.outputMu.Unlock()
 	cause := context.Cause(handling)
 	x.rt.logRun(ctx, x.started, "handler ignores the end of its context; its goroutine is left behind", cause)
-	if timedOut(cause) || errors.Is(cause, runlane.ErrCancelRequested) {
+	if timedOut(cause) || errors.Is(cause, runlane.ErrCancelRequested) || x.cut {
 		return x.finish(ctx, verdict{kind: verdictStopped, cause: cause})
 	}
 	x.stopWatching()

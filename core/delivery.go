@@ -17,13 +17,6 @@ const (
 	shortWait = time.Second
 	// clockSkew is how far the clocks of two processes may lie apart: a queued run is due, however far its writer's clock was ahead.
 	clockSkew = 5 * time.Second
-	// leaseAfterDeadline is how long a lease outlives the process that will be stopped.
-	leaseAfterDeadline = 5 * time.Second
-	// minCommitReserve and commitReserveShare are what is kept free before a deadline for the outcome.
-	minCommitReserve   = 2 * time.Second
-	commitReserveShare = 20 // one part in
-	// minHandlerTime is what a task without a timeout must have left before the end of the handler's time.
-	minHandlerTime = 5 * time.Second
 )
 
 // ExecuteDelivery does what a wakeup asks: it reads the run, and when the run is due and free it executes one attempt and records
@@ -32,8 +25,11 @@ const (
 //
 // An error hands the wakeup back, to come again: runlane.ErrTaskNotFound (no handler here; the run is not failed),
 // runlane.ErrPayloadUnreadable (a codec's keys are missing here; nor is this one), too little time
-// before the deadline ([ErrNoTime]; hand it back without a delay), a wakeup of another environment
-// (runlane.ErrValidationFailed), or a storage that cannot be reached.
+// before the deadline ([ErrNoTime]), a task that no such invocation has time for (runlane.ErrConfigurationInvalid, see
+// [Runtime.CheckInvocation]), a wakeup of another environment (runlane.ErrValidationFailed), or a storage that cannot be reached.
+//
+// An attempt that the deadline ends before it had its due time is released as on a shutdown and costs the run nothing. Due is the
+// task's timeout; without one, nine tenths of what an invocation has for a handler. It takes DeliveryOptions.Began to know.
 //
 // When ctx ends, the attempt ends as it does on a shutdown: it is released, resumes at once and costs the run nothing. (A deadline
 // of ctx is the caller's time limit: the attempt counts as timed out.) A handler that ignores its context is waited for a few
@@ -55,7 +51,7 @@ type delivery struct {
 	rt         *Runtime
 	wakeup     lane.Wakeup
 	byWakeup   bool
-	deadline   time.Time
+	time       DeliveryOptions // Deadline, Began and Follows
 	workerID   string
 	executions *executionSet
 }
@@ -71,59 +67,18 @@ func (d *delivery) apply(options *DeliveryOptions) error {
 	if err := checkQueues("DeliveryOptions.Queues", options.Queues, d.rt.bindings); err != nil {
 		return err
 	}
-	d.deadline = options.Deadline
+	d.time = *options
 	if options.WorkerID != "" {
 		d.workerID = options.WorkerID
 	}
 	return nil
 }
 
-// rules are how long an attempt may take here.
-type rules struct {
-	lease    time.Duration // renewed; 0 with a deadline
-	deadline time.Time     // when the process is stopped; zero: never
-	reserve  time.Duration // kept free before the deadline
-}
-
-func (r rules) bounded() bool { return !r.deadline.IsZero() }
-
-// handlerTime is what the handler has left; bounded is false where nothing but its timeout limits it.
-func (r rules) handlerTime(now func() time.Time) (left time.Duration, bounded bool) {
-	if !r.bounded() {
-		return 0, false
-	}
-	return r.deadline.Sub(now()) - r.reserve, true
-}
-
-// unwind is how long a handler may take to return once its context has ended: before a deadline half of what is left, the other
-// half is for the outcome.
-func (r rules) unwind() time.Duration {
-	if r.bounded() {
-		return r.reserve / 2
-	}
-	return unwindTime
-}
-
-// leaseEnd is when a lease taken at this instant ends.
-func (r rules) leaseEnd(at time.Time) time.Time {
-	if r.bounded() {
-		return ceilMillis(r.deadline.Add(leaseAfterDeadline))
-	}
-	return at.Add(r.lease)
-}
-
-func newRules(deadline time.Time, now func() time.Time) rules {
-	if deadline.IsZero() {
-		return rules{lease: runlane.DefaultLease}
-	}
-	return rules{deadline: deadline, reserve: max(minCommitReserve, deadline.Sub(now())/commitReserveShare)}
-}
-
 func (d *delivery) deliver(ctx context.Context) (*DeliveryResult, error) {
 	if err := d.check(); err != nil {
 		return nil, err
 	}
-	r := newRules(d.deadline, d.rt.world.Now)
+	r := newRules(&d.time, d.rt.world.Now)
 	if left, bounded := r.handlerTime(d.rt.world.Now); bounded && left <= 0 {
 		return nil, d.noTime(left)
 	}
@@ -232,12 +187,8 @@ func (d *delivery) take(ctx context.Context, run *runlane.Run, at time.Time, r r
 	if err := run.PayloadError(); err != nil {
 		return nil, false, err // nothing is claimed: the run waits for a process that can open it
 	}
-	need := h.Task.Timeout
-	if need == 0 {
-		need = minHandlerTime
-	}
-	if left, bounded := r.handlerTime(d.rt.world.Now); bounded && left < need {
-		return nil, false, d.noTime(left)
+	if err := d.room(ctx, run, h.Task, r); err != nil {
+		return nil, false, err
 	}
 	x, lost, err := d.claim(ctx, run, h, at, r)
 	switch {
@@ -249,14 +200,10 @@ func (d *delivery) take(ctx context.Context, run *runlane.Run, at time.Time, r r
 		return nil, true, nil
 	}
 	result, err = x.perform(ctx, d.executions)
-	return result, false, err
-}
-
-func (d *delivery) noTime(left time.Duration) error {
-	return &runlane.Error{
-		Code: runlane.ErrOperationCancelled, Message: fmt.Sprintf("too little time left to begin: %s", left.Round(time.Millisecond)),
-		RunID: d.wakeup.RunID, Hint: "hand the wakeup back without a delay", Retryable: true, Cause: ErrNoTime,
+	if err == nil && x.cut && d.byWakeup && result.Run.Status == runlane.StatusReleased && !d.rt.canDelay(run.Queue, 0) {
+		return nil, false, d.noTime(0) // no other wakeup was sent: this one comes again, before those behind it
 	}
+	return result, false, err
 }
 
 // ownerCommand is memory for the two commits of a simple attempt: its claim and its outcome. Storages keep nothing of a command, so

@@ -10,7 +10,8 @@ import (
 )
 
 // ErrNoTime is in the chain of the error with which [Runtime.ExecuteDelivery] hands a wakeup back because too little time is left
-// before the deadline. Nothing was claimed: another process may take the wakeup at once, without a delay.
+// before the deadline, or was left to an attempt that was released. Where earlier wakeups used the time, another process may take it at
+// once; else hand it back with a delay, so that it does not use up its receipts in a moment.
 var ErrNoTime = errors.New("runlane: too little time left")
 
 func invalidOption(hint, format string, args ...any) error {

@@ -61,9 +61,15 @@ type Options struct {
 // DeliveryOptions say how long this process may work on a delivery. nil means the rules of a long-lived worker: a lease of
 // runlane.DefaultLease that heartbeats extend.
 type DeliveryOptions struct {
+	// Began is when the time that Deadline ends began: the invocation. From it the runtime knows how long an invocation is, and with
+	// that which tasks it never has time for and what an attempt is due. Zero means that this is not known.
+	Began time.Time
 	// Deadline is when this process will be stopped, as in Lambda. The lease then ends 5 s after it, no heartbeat is written, and
 	// the handler's context ends max(2 s, 5 %) of the time left before it, so that the outcome still fits.
 	Deadline time.Time
+	// Follows says that wakeups before this one, of its FIFO group, used of the same time. A task without a timeout then begins only
+	// while nine tenths of the handler's time of an invocation are left; one with a timeout begins, as ever, when that much is left.
+	Follows bool
 	// Queues to take work from. nil means the queues of this process's handlers. [Runtime.ExecuteDelivery] ignores it: its wakeup names
 	// the queue.
 	Queues []runlane.QueueName

@@ -19,6 +19,7 @@ const (
 	outcomeBackoffMax  = 2 * time.Second
 
 	reasonShutdown = "shutdown"
+	reasonDeadline = "deadline"
 )
 
 // outcomeBody decides which event ends the attempt. A requested cancellation overrules what would have kept the run going.
@@ -39,7 +40,7 @@ func (x *execution) outcomeBody(c *ownerCommand, run *runlane.Run, v verdict, at
 			return &runlane.RunCancelled{}
 		}
 		if !timedOut(v.cause) {
-			return &runlane.RunReleased{Attempt: attempt, ResumeAt: at, Reason: reasonShutdown}
+			return &runlane.RunReleased{Attempt: attempt, ResumeAt: at, Reason: x.stopReason()}
 		}
 		v.failure = timeoutFailure()
 	case verdictFailed:
@@ -51,6 +52,14 @@ func (x *execution) outcomeBody(c *ownerCommand, run *runlane.Run, v verdict, at
 		return &runlane.RunRetryScheduled{Attempt: attempt, Failure: v.failure, RetryAt: ceilMillis(at.Add(x.rt.retryDelay(task, v, n)))}
 	}
 	return &runlane.RunFailed{Attempt: attempt, Failure: v.failure}
+}
+
+// stopReason is why the runtime stopped an attempt that costs the run nothing.
+func (x *execution) stopReason() string {
+	if x.cut {
+		return reasonDeadline
+	}
+	return reasonShutdown
 }
 
 // timedOut tells the end of the attempt's time, the caller's deadline included, from a stop that costs the run nothing.

@@ -17,7 +17,7 @@ func TestRules_KeepWhatTheOutcomeNeedsBeforeADeadline(t *testing.T) {
 		{40 * time.Second, 38 * time.Second},
 		{900 * time.Second, 855 * time.Second},
 	} {
-		r := newRules(now.Add(c.left), clock)
+		r := newRules(&DeliveryOptions{Deadline: now.Add(c.left)}, clock)
 		left, bounded := r.handlerTime(clock)
 		if !bounded || left != c.handler {
 			t.Errorf("%s before the deadline the handler has %s, want %s", c.left, left, c.handler)
@@ -29,7 +29,15 @@ func TestRules_KeepWhatTheOutcomeNeedsBeforeADeadline(t *testing.T) {
 			t.Errorf("%s before the deadline a handler may take %s to return", c.left, r.unwind())
 		}
 	}
-	r := newRules(time.Time{}, clock)
+	for invocation, want := range map[time.Duration]time.Duration{
+		time.Second: 0, 30 * time.Second: 27 * time.Second, time.Minute: 56 * time.Second, 2 * time.Minute: 113 * time.Second,
+		5 * time.Minute: 284 * time.Second, 10 * time.Minute: 569 * time.Second, 15 * time.Minute: 854 * time.Second,
+	} {
+		if got := LongestTimeout(invocation); got != want {
+			t.Errorf("invocations of %s fit a timeout of %s, want %s", invocation, got, want)
+		}
+	}
+	r := newRules(&DeliveryOptions{}, clock)
 	if _, bounded := r.handlerTime(clock); bounded || r.leaseEnd(now).Sub(now) != runlane.DefaultLease {
 		t.Errorf("without a deadline the rules are %+v", r)
 	}

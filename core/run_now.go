@@ -2,7 +2,6 @@ package core
 
 import (
 	"context"
-	"time"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/lane"
@@ -37,7 +36,7 @@ func (rt *Runtime) RunNow(ctx context.Context, call runlane.Call, options *runla
 	if !rt.lane.Storage.Capabilities().LeasesRuns {
 		return nil, unsupported("the storage cannot lease runs")
 	}
-	r := newRules(time.Time{}, rt.world.Now)
+	r := newRules(&DeliveryOptions{}, rt.world.Now)
 	lease := runlane.Lease{Token: rt.world.NewID("lease_"), WorkerID: rt.workerID, ExpiresAt: r.leaseEnd(p.at)}
 	result, commit, err := rt.resolve(ctx, &p, func(ctx context.Context, p *plan) (*lane.Commit, error) {
 		return rt.createStarted(ctx, p, lease)

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/aws/aws-lambda-go/events"
 
@@ -22,6 +23,9 @@ import (
 // reported as batch item failures, after their visibility was changed so that they come again soon (docs/decisions.md,
 // Delivery). An outcome of a handler, a failure too, is recorded with its run and its record is done.
 //
+// No attempt fails for time that one before it used: see core.DeliveryOptions. The invocation's time is that from the call to the
+// context's deadline; a task that it is too short for is handed back and logged, and [Start] refuses it.
+//
 // Records of a standard queue run concurrently. In a FIFO queue the records of a group run in order, and after the first that is
 // handed back every later one of the group is, untouched. A record that cannot be parsed, or is of another environment, is reported
 // alone, so that it reaches its dead-letter queue unharmed.
@@ -29,31 +33,36 @@ import (
 // The error is only for a batch that cannot be judged, because a record has no id: Lambda answers errors by slowing down.
 func Bridge(rt *core.Runtime) func(context.Context, events.SQSEvent) (events.SQSEventResponse, error) {
 	return func(ctx context.Context, event events.SQSEvent) (events.SQSEventResponse, error) {
-		bySource := map[string][]sqstransport.Record{}
-		for i := range event.Records {
-			m := &event.Records[i]
-			if m.MessageId == "" {
-				return events.SQSEventResponse{}, &runlane.Error{
-					Code: runlane.ErrValidationFailed, Message: fmt.Sprintf("record %d of the batch has no message id", i),
-					Hint: "invoke the bridge with events of an SQS event source mapping",
-				}
-			}
-			bySource[m.EventSourceARN] = append(bySource[m.EventSourceARN], newRecord(m))
-		}
-		b := batch{rt: rt, failed: map[string]bool{}}
-		var sources sync.WaitGroup
-		for _, source := range slices.Sorted(maps.Keys(bySource)) { // one, as Lambda invokes
-			sources.Go(func() { b.deliver(ctx, source, bySource[source]) })
-		}
-		sources.Wait()
-		response := events.SQSEventResponse{BatchItemFailures: []events.SQSBatchItemFailure{}}
-		for i := range event.Records {
-			if id := event.Records[i].MessageId; b.failed[id] {
-				response.BatchItemFailures = append(response.BatchItemFailures, events.SQSBatchItemFailure{ItemIdentifier: id})
-			}
-		}
-		return response, nil
+		return bridge(ctx, rt, time.Now(), event)
 	}
+}
+
+// bridge is one invocation, which began before the runtime was opened for it.
+func bridge(ctx context.Context, rt *core.Runtime, began time.Time, event events.SQSEvent) (events.SQSEventResponse, error) {
+	bySource := map[string][]sqstransport.Record{}
+	for i := range event.Records {
+		m := &event.Records[i]
+		if m.MessageId == "" {
+			return events.SQSEventResponse{}, &runlane.Error{
+				Code: runlane.ErrValidationFailed, Message: fmt.Sprintf("record %d of the batch has no message id", i),
+				Hint: "invoke the bridge with events of an SQS event source mapping",
+			}
+		}
+		bySource[m.EventSourceARN] = append(bySource[m.EventSourceARN], newRecord(m))
+	}
+	b := batch{rt: rt, began: began, failed: map[string]bool{}}
+	var sources sync.WaitGroup
+	for _, source := range slices.Sorted(maps.Keys(bySource)) { // one, as Lambda invokes
+		sources.Go(func() { b.deliver(ctx, source, bySource[source]) })
+	}
+	sources.Wait()
+	response := events.SQSEventResponse{BatchItemFailures: []events.SQSBatchItemFailure{}}
+	for i := range event.Records {
+		if id := event.Records[i].MessageId; b.failed[id] {
+			response.BatchItemFailures = append(response.BatchItemFailures, events.SQSBatchItemFailure{ItemIdentifier: id})
+		}
+	}
+	return response, nil
 }
 
 func newRecord(m *events.SQSMessage) sqstransport.Record {
@@ -65,21 +74,24 @@ func newRecord(m *events.SQSMessage) sqstransport.Record {
 
 // batch is one invocation's.
 type batch struct {
-	rt *core.Runtime
+	rt    *core.Runtime
+	began time.Time
 
 	mu     sync.Mutex
 	failed map[string]bool // by message id
 }
 
 func (b *batch) deliver(ctx context.Context, source string, records []sqstransport.Record) {
-	options := &core.DeliveryOptions{}
+	options := core.DeliveryOptions{}
 	if deadline, ok := ctx.Deadline(); ok {
-		options.Deadline = deadline
+		options.Deadline, options.Began = deadline, b.began
 	}
 	var back []sqstransport.HandedBack
 	sqstransport.Deliver(ctx, records, strings.HasSuffix(source, ".fifo"),
-		func(ctx context.Context, w lane.Wakeup) error {
-			_, err := b.rt.ExecuteDelivery(ctx, w, options)
+		func(ctx context.Context, record sqstransport.Record, w lane.Wakeup) error {
+			own := options
+			own.Follows = record.Turn > 0
+			_, err := b.rt.ExecuteDelivery(ctx, w, &own)
 			return err
 		},
 		func(record sqstransport.Record, err error) {

@@ -50,7 +50,8 @@ type Opener = func(ctx context.Context) (*core.Runtime, error)
 //
 // The first event opens the runtime, or the start where environments start ahead of events (docs/decisions/0009).
 // What keeps the runtime from opening is logged once, with code, message and hint; invocations then fail with it, so that messages
-// and stream records come again. If it may pass (an error that is Retryable), the next invocation tries to open again.
+// and stream records come again. If it may pass (an error that is Retryable), the next invocation tries to open again. The bridge
+// refuses alike, as soon as its first invocation shows how long invocations are, a task whose timeout none of them fits.
 func Start(open Opener) {
 	logger := lambdacontext.NewLogger()
 	slog.SetDefault(logger)
@@ -64,12 +65,16 @@ func newHandler(role string, open Opener, logger *slog.Logger) any {
 	switch role {
 	case RoleBridge:
 		handler = func(ctx context.Context, event events.SQSEvent) (events.SQSEventResponse, error) {
+			began := time.Now()
 			rt, err := p.runtime(ctx)
 			defer p.meter.flush(rt)
+			if err == nil {
+				err = p.fits(ctx, rt, began)
+			}
 			if err != nil {
 				return events.SQSEventResponse{}, err
 			}
-			return Bridge(rt)(ctx, event)
+			return bridge(ctx, rt, began, event)
 		}
 	case RoleRelay:
 		handler = func(ctx context.Context, event events.DynamoDBEvent) (events.DynamoDBEventResponse, error) {

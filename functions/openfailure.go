@@ -1,9 +1,12 @@
 package functions
 
 import (
+	"context"
 	"errors"
+	"time"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core"
 )
 
 // mayPass reports an error after which opening again is worth it: an outage, or a start that ran out of time.
@@ -12,15 +15,38 @@ func mayPass(err error) bool {
 	return ok && (e.Retryable || e.Code == runlane.ErrOperationCancelled)
 }
 
-// log says what keeps the runtime from opening, once for each code.
+// fits refuses invocations that are too short for a task of the runtime. Lambda tells a function's timeout by each invocation's deadline
+// alone.
+func (p *program) fits(ctx context.Context, rt *core.Runtime, began time.Time) error {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return nil
+	}
+	err := rt.CheckInvocation(deadline.Sub(began).Round(time.Second)) // the service needs some of the first second
+	if err != nil {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.log(err)
+	}
+	return err
+}
+
+// log says what keeps the runtime from opening, and why, once for each code.
 func (p *program) log(err error) {
-	code, message, hint := runlane.ErrInternal, err.Error(), ""
+	code, message, hint, cause := runlane.ErrInternal, err.Error(), "", error(nil)
 	if e, ok := errors.AsType[*runlane.Error](err); ok {
-		code, message, hint = e.Code, e.Message, e.Hint
+		code, hint, cause = e.Code, e.Hint, e.Cause
+		if error(e) == err { // else there is more to say than its message
+			message = e.Message
+		}
 	}
 	if code == p.logged {
 		return
 	}
 	p.logged = code
-	p.logger.Error("the runtime cannot open", "code", code, "error", message, "hint", hint)
+	attrs := []any{"code", code, "error", message, "hint", hint}
+	if cause != nil {
+		attrs = append(attrs, "cause", cause.Error())
+	}
+	p.logger.Error("the runtime cannot open", attrs...)
 }

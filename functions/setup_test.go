@@ -58,7 +58,7 @@ func (t *transport) HandBack(_ context.Context, queue string, records []sqstrans
 		if r.ReceiptHandle != "receipt-"+r.MessageID {
 			return fmt.Errorf("message %s has receipt handle %s", r.MessageID, r.ReceiptHandle)
 		}
-		delays[r.MessageID] = sqstransport.HandBackDelay(r.Err, r.ReceiveCount)
+		delays[r.MessageID] = sqstransport.HandBackDelay(r.Record, r.Err)
 	}
 	t.calls = append(t.calls, handBack{queue, delays})
 	return t.err
@@ -97,7 +97,9 @@ func openOn(t *testing.T, storage lane.Storage, transport lane.Transport, option
 		t.Fatal(err)
 	}
 	options.Environment = "prod"
-	options.Logger = slog.New(slog.DiscardHandler)
+	if options.Logger == nil {
+		options.Logger = slog.New(slog.DiscardHandler)
+	}
 	rt, err := core.Open(t.Context(), l, options)
 	if err != nil {
 		t.Fatal(err)

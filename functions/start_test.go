@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -36,6 +37,20 @@ func startedAsFunction() bool {
 		},
 		"unconfigured": func(context.Context) (*core.Runtime, error) {
 			return nil, &runlane.Error{Code: runlane.ErrConfigurationInvalid, Message: "THING is not set", Hint: "set it"}
+		},
+		"denied": func(context.Context) (*core.Runtime, error) {
+			return nil, &runlane.Error{
+				Code: runlane.ErrStorageUnavailable, Message: "access denied", Hint: "let the policy allow the action that the cause names",
+				Cause: errors.New("not authorized to perform dynamodb:DescribeTable"),
+			}
+		},
+		"too long": func(ctx context.Context) (*core.Runtime, error) {
+			handle := func(context.Context, *runlane.Attempt, string) error { return nil }
+			return core.Open(ctx, memlane.New(), &core.Options{Environment: "prod", Handlers: []runlane.Handler{
+				runlane.NewTask("report", &runlane.TaskOptions[string]{Timeout: 2 * time.Minute}).Handle(handle),
+				runlane.NewTask("import", &runlane.TaskOptions[string]{Timeout: 57 * time.Second}).Handle(handle),
+				runlane.NewTask("fits", &runlane.TaskOptions[string]{Timeout: 56 * time.Second}).Handle(handle), greet.Handle(handle),
+			}})
 		},
 		"outage": outage(),
 		"empty":  func(context.Context) (*core.Runtime, error) { return nil, nil },
@@ -190,6 +205,41 @@ func TestStart_RuntimeCannotOpen_IsLoggedOnceAndFailsEveryInvocation(t *testing.
 				"level": "ERROR", "message": "the runtime cannot open", "code": "configuration_invalid", "error": "THING is not set", "hint": "set it",
 			}})
 		})
+	}
+}
+
+func TestStart_CauseOfAFailedOpening_IsLogged(t *testing.T) {
+	t.Parallel()
+	_, log := serve(t, "bridge", "denied", nil, "{}")
+	equal(t, "log", logLines(t, log), []map[string]any{{
+		"level": "ERROR", "message": "the runtime cannot open", "code": "storage_unavailable", "error": "access denied",
+		"hint": "let the policy allow the action that the cause names", "cause": "not authorized to perform dynamodb:DescribeTable",
+	}})
+}
+
+// Lambda says with an invocation how long it may take. The other roles execute nothing.
+func TestStart_TimeoutBeyondAnInvocation_RefusesTheBridgeAndNamesBoth(t *testing.T) {
+	t.Parallel()
+	answers, log := serve(t, "bridge", "too long", nil, `{"Records":[]}`, `{"Records":[]}`)
+	for _, want := range []string{`task "report" has a timeout of 2m`, `task "import" has a timeout of 57s`, "an invocation of 1m has 56s for a handler"} {
+		for _, answer := range answers {
+			if !strings.HasPrefix(answer, "error: ") || !strings.Contains(strings.ReplaceAll(answer, `\"`, `"`), want) {
+				t.Errorf("answer does not say %q: %s", want, answer)
+			}
+		}
+		lines := logLines(t, log)
+		if len(lines) != 1 || lines[0]["level"] != "ERROR" || !strings.Contains(fmt.Sprint(lines[0]["error"]), want) {
+			t.Errorf("log does not say %q once: %v", want, lines)
+		}
+	}
+	if strings.Contains(log, `"fits\"`) || strings.Contains(log, "greet") {
+		t.Errorf("a task that fits is named: %s", log)
+	}
+	for _, role := range []string{"tick", "relay"} {
+		answers, _ := serve(t, role, "too long", nil, `{"Records":[]}`)
+		if len(answers) != 1 || !strings.HasPrefix(answers[0], "response: ") {
+			t.Errorf("%s answers %v", role, answers)
+		}
 	}
 }
 

@@ -62,6 +62,61 @@ func deliveryNoTime(t *testing.T, h RuntimeHarness) {
 	}
 }
 
+// deliveryFollows has 57 s for a handler in an invocation of a minute. Without a timeout a task needs nine tenths of that behind others.
+func deliveryFollows(t *testing.T, h RuntimeHarness) {
+	task, handler := job("scenario.bounded", &runlane.TaskOptions[jobPayload]{Timeout: 20 * time.Second}, succeed)
+	plain, plainHandler := job("scenario.plain", nil, succeed)
+	s := newScene(t, h, handler, plainHandler)
+	for name, c := range map[string]struct {
+		call   runlane.Call
+		used   time.Duration
+		behind bool
+		begins bool
+	}{
+		"behind little":                           {plain.With(jobPayload{}), 2 * time.Second, true, true},
+		"behind more":                             {plain.With(jobPayload{}), 10 * time.Second, true, false},
+		"as much gone, with nobody before":        {plain.With(jobPayload{}), 10 * time.Second, false, true},
+		"behind more, with a timeout that fits":   {task.With(jobPayload{}), 30 * time.Second, true, true},
+		"behind more, with one that fits no more": {task.With(jobPayload{}), 40 * time.Second, true, false},
+	} {
+		run := s.trigger(c.call, nil)
+		began := s.clock.Now().Add(-c.used)
+		result, err := s.rt.ExecuteDelivery(s.Context(), s.wakeup(run), &core.DeliveryOptions{
+			Began: began, Deadline: began.Add(time.Minute), Follows: c.behind,
+		})
+		switch {
+		case c.begins && (err != nil || result.Run.Status != runlane.StatusSucceeded):
+			t.Errorf("%s: %+v, error %v", name, result, err)
+		case !c.begins && !errors.Is(err, core.ErrNoTime):
+			t.Errorf("%s: error is %v, want core.ErrNoTime", name, err)
+		}
+	}
+}
+
+func deliveryNeverFits(t *testing.T, h RuntimeHarness) {
+	task, handler := job("scenario.long", &runlane.TaskOptions[jobPayload]{Timeout: 2 * time.Minute}, succeed)
+	s := newScene(t, h, handler)
+	run := s.trigger(task.With(jobPayload{}), nil)
+	_, err := s.rt.ExecuteDelivery(s.Context(), s.wakeup(run), &core.DeliveryOptions{
+		Began: s.clock.Now(), Deadline: s.clock.Now().Add(time.Minute),
+	})
+	if runlane.CodeOf(err) != runlane.ErrConfigurationInvalid || errors.Is(err, core.ErrNoTime) {
+		t.Errorf("error is %v", err)
+	}
+	for _, err := range []error{err, s.rt.CheckInvocation(time.Minute)} {
+		for _, want := range []string{`"scenario.long"`, "2m", "1m", "56s"} {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%v does not say %s", err, want)
+			}
+		}
+	}
+	s.must(s.rt.CheckInvocation(128 * time.Second))
+	s.wantStatus(s.get(run.ID), runlane.StatusQueued)
+	if n := len(s.storage.claimed()); n != 0 || len(s.logs.lines(t, "task fits into no invocation here")) != 1 {
+		t.Errorf("%d claims were tried; the log does not say it once", n)
+	}
+}
+
 func deliveryMiddleware(t *testing.T, h RuntimeHarness) {
 	type tag struct{}
 	var order []string

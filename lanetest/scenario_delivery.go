@@ -29,6 +29,8 @@ func deliveryScenarios() []scenario {
 		{"a storage that cannot be reached hands the wakeup back", nil, deliveryUnavailable, false},
 		{"before a deadline the lease outlives it and the handler ends earlier", nil, deliveryDeadline, false},
 		{"too little time before a deadline hands the wakeup back unclaimed", nil, deliveryNoTime, false},
+		{"behind others of its group a task begins only with nearly all of the time", nil, deliveryFollows, false},
+		{"a task that no invocation has time for is never claimed", nil, deliveryNeverFits, false},
 		{"middleware wraps the attempt, the first one outermost", nil, deliveryMiddleware, false},
 		{"the attempt's logger names run, task, queue and attempt", nil, deliveryLogger, false},
 		{"logs never hold payloads", nil, deliveryLogsNoPayload, false},

@@ -21,9 +21,11 @@ type Record struct {
 	Group string
 	// ReceiveCount counts receipts, this one too; 0 where it is not known.
 	ReceiveCount int
+	// Turn is how many records of its group were handled before it in its batch: [Deliver] sets it.
+	Turn int
 }
 
-// Deliver parses each record of one batch and calls handle with its wakeup. It calls settled once for each record, as soon as it is
+// Deliver parses each record of one batch and calls handle with it and its wakeup. It calls settled once for each record, as soon as it is
 // known what became of it and from the goroutine that found out: a nil error means that the record may be deleted, any other that
 // it is to be handed back. A record that cannot be parsed is handed back alone, unhandled, so that it reaches its dead-letter
 // queue unharmed. Deliver returns when all are settled.
@@ -31,13 +33,14 @@ type Record struct {
 // Records of a standard queue run concurrently. Those of a FIFO queue run one group beside the other and in order within a group;
 // after the first that fails, the later ones of its group are handed back untouched, for as long as the first.
 func Deliver(
-	ctx context.Context, records []Record, fifo bool, handle func(context.Context, lane.Wakeup) error, settled func(Record, error),
+	ctx context.Context, records []Record, fifo bool, handle func(context.Context, Record, lane.Wakeup) error, settled func(Record, error),
 ) {
 	var running sync.WaitGroup
 	for _, sequence := range sequences(records, fifo) {
 		running.Go(func() {
 			var before *heldBackError
-			for _, record := range sequence {
+			for turn, record := range sequence {
+				record.Turn = turn
 				if before != nil {
 					settled(record, before)
 					continue
@@ -68,12 +71,12 @@ func sequences(records []Record, fifo bool) [][]Record {
 	return lists
 }
 
-func deliverOne(ctx context.Context, record Record, handle func(context.Context, lane.Wakeup) error) error {
+func deliverOne(ctx context.Context, record Record, handle func(context.Context, Record, lane.Wakeup) error) error {
 	w, err := ParseMessage(record.Body)
 	if err != nil {
 		return &malformedError{err}
 	}
-	return handle(ctx, w)
+	return handle(ctx, record, w)
 }
 
 // malformedError marks a record that never reached its handler.

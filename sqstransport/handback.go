@@ -38,17 +38,19 @@ type HandBacker interface {
 
 var _ HandBacker = (*Transport)(nil)
 
-// HandBackDelay is when a record that failed with err comes again: at once if there only was no time to begin it
-// (runlane.ErrOperationCancelled), else after 10 s, doubled with every receipt up to 5 min (docs/decisions.md, Delivery).
-func HandBackDelay(err error, receiveCount int) time.Duration {
+// HandBackDelay is when a record that failed with err comes again: at once if the receiver stops, or if there was no time to begin it
+// (runlane.ErrOperationCancelled) because others of its group used it; else after 10 s, doubled with every receipt up to 5 min
+// (docs/decisions.md, Delivery). A record that comes at once has a predecessor that does not come again, so it uses up no more receipts
+// than a batch has records.
+func HandBackDelay(r Record, err error) time.Duration {
 	if held, ok := errors.AsType[*heldBackError](err); ok {
-		return HandBackDelay(held.cause, held.after.ReceiveCount)
+		return HandBackDelay(held.after, held.cause)
 	}
-	if runlane.CodeOf(err) == runlane.ErrOperationCancelled {
+	if errors.Is(err, errStopping) || r.Turn > 0 && runlane.CodeOf(err) == runlane.ErrOperationCancelled {
 		return 0
 	}
 	delay := firstHandBack
-	for ; receiveCount > 1 && delay < lastHandBack; receiveCount-- {
+	for n := r.ReceiveCount; n > 1 && delay < lastHandBack; n-- {
 		delay *= 2
 	}
 	return min(delay, lastHandBack)
@@ -67,7 +69,7 @@ func (t *Transport) handBack(ctx context.Context, b *binding, records []HandedBa
 	changes := make([]visibilityChange, len(records))
 	for i := range records {
 		r := &records[i]
-		changes[i] = visibilityChange{receiptHandle: r.ReceiptHandle, timeout: HandBackDelay(r.Err, r.ReceiveCount)}
+		changes[i] = visibilityChange{receiptHandle: r.ReceiptHandle, timeout: HandBackDelay(r.Record, r.Err)}
 		t.logHandBack(ctx, b, r, changes[i].timeout)
 	}
 	_, err := t.changeVisibility(ctx, b, changes)

@@ -53,20 +53,24 @@ func TestHandBackDelay(t *testing.T) {
 	for _, tc := range []struct {
 		err   error
 		count int
+		turn  int
 		want  time.Duration
 	}{
-		{failed, 0, 10 * time.Second},
-		{failed, 1, 10 * time.Second},
-		{failed, 2, 20 * time.Second},
-		{failed, 5, 160 * time.Second},
-		{failed, 6, 5 * time.Minute},
-		{failed, 1 << 40, 5 * time.Minute},
-		{failed, -1, 10 * time.Second},
-		{noTime, 1, 0},
-		{noTime, 9, 0},
-		{fmt.Errorf("worker: %w", noTime), 1, 0},
+		{failed, 0, 0, 10 * time.Second},
+		{failed, 1, 0, 10 * time.Second},
+		{failed, 2, 0, 20 * time.Second},
+		{failed, 5, 0, 160 * time.Second},
+		{failed, 6, 0, 5 * time.Minute},
+		{failed, 1 << 40, 0, 5 * time.Minute},
+		{failed, -1, 0, 10 * time.Second},
+		{failed, 3, 7, 40 * time.Second},
+		{noTime, 1, 1, 0}, // the ones before it used the time
+		{noTime, 9, 4, 0},
+		{fmt.Errorf("worker: %w", noTime), 1, 1, 0},
+		{noTime, 1, 0, 10 * time.Second}, // nothing did: the next invocation may have no more
+		{noTime, 9, 0, 5 * time.Minute},
 	} {
-		equal(t, fmt.Sprint(tc.err, tc.count), sqstransport.HandBackDelay(tc.err, tc.count), tc.want)
+		equal(t, fmt.Sprint(tc.err, tc.count), sqstransport.HandBackDelay(sqstransport.Record{ReceiveCount: tc.count, Turn: tc.turn}, tc.err), tc.want)
 	}
 }
 
@@ -150,7 +154,7 @@ func TestHandBack_QueueByARN_ChangesVisibilityInBatches(t *testing.T) {
 			Record: sqstransport.Record{MessageID: fmt.Sprint(i), ReceiptHandle: fmt.Sprint("receipt-", i), ReceiveCount: i}, Err: errors.New("failed"),
 		})
 	}
-	records[3].Err = &runlane.Error{Code: runlane.ErrOperationCancelled}
+	records[3].Turn, records[3].Err = 2, &runlane.Error{Code: runlane.ErrOperationCancelled}
 	if err := transport.HandBack(t.Context(), "arn:aws:sqs:eu-west-1:123456789012:mail", records); err != nil {
 		t.Fatal(err)
 	}

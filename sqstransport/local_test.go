@@ -173,7 +173,7 @@ func TestLocal_MalformedMessage_ReachesTheDeadLetterQueueUnharmed(t *testing.T) 
 			t.Fatalf("error is %v", err)
 		}
 		err = l.HandBack(t.Context(), l.queue.ARN, []sqstransport.HandedBack{{
-			Record: sqstransport.Record{MessageID: *m.MessageId, ReceiptHandle: *m.ReceiptHandle},
+			Record: sqstransport.Record{MessageID: *m.MessageId, ReceiptHandle: *m.ReceiptHandle, Turn: 1},
 			Err:    &runlane.Error{Code: runlane.ErrOperationCancelled}, // at once
 		}})
 		if err != nil {

@@ -220,7 +220,7 @@ func newRecord(m *types.Message) Record {
 }
 
 func (r *receiver) deliver(ctx context.Context, records []Record) {
-	handle := func(own context.Context, w lane.Wakeup) error {
+	handle := func(own context.Context, _ Record, w lane.Wakeup) error {
 		if ctx.Err() != nil {
 			return errStopping
 		}

@@ -1,0 +1,176 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/runlane/runlane-go"
+)
+
+const (
+	// leaseAfterDeadline is how long a lease outlives the process that will be stopped.
+	leaseAfterDeadline = 5 * time.Second
+	// minCommitReserve and commitReserveShare are what is kept free before a deadline for the outcome.
+	minCommitReserve   = 2 * time.Second
+	commitReserveShare = 20 // one part in
+	// minHandlerTime is what a task without a timeout must have left before the end of the handler's time.
+	minHandlerTime = 5 * time.Second
+	// followerShare is the part of an invocation that may be gone when a task without a timeout begins behind others of its group.
+	followerShare = 10 // one part in
+	// beginTime is what an invocation needs before its first handler begins: its event, the run, the claim.
+	beginTime = time.Second
+)
+
+// LongestTimeout is the longest timeout of a task that invocations of this length have time for: all of it but what is kept free for
+// the outcome, the larger of 2 s and 5 %, and a second to begin in.
+func LongestTimeout(invocation time.Duration) time.Duration {
+	return max(invocation-commitReserve(invocation)-beginTime, 0)
+}
+
+func commitReserve(left time.Duration) time.Duration {
+	return max(minCommitReserve, left/commitReserveShare)
+}
+
+// CheckInvocation returns runlane.ErrConfigurationInvalid when this runtime has a task that no invocation of this length can execute: its
+// timeout is beyond [LongestTimeout]. The error names each such task with both numbers. A program that executes in invocations calls it
+// as soon as it knows how long they are; [Runtime.ExecuteDelivery] hands wakeups of such tasks back.
+func (rt *Runtime) CheckInvocation(invocation time.Duration) error {
+	var faults []error
+	for _, d := range rt.definitions {
+		if err := fitsInvocation(d, invocation); err != nil {
+			faults = append(faults, err)
+		}
+	}
+	if len(faults) < 2 {
+		return firstError(faults...)
+	}
+	return &runlane.Error{
+		Code: runlane.ErrConfigurationInvalid, Message: "tasks cannot execute here: " + joinMessages(faults), Hint: hintOf(faults[0]), Cause: errors.Join(faults...),
+	}
+}
+
+func fitsInvocation(task *runlane.Definition, invocation time.Duration) error {
+	longest := LongestTimeout(invocation)
+	if handlerNeed(task) <= longest {
+		return nil
+	}
+	what := "has a timeout of " + runlane.FormatDuration(task.Timeout)
+	if task.Timeout == 0 {
+		what = "needs " + runlane.FormatDuration(minHandlerTime)
+	}
+	message := fmt.Sprintf("task %q %s, and an invocation of %s has %s for a handler",
+		task.ID, what, runlane.FormatDuration(invocation), runlane.FormatDuration(longest.Truncate(time.Millisecond)))
+	return &runlane.Error{
+		Code: runlane.ErrConfigurationInvalid, Message: message,
+		Hint: "shorten the task's timeout, lengthen the function's (BridgeTimeout of the template), or execute it in a worker that lives long",
+	}
+}
+
+// handlerNeed is what must be left of the handler's time for a task to begin.
+func handlerNeed(task *runlane.Definition) time.Duration {
+	if task.Timeout == 0 {
+		return minHandlerTime
+	}
+	return task.Timeout
+}
+
+// rules are how long an attempt may take here.
+type rules struct {
+	lease      time.Duration // renewed; 0 with a deadline
+	deadline   time.Time     // when the process is stopped; zero: never
+	reserve    time.Duration // kept free before the deadline
+	invocation time.Duration // from its begin to the deadline; 0: not known
+	follows    bool          // others of its group used of this time before
+}
+
+func newRules(o *DeliveryOptions, now func() time.Time) rules {
+	if o.Deadline.IsZero() {
+		return rules{lease: runlane.DefaultLease}
+	}
+	r := rules{deadline: o.Deadline, reserve: commitReserve(o.Deadline.Sub(now())), follows: o.Follows}
+	if !o.Began.IsZero() {
+		r.invocation = o.Deadline.Sub(o.Began)
+	}
+	return r
+}
+
+func (r rules) bounded() bool { return !r.deadline.IsZero() }
+
+// handlerTime is what the handler has left; bounded is false where nothing but its timeout limits it.
+func (r rules) handlerTime(now func() time.Time) (left time.Duration, bounded bool) {
+	if !r.bounded() {
+		return 0, false
+	}
+	return r.deadline.Sub(now()) - r.reserve, true
+}
+
+// nearlyWhole is the time of a handler that has an invocation nearly for itself.
+func (r rules) nearlyWhole() time.Duration {
+	whole := r.invocation - commitReserve(r.invocation)
+	return whole - whole/followerShare
+}
+
+// need is what must be left for a task to begin. One without a timeout may take whatever there is, so behind others of its group it begins
+// only when they left nearly all.
+func (r rules) need(task *runlane.Definition) time.Duration {
+	if task.Timeout == 0 && r.follows && r.invocation > 0 {
+		return max(minHandlerTime, r.nearlyWhole())
+	}
+	return handlerNeed(task)
+}
+
+// due is how much time an attempt must have had to fail for want of it. 0 where it is not known.
+func (r rules) due(task *runlane.Definition) time.Duration {
+	switch {
+	case r.invocation == 0:
+		return 0
+	case task.Timeout > 0:
+		return task.Timeout
+	default:
+		return r.nearlyWhole()
+	}
+}
+
+// unwind is how long a handler may take to return once its context has ended: before a deadline half of what is left, the other
+// half is for the outcome.
+func (r rules) unwind() time.Duration {
+	if r.bounded() {
+		return r.reserve / 2
+	}
+	return unwindTime
+}
+
+// leaseEnd is when a lease taken at this instant ends.
+func (r rules) leaseEnd(at time.Time) time.Time {
+	if r.bounded() {
+		return ceilMillis(r.deadline.Add(leaseAfterDeadline))
+	}
+	return at.Add(r.lease)
+}
+
+// room judges whether the task may begin in the time that is left here.
+func (d *delivery) room(ctx context.Context, run *runlane.Run, task *runlane.Definition, r rules) error {
+	left, bounded := r.handlerTime(d.rt.world.Now)
+	if !bounded || left >= r.need(task) {
+		return nil
+	}
+	if r.invocation > 0 {
+		if err := fitsInvocation(task, r.invocation.Round(time.Second)); err != nil {
+			e, _ := errors.AsType[*runlane.Error](err)
+			e.RunID = run.ID
+			d.rt.logger.LogAttrs(ctx, slog.LevelError, "task fits into no invocation here", append(runAttrs(run), errorAttrs(err)...)...)
+			return err
+		}
+	}
+	return d.noTime(left)
+}
+
+func (d *delivery) noTime(left time.Duration) error {
+	return &runlane.Error{
+		Code: runlane.ErrOperationCancelled, Message: fmt.Sprintf("too little time left to begin: %s", left.Round(time.Millisecond)),
+		RunID: d.wakeup.RunID, Hint: "hand the wakeup back; without a delay where others before it used the time", Retryable: true, Cause: ErrNoTime,
+	}
+}
