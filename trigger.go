@@ -16,7 +16,7 @@ type TriggerOptions struct {
 	Meta           map[string]string // with the trace carrier at most MaxMetaBytes
 	Queue          Queue             // the zero value means the task's
 	ReturnActive   bool              // a held singleton key returns its holder; never the run that is triggering: that is a conflict
-	RunAt          time.Time         // not before this instant; the past means at once
+	RunAt          time.Time         // not before this instant, from 1970 to 2286; the past means at once
 	RunID          RunID             // "" means a generated one; one that exists returns its run when task and payload are equal
 	SingletonKey   string            // "" means what the task computes
 	StrictPayload  bool              // an idempotent duplicate with another payload is ErrValidationFailed

@@ -251,8 +251,32 @@ func (x *execution) panicError(value any, stack []byte) error {
 	return e
 }
 
-// setOutput keeps the last output.
+// encodedFrom is from where on an output is encoded to see whether the storage can hold it: a codec adds little to one.
+const encodedFrom = 64 << 10
+
+// checkOutput refuses what the commit would refuse.
+func (x *execution) checkOutput(b json.RawMessage) error {
+	if x.rt.outputs == nil {
+		return nil
+	}
+	stored := []byte(b)
+	if x.rt.coded && len(b) >= encodedFrom {
+		limited := afterCommit(x.ctx)
+		defer limited.stop()
+		var err error
+		of := runlane.BodyRef{Environment: x.rt.environment, RunID: x.started.ID, Output: true}
+		if stored, _, err = x.rt.codec.encodeBody(limited, of, b); err != nil {
+			return err
+		}
+	}
+	return x.rt.outputs.CheckOutput(x.started.ID, stored)
+}
+
+// setOutput keeps the last output that the storage can hold.
 func (x *execution) setOutput(b json.RawMessage) error {
+	if err := x.checkOutput(b); err != nil {
+		return err
+	}
 	x.outputMu.Lock()
 	defer x.outputMu.Unlock()
 	if !x.closed {

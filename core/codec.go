@@ -28,7 +28,8 @@ type codedStorage struct {
 // encode puts the codec before the storage.
 func (rt *Runtime) encode(codec runlane.Codec) {
 	coded := *rt.lane
-	coded.Storage = &codedStorage{Storage: rt.lane.Storage, codec: codec}
+	rt.codec = &codedStorage{Storage: rt.lane.Storage, codec: codec}
+	coded.Storage = rt.codec
 	rt.lane = &coded
 }
 

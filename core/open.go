@@ -33,6 +33,8 @@ type Runtime struct {
 	metrics      gauges
 	maxAbandoned int  // -1: no bound
 	coded        bool // there is a codec
+	codec        *codedStorage
+	outputs      lane.OutputChecker // nil where the storage takes any output
 	texts        errorTexts
 	middleware   []runlane.Middleware
 	world        World
@@ -111,6 +113,7 @@ func newRuntime(l *lane.Lane, options *Options) *Runtime {
 			}
 		}
 	}
+	rt.outputs, _ = lane.As[lane.OutputChecker](l.Storage)
 	rt.progress, _ = lane.As[lane.ProgressKeeper](l.Storage)
 	rt.catalog.stored, _ = lane.As[lane.TaskCatalog](l.Storage)
 	rt.catalog.settled = map[runlane.TaskID]bool{}

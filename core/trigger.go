@@ -18,8 +18,12 @@ import (
 const (
 	// triggerRounds bounds how often a trigger resolves the owners of its keys anew.
 	triggerRounds = 3
-	// latestTime is the last instant that storages can order.
-	latestTime = 9_999_999_999_999 // Unix milliseconds, 13 digits
+)
+
+// Storages order instants from the epoch up to the last one that has 13 digits of milliseconds.
+var (
+	earliestTime = time.UnixMilli(0)
+	latestTime   = time.UnixMilli(9_999_999_999_999)
 )
 
 // Trigger makes a run durable and wakes a worker. When it returns without an error the run will execute, whatever happens to
@@ -436,10 +440,12 @@ func (rt *Runtime) prepareTime(p *plan) error {
 	if o.Delay > 0 {
 		runAt = now.Add(o.Delay)
 	}
-	runAt = ceilMillis(runAt)
-	if runAt.UnixMilli() > latestTime {
-		return invalidInput("use a time before the year 2286", "by Delay or RunAt the run would be due in the year %d", runAt.Year())
+	// Compared as instants: the milliseconds of one that is far away do not fit into 64 bits, and would lie anywhere.
+	if runAt.Before(earliestTime) || runAt.After(latestTime) {
+		return invalidInput("use an instant from 1970 to 2286; were nanoseconds or milliseconds taken for seconds?",
+			"by Delay or RunAt the run would be due in the year %d", runAt.Year())
 	}
+	runAt = ceilMillis(runAt)
 	if runAt.After(p.at) {
 		p.runAt, p.availableAt = runAt, runAt
 	}

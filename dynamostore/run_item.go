@@ -230,21 +230,36 @@ func (r *runItem) placeBulk(t *lane.Transition) (bulk []bulkItem, err error) {
 				return nil, err
 			}
 		case *runlane.RunSucceeded:
-			if err := tooLarge("output", "", len(body.Output), maxOpenedBytes, r.key().RunID); err != nil {
+			p, b, err := putOutput(r.key().RunID, body.Output)
+			if err != nil {
 				return nil, err
 			}
-			p, b := put(body.Output, inlineOutput)
 			if r.OutputPlace = p; p.separate() {
 				bulk = append(bulk, bulkItem{PK: r.PK, SK: skOutput, Body: b})
 			} else {
 				r.Output = b
 			}
-			if err := tooLarge("output", " compressed", len(b), maxOutputBytes, r.key().RunID); err != nil {
-				return nil, err
-			}
 		}
 	}
 	return bulk, nil
+}
+
+// putOutput is put for an output, within its limits.
+func putOutput(run runlane.RunID, output []byte) (place, []byte, error) {
+	if err := tooLarge("output", "", len(output), maxOpenedBytes, run); err != nil {
+		return nowhere, nil, err
+	}
+	p, b := put(output, inlineOutput)
+	return p, b, tooLarge("output", " compressed", len(b), maxOutputBytes, run)
+}
+
+// CheckOutput implements lane.OutputChecker.
+func (s *Store) CheckOutput(run runlane.RunID, output []byte) error {
+	if len(output) <= maxOutputBytes {
+		return nil
+	}
+	_, _, err := putOutput(run, output)
+	return err
 }
 
 func tooLarge(what, form string, size, limit int, run runlane.RunID) error {

@@ -1,8 +1,11 @@
 package lanetest
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"math/rand/v2"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -230,5 +233,33 @@ func outcomeTexts(t *testing.T, h RuntimeHarness) {
 			t.Errorf("the log says %v, want %q", lines, want.text)
 		}
 		s.clock.Advance(time.Hour)
+	}
+}
+
+// What SetOutput takes is committed, and comes back byte for byte; anything else is refused while the handler can do something about it.
+func outcomeOutputRefused(t *testing.T, h RuntimeHarness) {
+	random := rand.NewChaCha8([32]byte{1})
+	for _, size := range []int{64 << 10, 160 << 10, 300 << 10, 2 << 20} {
+		raw := make([]byte, size) // about a third more as base64, which compresses to its size again
+		_, _ = random.Read(raw)
+		var refused error
+		task, handler := job("scenario.bulky", nil, func(_ context.Context, a *runlane.Attempt) error {
+			if refused = a.SetOutput(raw); refused != nil {
+				return a.SetOutput("elsewhere")
+			}
+			return nil
+		})
+		s := newScene(t, h, handler)
+		final := s.execute(s.trigger(task.With(jobPayload{}), nil))
+		s.wantStatus(final, runlane.StatusSucceeded)
+		var kept []byte
+		switch err := json.Unmarshal(s.get(final.ID).Output, &kept); {
+		case refused != nil && !errors.Is(refused, runlane.ErrValidationFailed):
+			t.Errorf("an output of %d bytes: %v", size, refused)
+		case refused == nil && (err != nil || !bytes.Equal(kept, raw)):
+			t.Errorf("an output of %d bytes was taken, and is kept as %d bytes, %v", size, len(kept), err)
+		case size == 64<<10 && refused != nil:
+			t.Errorf("an output of %d bytes was refused: %v", size, refused)
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"math"
 	"strings"
 	"sync"
 	"testing"
@@ -62,6 +63,11 @@ func triggerValidates(t *testing.T, h RuntimeHarness) {
 		{"a negative TTL", ok, runlane.TriggerOptions{IdempotencyTTL: -5}, runlane.ErrValidationFailed},
 		{"a negative delay", ok, runlane.TriggerOptions{Delay: -1}, runlane.ErrValidationFailed},
 		{"delay and time", ok, runlane.TriggerOptions{Delay: 1, RunAt: s.clock.Now()}, runlane.ErrValidationFailed},
+		{"nanoseconds taken for seconds", ok, runlane.TriggerOptions{RunAt: time.Unix(s.clock.Now().UnixNano(), 0)}, runlane.ErrValidationFailed},
+		{"the same of an earlier day", ok, runlane.TriggerOptions{RunAt: time.Unix(-s.clock.Now().UnixNano(), 0)}, runlane.ErrValidationFailed},
+		{"the last second of 64 bits", ok, runlane.TriggerOptions{RunAt: time.Unix(math.MaxInt64, 0)}, runlane.ErrValidationFailed},
+		{"the first second of 64 bits", ok, runlane.TriggerOptions{RunAt: time.Unix(math.MinInt64, 0)}, runlane.ErrValidationFailed},
+		{"a time before 1970", ok, runlane.TriggerOptions{RunAt: time.Unix(-1, 0)}, runlane.ErrValidationFailed},
 		{"a time beyond every storage", ok, runlane.TriggerOptions{RunAt: s.clock.Now().AddDate(300, 0, 0)}, runlane.ErrValidationFailed},
 		{
 			"too much meta", ok, runlane.TriggerOptions{Meta: map[string]string{"k": strings.Repeat("v", runlane.MaxMetaBytes)}},

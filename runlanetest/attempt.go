@@ -112,6 +112,9 @@ func (a *Attempt) Notes() []string {
 func (a *Attempt) Logs() []string { return a.logs.lines() }
 
 func (a *Attempt) setOutput(b json.RawMessage) error {
+	if err := tooLarge("output", b, maxStoredOutput, a.Run.ID); err != nil {
+		return err
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.output = b

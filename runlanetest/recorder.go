@@ -134,7 +134,7 @@ func (r *Recorder) open(ctx context.Context) error {
 	if now == nil {
 		now = time.Now
 	}
-	l, err := lane.New(memlane.NewStorage(&memlane.StorageOptions{Now: now}), memlane.NewTransport(nil), &lane.Options{Name: "recorder"})
+	l, err := lane.New(tableLimits{memlane.NewStorage(&memlane.StorageOptions{Now: now})}, memlane.NewTransport(nil), &lane.Options{Name: "recorder"})
 	if err != nil {
 		return err
 	}

@@ -108,7 +108,7 @@ func New(t testing.TB, options *Options) *Runtime {
 	if logger == nil {
 		logger = newLogger(newTestLog(t), rt.Now)
 	}
-	storage := memlane.NewStorage(&memlane.StorageOptions{Now: rt.Now})
+	storage := tableLimits{memlane.NewStorage(&memlane.StorageOptions{Now: rt.Now})}
 	l, err := lane.New(storage, memlane.NewTransport(nil), &lane.Options{Name: "runlanetest"})
 	if err != nil {
 		t.Fatalf("runlanetest.New: %v", err)
