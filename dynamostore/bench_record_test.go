@@ -152,7 +152,9 @@ func send[In, Out any](
 	r.add(func(ctx context.Context, client API) error {
 		again := sent
 		if transaction, ok := any(&again).(*dynamodb.TransactWriteItemsInput); ok {
-			transaction.ClientRequestToken = nil // the client makes one: under the recorded one nothing would be written again
+			transaction.ClientRequestToken = nil            // the client makes one: under the recorded one nothing would be written again
+			_, err := method(client, ctx, &again, sentOnce) // without the option that sends the recorded bytes again, token included
+			return err
 		}
 		_, err := method(client, ctx, &again, o...)
 		return err

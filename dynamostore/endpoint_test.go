@@ -40,10 +40,9 @@ func (f fewShards) GetItem(ctx context.Context, in *dynamodb.GetItemInput, o ...
 func TestConformance_UnderMoreFaults(t *testing.T) {
 	t.Parallel()
 	for name, rates := range map[string]map[ddbfault.Kind]float64{
-		"AnswersLostBelowTheClient": {ddbfault.Conflict: 0.2, ddbfault.Repeated: 0.2},
-		"ThrottlesAndOutages":       {ddbfault.Throttle: 0.1, ddbfault.Outage: 0.1},
-		"TimeoutsAfterCommit":       {ddbfault.Conflict: 0.1, ddbfault.Timeout: 0.2},
-		"StaleIndexes":              {ddbfault.StaleIndex: 0.2},
+		"ThrottlesAndOutages": {ddbfault.Throttle: 0.1, ddbfault.Outage: 0.1},
+		"TimeoutsAfterCommit": {ddbfault.Conflict: 0.1, ddbfault.Timeout: 0.2},
+		"StaleIndexes":        {ddbfault.StaleIndex: 0.2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

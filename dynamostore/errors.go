@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -69,12 +70,33 @@ func (s *Store) failure(ctx context.Context, doing string, err error) error {
 	case isThrottle(err):
 		e.Message = doing + ": throttled"
 		e.Hint = "raise the table's throughput, or try again later"
+	case isTransactionConflict(err):
+		e.Message = doing + ": met transactions on the same item too often"
+		e.Hint = "try again"
 	case code == "":
 		e.Message = doing + ": DynamoDB is not reachable"
 		e.Hint = "check AWS_ENDPOINT_URL and the network"
+	}
+	if !refused(err) {
 		e.Meta = map[string]string{"outcome": "unknown"}
 	}
 	return e
+}
+
+// unsettled marks an error of a write that may have been carried out, whatever was said to a later sending of it.
+func unsettled(err error) error { return withOutcome(err, "unknown") }
+
+// withOutcome says in an error whether what failed was carried out, where that is not said.
+func withOutcome(err error, outcome string) error {
+	e, ok := errors.AsType[*runlane.Error](err)
+	if !ok {
+		return err
+	}
+	out := *e
+	out.Meta = map[string]string{}
+	maps.Copy(out.Meta, e.Meta)
+	out.Meta["outcome"] = outcome
+	return &out
 }
 
 func apiCode(err error) string {

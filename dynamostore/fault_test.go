@@ -34,6 +34,6 @@ func conformUnderFaults(t *testing.T, rates map[ddbfault.Kind]float64) {
 		return faulty
 	})
 	harness.EventuallyConsistent = rates[ddbfault.StaleIndex] > 0
-	harness.LosesAnswers = rates[ddbfault.LostAnswer]+rates[ddbfault.Repeated]+rates[ddbfault.Timeout]+rates[ddbfault.Outage] > 0
+	harness.LosesAnswers = rates[ddbfault.LostAnswer]+rates[ddbfault.Timeout]+rates[ddbfault.Outage] > 0
 	lanetest.RunStorage(t, harness)
 }

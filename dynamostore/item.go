@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -214,4 +215,51 @@ func decodeTexts(it item, v reflect.Value) error {
 	}
 	v.Set(reflect.ValueOf(texts))
 	return nil
+}
+
+func keyOf(it item) item { return item{attrPK: it[attrPK], attrSK: it[attrSK]} }
+
+func itemKey(pk, sk string) item {
+	return item{attrPK: &types.AttributeValueMemberS{Value: pk}, attrSK: &types.AttributeValueMemberS{Value: sk}}
+}
+
+func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
+
+func num(n int64) types.AttributeValue {
+	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
+}
+
+func number(v types.AttributeValue) int64 {
+	n, ok := v.(*types.AttributeValueMemberN)
+	if !ok {
+		return 0
+	}
+	out, err := strconv.ParseInt(n.Value, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return out
+}
+
+func textOf(v types.AttributeValue) string {
+	if s, ok := v.(*types.AttributeValueMemberS); ok {
+		return s.Value
+	}
+	return ""
+}
+
+func valuesOrNil(values item) item {
+	if len(values) == 0 {
+		return nil
+	}
+	return values
+}
+
+func sortedKeys(it item) []string {
+	keys := make([]string, 0, len(it))
+	for name := range it {
+		keys = append(keys, name)
+	}
+	slices.Sort(keys)
+	return keys
 }

@@ -29,7 +29,7 @@ var removals = map[string]struct {
 		shownBy: []lanetest.LinearSubject{lanetest.LinearSingleton, lanetest.LinearIdempotency},
 	},
 	"a new owner replaces the one that was found dead": {
-		removed: func(c protection.Condition) bool { return c.Owner() && c.Doing == "put" && c.About("ru") },
+		removed: func(c protection.Condition) bool { return c.Owner() && c.Doing == "put" && !c.Absent() },
 		shownBy: []lanetest.LinearSubject{lanetest.LinearSingleton, lanetest.LinearIdempotency},
 	},
 	"a reset clears the owner that it saw": {

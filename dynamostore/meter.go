@@ -3,6 +3,7 @@ package dynamostore
 import (
 	"context"
 	"maps"
+	"strings"
 	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -125,18 +126,15 @@ func valueSize(v types.AttributeValue) int {
 	}
 }
 
-// numberSize is one byte for two significant digits and one more, another for a sign.
+// numberSize is one byte for two significant digits and one more, another for a sign. Zeros before the first and behind the last
+// significant digit are trimmed.
 func numberSize(n string) int {
-	digits, size := 0, 1
-	for _, c := range n {
-		switch {
-		case c == '-':
-			size++
-		case c >= '0' && c <= '9':
-			digits++
-		}
+	size := 1
+	if strings.HasPrefix(n, "-") {
+		size++
 	}
-	return size + (digits+1)/2
+	digits := strings.Trim(strings.ReplaceAll(strings.TrimPrefix(n, "-"), ".", ""), "0")
+	return size + (len(digits)+1)/2
 }
 
 // indexUnits is what the change of an item costs in both indexes: one unit for an entry put, one for an entry removed, two for

@@ -305,14 +305,17 @@ func (s *Store) ResetIdempotencyKey(ctx context.Context, key lane.OwnerKey) erro
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
 	gone := false
-	err = s.plainWrite(ctx, "reset key", func(ctx context.Context) error {
+	err = s.plainWrite(ctx, "reset key", in.Key, c, func(ctx context.Context) error {
 		_, err := s.client.DeleteItem(ctx, in, sentOnce)
 		if err == nil {
 			gone = true
 			s.used(ctx, "reset key", writeUsage(raw, nil))
 		}
 		return err
-	}, func(now item, unknown bool) { gone = unknown && len(now) == 0 })
+	}, func(now item, unknown bool) bool {
+		gone = unknown && len(now) == 0
+		return gone
+	})
 	if err == nil && !gone {
 		return conflict(runlane.ConflictIdempotencyKey, owner.Run, "the key changed hands")
 	}

@@ -34,16 +34,17 @@ func (s *Store) updateOwn(
 		in.ConditionExpression = &c.text
 		in.ReturnValuesOnConditionCheckFailure = types.ReturnValuesOnConditionCheckFailureAllOld
 	}
-	err = s.plainWrite(ctx, operation, func(ctx context.Context) error {
+	err = s.plainWrite(ctx, operation, key, c, func(ctx context.Context) error {
 		out, err := s.client.UpdateItem(ctx, in, sentOnce)
 		if err == nil {
 			after, ok = out.Attributes, true
 		}
 		return err
-	}, func(now item, unknown bool) {
+	}, func(now item, unknown bool) bool {
 		if unknown && wrote(now) {
 			after, ok = now, true
 		}
+		return ok
 	})
 	return after, ok, err
 }
@@ -52,10 +53,10 @@ func (s *Store) updateOwn(
 // what an earlier sending wrote.
 func sentOnce(o *dynamodb.Options) { o.RetryMaxAttempts = 1 }
 
-// plainWrite sends one write until its answer is known. A condition that fails is no error: settle is told the item as it is now, and
-// whether an earlier sending, whose outcome is unknown, may have made it so.
+// plainWrite sends one write of an item, with a condition, until its answer is known. A condition that fails is no error: settle is told
+// the item as it is now, and whether an earlier sending, whose outcome is unknown, may have made it so; it tells whether one did.
 func (s *Store) plainWrite(
-	ctx context.Context, operation string, request func(context.Context) error, settle func(now item, unknown bool),
+	ctx context.Context, operation string, key item, c condition, request func(context.Context) error, settle func(now item, unknown bool) bool,
 ) error {
 	var unknown error
 	lost := 0
@@ -77,17 +78,40 @@ func (s *Store) plainWrite(
 		case isThrottle(err):
 			pause = throttled(try - 1)
 		case refused(err):
-			return s.failure(ctx, operation, err)
+			return s.settlePlain(ctx, operation, key, c, unknown != nil, err, settle)
 		default:
 			unknown = err
 			lost++
 			pause = throttleBackoff/4<<lost + jitter(throttleBackoff/4)
 		}
 		if try == maxConflictTries || lost == maxUnknownTries || sleep(ctx, pause) != nil {
-			if unknown != nil {
-				err = unknown // a later refusal does not settle it
-			}
-			return s.failure(ctx, operation, err)
+			return s.settlePlain(ctx, operation, key, c, unknown != nil, err, settle)
 		}
 	}
+}
+
+// settlePlain ends a write that is not sent again. The item tells whether an unheard sending was carried out, and, where the write only
+// met transactions, whether its condition fails by now.
+func (s *Store) settlePlain(
+	ctx context.Context, operation string, key item, c condition, unheard bool, cause error, settle func(now item, unknown bool) bool,
+) error {
+	err := s.failure(ctx, operation, cause)
+	if !unheard && !isTransactionConflict(cause) {
+		return withOutcome(err, "not committed")
+	}
+	if ctx.Err() == nil {
+		now, readErr := s.getItem(ctx, operation, textOf(key[attrPK]), textOf(key[attrSK]))
+		switch {
+		case readErr != nil:
+		case unheard && settle(now, true):
+			return nil
+		case !unheard && c.fails(now):
+			settle(now, false)
+			return nil
+		}
+	}
+	if unheard {
+		return unsettled(err)
+	}
+	return withOutcome(err, "not committed")
 }

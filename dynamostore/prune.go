@@ -221,20 +221,21 @@ func (s *Store) remove(ctx context.Context, it item, seen condition) (removal, e
 		in.ReturnValuesOnConditionCheckFailure = types.ReturnValuesOnConditionCheckFailureAllOld
 	}
 	result := missing
-	err := s.plainWrite(ctx, "prune", func(ctx context.Context) error {
+	err := s.plainWrite(ctx, "prune", in.Key, seen, func(ctx context.Context) error {
 		_, err := s.client.DeleteItem(ctx, in, sentOnce)
 		if err == nil {
 			result = removed
 			s.used(ctx, "prune", writeUsage(it, nil))
 		}
 		return err
-	}, func(now item, unknown bool) {
+	}, func(now item, unknown bool) bool {
 		switch {
 		case len(now) > 0:
 			result = kept
 		case unknown:
 			result = removed // by an earlier sending
 		}
+		return result == removed
 	})
 	return result, err
 }

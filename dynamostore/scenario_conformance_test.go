@@ -14,12 +14,11 @@ import (
 func TestScenarios_UnderMoreFaults(t *testing.T) {
 	t.Parallel()
 	for name, rates := range map[string]map[ddbfault.Kind]float64{
-		"LostAnswers":              {ddbfault.LostAnswer: 0.3},
-		"Conflicts":                {ddbfault.Conflict: 0.3},
-		"Throttles":                {ddbfault.Throttle: 0.2},
-		"Outages":                  {ddbfault.Outage: 0.2},
-		"AnswersLostBelowTheStore": {ddbfault.Repeated: 0.3},
-		"TimeoutsAfterCommit":      {ddbfault.Timeout: 0.2},
+		"LostAnswers":         {ddbfault.LostAnswer: 0.3},
+		"Conflicts":           {ddbfault.Conflict: 0.3},
+		"Throttles":           {ddbfault.Throttle: 0.2},
+		"Outages":             {ddbfault.Outage: 0.2},
+		"TimeoutsAfterCommit": {ddbfault.Timeout: 0.2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -3,9 +3,7 @@ package dynamostore
 import (
 	"context"
 	"errors"
-	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -18,38 +16,13 @@ import (
 
 // Bounds of repeating one transaction.
 const (
-	maxConflictTries = 8
-	maxUnknownTries  = 4
-	conflictBackoff  = 80 * time.Millisecond
-	throttleBackoff  = 250 * time.Millisecond
+	maxConflictTries  = 8
+	triesBeforeLook   = 2 // of these: then the members are read
+	maxConflictRounds = 3 // of so many tries, while reading tells that nobody has won
+	maxUnknownTries   = 4
+	conflictBackoff   = 80 * time.Millisecond
+	throttleBackoff   = 250 * time.Millisecond
 )
-
-// condition is a condition on the item as it is. Its text uses #name for attributes and :name for values.
-type condition struct {
-	text   string
-	values item
-}
-
-var absent = condition{text: "attribute_not_exists(#pk)"}
-
-func equal(name string, v types.AttributeValue) condition {
-	return condition{text: "#" + name + " = :is_" + name, values: item{":is_" + name: v}}
-}
-
-// and joins conditions on different attributes.
-func (c condition) and(others ...condition) condition {
-	out := condition{text: c.text, values: item{}}
-	for name, v := range c.values {
-		out.values[name] = v
-	}
-	for _, o := range others {
-		out.text += " AND " + o.text
-		for name, v := range o.values {
-			out.values[name] = v
-		}
-	}
-	return out
-}
 
 // member is one item of a transaction: a put of a new item, an update that changes what differs, or without after a delete. A check
 // writes nothing, nor does an update without a difference: its condition has to hold all the same.
@@ -121,6 +94,14 @@ func (m *member) change() (text string, values item) {
 	return text, values
 }
 
+// key is the member's item.
+func (m *member) key() item {
+	if m.before != nil {
+		return keyOf(m.before)
+	}
+	return keyOf(m.after)
+}
+
 // usage is what the member costs in a transaction: twice the item, once the index entries.
 func (m *member) usage() float64 {
 	size := max(itemSize(m.before), itemSize(m.after))
@@ -140,94 +121,181 @@ type lost struct {
 	slot  bool // the member is about a slot
 }
 
-// transact commits all members or none. It re-sends the same request while its outcome is unknown, and repeats it in place while
-// it only meets other transactions. Conditions that fail are returned, to be judged by the caller; won tells whether an earlier
-// sending of this very request did commit, judged by the old image of the log member or by reading it.
+// transaction is one TransactWriteItems on its way: the same bytes, however often they are sent.
+type transaction struct {
+	operation string
+	members   []member
+	// own tells whether the transaction was carried out, judged by the old image of the log member, or by reading where that is nil.
+	own func(ctx context.Context, old item) (bool, error)
+
+	in      *dynamodb.TransactWriteItemsInput
+	encoded encodedOnce
+	usage   Usage
+	entries float64 // units for index entries, which a cancelled transaction does not put
+
+	tries, rounds, unknown int
+	unheard                error // of the last sending whose outcome is unknown
+}
+
+// transact commits all members or none. It sends the same request again while its outcome is unknown, and repeats it in place while
+// it only meets other transactions. Conditions that fail are returned, to be judged by the caller.
 func (s *Store) transact(
-	ctx context.Context, operation, token string, members []member, won func(ctx context.Context, old item) (bool, error),
+	ctx context.Context, operation, token string, members []member, own func(ctx context.Context, old item) (bool, error),
 ) ([]lost, error) {
-	in := &dynamodb.TransactWriteItemsInput{ClientRequestToken: &token}
-	usage, entries := Usage{Requests: 1}, 0.0
+	t := &transaction{operation: operation, members: members, own: own, usage: Usage{Requests: 1}}
+	t.in = &dynamodb.TransactWriteItemsInput{ClientRequestToken: &token}
 	for i := range members {
-		in.TransactItems = append(in.TransactItems, members[i].write(&s.table))
-		usage.WriteUnits += members[i].usage()
-		entries += float64(indexUnits(members[i].before, members[i].after))
+		t.in.TransactItems = append(t.in.TransactItems, members[i].write(&s.table))
+		t.usage.WriteUnits += members[i].usage()
+		t.entries += float64(indexUnits(members[i].before, members[i].after))
 	}
-	conflicts, unknown := 0, 0
-	var unheard error // of the last sending whose outcome is unknown
 	for {
 		err := s.send(ctx, func(ctx context.Context) error {
-			_, err := s.client.TransactWriteItems(ctx, in)
+			_, err := s.client.TransactWriteItems(ctx, t.in, sentOnce, t.encoded.option)
 			return err
 		})
-		spent := usage
 		cancelled, wasCancelled := errors.AsType[*types.TransactionCanceledException](err)
+		spent := t.usage
 		if wasCancelled {
-			spent.WriteUnits -= entries // it put none
+			spent.WriteUnits -= t.entries
 		}
 		s.used(ctx, operation, spent)
-		if err == nil {
-			return nil, nil
-		}
 		var pause time.Duration
-		if wasCancelled {
-			reasons := cancelled.CancellationReasons
-			if unheard == nil {
-				reasons = yielding(members, reasons)
-			}
-			failed, met, other := judgeReasons(reasons)
-			switch {
-			case other != "":
-				if !isRate(other) {
-					return nil, &runlane.Error{Code: runlane.ErrContractViolation, Message: operation + ": DynamoDB refused a member: " + other, Cause: err}
-				}
-				pause = throttled(conflicts)
-			case len(failed) > 0 && (!met || final(members, failed)):
-				if log := oldOf(failed, logMember); log != nil {
-					if ours, err := won(ctx, log); err != nil || ours {
-						return nil, err
-					}
-				}
-				return failed, nil
-			default: // met another transaction, or one reports a condition that the other's end may resolve
-				s.meter.conflict()
-				pause = 5*time.Millisecond + jitter(conflictBackoff-5*time.Millisecond)
-			}
-			if conflicts++; conflicts >= maxConflictTries {
-				if unheard != nil { // what was refused later does not tell what became of that one
-					return nil, s.settle(ctx, operation, unheard, won)
-				}
-				return nil, &runlane.Error{
-					Code: runlane.ErrStorageUnavailable, Message: operation + ": met other transactions on the same items too often", Retryable: true,
-					Hint: "try again", Meta: map[string]string{"outcome": "not committed"}, Cause: err,
-				}
-			}
-		} else {
-			if refused(err) && !isThrottle(err) {
-				return nil, s.failure(ctx, operation, err)
-			}
-			if unknown++; !refused(err) {
-				unheard = err
-			}
-			if ctx.Err() != nil || unknown >= maxUnknownTries {
-				return nil, s.settle(ctx, operation, err, won)
-			}
-			pause = throttleBackoff/4<<unknown + jitter(throttleBackoff/4)
+		var failed []lost
+		over := false
+		switch {
+		case err == nil:
+			return nil, nil
+		case wasCancelled:
+			pause, failed, over, err = s.cancelled(ctx, t, cancelled)
+		case isThrottle(err):
+			pause = throttled(t.tries)
+			t.tries++
+			over = t.tries == maxConflictTries
+		case refused(err):
+			over = true
+		default:
+			t.unheard = err
+			t.unknown++
+			over = t.unknown == maxUnknownTries
+			pause = throttleBackoff/4<<t.unknown + jitter(throttleBackoff/4)
 		}
-		if sleep(ctx, pause) != nil {
-			return nil, s.settle(ctx, operation, err, won)
+		if failed != nil {
+			return s.lostTo(ctx, t, failed)
+		}
+		if over || ctx.Err() != nil || sleep(ctx, pause) != nil {
+			return s.settle(ctx, t, err)
 		}
 	}
 }
 
-// settle ends a commit whose outcome is unknown: the log item of its sequence tells who made that commit, however late we ask.
-func (s *Store) settle(ctx context.Context, operation string, cause error, won func(context.Context, item) (bool, error)) error {
-	if ctx.Err() == nil {
-		if ours, err := won(ctx, nil); err == nil && ours {
-			return nil
+// cancelled judges a cancelled transaction: conditions that failed, or a pause before it is tried again, or that it is over with err.
+func (s *Store) cancelled(
+	ctx context.Context, t *transaction, cancelled *types.TransactionCanceledException,
+) (pause time.Duration, failed []lost, over bool, err error) {
+	reasons := cancelled.CancellationReasons
+	if t.unheard == nil {
+		reasons = yielding(t.members, reasons)
+	}
+	failed, met, other := judgeReasons(reasons)
+	t.tries++
+	switch {
+	case other != "" && !isRate(other):
+		return 0, nil, true, &runlane.Error{
+			Code: runlane.ErrContractViolation, Message: t.operation + ": DynamoDB refused a member: " + other, Cause: cancelled,
+		}
+	case other != "":
+		return throttled(t.tries - 1), nil, t.tries == maxConflictTries, &runlane.Error{
+			Code: runlane.ErrStorageUnavailable, Message: t.operation + ": throttled", Retryable: true,
+			Hint: "raise the table's throughput, or try again later", Cause: cancelled,
+		}
+	case len(failed) > 0 && (!met || final(t.members, failed)):
+		return 0, failed, false, nil
+	}
+	// It met another transaction, or one reports a condition that the other's end may resolve.
+	s.meter.conflict()
+	if t.tries%triesBeforeLook == 0 {
+		now, readErr := s.failing(ctx, t.members)
+		if len(now) > 0 {
+			return 0, now, false, nil
+		}
+		if t.tries == maxConflictTries && readErr == nil && t.rounds < maxConflictRounds-1 { // nobody has won yet
+			t.tries = 0
+			t.rounds++
 		}
 	}
-	return s.failure(ctx, operation, cause)
+	pause = 5*time.Millisecond + jitter(conflictBackoff-5*time.Millisecond)
+	return pause, nil, t.tries == maxConflictTries, &runlane.Error{
+		Code: runlane.ErrStorageUnavailable, Message: t.operation + ": met other transactions on the same items too often", Retryable: true,
+		Hint: "try again", Cause: cancelled,
+	}
+}
+
+// failing reads the members strongly and returns those whose condition does not hold by now: while transactions only meet each other, no
+// answer says who has won. What else stands under the run's key is left out: the run's condition tells the same.
+func (s *Store) failing(ctx context.Context, members []member) ([]lost, error) {
+	run := textOf(members[runMember].key()[attrPK])
+	apart := func(i int) bool { return i == runMember || textOf(members[i].key()[attrPK]) != run }
+	keys := make([]item, 0, len(members))
+	for i := range members {
+		if apart(i) {
+			keys = append(keys, members[i].key())
+		}
+	}
+	found := map[string]item{}
+	err := s.batchGet(ctx, "settle conflict", keys, func(it item) error {
+		found[textOf(it[attrPK])+" "+textOf(it[attrSK])] = it
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	var failed []lost
+	for i := range members {
+		key := members[i].key()
+		old := found[textOf(key[attrPK])+" "+textOf(key[attrSK])]
+		if apart(i) && members[i].condition.fails(old) {
+			failed = append(failed, lost{index: i, old: old})
+		}
+	}
+	return failed, nil
+}
+
+// lostTo returns the conditions that failed, unless they did on what an earlier sending of this very transaction wrote.
+func (s *Store) lostTo(ctx context.Context, t *transaction, failed []lost) ([]lost, error) {
+	log := oldOf(failed, logMember)
+	if log == nil && t.unheard == nil {
+		return failed, nil
+	}
+	switch own, err := t.own(ctx, log); {
+	case err != nil:
+		return nil, unsettled(err)
+	case own:
+		return nil, nil
+	}
+	return failed, nil
+}
+
+// settle ends a transaction that is not tried again. If a sending was not heard, the log item of its sequence tells who made that
+// commit, however late we ask; nothing that was refused later does.
+func (s *Store) settle(ctx context.Context, t *transaction, cause error) ([]lost, error) {
+	if ctx.Err() != nil {
+		cause = ctx.Err()
+	}
+	err := s.failure(ctx, t.operation, cause)
+	if t.unheard == nil {
+		return nil, withOutcome(err, "not committed")
+	}
+	if ctx.Err() == nil {
+		own, readErr := t.own(ctx, nil)
+		if readErr == nil && own {
+			return nil, nil
+		}
+		if failed, readErr := s.failing(ctx, t.members); readErr == nil && len(failed) > 0 && failed[0].index == runMember {
+			return s.lostTo(ctx, t, failed) // the run is further on, so what was not heard cannot be carried out any more
+		}
+	}
+	return nil, unsettled(err)
 }
 
 // send bounds one request.
@@ -295,94 +363,4 @@ func oldOf(failed []lost, index int) item {
 		}
 	}
 	return nil
-}
-
-func keyOf(it item) item { return item{attrPK: it[attrPK], attrSK: it[attrSK]} }
-
-func itemKey(pk, sk string) item {
-	return item{attrPK: &types.AttributeValueMemberS{Value: pk}, attrSK: &types.AttributeValueMemberS{Value: sk}}
-}
-
-func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
-
-func num(n int64) types.AttributeValue {
-	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
-}
-
-func number(v types.AttributeValue) int64 {
-	n, ok := v.(*types.AttributeValueMemberN)
-	if !ok {
-		return 0
-	}
-	out, err := strconv.ParseInt(n.Value, 10, 64)
-	if err != nil {
-		return 0
-	}
-	return out
-}
-
-func textOf(v types.AttributeValue) string {
-	if s, ok := v.(*types.AttributeValueMemberS); ok {
-		return s.Value
-	}
-	return ""
-}
-
-// names maps every #name of the expressions to name: reserved words never surprise.
-func names(expressions ...string) map[string]string {
-	out := map[string]string{}
-	for _, e := range expressions {
-		for i := strings.IndexByte(e, '#'); i >= 0; i = strings.IndexByte(e, '#') {
-			e = e[i+1:]
-			end := strings.IndexFunc(e, func(r rune) bool { return r != '_' && (r < '0' || r > '9') && (r < 'a' || r > 'z') })
-			if end < 0 {
-				end = len(e)
-			}
-			out["#"+e[:end]] = e[:end]
-		}
-	}
-	return out
-}
-
-func valuesOrNil(values item) item {
-	if len(values) == 0 {
-		return nil
-	}
-	return values
-}
-
-func sortedKeys(it item) []string {
-	keys := make([]string, 0, len(it))
-	for name := range it {
-		keys = append(keys, name)
-	}
-	slices.Sort(keys)
-	return keys
-}
-
-func sameValue(a, b types.AttributeValue) bool {
-	switch a := a.(type) {
-	case *types.AttributeValueMemberS:
-		b, ok := b.(*types.AttributeValueMemberS)
-		return ok && a.Value == b.Value
-	case *types.AttributeValueMemberN:
-		b, ok := b.(*types.AttributeValueMemberN)
-		return ok && a.Value == b.Value
-	case *types.AttributeValueMemberB:
-		b, ok := b.(*types.AttributeValueMemberB)
-		return ok && slices.Equal(a.Value, b.Value)
-	case *types.AttributeValueMemberM:
-		b, ok := b.(*types.AttributeValueMemberM)
-		if !ok || len(a.Value) != len(b.Value) {
-			return false
-		}
-		for name, v := range a.Value {
-			if w, has := b.Value[name]; !has || !sameValue(v, w) {
-				return false
-			}
-		}
-		return true
-	default: // types that only a newer program writes: what did not change is not written again
-		return reflect.DeepEqual(a, b)
-	}
 }

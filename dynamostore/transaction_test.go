@@ -24,6 +24,7 @@ type scriptedClient struct {
 	API
 	items  map[string]item
 	script []answer
+	deaf   bool // reads of several items fail
 	sent   []*dynamodb.TransactWriteItemsInput
 }
 
@@ -41,6 +42,21 @@ func keyText(it item) string { return textOf(it[attrPK]) + " " + textOf(it[attrS
 
 func (c *scriptedClient) GetItem(_ context.Context, in *dynamodb.GetItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
 	return &dynamodb.GetItemOutput{Item: c.items[keyText(in.Key)]}, nil
+}
+
+func (c *scriptedClient) BatchGetItem(_ context.Context, in *dynamodb.BatchGetItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error) {
+	if c.deaf {
+		return nil, errServer
+	}
+	out := &dynamodb.BatchGetItemOutput{Responses: map[string][]map[string]types.AttributeValue{}}
+	for table, asked := range in.RequestItems {
+		for _, key := range asked.Keys {
+			if it, ok := c.items[keyText(key)]; ok {
+				out.Responses[table] = append(out.Responses[table], it)
+			}
+		}
+	}
+	return out, nil
 }
 
 func (c *scriptedClient) TransactWriteItems(_ context.Context, in *dynamodb.TransactWriteItemsInput, _ ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
@@ -72,6 +88,9 @@ var (
 	errThrottled  = &smithy.GenericAPIError{Code: "ThrottlingException", Fault: smithy.FaultClient}
 	errInvalid    = &smithy.GenericAPIError{Code: "ValidationException", Fault: smithy.FaultClient}
 	errServer     = &smithy.GenericAPIError{Code: "InternalServerError", Fault: smithy.FaultServer}
+	errExpired    = &smithy.GenericAPIError{Code: "ExpiredTokenException", Fault: smithy.FaultClient}
+	errDenied     = &smithy.GenericAPIError{Code: "AccessDeniedException", Fault: smithy.FaultClient}
+	errMismatch   = &types.IdempotentParameterMismatchException{}
 )
 
 var testTime = time.Date(2026, 11, 2, 3, 4, 5, 678_000_000, time.UTC)
@@ -110,13 +129,25 @@ func TestTransaction_Answers(t *testing.T) {
 	}{
 		"a conflict is repeated in place":                                 {[]answer{conflict}, 2, "", ""},
 		"seven conflicts are repeated":                                    {repeat(7, conflict), 8, "", ""},
-		"the eighth conflict ends it, known not committed":                {repeat(8, conflict), 8, runlane.ErrStorageUnavailable, "not committed"},
+		"the eighth is, while nobody has won":                             {repeat(23, conflict), 24, "", ""},
+		"the twenty-fourth conflict ends it, known not committed":         {repeat(24, conflict), 24, runlane.ErrStorageUnavailable, "not committed"},
 		"a lost answer is settled by sending again":                       {[]answer{{true, errLostAnswer}}, 2, "", ""},
 		"a server error is settled by sending again":                      {[]answer{{false, errServer}}, 2, "", ""},
 		"an answer lost for good is settled by the log item":              {repeat(4, answer{true, errLostAnswer}), 4, "", ""},
 		"an outage is unknown and reported so":                            {repeat(4, answer{false, errLostAnswer}), 4, runlane.ErrStorageUnavailable, "unknown"},
-		"conflicts after a lost answer are settled by the log item":       {slices.Concat(repeat(1, answer{true, errLostAnswer}), repeat(8, conflict)), 9, "", ""},
-		"conflicts after an outage do not tell what became of the commit": {slices.Concat(repeat(1, answer{false, errLostAnswer}), repeat(8, conflict)), 9, runlane.ErrStorageUnavailable, "unknown"},
+		"server errors for good are as unknown":                           {repeat(4, answer{false, errServer}), 4, runlane.ErrStorageUnavailable, "unknown"},
+		"expired credentials after a lost answer do not tell it":          {[]answer{{true, errLostAnswer}, {false, errExpired}}, 2, "", ""},
+		"nor does a denial":                                               {[]answer{{true, errServer}, {false, errDenied}}, 2, "", ""},
+		"nor does a mismatch of parameters":                               {[]answer{{true, errLostAnswer}, {false, errMismatch}}, 2, "", ""},
+		"nor does a refused request":                                      {[]answer{{true, errLostAnswer}, {false, errInvalid}}, 2, "", ""},
+		"nor does a refused member":                                       {[]answer{{true, errLostAnswer}, {false, cancelled("ValidationError", "None")}}, 2, "", ""},
+		"nor do throttles for good":                                       {slices.Concat(repeat(1, answer{true, errLostAnswer}), repeat(8, answer{false, errThrottled})), 9, "", ""},
+		"expired credentials after an outage leave it unknown":            {[]answer{{false, errLostAnswer}, {false, errExpired}}, 2, runlane.ErrStorageUnavailable, "unknown"},
+		"a refused request after an outage leaves it unknown":             {[]answer{{false, errServer}, {false, errInvalid}}, 2, runlane.ErrContractViolation, "unknown"},
+		"throttles for good are known not committed":                      {repeat(8, answer{false, errThrottled}), 8, runlane.ErrStorageUnavailable, "not committed"},
+		"throttled members for good are known not committed":              {repeat(8, answer{false, cancelled("ThrottlingError", "None")}), 8, runlane.ErrStorageUnavailable, "not committed"},
+		"conflicts after a lost answer are settled by the log item":       {slices.Concat(repeat(1, answer{true, errLostAnswer}), repeat(2, conflict)), 3, "", ""},
+		"conflicts after an outage do not tell what became of the commit": {slices.Concat(repeat(1, answer{false, errLostAnswer}), repeat(24, conflict)), 25, runlane.ErrStorageUnavailable, "unknown"},
 		"a throttle backs off":                                            {[]answer{{false, errThrottled}}, 2, "", ""},
 		"a throttled member backs off":                                    {[]answer{{false, cancelled("ThrottlingError", "None")}}, 2, "", ""},
 		"a throttle beside a conflict backs off":                          {[]answer{{false, cancelled("ThrottlingError", "TransactionConflict")}}, 2, "", ""},

@@ -82,6 +82,9 @@ func DynamoDB(t testing.TB) *dynamodb.Client {
 			o.BaseEndpoint = aws.String(endpoint)
 			o.Credentials = credentials.NewStaticCredentialsProvider(nameSpace(), "test", "")
 		}
+		if _, measures := t.(*testing.B); !measures {
+			o.HTTPClient = CheckSameBytes(t, o.HTTPClient)
+		}
 	}, protection.Without(protection.Off()))
 }
 
@@ -122,7 +125,10 @@ const RequestTimeout = time.Minute
 // LocalStackDynamoDB is a client of DynamoDB behind LocalStack, where streams and functions see its tables.
 func LocalStackDynamoDB(t testing.TB) *dynamodb.Client {
 	t.Helper()
-	return dynamodb.NewFromConfig(configOf(t, "DYNAMODB"), func(o *dynamodb.Options) { o.DisableValidateResponseChecksum = true }, protection.Without(protection.Off()))
+	return dynamodb.NewFromConfig(configOf(t, "DYNAMODB"), func(o *dynamodb.Options) {
+		o.DisableValidateResponseChecksum = true
+		o.HTTPClient = CheckSameBytes(t, o.HTTPClient)
+	}, protection.Without(protection.Off()))
 }
 
 // Streams is a client of DynamoDB streams.

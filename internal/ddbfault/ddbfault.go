@@ -38,9 +38,6 @@ const (
 	// Timeout is when a write is carried out, and its answer does not come within the request's time. The context of the caller goes
 	// on living.
 	Timeout Kind = "timeout after commit"
-	// Repeated is when a write is carried out, its answer gets lost, and the SDK sends it once more before the caller hears anything.
-	// It does not happen to calls whose options forbid the SDK to retry.
-	Repeated Kind = "repeated"
 	// StaleIndex is when a query on an index shows what was written last as it was before: new entries are missing, and old ones
 	// are there.
 	StaleIndex Kind = "stale index"
@@ -130,7 +127,7 @@ func (c *Client) strikes(kind Kind, operation string, request any) (bool, uint64
 
 // write carries one write out, or not, and lets its answer through, or not.
 func write[T any](
-	ctx context.Context, c *Client, operation string, request any, options []func(*dynamodb.Options), members int, table *string, keys []itemKey,
+	ctx context.Context, c *Client, operation string, request any, members int, table *string, keys []itemKey,
 	send func(context.Context) (*T, error),
 ) (*T, error) {
 	if hit, n := c.strikes(Conflict, operation, request); hit {
@@ -143,12 +140,9 @@ func write[T any](
 		return nil, errLost
 	}
 	lost, _ := c.strikes(LostAnswer, operation, request)
-	late, repeated := false, false
+	late := false
 	if !lost {
 		late, _ = c.strikes(Timeout, operation, request)
-	}
-	if !lost && !late && retries(options) {
-		repeated, _ = c.strikes(Repeated, operation, request)
 	}
 	c.writing(ctx, table, request, keys)
 	out, err := send(ctx)
@@ -157,20 +151,9 @@ func write[T any](
 		return nil, errLost
 	case late:
 		return nil, errLate
-	case repeated:
-		return send(ctx)
 	default:
 		return out, err
 	}
-}
-
-// retries reports whether a call leaves the SDK its own retries.
-func retries(options []func(*dynamodb.Options)) bool {
-	var o dynamodb.Options
-	for _, change := range options {
-		change(&o)
-	}
-	return o.RetryMaxAttempts != 1
 }
 
 // conflict is what meeting another transaction looks like; members is 0 for a plain write. Without the protection it looks like a
@@ -206,7 +189,7 @@ func (c *Client) TransactWriteItems(
 			table, keys = w.Delete.TableName, append(keys, keyOf(w.Delete.Key))
 		}
 	}
-	return write(ctx, c, "TransactWriteItems", in, o, len(in.TransactItems), table, keys, func(ctx context.Context) (*dynamodb.TransactWriteItemsOutput, error) {
+	return write(ctx, c, "TransactWriteItems", in, len(in.TransactItems), table, keys, func(ctx context.Context) (*dynamodb.TransactWriteItemsOutput, error) {
 		return c.API.TransactWriteItems(ctx, in, o...)
 	})
 }
@@ -214,7 +197,7 @@ func (c *Client) TransactWriteItems(
 // UpdateItem implements dynamostore.API.
 func (c *Client) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, o ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
 	keys := []itemKey{keyOf(in.Key)}
-	return write(ctx, c, "UpdateItem", in, o, 0, in.TableName, keys, func(ctx context.Context) (*dynamodb.UpdateItemOutput, error) {
+	return write(ctx, c, "UpdateItem", in, 0, in.TableName, keys, func(ctx context.Context) (*dynamodb.UpdateItemOutput, error) {
 		return c.API.UpdateItem(ctx, in, o...)
 	})
 }
@@ -222,7 +205,7 @@ func (c *Client) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, o
 // DeleteItem implements dynamostore.API.
 func (c *Client) DeleteItem(ctx context.Context, in *dynamodb.DeleteItemInput, o ...func(*dynamodb.Options)) (*dynamodb.DeleteItemOutput, error) {
 	keys := []itemKey{keyOf(in.Key)}
-	return write(ctx, c, "DeleteItem", in, o, 0, in.TableName, keys, func(ctx context.Context) (*dynamodb.DeleteItemOutput, error) {
+	return write(ctx, c, "DeleteItem", in, 0, in.TableName, keys, func(ctx context.Context) (*dynamodb.DeleteItemOutput, error) {
 		return c.API.DeleteItem(ctx, in, o...)
 	})
 }

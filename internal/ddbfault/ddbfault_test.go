@@ -80,7 +80,6 @@ func TestClient_PlainWrites(t *testing.T) {
 		{Outage, 0, func(err error) bool { return errors.Is(err, errLost) }},
 		{LostAnswer, 1, func(err error) bool { return errors.Is(err, errLost) }},
 		{Timeout, 1, func(err error) bool { return errors.Is(err, context.DeadlineExceeded) }},
-		{Repeated, 2, func(err error) bool { return err == nil }},
 		{StaleIndex, 1, func(err error) bool { return err == nil }},
 	} {
 		b := &backend{}
@@ -158,14 +157,6 @@ func TestClient_IsRepeatable(t *testing.T) {
 	}
 	if slices.Equal(first, pattern(2, 0)) {
 		t.Error("another seed brought the same faults")
-	}
-}
-
-func TestClient_Repeated_NeedsAnSDKThatMayRetry(t *testing.T) {
-	t.Parallel()
-	b := &backend{}
-	if _, err := New(t, b, always(Repeated)).UpdateItem(t.Context(), &dynamodb.UpdateItemInput{Key: key("a")}, once); err != nil || b.arrived != 1 {
-		t.Errorf("%d requests arrived: %v", b.arrived, err)
 	}
 }
 

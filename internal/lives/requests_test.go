@@ -38,7 +38,7 @@ type faultyRequests struct {
 }
 
 var requestFaults = []ddbfault.Kind{
-	ddbfault.Conflict, ddbfault.Throttle, ddbfault.Outage, ddbfault.LostAnswer, ddbfault.Timeout, ddbfault.Repeated,
+	ddbfault.Conflict, ddbfault.Throttle, ddbfault.Outage, ddbfault.LostAnswer, ddbfault.Timeout,
 }
 
 func newFaulty(tb testing.TB, items *written, environment runlane.Environment, l *life) *faultyRequests {

@@ -98,7 +98,7 @@ var weathers = []weather{
 			transportOut: 0.02, transportUnheard: 0.02, refused: 0.03, rejected: 0.01, lostWakeup: 0.05, doubledWakeup: 0.05, lateWakeup: 0.05,
 		},
 		requests: map[string]float64{
-			"conflict": 0.04, "throttle": 0.02, "outage": 0.01, "lost answer": 0.03, "timeout after commit": 0.01, "repeated": 0.02, "stale index": 0.1,
+			"conflict": 0.04, "throttle": 0.02, "outage": 0.01, "lost answer": 0.03, "timeout after commit": 0.01, "stale index": 0.1,
 		},
 	},
 	{
@@ -108,7 +108,7 @@ var weathers = []weather{
 			transportOut: 0.1, transportUnheard: 0.05, refused: 0.1, rejected: 0.03, lostWakeup: 0.15, doubledWakeup: 0.1, lateWakeup: 0.15,
 		},
 		requests: map[string]float64{
-			"conflict": 0.15, "throttle": 0.08, "outage": 0.04, "lost answer": 0.08, "timeout after commit": 0.04, "repeated": 0.06, "stale index": 0.3,
+			"conflict": 0.15, "throttle": 0.08, "outage": 0.04, "lost answer": 0.08, "timeout after commit": 0.04, "stale index": 0.3,
 		},
 	},
 }

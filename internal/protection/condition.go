@@ -1,13 +1,16 @@
 package protection
 
 import (
+	"bytes"
 	"context"
+	"io"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go/middleware"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
 // Condition is one condition of one write.
@@ -76,18 +79,37 @@ func (w *write) weaken(removed func(Condition) bool) {
 
 // rewriting is an option of a client: change sees each write of each request, before anything is signed.
 func rewriting(name string, change func(*write)) func(*dynamodb.Options) {
-	return replacing(name, func(parameters any) any { return rewritten(parameters, change) })
-}
-
-// replacing is an option of a client: what it sends is what change returns.
-func replacing(name string, change func(parameters any) any) func(*dynamodb.Options) {
 	return func(o *dynamodb.Options) {
 		o.APIOptions = append(o.APIOptions[:len(o.APIOptions):len(o.APIOptions)], func(stack *middleware.Stack) error {
 			return stack.Initialize.Add(middleware.InitializeMiddlewareFunc(name, func(
 				ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler,
 			) (middleware.InitializeOutput, middleware.Metadata, error) {
-				in.Parameters = change(in.Parameters)
+				in.Parameters = rewritten(in.Parameters, change)
 				return next.HandleInitialize(ctx, in)
+			}), middleware.Before)
+		})
+	}
+}
+
+// rewritingBodies is an option of a client: change sees the bytes of each request, before anything is signed.
+func rewritingBodies(name string, change func([]byte) []byte) func(*dynamodb.Options) {
+	return func(o *dynamodb.Options) {
+		o.APIOptions = append(o.APIOptions[:len(o.APIOptions):len(o.APIOptions)], func(stack *middleware.Stack) error {
+			return stack.Build.Add(middleware.BuildMiddlewareFunc(name, func(
+				ctx context.Context, in middleware.BuildInput, next middleware.BuildHandler,
+			) (out middleware.BuildOutput, metadata middleware.Metadata, err error) {
+				request, ok := in.Request.(*smithyhttp.Request)
+				if !ok || request.GetStream() == nil {
+					return next.HandleBuild(ctx, in)
+				}
+				body, err := io.ReadAll(request.GetStream())
+				if err != nil {
+					return out, metadata, err
+				}
+				if in.Request, err = request.SetStream(bytes.NewReader(change(body))); err != nil {
+					return out, metadata, err
+				}
+				return next.HandleBuild(ctx, in)
 			}), middleware.Before)
 		})
 	}

@@ -4,8 +4,10 @@
 package protection
 
 import (
+	"crypto/rand"
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -63,19 +65,15 @@ func Without(p Protection) func(*dynamodb.Options) {
 	case MarkerMove:
 		return rewriting(string(p), func(w *write) { w.keepMarker() })
 	case TokenReuse:
-		return replacing(string(p), func(parameters any) any {
-			in, ok := parameters.(*dynamodb.TransactWriteItemsInput)
-			if !ok {
-				return parameters
-			}
-			fresh := *in
-			fresh.ClientRequestToken = nil // the SDK makes one up for every sending
-			return &fresh
+		return rewritingBodies(string(p), func(body []byte) []byte {
+			return requestToken.ReplaceAll(body, []byte(`"ClientRequestToken":"`+rand.Text()+`"`))
 		})
 	default:
 		return func(*dynamodb.Options) {}
 	}
 }
+
+var requestToken = regexp.MustCompile(`"ClientRequestToken":"[^"]*"`)
 
 func unguarded(p Protection, removed func(Condition) bool) func(*dynamodb.Options) {
 	return rewriting(string(p), func(w *write) { w.weaken(removed) })
