@@ -148,7 +148,7 @@ func (a *arbiter) burst(t *testing.T, callers int, command func(i int) *lane.App
 func newArbiter() *arbiter { return &arbiter{items: map[string]item{}, busy: map[string]bool{}} }
 
 // Of a burst of simultaneous creations one wins, and every other learns that it lost, and to whom.
-func TestHazard47_BurstOfConflicts_EveryLoserLearnsWhoWon(t *testing.T) {
+func TestHazard48_BurstOfConflicts_EveryLoserLearnsWhoWon(t *testing.T) {
 	t.Parallel()
 	numbered := func(i int) runlane.RunID { return runlane.RunID(fmt.Sprintf("run_%d", i)) }
 	for name, c := range map[string]struct {
@@ -200,7 +200,7 @@ func TestHazard47_BurstOfConflicts_EveryLoserLearnsWhoWon(t *testing.T) {
 }
 
 // A dead owner is replaced by one of a burst, and the others learn by which.
-func TestHazard47_BurstForADeadOwner_EveryLoserLearnsWhoWon(t *testing.T) {
+func TestHazard48_BurstForADeadOwner_EveryLoserLearnsWhoWon(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		a := newArbiter()
@@ -224,7 +224,7 @@ func TestHazard47_BurstForADeadOwner_EveryLoserLearnsWhoWon(t *testing.T) {
 }
 
 // Only when reading fails too is a loser left with an error that says to try again.
-func TestHazard47_BurstWithoutReads_IsRetryable(t *testing.T) {
+func TestHazard48_BurstWithoutReads_IsRetryable(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		a := newArbiter()
