@@ -7,7 +7,7 @@
 # for several sets of parameters, and `sam build`. A warning is a failure. Then the tests that see what no tool sees.
 #
 # --sam runs the pinned SAM command line with the given arguments, in the caller's environment. --translate writes a template as
-# CloudFormation gets it from SAM, with its conditions decided by the parameters.
+# CloudFormation gets it from SAM, said in a way that local AWS bears.
 #
 # The tools are installed once a machine, in the user's cache folder, from scripts/validate/requirements.lock. Everything else works
 # without network and without credentials.
@@ -56,7 +56,7 @@ if [ "${1:-}" = --translate ]; then
   tools=$PWD/$TOOLS
   cd "$caller"
   python "$tools/translate.py" "$@"
-  exec python "$tools/decide.py" "${@:2}"
+  exec python "$tools/local.py" "${@:2}"
 fi
 
 template=${1:-template.yaml}

@@ -55,7 +55,7 @@ type Stack struct {
 //
 // An account translates the template by itself. Local AWS does too, but compares two versions of a stack before that, and does not
 // end there: in the template as written an alarm names its function and the function names its alarm, for deployments. So it is
-// translated here, by the same translator, and local AWS gets what AWS would compare, with all conditions decided.
+// translated here, by the same translator, and local AWS gets what AWS would compare, in a way that it bears (scripts/validate/local.py).
 func Deploy(ctx context.Context, options Options) (*Stack, error) {
 	s := &Stack{options: options, endpoint: os.Getenv("AWS_ENDPOINT_URL")}
 	if err := onThisMachine(s.endpoint); err != nil {
@@ -86,8 +86,38 @@ func Deploy(ctx context.Context, options Options) (*Stack, error) {
 	if err := s.sam(ctx, options.Log, append(arguments, parameters...)...); err != nil {
 		return nil, err
 	}
-	s.Outputs, err = ReadOutputs(ctx, options)
-	return s, err
+	if s.Outputs, err = ReadOutputs(ctx, options); err != nil {
+		return nil, err
+	}
+	return s, s.moveAliases(ctx)
+}
+
+// moveAliases points each alias to the version that the template names, as CloudFormation would. Where that is the one of the last
+// deployment, which the alias describes, it stays where it is: it may have been moved by hand since.
+func (s *Stack) moveAliases(ctx context.Context) error {
+	for _, output := range slices.Sorted(maps.Keys(s.Outputs)) {
+		where := strings.Fields(s.Outputs[output])
+		if !strings.HasPrefix(output, "Local") || len(where) != 3 {
+			continue
+		}
+		path, version := "aliases/"+where[1], where[2]
+		answer, err := s.call(ctx, http.MethodGet, where[0], path, "")
+		if err != nil {
+			return err
+		}
+		var alias struct{ Description string }
+		if err := json.Unmarshal(answer, &alias); err != nil {
+			return fmt.Errorf("alias of %s: %w", where[0], err)
+		}
+		deployed := "deployed version " + version
+		if alias.Description == deployed {
+			continue
+		}
+		if _, err := s.call(ctx, http.MethodPut, where[0], path, fmt.Sprintf(`{"FunctionVersion":%q,"Description":%q}`, version, deployed)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // pairs lists parameters over those of Omitted as NAME=VALUE.
@@ -176,7 +206,12 @@ func (s *Stack) Tick(ctx context.Context) error {
 // Lambda makes a request to a function that an output of the stack names, and returns the body of the answer. What the function itself
 // failed with is an error too.
 func (s *Stack) Lambda(ctx context.Context, method, output, path, body string) ([]byte, error) {
-	address := s.endpoint + "/2015-03-31/functions/" + url.PathEscape(s.Outputs[output]) + "/" + path
+	return s.call(ctx, method, s.Outputs[output], path, body)
+}
+
+// call makes a request to a function by its name.
+func (s *Stack) call(ctx context.Context, method, function, path, body string) ([]byte, error) {
+	address := s.endpoint + "/2015-03-31/functions/" + url.PathEscape(function) + "/" + path
 	request, err := http.NewRequestWithContext(ctx, method, address, strings.NewReader(body))
 	if err != nil {
 		return nil, err
@@ -194,7 +229,7 @@ func (s *Stack) Lambda(ctx context.Context, method, output, path, body string) (
 		return nil, err
 	}
 	if fault := response.Header.Get("X-Amz-Function-Error"); response.StatusCode >= http.StatusBadRequest || fault != "" {
-		return nil, fmt.Errorf("%s: %s %s: %s", output, response.Status, fault, answer)
+		return nil, fmt.Errorf("%s: %s %s: %s", function, response.Status, fault, answer)
 	}
 	return answer, nil
 }

@@ -1,6 +1,10 @@
 package deployment
 
 import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 )
@@ -16,6 +20,36 @@ func TestParseOutputs(t *testing.T) {
 	} {
 		if _, err := parseOutputs([]byte(text)); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+// An alias goes where the template says when that is new, and stays where a rollback by hand has put it when it is not.
+func TestMoveAliases_FollowTheTemplateOnce(t *testing.T) {
+	t.Parallel()
+	described, moved := "", []string{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPut {
+			body, err := io.ReadAll(r.Body)
+			if err != nil {
+				t.Error(err)
+			}
+			moved = append(moved, r.URL.Path+" "+string(body))
+		}
+		fmt.Fprintf(w, `{"FunctionVersion":"1","Description":%q}`, described)
+	}))
+	t.Cleanup(server.Close)
+	s := &Stack{endpoint: server.URL, Outputs: map[string]string{
+		"LocalBridgeAliaslive": "runs-Bridge live 7", "LocalNote": "no alias", "BridgeFunction": "runs-Bridge live 8",
+	}}
+	const want = `/2015-03-31/functions/runs-Bridge/aliases/live {"FunctionVersion":"7","Description":"deployed version 7"}`
+	for description, moves := range map[string]int{"": 1, "deployed version 6": 1, "deployed version 7": 0} {
+		described, moved = description, nil
+		if err := s.moveAliases(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if len(moved) != moves || moves == 1 && moved[0] != want {
+			t.Errorf("an alias that says %q is moved so: %q", description, moved)
 		}
 	}
 }

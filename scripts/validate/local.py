@@ -1,7 +1,9 @@
-"""Decides the conditions of a translated template by the parameters, so that none is left. Usage: decide.py TEMPLATE [NAME=VALUE...]
+"""Says a translated template in a way in which local AWS can update a stack. Usage: local.py TEMPLATE [NAME=VALUE...]
 
-Local AWS cannot update a stack in which a condition changes: it asks for an attribute of a resource that goes away also in the part of
-an Fn::If that no longer counts."""
+- Conditions are decided by the parameters. Where one changes, local AWS asks for an attribute of a resource that goes away also in the
+  part of an Fn::If that no longer counts.
+- Aliases point to $LATEST, and an output for each says where to move it: "function alias version". Local AWS can make an alias and cannot
+  change one."""
 
 import json
 import sys
@@ -43,5 +45,10 @@ def decided(value):
 for section in ("Resources", "Outputs"):
     kept = {name: part for name, part in template[section].items() if "Condition" not in part or holds(part["Condition"])}
     template[section] = {name: {k: decided(v) for k, v in part.items() if k != "Condition"} for name, part in kept.items()}
+for name, part in template["Resources"].items():
+    if part["Type"] == "AWS::Lambda::Alias":
+        alias = part["Properties"]
+        template["Outputs"]["Local" + name] = {"Value": {"Fn::Join": [" ", [alias["FunctionName"], alias["Name"], alias["FunctionVersion"]]]}}
+        alias["FunctionVersion"] = "$LATEST"
 with open(path, "w", encoding="utf-8") as file:
     json.dump(template, file, indent=1)
