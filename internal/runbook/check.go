@@ -16,14 +16,14 @@ type Installation struct {
 // Placeholders are the words in capitals that the reader fills in, with the output of the stack each is, where it is one.
 var Placeholders = map[string]string{
 	"RUN": "", "DEAD": "", "QUEUE": "", "TASK": "", "STACK": "", "TAG": "", "VERSION": "", "DEPLOYMENT": "", "SECRET": "", "REVISION": "",
-	"ROLE": "", "INSTANT": "", "UUID": "", "REGION": "", "RESTORED": "", "BACKUP_ARN": "", "STREAM_ARN": "", "WORK_DEAD_LETTERS_ARN": "", "LOG_GROUP": "",
+	"ROLE": "", "INSTANT": "", "UUID": "", "REGION": "", "RESTORED": "", "STREAM_ARN": "", "WORK_DEAD_LETTERS_ARN": "", "LOG_GROUP": "",
 	"BRIDGE": "BridgeFunction", "RELAY": "RelayFunction", "TICK": "TickFunction", "TABLE": "TableName",
 	"WORK_DEAD_LETTERS_URL": "WorkDeadLettersUrl", "RELAY_FAILURES_URL": "RelayFailuresUrl", "TICK_DEAD_LETTERS_URL": "TickDeadLettersUrl",
 }
 
 // fixed are words in capitals that AWS wants as they are.
 var fixed = []string{
-	"ALARM", "ERROR", "NEW_IMAGE", "TRIM_HORIZON", "INSERT", "CAPABILITY_IAM", "ARN", "UUID",
+	"ALARM", "ERROR", "NEW_IMAGE", "CAPABILITY_IAM", "ARN", "UUID",
 	"RUNLANE_LIMITS", "RUNLANE_QUEUES", "RUNLANE_REVISION", // variables
 }
 
@@ -153,10 +153,8 @@ var operations = map[string][]string{
 	"aws cloudwatch describe-alarms":              {"--state-value"},
 	"aws deploy list-deployments":                 {"--include-only-statuses"},
 	"aws deploy stop-deployment":                  {"--deployment-id!", "--auto-rollback-enabled?"},
-	"aws dynamodb create-backup":                  {"--table-name!", "--backup-name!"},
-	"aws dynamodb delete-table":                   {"--table-name!"},
 	"aws dynamodb describe-table":                 {"--table-name!"},
-	"aws dynamodb restore-table-from-backup":      {"--target-table-name!", "--backup-arn!"},
+	"aws dynamodb list-tables":                    {},
 	"aws dynamodb restore-table-to-point-in-time": {"--source-table-name", "--target-table-name!", "--restore-date-time"},
 	"aws dynamodb update-continuous-backups":      {"--table-name!", "--point-in-time-recovery-specification!"},
 	"aws dynamodb update-table": {
@@ -164,7 +162,6 @@ var operations = map[string][]string{
 	},
 	"aws dynamodb update-time-to-live":       {"--table-name!", "--time-to-live-specification!"},
 	"aws dynamodb wait table-exists":         {"--table-name!"},
-	"aws dynamodb wait table-not-exists":     {"--table-name!"},
 	"aws iam delete-role-policy":             {"--role-name!", "--policy-name!"},
 	"aws iam put-role-policy":                {"--role-name!", "--policy-name!", "--policy-document!"},
 	"aws lambda delete-function-concurrency": {"--function-name!"},
@@ -176,20 +173,16 @@ var operations = map[string][]string{
 	"aws lambda put-function-concurrency":    {"--function-name!", "--reserved-concurrent-executions!"},
 	"aws lambda update-alias":                {"--function-name!", "--name!", "--function-version"},
 	"aws lambda update-event-source-mapping": {"--uuid!", "--enabled?", "--no-enabled?"},
-	"aws lambda create-event-source-mapping": {
-		"--function-name!", "--event-source-arn", "--starting-position", "--batch-size", "--bisect-batch-on-function-error?", "--maximum-retry-attempts",
-		"--maximum-record-age-in-seconds", "--function-response-types", "--filter-criteria", "--destination-config",
-	},
-	"aws logs tail":                   {"--log-group!", "--since", "--filter-pattern"},
-	"aws scheduler get-schedule":      {"--name!"},
-	"aws sqs create-queue":            {"--queue-name!", "--attributes"},
-	"aws sqs get-queue-attributes":    {"--queue-url!", "--attribute-names"},
-	"aws sqs list-message-move-tasks": {"--source-arn!"},
-	"aws sqs purge-queue":             {"--queue-url!"},
-	"aws sqs receive-message":         {"--queue-url!", "--visibility-timeout", "--max-number-of-messages"},
-	"aws sqs start-message-move-task": {"--source-arn!"},
-	"sam build":                       {},
-	"sam deploy":                      {"--guided?", "--parameter-overrides", "--stack-name", "--region", "--resolve-s3?", "--capabilities"},
+	"aws logs tail":                          {"--log-group!", "--since", "--filter-pattern"},
+	"aws scheduler get-schedule":             {"--name!"},
+	"aws sqs create-queue":                   {"--queue-name!", "--attributes"},
+	"aws sqs get-queue-attributes":           {"--queue-url!", "--attribute-names"},
+	"aws sqs list-message-move-tasks":        {"--source-arn!"},
+	"aws sqs purge-queue":                    {"--queue-url!"},
+	"aws sqs receive-message":                {"--queue-url!", "--visibility-timeout", "--max-number-of-messages"},
+	"aws sqs start-message-move-task":        {"--source-arn!"},
+	"sam build":                              {},
+	"sam deploy":                             {"--guided?", "--parameter-overrides", "--stack-name", "--region", "--resolve-s3?", "--capabilities"},
 }
 
 // Operations lists the commands of the tools that Check knows, with their flags.

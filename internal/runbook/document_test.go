@@ -7,10 +7,8 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -219,26 +217,17 @@ func TestWhatIsMadeAgain_IsAsDeployed(t *testing.T) {
 	if diff := cmp.Diff(wanted, got); diff != "" {
 		t.Errorf("queue (-infra +runbook):\n%s", diff)
 	}
-	mapping := flags(t, "aws lambda create-event-source-mapping")
-	var filter struct{ Filters []struct{ Pattern string } }
-	if err := json.Unmarshal([]byte(mapping["--filter-criteria"]), &filter); err != nil || len(filter.Filters) != 1 {
-		t.Fatalf("filter %q: %v", mapping["--filter-criteria"], err)
-	}
+	table := infra.TableInput("RESTORED")
 	for what, pair := range map[string][2]string{
-		"filter":     {filter.Filters[0].Pattern, infra.StreamFilter},
-		"batch":      {mapping["--batch-size"], strconv.Itoa(infra.StreamBatch)},
-		"start":      {mapping["--starting-position"], infra.StreamStart},
-		"retries":    {mapping["--maximum-retry-attempts"], strconv.Itoa(infra.StreamRetries)},
-		"age":        {mapping["--maximum-record-age-in-seconds"], strconv.Itoa(int(infra.StreamMaxAge / time.Second))},
-		"response":   {mapping["--function-response-types"], infra.BatchItemFailures},
+		"stream": {
+			flags(t, "aws dynamodb update-table --table-name RESTORED --stream")["--stream-specification"],
+			"StreamEnabled=true,StreamViewType=" + string(table.StreamSpecification.StreamViewType),
+		},
 		"expiration": {flags(t, "aws dynamodb update-time-to-live")["--time-to-live-specification"], "Enabled=true,AttributeName=" + infra.TTLAttribute},
 	} {
 		if pair[0] != pair[1] {
 			t.Errorf("%s: %s, as deployed %s", what, pair[0], pair[1])
 		}
-	}
-	if _, bisects := mapping["--bisect-batch-on-function-error"]; !bisects {
-		t.Error("the new mapping does not bisect")
 	}
 }
 
