@@ -95,7 +95,7 @@ local-deploy: ## Deploys template.yaml to local AWS and ticks each minute until 
 	@scripts/with-local-aws.sh --keep $(GO) run ./localstack/deploy
 
 .PHONY: e2e
-e2e: ## template.yaml deployed to local AWS, with its event source mappings: about three minutes.
+e2e: ## template.yaml deployed to local AWS, with its event source mappings, updated, rolled back and restored: about five minutes.
 	@scripts/with-local-aws.sh $(GO) test -count=1 -tags e2e -timeout 20m ./internal/e2e
 
 .PHONY: local-down

@@ -1,6 +1,5 @@
 //go:build e2e
 
-// Package e2e deploys the real template to local AWS and watches runs finish through its event source mappings.
 package e2e
 
 import (
@@ -32,6 +31,7 @@ import (
 )
 
 const (
+	root   = "../.."
 	secret = "sesame"
 	orders = runlane.QueueName("orders") // the FIFO queue
 	// patience is how long anything may take: local mappings poll, and the first invocation starts a process.
@@ -39,12 +39,17 @@ const (
 )
 
 // TestTemplate_DeployedRunsWebhooks goes through the deployed stack as a user would, with one receiver for all deliveries.
+//
+// It then updates the stack, rolls it back, gives it a restored table, deletes it and deploys it again around the table that it left, by the
+// commands of the runbook.
 func TestTemplate_DeployedRunsWebhooks(t *testing.T) {
 	d := deploy(t)
-	deliveries := firstDeliveries(t, 30)
+	table := d.stack.Outputs["TableName"]
+	deliveries := firstDeliveries(t, 40)
+	var earlier *runlane.Run
 
 	t.Run("wakeups that the trigger sends reach the bridge", func(t *testing.T) {
-		d.wantDelivered(t, deliveries[:10], nil)
+		earlier = d.wantDelivered(t, deliveries[:10], nil)[0]
 	})
 	t.Run("rows born pending go through the stream and the relay", func(t *testing.T) {
 		d.wantDelivered(t, deliveries[10:20], &runlane.TriggerOptions{Deferred: true})
@@ -70,11 +75,27 @@ func TestTemplate_DeployedRunsWebhooks(t *testing.T) {
 	})
 	t.Run("make smoke-aws finds nothing wrong and leaves nothing behind", func(t *testing.T) {
 		smoke := exec.CommandContext(t.Context(), "go", "run", "./internal/smoke", "-stack", d.name, "-each", "2")
-		smoke.Dir, smoke.Stdout, smoke.Stderr = filepath.Join("..", ".."), t.Output(), t.Output()
+		smoke.Dir, smoke.Stdout, smoke.Stderr = root, t.Output(), t.Output()
 		if err := smoke.Run(); err != nil {
 			t.Error(err)
 		}
 		d.wantNoViolations(t)
+	})
+	t.Run("an unchanged deployment says that nothing changed", d.wantUnchanged)
+	first, second := d.endpoint, receive(t)
+	serving := d.versions(t)
+	t.Run("a changed parameter reaches the running functions", func(t *testing.T) {
+		d.update(t, map[string]string{"WebhookEndpoints": address(second)})
+		d.wantSent(t, deliveries[30], second, first)
+		for function, version := range d.versions(t) {
+			if version == serving[function] {
+				t.Errorf("%s has no new version", function)
+			}
+		}
+	})
+	t.Run("the runbook rolls it back", func(t *testing.T) {
+		d.rollBack(t, serving, map[string]string{"WebhookEndpoints": address(first)}, func() { d.wantSent(t, deliveries[31], first, second) })
+		d.wantSent(t, deliveries[36], first, second)
 	})
 	t.Run("a message that is no wakeup ends in the dead-letter queue", func(t *testing.T) {
 		queue := d.queues[webhooks.Queue.Name]
@@ -93,63 +114,94 @@ func TestTemplate_DeployedRunsWebhooks(t *testing.T) {
 		d.wantSucceeded(t, run)
 		d.wantNoViolations(t)
 	})
+	t.Run("the runbook takes a restored table into the stack", func(t *testing.T) {
+		restored := d.restore(t)
+		d.follow(t, "Restore the table to a point in time", d.redeploy(t), map[string]string{"RESTORED": restored})
+		d.wantAdopted(t, restored, earlier, deliveries[32:34])
+	})
+	t.Run("the runbook deploys a deleted stack again around the table that it left", func(t *testing.T) {
+		if err := d.stack.Delete(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		d.follow(t, "Stack deleted, table kept", d.redeploy(t), map[string]string{"STACK": d.name, "TABLE": table, "SECRET": secret, "REVISION": "again"})
+		d.wantAdopted(t, table, earlier, deliveries[34:36])
+	})
 }
 
 // deployed is the stack with what a program that triggers runs has of it.
 type deployed struct {
-	name   string
-	stack  *deployment.Stack
-	rt     *core.Runtime
-	sqs    *sqs.Client
-	queues map[runlane.QueueName]string
+	*endpoint // of the first deployment
 
-	receiver *receiver.Receiver
+	name       string
+	parameters map[string]string
+	stack      *deployment.Stack
+	rt         *core.Runtime
+	sqs        *sqs.Client
+	queues     map[runlane.QueueName]string
 }
 
-func deploy(t *testing.T) *deployed {
+// endpoint is a receiver that listens.
+type endpoint struct {
+	*receiver.Receiver
+
+	url string
+}
+
+// receive listens until the test ends.
+func receive(t *testing.T) *endpoint {
 	t.Helper()
-	ctx := t.Context()
-	d := &deployed{}
-	var err error
-	d.receiver, err = receiver.Open(receiver.Options{Ledger: filepath.Join(t.TempDir(), "ledger.ndjson"), Secret: []byte(secret)})
+	received, err := receiver.Open(receiver.Options{Ledger: filepath.Join(t.TempDir(), "ledger.ndjson"), Secret: []byte(secret)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var listen net.ListenConfig
-	listener, err := listen.Listen(ctx, "tcp", "127.0.0.1:0")
+	listener, err := listen.Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := &http.Server{Handler: d.receiver, ReadHeaderTimeout: time.Minute}
+	server := &http.Server{Handler: received, ReadHeaderTimeout: time.Minute}
 	go func() { _ = server.Serve(listener) }() // ends with Close
 	t.Cleanup(func() {
 		if err := server.Close(); err != nil {
 			t.Error(err)
 		}
-		if err := d.receiver.Close(); err != nil {
+		if err := received.Close(); err != nil {
 			t.Error(err)
 		}
 	})
+	return &endpoint{received, "http://" + listener.Addr().String()}
+}
 
+func deploy(t *testing.T) *deployed {
+	t.Helper()
+	d := &deployed{endpoint: receive(t)}
 	for name, value := range deployment.Omitted {
 		t.Logf("left out: %s=%s", name, value)
 	}
 	d.name = fmt.Sprintf("runlane-e2e-%x", time.Now().UnixNano())
-	d.stack, err = deployment.Deploy(ctx, deployment.Options{
-		Name: d.name, Root: filepath.Join("..", ".."), Log: t.Output(), Parameters: map[string]string{
-			"BridgeTimeout": "30", "FifoQueue": string(orders), "WebhookSecret": secret,
-			"WebhookEndpoints": webhooks.DefaultEndpoint + "=http://" + listener.Addr().String(),
-		},
-	})
-	if err != nil {
-		t.Fatal(err)
+	d.parameters = map[string]string{
+		"BridgeTimeout": "30", "FifoQueue": string(orders), "WebhookSecret": secret, "WebhookEndpoints": address(d.endpoint),
 	}
+	d.update(t, nil)
 	t.Cleanup(func() {
 		if err := d.stack.Delete(context.Background()); err != nil {
 			t.Error(err)
 		}
 	})
+	cfg, err := config.LoadDefaultConfig(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.sqs = sqs.NewFromConfig(cfg)
+	d.open(t)
+	return d
+}
 
+// open opens what the stack's outputs name, as a program that triggers runs.
+func (d *deployed) open(t *testing.T) {
+	t.Helper()
+	ctx := t.Context()
+	var err error
 	d.queues, err = awslane.ParseQueues(d.stack.Outputs["Queues"])
 	if err != nil {
 		t.Fatal(err)
@@ -158,7 +210,6 @@ func deploy(t *testing.T) *deployed {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.sqs = sqs.NewFromConfig(cfg)
 	l, err := awslane.New(cfg, awslane.Options{
 		Environment: runlane.Environment(d.stack.Outputs["EnvironmentName"]), Table: d.stack.Outputs["TableName"], Queues: d.queues,
 	})
@@ -174,7 +225,6 @@ func deploy(t *testing.T) *deployed {
 			t.Error(err)
 		}
 	})
-	return d
 }
 
 func firstDeliveries(t *testing.T, n int) []webhooks.Delivery {
@@ -197,7 +247,7 @@ func firstDeliveries(t *testing.T, n int) []webhooks.Delivery {
 
 func (d *deployed) trigger(t *testing.T, delivery webhooks.Delivery, options *runlane.TriggerOptions) *runlane.Run {
 	t.Helper()
-	d.receiver.Expect(delivery.ID, []byte(delivery.Payload))
+	d.endpoint.Expect(delivery.ID, []byte(delivery.Payload))
 	result, err := d.rt.Trigger(t.Context(), webhooks.Deliver.With(delivery), options)
 	if err != nil {
 		t.Fatal(err)
@@ -214,11 +264,11 @@ func (d *deployed) wantDelivered(t *testing.T, deliveries []webhooks.Delivery, o
 	}
 	for i, run := range runs {
 		runs[i] = d.wantSucceeded(t, run)
-		if runs[i].Counters.Attempts != 1 || !d.receiver.Accepted(deliveries[i].ID) {
-			t.Errorf("run %s took %d attempts; the receiver has it: %t", run.ID, runs[i].Counters.Attempts, d.receiver.Accepted(deliveries[i].ID))
+		if runs[i].Counters.Attempts != 1 || !d.endpoint.Accepted(deliveries[i].ID) {
+			t.Errorf("run %s took %d attempts; the receiver has it: %t", run.ID, runs[i].Counters.Attempts, d.endpoint.Accepted(deliveries[i].ID))
 		}
 	}
-	if report := d.receiver.Report(); report.Mismatched+report.BadSignatures > 0 {
+	if report := d.endpoint.Report(); report.Mismatched+report.BadSignatures > 0 {
 		t.Errorf("the receiver saw something that it cannot match: %+v", report)
 	}
 	return runs
