@@ -82,6 +82,12 @@ cli: ## Builds bin/runlane.
 validate: ## The deployment template by AWS's own tools, without network or account. The first run installs them.
 	@scripts/validate.sh
 
+.PHONY: template
+template: ## bin/template.json, the built template below 51,200 bytes for Terraform and CDK. S3_BUCKET=name uploads the code first.
+	@scripts/validate.sh --sam build --template template.yaml --build-dir bin/template
+	@$(if $(S3_BUCKET),scripts/validate.sh --sam package --template bin/template/template.yaml --s3-bucket '$(S3_BUCKET)' --output-template-file bin/template/packaged.yaml)
+	@$(GO) run ./internal/samtemplate/compact bin/template/$(if $(S3_BUCKET),packaged,template).yaml bin/template.json
+
 .PHONY: smoke-aws
 smoke-aws: ## Checks a deployment in an account with a few runs of each kind, then removes them. STACK=name
 	@$(GO) run ./internal/smoke -stack '$(STACK)'

@@ -22,14 +22,19 @@ import (
 const MetricsVariable = "RUNLANE_METRICS"
 
 // The functions write their metrics as log lines in CloudWatch's embedded metric format: at most one line an invocation, none
-// when there is nothing to say. CloudWatch makes metrics of them, in this namespace and with these dimensions. Nothing is
+// when there is nothing to say. CloudWatch makes metrics of them, in this namespace and with this dimension. Nothing is
 // requested and nothing waits.
 const (
 	MetricsNamespace = "Runlane"
-	// DimensionEnvironment is the runtime's environment.
-	DimensionEnvironment = "Environment"
-	// DimensionFunction is the role: bridge, relay or tick.
-	DimensionFunction = "Function"
+	// DimensionFunction is the name of the Lambda function, which no other function of the account and region has: deployments never
+	// share a metric. Outside Lambda it is the role: bridge, relay or tick.
+	DimensionFunction = "FunctionName"
+)
+
+// What Lambda tells a function about itself.
+const (
+	functionNameVariable = "AWS_LAMBDA_FUNCTION_NAME"
+	logLevelVariable     = "AWS_LAMBDA_LOG_LEVEL"
 )
 
 // The metrics. All but OldestDueSeconds count what the functions did: what other programs do, a web service that triggers for
@@ -75,7 +80,8 @@ type conflictCounter interface {
 // meter adds up what happens between two flushes. It is safe for concurrent use: with invocations side by side a line holds what
 // was counted since the line before, so sums are right.
 type meter struct {
-	function string
+	function string // its name
+	level    string // of its lines
 	out      io.Writer
 
 	mu        sync.Mutex
@@ -90,7 +96,23 @@ func newMeter(function string) *meter {
 	if os.Getenv(MetricsVariable) == "off" {
 		return nil
 	}
-	return &meter{function: function, out: os.Stdout, values: map[string]float64{}}
+	if name := os.Getenv(functionNameVariable); name != "" {
+		function = name
+	}
+	return &meter{function: function, level: keptLevel(os.Getenv(logLevelVariable)), out: os.Stdout, values: map[string]float64{}}
+}
+
+// keptLevel is a level that Lambda keeps when it drops lines below the function's level: a line without one counts as INFO. Where
+// Lambda does not tell the level, only the highest is safe.
+func keptLevel(functions string) string {
+	switch functions {
+	case "TRACE", "DEBUG", "INFO":
+		return "INFO"
+	case "WARN", "ERROR":
+		return functions
+	default:
+		return "FATAL"
+	}
 }
 
 // attach makes the runtime and the lane that are opened under the context count here.
@@ -160,11 +182,9 @@ func (m *meter) flush(rt *core.Runtime) {
 	if m == nil {
 		return
 	}
-	environment := runlane.DefaultEnvironment
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if rt != nil {
-		environment = rt.Environment()
 		if storage, ok := lane.As[conflictCounter](rt.Lane().Storage); ok {
 			if all := storage.Stats().Conflicts; all > m.conflicts {
 				m.values[MetricCommitConflicts] += float64(all - m.conflicts)
@@ -175,13 +195,13 @@ func (m *meter) flush(rt *core.Runtime) {
 	if len(m.values) == 0 {
 		return
 	}
-	line := embedded(m.values, map[string]string{DimensionEnvironment: environment.Name(), DimensionFunction: m.function}, time.Now())
+	line := embedded(m.values, m.function, m.level, time.Now())
 	clear(m.values)
 	_, _ = m.out.Write(line) // one write: lines of the logger come whole before or after it
 }
 
-// embedded is a line in the embedded metric format.
-func embedded(values map[string]float64, dimensions map[string]string, at time.Time) []byte {
+// embedded is a line in the embedded metric format. Lambda filters lines by level, and only those that have a timestamp too.
+func embedded(values map[string]float64, function, level string, at time.Time) []byte {
 	type metric struct {
 		Name string `json:"Name"`
 		Unit string `json:"Unit"`
@@ -195,10 +215,9 @@ func embedded(values map[string]float64, dimensions map[string]string, at time.T
 		Timestamp         int64       `json:"Timestamp"`
 		CloudWatchMetrics []directive `json:"CloudWatchMetrics"`
 	}
-	d := directive{Namespace: MetricsNamespace, Dimensions: [][]string{slices.Sorted(maps.Keys(dimensions))}}
-	fields := map[string]any{}
-	for name, value := range dimensions {
-		fields[name] = value
+	d := directive{Namespace: MetricsNamespace, Dimensions: [][]string{{DimensionFunction}}}
+	fields := map[string]any{
+		DimensionFunction: function, "level": level, "timestamp": at.UTC().Format("2006-01-02T15:04:05.000Z"),
 	}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		unit := unitCount

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -51,7 +52,7 @@ func newTestMeter(t *testing.T, storage *watchedStorage) (m *meter, rt *core.Run
 		}
 	})
 	out = &bytes.Buffer{}
-	return &meter{function: RoleTick, out: out, values: map[string]float64{}}, rt, out
+	return &meter{function: "stack-Tick-1", level: "INFO", out: out, values: map[string]float64{}}, rt, out
 }
 
 // embeddedLine is what CloudWatch reads.
@@ -83,11 +84,15 @@ func readEmbedded(t *testing.T, line string) (values map[string]float64, units m
 		t.Fatalf("line is %s", line)
 	}
 	d := l.AWS.CloudWatchMetrics[0]
-	if diff := cmp.Diff([][]string{{"Environment", "Function"}}, d.Dimensions); diff != "" || d.Namespace != "Runlane" {
+	if diff := cmp.Diff([][]string{{"FunctionName"}}, d.Dimensions); diff != "" || d.Namespace != "Runlane" {
 		t.Errorf("namespace %q, dimensions %s", d.Namespace, diff)
 	}
-	if fields["Environment"] != "prod" || fields["Function"] != "tick" {
-		t.Errorf("dimensions are %v, %v", fields["Environment"], fields["Function"])
+	if fields["FunctionName"] != "stack-Tick-1" {
+		t.Errorf("the dimension is %v", fields["FunctionName"])
+	}
+	at, _ := fields["timestamp"].(string)
+	if moment, err := time.Parse(time.RFC3339, at); err != nil || moment.UnixMilli() != l.AWS.Timestamp {
+		t.Errorf("timestamp %q: %v", at, err)
 	}
 	values, units = map[string]float64{}, map[string]string{}
 	for _, m := range d.Metrics {
@@ -97,7 +102,7 @@ func readEmbedded(t *testing.T, line string) (values map[string]float64, units m
 		}
 		values[m.Name], units[m.Name] = number, m.Unit
 	}
-	if len(fields) != 3+len(values) {
+	if len(fields) != 4+len(values) { // _aws, the dimension, level and timestamp
 		t.Errorf("the line has more than its metrics: %s", line)
 	}
 	return values, units
@@ -174,6 +179,48 @@ func TestMeter_InvocationsSideBySide_LoseAndRepeatNothing(t *testing.T) {
 	}
 	if total != 800 {
 		t.Errorf("%v in all", total)
+	}
+}
+
+// Lambda drops what is below the function's level, and takes a line without level and timestamp for INFO.
+func TestMeter_Lines_SurviveEveryLogLevel(t *testing.T) {
+	levels := []string{"TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL"}
+	for i, level := range append(slices.Clone(levels), "") { // "": Lambda did not tell
+		t.Setenv(logLevelVariable, level)
+		m := newMeter(RoleTick)
+		var out bytes.Buffer
+		m.out = &out
+		m.throttled()
+		m.flush(nil)
+		var line struct{ Level, Timestamp string }
+		if err := json.Unmarshal(out.Bytes(), &line); err != nil {
+			t.Fatal(err)
+		}
+		if slices.Index(levels, line.Level) < min(i, len(levels)-1) || line.Timestamp == "" {
+			t.Errorf("at %q the line is dropped: %s", level, out.String())
+		}
+	}
+}
+
+// Two deployments of one environment in one account have functions of different names.
+func TestMeter_TwoStacks_ShareNoMetric(t *testing.T) {
+	seen := map[string]bool{}
+	for _, name := range []string{"one-Tick-A", "two-Tick-B", ""} {
+		t.Setenv(functionNameVariable, name)
+		m := newMeter(RoleTick)
+		var out bytes.Buffer
+		m.out = &out
+		m.throttled()
+		m.flush(nil) // a function that could not open counts too
+		var line map[string]any
+		if err := json.Unmarshal(out.Bytes(), &line); err != nil {
+			t.Fatal(err)
+		}
+		dimension := line[DimensionFunction].(string)
+		if seen[dimension] || name != "" && dimension != name {
+			t.Errorf("%q sends as %q", name, dimension)
+		}
+		seen[dimension] = true
 	}
 }
 

@@ -21,7 +21,7 @@ func metrics(t *testing.T, log, function string) (sums map[string]float64, lines
 			continue
 		}
 		lines++
-		if fields[functions.DimensionEnvironment] != "prod" || fields[functions.DimensionFunction] != function {
+		if fields[functions.DimensionFunction] != function {
 			t.Errorf("dimensions are wrong: %s", line)
 		}
 		for name, value := range fields {

@@ -27,6 +27,8 @@ func Faults(template *Template) []string {
 		case "AWS::Lambda::EventSourceMapping":
 			owner, _, _ := strings.Cut(strings.Trim(fmt.Sprint(resource.Properties["FunctionName"]), "${}"), ".")
 			c.mapping(name, fmt.Sprint(resource.Properties["EventSourceArn"]), template.Resources[owner], resource.Properties)
+		case "AWS::Scheduler::Schedule":
+			c.schedule(name, resource.Properties)
 		}
 	}
 	return c.faults

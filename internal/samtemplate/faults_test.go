@@ -29,7 +29,7 @@ func TestFaults_AreFound(t *testing.T) {
 	}
 	const wakeups = "            BatchSize: !Ref BridgeBatchSize\n"
 	for name, tc := range map[string]struct{ old, new, says string }{
-		"visibility":             {`"60": {Seconds: 360}`, `"60": {Seconds: 359}`, "visibility timeout 359 s"},
+		"visibility":             {`"60": {Seconds: 360,`, `"60": {Seconds: 359,`, "visibility timeout 359 s"},
 		"batch without window":   {wakeups, "            BatchSize: 11\n", "BatchSize 11 needs a batching window"},
 		"FIFO batching window":   {"            Enabled: !If [HasFifo, true, false]\n", "            MaximumBatchingWindowInSeconds: 1\n", "a FIFO queue has no batching window"},
 		"destination of a queue": {wakeups, wakeups + "            DestinationConfig: {OnFailure: {Destination: x}}\n", "no failure destination"},
@@ -48,7 +48,7 @@ func TestFaults_AreFound(t *testing.T) {
 		"rate in the plural":     {"rate(1 minute)", "rate(1 minutes)", "no rate"},
 		"rate of seconds":        {"rate(1 minute)", "rate(30 seconds)", "no rate"},
 		"window as a truth":      {`Mode: "OFF"`, "Mode: false", "want the text OFF"},
-		"schedule without name":  {"            Name: !Sub \"${AWS::StackName}-tick\"\n", "", "called alike"},
+		"schedule without name":  {"      Name: !Sub \"${AWS::StackName}-tick\"\n", "", "called alike"},
 		"queue of nobody":        {"Queue: !GetAtt WorkQueue.Arn", "Queue: !GetAtt Table.Arn", "no queue of this template"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -19,9 +19,9 @@ import (
 	"github.com/runlane/runlane-go/infra"
 )
 
-func equal(t *testing.T, what string, got, want any) {
+func equal(t *testing.T, what string, got, want any, options ...cmp.Option) {
 	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := cmp.Diff(want, got, options...); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", what, diff)
 	}
 }
@@ -199,14 +199,19 @@ func TestMappings_AreInfras(t *testing.T) {
 		},
 	}}))
 	tick := template.Resources["Tick"].Properties
-	equal(t, "rate", textAt(tick, "Events", "EveryMinute", "Properties", "ScheduleExpression"), infra.TickRate)
-	equal(t, "window", textAt(tick, "Events", "EveryMinute", "Properties", "FlexibleTimeWindow", "Mode"), "OFF")
+	schedule := template.Resources["TickEveryMinute"].Properties
+	equal(t, "rate", textAt(schedule, "ScheduleExpression"), infra.TickRate)
+	equal(t, "window", textAt(schedule, "FlexibleTimeWindow", "Mode"), "OFF")
+	equal(t, "target", []string{textAt(schedule, "Target", "Arn"), textAt(schedule, "Target", "RoleArn")}, []string{"${Tick.Arn}:live", "${TickScheduleRole.Arn}"})
+	equal(t, "environments of its own", tick["ReservedConcurrentExecutions"], any("2"))
+	none := evaluate(t, map[string]string{"TickConcurrency": "0"}).Resources["Tick"].Properties
+	equal(t, "environments of its own", none["ReservedConcurrentExecutions"], nil)
 	equal(t, "timeout of the tick", tick["Timeout"], any(int(infra.TickTimeout/time.Second)))
-	for _, place := range []any{at(tick, "EventInvokeConfig"), at(tick, "Events", "EveryMinute", "Properties", "RetryPolicy")} {
+	for _, place := range []any{at(tick, "EventInvokeConfig"), at(schedule, "Target", "RetryPolicy")} {
 		equal(t, "repetitions", place, any(map[string]any{"MaximumEventAgeInSeconds": 60, "MaximumRetryAttempts": 0}))
 	}
 	equal(t, "dead letters", textAt(tick, "DeadLetterQueue", "TargetArn"), "${TickDeadLetters.Arn}")
-	equal(t, "dead letters of the schedule", textAt(tick, "Events", "EveryMinute", "Properties", "DeadLetterConfig", "Arn"), "${TickDeadLetters.Arn}")
+	equal(t, "dead letters of the schedule", textAt(schedule, "Target", "DeadLetterConfig", "Arn"), "${TickDeadLetters.Arn}")
 }
 
 // Local mappings and the real ones agree, and the filter is about what the store writes.

@@ -112,7 +112,7 @@ func TestPrices_OfMetrics_AreTheTemplates(t *testing.T) {
 	senders := map[string][]string{}
 	for _, m := range dashboardMetrics(t, evaluate(t, nil)) {
 		if m.namespace == functions.MetricsNamespace {
-			senders[m.name] = append(senders[m.name], m.dimensions[functions.DimensionFunction])
+			senders[m.name] = append(senders[m.name], strings.ToLower(strings.Trim(m.dimensions[functions.DimensionFunction], "${}")))
 		}
 	}
 	want, got := map[string]string{}, map[string]string{}

@@ -32,6 +32,8 @@ type stack struct {
 	sqs            *sqs.Client
 	recorders      map[string]*recorder // by role
 	outside        *recorder            // of a program that only triggers
+	operator       *recorder            // of an operator's
+	reader         *recorder            // of one that only looks
 	functions      map[string]*lambdaruntime.Function
 }
 
@@ -45,7 +47,9 @@ func deployLocally(t *testing.T, what, metrics string) *stack {
 		t.Fatal(err)
 	}
 	resources := map[string]string{s.table: "${Table.Arn}", s.plain.URL: "${WorkQueue.Arn}", s.ordered.URL: "${FifoWorkQueue.Arn}"}
-	s.outside = record(t, os.Getenv("AWS_ENDPOINT_URL"), resources)
+	for _, program := range []**recorder{&s.outside, &s.operator, &s.reader} {
+		*program = record(t, os.Getenv("AWS_ENDPOINT_URL"), resources)
+	}
 	for _, role := range []string{functions.RoleBridge, functions.RoleRelay, functions.RoleTick} {
 		s.recorders[role] = record(t, os.Getenv("AWS_ENDPOINT_URL"), resources)
 		s.functions[role] = lambdaruntime.New(lambdaruntime.Options{

@@ -93,7 +93,7 @@ func TestVersions_CarryNoSecret(t *testing.T) {
 var otherValues = map[string]string{
 	"AlarmTopic": "arn:aws:sns:eu-west-1:123456789012:alarms", "Environment": "prod", "StandardQueue": "mail", "FifoQueue": "orders",
 	"WebhookEndpoints": "shop=https://shop.example", "WebhookSecret": "another", "Revision": "2",
-	"BridgeMemory": "512", "BridgeBatchSize": "1", "BridgeConcurrency": "7", "MaximumReadUnits": "100", "MaximumWriteUnits": "100",
+	"BridgeMemory": "512", "TickConcurrency": "1", "BridgeBatchSize": "1", "BridgeConcurrency": "7", "MaximumReadUnits": "100", "MaximumWriteUnits": "100",
 	"RecoveryDays": "7", "InvocationsLimit": "5", "ExistingTable": existingStream,
 }
 
