@@ -22,6 +22,7 @@ type cohort struct {
 	place  uint64 // of its partition key
 	slot   uint64 // of the partition of its slot, 0 without one
 	shard  int
+	full   bool // of a bounded queue that has no room
 
 	status   status
 	sequence int // grows with each commit: what was read before does not hold any more

@@ -10,7 +10,7 @@ const (
 	defaultShards    = 8
 	maxConflictTries = 8
 	throttleBackoff  = 250 * time.Millisecond
-	maxScanRows      = 2000
+	maxScanChunk     = 1000
 	batchKeys        = 100
 	maxParallel      = 8
 

@@ -64,7 +64,7 @@ func TestConstants_AreTheProducts(t *testing.T) {
 		{"dynamostore/table.go", "defaultShards", defaultShards},
 		{"dynamostore/transaction.go", "maxConflictTries", maxConflictTries},
 		{"dynamostore/transaction.go", "throttleBackoff", float64(throttleBackoff)},
-		{"dynamostore/scan.go", "maxScanRows", maxScanRows},
+		{"dynamostore/scan.go", "maxScanChunk", maxScanChunk},
 		{"dynamostore/read.go", "batchKeys", batchKeys},
 		{"dynamostore/read.go", "maxParallel", maxParallel},
 		{"dynamostore/log_item.go", "redeliverFirst", float64(firstRedelivery)},

@@ -10,6 +10,7 @@ type report struct {
 	OneKey   float64        `json:"oneConcurrencyKeyRunsPerSecond"`
 	Warming  []warming      `json:"newTable"`
 	Drains   []drain        `json:"backlog"`
+	Full     []saturated    `json:"fullQueue"`
 	Storms   []storm        `json:"retryStorm"`
 }
 
@@ -19,10 +20,12 @@ type extent struct {
 	shards  []int
 	backlog float64
 	weight  float64 // of the backlog's cohorts
+	full    []float64
 }
 
 // everything is what the program reports.
-var everything = extent{rates: []float64{10, 1_000, 100_000}, shards: []int{defaultShards, 32, 256}, backlog: 1e7, weight: 100}
+var everything = extent{rates: []float64{10, 1_000, 100_000}, shards: []int{defaultShards, 32, 256}, backlog: 1e7, weight: 100,
+	full: []float64{12_000, 100_000}}
 
 // investigate makes the report. Equal seeds make equal ones.
 func investigate(seed uint64, x extent) *report {
@@ -42,6 +45,7 @@ func investigate(seed uint64, x extent) *report {
 		}
 	}
 	r.Drains = drains(seed, x.backlog, x.weight)
+	r.Full = saturatedQueues(seed, x.full)
 	r.Storms = storms(seed, x.rates)
 	return r
 }

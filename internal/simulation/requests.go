@@ -12,6 +12,7 @@ const (
 	waiting     marker = 'w'
 	parked      marker = 'p'
 	leased      marker = 'l'
+	slotless    marker = 'd'
 )
 
 // request is one request that the product sends to DynamoDB for a run, by the name that the product's own meter gives it. Units are

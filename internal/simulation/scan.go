@@ -14,14 +14,16 @@ const (
 	delivering
 	publishing
 	redelivering
+	dispatching
 )
 
-// scanKinds are dynamostore's, without those of bounded queues.
+// scanKinds are dynamostore's, without the walk over what waits for a slot.
 var scanKinds = map[stage][]marker{
 	finalizing:   {deliverable, waiting, leased},
 	delivering:   {deliverable, waiting, leased},
 	publishing:   {unpublished, deliverable, waiting},
 	redelivering: {parked, deliverable, leased},
+	dispatching:  {deliverable, waiting, leased, unpublished, parked},
 }
 
 // judge judges a run as dynamostore's look does: whose work it is, and the marker where it is nobody's.
@@ -33,6 +35,9 @@ func judge(c *cohort, at time.Duration) (stage, move) {
 		}
 		return nobody, move{to: leased, at: c.leaseEnd}
 	case retrying:
+		if c.dueAt <= at && c.full {
+			return dispatching, move{to: slotless, at: c.dueAt}
+		}
 		if c.dueAt <= at {
 			return delivering, move{}
 		}
@@ -68,15 +73,13 @@ func patient(r *row, at time.Duration) bool {
 	}
 }
 
-// reach is how far a scan looks: at what is due in a while, through how many pages, and until it has found so many.
+// reach is how far a scan looks: at what is due in a while, and until it has found so many.
 type reach struct {
 	ahead  time.Duration
-	pages  float64
 	enough float64
 }
 
-// scan reads the due markers of a stage, the oldest first, until it has found enough for a round, has examined its bound, or its time
-// is over. Rows at which nobody has anything to do get another marker, a batch at a time.
+// scan reads the due markers of a stage, the oldest first, page after page until it has found enough for a round or its time is over. Rows at which nobody has anything to do get another marker, a batch at a time.
 func (t *tickRun) scan(wanted stage, far reach, until time.Duration, then func(found []*cohort, more bool)) {
 	l := &look{tick: t, wanted: wanted, far: far, until: until, began: t.world.now, then: then}
 	l.next()
@@ -91,11 +94,10 @@ type look struct {
 	began  time.Duration // when it was asked: what is due by then is looked at
 	then   func(found []*cohort, more bool)
 
-	found    []*cohort
-	kept     []row
-	reading  time.Duration // of rows that were read since the last wait
-	examined float64
-	matched  float64 // of them, runs of the wanted stage
+	found   []*cohort
+	kept    []row
+	reading time.Duration // of rows that were read since the last wait
+	matched float64       // runs of the wanted stage
 
 	batch  float64 // rows examined since markers were moved last
 	moving []leaving
@@ -112,7 +114,7 @@ type leaving struct {
 func (l *look) next() {
 	w := l.tick.world
 	for !l.over && (l.batch < batchKeys || len(l.moving) == 0) {
-		if w.now+l.reading >= l.until || l.examined >= l.far.pages*maxScanRows || l.matched >= l.far.enough {
+		if w.now+l.reading >= l.until || l.matched >= l.far.enough {
 			l.over, l.more = true, true
 		} else if r, ok := w.index.next(l.began+l.far.ahead, scanKinds[l.wanted]); ok {
 			if l.batch >= batchKeys {
@@ -144,7 +146,11 @@ func (l *look) examine(r row) {
 		l.kept = append(l.kept, r)
 		return
 	}
-	l.examined += c.weight
+	if (l.wanted == delivering || l.wanted == redelivering) && c.full || l.wanted == dispatching && !c.full {
+		l.reading += time.Duration(c.weight / maxScanChunk * float64(indexTime)) // dropped by its key
+		l.kept = append(l.kept, r)
+		return
+	}
 	l.batch += c.weight
 	// A hundred rows are a query, and a batch of runs and one of deliveries.
 	l.reading += time.Duration(c.weight / batchKeys * float64(indexTime+2*readTime))
@@ -156,6 +162,9 @@ func (l *look) examine(r row) {
 	w.used(&readDeliveries, spent{Requests: c.weight / batchKeys, Reads: c.weight})
 	whose, to := judge(c, l.began+l.far.ahead)
 	switch {
+	case whose == dispatching && l.wanted == dispatching: // there is no slot: it goes to where runs wait for one
+		l.moving = append(l.moving, leaving{r, to})
+		return
 	case whose == l.wanted:
 		l.found = append(l.found, c)
 		l.matched += c.weight

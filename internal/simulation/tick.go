@@ -1,12 +1,10 @@
 package main
 
-import (
-	"math"
-	"time"
-)
+import "time"
 
 // tickRun is one invocation of the tick: rounds of stages, each with its share of the time that is left, as core's Tick and functions'
-// Tick have it. There are no cancellations, schedules and bounded queues' waiting runs here, so those stages only look.
+// Tick have it. There are no cancellations and schedules here, so those stages only look, and no bounded queue gets room, so that the stage
+// which reserves slots only moves rows to where runs wait for one.
 type tickRun struct {
 	world *world
 	end   time.Duration
@@ -18,11 +16,11 @@ type tickRun struct {
 	moreDue bool
 }
 
-// page is how far most stages look, ahead how far the one that sends wakeups ahead, and flush looks on until it has found something.
+// most is how far most stages look, sendsAhead how far the one that sends wakeups ahead, and flushes the one that publishes.
 var (
-	page       = reach{pages: 1, enough: defaultTickLimit}
-	sendsAhead = reach{ahead: aheadTime, pages: aheadPages, enough: aheadPages * defaultTickLimit}
-	flushes    = reach{pages: math.Inf(1), enough: publishBatch}
+	most       = reach{enough: defaultTickLimit}
+	sendsAhead = reach{ahead: aheadTime, enough: aheadPages * defaultTickLimit}
+	flushes    = reach{enough: publishBatch}
 )
 
 // ticks begins a tick a minute.
@@ -42,7 +40,7 @@ func (t *tickRun) round() {
 		left += share
 	}
 	stages := []func(until time.Duration, then func()){
-		t.finalize, t.abandoned, t.deliver, t.redeliver, t.idle, t.idle, t.flush,
+		t.finalize, t.abandoned, t.deliver, t.redeliver, t.idle, t.dispatch, t.flush,
 	}
 	var next func(i int)
 	next = func(i int) {
@@ -62,8 +60,20 @@ func (t *tickRun) round() {
 
 func (t *tickRun) idle(_ time.Duration, then func()) { then() }
 
+// dispatch reads the slots of the full queue once, and moves its due rows out of the way of the next tick.
+func (t *tickRun) dispatch(until time.Duration, then func()) {
+	if t.world.load.Full == 0 {
+		then()
+		return
+	}
+	t.scan(dispatching, most, until, func(_ []*cohort, more bool) {
+		t.more = t.more || more
+		then()
+	})
+}
+
 func (t *tickRun) finalize(until time.Duration, then func()) {
-	t.scan(finalizing, page, until, func([]*cohort, bool) { then() })
+	t.scan(finalizing, most, until, func([]*cohort, bool) { then() })
 }
 
 // scan is shared by the two stages that deal with what needs a delivery.
@@ -73,7 +83,7 @@ func (t *tickRun) scanDue(until time.Duration, then func()) {
 		return
 	}
 	t.scanned = true
-	t.scan(delivering, page, until, func(found []*cohort, more bool) {
+	t.scan(delivering, most, until, func(found []*cohort, more bool) {
 		t.due, t.moreDue = found, more
 		then()
 	})
@@ -147,7 +157,7 @@ func (t *tickRun) ask(c *cohort, then func()) {
 // redeliver asks again for wakeups that nobody followed, unless so many wait that they are late rather than lost.
 func (t *tickRun) redeliver(until time.Duration, then func()) {
 	w := t.world
-	t.scan(redelivering, page, until, func(found []*cohort, more bool) {
+	t.scan(redelivering, most, until, func(found []*cohort, more bool) {
 		var missing []*cohort
 		for _, c := range found {
 			since := redeliveryAt(c.firstSent, c.sent)

@@ -46,6 +46,9 @@ type load struct {
 	Delay    time.Duration `json:"delay,omitempty"`
 	Deferred bool          `json:"deferred,omitempty"`
 	Bounded  bool          `json:"bounded,omitempty"`
+	// Full is how many due runs of a bounded queue without room there are when it begins; a run of another queue is due a second later,
+	// and its wakeup is lost.
+	Full float64 `json:"full,omitempty"`
 	// Lost is when one worker dies in the middle of an attempt; 0: none does.
 	Lost time.Duration `json:"lost,omitempty"`
 }
@@ -88,6 +91,13 @@ func newWorld(seed uint64, d deployment, l load) *world {
 			w.dueKeys[m] = append(w.dueKeys[m], w.hash(string(m)+":"+strconv.Itoa(shard)))
 		}
 		dueKeys = append(dueKeys, w.dueKeys[m]...)
+	}
+	if l.Full > 0 {
+		key := w.hash(string(slotless) + ":full") // one partition of slots waits in one shard
+		for range d.Shards {
+			w.dueKeys[slotless] = append(w.dueKeys[slotless], key)
+		}
+		dueKeys = append(dueKeys, key)
 	}
 	for s, name := range map[status]string{succeeded: "succeeded", failed: "failed"} {
 		for shard := range d.Shards {
