@@ -73,7 +73,8 @@ func (r *Run) DecodeOutput(v any) (ok bool, err error) {
 	return true, nil
 }
 
-// Abandoned counts attempts whose lease ended without an outcome, as seen at t.
+// Abandoned counts attempts whose lease ended without an outcome, as seen at t. It counts all of them; those in a row, which are
+// bounded (docs/decisions.md, Leases and workers), take the history too, where an attempt had an outcome.
 func (r *Run) Abandoned(t time.Time) int {
 	n := r.Counters.Attempts - r.Counters.Failures - r.Counters.Releases
 	if (r.Status == StatusRunning || r.Status == StatusCancellationRequested) && t.Before(r.Lease.ExpiresAt) {

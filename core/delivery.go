@@ -26,7 +26,8 @@ const (
 // An error hands the wakeup back, to come again: runlane.ErrTaskNotFound (no handler here; the run is not failed),
 // runlane.ErrPayloadUnreadable (a codec's keys are missing here; nor is this one), too little time
 // before the deadline ([ErrNoTime]), a task that no such invocation has time for (runlane.ErrConfigurationInvalid, see
-// [Runtime.CheckInvocation]), a wakeup of another environment (runlane.ErrValidationFailed), or a storage that cannot be reached.
+// [Runtime.CheckInvocation]), a wakeup of another environment (runlane.ErrValidationFailed), a suspect among others ([ErrSuspect]), or a
+// storage that cannot be reached.
 //
 // An attempt that the deadline ends before it had its due time is released as on a shutdown and costs the run nothing. Due is the
 // task's timeout; without one, nine tenths of what an invocation has for a handler. It takes DeliveryOptions.Began to know.
@@ -51,9 +52,10 @@ type delivery struct {
 	rt         *Runtime
 	wakeup     lane.Wakeup
 	byWakeup   bool
-	time       DeliveryOptions // Deadline, Began and Follows
+	time       DeliveryOptions // Deadline, Began, Follows and Beside
 	workerID   string
 	executions *executionSet
+	suspects   chan struct{} // of workers, which execute one suspect at a time; nil: any number
 }
 
 // apply checks the options and takes them over.
@@ -170,8 +172,12 @@ func (d *delivery) ignore(ctx context.Context, run *runlane.Run, j judgement) (*
 
 // take claims the run and executes an attempt. again is true when a race was lost and the run is to be judged anew.
 func (d *delivery) take(ctx context.Context, run *runlane.Run, at time.Time, r rules) (result *DeliveryResult, again bool, err error) {
-	if d.rt.boundReached(run, at) {
-		failed, err := d.rt.failAbandoned(ctx, run, at)
+	n, err := d.rt.atBound(ctx, run, at)
+	if err != nil {
+		return nil, false, err
+	}
+	if n > 0 {
+		failed, err := d.rt.failAbandoned(ctx, run, at, n)
 		switch {
 		case isConflict(err, runlane.ConflictEventSequence):
 			return nil, true, nil
@@ -187,6 +193,14 @@ func (d *delivery) take(ctx context.Context, run *runlane.Run, at time.Time, r r
 	if err := run.PayloadError(); err != nil {
 		return nil, false, err // nothing is claimed: the run waits for a process that can open it
 	}
+	release, ignored, err := d.suspect(ctx, run, at)
+	switch {
+	case err != nil:
+		return nil, false, err
+	case ignored != "":
+		return &DeliveryResult{Run: run, Ignored: ignored}, false, nil
+	}
+	defer release()
 	if err := d.room(ctx, run, h.Task, r); err != nil {
 		return nil, false, err
 	}
@@ -271,14 +285,21 @@ func (rt *Runtime) claimedAfterAll(ctx context.Context, err error, id runlane.Ru
 	return err == nil && run.Status == runlane.StatusRunning && run.Lease.Token == token
 }
 
-// boundReached reports a run that must not be recovered or claimed again: too many of its attempts ended without an outcome.
-func (rt *Runtime) boundReached(run *runlane.Run, at time.Time) bool {
-	return rt.maxAbandoned > 0 && run.Status == runlane.StatusRunning && run.Lease.Expired(at) && run.Abandoned(at) >= rt.maxAbandoned
+// atBound is not 0 of a run that must not be recovered or claimed again: so many of its attempts in a row ended without an outcome.
+func (rt *Runtime) atBound(ctx context.Context, run *runlane.Run, at time.Time) (int, error) {
+	if rt.maxAbandoned <= 0 || run.Status != runlane.StatusRunning || !run.Lease.Expired(at) || run.Abandoned(at) < rt.maxAbandoned {
+		return 0, nil
+	}
+	n, err := rt.abandonedInARow(ctx, run, at)
+	if err != nil || n < rt.maxAbandoned {
+		return 0, err
+	}
+	return n, nil
 }
 
 // failAbandoned ends such a run.
-func (rt *Runtime) failAbandoned(ctx context.Context, run *runlane.Run, at time.Time) (*runlane.Run, error) {
-	message := fmt.Sprintf("%d attempts ended without an outcome: their workers died or lost the lease.", run.Abandoned(at))
+func (rt *Runtime) failAbandoned(ctx context.Context, run *runlane.Run, at time.Time, n int) (*runlane.Run, error) {
+	message := fmt.Sprintf("%d attempts in a row ended without an outcome: their workers died or lost the lease.", n)
 	return rt.appendEvent(ctx, run, at, &runlane.RunFailed{
 		Attempt: run.Counters.Attempts, Failure: runlane.NewFailure(runlane.ErrLeaseExpired, message, nil),
 	})

@@ -14,6 +14,11 @@ import (
 // once; else hand it back with a delay, so that it does not use up its receipts in a moment.
 var ErrNoTime = errors.New("runlane: too little time left")
 
+// ErrSuspect is in the chain of the error with which [Runtime.ExecuteDelivery] hands a wakeup back because the run's last attempt ended
+// without an outcome, and it is not executed beside others (see [DeliveryOptions]). Nothing was claimed. Execute it when the others have
+// ended, without DeliveryOptions.Beside, or hand the wakeup back with a delay.
+var ErrSuspect = errors.New("runlane: the run's last attempt was abandoned")
+
 func invalidOption(hint, format string, args ...any) error {
 	return &runlane.Error{Code: runlane.ErrConfigurationInvalid, Message: fmt.Sprintf(format, args...), Hint: hint}
 }

@@ -83,6 +83,7 @@ func (r *Runs) Explain(ctx context.Context, id runlane.RunID) (*Explanation, err
 		return nil, err
 	}
 	e := s.explain()
+	s.suspected(e)
 	s.unreadable(e)
 	return e, nil
 }
@@ -100,6 +101,7 @@ type situation struct {
 	redelivered  bool      // the storage finds lost wakeups
 	redeliverAt  time.Time // when a published, unclaimed wakeup counts as lost
 	maxAbandoned int
+	abandoned    int // attempts in a row, up to the last one
 }
 
 // slotHeld is a slot that is taken.
@@ -127,6 +129,11 @@ func (rt *Runtime) inspect(ctx context.Context, id runlane.RunID) (*situation, e
 		redeliverAt: seen.RedeliverAt, maxAbandoned: rt.maxAbandoned,
 	}
 	s.queue, s.known = rt.knownQueue(seen.Run.Queue)
+	if s.run.Status.Active() {
+		if s.abandoned, err = rt.abandonedInARow(ctx, s.run, s.now); err != nil {
+			return nil, err
+		}
+	}
 	s.holders, err = rt.slotsHeld(ctx, seen, s.now)
 	return s, err
 }

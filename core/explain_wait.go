@@ -75,15 +75,36 @@ func (s *situation) owned(e *Explanation) {
 		e.says(WaitLease, lease.ExpiresAt,
 			"A worker executes it. A long-lived worker extends the lease; if it dies, the lease ends then and another worker takes over. "+
 				"Cancel asks it to stop.")
-	case s.maxAbandoned > 0 && s.run.Abandoned(s.now) >= s.maxAbandoned:
+	case s.doomed():
 		e.says(WaitTick, s.nextTick(), fmt.Sprintf(
-			"Its worker is gone, for the %d. time without an outcome. The next tick, or a worker, fails it with %s.",
-			s.run.Abandoned(s.now), runlane.ErrLeaseExpired))
+			"Its worker is gone, and %d attempts in a row ended without an outcome. The next tick, or a worker, fails it with %s.",
+			s.abandoned, runlane.ErrLeaseExpired))
 	case s.parked():
 		s.inUnknownQueue(e, "Its worker is gone.")
 	default:
 		e.says(WaitTick, s.nextTick(), "Its worker is gone. The next tick asks another worker to take over; if that does not happen, nobody ticks.")
 	}
+}
+
+// doomed is a run whose attempts were abandoned so often that it is failed instead of being executed again.
+func (s *situation) doomed() bool {
+	return s.maxAbandoned > 0 && s.abandoned >= s.maxAbandoned && s.run.Status == runlane.StatusRunning && s.run.Lease.Expired(s.now)
+}
+
+// suspected adds what is different about a run that may have killed its worker.
+func (s *situation) suspected(e *Explanation) {
+	if s.abandoned == 0 || s.doomed() || s.run.Status == runlane.StatusCancellationRequested || e.Wait == WaitLease {
+		return
+	}
+	bound := ""
+	if s.maxAbandoned > 0 {
+		bound = fmt.Sprintf(" After %d in a row it fails.", s.maxAbandoned)
+	}
+	attempts := "Its last attempt ended without an outcome"
+	if s.abandoned > 1 {
+		attempts = fmt.Sprintf("Its last %d attempts ended without an outcome", s.abandoned)
+	}
+	e.Next += fmt.Sprintf(" %s: it is executed apart from others, which may take a little longer.%s", attempts, bound)
 }
 
 // unowned is a run that waits for a worker, or for the time to ask for one.

@@ -194,13 +194,13 @@ func TestExplain_NamesTheBoundOnAbandonedAttempts(t *testing.T) {
 	t.Parallel()
 	for attempts, names := range map[int]bool{2: false, 3: true, 4: true} {
 		s := waiting(runlane.StatusRunning, leaseEnds(0), unknownQueue)
-		s.run.Counters.Attempts = attempts
+		s.run.Counters.Attempts, s.abandoned = attempts, attempts
 		if e := s.explain(); strings.Contains(e.Next, string(runlane.ErrLeaseExpired)) != names {
 			t.Errorf("after %d attempts: %+v", attempts, e)
 		}
 	}
 	s := waiting(runlane.StatusRunning, leaseEnds(0))
-	s.run.Counters.Attempts, s.maxAbandoned = 10, -1
+	s.run.Counters.Attempts, s.abandoned, s.maxAbandoned = 10, 10, -1
 	if e := s.explain(); strings.Contains(e.Next, string(runlane.ErrLeaseExpired)) {
 		t.Errorf("without a bound: %+v", e)
 	}

@@ -191,6 +191,7 @@ func (m *model) release(run *modelRun, delay time.Duration, asked bool) {
 	m.changed(run, 1)
 	run.leave()
 	run.Counters.Releases++
+	run.settled = run.Counters.Attempts
 	run.Status, run.RunAt = runlane.StatusReleased, m.now.Add(delay)
 }
 
@@ -212,6 +213,7 @@ func (m *model) retry(run *modelRun, code runlane.ErrorCode, delay, spread time.
 	run.leave()
 	run.Counters.Failures++
 	run.Counters.Retries++
+	run.settled = run.Counters.Attempts
 	run.Status, run.RunAt, run.Failure, run.jitter = runlane.StatusRetrying, m.now.Add(delay), runlane.Failure{Code: code}, spread
 	return true
 }

@@ -50,6 +50,7 @@ type modelRun struct {
 	woken modelWait // the wait that the owner's wakeup ended
 
 	requested time.Time // the cancellation
+	settled   int       // the last attempt that had an outcome
 	beaten    bool      // heartbeats may have come in between: their number is not known
 	drained   bool      // and perhaps given a slot first
 	jitter    time.Duration
@@ -328,10 +329,8 @@ func (m *model) reserve(run *modelRun) {
 	m.request(run, span, true)
 }
 
-// abandoned counts attempts whose lease ended without an outcome.
-func (run *modelRun) abandoned() int {
-	return run.Counters.Attempts - run.Counters.Failures - run.Counters.Releases
-}
+// abandoned counts the attempts in a row, up to the last one, whose lease ended without an outcome.
+func (run *modelRun) abandoned() int { return run.Counters.Attempts - run.settled }
 
 // atBound: the run's worker is gone, and this happened too often.
 func (m *model) atBound(run *modelRun) bool {

@@ -41,6 +41,7 @@ type Runtime struct {
 	workerID     string
 	gate         gate
 	executions   executionSet  // attempts of direct ExecuteDelivery calls
+	suspects     chan struct{} // holds the one that is executed by workers
 	hurried      chan struct{} // closed when Close will wait no longer: workers cut their grace short
 }
 
@@ -95,7 +96,7 @@ func newRuntime(l *lane.Lane, options *Options) *Runtime {
 		handlers: make(map[runlane.TaskID]runlane.Handler, len(options.Handlers)),
 		queues:   make(map[runlane.QueueName]runlane.Queue), bindings: l.Transport.Queues(),
 		logger: options.Logger, maxAbandoned: options.MaxAbandoned, coded: options.Codec != nil, middleware: slices.Clone(options.Middleware),
-		world: options.World.withDefaults(), hurried: make(chan struct{}),
+		world: options.World.withDefaults(), hurried: make(chan struct{}), suspects: make(chan struct{}, 1),
 	}
 	if rt.logger == nil {
 		rt.logger = slog.Default()

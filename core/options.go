@@ -36,8 +36,8 @@ type Options struct {
 	// are never among them, unless an error quotes one: see HideErrorTexts. nil means slog.Default().
 	Logger *slog.Logger
 
-	// MaxAbandoned is how many attempts of a run may end without an outcome (their worker died) before the run fails with
-	// runlane.ErrLeaseExpired. 0 means runlane.DefaultMaxAbandoned, -1 no bound.
+	// MaxAbandoned is how many attempts of a run may end without an outcome (their worker died), one after the other, before the run
+	// fails with runlane.ErrLeaseExpired. 0 means runlane.DefaultMaxAbandoned, -1 no bound.
 	MaxAbandoned int
 
 	// Metrics receives counts and durations. nil means none.
@@ -64,6 +64,9 @@ type DeliveryOptions struct {
 	// Began is when the time that Deadline ends began: the invocation. From it the runtime knows how long an invocation is, and with
 	// that which tasks it never has time for and what an attempt is due. Zero means that this is not known.
 	Began time.Time
+	// Beside says that this process executes other deliveries at the same time, and would take them along if the handler killed it. A run
+	// whose last attempt ended without an outcome is then handed back with [ErrSuspect], before anything is claimed.
+	Beside bool
 	// Deadline is when this process will be stopped, as in Lambda. The lease then ends 5 s after it, no heartbeat is written, and
 	// the handler's context ends max(2 s, 5 %) of the time left before it, so that the outcome still fits.
 	Deadline time.Time
@@ -109,6 +112,8 @@ const (
 	IgnoredCancellation Ignored = "cancellation_requested"
 	// IgnoredAbandoned: the run was failed by the bound on abandoned attempts, or the attempt lost its lease and recorded nothing.
 	IgnoredAbandoned Ignored = "abandoned"
+	// IgnoredSuspect: the run's last attempt was abandoned, and another such run is executed in this process; the wakeup was sent again.
+	IgnoredSuspect Ignored = "suspect"
 )
 
 // WorkOptions of [Runtime.Work]. nil means the defaults.

@@ -144,7 +144,10 @@ func (t *tick) dispatch(ctx context.Context) StageResult {
 		return StageResult{}
 	}
 	now := t.rt.now()
-	return t.paged(ctx, t.rt.lane.Storage.ListRunsNeedingDispatch, t.query(now), func(refs []lane.RunRef) StageResult {
+	list := func(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
+		return t.rt.lane.Storage.ListRunsNeedingDispatch(ctx, q)
+	}
+	return t.paged(ctx, list, t.query(now), func(refs []lane.RunRef) StageResult {
 		return t.reserveAll(ctx, refs, now)
 	})
 }
@@ -157,9 +160,12 @@ func (t *tick) reserveAll(ctx context.Context, refs []lane.RunRef, now time.Time
 	var mu sync.Mutex
 	var born []lane.OutboxMessage
 	result := t.each(ctx, runs, func(ctx context.Context, run *runlane.Run) (bool, error) {
+		n, err := t.rt.atBound(ctx, run, now)
 		switch {
-		case t.rt.boundReached(run, now):
-			if _, err := t.rt.failAbandoned(ctx, run, now); err != nil {
+		case err != nil:
+			return false, err
+		case n > 0:
+			if _, err := t.rt.failAbandoned(ctx, run, now, n); err != nil {
 				return false, err
 			}
 			mu.Lock()

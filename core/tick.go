@@ -183,7 +183,10 @@ func (t *tick) paged(ctx context.Context, list scanner, q lane.DueQuery, act fun
 // finalizeCancellations ends runs whose owner was asked to stop and is gone.
 func (t *tick) finalizeCancellations(ctx context.Context) StageResult {
 	now := t.rt.now()
-	return t.paged(ctx, t.rt.lane.Storage.ListRunsNeedingCancellationFinalization, t.query(now), func(refs []lane.RunRef) StageResult {
+	list := func(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
+		return t.rt.lane.Storage.ListRunsNeedingCancellationFinalization(ctx, q)
+	}
+	return t.paged(ctx, list, t.query(now), func(refs []lane.RunRef) StageResult {
 		runs, err := t.runs(ctx, refs)
 		if err != nil {
 			return StageResult{Err: err}
@@ -246,21 +249,25 @@ func (t *tick) failAbandoned(ctx context.Context) StageResult {
 	}
 	now := t.rt.now()
 	var atBound []*runlane.Run
-	failing := make(map[runlane.RunID]bool)
+	failing := make(map[runlane.RunID]int)
 	for _, run := range runs {
-		if t.rt.boundReached(run, now) {
+		n, err := t.rt.atBound(ctx, run, now)
+		if err != nil {
+			return StageResult{Passed: passed, Err: err} // the next stage looks once more at each
+		}
+		if n > 0 {
 			atBound = append(atBound, run)
-			failing[run.ID] = true
+			failing[run.ID] = n
 		}
 	}
 	for _, ref := range expired {
-		if !failing[ref.RunID] {
+		if failing[ref.RunID] == 0 {
 			others = append(others, ref)
 		}
 	}
 	t.due = others
 	result := t.each(ctx, atBound, func(ctx context.Context, run *runlane.Run) (bool, error) {
-		failed, err := t.rt.failAbandoned(ctx, run, now)
+		failed, err := t.rt.failAbandoned(ctx, run, now, failing[run.ID])
 		if err != nil {
 			return false, err
 		}

@@ -55,8 +55,11 @@ func (t *tick) request(ctx context.Context, refs []lane.RunRef, recovers bool) S
 			}
 		case !ok || now.Before(due):
 			return false, nil
-		case t.rt.boundReached(run, now):
-			_, err := t.rt.failAbandoned(ctx, run, now)
+		}
+		if n, err := t.rt.atBound(ctx, run, now); err != nil || n > 0 {
+			if err == nil {
+				_, err = t.rt.failAbandoned(ctx, run, now, n)
+			}
 			return err == nil, err
 		}
 		commit, err := t.rt.requestDelivery(ctx, run, now)

@@ -150,6 +150,7 @@ func (w *worker) handle(ctx context.Context, wakeup lane.Wakeup) error {
 func (w *worker) deliver(ctx context.Context, wakeup lane.Wakeup, byWakeup bool) (*DeliveryResult, error) {
 	d := delivery{
 		rt: w.rt, wakeup: wakeup, byWakeup: byWakeup, workerID: w.options.WorkerID, executions: &w.executions,
+		suspects: w.rt.suspects,
 	}
 	result, err := d.deliver(ctx)
 	if err != nil {

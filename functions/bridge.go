@@ -2,6 +2,7 @@ package functions
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -27,8 +28,9 @@ import (
 // context's deadline; a task that it is too short for is handed back and logged, and [Start] refuses it.
 //
 // Records of a standard queue run concurrently. In a FIFO queue the records of a group run in order, and after the first that is
-// handed back every later one of the group is, untouched. A record that cannot be parsed, or is of another environment, is reported
-// alone, so that it reaches its dead-letter queue unharmed.
+// handed back every later one of the group is, untouched. A run whose last attempt ended without an outcome, which may be what killed
+// that process, is executed when the others of the batch have ended, one at a time. A record that cannot be parsed, or is of another
+// environment, is reported alone, so that it reaches its dead-letter queue unharmed.
 //
 // The error is only for a batch that cannot be judged, because a record has no id: Lambda answers errors by slowing down.
 func Bridge(rt *core.Runtime) func(context.Context, events.SQSEvent) (events.SQSEventResponse, error) {
@@ -82,16 +84,19 @@ type batch struct {
 }
 
 func (b *batch) deliver(ctx context.Context, source string, records []sqstransport.Record) {
-	options := core.DeliveryOptions{}
+	fifo := strings.HasSuffix(source, ".fifo")
+	options := core.DeliveryOptions{Beside: sideBySide(records, fifo)}
 	if deadline, ok := ctx.Deadline(); ok {
 		options.Deadline, options.Began = deadline, b.began
 	}
 	var back []sqstransport.HandedBack
-	sqstransport.Deliver(ctx, records, strings.HasSuffix(source, ".fifo"),
+	var suspects []suspect
+	sqstransport.Deliver(ctx, records, fifo,
 		func(ctx context.Context, record sqstransport.Record, w lane.Wakeup) error {
-			own := options
-			own.Follows = record.Turn > 0
-			_, err := b.rt.ExecuteDelivery(ctx, w, &own)
+			err := b.execute(ctx, record, w, options)
+			if errors.Is(err, core.ErrSuspect) {
+				return &suspectError{err, w}
+			}
 			return err
 		},
 		func(record sqstransport.Record, err error) {
@@ -100,12 +105,63 @@ func (b *batch) deliver(ctx context.Context, source string, records []sqstranspo
 			}
 			b.mu.Lock()
 			defer b.mu.Unlock()
+			if s, ok := err.(*suspectError); ok { //nolint:errorlint // not those of its group that are held back because of it
+				suspects = append(suspects, suspect{record, s})
+				return
+			}
 			b.failed[record.MessageID] = true
 			back = append(back, sqstransport.HandedBack{Record: record, Err: err})
 		})
+	options.Beside = false
+	for _, s := range suspects {
+		if err := b.deliverAlone(ctx, s, options); err != nil {
+			b.failed[s.record.MessageID] = true
+			back = append(back, sqstransport.HandedBack{Record: s.record, Err: err})
+		}
+	}
 	if len(back) > 0 {
 		b.handBack(ctx, source, back)
 	}
+}
+
+func (b *batch) execute(ctx context.Context, record sqstransport.Record, w lane.Wakeup, options core.DeliveryOptions) error {
+	options.Follows = record.Turn > 0
+	_, err := b.rt.ExecuteDelivery(ctx, w, &options)
+	return err
+}
+
+// sideBySide reports a batch of which several records are executed at the same time.
+func sideBySide(records []sqstransport.Record, fifo bool) bool {
+	for i := range records {
+		if i > 0 && (!fifo || records[i].Group != records[0].Group) {
+			return true
+		}
+	}
+	return false
+}
+
+// suspect is a record whose run may have killed the process that executed it last. It is executed when all others of the batch have
+// ended, so that it can take none of them along.
+type suspect struct {
+	record sqstransport.Record
+	err    *suspectError
+}
+
+type suspectError struct {
+	error
+
+	wakeup lane.Wakeup
+}
+
+func (e *suspectError) Unwrap() error { return e.error }
+
+// deliverAlone executes a suspect, or hands it back for a while where the others have left too little time.
+func (b *batch) deliverAlone(ctx context.Context, s suspect, options core.DeliveryOptions) error {
+	err := b.execute(ctx, s.record, s.err.wakeup, options)
+	if errors.Is(err, core.ErrNoTime) {
+		return s.err // which has a delay
+	}
+	return err
 }
 
 // handBack is best effort: what it misses comes again when the queue's visibility timeout is over.

@@ -76,6 +76,11 @@ type program struct {
 // open starts a program; greet calls handle when it is set, else succeeds.
 func open(t *testing.T, handle func(ctx context.Context, name string) error) *program {
 	t.Helper()
+	return openWith(t, handle, &core.Options{})
+}
+
+func openWith(t *testing.T, handle func(ctx context.Context, name string) error, options *core.Options) *program {
+	t.Helper()
 	p := &program{transport: &transport{Transport: memlane.NewTransport(nil)}}
 	handler := greet.Handle(func(ctx context.Context, _ *runlane.Attempt, name string) error {
 		p.mu.Lock()
@@ -86,7 +91,8 @@ func open(t *testing.T, handle func(ctx context.Context, name string) error) *pr
 		}
 		return handle(ctx, name)
 	})
-	p.Runtime = openOn(t, memlane.NewStorage(nil), p.transport, &core.Options{Handlers: []runlane.Handler{handler}})
+	options.Handlers = []runlane.Handler{handler}
+	p.Runtime = openOn(t, memlane.NewStorage(nil), p.transport, options)
 	return p
 }
 

@@ -1,7 +1,9 @@
 package lanetest
 
 import (
+	"context"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -24,6 +26,7 @@ func deliveryScenarios() []scenario {
 		{"a claim that is lost once is tried again", nil, deliveryClaimRetried, false},
 		{"a run whose cancellation was requested is ignored", nil, deliveryCancellation, false},
 		{"a run abandoned too often fails instead of being claimed", nil, deliveryAbandoned, false},
+		{"only attempts that were abandoned in a row count", nil, deliveryAbandonedInARow, false},
 		{"a wakeup of another environment is handed back", nil, deliveryForeign, false},
 		{"a run without a handler here is handed back and not failed", nil, deliveryUnknownTask, false},
 		{"a storage that cannot be reached hands the wakeup back", nil, deliveryUnavailable, false},
@@ -200,6 +203,53 @@ func deliveryAbandoned(t *testing.T, h RuntimeHarness) {
 	s.must(err)
 	if len(attempts) != 3 || slices.ContainsFunc(attempts, func(a core.AttemptSummary) bool { return a.Status != runlane.AttemptAbandoned }) {
 		t.Fatalf("attempts are %+v, want three abandoned ones", attempts)
+	}
+}
+
+// Four attempts are abandoned, and one in the middle has an outcome: two and two in a row, with a bound of three.
+func deliveryAbandonedInARow(t *testing.T, h RuntimeHarness) {
+	task, handler := job("scenario.in-a-row", nil, func(context.Context, *runlane.Attempt) error {
+		return runlane.Release(time.Minute, "an outcome")
+	})
+	s := newScene(t, h, handler)
+	run := s.trigger(task.With(jobPayload{}), nil)
+	twice := func() {
+		for range runlane.DefaultMaxAbandoned - 1 {
+			s.die(run.ID)
+			s.clock.Advance(time.Minute)
+		}
+	}
+	recovered := func() {
+		s.clock.Advance(2 * time.Minute)
+		s.until("the run is found", func() bool {
+			result := s.tick()
+			if result.Abandoned.Done != 0 {
+				t.Fatalf("the tick failed it: %+v", s.get(run.ID))
+			}
+			return result.Delivered.Done == 1
+		})
+	}
+	twice()
+	s.wantStatus(s.execute(run), runlane.StatusReleased)
+	s.clock.Advance(2 * time.Minute)
+	twice()
+	if e, err := s.rt.Runs().Explain(s.Context(), run.ID); err != nil || !strings.Contains(e.Next, "last 2 attempts") {
+		t.Errorf("explained: %+v, %v", e, err)
+	}
+	recovered()
+	s.wantStatus(s.execute(run), runlane.StatusReleased) // by a wakeup, which counts as well
+	s.clock.Advance(2 * time.Minute)
+	recovered()
+	if e, err := s.rt.Runs().Explain(s.Context(), run.ID); err != nil || strings.Contains(e.Next, "without an outcome") {
+		t.Errorf("explained when it was released, and asked for again: %+v, %v", e, err)
+	}
+	twice()
+	s.die(run.ID) // the third in a row
+	s.clock.Advance(time.Minute)
+	failed := s.ignored(run, core.IgnoredAbandoned)
+	s.wantStatus(failed, runlane.StatusFailed)
+	if failed.Failure.Code != runlane.ErrLeaseExpired || failed.Counters.Attempts != 9 {
+		t.Fatalf("the run is %+v", failed)
 	}
 }
 

@@ -47,6 +47,13 @@ func deliveryScenarios() []scenario {
 		w.advance(5 * time.Second)
 	}
 
+	suspect := delivering("delivery of an abandoned run among others", play.With(act{Name: "a"}))
+	suspect.prepare = func(w *world) {
+		w.abandon(w.trigger(play.With(act{Name: "a"}), nil))
+		w.advance(5 * time.Second)
+		w.trigger(play.With(act{Name: "b"}), nil)
+	}
+
 	last := delivering("delivery of a run that was abandoned too often", play.With(act{Name: "a"}))
 	last.options, last.prepare = fails, takeOver.prepare
 	last.judge = func(a *account) { a.all(runlane.StatusFailed) }
@@ -132,7 +139,7 @@ func deliveryScenarios() []scenario {
 	return []scenario{
 		delivering("delivery", play.With(act{Name: "a", Do: report})),
 		delivering("delivery that is retried", play.With(act{Name: "a", Do: fail})),
-		refusing, following, cancelling, succession, takeOver, last, early, foreign, slotless, refusedSlot, ignoring, next,
+		refusing, following, cancelling, succession, takeOver, suspect, last, early, foreign, slotless, refusedSlot, ignoring, next,
 		working, unknowing, draining, ticking,
 	}
 }

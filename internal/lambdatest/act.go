@@ -23,7 +23,7 @@ const (
 	WithoutVariable = "WITHOUT"
 )
 
-// What an attempt does. Whatever it is, the second attempt of a run succeeds.
+// What an attempt does. Whatever it is, but for Poison, the second attempt of a run succeeds.
 const (
 	Succeed = ""
 	Fail    = "fail"
@@ -32,6 +32,8 @@ const (
 	Die     = "die"    // with the whole process
 	Follow  = "follow" // triggers another run
 	Meet    = "meet"   // waits until as many attempts have begun as Act.Party says
+	Poison  = "poison" // dies with the whole process, each time; the first time when as many attempts have begun as Act.Party says
+	Linger  = "linger" // waits until its context ends; the second attempt takes a moment
 )
 
 // Act is the payload.

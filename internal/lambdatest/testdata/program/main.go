@@ -71,7 +71,18 @@ func play(ctx context.Context, a *runlane.Attempt, act lambdatest.Act) error {
 	if err := entry.Write(ledger); err != nil {
 		return err
 	}
-	if a.Number > 1 && act.Do != lambdatest.Follow {
+	switch {
+	case act.Do == lambdatest.Poison:
+		if a.Number == 1 {
+			if err := meet(ctx, ledger, act.Party); err != nil {
+				return err
+			}
+		}
+		die()
+	case a.Number > 1 && act.Do == lambdatest.Linger:
+		time.Sleep(300 * time.Millisecond) // a neighbour that dies would take it along
+		return nil
+	case a.Number > 1 && act.Do != lambdatest.Follow:
 		return nil
 	}
 	switch act.Do {
@@ -79,7 +90,7 @@ func play(ctx context.Context, a *runlane.Attempt, act lambdatest.Act) error {
 		return errors.New("as asked")
 	case lambdatest.Ignore:
 		select {}
-	case lambdatest.Wait:
+	case lambdatest.Wait, lambdatest.Linger:
 		<-ctx.Done()
 		return ctx.Err()
 	case lambdatest.Die:

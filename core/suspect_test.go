@@ -1,0 +1,159 @@
+package core_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/lane"
+	"github.com/runlane/runlane-go/memlane"
+)
+
+// crowd counts attempts under way.
+type crowd struct {
+	mu       sync.Mutex
+	now, top map[string]int
+}
+
+func (c *crowd) enter(kind string) (leave func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now[kind]++
+	c.top[kind] = max(c.top[kind], c.now[kind])
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.now[kind]--
+	}
+}
+
+// A worker that lives long executes one suspect at a time, beside ordinary runs, which lose no time: waiting for all others to end would hold
+// up a busy worker for as long as its longest attempt.
+func TestHazard51_LongLivedWorker_ExecutesOneSuspectAtATime(t *testing.T) {
+	t.Parallel()
+	for _, drain := range []bool{false, true} {
+		t.Run(fmt.Sprint("drain ", drain), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				const suspects, ordinary = 4, 6
+				c := &crowd{now: map[string]int{}, top: map[string]int{}}
+				work := runlane.NewTask[numbered]("hazard.work", nil)
+				handler := work.Handle(func(_ context.Context, a *runlane.Attempt, _ numbered) error {
+					kind := "ordinary"
+					if a.Number > 1 {
+						kind = "suspect"
+					}
+					defer c.enter(kind)()
+					time.Sleep(10 * time.Second)
+					return nil
+				})
+				storage := memlane.NewStorage(nil)
+				l, err := lane.New(storage, memlane.NewTransport(nil), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				rt, err := core.Open(t.Context(), l, &core.Options{Logger: slog.New(slog.DiscardHandler), Handlers: []runlane.Handler{handler}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer rt.Close(context.Background()) //nolint:errcheck // of no interest here
+				var ids []runlane.RunID
+				for range suspects {
+					run := trigger(t, rt, work.With(numbered{}))
+					dieWith(t, storage, run.ID, runlane.DefaultQueue, time.Minute)
+					ids = append(ids, run.ID)
+				}
+				time.Sleep(time.Hour)
+				for range ordinary {
+					ids = append(ids, trigger(t, rt, work.With(numbered{})).ID)
+				}
+				ctx, stop := context.WithCancel(t.Context())
+				ended := make(chan error, 1)
+				go func() { ended <- rt.Work(ctx, &core.WorkOptions{Drain: drain, NoTick: true}) }() // ends with ctx
+				for _, id := range ids {
+					if run, err := rt.Wait(ctx, id); err != nil || run.Status != runlane.StatusSucceeded {
+						t.Errorf("%s is %v: %v", id, run, err)
+					}
+				}
+				stop()
+				if err := <-ended; err != nil {
+					t.Error(err)
+				}
+				if c.top["suspect"] != 1 || c.top["ordinary"] != ordinary {
+					t.Errorf("at most %d suspects and %d ordinary runs were executed at once, want 1 and %d", c.top["suspect"], c.top["ordinary"], ordinary)
+				}
+			})
+		})
+	}
+}
+
+// countedHistory counts reads of histories.
+type countedHistory struct {
+	*memlane.Storage
+
+	mu    sync.Mutex
+	reads int
+}
+
+func (c *countedHistory) ListRunEvents(ctx context.Context, q *lane.EventQuery) (*runlane.Page[runlane.EventRecord], error) {
+	c.mu.Lock()
+	c.reads++
+	c.mu.Unlock()
+	return c.Storage.ListRunEvents(ctx, q)
+}
+
+// The run as it is read before each claim tells whether it is a suspect, nearly always: only where it had both, outcomes and abandoned
+// attempts, and waits for a worker, the history has to say how it went on.
+func TestHazard51_OrdinaryRuns_AreToldFromSuspectsWithoutAnotherRead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		task := runlane.NewTask("hazard.reads", &runlane.TaskOptions[numbered]{
+			Retry: runlane.Retry{MaxAttempts: 5, Backoff: runlane.Fixed(time.Second), NoJitter: true},
+		})
+		handler := task.Handle(func(_ context.Context, a *runlane.Attempt, _ numbered) error {
+			if a.Number == 1 || a.Number == 3 {
+				return fmt.Errorf("attempt %d", a.Number)
+			}
+			return nil
+		})
+		storage := &countedHistory{Storage: memlane.NewStorage(nil)}
+		l, err := lane.New(storage, memlane.NewTransport(nil), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rt, err := core.Open(t.Context(), l, &core.Options{Logger: slog.New(slog.DiscardHandler), Handlers: []runlane.Handler{handler}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer rt.Close(context.Background()) //nolint:errcheck // of no interest here
+		run := trigger(t, rt, task.With(numbered{}))
+		deliver := func(suspect bool, reads int) {
+			t.Helper()
+			before := storage.reads
+			_, err := rt.ExecuteDelivery(t.Context(), lane.Wakeup{RunKey: lane.RunKey{RunID: run.ID}, Queue: run.Queue}, &core.DeliveryOptions{Beside: true})
+			if (runlane.CodeOf(err) == runlane.ErrLeaseExpired) != suspect {
+				t.Errorf("suspect: want %t, error is %v", suspect, err)
+			}
+			if got := storage.reads - before; got != reads {
+				t.Errorf("the history was read %d times, want %d", got, reads)
+			}
+			time.Sleep(5 * time.Second)
+		}
+		deliver(false, 0) // attempt 1 fails
+		dieWith(t, storage.Storage, run.ID, runlane.DefaultQueue, time.Minute)
+		time.Sleep(2 * time.Minute)
+		deliver(true, 1) // one outcome and one abandoned attempt, in this order
+		_, err = rt.ExecuteDelivery(t.Context(), lane.Wakeup{RunKey: lane.RunKey{RunID: run.ID}, Queue: run.Queue}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Second)
+		deliver(false, 0) // it retries: attempt 3 had an outcome
+	})
+}
