@@ -17,18 +17,18 @@ type later struct {
 type delayed struct {
 	at      time.Time
 	queue   *queue
-	wakeup  lane.Wakeup
+	wakeup  waitingWakeup
 	refused bool // counts as in flight until then
 }
 
 // keepFor holds a wakeup for later.
 func (t *Transport) keepFor(q *queue, w lane.Wakeup, delay time.Duration) {
-	t.keep(delayed{at: time.Now().Add(delay), queue: q, wakeup: w})
+	t.keep(delayed{at: time.Now().Add(delay), queue: q, wakeup: waitingWakeup{Wakeup: w}})
 }
 
-// keepRefused holds a wakeup that its handler handed back.
+// keepRefused holds a wakeup that everybody handed back.
 func (t *Transport) keepRefused(r received) {
-	t.keep(delayed{at: time.Now().Add(t.handBack), queue: r.queue, wakeup: r.wakeup, refused: true})
+	t.keep(delayed{at: time.Now().Add(r.wakeup.refused.again(t.handBack)), queue: r.queue, wakeup: r.wakeup, refused: true})
 }
 
 func (t *Transport) keep(d delayed) {

@@ -8,13 +8,20 @@ import (
 // queue is the wakeups of one binding, first in first out, and who waits for them. The transport's lock guards it.
 type queue struct {
 	name     runlane.QueueName
-	blocks   [][]lane.Wakeup // full ones but for the last: a backlog grows without being copied
-	head     int             // of the first block that many are gone
-	size     int             // how many wait
-	spare    []lane.Wakeup   // a block that ran empty
-	inFlight int             // handed to a handler and not acknowledged
+	blocks   [][]waitingWakeup // full ones but for the last: a backlog grows without being copied
+	head     int               // of the first block that many are gone
+	size     int               // how many wait
+	spare    []waitingWakeup   // a block that ran empty
+	inFlight int               // handed to a handler and not acknowledged
 	// receptions are the calls of Receive that read this queue.
 	receptions []*reception
+}
+
+// waitingWakeup is a wakeup with what handlers made of it so far.
+type waitingWakeup struct {
+	lane.Wakeup
+
+	refused *refusals // nil: none handed it back
 }
 
 // wakeupBlock is how many wakeups a block holds.
@@ -23,7 +30,7 @@ const wakeupBlock = 256
 func (q *queue) waiting() int { return q.size }
 
 // push hands the wakeup to an idle receiver, else lets it wait.
-func (q *queue) push(w lane.Wakeup) {
+func (q *queue) push(w waitingWakeup) {
 	for _, r := range q.receptions {
 		if r.idle > 0 {
 			r.idle--
@@ -35,7 +42,7 @@ func (q *queue) push(w lane.Wakeup) {
 	last := len(q.blocks) - 1
 	if last < 0 || len(q.blocks[last]) == wakeupBlock {
 		if q.spare == nil {
-			q.spare = make([]lane.Wakeup, 0, wakeupBlock)
+			q.spare = make([]waitingWakeup, 0, wakeupBlock)
 		}
 		q.blocks, q.spare, last = append(q.blocks, q.spare), nil, last+1
 	}
@@ -44,13 +51,13 @@ func (q *queue) push(w lane.Wakeup) {
 }
 
 // pop takes the wakeup that waited longest.
-func (q *queue) pop() (lane.Wakeup, bool) {
+func (q *queue) pop() (waitingWakeup, bool) {
 	if q.size == 0 {
-		return lane.Wakeup{}, false
+		return waitingWakeup{}, false
 	}
 	block := q.blocks[0]
 	w := block[q.head]
-	block[q.head] = lane.Wakeup{}
+	block[q.head] = waitingWakeup{}
 	q.head++
 	q.size--
 	q.inFlight++

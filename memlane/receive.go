@@ -16,16 +16,19 @@ type reception struct {
 	turn   int           // the queue to look at first, so that a busy one does not starve the others
 	idle   int           // workers that wait on handed
 	handed chan received // has room for all workers
+	// offered are wakeups that other receptions refused: this one may know their tasks. They come before the queues' own.
+	offered []received
 }
 
 // received is a wakeup under way, and where it goes back to.
 type received struct {
 	queue  *queue
-	wakeup lane.Wakeup
+	wakeup waitingWakeup
 }
 
 // Receive calls handle from concurrency goroutines until ctx ends or the transport is closed. Idle ones block: there is no
-// polling. A wakeup that handle refuses comes again after [TransportOptions].HandBack.
+// polling. A wakeup that handle refuses goes to the other calls of Receive for its queue, each of which may serve other tasks; when all
+// have refused it, it comes again after [TransportOptions].HandBack.
 func (t *Transport) Receive(
 	ctx context.Context, queues []runlane.QueueName, concurrency int, handle func(context.Context, lane.Wakeup) error,
 ) error {
@@ -43,7 +46,7 @@ func (t *Transport) Receive(
 				if !ok {
 					return
 				}
-				t.settle(next, handle(attempt, next.copy()))
+				t.settle(r, next, handle(attempt, next.copy()))
 			}
 		})
 	}
@@ -83,6 +86,13 @@ func (t *Transport) leave(r *reception) {
 	for _, q := range r.queues {
 		q.receptions = slices.DeleteFunc(q.receptions, func(other *reception) bool { return other == r })
 	}
+	if t.isClosed() {
+		return
+	}
+	for _, next := range r.offered {
+		t.pass(next)
+	}
+	r.offered = nil
 }
 
 // next waits for a wakeup; ok is false when the worker must end.
@@ -91,6 +101,12 @@ func (t *Transport) next(ctx context.Context, r *reception) (next received, ok b
 	if ctx.Err() != nil || t.isClosed() {
 		t.mu.Unlock()
 		return received{}, false
+	}
+	if len(r.offered) > 0 {
+		next, r.offered[0] = r.offered[0], received{}
+		r.offered = r.offered[1:]
+		t.mu.Unlock()
+		return next, true
 	}
 	for n := range r.queues {
 		q := r.queues[(r.turn+n)%len(r.queues)]
@@ -121,20 +137,21 @@ func (t *Transport) next(ctx context.Context, r *reception) (next received, ok b
 	return received{}, false
 }
 
-// settle acknowledges a wakeup, or keeps a refused one to come again.
-func (t *Transport) settle(done received, err error) {
+// settle acknowledges a wakeup, or passes a refused one on.
+func (t *Transport) settle(r *reception, done received, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err == nil || t.isClosed() {
 		done.queue.inFlight--
 		return
 	}
-	t.keepRefused(done)
+	done.refuse(r)
+	t.pass(done)
 }
 
 // copy is the handler's own.
 func (r received) copy() lane.Wakeup {
-	w := r.wakeup
+	w := r.wakeup.Wakeup
 	w.TraceCarrier = maps.Clone(w.TraceCarrier)
 	return w
 }

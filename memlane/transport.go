@@ -16,13 +16,16 @@ import (
 const (
 	// DefaultMaxDelay is the longest delay of a wakeup, the same as that of SQS, so that programs behave alike on both.
 	DefaultMaxDelay = 15 * time.Minute
-	// DefaultHandBack is how long a wakeup that its handler refused rests before it comes again.
+	// DefaultHandBack is how long a wakeup that its handlers refused rests before it comes again for the first time.
 	DefaultHandBack = time.Second
+	// MaxHandBack is the longest such rest, the same as on SQS.
+	MaxHandBack = 5 * time.Minute
 )
 
 // TransportOptions of [NewTransport]. nil means none.
 type TransportOptions struct {
-	// HandBack is how long a refused wakeup rests. 0 means DefaultHandBack.
+	// HandBack is how long a refused wakeup rests the first time. Each time more is twice as long, up to MaxHandBack. 0 means
+	// DefaultHandBack.
 	HandBack time.Duration
 	// MaxDelay is the longest delay of a wakeup. 0 means DefaultMaxDelay.
 	MaxDelay time.Duration
@@ -199,7 +202,7 @@ func (t *Transport) send(w *lane.Wakeup, delay time.Duration) lane.PublishOutcom
 	if q := t.queue(w.Queue); delay > 0 {
 		t.keepFor(q, kept, delay)
 	} else {
-		q.push(kept)
+		q.push(waitingWakeup{Wakeup: kept})
 	}
 	return lane.PublishOutcome{Type: lane.Published}
 }

@@ -102,7 +102,7 @@ func TestTransport_ARefusedWakeupRestsAndCountsAsUnderWay(t *testing.T) {
 		wantDepth(t, transport, "q", 0, 1) // it rests
 		<-time.After(time.Minute)
 		synctest.Wait()
-		want := []arrival{{"a", 0}, {"a", memlane.DefaultHandBack}, {"a", 2 * memlane.DefaultHandBack}}
+		want := []arrival{{"a", 0}, {"a", memlane.DefaultHandBack}, {"a", 3 * memlane.DefaultHandBack}}
 		if d := cmp.Diff(want, got); d != "" {
 			t.Error(d)
 		}
