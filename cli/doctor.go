@@ -88,7 +88,7 @@ func (s *session) doctor(ctx context.Context, sample int, all, publish bool) err
 	}
 	checks := s.checks
 	if s.runtime != nil {
-		checks = append(standardChecks(publish), checks...)
+		checks = append(standardChecks(s.runtime, publish), checks...)
 	}
 	for _, check := range checks {
 		if err := try(check, checkTime); err != nil {

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,7 +21,7 @@ const overdue = 5 * time.Minute
 // nobody is an id that no run, task or schedule has.
 func nobody() string { return "doctor-" + strings.ToLower(rand.Text()) }
 
-func standardChecks(publish bool) []Check {
+func standardChecks(rt *core.Runtime, publish bool) []Check {
 	checks := []Check{
 		{Name: "durability", Run: checkDurability},
 		{Name: "reading", Run: checkReading},
@@ -28,6 +29,11 @@ func standardChecks(publish bool) []Check {
 		{Name: "queues", Run: checkQueues},
 		{Name: "work that waits", Run: checkWaiting},
 		{Name: "dead letters", Run: checkDeadLetters},
+	}
+	if reader, ok := lane.As[lane.InvocationReader](rt.Lane().Transport); ok {
+		checks = append(checks, Check{Name: "timeouts", Run: func(ctx context.Context, rt *core.Runtime) (string, error) {
+			return checkTimeouts(ctx, rt, reader)
+		}})
 	}
 	if publish {
 		checks = append(checks, Check{Name: "publishing", Run: checkPublishing})
@@ -124,6 +130,36 @@ func checkQueues(ctx context.Context, rt *core.Runtime) (string, error) {
 		}
 	}
 	return plural(bound, "queue answers", "queues answer"), nil
+}
+
+// checkTimeouts compares the tasks with what the functions take that their queues are made for.
+func checkTimeouts(ctx context.Context, rt *core.Runtime, reader lane.InvocationReader) (string, error) {
+	tasks, err := rt.Tasks().List(ctx)
+	if err != nil {
+		return "", err
+	}
+	bound := rt.Lane().Transport.Queues()
+	invocations := map[runlane.QueueName]time.Duration{}
+	for _, task := range tasks {
+		queue := task.Queue.Name
+		if task.Timeout == 0 || task.Gone(time.Now()) || !slices.Contains(bound, queue) {
+			continue
+		}
+		if _, known := invocations[queue]; !known {
+			if invocations[queue], err = reader.InvocationTime(ctx, queue); err != nil {
+				return "", err
+			}
+		}
+		invocation := invocations[queue]
+		if longest := core.LongestTimeout(invocation); invocation > 0 && task.Timeout > longest {
+			return "", &warning{
+				message: fmt.Sprintf("task %q has a timeout of %s, and the functions that queue %q is made for take %s, of which a handler has %s",
+					task.ID, runlane.FormatDuration(task.Timeout), queue, runlane.FormatDuration(invocation), runlane.FormatDuration(longest)),
+				fix: "shorten the timeout, or lengthen the function's (BridgeTimeout): it refuses to work; a worker that lives long may execute it",
+			}
+		}
+	}
+	return "no task's timeout is too long for its queue's functions", nil
 }
 
 func checkWaiting(ctx context.Context, rt *core.Runtime) (string, error) {

@@ -47,3 +47,6 @@ func Paths() []string {
 	walk(commandTree(), "")
 	return paths
 }
+
+// CheckTimeouts is a check of doctor.
+var CheckTimeouts = checkTimeouts

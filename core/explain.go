@@ -85,6 +85,7 @@ func (r *Runs) Explain(ctx context.Context, id runlane.RunID) (*Explanation, err
 	e := s.explain()
 	s.suspected(e)
 	s.unreadable(e)
+	e.Next += s.executor.text(s.run)
 	return e, nil
 }
 
@@ -97,6 +98,8 @@ type situation struct {
 	queue   runlane.Queue
 	known   bool       // this runtime knows the queue's policy
 	holders []slotHeld // that count at now, the run itself left out
+
+	executor executor
 
 	redelivered  bool      // the storage finds lost wakeups
 	redeliverAt  time.Time // when a published, unclaimed wakeup counts as lost
@@ -134,6 +137,7 @@ func (rt *Runtime) inspect(ctx context.Context, id runlane.RunID) (*situation, e
 			return nil, err
 		}
 	}
+	s.executor = rt.executorOf(ctx, seen.Run)
 	s.holders, err = rt.slotsHeld(ctx, seen, s.now)
 	return s, err
 }

@@ -117,6 +117,13 @@ type DepthReader interface {
 	Depth(ctx context.Context, queue runlane.QueueName) (visible, inFlight int, err error)
 }
 
+// InvocationReader is the optional ability to tell how long the invocations are that a queue is made for, where functions execute what it
+// carries. Explanations and doctor compare tasks with it; nothing else depends on it. Found with [As].
+type InvocationReader interface {
+	// InvocationTime is 0 where the queue does not tell.
+	InvocationTime(ctx context.Context, queue runlane.QueueName) (time.Duration, error)
+}
+
 // ProgressKeeper is the optional ability of a storage to keep the last progress note of a run, outside its history. Found with
 // [As].
 type ProgressKeeper interface {

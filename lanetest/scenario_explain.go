@@ -27,6 +27,7 @@ func explainScenarios() []scenario {
 		{"a full queue is explained by who holds its slots", slots, explainSlot, false},
 		{"a reserved slot is explained by its end", slots, explainReservation, false},
 		{"a queue that this runtime does not know is named", slots, explainQueue, false},
+		{"a run of a task that no program has says so", nil, explainUnhandled, false},
 		{"a run that does not exist is not explained", nil, explainAbsent, false},
 	}
 }
@@ -285,4 +286,40 @@ func explainAbsent(t *testing.T, h RuntimeHarness) {
 	s := newScene(t, h, handler)
 	s.wantCode(errorOf(s.rt.Runs().Explain(t.Context(), "run_absent")), runlane.ErrRunNotFound)
 	s.wantCode(errorOf(s.rt.Runs().Explain(t.Context(), "")), runlane.ErrValidationFailed)
+}
+
+// explainUnhandled has a run whose task only another program has, which stores its tasks with its first tick.
+func explainUnhandled(t *testing.T, h RuntimeHarness) {
+	_, handler := job("scenario.explain-own", nil, succeed)
+	other, otherHandler := job("scenario.explain-others", nil, succeed)
+	s := newScene(t, h, handler)
+	if _, keeps := lane.As[lane.TaskCatalog](s.rt.Lane().Storage); !keeps {
+		return
+	}
+	run := s.trigger(other.With(jobPayload{}), nil)
+	says := func() string {
+		e, err := s.rt.Runs().Explain(t.Context(), run.ID)
+		s.must(err)
+		return e.Next
+	}
+	const unknown = `No handler for its task "scenario.explain-others" is known`
+	if got := says(); !strings.Contains(got, unknown) {
+		t.Errorf("nobody has the task: %s", got)
+	}
+	l, err := lane.New(s.lent(), NewScriptedTransport(), nil)
+	s.must(err)
+	second, err := core.Open(t.Context(), l, &core.Options{
+		Environment: s.rt.Environment(), World: s.options.World, Logger: discard(), Handlers: []runlane.Handler{otherHandler},
+	})
+	s.must(err)
+	t.Cleanup(func() { s.must(second.Close(context.WithoutCancel(t.Context()))) })
+	_, err = second.Tick(t.Context(), &core.TickOptions{Deadline: s.clock.Now().Add(time.Minute)})
+	s.must(err)
+	if got := says(); strings.Contains(got, "No handler") {
+		t.Errorf("another program has the task: %s", got)
+	}
+	s.clock.Advance(72 * time.Hour)
+	if got := says(); !strings.Contains(got, unknown) {
+		t.Errorf("the other program is gone: %s", got)
+	}
 }

@@ -71,7 +71,7 @@ type Options struct {
 	Visibility time.Duration
 }
 
-// Transport implements [lane.Transport], [lane.Receiver], [lane.DelayedSender], [lane.DepthReader] and [HandBacker].
+// Transport implements [lane.Transport], [lane.Receiver], [lane.DelayedSender], [lane.DepthReader], [lane.InvocationReader] and [HandBacker].
 type Transport struct {
 	lane.UnimplementedTransport
 
@@ -88,6 +88,8 @@ var (
 	_ lane.Receiver      = (*Transport)(nil)
 	_ lane.DelayedSender = (*Transport)(nil)
 	_ lane.DepthReader   = (*Transport)(nil)
+
+	_ lane.InvocationReader = (*Transport)(nil)
 )
 
 // binding is a queue of the application and the SQS queue that carries its wakeups.
@@ -259,6 +261,32 @@ func (t *Transport) Depth(ctx context.Context, queue runlane.QueueName) (visible
 		}
 	}
 	return numbers[0], numbers[1], nil
+}
+
+// The deployment template gives a queue the visibility timeout of six invocations, as AWS asks for, and makes none shorter than 30 s: a
+// queue with less was not made for functions.
+const (
+	visibilityInvocations = 6
+	shortestInvocation    = 30 * time.Second
+)
+
+// InvocationTime implements [lane.InvocationReader]: a sixth of the queue's visibility timeout, 0 below 30 s. A queue that is not bound
+// is runlane.ErrConfigurationInvalid, every failure of the request runlane.ErrTransportUnavailable.
+func (t *Transport) InvocationTime(ctx context.Context, queue runlane.QueueName) (time.Duration, error) {
+	b, ok := t.bindings[queue]
+	if !ok {
+		return 0, t.unbound(queue)
+	}
+	attributes, err := t.attributes(ctx, b, types.QueueAttributeNameVisibilityTimeout)
+	if err != nil {
+		return 0, operationError(ctx, b, err)
+	}
+	seconds, _ := strconv.Atoi(attributes[string(types.QueueAttributeNameVisibilityTimeout)]) // 0: it did not say
+	invocation := time.Duration(seconds) * time.Second / visibilityInvocations
+	if invocation < shortestInvocation {
+		return 0, nil
+	}
+	return invocation, nil
 }
 
 func (t *Transport) attributes(ctx context.Context, b *binding, names ...types.QueueAttributeName) (map[string]string, error) {

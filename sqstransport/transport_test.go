@@ -182,3 +182,28 @@ func TestDepth(t *testing.T) {
 		t.Errorf("error for an unbound queue is %v", err)
 	}
 }
+
+// The template's queues have the visibility of six invocations; one with less than three minutes was made for something else.
+func TestInvocationTime_IsASixthOfTheVisibility(t *testing.T) {
+	t.Parallel()
+	for seconds, want := range map[string]time.Duration{
+		"5400": 15 * time.Minute, "360": time.Minute, "180": 30 * time.Second, "179": 0, "30": 0, "": 0, "what": 0,
+	} {
+		client := newFakeSQS()
+		client.onAttributes = func(*sqs.GetQueueAttributesInput) (map[string]string, error) {
+			return map[string]string{"VisibilityTimeout": seconds}, nil
+		}
+		got, err := open(t, client, nil).InvocationTime(t.Context(), "orders")
+		if err != nil || got != want {
+			t.Errorf("%q: %s, %v", seconds, got, err)
+		}
+	}
+	client := newFakeSQS()
+	client.onAttributes = func(*sqs.GetQueueAttributesInput) (map[string]string, error) { return nil, &types.RequestThrottled{} }
+	if _, err := open(t, client, nil).InvocationTime(t.Context(), "orders"); !errors.Is(err, runlane.ErrTransportUnavailable) {
+		t.Errorf("throttled: %v", err)
+	}
+	if _, err := open(t, client, nil).InvocationTime(t.Context(), "unbound"); !errors.Is(err, runlane.ErrConfigurationInvalid) {
+		t.Errorf("unbound: %v", err)
+	}
+}

@@ -1,0 +1,56 @@
+package core
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// executor is what is known of who could execute a run that waits. The zero value is nothing worth saying.
+type executor struct {
+	missing    bool          // no program is known that has a handler
+	timeout    time.Duration // of the task
+	invocation time.Duration // its queue is made for functions that take so long at most; 0: not known
+}
+
+// executorOf looks for a handler of an active run that nobody executes: here, else among the tasks that ticks have stored. What cannot be
+// read is not known: a run is explained all the same.
+func (rt *Runtime) executorOf(ctx context.Context, run *runlane.Run) (x executor) {
+	if !run.Status.Active() || run.Lease.Token != "" {
+		return executor{}
+	}
+	if h, here := rt.handlers[run.TaskID]; here {
+		x.timeout = h.Task.Timeout
+	} else if rt.catalog.stored != nil {
+		stored, err := rt.storedTasks(ctx)
+		if err != nil {
+			return executor{}
+		}
+		record, known := stored[run.TaskID]
+		if !known || (TaskState{TaskRecord: record}).Gone(rt.now()) {
+			return executor{missing: true}
+		}
+		x.timeout = record.Timeout
+	}
+	if reader, ok := lane.As[lane.InvocationReader](rt.lane.Transport); ok && x.timeout > 0 {
+		x.invocation, _ = reader.InvocationTime(ctx, run.Queue)
+	}
+	return x
+}
+
+func (x executor) text(run *runlane.Run) string {
+	switch {
+	case x.missing:
+		return fmt.Sprintf(" No handler for its task %q is known: this process has none, and no program that has one ticks here. "+
+			"Deploy one, or cancel the run.", run.TaskID)
+	case x.invocation > 0 && x.timeout > LongestTimeout(x.invocation):
+		return fmt.Sprintf(" Its task has a timeout of %s, and the functions that its queue is made for take %s, of which a handler has %s: "+
+			"none of them ever executes it. Shorten the timeout, lengthen the functions' (BridgeTimeout), or work in a process that lives long.",
+			runlane.FormatDuration(x.timeout), runlane.FormatDuration(x.invocation), runlane.FormatDuration(LongestTimeout(x.invocation)))
+	default:
+		return ""
+	}
+}
