@@ -3,7 +3,9 @@
 package dynamostore_test
 
 import (
+	"context"
 	"testing"
+	"time"
 
 	"github.com/runlane/runlane-go/dynamostore"
 	"github.com/runlane/runlane-go/internal/awstest"
@@ -18,4 +20,20 @@ func TestConformance_Front(t *testing.T) {
 	harness := storageHarness(client, awstest.Table(t, client), func(testing.TB) dynamostore.API { return fewShards{client} })
 	harness.EventuallyConsistent, harness.LosesAnswers = true, true
 	lanetest.RunStorage(t, harness)
+}
+
+// TestScenarios_Front is the runtime's table behind such a front.
+func TestScenarios_Front(t *testing.T) {
+	t.Parallel()
+	f, client := awstest.Front(t, nil)
+	harness := scenarioHarness(awstest.Table(t, client), func(testing.TB) dynamostore.API { return fewShards{client} })
+	harness.Settle = func(t testing.TB) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := f.Settle(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lanetest.RunRuntimeUnderFaults(t, harness, lanetest.RuntimeFaults{Name: "Front"})
 }

@@ -18,6 +18,9 @@ type RuntimeHarness struct {
 	// Virtual says that the lane lives in memory alone, without I/O: scenarios that are about timers then run too, in a bubble of
 	// testing/synctest where an hour takes no time. NewLane is called inside.
 	Virtual bool
+	// Settle, where a storage shows writes late, waits until it shows those so far. Scenarios call it where more time goes by for their
+	// clock than an index is late, and for nobody else; what follows a write at once is waited for. nil: writes show at once.
+	Settle func(t testing.TB)
 
 	faults *sceneFaults // of one scenario; nil: nothing goes wrong on purpose
 	waits  *sync.Map    // core.Wait that were explained

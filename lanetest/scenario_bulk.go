@@ -73,6 +73,7 @@ func bulkCancels(t *testing.T, h RuntimeHarness) {
 		o.After = at
 		return s.rt.Runs().CancelAll(t.Context(), &o)
 	}
+	s.settle()
 	results := s.pages(cancelAll)
 	s.wantCounts("a dry run", results, 5, 0, 0)
 	s.wantStatus(s.get(runs[0].ID), runlane.StatusQueued)
@@ -118,6 +119,7 @@ func bulkCounts(t *testing.T, h RuntimeHarness) {
 			return next()
 		}
 	})
+	s.settle()
 	result, err := s.rt.Runs().CancelAll(t.Context(), &core.BulkOptions{RunFilter: core.RunFilter{Statuses: []runlane.Status{
 		runlane.StatusQueued, runlane.StatusCancellationRequested,
 	}}})
@@ -145,6 +147,7 @@ func bulkRepeats(t *testing.T, h RuntimeHarness) {
 	}
 	all := core.BulkOptions{AllRuns: true}
 	ctx := t.Context()
+	s.settle()
 	retried, err := s.rt.Runs().RetryAll(ctx, &all)
 	s.must(err)
 	s.wantCounts("the first retry", []*core.BulkResult{retried}, 2, 2, 0)
@@ -164,6 +167,7 @@ func bulkRepeats(t *testing.T, h RuntimeHarness) {
 		return s.rt.Runs().RerunAll(ctx, &o)
 	})
 	s.wantCounts("the rerun", reruns, 4, 4, 0)
+	s.settle()
 	active := 0
 	for run, err := range s.rt.Runs().All(ctx, &core.ListOptions{RunFilter: core.RunFilter{Statuses: []runlane.Status{runlane.StatusQueued}}}) {
 		s.must(err)
@@ -188,6 +192,7 @@ func bulkStopped(t *testing.T, h RuntimeHarness) {
 		}
 	})
 	options := core.BulkOptions{AllRuns: true}
+	s.settle()
 	result, err := s.rt.Runs().CancelAll(ctx, &options)
 	if runlane.CodeOf(err) != runlane.ErrOperationCancelled || result == nil || result.Next == "" || len(result.Failed) > 0 {
 		t.Fatalf("the caller stopped, and the call says %+v, %v", result, err)
@@ -219,6 +224,7 @@ func bulkPrunes(t *testing.T, h RuntimeHarness) {
 		o.After = at
 		return s.rt.Runs().Prune(t.Context(), &o)
 	}
+	s.settle()
 	s.wantCounts("a dry run", s.pages(prune), 2, 0, 1)
 	s.get(gone.ID)
 	options.DryRun = false
@@ -228,6 +234,7 @@ func bulkPrunes(t *testing.T, h RuntimeHarness) {
 		s.get(id)
 	}
 	options.ReleaseOwners, options.DryRun = true, true
+	s.settle()
 	s.wantCounts("a dry run that releases owners", s.pages(prune), 1, 0, 0)
 	options.DryRun = false
 	s.wantCounts("pruning with owners", s.pages(prune), 1, 1, 0)
@@ -244,6 +251,7 @@ func bulkPruneResumes(t *testing.T, h RuntimeHarness) {
 	s.clock.Advance(time.Hour)
 	late := s.succeeded(task)
 	options := core.PruneOptions{OlderThan: time.Hour, Limit: 1}
+	s.settle()
 	result, err := s.rt.Runs().Prune(t.Context(), &options)
 	s.must(err)
 	if result.Changed != 1 || result.Next == "" {
@@ -277,6 +285,7 @@ func bulkRequeues(t *testing.T, h RuntimeHarness) {
 	task, handler := job("scenario.requeue", nil, succeed)
 	s := newScene(t, h, handler)
 	run := s.giveUp(task, nil)
+	s.settle()
 	page, err := s.rt.DeadLetters().List(t.Context(), nil)
 	s.must(err)
 	if len(page.Items) != 1 || page.Items[0].RunID != run.ID || page.Items[0].Failure.Code != runlane.ErrTransportPublishFailed ||
@@ -318,6 +327,7 @@ func bulkRequeuesBounded(t *testing.T, h RuntimeHarness) {
 	e := s.explains("requeued, and its slot was taken", s.rt, run.ID, core.WaitSlot)
 	equal(t, "holders", sorted([]runlane.RunID{busy.ID, taken.ID}), sorted(e.Holders))
 	s.wantSent("for a run without a slot")
+	s.settle()
 	s.must(errorOf(s.rt.Runs().Cancel(t.Context(), taken.ID, nil))) // hands its slot over at once
 	s.explains("a slot was freed", s.rt, run.ID, core.WaitReservation)
 	s.wantSent("its slot", run)
@@ -326,6 +336,7 @@ func bulkRequeuesBounded(t *testing.T, h RuntimeHarness) {
 	free := s.giveUp(task, nil)
 	s.wantSent("given up")
 	s.must(s.rt.DeadLetters().Requeue(t.Context(), free.ID, nil))
+	s.tickLate() // the hand-over has looked at an index
 	s.explains("requeued, and a slot is free", s.rt, free.ID, core.WaitReservation)
 }
 
@@ -340,6 +351,7 @@ func bulkRequeuesAll(t *testing.T, h RuntimeHarness) {
 	kept := []runlane.RunID{s.giveUp(task, nil).ID, s.giveUp(other, elsewhere).ID}
 	filter := core.RunFilter{Queue: "elsewhere", TaskID: "scenario.requeue-all"}
 	var listed []runlane.RunID
+	s.settle()
 	for at := runlane.Cursor(""); ; {
 		page, err := s.rt.DeadLetters().List(t.Context(), &core.ListOptions{RunFilter: filter, Limit: 2, After: at})
 		s.must(err)

@@ -145,6 +145,7 @@ func explainWakeup(t *testing.T, h RuntimeHarness) {
 	} {
 		s.clock.Advance(c.at - s.clock.Now().Sub(begin))
 		s.tick()
+		s.tickLate()
 		s.wantUntil("redelivered", s.explains("redelivered", s.rt, run.ID, core.WaitWakeup), begin.Add(c.next))
 	}
 	s.wantHistory(run.ID, "created delivery_requested delivery_requested delivery_requested delivery_requested")

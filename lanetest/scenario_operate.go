@@ -336,6 +336,7 @@ func operateFeedEnds(t *testing.T, h RuntimeHarness) {
 		"its run": {s.rt, func(run *runlane.Run, _ context.CancelFunc) { // ends and is removed before the feed looks again
 			s.execute(run)
 			s.clock.Advance(time.Second)
+			s.settle()
 			s.must(errorOf(s.rt.Runs().Prune(t.Context(), &core.PruneOptions{OlderThan: time.Millisecond})))
 		}, runlane.ErrRunNotFound},
 	} {

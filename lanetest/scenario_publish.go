@@ -83,6 +83,7 @@ func publishViolation(t *testing.T, h RuntimeHarness) {
 
 func (s *scene) deadLetters() []runlane.DeadLetter {
 	s.Helper()
+	s.settle()
 	page, err := s.storage.ListDeadLetters(s.Context(), &lane.DeadLetterQuery{PageQuery: lane.PageQuery{Environment: s.rt.Environment()}})
 	s.must(err)
 	return page.Items

@@ -33,6 +33,7 @@ func (s *scene) stats(name runlane.QueueName) *core.QueueStats {
 // wantStats compares all but the instant.
 func (s *scene) wantStats(name runlane.QueueName, want core.QueueStats) {
 	s.Helper()
+	s.settle()
 	got := *s.stats(name)
 	if !got.At.Equal(runlane.UTCMillis(s.clock.Now())) {
 		s.Fatalf("stats are of %s, it is %s", got.At, s.clock.Now())

@@ -49,6 +49,7 @@ func openScene(t *testing.T, h RuntimeHarness, options core.Options, change func
 	if change != nil {
 		change(s)
 	}
+	s.clock.passed = h.passed(t)
 	s.faults.leave(s.storage.scripts, s.transport.scripts)
 	l, err := lane.New(s.faults.storage(s.storage), s.faults.transport(s.transport), nil)
 	s.must(err)

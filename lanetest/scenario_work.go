@@ -35,6 +35,7 @@ func ownTransport(t *testing.T, h RuntimeHarness, handlers ...runlane.Handler) *
 		T: t, storage: &scriptedStorage{Storage: l.Storage}, clock: NewClock(time.Now()), logs: &logBuffer{}, faults: h.faults,
 		known: map[runlane.RunID]bool{},
 	}
+	s.clock.passed = h.passed(t)
 	if h.faults != nil {
 		faulty, err := lane.New(h.faults.storage(l.Storage), h.faults.transport(l.Transport), nil)
 		s.must(err)

@@ -2,6 +2,8 @@ package front
 
 import (
 	"container/heap"
+	"context"
+	"fmt"
 	"hash/fnv"
 	"slices"
 	"strconv"
@@ -37,13 +39,13 @@ type replica struct {
 	ready sync.Once
 	err   *answer // what kept it from getting ready
 
-	mu      sync.Mutex
-	pending changes
-	writes  map[string]int       // by key: the number of its last write
-	due     map[string]time.Time // by key: when its last write arrives
-	busy    bool                 // something arrives now
-	ended   bool
-	wake    chan struct{}
+	mu       sync.Mutex
+	pending  changes
+	writes   map[string]int       // by key: the number of its last write
+	due      map[string]time.Time // by key: when its last write arrives
+	arriving []change             // now
+	ended    bool
+	wake     chan struct{}
 }
 
 // change is an item as it is after a write.
@@ -254,7 +256,7 @@ func (t *replica) stir() {
 func (t *replica) behind() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.busy || t.pending.Len() > 0
+	return len(t.arriving) > 0 || t.pending.Len() > 0
 }
 
 // arrive brings changes when they are due, until the table or the front ends.
@@ -294,7 +296,7 @@ func (t *replica) next() (due []change, wait time.Duration, ended bool) {
 		at[c.id] = len(due)
 		due = append(due, c)
 	}
-	t.busy = len(due) > 0
+	t.arriving = due
 	wait = time.Hour
 	if t.pending.Len() > 0 {
 		wait = t.pending.list[0].due.Sub(now)
@@ -320,14 +322,45 @@ func (t *replica) store(all []change) {
 	}
 }
 
-// Settled reports whether indexes and eventual reads show all that was written so far.
-func (f *Front) Settled() bool {
+// Settle waits until indexes and eventual reads show all that was written before. What is written meanwhile does not hold it up.
+func (f *Front) Settle(ctx context.Context) error {
 	f.replicas.mu.Lock()
-	defer f.replicas.mu.Unlock()
+	waiting := map[*replica]int{}
 	for _, t := range f.replicas.tables {
-		if t.behind() {
-			return false
+		waiting[t] = t.made()
+	}
+	f.replicas.mu.Unlock()
+	look := time.NewTicker(10 * time.Millisecond)
+	defer look.Stop()
+	for len(waiting) > 0 {
+		for t, made := range waiting {
+			if t.shows(made) {
+				delete(waiting, t)
+			}
+		}
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return fmt.Errorf("front: what was written is not shown yet: %w", ctx.Err())
 		}
 	}
-	return true
+	return nil
+}
+
+// made is the number of the last change.
+func (t *replica) made() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.pending.made
+}
+
+// shows reports whether the changes up to a number have arrived.
+func (t *replica) shows(number int) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ended {
+		return true
+	}
+	before := func(c change) bool { return c.number <= number }
+	return !slices.ContainsFunc(t.pending.list, before) && !slices.ContainsFunc(t.arriving, before)
 }
