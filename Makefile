@@ -54,6 +54,10 @@ test-short: ## The tests that need nothing but Go: under a minute, no local AWS.
 conformance: ## The conformance suites on memlane, DynamoDB Local, LocalStack, and under faults: a line each.
 	@scripts/with-local-aws.sh scripts/conformance.sh
 
+.PHONY: conformance-front
+conformance-front: ## The storage contract and the scenarios behind a front that answers as DynamoDB does: about three minutes.
+	@scripts/with-local-aws.sh scripts/conformance.sh -only 'DynamoDB Local, front'
+
 .PHONY: conformance-localstack
 conformance-localstack: ## The storage contract behind LocalStack: about four minutes.
 	@scripts/with-local-aws.sh scripts/conformance.sh -only 'LocalStack, DynamoDB'
@@ -73,6 +77,10 @@ demo: ## Delivers 329 real webhooks in this process. Needs Go alone. INPUT=FILE 
 .PHONY: demo-aws
 demo-aws: ## The same through DynamoDB and SQS on local AWS, left running. RESUME=1 finishes an interrupted demo.
 	@scripts/with-local-aws.sh --keep $(GO) run ./examples/webhooks/cmd/demo -lane aws $(demo_flags)
+
+.PHONY: demo-front
+demo-front: ## The same behind a front that answers as DynamoDB does: conflicts, late reads, lost answers.
+	@scripts/with-local-aws.sh --keep $(GO) run ./internal/ddbfault/behindfront $(GO) run ./examples/webhooks/cmd/demo -lane aws
 
 .PHONY: cli
 cli: ## Builds bin/runlane.

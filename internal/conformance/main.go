@@ -1,7 +1,8 @@
 // Command conformance runs the conformance suites and prints a line for each storage and transport: how many cases there were, how
 // many failed, how many were skipped.
 //
-//	go run ./internal/conformance             memlane, DynamoDB Local (-race), LocalStack, DynamoDB Local with faults, scenarios with faults
+//	go run ./internal/conformance             memlane, DynamoDB Local (-race), LocalStack, DynamoDB Local behind a front that answers as
+//	                                          AWS does, and with faults; scenarios with faults
 //	go run ./internal/conformance -only NAME  the line of that name
 //	go run ./internal/conformance -endpoint   the endpoints that the AWS variables name
 //
@@ -11,6 +12,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -20,6 +22,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"slices"
+	"strconv"
 	"time"
 )
 
@@ -29,6 +32,7 @@ type suite struct {
 	folder   string
 	pattern  string
 	race     bool
+	parallel int    // cases at once; 0 means 8
 	endpoint string // the variable that names its endpoint besides AWS_ENDPOINT_URL
 }
 
@@ -36,6 +40,7 @@ var (
 	local = []suite{
 		{name: "memlane", folder: "./memlane", pattern: "^Test(Storage|Transport|Lane)_Conformance$", race: true},
 		{name: "DynamoDB Local", folder: "./dynamostore", pattern: "^TestConformance$", race: true},
+		{name: "DynamoDB Local, front", folder: "./dynamostore", pattern: "^Test(Conformance|Scenarios)_Front$", parallel: 32}, // they wait for indexes
 		{name: "LocalStack, DynamoDB", folder: "./dynamostore", pattern: "^TestConformance_Endpoint$"},
 		{name: "LocalStack, SQS", folder: "./sqstransport", pattern: "^TestLocal_Conformance_(Standard|FIFO)$"},
 		{name: "DynamoDB Local, faults", folder: "./dynamostore", pattern: "^TestConformance_Under(More)?Faults$"},
@@ -107,7 +112,8 @@ func runAll(ctx context.Context, out io.Writer, suites []suite) error {
 // run returns the events of go test. Its exit status says no more than they do, unless it said nothing at all.
 func (s suite) run(ctx context.Context) (io.Reader, error) {
 	// What waits for an emulator, or for a pause between two tries, needs no processor.
-	arguments := []string{"test", "-json", "-tags", "conformance", "-count=1", "-parallel", "8", "-timeout", "60m", "-run", s.pattern}
+	atOnce := strconv.Itoa(cmp.Or(s.parallel, 8))
+	arguments := []string{"test", "-json", "-tags", "conformance", "-count=1", "-parallel", atOnce, "-timeout", "60m", "-run", s.pattern}
 	if s.race && raceWorks(ctx) {
 		arguments = append(arguments, "-race")
 	}

@@ -208,7 +208,7 @@ func ciBench(t *testing.T) *workbench {
 }
 
 const everyStep = "make test CI=true, make demo CI=true, make -j3 -O demo-aws check validate CI=true, " +
-	"make build CI=true, make -j2 -O conformance-localstack e2e CI=true, make local-down CI=true"
+	"make build CI=true, make -j4 -O conformance-front conformance-localstack demo-front e2e CI=true, make local-down CI=true"
 
 func TestCIScript_RunsEveryStepAndTimesIt(t *testing.T) {
 	t.Parallel()

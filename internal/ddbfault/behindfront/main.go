@@ -60,7 +60,7 @@ func run(ctx context.Context, options *front.Options, command []string) error {
 	err = c.Run()
 	stats := f.Stats()
 	fmt.Fprintf(os.Stderr, "front: seed %d: %v\n", f.Seed(), stats)
-	if err == nil && (stats.Conflicts == 0 || stats.Late == 0 || stats.Lost == 0) {
+	if err == nil && (stats.Conflicts+stats.Refused == 0 || stats.Late == 0 || stats.Lost == 0) {
 		err = errors.New("the front was never needed: nothing is shown")
 	}
 	return errors.Join(err, f.Close())
