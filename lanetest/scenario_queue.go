@@ -267,6 +267,7 @@ func queueFull(t *testing.T, h RuntimeHarness) {
 	s.ignored(waiting, core.IgnoredNoCapacity)
 	s.wantHistory(waiting.ID, "created")
 	s.wantSent("one slot", holder)
+	s.settle()
 	s.execute(holder)
 	s.wantSent("and the next", waiting)
 }
