@@ -64,6 +64,7 @@ var parserTargets = map[string]string{
 	"sqstransport/newRecord":                  "- a count; anything else counts as not known",
 	"sqstransport/settler.delete":             "- an index that this package chose and SQS repeats; any other is left out",
 	"sqstransport/Transport.changeVisibility": "- an index that this package chose and SQS repeats; any other is left out",
+	"sqstransport/Transport.InvocationTime":   "- seconds that SQS says; anything else counts as not known",
 	"sqstransport/Transport.Depth":            "- a count that SQS says; anything else is transport_unavailable",
 }
 
