@@ -103,7 +103,7 @@ func workerCommand() *command {
 			var options core.WorkOptions
 			var queues words[runlane.QueueName]
 			flags.IntVar(&options.Concurrency, "concurrency", 0, "NUMBER of attempts at once; 10 unless given")
-			flags.BoolVar(&options.Drain, "drain", false, "end when nothing is due")
+			flags.BoolVar(&options.Drain, "drain", false, "end when nothing is due, nor becomes due within two seconds")
 			durationFlag(flags, &options.Grace, "grace", "DURATION attempts may take to finish after an interrupt; 30s unless given")
 			flags.BoolVar(&options.NoTick, "no-tick", false, "leave maintenance to another process")
 			flags.Var(&queues, "queue", "QUEUES with commas between; those of the handlers unless given")

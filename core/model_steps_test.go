@@ -243,7 +243,9 @@ func (s *modelSequence) tick(limit int) {
 
 // stepDrain lets a worker do what is due, whatever there are of wakeups.
 func (s *modelSequence) stepDrain() bool {
-	if err := s.d.rt.Work(s.ctx, &core.WorkOptions{Drain: true, NoTick: true, Concurrency: 1, WorkerID: modelOwner}); err != nil {
+	if err := s.d.rt.Work(s.ctx, &core.WorkOptions{
+		Drain: true, DrainWait: -1, NoTick: true, Concurrency: 1, WorkerID: modelOwner,
+	}); err != nil {
 		s.fail("drain: %v", err)
 	}
 	s.m.drain(s.d)

@@ -120,8 +120,13 @@ const (
 type WorkOptions struct {
 	// Concurrency is how many attempts execute at once. 0 means runlane.DefaultConcurrency.
 	Concurrency int
-	// Drain returns nil once nothing is due, reading storage instead of receiving wakeups.
+	// Drain returns nil once nothing is due, nor becomes due within DrainWait, reading storage instead of receiving wakeups.
 	Drain bool
+	// DrainReport, where it is not nil, is filled in before a drain returns nil: what it leaves. A drain that leaves runs logs that too.
+	DrainReport *DrainReport
+	// DrainWait is how far ahead a drain that has nothing to do looks for what becomes due, such as a retry, and waits for it. 0 means
+	// DefaultDrainWait, less than 0 that it does not wait. Under a clock that stands still (Options.World) it never does.
+	DrainWait time.Duration
 	// Grace is how long attempts may finish after the context ended. 0 means runlane.DefaultGrace.
 	Grace time.Duration
 	// NoTick leaves maintenance, schedules included, to another process. By default this one ticks at the start and every minute.
@@ -130,6 +135,19 @@ type WorkOptions struct {
 	Queues []runlane.QueueName
 	// WorkerID names this worker in leases and logs. "" means <host>-<pid>-<ulid>.
 	WorkerID string
+}
+
+// DefaultDrainWait is how far ahead a drain looks unless WorkOptions.DrainWait says otherwise: a first retry comes after about a second.
+const DefaultDrainWait = 2 * time.Second
+
+// DrainReport is what a drain leaves in its queues: runs that wait for a later time, for a slot, or for a handler that is not here.
+type DrainReport struct {
+	// Left is how many of the first 50 active runs of the environment are in the queues of the drain.
+	Left int
+	// More says that there are active runs beyond those.
+	More bool
+	// NextDue is when the first of them becomes due. Zero where no time alone makes one runnable.
+	NextDue time.Time
 }
 
 // check judges the options by themselves and by the transport's bindings; nil bindings are any.

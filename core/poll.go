@@ -26,7 +26,7 @@ func (w *worker) poll(ctx context.Context) error {
 	p := poller{worker: w, free: make(chan struct{}, w.options.Concurrency), busy: make(map[runlane.RunID]struct{}),
 		passed: make(map[runlane.RunID]passed)}
 	defer p.attempts.Wait()
-	wait := pollFirst
+	wait, idle := pollFirst, time.Duration(0)
 	for {
 		found, err := p.round(ctx)
 		switch {
@@ -44,8 +44,20 @@ func (w *worker) poll(ctx context.Context) error {
 		if w.options.Drain {
 			p.attempts.Wait()
 			if p.sawWork() {
+				idle = 0
 				continue
 			}
+			waited, err := p.awaitDue(ctx, w.options.DrainWait-idle)
+			switch {
+			case ctx.Err() != nil:
+				return nil
+			case err != nil:
+				return err
+			case waited > 0:
+				idle += waited
+				continue
+			}
+			w.leave(ctx)
 			return nil
 		}
 		if !pause(ctx, w.rt.world.around(wait)) {

@@ -57,6 +57,9 @@ func (rt *Runtime) newWorker(options *WorkOptions) (*worker, error) {
 	if o.Concurrency == 0 {
 		o.Concurrency = runlane.DefaultConcurrency
 	}
+	if o.DrainWait == 0 {
+		o.DrainWait = DefaultDrainWait
+	}
 	if o.Grace == 0 {
 		o.Grace = runlane.DefaultGrace
 	}

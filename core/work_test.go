@@ -89,6 +89,42 @@ func TestWork_Drain_FollowsWorkMadeMeanwhile(t *testing.T) {
 	})
 }
 
+// A retry that is near is not left behind; one beyond the bound is, and the drain says so.
+func TestWork_Drain_WaitsForWhatIsNearAndReportsTheRest(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		backoff, wait time.Duration
+		status        runlane.Status
+		left          int
+	}{
+		{10 * time.Millisecond, 0, runlane.StatusSucceeded, 0},
+		{time.Minute, 2 * time.Minute, runlane.StatusSucceeded, 0},
+		{10 * time.Millisecond, -1, runlane.StatusRetrying, 1},
+		{time.Minute, 0, runlane.StatusRetrying, 1},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			task := runlane.NewTask("near", &runlane.TaskOptions[payload]{
+				Retry: runlane.Retry{MaxAttempts: 2, Backoff: runlane.Fixed(c.backoff), NoJitter: true},
+			})
+			rt := open(t, nil, task.Handle(func(_ context.Context, a *runlane.Attempt, _ payload) error {
+				if a.Number == 1 {
+					return errors.New("not yet")
+				}
+				return nil
+			}))
+			id := trigger(t, rt, task.With(payload{}))
+			report := core.DrainReport{Left: -1}
+			began := time.Now()
+			if err := rt.Work(t.Context(), &core.WorkOptions{Drain: true, NoTick: true, DrainWait: c.wait, DrainReport: &report}); err != nil {
+				t.Fatal(err)
+			}
+			if got := status(t, rt, id.ID); got != c.status || report.Left != c.left || (c.left > 0) != report.NextDue.After(began) {
+				t.Errorf("backoff %s, bound %s: the run is %s, the report %+v", c.backoff, c.wait, got, report)
+			}
+		})
+	}
+}
+
 func TestWork_Drain_PassesRunsItCannotExecute(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

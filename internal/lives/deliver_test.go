@@ -142,7 +142,7 @@ func (l *life) stepNext() bool {
 // stepDrain lets a worker do what is due, whatever there are of wakeups.
 func (l *life) stepDrain() bool {
 	p := l.process()
-	err := p.rt.Work(l.ctx, &core.WorkOptions{Drain: true, NoTick: true, Concurrency: 1 + l.below("concurrency", 2), WorkerID: p.name})
+	err := p.rt.Work(l.ctx, &core.WorkOptions{Drain: true, DrainWait: -1, NoTick: true, Concurrency: 1 + l.below("concurrency", 2), WorkerID: p.name})
 	l.allows(p, "drain", err)
 	return true
 }

@@ -124,6 +124,8 @@ func runtimeRules() map[string]rule {
 
 		"core.WorkOptions.Concurrency": refuses(working("negative", core.WorkOptions{Concurrency: -1})),
 		"core.WorkOptions.Drain":       legal("both are meant"),
+		"core.WorkOptions.DrainReport": legal("nil is none; it is only written to"),
+		"core.WorkOptions.DrainWait":   legal("less than 0 is no wait, 0 the default"),
 		"core.WorkOptions.Grace":       refuses(working("negative", core.WorkOptions{Grace: -1})),
 		"core.WorkOptions.NoTick":      legal("both are meant"),
 		"core.WorkOptions.Queues": refuses(

@@ -1,0 +1,113 @@
+package core
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// drainProbe is how long a drain waits before it looks whether the clock moves at all.
+const drainProbe = 5 * time.Millisecond
+
+// drainAgain is when a drain asks again for what is due by now and could not be taken.
+const drainAgain = 50 * time.Millisecond
+
+// awaitDue waits until a run becomes due that this drain has not passed over, if one does within the bound, and returns how long it
+// waited. It waits for none under a clock that stands still.
+func (p *poller) awaitDue(ctx context.Context, bound time.Duration) (time.Duration, error) {
+	if bound <= 0 {
+		return 0, nil
+	}
+	rt := p.worker.rt
+	due, ok, err := p.nextDue(ctx, rt.now().Add(bound))
+	if err != nil || !ok {
+		return 0, err
+	}
+	began := rt.world.Now()
+	left := due.Sub(began)
+	if left <= 0 {
+		left = min(drainAgain, bound) // it was not there, or not to be had, a moment ago
+	}
+	probe := min(left, drainProbe)
+	if !pause(ctx, probe) || !rt.world.Now().After(began) {
+		return 0, nil
+	}
+	if left > probe && !pause(ctx, left-probe) {
+		return 0, nil
+	}
+	return left, nil
+}
+
+// nextDue is the earliest instant up to the given one at which a run becomes due that is neither executing here nor passed over.
+func (p *poller) nextDue(ctx context.Context, until time.Time) (due time.Time, ok bool, err error) {
+	rt := p.worker.rt
+	q := lane.DueQuery{
+		PageQuery: lane.PageQuery{Environment: rt.environment}, At: until, Queues: p.worker.options.Queues, Bounded: rt.bounded,
+	}
+	for {
+		page, err := rt.lane.Storage.ListRunnableRuns(ctx, &q)
+		if err != nil {
+			return due, false, err
+		}
+		for i := range page.Items {
+			if ref := &page.Items[i]; !p.knows(ref.RunID) {
+				due, ok = earliest(due, ref.AvailableAt), true
+			}
+		}
+		if q.After = page.Next; ok || q.After == "" {
+			return due, ok, nil
+		}
+	}
+}
+
+func (p *poller) knows(id runlane.RunID) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, passed := p.passed[id]
+	_, busy := p.busy[id]
+	return passed || busy
+}
+
+// leave reports what a drain leaves. Best effort: a report that cannot be read is no fault of the drain.
+func (w *worker) leave(ctx context.Context) {
+	q := lane.RunQuery{PageQuery: lane.PageQuery{Environment: w.rt.environment, Limit: runlane.DefaultPageLimit}}
+	for _, status := range runlane.Statuses() {
+		if status.Active() {
+			q.Statuses = append(q.Statuses, status)
+		}
+	}
+	page, err := w.rt.lane.Storage.ListRuns(ctx, &q)
+	if err != nil {
+		w.rt.logger.LogAttrs(ctx, slog.LevelDebug, "what a drain leaves could not be listed", errorAttrs(err)...)
+		return
+	}
+	report := DrainReport{More: page.Next != ""}
+	for _, run := range page.Items {
+		if !slices.Contains(w.options.Queues, run.Queue) {
+			continue
+		}
+		report.Left++
+		switch run.Status {
+		case runlane.StatusScheduled, runlane.StatusRetrying, runlane.StatusReleased:
+			report.NextDue = earliest(report.NextDue, run.RunAt)
+		default: // no time alone makes it runnable, or it is due already
+		}
+	}
+	if w.options.DrainReport != nil {
+		*w.options.DrainReport = report
+	}
+	if report.Left == 0 {
+		return
+	}
+	attrs := []slog.Attr{
+		slog.Int("left", report.Left), slog.Bool("more", report.More), slog.String(attrWorkerID, w.options.WorkerID),
+	}
+	if !report.NextDue.IsZero() {
+		attrs = append(attrs, slog.Time("next_due", report.NextDue))
+	}
+	w.rt.logger.LogAttrs(ctx, slog.LevelInfo, "drained; runs are left that are not due", attrs...)
+}
