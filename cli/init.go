@@ -29,6 +29,11 @@ var renamed = map[string]string{"gitignore": ".gitignore"}
 // sourceVariable names a checkout of this module, for projects that are to use it.
 const sourceVariable = "RUNLANE_SOURCE"
 
+// standardNames are the first elements of import paths that Go keeps for itself: a module of that name would not build.
+const standardNames = "arena archive bufio builtin bytes cmd cmp compress container context crypto database debug embed encoding errors " +
+	"expvar flag fmt go hash html image index internal io iter log main maps math mime net os path plugin reflect regexp runtime simd " +
+	"slices sort std strconv strings structs sync syscall testing text time unicode unique unsafe vendor weak"
+
 // projectName is what a project may be called: it is part of file names and of the Go module's path.
 var projectName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,39}$`)
 
@@ -115,7 +120,11 @@ func (p *newProject) judge(s *session) error {
 	if p.module == "" {
 		p.module = name
 	}
-	if p.module == "std" || p.module == "cmd" || strings.ContainsAny(p.module, " \t\n\"'`\\:@") {
+	if first, _, _ := strings.Cut(p.module, "/"); slices.Contains(strings.Fields(standardNames), first) {
+		return usagef("give a path of yours, like --module example.org/"+name+"; ", "%s belongs to Go's standard library, and would not build",
+			quoted(p.module))
+	}
+	if strings.ContainsAny(p.module, " \t\n\"'`\\:@") {
 		return usagef("use a path like example.org/hello with --module; ", "%s is no path for a Go module", quoted(p.module))
 	}
 	entries, err := os.ReadDir(p.folder)
