@@ -13,7 +13,7 @@ const (
 	// reservationMax ends the doubling of reservations that nobody claimed.
 	reservationMax = time.Hour
 	// handOverRounds is how often whoever freed a slot looks for another run when somebody was faster to take the one it saw.
-	handOverRounds = 3
+	handOverRounds = 5
 )
 
 // policy is the queue's policy in force now, as far as this process knows it.

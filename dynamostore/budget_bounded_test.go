@@ -21,6 +21,13 @@ func addBoundedCases(cases map[string]budgetCase) {
 		"trigger into a full queue of limit 1,000": {func(w *world) *world {
 			return w.bounded(runlane.MaxQueueConcurrency).occupy(0, runlane.MaxQueueConcurrency)
 		}, func(w *world) *world { return w.turnedAway() }, nil},
+		"success that hands its slot over at limit 1,000": {func(w *world) *world {
+			w = claimed(entered(w.bounded(runlane.MaxQueueConcurrency)).ack())
+			own := w.item().Slot - 1
+			w.occupy(0, own).occupy(own+1, runlane.MaxQueueConcurrency)
+			w.must(w.enter(0))
+			return w
+		}, func(w *world) *world { return w.succeed().handOver() }, nil},
 		"slot reserved":                       {waiting, reserved, nil},
 		"claim with a reservation":            {func(w *world) *world { return entered(bounded(w)) }, claimed, nil},
 		"success that frees a slot":           {executing, func(w *world) *world { return w.succeed() }, nil},
@@ -39,6 +46,28 @@ func (w *world) claimSlot() *world {
 	w.Helper()
 	w.wantOutcome(w.claimFor(budgetLease, true), lane.Acquired)
 	return w
+}
+
+// handOver offers the slot that was just freed as core does.
+func (w *world) handOver() *world {
+	w.Helper()
+	q := &lane.DueQuery{
+		PageQuery: lane.PageQuery{Environment: "test", Limit: 1}, At: w.now, Bounded: []runlane.Queue{w.queue}, ConcurrencyKey: &w.group,
+	}
+	page, err := w.store.ListRunsNeedingDispatch(w.step(), q)
+	if err != nil || len(page.Items) != 1 {
+		w.Fatal(page, err)
+	}
+	runs, err := w.store.GetRuns(w.step(), &lane.RunsQuery{
+		Environment: "test", IDs: []runlane.RunID{page.Items[0].RunID}, WithoutPayload: true,
+	})
+	if err != nil || len(runs) != 1 {
+		w.Fatal(runs, err)
+	}
+	next := *w
+	next.run = runs[0]
+	next.wantOutcome(next.reserve(reservation), lane.Acquired)
+	return &next
 }
 
 // docs/layout.md, Budget: what a tick reads of a partition with the largest limit.

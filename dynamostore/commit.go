@@ -48,6 +48,7 @@ func (s *Store) commit(ctx context.Context, c *change) (*lane.Commit, []lost, er
 		}
 		if len(failed) == 0 {
 			s.snapshots.put(written.run.PK, written.run)
+			s.follow(c, written)
 			return written.commit(c), nil, nil
 		}
 		for i := range failed {
@@ -78,6 +79,7 @@ type written struct {
 	log *logItem
 	ids []string // of the log item's delivery rows
 
+	slot     slotChange
 	slots    int  // the index of the first member about slots: they come last
 	optional bool // the commit may go on without them
 }
@@ -139,7 +141,7 @@ func (s *Store) build(ctx context.Context, c *change) ([]member, *written, error
 		members = append(members, member{after: raw, condition: absent})
 	}
 	slots, err := slot.members()
-	w.slots, w.optional = len(members), slot.optional
+	w.slot, w.slots, w.optional = slot, len(members), slot.optional
 	return append(members, slots...), w, err
 }
 

@@ -91,7 +91,7 @@ type dispatch struct {
 	store *Store
 	q     *lane.DueQuery
 	at    millis
-	rooms map[slotPartition]int // free slots left for this scan
+	rooms map[slotPartition]*room // free slots left for this scan
 	limit int
 	jumps int
 	refs  []lane.RunRef
@@ -100,7 +100,7 @@ type dispatch struct {
 }
 
 func newDispatch(s *Store, q *lane.DueQuery, limit int) *dispatch {
-	return &dispatch{store: s, q: q, at: toMillis(q.At), rooms: map[slotPartition]int{}, limit: limit}
+	return &dispatch{store: s, q: q, at: toMillis(q.At), rooms: map[slotPartition]*room{}, limit: limit}
 }
 
 func (d *dispatch) wants(queue runlane.QueueName) bool {
@@ -117,40 +117,16 @@ func (d *dispatch) accepts(f *found) bool {
 	return ok && f.sight.since <= d.at
 }
 
-// room is how many more runs of a partition may be returned: its free slots, less those given out by this scan.
-func (d *dispatch) room(ctx context.Context, p slotPartition) (int, error) {
-	if room, known := d.rooms[p]; known {
-		return room, nil
-	}
-	if !isBounded(d.q.Bounded, p.queue) {
-		return d.limit, nil
-	}
-	d.jumps++
-	taken, err := d.store.slots(ctx, p)
-	if err != nil {
-		return 0, err
-	}
-	limit := 0
-	for _, queue := range d.q.Bounded {
-		if queue.Name == p.queue {
-			limit = queue.Concurrency
-		}
-	}
-	numbers, _ := free(taken, limit, d.at)
-	d.rooms[p] = len(numbers)
-	return len(numbers), nil
-}
-
 // take returns a run that needs a slot if there is one for it. A running run whose slot is its own needs none; one without is
 // returned even so, to be made waiting: a running run must not lie where full partitions are never read.
 func (d *dispatch) take(ctx context.Context, f found) (taken bool, err error) {
 	if f.run.status() != runlane.StatusRunning {
 		p := f.run.partition()
 		room, err := d.room(ctx, p)
-		if err != nil || room == 0 {
+		if err != nil || room.left == 0 {
 			return false, err
 		}
-		d.rooms[p] = room - 1
+		d.give(f.run, p, room)
 	}
 	d.refs = append(d.refs, f.ref())
 	return true, nil
@@ -168,15 +144,21 @@ func (d *dispatch) ofKey(ctx context.Context, key string) error {
 		if !d.wants(queue.Name) {
 			continue
 		}
+		// A partition waits in one shard. What was written when there were other numbers of shards is the walk's to find.
+		shard := shardOf(string(p.queue)+":"+p.hash, shards.Write)
+		if d.limit == 1 {
+			if err := d.offer(ctx, p, queue.Concurrency, shard); err != nil || len(d.refs) > 0 {
+				return err
+			}
+			continue
+		}
 		room, err := d.room(ctx, p)
 		if err != nil {
 			return err
 		}
-		if room == 0 {
+		if room.left == 0 {
 			continue
 		}
-		// A partition waits in one shard. What was written when there were other numbers of shards is the walk's to find.
-		shard := shardOf(string(p.queue)+":"+p.hash, shards.Write)
 		waiting.partitions = append(waiting.partitions, partition{duePartition(d.q.Environment, slotless, shard), p.start(), p.end()})
 	}
 	few := d.limit + staleMarkers
@@ -281,9 +263,11 @@ func (d *dispatch) walkShard(ctx context.Context, at *dispatchCursor, until stri
 			}
 			room := 0
 			if ok && d.wants(p.queue) {
-				if room, err = d.room(ctx, p); err != nil {
+				free, err := d.room(ctx, p)
+				if err != nil {
 					return false, err
 				}
+				room = free.left
 			}
 			if room == 0 {
 				at.walkPosition, jumped = walkPosition{Shard: at.Shard, After: p.end()}, true

@@ -117,6 +117,11 @@ func (s *Store) look(ctx context.Context, q *lane.DueQuery, rows []dueRow, at mi
 	if err != nil {
 		return nil, err
 	}
+	return seen, s.judge(ctx, q, seen, at)
+}
+
+// judge is look at runs that were read.
+func (s *Store) judge(ctx context.Context, q *lane.DueQuery, seen []found, at millis) error {
 	var needed []*runItem
 	for i := range seen {
 		r := seen[i].run
@@ -129,7 +134,7 @@ func (s *Store) look(ctx context.Context, q *lane.DueQuery, rows []dueRow, at mi
 	}
 	deliveries, err := s.readDeliveries(ctx, needed)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for i := range seen {
 		r := seen[i].run
@@ -143,7 +148,7 @@ func (s *Store) look(ctx context.Context, q *lane.DueQuery, rows []dueRow, at mi
 		}
 		seen[i].sight = look(r, row, at, bounded)
 	}
-	return seen, nil
+	return nil
 }
 
 // handedOver reports a scheduled run whose wakeup was handed to the transport so shortly ago that it is surely on its way.

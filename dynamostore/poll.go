@@ -92,10 +92,11 @@ func (d *dispatch) hasSlot(ctx context.Context, r *runItem) (bool, error) {
 		return true, nil
 	}
 	room, err := d.room(ctx, r.partition())
-	if err == nil && room > 0 {
-		d.rooms[r.partition()]--
+	if err != nil || room.left == 0 {
+		return false, err
 	}
-	return room > 0, err
+	d.give(r, r.partition(), room)
+	return true, nil
 }
 
 func sortRefs(list []lane.RunRef) []lane.RunRef {

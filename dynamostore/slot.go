@@ -71,12 +71,16 @@ func (i *slotItem) outlasts(at millis) bool {
 // number. until 0 holds the slot. windows bounds what is read of a large limit. ok is false when there is none.
 func (s *Store) takeSlot(ctx context.Context, r *runItem, limit int, at, until millis, windows int) (change slotChange, ok bool, err error) {
 	p := r.partition()
+	mine := slotItem{PK: p.pk(), Run: r.key().RunID, Until: until}
+	if offer, ok := s.offers.take(r.PK, p, limit, at); ok && r.Slot == 0 {
+		mine.SK = slotSK(offer.number)
+		return slotChange{put: &mine, before: offer.before}, true, nil
+	}
 	reading, err := s.readFree(ctx, &slotQuery{p, limit, at, r.key().RunID, r.Slot - 1, windows})
 	if err != nil {
 		return change, false, err
 	}
 	own := reading.own
-	mine := slotItem{PK: p.pk(), Run: r.key().RunID, Until: until}
 	if own != nil && own.outlasts(at) {
 		mine.SK = own.SK
 		return slotChange{put: &mine, before: own}, true, nil
@@ -159,6 +163,7 @@ func (s *Store) ReserveRunDispatch(ctx context.Context, c *lane.ReserveCommand) 
 		return nil, err
 	}
 	if before == nil || before.Sequence != c.ExpectedSequence {
+		s.offers.declined(runPK(c.Key()))
 		return &lane.Acquisition{Outcome: lane.LostSequence}, nil
 	}
 	if err := c.Validate(); err != nil {
@@ -199,6 +204,9 @@ func (s *Store) acquire(ctx context.Context, c *change, take func() (slotChange,
 		case len(failed) == 0:
 			return &lane.Acquisition{Outcome: lane.Acquired, Commit: commit}, nil
 		case !onlySlots(failed):
+			if c.slot.put != nil {
+				s.offers.again(c.before.partition(), c.slot.put.number())
+			}
 			return &lane.Acquisition{Outcome: lane.LostSequence}, nil
 		case take == nil:
 			return &lane.Acquisition{Outcome: lane.LostReservation}, nil

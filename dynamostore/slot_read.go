@@ -75,7 +75,7 @@ func (s *Store) readFree(ctx context.Context, q *slotQuery) (*slotReading, error
 	}
 	for n := 0; ; n++ {
 		reading.add(window, q)
-		for number := order[n] * slotWindow; number < q.end(order[n]); number++ {
+		for number := order[n] * windowWidth(q.limit); number < q.end(order[n]); number++ {
 			if !slices.ContainsFunc(window, func(slot slotItem) bool { return slot.number() == number && q.counts(&slot) }) {
 				reading.free = append(reading.free, number)
 			}
@@ -95,7 +95,12 @@ func (q *slotQuery) counts(slot *slotItem) bool {
 }
 
 // end is behind the last number of a window.
-func (q *slotQuery) end(window int) int { return min((window+1)*slotWindow, q.limit) }
+func (q *slotQuery) end(window int) int { return min((window+1)*windowWidth(q.limit), q.limit) }
+
+// windowsOf is how many windows a limit has, and windowWidth how many numbers each has but the last: as equal as can be, so that all cost
+// the same.
+func windowsOf(limit int) int   { return max((limit+slotWindow-1)/slotWindow, 1) }
+func windowWidth(limit int) int { return (limit + windowsOf(limit) - 1) / windowsOf(limit) }
 
 // add takes slots in, and counts those that are occupied.
 func (r *slotReading) add(slots []slotItem, q *slotQuery) (occupied int) {
@@ -117,9 +122,9 @@ func (r *slotReading) add(slots []slotItem, q *slotQuery) (occupied int) {
 
 // windowOrder are the windows of a limit, that of a number first, the others at random.
 func windowOrder(limit, near int) []int {
-	order := rand.Perm((limit + slotWindow - 1) / slotWindow) //nolint:gosec // avoiding conflicts needs no secrecy
+	order := rand.Perm(windowsOf(limit)) //nolint:gosec // avoiding conflicts needs no secrecy
 	if near >= 0 && near < limit {
-		i := slices.Index(order, near/slotWindow)
+		i := slices.Index(order, near/windowWidth(limit))
 		order[0], order[i] = order[i], order[0]
 	}
 	return order
@@ -138,7 +143,7 @@ func (s *Store) readWholeSlots(ctx context.Context, q *slotQuery) (*slotReading,
 }
 
 func (s *Store) readWindow(ctx context.Context, q *slotQuery, window int) ([]slotItem, error) {
-	return s.slotsBetween(ctx, q.partition, window*slotWindow, q.end(window)-1)
+	return s.slotsBetween(ctx, q.partition, window*windowWidth(q.limit), q.end(window)-1)
 }
 
 // slotsBetween reads the slots of a partition from one number to another, −1 for the last, strongly.

@@ -61,6 +61,9 @@ type Store struct {
 	snapshots *recent[string, *runItem] // by partition key
 	owners    *recent[string, string]   // the commits of owners that were found dead
 
+	moved  *recent[string, millis] // rows of runs that wait for a slot there no more, and since when that is known
+	offers *offers
+
 	shardsMutex sync.Mutex
 	shards      map[string]cachedShards // by environment
 
@@ -78,6 +81,8 @@ func New(client API, table string, options *Options) *Store {
 		client: client, table: table, now: options.Now, timeout: options.RequestTimeout,
 		snapshots: newRecent[string, *runItem](4096),
 		owners:    newRecent[string, string](1024),
+		moved:     newRecent[string, millis](4096),
+		offers:    newOffers(),
 	}
 	if s.now == nil {
 		s.now = time.Now

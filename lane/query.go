@@ -78,8 +78,9 @@ type DueQuery struct {
 	// Bounded holds the policies of bounded queues.
 	Bounded []runlane.Queue
 	// ConcurrencyKey asks [Storage].ListRunsNeedingDispatch for the runs of one key, "" for those without one: whoever frees a slot
-	// offers it to the next. The page has no cursor then, and may leave out runs that no scan has seen waiting for a slot yet. nil
-	// asks for all. Other scans ignore it.
+	// offers it to the next. The page has no cursor then, and may leave out runs that no scan has seen waiting for a slot yet. With a
+	// Limit of 1 and several free slots, it may have any of the runs that could get one, and should have different ones for callers
+	// who ask at the same time. nil asks for all. Other scans ignore it.
 	ConcurrencyKey *string
 }
 

@@ -173,11 +173,31 @@ func (env *environment) waitingWith(key string, q *lane.DueQuery, limit int) (re
 		if p == nil || !q.Wants(queue.Name) {
 			continue
 		}
+		if limit == 1 {
+			if next, ok := p.offer(q, queue.Concurrency); ok {
+				return []lane.RunRef{next.ref()}
+			}
+			continue
+		}
 		for _, i := range p.candidates(nil, q, queue.Concurrency, nil, limit-len(refs)) {
 			refs = append(refs, i.ref())
 		}
 	}
 	return refs
+}
+
+// offersAtOnce is among how many runs those who freed slots at the same moment are spread.
+const offersAtOnce = 64
+
+// offer is a run for one free slot: with a single one that which has waited longest, with several another one each time, because each
+// is asked about by someone else.
+func (p *partition) offer(q *lane.DueQuery, limit int) (item, bool) {
+	waiting := p.candidates(nil, q, limit, nil, offersAtOnce)
+	if len(waiting) == 0 {
+		return item{}, false
+	}
+	p.turn++
+	return waiting[(p.turn-1)%uint(len(waiting))], true
 }
 
 // candidates adds those that wait in the partition, no more than it has room for.

@@ -20,6 +20,8 @@ type partition struct {
 	holders []*entry
 	// wanting are all runs of the partition that time alone may bring to want a slot, by when.
 	wanting ordered
+	// turn counts the runs that were offered to those who freed a slot.
+	turn uint
 }
 
 func (e *entry) partitionKey() partitionKey {

@@ -15,9 +15,8 @@ const (
 	keyLimit = 5  // runs of a key at once
 	keyRuns  = 50 // of each key
 	// keyLead is how many runs one key may have started more than another that still waits. Each has keyLimit wakeups under way, in the
-	// order in which slots came free. Of that many slots that come free at the same moment three are handed over for sure, the others
-	// wait for the next tick if their offers lose three races: such a key goes on at three fifths of the pace, or less if it began
-	// with fewer. Served in the order in which they came, the first key would lead by all its runs.
+	// order in which slots came free. A slot whose offers lose all their races waits for the next tick: a key may go on at a part of the
+	// pace, or begin with fewer. Served in the order in which they came, the first key would lead by all its runs.
 	keyLead = 7 * keyRuns / 10
 	// keyWorkers execute at once, half as many as there are slots where that is fewer: keys compete for them.
 	keyWorkers = 100
