@@ -256,6 +256,7 @@ func scheduleBounded(t *testing.T, h RuntimeHarness) {
 	s.wantScheduled(1, 0)
 	run := s.made()[0]
 	s.wantHistory(run.ID, "created")
+	s.settle()
 	s.execute(holder)
 	s.wantSent("its slot", run)
 	s.wantStatus(s.execute(run), runlane.StatusSucceeded)
