@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os/exec"
@@ -132,6 +133,7 @@ func TestTemplate_DeployedRunsWebhooks(t *testing.T) {
 type deployed struct {
 	*endpoint // of the first deployment
 
+	log        io.Writer // of the whole test
 	name       string
 	parameters map[string]string
 	stack      *deployment.Stack
@@ -174,7 +176,7 @@ func receive(t *testing.T) *endpoint {
 
 func deploy(t *testing.T) *deployed {
 	t.Helper()
-	d := &deployed{endpoint: receive(t)}
+	d := &deployed{endpoint: receive(t), log: t.Output()}
 	for name, value := range deployment.Omitted {
 		t.Logf("left out: %s=%s", name, value)
 	}
@@ -182,7 +184,7 @@ func deploy(t *testing.T) *deployed {
 	d.parameters = map[string]string{
 		"BridgeTimeout": "30", "FifoQueue": string(orders), "WebhookSecret": secret, "WebhookEndpoints": address(d.endpoint),
 	}
-	d.update(t, nil)
+	d.deploy(t)
 	t.Cleanup(func() {
 		if err := d.stack.Delete(context.Background()); err != nil {
 			t.Error(err)

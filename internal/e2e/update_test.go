@@ -27,19 +27,27 @@ import (
 	"github.com/runlane/runlane-go/localstack/deployment"
 )
 
-// update deploys the stack again, with changes to its parameters, and returns what the tools said.
-func (d *deployed) update(t *testing.T, changes map[string]string) string {
+// deploy builds and deploys the stack, for the first time or as it is, and returns what the tools said.
+func (d *deployed) deploy(t *testing.T) string {
 	t.Helper()
-	maps.Copy(d.parameters, changes)
 	var said bytes.Buffer
 	stack, err := deployment.Deploy(t.Context(), deployment.Options{
-		Name: d.name, Root: root, Log: io.MultiWriter(t.Output(), &said), Parameters: d.parameters,
+		Name: d.name, Root: root, Log: io.MultiWriter(d.log, &said), Parameters: d.parameters,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	d.stack = stack
 	return said.String()
+}
+
+// update deploys the stack with changes to its parameters.
+func (d *deployed) update(t *testing.T, changes map[string]string) {
+	t.Helper()
+	maps.Copy(d.parameters, changes)
+	if err := d.stack.Update(t.Context(), d.parameters); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // redeploy is an update for [deployed.follow].
@@ -263,7 +271,7 @@ func (d *deployed) wantAdopted(t *testing.T, table string, earlier *runlane.Run,
 func (d *deployed) wantUnchanged(t *testing.T) {
 	t.Helper()
 	before := d.versions(t)
-	if said := d.update(t, nil); !strings.Contains(said, "No changes to deploy. Stack "+d.name+" is up to date") {
+	if said := d.deploy(t); !strings.Contains(said, "No changes to deploy. Stack "+d.name+" is up to date") {
 		t.Error("an unchanged deployment does not say so")
 	}
 	if after := d.versions(t); !maps.Equal(before, after) {

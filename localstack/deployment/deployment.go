@@ -48,6 +48,7 @@ type Stack struct {
 
 	options  Options
 	endpoint string
+	packaged []byte // the template, with the functions in S3
 }
 
 // Deploy builds the functions for this machine and deploys the template to AWS_ENDPOINT_URL, which has to be on this machine. Deploying
@@ -69,27 +70,43 @@ func Deploy(ctx context.Context, options Options) (*Stack, error) {
 	if err := s.sam(ctx, options.Log, "build", "--template", "template.yaml", "--build-dir", build); err != nil {
 		return nil, err
 	}
-	packaged, translated := filepath.Join(build, "packaged.yaml"), filepath.Join(build, "translated.json")
+	packaged := filepath.Join(build, "packaged.yaml")
 	err = s.sam(ctx, options.Log, "package", "--template", filepath.Join(build, "template.yaml"), "--resolve-s3", "--no-progressbar",
 		"--output-template-file", packaged)
 	if err != nil {
 		return nil, err
 	}
-	parameters := pairs(options.Parameters)
-	if err := tool(ctx, options, options.Log, "--translate", append([]string{packaged, translated}, parameters...)...); err != nil {
+	if s.packaged, err = os.ReadFile(packaged); err != nil {
 		return nil, err
+	}
+	return s, s.Update(ctx, options.Parameters)
+}
+
+// Update deploys the stack with these parameters and the functions that were built for it.
+func (s *Stack) Update(ctx context.Context, given map[string]string) error {
+	folder, err := os.MkdirTemp("", "runlane-update")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(folder)
+	packaged, translated, parameters := filepath.Join(folder, "packaged.yaml"), filepath.Join(folder, "translated.json"), pairs(given)
+	if err := os.WriteFile(packaged, s.packaged, 0o600); err != nil {
+		return err
+	}
+	if err := tool(ctx, s.options, s.options.Log, "--translate", append([]string{packaged, translated}, parameters...)...); err != nil {
+		return err
 	}
 	arguments := []string{
-		"deploy", "--template", translated, "--stack-name", options.Name, "--resolve-s3", "--capabilities", "CAPABILITY_IAM",
+		"deploy", "--template", translated, "--stack-name", s.options.Name, "--resolve-s3", "--capabilities", "CAPABILITY_IAM",
 		"--no-confirm-changeset", "--no-fail-on-empty-changeset", "--no-progressbar", "--parameter-overrides",
 	}
-	if err := s.sam(ctx, options.Log, append(arguments, parameters...)...); err != nil {
-		return nil, err
+	if err := s.sam(ctx, s.options.Log, append(arguments, parameters...)...); err != nil {
+		return err
 	}
-	if s.Outputs, err = ReadOutputs(ctx, options); err != nil {
-		return nil, err
+	if s.Outputs, err = ReadOutputs(ctx, s.options); err != nil {
+		return err
 	}
-	return s, s.moveAliases(ctx)
+	return s.moveAliases(ctx)
 }
 
 // moveAliases points each alias to the version that the template names, as CloudFormation would. Where that is the one of the last
@@ -158,7 +175,7 @@ func sam(ctx context.Context, options Options, out io.Writer, arguments ...strin
 func tool(ctx context.Context, options Options, out io.Writer, mode string, arguments ...string) error {
 	cmd := exec.CommandContext(ctx, filepath.Join("scripts", "validate.sh"), append([]string{mode}, arguments...)...)
 	cmd.Dir = options.Root
-	cmd.Env = append(os.Environ(), "LAMBDA_ARCH="+runtime.GOARCH)
+	cmd.Env = append(os.Environ(), "LAMBDA_ARCH="+runtime.GOARCH, "SAM_CLI_POLL_DELAY=1")
 	cmd.Stdout, cmd.Stderr = out, options.Log
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 10 * time.Second
