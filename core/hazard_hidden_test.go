@@ -65,7 +65,7 @@ func TestHazard39_TimeIsOverAmongEmptyPages_IsProgressAndMore(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer rt.Close(context.Background()) //nolint:errcheck // of no interest here
+		defer rt.Close(context.Background())
 		began := time.Now()
 		result, err := rt.Tick(t.Context(), &core.TickOptions{Deadline: began.Add(80 * time.Second)})
 		if err != nil || !result.More || !result.Cancelled.More || result.Cancelled.Passed < 9 {

@@ -45,6 +45,11 @@ func (rt *Runtime) abandonedInARow(ctx context.Context, run *runlane.Run, at tim
 				}
 			case *runlane.RunRetryScheduled, *runlane.RunReleased:
 				return max(0, started-executing(run, at)), nil
+			case *runlane.RunCreated, *runlane.RunDeliveryRequested, *runlane.RunLeaseClaimed, *runlane.RunLeaseHeartbeat,
+				*runlane.RunCancellationRequested, *runlane.UnknownEvent:
+				// neither begin an attempt nor end one with an outcome
+			case *runlane.RunSucceeded, *runlane.RunFailed, *runlane.RunCancelled:
+				return 0, nil // it has ended since it was read
 			}
 		}
 		if page.Next == "" {

@@ -62,7 +62,7 @@ func TestHazard51_LongLivedWorker_ExecutesOneSuspectAtATime(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				defer rt.Close(context.Background()) //nolint:errcheck // of no interest here
+				defer rt.Close(context.Background())
 				var ids []runlane.RunID
 				for range suspects {
 					run := trigger(t, rt, work.With(numbered{}))
@@ -131,7 +131,7 @@ func TestHazard51_OrdinaryRuns_AreToldFromSuspectsWithoutAnotherRead(t *testing.
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer rt.Close(context.Background()) //nolint:errcheck // of no interest here
+		defer rt.Close(context.Background())
 		run := trigger(t, rt, task.With(numbered{}))
 		deliver := func(suspect bool, reads int) {
 			t.Helper()

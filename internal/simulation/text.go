@@ -58,7 +58,8 @@ func (r *report) write(out io.Writer) error {
 			fmt.Sprintf("%.1f", d.Units), number(d.Looked), fmt.Sprintf("%.2f h", d.Found))
 	}
 
-	p.title("Due rows of a bounded queue without room, before a run of another queue", "rows", "it is asked for after", "moved by the first tick", "all moved after")
+	p.title("Due rows of a bounded queue without room, before a run of another queue",
+		"rows", "it is asked for after", "moved by the first tick", "all moved after")
 	for _, s := range r.Full {
 		p.row(number(s.Rows), fmt.Sprintf("%.1f s", 60*s.Found), number(s.Moved), fmt.Sprintf("%.0f min", s.Cleared))
 	}
