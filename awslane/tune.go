@@ -27,7 +27,8 @@ const (
 // Tune returns cfg with what its clients need under Lambda, where cfg leaves the choice open. HTTP: as many idle connections to
 // one host as a batch has records, and a dial that gives up early. Retries: four attempts, waiting on average 12 ms before the
 // second where the SDK's default waits a second; after a throttle half a second. A retryer, a retry mode other than
-// standard, AWS_MAX_ATTEMPTS and AWS_NEW_RETRIES_2026 are the caller's choice and stay.
+// standard, AWS_MAX_ATTEMPTS and AWS_NEW_RETRIES_2026 are the caller's choice and stay. They are about reads and messages: writes to
+// DynamoDB are repeated by dynamostore alone.
 func Tune(cfg aws.Config) aws.Config {
 	cfg = cfg.Copy()
 	if cfg.HTTPClient == nil {

@@ -133,16 +133,15 @@ func TestHazard41_RunIDUsedAgainWithinAReset_TheLivingOwnerStays(t *testing.T) {
 // An older program's owner has no commit: it is known by its run, and by that it has none.
 func TestOwner_OfAnOlderProgram_IsReplacedWhenDeadAndOnlyThen(t *testing.T) {
 	t.Parallel()
-	old := func(t *testing.T) *world {
-		t.Helper()
-		w := newWorld(t).keyed("key", []byte(`"first"`)).pass(2 * runlane.DefaultIdempotencyTTL)
+	old := func(w *world) *world {
+		w.keyed("key", []byte(`"first"`)).pass(2 * runlane.DefaultIdempotencyTTL)
 		for _, pk := range []string{idempotencyPK(reusedKey()), singletonPK(reusedKey())} {
 			w.rewrite(itemKey(pk, skOwner), "REMOVE #ci", nil)
 		}
 		return w
 	}
 	t.Run("replaced", func(t *testing.T) {
-		w := old(t)
+		w := old(newWorld(t))
 		commit, err := w.store.AppendRunEvents(t.Context(), w.creationWith(owned("key", []byte(`{}`))))
 		if err != nil {
 			t.Fatal(err)
@@ -150,13 +149,13 @@ func TestOwner_OfAnOlderProgram_IsReplacedWhenDeadAndOnlyThen(t *testing.T) {
 		w.wantOwner(commit.Run.ID)
 	})
 	t.Run("pruned", func(t *testing.T) {
-		w := old(t)
+		w := old(newWorld(t))
 		if progress := w.prune(w.pruning()); progress.Pruned != 1 || len(w.remains()) != 0 {
 			t.Errorf("%+v, and %v are left", progress, w.remains())
 		}
 	})
 	t.Run("its run's id is used again meanwhile", func(t *testing.T) {
-		w := old(t)
+		w := old(newWorld(t))
 		second := w.another()
 		client := &beforeSecondCommit{API: w.store.client, act: second.useAgain}
 		w.store.client = client
@@ -167,7 +166,7 @@ func TestOwner_OfAnOlderProgram_IsReplacedWhenDeadAndOnlyThen(t *testing.T) {
 		second.wantOwner(second.run.ID)
 	})
 	t.Run("passed to another run meanwhile", func(t *testing.T) {
-		w := old(t)
+		w := old(newWorld(t))
 		other := w.another()
 		client := &beforeSecondCommit{API: w.store.client, act: func() {
 			for _, pk := range []string{idempotencyPK(reusedKey()), singletonPK(reusedKey())} {

@@ -19,8 +19,26 @@ import (
 // wire stands below the SDK. It keeps the bodies of transactions, and answers them as the script says; every other request finds
 // nothing.
 type wire struct {
-	script []func() (*http.Response, error) // the last one answers what comes after it
+	script []wireAnswer // the last one answers what comes after it
 	bodies [][]byte
+}
+
+// wireAnswer is what comes back: an error, or a status with a body.
+type wireAnswer struct {
+	status int
+	body   string
+	err    error
+}
+
+var wireDone = wireAnswer{status: http.StatusOK, body: `{}`}
+
+func (a wireAnswer) response() (*http.Response, error) {
+	if a.err != nil {
+		return nil, a.err
+	}
+	return &http.Response{
+		StatusCode: a.status, Body: io.NopCloser(strings.NewReader(a.body)), Header: http.Header{"Content-Type": {"application/x-amz-json-1.0"}},
+	}, nil
 }
 
 func (w *wire) Do(r *http.Request) (*http.Response, error) {
@@ -29,21 +47,13 @@ func (w *wire) Do(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if r.Header.Get("X-Amz-Target") != "DynamoDB_20120810.TransactWriteItems" {
-		return wireAnswer(http.StatusOK, `{}`)()
+		return wireDone.response()
 	}
 	if int64(len(body)) != r.ContentLength {
 		return nil, errors.New("the length does not fit the body")
 	}
 	w.bodies = append(w.bodies, body)
-	return w.script[min(len(w.bodies), len(w.script))-1]()
-}
-
-func wireAnswer(status int, body string) func() (*http.Response, error) {
-	return func() (*http.Response, error) {
-		return &http.Response{
-			StatusCode: status, Body: io.NopCloser(strings.NewReader(body)), Header: http.Header{"Content-Type": {"application/x-amz-json-1.0"}},
-		}, nil
-	}
+	return w.script[min(len(w.bodies), len(w.script))-1].response()
 }
 
 func (w *wire) store() *Store {
@@ -59,13 +69,13 @@ func (w *wire) store() *Store {
 // the token of a commit as a mismatch of parameters.
 func TestTransaction_SentAgain_IsTheSameBytes(t *testing.T) {
 	t.Parallel()
-	reset := func() (*http.Response, error) { return nil, errLostAnswer }
-	down := wireAnswer(http.StatusServiceUnavailable, `{"__type":"com.amazonaws.dynamodb.v20120810#ServiceUnavailable"}`)
-	busy := wireAnswer(http.StatusBadRequest, `{"__type":"com.amazonaws.dynamodb.v20120810#ThrottlingException"}`)
-	met := wireAnswer(http.StatusBadRequest, `{"__type":"com.amazonaws.dynamodb.v20120810#TransactionCanceledException",`+
-		`"CancellationReasons":[{"Code":"TransactionConflict"},{"Code":"None"}]}`)
+	reset := wireAnswer{err: errLostAnswer}
+	down := wireAnswer{status: http.StatusServiceUnavailable, body: `{"__type":"com.amazonaws.dynamodb.v20120810#ServiceUnavailable"}`}
+	busy := wireAnswer{status: http.StatusBadRequest, body: `{"__type":"com.amazonaws.dynamodb.v20120810#ThrottlingException"}`}
+	met := wireAnswer{status: http.StatusBadRequest, body: `{"__type":"com.amazonaws.dynamodb.v20120810#TransactionCanceledException",` +
+		`"CancellationReasons":[{"Code":"TransactionConflict"},{"Code":"None"}]}`}
 	synctest.Test(t, func(t *testing.T) {
-		w := &wire{script: []func() (*http.Response, error){met, reset, busy, down, met, wireAnswer(http.StatusOK, `{}`)}}
+		w := &wire{script: []wireAnswer{met, reset, busy, down, met, wireDone}}
 		if _, err := w.store().AppendRunEvents(t.Context(), creation(t, "run_1")); err != nil {
 			t.Fatal(err)
 		}
@@ -83,9 +93,9 @@ func TestTransaction_SentAgain_IsTheSameBytes(t *testing.T) {
 // The SDK must not repeat a write unseen: of an answer that it did not hear, the one that it heard afterwards tells nothing.
 func TestTransaction_UnheardThenRefused_IsUnknownAndNotRefused(t *testing.T) {
 	t.Parallel()
-	expired := wireAnswer(http.StatusBadRequest, `{"__type":"com.amazon.coral.service#ExpiredTokenException","message":"expired"}`)
+	expired := wireAnswer{status: http.StatusBadRequest, body: `{"__type":"com.amazon.coral.service#ExpiredTokenException","message":"expired"}`}
 	synctest.Test(t, func(t *testing.T) {
-		w := &wire{script: []func() (*http.Response, error){func() (*http.Response, error) { return nil, errLostAnswer }, expired}}
+		w := &wire{script: []wireAnswer{{err: errLostAnswer}, expired}}
 		_, err := w.store().AppendRunEvents(t.Context(), creation(t, "run_1"))
 		e, ok := errors.AsType[*runlane.Error](err)
 		if !ok || e.Code != runlane.ErrStorageUnavailable || e.Meta["outcome"] != "unknown" || !strings.Contains(e.Message, "expired") {
