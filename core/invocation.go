@@ -92,7 +92,7 @@ func newRules(o *DeliveryOptions, now func() time.Time) rules {
 	}
 	r := rules{deadline: o.Deadline, reserve: commitReserve(o.Deadline.Sub(now())), follows: o.Follows}
 	if !o.Began.IsZero() {
-		r.invocation = o.Deadline.Sub(o.Began)
+		r.invocation = max(o.Deadline.Sub(o.Began), 0)
 	}
 	return r
 }

@@ -106,7 +106,9 @@ func runtimeRules() map[string]rule {
 		"core.World.NewID": legal("nil is the real one, every other function is the caller's"),
 
 		"core.DeliveryOptions.Beside":   legal("a flag"),
+		"core.DeliveryOptions.Began":    legal("zero is not known; one that is not before the deadline is none either"),
 		"core.DeliveryOptions.Deadline": legal("zero is none; one that is near or past hands the wakeup back with ErrNoTime"),
+		"core.DeliveryOptions.Follows":  legal("a flag"),
 		"core.DeliveryOptions.WorkerID": refuses(failed("unprintable, or too long", func(w *world) []error {
 			wakeup := lane.Wakeup{RunKey: lane.RunKey{RunID: "run_1"}, Queue: "default"}
 			return []error{
