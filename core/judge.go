@@ -121,7 +121,7 @@ func failedWith(err error, texts errorTexts) verdict {
 	}
 	if e, ok := asError(err); ok {
 		message, meta = e.Message, e.Meta
-		if _, panicked := errors.AsType[*panicText](err); panicked && texts.keep {
+		if p, _ := errors.AsType[*panicText](err); p != nil && texts.keep {
 			message = text
 		}
 	}
@@ -137,7 +137,7 @@ func failedWith(err error, texts errorTexts) verdict {
 
 // wholeText is an error's text without its code, which stands beside it already, and for a panic the value.
 func wholeText(err error, code runlane.ErrorCode) string {
-	if p, ok := errors.AsType[*panicText](err); ok {
+	if p, _ := errors.AsType[*panicText](err); p != nil {
 		return p.text
 	}
 	return strings.TrimPrefix(err.Error(), string(code)+": ")
