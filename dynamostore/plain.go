@@ -59,7 +59,7 @@ func (s *Store) plainWrite(
 	ctx context.Context, operation string, key item, c condition, request func(context.Context) error, settle func(now item, unknown bool) bool,
 ) error {
 	var unknown error
-	lost := 0
+	lost, rounds := 0, 1
 	for try := 1; ; try++ {
 		err := s.send(ctx, request)
 		if err == nil {
@@ -75,6 +75,10 @@ func (s *Store) plainWrite(
 		switch {
 		case isTransactionConflict(err):
 			s.meter.conflict()
+			if try == maxConflictTries && rounds < maxConflictRounds && s.stillHolds(ctx, operation, key, c) {
+				try = 0
+				rounds++
+			}
 		case isThrottle(err):
 			pause = throttled(try - 1)
 		case refused(err):
@@ -88,6 +92,12 @@ func (s *Store) plainWrite(
 			return s.settlePlain(ctx, operation, key, c, unknown != nil, err, settle)
 		}
 	}
+}
+
+// stillHolds reads whether the condition of a write that only met transactions holds by now: another round of tries is worth it then.
+func (s *Store) stillHolds(ctx context.Context, operation string, key item, c condition) bool {
+	now, err := s.getItem(ctx, operation, textOf(key[attrPK]), textOf(key[attrSK]))
+	return err == nil && !c.fails(now)
 }
 
 // settlePlain ends a write that is not sent again. The item tells whether an unheard sending was carried out, and, where the write only

@@ -54,7 +54,8 @@ func TestPlainWrite_Answers(t *testing.T) {
 		message string
 	}{
 		"conflicts are repeated":                                 {script: []answer{met, met}, ok: true},
-		"conflicts for good say so, and that nothing happened":   {script: slices.Repeat([]answer{met}, 8), outcome: "not committed", message: "put it: met transactions"},
+		"conflicts go on while nobody has won":                   {script: slices.Repeat([]answer{met}, 20), ok: true},
+		"conflicts for good say so, and that nothing happened":   {script: slices.Repeat([]answer{met}, 24), outcome: "not committed", message: "put it: met transactions"},
 		"conflicts for good, and another has it by now":          {script: slices.Repeat([]answer{met}, 8), there: "them"},
 		"conflicts for good, and nobody can tell who has it":     {script: slices.Repeat([]answer{met}, 8), there: "them", deaf: true, outcome: "not committed", message: "met transactions"},
 		"refused after a lost answer, and it is there":           {script: []answer{{true, errLostAnswer}, {false, errExpired}}, ok: true},
