@@ -186,18 +186,23 @@ func (env *environment) waitingWith(key string, q *lane.DueQuery, limit int) (re
 	return refs
 }
 
-// offersAtOnce is among how many runs those who freed slots at the same moment are spread.
+// offersAtOnce is among how many runs callers that freed slots at the same moment are spread.
 const offersAtOnce = 64
 
-// offer is a run for one free slot: with a single one that which has waited longest, with several another one each time, because each
-// is asked about by someone else.
+// offer is a run for one free slot: that which has waited longest, without those that were just offered to other callers, which have
+// not reserved for them yet. When all were offered it begins anew.
 func (p *partition) offer(q *lane.DueQuery, limit int) (item, bool) {
 	waiting := p.candidates(nil, q, limit, nil, offersAtOnce)
 	if len(waiting) == 0 {
 		return item{}, false
 	}
-	p.turn++
-	return waiting[(p.turn-1)%uint(len(waiting))], true
+	p.offered = slices.DeleteFunc(p.offered, func(i item) bool { return !slices.Contains(waiting, i) })
+	next := slices.IndexFunc(waiting, func(i item) bool { return !slices.Contains(p.offered, i) })
+	if next < 0 {
+		p.offered, next = p.offered[:0], 0
+	}
+	p.offered = append(p.offered, waiting[next])
+	return waiting[next], true
 }
 
 // candidates adds those that wait in the partition, no more than it has room for.

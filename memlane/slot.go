@@ -20,8 +20,8 @@ type partition struct {
 	holders []*entry
 	// wanting are all runs of the partition that time alone may bring to want a slot, by when.
 	wanting ordered
-	// turn counts the runs that were offered to those who freed a slot.
-	turn uint
+	// offered are those of them that were offered to a caller who freed a slot, and still wait.
+	offered []item
 }
 
 func (e *entry) partitionKey() partitionKey {
