@@ -3,6 +3,8 @@ package cli
 import (
 	"context"
 	"flag"
+	"math"
+	"time"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
@@ -42,24 +44,42 @@ func (s *session) actor(given string) (runlane.Actor, error) {
 // operation is something that can be done to one run, or to all that match a filter.
 type operation struct {
 	verb, done string // "cancel", "cancelled"
-	one        func(context.Context, *core.Runtime, runlane.RunID, *core.ChangeOptions) (*runlane.Run, error)
+	one        operateOne
 	all        func(context.Context, *core.Runtime, *core.BulkOptions) (*core.BulkResult, error)
 }
 
+// operateOne returns the run afterwards, or the run that was made of it, which alone has an outcome.
+type operateOne func(context.Context, *core.Runtime, runlane.RunID, *core.ChangeOptions) (*runlane.Run, runlane.TriggerOutcome, error)
+
 // runsOperation is one of core's on runs.
 func runsOperation(
-	verb, done string,
-	one func(*core.Runs, context.Context, runlane.RunID, *core.ChangeOptions) (*runlane.Run, error),
-	all func(*core.Runs, context.Context, *core.BulkOptions) (*core.BulkResult, error),
+	verb, done string, one operateOne, all func(*core.Runs, context.Context, *core.BulkOptions) (*core.BulkResult, error),
 ) operation {
 	return operation{
-		verb: verb, done: done,
-		one: func(ctx context.Context, rt *core.Runtime, id runlane.RunID, o *core.ChangeOptions) (*runlane.Run, error) {
-			return one(rt.Runs(), ctx, id, o)
-		},
+		verb: verb, done: done, one: one,
 		all: func(ctx context.Context, rt *core.Runtime, o *core.BulkOptions) (*core.BulkResult, error) {
 			return all(rt.Runs(), ctx, o)
 		},
+	}
+}
+
+func cancelOne(
+	ctx context.Context, rt *core.Runtime, id runlane.RunID, o *core.ChangeOptions,
+) (*runlane.Run, runlane.TriggerOutcome, error) {
+	run, err := rt.Runs().Cancel(ctx, id, o)
+	return run, "", err
+}
+
+// repeatOne makes a run of another, or finds the one that was made before.
+func repeatOne(kind runlane.SourceType) operateOne {
+	return func(
+		ctx context.Context, rt *core.Runtime, id runlane.RunID, o *core.ChangeOptions,
+	) (*runlane.Run, runlane.TriggerOutcome, error) {
+		result, err := rt.Runs().Repeat(ctx, id, kind, o)
+		if err != nil {
+			return nil, "", err
+		}
+		return result.Run, result.Outcome, nil
 	}
 }
 
@@ -67,21 +87,23 @@ func runsCancelCommand() *command {
 	return operationCommand("cancel", "Stop runs",
 		"A waiting run ends at once. A running one is asked to stop: its worker ends the handler's context.",
 		[]string{"runs cancel run_01J8ZQ4T --reason \"wrong customer\"", "runs cancel --task emails.welcome --dry-run"},
-		runsOperation("cancel", "cancelled", (*core.Runs).Cancel, (*core.Runs).CancelAll))
+		runsOperation("cancel", "cancelled", cancelOne, (*core.Runs).CancelAll))
 }
+
+const askTwice = "Asking twice makes one run, and the second answer says so: to repeat once more, repeat the run that was made."
 
 func runsRetryCommand() *command {
 	return operationCommand("retry", "Repeat failed runs, as new runs",
-		"The new run has the task's whole retry budget and names the old one as its source. Asking twice makes one run.",
+		"The new run has the task's whole retry budget and names the old one as its source. "+askTwice,
 		[]string{"runs retry run_01J8ZQ4T", "runs retry --task emails.welcome --yes"},
-		runsOperation("retry", "retried", (*core.Runs).Retry, (*core.Runs).RetryAll))
+		runsOperation("retry", "retried", repeatOne(runlane.SourceManualRetry), (*core.Runs).RetryAll))
 }
 
 func runsRerunCommand() *command {
 	return operationCommand("rerun", "Repeat finished runs, as new runs",
-		"The new run has the payload of the old one and names it as its source. Asking twice makes one run.",
+		"The new run has the payload of the old one and names it as its source. "+askTwice,
 		[]string{"runs rerun run_01J8ZQ4T", "runs rerun --status cancelled --queue emails --dry-run"},
-		runsOperation("rerun", "repeated", (*core.Runs).Rerun, (*core.Runs).RerunAll))
+		runsOperation("rerun", "repeated", repeatOne(runlane.SourceRerun), (*core.Runs).RerunAll))
 }
 
 func operationCommand(name, short, long string, examples []string, op operation) *command {
@@ -113,10 +135,11 @@ func operationCommand(name, short, long string, examples []string, op operation)
 
 // doneTo is what became of one run.
 type doneTo struct {
-	Run  runlane.RunID  `json:"runId"`
-	Made runlane.RunID  `json:"madeRunId,omitempty"` // of a retry or a rerun
-	Now  runlane.Status `json:"status,omitempty"`
-	Dry  bool           `json:"dryRun,omitempty"`
+	Run     runlane.RunID          `json:"runId"`
+	Made    runlane.RunID          `json:"madeRunId,omitempty"` // of a retry or a rerun
+	Outcome runlane.TriggerOutcome `json:"outcome,omitempty"`   // whether this call made it
+	Now     runlane.Status         `json:"status,omitempty"`
+	Dry     bool                   `json:"dryRun,omitempty"`
 }
 
 // each does the operation to the runs that were named. One that fails does not stop the others; the first failure's code is the
@@ -162,17 +185,19 @@ func (s *session) toOne(ctx context.Context, op operation, given string, changes
 		s.line("%s would be %s; it is %s", run.ID, op.done, run.Status)
 		return nil
 	}
-	after, err := op.one(ctx, s.runtime, run.ID, changes)
+	after, outcome, err := op.one(ctx, s.runtime, run.ID, changes)
 	if err != nil {
 		return refused(err)
 	}
-	done.Now = after.Status
+	done.Now, done.Outcome = after.Status, outcome
 	if after.ID != run.ID {
 		done.Made = after.ID
 	}
 	switch {
 	case s.json:
 		return s.emit("change", &done)
+	case outcome == runlane.TriggerReturnedExisting:
+		s.line("%s was %s before, as %s, which is %s: nothing was made", run.ID, op.done, done.Made, after.Status)
 	case done.Made != "":
 		s.line("%s %s as %s", run.ID, op.done, done.Made)
 	default:
@@ -181,16 +206,20 @@ func (s *session) toOne(ctx context.Context, op operation, given string, changes
 	return nil
 }
 
+// notGiven is no duration that a flag can have by accident.
+const notGiven = time.Duration(math.MinInt64)
+
 func runsPruneCommand() *command {
 	return &command{
 		name: "prune", short: "Remove runs that ended long enough ago, with their histories",
-		long: "The oldest go first. What was removed is gone. Runs that still retain an idempotency key stay, unless --release-owners is " +
+		long: "The oldest go first. What was removed is gone. --older-than 0 means every run that has ended. Runs that still retain an idempotency key stay, unless --release-owners is " +
 			"given: without them a duplicate trigger would be let through." + askHelp,
 		examples: []string{"runs prune --older-than 90d --dry-run", "runs prune --older-than 90d --status succeeded --yes"},
 		act: func(flags *flag.FlagSet) action {
 			var options core.PruneOptions
 			var which statuses
-			durationFlag(flags, &options.OlderThan, "older-than", "DURATION since the runs ended, like 90d; required")
+			options.OlderThan = notGiven
+			durationFlag(flags, &options.OlderThan, "older-than", "DURATION since the runs ended, like 90d; 0 is all that ended; required")
 			flags.Var(&which, "status", "STATUSES, finished ones, with commas between; all three unless given")
 			flags.BoolVar(&options.ReleaseOwners, "release-owners", false, "also runs that retain an idempotency key")
 			after := flags.String("after", "", "CURSOR with which an interrupted call said it could go on")
@@ -198,8 +227,13 @@ func runsPruneCommand() *command {
 			limit := flags.Int("limit", 0, "NUMBER of runs at most; all unless given")
 			yes := flags.Bool("yes", false, "do not ask")
 			return func(ctx context.Context, s *session, _ []string) error {
-				if options.OlderThan <= 0 {
-					return usagef("", "--older-than is required")
+				switch {
+				case options.OlderThan == notGiven:
+					return usagef("give a duration like 90d, or 0 for all runs that have ended; ", "--older-than is required")
+				case options.OlderThan < 0:
+					return usagef("give 0 or more; ", "--older-than is %s", runlane.FormatDuration(options.OlderThan))
+				case options.OlderThan == 0:
+					options.OlderThan = 1 // core takes 0 for not set
 				}
 				if *limit < 0 {
 					return usagef("", "--limit is %d", *limit)

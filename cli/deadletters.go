@@ -85,11 +85,14 @@ func deadLettersRequeueCommand() *command {
 		[]string{"deadletters requeue run_01J8ZQ4T", "deadletters requeue --queue emails --yes"},
 		operation{
 			verb: "requeue", done: "requeued",
-			one: func(ctx context.Context, rt *core.Runtime, id runlane.RunID, o *core.ChangeOptions) (*runlane.Run, error) {
+			one: func(
+				ctx context.Context, rt *core.Runtime, id runlane.RunID, o *core.ChangeOptions,
+			) (*runlane.Run, runlane.TriggerOutcome, error) {
 				if err := rt.DeadLetters().Requeue(ctx, id, o); err != nil {
-					return nil, err
+					return nil, "", err
 				}
-				return rt.Runs().Get(ctx, id)
+				run, err := rt.Runs().Get(ctx, id)
+				return run, "", err
 			},
 			all: func(ctx context.Context, rt *core.Runtime, o *core.BulkOptions) (*core.BulkResult, error) {
 				return rt.DeadLetters().RequeueAll(ctx, o)

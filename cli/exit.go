@@ -157,9 +157,7 @@ func faultOf(err error) fault {
 		f.Code, f.Message, f.Next = "time_limit", e.message, e.next
 	} else if e, ok := errors.AsType[*runlane.Error](err); ok {
 		f.Code, f.Conflict, f.Message, f.Next, f.RunID = string(e.Code), string(e.Conflict), e.Message, e.Hint, e.RunID
-		if e.Cause != nil {
-			f.Cause = strings.Join(strings.Fields(e.Cause.Error()), " ")
-		}
+		f.Cause = strings.Join(strings.Fields(strings.Join(untold(e.Message, e.Cause), "; ")), " ")
 		if f.Next == "" {
 			f.Next = nextFor[e.Code]
 		}
@@ -179,6 +177,25 @@ func faultOf(err error) fault {
 	}
 	f.Next = strings.TrimRight(f.Next, "; ") // hints end so where another one may follow
 	return f
+}
+
+// untold is what causes say beyond the message: one that lists what it was joined from has said it already.
+func untold(message string, cause error) []string {
+	switch e := cause.(type) { //nolint:errorlint // what wraps others says more than they do
+	case nil:
+		return nil
+	case *runlane.Error:
+		if e != nil && strings.Contains(message, e.Message) {
+			return untold(message, e.Cause)
+		}
+	case interface{ Unwrap() []error }:
+		var texts []string
+		for _, part := range e.Unwrap() {
+			texts = append(texts, untold(message, part)...)
+		}
+		return texts
+	}
+	return []string{cause.Error()}
 }
 
 // finish reports an error and returns the exit code.

@@ -143,7 +143,15 @@ func failureText(f runlane.Failure) string {
 	if f.IsZero() {
 		return ""
 	}
+	if namesCode(f.Message, string(f.Code)) {
+		return f.Message
+	}
 	return f.Message + " [" + string(f.Code) + "]"
+}
+
+// namesCode finds a code where errors that wrap it have it: alone, or between their colons.
+func namesCode(message, code string) bool {
+	return slices.Contains(strings.Split(message, ": "), code)
 }
 
 func leaseText(s *session, lease runlane.Lease) string {

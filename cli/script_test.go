@@ -1,6 +1,8 @@
 package cli_test
 
 import (
+	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -19,7 +21,9 @@ var update = flag.Bool("update", false, "write what the commands answer into tes
 
 // TestScripts plays testdata/*.txt: "$" is a command, ">" a line of its stdout, "!" one of stderr, "=" its exit code unless it is 0.
 // "@" changes the world: terminal COLUMNS, env NAME=VALUE, stdin TEXT, file NAME TEXT, advance DURATION, down, up, plain, refuse, accept,
-// keys NAMES (of what encrypts payloads; none ends it), aws FAULT (of an endpoint in place of AWS; none ends it), interrupt TEXT (the next command, when that is on its stderr).
+// keys NAMES (of what encrypts payloads; none ends it), aws FAULT (of an endpoint in place of AWS; none ends it), options NUMBER (of wrong
+// ones, with which the program opens), fail WAY (in which emails.watched returns its code mailbox_full), interrupt TEXT (the next command,
+// when that is on its stderr).
 // Commands of one file share a storage. -update writes the answers down; read the difference before you keep it.
 func TestScripts(t *testing.T) {
 	t.Parallel()
@@ -122,6 +126,10 @@ func direct(t *testing.T, w *world, folder, line string) {
 		w.onAWS(t, rest)
 	case "interrupt":
 		w.interrupt = rest
+	case "options":
+		w.faults, _ = strconv.Atoi(rest)
+	case "fail":
+		w.during = withCode(t, rest)
 	case "keys":
 		w.encrypt(t, rest)
 	case "plain", "orders", "mail":
@@ -129,6 +137,25 @@ func direct(t *testing.T, w *world, folder, line string) {
 	default:
 		t.Fatalf("unknown directive %q", word)
 	}
+}
+
+// withCode is a handler whose error has the code mailbox_full.
+func withCode(t *testing.T, way string) func(context.Context, runlane.RunID) error {
+	t.Helper()
+	const full = runlane.ErrorCode("mailbox_full")
+	typed := &runlane.Error{Code: full, Message: "the mailbox is full"}
+	err, known := map[string]error{
+		"alone":   full,
+		"first":   fmt.Errorf("%w: that of ada", full),
+		"last":    fmt.Errorf("the mailbox of ada: %w", full),
+		"typed":   typed,
+		"wrapped": fmt.Errorf("send: %w", typed),
+		"unlike":  errors.New("mailbox_fuller than full"),
+	}[way]
+	if !known {
+		t.Fatalf("unknown way to fail %q", way)
+	}
+	return func(context.Context, runlane.RunID) error { return runlane.Permanent(err) }
 }
 
 // fields splits a command as a shell does, as far as quotes go.

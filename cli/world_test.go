@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -38,6 +39,7 @@ type world struct {
 	stdin   string
 	wrap    func(lane.Storage) lane.Storage // nil: as it is
 	codec   runlane.Codec
+	faults  int // wrong options
 
 	endpoint  string // in place of AWS; "" is the world's own storage
 	interrupt string // what on stderr interrupts the next command
@@ -74,13 +76,19 @@ var (
 		Retry: runlane.Retry{MaxAttempts: 2, Backoff: runlane.Fixed(time.Minute), NoJitter: true}, ErrorMessages: true,
 	})
 	patient = runlane.NewTask[struct{}]("emails.patient", nil)
-	watched = runlane.NewTask[struct{}]("emails.watched", nil)
+	watched = runlane.NewTask("emails.watched", &runlane.TaskOptions[struct{}]{ErrorMessages: true})
 	nightly = runlane.NewTask[struct{}]("reports.nightly", nil)
 )
 
 func (w *world) options() *core.Options {
 	options := &core.Options{Logger: slog.New(slog.DiscardHandler), World: &core.World{Now: w.now, Rand: func() uint64 { return 1 << 63 }, NewID: w.newID}}
 	options.Queues, options.Codec = w.queues, w.codec
+	if w.faults > 0 {
+		options.MaxAbandoned = -2
+	}
+	if w.faults > 1 {
+		options.Queues = append(slices.Clone(w.queues), runlane.Queue{Name: "mail", Concurrency: -1})
+	}
 	if w.plain {
 		return options
 	}

@@ -1,9 +1,11 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/runlane/runlane-go"
@@ -63,15 +65,22 @@ func joinTexts(faults []error, text func(*runlane.Error) string) (texts []string
 	return texts
 }
 
-// describe is joinMessages with what to do about each.
-func describe(faults []error) string {
-	texts := joinTexts(faults, func(e *runlane.Error) string {
-		if e.Hint == "" {
-			return e.Message
+// describe lists what is wrong, and what to do about it. Several faults are numbered, so that each finds its hint.
+func describe(faults []error) (messages, hints string) {
+	wrong := joinTexts(faults, func(e *runlane.Error) string { return e.Message })
+	var fixes []string
+	for i, fault := range flatten(faults) {
+		fix := hintOf(fault)
+		if len(wrong) > 1 {
+			number := strconv.Itoa(i+1) + ". "
+			wrong[i] = number + wrong[i]
+			fix = strings.TrimSuffix(number+fix, number)
 		}
-		return e.Message + " (" + e.Hint + ")"
-	})
-	return strings.Join(texts, "; ")
+		if fix != "" {
+			fixes = append(fixes, fix)
+		}
+	}
+	return strings.Join(wrong, "; "), cmp.Or(strings.Join(fixes, "; "), "correct what is listed")
 }
 
 // flatten takes joined errors apart and drops nil.

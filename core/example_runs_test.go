@@ -213,6 +213,20 @@ func ExampleRuns_Rerun() {
 	// Output: queued "ada@example.org" <nil>
 }
 
+func ExampleRuns_Repeat() {
+	rt := openExample()
+	defer rt.close()
+	rt.start("run_1", "ada@example.org")
+	rt.drain()
+	for range 2 { // the second call makes nothing
+		result, err := rt.Runs().Repeat(context.Background(), "run_1", runlane.SourceRerun, nil)
+		fmt.Println(result.Outcome, result.Run.Status, err)
+	}
+	// Output:
+	// created queued <nil>
+	// returned_existing queued <nil>
+}
+
 func ExampleRuns_RerunAll() {
 	rt := openExample()
 	defer rt.close()

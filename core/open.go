@@ -165,9 +165,9 @@ func (rt *Runtime) validate(options *Options) error {
 	if err == nil {
 		return nil
 	}
+	messages, hints := describe(faults)
 	return &runlane.Error{
-		Code: runlane.ErrConfigurationInvalid, Message: "the runtime cannot open: " + describe(faults),
-		Hint: "correct what is listed", Cause: err,
+		Code: runlane.ErrConfigurationInvalid, Message: "the runtime cannot open: " + messages, Hint: hints, Cause: err,
 	}
 }
 

@@ -60,6 +60,34 @@ func TestOpen_ReportsEveryFaultAtOnce(t *testing.T) {
 	}
 }
 
+// A fault is told once, and its hint stands where every error has one. Of several, a number joins the two.
+func TestOpen_TellsFaultsAndHintsOnce(t *testing.T) {
+	t.Parallel()
+	l, err := lane.New(memlane.NewStorage(nil), memlane.NewTransport(nil), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		options core.Options
+		want    string
+	}{
+		{
+			core.Options{MaxAbandoned: -2},
+			"configuration_invalid: the runtime cannot open: Options.MaxAbandoned is -2 (use -1 for no bound, 0 for the default, or a bound)",
+		},
+		{
+			core.Options{MaxAbandoned: -2, Middleware: []runlane.Middleware{nil}},
+			"configuration_invalid: the runtime cannot open: 1. Options.MaxAbandoned is -2; 2. Options.Middleware[0] is nil " +
+				"(1. use -1 for no bound, 0 for the default, or a bound; 2. leave it out)",
+		},
+	} {
+		_, err := core.Open(t.Context(), l, &c.options)
+		if err == nil || err.Error() != c.want {
+			t.Errorf("the error is\n%v\nwant\n%s", err, c.want)
+		}
+	}
+}
+
 func TestOpen_MissingCapabilitiesAndLanes(t *testing.T) {
 	t.Parallel()
 	bare, err := lane.New(lane.UnimplementedStorage{}, lanetest.NewScriptedTransport(), nil)

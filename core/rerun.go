@@ -21,26 +21,48 @@ import (
 // binding is runlane.ErrConfigurationInvalid, a payload that this process cannot open runlane.ErrPayloadUnreadable. On any of these
 // nothing was written.
 func (r *Runs) Rerun(ctx context.Context, id runlane.RunID, options *ChangeOptions) (*runlane.Run, error) {
-	return r.repeat(ctx, id, runlane.SourceRerun, options)
+	return repeated(r.Repeat(ctx, id, runlane.SourceRerun, options))
 }
 
 // Retry repeats a failed run as a new run; everything else is as with [Runs.Rerun]. The new run has the task's whole retry budget. A
 // run that did not fail is runlane.ErrValidationFailed.
 func (r *Runs) Retry(ctx context.Context, id runlane.RunID, options *ChangeOptions) (*runlane.Run, error) {
-	return r.repeat(ctx, id, runlane.SourceManualRetry, options)
+	return repeated(r.Repeat(ctx, id, runlane.SourceManualRetry, options))
 }
 
-func (r *Runs) repeat(ctx context.Context, id runlane.RunID, kind runlane.SourceType, options *ChangeOptions) (*runlane.Run, error) {
+func repeated(result *runlane.TriggerResult, err error) (*runlane.Run, error) {
+	if err != nil {
+		return nil, err
+	}
+	return result.Run, nil
+}
+
+// Repeat is [Runs.Rerun] for runlane.SourceRerun and [Runs.Retry] for runlane.SourceManualRetry, and tells whether it made the run: the
+// outcome is runlane.TriggerReturnedExisting where an earlier call did, or the same one whose answer was lost. Another kind is
+// runlane.ErrValidationFailed.
+func (r *Runs) Repeat(
+	ctx context.Context, id runlane.RunID, kind runlane.SourceType, options *ChangeOptions,
+) (*runlane.TriggerResult, error) {
 	if err := r.rt.gate.enterLate(); err != nil {
 		return nil, err
 	}
 	defer r.rt.gate.leave()
+	if kind != runlane.SourceRerun && kind != runlane.SourceManualRetry {
+		return nil, invalidInput("use runlane.SourceRerun or runlane.SourceManualRetry", "the kind is %q", kind)
+	}
 	c, err := r.rt.newChange(options, "ChangeOptions")
 	if err != nil {
 		return nil, err
 	}
-	run, _, err := c.repeat(ctx, id, kind)
-	return run, err
+	run, made, err := c.repeat(ctx, id, kind)
+	if err != nil {
+		return nil, err
+	}
+	result := &runlane.TriggerResult{Run: run, Outcome: runlane.TriggerReturnedExisting}
+	if made {
+		result.Outcome = runlane.TriggerCreated
+	}
+	return result, nil
 }
 
 // repeat reports whether it made the run.

@@ -51,6 +51,13 @@ func (r runsCaller) Rerun(ctx context.Context, id runlane.RunID, o *core.ChangeO
 	return again(r.c, func() (*runlane.Run, error) { return r.Runs.Rerun(ctx, id, o) })
 }
 
+// Repeat tells of the last try alone: one whose answer was lost may have made the run.
+func (r runsCaller) Repeat(
+	ctx context.Context, id runlane.RunID, kind runlane.SourceType, o *core.ChangeOptions,
+) (*runlane.TriggerResult, error) {
+	return again(r.c, func() (*runlane.TriggerResult, error) { return r.Runs.Repeat(ctx, id, kind, o) })
+}
+
 func (r runsCaller) Retry(ctx context.Context, id runlane.RunID, o *core.ChangeOptions) (*runlane.Run, error) {
 	return again(r.c, func() (*runlane.Run, error) { return r.Runs.Retry(ctx, id, o) })
 }

@@ -209,6 +209,12 @@ func operateRerunsOnce(t *testing.T, h RuntimeHarness) {
 	if made.ID != same.ID || made.EventSequence != 2 || same.Source.RunID != source.ID {
 		t.Fatalf("reruns are %+v and %+v", made, same)
 	}
+	told, err := second.Runs().Repeat(t.Context(), source.ID, runlane.SourceRerun, nil)
+	s.must(err)
+	if told.Run.ID != made.ID || told.Outcome != runlane.TriggerReturnedExisting {
+		t.Errorf("asked again, the outcome is %s, run %s", told.Outcome, told.Run.ID)
+	}
+	s.wantCode(errorOf(second.Runs().Repeat(t.Context(), source.ID, runlane.SourceTrigger, nil)), runlane.ErrValidationFailed)
 	s.wantHistory(made.ID, "created delivery_requested")
 }
 
