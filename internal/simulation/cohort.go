@@ -20,9 +20,12 @@ func (s status) terminal() bool { return s >= succeeded }
 type cohort struct {
 	weight float64
 	place  uint64 // of its partition key
-	slot   uint64 // of the partition of its slot, 0 without one
 	shard  int
-	full   bool // of a bounded queue that has no room
+	hash   int           // of its id
+	number int           // of its slot, or of the one it had
+	holds  bool          // a slot
+	took   time.Duration // it
+	full   bool          // of a bounded queue that has no room
 
 	status   status
 	sequence int // grows with each commit: what was read before does not hold any more

@@ -9,33 +9,53 @@ type settle func(back bool, after time.Duration)
 func (w *world) trigger(weight float64) {
 	c := w.newCohort(weight)
 	c.status, c.dueAt = queued, w.now+w.load.Delay
-	request, m := &create, move{to: deliverable, at: w.now}
+	w.outcome.offered += weight
+	if w.slots != nil {
+		w.slots.enter(c)
+		return
+	}
+	m := move{to: deliverable, at: w.now}
 	switch {
 	case w.load.Delay > 0:
 		m = move{to: waiting, at: c.dueAt}
 	case w.load.Deferred:
 		m.to = unpublished
-	case w.load.Bounded:
-		w.send(step{request: &readSlots, cohort: c, then: func(result) {}})
-		request = &createWithSlot
 	}
-	w.outcome.offered += weight
-	w.send(step{request: request, cohort: c, move: &m, committed: func() {
-		w.outcome.created += weight
-		w.outcome.active += weight
-		if w.load.Deferred {
-			w.relay.notice(c)
-		}
-	}, then: func(r result) {
+	w.send(step{request: &create, cohort: c, move: &m, committed: func() { w.made(c) }, then: func(r result) {
 		switch {
 		case r != carried:
-			w.outcome.turnedAway += weight // its caller is told so
+			w.turnAway(c)
 		case w.load.Delay > 0:
 			w.after(sendTime, func() { w.queue.send(c, c.dueAt-w.now) })
 		case !w.load.Deferred:
 			w.publish(c, nil)
 		}
 	}})
+}
+
+// made counts what a creation made, and shows it to the relay.
+func (w *world) made(c *cohort) {
+	w.outcome.created += c.weight
+	w.outcome.active += c.weight
+	if w.load.Deferred {
+		w.relay.notice(c)
+	}
+}
+
+// turnAway tells a caller that its runs were not created.
+func (w *world) turnAway(c *cohort) {
+	w.outcome.turnedAway += c.weight
+	w.triggerNext()
+}
+
+// triggerSpread is within which time after the end of a run another is triggered, where that is so.
+const triggerSpread = 2 * time.Second
+
+// triggerNext keeps up how many runs wait for a slot.
+func (w *world) triggerNext() {
+	if w.load.Waiting > 0 {
+		w.after(time.Duration(w.uniform()*float64(triggerSpread)), func() { w.trigger(1) })
+	}
 }
 
 // publish sends the wakeup of a commit and records that. A record that cannot be written leaves the row to the tick; the wakeup is on
@@ -95,7 +115,7 @@ func (w *world) deliver(m message, deadline time.Duration, settled settle) {
 
 func (w *world) claim(c *cohort, deadline time.Duration, then func(result)) {
 	request := &claim
-	if c.slot != 0 {
+	if c.holds {
 		request = &claimWithSlot
 	}
 	var m *move
@@ -151,7 +171,7 @@ func (w *world) finish(c *cohort, fails bool, deadline, backoff time.Duration, s
 		s.committed = func() { w.end(c, failed) }
 	default:
 		s.request, s.move, s.ends = &succeed, &move{}, succeeded
-		if c.slot != 0 {
+		if c.holds {
 			s.request = &succeedWithSlot
 			next = func() { w.handOver(c, func() { settled(false, 0) }) }
 		}
@@ -176,13 +196,6 @@ func (w *world) finish(c *cohort, fails bool, deadline, backoff time.Duration, s
 	w.send(s)
 }
 
-// handOver looks for the next run of the slot that was freed. There is none: a bounded queue has room here.
-func (w *world) handOver(c *cohort, then func()) {
-	w.send(step{request: &readSlots, cohort: c, then: func(result) {
-		w.send(step{request: &scanSlots, cohort: c, then: func(result) { then() }})
-	}})
-}
-
 // giveUp fails a run whose attempts were abandoned too often.
 func (w *world) giveUp(c *cohort, then func()) {
 	w.send(step{
@@ -194,4 +207,8 @@ func (w *world) giveUp(c *cohort, then func()) {
 func (w *world) end(c *cohort, s status) {
 	c.status = s
 	w.outcome.end(w.now, c, s)
+	if c.holds {
+		w.slots.free(c)
+	}
+	w.triggerNext()
 }

@@ -71,10 +71,16 @@ func openEngine(t *testing.T, options runlane.TaskOptions[int], handler func(att
 // work executes wakeups, as the bridge does, until the store has seen so many of an operation.
 func (e *engine) work(queue runlane.QueueName, operation string, count int64) {
 	e.Helper()
+	e.workers(queue, 4, operation, count)
+}
+
+// workers are so many at a time.
+func (e *engine) workers(queue runlane.QueueName, atOnce int, operation string, count int64) {
+	e.Helper()
 	ctx, stop := context.WithCancel(e.Context())
 	ended := make(chan error, 1)
 	go func() { // ends with stop
-		ended <- e.wakeups.Receive(ctx, []runlane.QueueName{queue}, 4, func(ctx context.Context, w lane.Wakeup) error {
+		ended <- e.wakeups.Receive(ctx, []runlane.QueueName{queue}, atOnce, func(ctx context.Context, w lane.Wakeup) error {
 			_, err := e.rt.ExecuteDelivery(ctx, w, nil)
 			return err
 		})
@@ -168,7 +174,7 @@ func TestSmallWorlds_SendWhatTheEngineSends(t *testing.T) {
 		},
 		"bounded with room": {
 			options: runlane.TaskOptions[int]{Queue: runlane.Queue{Name: "bounded", Concurrency: 100}}, handler: fine, last: "run.succeeded",
-			simulate: func(l *load) { l.Bounded = true },
+			simulate: func(l *load) { l.Limit = 100 },
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -59,6 +59,7 @@ func TestRequests_CostWhatTheLayoutSays(t *testing.T) {
 		"a simple run":                               trigger + acknowledged + claimed + success,
 		"trigger that takes a slot":                  cost(&createWithSlot, 0, q),
 		"claim with a reservation":                   cost(&claimWithSlot, q, q),
+		"slot reserved":                              cost(&reserveSlot, slotless, q),
 		"success that frees a slot":                  cost(&succeedWithSlot, q, 0),
 		"retry up to 15 min":                         cost(&retry, q, w) + cost(&claim, w, w),
 		"longer wait with a delivery request":        cost(&retry, q, w) + cost(&recoverRun, w, q) + acknowledged + claimed,
@@ -67,6 +68,7 @@ func TestRequests_CostWhatTheLayoutSays(t *testing.T) {
 		"still active at the first look":             cost(&moveMarker, q, p),
 		"deferred trigger":                           cost(&claimOutbox, o, o) + cost(&moveMarker, o, q),
 		"retry in a bounded queue":                   cost(&retry, q, w) + 2 + cost(&claimWithSlot, w, w), // simulated without its slot
+		"bounded queue, saturated":                   cost(&createWaiting, 0, slotless) + cost(&reserveSlot, slotless, q) + acknowledged + cost(&claimWithSlot, q, q) + cost(&succeedWithSlot, q, 0),
 		"bounded queue with room":                    cost(&createWithSlot, 0, q) + acknowledged + cost(&claimWithSlot, q, q) + cost(&succeedWithSlot, q, 0),
 		"longer wait with the tick's delayed wakeup": cost(&retry, q, w) + cost(&claim, w, w),
 	} {

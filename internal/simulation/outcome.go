@@ -11,6 +11,8 @@ import (
 const (
 	limitReads        = "table reads"
 	limitSlots        = "slots of one key"
+	limitSlotReads    = "reads of slots of one key"
+	limitWaiting      = "reads of runs that wait for a slot"
 	limitInFlight     = "messages in flight"
 	limitPollers      = "scaling of the mapping"
 	limitBridge       = "bridge concurrency"
@@ -25,6 +27,7 @@ type outcome struct {
 	active                       float64 // created and not ended
 	attempts, ignored            float64
 	outcomesLost                 float64
+	handedOver                   float64 // slots that were reserved for runs that waited
 	visible                      float64 // most runs whose wakeups waited
 	busy                         float64 // most batches at once
 

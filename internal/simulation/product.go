@@ -42,6 +42,26 @@ const (
 	lastRedelivery  = 6 * time.Hour
 	maxAbandoned    = 3
 
+	// How slots are read, and offered.
+	maxLimit           = 1000
+	slotWindow         = 64
+	creationWindows    = 2
+	reservationWindows = 1
+	slotTries          = 4
+	slotPatience       = 4
+	requestTimeout     = 5 * time.Second
+	afterCommitTime    = 5 * time.Second
+	handOverRounds     = 5
+	offerPages         = 3
+	offerRows          = 256
+	offerReads         = 4
+	// readUnit is what a read unit reads, slotBytes the item of a slot, untilBytes more of it while it is a reservation, and
+	// rowBytes the index entry of a run that waits, all of a queue "bounded" in environment "default".
+	readUnit   = 4096
+	slotBytes  = 93
+	untilBytes = 10
+	rowBytes   = 118
+
 	// idleTickReads is what a tick with nothing to do reads for each shard.
 	idleTickReads = 72.0 / defaultShards
 

@@ -1,5 +1,7 @@
 package main
 
+import "time"
+
 // report is everything that the program finds out.
 type report struct {
 	Seed     uint64         `json:"seed"`
@@ -8,6 +10,7 @@ type report struct {
 	Shards   []shardStep    `json:"shards"`
 	Young    young          `json:"newIndex"`
 	OneKey   float64        `json:"oneConcurrencyKeyRunsPerSecond"`
+	FullKeys []fullKey      `json:"fullConcurrencyKey"`
 	Warming  []warming      `json:"newTable"`
 	Drains   []drain        `json:"backlog"`
 	Full     []saturated    `json:"fullQueue"`
@@ -21,11 +24,12 @@ type extent struct {
 	backlog float64
 	weight  float64 // of the backlog's cohorts
 	full    []float64
+	limits  []int // of a full key
 }
 
 // everything is what the program reports.
 var everything = extent{rates: []float64{10, 1_000, 100_000}, shards: []int{defaultShards, 32, 256}, backlog: 1e7, weight: 100,
-	full: []float64{12_000, 100_000}}
+	full: []float64{12_000, 100_000}, limits: []int{1, 10, 100, maxLimit}}
 
 // investigate makes the report. Equal seeds make equal ones.
 func investigate(seed uint64, x extent) *report {
@@ -45,6 +49,7 @@ func investigate(seed uint64, x extent) *report {
 		}
 	}
 	r.Drains = drains(seed, x.backlog, x.weight)
+	r.FullKeys = fullKeys(seed, x.limits, []time.Duration{handlerTime, longHandler})
 	r.Full = saturatedQueues(seed, x.full)
 	r.Storms = storms(seed, x.rates)
 	return r

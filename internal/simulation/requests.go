@@ -23,8 +23,8 @@ type request struct {
 	table int     // write units of items in the run's partition
 	slot  int     // write units of the slot's item, in its partition
 	reads float64 // strong read units
-	// ofSlots reads the slots' partition instead of the run's.
-	ofSlots bool
+	// ofIndex reads where runs wait for a slot instead.
+	ofIndex bool
 	// What it does to the index due is decided where it is sent: a marker that stays costs nothing, one that goes or comes a unit each.
 	done bool // it writes the run's entry in the index done
 }
@@ -33,9 +33,13 @@ type request struct {
 var (
 	create = request{name: "run.delivery_requested", takes: transactionTime, table: 4}
 	// createWithSlot takes a slot of a bounded queue in the commit that creates the run.
-	createWithSlot  = request{name: "run.delivery_requested", takes: transactionTime, table: 4, slot: 2}
-	readSlots       = request{name: "read slots", takes: readTime, reads: 1, ofSlots: true}
-	scanSlots       = request{name: "scan slots", takes: indexTime, reads: 0.5}
+	createWithSlot = request{name: "run.delivery_requested", takes: transactionTime, table: 4, slot: 2}
+	// createWaiting makes a run that waits for a slot.
+	createWaiting = request{name: "run.created", takes: transactionTime, table: 4}
+	// What these two read depends on what stands there.
+	readSlots       = request{name: "read slots", takes: readTime, reads: 1}
+	scanSlots       = request{name: "scan slots", takes: indexTime, reads: 0.5, ofIndex: true}
+	reserveSlot     = request{name: "run.delivery_requested", takes: transactionTime, table: 4, slot: 2}
 	acknowledge     = request{name: "acknowledge", takes: writeTime, table: 1}
 	readRun         = request{name: "read run", takes: readTime, reads: 1}
 	claim           = request{name: "run.started", takes: transactionTime, table: 4}

@@ -73,10 +73,10 @@ func youngIndex(seed uint64, ways int) young {
 	return y
 }
 
-// oneKey is what one concurrency key of a bounded queue carries, however large the queue's limit is: its slots are one partition key.
+// oneKey is what one concurrency key of a bounded queue carries while there is room: its slots are one partition key.
 func oneKey(seed uint64) (rate float64, limit string) {
 	d := sizedFor(2000)
-	return carries(seed, d, load{Handler: handlerTime, Bounded: true}, 50, 400)
+	return carries(seed, d, load{Handler: handlerTime, Limit: maxLimit}, 50, 400)
 }
 
 // warming is a rate that a new table grows into.

@@ -43,10 +43,17 @@ func (r *report) write(out io.Writer) error {
 	p.line("")
 	p.line("A new index of %d partitions carries %s to %s runs/s in %d shards, by which shards share a partition; half of all ways %s or more.",
 		r.Young.Partitions, number(r.Young.Least), number(r.Young.Most), r.Young.Shards, number(r.Young.Median))
-	p.line("One concurrency key of a bounded queue carries %s runs/s.", number(r.OneKey))
+	p.line("One concurrency key of a bounded queue with room carries %s runs/s.", number(r.OneKey))
 	for _, s := range r.Warming {
 		p.line("A new table under %s runs/s at once: all is carried after %.0f min with %d partitions; %s triggers turned away, %s runs waiting at most.",
 			number(s.Rate), s.Minutes, s.Partitions, number(s.TurnedAway), number(s.Waiting))
+	}
+
+	p.title("One concurrency key that is full all the time", "limit", "handler", "carries runs/s", "held back by", "by arithmetic",
+		"writes/s", "reads/s", "slots lost/run", "read whole: carries", "held back by", "triggers failed")
+	for _, k := range r.FullKeys {
+		p.row(fmt.Sprint(k.Limit), fmt.Sprintf("%.1f s", k.Handler), number(k.Carries), k.Held, number(k.Ceiling), number(k.Writes), number(k.Reads),
+			fmt.Sprintf("%.2f", k.Failed), number(k.Before.Carries), k.Before.Held, percent(k.Before.TurnedAway))
 	}
 
 	if len(r.Drains) > 0 {

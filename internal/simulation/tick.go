@@ -3,8 +3,8 @@ package main
 import "time"
 
 // tickRun is one invocation of the tick: rounds of stages, each with its share of the time that is left, as core's Tick and functions'
-// Tick have it. There are no cancellations and schedules here, so those stages only look, and no bounded queue gets room, so that the stage
-// which reserves slots only moves rows to where runs wait for one.
+// Tick have it. There are no cancellations and schedules here, so those stages only look. Where rows of a full queue are due, the stage which
+// reserves slots only moves them to where runs wait for one.
 type tickRun struct {
 	world *world
 	end   time.Duration
@@ -62,6 +62,14 @@ func (t *tickRun) idle(_ time.Duration, then func()) { then() }
 
 // dispatch reads the slots of the full queue once, and moves its due rows out of the way of the next tick.
 func (t *tickRun) dispatch(until time.Duration, then func()) {
+	if s := t.world.slots; s != nil {
+		s.reserveFree(until, func(n float64) {
+			t.done += n
+			t.more = t.more || n == defaultTickLimit
+			then()
+		})
+		return
+	}
 	if t.world.load.Full == 0 {
 		then()
 		return

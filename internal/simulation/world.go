@@ -42,10 +42,14 @@ type load struct {
 	Attempts int           `json:"attempts"`          // most of a run
 	// Failing tells whether attempts that begin at an instant fail; nil: none does.
 	Failing func(now time.Duration, attempt int) bool `json:"-"`
-	// Delay is how far ahead runs are triggered for. Deferred leaves the publishing to the relay. Bounded takes a slot.
+	// Delay is how far ahead runs are triggered for. Deferred leaves the publishing to the relay.
 	Delay    time.Duration `json:"delay,omitempty"`
 	Deferred bool          `json:"deferred,omitempty"`
-	Bounded  bool          `json:"bounded,omitempty"`
+	// Limit is that of a bounded queue with one concurrency key; 0: no limit. Waiting is how many of its runs wait for a slot beside those
+	// that have one, from the beginning on: for each that ends another is triggered. Whole reads slots as it was before windows.
+	Limit   int  `json:"limit,omitempty"`
+	Waiting int  `json:"waiting,omitempty"`
+	Whole   bool `json:"whole,omitempty"`
 	// Full is how many due runs of a bounded queue without room there are when it begins; a run of another queue is due a second later,
 	// and its wakeup is lost.
 	Full float64 `json:"full,omitempty"`
@@ -68,6 +72,7 @@ type world struct {
 	queue            queue
 	bridge           mapping
 	relay            relay
+	slots            *slots // nil: no queue has a limit
 
 	cohorts  int // so far
 	requests map[string]spent
@@ -92,7 +97,7 @@ func newWorld(seed uint64, d deployment, l load) *world {
 		}
 		dueKeys = append(dueKeys, w.dueKeys[m]...)
 	}
-	if l.Full > 0 {
+	if l.Full > 0 || l.Limit > 0 {
 		key := w.hash(string(slotless) + ":full") // one partition of slots waits in one shard
 		for range d.Shards {
 			w.dueKeys[slotless] = append(w.dueKeys[slotless], key)
@@ -112,6 +117,10 @@ func newWorld(seed uint64, d deployment, l load) *world {
 	w.index.rows = map[marker]*heap[row, *row]{}
 	w.queue.world, w.bridge.world, w.relay.world = w, w, w
 	w.outcome = newOutcome(l)
+	if l.Limit > 0 {
+		w.slots = newSlots(w, l.Limit)
+		w.slots.whole = l.Whole
+	}
 	return w
 }
 
@@ -136,14 +145,11 @@ func (w *world) newCohort(weight float64) *cohort {
 		var id [16]byte
 		binary.BigEndian.PutUint64(id[:], w.random.Uint64())
 		binary.BigEndian.PutUint64(id[8:], w.random.Uint64())
-		c.shard, c.place = shardOf(string(id[:]), w.Shards), w.random.Uint64()
+		c.shard, c.place, c.hash = shardOf(string(id[:]), w.Shards), w.random.Uint64(), int(id[15])<<8+int(id[14])
 	} else {
 		const golden = 0.6180339887498949
 		_, fraction := math.Modf(float64(w.cohorts) * golden)
 		c.shard, c.place = w.cohorts%w.Shards, uint64(fraction*math.MaxUint64)
-	}
-	if w.load.Bounded {
-		c.slot = w.hash("slot:bounded:")
 	}
 	return c
 }
@@ -162,6 +168,9 @@ func simulate(seed uint64, d deployment, l load) *world {
 	}
 	if l.Rate > 0 {
 		w.arrive()
+	}
+	if l.Waiting > 0 {
+		w.slots.fill()
 	}
 	w.run(l.During+l.Then, func() bool {
 		return w.now > l.During && w.outcome.active == 0 && w.outcome.offered == w.outcome.created+w.outcome.turnedAway

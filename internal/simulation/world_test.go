@@ -50,7 +50,7 @@ func TestLimits_AreWhereArithmeticSays(t *testing.T) {
 		limitDueShard:   {change: func(d *deployment) { d.Shards = 1 }},
 		limitBridge:     {change: func(d *deployment) { d.Unlimited, d.Scaled, d.Concurrency, d.Account = false, true, 4, 1000 }},
 		limitAccount:    {change: func(d *deployment) { d.Unlimited, d.Scaled, d.Concurrency, d.Account = false, true, 50, 4 }},
-		limitSlots:      {kind: load{Bounded: true}},
+		limitSlots:      {kind: load{Limit: maxLimit}},
 	} {
 		t.Run(limit, func(t *testing.T) {
 			t.Parallel()
