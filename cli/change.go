@@ -212,8 +212,8 @@ const notGiven = time.Duration(math.MinInt64)
 func runsPruneCommand() *command {
 	return &command{
 		name: "prune", short: "Remove runs that ended long enough ago, with their histories",
-		long: "The oldest go first. What was removed is gone. --older-than 0 means every run that has ended. Runs that still retain an idempotency key stay, unless --release-owners is " +
-			"given: without them a duplicate trigger would be let through." + askHelp,
+		long: "The oldest go first. What was removed is gone. --older-than 0 means every run that has ended. Runs that " +
+			"still retain an idempotency key stay, unless --release-owners is given: without them a duplicate trigger would be let through." + askHelp,
 		examples: []string{"runs prune --older-than 90d --dry-run", "runs prune --older-than 90d --status succeeded --yes"},
 		act: func(flags *flag.FlagSet) action {
 			var options core.PruneOptions
