@@ -32,7 +32,7 @@ A session announces itself in ` + "`.runlane/dev.json`" + `, readable by its use
 know the token of that file gets nothing.
 
 Results are written to stdout, everything else to stderr. Tables are for people; programs use ` + "`--json`" + ` ([json.md](json.md)).
-A run's id can be given by its beginning when no other run shares it.
+A run's id can be given by its beginning, of six characters at least, when no other run shares it.
 `
 
 func TestCommandsDocument_IsTheHelp(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 func runsGetCommand() *command {
 	return &command{
 		name: "get", usage: "RUN...", short: "Show runs, exactly as they are now", min: 1, max: -1,
-		long:     "RUN is an id, or the beginning of one that no other run shares; this holds for every command.",
+		long:     "RUN is an id, or the beginning of one, six characters at least, that no other run shares; this holds for every command.",
 		examples: []string{"runs get run_01J8ZQ4T", "runs get run_01J8ZQ4T --output"},
 		act: func(flags *flag.FlagSet) action {
 			payload := flags.Bool("payload", false, "only the payload, byte by byte")

@@ -117,14 +117,16 @@ func TestTemplate_DeployedRunsWebhooks(t *testing.T) {
 	})
 	t.Run("the runbook takes a restored table into the stack", func(t *testing.T) {
 		restored := d.restore(t)
-		d.follow(t, "Restore the table to a point in time", d.redeploy(t), map[string]string{"RESTORED": restored})
+		d.follow(t, "Restore the table to a point in time", d.redeploy(t), map[string]string{"STACK": d.name, "RESTORED": restored})
 		d.wantAdopted(t, restored, earlier, deliveries[32:34])
 	})
 	t.Run("the runbook deploys a deleted stack again around the table that it left", func(t *testing.T) {
 		if err := d.stack.Delete(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		d.follow(t, "Stack deleted, table kept", d.redeploy(t), map[string]string{"STACK": d.name, "TABLE": table, "SECRET": secret, "REVISION": "again"})
+		d.follow(t, "Stack deleted, table kept", d.redeploy(t), map[string]string{
+			"STACK": d.name, "TABLE": table, "SECRET": secret, "REVISION": "again", "PARAMETERS": "",
+		})
 		d.wantAdopted(t, table, earlier, deliveries[34:36])
 	})
 }

@@ -73,7 +73,8 @@ var capitals = regexp.MustCompile(`\b[A-Z][A-Z_]+\b`)
 
 // absent are the commands of the runbook that local AWS knows nothing of, and those that are this test's own business.
 var absent = []string{
-	"aws deploy ", "aws dynamodb restore-table-to-point-in-time ", "aws logs ", "git checkout ", "sam build", "make ",
+	"aws deploy ", "aws dynamodb restore-table-to-point-in-time ", "aws logs ", "git checkout ", "sam build", "make ", "read ",
+	"sam deploy --stack-name STACK --parameter-overrides Deployment=Canary",
 }
 
 // follow executes the commands of a section of the runbook that need an account, each once for every set of values that fills in its
@@ -139,7 +140,7 @@ func overrides(words []string) map[string]string {
 	changes := map[string]string{}
 	for _, word := range words {
 		if name, value, ok := strings.Cut(word, "="); ok {
-			changes[name] = value
+			changes[name] = strings.TrimPrefix(value, "$") // a variable that was read
 		}
 	}
 	return changes
@@ -208,7 +209,9 @@ func (d *deployed) rollBack(t *testing.T, to, parameters map[string]string, look
 	t.Helper()
 	var sets []map[string]string
 	for _, placeholder := range slices.Sorted(maps.Keys(to)) { // the commands stand there for one function, and are for each
-		sets = append(sets, map[string]string{"BRIDGE": d.stack.Outputs[functionOutputs[placeholder]], "VERSION": to[placeholder]})
+		sets = append(sets, map[string]string{
+			"STACK": d.name, "BRIDGE": d.stack.Outputs[functionOutputs[placeholder]], "VERSION": to[placeholder],
+		})
 	}
 	d.follow(t, "Roll back", func(map[string]string) {
 		if got := d.versions(t); !maps.Equal(got, to) {

@@ -17,6 +17,7 @@ type Installation struct {
 var Placeholders = map[string]string{
 	"RUN": "", "DEAD": "", "QUEUE": "", "TASK": "", "STACK": "", "TAG": "", "VERSION": "", "DEPLOYMENT": "", "SECRET": "", "REVISION": "",
 	"ROLE": "", "INSTANT": "", "UUID": "", "REGION": "", "RESTORED": "", "STREAM_ARN": "", "WORK_DEAD_LETTERS_ARN": "", "LOG_GROUP": "",
+	"PARAMETERS": "", "PAYLOAD": "",
 	"BRIDGE": "BridgeFunction", "RELAY": "RelayFunction", "TICK": "TickFunction", "TABLE": "TableName",
 	"WORK_DEAD_LETTERS_URL": "WorkDeadLettersUrl", "RELAY_FAILURES_URL": "RelayFailuresUrl", "TICK_DEAD_LETTERS_URL": "TickDeadLettersUrl",
 }
@@ -51,6 +52,10 @@ func (i *Installation) Check(c *Command) error {
 	case "git":
 		if len(rest) != 2 || rest[0] != "checkout" {
 			err = fmt.Errorf("git %s is not on the list", strings.Join(rest, " "))
+		}
+	case "read": // a secret, which neither the screen nor the shell's history gets to see
+		if len(rest) != 2 || rest[0] != "-rs" {
+			err = fmt.Errorf("read %s is not on the list", strings.Join(rest, " "))
 		}
 	case "make":
 		if len(rest) != 1 || !slices.Contains(i.Targets, rest[0]) {
@@ -134,14 +139,49 @@ func (i *Installation) checkFlags(operation string, allowed []string, given map[
 			return fmt.Errorf("%s: %s needs a value", operation, flag)
 		}
 	}
-	for _, pair := range given["--parameter-overrides"] {
+	if name := given["--stack-name"]; len(name) > 0 && !slices.Equal(name, []string{"STACK"}) {
+		return fmt.Errorf("%s is about %s, and not about STACK", operation, strings.Join(name, " "))
+	}
+	return i.checkOverrides(operation, given["--parameter-overrides"])
+}
+
+// checkOverrides wants parameters of the template, a secret only from a variable, and Revision with it.
+func (i *Installation) checkOverrides(operation string, pairs []string) error {
+	for _, pair := range pairs {
+		if pair == "PARAMETERS" { // those of the reader's samconfig.toml
+			continue
+		}
 		if name, _, ok := strings.Cut(pair, "="); !ok || !slices.Contains(i.Parameters, name) {
 			return fmt.Errorf("%s: the template has no parameter %s", operation, pair)
 		}
 	}
-	overrides := strings.Join(given["--parameter-overrides"], " ")
+	overrides := strings.Join(pairs, " ")
 	if strings.Contains(overrides, "WebhookSecret=") && !strings.Contains(overrides, "Revision=") {
 		return fmt.Errorf("%s: a secret without Revision reaches no function", operation)
+	}
+	if strings.Contains(overrides, "WebhookSecret=") && !strings.Contains(overrides, "WebhookSecret=$") {
+		return fmt.Errorf("%s: a secret that is typed stays in the shell's history", operation)
+	}
+	return nil
+}
+
+// CheckBuilds wants a `sam build` before each deployment, in the same section: else it ships what an older build left, or sources. A
+// build is about what was checked out when it was made.
+func CheckBuilds(blocks []Block) error {
+	built := map[string]bool{} // by section
+	for _, block := range blocks {
+		for _, c := range block.Steps {
+			switch operation := strings.Join(c.Words[:min(2, len(c.Words))], " "); operation {
+			case "git checkout":
+				built[block.Section] = false
+			case "sam build":
+				built[block.Section] = true
+			case "sam deploy":
+				if !built[block.Section] {
+					return fmt.Errorf("line %d: no sam build before it in %q", c.Line, block.Section)
+				}
+			}
+		}
 	}
 	return nil
 }
@@ -182,7 +222,7 @@ var operations = map[string][]string{
 	"aws sqs receive-message":                {"--queue-url!", "--visibility-timeout", "--max-number-of-messages"},
 	"aws sqs start-message-move-task":        {"--source-arn!"},
 	"sam build":                              {},
-	"sam deploy":                             {"--guided?", "--parameter-overrides", "--stack-name", "--region", "--resolve-s3?", "--capabilities"},
+	"sam deploy":                             {"--guided?", "--parameter-overrides", "--stack-name!", "--region", "--resolve-s3?", "--capabilities"},
 }
 
 // Operations lists the commands of the tools that Check knows, with their flags.

@@ -88,6 +88,9 @@ func TestAccountCommands_Exist(t *testing.T) {
 			}
 		}
 	}
+	if err := runbook.CheckBuilds(document(t)); err != nil {
+		t.Errorf("docs/runbook.md: %v", err)
+	}
 	if account < 30 {
 		t.Errorf("only %d commands need an account", account)
 	}
@@ -102,8 +105,12 @@ func TestMistypedCommands_AreFound(t *testing.T) {
 		"aws sqs start-message-move-tasks --source-arn WORK_DEAD_LETTERS_ARN", "aws sqs start-message-move-task --queue-url WORK_DEAD_LETTERS_URL",
 		"aws sqs start-message-move-task", "aws sqs purge-queue --queue-url", "aws sqs purge-queue --queue-url A_QUEUE",
 		"aws lambda update-event-source-mapping --uuid UUID --enabled true", "aws s3 rm --recursive", "aws dynamodb wait table-exist --table-name TABLE",
-		"sam deploi", "sam deploy --parameter-overrides WebhookSecrets=SECRET", "sam deploy --parameter-overrides WebhookSecret=SECRET",
-		"sam deploy --guide", "make chek", "git reset",
+		"sam deploi", "sam deploy", "sam deploy --guided", "sam deploy --stack-name", "sam deploy --stack-name runlane",
+		"sam deploy --parameter-overrides Deployment=AllAtOnce", "sam deploy --stack-name STACK --guide",
+		"sam deploy --stack-name STACK --parameter-overrides WebhookSecrets=SECRET", "sam deploy --stack-name STACK --parameter-overrides PARAMETER",
+		"sam deploy --stack-name STACK --parameter-overrides \"WebhookSecret=$SECRET\"",
+		"sam deploy --stack-name STACK --parameter-overrides WebhookSecret=SECRET Revision=REVISION",
+		"read SECRET", "read -rs", "read -rs SECRETS", "make chek", "git reset",
 		"export $(aws cloudformation describe-stack --stack-name STACK)", "export TABLE=x", "rm -r x",
 	} {
 		blocks, err := runbook.Parse("```console account\n" + line + "\n```\n")
@@ -126,6 +133,60 @@ func TestMistypedCommands_AreFound(t *testing.T) {
 		if _, err := runbook.Parse(text); err == nil {
 			t.Errorf("%s was accepted", name)
 		}
+	}
+}
+
+func TestDeployments_WithoutABuild_AreFound(t *testing.T) {
+	t.Parallel()
+	const checkout, build, deploy = "git checkout TAG\n", "sam build\n", "sam deploy --stack-name STACK\n"
+	begin, end := "```console account\n", "```\n"
+	for text, wanted := range map[string]bool{
+		begin + checkout + build + deploy + end:                            true,
+		begin + build + deploy + deploy + end:                              true,
+		begin + build + end + "Then:\n" + begin + deploy + end:             true,
+		begin + deploy + end:                                               false,
+		begin + deploy + build + end:                                       false,
+		begin + build + checkout + deploy + end:                            false,
+		begin + build + deploy + end + "## Other\n" + begin + deploy + end: false,
+	} {
+		blocks, err := runbook.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := runbook.CheckBuilds(blocks); (err == nil) != wanted {
+			t.Errorf("%v\n%s", err, text)
+		}
+	}
+}
+
+// An override that is to last has to be in samconfig.toml too, or the next deployment takes it back. Deployment is none of those: it is
+// set back by the section itself.
+func TestLastingOverrides_SayWhereTheyLast(t *testing.T) {
+	t.Parallel()
+	const place = "Change a parameter"
+	text, checked := read(t, "docs/runbook.md"), 0
+	for _, section := range strings.Split(text, "\n## ") {
+		title, _, _ := strings.Cut(section, "\n")
+		overrides := regexp.MustCompile(`(?m)--parameter-overrides (.+)$`).FindAllStringSubmatch(section, -1)
+		last := ""
+		for _, match := range overrides {
+			for word := range strings.FieldsSeq(match[1]) {
+				name, value, _ := strings.Cut(word, "=")
+				if name != "Deployment" && title != place && !strings.Contains(section, "(#change-a-parameter)") {
+					t.Errorf("%q does not say where %s lasts", title, name)
+				}
+				if name == "Deployment" {
+					last = value
+				}
+				checked++
+			}
+		}
+		if last == "AllAtOnce" {
+			t.Errorf("%q leaves the stack without canaries", title)
+		}
+	}
+	if checked < 10 {
+		t.Errorf("only %d overrides", checked)
 	}
 }
 

@@ -72,6 +72,7 @@ func (i *installation) troubled() map[string]string {
 	i.trigger(fails.With("later"), &runlane.TriggerOptions{Delay: time.Hour})
 	return map[string]string{
 		"RUN": string(run), "DEAD": string(dead), "TASK": string(failsTask), "QUEUE": string(workQueue), "RESTORED": i.restored(),
+		"PAYLOAD": `"rotated"`,
 	}
 }
 
