@@ -2,6 +2,7 @@ package memlane
 
 import (
 	"container/heap"
+	"container/list"
 	"time"
 
 	"github.com/runlane/runlane-go/lane"
@@ -18,23 +19,36 @@ type delayed struct {
 	at      time.Time
 	queue   *queue
 	wakeup  waitingWakeup
-	refused bool // counts as in flight until then
+	refused *list.Element // its place among the refused ones of its queue; nil for a wakeup with a delay
+	index   int           // in the heap
 }
 
 // keepFor holds a wakeup for later.
 func (t *Transport) keepFor(q *queue, w lane.Wakeup, delay time.Duration) {
-	t.keep(delayed{at: time.Now().Add(delay), queue: q, wakeup: waitingWakeup{Wakeup: w}})
+	t.keep(&delayed{at: time.Now().Add(delay), queue: q, wakeup: waitingWakeup{Wakeup: w}})
 }
 
-// keepRefused holds a wakeup that everybody handed back.
-func (t *Transport) keepRefused(r received) {
-	t.keep(delayed{at: time.Now().Add(r.wakeup.refused.again(t.handBack)), queue: r.queue, wakeup: r.wakeup, refused: true})
-}
-
-func (t *Transport) keep(d delayed) {
+func (t *Transport) keep(d *delayed) {
 	heap.Push(&t.later.heap, d)
-	if t.later.heap[0].at.Equal(d.at) { // it may be the earliest now
+	if d.index == 0 {
 		t.arm()
+	}
+}
+
+// move changes the instant of a wakeup.
+func (t *Transport) move(d *delayed, at time.Time) {
+	d.at = at
+	heap.Fix(&t.later.heap, d.index)
+	if d.index == 0 {
+		t.arm()
+	}
+}
+
+// drop forgets a wakeup. A timer that was set to it finds nothing due.
+func (t *Transport) drop(d *delayed) {
+	heap.Remove(&t.later.heap, d.index)
+	if len(t.later.heap) == 0 {
+		t.later.timer.Stop()
 	}
 }
 
@@ -52,9 +66,9 @@ func (t *Transport) release() {
 	defer t.mu.Unlock()
 	now := time.Now()
 	for len(t.later.heap) > 0 && !t.later.heap[0].at.After(now) {
-		d := heap.Pop(&t.later.heap).(delayed)
-		if d.refused {
-			d.queue.inFlight--
+		d := heap.Pop(&t.later.heap).(*delayed)
+		if d.refused != nil {
+			d.endRound()
 		}
 		d.queue.push(d.wakeup)
 	}
@@ -72,16 +86,25 @@ func (l *later) stop() {
 }
 
 // delayedHeap is a heap by time, see container/heap.
-type delayedHeap []delayed
+type delayedHeap []*delayed
 
 func (h delayedHeap) Len() int           { return len(h) }
 func (h delayedHeap) Less(i, j int) bool { return h[i].at.Before(h[j].at) }
-func (h delayedHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *delayedHeap) Push(x any)        { *h = append(*h, x.(delayed)) }
+func (h delayedHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].index, h[j].index = i, j
+}
+
+func (h *delayedHeap) Push(x any) {
+	d := x.(*delayed)
+	d.index = len(*h)
+	*h = append(*h, d)
+}
+
 func (h *delayedHeap) Pop() any {
 	old := *h
 	last := old[len(old)-1]
-	old[len(old)-1] = delayed{}
+	old[len(old)-1] = nil
 	*h = old[:len(old)-1]
 	return last
 }

@@ -1,6 +1,8 @@
 package memlane
 
 import (
+	"container/list"
+
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/lane"
 )
@@ -15,6 +17,10 @@ type queue struct {
 	inFlight int               // handed to a handler and not acknowledged
 	// receptions are the calls of Receive that read this queue.
 	receptions []*reception
+	// refused are the wakeups that a reception handed back, of *delayed. They are in flight.
+	refused list.List
+	// passed are the last ones of these that a reception came by: it has refused them and all before. Each looks at each once.
+	passed map[*reception]*list.Element
 }
 
 // waitingWakeup is a wakeup with what handlers made of it so far.

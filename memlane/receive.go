@@ -16,8 +16,6 @@ type reception struct {
 	turn   int           // the queue to look at first, so that a busy one does not starve the others
 	idle   int           // workers that wait on handed
 	handed chan received // has room for all workers
-	// offered are wakeups that other receptions refused: this one may know their tasks. They come before the queues' own.
-	offered []received
 }
 
 // received is a wakeup under way, and where it goes back to.
@@ -27,8 +25,8 @@ type received struct {
 }
 
 // Receive calls handle from concurrency goroutines until ctx ends or the transport is closed. Idle ones block: there is no
-// polling. A wakeup that handle refuses goes to the other calls of Receive for its queue, each of which may serve other tasks; when all
-// have refused it, it comes again after [TransportOptions].HandBack.
+// polling. A wakeup that handle refuses goes to the other calls of Receive for its queue, each of which may serve other tasks: to the
+// first that is free. When all have refused it, it comes again after [TransportOptions].HandBack, and to a new call of Receive at once.
 func (t *Transport) Receive(
 	ctx context.Context, queues []runlane.QueueName, concurrency int, handle func(context.Context, lane.Wakeup) error,
 ) error {
@@ -85,14 +83,10 @@ func (t *Transport) leave(r *reception) {
 	defer t.mu.Unlock()
 	for _, q := range r.queues {
 		q.receptions = slices.DeleteFunc(q.receptions, func(other *reception) bool { return other == r })
+		if !t.isClosed() {
+			t.restWithout(q, r)
+		}
 	}
-	if t.isClosed() {
-		return
-	}
-	for _, next := range r.offered {
-		t.pass(next)
-	}
-	r.offered = nil
 }
 
 // next waits for a wakeup; ok is false when the worker must end.
@@ -102,18 +96,17 @@ func (t *Transport) next(ctx context.Context, r *reception) (next received, ok b
 		t.mu.Unlock()
 		return received{}, false
 	}
-	if len(r.offered) > 0 {
-		next, r.offered[0] = r.offered[0], received{}
-		r.offered = r.offered[1:]
-		t.mu.Unlock()
-		return next, true
-	}
 	for n := range r.queues {
 		q := r.queues[(r.turn+n)%len(r.queues)]
-		if w, ok := q.pop(); ok {
+		next, ok := t.takeRefused(q, r) // these came first
+		if !ok {
+			next.queue = q
+			next.wakeup, ok = q.pop()
+		}
+		if ok {
 			r.turn = (r.turn + n + 1) % len(r.queues)
 			t.mu.Unlock()
-			return received{q, w}, true
+			return next, true
 		}
 	}
 	r.idle++
@@ -128,16 +121,25 @@ func (t *Transport) next(ctx context.Context, r *reception) (next received, ok b
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	select {
-	case next = <-r.handed: // it was handed over just now: whoever ends must not take it along
-		next.queue.inFlight--
-		next.queue.push(next.wakeup)
+	case next = <-r.handed: // it was handed over just now: a worker that ends must not take it along
+		t.putBack(next)
 	default:
 		r.idle--
 	}
 	return received{}, false
 }
 
-// settle acknowledges a wakeup, or passes a refused one on.
+// putBack returns a wakeup that no handler has seen to where it came from.
+func (t *Transport) putBack(next received) {
+	if next.wakeup.refused.open() && !t.isClosed() {
+		t.offer(next)
+		return
+	}
+	next.queue.inFlight--
+	next.queue.push(next.wakeup)
+}
+
+// settle acknowledges a wakeup, or offers a refused one to others.
 func (t *Transport) settle(r *reception, done received, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -146,7 +148,7 @@ func (t *Transport) settle(r *reception, done received, err error) {
 		return
 	}
 	done.refuse(r)
-	t.pass(done)
+	t.offer(done)
 }
 
 // copy is the handler's own.

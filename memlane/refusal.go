@@ -1,56 +1,127 @@
 package memlane
 
 import (
+	"container/list"
 	"slices"
 	"time"
 )
 
-// refusals are what receptions made of a wakeup: it is offered to each once before it rests. The transport's lock guards them.
+// A refused wakeup stays with its queue, in flight, and every reception is offered it once a round. A round ends
+//
+//   - when its rest is over, which begins as soon as all present receptions have refused;
+//   - after MaxHandBack while a reception has not been asked, because that one may be busy for long, and a refusal may have been for
+//     a passing reason.
+//
+// Then the wakeup waits like any other, and the next refusal begins the next round. A reception that joins has refused nothing, so
+// it is offered what rests. The transport's lock guards all of this.
+
+// refusals are what receptions made of a wakeup.
 type refusals struct {
-	by    []*reception // since it came last
-	times int          // how often it was refused by all
+	by     []*reception // in this round
+	rounds int          // with this one
+	until  time.Time    // the end of the rest; zero while a reception has not been asked
 }
+
+// open tells whether a reception refused the wakeup in this round. r may be nil.
+func (r *refusals) open() bool { return r != nil && len(r.by) > 0 }
 
 // refuse notes that a reception handed the wakeup back.
 func (r *received) refuse(by *reception) {
 	if r.wakeup.refused == nil {
 		r.wakeup.refused = &refusals{}
 	}
-	r.wakeup.refused.by = append(r.wakeup.refused.by, by)
+	refused := r.wakeup.refused
+	if !refused.open() {
+		refused.rounds++
+	}
+	refused.by = append(refused.by, by)
 }
 
-// again is how long the wakeup rests, now that all have refused it.
-func (r *refusals) again(first time.Duration) time.Duration {
+// rest is how long the wakeup rests in this round.
+func (r *refusals) rest(first time.Duration) time.Duration {
 	rest := first
-	for n := 1; n < r.times && rest < MaxHandBack; n++ {
+	for n := 1; n < r.rounds && rest < MaxHandBack; n++ {
 		rest = min(2*rest, MaxHandBack)
 	}
 	return rest
 }
 
-// pass gives a refused wakeup, which stays in flight, to a reception of its queue that has not seen it, to an idle one if there is one;
-// without any it rests.
-func (t *Transport) pass(next received) {
-	refused := next.wakeup.refused
-	var other *reception
+// offer gives a refused wakeup to an idle reception that has not refused it. Without one it stays with its queue.
+func (t *Transport) offer(next received) {
 	for _, r := range next.queue.receptions {
-		if slices.Contains(refused.by, r) {
-			continue
-		}
-		if r.idle > 0 {
+		if r.idle > 0 && !slices.Contains(next.wakeup.refused.by, r) {
 			r.idle--
 			r.handed <- next // has room for every idle worker
 			return
 		}
-		if other == nil {
-			other = r
+	}
+	d := &delayed{at: t.roundEnds(next.queue, next.wakeup.refused), queue: next.queue, wakeup: next.wakeup}
+	d.refused = next.queue.refused.PushBack(d)
+	t.keep(d)
+}
+
+// roundEnds is the end of the round, as far as it is known now.
+func (t *Transport) roundEnds(q *queue, refused *refusals) time.Time {
+	now := time.Now()
+	if refused.until.IsZero() {
+		for _, r := range q.receptions {
+			if !slices.Contains(refused.by, r) {
+				return now.Add(max(MaxHandBack, t.handBack))
+			}
+		}
+		refused.until = now.Add(refused.rest(t.handBack))
+	}
+	return refused.until
+}
+
+// takeRefused takes the first refused wakeup of a queue that the reception has not refused in this round.
+func (t *Transport) takeRefused(q *queue, r *reception) (received, bool) {
+	if q.refused.Len() == 0 {
+		return received{}, false
+	}
+	e := q.refused.Front()
+	if passed := q.passed[r]; passed != nil {
+		e = passed.Next()
+	}
+	for ; e != nil; e = e.Next() {
+		d := e.Value.(*delayed)
+		if !slices.Contains(d.wakeup.refused.by, r) {
+			t.drop(d)
+			q.removeRefused(e)
+			return received{q, d.wakeup}, true
+		}
+		if q.passed == nil {
+			q.passed = map[*reception]*list.Element{}
+		}
+		q.passed[r] = e
+	}
+	return received{}, false
+}
+
+// removeRefused takes a wakeup out of the list. Receptions that stood at it stand at the one before.
+func (q *queue) removeRefused(e *list.Element) {
+	for r, passed := range q.passed {
+		if passed == e {
+			q.passed[r] = e.Prev()
 		}
 	}
-	if other != nil {
-		other.offered = append(other.offered, next)
-		return
+	q.refused.Remove(e)
+}
+
+// endRound moves a refused wakeup whose round is over to those that wait.
+func (d *delayed) endRound() {
+	d.queue.removeRefused(d.refused)
+	d.queue.inFlight--
+	d.wakeup.refused.by, d.wakeup.refused.until = nil, time.Time{}
+}
+
+// restWithout lets wakeups rest that only a reception that has left the queue had not refused.
+func (t *Transport) restWithout(q *queue, left *reception) {
+	delete(q.passed, left)
+	for e := q.refused.Front(); e != nil; e = e.Next() {
+		d := e.Value.(*delayed)
+		if at := t.roundEnds(q, d.wakeup.refused); at.Before(d.at) {
+			t.move(d, at)
+		}
 	}
-	refused.by = nil
-	refused.times++
-	t.keepRefused(next)
 }
