@@ -19,7 +19,8 @@ type queue struct {
 	receptions []*reception
 	// refused are the wakeups that a reception handed back, of *delayed. They are in flight.
 	refused list.List
-	// passed are the last ones of these that a reception came by: it has refused them and all before. Each looks at each once.
+	// passed are the last ones of these that a reception came by: it has refused them and all before.
+	// Each looks at each once.
 	passed map[*reception]*list.Element
 }
 

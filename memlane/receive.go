@@ -25,8 +25,9 @@ type received struct {
 }
 
 // Receive calls handle from concurrency goroutines until ctx ends or the transport is closed. Idle ones block: there is no
-// polling. A wakeup that handle refuses goes to the other calls of Receive for its queue, each of which may serve other tasks: to the
-// first that is free. When all have refused it, it comes again after [TransportOptions].HandBack, and to a new call of Receive at once.
+// polling. A wakeup that handle refuses goes to the other calls of Receive for its queue, each of which may
+// serve other tasks: to the first that is free. When all have refused it, it comes again after [TransportOptions].HandBack,
+// and to a new call of Receive at once.
 func (t *Transport) Receive(
 	ctx context.Context, queues []runlane.QueueName, concurrency int, handle func(context.Context, lane.Wakeup) error,
 ) error {

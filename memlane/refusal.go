@@ -9,11 +9,11 @@ import (
 // A refused wakeup stays with its queue, in flight, and every reception is offered it once a round. A round ends
 //
 //   - when its rest is over, which begins as soon as all present receptions have refused;
-//   - after MaxHandBack while a reception has not been asked, because that one may be busy for long, and a refusal may have been for
-//     a passing reason.
+//   - after MaxHandBack while a reception has not been asked, because that one may be busy for long, and a
+//     refusal may have been for a passing reason.
 //
-// Then the wakeup waits like any other, and the next refusal begins the next round. A reception that joins has refused nothing, so
-// it is offered what rests. The transport's lock guards all of this.
+// Then the wakeup waits like any other, and the next refusal begins the next round. A reception that joins has
+// refused nothing, so it is offered what rests. The transport's lock guards all of this.
 
 // refusals are what receptions made of a wakeup.
 type refusals struct {
