@@ -109,5 +109,5 @@ func (w *worker) leave(ctx context.Context) {
 	if !report.NextDue.IsZero() {
 		attrs = append(attrs, slog.Time("next_due", report.NextDue))
 	}
-	w.rt.logger.LogAttrs(ctx, slog.LevelInfo, "drained; runs are left that are not due", attrs...)
+	w.rt.logger.LogAttrs(ctx, slog.LevelInfo, "drained; runs are left that are not due, or that nothing here executes", attrs...)
 }

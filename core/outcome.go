@@ -189,15 +189,19 @@ func sameState(current, written *runlane.Run) bool {
 // ended reports a recorded outcome, offers the slot that it freed to the next run, and wakes a worker for what follows a short wait.
 func (x *execution) ended(ctx context.Context, run *runlane.Run, v verdict, at time.Time) *DeliveryResult {
 	x.rt.handOver(ctx, run)
+	level := slog.LevelDebug
 	switch run.Status {
 	case runlane.StatusRetrying, runlane.StatusReleased:
 		x.rt.wakeLater(ctx, run, run.RunAt.Sub(at))
+		if run.Status == runlane.StatusRetrying { // who asks why it waits finds the text where logs have their usual level
+			level = slog.LevelInfo
+		}
 	case runlane.StatusFailed:
 		x.rt.logOutcome(ctx, slog.LevelWarn, "run failed", run, x.workerID, x.loggedText(run, v))
 		return x.reported(run)
 	default:
 	}
-	x.rt.logOutcome(ctx, slog.LevelDebug, "attempt ended", run, x.workerID, x.loggedText(run, v))
+	x.rt.logOutcome(ctx, level, "attempt ended", run, x.workerID, x.loggedText(run, v))
 	return x.reported(run)
 }
 

@@ -2,6 +2,7 @@ package dynamostore
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
@@ -117,7 +118,7 @@ func (s *Store) creationSlot(ctx context.Context, c *lane.AppendCommand) (slotCh
 	switch {
 	case err == nil && !ok:
 		return slot, noCapacity(c)
-	case err != nil && c.Reserves() && ctx.Err() == nil:
+	case err != nil && c.Reserves() && ctx.Err() == nil && !errors.Is(err, runlane.ErrInvariantViolation): // of a format beyond ours
 		full := noCapacity(c)
 		full.Cause = err
 		return slot, full

@@ -96,6 +96,12 @@ func onFIFOWith(t *testing.T, options *runlane.TaskOptions[work], storage lane.S
 	return w
 }
 
+// settle lets virtual time pass, and what became due in it end.
+func settle(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
 // burst triggers the jobs of a group at once.
 func (w *fifoWorld) burst(t *testing.T, group string, jobs ...work) (ids []runlane.RunID) {
 	t.Helper()
@@ -135,7 +141,7 @@ func TestFIFO_TenOfWhichOneFits_AllExecuteInOrder(t *testing.T) {
 					want = append(want, fmt.Sprint(i))
 				}
 				ids := w.burst(t, "one group", jobs...)
-				time.Sleep(c.within)
+				settle(c.within)
 				equal(t, "executed", w.ended, want)
 				equal(t, "dead letters", len(w.queue.dead), 0)
 				for i, id := range ids {
@@ -161,7 +167,7 @@ func TestFIFO_OneThatNeverFits_FailsAloneAfterItsWholeTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := onFIFO(t, nil)
 		ids := w.burst(t, "one group", work{"short", 10 * time.Second}, work{"endless", time.Hour}, work{"behind", time.Second})
-		time.Sleep(5 * time.Minute)
+		settle(5 * time.Minute)
 		equal(t, "executed", w.ended, []string{"short", "behind"})
 		run, err := w.Runs().Get(t.Context(), ids[1])
 		if err != nil {
@@ -200,7 +206,7 @@ func TestFIFO_GroupsOfAnyLength_ExecuteWholeAndInOrder(t *testing.T) {
 					total += len(jobs)
 				}
 				for end := time.Now().Add(6 * time.Hour); !w.queue.empty() && time.Now().Before(end); {
-					time.Sleep(time.Minute)
+					settle(time.Minute)
 				}
 				equal(t, "executed", len(w.ended), total)
 				equal(t, "dead letters", len(w.queue.dead), 0)
@@ -296,7 +302,7 @@ func TestBridge_FIFO_AttemptThatHadLessThanItsTime_ComesAgainBeforeItsGroup(t *t
 		w := onFIFOWith(t, &runlane.TaskOptions[work]{Timeout: 50 * time.Second}, storage)
 		storage.slow.Store(1)
 		ids := w.burst(t, "one group", work{"first", 48 * time.Second}, work{"second", time.Second})
-		time.Sleep(4 * time.Minute)
+		settle(4 * time.Minute)
 		equal(t, "executed", w.ended, []string{"first", "second"})
 		equal(t, "tries of the first", w.tries["first"], 2)
 		run, err := w.Runs().Get(t.Context(), ids[0])
@@ -313,7 +319,7 @@ func TestBridge_TimeoutBeyondAnyInvocation_IsNamedAndHandedBackLater(t *testing.
 	synctest.Test(t, func(t *testing.T) {
 		w := onFIFO(t, &runlane.TaskOptions[work]{Timeout: 2 * time.Minute})
 		id := w.burst(t, "one group", work{"long", time.Second})[0]
-		time.Sleep(2 * time.Minute)
+		settle(2 * time.Minute)
 		run, err := w.Runs().Get(t.Context(), id)
 		if err != nil {
 			t.Fatal(err)

@@ -65,7 +65,8 @@ var exceptions = map[string]string{
 	"dynamostore.(*Store).RequeueDeadLetters > dynamostore.(*Store).updateRow":  "as the one above",
 	"sqstransport.(*Transport).send > sqstransport.(*Transport).sendBatch (2)":  "to a FIFO queue, the same request",
 	"functions.Start > functions.newHandler":                                    "chooses a function; package lambdatest kills the programs themselves",
-	"functions.newHandler > functions.Bridge":                                   "as the one above",
+	"functions.newHandler > functions.bridge":                                   "as the one above",
+	"functions.Bridge > functions.bridge":                                       "as the one above",
 	"functions.newHandler > functions.Relay":                                    "as the one above",
 	"functions.newHandler > functions.Tick":                                     "as the one above",
 
