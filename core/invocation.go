@@ -20,6 +20,8 @@ const (
 	minHandlerTime = 5 * time.Second
 	// followerShare is the part of an invocation that may be gone when a task without a timeout begins behind others of its group.
 	followerShare = 10 // one part in
+	// clockDifference is how far clocks may be apart (docs/decisions.md, Programs), in whole seconds: an invocation seems so much shorter.
+	clockDifference = 3 * time.Second
 	// beginTime is what an invocation needs before its first handler begins: its event, the run, the claim.
 	beginTime = time.Second
 )
@@ -158,7 +160,8 @@ func (d *delivery) room(ctx context.Context, run *runlane.Run, task *runlane.Def
 		return nil
 	}
 	if r.invocation > 0 {
-		if err := fitsInvocation(task, r.invocation.Round(time.Second)); err != nil {
+		measured := r.invocation.Round(time.Second)
+		if err := fitsInvocation(task, measured); err != nil && fitsInvocation(task, measured+clockDifference) != nil {
 			e, _ := errors.AsType[*runlane.Error](err)
 			e.RunID = run.ID
 			d.rt.logger.LogAttrs(ctx, slog.LevelError, "task fits into no invocation here", append(runAttrs(run), errorAttrs(err)...)...)

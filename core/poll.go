@@ -82,7 +82,7 @@ type poller struct {
 // passed is why a run is left alone, and how long: for the life of a drain it is until the reason is gone.
 type passed struct {
 	until time.Time
-	full  bool // somebody was faster to take its slot; an attempt that ends here may free another
+	full  bool // its slot is taken, or another suspect executes: an attempt that ends here may free either
 }
 
 // round starts what one scan finds and returns how many that was.
@@ -127,11 +127,17 @@ func (p *poller) start(ctx context.Context, ref *lane.RunRef) (bool, error) {
 	}
 	wakeup := lane.Wakeup{RunKey: ref.RunKey, Queue: ref.Queue, RequestedAt: p.worker.rt.now()}
 	p.attempts.Go(func() {
+		executed, full := false, false
+		defer func() { // whatever code of the application does, the place is free again
+			<-p.free
+			p.release(ref.RunID, executed)
+			if !executed {
+				p.pass(ref.RunID, full)
+			}
+		}()
 		result, err := p.worker.deliver(context.WithoutCancel(ctx), wakeup, false)
-		<-p.free
-		p.release(ref.RunID, err == nil && result.Ignored == "")
-		if err != nil || result.Ignored != "" {
-			p.pass(ref.RunID, err == nil && result.Ignored == IgnoredNoCapacity)
+		if err == nil {
+			executed, full = result.Ignored == "", result.Ignored == IgnoredNoCapacity || result.Ignored == IgnoredSuspect
 		}
 	})
 	return true, nil

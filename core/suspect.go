@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/runlane/runlane-go"
@@ -14,6 +15,9 @@ import (
 const (
 	// suspectAgain is about when a wakeup comes again whose run has to wait for another suspect to end.
 	suspectAgain = 30 * time.Second
+	// suspectTime is how long a worker has no second suspect beside one: what is alive by then is not what kills as soon as it begins,
+	// and attempts of hours whose worker lost power are not executed one after the other.
+	suspectTime = time.Minute
 	// historyPage is how many events are read at once to count the attempts that were abandoned in a row.
 	historyPage = 20
 )
@@ -80,7 +84,7 @@ func executing(run *runlane.Run, at time.Time) int {
 	return 0
 }
 
-// suspect takes care that a suspect is not executed beside attempts that it could take along. It waits, or says why the run is not
+// suspect takes care that a suspect is not executed beside attempts that it could take along. It says why the run is not
 // executed now; release is to be called when the attempt is over.
 func (d *delivery) suspect(ctx context.Context, run *runlane.Run, at time.Time) (release func(), ignored Ignored, err error) {
 	release = func() {}
@@ -94,24 +98,45 @@ func (d *delivery) suspect(ctx context.Context, run *runlane.Run, at time.Time) 
 	if d.time.Beside {
 		return nil, "", suspected(run.ID)
 	}
-	if d.byWakeup {
-		select {
-		case d.suspects <- struct{}{}:
-			return func() { <-d.suspects }, "", nil
-		default:
-		}
-		wait := d.rt.world.around(suspectAgain)
-		if !d.rt.canDelay(run.Queue, wait) {
-			return nil, "", suspected(run.ID)
-		}
-		return nil, IgnoredSuspect, d.rt.sendDelayed(ctx, d.rt.delayedWakeup(run, wait))
-	}
 	select {
 	case d.suspects <- struct{}{}:
-		return func() { <-d.suspects }, "", nil
-	case <-ctx.Done():
-		return nil, "", cancelled(ctx, run.ID)
+		return d.releaseSuspect(), "", nil
+	default:
 	}
+	if !d.byWakeup {
+		return nil, IgnoredSuspect, nil // the poller comes back to it; nothing waits between reading a run and claiming it
+	}
+	wait := d.rt.world.around(suspectAgain)
+	if !d.rt.canDelay(run.Queue, wait) {
+		return nil, "", suspected(run.ID)
+	}
+	return nil, IgnoredSuspect, d.rt.sendDelayed(ctx, d.rt.delayedWakeup(run, wait))
+}
+
+// releaseSuspect lets the worker's next suspect begin: when this one's attempt has ended, or after suspectTime.
+func (d *delivery) releaseSuspect() func() {
+	release := sync.OnceFunc(func() { <-d.suspects })
+	timer := time.AfterFunc(suspectTime, release)
+	return func() {
+		timer.Stop()
+		release()
+	}
+}
+
+// Suspect reports that the run's last attempt ended without an outcome, so that [Runtime.ExecuteDelivery] does not execute it beside
+// others (DeliveryOptions.Beside). It reads the run, and writes nothing; a run that does not exist is none. A bridge asks for wakeups
+// that come again, to execute suspects before what uses the time that they need. Errors are those of the storage.
+func (rt *Runtime) Suspect(ctx context.Context, id runlane.RunID) (bool, error) {
+	if err := rt.gate.enter(); err != nil {
+		return false, err
+	}
+	defer rt.gate.leave()
+	run, err := rt.lane.Storage.GetRun(ctx, lane.RunKey{Environment: rt.environment, RunID: id})
+	if err != nil || run == nil || !run.Status.Active() {
+		return false, err
+	}
+	n, err := rt.abandonedInARow(ctx, run, rt.now())
+	return n > 0, err
 }
 
 func suspected(id runlane.RunID) error {

@@ -166,7 +166,12 @@ func (t *tick) redeliver(ctx context.Context) StageResult {
 			if len(lost) > 0 || len(page.Items) == 0 || page.Next == "" {
 				return &runlane.Page[lane.RunRef]{Items: lost, Next: page.Next}, nil
 			}
-			q.Without, q.After = slices.Sorted(maps.Keys(late)), "" // all are behind: a wakeup of another would count as lost
+			q.Without, q.After = nil, "" // all are behind: a wakeup of another would count as lost
+			for _, queue := range slices.Sorted(maps.Keys(late)) {
+				if late[queue] {
+					q.Without = append(q.Without, queue)
+				}
+			}
 		}
 	}, t.query(t.rt.now()), func(lost []lane.RunRef) StageResult { return t.request(ctx, lost, false) })
 	result.Skipped += skipped

@@ -91,6 +91,23 @@ func (b *batch) deliver(ctx context.Context, source string, records []sqstranspo
 	}
 	var back []sqstransport.HandedBack
 	var suspects []suspect
+	deliverSuspects := func() {
+		for _, s := range suspects {
+			own := options
+			own.Beside = false
+			if err := b.deliverAlone(ctx, s, own); err != nil {
+				b.failed[s.record.MessageID] = true
+				back = append(back, sqstransport.HandedBack{Record: s.record, Err: err})
+			}
+		}
+		b.handBack(ctx, source, back)
+		suspects, back = nil, nil
+	}
+	if options.Beside && !fifo {
+		if suspects, records = b.returned(ctx, records); len(suspects) > 0 {
+			deliverSuspects()
+		}
+	}
 	sqstransport.Deliver(ctx, records, fifo,
 		func(ctx context.Context, record sqstransport.Record, w lane.Wakeup) error {
 			err := b.execute(ctx, record, w, options)
@@ -112,16 +129,38 @@ func (b *batch) deliver(ctx context.Context, source string, records []sqstranspo
 			b.failed[record.MessageID] = true
 			back = append(back, sqstransport.HandedBack{Record: record, Err: err})
 		})
-	options.Beside = false
-	for _, s := range suspects {
-		if err := b.deliverAlone(ctx, s, options); err != nil {
-			b.failed[s.record.MessageID] = true
-			back = append(back, sqstransport.HandedBack{Record: s.record, Err: err})
+	b.handBack(ctx, source, back) // before a suspect, which may be the last that this process does
+	back = nil
+	deliverSuspects()
+}
+
+// returned takes those records out whose runs are suspects and which come again: they are executed first. Behind a batch's others a
+// suspect would be handed back for want of time as long as its queue is busy.
+func (b *batch) returned(ctx context.Context, records []sqstransport.Record) (suspects []suspect, others []sqstransport.Record) {
+	var again []sqstransport.Record
+	for i := range records {
+		if records[i].ReceiveCount > 1 {
+			again = append(again, records[i])
 		}
 	}
-	if len(back) > 0 {
-		b.handBack(ctx, source, back)
+	var mu sync.Mutex
+	found := map[string]bool{}
+	sqstransport.Deliver(ctx, again, false, func(ctx context.Context, record sqstransport.Record, w lane.Wakeup) error {
+		is, err := b.rt.Suspect(ctx, w.RunID)
+		if is {
+			mu.Lock()
+			defer mu.Unlock()
+			found[record.MessageID] = true
+			suspects = append(suspects, suspect{record, &suspectError{core.ErrSuspect, w}})
+		}
+		return err
+	}, func(sqstransport.Record, error) {}) // what fails here fails again where it is executed
+	for i := range records {
+		if !found[records[i].MessageID] {
+			others = append(others, records[i])
+		}
 	}
+	return suspects, others
 }
 
 func (b *batch) execute(ctx context.Context, record sqstransport.Record, w lane.Wakeup, options core.DeliveryOptions) error {
@@ -166,6 +205,9 @@ func (b *batch) deliverAlone(ctx context.Context, s suspect, options core.Delive
 
 // handBack is best effort: what it misses comes again when the queue's visibility timeout is over.
 func (b *batch) handBack(ctx context.Context, source string, back []sqstransport.HandedBack) {
+	if len(back) == 0 {
+		return
+	}
 	transport, ok := lane.As[sqstransport.HandBacker](b.rt.Lane().Transport)
 	if !ok {
 		slog.WarnContext(ctx, "wakeups are handed back by a transport that cannot change their visibility", "count", len(back),

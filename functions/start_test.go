@@ -52,6 +52,12 @@ func startedAsFunction() bool {
 				runlane.NewTask("fits", &runlane.TaskOptions[string]{Timeout: 56 * time.Second}).Handle(handle), greet.Handle(handle),
 			}})
 		},
+		"close": func(ctx context.Context) (*core.Runtime, error) {
+			handle := func(context.Context, *runlane.Attempt, string) error { return nil }
+			return core.Open(ctx, memlane.New(), &core.Options{Environment: "prod", Handlers: []runlane.Handler{
+				runlane.NewTask("close", &runlane.TaskOptions[string]{Timeout: core.LongestTimeout(time.Minute + 2*time.Second)}).Handle(handle),
+			}})
+		},
 		"outage": outage(),
 		"empty":  func(context.Context) (*core.Runtime, error) { return nil, nil },
 	}
@@ -266,5 +272,17 @@ func TestStart_OpenerReturnsNothing_IsAnError(t *testing.T) {
 	answers, _ := serve(t, "tick", "empty", nil, "{}")
 	if len(answers) != 1 || !strings.Contains(answers[0], "configuration_invalid") {
 		t.Errorf("answers are %v", answers)
+	}
+}
+
+// Invocations seem shorter than they are where the environment's clock is ahead of the one that computed the deadline. A batch is not
+// refused for a difference that every guarantee bears.
+func TestStart_TimeoutWithinTheDifferenceOfClocks_RefusesNoInvocation(t *testing.T) {
+	t.Parallel()
+	answers, log := serve(t, "bridge", "close", nil, `{"Records":[]}`, `{"Records":[]}`)
+	for _, answer := range answers {
+		if !strings.HasPrefix(answer, "response: ") {
+			t.Errorf("answer is %s, log %v", answer, log)
+		}
 	}
 }

@@ -99,7 +99,8 @@ func TestHazard51_SuspectOfAFIFOBatch_HoldsItsGroupBackAndWaitsForOthers(t *test
 	})
 }
 
-// No attempt is begun, or counted, for which the others have left too little time: the suspect comes again in a while.
+// No attempt is begun, or counted, for which the others have left too little time: the suspect comes again in a while, and is executed
+// first then. Behind others it would come to nothing as long as its queue is busy.
 func TestHazard51_SuspectWithoutTimeLeft_IsHandedBackWithADelay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -108,21 +109,51 @@ func TestHazard51_SuspectWithoutTimeLeft_IsHandedBackWithADelay(t *testing.T) {
 				time.Sleep(2 * time.Second)
 			}
 			return nil
-		}, "suspect", "late")
+		}, "suspect", "late", "late")
 		ctx, cancel := context.WithTimeout(t.Context(), 8500*time.Millisecond) // a task without a timeout needs 5 s, and 2 s are kept free
 		defer cancel()
 		response, err := functions.Bridge(p.Runtime)(ctx, events.SQSEvent{Records: []events.SQSMessage{
-			message("suspect", wakeup(ids[0]), standardARN, 2), message("late", wakeup(ids[1]), standardARN, 1),
+			message("suspect", wakeup(ids[0]), standardARN, 1), message("late", wakeup(ids[1]), standardARN, 1),
 		}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		equal(t, "failures", failures(response), []string{"suspect"})
-		equal(t, "hand backs", p.transport.calls, []handBack{{standardARN, map[string]time.Duration{"suspect": 20 * time.Second}}})
+		equal(t, "hand backs", p.transport.calls, []handBack{{standardARN, map[string]time.Duration{"suspect": 10 * time.Second}}})
 		run, err := p.Runs().Get(t.Context(), ids[0])
 		if err != nil {
 			t.Fatal(err)
 		}
 		equal(t, "attempts", run.Counters.Attempts, 1)
+
+		again, cancel := context.WithTimeout(t.Context(), 8500*time.Millisecond)
+		defer cancel()
+		response, err = functions.Bridge(p.Runtime)(again, events.SQSEvent{Records: []events.SQSMessage{
+			message("late", wakeup(ids[2]), standardARN, 1), message("suspect", wakeup(ids[0]), standardARN, 2),
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		equal(t, "failures", failures(response), []string{})
+		equal(t, "executed", p.greeted, []string{"late", "suspect", "late"})
+	})
+}
+
+// A suspect may end the process: what was handed back before has to be on its way already.
+func TestHazard51_NeighboursAreHandedBackBeforeASuspectBegins(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		before := -1
+		var p *program
+		p, ids := abandoned(t, func(_ context.Context, name string) error {
+			p.transport.mu.Lock()
+			defer p.transport.mu.Unlock()
+			before = len(p.transport.calls)
+			return nil
+		}, "suspect")
+		alien := p.trigger(t, unknown.With("x"))
+		equal(t, "failures", invoke(t, p, message("suspect", wakeup(ids[0]), standardARN, 1), message("alien", wakeup(alien), standardARN, 1)),
+			[]string{"alien"})
+		equal(t, "hand backs when the suspect began", before, 1)
 	})
 }

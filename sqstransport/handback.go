@@ -18,6 +18,9 @@ import (
 const (
 	firstHandBack = 10 * time.Second
 	lastHandBack  = 5 * time.Minute
+	// lastFIFOHandBack is the last of a FIFO queue, where a record holds its whole group back: it is in the dead-letter queue after
+	// twelve minutes, not after an hour.
+	lastFIFOHandBack = time.Minute
 )
 
 // HandedBack is a record and why it is handed back.
@@ -39,8 +42,8 @@ type HandBacker interface {
 var _ HandBacker = (*Transport)(nil)
 
 // HandBackDelay is when a record that failed with err comes again: at once if the receiver stops, or if there was no time to begin it
-// (runlane.ErrOperationCancelled) because others of its group used it; else after 10 s, doubled with every receipt up to 5 min
-// (docs/decisions.md, Delivery). A record that comes at once has a predecessor that does not come again, so it uses up no more receipts
+// (runlane.ErrOperationCancelled) because others of its group used it; else after 10 s, doubled with every receipt up to 5 min, of a FIFO
+// queue up to 1 min (docs/decisions.md, Delivery). A record that comes at once has a predecessor that does not come again, so it uses up no more receipts
 // than a batch has records.
 func HandBackDelay(r Record, err error) time.Duration {
 	if held, ok := errors.AsType[*heldBackError](err); ok {
@@ -69,7 +72,11 @@ func (t *Transport) handBack(ctx context.Context, b *binding, records []HandedBa
 	changes := make([]visibilityChange, len(records))
 	for i := range records {
 		r := &records[i]
-		changes[i] = visibilityChange{receiptHandle: r.ReceiptHandle, timeout: HandBackDelay(r.Record, r.Err)}
+		delay := HandBackDelay(r.Record, r.Err)
+		if b.fifo {
+			delay = min(delay, lastFIFOHandBack)
+		}
+		changes[i] = visibilityChange{receiptHandle: r.ReceiptHandle, timeout: delay}
 		t.logHandBack(ctx, b, r, changes[i].timeout)
 	}
 	_, err := t.changeVisibility(ctx, b, changes)
