@@ -61,6 +61,7 @@ var excused = map[string]string{
 	"dynamostore.Store.":           "lane.Storage: the runtime calls it; docs/adapters.md",
 	"sqstransport.Deliver":         "for package functions: it executes a batch of Lambda's",
 	"sqstransport.HandBackDelay":   "for package functions",
+	"core.Runtime.Suspect":         "for package functions",
 	"sqstransport.ParseMessage":    "for package functions",
 	"dynamostore.ParseStreamImage": "for package functions: the relay reads the table's stream",
 	"core.Runtime.CheckInvocation": "for package functions: the bridge calls it",
