@@ -128,7 +128,7 @@ func spared() []sparing {
 		{
 			reason: "a run that was failed without an answer is found terminal by the next wakeup",
 			kinds:  []FaultKind{FaultAfter}, methods: []string{"AppendRunEvents"},
-			scenarios: []string{"a run abandoned too often fails instead of being claimed"},
+			scenarios: []string{"a run abandoned too often fails instead of being claimed", "only attempts that were abandoned in a row count"},
 		},
 		{
 			reason: "its transport is out by itself, in words that a throttle has too",
