@@ -156,6 +156,7 @@ func (c *refusingSlots) TransactWriteItems(
 
 // Slots are one partition key, and a busy one is throttled. The run is made without a slot then, and waits for one.
 func TestHazard44_ThrottledSlots_TheRunIsCreatedAndWaits(t *testing.T) {
+	t.Parallel()
 	for name, refuse := range map[string]func(c *refusingSlots, to bool){
 		"reads":  func(c *refusingSlots, to bool) { c.reads.Store(to) },
 		"writes": func(c *refusingSlots, to bool) { c.writes.Store(to) },

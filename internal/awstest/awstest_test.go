@@ -60,10 +60,10 @@ func TestClients_NeedTheEndpointOfTheirOwnService(t *testing.T) {
 			t.Setenv(name, "")
 		}
 		t.Setenv(c.set, "http://127.0.0.1:1")
-		if said := refusalOf(t, func(t testing.TB) { DynamoDB(t) }); (said == "") != c.dynamodb {
+		if said := refusalOf(t, func(t testing.TB) { t.Helper(); DynamoDB(t) }); (said == "") != c.dynamodb {
 			t.Errorf("%s: a client of DynamoDB: %q", c.set, said)
 		}
-		if said := refusalOf(t, func(t testing.TB) { SQS(t) }); (said == "") != c.queue {
+		if said := refusalOf(t, func(t testing.TB) { t.Helper(); SQS(t) }); (said == "") != c.queue {
 			t.Errorf("%s: a client of SQS: %q", c.set, said)
 		}
 	}

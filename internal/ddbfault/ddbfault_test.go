@@ -63,8 +63,6 @@ func key(pk string) map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: pk}, "sk": &types.AttributeValueMemberS{Value: "run"}}
 }
 
-func once(o *dynamodb.Options) { o.RetryMaxAttempts = 1 }
-
 func TestClient_PlainWrites(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -352,6 +352,7 @@ func ofOutcome(line string) bool {
 func ofRecord(line string) bool { return strings.HasPrefix(line, "secret.") }
 
 func faultyMemory(t *testing.T) func(now func() time.Time) lane.Storage {
+	t.Helper()
 	return func(now func() time.Time) lane.Storage {
 		return lanetest.FaultyStorage(memlane.NewStorage(&memlane.StorageOptions{Now: now}), lanetest.NewFaultPlan(t, 0,
 			lanetest.FaultRule{Kind: lanetest.FaultAfter, Method: "AppendRunEvents", Rate: 0.1, Times: 10},

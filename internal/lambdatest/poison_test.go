@@ -19,21 +19,21 @@ import (
 func TestPoison_TakesItsBatchAlongOnce_AndCostsItsNeighboursTimeAlone(t *testing.T) {
 	t.Parallel()
 	const (
-		neighbours = 10
+		neighbors  = 10
 		timeout    = 15 * time.Second
 		visibility = 22 * time.Second // when the leases, which end 5 s after the deadline, are over
 	)
 	i := install(t, installOptions{visibility: visibility})
 	bridge := i.deploy("program", functions.RoleBridge, lambdaruntime.Options{Timeout: timeout}, nil)
-	poison := i.act(lambdatest.Play, lambdatest.Act{Name: "poison", Do: lambdatest.Poison, Party: neighbours + 1}, nil)
+	poison := i.act(lambdatest.Play, lambdatest.Act{Name: "poison", Do: lambdatest.Poison, Party: neighbors + 1}, nil)
 	var others []runlane.RunID
-	for n := range neighbours {
+	for n := range neighbors {
 		others = append(others, i.act(lambdatest.Play, lambdatest.Act{Name: fmt.Sprint(n), Do: lambdatest.Linger}, nil))
 	}
-	if answer := invoke(t, bridge, i.receive(neighbours+1)); answer.Failure != lambdaruntime.FailureExit {
+	if answer := invoke(t, bridge, i.receive(neighbors+1)); answer.Failure != lambdaruntime.FailureExit {
 		t.Fatalf("the process survived: %q %s", answer.Failure, answer.Payload)
 	}
-	equal(t, "attempts before the first death", len(i.attempts()), neighbours+1)
+	equal(t, "attempts before the first death", len(i.attempts()), neighbors+1)
 
 	i.mapQueue(bridge, eventsource.QueueOptions{Timeout: timeout, Concurrency: 1})
 	i.tickEvery(i.deploy("program", functions.RoleTick, lambdaruntime.Options{}, nil), 5*time.Second)
