@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -233,6 +234,41 @@ func (e *evaluation) salvage(ctx context.Context, plan []firing) ([]firing, erro
 	return append(salvaged, plan[1:]...), nil
 }
 
+// waits keeps the latest occurrence pending while the last run is active, where the schedule says so. What came before it is then
+// skipped because of that run.
+func (e *evaluation) waits(ctx context.Context, plan []firing) (bool, error) {
+	if e.schedule.Overlap != runlane.OverlapQueueLatest {
+		return false, nil
+	}
+	last := plan[len(plan)-1].at
+	active, err := e.lastRunActive(ctx)
+	switch {
+	case err != nil:
+		return false, err
+	case active && e.record.PendingFire.Equal(last):
+		return true, nil
+	case active:
+		next := *e.record
+		next.PendingFire = last
+		return true, e.put(ctx, &next)
+	case e.record.PendingFire.After(e.record.LastFire):
+		because(plan, runlane.SkippedOverlap)
+	}
+	return false, nil
+}
+
+// lastRunActive reads the run of the last occurrence that made one.
+func (e *evaluation) lastRunActive(ctx context.Context) (bool, error) {
+	if e.record.LastRunID == "" {
+		return false, nil
+	}
+	run, err := e.rt.lane.Storage.GetRun(ctx, lane.RunKey{Environment: e.rt.environment, RunID: e.record.LastRunID})
+	if isNotFound(err) {
+		return false, nil
+	}
+	return err == nil && run.Status.Active(), err
+}
+
 // fire claims an occurrence, makes its run or not, and completes it. done is false when another process has it.
 func (e *evaluation) fire(ctx context.Context, f firing) (done bool, err error) {
 	key := lane.ScheduleKey{Environment: e.rt.environment, ScheduleID: e.schedule.ID}
@@ -279,8 +315,18 @@ func (e *evaluation) fire(ctx context.Context, f firing) (done bool, err error) 
 
 // make makes the occurrence's run, or says why there is to be none.
 func (e *evaluation) make(ctx context.Context, fire time.Time, id runlane.RunID) (runlane.SkipReason, error) {
-	if skip, made, err := e.overlaps(ctx, id); skip != "" || made || err != nil {
-		return skip, err
+	if forbid := e.schedule.Overlap == runlane.OverlapForbid; forbid || e.schedule.Overlap == runlane.OverlapReplace {
+		active, err := e.lastRunActive(ctx)
+		switch {
+		case err != nil:
+			return "", err
+		case active && forbid:
+			return runlane.SkippedOverlap, nil
+		case active:
+			if err := e.replace(ctx); err != nil {
+				return "", err
+			}
+		}
 	}
 	p := e.rt.planScheduled(e.schedule, e.actor(), id, fire)
 	commit, err := e.rt.create(ctx, p)
@@ -295,6 +341,15 @@ func (e *evaluation) make(ctx context.Context, fire time.Time, id runlane.RunID)
 	default:
 		return "", err
 	}
+}
+
+// replace cancels the last run.
+func (e *evaluation) replace(ctx context.Context) error {
+	c := change{rt: e.rt, actor: e.actor(), reason: "replaced by the next occurrence of its schedule"}
+	if _, _, err := c.cancel(ctx, e.record.LastRunID); err != nil && !errors.Is(err, errMovedOn) && !isNotFound(err) {
+		return err
+	}
+	return nil
 }
 
 func (e *evaluation) actor() runlane.Actor {
