@@ -71,8 +71,6 @@ func (x *execution) perform(ctx context.Context, executions *executionSet) (*Del
 	x.ctx, x.set = ctx, executions
 	executions.add(x, x.nextBeat())
 	defer executions.remove(x)
-	x.rt.executing.add(x)
-	defer x.rt.executing.remove(x)
 
 	v, returned := x.await(limited, handling)
 	x.cut = x.short && limited.Err() != nil && ctx.Err() == nil

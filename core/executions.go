@@ -43,41 +43,6 @@ func (s *executionSet) add(x *execution, firstBeat time.Duration) {
 	}
 }
 
-// localAttempts finds the attempt of a run that this runtime executes, for cancellations that are requested here.
-type localAttempts struct {
-	mu    sync.Mutex
-	byRun map[runlane.RunID]*execution
-}
-
-func (e *localAttempts) add(x *execution) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.byRun == nil {
-		e.byRun = make(map[runlane.RunID]*execution)
-	}
-	e.byRun[x.started.ID] = x
-}
-
-// remove leaves a later attempt of the run alone.
-func (e *localAttempts) remove(x *execution) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.byRun[x.started.ID] == x {
-		delete(e.byRun, x.started.ID)
-	}
-}
-
-// cancel ends the context of the attempt that holds the run's lease, if it is executed here. Its outcome is then projected on the
-// request, as after any commit in between. An attempt whose claim is just being answered learns with its first heartbeat.
-func (e *localAttempts) cancel(run *runlane.Run) {
-	e.mu.Lock()
-	x := e.byRun[run.ID]
-	e.mu.Unlock()
-	if x != nil && x.token == run.Lease.Token {
-		x.end(runlane.ErrCancelRequested)
-	}
-}
-
 func (s *executionSet) remove(x *execution) {
 	s.mu.Lock()
 	delete(s.all, x)

@@ -125,33 +125,6 @@ func TestWork_Drain_WaitsForWhatIsNearAndReportsTheRest(t *testing.T) {
 	}
 }
 
-// A cancellation that is requested through the runtime that executes the run reaches its handler at once.
-func TestCancel_OfARunThatExecutesHere_IsImmediate(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		task, started := runlane.NewTask[payload]("long", nil), make(chan struct{})
-		rt := open(t, nil, task.Handle(func(ctx context.Context, _ *runlane.Attempt, _ payload) error {
-			close(started)
-			<-ctx.Done()
-			return ctx.Err()
-		}))
-		id := trigger(t, rt, task.With(payload{}))
-		worked := make(chan error, 1)
-		go func() { worked <- rt.Work(t.Context(), &core.WorkOptions{Drain: true, NoTick: true}) }()
-		<-started
-		asked := time.Now()
-		if _, err := rt.Runs().Cancel(t.Context(), id.ID, nil); err != nil {
-			t.Fatal(err)
-		}
-		if err := <-worked; err != nil {
-			t.Fatal(err)
-		}
-		if got, took := status(t, rt, id.ID), time.Since(asked); got != runlane.StatusCancelled || took > 0 {
-			t.Errorf("the run is %s after %s", got, took)
-		}
-	})
-}
-
 func TestWork_Drain_PassesRunsItCannotExecute(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
