@@ -113,8 +113,9 @@ func TestHazard51_SuspectsOfPollingWorkers_AreExecutedOnceMore(t *testing.T) {
 					all = append(all, p.open(t))
 				}
 				ids := p.abandon(t, all[0], c.suspects)
+				var stops []func()
 				for _, rt := range all {
-					defer startWork(t, rt)()
+					stops = append(stops, startWork(t, rt))
 				}
 				time.Sleep(6 * time.Hour)
 				for _, id := range ids {
@@ -126,6 +127,9 @@ func TestHazard51_SuspectsOfPollingWorkers_AreExecutedOnceMore(t *testing.T) {
 						t.Errorf("%s is %s (%s), attempts %d; its handler began at %v",
 							id, run.Status, run.Failure.Message, run.Counters.Attempts, began)
 					}
+				}
+				for _, stop := range stops {
+					stop()
 				}
 			})
 		})
