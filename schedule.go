@@ -32,7 +32,7 @@ const (
 	MisfireCatchUp MisfirePolicy = "catch_up"
 )
 
-// Overlap is what happens when the last occurrence's run is still active.
+// Overlap is what happens when the last occurrence's run, or one that was triggered by hand, is still active.
 type Overlap string
 
 // The policies for an occurrence whose predecessor's run is still active.
@@ -41,7 +41,7 @@ const (
 	OverlapAllow Overlap = "allow"
 	// OverlapForbid skips it, recorded with [SkippedOverlap].
 	OverlapForbid Overlap = "forbid"
-	// OverlapReplace cancels the other run and runs it.
+	// OverlapReplace cancels the other run, or all of them, and runs it.
 	OverlapReplace Overlap = "replace"
 	// OverlapQueueLatest keeps the latest such occurrence pending until the other run ends; those before it are skipped.
 	OverlapQueueLatest Overlap = "queue_latest"
@@ -59,7 +59,8 @@ type ScheduleRecord struct {
 	PendingFire    time.Time  `json:"pendingFire,omitzero"` // queue_latest: fires when the last run ends
 	Paused         bool       `json:"paused,omitempty"`
 	PauseReason    string     `json:"pauseReason,omitempty"`
-	Version        int64      `json:"version"` // storage's; every change is conditional on it
+	ManualRunIDs   []RunID    `json:"manualRunIds,omitempty"` // triggered by hand, oldest first; 10 at most, ended ones among them
+	Version        int64      `json:"version"`                // storage's; every change is conditional on it
 }
 
 // Occurrence is one fire time and what became of it, or several that one evaluation skipped for one reason: FireTime is the last of
@@ -80,7 +81,7 @@ type SkipReason string
 const (
 	// SkippedMisfire: it was missed, and the misfire policy leaves it out.
 	SkippedMisfire SkipReason = "misfire"
-	// SkippedOverlap: the last occurrence's run was still active.
+	// SkippedOverlap: the last occurrence's run, or one that was triggered by hand, was still active.
 	SkippedOverlap SkipReason = "overlap"
 	// SkippedSingleton: another active run held the singleton key.
 	SkippedSingleton SkipReason = "singleton"

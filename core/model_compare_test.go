@@ -3,6 +3,7 @@ package core_test
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 
 	"github.com/runlane/runlane-go"
@@ -221,7 +222,7 @@ func (s *modelSequence) compareSchedule() {
 	}
 	record := got.ScheduleRecord
 	record.DefinitionHash, record.Version = "", 0
-	if want := sc.record; record != want {
+	if want := sc.record; !reflect.DeepEqual(record, want) {
 		s.fail("schedule is %+v, not %+v", record, want)
 	}
 	if next := sc.kind.next(s.m.now, s.d.changed); !got.Next.Equal(next) {

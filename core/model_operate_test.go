@@ -244,6 +244,7 @@ func (s *modelSequence) stepFire() bool {
 		return true
 	}
 	s.refused("trigger now", err, "")
+	s.m.schedule.byHand(s.m, s.d, run.ID)
 	s.m.create(c, run.ID)
 	return true
 }

@@ -1,6 +1,7 @@
 package core_test
 
 import (
+	"slices"
 	"time"
 
 	"github.com/runlane/runlane-go"
@@ -144,7 +145,7 @@ func (s *modelSchedule) evaluate(m *model, d *modelDeployment) {
 		s.note(m, d)
 		return
 	}
-	active := s.active != nil && s.active.Status.Active()
+	active := len(s.before(m)) > 0
 	missed := runlane.SkippedMisfire
 	if s.kind.overlap == runlane.OverlapQueueLatest {
 		if active {
@@ -196,13 +197,13 @@ func (s *modelSchedule) skip(fires []time.Time, reason runlane.SkipReason) {
 
 // fire makes the run of an occurrence, unless something stands in its way.
 func (s *modelSchedule) fire(m *model, d *modelDeployment, at time.Time) {
-	if s.active != nil && s.active.Status.Active() {
+	for _, run := range s.before(m) {
 		switch s.kind.overlap {
 		case runlane.OverlapForbid:
 			s.skip([]time.Time{at}, runlane.SkippedOverlap)
 			return
 		case runlane.OverlapReplace:
-			_ = m.cancel(d, s.active) // it is active
+			_ = m.cancel(d, run) // it is active
 		default:
 		}
 	}
@@ -216,6 +217,39 @@ func (s *modelSchedule) fire(m *model, d *modelDeployment, at time.Time) {
 	run := m.create(c, runlane.RunID("unnamed"+time.Duration(s.sequence).String()))
 	s.became = append(s.became, modelOccurrence{runlane.Occurrence{ScheduleID: modelScheduleID, FireTime: at}, run})
 	s.active, s.record.LastFire = run, at
+}
+
+// before are the active runs that an overlap policy minds: the last occurrence's, and those triggered by hand.
+func (s *modelSchedule) before(m *model) (active []*modelRun) {
+	if s.active != nil && s.active.Status.Active() {
+		active = append(active, s.active)
+	}
+	for _, id := range s.record.ManualRunIDs {
+		if run := m.runs[id]; run != nil && run.Status.Active() {
+			active = append(active, run)
+		}
+	}
+	return active
+}
+
+// byHand notes a run that is triggered by hand, where a policy minds such runs. Ended ones go; of ten, one that was pruned goes first,
+// then the oldest.
+func (s *modelSchedule) byHand(m *model, d *modelDeployment, id runlane.RunID) {
+	if s.kind.overlap == "" {
+		return
+	}
+	s.touched = true
+	if !s.known {
+		s.register(m, d)
+	}
+	kept := slices.DeleteFunc(slices.Clone(s.record.ManualRunIDs), func(id runlane.RunID) bool {
+		return m.runs[id] != nil && !m.runs[id].Status.Active()
+	})
+	for len(kept) >= 10 {
+		goes := max(0, slices.IndexFunc(kept, func(id runlane.RunID) bool { return m.runs[id] == nil }))
+		kept = slices.Delete(kept, goes, goes+1)
+	}
+	s.record.ManualRunIDs = append(kept, id)
 }
 
 // call is what the schedule triggers.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -234,45 +233,14 @@ func (e *evaluation) salvage(ctx context.Context, plan []firing) ([]firing, erro
 	return append(salvaged, plan[1:]...), nil
 }
 
-// waits keeps the latest occurrence pending while the last run is active, where the schedule says so. What came before it is then
-// skipped because of that run.
-func (e *evaluation) waits(ctx context.Context, plan []firing) (bool, error) {
-	if e.schedule.Overlap != runlane.OverlapQueueLatest {
-		return false, nil
-	}
-	last := plan[len(plan)-1].at
-	active, err := e.lastRunActive(ctx)
-	switch {
-	case err != nil:
-		return false, err
-	case active && e.record.PendingFire.Equal(last):
-		return true, nil
-	case active:
-		next := *e.record
-		next.PendingFire = last
-		return true, e.put(ctx, &next)
-	case e.record.PendingFire.After(e.record.LastFire):
-		because(plan, runlane.SkippedOverlap)
-	}
-	return false, nil
-}
-
-// lastRunActive reads the run of the last occurrence that made one.
-func (e *evaluation) lastRunActive(ctx context.Context) (bool, error) {
-	if e.record.LastRunID == "" {
-		return false, nil
-	}
-	run, err := e.rt.lane.Storage.GetRun(ctx, lane.RunKey{Environment: e.rt.environment, RunID: e.record.LastRunID})
-	if isNotFound(err) {
-		return false, nil
-	}
-	return err == nil && run.Status.Active(), err
-}
-
 // fire claims an occurrence, makes its run or not, and completes it. done is false when another process has it.
 func (e *evaluation) fire(ctx context.Context, f firing) (done bool, err error) {
 	key := lane.ScheduleKey{Environment: e.rt.environment, ScheduleID: e.schedule.ID}
 	occurrence, runID := occurrenceIDs(e.rt.environment, e.schedule.ID, f.at)
+	before, err := e.overlapping(ctx, f, runID)
+	if err != nil {
+		return false, err
+	}
 	claim, err := e.rt.lane.Storage.ClaimScheduleOccurrence(ctx, &lane.ClaimOccurrenceCommand{
 		ScheduleKey: key, OccurrenceID: occurrence, FireTime: f.at, At: e.now, ClaimUntil: e.now.Add(occurrenceClaim),
 	})
@@ -285,7 +253,7 @@ func (e *evaluation) fire(ctx context.Context, f firing) (done bool, err error) 
 	}
 	c := &lane.CompleteOccurrenceCommand{ScheduleKey: key, OccurrenceID: occurrence, FireTime: f.at, Token: claim.Token, Skipped: f.skipped}
 	if c.Skipped == "" {
-		if c.Skipped, err = e.make(ctx, f.at, runID); err != nil {
+		if c.Skipped, err = e.make(ctx, f.at, runID, before); err != nil {
 			return false, err
 		}
 	}
@@ -313,20 +281,13 @@ func (e *evaluation) fire(ctx context.Context, f firing) (done bool, err error) 
 	return true, nil
 }
 
-// make makes the occurrence's run, or says why there is to be none.
-func (e *evaluation) make(ctx context.Context, fire time.Time, id runlane.RunID) (runlane.SkipReason, error) {
-	if forbid := e.schedule.Overlap == runlane.OverlapForbid; forbid || e.schedule.Overlap == runlane.OverlapReplace {
-		active, err := e.lastRunActive(ctx)
-		switch {
-		case err != nil:
-			return "", err
-		case active && forbid:
-			return runlane.SkippedOverlap, nil
-		case active:
-			if err := e.replace(ctx); err != nil {
-				return "", err
-			}
-		}
+// make makes the occurrence's run, or says why there is to be none. before are the active runs that its overlap policy minds.
+func (e *evaluation) make(ctx context.Context, fire time.Time, id runlane.RunID, before []runlane.RunID) (runlane.SkipReason, error) {
+	if len(before) > 0 && e.schedule.Overlap == runlane.OverlapForbid {
+		return runlane.SkippedOverlap, nil
+	}
+	if err := e.replace(ctx, before); err != nil {
+		return "", err
 	}
 	p := e.rt.planScheduled(e.schedule, e.actor(), id, fire)
 	commit, err := e.rt.create(ctx, p)
@@ -341,15 +302,6 @@ func (e *evaluation) make(ctx context.Context, fire time.Time, id runlane.RunID)
 	default:
 		return "", err
 	}
-}
-
-// replace cancels the last run.
-func (e *evaluation) replace(ctx context.Context) error {
-	c := change{rt: e.rt, actor: e.actor(), reason: "replaced by the next occurrence of its schedule"}
-	if _, _, err := c.cancel(ctx, e.record.LastRunID); err != nil && !errors.Is(err, errMovedOn) && !isNotFound(err) {
-		return err
-	}
-	return nil
 }
 
 func (e *evaluation) actor() runlane.Actor {

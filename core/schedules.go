@@ -217,7 +217,7 @@ func (s *Schedules) Resume(ctx context.Context, id runlane.ScheduleID, options *
 			return err
 		}
 	}
-	return scheduleKeptChanging(id)
+	return scheduleKeptChanging(id, resumeRounds)
 }
 
 // skipPaused records what came due during the pause. left tells that the record is to be read again.
@@ -234,7 +234,9 @@ func (e *evaluation) skipPaused(ctx context.Context) (left bool, err error) {
 
 // TriggerNow makes a run of the schedule at once, whatever its times, its pause and its overlap policy say. The run names the schedule as
 // its source; the reason is kept in its meta, as "runlane.reason". It needs the schedule's definition (runlane.ErrScheduleNotFound).
-// A held singleton key is runlane.ConflictSingletonKey.
+// A held singleton key is runlane.ConflictSingletonKey. Where the schedule's overlap policy is another than runlane.OverlapAllow, the run
+// is noted in the schedule's record first, so that the next occurrence sees it; a record that keeps changing meanwhile is
+// runlane.ConflictScheduleOccurrence, and no run is made.
 func (s *Schedules) TriggerNow(ctx context.Context, id runlane.ScheduleID, options *ChangeOptions) (*runlane.Run, error) {
 	if err := s.rt.gate.enterLate(); err != nil {
 		return nil, err
@@ -251,6 +253,11 @@ func (s *Schedules) TriggerNow(ctx context.Context, id runlane.ScheduleID, optio
 	p := s.rt.planScheduled(own, actor, runlane.RunID(s.rt.world.NewID("run_")), time.Time{})
 	if reason != "" {
 		p.options = &runlane.TriggerOptions{Meta: map[string]string{metaReason: reason}}
+	}
+	if mindsOverlap(own.Overlap) {
+		if err := s.noteManual(ctx, own, p.id); err != nil {
+			return nil, err
+		}
 	}
 	commit, err := s.rt.create(ctx, p)
 	if err != nil {
@@ -272,7 +279,12 @@ func (s *Schedules) change(
 	if err != nil {
 		return err
 	}
-	for range changeRounds {
+	return s.write(ctx, id, changeRounds, func(r *runlane.ScheduleRecord) { apply(r, reason) })
+}
+
+// write writes a record as apply changes it, over whatever other processes write meanwhile.
+func (s *Schedules) write(ctx context.Context, id runlane.ScheduleID, rounds int, apply func(*runlane.ScheduleRecord)) error {
+	for range rounds {
 		record, err := s.record(ctx, id)
 		if err != nil {
 			return err
@@ -281,17 +293,17 @@ func (s *Schedules) change(
 		if own, _ := s.rt.findSchedule(id); own != nil && next.Version == 0 {
 			next.DefinitionHash, next.RegisteredAt, next.LastEvaluated = own.hash, s.rt.now(), s.rt.now()
 		}
-		apply(&next, reason)
+		apply(&next)
 		_, err = s.rt.lane.Storage.PutSchedule(ctx, &lane.PutScheduleCommand{Environment: s.rt.environment, Record: next})
 		if !isConflict(err, runlane.ConflictScheduleOccurrence) {
 			return err
 		}
 	}
-	return scheduleKeptChanging(id)
+	return scheduleKeptChanging(id, rounds)
 }
 
-func scheduleKeptChanging(id runlane.ScheduleID) error {
-	conflict := runlane.NewConflict(runlane.ConflictScheduleOccurrence, fmt.Sprintf("schedule %q changed %d times while it was to be changed", id, changeRounds))
+func scheduleKeptChanging(id runlane.ScheduleID, rounds int) error {
+	conflict := runlane.NewConflict(runlane.ConflictScheduleOccurrence, fmt.Sprintf("schedule %q changed %d times while it was to be changed", id, rounds))
 	conflict.Hint = "call again"
 	return conflict
 }

@@ -31,11 +31,13 @@ type scheduleItem struct {
 	Paused        bool          `dynamodbav:"pa,omitempty"`
 	PauseReason   string        `dynamodbav:"pr,omitempty"`
 
+	ManualRuns []runlane.RunID `dynamodbav:"mr,omitempty"`
+
 	raw item // as it is stored
 }
 
 // scheduleAttributes are what a put sets or removes. An attribute that this version does not know stays.
-var scheduleAttributes = []string{"sq", "ci", "dh", "rg", "ev", "lf", "lr", "pf", "pa", "pr"}
+var scheduleAttributes = []string{"sq", "ci", "dh", "rg", "ev", "lf", "lr", "pf", "pa", "pr", "mr"}
 
 func schedulePK(e runlane.Environment) string { return e.Name() + ":schedule" }
 
@@ -45,6 +47,7 @@ func newScheduleItem(e runlane.Environment, r *runlane.ScheduleRecord) scheduleI
 		PK: schedulePK(e), SK: string(r.ID), Version: r.Version + 1, Change: randomID(), Definition: r.DefinitionHash,
 		RegisteredAt: toMillis(r.RegisteredAt), LastEvaluated: toMillis(r.LastEvaluated), LastFire: toMillis(r.LastFire),
 		LastRun: r.LastRunID, PendingFire: toMillis(r.PendingFire), Paused: r.Paused, PauseReason: r.PauseReason,
+		ManualRuns: r.ManualRunIDs,
 	}
 }
 
@@ -61,7 +64,7 @@ func (s *scheduleItem) record() runlane.ScheduleRecord {
 	return runlane.ScheduleRecord{
 		ID: runlane.ScheduleID(s.SK), DefinitionHash: s.Definition, RegisteredAt: s.RegisteredAt.time(),
 		LastEvaluated: s.LastEvaluated.time(), LastFire: s.LastFire.time(), LastRunID: s.LastRun, PendingFire: s.PendingFire.time(),
-		Paused: s.Paused, PauseReason: s.PauseReason, Version: s.Version,
+		Paused: s.Paused, PauseReason: s.PauseReason, ManualRunIDs: s.ManualRuns, Version: s.Version,
 	}
 }
 

@@ -23,6 +23,11 @@ func (c *PutScheduleCommand) Validate() error {
 	if c.Record.Version < 0 {
 		return malformed(nil, "version is %d", c.Record.Version)
 	}
+	for _, id := range c.Record.ManualRunIDs {
+		if err := id.Validate(); err != nil {
+			return malformed(err, "record with an unusable id of a manual run")
+		}
+	}
 	return nil
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 func scheduleScenarios() []scenario {
-	return []scenario{
+	return append(manualScheduleScenarios(), []scenario{
 		{"the first tick registers a schedule and fires nothing from before", needsSchedules, scheduleRegisters, false},
 		{"an occurrence makes one run, however many ticks see it", needsSchedules, scheduleFiresOnce, false},
 		{"a tick that dies with an occurrence is followed by one that makes the same run", needsSchedules, scheduleDies, false},
@@ -31,7 +31,7 @@ func scheduleScenarios() []scenario {
 		{"a changed definition applies from the last look on", needsSchedules, scheduleChanges, false},
 		{"a schedule on a bounded queue waits for its slot", needsSchedules, scheduleBounded, false},
 		{"schedules are listed with their next time, known or not", needsSchedules, scheduleListed, false},
-	}
+	}...)
 }
 
 func needsSchedules(c lane.StorageCapabilities) bool {

@@ -89,6 +89,7 @@ func spared() []sparing {
 				"a cancellation that loses a race looks again", "an idle worker that polls asks less and less", "a worker ticks at the start and every minute",
 				"a batch stops when the storage cannot be reached and says what was done", "the tick sends delayed wakeups ahead of long waits",
 				"a tick that dies with an occurrence is followed by one that makes the same run",
+				"a run triggered by hand after the occurrence's own is not before it",
 			},
 		},
 		{

@@ -23,6 +23,7 @@ type scriptedStorage struct {
 	onMark   func(next func() error) error
 	onScan   func() error // before the scan for cancellations
 	onBeat   func() error // before a heartbeat
+	onListed func()       // after schedules were listed
 }
 
 // Unwrap lets lane.As find the abilities of the storage under test.
@@ -49,6 +50,8 @@ func (s *scriptedStorage) scripts(method string) bool {
 		return s.onScan != nil
 	case "HeartbeatRunLease":
 		return s.onBeat != nil
+	case "ListSchedules":
+		return s.onListed != nil
 	default:
 		return false
 	}
@@ -113,6 +116,17 @@ func (s *scriptedStorage) ClaimRunLease(ctx context.Context, c *lane.ClaimComman
 		return script(c, next)
 	}
 	return next()
+}
+
+func (s *scriptedStorage) ListSchedules(ctx context.Context, q *lane.PageQuery) (*runlane.Page[runlane.ScheduleRecord], error) {
+	page, err := s.Storage.ListSchedules(ctx, q)
+	s.mu.Lock()
+	script := s.onListed
+	s.mu.Unlock()
+	if script != nil {
+		script()
+	}
+	return page, err
 }
 
 func (s *scriptedStorage) MarkOutboxMessagesPublished(ctx context.Context, c *lane.MarkPublishedCommand) error {

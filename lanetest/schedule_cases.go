@@ -67,6 +67,7 @@ func recordRoundTrip(t *testing.T, b *bundle) {
 		ID: "nightly", DefinitionHash: strings.Repeat("0af", 21), RegisteredAt: noon.Add(fine).In(elsewhere),
 		LastEvaluated: noon.Add(3*time.Hour + fine).In(elsewhere), LastFire: noon.Add(2*time.Hour + fine).In(elsewhere), LastRunID: "run_last",
 		PendingFire: noon.Add(time.Hour + fine).In(elsewhere), Paused: true, PauseReason: "the \"partner\" is down\n – until Monday",
+		ManualRunIDs: []runlane.RunID{"run_by_hand", "run_once_more"},
 	}
 	want := put
 	want.RegisteredAt, want.LastEvaluated = noon, noon.Add(3*time.Hour)

@@ -80,6 +80,7 @@ func (s *Storage) PutSchedule(ctx context.Context, c *lane.PutScheduleCommand) (
 		}
 	}
 	record.Version++
+	returned := recordAtRest(record)
 	if known == nil {
 		if env.schedules == nil {
 			env.schedules = map[runlane.ScheduleID]*schedule{}
@@ -88,14 +89,15 @@ func (s *Storage) PutSchedule(ctx context.Context, c *lane.PutScheduleCommand) (
 	} else {
 		known.record = record
 	}
-	return &record, nil
+	return &returned, nil
 }
 
-// recordAtRest is the record as storages keep it: times in UTC and whole milliseconds.
+// recordAtRest is the record as storages keep it: times in UTC and whole milliseconds, and nothing shared with the caller.
 func recordAtRest(r runlane.ScheduleRecord) runlane.ScheduleRecord {
 	for _, t := range []*time.Time{&r.RegisteredAt, &r.LastEvaluated, &r.LastFire, &r.PendingFire} {
 		*t = whole(*t)
 	}
+	r.ManualRunIDs = slices.Clone(r.ManualRunIDs)
 	return r
 }
 
@@ -113,7 +115,7 @@ func (s *Storage) GetSchedule(ctx context.Context, key lane.ScheduleKey) (*runla
 	if known == nil {
 		return nil, scheduleNotFound(key.ScheduleID)
 	}
-	record := known.record
+	record := recordAtRest(known.record)
 	return &record, nil
 }
 
@@ -136,7 +138,7 @@ func (s *Storage) ListSchedules(ctx context.Context, q *lane.PageQuery) (*runlan
 	}
 	for id, known := range env.schedules {
 		if after == nil || string(id) > string(after.id) {
-			page.Items = append(page.Items, known.record)
+			page.Items = append(page.Items, recordAtRest(known.record))
 		}
 	}
 	slices.SortFunc(page.Items, func(a, b runlane.ScheduleRecord) int { return strings.Compare(string(a.ID), string(b.ID)) })

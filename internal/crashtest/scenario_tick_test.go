@@ -266,7 +266,28 @@ func scheduleScenarios() []scenario {
 	}
 	now.repeat = nil
 
+	alone := scheduled("schedule, triggered, forbidding overlaps", runlane.OverlapForbid)
+	alone.prepare, alone.act = now.prepare, now.act
+	alone.repeat = nothingHeldUp
+	alone.judge = func(a *account) { a.all(runlane.StatusSucceeded) }
+
 	return []scenario{
-		fresh, scheduled("schedule, fired", ""), replacing, latest, skipping, noted, paused, resumed, now,
+		fresh, scheduled("schedule, fired", ""), replacing, latest, skipping, noted, paused, resumed, now, alone,
 	}
+}
+
+// nothingHeldUp wants the next occurrence to make its run, whatever the record says of runs that were never made.
+func nothingHeldUp(w *world) {
+	w.t.Helper()
+	w.deliver()
+	w.advance(time.Hour)
+	w.tick()
+	w.deliver()
+	for occurrence, err := range w.rt.Schedules().Occurrences(w.t.Context(), "hourly", false) {
+		w.must(err)
+		if occurrence.RunID != "" {
+			return
+		}
+	}
+	w.fault("no occurrence made a run")
 }

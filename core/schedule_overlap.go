@@ -1,0 +1,139 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+const (
+	// maxManualRuns bounds how many runs that were triggered by hand a schedule's record names.
+	maxManualRuns = 10
+	// noteRounds is how often the note of such a run meets a record that changed. With each round one of several callers gets through.
+	noteRounds = 50
+)
+
+// mindsOverlap reports whether an occurrence of the schedule depends on the runs before it.
+func mindsOverlap(o runlane.Overlap) bool { return o != "" && o != runlane.OverlapAllow }
+
+// waits keeps the latest occurrence pending while a run before it is active, where the schedule says so. What came before it is then
+// skipped because of that run.
+func (e *evaluation) waits(ctx context.Context, plan []firing) (bool, error) {
+	if e.schedule.Overlap != runlane.OverlapQueueLatest {
+		return false, nil
+	}
+	last := plan[len(plan)-1].at
+	active, err := e.predecessors(ctx)
+	switch {
+	case err != nil:
+		return false, err
+	case len(active) > 0 && e.record.PendingFire.Equal(last):
+		return true, nil
+	case len(active) > 0:
+		next := *e.record
+		next.PendingFire = last
+		return true, e.put(ctx, &next)
+	case e.record.PendingFire.After(e.record.LastFire):
+		because(plan, runlane.SkippedOverlap)
+	}
+	return false, nil
+}
+
+// overlapping are the active runs before an occurrence that is to make a run, where its overlap policy is forbid or replace. There are
+// none when the occurrence's run is there already, of a tick that died before it could say so: that tick has judged, and runs triggered
+// since then are not before it. It is read before the occurrence is claimed, because a claim whose tick fails puts the occurrence off.
+// No claim of another tick can have been made meanwhile and have ended: claims are judged by a time before this reading.
+func (e *evaluation) overlapping(ctx context.Context, f firing, id runlane.RunID) ([]runlane.RunID, error) {
+	if f.skipped != "" || e.schedule.Overlap != runlane.OverlapForbid && e.schedule.Overlap != runlane.OverlapReplace {
+		return nil, nil
+	}
+	active, err := e.predecessors(ctx)
+	if err != nil || len(active) == 0 {
+		return nil, err
+	}
+	made, err := e.rt.foundRun(ctx, id)
+	if err != nil || made != nil {
+		return nil, err
+	}
+	return active, nil
+}
+
+// predecessors are the active ones of the runs that overlap policies mind: that of the last occurrence that made one, and those
+// triggered by hand. A run is noted before it is created, so the record is read anew: the list at the tick's beginning may be older
+// than a run that is there by now. What is noted and has no run is not active: its trigger died, or comes later than this look.
+func (e *evaluation) predecessors(ctx context.Context) ([]runlane.RunID, error) {
+	now, err := e.rt.lane.Storage.GetSchedule(ctx, lane.ScheduleKey{Environment: e.rt.environment, ScheduleID: e.schedule.ID})
+	if err != nil {
+		return nil, err
+	}
+	ids := now.ManualRunIDs
+	if e.record.LastRunID != "" {
+		ids = append([]runlane.RunID{e.record.LastRunID}, ids...)
+	}
+	var active []runlane.RunID
+	for _, id := range ids {
+		run, err := e.rt.foundRun(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		if run != nil && run.Status.Active() {
+			active = append(active, id)
+		}
+	}
+	return active, nil
+}
+
+// foundRun reads a run; nil: there is none.
+func (rt *Runtime) foundRun(ctx context.Context, id runlane.RunID) (*runlane.Run, error) {
+	run, err := rt.lane.Storage.GetRun(ctx, lane.RunKey{Environment: rt.environment, RunID: id})
+	if isNotFound(err) {
+		return nil, nil //nolint:nilnil // said above
+	}
+	return run, err
+}
+
+// replace cancels the runs before.
+func (e *evaluation) replace(ctx context.Context, active []runlane.RunID) error {
+	c := change{rt: e.rt, actor: e.actor(), reason: "replaced by the next occurrence of its schedule"}
+	for _, id := range active {
+		if _, _, err := c.cancel(ctx, id); err != nil && !errors.Is(err, errMovedOn) && !isNotFound(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// noteManual names a run in the schedule's record before it is created, so that no occurrence misses it. A death in between leaves an
+// id without a run, which holds nothing up.
+func (s *Schedules) noteManual(ctx context.Context, own *schedule, id runlane.RunID) error {
+	return s.write(ctx, own.ID, noteRounds, func(r *runlane.ScheduleRecord) {
+		r.ManualRunIDs = append(s.rt.manualRuns(ctx, r.ManualRunIDs), id)
+	})
+}
+
+// manualRuns are the noted runs that stay noted beside a new one. Those that ended go. Where there is still no room, the oldest id
+// without a run goes first, then the oldest of all. What cannot be read stays.
+func (rt *Runtime) manualRuns(ctx context.Context, noted []runlane.RunID) []runlane.RunID {
+	var kept, absent []runlane.RunID
+	for _, id := range noted {
+		run, err := rt.foundRun(ctx, id)
+		switch {
+		case err == nil && run == nil:
+			absent = append(absent, id)
+		case err == nil && !run.Status.Active():
+			continue
+		}
+		kept = append(kept, id)
+	}
+	for len(kept) >= maxManualRuns {
+		goes := 0
+		if len(absent) > 0 {
+			goes, absent = slices.Index(kept, absent[0]), absent[1:]
+		}
+		kept = slices.Delete(kept, goes, goes+1)
+	}
+	return kept
+}
