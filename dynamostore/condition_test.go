@@ -298,6 +298,18 @@ func TestCondition_PruningRemovesOnlyTheRunItRead(t *testing.T) {
 	}
 }
 
+// Between the read of the run's parts and its removal another run of that id ended, in the same millisecond: it stays.
+func TestCondition_PruningRemovesOnlyTheSequenceItRead(t *testing.T) {
+	w := newWorld(t).create(eager, 0, nil).claim(time.Minute, true).succeed()
+	client := &interrupted{API: w.store.client, before: func() {
+		w.rewrite(itemKey(runPK(w.key()), skRun), "SET #sq = :sq", item{":sq": num(w.run.EventSequence + 1)})
+	}}
+	gone, err := New(client, w.store.table, nil).pruneRun(t.Context(), w.item(), nil)
+	if err != nil || gone || w.standing(runPK(w.key()), skRun) == nil {
+		t.Errorf("gone %t, %v", gone, err)
+	}
+}
+
 // Between the read of the log and its removal another run of that id wrote there: what it wrote stays.
 func TestCondition_PruningRemovesOnlyTheLogItRead(t *testing.T) {
 	w := newWorld(t).create(eager, 0, nil).claim(time.Minute, true).succeed()
