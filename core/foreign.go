@@ -99,13 +99,14 @@ func (t *tamed) As(target any) (as bool) {
 	return as
 }
 
-// tameHandler is an application's log handler whose panics are recovered: a line is never worth a run.
+// tameHandler is an application's log handler whose lines are written apart: none is worth a run, nor the worker that writes it.
 type tameHandler struct{ base slog.Handler }
 
 // tameLogger guards a logger.
 func tameLogger(logger *slog.Logger) *slog.Logger { return slog.New(tameHandler{logger.Handler()}) }
 
-// Enabled implements slog.Handler.
+// Enabled implements slog.Handler. It is asked for lines that are never written too, also in the loops of handlers, where a goroutine
+// would cost fifty times what the answer costs: its panics alone are recovered.
 func (h tameHandler) Enabled(ctx context.Context, level slog.Level) (enabled bool) {
 	defer func() { _ = recover() }()
 	return h.base.Enabled(ctx, level)
@@ -113,20 +114,20 @@ func (h tameHandler) Enabled(ctx context.Context, level slog.Level) (enabled boo
 
 // Handle implements slog.Handler.
 func (h tameHandler) Handle(ctx context.Context, r slog.Record) (err error) {
-	defer func() { _ = recover() }()
-	return h.base.Handle(ctx, r)
+	_ = isolated(func() { err = h.base.Handle(ctx, r) })
+	return err
 }
 
 // WithAttrs implements slog.Handler.
-func (h tameHandler) WithAttrs(attrs []slog.Attr) (with slog.Handler) {
-	with = h
-	defer func() { _ = recover() }()
-	return tameHandler{h.base.WithAttrs(attrs)}
+func (h tameHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	with := h
+	_ = isolated(func() { with.base = h.base.WithAttrs(attrs) })
+	return with
 }
 
 // WithGroup implements slog.Handler.
-func (h tameHandler) WithGroup(name string) (with slog.Handler) {
-	with = h
-	defer func() { _ = recover() }()
-	return tameHandler{h.base.WithGroup(name)}
+func (h tameHandler) WithGroup(name string) slog.Handler {
+	with := h
+	_ = isolated(func() { with.base = h.base.WithGroup(name) })
+	return with
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -34,6 +35,18 @@ func (hostileLog) Enabled(_ context.Context, level slog.Level) bool {
 func (hostileLog) Handle(context.Context, slog.Record) error { panic("handle") }
 func (hostileLog) WithAttrs([]slog.Attr) slog.Handler        { panic("attributes") }
 func (hostileLog) WithGroup(string) slog.Handler             { panic("group") }
+
+// exitingLog is a log's handler that ends the goroutine on which it is called.
+type exitingLog struct{ lines *atomic.Int64 }
+
+func (exitingLog) Enabled(context.Context, slog.Level) bool { return true }
+func (l exitingLog) Handle(context.Context, slog.Record) error {
+	l.lines.Add(1)
+	runtime.Goexit()
+	return nil
+}
+func (l exitingLog) WithAttrs([]slog.Attr) slog.Handler { runtime.Goexit(); return l }
+func (l exitingLog) WithGroup(string) slog.Handler      { runtime.Goexit(); return l }
 
 // hostileMetrics panic too.
 type hostileMetrics struct{}
@@ -157,6 +170,28 @@ func TestHandlers_AmongHostileNeighbours_EachEndsItsOwnRunAndNothingElse(t *test
 	}).attack()
 	if len(seen) < 100 {
 		t.Errorf("a hook that ends its goroutine saw %d changes", len(seen))
+	}
+}
+
+// A log that ends the goroutine of whatever writes a line costs the line: not the attempt that writes it, nor a worker.
+func TestHandlers_LogThatEndsGoroutines_CostsItsLinesAlone(t *testing.T) {
+	t.Parallel()
+	lines := &atomic.Int64{}
+	openHostile(t, memlane.NewStorage(nil), &core.Options{Logger: slog.New(exitingLog{lines})}).attack()
+	if n := lines.Load(); n < int64(len(hostiletest.Handlers())) {
+		t.Errorf("%d lines were written", n)
+	}
+	h := openHostile(t, memlane.NewStorage(nil), &core.Options{
+		Logger: slog.New(exitingLog{lines}),
+		Middleware: []runlane.Middleware{func(ctx context.Context, a *runlane.Attempt, next func(context.Context) error) error {
+			a.Logger().With("key", "value").WithGroup("group").InfoContext(ctx, "a line of the attempt")
+			return next(ctx)
+		}},
+	})
+	before := lines.Load()
+	result, err := h.RunNow(t.Context(), h.polite.With(1), nil)
+	if err != nil || result.Run.Status != runlane.StatusSucceeded || lines.Load() == before {
+		t.Errorf("%+v, %v, %d lines", result, err, lines.Load()-before)
 	}
 }
 
