@@ -195,7 +195,10 @@ func untold(message string, cause error) []string {
 		}
 		return texts
 	}
-	return []string{cause.Error()}
+	if text := cause.Error(); !strings.Contains(message, text) {
+		return []string{text}
+	}
+	return nil
 }
 
 // finish reports an error and returns the exit code.

@@ -3,6 +3,7 @@ package functions
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/runlane/runlane-go"
@@ -52,8 +53,30 @@ func (p *program) log(err error) {
 	}
 	p.logged = code
 	attrs := []any{"code", code, "error", message, "hint", hint}
-	if cause != nil {
-		attrs = append(attrs, "cause", cause.Error())
+	if more := untold(message, cause); len(more) > 0 {
+		attrs = append(attrs, "cause", strings.Join(more, "; "))
 	}
 	p.logger.Error("the runtime cannot open", attrs...)
+}
+
+// untold is what causes say beyond the message, which may list what it was joined from (as the command line tells it: cli/exit.go).
+func untold(message string, cause error) []string {
+	switch e := cause.(type) { //nolint:errorlint // what wraps others says more than they do
+	case nil:
+		return nil
+	case *runlane.Error:
+		if e != nil && strings.Contains(message, e.Message) {
+			return untold(message, e.Cause)
+		}
+	case interface{ Unwrap() []error }:
+		var texts []string
+		for _, part := range e.Unwrap() {
+			texts = append(texts, untold(message, part)...)
+		}
+		return texts
+	}
+	if text := cause.Error(); !strings.Contains(message, text) {
+		return []string{text}
+	}
+	return nil
 }

@@ -44,6 +44,15 @@ func startedAsFunction() bool {
 				Cause: errors.New("not authorized to perform dynamodb:DescribeTable"),
 			}
 		},
+		"faulty": func(ctx context.Context) (*core.Runtime, error) {
+			return core.Open(ctx, memlane.New(), &core.Options{Environment: "prod", MaxAbandoned: -2, Middleware: []runlane.Middleware{nil}})
+		},
+		"quoting": func(context.Context) (*core.Runtime, error) {
+			cause := errors.New("secret db/prod is missing")
+			return nil, &runlane.Error{
+				Code: runlane.ErrConfigurationInvalid, Message: "keys: " + cause.Error(), Hint: "make it", Cause: fmt.Errorf("%w", cause),
+			}
+		},
 		"too long": func(ctx context.Context) (*core.Runtime, error) {
 			handle := func(context.Context, *runlane.Attempt, string) error { return nil }
 			return core.Open(ctx, memlane.New(), &core.Options{Environment: "prod", Handlers: []runlane.Handler{
@@ -221,6 +230,25 @@ func TestStart_CauseOfAFailedOpening_IsLogged(t *testing.T) {
 		"level": "ERROR", "message": "the runtime cannot open", "code": "storage_unavailable", "error": "access denied",
 		"hint": "let the policy allow the action that the cause names", "cause": "not authorized to perform dynamodb:DescribeTable",
 	}})
+}
+
+// The causes of an opening with several faults stand in its message already.
+func TestStart_CauseThatTheMessageTells_IsLoggedOnce(t *testing.T) {
+	t.Parallel()
+	for opener, want := range map[string]map[string]any{
+		"faulty": {
+			"error": "the runtime cannot open: 1. Options.MaxAbandoned is -2; 2. Options.Middleware[0] is nil",
+			"hint":  "1. use -1 for no bound, 0 for the default, or a bound; 2. leave it out",
+		},
+		"quoting": {"error": "keys: secret db/prod is missing", "hint": "make it"},
+	} {
+		t.Run(opener, func(t *testing.T) {
+			t.Parallel()
+			_, log := serve(t, "bridge", opener, nil, "{}")
+			want["level"], want["message"], want["code"] = "ERROR", "the runtime cannot open", "configuration_invalid"
+			equal(t, "log", logLines(t, log), []map[string]any{want})
+		})
+	}
 }
 
 // Lambda says with an invocation how long it may take. The other roles execute nothing.
