@@ -80,6 +80,7 @@ type bulkCall struct {
 	limit       int // 0 means all
 	dryRun, yes bool
 	nothing     func() // what to say when there is nothing to do; may be nil
+	stay        string // why those stay that the call skips, where that is known when they are counted: they are passed over then
 }
 
 // bulkTotal is the result of a bulk command.
@@ -94,6 +95,26 @@ type bulkTotal struct {
 	Next    runlane.Cursor `json:"next,omitempty"`
 }
 
+// meant is how many runs something is, or was, to be done to.
+func (b *bulkCall) meant(total *bulkTotal) int {
+	if b.stay != "" {
+		return total.Matched - total.Skipped
+	}
+	return total.Matched
+}
+
+// text says how many runs match, which may be a lower bound.
+func (b *bulkCall) text(total *bulkTotal) string {
+	text := plural(b.meant(total), "run matches", "runs match")
+	if total.AtLeast {
+		text = "at least " + text
+	}
+	if b.stay != "" && total.Skipped > 0 {
+		text += fmt.Sprintf(" (%d more %s)", total.Skipped, b.stay)
+	}
+	return text
+}
+
 // countAndDo counts, asks and does, round after round.
 func (s *session) countAndDo(ctx context.Context, b bulkCall) error {
 	counted, err := s.rounds(ctx, b, true)
@@ -103,11 +124,11 @@ func (s *session) countAndDo(ctx context.Context, b bulkCall) error {
 	if counted.Matched == 0 && b.nothing != nil {
 		b.nothing()
 	}
-	if b.dryRun || counted.Matched == 0 {
+	if b.dryRun || b.meant(&counted) == 0 && !counted.AtLeast {
 		counted.DryRun = b.dryRun
 		return s.showTotal(b, counted)
 	}
-	question := fmt.Sprintf("%s: %s them?", runsText(counted.Matched, counted.AtLeast), b.verb)
+	question := fmt.Sprintf("%s: %s them?", b.text(&counted), b.verb)
 	if err := s.confirm(ctx, b.yes, question); err != nil {
 		return err
 	}
@@ -133,7 +154,7 @@ func (s *session) rounds(ctx context.Context, b bulkCall, dry bool) (total bulkT
 	for round := 1; ; round++ {
 		limit := roundRuns
 		if b.limit > 0 {
-			limit = b.limit - total.Matched
+			limit = b.limit - b.meant(&total)
 		}
 		result, err := b.call(ctx, total.Next, limit, dry)
 		if result != nil {
@@ -147,7 +168,13 @@ func (s *session) rounds(ctx context.Context, b bulkCall, dry bool) (total bulkT
 		if err != nil {
 			return total, err
 		}
-		if total.Next == "" || b.limit > 0 && total.Matched >= b.limit {
+		if b.limit > 0 && b.meant(&total) >= b.limit {
+			if dry {
+				total.Matched -= b.meant(&total) - b.limit // a call that counts may find somewhat more
+			}
+			return total, nil
+		}
+		if total.Next == "" {
 			return total, nil
 		}
 		if dry && round == countRounds {
@@ -176,19 +203,10 @@ func (s *session) showTotal(b bulkCall, total bulkTotal) error {
 	if s.json {
 		return s.emit("bulk", &total)
 	}
-	if total.DryRun || total.Matched == 0 {
-		s.line("%s, nothing was changed", runsText(total.Matched, total.AtLeast))
+	if total.DryRun || b.meant(&total) == 0 && total.Changed == 0 {
+		s.line("%s, nothing was changed", b.text(&total))
 		return nil
 	}
 	s.line("%s: %d, skipped: %d, failed: %d", b.done, total.Changed, total.Skipped, total.Failed)
 	return nil
-}
-
-// runsText is a number of matching runs, which may be a lower bound.
-func runsText(n int, atLeast bool) string {
-	text := plural(n, "run matches", "runs match")
-	if atLeast {
-		return "at least " + text
-	}
-	return text
 }

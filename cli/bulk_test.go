@@ -6,8 +6,11 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/cli"
+	"github.com/runlane/runlane-go/lane"
 )
 
 // crowd makes more runs than one round of a bulk call takes, none of them due.
@@ -77,5 +80,31 @@ func TestList_BeyondOnePage_HasOneHeader(t *testing.T) {
 	}
 	if r := w.run(t.Context(), "runs", "list", "--limit", "600"); strings.Count(r.stdout, "\n") != 601 || !strings.Contains(r.stderr, "there is more") {
 		t.Errorf("%d lines, %s", strings.Count(r.stdout, "\n"), r.stderr)
+	}
+}
+
+// longList is a storage whose list of finished runs has more new ones before the old than are counted.
+type longList struct{ lane.Storage }
+
+func (longList) ListRuns(context.Context, *lane.RunQuery) (*runlane.Page[runlane.RunSummary], error) {
+	return &runlane.Page[runlane.RunSummary]{Next: "further"}, nil
+}
+
+func TestPrune_OldRunsBehindMoreThanIsCounted_AreRemoved(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	for _, args := range []string{"trigger emails.welcome --id old-run", "worker --drain --no-tick"} {
+		if r := w.run(t.Context(), strings.Fields(args)...); r.code != cli.ExitOK {
+			t.Fatalf("%+v", r)
+		}
+	}
+	w.millis.Add(time.Hour.Milliseconds())
+	w.wrap = func(s lane.Storage) lane.Storage { return longList{s} }
+	r := w.run(t.Context(), "runs", "prune", "--older-than", "1m")
+	if want := "error: at least 0 runs match: remove them? Nobody is there to confirm\n"; r.code != cli.ExitUsage || !strings.HasPrefix(r.stderr, want) {
+		t.Errorf("it does not ask: %+v", r)
+	}
+	if r := w.run(t.Context(), "runs", "prune", "--older-than", "1m", "--yes"); r.code != cli.ExitOK || r.stdout != "removed: 1, skipped: 0, failed: 0\n" {
+		t.Errorf("%+v", r)
 	}
 }

@@ -248,11 +248,15 @@ func runsPruneCommand() *command {
 					if dry && after == options.After {
 						after = "" // a cursor of what was removed is none of what is counted: what is gone is not counted anyway
 					}
+					if dry {
+						limit = runlane.MaxPageLimit // of the list, which begins with the newest: the limit is for what is found in it
+					}
 					o.After, o.Limit, o.DryRun = after, min(limit, runlane.MaxPageLimit), dry
 					return rt.Runs().Prune(ctx, &o)
 				}
 				return s.countAndDo(ctx, bulkCall{
 					call: call, verb: "remove", done: "removed", after: options.After, limit: *limit, dryRun: *dryRun, yes: *yes,
+					stay: "retain an idempotency key and stay",
 				})
 			}
 		},

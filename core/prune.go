@@ -67,7 +67,7 @@ func (rt *Runtime) newPruning(o *PruneOptions) (*pruning, error) {
 		scope: fmt.Sprintf("prune %s %s %s %t %t", rt.environment, o.OlderThan, describeList(o.Statuses), o.ReleaseOwners, o.DryRun),
 		command: lane.PruneCommand{
 			PageQuery: lane.PageQuery{Environment: rt.environment, Limit: cmp.Or(o.Limit, runlane.DefaultPruneLimit)},
-			Statuses:  slices.Clone(o.Statuses), OlderThan: rt.now().Add(-o.OlderThan), ReleaseOwners: o.ReleaseOwners,
+			Statuses:  slices.Clone(o.Statuses), OlderThan: nextMilli(rt.now().Add(-o.OlderThan)), ReleaseOwners: o.ReleaseOwners,
 		},
 	}
 	if len(p.command.Statuses) == 0 {
@@ -88,6 +88,9 @@ func (rt *Runtime) newPruning(o *PruneOptions) (*pruning, error) {
 	p.command.OlderThan, p.command.After = time.UnixMilli(ms).UTC(), runlane.Cursor(inner)
 	return p, nil
 }
+
+// nextMilli rounds up: runs end at whole milliseconds, so what ended before an instant ended before the next of these.
+func nextMilli(at time.Time) time.Time { return runlane.UTCMillis(at.Add(time.Millisecond - 1)) }
 
 // next resumes with the same cutoff.
 func (p *pruning) next(inner runlane.Cursor) runlane.Cursor {
