@@ -177,8 +177,8 @@ func (s *situation) slotless(e *Explanation) {
 		}
 	}
 	e.says(WaitSlot, s.upcoming(until), fmt.Sprintf(
-		"All %d slots of its queue are taken for its concurrency key. The first that is freed goes to the run that waits longest; a "+
-			"holder that extends its lease keeps its slot beyond this time. Raise the queue's Concurrency, or cancel a holder.",
+		"All slots of its queue (Concurrency %d) are taken for its concurrency key. The first that is freed goes to the run that waits "+
+			"longest; a holder that extends its lease keeps its slot beyond this time. Raise the queue's Concurrency, or cancel a holder.",
 		s.queue.Concurrency))
 }
 
