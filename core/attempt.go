@@ -60,7 +60,7 @@ type execution struct {
 	closed   bool // the handler is not waited for any more
 }
 
-// perform runs the handler and records its outcome.
+// perform runs the handler and records its outcome. Its token is expected among the runtime's attempts, and the caller forgets it.
 func (x *execution) perform(ctx context.Context, executions *executionSet) (*DeliveryResult, error) {
 	limited, stop := x.limit(ctx)
 	defer stop()
@@ -71,6 +71,7 @@ func (x *execution) perform(ctx context.Context, executions *executionSet) (*Del
 	x.ctx, x.set = ctx, executions
 	executions.add(x, x.nextBeat())
 	defer executions.remove(x)
+	x.rt.executing.add(x)
 
 	v, returned := x.await(limited, handling)
 	x.cut = x.short && limited.Err() != nil && ctx.Err() == nil

@@ -13,8 +13,9 @@ import (
 const changeRounds = 5
 
 // Cancel asks for the end of a run. A waiting run is cancelled at once. A running one becomes cancellation_requested: its worker ends
-// the handler's context with runlane.ErrCancelRequested and records what the handler makes of it; when the worker is gone,
-// maintenance finishes the cancellation. The returned run is as the call left it. The reason is kept with the event.
+// the handler's context with runlane.ErrCancelRequested, at once where this runtime executes the attempt, else with its next
+// heartbeat, and records what the handler makes of it; when the worker is gone, maintenance finishes the cancellation. The returned run
+// is as the call left it. The reason is kept with the event.
 //
 // Cancelling a run whose cancellation was requested already is no error and changes nothing. A finished run is
 // runlane.ErrValidationFailed, an unknown one runlane.ErrRunNotFound. runlane.ErrStorageConflict says that the run kept moving: call
@@ -62,6 +63,7 @@ func (c change) cancel(ctx context.Context, id runlane.RunID) (run *runlane.Run,
 				Hint: "a finished run never changes again", Cause: errMovedOn,
 			}
 		case run.Status == runlane.StatusCancellationRequested:
+			c.rt.executing.cancel(run.Lease.Token)
 			return run, false, nil
 		case run.Status == runlane.StatusRunning:
 			body = &runlane.RunCancellationRequested{Reason: c.reason}
@@ -75,6 +77,9 @@ func (c change) cancel(ctx context.Context, id runlane.RunID) (run *runlane.Run,
 		}
 		if lane.HoldsSlot(run) && !lane.HoldsSlot(commit.Run) {
 			c.rt.handOver(ctx, commit.Run)
+		}
+		if commit.Run.Status == runlane.StatusCancellationRequested {
+			c.rt.executing.cancel(commit.Run.Lease.Token)
 		}
 		return commit.Run, true, nil
 	}

@@ -204,7 +204,10 @@ func (d *delivery) take(ctx context.Context, run *runlane.Run, at time.Time, r r
 	if err := d.room(ctx, run, h.Task, r); err != nil {
 		return nil, false, err
 	}
-	x, lost, err := d.claim(ctx, run, h, at, r)
+	token := d.rt.world.NewID("lease_")
+	d.rt.executing.expect(token)
+	defer d.rt.executing.forget(token)
+	x, lost, err := d.claim(ctx, run, h, at, r, token)
 	switch {
 	case err != nil:
 		return nil, false, err
@@ -243,10 +246,10 @@ func (c *ownerCommand) done() {
 
 // claim takes the lease and starts the attempt in one commit.
 func (d *delivery) claim(
-	ctx context.Context, run *runlane.Run, h runlane.Handler, at time.Time, r rules,
+	ctx context.Context, run *runlane.Run, h runlane.Handler, at time.Time, r rules, token string,
 ) (*execution, lane.Outcome, error) {
 	rt := d.rt
-	lease := runlane.Lease{Token: rt.world.NewID("lease_"), WorkerID: d.workerID, ExpiresAt: r.leaseEnd(at)}
+	lease := runlane.Lease{Token: token, WorkerID: d.workerID, ExpiresAt: r.leaseEnd(at)}
 	c := newOwnerCommand()
 	defer c.done()
 	c.claimed, c.begun = runlane.RunLeaseClaimed{Lease: lease}, runlane.RunStarted{Attempt: run.Counters.Attempts + 1}
@@ -265,13 +268,13 @@ func (d *delivery) claim(
 	}}
 	got, err := rt.lane.Storage.ClaimRunLease(ctx, &c.claim)
 	switch {
-	case err != nil && !rt.claimedAfterAll(ctx, err, run.ID, lease.Token):
+	case err != nil && !rt.claimedAfterAll(ctx, err, run.ID, token):
 		return nil, "", err
 	case err == nil && got.Outcome != lane.Acquired:
 		return nil, got.Outcome, nil
 	}
 	return &execution{
-		rt: rt, handler: h, rules: r, workerID: d.workerID, token: lease.Token, started: projected, run: projected, spare: run,
+		rt: rt, handler: h, rules: r, workerID: d.workerID, token: token, started: projected, run: projected, spare: run,
 	}, "", nil
 }
 

@@ -43,6 +43,54 @@ func (s *executionSet) add(x *execution, firstBeat time.Duration) {
 	}
 }
 
+// localAttempts finds the attempts that this runtime executes by the tokens of their leases, for cancellations that are requested here.
+type localAttempts struct {
+	mu      sync.Mutex
+	byToken map[string]*execution // nil: the claim is under way; cancelledEarly: and its run is cancelled
+}
+
+var cancelledEarly = new(execution)
+
+// expect announces a claim: the run may be cancelled before the claim is answered. It must be paired with forget.
+func (l *localAttempts) expect(token string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.byToken == nil {
+		l.byToken = make(map[string]*execution)
+	}
+	l.byToken[token] = nil
+}
+
+func (l *localAttempts) add(x *execution) {
+	l.mu.Lock()
+	early := l.byToken[x.token] == cancelledEarly
+	l.byToken[x.token] = x
+	l.mu.Unlock()
+	if early {
+		x.end(runlane.ErrCancelRequested)
+	}
+}
+
+func (l *localAttempts) forget(token string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.byToken, token)
+}
+
+// cancel ends the context of the attempt that holds a lease, if it is executed here. The request is stored already: the outcome meets it
+// as it meets any commit in between.
+func (l *localAttempts) cancel(token string) {
+	l.mu.Lock()
+	x, here := l.byToken[token]
+	if here && x == nil {
+		l.byToken[token] = cancelledEarly
+	}
+	l.mu.Unlock()
+	if x != nil && x != cancelledEarly {
+		x.end(runlane.ErrCancelRequested)
+	}
+}
+
 func (s *executionSet) remove(x *execution) {
 	s.mu.Lock()
 	delete(s.all, x)

@@ -45,6 +45,7 @@ type modelLease struct {
 	ends       time.Time // its context, by itself; zero: never
 	unwind     time.Duration
 	status     runlane.Status // that its outcome left
+	told       time.Time      // its handler was told of a requested cancellation, by its own runtime; zero: it learns with a heartbeat
 }
 
 // modelVerdict is what a delivery must lead to before any handler is called.
@@ -226,10 +227,12 @@ func (m *model) cancel(d *modelDeployment, run *modelRun) runlane.ErrorCode {
 	case run.Status.Terminal():
 		return runlane.ErrValidationFailed
 	case run.Status == runlane.StatusCancellationRequested:
+		m.tell(d, run)
 		return ""
 	case run.Status == runlane.StatusRunning:
 		m.changed(run, 1)
 		run.Status, run.requested = runlane.StatusCancellationRequested, m.now
+		m.tell(d, run)
 		return ""
 	}
 	slot := run.Status == runlane.StatusQueued && !run.DispatchExpiresAt.IsZero()
@@ -238,4 +241,12 @@ func (m *model) cancel(d *modelDeployment, run *modelRun) runlane.ErrorCode {
 		m.handOver(d, run)
 	}
 	return ""
+}
+
+// tell ends the context of the run's handler at once, where the runtime that was asked executes it. Another one's learns of it with its
+// next heartbeat.
+func (m *model) tell(d *modelDeployment, run *modelRun) {
+	if x := run.owner; x != nil && x.model.deployment == d && x.model.told.IsZero() {
+		x.model.told = m.now
+	}
 }

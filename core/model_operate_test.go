@@ -3,6 +3,7 @@ package core_test
 import (
 	"cmp"
 	"slices"
+	"testing/synctest"
 	"time"
 
 	"github.com/runlane/runlane-go"
@@ -23,6 +24,8 @@ func (s *modelSequence) stepCancel() bool {
 	if err == nil && got.Status != run.Status {
 		s.fail("cancel returned a run that is %s, not %s", got.Status, run.Status)
 	}
+	synctest.Wait() // for the handler that was told of it
+	s.settle()
 	return true
 }
 

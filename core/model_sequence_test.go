@@ -160,6 +160,9 @@ func (s *modelSequence) mustRun(x *modelAttempt, present time.Time) {
 	if x.model.beats {
 		bound = modelBeat
 	}
+	if !x.model.told.IsZero() && !x.stubborn {
+		s.fail("the cancellation of run %s was requested here at %s, and its handler still waits", x.run, x.model.told)
+	}
 	if run != nil && run.owner == x && !x.stubborn && !x.muted && run.Status == runlane.StatusCancellationRequested &&
 		present.Sub(run.requested) >= bound {
 		s.fail("the cancellation of run %s was requested at %s, and its handler does not know", x.run, run.requested)
@@ -190,6 +193,12 @@ func (s *modelSequence) checkCause(x *modelAttempt, run *modelRun) {
 		s.coverage.add("seen", "timeout")
 	case errors.Is(x.cause, runlane.ErrCancelRequested) && run != nil && run.owner == x && run.Status == runlane.StatusCancellationRequested:
 		s.coverage.add("seen", "cancelled while running")
+		if told := x.model.told; !told.IsZero() {
+			s.coverage.add("seen", "cancelled at once")
+			if at := runlane.UTCMillis(x.returnedAt); at.After(runlane.UTCMillis(told)) {
+				s.fail("the handler of run %s was told at %s of the cancellation requested here at %s", x.run, at, told)
+			}
+		}
 	case errors.Is(x.cause, context.Canceled):
 		s.coverage.add("seen", "interrupted")
 	default:

@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"slices"
+	"testing/synctest"
 	"time"
 
 	"github.com/runlane/runlane-go"
@@ -234,11 +235,15 @@ func (s *modelSequence) stepTick() bool {
 
 func (s *modelSequence) tick(limit int) {
 	s.did("  limit %d", limit)
+	over := s.w.begin()
 	_, err := s.d.rt.Tick(s.ctx, &core.TickOptions{Limit: limit})
 	if err != nil && s.m.fault == transportSound {
 		s.fail("tick: %v", err)
 	}
 	s.m.tick(s.d, limit)
+	over()
+	synctest.Wait() // for the handler of a run that was replaced
+	s.settle()
 }
 
 // stepDrain lets a worker do what is due, whatever there are of wakeups.

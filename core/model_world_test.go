@@ -30,6 +30,7 @@ type modelWorld struct {
 	mu   sync.Mutex
 	ids  int
 	next *modelAttempt // what the next call of a handler is to do; nil succeeds
+	busy chan struct{} // closed when the step in progress lets handlers return whose contexts ended; nil: they may
 }
 
 type modelPayload struct {
@@ -216,6 +217,30 @@ func (w *modelWorld) prepare(x *modelAttempt) {
 	w.next = x
 }
 
+// begin keeps handlers whose contexts end from returning until over is called: else they would race the rest of the step.
+func (w *modelWorld) begin() (over func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	busy := make(chan struct{})
+	w.busy = busy
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.busy = nil
+		close(busy)
+	}
+}
+
+// pause waits for the end of the step in progress.
+func (w *modelWorld) pause() {
+	w.mu.Lock()
+	busy := w.busy
+	w.mu.Unlock()
+	if busy != nil {
+		<-busy
+	}
+}
+
 func (w *modelWorld) handle(ctx context.Context, a *runlane.Attempt, _ modelPayload) error {
 	w.mu.Lock()
 	x := w.next
@@ -236,6 +261,7 @@ func (w *modelWorld) handle(ctx context.Context, a *runlane.Attempt, _ modelPayl
 		select {
 		case x.outcome = <-x.decision:
 		case <-ended:
+			w.pause()
 			x.outcome = modelOutcome{kind: outcomeContext}
 		case <-w.over:
 			return nil

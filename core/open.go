@@ -41,6 +41,7 @@ type Runtime struct {
 	workerID     string
 	gate         gate
 	executions   executionSet  // attempts of direct ExecuteDelivery calls
+	executing    localAttempts // all attempts of this runtime
 	suspects     chan struct{} // holds the one that is executed by workers
 	hurried      chan struct{} // closed when Close will wait no longer: workers cut their grace short
 }

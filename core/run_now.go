@@ -38,6 +38,8 @@ func (rt *Runtime) RunNow(ctx context.Context, call runlane.Call, options *runla
 	}
 	r := newRules(&DeliveryOptions{}, rt.world.Now)
 	lease := runlane.Lease{Token: rt.world.NewID("lease_"), WorkerID: rt.workerID, ExpiresAt: r.leaseEnd(p.at)}
+	rt.executing.expect(lease.Token)
+	defer rt.executing.forget(lease.Token)
 	result, commit, err := rt.resolve(ctx, &p, func(ctx context.Context, p *plan) (*lane.Commit, error) {
 		return rt.createStarted(ctx, p, lease)
 	})

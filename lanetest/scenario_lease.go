@@ -91,6 +91,21 @@ func outcomeCancelNoticed(t *testing.T, h RuntimeHarness) {
 	s.wantStatus(s.execute(s.trigger(task.With(jobPayload{}), nil)), runlane.StatusCancelled)
 }
 
+func outcomeCancelHere(t *testing.T, h RuntimeHarness) {
+	var s *scene
+	task, handler := job("scenario.cancel-here", nil, func(ctx context.Context, a *runlane.Attempt) error {
+		run, err := s.rt.Runs().Cancel(ctx, a.Run.ID, &core.ChangeOptions{Reason: "enough"})
+		if err != nil || run.Status != runlane.StatusCancellationRequested || !errors.Is(context.Cause(ctx), runlane.ErrCancelRequested) {
+			return fmt.Errorf("run %+v, error %w, cause %w", run, err, context.Cause(ctx))
+		}
+		return ctx.Err()
+	})
+	s = newScene(t, h, handler)
+	run := s.execute(s.trigger(task.With(jobPayload{}), nil))
+	s.wantStatus(run, runlane.StatusCancelled)
+	s.wantHistory(run.ID, "created delivery_requested lease_claimed started cancellation_requested cancelled")
+}
+
 func outcomeTakeoverNoticed(t *testing.T, h RuntimeHarness) {
 	var s *scene
 	task, handler := job("scenario.noticed-takeover", nil, func(ctx context.Context, a *runlane.Attempt) error {

@@ -35,6 +35,7 @@ func outcomeScenarios() []scenario {
 		{"a lost lease records nothing", nil, outcomeLostLease, false},
 		{"a shutdown burns no attempt", nil, outcomeShutdown, false},
 		{"a requested cancellation decides what follows", nil, outcomeCancellation, false},
+		{"a cancellation reaches the handler at once in the runtime that executes it", nil, outcomeCancelHere, false},
 		{"an outcome that cannot be written is tried again", nil, outcomeWrittenAgain, false},
 		{"an outcome whose answer was lost is recognized", nil, outcomeUnknown, false},
 		{"an output that the storage cannot hold fails the attempt", nil, outcomeTooLarge, false},

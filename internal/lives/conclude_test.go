@@ -16,9 +16,7 @@ func (l *life) conclude() {
 	calm := weathers[0]
 	l.weather = &calm
 	for _, v := range l.flying {
-		v.decision <- outcome{kind: succeeds}
-		<-v.done
-		l.judge(v)
+		l.finish(v, outcome{kind: succeeds})
 	}
 	l.flying = nil
 	if l.schedule != nil {

@@ -198,10 +198,15 @@ func (l *life) stepEnd() bool {
 	}
 	o := l.drawOutcome()
 	l.note("  %s: %s", v.p.name, o.kind)
-	v.decision <- o
+	l.finish(v, o)
+	return true
+}
+
+// finish lets an attempt return that is not under way any more for the steps to come.
+func (l *life) finish(v *visit, o outcome) {
+	v.decision <- o // room is for this one
 	<-v.done
 	l.judge(v)
-	return true
 }
 
 // stepInterrupt stops a delivery in good order.
@@ -212,8 +217,7 @@ func (l *life) stepInterrupt() bool {
 	}
 	l.note("  %s", v.p.name)
 	v.cancel()
-	<-v.done
-	l.judge(v)
+	l.finish(v, outcome{kind: stops})
 	return true
 }
 

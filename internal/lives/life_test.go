@@ -152,6 +152,7 @@ func (l *life) does(s *step) bool {
 		l.history = l.history[:said]
 		return false
 	}
+	l.settle()
 	l.tally.stepped(s.name)
 	l.trouble.begin(l.steps, nil)
 	l.look()
@@ -186,6 +187,21 @@ func (l *life) allows(p *process, what string, err error, codes ...runlane.Error
 }
 
 var outages = []runlane.ErrorCode{runlane.ErrStorageUnavailable, runlane.ErrTransportUnavailable, runlane.ErrTransportPublishFailed}
+
+const toldStep = "(told of a cancellation)"
+
+// settle lets handlers return that this step, or a heartbeat during it, told of a requested cancellation.
+func (l *life) settle() {
+	l.flying = slices.DeleteFunc(l.flying, func(v *visit) bool {
+		if v.p.dead.Load() || !v.cancelled() {
+			return false
+		}
+		l.note("  %s: told of the cancellation", v.p.name)
+		l.tally.add(l.tally.steps, toldStep, 1)
+		l.finish(v, outcome{kind: stops})
+		return true
+	})
+}
 
 // bury removes dead processes with all that they had under way, and starts others.
 func (l *life) bury() {

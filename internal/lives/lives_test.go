@@ -232,6 +232,9 @@ func (d *drive) missing(t *testing.T, memory bool) {
 			t.Errorf("no life had the step %q", s.name)
 		}
 	}
+	if d.tally.steps[toldStep] == 0 {
+		t.Error("in no life was a handler told of a cancellation")
+	}
 	wanted := []string{
 		string(deathBefore), string(deathAfter), string(deathInside), string(transportOut), string(transportUnheard), string(refused), string(rejected),
 		string(lostWakeup), string(doubledWakeup), string(lateWakeup),

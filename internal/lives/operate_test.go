@@ -83,9 +83,21 @@ func (l *life) stepCancel() bool {
 	}
 	p := l.process()
 	l.note("  %s: %s", p.name, id)
-	_, err := p.rt.Runs().Cancel(l.ctx, id, nil)
+	got, err := p.rt.Runs().Cancel(l.ctx, id, nil)
 	l.allows(p, "cancel", err, runlane.ErrRunNotFound, runlane.ErrValidationFailed)
+	if err == nil && got.Status == runlane.StatusCancellationRequested {
+		l.mustBeTold(p, got)
+	}
 	return true
+}
+
+// mustBeTold asks whether the handler of a run knows that the runtime which executes it was asked to cancel it.
+func (l *life) mustBeTold(p *process, run *runlane.Run) {
+	for _, v := range l.flying {
+		if v.p == p && v.token == run.Lease.Token && v.ctx.Err() == nil {
+			l.fail("the cancellation of run %s was requested where it executes, and its handler does not know", run.ID)
+		}
+	}
 }
 
 func (l *life) stepRerun() bool {

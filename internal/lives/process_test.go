@@ -164,7 +164,9 @@ type visit struct {
 	waits    bool // for a step to say the outcome
 	decision chan outcome
 	begun    chan struct{}
-	done     chan struct{} // the delivery is over
+	ctx      context.Context // of the handler, once it has begun
+	token    string          // of its lease
+	done     chan struct{}   // the delivery is over
 	cancel   context.CancelFunc
 
 	p      *process
@@ -172,6 +174,9 @@ type visit struct {
 	result *core.DeliveryResult
 	err    error
 }
+
+// cancelled reports that the handler was told of a requested cancellation.
+func (v *visit) cancelled() bool { return errors.Is(context.Cause(v.ctx), runlane.ErrCancelRequested) }
 
 func (p *process) prepare(v *visit) {
 	p.mu.Lock()
@@ -203,16 +208,34 @@ func (p *process) handle(ctx context.Context, a *runlane.Attempt, _ payload) err
 	}
 	o := v.outcome
 	if v.waits {
-		close(v.begun)
-		select {
-		case o = <-v.decision:
-		case <-ctx.Done():
-			o = outcome{kind: stops}
-		case <-p.over:
+		var dead bool
+		if o, dead = v.await(ctx, a); dead {
 			return errDead()
 		}
 	}
 	return p.act(ctx, a, o)
+}
+
+// await is the handler of an attempt that lasts until a step ends it, its context, or the process.
+func (v *visit) await(ctx context.Context, a *runlane.Attempt) (o outcome, dead bool) {
+	v.ctx, v.token = ctx, a.Run.Lease.Token
+	close(v.begun)
+	select {
+	case o = <-v.decision:
+		return o, false
+	case <-v.p.over:
+		return o, true
+	case <-ctx.Done():
+	}
+	if !v.cancelled() {
+		return outcome{kind: stops}, false
+	}
+	select { // it would race the step that cancelled its run: settle says when it returns
+	case o = <-v.decision:
+		return o, false
+	case <-v.p.over:
+		return o, true
+	}
 }
 
 // act is the end of a handler.
