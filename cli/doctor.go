@@ -43,7 +43,8 @@ func (w *warning) Error() string { return w.message }
 func doctorCommand() *command {
 	return &command{
 		name: "doctor", short: "Try whether everything works, and say how to correct it",
-		long: "Configuration, schema, access, queues, work that nobody takes, dead letters and the storage's invariants are looked at. " +
+		long: "Configuration, schema, access, queues, work that nobody takes, dead letters and the storage's invariants are looked at; where " +
+			"RUNLANE_TABLE (--table) names a table, the clock too. " +
 			"Access is judged by trying: reads that find nothing, and writes whose condition cannot hold, so that nothing is written. " +
 			"The exit code is that of the first check that failed.",
 		examples: []string{"doctor", "doctor --all --json"},
@@ -86,11 +87,7 @@ func (s *session) doctor(ctx context.Context, sample int, all, publish bool) err
 	if err := try(opening, checkTime); err != nil {
 		return err
 	}
-	checks := s.checks
-	if s.runtime != nil {
-		checks = append(standardChecks(s.runtime, publish), checks...)
-	}
-	for _, check := range checks {
+	for _, check := range s.boundedChecks(publish) {
 		if err := try(check, checkTime); err != nil {
 			return err
 		}
@@ -106,6 +103,17 @@ func (s *session) doctor(ctx context.Context, sample int, all, publish bool) err
 		return &told{code: code}
 	}
 	return nil
+}
+
+// boundedChecks are all but those of the opening and of the invariants: without a runtime those that need none.
+func (s *session) boundedChecks(publish bool) (checks []Check) {
+	if s.runtime != nil {
+		checks = standardChecks(s.runtime, publish)
+	}
+	if s.getenv(tableVariable) != "" {
+		checks = append(checks, Check{Name: "clock", Run: s.checkClock})
+	}
+	return append(checks, s.checks...)
 }
 
 func (s *session) showFinding(name, detail string, err error) error {

@@ -50,3 +50,9 @@ func Paths() []string {
 
 // CheckTimeouts is a check of doctor.
 var CheckTimeouts = checkTimeouts
+
+// Deviation and ClockTolerance are doctor's judgement of a clock.
+var Deviation = deviation
+
+// ClockTolerance, see Deviation.
+const ClockTolerance = clockTolerance

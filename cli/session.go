@@ -97,10 +97,13 @@ func newSession(open Opener, options *Options) *session {
 // ownVariables begin like this. Those of AWS alone choose no deployment: many people always have some.
 const ownVariables = "RUNLANE_"
 
+// tableVariable names the table of a program on AWS.
+const tableVariable = "RUNLANE_TABLE"
+
 // standardVariables are what openers read on AWS.
 var standardVariables = []Variable{
 	{"env", "RUNLANE_ENV", "NAME of the environment"},
-	{"table", "RUNLANE_TABLE", "NAME of the DynamoDB table"},
+	{"table", tableVariable, "NAME of the DynamoDB table"},
 	{"queues", "RUNLANE_QUEUES", "LIST of queue bindings, name=url with commas between"},
 	{"region", "AWS_REGION", "NAME of the AWS region"},
 	{"profile", "AWS_PROFILE", "NAME of a profile in AWS's shared files"},

@@ -19,7 +19,6 @@ func main() {
 	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})))
 	os.Exit(cli.Run(context.Background(), open, &cli.Options{
 		Project: true,
-		Checks:  []cli.Check{{Name: "clock", Run: checkClock}},
 		Variables: []cli.Variable{
 			{Flag: "limits", Name: limitsVariable, Usage: "LIST of queues and their concurrency, name=number; 0 is no limit"},
 		},

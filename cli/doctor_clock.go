@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"cmp"
@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptrace"
-	"os"
 	"time"
 
 	"github.com/runlane/runlane-go"
@@ -16,15 +15,16 @@ import (
 // clockTolerance is what every guarantee allows for (docs/decisions.md, Programs), and the second by which HTTP tells the time.
 const clockTolerance = 2500*time.Millisecond + time.Second
 
-// checkClock compares this machine's clock with that of DynamoDB, which every HTTP answer tells.
-func checkClock(ctx context.Context, _ *core.Runtime) (string, error) {
-	region := cmp.Or(os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION"), "us-east-1")
-	endpoint := cmp.Or(os.Getenv("AWS_ENDPOINT_URL_DYNAMODB"), os.Getenv("AWS_ENDPOINT_URL"), "https://dynamodb."+region+".amazonaws.com")
+// checkClock compares this machine's clock with that of DynamoDB, which every HTTP answer tells. It needs no runtime: a clock that is
+// far off is why AWS accepts no signature, and so why none can be opened.
+func (s *session) checkClock(ctx context.Context, _ *core.Runtime) (string, error) {
+	region := cmp.Or(s.getenv("AWS_REGION"), s.getenv("AWS_DEFAULT_REGION"), "us-east-1")
+	endpoint := cmp.Or(s.getenv("AWS_ENDPOINT_URL_DYNAMODB"), s.getenv("AWS_ENDPOINT_URL"), "https://dynamodb."+region+".amazonaws.com")
 	var sent time.Time
 	trace := &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { sent = time.Now() }}
 	request, err := http.NewRequestWithContext(httptrace.WithClientTrace(ctx, trace), http.MethodGet, endpoint, http.NoBody)
 	if err != nil {
-		return "", invalid("the endpoint is no URL", "correct --endpoint-url", nil)
+		return "", &runlane.Error{Code: runlane.ErrConfigurationInvalid, Message: "the endpoint is no URL", Hint: "correct --endpoint-url"}
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
