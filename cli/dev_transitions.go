@@ -138,7 +138,7 @@ func transition(record *runlane.EventRecord) (word, color string) {
 	case *runlane.RunReleased:
 		return "released", yellow
 	case *runlane.RunCancellationRequested:
-		return "cancelling", yellow
+		return string(runlane.StatusCancellationRequested), yellow
 	case *runlane.RunCancelled:
 		return "cancelled", yellow
 	default: // deliveries, claims and heartbeats are in "runs events"

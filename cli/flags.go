@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -162,6 +163,11 @@ func statusWords() []string {
 	return known
 }
 
+// statusMeant are words that people use for a status and that look like another one.
+var statusMeant = map[string]string{
+	"cancelling": string(runlane.StatusCancellationRequested), "canceling": string(runlane.StatusCancellationRequested),
+}
+
 func (st *statuses) Set(text string) error {
 	for word := range strings.SplitSeq(text, ",") {
 		word = strings.TrimSpace(word)
@@ -175,7 +181,7 @@ func (st *statuses) Set(text string) error {
 			}
 		}
 		if !matched {
-			next := didYouMean(word, statusWords())
+			next := didYouMean(cmp.Or(statusMeant[word], word), statusWords())
 			return usagef(fmt.Sprintf("%sstatuses are %s; ", next, strings.Join(statusWords(), ", ")), "there is no status %s", quoted(word))
 		}
 	}

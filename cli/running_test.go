@@ -36,7 +36,8 @@ func TestRunning_IsShownWithoutItsToken(t *testing.T) {
 			{"runs attempts", "running"},
 			{"runs list", "running"},
 			{"runs cancel", "is cancellation_requested"},
-			{"runs list", "cancelling"},
+			{"runs list", "cancellation_requested"},
+			{"runs list --status cancellation_requested", string(id)},
 			{"runs explain", "waits for  cancellation"},
 		} {
 			args := append(strings.Fields(c.args), string(id))

@@ -103,7 +103,7 @@ func (s *session) showRuns(runs []runlane.RunSummary, headed bool) error {
 	}
 	for i := range runs {
 		run := &runs[i]
-		t.add(string(run.ID), statusText(run.Status), string(run.TaskID), s.when(run.CreatedAt), s.when(dueOrEnded(run)))
+		t.add(string(run.ID), string(run.Status), string(run.TaskID), s.when(run.CreatedAt), s.when(dueOrEnded(run)))
 	}
 	s.write(t)
 	return s.results.Flush()

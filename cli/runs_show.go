@@ -64,7 +64,7 @@ func (s *session) showRun(ctx context.Context, run *runlane.Run) error {
 	s.facts(
 		[2]string{"run", string(run.ID)},
 		[2]string{"task", string(run.TaskID)},
-		[2]string{"status", s.paint(s.stdout, statusColor(statusText(run.Status)), string(run.Status))},
+		[2]string{"status", s.paint(s.stdout, statusColor(string(run.Status)), string(run.Status))},
 		[2]string{"queue", string(run.Queue)},
 		[2]string{"environment", string(run.Environment)},
 		[2]string{"source", sourceText(run.Source)},
@@ -362,7 +362,7 @@ func (s *session) showExplanation(run *runlane.Run, e *core.Explanation) error {
 	s.facts(
 		[2]string{"run", string(e.RunID)},
 		[2]string{"task", string(run.TaskID)},
-		[2]string{"status", s.paint(s.stdout, statusColor(statusText(e.Status)), string(e.Status))},
+		[2]string{"status", s.paint(s.stdout, statusColor(string(e.Status)), string(e.Status))},
 		[2]string{"waits for", string(e.Wait)},
 		[2]string{"until", s.at(e.Until)},
 		[2]string{"slots held by", strings.Join(holders, "\n")},

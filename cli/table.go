@@ -160,21 +160,13 @@ func (s *session) paint(stream io.Writer, color, text string) string {
 	return color + text + plain
 }
 
-// statusText is a status in a table.
-func statusText(status runlane.Status) string {
-	if status == runlane.StatusCancellationRequested {
-		return "cancelling"
-	}
-	return string(status)
-}
-
 func statusColor(cell string) string {
 	switch cell {
 	case string(runlane.StatusSucceeded):
 		return green
 	case string(runlane.StatusFailed), string(runlane.AttemptAbandoned):
 		return red
-	case string(runlane.StatusRetrying), string(runlane.StatusCancelled), "cancelling":
+	case string(runlane.StatusRetrying), string(runlane.StatusCancelled), string(runlane.StatusCancellationRequested):
 		return yellow
 	default:
 		return ""
