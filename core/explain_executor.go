@@ -3,6 +3,8 @@ package core
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/runlane/runlane-go"
@@ -12,28 +14,34 @@ import (
 // executor is what is known of who could execute a run that waits. The zero value is nothing worth saying.
 type executor struct {
 	missing    bool          // no program is known that has a handler
+	elsewhere  bool          // no task is known that belongs to the run's queue
 	timeout    time.Duration // of the task
 	invocation time.Duration // its queue is made for functions that take so long at most; 0: not known
 }
 
-// executorOf looks for a handler of an active run that nobody executes: here, else among the tasks that ticks have stored. What cannot be
-// read is not known: a run is explained all the same.
+// executorOf looks for a handler of an active run that nobody executes, and for a task of its queue: here, else among the tasks that ticks
+// have stored. What cannot be read is not known: a run is explained all the same.
 func (rt *Runtime) executorOf(ctx context.Context, run *runlane.Run) (x executor) {
 	if !run.Status.Active() || run.Lease.Token != "" {
 		return executor{}
 	}
-	if h, here := rt.handlers[run.TaskID]; here {
+	h, here := rt.handlers[run.TaskID]
+	if here {
 		x.timeout = h.Task.Timeout
-	} else if rt.catalog.stored != nil {
+	}
+	if served := slices.Contains(rt.handlerQueues(), run.Queue); rt.catalog.stored != nil && (!here || !served) {
 		stored, err := rt.storedTasks(ctx)
-		if err != nil {
-			return executor{}
+		if err == nil {
+			maps.DeleteFunc(stored, func(_ runlane.TaskID, r lane.TaskRecord) bool { return TaskState{TaskRecord: r}.Gone(rt.now()) })
+			record, known := stored[run.TaskID]
+			if !here {
+				x.missing, x.timeout = !known, record.Timeout
+			}
+			for _, other := range stored {
+				served = served || other.Queue.Name == run.Queue
+			}
+			x.elsewhere = !served && !x.missing
 		}
-		record, known := stored[run.TaskID]
-		if !known || (TaskState{TaskRecord: record}).Gone(rt.now()) {
-			return executor{missing: true}
-		}
-		x.timeout = record.Timeout
 	}
 	if reader, ok := lane.As[lane.InvocationReader](rt.lane.Transport); ok && x.timeout > 0 {
 		x.invocation, _ = reader.InvocationTime(ctx, run.Queue)
@@ -46,6 +54,9 @@ func (x executor) text(run *runlane.Run) string {
 	case x.missing:
 		return fmt.Sprintf(" No handler for its task %q is known: this process has none, and no program that has one ticks here. "+
 			"Deploy one, or cancel the run.", run.TaskID)
+	case x.elsewhere:
+		return fmt.Sprintf(" No task that is known belongs to its queue %q. A worker receives from the queues of its handlers unless it is told "+
+			"others (WorkOptions.Queues), a function from those that it is mapped to: check that one does, or cancel the run.", run.Queue)
 	case x.invocation > 0 && x.timeout > LongestTimeout(x.invocation):
 		return fmt.Sprintf(" Its task has a timeout of %s, and the functions that its queue is made for take %s, of which a handler has %s: "+
 			"none of them ever executes it. Shorten the timeout, lengthen the functions' (BridgeTimeout), or work in a process that lives long.",

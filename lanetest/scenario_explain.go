@@ -28,6 +28,7 @@ func explainScenarios() []scenario {
 		{"a reserved slot is explained by its end", slots, explainReservation, false},
 		{"a queue that this runtime does not know is named", slots, explainQueue, false},
 		{"a run of a task that no program has says so", nil, explainUnhandled, false},
+		{"a run in a queue that no program is known to serve says so", nil, explainElsewhere, false},
 		{"a run that does not exist is not explained", nil, explainAbsent, false},
 	}
 }
@@ -322,4 +323,36 @@ func explainUnhandled(t *testing.T, h RuntimeHarness) {
 	if got := says(); !strings.Contains(got, unknown) {
 		t.Errorf("the other program is gone: %s", got)
 	}
+}
+
+// explainElsewhere has a run whose trigger named a queue that is bound and that is no task's.
+func explainElsewhere(t *testing.T, h RuntimeHarness) {
+	task, handler := job("scenario.explain-elsewhere", nil, succeed)
+	s := newScene(t, h, handler)
+	if _, keeps := lane.As[lane.TaskCatalog](s.rt.Lane().Storage); !keeps {
+		return // what other programs serve is not known
+	}
+	queue := runlane.Queue{Name: "elsewhere"}
+	run := s.trigger(task.With(jobPayload{}), &runlane.TriggerOptions{Queue: queue})
+	own := s.trigger(task.With(jobPayload{}), nil)
+	says := func(id runlane.RunID) bool {
+		e, err := s.rt.Runs().Explain(t.Context(), id)
+		s.must(err)
+		return strings.Contains(e.Next, `No task that is known belongs to its queue "elsewhere"`)
+	}
+	if !says(run.ID) || says(own.ID) {
+		t.Errorf("the explanations of the run elsewhere and of the other say so: %t, %t", says(run.ID), says(own.ID))
+	}
+	_, otherHandler := job("scenario.explain-inhabitant", &runlane.TaskOptions[jobPayload]{Queue: queue}, succeed)
+	l, err := lane.New(s.lent(), NewScriptedTransport(), nil)
+	s.must(err)
+	second, err := core.Open(t.Context(), l, &core.Options{
+		Environment: s.rt.Environment(), World: s.options.World, Logger: discard(), Handlers: []runlane.Handler{otherHandler},
+	})
+	s.must(err)
+	t.Cleanup(func() { s.must(second.Close(context.WithoutCancel(t.Context()))) })
+	s.until("another program has a task of the queue", func() bool {
+		_, err := second.Tick(t.Context(), &core.TickOptions{Deadline: s.clock.Now().Add(time.Minute)})
+		return err == nil && !says(run.ID)
+	})
 }
