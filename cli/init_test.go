@@ -3,6 +3,7 @@ package cli_test
 import (
 	"go/format"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -215,5 +216,37 @@ func TestInit_ProjectFollowsTheModule(t *testing.T) {
 		if !strings.Contains(sums, line) {
 			t.Errorf("cli/project/go.sum.txt has a line that go.sum has not: %s", line)
 		}
+	}
+}
+
+// Without a name `sam deploy` fails, and one beside samconfig.toml's would deploy another stack without its parameters.
+func TestInit_Deploy_NamesItsStackUntilSamconfigDoes(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	if r := initProject(t, folder, "hello"); r.code != cli.ExitOK {
+		t.Fatalf("%+v", r)
+	}
+	project := filepath.Join(folder, "hello")
+	for samconfig, want := range map[string]string{
+		"": "sam deploy --guided --stack-name hello",
+		"version = 0.1\n[default.build.parameters]\nbuild_in_source = true\n":          "sam deploy --guided --stack-name hello",
+		"version = 0.1\n[default.deploy.parameters]\nstack_name = \"hello-staging\"\n": "sam deploy",
+	} {
+		if samconfig != "" {
+			if err := os.WriteFile(filepath.Join(project, "samconfig.toml"), []byte(samconfig), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		command := exec.CommandContext(t.Context(), "make", "-n", "deploy")
+		command.Dir, command.Env = project, append(os.Environ(), "MAKEFLAGS=")
+		out, err := command.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+		if got := strings.TrimSpace(lines[len(lines)-1]); got != want {
+			t.Errorf("with samconfig.toml %q it is %q, not %q", samconfig, got, want)
+		}
+		_ = os.Remove(filepath.Join(project, "samconfig.toml"))
 	}
 }

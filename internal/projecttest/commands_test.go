@@ -233,3 +233,31 @@ func TestDocumentation_NamesExistingTargets(t *testing.T) {
 		}
 	}
 }
+
+// deployment is a command line that is typed, not one that prose mentions.
+var deployment = regexp.MustCompile(`(?m)^(?:\$ |[ \t]+)?sam deploy\b.*--guided.*$`)
+
+// unnamedDeployments are first deployments that leave the stack's name to whatever the tool offers: the next one would not find it.
+func unnamedDeployments(text string) (lines []string) {
+	for _, line := range deployment.FindAllString(text, -1) {
+		if !strings.Contains(line, "--stack-name ") {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+func TestDocumentation_FirstDeploymentsNameTheirStack(t *testing.T) {
+	t.Parallel()
+	for name, text := range textFiles(t) {
+		if !strings.HasSuffix(name, ".md") && !strings.HasPrefix(name, "cli/project/") {
+			continue
+		}
+		for _, line := range unnamedDeployments(text) {
+			t.Errorf("%s: %q has no --stack-name", name, line)
+		}
+	}
+	if len(unnamedDeployments("x\n$ sam deploy --guided\n    sam deploy --guided\n\tsam deploy --guided --stack-name a\nSay `sam deploy --guided`.\n")) != 2 {
+		t.Error("the rule does not find what it is about")
+	}
+}
