@@ -26,6 +26,7 @@ func (s *session) checkClock(ctx context.Context, _ *core.Runtime) (string, erro
 	if err != nil {
 		return "", &runlane.Error{Code: runlane.ErrConfigurationInvalid, Message: "the endpoint is no URL", Hint: "correct --endpoint-url"}
 	}
+	request.Close = true // one answer is all that is wanted of this connection
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return "", &runlane.Error{
