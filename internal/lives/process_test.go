@@ -164,7 +164,7 @@ type visit struct {
 	waits    bool // for a step to say the outcome
 	decision chan outcome
 	begun    chan struct{}
-	ctx      context.Context // of the handler, once it has begun
+	ctx      context.Context //nolint:containedctx // of the handler, once it has begun: the life asks whether it has ended
 	token    string          // of its lease
 	done     chan struct{}   // the delivery is over
 	cancel   context.CancelFunc
