@@ -145,7 +145,8 @@ func (i *Installation) checkFlags(operation string, allowed []string, given map[
 	return i.checkOverrides(operation, given["--parameter-overrides"])
 }
 
-// checkOverrides wants parameters of the template, a secret only from a variable, and Revision with it.
+// checkOverrides wants parameters of the template, a secret only from a variable, and Revision with it; and something that makes another
+// version with a deployment that goes without a canary, because a canary that was rolled back has left the version of these parameters.
 func (i *Installation) checkOverrides(operation string, pairs []string) error {
 	for _, pair := range pairs {
 		if pair == "PARAMETERS" { // those of the reader's samconfig.toml
@@ -158,6 +159,9 @@ func (i *Installation) checkOverrides(operation string, pairs []string) error {
 	overrides := strings.Join(pairs, " ")
 	if strings.Contains(overrides, "WebhookSecret=") && !strings.Contains(overrides, "Revision=") {
 		return fmt.Errorf("%s: a secret without Revision reaches no function", operation)
+	}
+	if strings.Contains(overrides, "Deployment=AllAtOnce") && !strings.Contains(overrides, "Revision=") && !strings.Contains(overrides, "ExistingTable=") {
+		return fmt.Errorf("%s: AWS refuses the version of a deployment that was rolled back; give Revision", operation)
 	}
 	if strings.Contains(overrides, "WebhookSecret=") && !strings.Contains(overrides, "WebhookSecret=$") {
 		return fmt.Errorf("%s: a secret that is typed stays in the shell's history", operation)
