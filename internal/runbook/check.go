@@ -194,6 +194,8 @@ func CheckBuilds(blocks []Block) error {
 // that takes no value. Those of SQS and DynamoDB are held equal to the SDK by a test, the others were compared with the tool's help.
 var operations = map[string][]string{
 	"aws cloudformation describe-stacks":          {"--stack-name!"},
+	"aws cloudformation get-stack-policy":         {"--stack-name!"},
+	"aws cloudformation set-stack-policy":         {"--stack-name!", "--stack-policy-body!"},
 	"aws cloudwatch describe-alarms":              {"--state-value"},
 	"aws deploy list-deployments":                 {"--include-only-statuses"},
 	"aws deploy stop-deployment":                  {"--deployment-id!", "--auto-rollback-enabled?"},

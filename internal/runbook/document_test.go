@@ -2,6 +2,7 @@ package runbook_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -218,6 +219,15 @@ func TestNames_AreThoseOfTheTemplate(t *testing.T) {
 		if _, exists := loaded.Outputs[output]; output != "" && !exists {
 			t.Errorf("%s is the output %s, which the template does not have", placeholder, output)
 		}
+	}
+	held := regexp.MustCompile(`LogicalResourceId/(\w+)`).FindAllStringSubmatch(text, -1)
+	for _, match := range held {
+		if value := fmt.Sprint(loaded.Resources[match[1]].Properties["Value"]); !strings.Contains(value, "ExistingTable") {
+			t.Errorf("a policy holds %s, which does not follow the table: %s", match[1], value)
+		}
+	}
+	if len(held) == 0 {
+		t.Error("no policy holds the table")
 	}
 	_, table, _ := strings.Cut(text, "| Alarm | Begin at |")
 	table, _, _ = strings.Cut(table, "\n\n")
