@@ -7,16 +7,24 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+corpus=$(go env GOCACHE)/fuzz
+
 count=0
 for package in $(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n 1 dirname | sort -u); do
-  targets=$(go test -short -list '^Fuzz' "$package" | grep '^Fuzz' || true)
+  # One instrumented program for all targets of a package: go test itself would link one for each.
+  go test -c -fuzz . -o "$work/fuzz.test" "$package"
+  targets=$(cd "$package" && "$work/fuzz.test" -test.short -test.list '^Fuzz' | grep '^Fuzz' || true)
   if [ -z "$targets" ]; then
     echo "fuzz: $package has no fuzz target that is built here" >&2
     exit 1
   fi
+  kept=$corpus/$(go list "$package") # where go test keeps them
   for target in $targets; do
     echo "fuzz: $target"
-    go test -short -run '^$' -fuzz "^${target}\$" -fuzztime "${1:-20000}x" -fuzzminimizetime 20x "$package"
+    (cd "$package" && "$work/fuzz.test" -test.short -test.run '^$' -test.fuzz "^${target}\$" -test.fuzztime "${1:-20000}x" \
+      -test.fuzzminimizetime 20x -test.fuzzcachedir "$kept" -test.paniconexit0 -test.timeout 10m)
     count=$((count + 1))
   done
 done
