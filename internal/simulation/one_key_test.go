@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/runlane/runlane-go/internal/race"
 )
 
 // documented is a row of the table in docs/simulation.md.
@@ -22,8 +24,8 @@ func TestFullKey_CarriesWhatTheDocumentSays(t *testing.T) {
 	t.Parallel()
 	text := source(t, "docs/simulation.md")
 	limits := everything.limits
-	if testing.Short() {
-		limits = limits[:2] // the others take seconds
+	if testing.Short() || race.Enabled {
+		limits = limits[:2] // the others take seconds; without the race detector, for there is no goroutine, CI runs them all
 	}
 	for _, k := range fullKeys(1, limits, []time.Duration{handlerTime, longHandler}) {
 		if row := k.documented(); !strings.Contains(text, row) {
