@@ -249,7 +249,8 @@ func (s *modelSchedule) byHand(m *model, d *modelDeployment, id runlane.RunID) {
 		goes := max(0, slices.IndexFunc(kept, func(id runlane.RunID) bool { return m.runs[id] == nil }))
 		kept = slices.Delete(kept, goes, goes+1)
 	}
-	s.record.ManualRunIDs = append(kept, id)
+	kept = append(kept, id)
+	s.record.ManualRunIDs = kept
 }
 
 // call is what the schedule triggers.
