@@ -80,7 +80,7 @@ demo-aws: ## The same through DynamoDB and SQS on local AWS, left running. RESUM
 
 .PHONY: demo-front
 demo-front: ## The same behind a front that answers as DynamoDB does: conflicts, late reads, lost answers.
-	@scripts/with-local-aws.sh --keep $(GO) run ./internal/ddbfault/behindfront $(GO) run ./examples/webhooks/cmd/demo -lane aws
+	@scripts/with-local-aws.sh --keep $(GO) run ./internal/proof/ddbfault/behindfront $(GO) run ./examples/webhooks/cmd/demo -lane aws
 
 .PHONY: cli
 cli: ## Builds bin/runlane.
@@ -94,11 +94,11 @@ validate: ## The deployment template by AWS's own tools, without network or acco
 template: ## bin/template.json, the built template below 51,200 bytes for Terraform and CDK. S3_BUCKET=name uploads the code first.
 	@scripts/validate.sh --sam build --template template.yaml --build-dir bin/template
 	@$(if $(S3_BUCKET),scripts/validate.sh --sam package --template bin/template/template.yaml --s3-bucket '$(S3_BUCKET)' --output-template-file bin/template/packaged.yaml)
-	@$(GO) run ./internal/samtemplate/compact bin/template/$(if $(S3_BUCKET),packaged,template).yaml bin/template.json
+	@$(GO) run ./internal/proof/samtemplate/compact bin/template/$(if $(S3_BUCKET),packaged,template).yaml bin/template.json
 
 .PHONY: smoke-aws
 smoke-aws: ## Checks a deployment in an account with a few runs of each kind, then removes them. STACK=name
-	@$(GO) run ./internal/smoke -stack '$(STACK)'
+	@$(GO) run ./internal/proof/smoke -stack '$(STACK)'
 
 .PHONY: local-up
 local-up: ## Starts local AWS on loopback and writes .local/env.
@@ -110,7 +110,7 @@ local-deploy: ## Deploys template.yaml to local AWS and ticks each minute until 
 
 .PHONY: e2e
 e2e: ## template.yaml deployed to local AWS, with its event source mappings, updated, rolled back and restored: about five minutes.
-	@scripts/with-local-aws.sh $(GO) test -count=1 -tags e2e -timeout 20m ./internal/e2e
+	@scripts/with-local-aws.sh $(GO) test -count=1 -tags e2e -timeout 20m ./internal/proof/e2e
 
 .PHONY: local-down
 local-down: ## Stops what local-up started here, and nothing else.
@@ -127,11 +127,11 @@ fmt: ## Formats every Go file.
 
 .PHONY: cover
 cover: ## The reducer's statement coverage by its own tests. Fails below 100 %.
-	@$(GO) run ./internal/covergate -package ./core -files 'project*.go' -minimum 100
+	@$(GO) run ./internal/tools/covergate -package ./core -files 'project*.go' -minimum 100
 
 .PHONY: docs-test
 docs-test: ## Executes what the documents mark as runnable, the tutorial included. Part of make test.
-	@scripts/with-local-aws.sh $(GO) test -count=1 ./internal/docstest
+	@scripts/with-local-aws.sh $(GO) test -count=1 ./internal/tools/docstest
 
 .PHONY: fuzz
 fuzz: ## Fuzzes everything that parses, FUZZ inputs a target (20000).
@@ -143,9 +143,9 @@ bench-peers: ## The embedded lane beside River, asynq, SQLite and a channel. Ski
 
 .PHONY: model
 model: ## The protocol, state by state, 10⁶ states a world; each rule taken out once. MODEL=-full has no cut-off but memory.
-	@$(GO) run ./internal/model $(MODEL)
-	@$(GO) run ./internal/model -mutations -states 300000
-	@$(GO) run ./internal/model -latency
+	@$(GO) run ./internal/proof/model $(MODEL)
+	@$(GO) run ./internal/proof/model -mutations -states 300000
+	@$(GO) run ./internal/proof/model -latency
 
 .PHONY: chaos
 chaos: ## Everything breaks for CHAOS (30m) on local AWS, then every run is accounted for. SEED repeats a plan.
@@ -153,19 +153,19 @@ chaos: ## Everything breaks for CHAOS (30m) on local AWS, then every run is acco
 
 .PHONY: soak
 soak: ## Random lives on DynamoDB for SOAK (4h): a line each ten minutes; a failure stops with its seed.
-	@scripts/with-local-aws.sh $(GO) test -count=1 -timeout 0 -v -run '^TestLives_DynamoDB$$' ./internal/lives -soak $(SOAK)
+	@scripts/with-local-aws.sh $(GO) test -count=1 -timeout 0 -v -run '^TestLives_DynamoDB$$' ./internal/proof/lives -soak $(SOAK)
 
 .PHONY: load
 load: ## The load cases in full: about ten minutes.
-	@scripts/with-local-aws.sh $(GO) test -count=1 -v -timeout 30m ./internal/loadtest -load full
+	@scripts/with-local-aws.sh $(GO) test -count=1 -v -timeout 30m ./internal/proof/loadtest -load full
 
 .PHONY: reliability
 reliability: ## Runs every machine that tries to break a promise, then without each protection, and reports: about half an hour.
-	@mkdir -p .local && scripts/with-local-aws.sh $(GO) run ./internal/reliability -log .local/reliability.log
+	@mkdir -p .local && scripts/with-local-aws.sh $(GO) run ./internal/proof/reliability -log .local/reliability.log
 
 .PHONY: simulate
 simulate: ## The engine at 10 to 100,000 runs a second, simulated: a minute, needs Go alone.
-	@$(GO) run ./internal/simulation
+	@$(GO) run ./internal/proof/simulation
 
 .PHONY: bench
 bench: build bench-programs ## Every figure beside its target. BENCH=quick takes minutes; BENCH_AGAINST=FILE compares.

@@ -28,14 +28,14 @@ $(LAMBDA_ROLES:%=lambda-zip-%): lambda-zip-%:
 	@mkdir -p bin/lambda/$* bin/native
 	@$(LAMBDA_GO) build $(LAMBDA_FLAGS) -o bin/lambda/$*/bootstrap ./functions/$*
 	@CGO_ENABLED=0 $(GO) build $(LAMBDA_FLAGS) -o bin/native/$* ./functions/$*
-	@$(GO) run ./internal/lambdazip bin/lambda/$*/bootstrap bin/$*.zip
+	@$(GO) run ./internal/tools/lambdazip bin/lambda/$*/bootstrap bin/$*.zip
 
 # Compared with a function without anything of this project; what a record costs is that of a handler which does nothing.
 .PHONY: bench-programs
 bench-programs: ## What the functions are compared with.
-	@CGO_ENABLED=0 $(GO) build $(LAMBDA_FLAGS) -o bin/native/hello ./internal/lambdaruntime/testdata/hello
-	@CGO_ENABLED=0 $(GO) build $(LAMBDA_FLAGS) -o bin/native/noop ./internal/lambdabench/testdata/noop
+	@CGO_ENABLED=0 $(GO) build $(LAMBDA_FLAGS) -o bin/native/hello ./internal/proof/lambdaruntime/testdata/hello
+	@CGO_ENABLED=0 $(GO) build $(LAMBDA_FLAGS) -o bin/native/noop ./internal/tools/lambdabench/testdata/noop
 
 .PHONY: bench-functions
 bench-functions: build bench-programs ## Size, start, memory and processor time of the functions, against their limits.
-	@scripts/with-local-aws.sh $(GO) run ./internal/lambdabench
+	@scripts/with-local-aws.sh $(GO) run ./internal/tools/lambdabench

@@ -7,7 +7,7 @@ import (
 	_ "time/tzdata" // the tests' zones, wherever they run
 
 	"github.com/runlane/runlane-go"
-	"github.com/runlane/runlane-go/internal/race"
+	"github.com/runlane/runlane-go/internal/proof/race"
 )
 
 // The oracle reads no expression and does no search: it looks at a local clock once a minute, for the whole time in question, and

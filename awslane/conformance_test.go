@@ -9,7 +9,7 @@ import (
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/awslane"
 	"github.com/runlane/runlane-go/dynamostore"
-	"github.com/runlane/runlane-go/internal/awstest"
+	"github.com/runlane/runlane-go/internal/proof/awstest"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/lanetest"
 )

@@ -20,7 +20,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/runlane/runlane-go/awslane"
-	"github.com/runlane/runlane-go/internal/awstest"
+	"github.com/runlane/runlane-go/internal/proof/awstest"
 )
 
 func (c *requestCounter) middleware(stack *middleware.Stack) error {

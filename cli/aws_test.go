@@ -10,7 +10,7 @@ import (
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/awslane"
 	"github.com/runlane/runlane-go/core"
-	"github.com/runlane/runlane-go/internal/awstest"
+	"github.com/runlane/runlane-go/internal/proof/awstest"
 )
 
 // Credentials of tests. None of these may ever be written by a command.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
-	"github.com/runlane/runlane-go/internal/race"
+	"github.com/runlane/runlane-go/internal/proof/race"
 )
 
 type repeatCall = func(context.Context, runlane.RunID, *core.ChangeOptions) (*runlane.Run, error)

@@ -3,7 +3,7 @@ package core_test
 import (
 	"testing"
 
-	"github.com/runlane/runlane-go/internal/race"
+	"github.com/runlane/runlane-go/internal/proof/race"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/lanetest"
 	"github.com/runlane/runlane-go/memlane"

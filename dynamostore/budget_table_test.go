@@ -15,7 +15,7 @@ type price struct {
 	beyond bool // above a simple run
 }
 
-// List prices on demand, us-east-1, in dollars a million. internal/costs has them with their sources.
+// List prices on demand, us-east-1, in dollars a million. internal/tools/costs has them with their sources.
 const writeUnitPrice, readUnitPrice = 0.625, 0.125
 
 func dollars(u Usage) float64 { return u.WriteUnits*writeUnitPrice + u.ReadUnits*readUnitPrice }

@@ -10,8 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/runlane/runlane-go/dynamostore"
-	"github.com/runlane/runlane-go/internal/awstest"
-	"github.com/runlane/runlane-go/internal/ddbfault"
+	"github.com/runlane/runlane-go/internal/proof/awstest"
+	"github.com/runlane/runlane-go/internal/proof/ddbfault"
 	"github.com/runlane/runlane-go/lanetest"
 )
 

@@ -3,8 +3,8 @@ package dynamostore_test
 import (
 	"testing"
 
-	"github.com/runlane/runlane-go/internal/awstest"
-	"github.com/runlane/runlane-go/internal/protection"
+	"github.com/runlane/runlane-go/internal/proof/awstest"
+	"github.com/runlane/runlane-go/internal/proof/protection"
 	"github.com/runlane/runlane-go/lanetest"
 )
 

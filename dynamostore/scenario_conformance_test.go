@@ -5,7 +5,7 @@ package dynamostore_test
 import (
 	"testing"
 
-	"github.com/runlane/runlane-go/internal/ddbfault"
+	"github.com/runlane/runlane-go/internal/proof/ddbfault"
 	"github.com/runlane/runlane-go/lanetest"
 )
 

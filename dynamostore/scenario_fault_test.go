@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/runlane/runlane-go/dynamostore"
-	"github.com/runlane/runlane-go/internal/awstest"
-	"github.com/runlane/runlane-go/internal/ddbfault"
+	"github.com/runlane/runlane-go/internal/proof/awstest"
+	"github.com/runlane/runlane-go/internal/proof/ddbfault"
 	"github.com/runlane/runlane-go/lanetest"
 )
 

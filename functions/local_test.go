@@ -18,7 +18,7 @@ import (
 	"github.com/runlane/runlane-go/functions"
 	"github.com/runlane/runlane-go/functions/eventsource"
 	"github.com/runlane/runlane-go/infra"
-	"github.com/runlane/runlane-go/internal/awstest"
+	"github.com/runlane/runlane-go/internal/proof/awstest"
 	"github.com/runlane/runlane-go/lane"
 )
 

@@ -41,10 +41,10 @@ go_bench() {
 } >"$out"
 
 go_bench "embedded lane" 'EmbeddedRuns|TriggerToStart' ./core -count "$repeat"
-go_bench "costs" 'Costs' ./internal/costs -benchtime 1x
+go_bench "costs" 'Costs' ./internal/tools/costs -benchtime 1x
 go_bench "AWS beside bare requests" 'RunBesideBareRequests' ./awslane -rounds "$rounds"
 go_bench "command line" 'Binary_Version' ./cmd/runlane -count "$repeat"
-measure "functions" "$go" run ./internal/lambdabench -go -rounds "$starts"
+measure "functions" "$go" run ./internal/tools/lambdabench -go -rounds "$starts"
 if [ "$mode" = full ]; then
   go_bench "a million kept runs" 'KeptRuns' ./core -benchtime 200x
   go_bench "growth, embedded" 'Growth' ./core -benchtime 25x
@@ -54,7 +54,7 @@ if [ "$mode" = full ]; then
   go_bench "DynamoDB methods beside bare requests" 'Methods' ./dynamostore
 fi
 
-"$go" run ./internal/benchreport "$out"
+"$go" run ./internal/tools/benchreport "$out"
 if [ -n "${BENCH_AGAINST:-}" ]; then
   "$go" tool benchstat "$BENCH_AGAINST" "$out"
 fi

@@ -8,10 +8,10 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 if [ "${1:-}" = --endpoint ]; then
   unset RUNLANE_LOCAL_DYNAMODB # what is tested is what was named
-  exec go run ./internal/conformance -endpoint
+  exec go run ./internal/proof/conformance -endpoint
 fi
 if [ -z "${RUNLANE_LOCAL_DYNAMODB:-}" ]; then
   echo "conformance: this is not the local AWS of make local-up: use make conformance-endpoint" >&2
   exit 1
 fi
-exec go run ./internal/conformance "$@"
+exec go run ./internal/proof/conformance "$@"

@@ -3,7 +3,7 @@
 #
 # Runs every fuzz target of the module with INPUTS each, 20000 unless given. A crash is kept under its package's testdata/fuzz and is a
 # test from then on. It counts inputs and not seconds, because a time that is over may fail a target that found nothing: go.dev/issue/75804.
-# Which parser has which target is held by a test in internal/projecttest.
+# Which parser has which target is held by a test in internal/proof/projecttest.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

@@ -21,16 +21,16 @@ readonly limit=45m
 # Packages start in this order, the long ones first: one that starts last, alone, leaves processors idle. What is not named follows in
 # the order of ./...; a name that is no package ends the test.
 readonly long=(
-  ./dynamostore ./internal/chaos ./localstack ./internal/crashtest ./internal/simulation ./internal/lambdatest ./examples/worker
-  ./internal/endtoend ./internal/lambdazip ./internal/model ./internal/loadtest ./internal/costs ./internal/runbook ./cmd/runlane
-  ./core ./memlane ./internal/lives ./internal/docstest ./lanetest ./internal/reliability
+  ./dynamostore ./internal/proof/chaos ./localstack ./internal/proof/crashtest ./internal/proof/simulation ./internal/proof/lambdatest ./examples/worker
+  ./internal/proof/endtoend ./internal/tools/lambdazip ./internal/proof/model ./internal/proof/loadtest ./internal/tools/costs ./internal/tools/runbook ./cmd/runlane
+  ./core ./memlane ./internal/proof/lives ./internal/tools/docstest ./lanetest ./internal/proof/reliability
 )
 
 # Most packages wait for local AWS more than they compute: two for a processor.
 readonly packages=$((2 * $(getconf _NPROCESSORS_ONLN)))
 go test "${race[@]}" -p "$packages" -timeout "$limit" "${long[@]}" ./...
-# What goes through very many states, whole: under the race detector, which is five times slower, it was a part (internal/race).
+# What goes through very many states, whole: under the race detector, which is five times slower, it was a part (internal/proof/race).
 [ "${#race[@]}" -eq 0 ] || go test -p "$packages" -timeout "$limit" \
   -run '^(TestCron_TenYears|TestModel_|TestRuntime_Memlane_UnderFaults|TestWorlds_|TestFullKey_Carries)' \
-  . ./core ./internal/model ./internal/simulation
+  . ./core ./internal/proof/model ./internal/proof/simulation
 scripts/fuzz.sh 2000

@@ -94,5 +94,5 @@ gate "cfn-lint, everything" translated everything FifoQueue=orders MaximumReadUn
   BridgeTimeout=900 Deployment=Linear10PercentEvery1Minute
 gate "cfn-lint, bare" translated bare Alarms=false Dashboard=false Metrics=false Deployment=AllAtOnce
 gate "sam build" sam build --template "$template" --build-dir "$work/build"
-gate "below 51,200 bytes as built" go run ./internal/samtemplate/compact "$work/build/template.yaml" "$work/template.json"
-go test -count=1 -short -tags validate ./internal/samtemplate
+gate "below 51,200 bytes as built" go run ./internal/proof/samtemplate/compact "$work/build/template.yaml" "$work/template.json"
+go test -count=1 -short -tags validate ./internal/proof/samtemplate

@@ -14,7 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/runlane/runlane-go"
-	"github.com/runlane/runlane-go/internal/awstest"
+	"github.com/runlane/runlane-go/internal/proof/awstest"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/lanetest"
 	"github.com/runlane/runlane-go/sqstransport"

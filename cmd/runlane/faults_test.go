@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/runlane/runlane-go/cli"
-	"github.com/runlane/runlane-go/internal/awstest"
+	"github.com/runlane/runlane-go/internal/proof/awstest"
 )
 
 // Marks that may stand in no output: what the credentials are, and what payloads hold.

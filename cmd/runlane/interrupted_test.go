@@ -17,7 +17,7 @@ import (
 	"testing"
 
 	"github.com/runlane/runlane-go/cli"
-	"github.com/runlane/runlane-go/internal/awstest"
+	"github.com/runlane/runlane-go/internal/proof/awstest"
 )
 
 // between is local AWS behind an endpoint that can begin to refuse an action.

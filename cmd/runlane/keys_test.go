@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/runlane/runlane-go/internal/awstest"
+	"github.com/runlane/runlane-go/internal/proof/awstest"
 	"github.com/runlane/runlane-go/sealed"
 )
 

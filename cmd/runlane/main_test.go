@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/runlane/runlane-go"
-	"github.com/runlane/runlane-go/internal/awstest"
+	"github.com/runlane/runlane-go/internal/proof/awstest"
 	"github.com/runlane/runlane-go/lane"
 )
 

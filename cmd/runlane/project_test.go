@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/runlane/runlane-go/internal/awstest"
+	"github.com/runlane/runlane-go/internal/proof/awstest"
 )
 
 // patience is how long a test waits for what has to happen. A program is built meanwhile.

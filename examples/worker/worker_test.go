@@ -24,7 +24,7 @@ import (
 	"github.com/runlane/runlane-go/awslane"
 	"github.com/runlane/runlane-go/core"
 	"github.com/runlane/runlane-go/examples/webhooks"
-	"github.com/runlane/runlane-go/internal/awstest"
+	"github.com/runlane/runlane-go/internal/proof/awstest"
 	"github.com/runlane/runlane-go/lane"
 )
 

@@ -1,0 +1,244 @@
+package chaos_test
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/awslane"
+	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/dynamostore"
+	"github.com/runlane/runlane-go/infra"
+	"github.com/runlane/runlane-go/internal/proof/awstest"
+	"github.com/runlane/runlane-go/internal/proof/chaos"
+	"github.com/runlane/runlane-go/lane"
+	"github.com/runlane/runlane-go/sqstransport"
+)
+
+const (
+	environment = "prod"
+	// functionTimeout leaves an attempt its two seconds on a bridge whose clock is 2.5 s ahead; visibility lets a message come again when
+	// the lease of a dead process is over, 5 s after its deadline. (Deployed queues wait for six timeouts.)
+	functionTimeout = 8 * time.Second
+	visibility      = 14 * time.Second
+	// realTime is the duration from which on everything is waited for as it is deployed: messages come as often as in a deployment
+	// before they are dead, ticks are farther apart, and clocks are not put forward in the end.
+	realTime = 10 * time.Minute
+	// forward is by how much clocks are put forward else: more than a lost wakeup is waited for at first.
+	forward = 15 * time.Minute
+	// Ticks are this far apart: in a short form, after its faults, and in real time.
+	shortTick, lastTick, longTick = 2 * time.Second, time.Second, 15 * time.Second
+	// fewReceipts is how often a message comes in a short form before it is dead: the fifth receipt comes after minutes.
+	fewReceipts = 2
+)
+
+// memory is where Linux has a file system in memory.
+const memory = "/dev/shm"
+
+var quiet = slog.New(slog.DiscardHandler)
+
+// world is one installation: a DynamoDB Local of its own, queues on local AWS, and two ways to the table, with and without faults.
+type world struct {
+	t        *testing.T
+	plan     *chaos.Plan
+	faults   *chaos.Faults
+	emulator *chaos.Emulator
+	faulty   *chaos.Proxy
+	clean    *chaos.Proxy
+	sqs      *sqs.Client
+	queues   map[runlane.QueueName]infra.Queue
+	table    string
+	ledger   string
+
+	fleet       fleet
+	suffering   atomic.Bool // faults happen
+	tickStopped atomic.Bool
+	killing     sync.Mutex // one start of DynamoDB Local at a time
+
+	mu       sync.Mutex
+	runs     map[runlane.RunID]trait // that were triggered
+	messages map[string]bool         // poison messages, true once they are dead letters
+}
+
+// trait is what accounting has to know of a run.
+type trait struct{ poison, far bool }
+
+func newWorld(t *testing.T, plan *chaos.Plan) *world {
+	t.Helper()
+	w := &world{
+		t: t, plan: plan, faults: chaos.NewFaults(plan.Seed), sqs: awstest.SQS(t), ledger: filepath.Join(t.TempDir(), "ledger"),
+		queues: map[runlane.QueueName]infra.Queue{}, runs: map[runlane.RunID]trait{}, messages: map[string]bool{},
+		emulator: &chaos.Emulator{Java: java, Folder: emulatorFolder, Data: dataFolder(t)},
+	}
+	w.fleet.world = w
+	if err := w.emulator.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		w.emulator.Kill()
+		if t.Failed() {
+			t.Logf("DynamoDB Local wrote:\n%s", w.emulator.Log())
+		}
+	})
+	w.clean, w.faulty = w.proxy(nil), w.proxy(w.faults)
+	w.table = awstest.Name(t)
+	if err := infra.CreateTable(t.Context(), w.database(w.clean), w.table); err != nil { // it goes with its data
+		t.Fatal(err)
+	}
+	for _, name := range []runlane.QueueName{runlane.DefaultQueue.Name, chaos.Narrow.Name} {
+		w.queues[name] = awstest.Queue(t, w.sqs, false)
+		w.configure(w.queues[name])
+	}
+	return w
+}
+
+// dataFolder is in memory where that is possible: what outlives a process is all that counts, and a disk takes 15 times as long.
+func dataFolder(t *testing.T) string {
+	t.Helper()
+	if folder, err := os.MkdirTemp(memory, "chaos"); err == nil { //nolint:usetesting // t.TempDir is on a disk
+		t.Cleanup(func() { _ = os.RemoveAll(folder) })
+		return folder
+	}
+	return t.TempDir()
+}
+
+func (w *world) proxy(faults *chaos.Faults) *chaos.Proxy {
+	w.t.Helper()
+	p, err := chaos.NewProxy(w.emulator.Backend(), faults)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			w.t.Error(err)
+		}
+	})
+	return p
+}
+
+// configure makes messages come again sooner than in a deployment.
+func (w *world) configure(queue infra.Queue) {
+	w.t.Helper()
+	receipts := infra.MaxReceiveCount
+	if w.plan.Duration < realTime {
+		receipts = fewReceipts
+	}
+	_, err := w.sqs.SetQueueAttributes(w.t.Context(), &sqs.SetQueueAttributesInput{QueueUrl: &queue.URL, Attributes: map[string]string{
+		string(types.QueueAttributeNameVisibilityTimeout): strconv.Itoa(int(visibility / time.Second)),
+		string(types.QueueAttributeNameRedrivePolicy): `{"deadLetterTargetArn":"` + queue.DeadLetterARN + `","maxReceiveCount":` +
+			strconv.Itoa(receipts) + `}`,
+	}})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// config is that of the functions.
+func (w *world) config() aws.Config { return awslane.Tune(awstest.Config(w.t)) }
+
+func (w *world) database(through *chaos.Proxy) *dynamodb.Client {
+	return dynamodb.NewFromConfig(w.config(), func(o *dynamodb.Options) {
+		o.BaseEndpoint, o.DisableValidateResponseChecksum = aws.String(through.URL()), true
+	})
+}
+
+// open opens a runtime that triggers and looks, whose clock is ahead.
+func (w *world) open(through *chaos.Proxy, ahead time.Duration) *core.Runtime {
+	w.t.Helper()
+	urls := map[runlane.QueueName]string{}
+	for name, queue := range w.queues {
+		urls[name] = queue.URL
+	}
+	transport, err := sqstransport.New(w.sqs, urls, &sqstransport.Options{Logger: quiet})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	l, err := lane.New(dynamostore.New(w.database(through), w.table, nil), transport, &lane.Options{Environment: environment})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	rt, err := core.Open(w.t.Context(), l, &core.Options{
+		Logger: quiet, Queues: []runlane.Queue{chaos.Narrow},
+		World: &core.World{Now: func() time.Time { return time.Now().Add(ahead) }},
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() {
+		if err := rt.Close(context.Background()); err != nil {
+			w.t.Error(err)
+		}
+	})
+	return rt
+}
+
+// variables is the environment that the template gives a function, with changes.
+func (w *world) variables(role string, changes ...string) []string {
+	queues := ""
+	for name, queue := range w.queues {
+		queues += "," + string(name) + "=" + queue.URL
+	}
+	return append([]string{
+		"AWS_ACCESS_KEY_ID=test", "AWS_SECRET_ACCESS_KEY=test", "AWS_REGION=us-east-1", "AWS_EC2_METADATA_DISABLED=true",
+		"AWS_NEW_RETRIES_2026=true", "AWS_ENDPOINT_URL=" + os.Getenv("AWS_ENDPOINT_URL"), "AWS_ENDPOINT_URL_DYNAMODB=" + w.faulty.URL(),
+		roleVariable + "=" + role, awslane.EnvironmentVariable + "=" + environment, awslane.TableVariable + "=" + w.table,
+		awslane.QueuesVariable + "=" + queues[1:], ledgerVariable + "=" + w.ledger,
+	}, changes...)
+}
+
+// tickEvery is the distance of ticks now.
+func (w *world) tickEvery() time.Duration {
+	switch {
+	case !w.suffering.Load() && w.plan.Duration < realTime:
+		return lastTick
+	case w.plan.Duration < realTime:
+		return shortTick
+	default:
+		return longTick
+	}
+}
+
+// triggered remembers a run.
+func (w *world) triggered(id runlane.RunID, of trait) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.runs[id] = of
+}
+
+// poll asks until something holds, or ctx ends.
+func poll(ctx context.Context, every time.Duration, holds func() bool) bool {
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	for !holds() {
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return true
+}
+
+// pause waits, and reports whether ctx still lives.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(max(d, 0))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,88 @@
+package crashtest
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/runlane/runlane-go/internal/proof/awstest"
+)
+
+// broken are protections that are off in a child, by name: what is done to its requests.
+var broken = map[string]func(in any){
+	"marker": func(in any) { // no tick ever finds the run
+		each(in, func(c *types.TransactWriteItem) bool {
+			if c.Put != nil {
+				delete(c.Put.Item, "dp")
+				delete(c.Put.Item, "da")
+			}
+			return true
+		})
+	},
+	"slot": func(in any) { // nobody gives one back
+		each(in, func(c *types.TransactWriteItem) bool {
+			return c.Delete == nil || !strings.Contains(textOf(c.Delete.Key["pk"]), ":slot:")
+		})
+	},
+	"owner": func(in any) { // nobody owns a key
+		each(in, func(c *types.TransactWriteItem) bool { return c.Put == nil || textOf(c.Put.Item["sk"]) != "owner" })
+	},
+}
+
+// each changes the members of a transaction, and leaves out those of which it is false.
+func each(in any, keep func(*types.TransactWriteItem) bool) {
+	c, ok := in.(*dynamodb.TransactWriteItemsInput)
+	if !ok {
+		return
+	}
+	var kept []types.TransactWriteItem
+	for i := range c.TransactItems {
+		if keep(&c.TransactItems[i]) {
+			kept = append(kept, c.TransactItems[i])
+		}
+	}
+	c.TransactItems = kept
+}
+
+// What finds nothing proves nothing: with a protection off, the account finds what comes of it.
+func TestCrash_WithoutAProtection_TheAccountFindsIt(t *testing.T) {
+	t.Parallel()
+	awstest.Config(t)
+	q := newQueues()
+	t.Cleanup(q.server.Close)
+	for _, c := range []struct {
+		protection, scenario string
+		dies                 bool // after its first effect
+		want                 string
+	}{
+		{"marker", "trigger", true, "waits for"},
+		{"slot", "delivery with a successor", false, "a slot is held by"},
+		{"owner", "trigger with keys", true, "there are 3 runs"},
+	} {
+		t.Run(c.protection, func(t *testing.T) {
+			t.Parallel()
+			s, ok := scenarioOf(c.scenario)
+			if !ok {
+				t.Fatal("there is no such scenario")
+			}
+			b := newBench(t, &s, q)
+			lived := b.try(t, nil, "")
+			lived.report(t)
+			var target *point
+			if c.dies {
+				all := points(lived.lines, true)
+				target = &all[slices.IndexFunc(all, func(p point) bool { return p.When == after })]
+			}
+			found := b.try(t, target, c.protection).account
+			if !strings.Contains(strings.Join(found.faults, "\n"), c.want) {
+				t.Errorf("%q was not found: %q", c.want, found.faults)
+			}
+			if c.protection == "marker" && len(found.lost) == 0 {
+				t.Error("no run counts as lost")
+			}
+		})
+	}
+}

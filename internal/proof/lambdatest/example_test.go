@@ -1,0 +1,142 @@
+package lambdatest_test
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/functions"
+	"github.com/runlane/runlane-go/functions/eventsource"
+	"github.com/runlane/runlane-go/internal/proof/lambdaruntime"
+	"github.com/runlane/runlane-go/internal/proof/samtemplate"
+)
+
+const exampleFolder = "../../../examples/deploy"
+
+// The example is a module of somebody else's: its target builds one bootstrap, and that one serves each role.
+func TestExample_OneBootstrapServesAllRoles(t *testing.T) {
+	t.Parallel()
+	i := install(t, installOptions{streamed: true})
+	for _, target := range []string{"build-Bridge", "build-Tick"} {
+		command := exec.CommandContext(t.Context(), "make", "-C", exampleFolder, target, "ARTIFACTS_DIR="+filepath.Join(bin, "example", target),
+			"LAMBDA_ARCH="+runtime.GOARCH)
+		command.Env = append(os.Environ(), "MAKEFLAGS=", "GOWORK=off", "GOFLAGS=-mod=readonly")
+		if out, err := command.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	const program = "example/build-Bridge"
+	i.mapQueue(i.deploy(program, functions.RoleBridge, lambdaruntime.Options{}, nil), eventsource.QueueOptions{})
+	i.mapStream(i.deploy(program, functions.RoleRelay, lambdaruntime.Options{}, nil))
+	i.tickEvery(i.deploy("example/build-Tick", functions.RoleTick, lambdaruntime.Options{}, nil), 5*time.Second)
+	confirm := runlane.NewTask[map[string]string]("orders.confirm", nil) // the example's own definition is its module's
+	for id, options := range map[string]*runlane.TriggerOptions{"o-1": nil, "o-2": {Deferred: true}, "o-3": {Delay: 2 * time.Second}} {
+		result, err := i.Trigger(t.Context(), confirm.With(map[string]string{"id": id, "email": "ada@example.org"}), options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		run := i.end(result.Run.ID)
+		if run.Status != runlane.StatusSucceeded || string(run.Output) != `{"confirmed":"`+id+`"}` {
+			t.Errorf("run is %s with output %s: %+v", run.Status, run.Output, run.Failure)
+		}
+	}
+	i.sound()
+}
+
+func TestExample_MainIsShort(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join(exampleFolder, "main.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lines := strings.Count(string(text), "\n"); lines >= 15 {
+		t.Errorf("main.go has %d lines", lines)
+	}
+}
+
+// What the example's template has in common with the project's is said twice, and stays the same.
+func TestExample_TemplateHasTheTableAndTheMappingsOfTheProject(t *testing.T) {
+	t.Parallel()
+	example, own := loadTemplate(t, filepath.Join(exampleFolder, "template.yaml")), loadTemplate(t, "../../../template.yaml")
+	for _, name := range []string{"AttributeDefinitions", "KeySchema", "GlobalSecondaryIndexes", "StreamSpecification", "TimeToLiveSpecification"} {
+		want, got := own["Table"].Properties[name], example["Table"].Properties[name]
+		if indexes, ok := want.([]any); ok && name == "GlobalSecondaryIndexes" {
+			for _, index := range indexes {
+				delete(index.(map[string]any), "OnDemandThroughput") // the limits of the project's template are parameters
+			}
+		}
+		if got == nil {
+			t.Errorf("the table has no %s", name)
+		}
+		equal(t, name, got, want)
+	}
+	schedule := eventsOf(t, example["Tick"])["EveryMinute"]
+	equal(t, "ScheduleExpression", schedule.(map[string]any)["ScheduleExpression"], own["TickEveryMinute"].Properties["ScheduleExpression"])
+	for _, function := range []string{"Bridge", "Relay", "Tick"} {
+		if example[function].Metadata["BuildMethod"] != "makefile" {
+			t.Errorf("%s is built by %v", function, example[function].Metadata)
+		}
+		if got := textOf(t, example[function].Properties["Environment"]); !strings.Contains(got, `"RUNLANE_FUNCTION":"`+strings.ToLower(function)+`"`) {
+			t.Errorf("%s has %s", function, got)
+		}
+		if function == "Tick" {
+			continue // the project's is no event of the function
+		}
+		got, want := eventsOf(t, example[function]), eventsOf(t, own[function])
+		for name, properties := range got {
+			wanted, ok := want[name].(map[string]any)
+			if !ok {
+				t.Errorf("%s has the event %s, which the project's has not", function, name)
+				continue
+			}
+			for _, key := range []string{"FilterCriteria", "FunctionResponseTypes", "BisectBatchOnFunctionError", "MaximumRetryAttempts"} {
+				equal(t, function+" "+name+" "+key, properties.(map[string]any)[key], wanted[key])
+			}
+		}
+	}
+	if got := textOf(t, example["WorkQueue"].Properties); !strings.Contains(got, `"maxReceiveCount":5`) || !strings.Contains(got, `"VisibilityTimeout":360`) {
+		t.Errorf("the queue is %s", got)
+	}
+}
+
+func loadTemplate(t *testing.T, path string) map[string]*samtemplate.Resource {
+	t.Helper()
+	template, err := samtemplate.Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resources := map[string]*samtemplate.Resource{}
+	for name := range template.Resources {
+		r := template.Resources[name]
+		resources[name] = &r
+	}
+	return resources
+}
+
+func eventsOf(t *testing.T, function *samtemplate.Resource) map[string]any {
+	t.Helper()
+	all, ok := function.Properties["Events"].(map[string]any)
+	if !ok {
+		t.Fatal("a function without events")
+	}
+	properties := map[string]any{}
+	for name, event := range all {
+		properties[name] = event.(map[string]any)["Properties"]
+	}
+	return properties
+}
+
+func textOf(t *testing.T, v any) string {
+	t.Helper()
+	text, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}

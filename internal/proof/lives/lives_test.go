@@ -1,0 +1,252 @@
+package lives
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"pgregory.net/rapid"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/proof/awstest"
+	"github.com/runlane/runlane-go/lane"
+)
+
+var (
+	soak     = flag.Duration("soak", 0, "how long the lives on DynamoDB go on, instead of the time they have in CI; needs -timeout 0")
+	seedFlag = flag.Uint64("lives.seed", 0, "the seed of all lives; 0 chooses one. One that failed is repeated by -rapid.seed")
+	one      uint64 // the seed of a life that is to be repeated
+)
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	_ = flag.Set("rapid.nofailfile", "true") // the seed is enough
+	one, _ = strconv.ParseUint(flag.Lookup("rapid.seed").Value.String(), 10, 64)
+	prepareHabits()
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"), // connections to local AWS that are kept
+		goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"))
+}
+
+// parts are lives at a time.
+const parts = 4
+
+// drive is one test of many lives.
+type drive struct {
+	lane  string
+	seed  uint64
+	until time.Time
+	// checks are how many hundreds of lives a part has at most; 0: as many as there is time for.
+	checks int
+	run    func(r *rapid.T, part int, tally *tally)
+	tally  *tally
+	failed atomic.Bool
+}
+
+func newDrive(laneName string) *drive {
+	d := &drive{lane: laneName, seed: *seedFlag, tally: newTally()}
+	for d.seed == 0 {
+		d.seed = rand.Uint64() >> 1 //nolint:gosec // printed, to be repeated
+	}
+	return d
+}
+
+// over ends a drive in time, unless a failure is being shrunk.
+func (d *drive) over() bool {
+	return time.Now().After(d.until) && !d.failed.Load()
+}
+
+func (d *drive) lives(t *testing.T) {
+	t.Helper()
+	t.Cleanup(func() { d.report(t) })
+	if one != 0 {
+		t.Run("0", func(t *testing.T) { rapid.Check(t, func(r *rapid.T) { d.run(r, 0, d.tally) }) })
+		return
+	}
+	var running sync.WaitGroup
+	for part := range parts { // side by side, however few processors there are: most of the time is the storage's
+		running.Go(func() {
+			t.Run(strconv.Itoa(part), func(t *testing.T) {
+				for n := 0; !d.over() && !d.failed.Load() && (d.checks == 0 || n < d.checks); n++ {
+					d.check(t, part, d.seed+uint64(part+n*parts)*1_000_003)
+				}
+			})
+		})
+	}
+	running.Wait()
+}
+
+// seeding is held while rapid's flag has a seed that a check has not yet taken: rapid has no other way to be given one.
+var seeding sync.Mutex
+
+func (d *drive) check(t *testing.T, part int, seed uint64) {
+	t.Helper()
+	seeding.Lock()
+	taken := sync.OnceFunc(seeding.Unlock)
+	defer taken()
+	if err := flag.Set("rapid.seed", strconv.FormatUint(seed, 10)); err != nil {
+		t.Fatal(err)
+	}
+	rapid.Check(t, func(r *rapid.T) {
+		taken()
+		if d.over() {
+			return
+		}
+		ended := false
+		defer func() {
+			if !ended {
+				d.failed.Store(true)
+			}
+		}()
+		d.run(r, part, d.tally)
+		ended = true
+	})
+}
+
+// report prints what was done.
+func (d *drive) report(t *testing.T) {
+	t.Helper()
+	sequences, steps := d.tally.sums()
+	failures := 0
+	if t.Failed() {
+		failures = 1
+	}
+	t.Logf("reliability: lives lane=%s sequences=%d steps=%d failures=%d seed=%d", d.lane, sequences, steps, failures, d.seed)
+	d.tally.mu.Lock()
+	defer d.tally.mu.Unlock()
+	for _, list := range []struct {
+		what   string
+		counts map[string]int
+	}{{"step", d.tally.steps}, {"fault", d.tally.faults}, {"ended", d.tally.statuses}, {"waits", d.tally.waits}} {
+		for _, name := range slices.Sorted(maps.Keys(list.counts)) {
+			t.Logf("reliability: lives lane=%s %s %s=%d", d.lane, list.what, name, list.counts[name])
+		}
+	}
+}
+
+// oneLife is a life of a length that prefers short ones: there are more of them.
+func oneLife(ctx context.Context, f fate, t *tally, makeWorld func(*life) *world) {
+	l := newLife(ctx, f, t, makeWorld)
+	defer func() {
+		if err := l.close(); err != nil {
+			f.fail(fmt.Sprintf("clean-up: %v", err))
+		}
+	}()
+	l.live(pick(l, "steps", lengths))
+}
+
+var lengths = []int{5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 18, 20, 30, 40}
+
+func untouched(s lane.Storage) lane.Storage { return s }
+
+// TestLives_Memory: on memory storage, in virtual time, what the lives themselves are worth is seen quickly.
+//
+//nolint:tparallel // its parts are parallel without: see lives
+func TestLives_Memory(t *testing.T) {
+	t.Parallel()
+	d := newDrive("memory")
+	d.checks, d.until = 3, time.Now().Add(memoryInCI)
+	d.run = func(r *rapid.T, _ int, tally *tally) {
+		rapid.SyncTest(r, func(r *rapid.T) {
+			oneLife(context.Background(), rapidFate{r}, tally, func(*life) *world { return memoryWorld(untouched) })
+		})
+	}
+	t.Cleanup(func() { d.missing(t, true) })
+	d.lives(t)
+}
+
+// How long lives go on: on memory storage at most, on DynamoDB without -soak.
+const (
+	memoryInCI   = 10 * time.Second
+	dynamoDBInCI = 35 * time.Second
+)
+
+// enough lives reach everything; with fewer, on a machine that has other things to do, something rare may be left out.
+const enough = 1000
+
+// TestLives_DynamoDB: lives that share a table, four at a time, each in an environment of its own.
+//
+//nolint:tparallel // its parts are parallel without: see lives
+func TestLives_DynamoDB(t *testing.T) {
+	t.Parallel()
+	client := awstest.DynamoDB(t)
+	table := awstest.Table(t, client)
+	d := newDrive("dynamodb")
+	d.until = time.Now().Add(dynamoDBInCI)
+	if *soak > 0 {
+		d.until = time.Now().Add(*soak)
+		d.tell(t)
+	}
+	d.run = func(r *rapid.T, part int, tally *tally) {
+		environment := runlane.Environment("lives-" + strconv.Itoa(part))
+		oneLife(context.Background(), rapidFate{r}, tally, func(l *life) *world { return dynamoWorld(t, client, table, environment, l) })
+	}
+	t.Cleanup(func() { d.missing(t, false) })
+	d.lives(t)
+}
+
+// tell prints every ten minutes how far it is.
+func (d *drive) tell(t *testing.T) {
+	t.Helper()
+	began, ended := time.Now(), make(chan struct{})
+	var telling sync.WaitGroup
+	telling.Go(func() {
+		ticker := time.NewTicker(10 * time.Minute)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ticker.C:
+				sequences, steps := d.tally.sums()
+				fmt.Fprintf(os.Stdout, "reliability: lives lane=%s after=%s sequences=%d steps=%d seed=%d\n",
+					d.lane, time.Since(began).Round(time.Minute), sequences, steps, d.seed)
+			case <-ended:
+				return
+			}
+		}
+	})
+	t.Cleanup(func() {
+		close(ended)
+		telling.Wait()
+	})
+}
+
+// missing fails for what no life reached: a step or a fault that never happens proves nothing.
+func (d *drive) missing(t *testing.T, memory bool) {
+	t.Helper()
+	if sequences, _ := d.tally.sums(); t.Failed() || sequences < enough {
+		return
+	}
+	d.tally.mu.Lock()
+	defer d.tally.mu.Unlock()
+	for _, s := range allSteps {
+		if d.tally.steps[s.name] == 0 {
+			t.Errorf("no life had the step %q", s.name)
+		}
+	}
+	if d.tally.steps[toldStep] == 0 {
+		t.Error("in no life was a handler told of a cancellation")
+	}
+	wanted := []string{
+		string(deathBefore), string(deathAfter), string(deathInside), string(transportOut), string(transportUnheard), string(refused), string(rejected),
+		string(lostWakeup), string(doubledWakeup), string(lateWakeup),
+	}
+	if memory {
+		wanted = append(wanted, string(failedCall), string(unheard), string(repeated))
+	} else {
+		wanted = slices.AppendSeq(wanted, maps.Keys(weathers[2].requests))
+	}
+	for _, name := range wanted {
+		if d.tally.faults[name] == 0 {
+			t.Errorf("no life met the fault %q", name)
+		}
+	}
+}

@@ -1,0 +1,154 @@
+package lives
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/dynamostore"
+	"github.com/runlane/runlane-go/internal/proof/ddbfault"
+)
+
+// faultyRequests is a client whose requests go wrong. What happens to a write depends on the step and on the item, so that writes made
+// at the same time, in whatever order, meet what they met before.
+type faultyRequests struct {
+	dynamostore.API // items that indexes show late
+
+	tb          testing.TB
+	environment string
+	seed        uint64
+	rates       map[ddbfault.Kind]float64
+	tally       *tally
+	sound       dynamostore.API // to which nothing happens
+
+	mu      sync.Mutex
+	step    int
+	over    bool
+	stale   *ddbfault.Client            // each of whose indexes is behind, always
+	clients map[string]*ddbfault.Client // of this step, by item
+	asked   map[string]int              // queries of this step, by what they ask for
+}
+
+var requestFaults = []ddbfault.Kind{
+	ddbfault.Conflict, ddbfault.Throttle, ddbfault.Outage, ddbfault.LostAnswer, ddbfault.Timeout,
+}
+
+func newFaulty(tb testing.TB, items *written, environment runlane.Environment, l *life) *faultyRequests {
+	tb.Helper()
+	quiet := nameless{tb}
+	rates := map[ddbfault.Kind]float64{}
+	for name, rate := range l.weather.requests {
+		rates[ddbfault.Kind(name)] = rate
+	}
+	always := map[ddbfault.Kind]float64{ddbfault.StaleIndex: 1}
+	if rates[ddbfault.StaleIndex] == 0 {
+		always = nil
+	}
+	stale := ddbfault.New(quiet, items, ddbfault.Plan{Seed: 1, Rates: always})
+	return &faultyRequests{
+		API: stale, tb: quiet, environment: environment.Name(), seed: l.seed, rates: rates, tally: l.tally, sound: items, stale: stale,
+		clients: map[string]*ddbfault.Client{}, asked: map[string]int{},
+	}
+}
+
+// nameless keeps faults from depending on the name of a test, and each step from leaving something to clean up.
+type nameless struct{ testing.TB }
+
+// Name implements testing.TB.
+func (nameless) Name() string { return "lives" }
+
+// Cleanup implements testing.TB.
+func (nameless) Cleanup(func()) {}
+
+// begin counts what happened in the step before.
+func (f *faultyRequests) begin(step int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.step = step
+	for _, client := range f.clients {
+		for _, kind := range requestFaults {
+			f.tally.add(f.tally.faults, string(kind), client.Happened(kind))
+		}
+	}
+	clear(f.clients)
+	clear(f.asked)
+}
+
+func (f *faultyRequests) end() {
+	f.begin(0)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.over = true
+}
+
+func (f *faultyRequests) client(keys ...itemKey) dynamostore.API {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.over || len(keys) == 0 {
+		return f.sound
+	}
+	name := strings.TrimPrefix(keys[0].pk, f.environment+":") + " " + keys[0].sk
+	client := f.clients[name]
+	if client == nil {
+		seed := f.seed ^ hashOf(name)*uint64(2*f.step+1) //nolint:gosec // a step is positive
+		client = ddbfault.New(f.tb, f.stale, ddbfault.Plan{Seed: seed | 1, Rates: f.rates})
+		f.clients[name] = client
+	}
+	return client
+}
+
+// TransactWriteItems implements dynamostore.API.
+func (f *faultyRequests) TransactWriteItems(
+	ctx context.Context, in *dynamodb.TransactWriteItemsInput, o ...func(*dynamodb.Options),
+) (*dynamodb.TransactWriteItemsOutput, error) {
+	return f.client(keysOf(in)...).TransactWriteItems(ctx, in, o...)
+}
+
+// UpdateItem implements dynamostore.API.
+func (f *faultyRequests) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, o ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+	return f.client(keyOf(in.Key)).UpdateItem(ctx, in, o...)
+}
+
+// DeleteItem implements dynamostore.API.
+func (f *faultyRequests) DeleteItem(ctx context.Context, in *dynamodb.DeleteItemInput, o ...func(*dynamodb.Options)) (*dynamodb.DeleteItemOutput, error) {
+	return f.client(keyOf(in.Key)).DeleteItem(ctx, in, o...)
+}
+
+// Query implements dynamostore.API.
+func (f *faultyRequests) Query(ctx context.Context, in *dynamodb.QueryInput, o ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
+	if f.behind(in) {
+		return f.stale.Query(ctx, in, o...)
+	}
+	return f.sound.Query(ctx, in, o...)
+}
+
+// behind decides about a query by the step and by what it asks for: some are made side by side.
+func (f *faultyRequests) behind(in *dynamodb.QueryInput) bool {
+	var parts []string
+	for name, value := range in.ExpressionAttributeValues {
+		if s, ok := value.(*types.AttributeValueMemberS); ok {
+			parts = append(parts, name+" "+strings.TrimPrefix(s.Value, f.environment+":"))
+		}
+	}
+	slices.Sort(parts)
+	name := aws.ToString(in.IndexName) + strings.Join(parts, " ")
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.over || in.IndexName == nil {
+		return false
+	}
+	f.asked[name]++
+	if chanceOf(f.seed, strconv.Itoa(f.step)+" "+name+" "+strconv.Itoa(f.asked[name])) >= f.rates[ddbfault.StaleIndex] {
+		return false
+	}
+	f.tally.fault(string(ddbfault.StaleIndex))
+	return true
+}

@@ -1,0 +1,269 @@
+package projecttest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.yaml.in/yaml/v3"
+)
+
+// importRule says what the packages of a folder may import outside tests. The form of allow is the linter's: "$gostd" is the
+// standard library, a trailing "$" means exactly this package, everything else is a prefix.
+type importRule struct {
+	name   string // of the linter's list
+	folder string // "core" means that folder, "core/..." what is below it too
+	files  string // the linter's pattern for the same files
+	allow  []string
+}
+
+const (
+	runlanePkg = module + "$"
+	lanePkg    = module + "/lane$"
+	corePkg    = module + "/core$"
+	awsSDK     = "github.com/aws/aws-sdk-go-v2"
+	smithy     = "github.com/aws/smithy-go"
+	lambdaGo   = "github.com/aws/aws-lambda-go"
+	compress   = "github.com/klauspost/compress"
+	xsync      = "golang.org/x/sync"
+)
+
+// The import table. A package that no rule names is an error, so a new folder gets its line here.
+var importRules = []importRule{
+	{"runlane", "", "*.go", []string{"$gostd"}},
+	{"lane", "lane/...", "lane/**", []string{"$gostd", runlanePkg}},
+	{"core", "core/...", "core/**", []string{"$gostd", runlanePkg, lanePkg, "github.com/oklog/ulid/v2$", xsync}},
+	{"memlane", "memlane/...", "memlane/**", []string{"$gostd", runlanePkg, lanePkg}},
+	{"dynamostore", "dynamostore/...", "dynamostore/**", []string{"$gostd", runlanePkg, lanePkg, awsSDK, smithy, compress, xsync}},
+	{"sqstransport", "sqstransport/...", "sqstransport/**", []string{"$gostd", runlanePkg, lanePkg, awsSDK, smithy, xsync}},
+	{"awslane", "awslane/...", "awslane/**", []string{
+		"$gostd", runlanePkg, lanePkg, module + "/dynamostore$", module + "/sqstransport$", awsSDK, smithy,
+	}},
+	{"functions", "functions", "functions/*.go", []string{
+		"$gostd", runlanePkg, lanePkg, corePkg, module + "/awslane$", module + "/sqstransport$", module + "/dynamostore$", lambdaGo,
+		awsSDK + "/service/dynamodb/types$",
+	}},
+	{"eventsource", "functions/eventsource", "functions/eventsource/**", []string{"$gostd", runlanePkg, awsSDK, smithy, lambdaGo, xsync}},
+	{"functions-mains", "functions/...", "functions/*/main.go", []string{
+		"$gostd", runlanePkg, corePkg, module + "/awslane$", module + "/functions$", module + "/examples/webhooks",
+	}},
+	{"cli", "cli/...", "cli/**", []string{"$gostd", runlanePkg, lanePkg, corePkg}},
+	{"sealed", "sealed/...", "sealed/**", []string{"$gostd", runlanePkg, compress}},
+	{"cmd", "cmd/...", "cmd/**", []string{
+		"$gostd", runlanePkg, lanePkg, corePkg, module + "/awslane$", module + "/dynamostore$", module + "/sealed$", module + "/cli$", awsSDK,
+	}},
+	{"infra", "infra/...", "infra/**", []string{"$gostd", awsSDK, smithy}},
+	{"localstack", "localstack/...", "localstack/**", []string{"$gostd", module + "/infra$", module + "/localstack/deployment$", awsSDK, smithy}},
+	{"lanetest", "lanetest/...", "lanetest/**", []string{
+		"$gostd", runlanePkg, lanePkg, corePkg, "github.com/google/go-cmp", "pgregory.net/rapid$", "github.com/anishathalye/porcupine$",
+	}},
+	{"runlanetest", "runlanetest/...", "runlanetest/**", []string{"$gostd", runlanePkg, lanePkg, corePkg, module + "/memlane$"}},
+	{"examples", "examples/...", "examples/**", []string{
+		"$gostd", runlanePkg, lanePkg, corePkg, module + "/memlane$", module + "/awslane$", module + "/dynamostore$",
+		module + "/sealed$", module + "/sqstransport$", module + "/functions$", module + "/functions/eventsource$", module + "/examples", awsSDK, lambdaGo, compress, xsync,
+	}},
+}
+
+// reachRule says what packages may not reach, through however many imports.
+type reachRule struct {
+	why       string
+	from      func(goPackage) bool
+	forbidden []string // same form as allow
+}
+
+var reachRules = []reachRule{
+	{
+		why:       "adapters stand below the runtime",
+		from:      inFolders("lane", "memlane", "dynamostore", "sqstransport", "awslane", "infra", "sealed"),
+		forbidden: []string{module + "/core", module + "/functions"},
+	},
+	{
+		why:  "test support never reaches a production binary",
+		from: func(p goPackage) bool { return !inFolders("lanetest", "runlanetest", "internal")(p) },
+		forbidden: []string{
+			module + "/lanetest", module + "/runlanetest", module + "/internal/proof/awstest", module + "/internal/proof/projecttest",
+			"testing$", "github.com/google/go-cmp", "pgregory.net/rapid", "go.uber.org/goleak", "github.com/anishathalye/porcupine",
+		},
+	},
+	{
+		why:       "only programs and tests know the Lambda handlers",
+		from:      func(p goPackage) bool { return p.Name != "main" && !inFolders("functions", "internal")(p) },
+		forbidden: []string{module + "/functions"},
+	},
+	{
+		why:       "the embedded lane needs no AWS",
+		from:      inFolders("lane", "memlane", "core", "sealed"),
+		forbidden: []string{awsSDK, smithy, lambdaGo},
+	},
+}
+
+func inFolders(folders ...string) func(goPackage) bool {
+	return func(p goPackage) bool {
+		first, _, _ := strings.Cut(p.folder(), "/")
+		return slices.Contains(folders, first)
+	}
+}
+
+func matchesImport(path, pattern string) bool {
+	if pattern == "$gostd" {
+		first, _, _ := strings.Cut(path, "/")
+		return !strings.Contains(first, ".")
+	}
+	if exact, ok := strings.CutSuffix(pattern, "$"); ok {
+		return path == exact
+	}
+	return strings.HasPrefix(path, pattern)
+}
+
+func matchesAny(path string, patterns []string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool { return matchesImport(path, pattern) })
+}
+
+// ruleOf returns the first rule whose folder holds the package.
+func ruleOf(p goPackage) (importRule, bool) {
+	for _, rule := range importRules {
+		below, subtree := strings.CutSuffix(rule.folder, "/...")
+		if p.folder() == rule.folder || subtree && (p.folder() == below || strings.HasPrefix(p.folder(), below+"/")) {
+			return rule, true
+		}
+	}
+	return importRule{}, false
+}
+
+// importFaults judges packages by both tables.
+func importFaults(packages []goPackage) []string {
+	var faults []string
+	for _, p := range packages {
+		if p.Error != nil {
+			faults = append(faults, p.ImportPath+" cannot be loaded: "+p.Error.Err)
+		}
+		if !inFolders("internal")(p) {
+			rule, ok := ruleOf(p)
+			if !ok {
+				faults = append(faults, p.ImportPath+" is in no line of the import table")
+			}
+			for _, imported := range p.Imports {
+				if ok && !matchesAny(imported, rule.allow) {
+					faults = append(faults, fmt.Sprintf("%s imports %s", p.ImportPath, imported))
+				}
+			}
+		}
+		for _, rule := range reachRules {
+			if !rule.from(p) {
+				continue
+			}
+			for _, reached := range p.Deps {
+				if matchesAny(reached, rule.forbidden) {
+					faults = append(faults, fmt.Sprintf("%s reaches %s: %s", p.ImportPath, reached, rule.why))
+				}
+			}
+		}
+	}
+	return faults
+}
+
+func TestImports_FollowTheTable(t *testing.T) {
+	t.Parallel()
+	for _, fault := range importFaults(goPackages(t)) {
+		t.Error(fault)
+	}
+}
+
+func TestImports_EachRuleCanFail(t *testing.T) {
+	t.Parallel()
+	at := func(folder, name string, imports ...string) goPackage {
+		return goPackage{ImportPath: strings.TrimSuffix(module+"/"+folder, "/"), Name: name, Imports: imports, Deps: imports}
+	}
+	cases := map[string]struct {
+		p     goPackage
+		fault string
+	}{
+		"root imports a library":            {at("", "runlane", "github.com/oklog/ulid/v2"), "imports"},
+		"root imports lane":                 {at("", "runlane", module+"/lane"), "imports"},
+		"lane imports core":                 {at("lane", "lane", module+"/core"), "imports"},
+		"memlane imports core":              {at("memlane", "memlane", module+"/core"), "imports"},
+		"dynamostore imports core":          {at("dynamostore", "dynamostore", module+"/core"), "imports"},
+		"sqstransport imports dynamostore":  {at("sqstransport", "sqstransport", module+"/dynamostore"), "imports"},
+		"core imports an adapter":           {at("core", "core", module+"/memlane"), "imports"},
+		"core imports the test suite":       {at("core", "core", module+"/lanetest"), "imports"},
+		"infra imports lane":                {at("infra", "infra", module+"/lane"), "imports"},
+		"example imports an internal one":   {at("examples/webhooks", "webhooks", module+"/internal/x"), "imports"},
+		"a subfolder obeys its parent":      {at("core/inner", "inner", module+"/infra"), "imports"},
+		"folder without a rule":             {at("surprise", "surprise", "fmt"), "no line"},
+		"awslane reaches core":              {goPackage{ImportPath: module + "/awslane", Deps: []string{module + "/core"}}, "adapters stand"},
+		"production reaches testing":        {goPackage{ImportPath: module + "/core", Deps: []string{"testing"}}, "test support"},
+		"program reaches lanetest":          {goPackage{ImportPath: module + "/examples/x/cmd/y", Name: "main", Deps: []string{module + "/lanetest"}}, "test support"},
+		"library reaches functions":         {goPackage{ImportPath: module + "/examples/webhooks", Name: "webhooks", Deps: []string{module + "/functions"}}, "only programs"},
+		"sealed imports core":               {at("sealed", "sealed", module+"/core"), "imports"},
+		"sealed reaches the AWS SDK":        {goPackage{ImportPath: module + "/sealed", Deps: []string{awsSDK + "/service/kms"}}, "needs no AWS"},
+		"core reaches the AWS SDK":          {goPackage{ImportPath: module + "/core", Deps: []string{awsSDK + "/aws"}}, "needs no AWS"},
+		"lane is not a prefix of lanetest":  {at("memlane", "memlane", module+"/lanetest"), "imports"},
+		"a function's main imports a store": {at("functions/tick", "main", module+"/dynamostore"), "imports"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			faults := strings.Join(importFaults([]goPackage{c.p}), "\n")
+			if !strings.Contains(faults, c.fault) {
+				t.Fatalf("want a fault with %q, got %q", c.fault, faults)
+			}
+		})
+	}
+	sound := []goPackage{
+		at("", "runlane", "context", "encoding/json"),
+		at("memlane", "memlane", "sync", module, module+"/lane"),
+		at("examples/webhooks/cmd/demo", "main", module+"/core", module+"/functions", module+"/examples/webhooks"),
+	}
+	if faults := importFaults(sound); len(faults) > 0 {
+		t.Errorf("sound packages are refused: %v", faults)
+	}
+}
+
+// The linter shows a wrong import while one types; this table proves it from the build. They have to say the same.
+func TestImports_LinterHasTheSameTable(t *testing.T) {
+	t.Parallel()
+	var config struct {
+		Linters struct {
+			Enable   []string
+			Settings struct {
+				Depguard struct {
+					Rules map[string]struct {
+						ListMode string `yaml:"list-mode"`
+						Files    []string
+						Allow    []string
+					}
+				}
+			}
+		}
+	}
+	if err := yaml.Unmarshal([]byte(read(t, ".golangci.yml")), &config); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Contains(config.Linters.Enable, "depguard") {
+		t.Error("depguard is not enabled")
+	}
+	rules := config.Linters.Settings.Depguard.Rules
+	for _, want := range importRules {
+		got, ok := rules[want.name]
+		if !ok {
+			t.Errorf(".golangci.yml has no depguard list %q", want.name)
+			continue
+		}
+		delete(rules, want.name)
+		if got.ListMode != "strict" {
+			t.Errorf("%s: list-mode is %q", want.name, got.ListMode)
+		}
+		if diff := cmp.Diff([]string{"${config-path}/" + want.files, "!$test"}, got.Files); diff != "" {
+			t.Errorf("%s: files (-table +linter)\n%s", want.name, diff)
+		}
+		if diff := cmp.Diff(slices.Sorted(slices.Values(want.allow)), slices.Sorted(slices.Values(got.Allow))); diff != "" {
+			t.Errorf("%s: allow (-table +linter)\n%s", want.name, diff)
+		}
+	}
+	delete(rules, "everywhere") // general taste, not the table
+	for name := range rules {
+		t.Errorf("depguard list %q is not in the table", name)
+	}
+}

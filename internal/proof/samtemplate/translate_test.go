@@ -1,0 +1,112 @@
+//go:build validate
+
+package samtemplate
+
+import (
+	"encoding/json"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"testing"
+)
+
+// translate gives the template to AWS's own translator, as CloudFormation does, once for each set of parameters over the defaults.
+func translate(t *testing.T, sets []map[string]string) []*Template {
+	t.Helper()
+	target := filepath.Join(t.TempDir(), "translated.json")
+	arguments := []string{"../../../scripts/validate/translate.py", templatePath, target}
+	for i, parameters := range sets {
+		if i > 0 {
+			arguments = append(arguments, "--")
+		}
+		for _, name := range slices.Sorted(maps.Keys(parameters)) {
+			arguments = append(arguments, name+"="+parameters[name])
+		}
+	}
+	if out, err := exec.CommandContext(t.Context(), "python", arguments...).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	text, err := os.ReadFile(target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []json.RawMessage
+	if err := json.Unmarshal(text, &list); err != nil || len(list) != len(sets) {
+		t.Fatalf("%d templates of %d: %v", len(list), len(sets), err)
+	}
+	templates := make([]*Template, len(list))
+	for i, one := range list {
+		if templates[i], err = Parse(one); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return templates
+}
+
+// configurations evaluates what a version holds of each function, by the function's name.
+func configurations(t *testing.T, translated *Template, parameters map[string]string) map[string]map[string]any {
+	t.Helper()
+	out, err := translated.Evaluate(parameters)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]map[string]any{}
+	for name, resource := range out.Resources {
+		if resource.Type == "AWS::Lambda::Function" {
+			delete(resource.Properties, "ReservedConcurrentExecutions")
+			found[name] = resource.Properties
+		}
+	}
+	return found
+}
+
+// versions maps functions to the logical ids of their versions in a translated template.
+func versions(translated *Template) map[string]string {
+	out := map[string]string{}
+	for id, resource := range translated.Resources {
+		if function, ok := resource.Properties["FunctionName"].(map[string]any); ok && resource.Type == "AWS::Lambda::Version" {
+			out[textAt(function, "Ref")] = id
+		}
+	}
+	return out
+}
+
+// Each parameter is changed in turn. A function whose configuration changes with it gets another version id, and no other does: the
+// alias would stay behind, or AWS would refuse to publish what is published.
+func TestTranslated_VersionsChangeWithTheConfiguration(t *testing.T) {
+	t.Parallel()
+	template := load(t)
+	parameters := slices.Sorted(maps.Keys(template.Parameters))
+	sets := []map[string]string{required}
+	for _, name := range parameters {
+		p := template.Parameters[name]
+		given := maps.Clone(required)
+		given[name] = another(t, name, &p)
+		sets = append(sets, given)
+	}
+	translated := translate(t, sets)
+	configuration, ids := configurations(t, translated[0], required), versions(translated[0])
+	equal(t, "functions", slices.Sorted(maps.Keys(ids)), []string{"Bridge", "Relay", "Tick"})
+	changes := map[string]int{}
+	for i, name := range parameters {
+		changed, published := configurations(t, translated[i+1], sets[i+1]), versions(translated[i+1])
+		for function := range ids {
+			sees, follows := !reflect.DeepEqual(configuration[function], changed[function]), ids[function] != published[function]
+			if follows {
+				changes[name]++
+			}
+			if withheld[name] != "" {
+				sees = false
+			}
+			if sees != follows {
+				t.Errorf("%s=%s: the configuration of %s changes: %t, its version id: %t", name, sets[i+1][name], function, sees, follows)
+			}
+		}
+	}
+	for parameter, functions := range map[string]int{"LogLevel": 3, "BridgeTimeout": 1, "FifoQueue": 3, "Revision": 3, "WebhookEndpoints": 3} {
+		equal(t, parameter, changes[parameter], functions)
+	}
+}

@@ -1,0 +1,341 @@
+package runbook_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/runlane/runlane-go/infra"
+	"github.com/runlane/runlane-go/internal/proof/samtemplate"
+	"github.com/runlane/runlane-go/internal/tools/runbook"
+)
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func document(t *testing.T) []runbook.Block {
+	t.Helper()
+	blocks, err := runbook.Parse(read(t, "docs/runbook.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return blocks
+}
+
+func template(t *testing.T) *samtemplate.Template {
+	t.Helper()
+	loaded, err := samtemplate.Load(filepath.Join(root, "template.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return loaded
+}
+
+func theInstallation(t *testing.T) *runbook.Installation {
+	t.Helper()
+	var i runbook.Installation
+	for _, match := range regexp.MustCompile(`(?m)^([a-z][a-z0-9-]*):`).FindAllStringSubmatch(read(t, "Makefile")+read(t, "build.mk"), -1) {
+		i.Targets = append(i.Targets, match[1])
+	}
+	for name := range template(t).Parameters {
+		i.Parameters = append(i.Parameters, name)
+	}
+	return &i
+}
+
+// parserFault asks the real parser of the command line about a command, without executing it: it reads all flags before it helps.
+func parserFault(t *testing.T, c *runbook.Command) string {
+	t.Helper()
+	if out, code := runlaneCommand(t, nil, append(slices.Clone(c.Words[1:]), "--help")...); code != 0 {
+		return out
+	}
+	return ""
+}
+
+// TestAccountCommands_Exist checks every command, also those that are executed.
+func TestAccountCommands_Exist(t *testing.T) {
+	t.Parallel()
+	i, account := theInstallation(t), 0
+	for _, block := range document(t) {
+		for _, c := range block.Steps {
+			if err := i.Check(&c); err != nil {
+				t.Errorf("docs/runbook.md: %v", err)
+			}
+			if c.Words[0] == "runlane" {
+				if fault := parserFault(t, &c); fault != "" {
+					t.Errorf("docs/runbook.md:%d: %s\n%s", c.Line, c.Text, fault)
+				}
+			} else if !block.Account {
+				t.Errorf("docs/runbook.md:%d: %s cannot be executed here: mark the block", c.Line, c.Words[0])
+			}
+			if block.Account {
+				account++
+			}
+		}
+	}
+	if err := runbook.CheckBuilds(document(t)); err != nil {
+		t.Errorf("docs/runbook.md: %v", err)
+	}
+	if account < 30 {
+		t.Errorf("only %d commands need an account", account)
+	}
+}
+
+func TestMistypedCommands_AreFound(t *testing.T) {
+	t.Parallel()
+	i := theInstallation(t)
+	for _, line := range []string{
+		"runlane tik", "runlane tick --drian", "runlane runs lst", "runlane runs list --limit many", "runlane runs list --status dead",
+		"runlane deadletters requeue --reson x", "runlane runs list --table TABEL",
+		"aws sqs start-message-move-tasks --source-arn WORK_DEAD_LETTERS_ARN", "aws sqs start-message-move-task --queue-url WORK_DEAD_LETTERS_URL",
+		"aws sqs start-message-move-task", "aws sqs purge-queue --queue-url", "aws sqs purge-queue --queue-url A_QUEUE",
+		"aws lambda update-event-source-mapping --uuid UUID --enabled true", "aws s3 rm --recursive", "aws dynamodb wait table-exist --table-name TABLE",
+		"sam deploi", "sam deploy", "sam deploy --guided", "sam deploy --stack-name", "sam deploy --stack-name runlane",
+		"sam deploy --parameter-overrides Revision=REVISION", "sam deploy --stack-name STACK --guide",
+		"sam deploy --stack-name STACK --parameter-overrides Deployment=AllAtOnce",
+		"sam deploy --stack-name STACK --parameter-overrides WebhookSecrets=SECRET", "sam deploy --stack-name STACK --parameter-overrides PARAMETER",
+		"sam deploy --stack-name STACK --parameter-overrides \"WebhookSecret=$SECRET\"",
+		"sam deploy --stack-name STACK --parameter-overrides WebhookSecret=SECRET Revision=REVISION",
+		"read SECRET", "read -rs", "read -rs SECRETS", "make chek", "git reset",
+		"export $(aws cloudformation describe-stack --stack-name STACK)", "export TABLE=x", "rm -r x",
+	} {
+		blocks, err := runbook.Parse("```console account\n" + line + "\n```\n")
+		if err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		c := blocks[0].Steps[0]
+		if err := i.Check(&c); err == nil && (c.Words[0] != "runlane" || parserFault(t, &c) == "") {
+			t.Errorf("%q was accepted", line)
+		}
+	}
+	for name, text := range map[string]string{
+		"no mark":      "```\nrunlane tick\n```\n",
+		"another mark": "```bash\nrunlane tick\n```\n",
+		"no end":       "```console\nrunlane tick\n",
+		"a pipe":       "```console\nrunlane tick | cat\n```\n",
+		"a quote":      "```console\nrunlane tick \"\n```\n",
+		"two lines":    "```console\nrunlane tick \\\n```\n",
+	} {
+		if _, err := runbook.Parse(text); err == nil {
+			t.Errorf("%s was accepted", name)
+		}
+	}
+}
+
+func TestDeployments_WithoutABuild_AreFound(t *testing.T) {
+	t.Parallel()
+	const checkout, build, deploy = "git checkout TAG\n", "sam build\n", "sam deploy --stack-name STACK\n"
+	begin, end := "```console account\n", "```\n"
+	for text, wanted := range map[string]bool{
+		begin + checkout + build + deploy + end:                            true,
+		begin + build + deploy + deploy + end:                              true,
+		begin + build + end + "Then:\n" + begin + deploy + end:             true,
+		begin + deploy + end:                                               false,
+		begin + deploy + build + end:                                       false,
+		begin + build + checkout + deploy + end:                            false,
+		begin + build + deploy + end + "## Other\n" + begin + deploy + end: false,
+	} {
+		blocks, err := runbook.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := runbook.CheckBuilds(blocks); (err == nil) != wanted {
+			t.Errorf("%v\n%s", err, text)
+		}
+	}
+}
+
+// An override that is to last has to be in samconfig.toml too, or the next deployment takes it back. Deployment is none of those: it is
+// set back by the section itself.
+func TestLastingOverrides_SayWhereTheyLast(t *testing.T) {
+	t.Parallel()
+	const place = "Change a parameter"
+	text, checked := read(t, "docs/runbook.md"), 0
+	for _, section := range strings.Split(text, "\n## ") {
+		title, _, _ := strings.Cut(section, "\n")
+		overrides := regexp.MustCompile(`(?m)--parameter-overrides (.+)$`).FindAllStringSubmatch(section, -1)
+		last := ""
+		for _, match := range overrides {
+			for word := range strings.FieldsSeq(match[1]) {
+				name, value, _ := strings.Cut(word, "=")
+				if name != "Deployment" && title != place && !strings.Contains(section, "(#change-a-parameter)") {
+					t.Errorf("%q does not say where %s lasts", title, name)
+				}
+				if name == "Deployment" {
+					last = value
+				}
+				checked++
+			}
+		}
+		if last == "AllAtOnce" {
+			t.Errorf("%q leaves the stack without canaries", title)
+		}
+	}
+	if checked < 10 {
+		t.Errorf("only %d overrides", checked)
+	}
+}
+
+// TestParse_TakesLinesApart has what the document uses of a shell.
+func TestParse_TakesLinesApart(t *testing.T) {
+	t.Parallel()
+	blocks, err := runbook.Parse("# One\n```console\nrunlane runs cancel RUN --reason \"it's one\" # exits with 4\n```\n## Two\nSay `runlane tick`.\n" +
+		"```console account\n# only this\nexport $(aws x \"a (b)\")\n```\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(blocks) != 3 || blocks[0].Account || !blocks[1].Account || !blocks[2].Account || blocks[0].Section != "One" || blocks[2].Section != "Two" {
+		t.Fatalf("%+v", blocks)
+	}
+	first, last := blocks[0].Steps[0], blocks[2].Steps
+	if diff := cmp.Diff([]string{"runlane", "runs", "cancel", "run_1", "--reason", "it's one"}, first.Fill(map[string]string{"RUN": "run_1"})); diff != "" || first.Exit != 4 {
+		t.Errorf("exit %d\n%s", first.Exit, diff)
+	}
+	if len(last) != 1 || len(last[0].Inner) != 1 || !slices.Equal(last[0].Inner[0].Words, []string{"aws", "x", "a (b)"}) {
+		t.Errorf("%+v", last)
+	}
+}
+
+func TestNames_AreThoseOfTheTemplate(t *testing.T) {
+	t.Parallel()
+	text, loaded := read(t, "docs/runbook.md"), template(t)
+	for placeholder, output := range runbook.Placeholders {
+		if _, exists := loaded.Outputs[output]; output != "" && !exists {
+			t.Errorf("%s is the output %s, which the template does not have", placeholder, output)
+		}
+	}
+	held := regexp.MustCompile(`LogicalResourceId/(\w+)`).FindAllStringSubmatch(text, -1)
+	for _, match := range held {
+		if value := fmt.Sprint(loaded.Resources[match[1]].Properties["Value"]); !strings.Contains(value, "ExistingTable") {
+			t.Errorf("a policy holds %s, which does not follow the table: %s", match[1], value)
+		}
+	}
+	if len(held) == 0 {
+		t.Error("no policy holds the table")
+	}
+	_, table, _ := strings.Cut(text, "| Alarm | Begin at |")
+	table, _, _ = strings.Cut(table, "\n\n")
+	var told, wanted []string
+	for _, match := range regexp.MustCompile("`([A-Za-z]+Alarm)`").FindAllStringSubmatch(table, -1) {
+		told = append(told, match[1])
+	}
+	for name, resource := range loaded.Resources {
+		if resource.Type == "AWS::CloudWatch::Alarm" {
+			wanted = append(wanted, name)
+		}
+	}
+	slices.Sort(told)
+	slices.Sort(wanted)
+	if diff := cmp.Diff(wanted, slices.Compact(told)); diff != "" {
+		t.Errorf("alarms (-template +runbook):\n%s", diff)
+	}
+	for _, match := range regexp.MustCompile("`([A-Za-z]+Alarm)`").FindAllStringSubmatch(text, -1) {
+		if !slices.Contains(wanted, match[1]) {
+			t.Errorf("there is no alarm %s", match[1])
+		}
+	}
+}
+
+// flags of the one command that begins so.
+func flags(t *testing.T, command string) map[string]string {
+	t.Helper()
+	for _, block := range document(t) {
+		for _, c := range block.Steps {
+			if !strings.HasPrefix(c.Text, command) {
+				continue
+			}
+			found := map[string]string{}
+			for n, word := range c.Words {
+				if strings.HasPrefix(word, "--") {
+					found[word] = ""
+					if n+1 < len(c.Words) {
+						found[word] = c.Words[n+1]
+					}
+				}
+			}
+			return found
+		}
+	}
+	t.Fatalf("the document has no command %s", command)
+	return nil
+}
+
+func TestWhatIsMadeAgain_IsAsDeployed(t *testing.T) {
+	t.Parallel()
+	wanted, err := infra.QueueAttributes("STACK-work", "WORK_DEAD_LETTERS_ARN", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	queue, got := flags(t, "aws sqs create-queue"), map[string]string{}
+	if err := json.Unmarshal([]byte(queue["--attributes"]), &got); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(wanted, got); diff != "" {
+		t.Errorf("queue (-infra +runbook):\n%s", diff)
+	}
+	table := infra.TableInput("RESTORED")
+	for what, pair := range map[string][2]string{
+		"stream": {
+			flags(t, "aws dynamodb update-table --table-name RESTORED --stream")["--stream-specification"],
+			"StreamEnabled=true,StreamViewType=" + string(table.StreamSpecification.StreamViewType),
+		},
+		"expiration": {flags(t, "aws dynamodb update-time-to-live")["--time-to-live-specification"], "Enabled=true,AttributeName=" + infra.TTLAttribute},
+	} {
+		if pair[0] != pair[1] {
+			t.Errorf("%s: %s, as deployed %s", what, pair[0], pair[1])
+		}
+	}
+}
+
+// TestOperations_AreThoseOfTheSDK compares the list with the inputs of the clients, for the services whose clients are here.
+func TestOperations_AreThoseOfTheSDK(t *testing.T) {
+	t.Parallel()
+	clients := map[string]reflect.Type{"sqs": reflect.TypeFor[*sqs.Client](), "dynamodb": reflect.TypeFor[*dynamodb.Client]()}
+	pascal := func(kebab string) string {
+		var b strings.Builder
+		for part := range strings.SplitSeq(kebab, "-") {
+			b.WriteString(strings.ToUpper(part[:1]) + part[1:])
+		}
+		return b.String()
+	}
+	checked := 0
+	for operation, allowed := range runbook.Operations() {
+		words := strings.Fields(operation)
+		client, known := clients[words[1]]
+		if !known || words[2] == "wait" {
+			continue
+		}
+		checked++
+		method, exists := client.MethodByName(pascal(words[2]))
+		if !exists {
+			t.Errorf("%s: no such operation", operation)
+			continue
+		}
+		input := method.Type.In(2).Elem()
+		for _, rule := range allowed {
+			name := pascal(strings.TrimPrefix(strings.TrimRight(strings.TrimPrefix(rule, "--"), "!?"), "no-"))
+			if _, exists := input.FieldByNameFunc(func(field string) bool { return strings.EqualFold(field, name) }); !exists {
+				t.Errorf("%s: no such flag %s", operation, rule)
+			}
+		}
+	}
+	if checked < 12 {
+		t.Errorf("only %d operations were compared", checked)
+	}
+}
