@@ -118,9 +118,9 @@ func statsBounded(t *testing.T, h RuntimeHarness) {
 	task, handler := limited(2, nil, succeed)
 	s := newScene(t, h, handler)
 	state := core.QueueState{Queue: handler.Task.Queue, Known: true, Bound: true}
-	first := s.trigger(task.With(jobPayload{}), nil)
+	first := s.reserved(s.trigger(task.With(jobPayload{}), nil))
 	s.clock.Advance(time.Second)
-	second := s.trigger(task.With(jobPayload{}), nil)
+	second := s.reserved(s.trigger(task.With(jobPayload{}), nil))
 	s.clock.Advance(time.Second)
 	third := s.trigger(task.With(jobPayload{}), nil)
 	if !third.RunAt.IsZero() {

@@ -39,7 +39,7 @@ func openEngine(t *testing.T, options runlane.TaskOptions[int], handler func(att
 	t.Helper()
 	e := &engine{T: t, client: awstest.DynamoDB(t)}
 	e.table = awstest.Table(t, e.client)
-	e.store = dynamostore.New(e.client, e.table, &dynamostore.Options{Now: now})
+	e.store = dynamostore.New(e.client, e.table, &dynamostore.Options{Now: now, RequestTimeout: awstest.RequestTimeout})
 	e.wakeups = memlane.NewTransport(nil)
 	l, err := lane.New(e.store, e.wakeups, nil)
 	if err != nil {
