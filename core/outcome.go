@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core/internal/reducer"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -168,7 +169,7 @@ func (x *execution) append(ctx context.Context, run *runlane.Run, c *ownerComman
 		room = new(runlane.Run)
 	}
 	x.spare = nil // a try that failed may have been written after all: what it projected is compared with later
-	projected, err := projectInto(room, run, run.EventSequence, events)
+	projected, err := reducer.ProjectInto(room, run, run.EventSequence, events)
 	if err != nil {
 		return nil, err
 	}

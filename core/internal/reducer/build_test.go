@@ -1,4 +1,4 @@
-package core_test
+package reducer_test
 
 import (
 	"errors"
@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/runlane/runlane-go"
-	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/core/internal/reducer"
 )
 
 // What the reducer's tests are built from.
@@ -20,7 +20,7 @@ func project(t *testing.T, current *runlane.Run, events ...runlane.Event) *runla
 	if current != nil {
 		sequence = current.EventSequence
 	}
-	run, err := core.ProjectRunEvents(current, sequence, events...)
+	run, err := reducer.Project(current, sequence, events...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +34,7 @@ func refuse(t *testing.T, message string, current *runlane.Run, events ...runlan
 	if current != nil {
 		sequence = current.EventSequence
 	}
-	run, err := core.ProjectRunEvents(current, sequence, events...)
+	run, err := reducer.Project(current, sequence, events...)
 	if run != nil {
 		t.Errorf("a run comes with the error: %+v", run)
 	}

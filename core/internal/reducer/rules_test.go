@@ -1,4 +1,4 @@
-package core_test
+package reducer_test
 
 import (
 	"errors"
@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/runlane/runlane-go"
-	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/core/internal/reducer"
 )
 
 func TestProject_AMomentIsReachedAtItsMillisecond(t *testing.T) {
@@ -17,7 +17,7 @@ func TestProject_AMomentIsReachedAtItsMillisecond(t *testing.T) {
 		claim := claimed(noon.Add(time.Minute))
 		// Less than a millisecond is as good as nothing.
 		early := at(noon.Add(999*time.Microsecond), claim)
-		if _, err := core.ProjectRunEvents(run, run.EventSequence, early); !errors.Is(err, runlane.ErrInvariantViolation) {
+		if _, err := reducer.Project(run, run.EventSequence, early); !errors.Is(err, runlane.ErrInvariantViolation) {
 			t.Errorf("%s: claimed early: %v", state, err)
 		}
 		if got := project(t, run, at(noon.Add(time.Millisecond), claim)); got.Status != runlane.StatusRunning {
@@ -26,7 +26,7 @@ func TestProject_AMomentIsReachedAtItsMillisecond(t *testing.T) {
 		if state == "queued, due later" {
 			continue // wakes at any time
 		}
-		if _, err := core.ProjectRunEvents(run, run.EventSequence, at(noon, delivery(noon))); !errors.Is(err, runlane.ErrInvariantViolation) {
+		if _, err := reducer.Project(run, run.EventSequence, at(noon, delivery(noon))); !errors.Is(err, runlane.ErrInvariantViolation) {
 			t.Errorf("%s: delivered early: %v", state, err)
 		}
 		if got := project(t, run, at(noon.Add(time.Millisecond), delivery(noon))); got.Status != runlane.StatusQueued {

@@ -1,4 +1,4 @@
-package core_test
+package reducer_test
 
 import (
 	"errors"
@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/runlane/runlane-go"
-	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/core/internal/reducer"
 )
 
 // The tests of this file are the three tables of the reducer's contract, row by row, each under the row's name.
@@ -20,7 +20,7 @@ func TestProject_FailureTable(t *testing.T) {
 	t.Run("expectedSequence is stale against currentRun.eventSequence", func(t *testing.T) {
 		t.Parallel()
 		for _, stale := range []int64{0, 2, 4} {
-			_, err := core.ProjectRunEvents(current, stale, at(noon, delivery(noon)))
+			_, err := reducer.Project(current, stale, at(noon, delivery(noon)))
 			got, ok := errors.AsType[*runlane.Error](err)
 			if !ok || got.Code != runlane.ErrStorageConflict || got.Conflict != runlane.ConflictEventSequence || !got.Retryable || got.RunID != "run_1" {
 				t.Errorf("%d: got %#v", stale, err)
@@ -30,7 +30,7 @@ func TestProject_FailureTable(t *testing.T) {
 	t.Run("expectedSequence is negative, non-integer, or unsafe", func(t *testing.T) {
 		t.Parallel() // its type allows no fractions
 		for _, malformed := range []int64{-1, -1 << 63, 1 << 53, 1<<63 - 1} {
-			_, err := core.ProjectRunEvents(current, malformed, at(noon, delivery(noon)))
+			_, err := reducer.Project(current, malformed, at(noon, delivery(noon)))
 			got, ok := errors.AsType[*runlane.Error](err)
 			if !ok || got.Code != runlane.ErrInvariantViolation || got.Retryable || got.RunID != "run_1" {
 				t.Errorf("%d: got %#v", malformed, err)

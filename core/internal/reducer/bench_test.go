@@ -1,11 +1,11 @@
-package core_test
+package reducer_test
 
 import (
 	"testing"
 	"time"
 
 	"github.com/runlane/runlane-go"
-	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/core/internal/reducer"
 )
 
 // BenchmarkProject folds the five events of a simple run in the three commands in which the runtime writes them: trigger, claim
@@ -17,14 +17,14 @@ func BenchmarkProject(b *testing.B) {
 	outcome := []runlane.Event{at(noon, &runlane.RunSucceeded{Attempt: 1})}
 	b.ReportAllocs()
 	for b.Loop() {
-		run, err := core.ProjectRunEvents(nil, 0, trigger...)
+		run, err := reducer.Project(nil, 0, trigger...)
 		if err != nil {
 			b.Fatal(err)
 		}
-		if run, err = core.ProjectRunEvents(run, 2, claim...); err != nil {
+		if run, err = reducer.Project(run, 2, claim...); err != nil {
 			b.Fatal(err)
 		}
-		if run, err = core.ProjectRunEvents(run, 4, outcome...); err != nil {
+		if run, err = reducer.Project(run, 4, outcome...); err != nil {
 			b.Fatal(err)
 		}
 		if run.Status != runlane.StatusSucceeded {
@@ -40,7 +40,7 @@ func TestProject_AllocatesOneRun(t *testing.T) {
 		at(noon, &runlane.RunSucceeded{Attempt: 1}),
 	}
 	allocations := testing.AllocsPerRun(100, func() {
-		if _, err := core.ProjectRunEvents(nil, 0, events...); err != nil {
+		if _, err := reducer.Project(nil, 0, events...); err != nil {
 			t.Fatal(err)
 		}
 	})

@@ -1,4 +1,4 @@
-package core_test
+package reducer_test
 
 import (
 	"errors"
@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/runlane/runlane-go"
-	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/core/internal/reducer"
 )
 
 var update = flag.Bool("update", false, "rewrite golden files")
@@ -218,7 +218,7 @@ func TestProject_EveryEventInEveryStatus(t *testing.T) {
 					sequence = s.run.EventSequence
 				}
 				before := s.run.Clone()
-				after, err := core.ProjectRunEvents(s.run, sequence, eventFor(kind, s.run))
+				after, err := reducer.Project(s.run, sequence, eventFor(kind, s.run))
 				if diff := cmp.Diff(before, s.run); diff != "" {
 					t.Errorf("%s: current was changed: %s", s.name, diff)
 				}

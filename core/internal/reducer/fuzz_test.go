@@ -1,4 +1,4 @@
-package core_test
+package reducer_test
 
 import (
 	"errors"
@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/runlane/runlane-go"
-	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/core/internal/reducer"
 )
 
 // FuzzProjectRunEvents plays random histories. Three bytes make an event: its type, how far the clock moves, and what is wrong
@@ -137,11 +137,11 @@ func playHistory(t *testing.T, data []byte) {
 			break
 		}
 		before := run.Clone()
-		next, err := core.ProjectRunEvents(run, sequence, e)
+		next, err := reducer.Project(run, sequence, e)
 		if !reflect.DeepEqual(before, run) {
 			t.Fatalf("current was changed: %s", cmp.Diff(before, run))
 		}
-		if _, err := core.ProjectRunEvents(run, sequence+1, e); !errors.Is(err, runlane.ConflictEventSequence) {
+		if _, err := reducer.Project(run, sequence+1, e); !errors.Is(err, runlane.ConflictEventSequence) {
 			t.Fatalf("one ahead: %v", err)
 		}
 		if err != nil {
@@ -149,7 +149,7 @@ func playHistory(t *testing.T, data []byte) {
 				t.Fatalf("rejected with %v, %v", next, err)
 			}
 			// Behind what was accepted so far it is rejected as well, whatever came before in the same command.
-			if _, err := core.ProjectRunEvents(nil, 0, append(accepted[:len(accepted):len(accepted)], e)...); runlane.CodeOf(err) != runlane.ErrInvariantViolation {
+			if _, err := reducer.Project(nil, 0, append(accepted[:len(accepted):len(accepted)], e)...); runlane.CodeOf(err) != runlane.ErrInvariantViolation {
 				t.Fatalf("rejected alone, but at the end of one command: %v", err)
 			}
 			continue
@@ -160,7 +160,7 @@ func playHistory(t *testing.T, data []byte) {
 	if run == nil {
 		return
 	}
-	whole, err := core.ProjectRunEvents(nil, 0, accepted...)
+	whole, err := reducer.Project(nil, 0, accepted...)
 	if err != nil {
 		t.Fatalf("accepted one by one, but in one command: %v", err)
 	}
@@ -245,7 +245,7 @@ func TestProject_FuzzerReachesEveryStatus(t *testing.T) {
 			if !more {
 				break
 			}
-			if next, err := core.ProjectRunEvents(run, sequence, e); err == nil {
+			if next, err := reducer.Project(run, sequence, e); err == nil {
 				run, sequence = next, next.EventSequence
 				reached[run.Status] = true
 			}

@@ -1,4 +1,4 @@
-package core_test
+package reducer_test
 
 import (
 	"errors"
@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/runlane/runlane-go"
-	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/core/internal/reducer"
 )
 
 const maxSequence = 1<<53 - 1
@@ -54,7 +54,7 @@ func TestProject_ChecksInTheOrderOfTheContract(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			run, err := core.ProjectRunEvents(row.current, row.expected, row.events...)
+			run, err := reducer.Project(row.current, row.expected, row.events...)
 			if run != nil {
 				t.Error("a run comes with the error")
 			}
@@ -132,7 +132,7 @@ func TestProject_MissingParts_AreViolations(t *testing.T) {
 		t.Parallel()
 		e := at(noon, created(func(*runlane.RunCreated) {}))
 		e.RunID = ""
-		_, err := core.ProjectRunEvents(nil, 0, e)
+		_, err := reducer.Project(nil, 0, e)
 		wantError(t, err, &runlane.Error{Code: runlane.ErrInvariantViolation, Message: "run.created, event 1: has no run id"})
 	})
 	t.Run("time", func(t *testing.T) {
@@ -184,7 +184,7 @@ func TestProject_TerminalRuns_NeverChange(t *testing.T) {
 	for _, status := range []string{"succeeded", "failed", "cancelled"} {
 		for _, kind := range runlane.EventTypes() {
 			run := stateNamed(t, status)
-			_, err := core.ProjectRunEvents(run, run.EventSequence, eventFor(kind, run))
+			_, err := reducer.Project(run, run.EventSequence, eventFor(kind, run))
 			if !errors.Is(err, runlane.ErrInvariantViolation) {
 				t.Errorf("%s on a %s run: %v", kind, status, err)
 			}
@@ -323,7 +323,7 @@ func TestProject_ErrorsKeepSecrets(t *testing.T) {
 	} {
 		e := at(noon, body)
 		e.Meta, e.TraceCarrier = map[string]string{"k": secret}, map[string]string{"k": secret}
-		_, err := core.ProjectRunEvents(run, run.EventSequence, e)
+		_, err := reducer.Project(run, run.EventSequence, e)
 		if err == nil || strings.Contains(fmt.Sprintf("%v %+v", err, err), secret) {
 			t.Errorf("%s: %v", e.Type(), err)
 		}
