@@ -127,7 +127,7 @@ fmt: ## Formats every Go file.
 
 .PHONY: cover
 cover: ## The reducer's statement coverage by its own tests. Fails below 100 %.
-	@$(GO) run ./internal/tools/covergate -package ./core -files 'project*.go' -minimum 100
+	@$(GO) run ./internal/tools/covergate -package ./core/internal/reducer -files '*.go' -minimum 100
 
 .PHONY: docs-test
 docs-test: ## Executes what the documents mark as runnable, the tutorial included. Part of make test.

@@ -149,6 +149,17 @@ func ExampleStatus_Terminal() {
 	// of_a_newer_version false true active false
 }
 
+// What waits has a time in Run.RunAt; what is owned has a worker, in Run.Lease.
+func ExampleStatus_Waiting() {
+	for _, s := range []runlane.Status{runlane.StatusQueued, runlane.StatusRetrying, runlane.StatusCancellationRequested} {
+		fmt.Println(s, s.Waiting(), s.Owned())
+	}
+	// Output:
+	// queued false false
+	// retrying true false
+	// cancellation_requested false true
+}
+
 func ExampleFormatDuration() {
 	fmt.Println(runlane.FormatDuration(36*time.Hour), runlane.FormatDuration(30*24*time.Hour), runlane.FormatDuration(90*time.Second))
 	// Output: 1d12h 30d 1m30s

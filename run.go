@@ -73,11 +73,20 @@ func (r *Run) DecodeOutput(v any) (ok bool, err error) {
 	return true, nil
 }
 
+// RunnableAt is the instant from which a worker may take the run; ok is false while no time alone makes it runnable.
+func (r *Run) RunnableAt() (at time.Time, ok bool) {
+	queued := r.RunAt
+	if queued.IsZero() {
+		queued = r.UpdatedAt
+	}
+	return RunnableSince(r.Status, queued, r.RunAt, r.Lease.ExpiresAt)
+}
+
 // Abandoned counts attempts whose lease ended without an outcome, as seen at t. It counts all of them; those in a row, which are
 // bounded (docs/decisions.md, Leases and workers), take the history too, where an attempt had an outcome.
 func (r *Run) Abandoned(t time.Time) int {
 	n := r.Counters.Attempts - r.Counters.Failures - r.Counters.Releases
-	if (r.Status == StatusRunning || r.Status == StatusCancellationRequested) && t.Before(r.Lease.ExpiresAt) {
+	if r.Status.Owned() && t.Before(r.Lease.ExpiresAt) {
 		n--
 	}
 	return n

@@ -52,22 +52,67 @@ func (s Status) Classification() StatusClassification {
 	return ClassificationActive
 }
 
-// Terminal reports whether no later event can change the run.
-func (s Status) Terminal() bool {
-	return s == StatusSucceeded || s == StatusFailed || s == StatusCancelled
+// phase is what a status says beside its name. Whatever need not tell one status from others of its phase asks for the phase: a new
+// status is then a constant, a row in each of the two lists of this file, and an event that leads to it.
+type phase byte
+
+const (
+	phaseUnknown  phase = iota // of a newer version: nothing that this one may touch
+	phaseQueued                // due since RunAt, or since its last event
+	phaseWaiting               // due at RunAt
+	phaseOwned                 // a worker has it under a lease
+	phaseTerminal              // never changes again
+)
+
+func (s Status) phase() phase {
+	switch s {
+	case StatusQueued:
+		return phaseQueued
+	case StatusScheduled, StatusRetrying, StatusReleased:
+		return phaseWaiting
+	case StatusRunning, StatusCancellationRequested:
+		return phaseOwned
+	case StatusSucceeded, StatusFailed, StatusCancelled:
+		return phaseTerminal
+	default:
+		return phaseUnknown
+	}
 }
+
+// Terminal reports whether no later event can change the run.
+func (s Status) Terminal() bool { return s.phase() == phaseTerminal }
 
 // Active reports whether the run can still change.
 func (s Status) Active() bool { return !s.Terminal() }
 
+// Waiting reports whether the run waits for Run.RunAt: scheduled, retrying or released.
+func (s Status) Waiting() bool { return s.phase() == phaseWaiting }
+
+// Owned reports whether a worker has the run under a lease: running, also after its cancellation was requested.
+func (s Status) Owned() bool { return s.phase() == phaseOwned }
+
 // Known reports whether this version knows the status.
-func (s Status) Known() bool {
-	switch s {
-	case StatusQueued, StatusScheduled, StatusRunning, StatusCancellationRequested, StatusRetrying, StatusReleased,
-		StatusSucceeded, StatusFailed, StatusCancelled:
-		return true
+func (s Status) Known() bool { return s.phase() != phaseUnknown }
+
+// RunnableSince chooses, of three instants of a run, the one from which a worker may take it, whatever form a storage keeps instants in:
+//
+//	the run               may be taken from
+//	queued                queued: RunAt, else when it last changed
+//	waiting               runAt
+//	running               leaseEnd
+//	asked to stop, ended  never: ok is false, as for a status of a newer version
+//
+// It is the only place that says so. [Run.RunnableAt] is the same for a run.
+func RunnableSince[T any](s Status, queued, runAt, leaseEnd T) (at T, ok bool) {
+	switch {
+	case s == StatusQueued:
+		return queued, true
+	case s.Waiting():
+		return runAt, true
+	case s == StatusRunning:
+		return leaseEnd, true
 	default:
-		return false
+		return at, false
 	}
 }
 

@@ -88,3 +88,21 @@ func TestStatus_Classification(t *testing.T) {
 		}
 	}
 }
+
+func TestStatus_EachIsOfOneKind(t *testing.T) {
+	t.Parallel()
+	for _, s := range runlane.Statuses() {
+		kinds := 0
+		for _, is := range []bool{s == runlane.StatusQueued, s.Waiting(), s.Owned(), s.Terminal()} {
+			if is {
+				kinds++
+			}
+		}
+		if kinds != 1 || !s.Known() || s.Active() == s.Terminal() {
+			t.Errorf("%s is of %d kinds; known %t, active %t, terminal %t", s, kinds, s.Known(), s.Active(), s.Terminal())
+		}
+	}
+	if s := runlane.Status("of a newer version"); s.Waiting() || s.Owned() || s.Terminal() || s.Known() || !s.Active() {
+		t.Errorf("an unknown status has a kind")
+	}
+}

@@ -17,11 +17,11 @@ const bulkParallel = 8
 
 var (
 	// cancellable leaves out runs whose cancellation was requested already; a filter may name them, and they are skipped.
-	cancellable = []runlane.Status{
-		runlane.StatusQueued, runlane.StatusScheduled, runlane.StatusRunning, runlane.StatusRetrying, runlane.StatusReleased,
-	}
-	activeStatuses   = append(slices.Clone(cancellable), runlane.StatusCancellationRequested)
-	terminalStatuses = []runlane.Status{runlane.StatusSucceeded, runlane.StatusFailed, runlane.StatusCancelled}
+	cancellable = slices.DeleteFunc(slices.Clone(activeStatuses), func(s runlane.Status) bool {
+		return s == runlane.StatusCancellationRequested
+	})
+	activeStatuses   = slices.DeleteFunc(runlane.Statuses(), runlane.Status.Terminal)
+	terminalStatuses = slices.DeleteFunc(runlane.Statuses(), runlane.Status.Active)
 	failedStatuses   = []runlane.Status{runlane.StatusFailed}
 )
 

@@ -91,10 +91,8 @@ func (w *worker) leave(ctx context.Context) {
 			continue
 		}
 		report.Left++
-		switch run.Status {
-		case runlane.StatusScheduled, runlane.StatusRetrying, runlane.StatusReleased:
+		if run.Status.Waiting() {
 			report.NextDue = earliest(report.NextDue, run.RunAt)
-		default: // no time alone makes it runnable, or it is due already
 		}
 	}
 	if w.options.DrainReport != nil {

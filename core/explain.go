@@ -166,7 +166,7 @@ func (rt *Runtime) slotsHeld(ctx context.Context, seen *lane.Inspection, now tim
 	for _, run := range runs {
 		switch {
 		case run.ID == seen.Run.ID:
-		case run.Status == runlane.StatusRunning, run.Status == runlane.StatusCancellationRequested:
+		case run.Status.Owned():
 			held = append(held, slotHeld{run.ID, run.Lease.ExpiresAt})
 		case lane.ReservationActive(run, now):
 			held = append(held, slotHeld{run.ID, run.DispatchExpiresAt})

@@ -12,12 +12,12 @@ import (
 // the answer is one of the waits.
 func (s *situation) explain() *Explanation {
 	e := &Explanation{RunID: s.run.ID, Status: s.run.Status}
-	switch s.run.Status {
-	case runlane.StatusSucceeded, runlane.StatusFailed, runlane.StatusCancelled:
+	switch status := s.run.Status; {
+	case status.Terminal():
 		s.finished(e)
-	case runlane.StatusCancellationRequested, runlane.StatusRunning:
+	case status.Owned():
 		s.owned(e)
-	case runlane.StatusScheduled, runlane.StatusRetrying, runlane.StatusReleased, runlane.StatusQueued:
+	case status.Waiting(), status == runlane.StatusQueued:
 		s.unowned(e)
 	default:
 		e.says(WaitOperator, time.Time{}, fmt.Sprintf("Its status %q was written by a newer version. Use that version to look at it.",

@@ -124,13 +124,11 @@ func (x *execution) ownRun(current *runlane.Run, payload []byte) *runlane.Run {
 	if current == nil || current.Lease.Token != x.token {
 		return nil
 	}
-	switch current.Status {
-	case runlane.StatusRunning, runlane.StatusCancellationRequested:
-		current.Payload = payload
-		return current
-	default:
+	if !current.Status.Owned() {
 		return nil
 	}
+	current.Payload = payload
+	return current
 }
 
 // reread returns the run as it is now, nil when it is gone.

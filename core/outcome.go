@@ -191,13 +191,13 @@ func sameState(current, written *runlane.Run) bool {
 func (x *execution) ended(ctx context.Context, run *runlane.Run, v verdict, at time.Time) *DeliveryResult {
 	x.rt.handOver(ctx, run)
 	level := slog.LevelDebug
-	switch run.Status {
-	case runlane.StatusRetrying, runlane.StatusReleased:
+	switch {
+	case run.Status.Waiting():
 		x.rt.wakeLater(ctx, run, run.RunAt.Sub(at))
 		if run.Status == runlane.StatusRetrying { // who asks why it waits finds the text where logs have their usual level
 			level = slog.LevelInfo
 		}
-	case runlane.StatusFailed:
+	case run.Status == runlane.StatusFailed:
 		x.rt.logOutcome(ctx, slog.LevelWarn, "run failed", run, x.workerID, x.loggedText(run, v))
 		return x.reported(run)
 	default:

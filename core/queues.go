@@ -126,7 +126,7 @@ func (s *QueueStats) add(run *runlane.RunSummary) {
 		due = run.CreatedAt // queued without a delivery request: it waits for its first slot
 	}
 	switch {
-	case run.Status == runlane.StatusRunning || run.Status == runlane.StatusCancellationRequested:
+	case run.Status.Owned():
 		s.Running++
 	case due.After(s.At) && (run.Status != runlane.StatusQueued || due.After(s.At.Add(clockSkew))):
 		s.Delayed++

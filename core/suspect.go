@@ -66,11 +66,11 @@ func (rt *Runtime) abandonedInARow(ctx context.Context, run *runlane.Run, at tim
 // endedWithOutcome reports a run whose state says that its last attempt had an outcome. A queued run may have had one too: of a failure
 // it keeps the record until the next attempt, of a release nothing.
 func endedWithOutcome(run *runlane.Run) bool {
-	switch run.Status {
-	case runlane.StatusRetrying, runlane.StatusReleased:
-		return true
-	case runlane.StatusRunning, runlane.StatusCancellationRequested:
+	switch {
+	case run.Status.Owned():
 		return false
+	case run.Status.Waiting() && run.Status != runlane.StatusScheduled:
+		return true
 	default:
 		return !run.Failure.IsZero()
 	}
@@ -78,7 +78,7 @@ func endedWithOutcome(run *runlane.Run) bool {
 
 // executing is 1 while the last attempt may still have an outcome.
 func executing(run *runlane.Run, at time.Time) int {
-	if (run.Status == runlane.StatusRunning || run.Status == runlane.StatusCancellationRequested) && !run.Lease.Expired(at) {
+	if run.Status.Owned() && !run.Lease.Expired(at) {
 		return 1
 	}
 	return 0

@@ -7,28 +7,16 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// RunnableAt is when a worker may take the run; ok is false while no time alone makes it runnable.
-func RunnableAt(run *runlane.Run) (at time.Time, ok bool) {
-	if run.Status == runlane.StatusQueued {
-		if run.RunAt.IsZero() {
-			return run.UpdatedAt, true
-		}
-		return run.RunAt, true
-	}
-	return DeliveryRecoveryAt(run)
-}
+// RunnableAt is when a worker may take the run; ok is false while no time alone makes it runnable. It is [runlane.Run.RunnableAt].
+func RunnableAt(run *runlane.Run) (at time.Time, ok bool) { return run.RunnableAt() }
 
 // DeliveryRecoveryAt is when maintenance must ask for a fresh delivery: at the due time of a waiting run, at the end of a
 // running run's lease. A queued run has its delivery already.
 func DeliveryRecoveryAt(run *runlane.Run) (at time.Time, ok bool) {
-	switch run.Status {
-	case runlane.StatusScheduled, runlane.StatusRetrying, runlane.StatusReleased:
-		return run.RunAt, true
-	case runlane.StatusRunning:
-		return run.Lease.ExpiresAt, true
-	default:
+	if run.Status == runlane.StatusQueued {
 		return time.Time{}, false
 	}
+	return run.RunnableAt()
 }
 
 // CancellationFinalizationAt is when maintenance must finish a requested cancellation: at the end of the owner's lease.
@@ -39,14 +27,7 @@ func CancellationFinalizationAt(run *runlane.Run) (at time.Time, ok bool) {
 // HoldsSlot reports whether a run of a bounded queue has a slot, by its state alone: it executes, or one was reserved for it, whether
 // or not the reservation is over.
 func HoldsSlot(run *runlane.Run) bool {
-	switch run.Status {
-	case runlane.StatusRunning, runlane.StatusCancellationRequested:
-		return true
-	case runlane.StatusQueued:
-		return !run.DispatchExpiresAt.IsZero()
-	default:
-		return false
-	}
+	return run.Status.Owned() || run.Status == runlane.StatusQueued && !run.DispatchExpiresAt.IsZero()
 }
 
 // ReservationActive reports whether the queued run owns a dispatch slot at t.
@@ -59,14 +40,20 @@ func ReservationExpired(run *runlane.Run, t time.Time) bool {
 	return run.Status == runlane.StatusQueued && !run.DispatchExpiresAt.IsZero() && !t.Before(run.DispatchExpiresAt)
 }
 
-// The status groups of the scans: gates on status alone, time and lease come from the predicates above.
+// The status groups of the scans: gates on status alone, time and lease come from the predicates above, from which they derive.
 var (
-	deliveryRecoveryCandidates = []runlane.Status{
-		runlane.StatusReleased, runlane.StatusRetrying, runlane.StatusRunning, runlane.StatusScheduled,
-	}
-	runnableCandidates                 = append([]runlane.Status{runlane.StatusQueued}, deliveryRecoveryCandidates...)
-	cancellationFinalizationCandidates = []runlane.Status{runlane.StatusCancellationRequested}
+	runnableCandidates                 = candidates(RunnableAt)
+	deliveryRecoveryCandidates         = candidates(DeliveryRecoveryAt)
+	cancellationFinalizationCandidates = candidates(CancellationFinalizationAt)
 )
+
+// candidates are the statuses that a predicate may say yes to.
+func candidates(predicate func(*runlane.Run) (time.Time, bool)) []runlane.Status {
+	return slices.DeleteFunc(runlane.Statuses(), func(s runlane.Status) bool {
+		_, ok := predicate(&runlane.Run{Status: s})
+		return !ok
+	})
+}
 
 // RunnableCandidates are the statuses that [Storage.ListRunnableRuns] may return.
 func RunnableCandidates() []runlane.Status { return slices.Clone(runnableCandidates) }

@@ -168,7 +168,7 @@ func (c *PruneCommand) Terminal() ([]runlane.Status, error) {
 			}
 		}
 	}
-	terminal := []runlane.Status{runlane.StatusSucceeded, runlane.StatusFailed, runlane.StatusCancelled}
+	terminal := slices.DeleteFunc(runlane.Statuses(), runlane.Status.Active)
 	if len(c.Statuses) == 0 {
 		return terminal, nil
 	}

@@ -47,18 +47,10 @@ func judgeClaim(e *entry, c *lane.ClaimCommand) error {
 	return nil
 }
 
-// runnable reports whether a worker may take the run at now: what [lane.RunnableAt] says of the projection.
+// runnable reports whether a worker may take the run at now.
 func (e *entry) runnable(now millis) bool {
-	switch s := &e.state; s.status {
-	case runlane.StatusQueued:
-		return e.queuedSince() <= now
-	case runlane.StatusScheduled, runlane.StatusRetrying, runlane.StatusReleased:
-		return s.runAt <= now
-	case runlane.StatusRunning:
-		return s.leaseExpiresAt <= now
-	default:
-		return false
-	}
+	at, ok := e.runnableAt()
+	return ok && at <= now
 }
 
 // HeartbeatRunLease extends the lease of its owner.

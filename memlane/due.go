@@ -147,21 +147,20 @@ const longestDelay = 15 * time.Minute
 // once it was handed over, or the delayed one of a short wait.
 func (e *entry) awaited() wait {
 	s := &e.state
-	switch s.status {
-	case runlane.StatusQueued:
+	switch {
+	case s.status == runlane.StatusQueued:
 		if r := e.liveRow(); r != nil && (r.status == lane.OutboxClaimed || r.status == lane.OutboxPublished) {
 			return wait{wakeupUnderway, e.due.at}
 		}
-	case runlane.StatusScheduled, runlane.StatusRetrying, runlane.StatusReleased:
+	case s.status.Waiting():
 		if r := e.liveRow(); r != nil && r.status == lane.OutboxPublished {
 			return wait{wakeupUnderway, r.since}
 		}
 		if s.runAt.since(s.updatedAt) <= longestDelay {
 			return wait{delayedWakeup, s.runAt}
 		}
-	case runlane.StatusRunning, runlane.StatusCancellationRequested:
+	case s.status.Owned():
 		return e.woken
-	case runlane.StatusSucceeded, runlane.StatusFailed, runlane.StatusCancelled:
 	}
 	return wait{}
 }

@@ -58,11 +58,12 @@ func (env *environment) reindex(e *entry) {
 
 func (e *entry) duePlace() place {
 	s, ix := &e.state, &e.shard.indexes
+	if s.status.Waiting() {
+		return place{&ix.waiting, s.runAt}
+	}
 	switch s.status {
 	case runlane.StatusQueued:
 		return place{&ix.queued, e.queuedSince()}
-	case runlane.StatusScheduled, runlane.StatusRetrying, runlane.StatusReleased:
-		return place{&ix.waiting, s.runAt}
 	case runlane.StatusRunning:
 		return place{&ix.leased, s.leaseExpiresAt}
 	case runlane.StatusCancellationRequested:

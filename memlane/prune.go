@@ -61,7 +61,7 @@ func (s *Storage) PruneRuns(ctx context.Context, c *lane.PruneCommand) (*lane.Pr
 func finishedAs(statuses []runlane.Status) func(*indexes) []*ordered {
 	return func(ix *indexes) []*ordered {
 		var sets []*ordered
-		for n, status := range []runlane.Status{runlane.StatusSucceeded, runlane.StatusFailed, runlane.StatusCancelled} {
+		for n, status := range slices.DeleteFunc(runlane.Statuses(), runlane.Status.Active) {
 			if slices.Contains(statuses, status) {
 				sets = append(sets, finished(ix)[n])
 			}

@@ -30,7 +30,7 @@ func (e *entry) partitionKey() partitionKey {
 
 // owned reports whether the run is in the hands of a worker, dead or alive.
 func (e *entry) owned() bool {
-	return e.life != nil && (e.state.status == runlane.StatusRunning || e.state.status == runlane.StatusCancellationRequested)
+	return e.life != nil && e.state.status.Owned()
 }
 
 // occupies reports whether the run takes up capacity at now. A held slot does so until a commit frees it, never only for a time.
@@ -164,16 +164,17 @@ func (e *entry) wantsSlot() (since millis, ok bool) {
 	if r := e.liveRow(); r != nil && r.dead() {
 		return 0, false
 	}
-	switch s := &e.state; s.status {
-	case runlane.StatusQueued:
-		return max(e.queuedSince(), s.dispatchExpiresAt), true
-	case runlane.StatusScheduled, runlane.StatusRetrying, runlane.StatusReleased:
-		return s.runAt, true
-	case runlane.StatusRunning:
-		return s.leaseExpiresAt, true
-	default:
-		return 0, false
+	since, ok = e.runnableAt()
+	if e.state.status == runlane.StatusQueued {
+		since = max(since, e.state.dispatchExpiresAt)
 	}
+	return since, ok
+}
+
+// runnableAt is [runlane.Run.RunnableAt] of the run as it is kept here.
+func (e *entry) runnableAt() (at millis, ok bool) {
+	s := &e.state
+	return runlane.RunnableSince(s.status, e.queuedSince(), s.runAt, s.leaseExpiresAt)
 }
 
 // queuedSince is from when a queued run may be taken.

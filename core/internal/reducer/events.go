@@ -6,10 +6,19 @@ import (
 	"time"
 
 	"github.com/runlane/runlane-go"
-	"github.com/runlane/runlane-go/lane"
 )
 
 // One function an event, in the order of a run's life. Each first judges whether the event fits the run, then changes it.
+
+// Groups of statuses, in the order in which errors name them.
+var (
+	owned       = statuses(runlane.Status.Owned)
+	cancellable = append(statuses(func(s runlane.Status) bool { return s.Active() && !s.Owned() }), runlane.StatusCancellationRequested)
+)
+
+func statuses(in func(runlane.Status) bool) []runlane.Status {
+	return slices.DeleteFunc(runlane.Statuses(), func(s runlane.Status) bool { return !in(s) })
+}
 
 func (p *projection) applyBody() error {
 	switch body := p.event.Body.(type) {
@@ -77,7 +86,7 @@ func (p *projection) deliveryRequested(d *runlane.Delivery) error {
 		return p.missing("request time")
 	}
 	if p.run.Status != runlane.StatusQueued {
-		if err := p.reached(lane.DeliveryRecoveryAt(p.run)); err != nil {
+		if err := p.reached(p.run.RunnableAt()); err != nil {
 			return err
 		}
 	}
@@ -105,7 +114,7 @@ func (p *projection) leaseClaimed(l runlane.Lease) error {
 	if err := p.checkLease(&l); err != nil {
 		return err
 	}
-	if err := p.reached(lane.RunnableAt(p.run)); err != nil {
+	if err := p.reached(p.run.RunnableAt()); err != nil {
 		return err
 	}
 	p.disown()
@@ -119,7 +128,7 @@ func (p *projection) leaseHeartbeat(l runlane.Lease) error {
 	if err := p.checkLease(&l); err != nil {
 		return err
 	}
-	if err := p.in(runlane.StatusRunning, runlane.StatusCancellationRequested); err != nil {
+	if err := p.in(owned...); err != nil {
 		return err
 	}
 	switch {
@@ -209,8 +218,7 @@ func (p *projection) cancellationRequested() error {
 
 // cancelled ends every run that is not executing, or whose owner was asked before.
 func (p *projection) cancelled() error {
-	if err := p.in(runlane.StatusQueued, runlane.StatusScheduled, runlane.StatusRetrying, runlane.StatusReleased,
-		runlane.StatusCancellationRequested); err != nil {
+	if err := p.in(cancellable...); err != nil {
 		return err
 	}
 	p.disown()
@@ -222,7 +230,7 @@ func (p *projection) cancelled() error {
 // endAttempt is what the four outcomes share. The attempt is named, never inferred: an outcome that comes late must not end
 // another attempt. The lease may be over: whether the writer still owns the run is for the storage to judge, by the token.
 func (p *projection) endAttempt(attempt int) error {
-	if err := p.in(runlane.StatusRunning, runlane.StatusCancellationRequested); err != nil {
+	if err := p.in(owned...); err != nil {
 		return err
 	}
 	switch current := p.run.Counters.Attempts; {
@@ -285,7 +293,7 @@ func (p *projection) in(statuses ...runlane.Status) error {
 	return p.violation("the run is %s, not %s", p.run.Status, strings.Join(names, " or "))
 }
 
-// reached demands that the moment, by one of lane's predicates, has come. ok is false where no time alone helps.
+// reached demands that the moment has come. ok is false where no time alone helps.
 func (p *projection) reached(moment time.Time, ok bool) error {
 	switch {
 	case !ok:

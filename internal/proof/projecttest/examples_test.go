@@ -48,6 +48,8 @@ var excused = map[string]string{
 	"runlane.Run.Clone":            "for storages",
 	"runlane.Run.Summary":          "for storages: lists return summaries",
 	"runlane.Run.Abandoned":        "for runtimes",
+	"runlane.Run.RunnableAt":       "for runtimes and storages",
+	"runlane.RunnableSince":        "for storages",
 	"runlane.Lease.":               "for runtimes and storages",
 	"runlane.Fixed.":               "a Backoff: the runtime calls it",
 	"runlane.BackoffFunc.":         "a Backoff: the runtime calls it",

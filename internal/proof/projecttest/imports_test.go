@@ -2,6 +2,9 @@ package projecttest
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -28,13 +31,18 @@ const (
 	lambdaGo   = "github.com/aws/aws-lambda-go"
 	compress   = "github.com/klauspost/compress"
 	xsync      = "golang.org/x/sync"
+
+	reducerFolder = "core/internal/reducer"
 )
 
 // The import table. A package that no rule names is an error, so a new folder gets its line here.
 var importRules = []importRule{
 	{"runlane", "", "*.go", []string{"$gostd"}},
 	{"lane", "lane/...", "lane/**", []string{"$gostd", runlanePkg}},
-	{"core", "core/...", "core/**", []string{"$gostd", runlanePkg, lanePkg, "github.com/oklog/ulid/v2$", xsync}},
+	{"reducer", reducerFolder, reducerFolder + "/**", []string{runlanePkg, "fmt$", "reflect$", "slices$", "strings$", "time$"}},
+	{"core", "core/...", "core/**", []string{
+		"$gostd", runlanePkg, lanePkg, module + "/" + reducerFolder + "$", "github.com/oklog/ulid/v2$", xsync,
+	}},
 	{"memlane", "memlane/...", "memlane/**", []string{"$gostd", runlanePkg, lanePkg}},
 	{"dynamostore", "dynamostore/...", "dynamostore/**", []string{"$gostd", runlanePkg, lanePkg, awsSDK, smithy, compress, xsync}},
 	{"sqstransport", "sqstransport/...", "sqstransport/**", []string{"$gostd", runlanePkg, lanePkg, awsSDK, smithy, xsync}},
@@ -171,6 +179,28 @@ func TestImports_FollowTheTable(t *testing.T) {
 	}
 }
 
+// What the reducer may import includes time, for instants. Of that package it may name nothing that asks a clock or starts a timer.
+func TestImports_TheReducerHasNoClock(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob(filepath.Join(root(t), reducerFolder, "*.go"))
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	clock := regexp.MustCompile(`\btime\.(Now|Since|Until|After|AfterFunc|NewTimer|NewTicker|Tick|Sleep)\b`)
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		source, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found := clock.Find(source); found != nil {
+			t.Errorf("%s names %s", file, found)
+		}
+	}
+}
+
 func TestImports_EachRuleCanFail(t *testing.T) {
 	t.Parallel()
 	at := func(folder, name string, imports ...string) goPackage {
@@ -186,6 +216,9 @@ func TestImports_EachRuleCanFail(t *testing.T) {
 		"memlane imports core":              {at("memlane", "memlane", module+"/core"), "imports"},
 		"dynamostore imports core":          {at("dynamostore", "dynamostore", module+"/core"), "imports"},
 		"sqstransport imports dynamostore":  {at("sqstransport", "sqstransport", module+"/dynamostore"), "imports"},
+		"the reducer imports a context":     {at(reducerFolder, "reducer", "context"), "imports"},
+		"the reducer imports randomness":    {at(reducerFolder, "reducer", "math/rand/v2"), "imports"},
+		"the reducer imports lane":          {at(reducerFolder, "reducer", module+"/lane"), "imports"},
 		"core imports an adapter":           {at("core", "core", module+"/memlane"), "imports"},
 		"core imports the test suite":       {at("core", "core", module+"/lanetest"), "imports"},
 		"infra imports lane":                {at("infra", "infra", module+"/lane"), "imports"},

@@ -1,6 +1,6 @@
 // Command covergate fails when files of a package fall below a statement coverage by the tests that stand beside them.
 //
-//	go run ./internal/tools/covergate -package ./core -files 'project*.go' -minimum 100
+//	go run ./internal/tools/covergate -package ./core/internal/reducer -files '*.go' -minimum 100
 //
 // Only the tests of the matching _test files are run: a statement that merely happens to be executed by some other test
 // of the package is not covered. Statements that no test reached are listed as file:line.column ranges.
@@ -18,8 +18,8 @@ import (
 
 func main() {
 	var g gate
-	flag.StringVar(&g.dir, "package", "./core", "folder of the package")
-	flag.StringVar(&g.files, "files", "project*.go", "pattern of the files to judge; their tests are <name>_test.go of the same pattern")
+	flag.StringVar(&g.dir, "package", "./core/internal/reducer", "folder of the package")
+	flag.StringVar(&g.files, "files", "*.go", "pattern of the files to judge; their tests are <name>_test.go of the same pattern")
 	flag.Float64Var(&g.minimum, "minimum", 100, "statement coverage in percent")
 	flag.Parse()
 	if err := g.run(); err != nil {
