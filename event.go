@@ -36,12 +36,42 @@ const (
 	EventCancelled EventType = "run.cancelled"
 )
 
+// eventKinds has a row for each type: what it is called, and its body. A new type is a constant, a row, and a struct with its methods;
+// what it does to a run stands in core/internal/reducer/events.go.
+var eventKinds = [...]struct {
+	name EventType
+	body func() EventBody // empty
+}{
+	{EventCreated, func() EventBody { return &RunCreated{} }},
+	{EventDeliveryRequested, func() EventBody { return &RunDeliveryRequested{} }},
+	{EventLeaseClaimed, func() EventBody { return &RunLeaseClaimed{} }},
+	{EventLeaseHeartbeat, func() EventBody { return &RunLeaseHeartbeat{} }},
+	{EventStarted, func() EventBody { return &RunStarted{} }},
+	{EventSucceeded, func() EventBody { return &RunSucceeded{} }},
+	{EventFailed, func() EventBody { return &RunFailed{} }},
+	{EventRetryScheduled, func() EventBody { return &RunRetryScheduled{} }},
+	{EventReleased, func() EventBody { return &RunReleased{} }},
+	{EventCancellationRequested, func() EventBody { return &RunCancellationRequested{} }},
+	{EventCancelled, func() EventBody { return &RunCancelled{} }},
+}
+
 // EventTypes lists the types this version knows.
 func EventTypes() []EventType {
-	return []EventType{
-		EventCreated, EventDeliveryRequested, EventLeaseClaimed, EventLeaseHeartbeat, EventStarted, EventSucceeded, EventFailed,
-		EventRetryScheduled, EventReleased, EventCancellationRequested, EventCancelled,
+	names := make([]EventType, len(eventKinds))
+	for i, kind := range eventKinds {
+		names[i] = kind.name
 	}
+	return names
+}
+
+// newBody is the empty body of a type; one of an unknown type keeps its bytes.
+func newBody(t EventType) EventBody {
+	for i := range eventKinds {
+		if eventKinds[i].name == t {
+			return eventKinds[i].body()
+		}
+	}
+	return &UnknownEvent{Type: t}
 }
 
 // Event is one step of a run's history: a header that all share and a Body of one of the eleven types below. Its JSON is the
@@ -224,38 +254,40 @@ func (e Event) Clone() Event {
 	return e
 }
 
+// AtRest is the event as every storage keeps and returns it: sharing nothing with e, times in UTC and whole milliseconds, the environment
+// spelled out, no empty meta.
+func (e Event) AtRest() Event {
+	e = e.Clone()
+	e.Environment = Environment(e.Environment.Name())
+	if len(e.Meta) == 0 {
+		e.Meta = nil
+	}
+	e.OccurredAt = UTCMillis(e.OccurredAt)
+	if body, ok := e.Body.(interface{ restIn(e Environment) }); ok {
+		body.restIn(e.Environment)
+	}
+	return e
+}
+
+// The bodies that have times.
+
+func (b *RunCreated) restIn(Environment) {
+	b.RunAt, b.Source.FireTime = UTCMillis(b.RunAt), UTCMillis(b.Source.FireTime)
+}
+
+func (b *RunDeliveryRequested) restIn(e Environment) {
+	d := &b.Delivery
+	d.Environment = e
+	d.AvailableAt, d.RequestedAt, d.DispatchExpiresAt = UTCMillis(d.AvailableAt), UTCMillis(d.RequestedAt), UTCMillis(d.DispatchExpiresAt)
+}
+
+func (b *RunLeaseClaimed) restIn(Environment)   { b.Lease.ExpiresAt = UTCMillis(b.Lease.ExpiresAt) }
+func (b *RunLeaseHeartbeat) restIn(Environment) { b.Lease.ExpiresAt = UTCMillis(b.Lease.ExpiresAt) }
+func (b *RunRetryScheduled) restIn(Environment) { b.RetryAt = UTCMillis(b.RetryAt) }
+func (b *RunReleased) restIn(Environment)       { b.ResumeAt = UTCMillis(b.ResumeAt) }
+
 // Clone shares nothing with r.
 func (r EventRecord) Clone() EventRecord {
 	r.Event = r.Event.Clone()
 	return r
-}
-
-// newBody is the empty body of a type; one of an unknown type keeps its bytes.
-func newBody(t EventType) EventBody {
-	switch t {
-	case EventCreated:
-		return &RunCreated{}
-	case EventDeliveryRequested:
-		return &RunDeliveryRequested{}
-	case EventLeaseClaimed:
-		return &RunLeaseClaimed{}
-	case EventLeaseHeartbeat:
-		return &RunLeaseHeartbeat{}
-	case EventStarted:
-		return &RunStarted{}
-	case EventSucceeded:
-		return &RunSucceeded{}
-	case EventFailed:
-		return &RunFailed{}
-	case EventRetryScheduled:
-		return &RunRetryScheduled{}
-	case EventReleased:
-		return &RunReleased{}
-	case EventCancellationRequested:
-		return &RunCancellationRequested{}
-	case EventCancelled:
-		return &RunCancelled{}
-	default:
-		return &UnknownEvent{Type: t}
-	}
 }

@@ -306,3 +306,42 @@ func TestEventBodies_HoldOnlyWhatCloneCopies(t *testing.T) {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
+
+// TestEvent_AtRest_HasWholeMilliseconds gives each instant of each body a fraction and another zone: a type whose times are forgotten fails.
+func TestEvent_AtRest_HasWholeMilliseconds(t *testing.T) {
+	t.Parallel()
+	odd := time.Date(2026, 3, 1, 12, 0, 0, 1_999_999, time.FixedZone("east", 3600))
+	var instants func(v reflect.Value, visit func(reflect.Value))
+	instants = func(v reflect.Value, visit func(reflect.Value)) {
+		switch {
+		case v.Type() == reflect.TypeFor[time.Time]():
+			visit(v)
+		case v.Kind() == reflect.Struct:
+			for i := range v.NumField() {
+				instants(v.Field(i), visit)
+			}
+		}
+	}
+	for _, kind := range runlane.EventTypes() {
+		body, err := runlane.UnmarshalBody(kind, []byte(`{}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		instants(reflect.ValueOf(body).Elem(), func(v reflect.Value) { v.Set(reflect.ValueOf(odd)) })
+		e := runlane.Event{RunID: "run_1", OccurredAt: odd, Meta: map[string]string{}, Body: body}
+		got := e.AtRest()
+		if !got.OccurredAt.Equal(runlane.UTCMillis(odd)) || string(got.Environment) != runlane.Environment("").Name() || got.Meta != nil {
+			t.Errorf("%s: the header is not at rest: %+v", kind, got)
+		}
+		instants(reflect.ValueOf(got.Body).Elem(), func(v reflect.Value) {
+			if at := v.Interface().(time.Time); at != runlane.UTCMillis(odd) {
+				t.Errorf("%s: %v is not at rest", kind, at)
+			}
+		})
+		instants(reflect.ValueOf(body).Elem(), func(v reflect.Value) {
+			if at := v.Interface().(time.Time); at != odd {
+				t.Errorf("%s: the caller's event was changed", kind)
+			}
+		})
+	}
+}

@@ -121,27 +121,3 @@ func (s *session) showTransition(record *runlane.EventRecord, task runlane.TaskI
 	s.line("%s%s", begin, strings.TrimRight(s.paint(s.stdout, color, word)+gap+detail, " "))
 	return s.results.Flush()
 }
-
-// transition names what an event does to a run, "" for what only machines care about.
-func transition(record *runlane.EventRecord) (word, color string) {
-	switch record.Body.(type) {
-	case *runlane.RunCreated:
-		return "created", ""
-	case *runlane.RunStarted:
-		return "started", ""
-	case *runlane.RunSucceeded:
-		return "succeeded", green
-	case *runlane.RunFailed:
-		return "failed", red
-	case *runlane.RunRetryScheduled:
-		return "retrying", yellow
-	case *runlane.RunReleased:
-		return "released", yellow
-	case *runlane.RunCancellationRequested:
-		return string(runlane.StatusCancellationRequested), yellow
-	case *runlane.RunCancelled:
-		return "cancelled", yellow
-	default: // deliveries, claims and heartbeats are in "runs events"
-		return "", ""
-	}
-}

@@ -45,31 +45,31 @@ type attemptList struct {
 }
 
 func (l *attemptList) add(record *runlane.EventRecord) {
-	at := record.OccurredAt
+	effect := effectOf(record)
+	switch effect.attempt {
+	case attemptBegins:
+		l.all = append(l.all, AttemptSummary{
+			Number:    startedAttempt(record),
+			Status:    runlane.AttemptRunning,
+			WorkerID:  l.lease.WorkerID,
+			StartedAt: record.OccurredAt,
+		})
+	case attemptAbandoned:
+		l.end(record.OccurredAt, runlane.AttemptAbandoned, runlane.Failure{})
+	case attemptEnds:
+		outcome := effect.outcome
+		if outcome == runlane.AttemptFailed {
+			outcome = failedStatus(record)
+		}
+		l.end(record.OccurredAt, outcome, failureOf(record))
+	case attemptStays:
+	}
 	switch body := record.Body.(type) {
 	case *runlane.RunLeaseClaimed:
-		l.end(at, runlane.AttemptAbandoned, runlane.Failure{})
 		l.lease = body.Lease
 	case *runlane.RunLeaseHeartbeat:
 		l.lease = body.Lease
-	case *runlane.RunDeliveryRequested:
-		l.end(at, runlane.AttemptAbandoned, runlane.Failure{}) // recovered: only a run without a live owner can be asked for
-	case *runlane.RunStarted:
-		l.all = append(l.all, AttemptSummary{
-			Number: body.Attempt, Status: runlane.AttemptRunning, WorkerID: l.lease.WorkerID, StartedAt: at,
-		})
-	case *runlane.RunSucceeded:
-		l.end(at, runlane.AttemptSucceeded, runlane.Failure{})
-	case *runlane.RunFailed:
-		l.end(at, failedStatus(record), body.Failure)
-	case *runlane.RunRetryScheduled:
-		l.end(at, runlane.AttemptRetrying, body.Failure)
-	case *runlane.RunReleased:
-		l.end(at, runlane.AttemptReleased, runlane.Failure{})
-	case *runlane.RunCancelled:
-		l.end(at, runlane.AttemptCancelled, runlane.Failure{})
-	case *runlane.RunCreated, *runlane.RunCancellationRequested, *runlane.UnknownEvent:
-		// neither begin nor end an attempt
+	default: // no other carries a lease
 	}
 }
 

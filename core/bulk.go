@@ -17,10 +17,10 @@ const bulkParallel = 8
 
 var (
 	// cancellable leaves out runs whose cancellation was requested already; a filter may name them, and they are skipped.
-	cancellable = slices.DeleteFunc(slices.Clone(activeStatuses), func(s runlane.Status) bool {
-		return s == runlane.StatusCancellationRequested
+	cancellable = slices.DeleteFunc(runlane.Statuses(), func(s runlane.Status) bool {
+		return s.Terminal() || s == runlane.StatusCancellationRequested
 	})
-	activeStatuses   = slices.DeleteFunc(runlane.Statuses(), runlane.Status.Terminal)
+	activeStatuses   = append(slices.Clone(cancellable), runlane.StatusCancellationRequested)
 	terminalStatuses = slices.DeleteFunc(runlane.Statuses(), runlane.Status.Active)
 	failedStatuses   = []runlane.Status{runlane.StatusFailed}
 )

@@ -119,44 +119,26 @@ func (g gauges) committed(run *runlane.Run, events []runlane.EventRecord) {
 	}
 	labels := Labels{Environment: run.Environment, TaskID: run.TaskID, Queue: run.Queue}
 	for i := range events {
-		switch body := events[i].Body.(type) {
-		case *runlane.RunCreated:
-			g.count(MetricRunsCreated, 1, labels)
-		case *runlane.RunDeliveryRequested:
-			g.count(MetricDeliveriesRequested, 1, labels)
-		case *runlane.RunStarted:
-			g.count(MetricAttemptsStarted, 1, labels)
-			if body.Attempt == 1 {
-				due := run.CreatedAt
-				if run.RunAt.After(due) {
-					due = run.RunAt
-				}
-				g.observe(MetricStartDelay, events[i].OccurredAt.Sub(due), labels)
+		effect := effectOf(&events[i])
+		if effect.metric != "" {
+			g.count(effect.metric, 1, labels)
+		}
+		switch {
+		case startedAttempt(&events[i]) == 1:
+			due := run.CreatedAt
+			if run.RunAt.After(due) {
+				due = run.RunAt
 			}
-		case *runlane.RunLeaseHeartbeat:
-			g.count(MetricHeartbeats, 1, labels)
-		case *runlane.RunRetryScheduled:
-			g.count(MetricRetriesScheduled, 1, labels)
+			g.observe(MetricStartDelay, events[i].OccurredAt.Sub(due), labels)
+		case effect.final:
+			g.ended(run, &events[i], labels)
+		case effect.attempt == attemptEnds:
 			g.attempt(run, &events[i], labels)
-		case *runlane.RunReleased:
-			g.count(MetricRunsReleased, 1, labels)
-			g.attempt(run, &events[i], labels)
-		case *runlane.RunCancellationRequested:
-			g.count(MetricCancellationsRequested, 1, labels)
-		case *runlane.RunSucceeded:
-			g.ended(MetricRunsSucceeded, run, &events[i], labels)
-		case *runlane.RunFailed:
-			g.ended(MetricRunsFailed, run, &events[i], labels)
-		case *runlane.RunCancelled:
-			g.ended(MetricRunsCancelled, run, &events[i], labels)
-		case *runlane.RunLeaseClaimed, *runlane.UnknownEvent:
-			// an attempt's start is counted, not its claim
 		}
 	}
 }
 
-func (g gauges) ended(name Metric, run *runlane.Run, event *runlane.EventRecord, labels Labels) {
-	g.count(name, 1, labels)
+func (g gauges) ended(run *runlane.Run, event *runlane.EventRecord, labels Labels) {
 	g.observe(MetricRunTime, event.OccurredAt.Sub(run.CreatedAt), labels)
 	if run.Counters.Attempts > 0 && event.Actor.Type == runlane.ActorWorker {
 		g.attempt(run, event, labels)

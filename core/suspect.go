@@ -42,18 +42,15 @@ func (rt *Runtime) abandonedInARow(ctx context.Context, run *runlane.Run, at tim
 			return 0, err
 		}
 		for i := range page.Items {
-			switch body := page.Items[i].Body.(type) {
-			case *runlane.RunStarted:
-				if body.Attempt <= run.Counters.Attempts { // not one that began after the run was read
+			switch effect := effectOf(&page.Items[i]); {
+			case effect.attempt == attemptBegins:
+				if startedAttempt(&page.Items[i]) <= run.Counters.Attempts { // not one that began after the run was read
 					started++
 				}
-			case *runlane.RunRetryScheduled, *runlane.RunReleased:
-				return max(0, started-executing(run, at)), nil
-			case *runlane.RunCreated, *runlane.RunDeliveryRequested, *runlane.RunLeaseClaimed, *runlane.RunLeaseHeartbeat,
-				*runlane.RunCancellationRequested, *runlane.UnknownEvent:
-				// neither begin an attempt nor end one with an outcome
-			case *runlane.RunSucceeded, *runlane.RunFailed, *runlane.RunCancelled:
+			case effect.final:
 				return 0, nil // it has ended since it was read
+			case effect.attempt == attemptEnds:
+				return max(0, started-executing(run, at)), nil
 			}
 		}
 		if page.Next == "" {

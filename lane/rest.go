@@ -8,33 +8,8 @@ import (
 
 // EventAtRest is the event as every storage keeps and returns it: sharing nothing with e, times in UTC and whole milliseconds,
 // the environment spelled out, no empty meta. A storage uses it for the records of a commit, so that they are exactly what it
-// lists later.
-func EventAtRest(e runlane.Event) runlane.Event {
-	e = e.Clone()
-	e.Environment = runlane.Environment(e.Environment.Name())
-	if len(e.Meta) == 0 {
-		e.Meta = nil
-	}
-	round(&e.OccurredAt)
-	switch b := e.Body.(type) {
-	case *runlane.RunCreated:
-		round(&b.RunAt, &b.Source.FireTime)
-	case *runlane.RunDeliveryRequested:
-		b.Delivery.Environment = e.Environment
-		round(&b.Delivery.AvailableAt, &b.Delivery.RequestedAt, &b.Delivery.DispatchExpiresAt)
-	case *runlane.RunLeaseClaimed:
-		round(&b.Lease.ExpiresAt)
-	case *runlane.RunLeaseHeartbeat:
-		round(&b.Lease.ExpiresAt)
-	case *runlane.RunRetryScheduled:
-		round(&b.RetryAt)
-	case *runlane.RunReleased:
-		round(&b.ResumeAt)
-	case *runlane.RunStarted, *runlane.RunSucceeded, *runlane.RunFailed, *runlane.RunCancellationRequested, *runlane.RunCancelled,
-		*runlane.UnknownEvent: // no times
-	}
-	return e
-}
+// lists later. It is [runlane.Event.AtRest].
+func EventAtRest(e runlane.Event) runlane.Event { return e.AtRest() }
 
 // RunAtRest is the projection as every storage keeps and returns it, like [EventAtRest].
 func RunAtRest(r *runlane.Run) *runlane.Run {

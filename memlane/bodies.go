@@ -56,22 +56,8 @@ func (room *bodyRoom) copyBody(body runlane.EventBody) runlane.EventBody {
 		c.Output = bytes.Clone(b.Output)
 		return c
 	default:
-		return copyRareBody(body)
+		return runlane.Event{Body: body}.AtRest().Body
 	}
-}
-
-func copyRareBody(body runlane.EventBody) runlane.EventBody {
-	body = runlane.Event{Body: body}.Clone().Body
-	switch b := body.(type) {
-	case *runlane.RunLeaseHeartbeat:
-		round(&b.Lease.ExpiresAt)
-	case *runlane.RunRetryScheduled:
-		round(&b.RetryAt)
-	case *runlane.RunReleased:
-		round(&b.ResumeAt)
-	default: // no other has an instant
-	}
-	return body
 }
 
 func round(times ...*time.Time) {

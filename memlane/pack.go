@@ -225,7 +225,9 @@ func (p *packer) body(body runlane.EventBody) {
 		p.text(b.Reason)
 	case *runlane.RunCancelled:
 		p.text(b.Reason)
-	case *runlane.RunCreated, *runlane.UnknownEvent: // the first event's, and what no storage takes: see Transition.Validate
+	default: // rare types need no form of their own
+		data, _ := runlane.MarshalBody(body) // every body has one
+		p.bytes(data)
 	}
 }
 

@@ -89,8 +89,9 @@ func drawLife(t *rapid.T, l *life) {
 		},
 		func() runlane.EventBody { return &runlane.RunCancellationRequested{Reason: text.Draw(t, "reason")} },
 		func() runlane.EventBody { return &runlane.RunCancelled{Reason: text.Draw(t, "reason")} },
+		func() runlane.EventBody { return &runlane.UnknownEvent{Type: "run.newer", Data: data.Draw(t, "data")} },
 	}
-	if want := len(runlane.EventTypes()) - 1; len(bodies) != want {
+	if want := len(runlane.EventTypes()); /* without the first event's, with the unknown one */ len(bodies) != want {
 		t.Fatalf("%d of %d types of events are drawn", len(bodies), want)
 	}
 

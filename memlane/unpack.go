@@ -188,10 +188,9 @@ func (u *unpacker) body() runlane.EventBody {
 		return &runlane.RunCancellationRequested{Reason: u.text()}
 	case runlane.EventCancelled:
 		return &runlane.RunCancelled{Reason: u.text()}
-	case runlane.EventCreated:
-		fallthrough
 	default:
-		return &runlane.UnknownEvent{Type: t}
+		body, _ := runlane.UnmarshalBody(t, u.bytes()) // as the packer wrote it
+		return body
 	}
 }
 
