@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
-	"strings"
 	"time"
 )
 
@@ -25,106 +24,17 @@ type Task[P any] struct {
 	options    TaskOptions[P]
 }
 
-// TaskOptions are the rules of a task. nil means all defaults. A key function that is nil, or returns "" for a payload, means no
-// key.
-type TaskOptions[P any] struct {
-	// ConcurrencyKey partitions a bounded queue. Without one, runs share the queue's one partition.
-	ConcurrencyKey func(P) string
-
-	// ErrorMessages keeps the text of any error a handler returns in the run's failure record. By default, on a lane that other
-	// processes share, only texts of *Error are kept and others read "Task failed.", because foreign errors may quote payloads or
-	// credentials; the log has them, unless core.Options.HideErrorTexts is set.
-	ErrorMessages bool
-
-	// IdempotencyKey makes a second trigger with the same key return the first run.
-	IdempotencyKey func(P) string
-
-	// IdempotencyTTL is how long the key stays with its run, counted from creation. 0 means DefaultIdempotencyTTL,
-	// WhileActive frees it when the run ends.
-	IdempotencyTTL time.Duration
-
-	// Queue is where runs wait. The zero value means DefaultQueue.
-	Queue Queue
-
-	// Retry is what follows a failure. The zero value means one attempt.
-	Retry Retry
-
-	// SingletonKey admits one active run per key.
-	SingletonKey func(P) string
-
-	// Timeout bounds one attempt. 0 means none (in Lambda the invocation's deadline holds anyway).
-	Timeout time.Duration
-}
-
-// Definition is the part of a task that does not depend on its payload type: what operators see and tools list.
-type Definition struct {
-	ID            TaskID
-	ErrorMessages bool
-	// IdempotencyTTL is how long a key stays with its run, or WhileActive. 0, where no NewTask made the definition, means
-	// DefaultIdempotencyTTL.
-	IdempotencyTTL time.Duration
-	// Keys are those that the task computes from its payload.
-	Keys    TaskKeys
-	Queue   Queue
-	Retry   Retry
-	Timeout time.Duration
-
-	keys func(p *Prepared) error // computes the keys from an encoded payload; nil for a task without key functions
-	err  error
-}
-
-// TaskKeys tells which key functions a task has.
-type TaskKeys struct{ Concurrency, Idempotency, Singleton bool }
-
-// Any reports whether there is one.
-func (k TaskKeys) Any() bool { return k != TaskKeys{} }
-
-// Err reports what is wrong with the definition, as [ErrConfigurationInvalid]; core.Open and Trigger return it. [NewTask]
-// itself never panics, so a bad definition in a shared package cannot kill a program that never uses the task.
-func (d *Definition) Err() error { return d.err }
-
 // NewTask defines a task. P is inferred from the options, or given: NewTask[Welcome]("emails.welcome", nil).
 func NewTask[P any](id TaskID, options *TaskOptions[P]) *Task[P] {
 	t := &Task[P]{}
 	if options != nil {
 		t.options = *options
 	}
-	if t.options.Queue == (Queue{}) {
-		t.options.Queue = DefaultQueue
-	}
-	if t.options.IdempotencyTTL == 0 {
-		t.options.IdempotencyTTL = DefaultIdempotencyTTL
-	}
-	o := &t.options
-	t.definition = &Definition{
-		ID: id, ErrorMessages: o.ErrorMessages, IdempotencyTTL: o.IdempotencyTTL, Queue: o.Queue, Retry: o.Retry, Timeout: o.Timeout,
-		Keys: TaskKeys{Concurrency: o.ConcurrencyKey != nil, Idempotency: o.IdempotencyKey != nil, Singleton: o.SingletonKey != nil},
-	}
+	t.definition = t.options.definition(id)
 	if t.definition.Keys.Any() {
 		t.definition.keys = t.computeEncoded
 	}
-	t.definition.err = t.validate()
 	return t
-}
-
-func (t *Task[P]) validate() error {
-	d := t.definition
-	faults := []error{d.ID.Validate(), d.Queue.Validate(), d.Retry.Validate()}
-	if d.Timeout < 0 {
-		faults = append(faults, &Error{Code: ErrConfigurationInvalid, Message: "Timeout is negative", Hint: "0 means no timeout"})
-	}
-	if ttl := t.options.IdempotencyTTL; ttl < 0 && ttl != WhileActive {
-		faults = append(faults, &Error{Code: ErrConfigurationInvalid, Message: "IdempotencyTTL is negative", Hint: "use WhileActive, 0 or a duration"})
-	}
-	err := errors.Join(faults...)
-	if err == nil {
-		return nil
-	}
-	texts := strings.ReplaceAll(err.Error(), "\n", "; ") // an error is one line
-	return &Error{
-		Code: ErrConfigurationInvalid, Message: fmt.Sprintf("task %q: %s", clip(string(d.ID), MaxIDBytes), texts),
-		Hint: "correct the call of runlane.NewTask", Cause: err,
-	}
 }
 
 // Definition returns the untyped part.
@@ -175,7 +85,7 @@ func (t *Task[P]) prepare(payload P) (Prepared, error) {
 	if err != nil {
 		return Prepared{}, err
 	}
-	p := Prepared{Payload: b, IdempotencyTTL: t.options.IdempotencyTTL}
+	p := Prepared{Payload: b, IdempotencyTTL: t.definition.IdempotencyTTL}
 	if err := t.compute(&p, payload); err != nil {
 		return Prepared{}, err
 	}

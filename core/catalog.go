@@ -118,13 +118,7 @@ func (rt *Runtime) storedTasks(ctx context.Context) (map[runlane.TaskID]lane.Tas
 
 // taskRecord is what other programs may know of a task.
 func taskRecord(d *runlane.Definition, seen time.Time) lane.TaskRecord {
-	r := lane.TaskRecord{
-		ID: d.ID, Queue: d.Queue, IdempotencyTTL: d.IdempotencyTTL, Keys: d.Keys, MaxAttempts: d.Retry.Attempts(),
-		Timeout: d.Timeout, ErrorMessages: d.ErrorMessages, SeenAt: seen,
-	}
-	if r.IdempotencyTTL == 0 { // of a definition that no NewTask made
-		r.IdempotencyTTL = runlane.DefaultIdempotencyTTL
-	}
+	r := d.Record(seen)
 	if r.MaxAttempts > 1 {
 		r.Backoff = backoffText(d.Retry.Backoff)
 	}

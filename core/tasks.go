@@ -3,7 +3,6 @@ package core
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"maps"
 	"slices"
 	"time"
@@ -31,10 +30,7 @@ type TaskState struct {
 // Definition is by what a program without the task triggers it: with runlane.NewRawCall it makes the run that the task's own program
 // makes, except that keys which the task computes (Keys) have to be given. It has no backoff, which only the task's own program uses.
 func (t TaskState) Definition() *runlane.Definition {
-	return runlane.NewTask(t.ID, &runlane.TaskOptions[json.RawMessage]{
-		ErrorMessages: t.ErrorMessages, IdempotencyTTL: t.IdempotencyTTL, Queue: t.Queue, Retry: runlane.Retry{MaxAttempts: t.MaxAttempts},
-		Timeout: t.Timeout,
-	}).Definition()
+	return t.TaskRecord.Definition()
 }
 
 // List returns the tasks of this runtime and those that the environment's catalog has, by id. The ticks of a program store its tasks

@@ -2,7 +2,6 @@ package lane
 
 import (
 	"context"
-	"time"
 	"unicode/utf8"
 
 	"github.com/runlane/runlane-go"
@@ -18,38 +17,11 @@ type TaskCatalog interface {
 }
 
 // TaskRecord is a task as programs know it that do not have it: all that a trigger needs to make the run which the task's own program
-// would make, and what people want to see.
-type TaskRecord struct {
-	// ID is the task's.
-	ID runlane.TaskID
-	// Queue is where its runs wait, with its policy.
-	Queue runlane.Queue
-	// IdempotencyTTL is more than 0, or runlane.WhileActive.
-	IdempotencyTTL time.Duration
-	// Keys are those that the task computes from its payload.
-	Keys runlane.TaskKeys
-
-	// MaxAttempts is 1 or more.
-	MaxAttempts int
-	// Backoff describes it in words, at most MaxBackoffText bytes. "" where there is no second attempt.
-	Backoff string
-	// Timeout is that of an attempt, 0 for none.
-	Timeout time.Duration
-	// ErrorMessages says that failures keep the text of any error.
-	ErrorMessages bool
-
-	// SeenAt is when a tick stored the record, by that process's clock.
-	SeenAt time.Time
-}
+// would make, and what people want to see. It is [runlane.TaskRecord].
+type TaskRecord = runlane.TaskRecord
 
 // MaxBackoffText bounds [TaskRecord].Backoff.
 const MaxBackoffText = 200
-
-// Same reports whether two records describe the same definition, whenever they were seen.
-func (r TaskRecord) Same(other TaskRecord) bool {
-	r.SeenAt, other.SeenAt = time.Time{}, time.Time{}
-	return r == other
-}
 
 // PutTaskCommand stores a task's record.
 type PutTaskCommand struct {
@@ -62,21 +34,19 @@ type PutTaskCommand struct {
 // Validate finds a record that cannot be put: runlane.ErrContractViolation. Storages judge before anything else.
 func (c *PutTaskCommand) Validate() error {
 	r := &c.Record
-	if err := r.ID.Validate(); err != nil {
-		return malformed(err, "record without a usable task id")
-	}
 	if err := r.Queue.Validate(); err != nil {
 		return malformed(err, "record without a usable queue")
 	}
+	if err := r.Definition().Err(); err != nil {
+		return malformed(err, "record of a task that cannot be")
+	}
 	switch {
-	case r.IdempotencyTTL <= 0 && r.IdempotencyTTL != runlane.WhileActive:
-		return malformed(nil, "idempotency TTL is %s", r.IdempotencyTTL)
+	case r.IdempotencyTTL == 0:
+		return malformed(nil, "idempotency TTL is 0")
 	case r.MaxAttempts < 1:
 		return malformed(nil, "max attempts is %d", r.MaxAttempts)
 	case len(r.Backoff) > MaxBackoffText || !utf8.ValidString(r.Backoff):
 		return malformed(nil, "backoff has %d bytes, or is no text", len(r.Backoff))
-	case r.Timeout < 0:
-		return malformed(nil, "timeout is %s", r.Timeout)
 	case r.SeenAt.IsZero():
 		return malformed(nil, "record that was never seen")
 	default:

@@ -50,6 +50,8 @@ var excused = map[string]string{
 	"runlane.Run.Abandoned":        "for runtimes",
 	"runlane.Run.RunnableAt":       "for runtimes and storages",
 	"runlane.RunnableSince":        "for storages",
+	"runlane.Definition.Record":    "for runtimes",
+	"runlane.TaskRecord.":          "for runtimes and storages",
 	"runlane.Lease.":               "for runtimes and storages",
 	"runlane.Fixed.":               "a Backoff: the runtime calls it",
 	"runlane.BackoffFunc.":         "a Backoff: the runtime calls it",
