@@ -119,10 +119,3 @@ func keptMoving(id runlane.RunID) error {
 	conflict.RunID, conflict.Hint = id, "call again"
 	return conflict
 }
-
-func hintOf(err error) string {
-	if e, ok := asError(err); ok {
-		return e.Hint
-	}
-	return ""
-}

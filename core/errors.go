@@ -106,3 +106,40 @@ func isConflict(err error, kind runlane.ConflictKind) bool { return err != nil &
 
 // isNotFound reports a run that does not exist.
 func isNotFound(err error) bool { return err != nil && errors.Is(err, runlane.ErrRunNotFound) }
+
+func hintOf(err error) string {
+	if e, ok := asError(err); ok {
+		return e.Hint
+	}
+	return ""
+}
+
+func firstError(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// messageOf is an error's own message, without its code.
+func messageOf(err error) string {
+	if e, ok := asError(err); ok {
+		return e.Message
+	}
+	return strings.TrimSpace(err.Error())
+}
+
+// namedOption says which option an error is about.
+func namedOption(option string, err error) error {
+	return &runlane.Error{
+		Code: runlane.ErrValidationFailed, Message: option + " is not valid: " + joinMessages([]error{err}), Hint: hintOf(err), Cause: err,
+	}
+}
+
+// asError finds an error of this module in err. A nil pointer is none.
+func asError(err error) (*runlane.Error, bool) {
+	e, ok := errors.AsType[*runlane.Error](err)
+	return e, ok && e != nil
+}

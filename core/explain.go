@@ -142,17 +142,6 @@ func (rt *Runtime) inspect(ctx context.Context, id runlane.RunID) (*situation, e
 	return s, err
 }
 
-// knownQueue is the policy of a queue. The default queue needs no declaration.
-func (rt *Runtime) knownQueue(name runlane.QueueName) (q runlane.Queue, known bool) {
-	if q, known = rt.queues[name]; known {
-		return q, true
-	}
-	if name == runlane.DefaultQueue.Name {
-		return runlane.DefaultQueue, true
-	}
-	return runlane.Queue{Name: name}, false
-}
-
 // slotsHeld leaves out reservations that are over: they count for nothing, though nobody has taken their slots away yet.
 func (rt *Runtime) slotsHeld(ctx context.Context, seen *lane.Inspection, now time.Time) ([]slotHeld, error) {
 	if len(seen.Holders) == 0 {

@@ -43,12 +43,6 @@ func caught(call func()) (fault *panicked) {
 	return nil
 }
 
-// asError finds an error of this module in err. A nil pointer is none.
-func asError(err error) (*runlane.Error, bool) {
-	e, ok := errors.AsType[*runlane.Error](err)
-	return e, ok && e != nil
-}
-
 // isNil finds a nil pointer inside an interface that is not nil: what a variable of a pointer type becomes where it is returned as an
 // error.
 func isNil(v any) bool {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 
@@ -192,47 +191,6 @@ func (rt *Runtime) register(i int, h runlane.Handler) error {
 	})
 	rt.definitions = slices.Insert(rt.definitions, at, h.Task)
 	return errors.Join(append(faults, rt.registerQueue(h.Task.Queue))...)
-}
-
-func (rt *Runtime) registerQueue(q runlane.Queue) error {
-	if known, ok := rt.queues[q.Name]; ok && known == q {
-		return nil
-	}
-	if err := rt.checkQueue(q); err != nil {
-		return err
-	}
-	rt.queues[q.Name] = q
-	if q.Bounded() {
-		at, _ := slices.BinarySearchFunc(rt.bounded, q.Name, func(q runlane.Queue, name runlane.QueueName) int { return cmp.Compare(q.Name, name) })
-		rt.bounded = slices.Insert(rt.bounded, at, q)
-	}
-	return nil
-}
-
-// checkQueue judges a queue that a definition, an option or a call names.
-func (rt *Runtime) checkQueue(q runlane.Queue) error {
-	if known, ok := rt.queues[q.Name]; ok {
-		if known == q {
-			return nil
-		}
-		return &runlane.Error{
-			Code: runlane.ErrConfigurationInvalid, Message: fmt.Sprintf("two different queues are named %q", q.Name),
-			Hint: "declare each queue once, as a package variable",
-		}
-	}
-	if err := q.Validate(); err != nil {
-		return err
-	}
-	if q.Bounded() && !rt.lane.Storage.Capabilities().EnforcesQueueConcurrency {
-		return unsupported(fmt.Sprintf("queue %q is bounded and the storage does not enforce limits", q.Name))
-	}
-	if rt.bindings != nil && !slices.Contains(rt.bindings, q.Name) {
-		return &runlane.Error{
-			Code: runlane.ErrConfigurationInvalid, Message: fmt.Sprintf("the transport has no binding for queue %q", q.Name),
-			Hint: "bind the queue in the transport's configuration, or name one that is bound",
-		}
-	}
-	return nil
 }
 
 // Environment is the one that scopes everything this runtime reads and writes, spelled out.

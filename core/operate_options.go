@@ -214,10 +214,3 @@ func (o *PruneOptions) check() error {
 	}
 	return checkLimit(what+".Limit", o.Limit, runlane.DefaultPruneLimit)
 }
-
-// namedOption says which option an error is about.
-func namedOption(option string, err error) error {
-	return &runlane.Error{
-		Code: runlane.ErrValidationFailed, Message: option + " is not valid: " + joinMessages([]error{err}), Hint: hintOf(err), Cause: err,
-	}
-}

@@ -3,7 +3,6 @@ package core
 import (
 	"fmt"
 	"log/slog"
-	"slices"
 	"time"
 
 	"github.com/runlane/runlane-go"
@@ -164,23 +163,6 @@ func (o *WorkOptions) check(bindings []runlane.QueueName) error {
 	}
 	if err := runlane.ValidateKey("WorkOptions.WorkerID", o.WorkerID); err != nil {
 		return invalidOption(hintOf(err), "%s", messageOf(err))
-	}
-	return nil
-}
-
-// checkQueues judges the queues to take work from.
-func checkQueues(option string, names, bindings []runlane.QueueName) error {
-	if names != nil && len(names) == 0 {
-		return invalidOption("leave it nil for the queues of this process's handlers", "%s is empty: nothing would be done", option)
-	}
-	for _, name := range names {
-		if err := name.Validate(); err != nil {
-			return invalidOption(hintOf(err), "%s: %s", option, messageOf(err))
-		}
-		if bindings != nil && !slices.Contains(bindings, name) {
-			const hint = "bind it in the transport's configuration, or leave it out"
-			return invalidOption(hint, "%s: the transport has no binding for queue %q", option, name)
-		}
 	}
 	return nil
 }

@@ -239,15 +239,3 @@ func (rt *Runtime) logOutcome(ctx context.Context, level slog.Level, message str
 	}
 	rt.logger.LogAttrs(ctx, level, message, attrs...)
 }
-
-// pause waits and reports whether ctx still lives.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}

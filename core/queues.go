@@ -136,11 +136,3 @@ func (s *QueueStats) add(run *runlane.RunSummary) {
 		s.OldestWaiting = earliest(s.OldestWaiting, due)
 	}
 }
-
-// earliest is the earlier of two instants. A zero a is none.
-func earliest(a, b time.Time) time.Time {
-	if a.IsZero() || b.Before(a) {
-		return b
-	}
-	return a
-}

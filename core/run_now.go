@@ -57,25 +57,3 @@ func (rt *Runtime) RunNow(ctx context.Context, call runlane.Call, options *runla
 	result.Run = delivered.Run
 	return result, nil
 }
-
-// createStarted commits a run that executes already.
-func (rt *Runtime) createStarted(ctx context.Context, p *plan, lease runlane.Lease) (*lane.Commit, error) {
-	created := rt.createdEvent(p, &runlane.RunCreated{})
-	worker := runlane.Event{
-		RunID: p.id, Environment: rt.environment, OccurredAt: p.at, Actor: runlane.Actor{Type: runlane.ActorWorker, ID: lease.WorkerID},
-	}
-	claimed, begun := worker, worker
-	claimed.Body, begun.Body = &runlane.RunLeaseClaimed{Lease: lease}, &runlane.RunStarted{Attempt: 1}
-	events := []runlane.Event{created, claimed, begun}
-	projected, err := ProjectRunEvents(nil, 0, events...)
-	if err != nil {
-		return nil, err
-	}
-	commit, err := rt.lane.Storage.AppendRunEvents(ctx, &lane.AppendCommand{Transition: lane.Transition{
-		Events: events, Projected: projected, Queue: p.queue, PayloadHash: p.payloadHash,
-	}})
-	if err != nil && rt.claimedAfterAll(ctx, err, p.id, lease.Token) {
-		return &lane.Commit{Run: projected}, nil // only the answer was lost, and the lease is ours
-	}
-	return commit, err
-}

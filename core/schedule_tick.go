@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/runlane/runlane-go"
@@ -336,12 +335,4 @@ func (e *evaluation) put(ctx context.Context, r *runlane.ScheduleRecord) error {
 		return nil
 	}
 	return err
-}
-
-// messageOf is an error's own message, without its code.
-func messageOf(err error) string {
-	if e, ok := asError(err); ok {
-		return e.Message
-	}
-	return strings.TrimSpace(err.Error())
 }

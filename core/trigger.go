@@ -3,13 +3,7 @@ package core
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
-	"maps"
-	"sync"
-	"time"
-	"unicode/utf8"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/lane"
@@ -18,12 +12,6 @@ import (
 const (
 	// triggerRounds bounds how often a trigger resolves the owners of its keys anew.
 	triggerRounds = 3
-)
-
-// Storages order instants from the epoch up to the last one that has 13 digits of milliseconds.
-var (
-	earliestTime = time.UnixMilli(0)
-	latestTime   = time.UnixMilli(9_999_999_999_999)
 )
 
 // Trigger makes a run durable and wakes a worker. When it returns without an error the run will execute, whatever happens to
@@ -64,14 +52,6 @@ func (rt *Runtime) trigger(
 		rt.announce(ctx, p, commit)
 	}
 	return result, err
-}
-
-// plans are used again: storages keep nothing of a command.
-var plans = sync.Pool{New: func() any { return new(plan) }}
-
-func (p *plan) done() {
-	*p = plan{}
-	plans.Put(p)
 }
 
 // resolve makes the run, or answers with the one that is there already; commit is nil then.
@@ -180,80 +160,6 @@ func (rt *Runtime) sameRun(ctx context.Context, p *plan, conflict error) (*runla
 	return &runlane.TriggerResult{Run: run, Outcome: runlane.TriggerReturnedExisting}, nil
 }
 
-// create commits run.created and its first delivery request. A run of a bounded queue has a slot reserved with it; without a free
-// one, and before it is due, it is created alone and waits.
-func (rt *Runtime) create(ctx context.Context, p *plan) (*lane.Commit, error) {
-	if !p.queue.Bounded() {
-		return rt.commitCreation(ctx, p, true)
-	}
-	if p.runAt.IsZero() {
-		commit, err := rt.commitCreation(ctx, p, true)
-		if !isConflict(err, runlane.ConflictQueueCapacity) {
-			return commit, err
-		}
-	}
-	return rt.commitCreation(ctx, p, false)
-}
-
-func (rt *Runtime) commitCreation(ctx context.Context, p *plan, requests bool) (*lane.Commit, error) {
-	c := &p.creation
-	c.requested.Delivery = runlane.Delivery{
-		Environment: rt.environment, RunID: p.id, Queue: p.queue.Name, AvailableAt: p.availableAt, RequestedAt: p.at,
-	}
-	c.events[0] = rt.createdEvent(p, &c.created)
-	c.events[1] = runlane.Event{RunID: p.id, Environment: rt.environment, OccurredAt: p.at, Actor: p.actor, Body: &c.requested}
-	if p.queue.Bounded() {
-		c.requested.Delivery.DispatchExpiresAt = p.at.Add(dispatchTimeout(p.queue))
-	}
-	events := c.events[:]
-	if !requests {
-		events = events[:1]
-	}
-
-	projected, err := ProjectRunEvents(nil, 0, events...)
-	if err != nil {
-		return nil, err
-	}
-	c.command.Transition = lane.Transition{
-		Events: events, Projected: projected, Queue: p.queue, PayloadHash: p.payloadHash, WithoutRecords: !rt.watched,
-	}
-	if !p.options.Deferred {
-		c.command.Outbox.ClaimUntil = p.at.Add(outboxClaim)
-	}
-	commit, err := rt.lane.Storage.AppendRunEvents(ctx, &c.command)
-	if err == nil && commit.Run == nil {
-		commit.Run = kept(projected)
-	}
-	return commit, err
-}
-
-// kept makes a new projection what storages return of it: it shares nothing with the call.
-func kept(run *runlane.Run) *runlane.Run {
-	run.Payload = bytes.Clone(run.Payload)
-	run.TraceCarrier, run.Meta = maps.Clone(run.TraceCarrier), maps.Clone(run.Meta)
-	run.DispatchExpiresAt = runlane.UTCMillis(run.DispatchExpiresAt)
-	return run
-}
-
-// createdEvent is the run.created that a plan asks for, with the given body to fill.
-func (rt *Runtime) createdEvent(p *plan, body *runlane.RunCreated) runlane.Event {
-	*body = runlane.RunCreated{
-		TaskID: p.task.ID, Queue: p.queue.Name, Payload: p.payload, RunAt: p.runAt, ConcurrencyKey: p.concurrencyKey,
-		IdempotencyKey: p.idempotencyKey, Retention: p.retention, SingletonKey: p.singletonKey, Source: p.source,
-	}
-	return runlane.Event{
-		RunID: p.id, Environment: rt.environment, OccurredAt: p.at, Actor: p.actor, Meta: p.options.Meta, TraceCarrier: p.traceCarrier, Body: body,
-	}
-}
-
-// creation is everything that one creating commit needs, in one piece of memory.
-type creation struct {
-	command   lane.AppendCommand
-	events    [2]runlane.Event
-	created   runlane.RunCreated
-	requested runlane.RunDeliveryRequested
-}
-
 // announce sends what the commit asks for: its wakeup at once, or a delayed one where the transport can hold it until the run is
 // due. Failures are recorded with the outbox row and logged.
 func (rt *Runtime) announce(ctx context.Context, p *plan, commit *lane.Commit) {
@@ -272,207 +178,4 @@ func (rt *Runtime) announce(ctx context.Context, p *plan, commit *lane.Commit) {
 	if result := rt.publishBorn(ctx, commit.Outbox); result.Err != nil {
 		rt.logRun(ctx, run, "wakeup was not published; the outbox keeps it", result.Err)
 	}
-}
-
-// plan is a validated trigger.
-type plan struct {
-	options *runlane.TriggerOptions
-	parent  *runlane.Run // the run whose handler triggers; nil for applications
-
-	task           *runlane.Definition
-	queue          runlane.Queue
-	id             runlane.RunID
-	actor          runlane.Actor
-	source         runlane.Source
-	at             time.Time // now
-	runAt          time.Time // zero: at once
-	availableAt    time.Time
-	payload        []byte
-	payloadHash    string // only with an idempotency key
-	concurrencyKey string
-	idempotencyKey string
-	retention      runlane.KeyRetention
-	singletonKey   string
-	traceCarrier   map[string]string
-
-	creation creation
-}
-
-// prepare validates the whole call; nothing is written before it has passed.
-func (rt *Runtime) prepare(p *plan, call runlane.Call) error {
-	prepared, err := call.Prepare()
-	if err != nil {
-		return tame(err)
-	}
-	o := p.options
-	p.task, p.payload = call.Task, prepared.Payload
-	p.concurrencyKey = override(o.ConcurrencyKey, prepared.ConcurrencyKey)
-	p.idempotencyKey = override(o.IdempotencyKey, prepared.IdempotencyKey)
-	p.singletonKey = override(o.SingletonKey, prepared.SingletonKey)
-	p.source = runlane.Source{Type: runlane.SourceTrigger}
-	p.traceCarrier = o.TraceCarrier
-	if p.parent != nil {
-		p.source.RunID = p.parent.ID
-		if p.traceCarrier == nil {
-			p.traceCarrier = p.parent.TraceCarrier
-		}
-	}
-	if err := firstError(
-		rt.prepareQueue(p), prepareKeys(p), rt.checkOwners(p), prepareActor(p), checkMeta(p), rt.prepareTime(p),
-	); err != nil {
-		return err
-	}
-	p.settleRetention(prepared.IdempotencyTTL)
-	if p.id = o.RunID; p.id == "" {
-		p.id = runlane.RunID(rt.world.NewID("run_"))
-		return nil
-	}
-	return p.id.Validate()
-}
-
-func (rt *Runtime) prepareQueue(p *plan) error {
-	if p.queue = p.options.Queue; p.queue == (runlane.Queue{}) {
-		p.queue = p.task.Queue
-	}
-	return rt.checkQueue(p.queue)
-}
-
-func prepareKeys(p *plan) error {
-	o := p.options
-	for _, key := range [...]struct{ what, value string }{
-		{"concurrency key", o.ConcurrencyKey}, {"idempotency key", o.IdempotencyKey}, {"singleton key", o.SingletonKey},
-	} {
-		if key.value == "" {
-			continue
-		}
-		if err := runlane.ValidateKey(key.what, key.value); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (rt *Runtime) checkOwners(p *plan) error {
-	if p.singletonKey != "" && !rt.lane.Storage.Capabilities().EnforcesSingleton {
-		return unsupported("the storage does not enforce singleton keys")
-	}
-	ttl := p.options.IdempotencyTTL
-	if ttl < 0 && ttl != runlane.WhileActive {
-		return invalidInput("use runlane.WhileActive, 0 for the task's, or a duration", "IdempotencyTTL is %s", ttl)
-	}
-	if p.idempotencyKey == "" {
-		return nil
-	}
-	if !rt.lane.Storage.Capabilities().EnforcesIdempotency {
-		return unsupported("the storage does not enforce idempotency keys")
-	}
-	return nil
-}
-
-// settleRetention needs the task's own TTL, which only the prepared call knows.
-func (p *plan) settleRetention(taskTTL time.Duration) {
-	if p.idempotencyKey == "" {
-		return
-	}
-	ttl := p.options.IdempotencyTTL
-	if ttl == 0 {
-		ttl = taskTTL
-	}
-	if ttl == runlane.WhileActive {
-		p.retention = runlane.KeyRetention{WhileActive: true}
-	} else {
-		p.retention = runlane.KeyRetention{TTL: ttl}
-	}
-	sum := sha256.Sum256(p.payload)
-	p.payloadHash = hex.EncodeToString(sum[:16])
-}
-
-func prepareActor(p *plan) error {
-	p.actor = p.options.Actor
-	switch p.actor.Type {
-	case runlane.ActorSystem, runlane.ActorOperator, runlane.ActorSchedule, runlane.ActorWorker:
-		return runlane.ValidateKey("actor id", p.actor.ID)
-	case "":
-		if p.actor.ID == "" {
-			p.actor = runlane.SystemActor
-			return nil
-		}
-	}
-	return invalidInput("use one of the runlane.Actor… types", "actor has the unknown type %q", p.actor.Type)
-}
-
-func checkMeta(p *plan) error {
-	if len(p.options.Meta) == 0 && len(p.traceCarrier) == 0 {
-		return nil
-	}
-	size := 0
-	for _, option := range [...]struct {
-		name   string
-		values map[string]string
-	}{{"Meta", p.options.Meta}, {"TraceCarrier", p.traceCarrier}} {
-		for k, v := range option.values {
-			size += len(k) + len(v)
-			if !utf8.ValidString(k) || !utf8.ValidString(v) { // storages keep text, and would change it
-				return invalidInput("use text, or encode the bytes", "%s is not valid UTF-8", option.name)
-			}
-		}
-	}
-	if size > runlane.MaxMetaBytes {
-		return invalidInput("keep bulk in the payload", "Meta and TraceCarrier have %d bytes together, more than %d", size, runlane.MaxMetaBytes)
-	}
-	return nil
-}
-
-// prepareTime keeps the promise "not before this instant" in whole milliseconds, so it rounds up.
-func (rt *Runtime) prepareTime(p *plan) error {
-	o, now := p.options, rt.world.Now()
-	p.at = runlane.UTCMillis(now)
-	p.availableAt = p.at
-	switch {
-	case o.Delay < 0:
-		return invalidInput("use 0 or more", "Delay is %s", o.Delay)
-	case o.Delay > 0 && !o.RunAt.IsZero():
-		return invalidInput("give one of them", "both Delay and RunAt are set")
-	case o.Delay == 0 && o.RunAt.IsZero():
-		return nil
-	}
-	runAt := o.RunAt
-	if o.Delay > 0 {
-		runAt = now.Add(o.Delay)
-	}
-	// Compared as instants: the milliseconds of one that is far away do not fit into 64 bits, and would lie anywhere.
-	if runAt.Before(earliestTime) || runAt.After(latestTime) {
-		return invalidInput("use an instant from 1970 to 2286; were nanoseconds or milliseconds taken for seconds?",
-			"by Delay or RunAt the run would be due in the year %d", runAt.Year())
-	}
-	runAt = ceilMillis(runAt)
-	if runAt.After(p.at) {
-		p.runAt, p.availableAt = runAt, runAt
-	}
-	return nil
-}
-
-func firstError(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// ceilMillis is t in whole milliseconds, rounded up.
-func ceilMillis(t time.Time) time.Time {
-	down := runlane.UTCMillis(t)
-	if down.Before(t) {
-		return down.Add(time.Millisecond)
-	}
-	return down
-}
-
-func override(given, computed string) string {
-	if given != "" {
-		return given
-	}
-	return computed
 }

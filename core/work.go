@@ -3,7 +3,6 @@ package core
 import (
 	"context"
 	"log/slog"
-	"slices"
 	"time"
 
 	"github.com/runlane/runlane-go"
@@ -73,15 +72,6 @@ func (rt *Runtime) newWorker(options *WorkOptions) (*worker, error) {
 		w.receiver, _ = lane.As[lane.Receiver](rt.lane.Transport)
 	}
 	return w, nil
-}
-
-func (rt *Runtime) handlerQueues() []runlane.QueueName {
-	var names []runlane.QueueName
-	for _, d := range rt.definitions {
-		names = append(names, d.Queue.Name)
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
 }
 
 // work owns three goroutines, the source of work, the ticks and the shutdown, and returns when they have ended, or when the time

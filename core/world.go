@@ -1,6 +1,7 @@
 package core
 
 import (
+	"context"
 	"encoding/binary"
 	"math/rand/v2"
 	"os"
@@ -10,6 +11,8 @@ import (
 	"time"
 
 	"github.com/oklog/ulid/v2"
+
+	"github.com/runlane/runlane-go"
 )
 
 // World is everything that is not determined by input. A nil field means the real one. The functions are called from many
@@ -109,4 +112,43 @@ func newWorkerID(newID func(string) string) string {
 		host = host[:100]
 	}
 	return newID(host + "-" + strconv.Itoa(os.Getpid()) + "-")
+}
+
+// now is the world's time as storages keep it.
+func (rt *Runtime) now() time.Time { return runlane.UTCMillis(rt.world.Now()) }
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// earliest is the earlier of two instants. A zero a is none.
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// ceilMillis is t in whole milliseconds, rounded up.
+func ceilMillis(t time.Time) time.Time {
+	down := runlane.UTCMillis(t)
+	if down.Before(t) {
+		return down.Add(time.Millisecond)
+	}
+	return down
+}
+
+// pause waits and reports whether ctx still lives.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }

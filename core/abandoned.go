@@ -1,0 +1,94 @@
+package core
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// An attempt is abandoned when its lease ends without an outcome: its worker died, or lost the lease.
+
+// historyPage is how many events are read at once to count the attempts that were abandoned in a row.
+const historyPage = 20
+
+// atBound is not 0 of a run that must not be recovered or claimed again: so many of its attempts in a row ended without an outcome.
+func (rt *Runtime) atBound(ctx context.Context, run *runlane.Run, at time.Time) (int, error) {
+	if rt.maxAbandoned <= 0 || run.Status != runlane.StatusRunning || !run.Lease.Expired(at) || run.Abandoned(at) < rt.maxAbandoned {
+		return 0, nil
+	}
+	n, err := rt.abandonedInARow(ctx, run, at)
+	if err != nil || n < rt.maxAbandoned {
+		return 0, err
+	}
+	return n, nil
+}
+
+// failAbandoned ends such a run.
+func (rt *Runtime) failAbandoned(ctx context.Context, run *runlane.Run, at time.Time, n int) (*runlane.Run, error) {
+	message := fmt.Sprintf("%d attempts in a row ended without an outcome: their workers died or lost the lease.", n)
+	return rt.appendEvent(ctx, run, at, &runlane.RunFailed{
+		Attempt: run.Counters.Attempts, Failure: runlane.NewFailure(runlane.ErrLeaseExpired, message, nil),
+	})
+}
+
+// abandonedInARow counts the attempts up to the last one, as seen at an instant, that ended without an outcome. The run alone says it
+// nearly always; the history is read of runs that had both, outcomes and abandoned attempts.
+func (rt *Runtime) abandonedInARow(ctx context.Context, run *runlane.Run, at time.Time) (int, error) {
+	inAll := run.Abandoned(at)
+	switch {
+	case inAll <= 0, endedWithOutcome(run):
+		return 0, nil
+	case run.Counters.Failures+run.Counters.Releases == 0:
+		return inAll, nil
+	}
+	q := lane.EventQuery{
+		PageQuery: lane.PageQuery{Environment: rt.environment, Limit: historyPage}, RunID: run.ID, Descending: true,
+	}
+	started := 0
+	for {
+		page, err := rt.lane.Storage.ListRunEvents(ctx, &q)
+		if err != nil {
+			return 0, err
+		}
+		for i := range page.Items {
+			switch effect := effectOf(&page.Items[i]); {
+			case effect.attempt == attemptBegins:
+				if startedAttempt(&page.Items[i]) <= run.Counters.Attempts { // not one that began after the run was read
+					started++
+				}
+			case effect.final:
+				return 0, nil // it has ended since it was read
+			case effect.attempt == attemptEnds:
+				return max(0, started-executing(run, at)), nil
+			}
+		}
+		if page.Next == "" {
+			return max(0, started-executing(run, at)), nil
+		}
+		q.After = page.Next
+	}
+}
+
+// endedWithOutcome reports a run whose state says that its last attempt had an outcome. A queued run may have had one too: of a failure
+// it keeps the record until the next attempt, of a release nothing.
+func endedWithOutcome(run *runlane.Run) bool {
+	switch {
+	case run.Status.Owned():
+		return false
+	case run.Status.Waiting() && run.Status != runlane.StatusScheduled:
+		return true
+	default:
+		return !run.Failure.IsZero()
+	}
+}
+
+// executing is 1 while the last attempt may still have an outcome.
+func executing(run *runlane.Run, at time.Time) int {
+	if run.Status.Owned() && !run.Lease.Expired(at) {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,210 @@
+package core
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/runlane/runlane-go"
+)
+
+// Storages order instants from the epoch up to the last one that has 13 digits of milliseconds.
+var (
+	earliestTime = time.UnixMilli(0)
+	latestTime   = time.UnixMilli(9_999_999_999_999)
+)
+
+// plan is a validated trigger.
+type plan struct {
+	options *runlane.TriggerOptions
+	parent  *runlane.Run // the run whose handler triggers; nil for applications
+
+	task           *runlane.Definition
+	queue          runlane.Queue
+	id             runlane.RunID
+	actor          runlane.Actor
+	source         runlane.Source
+	at             time.Time // now
+	runAt          time.Time // zero: at once
+	availableAt    time.Time
+	payload        []byte
+	payloadHash    string // only with an idempotency key
+	concurrencyKey string
+	idempotencyKey string
+	retention      runlane.KeyRetention
+	singletonKey   string
+	traceCarrier   map[string]string
+
+	creation creation
+}
+
+// plans are used again: storages keep nothing of a command.
+var plans = sync.Pool{New: func() any { return new(plan) }}
+
+func (p *plan) done() {
+	*p = plan{}
+	plans.Put(p)
+}
+
+// prepare validates the whole call; nothing is written before it has passed.
+func (rt *Runtime) prepare(p *plan, call runlane.Call) error {
+	prepared, err := call.Prepare()
+	if err != nil {
+		return tame(err)
+	}
+	o := p.options
+	p.task, p.payload = call.Task, prepared.Payload
+	p.concurrencyKey = override(o.ConcurrencyKey, prepared.ConcurrencyKey)
+	p.idempotencyKey = override(o.IdempotencyKey, prepared.IdempotencyKey)
+	p.singletonKey = override(o.SingletonKey, prepared.SingletonKey)
+	p.source = runlane.Source{Type: runlane.SourceTrigger}
+	p.traceCarrier = o.TraceCarrier
+	if p.parent != nil {
+		p.source.RunID = p.parent.ID
+		if p.traceCarrier == nil {
+			p.traceCarrier = p.parent.TraceCarrier
+		}
+	}
+	if err := firstError(
+		rt.prepareQueue(p), prepareKeys(p), rt.checkOwners(p), prepareActor(p), checkMeta(p), rt.prepareTime(p),
+	); err != nil {
+		return err
+	}
+	p.settleRetention(prepared.IdempotencyTTL)
+	if p.id = o.RunID; p.id == "" {
+		p.id = runlane.RunID(rt.world.NewID("run_"))
+		return nil
+	}
+	return p.id.Validate()
+}
+
+func (rt *Runtime) prepareQueue(p *plan) error {
+	if p.queue = p.options.Queue; p.queue == (runlane.Queue{}) {
+		p.queue = p.task.Queue
+	}
+	return rt.checkQueue(p.queue)
+}
+
+func prepareKeys(p *plan) error {
+	o := p.options
+	for _, key := range [...]struct{ what, value string }{
+		{"concurrency key", o.ConcurrencyKey}, {"idempotency key", o.IdempotencyKey}, {"singleton key", o.SingletonKey},
+	} {
+		if key.value == "" {
+			continue
+		}
+		if err := runlane.ValidateKey(key.what, key.value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (rt *Runtime) checkOwners(p *plan) error {
+	if p.singletonKey != "" && !rt.lane.Storage.Capabilities().EnforcesSingleton {
+		return unsupported("the storage does not enforce singleton keys")
+	}
+	ttl := p.options.IdempotencyTTL
+	if ttl < 0 && ttl != runlane.WhileActive {
+		return invalidInput("use runlane.WhileActive, 0 for the task's, or a duration", "IdempotencyTTL is %s", ttl)
+	}
+	if p.idempotencyKey == "" {
+		return nil
+	}
+	if !rt.lane.Storage.Capabilities().EnforcesIdempotency {
+		return unsupported("the storage does not enforce idempotency keys")
+	}
+	return nil
+}
+
+// settleRetention needs the task's own TTL, which only the prepared call knows.
+func (p *plan) settleRetention(taskTTL time.Duration) {
+	if p.idempotencyKey == "" {
+		return
+	}
+	ttl := p.options.IdempotencyTTL
+	if ttl == 0 {
+		ttl = taskTTL
+	}
+	if ttl == runlane.WhileActive {
+		p.retention = runlane.KeyRetention{WhileActive: true}
+	} else {
+		p.retention = runlane.KeyRetention{TTL: ttl}
+	}
+	sum := sha256.Sum256(p.payload)
+	p.payloadHash = hex.EncodeToString(sum[:16])
+}
+
+func prepareActor(p *plan) error {
+	p.actor = p.options.Actor
+	switch p.actor.Type {
+	case runlane.ActorSystem, runlane.ActorOperator, runlane.ActorSchedule, runlane.ActorWorker:
+		return runlane.ValidateKey("actor id", p.actor.ID)
+	case "":
+		if p.actor.ID == "" {
+			p.actor = runlane.SystemActor
+			return nil
+		}
+	}
+	return invalidInput("use one of the runlane.Actor… types", "actor has the unknown type %q", p.actor.Type)
+}
+
+func checkMeta(p *plan) error {
+	if len(p.options.Meta) == 0 && len(p.traceCarrier) == 0 {
+		return nil
+	}
+	size := 0
+	for _, option := range [...]struct {
+		name   string
+		values map[string]string
+	}{{"Meta", p.options.Meta}, {"TraceCarrier", p.traceCarrier}} {
+		for k, v := range option.values {
+			size += len(k) + len(v)
+			if !utf8.ValidString(k) || !utf8.ValidString(v) { // storages keep text, and would change it
+				return invalidInput("use text, or encode the bytes", "%s is not valid UTF-8", option.name)
+			}
+		}
+	}
+	if size > runlane.MaxMetaBytes {
+		return invalidInput("keep bulk in the payload", "Meta and TraceCarrier have %d bytes together, more than %d", size, runlane.MaxMetaBytes)
+	}
+	return nil
+}
+
+// prepareTime keeps the promise "not before this instant" in whole milliseconds, so it rounds up.
+func (rt *Runtime) prepareTime(p *plan) error {
+	o, now := p.options, rt.world.Now()
+	p.at = runlane.UTCMillis(now)
+	p.availableAt = p.at
+	switch {
+	case o.Delay < 0:
+		return invalidInput("use 0 or more", "Delay is %s", o.Delay)
+	case o.Delay > 0 && !o.RunAt.IsZero():
+		return invalidInput("give one of them", "both Delay and RunAt are set")
+	case o.Delay == 0 && o.RunAt.IsZero():
+		return nil
+	}
+	runAt := o.RunAt
+	if o.Delay > 0 {
+		runAt = now.Add(o.Delay)
+	}
+	// Compared as instants: the milliseconds of one that is far away do not fit into 64 bits, and would lie anywhere.
+	if runAt.Before(earliestTime) || runAt.After(latestTime) {
+		return invalidInput("use an instant from 1970 to 2286; were nanoseconds or milliseconds taken for seconds?",
+			"by Delay or RunAt the run would be due in the year %d", runAt.Year())
+	}
+	runAt = ceilMillis(runAt)
+	if runAt.After(p.at) {
+		p.runAt, p.availableAt = runAt, runAt
+	}
+	return nil
+}
+
+func override(given, computed string) string {
+	if given != "" {
+		return given
+	}
+	return computed
+}

@@ -1,0 +1,97 @@
+package core
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/runlane/runlane-go"
+)
+
+// The queues that this runtime knows, with their policies.
+
+// policy is the queue's policy in force now, as far as this process knows it.
+func (rt *Runtime) policy(name runlane.QueueName) runlane.Queue {
+	if q, ok := rt.queues[name]; ok {
+		return q
+	}
+	return runlane.Queue{Name: name}
+}
+
+// knownQueue is the policy of a queue. The default queue needs no declaration.
+func (rt *Runtime) knownQueue(name runlane.QueueName) (q runlane.Queue, known bool) {
+	if q, known = rt.queues[name]; known {
+		return q, true
+	}
+	if name == runlane.DefaultQueue.Name {
+		return runlane.DefaultQueue, true
+	}
+	return runlane.Queue{Name: name}, false
+}
+
+func (rt *Runtime) registerQueue(q runlane.Queue) error {
+	if known, ok := rt.queues[q.Name]; ok && known == q {
+		return nil
+	}
+	if err := rt.checkQueue(q); err != nil {
+		return err
+	}
+	rt.queues[q.Name] = q
+	if q.Bounded() {
+		at, _ := slices.BinarySearchFunc(rt.bounded, q.Name, func(q runlane.Queue, name runlane.QueueName) int { return cmp.Compare(q.Name, name) })
+		rt.bounded = slices.Insert(rt.bounded, at, q)
+	}
+	return nil
+}
+
+// checkQueue judges a queue that a definition, an option or a call names.
+func (rt *Runtime) checkQueue(q runlane.Queue) error {
+	if known, ok := rt.queues[q.Name]; ok {
+		if known == q {
+			return nil
+		}
+		return &runlane.Error{
+			Code: runlane.ErrConfigurationInvalid, Message: fmt.Sprintf("two different queues are named %q", q.Name),
+			Hint: "declare each queue once, as a package variable",
+		}
+	}
+	if err := q.Validate(); err != nil {
+		return err
+	}
+	if q.Bounded() && !rt.lane.Storage.Capabilities().EnforcesQueueConcurrency {
+		return unsupported(fmt.Sprintf("queue %q is bounded and the storage does not enforce limits", q.Name))
+	}
+	if rt.bindings != nil && !slices.Contains(rt.bindings, q.Name) {
+		return &runlane.Error{
+			Code: runlane.ErrConfigurationInvalid, Message: fmt.Sprintf("the transport has no binding for queue %q", q.Name),
+			Hint: "bind the queue in the transport's configuration, or name one that is bound",
+		}
+	}
+	return nil
+}
+
+// checkQueues judges the queues to take work from.
+func checkQueues(option string, names, bindings []runlane.QueueName) error {
+	if names != nil && len(names) == 0 {
+		return invalidOption("leave it nil for the queues of this process's handlers", "%s is empty: nothing would be done", option)
+	}
+	for _, name := range names {
+		if err := name.Validate(); err != nil {
+			return invalidOption(hintOf(err), "%s: %s", option, messageOf(err))
+		}
+		if bindings != nil && !slices.Contains(bindings, name) {
+			const hint = "bind it in the transport's configuration, or leave it out"
+			return invalidOption(hint, "%s: the transport has no binding for queue %q", option, name)
+		}
+	}
+	return nil
+}
+
+func (rt *Runtime) handlerQueues() []runlane.QueueName {
+	var names []runlane.QueueName
+	for _, d := range rt.definitions {
+		names = append(names, d.Queue.Name)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}

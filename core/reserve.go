@@ -1,0 +1,87 @@
+package core
+
+import (
+	"context"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// reservationMax ends the doubling of reservations that no worker claimed.
+const reservationMax = time.Hour
+
+func dispatchTimeout(q runlane.Queue) time.Duration {
+	if q.DispatchTimeout > 0 {
+		return q.DispatchTimeout
+	}
+	return runlane.DefaultDispatchTimeout
+}
+
+// reservationTime is how long a slot is kept for the run's worker. One that ended unclaimed makes the next twice as long, or a
+// wakeup that always takes a little longer would never find its slot. No count is kept: the run says when the last one began and
+// ended.
+func reservationTime(run *runlane.Run, q runlane.Queue, at time.Time) time.Duration {
+	timeout := dispatchTimeout(q)
+	if !lane.ReservationExpired(run, at) {
+		return timeout
+	}
+	doubled := 2 * run.DispatchExpiresAt.Sub(run.DispatchedAt)
+	return max(timeout, min(doubled, reservationMax))
+}
+
+// reserve takes a slot for the run and asks for a wakeup, whose row this process publishes. An outcome other than lane.Acquired is a
+// race lost.
+func (rt *Runtime) reserve(ctx context.Context, run *runlane.Run, at time.Time) (*lane.Acquisition, error) {
+	queue := rt.policy(run.Queue)
+	events := []runlane.Event{{
+		RunID: run.ID, Environment: rt.environment, OccurredAt: at, Actor: runlane.SystemActor,
+		Body: &runlane.RunDeliveryRequested{Delivery: runlane.Delivery{
+			Environment: rt.environment, RunID: run.ID, Queue: run.Queue, AvailableAt: at, RequestedAt: at,
+			DispatchExpiresAt: at.Add(reservationTime(run, queue, at)),
+		}},
+	}}
+	projected, err := ProjectRunEvents(run, run.EventSequence, events...)
+	if err != nil {
+		return nil, err
+	}
+	return rt.lane.Storage.ReserveRunDispatch(ctx, &lane.ReserveCommand{
+		Transition: lane.Transition{ExpectedSequence: run.EventSequence, Events: events, Projected: projected, Queue: queue},
+		At:         at, Outbox: lane.OutboxBirth{ClaimUntil: at.Add(outboxClaim)},
+	})
+}
+
+// reserveAndPublish reserves a slot for a run and sends its wakeup. lost is true when somebody else moved the run on.
+func (rt *Runtime) reserveAndPublish(ctx context.Context, run *runlane.Run, at time.Time) (lost bool, err error) {
+	got, err := rt.reserve(ctx, run, at)
+	switch {
+	case err != nil:
+		return false, err
+	case got.Outcome == lane.Acquired:
+		return false, rt.publishBorn(ctx, got.Commit.Outbox).Err
+	default:
+		return got.Outcome != lane.LostCapacity, nil
+	}
+}
+
+// reserveFreed takes a slot for a run that was just made without one: who freed one meanwhile may not have seen it waiting. Best effort,
+// as handOver.
+func (rt *Runtime) reserveFreed(ctx context.Context, run *runlane.Run) {
+	if !rt.policy(run.Queue).Bounded() {
+		return
+	}
+	limited := afterCommit(ctx)
+	defer limited.stop()
+	if _, err := rt.reserveAndPublish(limited, run, rt.now()); err != nil {
+		rt.logRun(ctx, run, "no slot was looked for again; the tick reserves one", err)
+	}
+}
+
+// waitsForSlot reports a run that a slot may be reserved for: due, and without one. A running one is the tick's to recover.
+func waitsForSlot(run *runlane.Run, at time.Time) bool {
+	if run.Status == runlane.StatusRunning || lane.ReservationActive(run, at) {
+		return false
+	}
+	due, ok := lane.RunnableAt(run)
+	return ok && !at.Before(due)
+}
