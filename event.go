@@ -36,8 +36,8 @@ const (
 	EventCancelled EventType = "run.cancelled"
 )
 
-// eventKinds has a row for each type: what it is called, and its body. A new type is a constant, a row, and a struct with its methods;
-// what it does to a run stands in core/internal/reducer/events.go.
+// eventKinds has a row for each type: what it is called, and its body. A new type is a constant, a row, and a struct
+// with its methods; what it does to a run stands in core/internal/reducer/events.go.
 var eventKinds = [...]struct {
 	name EventType
 	body func() EventBody // empty
@@ -254,8 +254,8 @@ func (e Event) Clone() Event {
 	return e
 }
 
-// AtRest is the event as every storage keeps and returns it: sharing nothing with e, times in UTC and whole milliseconds, the environment
-// spelled out, no empty meta.
+// AtRest is the event as every storage keeps and returns it: sharing nothing with e, times in UTC and whole
+// milliseconds, the environment spelled out, no empty meta.
 func (e Event) AtRest() Event {
 	e = e.Clone()
 	e.Environment = Environment(e.Environment.Name())
@@ -278,7 +278,8 @@ func (b *RunCreated) restIn(Environment) {
 func (b *RunDeliveryRequested) restIn(e Environment) {
 	d := &b.Delivery
 	d.Environment = e
-	d.AvailableAt, d.RequestedAt, d.DispatchExpiresAt = UTCMillis(d.AvailableAt), UTCMillis(d.RequestedAt), UTCMillis(d.DispatchExpiresAt)
+	d.AvailableAt, d.RequestedAt = UTCMillis(d.AvailableAt), UTCMillis(d.RequestedAt)
+	d.DispatchExpiresAt = UTCMillis(d.DispatchExpiresAt)
 }
 
 func (b *RunLeaseClaimed) restIn(Environment)   { b.Lease.ExpiresAt = UTCMillis(b.Lease.ExpiresAt) }

@@ -52,8 +52,8 @@ func (s Status) Classification() StatusClassification {
 	return ClassificationActive
 }
 
-// phase is what a status says beside its name. Whatever need not tell one status from others of its phase asks for the phase: a new
-// status is then a constant, a row in each of the two lists of this file, and an event that leads to it.
+// phase is what a status says beside its name. Whatever need not tell one status from others of its phase asks for the
+// phase: a new status is then a constant, a row in each of the two lists of this file, and an event that leads to it.
 type phase byte
 
 const (
@@ -94,7 +94,8 @@ func (s Status) Owned() bool { return s.phase() == phaseOwned }
 // Known reports whether this version knows the status.
 func (s Status) Known() bool { return s.phase() != phaseUnknown }
 
-// RunnableSince chooses, of three instants of a run, the one from which a worker may take it, whatever form a storage keeps instants in:
+// RunnableSince chooses, of three instants of a run, the one from which a worker may take it, whatever form a storage
+// keeps instants in:
 //
 //	the run               may be taken from
 //	queued                queued: RunAt, else when it last changed

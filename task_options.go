@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// The rules of a task in their three forms: as its program writes them, without the type of its payload, and as other programs read them.
-// A new one is a field of each, copied in definition, Record and Definition.
+// The rules of a task in their three forms: as its program writes them, without the type of its payload, and as other
+// programs read them. A new one is a field of each, copied in definition, Record and Definition.
 
 // TaskOptions are the rules of a task. nil means all defaults. A key function that is nil, or returns "" for a payload, means no
 // key.
@@ -113,8 +113,8 @@ func (d *Definition) validate() error {
 	}
 }
 
-// TaskRecord is a task as programs know it that do not have it: all that a trigger needs to make the run which the task's own program
-// would make, and what people want to see.
+// TaskRecord is a task as programs know it that do not have it: all that a trigger needs to make the run which the
+// task's own program would make, and what people want to see.
 type TaskRecord struct {
 	// ID is the task's.
 	ID TaskID
@@ -138,7 +138,8 @@ type TaskRecord struct {
 	SeenAt time.Time
 }
 
-// Record is what other programs may know of the task, seen at an instant. Its Backoff is left to who knows the words for it.
+// Record is what other programs may know of the task, seen at an instant. Its Backoff is left to who knows the words
+// for it.
 func (d *Definition) Record(seen time.Time) TaskRecord {
 	r := TaskRecord{
 		ID:             d.ID,
@@ -156,8 +157,9 @@ func (d *Definition) Record(seen time.Time) TaskRecord {
 	return r
 }
 
-// Definition is by what a program without the task triggers it: with [NewRawCall] it makes the run that the task's own program makes, except
-// that keys which the task computes (Keys) have to be given. It has no backoff, which only the task's own program uses.
+// Definition is by what a program without the task triggers it: with [NewRawCall] it makes the run that the task's own
+// program makes, except that keys which the task computes (Keys) have to be given. It has no backoff, which only the
+// task's own program uses.
 func (r TaskRecord) Definition() *Definition {
 	o := &TaskOptions[json.RawMessage]{
 		ErrorMessages:  r.ErrorMessages,

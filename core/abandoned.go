@@ -49,7 +49,7 @@ func (rt *Runtime) abandonedInARow(ctx context.Context, run *runlane.Run, at tim
 	}
 	started := 0
 	for {
-		page, err := rt.lane.Storage.ListRunEvents(ctx, &q)
+		page, err := rt.encoded().ListRunEvents(ctx, &q)
 		if err != nil {
 			return 0, err
 		}

@@ -174,7 +174,7 @@ func (x *execution) main(ctx context.Context) {
 			a := x.newAttempt()
 			return x.layer(runlane.WithAttempt(ctx, a), a, 0)
 		})
-		v = judge(ctx, err, x.texts())
+		v = verdictOf(ctx, err, x.texts())
 	})
 	if fault != nil {
 		v = brokenVerdict(fmt.Sprintf("The error that the handler returned panicked (its type is %T).", err), fault.stack)

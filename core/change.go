@@ -97,7 +97,7 @@ func (c change) append(
 	if err != nil {
 		return nil, err
 	}
-	return c.rt.lane.Storage.AppendRunEvents(ctx, &lane.AppendCommand{
+	return c.rt.encoded().AppendRunEvents(ctx, &lane.AppendCommand{
 		Transition: lane.Transition{
 			ExpectedSequence: run.EventSequence, Events: events, Projected: projected, Queue: c.rt.policy(run.Queue),
 		},

@@ -52,7 +52,7 @@ func (d *delivery) claim(
 	c.claim = lane.ClaimCommand{At: at, ByWakeup: d.byWakeup, Slot: policy.Bounded(), Transition: lane.Transition{
 		ExpectedSequence: run.EventSequence, Events: c.events[:], Projected: projected, Queue: policy, WithoutRecords: !rt.watched,
 	}}
-	got, err := rt.lane.Storage.ClaimRunLease(ctx, &c.claim)
+	got, err := rt.encoded().ClaimRunLease(ctx, &c.claim)
 	switch {
 	case err != nil && !rt.claimedAfterAll(ctx, err, run.ID, token):
 		return nil, "", err
@@ -70,6 +70,6 @@ func (rt *Runtime) claimedAfterAll(ctx context.Context, err error, id runlane.Ru
 	if !ok || e.Code != runlane.ErrStorageUnavailable || e.Meta["outcome"] != "unknown" {
 		return false
 	}
-	run, err := rt.lane.Storage.GetRun(ctx, lane.RunKey{Environment: rt.environment, RunID: id})
+	run, err := rt.encoded().GetRun(ctx, lane.RunKey{Environment: rt.environment, RunID: id})
 	return err == nil && run.Status == runlane.StatusRunning && run.Lease.Token == token
 }

@@ -117,7 +117,7 @@ func (rt *Runtime) listDeadLetters(
 	for i := range page.Items {
 		ids[i] = page.Items[i].RunID
 	}
-	runs, err := rt.lane.Storage.GetRuns(ctx, &lane.RunsQuery{Environment: rt.environment, IDs: ids, WithoutPayload: true})
+	runs, err := rt.encoded().GetRuns(ctx, &lane.RunsQuery{Environment: rt.environment, IDs: ids, WithoutPayload: true})
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +137,7 @@ func (rt *Runtime) listDeadLetters(
 // requeue appends a fresh delivery request and publishes its row. It reports whether it changed anything.
 func (c change) requeue(ctx context.Context, id runlane.RunID) (changed bool, err error) {
 	for range changeRounds {
-		seen, err := c.rt.lane.Storage.InspectRun(ctx, &lane.InspectQuery{
+		seen, err := c.rt.encoded().InspectRun(ctx, &lane.InspectQuery{
 			RunKey: lane.RunKey{Environment: c.rt.environment, RunID: id},
 		})
 		if err != nil {

@@ -14,8 +14,6 @@ const (
 	deliveryRounds = 3
 	// shortWait is how early a wakeup may come to be waited for instead of sent again.
 	shortWait = time.Second
-	// clockSkew is how far the clocks of two processes may lie apart: a queued run is due, however far its writer's clock was ahead.
-	clockSkew = 5 * time.Second
 )
 
 // ExecuteDelivery does what a wakeup asks: it reads the run, and when the run is due and free it executes one attempt and records
@@ -87,7 +85,7 @@ func (d *delivery) deliver(ctx context.Context) (*DeliveryResult, error) {
 	var run *runlane.Run
 	for range deliveryRounds + 1 {
 		var err error
-		run, err = d.rt.lane.Storage.GetRun(ctx, d.wakeup.RunKey)
+		run, err = d.rt.encoded().GetRun(ctx, d.wakeup.RunKey)
 		if isNotFound(err) {
 			return &DeliveryResult{Ignored: IgnoredNotFound}, nil
 		}
@@ -95,18 +93,22 @@ func (d *delivery) deliver(ctx context.Context) (*DeliveryResult, error) {
 			return nil, err
 		}
 		at := d.rt.now()
-		j := d.judge(run, at)
+		j, err := d.judge(ctx, run, at, r)
 		if j.ignored == IgnoredNotDue && j.wait <= shortWait && !waited {
 			if !pause(ctx, j.wait) {
 				return nil, cancelled(ctx, run.ID)
 			}
 			waited = true
-			at, j = at.Add(j.wait), judgement{} // the pause is the proof: due-ness does not hang on a clock that stands still
+			// The pause is the proof: due-ness does not hang on a clock that stands still.
+			j, err = d.judge(ctx, run, at.Add(j.wait), r)
+		}
+		if err != nil {
+			return nil, err
 		}
 		if j.ignored != "" {
 			return d.ignore(ctx, run, j)
 		}
-		result, again, err := d.take(ctx, run, latest(at, j.at), r)
+		result, again, err := d.take(ctx, run, j, r)
 		if !again {
 			return result, err
 		}
@@ -126,38 +128,6 @@ func (d *delivery) check() error {
 	return d.wakeup.RunID.Validate()
 }
 
-// judgement is what a run's state means for a wakeup.
-type judgement struct {
-	ignored Ignored
-	wait    time.Duration // not due: until it is
-	at      time.Time     // due: not before this instant, where the writer's clock is ahead of ours
-}
-
-// judge looks at the run alone.
-func (d *delivery) judge(run *runlane.Run, now time.Time) judgement {
-	switch {
-	case run.Status.Terminal():
-		return judgement{ignored: IgnoredTerminal}
-	case run.Status == runlane.StatusCancellationRequested:
-		return judgement{ignored: IgnoredCancellation}
-	case d.wakeup.Queue != "" && d.wakeup.Queue != run.Queue:
-		return judgement{ignored: IgnoredWrongQueue}
-	}
-	due, ok := lane.RunnableAt(run)
-	switch {
-	case !ok:
-		return judgement{ignored: IgnoredClaimLost} // a status of a newer version: nothing this one may touch
-	case run.Status == runlane.StatusRunning && now.Before(due):
-		return judgement{ignored: IgnoredLeased}
-	case !now.Before(due):
-		return judgement{}
-	case run.Status == runlane.StatusQueued && !run.RunAt.After(run.UpdatedAt) && due.Sub(now) <= clockSkew: // not one created for later
-		return judgement{at: due}
-	default:
-		return judgement{ignored: IgnoredNotDue, wait: due.Sub(now)}
-	}
-}
-
 // ignore acknowledges a wakeup that leads to nothing. An early one is sent again with what is left of its delay, else its run would
 // wait for the tick; when even that fails the wakeup is handed back.
 func (d *delivery) ignore(ctx context.Context, run *runlane.Run, j judgement) (*DeliveryResult, error) {
@@ -169,14 +139,11 @@ func (d *delivery) ignore(ctx context.Context, run *runlane.Run, j judgement) (*
 	return &DeliveryResult{Run: run, Ignored: j.ignored}, nil
 }
 
-// take claims the run and executes an attempt. again is true when a race was lost and the run is to be judged anew.
-func (d *delivery) take(ctx context.Context, run *runlane.Run, at time.Time, r rules) (result *DeliveryResult, again bool, err error) {
-	n, err := d.rt.atBound(ctx, run, at)
-	if err != nil {
-		return nil, false, err
-	}
-	if n > 0 {
-		failed, err := d.rt.failAbandoned(ctx, run, at, n)
+// take claims the run and executes an attempt, or fails the run whose attempts were abandoned too often. again is true when a race was
+// lost and the run is to be judged anew.
+func (d *delivery) take(ctx context.Context, run *runlane.Run, j judgement, r rules) (result *DeliveryResult, again bool, err error) {
+	if j.abandoned > 0 {
+		failed, err := d.rt.failAbandoned(ctx, run, j.at, j.abandoned)
 		switch {
 		case isConflict(err, runlane.ConflictEventSequence):
 			return nil, true, nil
@@ -185,28 +152,11 @@ func (d *delivery) take(ctx context.Context, run *runlane.Run, at time.Time, r r
 		}
 		return &DeliveryResult{Run: failed, Ignored: IgnoredAbandoned}, false, nil
 	}
-	h, ok := d.rt.handlers[run.TaskID]
-	if !ok {
-		return nil, false, taskNotFound(run.TaskID, run.ID)
-	}
-	if err := run.PayloadError(); err != nil {
-		return nil, false, err // nothing is claimed: the run waits for a process that can open it
-	}
-	release, ignored, err := d.suspect(ctx, run, at)
-	switch {
-	case err != nil:
-		return nil, false, err
-	case ignored != "":
-		return &DeliveryResult{Run: run, Ignored: ignored}, false, nil
-	}
-	defer release()
-	if err := d.room(ctx, run, h.Task, r); err != nil {
-		return nil, false, err
-	}
+	defer j.release()
 	token := d.rt.world.NewID("lease_")
 	d.rt.executing.expect(token)
 	defer d.rt.executing.forget(token)
-	x, lost, err := d.claim(ctx, run, h, at, r, token)
+	x, lost, err := d.claim(ctx, run, j.handler, j.at, r, token)
 	switch {
 	case err != nil:
 		return nil, false, err

@@ -4,8 +4,9 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// eventEffect is what a type of event means to everything that core derives from histories: metrics, the list of attempts, and the
-// attempts that were abandoned in a row. What it means to the run is the reducer's (core/internal/reducer/events.go).
+// eventEffect is what a type of event means to everything that core derives from histories: metrics, the list of
+// attempts, and the attempts that were abandoned in a row. What it means to the run is the reducer's
+// (core/internal/reducer/events.go).
 type eventEffect struct {
 	metric  Metric // counts the events of the type; "" for none
 	attempt attemptEffect
@@ -17,17 +18,20 @@ type eventEffect struct {
 type attemptEffect int
 
 const (
-	attemptStays     attemptEffect = iota
-	attemptBegins                  // a new one
-	attemptAbandoned               // the run goes on without an owner or with another one: an attempt without an outcome gets none any more
-	attemptEnds                    // with an outcome
+	attemptStays attemptEffect = iota
+	// attemptBegins a new one.
+	attemptBegins
+	// attemptAbandoned: the run goes on without its owner, so an attempt that has no outcome will have none.
+	attemptAbandoned
+	// attemptEnds with an outcome.
+	attemptEnds
 )
 
 // eventEffects has a row for each type. A type without a row would change nothing: a test wants one.
 var eventEffects = map[runlane.EventType]eventEffect{
 	runlane.EventCreated:               {metric: MetricRunsCreated},
-	runlane.EventDeliveryRequested:     {metric: MetricDeliveriesRequested, attempt: attemptAbandoned}, // recovered
-	runlane.EventLeaseClaimed:          {attempt: attemptAbandoned},                                    // the attempt's start is counted
+	runlane.EventDeliveryRequested:     {metric: MetricDeliveriesRequested, attempt: attemptAbandoned},
+	runlane.EventLeaseClaimed:          {attempt: attemptAbandoned}, // the start is counted
 	runlane.EventLeaseHeartbeat:        {metric: MetricHeartbeats},
 	runlane.EventStarted:               {metric: MetricAttemptsStarted, attempt: attemptBegins},
 	runlane.EventSucceeded:             {MetricRunsSucceeded, attemptEnds, runlane.AttemptSucceeded, true},

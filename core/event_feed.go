@@ -133,7 +133,7 @@ func (f *feed) read(ctx context.Context) error {
 	}
 	for {
 		q.After = f.page
-		page, err := f.rt.lane.Storage.ListRunEvents(ctx, &q)
+		page, err := f.rt.encoded().ListRunEvents(ctx, &q)
 		if err != nil {
 			return err
 		}
@@ -173,7 +173,7 @@ func (f *feed) follow(ctx context.Context) error {
 			return cancelled(ctx, f.id)
 		}
 		wait = min(wait*3/2, waitLast)
-		runs, err := f.rt.lane.Storage.GetRuns(ctx, &lane.RunsQuery{
+		runs, err := f.rt.encoded().GetRuns(ctx, &lane.RunsQuery{
 			Environment: f.rt.environment, IDs: []runlane.RunID{f.id}, WithoutPayload: true,
 		})
 		switch {

@@ -117,13 +117,13 @@ type slotHeld struct {
 // bounded queues pay for it.
 func (rt *Runtime) inspect(ctx context.Context, id runlane.RunID) (*situation, error) {
 	q := lane.InspectQuery{RunKey: lane.RunKey{Environment: rt.environment, RunID: id}}
-	seen, err := rt.lane.Storage.InspectRun(ctx, &q)
+	seen, err := rt.encoded().InspectRun(ctx, &q)
 	if err != nil {
 		return nil, err
 	}
 	if queue, known := rt.knownQueue(seen.Run.Queue); known && queue.Bounded() && seen.Run.Status.Active() {
 		q.Queue = queue
-		if seen, err = rt.lane.Storage.InspectRun(ctx, &q); err != nil {
+		if seen, err = rt.encoded().InspectRun(ctx, &q); err != nil {
 			return nil, err
 		}
 	}
@@ -147,7 +147,7 @@ func (rt *Runtime) slotsHeld(ctx context.Context, seen *lane.Inspection, now tim
 	if len(seen.Holders) == 0 {
 		return nil, nil
 	}
-	runs, err := rt.lane.Storage.GetRuns(ctx, &lane.RunsQuery{Environment: rt.environment, IDs: seen.Holders, WithoutPayload: true})
+	runs, err := rt.encoded().GetRuns(ctx, &lane.RunsQuery{Environment: rt.environment, IDs: seen.Holders, WithoutPayload: true})
 	if err != nil {
 		return nil, err
 	}

@@ -95,7 +95,7 @@ func (x *execution) renew(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = x.rt.lane.Storage.HeartbeatRunLease(ctx, &lane.HeartbeatCommand{Transition: lane.Transition{
+	_, err = x.rt.encoded().HeartbeatRunLease(ctx, &lane.HeartbeatCommand{Transition: lane.Transition{
 		ExpectedSequence: x.run.EventSequence, Events: events, Projected: projected, Queue: x.rt.policy(x.run.Queue),
 	}})
 	if err != nil {
@@ -133,7 +133,7 @@ func (x *execution) ownRun(current *runlane.Run, payload []byte) *runlane.Run {
 
 // reread returns the run as it is now, nil when it is gone.
 func (x *execution) reread(ctx context.Context) (*runlane.Run, error) {
-	runs, err := x.rt.lane.Storage.GetRuns(ctx, &lane.RunsQuery{
+	runs, err := x.rt.encoded().GetRuns(ctx, &lane.RunsQuery{
 		Environment: x.rt.environment, IDs: []runlane.RunID{x.started.ID}, WithoutPayload: true,
 	})
 	if err != nil || len(runs) == 0 {

@@ -177,7 +177,7 @@ func (x *execution) append(ctx context.Context, run *runlane.Run, c *ownerComman
 		ExpectedSequence: run.EventSequence, Events: events, Projected: projected, Queue: x.rt.policy(run.Queue),
 		WithoutRecords: !x.rt.watched,
 	}}
-	_, err = x.rt.lane.Storage.AppendRunEvents(ctx, &c.append)
+	_, err = x.rt.encoded().AppendRunEvents(ctx, &c.append)
 	return projected, err
 }
 

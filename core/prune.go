@@ -137,7 +137,7 @@ func (p *pruning) retaining(ctx context.Context, ids []runlane.RunID) (n int, er
 	if p.command.ReleaseOwners || len(ids) == 0 {
 		return 0, nil
 	}
-	runs, err := p.rt.lane.Storage.GetRuns(ctx, &lane.RunsQuery{Environment: p.rt.environment, IDs: ids, WithoutPayload: true})
+	runs, err := p.rt.encoded().GetRuns(ctx, &lane.RunsQuery{Environment: p.rt.environment, IDs: ids, WithoutPayload: true})
 	if err != nil {
 		return 0, err
 	}
@@ -145,7 +145,7 @@ func (p *pruning) retaining(ctx context.Context, ids []runlane.RunID) (n int, er
 		if run.IdempotencyKey == "" || run.Status == runlane.StatusFailed || run.Retention.WhileActive {
 			continue // retains nothing after its end
 		}
-		owner, err := p.rt.lane.Storage.GetRunByIdempotencyKey(ctx, lane.OwnerKey{
+		owner, err := p.rt.encoded().GetRunByIdempotencyKey(ctx, lane.OwnerKey{
 			Environment: p.rt.environment, TaskID: run.TaskID, Key: run.IdempotencyKey,
 		})
 		switch {

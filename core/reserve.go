@@ -45,7 +45,7 @@ func (rt *Runtime) reserve(ctx context.Context, run *runlane.Run, at time.Time) 
 	if err != nil {
 		return nil, err
 	}
-	return rt.lane.Storage.ReserveRunDispatch(ctx, &lane.ReserveCommand{
+	return rt.encoded().ReserveRunDispatch(ctx, &lane.ReserveCommand{
 		Transition: lane.Transition{ExpectedSequence: run.EventSequence, Events: events, Projected: projected, Queue: queue},
 		At:         at, Outbox: lane.OutboxBirth{ClaimUntil: at.Add(outboxClaim)},
 	})

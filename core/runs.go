@@ -57,7 +57,7 @@ func (rt *Runtime) get(ctx context.Context, id runlane.RunID) (*runlane.Run, err
 	if err := id.Validate(); err != nil {
 		return nil, err
 	}
-	return rt.lane.Storage.GetRun(ctx, lane.RunKey{Environment: rt.environment, RunID: id})
+	return rt.encoded().GetRun(ctx, lane.RunKey{Environment: rt.environment, RunID: id})
 }
 
 // FindActive returns the active run that holds a singleton key, read from the key's owner: it cannot lag, as lists do. None, also
@@ -71,7 +71,7 @@ func (r *Runs) FindActive(ctx context.Context, task runlane.TaskID, singletonKey
 	if !r.rt.lane.Storage.Capabilities().EnforcesSingleton {
 		return nil, unsupported("the storage does not enforce singleton keys")
 	}
-	return r.rt.lane.Storage.GetRunBySingletonKey(ctx, key)
+	return r.rt.encoded().GetRunBySingletonKey(ctx, key)
 }
 
 // FindCurrent returns the run that owns an idempotency key: an active one, or a finished one that still retains it. None is
@@ -85,5 +85,5 @@ func (r *Runs) FindCurrent(ctx context.Context, task runlane.TaskID, idempotency
 	if !r.rt.lane.Storage.Capabilities().EnforcesIdempotency {
 		return nil, unsupported("the storage does not enforce idempotency keys")
 	}
-	return r.rt.lane.Storage.GetRunByIdempotencyKey(ctx, key)
+	return r.rt.encoded().GetRunByIdempotencyKey(ctx, key)
 }

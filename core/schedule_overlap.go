@@ -88,7 +88,7 @@ func (e *evaluation) predecessors(ctx context.Context) ([]runlane.RunID, error) 
 
 // foundRun reads a run; nil: there is none.
 func (rt *Runtime) foundRun(ctx context.Context, id runlane.RunID) (*runlane.Run, error) {
-	run, err := rt.lane.Storage.GetRun(ctx, lane.RunKey{Environment: rt.environment, RunID: id})
+	run, err := rt.encoded().GetRun(ctx, lane.RunKey{Environment: rt.environment, RunID: id})
 	if isNotFound(err) {
 		return nil, nil //nolint:nilnil // said above
 	}

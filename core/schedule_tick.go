@@ -220,7 +220,7 @@ func (e *evaluation) salvage(ctx context.Context, plan []firing) ([]firing, erro
 		return plan, nil
 	}
 	_, id := occurrenceIDs(e.rt.environment, e.schedule.ID, skip.first)
-	runs, err := e.rt.lane.Storage.GetRuns(ctx, &lane.RunsQuery{Environment: e.rt.environment, IDs: []runlane.RunID{id}, WithoutPayload: true})
+	runs, err := e.rt.encoded().GetRuns(ctx, &lane.RunsQuery{Environment: e.rt.environment, IDs: []runlane.RunID{id}, WithoutPayload: true})
 	if err != nil || len(runs) == 0 {
 		return plan, err
 	}

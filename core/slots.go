@@ -44,7 +44,7 @@ func (rt *Runtime) offerSlot(ctx context.Context, queue runlane.Queue, key strin
 	if err != nil || len(page.Items) == 0 {
 		return false, err
 	}
-	runs, err := rt.lane.Storage.GetRuns(ctx, &lane.RunsQuery{
+	runs, err := rt.encoded().GetRuns(ctx, &lane.RunsQuery{
 		Environment: rt.environment, IDs: []runlane.RunID{page.Items[0].RunID}, WithoutPayload: true,
 	})
 	if err != nil || len(runs) == 0 || !waitsForSlot(runs[0], at) {

@@ -143,7 +143,7 @@ func (t *tick) runs(ctx context.Context, refs []lane.RunRef) ([]*runlane.Run, er
 	for i := range refs {
 		ids[i] = refs[i].RunID
 	}
-	return t.rt.lane.Storage.GetRuns(ctx, &lane.RunsQuery{Environment: t.rt.environment, IDs: ids, WithoutPayload: true})
+	return t.rt.encoded().GetRuns(ctx, &lane.RunsQuery{Environment: t.rt.environment, IDs: ids, WithoutPayload: true})
 }
 
 // scanner is one of the storage's scans for due runs.

@@ -89,7 +89,7 @@ func (rt *Runtime) requestDelivery(ctx context.Context, run *runlane.Run, at tim
 	if err != nil {
 		return nil, err
 	}
-	return rt.lane.Storage.AppendRunEvents(ctx, &lane.AppendCommand{
+	return rt.encoded().AppendRunEvents(ctx, &lane.AppendCommand{
 		Transition: lane.Transition{
 			ExpectedSequence: run.EventSequence, Events: events, Projected: projected, Queue: rt.policy(run.Queue),
 		},

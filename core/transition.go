@@ -15,7 +15,7 @@ func (rt *Runtime) appendEvent(ctx context.Context, run *runlane.Run, at time.Ti
 	if err != nil {
 		return nil, err
 	}
-	_, err = rt.lane.Storage.AppendRunEvents(ctx, &lane.AppendCommand{Transition: lane.Transition{
+	_, err = rt.encoded().AppendRunEvents(ctx, &lane.AppendCommand{Transition: lane.Transition{
 		ExpectedSequence: run.EventSequence, Events: events, Projected: projected, Queue: rt.policy(run.Queue),
 	}})
 	if err != nil {

@@ -80,7 +80,7 @@ func (e *repeatError) Is(target error) bool { return target == errRepeat }
 func (rt *Runtime) attemptTrigger(ctx context.Context, p *plan, create creator) (*runlane.TriggerResult, *lane.Commit, error) {
 	if p.idempotencyKey != "" {
 		owner := lane.OwnerKey{Environment: rt.environment, TaskID: p.task.ID, Key: p.idempotencyKey}
-		existing, err := rt.lane.Storage.GetRunByIdempotencyKey(ctx, owner)
+		existing, err := rt.encoded().GetRunByIdempotencyKey(ctx, owner)
 		if err == nil {
 			result, err := p.duplicate(existing)
 			return result, nil, err
@@ -129,7 +129,7 @@ func (rt *Runtime) holder(ctx context.Context, p *plan, conflict error) (*runlan
 	if holder == "" || p.parent != nil && holder == p.parent.ID {
 		return nil, conflict
 	}
-	run, err := rt.lane.Storage.GetRun(ctx, lane.RunKey{Environment: rt.environment, RunID: holder})
+	run, err := rt.encoded().GetRun(ctx, lane.RunKey{Environment: rt.environment, RunID: holder})
 	switch {
 	case isNotFound(err), err == nil && run.Status.Terminal():
 		return nil, &repeatError{conflict}
@@ -143,7 +143,7 @@ func (rt *Runtime) holder(ctx context.Context, p *plan, conflict error) (*runlan
 
 // sameRun answers a run id that exists: the same call made twice is no fault, another one under its id is.
 func (rt *Runtime) sameRun(ctx context.Context, p *plan, conflict error) (*runlane.TriggerResult, error) {
-	run, err := rt.lane.Storage.GetRun(ctx, lane.RunKey{Environment: rt.environment, RunID: p.id})
+	run, err := rt.encoded().GetRun(ctx, lane.RunKey{Environment: rt.environment, RunID: p.id})
 	switch {
 	case isNotFound(err):
 		return nil, &repeatError{conflict}

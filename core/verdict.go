@@ -46,9 +46,9 @@ const (
 	verdictStopped // the runtime ended the context and the handler gave in
 )
 
-// judge reads err in this order: the runtime ended ctx and err is its error or cause; permanent; released; retry after; any
+// verdictOf reads err in this order: the runtime ended ctx and err is its error or cause; permanent; released; retry after; any
 // other, which is a failure that may be retried. nil is a success also after ctx has ended: the work was done.
-func judge(ctx context.Context, err error, texts errorTexts) verdict {
+func verdictOf(ctx context.Context, err error, texts errorTexts) verdict {
 	if err == nil {
 		return verdict{kind: verdictSucceeded}
 	}
@@ -65,7 +65,7 @@ func judge(ctx context.Context, err error, texts errorTexts) verdict {
 		return v
 	}
 	if r, ok := errors.AsType[*runlane.ReleaseError](err); ok && r != nil {
-		return judgeRelease(r)
+		return releaseVerdict(r)
 	}
 	if r, ok := errors.AsType[*runlane.RetryAfterError](err); ok && r != nil {
 		v := failedWith(err, texts)
@@ -94,7 +94,7 @@ func gaveIn(ctx context.Context, err error) bool {
 	return errors.Is(err, context.Cause(ctx)) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
-func judgeRelease(r *runlane.ReleaseError) verdict {
+func releaseVerdict(r *runlane.ReleaseError) verdict {
 	if r.Delay <= 0 || r.Delay > runlane.MaxReleaseDelay {
 		message := fmt.Sprintf("the handler released for %s; use more than 0 and at most %s", r.Delay,
 			runlane.FormatDuration(runlane.MaxReleaseDelay))

@@ -86,7 +86,7 @@ func TestJudge_ReadsErrorsInOrder(t *testing.T) {
 		{"an error without a code", live, &runlane.Error{Message: "odd"}, verdictFailed, false, 0, runlane.ErrTaskFailed, nil},
 		{"no error at all inside", live, runlane.Permanent(nil), verdictSucceeded, false, 0, "", nil},
 	} {
-		v := judge(c.ctx, c.err, errorTexts{})
+		v := verdictOf(c.ctx, c.err, errorTexts{})
 		if v.kind != c.kind || v.final != c.final || v.delay != c.delay || v.failure.Code != c.code || !errors.Is(v.cause, c.cause) {
 			t.Errorf("%s: verdict is %+v", c.name, v)
 		}
@@ -107,7 +107,7 @@ func TestJudge_FailureTexts(t *testing.T) {
 		{"our own error", fmt.Errorf("password is 1234: %w", own), false, "declined"},
 		{"a long text is cut", &runlane.Error{Code: "x", Message: strings.Repeat("é", 2000)}, false, strings.Repeat("é", 510) + "…"},
 	} {
-		f := judge(context.Background(), c.err, errorTexts{whole: c.open}).failure
+		f := verdictOf(context.Background(), c.err, errorTexts{whole: c.open}).failure
 		if f.Message != c.want || len(f.Message) > runlane.MaxFailureMessageBytes {
 			t.Errorf("%s: message is %q (%d bytes)", c.name, f.Message, len(f.Message))
 		}

@@ -1,5 +1,6 @@
-// Package reducer decides what events mean: it folds them into a run. It imports package runlane and a few pure packages of the standard
-// library, and nothing else: no context, no storage, no clock, no randomness. internal/projecttest and the linter hold that.
+// Package reducer decides what events mean: it folds them into a run. It imports package runlane and a few pure
+// packages of the standard library, and nothing else: no context, no storage, no clock, no randomness.
+// internal/projecttest and the linter hold that.
 //
 // What an event does stands in events.go, one function a type.
 package reducer
@@ -15,8 +16,8 @@ import (
 // maxSequence is the last sequence a run can reach: programs that keep numbers as doubles can count no further.
 const maxSequence = 1<<53 - 1
 
-// Project folds events onto current, nil for a run that does not exist yet. Its rules are those of core.ProjectRunEvents, which is
-// this function under its public name.
+// Project folds events onto current, nil for a run that does not exist yet. Its rules are those of
+// core.ProjectRunEvents, which is this function under its public name.
 func Project(current *runlane.Run, expectedSequence int64, events ...runlane.Event) (*runlane.Run, error) {
 	return ProjectInto(new(runlane.Run), current, expectedSequence, events)
 }

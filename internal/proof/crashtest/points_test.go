@@ -40,7 +40,9 @@ var exceptions = map[string]string{
 	"dynamostore.(*Store).acquire > dynamostore.(*Store).refuse":            "the slot that the commit wanted was taken",
 	"dynamostore.(*Store).complete > dynamostore.(*Store).updateOwn":        "another process completed a later occurrence",
 	"core.(*delivery).suspect > core.(*Runtime).sendDelayed":                "another suspect is executing just then; it is the send of a wakeup that comes early",
-	"core.(*delivery).take > core.(*delivery).suspect":                      "as the one above",
+	"core.(*delivery).judge > core.(*delivery).suspect":                     "as the one above",
+	"core.(*delivery).deliver > core.(*delivery).judge (1)":                 "as the one above",
+	"core.(*delivery).deliver > core.(*delivery).judge (2)":                 "as the one above",
 	"core.(*batch).run > core.(*batch).run":                                 "the code of an item panicked; the others go on by the same calls",
 
 	// Looks that move a marker: in a tick the stage of cancellations has looked at the same rows before.

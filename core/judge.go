@@ -1,0 +1,92 @@
+package core
+
+import (
+	"context"
+	"time"
+
+	"github.com/runlane/runlane-go"
+)
+
+// clockSkew is how far the clocks of two processes may lie apart: a queued run is due, however far its writer's clock
+// was ahead.
+const clockSkew = 5 * time.Second
+
+// judgement is what a run means for a wakeup, or for a poll worker that found it.
+type judgement struct {
+	ignored Ignored       // why nothing is executed; "" to go on
+	wait    time.Duration // not due: until it is
+
+	at        time.Time // not before this instant, where the writer's clock is ahead of ours
+	abandoned int       // so many attempts in a row ended without an outcome that the run is failed
+	handler   runlane.Handler
+	release   func() // to be called when the attempt is over
+}
+
+// judge is the one judge of deliveries. It goes by the run as it was read, then by what this process is. The first row
+// that fits decides:
+//
+//	the run                                        the wakeup
+//	is finished                                    is ignored: terminal
+//	was asked to stop                              is ignored: its owner ends it, or a tick
+//	is of another queue than the wakeup            is ignored: wrong queue
+//	has a status of a newer version                is ignored: nothing that this one may touch
+//	is owned                                       is ignored: leased
+//	is not due                                     is ignored, and sent again with a delay
+//	was abandoned too often                        fails the run
+//	has a task without a handler here              is handed back
+//	has a payload that cannot be read here         is handed back
+//	is a suspect, and others execute               comes again, or is handed back
+//	may need more time than is left                is handed back
+//	anything else                                  leads to a claim
+//
+// An error hands the wakeup back. Nothing is claimed or written.
+func (d *delivery) judge(ctx context.Context, run *runlane.Run, now time.Time, r rules) (judgement, error) {
+	j := d.judgeRun(run, now)
+	if j.ignored != "" {
+		return j, nil
+	}
+	var err error
+	if j.abandoned, err = d.rt.atBound(ctx, run, j.at); err != nil || j.abandoned > 0 {
+		return j, err
+	}
+	var ok bool
+	if j.handler, ok = d.rt.handlers[run.TaskID]; !ok {
+		return judgement{}, taskNotFound(run.TaskID, run.ID)
+	}
+	if err := run.PayloadError(); err != nil {
+		return judgement{}, err // the run waits for a process that can open it
+	}
+	if j.release, j.ignored, err = d.suspect(ctx, run, j.at); err != nil || j.ignored != "" {
+		return j, err
+	}
+	if err := d.room(ctx, run, j.handler.Task, r); err != nil {
+		j.release()
+		return judgement{}, err
+	}
+	return j, nil
+}
+
+// judgeRun goes by the run alone: the rows up to "not due".
+func (d *delivery) judgeRun(run *runlane.Run, now time.Time) judgement {
+	switch {
+	case run.Status.Terminal():
+		return judgement{ignored: IgnoredTerminal}
+	case run.Status == runlane.StatusCancellationRequested:
+		return judgement{ignored: IgnoredCancellation}
+	case d.wakeup.Queue != "" && d.wakeup.Queue != run.Queue:
+		return judgement{ignored: IgnoredWrongQueue}
+	}
+	due, ok := run.RunnableAt()
+	switch {
+	case !ok:
+		return judgement{ignored: IgnoredClaimLost}
+	case run.Status == runlane.StatusRunning && now.Before(due):
+		return judgement{ignored: IgnoredLeased}
+	case !now.Before(due):
+		return judgement{at: now}
+	case run.Status == runlane.StatusQueued && !run.RunAt.After(run.UpdatedAt) && due.Sub(now) <= clockSkew:
+		return judgement{at: due} // not one that was created for later
+	default:
+		return judgement{ignored: IgnoredNotDue, wait: due.Sub(now)}
+	}
+}
