@@ -93,16 +93,11 @@ func (c change) append(
 	events := []runlane.Event{{
 		RunID: run.ID, Environment: c.rt.environment, OccurredAt: at, Actor: c.actor, Meta: meta, Body: body,
 	}}
-	projected, err := ProjectRunEvents(run, run.EventSequence, events...)
+	transition, err := c.rt.transition(run, events)
 	if err != nil {
 		return nil, err
 	}
-	return c.rt.encoded().AppendRunEvents(ctx, &lane.AppendCommand{
-		Transition: lane.Transition{
-			ExpectedSequence: run.EventSequence, Events: events, Projected: projected, Queue: c.rt.policy(run.Queue),
-		},
-		Outbox: birth,
-	})
+	return c.rt.encoded().AppendRunEvents(ctx, &lane.AppendCommand{Transition: transition, Outbox: birth})
 }
 
 // eventMeta keeps the reason with events that have no field for it.

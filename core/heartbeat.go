@@ -91,17 +91,14 @@ func (x *execution) renew(ctx context.Context) error {
 		RunID: x.run.ID, Environment: x.rt.environment, OccurredAt: at, Actor: x.actor(), Body: &runlane.RunLeaseHeartbeat{Lease: lease},
 	}
 	events := []runlane.Event{event}
-	projected, err := ProjectRunEvents(x.run, x.run.EventSequence, events...)
+	transition, err := x.rt.transition(x.run, events)
 	if err != nil {
 		return err
 	}
-	_, err = x.rt.encoded().HeartbeatRunLease(ctx, &lane.HeartbeatCommand{Transition: lane.Transition{
-		ExpectedSequence: x.run.EventSequence, Events: events, Projected: projected, Queue: x.rt.policy(x.run.Queue),
-	}})
-	if err != nil {
+	if _, err = x.rt.encoded().HeartbeatRunLease(ctx, &lane.HeartbeatCommand{Transition: transition}); err != nil {
 		return err
 	}
-	x.run = projected
+	x.run = transition.Projected
 	return nil
 }
 

@@ -41,13 +41,12 @@ func (rt *Runtime) reserve(ctx context.Context, run *runlane.Run, at time.Time) 
 			DispatchExpiresAt: at.Add(reservationTime(run, queue, at)),
 		}},
 	}}
-	projected, err := ProjectRunEvents(run, run.EventSequence, events...)
+	transition, err := rt.transition(run, events)
 	if err != nil {
 		return nil, err
 	}
 	return rt.encoded().ReserveRunDispatch(ctx, &lane.ReserveCommand{
-		Transition: lane.Transition{ExpectedSequence: run.EventSequence, Events: events, Projected: projected, Queue: queue},
-		At:         at, Outbox: lane.OutboxBirth{ClaimUntil: at.Add(outboxClaim)},
+		Transition: transition, At: at, Outbox: lane.OutboxBirth{ClaimUntil: at.Add(outboxClaim)},
 	})
 }
 

@@ -85,15 +85,12 @@ func (rt *Runtime) requestDelivery(ctx context.Context, run *runlane.Run, at tim
 			Environment: rt.environment, RunID: run.ID, Queue: run.Queue, AvailableAt: at, RequestedAt: at,
 		}},
 	}}
-	projected, err := ProjectRunEvents(run, run.EventSequence, events...)
+	transition, err := rt.transition(run, events)
 	if err != nil {
 		return nil, err
 	}
 	return rt.encoded().AppendRunEvents(ctx, &lane.AppendCommand{
-		Transition: lane.Transition{
-			ExpectedSequence: run.EventSequence, Events: events, Projected: projected, Queue: rt.policy(run.Queue),
-		},
-		Outbox: lane.OutboxBirth{ClaimUntil: at.Add(outboxClaim)},
+		Transition: transition, Outbox: lane.OutboxBirth{ClaimUntil: at.Add(outboxClaim)},
 	})
 }
 

@@ -8,19 +8,31 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
+// transition projects events onto a run as it was read: what every command about an existing run carries.
+func (rt *Runtime) transition(run *runlane.Run, events []runlane.Event) (lane.Transition, error) {
+	projected, err := ProjectRunEvents(run, run.EventSequence, events...)
+	if err != nil {
+		return lane.Transition{}, err
+	}
+	return lane.Transition{
+		ExpectedSequence: run.EventSequence,
+		Events:           events,
+		Projected:        projected,
+		Queue:            rt.policy(run.Queue),
+	}, nil
+}
+
 // appendEvent commits one event of the runtime itself to a run that nobody owns, and offers the slot that it frees to the next.
 func (rt *Runtime) appendEvent(ctx context.Context, run *runlane.Run, at time.Time, body runlane.EventBody) (*runlane.Run, error) {
 	events := []runlane.Event{{RunID: run.ID, Environment: rt.environment, OccurredAt: at, Actor: runlane.SystemActor, Body: body}}
-	projected, err := ProjectRunEvents(run, run.EventSequence, events...)
+	transition, err := rt.transition(run, events)
 	if err != nil {
 		return nil, err
 	}
-	_, err = rt.encoded().AppendRunEvents(ctx, &lane.AppendCommand{Transition: lane.Transition{
-		ExpectedSequence: run.EventSequence, Events: events, Projected: projected, Queue: rt.policy(run.Queue),
-	}})
-	if err != nil {
+	if _, err = rt.encoded().AppendRunEvents(ctx, &lane.AppendCommand{Transition: transition}); err != nil {
 		return nil, err
 	}
+	projected := transition.Projected
 	if lane.HoldsSlot(run) && !lane.HoldsSlot(projected) {
 		rt.handOver(ctx, projected)
 	}
