@@ -75,11 +75,11 @@ func (r *Run) DecodeOutput(v any) (ok bool, err error) {
 
 // RunnableAt is the instant from which a worker may take the run; ok is false while no time alone makes it runnable.
 func (r *Run) RunnableAt() (at time.Time, ok bool) {
-	queued := r.RunAt
-	if queued.IsZero() {
-		queued = r.UpdatedAt
+	due := r.RunAt
+	if due.IsZero() {
+		due = time.Time{} // in whatever zone it was zero
 	}
-	return RunnableSince(r.Status, queued, r.RunAt, r.Lease.ExpiresAt)
+	return RunnableSince(r.Status, r.UpdatedAt, due, r.Lease.ExpiresAt, time.Time{})
 }
 
 // Abandoned counts attempts whose lease ended without an outcome, as seen at t. It counts all of them; those in a row, which are

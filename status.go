@@ -94,26 +94,26 @@ func (s Status) Owned() bool { return s.phase() == phaseOwned }
 // Known reports whether this version knows the status.
 func (s Status) Known() bool { return s.phase() != phaseUnknown }
 
-// RunnableSince chooses, of three instants of a run, the one from which a worker may take it, whatever form a storage
-// keeps instants in:
+// RunnableSince chooses, of the instants of a run, the one from which a worker may take it. Storages keep instants in
+// forms of their own, in which none is no instant:
 //
-//	the run               may be taken from
-//	queued                queued: RunAt, else when it last changed
-//	waiting               runAt
-//	running               leaseEnd
-//	asked to stop, ended  never: ok is false, as for a status of a newer version
+//	the run                   may be taken from
+//	is queued                 runAt, or updatedAt where runAt is none
+//	is waiting                runAt
+//	is running                leaseEnd
+//	was asked to stop, ended  never: ok is false, as for a status of a newer version
 //
 // It is the only place that says so. [Run.RunnableAt] is the same for a run.
-func RunnableSince[T any](s Status, queued, runAt, leaseEnd T) (at T, ok bool) {
+func RunnableSince[T comparable](s Status, updatedAt, runAt, leaseEnd, none T) (since T, ok bool) {
 	switch {
-	case s == StatusQueued:
-		return queued, true
-	case s.Waiting():
+	case s == StatusQueued && runAt == none:
+		return updatedAt, true
+	case s == StatusQueued, s.Waiting():
 		return runAt, true
 	case s == StatusRunning:
 		return leaseEnd, true
 	default:
-		return at, false
+		return none, false
 	}
 }
 

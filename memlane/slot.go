@@ -174,15 +174,13 @@ func (e *entry) wantsSlot() (since millis, ok bool) {
 // runnableAt is [runlane.Run.RunnableAt] of the run as it is kept here.
 func (e *entry) runnableAt() (at millis, ok bool) {
 	s := &e.state
-	return runlane.RunnableSince(s.status, e.queuedSince(), s.runAt, s.leaseExpiresAt)
+	return runlane.RunnableSince(s.status, s.updatedAt, s.runAt, s.leaseExpiresAt, absent)
 }
 
 // queuedSince is from when a queued run may be taken.
 func (e *entry) queuedSince() millis {
-	if e.state.runAt == absent {
-		return e.state.updatedAt
-	}
-	return e.state.runAt
+	since, _ := e.runnableAt()
+	return since
 }
 
 // slotHolders are the runs with a slot in the partition of e, in the order in which they took it.
