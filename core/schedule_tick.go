@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -17,9 +18,13 @@ import (
 const (
 	// occurrenceClaim is how long the right to make an occurrence's run lasts. Whoever dies with it is replaced by a tick after that.
 	occurrenceClaim = time.Minute
+	// clockTolerance is how far the clocks of two ticks may be apart (docs/decisions.md, Programs).
+	clockTolerance = 2500 * time.Millisecond
 	// evaluationNoted is how often it is noted that a schedule was looked at and nothing fired.
 	evaluationNoted = time.Hour
 )
+
+var errClaimOver = errors.New("the claim of the occurrence is over")
 
 // schedule is a definition that this runtime materializes, with everything about its runs that does not depend on the occurrence.
 type schedule struct {
@@ -198,6 +203,9 @@ func (e *evaluation) evaluate(ctx context.Context) error {
 	if err != nil || wait {
 		return err
 	}
+	if ours, err := e.claimFirst(ctx, plan[0]); err != nil || !ours {
+		return err
+	}
 	for _, f := range plan {
 		if done, err := e.fire(ctx, f); err != nil || !done {
 			return err
@@ -232,27 +240,49 @@ func (e *evaluation) salvage(ctx context.Context, plan []firing) ([]firing, erro
 	return append(salvaged, plan[1:]...), nil
 }
 
+// claimFirst claims the first of several occurrences that are skipped as one, of which fire claims the last: occurrences are completed in
+// order, so it is the one that another tick may be making a run of. ours is false while that tick has it.
+func (e *evaluation) claimFirst(ctx context.Context, skip firing) (ours bool, err error) {
+	if skip.skipped == "" || skip.count < 2 {
+		return true, nil
+	}
+	claim, err := e.claim(ctx, skip.first)
+	return err == nil && claim.Outcome == lane.Acquired, err
+}
+
+// claim claims an occurrence for this tick; another one that has it is counted.
+func (e *evaluation) claim(ctx context.Context, at time.Time) (*lane.OccurrenceClaim, error) {
+	occurrence, _ := occurrenceIDs(e.rt.environment, e.schedule.ID, at)
+	claim, err := e.rt.lane.Storage.ClaimScheduleOccurrence(ctx, &lane.ClaimOccurrenceCommand{
+		ScheduleKey: e.key(), OccurrenceID: occurrence, FireTime: at, At: e.now, ClaimUntil: e.now.Add(occurrenceClaim),
+	})
+	if err == nil && claim.Outcome != lane.Acquired {
+		e.result.Skipped++
+	}
+	return claim, err
+}
+
+func (e *evaluation) key() lane.ScheduleKey {
+	return lane.ScheduleKey{Environment: e.rt.environment, ScheduleID: e.schedule.ID}
+}
+
 // fire claims an occurrence, makes its run or not, and completes it. done is false when another process has it.
 func (e *evaluation) fire(ctx context.Context, f firing) (done bool, err error) {
-	key := lane.ScheduleKey{Environment: e.rt.environment, ScheduleID: e.schedule.ID}
 	occurrence, runID := occurrenceIDs(e.rt.environment, e.schedule.ID, f.at)
 	before, err := e.overlapping(ctx, f, runID)
 	if err != nil {
 		return false, err
 	}
-	claim, err := e.rt.lane.Storage.ClaimScheduleOccurrence(ctx, &lane.ClaimOccurrenceCommand{
-		ScheduleKey: key, OccurrenceID: occurrence, FireTime: f.at, At: e.now, ClaimUntil: e.now.Add(occurrenceClaim),
-	})
-	if err != nil {
+	claim, err := e.claim(ctx, f.at)
+	if err != nil || claim.Outcome != lane.Acquired {
 		return false, err
 	}
-	if claim.Outcome != lane.Acquired {
-		e.result.Skipped++
-		return false, nil
-	}
-	c := &lane.CompleteOccurrenceCommand{ScheduleKey: key, OccurrenceID: occurrence, FireTime: f.at, Token: claim.Token, Skipped: f.skipped}
+	c := &lane.CompleteOccurrenceCommand{ScheduleKey: e.key(), OccurrenceID: occurrence, FireTime: f.at, Token: claim.Token, Skipped: f.skipped}
 	if c.Skipped == "" {
-		if c.Skipped, err = e.make(ctx, f.at, runID, before); err != nil {
+		if c.Skipped, err = e.make(ctx, f.at, runID, before); errors.Is(err, errClaimOver) { // whoever has the next one looks for the run
+			e.result.Skipped++
+			return false, nil
+		} else if err != nil {
 			return false, err
 		}
 	}
@@ -289,8 +319,12 @@ func (e *evaluation) make(ctx context.Context, fire time.Time, id runlane.RunID,
 		return "", err
 	}
 	p := e.rt.planScheduled(e.schedule, e.actor(), id, fire)
-	commit, err := e.rt.create(ctx, p)
+	claimed, stop := e.whileClaimed(ctx)
+	defer stop()
+	commit, err := e.rt.create(claimed, p)
 	switch {
+	case err != nil && context.Cause(claimed) == errClaimOver: //nolint:errorlint // our own, never wrapped
+		return "", errClaimOver
 	case err == nil:
 		e.rt.announce(ctx, p, commit)
 		return "", nil
@@ -301,6 +335,13 @@ func (e *evaluation) make(ctx context.Context, fire time.Time, id runlane.RunID,
 	default:
 		return "", err
 	}
+}
+
+// whileClaimed ends with the evaluation's claims, before a tick whose clock is ahead takes one over: from then on that tick says what
+// becomes of the occurrence, and a run that came late would be one that it has skipped.
+func (e *evaluation) whileClaimed(ctx context.Context) (context.Context, context.CancelFunc) {
+	left := e.now.Add(occurrenceClaim - clockTolerance).Sub(e.rt.now())
+	return context.WithTimeoutCause(ctx, left, errClaimOver)
 }
 
 func (e *evaluation) actor() runlane.Actor {
