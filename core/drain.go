@@ -16,6 +16,9 @@ const drainProbe = 5 * time.Millisecond
 // drainAgain is when a drain asks again for what is due by now and could not be taken.
 const drainAgain = 50 * time.Millisecond
 
+// reportTime bounds the reading of what a drain leaves, also after an interrupt.
+const reportTime = 2 * time.Second
+
 // awaitDue waits until a run becomes due that this drain has not passed over, if one does within the bound, and returns how long it
 // waited. It waits for none under a clock that stands still.
 func (p *poller) awaitDue(ctx context.Context, bound time.Duration) (time.Duration, error) {
@@ -72,33 +75,61 @@ func (p *poller) knows(id runlane.RunID) bool {
 	return passed || busy
 }
 
-// leave reports what a drain leaves. Best effort: a report that cannot be read is no fault of the drain.
+// leave reports what a drain leaves, also one that was interrupted. Best effort: what cannot be read in time is no fault of the drain,
+// but never reported as nothing.
 func (w *worker) leave(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reportTime)
+	defer cancel()
+	report := DrainReport{Interrupted: !w.drained.Load(), More: true}
+	page, err := w.active(ctx)
+	if err != nil {
+		w.rt.logger.LogAttrs(ctx, slog.LevelDebug, "what a drain leaves could not be listed", errorAttrs(err)...)
+	} else {
+		report.add(w, page)
+	}
+	if w.options.DrainReport != nil {
+		*w.options.DrainReport = report
+	}
+	w.logLeft(ctx, &report)
+}
+
+// active lists what comes first of the environment's active runs.
+func (w *worker) active(ctx context.Context) (*runlane.Page[runlane.RunSummary], error) {
 	q := lane.RunQuery{PageQuery: lane.PageQuery{Environment: w.rt.environment, Limit: runlane.DefaultPageLimit}}
 	for _, status := range runlane.Statuses() {
 		if status.Active() {
 			q.Statuses = append(q.Statuses, status)
 		}
 	}
-	page, err := w.rt.lane.Storage.ListRuns(ctx, &q)
-	if err != nil {
-		w.rt.logger.LogAttrs(ctx, slog.LevelDebug, "what a drain leaves could not be listed", errorAttrs(err)...)
-		return
-	}
-	report := DrainReport{More: page.Next != ""}
-	for _, run := range page.Items {
+	return w.rt.lane.Storage.ListRuns(ctx, &q)
+}
+
+func (r *DrainReport) add(w *worker, page *runlane.Page[runlane.RunSummary]) {
+	r.More = page.Next != ""
+	for i := range page.Items {
+		run := &page.Items[i]
 		if !slices.Contains(w.options.Queues, run.Queue) {
 			continue
 		}
-		report.Left++
-		if run.Status.Waiting() {
-			report.NextDue = earliest(report.NextDue, run.RunAt)
+		r.Left++
+		if run.Status.Waiting() || w.delayed(run) {
+			r.NextDue = earliest(r.NextDue, run.RunAt)
 		}
 	}
-	if w.options.DrainReport != nil {
-		*w.options.DrainReport = report
-	}
-	if report.Left == 0 {
+}
+
+// delayed finds a run of a bounded queue that waits for its time: such a run is queued from its creation on.
+func (w *worker) delayed(run *runlane.RunSummary) bool {
+	queue, known := w.rt.knownQueue(run.Queue)
+	return run.Status == runlane.StatusQueued && known && queue.Bounded() && run.RunAt.After(w.rt.now())
+}
+
+func (w *worker) logLeft(ctx context.Context, report *DrainReport) {
+	message := "drained; runs are left that are not due, or that nothing here executes"
+	switch {
+	case report.Interrupted:
+		message = "drain interrupted; what was due may be left"
+	case report.Left == 0:
 		return
 	}
 	attrs := []slog.Attr{
@@ -107,5 +138,5 @@ func (w *worker) leave(ctx context.Context) {
 	if !report.NextDue.IsZero() {
 		attrs = append(attrs, slog.Time("next_due", report.NextDue))
 	}
-	w.rt.logger.LogAttrs(ctx, slog.LevelInfo, "drained; runs are left that are not due, or that nothing here executes", attrs...)
+	w.rt.logger.LogAttrs(ctx, slog.LevelInfo, message, attrs...)
 }

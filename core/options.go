@@ -119,9 +119,11 @@ const (
 type WorkOptions struct {
 	// Concurrency is how many attempts execute at once. 0 means runlane.DefaultConcurrency.
 	Concurrency int
-	// Drain returns nil once nothing is due, nor becomes due within DrainWait, reading storage instead of receiving wakeups.
+	// Drain returns nil once nothing is due, nor becomes due within DrainWait, reading storage instead of receiving wakeups. It also
+	// returns nil when it is interrupted: DrainReport tells the two apart.
 	Drain bool
-	// DrainReport, where it is not nil, is filled in before a drain returns nil: what it leaves. A drain that leaves runs logs that too.
+	// DrainReport, where it is not nil, is filled in before a drain returns nil, interrupted or not: what it leaves. A drain that was
+	// interrupted, or leaves runs, logs that too.
 	DrainReport *DrainReport
 	// DrainWait is how far ahead a drain that has nothing to do looks for what becomes due, such as a retry, and waits for it. 0 means
 	// DefaultDrainWait, less than 0 that it does not wait. Under a clock that stands still (Options.World) it never does.
@@ -140,12 +142,16 @@ type WorkOptions struct {
 const DefaultDrainWait = 2 * time.Second
 
 // DrainReport is what a drain leaves in its queues: runs that wait for a later time, for a slot, or for a handler that is not here.
+// One that was interrupted leaves runs that are due, too, and those that other workers execute.
 type DrainReport struct {
+	// Interrupted says that the context ended, or the runtime was closed, before the drain found nothing due.
+	Interrupted bool
 	// Left is how many of the first 50 active runs of the environment are in the queues of the drain.
 	Left int
-	// More says that there are active runs beyond those.
+	// More says that there may be more: there are active runs beyond those, or they could not be read within two seconds.
 	More bool
-	// NextDue is when the first of them becomes due. Zero where no time alone makes one runnable.
+	// NextDue is the earliest time for which one of them waits; the delayed runs of a bounded queue count, which are queued. Zero where
+	// none waits for a time.
 	NextDue time.Time
 }
 

@@ -57,7 +57,7 @@ func (w *worker) poll(ctx context.Context) error {
 				idle += waited
 				continue
 			}
-			w.leave(ctx)
+			w.drained.Store(true)
 			return nil
 		}
 		if !pause(ctx, w.rt.world.around(wait)) {

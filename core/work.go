@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/runlane/runlane-go"
@@ -39,6 +40,7 @@ type worker struct {
 	options    WorkOptions
 	receiver   lane.Receiver // nil: poll
 	executions executionSet
+	drained    atomic.Bool // the source ended because nothing was due
 }
 
 func (rt *Runtime) newWorker(options *WorkOptions) (*worker, error) {
@@ -100,15 +102,17 @@ func (w *worker) work(ctx context.Context) error {
 		}
 	}()
 
+	var err error
 	select {
-	case err := <-source: // drained, or the source gave up
+	case err = <-source: // drained, or the source gave up
 		stop()
-		<-ticked
-		return err
 	case <-acquiring.Done():
+		err = w.shutDown(context.WithoutCancel(ctx), source)
 	}
-	err := w.shutDown(context.WithoutCancel(ctx), source)
 	<-ticked
+	if err == nil && w.options.Drain {
+		w.leave(ctx)
+	}
 	return err
 }
 

@@ -125,6 +125,87 @@ func TestWork_Drain_WaitsForWhatIsNearAndReportsTheRest(t *testing.T) {
 	}
 }
 
+// A drain whose context ends reports that, and what it leaves: the run that was put back, those it never reached and those not due.
+func TestWork_InterruptedDrain_ReportsWhatIsLeft(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		task := runlane.NewTask[payload]("slow", nil)
+		rt := open(t, nil, task.Handle(func(ctx context.Context, _ *runlane.Attempt, _ payload) error { return rest(ctx, time.Hour) }))
+		for range 5 {
+			trigger(t, rt, task.With(payload{}))
+		}
+		later, err := rt.Trigger(t.Context(), task.With(payload{}), &runlane.TriggerOptions{Delay: time.Hour})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		report := core.DrainReport{}
+		if err := rt.Work(ctx, &core.WorkOptions{Drain: true, NoTick: true, Concurrency: 2, Grace: time.Second, DrainReport: &report}); err != nil {
+			t.Fatal(err)
+		}
+		if !report.Interrupted || report.Left != 6 || report.More || report.NextDue.IsZero() || report.NextDue.After(later.Run.RunAt) {
+			t.Errorf("the report is %+v", report)
+		}
+	})
+}
+
+// A drain that its runtime's Close ends is interrupted, too.
+func TestWork_DrainEndedByClose_ReportsWhatIsLeft(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		task := runlane.NewTask[payload]("slow", nil)
+		rt := open(t, nil, task.Handle(func(ctx context.Context, _ *runlane.Attempt, _ payload) error { return rest(ctx, time.Hour) }))
+		trigger(t, rt, task.With(payload{}))
+		report, worked := core.DrainReport{}, make(chan error)
+		go func() { // ends with the runtime
+			worked <- rt.Work(t.Context(), &core.WorkOptions{Drain: true, NoTick: true, Grace: time.Second, DrainReport: &report})
+		}()
+		synctest.Wait()
+		if err := rt.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-worked; err != nil || !report.Interrupted || report.Left != 1 {
+			t.Errorf("%v, the report is %+v", err, report)
+		}
+	})
+}
+
+// A report never says that nothing is left when that could not be read, and its reading is bounded.
+func TestWork_Drain_WhatCannotBeReadIsReportedAsMore(t *testing.T) {
+	t.Parallel()
+	for name, interrupted := range map[string]bool{"finished": false, "interrupted": true} {
+		synctest.Test(t, func(t *testing.T) {
+			task := runlane.NewTask[payload]("slow", nil)
+			rt := open(t, func(s lane.Storage) lane.Storage { return unanswered{s} },
+				task.Handle(func(ctx context.Context, _ *runlane.Attempt, _ payload) error { return rest(ctx, time.Second) }))
+			trigger(t, rt, task.With(payload{}))
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			if interrupted {
+				cancel()
+			}
+			began, report := time.Now(), core.DrainReport{}
+			if err := rt.Work(ctx, &core.WorkOptions{Drain: true, NoTick: true, DrainReport: &report}); err != nil {
+				t.Fatal(err)
+			}
+			if want := (core.DrainReport{Interrupted: interrupted, More: true}); report != want || time.Since(began) > time.Minute {
+				t.Errorf("%s: the report after %s is %+v", name, time.Since(began), report)
+			}
+		})
+	}
+}
+
+// unanswered is a storage whose list of runs never answers.
+type unanswered struct{ lane.Storage }
+
+func (u unanswered) Unwrap() lane.Storage { return u.Storage }
+
+func (unanswered) ListRuns(ctx context.Context, _ *lane.RunQuery) (*runlane.Page[runlane.RunSummary], error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
 func TestWork_Drain_PassesRunsItCannotExecute(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -20,6 +20,7 @@ func statsScenarios() []scenario {
 		{name: "finished runs and those of other queues are not counted", needs: needsHistory, prove: statsOthers},
 		{name: "a bounded queue counts what waits for a slot and what has one", needs: needsBoth(needsHistory, needsSlots), prove: statsBounded},
 		{name: "stats of a name that is none are refused", needs: needsHistory, prove: statsRefused},
+		{name: "a drain reports the next due time of bounded queues too", needs: needsBoth(needsHistory, needsSlots), prove: drainReportsNextDue},
 	}
 }
 
@@ -145,4 +146,22 @@ func statsRefused(t *testing.T, h RuntimeHarness) {
 			t.Fatalf("%v has no hint", e)
 		}
 	}
+}
+
+func drainReportsNextDue(t *testing.T, h RuntimeHarness) {
+	bounded, boundedHandler := limited(1, nil, succeed)
+	plain, plainHandler := job("scenario.unbounded", nil, succeed)
+	s := newScene(t, h, boundedHandler, plainHandler)
+	first := s.trigger(bounded.With(jobPayload{}), &runlane.TriggerOptions{Delay: 10 * time.Minute})
+	s.wantStatus(first, runlane.StatusQueued)
+	want := core.DrainReport{Left: 1, NextDue: first.RunAt}
+	drained := func() bool { // an index may be late, and a list may fail
+		report := core.DrainReport{}
+		s.must(s.rt.Work(s.Context(), &core.WorkOptions{Drain: true, NoTick: true, DrainWait: -1, DrainReport: &report}))
+		return report == want
+	}
+	s.until("a drain reports the delayed run of a bounded queue", drained)
+	s.trigger(plain.With(jobPayload{}), &runlane.TriggerOptions{Delay: 20 * time.Minute})
+	want.Left = 2
+	s.until("a drain reports the earlier of two delayed runs", drained)
 }
