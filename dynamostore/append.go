@@ -25,11 +25,11 @@ func (s *Store) AppendRunEvents(ctx context.Context, c *lane.AppendCommand) (*la
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	commit, failed, err := s.commit(ctx, &change{Transition: &c.Transition, before: before, leaseToken: c.LeaseToken, birth: c.Outbox})
-	if err != nil || len(failed) == 0 {
+	commit, refused, err := s.commit(ctx, &change{Transition: &c.Transition, before: before, leaseToken: c.LeaseToken, birth: c.Outbox})
+	if err != nil || refused == nil {
 		return commit, err
 	}
-	return nil, s.classify(ctx, &c.Transition, c.LeaseToken, failed)
+	return nil, s.classify(ctx, &c.Transition, c.LeaseToken, refused)
 }
 
 // HeartbeatRunLease implements lane.Storage.
@@ -76,8 +76,8 @@ func (s *Store) expected(ctx context.Context, t *lane.Transition) (*runItem, err
 }
 
 // classify names the race from the old images: sequence first, then the lease.
-func (s *Store) classify(ctx context.Context, t *lane.Transition, leaseToken string, failed []lost) error {
-	current := oldOf(failed, runMember)
+func (s *Store) classify(ctx context.Context, t *lane.Transition, leaseToken string, refused *refusal) error {
+	current := refused.run()
 	switch {
 	case current == nil:
 		run, err := s.readRun(ctx, t.Key())
@@ -106,6 +106,11 @@ func sequenceConflict(t *lane.Transition, actual int64) error {
 
 func leaseLost(key lane.RunKey) error {
 	return conflict(runlane.ConflictLeaseOwnership, key.RunID, "the lease belongs to somebody else")
+}
+
+// errReservationOver ends a claim whose commit could not fall into the reservation any more that it was made for.
+var errReservationOver = &TimeLimit{
+	Message: "DynamoDB did not answer before the reservation was over", Hint: "try again: the run keeps waiting, and gets a slot anew",
 }
 
 // ClaimRunLease implements lane.Storage.

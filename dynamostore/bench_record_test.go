@@ -89,7 +89,7 @@ func (r *recorder) replay(ctx context.Context, client API) error {
 			continue
 		}
 		group, groupCtx := errgroup.WithContext(ctx)
-		group.SetLimit(maxParallel)
+		group.SetLimit(MaxParallel)
 		for _, chain := range s.chains {
 			group.Go(func() error { return sendAll(groupCtx, client, chain) })
 		}

@@ -128,7 +128,7 @@ func TestBenchmark_ReplaysAsParallelAsTheMethod(t *testing.T) {
 func (w *world) items() map[[2]string]item {
 	w.Helper()
 	items := map[[2]string]item{}
-	pages := dynamodb.NewScanPaginator(w.store.client, &dynamodb.ScanInput{TableName: &w.store.table})
+	pages := dynamodb.NewScanPaginator(w.store.db.Client, &dynamodb.ScanInput{TableName: &w.store.db.Name})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(w.Context())
 		if err != nil {
@@ -154,18 +154,18 @@ type comparison struct {
 // record lets the method run once. The world is left as the method left it.
 func (w *world) recorded(call operation) *comparison {
 	w.Helper()
-	client, ok := w.store.client.(*dynamodb.Client)
+	client, ok := w.store.db.Client.(*dynamodb.Client)
 	if !ok {
-		w.Fatalf("%T", w.store.client)
+		w.Fatalf("%T", w.store.db.Client)
 	}
 	c := &comparison{world: w, client: client, call: call, snapshots: newRecent[string, *runItem](cap(w.store.snapshots.ring))}
 	c.snapshots.become(w.store.snapshots)
-	c.recording = newRecorder(client, w.store.table)
+	c.recording = newRecorder(client, w.store.db.Name)
 	if _, err := w.store.shardCounts(w.Context(), "test"); err != nil { // which one call in a minute pays for
 		w.Fatal(err)
 	}
-	w.store.client = c.recording
-	defer func() { w.store.client = client }()
+	w.store.db.Client = c.recording
+	defer func() { w.store.db.Client = client }()
 	before := w.store.Stats()
 	if err := call(w.Context()); err != nil {
 		w.Fatal(err)

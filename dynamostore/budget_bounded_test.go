@@ -74,8 +74,8 @@ func (w *world) handOver() *world {
 func TestBudget_SlotsOfTheLargestLimit_AreReadForTwentyFiveUnits(t *testing.T) {
 	w := newWorld(t).occupy(0, runlane.MaxQueueConcurrency)
 	p := slotPartition{environment: "test", queue: "default", hash: hashParts("")}
-	counting := &consumption{API: w.store.client}
-	w.store.client = counting
+	counting := &consumption{API: w.store.db.Client}
+	w.store.db.Client = counting
 	taken, err := w.store.slots(w.step(), p)
 	if err != nil || len(taken) != runlane.MaxQueueConcurrency {
 		t.Fatal(len(taken), err)

@@ -285,8 +285,8 @@ func TestBudget_LongFailure_DoesNotFattenTheRun(t *testing.T) {
 func TestMeter_AgreesWithTheEmulatorOnPlainWrites(t *testing.T) {
 	w := newWorld(t)
 	w.create(eager, 0, nil).ack().pass(2 * time.Minute)
-	counting := &countingClient{API: w.store.client}
-	w.store.client = counting
+	counting := &countingClient{API: w.store.db.Client}
+	w.store.db.Client = counting
 	if w.look(); counting.units != w.meter.Stats().WriteUnits || counting.units != 3 {
 		t.Errorf("the emulator says %v, the meter %v, want 3", counting.units, w.meter.Stats().WriteUnits)
 	}
@@ -294,7 +294,7 @@ func TestMeter_AgreesWithTheEmulatorOnPlainWrites(t *testing.T) {
 
 func TestMissingTable_IsConfigurationInvalid(t *testing.T) {
 	w := newWorld(t)
-	missing := New(w.store.client, "t-missing", nil)
+	missing := New(w.store.db.Client, "t-missing", nil)
 	for name, err := range map[string]error{
 		"start": missing.Start(t.Context()),
 		"read":  func() error { _, err := missing.GetRun(t.Context(), lane.RunKey{RunID: "run_1"}); return err }(),

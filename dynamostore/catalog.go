@@ -4,9 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/lane"
 )
@@ -61,7 +58,6 @@ func (s *Store) PutTask(ctx context.Context, c *lane.PutTaskCommand) error {
 	if err := c.Validate(); err != nil {
 		return err
 	}
-	const operation = "put task"
 	raw, err := marshalItem(newTaskItem(c.Environment, &c.Record))
 	if err != nil {
 		return err
@@ -72,10 +68,7 @@ func (s *Store) PutTask(ctx context.Context, c *lane.PutTaskCommand) error {
 			values[":"+name] = v
 		}
 	}
-	after, _, err := s.update(ctx, operation, keyOf(raw), taskChange, condition{}, values)
-	if err == nil {
-		s.used(ctx, operation, writeUsage(nil, after))
-	}
+	_, _, err = s.db.Update(ctx, "put task", &update{key: keyOf(raw), expression: taskChange, values: values})
 	return err
 }
 
@@ -95,15 +88,12 @@ func (s *Store) ListTasks(ctx context.Context, q *lane.PageQuery) (*runlane.Page
 	if err := openCursor(q.After, scope, &after); err != nil {
 		return nil, err
 	}
-	in := &dynamodb.QueryInput{
-		KeyConditionExpression: aws.String("#pk = :pk"), ExpressionAttributeValues: item{":pk": text(taskPK(q.Environment))},
-		ConsistentRead: aws.Bool(true), Limit: aws.Int32(int32(limit + 1)), //nolint:gosec // bounded by the page limit
-	}
+	tasks := &Query{Operation: "list tasks", Where: "#pk = :pk", Values: item{":pk": text(taskPK(q.Environment))}, Limit: limit + 1}
 	if after.ID != "" {
-		in.ExclusiveStartKey = itemKey(taskPK(q.Environment), string(after.ID))
+		tasks.Behind = itemKey(taskPK(q.Environment), string(after.ID))
 	}
 	page := &runlane.Page[lane.TaskRecord]{}
-	err = s.query(ctx, "list tasks", in, func(raw item) (bool, error) {
+	err = s.db.Query(ctx, tasks, func(raw item) (bool, error) {
 		if len(page.Items) == limit {
 			page.Next = sealCursor(scope, taskPosition{page.Items[limit-1].ID})
 			return false, nil

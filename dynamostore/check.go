@@ -7,9 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/lane"
 )
@@ -35,22 +32,16 @@ func (s *Store) Check(ctx context.Context, q *lane.PageQuery) (*runlane.Page[lan
 	if err := openCursor(q.After, scope, &after); err != nil {
 		return nil, err
 	}
-	in := &dynamodb.ScanInput{TableName: &s.table, ConsistentRead: aws.Bool(true), Limit: aws.Int32(int32(limit))} //nolint:gosec // bounded
+	var behind item
 	if after.PK != "" {
-		in.ExclusiveStartKey = itemKey(after.PK, after.SK)
+		behind = itemKey(after.PK, after.SK)
 	}
-	var out *dynamodb.ScanOutput
-	err = s.send(ctx, func(ctx context.Context) (err error) {
-		out, err = s.client.Scan(ctx, in)
-		return err
-	})
+	items, next, err := s.db.Scan(ctx, "check", behind, limit)
 	if err != nil {
-		return nil, s.failure(ctx, "check", err)
+		return nil, err
 	}
 	page := &runlane.Page[lane.Violation]{}
-	size := 0
-	for _, it := range out.Items {
-		size += itemSize(it)
+	for _, it := range items {
 		if !strings.HasPrefix(textOf(it[attrPK]), q.Environment.Name()+":") {
 			continue
 		}
@@ -64,9 +55,8 @@ func (s *Store) Check(ctx context.Context, q *lane.PageQuery) (*runlane.Page[lan
 		}
 		page.Items = append(page.Items, violations...)
 	}
-	s.used(ctx, "check", Usage{Requests: 1, ReadUnits: readUnits(size, true)})
-	if out.LastEvaluatedKey != nil {
-		page.Next = sealCursor(scope, checkPosition{textOf(out.LastEvaluatedKey[attrPK]), textOf(out.LastEvaluatedKey[attrSK])})
+	if next != nil {
+		page.Next = sealCursor(scope, checkPosition{textOf(next[attrPK]), textOf(next[attrSK])})
 	}
 	return page, nil
 }
@@ -148,7 +138,7 @@ func (s *Store) checkRun(ctx context.Context, raw item) ([]lane.Violation, error
 		if !p.separate() {
 			continue
 		}
-		bulk, err := s.getItem(ctx, "check", r.PK, sk)
+		bulk, err := s.db.Get(ctx, "check", r.PK, sk)
 		if err != nil {
 			return nil, err
 		}
@@ -162,7 +152,7 @@ func (s *Store) checkRun(ctx context.Context, raw item) ([]lane.Violation, error
 		}
 	}
 	if running && r.Slot != 0 {
-		raw, err := s.getItem(ctx, "check", r.slot().PK, r.slot().SK)
+		raw, err := s.db.Get(ctx, "check", r.slot().PK, r.slot().SK)
 		if err != nil {
 			return nil, err
 		}
@@ -232,7 +222,7 @@ func (s *Store) checkMarker(ctx context.Context, r *runItem, v *violations) erro
 func (s *Store) checkKeys(ctx context.Context, r *runItem, v *violations) error {
 	owners := s.ownersOf(&lane.AppendCommand{Transition: lane.Transition{Projected: r.run()}})
 	for _, owner := range owners {
-		raw, err := s.getItem(ctx, "check", owner.PK, skOwner)
+		raw, err := s.db.Get(ctx, "check", owner.PK, skOwner)
 		if err != nil {
 			return err
 		}

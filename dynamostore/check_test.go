@@ -35,7 +35,7 @@ func (w *world) alter(expression string, values item) {
 
 func (w *world) loses(pk, sk string) {
 	w.Helper()
-	_, err := w.store.client.DeleteItem(w.Context(), &dynamodb.DeleteItemInput{TableName: &w.store.table, Key: itemKey(pk, sk)})
+	_, err := w.store.db.Client.DeleteItem(w.Context(), &dynamodb.DeleteItemInput{TableName: &w.store.db.Name, Key: itemKey(pk, sk)})
 	if err != nil {
 		w.Fatal(err)
 	}

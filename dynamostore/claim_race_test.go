@@ -27,10 +27,10 @@ func (b *between) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, 
 // A publisher that read a failed row is late: another one claimed it, and failed once more. The row is due when that one said.
 func TestClaimOutboxMessages_RowFailedAgainMeanwhile_IsNotClaimedBeforeItsTime(t *testing.T) {
 	w := newWorld(t).create(eager, 0, nil).fail(time.Second).pass(time.Second)
-	slow := &between{API: w.store.client}
+	slow := &between{API: w.store.db.Client}
 	slow.do = func() { w.flush().fail(time.Hour) }
 	id := w.item().deliveryID()
-	rows, err := New(slow, w.store.table, nil).ClaimOutboxMessages(t.Context(), &lane.ClaimOutboxCommand{
+	rows, err := New(slow, w.store.db.Name, nil).ClaimOutboxMessages(t.Context(), &lane.ClaimOutboxCommand{
 		Environment: "test", IDs: []string{id}, At: w.now, ClaimUntil: w.now.Add(time.Minute),
 	})
 	if err != nil || len(rows) != 0 {

@@ -17,14 +17,14 @@ import (
 
 // elsewhere is a second process on the same table.
 func (w *world) elsewhere() *Store {
-	return New(w.store.client, w.store.table, &Options{Now: func() time.Time { return w.now }})
+	return New(w.store.db.Client, w.store.db.Name, &Options{Now: func() time.Time { return w.now }})
 }
 
 // rewrite changes an item behind the store's back.
 func (w *world) rewrite(key item, expression string, values item) {
 	w.Helper()
-	_, err := w.store.client.UpdateItem(w.Context(), &dynamodb.UpdateItemInput{
-		TableName: &w.store.table, Key: key, UpdateExpression: &expression, ExpressionAttributeNames: names(expression),
+	_, err := w.store.db.Client.UpdateItem(w.Context(), &dynamodb.UpdateItemInput{
+		TableName: &w.store.db.Name, Key: key, UpdateExpression: &expression, ExpressionAttributeNames: names(expression),
 		ExpressionAttributeValues: values,
 	})
 	if err != nil {
@@ -34,7 +34,7 @@ func (w *world) rewrite(key item, expression string, values item) {
 
 func (w *world) standing(pk, sk string) item {
 	w.Helper()
-	raw, err := w.store.getItem(w.Context(), "read", pk, sk)
+	raw, err := w.store.db.Get(w.Context(), "read", pk, sk)
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -56,8 +56,8 @@ func TestCondition_SequenceIsCheckedInTheWrite(t *testing.T) {
 	if _, err := w.elsewhere().HeartbeatRunLease(t.Context(), beat); err != nil {
 		t.Fatal(err)
 	}
-	_, err := w.store.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{
-		TableName: &w.store.table, Key: itemKey(runPK(w.key()), logSK(late.ExpectedSequence+1)),
+	_, err := w.store.db.Client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{
+		TableName: &w.store.db.Name, Key: itemKey(runPK(w.key()), logSK(late.ExpectedSequence+1)),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -200,8 +200,8 @@ func (c *interrupted) DeleteItem(ctx context.Context, in *dynamodb.DeleteItemInp
 func TestCondition_AnExpiredClaimIsTakenOverOnce(t *testing.T) {
 	w := newWorld(t).create(eager, 0, nil).pass(time.Minute)
 	claim := &lane.ClaimOutboxCommand{Environment: "test", IDs: []string{w.rows[0].ID}, At: w.now, ClaimUntil: w.now.Add(30 * time.Second)}
-	client := &interrupted{API: w.store.client}
-	slow := New(client, w.store.table, nil)
+	client := &interrupted{API: w.store.db.Client}
+	slow := New(client, w.store.db.Name, nil)
 	var first []lane.OutboxMessage
 	client.before = func() {
 		var err error
@@ -221,10 +221,10 @@ func TestCondition_AResetClearsOnlyTheOwnerItJudged(t *testing.T) {
 	key := lane.OwnerKey{Environment: "test", TaskID: "bench.noop", Key: "key"}
 	w.create(eager, 0, &runlane.RunCreated{IdempotencyKey: "key", Retention: runlane.KeyRetention{TTL: time.Hour}, Payload: []byte(`{}`)})
 	w.claim(time.Minute, true).succeed()
-	client := &interrupted{API: w.store.client, before: func() {
+	client := &interrupted{API: w.store.db.Client, before: func() {
 		w.rewrite(itemKey(idempotencyPK(key), skOwner), "SET #ru = :ru, #ci = :ci", item{":ru": text("another"), ":ci": text("another's")})
 	}}
-	err := New(client, w.store.table, &Options{Now: func() time.Time { return w.now }}).ResetIdempotencyKey(t.Context(), key)
+	err := New(client, w.store.db.Name, &Options{Now: func() time.Time { return w.now }}).ResetIdempotencyKey(t.Context(), key)
 	if !errors.Is(err, runlane.ConflictIdempotencyKey) || textOf(w.standing(idempotencyPK(key), skOwner)["ru"]) != "another" {
 		t.Errorf("%v", err)
 	}
@@ -256,8 +256,8 @@ func TestCondition_ASlotIsTakenOnlyAsItWasRead(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = w.store.client.TransactWriteItems(t.Context(), &dynamodb.TransactWriteItemsInput{
-				TransactItems: []types.TransactWriteItem{members[0].write(&w.store.table)},
+			_, err = w.store.db.Client.TransactWriteItems(t.Context(), &dynamodb.TransactWriteItemsInput{
+				TransactItems: []types.TransactWriteItem{members[0].write(&w.store.db.Name)},
 			})
 			if _, ok := errors.AsType[*types.TransactionCanceledException](err); !ok {
 				t.Errorf("%v", err)
@@ -269,8 +269,8 @@ func TestCondition_ASlotIsTakenOnlyAsItWasRead(t *testing.T) {
 // plant writes an item that the test has made.
 func (w *world) plant(it item) {
 	w.Helper()
-	_, err := w.store.client.TransactWriteItems(w.Context(), &dynamodb.TransactWriteItemsInput{
-		TransactItems: []types.TransactWriteItem{{Put: &types.Put{TableName: &w.store.table, Item: it}}},
+	_, err := w.store.db.Client.TransactWriteItems(w.Context(), &dynamodb.TransactWriteItemsInput{
+		TransactItems: []types.TransactWriteItem{{Put: &types.Put{TableName: &w.store.db.Name, Item: it}}},
 	})
 	if err != nil {
 		w.Fatal(err)
@@ -314,10 +314,10 @@ func TestCondition_PruningRemovesOnlyTheSequenceItRead(t *testing.T) {
 func TestCondition_PruningRemovesOnlyTheLogItRead(t *testing.T) {
 	w := newWorld(t).create(eager, 0, nil).claim(time.Minute, true).succeed()
 	last := logSK(w.run.EventSequence)
-	client := &interrupted{API: w.store.client, before: func() {
+	client := &interrupted{API: w.store.db.Client, before: func() {
 		w.rewrite(itemKey(runPK(w.key()), last), "SET #ci = :ci", item{":ci": text("another's")})
 	}}
-	gone, err := New(client, w.store.table, nil).pruneRun(t.Context(), w.item(), nil)
+	gone, err := New(client, w.store.db.Name, nil).pruneRun(t.Context(), w.item(), nil)
 	if err != nil || gone || w.standing(runPK(w.key()), last) == nil || w.standing(runPK(w.key()), skRun) == nil {
 		t.Errorf("gone %t, %v", gone, err)
 	}

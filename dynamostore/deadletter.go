@@ -56,7 +56,7 @@ func (s *Store) ListDeadLetters(ctx context.Context, q *lane.DeadLetterQuery) (*
 // RequeueDeadLetters implements lane.Storage: row first, then the marker.
 func (s *Store) RequeueDeadLetters(ctx context.Context, c *lane.RequeueCommand) (requeued int, err error) {
 	if err := ctx.Err(); err != nil {
-		return 0, s.failure(ctx, "requeue", err)
+		return 0, s.db.Failure(ctx, "requeue", err)
 	}
 	for _, id := range c.IDs {
 		run, first, index, ok := parseOutboxID(id)

@@ -5,9 +5,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/lane"
 )
@@ -162,7 +159,7 @@ func (d *dispatch) ofKey(ctx context.Context, key string) error {
 		waiting.partitions = append(waiting.partitions, partition{duePartition(d.q.Environment, slotless, shard), p.start(), p.end()})
 	}
 	few := d.limit + staleMarkers
-	walk := &indexWalk{store: d.store, operation: "scan slots", span: waiting, chunk: few, batch: few, atOnce: maxParallel}
+	walk := &indexWalk{table: d.store.db, operation: "scan slots", span: waiting, chunk: few, batch: few, atOnce: MaxParallel}
 	walk.add(waiting.partitions)
 	_, _, _, err = walk.show(ctx, maxScanRows, func(found []indexRow) (int, bool, error) {
 		found = found[:min(len(found), max(d.limit-len(d.refs), 1))]
@@ -313,19 +310,19 @@ func (d *dispatch) takeRows(ctx context.Context, rows []dueRow) error {
 // slotlessRows are the next markers of a shard behind a position.
 func (s *Store) slotlessRows(ctx context.Context, e runlane.Environment, at walkPosition) (rows []dueRow, err error) {
 	dp := text(duePartition(e, slotless, at.Shard))
-	in := &dynamodb.QueryInput{
-		IndexName: aws.String(indexDue), KeyConditionExpression: aws.String("#dp = :dp AND #da > :after"),
-		ExpressionAttributeValues: item{":dp": dp, ":after": text(cmp.Or(at.After, beforeKeys))}, Limit: aws.Int32(batchKeys),
+	q := &Query{
+		Operation: "scan slots", Index: indexDue, Where: "#dp = :dp AND #da > :after",
+		Values: item{":dp": dp, ":after": text(cmp.Or(at.After, beforeKeys))}, Limit: BatchKeys,
 	}
 	if at.Run != "" {
-		in.KeyConditionExpression, in.ExclusiveStartKey = aws.String("#dp = :dp AND #da >= :after"), itemKey(at.Run, skRun)
-		in.ExclusiveStartKey[attrDueP], in.ExclusiveStartKey[attrDueA] = dp, text(at.After)
+		q.Where, q.Behind = "#dp = :dp AND #da >= :after", itemKey(at.Run, skRun)
+		q.Behind[attrDueP], q.Behind[attrDueA] = dp, text(at.After)
 	}
-	err = s.query(ctx, "scan slots", in, func(it item) (bool, error) {
+	err = s.db.Query(ctx, q, func(it item) (bool, error) {
 		if row, ok := parseDueRow(it); ok {
 			rows = append(rows, row)
 		}
-		return len(rows) < batchKeys, nil
+		return len(rows) < BatchKeys, nil
 	})
 	return rows, err
 }
@@ -342,7 +339,7 @@ func (p slotPartition) end() string   { return p.start() + "~" }
 
 // lastWalk is where the last pass over the partitions was ended by a bound.
 func (s *Store) lastWalk(ctx context.Context, e runlane.Environment) (at walkPosition, err error) {
-	raw, err := s.getItem(ctx, "read config", configPK(e), skDispatch)
+	raw, err := s.db.Get(ctx, "read config", configPK(e), skDispatch)
 	if err != nil || raw == nil {
 		return at, err
 	}
@@ -358,10 +355,9 @@ func (s *Store) keepWalk(ctx context.Context, e runlane.Environment, at dispatch
 	if done {
 		to = walkPosition{}
 	}
-	after, _, err := s.update(ctx, "keep scan", itemKey(configPK(e), skDispatch), "SET #sh = :sh, #af = :af", condition{},
-		item{":sh": num(int64(to.Shard)), ":af": text(to.After)})
-	if err == nil {
-		s.used(ctx, "keep scan", writeUsage(nil, after))
-	}
+	_, _, err := s.db.Update(ctx, "keep scan", &update{
+		key: itemKey(configPK(e), skDispatch), expression: "SET #sh = :sh, #af = :af",
+		values: item{":sh": num(int64(to.Shard)), ":af": text(to.After)},
+	})
 	return err
 }

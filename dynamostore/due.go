@@ -166,7 +166,7 @@ func (s *Store) readDeliveries(ctx context.Context, runs []*runItem) (map[runlan
 		keys = append(keys, itemKey(r.PK, logSK(r.DeliveryLog)))
 	}
 	rows := map[runlane.RunID]*delivery{}
-	err := s.batchGet(ctx, "read deliveries", keys, func(it item) error {
+	err := s.db.BatchGet(ctx, "read deliveries", keys, func(it item) error {
 		var log logItem
 		if err := unmarshalItem(it, &log); err != nil {
 			return err
@@ -190,7 +190,7 @@ func (s *Store) moveMarker(ctx context.Context, r *runItem, to marker) error {
 	if due == r.due() {
 		return nil
 	}
-	return s.moveMarkerFrom(ctx, r.PK, r.Sequence, r.due(), due, itemSize(r.raw))
+	return s.moveMarkerFrom(ctx, r.PK, r.Sequence, r.due(), due, r.raw)
 }
 
 // markerMove is a marker for a run as it was read.
@@ -201,17 +201,19 @@ type markerMove struct {
 
 // moveMarkers writes the markers of several runs.
 func (s *Store) moveMarkers(ctx context.Context, moves []markerMove) error {
-	return inParallel(ctx, moves, func(ctx context.Context, _ int, m markerMove) error { return s.moveMarker(ctx, m.run, m.to) })
+	return InParallel(ctx, moves, func(ctx context.Context, _ int, m markerMove) error { return s.moveMarker(ctx, m.run, m.to) })
 }
 
-func (s *Store) moveMarkerFrom(ctx context.Context, pk string, sequence int64, from, to dueKey, size int) error {
+func (s *Store) moveMarkerFrom(ctx context.Context, pk string, sequence int64, from, to dueKey, before item) error {
 	unchanged := equal("sq", num(sequence)).and(equal(attrDueP, text(from.partition)), equal(attrDueA, text(from.sort)))
-	after, ok, err := s.updateOwn(ctx, "move marker", itemKey(pk, skRun), "SET #dp = :dp, #da = :da", unchanged,
-		item{":dp": text(to.partition), ":da": text(to.sort)}, func(now item) bool {
+	after, ok, err := s.db.Update(ctx, "move marker", &update{
+		key: itemKey(pk, skRun), expression: "SET #dp = :dp, #da = :da",
+		values: item{":dp": text(to.partition), ":da": text(to.sort)}, condition: unchanged, before: before,
+		wrote: func(now item) bool {
 			return number(now["sq"]) == sequence && textOf(now[attrDueP]) == to.partition && textOf(now[attrDueA]) == to.sort
-		})
+		},
+	})
 	if err == nil && ok {
-		s.used(ctx, "move marker", Usage{Requests: 1, WriteUnits: float64(units(max(size, itemSize(after))) + 2)})
 		if r, err := unmarshalRun(after); err == nil {
 			s.snapshots.put(r.PK, r)
 		}

@@ -11,7 +11,6 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/runlane/runlane-go"
-	"github.com/runlane/runlane-go/lane"
 )
 
 // The codes of refusals for which the request is not to blame: whose credentials they were, and whether that one may do this.
@@ -24,21 +23,23 @@ var (
 	deniedCodes = []string{"AccessDenied", "AccessDeniedException", "OptInRequired"}
 )
 
-// errReservationOver ends a claim whose commit could not fall into the reservation any more that it was made for.
-var errReservationOver = errors.New("DynamoDB did not answer before the reservation was over")
+// TimeLimit is the cause of a context that ends for a reason of the caller's, before the caller's own does: what it means, and what to do.
+type TimeLimit struct{ Message, Hint string }
 
-// failure turns an error of the SDK into the one error type of this module. It is the only place that does; what already is
+func (l *TimeLimit) Error() string { return l.Message }
+
+// Failure turns an error of the SDK into the one error type of this module. It is the only place that does; what already is
 // one passes through.
-func (s *Store) failure(ctx context.Context, doing string, err error) error {
+func (t *Table) Failure(ctx context.Context, doing string, err error) error {
 	if err == nil {
 		return nil
 	}
 	if _, ok := errors.AsType[*runlane.Error](err); ok {
 		return err
 	}
-	if cause := context.Cause(ctx); errors.Is(cause, errReservationOver) {
+	if limit, ok := errors.AsType[*TimeLimit](context.Cause(ctx)); ok {
 		return &runlane.Error{
-			Code: runlane.ErrStorageUnavailable, Message: doing + ": " + cause.Error(), Hint: "try again: the run keeps waiting, and gets a slot anew",
+			Code: runlane.ErrStorageUnavailable, Message: doing + ": " + limit.Message, Hint: limit.Hint,
 			Retryable: true, Meta: map[string]string{"outcome": "unknown"}, Cause: err,
 		}
 	}
@@ -52,7 +53,7 @@ func (s *Store) failure(ctx context.Context, doing string, err error) error {
 	switch code := apiCode(err); {
 	case code == "ResourceNotFoundException":
 		e.Code, e.Retryable = runlane.ErrConfigurationInvalid, false
-		e.Message = fmt.Sprintf("%s: table %q does not exist", doing, s.table)
+		e.Message = fmt.Sprintf("%s: table %q does not exist", doing, t.Name)
 		e.Hint = "create the table (make local-up does locally, the template in an account), or set RUNLANE_TABLE"
 	case code == "ValidationException":
 		e.Code, e.Retryable = runlane.ErrContractViolation, false
@@ -131,21 +132,4 @@ func isConditionFailure(err error) (old item, ok bool) {
 func isTransactionConflict(err error) bool {
 	_, ok := errors.AsType[*types.TransactionConflictException](err)
 	return ok
-}
-
-func notFound(key lane.RunKey) error {
-	return &runlane.Error{
-		Code: runlane.ErrRunNotFound, Message: "no such run", RunID: key.RunID,
-		Meta: map[string]string{"environment": key.Environment.Name()},
-	}
-}
-
-func ownerNotFound() error {
-	return &runlane.Error{Code: runlane.ErrRunNotFound, Message: "no run owns this key"}
-}
-
-func conflict(kind runlane.ConflictKind, run runlane.RunID, format string, args ...any) *runlane.Error {
-	e := runlane.NewConflict(kind, fmt.Sprintf(format, args...))
-	e.RunID = run
-	return e
 }

@@ -23,7 +23,7 @@ func TestFailure_TellsExpiredUnknownAndForbiddenApart(t *testing.T) {
 		"AccessDeniedException":               {"read run: access denied", "let the policy allow the action that the cause names"},
 	} {
 		cause := &smithy.GenericAPIError{Code: code, Message: "no", Fault: smithy.FaultClient}
-		err := New(nil, "runs", nil).failure(t.Context(), "read run", cause)
+		err := New(nil, "runs", nil).db.Failure(t.Context(), "read run", cause)
 		e, ok := errors.AsType[*runlane.Error](err)
 		if !ok || e.Code != runlane.ErrStorageUnavailable || !e.Retryable || e.Message != c.message || !strings.Contains(e.Hint, c.hint) ||
 			!errors.Is(err, cause) {
@@ -37,7 +37,7 @@ func TestFailure_AfterAReservation_BlamesTheStorage(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 0, errReservationOver)
 	defer cancel()
-	err := New(nil, "runs", nil).failure(ctx, "claim", ctx.Err())
+	err := New(nil, "runs", nil).db.Failure(ctx, "claim", ctx.Err())
 	e, ok := errors.AsType[*runlane.Error](err)
 	if !ok || e.Code != runlane.ErrStorageUnavailable || !e.Retryable || e.Meta["outcome"] != "unknown" || !strings.Contains(e.Message, "reservation") {
 		t.Errorf("became %+v", err)

@@ -5,9 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/lane"
 )
@@ -62,11 +59,10 @@ func (s *Store) eventsFrom(ctx context.Context, r *runItem, after int64, descend
 		low = logSK(max(after-lane.MaxCommitEvents, 0))
 	}
 	var records []runlane.EventRecord
-	err := s.query(ctx, "list events", &dynamodb.QueryInput{
-		KeyConditionExpression:    aws.String("#pk = :pk AND #sk BETWEEN :low AND :high"),
-		ExpressionAttributeValues: item{":pk": text(r.PK), ":low": text(low), ":high": text(high)},
-		ConsistentRead:            aws.Bool(true), ScanIndexForward: aws.Bool(!descending),
-		Limit: aws.Int32(int32(n + lane.MaxCommitEvents)), //nolint:gosec // bounded by the page limit
+	err := s.db.Query(ctx, &Query{
+		Operation: "list events", Where: "#pk = :pk AND #sk BETWEEN :low AND :high",
+		Values:    item{":pk": text(r.PK), ":low": text(low), ":high": text(high)},
+		Backwards: descending, Limit: n + lane.MaxCommitEvents,
 	}, func(raw item) (more bool, err error) {
 		var log logItem
 		if err := unmarshalItem(raw, &log); err != nil {

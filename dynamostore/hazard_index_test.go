@@ -23,16 +23,16 @@ import (
 // plantAll writes items that the test has made.
 func (w *world) plantAll(items []item) {
 	w.Helper()
-	client, ok := w.store.client.(*dynamodb.Client)
+	client, ok := w.store.db.Client.(*dynamodb.Client)
 	if !ok {
-		w.Fatalf("the loader writes through a client of its own kind, not %T", w.store.client)
+		w.Fatalf("the loader writes through a client of its own kind, not %T", w.store.db.Client)
 	}
 	for batch := range slices.Chunk(items, batchWrites) {
 		var writes []types.WriteRequest
 		for _, it := range batch {
 			writes = append(writes, types.WriteRequest{PutRequest: &types.PutRequest{Item: it}})
 		}
-		if err := writeBatch(w.Context(), client, w.store.table, writes); err != nil {
+		if err := writeBatch(w.Context(), client, w.store.db.Name, writes); err != nil {
 			w.Fatal(err)
 		}
 	}
@@ -120,8 +120,8 @@ func TestHazard14_MoreFullPartitionsThanAScanVisits_TheOnesBehindAreReached(t *t
 	}
 	// The first partition's slot is freed, and the last one's taken: the walk comes around.
 	w.fill(last)
-	if _, err := w.store.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{
-		TableName: &w.store.table, Key: itemKey(runs[0].partition().pk(), slotSK(0)),
+	if _, err := w.store.db.Client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{
+		TableName: &w.store.db.Name, Key: itemKey(runs[0].partition().pk(), slotSK(0)),
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -219,7 +219,7 @@ func (c *staleIndex) remember(w *world, kind markerKind) {
 	for shard := range defaultShards {
 		name := duePartition("test", kind, shard)
 		out, err := c.API.Query(w.Context(), &dynamodb.QueryInput{
-			TableName: &w.store.table, IndexName: aws.String(indexDue), KeyConditionExpression: aws.String("#dp = :dp"),
+			TableName: &w.store.db.Name, IndexName: aws.String(indexDue), KeyConditionExpression: aws.String("#dp = :dp"),
 			ExpressionAttributeNames: names("#dp"), ExpressionAttributeValues: item{":dp": text(name)},
 		})
 		if err != nil {
@@ -233,7 +233,7 @@ func (c *staleIndex) remember(w *world, kind markerKind) {
 // moves them, and no page says that there is more: a tick that repeats while something waits comes to its end.
 func TestHazard24_StaleRows_AreNobodysWork(t *testing.T) {
 	w := newWorld(t)
-	index := &staleIndex{API: w.store.client}
+	index := &staleIndex{API: w.store.db.Client}
 	w.create(eager, 0, nil).ack() // to be moved
 	w.create(eager, 0, nil).ack()
 	finished := *w
@@ -247,13 +247,13 @@ func TestHazard24_StaleRows_AreNobodysWork(t *testing.T) {
 	}
 	finished.claim(time.Minute, true).succeed()
 	gone.claim(time.Minute, true).succeed()
-	if _, err := w.store.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{
-		TableName: &w.store.table, Key: itemKey(runPK(gone.key()), skRun),
+	if _, err := w.store.db.Client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{
+		TableName: &w.store.db.Name, Key: itemKey(runPK(gone.key()), skRun),
 	}); err != nil || rows != 3 {
 		t.Fatal(rows, err)
 	}
 	w.look() // moves the one that is left
-	w.store = New(index, w.store.table, &Options{Now: func() time.Time { return w.now }})
+	w.store = New(index, w.store.db.Name, &Options{Now: func() time.Time { return w.now }})
 	index.stale = true
 	q := &lane.DueQuery{PageQuery: lane.PageQuery{Environment: "test"}, At: w.now}
 	for name, list := range map[string]func(context.Context, *lane.DueQuery) (*runlane.Page[lane.RunRef], error){
@@ -290,7 +290,7 @@ func (c blindIndex) Query(ctx context.Context, in *dynamodb.QueryInput, o ...fun
 func TestHazard25_IndexIsLate_ReadsOfOneRunAreExact(t *testing.T) {
 	w := newWorld(t)
 	w.create(eager, 0, owned("key", []byte(`{}`)))
-	late := New(blindIndex{w.store.client}, w.store.table, &Options{Now: func() time.Time { return w.now }})
+	late := New(blindIndex{w.store.db.Client}, w.store.db.Name, &Options{Now: func() time.Time { return w.now }})
 	if page, err := late.ListRuns(t.Context(), &lane.RunQuery{PageQuery: lane.PageQuery{Environment: "test"}}); err != nil || len(page.Items) != 0 {
 		t.Fatal(page, err)
 	}

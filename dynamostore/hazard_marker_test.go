@@ -134,7 +134,7 @@ func (c *overtaken) TransactWriteItems(
 // overtakenBy is the same process, whose next commit is overtaken.
 func (w *world) overtakenBy(act func()) *world {
 	slow := *w
-	slow.store = New(&overtaken{w.store.client, act}, w.store.table, &Options{Now: func() time.Time { return w.now }})
+	slow.store = New(&overtaken{w.store.db.Client, act}, w.store.db.Name, &Options{Now: func() time.Time { return w.now }})
 	return &slow
 }
 
@@ -179,8 +179,8 @@ func TestHazard02_CommitWithinALook_TheLookGivesWay(t *testing.T) {
 	w := newWorld(t)
 	w.create(eager, 0, nil).ack().pass(2 * time.Minute)
 	claimed := false
-	client := &interrupted{API: w.store.client, before: func() { w.claim(time.Minute, true); claimed = true }}
-	looking := New(client, w.store.table, nil)
+	client := &interrupted{API: w.store.db.Client, before: func() { w.claim(time.Minute, true); claimed = true }}
+	looking := New(client, w.store.db.Name, nil)
 	q := &lane.DueQuery{PageQuery: lane.PageQuery{Environment: "test"}, At: w.now}
 	if page, err := looking.ListRunsNeedingRedelivery(t.Context(), q); err != nil || len(page.Items) != 0 {
 		t.Fatal(page, err)

@@ -4,17 +4,14 @@ import (
 	"context"
 	"slices"
 	"strings"
-
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 )
 
 // span is a part of an index: partitions that are merged in the order of their sort keys. Ties are in the order of the partitions,
 // and within one in the index's own order, which is stable but nobody else's business: so a position resumes exactly, however
 // many rows share a key.
 type span struct {
-	index      string
-	hash, sort string // attributes
+	Index
+	sk         string // the sort key of every item that the index holds
 	partitions []partition
 	backwards  bool
 }
@@ -55,24 +52,24 @@ func (sp *span) order(a, b indexPosition) int {
 // visitor looks at rows and tells how many it took, from the first on: at least one, unless it has had enough.
 type visitor func(rows []indexRow) (taken int, enough bool, err error)
 
-// walkIndex shows the rows behind a position in order, in batches, until visit has had enough or most were taken. It returns how
+// Walk shows the rows behind a position in order, in batches, until visit has had enough or most were taken. It returns how
 // many were, the position of the last one, and whether there is more behind it. chunk is how many rows of a partition are read at
 // once.
-func (s *Store) walkIndex(
+func (t *Table) Walk(
 	ctx context.Context, operation string, sp *span, after indexPosition, chunk, most int, visit visitor,
 ) (examined int, stopped indexPosition, more bool, err error) {
-	return s.newWalk(operation, sp, after, chunk).show(ctx, most, visit)
+	return t.NewWalk(operation, sp, after, chunk).show(ctx, most, visit)
 }
 
-func (s *Store) newWalk(operation string, sp *span, after indexPosition, chunk int) *indexWalk {
-	w := &indexWalk{store: s, operation: operation, span: sp, after: after, chunk: chunk, batch: batchKeys, atOnce: maxParallel}
+func (t *Table) NewWalk(operation string, sp *span, after indexPosition, chunk int) *indexWalk {
+	w := &indexWalk{table: t, operation: operation, span: sp, after: after, chunk: chunk, batch: BatchKeys, atOnce: MaxParallel}
 	w.add(sp.partitions)
 	return w
 }
 
 // indexWalk merges the partitions of a span, from a position on.
 type indexWalk struct {
-	store     *Store
+	table     *Table
 	operation string
 	span      *span
 	after     indexPosition
@@ -94,7 +91,7 @@ func (w *indexWalk) add(partitions []partition) {
 	}
 }
 
-// show is walkIndex over what was read already, and what has to be read.
+// show is Walk over what was read already, and what has to be read.
 func (w *indexWalk) show(ctx context.Context, most int, visit visitor) (examined int, stopped indexPosition, more bool, err error) {
 	var batch []indexRow
 	after := w.after
@@ -188,15 +185,15 @@ func (w *indexWalk) reads() (reads []func(context.Context) error) {
 	return reads
 }
 
-func (w *indexWalk) read(ctx context.Context) error { return allOf(ctx, w.atOnce, w.reads()) }
+func (w *indexWalk) read(ctx context.Context) error { return AllOf(ctx, w.atOnce, w.reads()) }
 
 // readPartition reads the next rows of one partition. Of rows with the position's own key, those of earlier partitions are behind
 // it, those of later ones ahead.
 func (w *indexWalk) readPartition(ctx context.Context, r *partitionReader) error {
 	sp, after, from, until := w.span, r.after, r.from, r.until
-	in := &dynamodb.QueryInput{
-		IndexName: &sp.index, KeyConditionExpression: aws.String("#" + sp.hash + " = :p AND #" + sp.sort + " BETWEEN :from AND :until"),
-		ScanIndexForward: aws.Bool(!sp.backwards), Limit: aws.Int32(int32(w.chunk + 1)), //nolint:gosec // bounded by the page limit
+	q := &Query{
+		Operation: w.operation, Index: sp.Name, Where: "#" + sp.Hash + " = :p AND #" + sp.Sort + " BETWEEN :from AND :until",
+		Backwards: sp.backwards, Limit: w.chunk + 1,
 	}
 	passed := after.PK != "" && r.name < after.Partition
 	switch {
@@ -213,12 +210,12 @@ func (w *indexWalk) readPartition(ctx context.Context, r *partitionReader) error
 		return nil
 	}
 	if r.name == after.Partition && from <= after.Sort && after.Sort <= until {
-		in.ExclusiveStartKey = itemKey(after.PK, skRun)
-		in.ExclusiveStartKey[sp.hash], in.ExclusiveStartKey[sp.sort] = text(r.name), text(after.Sort)
+		q.Behind = itemKey(after.PK, sp.sk)
+		q.Behind[sp.Hash], q.Behind[sp.Sort] = text(r.name), text(after.Sort)
 	}
-	in.ExpressionAttributeValues = item{":p": text(r.name), ":from": text(from), ":until": text(until)}
-	return w.store.query(ctx, w.operation, in, func(it item) (bool, error) {
-		row := indexRow{indexPosition{r.name, textOf(it[sp.sort]), textOf(it[attrPK])}, it}
+	q.Values = item{":p": text(r.name), ":from": text(from), ":until": text(until)}
+	return w.table.Query(ctx, q, func(it item) (bool, error) {
+		row := indexRow{indexPosition{r.name, textOf(it[sp.Sort]), textOf(it[attrPK])}, it}
 		if passed && row.Sort == after.Sort {
 			return true, nil
 		}

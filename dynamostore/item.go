@@ -217,6 +217,51 @@ func decodeTexts(it item, v reflect.Value) error {
 	return nil
 }
 
+// itemSize is the size DynamoDB bills: names and values, without the 100 bytes that only count for storage.
+func itemSize(it item) int {
+	size := 0
+	for name, v := range it {
+		size += len(name) + valueSize(v)
+	}
+	return size
+}
+
+func valueSize(v types.AttributeValue) int {
+	switch v := v.(type) {
+	case *types.AttributeValueMemberS:
+		return len(v.Value)
+	case *types.AttributeValueMemberN:
+		return numberSize(v.Value)
+	case *types.AttributeValueMemberB:
+		return len(v.Value)
+	case *types.AttributeValueMemberM:
+		size := 3
+		for name, e := range v.Value {
+			size += 1 + len(name) + valueSize(e)
+		}
+		return size
+	case *types.AttributeValueMemberL:
+		size := 3
+		for _, e := range v.Value {
+			size += 1 + valueSize(e)
+		}
+		return size
+	default:
+		return 1
+	}
+}
+
+// numberSize is one byte for two significant digits and one more, another for a sign. Zeros before the first and behind the last
+// significant digit are trimmed.
+func numberSize(n string) int {
+	size := 1
+	if strings.HasPrefix(n, "-") {
+		size++
+	}
+	digits := strings.Trim(strings.ReplaceAll(strings.TrimPrefix(n, "-"), ".", ""), "0")
+	return size + (len(digits)+1)/2
+}
+
 func keyOf(it item) item { return item{attrPK: it[attrPK], attrSK: it[attrSK]} }
 
 func itemKey(pk, sk string) item {

@@ -123,7 +123,7 @@ func terminalStatuses() []runlane.Status {
 
 // doneSpan holds the finished runs of the statuses up to a key, oldest first.
 func doneSpan(e runlane.Environment, statuses []runlane.Status, shards shardCounts, until string) *span {
-	sp := &span{index: indexDone, hash: attrDoneP, sort: attrDoneA}
+	sp := &span{Index: indexes[1], sk: skRun}
 	for _, status := range statuses {
 		for shard := range shards.Read {
 			sp.partitions = append(sp.partitions, partition{donePartition(e, status, shard), beforeKeys, until})

@@ -39,7 +39,7 @@ func (s *Store) readAhead(ctx context.Context, l *listing, at listPosition) erro
 			return err
 		})
 	}
-	if err := allOf(ctx, maxListParallel, first); err != nil {
+	if err := AllOf(ctx, maxListParallel, first); err != nil {
 		return err
 	}
 	ready := l.readyRuns()
@@ -55,7 +55,7 @@ func (s *Store) readAhead(ctx context.Context, l *listing, at listPosition) erro
 	if len(ready) > 0 {
 		second = append(second, func(ctx context.Context) error { return s.know(ctx, l, ready) })
 	}
-	return allOf(ctx, maxListParallel, second)
+	return AllOf(ctx, maxListParallel, second)
 }
 
 // listWalk is a part of the list. Runs are spread over the shards by their ids: that one shard holds more of a page than is read of
@@ -68,8 +68,8 @@ func (s *Store) listWalk(l *listing, part int, shards shardCounts, after indexPo
 	if part != finishedRuns {
 		chunk = max(chunk, runlane.DefaultPageLimit)
 	}
-	walk := &indexWalk{store: s, operation: "list runs", span: l.span(part, shards), after: after, atOnce: maxListParallel}
-	walk.chunk, walk.batch = int(math.Ceil(min(chunk, rows))), min(l.atLeast(0), batchKeys)
+	walk := &indexWalk{table: s.db, operation: "list runs", span: l.span(part, shards), after: after, atOnce: maxListParallel}
+	walk.chunk, walk.batch = int(math.Ceil(min(chunk, rows))), min(l.atLeast(0), BatchKeys)
 	walk.add(walk.span.partitions)
 	return walk
 }
@@ -107,9 +107,9 @@ func (s *Store) know(ctx context.Context, l *listing, ids []runlane.RunID) error
 		_, known := l.known[id]
 		return known || id == ""
 	})
-	parts := slices.Collect(slices.Chunk(ids, batchKeys))
+	parts := slices.Collect(slices.Chunk(ids, BatchKeys))
 	read := make([]map[runlane.RunID]*runItem, len(parts))
-	err := inParallel(ctx, parts, func(ctx context.Context, i int, part []runlane.RunID) (err error) {
+	err := InParallel(ctx, parts, func(ctx context.Context, i int, part []runlane.RunID) (err error) {
 		read[i], err = s.readRuns(ctx, l.Environment, part)
 		return err
 	})

@@ -80,7 +80,7 @@ func newPacedTable(t *testing.T, finished, active, shards int) *pacedTable {
 
 func (p *pacedTable) answer(ctx context.Context) error {
 	p.requests.Add(1)
-	return sleep(ctx, pace)
+	return Sleep(ctx, pace)
 }
 
 func (p *pacedTable) GetItem(ctx context.Context, in *dynamodb.GetItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {

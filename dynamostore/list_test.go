@@ -214,7 +214,7 @@ func TestWalkIndex_TiesAreNeitherMissedNorRepeated(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // no secrecy
 	for range 300 {
 		index := &tiedIndex{partitions: map[string][]indexRow{}}
-		sp := &span{index: indexDue, hash: attrDueP, sort: attrDueA, backwards: random.IntN(2) == 0}
+		sp := &span{Index: indexes[0], sk: skRun, backwards: random.IntN(2) == 0}
 		total := random.IntN(60)
 		for p := range 1 + random.IntN(4) {
 			sp.partitions = append(sp.partitions, partition{fmt.Sprint("partition ", p), beforeKeys, beyondKeys})
@@ -237,7 +237,7 @@ func TestWalkIndex_TiesAreNeitherMissedNorRepeated(t *testing.T) {
 			var examined int
 			most, stop := 1+random.IntN(20), 1+random.IntN(10)
 			before := len(shown)
-			examined, after, more, err = store.walkIndex(t.Context(), "test", sp, after, 1+random.IntN(9), most, func(rows []indexRow) (int, bool, error) {
+			examined, after, more, err = store.db.Walk(t.Context(), "test", sp, after, 1+random.IntN(9), most, func(rows []indexRow) (int, bool, error) {
 				taken := min(stop, len(rows))
 				for _, row := range rows[:taken] {
 					shown = append(shown, row.indexPosition)

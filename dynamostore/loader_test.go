@@ -6,7 +6,6 @@ import (
 	"maps"
 	"testing"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"golang.org/x/sync/errgroup"
@@ -27,9 +26,7 @@ type template []item
 func (w *world) template() template {
 	w.Helper()
 	var items template
-	err := w.store.query(w.Context(), "load", &dynamodb.QueryInput{
-		KeyConditionExpression: aws.String("#pk = :pk"), ExpressionAttributeValues: item{":pk": text(runPK(w.key()))}, ConsistentRead: aws.Bool(true),
-	}, func(it item) (bool, error) {
+	err := w.store.db.Query(w.Context(), &Query{Operation: "load", Where: "#pk = :pk", Values: item{":pk": text(runPK(w.key()))}}, func(it item) (bool, error) {
 		items = append(items, it)
 		return true, nil
 	})
@@ -71,9 +68,9 @@ const batchWrites = 25
 // load writes n runs like the example. Their ids begin with the prefix.
 func (w *world) load(t template, prefix string, n int) *world {
 	w.Helper()
-	client, ok := w.store.client.(*dynamodb.Client)
+	client, ok := w.store.db.Client.(*dynamodb.Client)
 	if !ok {
-		w.Fatalf("the loader writes through a client of its own kind, not %T", w.store.client)
+		w.Fatalf("the loader writes through a client of its own kind, not %T", w.store.db.Client)
 	}
 	shards, err := w.store.shardCounts(w.Context(), "test")
 	if err != nil {
@@ -81,12 +78,12 @@ func (w *world) load(t template, prefix string, n int) *world {
 	}
 	var batch []types.WriteRequest
 	group, ctx := errgroup.WithContext(w.Context())
-	group.SetLimit(maxParallel)
+	group.SetLimit(MaxParallel)
 	for i := range n {
 		batch = append(batch, w.copyOf(t, runlane.RunID(fmt.Sprintf("run_%s%020d", prefix, i)), shards)...)
 		for len(batch) >= batchWrites || i == n-1 && len(batch) > 0 {
 			part := batch[:min(len(batch), batchWrites)]
-			group.Go(func() error { return writeBatch(ctx, client, w.store.table, part) })
+			group.Go(func() error { return writeBatch(ctx, client, w.store.db.Name, part) })
 			batch = batch[len(part):]
 		}
 	}

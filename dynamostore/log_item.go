@@ -191,6 +191,11 @@ func (l *logItem) records(key lane.RunKey, queue runlane.QueueName, first int64)
 	return records, nil
 }
 
+// proof is what tells that this commit was made, however late one asks.
+func (l *logItem) proof() proof {
+	return proof{operation: "settle commit", pk: l.PK, sk: l.SK, values: item{"ci": text(l.Commit)}}
+}
+
 // first is the sequence of the commit's first event.
 func (l *logItem) first() (int64, error) {
 	n, err := strconv.ParseInt(strings.TrimPrefix(l.SK, skLogPrefix), 10, 64)

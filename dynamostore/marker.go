@@ -36,6 +36,9 @@ func (m marker) key(e runlane.Environment, shard int, queue runlane.QueueName) d
 	return dueKey{duePartition(e, m.kind, shard), fmt.Sprintf("%013d:%s", m.at, queue)}
 }
 
+// entry is all that is known of an item with this marker by the marker alone.
+func (k dueKey) entry() item { return item{attrDueP: text(k.partition), attrDueA: text(k.sort)} }
+
 func duePartition(e runlane.Environment, kind markerKind, shard int) string {
 	return e.Name() + ":" + string(kind) + ":" + strconv.Itoa(shard)
 }

@@ -81,7 +81,7 @@ func TestMarkerTable(t *testing.T) {
 // another is a second process on the same table.
 func (w *world) another() *world {
 	other := *w
-	other.store = New(w.store.client, w.store.table, &Options{Now: func() time.Time { return w.now }})
+	other.store = New(w.store.db.Client, w.store.db.Name, &Options{Now: func() time.Time { return w.now }})
 	return &other
 }
 

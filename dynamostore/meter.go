@@ -3,10 +3,7 @@ package dynamostore
 import (
 	"context"
 	"maps"
-	"strings"
 	"sync"
-
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
 // Usage counts requests and capacity units. A write unit is one write of up to 1 KB, twice that in a transaction, plus one for
@@ -73,101 +70,16 @@ func WithMeter(ctx context.Context, m *Meter) context.Context {
 	return context.WithValue(ctx, meterKey{}, m)
 }
 
-func (s *Store) used(ctx context.Context, operation string, u Usage) {
-	s.meter.add(operation, u)
-	if m, ok := ctx.Value(meterKey{}).(*Meter); ok {
-		m.add(operation, u)
+// tableMeter makes the requests of the store's table count.
+type tableMeter struct{ store *Meter }
+
+// Used implements Meter of the table.
+func (m tableMeter) Used(ctx context.Context, operation string, u usage) {
+	m.store.add(operation, Usage(u))
+	if of, ok := ctx.Value(meterKey{}).(*Meter); ok {
+		of.add(operation, Usage(u))
 	}
 }
 
-// units is the number of 1 KB write units of a size.
-func units(size int) int { return (size + 1023) / 1024 }
-
-// readUnits is the number of 4 KB read units of a size, at least one.
-func readUnits(size int, consistent bool) float64 {
-	n := float64(max((size+4095)/4096, 1))
-	if !consistent {
-		n /= 2
-	}
-	return n
-}
-
-// itemSize is the size DynamoDB bills: names and values, without the 100 bytes that only count for storage.
-func itemSize(it item) int {
-	size := 0
-	for name, v := range it {
-		size += len(name) + valueSize(v)
-	}
-	return size
-}
-
-func valueSize(v types.AttributeValue) int {
-	switch v := v.(type) {
-	case *types.AttributeValueMemberS:
-		return len(v.Value)
-	case *types.AttributeValueMemberN:
-		return numberSize(v.Value)
-	case *types.AttributeValueMemberB:
-		return len(v.Value)
-	case *types.AttributeValueMemberM:
-		size := 3
-		for name, e := range v.Value {
-			size += 1 + len(name) + valueSize(e)
-		}
-		return size
-	case *types.AttributeValueMemberL:
-		size := 3
-		for _, e := range v.Value {
-			size += 1 + valueSize(e)
-		}
-		return size
-	default:
-		return 1
-	}
-}
-
-// numberSize is one byte for two significant digits and one more, another for a sign. Zeros before the first and behind the last
-// significant digit are trimmed.
-func numberSize(n string) int {
-	size := 1
-	if strings.HasPrefix(n, "-") {
-		size++
-	}
-	digits := strings.Trim(strings.ReplaceAll(strings.TrimPrefix(n, "-"), ".", ""), "0")
-	return size + (len(digits)+1)/2
-}
-
-// indexUnits is what the change of an item costs in both indexes: one unit for an entry put, one for an entry removed, two for
-// one that moves, nothing for one that stays. (What done projects never changes once it is there.)
-func indexUnits(before, after item) int {
-	total := 0
-	for _, index := range [][2]string{{attrDueP, attrDueA}, {attrDoneP, attrDoneA}} {
-		old, isOld := entry(before, index)
-		now, isNew := entry(after, index)
-		if isOld && isNew && old == now {
-			continue
-		}
-		if isOld {
-			total++
-		}
-		if isNew {
-			total++
-		}
-	}
-	return total
-}
-
-func entry(it item, index [2]string) (key [2]string, ok bool) {
-	p, ok1 := it[index[0]].(*types.AttributeValueMemberS)
-	a, ok2 := it[index[1]].(*types.AttributeValueMemberS)
-	if !ok1 || !ok2 {
-		return key, false
-	}
-	return [2]string{p.Value, a.Value}, true
-}
-
-// writeUsage is one request that changes one item.
-func writeUsage(before, after item) Usage {
-	size := max(itemSize(before), itemSize(after))
-	return Usage{Requests: 1, WriteUnits: float64(max(units(size), 1) + indexUnits(before, after))}
-}
+// Conflict implements Meter of the table.
+func (m tableMeter) Conflict() { m.store.conflict() }

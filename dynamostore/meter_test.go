@@ -120,8 +120,8 @@ func TestMeter_AgreesWithTheEmulatorOnPlainRequests(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			row.before(w)
-			counting := &consumption{API: w.store.client}
-			w.store.client = counting
+			counting := &consumption{API: w.store.db.Client}
+			w.store.db.Client = counting
 			before := w.store.Stats()
 			row.after(w)
 			used := w.store.Stats().Usage.Minus(before.Usage)
@@ -139,8 +139,8 @@ func TestMeter_AgreesWithTheEmulatorOnPlainRequests(t *testing.T) {
 // ordinary price. This is why the meter computes.
 func TestMeter_EmulatorIsWrongAboutTransactions(t *testing.T) {
 	w := newWorld(t)
-	counting := &consumption{API: w.store.client}
-	w.store.client = counting
+	counting := &consumption{API: w.store.db.Client}
+	w.store.db.Client = counting
 	w.create(eager, 0, nil)
 	if got := w.meter.Stats().WriteUnits; got != 5 || counting.transactUnits != 6 {
 		t.Errorf("the meter counted %v units, want 5; the emulator %v, in which an index entry made 6", got, counting.transactUnits)

@@ -8,9 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-
 	"github.com/runlane/runlane-go"
 )
 
@@ -326,13 +323,12 @@ func (s *Store) movedOn(row dueRow) bool {
 
 // waitingRows are the next rows of a partition, and where they end; nil: at the last one.
 func (s *Store) waitingRows(ctx context.Context, dp string, p slotPartition, after item, limit int) (rows []dueRow, next item, err error) {
-	in := &dynamodb.QueryInput{
-		IndexName: aws.String(indexDue), KeyConditionExpression: aws.String("#dp = :dp AND #da BETWEEN :from AND :until"),
-		ExpressionAttributeValues: item{":dp": text(dp), ":from": text(p.start()), ":until": text(p.end())},
-		Limit:                     aws.Int32(int32(limit)), ExclusiveStartKey: after, //nolint:gosec // at most offerRows
+	q := &Query{
+		Operation: "scan slots", Index: indexDue, Where: "#dp = :dp AND #da BETWEEN :from AND :until",
+		Values: item{":dp": text(dp), ":from": text(p.start()), ":until": text(p.end())}, Limit: limit, Behind: after,
 	}
 	count := 0
-	err = s.query(ctx, "scan slots", in, func(it item) (bool, error) {
+	err = s.db.Query(ctx, q, func(it item) (bool, error) {
 		if row, ok := parseDueRow(it); ok {
 			rows = append(rows, row)
 		}
@@ -345,7 +341,7 @@ func (s *Store) waitingRows(ctx context.Context, dp string, p slotPartition, aft
 }
 
 // follow follows a commit: a run that waited for a slot does not wait there any more, and slots have changed hands.
-func (s *Store) follow(c *change, w *written) {
+func (s *Store) follow(c *change, w *built) {
 	if c.before != nil && c.before.marker().kind == slotless && c.before.due() != w.run.due() {
 		s.remember(dueRow{run: c.before.key().RunID, key: c.before.due()})
 	}

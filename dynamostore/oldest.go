@@ -25,11 +25,11 @@ func (s *Store) OldestDue(ctx context.Context, environment runlane.Environment, 
 		}
 	}
 	var oldest time.Time
-	_, _, _, err = s.walkIndex(ctx, "oldest due", due, indexPosition{}, 1, 1, func(rows []indexRow) (int, bool, error) {
+	_, _, _, err = s.db.Walk(ctx, "oldest due", due, indexPosition{}, 1, 1, func(rows []indexRow) (int, bool, error) {
 		if row, ok := parseDueRow(rows[0].item); ok {
 			oldest = row.marker.at.time()
 		}
 		return 1, true, nil
 	})
-	return oldest, s.failure(ctx, "oldest due", err)
+	return oldest, s.db.Failure(ctx, "oldest due", err)
 }

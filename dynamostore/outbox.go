@@ -58,7 +58,7 @@ func (s *Store) ClaimOutboxMessages(ctx context.Context, c *lane.ClaimOutboxComm
 		return nil, err
 	}
 	messages := make([]*lane.OutboxMessage, len(runs))
-	err = inParallel(ctx, runs, func(ctx context.Context, i int, r *runItem) (err error) {
+	err = InParallel(ctx, runs, func(ctx context.Context, i int, r *runItem) (err error) {
 		messages[i], err = s.claimRow(ctx, c, r)
 		return err
 	})
@@ -146,14 +146,16 @@ func (s *Store) claimRow(ctx context.Context, c *lane.ClaimOutboxCommand, r *run
 func (s *Store) updateRow(
 	ctx context.Context, operation string, at rowRef, expression string, c condition, values item, wrote func(now delivery) bool,
 ) (*logItem, bool, error) {
-	after, ok, err := s.updateOwn(ctx, operation, itemKey(runPK(at.key), logSK(at.first)), expression, c, values, func(now item) bool {
-		log := &logItem{}
-		return unmarshalItem(now, log) == nil && at.index < len(log.Deliveries) && wrote(log.Deliveries[at.index])
+	after, ok, err := s.db.Update(ctx, operation, &update{
+		key: itemKey(runPK(at.key), logSK(at.first)), expression: expression, values: values, condition: c,
+		wrote: func(now item) bool {
+			log := &logItem{}
+			return unmarshalItem(now, log) == nil && at.index < len(log.Deliveries) && wrote(log.Deliveries[at.index])
+		},
 	})
 	if err != nil || !ok {
 		return nil, false, err
 	}
-	s.used(ctx, operation, Usage{Requests: 1, WriteUnits: float64(units(itemSize(after)))})
 	log := &logItem{}
 	if err := unmarshalItem(after, log); err != nil {
 		return nil, false, err
@@ -255,17 +257,17 @@ func (s *Store) moveAfterMark(ctx context.Context, row claimedRow, to marker) er
 	if due == row.due {
 		return nil
 	}
-	return s.moveMarkerFrom(ctx, runPK(row.key), row.sequence, row.due, due, 0)
+	return s.moveMarkerFrom(ctx, runPK(row.key), row.sequence, row.due, due, row.due.entry())
 }
 
 // mark judges rows one by one. Those whose claim is stale are named together, the rest are marked.
 func (s *Store) mark(ctx context.Context, e runlane.Environment, refs []lane.OutboxRef, one func(context.Context, claimedRow) (bool, error)) error {
 	if err := ctx.Err(); err != nil {
-		return s.failure(ctx, "mark", err)
+		return s.db.Failure(ctx, "mark", err)
 	}
 	var mutex sync.Mutex
 	var stale []string
-	err := inParallel(ctx, refs, func(ctx context.Context, _ int, ref lane.OutboxRef) (err error) {
+	err := InParallel(ctx, refs, func(ctx context.Context, _ int, ref lane.OutboxRef) (err error) {
 		row, ok := parseClaim(e, ref)
 		if ok {
 			ok, err = one(ctx, row)

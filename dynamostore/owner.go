@@ -6,10 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/lane"
 )
@@ -62,18 +58,18 @@ func (s *Store) create(ctx context.Context, c *lane.AppendCommand) (*lane.Commit
 		return nil, s.ownedFirst(ctx, owners, err)
 	}
 	for round := 1; ; round++ {
-		commit, failed, err := s.commit(ctx, &change{Transition: &c.Transition, birth: c.Outbox, owners: owners, slot: slot})
-		if err != nil || len(failed) == 0 {
+		commit, refused, err := s.commit(ctx, &change{Transition: &c.Transition, birth: c.Outbox, owners: owners, slot: slot})
+		if err != nil || refused == nil {
 			return commit, err
 		}
-		if onlySlots(failed) {
+		if refused.onlySlots() {
 			return nil, noCapacity(c)
 		}
-		exists := oldOf(failed, runMember)
+		exists := refused.run()
 		for i := range owners {
-			old := oldOf(failed, logMember+1+i)
+			old, failed := refused.owner(i)
 			if old == nil {
-				if failedAt(failed, logMember+1+i) {
+				if failed {
 					owners[i].replaces = condition{} // gone meanwhile
 				}
 				continue
@@ -110,7 +106,7 @@ func (s *Store) creationSlot(ctx context.Context, c *lane.AppendCommand) (slotCh
 	limited := ctx
 	if c.Reserves() { // it can wait without a slot: what is left of the caller's time is for the commit
 		var cancel context.CancelFunc
-		limited, cancel = context.WithTimeout(ctx, s.timeout/slotPatience)
+		limited, cancel = context.WithTimeout(ctx, s.db.Timeout/slotPatience)
 		defer cancel()
 	}
 	slot, ok, err := s.takeSlot(limited, projected(&c.Transition, nil), c.Queue.Concurrency, toMillis(c.Projected.UpdatedAt),
@@ -133,7 +129,7 @@ const slotPatience = 4
 // ownedFirst is the conflict on a key, where there is one, in place of a full queue: keys are judged first.
 func (s *Store) ownedFirst(ctx context.Context, owners []ownerItem, full error) error {
 	for _, owner := range owners {
-		raw, err := s.getItem(ctx, "read owner", owner.PK, skOwner)
+		raw, err := s.db.Get(ctx, "read owner", owner.PK, skOwner)
 		if err != nil {
 			return err
 		}
@@ -153,15 +149,6 @@ func (s *Store) ownedFirst(ctx context.Context, owners []ownerItem, full error) 
 
 func noCapacity(c *lane.AppendCommand) *runlane.Error {
 	return conflict(runlane.ConflictQueueCapacity, c.Projected.ID, "queue %q has no free slot", c.Queue.Name)
-}
-
-func failedAt(failed []lost, index int) bool {
-	for _, f := range failed {
-		if f.index == index {
-			return true
-		}
-	}
-	return false
 }
 
 // ownersOf are the owner items that a creation writes, the idempotency key's first.
@@ -259,7 +246,7 @@ func (s *Store) GetRunBySingletonKey(ctx context.Context, key lane.OwnerKey) (*r
 }
 
 func (s *Store) ownerRun(ctx context.Context, pk string) (*runlane.Run, error) {
-	raw, err := s.getItem(ctx, "read owner", pk, skOwner)
+	raw, err := s.db.Get(ctx, "read owner", pk, skOwner)
 	if err != nil {
 		return nil, err
 	}
@@ -283,7 +270,7 @@ func (s *Store) ownerRun(ctx context.Context, pk string) (*runlane.Run, error) {
 
 // ResetIdempotencyKey implements lane.Storage.
 func (s *Store) ResetIdempotencyKey(ctx context.Context, key lane.OwnerKey) error {
-	raw, err := s.getItem(ctx, "read owner", idempotencyPK(key), skOwner)
+	raw, err := s.db.Get(ctx, "read owner", idempotencyPK(key), skOwner)
 	if err != nil {
 		return err
 	}
@@ -299,25 +286,8 @@ func (s *Store) ResetIdempotencyKey(ctx context.Context, key lane.OwnerKey) erro
 	case live.status().Active():
 		return conflict(runlane.ConflictIdempotencyKey, owner.Run, "the key's run is %s", live.Status)
 	}
-	c := owner.unchanged()
-	in := &dynamodb.DeleteItemInput{
-		TableName: &s.table, Key: itemKey(owner.PK, skOwner), ConditionExpression: aws.String(c.text),
-		ExpressionAttributeNames: names(c.text), ExpressionAttributeValues: c.values,
-		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
-	}
-	gone := false
-	err = s.plainWrite(ctx, "reset key", in.Key, c, func(ctx context.Context) error {
-		_, err := s.client.DeleteItem(ctx, in, sentOnce)
-		if err == nil {
-			gone = true
-			s.used(ctx, "reset key", writeUsage(raw, nil))
-		}
-		return err
-	}, func(now item, unknown bool) bool {
-		gone = unknown && len(now) == 0
-		return gone
-	})
-	if err == nil && !gone {
+	result, err := s.db.Delete(ctx, "reset key", raw, owner.unchanged())
+	if err == nil && result != Removed {
 		return conflict(runlane.ConflictIdempotencyKey, owner.Run, "the key changed hands")
 	}
 	return err

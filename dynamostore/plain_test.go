@@ -74,8 +74,10 @@ func TestPlainWrite_Answers(t *testing.T) {
 					client.it = item{"by": text(c.there)}
 				}
 				mine := item{":by": text("me")}
-				_, ok, err := New(client, "table", nil).updateOwn(t.Context(), "put it", itemKey("a", "b"), "SET #by = :by",
-					condition{text: "attribute_not_exists(#by)"}, mine, func(now item) bool { return textOf(now["by"]) == "me" })
+				_, ok, err := New(client, "table", nil).db.Update(t.Context(), "put it", &update{
+					key: itemKey("a", "b"), expression: "SET #by = :by", values: mine, condition: condition{text: "attribute_not_exists(#by)"},
+					wrote: func(now item) bool { return textOf(now["by"]) == "me" },
+				})
 				e, failed := errors.AsType[*runlane.Error](err)
 				if ok != c.ok || failed != (c.outcome != "") {
 					t.Fatalf("%t, %v", ok, err)

@@ -26,15 +26,15 @@ func (s *Store) PutProgress(ctx context.Context, key lane.RunKey, leaseToken str
 		return err
 	}
 	run := itemKey(runPK(key), skRun)
-	members := []member{
-		runMember: {before: run, after: run, condition: equal("lt", text(leaseToken)), check: true},
-		// The second member is the note, where a commit has its log. One that was written later is not overwritten.
-		logMember: {after: note, condition: condition{text: "attribute_not_exists(#pk) OR #at <= :at", values: item{":at": note["at"]}}},
+	writes := []member{
+		{before: run, after: run, condition: equal("lt", text(leaseToken)), check: true},
+		// A note that was written later is not overwritten.
+		{after: note, condition: condition{text: "attribute_not_exists(#pk) OR #at <= :at", values: item{":at": note["at"]}}},
 	}
-	failed, err := s.transact(ctx, "put progress", randomID(), members, func(context.Context, item) (bool, error) { return false, nil })
+	failed, err := s.db.Transact(ctx, &Transaction{Operation: "put progress", Token: randomID(), Version: "sq", Writes: writes})
 	for _, f := range failed {
 		switch {
-		case f.index != runMember:
+		case f.index != 0:
 		case f.old == nil:
 			return notFound(key)
 		default:
@@ -46,7 +46,7 @@ func (s *Store) PutProgress(ctx context.Context, key lane.RunKey, leaseToken str
 
 // GetProgress implements lane.ProgressKeeper.
 func (s *Store) GetProgress(ctx context.Context, key lane.RunKey) (runlane.Progress, error) {
-	raw, err := s.getItem(ctx, "read progress", runPK(key), skProgress)
+	raw, err := s.db.Get(ctx, "read progress", runPK(key), skProgress)
 	if err != nil || raw == nil {
 		return runlane.Progress{}, err
 	}

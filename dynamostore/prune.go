@@ -6,10 +6,6 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/lane"
 )
@@ -43,7 +39,7 @@ func (s *Store) PruneRuns(ctx context.Context, c *lane.PruneCommand) (*lane.Prun
 		return nil, err
 	}
 	old := doneSpan(c.Environment, statuses, shards, fmt.Sprintf("%013d:", cutoff)) // of the cutoff itself, a key goes on behind the colon
-	_, stopped, more, err := s.walkIndex(ctx, "prune", old, after, chunkOf(p.limit), maxListRows, func(rows []indexRow) (int, bool, error) {
+	_, stopped, more, err := s.db.Walk(ctx, "prune", old, after, chunkOf(p.limit), maxListRows, func(rows []indexRow) (int, bool, error) {
 		taken, err := s.pruneRows(ctx, p, rows)
 		return taken, p.progress.Pruned >= p.limit || taken < len(rows), err
 	})
@@ -83,7 +79,7 @@ func (s *Store) pruneRows(ctx context.Context, p *pruning, rows []indexRow) (tak
 		}
 	}
 	var removed atomic.Int64
-	err = inParallel(ctx, chosen, func(ctx context.Context, _ int, r *runItem) error {
+	err = InParallel(ctx, chosen, func(ctx context.Context, _ int, r *runItem) error {
 		gone, err := s.pruneRun(ctx, r, owners[r.key().RunID])
 		if gone {
 			removed.Add(1)
@@ -103,7 +99,7 @@ func (s *Store) ownersHeld(ctx context.Context, runs map[runlane.RunID]*runItem)
 		}
 	}
 	held := map[runlane.RunID][]ownerItem{}
-	err := s.batchGet(ctx, "read owners", keys, func(it item) error {
+	err := s.db.BatchGet(ctx, "read owners", keys, func(it item) error {
 		var owner ownerItem
 		if err := unmarshalItem(it, &owner); err != nil {
 			return err
@@ -128,7 +124,7 @@ func (s *Store) pruneRun(ctx context.Context, r *runItem, owners []ownerItem) (g
 		if err != nil {
 			return false, err
 		}
-		if _, err := s.remove(ctx, raw, owner.unchanged()); err != nil {
+		if _, err := s.db.Delete(ctx, "prune", raw, owner.unchanged()); err != nil {
 			return false, err
 		}
 	}
@@ -138,20 +134,18 @@ func (s *Store) pruneRun(ctx context.Context, r *runItem, owners []ownerItem) (g
 	}
 	run, rest := parts[len(parts)-1], parts[:len(parts)-1]
 	for _, part := range slices.Backward(rest) { // 'payload' > 'output' > 'note' > 'log:…': backwards is the order wanted
-		if result, err := s.remove(ctx, part, asRead(part)); err != nil || result == kept {
+		if result, err := s.db.Delete(ctx, "prune", part, asRead(part)); err != nil || result == Kept {
 			return false, err
 		}
 	}
-	result, err := s.remove(ctx, run, same)
-	return result == removed, err
+	result, err := s.db.Delete(ctx, "prune", run, same)
+	return result == Removed, err
 }
 
 // partsOf reads everything under the run's key, the run item last; nil when that is gone, or another run's.
 func (s *Store) partsOf(ctx context.Context, r *runItem) (parts []item, err error) {
-	err = s.query(ctx, "prune", &dynamodb.QueryInput{
-		KeyConditionExpression:    aws.String("#pk = :pk AND #sk <= :run"),
-		ExpressionAttributeValues: item{":pk": text(r.PK), ":run": text(skRun)},
-		ConsistentRead:            aws.Bool(true),
+	err = s.db.Query(ctx, &Query{
+		Operation: "prune", Where: "#pk = :pk AND #sk <= :run", Values: item{":pk": text(r.PK), ":run": text(skRun)},
 	}, func(it item) (bool, error) {
 		parts = append(parts, it)
 		return true, nil
@@ -195,47 +189,6 @@ func (s *Store) detach(ctx context.Context, r *runItem, same condition) (ok bool
 	if len(gone) > 1 {
 		expression += ", " + gone[1]
 	}
-	after, ok, err := s.update(ctx, "prune", itemKey(r.PK, skRun), expression, same, nil)
-	if ok {
-		s.used(ctx, "prune", writeUsage(r.raw, after))
-	}
+	_, ok, err = s.db.Update(ctx, "prune", &update{key: itemKey(r.PK, skRun), expression: expression, condition: same, before: r.raw})
 	return ok, err
-}
-
-// removal is what became of an item that was to be removed.
-type removal int
-
-const (
-	removed removal = iota
-	missing         // it was gone already
-	kept            // it is another one than was seen: the condition failed
-)
-
-// remove deletes one item. A deletion may be sent any number of times: it is repeated after a lost answer, throttling, and
-// transactions on the same item.
-func (s *Store) remove(ctx context.Context, it item, seen condition) (removal, error) {
-	in := &dynamodb.DeleteItemInput{TableName: &s.table, Key: keyOf(it)}
-	if seen.text != "" {
-		in.ConditionExpression, in.ExpressionAttributeNames = &seen.text, names(seen.text)
-		in.ExpressionAttributeValues = seen.values
-		in.ReturnValuesOnConditionCheckFailure = types.ReturnValuesOnConditionCheckFailureAllOld
-	}
-	result := missing
-	err := s.plainWrite(ctx, "prune", in.Key, seen, func(ctx context.Context) error {
-		_, err := s.client.DeleteItem(ctx, in, sentOnce)
-		if err == nil {
-			result = removed
-			s.used(ctx, "prune", writeUsage(it, nil))
-		}
-		return err
-	}, func(now item, unknown bool) bool {
-		switch {
-		case len(now) > 0:
-			result = kept
-		case unknown:
-			result = removed // by an earlier sending
-		}
-		return result == removed
-	})
-	return result, err
 }

@@ -52,8 +52,8 @@ func TestPrune_Budget(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.finished(row.created, row.output)
-			counting := &prunedUnits{API: w.store.client}
-			w.store.client = counting
+			counting := &prunedUnits{API: w.store.db.Client}
+			w.store.db.Client = counting
 			c := w.pruning()
 			c.ReleaseOwners = !row.keep
 			progress := w.prune(c)

@@ -66,9 +66,9 @@ func (w *world) prune(c *lane.PruneCommand) *lane.PruneProgress {
 func (w *world) remains() []string {
 	w.Helper()
 	var keys []string
-	in := &dynamodb.ScanInput{TableName: &w.store.table, ConsistentRead: aws.Bool(true)}
+	in := &dynamodb.ScanInput{TableName: &w.store.db.Name, ConsistentRead: aws.Bool(true)}
 	for {
-		out, err := w.store.client.Scan(w.Context(), in)
+		out, err := w.store.db.Client.Scan(w.Context(), in)
 		if err != nil {
 			w.Fatal(err)
 		}
@@ -160,7 +160,7 @@ func (c *dyingClient) DeleteItem(ctx context.Context, in *dynamodb.DeleteItemInp
 // A process that dies at any request leaves a run that can be read and that the next call finishes, with nothing orphaned.
 func TestHazard17_PruningThatDiesAnywhere_IsResumedAndOrphansNothing(t *testing.T) {
 	w := newWorld(t)
-	alive := w.store.client
+	alive := w.store.db.Client
 	for _, after := range []bool{false, true} {
 		for n := int64(20); ; n++ { // the index's shards are read first: 24 requests, 8 at a time
 			w.pass(time.Second).finished(owned("key", bulky(3)), bulky(2))
@@ -171,10 +171,10 @@ func TestHazard17_PruningThatDiesAnywhere_IsResumedAndOrphansNothing(t *testing.
 			ctx, die := context.WithCancel(t.Context())
 			client := &dyingClient{API: alive, after: after, die: die}
 			client.left.Store(n)
-			w.store.client = client
+			w.store.db.Client = client
 			_, err = w.store.PruneRuns(ctx, w.pruning())
 			die()
-			w.store.client = alive
+			w.store.db.Client = alive
 			w.interrupted(whole)
 			w.checked()
 			w.prune(w.pruning())
@@ -229,10 +229,10 @@ func TestHazard17_OwnerTakenOverMeanwhile_Stays(t *testing.T) {
 	w.create(eager, 0, owned("key", []byte(`{}`))).ack().claim(time.Minute, true)
 	w.end(&runlane.RunFailed{Attempt: 1, Failure: runlane.Failure{Code: runlane.ErrTaskFailed}})
 	command := w.pruning()
-	alive := w.store.client
-	w.store.client = &pruneClient{API: alive, script: func(n int64, _ string) (bool, error) {
+	alive := w.store.db.Client
+	w.store.db.Client = &pruneClient{API: alive, script: func(n int64, _ string) (bool, error) {
 		if n == 1 {
-			w.store.client = alive
+			w.store.db.Client = alive
 			w.pass(time.Second).create(eager, 0, owned("key", []byte(`{}`)))
 		}
 		return true, nil
@@ -258,7 +258,7 @@ func TestPrune_IdUsedAgainMeanwhile_LeavesTheNewRunAlone(t *testing.T) {
 		t.Run(at, func(t *testing.T) {
 			w := newWorld(t)
 			w.keyed("key", bulky(3))
-			other, client := w.another(), w.store.client
+			other, client := w.another(), w.store.db.Client
 			var pruned *lane.PruneProgress
 			var left []string
 			script := &pruneClient{API: client, script: func(_ int64, sk string) (bool, error) {
@@ -270,7 +270,7 @@ func TestPrune_IdUsedAgainMeanwhile_LeavesTheNewRunAlone(t *testing.T) {
 				}
 				return true, nil
 			}}
-			w.store.client = script
+			w.store.db.Client = script
 			first, err := w.store.PruneRuns(t.Context(), w.pruning())
 			if err != nil {
 				t.Fatal(err)
@@ -306,8 +306,8 @@ const readParts = "read"
 func TestPrune_ConflictsThrottlingAndLostAnswers_AreRepeated(t *testing.T) {
 	w := newWorld(t)
 	w.finished(owned("key", bulky(3)), nil)
-	alive := w.store.client
-	w.store.client = &pruneClient{API: alive, script: func(n int64, what string) (bool, error) {
+	alive := w.store.db.Client
+	w.store.db.Client = &pruneClient{API: alive, script: func(n int64, what string) (bool, error) {
 		if what == "detach" {
 			return true, nil
 		}
@@ -334,8 +334,8 @@ func TestPrune_ConflictsThrottlingAndLostAnswers_AreRepeated(t *testing.T) {
 func TestPrune_Refused_SaysSoAndIsResumed(t *testing.T) {
 	w := newWorld(t)
 	w.finished(nil, nil)
-	alive, calls := w.store.client, 0
-	w.store.client = &pruneClient{API: alive, script: func(_ int64, what string) (bool, error) {
+	alive, calls := w.store.db.Client, 0
+	w.store.db.Client = &pruneClient{API: alive, script: func(_ int64, what string) (bool, error) {
 		if what == readParts {
 			return true, nil
 		}
@@ -346,7 +346,7 @@ func TestPrune_Refused_SaysSoAndIsResumed(t *testing.T) {
 	if !errors.Is(err, runlane.ErrConfigurationInvalid) || calls != 1 {
 		t.Errorf("%v after %d calls", err, calls)
 	}
-	w.store.client = alive
+	w.store.db.Client = alive
 	if progress := w.prune(w.pruning()); progress.Pruned != 1 || len(w.remains()) != 0 {
 		t.Errorf("%+v %v", progress, w.remains())
 	}
@@ -358,13 +358,15 @@ func TestHazard17_OwnerWithoutRun_CountsAsDead(t *testing.T) {
 	w := newWorld(t)
 	w.finished(owned("key", []byte(`{}`)), nil)
 	key := lane.OwnerKey{Environment: "test", TaskID: "bench.noop", Key: "key"}
-	owner, err := w.store.getItem(t.Context(), "test", idempotencyPK(key), skOwner)
+	owner, err := w.store.db.Get(t.Context(), "test", idempotencyPK(key), skOwner)
 	if err != nil || owner == nil {
 		t.Fatal(owner, err)
 	}
 	w.prune(w.pruning())
-	if _, _, err := w.store.update(t.Context(), "test", keyOf(owner), "SET #ru = :ru, #ir = :ir", condition{text: "attribute_not_exists(#pk)"},
-		item{":ru": owner["ru"], ":ir": owner["ir"]}); err != nil {
+	if _, _, err := w.store.db.Update(t.Context(), "test", &update{
+		key: keyOf(owner), expression: "SET #ru = :ru, #ir = :ir", condition: condition{text: "attribute_not_exists(#pk)"},
+		values: item{":ru": owner["ru"], ":ir": owner["ir"]},
+	}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := w.store.GetRunByIdempotencyKey(t.Context(), key); !errors.Is(err, runlane.ErrRunNotFound) {

@@ -3,12 +3,6 @@ package dynamostore
 import (
 	"context"
 	"slices"
-	"time"
-
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/lane"
@@ -16,37 +10,8 @@ import (
 
 // Bounds of reading.
 const (
-	batchKeys      = 100 // keys of one BatchGetItem
-	maxBulkTries   = 3   // readings of an announced payload or output
-	maxParallel    = 8   // requests of one call at once
-	unprocessedGap = 20 * time.Millisecond
+	maxBulkTries = 3 // readings of an announced payload or output
 )
-
-// inParallel treats the members of a list at once, at most maxParallel, until one fails.
-func inParallel[E any](ctx context.Context, list []E, one func(ctx context.Context, i int, e E) error) error {
-	if len(list) == 1 {
-		return one(ctx, 0, list[0])
-	}
-	all := make([]func(context.Context) error, len(list))
-	for i, e := range list {
-		all[i] = func(ctx context.Context) error { return one(ctx, i, e) }
-	}
-	return allOf(ctx, maxParallel, all)
-}
-
-// allOf does everything at once, at most so much, until something fails. A single thing is done in place: in a goroutine of its own,
-// the deep stack that a request needs would have to grow anew.
-func allOf(ctx context.Context, atOnce int, all []func(ctx context.Context) error) error {
-	if len(all) == 1 {
-		return all[0](ctx)
-	}
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(atOnce)
-	for _, one := range all {
-		group.Go(func() error { return one(ctx) })
-	}
-	return group.Wait()
-}
 
 // GetRun implements lane.Storage.
 func (s *Store) GetRun(ctx context.Context, key lane.RunKey) (*runlane.Run, error) {
@@ -57,15 +22,34 @@ func (s *Store) GetRun(ctx context.Context, key lane.RunKey) (*runlane.Run, erro
 	return run, err
 }
 
+// snapshot is the run item at the given sequence, from a recent read or commit, else read now. It may be at another sequence:
+// the caller judges. nil: there is no run.
+func (s *Store) snapshot(ctx context.Context, key lane.RunKey, sequence int64) (*runItem, error) {
+	if known, ok := s.snapshots.get(runPK(key)); ok && known.Sequence == sequence {
+		return known, nil
+	}
+	return s.readRun(ctx, key)
+}
+
+func (s *Store) readRun(ctx context.Context, key lane.RunKey) (*runItem, error) {
+	raw, err := s.db.Get(ctx, "read run", runPK(key), skRun)
+	if err != nil || raw == nil {
+		return nil, err
+	}
+	r, err := unmarshalRun(raw)
+	if err == nil {
+		s.snapshots.put(r.PK, r)
+	}
+	return r, err
+}
+
 // readWhole reads run and payload in one strong query, and what stands elsewhere: a separate output, a long failure. The run
 // item says where they are; announced and not yet visible they are read again. nil: there is no run.
 func (s *Store) readWhole(ctx context.Context, key lane.RunKey) (*runlane.Run, *runItem, error) {
 	var current *runItem
 	var payload item
-	err := s.query(ctx, "read run", &dynamodb.QueryInput{
-		KeyConditionExpression:    aws.String("#pk = :pk AND #sk >= :from"),
-		ExpressionAttributeValues: item{":pk": text(runPK(key)), ":from": text(skPayload)},
-		ConsistentRead:            aws.Bool(true),
+	err := s.db.Query(ctx, &Query{
+		Operation: "read run", Where: "#pk = :pk AND #sk >= :from", Values: item{":pk": text(runPK(key)), ":from": text(skPayload)},
 	}, func(it item) (more bool, err error) {
 		switch textOf(it[attrSK]) {
 		case skRun:
@@ -106,7 +90,7 @@ func (s *Store) bulk(ctx context.Context, r *runItem, p place, inlined []byte, s
 			}
 		}
 		var err error
-		if read, err = s.getItem(ctx, "read "+sk, r.PK, sk); err != nil {
+		if read, err = s.db.Get(ctx, "read "+sk, r.PK, sk); err != nil {
 			return nil, err
 		}
 	}
@@ -143,7 +127,7 @@ func (s *Store) wholeFailure(ctx context.Context, r *runItem) (runlane.Failure, 
 }
 
 func (s *Store) readLog(ctx context.Context, key lane.RunKey, first int64) (*logItem, error) {
-	raw, err := s.getItem(ctx, "read log", runPK(key), logSK(first))
+	raw, err := s.db.Get(ctx, "read log", runPK(key), logSK(first))
 	if err != nil || raw == nil {
 		return nil, err
 	}
@@ -179,7 +163,7 @@ func (s *Store) GetRuns(ctx context.Context, q *lane.RunsQuery) ([]*runlane.Run,
 
 func (s *Store) getWholeRuns(ctx context.Context, q *lane.RunsQuery) ([]*runlane.Run, error) {
 	runs := make([]*runlane.Run, len(q.IDs))
-	err := inParallel(ctx, q.IDs, func(ctx context.Context, i int, id runlane.RunID) (err error) {
+	err := InParallel(ctx, q.IDs, func(ctx context.Context, i int, id runlane.RunID) (err error) {
 		runs[i], _, err = s.readWhole(ctx, lane.RunKey{Environment: q.Environment, RunID: id})
 		return err
 	})
@@ -194,7 +178,7 @@ func (s *Store) readRuns(ctx context.Context, e runlane.Environment, ids []runla
 		keys = append(keys, itemKey(runPK(lane.RunKey{Environment: e, RunID: id}), skRun))
 	}
 	found := map[runlane.RunID]*runItem{}
-	err := s.batchGet(ctx, "read runs", keys, func(it item) error {
+	err := s.db.BatchGet(ctx, "read runs", keys, func(it item) error {
 		if newer(it) {
 			return nil
 		}
@@ -207,78 +191,6 @@ func (s *Store) readRuns(ctx context.Context, e runlane.Environment, ids []runla
 		return err
 	})
 	return found, err
-}
-
-// batchGet reads items strongly, without repeats, until none is left unprocessed.
-func (s *Store) batchGet(ctx context.Context, operation string, keys []item, each func(item) error) error {
-	seen := map[string]bool{}
-	keys = slices.DeleteFunc(keys, func(k item) bool {
-		id := textOf(k[attrPK]) + "\x00" + textOf(k[attrSK])
-		defer func() { seen[id] = true }()
-		return seen[id]
-	})
-	for len(keys) > 0 {
-		n := min(len(keys), batchKeys)
-		var out *dynamodb.BatchGetItemOutput
-		err := s.send(ctx, func(ctx context.Context) (err error) {
-			out, err = s.client.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{
-				s.table: {Keys: keys[:n], ConsistentRead: aws.Bool(true)},
-			}})
-			return err
-		})
-		usage := Usage{Requests: 1}
-		if err != nil {
-			s.used(ctx, operation, usage)
-			return s.failure(ctx, operation, err)
-		}
-		left := out.UnprocessedKeys[s.table].Keys
-		usage.ReadUnits = float64(n - len(left) - len(out.Responses[s.table])) // absent ones cost the minimum
-		for _, it := range out.Responses[s.table] {
-			usage.ReadUnits += readUnits(itemSize(it), true)
-			if err := each(it); err != nil {
-				return err
-			}
-		}
-		s.used(ctx, operation, usage)
-		keys = append(left, keys[n:]...)
-		if len(left) == n {
-			if err := sleep(ctx, unprocessedGap+jitter(unprocessedGap)); err != nil {
-				return s.failure(ctx, operation, err)
-			}
-		}
-	}
-	return nil
-}
-
-// query pages until each returns false or nothing is left. Attribute names are filled in from the key condition.
-func (s *Store) query(ctx context.Context, operation string, in *dynamodb.QueryInput, each func(item) (more bool, err error)) error {
-	in.TableName = &s.table
-	in.ExpressionAttributeNames = names(aws.ToString(in.KeyConditionExpression))
-	for {
-		var out *dynamodb.QueryOutput
-		err := s.send(ctx, func(ctx context.Context) (err error) {
-			out, err = s.client.Query(ctx, in)
-			return err
-		})
-		if err != nil {
-			s.used(ctx, operation, Usage{Requests: 1})
-			return s.failure(ctx, operation, err)
-		}
-		size := 0
-		for _, it := range out.Items {
-			size += itemSize(it)
-		}
-		s.used(ctx, operation, Usage{Requests: 1, ReadUnits: readUnits(size, aws.ToBool(in.ConsistentRead))})
-		for _, it := range out.Items {
-			if more, err := each(it); err != nil || !more {
-				return err
-			}
-		}
-		if out.LastEvaluatedKey == nil {
-			return nil
-		}
-		in.ExclusiveStartKey = out.LastEvaluatedKey
-	}
 }
 
 // InspectRun implements lane.Storage.

@@ -110,8 +110,8 @@ func TestHazard41_DeadRunIDUsedAgain_TheLivingOwnerIsNotReplaced(t *testing.T) {
 func TestHazard41_DeadRunIDUsedAgainWithinACreation_TheLivingOwnerIsNotReplaced(t *testing.T) {
 	w := newWorld(t).keyed("key", []byte(`"first"`)).pass(2 * runlane.DefaultIdempotencyTTL)
 	second := w.another()
-	client := &beforeSecondCommit{API: w.store.client, act: second.useAgain} // the first met the dead owner
-	w.store.client = client
+	client := &beforeSecondCommit{API: w.store.db.Client, act: second.useAgain} // the first met the dead owner
+	w.store.db.Client = client
 	_, err := w.store.AppendRunEvents(t.Context(), w.creationWith(owned("key", []byte(`{}`))))
 	if !errors.Is(err, runlane.ConflictIdempotencyKey) {
 		t.Errorf("%v after %d commits", err, client.commits)
@@ -123,7 +123,7 @@ func TestHazard41_DeadRunIDUsedAgainWithinACreation_TheLivingOwnerIsNotReplaced(
 func TestHazard41_RunIDUsedAgainWithinAReset_TheLivingOwnerStays(t *testing.T) {
 	w := newWorld(t).keyed("key", []byte(`"first"`))
 	second := w.another()
-	w.store.client = &interrupted{API: w.store.client, before: second.useAgain}
+	w.store.db.Client = &interrupted{API: w.store.db.Client, before: second.useAgain}
 	if err := w.store.ResetIdempotencyKey(t.Context(), reusedKey()); !errors.Is(err, runlane.ConflictIdempotencyKey) {
 		t.Errorf("%v", err)
 	}
@@ -157,8 +157,8 @@ func TestOwner_OfAnOlderProgram_IsReplacedWhenDeadAndOnlyThen(t *testing.T) {
 	t.Run("its run's id is used again meanwhile", func(t *testing.T) {
 		w := old(newWorld(t))
 		second := w.another()
-		client := &beforeSecondCommit{API: w.store.client, act: second.useAgain}
-		w.store.client = client
+		client := &beforeSecondCommit{API: w.store.db.Client, act: second.useAgain}
+		w.store.db.Client = client
 		_, err := w.store.AppendRunEvents(t.Context(), w.creationWith(owned("key", []byte(`{}`))))
 		if !errors.Is(err, runlane.ConflictIdempotencyKey) {
 			t.Errorf("%v after %d commits", err, client.commits)
@@ -168,12 +168,12 @@ func TestOwner_OfAnOlderProgram_IsReplacedWhenDeadAndOnlyThen(t *testing.T) {
 	t.Run("passed to another run meanwhile", func(t *testing.T) {
 		w := old(newWorld(t))
 		other := w.another()
-		client := &beforeSecondCommit{API: w.store.client, act: func() {
+		client := &beforeSecondCommit{API: w.store.db.Client, act: func() {
 			for _, pk := range []string{idempotencyPK(reusedKey()), singletonPK(reusedKey())} {
 				other.rewrite(itemKey(pk, skOwner), "SET #ru = :ru", item{":ru": text("run_other")})
 			}
 		}}
-		w.store.client = client
+		w.store.db.Client = client
 		_, err := w.store.AppendRunEvents(t.Context(), w.creationWith(owned("key", []byte(`{}`))))
 		if err != nil || client.commits != 3 { // the other is none that exists: judged anew, and replaced
 			t.Errorf("%v after %d commits", err, client.commits)

@@ -60,7 +60,7 @@ func (s *Store) examine(
 		}
 	}
 	page := &runlane.Page[found]{}
-	walk := s.newWalk("scan", due, after, chunkOf(limit))
+	walk := s.db.NewWalk("scan", due, after, chunkOf(limit))
 	read := 0
 	_, stopped, more, err := walk.show(ctx, maxScanKeys, func(rows []indexRow) (int, bool, error) {
 		rows = rows[:min(len(rows), max(limit-len(page.Items), minBatch))]
@@ -100,7 +100,7 @@ func (s *Store) examine(
 	return page, nil
 }
 
-func dueSpan() *span { return &span{index: indexDue, hash: attrDueP, sort: attrDueA} }
+func dueSpan() *span { return &span{Index: indexes[0], sk: skRun} }
 
 // lastKey is the last sort key of a moment.
 func (m millis) lastKey() string { return fmt.Sprintf("%013d:%s", m, beyondKeys) }

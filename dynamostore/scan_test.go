@@ -54,8 +54,8 @@ func TestScan_IdleMarkers_AreMovedAtOnceAndWhatLiesBehindIsFound(t *testing.T) {
 	dead := w.pass(time.Second).create(eager, 0, nil).ack().claim(time.Minute, true).run.ID
 	w.pass(2 * time.Minute)
 
-	at := &meeting{API: w.store.client, wanted: maxParallel, met: make(chan struct{})}
-	w.store.client = at
+	at := &meeting{API: w.store.db.Client, wanted: MaxParallel, met: make(chan struct{})}
+	w.store.db.Client = at
 	q := &lane.DueQuery{PageQuery: lane.PageQuery{Environment: "test"}, At: w.now, Patience: lane.Patience{Queued: time.Minute}}
 	page, err := w.store.ListRunsNeedingDelivery(w.step(), q)
 	if err != nil {
@@ -64,8 +64,8 @@ func TestScan_IdleMarkers_AreMovedAtOnceAndWhatLiesBehindIsFound(t *testing.T) {
 	if len(page.Items) != 1 || page.Items[0].RunID != dead || page.Next != "" {
 		t.Errorf("found %+v, want the run of the worker that died alone", page)
 	}
-	if at.at != maxParallel || at.all != idle+1 {
-		t.Errorf("%d markers were moved, %d at once, want %d, %d at once", at.all, at.at, idle+1, maxParallel)
+	if at.at != MaxParallel || at.all != idle+1 {
+		t.Errorf("%d markers were moved, %d at once, want %d, %d at once", at.all, at.at, idle+1, MaxParallel)
 	}
 	if used := w.meter.Stats().Operations["move marker"]; used.Requests != idle+1 || used.WriteUnits != 3*(idle+1) {
 		t.Errorf("moving took %+v, want 3 write units each", used)

@@ -7,9 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/lane"
 )
@@ -26,8 +23,9 @@ func (s *Store) PutSchedule(ctx context.Context, c *lane.PutScheduleCommand) (*r
 		return nil, err
 	}
 	expression, values := replacement(raw)
-	after, ok, err := s.updateOwn(ctx, operation, keyOf(raw), expression, next.unchanged(), values, func(now item) bool {
-		return textOf(now["ci"]) == next.Change
+	after, ok, err := s.db.Update(ctx, operation, &update{
+		key: keyOf(raw), expression: expression, values: values, condition: next.unchanged(),
+		wrote: func(now item) bool { return textOf(now["ci"]) == next.Change },
 	})
 	if err != nil {
 		return nil, err
@@ -35,7 +33,6 @@ func (s *Store) PutSchedule(ctx context.Context, c *lane.PutScheduleCommand) (*r
 	if !ok {
 		return nil, s.refusedPut(ctx, c)
 	}
-	s.used(ctx, operation, writeUsage(nil, after))
 	written, err := unmarshalSchedule(after)
 	if err != nil {
 		return nil, err
@@ -73,7 +70,7 @@ func (s *Store) GetSchedule(ctx context.Context, key lane.ScheduleKey) (*runlane
 }
 
 func (s *Store) readSchedule(ctx context.Context, key lane.ScheduleKey) (*scheduleItem, error) {
-	raw, err := s.getItem(ctx, "read schedule", schedulePK(key.Environment), string(key.ScheduleID))
+	raw, err := s.db.Get(ctx, "read schedule", schedulePK(key.Environment), string(key.ScheduleID))
 	if err != nil {
 		return nil, err
 	}
@@ -99,15 +96,14 @@ func (s *Store) ListSchedules(ctx context.Context, q *lane.PageQuery) (*runlane.
 	if err := openCursor(q.After, scope, &after); err != nil {
 		return nil, err
 	}
-	in := &dynamodb.QueryInput{
-		KeyConditionExpression: aws.String("#pk = :pk"), ExpressionAttributeValues: item{":pk": text(schedulePK(q.Environment))},
-		ConsistentRead: aws.Bool(true), Limit: aws.Int32(int32(limit + 1)), //nolint:gosec // bounded by the page limit
+	schedules := &Query{
+		Operation: "list schedules", Where: "#pk = :pk", Values: item{":pk": text(schedulePK(q.Environment))}, Limit: limit + 1,
 	}
 	if after.ID != "" {
-		in.ExclusiveStartKey = itemKey(schedulePK(q.Environment), string(after.ID))
+		schedules.Behind = itemKey(schedulePK(q.Environment), string(after.ID))
 	}
 	page := &runlane.Page[runlane.ScheduleRecord]{}
-	err = s.query(ctx, "list schedules", in, func(raw item) (bool, error) {
+	err = s.db.Query(ctx, schedules, func(raw item) (bool, error) {
 		if len(page.Items) == limit {
 			page.Next = sealCursor(scope, schedulePosition{page.Items[limit-1].ID})
 			return false, nil
@@ -143,17 +139,20 @@ func (s *Store) ClaimScheduleOccurrence(ctx context.Context, c *lane.ClaimOccurr
 	token := randomID()
 	// A completed occurrence has no end of a claim.
 	free := condition{text: "attribute_not_exists(#pk) OR #cu <= :at", values: item{":at": num(int64(at))}}
-	after, ok, err := s.updateOwn(ctx, operation, itemKey(occurrencePK(c.ScheduleKey), occurrenceSK(fire)),
-		"SET #st = :st, #ct = :ct, #cu = :cu, #xt = :xt", free, item{
+	_, ok, err := s.db.Update(ctx, operation, &update{
+		key:        itemKey(occurrencePK(c.ScheduleKey), occurrenceSK(fire)),
+		expression: "SET #st = :st, #ct = :ct, #cu = :cu, #xt = :xt",
+		values: item{
 			":st": text(occurrenceClaimed), ":ct": text(token), ":cu": num(int64(until)), ":xt": num(s.keptUntil(c.ClaimUntil)),
-		}, func(now item) bool { return textOf(now["ct"]) == token })
+		},
+		condition: free, wrote: func(now item) bool { return textOf(now["ct"]) == token },
+	})
 	if err != nil {
 		return nil, err
 	}
 	if !ok {
 		return &lane.OccurrenceClaim{Outcome: lane.LostOccurrence}, nil
 	}
-	s.used(ctx, operation, writeUsage(nil, after))
 	return &lane.OccurrenceClaim{Outcome: lane.Acquired, Token: token}, nil
 }
 
@@ -187,8 +186,8 @@ func (s *Store) CompleteScheduleOccurrence(ctx context.Context, c *lane.Complete
 		if written, err := s.complete(ctx, c, record, occurrence); written || err != nil {
 			return err
 		}
-		if err := sleep(ctx, jitter(conflictBackoff)); err != nil {
-			return s.failure(ctx, "complete occurrence", err)
+		if err := Pause(ctx); err != nil {
+			return s.db.Failure(ctx, "complete occurrence", err)
 		}
 	}
 	return &runlane.Error{
@@ -204,7 +203,7 @@ func (s *Store) readOccurrence(
 	keys := []item{
 		itemKey(schedulePK(c.Environment), string(c.ScheduleID)), itemKey(occurrencePK(c.ScheduleKey), occurrenceSK(toMillis(c.FireTime))),
 	}
-	err = s.batchGet(ctx, "read occurrence", keys, func(raw item) (err error) {
+	err = s.db.BatchGet(ctx, "read occurrence", keys, func(raw item) (err error) {
 		if textOf(raw[attrPK]) == schedulePK(c.Environment) {
 			record, err = unmarshalSchedule(raw)
 		} else {
@@ -230,41 +229,19 @@ func (s *Store) complete(
 	}
 	if occurrence.fire() <= record.LastFire {
 		expression, values := completion.change()
-		after, ok, err := s.updateOwn(ctx, operation, keyOf(occurrence.raw), expression, completion.condition, values, func(now item) bool {
-			return textOf(now["st"]) == occurrenceCompleted && textOf(now["ct"]) == c.Token
+		_, ok, err := s.db.Update(ctx, operation, &update{
+			key: keyOf(occurrence.raw), expression: expression, values: values, condition: completion.condition, before: occurrence.raw,
+			wrote: func(now item) bool {
+				return textOf(now["st"]) == occurrenceCompleted && textOf(now["ct"]) == c.Token
+			},
 		})
-		if ok {
-			s.used(ctx, operation, writeUsage(occurrence.raw, after))
-		}
 		return ok, err
 	}
-	// As in a run's commit, the first member is what moves by its sequence and the second tells whether the commit was ours.
-	members := []member{runMember: record.fired(occurrence.fire(), c.RunIDs), logMember: completion}
-	failed, err := s.transact(ctx, operation, randomID(), members, func(ctx context.Context, old item) (bool, error) {
-		return s.completedBy(ctx, c, old)
+	failed, err := s.db.Transact(ctx, &Transaction{
+		Operation: operation, Token: randomID(), Version: "sq", Writes: []member{record.fired(occurrence.fire(), c.RunIDs), completion},
+		Proof: occurrence.proofOf(completion),
 	})
 	return err == nil && len(failed) == 0, err
-}
-
-// completedBy reports whether the occurrence was completed under the command's claim. old is its image where one came with the
-// answer.
-func (s *Store) completedBy(ctx context.Context, c *lane.CompleteOccurrenceCommand, old item) (bool, error) {
-	if old == nil {
-		var err error
-		old, err = s.getItem(ctx, "settle occurrence", occurrencePK(c.ScheduleKey), occurrenceSK(toMillis(c.FireTime)))
-		if err != nil || old == nil {
-			return false, err
-		}
-	}
-	occurrence, err := unmarshalOccurrence(old)
-	if err != nil {
-		return false, err
-	}
-	done, err := occurrence.judge(c)
-	if errors.Is(err, runlane.ConflictScheduleOccurrence) {
-		return false, nil // the next round says so
-	}
-	return done, err
 }
 
 // occurrencePosition is the fire time behind which a list of occurrences resumes.
@@ -288,16 +265,15 @@ func (s *Store) ListScheduleOccurrences(ctx context.Context, q *lane.OccurrenceQ
 		return nil, err
 	}
 	pk := occurrencePK(lane.ScheduleKey{Environment: q.Environment, ScheduleID: q.ScheduleID})
-	in := &dynamodb.QueryInput{
-		KeyConditionExpression: aws.String("#pk = :pk"), ExpressionAttributeValues: item{":pk": text(pk)},
-		ConsistentRead: aws.Bool(true), ScanIndexForward: aws.Bool(false), Limit: aws.Int32(int32(limit + 1)), //nolint:gosec // bounded
+	occurrences := &Query{
+		Operation: "list occurrences", Where: "#pk = :pk", Values: item{":pk": text(pk)}, Backwards: true, Limit: limit + 1,
 	}
 	if after.Fire != 0 {
-		in.ExclusiveStartKey = itemKey(pk, occurrenceSK(after.Fire))
+		occurrences.Behind = itemKey(pk, occurrenceSK(after.Fire))
 	}
 	page := &runlane.Page[runlane.Occurrence]{}
 	examined, now := 0, s.now()
-	err = s.query(ctx, "list occurrences", in, func(raw item) (bool, error) {
+	err = s.db.Query(ctx, occurrences, func(raw item) (bool, error) {
 		if len(page.Items) == limit || examined == maxListRows {
 			page.Next = sealCursor(scope, after)
 			return false, nil

@@ -198,6 +198,15 @@ func (o *occurrenceItem) completion(c *lane.CompleteOccurrenceCommand) (member, 
 	return member{before: o.raw, after: after, condition: equal("ct", text(c.Token)).and(equal("st", text(occurrenceClaimed)))}, nil
 }
 
+// proofOf is what the occurrence has once this completion was carried out, and no other.
+func (o *occurrenceItem) proofOf(completion member) proof {
+	values := item{}
+	for _, name := range []string{"st", "ct", "rs", "wy", "f1", "cn"} {
+		values[name] = completion.after[name]
+	}
+	return proof{operation: "settle occurrence", pk: o.PK, sk: o.SK, values: values}
+}
+
 func malformedSchedule(cause error, format string, args ...any) error {
 	return &runlane.Error{Code: runlane.ErrContractViolation, Message: fmt.Sprintf(format, args...), Cause: cause}
 }

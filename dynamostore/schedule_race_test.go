@@ -111,7 +111,7 @@ func TestCompletion_Interleaved(t *testing.T) {
 			fire := w.now
 			token := w.occurrence(fire)
 			other := w.another()
-			w.store.client = &scheduleClient{API: w.store.client, before: []func(){func() { row.between(other, fire) }}}
+			w.store.db.Client = &scheduleClient{API: w.store.db.Client, before: []func(){func() { row.between(other, fire) }}}
 			err := w.completeOccurrence(fire, token, "run_1")
 			if refused := errors.Is(err, runlane.ConflictScheduleOccurrence); refused != row.conflict || !refused && err != nil {
 				t.Errorf("conflict %t: %v", refused, err)
@@ -134,7 +134,9 @@ func TestCompletion_OfAnOvertakenOccurrence_Interleaved(t *testing.T) {
 	}{
 		"with a takeover by somebody who read the record before": {func(other *world, fire time.Time, _ string) {
 			key := itemKey(occurrencePK(nightly), occurrenceSK(toMillis(fire)))
-			if _, ok, err := other.store.update(other.Context(), "test", key, "SET #ct = :ct", condition{text: "attribute_exists(#pk)"}, item{":ct": text("theirs")}); !ok {
+			if _, ok, err := other.store.db.Update(other.Context(), "test", &update{
+				key: key, expression: "SET #ct = :ct", condition: condition{text: "attribute_exists(#pk)"}, values: item{":ct": text("theirs")},
+			}); !ok {
 				other.Error(err)
 			}
 		}, nil},
@@ -151,7 +153,7 @@ func TestCompletion_OfAnOvertakenOccurrence_Interleaved(t *testing.T) {
 			if err := w.completeOccurrence(later, w.occurrence(later), "run_later"); err != nil {
 				t.Fatal(err)
 			}
-			w.store.client = &scheduleClient{API: w.store.client, before: []func(){func() { row.between(other, fire, token) }}}
+			w.store.db.Client = &scheduleClient{API: w.store.db.Client, before: []func(){func() { row.between(other, fire, token) }}}
 			if err := w.completeOccurrence(fire, token, "run_1"); !errors.Is(err, runlane.ConflictScheduleOccurrence) {
 				t.Errorf("%v", err)
 			}
@@ -168,7 +170,7 @@ func TestOccurrenceClaim_MeetsACompletion(t *testing.T) {
 	w := newWorld(t).registered()
 	fire := w.now
 	other := w.another()
-	w.store.client = &scheduleClient{API: w.store.client, before: []func(){func() {
+	w.store.db.Client = &scheduleClient{API: w.store.db.Client, before: []func(){func() {
 		if err := other.completeOccurrence(fire, other.occurrence(fire), "run_1"); err != nil {
 			t.Error(err)
 		}
@@ -198,7 +200,7 @@ func TestSchedule_LostAnswersAndConflicts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			w.store.client = &scheduleClient{API: w.store.client, answers: answers}
+			w.store.db.Client = &scheduleClient{API: w.store.db.Client, answers: answers}
 			if w.registered(); w.record().Version != 1 {
 				t.Errorf("version %d", w.record().Version)
 			}
@@ -224,8 +226,8 @@ func TestCompletion_OwnEarlierCommit_IsSuccess(t *testing.T) {
 	fire := w.now
 	token := w.occurrence(fire)
 	other := w.another()
-	forgetful := &forgetfulClient{API: w.store.client}
-	w.store.client = forgetful
+	forgetful := &forgetfulClient{API: w.store.db.Client}
+	w.store.db.Client = forgetful
 	forgetful.before = func() {
 		r := other.record()
 		r.Paused = true

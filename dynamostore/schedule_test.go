@@ -63,7 +63,7 @@ func (w *world) completeOccurrence(fire time.Time, token string, run runlane.Run
 
 func (w *world) raw(pk, sk string) item {
 	w.Helper()
-	raw, err := w.store.getItem(w.Context(), "test", pk, sk)
+	raw, err := w.store.db.Get(w.Context(), "test", pk, sk)
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -103,8 +103,8 @@ func TestSchedule_StandsWhereTheLayoutSays(t *testing.T) {
 // the last fire in one transaction.
 func TestSchedule_Budget(t *testing.T) {
 	w := newWorld(t)
-	counting := &countingClient{API: w.store.client}
-	w.store.client = counting
+	counting := &countingClient{API: w.store.db.Client}
+	w.store.db.Client = counting
 	used := func(what string, want Usage) {
 		t.Helper()
 		if got := w.meter.Stats(); got.Usage != want {
@@ -174,8 +174,8 @@ func TestHazard16_ExpiredOccurrence_IsNotClaimedAgain(t *testing.T) {
 	if w.occurrence(fire) != "" {
 		t.Error("expired, and not removed yet: claimed again")
 	}
-	_, err := w.store.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{
-		TableName: &w.store.table, Key: itemKey(occurrencePK(nightly), occurrenceSK(toMillis(fire))),
+	_, err := w.store.db.Client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{
+		TableName: &w.store.db.Name, Key: itemKey(occurrencePK(nightly), occurrenceSK(toMillis(fire))),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -191,17 +191,17 @@ func TestHazard16_CompletionAndLastFire_AreOneCommit(t *testing.T) {
 	w := newWorld(t).registered()
 	fire := w.now
 	token := w.occurrence(fire)
-	lostForGood := &scheduleClient{API: w.store.client}
+	lostForGood := &scheduleClient{API: w.store.db.Client}
 	for range maxUnknownTries {
 		lostForGood.answers = append(lostForGood.answers, answer{false, errLostAnswer})
 	}
-	sound := w.store.client
-	w.store.client = lostForGood
+	sound := w.store.db.Client
+	w.store.db.Client = lostForGood
 	err := w.completeOccurrence(fire, token, "run_1")
 	if e, ok := errors.AsType[*runlane.Error](err); !ok || e.Code != runlane.ErrStorageUnavailable || e.Meta["outcome"] != "unknown" {
 		t.Fatalf("%v", err)
 	}
-	w.store.client = sound
+	w.store.db.Client = sound
 	if r := w.record(); !r.LastFire.IsZero() || r.Version != 1 {
 		t.Errorf("nothing was carried out, and the record is %+v", r)
 	}
@@ -216,8 +216,8 @@ func TestHazard16_CompletionAndLastFire_AreOneCommit(t *testing.T) {
 // What a newer version keeps on a record stays through puts and completions.
 func TestSchedule_UnknownAttributesStay(t *testing.T) {
 	w := newWorld(t).registered()
-	_, err := w.store.client.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
-		TableName: &w.store.table, Key: itemKey("test:schedule", "nightly"), UpdateExpression: aws.String("SET zz = :zz"),
+	_, err := w.store.db.Client.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
+		TableName: &w.store.db.Name, Key: itemKey("test:schedule", "nightly"), UpdateExpression: aws.String("SET zz = :zz"),
 		ExpressionAttributeValues: item{":zz": text("newer")},
 	})
 	if err != nil {
@@ -241,7 +241,7 @@ func TestListScheduleOccurrences_ManyClaims_BoundsThePage(t *testing.T) {
 	if err := w.completeOccurrence(fire, w.occurrence(fire), "run_1"); err != nil {
 		t.Fatal(err)
 	}
-	client := w.store.client.(*dynamodb.Client)
+	client := w.store.db.Client.(*dynamodb.Client)
 	var writes []types.WriteRequest
 	for i := range maxListRows + 5 {
 		raw, err := marshalItem(occurrenceItem{
@@ -254,7 +254,7 @@ func TestListScheduleOccurrences_ManyClaims_BoundsThePage(t *testing.T) {
 		writes = append(writes, types.WriteRequest{PutRequest: &types.PutRequest{Item: raw}})
 	}
 	for batch := range slices.Chunk(writes, 25) {
-		out, err := client.BatchWriteItem(t.Context(), &dynamodb.BatchWriteItemInput{RequestItems: map[string][]types.WriteRequest{w.store.table: batch}})
+		out, err := client.BatchWriteItem(t.Context(), &dynamodb.BatchWriteItemInput{RequestItems: map[string][]types.WriteRequest{w.store.db.Name: batch}})
 		if err != nil || len(out.UnprocessedItems) != 0 {
 			t.Fatal(out, err)
 		}

@@ -197,13 +197,13 @@ const slotTries = 4
 // was faster to take; without it, the run's own reservation is lost.
 func (s *Store) acquire(ctx context.Context, c *change, take func() (slotChange, bool, error)) (*lane.Acquisition, error) {
 	for try := 1; ; try++ {
-		commit, failed, err := s.commit(ctx, c)
+		commit, refused, err := s.commit(ctx, c)
 		switch {
 		case err != nil:
 			return nil, err
-		case len(failed) == 0:
+		case refused == nil:
 			return &lane.Acquisition{Outcome: lane.Acquired, Commit: commit}, nil
-		case !onlySlots(failed):
+		case !refused.onlySlots():
 			if c.slot.put != nil {
 				s.offers.again(c.before.partition(), c.slot.put.number())
 			}
@@ -233,15 +233,6 @@ func (s *Store) refuse(ctx context.Context, r *runItem, lost lane.Outcome) (*lan
 		}
 	}
 	return &lane.Acquisition{Outcome: lost}, nil
-}
-
-func onlySlots(failed []lost) bool {
-	for _, f := range failed {
-		if !f.slot {
-			return false
-		}
-	}
-	return true
 }
 
 // claimSlot plans what a claim does to slots. lost says why there is none to be had; "" means go on.

@@ -33,7 +33,7 @@ func (w *world) occupy(from, until int) *world {
 		}
 		batch = append(batch, types.WriteRequest{PutRequest: &types.PutRequest{Item: slot}})
 		if len(batch) == batchWrites || n+1 == until {
-			if err := writeBatch(w.Context(), w.store.client.(*dynamodb.Client), w.store.table, batch); err != nil {
+			if err := writeBatch(w.Context(), w.store.db.Client.(*dynamodb.Client), w.store.db.Name, batch); err != nil {
 				w.Fatal(err)
 			}
 			batch = nil
@@ -163,8 +163,8 @@ func TestHazard44_ThrottledSlots_TheRunIsCreatedAndWaits(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			client := &refusingSlots{API: w.store.client}
-			store := New(client, w.store.table, &Options{Now: func() time.Time { return w.now }, RequestTimeout: w.store.timeout})
+			client := &refusingSlots{API: w.store.db.Client}
+			store := New(client, w.store.db.Name, &Options{Now: func() time.Time { return w.now }, RequestTimeout: w.store.db.Timeout})
 			l, err := lane.New(store, memlane.NewTransport(nil), nil)
 			if err != nil {
 				t.Fatal(err)

@@ -5,9 +5,6 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-
 	"github.com/runlane/runlane-go"
 )
 
@@ -56,7 +53,7 @@ func (s *Store) readFree(ctx context.Context, q *slotQuery) (*slotReading, error
 	}
 	order := windowOrder(q.limit, q.near)
 	var above, window []slotItem
-	err := allOf(ctx, 2, []func(context.Context) error{
+	err := AllOf(ctx, 2, []func(context.Context) error{
 		func(ctx context.Context) (err error) {
 			above, err = s.slotsBetween(ctx, q.partition, q.limit, -1)
 			return err
@@ -148,26 +145,21 @@ func (s *Store) readWindow(ctx context.Context, q *slotQuery, window int) ([]slo
 
 // slotsBetween reads the slots of a partition from one number to another, −1 for the last, strongly.
 func (s *Store) slotsBetween(ctx context.Context, p slotPartition, from, until int) (taken []slotItem, err error) {
-	in := &dynamodb.QueryInput{
-		KeyConditionExpression:    aws.String("#pk = :pk AND #sk >= :from"),
-		ExpressionAttributeValues: item{":pk": text(p.pk()), ":from": text(slotSK(from))}, ConsistentRead: aws.Bool(true),
-	}
+	where, values := "#pk = :pk AND #sk >= :from", item{":pk": text(p.pk()), ":from": text(slotSK(from))}
 	if until >= 0 {
-		in.KeyConditionExpression = aws.String("#pk = :pk AND #sk BETWEEN :from AND :until")
-		in.ExpressionAttributeValues[":until"] = text(slotSK(until))
+		where = "#pk = :pk AND #sk BETWEEN :from AND :until"
+		values[":until"] = text(slotSK(until))
 	}
-	return s.querySlots(ctx, in)
+	return s.querySlots(ctx, where, values)
 }
 
 // slots reads a partition strongly.
 func (s *Store) slots(ctx context.Context, p slotPartition) (taken []slotItem, err error) {
-	return s.querySlots(ctx, &dynamodb.QueryInput{
-		KeyConditionExpression: aws.String("#pk = :pk"), ExpressionAttributeValues: item{":pk": text(p.pk())}, ConsistentRead: aws.Bool(true),
-	})
+	return s.querySlots(ctx, "#pk = :pk", item{":pk": text(p.pk())})
 }
 
-func (s *Store) querySlots(ctx context.Context, in *dynamodb.QueryInput) (taken []slotItem, err error) {
-	err = s.query(ctx, "read slots", in, func(it item) (bool, error) {
+func (s *Store) querySlots(ctx context.Context, where string, values item) (taken []slotItem, err error) {
+	err = s.db.Query(ctx, &Query{Operation: "read slots", Where: where, Values: values}, func(it item) (bool, error) {
 		var slot slotItem
 		err := unmarshalItem(it, &slot)
 		taken = append(taken, slot)

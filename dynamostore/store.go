@@ -10,9 +10,11 @@
 package dynamostore
 
 import (
+	"crypto/rand"
+	"encoding/hex"
+
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -48,15 +50,16 @@ type Options struct {
 // DefaultRequestTimeout bounds each request to DynamoDB.
 const DefaultRequestTimeout = 5 * time.Second
 
+// indexes of the table.
+var indexes = []Index{{indexDue, attrDueP, attrDueA}, {indexDone, attrDoneP, attrDoneA}}
+
 // Store is lane.Storage on a DynamoDB table. Make one with [New].
 type Store struct {
 	lane.UnimplementedStorage
 
-	client  API
-	table   string
-	now     func() time.Time
-	timeout time.Duration
-	meter   Meter
+	db    *Table
+	now   func() time.Time
+	meter Meter
 
 	snapshots *recent[string, *runItem] // by partition key
 	owners    *recent[string, string]   // the commits of owners that were found dead
@@ -78,17 +81,18 @@ func New(client API, table string, options *Options) *Store {
 		options = &Options{}
 	}
 	s := &Store{
-		client: client, table: table, now: options.Now, timeout: options.RequestTimeout,
+		now:       options.Now,
 		snapshots: newRecent[string, *runItem](4096),
 		owners:    newRecent[string, string](1024),
 		moved:     newRecent[string, millis](4096),
 		offers:    newOffers(),
 	}
+	s.db = &Table{Client: client, Name: table, Indexes: indexes, Timeout: options.RequestTimeout, Meter: tableMeter{&s.meter}}
 	if s.now == nil {
 		s.now = time.Now
 	}
-	if s.timeout == 0 {
-		s.timeout = DefaultRequestTimeout
+	if s.db.Timeout == 0 {
+		s.db.Timeout = DefaultRequestTimeout
 	}
 	return s
 }
@@ -107,15 +111,15 @@ func (s *Store) Capabilities() lane.StorageCapabilities {
 func (s *Store) Start(ctx context.Context) error {
 	fault := &runlane.Error{Code: runlane.ErrConfigurationInvalid}
 	switch {
-	case s.client == nil:
+	case s.db.Client == nil:
 		fault.Message, fault.Hint = "the store has no client", "pass a *dynamodb.Client to dynamostore.New"
-	case s.table == "":
+	case s.db.Name == "":
 		fault.Message, fault.Hint = "the store has no table", "pass the table's name to dynamostore.New"
-	case s.timeout < 0:
-		fault.Message = fmt.Sprintf("Options.RequestTimeout is %s", s.timeout)
+	case s.db.Timeout < 0:
+		fault.Message = fmt.Sprintf("Options.RequestTimeout is %s", s.db.Timeout)
 		fault.Hint = fmt.Sprintf("use 0 for %s, or a time", DefaultRequestTimeout)
 	default:
-		return s.checkTable(ctx)
+		return s.db.Check(ctx)
 	}
 	return fault
 }
@@ -157,26 +161,9 @@ func (r *recent[K, V]) put(key K, v V) {
 	r.byKey[key] = v
 }
 
-// throttled is the pause after so many refusals before this one: with its half at random, so that callers who were refused together do
-// not come back together.
-func throttled(before int) time.Duration {
-	longest := throttleBackoff << min(before, 4)
-	return longest/2 + jitter(longest/2)
-}
-
-// jitter is a random part of d.
-func jitter(d time.Duration) time.Duration {
-	return time.Duration(rand.Int64N(int64(d) + 1)) //nolint:gosec // spreading retries needs no secrecy
-}
-
-// sleep waits, or returns early with the context's error.
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+// randomID is 128 bits in hex: commit ids (also the request token, at most 36 characters) and claim tokens.
+func randomID() string {
+	var b [16]byte
+	rand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
 }

@@ -24,142 +24,46 @@ const (
 	throttleBackoff   = 250 * time.Millisecond
 )
 
-// member is one item of a transaction: a put of a new item, an update that changes what differs, or without after a delete. A check
-// writes nothing, nor does an update without a difference: its condition has to hold all the same.
-type member struct {
-	before, after item
-	condition     condition
-	check         bool
-	yields        bool // what refuses this member alone counts as its condition
+// Transaction commits all writes or none. The first write leads: what else stands under its partition key happens as it does, so that
+// its condition speaks for all of them.
+type Transaction struct {
+	Operation string // for the meter and for errors
+	Token     string // another transaction has another one
+	Writes    []member
+	// Version is a number of the leading item that only grows. An item beyond that which the leading write expects ends all tries. "" is
+	// none: then the leading item may be there or not.
+	Version string
+	Proof   proof
 }
 
-func (m *member) write(table *string) types.TransactWriteItem {
-	if m.check {
-		return m.onlyCheck(table)
-	}
-	if m.before == nil {
-		return types.TransactWriteItem{Put: &types.Put{
-			TableName: table, Item: m.after, ConditionExpression: &m.condition.text, ExpressionAttributeNames: names(m.condition.text),
-			ExpressionAttributeValues: valuesOrNil(m.condition.values), ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
-		}}
-	}
-	if m.after == nil {
-		return types.TransactWriteItem{Delete: &types.Delete{
-			TableName: table, Key: keyOf(m.before), ConditionExpression: &m.condition.text, ExpressionAttributeNames: names(m.condition.text),
-			ExpressionAttributeValues: valuesOrNil(m.condition.values), ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
-		}}
-	}
-	text, values := m.change()
-	if text == "" {
-		return m.onlyCheck(table)
-	}
-	return types.TransactWriteItem{Update: &types.Update{
-		TableName: table, Key: keyOf(m.before), UpdateExpression: &text, ConditionExpression: &m.condition.text,
-		ExpressionAttributeNames: names(text, m.condition.text), ExpressionAttributeValues: valuesOrNil(values),
-		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
-	}}
-}
-
-func (m *member) onlyCheck(table *string) types.TransactWriteItem {
-	return types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
-		TableName: table, Key: keyOf(m.before), ConditionExpression: &m.condition.text, ExpressionAttributeNames: names(m.condition.text),
-		ExpressionAttributeValues: valuesOrNil(m.condition.values), ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
-	}}
-}
-
-// change is the update expression from before to after: only what differs is named.
-func (m *member) change() (text string, values item) {
-	var set, remove []string
-	values = item{}
-	for name, v := range m.condition.values {
-		values[name] = v
-	}
-	for _, name := range sortedKeys(m.after) {
-		if old, had := m.before[name]; !had || !sameValue(old, m.after[name]) {
-			set = append(set, "#"+name+" = :to_"+name)
-			values[":to_"+name] = m.after[name]
-		}
-	}
-	for _, name := range sortedKeys(m.before) {
-		if _, has := m.after[name]; !has {
-			remove = append(remove, "#"+name)
-		}
-	}
-	if len(set) > 0 {
-		text = "SET " + strings.Join(set, ", ")
-	}
-	if len(remove) > 0 {
-		text = strings.TrimSpace(text + " REMOVE " + strings.Join(remove, ", "))
-	}
-	return text, values
-}
-
-// key is the member's item.
-func (m *member) key() item {
-	if m.before != nil {
-		return keyOf(m.before)
-	}
-	return keyOf(m.after)
-}
-
-// usage is what the member costs in a transaction: twice the item, once the index entries.
-func (m *member) usage() float64 {
-	size := max(itemSize(m.before), itemSize(m.after))
-	return float64(2*max(units(size), 1) + indexUnits(m.before, m.after))
-}
-
-// Every transaction begins with the run and the commit's log item.
-const (
-	runMember = 0
-	logMember = 1
-)
-
-// lost is a member whose condition failed, with the item that made it fail.
-type lost struct {
-	index int
-	old   item // nil: there is no item
-	slot  bool // the member is about a slot
-}
-
-// transaction is one TransactWriteItems on its way: the same bytes, however often they are sent.
-type transaction struct {
-	operation string
-	members   []member
-	// own tells whether the transaction was carried out, judged by the old image of the log member, or by reading where that is nil.
-	own func(ctx context.Context, old item) (bool, error)
+// attempt is a transaction on its way: the same bytes, however often they are sent.
+type attempt struct {
+	*Transaction
 
 	in      *dynamodb.TransactWriteItemsInput
 	encoded encodedOnce
-	usage   Usage
+	usage   usage
 	entries float64 // units for index entries, which a cancelled transaction does not put
 
 	tries, rounds, unknown int
 	unheard                error // of the last sending whose outcome is unknown
 }
 
-// transact commits all members or none. It sends the same request again while its outcome is unknown, and repeats it in place while
-// it only meets other transactions. Conditions that fail are returned, to be judged by the caller.
-func (s *Store) transact(
-	ctx context.Context, operation, token string, members []member, own func(ctx context.Context, old item) (bool, error),
-) ([]lost, error) {
-	t := &transaction{operation: operation, members: members, own: own, usage: Usage{Requests: 1}}
-	t.in = &dynamodb.TransactWriteItemsInput{ClientRequestToken: &token}
-	for i := range members {
-		t.in.TransactItems = append(t.in.TransactItems, members[i].write(&s.table))
-		t.usage.WriteUnits += members[i].usage()
-		t.entries += float64(indexUnits(members[i].before, members[i].after))
-	}
+// Transact commits a transaction. It sends the same request again while its outcome is unknown, and repeats it in place while it only
+// meets other transactions. Conditions that fail are returned, to be judged by the caller.
+func (t *Table) Transact(ctx context.Context, transaction *Transaction) ([]lost, error) {
+	sent := t.attempt(transaction)
 	for {
-		err := s.send(ctx, func(ctx context.Context) error {
-			_, err := s.client.TransactWriteItems(ctx, t.in, sentOnce, t.encoded.option)
+		err := t.send(ctx, func(ctx context.Context) error {
+			_, err := t.Client.TransactWriteItems(ctx, sent.in, sentOnce, sent.encoded.option)
 			return err
 		})
 		cancelled, wasCancelled := errors.AsType[*types.TransactionCanceledException](err)
-		spent := t.usage
+		spent := sent.usage
 		if wasCancelled {
-			spent.WriteUnits -= t.entries
+			spent.WriteUnits -= sent.entries
 		}
-		s.used(ctx, operation, spent)
+		t.used(ctx, sent.Operation, spent)
 		var pause time.Duration
 		var failed []lost
 		over := false
@@ -167,83 +71,97 @@ func (s *Store) transact(
 		case err == nil:
 			return nil, nil
 		case wasCancelled:
-			pause, failed, over, err = s.cancelled(ctx, t, cancelled)
+			pause, failed, over, err = t.cancelled(ctx, sent, cancelled)
 		case isThrottle(err):
-			pause = throttled(t.tries)
-			t.tries++
-			over = t.tries == maxConflictTries
+			pause = throttled(sent.tries)
+			sent.tries++
+			over = sent.tries == maxConflictTries
 		case refused(err):
 			over = true
 		default:
-			t.unheard = err
-			t.unknown++
-			over = t.unknown == maxUnknownTries
-			pause = throttleBackoff/4<<t.unknown + jitter(throttleBackoff/4)
+			sent.unheard = err
+			sent.unknown++
+			over = sent.unknown == maxUnknownTries
+			pause = throttleBackoff/4<<sent.unknown + jitter(throttleBackoff/4)
 		}
 		if failed != nil {
-			return s.lostTo(ctx, t, failed)
+			return t.lostTo(ctx, sent, failed)
 		}
-		if over || ctx.Err() != nil || sleep(ctx, pause) != nil {
-			return s.settle(ctx, t, err)
+		if over || ctx.Err() != nil || Sleep(ctx, pause) != nil {
+			return t.settle(ctx, sent, err)
 		}
 	}
 }
 
+func (t *Table) attempt(transaction *Transaction) *attempt {
+	out := &attempt{Transaction: transaction, usage: usage{Requests: 1}}
+	out.in = &dynamodb.TransactWriteItemsInput{ClientRequestToken: &transaction.Token}
+	for i := range transaction.Writes {
+		write := &transaction.Writes[i]
+		out.in.TransactItems = append(out.in.TransactItems, write.write(&t.Name))
+		entries := t.indexUnits(write.before, write.after)
+		size := max(itemSize(write.before), itemSize(write.after))
+		out.usage.WriteUnits += float64(2*max(units(size), 1) + entries)
+		out.entries += float64(entries)
+	}
+	return out
+}
+
 // cancelled judges a cancelled transaction: conditions that failed, or a pause before it is tried again, or that it is over with err.
-func (s *Store) cancelled(
-	ctx context.Context, t *transaction, cancelled *types.TransactionCanceledException,
+func (t *Table) cancelled(
+	ctx context.Context, sent *attempt, cancelled *types.TransactionCanceledException,
 ) (pause time.Duration, failed []lost, over bool, err error) {
 	reasons := cancelled.CancellationReasons
-	if t.unheard == nil {
-		reasons = yielding(t.members, reasons)
+	if sent.unheard == nil {
+		reasons = yielding(sent.Writes, reasons)
 	}
 	failed, met, other := judgeReasons(reasons)
-	t.tries++
+	sent.tries++
 	switch {
 	case other != "" && !isRate(other):
 		return 0, nil, true, &runlane.Error{
-			Code: runlane.ErrContractViolation, Message: t.operation + ": DynamoDB refused a member: " + other, Cause: cancelled,
+			Code: runlane.ErrContractViolation, Message: sent.Operation + ": DynamoDB refused a member: " + other, Cause: cancelled,
 		}
 	case other != "":
-		return throttled(t.tries - 1), nil, t.tries == maxConflictTries, &runlane.Error{
-			Code: runlane.ErrStorageUnavailable, Message: t.operation + ": throttled", Retryable: true,
+		return throttled(sent.tries - 1), nil, sent.tries == maxConflictTries, &runlane.Error{
+			Code: runlane.ErrStorageUnavailable, Message: sent.Operation + ": throttled", Retryable: true,
 			Hint: "raise the table's throughput, or try again later", Cause: cancelled,
 		}
-	case len(failed) > 0 && (!met || final(t.members, failed)):
+	case len(failed) > 0 && (!met || sent.final(failed)):
 		return 0, failed, false, nil
 	}
 	// It met another transaction, or one reports a condition that the other's end may resolve.
-	s.meter.conflict()
-	if t.tries%triesBeforeLook == 0 {
-		now, readErr := s.failing(ctx, t.members)
+	t.Meter.Conflict()
+	if sent.tries%triesBeforeLook == 0 {
+		now, readErr := t.failing(ctx, sent.Writes)
 		if len(now) > 0 {
 			return 0, now, false, nil
 		}
-		if t.tries == maxConflictTries && readErr == nil && t.rounds < maxConflictRounds-1 { // nobody has won yet
-			t.tries = 0
-			t.rounds++
+		if sent.tries == maxConflictTries && readErr == nil && sent.rounds < maxConflictRounds-1 { // nobody has won yet
+			sent.tries = 0
+			sent.rounds++
 		}
 	}
 	pause = 5*time.Millisecond + jitter(conflictBackoff-5*time.Millisecond)
-	return pause, nil, t.tries == maxConflictTries, &runlane.Error{
-		Code: runlane.ErrStorageUnavailable, Message: t.operation + ": met other transactions on the same items too often", Retryable: true,
+	return pause, nil, sent.tries == maxConflictTries, &runlane.Error{
+		Code: runlane.ErrStorageUnavailable, Message: sent.Operation + ": met other transactions on the same items too often", Retryable: true,
 		Hint: "try again", Cause: cancelled,
 	}
 }
 
-// failing reads the members strongly and returns those whose condition does not hold by now: while transactions only meet each other, no
-// answer says who has won. What else stands under the run's key is left out: the run's condition tells the same.
-func (s *Store) failing(ctx context.Context, members []member) ([]lost, error) {
-	run := textOf(members[runMember].key()[attrPK])
-	apart := func(i int) bool { return i == runMember || textOf(members[i].key()[attrPK]) != run }
-	keys := make([]item, 0, len(members))
-	for i := range members {
+// failing reads the items strongly and returns the writes whose condition does not hold by now: while transactions only meet each other,
+// no answer says who has won. What else stands under the leading item's partition key is left out.
+func (t *Table) failing(ctx context.Context, writes []member) ([]lost, error) {
+	leading := textOf(writes[0].key()[attrPK])
+	apart := func(i int) bool { return i == 0 || textOf(writes[i].key()[attrPK]) != leading }
+	keys := make([]item, 0, len(writes))
+	for i := range writes {
 		if apart(i) {
-			keys = append(keys, members[i].key())
+			keys = append(keys, writes[i].key())
 		}
 	}
 	found := map[string]item{}
-	err := s.batchGet(ctx, "settle conflict", keys, func(it item) error {
+	err := t.BatchGet(ctx, "settle conflict", keys, func(it item) error {
 		found[textOf(it[attrPK])+" "+textOf(it[attrSK])] = it
 		return nil
 	})
@@ -251,10 +169,10 @@ func (s *Store) failing(ctx context.Context, members []member) ([]lost, error) {
 		return nil, err
 	}
 	var failed []lost
-	for i := range members {
-		key := members[i].key()
+	for i := range writes {
+		key := writes[i].key()
 		old := found[textOf(key[attrPK])+" "+textOf(key[attrSK])]
-		if apart(i) && members[i].condition.fails(old) {
+		if apart(i) && writes[i].condition.fails(old) {
 			failed = append(failed, lost{index: i, old: old})
 		}
 	}
@@ -262,47 +180,62 @@ func (s *Store) failing(ctx context.Context, members []member) ([]lost, error) {
 }
 
 // lostTo returns the conditions that failed, unless they did on what an earlier sending of this very transaction wrote.
-func (s *Store) lostTo(ctx context.Context, t *transaction, failed []lost) ([]lost, error) {
-	log := oldOf(failed, logMember)
-	if log == nil && t.unheard == nil {
+func (t *Table) lostTo(ctx context.Context, sent *attempt, failed []lost) ([]lost, error) {
+	image := oldOf(failed, sent.proofIndex())
+	if image == nil && sent.unheard == nil {
 		return failed, nil
 	}
-	switch own, err := t.own(ctx, log); {
+	switch done, err := t.proves(ctx, sent, image); {
 	case err != nil:
 		return nil, unsettled(err)
-	case own:
+	case done:
 		return nil, nil
 	}
 	return failed, nil
 }
 
-// settle ends a transaction that is not tried again. If a sending was not heard, the log item of its sequence tells who made that
-// commit, however late we ask; nothing that was refused later does.
-func (s *Store) settle(ctx context.Context, t *transaction, cause error) ([]lost, error) {
+// proofIndex is the write whose item is the proof; -1 without one.
+func (t *Transaction) proofIndex() int {
+	return slices.IndexFunc(t.Writes, func(w member) bool {
+		key := w.key()
+		return t.Proof.pk != "" && textOf(key[attrPK]) == t.Proof.pk && textOf(key[attrSK]) == t.Proof.sk
+	})
+}
+
+// proves tells whether the transaction was carried out, by the image of the proof that came with an answer, or by reading it.
+func (t *Table) proves(ctx context.Context, sent *attempt, image item) (bool, error) {
+	if sent.Proof.pk == "" {
+		return false, nil
+	}
+	if image == nil {
+		var err error
+		if image, err = t.Get(ctx, sent.Proof.operation, sent.Proof.pk, sent.Proof.sk); err != nil {
+			return false, err
+		}
+	}
+	return sent.Proof.holds(image), nil
+}
+
+// settle ends a transaction that is not tried again. If a sending was not heard, its proof tells whether it was carried out, however
+// late we ask; nothing that was refused later does.
+func (t *Table) settle(ctx context.Context, sent *attempt, cause error) ([]lost, error) {
 	if ctx.Err() != nil {
 		cause = ctx.Err()
 	}
-	err := s.failure(ctx, t.operation, cause)
-	if t.unheard == nil {
+	err := t.Failure(ctx, sent.Operation, cause)
+	if sent.unheard == nil {
 		return nil, withOutcome(err, "not committed")
 	}
 	if ctx.Err() == nil {
-		own, readErr := t.own(ctx, nil)
-		if readErr == nil && own {
+		done, readErr := t.proves(ctx, sent, nil)
+		if readErr == nil && done {
 			return nil, nil
 		}
-		if failed, readErr := s.failing(ctx, t.members); readErr == nil && len(failed) > 0 && failed[0].index == runMember {
-			return s.lostTo(ctx, t, failed) // the run is further on, so what was not heard cannot be carried out any more
+		if failed, readErr := t.failing(ctx, sent.Writes); readErr == nil && len(failed) > 0 && failed[0].index == 0 {
+			return t.lostTo(ctx, sent, failed) // the leading item is further on, so what was not heard cannot be carried out any more
 		}
 	}
 	return nil, unsettled(err)
-}
-
-// send bounds one request.
-func (s *Store) send(ctx context.Context, request func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	return request(ctx)
 }
 
 // yielding are the reasons of a cancelled transaction, those of members that yield as failed conditions: where no other member was
@@ -342,25 +275,16 @@ func judgeReasons(reasons []types.CancellationReason) (failed []lost, met bool, 
 	return failed, met, other
 }
 
-// final reports a run that is already at a higher sequence: no retry can help, even beside a conflict on another member.
-func final(members []member, failed []lost) bool {
+// final reports a leading item that is already further on: no retry can help, even beside a conflict on another one.
+func (t *Transaction) final(failed []lost) bool {
 	for _, f := range failed {
-		if f.index != runMember || f.old == nil {
+		if f.index != 0 || f.old == nil {
 			continue
 		}
-		if members[runMember].before == nil {
-			return true // the run exists
+		if t.Writes[0].before == nil {
+			return true // it is there
 		}
-		return number(f.old["sq"]) > number(members[runMember].before["sq"])
+		return number(f.old[t.Version]) > number(t.Writes[0].before[t.Version])
 	}
 	return false
-}
-
-func oldOf(failed []lost, index int) item {
-	for _, f := range failed {
-		if f.index == index {
-			return f.old
-		}
-	}
-	return nil
 }

@@ -229,8 +229,8 @@ func TestTransaction_OwnEarlierCommit_IsSuccess(t *testing.T) {
 // DynamoDB knows a transaction that comes again by its token: it answers as it did, and nothing is judged or billed a second time.
 func TestTransaction_SentAgain_IsKnownByItsToken(t *testing.T) {
 	w := newWorld(t)
-	deaf := &deafOnce{API: w.store.client}
-	w.store.client = deaf
+	deaf := &deafOnce{API: w.store.db.Client}
+	w.store.db.Client = deaf
 	w.create(eager, 0, nil)
 	if len(deaf.answers) != 2 || deaf.answers[0] != nil || deaf.answers[1] != nil {
 		t.Errorf("the sendings were answered %v, want two commits", deaf.answers)
