@@ -131,7 +131,7 @@ func (s *Store) ClaimRunLease(ctx context.Context, c *lane.ClaimCommand) (*lane.
 	if !claims(&c.Transition) {
 		return nil, &runlane.Error{Code: runlane.ErrContractViolation, RunID: c.Projected.ID, Message: "a claim carries no run.lease_claimed"}
 	}
-	if at, ok := lane.RunnableAt(before.run()); !ok || at.After(c.At) {
+	if since, ok := before.runnable(); !ok || since > toMillis(c.At) {
 		return &lane.Acquisition{Outcome: lane.LostEligibility}, nil
 	}
 	slot, lost, err := s.claimSlot(ctx, c, before)

@@ -43,6 +43,21 @@ func newTaskItem(e runlane.Environment, r *lane.TaskRecord) taskItem {
 	}
 }
 
+// put is the plain write of the definition.
+func (i *taskItem) put() (*update, error) {
+	raw, err := marshalItem(i)
+	if err != nil {
+		return nil, err
+	}
+	values := item{}
+	for name, v := range raw {
+		if name != attrPK && name != attrSK {
+			values[":"+name] = v
+		}
+	}
+	return &update{key: keyOf(raw), expression: taskChange, values: values}, nil
+}
+
 func (i *taskItem) record() lane.TaskRecord {
 	return lane.TaskRecord{
 		ID:             runlane.TaskID(i.SK),
@@ -58,17 +73,12 @@ func (s *Store) PutTask(ctx context.Context, c *lane.PutTaskCommand) error {
 	if err := c.Validate(); err != nil {
 		return err
 	}
-	raw, err := marshalItem(newTaskItem(c.Environment, &c.Record))
+	task := newTaskItem(c.Environment, &c.Record)
+	put, err := task.put()
 	if err != nil {
 		return err
 	}
-	values := item{}
-	for name, v := range raw {
-		if name != attrPK && name != attrSK {
-			values[":"+name] = v
-		}
-	}
-	_, _, err = s.db.Update(ctx, "put task", &update{key: keyOf(raw), expression: taskChange, values: values})
+	_, _, err = s.db.Update(ctx, "put task", put)
 	return err
 }
 

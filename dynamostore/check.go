@@ -220,7 +220,7 @@ func (s *Store) checkMarker(ctx context.Context, r *runItem, v *violations) erro
 }
 
 func (s *Store) checkKeys(ctx context.Context, r *runItem, v *violations) error {
-	owners := s.ownersOf(&lane.AppendCommand{Transition: lane.Transition{Projected: r.run()}})
+	owners := ownersOf(r.run(), "")
 	for _, owner := range owners {
 		raw, err := s.db.Get(ctx, "check", owner.PK, skOwner)
 		if err != nil {
@@ -268,7 +268,7 @@ func (s *Store) checkOwner(ctx context.Context, raw item) ([]lane.Violation, err
 	if err != nil || r == nil {
 		return nil, err
 	}
-	for _, own := range s.ownersOf(&lane.AppendCommand{Transition: lane.Transition{Projected: r.run()}}) {
+	for _, own := range ownersOf(r.run(), "") {
 		if own.PK == owner.PK {
 			return nil, nil
 		}

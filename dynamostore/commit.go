@@ -28,7 +28,7 @@ func (s *Store) commit(ctx context.Context, c *change) (*lane.Commit, *refusal, 
 		}
 		if len(lost) == 0 {
 			s.snapshots.put(built.run.PK, built.run)
-			s.follow(c, built)
+			s.offers.follow(c, built)
 			return built.commit(c), nil, nil
 		}
 		refused := built.refusal(lost)

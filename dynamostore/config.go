@@ -69,8 +69,3 @@ func (s *Store) readShardCounts(ctx context.Context, e runlane.Environment) (sha
 	s.shards[e.Name()] = cachedShards{counts, now}
 	return counts, nil
 }
-
-type cachedShards struct {
-	shardCounts
-	at time.Time
-}

@@ -71,16 +71,11 @@ func (s *Store) RequeueDeadLetters(ctx context.Context, c *lane.RequeueCommand) 
 		if r == nil || r.deliveryID() != id {
 			continue
 		}
-		dead := condition{text: at.path("st") + " = :dead", values: item{":dead": text(string(lane.OutboxDeadLettered))}}
-		requeue := randomID()
-		_, ok, err = s.updateRow(ctx, "requeue", at,
-			"SET "+at.path("st")+" = :st, "+at.path("nx")+" = :due, "+at.path("rd")+" = :rd REMOVE "+at.path("at")+", "+at.path("dd"), dead,
-			item{":st": text(string(lane.OutboxPending)), ":due": num(int64(toMillis(c.At))), ":rd": text(requeue)},
-			func(now delivery) bool { return now.Requeued == requeue })
+		row, err := s.updateRow(ctx, "requeue", at, at.requeue(randomID(), toMillis(c.At)))
 		if err != nil {
 			return requeued, err
 		}
-		if !ok {
+		if row == nil {
 			continue
 		}
 		requeued++

@@ -109,8 +109,8 @@ func (d *dispatch) accepts(f *found) bool {
 	if !d.polling {
 		return f.sight.stage == dispatching
 	}
-	due, ok := lane.RunnableAt(f.run.run())
-	f.sight.since = toMillis(due)
+	var ok bool
+	f.sight.since, ok = f.run.runnable()
 	return ok && f.sight.since <= d.at
 }
 

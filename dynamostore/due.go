@@ -3,7 +3,6 @@ package dynamostore
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/lane"
@@ -48,44 +47,12 @@ func (s *Store) scan(ctx context.Context, q *lane.DueQuery, wanted stage) (*runl
 	})
 }
 
-// strayPatience is how long after its end a reservation is over for good, whatever the clocks say.
-const strayPatience = time.Minute
-
-// leaves is the marker that a look leaves. A row at which nobody has anything to do gets that of the moment when somebody will. One in
-// o that has nothing to publish any more gets one that its stage reads: a scheduled run whose row was published after a look at its
-// claim, or a queued one whose reservation ended after its queue lost its limit. The other way, one that waited for a slot until its queue
-// lost its limit, and was never handed over, moves to where that is looked for. That there is no limit is not known when rows are
-// claimed: such a run is moved once its reservation is over by every clock, and dispatch reads p as well. A wakeup that is due again
-// may be put off for hours while its queue is behind: its run is parked, out of the way of the stages that are the first to read q. The
-// one that publishes leaves that to them, because it does not know of limits. A run whose row was never published stays: a look ahead
-// finds its reservation over while there is still time to publish it.
-func (f found) leaves(wanted stage, at millis) (to marker, moves bool) {
-	switch {
-	case f.run == nil:
-		return marker{}, false
-	case f.sight.stage == nobody:
-		return f.sight.marker, true
-	case f.sight.stage == redelivering && (wanted == finalizing || wanted == delivering) && f.run.marker().kind == deliverable && !f.sight.unsent:
-		return marker{parked, f.sight.since}, true
-	case f.run.marker().kind == slotless && f.sight.stage == publishing:
-		return marker{unpublished, f.sight.since}, true
-	case f.run.marker().kind != unpublished || f.sight.outbox != "":
-		return marker{}, false
-	case f.sight.stage == delivering:
-		return marker{waiting, min(f.sight.since, f.run.marker().at)}, true
-	case f.sight.stage == redelivering && at-f.run.DispatchExpiresAt >= millis(strayPatience/time.Millisecond):
-		return marker{parked, min(f.sight.since, f.run.marker().at)}, true
-	default:
-		return marker{}, false
-	}
-}
-
 // leaveMarkers moves what a look leaves with another marker. Each move is a plain write that depends on its own run alone, so they go
 // at once: one after the other, a backlog at which nobody has anything to do would take the time of what lies behind it.
 func (s *Store) leaveMarkers(ctx context.Context, seen []found, wanted stage, at millis) error {
 	var leaving []markerMove
 	for _, f := range seen {
-		if to, moves := f.leaves(wanted, at); moves {
+		if to, moves := nextMarker(f.run, f.sight, wanted, at); moves {
 			leaving = append(leaving, markerMove{f.run, to})
 		}
 	}
@@ -151,12 +118,6 @@ func (s *Store) judge(ctx context.Context, q *lane.DueQuery, seen []found, at mi
 	return nil
 }
 
-// handedOver reports a scheduled run whose wakeup was handed to the transport so shortly ago that it is surely on its way.
-func handedOver(r *runItem, row *delivery, at millis, p lane.Patience) bool {
-	return r.status() == runlane.StatusScheduled && row != nil && row.status() == lane.OutboxPublished &&
-		row.Published > at-millis(p.Queued/time.Millisecond)
-}
-
 // readDeliveries reads the latest delivery rows of runs.
 func (s *Store) readDeliveries(ctx context.Context, runs []*runItem) (map[runlane.RunID]*delivery, error) {
 	index := map[string]*runItem{}
@@ -205,14 +166,7 @@ func (s *Store) moveMarkers(ctx context.Context, moves []markerMove) error {
 }
 
 func (s *Store) moveMarkerFrom(ctx context.Context, pk string, sequence int64, from, to dueKey, before item) error {
-	unchanged := equal("sq", num(sequence)).and(equal(attrDueP, text(from.partition)), equal(attrDueA, text(from.sort)))
-	after, ok, err := s.db.Update(ctx, "move marker", &update{
-		key: itemKey(pk, skRun), expression: "SET #dp = :dp, #da = :da",
-		values: item{":dp": text(to.partition), ":da": text(to.sort)}, condition: unchanged, before: before,
-		wrote: func(now item) bool {
-			return number(now["sq"]) == sequence && textOf(now[attrDueP]) == to.partition && textOf(now[attrDueA]) == to.sort
-		},
-	})
+	after, ok, err := s.db.Update(ctx, "move marker", markerUpdate(pk, sequence, from, to, before))
 	if err == nil && ok {
 		if r, err := unmarshalRun(after); err == nil {
 			s.snapshots.put(r.PK, r)

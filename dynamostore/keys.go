@@ -14,11 +14,14 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// Names of the table's keys and indexes.
+// Names of the table's keys.
 const (
 	attrPK = "pk"
 	attrSK = "sk"
+)
 
+// Names of the table's indexes, and of their keys.
+const (
 	indexDue  = "due"
 	indexDone = "done"
 	attrDueP  = "dp"

@@ -70,7 +70,7 @@ func look(r *runItem, row *delivery, at millis, bounded bool) sight {
 
 func lookAtQueued(r *runItem, row *delivery, at millis, bounded bool) sight {
 	reserved := r.DispatchExpiresAt != 0 && r.DispatchExpiresAt > at
-	if since, due := dispatchable(r, at); due && !reserved && (bounded || r.DispatchExpiresAt != 0 || row == nil) {
+	if since, _ := r.dispatchable(); since <= at && !reserved && (bounded || r.DispatchExpiresAt != 0 || row == nil) {
 		if bounded {
 			return sight{stage: dispatching, since: since}
 		}
@@ -127,5 +127,43 @@ func patient(r *runItem, at millis, p lane.Patience) bool {
 		return shortWait(r) && !slices.Contains(p.Undelayed, runlane.QueueName(r.Queue)) && m.at > at-millis(p.ShortWait/time.Millisecond)
 	default:
 		return false
+	}
+}
+
+// handedOver reports a scheduled run whose wakeup was handed to the transport so shortly ago that it is surely on its way.
+func handedOver(r *runItem, row *delivery, at millis, p lane.Patience) bool {
+	return r.status() == runlane.StatusScheduled && row != nil && row.status() == lane.OutboxPublished &&
+		row.Published > at-millis(p.Queued/time.Millisecond)
+}
+
+// strayPatience is how long after its end a reservation is over for good, whatever the clocks say.
+const strayPatience = time.Minute
+
+// nextMarker is the marker that a scan leaves. A row at which nobody has anything to do gets that of the moment when somebody will. One in
+// o that has nothing to publish any more gets one that its stage reads: a scheduled run whose row was published after a look at its
+// claim, or a queued one whose reservation ended after its queue lost its limit. The other way, one that waited for a slot until its queue
+// lost its limit, and was never handed over, moves to where that is looked for. That there is no limit is not known when rows are
+// claimed: such a run is moved once its reservation is over by every clock, and dispatch reads p as well. A wakeup that is due again
+// may be put off for hours while its queue is behind: its run is parked, out of the way of the stages that are the first to read q. The
+// one that publishes leaves that to them, because it does not know of limits. A run whose row was never published stays: a look ahead
+// finds its reservation over while there is still time to publish it.
+func nextMarker(r *runItem, seen sight, wanted stage, at millis) (to marker, moves bool) {
+	switch {
+	case r == nil:
+		return marker{}, false
+	case seen.stage == nobody:
+		return seen.marker, true
+	case seen.stage == redelivering && (wanted == finalizing || wanted == delivering) && r.marker().kind == deliverable && !seen.unsent:
+		return marker{parked, seen.since}, true
+	case r.marker().kind == slotless && seen.stage == publishing:
+		return marker{unpublished, seen.since}, true
+	case r.marker().kind != unpublished || seen.outbox != "":
+		return marker{}, false
+	case seen.stage == delivering:
+		return marker{waiting, min(seen.since, r.marker().at)}, true
+	case seen.stage == redelivering && at-r.DispatchExpiresAt >= millis(strayPatience/time.Millisecond):
+		return marker{parked, min(seen.since, r.marker().at)}, true
+	default:
+		return marker{}, false
 	}
 }

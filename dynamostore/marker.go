@@ -47,6 +47,18 @@ func donePartition(e runlane.Environment, status runlane.Status, shard int) stri
 	return e.Name() + ":" + string(status) + ":" + strconv.Itoa(shard)
 }
 
+// markerUpdate moves the marker of a run, if nothing about the run has changed since it was read.
+func markerUpdate(pk string, sequence int64, from, to dueKey, before item) *update {
+	unchanged := equal("sq", num(sequence)).and(equal(attrDueP, text(from.partition)), equal(attrDueA, text(from.sort)))
+	return &update{
+		key: itemKey(pk, skRun), expression: "SET #dp = :dp, #da = :da",
+		values: item{":dp": text(to.partition), ":da": text(to.sort)}, condition: unchanged, before: before,
+		wrote: func(now item) bool {
+			return number(now["sq"]) == sequence && textOf(now[attrDueP]) == to.partition && textOf(now[attrDueA]) == to.sort
+		},
+	}
+}
+
 // parse is the inverse of marker.key.
 func (k dueKey) parse() (m marker, queue runlane.QueueName, ok bool) {
 	partition, sort := strings.Split(k.partition, ":"), strings.Split(k.sort, ":")

@@ -38,6 +38,9 @@ type slotOffer struct {
 
 // offers remember slots for a moment: found for a run, by the run's key, and freed by commits of this process, by partition.
 type offers struct {
+	now   func() time.Time
+	moved *recent[string, millis] // rows of runs that wait for a slot there no more, and since when that is known
+
 	mutex sync.Mutex
 	found map[string]slotOffer
 	freed map[slotPartition][]freedNumber
@@ -52,8 +55,13 @@ type freedNumber struct {
 // offersKept bounds each memory. What is forgotten costs a read.
 const offersKept = 4096
 
-func newOffers() *offers {
-	return &offers{found: map[string]slotOffer{}, freed: map[slotPartition][]freedNumber{}}
+func newOffers(now func() time.Time) *offers {
+	return &offers{
+		now:   now,
+		moved: newRecent[string, millis](4096),
+		found: map[string]slotOffer{},
+		freed: map[slotPartition][]freedNumber{},
+	}
 }
 
 func (o *offers) find(run string, offer slotOffer) {
@@ -192,7 +200,7 @@ type offerSearch struct {
 func (o *offerSearch) page(ctx context.Context, size int) error {
 	rows, next, err := o.store.waitingRows(ctx, o.index, o.partition, o.after, size)
 	for _, row := range rows {
-		if !o.store.movedOn(row) {
+		if !o.store.offers.movedOn(row) {
 			o.rows = append(o.rows, row)
 		}
 	}
@@ -294,7 +302,7 @@ func (o *offerSearch) waits(ctx context.Context, chosen []dueRow) (*found, error
 	}
 	for i := range seen {
 		if seen[i].run == nil {
-			o.store.remember(chosen[i])
+			o.store.offers.remember(chosen[i])
 			continue
 		}
 		err := o.store.judge(ctx, o.q, seen[i:i+1], o.at)
@@ -313,12 +321,12 @@ const movedTime = 30 * time.Second
 func (r dueRow) memory() string { return string(r.run) + " " + r.key.partition + " " + r.key.sort }
 
 // remember takes a row for stale from here on.
-func (s *Store) remember(row dueRow) { s.moved.put(row.memory(), toMillis(s.now())) }
+func (o *offers) remember(row dueRow) { o.moved.put(row.memory(), toMillis(o.now())) }
 
 // movedOn reports a row whose run is known not to wait there any more.
-func (s *Store) movedOn(row dueRow) bool {
-	since, known := s.moved.get(row.memory())
-	return known && toMillis(s.now())-since <= millis(movedTime/time.Millisecond)
+func (o *offers) movedOn(row dueRow) bool {
+	since, known := o.moved.get(row.memory())
+	return known && toMillis(o.now())-since <= millis(movedTime/time.Millisecond)
 }
 
 // waitingRows are the next rows of a partition, and where they end; nil: at the last one.
@@ -341,11 +349,11 @@ func (s *Store) waitingRows(ctx context.Context, dp string, p slotPartition, aft
 }
 
 // follow follows a commit: a run that waited for a slot does not wait there any more, and slots have changed hands.
-func (s *Store) follow(c *change, w *built) {
+func (o *offers) follow(c *change, w *built) {
 	if c.before != nil && c.before.marker().kind == slotless && c.before.due() != w.run.due() {
-		s.remember(dueRow{run: c.before.key().RunID, key: c.before.due()})
+		o.remember(dueRow{run: c.before.key().RunID, key: c.before.due()})
 	}
 	if w.slot.put != nil || w.slot.delete != nil {
-		s.offers.settled(w.run.partition(), &w.slot, toMillis(c.Projected.UpdatedAt))
+		o.settled(w.run.partition(), &w.slot, toMillis(c.Projected.UpdatedAt))
 	}
 }

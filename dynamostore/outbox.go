@@ -2,54 +2,13 @@ package dynamostore
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/lane"
 )
-
-// rowRef is where a delivery row is.
-type rowRef struct {
-	key   lane.RunKey
-	first int64
-	index int
-}
-
-func (r rowRef) path(attribute string) string { return fmt.Sprintf("#dl[%d].#%s", r.index, attribute) }
-
-// claimToken is the row's token with the run's sequence and marker as they are known when the row is claimed: whoever marks the
-// row later may move the marker only if both are still so.
-func claimToken(token string, r *runItem) string {
-	return strings.Join([]string{token, strconv.FormatInt(r.Sequence, 10), strconv.FormatInt(int64(r.DispatchExpiresAt), 10), r.DueP, r.DueA}, ":")
-}
-
-type claimedRow struct {
-	rowRef
-	id       string
-	token    string
-	sequence int64
-	reserved millis // until when the run's slot is; 0 for none
-	due      dueKey
-}
-
-// parseClaim reads what claimToken wrote. A token that was never ours has no row that could match it.
-func parseClaim(e runlane.Environment, ref lane.OutboxRef) (claimedRow, bool) {
-	run, first, index, ok := parseOutboxID(ref.ID)
-	parts := strings.Split(ref.ClaimToken, ":") // token, sequence, reservation, and the marker's partition (three parts) and moment (two)
-	if !ok || len(parts) != 8 || parts[0] == "" {
-		return claimedRow{}, false
-	}
-	sequence, err := strconv.ParseInt(parts[1], 10, 64)
-	reserved, err2 := strconv.ParseInt(parts[2], 10, 64)
-	return claimedRow{
-		rowRef: rowRef{lane.RunKey{Environment: e, RunID: run}, first, index}, id: ref.ID, token: parts[0], sequence: sequence,
-		reserved: millis(reserved), due: dueKey{strings.Join(parts[3:6], ":"), strings.Join(parts[6:], ":")},
-	}, err == nil && err2 == nil
-}
 
 // ClaimOutboxMessages implements lane.Storage.
 func (s *Store) ClaimOutboxMessages(ctx context.Context, c *lane.ClaimOutboxCommand) ([]lane.OutboxMessage, error) {
@@ -118,74 +77,37 @@ func (s *Store) claimRow(ctx context.Context, c *lane.ClaimOutboxCommand, r *run
 	if err != nil || row == nil || !row.claimable(toMillis(c.At)) {
 		return nil, err
 	}
-	unchanged := condition{
-		text: at.path("st") + " = :was", values: item{":was": text(row.Status)},
-	}
-	if row.Token != "" {
-		unchanged.text += " AND " + at.path("ct") + " = :held"
-		unchanged.values[":held"] = text(row.Token)
-	}
-	if row.NextAt != 0 { // it may have been claimed and have failed again meanwhile
-		unchanged.text += " AND " + at.path("nx") + " = :next"
-		unchanged.values[":next"] = num(int64(row.NextAt))
-	}
 	token := randomID()
-	log, ok, err := s.updateRow(ctx, "claim outbox", at, "SET "+at.path("st")+" = :st, "+at.path("ct")+" = :ct, "+at.path("cu")+" = :cu", unchanged, item{
-		":st": text(string(lane.OutboxClaimed)), ":ct": text(token), ":cu": num(int64(toMillis(c.ClaimUntil))),
-	}, func(now delivery) bool { return now.Token == token })
-	if err != nil || !ok {
+	claimed, err := s.updateRow(ctx, "claim outbox", at, at.claim(row, token, toMillis(c.ClaimUntil)))
+	if err != nil || claimed == nil {
 		return nil, err
 	}
-	m := log.Deliveries[at.index].message(at.key, runlane.QueueName(r.Queue), r.deliveryID())
+	m := claimed.message(at.key, runlane.QueueName(r.Queue), r.deliveryID())
 	m.ClaimToken = claimToken(token, r)
 	return &m, nil
 }
 
-// updateRow changes a delivery row: one plain write of its log item. wrote tells whether the row as it is now is what this change
-// makes of it, should the answer get lost.
-func (s *Store) updateRow(
-	ctx context.Context, operation string, at rowRef, expression string, c condition, values item, wrote func(now delivery) bool,
-) (*logItem, bool, error) {
-	after, ok, err := s.db.Update(ctx, operation, &update{
-		key: itemKey(runPK(at.key), logSK(at.first)), expression: expression, values: values, condition: c,
-		wrote: func(now item) bool {
-			log := &logItem{}
-			return unmarshalItem(now, log) == nil && at.index < len(log.Deliveries) && wrote(log.Deliveries[at.index])
-		},
-	})
+// updateRow changes a delivery row: one plain write of its log item. It returns the row afterwards; nil: its condition failed.
+func (s *Store) updateRow(ctx context.Context, operation string, at rowRef, u *update) (*delivery, error) {
+	after, ok, err := s.db.Update(ctx, operation, u)
 	if err != nil || !ok {
-		return nil, false, err
+		return nil, err
 	}
-	log := &logItem{}
-	if err := unmarshalItem(after, log); err != nil {
-		return nil, false, err
-	}
-	return log, at.index < len(log.Deliveries), nil
-}
-
-// held is the condition that the row is still under the claim.
-func (r claimedRow) held() condition {
-	return condition{text: r.path("ct") + " = :held", values: item{":held": text(r.token)}}
+	return at.of(after)
 }
 
 // MarkOutboxMessagesPublished implements lane.Storage.
 func (s *Store) MarkOutboxMessagesPublished(ctx context.Context, c *lane.MarkPublishedCommand) error {
-	at := num(int64(toMillis(c.At)))
 	return s.mark(ctx, c.Environment, c.Messages, func(ctx context.Context, row claimedRow) (bool, error) {
-		expression := "SET " + row.path("st") + " = :st, " + row.path("pa") + " = :at, " + row.path("pf") + " = if_not_exists(" + row.path("pf") + ", :at)" +
-			" REMOVE " + row.path("ct") + ", " + row.path("cu")
-		log, ok, err := s.updateRow(ctx, "acknowledge", row.rowRef, expression, row.held(), item{":st": text(string(lane.OutboxPublished)), ":at": at},
-			func(now delivery) bool {
-				return now.status() == lane.OutboxPublished && now.Token == "" && now.Published == toMillis(c.At)
-			})
-		if err != nil || !ok {
-			return ok, err
+		published, err := s.updateRow(ctx, "acknowledge", row.rowRef, row.published(toMillis(c.At)))
+		if err != nil || published == nil {
+			return false, err
 		}
 		from, _, known := row.due.parse()
 		if !known || from.kind != unpublished {
 			return true, nil
 		}
-		return true, s.moveAfterMark(ctx, row, marker{deliverable, log.Deliveries[row.index].AvailableAt})
+		return true, s.moveAfterMark(ctx, row, marker{deliverable, published.AvailableAt})
 	})
 }
 
@@ -195,8 +117,7 @@ func (s *Store) MarkOutboxMessagesFailed(ctx context.Context, c *lane.MarkFailed
 	return s.mark(ctx, c.Environment, failureRefs(c.Messages), func(ctx context.Context, row claimedRow) (bool, error) {
 		f := failures[row.id]
 		next := toMillis(f.NextAvailableAt)
-		ok, err := s.markFailure(ctx, row, lane.OutboxFailed, f, "nx", next)
-		if err != nil || !ok {
+		if ok, err := s.markFailure(ctx, row, lane.OutboxFailed, &f, next); err != nil || !ok {
 			return ok, err
 		}
 		to := marker{unpublished, next}
@@ -212,34 +133,21 @@ func (s *Store) MarkOutboxMessagesDeadLettered(ctx context.Context, c *lane.Mark
 	failures := failuresByID(c.Messages)
 	at := toMillis(c.At)
 	return s.mark(ctx, c.Environment, failureRefs(c.Messages), func(ctx context.Context, row claimedRow) (bool, error) {
-		ok, err := s.markFailure(ctx, row, lane.OutboxDeadLettered, failures[row.id], "dd", at)
-		if err != nil || !ok {
+		f := failures[row.id]
+		if ok, err := s.markFailure(ctx, row, lane.OutboxDeadLettered, &f, at); err != nil || !ok {
 			return ok, err
 		}
 		return true, s.moveAfterMark(ctx, row, marker{deadLetter, at})
 	})
 }
 
-func (s *Store) markFailure(
-	ctx context.Context, row claimedRow, status lane.OutboxStatus, f lane.OutboxFailure, timeAttribute string, at millis,
-) (bool, error) {
-	meta, err := encodeTexts(f.Failure.Meta)
+func (s *Store) markFailure(ctx context.Context, row claimedRow, status lane.OutboxStatus, f *lane.OutboxFailure, at millis) (bool, error) {
+	failed, err := row.failed(status, f, at)
 	if err != nil {
-		return false, &runlane.Error{Code: runlane.ErrInternal, Message: "failure does not marshal", Cause: err}
+		return false, err
 	}
-	expression := "SET " + row.path("st") + " = :st, " + row.path("at") + " = :at, " + row.path("fc") + " = :fc, " + row.path("fm") + " = :fm, " +
-		row.path("fx") + " = :fx, " + row.path(timeAttribute) + " = :due REMOVE " + row.path("ct") + ", " + row.path("cu")
-	_, ok, err := s.updateRow(ctx, "mark failed", row.rowRef, expression, row.held(), item{
-		":st": text(string(status)), ":at": num(int64(f.Attempts)), ":fc": text(string(f.Failure.Code)), ":fm": text(f.Failure.Message),
-		":fx": meta, ":due": num(int64(at)),
-	}, func(now delivery) bool {
-		due := now.NextAt
-		if status == lane.OutboxDeadLettered {
-			due = now.DeadAt
-		}
-		return now.status() == status && now.Token == "" && now.Attempts == f.Attempts && due == at
-	})
-	return ok, err
+	after, err := s.updateRow(ctx, "mark failed", row.rowRef, failed)
+	return after != nil, err
 }
 
 // moveAfterMark moves the marker of a marked row's run, if sequence and marker are still what they were before the mark. If not,

@@ -52,7 +52,7 @@ func (s *Store) create(ctx context.Context, c *lane.AppendCommand) (*lane.Commit
 		}
 		return nil, err
 	}
-	owners := s.ownersOf(c)
+	owners := s.ownersFor(c)
 	slot, err := s.creationSlot(ctx, c)
 	if err != nil {
 		return nil, s.ownedFirst(ctx, owners, err)
@@ -151,23 +151,28 @@ func noCapacity(c *lane.AppendCommand) *runlane.Error {
 	return conflict(runlane.ConflictQueueCapacity, c.Projected.ID, "queue %q has no free slot", c.Queue.Name)
 }
 
-// ownersOf are the owner items that a creation writes, the idempotency key's first.
-func (s *Store) ownersOf(c *lane.AppendCommand) []ownerItem {
-	var owners []ownerItem
-	run := c.Projected
-	key := lane.OwnerKey{Environment: run.Environment, TaskID: run.TaskID}
-	if key.Key = run.IdempotencyKey; key.Key != "" {
-		owners = append(owners, ownerItem{
-			PK: idempotencyPK(key), SK: skOwner, Run: run.ID, PayloadHash: c.PayloadHash, Retention: storedRetention(run.Retention),
-		})
-	}
-	if key.Key = run.SingletonKey; key.Key != "" {
-		owners = append(owners, ownerItem{PK: singletonPK(key), SK: skOwner, Run: run.ID})
-	}
+// ownersFor are the owners of a creation. Those that are known to be dead are replaced.
+func (s *Store) ownersFor(c *lane.AppendCommand) []ownerItem {
+	owners := ownersOf(c.Projected, c.PayloadHash)
 	for i := range owners {
 		if commit, ok := s.owners.get(owners[i].PK); ok {
 			owners[i].replaces = ownerItem{Commit: commit}.unchanged()
 		}
+	}
+	return owners
+}
+
+// ownersOf are the owner items of a run's keys, the idempotency key's first.
+func ownersOf(run *runlane.Run, payloadHash string) []ownerItem {
+	var owners []ownerItem
+	key := lane.OwnerKey{Environment: run.Environment, TaskID: run.TaskID}
+	if key.Key = run.IdempotencyKey; key.Key != "" {
+		owners = append(owners, ownerItem{
+			PK: idempotencyPK(key), SK: skOwner, Run: run.ID, PayloadHash: payloadHash, Retention: storedRetention(run.Retention),
+		})
+	}
+	if key.Key = run.SingletonKey; key.Key != "" {
+		owners = append(owners, ownerItem{PK: singletonPK(key), SK: skOwner, Run: run.ID})
 	}
 	return owners
 }

@@ -68,8 +68,8 @@ func (d *dispatch) runnable(ctx context.Context, after runlane.Cursor) (runlane.
 			if r == nil || err != nil {
 				continue
 			}
-			due, ok := lane.RunnableAt(r.run())
-			seen[i].sight.since = toMillis(due)
+			var ok bool
+			seen[i].sight.since, ok = r.runnable()
 			if ok = ok && seen[i].sight.since <= d.at; ok && isBounded(q.Bounded, runlane.QueueName(r.Queue)) {
 				ok, err = d.hasSlot(ctx, r)
 			}

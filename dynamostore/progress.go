@@ -19,17 +19,24 @@ type progressItem struct {
 	Note    string `dynamodbav:"nt"`
 }
 
-// PutProgress implements lane.ProgressKeeper: the note, and a look at the lease in the same transaction.
-func (s *Store) PutProgress(ctx context.Context, key lane.RunKey, leaseToken string, p runlane.Progress) error {
+// progressWrites are the note, and a check of the lease under which it is written. A note that was written later is not overwritten.
+func progressWrites(key lane.RunKey, leaseToken string, p runlane.Progress) ([]member, error) {
 	note, err := marshalItem(progressItem{PK: runPK(key), SK: skProgress, At: toMillis(p.At), Attempt: p.Attempt, Note: p.Note})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	run := itemKey(runPK(key), skRun)
-	writes := []member{
+	return []member{
 		{before: run, after: run, condition: equal("lt", text(leaseToken)), check: true},
-		// A note that was written later is not overwritten.
 		{after: note, condition: condition{text: "attribute_not_exists(#pk) OR #at <= :at", values: item{":at": note["at"]}}},
+	}, nil
+}
+
+// PutProgress implements lane.ProgressKeeper: the note, and a look at the lease in the same transaction.
+func (s *Store) PutProgress(ctx context.Context, key lane.RunKey, leaseToken string, p runlane.Progress) error {
+	writes, err := progressWrites(key, leaseToken, p)
+	if err != nil {
+		return err
 	}
 	failed, err := s.db.Transact(ctx, &Transaction{Operation: "put progress", Token: randomID(), Version: "sq", Writes: writes})
 	for _, f := range failed {

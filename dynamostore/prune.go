@@ -94,7 +94,7 @@ func (s *Store) pruneRows(ctx context.Context, p *pruning, rows []indexRow) (tak
 func (s *Store) ownersHeld(ctx context.Context, runs map[runlane.RunID]*runItem) (map[runlane.RunID][]ownerItem, error) {
 	var keys []item
 	for _, r := range runs {
-		for _, owner := range s.ownersOf(&lane.AppendCommand{Transition: lane.Transition{Projected: r.run()}}) {
+		for _, owner := range ownersOf(r.run(), "") {
 			keys = append(keys, itemKey(owner.PK, owner.SK))
 		}
 	}
@@ -128,9 +128,10 @@ func (s *Store) pruneRun(ctx context.Context, r *runItem, owners []ownerItem) (g
 			return false, err
 		}
 	}
-	same := equal("sq", num(r.Sequence)).and(equal(attrDoneA, text(r.DoneA)))
-	if ok, err := s.detach(ctx, r, same); err != nil || !ok {
-		return false, err
+	if detach := r.detach(); detach != nil {
+		if _, ok, err := s.db.Update(ctx, "prune", detach); err != nil || !ok {
+			return false, err
+		}
 	}
 	run, rest := parts[len(parts)-1], parts[:len(parts)-1]
 	for _, part := range slices.Backward(rest) { // 'payload' > 'output' > 'note' > 'log:…': backwards is the order wanted
@@ -138,7 +139,7 @@ func (s *Store) pruneRun(ctx context.Context, r *runItem, owners []ownerItem) (g
 			return false, err
 		}
 	}
-	result, err := s.db.Delete(ctx, "prune", run, same)
+	result, err := s.db.Delete(ctx, "prune", run, r.finished())
 	return result == Removed, err
 }
 
@@ -153,42 +154,8 @@ func (s *Store) partsOf(ctx context.Context, r *runItem) (parts []item, err erro
 	if err != nil || len(parts) == 0 {
 		return nil, err
 	}
-	run := parts[len(parts)-1]
-	if textOf(run[attrSK]) != skRun || number(run["sq"]) != r.Sequence || textOf(run[attrDoneA]) != r.DoneA {
+	if run := parts[len(parts)-1]; textOf(run[attrSK]) != skRun || r.finished().fails(run) {
 		return nil, nil
 	}
 	return parts, nil
-}
-
-// asRead is the condition that the part of a run is still the one that was read: by the commit that wrote it, or the moment of a note.
-// Payloads and outputs of older programs have neither.
-func asRead(part item) condition {
-	if commit, ok := part["ci"]; ok {
-		return equal("ci", commit)
-	}
-	if at, ok := part["at"]; ok {
-		return equal("at", at)
-	}
-	return condition{}
-}
-
-// detach makes the run item no longer announce a payload and an output in items of their own, which go before it does: whoever
-// reads the run meanwhile finds none, instead of waiting for them. ok is false when the run is not this one any more.
-func (s *Store) detach(ctx context.Context, r *runItem, same condition) (ok bool, err error) {
-	if !r.PayloadPlace.separate() && !r.OutputPlace.separate() {
-		return true, nil
-	}
-	var gone []string
-	for name, p := range map[string]place{"#pz": r.PayloadPlace, "#oz": r.OutputPlace} {
-		if p.separate() {
-			gone = append(gone, name)
-		}
-	}
-	slices.Sort(gone)
-	expression := "REMOVE " + gone[0]
-	if len(gone) > 1 {
-		expression += ", " + gone[1]
-	}
-	_, ok, err = s.db.Update(ctx, "prune", &update{key: itemKey(r.PK, skRun), expression: expression, condition: same, before: r.raw})
-	return ok, err
 }

@@ -1,6 +1,8 @@
 package dynamostore
 
 import (
+	"strings"
+
 	"fmt"
 	"time"
 
@@ -309,4 +311,54 @@ func (r *runItem) marshal() error {
 	}
 	r.raw = raw
 	return nil
+}
+
+// runnable is when a worker may take the run; ok is false while no time alone makes it runnable.
+func (r *runItem) runnable() (since millis, ok bool) {
+	return runlane.RunnableSince(r.status(), r.UpdatedAt, r.RunAt, r.LeaseUntil, 0)
+}
+
+// dispatchable is when a run of a bounded queue needs a slot: a queued one as soon as it has no live reservation, any other when it is
+// runnable.
+func (r *runItem) dispatchable() (since millis, ok bool) {
+	since, ok = r.runnable()
+	if r.status() == runlane.StatusQueued {
+		since = max(since, r.DispatchExpiresAt)
+	}
+	return since, ok
+}
+
+// finished is the condition that the finished run is still this one.
+func (r *runItem) finished() condition {
+	return equal("sq", num(r.Sequence)).and(equal(attrDoneA, text(r.DoneA)))
+}
+
+// detach makes the run item no longer announce a payload and an output in separate items, which are removed before it is: readers find none
+// meanwhile, instead of waiting for them. It is nil where nothing is announced, and gives way when the run is not this one any more.
+func (r *runItem) detach() *update {
+	var gone []string
+	if r.OutputPlace.separate() {
+		gone = append(gone, "#oz")
+	}
+	if r.PayloadPlace.separate() {
+		gone = append(gone, "#pz")
+	}
+	if gone == nil {
+		return nil
+	}
+	return &update{
+		key: itemKey(r.PK, skRun), expression: "REMOVE " + strings.Join(gone, ", "), condition: r.finished(), before: r.raw,
+	}
+}
+
+// asRead is the condition that the part of a run is still the one that was read: by the commit that wrote it, or the moment of a note.
+// Payloads and outputs of older programs have neither.
+func asRead(part item) condition {
+	if commit, ok := part["ci"]; ok {
+		return equal("ci", commit)
+	}
+	if at, ok := part["at"]; ok {
+		return equal("at", at)
+	}
+	return condition{}
 }

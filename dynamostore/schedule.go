@@ -16,17 +16,12 @@ func (s *Store) PutSchedule(ctx context.Context, c *lane.PutScheduleCommand) (*r
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	const operation = "put schedule"
-	next := newScheduleItem(c.Environment, &c.Record)
-	raw, err := marshalItem(next)
+	next := newScheduleItem(c.Environment, &c.Record, randomID())
+	put, err := next.put()
 	if err != nil {
 		return nil, err
 	}
-	expression, values := replacement(raw)
-	after, ok, err := s.db.Update(ctx, operation, &update{
-		key: keyOf(raw), expression: expression, values: values, condition: next.unchanged(),
-		wrote: func(now item) bool { return textOf(now["ci"]) == next.Change },
-	})
+	after, ok, err := s.db.Update(ctx, "put schedule", put)
 	if err != nil {
 		return nil, err
 	}
@@ -127,26 +122,15 @@ func (s *Store) ClaimScheduleOccurrence(ctx context.Context, c *lane.ClaimOccurr
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	at, until, fire := toMillis(c.At), toMillis(c.ClaimUntil), toMillis(c.FireTime)
 	record, err := s.readSchedule(ctx, c.ScheduleKey)
 	if err != nil {
 		return nil, err
 	}
-	if fire <= record.LastFire {
+	if toMillis(c.FireTime) <= record.LastFire {
 		return &lane.OccurrenceClaim{Outcome: lane.LostOccurrence}, nil
 	}
-	const operation = "claim occurrence"
 	token := randomID()
-	// A completed occurrence has no end of a claim.
-	free := condition{text: "attribute_not_exists(#pk) OR #cu <= :at", values: item{":at": num(int64(at))}}
-	_, ok, err := s.db.Update(ctx, operation, &update{
-		key:        itemKey(occurrencePK(c.ScheduleKey), occurrenceSK(fire)),
-		expression: "SET #st = :st, #ct = :ct, #cu = :cu, #xt = :xt",
-		values: item{
-			":st": text(occurrenceClaimed), ":ct": text(token), ":cu": num(int64(until)), ":xt": num(s.keptUntil(c.ClaimUntil)),
-		},
-		condition: free, wrote: func(now item) bool { return textOf(now["ct"]) == token },
-	})
+	_, ok, err := s.db.Update(ctx, "claim occurrence", claimOccurrence(c, token, s.keptUntil(c.ClaimUntil)))
 	if err != nil {
 		return nil, err
 	}
@@ -158,12 +142,12 @@ func (s *Store) ClaimScheduleOccurrence(ctx context.Context, c *lane.ClaimOccurr
 
 // keptUntil is the second from which DynamoDB may remove an occurrence. It counts from the store's clock, which DynamoDB's agrees
 // with, and never ends before the claim.
-func (s *Store) keptUntil(claimUntil time.Time) int64 {
+func (s *Store) keptUntil(claimUntil time.Time) time.Time {
 	from := s.now()
 	if claimUntil.After(from) {
 		from = claimUntil
 	}
-	return from.Add(occurrenceKept).Unix()
+	return from.Add(occurrenceKept)
 }
 
 // maxCompletionRounds bounds how often a completion starts over because the record or the claim changed under it.
@@ -228,13 +212,7 @@ func (s *Store) complete(
 		return false, err
 	}
 	if occurrence.fire() <= record.LastFire {
-		expression, values := completion.change()
-		_, ok, err := s.db.Update(ctx, operation, &update{
-			key: keyOf(occurrence.raw), expression: expression, values: values, condition: completion.condition, before: occurrence.raw,
-			wrote: func(now item) bool {
-				return textOf(now["st"]) == occurrenceCompleted && textOf(now["ct"]) == c.Token
-			},
-		})
+		_, ok, err := s.db.Update(ctx, operation, occurrence.alone(&completion, c.Token))
 		return ok, err
 	}
 	failed, err := s.db.Transact(ctx, &Transaction{

@@ -42,9 +42,9 @@ var scheduleAttributes = []string{"sq", "ci", "dh", "rg", "ev", "lf", "lr", "pf"
 func schedulePK(e runlane.Environment) string { return e.Name() + ":schedule" }
 
 // newScheduleItem is the item that a put of the record writes.
-func newScheduleItem(e runlane.Environment, r *runlane.ScheduleRecord) scheduleItem {
+func newScheduleItem(e runlane.Environment, r *runlane.ScheduleRecord, change string) scheduleItem {
 	return scheduleItem{
-		PK: schedulePK(e), SK: string(r.ID), Version: r.Version + 1, Change: randomID(), Definition: r.DefinitionHash,
+		PK: schedulePK(e), SK: string(r.ID), Version: r.Version + 1, Change: change, Definition: r.DefinitionHash,
 		RegisteredAt: toMillis(r.RegisteredAt), LastEvaluated: toMillis(r.LastEvaluated), LastFire: toMillis(r.LastFire),
 		LastRun: r.LastRunID, PendingFire: toMillis(r.PendingFire), Paused: r.Paused, PauseReason: r.PauseReason,
 		ManualRuns: r.ManualRunIDs,
@@ -99,6 +99,19 @@ func replacement(raw item) (expression string, values item) {
 	return expression, values
 }
 
+// put is the plain write of the record.
+func (s *scheduleItem) put() (*update, error) {
+	raw, err := marshalItem(s)
+	if err != nil {
+		return nil, err
+	}
+	expression, values := replacement(raw)
+	return &update{
+		key: keyOf(raw), expression: expression, values: values, condition: s.unchanged(),
+		wrote: func(now item) bool { return textOf(now["ci"]) == s.Change },
+	}, nil
+}
+
 // fired is the record after an occurrence that is later than its last fire. A skip leaves the last run as it is.
 func (s *scheduleItem) fired(fire millis, runs []runlane.RunID) member {
 	after := maps.Clone(s.raw)
@@ -144,6 +157,20 @@ func unmarshalOccurrence(raw item) (*occurrenceItem, error) {
 	}
 	o.raw = raw
 	return o, nil
+}
+
+// claimOccurrence takes a fire time that is neither completed nor under a claim at an instant.
+func claimOccurrence(c *lane.ClaimOccurrenceCommand, token string, kept time.Time) *update {
+	// A completed occurrence has no end of a claim.
+	free := condition{text: "attribute_not_exists(#pk) OR #cu <= :at", values: item{":at": num(int64(toMillis(c.At)))}}
+	return &update{
+		key:        itemKey(occurrencePK(c.ScheduleKey), occurrenceSK(toMillis(c.FireTime))),
+		expression: "SET #st = :st, #ct = :ct, #cu = :cu, #xt = :xt",
+		values: item{
+			":st": text(occurrenceClaimed), ":ct": text(token), ":cu": num(int64(toMillis(c.ClaimUntil))), ":xt": num(kept.Unix()),
+		},
+		condition: free, wrote: func(now item) bool { return textOf(now["ct"]) == token },
+	}
 }
 
 func (o *occurrenceItem) fire() millis { return parseMillis(o.SK) }
@@ -196,6 +223,15 @@ func (o *occurrenceItem) completion(c *lane.CompleteOccurrenceCommand) (member, 
 		after["rs"] = runs
 	}
 	return member{before: o.raw, after: after, condition: equal("ct", text(c.Token)).and(equal("st", text(occurrenceClaimed)))}, nil
+}
+
+// alone is a completion that has nothing to move in the record.
+func (o *occurrenceItem) alone(completion *member, token string) *update {
+	expression, values := completion.change()
+	return &update{
+		key: keyOf(o.raw), expression: expression, values: values, condition: completion.condition, before: o.raw,
+		wrote: func(now item) bool { return textOf(now["st"]) == occurrenceCompleted && textOf(now["ct"]) == token },
+	}
 }
 
 // proofOf is what the occurrence has once this completion was carried out, and no other.

@@ -134,25 +134,6 @@ func (i slotItem) unchanged() condition {
 	return held.and(equal("un", num(int64(i.Until))))
 }
 
-// dispatchable is when a run of a bounded queue needs a slot: a queued one as soon as it has no live reservation, a waiting one
-// when it is due, a running one when its lease is over. ok is false for every other.
-func dispatchable(r *runItem, at millis) (since millis, ok bool) {
-	switch r.status() {
-	case runlane.StatusQueued:
-		since = r.RunAt
-		if since == 0 {
-			since = r.UpdatedAt
-		}
-		return max(since, r.DispatchExpiresAt), max(since, r.DispatchExpiresAt) <= at
-	case runlane.StatusScheduled, runlane.StatusRetrying, runlane.StatusReleased:
-		return r.RunAt, r.RunAt <= at
-	case runlane.StatusRunning:
-		return r.LeaseUntil, r.LeaseUntil <= at
-	default:
-		return 0, false
-	}
-}
-
 // ReserveRunDispatch implements lane.Storage.
 func (s *Store) ReserveRunDispatch(ctx context.Context, c *lane.ReserveCommand) (*lane.Acquisition, error) {
 	if c.Projected == nil {
@@ -174,7 +155,7 @@ func (s *Store) ReserveRunDispatch(ctx context.Context, c *lane.ReserveCommand) 
 			Code: runlane.ErrContractViolation, RunID: c.Projected.ID, Message: "a reservation needs a bounded queue and an end",
 		}
 	}
-	if _, ok := dispatchable(before, toMillis(c.At)); !ok {
+	if since, ok := before.dispatchable(); !ok || since > toMillis(c.At) {
 		return &lane.Acquisition{Outcome: lane.LostEligibility}, nil
 	}
 	take := func() (slotChange, bool, error) {
@@ -226,7 +207,7 @@ func (s *Store) acquire(ctx context.Context, c *change, take func() (slotChange,
 // the marker of what was on its way when the queue got its limit may lie hours ahead. A running run stays where the end of its
 // lease is found, and one whose latest wakeup was given up among the dead letters: it waits for an operator, and this wakeup is an older one.
 func (s *Store) refuse(ctx context.Context, r *runItem, lost lane.Outcome) (*lane.Acquisition, error) {
-	since, ok := dispatchable(r, farFuture)
+	since, ok := r.dispatchable()
 	if ok && lost == lane.LostCapacity && r.status() != runlane.StatusRunning && r.marker().kind != deadLetter {
 		if err := s.moveMarker(ctx, r, marker{slotless, since}); err != nil {
 			return nil, err

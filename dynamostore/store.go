@@ -63,9 +63,7 @@ type Store struct {
 
 	snapshots *recent[string, *runItem] // by partition key
 	owners    *recent[string, string]   // the commits of owners that were found dead
-
-	moved  *recent[string, millis] // rows of runs that wait for a slot there no more, and since when that is known
-	offers *offers
+	offers    *offers
 
 	shardsMutex sync.Mutex
 	shards      map[string]cachedShards // by environment
@@ -84,13 +82,12 @@ func New(client API, table string, options *Options) *Store {
 		now:       options.Now,
 		snapshots: newRecent[string, *runItem](4096),
 		owners:    newRecent[string, string](1024),
-		moved:     newRecent[string, millis](4096),
-		offers:    newOffers(),
 	}
 	s.db = &Table{Client: client, Name: table, Indexes: indexes, Timeout: options.RequestTimeout, Meter: tableMeter{&s.meter}}
 	if s.now == nil {
 		s.now = time.Now
 	}
+	s.offers = newOffers(s.now)
 	if s.db.Timeout == 0 {
 		s.db.Timeout = DefaultRequestTimeout
 	}
@@ -126,6 +123,12 @@ func (s *Store) Start(ctx context.Context) error {
 
 // Stats are the requests and capacity units since the store was made.
 func (s *Store) Stats() Stats { return s.meter.Stats() }
+
+// cachedShards are numbers of shards, and when they were read.
+type cachedShards struct {
+	shardCounts
+	at time.Time
+}
 
 // recent keeps the newest entries of a map, bounded; the entry replaced is the oldest one written.
 type recent[K comparable, V any] struct {
