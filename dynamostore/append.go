@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/dynamostore/internal/item"
+	"github.com/runlane/runlane-go/dynamostore/internal/rows"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -20,16 +22,16 @@ func (s *Store) AppendRunEvents(ctx context.Context, c *lane.AppendCommand) (*la
 		return nil, err
 	}
 	if c.LeaseToken != "" && before.LeaseToken != c.LeaseToken {
-		return nil, leaseLost(c.Key())
+		return nil, rows.LeaseLost(c.Key())
 	}
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	commit, refused, err := s.commit(ctx, &change{Transition: &c.Transition, before: before, leaseToken: c.LeaseToken, birth: c.Outbox})
+	commit, refused, err := s.commit(ctx, &rows.Change{Transition: &c.Transition, Before: before, LeaseToken: c.LeaseToken, Initial: c.Outbox})
 	if err != nil || refused == nil {
 		return commit, err
 	}
-	return nil, s.classify(ctx, &c.Transition, c.LeaseToken, refused)
+	return nil, s.raceLost(ctx, &c.Transition, c.LeaseToken, refused)
 }
 
 // HeartbeatRunLease implements lane.Storage.
@@ -61,23 +63,23 @@ func heartbeatToken(c *lane.HeartbeatCommand) string {
 }
 
 // expected is the run at the transition's sequence, or the conflict.
-func (s *Store) expected(ctx context.Context, t *lane.Transition) (*runItem, error) {
+func (s *Store) expected(ctx context.Context, t *lane.Transition) (*rows.Run, error) {
 	before, err := s.snapshot(ctx, t.Key(), t.ExpectedSequence)
 	if err != nil {
 		return nil, err
 	}
 	if before == nil {
-		return nil, conflict(runlane.ConflictEventSequence, t.Projected.ID, "the run does not exist; sequence %d was expected", t.ExpectedSequence)
+		return nil, rows.Conflict(runlane.ConflictEventSequence, t.Projected.ID, "the run does not exist; sequence %d was expected", t.ExpectedSequence)
 	}
 	if before.Sequence != t.ExpectedSequence {
-		return nil, sequenceConflict(t, before.Sequence)
+		return nil, rows.SequenceConflict(t, before.Sequence)
 	}
 	return before, nil
 }
 
-// classify names the race from the old images: sequence first, then the lease.
-func (s *Store) classify(ctx context.Context, t *lane.Transition, leaseToken string, refused *refusal) error {
-	current := refused.run()
+// raceLost names the race from the old images: sequence first, then the lease.
+func (s *Store) raceLost(ctx context.Context, t *lane.Transition, leaseToken string, refused *rows.Refusal) error {
+	current := refused.Run()
 	switch {
 	case current == nil:
 		run, err := s.readRun(ctx, t.Key())
@@ -85,13 +87,13 @@ func (s *Store) classify(ctx context.Context, t *lane.Transition, leaseToken str
 			return err
 		}
 		if run == nil {
-			return sequenceConflict(t, 0)
+			return rows.SequenceConflict(t, 0)
 		}
-		return sequenceConflict(t, run.Sequence)
-	case number(current["sq"]) != t.ExpectedSequence:
-		return sequenceConflict(t, number(current["sq"]))
-	case leaseToken != "" && textOf(current["lt"]) != leaseToken:
-		return leaseLost(t.Key())
+		return rows.SequenceConflict(t, run.Sequence)
+	case item.Number(current["sq"]) != t.ExpectedSequence:
+		return rows.SequenceConflict(t, item.Number(current["sq"]))
+	case leaseToken != "" && item.TextOf(current["lt"]) != leaseToken:
+		return rows.LeaseLost(t.Key())
 	default:
 		return &runlane.Error{
 			Code: runlane.ErrStorageUnavailable, RunID: t.Projected.ID, Message: "the run's marker kept moving", Retryable: true,
@@ -100,73 +102,11 @@ func (s *Store) classify(ctx context.Context, t *lane.Transition, leaseToken str
 	}
 }
 
-func sequenceConflict(t *lane.Transition, actual int64) error {
-	return conflict(runlane.ConflictEventSequence, t.Projected.ID, "the run is at sequence %d, not %d", actual, t.ExpectedSequence)
-}
-
-func leaseLost(key lane.RunKey) error {
-	return conflict(runlane.ConflictLeaseOwnership, key.RunID, "the lease belongs to somebody else")
-}
-
-// errReservationOver ends a claim whose commit could not fall into the reservation any more that it was made for.
-var errReservationOver = &TimeLimit{
-	Message: "DynamoDB did not answer before the reservation was over", Hint: "try again: the run keeps waiting, and gets a slot anew",
-}
-
-// ClaimRunLease implements lane.Storage.
-func (s *Store) ClaimRunLease(ctx context.Context, c *lane.ClaimCommand) (*lane.Acquisition, error) {
-	if c.Projected == nil {
-		return nil, c.Validate()
+// CheckOutput implements lane.OutputChecker.
+func (s *Store) CheckOutput(run runlane.RunID, output []byte) error {
+	if len(output) <= rows.MaxOutputBytes {
+		return nil
 	}
-	before, err := s.snapshot(ctx, c.Key(), c.ExpectedSequence)
-	if err != nil {
-		return nil, err
-	}
-	if before == nil || before.Sequence != c.ExpectedSequence {
-		return &lane.Acquisition{Outcome: lane.LostSequence}, nil
-	}
-	if err := c.Validate(); err != nil {
-		return nil, err
-	}
-	if !claims(&c.Transition) {
-		return nil, &runlane.Error{Code: runlane.ErrContractViolation, RunID: c.Projected.ID, Message: "a claim carries no run.lease_claimed"}
-	}
-	if since, ok := before.runnable(); !ok || since > toMillis(c.At) {
-		return &lane.Acquisition{Outcome: lane.LostEligibility}, nil
-	}
-	slot, lost, err := s.claimSlot(ctx, c, before)
-	if err != nil {
-		return nil, err
-	}
-	if lost != "" {
-		return s.refuse(ctx, before, lost)
-	}
-	// The commit falls into the reservation of which it takes the slot, or fails.
-	if slot.before != nil && slot.before.Run == c.Projected.ID && slot.before.Until != 0 && slot.before.outlasts(toMillis(c.At)) {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, slot.before.Until.time().Sub(c.At), errReservationOver)
-		defer cancel()
-	}
-	var take func() (slotChange, bool, error)
-	if c.Slot {
-		take = func() (slotChange, bool, error) {
-			return s.takeSlot(ctx, before, c.Queue.Concurrency, toMillis(c.At), 0, claimWindows)
-		}
-	}
-	return s.acquire(ctx, &change{Transition: &c.Transition, before: before, byWakeup: c.ByWakeup, slot: slot}, take)
-}
-
-// ReleaseRunLease implements lane.Storage.
-func (s *Store) ReleaseRunLease(ctx context.Context, c *lane.ReleaseCommand) error {
-	run, err := s.readRun(ctx, c.RunKey)
-	if err != nil {
-		return err
-	}
-	if run == nil {
-		return notFound(c.RunKey)
-	}
-	if run.LeaseToken == c.LeaseToken {
-		return conflict(runlane.ConflictLeaseOwnership, c.RunID, "the lease is still held")
-	}
-	return nil
+	_, _, err := rows.PutOutput(run, output)
+	return err
 }

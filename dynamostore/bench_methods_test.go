@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/dynamostore/internal/rows"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -206,7 +207,7 @@ func scanCases() []methodCase {
 		}),
 		scan("ListRunsNeedingDelivery/idle", 0, (*Store).ListRunsNeedingDelivery, idle),
 		scan("ListRunsNeedingRedelivery", many, (*Store).ListRunsNeedingRedelivery, func(w *world) {
-			w.create(eager, 0, nil).ack().load(w.template(), "lost", many-1).pass(redeliverFirst)
+			w.create(eager, 0, nil).ack().load(w.template(), "lost", many-1).pass(rows.RedeliverFirst)
 		}),
 		scan("ListRunsNeedingRedelivery/idle", 0, (*Store).ListRunsNeedingRedelivery, idle),
 		scan("ListRunsNeedingCancellationFinalization", many, (*Store).ListRunsNeedingCancellationFinalization, func(w *world) {

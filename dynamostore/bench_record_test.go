@@ -10,6 +10,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/runlane/runlane-go/dynamostore/internal/ddb"
+	"github.com/runlane/runlane-go/dynamostore/internal/item"
 )
 
 // recorder is a client that remembers what one call of a store sends, and what the table held before. The recording can be sent
@@ -89,7 +92,7 @@ func (r *recorder) replay(ctx context.Context, client API) error {
 			continue
 		}
 		group, groupCtx := errgroup.WithContext(ctx)
-		group.SetLimit(MaxParallel)
+		group.SetLimit(ddb.MaxParallel)
 		for _, chain := range s.chains {
 			group.Go(func() error { return sendAll(groupCtx, client, chain) })
 		}
@@ -126,14 +129,14 @@ func (r *recorder) rewind(ctx context.Context, client *dynamodb.Client) error {
 }
 
 // keep remembers an item that is about to be written, as it is before the first time.
-func (r *recorder) keep(ctx context.Context, key item) error {
+func (r *recorder) keep(ctx context.Context, key item.Item) error {
 	out, err := r.API.GetItem(ctx, &dynamodb.GetItemInput{TableName: &r.table, Key: key, ConsistentRead: aws.Bool(true)})
 	if err != nil {
 		return err
 	}
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	name := [2]string{textOf(key[attrPK]), textOf(key[attrSK])}
+	name := [2]string{item.TextOf(key[item.PK]), item.TextOf(key[item.SK])}
 	if _, known := r.before[name]; known {
 		return nil
 	}
@@ -152,8 +155,8 @@ func send[In, Out any](
 	r.add(func(ctx context.Context, client API) error {
 		again := sent
 		if transaction, ok := any(&again).(*dynamodb.TransactWriteItemsInput); ok {
-			transaction.ClientRequestToken = nil            // the client makes one: under the recorded one nothing would be written again
-			_, err := method(client, ctx, &again, sentOnce) // without the option that sends the recorded bytes again, token included
+			transaction.ClientRequestToken = nil                // the client makes one: under the recorded one nothing would be written again
+			_, err := method(client, ctx, &again, ddb.SentOnce) // without the option that sends the recorded bytes again, token included
 			return err
 		}
 		_, err := method(client, ctx, &again, o...)
@@ -197,10 +200,10 @@ func (r *recorder) TransactWriteItems(
 	ctx context.Context, in *dynamodb.TransactWriteItemsInput, o ...func(*dynamodb.Options),
 ) (*dynamodb.TransactWriteItemsOutput, error) {
 	for _, member := range in.TransactItems {
-		var key item
+		var key item.Item
 		switch {
 		case member.Put != nil:
-			key = keyOf(member.Put.Item)
+			key = item.KeyOf(member.Put.Item)
 		case member.Update != nil:
 			key = member.Update.Key
 		default:

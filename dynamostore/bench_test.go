@@ -14,6 +14,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"github.com/runlane/runlane-go/dynamostore/internal/item"
+	"github.com/runlane/runlane-go/dynamostore/internal/rows"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -101,7 +103,7 @@ func TestBenchmark_ReplaysAsParallelAsTheMethod(t *testing.T) {
 	for name, want := range map[string][][]int{ // requests of each chain of each step
 		"GetRunByIdempotencyKey":           {{1}, {1}},
 		"GetRuns":                          {slices.Repeat([]int{1}, many)},
-		"ClaimOutboxMessages/idle":         {slices.Repeat([]int{1}, 3*defaultShards)},
+		"ClaimOutboxMessages/idle":         {slices.Repeat([]int{1}, 3*rows.DefaultShards)},
 		"MarkOutboxMessagesPublished/many": {slices.Repeat([]int{2}, many)}, // row, then marker
 		"MarkOutboxMessagesFailed":         {{1}, {1}},
 	} {
@@ -125,9 +127,9 @@ func TestBenchmark_ReplaysAsParallelAsTheMethod(t *testing.T) {
 }
 
 // items are all items of the table.
-func (w *world) items() map[[2]string]item {
+func (w *world) items() map[[2]string]item.Item {
 	w.Helper()
-	items := map[[2]string]item{}
+	items := map[[2]string]item.Item{}
 	pages := dynamodb.NewScanPaginator(w.store.db.Client, &dynamodb.ScanInput{TableName: &w.store.db.Name})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(w.Context())
@@ -135,7 +137,7 @@ func (w *world) items() map[[2]string]item {
 			w.Fatal(err)
 		}
 		for _, it := range page.Items {
-			items[[2]string{textOf(it[attrPK]), textOf(it[attrSK])}] = it
+			items[[2]string{item.TextOf(it[item.PK]), item.TextOf(it[item.SK])}] = it
 		}
 	}
 	return items
@@ -148,7 +150,7 @@ type comparison struct {
 	call      operation
 	recording *recorder
 	used      Usage // by one call; looking at the table is free
-	snapshots *recent[string, *runItem]
+	snapshots *recent[string, *rows.Run]
 }
 
 // record lets the method run once. The world is left as the method left it.
@@ -158,7 +160,7 @@ func (w *world) recorded(call operation) *comparison {
 	if !ok {
 		w.Fatalf("%T", w.store.db.Client)
 	}
-	c := &comparison{world: w, client: client, call: call, snapshots: newRecent[string, *runItem](cap(w.store.snapshots.ring))}
+	c := &comparison{world: w, client: client, call: call, snapshots: newRecent[string, *rows.Run](cap(w.store.snapshots.ring))}
 	c.snapshots.become(w.store.snapshots)
 	c.recording = newRecorder(client, w.store.db.Name)
 	if _, err := w.store.shardCounts(w.Context(), "test"); err != nil { // which one call in a minute pays for
@@ -181,12 +183,6 @@ func (c *comparison) rewind() {
 	if err := c.recording.rewind(c.Context(), c.client); err != nil {
 		c.Fatal(err)
 	}
-}
-
-func (r *recent[K, V]) become(other *recent[K, V]) {
-	clear(r.byKey)
-	maps.Copy(r.byKey, other.byKey)
-	r.ring, r.next = append(r.ring[:0], other.ring...), other.next
 }
 
 // time is how long one side takes, from the same state.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/dynamostore/internal/rows"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -73,7 +74,7 @@ func (w *world) handOver() *world {
 // docs/layout.md, Budget: what a tick reads of a partition with the largest limit.
 func TestBudget_SlotsOfTheLargestLimit_AreReadForTwentyFiveUnits(t *testing.T) {
 	w := newWorld(t).occupy(0, runlane.MaxQueueConcurrency)
-	p := slotPartition{environment: "test", queue: "default", hash: hashParts("")}
+	p := rows.Partition{Environment: "test", Queue: "default", Hash: rows.Hash("")}
 	counting := &consumption{API: w.store.db.Client}
 	w.store.db.Client = counting
 	taken, err := w.store.slots(w.step(), p)
@@ -83,7 +84,7 @@ func TestBudget_SlotsOfTheLargestLimit_AreReadForTwentyFiveUnits(t *testing.T) {
 	if got := w.meter.Stats().ReadUnits; got > 25 || got < 20 || got != counting.reads() {
 		t.Errorf("reading them took %v units, by the emulator %v", got, counting.reads())
 	}
-	if numbers, _ := free(taken, runlane.MaxQueueConcurrency, toMillis(w.now)); len(numbers) != 0 {
+	if numbers, _ := rows.FreeNumbers(taken, runlane.MaxQueueConcurrency, rows.ToMillis(w.now)); len(numbers) != 0 {
 		t.Errorf("%d are free", len(numbers))
 	}
 }

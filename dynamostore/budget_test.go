@@ -12,6 +12,7 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/dynamostore/internal/item"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/memlane"
 )
@@ -269,7 +270,7 @@ func TestBudget_LongFailure_DoesNotFattenTheRun(t *testing.T) {
 	}
 	failure := runlane.NewFailure(runlane.ErrTaskPanicked, "panic: "+string(long[:500]), map[string]string{"stack": string(long)})
 	w.end(&runlane.RunRetryScheduled{Attempt: 1, Failure: failure, RetryAt: w.now.Add(time.Second)})
-	if size := itemSize(w.item().raw); size > 1024 {
+	if size := item.Size(w.item().Raw); size > 1024 {
 		t.Errorf("the run item has %d bytes", size)
 	}
 	run, err := w.store.GetRun(t.Context(), w.key())

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/dynamostore/internal/item"
+	"github.com/runlane/runlane-go/dynamostore/internal/rows"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -29,12 +31,12 @@ func (s *Store) Check(ctx context.Context, q *lane.PageQuery) (*runlane.Page[lan
 	}
 	scope := "check " + q.Environment.Name()
 	var after checkPosition
-	if err := openCursor(q.After, scope, &after); err != nil {
+	if err := rows.OpenCursor(q.After, scope, &after); err != nil {
 		return nil, err
 	}
-	var behind item
+	var behind item.Item
 	if after.PK != "" {
-		behind = itemKey(after.PK, after.SK)
+		behind = item.Key(after.PK, after.SK)
 	}
 	items, next, err := s.db.Scan(ctx, "check", behind, limit)
 	if err != nil {
@@ -42,10 +44,10 @@ func (s *Store) Check(ctx context.Context, q *lane.PageQuery) (*runlane.Page[lan
 	}
 	page := &runlane.Page[lane.Violation]{}
 	for _, it := range items {
-		if !strings.HasPrefix(textOf(it[attrPK]), q.Environment.Name()+":") {
+		if !strings.HasPrefix(item.TextOf(it[item.PK]), q.Environment.Name()+":") {
 			continue
 		}
-		if newer(it) {
+		if rows.Newer(it) {
 			page.Items = append(page.Items, ofNewerFormat(it))
 			continue
 		}
@@ -56,19 +58,19 @@ func (s *Store) Check(ctx context.Context, q *lane.PageQuery) (*runlane.Page[lan
 		page.Items = append(page.Items, violations...)
 	}
 	if next != nil {
-		page.Next = sealCursor(scope, checkPosition{textOf(next[attrPK]), textOf(next[attrSK])})
+		page.Next = rows.SealCursor(scope, checkPosition{item.TextOf(next[item.PK]), item.TextOf(next[item.SK])})
 	}
 	return page, nil
 }
 
-func (s *Store) checkItem(ctx context.Context, it item) ([]lane.Violation, error) {
-	switch textOf(it[attrSK]) {
-	case skRun:
+func (s *Store) checkItem(ctx context.Context, it item.Item) ([]lane.Violation, error) {
+	switch item.TextOf(it[item.SK]) {
+	case rows.RunSK:
 		return s.checkRun(ctx, it)
-	case skOwner:
+	case rows.OwnerSK:
 		return s.checkOwner(ctx, it)
 	default:
-		if strings.Contains(textOf(it[attrPK]), ":slot:") {
+		if strings.Contains(item.TextOf(it[item.PK]), ":slot:") {
 			return s.checkSlot(ctx, it)
 		}
 		return nil, nil
@@ -88,10 +90,10 @@ const (
 	ruleFormat     = "what is stored is of a format that this program reads"
 )
 
-func ofNewerFormat(it item) lane.Violation {
-	key, _ := parseRunPK(textOf(it[attrPK]))
+func ofNewerFormat(it item.Item) lane.Violation {
+	key, _ := rows.ParseRunPK(item.TextOf(it[item.PK]))
 	v := &violations{key: key}
-	v.add(ruleFormat, "%s %s is of format %d, this program reads up to %d", textOf(it[attrPK]), textOf(it[attrSK]), number(it[attrFormat]), format)
+	v.add(ruleFormat, "%s %s is of format %d, this program reads up to %d", item.TextOf(it[item.PK]), item.TextOf(it[item.SK]), item.Number(it[rows.AttrFormat]), rows.Format)
 	return v.list[0]
 }
 
@@ -104,38 +106,38 @@ func (v *violations) add(rule, format string, args ...any) {
 	v.list = append(v.list, lane.Violation{RunKey: v.key, Rule: rule, Detail: fmt.Sprintf(format, args...)})
 }
 
-func (s *Store) checkRun(ctx context.Context, raw item) ([]lane.Violation, error) {
-	r, err := unmarshalRun(raw)
+func (s *Store) checkRun(ctx context.Context, raw item.Item) ([]lane.Violation, error) {
+	r, err := rows.UnmarshalRun(raw)
 	if err != nil {
 		return nil, err
 	}
-	v := &violations{key: r.key()}
-	if !r.status().Known() {
+	v := &violations{key: r.Key()}
+	if !r.State().Known() {
 		v.add(ruleFormat, "status %q is none that this program knows", r.Status)
 		return v.list, nil
 	}
-	running := r.status() == runlane.StatusRunning || r.status() == runlane.StatusCancellationRequested
-	latest := r.status() == runlane.StatusQueued || r.status() == runlane.StatusScheduled
+	running := r.State() == runlane.StatusRunning || r.State() == runlane.StatusCancellationRequested
+	latest := r.State() == runlane.StatusQueued || r.State() == runlane.StatusScheduled
 	inDue, inDone := r.DueP != "" && r.DueA != "", r.DoneP != "" && r.DoneA != ""
-	if inDue == r.status().Terminal() || inDone != r.status().Terminal() {
+	if inDue == r.State().Terminal() || inDone != r.State().Terminal() {
 		v.add(ruleMembership, "%s, in due: %t, in done: %t", r.Status, inDue, inDone)
 	}
 	if err := s.checkShards(ctx, r, v); err != nil {
 		return nil, err
 	}
 	if r.DeliveryLog != 0 && !latest {
-		v.add(ruleLatest, "a %s run names the row %s", r.Status, r.deliveryID())
+		v.add(ruleLatest, "a %s run names the row %s", r.Status, r.DeliveryID())
 	}
 	if (r.LeaseToken != "") != running {
 		v.add(ruleLease, "%s, leased: %t", r.Status, r.LeaseToken != "")
 	}
-	if inDue && r.status().Active() {
+	if inDue && r.State().Active() {
 		if err := s.checkMarker(ctx, r, v); err != nil {
 			return nil, err
 		}
 	}
-	for sk, p := range map[string]place{skPayload: r.PayloadPlace, skOutput: r.OutputPlace} {
-		if !p.separate() {
+	for sk, p := range map[string]rows.Place{rows.PayloadSK: r.PayloadPlace, rows.OutputSK: r.OutputPlace} {
+		if !p.Separate() {
 			continue
 		}
 		bulk, err := s.db.Get(ctx, "check", r.PK, sk)
@@ -146,17 +148,17 @@ func (s *Store) checkRun(ctx context.Context, raw item) ([]lane.Violation, error
 			v.add(ruleBulk, "the item %s is missing", sk)
 		}
 	}
-	if r.status().Active() {
+	if r.State().Active() {
 		if err := s.checkKeys(ctx, r, v); err != nil {
 			return nil, err
 		}
 	}
 	if running && r.Slot != 0 {
-		raw, err := s.db.Get(ctx, "check", r.slot().PK, r.slot().SK)
+		raw, err := s.db.Get(ctx, "check", r.HeldSlot().PK, r.HeldSlot().SK)
 		if err != nil {
 			return nil, err
 		}
-		if holder := textOf(raw["ru"]); holder != string(v.key.RunID) {
+		if holder := item.TextOf(raw["ru"]); holder != string(v.key.RunID) {
 			v.add(ruleSlot, "slot %d is held by %q", r.Slot-1, holder)
 		}
 	}
@@ -164,7 +166,7 @@ func (s *Store) checkRun(ctx context.Context, raw item) ([]lane.Violation, error
 }
 
 // checkShards finds index rows that no walk meets. A shard need not be the one that writers choose today: their number has grown.
-func (s *Store) checkShards(ctx context.Context, r *runItem, v *violations) error {
+func (s *Store) checkShards(ctx context.Context, r *rows.Run, v *violations) error {
 	shards, err := s.shardCounts(ctx, v.key.Environment)
 	if err != nil {
 		return err
@@ -182,51 +184,51 @@ func (s *Store) checkShards(ctx context.Context, r *runItem, v *violations) erro
 }
 
 // checkMarker compares the marker with the next moment somebody must look.
-func (s *Store) checkMarker(ctx context.Context, r *runItem, v *violations) error {
-	m, queue, ok := r.due().parse()
+func (s *Store) checkMarker(ctx context.Context, r *rows.Run, v *violations) error {
+	m, queue, ok := r.Due().Parse()
 	if !ok || string(queue) != r.Queue {
-		v.add(ruleMarker, "the marker %v cannot be read, or names another queue", r.due())
+		v.add(ruleMarker, "the marker %v cannot be read, or names another queue", r.Due())
 		return nil
 	}
-	var row *delivery
+	var row *rows.Delivery
 	if r.DeliveryLog != 0 {
 		var err error
-		if row, err = s.readDelivery(ctx, r.key(), r.DeliveryLog, r.DeliveryIndex); err != nil {
+		if row, err = s.readDelivery(ctx, r.Key(), r.DeliveryLog, r.DeliveryIndex); err != nil {
 			return err
 		}
 		if row == nil {
-			v.add(ruleLatest, "the row %s is missing", r.deliveryID())
+			v.add(ruleLatest, "the row %s is missing", r.DeliveryID())
 		}
 	}
-	dead := row != nil && row.status() == lane.OutboxDeadLettered
-	if (m.kind == deadLetter) != dead {
-		v.add(ruleMarker, "the marker is of kind %s, the delivery dead-lettered: %t", m.kind, dead)
+	dead := row != nil && row.State() == lane.OutboxDeadLettered
+	if (m.Kind == rows.DeadLetter) != dead {
+		v.add(ruleMarker, "the marker is of kind %s, the delivery dead-lettered: %t", m.Kind, dead)
 	}
-	seen := look(r, row, -1, false) // an instant before everything: all is still to come
-	need := max(seen.marker.at, seen.since)
-	if m.kind == slotless {
-		if latest := r.status() != runlane.StatusRunning && r.status() != runlane.StatusCancellationRequested; !latest {
+	seen := rows.Classify(r, row, -1, false) // an instant before everything: all is still to come
+	need := max(seen.Marker.At, seen.Since)
+	if m.Kind == rows.Slotless {
+		if latest := r.State() != runlane.StatusRunning && r.State() != runlane.StatusCancellationRequested; !latest {
 			v.add(ruleMarker, "a %s run waits for a slot", r.Status)
 		}
-		if _, hash, _ := cutPartition(r.DueA); hash != r.partition().hash {
-			v.add(ruleMarker, "the marker %v is of another partition", r.due())
+		if _, hash, _ := rows.CutPartition(r.DueA); hash != r.Partition().Hash {
+			v.add(ruleMarker, "the marker %v is of another partition", r.Due())
 		}
 		return nil
 	}
-	if !dead && m.at > need {
-		v.add(ruleMarker, "the marker is at %v, %s must be looked at by %v", m.at.time(), r.Status, need.time())
+	if !dead && m.At > need {
+		v.add(ruleMarker, "the marker is at %v, %s must be looked at by %v", m.At.Time(), r.Status, need.Time())
 	}
 	return nil
 }
 
-func (s *Store) checkKeys(ctx context.Context, r *runItem, v *violations) error {
-	owners := ownersOf(r.run(), "")
+func (s *Store) checkKeys(ctx context.Context, r *rows.Run, v *violations) error {
+	owners := rows.OwnersOf(r.Projection(), "")
 	for _, owner := range owners {
-		raw, err := s.db.Get(ctx, "check", owner.PK, skOwner)
+		raw, err := s.db.Get(ctx, "check", owner.PK, rows.OwnerSK)
 		if err != nil {
 			return err
 		}
-		if holder := textOf(raw["ru"]); holder != string(owner.Run) {
+		if holder := item.TextOf(raw["ru"]); holder != string(owner.Run) {
 			v.add(ruleOwner, "the owner %s names %q", owner.PK, holder)
 		}
 	}
@@ -234,46 +236,46 @@ func (s *Store) checkKeys(ctx context.Context, r *runItem, v *violations) error 
 }
 
 // checkSlot finds a held slot whose run does not name it: nobody would free it. A reservation is freed by time.
-func (s *Store) checkSlot(ctx context.Context, raw item) ([]lane.Violation, error) {
-	var slot slotItem
-	if err := unmarshalItem(raw, &slot); err != nil {
+func (s *Store) checkSlot(ctx context.Context, raw item.Item) ([]lane.Violation, error) {
+	var slot rows.Slot
+	if err := rows.Unmarshal(raw, &slot); err != nil {
 		return nil, err
 	}
 	environment, _, _ := strings.Cut(slot.PK, ":")
 	v := &violations{key: lane.RunKey{Environment: runlane.Environment(environment), RunID: slot.Run}}
 	r, err := s.readRun(ctx, v.key)
-	if errors.Is(err, errNewer) {
+	if errors.Is(err, rows.ErrNewer) {
 		return nil, nil // said of the run itself
 	}
 	if err != nil {
 		return nil, err
 	}
-	if slot.Until == 0 && (r == nil || r.Slot != slot.number()+1 || r.partition().pk() != slot.PK) {
-		v.add(ruleSlot, "slot %d of %s is held by a run that does not name it", slot.number(), slot.PK)
+	if slot.Until == 0 && (r == nil || r.Slot != slot.Number()+1 || r.Partition().PK() != slot.PK) {
+		v.add(ruleSlot, "slot %d of %s is held by a run that does not name it", slot.Number(), slot.PK)
 	}
 	return v.list, nil
 }
 
 // checkOwner finds an owner that names a run with other keys. A run that is gone or finished is no fault: owners are resolved
 // when somebody wants the key.
-func (s *Store) checkOwner(ctx context.Context, raw item) ([]lane.Violation, error) {
-	var owner ownerItem
-	if err := unmarshalItem(raw, &owner); err != nil {
+func (s *Store) checkOwner(ctx context.Context, raw item.Item) ([]lane.Violation, error) {
+	var owner rows.Owner
+	if err := rows.Unmarshal(raw, &owner); err != nil {
 		return nil, err
 	}
-	r, err := s.readRun(ctx, owner.runKey())
-	if errors.Is(err, errNewer) {
+	r, err := s.readRun(ctx, owner.RunKey())
+	if errors.Is(err, rows.ErrNewer) {
 		return nil, nil
 	}
 	if err != nil || r == nil {
 		return nil, err
 	}
-	for _, own := range ownersOf(r.run(), "") {
+	for _, own := range rows.OwnersOf(r.Projection(), "") {
 		if own.PK == owner.PK {
 			return nil, nil
 		}
 	}
-	v := &violations{key: r.key()}
+	v := &violations{key: r.Key()}
 	v.add(ruleOwner, "the owner %s names a run that never had the key", owner.PK)
 	return v.list, nil
 }

@@ -9,6 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/dynamostore/internal/item"
+	"github.com/runlane/runlane-go/dynamostore/internal/rows"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/lanetest"
 )
@@ -25,17 +27,17 @@ type broken struct {
 // strip removes attributes of the run item, and alter sets them.
 func (w *world) strip(names string) {
 	w.Helper()
-	w.rewrite(itemKey(runPK(w.key()), skRun), "REMOVE "+names, nil)
+	w.rewrite(item.Key(rows.RunPK(w.key()), rows.RunSK), "REMOVE "+names, nil)
 }
 
-func (w *world) alter(expression string, values item) {
+func (w *world) alter(expression string, values item.Item) {
 	w.Helper()
-	w.rewrite(itemKey(runPK(w.key()), skRun), "SET "+expression, values)
+	w.rewrite(item.Key(rows.RunPK(w.key()), rows.RunSK), "SET "+expression, values)
 }
 
 func (w *world) loses(pk, sk string) {
 	w.Helper()
-	_, err := w.store.db.Client.DeleteItem(w.Context(), &dynamodb.DeleteItemInput{TableName: &w.store.db.Name, Key: itemKey(pk, sk)})
+	_, err := w.store.db.Client.DeleteItem(w.Context(), &dynamodb.DeleteItemInput{TableName: &w.store.db.Name, Key: item.Key(pk, sk)})
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -44,15 +46,17 @@ func (w *world) loses(pk, sk string) {
 // move puts the run's marker elsewhere.
 func (w *world) move(partition, sort string) {
 	w.Helper()
-	w.alter("#dp = :dp, #da = :da", item{":dp": text(partition), ":da": text(sort)})
+	w.alter("#dp = :dp, #da = :da", item.Item{":dp": item.Text(partition), ":da": item.Text(sort)})
 }
 
 func (w *world) later(d time.Duration, queue string) string {
-	return fmt.Sprintf("%013d:%s", toMillis(w.now.Add(d)), queue)
+	return fmt.Sprintf("%013d:%s", rows.ToMillis(w.now.Add(d)), queue)
 }
 
-func queuedRun(w *world) *world  { return w.create(eager, 0, nil).ack() }
+func queuedRun(w *world) *world { return w.create(eager, 0, nil).ack() }
+
 func runningRun(w *world) *world { return queuedRun(w).claim(time.Minute, true) }
+
 func finishedRun(w *world) *world {
 	return runningRun(w).succeed()
 }
@@ -72,14 +76,14 @@ func owner(w *world) *world {
 }
 
 func (w *world) ownerPK() string {
-	return idempotencyPK(lane.OwnerKey{Environment: "test", TaskID: w.run.TaskID, Key: w.run.IdempotencyKey})
+	return rows.IdempotencyPK(lane.OwnerKey{Environment: "test", TaskID: w.run.TaskID, Key: w.run.IdempotencyKey})
 }
 
 func brokenMarkers() []broken {
 	return []broken{
 		{"active, and not in due", queuedRun, func(w *world) { w.strip("#dp, #da") }, ruleMembership},
 		{"active, and in done as well", queuedRun, func(w *world) {
-			w.alter("#fp = :fp, #fa = :fa", item{":fp": text("test:succeeded:0"), ":fa": text("0000000000001:x")})
+			w.alter("#fp = :fp, #fa = :fa", item.Item{":fp": item.Text("test:succeeded:0"), ":fa": item.Text("0000000000001:x")})
 		}, ruleMembership},
 		{"finished, and not in done", finishedRun, func(w *world) { w.strip("#fp, #fa") }, ruleMembership},
 		{"finished, and still in due", finishedRun, func(w *world) { w.move("test:q:0", w.later(0, "default")) }, ruleMembership},
@@ -94,50 +98,50 @@ func brokenMarkers() []broken {
 			w.move("test:q:0", w.later(0, "default"))
 		}, ruleMarker},
 		{"a running run that waits for a slot", runningRun, func(w *world) {
-			w.move("test:d:0", "default:"+hashParts("")+":"+fmt.Sprintf("%013d", toMillis(w.now)))
+			w.move("test:d:0", "default:"+rows.Hash("")+":"+fmt.Sprintf("%013d", rows.ToMillis(w.now)))
 		}, ruleMarker},
 		{"a run that waits in another partition", func(w *world) *world {
 			waits := *w
 			return waits.must(waits.bounded(1).enter(0))
 		}, func(w *world) {
-			w.move("test:d:0", "default:"+hashParts("another")+":"+fmt.Sprintf("%013d", toMillis(w.now)))
+			w.move("test:d:0", "default:"+rows.Hash("another")+":"+fmt.Sprintf("%013d", rows.ToMillis(w.now)))
 		}, ruleMarker},
 		{"due in a shard that nobody reads", queuedRun, func(w *world) { w.move("test:q:8", w.item().DueA) }, ruleShard},
-		{"done in a shard that nobody reads", finishedRun, func(w *world) { w.alter("#fp = :fp", item{":fp": text("test:succeeded:8")}) }, ruleShard},
+		{"done in a shard that nobody reads", finishedRun, func(w *world) { w.alter("#fp = :fp", item.Item{":fp": item.Text("test:succeeded:8")}) }, ruleShard},
 	}
 }
 
 func brokenItems() []broken {
 	return []broken{
-		{"a running run with a row to claim", runningRun, func(w *world) { w.alter("#ld = :ld", item{":ld": num(1)}) }, ruleLatest},
-		{"a finished run with a row to claim", finishedRun, func(w *world) { w.alter("#ld = :ld", item{":ld": num(1)}) }, ruleLatest},
-		{"a row that is not there", queuedRun, func(w *world) { w.alter("#ld = :ld", item{":ld": num(99)}) }, ruleLatest},
-		{"queued under a lease", queuedRun, func(w *world) { w.alter("#lt = :lt", item{":lt": text("token")}) }, ruleLease},
+		{"a running run with a row to claim", runningRun, func(w *world) { w.alter("#ld = :ld", item.Item{":ld": item.Num(1)}) }, ruleLatest},
+		{"a finished run with a row to claim", finishedRun, func(w *world) { w.alter("#ld = :ld", item.Item{":ld": item.Num(1)}) }, ruleLatest},
+		{"a row that is not there", queuedRun, func(w *world) { w.alter("#ld = :ld", item.Item{":ld": item.Num(99)}) }, ruleLatest},
+		{"queued under a lease", queuedRun, func(w *world) { w.alter("#lt = :lt", item.Item{":lt": item.Text("token")}) }, ruleLease},
 		{"running without a lease", runningRun, func(w *world) { w.strip("#lt") }, ruleLease},
 		{"no payload", func(w *world) *world { return w.create(eager, 0, &runlane.RunCreated{Payload: bulky(3)}) }, func(w *world) {
-			w.loses(runPK(w.key()), skPayload)
+			w.loses(rows.RunPK(w.key()), rows.PayloadSK)
 		}, ruleBulk},
-		{"no output", func(w *world) *world { return w.finished(nil, bulky(2)) }, func(w *world) { w.loses(runPK(w.key()), skOutput) }, ruleBulk},
-		{"no owner of the idempotency key", owner, func(w *world) { w.loses(w.ownerPK(), skOwner) }, ruleOwner},
+		{"no output", func(w *world) *world { return w.finished(nil, bulky(2)) }, func(w *world) { w.loses(rows.RunPK(w.key()), rows.OutputSK) }, ruleBulk},
+		{"no owner of the idempotency key", owner, func(w *world) { w.loses(w.ownerPK(), rows.OwnerSK) }, ruleOwner},
 		{"no owner of the singleton key", owner, func(w *world) {
-			w.loses(singletonPK(lane.OwnerKey{Environment: "test", TaskID: w.run.TaskID, Key: w.run.SingletonKey}), skOwner)
+			w.loses(rows.SingletonPK(lane.OwnerKey{Environment: "test", TaskID: w.run.TaskID, Key: w.run.SingletonKey}), rows.OwnerSK)
 		}, ruleOwner},
 		{"another owner of the key", owner, func(w *world) {
-			w.rewrite(itemKey(w.ownerPK(), skOwner), "SET #ru = :ru", item{":ru": text("run_other")})
+			w.rewrite(item.Key(w.ownerPK(), rows.OwnerSK), "SET #ru = :ru", item.Item{":ru": item.Text("run_other")})
 		}, ruleOwner},
 		{"the owner of a key that it never had", queuedRun, func(w *world) {
-			w.plant(item{attrPK: text(idempotencyPK(lane.OwnerKey{Environment: "test", TaskID: "bench.noop", Key: "foreign"})), attrSK: text(skOwner), "ru": text(string(w.run.ID))})
+			w.plant(item.Item{item.PK: item.Text(rows.IdempotencyPK(lane.OwnerKey{Environment: "test", TaskID: "bench.noop", Key: "foreign"})), item.SK: item.Text(rows.OwnerSK), "ru": item.Text(string(w.run.ID))})
 		}, ruleOwner},
-		{"no slot", slotted, func(w *world) { w.loses(w.item().slot().PK, w.item().slot().SK) }, ruleSlot},
+		{"no slot", slotted, func(w *world) { w.loses(w.item().HeldSlot().PK, w.item().HeldSlot().SK) }, ruleSlot},
 		{"another run's slot", slotted, func(w *world) {
-			slot := w.item().slot()
-			w.rewrite(itemKey(slot.PK, slot.SK), "SET #ru = :ru", item{":ru": text("run_other")})
+			slot := w.item().HeldSlot()
+			w.rewrite(item.Key(slot.PK, slot.SK), "SET #ru = :ru", item.Item{":ru": item.Text("run_other")})
 		}, ruleSlot},
 		{"two slots", slotted, func(w *world) {
-			w.plant(item{attrPK: text(w.item().slot().PK), attrSK: text(slotSK(1 - w.item().slot().number())), "ru": text(string(w.run.ID))})
+			w.plant(item.Item{item.PK: item.Text(w.item().HeldSlot().PK), item.SK: item.Text(rows.SlotSK(1 - w.item().HeldSlot().Number())), "ru": item.Text(string(w.run.ID))})
 		}, ruleSlot},
 		{"a slot of a finished run", finishedRun, func(w *world) {
-			w.plant(item{attrPK: text(w.item().partition().pk()), attrSK: text(slotSK(7)), "ru": text(string(w.run.ID))})
+			w.plant(item.Item{item.PK: item.Text(w.item().Partition().PK()), item.SK: item.Text(rows.SlotSK(7)), "ru": item.Text(string(w.run.ID))})
 		}, ruleSlot},
 	}
 }
@@ -195,11 +199,11 @@ func (w *world) violated() (rules []string) {
 func TestCheckFold_FindsWhatTheHistoryDoesNotSay(t *testing.T) {
 	w := newWorld(t)
 	for name, breaks := range map[string]func(w *world){
-		"another status":      func(w *world) { w.alter("#st = :st", item{":st": text("failed")}) },
-		"an attempt too many": func(w *world) { w.alter("#na = :na", item{":na": num(7)}) },
+		"another status":      func(w *world) { w.alter("#st = :st", item.Item{":st": item.Text("failed")}) },
+		"an attempt too many": func(w *world) { w.alter("#na = :na", item.Item{":na": item.Num(7)}) },
 		"no time of its end":  func(w *world) { w.strip("#fi") },
-		"a commit is gone":    func(w *world) { w.loses(runPK(w.key()), logSK(1)) },
-		"a sequence ahead":    func(w *world) { w.alter("#sq = :sq", item{":sq": num(w.run.EventSequence + 1)}) },
+		"a commit is gone":    func(w *world) { w.loses(rows.RunPK(w.key()), rows.LogSK(1)) },
+		"a sequence ahead":    func(w *world) { w.alter("#sq = :sq", item.Item{":sq": item.Num(w.run.EventSequence + 1)}) },
 	} {
 		finishedRun(w)
 		check := func() []lane.Violation {

@@ -29,7 +29,7 @@ func TestClaimOutboxMessages_RowFailedAgainMeanwhile_IsNotClaimedBeforeItsTime(t
 	w := newWorld(t).create(eager, 0, nil).fail(time.Second).pass(time.Second)
 	slow := &between{API: w.store.db.Client}
 	slow.do = func() { w.flush().fail(time.Hour) }
-	id := w.item().deliveryID()
+	id := w.item().DeliveryID()
 	rows, err := New(slow, w.store.db.Name, nil).ClaimOutboxMessages(t.Context(), &lane.ClaimOutboxCommand{
 		Environment: "test", IDs: []string{id}, At: w.now, ClaimUntil: w.now.Add(time.Minute),
 	})

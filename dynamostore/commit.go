@@ -4,43 +4,45 @@ import (
 	"context"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/dynamostore/internal/ddb"
+	"github.com/runlane/runlane-go/dynamostore/internal/rows"
 	"github.com/runlane/runlane-go/lane"
 )
 
 // commit writes a change: what it needs is read, then all is built, then written, all or none. Conditions that fail are returned for the
 // caller to judge; a marker that was moved meanwhile is no conflict for the caller and is repeated here on the item as it is now.
-func (s *Store) commit(ctx context.Context, c *change) (*lane.Commit, *refusal, error) {
+func (s *Store) commit(ctx context.Context, c *rows.Change) (*lane.Commit, *rows.Refusal, error) {
 	const maxMarkerRaces = 8
-	c.Transition = atRest(c.Transition)
+	c.Transition = rows.AtRest(c.Transition)
 	for race := 1; ; race++ {
 		if err := s.readFor(ctx, c); err != nil {
 			return nil, nil, err
 		}
-		built, err := build(c)
+		built, err := rows.Build(c)
 		if err != nil {
 			return nil, nil, err
 		}
-		lost, err := s.db.Transact(ctx, &Transaction{
-			Operation: string(c.Events[len(c.Events)-1].Type()), Token: c.id, Writes: built.writes, Version: "sq", Proof: built.log.proof(),
+		lost, err := s.db.Transact(ctx, &ddb.Transaction{
+			Operation: string(c.Events[len(c.Events)-1].Type()), Token: c.ID, Writes: built.Writes, Version: "sq", Proof: built.Log.Proof(),
 		})
 		if err != nil {
 			return nil, nil, err
 		}
 		if len(lost) == 0 {
-			s.snapshots.put(built.run.PK, built.run)
+			s.snapshots.put(built.Run.PK, built.Run)
 			s.offers.follow(c, built)
-			return built.commit(c), nil, nil
+			return built.Result(c), nil, nil
 		}
-		refused := built.refusal(lost)
-		if refused.onlySlots() && built.slot.optional {
-			c.withoutSlot = true
+		refused := built.Refusal(lost)
+		if refused.OnlySlots() && built.Slot.Optional {
+			c.WithoutSlot = true
 			continue
 		}
-		current := refused.run()
-		if current == nil || race == maxMarkerRaces || !c.onlyMarkerMoved(current) {
+		current := refused.Run()
+		if current == nil || race == maxMarkerRaces || !c.OnlyMarkerMoved(current) {
 			return nil, refused, nil
 		}
-		if c.before, err = unmarshalRun(current); err != nil {
+		if c.Before, err = rows.UnmarshalRun(current); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -48,18 +50,63 @@ func (s *Store) commit(ctx context.Context, c *change) (*lane.Commit, *refusal, 
 
 // readFor reads what building a change needs beside the run: the numbers of shards, and since when the wakeup that a new one replaces has
 // been on its way. Every commit has another id.
-func (s *Store) readFor(ctx context.Context, c *change) (err error) {
-	c.id, c.claim = randomID(), randomID()
-	if c.shards, err = s.shardCounts(ctx, c.Projected.Environment); err != nil {
+func (s *Store) readFor(ctx context.Context, c *rows.Change) (err error) {
+	c.ID, c.ClaimToken = randomID(), randomID()
+	if c.Shards, err = s.shardCounts(ctx, c.Projected.Environment); err != nil {
 		return err
 	}
-	c.firstSent = 0
-	if c.before == nil || c.before.status() != runlane.StatusQueued || c.before.DeliveryLog == 0 || !c.requestsDelivery() {
+	c.FirstSent = 0
+	if c.Before == nil || c.Before.State() != runlane.StatusQueued || c.Before.DeliveryLog == 0 || !c.RequestsDelivery() {
 		return nil
 	}
-	row, err := s.readDelivery(ctx, c.Key(), c.before.DeliveryLog, c.before.DeliveryIndex)
+	row, err := s.readDelivery(ctx, c.Key(), c.Before.DeliveryLog, c.Before.DeliveryIndex)
 	if err == nil && row != nil {
-		c.firstSent = row.FirstSent
+		c.FirstSent = row.FirstSent
 	}
 	return err
+}
+
+// slotTries is how often a commit tries for a slot when somebody else was faster to take the one it chose.
+const slotTries = 4
+
+// acquire commits a reservation or a claim; a race lost is an outcome. take chooses another slot in place of one that somebody else
+// was faster to take; without it, the run's own reservation is lost.
+func (s *Store) acquire(ctx context.Context, c *rows.Change, take func() (rows.SlotChange, bool, error)) (*lane.Acquisition, error) {
+	for try := 1; ; try++ {
+		commit, refused, err := s.commit(ctx, c)
+		switch {
+		case err != nil:
+			return nil, err
+		case refused == nil:
+			return &lane.Acquisition{Outcome: lane.Acquired, Commit: commit}, nil
+		case !refused.OnlySlots():
+			if c.Slot.Put != nil {
+				s.offers.again(c.Before.Partition(), c.Slot.Put.Number())
+			}
+			return &lane.Acquisition{Outcome: lane.LostSequence}, nil
+		case take == nil:
+			return &lane.Acquisition{Outcome: lane.LostReservation}, nil
+		}
+		slot, ok, err := take()
+		if err != nil {
+			return nil, err
+		}
+		if !ok || try == slotTries {
+			return s.refuse(ctx, c.Before, lane.LostCapacity)
+		}
+		c.Slot = slot
+	}
+}
+
+// refuse reports a slot that is not to be had. A run whose queue is full waits for one from here on: its wakeup is acknowledged, and
+// the marker of what was on its way when the queue got its limit may lie hours ahead. A running run stays where the end of its
+// lease is found, and one whose latest wakeup was given up among the dead letters: it waits for an operator, and this wakeup is an older one.
+func (s *Store) refuse(ctx context.Context, r *rows.Run, lost lane.Outcome) (*lane.Acquisition, error) {
+	since, ok := r.DispatchableAt()
+	if ok && lost == lane.LostCapacity && r.State() != runlane.StatusRunning && r.Marker().Kind != rows.DeadLetter {
+		if err := s.moveMarker(ctx, r, rows.Marker{Kind: rows.Slotless, At: since}); err != nil {
+			return nil, err
+		}
+	}
+	return &lane.Acquisition{Outcome: lost}, nil
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/dynamostore/internal/item"
+	"github.com/runlane/runlane-go/dynamostore/internal/rows"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -21,10 +23,10 @@ func (w *world) elsewhere() *Store {
 }
 
 // rewrite changes an item behind the store's back.
-func (w *world) rewrite(key item, expression string, values item) {
+func (w *world) rewrite(key item.Item, expression string, values item.Item) {
 	w.Helper()
 	_, err := w.store.db.Client.UpdateItem(w.Context(), &dynamodb.UpdateItemInput{
-		TableName: &w.store.db.Name, Key: key, UpdateExpression: &expression, ExpressionAttributeNames: names(expression),
+		TableName: &w.store.db.Name, Key: key, UpdateExpression: &expression, ExpressionAttributeNames: item.Names(expression),
 		ExpressionAttributeValues: values,
 	})
 	if err != nil {
@@ -32,7 +34,7 @@ func (w *world) rewrite(key item, expression string, values item) {
 	}
 }
 
-func (w *world) standing(pk, sk string) item {
+func (w *world) standing(pk, sk string) item.Item {
 	w.Helper()
 	raw, err := w.store.db.Get(w.Context(), "read", pk, sk)
 	if err != nil {
@@ -57,7 +59,7 @@ func TestCondition_SequenceIsCheckedInTheWrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := w.store.db.Client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{
-		TableName: &w.store.db.Name, Key: itemKey(runPK(w.key()), logSK(late.ExpectedSequence+1)),
+		TableName: &w.store.db.Name, Key: item.Key(rows.RunPK(w.key()), rows.LogSK(late.ExpectedSequence+1)),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -70,12 +72,12 @@ func TestCondition_SequenceIsCheckedInTheWrite(t *testing.T) {
 func TestCondition_HistoryIsNeverOverwritten(t *testing.T) {
 	w := newWorld(t).create(eager, 0, nil).claim(time.Minute, true)
 	late := w.outcome()
-	sk := logSK(late.ExpectedSequence + 1)
-	w.rewrite(itemKey(runPK(w.key()), sk), "SET #ci = :ci", item{":ci": text("somebody else's")})
+	sk := rows.LogSK(late.ExpectedSequence + 1)
+	w.rewrite(item.Key(rows.RunPK(w.key()), sk), "SET #ci = :ci", item.Item{":ci": item.Text("somebody else's")})
 	if _, err := w.store.AppendRunEvents(t.Context(), late); !errors.Is(err, runlane.ConflictEventSequence) {
 		t.Errorf("%v", err)
 	}
-	if got := textOf(w.standing(runPK(w.key()), sk)["ci"]); got != "somebody else's" || w.item().status() != runlane.StatusRunning {
+	if got := item.TextOf(w.standing(rows.RunPK(w.key()), sk)["ci"]); got != "somebody else's" || w.item().State() != runlane.StatusRunning {
 		t.Errorf("commit %q stands there", got)
 	}
 }
@@ -83,14 +85,14 @@ func TestCondition_HistoryIsNeverOverwritten(t *testing.T) {
 func TestCondition_PayloadIsNeverOverwritten(t *testing.T) {
 	w := newWorld(t)
 	w.run = &runlane.Run{ID: "run_1"}
-	w.rewrite(itemKey(runPK(w.key()), "payload"), "SET #ci = :ci", item{":ci": text("somebody else's")})
+	w.rewrite(item.Key(rows.RunPK(w.key()), "payload"), "SET #ci = :ci", item.Item{":ci": item.Text("somebody else's")})
 	payload := []byte(`"` + randomText(5000) + `"`)
 	c := &lane.AppendCommand{Outbox: eager(w.now), Transition: w.transition(
 		&runlane.RunCreated{TaskID: "a.task", Queue: "default", Payload: payload, Source: runlane.Source{Type: runlane.SourceTrigger}}, w.request(w.now))}
 	if _, err := w.store.AppendRunEvents(t.Context(), c); err == nil {
 		t.Error("the run was made")
 	}
-	if got := textOf(w.standing(runPK(w.key()), "payload")["ci"]); got != "somebody else's" {
+	if got := item.TextOf(w.standing(rows.RunPK(w.key()), "payload")["ci"]); got != "somebody else's" {
 		t.Error("the payload that stood there was overwritten")
 	}
 }
@@ -106,7 +108,7 @@ func randomText(n int) (s string) {
 func TestCondition_LeaseTokenIsCheckedInTheWrite(t *testing.T) {
 	w := newWorld(t).create(eager, 0, nil).claim(time.Minute, true)
 	late := w.outcome()
-	w.rewrite(itemKey(runPK(w.key()), skRun), "SET #lt = :lt", item{":lt": text("somebody else's")})
+	w.rewrite(item.Key(rows.RunPK(w.key()), rows.RunSK), "SET #lt = :lt", item.Item{":lt": item.Text("somebody else's")})
 	if _, err := w.store.AppendRunEvents(t.Context(), late); !errors.Is(err, runlane.ConflictLeaseOwnership) {
 		t.Errorf("%v", err)
 	}
@@ -115,9 +117,9 @@ func TestCondition_LeaseTokenIsCheckedInTheWrite(t *testing.T) {
 // A look moves the marker of a queued run between the read of a claim and its commit. The claim judges the marker as it is then.
 func TestCondition_ACommitDependsOnTheMarkerItRead(t *testing.T) {
 	t.Parallel()
-	for name, moved := range map[string]marker{
-		"another kind at the same moment": {unpublished, toMillis(testTime)},
-		"the same kind at another moment": {deliverable, toMillis(testTime.Add(time.Hour))},
+	for name, moved := range map[string]rows.Marker{
+		"another kind at the same moment": {Kind: rows.Unpublished, At: rows.ToMillis(testTime)},
+		"the same kind at another moment": {Kind: rows.Deliverable, At: rows.ToMillis(testTime.Add(time.Hour))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t).create(eager, 0, nil)
@@ -125,8 +127,8 @@ func TestCondition_ACommitDependsOnTheMarkerItRead(t *testing.T) {
 				t.Fatal(err)
 			}
 			stale := w.item()
-			stale.DueP, stale.DueA = w.dueKey(marker{deliverable, toMillis(testTime)})
-			if err := stale.marshal(); err != nil {
+			stale.DueP, stale.DueA = w.dueKey(rows.Marker{Kind: rows.Deliverable, At: rows.ToMillis(testTime)})
+			if err := stale.Marshal(); err != nil {
 				t.Fatal(err)
 			}
 			w.store.snapshots.put(stale.PK, stale)
@@ -139,22 +141,22 @@ func TestCondition_ACommitDependsOnTheMarkerItRead(t *testing.T) {
 }
 
 // dueKey are the index attributes of a marker of the run.
-func (w *world) dueKey(m marker) (partition, sort string) {
+func (w *world) dueKey(m rows.Marker) (partition, sort string) {
 	w.Helper()
 	shards, err := w.store.shardCounts(w.Context(), "test")
 	if err != nil {
 		w.Fatal(err)
 	}
-	key := w.item().dueKey(m, shards)
-	return key.partition, key.sort
+	key := w.item().DueKey(m, shards)
+	return key.Partition, key.Sort
 }
 
 // Whoever moves a marker on what he has read gives way to one who moved it meanwhile.
 func TestCondition_AMoveDependsOnTheMarkerItRead(t *testing.T) {
 	t.Parallel()
-	for name, moved := range map[string]marker{
-		"another kind at the same moment": {unpublished, toMillis(testTime)},
-		"the same kind at another moment": {deliverable, toMillis(testTime.Add(time.Hour))},
+	for name, moved := range map[string]rows.Marker{
+		"another kind at the same moment": {Kind: rows.Unpublished, At: rows.ToMillis(testTime)},
+		"the same kind at another moment": {Kind: rows.Deliverable, At: rows.ToMillis(testTime.Add(time.Hour))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t).create(eager, 0, nil)
@@ -163,7 +165,7 @@ func TestCondition_AMoveDependsOnTheMarkerItRead(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := w.marker()
-			if err := w.store.moveMarker(t.Context(), stale, marker{parked, toMillis(testTime.Add(time.Minute))}); err != nil {
+			if err := w.store.moveMarker(t.Context(), stale, rows.Marker{Kind: rows.Parked, At: rows.ToMillis(testTime.Add(time.Minute))}); err != nil {
 				t.Fatal(err)
 			}
 			if got := w.marker(); got != want {
@@ -222,10 +224,10 @@ func TestCondition_AResetClearsOnlyTheOwnerItJudged(t *testing.T) {
 	w.create(eager, 0, &runlane.RunCreated{IdempotencyKey: "key", Retention: runlane.KeyRetention{TTL: time.Hour}, Payload: []byte(`{}`)})
 	w.claim(time.Minute, true).succeed()
 	client := &interrupted{API: w.store.db.Client, before: func() {
-		w.rewrite(itemKey(idempotencyPK(key), skOwner), "SET #ru = :ru, #ci = :ci", item{":ru": text("another"), ":ci": text("another's")})
+		w.rewrite(item.Key(rows.IdempotencyPK(key), rows.OwnerSK), "SET #ru = :ru, #ci = :ci", item.Item{":ru": item.Text("another"), ":ci": item.Text("another's")})
 	}}
 	err := New(client, w.store.db.Name, &Options{Now: func() time.Time { return w.now }}).ResetIdempotencyKey(t.Context(), key)
-	if !errors.Is(err, runlane.ConflictIdempotencyKey) || textOf(w.standing(idempotencyPK(key), skOwner)["ru"]) != "another" {
+	if !errors.Is(err, runlane.ConflictIdempotencyKey) || item.TextOf(w.standing(rows.IdempotencyPK(key), rows.OwnerSK)["ru"]) != "another" {
 		t.Errorf("%v", err)
 	}
 }
@@ -233,31 +235,31 @@ func TestCondition_AResetClearsOnlyTheOwnerItJudged(t *testing.T) {
 // A slot is taken, or taken over, only as it was read. docs/layout.md, Slots.
 func TestCondition_ASlotIsTakenOnlyAsItWasRead(t *testing.T) {
 	t.Parallel()
-	until := toMillis(testTime)
-	for name, c := range map[string]struct{ read, now slotItem }{
-		"the reservation is another run's by now":     {slotItem{Run: "run_1", Until: until}, slotItem{Run: "run_2", Until: until}},
-		"the reservation was renewed":                 {slotItem{Run: "run_1", Until: until}, slotItem{Run: "run_1", Until: until + 1}},
-		"the held slot became a reservation again":    {slotItem{Run: "run_1"}, slotItem{Run: "run_1", Until: until}},
-		"the held slot is another run's by now":       {slotItem{Run: "run_1"}, slotItem{Run: "run_2"}},
-		"the reservation is held by its claim by now": {slotItem{Run: "run_1", Until: until}, slotItem{Run: "run_1"}},
+	until := rows.ToMillis(testTime)
+	for name, c := range map[string]struct{ read, now rows.Slot }{
+		"the reservation is another run's by now":     {rows.Slot{Run: "run_1", Until: until}, rows.Slot{Run: "run_2", Until: until}},
+		"the reservation was renewed":                 {rows.Slot{Run: "run_1", Until: until}, rows.Slot{Run: "run_1", Until: until + 1}},
+		"the held slot became a reservation again":    {rows.Slot{Run: "run_1"}, rows.Slot{Run: "run_1", Until: until}},
+		"the held slot is another run's by now":       {rows.Slot{Run: "run_1"}, rows.Slot{Run: "run_2"}},
+		"the reservation is held by its claim by now": {rows.Slot{Run: "run_1", Until: until}, rows.Slot{Run: "run_1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			for _, slot := range []*slotItem{&c.read, &c.now} {
-				slot.PK, slot.SK = "test:slot:default:0", slotSK(0)
+			for _, slot := range []*rows.Slot{&c.read, &c.now} {
+				slot.PK, slot.SK = "test:slot:default:0", rows.SlotSK(0)
 			}
-			now, err := marshalItem(c.now)
+			now, err := rows.Marshal(c.now)
 			if err != nil {
 				t.Fatal(err)
 			}
 			w.plant(now)
-			mine := slotItem{PK: c.read.PK, SK: c.read.SK, Run: "run_3"}
-			members, err := (&slotChange{put: &mine, before: &c.read}).members()
+			mine := rows.Slot{PK: c.read.PK, SK: c.read.SK, Run: "run_3"}
+			members, err := (&rows.SlotChange{Put: &mine, Before: &c.read}).Writes()
 			if err != nil {
 				t.Fatal(err)
 			}
 			_, err = w.store.db.Client.TransactWriteItems(t.Context(), &dynamodb.TransactWriteItemsInput{
-				TransactItems: []types.TransactWriteItem{members[0].write(&w.store.db.Name)},
+				TransactItems: []types.TransactWriteItem{members[0].Part(&w.store.db.Name)},
 			})
 			if _, ok := errors.AsType[*types.TransactionCanceledException](err); !ok {
 				t.Errorf("%v", err)
@@ -267,7 +269,7 @@ func TestCondition_ASlotIsTakenOnlyAsItWasRead(t *testing.T) {
 }
 
 // plant writes an item that the test has made.
-func (w *world) plant(it item) {
+func (w *world) plant(it item.Item) {
 	w.Helper()
 	_, err := w.store.db.Client.TransactWriteItems(w.Context(), &dynamodb.TransactWriteItemsInput{
 		TransactItems: []types.TransactWriteItem{{Put: &types.Put{TableName: &w.store.db.Name, Item: it}}},
@@ -280,9 +282,9 @@ func (w *world) plant(it item) {
 // The run was pruned and its id given to another meanwhile: that one stays.
 func TestCondition_PruningRemovesOnlyTheRunItRead(t *testing.T) {
 	t.Parallel()
-	for name, stale := range map[string]func(*runItem){
-		"another sequence": func(r *runItem) { r.Sequence-- },
-		"another end":      func(r *runItem) { r.DoneA = "0000000000001:" + string(r.key().RunID) },
+	for name, stale := range map[string]func(*rows.Run){
+		"another sequence": func(r *rows.Run) { r.Sequence-- },
+		"another end":      func(r *rows.Run) { r.DoneA = "0000000000001:" + string(r.Key().RunID) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t).create(eager, 0, nil).claim(time.Minute, true).succeed()
@@ -291,7 +293,7 @@ func TestCondition_PruningRemovesOnlyTheRunItRead(t *testing.T) {
 			if gone, err := w.store.pruneRun(t.Context(), read, nil); err != nil || gone {
 				t.Errorf("gone %t, %v", gone, err)
 			}
-			if w.standing(runPK(w.key()), skRun) == nil {
+			if w.standing(rows.RunPK(w.key()), rows.RunSK) == nil {
 				t.Error("the run is gone")
 			}
 		})
@@ -301,11 +303,11 @@ func TestCondition_PruningRemovesOnlyTheRunItRead(t *testing.T) {
 // Between the read of the run's parts and its removal another run of that id ended, in the same millisecond: it stays.
 func TestCondition_PruningRemovesOnlyTheSequenceItRead(t *testing.T) {
 	w := newWorld(t).create(eager, 0, nil).claim(time.Minute, true).succeed()
-	client := &interrupted{API: w.store.client, before: func() {
-		w.rewrite(itemKey(runPK(w.key()), skRun), "SET #sq = :sq", item{":sq": num(w.run.EventSequence + 1)})
+	client := &interrupted{API: w.store.db.Client, before: func() {
+		w.rewrite(item.Key(rows.RunPK(w.key()), rows.RunSK), "SET #sq = :sq", item.Item{":sq": item.Num(w.run.EventSequence + 1)})
 	}}
-	gone, err := New(client, w.store.table, nil).pruneRun(t.Context(), w.item(), nil)
-	if err != nil || gone || w.standing(runPK(w.key()), skRun) == nil {
+	gone, err := New(client, w.store.db.Name, nil).pruneRun(t.Context(), w.item(), nil)
+	if err != nil || gone || w.standing(rows.RunPK(w.key()), rows.RunSK) == nil {
 		t.Errorf("gone %t, %v", gone, err)
 	}
 }
@@ -313,12 +315,12 @@ func TestCondition_PruningRemovesOnlyTheSequenceItRead(t *testing.T) {
 // Between the read of the log and its removal another run of that id wrote there: what it wrote stays.
 func TestCondition_PruningRemovesOnlyTheLogItRead(t *testing.T) {
 	w := newWorld(t).create(eager, 0, nil).claim(time.Minute, true).succeed()
-	last := logSK(w.run.EventSequence)
+	last := rows.LogSK(w.run.EventSequence)
 	client := &interrupted{API: w.store.db.Client, before: func() {
-		w.rewrite(itemKey(runPK(w.key()), last), "SET #ci = :ci", item{":ci": text("another's")})
+		w.rewrite(item.Key(rows.RunPK(w.key()), last), "SET #ci = :ci", item.Item{":ci": item.Text("another's")})
 	}}
 	gone, err := New(client, w.store.db.Name, nil).pruneRun(t.Context(), w.item(), nil)
-	if err != nil || gone || w.standing(runPK(w.key()), last) == nil || w.standing(runPK(w.key()), skRun) == nil {
+	if err != nil || gone || w.standing(rows.RunPK(w.key()), last) == nil || w.standing(rows.RunPK(w.key()), rows.RunSK) == nil {
 		t.Errorf("gone %t, %v", gone, err)
 	}
 }

@@ -6,21 +6,13 @@ import (
 	"time"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/dynamostore/internal/rows"
 )
 
-// shardCounts say how many partitions each kind of marker is spread over. Growing: readers learn of the larger number first.
-type shardCounts struct {
-	Write int `dynamodbav:"wr"`
-	Read  int `dynamodbav:"rd"`
-}
-
-const (
-	defaultShards = 8
-	shardsCached  = time.Minute
-)
+const shardsCached = time.Minute
 
 // shardCounts are the environment's counts, read about once a minute, once for all who ask at the same time.
-func (s *Store) shardCounts(ctx context.Context, e runlane.Environment) (shardCounts, error) {
+func (s *Store) shardCounts(ctx context.Context, e runlane.Environment) (rows.Shards, error) {
 	if counts, ok := s.cachedShards(e); ok {
 		return counts, nil
 	}
@@ -29,29 +21,29 @@ func (s *Store) shardCounts(ctx context.Context, e runlane.Environment) (shardCo
 	})
 	select {
 	case result := <-read:
-		counts, _ := result.Val.(shardCounts)
+		counts, _ := result.Val.(rows.Shards)
 		return counts, result.Err
 	case <-ctx.Done():
-		return shardCounts{}, s.db.Failure(ctx, "read config", ctx.Err())
+		return rows.Shards{}, s.db.Failure(ctx, "read config", ctx.Err())
 	}
 }
 
-func (s *Store) cachedShards(e runlane.Environment) (counts shardCounts, ok bool) {
+func (s *Store) cachedShards(e runlane.Environment) (counts rows.Shards, ok bool) {
 	s.shardsMutex.Lock()
 	defer s.shardsMutex.Unlock()
 	cached, ok := s.shards[e.Name()]
-	return cached.shardCounts, ok && s.now().Sub(cached.at) < shardsCached
+	return cached.Shards, ok && s.now().Sub(cached.at) < shardsCached
 }
 
-func (s *Store) readShardCounts(ctx context.Context, e runlane.Environment) (shardCounts, error) {
+func (s *Store) readShardCounts(ctx context.Context, e runlane.Environment) (rows.Shards, error) {
 	now := s.now()
-	counts := shardCounts{Write: defaultShards, Read: defaultShards}
-	raw, err := s.db.Get(ctx, "read config", configPK(e), skShards)
+	counts := rows.Shards{Write: rows.DefaultShards, Read: rows.DefaultShards}
+	raw, err := s.db.Get(ctx, "read config", rows.ConfigPK(e), rows.ShardsSK)
 	if err != nil {
 		return counts, err
 	}
 	if raw != nil {
-		if err := unmarshalItem(raw, &counts); err != nil {
+		if err := rows.Unmarshal(raw, &counts); err != nil {
 			return counts, err
 		}
 		if counts.Write < 1 || counts.Read < counts.Write {

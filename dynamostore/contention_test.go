@@ -15,6 +15,8 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/dynamostore/internal/item"
+	"github.com/runlane/runlane-go/dynamostore/internal/rows"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -23,7 +25,7 @@ import (
 type arbiter struct {
 	API
 	mu    sync.Mutex
-	items map[string]item
+	items map[string]item.Item
 	busy  map[string]bool
 	deaf  bool // reads of several items fail
 	met   int
@@ -74,14 +76,14 @@ func (a *arbiter) TransactWriteItems(
 }
 
 // holds knows the conditions of creations: there is no item, or it is the owner of a commit.
-func (a *arbiter) holds(put *types.Put, old item) bool {
+func (a *arbiter) holds(put *types.Put, old item.Item) bool {
 	if aws.ToString(put.ConditionExpression) == "attribute_not_exists(#pk)" {
 		return old == nil
 	}
 	if aws.ToString(put.ConditionExpression) != "#ci = :is_ci" {
 		panic(aws.ToString(put.ConditionExpression))
 	}
-	return textOf(old["ci"]) == textOf(put.ExpressionAttributeValues[":is_ci"])
+	return item.TextOf(old["ci"]) == item.TextOf(put.ExpressionAttributeValues[":is_ci"])
 }
 
 func (a *arbiter) GetItem(_ context.Context, in *dynamodb.GetItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
@@ -145,7 +147,7 @@ func (a *arbiter) burst(t *testing.T, callers int, command func(i int) *lane.App
 	return won, lost
 }
 
-func newArbiter() *arbiter { return &arbiter{items: map[string]item{}, busy: map[string]bool{}} }
+func newArbiter() *arbiter { return &arbiter{items: map[string]item.Item{}, busy: map[string]bool{}} }
 
 // Of a burst of simultaneous creations one wins, and every other learns that it lost, and to whom.
 func TestHazard48_BurstOfConflicts_EveryLoserLearnsWhoWon(t *testing.T) {
@@ -208,7 +210,7 @@ func TestHazard48_BurstForADeadOwner_EveryLoserLearnsWhoWon(t *testing.T) {
 		if _, err := New(a, "table", nil).AppendRunEvents(t.Context(), dead); err != nil {
 			t.Fatal(err)
 		}
-		delete(a.items, keyText(itemKey(runPK(dead.Key()), skRun)))
+		delete(a.items, keyText(item.Key(rows.RunPK(dead.Key()), rows.RunSK)))
 		won, lost := a.burst(t, 64, func(i int) *lane.AppendCommand {
 			return keyedCreation(t, runlane.RunID(fmt.Sprintf("run_%d", i)), "", "key")
 		})

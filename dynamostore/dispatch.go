@@ -3,9 +3,11 @@ package dynamostore
 import (
 	"cmp"
 	"context"
-	"fmt"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/dynamostore/internal/ddb"
+	"github.com/runlane/runlane-go/dynamostore/internal/item"
+	"github.com/runlane/runlane-go/dynamostore/internal/rows"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -17,27 +19,13 @@ const staleMarkers = 3
 
 const skDispatch = "dispatch"
 
-// walkPosition is a place in the markers of runs that wait for a slot: a shard, and the marker behind which to go on. Several runs
-// of a partition may have come at one instant and have the same marker: run is the key of the one behind which to go on among
-// those; without it, it is behind all of them.
-type walkPosition struct {
-	Shard int    `json:"s" dynamodbav:"sh"`
-	After string `json:"a,omitempty" dynamodbav:"af,omitempty"`
-	Run   string `json:"p,omitempty" dynamodbav:"-"` // of a cursor only: another pass begins behind them all, and ends with them
-}
-
-// behind is the position of a row.
-func (r dueRow) behind(e runlane.Environment, shard int) walkPosition {
-	return walkPosition{shard, r.key.sort, runPK(lane.RunKey{Environment: e, RunID: r.run})}
-}
-
 // dispatchCursor resumes a scan for slots: first among the markers that have a time, then among the partitions.
 type dispatchCursor struct {
 	Timed   runlane.Cursor `json:"t,omitempty"`
 	Walking bool           `json:"w,omitempty"`
-	walkPosition
-	Start   walkPosition `json:"f"` // where the pass began
-	Wrapped bool         `json:"r,omitempty"`
+	rows.WalkPosition
+	Start   rows.WalkPosition `json:"f"` // where the pass began
+	Wrapped bool              `json:"r,omitempty"`
 }
 
 // ListRunsNeedingDispatch implements lane.Storage. Runs with a time of their own come first (reservations and leases that are
@@ -51,7 +39,7 @@ func (s *Store) ListRunsNeedingDispatch(ctx context.Context, q *lane.DueQuery) (
 	}
 	scope := scanScope(q, "dispatch")
 	var at dispatchCursor
-	if err := openCursor(q.After, scope, &at); err != nil {
+	if err := rows.OpenCursor(q.After, scope, &at); err != nil {
 		return nil, err
 	}
 	d := newDispatch(s, q, limit)
@@ -65,12 +53,12 @@ func (s *Store) ListRunsNeedingDispatch(ctx context.Context, q *lane.DueQuery) (
 			return nil, err
 		}
 		if next != "" {
-			return &runlane.Page[lane.RunRef]{Items: d.refs, Next: sealCursor(scope, dispatchCursor{Timed: next})}, nil
+			return &runlane.Page[lane.RunRef]{Items: d.refs, Next: rows.SealCursor(scope, dispatchCursor{Timed: next})}, nil
 		}
-		if at.walkPosition, err = s.lastWalk(ctx, q.Environment); err != nil {
+		if at.WalkPosition, err = s.lastWalk(ctx, q.Environment); err != nil {
 			return nil, err
 		}
-		at.Walking, at.Start = true, at.walkPosition
+		at.Walking, at.Start = true, at.WalkPosition
 	}
 	done, err := d.walk(ctx, &at)
 	if err != nil {
@@ -78,55 +66,9 @@ func (s *Store) ListRunsNeedingDispatch(ctx context.Context, q *lane.DueQuery) (
 	}
 	page := &runlane.Page[lane.RunRef]{Items: d.refs}
 	if !done {
-		page.Next = sealCursor(scope, at)
+		page.Next = rows.SealCursor(scope, at)
 	}
 	return page, s.keepWalk(ctx, q.Environment, at, done)
-}
-
-// dispatch is one scan for slots.
-type dispatch struct {
-	store *Store
-	q     *lane.DueQuery
-	at    millis
-	rooms map[slotPartition]*room // free slots left for this scan
-	limit int
-	jumps int
-	refs  []lane.RunRef
-
-	polling bool // for workers: what could be claimed now, in queues without a limit too
-}
-
-func newDispatch(s *Store, q *lane.DueQuery, limit int) *dispatch {
-	return &dispatch{store: s, q: q, at: toMillis(q.At), rooms: map[slotPartition]*room{}, limit: limit}
-}
-
-func (d *dispatch) wants(queue runlane.QueueName) bool {
-	return d.q.Wants(queue) && (d.polling || isBounded(d.q.Bounded, queue))
-}
-
-// accepts judges a run that waits for a slot, or waited for one when its queue had a limit.
-func (d *dispatch) accepts(f *found) bool {
-	if !d.polling {
-		return f.sight.stage == dispatching
-	}
-	var ok bool
-	f.sight.since, ok = f.run.runnable()
-	return ok && f.sight.since <= d.at
-}
-
-// take returns a run that needs a slot if there is one for it. A running run whose slot is its own needs none; one without is
-// returned even so, to be made waiting: a running run must not lie where full partitions are never read.
-func (d *dispatch) take(ctx context.Context, f found) (taken bool, err error) {
-	if f.run.status() != runlane.StatusRunning {
-		p := f.run.partition()
-		room, err := d.room(ctx, p)
-		if err != nil || room.left == 0 {
-			return false, err
-		}
-		d.give(f.run, p, room)
-	}
-	d.refs = append(d.refs, f.ref())
-	return true, nil
 }
 
 // ofKey reads what waits for a slot in the partitions of one concurrency key, longest first.
@@ -137,12 +79,12 @@ func (d *dispatch) ofKey(ctx context.Context, key string) error {
 	}
 	waiting := dueSpan()
 	for _, queue := range d.q.Bounded {
-		p := slotPartition{d.q.Environment, queue.Name, hashParts(key)}
+		p := rows.Partition{Environment: d.q.Environment, Queue: queue.Name, Hash: rows.Hash(key)}
 		if !d.wants(queue.Name) {
 			continue
 		}
 		// A partition waits in one shard. What was written when there were other numbers of shards is the walk's to find.
-		shard := shardOf(string(p.queue)+":"+p.hash, shards.Write)
+		shard := rows.ShardOf(string(p.Queue)+":"+p.Hash, shards.Write)
 		if d.limit == 1 {
 			if err := d.offer(ctx, p, queue.Concurrency, shard); err != nil || len(d.refs) > 0 {
 				return err
@@ -156,20 +98,20 @@ func (d *dispatch) ofKey(ctx context.Context, key string) error {
 		if room.left == 0 {
 			continue
 		}
-		waiting.partitions = append(waiting.partitions, partition{duePartition(d.q.Environment, slotless, shard), p.start(), p.end()})
+		waiting.Partitions = append(waiting.Partitions, ddb.Partition{Name: rows.DuePartition(d.q.Environment, rows.Slotless, shard), From: p.Start(), Until: p.End()})
 	}
 	few := d.limit + staleMarkers
-	walk := &indexWalk{table: d.store.db, operation: "scan slots", span: waiting, chunk: few, batch: few, atOnce: MaxParallel}
-	walk.add(waiting.partitions)
-	_, _, _, err = walk.show(ctx, maxScanRows, func(found []indexRow) (int, bool, error) {
+	walk := &ddb.Walking{Table: d.store.db, Operation: "scan slots", Span: waiting, Chunk: few, Batch: few, AtOnce: ddb.MaxParallel}
+	walk.Add(waiting.Partitions)
+	_, _, _, err = walk.Show(ctx, maxScanRows, func(found []ddb.Row) (int, bool, error) {
 		found = found[:min(len(found), max(d.limit-len(d.refs), 1))]
-		var rows []dueRow
+		var entries []rows.DueRow
 		for _, it := range found {
-			if row, ok := parseDueRow(it.item); ok {
-				rows = append(rows, row)
+			if row, ok := rows.ParseDueRow(it.Item); ok {
+				entries = append(entries, row)
 			}
 		}
-		err := d.takeRows(ctx, rows)
+		err := d.takeRows(ctx, entries)
 		return len(found), len(d.refs) >= d.limit, err
 	})
 	return err
@@ -179,9 +121,9 @@ func (d *dispatch) ofKey(ctx context.Context, key string) error {
 func (d *dispatch) timed(ctx context.Context, after runlane.Cursor) (runlane.Cursor, error) {
 	q := *d.q
 	q.After, q.Limit = after, d.limit
-	kinds := []kindBound{dueBound(deliverable, d.at, q.Patience), {waiting, d.at}, {leased, d.at}, {unpublished, d.at}, {parked, d.at}}
-	page, err := d.store.examine(ctx, &q, "dispatch timed", kinds, d.wants, func(rows []dueRow) ([]found, error) {
-		seen, err := d.store.look(ctx, &q, rows, d.at)
+	kinds := []kindBound{dueBound(rows.Deliverable, d.at, q.Patience), {rows.Waiting, d.at}, {rows.Leased, d.at}, {rows.Unpublished, d.at}, {rows.Parked, d.at}}
+	page, err := d.store.examine(ctx, &q, "dispatch timed", kinds, d.wants, func(entries []rows.DueRow) ([]found, error) {
+		seen, err := d.store.inspect(ctx, &q, entries, d.at)
 		if err != nil {
 			return nil, err
 		}
@@ -191,14 +133,14 @@ func (d *dispatch) timed(ctx context.Context, after runlane.Cursor) (runlane.Cur
 				continue
 			}
 			taken := false
-			if sight := seen[i].sight; sight.stage == nobody {
-				leaving = append(leaving, markerMove{seen[i].run, sight.marker})
-			} else if sight.stage == dispatching {
+			if sight := seen[i].finding; sight.Stage == rows.NoStage {
+				leaving = append(leaving, markerMove{seen[i].run, sight.Marker})
+			} else if sight.Stage == rows.Dispatching {
 				if taken, err = d.take(ctx, seen[i]); err != nil {
 					return nil, err
 				}
 				if !taken {
-					leaving = append(leaving, markerMove{seen[i].run, marker{slotless, sight.since}})
+					leaving = append(leaving, markerMove{seen[i].run, rows.Marker{Kind: rows.Slotless, At: sight.Since}})
 				}
 			}
 			if !taken {
@@ -232,7 +174,7 @@ func (d *dispatch) walk(ctx context.Context, at *dispatchCursor) (done bool, err
 		if at.Wrapped && at.Shard == at.Start.Shard {
 			return true, nil
 		}
-		at.walkPosition = walkPosition{Shard: at.Shard + 1}
+		at.WalkPosition = rows.WalkPosition{Shard: at.Shard + 1}
 		if at.Shard == shards.Read {
 			at.Shard, at.Wrapped = 0, true
 		}
@@ -245,21 +187,21 @@ func (d *dispatch) walk(ctx context.Context, at *dispatchCursor) (done bool, err
 // walkShard visits the partitions of a shard behind at.After, up to until where that is set. stopped: a bound was reached.
 func (d *dispatch) walkShard(ctx context.Context, at *dispatchCursor, until string) (stopped bool, err error) {
 	for {
-		rows, err := d.store.slotlessRows(ctx, d.q.Environment, at.walkPosition)
-		if err != nil || len(rows) == 0 {
+		entries, err := d.store.slotlessRows(ctx, d.q.Environment, at.WalkPosition)
+		if err != nil || len(entries) == 0 {
 			return false, err
 		}
 		jumped := false
-		for len(rows) > 0 && !jumped {
-			p, ok := rows[0].slotPartition(d.q.Environment)
-			if until != "" && rows[0].key.sort > until {
+		for len(entries) > 0 && !jumped {
+			p, ok := entries[0].SlotPartition(d.q.Environment)
+			if until != "" && entries[0].Key.Sort > until {
 				return false, nil
 			}
 			if len(d.refs) == d.limit || d.jumps >= maxJumps {
 				return true, nil
 			}
 			room := 0
-			if ok && d.wants(p.queue) {
+			if ok && d.wants(p.Queue) {
 				free, err := d.room(ctx, p)
 				if err != nil {
 					return false, err
@@ -267,24 +209,24 @@ func (d *dispatch) walkShard(ctx context.Context, at *dispatchCursor, until stri
 				room = free.left
 			}
 			if room == 0 {
-				at.walkPosition, jumped = walkPosition{Shard: at.Shard, After: p.end()}, true
+				at.WalkPosition, jumped = rows.WalkPosition{Shard: at.Shard, After: p.End()}, true
 				continue
 			}
-			n := d.samePartition(rows, min(room, d.limit-len(d.refs)))
-			if err := d.takeRows(ctx, rows[:n]); err != nil {
+			n := d.samePartition(entries, min(room, d.limit-len(d.refs)))
+			if err := d.takeRows(ctx, entries[:n]); err != nil {
 				return false, err
 			}
-			at.walkPosition, rows = rows[n-1].behind(d.q.Environment, at.Shard), rows[n:]
+			at.WalkPosition, entries = entries[n-1].Behind(d.q.Environment, at.Shard), entries[n:]
 		}
 	}
 }
 
 // samePartition counts rows of the first one's partition, at most so many.
-func (d *dispatch) samePartition(rows []dueRow, most int) int {
-	first, _ := rows[0].slotPartition(d.q.Environment)
+func (d *dispatch) samePartition(rows []rows.DueRow, most int) int {
+	first, _ := rows[0].SlotPartition(d.q.Environment)
 	n := 1
 	for n < min(len(rows), most) {
-		if p, _ := rows[n].slotPartition(d.q.Environment); p != first {
+		if p, _ := rows[n].SlotPartition(d.q.Environment); p != first {
 			break
 		}
 		n++
@@ -292,8 +234,8 @@ func (d *dispatch) samePartition(rows []dueRow, most int) int {
 	return n
 }
 
-func (d *dispatch) takeRows(ctx context.Context, rows []dueRow) error {
-	seen, err := d.store.look(ctx, d.q, rows, d.at)
+func (d *dispatch) takeRows(ctx context.Context, rows []rows.DueRow) error {
+	seen, err := d.store.inspect(ctx, d.q, rows, d.at)
 	if err != nil {
 		return err
 	}
@@ -308,56 +250,46 @@ func (d *dispatch) takeRows(ctx context.Context, rows []dueRow) error {
 }
 
 // slotlessRows are the next markers of a shard behind a position.
-func (s *Store) slotlessRows(ctx context.Context, e runlane.Environment, at walkPosition) (rows []dueRow, err error) {
-	dp := text(duePartition(e, slotless, at.Shard))
-	q := &Query{
-		Operation: "scan slots", Index: indexDue, Where: "#dp = :dp AND #da > :after",
-		Values: item{":dp": dp, ":after": text(cmp.Or(at.After, beforeKeys))}, Limit: BatchKeys,
+func (s *Store) slotlessRows(ctx context.Context, e runlane.Environment, at rows.WalkPosition) (entries []rows.DueRow, err error) {
+	dp := item.Text(rows.DuePartition(e, rows.Slotless, at.Shard))
+	q := &ddb.Query{
+		Operation: "scan slots", Index: rows.IndexDue, Where: "#dp = :dp AND #da > :after",
+		Values: item.Item{":dp": dp, ":after": item.Text(cmp.Or(at.After, item.BeforeKeys))}, Limit: ddb.BatchKeys,
 	}
 	if at.Run != "" {
-		q.Where, q.Behind = "#dp = :dp AND #da >= :after", itemKey(at.Run, skRun)
-		q.Behind[attrDueP], q.Behind[attrDueA] = dp, text(at.After)
+		q.Where, q.Behind = "#dp = :dp AND #da >= :after", item.Key(at.Run, rows.RunSK)
+		q.Behind[rows.AttrDueP], q.Behind[rows.AttrDueA] = dp, item.Text(at.After)
 	}
-	err = s.db.Query(ctx, q, func(it item) (bool, error) {
-		if row, ok := parseDueRow(it); ok {
-			rows = append(rows, row)
+	err = s.db.Query(ctx, q, func(it item.Item) (bool, error) {
+		if row, ok := rows.ParseDueRow(it); ok {
+			entries = append(entries, row)
 		}
-		return len(rows) < BatchKeys, nil
+		return len(entries) < ddb.BatchKeys, nil
 	})
-	return rows, err
+	return entries, err
 }
-
-// slotPartition is the partition that a marker of a waiting run names.
-func (r dueRow) slotPartition(e runlane.Environment) (slotPartition, bool) {
-	queue, hash, ok := cutPartition(r.key.sort)
-	return slotPartition{e, queue, hash}, ok
-}
-
-// start is before, and end behind, every marker of the partition.
-func (p slotPartition) start() string { return fmt.Sprintf("%s:%s:", p.queue, p.hash) }
-func (p slotPartition) end() string   { return p.start() + "~" }
 
 // lastWalk is where the last pass over the partitions was ended by a bound.
-func (s *Store) lastWalk(ctx context.Context, e runlane.Environment) (at walkPosition, err error) {
-	raw, err := s.db.Get(ctx, "read config", configPK(e), skDispatch)
+func (s *Store) lastWalk(ctx context.Context, e runlane.Environment) (at rows.WalkPosition, err error) {
+	raw, err := s.db.Get(ctx, "read config", rows.ConfigPK(e), skDispatch)
 	if err != nil || raw == nil {
 		return at, err
 	}
-	return at, unmarshalItem(raw, &at)
+	return at, rows.Unmarshal(raw, &at)
 }
 
 // keepWalk remembers where a pass was ended, and forgets it when one came around.
 func (s *Store) keepWalk(ctx context.Context, e runlane.Environment, at dispatchCursor, done bool) error {
-	if done && at.Start == (walkPosition{}) {
+	if done && at.Start == (rows.WalkPosition{}) {
 		return nil
 	}
-	to := at.walkPosition
+	to := at.WalkPosition
 	if done {
-		to = walkPosition{}
+		to = rows.WalkPosition{}
 	}
-	_, _, err := s.db.Update(ctx, "keep scan", &update{
-		key: itemKey(configPK(e), skDispatch), expression: "SET #sh = :sh, #af = :af",
-		values: item{":sh": num(int64(to.Shard)), ":af": text(to.After)},
+	_, _, err := s.db.Update(ctx, "keep scan", &item.Update{
+		Key: item.Key(rows.ConfigPK(e), skDispatch), Expression: "SET #sh = :sh, #af = :af",
+		Values: item.Item{":sh": item.Num(int64(to.Shard)), ":af": item.Text(to.After)},
 	})
 	return err
 }

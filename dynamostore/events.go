@@ -6,6 +6,9 @@ import (
 	"slices"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/dynamostore/internal/ddb"
+	"github.com/runlane/runlane-go/dynamostore/internal/item"
+	"github.com/runlane/runlane-go/dynamostore/internal/rows"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -26,7 +29,7 @@ func (s *Store) ListRunEvents(ctx context.Context, q *lane.EventQuery) (*runlane
 	key := lane.RunKey{Environment: q.Environment, RunID: q.RunID}
 	scope := fmt.Sprintf("events %s %s %t", key.Environment.Name(), key.RunID, q.Descending)
 	var after eventPosition
-	if err := openCursor(q.After, scope, &after); err != nil {
+	if err := rows.OpenCursor(q.After, scope, &after); err != nil {
 		return nil, err
 	}
 	current, err := s.readRun(ctx, key)
@@ -34,7 +37,7 @@ func (s *Store) ListRunEvents(ctx context.Context, q *lane.EventQuery) (*runlane
 		return nil, err
 	}
 	if current == nil {
-		return nil, notFound(key)
+		return nil, rows.NotFound(key)
 	}
 	records, err := s.eventsFrom(ctx, current, after.Sequence, q.Descending, limit+1)
 	if err != nil {
@@ -43,36 +46,36 @@ func (s *Store) ListRunEvents(ctx context.Context, q *lane.EventQuery) (*runlane
 	page := &runlane.Page[runlane.EventRecord]{Items: records}
 	if len(records) > limit {
 		page.Items = records[:limit]
-		page.Next = sealCursor(scope, eventPosition{page.Items[limit-1].Sequence})
+		page.Next = rows.SealCursor(scope, eventPosition{page.Items[limit-1].Sequence})
 	}
 	return page, s.fillBodies(ctx, current, page.Items)
 }
 
 // eventsFrom reads commits in one direction until it has n events beyond the position. The commit that holds the position is
 // found by reading from the newest one at or before it.
-func (s *Store) eventsFrom(ctx context.Context, r *runItem, after int64, descending bool, n int) ([]runlane.EventRecord, error) {
-	key := r.key()
-	low, high := skLogPrefix, skLogPrefix+"~"
+func (s *Store) eventsFrom(ctx context.Context, r *rows.Run, after int64, descending bool, n int) ([]runlane.EventRecord, error) {
+	key := r.Key()
+	low, high := rows.LogPrefix, rows.LogPrefix+"~"
 	if after > 0 && descending {
-		high = logSK(after)
+		high = rows.LogSK(after)
 	} else if after > 0 {
-		low = logSK(max(after-lane.MaxCommitEvents, 0))
+		low = rows.LogSK(max(after-lane.MaxCommitEvents, 0))
 	}
 	var records []runlane.EventRecord
-	err := s.db.Query(ctx, &Query{
+	err := s.db.Query(ctx, &ddb.Query{
 		Operation: "list events", Where: "#pk = :pk AND #sk BETWEEN :low AND :high",
-		Values:    item{":pk": text(r.PK), ":low": text(low), ":high": text(high)},
+		Values:    item.Item{":pk": item.Text(r.PK), ":low": item.Text(low), ":high": item.Text(high)},
 		Backwards: descending, Limit: n + lane.MaxCommitEvents,
-	}, func(raw item) (more bool, err error) {
-		var log logItem
-		if err := unmarshalItem(raw, &log); err != nil {
+	}, func(raw item.Item) (more bool, err error) {
+		var log rows.Log
+		if err := rows.Unmarshal(raw, &log); err != nil {
 			return false, err
 		}
-		first, err := log.first()
+		first, err := log.First()
 		if err != nil {
 			return false, err
 		}
-		batch, err := log.records(key, runlane.QueueName(r.Queue), first)
+		batch, err := log.Records(key, runlane.QueueName(r.Queue), first)
 		if descending {
 			slices.Reverse(batch)
 		}
@@ -87,13 +90,13 @@ func (s *Store) eventsFrom(ctx context.Context, r *runItem, after int64, descend
 }
 
 // fillBodies puts payload and output back into the events that brought them.
-func (s *Store) fillBodies(ctx context.Context, r *runItem, records []runlane.EventRecord) (err error) {
+func (s *Store) fillBodies(ctx context.Context, r *rows.Run, records []runlane.EventRecord) (err error) {
 	for _, record := range records {
 		switch body := record.Body.(type) {
 		case *runlane.RunCreated:
-			body.Payload, err = s.bulk(ctx, r, r.PayloadPlace, r.Payload, skPayload, nil)
+			body.Payload, err = s.bulk(ctx, r, r.PayloadPlace, r.Payload, rows.PayloadSK, nil)
 		case *runlane.RunSucceeded:
-			body.Output, err = s.bulk(ctx, r, r.OutputPlace, r.Output, skOutput, nil)
+			body.Output, err = s.bulk(ctx, r, r.OutputPlace, r.Output, rows.OutputSK, nil)
 		}
 		if err != nil {
 			return err

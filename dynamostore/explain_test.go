@@ -12,6 +12,7 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/dynamostore/internal/rows"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/lanetest"
 )
@@ -20,29 +21,29 @@ import (
 func TestExplain_ARunUnderEveryKindOfMarker(t *testing.T) {
 	t.Parallel()
 	kinds := declaredMarkers(t)
-	for kind, row := range map[markerKind]struct {
+	for kind, row := range map[rows.MarkerKind]struct {
 		steps func(w *world)
 		want  core.Wait
 	}{
-		deliverable: {func(w *world) { w.create(eager, 0, nil).ack() }, core.WaitWakeup},
-		unpublished: {func(w *world) { w.create(deferred, 0, nil) }, core.WaitPublish},
-		deadLetter:  {func(w *world) { w.create(eager, 0, nil).bury() }, core.WaitOperator},
-		waiting:     {func(w *world) { w.create(eager, time.Hour, nil) }, core.WaitTime},
-		slotless: {func(w *world) {
+		rows.Deliverable: {func(w *world) { w.create(eager, 0, nil).ack() }, core.WaitWakeup},
+		rows.Unpublished: {func(w *world) { w.create(deferred, 0, nil) }, core.WaitPublish},
+		rows.DeadLetter:  {func(w *world) { w.create(eager, 0, nil).bury() }, core.WaitOperator},
+		rows.Waiting:     {func(w *world) { w.create(eager, time.Hour, nil) }, core.WaitTime},
+		rows.Slotless: {func(w *world) {
 			w.bounded(1)
 			holder := w.must(w.enter(0))
 			holder.wantOutcome(holder.claimFor(time.Hour, true), lane.Acquired)
 			w.run = w.must(w.enter(0)).run
 		}, core.WaitSlot},
-		parked: {func(w *world) { w.create(eager, 0, nil).ack().pass(61 * time.Second).look() }, core.WaitWakeup},
-		leased: {func(w *world) { w.create(eager, 0, nil).claim(time.Hour, false) }, core.WaitLease},
+		rows.Parked: {func(w *world) { w.create(eager, 0, nil).ack().pass(61 * time.Second).look() }, core.WaitWakeup},
+		rows.Leased: {func(w *world) { w.create(eager, 0, nil).claim(time.Hour, false) }, core.WaitLease},
 	} {
 		delete(kinds, kind)
 		t.Run(string(kind), func(t *testing.T) {
 			w := newWorld(t)
 			row.steps(w)
-			if m, _, ok := w.item().due().parse(); !ok || m.kind != kind {
-				t.Fatalf("the marker is %q", m.kind)
+			if m, _, ok := w.item().Due().Parse(); !ok || m.Kind != kind {
+				t.Fatalf("the marker is %q", m.Kind)
 			}
 			l, err := lane.New(w.store, lanetest.NewScriptedTransport(), nil)
 			if err != nil {
@@ -71,25 +72,25 @@ func TestExplain_ARunUnderEveryKindOfMarker(t *testing.T) {
 }
 
 // declaredMarkers are the constants of the type, with their names.
-func declaredMarkers(t *testing.T) map[markerKind]string {
+func declaredMarkers(t *testing.T) map[rows.MarkerKind]string {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), "marker.go", nil, 0)
+	file, err := parser.ParseFile(token.NewFileSet(), "internal/rows/marker.go", nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	declared := map[markerKind]string{}
+	declared := map[rows.MarkerKind]string{}
 	ast.Inspect(file, func(node ast.Node) bool {
 		spec, ok := node.(*ast.ValueSpec)
 		if !ok || len(spec.Values) != 1 {
 			return true
 		}
 		kind, named := spec.Type.(*ast.Ident)
-		if value, literal := spec.Values[0].(*ast.BasicLit); named && literal && kind.Name == "markerKind" {
+		if value, literal := spec.Values[0].(*ast.BasicLit); named && literal && kind.Name == "MarkerKind" {
 			text, err := strconv.Unquote(value.Value)
 			if err != nil {
 				t.Fatal(err)
 			}
-			declared[markerKind(text)] = spec.Names[0].Name
+			declared[rows.MarkerKind(text)] = spec.Names[0].Name
 		}
 		return true
 	})

@@ -15,13 +15,15 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/dynamostore/internal/item"
+	"github.com/runlane/runlane-go/dynamostore/internal/rows"
 	"github.com/runlane/runlane-go/lane"
 )
 
 // Timelines about what the indexes show, and to whom.
 
 // plantAll writes items that the test has made.
-func (w *world) plantAll(items []item) {
+func (w *world) plantAll(items []item.Item) {
 	w.Helper()
 	client, ok := w.store.db.Client.(*dynamodb.Client)
 	if !ok {
@@ -40,41 +42,41 @@ func (w *world) plantAll(items []item) {
 
 // partitions lays down n partitions of the world's queue in each of which a run waits for a slot, and returns these runs in the
 // order in which a walk meets them.
-func (w *world) partitions(n int) []*runItem {
+func (w *world) partitions(n int) []*rows.Run {
 	w.Helper()
 	example := w.must(w.enter(0))
-	copied, runs := example.template(), []*runItem{example.item()}
-	var items []item
+	copied, runs := example.template(), []*rows.Run{example.item()}
+	var items []item.Item
 	for i := range n - 1 {
 		for _, it := range copied {
 			it = maps.Clone(it)
-			it[attrPK] = text(runPK(lane.RunKey{Environment: "test", RunID: runlane.RunID(fmt.Sprintf("run_%04d", i))}))
-			if textOf(it[attrSK]) == skRun {
-				r, err := unmarshalRun(it)
+			it[item.PK] = item.Text(rows.RunPK(lane.RunKey{Environment: "test", RunID: runlane.RunID(fmt.Sprintf("run_%04d", i))}))
+			if item.TextOf(it[item.SK]) == rows.RunSK {
+				r, err := rows.UnmarshalRun(it)
 				if err != nil {
 					w.Fatal(err)
 				}
 				r.ConcurrencyKey = fmt.Sprint("customer:", i)
-				r.index(r.marker(), shardCounts{defaultShards, defaultShards})
-				if err := r.marshal(); err != nil {
+				r.Index(r.Marker(), rows.Shards{Write: rows.DefaultShards, Read: rows.DefaultShards})
+				if err := r.Marshal(); err != nil {
 					w.Fatal(err)
 				}
-				runs, it = append(runs, r), r.raw
+				runs, it = append(runs, r), r.Raw
 			}
 			items = append(items, it)
 		}
 	}
 	w.plantAll(items)
-	slices.SortFunc(runs, func(a, b *runItem) int { return strings.Compare(a.DueP+a.DueA, b.DueP+b.DueA) })
+	slices.SortFunc(runs, func(a, b *rows.Run) int { return strings.Compare(a.DueP+a.DueA, b.DueP+b.DueA) })
 	return runs
 }
 
 // fill gives the only slot of each run's partition to somebody else, for good.
-func (w *world) fill(runs ...*runItem) {
+func (w *world) fill(runs ...*rows.Run) {
 	w.Helper()
-	var items []item
+	var items []item.Item
 	for _, r := range runs {
-		slot, err := marshalItem(slotItem{PK: r.partition().pk(), SK: slotSK(0), Run: "run_of_another"})
+		slot, err := rows.Marshal(rows.Slot{PK: r.Partition().PK(), SK: rows.SlotSK(0), Run: "run_of_another"})
 		if err != nil {
 			w.Fatal(err)
 		}
@@ -115,18 +117,18 @@ func TestHazard14_MoreFullPartitionsThanAScanVisits_TheOnesBehindAreReached(t *t
 	if got := w.meter.Stats().Operations["read slots"].Requests; got != maxJumps {
 		t.Errorf("it visited %d partitions, want %d", got, maxJumps)
 	}
-	if got, _ := w.firstPage(); !slices.Equal(got, []runlane.RunID{last.key().RunID}) {
+	if got, _ := w.firstPage(); !slices.Equal(got, []runlane.RunID{last.Key().RunID}) {
 		t.Errorf("the second scan found %v, want the run in the last partition", got)
 	}
 	// The first partition's slot is freed, and the last one's taken: the walk comes around.
 	w.fill(last)
 	if _, err := w.store.db.Client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{
-		TableName: &w.store.db.Name, Key: itemKey(runs[0].partition().pk(), slotSK(0)),
+		TableName: &w.store.db.Name, Key: item.Key(runs[0].Partition().PK(), rows.SlotSK(0)),
 	}); err != nil {
 		t.Fatal(err)
 	}
 	for range 3 {
-		if got, _ := w.firstPage(); slices.Equal(got, []runlane.RunID{runs[0].key().RunID}) {
+		if got, _ := w.firstPage(); slices.Equal(got, []runlane.RunID{runs[0].Key().RunID}) {
 			return
 		}
 	}
@@ -136,12 +138,12 @@ func TestHazard14_MoreFullPartitionsThanAScanVisits_TheOnesBehindAreReached(t *t
 // plantBacklog lays down index rows of a queue, due an hour ago, without anything else of their runs.
 func (w *world) plantBacklog(queue runlane.QueueName, n int) {
 	w.Helper()
-	var items []item
-	due := marker{waiting, toMillis(w.now.Add(-time.Hour))}
+	var items []item.Item
+	due := rows.Marker{Kind: rows.Waiting, At: rows.ToMillis(w.now.Add(-time.Hour))}
 	for i := range n {
-		pk := runPK(lane.RunKey{Environment: "test", RunID: runlane.RunID(fmt.Sprintf("run_heavy%05d", i))})
-		key := due.key("test", i%defaultShards, queue)
-		items = append(items, item{attrPK: text(pk), attrSK: text(skRun), attrDueP: text(key.partition), attrDueA: text(key.sort)})
+		pk := rows.RunPK(lane.RunKey{Environment: "test", RunID: runlane.RunID(fmt.Sprintf("run_heavy%05d", i))})
+		key := due.Key("test", i%rows.DefaultShards, queue)
+		items = append(items, item.Item{item.PK: item.Text(pk), item.SK: item.Text(rows.RunSK), rows.AttrDueP: item.Text(key.Partition), rows.AttrDueA: item.Text(key.Sort)})
 	}
 	w.plantAll(items)
 }
@@ -202,7 +204,7 @@ func (c *staleIndex) Query(ctx context.Context, in *dynamodb.QueryInput, o ...fu
 	}
 	partition := ""
 	for _, v := range in.ExpressionAttributeValues {
-		if value := textOf(v); strings.HasPrefix(value, "test:") {
+		if value := item.TextOf(v); strings.HasPrefix(value, "test:") {
 			partition = value
 		}
 	}
@@ -213,14 +215,14 @@ func (c *staleIndex) Query(ctx context.Context, in *dynamodb.QueryInput, o ...fu
 }
 
 // remember reads the index as it is now.
-func (c *staleIndex) remember(w *world, kind markerKind) {
+func (c *staleIndex) remember(w *world, kind rows.MarkerKind) {
 	w.Helper()
 	c.shown = map[string]*dynamodb.QueryOutput{}
-	for shard := range defaultShards {
-		name := duePartition("test", kind, shard)
+	for shard := range rows.DefaultShards {
+		name := rows.DuePartition("test", kind, shard)
 		out, err := c.API.Query(w.Context(), &dynamodb.QueryInput{
-			TableName: &w.store.db.Name, IndexName: aws.String(indexDue), KeyConditionExpression: aws.String("#dp = :dp"),
-			ExpressionAttributeNames: names("#dp"), ExpressionAttributeValues: item{":dp": text(name)},
+			TableName: &w.store.db.Name, IndexName: aws.String(rows.IndexDue), KeyConditionExpression: aws.String("#dp = :dp"),
+			ExpressionAttributeNames: item.Names("#dp"), ExpressionAttributeValues: item.Item{":dp": item.Text(name)},
 		})
 		if err != nil {
 			w.Fatal(err)
@@ -240,17 +242,17 @@ func TestHazard24_StaleRows_AreNobodysWork(t *testing.T) {
 	w.create(eager, 0, nil).ack()
 	gone := *w
 	w.pass(2 * time.Minute)
-	index.remember(w, deliverable)
-	rows := 0
+	index.remember(w, rows.Deliverable)
+	entries := 0
 	for _, out := range index.shown {
-		rows += len(out.Items)
+		entries += len(out.Items)
 	}
 	finished.claim(time.Minute, true).succeed()
 	gone.claim(time.Minute, true).succeed()
 	if _, err := w.store.db.Client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{
-		TableName: &w.store.db.Name, Key: itemKey(runPK(gone.key()), skRun),
-	}); err != nil || rows != 3 {
-		t.Fatal(rows, err)
+		TableName: &w.store.db.Name, Key: item.Key(rows.RunPK(gone.key()), rows.RunSK),
+	}); err != nil || entries != 3 {
+		t.Fatal(entries, err)
 	}
 	w.look() // moves the one that is left
 	w.store = New(index, w.store.db.Name, &Options{Now: func() time.Time { return w.now }})

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/dynamostore/internal/rows"
 	"github.com/runlane/runlane-go/infra"
 	"github.com/runlane/runlane-go/lane"
 )
@@ -21,8 +22,8 @@ func TestHazard17_OwnersHaveNoTimeToLive(t *testing.T) {
 	created.Retention = runlane.KeyRetention{TTL: time.Hour}
 	w.create(eager, 0, created)
 	key := lane.OwnerKey{Environment: "test", TaskID: "bench.noop", Key: "key"}
-	for _, pk := range []string{idempotencyPK(key), singletonPK(key)} {
-		owner := w.standing(pk, skOwner)
+	for _, pk := range []string{rows.IdempotencyPK(key), rows.SingletonPK(key)} {
+		owner := w.standing(pk, rows.OwnerSK)
 		if owner == nil || owner[infra.TTLAttribute] != nil {
 			t.Errorf("the owner is %v", owner)
 		}
@@ -117,7 +118,7 @@ func TestHazard21_TwoReserversWithOneReading_DoNotExceedALoweredLimit(t *testing
 				held = append(held, run)
 			}
 			for _, run := range held {
-				if n := run.item().slot().number(); n < 5 || n > 8 {
+				if n := run.item().HeldSlot().Number(); n < 5 || n > 8 {
 					run.succeed()
 				}
 			}
@@ -125,13 +126,13 @@ func TestHazard21_TwoReserversWithOneReading_DoNotExceedALoweredLimit(t *testing
 			a, b := w.must(w.enter(0)), w.must(w.enter(0))
 			slow := b.overtakenBy(func() { a.wantOutcome(a.reserve(reservation), lane.Acquired) })
 			slow.wantOutcome(second(slow), lane.LostCapacity)
-			taken, err := w.store.slots(t.Context(), b.item().partition())
+			taken, err := w.store.slots(t.Context(), b.item().Partition())
 			if err != nil {
 				t.Fatal(err)
 			}
 			var numbers []int
 			for _, slot := range taken {
-				numbers = append(numbers, slot.number())
+				numbers = append(numbers, slot.Number())
 			}
 			if !slices.Equal(numbers, []int{0, 5, 6, 7, 8}) {
 				t.Errorf("taken are %v", numbers)

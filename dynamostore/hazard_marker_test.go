@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/dynamostore/internal/rows"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -48,25 +49,25 @@ func TestHazard01_ClaimedFromAnywhere_RunIsFoundAtItsLeaseEnd(t *testing.T) {
 	t.Parallel()
 	const lease = time.Minute
 	for name, before := range map[string]struct {
-		kind markerKind
+		kind rows.MarkerKind
 		in   time.Duration
 		want string
 	}{
-		"q, due":                   {deliverable, 0, "q+0s"},
-		"q, before the lease ends": {deliverable, lease, "q+1m0s"},
-		"q, after the lease ends":  {deliverable, lease + time.Millisecond, "l+1m0s"},
-		"w, due":                   {waiting, 0, "w+0s"},
-		"w, after the lease ends":  {waiting, lease + time.Millisecond, "l+1m0s"},
-		"p, due":                   {parked, 0, "l+1m0s"},
-		"p, hours away":            {parked, 6 * time.Hour, "l+1m0s"},
-		"o, at the next attempt":   {unpublished, 5 * time.Minute, "l+1m0s"},
-		"x, given up":              {deadLetter, 0, "l+1m0s"},
-		"l, of another owner":      {leased, time.Hour, "l+1m0s"},
+		"q, due":                   {rows.Deliverable, 0, "q+0s"},
+		"q, before the lease ends": {rows.Deliverable, lease, "q+1m0s"},
+		"q, after the lease ends":  {rows.Deliverable, lease + time.Millisecond, "l+1m0s"},
+		"w, due":                   {rows.Waiting, 0, "w+0s"},
+		"w, after the lease ends":  {rows.Waiting, lease + time.Millisecond, "l+1m0s"},
+		"p, due":                   {rows.Parked, 0, "l+1m0s"},
+		"p, hours away":            {rows.Parked, 6 * time.Hour, "l+1m0s"},
+		"o, at the next attempt":   {rows.Unpublished, 5 * time.Minute, "l+1m0s"},
+		"x, given up":              {rows.DeadLetter, 0, "l+1m0s"},
+		"l, of another owner":      {rows.Leased, time.Hour, "l+1m0s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.create(eager, 0, nil).ack()
-			if err := w.store.moveMarker(t.Context(), w.item(), marker{before.kind, toMillis(w.now.Add(before.in))}); err != nil {
+			if err := w.store.moveMarker(t.Context(), w.item(), rows.Marker{Kind: before.kind, At: rows.ToMillis(w.now.Add(before.in))}); err != nil {
 				t.Fatal(err)
 			}
 			if got := w.claim(lease, true).marker(); got != before.want {
@@ -275,14 +276,14 @@ func TestHazard04_RowsNotHandedOver_AreFoundWithoutPatience(t *testing.T) {
 func TestHazard06_HeartbeatLeavesTheSlotAlone_WhichTimeNeverFrees(t *testing.T) {
 	w := newWorld(t).bounded(1)
 	run, competitor := w.must(w.enter(reservation)), w.must(w.enter(0))
-	slot := func() slotItem {
-		taken, err := w.store.slots(t.Context(), run.item().partition())
+	slot := func() rows.Slot {
+		taken, err := w.store.slots(t.Context(), run.item().Partition())
 		if err != nil || len(taken) != 1 {
 			t.Fatal(taken, err)
 		}
 		return taken[0]
 	}
-	if got := slot(); got.Until != toMillis(w.now.Add(reservation)) || got.Run != run.run.ID {
+	if got := slot(); got.Until != rows.ToMillis(w.now.Add(reservation)) || got.Run != run.run.ID {
 		t.Errorf("reserved slot %+v", got)
 	}
 	run.wantOutcome(run.claimFor(time.Minute, false), lane.Acquired)

@@ -3,15 +3,16 @@ package dynamostore
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/dynamostore/internal/ddb"
+	"github.com/runlane/runlane-go/dynamostore/internal/item"
+	"github.com/runlane/runlane-go/dynamostore/internal/rows"
 	"github.com/runlane/runlane-go/lane"
 )
-
-// maxListRows bounds the rows that one page examines.
-const maxListRows = 1000
 
 // The parts of the list of runs, in its order.
 const (
@@ -23,8 +24,8 @@ const (
 
 // listPosition resumes a list within one of its parts.
 type listPosition struct {
-	Part int           `json:"n"`
-	At   indexPosition `json:"a"`
+	Part int          `json:"n"`
+	At   ddb.Position `json:"a"`
 }
 
 // listing is one page in the making.
@@ -34,8 +35,8 @@ type listing struct {
 	examined int
 	items    []runlane.RunSummary
 
-	walks [listParts]*indexWalk      // nil: not wanted, or behind the position
-	known map[runlane.RunID]*runItem // what was read ahead; nil for a run that is gone
+	walks [listParts]*ddb.Walking     // nil: not wanted, or behind the position
+	known map[runlane.RunID]*rows.Run // what was read ahead; nil for a run that is gone
 }
 
 // ListRuns implements lane.Storage. Active runs are read strongly behind their markers; finished ones are shown from the index.
@@ -46,10 +47,10 @@ func (s *Store) ListRuns(ctx context.Context, q *lane.RunQuery) (*runlane.Page[r
 	}
 	scope := fmt.Sprintf("runs %s %q %q %q %q %q", q.Environment.Name(), q.Statuses, q.TaskID, q.Queue, q.ScheduleID, q.SourceRunID)
 	var at listPosition
-	if err := openCursor(q.After, scope, &at); err != nil {
+	if err := rows.OpenCursor(q.After, scope, &at); err != nil {
 		return nil, err
 	}
-	l := &listing{RunQuery: q, limit: limit, known: map[runlane.RunID]*runItem{}}
+	l := &listing{RunQuery: q, limit: limit, known: map[runlane.RunID]*rows.Run{}}
 	if err := s.readAhead(ctx, l, at); err != nil {
 		return nil, err
 	}
@@ -58,9 +59,9 @@ func (s *Store) ListRuns(ctx context.Context, q *lane.RunQuery) (*runlane.Page[r
 			continue
 		}
 		if len(l.items) == limit || l.examined == maxListRows {
-			return l.page(sealCursor(scope, listPosition{Part: part})), nil
+			return l.page(rows.SealCursor(scope, listPosition{Part: part})), nil
 		}
-		examined, stopped, more, err := walk.show(ctx, maxListRows-l.examined, func(rows []indexRow) (int, bool, error) {
+		examined, stopped, more, err := walk.Show(ctx, maxListRows-l.examined, func(rows []ddb.Row) (int, bool, error) {
 			if part == finishedRuns {
 				return l.takeFinished(rows)
 			}
@@ -70,7 +71,7 @@ func (s *Store) ListRuns(ctx context.Context, q *lane.RunQuery) (*runlane.Page[r
 			return nil, err
 		}
 		if more {
-			return l.page(sealCursor(scope, listPosition{part, stopped})), nil
+			return l.page(rows.SealCursor(scope, listPosition{part, stopped})), nil
 		}
 		l.examined += examined
 	}
@@ -95,23 +96,23 @@ func (l *listing) wants(part int) bool {
 	})
 }
 
-func (l *listing) span(part int, shards shardCounts) *span {
+func (l *listing) span(part int, shards rows.Shards) *ddb.Span {
 	if part == finishedRuns {
 		statuses := slices.DeleteFunc(terminalStatuses(), func(status runlane.Status) bool {
 			return len(l.Statuses) > 0 && !slices.Contains(l.Statuses, status)
 		})
-		newestFirst := doneSpan(l.Environment, statuses, shards, beyondKeys)
-		newestFirst.backwards = true
+		newestFirst := doneSpan(l.Environment, statuses, shards, item.BeyondKeys)
+		newestFirst.Backwards = true
 		return newestFirst
 	}
-	kinds := []markerKind{deliverable, unpublished, deadLetter, waiting, parked, leased}
+	kinds := []rows.MarkerKind{rows.Deliverable, rows.Unpublished, rows.DeadLetter, rows.Waiting, rows.Parked, rows.Leased}
 	if part == slotlessRuns {
-		kinds = []markerKind{slotless}
+		kinds = []rows.MarkerKind{rows.Slotless}
 	}
 	sp := dueSpan()
 	for _, kind := range kinds {
 		for shard := range shards.Read {
-			sp.partitions = append(sp.partitions, partition{duePartition(l.Environment, kind, shard), beforeKeys, beyondKeys})
+			sp.Partitions = append(sp.Partitions, ddb.Partition{Name: rows.DuePartition(l.Environment, kind, shard), From: item.BeforeKeys, Until: item.BeyondKeys})
 		}
 	}
 	return sp
@@ -119,17 +120,6 @@ func (l *listing) span(part int, shards shardCounts) *span {
 
 func terminalStatuses() []runlane.Status {
 	return []runlane.Status{runlane.StatusCancelled, runlane.StatusFailed, runlane.StatusSucceeded}
-}
-
-// doneSpan holds the finished runs of the statuses up to a key, oldest first.
-func doneSpan(e runlane.Environment, statuses []runlane.Status, shards shardCounts, until string) *span {
-	sp := &span{Index: indexes[1], sk: skRun}
-	for _, status := range statuses {
-		for shard := range shards.Read {
-			sp.partitions = append(sp.partitions, partition{donePartition(e, status, shard), beforeKeys, until})
-		}
-	}
-	return sp
 }
 
 func (l *listing) matches(r runlane.RunSummary) bool {
@@ -146,50 +136,160 @@ func (l *listing) take(r runlane.RunSummary) (enough bool) {
 	return len(l.items) == l.limit
 }
 
-// minBatch is how many runs are read at once at least: a filter may let few of them through.
-const minBatch = 25
-
 // listActive shows the runs of markers. Rows of other queues are passed over by their key alone; rows whose runs are gone, finished
 // or have another marker are stale.
-func (s *Store) listActive(ctx context.Context, l *listing, rows []indexRow) (taken int, enough bool, err error) {
-	rows = rows[:min(len(rows), l.atLeast(len(l.items)))]
-	ids := make([]runlane.RunID, len(rows))
-	for i, row := range rows {
+func (s *Store) listActive(ctx context.Context, l *listing, entries []ddb.Row) (taken int, enough bool, err error) {
+	entries = entries[:min(len(entries), l.atLeast(len(l.items)))]
+	ids := make([]runlane.RunID, len(entries))
+	for i, row := range entries {
 		ids[i] = l.runOf(row)
 	}
 	if err := s.know(ctx, l, ids); err != nil {
 		return 0, false, err
 	}
-	for i, row := range rows {
+	for i, row := range entries {
 		r := l.known[ids[i]]
-		if r != nil && r.due() == (dueKey{row.Partition, row.Sort}) && l.take(r.run().Summary()) {
+		if r != nil && r.Due() == (rows.DueKey{Partition: row.Partition, Sort: row.Sort}) && l.take(r.Projection().Summary()) {
 			return i + 1, true, nil
 		}
 	}
-	return len(rows), false, nil
+	return len(entries), false, nil
 }
 
 // runOf is the run of a marker; "" where the key alone says that it is not wanted.
-func (l *listing) runOf(row indexRow) runlane.RunID {
-	if due, ok := parseDueRow(row.item); ok && (l.Queue == "" || l.Queue == due.queue) {
-		return due.run
+func (l *listing) runOf(row ddb.Row) runlane.RunID {
+	if due, ok := rows.ParseDueRow(row.Item); ok && (l.Queue == "" || l.Queue == due.Queue) {
+		return due.Run
 	}
 	return ""
 }
 
 // takeFinished shows finished runs as the index has them.
-func (l *listing) takeFinished(rows []indexRow) (taken int, enough bool, err error) {
-	for i, row := range rows {
-		r, err := unmarshalRun(row.item)
+func (l *listing) takeFinished(entries []ddb.Row) (taken int, enough bool, err error) {
+	for i, row := range entries {
+		r, err := rows.UnmarshalRun(row.Item)
 		if err != nil {
 			return i, false, err
 		}
 		r.Status = strings.Split(row.Partition, ":")[1]
 		finished, _, _ := strings.Cut(row.Sort, ":")
-		r.FinishedAt = parseMillis(finished)
-		if l.take(r.run().Summary()) {
+		r.FinishedAt = rows.ParseMillis(finished)
+		if l.take(r.Projection().Summary()) {
 			return i + 1, true, nil
 		}
 	}
-	return len(rows), false, nil
+	return len(entries), false, nil
+}
+
+// maxListParallel is how many requests of one list may be under way at once: with the usual number of shards, all that do not have
+// to wait for one another. Somebody waits for the page, maybe far from the table.
+const maxListParallel = 100
+
+// readAhead fills a page in two rounds, where active runs are as evenly spread as ids are: first the markers, beside the number of
+// shards where it is not known; then the runs of these markers, beside the finished runs where they may be needed. A list of finished
+// runs alone needs one. Shards beyond the usual number are another round, once a minute in a process.
+func (s *Store) readAhead(ctx context.Context, l *listing, at listPosition) error {
+	shards, known := s.cachedShards(l.Environment)
+	if !known {
+		shards = rows.Shards{Write: rows.DefaultShards, Read: rows.DefaultShards}
+	}
+	for part := at.Part; part < listParts; part++ {
+		if l.wants(part) {
+			after := ddb.Position{}
+			if part == at.Part {
+				after = at.At
+			}
+			l.walks[part] = s.listWalk(l, part, shards, after)
+		}
+	}
+	first := l.activeReads()
+	if len(first) == 0 && l.walks[finishedRuns] != nil {
+		first = l.walks[finishedRuns].Reads()
+	}
+	if !known {
+		first = append(first, func(ctx context.Context) (err error) {
+			shards, err = s.shardCounts(ctx, l.Environment)
+			return err
+		})
+	}
+	if err := ddb.AllOf(ctx, maxListParallel, first); err != nil {
+		return err
+	}
+	ready := l.readyRuns()
+	for part, walk := range l.walks {
+		if walk != nil {
+			walk.Add(l.span(part, shards).Partitions)
+		}
+	}
+	second := l.activeReads()
+	if l.walks[finishedRuns] != nil && len(ready) < l.limit {
+		second = append(second, l.walks[finishedRuns].Reads()...)
+	}
+	if len(ready) > 0 {
+		second = append(second, func(ctx context.Context) error { return s.know(ctx, l, ready) })
+	}
+	return ddb.AllOf(ctx, maxListParallel, second)
+}
+
+// listWalk is a part of the list. Runs are spread over the shards by their ids: that one shard holds more of a page than is read of
+// it at first, and is read again, happens on one page in a hundred thousand. But active runs whose time is the same millisecond come
+// shard by shard, and those that wait for a slot lie together: of these, which are small, a usual page is read of every shard.
+func (s *Store) listWalk(l *listing, part int, shards rows.Shards, after ddb.Position) *ddb.Walking {
+	entries := float64(l.atLeast(0))
+	share := entries / float64(min(shards.Read, rows.DefaultShards))
+	chunk := share + 5*math.Sqrt(share)
+	if part != finishedRuns {
+		chunk = max(chunk, runlane.DefaultPageLimit)
+	}
+	walk := &ddb.Walking{Table: s.db, Operation: "list runs", Span: l.span(part, shards), After: after, AtOnce: maxListParallel}
+	walk.Chunk, walk.Batch = int(math.Ceil(min(chunk, entries))), min(l.atLeast(0), ddb.BatchKeys)
+	walk.Add(walk.Span.Partitions)
+	return walk
+}
+
+// atLeast is how many rows are looked at beside those that were taken already: a filter may let few of them through.
+func (l *listing) atLeast(taken int) int { return max(l.limit-taken, minBatch) }
+
+func (l *listing) activeReads() (reads []func(context.Context) error) {
+	for _, walk := range l.walks[:finishedRuns] {
+		if walk != nil {
+			reads = append(reads, walk.Reads()...)
+		}
+	}
+	return reads
+}
+
+// readyRuns are the active runs that come next on this page, as far as the markers are read.
+func (l *listing) readyRuns() (ids []runlane.RunID) {
+	for _, walk := range l.walks[:finishedRuns] {
+		if walk == nil {
+			continue
+		}
+		for _, row := range walk.Ready(l.atLeast(len(ids))) {
+			if id := l.runOf(row); id != "" {
+				ids = append(ids, id)
+			}
+		}
+	}
+	return ids
+}
+
+// know reads those runs that were not read for this page yet.
+func (s *Store) know(ctx context.Context, l *listing, ids []runlane.RunID) error {
+	ids = slices.DeleteFunc(slices.Clone(ids), func(id runlane.RunID) bool {
+		_, known := l.known[id]
+		return known || id == ""
+	})
+	parts := slices.Collect(slices.Chunk(ids, ddb.BatchKeys))
+	read := make([]map[runlane.RunID]*rows.Run, len(parts))
+	err := ddb.InParallel(ctx, parts, func(ctx context.Context, i int, part []runlane.RunID) (err error) {
+		read[i], err = s.readRuns(ctx, l.Environment, part)
+		return err
+	})
+	for i, part := range parts {
+		for _, id := range part {
+			l.known[id] = read[i][id]
+		}
+	}
+	return err
 }

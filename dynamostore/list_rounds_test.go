@@ -16,6 +16,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/dynamostore/internal/ddb"
+	"github.com/runlane/runlane-go/dynamostore/internal/item"
+	"github.com/runlane/runlane-go/dynamostore/internal/rows"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -26,9 +29,9 @@ const pace = time.Second
 // pacedTable is a table in memory that answers lists of runs. A finished run is kept as its keys, so that a million have room.
 type pacedTable struct {
 	API
-	finished item            // an example: every finished run is like it, but for its keys
-	active   map[string]item // run items by partition key
-	rows     map[string][]indexPosition
+	finished item.Item            // an example: every finished run is like it, but for its keys
+	active   map[string]item.Item // run items by partition key
+	rows     map[string][]ddb.Position
 	shards   int // 0: the config item is not there
 
 	requests atomic.Int64
@@ -37,83 +40,83 @@ type pacedTable struct {
 // newPacedTable has so many finished runs, and active ones that wait for their time.
 func newPacedTable(t *testing.T, finished, active, shards int) *pacedTable {
 	t.Helper()
-	table := &pacedTable{active: map[string]item{}, rows: map[string][]indexPosition{}, shards: shards}
-	counts := shardCounts{Read: defaultShards, Write: defaultShards}
+	table := &pacedTable{active: map[string]item.Item{}, rows: map[string][]ddb.Position{}, shards: shards}
+	counts := rows.Shards{Read: rows.DefaultShards, Write: rows.DefaultShards}
 	if shards > 0 {
-		counts = shardCounts{Read: shards, Write: shards}
+		counts = rows.Shards{Read: shards, Write: shards}
 	}
-	lay := func(n int, name string, run func(i int) *runItem, m marker) {
+	lay := func(n int, name string, run func(i int) *rows.Run, m rows.Marker) {
 		for i := range n {
 			r := run(i)
-			r.PK = runPK(lane.RunKey{Environment: "test", RunID: runlane.RunID(fmt.Sprintf("run_%s%020d", name, i))})
-			r.index(m, counts)
+			r.PK = rows.RunPK(lane.RunKey{Environment: "test", RunID: runlane.RunID(fmt.Sprintf("run_%s%020d", name, i))})
+			r.Index(m, counts)
 			if r.DueP != "" {
-				if err := r.marshal(); err != nil {
+				if err := r.Marshal(); err != nil {
 					t.Fatal(err)
 				}
-				table.active[r.PK] = r.raw
-				table.rows[r.DueP] = append(table.rows[r.DueP], indexPosition{r.DueP, r.DueA, r.PK})
+				table.active[r.PK] = r.Raw
+				table.rows[r.DueP] = append(table.rows[r.DueP], ddb.Position{Partition: r.DueP, Sort: r.DueA, PK: r.PK})
 				continue
 			}
 			if table.finished == nil {
-				if err := r.marshal(); err != nil {
+				if err := r.Marshal(); err != nil {
 					t.Fatal(err)
 				}
-				table.finished = r.raw
+				table.finished = r.Raw
 			}
-			table.rows[r.DoneP] = append(table.rows[r.DoneP], indexPosition{r.DoneP, r.DoneA, r.PK})
+			table.rows[r.DoneP] = append(table.rows[r.DoneP], ddb.Position{Partition: r.DoneP, Sort: r.DoneA, PK: r.PK})
 		}
 	}
-	now := toMillis(testTime)
-	lay(finished, "finished", func(i int) *runItem {
-		return &runItem{Status: string(terminalStatuses()[i%3]), Queue: "default", Task: "bench.noop", FinishedAt: now + millis(i)}
-	}, marker{})
-	later := marker{waiting, now + 3_600_000}
-	lay(active, "active", func(int) *runItem {
-		return &runItem{Status: string(runlane.StatusScheduled), Queue: "default", Task: "bench.noop", RunAt: later.at}
+	now := rows.ToMillis(testTime)
+	lay(finished, "finished", func(i int) *rows.Run {
+		return &rows.Run{Status: string(terminalStatuses()[i%3]), Queue: "default", Task: "bench.noop", FinishedAt: now + rows.Millis(i)}
+	}, rows.Marker{})
+	later := rows.Marker{Kind: rows.Waiting, At: now + 3_600_000}
+	lay(active, "active", func(int) *rows.Run {
+		return &rows.Run{Status: string(runlane.StatusScheduled), Queue: "default", Task: "bench.noop", RunAt: later.At}
 	}, later)
 	for _, rows := range table.rows {
-		slices.SortFunc(rows, func(a, b indexPosition) int { return strings.Compare(a.Sort, b.Sort) })
+		slices.SortFunc(rows, func(a, b ddb.Position) int { return strings.Compare(a.Sort, b.Sort) })
 	}
 	return table
 }
 
 func (p *pacedTable) answer(ctx context.Context) error {
 	p.requests.Add(1)
-	return Sleep(ctx, pace)
+	return ddb.Sleep(ctx, pace)
 }
 
 func (p *pacedTable) GetItem(ctx context.Context, in *dynamodb.GetItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
 	out := &dynamodb.GetItemOutput{}
-	if p.shards > 0 && textOf(in.Key[attrSK]) == skShards {
+	if p.shards > 0 && item.TextOf(in.Key[item.SK]) == rows.ShardsSK {
 		count := &types.AttributeValueMemberN{Value: fmt.Sprint(p.shards)}
-		out.Item = item{"rd": count, "wr": count}
+		out.Item = item.Item{"rd": count, "wr": count}
 	}
 	return out, p.answer(ctx)
 }
 
 func (p *pacedTable) Query(ctx context.Context, in *dynamodb.QueryInput, _ ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
-	value := func(name string) string { return textOf(in.ExpressionAttributeValues[name]) }
-	rows, from, until := p.rows[value(":p")], value(":from"), value(":until")
-	order := func(row indexPosition, key string) int { return strings.Compare(row.Sort, key) }
-	first, _ := slices.BinarySearchFunc(rows, from, order)
-	behind, _ := slices.BinarySearchFunc(rows, until, order)
-	rows = rows[first:max(first, behind)]
+	value := func(name string) string { return item.TextOf(in.ExpressionAttributeValues[name]) }
+	entries, from, until := p.rows[value(":p")], value(":from"), value(":until")
+	order := func(row ddb.Position, key string) int { return strings.Compare(row.Sort, key) }
+	first, _ := slices.BinarySearchFunc(entries, from, order)
+	behind, _ := slices.BinarySearchFunc(entries, until, order)
+	entries = entries[first:max(first, behind)]
 	limit, out := int(aws.ToInt32(in.Limit)), &dynamodb.QueryOutput{}
-	for n := range min(limit, len(rows)) {
-		row := rows[n]
+	for n := range min(limit, len(entries)) {
+		row := entries[n]
 		if !aws.ToBool(in.ScanIndexForward) {
-			row = rows[len(rows)-1-n]
+			row = entries[len(entries)-1-n]
 		}
-		it := item{attrPK: text(row.PK), attrDueP: text(row.Partition), attrDueA: text(row.Sort)}
-		if aws.ToString(in.IndexName) == indexDone {
+		it := item.Item{item.PK: item.Text(row.PK), rows.AttrDueP: item.Text(row.Partition), rows.AttrDueA: item.Text(row.Sort)}
+		if aws.ToString(in.IndexName) == rows.IndexDone {
 			it = maps.Clone(p.finished)
-			it[attrPK], it[attrDoneP], it[attrDoneA] = text(row.PK), text(row.Partition), text(row.Sort)
+			it[item.PK], it[rows.AttrDoneP], it[rows.AttrDoneA] = item.Text(row.PK), item.Text(row.Partition), item.Text(row.Sort)
 		}
 		out.Items = append(out.Items, it)
 	}
-	if len(out.Items) < len(rows) {
-		out.LastEvaluatedKey = keyOf(out.Items[len(out.Items)-1])
+	if len(out.Items) < len(entries) {
+		out.LastEvaluatedKey = item.KeyOf(out.Items[len(out.Items)-1])
 	}
 	return out, p.answer(ctx)
 }
@@ -121,10 +124,10 @@ func (p *pacedTable) Query(ctx context.Context, in *dynamodb.QueryInput, _ ...fu
 func (p *pacedTable) BatchGetItem(
 	ctx context.Context, in *dynamodb.BatchGetItemInput, _ ...func(*dynamodb.Options),
 ) (*dynamodb.BatchGetItemOutput, error) {
-	out := &dynamodb.BatchGetItemOutput{Responses: map[string][]item{}}
+	out := &dynamodb.BatchGetItemOutput{Responses: map[string][]item.Item{}}
 	for table, wanted := range in.RequestItems {
 		for _, key := range wanted.Keys {
-			if it := p.active[textOf(key[attrPK])]; it != nil {
+			if it := p.active[item.TextOf(key[item.PK])]; it != nil {
 				out.Responses[table] = append(out.Responses[table], it)
 			}
 		}

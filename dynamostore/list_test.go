@@ -2,6 +2,7 @@ package dynamostore
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"math"
@@ -15,9 +16,26 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/dynamostore/internal/ddb"
+	"github.com/runlane/runlane-go/dynamostore/internal/item"
+	"github.com/runlane/runlane-go/dynamostore/internal/rows"
 	"github.com/runlane/runlane-go/internal/proof/awstest"
 	"github.com/runlane/runlane-go/lane"
 )
+
+func TestCursor_BelongsToOneRequest(t *testing.T) {
+	t.Parallel()
+	c := rows.SealCursor("list a", eventPosition{7})
+	var at eventPosition
+	if err := rows.OpenCursor(c, "list a", &at); err != nil || at.Sequence != 7 {
+		t.Fatal(at, err)
+	}
+	for name, bad := range map[string]runlane.Cursor{"another request": rows.SealCursor("list b", eventPosition{7}), "no cursor": "~", "no JSON": "YWJj"} {
+		if err := rows.OpenCursor(bad, "list a", &at); !errors.Is(err, runlane.ErrValidationFailed) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
 
 var retained = flag.Bool("retained", false, "compare reads over 1,000 and 100,000 finished runs, instead of 30 and 300")
 
@@ -147,16 +165,16 @@ func TestHazard25_SlotlessRuns_ComeBetweenTimedAndFinishedOnes(t *testing.T) {
 	w.pass(time.Second).create(deferred, 0, nil)
 	slots := w.template()
 	for i, it := range slots {
-		if textOf(it[attrSK]) == skRun {
-			r, err := unmarshalRun(it)
+		if item.TextOf(it[item.SK]) == rows.RunSK {
+			r, err := rows.UnmarshalRun(it)
 			if err != nil {
 				t.Fatal(err)
 			}
-			r.index(marker{slotless, toMillis(w.now)}, shardCounts{defaultShards, defaultShards})
-			if err := r.marshal(); err != nil {
+			r.Index(rows.Marker{Kind: rows.Slotless, At: rows.ToMillis(w.now)}, rows.Shards{Write: rows.DefaultShards, Read: rows.DefaultShards})
+			if err := r.Marshal(); err != nil {
 				t.Fatal(err)
 			}
-			slots[i] = r.raw
+			slots[i] = r.Raw
 		}
 	}
 	w.load(slots, "b", 3)
@@ -177,20 +195,20 @@ func TestHazard25_SlotlessRuns_ComeBetweenTimedAndFinishedOnes(t *testing.T) {
 // tiedIndex is an index whose rows share few sort keys. Those that share one are in an order that is not their ids'.
 type tiedIndex struct {
 	API
-	partitions map[string][]indexRow
+	partitions map[string][]ddb.Row
 }
 
 func (x *tiedIndex) Query(_ context.Context, in *dynamodb.QueryInput, _ ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
-	value := func(name string) string { return textOf(in.ExpressionAttributeValues[name]) }
-	rows := slices.Clone(x.partitions[value(":p")])
+	value := func(name string) string { return item.TextOf(in.ExpressionAttributeValues[name]) }
+	entries := slices.Clone(x.partitions[value(":p")])
 	if !aws.ToBool(in.ScanIndexForward) {
-		slices.Reverse(rows)
+		slices.Reverse(entries)
 	}
 	out := &dynamodb.QueryOutput{}
 	started := in.ExclusiveStartKey == nil
-	for _, row := range rows {
+	for _, row := range entries {
 		if !started {
-			started = row.PK == textOf(in.ExclusiveStartKey[attrPK])
+			started = row.PK == item.TextOf(in.ExclusiveStartKey[item.PK])
 			continue
 		}
 		if row.Sort < value(":from") || row.Sort > value(":until") {
@@ -198,10 +216,10 @@ func (x *tiedIndex) Query(_ context.Context, in *dynamodb.QueryInput, _ ...func(
 		}
 		if len(out.Items) == int(aws.ToInt32(in.Limit)) {
 			last := out.Items[len(out.Items)-1]
-			out.LastEvaluatedKey = item{attrPK: last[attrPK]}
+			out.LastEvaluatedKey = item.Item{item.PK: last[item.PK]}
 			break
 		}
-		out.Items = append(out.Items, item{attrPK: text(row.PK), attrDueA: text(row.Sort)})
+		out.Items = append(out.Items, item.Item{item.PK: item.Text(row.PK), rows.AttrDueA: item.Text(row.Sort)})
 	}
 	return out, nil
 }
@@ -213,34 +231,34 @@ func TestWalkIndex_TiesAreNeitherMissedNorRepeated(t *testing.T) {
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // no secrecy
 	for range 300 {
-		index := &tiedIndex{partitions: map[string][]indexRow{}}
-		sp := &span{Index: indexes[0], sk: skRun, backwards: random.IntN(2) == 0}
+		index := &tiedIndex{partitions: map[string][]ddb.Row{}}
+		sp := &ddb.Span{Index: indexes[0], SK: rows.RunSK, Backwards: random.IntN(2) == 0}
 		total := random.IntN(60)
 		for p := range 1 + random.IntN(4) {
-			sp.partitions = append(sp.partitions, partition{fmt.Sprint("partition ", p), beforeKeys, beyondKeys})
+			sp.Partitions = append(sp.Partitions, ddb.Partition{Name: fmt.Sprint("partition ", p), From: item.BeforeKeys, Until: item.BeyondKeys})
 		}
 		for n := range total {
-			p := sp.partitions[random.IntN(len(sp.partitions))].name
-			row := indexRow{indexPosition: indexPosition{p, fmt.Sprintf("%013d:q", random.IntN(5)), fmt.Sprint("pk ", n)}}
+			p := sp.Partitions[random.IntN(len(sp.Partitions))].Name
+			row := ddb.Row{Position: ddb.Position{Partition: p, Sort: fmt.Sprintf("%013d:q", random.IntN(5)), PK: fmt.Sprint("pk ", n)}}
 			index.partitions[p] = append(index.partitions[p], row)
 		}
 		for _, rows := range index.partitions {
 			random.Shuffle(len(rows), func(a, b int) { rows[a], rows[b] = rows[b], rows[a] })
-			slices.SortStableFunc(rows, func(a, b indexRow) int {
-				return (&span{}).order(indexPosition{Sort: a.Sort}, indexPosition{Sort: b.Sort})
+			slices.SortStableFunc(rows, func(a, b ddb.Row) int {
+				return (&ddb.Span{}).Order(ddb.Position{Sort: a.Sort}, ddb.Position{Sort: b.Sort})
 			})
 		}
 		store := New(index, "table", nil)
-		var shown []indexPosition
-		for more, after := true, (indexPosition{}); more; {
+		var shown []ddb.Position
+		for more, after := true, (ddb.Position{}); more; {
 			var err error
 			var examined int
 			most, stop := 1+random.IntN(20), 1+random.IntN(10)
 			before := len(shown)
-			examined, after, more, err = store.db.Walk(t.Context(), "test", sp, after, 1+random.IntN(9), most, func(rows []indexRow) (int, bool, error) {
+			examined, after, more, err = store.db.Walk(t.Context(), "test", sp, after, 1+random.IntN(9), most, func(rows []ddb.Row) (int, bool, error) {
 				taken := min(stop, len(rows))
 				for _, row := range rows[:taken] {
-					shown = append(shown, row.indexPosition)
+					shown = append(shown, row.Position)
 				}
 				return taken, taken < len(rows), nil
 			})
@@ -248,11 +266,11 @@ func TestWalkIndex_TiesAreNeitherMissedNorRepeated(t *testing.T) {
 				t.Fatalf("%d examined of at most %d: %v", examined, most, err)
 			}
 		}
-		distinct := map[indexPosition]bool{}
+		distinct := map[ddb.Position]bool{}
 		for _, p := range shown {
 			distinct[p] = true
 		}
-		if len(shown) != total || len(distinct) != total || !slices.IsSortedFunc(shown, sp.order) {
+		if len(shown) != total || len(distinct) != total || !slices.IsSortedFunc(shown, sp.Order) {
 			t.Fatalf("%d of %d rows, %d distinct: %v", len(shown), total, len(distinct), shown)
 		}
 	}

@@ -12,6 +12,9 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/dynamostore/internal/ddb"
+	"github.com/runlane/runlane-go/dynamostore/internal/item"
+	"github.com/runlane/runlane-go/dynamostore/internal/rows"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -20,13 +23,13 @@ import (
 // these: partition key, shard, key in the index done, ids of commits.
 
 // template are the items of a run that the engine wrote.
-type template []item
+type template []item.Item
 
 // template takes the world's present run as an example.
 func (w *world) template() template {
 	w.Helper()
 	var items template
-	err := w.store.db.Query(w.Context(), &Query{Operation: "load", Where: "#pk = :pk", Values: item{":pk": text(runPK(w.key()))}}, func(it item) (bool, error) {
+	err := w.store.db.Query(w.Context(), &ddb.Query{Operation: "load", Where: "#pk = :pk", Values: item.Item{":pk": item.Text(rows.RunPK(w.key()))}}, func(it item.Item) (bool, error) {
 		items = append(items, it)
 		return true, nil
 	})
@@ -37,26 +40,26 @@ func (w *world) template() template {
 }
 
 // copyOf are the items that the engine would have written for a run of the id.
-func (w *world) copyOf(t template, id runlane.RunID, shards shardCounts) []types.WriteRequest {
+func (w *world) copyOf(t template, id runlane.RunID, shards rows.Shards) []types.WriteRequest {
 	w.Helper()
-	pk := text(runPK(lane.RunKey{Environment: "test", RunID: id}))
+	pk := item.Text(rows.RunPK(lane.RunKey{Environment: "test", RunID: id}))
 	var writes []types.WriteRequest
 	for _, example := range t {
 		it := maps.Clone(example)
-		it[attrPK] = pk
+		it[item.PK] = pk
 		if _, isLog := it["ci"]; isLog {
-			it["ci"] = text(randomID())
+			it["ci"] = item.Text(randomID())
 		}
-		if textOf(it[attrSK]) == skRun {
-			r, err := unmarshalRun(it)
+		if item.TextOf(it[item.SK]) == rows.RunSK {
+			r, err := rows.UnmarshalRun(it)
 			if err == nil {
-				r.index(r.marker(), shards)
-				err = r.marshal()
+				r.Index(r.Marker(), shards)
+				err = r.Marshal()
 			}
 			if err != nil {
 				w.Fatal(err)
 			}
-			it = r.raw
+			it = r.Raw
 		}
 		writes = append(writes, types.WriteRequest{PutRequest: &types.PutRequest{Item: it}})
 	}
@@ -78,7 +81,7 @@ func (w *world) load(t template, prefix string, n int) *world {
 	}
 	var batch []types.WriteRequest
 	group, ctx := errgroup.WithContext(w.Context())
-	group.SetLimit(MaxParallel)
+	group.SetLimit(ddb.MaxParallel)
 	for i := range n {
 		batch = append(batch, w.copyOf(t, runlane.RunID(fmt.Sprintf("run_%s%020d", prefix, i)), shards)...)
 		for len(batch) >= batchWrites || i == n-1 && len(batch) > 0 {

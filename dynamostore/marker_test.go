@@ -166,7 +166,7 @@ func TestFencing_LateOwner(t *testing.T) {
 	if !errors.Is(err, runlane.ConflictLeaseOwnership) {
 		t.Errorf("at the new sequence with the old token: %v", err)
 	}
-	if r := w.item(); r.LeaseToken != owner || r.status() != runlane.StatusRunning {
+	if r := w.item(); r.LeaseToken != owner || r.State() != runlane.StatusRunning {
 		t.Errorf("the run is %s, owned by %q", r.Status, r.LeaseToken)
 	}
 }

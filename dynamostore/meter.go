@@ -4,6 +4,8 @@ import (
 	"context"
 	"maps"
 	"sync"
+
+	"github.com/runlane/runlane-go/dynamostore/internal/ddb"
 )
 
 // Usage counts requests and capacity units. A write unit is one write of up to 1 KB, twice that in a transaction, plus one for
@@ -74,7 +76,7 @@ func WithMeter(ctx context.Context, m *Meter) context.Context {
 type tableMeter struct{ store *Meter }
 
 // Used implements Meter of the table.
-func (m tableMeter) Used(ctx context.Context, operation string, u usage) {
+func (m tableMeter) Used(ctx context.Context, operation string, u ddb.Usage) {
 	m.store.add(operation, Usage(u))
 	if of, ok := ctx.Value(meterKey{}).(*Meter); ok {
 		of.add(operation, Usage(u))

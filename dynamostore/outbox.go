@@ -7,6 +7,9 @@ import (
 	"sync"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/dynamostore/internal/ddb"
+	"github.com/runlane/runlane-go/dynamostore/internal/item"
+	"github.com/runlane/runlane-go/dynamostore/internal/rows"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -17,7 +20,7 @@ func (s *Store) ClaimOutboxMessages(ctx context.Context, c *lane.ClaimOutboxComm
 		return nil, err
 	}
 	messages := make([]*lane.OutboxMessage, len(runs))
-	err = InParallel(ctx, runs, func(ctx context.Context, i int, r *runItem) (err error) {
+	err = ddb.InParallel(ctx, runs, func(ctx context.Context, i int, r *rows.Run) (err error) {
 		messages[i], err = s.claimRow(ctx, c, r)
 		return err
 	})
@@ -31,12 +34,12 @@ func (s *Store) ClaimOutboxMessages(ctx context.Context, c *lane.ClaimOutboxComm
 }
 
 // claimable finds the runs whose latest row may be due: by the markers, or the given ones.
-func (s *Store) claimable(ctx context.Context, c *lane.ClaimOutboxCommand) ([]*runItem, error) {
-	var runs []*runItem
+func (s *Store) claimable(ctx context.Context, c *lane.ClaimOutboxCommand) ([]*rows.Run, error) {
+	var runs []*rows.Run
 	if c.IDs == nil {
 		q := &lane.DueQuery{PageQuery: lane.PageQuery{Environment: c.Environment, Limit: c.Limit}, At: c.At, Patience: c.Patience}
 		for {
-			page, err := s.scan(ctx, q, publishing)
+			page, err := s.scan(ctx, q, rows.Publishing)
 			if err != nil {
 				return nil, err
 			}
@@ -52,77 +55,77 @@ func (s *Store) claimable(ctx context.Context, c *lane.ClaimOutboxCommand) ([]*r
 	wanted := map[string]bool{}
 	var ids []runlane.RunID
 	for _, id := range c.IDs {
-		if run, _, _, ok := parseOutboxID(id); ok {
+		if run, _, _, ok := rows.ParseOutboxID(id); ok {
 			wanted[id] = true
 			ids = append(ids, run)
 		}
 	}
 	found, err := s.readRuns(ctx, c.Environment, ids)
 	for _, r := range found {
-		if wanted[r.deliveryID()] {
+		if wanted[r.DeliveryID()] {
 			runs = append(runs, r)
 		}
 	}
-	slices.SortFunc(runs, func(a, b *runItem) int { return strings.Compare(a.PK, b.PK) })
+	slices.SortFunc(runs, func(a, b *rows.Run) int { return strings.Compare(a.PK, b.PK) })
 	return runs, err
 }
 
 // claimRow takes one row if it is due and nobody was faster; nil otherwise.
-func (s *Store) claimRow(ctx context.Context, c *lane.ClaimOutboxCommand, r *runItem) (*lane.OutboxMessage, error) {
-	if r.DispatchExpiresAt != 0 && r.DispatchExpiresAt <= toMillis(c.At) {
+func (s *Store) claimRow(ctx context.Context, c *lane.ClaimOutboxCommand, r *rows.Run) (*lane.OutboxMessage, error) {
+	if r.DispatchExpiresAt != 0 && r.DispatchExpiresAt <= rows.ToMillis(c.At) {
 		return nil, nil // its reservation is over: it waits for a slot, and the row for nothing
 	}
-	at := rowRef{r.key(), r.DeliveryLog, r.DeliveryIndex}
-	row, err := s.readDelivery(ctx, at.key, at.first, at.index)
-	if err != nil || row == nil || !row.claimable(toMillis(c.At)) {
+	at := rows.DeliveryRef{Key: r.Key(), First: r.DeliveryLog, Index: r.DeliveryIndex}
+	row, err := s.readDelivery(ctx, at.Key, at.First, at.Index)
+	if err != nil || row == nil || !row.Claimable(rows.ToMillis(c.At)) {
 		return nil, err
 	}
 	token := randomID()
-	claimed, err := s.updateRow(ctx, "claim outbox", at, at.claim(row, token, toMillis(c.ClaimUntil)))
+	claimed, err := s.updateRow(ctx, "claim outbox", at, at.Claim(row, token, rows.ToMillis(c.ClaimUntil)))
 	if err != nil || claimed == nil {
 		return nil, err
 	}
-	m := claimed.message(at.key, runlane.QueueName(r.Queue), r.deliveryID())
-	m.ClaimToken = claimToken(token, r)
+	m := claimed.Message(at.Key, runlane.QueueName(r.Queue), r.DeliveryID())
+	m.ClaimToken = rows.ClaimToken(token, r)
 	return &m, nil
 }
 
 // updateRow changes a delivery row: one plain write of its log item. It returns the row afterwards; nil: its condition failed.
-func (s *Store) updateRow(ctx context.Context, operation string, at rowRef, u *update) (*delivery, error) {
+func (s *Store) updateRow(ctx context.Context, operation string, at rows.DeliveryRef, u *item.Update) (*rows.Delivery, error) {
 	after, ok, err := s.db.Update(ctx, operation, u)
 	if err != nil || !ok {
 		return nil, err
 	}
-	return at.of(after)
+	return at.Of(after)
 }
 
 // MarkOutboxMessagesPublished implements lane.Storage.
 func (s *Store) MarkOutboxMessagesPublished(ctx context.Context, c *lane.MarkPublishedCommand) error {
-	return s.mark(ctx, c.Environment, c.Messages, func(ctx context.Context, row claimedRow) (bool, error) {
-		published, err := s.updateRow(ctx, "acknowledge", row.rowRef, row.published(toMillis(c.At)))
+	return s.mark(ctx, c.Environment, c.Messages, func(ctx context.Context, row rows.ClaimedDelivery) (bool, error) {
+		published, err := s.updateRow(ctx, "acknowledge", row.DeliveryRef, row.Published(rows.ToMillis(c.At)))
 		if err != nil || published == nil {
 			return false, err
 		}
-		from, _, known := row.due.parse()
-		if !known || from.kind != unpublished {
+		from, _, known := row.Due.Parse()
+		if !known || from.Kind != rows.Unpublished {
 			return true, nil
 		}
-		return true, s.moveAfterMark(ctx, row, marker{deliverable, published.AvailableAt})
+		return true, s.moveAfterMark(ctx, row, rows.Marker{Kind: rows.Deliverable, At: published.AvailableAt})
 	})
 }
 
 // MarkOutboxMessagesFailed implements lane.Storage.
 func (s *Store) MarkOutboxMessagesFailed(ctx context.Context, c *lane.MarkFailedCommand) error {
 	failures := failuresByID(c.Messages)
-	return s.mark(ctx, c.Environment, failureRefs(c.Messages), func(ctx context.Context, row claimedRow) (bool, error) {
-		f := failures[row.id]
-		next := toMillis(f.NextAvailableAt)
+	return s.mark(ctx, c.Environment, failureRefs(c.Messages), func(ctx context.Context, row rows.ClaimedDelivery) (bool, error) {
+		f := failures[row.Id]
+		next := rows.ToMillis(f.NextAvailableAt)
 		if ok, err := s.markFailure(ctx, row, lane.OutboxFailed, &f, next); err != nil || !ok {
 			return ok, err
 		}
-		to := marker{unpublished, next}
-		if row.reserved != 0 && next > row.reserved { // then it waits for a slot, and the row for nothing
-			to = marker{leased, row.reserved}
+		to := rows.Marker{Kind: rows.Unpublished, At: next}
+		if row.Reserved != 0 && next > row.Reserved { // then it waits for a slot, and the row for nothing
+			to = rows.Marker{Kind: rows.Leased, At: row.Reserved}
 		}
 		return true, s.moveAfterMark(ctx, row, to)
 	})
@@ -131,52 +134,52 @@ func (s *Store) MarkOutboxMessagesFailed(ctx context.Context, c *lane.MarkFailed
 // MarkOutboxMessagesDeadLettered implements lane.Storage.
 func (s *Store) MarkOutboxMessagesDeadLettered(ctx context.Context, c *lane.MarkDeadLetteredCommand) error {
 	failures := failuresByID(c.Messages)
-	at := toMillis(c.At)
-	return s.mark(ctx, c.Environment, failureRefs(c.Messages), func(ctx context.Context, row claimedRow) (bool, error) {
-		f := failures[row.id]
+	at := rows.ToMillis(c.At)
+	return s.mark(ctx, c.Environment, failureRefs(c.Messages), func(ctx context.Context, row rows.ClaimedDelivery) (bool, error) {
+		f := failures[row.Id]
 		if ok, err := s.markFailure(ctx, row, lane.OutboxDeadLettered, &f, at); err != nil || !ok {
 			return ok, err
 		}
-		return true, s.moveAfterMark(ctx, row, marker{deadLetter, at})
+		return true, s.moveAfterMark(ctx, row, rows.Marker{Kind: rows.DeadLetter, At: at})
 	})
 }
 
-func (s *Store) markFailure(ctx context.Context, row claimedRow, status lane.OutboxStatus, f *lane.OutboxFailure, at millis) (bool, error) {
-	failed, err := row.failed(status, f, at)
+func (s *Store) markFailure(ctx context.Context, row rows.ClaimedDelivery, status lane.OutboxStatus, f *lane.OutboxFailure, at rows.Millis) (bool, error) {
+	failed, err := row.Failed(status, f, at)
 	if err != nil {
 		return false, err
 	}
-	after, err := s.updateRow(ctx, "mark failed", row.rowRef, failed)
+	after, err := s.updateRow(ctx, "mark failed", row.DeliveryRef, failed)
 	return after != nil, err
 }
 
 // moveAfterMark moves the marker of a marked row's run, if sequence and marker are still what they were before the mark. If not,
 // whoever changed them looks later.
-func (s *Store) moveAfterMark(ctx context.Context, row claimedRow, to marker) error {
-	_, queue, ok := row.due.parse()
+func (s *Store) moveAfterMark(ctx context.Context, row rows.ClaimedDelivery, to rows.Marker) error {
+	_, queue, ok := row.Due.Parse()
 	if !ok {
 		return nil // finished or superseded when it was claimed: the row is marked, nothing moves
 	}
-	shards, err := s.shardCounts(ctx, row.key.Environment)
+	shards, err := s.shardCounts(ctx, row.Key.Environment)
 	if err != nil {
 		return err
 	}
-	due := to.key(row.key.Environment, shardOf(string(row.key.RunID), shards.Write), queue)
-	if due == row.due {
+	due := to.Key(row.Key.Environment, rows.ShardOf(string(row.Key.RunID), shards.Write), queue)
+	if due == row.Due {
 		return nil
 	}
-	return s.moveMarkerFrom(ctx, runPK(row.key), row.sequence, row.due, due, row.due.entry())
+	return s.moveMarkerFrom(ctx, rows.RunPK(row.Key), row.Sequence, row.Due, due, row.Due.Entry())
 }
 
 // mark judges rows one by one. Those whose claim is stale are named together, the rest are marked.
-func (s *Store) mark(ctx context.Context, e runlane.Environment, refs []lane.OutboxRef, one func(context.Context, claimedRow) (bool, error)) error {
+func (s *Store) mark(ctx context.Context, e runlane.Environment, refs []lane.OutboxRef, one func(context.Context, rows.ClaimedDelivery) (bool, error)) error {
 	if err := ctx.Err(); err != nil {
 		return s.db.Failure(ctx, "mark", err)
 	}
 	var mutex sync.Mutex
 	var stale []string
-	err := InParallel(ctx, refs, func(ctx context.Context, _ int, ref lane.OutboxRef) (err error) {
-		row, ok := parseClaim(e, ref)
+	err := ddb.InParallel(ctx, refs, func(ctx context.Context, _ int, ref lane.OutboxRef) (err error) {
+		row, ok := rows.ParseClaim(e, ref)
 		if ok {
 			ok, err = one(ctx, row)
 		}

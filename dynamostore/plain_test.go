@@ -12,12 +12,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/dynamostore/internal/item"
 )
 
 // plainClient keeps one item, and answers each update as the script says; one beyond it is carried out.
 type plainClient struct {
 	API
-	it     item
+	it     item.Item
 	script []answer
 	sent   int
 	deaf   bool // reads fail
@@ -30,7 +31,7 @@ func (c *plainClient) UpdateItem(_ context.Context, in *dynamodb.UpdateItemInput
 	}
 	c.sent++
 	if a.commit {
-		c.it = item{"by": in.ExpressionAttributeValues[":by"]}
+		c.it = item.Item{"by": in.ExpressionAttributeValues[":by"]}
 	}
 	return &dynamodb.UpdateItemOutput{Attributes: c.it}, a.err
 }
@@ -71,12 +72,12 @@ func TestPlainWrite_Answers(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				client := &plainClient{script: c.script, deaf: c.deaf}
 				if c.there != "" {
-					client.it = item{"by": text(c.there)}
+					client.it = item.Item{"by": item.Text(c.there)}
 				}
-				mine := item{":by": text("me")}
-				_, ok, err := New(client, "table", nil).db.Update(t.Context(), "put it", &update{
-					key: itemKey("a", "b"), expression: "SET #by = :by", values: mine, condition: condition{text: "attribute_not_exists(#by)"},
-					wrote: func(now item) bool { return textOf(now["by"]) == "me" },
+				mine := item.Item{":by": item.Text("me")}
+				_, ok, err := New(client, "table", nil).db.Update(t.Context(), "put it", &item.Update{
+					Key: item.Key("a", "b"), Expression: "SET #by = :by", Values: mine, Condition: item.Condition{Text: "attribute_not_exists(#by)"},
+					Wrote: func(now item.Item) bool { return item.TextOf(now["by"]) == "me" },
 				})
 				e, failed := errors.AsType[*runlane.Error](err)
 				if ok != c.ok || failed != (c.outcome != "") {
@@ -93,27 +94,27 @@ func TestPlainWrite_Answers(t *testing.T) {
 // What is known of a condition without asking for it.
 func TestCondition_Fails(t *testing.T) {
 	t.Parallel()
-	there := item{attrPK: text("a"), "sq": num(3), "lt": text("token")}
+	there := item.Item{item.PK: item.Text("a"), "sq": item.Num(3), "lt": item.Text("token")}
 	for name, c := range map[string]struct {
-		condition condition
-		it        item
+		condition item.Condition
+		it        item.Item
 		fails     bool
 	}{
-		"absent, and it is":                {absent, nil, false},
-		"absent, and it is there":          {absent, there, true},
-		"equal":                            {equal("sq", num(3)), there, false},
-		"another number":                   {equal("sq", num(4)), there, true},
-		"another text":                     {equal("sq", num(3)).and(equal("lt", text("other"))), there, true},
-		"no attribute":                     {equal("un", num(1)), there, true},
-		"no item":                          {equal("sq", num(3)), nil, true},
-		"without an attribute, and it has": {equal("sq", num(3)).and(condition{text: "attribute_not_exists(#lt)"}), there, true},
-		"without an attribute":             {equal("sq", num(3)).and(condition{text: "attribute_not_exists(#un)"}), there, false},
-		"either, of which nothing is said": {condition{text: "attribute_not_exists(#pk) OR #cu <= :at", values: item{":at": num(1)}}, there, false},
-		"a path, of which nothing is said": {condition{text: "#dl[0].#st = :dead", values: item{":dead": text("dead")}}, there, false},
-		"an order, of which nothing is":    {condition{text: "#sq <= :at", values: item{":at": num(1)}}, there, false},
-		"none":                             {condition{}, there, false},
+		"absent, and it is":                {item.Absent, nil, false},
+		"absent, and it is there":          {item.Absent, there, true},
+		"equal":                            {item.Equal("sq", item.Num(3)), there, false},
+		"another number":                   {item.Equal("sq", item.Num(4)), there, true},
+		"another text":                     {item.Equal("sq", item.Num(3)).And(item.Equal("lt", item.Text("other"))), there, true},
+		"no attribute":                     {item.Equal("un", item.Num(1)), there, true},
+		"no item":                          {item.Equal("sq", item.Num(3)), nil, true},
+		"without an attribute, and it has": {item.Equal("sq", item.Num(3)).And(item.Condition{Text: "attribute_not_exists(#lt)"}), there, true},
+		"without an attribute":             {item.Equal("sq", item.Num(3)).And(item.Condition{Text: "attribute_not_exists(#un)"}), there, false},
+		"either, of which nothing is said": {item.Condition{Text: "attribute_not_exists(#pk) OR #cu <= :at", Values: item.Item{":at": item.Num(1)}}, there, false},
+		"a path, of which nothing is said": {item.Condition{Text: "#dl[0].#st = :dead", Values: item.Item{":dead": item.Text("dead")}}, there, false},
+		"an order, of which nothing is":    {item.Condition{Text: "#sq <= :at", Values: item.Item{":at": item.Num(1)}}, there, false},
+		"none":                             {item.Condition{}, there, false},
 	} {
-		if got := c.condition.fails(c.it); got != c.fails {
+		if got := c.condition.Fails(c.it); got != c.fails {
 			t.Errorf("%s: fails %t, want %t", name, got, c.fails)
 		}
 	}

@@ -7,11 +7,9 @@ import (
 	"strings"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/dynamostore/internal/rows"
 	"github.com/runlane/runlane-go/lane"
 )
-
-// farFuture is beyond every marker.
-const farFuture millis = 9_999_999_999_999
 
 // ListRunnableRuns implements lane.Storage. It moves no marker: it reads for workers that poll, not for maintenance. A queued
 // run is runnable whatever its wakeup does, so markers of deliveries are read up to any time. A run of a bounded queue is
@@ -23,7 +21,7 @@ func (s *Store) ListRunnableRuns(ctx context.Context, q *lane.DueQuery) (*runlan
 	}
 	scope := scanScope(q, "runnable")
 	var cursor dispatchCursor
-	if err := openCursor(q.After, scope, &cursor); err != nil {
+	if err := rows.OpenCursor(q.After, scope, &cursor); err != nil {
 		return nil, err
 	}
 	d := newDispatch(s, q, limit)
@@ -34,7 +32,7 @@ func (s *Store) ListRunnableRuns(ctx context.Context, q *lane.DueQuery) (*runlan
 			return nil, err
 		}
 		if next != "" {
-			return &runlane.Page[lane.RunRef]{Items: sortRefs(d.refs), Next: sealCursor(scope, dispatchCursor{Timed: next})}, nil
+			return &runlane.Page[lane.RunRef]{Items: sortRefs(d.refs), Next: rows.SealCursor(scope, dispatchCursor{Timed: next})}, nil
 		}
 		cursor.Walking = true
 	}
@@ -44,7 +42,7 @@ func (s *Store) ListRunnableRuns(ctx context.Context, q *lane.DueQuery) (*runlan
 	}
 	page := &runlane.Page[lane.RunRef]{}
 	if !done {
-		page.Next = sealCursor(scope, cursor)
+		page.Next = rows.SealCursor(scope, cursor)
 	}
 	page.Items = sortRefs(d.refs)
 	return page, nil
@@ -56,12 +54,12 @@ func (d *dispatch) runnable(ctx context.Context, after runlane.Cursor) (runlane.
 	q.After, q.Limit = after, d.limit
 	leases := d.at
 	if len(q.Bounded) > 0 {
-		leases = farFuture // reservations are among them
+		leases = rows.FarFuture // reservations are among them
 	}
 	kinds := []kindBound{
-		{deliverable, d.at}, {waiting, d.at}, {leased, leases}, {unpublished, farFuture}, {parked, farFuture}, {deadLetter, farFuture},
+		{rows.Deliverable, d.at}, {rows.Waiting, d.at}, {rows.Leased, leases}, {rows.Unpublished, rows.FarFuture}, {rows.Parked, rows.FarFuture}, {rows.DeadLetter, rows.FarFuture},
 	}
-	page, err := d.store.examine(ctx, &q, "runnable timed", kinds, q.Wants, func(rows []dueRow) ([]found, error) {
+	page, err := d.store.examine(ctx, &q, "runnable timed", kinds, q.Wants, func(rows []rows.DueRow) ([]found, error) {
 		seen, err := d.store.readRows(ctx, q.Environment, rows)
 		for i := range seen {
 			r := seen[i].run
@@ -69,8 +67,8 @@ func (d *dispatch) runnable(ctx context.Context, after runlane.Cursor) (runlane.
 				continue
 			}
 			var ok bool
-			seen[i].sight.since, ok = r.runnable()
-			if ok = ok && seen[i].sight.since <= d.at; ok && isBounded(q.Bounded, runlane.QueueName(r.Queue)) {
+			seen[i].finding.Since, ok = r.RunnableAt()
+			if ok = ok && seen[i].finding.Since <= d.at; ok && isBounded(q.Bounded, runlane.QueueName(r.Queue)) {
 				ok, err = d.hasSlot(ctx, r)
 			}
 			if !ok {
@@ -87,15 +85,15 @@ func (d *dispatch) runnable(ctx context.Context, after runlane.Cursor) (runlane.
 }
 
 // hasSlot reports whether a worker could claim the run now: by its own slot, or by a free one, which it then counts as taken.
-func (d *dispatch) hasSlot(ctx context.Context, r *runItem) (bool, error) {
-	if r.Slot != 0 && (r.status() == runlane.StatusRunning || r.DispatchExpiresAt > d.at) {
+func (d *dispatch) hasSlot(ctx context.Context, r *rows.Run) (bool, error) {
+	if r.Slot != 0 && (r.State() == runlane.StatusRunning || r.DispatchExpiresAt > d.at) {
 		return true, nil
 	}
-	room, err := d.room(ctx, r.partition())
+	room, err := d.room(ctx, r.Partition())
 	if err != nil || room.left == 0 {
 		return false, err
 	}
-	d.give(r, r.partition(), room)
+	d.give(r, r.Partition(), room)
 	return true, nil
 }
 

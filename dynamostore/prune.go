@@ -7,6 +7,9 @@ import (
 	"sync/atomic"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/dynamostore/internal/ddb"
+	"github.com/runlane/runlane-go/dynamostore/internal/item"
+	"github.com/runlane/runlane-go/dynamostore/internal/rows"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -28,10 +31,10 @@ func (s *Store) PruneRuns(ctx context.Context, c *lane.PruneCommand) (*lane.Prun
 	if p.limit, err = c.PruneLimit(); err != nil {
 		return nil, err
 	}
-	cutoff := toMillis(c.OlderThan)
+	cutoff := rows.ToMillis(c.OlderThan)
 	scope := fmt.Sprintf("prune %s %q %d %t", c.Environment.Name(), statuses, cutoff, c.ReleaseOwners)
-	var after indexPosition // of the last row that was pruned or passed
-	if err := openCursor(c.After, scope, &after); err != nil {
+	var after ddb.Position // of the last row that was pruned or passed
+	if err := rows.OpenCursor(c.After, scope, &after); err != nil {
 		return nil, err
 	}
 	shards, err := s.shardCounts(ctx, c.Environment)
@@ -39,7 +42,7 @@ func (s *Store) PruneRuns(ctx context.Context, c *lane.PruneCommand) (*lane.Prun
 		return nil, err
 	}
 	old := doneSpan(c.Environment, statuses, shards, fmt.Sprintf("%013d:", cutoff)) // of the cutoff itself, a key goes on behind the colon
-	_, stopped, more, err := s.db.Walk(ctx, "prune", old, after, chunkOf(p.limit), maxListRows, func(rows []indexRow) (int, bool, error) {
+	_, stopped, more, err := s.db.Walk(ctx, "prune", old, after, ddb.ChunkOf(p.limit), maxListRows, func(rows []ddb.Row) (int, bool, error) {
 		taken, err := s.pruneRows(ctx, p, rows)
 		return taken, p.progress.Pruned >= p.limit || taken < len(rows), err
 	})
@@ -47,16 +50,16 @@ func (s *Store) PruneRuns(ctx context.Context, c *lane.PruneCommand) (*lane.Prun
 		return nil, err
 	}
 	if more {
-		p.progress.Next = sealCursor(scope, stopped)
+		p.progress.Next = rows.SealCursor(scope, stopped)
 	}
 	return &p.progress, nil
 }
 
 // pruneRows prunes rows in their order until the call's limit, and tells how many it pruned or passed.
-func (s *Store) pruneRows(ctx context.Context, p *pruning, rows []indexRow) (taken int, err error) {
-	ids := make([]runlane.RunID, len(rows))
-	for i, row := range rows {
-		key, _ := parseRunPK(row.PK)
+func (s *Store) pruneRows(ctx context.Context, p *pruning, entries []ddb.Row) (taken int, err error) {
+	ids := make([]runlane.RunID, len(entries))
+	for i, row := range entries {
+		key, _ := rows.ParseRunPK(row.PK)
 		ids[i] = key.RunID
 	}
 	runs, err := s.readRuns(ctx, p.Environment, ids)
@@ -67,20 +70,20 @@ func (s *Store) pruneRows(ctx context.Context, p *pruning, rows []indexRow) (tak
 	if err != nil {
 		return 0, err
 	}
-	var chosen []*runItem
-	for ; taken < len(rows) && p.progress.Pruned+len(chosen) < p.limit; taken++ {
+	var chosen []*rows.Run
+	for ; taken < len(entries) && p.progress.Pruned+len(chosen) < p.limit; taken++ {
 		r := runs[ids[taken]]
 		switch {
-		case r == nil || r.DoneA != rows[taken].Sort: // pruned already, or the id is used again: the index is late
-		case !p.ReleaseOwners && slices.ContainsFunc(owners[ids[taken]], func(o ownerItem) bool { return o.holds(r, s.now()) }):
+		case r == nil || r.DoneA != entries[taken].Sort: // pruned already, or the id is used again: the index is late
+		case !p.ReleaseOwners && slices.ContainsFunc(owners[ids[taken]], func(o rows.Owner) bool { return o.Holds(r, s.now()) }):
 			p.progress.Skipped++
 		default:
 			chosen = append(chosen, r)
 		}
 	}
 	var removed atomic.Int64
-	err = InParallel(ctx, chosen, func(ctx context.Context, _ int, r *runItem) error {
-		gone, err := s.pruneRun(ctx, r, owners[r.key().RunID])
+	err = ddb.InParallel(ctx, chosen, func(ctx context.Context, _ int, r *rows.Run) error {
+		gone, err := s.pruneRun(ctx, r, owners[r.Key().RunID])
 		if gone {
 			removed.Add(1)
 		}
@@ -91,17 +94,17 @@ func (s *Store) pruneRows(ctx context.Context, p *pruning, rows []indexRow) (tak
 }
 
 // ownersHeld reads which of their keys the runs still own: a key may have been reset, or taken over.
-func (s *Store) ownersHeld(ctx context.Context, runs map[runlane.RunID]*runItem) (map[runlane.RunID][]ownerItem, error) {
-	var keys []item
+func (s *Store) ownersHeld(ctx context.Context, runs map[runlane.RunID]*rows.Run) (map[runlane.RunID][]rows.Owner, error) {
+	var keys []item.Item
 	for _, r := range runs {
-		for _, owner := range ownersOf(r.run(), "") {
-			keys = append(keys, itemKey(owner.PK, owner.SK))
+		for _, owner := range rows.OwnersOf(r.Projection(), "") {
+			keys = append(keys, item.Key(owner.PK, owner.SK))
 		}
 	}
-	held := map[runlane.RunID][]ownerItem{}
-	err := s.db.BatchGet(ctx, "read owners", keys, func(it item) error {
-		var owner ownerItem
-		if err := unmarshalItem(it, &owner); err != nil {
+	held := map[runlane.RunID][]rows.Owner{}
+	err := s.db.BatchGet(ctx, "read owners", keys, func(it item.Item) error {
+		var owner rows.Owner
+		if err := rows.Unmarshal(it, &owner); err != nil {
 			return err
 		}
 		held[owner.Run] = append(held[owner.Run], owner)
@@ -114,47 +117,47 @@ func (s *Store) ownersHeld(ctx context.Context, runs map[runlane.RunID]*runItem)
 // and over until the run item is gone, by any number of callers; gone tells the one who removed that. Another caller may be done
 // before, and the id used again: owners, and what stands under the run's key, were read before the run was last found as it is
 // here, so they are this run's, and each is removed only as it was read.
-func (s *Store) pruneRun(ctx context.Context, r *runItem, owners []ownerItem) (gone bool, err error) {
+func (s *Store) pruneRun(ctx context.Context, r *rows.Run, owners []rows.Owner) (gone bool, err error) {
 	parts, err := s.partsOf(ctx, r)
 	if err != nil || parts == nil {
 		return false, err
 	}
 	for _, owner := range owners {
-		raw, err := marshalItem(owner)
+		raw, err := rows.Marshal(owner)
 		if err != nil {
 			return false, err
 		}
-		if _, err := s.db.Delete(ctx, "prune", raw, owner.unchanged()); err != nil {
+		if _, err := s.db.Delete(ctx, "prune", raw, owner.Unchanged()); err != nil {
 			return false, err
 		}
 	}
-	if detach := r.detach(); detach != nil {
+	if detach := r.Detach(); detach != nil {
 		if _, ok, err := s.db.Update(ctx, "prune", detach); err != nil || !ok {
 			return false, err
 		}
 	}
 	run, rest := parts[len(parts)-1], parts[:len(parts)-1]
 	for _, part := range slices.Backward(rest) { // 'payload' > 'output' > 'note' > 'log:…': backwards is the order wanted
-		if result, err := s.db.Delete(ctx, "prune", part, asRead(part)); err != nil || result == Kept {
+		if result, err := s.db.Delete(ctx, "prune", part, rows.AsRead(part)); err != nil || result == ddb.Kept {
 			return false, err
 		}
 	}
-	result, err := s.db.Delete(ctx, "prune", run, r.finished())
-	return result == Removed, err
+	result, err := s.db.Delete(ctx, "prune", run, r.StillFinished())
+	return result == ddb.Removed, err
 }
 
 // partsOf reads everything under the run's key, the run item last; nil when that is gone, or another run's.
-func (s *Store) partsOf(ctx context.Context, r *runItem) (parts []item, err error) {
-	err = s.db.Query(ctx, &Query{
-		Operation: "prune", Where: "#pk = :pk AND #sk <= :run", Values: item{":pk": text(r.PK), ":run": text(skRun)},
-	}, func(it item) (bool, error) {
+func (s *Store) partsOf(ctx context.Context, r *rows.Run) (parts []item.Item, err error) {
+	err = s.db.Query(ctx, &ddb.Query{
+		Operation: "prune", Where: "#pk = :pk AND #sk <= :run", Values: item.Item{":pk": item.Text(r.PK), ":run": item.Text(rows.RunSK)},
+	}, func(it item.Item) (bool, error) {
 		parts = append(parts, it)
 		return true, nil
 	})
 	if err != nil || len(parts) == 0 {
 		return nil, err
 	}
-	if run := parts[len(parts)-1]; textOf(run[attrSK]) != skRun || r.finished().fails(run) {
+	if run := parts[len(parts)-1]; item.TextOf(run[item.SK]) != rows.RunSK || r.StillFinished().Fails(run) {
 		return nil, nil
 	}
 	return parts, nil

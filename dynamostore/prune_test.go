@@ -17,6 +17,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/dynamostore/internal/item"
+	"github.com/runlane/runlane-go/dynamostore/internal/rows"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -73,8 +75,8 @@ func (w *world) remains() []string {
 			w.Fatal(err)
 		}
 		for _, it := range out.Items {
-			if pk := textOf(it[attrPK]); !strings.HasSuffix(pk, ":config") {
-				keys = append(keys, pk+" "+textOf(it[attrSK]))
+			if pk := item.TextOf(it[item.PK]); !strings.HasSuffix(pk, ":config") {
+				keys = append(keys, pk+" "+item.TextOf(it[item.SK]))
 			}
 		}
 		if in.ExclusiveStartKey = out.LastEvaluatedKey; in.ExclusiveStartKey == nil {
@@ -92,7 +94,7 @@ type pruneClient struct {
 }
 
 func (c *pruneClient) DeleteItem(ctx context.Context, in *dynamodb.DeleteItemInput, o ...func(*dynamodb.Options)) (*dynamodb.DeleteItemOutput, error) {
-	sent, lost := c.script(c.n.Add(1), textOf(in.Key[attrSK]))
+	sent, lost := c.script(c.n.Add(1), item.TextOf(in.Key[item.SK]))
 	if !sent {
 		return nil, lost
 	}
@@ -254,7 +256,7 @@ func TestHazard17_OwnerTakenOverMeanwhile_Stays(t *testing.T) {
 // Another caller finishes the run, and its id is used again, between this caller's reading and its deletions.
 func TestPrune_IdUsedAgainMeanwhile_LeavesTheNewRunAlone(t *testing.T) {
 	t.Parallel()
-	for _, at := range []string{readParts, skOwner, "detach", skPayload, skOutput, skProgress, "log:0000000005", "log:0000000001", skRun} {
+	for _, at := range []string{readParts, rows.OwnerSK, "detach", rows.PayloadSK, rows.OutputSK, rows.ProgressSK, "log:0000000005", "log:0000000001", rows.RunSK} {
 		t.Run(at, func(t *testing.T) {
 			w := newWorld(t)
 			w.keyed("key", bulky(3))
@@ -358,14 +360,14 @@ func TestHazard17_OwnerWithoutRun_CountsAsDead(t *testing.T) {
 	w := newWorld(t)
 	w.finished(owned("key", []byte(`{}`)), nil)
 	key := lane.OwnerKey{Environment: "test", TaskID: "bench.noop", Key: "key"}
-	owner, err := w.store.db.Get(t.Context(), "test", idempotencyPK(key), skOwner)
+	owner, err := w.store.db.Get(t.Context(), "test", rows.IdempotencyPK(key), rows.OwnerSK)
 	if err != nil || owner == nil {
 		t.Fatal(owner, err)
 	}
 	w.prune(w.pruning())
-	if _, _, err := w.store.db.Update(t.Context(), "test", &update{
-		key: keyOf(owner), expression: "SET #ru = :ru, #ir = :ir", condition: condition{text: "attribute_not_exists(#pk)"},
-		values: item{":ru": owner["ru"], ":ir": owner["ir"]},
+	if _, _, err := w.store.db.Update(t.Context(), "test", &item.Update{
+		Key: item.KeyOf(owner), Expression: "SET #ru = :ru, #ir = :ir", Condition: item.Condition{Text: "attribute_not_exists(#pk)"},
+		Values: item.Item{":ru": owner["ru"], ":ir": owner["ir"]},
 	}); err != nil {
 		t.Fatal(err)
 	}

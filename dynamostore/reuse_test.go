@@ -9,6 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/dynamostore/internal/item"
+	"github.com/runlane/runlane-go/dynamostore/internal/rows"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -135,8 +137,8 @@ func TestOwner_OfAnOlderProgram_IsReplacedWhenDeadAndOnlyThen(t *testing.T) {
 	t.Parallel()
 	old := func(w *world) *world {
 		w.keyed("key", []byte(`"first"`)).pass(2 * runlane.DefaultIdempotencyTTL)
-		for _, pk := range []string{idempotencyPK(reusedKey()), singletonPK(reusedKey())} {
-			w.rewrite(itemKey(pk, skOwner), "REMOVE #ci", nil)
+		for _, pk := range []string{rows.IdempotencyPK(reusedKey()), rows.SingletonPK(reusedKey())} {
+			w.rewrite(item.Key(pk, rows.OwnerSK), "REMOVE #ci", nil)
 		}
 		return w
 	}
@@ -169,8 +171,8 @@ func TestOwner_OfAnOlderProgram_IsReplacedWhenDeadAndOnlyThen(t *testing.T) {
 		w := old(newWorld(t))
 		other := w.another()
 		client := &beforeSecondCommit{API: w.store.db.Client, act: func() {
-			for _, pk := range []string{idempotencyPK(reusedKey()), singletonPK(reusedKey())} {
-				other.rewrite(itemKey(pk, skOwner), "SET #ru = :ru", item{":ru": text("run_other")})
+			for _, pk := range []string{rows.IdempotencyPK(reusedKey()), rows.SingletonPK(reusedKey())} {
+				other.rewrite(item.Key(pk, rows.OwnerSK), "SET #ru = :ru", item.Item{":ru": item.Text("run_other")})
 			}
 		}}
 		w.store.db.Client = client
@@ -187,8 +189,8 @@ func TestOwner_NamesARunWithoutTheKey_IsDead(t *testing.T) {
 	id := w.run.ID
 	w.create(eager, 0, nil)
 	stranger := w.run.ID
-	for _, pk := range []string{idempotencyPK(reusedKey()), singletonPK(reusedKey())} {
-		w.rewrite(itemKey(pk, skOwner), "SET #ru = :ru", item{":ru": text(string(stranger))})
+	for _, pk := range []string{rows.IdempotencyPK(reusedKey()), rows.SingletonPK(reusedKey())} {
+		w.rewrite(item.Key(pk, rows.OwnerSK), "SET #ru = :ru", item.Item{":ru": item.Text(string(stranger))})
 	}
 	for _, lookup := range []func(context.Context, lane.OwnerKey) (*runlane.Run, error){w.store.GetRunByIdempotencyKey, w.store.GetRunBySingletonKey} {
 		if run, err := lookup(t.Context(), reusedKey()); !errors.Is(err, runlane.ErrRunNotFound) {

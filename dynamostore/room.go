@@ -3,22 +3,72 @@ package dynamostore
 import (
 	"context"
 	"math/rand/v2"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/dynamostore/internal/rows"
+	"github.com/runlane/runlane-go/lane"
 )
+
+// dispatch is one scan for slots.
+type dispatch struct {
+	store *Store
+	q     *lane.DueQuery
+	at    rows.Millis
+	rooms map[rows.Partition]*room // free slots left for this scan
+	limit int
+	jumps int
+	refs  []lane.RunRef
+
+	polling bool // for workers: what could be claimed now, in queues without a limit too
+}
+
+func newDispatch(s *Store, q *lane.DueQuery, limit int) *dispatch {
+	return &dispatch{store: s, q: q, at: rows.ToMillis(q.At), rooms: map[rows.Partition]*room{}, limit: limit}
+}
+
+func (d *dispatch) wants(queue runlane.QueueName) bool {
+	return d.q.Wants(queue) && (d.polling || isBounded(d.q.Bounded, queue))
+}
+
+// accepts judges a run that waits for a slot, or waited for one when its queue had a limit.
+func (d *dispatch) accepts(f *found) bool {
+	if !d.polling {
+		return f.finding.Stage == rows.Dispatching
+	}
+	var ok bool
+	f.finding.Since, ok = f.run.RunnableAt()
+	return ok && f.finding.Since <= d.at
+}
+
+// take returns a run that needs a slot if there is one for it. A running run whose slot is its own needs none; one without is
+// returned even so, to be made waiting: a running run must not lie where full partitions are never read.
+func (d *dispatch) take(ctx context.Context, f found) (taken bool, err error) {
+	if f.run.State() != runlane.StatusRunning {
+		p := f.run.Partition()
+		room, err := d.room(ctx, p)
+		if err != nil || room.left == 0 {
+			return false, err
+		}
+		d.give(f.run, p, room)
+	}
+	d.refs = append(d.refs, f.ref())
+	return true, nil
+}
 
 // room is what is free of a partition, for one scan.
 type room struct {
 	left    int
 	limit   int
 	numbers []int // to be given out, in any order: other scans see the same ones
-	over    map[int]slotItem
+	over    map[int]rows.Slot
 }
 
 // room is how many more runs of a partition may be returned: its free slots, less those given out by this scan.
-func (d *dispatch) room(ctx context.Context, p slotPartition) (*room, error) {
+func (d *dispatch) room(ctx context.Context, p rows.Partition) (*room, error) {
 	if known := d.rooms[p]; known != nil {
 		return known, nil
 	}
-	if !isBounded(d.q.Bounded, p.queue) {
+	if !isBounded(d.q.Bounded, p.Queue) {
 		return &room{left: d.limit}, nil
 	}
 	d.jumps++
@@ -28,11 +78,11 @@ func (d *dispatch) room(ctx context.Context, p slotPartition) (*room, error) {
 	}
 	r := &room{}
 	for _, queue := range d.q.Bounded {
-		if queue.Name == p.queue {
+		if queue.Name == p.Queue {
 			r.limit = queue.Concurrency
 		}
 	}
-	r.numbers, r.over = free(taken, r.limit, d.at)
+	r.numbers, r.over = rows.FreeNumbers(taken, r.limit, d.at)
 	rand.Shuffle(len(r.numbers), func(i, j int) { r.numbers[i], r.numbers[j] = r.numbers[j], r.numbers[i] })
 	r.left = len(r.numbers)
 	d.rooms[p] = r
@@ -40,7 +90,7 @@ func (d *dispatch) room(ctx context.Context, p slotPartition) (*room, error) {
 }
 
 // give keeps one of the free slots for a run, and offers it for the reservation or claim that is to follow.
-func (d *dispatch) give(r *runItem, p slotPartition, from *room) {
+func (d *dispatch) give(r *rows.Run, p rows.Partition, from *room) {
 	from.left--
 	if from.left >= len(from.numbers) {
 		return

@@ -7,8 +7,107 @@ import (
 	"time"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/dynamostore/internal/ddb"
+	"github.com/runlane/runlane-go/dynamostore/internal/item"
+	"github.com/runlane/runlane-go/dynamostore/internal/rows"
 	"github.com/runlane/runlane-go/lane"
 )
+
+// readRows reads the runs of rows strongly. A row whose run is gone, finished or has another marker is stale: its run is nil. So is
+// that of a run in a status that this version does not know: when somebody has to look at it, a look could not tell.
+func (s *Store) readRows(ctx context.Context, e runlane.Environment, rows []rows.DueRow) ([]found, error) {
+	ids := make([]runlane.RunID, len(rows))
+	for i, row := range rows {
+		ids[i] = row.Run
+	}
+	runs, err := s.readRuns(ctx, e, ids)
+	out := make([]found, len(rows))
+	for i, row := range rows {
+		out[i].row = row
+		if r := runs[row.Run]; r != nil && r.Due() == row.Key && r.State().Known() {
+			out[i].run = r
+		}
+	}
+	return out, err
+}
+
+// inspect judges rows by their runs and the delivery rows that a judgement needs. What patience leaves to others has no run in the
+// result, like stale rows.
+func (s *Store) inspect(ctx context.Context, q *lane.DueQuery, rows []rows.DueRow, at rows.Millis) ([]found, error) {
+	seen, err := s.readRows(ctx, q.Environment, rows)
+	if err != nil {
+		return nil, err
+	}
+	return seen, s.classify(ctx, q, seen, at)
+}
+
+// classify is look at runs that were read.
+func (s *Store) classify(ctx context.Context, q *lane.DueQuery, seen []found, at rows.Millis) error {
+	var needed []*rows.Run
+	for i := range seen {
+		r := seen[i].run
+		if r != nil && rows.Patient(r, at, q.Patience) {
+			seen[i].run, r = nil, nil
+		}
+		if r != nil && r.DeliveryLog != 0 {
+			needed = append(needed, r)
+		}
+	}
+	deliveries, err := s.readDeliveries(ctx, needed)
+	if err != nil {
+		return err
+	}
+	for i := range seen {
+		r := seen[i].run
+		if r == nil {
+			continue
+		}
+		row, bounded := deliveries[r.Key().RunID], isBounded(q.Bounded, runlane.QueueName(r.Queue))
+		if !bounded && rows.HandedOver(r, row, at, q.Patience) {
+			seen[i].run = nil
+			continue
+		}
+		seen[i].finding = rows.Classify(r, row, at, bounded)
+	}
+	return nil
+}
+
+// ref is what a scan returns of a run.
+func (f found) ref() lane.RunRef {
+	ref := lane.RunRef{
+		RunKey: f.run.Key(), Queue: runlane.QueueName(f.run.Queue), ConcurrencyKey: f.run.ConcurrencyKey, Status: f.run.State(),
+		AvailableAt: f.finding.Since.Time(), Sequence: f.run.Sequence,
+	}
+	if f.finding.Stage == rows.Delivering {
+		ref.OutboxID = f.finding.Outbox
+	}
+	return ref
+}
+
+func refs(page *runlane.Page[found]) *runlane.Page[lane.RunRef] {
+	out := &runlane.Page[lane.RunRef]{Next: page.Next}
+	for _, f := range page.Items {
+		out.Items = append(out.Items, f.ref())
+	}
+	return out
+}
+
+// maxListRows bounds the rows that one page examines.
+const maxListRows = 1000
+
+// doneSpan holds the finished runs of the statuses up to a key, oldest first.
+func doneSpan(e runlane.Environment, statuses []runlane.Status, shards rows.Shards, until string) *ddb.Span {
+	sp := &ddb.Span{Index: indexes[1], SK: rows.RunSK}
+	for _, status := range statuses {
+		for shard := range shards.Read {
+			sp.Partitions = append(sp.Partitions, ddb.Partition{Name: rows.DonePartition(e, status, shard), From: item.BeforeKeys, Until: until})
+		}
+	}
+	return sp
+}
+
+// minBatch is how many runs are read at once at least: a filter may let few of them through.
+const minBatch = 25
 
 const (
 	// maxScanRows bounds the rows whose runs one page reads. The bound reached is a page with a cursor.
@@ -19,34 +118,26 @@ const (
 	maxScanChunk = 1000
 )
 
-// dueRow is an entry of the index due.
-type dueRow struct {
-	run    runlane.RunID
-	key    dueKey
-	marker marker
-	queue  runlane.QueueName
-}
-
 // found is a row whose run was read and looked at.
 type found struct {
-	row   dueRow
-	run   *runItem
-	sight sight
+	row     rows.DueRow
+	run     *rows.Run
+	finding rows.Finding
 }
 
 // examine pages through the rows of the kinds in due order; judge reads their runs and leaves those it wants with their run set.
 // Rows of queues that are not kept are dropped from the key alone.
 func (s *Store) examine(
 	ctx context.Context, q *lane.DueQuery, what string, kinds []kindBound, keep func(runlane.QueueName) bool,
-	judge func([]dueRow) ([]found, error),
+	judge func([]rows.DueRow) ([]found, error),
 ) (*runlane.Page[found], error) {
 	limit, err := q.PageLimit()
 	if err != nil {
 		return nil, err
 	}
 	scope := scanScope(q, what)
-	var after indexPosition
-	if err := openCursor(q.After, scope, &after); err != nil {
+	var after ddb.Position
+	if err := rows.OpenCursor(q.After, scope, &after); err != nil {
 		return nil, err
 	}
 	shards, err := s.shardCounts(ctx, q.Environment)
@@ -56,24 +147,24 @@ func (s *Store) examine(
 	due := dueSpan()
 	for _, bound := range kinds {
 		for shard := range shards.Read {
-			due.partitions = append(due.partitions, bound.partitions(q, shard)...)
+			due.Partitions = append(due.Partitions, bound.partitions(q, shard)...)
 		}
 	}
 	page := &runlane.Page[found]{}
-	walk := s.db.NewWalk("scan", due, after, chunkOf(limit))
+	walk := s.db.NewWalk("scan", due, after, ddb.ChunkOf(limit))
 	read := 0
-	_, stopped, more, err := walk.show(ctx, maxScanKeys, func(rows []indexRow) (int, bool, error) {
-		rows = rows[:min(len(rows), max(limit-len(page.Items), minBatch))]
-		var kept []dueRow
+	_, stopped, more, err := walk.Show(ctx, maxScanKeys, func(entries []ddb.Row) (int, bool, error) {
+		entries = entries[:min(len(entries), max(limit-len(page.Items), minBatch))]
+		var kept []rows.DueRow
 		var behind []int // for each, how many rows are taken with it
-		for i, it := range rows {
-			if row, ok := parseDueRow(it.item); ok && keep(row.queue) {
+		for i, it := range entries {
+			if row, ok := rows.ParseDueRow(it.Item); ok && keep(row.Queue) {
 				kept, behind = append(kept, row), append(behind, i+1)
 			}
 		}
 		if len(kept) == 0 {
-			walk.chunk = min(2*walk.chunk, maxScanChunk)
-			return len(rows), false, nil
+			walk.Chunk = min(2*walk.Chunk, maxScanChunk)
+			return len(entries), false, nil
 		}
 		read += len(kept)
 		seen, err := judge(kept)
@@ -89,21 +180,18 @@ func (s *Store) examine(
 				return behind[i], true, nil
 			}
 		}
-		return len(rows), read >= maxScanRows, nil
+		return len(entries), read >= maxScanRows, nil
 	})
 	if err != nil {
 		return nil, err
 	}
 	if more {
-		page.Next = sealCursor(scope, stopped)
+		page.Next = rows.SealCursor(scope, stopped)
 	}
 	return page, nil
 }
 
-func dueSpan() *span { return &span{Index: indexes[0], sk: skRun} }
-
-// lastKey is the last sort key of a moment.
-func (m millis) lastKey() string { return fmt.Sprintf("%013d:%s", m, beyondKeys) }
+func dueSpan() *ddb.Span { return &ddb.Span{Index: indexes[0], SK: rows.RunSK} }
 
 func scanScope(q *lane.DueQuery, what string) string {
 	return fmt.Sprint(what, " ", q.Environment.Name(), " ", q.At.UnixMilli(), " ", q.Queues, " ", q.Without, " ", boundedNames(q.Bounded))
@@ -120,35 +208,35 @@ func boundedNames(queues []runlane.Queue) []runlane.QueueName {
 // kindBound asks for the markers of a kind up to a moment. Those that wait for a slot have no moment, but the order of their queues:
 // of them it asks for all but the bounded queues', which nobody should have to read past.
 type kindBound struct {
-	kind  markerKind
-	until millis
+	kind  rows.MarkerKind
+	until rows.Millis
 }
 
 // dueBound asks for what is due of a kind and not surely in somebody's hands: patience leaves the markers of deliveries alone that were
 // queued or begun within it, and there are as many of them as that were.
-func dueBound(kind markerKind, at millis, p lane.Patience) kindBound {
-	if kind == deliverable {
-		at -= millis(p.Queued / time.Millisecond)
+func dueBound(kind rows.MarkerKind, at rows.Millis, p lane.Patience) kindBound {
+	if kind == rows.Deliverable {
+		at -= rows.Millis(p.Queued / time.Millisecond)
 	}
 	return kindBound{kind, at}
 }
 
-func (b kindBound) partitions(q *lane.DueQuery, shard int) (parts []partition) {
-	name := duePartition(q.Environment, b.kind, shard)
-	if b.kind != slotless {
-		return []partition{{name, beforeKeys, b.until.lastKey()}}
+func (b kindBound) partitions(q *lane.DueQuery, shard int) (parts []ddb.Partition) {
+	name := rows.DuePartition(q.Environment, b.kind, shard)
+	if b.kind != rows.Slotless {
+		return []ddb.Partition{{Name: name, From: item.BeforeKeys, Until: b.until.LastKey()}}
 	}
 	var queues []string
 	for _, queue := range q.Bounded {
 		queues = append(queues, string(queue.Name)+":")
 	}
 	slices.Sort(queues)
-	from := beforeKeys
+	from := item.BeforeKeys
 	for _, queue := range queues {
-		parts = append(parts, partition{name, from, queue})
+		parts = append(parts, ddb.Partition{Name: name, From: from, Until: queue})
 		from = queue + "~"
 	}
-	return append(parts, partition{name, from, beyondKeys})
+	return append(parts, ddb.Partition{Name: name, From: from, Until: item.BeyondKeys})
 }
 
 // unbounded keeps the queues that a query asks for, but for bounded ones.
@@ -158,12 +246,4 @@ func unbounded(q *lane.DueQuery) func(runlane.QueueName) bool {
 
 func isBounded(queues []runlane.Queue, name runlane.QueueName) bool {
 	return slices.ContainsFunc(queues, func(q runlane.Queue) bool { return q.Name == name })
-}
-
-func parseDueRow(it item) (dueRow, bool) {
-	row := dueRow{key: dueKey{textOf(it[attrDueP]), textOf(it[attrDueA])}}
-	key, ok1 := parseRunPK(textOf(it[attrPK]))
-	m, queue, ok2 := row.key.parse()
-	row.run, row.marker, row.queue = key.RunID, m, queue
-	return row, ok1 && ok2
 }

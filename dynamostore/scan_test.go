@@ -9,6 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/dynamostore/internal/ddb"
+	"github.com/runlane/runlane-go/dynamostore/internal/rows"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -54,7 +56,7 @@ func TestScan_IdleMarkers_AreMovedAtOnceAndWhatLiesBehindIsFound(t *testing.T) {
 	dead := w.pass(time.Second).create(eager, 0, nil).ack().claim(time.Minute, true).run.ID
 	w.pass(2 * time.Minute)
 
-	at := &meeting{API: w.store.db.Client, wanted: MaxParallel, met: make(chan struct{})}
+	at := &meeting{API: w.store.db.Client, wanted: ddb.MaxParallel, met: make(chan struct{})}
 	w.store.db.Client = at
 	q := &lane.DueQuery{PageQuery: lane.PageQuery{Environment: "test"}, At: w.now, Patience: lane.Patience{Queued: time.Minute}}
 	page, err := w.store.ListRunsNeedingDelivery(w.step(), q)
@@ -64,8 +66,8 @@ func TestScan_IdleMarkers_AreMovedAtOnceAndWhatLiesBehindIsFound(t *testing.T) {
 	if len(page.Items) != 1 || page.Items[0].RunID != dead || page.Next != "" {
 		t.Errorf("found %+v, want the run of the worker that died alone", page)
 	}
-	if at.at != MaxParallel || at.all != idle+1 {
-		t.Errorf("%d markers were moved, %d at once, want %d, %d at once", at.all, at.at, idle+1, MaxParallel)
+	if at.at != ddb.MaxParallel || at.all != idle+1 {
+		t.Errorf("%d markers were moved, %d at once, want %d, %d at once", at.all, at.at, idle+1, ddb.MaxParallel)
 	}
 	if used := w.meter.Stats().Operations["move marker"]; used.Requests != idle+1 || used.WriteUnits != 3*(idle+1) {
 		t.Errorf("moving took %+v, want 3 write units each", used)
@@ -77,7 +79,7 @@ func TestScan_IdleMarkers_AreMovedAtOnceAndWhatLiesBehindIsFound(t *testing.T) {
 		t.Errorf("a second look moved markers again: %+v", used)
 	}
 	w.run = &runlane.Run{ID: "run_published00000000000000000000"}
-	if r := w.item(); r.marker().kind != parked {
+	if r := w.item(); r.Marker().Kind != rows.Parked {
 		t.Errorf("a run whose wakeup was published stands at %s", w.marker())
 	}
 	w.checked()

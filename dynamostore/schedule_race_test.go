@@ -11,6 +11,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/dynamostore/internal/item"
+	"github.com/runlane/runlane-go/dynamostore/internal/rows"
 )
 
 // scheduleClient does something before it passes the n-th write on, and loses answers.
@@ -117,8 +119,8 @@ func TestCompletion_Interleaved(t *testing.T) {
 				t.Errorf("conflict %t: %v", refused, err)
 			}
 			row.check(w, w.record(), fire)
-			occurrence, err := unmarshalOccurrence(w.raw(occurrencePK(nightly), occurrenceSK(toMillis(fire))))
-			if err != nil || occurrence.completed() == row.conflict || !row.conflict && !slices.Equal(occurrence.Runs, []runlane.RunID{"run_1"}) {
+			occurrence, err := rows.UnmarshalOccurrence(w.raw(rows.OccurrencePK(nightly), rows.OccurrenceSK(rows.ToMillis(fire))))
+			if err != nil || occurrence.Completed() == row.conflict || !row.conflict && !slices.Equal(occurrence.Runs, []runlane.RunID{"run_1"}) {
 				t.Errorf("%+v %v", occurrence, err)
 			}
 		})
@@ -133,9 +135,9 @@ func TestCompletion_OfAnOvertakenOccurrence_Interleaved(t *testing.T) {
 		runs    []runlane.RunID
 	}{
 		"with a takeover by somebody who read the record before": {func(other *world, fire time.Time, _ string) {
-			key := itemKey(occurrencePK(nightly), occurrenceSK(toMillis(fire)))
-			if _, ok, err := other.store.db.Update(other.Context(), "test", &update{
-				key: key, expression: "SET #ct = :ct", condition: condition{text: "attribute_exists(#pk)"}, values: item{":ct": text("theirs")},
+			key := item.Key(rows.OccurrencePK(nightly), rows.OccurrenceSK(rows.ToMillis(fire)))
+			if _, ok, err := other.store.db.Update(other.Context(), "test", &item.Update{
+				Key: key, Expression: "SET #ct = :ct", Condition: item.Condition{Text: "attribute_exists(#pk)"}, Values: item.Item{":ct": item.Text("theirs")},
 			}); !ok {
 				other.Error(err)
 			}
@@ -157,7 +159,7 @@ func TestCompletion_OfAnOvertakenOccurrence_Interleaved(t *testing.T) {
 			if err := w.completeOccurrence(fire, token, "run_1"); !errors.Is(err, runlane.ConflictScheduleOccurrence) {
 				t.Errorf("%v", err)
 			}
-			occurrence, err := unmarshalOccurrence(w.raw(occurrencePK(nightly), occurrenceSK(toMillis(fire))))
+			occurrence, err := rows.UnmarshalOccurrence(w.raw(rows.OccurrencePK(nightly), rows.OccurrenceSK(rows.ToMillis(fire))))
 			if err != nil || !slices.Equal(occurrence.Runs, row.runs) || w.record().LastRunID != "run_later" {
 				t.Errorf("%+v %v", occurrence, err)
 			}

@@ -12,6 +12,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/dynamostore/internal/ddb"
+	"github.com/runlane/runlane-go/dynamostore/internal/item"
+	"github.com/runlane/runlane-go/dynamostore/internal/rows"
 	"github.com/runlane/runlane-go/infra"
 	"github.com/runlane/runlane-go/lane"
 )
@@ -61,7 +64,7 @@ func (w *world) completeOccurrence(fire time.Time, token string, run runlane.Run
 	})
 }
 
-func (w *world) raw(pk, sk string) item {
+func (w *world) raw(pk, sk string) item.Item {
 	w.Helper()
 	raw, err := w.store.db.Get(w.Context(), "test", pk, sk)
 	if err != nil {
@@ -74,27 +77,27 @@ func (w *world) raw(pk, sk string) item {
 func TestSchedule_StandsWhereTheLayoutSays(t *testing.T) {
 	w := newWorld(t).registered()
 	raw := w.raw("test:schedule", "nightly")
-	if got := sortedKeys(raw); !slices.Equal(got, []string{"ci", "dh", "pk", "rg", "sk", "sq"}) {
+	if got := item.SortedKeys(raw); !slices.Equal(got, []string{"ci", "dh", "pk", "rg", "sk", "sq"}) {
 		t.Errorf("a record that never fired has %v", got)
 	}
 	fire := w.now.Add(time.Minute)
 	sk := fmt.Sprintf("%013d", fire.UnixMilli())
 	token := w.occurrence(fire)
 	raw = w.raw("test:sched:nightly", sk)
-	if got := sortedKeys(raw); !slices.Equal(got, []string{"ct", "cu", "pk", "sk", "st", infra.TTLAttribute}) {
+	if got := item.SortedKeys(raw); !slices.Equal(got, []string{"ct", "cu", "pk", "sk", "st", infra.TTLAttribute}) {
 		t.Errorf("a claimed occurrence has %v", got)
 	}
-	if got, want := number(raw[infra.TTLAttribute]), w.now.Add(30*time.Second).Add(40*24*time.Hour).Unix(); got != want {
+	if got, want := item.Number(raw[infra.TTLAttribute]), w.now.Add(30*time.Second).Add(40*24*time.Hour).Unix(); got != want {
 		t.Errorf("it expires at %d, want %d", got, want)
 	}
 	if err := w.completeOccurrence(fire, token, "run_1"); err != nil {
 		t.Fatal(err)
 	}
 	raw = w.raw("test:sched:nightly", sk)
-	if got := sortedKeys(raw); !slices.Equal(got, []string{"ct", "pk", "rs", "sk", "st", infra.TTLAttribute}) {
+	if got := item.SortedKeys(raw); !slices.Equal(got, []string{"ct", "pk", "rs", "sk", "st", infra.TTLAttribute}) {
 		t.Errorf("a completed occurrence has %v", got)
 	}
-	if got := sortedKeys(w.raw("test:schedule", "nightly")); !slices.Equal(got, []string{"ci", "dh", "lf", "lr", "pk", "rg", "sk", "sq"}) {
+	if got := item.SortedKeys(w.raw("test:schedule", "nightly")); !slices.Equal(got, []string{"ci", "dh", "lf", "lr", "pk", "rg", "sk", "sq"}) {
 		t.Errorf("a record that fired has %v", got)
 	}
 }
@@ -175,7 +178,7 @@ func TestHazard16_ExpiredOccurrence_IsNotClaimedAgain(t *testing.T) {
 		t.Error("expired, and not removed yet: claimed again")
 	}
 	_, err := w.store.db.Client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{
-		TableName: &w.store.db.Name, Key: itemKey(occurrencePK(nightly), occurrenceSK(toMillis(fire))),
+		TableName: &w.store.db.Name, Key: item.Key(rows.OccurrencePK(nightly), rows.OccurrenceSK(rows.ToMillis(fire))),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -192,7 +195,7 @@ func TestHazard16_CompletionAndLastFire_AreOneCommit(t *testing.T) {
 	fire := w.now
 	token := w.occurrence(fire)
 	lostForGood := &scheduleClient{API: w.store.db.Client}
-	for range maxUnknownTries {
+	for range ddb.MaxUnknownTries {
 		lostForGood.answers = append(lostForGood.answers, answer{false, errLostAnswer})
 	}
 	sound := w.store.db.Client
@@ -217,8 +220,8 @@ func TestHazard16_CompletionAndLastFire_AreOneCommit(t *testing.T) {
 func TestSchedule_UnknownAttributesStay(t *testing.T) {
 	w := newWorld(t).registered()
 	_, err := w.store.db.Client.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
-		TableName: &w.store.db.Name, Key: itemKey("test:schedule", "nightly"), UpdateExpression: aws.String("SET zz = :zz"),
-		ExpressionAttributeValues: item{":zz": text("newer")},
+		TableName: &w.store.db.Name, Key: item.Key("test:schedule", "nightly"), UpdateExpression: aws.String("SET zz = :zz"),
+		ExpressionAttributeValues: item.Item{":zz": item.Text("newer")},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -229,7 +232,7 @@ func TestSchedule_UnknownAttributesStay(t *testing.T) {
 	if err := w.completeOccurrence(w.now, w.occurrence(w.now), "run_1"); err != nil {
 		t.Fatal(err)
 	}
-	if raw := w.raw("test:schedule", "nightly"); textOf(raw["zz"]) != "newer" || number(raw["sq"]) != 3 {
+	if raw := w.raw("test:schedule", "nightly"); item.TextOf(raw["zz"]) != "newer" || item.Number(raw["sq"]) != 3 {
 		t.Errorf("%v", raw)
 	}
 }
@@ -244,9 +247,9 @@ func TestListScheduleOccurrences_ManyClaims_BoundsThePage(t *testing.T) {
 	client := w.store.db.Client.(*dynamodb.Client)
 	var writes []types.WriteRequest
 	for i := range maxListRows + 5 {
-		raw, err := marshalItem(occurrenceItem{
-			PK: occurrencePK(nightly), SK: occurrenceSK(toMillis(fire) + millis(i) + 1), Status: occurrenceClaimed, Token: "x",
-			ClaimUntil: toMillis(fire), Expires: w.now.Add(time.Hour).Unix(),
+		raw, err := rows.Marshal(rows.Occurrence{
+			PK: rows.OccurrencePK(nightly), SK: rows.OccurrenceSK(rows.ToMillis(fire) + rows.Millis(i) + 1), Status: rows.OccurrenceClaimed, Token: "x",
+			ClaimUntil: rows.ToMillis(fire), Expires: w.now.Add(time.Hour).Unix(),
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -16,6 +16,8 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/dynamostore/internal/item"
+	"github.com/runlane/runlane-go/dynamostore/internal/rows"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/memlane"
 )
@@ -23,11 +25,11 @@ import (
 // occupy lets others have reservations on the numbers of the world's partition from one to another, that one not included.
 func (w *world) occupy(from, until int) *world {
 	w.Helper()
-	p := slotPartition{environment: "test", queue: "default", hash: hashParts(w.group)}
+	p := rows.Partition{Environment: "test", Queue: "default", Hash: rows.Hash(w.group)}
 	var batch []types.WriteRequest
 	for n := from; n < until; n++ {
 		id := runlane.RunID(fmt.Sprintf("run_01ARZ3NDEKTSV4RRFFQ69G%04d", n))
-		slot, err := marshalItem(slotItem{PK: p.pk(), SK: slotSK(n), Run: id, Until: toMillis(w.now.Add(time.Hour))})
+		slot, err := rows.Marshal(rows.Slot{PK: p.PK(), SK: rows.SlotSK(n), Run: id, Until: rows.ToMillis(w.now.Add(time.Hour))})
 		if err != nil {
 			w.Fatal(err)
 		}
@@ -71,8 +73,8 @@ func TestHazard43_LargeLimit_IsNotReadWhole(t *testing.T) {
 // With half of the numbers unused each window shows some.
 func TestReserve_LargeLimitWithRoom_FindsANumberInOneWindow(t *testing.T) {
 	w := newWorld(t).bounded(runlane.MaxQueueConcurrency)
-	for from := 0; from < runlane.MaxQueueConcurrency; from += slotWindow {
-		w.occupy(from, min(from+slotWindow/2, runlane.MaxQueueConcurrency))
+	for from := 0; from < runlane.MaxQueueConcurrency; from += rows.SlotWindow {
+		w.occupy(from, min(from+rows.SlotWindow/2, runlane.MaxQueueConcurrency))
 	}
 	for range 5 {
 		run := w.must(w.enter(0))
@@ -80,7 +82,7 @@ func TestReserve_LargeLimitWithRoom_FindsANumberInOneWindow(t *testing.T) {
 		if got := run.meter.Stats().Operations["read slots"].ReadUnits; got > 3 {
 			t.Errorf("read slots for %v units, want at most 3", got)
 		}
-		if n := run.item().Slot - 1; n%slotWindow < slotWindow/2 || n >= runlane.MaxQueueConcurrency {
+		if n := run.item().Slot - 1; n%rows.SlotWindow < rows.SlotWindow/2 || n >= runlane.MaxQueueConcurrency {
 			t.Errorf("took number %d, which was occupied", n)
 		}
 	}
@@ -131,7 +133,7 @@ type refusingSlots struct {
 }
 
 func (c *refusingSlots) Query(ctx context.Context, in *dynamodb.QueryInput, o ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
-	if strings.Contains(textOf(in.ExpressionAttributeValues[":pk"]), ":slot:") && c.reads.Load() {
+	if strings.Contains(item.TextOf(in.ExpressionAttributeValues[":pk"]), ":slot:") && c.reads.Load() {
 		return nil, &types.ProvisionedThroughputExceededException{Message: aws.String("hot")}
 	}
 	return c.API.Query(ctx, in, o...)
@@ -144,7 +146,7 @@ func (c *refusingSlots) TransactWriteItems(
 	reasons := make([]types.CancellationReason, len(in.TransactItems))
 	for i := range in.TransactItems {
 		reasons[i].Code = aws.String("None")
-		if put := in.TransactItems[i].Put; put != nil && strings.Contains(textOf(put.Item[attrPK]), ":slot:") && c.writes.Load() {
+		if put := in.TransactItems[i].Put; put != nil && strings.Contains(item.TextOf(put.Item[item.PK]), ":slot:") && c.writes.Load() {
 			reasons[i].Code, refused = aws.String("ThrottlingError"), true
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/dynamostore/internal/rows"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -155,9 +156,9 @@ func TestSlotMarkers(t *testing.T) {
 // exceeds it; any free number would.
 func TestHazard21_FreeNumbers_NeverExceedALoweredLimit(t *testing.T) {
 	t.Parallel()
-	held := func(numbers ...int) (taken []slotItem) {
+	held := func(numbers ...int) (taken []rows.Slot) {
 		for _, n := range numbers {
-			taken = append(taken, slotItem{SK: slotSK(n), Run: runlane.RunID("run_" + slotSK(n))})
+			taken = append(taken, rows.Slot{SK: rows.SlotSK(n), Run: runlane.RunID("run_" + rows.SlotSK(n))})
 		}
 		return taken
 	}
@@ -169,7 +170,7 @@ func TestHazard21_FreeNumbers_NeverExceedALoweredLimit(t *testing.T) {
 					numbers = append(numbers, n)
 				}
 			}
-			choices, _ := free(held(numbers...), limit, 0)
+			choices, _ := rows.FreeNumbers(held(numbers...), limit, 0)
 			room := max(limit-len(numbers), 0)
 			if len(choices) > room {
 				t.Fatalf("limit %d with %v taken leaves %v", limit, numbers, choices)
@@ -186,11 +187,11 @@ func TestHazard21_FreeNumbers_NeverExceedALoweredLimit(t *testing.T) {
 
 func TestFree_ReservationThatIsOverMayBeTaken(t *testing.T) {
 	t.Parallel()
-	taken := []slotItem{{SK: slotSK(0), Run: "run_a", Until: 100}, {SK: slotSK(1), Run: "run_b"}}
-	if numbers, _ := free(taken, 2, 99); len(numbers) != 0 {
+	taken := []rows.Slot{{SK: rows.SlotSK(0), Run: "run_a", Until: 100}, {SK: rows.SlotSK(1), Run: "run_b"}}
+	if numbers, _ := rows.FreeNumbers(taken, 2, 99); len(numbers) != 0 {
 		t.Errorf("before its end: %v", numbers)
 	}
-	numbers, replaced := free(taken, 2, 100)
+	numbers, replaced := rows.FreeNumbers(taken, 2, 100)
 	if len(numbers) != 1 || numbers[0] != 0 || replaced[0].Run != "run_a" {
 		t.Errorf("at its end: %v %v", numbers, replaced)
 	}
@@ -227,7 +228,7 @@ func TestHazard20_Cancellation_NeverFailsForASlot(t *testing.T) {
 // A claim commits within its reservation: in the last seconds before its end it no longer begins.
 func TestSlot_ClaimKeepsItsMargin(t *testing.T) {
 	w := newWorld(t).bounded(1)
-	run := w.must(w.enter(reservation)).pass(reservation - claimMargin)
+	run := w.must(w.enter(reservation)).pass(reservation - rows.ClaimMargin)
 	run.wantOutcome(run.claimFor(time.Minute, false), lane.LostReservation)
 	run.wantOutcome(run.claimFor(time.Minute, true), lane.Acquired)
 	run.checked()

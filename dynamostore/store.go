@@ -10,10 +10,9 @@
 package dynamostore
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/hex"
-
-	"context"
 	"fmt"
 	"sync"
 	"time"
@@ -22,6 +21,8 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/dynamostore/internal/ddb"
+	"github.com/runlane/runlane-go/dynamostore/internal/rows"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -51,18 +52,18 @@ type Options struct {
 const DefaultRequestTimeout = 5 * time.Second
 
 // indexes of the table.
-var indexes = []Index{{indexDue, attrDueP, attrDueA}, {indexDone, attrDoneP, attrDoneA}}
+var indexes = []ddb.Index{{Name: rows.IndexDue, Hash: rows.AttrDueP, Sort: rows.AttrDueA}, {Name: rows.IndexDone, Hash: rows.AttrDoneP, Sort: rows.AttrDoneA}}
 
 // Store is lane.Storage on a DynamoDB table. Make one with [New].
 type Store struct {
 	lane.UnimplementedStorage
 
-	db    *Table
+	db    *ddb.Table
 	now   func() time.Time
 	meter Meter
 
-	snapshots *recent[string, *runItem] // by partition key
-	owners    *recent[string, string]   // the commits of owners that were found dead
+	snapshots *recent[string, *rows.Run] // by partition key
+	owners    *recent[string, string]    // the commits of owners that were found dead
 	offers    *offers
 
 	shardsMutex sync.Mutex
@@ -80,10 +81,10 @@ func New(client API, table string, options *Options) *Store {
 	}
 	s := &Store{
 		now:       options.Now,
-		snapshots: newRecent[string, *runItem](4096),
+		snapshots: newRecent[string, *rows.Run](4096),
 		owners:    newRecent[string, string](1024),
 	}
-	s.db = &Table{Client: client, Name: table, Indexes: indexes, Timeout: options.RequestTimeout, Meter: tableMeter{&s.meter}}
+	s.db = &ddb.Table{Client: client, Name: table, Indexes: indexes, Timeout: options.RequestTimeout, Meter: tableMeter{&s.meter}}
 	if s.now == nil {
 		s.now = time.Now
 	}
@@ -123,46 +124,6 @@ func (s *Store) Start(ctx context.Context) error {
 
 // Stats are the requests and capacity units since the store was made.
 func (s *Store) Stats() Stats { return s.meter.Stats() }
-
-// cachedShards are numbers of shards, and when they were read.
-type cachedShards struct {
-	shardCounts
-	at time.Time
-}
-
-// recent keeps the newest entries of a map, bounded; the entry replaced is the oldest one written.
-type recent[K comparable, V any] struct {
-	mutex sync.Mutex
-	byKey map[K]V
-	ring  []K
-	next  int
-}
-
-func newRecent[K comparable, V any](limit int) *recent[K, V] {
-	return &recent[K, V]{byKey: make(map[K]V, limit), ring: make([]K, 0, limit)}
-}
-
-func (r *recent[K, V]) get(key K) (V, bool) {
-	r.mutex.Lock()
-	defer r.mutex.Unlock()
-	v, ok := r.byKey[key]
-	return v, ok
-}
-
-func (r *recent[K, V]) put(key K, v V) {
-	r.mutex.Lock()
-	defer r.mutex.Unlock()
-	if _, known := r.byKey[key]; !known {
-		if len(r.ring) < cap(r.ring) {
-			r.ring = append(r.ring, key)
-		} else {
-			delete(r.byKey, r.ring[r.next])
-			r.ring[r.next] = key
-			r.next = (r.next + 1) % len(r.ring)
-		}
-	}
-	r.byKey[key] = v
-}
 
 // randomID is 128 bits in hex: commit ids (also the request token, at most 36 characters) and claim tokens.
 func randomID() string {

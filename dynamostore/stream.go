@@ -4,6 +4,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/dynamostore/internal/item"
+	"github.com/runlane/runlane-go/dynamostore/internal/rows"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -25,22 +27,22 @@ type StreamRecord struct {
 // hint: whoever publishes claims the rows first. An item that is no commit's log gives no ids; one that cannot be read is
 // runlane.ErrInvariantViolation.
 func ParseStreamImage(image map[string]types.AttributeValue) (StreamRecord, error) {
-	key, ok := parseRunPK(textOf(image[attrPK]))
-	if !ok || textOf(image[RelayAttribute]) != RelayValue {
+	key, ok := rows.ParseRunPK(item.TextOf(image[item.PK]))
+	if !ok || item.TextOf(image[RelayAttribute]) != RelayValue {
 		return StreamRecord{Environment: key.Environment, RunID: key.RunID}, nil
 	}
 	record := StreamRecord{Environment: key.Environment, RunID: key.RunID}
-	var log logItem
-	if err := unmarshalItem(image, &log); err != nil {
+	var log rows.Log
+	if err := rows.Unmarshal(image, &log); err != nil {
 		return record, err
 	}
-	first, err := log.first()
+	first, err := log.First()
 	if err != nil {
 		return record, err
 	}
 	for i := range log.Deliveries {
-		if log.Deliveries[i].status() == lane.OutboxPending {
-			record.OutboxIDs = append(record.OutboxIDs, outboxID(key.RunID, first, i))
+		if log.Deliveries[i].State() == lane.OutboxPending {
+			record.OutboxIDs = append(record.OutboxIDs, rows.OutboxID(key.RunID, first, i))
 		}
 	}
 	return record, nil

@@ -16,13 +16,14 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/dynamostore/internal/item"
 	"github.com/runlane/runlane-go/lane"
 )
 
 // scriptedClient stands at the SDK's seam. It keeps items, and answers each transaction as the script says.
 type scriptedClient struct {
 	API
-	items  map[string]item
+	items  map[string]item.Item
 	script []answer
 	deaf   bool // reads of several items fail
 	sent   []*dynamodb.TransactWriteItemsInput
@@ -35,10 +36,10 @@ type answer struct {
 }
 
 func newScripted(script ...answer) *scriptedClient {
-	return &scriptedClient{items: map[string]item{}, script: script}
+	return &scriptedClient{items: map[string]item.Item{}, script: script}
 }
 
-func keyText(it item) string { return textOf(it[attrPK]) + " " + textOf(it[attrSK]) }
+func keyText(it item.Item) string { return item.TextOf(it[item.PK]) + " " + item.TextOf(it[item.SK]) }
 
 func (c *scriptedClient) GetItem(_ context.Context, in *dynamodb.GetItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
 	return &dynamodb.GetItemOutput{Item: c.items[keyText(in.Key)]}, nil
@@ -186,7 +187,7 @@ func TestTransaction_Answers(t *testing.T) {
 // is final.
 func TestTransaction_ConditionBesideConflict(t *testing.T) {
 	t.Parallel()
-	mixed := func(old item) error {
+	mixed := func(old item.Item) error {
 		return &types.TransactionCanceledException{CancellationReasons: []types.CancellationReason{
 			{Code: aws.String("ConditionalCheckFailed"), Item: old}, {Code: aws.String("TransactionConflict")},
 		}}
@@ -203,7 +204,7 @@ func TestTransaction_ConditionBesideConflict(t *testing.T) {
 	t.Run("a higher sequence is final", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
-			client := newScripted(answer{err: mixed(item{"sq": num(7)})})
+			client := newScripted(answer{err: mixed(item.Item{"sq": item.Num(7)})})
 			_, err := New(client, "table", nil).AppendRunEvents(t.Context(), creation(t, "run_1"))
 			if !errors.Is(err, runlane.ConflictEventSequence) || len(client.sent) != 1 {
 				t.Fatalf("sent %d times: %v", len(client.sent), err)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/dynamostore/internal/rows"
 	"github.com/runlane/runlane-go/internal/proof/awstest"
 	"github.com/runlane/runlane-go/lane"
 )
@@ -229,7 +230,7 @@ func (w *world) look() *world {
 }
 
 // item is the run item as it is stored.
-func (w *world) item() *runItem {
+func (w *world) item() *rows.Run {
 	w.Helper()
 	r, err := w.store.readRun(w.Context(), w.key())
 	if err != nil || r == nil {
@@ -248,11 +249,11 @@ func (w *world) marker() string {
 		}
 		return "none"
 	}
-	m, _, ok := r.due().parse()
+	m, _, ok := r.Due().Parse()
 	if !ok || r.DoneP != "" {
-		w.Fatalf("bad index attributes %+v %q", r.due(), r.DoneP)
+		w.Fatalf("bad index attributes %+v %q", r.Due(), r.DoneP)
 	}
-	return string(m.kind) + sign(m.at.time().Sub(w.now))
+	return string(m.Kind) + sign(m.At.Time().Sub(w.now))
 }
 
 func sign(d time.Duration) string {

@@ -32,18 +32,18 @@ var exceptions = map[string]string{
 	"core.(*execution).progress > core.(*execution).flushNotes":                     "a second after a note; the note at the end of an attempt is the same write",
 
 	// Races: somebody else is faster between two requests of this process. The write that follows is one that scenarios come to.
-	"core.(*Runtime).announce > core.(*Runtime).reserveFreed":               "a slot was freed after the trigger had found none",
-	"core.(*Runtime).reserveFreed > core.(*Runtime).reserveAndPublish":      "a slot was freed after the trigger had found none",
-	"core.(*tick).request > core.(*Runtime).failAbandoned":                  "an attempt was abandoned after the stage that fails such runs",
-	"core.(*execution).finish > core.(*execution).ended (2)":                "an answer was lost, and its outcome found",
-	"dynamostore.(*Store).ReserveRunDispatch > dynamostore.(*Store).refuse": "the slot that the scan saw was taken",
-	"dynamostore.(*Store).acquire > dynamostore.(*Store).refuse":            "the slot that the commit wanted was taken",
-	"dynamostore.(*Store).complete > dynamostore.(*Store).updateOwn":        "another process completed a later occurrence",
-	"core.(*delivery).suspect > core.(*Runtime).sendDelayed":                "another suspect is executing just then; it is the send of a wakeup that comes early",
-	"core.(*delivery).judge > core.(*delivery).suspect":                     "as the one above",
-	"core.(*delivery).deliver > core.(*delivery).judge (1)":                 "as the one above",
-	"core.(*delivery).deliver > core.(*delivery).judge (2)":                 "as the one above",
-	"core.(*batch).run > core.(*batch).run":                                 "the code of an item panicked; the others go on by the same calls",
+	"core.(*Runtime).announce > core.(*Runtime).reserveFreed":                  "a slot was freed after the trigger had found none",
+	"core.(*Runtime).reserveFreed > core.(*Runtime).reserveAndPublish":         "a slot was freed after the trigger had found none",
+	"core.(*tick).request > core.(*Runtime).failAbandoned":                     "an attempt was abandoned after the stage that fails such runs",
+	"core.(*execution).finish > core.(*execution).ended (2)":                   "an answer was lost, and its outcome found",
+	"dynamostore.(*Store).ReserveRunDispatch > dynamostore.(*Store).refuse":    "the slot that the scan saw was taken",
+	"dynamostore.(*Store).acquire > dynamostore.(*Store).refuse":               "the slot that the commit wanted was taken",
+	"dynamostore.(*Store).complete > dynamostore/internal/ddb.(*Table).Update": "another process completed a later occurrence",
+	"core.(*delivery).suspect > core.(*Runtime).sendDelayed":                   "another suspect is executing just then; it is the send of a wakeup that comes early",
+	"core.(*delivery).judge > core.(*delivery).suspect":                        "as the one above",
+	"core.(*delivery).deliver > core.(*delivery).judge (1)":                    "as the one above",
+	"core.(*delivery).deliver > core.(*delivery).judge (2)":                    "as the one above",
+	"core.(*batch).run > core.(*batch).run":                                    "the code of an item panicked; the others go on by the same calls",
 
 	// Looks that move a marker: in a tick the stage of cancellations has looked at the same rows before.
 	"core.(*tick).deliver > core.(*tick).scan":                                       looked,
@@ -57,7 +57,7 @@ var exceptions = map[string]string{
 	// Sizes.
 	"core.(*batch).trigger > core.(*batch).publish":                                "after a hundred wakeups of one batch; the rest of a batch is published by the same call",
 	"dynamostore.(*Store).ListRunsNeedingDispatch > dynamostore.(*Store).keepWalk": "after hundreds of full partitions: where the next scan begins, which may be anywhere",
-	"dynamostore.(*Store).keepWalk > dynamostore.(*Store).update":                  "as the one above",
+	"dynamostore.(*Store).keepWalk > dynamostore/internal/ddb.(*Table).Update":     "as the one above",
 
 	// Not on this lane, or not by the engine.
 	"core.(*Runtime).offerSlot > lane.Storage.ListRunsNeedingDispatch":          "asks for one key, and then nothing is moved",

@@ -19,7 +19,7 @@ import (
 const module = "github.com/runlane/runlane-go"
 
 // engine are the packages whose every call that leads to an effect is a site.
-var engine = []string{"core", "dynamostore", "sqstransport", "awslane", "functions"}
+var engine = []string{"core", "dynamostore", "dynamostore/internal/ddb", "sqstransport", "awslane", "functions"}
 
 // operations are the requests that change something.
 var operations = map[string]bool{

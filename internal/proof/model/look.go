@@ -1,6 +1,6 @@
 package main
 
-// Stages of maintenance, as dynamostore/look.go names them.
+// Stages of maintenance, as dynamostore/internal/rows/classify.go names them.
 const (
 	nobody int8 = iota
 	finalizing

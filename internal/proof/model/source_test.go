@@ -11,10 +11,10 @@ import (
 
 // The model follows dynamostore by hand. What can be compared, is.
 
-// kindsByName are the marker kinds under the names of dynamostore/marker.go.
+// kindsByName are the marker kinds under the names of dynamostore/internal/rows/marker.go.
 var kindsByName = map[string]int8{
-	"deliverable": deliverable, "unpublished": unpublished, "deadLetter": deadLetter, "waiting": timed, "slotless": slotless,
-	"parked": parked, "leased": leased,
+	"Deliverable": deliverable, "Unpublished": unpublished, "DeadLetter": deadLetter, "Waiting": timed, "Slotless": slotless,
+	"Parked": parked, "Leased": leased,
 }
 
 func source(t *testing.T, path string) *ast.File {
@@ -29,12 +29,12 @@ func source(t *testing.T, path string) *ast.File {
 func TestMarkerKinds_AreThoseOfTheStore(t *testing.T) {
 	t.Parallel()
 	letters := map[string]string{}
-	ast.Inspect(source(t, "../../../dynamostore/marker.go"), func(n ast.Node) bool {
+	ast.Inspect(source(t, "../../../dynamostore/internal/rows/marker.go"), func(n ast.Node) bool {
 		spec, ok := n.(*ast.ValueSpec)
 		if !ok || len(spec.Values) != 1 {
 			return true
 		}
-		if typ, ok := spec.Type.(*ast.Ident); ok && typ.Name == "markerKind" {
+		if typ, ok := spec.Type.(*ast.Ident); ok && typ.Name == "MarkerKind" {
 			letter, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
 			if err != nil {
 				t.Error(err)
@@ -55,9 +55,9 @@ func TestMarkerKinds_AreThoseOfTheStore(t *testing.T) {
 
 func TestScanKinds_AreThoseOfTheStore(t *testing.T) {
 	t.Parallel()
-	stages := map[string]int8{"finalizing": finalizing, "delivering": delivering, "publishing": publishing, "redelivering": redelivering}
+	stages := map[string]int8{"Finalizing": finalizing, "Delivering": delivering, "Publishing": publishing, "Redelivering": redelivering}
 	seen := 0
-	ast.Inspect(source(t, "../../../dynamostore/due.go"), func(n ast.Node) bool {
+	ast.Inspect(source(t, "../../../dynamostore/internal/rows/classify.go"), func(n ast.Node) bool {
 		pair, ok := n.(*ast.KeyValueExpr)
 		if !ok {
 			return true

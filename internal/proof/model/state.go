@@ -21,7 +21,7 @@ const (
 	dead
 )
 
-// Marker kinds, as dynamostore/marker.go names them.
+// Marker kinds, as dynamostore/internal/rows/marker.go names them.
 const (
 	noMarker    int8 = iota
 	deliverable      // q

@@ -34,9 +34,15 @@ func (s *site) name() string {
 	return name
 }
 
+// The folders whose conditions are tried, and the one of the package that they all take conditions from.
+var (
+	conditioned = []string{".", "internal/rows", "internal/ddb"}
+	vocabulary  = filepath.Join("internal", "item")
+)
+
 // switches is compiled into the copy. A condition that is switched off stays in the request, so that all its values are used, but
 // is true whatever the item is.
-const switches = `package dynamostore
+const switches = `package item
 
 import (
 	"fmt"
@@ -51,11 +57,11 @@ var (
 	reached sync.Map
 )
 
-func mutated(site int, c condition) condition {
-	return condition{text: mutatedText(site, c.text), values: c.values}
+func Mutated(site int, c Condition) Condition {
+	return Condition{Text: MutatedText(site, c.Text), Values: c.Values}
 }
 
-func mutatedText(site int, text string) string {
+func MutatedText(site int, text string) string {
 	if _, before := reached.LoadOrStore(site, true); !before {
 		if f, err := os.OpenFile(os.Getenv("RUNLANE_REACHED"), os.O_APPEND|os.O_WRONLY, 0); err == nil {
 			fmt.Fprintln(f, site)
@@ -74,11 +80,15 @@ func mutatedText(site int, text string) string {
 }
 `
 
-// instrument puts every condition of the package in dir behind its switch and returns the conditions in the order of the source.
+// instrument puts every condition of dynamostore, which is in dir, behind its switch and returns the conditions in the order of the source.
 func instrument(dir string) ([]*site, error) {
-	paths, err := filepath.Glob(filepath.Join(dir, "*.go"))
-	if err != nil {
-		return nil, err
+	var paths []string
+	for _, folder := range conditioned {
+		found, err := filepath.Glob(filepath.Join(dir, filepath.FromSlash(folder), "*.go"))
+		if err != nil {
+			return nil, err
+		}
+		paths = append(paths, found...)
 	}
 	var sites []*site
 	names := map[string]int{}
@@ -106,7 +116,7 @@ func instrument(dir string) ([]*site, error) {
 	if len(sites) == 0 {
 		return nil, fmt.Errorf("no conditions in %s", dir)
 	}
-	return sites, os.WriteFile(filepath.Join(dir, "mutant_switches.go"), []byte(switches), 0o600)
+	return sites, os.WriteFile(filepath.Join(dir, vocabulary, "mutant_switches.go"), []byte(switches), 0o600)
 }
 
 // rewrite wraps the conditions of one file. before is how many sites there are already.
@@ -120,7 +130,7 @@ func rewrite(name string, source []byte, before int) ([]byte, []*site, error) {
 	insertions := map[int]string{}
 	for _, declaration := range file.Decls {
 		function, ok := declaration.(*ast.FuncDecl)
-		if !ok || isVocabulary(function) {
+		if !ok || function.Body == nil {
 			continue
 		}
 		for _, c := range conditions(function.Body) {
@@ -140,47 +150,42 @@ func rewrite(name string, source []byte, before int) ([]byte, []*site, error) {
 	return insert(source, insertions), sites, nil
 }
 
-// isVocabulary reports functions that make conditions out of their arguments: what they are called with counts.
-func isVocabulary(f *ast.FuncDecl) bool {
-	return f.Recv == nil && f.Name.Name == "equal" || f.Recv != nil && f.Name.Name == "and" || f.Body == nil
-}
-
 type found struct {
 	node    ast.Expr
 	wrapper string
 }
 
-// conditions are the expressions of a body that state a condition: absent, equal(…), condition{…}, what is appended to a
-// condition's text, and a literal ConditionExpression.
+// conditions are the expressions of a body that state a condition: item.Absent, item.Equal(…), item.Condition{…}, what is appended to
+// a condition's text, and a literal ConditionExpression.
 func conditions(body *ast.BlockStmt) []found {
 	var out []found
 	ast.Inspect(body, func(node ast.Node) bool {
 		switch n := node.(type) {
-		case *ast.Ident:
-			if n.Name == "absent" {
-				out = append(out, found{n, "mutated"})
+		case *ast.SelectorExpr:
+			if isWord(n, "Absent") {
+				out = append(out, found{n, "item.Mutated"})
 			}
 		case *ast.CallExpr:
-			if f, ok := n.Fun.(*ast.Ident); ok && f.Name == "equal" {
-				out = append(out, found{n, "mutated"})
+			if isWord(n.Fun, "Equal") {
+				out = append(out, found{n, "item.Mutated"})
 				return false
 			}
 		case *ast.CompositeLit:
-			if t, ok := n.Type.(*ast.Ident); ok && t.Name == "condition" {
+			if isWord(n.Type, "Condition") {
 				if len(n.Elts) > 0 {
-					out = append(out, found{n, "mutated"})
+					out = append(out, found{n, "item.Mutated"})
 				}
 				return false
 			}
 		case *ast.AssignStmt:
-			if s, ok := n.Lhs[0].(*ast.SelectorExpr); ok && n.Tok == token.ADD_ASSIGN && s.Sel.Name == "text" {
-				out = append(out, found{n.Rhs[0], "mutatedText"})
+			if s, ok := n.Lhs[0].(*ast.SelectorExpr); ok && n.Tok == token.ADD_ASSIGN && s.Sel.Name == "Text" {
+				out = append(out, found{n.Rhs[0], "item.MutatedText"})
 				return false
 			}
 		case *ast.KeyValueExpr:
 			if key, ok := n.Key.(*ast.Ident); ok && key.Name == "ConditionExpression" {
 				if text := literalText(n.Value); text != nil {
-					out = append(out, found{text, "mutatedText"})
+					out = append(out, found{text, "item.MutatedText"})
 				}
 				return false
 			}
@@ -190,13 +195,23 @@ func conditions(body *ast.BlockStmt) []found {
 	return out
 }
 
+// isWord reports a name of package item.
+func isWord(e ast.Expr, name string) bool {
+	s, ok := e.(*ast.SelectorExpr)
+	if !ok || s.Sel.Name != name {
+		return false
+	}
+	p, ok := s.X.(*ast.Ident)
+	return ok && p.Name == "item"
+}
+
 // literalText is the argument of aws.String, unless it is the text of a condition, which counts where it is made.
 func literalText(e ast.Expr) ast.Expr {
 	call, ok := e.(*ast.CallExpr)
 	if !ok || len(call.Args) != 1 {
 		return nil
 	}
-	if s, ok := call.Args[0].(*ast.SelectorExpr); ok && s.Sel.Name == "text" {
+	if s, ok := call.Args[0].(*ast.SelectorExpr); ok && s.Sel.Name == "Text" {
 		return nil
 	}
 	return call.Args[0]

@@ -7,23 +7,19 @@ import (
 	"testing"
 )
 
-const source = `package dynamostore
+const source = `package rows
 
-var absent = condition{text: "attribute_not_exists(#pk)"}
+import "x/item"
 
-func equal(name string) condition { return condition{text: name} }
-
-func (c condition) and(o condition) condition { c.text += o.text; return c }
-
-func one(table string) condition {
-	put(member{condition: absent})
-	held := equal("a").and(equal("b"))
-	mine := condition{text: "c", values: nil}
-	mine.text += " AND d"
-	update(condition{})
+func one(table string) item.Condition {
+	put(item.Write{Condition: item.Absent})
+	held := item.Equal("a").And(item.Equal("b"))
+	mine := item.Condition{Text: "c", Values: nil}
+	mine.Text += " AND d"
+	update(item.Condition{})
 	send(&Input{ConditionExpression: aws.String("e"), Other: aws.String("f")})
-	send(&Input{ConditionExpression: aws.String(held.text)})
-	send(&Input{ConditionExpression: &held.text})
+	send(&Input{ConditionExpression: aws.String(held.Text)})
+	send(&Input{ConditionExpression: &held.Text})
 	return held
 }
 `
@@ -35,22 +31,20 @@ func TestRewrite_PutsEveryConditionBehindASwitch(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"put(member{condition: mutated(11, absent)})",
-		`held := mutated(12, equal("a")).and(mutated(13, equal("b")))`,
-		`mine := mutated(14, condition{text: "c", values: nil})`,
-		`mine.text += mutatedText(15, " AND d")`,
-		"update(condition{})",
-		`ConditionExpression: aws.String(mutatedText(16, "e")), Other: aws.String("f")`,
-		"aws.String(held.text)",
-		"&held.text",
-		`func equal(name string) condition { return condition{text: name} }`,
-		`c.text += o.text;`,
+		"put(item.Write{Condition: item.Mutated(11, item.Absent)})",
+		`held := item.Mutated(12, item.Equal("a")).And(item.Mutated(13, item.Equal("b")))`,
+		`mine := item.Mutated(14, item.Condition{Text: "c", Values: nil})`,
+		`mine.Text += item.MutatedText(15, " AND d")`,
+		"update(item.Condition{})",
+		`ConditionExpression: aws.String(item.MutatedText(16, "e")), Other: aws.String("f")`,
+		"aws.String(held.Text)",
+		"&held.Text",
 	} {
 		if !strings.Contains(string(changed), want) {
 			t.Errorf("no %s in\n%s", want, changed)
 		}
 	}
-	if len(sites) != 6 || sites[0].place != "x.go:10" || sites[0].name() != "one: absent" || sites[5].text != `"e"` {
+	if len(sites) != 6 || sites[0].place != "x.go:6" || sites[0].name() != "one: item.Absent" || sites[5].text != `"e"` {
 		t.Errorf("%+v", sites)
 	}
 	if _, err := parser.ParseFile(token.NewFileSet(), "x.go", changed, 0); err != nil {

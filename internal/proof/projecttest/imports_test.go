@@ -33,6 +33,9 @@ const (
 	xsync      = "golang.org/x/sync"
 
 	reducerFolder = "core/internal/reducer"
+
+	itemPkg     = module + "/dynamostore/internal/item$"
+	dynamoTypes = awsSDK + "/service/dynamodb/types$"
 )
 
 // The import table. A package that no rule names is an error, so a new folder gets its line here.
@@ -44,7 +47,16 @@ var importRules = []importRule{
 		"$gostd", runlanePkg, lanePkg, module + "/" + reducerFolder + "$", "github.com/oklog/ulid/v2$", xsync,
 	}},
 	{"memlane", "memlane/...", "memlane/**", []string{"$gostd", runlanePkg, lanePkg}},
-	{"dynamostore", "dynamostore/...", "dynamostore/**", []string{"$gostd", runlanePkg, lanePkg, awsSDK, smithy, compress, xsync}},
+	{"dynamostore", "dynamostore", "dynamostore/*.go", []string{
+		"$gostd", runlanePkg, lanePkg, itemPkg, module + "/dynamostore/internal/rows$", module + "/dynamostore/internal/ddb$", awsSDK, xsync,
+	}},
+	{"dynamostore-item", "dynamostore/internal/item", "dynamostore/internal/item/**", []string{"$gostd", dynamoTypes}},
+	{"dynamostore-rows", "dynamostore/internal/rows", "dynamostore/internal/rows/**", []string{
+		"$gostd", runlanePkg, lanePkg, itemPkg, dynamoTypes, compress,
+	}},
+	{"dynamostore-ddb", "dynamostore/internal/ddb", "dynamostore/internal/ddb/**", []string{
+		"$gostd", runlanePkg, itemPkg, awsSDK, smithy, xsync,
+	}},
 	{"sqstransport", "sqstransport/...", "sqstransport/**", []string{"$gostd", runlanePkg, lanePkg, awsSDK, smithy, xsync}},
 	{"awslane", "awslane/...", "awslane/**", []string{
 		"$gostd", runlanePkg, lanePkg, module + "/dynamostore$", module + "/sqstransport$", awsSDK, smithy,
@@ -107,6 +119,13 @@ var reachRules = []reachRule{
 	},
 }
 
+// pureFolders do no I/O, and neither wait nor choose: what is there follows from its arguments alone.
+var pureFolders = []string{"dynamostore/internal/item", "dynamostore/internal/rows"}
+
+// impure are packages of the standard library by which one waits, chooses, or reaches out. (Package time is for times: no clock is asked,
+// which TestPureFolders_AskNoClock holds.)
+var impure = []string{"context$", "os$", "os/", "io/fs$", "net$", "net/", "syscall$", "math/rand", "crypto/rand$", "runtime$"}
+
 func inFolders(folders ...string) func(goPackage) bool {
 	return func(p goPackage) bool {
 		first, _, _ := strings.Cut(p.folder(), "/")
@@ -155,6 +174,13 @@ func importFaults(packages []goPackage) []string {
 			for _, imported := range p.Imports {
 				if ok && !matchesAny(imported, rule.allow) {
 					faults = append(faults, fmt.Sprintf("%s imports %s", p.ImportPath, imported))
+				}
+			}
+		}
+		if slices.Contains(pureFolders, p.folder()) {
+			for _, imported := range p.Imports {
+				if matchesAny(imported, impure) {
+					faults = append(faults, fmt.Sprintf("%s imports %s, and is pure", p.ImportPath, imported))
 				}
 			}
 		}
@@ -215,6 +241,10 @@ func TestImports_EachRuleCanFail(t *testing.T) {
 		"lane imports core":                 {at("lane", "lane", module+"/core"), "imports"},
 		"memlane imports core":              {at("memlane", "memlane", module+"/core"), "imports"},
 		"dynamostore imports core":          {at("dynamostore", "dynamostore", module+"/core"), "imports"},
+		"a row reads the table":             {at("dynamostore/internal/rows", "rows", module+"/dynamostore/internal/ddb"), "imports"},
+		"the table knows of runs":           {at("dynamostore/internal/ddb", "ddb", module+"/lane"), "imports"},
+		"a row has a context":               {at("dynamostore/internal/rows", "rows", "context"), "is pure"},
+		"a row is made by chance":           {at("dynamostore/internal/rows", "rows", "math/rand/v2"), "is pure"},
 		"sqstransport imports dynamostore":  {at("sqstransport", "sqstransport", module+"/dynamostore"), "imports"},
 		"the reducer imports a context":     {at(reducerFolder, "reducer", "context"), "imports"},
 		"the reducer imports randomness":    {at(reducerFolder, "reducer", "math/rand/v2"), "imports"},
@@ -251,6 +281,26 @@ func TestImports_EachRuleCanFail(t *testing.T) {
 	}
 	if faults := importFaults(sound); len(faults) > 0 {
 		t.Errorf("sound packages are refused: %v", faults)
+	}
+}
+
+func TestPureFolders_AskNoClock(t *testing.T) {
+	t.Parallel()
+	clock := regexp.MustCompile(`\btime\.(Now|Since|Until|After|AfterFunc|NewTimer|NewTicker|Tick|Sleep)\(`)
+	for _, folder := range pureFolders {
+		paths, err := filepath.Glob(filepath.Join(root(t), filepath.FromSlash(folder), "*.go"))
+		if err != nil || len(paths) == 0 {
+			t.Fatalf("%s: %d files, %v", folder, len(paths), err)
+		}
+		for _, path := range paths {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if asked := clock.Find(text); asked != nil && !strings.HasSuffix(path, "_test.go") {
+				t.Errorf("%s calls %s", path, asked)
+			}
+		}
 	}
 }
 

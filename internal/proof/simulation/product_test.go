@@ -61,14 +61,14 @@ func TestConstants_AreTheProducts(t *testing.T) {
 		file, name string
 		ours       float64
 	}{
-		{"dynamostore/table.go", "defaultShards", defaultShards},
-		{"dynamostore/transaction.go", "maxConflictTries", maxConflictTries},
-		{"dynamostore/transaction.go", "throttleBackoff", float64(throttleBackoff)},
+		{"dynamostore/internal/rows/keys.go", "DefaultShards", defaultShards},
+		{"dynamostore/internal/ddb/transact.go", "maxConflictTries", maxConflictTries},
+		{"dynamostore/internal/ddb/transact.go", "throttleBackoff", float64(throttleBackoff)},
 		{"dynamostore/scan.go", "maxScanChunk", maxScanChunk},
-		{"dynamostore/read.go", "batchKeys", batchKeys},
-		{"dynamostore/read.go", "maxParallel", maxParallel},
-		{"dynamostore/log_item.go", "redeliverFirst", float64(firstRedelivery)},
-		{"dynamostore/log_item.go", "redeliverMost", float64(lastRedelivery)},
+		{"dynamostore/internal/ddb/table.go", "BatchKeys", batchKeys},
+		{"dynamostore/internal/ddb/parallel.go", "MaxParallel", maxParallel},
+		{"dynamostore/internal/rows/log.go", "RedeliverFirst", float64(firstRedelivery)},
+		{"dynamostore/internal/rows/log.go", "redeliverMost", float64(lastRedelivery)},
 		{"core/tick.go", "defaultTickLimit", defaultTickLimit},
 		{"core/tick.go", "queuedPatience", float64(queuedPatience)},
 		{"core/tick.go", "shortWaitPatience", float64(shortWaitPatience)},
@@ -87,11 +87,11 @@ func TestConstants_AreTheProducts(t *testing.T) {
 		{"queue.go", "MaxQueueConcurrency", maxLimit},
 		{"core/publish.go", "afterCommitTime", float64(afterCommitTime)},
 		{"core/slots.go", "handOverRounds", handOverRounds},
-		{"dynamostore/slot_read.go", "slotWindow", slotWindow},
-		{"dynamostore/slot_read.go", "creationWindows", creationWindows},
-		{"dynamostore/slot_read.go", "reservationWindows", reservationWindows},
-		{"dynamostore/slot.go", "slotTries", slotTries},
-		{"dynamostore/owner.go", "slotPatience", slotPatience},
+		{"dynamostore/internal/rows/slot.go", "SlotWindow", slotWindow},
+		{"dynamostore/slots.go", "creationWindows", creationWindows},
+		{"dynamostore/slots.go", "reservationWindows", reservationWindows},
+		{"dynamostore/commit.go", "slotTries", slotTries},
+		{"dynamostore/create.go", "slotPatience", slotPatience},
 		{"dynamostore/store.go", "DefaultRequestTimeout", float64(requestTimeout)},
 		{"dynamostore/offer.go", "offerPages", offerPages},
 		{"dynamostore/offer.go", "offerRows", offerRows},
@@ -150,9 +150,9 @@ func TestStageShares_AreTheProducts(t *testing.T) {
 
 func TestScanKinds_AreTheProducts(t *testing.T) {
 	t.Parallel()
-	text := source(t, "dynamostore/due.go")
-	names := map[stage]string{finalizing: "finalizing", delivering: "delivering", publishing: "publishing", redelivering: "redelivering"}
-	kinds := map[marker]string{deliverable: "deliverable", unpublished: "unpublished", waiting: "waiting", parked: "parked", leased: "leased"}
+	text := source(t, "dynamostore/internal/rows/classify.go")
+	names := map[stage]string{finalizing: "Finalizing", delivering: "Delivering", publishing: "Publishing", redelivering: "Redelivering"}
+	kinds := map[marker]string{deliverable: "Deliverable", unpublished: "Unpublished", waiting: "Waiting", parked: "Parked", leased: "Leased"}
 	for stage, name := range names {
 		match := regexp.MustCompile(`(?m)^\t` + name + `:\s+\{(.*?)\}`).FindStringSubmatch(text)
 		if match == nil {
@@ -163,7 +163,7 @@ func TestScanKinds_AreTheProducts(t *testing.T) {
 		for _, kind := range scanKinds[stage] {
 			ours = append(ours, kinds[kind])
 		}
-		if theirs := strings.TrimSuffix(match[1], ", slotless"); theirs != strings.Join(ours, ", ") {
+		if theirs := strings.TrimSuffix(match[1], ", Slotless"); theirs != strings.Join(ours, ", ") {
 			t.Errorf("%s looks at %s there and at %v here", name, theirs, ours)
 		}
 	}

@@ -1,0 +1,102 @@
+package dynamostore
+
+import (
+	"context"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/dynamostore/internal/ddb"
+	"github.com/runlane/runlane-go/dynamostore/internal/rows"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// errReservationOver ends a claim whose commit could not fall into the reservation any more that it was made for.
+var errReservationOver = &ddb.TimeLimit{
+	Message: "DynamoDB did not answer before the reservation was over", Hint: "try again: the run keeps waiting, and gets a slot anew",
+}
+
+// ClaimRunLease implements lane.Storage.
+func (s *Store) ClaimRunLease(ctx context.Context, c *lane.ClaimCommand) (*lane.Acquisition, error) {
+	if c.Projected == nil {
+		return nil, c.Validate()
+	}
+	before, err := s.snapshot(ctx, c.Key(), c.ExpectedSequence)
+	if err != nil {
+		return nil, err
+	}
+	if before == nil || before.Sequence != c.ExpectedSequence {
+		return &lane.Acquisition{Outcome: lane.LostSequence}, nil
+	}
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	if !rows.Claims(&c.Transition) {
+		return nil, &runlane.Error{Code: runlane.ErrContractViolation, RunID: c.Projected.ID, Message: "a claim carries no run.lease_claimed"}
+	}
+	if since, ok := before.RunnableAt(); !ok || since > rows.ToMillis(c.At) {
+		return &lane.Acquisition{Outcome: lane.LostEligibility}, nil
+	}
+	slot, lost, err := s.claimSlot(ctx, c, before)
+	if err != nil {
+		return nil, err
+	}
+	if lost != "" {
+		return s.refuse(ctx, before, lost)
+	}
+	// The commit falls into the reservation of which it takes the slot, or fails.
+	if slot.Before != nil && slot.Before.Run == c.Projected.ID && slot.Before.Until != 0 && slot.Before.Outlasts(rows.ToMillis(c.At)) {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, slot.Before.Until.Time().Sub(c.At), errReservationOver)
+		defer cancel()
+	}
+	var take func() (rows.SlotChange, bool, error)
+	if c.Slot {
+		take = func() (rows.SlotChange, bool, error) {
+			return s.takeSlot(ctx, before, c.Queue.Concurrency, rows.ToMillis(c.At), 0, claimWindows)
+		}
+	}
+	return s.acquire(ctx, &rows.Change{Transition: &c.Transition, Before: before, ByWakeup: c.ByWakeup, Slot: slot}, take)
+}
+
+// ReleaseRunLease implements lane.Storage.
+func (s *Store) ReleaseRunLease(ctx context.Context, c *lane.ReleaseCommand) error {
+	run, err := s.readRun(ctx, c.RunKey)
+	if err != nil {
+		return err
+	}
+	if run == nil {
+		return rows.NotFound(c.RunKey)
+	}
+	if run.LeaseToken == c.LeaseToken {
+		return rows.Conflict(runlane.ConflictLeaseOwnership, c.RunID, "the lease is still held")
+	}
+	return nil
+}
+
+// claimSlot plans what a claim does to slots. lost says why there is none to be had; "" means go on.
+func (s *Store) claimSlot(ctx context.Context, c *lane.ClaimCommand, r *rows.Run) (slot rows.SlotChange, lost lane.Outcome, err error) {
+	if r.Slot != 0 && r.State() == runlane.StatusRunning {
+		return slot, "", nil // its own since the last claim; nothing changes
+	}
+	at := rows.ToMillis(c.At)
+	if r.Slot != 0 && r.DispatchExpiresAt != 0 {
+		reserved, held := r.HeldSlot(), r.HeldSlot()
+		if reserved.Until = r.DispatchExpiresAt; reserved.Outlasts(at) {
+			return rows.SlotChange{Put: &held, Before: &reserved}, "", nil
+		}
+	}
+	switch {
+	case !c.Queue.Bounded():
+		if r.Slot != 0 { // from when the queue had a limit; over, so perhaps somebody else's by now
+			own := r.HeldSlot()
+			return rows.SlotChange{Delete: &own, Optional: true}, "", nil
+		}
+		return slot, "", nil
+	case !c.Slot:
+		return slot, lane.LostReservation, nil
+	}
+	slot, ok, err := s.takeSlot(ctx, r, c.Queue.Concurrency, at, 0, claimWindows)
+	if err == nil && !ok {
+		lost = lane.LostCapacity
+	}
+	return slot, lost, err
+}

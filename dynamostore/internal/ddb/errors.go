@@ -1,0 +1,137 @@
+package ddb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/dynamostore/internal/item"
+)
+
+// The codes of refusals for which the request is not to blame: whose credentials they were, and whether that one may do this.
+var (
+	expiredCodes = []string{"ExpiredToken", "ExpiredTokenException", "RequestExpired"}
+	unknownCodes = []string{
+		"IncompleteSignature", "IncompleteSignatureException", "InvalidAccessKeyId", "InvalidClientTokenId", "InvalidSignatureException",
+		"MissingAuthenticationToken", "MissingAuthenticationTokenException", "SignatureDoesNotMatch", "UnrecognizedClientException",
+	}
+	deniedCodes = []string{"AccessDenied", "AccessDeniedException", "OptInRequired"}
+)
+
+// TimeLimit is the cause of a context that ends for a reason of the caller's, before the caller's own does: what it means, and what to do.
+type TimeLimit struct{ Message, Hint string }
+
+// Error implements error.
+func (l *TimeLimit) Error() string { return l.Message }
+
+// Failure turns an error of the SDK into the one error type of this module. It is the only place that does; what already is
+// one passes through.
+func (t *Table) Failure(ctx context.Context, doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, ok := errors.AsType[*runlane.Error](err); ok {
+		return err
+	}
+	if limit, ok := errors.AsType[*TimeLimit](context.Cause(ctx)); ok {
+		return &runlane.Error{
+			Code: runlane.ErrStorageUnavailable, Message: doing + ": " + limit.Message, Hint: limit.Hint,
+			Retryable: true, Meta: map[string]string{"outcome": "unknown"}, Cause: err,
+		}
+	}
+	if ctx.Err() != nil {
+		return &runlane.Error{
+			Code: runlane.ErrOperationCancelled, Message: doing + ": the caller's context ended",
+			Retryable: true, Meta: map[string]string{"outcome": "unknown"}, Cause: errors.Join(context.Cause(ctx), err),
+		}
+	}
+	e := &runlane.Error{Code: runlane.ErrStorageUnavailable, Message: doing + " failed", Retryable: true, Cause: err}
+	switch code := apiCode(err); {
+	case code == "ResourceNotFoundException":
+		e.Code, e.Retryable = runlane.ErrConfigurationInvalid, false
+		e.Message = fmt.Sprintf("%s: table %q does not exist", doing, t.Name)
+		e.Hint = "create the table (make local-up does locally, the template in an account), or set RUNLANE_TABLE"
+	case code == "ValidationException":
+		e.Code, e.Retryable = runlane.ErrContractViolation, false
+		e.Message = doing + ": DynamoDB refused the request"
+		e.Hint = "the table may not have the layout of this version"
+	case slices.Contains(expiredCodes, code):
+		e.Message = doing + ": the credentials for AWS have expired"
+		e.Hint = "log in again, or renew them, then repeat"
+	case slices.Contains(unknownCodes, code):
+		e.Message = doing + ": AWS does not accept the credentials"
+		e.Hint = "check the access key, its secret, the profile and this machine's clock, which is part of every signature"
+	case slices.Contains(deniedCodes, code):
+		e.Message = doing + ": access denied"
+		e.Hint = "let the policy allow the action that the cause names, on the table and its indexes"
+	case isThrottle(err):
+		e.Message = doing + ": throttled"
+		e.Hint = "raise the table's throughput, or try again later"
+	case isTransactionConflict(err):
+		e.Message = doing + ": met transactions on the same item too often"
+		e.Hint = "try again"
+	case code == "":
+		e.Message = doing + ": DynamoDB is not reachable"
+		e.Hint = "check AWS_ENDPOINT_URL and the network"
+	}
+	if !refused(err) {
+		e.Meta = map[string]string{"outcome": "unknown"}
+	}
+	return e
+}
+
+// unsettled marks an error of a write that may have been carried out, whatever was said to a later sending of it.
+func unsettled(err error) error { return withOutcome(err, "unknown") }
+
+// withOutcome says in an error whether what failed was carried out, where that is not said.
+func withOutcome(err error, outcome string) error {
+	e, ok := errors.AsType[*runlane.Error](err)
+	if !ok {
+		return err
+	}
+	out := *e
+	out.Meta = map[string]string{}
+	maps.Copy(out.Meta, e.Meta)
+	out.Meta["outcome"] = outcome
+	return &out
+}
+
+func apiCode(err error) string {
+	if api, ok := errors.AsType[smithy.APIError](err); ok {
+		return api.ErrorCode()
+	}
+	return ""
+}
+
+func isThrottle(err error) bool {
+	return slices.Contains([]string{
+		"ProvisionedThroughputExceededException", "ThrottlingException", "RequestLimitExceeded", "Throttling",
+	}, apiCode(err))
+}
+
+// refused reports an answer that says the request was not carried out; any other error leaves its outcome unknown.
+func refused(err error) bool {
+	if isThrottle(err) {
+		return true
+	}
+	api, ok := errors.AsType[smithy.APIError](err)
+	return ok && api.ErrorFault() == smithy.FaultClient && api.ErrorCode() != "TransactionInProgressException"
+}
+
+func isConditionFailure(err error) (old item.Item, ok bool) {
+	if failed, ok := errors.AsType[*types.ConditionalCheckFailedException](err); ok {
+		return failed.Item, true
+	}
+	return nil, false
+}
+
+func isTransactionConflict(err error) bool {
+	_, ok := errors.AsType[*types.TransactionConflictException](err)
+	return ok
+}

@@ -1,0 +1,65 @@
+package ddb
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// MaxParallel is how many requests of one call are under way at once, where nothing else is said.
+const MaxParallel = 8
+
+// InParallel treats the members of a list at once, at most MaxParallel, until one fails.
+func InParallel[E any](ctx context.Context, list []E, one func(ctx context.Context, i int, e E) error) error {
+	if len(list) == 1 {
+		return one(ctx, 0, list[0])
+	}
+	all := make([]func(context.Context) error, len(list))
+	for i, e := range list {
+		all[i] = func(ctx context.Context) error { return one(ctx, i, e) }
+	}
+	return AllOf(ctx, MaxParallel, all)
+}
+
+// AllOf does everything at once, at most so much, until something fails. A single thing is done in place: in a separate goroutine the
+// deep stack that a request needs would have to grow anew.
+func AllOf(ctx context.Context, atOnce int, all []func(ctx context.Context) error) error {
+	if len(all) == 1 {
+		return all[0](ctx)
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(atOnce)
+	for _, one := range all {
+		group.Go(func() error { return one(ctx) })
+	}
+	return group.Wait()
+}
+
+// throttled is the pause after so many refusals before this one: with its half at random, so that callers who were refused together do
+// not come back together.
+func throttled(before int) time.Duration {
+	longest := throttleBackoff << min(before, 4)
+	return longest/2 + jitter(longest/2)
+}
+
+// Pause waits for a moment, at random, before something is tried again that others are changing.
+func Pause(ctx context.Context) error { return Sleep(ctx, jitter(conflictBackoff)) }
+
+// jitter is a random part of d.
+func jitter(d time.Duration) time.Duration {
+	return time.Duration(rand.Int64N(int64(d) + 1)) //nolint:gosec // spreading retries needs no secrecy
+}
+
+// Sleep waits, or returns early with the context's error.
+func Sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,226 @@
+// Package ddb is a table of DynamoDB: it sends requests, repeats them where that is safe, finds out by reading whether an unheard write was
+// carried out, counts what they cost, and turns failures into the module's errors. It knows items and conditions, and nothing of runs.
+package ddb
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/dynamostore/internal/item"
+)
+
+// Client is what a table needs of a DynamoDB client.
+type Client interface {
+	BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput, o ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error)
+	DeleteItem(ctx context.Context, in *dynamodb.DeleteItemInput, o ...func(*dynamodb.Options)) (*dynamodb.DeleteItemOutput, error)
+	DescribeTable(ctx context.Context, in *dynamodb.DescribeTableInput, o ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error)
+	GetItem(ctx context.Context, in *dynamodb.GetItemInput, o ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
+	Query(ctx context.Context, in *dynamodb.QueryInput, o ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error)
+	Scan(ctx context.Context, in *dynamodb.ScanInput, o ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error)
+	TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, o ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error)
+	UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, o ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
+}
+
+// BatchKeys is how many keys one request of a batch has.
+const BatchKeys = 100
+
+const unprocessedGap = 20 * time.Millisecond
+
+// Index is a global secondary index: its name, and the attributes that it is keyed by.
+type Index struct{ Name, Hash, Sort string }
+
+// Table is a DynamoDB table of string keys. Its fields do not change once it is used.
+type Table struct {
+	Client  Client
+	Name    string
+	Indexes []Index
+	Timeout time.Duration // of one request
+	Meter   Meter
+}
+
+// Check compares the table's keys and indexes with what the program reads and writes.
+func (t *Table) Check(ctx context.Context) error {
+	var out *dynamodb.DescribeTableOutput
+	err := t.send(ctx, func(ctx context.Context) (err error) {
+		out, err = t.Client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &t.Name})
+		return err
+	})
+	if err != nil {
+		return t.Failure(ctx, "look at the table", err)
+	}
+	faults := keyFaults("the table", out.Table.KeySchema, item.PK, item.SK)
+	for _, index := range t.Indexes {
+		faults = append(faults, indexFaults(out.Table, index)...)
+	}
+	if len(faults) == 0 {
+		return nil
+	}
+	return &runlane.Error{
+		Code: runlane.ErrConfigurationInvalid, Message: fmt.Sprintf("table %q does not have the layout: %s", t.Name, strings.Join(faults, "; ")),
+		Hint: "create the table by the template, or locally by make local-up; an index cannot be changed, only made anew",
+	}
+}
+
+func indexFaults(table *types.TableDescription, want Index) []string {
+	for _, index := range table.GlobalSecondaryIndexes {
+		if aws.ToString(index.IndexName) == want.Name {
+			return keyFaults("index "+want.Name, index.KeySchema, want.Hash, want.Sort)
+		}
+	}
+	return []string{"index " + want.Name + " is missing"}
+}
+
+func keyFaults(what string, schema []types.KeySchemaElement, hash, sort string) []string {
+	if len(schema) == 2 && aws.ToString(schema[0].AttributeName) == hash && aws.ToString(schema[1].AttributeName) == sort {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s is not keyed by %s and %s", what, hash, sort)}
+}
+
+// send bounds one request.
+func (t *Table) send(ctx context.Context, request func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, t.Timeout)
+	defer cancel()
+	return request(ctx)
+}
+
+// Get reads one item strongly; nil when absent.
+func (t *Table) Get(ctx context.Context, operation, pk, sk string) (item.Item, error) {
+	var out *dynamodb.GetItemOutput
+	err := t.send(ctx, func(ctx context.Context) (err error) {
+		out, err = t.Client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &t.Name, Key: item.Key(pk, sk), ConsistentRead: aws.Bool(true)})
+		return err
+	})
+	if err != nil {
+		t.used(ctx, operation, Usage{Requests: 1})
+		return nil, t.Failure(ctx, operation, err)
+	}
+	t.used(ctx, operation, Usage{Requests: 1, ReadUnits: ReadUnits(item.Size(out.Item), true)})
+	if len(out.Item) == 0 {
+		return nil, nil
+	}
+	return out.Item, nil
+}
+
+// BatchGet reads items strongly, without repeats, until none is left unprocessed.
+func (t *Table) BatchGet(ctx context.Context, operation string, keys []item.Item, each func(item.Item) error) error {
+	seen := map[string]bool{}
+	keys = slices.DeleteFunc(keys, func(k item.Item) bool {
+		id := item.TextOf(k[item.PK]) + "\x00" + item.TextOf(k[item.SK])
+		defer func() { seen[id] = true }()
+		return seen[id]
+	})
+	for len(keys) > 0 {
+		n := min(len(keys), BatchKeys)
+		var out *dynamodb.BatchGetItemOutput
+		err := t.send(ctx, func(ctx context.Context) (err error) {
+			out, err = t.Client.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{
+				t.Name: {Keys: keys[:n], ConsistentRead: aws.Bool(true)},
+			}})
+			return err
+		})
+		usage := Usage{Requests: 1}
+		if err != nil {
+			t.used(ctx, operation, usage)
+			return t.Failure(ctx, operation, err)
+		}
+		left := out.UnprocessedKeys[t.Name].Keys
+		usage.ReadUnits = float64(n - len(left) - len(out.Responses[t.Name])) // absent ones cost the minimum
+		for _, it := range out.Responses[t.Name] {
+			usage.ReadUnits += ReadUnits(item.Size(it), true)
+			if err := each(it); err != nil {
+				return err
+			}
+		}
+		t.used(ctx, operation, usage)
+		keys = append(left, keys[n:]...)
+		if len(left) == n {
+			if err := Sleep(ctx, unprocessedGap+jitter(unprocessedGap)); err != nil {
+				return t.Failure(ctx, operation, err)
+			}
+		}
+	}
+	return nil
+}
+
+// Query asks for the items of one partition key in the order of their sort keys: of the table, which is read strongly, or of an index.
+type Query struct {
+	Operation string
+	Index     string // "": the table
+	Where     string // the key condition
+	Values    item.Item
+	Backwards bool
+	Limit     int       // how many items one request reads; 0: as many as fit
+	Behind    item.Item // the key behind which to begin; nil: at the first
+}
+
+// Query shows items until each returns false or nothing is left.
+func (t *Table) Query(ctx context.Context, q *Query, each func(item.Item) (more bool, err error)) error {
+	in := &dynamodb.QueryInput{
+		TableName: &t.Name, KeyConditionExpression: &q.Where, ExpressionAttributeNames: item.Names(q.Where), ExpressionAttributeValues: q.Values,
+		ExclusiveStartKey: q.Behind, ScanIndexForward: aws.Bool(!q.Backwards),
+	}
+	strong := q.Index == ""
+	if strong {
+		in.ConsistentRead = &strong
+	} else {
+		in.IndexName = &q.Index
+	}
+	if q.Limit > 0 {
+		in.Limit = aws.Int32(int32(q.Limit)) //nolint:gosec // bounded by page limits
+	}
+	for {
+		var out *dynamodb.QueryOutput
+		err := t.send(ctx, func(ctx context.Context) (err error) {
+			out, err = t.Client.Query(ctx, in)
+			return err
+		})
+		if err != nil {
+			t.used(ctx, q.Operation, Usage{Requests: 1})
+			return t.Failure(ctx, q.Operation, err)
+		}
+		size := 0
+		for _, it := range out.Items {
+			size += item.Size(it)
+		}
+		t.used(ctx, q.Operation, Usage{Requests: 1, ReadUnits: ReadUnits(size, strong)})
+		for _, it := range out.Items {
+			if more, err := each(it); err != nil || !more {
+				return err
+			}
+		}
+		if out.LastEvaluatedKey == nil {
+			return nil
+		}
+		in.ExclusiveStartKey = out.LastEvaluatedKey
+	}
+}
+
+// Scan reads so many items of the whole table strongly, behind a key, and says behind which key to go on; nil at the end.
+func (t *Table) Scan(ctx context.Context, operation string, behind item.Item, limit int) (items []item.Item, next item.Item, err error) {
+	in := &dynamodb.ScanInput{
+		TableName: &t.Name, ConsistentRead: aws.Bool(true), Limit: aws.Int32(int32(limit)), ExclusiveStartKey: behind, //nolint:gosec // bounded
+	}
+	var out *dynamodb.ScanOutput
+	err = t.send(ctx, func(ctx context.Context) (err error) {
+		out, err = t.Client.Scan(ctx, in)
+		return err
+	})
+	if err != nil {
+		return nil, nil, t.Failure(ctx, operation, err)
+	}
+	size := 0
+	for _, it := range out.Items {
+		size += item.Size(it)
+	}
+	t.used(ctx, operation, Usage{Requests: 1, ReadUnits: ReadUnits(size, true)})
+	return out.Items, out.LastEvaluatedKey, nil
+}

@@ -1,0 +1,291 @@
+package ddb
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/dynamostore/internal/item"
+)
+
+// Bounds of repeating one transaction.
+const (
+	maxConflictTries  = 8
+	triesBeforeLook   = 2 // of these: then the members are read
+	maxConflictRounds = 3 // of so many tries, while reading tells that nobody has won
+	MaxUnknownTries   = 4
+	conflictBackoff   = 80 * time.Millisecond
+	throttleBackoff   = 250 * time.Millisecond
+)
+
+// Transaction commits all writes or none. The first write leads: what else stands under its partition key happens as it does, so that
+// its condition speaks for all of them.
+type Transaction struct {
+	Operation string // for the meter and for errors
+	Token     string // another transaction has another one
+	Writes    []item.Write
+	// Version is a number of the leading item that only grows. An item beyond that which the leading write expects ends all tries. "" is
+	// none: then the leading item may be there or not.
+	Version string
+	Proof   item.Proof
+}
+
+// attempt is a transaction on its way: the same bytes, however often they are sent.
+type attempt struct {
+	*Transaction
+
+	in      *dynamodb.TransactWriteItemsInput
+	encoded encodedOnce
+	usage   Usage
+	entries float64 // units for index entries, which a cancelled transaction does not put
+
+	tries, rounds, unknown int
+	unheard                error // of the last sending whose outcome is unknown
+}
+
+// Transact commits a transaction. It sends the same request again while its outcome is unknown, and repeats it in place while it only
+// meets other transactions. Conditions that fail are returned, to be judged by the caller.
+func (t *Table) Transact(ctx context.Context, transaction *Transaction) ([]item.Lost, error) {
+	sent := t.attempt(transaction)
+	for {
+		err := t.send(ctx, func(ctx context.Context) error {
+			_, err := t.Client.TransactWriteItems(ctx, sent.in, SentOnce, sent.encoded.option)
+			return err
+		})
+		cancelled, wasCancelled := errors.AsType[*types.TransactionCanceledException](err)
+		spent := sent.usage
+		if wasCancelled {
+			spent.WriteUnits -= sent.entries
+		}
+		t.used(ctx, sent.Operation, spent)
+		var pause time.Duration
+		var failed []item.Lost
+		over := false
+		switch {
+		case err == nil:
+			return nil, nil
+		case wasCancelled:
+			pause, failed, over, err = t.cancelled(ctx, sent, cancelled)
+		case isThrottle(err):
+			pause = throttled(sent.tries)
+			sent.tries++
+			over = sent.tries == maxConflictTries
+		case refused(err):
+			over = true
+		default:
+			sent.unheard = err
+			sent.unknown++
+			over = sent.unknown == MaxUnknownTries
+			pause = throttleBackoff/4<<sent.unknown + jitter(throttleBackoff/4)
+		}
+		if failed != nil {
+			return t.lostTo(ctx, sent, failed)
+		}
+		if over || ctx.Err() != nil || Sleep(ctx, pause) != nil {
+			return t.settle(ctx, sent, err)
+		}
+	}
+}
+
+func (t *Table) attempt(transaction *Transaction) *attempt {
+	out := &attempt{Transaction: transaction, usage: Usage{Requests: 1}}
+	out.in = &dynamodb.TransactWriteItemsInput{ClientRequestToken: &transaction.Token}
+	for i := range transaction.Writes {
+		write := &transaction.Writes[i]
+		out.in.TransactItems = append(out.in.TransactItems, write.Part(&t.Name))
+		entries := t.indexUnits(write.Before, write.After)
+		size := max(item.Size(write.Before), item.Size(write.After))
+		out.usage.WriteUnits += float64(2*max(item.Units(size), 1) + entries)
+		out.entries += float64(entries)
+	}
+	return out
+}
+
+// cancelled judges a cancelled transaction: conditions that failed, or a pause before it is tried again, or that it is over with err.
+func (t *Table) cancelled(
+	ctx context.Context, sent *attempt, cancelled *types.TransactionCanceledException,
+) (pause time.Duration, failed []item.Lost, over bool, err error) {
+	reasons := cancelled.CancellationReasons
+	if sent.unheard == nil {
+		reasons = yielding(sent.Writes, reasons)
+	}
+	failed, met, other := judgeReasons(reasons)
+	sent.tries++
+	switch {
+	case other != "" && !isRate(other):
+		return 0, nil, true, &runlane.Error{
+			Code: runlane.ErrContractViolation, Message: sent.Operation + ": DynamoDB refused a member: " + other, Cause: cancelled,
+		}
+	case other != "":
+		return throttled(sent.tries - 1), nil, sent.tries == maxConflictTries, &runlane.Error{
+			Code: runlane.ErrStorageUnavailable, Message: sent.Operation + ": throttled", Retryable: true,
+			Hint: "raise the table's throughput, or try again later", Cause: cancelled,
+		}
+	case len(failed) > 0 && (!met || sent.final(failed)):
+		return 0, failed, false, nil
+	}
+	// It met another transaction, or one reports a condition that the other's end may resolve.
+	t.Meter.Conflict()
+	if sent.tries%triesBeforeLook == 0 {
+		now, readErr := t.failing(ctx, sent.Writes)
+		if len(now) > 0 {
+			return 0, now, false, nil
+		}
+		if sent.tries == maxConflictTries && readErr == nil && sent.rounds < maxConflictRounds-1 { // nobody has won yet
+			sent.tries = 0
+			sent.rounds++
+		}
+	}
+	pause = 5*time.Millisecond + jitter(conflictBackoff-5*time.Millisecond)
+	return pause, nil, sent.tries == maxConflictTries, &runlane.Error{
+		Code: runlane.ErrStorageUnavailable, Message: sent.Operation + ": met other transactions on the same items too often", Retryable: true,
+		Hint: "try again", Cause: cancelled,
+	}
+}
+
+// failing reads the items strongly and returns the writes whose condition does not hold by now: while transactions only meet each other,
+// no answer says who has won. What else stands under the leading item's partition key is left out.
+func (t *Table) failing(ctx context.Context, writes []item.Write) ([]item.Lost, error) {
+	leading := item.TextOf(writes[0].Key()[item.PK])
+	apart := func(i int) bool { return i == 0 || item.TextOf(writes[i].Key()[item.PK]) != leading }
+	keys := make([]item.Item, 0, len(writes))
+	for i := range writes {
+		if apart(i) {
+			keys = append(keys, writes[i].Key())
+		}
+	}
+	found := map[string]item.Item{}
+	err := t.BatchGet(ctx, "settle conflict", keys, func(it item.Item) error {
+		found[item.TextOf(it[item.PK])+" "+item.TextOf(it[item.SK])] = it
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	var failed []item.Lost
+	for i := range writes {
+		key := writes[i].Key()
+		old := found[item.TextOf(key[item.PK])+" "+item.TextOf(key[item.SK])]
+		if apart(i) && writes[i].Condition.Fails(old) {
+			failed = append(failed, item.Lost{Index: i, Old: old})
+		}
+	}
+	return failed, nil
+}
+
+// lostTo returns the conditions that failed, unless they did on what an earlier sending of this very transaction wrote.
+func (t *Table) lostTo(ctx context.Context, sent *attempt, failed []item.Lost) ([]item.Lost, error) {
+	image := item.OldOf(failed, sent.proofIndex())
+	if image == nil && sent.unheard == nil {
+		return failed, nil
+	}
+	switch done, err := t.proves(ctx, sent, image); {
+	case err != nil:
+		return nil, unsettled(err)
+	case done:
+		return nil, nil
+	}
+	return failed, nil
+}
+
+// proofIndex is the write whose item is the proof; -1 without one.
+func (t *Transaction) proofIndex() int {
+	return slices.IndexFunc(t.Writes, func(w item.Write) bool {
+		key := w.Key()
+		return t.Proof.Pk != "" && item.TextOf(key[item.PK]) == t.Proof.Pk && item.TextOf(key[item.SK]) == t.Proof.Sk
+	})
+}
+
+// proves tells whether the transaction was carried out, by the image of the proof that came with an answer, or by reading it.
+func (t *Table) proves(ctx context.Context, sent *attempt, image item.Item) (bool, error) {
+	if sent.Proof.Pk == "" {
+		return false, nil
+	}
+	if image == nil {
+		var err error
+		if image, err = t.Get(ctx, sent.Proof.Operation, sent.Proof.Pk, sent.Proof.Sk); err != nil {
+			return false, err
+		}
+	}
+	return sent.Proof.Holds(image), nil
+}
+
+// settle ends a transaction that is not tried again. If a sending was not heard, its proof tells whether it was carried out, however
+// late we ask; nothing that was refused later does.
+func (t *Table) settle(ctx context.Context, sent *attempt, cause error) ([]item.Lost, error) {
+	if ctx.Err() != nil {
+		cause = ctx.Err()
+	}
+	err := t.Failure(ctx, sent.Operation, cause)
+	if sent.unheard == nil {
+		return nil, withOutcome(err, "not committed")
+	}
+	if ctx.Err() == nil {
+		done, readErr := t.proves(ctx, sent, nil)
+		if readErr == nil && done {
+			return nil, nil
+		}
+		if failed, readErr := t.failing(ctx, sent.Writes); readErr == nil && len(failed) > 0 && failed[0].Index == 0 {
+			return t.lostTo(ctx, sent, failed) // the leading item is further on, so what was not heard cannot be carried out any more
+		}
+	}
+	return nil, unsettled(err)
+}
+
+// yielding are the reasons of a cancelled transaction, those of members that yield as failed conditions: where no other member was
+// refused for its rate or met another transaction, there is nothing to wait for.
+func yielding(members []item.Write, reasons []types.CancellationReason) []types.CancellationReason {
+	out := slices.Clone(reasons)
+	for i := range out {
+		switch code := aws.ToString(out[i].Code); {
+		case code == "" || code == "None" || code == "ConditionalCheckFailed":
+		case i >= len(members) || !members[i].Yields || code != "TransactionConflict" && !isRate(code):
+			return reasons
+		default:
+			out[i] = types.CancellationReason{Code: aws.String("ConditionalCheckFailed")}
+		}
+	}
+	return out
+}
+
+// isRate reports a member's refusal for its rate.
+func isRate(code string) bool {
+	return strings.Contains(code, "Throttling") || strings.Contains(code, "Throughput")
+}
+
+// judgeReasons sorts the positional reasons of a cancelled transaction.
+func judgeReasons(reasons []types.CancellationReason) (failed []item.Lost, met bool, other string) {
+	for i, r := range reasons {
+		switch code := aws.ToString(r.Code); code {
+		case "", "None":
+		case "ConditionalCheckFailed":
+			failed = append(failed, item.Lost{Index: i, Old: r.Item})
+		case "TransactionConflict":
+			met = true
+		default:
+			other = code
+		}
+	}
+	return failed, met, other
+}
+
+// final reports a leading item that is already further on: no retry can help, even beside a conflict on another one.
+func (t *Transaction) final(failed []item.Lost) bool {
+	for _, f := range failed {
+		if f.Index != 0 || f.Old == nil {
+			continue
+		}
+		if t.Writes[0].Before == nil {
+			return true // it is there
+		}
+		return item.Number(f.Old[t.Version]) > item.Number(t.Writes[0].Before[t.Version])
+	}
+	return false
+}

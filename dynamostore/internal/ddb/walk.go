@@ -1,0 +1,226 @@
+package ddb
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/runlane/runlane-go/dynamostore/internal/item"
+)
+
+// Span is a part of an index: partitions that are merged in the order of their sort keys. Ties are in the order of the partitions,
+// and within one in the index's own order, which is stable but nobody else's business: so a position resumes exactly, however
+// many rows share a key.
+type Span struct {
+	Index
+	SK         string // the sort key of every item that the index holds
+	Partitions []Partition
+	Backwards  bool
+}
+
+// Partition is one of a span's, or a part of it, between two sort keys.
+type Partition struct{ Name, From, Until string }
+
+// Position is a row's place. The zero value is before every row.
+type Position struct {
+	Partition string `json:"p,omitempty"`
+	Sort      string `json:"s,omitempty"`
+	PK        string `json:"k,omitempty"`
+}
+
+// Row is an entry of an index.
+type Row struct {
+	Position
+	Item item.Item
+}
+
+// Order is the order of a span; rows of one partition and key are equal to it.
+func (sp *Span) Order(a, b Position) int {
+	bySort := strings.Compare(a.Sort, b.Sort)
+	if sp.Backwards {
+		bySort = -bySort
+	}
+	if bySort != 0 {
+		return bySort
+	}
+	return strings.Compare(a.Partition, b.Partition)
+}
+
+// visitor looks at rows and tells how many it took, from the first on: at least one, unless it has had enough.
+type visitor func(rows []Row) (taken int, enough bool, err error)
+
+// Walk shows the rows behind a position in order, in batches, until visit has had enough or most were taken. It returns how
+// many were, the position of the last one, and whether there is more behind it. chunk is how many rows of a partition are read at
+// once.
+func (t *Table) Walk(
+	ctx context.Context, operation string, sp *Span, after Position, chunk, most int, visit visitor,
+) (examined int, stopped Position, more bool, err error) {
+	return t.NewWalk(operation, sp, after, chunk).Show(ctx, most, visit)
+}
+
+// NewWalk prepares a walk that reads so many rows of a partition at once.
+func (t *Table) NewWalk(operation string, sp *Span, after Position, chunk int) *Walking {
+	w := &Walking{Table: t, Operation: operation, Span: sp, After: after, Chunk: chunk, Batch: BatchKeys, AtOnce: MaxParallel}
+	w.Add(sp.Partitions)
+	return w
+}
+
+// Walking merges the partitions of a span, from a position on.
+type Walking struct {
+	Table     *Table
+	Operation string
+	Span      *Span
+	After     Position
+	Chunk     int // rows of a partition that the next request reads
+	Batch     int // rows that are shown at once
+	AtOnce    int // requests
+	readers   []*partitionReader
+}
+
+// ChunkOf is how many rows of a shard are read at once for a page: runs are spread evenly over eight or more.
+func ChunkOf(limit int) int { return max(limit/4, 16) }
+
+// Add takes partitions in that no reader has yet.
+func (w *Walking) Add(partitions []Partition) {
+	for _, p := range partitions {
+		if !slices.ContainsFunc(w.readers, func(r *partitionReader) bool { return r.Partition == p }) {
+			w.readers = append(w.readers, &partitionReader{Partition: p, after: w.After, cut: true})
+		}
+	}
+}
+
+// Show is Walk over what was read already, and what has to be read.
+func (w *Walking) Show(ctx context.Context, most int, visit visitor) (examined int, stopped Position, more bool, err error) {
+	var batch []Row
+	after := w.After
+	for {
+		if batch, err = w.fill(ctx, batch, min(w.Batch, most-examined)); err != nil || len(batch) == 0 {
+			return examined, after, false, err
+		}
+		taken, enough, err := visit(batch)
+		if err != nil {
+			return examined, after, false, err
+		}
+		if taken > 0 {
+			after = batch[taken-1].Position
+		}
+		batch, examined = batch[taken:], examined+taken
+		if enough || examined == most {
+			return examined, after, len(batch) > 0 || w.more(), nil
+		}
+	}
+}
+
+// partitionReader holds the next rows of a partition. cut tells that there are more behind them.
+type partitionReader struct {
+	Partition
+	after Position // of the last row that was read, of any partition at first
+	rows  []Row
+	cut   bool
+}
+
+func (w *Walking) more() bool {
+	for _, r := range w.readers {
+		if r.cut || len(r.rows) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// fill adds the next rows to a batch until it has so many, or there are no more.
+func (w *Walking) fill(ctx context.Context, batch []Row, size int) ([]Row, error) {
+	for len(batch) < size {
+		if err := w.read(ctx); err != nil {
+			return nil, err
+		}
+		first := w.Span.first(w.readers)
+		if first == nil {
+			break
+		}
+		batch, first.rows = append(batch, first.rows[0]), first.rows[1:]
+	}
+	return batch, nil
+}
+
+// first is the reader whose next row is the first of all; nil when none has any.
+func (sp *Span) first(readers []*partitionReader) (first *partitionReader) {
+	for _, r := range readers {
+		if len(r.rows) > 0 && (first == nil || sp.Order(r.rows[0].Position, first.rows[0].Position) < 0) {
+			first = r
+		}
+	}
+	return first
+}
+
+// Ready are the next rows, at most so many, whose order is known without another request. It takes none of them.
+func (w *Walking) Ready(most int) (rows []Row) {
+	copies := make([]*partitionReader, len(w.readers))
+	for i, r := range w.readers {
+		copied := *r
+		copies[i] = &copied
+	}
+	for len(rows) < most && !slices.ContainsFunc(copies, (*partitionReader).wants) {
+		first := w.Span.first(copies)
+		if first == nil {
+			break
+		}
+		rows, first.rows = append(rows, first.rows[0]), first.rows[1:]
+	}
+	return rows
+}
+
+// wants tells that the reader has to read before it can say which of its rows is next.
+func (r *partitionReader) wants() bool { return r.cut && len(r.rows) == 0 }
+
+// Reads are what has to be read now, each on its own: without a row of every partition that has more, the order is not known.
+func (w *Walking) Reads() (reads []func(context.Context) error) {
+	for _, r := range w.readers {
+		if r.wants() {
+			reads = append(reads, func(ctx context.Context) error { return w.readPartition(ctx, r) })
+		}
+	}
+	return reads
+}
+
+func (w *Walking) read(ctx context.Context) error { return AllOf(ctx, w.AtOnce, w.Reads()) }
+
+// readPartition reads the next rows of one partition. Of rows with the position's own key, those of earlier partitions are behind
+// it, those of later ones ahead.
+func (w *Walking) readPartition(ctx context.Context, r *partitionReader) error {
+	sp, after, from, until := w.Span, r.after, r.From, r.Until
+	q := &Query{
+		Operation: w.Operation, Index: sp.Name, Where: "#" + sp.Hash + " = :p AND #" + sp.Sort + " BETWEEN :from AND :until",
+		Backwards: sp.Backwards, Limit: w.Chunk + 1,
+	}
+	passed := after.PK != "" && r.Name < after.Partition
+	switch {
+	case after.PK == "":
+	case sp.Backwards:
+		until = min(until, after.Sort)
+	case passed:
+		from = max(from, after.Sort+" ") // below every character of a key: the next one
+	default:
+		from = max(from, after.Sort)
+	}
+	r.cut = false
+	if from > until {
+		return nil
+	}
+	if r.Name == after.Partition && from <= after.Sort && after.Sort <= until {
+		q.Behind = item.Key(after.PK, sp.SK)
+		q.Behind[sp.Hash], q.Behind[sp.Sort] = item.Text(r.Name), item.Text(after.Sort)
+	}
+	q.Values = item.Item{":p": item.Text(r.Name), ":from": item.Text(from), ":until": item.Text(until)}
+	return w.Table.Query(ctx, q, func(it item.Item) (bool, error) {
+		row := Row{Position{r.Name, item.TextOf(it[sp.Sort]), item.TextOf(it[item.PK])}, it}
+		if passed && row.Sort == after.Sort {
+			return true, nil
+		}
+		if r.cut = len(r.rows) == w.Chunk; r.cut {
+			return false, nil
+		}
+		r.rows, r.after = append(r.rows, row), row.Position
+		return true, nil
+	})
+}

@@ -1,0 +1,163 @@
+package ddb
+
+import (
+	"context"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/runlane/runlane-go/dynamostore/internal/item"
+)
+
+// Update writes one item: a plain write, conditional unless the condition is empty. ok is false when the condition failed. It returns
+// the item afterwards. What meets a transaction or is throttled is repeated, and the same request is sent again while its outcome is
+// unknown. If its condition fails after that, u.wrote judges from the item as it is now whether the write is there.
+func (t *Table) Update(ctx context.Context, operation string, u *item.Update) (after item.Item, ok bool, err error) {
+	all := item.Item{}
+	for _, from := range []item.Item{u.Condition.Values, u.Values} {
+		for name, v := range from {
+			all[name] = v
+		}
+	}
+	in := &dynamodb.UpdateItemInput{
+		TableName: &t.Name, Key: u.Key, UpdateExpression: &u.Expression, ExpressionAttributeNames: item.Names(u.Expression, u.Condition.Text),
+		ExpressionAttributeValues: item.OrNil(all), ReturnValues: types.ReturnValueAllNew,
+	}
+	if u.Condition.Text != "" {
+		in.ConditionExpression = &u.Condition.Text
+		in.ReturnValuesOnConditionCheckFailure = types.ReturnValuesOnConditionCheckFailureAllOld
+	}
+	err = t.plainWrite(ctx, operation, u.Key, u.Condition, func(ctx context.Context) error {
+		out, err := t.Client.UpdateItem(ctx, in, SentOnce)
+		if err == nil {
+			after, ok = out.Attributes, true
+		}
+		return err
+	}, func(now item.Item, unknown bool) bool {
+		if unknown && u.Wrote != nil && u.Wrote(now) {
+			after, ok = now, true
+		}
+		return ok
+	})
+	if ok {
+		t.used(ctx, operation, t.writeUsage(u.Before, after))
+	}
+	return after, ok, err
+}
+
+// Removal is the outcome of deleting an item.
+type Removal int
+
+// The outcomes of deleting an item.
+const (
+	Removed Removal = iota
+	Missing         // it was gone already
+	Kept            // it is another one than was seen: the condition failed
+)
+
+// Delete deletes an item that was read, if it is as was seen. A deletion may be sent any number of times: it is repeated after a lost
+// answer, throttling, and transactions on the same item.
+func (t *Table) Delete(ctx context.Context, operation string, it item.Item, seen item.Condition) (Removal, error) {
+	in := &dynamodb.DeleteItemInput{TableName: &t.Name, Key: item.KeyOf(it)}
+	if seen.Text != "" {
+		in.ConditionExpression, in.ExpressionAttributeNames = &seen.Text, item.Names(seen.Text)
+		in.ExpressionAttributeValues = seen.Values
+		in.ReturnValuesOnConditionCheckFailure = types.ReturnValuesOnConditionCheckFailureAllOld
+	}
+	result := Missing
+	err := t.plainWrite(ctx, operation, in.Key, seen, func(ctx context.Context) error {
+		_, err := t.Client.DeleteItem(ctx, in, SentOnce)
+		if err == nil {
+			result = Removed
+			t.used(ctx, operation, t.writeUsage(it, nil))
+		}
+		return err
+	}, func(now item.Item, unknown bool) bool {
+		switch {
+		case len(now) > 0:
+			result = Kept
+		case unknown:
+			result = Removed // by an earlier sending
+		}
+		return result == Removed
+	})
+	return result, err
+}
+
+// SentOnce leaves repeating a write to the table: behind the SDK's own retries it is not known whether a condition fails on
+// what an earlier sending wrote.
+func SentOnce(o *dynamodb.Options) { o.RetryMaxAttempts = 1 }
+
+// plainWrite sends one write of an item, with a condition, until its answer is known. A condition that fails is no error: settle is told
+// the item as it is now, and whether an earlier sending, whose outcome is unknown, may have made it so; it tells whether one did.
+func (t *Table) plainWrite(
+	ctx context.Context, operation string, key item.Item, c item.Condition, request func(context.Context) error, settle func(now item.Item, unknown bool) bool,
+) error {
+	var unknown error
+	lost, rounds := 0, 1
+	for try := 1; ; try++ {
+		err := t.send(ctx, request)
+		if err == nil {
+			return nil
+		}
+		if now, failed := isConditionFailure(err); failed {
+			t.used(ctx, operation, Usage{Requests: 1, WriteUnits: 1})
+			settle(now, unknown != nil)
+			return nil
+		}
+		t.used(ctx, operation, Usage{Requests: 1})
+		pause := 5*time.Millisecond + jitter(conflictBackoff)
+		switch {
+		case isTransactionConflict(err):
+			t.Meter.Conflict()
+			if try == maxConflictTries && rounds < maxConflictRounds && t.stillHolds(ctx, operation, key, c) {
+				try = 0
+				rounds++
+			}
+		case isThrottle(err):
+			pause = throttled(try - 1)
+		case refused(err):
+			return t.settlePlain(ctx, operation, key, c, unknown != nil, err, settle)
+		default:
+			unknown = err
+			lost++
+			pause = throttleBackoff/4<<lost + jitter(throttleBackoff/4)
+		}
+		if try == maxConflictTries || lost == MaxUnknownTries || Sleep(ctx, pause) != nil {
+			return t.settlePlain(ctx, operation, key, c, unknown != nil, err, settle)
+		}
+	}
+}
+
+// stillHolds reads whether the condition of a write that only met transactions holds by now: another round of tries is worth it then.
+func (t *Table) stillHolds(ctx context.Context, operation string, key item.Item, c item.Condition) bool {
+	now, err := t.Get(ctx, operation, item.TextOf(key[item.PK]), item.TextOf(key[item.SK]))
+	return err == nil && !c.Fails(now)
+}
+
+// settlePlain ends a write that is not sent again. The item tells whether an unheard sending was carried out, and, where the write only
+// met transactions, whether its condition fails by now.
+func (t *Table) settlePlain(
+	ctx context.Context, operation string, key item.Item, c item.Condition, unheard bool, cause error, settle func(now item.Item, unknown bool) bool,
+) error {
+	err := t.Failure(ctx, operation, cause)
+	if !unheard && !isTransactionConflict(cause) {
+		return withOutcome(err, "not committed")
+	}
+	if ctx.Err() == nil {
+		now, readErr := t.Get(ctx, operation, item.TextOf(key[item.PK]), item.TextOf(key[item.SK]))
+		switch {
+		case readErr != nil:
+		case unheard && settle(now, true):
+			return nil
+		case !unheard && c.Fails(now):
+			settle(now, false)
+			return nil
+		}
+	}
+	if unheard {
+		return unsettled(err)
+	}
+	return withOutcome(err, "not committed")
+}

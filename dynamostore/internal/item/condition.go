@@ -1,0 +1,76 @@
+package item
+
+import (
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// Condition is a condition on the item as it is. Its text uses #name for attributes and :name for values.
+type Condition struct {
+	Text   string
+	Values Item
+}
+
+// Absent is the condition that there is no such item.
+var Absent = Condition{Text: "attribute_not_exists(#pk)"}
+
+// Equal is the condition that an attribute has a value.
+func Equal(name string, v types.AttributeValue) Condition {
+	return Condition{Text: "#" + name + " = :is_" + name, Values: Item{":is_" + name: v}}
+}
+
+// And joins conditions on different attributes.
+func (c Condition) And(others ...Condition) Condition {
+	out := Condition{Text: c.Text, Values: Item{}}
+	for name, v := range c.Values {
+		out.Values[name] = v
+	}
+	for _, o := range others {
+		out.Text += " AND " + o.Text
+		for name, v := range o.Values {
+			out.Values[name] = v
+		}
+	}
+	return out
+}
+
+// Fails reports that the condition is known not to hold for the item. Of clauses other than plain equality and absence, and of those that
+// OR joins, nothing is known here.
+func (c Condition) Fails(it Item) bool {
+	if strings.Contains(c.Text, " OR ") {
+		return false
+	}
+	for clause := range strings.SplitSeq(c.Text, " AND ") {
+		if name, ok := strings.CutPrefix(clause, "attribute_not_exists(#"); ok {
+			if _, there := it[strings.TrimSuffix(name, ")")]; there {
+				return true
+			}
+			continue
+		}
+		name, value, ok := strings.Cut(clause, " = ")
+		if !ok || strings.ContainsAny(name, ".[(") {
+			continue
+		}
+		if is, there := it[strings.TrimPrefix(name, "#")]; !there || !SameValue(is, c.Values[value]) {
+			return true
+		}
+	}
+	return false
+}
+
+// Names maps every #name of the expressions to name: reserved words never surprise.
+func Names(expressions ...string) map[string]string {
+	out := map[string]string{}
+	for _, e := range expressions {
+		for i := strings.IndexByte(e, '#'); i >= 0; i = strings.IndexByte(e, '#') {
+			e = e[i+1:]
+			end := strings.IndexFunc(e, func(r rune) bool { return r != '_' && (r < '0' || r > '9') && (r < 'a' || r > 'z') })
+			if end < 0 {
+				end = len(e)
+			}
+			out["#"+e[:end]] = e[:end]
+		}
+	}
+	return out
+}

@@ -1,0 +1,158 @@
+// Package item has the words that package rows says to package ddb: items, conditions on them, and writes of them. It knows neither what
+// they mean nor how they are sent.
+package item
+
+import (
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// SameValue reports equal values of one type.
+func SameValue(a, b types.AttributeValue) bool {
+	switch a := a.(type) {
+	case *types.AttributeValueMemberS:
+		b, ok := b.(*types.AttributeValueMemberS)
+		return ok && a.Value == b.Value
+	case *types.AttributeValueMemberN:
+		b, ok := b.(*types.AttributeValueMemberN)
+		return ok && a.Value == b.Value
+	case *types.AttributeValueMemberB:
+		b, ok := b.(*types.AttributeValueMemberB)
+		return ok && slices.Equal(a.Value, b.Value)
+	case *types.AttributeValueMemberM:
+		b, ok := b.(*types.AttributeValueMemberM)
+		if !ok || len(a.Value) != len(b.Value) {
+			return false
+		}
+		for name, v := range a.Value {
+			if w, has := b.Value[name]; !has || !SameValue(v, w) {
+				return false
+			}
+		}
+		return true
+	default: // types that only a newer program writes: what did not change is not written again
+		return reflect.DeepEqual(a, b)
+	}
+}
+
+// Every sort key is between these two.
+const (
+	BeforeKeys = "\x01"
+	BeyondKeys = "\U0010FFFF"
+)
+
+// Item is what DynamoDB stores under a key.
+type Item = map[string]types.AttributeValue
+
+// Size is the size DynamoDB bills: names and values, without the 100 bytes that only count for storage.
+func Size(it Item) int {
+	size := 0
+	for name, v := range it {
+		size += len(name) + valueSize(v)
+	}
+	return size
+}
+
+func valueSize(v types.AttributeValue) int {
+	switch v := v.(type) {
+	case *types.AttributeValueMemberS:
+		return len(v.Value)
+	case *types.AttributeValueMemberN:
+		return numberSize(v.Value)
+	case *types.AttributeValueMemberB:
+		return len(v.Value)
+	case *types.AttributeValueMemberM:
+		size := 3
+		for name, e := range v.Value {
+			size += 1 + len(name) + valueSize(e)
+		}
+		return size
+	case *types.AttributeValueMemberL:
+		size := 3
+		for _, e := range v.Value {
+			size += 1 + valueSize(e)
+		}
+		return size
+	default:
+		return 1
+	}
+}
+
+// numberSize is one byte for two significant digits and one more, another for a sign. Zeros before the first and behind the last
+// significant digit are trimmed.
+func numberSize(n string) int {
+	size := 1
+	if strings.HasPrefix(n, "-") {
+		size++
+	}
+	digits := strings.Trim(strings.ReplaceAll(strings.TrimPrefix(n, "-"), ".", ""), "0")
+	return size + (len(digits)+1)/2
+}
+
+// KeyOf is the key of an item.
+func KeyOf(it Item) Item { return Item{PK: it[PK], SK: it[SK]} }
+
+// Key is the key of these two values.
+func Key(pk, sk string) Item {
+	return Item{PK: &types.AttributeValueMemberS{Value: pk}, SK: &types.AttributeValueMemberS{Value: sk}}
+}
+
+// Text is a value of text.
+func Text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
+
+// Num is a value of a whole number.
+func Num(n int64) types.AttributeValue {
+	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
+}
+
+// Number is the whole number of a value; 0 where it has none.
+func Number(v types.AttributeValue) int64 {
+	n, ok := v.(*types.AttributeValueMemberN)
+	if !ok {
+		return 0
+	}
+	out, err := strconv.ParseInt(n.Value, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return out
+}
+
+// TextOf is the text of a value; "" where it has none.
+func TextOf(v types.AttributeValue) string {
+	if s, ok := v.(*types.AttributeValueMemberS); ok {
+		return s.Value
+	}
+	return ""
+}
+
+// OrNil is nil for no values: DynamoDB refuses an empty list of them.
+func OrNil(values Item) Item {
+	if len(values) == 0 {
+		return nil
+	}
+	return values
+}
+
+// SortedKeys are the names of the attributes, in order.
+func SortedKeys(it Item) []string {
+	keys := make([]string, 0, len(it))
+	for name := range it {
+		keys = append(keys, name)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// Names of the table's keys.
+const (
+	PK = "pk"
+	SK = "sk"
+)
+
+// Units is the number of 1 KB write units of a size.
+func Units(size int) int { return (size + 1023) / 1024 }

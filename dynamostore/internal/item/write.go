@@ -1,0 +1,132 @@
+package item
+
+import (
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// Write is one item of a transaction: a put of a new item, an update that changes what differs, or without after a delete. A check
+// writes nothing, nor does an update without a difference: its condition has to hold all the same.
+type Write struct {
+	Before, After Item
+	Condition     Condition
+	Check         bool
+	Yields        bool // what refuses this member alone counts as its condition
+}
+
+// Part is the write as a part of a transaction's request.
+func (m *Write) Part(table *string) types.TransactWriteItem {
+	if m.Check {
+		return m.onlyCheck(table)
+	}
+	if m.Before == nil {
+		return types.TransactWriteItem{Put: &types.Put{
+			TableName: table, Item: m.After, ConditionExpression: &m.Condition.Text, ExpressionAttributeNames: Names(m.Condition.Text),
+			ExpressionAttributeValues: OrNil(m.Condition.Values), ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+		}}
+	}
+	if m.After == nil {
+		return types.TransactWriteItem{Delete: &types.Delete{
+			TableName: table, Key: KeyOf(m.Before), ConditionExpression: &m.Condition.Text, ExpressionAttributeNames: Names(m.Condition.Text),
+			ExpressionAttributeValues: OrNil(m.Condition.Values), ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+		}}
+	}
+	text, values := m.Change()
+	if text == "" {
+		return m.onlyCheck(table)
+	}
+	return types.TransactWriteItem{Update: &types.Update{
+		TableName: table, Key: KeyOf(m.Before), UpdateExpression: &text, ConditionExpression: &m.Condition.Text,
+		ExpressionAttributeNames: Names(text, m.Condition.Text), ExpressionAttributeValues: OrNil(values),
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	}}
+}
+
+func (m *Write) onlyCheck(table *string) types.TransactWriteItem {
+	return types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
+		TableName: table, Key: KeyOf(m.Before), ConditionExpression: &m.Condition.Text, ExpressionAttributeNames: Names(m.Condition.Text),
+		ExpressionAttributeValues: OrNil(m.Condition.Values), ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	}}
+}
+
+// Change is the update expression from before to after: only what differs is named.
+func (m *Write) Change() (text string, values Item) {
+	var set, remove []string
+	values = Item{}
+	for name, v := range m.Condition.Values {
+		values[name] = v
+	}
+	for _, name := range SortedKeys(m.After) {
+		if old, had := m.Before[name]; !had || !SameValue(old, m.After[name]) {
+			set = append(set, "#"+name+" = :to_"+name)
+			values[":to_"+name] = m.After[name]
+		}
+	}
+	for _, name := range SortedKeys(m.Before) {
+		if _, has := m.After[name]; !has {
+			remove = append(remove, "#"+name)
+		}
+	}
+	if len(set) > 0 {
+		text = "SET " + strings.Join(set, ", ")
+	}
+	if len(remove) > 0 {
+		text = strings.TrimSpace(text + " REMOVE " + strings.Join(remove, ", "))
+	}
+	return text, values
+}
+
+// Key is the member's item.
+func (m *Write) Key() Item {
+	if m.Before != nil {
+		return KeyOf(m.Before)
+	}
+	return KeyOf(m.After)
+}
+
+// Update is a plain write of one item: an expression of #name and :name, as conditions are.
+type Update struct {
+	Key        Item
+	Expression string
+	Values     Item
+	Condition  Condition // none: always
+	Before     Item      // as far as it is known; what it takes in units may be less than billed otherwise
+	// wrote tells by the item as it is now whether this write is there, should its answer get lost. nil: nothing tells.
+	Wrote func(now Item) bool
+}
+
+// Lost is a write whose condition failed, with the item that made it fail.
+type Lost struct {
+	Index int
+	Old   Item // nil: there is no item
+}
+
+// Proof is an item by which a transaction is known to have been carried out, whatever became of the answer: it has these values. Nil
+// stands for an attribute that is absent. The zero proof says that nothing tells.
+type Proof struct {
+	Operation string // of reading it
+	Pk, Sk    string
+	Values    Item
+}
+
+// Holds tells whether the item is what the transaction makes of it; false where there is none.
+func (p *Proof) Holds(it Item) bool {
+	for name, want := range p.Values {
+		is, there := it[name]
+		if there != (want != nil) || there && !SameValue(is, want) {
+			return false
+		}
+	}
+	return it != nil
+}
+
+// OldOf is the item that a write met; nil where its condition held, or there is none.
+func OldOf(failed []Lost, index int) Item {
+	for _, f := range failed {
+		if f.Index == index {
+			return f.Old
+		}
+	}
+	return nil
+}

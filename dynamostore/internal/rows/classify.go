@@ -1,0 +1,179 @@
+package rows
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// Stage is who has something to do about a run.
+type Stage int
+
+// The stages of maintenance.
+const (
+	NoStage      Stage = iota
+	Finalizing         // its cancellation is to be finished
+	Delivering         // it needs a fresh delivery request, or its scheduled row is to be published
+	Publishing         // its outbox row is to be published
+	Redelivering       // its published wakeup is to be sent again
+	Dispatching        // it needs a slot of its bounded queue
+)
+
+// ScanKinds are the markers that may hide work of a stage. A claim leaves its marker in q or w, so expired leases are there too. Runs
+// that wait for a slot need none any more when their queue has lost its limit.
+var ScanKinds = map[Stage][]MarkerKind{
+	Finalizing:   {Deliverable, Waiting, Leased},
+	Delivering:   {Deliverable, Waiting, Leased, Slotless},
+	Publishing:   {Unpublished, Deliverable, Waiting},
+	Redelivering: {Parked, Deliverable, Leased, Slotless}, // leased: reservations from when the queue had a limit
+}
+
+// Finding is what a look at a run finds: somebody's work since a moment, or nothing yet and the marker at which there will be.
+type Finding struct {
+	Stage  Stage
+	Since  Millis
+	Outbox string // the row to publish
+	unsent bool   // redelivering: its row was not published, and can be until its reservation is over
+	Marker Marker // of nobody's work
+}
+
+// Concerns reports that the stage has something to do. The due row of a scheduled run is found by delivering and by publishing.
+func (s Finding) Concerns(wanted Stage) bool {
+	return s.Stage == wanted || wanted == Publishing && s.Outbox != ""
+}
+
+// Classify judges a run and its latest delivery row at an instant, in the order of the layout: cancellation, lease, waiting time,
+// reservation, outbox row. row is nil when the run has none. bounded says that the queue has a limit now, as far as the reader
+// knows; a reservation is judged by the run alone.
+func Classify(r *Run, row *Delivery, at Millis, bounded bool) Finding {
+	recovering := Delivering
+	if bounded {
+		recovering = Dispatching
+	}
+	switch r.State() {
+	case runlane.StatusCancellationRequested:
+		return dueOr(Finalizing, r.LeaseUntil, at, Marker{Leased, r.LeaseUntil})
+	case runlane.StatusRunning:
+		return dueOr(recovering, r.LeaseUntil, at, Marker{Leased, r.LeaseUntil})
+	case runlane.StatusRetrying, runlane.StatusReleased:
+		return dueOr(recovering, r.RunAt, at, Marker{Waiting, r.RunAt})
+	case runlane.StatusScheduled:
+		if bounded || row == nil || row.State() == lane.OutboxPublished {
+			return dueOr(recovering, r.RunAt, at, Marker{Waiting, r.RunAt})
+		}
+		seen := lookAtRow(r, row, at)
+		if seen.Stage == Publishing {
+			seen.Stage = Delivering
+		} else if seen.Marker == (Marker{Unpublished, r.RunAt}) {
+			seen.Marker.Kind = Waiting
+		}
+		return seen
+	case runlane.StatusQueued:
+		return lookAtQueued(r, row, at, bounded)
+	default:
+		return Finding{}
+	}
+}
+
+func lookAtQueued(r *Run, row *Delivery, at Millis, bounded bool) Finding {
+	reserved := r.DispatchExpiresAt != 0 && r.DispatchExpiresAt > at
+	if since, _ := r.DispatchableAt(); since <= at && !reserved && (bounded || r.DispatchExpiresAt != 0 || row == nil) {
+		if bounded {
+			return Finding{Stage: Dispatching, Since: since}
+		}
+		unsent := row != nil && row.State() != lane.OutboxPublished && row.State() != lane.OutboxDeadLettered
+		return Finding{Stage: Redelivering, Since: since, unsent: unsent} // its queue has no limit any more
+	}
+	seen := lookAtRow(r, row, at)
+	if reserved && (seen.Stage == NoStage && seen.Marker.At > r.DispatchExpiresAt || seen.Stage == Redelivering || row == nil) {
+		return Finding{Marker: Marker{Leased, r.DispatchExpiresAt}}
+	}
+	return seen
+}
+
+func dueOr(s Stage, due, at Millis, otherwise Marker) Finding {
+	if due <= at {
+		return Finding{Stage: s, Since: due}
+	}
+	return Finding{Marker: otherwise}
+}
+
+func lookAtRow(r *Run, row *Delivery, at Millis) Finding {
+	if row == nil { // created without a delivery, or superseded while it waits for a slot: the next request is still to come
+		since := cmp.Or(r.RunAt, r.UpdatedAt)
+		return dueOr(Redelivering, since, at, Marker{Deliverable, since})
+	}
+	switch row.State() {
+	case lane.OutboxDeadLettered:
+		return Finding{Marker: Marker{DeadLetter, row.DeadAt}}
+	case lane.OutboxPublished:
+		next := row.RedeliverAt()
+		return dueOr(Redelivering, next, at, Marker{Parked, next})
+	default:
+		seen := dueOr(Publishing, row.due(), at, Marker{Unpublished, row.due()})
+		if seen.Stage == Publishing {
+			seen.Outbox = r.DeliveryID()
+		}
+		return seen
+	}
+}
+
+// shortWait reports a wait of at most 15 minutes: its delayed wakeup was sent when it began.
+func shortWait(r *Run) bool {
+	const longestNativeDelay = 15 * time.Minute
+	return r.RunAt-r.UpdatedAt <= Millis(longestNativeDelay/time.Millisecond)
+}
+
+// Patient reports that the reader may leave the row to those who are surely at work on it.
+func Patient(r *Run, at Millis, p lane.Patience) bool {
+	m := r.Marker()
+	switch m.Kind {
+	case Deliverable:
+		return m.At > at-Millis(p.Queued/time.Millisecond)
+	case Waiting:
+		return shortWait(r) && !slices.Contains(p.Undelayed, runlane.QueueName(r.Queue)) && m.At > at-Millis(p.ShortWait/time.Millisecond)
+	default:
+		return false
+	}
+}
+
+// HandedOver reports a scheduled run whose wakeup was handed to the transport so shortly ago that it is surely on its way.
+func HandedOver(r *Run, row *Delivery, at Millis, p lane.Patience) bool {
+	return r.State() == runlane.StatusScheduled && row != nil && row.State() == lane.OutboxPublished &&
+		row.Published > at-Millis(p.Queued/time.Millisecond)
+}
+
+// strayPatience is how long after its end a reservation is over for good, whatever the clocks say.
+const strayPatience = time.Minute
+
+// NextMarker is the marker that a scan leaves. A row at which nobody has anything to do gets that of the moment when somebody will. One in
+// o that has nothing to publish any more gets one that its stage reads: a scheduled run whose row was published after a look at its
+// claim, or a queued one whose reservation ended after its queue lost its limit. The other way, one that waited for a slot until its queue
+// lost its limit, and was never handed over, moves to where that is looked for. That there is no limit is not known when rows are
+// claimed: such a run is moved once its reservation is over by every clock, and dispatch reads p as well. A wakeup that is due again
+// may be put off for hours while its queue is behind: its run is parked, out of the way of the stages that are the first to read q. The
+// one that publishes leaves that to them, because it does not know of limits. A run whose row was never published stays: a look ahead
+// finds its reservation over while there is still time to publish it.
+func NextMarker(r *Run, seen Finding, wanted Stage, at Millis) (to Marker, moves bool) {
+	switch {
+	case r == nil:
+		return Marker{}, false
+	case seen.Stage == NoStage:
+		return seen.Marker, true
+	case seen.Stage == Redelivering && (wanted == Finalizing || wanted == Delivering) && r.Marker().Kind == Deliverable && !seen.unsent:
+		return Marker{Parked, seen.Since}, true
+	case r.Marker().Kind == Slotless && seen.Stage == Publishing:
+		return Marker{Unpublished, seen.Since}, true
+	case r.Marker().Kind != Unpublished || seen.Outbox != "":
+		return Marker{}, false
+	case seen.Stage == Delivering:
+		return Marker{Waiting, min(seen.Since, r.Marker().At)}, true
+	case seen.Stage == Redelivering && at-r.DispatchExpiresAt >= Millis(strayPatience/time.Millisecond):
+		return Marker{Parked, min(seen.Since, r.Marker().At)}, true
+	default:
+		return Marker{}, false
+	}
+}

@@ -1,0 +1,119 @@
+package rows
+
+import (
+	"errors"
+	"sync"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/dynamostore/internal/item"
+)
+
+// maxOpenedBytes bounds what stored bytes may expand to: four times the largest payload, and more than any commit's events. A few
+// kilobytes of an item could otherwise take all memory of whoever reads it.
+const maxOpenedBytes = 16 << 20
+
+// zstd's coders are safe for concurrent EncodeAll and DecodeAll; making one costs more than using it.
+var (
+	zstdEncoder = sync.OnceValue(func() *zstd.Encoder {
+		e, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(2), zstd.WithAllLitEntropyCompression(true))
+		if err != nil {
+			panic(err) // the options are constant
+		}
+		return e
+	})
+	zstdDecoder = sync.OnceValue(func() *zstd.Decoder {
+		d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(2), zstd.WithDecoderMaxMemory(maxOpenedBytes))
+		if err != nil {
+			panic(err)
+		}
+		return d
+	})
+)
+
+func compress(b []byte) []byte { return zstdEncoder().EncodeAll(b, nil) }
+
+func decompress(b []byte) ([]byte, error) {
+	err := errNotOneFrame
+	if oneFrame(b) {
+		var out []byte
+		if out, err = zstdDecoder().DecodeAll(b, nil); err == nil {
+			return out, nil
+		}
+	}
+	return nil, &runlane.Error{Code: runlane.ErrInvariantViolation, Message: "stored bytes do not decompress", Cause: err}
+}
+
+var errNotOneFrame = errors.New("they are not one frame")
+
+// oneFrame reports whether b is a single frame, which is all that compress writes. Of many small ones, each would make the decoder
+// copy what it has so far: an item of them takes minutes.
+func oneFrame(b []byte) bool {
+	var h zstd.Header
+	if err := h.Decode(b); err != nil || h.Skippable {
+		return false
+	}
+	const blockHeader, checksum, runOfOneByte = 3, 4, 1 // two lengths, and a type of block
+	at := h.HeaderSize
+	for last := false; !last; {
+		if len(b)-at < blockHeader {
+			return false
+		}
+		block := int(b[at]) | int(b[at+1])<<8 | int(b[at+2])<<16
+		size := block >> 3
+		if block>>1&3 == runOfOneByte {
+			size = 1
+		}
+		last, at = block&1 == 1, at+blockHeader+size
+	}
+	if h.HasCheckSum {
+		at += checksum
+	}
+	return at == len(b)
+}
+
+// Place says where the bytes of a payload or an output are, and in which form. It is stored.
+type Place int
+
+// The places of a payload or an output.
+const (
+	Nowhere      Place = iota
+	inline             // in the run item
+	inlineZstd         // in the run item, compressed
+	Separate           // in an item of its own
+	SeparateZstd       // in an item of its own, compressed
+)
+
+// Separate reports a place in an item apart from the run.
+func (p Place) Separate() bool { return p == Separate || p == SeparateZstd }
+
+func (p Place) compressed() bool { return p == inlineZstd || p == SeparateZstd }
+
+// place chooses the cheapest place for b when the run item has room for so many bytes more: raw beside the run, compressed beside
+// the run, or in its own item, compressed when that saves a write unit.
+func place(b []byte, room int) (Place, []byte) {
+	if b == nil {
+		return Nowhere, nil
+	}
+	if len(b) <= room {
+		return inline, b
+	}
+	small := compress(b)
+	if len(small) <= room {
+		return inlineZstd, small
+	}
+	const keys = 128 // what the item's keys take, roughly
+	if item.Units(len(small)+keys) < item.Units(len(b)+keys) {
+		return SeparateZstd, small
+	}
+	return Separate, b
+}
+
+// Open is the inverse of put.
+func Open(p Place, b []byte) ([]byte, error) {
+	if p.compressed() {
+		return decompress(b)
+	}
+	return b, nil
+}

@@ -1,0 +1,138 @@
+package rows
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/dynamostore/internal/item"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// DeliveryRef is where a delivery row is.
+type DeliveryRef struct {
+	Key   lane.RunKey
+	First int64
+	Index int
+}
+
+func (r DeliveryRef) path(attribute string) string {
+	return fmt.Sprintf("#dl[%d].#%s", r.Index, attribute)
+}
+
+// ClaimToken is the row's token with the run's sequence and marker as they are known when the row is claimed: whoever marks the
+// row later may move the marker only if both are still so.
+func ClaimToken(token string, r *Run) string {
+	return strings.Join([]string{token, strconv.FormatInt(r.Sequence, 10), strconv.FormatInt(int64(r.DispatchExpiresAt), 10), r.DueP, r.DueA}, ":")
+}
+
+// ClaimedDelivery is a delivery row under a claim, with what was known of its run when it was claimed.
+type ClaimedDelivery struct {
+	DeliveryRef
+	Id       string
+	token    string
+	Sequence int64
+	Reserved Millis // until when the run's slot is; 0 for none
+	Due      DueKey
+}
+
+// ParseClaim reads what claimToken wrote. A token that was never ours has no row that could match it.
+func ParseClaim(e runlane.Environment, ref lane.OutboxRef) (ClaimedDelivery, bool) {
+	run, first, index, ok := ParseOutboxID(ref.ID)
+	parts := strings.Split(ref.ClaimToken, ":") // token, sequence, reservation, and the marker's partition (three parts) and moment (two)
+	if !ok || len(parts) != 8 || parts[0] == "" {
+		return ClaimedDelivery{}, false
+	}
+	sequence, err := strconv.ParseInt(parts[1], 10, 64)
+	reserved, err2 := strconv.ParseInt(parts[2], 10, 64)
+	return ClaimedDelivery{
+		DeliveryRef: DeliveryRef{lane.RunKey{Environment: e, RunID: run}, first, index}, Id: ref.ID, token: parts[0], Sequence: sequence,
+		Reserved: Millis(reserved), Due: DueKey{strings.Join(parts[3:6], ":"), strings.Join(parts[6:], ":")},
+	}, err == nil && err2 == nil
+}
+
+// held is the condition that the row is still under the claim.
+func (r ClaimedDelivery) held() item.Condition {
+	return item.Condition{Text: r.path("ct") + " = :held", Values: item.Item{":held": item.Text(r.token)}}
+}
+
+// Of is the row in its log item; nil when it is not there.
+func (r DeliveryRef) Of(raw item.Item) (*Delivery, error) {
+	log := &Log{}
+	if err := Unmarshal(raw, log); err != nil {
+		return nil, err
+	}
+	if r.Index >= len(log.Deliveries) {
+		return nil, nil
+	}
+	return &log.Deliveries[r.Index], nil
+}
+
+// update changes the row. wrote tells whether the row as it is now is what this makes of it, should the answer get lost.
+func (r DeliveryRef) update(expression string, values item.Item, c item.Condition, wrote func(now *Delivery) bool) *item.Update {
+	return &item.Update{
+		Key: item.Key(RunPK(r.Key), LogSK(r.First)), Expression: expression, Values: values, Condition: c,
+		Wrote: func(now item.Item) bool {
+			row, err := r.Of(now)
+			return err == nil && row != nil && wrote(row)
+		},
+	}
+}
+
+// Claim takes the row for a publisher, if it is as it was read.
+func (r DeliveryRef) Claim(row *Delivery, token string, until Millis) *item.Update {
+	unchanged := item.Condition{
+		Text: r.path("st") + " = :was", Values: item.Item{":was": item.Text(row.Status)},
+	}
+	if row.Token != "" {
+		unchanged.Text += " AND " + r.path("ct") + " = :held"
+		unchanged.Values[":held"] = item.Text(row.Token)
+	}
+	if row.NextAt != 0 { // it may have been claimed and have failed again meanwhile
+		unchanged.Text += " AND " + r.path("nx") + " = :next"
+		unchanged.Values[":next"] = item.Num(int64(row.NextAt))
+	}
+	return r.update("SET "+r.path("st")+" = :st, "+r.path("ct")+" = :ct, "+r.path("cu")+" = :cu",
+		item.Item{":st": item.Text(string(lane.OutboxClaimed)), ":ct": item.Text(token), ":cu": item.Num(int64(until))},
+		unchanged, func(now *Delivery) bool { return now.Token == token })
+}
+
+// Published ends the claim: the wakeup was handed over.
+func (r ClaimedDelivery) Published(at Millis) *item.Update {
+	return r.update("SET "+r.path("st")+" = :st, "+r.path("pa")+" = :at, "+r.path("pf")+" = if_not_exists("+r.path("pf")+", :at)"+
+		" REMOVE "+r.path("ct")+", "+r.path("cu"),
+		item.Item{":st": item.Text(string(lane.OutboxPublished)), ":at": item.Num(int64(at))},
+		r.held(), func(now *Delivery) bool {
+			return now.State() == lane.OutboxPublished && now.Token == "" && now.Published == at
+		})
+}
+
+// Failed ends the claim: the wakeup was not handed over. It is tried again at an instant, or, dead-lettered since then, not any more.
+func (r ClaimedDelivery) Failed(status lane.OutboxStatus, f *lane.OutboxFailure, at Millis) (*item.Update, error) {
+	meta, err := encodeTexts(f.Failure.Meta)
+	if err != nil {
+		return nil, &runlane.Error{Code: runlane.ErrInternal, Message: "failure does not marshal", Cause: err}
+	}
+	timed, due := "nx", func(d *Delivery) Millis { return d.NextAt }
+	if status == lane.OutboxDeadLettered {
+		timed, due = "dd", func(d *Delivery) Millis { return d.DeadAt }
+	}
+	return r.update("SET "+r.path("st")+" = :st, "+r.path("at")+" = :at, "+r.path("fc")+" = :fc, "+r.path("fm")+" = :fm, "+
+		r.path("fx")+" = :fx, "+r.path(timed)+" = :due REMOVE "+r.path("ct")+", "+r.path("cu"),
+		item.Item{
+			":st": item.Text(string(status)), ":at": item.Num(int64(f.Attempts)), ":fc": item.Text(string(f.Failure.Code)), ":fm": item.Text(f.Failure.Message),
+			":fx": meta, ":due": item.Num(int64(at)),
+		},
+		r.held(), func(now *Delivery) bool {
+			return now.State() == status && now.Token == "" && now.Attempts == f.Attempts && due(now) == at
+		}), nil
+}
+
+// Requeue makes a dead-lettered row pending again. By the token a repeated requeue knows itself.
+func (r DeliveryRef) Requeue(token string, at Millis) *item.Update {
+	dead := item.Condition{Text: r.path("st") + " = :dead", Values: item.Item{":dead": item.Text(string(lane.OutboxDeadLettered))}}
+	return r.update("SET "+r.path("st")+" = :st, "+r.path("nx")+" = :due, "+r.path("rd")+" = :rd REMOVE "+r.path("at")+", "+r.path("dd"),
+		item.Item{":st": item.Text(string(lane.OutboxPending)), ":due": item.Num(int64(at)), ":rd": item.Text(token)},
+		dead, func(now *Delivery) bool { return now.Requeued == token })
+}

@@ -1,0 +1,47 @@
+package rows
+
+import (
+	"fmt"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// SequenceConflict is a lost race for a sequence.
+func SequenceConflict(t *lane.Transition, actual int64) error {
+	return Conflict(runlane.ConflictEventSequence, t.Projected.ID, "the run is at sequence %d, not %d", actual, t.ExpectedSequence)
+}
+
+// LeaseLost is a write under a lease that is another worker's by now.
+func LeaseLost(key lane.RunKey) error {
+	return Conflict(runlane.ConflictLeaseOwnership, key.RunID, "the lease belongs to somebody else")
+}
+
+// NotFound says that there is no such run.
+func NotFound(key lane.RunKey) error {
+	return &runlane.Error{
+		Code: runlane.ErrRunNotFound, Message: "no such run", RunID: key.RunID,
+		Meta: map[string]string{"environment": key.Environment.Name()},
+	}
+}
+
+// OwnerNotFound says that no run has the key.
+func OwnerNotFound() error {
+	return &runlane.Error{Code: runlane.ErrRunNotFound, Message: "no run owns this key"}
+}
+
+// Conflict is a lost race of a kind, about a run.
+func Conflict(kind runlane.ConflictKind, run runlane.RunID, format string, args ...any) *runlane.Error {
+	e := runlane.NewConflict(kind, fmt.Sprintf(format, args...))
+	e.RunID = run
+	return e
+}
+
+// ScheduleNotFound says that there is no such schedule.
+func ScheduleNotFound(key lane.ScheduleKey) error {
+	return &runlane.Error{
+		Code: runlane.ErrScheduleNotFound, Message: fmt.Sprintf("no such schedule: %q", key.ScheduleID),
+		Hint: "check the schedule id and the environment; the first tick that knows a schedule makes its record",
+		Meta: map[string]string{"environment": key.Environment.Name()},
+	}
+}

@@ -1,0 +1,150 @@
+// Package rows says what the items of the table look like: their keys, their attributes and their markers, what follows from a run and its
+// delivery row at an instant, and which writes make up a commit. It reads and writes nothing, asks no clock, and draws nothing at random:
+// what is needed beside is given to it (docs/layout.md).
+package rows
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"hash/fnv"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/dynamostore/internal/item"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// Shards say how many partitions each kind of marker is spread over. Growing: readers learn of the larger number first.
+type Shards struct {
+	Write int `dynamodbav:"wr"`
+	Read  int `dynamodbav:"rd"`
+}
+
+// defaultShards are the numbers of shards where the config item says nothing.
+const DefaultShards = 8
+
+// Names of the table's indexes, and of their keys.
+const (
+	IndexDue  = "due"
+	IndexDone = "done"
+	AttrDueP  = "dp"
+	AttrDueA  = "da"
+	AttrDoneP = "fp"
+	AttrDoneA = "fa"
+)
+
+// Sort keys within a run's partition. 'log:…' < 'output' < 'payload' < 'run', so one query from 'payload' on reads payload and
+// run.
+const (
+	RunSK     = "run"
+	PayloadSK = "payload"
+	OutputSK  = "output"
+	OwnerSK   = "owner"
+	LogPrefix = "log:"
+	ShardsSK  = "shards"
+)
+
+// RunPK is the partition key of everything that belongs to a run.
+func RunPK(key lane.RunKey) string {
+	return key.Environment.Name() + ":run:" + string(key.RunID)
+}
+
+// ParseRunPK is the inverse of runPK: neither environments nor ids contain ':'.
+func ParseRunPK(pk string) (lane.RunKey, bool) {
+	environment, id, ok := strings.Cut(pk, ":run:")
+	return lane.RunKey{Environment: runlane.Environment(environment), RunID: runlane.RunID(id)}, ok
+}
+
+// LogSK is the sort key of the commit that begins with a sequence.
+func LogSK(firstSequence int64) string { return fmt.Sprintf("%s%010d", LogPrefix, firstSequence) }
+
+// IdempotencyPK is the partition key of the owner of an idempotency key.
+func IdempotencyPK(key lane.OwnerKey) string {
+	return key.Environment.Name() + ":idem:" + Hash(string(key.TaskID), key.Key)
+}
+
+// SingletonPK is the partition key of the owner of a singleton key.
+func SingletonPK(key lane.OwnerKey) string {
+	return key.Environment.Name() + ":single:" + Hash(string(key.TaskID), key.Key)
+}
+
+// ConfigPK is the partition key of the config items.
+func ConfigPK(e runlane.Environment) string { return e.Name() + ":config" }
+
+// Hash is SHA-256 over the length-prefixed parts, its first 32 hex digits.
+func Hash(parts ...string) string {
+	h := sha256.New()
+	for _, part := range parts {
+		var size [8]byte
+		binary.BigEndian.PutUint64(size[:], uint64(len(part)))
+		h.Write(size[:])
+		h.Write([]byte(part))
+	}
+	return hex.EncodeToString(h.Sum(nil))[:32]
+}
+
+// ShardOf is the shard of an id, of so many.
+func ShardOf(id string, n int) int {
+	h := fnv.New32a()
+	h.Write([]byte(id))
+	return int(h.Sum32() % uint32(n)) //nolint:gosec // n is a small positive count
+}
+
+// OutboxID names a delivery row: run, first sequence of its commit, index within the commit. Opaque to callers.
+func OutboxID(id runlane.RunID, firstSequence int64, index int) string {
+	return string(id) + ":" + strconv.FormatInt(firstSequence, 10) + ":" + strconv.Itoa(index)
+}
+
+// ParseOutboxID is the inverse of OutboxID.
+func ParseOutboxID(id string) (run runlane.RunID, firstSequence int64, index int, ok bool) {
+	parts := strings.Split(id, ":")
+	if len(parts) != 3 || parts[0] == "" {
+		return "", 0, 0, false
+	}
+	first, err1 := strconv.ParseInt(parts[1], 10, 64)
+	i, err2 := strconv.Atoi(parts[2])
+	return runlane.RunID(parts[0]), first, i, err1 == nil && err2 == nil && first > 0 && i >= 0
+}
+
+// eventID is the durable id of an event record.
+func eventID(id runlane.RunID, sequence int64) string {
+	return string(id) + "-" + strconv.FormatInt(sequence, 10)
+}
+
+// Millis are Unix milliseconds; 0 is the absent time.
+type Millis int64
+
+// ToMillis is a time as it is stored.
+func ToMillis(t time.Time) Millis {
+	if t.IsZero() {
+		return 0
+	}
+	return Millis(t.UnixMilli())
+}
+
+// Time is the stored time, in UTC.
+func (m Millis) Time() time.Time {
+	if m == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(int64(m)).UTC()
+}
+
+// ParseMillis reads a time out of a key that this package wrote.
+func ParseMillis(digits string) Millis {
+	ms, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return Millis(ms)
+}
+
+// farFuture is beyond every marker.
+const FarFuture Millis = 9_999_999_999_999
+
+// LastKey is the last sort key of a moment.
+func (m Millis) LastKey() string { return fmt.Sprintf("%013d:%s", m, item.BeyondKeys) }

@@ -1,0 +1,208 @@
+package rows
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/dynamostore/internal/item"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// maxLogBytes bounds the events of one commit at rest.
+const maxLogBytes = 300 << 10
+
+// Log is one commit: its events, which never change, and the states of its delivery rows, which do.
+type Log struct {
+	PK         string     `dynamodbav:"pk"`
+	SK         string     `dynamodbav:"sk"`
+	Commit     string     `dynamodbav:"ci"`
+	Events     []byte     `dynamodbav:"ev"` // a JSON list of storedEvent, compressed where that saves a unit
+	Deliveries []Delivery `dynamodbav:"dl,omitempty"`
+	Relay      string     `dynamodbav:"relay,omitempty"` // "1": a row was born pending and due, the one thing the stream filter looks at
+}
+
+// Delivery is the state of an outbox row. What the wakeup says follows from the event and the run.
+type Delivery struct {
+	Status      string            `dynamodbav:"st"`
+	AvailableAt Millis            `dynamodbav:"av"`           // as requested
+	RequestedAt Millis            `dynamodbav:"rq"`           //
+	NextAt      Millis            `dynamodbav:"nx,omitempty"` // of the next attempt, after a failure or a requeue
+	Group       string            `dynamodbav:"gr,omitempty"` // the concurrency key; none: the run id
+	Trace       map[string]string `dynamodbav:"tc,omitempty"`
+	Token       string            `dynamodbav:"ct,omitempty"`
+	ClaimUntil  Millis            `dynamodbav:"cu,omitempty"`
+	Attempts    int               `dynamodbav:"at,omitempty"`
+	Published   Millis            `dynamodbav:"pa,omitempty"`
+	FirstSent   Millis            `dynamodbav:"pf,omitempty"` // the first publication since the run was last claimed
+	FailureCode string            `dynamodbav:"fc,omitempty"`
+	Failure     string            `dynamodbav:"fm,omitempty"`
+	FailureMeta map[string]string `dynamodbav:"fx,omitempty"`
+	DeadAt      Millis            `dynamodbav:"dd,omitempty"`
+	Requeued    string            `dynamodbav:"rd,omitempty"` // the requeue that revived it, by which a repeated one knows itself
+}
+
+// due is when somebody may take the row.
+func (d *Delivery) due() Millis {
+	switch lane.OutboxStatus(d.Status) {
+	case lane.OutboxClaimed:
+		return max(d.ClaimUntil, d.AvailableAt)
+	default:
+		return max(d.NextAt, d.AvailableAt)
+	}
+}
+
+// State is the status of the row.
+func (d *Delivery) State() lane.OutboxStatus { return lane.OutboxStatus(d.Status) }
+
+// Claimable reports whether the row may be claimed at t, if it is its run's latest.
+func (d *Delivery) Claimable(at Millis) bool {
+	switch d.State() {
+	case lane.OutboxPending, lane.OutboxFailed, lane.OutboxClaimed:
+		return d.due() <= at
+	default:
+		return false
+	}
+}
+
+// Redelivery distances: 10 minutes after the first publication, each later one twice as far, at most 6 hours.
+const (
+	RedeliverFirst = 10 * time.Minute
+	redeliverMost  = 6 * time.Hour
+)
+
+// RedeliverAt is when a published row that nobody followed is asked for again. The distance grows with the time since the first
+// publication: 10 minutes from there, then 20 from the second publication, 40 from the third.
+func (d *Delivery) RedeliverAt() Millis {
+	published := max(d.Published, d.AvailableAt)
+	first := d.FirstSent
+	if first == 0 {
+		first = published
+	}
+	distance := min(time.Duration(published-first)*time.Millisecond+RedeliverFirst, redeliverMost)
+	return published + Millis(distance.Milliseconds())
+}
+
+// Message is the row as the contract shows it.
+func (d *Delivery) Message(key lane.RunKey, queue runlane.QueueName, id string) lane.OutboxMessage {
+	m := lane.OutboxMessage{
+		OutboxRef: lane.OutboxRef{ID: id, ClaimToken: d.Token},
+		Wakeup:    lane.Wakeup{RunKey: key, Queue: queue, RequestedAt: d.RequestedAt.Time(), TraceCarrier: d.Trace},
+		GroupKey:  d.Group, Status: d.State(), Attempts: d.Attempts, ClaimUntil: d.ClaimUntil.Time(),
+		AvailableAt: max(d.AvailableAt, d.NextAt).Time(),
+		Failure:     runlane.Failure{Code: runlane.ErrorCode(d.FailureCode), Message: d.Failure, Meta: d.FailureMeta},
+	}
+	if m.GroupKey == "" {
+		m.GroupKey = string(key.RunID)
+	}
+	return m
+}
+
+// storedEvent is an event at rest: the header in short, without what the key says, and the body as package runlane writes it.
+type storedEvent struct {
+	Type  runlane.EventType `json:"t"`
+	At    int64             `json:"o"`
+	Actor *runlane.Actor    `json:"a,omitempty"` // absent: the system
+	Meta  map[string]string `json:"m,omitempty"`
+	Trace map[string]string `json:"c,omitzero"`
+	Data  json.RawMessage   `json:"d"`
+}
+
+func encodeEvents(t *lane.Transition) ([]byte, error) {
+	stored := make([]storedEvent, len(t.Events))
+	for i, e := range t.Events {
+		s := storedEvent{Type: e.Type(), At: e.OccurredAt.UnixMilli(), Meta: e.Meta, Trace: e.TraceCarrier}
+		if e.Actor != runlane.SystemActor {
+			s.Actor = &e.Actor
+		}
+		body := e.Body
+		if b, ok := body.(*runlane.RunDeliveryRequested); ok {
+			short := *b // environment, run and queue are the run's own
+			short.Delivery.Environment, short.Delivery.RunID, short.Delivery.Queue = "", "", ""
+			body = &short
+		}
+		data, err := runlane.MarshalBody(body)
+		if err != nil {
+			return nil, err
+		}
+		s.Data = data
+		stored[i] = s
+	}
+	b, err := json.Marshal(stored)
+	if err != nil {
+		return nil, &runlane.Error{Code: runlane.ErrInternal, Message: "events do not marshal", Cause: err}
+	}
+	const others = 256 // keys, commit id and one delivery, roughly
+	if len(b) <= maxOpenedBytes && item.Units(len(b)+others) > 1 {
+		if small := compress(b); item.Units(len(small)+others) < item.Units(len(b)+others) {
+			b = small
+		}
+	}
+	if len(b) > maxLogBytes {
+		return nil, &runlane.Error{
+			Code: runlane.ErrContractViolation, RunID: t.Projected.ID, Message: fmt.Sprintf("events have %d bytes, more than %d", len(b), maxLogBytes),
+		}
+	}
+	return b, nil
+}
+
+var zstdMagic = []byte{0x28, 0xB5, 0x2F, 0xFD} // no JSON list begins like this
+
+func decodeEvents(b []byte) ([]storedEvent, error) {
+	if bytes.HasPrefix(b, zstdMagic) {
+		var err error
+		if b, err = decompress(b); err != nil {
+			return nil, err
+		}
+	}
+	var stored []storedEvent
+	if err := json.Unmarshal(b, &stored); err != nil {
+		return nil, &runlane.Error{Code: runlane.ErrInvariantViolation, Message: "stored events do not decode", Cause: err}
+	}
+	return stored, nil
+}
+
+// Records are the events of a commit as the contract shows them, without payload and output.
+func (l *Log) Records(key lane.RunKey, queue runlane.QueueName, first int64) ([]runlane.EventRecord, error) {
+	stored, err := decodeEvents(l.Events)
+	if err != nil {
+		return nil, err
+	}
+	records := make([]runlane.EventRecord, len(stored))
+	for i, s := range stored {
+		body, err := runlane.UnmarshalBody(s.Type, s.Data)
+		if err != nil {
+			return nil, err
+		}
+		if b, ok := body.(*runlane.RunDeliveryRequested); ok {
+			b.Delivery.Environment, b.Delivery.RunID, b.Delivery.Queue = key.Environment, key.RunID, queue
+		}
+		sequence := first + int64(i)
+		records[i] = runlane.EventRecord{ID: eventID(key.RunID, sequence), Sequence: sequence, Event: runlane.Event{
+			RunID: key.RunID, Environment: key.Environment, OccurredAt: time.UnixMilli(s.At).UTC(), Actor: runlane.SystemActor,
+			Meta: s.Meta, TraceCarrier: s.Trace, Body: body,
+		}}
+		if s.Actor != nil {
+			records[i].Actor = *s.Actor
+		}
+	}
+	return records, nil
+}
+
+// Proof is what tells that this commit was made, however late one asks.
+func (l *Log) Proof() item.Proof {
+	return item.Proof{Operation: "settle commit", Pk: l.PK, Sk: l.SK, Values: item.Item{"ci": item.Text(l.Commit)}}
+}
+
+// First is the sequence of the commit's first event.
+func (l *Log) First() (int64, error) {
+	n, err := strconv.ParseInt(strings.TrimPrefix(l.SK, LogPrefix), 10, 64)
+	if err != nil {
+		return 0, &runlane.Error{Code: runlane.ErrInvariantViolation, Message: "log item has a bad key", Cause: err}
+	}
+	return n, nil
+}

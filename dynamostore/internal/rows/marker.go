@@ -1,0 +1,187 @@
+package rows
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/dynamostore/internal/item"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// WalkPosition is a place in the markers of runs that wait for a slot: a shard, and the marker behind which to go on. Several runs
+// of a partition may have come at one instant and have the same marker: run is the key of the one behind which to go on among
+// those; without it, it is behind all of them.
+type WalkPosition struct {
+	Shard int    `json:"s" dynamodbav:"sh"`
+	After string `json:"a,omitempty" dynamodbav:"af,omitempty"`
+	Run   string `json:"p,omitempty" dynamodbav:"-"` // of a cursor only: another pass begins behind them all, and ends with them
+}
+
+// Behind is the position of a row.
+func (r DueRow) Behind(e runlane.Environment, shard int) WalkPosition {
+	return WalkPosition{shard, r.Key.Sort, RunPK(lane.RunKey{Environment: e, RunID: r.Run})}
+}
+
+// SlotPartition is the partition that a marker of a waiting run names.
+func (r DueRow) SlotPartition(e runlane.Environment) (Partition, bool) {
+	queue, hash, ok := CutPartition(r.Key.Sort)
+	return Partition{e, queue, hash}, ok
+}
+
+// Start is before, and end behind, every marker of the partition.
+func (p Partition) Start() string { return fmt.Sprintf("%s:%s:", p.Queue, p.Hash) }
+
+// End is behind every marker of the partition.
+func (p Partition) End() string { return p.Start() + "~" }
+
+// MarkerKind says who has to look at an active run (docs/layout.md, Indexes).
+type MarkerKind string
+
+const (
+	Deliverable MarkerKind = "q" // queued, its wakeup handed over or in a publisher's hands; and what was claimed from there
+	Unpublished MarkerKind = "o" // its delivery is still to be handed over
+	DeadLetter  MarkerKind = "x" // its delivery was given up
+	Waiting     MarkerKind = "w" // waits for a time
+	Slotless    MarkerKind = "d" // of a bounded queue, waits for a slot; ordered by partition, not by time
+	Parked      MarkerKind = "p" // queued and published, looked at once already
+	Leased      MarkerKind = "l" // owned, and claimed elsewhere than from q or w, or looked at once already
+)
+
+// Marker is a run's place in the index due: who looks, and the true moment from which on there is something to see. It is never
+// a moment at which somebody plans to look: patience is the reader's.
+type Marker struct {
+	Kind MarkerKind
+	At   Millis
+}
+
+// DueKey are the index attributes of a marker.
+type DueKey struct{ Partition, Sort string }
+
+// Key is where the marker stands in the index.
+func (m Marker) Key(e runlane.Environment, shard int, queue runlane.QueueName) DueKey {
+	return DueKey{DuePartition(e, m.Kind, shard), fmt.Sprintf("%013d:%s", m.At, queue)}
+}
+
+// Entry is all that is known of an item with this marker by the marker alone.
+func (k DueKey) Entry() item.Item {
+	return item.Item{AttrDueP: item.Text(k.Partition), AttrDueA: item.Text(k.Sort)}
+}
+
+// DuePartition is a partition of the index due.
+func DuePartition(e runlane.Environment, kind MarkerKind, shard int) string {
+	return e.Name() + ":" + string(kind) + ":" + strconv.Itoa(shard)
+}
+
+// DonePartition is a partition of the index done.
+func DonePartition(e runlane.Environment, status runlane.Status, shard int) string {
+	return e.Name() + ":" + string(status) + ":" + strconv.Itoa(shard)
+}
+
+// MarkerUpdate moves the marker of a run, if nothing about the run has changed since it was read.
+func MarkerUpdate(pk string, sequence int64, from, to DueKey, before item.Item) *item.Update {
+	unchanged := item.Equal("sq", item.Num(sequence)).And(item.Equal(AttrDueP, item.Text(from.Partition)), item.Equal(AttrDueA, item.Text(from.Sort)))
+	return &item.Update{
+		Key: item.Key(pk, RunSK), Expression: "SET #dp = :dp, #da = :da",
+		Values: item.Item{":dp": item.Text(to.Partition), ":da": item.Text(to.Sort)}, Condition: unchanged, Before: before,
+		Wrote: func(now item.Item) bool {
+			return item.Number(now["sq"]) == sequence && item.TextOf(now[AttrDueP]) == to.Partition && item.TextOf(now[AttrDueA]) == to.Sort
+		},
+	}
+}
+
+// Parse is the inverse of marker.key.
+func (k DueKey) Parse() (m Marker, queue runlane.QueueName, ok bool) {
+	partition, sort := strings.Split(k.Partition, ":"), strings.Split(k.Sort, ":")
+	switch {
+	case len(partition) == 3 && MarkerKind(partition[1]) == Slotless && len(sort) == 3:
+		return Marker{Slotless, ParseMillis(sort[2])}, runlane.QueueName(sort[0]), true
+	case len(partition) == 3 && len(sort) == 2:
+		return Marker{MarkerKind(partition[1]), ParseMillis(sort[0])}, runlane.QueueName(sort[1]), true
+	default:
+		return Marker{}, "", false
+	}
+}
+
+// CutPartition takes a slotless marker's moment apart: queue and hash of the concurrency key.
+func CutPartition(sort string) (queue runlane.QueueName, hash string, ok bool) {
+	parts := strings.Split(sort, ":")
+	if len(parts) != 3 {
+		return "", "", false
+	}
+	return runlane.QueueName(parts[0]), parts[1], true
+}
+
+// markerAfter is the marker table of the layout: where a commit leaves an active run. keep means unchanged.
+func markerAfter(t *lane.Transition, before Marker, birth lane.OutboxBirth, byWakeup bool) (after Marker, keep bool) {
+	run := t.Projected
+	dueAt, _ := lane.RunnableAt(run)
+	switch run.Status {
+	case runlane.StatusScheduled, runlane.StatusRetrying, runlane.StatusReleased:
+		return Marker{Waiting, ToMillis(run.RunAt)}, false
+	case runlane.StatusQueued:
+		if t.Queue.Bounded() && !t.Reserves() {
+			return Marker{Slotless, ToMillis(dueAt)}, false
+		}
+		if _, requested := t.Events[len(t.Events)-1].Body.(*runlane.RunDeliveryRequested); requested && bornPending(birth) {
+			return Marker{Unpublished, ToMillis(run.UpdatedAt)}, false
+		}
+		return Marker{Deliverable, ToMillis(dueAt)}, false
+	case runlane.StatusRunning, runlane.StatusCancellationRequested:
+		if !Claims(t) {
+			return before, true // a heartbeat or a request: too early is allowed
+		}
+		leaseEnd := ToMillis(run.Lease.ExpiresAt)
+		if byWakeup && (before.Kind == Deliverable || before.Kind == Waiting) && before.At <= leaseEnd {
+			return before, true
+		}
+		return Marker{Leased, leaseEnd}, false
+	default:
+		return before, true
+	}
+}
+
+func bornPending(b lane.OutboxBirth) bool { return b.ClaimUntil.IsZero() && !b.Published }
+
+// Claims reports a transition that claims the run.
+func Claims(t *lane.Transition) bool {
+	for _, e := range t.Events {
+		if _, ok := e.Body.(*runlane.RunLeaseClaimed); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// Memory is what a store remembers a row by.
+func (r DueRow) Memory() string { return string(r.Run) + " " + r.Key.Partition + " " + r.Key.Sort }
+
+// DueRow is an entry of the index due.
+type DueRow struct {
+	Run    runlane.RunID
+	Key    DueKey
+	Marker Marker
+	Queue  runlane.QueueName
+}
+
+// ParseDueRow reads an entry of the index due.
+func ParseDueRow(it item.Item) (DueRow, bool) {
+	row := DueRow{Key: DueKey{item.TextOf(it[AttrDueP]), item.TextOf(it[AttrDueA])}}
+	key, ok1 := ParseRunPK(item.TextOf(it[item.PK]))
+	m, queue, ok2 := row.Key.Parse()
+	row.Run, row.Marker, row.Queue = key.RunID, m, queue
+	return row, ok1 && ok2
+}
+
+// Partition is what a limit counts: the runs of one concurrency key, or of a queue where there are no keys.
+type Partition struct {
+	Environment runlane.Environment
+	Queue       runlane.QueueName
+	Hash        string // of the concurrency key
+}
+
+// PK is the partition key of the partition's slots.
+func (p Partition) PK() string {
+	return p.Environment.Name() + ":slot:" + string(p.Queue) + ":" + p.Hash
+}

@@ -1,0 +1,99 @@
+package rows
+
+import (
+	"strings"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/dynamostore/internal/item"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// Owner gives a key to a run. It never expires by itself: an active owner may not. It is resolved when a caller wants the
+// key: an owner whose run is failed, released by policy, past its time or gone is dead, and replaced by a write conditional on
+// the dead owner as it was read.
+type Owner struct {
+	PK          string        `dynamodbav:"pk"`
+	SK          string        `dynamodbav:"sk"`
+	Run         runlane.RunID `dynamodbav:"ru"`
+	PayloadHash string        `dynamodbav:"ph,omitempty"`
+	Retention   int64         `dynamodbav:"ir,omitempty"`
+	Commit      string        `dynamodbav:"ci,omitempty"` // that created the run; owners of older programs have none
+
+	Replaces item.Condition `dynamodbav:"-"` // on the dead owner that this one follows; none: there is no owner
+}
+
+func (o Owner) write() (item.Write, error) {
+	raw, err := Marshal(o)
+	m := item.Write{After: raw, Condition: item.Absent}
+	if o.Replaces.Text != "" {
+		m.Condition = o.Replaces
+	}
+	return m, err
+}
+
+// Unchanged is the condition that the owner is still this one. The id of a run is used again after it was pruned (computed ids, and
+// those that callers choose), and then names another owner; the id of a commit is never used again.
+func (o Owner) Unchanged() item.Condition {
+	if o.Commit != "" {
+		return item.Equal("ci", item.Text(o.Commit))
+	}
+	return item.Equal("ru", item.Text(string(o.Run))).And(item.Condition{Text: "attribute_not_exists(#ci)"})
+}
+
+// OwnersOf are the owner items of a run's keys, the idempotency key's first.
+func OwnersOf(run *runlane.Run, payloadHash string) []Owner {
+	var owners []Owner
+	key := lane.OwnerKey{Environment: run.Environment, TaskID: run.TaskID}
+	if key.Key = run.IdempotencyKey; key.Key != "" {
+		owners = append(owners, Owner{
+			PK: IdempotencyPK(key), SK: OwnerSK, Run: run.ID, PayloadHash: payloadHash, Retention: storedRetention(run.Retention),
+		})
+	}
+	if key.Key = run.SingletonKey; key.Key != "" {
+		owners = append(owners, Owner{PK: SingletonPK(key), SK: OwnerSK, Run: run.ID})
+	}
+	return owners
+}
+
+// IsSingleton reports the owner of a singleton key.
+func IsSingleton(o Owner) bool { return strings.Contains(o.PK, ":single:") }
+
+// OwnerConflict says which run has the key.
+func OwnerConflict(o Owner, holder runlane.RunID) error {
+	if IsSingleton(o) {
+		return Conflict(runlane.ConflictSingletonKey, holder, "an active run owns the singleton key")
+	}
+	return Conflict(runlane.ConflictIdempotencyKey, holder, "a run owns the idempotency key")
+}
+
+// RunKey names the holder: an owner is of the environment that its key begins with.
+func (o Owner) RunKey() lane.RunKey {
+	environment, _, _ := strings.Cut(o.PK, ":")
+	return lane.RunKey{Environment: runlane.Environment(environment), RunID: o.Run}
+}
+
+// Holds is the retention matrix: active runs hold their keys; of finished ones only successful and cancelled runs, for an
+// idempotency key with a time, until creation plus that time. A run without the key is another one than that which took it, under
+// the same id.
+func (o Owner) Holds(run *Run, now time.Time) bool {
+	switch {
+	case !o.isKeyOf(run):
+		return false
+	case run.State().Active():
+		return true
+	case IsSingleton(o) || o.Retention < 0 || run.State() == runlane.StatusFailed:
+		return false
+	default:
+		return now.Before(run.CreatedAt.Time().Add(time.Duration(o.Retention) * time.Millisecond))
+	}
+}
+
+func (o Owner) isKeyOf(run *Run) bool {
+	key := lane.OwnerKey{Environment: run.Key().Environment, TaskID: runlane.TaskID(run.Task), Key: run.IdempotencyKey}
+	if !IsSingleton(o) {
+		return o.PK == IdempotencyPK(key)
+	}
+	key.Key = run.SingletonKey
+	return o.PK == SingletonPK(key)
+}

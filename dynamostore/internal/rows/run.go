@@ -1,0 +1,365 @@
+package rows
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/dynamostore/internal/item"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// Sizes that keep a run item within one write unit for its whole life.
+const (
+	inlineLimit    = 1000 // a run item with its payload
+	inlineReserve  = 250  // room for a lease and a failure stub
+	inlineOutput   = 400
+	failureStub    = 120 // bytes of a failure's message kept on the run item
+	maxStoredBytes = 350 << 10
+	MaxOutputBytes = 256 << 10
+)
+
+// Run is the projection at rest: short names, times in milliseconds, and what the store itself has to know about the run.
+// An attribute that this version does not know stays where it is: updates only name what they change.
+type Run struct {
+	PK                string            `dynamodbav:"pk"`
+	SK                string            `dynamodbav:"sk"`
+	Sequence          int64             `dynamodbav:"sq"`
+	Status            string            `dynamodbav:"st"`
+	Task              string            `dynamodbav:"tk"`
+	Queue             string            `dynamodbav:"qu"`
+	CreatedAt         Millis            `dynamodbav:"ca"`
+	UpdatedAt         Millis            `dynamodbav:"ua"`
+	RunAt             Millis            `dynamodbav:"ra,omitempty"`
+	StartedAt         Millis            `dynamodbav:"sa,omitempty"`
+	FinishedAt        Millis            `dynamodbav:"fi,omitempty"`
+	DispatchedAt      Millis            `dynamodbav:"dt,omitempty"`
+	DispatchExpiresAt Millis            `dynamodbav:"de,omitempty"`
+	Attempts          int               `dynamodbav:"na,omitempty"`
+	Failures          int               `dynamodbav:"nf,omitempty"`
+	Retries           int               `dynamodbav:"nt,omitempty"`
+	Releases          int               `dynamodbav:"nl,omitempty"`
+	LeaseToken        string            `dynamodbav:"lt,omitempty"`
+	LeaseWorker       string            `dynamodbav:"lw,omitempty"`
+	LeaseUntil        Millis            `dynamodbav:"le,omitempty"`
+	ConcurrencyKey    string            `dynamodbav:"ck,omitempty"`
+	IdempotencyKey    string            `dynamodbav:"ik,omitempty"`
+	Retention         int64             `dynamodbav:"ir,omitempty"` // milliseconds; -1 while active
+	SingletonKey      string            `dynamodbav:"gk,omitempty"`
+	SourceType        string            `dynamodbav:"so,omitempty"`
+	SourceRun         string            `dynamodbav:"sr,omitempty"`
+	SourceSchedule    string            `dynamodbav:"ss,omitempty"`
+	SourceFire        Millis            `dynamodbav:"sf,omitempty"`
+	Trace             map[string]string `dynamodbav:"tc,omitempty"`
+	Meta              map[string]string `dynamodbav:"me,omitempty"`
+
+	FailureCode    string `dynamodbav:"fc,omitempty"`
+	FailureMessage string `dynamodbav:"fm,omitempty"` // at most failureStub bytes
+	FailureLog     int64  `dynamodbav:"fs,omitempty"` // the commit that holds the whole record, where the stub is not all
+
+	Payload      []byte `dynamodbav:"pl,omitempty"`
+	PayloadPlace Place  `dynamodbav:"pz,omitempty"`
+	Output       []byte `dynamodbav:"ou,omitempty"`
+	OutputPlace  Place  `dynamodbav:"oz,omitempty"`
+
+	Slot int `dynamodbav:"sn,omitempty"` // number + 1 of the slot it occupies
+
+	DeliveryLog   int64 `dynamodbav:"ld,omitempty"` // the commit of the latest delivery; absent when superseded
+	DeliveryIndex int   `dynamodbav:"li,omitempty"`
+
+	DueP  string `dynamodbav:"dp,omitempty"`
+	DueA  string `dynamodbav:"da,omitempty"`
+	DoneP string `dynamodbav:"fp,omitempty"`
+	DoneA string `dynamodbav:"fa,omitempty"`
+
+	Raw item.Item `dynamodbav:"-"` // as it is stored: what updates are compared with, and what the meter weighs
+}
+
+// Bulk is a payload or an output that has an item of its own.
+type Bulk struct {
+	PK   string `dynamodbav:"pk"`
+	SK   string `dynamodbav:"sk"`
+	Body []byte `dynamodbav:"bo"`
+
+	Commit string `dynamodbav:"ci,omitempty"` // that wrote it; items of older programs have none
+}
+
+// UnmarshalRun reads a run item.
+func UnmarshalRun(raw item.Item) (*Run, error) {
+	r := &Run{}
+	if err := Unmarshal(raw, r); err != nil {
+		return nil, err
+	}
+	r.Raw = raw
+	return r, nil
+}
+
+// Key names the run.
+func (r *Run) Key() lane.RunKey {
+	key, _ := ParseRunPK(r.PK)
+	return key
+}
+
+// Due is where the run's marker stands.
+func (r *Run) Due() DueKey { return DueKey{r.DueP, r.DueA} }
+
+// Marker is the run's marker.
+func (r *Run) Marker() Marker {
+	m, _, _ := r.Due().Parse()
+	return m
+}
+
+// State is the run's status.
+func (r *Run) State() runlane.Status { return runlane.Status(r.Status) }
+
+// DeliveryID names the latest delivery row, or is "".
+func (r *Run) DeliveryID() string {
+	if r.DeliveryLog == 0 {
+		return ""
+	}
+	return OutboxID(r.Key().RunID, r.DeliveryLog, r.DeliveryIndex)
+}
+
+// Projection is the projection without payload and output, with the failure as far as the item holds it.
+func (r *Run) Projection() *runlane.Run {
+	key := r.Key()
+	run := &runlane.Run{
+		ID: key.RunID, Environment: key.Environment, TaskID: runlane.TaskID(r.Task), Queue: runlane.QueueName(r.Queue),
+		Status: r.State(), EventSequence: r.Sequence,
+		Counters: runlane.Counters{Attempts: r.Attempts, Failures: r.Failures, Retries: r.Retries, Releases: r.Releases},
+		RunAt:    r.RunAt.Time(), StartedAt: r.StartedAt.Time(), FinishedAt: r.FinishedAt.Time(),
+		DispatchedAt: r.DispatchedAt.Time(), DispatchExpiresAt: r.DispatchExpiresAt.Time(),
+		Failure:        runlane.Failure{Code: runlane.ErrorCode(r.FailureCode), Message: r.FailureMessage},
+		Lease:          runlane.Lease{Token: r.LeaseToken, WorkerID: r.LeaseWorker, ExpiresAt: r.LeaseUntil.Time()},
+		ConcurrencyKey: r.ConcurrencyKey, IdempotencyKey: r.IdempotencyKey, Retention: retention(r.Retention),
+		SingletonKey: r.SingletonKey,
+		Source: runlane.Source{
+			Type: runlane.SourceType(r.SourceType), RunID: runlane.RunID(r.SourceRun),
+			ScheduleID: runlane.ScheduleID(r.SourceSchedule), FireTime: r.SourceFire.Time(),
+		},
+		TraceCarrier: r.Trace, Meta: r.Meta, CreatedAt: r.CreatedAt.Time(), UpdatedAt: r.UpdatedAt.Time(),
+	}
+	return run.Clone()
+}
+
+func retention(ms int64) runlane.KeyRetention {
+	if ms < 0 {
+		return runlane.KeyRetention{WhileActive: true}
+	}
+	return runlane.KeyRetention{TTL: time.Duration(ms) * time.Millisecond}
+}
+
+func storedRetention(k runlane.KeyRetention) int64 {
+	if k.WhileActive {
+		return -1
+	}
+	return k.TTL.Milliseconds()
+}
+
+// Projected is the item after a transition, but for payload, output, delivery and index attributes, which it takes from before.
+// before is nil for a creation.
+func Projected(t *lane.Transition, before *Run) *Run {
+	run := t.Projected
+	r := &Run{
+		PK: RunPK(t.Key()), SK: RunSK, Sequence: run.EventSequence, Status: string(run.Status), Task: string(run.TaskID),
+		Queue: string(run.Queue), CreatedAt: ToMillis(run.CreatedAt), UpdatedAt: ToMillis(run.UpdatedAt), RunAt: ToMillis(run.RunAt),
+		StartedAt: ToMillis(run.StartedAt), FinishedAt: ToMillis(run.FinishedAt), DispatchedAt: ToMillis(run.DispatchedAt),
+		DispatchExpiresAt: ToMillis(run.DispatchExpiresAt), Attempts: run.Counters.Attempts, Failures: run.Counters.Failures,
+		Retries: run.Counters.Retries, Releases: run.Counters.Releases, LeaseToken: run.Lease.Token, LeaseWorker: run.Lease.WorkerID,
+		LeaseUntil: ToMillis(run.Lease.ExpiresAt), ConcurrencyKey: run.ConcurrencyKey, IdempotencyKey: run.IdempotencyKey,
+		Retention: storedRetention(run.Retention), SingletonKey: run.SingletonKey, SourceType: string(run.Source.Type),
+		SourceRun: string(run.Source.RunID), SourceSchedule: string(run.Source.ScheduleID), SourceFire: ToMillis(run.Source.FireTime),
+		Trace: run.TraceCarrier, Meta: run.Meta,
+	}
+	r.keepFailure(t, before)
+	if before != nil {
+		r.Payload, r.PayloadPlace, r.Output, r.OutputPlace = before.Payload, before.PayloadPlace, before.Output, before.OutputPlace
+	}
+	return r
+}
+
+// keepFailure writes the stub of a failure that this commit brings, or carries the one that was there.
+func (r *Run) keepFailure(t *lane.Transition, before *Run) {
+	failure := t.Projected.Failure
+	if failure.IsZero() {
+		return
+	}
+	for _, e := range t.Events {
+		switch e.Body.(type) {
+		case *runlane.RunFailed, *runlane.RunRetryScheduled:
+			r.FailureCode, r.FailureMessage = string(failure.Code), failure.Message
+			if len(failure.Message) > failureStub || len(failure.Meta) > 0 {
+				r.FailureMessage = clipBytes(failure.Message, failureStub)
+				r.FailureLog = t.ExpectedSequence + 1
+			}
+			return
+		}
+	}
+	if before != nil {
+		r.FailureCode, r.FailureMessage, r.FailureLog = before.FailureCode, before.FailureMessage, before.FailureLog
+	}
+}
+
+func clipBytes(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	cut := limit
+	for cut > 0 && s[cut]&0xC0 == 0x80 { // inside a rune
+		cut--
+	}
+	return s[:cut]
+}
+
+// placeBulk puts payload (of a creation) and output (of a success) into the item, or returns the items of their own that they need.
+func (r *Run) placeBulk(t *lane.Transition) (bulk []Bulk, err error) {
+	for _, e := range t.Events {
+		switch body := e.Body.(type) {
+		case *runlane.RunCreated:
+			without, err := Marshal(r)
+			if err != nil {
+				return nil, err
+			}
+			room := inlineLimit - inlineReserve - item.Size(without)
+			if err := tooLarge("payload", "", len(body.Payload), maxOpenedBytes, r.Key().RunID); err != nil {
+				return nil, err
+			}
+			p, b := place(body.Payload, room)
+			if r.PayloadPlace = p; p.Separate() {
+				bulk = append(bulk, Bulk{PK: r.PK, SK: PayloadSK, Body: b})
+			} else {
+				r.Payload = b
+			}
+			if err := tooLarge("payload", " compressed", len(b), maxStoredBytes, r.Key().RunID); err != nil {
+				return nil, err
+			}
+		case *runlane.RunSucceeded:
+			p, b, err := PutOutput(r.Key().RunID, body.Output)
+			if err != nil {
+				return nil, err
+			}
+			if r.OutputPlace = p; p.Separate() {
+				bulk = append(bulk, Bulk{PK: r.PK, SK: OutputSK, Body: b})
+			} else {
+				r.Output = b
+			}
+		}
+	}
+	return bulk, nil
+}
+
+// PutOutput is put for an output, within its limits.
+func PutOutput(run runlane.RunID, output []byte) (Place, []byte, error) {
+	if err := tooLarge("output", "", len(output), maxOpenedBytes, run); err != nil {
+		return Nowhere, nil, err
+	}
+	p, b := place(output, inlineOutput)
+	return p, b, tooLarge("output", " compressed", len(b), MaxOutputBytes, run)
+}
+
+func tooLarge(what, form string, size, limit int, run runlane.RunID) error {
+	if size <= limit {
+		return nil
+	}
+	return &runlane.Error{
+		Code: runlane.ErrValidationFailed, RunID: run, Message: fmt.Sprintf("%s has %d bytes%s, more than %d", what, size, form, limit),
+		Hint: "store the bulk elsewhere and pass a reference",
+	}
+}
+
+// Index sets the index attributes: the marker of an active run, the summary key of a finished one.
+func (r *Run) Index(m Marker, shards Shards) {
+	key := r.Key()
+	if r.State().Terminal() {
+		r.DueP, r.DueA = "", ""
+		r.DoneP = DonePartition(key.Environment, r.State(), ShardOf(string(key.RunID), shards.Write))
+		r.DoneA = fmt.Sprintf("%013d:%s", r.FinishedAt, key.RunID)
+		return
+	}
+	due := r.DueKey(m, shards)
+	r.DueP, r.DueA = due.Partition, due.Sort
+}
+
+// DueKey is where a marker of this run stands. Runs that wait for a slot lie together, by partition.
+func (r *Run) DueKey(m Marker, shards Shards) DueKey {
+	key := r.Key()
+	if m.Kind == Slotless {
+		p := r.Partition()
+		return DueKey{
+			DuePartition(key.Environment, Slotless, ShardOf(string(p.Queue)+":"+p.Hash, shards.Write)),
+			fmt.Sprintf("%s:%s:%013d", p.Queue, p.Hash, m.At),
+		}
+	}
+	return m.Key(key.Environment, ShardOf(string(key.RunID), shards.Write), runlane.QueueName(r.Queue))
+}
+
+// Marshal fills raw.
+func (r *Run) Marshal() error {
+	raw, err := Marshal(r)
+	if err != nil {
+		return err
+	}
+	if r.Trace != nil && len(r.Trace) == 0 { // an empty carrier replaces, an absent one does not
+		raw["tc"] = &types.AttributeValueMemberM{Value: item.Item{}}
+	}
+	r.Raw = raw
+	return nil
+}
+
+// RunnableAt is when a worker may take the run; ok is false while no time alone makes it runnable.
+func (r *Run) RunnableAt() (since Millis, ok bool) {
+	return runlane.RunnableSince(r.State(), r.UpdatedAt, r.RunAt, r.LeaseUntil, 0)
+}
+
+// DispatchableAt is when a run of a bounded queue needs a slot: a queued one as soon as it has no live reservation, any other when it is
+// runnable.
+func (r *Run) DispatchableAt() (since Millis, ok bool) {
+	since, ok = r.RunnableAt()
+	if r.State() == runlane.StatusQueued {
+		since = max(since, r.DispatchExpiresAt)
+	}
+	return since, ok
+}
+
+// StillFinished is the condition that the finished run is still this one.
+func (r *Run) StillFinished() item.Condition {
+	return item.Equal("sq", item.Num(r.Sequence)).And(item.Equal(AttrDoneA, item.Text(r.DoneA)))
+}
+
+// Detach makes the run item no longer announce a payload and an output in separate items, which are removed before it is: readers find none
+// meanwhile, instead of waiting for them. It is nil where nothing is announced, and gives way when the run is not this one any more.
+func (r *Run) Detach() *item.Update {
+	var gone []string
+	if r.OutputPlace.Separate() {
+		gone = append(gone, "#oz")
+	}
+	if r.PayloadPlace.Separate() {
+		gone = append(gone, "#pz")
+	}
+	if gone == nil {
+		return nil
+	}
+	return &item.Update{
+		Key: item.Key(r.PK, RunSK), Expression: "REMOVE " + strings.Join(gone, ", "), Condition: r.StillFinished(), Before: r.Raw,
+	}
+}
+
+// AsRead is the condition that the part of a run is still the one that was read: by the commit that wrote it, or the moment of a note.
+// Payloads and outputs of older programs have neither.
+func AsRead(part item.Item) item.Condition {
+	if commit, ok := part["ci"]; ok {
+		return item.Equal("ci", commit)
+	}
+	if at, ok := part["at"]; ok {
+		return item.Equal("at", at)
+	}
+	return item.Condition{}
+}
+
+// Partition is what the limit of its queue counts the run with.
+func (r *Run) Partition() Partition {
+	return Partition{r.Key().Environment, runlane.QueueName(r.Queue), Hash(r.ConcurrencyKey)}
+}

@@ -1,0 +1,168 @@
+package rows
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/dynamostore/internal/item"
+)
+
+// claimMargin is how long before its end a claim treats its own reservation as over, so that its commit still falls into it.
+const ClaimMargin = 5 * time.Second
+
+// Slot is one occupied place of a bounded queue's partition. Until stands only while it is a reservation: a held slot is
+// freed by the commit that ends the running state, never by time.
+type Slot struct {
+	PK    string        `dynamodbav:"pk"`
+	SK    string        `dynamodbav:"sk"`
+	Run   runlane.RunID `dynamodbav:"ru"`
+	Until Millis        `dynamodbav:"un,omitempty"`
+}
+
+// SlotSK is the sort key of a slot number.
+func SlotSK(number int) string { return fmt.Sprintf("%04d", number) }
+
+// Number is the number of the slot.
+func (i Slot) Number() int { return int(ParseMillis(i.SK)) }
+
+// HeldSlot is the item of the slot that the run item names.
+func (r *Run) HeldSlot() Slot {
+	return Slot{PK: r.Partition().PK(), SK: SlotSK(r.Slot - 1), Run: r.Key().RunID}
+}
+
+// Occupied reports a slot that counts at an instant: held, or reserved until later.
+func (i *Slot) Occupied(at Millis) bool { return i.Until == 0 || i.Until > at }
+
+// SlotChange is what a commit does to slots.
+type SlotChange struct {
+	Put    *Slot // taken or kept, as it is afterwards
+	Before *Slot // what stands there; nil: nothing
+	Delete *Slot // given up
+	// optional: when only the slot's condition fails, the commit is repeated without it. A slot never stops an outcome, a
+	// cancellation or a recovery.
+	Optional bool
+	// yields: what refuses the slot, be it a throttle or another transaction, counts as a slot that is taken. No creation fails for it.
+	Yields bool
+}
+
+// Outlasts reports a slot that is held, or reserved for longer than a commit that begins at an instant may take.
+func (i *Slot) Outlasts(at Millis) bool {
+	return i.Until == 0 || i.Until-Millis(ClaimMargin.Milliseconds()) > at
+}
+
+// Writes are the change's parts of the transaction.
+func (c *SlotChange) Writes() (members []item.Write, err error) {
+	if c.Put != nil {
+		after, err := Marshal(c.Put)
+		if err != nil {
+			return nil, err
+		}
+		m := item.Write{After: after, Condition: item.Absent, Yields: c.Yields}
+		if c.Before != nil {
+			if m.Before, err = Marshal(c.Before); err != nil {
+				return nil, err
+			}
+			m.Condition = c.Before.unchanged()
+		}
+		members = append(members, m)
+	}
+	if c.Delete != nil {
+		before, err := Marshal(c.Delete)
+		if err != nil {
+			return nil, err
+		}
+		members = append(members, item.Write{Before: before, Condition: item.Equal("ru", item.Text(string(c.Delete.Run)))})
+	}
+	return members, nil
+}
+
+// unchanged is the condition that the slot is as it was read.
+func (i Slot) unchanged() item.Condition {
+	held := item.Equal("ru", item.Text(string(i.Run)))
+	if i.Until == 0 {
+		return held.And(item.Condition{Text: "attribute_not_exists(#un)"})
+	}
+	return held.And(item.Equal("un", item.Num(int64(i.Until))))
+}
+
+// slotWindow is how many numbers are read at once. A partition of a larger limit is not read whole: two units show so many slots of the
+// usual size, and a thousand slots are 25 units of one partition key.
+const SlotWindow = 64
+
+// SlotQuery asks for numbers that a run may take.
+type SlotQuery struct {
+	Partition Partition
+	Limit     int
+	At        Millis
+	Run       runlane.RunID // whose own slot does not count; "" of a reader that has none
+	Near      int           // a number whose window is read first; −1: any
+	Windows   int           // how many are read at most
+}
+
+// SlotReading is what a reserver knows of a partition.
+type SlotReading struct {
+	Own *Slot
+	// taken are the slots of others that were read.
+	Taken []Slot
+	// free are numbers that may be taken, at least one where there is any among those that were read.
+	Free []int
+	// replaced are reservations that are over, by the number that each still has.
+	Replaced map[int]Slot
+}
+
+// Counts reports a slot that is occupied, and not by the run itself.
+func (q *SlotQuery) Counts(slot *Slot) bool {
+	return slot.Occupied(q.At) && (q.Run == "" || slot.Run != q.Run)
+}
+
+// End is behind the last number of a window.
+func (q *SlotQuery) End(window int) int { return min((window+1)*WindowWidth(q.Limit), q.Limit) }
+
+// Windows is how many windows a limit has, and windowWidth how many numbers each has but the last: as equal as can be, so that all cost
+// the same.
+func Windows(limit int) int { return max((limit+SlotWindow-1)/SlotWindow, 1) }
+
+// WindowWidth is how many numbers a window of a limit has, but for the last one.
+func WindowWidth(limit int) int { return (limit + Windows(limit) - 1) / Windows(limit) }
+
+// Add takes slots in, and counts those that are occupied.
+func (r *SlotReading) Add(slots []Slot, q *SlotQuery) (occupied int) {
+	for i := range slots {
+		slot := &slots[i]
+		switch {
+		case q.Run != "" && slot.Run == q.Run:
+			r.Own = slot
+			continue
+		case q.Counts(slot):
+			occupied++
+		default:
+			r.Replaced[slot.Number()] = *slot
+		}
+		r.Taken = append(r.Taken, *slot)
+	}
+	return occupied
+}
+
+// FreeNumbers are the numbers that a run may take at an instant: the lowest (limit − occupied) unused ones below the limit. "Any unused
+// number" would let two reservers with stale reads exceed a limit that was lowered. Occupied counts every number, also those at
+// or above the limit. replaced is what stands there: a reservation that is over.
+func FreeNumbers(taken []Slot, limit int, at Millis) (numbers []int, replaced map[int]Slot) {
+	occupied := 0
+	used := map[int]bool{}
+	replaced = map[int]Slot{}
+	for _, slot := range taken {
+		if slot.Occupied(at) {
+			occupied++
+			used[slot.Number()] = true
+		} else {
+			replaced[slot.Number()] = slot
+		}
+	}
+	for n := 0; n < limit && len(numbers) < limit-occupied; n++ {
+		if !used[n] {
+			numbers = append(numbers, n)
+		}
+	}
+	return numbers, replaced
+}

@@ -1,0 +1,44 @@
+package dynamostore
+
+import (
+	"context"
+
+	"github.com/runlane/runlane-go/dynamostore/internal/ddb"
+	"github.com/runlane/runlane-go/dynamostore/internal/item"
+	"github.com/runlane/runlane-go/dynamostore/internal/rows"
+)
+
+// moveMarker writes a marker if nothing about the run has changed since it was read; if something has, whoever changed it looks
+// later. It never changes the sequence.
+func (s *Store) moveMarker(ctx context.Context, r *rows.Run, to rows.Marker) error {
+	shards, err := s.shardCounts(ctx, r.Key().Environment)
+	if err != nil {
+		return err
+	}
+	due := r.DueKey(to, shards)
+	if due == r.Due() {
+		return nil
+	}
+	return s.moveMarkerFrom(ctx, r.PK, r.Sequence, r.Due(), due, r.Raw)
+}
+
+// markerMove is a marker for a run as it was read.
+type markerMove struct {
+	run *rows.Run
+	to  rows.Marker
+}
+
+// moveMarkers writes the markers of several runs.
+func (s *Store) moveMarkers(ctx context.Context, moves []markerMove) error {
+	return ddb.InParallel(ctx, moves, func(ctx context.Context, _ int, m markerMove) error { return s.moveMarker(ctx, m.run, m.to) })
+}
+
+func (s *Store) moveMarkerFrom(ctx context.Context, pk string, sequence int64, from, to rows.DueKey, before item.Item) error {
+	after, ok, err := s.db.Update(ctx, "move marker", rows.MarkerUpdate(pk, sequence, from, to, before))
+	if err == nil && ok {
+		if r, err := rows.UnmarshalRun(after); err == nil {
+			s.snapshots.put(r.PK, r)
+		}
+	}
+	return err
+}

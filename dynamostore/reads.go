@@ -1,0 +1,219 @@
+package dynamostore
+
+import (
+	"context"
+	"slices"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/dynamostore/internal/ddb"
+	"github.com/runlane/runlane-go/dynamostore/internal/item"
+	"github.com/runlane/runlane-go/dynamostore/internal/rows"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// readDeliveries reads the latest delivery rows of runs.
+func (s *Store) readDeliveries(ctx context.Context, runs []*rows.Run) (map[runlane.RunID]*rows.Delivery, error) {
+	index := map[string]*rows.Run{}
+	var keys []item.Item
+	for _, r := range runs {
+		index[r.PK] = r
+		keys = append(keys, item.Key(r.PK, rows.LogSK(r.DeliveryLog)))
+	}
+	entries := map[runlane.RunID]*rows.Delivery{}
+	err := s.db.BatchGet(ctx, "read deliveries", keys, func(it item.Item) error {
+		var log rows.Log
+		if err := rows.Unmarshal(it, &log); err != nil {
+			return err
+		}
+		if r := index[log.PK]; r != nil && r.DeliveryIndex < len(log.Deliveries) {
+			entries[r.Key().RunID] = &log.Deliveries[r.DeliveryIndex]
+		}
+		return nil
+	})
+	return entries, err
+}
+
+// Bounds of reading.
+const (
+	maxBulkTries = 3 // readings of an announced payload or output
+)
+
+// GetRun implements lane.Storage.
+func (s *Store) GetRun(ctx context.Context, key lane.RunKey) (*runlane.Run, error) {
+	run, _, err := s.readWhole(ctx, key)
+	if err == nil && run == nil {
+		err = rows.NotFound(key)
+	}
+	return run, err
+}
+
+// snapshot is the run item at the given sequence, from a recent read or commit, else read now. It may be at another sequence:
+// the caller judges. nil: there is no run.
+func (s *Store) snapshot(ctx context.Context, key lane.RunKey, sequence int64) (*rows.Run, error) {
+	if known, ok := s.snapshots.get(rows.RunPK(key)); ok && known.Sequence == sequence {
+		return known, nil
+	}
+	return s.readRun(ctx, key)
+}
+
+func (s *Store) readRun(ctx context.Context, key lane.RunKey) (*rows.Run, error) {
+	raw, err := s.db.Get(ctx, "read run", rows.RunPK(key), rows.RunSK)
+	if err != nil || raw == nil {
+		return nil, err
+	}
+	r, err := rows.UnmarshalRun(raw)
+	if err == nil {
+		s.snapshots.put(r.PK, r)
+	}
+	return r, err
+}
+
+// readWhole reads run and payload in one strong query, and what stands elsewhere: a separate output, a long failure. The run
+// item says where they are; announced and not yet visible they are read again. nil: there is no run.
+func (s *Store) readWhole(ctx context.Context, key lane.RunKey) (*runlane.Run, *rows.Run, error) {
+	var current *rows.Run
+	var payload item.Item
+	err := s.db.Query(ctx, &ddb.Query{
+		Operation: "read run", Where: "#pk = :pk AND #sk >= :from", Values: item.Item{":pk": item.Text(rows.RunPK(key)), ":from": item.Text(rows.PayloadSK)},
+	}, func(it item.Item) (more bool, err error) {
+		switch item.TextOf(it[item.SK]) {
+		case rows.RunSK:
+			current, err = rows.UnmarshalRun(it)
+		case rows.PayloadSK:
+			payload = it
+		}
+		return true, err
+	})
+	if err != nil || current == nil {
+		return nil, nil, err
+	}
+	s.snapshots.put(current.PK, current)
+	run := current.Projection()
+	if run.Payload, err = s.bulk(ctx, current, current.PayloadPlace, current.Payload, rows.PayloadSK, payload); err != nil {
+		return nil, nil, err
+	}
+	if run.Output, err = s.bulk(ctx, current, current.OutputPlace, current.Output, rows.OutputSK, nil); err != nil {
+		return nil, nil, err
+	}
+	run.Failure, err = s.wholeFailure(ctx, current)
+	return run, current, err
+}
+
+// bulk is the payload or output of a run. read is its item where it was read already.
+func (s *Store) bulk(ctx context.Context, r *rows.Run, p rows.Place, inlined []byte, sk string, read item.Item) ([]byte, error) {
+	if !p.Separate() {
+		if p == rows.Nowhere {
+			return nil, nil
+		}
+		b, err := rows.Open(p, inlined)
+		return slices.Clone(b), err
+	}
+	for try := 1; read == nil; try++ {
+		if try > maxBulkTries {
+			return nil, &runlane.Error{
+				Code: runlane.ErrStorageUnavailable, RunID: r.Key().RunID, Message: "the run's " + sk + " is announced but not visible", Retryable: true,
+			}
+		}
+		var err error
+		if read, err = s.db.Get(ctx, "read "+sk, r.PK, sk); err != nil {
+			return nil, err
+		}
+	}
+	var stored rows.Bulk
+	if err := rows.Unmarshal(read, &stored); err != nil {
+		return nil, err
+	}
+	return rows.Open(p, stored.Body)
+}
+
+// wholeFailure is the failure as it was recorded: on the run item when it is short, else from its commit.
+func (s *Store) wholeFailure(ctx context.Context, r *rows.Run) (runlane.Failure, error) {
+	stub := runlane.Failure{Code: runlane.ErrorCode(r.FailureCode), Message: r.FailureMessage}
+	if r.FailureLog == 0 {
+		return stub, nil
+	}
+	log, err := s.readLog(ctx, r.Key(), r.FailureLog)
+	if err != nil || log == nil {
+		return stub, err
+	}
+	records, err := log.Records(r.Key(), runlane.QueueName(r.Queue), r.FailureLog)
+	if err != nil {
+		return stub, err
+	}
+	for _, record := range slices.Backward(records) {
+		switch body := record.Body.(type) {
+		case *runlane.RunFailed:
+			return body.Failure, nil
+		case *runlane.RunRetryScheduled:
+			return body.Failure, nil
+		}
+	}
+	return stub, nil
+}
+
+func (s *Store) readLog(ctx context.Context, key lane.RunKey, first int64) (*rows.Log, error) {
+	raw, err := s.db.Get(ctx, "read log", rows.RunPK(key), rows.LogSK(first))
+	if err != nil || raw == nil {
+		return nil, err
+	}
+	log := &rows.Log{}
+	return log, rows.Unmarshal(raw, log)
+}
+
+func (s *Store) readDelivery(ctx context.Context, key lane.RunKey, first int64, index int) (*rows.Delivery, error) {
+	log, err := s.readLog(ctx, key, first)
+	if err != nil || log == nil || index >= len(log.Deliveries) {
+		return nil, err
+	}
+	return &log.Deliveries[index], nil
+}
+
+// GetRuns implements lane.Storage.
+func (s *Store) GetRuns(ctx context.Context, q *lane.RunsQuery) ([]*runlane.Run, error) {
+	if !q.WithoutPayload {
+		return s.getWholeRuns(ctx, q)
+	}
+	items, err := s.readRuns(ctx, q.Environment, q.IDs)
+	if err != nil {
+		return nil, err
+	}
+	var runs []*runlane.Run
+	for _, id := range q.IDs {
+		if r := items[id]; r != nil {
+			runs = append(runs, r.Projection())
+		}
+	}
+	return runs, nil
+}
+
+func (s *Store) getWholeRuns(ctx context.Context, q *lane.RunsQuery) ([]*runlane.Run, error) {
+	runs := make([]*runlane.Run, len(q.IDs))
+	err := ddb.InParallel(ctx, q.IDs, func(ctx context.Context, i int, id runlane.RunID) (err error) {
+		runs[i], _, err = s.readWhole(ctx, lane.RunKey{Environment: q.Environment, RunID: id})
+		return err
+	})
+	return slices.DeleteFunc(runs, func(r *runlane.Run) bool { return r == nil }), err
+}
+
+// readRuns reads run items strongly, each once, in batches. Runs that a newer program wrote are left out: a scan passes them over as it
+// does stale rows, since one of them must not stop what is to be done about all others.
+func (s *Store) readRuns(ctx context.Context, e runlane.Environment, ids []runlane.RunID) (map[runlane.RunID]*rows.Run, error) {
+	keys := make([]item.Item, 0, len(ids))
+	for _, id := range ids {
+		keys = append(keys, item.Key(rows.RunPK(lane.RunKey{Environment: e, RunID: id}), rows.RunSK))
+	}
+	found := map[runlane.RunID]*rows.Run{}
+	err := s.db.BatchGet(ctx, "read runs", keys, func(it item.Item) error {
+		if rows.Newer(it) {
+			return nil
+		}
+		r, err := rows.UnmarshalRun(it)
+		if err == nil {
+			key := r.Key()
+			s.snapshots.put(r.PK, r)
+			found[key.RunID] = r
+		}
+		return err
+	})
+	return found, err
+}

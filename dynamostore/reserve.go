@@ -1,0 +1,46 @@
+package dynamostore
+
+import (
+	"context"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/dynamostore/internal/rows"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// ReserveRunDispatch implements lane.Storage.
+func (s *Store) ReserveRunDispatch(ctx context.Context, c *lane.ReserveCommand) (*lane.Acquisition, error) {
+	if c.Projected == nil {
+		return nil, c.Validate()
+	}
+	before, err := s.snapshot(ctx, c.Key(), c.ExpectedSequence)
+	if err != nil {
+		return nil, err
+	}
+	if before == nil || before.Sequence != c.ExpectedSequence {
+		s.offers.declined(rows.RunPK(c.Key()))
+		return &lane.Acquisition{Outcome: lane.LostSequence}, nil
+	}
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	if !c.Queue.Bounded() || !c.Reserves() {
+		return nil, &runlane.Error{
+			Code: runlane.ErrContractViolation, RunID: c.Projected.ID, Message: "a reservation needs a bounded queue and an end",
+		}
+	}
+	if since, ok := before.DispatchableAt(); !ok || since > rows.ToMillis(c.At) {
+		return &lane.Acquisition{Outcome: lane.LostEligibility}, nil
+	}
+	take := func() (rows.SlotChange, bool, error) {
+		return s.takeSlot(ctx, before, c.Queue.Concurrency, rows.ToMillis(c.At), rows.ToMillis(c.Projected.DispatchExpiresAt), reservationWindows)
+	}
+	slot, ok, err := take()
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return s.refuse(ctx, before, lane.LostCapacity)
+	}
+	return s.acquire(ctx, &rows.Change{Transition: &c.Transition, Before: before, Initial: c.Outbox, Slot: slot}, take)
+}
