@@ -66,6 +66,7 @@ func TestTransport_WhatOneReceiverRefuses_GoesToTheOther(t *testing.T) {
 		}
 		stopA := listen(t, transport, 1, only("A", "a", 0), "q")
 		stopB := listen(t, transport, 1, only("B", "b", 10*time.Second), "q")
+		synctest.Wait() // for both to have joined
 		for i := range 3 {
 			send(t, transport, wakeup(runlane.RunID(fmt.Sprint("b", i)), "q"))
 		}

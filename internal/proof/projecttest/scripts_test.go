@@ -56,9 +56,13 @@ func (b *workbench) put(path, text string) {
 // run returns what a script printed and its exit status.
 func (b *workbench) run(environment []string, name string, arguments ...string) (output string, status int) {
 	b.t.Helper()
-	c := exec.CommandContext(b.t.Context(), filepath.Join(b.dir, name), arguments...)
-	c.Dir, c.Env = b.dir, append(slices.Clone(b.env), environment...)
-	printed, err := c.CombinedOutput()
+	var printed []byte
+	err := error(syscall.ETXTBSY)
+	for errors.Is(err, syscall.ETXTBSY) { // a process that another test starts holds the new file open until it executes its program
+		c := exec.CommandContext(b.t.Context(), filepath.Join(b.dir, name), arguments...)
+		c.Dir, c.Env = b.dir, append(slices.Clone(b.env), environment...)
+		printed, err = c.CombinedOutput()
+	}
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return string(printed), exit.ExitCode()
 	}
