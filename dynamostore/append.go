@@ -64,14 +64,14 @@ func heartbeatToken(c *lane.HeartbeatCommand) string {
 
 // expected is the run at the transition's sequence, or the conflict.
 func (s *Store) expected(ctx context.Context, t *lane.Transition) (*rows.Run, error) {
-	before, err := s.snapshot(ctx, t.Key(), t.ExpectedSequence)
+	before, err := s.snapshot(ctx, t)
 	if err != nil {
 		return nil, err
 	}
 	if before == nil {
 		return nil, rows.Conflict(runlane.ConflictEventSequence, t.Projected.ID, "the run does not exist; sequence %d was expected", t.ExpectedSequence)
 	}
-	if before.Sequence != t.ExpectedSequence {
+	if !before.ExpectedBy(t) {
 		return nil, rows.SequenceConflict(t, before.Sequence)
 	}
 	return before, nil
@@ -90,7 +90,7 @@ func (s *Store) raceLost(ctx context.Context, t *lane.Transition, leaseToken str
 			return rows.SequenceConflict(t, 0)
 		}
 		return rows.SequenceConflict(t, run.Sequence)
-	case item.Number(current["sq"]) != t.ExpectedSequence:
+	case item.Number(current["sq"]) != t.ExpectedSequence || !rows.SameRun(t, current):
 		return rows.SequenceConflict(t, item.Number(current["sq"]))
 	case leaseToken != "" && item.TextOf(current["lt"]) != leaseToken:
 		return rows.LeaseLost(t.Key())

@@ -19,11 +19,11 @@ func (s *Store) ClaimRunLease(ctx context.Context, c *lane.ClaimCommand) (*lane.
 	if c.Projected == nil {
 		return nil, c.Validate()
 	}
-	before, err := s.snapshot(ctx, c.Key(), c.ExpectedSequence)
+	before, err := s.snapshot(ctx, &c.Transition)
 	if err != nil {
 		return nil, err
 	}
-	if before == nil || before.Sequence != c.ExpectedSequence {
+	if before == nil || !before.ExpectedBy(&c.Transition) {
 		return &lane.Acquisition{Outcome: lane.LostSequence}, nil
 	}
 	if err := c.Validate(); err != nil {

@@ -47,13 +47,13 @@ func (s *Store) GetRun(ctx context.Context, key lane.RunKey) (*runlane.Run, erro
 	return run, err
 }
 
-// snapshot is the run item at the given sequence, from a recent read or commit, else read now. It may be at another sequence:
-// the caller judges. nil: there is no run.
-func (s *Store) snapshot(ctx context.Context, key lane.RunKey, sequence int64) (*rows.Run, error) {
-	if known, ok := s.snapshots.get(rows.RunPK(key)); ok && known.Sequence == sequence {
+// snapshot is the run item that the transition expects, from a recent read or commit, else read now. It may be at another sequence,
+// or another run's: the caller judges. nil: there is no run.
+func (s *Store) snapshot(ctx context.Context, t *lane.Transition) (*rows.Run, error) {
+	if known, ok := s.snapshots.get(rows.RunPK(t.Key())); ok && known.ExpectedBy(t) {
 		return known, nil
 	}
-	return s.readRun(ctx, key)
+	return s.readRun(ctx, t.Key())
 }
 
 func (s *Store) readRun(ctx context.Context, key lane.RunKey) (*rows.Run, error) {

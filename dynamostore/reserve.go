@@ -13,11 +13,11 @@ func (s *Store) ReserveRunDispatch(ctx context.Context, c *lane.ReserveCommand) 
 	if c.Projected == nil {
 		return nil, c.Validate()
 	}
-	before, err := s.snapshot(ctx, c.Key(), c.ExpectedSequence)
+	before, err := s.snapshot(ctx, &c.Transition)
 	if err != nil {
 		return nil, err
 	}
-	if before == nil || before.Sequence != c.ExpectedSequence {
+	if before == nil || !before.ExpectedBy(&c.Transition) {
 		s.offers.declined(rows.RunPK(c.Key()))
 		return &lane.Acquisition{Outcome: lane.LostSequence}, nil
 	}

@@ -2,6 +2,8 @@ package lanetest
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -15,6 +17,8 @@ func reuseCases() []storageCase {
 	return []storageCase{
 		{"Hazard41_AnIDUsedAgainAfterPruningHoldsItsKeys", needs, reusedKeys},
 		{"Hazard41_PruningNeverTakesAnythingOfTheNextRunOfAnID", needs, reusedRace},
+		{"Hazard41_NoCommitOfARunLandsOnTheNextOneOfItsID", needsPruning, reusedStale},
+		{"Hazard41_NoReservationOfARunLandsOnTheNextOneOfItsID", needsBoth(needsPruning, needsQueues), reusedReservation},
 	}
 }
 
@@ -66,6 +70,97 @@ func (b *bundle) pruneUntilGone(run *runlane.Run) {
 		return difference(0, len(must(b.storage.GetRuns(b.ctx(), &lane.RunsQuery{Environment: b.env, IDs: []runlane.RunID{run.ID}}))(b.t)))
 	})
 	b.first.forget(run.ID)
+}
+
+// reusedCommits are the commits without a lease token. Each is projected on a run as its process knows it, at the instant.
+func (b *bundle) reusedCommits() map[string]func(run *runlane.Run, at time.Time) error {
+	appends := func(body func(run *runlane.Run, at time.Time) runlane.EventBody) func(run *runlane.Run, at time.Time) error {
+		return func(run *runlane.Run, at time.Time) error {
+			_, err := b.storage.AppendRunEvents(b.ctx(), b.Append(b.t, run, at, body(run, at)))
+			return err
+		}
+	}
+	return map[string]func(run *runlane.Run, at time.Time) error{
+		"a cancellation":     appends(func(*runlane.Run, time.Time) runlane.EventBody { return &runlane.RunCancelled{} }),
+		"a delivery request": appends(func(run *runlane.Run, at time.Time) runlane.EventBody { return Delivery(run, at, at) }),
+		"a claim": func(run *runlane.Run, at time.Time) error {
+			return outcomeError(b.storage.ClaimRunLease(b.ctx(), b.Claim(b.t, run, at, at.Add(time.Minute), b.NewToken())))
+		},
+	}
+}
+
+// outcomeError is the conflict that an outcome stands for.
+func outcomeError(got *lane.Acquisition, err error) error {
+	switch {
+	case err != nil || got.Outcome == lane.Acquired:
+		return err
+	case got.Outcome == lane.LostSequence:
+		return runlane.NewConflict(runlane.ConflictEventSequence, "the race is lost")
+	default:
+		return errors.New(string(got.Outcome))
+	}
+}
+
+// A process has read a run, and stands still before its commit. Meanwhile the run ends and is pruned, and its id is used again: the
+// second run is like the first in everything but its creation. The commit is of the first, and is lost as if the run had moved on; the
+// same process then does the same to the second, and is not held up by what it knows of the first.
+func reusedStale(t *testing.T, b *bundle) {
+	for what, commit := range b.reusedCommits() {
+		for _, wait := range []time.Duration{0, reusedWait} { // both runs wait for the same instant, or for none
+			for _, knows := range []bool{false, true} { // of the second run, through a read
+				where := fmt.Sprintf("%s, due after %s, knows %t", what, wait, knows)
+				b.staleAgain(where, RunOptions{}, wait, knows, commit)
+			}
+		}
+	}
+}
+
+// The same with a reservation of a slot.
+func reusedReservation(t *testing.T, b *bundle) {
+	const limit = 1
+	reserve := func(run *runlane.Run, at time.Time) error {
+		return outcomeError(b.storage.ReserveRunDispatch(b.ctx(), b.Reserve(t, run, at, at.Add(reservation), limit)))
+	}
+	for _, knows := range []bool{false, true} {
+		b.staleAgain(fmt.Sprintf("a reservation, knows %t", knows), RunOptions{NoDelivery: true, Concurrency: limit}, reusedWait, knows, reserve)
+	}
+}
+
+const reusedWait = 10 * time.Second
+
+// staleAgain commits a change of the first run of an id when there is a second, and then one of the second.
+func (b *bundle) staleAgain(
+	where string, o RunOptions, wait time.Duration, knows bool, commit func(run *runlane.Run, at time.Time) error,
+) {
+	b.t.Helper()
+	now, other := runlane.UTCMillis(time.Now()), b.ahead()
+	due := now.Add(reusedWait)
+	if o.ID = "run_again"; wait > 0 {
+		o.RunAt = now.Add(wait)
+	}
+	first := b.create(now, o)
+	other.pruneUntilGone(other.end(first, now.Add(time.Millisecond), runlane.StatusCancelled))
+	second := other.create(now.Add(time.Second), o)
+	equal(b.t, "sequence of both runs, "+where, first.EventSequence, second.EventSequence)
+	if knows {
+		equal(b.t, "the second run, "+where, second, b.get(second.ID))
+	}
+	if err := commit(first, due); !errors.Is(err, runlane.ConflictEventSequence) {
+		b.t.Errorf("%s of the first run when there is a second: %v", where, err)
+	}
+	equal(b.t, "the second run after "+where+" of the first", second, b.get(second.ID))
+
+	if err := commit(second, due); err != nil {
+		b.t.Fatalf("%s of the second run: %v", where, err)
+	}
+	run := b.get(second.ID)
+	switch {
+	case run.Status == runlane.StatusRunning:
+		run = b.push(run, due, Succeeded(run, nil))
+	case !run.Status.Terminal():
+		run = b.push(run, due, &runlane.RunCancelled{})
+	}
+	other.pruneUntilGone(run)
 }
 
 // Callers prune a run while others make the next one of its id.

@@ -119,16 +119,21 @@ func (env *environment) judgeCreation(e *entry, t *lane.Transition) error {
 	return env.admit(e, t, e.events[len(e.events)-1].at)
 }
 
-// judgeSequence comes before everything else: a stale command is a lost race, whatever else is wrong with it.
+// judgeSequence comes before everything else: a stale command is a lost race, whatever else is wrong with it. Where the id was used again
+// after pruning, the run that is there has another instant of creation, whatever its sequence.
 func judgeSequence(e *entry, t *lane.Transition) error {
 	sequence := int64(0)
 	if e != nil {
 		sequence = e.state.sequence
 	}
-	if sequence == t.ExpectedSequence {
+	switch {
+	case sequence != t.ExpectedSequence:
+		return conflict(runlane.ConflictEventSequence, t.Projected.ID, "the run has moved on")
+	case e != nil && e.state.createdAt != at(t.Projected.CreatedAt):
+		return conflict(runlane.ConflictEventSequence, t.Projected.ID, "the id belongs to another run by now")
+	default:
 		return nil
 	}
-	return conflict(runlane.ConflictEventSequence, t.Projected.ID, "the run has moved on")
 }
 
 // judgeCommand finds a command that contradicts itself or the run.

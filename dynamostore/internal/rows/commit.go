@@ -143,9 +143,21 @@ func (r *Refusal) OnlySlots() bool {
 	return true
 }
 
-// OnlyMarkerMoved reports that sequence and lease are what the change expects: the marker was moved in between.
+// OnlyMarkerMoved reports that run, sequence and lease are what the change expects: the marker was moved in between.
 func (c *Change) OnlyMarkerMoved(current item.Item) bool {
-	return c.Before != nil && item.Number(current["sq"]) == c.ExpectedSequence && (c.LeaseToken == "" || item.TextOf(current["lt"]) == c.LeaseToken)
+	return c.Before != nil && SameRun(c.Transition, current) && item.Number(current["sq"]) == c.ExpectedSequence &&
+		(c.LeaseToken == "" || item.TextOf(current["lt"]) == c.LeaseToken)
+}
+
+// SameRun reports that the item is of the run that the transition changes. Once that one is pruned, another may have its id, and be at the
+// same sequence under the same marker; it was created at another instant.
+func SameRun(t *lane.Transition, current item.Item) bool {
+	return item.Number(current["ca"]) == int64(ToMillis(t.Projected.CreatedAt))
+}
+
+// ExpectedBy reports that this is the run that the transition changes, at the sequence that it expects.
+func (r *Run) ExpectedBy(t *lane.Transition) bool {
+	return r.Sequence == t.ExpectedSequence && r.CreatedAt == ToMillis(t.Projected.CreatedAt)
 }
 
 // RequestsDelivery reports a change that brings a delivery row.
@@ -178,10 +190,10 @@ func (c *Change) settleSlot(run *Run) SlotChange {
 	}
 }
 
-// expected is the condition on an existing run: its sequence, the owner's token, and the marker as read, because a look moves
-// that without changing the sequence.
+// expected is the condition on an existing run: its sequence and creation, the owner's token, and the marker as read, because a look
+// moves that without changing the sequence.
 func (c *Change) expected() item.Condition {
-	cond := item.Equal("sq", item.Num(c.ExpectedSequence))
+	cond := item.Equal("sq", item.Num(c.ExpectedSequence)).And(item.Equal("ca", item.Num(int64(ToMillis(c.Projected.CreatedAt)))))
 	if c.LeaseToken != "" {
 		cond = cond.And(item.Equal("lt", item.Text(c.LeaseToken)))
 	}
