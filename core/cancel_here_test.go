@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -20,12 +21,20 @@ type meddledStorage struct {
 	lane.Storage
 
 	claimed func() // the claim is committed, and not answered yet
+	unheard bool   // and its answer gets lost
 	ends    func() // the outcome is about to be committed
+}
+
+var errUnheard = &runlane.Error{
+	Code: runlane.ErrStorageUnavailable, Message: "the answer is lost", Retryable: true, Meta: map[string]string{"outcome": "unknown"},
 }
 
 func (s *meddledStorage) ClaimRunLease(ctx context.Context, c *lane.ClaimCommand) (*lane.Acquisition, error) {
 	got, err := s.Storage.ClaimRunLease(ctx, c)
 	once(&s.claimed)
+	if s.unheard {
+		return nil, errUnheard
+	}
 	return got, err
 }
 
@@ -37,6 +46,9 @@ func (s *meddledStorage) AppendRunEvents(ctx context.Context, c *lane.AppendComm
 	commit, err := s.Storage.AppendRunEvents(ctx, c)
 	if starts {
 		once(&s.claimed)
+		if s.unheard {
+			return nil, errUnheard
+		}
 	}
 	return commit, err
 }
@@ -110,7 +122,8 @@ func TestCancel_OfARunThatExecutesHere_IsImmediate(t *testing.T) {
 			<-c.begun
 			c.cancel()
 		},
-		"while the claim is answered": nil,
+		"while the claim is answered":             nil,
+		"while the answer of the claim gets lost": nil,
 		"by a call for many": func(c *cancelledHere) {
 			<-c.begun
 			result, err := c.rt.Runs().CancelAll(c.Context(), &core.BulkOptions{RunFilter: core.RunFilter{TaskID: "here"}})
@@ -134,7 +147,7 @@ func TestCancel_OfARunThatExecutesHere_IsImmediate(t *testing.T) {
 					c := newCancelledHere(t)
 					began := time.Now()
 					if request == nil {
-						c.storage.claimed = c.cancel
+						c.storage.claimed, c.storage.unheard = c.cancel, strings.Contains(name, "lost")
 					}
 					ended := c.begin(now)
 					if request != nil {

@@ -64,12 +64,19 @@ func (d *delivery) claim(
 	}, "", nil
 }
 
-// claimedAfterAll settles a claim whose answer was lost: without it the run would wait for the end of a lease that nobody uses.
+// claimedAfterAll settles a claim whose answer was lost: without it the run would wait for the end of a lease that nobody uses. Of a
+// cancellation that was requested meanwhile, here or elsewhere, the attempt is told as it begins.
 func (rt *Runtime) claimedAfterAll(ctx context.Context, err error, id runlane.RunID, token string) bool {
 	e, ok := asError(err)
 	if !ok || e.Code != runlane.ErrStorageUnavailable || e.Meta["outcome"] != "unknown" {
 		return false
 	}
 	run, err := rt.encoded().GetRun(ctx, lane.RunKey{Environment: rt.environment, RunID: id})
-	return err == nil && run.Status == runlane.StatusRunning && run.Lease.Token == token
+	if err != nil || !run.Status.Owned() || run.Lease.Token != token {
+		return false
+	}
+	if run.Status == runlane.StatusCancellationRequested {
+		rt.executing.cancel(token)
+	}
+	return true
 }

@@ -2,6 +2,7 @@ package lanetest
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -24,6 +25,8 @@ func deliveryScenarios() []scenario {
 		{"a run that a worker owns is ignored", nil, deliveryLeased, false},
 		{"a claim that is lost again and again is ignored", nil, deliveryClaimLost, false},
 		{"a claim that is lost once is tried again", nil, deliveryClaimRetried, false},
+		{"a claim whose answer was lost is told of a cancellation", nil, deliveryUnheardCancelled, false},
+		{"a claim of a run that was pruned does not take the next one of its id", needsPruning, deliveryReused, false},
 		{"a run whose cancellation was requested is ignored", nil, deliveryCancellation, false},
 		{"a run abandoned too often fails instead of being claimed", nil, deliveryAbandoned, false},
 		{"only attempts that were abandoned in a row count", nil, deliveryAbandonedInARow, false},
@@ -172,6 +175,75 @@ func deliveryClaimRetried(t *testing.T, h RuntimeHarness) {
 	})
 	s.wantStatus(s.execute(run), runlane.StatusSucceeded)
 	s.wantHistory(run.ID, "created delivery_requested delivery_requested lease_claimed started succeeded")
+}
+
+// told is a handler that was told of a cancellation before it began.
+func told(ctx context.Context, _ *runlane.Attempt) error {
+	if !errors.Is(context.Cause(ctx), runlane.ErrCancelRequested) {
+		return errors.New("it was not told")
+	}
+	return ctx.Err()
+}
+
+// The cancellation is another process's, and comes between the commit of the claim and the look for it.
+func deliveryUnheardCancelled(t *testing.T, h RuntimeHarness) {
+	task, handler := job("scenario.unheard", nil, told)
+	s := newScene(t, h, handler)
+	run := s.trigger(task.With(jobPayload{}), nil)
+	s.storage.script(func() {
+		s.storage.onClaim = func(_ *lane.ClaimCommand, next func() (*lane.Acquisition, error)) (*lane.Acquisition, error) {
+			if got, err := next(); err != nil || got.Outcome != lane.Acquired {
+				return got, err
+			}
+			s.change(run.ID, &runlane.RunCancellationRequested{})
+			return nil, unavailableStorage("unknown")
+		}
+	})
+	s.wantStatus(s.execute(run), runlane.StatusCancelled)
+	s.wantHistory(run.ID, "created delivery_requested lease_claimed started cancellation_requested cancelled")
+}
+
+// A worker stands still between its read and its claim. Meanwhile the run is cancelled and pruned, and its id used for other work.
+func deliveryReused(t *testing.T, h RuntimeHarness) {
+	var executed []string
+	task, handler := job("scenario.reused", nil, func(_ context.Context, a *runlane.Attempt) error {
+		executed = append(executed, string(a.Run.Payload))
+		return nil
+	})
+	s := newScene(t, h, handler)
+	options := &runlane.TriggerOptions{RunID: "run_order_17"}
+	first := s.trigger(task.With(jobPayload{N: 1}), options)
+	var second *runlane.Run
+	s.storage.script(func() {
+		s.storage.onClaim = func(_ *lane.ClaimCommand, next func() (*lane.Acquisition, error)) (*lane.Acquisition, error) {
+			if second == nil {
+				s.change(first.ID, &runlane.RunCancelled{})
+				s.clock.Advance(time.Minute)
+				s.pruneUntilGone(first.ID)
+				second = s.trigger(task.With(jobPayload{N: 2}), options)
+			}
+			return next()
+		}
+	})
+	run := s.execute(first)
+	s.wantStatus(run, runlane.StatusSucceeded)
+	if !slices.Equal(executed, []string{`{"n":2}`}) || !run.CreatedAt.Equal(second.CreatedAt) {
+		t.Fatalf("executed %v; the run is %+v, and the second was %+v", executed, run, second)
+	}
+	s.wantHistory(run.ID, "created delivery_requested lease_claimed started succeeded")
+}
+
+// pruneUntilGone removes a finished run as another process would.
+func (s *scene) pruneUntilGone(id runlane.RunID) {
+	s.Helper()
+	s.until("the run is pruned", func() bool {
+		_, err := s.storage.Storage.PruneRuns(s.Context(), &lane.PruneCommand{
+			PageQuery: lane.PageQuery{Environment: s.rt.Environment()}, OlderThan: s.clock.Now(),
+		})
+		s.must(err)
+		_, err = s.storage.Storage.GetRun(s.Context(), s.key(id))
+		return errors.Is(err, runlane.ErrRunNotFound)
+	})
 }
 
 func deliveryCancellation(t *testing.T, h RuntimeHarness) {

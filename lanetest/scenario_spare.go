@@ -124,7 +124,10 @@ func spared() []sparing {
 		},
 		{
 			reason: "a claim without an answer is settled by a read: its point is that, and not that the read fails too",
-			kinds:  failing(), methods: []string{"GetRun"}, scenarios: []string{"a storage that cannot be reached hands the wakeup back"},
+			kinds:  failing(), methods: []string{"GetRun"}, scenarios: []string{
+				"a storage that cannot be reached hands the wakeup back", "a claim whose answer was lost is told of a cancellation",
+				"run now whose answer was lost is told of a cancellation",
+			},
 		},
 		{
 			reason: "a run that was failed without an answer is found terminal by the next wakeup",

@@ -23,6 +23,7 @@ func startScenarios() []scenario {
 		{"a batch on a bounded queue reserves what there is room for", needsSlots, batchBounded, false},
 		{"run now creates, claims and starts in one commit and sends no wakeup", nil, nowOneCommit, false},
 		{"run now returns after its one attempt, whatever became of it", nil, nowFailing, false},
+		{"run now whose answer was lost is told of a cancellation", nil, nowUnheardCancelled, false},
 		{"run now on a duplicate key executes nothing", needsIdempotency, nowDuplicate, false},
 		{"run now on a full queue is a conflict and writes nothing", needsSlots, nowFull, false},
 		{"run now refuses what puts a run off, and tasks without a handler", nil, nowRefusals, false},
@@ -201,6 +202,25 @@ func nowOneCommit(t *testing.T, h RuntimeHarness) {
 		t.Fatalf("%d commits", len(appended))
 	}
 	s.wantSent("nothing")
+}
+
+func nowUnheardCancelled(t *testing.T, h RuntimeHarness) {
+	task, handler := job("scenario.now-unheard", nil, told)
+	s := newScene(t, h, handler)
+	s.storage.script(func() {
+		s.storage.onAppend = func(c *lane.AppendCommand, next func() (*lane.Commit, error)) (*lane.Commit, error) {
+			commit, err := next()
+			if err != nil || !c.Creates() {
+				return commit, err
+			}
+			s.change(c.Projected.ID, &runlane.RunCancellationRequested{})
+			return nil, unavailableStorage("unknown")
+		}
+	})
+	result, err := s.rt.RunNow(t.Context(), task.With(jobPayload{}), nil)
+	s.must(err)
+	s.wantStatus(result.Run, runlane.StatusCancelled)
+	s.wantHistory(result.Run.ID, "created lease_claimed started cancellation_requested cancelled")
 }
 
 func nowFailing(t *testing.T, h RuntimeHarness) {
