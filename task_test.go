@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -263,5 +264,49 @@ func TestDecode_PayloadThatDoesNotFit_IsValidationFailed(t *testing.T) {
 	}
 	if p, err := task.Decode([]byte(` {"userId":"u"} `)); err != nil || p.UserID != "u" {
 		t.Errorf("got %+v, %v", p, err)
+	}
+}
+
+// TestTaskOptions_ReachEachForm sets every rule that does not depend on the payload's type, and looks for it in each form of the task.
+func TestTaskOptions_ReachEachForm(t *testing.T) {
+	t.Parallel()
+	samples := map[reflect.Type]any{
+		reflect.TypeFor[bool]():          true,
+		reflect.TypeFor[int]():           7,
+		reflect.TypeFor[string]():        "seven",
+		reflect.TypeFor[time.Duration](): 7 * time.Second,
+		reflect.TypeFor[runlane.Queue](): runlane.Queue{Name: "seven", Concurrency: 7},
+		reflect.TypeFor[runlane.Retry](): runlane.Retry{MaxAttempts: 7},
+	}
+	options := &runlane.TaskOptions[string]{}
+	form := reflect.ValueOf(options).Elem()
+	var names []string
+	for i := range form.NumField() {
+		name, field := form.Type().Field(i).Name, form.Field(i)
+		if field.Kind() == reflect.Func {
+			continue // of the payload
+		}
+		sample, ok := samples[field.Type()]
+		if !ok {
+			t.Fatalf("%s: give this test a sample of type %s", name, field.Type())
+		}
+		field.Set(reflect.ValueOf(sample))
+		names = append(names, name)
+	}
+	task := runlane.NewTask("seven", options).Definition()
+	record := task.Record(time.Now())
+	for what, form := range map[string]any{"Definition": *task, "TaskRecord": record, "its Definition": *record.Definition()} {
+		for _, name := range names {
+			if what == "TaskRecord" && name == "Retry" {
+				continue // as MaxAttempts and Backoff
+			}
+			want := reflect.ValueOf(options).Elem().FieldByName(name)
+			if got := reflect.ValueOf(form).FieldByName(name); !got.IsValid() || !reflect.DeepEqual(got.Interface(), want.Interface()) {
+				t.Errorf("%s has not the %s of the options", what, name)
+			}
+		}
+	}
+	if record.MaxAttempts != 7 || task.Err() != nil {
+		t.Errorf("%+v, %v", record, task.Err())
 	}
 }
