@@ -5,6 +5,9 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/runlane/runlane-go"
 )
@@ -46,4 +49,13 @@ func foreignCursor(option string) error {
 func cursorHash(scope, position string) string {
 	sum := sha256.Sum256([]byte(scope + "\x00" + position))
 	return hex.EncodeToString(sum[:8])
+}
+
+// describeList is part of the scope of a cursor.
+func describeList[T ~string](values []T) string {
+	texts := make([]string, len(values))
+	for i, v := range values {
+		texts[i] = strconv.Quote(string(v))
+	}
+	return fmt.Sprintf("[%s]", strings.Join(texts, " "))
 }

@@ -2,10 +2,8 @@ package core
 
 import (
 	"context"
-	"fmt"
 	"iter"
 	"strconv"
-	"strings"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/lane"
@@ -213,13 +211,4 @@ func (rt *Runtime) operatorReads() error {
 		return nil
 	}
 	return unsupported("the lane does not expose its runs and events to operators")
-}
-
-// describeList is part of the scope of a cursor.
-func describeList[T ~string](values []T) string {
-	texts := make([]string, len(values))
-	for i, v := range values {
-		texts[i] = strconv.Quote(string(v))
-	}
-	return fmt.Sprintf("[%s]", strings.Join(texts, " "))
 }

@@ -1,14 +1,12 @@
 package core
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"time"
 
 	"github.com/runlane/runlane-go"
@@ -25,98 +23,6 @@ const (
 )
 
 var errClaimOver = errors.New("the claim of the occurrence is over")
-
-// schedule is a definition that this runtime materializes, with everything about its runs that does not depend on the occurrence.
-type schedule struct {
-	runlane.Schedule
-
-	prepared runlane.Prepared
-	hash     string // of all that decides when and what
-}
-
-// registerSchedule checks a definition. Whatever is wrong with it is found here, not at three in the morning.
-func (rt *Runtime) registerSchedule(s runlane.Schedule) error {
-	fault := func(option string, err error) error {
-		message := fmt.Sprintf("Options.Schedules: schedule %q: %s%s", s.ID, option, messageOf(err))
-		return &runlane.Error{Code: runlane.ErrConfigurationInvalid, Message: message, Hint: hintOf(err), Cause: err}
-	}
-	if err := s.ID.Validate(); err != nil {
-		return fault("ID: ", err)
-	}
-	if _, twice := rt.findSchedule(s.ID); twice {
-		return invalidOption("give each an ID of its own", "Options.Schedules: two schedules have the id %q", s.ID)
-	}
-	if err := s.When.Validate(); err != nil {
-		return fault("When: ", err)
-	}
-	if err := firstError(checkMisfire(s.Misfire), checkOverlap(s.Overlap)); err != nil {
-		return fault("", err)
-	}
-	prepared, err := s.Call.Prepare()
-	if err != nil {
-		return fault("Call: ", tame(err))
-	}
-	if err := rt.registerQueue(s.Call.Task.Queue); err != nil {
-		return fault("Call: ", err)
-	}
-	c := rt.lane.Storage.Capabilities()
-	if !c.KeepsSchedules || !c.ClaimsScheduleOccurrences {
-		return unsupported(fmt.Sprintf("schedule %q: the storage keeps no schedules", s.ID))
-	}
-	if prepared.SingletonKey != "" && !c.EnforcesSingleton {
-		return unsupported(fmt.Sprintf("schedule %q: the storage does not enforce singleton keys", s.ID))
-	}
-	at, _ := slices.BinarySearchFunc(rt.schedules, s.ID, compareSchedule)
-	rt.schedules = slices.Insert(rt.schedules, at, &schedule{Schedule: s, prepared: prepared, hash: rt.definitionHash(&s, &prepared)})
-	return nil
-}
-
-func compareSchedule(s *schedule, id runlane.ScheduleID) int { return cmp.Compare(s.ID, id) }
-
-func (rt *Runtime) findSchedule(id runlane.ScheduleID) (*schedule, bool) {
-	at, ok := slices.BinarySearchFunc(rt.schedules, id, compareSchedule)
-	if !ok {
-		return nil, false
-	}
-	return rt.schedules[at], true
-}
-
-func checkMisfire(m runlane.Misfire) error {
-	switch m.Policy {
-	case "", runlane.MisfireLatest, runlane.MisfireSkip, runlane.MisfireCatchUp:
-	default:
-		return invalidInput("use one of the runlane.Misfire… policies", "Misfire.Policy is the unknown %q", m.Policy)
-	}
-	switch {
-	case m.Tolerance < 0 || m.Tolerance > 0 && m.Policy != runlane.MisfireSkip:
-		return invalidInput("a tolerance is for runlane.MisfireSkip, and not negative", "Misfire.Tolerance is %s", m.Tolerance)
-	case m.Limit < 0 || m.Limit > runlane.MaxPageLimit || m.Limit > 0 && m.Policy != runlane.MisfireCatchUp:
-		return invalidInput(fmt.Sprintf("a limit is for runlane.MisfireCatchUp, and at most %d", runlane.MaxPageLimit), "Misfire.Limit is %d", m.Limit)
-	case m.Window < 0 || m.Window > 0 && m.Policy != runlane.MisfireCatchUp:
-		return invalidInput("a window is for runlane.MisfireCatchUp, and not negative", "Misfire.Window is %s", m.Window)
-	}
-	return nil
-}
-
-func checkOverlap(o runlane.Overlap) error {
-	switch o {
-	case "", runlane.OverlapAllow, runlane.OverlapForbid, runlane.OverlapReplace, runlane.OverlapQueueLatest:
-		return nil
-	default:
-		return invalidInput("use one of the runlane.Overlap… policies", "Overlap is the unknown %q", o)
-	}
-}
-
-// definitionHash is stored. With a codec it leaves the payload out, which could be guessed from it and has no say in when a run is made.
-func (rt *Runtime) definitionHash(s *runlane.Schedule, p *runlane.Prepared) string {
-	payload := p.Payload
-	if rt.coded {
-		payload = nil
-	}
-	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %+v %q %q %q",
-		s.When.String(), s.Call.Task.ID, s.Call.Task.Queue.Name, payload, s.Misfire, s.Overlap, p.ConcurrencyKey, p.SingletonKey))
-	return hex.EncodeToString(sum[:8])
-}
 
 // occurrenceIDs are the same for every process that materializes the occurrence: that is what makes a second one harmless.
 func occurrenceIDs(e runlane.Environment, id runlane.ScheduleID, fire time.Time) (occurrence string, run runlane.RunID) {

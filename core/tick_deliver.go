@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -75,23 +74,6 @@ func (t *tick) request(ctx context.Context, refs []lane.RunRef, recovers bool) S
 	result.Failed += published.Failed
 	result.Err = errors.Join(result.Err, published.Err)
 	return result
-}
-
-// requestDelivery appends the durable intent to wake a worker at once.
-func (rt *Runtime) requestDelivery(ctx context.Context, run *runlane.Run, at time.Time) (*lane.Commit, error) {
-	events := []runlane.Event{{
-		RunID: run.ID, Environment: rt.environment, OccurredAt: at, Actor: runlane.SystemActor,
-		Body: &runlane.RunDeliveryRequested{Delivery: runlane.Delivery{
-			Environment: rt.environment, RunID: run.ID, Queue: run.Queue, AvailableAt: at, RequestedAt: at,
-		}},
-	}}
-	transition, err := rt.transition(run, events)
-	if err != nil {
-		return nil, err
-	}
-	return rt.encoded().AppendRunEvents(ctx, &lane.AppendCommand{
-		Transition: transition, Outbox: lane.OutboxBirth{ClaimUntil: at.Add(outboxClaim)},
-	})
 }
 
 // sendAhead sends delayed wakeups for waits that end before the tick after the next, so that they end to the second.

@@ -38,3 +38,20 @@ func (rt *Runtime) appendEvent(ctx context.Context, run *runlane.Run, at time.Ti
 	}
 	return projected, nil
 }
+
+// requestDelivery appends the durable intent to wake a worker at once.
+func (rt *Runtime) requestDelivery(ctx context.Context, run *runlane.Run, at time.Time) (*lane.Commit, error) {
+	events := []runlane.Event{{
+		RunID: run.ID, Environment: rt.environment, OccurredAt: at, Actor: runlane.SystemActor,
+		Body: &runlane.RunDeliveryRequested{Delivery: runlane.Delivery{
+			Environment: rt.environment, RunID: run.ID, Queue: run.Queue, AvailableAt: at, RequestedAt: at,
+		}},
+	}}
+	transition, err := rt.transition(run, events)
+	if err != nil {
+		return nil, err
+	}
+	return rt.encoded().AppendRunEvents(ctx, &lane.AppendCommand{
+		Transition: transition, Outbox: lane.OutboxBirth{ClaimUntil: at.Add(outboxClaim)},
+	})
+}
