@@ -116,7 +116,7 @@ func (s *Store) checkRun(ctx context.Context, raw item.Item) ([]lane.Violation, 
 		v.add(ruleFormat, "status %q is none that this program knows", r.Status)
 		return v.list, nil
 	}
-	running := r.State() == runlane.StatusRunning || r.State() == runlane.StatusCancellationRequested
+	running := r.State().Owned()
 	latest := r.State() == runlane.StatusQueued || r.State() == runlane.StatusScheduled
 	inDue, inDone := r.DueP != "" && r.DueA != "", r.DoneP != "" && r.DoneA != ""
 	if inDue == r.State().Terminal() || inDone != r.State().Terminal() {
@@ -207,7 +207,7 @@ func (s *Store) checkMarker(ctx context.Context, r *rows.Run, v *violations) err
 	seen := rows.Classify(r, row, -1, false) // an instant before everything: all is still to come
 	need := max(seen.Marker.At, seen.Since)
 	if m.Kind == rows.Slotless {
-		if latest := r.State() != runlane.StatusRunning && r.State() != runlane.StatusCancellationRequested; !latest {
+		if latest := !r.State().Owned(); !latest {
 			v.add(ruleMarker, "a %s run waits for a slot", r.Status)
 		}
 		if _, hash, _ := rows.CutPartition(r.DueA); hash != r.Partition().Hash {

@@ -89,7 +89,7 @@ func (l *listing) wants(part int) bool {
 		case finishedRuns:
 			return status.Terminal()
 		case slotlessRuns: // running and cancelled runs have a time
-			return status.Active() && status != runlane.StatusRunning && status != runlane.StatusCancellationRequested
+			return status.Active() && !status.Owned()
 		default:
 			return status.Active()
 		}
@@ -119,7 +119,7 @@ func (l *listing) span(part int, shards rows.Shards) *ddb.Span {
 }
 
 func terminalStatuses() []runlane.Status {
-	return []runlane.Status{runlane.StatusCancelled, runlane.StatusFailed, runlane.StatusSucceeded}
+	return slices.Sorted(slices.Values(slices.DeleteFunc(runlane.Statuses(), runlane.Status.Active)))
 }
 
 func (l *listing) matches(r runlane.RunSummary) bool {

@@ -53,14 +53,12 @@ func Classify(r *Run, row *Delivery, at Millis, bounded bool) Finding {
 	if bounded {
 		recovering = Dispatching
 	}
-	switch r.State() {
-	case runlane.StatusCancellationRequested:
+	switch status := r.State(); {
+	case status == runlane.StatusCancellationRequested:
 		return dueOr(Finalizing, r.LeaseUntil, at, Marker{Leased, r.LeaseUntil})
-	case runlane.StatusRunning:
+	case status == runlane.StatusRunning:
 		return dueOr(recovering, r.LeaseUntil, at, Marker{Leased, r.LeaseUntil})
-	case runlane.StatusRetrying, runlane.StatusReleased:
-		return dueOr(recovering, r.RunAt, at, Marker{Waiting, r.RunAt})
-	case runlane.StatusScheduled:
+	case status == runlane.StatusScheduled:
 		if bounded || row == nil || row.State() == lane.OutboxPublished {
 			return dueOr(recovering, r.RunAt, at, Marker{Waiting, r.RunAt})
 		}
@@ -71,8 +69,10 @@ func Classify(r *Run, row *Delivery, at Millis, bounded bool) Finding {
 			seen.Marker.Kind = Waiting
 		}
 		return seen
-	case runlane.StatusQueued:
+	case status == runlane.StatusQueued:
 		return lookAtQueued(r, row, at, bounded)
+	case status.Waiting(): // after an attempt: nothing is published before it is due
+		return dueOr(recovering, r.RunAt, at, Marker{Waiting, r.RunAt})
 	default:
 		return Finding{}
 	}

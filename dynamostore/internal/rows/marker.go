@@ -117,10 +117,10 @@ func CutPartition(sort string) (queue runlane.QueueName, hash string, ok bool) {
 func markerAfter(t *lane.Transition, before Marker, birth lane.OutboxBirth, byWakeup bool) (after Marker, keep bool) {
 	run := t.Projected
 	dueAt, _ := lane.RunnableAt(run)
-	switch run.Status {
-	case runlane.StatusScheduled, runlane.StatusRetrying, runlane.StatusReleased:
+	switch {
+	case run.Status.Waiting():
 		return Marker{Waiting, ToMillis(run.RunAt)}, false
-	case runlane.StatusQueued:
+	case run.Status == runlane.StatusQueued:
 		if t.Queue.Bounded() && !t.Reserves() {
 			return Marker{Slotless, ToMillis(dueAt)}, false
 		}
@@ -128,7 +128,7 @@ func markerAfter(t *lane.Transition, before Marker, birth lane.OutboxBirth, byWa
 			return Marker{Unpublished, ToMillis(run.UpdatedAt)}, false
 		}
 		return Marker{Deliverable, ToMillis(dueAt)}, false
-	case runlane.StatusRunning, runlane.StatusCancellationRequested:
+	case run.Status.Owned():
 		if !Claims(t) {
 			return before, true // a heartbeat or a request: too early is allowed
 		}
