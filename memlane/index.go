@@ -127,3 +127,5 @@ func (e *entry) redeliverAt(r *row) millis {
 	waited := r.since.since(e.firstPublished)
 	return r.since.add(min(waited+firstRedelivery, longestRedelivery))
 }
+
+func finished(ix *indexes) []*ordered { return []*ordered{&ix.succeeded, &ix.failed, &ix.cancelled} }

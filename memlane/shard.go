@@ -55,8 +55,6 @@ func active(ix *indexes) []*ordered {
 	return []*ordered{&ix.queued, &ix.waiting, &ix.leased, &ix.cancelling}
 }
 
-func finished(ix *indexes) []*ordered { return []*ordered{&ix.succeeded, &ix.failed, &ix.cancelled} }
-
 func leased(ix *indexes) []*ordered { return []*ordered{&ix.leased} }
 
 func unpublished(ix *indexes) []*ordered { return []*ordered{&ix.unpublished} }
