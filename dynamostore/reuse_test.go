@@ -132,6 +132,18 @@ func TestHazard41_RunIDUsedAgainWithinAReset_TheLivingOwnerStays(t *testing.T) {
 	second.wantOwner(second.run.ID)
 }
 
+// A commit of the first run is not repeated as if only the marker had moved.
+func TestHazard41_CommitOfTheFirstRun_IsRefusedByOneRequest(t *testing.T) {
+	w := newWorld(t).create(eager, 0, nil)
+	late := &lane.AppendCommand{Transition: w.transition(&runlane.RunCancelled{})}
+	w.another().other(&runlane.RunCancelled{}).useAgain()
+	client := &beforeSecondCommit{API: w.store.db.Client, act: func() { t.Error("the commit was repeated") }}
+	w.store.db.Client = client
+	if _, err := w.store.AppendRunEvents(t.Context(), late); !errors.Is(err, runlane.ConflictEventSequence) || client.commits != 1 {
+		t.Errorf("%v after %d commits", err, client.commits)
+	}
+}
+
 // An older program's owner has no commit: it is known by its run, and by that it has none.
 func TestOwner_OfAnOlderProgram_IsReplacedWhenDeadAndOnlyThen(t *testing.T) {
 	t.Parallel()

@@ -19,6 +19,7 @@ func reuseCases() []storageCase {
 		{"Hazard41_PruningNeverTakesAnythingOfTheNextRunOfAnID", needs, reusedRace},
 		{"Hazard41_NoCommitOfARunLandsOnTheNextOneOfItsID", needsPruning, reusedStale},
 		{"Hazard41_NoReservationOfARunLandsOnTheNextOneOfItsID", needsBoth(needsPruning, needsQueues), reusedReservation},
+		{"Hazard41_ARunIsNotJudgedByTheOneBeforeItOfItsID", needsPruning, reusedJudgement},
 	}
 }
 
@@ -102,8 +103,8 @@ func outcomeError(got *lane.Acquisition, err error) error {
 }
 
 // A process has read a run, and stands still before its commit. Meanwhile the run ends and is pruned, and its id is used again: the
-// second run is like the first in everything but its creation. The commit is of the first, and is lost as if the run had moved on; the
-// same process then does the same to the second, and is not held up by what it knows of the first.
+// second run is like the first in everything but its creation, or its payload too. The commit is of the first, and is lost as if the run
+// had moved on. The same process then does the same to the second, and takes nothing that it knows of the first for the second's.
 func reusedStale(t *testing.T, b *bundle) {
 	for what, commit := range b.reusedCommits() {
 		for _, wait := range []time.Duration{0, reusedWait} { // both runs wait for the same instant, or for none
@@ -126,6 +127,15 @@ func reusedReservation(t *testing.T, b *bundle) {
 	}
 }
 
+// A process remembers a run that waits for an hour. The next one of its id is at the same sequence, and due: it can be claimed there.
+func reusedJudgement(t *testing.T, b *bundle) {
+	now, other := runlane.UTCMillis(time.Now()), b.ahead()
+	first := b.create(now, RunOptions{ID: "run_again", RunAt: now.Add(time.Hour)})
+	other.pruneUntilGone(other.end(first, now.Add(time.Millisecond), runlane.StatusCancelled))
+	second := other.create(now.Add(time.Second), RunOptions{ID: "run_again"})
+	b.claim(second, now.Add(time.Second), now.Add(time.Minute))
+}
+
 const reusedWait = 10 * time.Second
 
 // staleAgain commits a change of the first run of an id when there is a second, and then one of the second.
@@ -140,6 +150,9 @@ func (b *bundle) staleAgain(
 	}
 	first := b.create(now, o)
 	other.pruneUntilGone(other.end(first, now.Add(time.Millisecond), runlane.StatusCancelled))
+	if !knows {
+		o.Payload = []byte(`"second"`)
+	}
 	second := other.create(now.Add(time.Second), o)
 	equal(b.t, "sequence of both runs, "+where, first.EventSequence, second.EventSequence)
 	if knows {
@@ -148,12 +161,13 @@ func (b *bundle) staleAgain(
 	if err := commit(first, due); !errors.Is(err, runlane.ConflictEventSequence) {
 		b.t.Errorf("%s of the first run when there is a second: %v", where, err)
 	}
-	equal(b.t, "the second run after "+where+" of the first", second, b.get(second.ID))
+	equal(b.t, "the second run after "+where+" of the first", second, other.get(second.ID))
 
 	if err := commit(second, due); err != nil {
 		b.t.Fatalf("%s of the second run: %v", where, err)
 	}
-	run := b.get(second.ID)
+	run := other.get(second.ID)
+	equal(b.t, "the payload after "+where+" of the second", string(second.Payload), string(run.Payload))
 	switch {
 	case run.Status == runlane.StatusRunning:
 		run = b.push(run, due, Succeeded(run, nil))
