@@ -23,6 +23,8 @@ type model struct {
 	anySent  bool        // the order of attempts decides which, and nobody knows it
 	schedule *modelSchedule
 	changes  int // commits, publications and removals
+	// aside are the queues that took nothing in this tick.
+	aside map[runlane.QueueName]bool
 	// maxAbandoned is how many attempts of a run may end without an outcome.
 	maxAbandoned int
 }

@@ -1,14 +1,16 @@
 package core_test
 
 import (
+	"slices"
 	"time"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/lane"
 )
 
-// tick is one round of maintenance: each stage takes at most so many rows, in the order in which they became due.
+// tick is one round of maintenance: each stage does something for at most so many rows, in the order in which they became due.
 func (m *model) tick(d *modelDeployment, limit int) {
+	m.aside = map[runlane.QueueName]bool{}
 	m.finalizeCancellations(d, limit)
 	m.deliver(d, limit)
 	m.sendAhead(d, limit)
@@ -59,18 +61,46 @@ func (m *model) needsDelivery(d *modelDeployment) func(run *modelRun) (time.Time
 	}
 }
 
+// deliver looks behind rows for which nothing can be done, up to ten times the limit of those that fail.
 func (m *model) deliver(d *modelDeployment, limit int) {
-	for _, due := range m.scan(m.needsDelivery(d), limit) {
-		run := due.run
-		switch row := run.row; {
-		case m.atBound(run):
-			m.failAbandoned(d, run)
-		case row == nil || row.status == lane.OutboxPublished:
-			m.request(run, 0, true)
-		case !row.dueAt().After(m.now): // its wakeup was never sent: that is sent, and nothing is appended
-			m.publish(run)
+	list, done, failed := m.scanUntil(m.needsDelivery(d), m.now), 0, 0
+	for first := true; len(list) > 0 && done < limit && failed < 10*limit; first = false {
+		page := list[:min(limit-done, len(list))]
+		list = list[len(page):]
+		for _, due := range page {
+			run := due.run
+			switch row := run.row; {
+			case m.atBound(run):
+				m.failAbandoned(d, run)
+				if !first { // what the stage before found counts there
+					done++
+				}
+			case row == nil || row.status == lane.OutboxPublished:
+				m.request(run, 0, true)
+				done++
+				if !m.tried(run) {
+					failed++
+				}
+			case !row.dueAt().After(m.now): // its wakeup was never sent: that is sent, and nothing is appended
+				m.publish(run)
+				if m.tried(run) {
+					done++
+				} else {
+					failed++
+				}
+			}
 		}
+		list = slices.DeleteFunc(list, func(due modelDue) bool { return m.aside[due.run.Queue] })
 	}
+}
+
+// tried reports whether the transport took the wakeup that a stage has just sent. Where it is out, the rest of the tick does without the
+// run's queue.
+func (m *model) tried(run *modelRun) bool {
+	if m.fault == transportOut || m.fault == transportBroken {
+		m.aside[run.Queue] = true
+	}
+	return m.fault == transportSound || m.fault == transportUnmarked
 }
 
 // dueAt is when somebody may publish the row.
@@ -117,6 +147,7 @@ func (m *model) redeliver(d *modelDeployment, limit int) {
 		}
 	}, limit) {
 		m.request(due.run, 0, true)
+		m.tried(due.run)
 	}
 }
 
@@ -143,22 +174,34 @@ func (m *model) dispatch(d *modelDeployment, limit int) {
 		case run.reserved(m.now): // somebody who freed a slot in this tick was faster
 		case run.occupies(m.now) || m.occupied(run.Queue, run.ConcurrencyKey) < d.limit:
 			m.reserve(run)
+			m.tried(run)
 		case run.Status == runlane.StatusRunning: // it began without a slot; now it waits for one
 			m.request(run, 0, false)
 		}
 	}
 }
 
-// flush publishes rows that nobody published.
+// flush publishes rows that nobody published. It looks behind those that fail, like deliver.
 func (m *model) flush(limit int) {
-	for _, due := range m.scan(func(run *modelRun) (time.Time, bool) {
-		row := run.row
-		if row == nil || row.status == lane.OutboxPublished || run.dead() {
-			return time.Time{}, false
+	for done, failed := 0, 0; done < limit && failed < 10*limit; {
+		rows := m.scan(func(run *modelRun) (time.Time, bool) {
+			row := run.row
+			if row == nil || row.status == lane.OutboxPublished || run.dead() || m.aside[run.Queue] {
+				return time.Time{}, false
+			}
+			return row.dueAt(), !m.underway(run, modelShortPatience) && !m.reservationOver(run)
+		}, limit-done)
+		if len(rows) == 0 {
+			return
 		}
-		return row.dueAt(), !m.underway(run, modelShortPatience) && !m.reservationOver(run)
-	}, limit) {
-		m.publish(due.run)
+		for _, due := range rows {
+			m.publish(due.run)
+			if m.tried(due.run) {
+				done++
+			} else {
+				failed++
+			}
+		}
 	}
 }
 

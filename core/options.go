@@ -177,8 +177,10 @@ func (o *WorkOptions) check(bindings []runlane.QueueName) error {
 type TickOptions struct {
 	// Deadline is when the tick must be over; the stages share the time until then by quota. Zero means a minute from now.
 	Deadline time.Time
-	// Limit is how many runs a stage does something with. 0 means 100; at most runlane.MaxPageLimit.
+	// Limit is how many runs a stage of one round does something with. 0 means 100; at most runlane.MaxPageLimit.
 	Limit int
+	// Repeat makes further rounds as long as more is waiting, the last one got on, whatever failed, and five seconds are left.
+	Repeat bool
 }
 
 // TickResult has the stages in their order.

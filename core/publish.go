@@ -38,13 +38,13 @@ func (rt *Runtime) PublishWakeups(ctx context.Context, outboxIDs []string) (Stag
 	ids := slices.Clone(outboxIDs)
 	slices.Sort(ids)
 	for batch := range slices.Chunk(slices.Compact(ids), publishBatch) {
-		total.add(rt.publishRows(ctx, batch))
+		total.add(rt.publishRows(ctx, batch, nil))
 	}
 	return total, total.Err
 }
 
 // publishRows claims the given rows and publishes those it got.
-func (rt *Runtime) publishRows(ctx context.Context, ids []string) StageResult {
+func (rt *Runtime) publishRows(ctx context.Context, ids []string, aside *queuesAside) StageResult {
 	now := rt.now()
 	rows, err := rt.lane.Storage.ClaimOutboxMessages(ctx, &lane.ClaimOutboxCommand{
 		Environment: rt.environment, IDs: ids, At: now, ClaimUntil: now.Add(outboxClaim), Limit: len(ids),
@@ -52,17 +52,21 @@ func (rt *Runtime) publishRows(ctx context.Context, ids []string) StageResult {
 	if err != nil {
 		return StageResult{Failed: len(ids), Err: err}
 	}
-	result := rt.publish(ctx, rows)
+	result := rt.publish(ctx, rows, aside)
 	result.Skipped += max(len(ids)-len(rows), 0)
 	return result
 }
 
 // publishBorn publishes the rows of a commit that were born claimed by this process. The work survives the caller's context.
 func (rt *Runtime) publishBorn(ctx context.Context, born []lane.OutboxMessage) StageResult {
+	return rt.publish(ctx, mine(born), nil)
+}
+
+func mine(born []lane.OutboxMessage) []lane.OutboxMessage {
 	if slices.ContainsFunc(born, notMine) {
-		born = slices.DeleteFunc(slices.Clone(born), notMine)
+		return slices.DeleteFunc(slices.Clone(born), notMine)
 	}
-	return rt.publish(ctx, born)
+	return born
 }
 
 func notMine(row lane.OutboxMessage) bool {
@@ -85,8 +89,8 @@ func (s *shipment) done() {
 }
 
 // publish sends claimed rows and records what became of each. Every row ends up marked, or its claim runs out and the tick takes
-// it again.
-func (rt *Runtime) publish(ctx context.Context, rows []lane.OutboxMessage) StageResult {
+// it again. Queues that take nothing are noted in aside, unless that is nil.
+func (rt *Runtime) publish(ctx context.Context, rows []lane.OutboxMessage, aside *queuesAside) StageResult {
 	if len(rows) == 0 {
 		return StageResult{}
 	}
@@ -96,6 +100,7 @@ func (rt *Runtime) publish(ctx context.Context, rows []lane.OutboxMessage) Stage
 	defer s.done()
 	outcomes, err := rt.send(limited, s, rows)
 	marks := rt.judgeOutcomes(rows, outcomes, err, s.ref[:0])
+	aside.note(rows, outcomes, err)
 	result := StageResult{Done: len(marks.published), Failed: len(rows) - len(marks.published), Err: marks.err}
 	rt.metrics.count(MetricWakeupsPublished, int64(result.Done), Labels{Environment: rt.environment})
 	rt.metrics.count(MetricWakeupsRefused, int64(result.Failed), Labels{Environment: rt.environment})

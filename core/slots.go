@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -107,11 +108,9 @@ func (t *tick) reserveAll(ctx context.Context, refs []lane.RunRef, now time.Time
 		born = append(born, got.Commit.Outbox...)
 		return true, nil
 	})
-	published := t.rt.publishBorn(ctx, born)
+	published := t.rt.publish(ctx, mine(born), t.aside)
 	result.Failed += published.Failed
-	if published.Err != nil {
-		result.Err = published.Err
-	}
+	result.Err = errors.Join(result.Err, published.Err)
 	return result
 }
 

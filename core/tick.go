@@ -26,6 +26,8 @@ const (
 	maxBacklogWait = 6 * time.Hour
 	// tickParallel is how many runs a stage writes to at once.
 	tickParallel = 8
+	// minTickRound is what must be left before the deadline for one more round.
+	minTickRound = 5 * time.Second
 )
 
 // Tick is one round of maintenance: it finalizes cancellations, fails runs whose attempts were abandoned too often, delivers due
@@ -33,8 +35,11 @@ const (
 // outbox. Whatever a wakeup missed,
 // a tick finds; call it about every minute. Two at once are harmless.
 //
-// The stages are bounded, share the time until the deadline, and one that fails does not stop the next. The error joins those of
-// the stages; the result counts what each did, also with an error.
+// The stages are bounded, share the time until the deadline, and one that fails does not stop the next. The result counts what each did,
+// also with an error. The error joins those of the stages, each text once, and a bounded number of them.
+//
+// With [TickOptions].Repeat it is as many rounds as there is work and time for: whatever fails, the next begins if this one did something
+// or got something out of the way. The result then counts all of them.
 //
 // The first tick of a runtime also stores the definitions of its handlers' tasks in the environment's catalog, as far as they are not
 // there, and looks again twice a day, see [Tasks].
@@ -52,42 +57,62 @@ func (rt *Runtime) Tick(ctx context.Context, options *TickOptions) (*TickResult,
 	return rt.tick(ctx, options)
 }
 
+// tick makes one round, or as many as are of use.
 func (rt *Runtime) tick(ctx context.Context, options *TickOptions) (*TickResult, error) {
-	result := &TickResult{}
-	t := tick{rt: rt, limit: options.Limit, deadline: options.Deadline, result: result}
-	if t.limit == 0 {
-		t.limit = defaultTickLimit
+	limit, deadline := options.Limit, options.Deadline
+	if limit == 0 {
+		limit = defaultTickLimit
 	}
-	if t.deadline.IsZero() {
-		t.deadline = rt.world.Now().Add(defaultTickTime)
+	if deadline.IsZero() {
+		deadline = rt.world.Now().Add(defaultTickTime)
 	}
-	// What frees others comes first, and gets the larger shares. A share that is not used falls to the stages behind.
+	total := &TickResult{}
+	into := total.stages()
+	var all faults
+	ofStage := make([]faults, len(into))
+	aside := &queuesAside{}
+	for {
+		t := tick{rt: rt, limit: limit, deadline: deadline, result: &TickResult{}, aside: aside}
+		t.round(ctx)
+		progress := 0
+		for i, of := range t.result.stages() {
+			all.add(of.Err)
+			ofStage[i].add(of.Err)
+			progress += of.Done + of.Passed
+			into[i].add(*of)
+			into[i].More, into[i].Err = of.More, ofStage[i].join()
+		}
+		total.More = t.result.More
+		rt.storeTasks(ctx, deadline)
+		if !options.Repeat || !total.More || progress == 0 || ctx.Err() != nil || deadline.Sub(rt.world.Now()) < minTickRound {
+			return total, all.join()
+		}
+	}
+}
+
+// stages are in the order in which a round has them.
+func (r *TickResult) stages() []*StageResult {
+	return []*StageResult{&r.Cancelled, &r.Abandoned, &r.Delivered, &r.Redelivered, &r.Scheduled, &r.Dispatched, &r.Flushed}
+}
+
+// round works through the stages once. What frees others comes first, and gets the larger shares. A share that is not used falls to the
+// stages behind.
+func (t *tick) round(ctx context.Context) {
 	stages := []struct {
 		run   func(context.Context) StageResult
-		into  *StageResult
 		share int
 	}{
-		{t.finalizeCancellations, &result.Cancelled, 2},
-		{t.failAbandoned, &result.Abandoned, 2},
-		{t.deliver, &result.Delivered, 4},
-		{t.redeliver, &result.Redelivered, 1},
-		{t.materialize, &result.Scheduled, 2},
-		{t.dispatch, &result.Dispatched, 2},
-		{t.flush, &result.Flushed, 3},
+		{t.finalizeCancellations, 2}, {t.failAbandoned, 2}, {t.deliver, 4}, {t.redeliver, 1}, {t.materialize, 2}, {t.dispatch, 2}, {t.flush, 3},
 	}
 	shares := 0
 	for _, s := range stages {
 		shares += s.share
 	}
-	var faults []error
-	for _, s := range stages {
-		*s.into = t.stage(ctx, s.run, s.share, shares)
-		shares -= s.share
-		faults = append(faults, s.into.Err)
-		result.More = result.More || s.into.More
+	for i, into := range t.result.stages() {
+		*into = t.stage(ctx, stages[i].run, stages[i].share, shares)
+		shares -= stages[i].share
+		t.result.More = t.result.More || into.More
 	}
-	rt.storeTasks(ctx, t.deadline)
-	return result, errors.Join(faults...)
 }
 
 // tick is the state of one round.
@@ -99,8 +124,10 @@ type tick struct {
 
 	scanning *lane.DueQuery // of the scan for two stages; nil before it began
 	scanned  bool           // that scan has enough, is at its end, or failed
-	due      []lane.RunRef  // what it found
+	due      []lane.RunRef  // what it found, and nobody dealt with yet
 	moreDue  bool
+
+	aside *queuesAside // queues that take no wakeups; of all rounds of one call
 
 	elsewhere int // runs of this stage that count in another one's result
 }
@@ -165,7 +192,7 @@ func (t *tick) paged(ctx context.Context, list scanner, q lane.DueQuery, act fun
 		if room := t.limit - result.Done - t.elsewhere; len(refs) > room {
 			refs, left = refs[:room], true
 		}
-		before := result.Done
+		before := result
 		if len(refs) > 0 {
 			result.add(act(refs))
 		}
@@ -173,7 +200,7 @@ func (t *tick) paged(ctx context.Context, list scanner, q lane.DueQuery, act fun
 			result.More = (left || page.Next != "") && (result.Done > 0 || result.Passed > 0)
 			return result
 		}
-		if result.Done == before {
+		if result.passedSince(&before) {
 			result.Passed++
 		}
 		q.After = page.Next
@@ -201,23 +228,24 @@ func (t *tick) finalizeCancellations(ctx context.Context) StageResult {
 	})
 }
 
-// scan finds due and recoverable runs for the two stages that deal with them. What the first has no time for the second goes on with;
-// the one that meets a failure reports it.
-func (t *tick) scan(ctx context.Context) (passed int, err error) {
+// scan finds as many due and recoverable runs as are enough, for the two stages that deal with them. What the first has no time for the
+// second goes on with; the one that meets a failure reports it.
+func (t *tick) scan(ctx context.Context, enough int) (passed int, err error) {
 	if t.scanning == nil {
 		q := t.query(t.rt.now())
 		t.scanning = &q
+		t.scanning.Without = t.aside.queues
 	}
 	for !t.scanned && ctx.Err() == nil {
+		t.scanning.Limit = enough - len(t.due)
 		page, err := t.rt.lane.Storage.ListRunsNeedingDelivery(ctx, t.scanning)
 		if err != nil {
 			t.scanned = ctx.Err() == nil
 			return passed, err
 		}
 		t.due = append(t.due, page.Items...)
-		t.moreDue = page.Next != "" || len(t.due) > t.limit
-		t.scanned = len(t.due) >= t.limit || page.Next == ""
-		t.due = t.due[:min(len(t.due), t.limit)]
+		t.moreDue = page.Next != ""
+		t.scanned = len(t.due) >= enough || page.Next == ""
 		t.scanning.After = page.Next
 		if len(page.Items) == 0 && t.moreDue {
 			passed++
@@ -226,12 +254,20 @@ func (t *tick) scan(ctx context.Context) (passed int, err error) {
 	return passed, nil
 }
 
+// scanOn looks behind what the scan has found: from the beginning, but without the queues that have turned out to take nothing.
+func (t *tick) scanOn() {
+	t.scanned, t.due = false, nil
+	if len(t.scanning.Without) != len(t.aside.queues) {
+		t.scanning.Without, t.scanning.After = t.aside.queues, ""
+	}
+}
+
 // failAbandoned ends runs at the bound and leaves the others to the next stage.
 func (t *tick) failAbandoned(ctx context.Context) StageResult {
 	if t.rt.maxAbandoned < 0 {
 		return StageResult{}
 	}
-	passed, err := t.scan(ctx)
+	passed, err := t.scan(ctx, t.limit)
 	if err != nil {
 		return StageResult{Passed: passed, Err: err}
 	}

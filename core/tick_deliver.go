@@ -14,25 +14,44 @@ import (
 )
 
 // deliver asks for a fresh wakeup of every due or recovered run, publishes rows whose time has come, and sends delayed wakeups
-// ahead of long waits.
+// ahead of long waits. Like paged it looks behind what fails.
 func (t *tick) deliver(ctx context.Context) StageResult {
 	var result StageResult
-	result.Passed, result.Err = t.scan(ctx)
+	for {
+		passed, err := t.scan(ctx, t.limit-result.Done)
+		before := result
+		result.Err = errors.Join(result.Err, err)
+		result.add(t.wake(ctx, t.due))
+		if result.passedSince(&before) && len(t.due) > 0 {
+			passed++
+		}
+		result.Passed += passed
+		t.due = nil
+		if err != nil || !t.moreDue || result.Done >= t.limit || result.Failed >= failuresOfALimit*t.limit || ctx.Err() != nil {
+			break
+		}
+		t.scanOn()
+	}
+	result.More = t.moreDue && (result.Done > 0 || result.Passed > 0)
+	result.add(t.sendAhead(ctx))
+	return result
+}
+
+// wake requests deliveries, or publishes the rows that runs have already.
+func (t *tick) wake(ctx context.Context, due []lane.RunRef) StageResult {
 	var waiting []lane.RunRef
 	var rows []string
-	for _, ref := range t.due {
+	for _, ref := range due {
 		if ref.OutboxID != "" {
 			rows = append(rows, ref.OutboxID)
 		} else {
 			waiting = append(waiting, ref)
 		}
 	}
-	result.add(t.request(ctx, waiting, true))
-	if len(rows) > 0 {
-		result.add(t.rt.publishRows(ctx, rows))
+	result := t.request(ctx, waiting, true)
+	for batch := range slices.Chunk(rows, publishBatch) {
+		result.add(t.rt.publishRows(ctx, batch, t.aside))
 	}
-	result.More = t.moreDue && (result.Done > 0 || result.Passed > 0)
-	result.add(t.sendAhead(ctx))
 	return result
 }
 
@@ -70,7 +89,7 @@ func (t *tick) request(ctx context.Context, refs []lane.RunRef, recovers bool) S
 		mu.Unlock()
 		return true, nil
 	})
-	published := t.rt.publishBorn(ctx, born)
+	published := t.rt.publish(ctx, mine(born), t.aside)
 	result.Failed += published.Failed
 	result.Err = errors.Join(result.Err, published.Err)
 	return result
@@ -83,6 +102,7 @@ func (t *tick) sendAhead(ctx context.Context) StageResult {
 	}
 	now := t.rt.now()
 	q := t.query(now.Add(aheadTime))
+	q.Without = t.aside.queues
 	// The instant lies ahead, and so the patience must reach as much further: short waits have their wakeup already.
 	q.Patience.Queued += aheadTime
 	q.Patience.ShortWait += aheadTime
@@ -168,19 +188,24 @@ func (t *tick) hasBacklog(ctx context.Context, queue runlane.QueueName) bool {
 }
 
 // flush publishes rows that nobody published: deferred ones where no relay runs, failed ones whose time has come, and those of
-// publishers that died.
-func (t *tick) flush(ctx context.Context) StageResult {
-	now := t.rt.now()
-	rows, err := t.rt.lane.Storage.ClaimOutboxMessages(ctx, &lane.ClaimOutboxCommand{
-		Environment: t.rt.environment, At: now, Patience: t.query(now).Patience,
-		ClaimUntil: now.Add(outboxClaim), Limit: min(t.limit, publishBatch),
-	})
-	if err != nil {
-		return StageResult{Err: err}
+// publishers that died. Like paged it looks behind what fails, and rows of a queue that takes nothing are left where they are.
+func (t *tick) flush(ctx context.Context) (result StageResult) {
+	for {
+		now := t.rt.now()
+		rows, err := t.rt.lane.Storage.ClaimOutboxMessages(ctx, &lane.ClaimOutboxCommand{
+			Environment: t.rt.environment, At: now, Patience: t.query(now).Patience, Without: t.aside.queues,
+			ClaimUntil: now.Add(outboxClaim), Limit: min(t.limit-result.Done, publishBatch),
+		})
+		if err != nil {
+			result.Err = errors.Join(result.Err, err)
+			return result
+		}
+		result.add(t.rt.publish(ctx, rows, t.aside))
+		if len(rows) == 0 || result.Done >= t.limit || result.Failed >= failuresOfALimit*t.limit || ctx.Err() != nil {
+			result.More = len(rows) > 0 && result.Done > 0
+			return result
+		}
 	}
-	result := t.rt.publish(ctx, rows)
-	result.More = len(rows) == min(t.limit, publishBatch) && result.Done > 0
-	return result
 }
 
 // each does the same to several runs at once and counts. A run that somebody else moved on, or was faster to take a slot from, is

@@ -163,16 +163,11 @@ func (w *worker) deliver(ctx context.Context, wakeup lane.Wakeup, byWakeup bool)
 // tickLoop ticks at once and then about every minute, so that processes which started together do not tick together.
 func (rt *Runtime) tickLoop(ctx context.Context, workerID string) {
 	for {
-		began, looked := time.Now(), rt.now()
-		for ctx.Err() == nil && time.Since(began) < tickEvery {
-			result, err := rt.tick(ctx, &TickOptions{})
-			if err != nil && ctx.Err() == nil {
-				attrs := append([]slog.Attr{slog.String(attrWorkerID, workerID)}, errorAttrs(err)...)
-				rt.logger.LogAttrs(ctx, slog.LevelWarn, "tick failed in part", attrs...)
-			}
-			if err != nil || !result.More {
-				break
-			}
+		looked := rt.now()
+		_, err := rt.tick(ctx, &TickOptions{Deadline: rt.world.Now().Add(tickEvery), Repeat: true})
+		if err != nil && ctx.Err() == nil {
+			attrs := append([]slog.Attr{slog.String(attrWorkerID, workerID)}, errorAttrs(err)...)
+			rt.logger.LogAttrs(ctx, slog.LevelWarn, "tick failed in part", attrs...)
 		}
 		if !rt.rest(ctx, workerID, looked) {
 			return

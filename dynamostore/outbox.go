@@ -37,7 +37,9 @@ func (s *Store) ClaimOutboxMessages(ctx context.Context, c *lane.ClaimOutboxComm
 func (s *Store) claimable(ctx context.Context, c *lane.ClaimOutboxCommand) ([]*rows.Run, error) {
 	var runs []*rows.Run
 	if c.IDs == nil {
-		q := &lane.DueQuery{PageQuery: lane.PageQuery{Environment: c.Environment, Limit: c.Limit}, At: c.At, Patience: c.Patience}
+		q := &lane.DueQuery{
+			PageQuery: lane.PageQuery{Environment: c.Environment, Limit: c.Limit}, At: c.At, Patience: c.Patience, Without: c.Without,
+		}
 		for {
 			page, err := s.scan(ctx, q, rows.Publishing)
 			if err != nil {

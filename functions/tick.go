@@ -10,15 +10,14 @@ import (
 const (
 	// tickTime is how long an invocation without a deadline works.
 	tickTime = time.Minute
-	// minTickRound is what must be left for one more round.
-	minTickRound = 5 * time.Second
 	// minTickReserve and tickReserveShare are what is kept free before the deadline.
 	minTickReserve   = time.Second
 	tickReserveShare = 20 // one part in
 )
 
-// Tick maintains until nothing is waiting or the invocation's deadline nears. It also stops after a round that got nothing done nor out
-// of the way, or in which a stage failed: the next invocation comes within a minute. The error joins those of that round's stages.
+// Tick maintains until nothing is waiting or the invocation's deadline nears, see core.TickOptions.Repeat: what fails ends nothing as long
+// as something else gets on. A round that got nothing done nor out of the way, as in an outage, is the last: the next invocation comes
+// within a minute. The error joins those of all rounds.
 func Tick(rt *core.Runtime) func(context.Context) error {
 	return func(ctx context.Context) error {
 		began := time.Now()
@@ -27,19 +26,7 @@ func Tick(rt *core.Runtime) func(context.Context) error {
 			end = began.Add(tickTime)
 		}
 		end = end.Add(-max(minTickReserve, end.Sub(began)/tickReserveShare))
-		for {
-			result, err := rt.Tick(ctx, &core.TickOptions{Deadline: end})
-			if err != nil || !result.More || progress(result) == 0 || time.Until(end) < minTickRound {
-				return err
-			}
-		}
+		_, err := rt.Tick(ctx, &core.TickOptions{Deadline: end, Repeat: true})
+		return err
 	}
-}
-
-// progress counts what a round did, and the pages that it got out of the way of the next.
-func progress(r *core.TickResult) (n int) {
-	for _, stage := range []core.StageResult{r.Cancelled, r.Abandoned, r.Delivered, r.Redelivered, r.Scheduled, r.Dispatched, r.Flushed} {
-		n += stage.Done + stage.Passed
-	}
-	return n
 }

@@ -60,6 +60,8 @@ type ClaimOutboxCommand struct {
 	At time.Time
 	// Patience may leave young rows to their publishers. Ignored for given IDs.
 	Patience Patience
+	// Without leaves queues out, however many of their rows are due. Ignored for given IDs.
+	Without []runlane.QueueName
 	// ClaimUntil ends the claim by itself.
 	ClaimUntil time.Time
 	// Limit 0 means runlane.DefaultPageLimit.

@@ -21,6 +21,7 @@ func outboxCases() []storageCase {
 		{"OfSeveralRequestsInOneCommitTheLastCounts", needsOutbox, outboxSeveral},
 		{"ClaimsByIDNeverWiden", needsOutbox, outboxByID},
 		{"ClaimsTakeTheLongestDueFirstUpToTheLimit", needsOutbox, outboxLimit},
+		{"ClaimsLeaveQueuesOut", needsOutbox, outboxWithout},
 		{"ConcurrentClaimersShareTheRows", needsOutbox, outboxRace},
 		{"LimitsAreValidated", needsOutbox, outboxLimits},
 		{"EveryKindOfDueRowIsTakenFromItsExactMillisecond", needsOutbox, outboxDueKinds},
@@ -281,6 +282,32 @@ func outboxRace(t *testing.T, b *bundle) {
 		claimed = append(claimed, m.ID)
 	}
 	equal(t, "rows claimed by all together", sorted(ids), sorted(claimed))
+}
+
+// Rows of the queues that are left out come first, and are more than a claim takes. Given ids are taken whatever their queue.
+func outboxWithout(t *testing.T, b *bundle) {
+	var aside []runlane.RunID
+	for i := range 6 {
+		aside = append(aside, b.create(noon, RunOptions{Queue: [...]runlane.QueueName{"aside", "lost"}[i%2]}).ID)
+	}
+	want := b.create(noon.Add(time.Minute), RunOptions{}).ID
+	at := noon.Add(time.Hour)
+	claim := lane.ClaimOutboxCommand{
+		Environment: b.env, At: at, ClaimUntil: at.Add(claimTime), Limit: 2, Without: []runlane.QueueName{"lost", "aside", "of no run"},
+	}
+	var got []runlane.RunID
+	b.eventually(func() string {
+		got = append(got, runsOf(must(b.storage.ClaimOutboxMessages(b.ctx(), &claim))(t))...)
+		return difference([]runlane.RunID{want}, got)
+	})
+	equal(t, "claimed", []runlane.RunID{want}, got)
+	if again := must(b.storage.ClaimOutboxMessages(b.ctx(), &claim))(t); len(again) != 0 {
+		t.Fatalf("claimed again, or from a queue that was left out: %+v", again)
+	}
+	claim.IDs, claim.Limit = []string{b.row(aside[0]).ID}, 1
+	equal(t, "claimed by id", aside[:1], runsOf(must(b.storage.ClaimOutboxMessages(b.ctx(), &claim))(t)))
+	claim.IDs, claim.Without = nil, nil
+	b.wantDue("when no queue is left out", at, aside[1:]...)
 }
 
 func outboxLimits(t *testing.T, b *bundle) {

@@ -139,6 +139,10 @@ func spared() []sparing {
 			kinds:  []FaultKind{FaultThrottle}, scenarios: []string{"an outage never fails a trigger and never dead-letters"},
 		},
 		{
+			reason: "its transport refuses by itself, and it counts the rows that a tick publishes beside that",
+			kinds:  failing(), scenarios: []string{"rows of a queue that takes nothing hide no other queue's"},
+		},
+		{
 			reason: "it counts attempts, and one whose claim and the look that settles it are both without an answer is never executed",
 			kinds:  failing(), methods: []string{"GetRun"}, scenarios: []string{
 				"a worker takes runs from trigger to success", "the next run is the one that is due first, and only one is executed",

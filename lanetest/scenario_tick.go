@@ -24,6 +24,7 @@ func tickScenarios() []scenario {
 		{"without a bound the tick recovers for ever", nil, tickNoBound, false},
 		{"the tick finalizes cancellations", nil, tickCancels, false},
 		{"the tick looks behind pages that hold nothing", needsQueues, tickLooksBehind, false},
+		{"rows of a queue that takes nothing hide no other queue's", nil, tickBesideLost, false},
 		{"the tick asks for lost wakeups again, unless the queue is behind", needsRedelivery, tickRedelivers, false},
 		{"two ticks at once are harmless", nil, tickTwice, false},
 		{"a stage that fails does not stop the next", nil, tickIsolated, false},
@@ -222,6 +223,56 @@ func tickLooksBehind(t *testing.T, h RuntimeHarness) {
 	})
 	s.wantStatus(s.execute(s.get(dead.ID)), runlane.StatusSucceeded)
 	s.wantStatus(s.execute(s.get(holder.ID)), runlane.StatusSucceeded)
+}
+
+// A queue that is gone takes none of its wakeups, which are more than a stage tries, and come first. Its rows are kept.
+func tickBesideLost(t *testing.T, h RuntimeHarness) {
+	const lost, limit = 25, 2
+	task, handler := job("scenario.beside", nil, succeed)
+	gone, goneHandler := job("scenario.gone", &runlane.TaskOptions[jobPayload]{Queue: runlane.Queue{Name: "gone"}}, succeed)
+	s := newScene(t, h, handler, goneHandler)
+	var kept []*runlane.Run
+	for i := range lost {
+		kept = append(kept, s.trigger(gone.With(jobPayload{}), &runlane.TriggerOptions{Deferred: true, Delay: time.Duration(i%2) * time.Millisecond}))
+	}
+	s.transport.OnPublish(func(c *lane.PublishCommand) ([]lane.PublishOutcome, error) {
+		outcomes := make([]lane.PublishOutcome, len(c.Attempts))
+		for i := range outcomes {
+			outcomes[i] = lane.PublishOutcome{Type: lane.Published}
+			if c.Attempts[i].Queue == "gone" {
+				outcomes[i] = lane.PublishOutcome{
+					Type: lane.PublishFailed, Failure: runlane.NewFailure(runlane.ErrTransportUnavailable, "scripted", nil),
+				}
+			}
+		}
+		return outcomes, nil
+	})
+	s.clock.Advance(time.Hour)
+	runs := []*runlane.Run{
+		s.trigger(task.With(jobPayload{}), &runlane.TriggerOptions{Deferred: true}),
+		s.trigger(task.With(jobPayload{}), &runlane.TriggerOptions{Deferred: true, Delay: time.Millisecond}),
+	}
+	s.clock.Advance(time.Minute)
+	done := 0
+	s.until("the other queue's are published", func() bool {
+		result, err := s.rt.Tick(s.Context(), &core.TickOptions{Limit: limit})
+		if err != nil {
+			s.wantCode(err, runlane.ErrTransportUnavailable)
+		}
+		done += result.Delivered.Done + result.Flushed.Done
+		return done == len(runs)
+	})
+	s.wantStatus(s.execute(runs[0]), runlane.StatusSucceeded)
+	s.wantStatus(s.execute(runs[1]), runlane.StatusSucceeded)
+	s.transport.OnPublish(nil)
+	s.clock.Advance(6 * time.Minute)
+	s.until("nothing was given up", func() bool {
+		result, err := s.rt.Tick(s.Context(), &core.TickOptions{Repeat: true})
+		s.must(err)
+		done += result.Delivered.Done + result.Flushed.Done
+		return done == len(runs)+lost
+	})
+	s.wantStatus(s.execute(kept[0]), runlane.StatusSucceeded)
 }
 
 func tickRedelivers(t *testing.T, h RuntimeHarness) {

@@ -138,7 +138,7 @@ func (s *Storage) ClaimOutboxMessages(ctx context.Context, c *lane.ClaimOutboxCo
 	if c.IDs != nil {
 		due = env.dueAmong(c.IDs, now, limit)
 	} else {
-		due = env.dueRows(now, c.Patience, limit)
+		due = env.dueRows(now, c, limit)
 	}
 	var messages []lane.OutboxMessage
 	for _, e := range due {
@@ -151,14 +151,15 @@ func (s *Storage) ClaimOutboxMessages(ctx context.Context, c *lane.ClaimOutboxCo
 }
 
 // dueRows are the runs whose live rows are due, in due order.
-func (env *environment) dueRows(now millis, patience lane.Patience, limit int) []*entry {
+func (env *environment) dueRows(now millis, c *lane.ClaimOutboxCommand, limit int) []*entry {
 	var due []*entry
 	for w := ascend(env.sets(unpublished), nil); len(due) < limit; w.advance() {
 		next, ok := w.peek()
 		if !ok || next.at > now {
 			break
 		}
-		if !next.entry.underway(now, patience) && !next.entry.reservationOver(now) {
+		left := slices.Contains(c.Without, next.entry.created.Queue)
+		if !left && !next.entry.underway(now, c.Patience) && !next.entry.reservationOver(now) {
 			due = append(due, next.entry)
 		}
 	}
