@@ -46,16 +46,7 @@ type devState struct {
 	Tasks       []runlane.TaskID    `json:"tasks,omitempty"`
 	Schedules   int                 `json:"schedules,omitempty"`
 	PID         int                 `json:"pid,omitempty"`
-	*devLeft
-}
-
-// devLeft is what a session left. Lost says that what waits is gone with it.
-type devLeft struct {
-	Finished   int  `json:"finished"`
-	HandedBack int  `json:"handedBack"`
-	Waiting    int  `json:"waiting"`
-	AtLeast    bool `json:"atLeast,omitempty"`
-	Lost       bool `json:"lost"`
+	*workLeft
 }
 
 func (s *session) dev(ctx context.Context, options *core.WorkOptions) error {
@@ -86,11 +77,11 @@ func (s *session) dev(ctx context.Context, options *core.WorkOptions) error {
 	if err := s.devStarts(ctx, rt); err != nil {
 		return err
 	}
-	tally, err := s.devWorks(ctx, rt, seen, options)
+	left, err := s.work(ctx, rt, seen, options, s.showTransition)
 	if err != nil {
 		return err
 	}
-	return s.devStops(ctx, rt, tally)
+	return s.devStops(ctx, rt, left)
 }
 
 func (s *session) devStarts(ctx context.Context, rt *core.Runtime) error {
@@ -128,105 +119,15 @@ func (s *session) devStarts(ctx context.Context, rt *core.Runtime) error {
 	return nil
 }
 
-// devWorks works until the context ends, or until nobody reads the transitions any more.
-func (s *session) devWorks(ctx context.Context, rt *core.Runtime, seen *commits, options *core.WorkOptions) (*devLeft, error) {
-	working, stop := context.WithCancel(ctx)
-	defer stop()
-	worked := make(chan error, 1)
-	go func() { worked <- rt.Work(working, options) }() // ends after the context, at latest a few seconds after the grace
-	left, running := &devLeft{}, map[runlane.RunID]bool{}
-	interrupted := working.Done()
-	var fault error
-	show := func(record *runlane.EventRecord, task runlane.TaskID) {
-		left.count(record, running, interrupted == nil)
-		if fault != nil {
-			return
-		}
-		if fault = s.showTransition(record, task); fault != nil {
-			stop()
-		}
-	}
-	for {
-		select {
-		case c := <-seen.all:
-			c.each(show)
-		case <-interrupted:
-			interrupted = nil
-			if n := len(running); n > 0 {
-				s.note("stopping: %s in progress may take %s; a second interrupt ends them", plural(n, "attempt", "attempts"), options.Grace)
-			}
-		case err := <-worked:
-			for len(seen.all) > 0 {
-				(<-seen.all).each(show)
-			}
-			if n := seen.dropped.Load(); n > 0 {
-				s.note("%s not shown: there were too many at once", plural(int(n), "transition was", "transitions were"))
-			}
-			if fault == nil {
-				fault = err
-			}
-			return left, fault
-		}
-	}
-}
-
-// count keeps the runs whose attempts are in progress, and, once the session stops, how these end.
-func (left *devLeft) count(record *runlane.EventRecord, running map[runlane.RunID]bool, stopping bool) {
-	switch record.Body.(type) {
-	case *runlane.RunStarted:
-		running[record.RunID] = true
-		return
-	case *runlane.RunSucceeded, *runlane.RunFailed, *runlane.RunCancelled, *runlane.RunRetryScheduled:
-		if stopping && running[record.RunID] {
-			left.Finished++
-		}
-	case *runlane.RunReleased:
-		if stopping && running[record.RunID] {
-			left.HandedBack++
-		}
-	default:
-		return
-	}
-	delete(running, record.RunID)
-}
-
 // devStops says what is left.
-func (s *session) devStops(ctx context.Context, rt *core.Runtime, left *devLeft) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
-	defer cancel()
-	var active statuses
-	_ = active.Set("active") // it is a status
-	options := &core.ListOptions{RunFilter: core.RunFilter{Statuses: active}, Limit: runlane.MaxPageLimit}
-	for range prefixRuns / runlane.MaxPageLimit {
-		page, err := rt.Runs().List(ctx, options)
-		if err != nil {
-			s.note("stopped; the runs that wait could not be counted")
-			break
-		}
-		left.Waiting += len(page.Items)
-		if options.After = page.Next; options.After == "" {
-			break
-		}
-	}
-	left.AtLeast = options.After != ""
-	left.Lost = rt.Lane().Storage.Capabilities().ProcessLocalState
+func (s *session) devStops(ctx context.Context, rt *core.Runtime, left *workLeft) error {
+	left.count(ctx, rt, nil)
 	if s.json {
-		return s.emit("dev", &devState{State: "stopped", Lane: rt.Lane().Name, Environment: rt.Environment(), devLeft: left})
+		if left.unread {
+			s.note("the runs that wait could not be counted")
+		}
+		return s.emit("dev", &devState{State: "stopped", Lane: rt.Lane().Name, Environment: rt.Environment(), workLeft: left})
 	}
-	if left.Finished+left.HandedBack > 0 {
-		s.note("while it stopped: %s finished, %d handed back", plural(left.Finished, "attempt", "attempts"), left.HandedBack)
-	}
-	waiting := plural(left.Waiting, "run", "runs")
-	if left.AtLeast {
-		waiting = "at least " + waiting
-	}
-	switch {
-	case left.Waiting == 0:
-		s.note("stopped; no run was waiting")
-	case left.Lost:
-		s.note("stopped; what waited in memory is gone: %s", waiting)
-	default:
-		s.note("stopped; %s left for the next worker", waiting)
-	}
+	s.sayLeft(left)
 	return nil
 }

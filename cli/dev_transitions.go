@@ -27,13 +27,8 @@ type commits struct {
 // commit is what was appended to one run.
 type commit struct {
 	task   runlane.TaskID
+	lease  time.Time // until when a worker has the run; zero: none has
 	events []runlane.EventRecord
-}
-
-func (c commit) each(show func(*runlane.EventRecord, runlane.TaskID)) {
-	for i := range c.events {
-		show(&c.events[i], c.task)
-	}
 }
 
 // watchCommits stands between a runtime and its storage. Nothing may use the runtime yet.
@@ -50,7 +45,7 @@ func (c *commits) committed(done *lane.Commit, err error) {
 	if err != nil || done == nil || done.Run == nil || len(done.Events) == 0 {
 		return
 	}
-	seen := commit{task: done.Run.TaskID, events: make([]runlane.EventRecord, len(done.Events))}
+	seen := commit{task: done.Run.TaskID, lease: done.Run.Lease.ExpiresAt, events: make([]runlane.EventRecord, len(done.Events))}
 	for i := range done.Events {
 		seen.events[i] = done.Events[i].Clone()
 	}

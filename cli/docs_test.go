@@ -20,9 +20,9 @@ What ` + "`runlane COMMAND --help`" + ` says, for reading. A test holds the two 
 A program with tasks of its own has the same commands: ` + "`func main() { os.Exit(cli.Main(context.Background(), open)) }`" + `, where open
 builds the runtime; ` + "`runlane init NAME`" + ` writes such a program. The binary of ` + "[cmd/runlane](../cmd/runlane)" + ` has no tasks:
 it operates what others triggered, triggers the tasks that ticks have stored, and knows of other queues what RUNLANE_QUEUES and
-RUNLANE_LIMITS (name=number pairs) tell it. Without RUNLANE_QUEUES it reads, cancels and prunes; what would have to wake a worker is
-refused. Keys of encrypted payloads are read from RUNLANE_KEYS or RUNLANE_KEYS_FILE ([encryption.md](encryption.md)); without, runs are
-shown without them.
+RUNLANE_LIMITS (` + "`--limits`" + `, name=number pairs) tell it. Without RUNLANE_QUEUES it reads, cancels and prunes; what would have to
+wake a worker is refused. Keys of encrypted payloads are read from RUNLANE_KEYS or RUNLANE_KEYS_FILE ([encryption.md](encryption.md));
+without, runs are shown without them.
 
 A lane is chosen, in this order: by a flag of those that stand for a variable (` + "`--table`" + `, ` + "`--env`" + ` and the others); by RUNLANE_TABLE,
 RUNLANE_ENV or RUNLANE_QUEUES; by a session of ` + "`runlane dev`" + ` that runs in the current folder or in one above it, which then does the

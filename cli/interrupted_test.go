@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/runlane/runlane-go"
@@ -156,4 +157,83 @@ type asked struct {
 func (a *asked) Read(p []byte) (int, error) {
 	a.read()
 	return a.reader.Read(p)
+}
+
+// stoppable is a world with three due runs and one that is delayed. The first that executes ends when finish is closed, the others when
+// their contexts do.
+func stoppable(t *testing.T) (w *world, finish chan struct{}) {
+	t.Helper()
+	w, finish = newWorld(), make(chan struct{})
+	var started atomic.Int32
+	w.during = func(ctx context.Context, _ runlane.RunID) error {
+		finish := finish
+		if started.Add(1) > 1 {
+			finish = nil
+		}
+		select {
+		case <-finish:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	for _, id := range []string{"first", "second", "third"} {
+		mustRun(t, w, "trigger", "emails.watched", "{}", "--id", id, "--delay", "1s") // a tick delivers it to the worker's own transport
+	}
+	mustRun(t, w, "trigger", "emails.watched", "{}", "--delay", "1d")
+	mustRun(t, w, "trigger", "emails.bulk", "{}", "--delay", "1d") // in another queue
+	w.millis.Add(3600 * 1000)
+	return w, finish
+}
+
+// stops runs a worker with two attempts, interrupts it while these execute, and lets one of them finish.
+func stops(t *testing.T, args ...string) (code int, news string) {
+	t.Helper()
+	w, finish := stoppable(t)
+	started, during := newStream(), w.during
+	w.during = func(ctx context.Context, id runlane.RunID) error {
+		fmt.Fprintf(started, "%s started\n", id)
+		return during(ctx, id)
+	}
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	stderr, ended := newStream(), make(chan int, 1)
+	go func() { // ends with the interrupt
+		args := append([]string{"worker", "--concurrency", "2", "--queue", "default", "--grace", "300ms"}, args...)
+		ended <- runWith(ctx, w, &cli.Options{Args: args, Stderr: stderr}).code
+	}()
+	started.awaitTimes(t, "started", 2)
+	interrupt()
+	stderr.await(t, "stopping: 2 attempts in progress may take 300ms; a second interrupt ends them\n")
+	close(finish)
+	return <-ended, stderr.String()
+}
+
+func TestWorker_Interrupted_SaysWhatWasLeft(t *testing.T) {
+	t.Parallel()
+	code, news := stops(t)
+	want := "while it stopped: 1 attempt finished, 1 handed back\nstopped; what waited in memory is gone: 3 runs\n"
+	if code != cli.ExitOK || !strings.HasSuffix(news, want) {
+		t.Errorf("exit %d: %q", code, news)
+	}
+}
+
+// A drain promises that nothing is due: one that is interrupted cannot, and its exit code says so.
+func TestWorker_InterruptedDrain_IsNoSuccess(t *testing.T) {
+	t.Parallel()
+	code, news := stops(t, "--drain", "--no-tick")
+	want := "while it stopped: 1 attempt finished, 1 handed back\nstopped; what waited in memory is gone: 3 runs\ninterrupted\n"
+	if code != cli.ExitInterrupted || !strings.HasSuffix(news, want) {
+		t.Errorf("exit %d: %q", code, news)
+	}
+}
+
+// The time limit of a drain is an interrupt of another name.
+func TestWorker_DrainWithATimeLimit_SaysThatItIsOver(t *testing.T) {
+	t.Parallel()
+	w, _ := stoppable(t)
+	r := w.run(t.Context(), "worker", "--drain", "--no-tick", "--timeout", "300ms", "--grace", "1ms")
+	if r.code != cli.ExitFailed || !strings.Contains(r.stderr, "the time limit of 300ms is over") || strings.HasSuffix(r.stderr, "stopped\n") {
+		t.Errorf("%+v", r)
+	}
 }

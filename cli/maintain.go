@@ -97,7 +97,7 @@ func workerCommand() *command {
 	return &command{
 		name: "worker", local: true, short: "Execute runs until interrupted",
 		long: "Only a program with handlers can: embed these commands in yours with cli.Main. An interrupt lets the attempts in progress " +
-			"finish for the grace, then puts them back; they cost the runs nothing.",
+			"finish for the grace, then puts them back; they cost the runs nothing. It says what is left. A drain that is interrupted exits with 130.",
 		examples: []string{"worker --concurrency 20", "worker --drain"},
 		act: func(flags *flag.FlagSet) action {
 			var options core.WorkOptions
@@ -109,32 +109,52 @@ func workerCommand() *command {
 			flags.Var(&queues, "queue", "QUEUES with commas between; those of the handlers unless given")
 			flags.StringVar(&options.WorkerID, "worker-id", "", "NAME of the worker in leases and logs")
 			return func(ctx context.Context, s *session, _ []string) error {
-				rt, err := s.rt(ctx)
-				if err != nil {
-					return err
-				}
-				definitions := rt.Definitions()
-				if len(definitions) == 0 {
-					return &runlane.Error{
-						Code: runlane.ErrConfigurationInvalid, Message: "this program has no tasks to execute",
-						Hint: "embed the commands in the program that has them: func main() { os.Exit(cli.Main(ctx, open)) }",
-					}
-				}
-				var names []string
-				for _, d := range definitions {
-					names = append(names, string(d.ID))
-				}
-				s.note("working on %s; an interrupt stops", strings.Join(names, ", "))
-				for _, queue := range queues {
-					(&filter{queue: string(queue)}).doubt(ctx, s)
-				}
 				options.Queues = queues
-				if err := rt.Work(ctx, &options); err != nil {
-					return err
-				}
-				s.note("stopped")
-				return nil
+				return s.worker(ctx, &options)
 			}
 		},
 	}
+}
+
+func (s *session) worker(ctx context.Context, options *core.WorkOptions) error {
+	rt, err := s.rt(core.WithMetrics(ctx, ignored{})) // commits then come with their records
+	if err != nil {
+		return err
+	}
+	definitions := rt.Definitions()
+	if len(definitions) == 0 {
+		return &runlane.Error{
+			Code: runlane.ErrConfigurationInvalid, Message: "this program has no tasks to execute",
+			Hint: "embed the commands in the program that has them: func main() { os.Exit(cli.Main(ctx, open)) }",
+		}
+	}
+	seen := watchCommits(rt)
+	var names []string
+	served := options.Queues
+	for _, d := range definitions {
+		names = append(names, string(d.ID))
+		if options.Queues == nil {
+			served = append(served, d.Queue.Name)
+		}
+	}
+	s.note("working on %s; an interrupt stops", strings.Join(names, ", "))
+	for _, queue := range options.Queues {
+		(&filter{queue: string(queue)}).doubt(ctx, s)
+	}
+	report := core.DrainReport{}
+	options.DrainReport = &report
+	left, err := s.work(ctx, rt, seen, options, nil)
+	switch {
+	case err != nil:
+		return err
+	case ctx.Err() == nil || options.Drain && !report.Interrupted:
+		s.note("stopped")
+		return nil
+	}
+	left.count(ctx, rt, served)
+	s.sayLeft(left)
+	if options.Drain {
+		return ctx.Err() // it promised that nothing is due
+	}
+	return nil
 }

@@ -293,7 +293,22 @@ func runsExplainCommand() *command {
 	}
 }
 
+// limitsFlag is the flag of programs without tasks that tells them the limits of queues.
+const limitsFlag = "limits"
+
+// nextOf puts what core says of its Go options into terms of the command line, where the program has the flag.
+func (s *session) nextOf(run *runlane.Run, e *core.Explanation) string {
+	for _, v := range s.variables {
+		if v.Flag == limitsFlag {
+			told := fmt.Sprintf("tell its limit with --%s %s=N (%s; 0 is no limit)", v.Flag, run.Queue, v.Name)
+			return strings.ReplaceAll(e.Next, "name it in core.Options.Queues", told)
+		}
+	}
+	return e.Next
+}
+
 func (s *session) showExplanation(run *runlane.Run, e *core.Explanation) error {
+	e.Next = s.nextOf(run, e)
 	if s.json {
 		return s.emit("explanation", e)
 	}

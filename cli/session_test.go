@@ -180,3 +180,22 @@ func TestDoctor_OwnChecks(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 }
+
+// TestExplain_UnknownQueue_NamesTheFlagThatTellsItsLimit looks at a run of a bounded queue with a program that does not know the queue.
+func TestExplain_UnknownQueue_NamesTheFlagThatTellsItsLimit(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	mustRun(t, w, "trigger", "emails.bulk", "{}", "--id", "some-run", "--delay", "1m")
+	w.millis.Add(60 * 60 * 1000)
+	w.plain = true
+	limits := cli.Variable{Flag: "limits", Name: "RUNLANE_LIMITS", Usage: "LIST of queues and their concurrency"}
+	for _, args := range [][]string{{"runs", "explain", "some-run"}, {"runs", "explain", "some-run", "--json"}} {
+		r := runWith(t.Context(), w, &cli.Options{Args: args, Variables: []cli.Variable{limits}})
+		if told := "--limits slow=N (RUNLANE_LIMITS; 0 is no limit)"; !strings.Contains(r.stdout, told) || strings.Contains(r.stdout, "core.Options") {
+			t.Errorf("%v: %+v", args, r)
+		}
+	}
+	if r := w.run(t.Context(), "runs", "explain", "some-run"); !strings.Contains(r.stdout, "core.Options.Queues") {
+		t.Errorf("a program without the flag: %+v", r)
+	}
+}
