@@ -125,18 +125,16 @@ func (w *worker) delayed(run *runlane.RunSummary) bool {
 }
 
 func (w *worker) logLeft(ctx context.Context, report *DrainReport) {
-	message := "drained; runs are left that are not due, or that nothing here executes"
-	switch {
-	case report.Interrupted:
-		message = "drain interrupted; what was due may be left"
-	case report.Left == 0:
-		return
-	}
 	attrs := []slog.Attr{
 		slog.Int("left", report.Left), slog.Bool("more", report.More), slog.String(attrWorkerID, w.options.WorkerID),
 	}
 	if !report.NextDue.IsZero() {
 		attrs = append(attrs, slog.Time("next_due", report.NextDue))
 	}
-	w.rt.logger.LogAttrs(ctx, slog.LevelInfo, message, attrs...)
+	switch {
+	case report.Interrupted:
+		w.rt.logger.LogAttrs(ctx, slog.LevelInfo, "drain interrupted; what was due may be left", attrs...)
+	case report.Left > 0:
+		w.rt.logger.LogAttrs(ctx, slog.LevelInfo, "drained; runs are left that are not due, or that nothing here executes", attrs...)
+	}
 }

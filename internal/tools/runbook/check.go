@@ -211,6 +211,7 @@ var operations = map[string][]string{
 	"aws iam delete-role-policy":             {"--role-name!", "--policy-name!"},
 	"aws iam put-role-policy":                {"--role-name!", "--policy-name!", "--policy-document!"},
 	"aws lambda delete-function-concurrency": {"--function-name!"},
+	"aws lambda get-alias":                   {"--function-name!", "--name!"},
 	"aws lambda get-function-concurrency":    {"--function-name!"},
 	"aws lambda get-function-configuration":  {"--function-name!"},
 	"aws lambda invoke":                      {"--function-name!"},
