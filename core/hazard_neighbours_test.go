@@ -17,8 +17,8 @@ import (
 	"github.com/runlane/runlane-go/memlane"
 )
 
-// neighbours are two queues of one environment: a deployment took away the queue "lost", and "healthy" is still there.
-type neighbours struct {
+// twoQueues are those of one environment: a deployment took away the queue "lost", and "healthy" is still there.
+type twoQueues struct {
 	*testing.T
 	storage   lane.Storage
 	before    *core.Runtime // of the deployment that had both
@@ -33,16 +33,16 @@ const (
 	healthyQueue runlane.QueueName = "healthy"
 )
 
-// newNeighbours is for a bubble of synctest: its clock is the runtimes'.
-func newNeighbours(t *testing.T) *neighbours {
+// newTwoQueues is for a bubble of synctest: its clock is the runtimes'.
+func newTwoQueues(t *testing.T) *twoQueues {
 	t.Helper()
-	n := &neighbours{T: t, storage: memlane.NewStorage(nil)}
+	n := &twoQueues{T: t, storage: memlane.NewStorage(nil)}
 	n.before, _ = n.open(lostQueue, healthyQueue)
 	n.after, n.transport = n.open(healthyQueue)
 	return n
 }
 
-func (n *neighbours) open(queues ...runlane.QueueName) (*core.Runtime, *memlane.Transport) {
+func (n *twoQueues) open(queues ...runlane.QueueName) (*core.Runtime, *memlane.Transport) {
 	n.Helper()
 	transport := memlane.NewTransport(&memlane.TransportOptions{Queues: queues})
 	l, err := lane.New(n.storage, transport, nil)
@@ -61,14 +61,14 @@ func (n *neighbours) open(queues ...runlane.QueueName) (*core.Runtime, *memlane.
 	return rt, transport
 }
 
-func (n *neighbours) Write(line []byte) (int, error) {
+func (n *twoQueues) Write(line []byte) (int, error) {
 	n.logging.Lock()
 	defer n.logging.Unlock()
 	return n.logs.Write(line)
 }
 
 // trigger makes runs whose wakeups nobody has sent.
-func (n *neighbours) trigger(count int, queue runlane.QueueName, delay time.Duration) {
+func (n *twoQueues) trigger(count int, queue runlane.QueueName, delay time.Duration) {
 	n.Helper()
 	task := runlane.NewTask[int]("hazard."+runlane.TaskID(queue), &runlane.TaskOptions[int]{Queue: runlane.Queue{Name: queue}})
 	for range count {
@@ -79,7 +79,7 @@ func (n *neighbours) trigger(count int, queue runlane.QueueName, delay time.Dura
 }
 
 // woken counts the wakeups of the healthy queue.
-func (n *neighbours) woken() int {
+func (n *twoQueues) woken() int {
 	n.Helper()
 	visible, _, err := n.transport.Depth(n.Context(), healthyQueue)
 	if err != nil {
@@ -89,7 +89,7 @@ func (n *neighbours) woken() int {
 }
 
 // tick is one invocation of a minute.
-func (n *neighbours) tick() (*core.TickResult, error) {
+func (n *twoQueues) tick() (*core.TickResult, error) {
 	return n.after.Tick(n.Context(), &core.TickOptions{Repeat: true})
 }
 
@@ -98,7 +98,7 @@ func (n *neighbours) tick() (*core.TickResult, error) {
 func TestHazard56_FailingNeighbours_EndNoTick(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		n := newNeighbours(t)
+		n := newTwoQueues(t)
 		n.trigger(5000, healthyQueue, 65*time.Minute)
 		for i := range 40 {
 			n.trigger(1, lostQueue, time.Duration(i+1)*time.Minute)
@@ -133,7 +133,7 @@ func TestHazard56_RowsOfALostQueue_HideNoOtherQueue(t *testing.T) {
 			t.Run(fmt.Sprint(lost, " rows, delay ", delay), func(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
-					n := newNeighbours(t)
+					n := newTwoQueues(t)
 					n.trigger(lost, lostQueue, delay)
 					for range 3 + lost/100 { // until all have failed for long
 						time.Sleep(time.Minute)
@@ -158,7 +158,7 @@ func TestHazard56_RowsOfALostQueue_HideNoOtherQueue(t *testing.T) {
 func TestHazard56_LostQueueComesBack_ItsRowsArePublished(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		n := newNeighbours(t)
+		n := newTwoQueues(t)
 		n.trigger(3000, lostQueue, 0)
 		for range 20 {
 			time.Sleep(time.Minute)
@@ -181,7 +181,7 @@ func TestHazard56_LostQueueComesBack_ItsRowsArePublished(t *testing.T) {
 func TestHazard56_Outage_EndsTheTickAfterOneRound(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		n := newNeighbours(t)
+		n := newTwoQueues(t)
 		n.trigger(3000, lostQueue, 0)
 		n.trigger(3000, healthyQueue, 0)
 		n.trigger(3000, healthyQueue, time.Minute)
@@ -205,7 +205,7 @@ func TestHazard56_Outage_EndsTheTickAfterOneRound(t *testing.T) {
 func TestHazard56_WorkersTick_GoesOnBesideFailingNeighbours(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		n := newNeighbours(t)
+		n := newTwoQueues(t)
 		n.trigger(40, lostQueue, 0)
 		n.trigger(1000, healthyQueue, time.Second)
 		time.Sleep(time.Minute)
@@ -249,7 +249,7 @@ func TestTick_ManyFaults_AreBoundedAndNoProgress(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		storage := memlane.NewStorage(nil)
-		n := &neighbours{T: t, storage: storage}
+		n := &twoQueues{T: t, storage: storage}
 		n.before, _ = n.open(healthyQueue)
 		n.trigger(700, healthyQueue, time.Minute)
 		time.Sleep(2 * time.Minute)
