@@ -42,7 +42,9 @@ func (s *Store) ListTasks(ctx context.Context, q *lane.PageQuery) (*runlane.Page
 	if err := rows.OpenCursor(q.After, scope, &after); err != nil {
 		return nil, err
 	}
-	tasks := &ddb.Query{Operation: "list tasks", Where: "#pk = :pk", Values: item.Item{":pk": item.Text(rows.TaskPK(q.Environment))}, Limit: limit + 1}
+	tasks := &ddb.Query{
+		Operation: "list tasks", Where: "#pk = :pk", Values: item.Item{":pk": item.Text(rows.TaskPK(q.Environment))}, Limit: limit + 1,
+	}
 	if after.ID != "" {
 		tasks.Behind = item.Key(rows.TaskPK(q.Environment), string(after.ID))
 	}

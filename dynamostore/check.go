@@ -93,7 +93,8 @@ const (
 func ofNewerFormat(it item.Item) lane.Violation {
 	key, _ := rows.ParseRunPK(item.TextOf(it[item.PK]))
 	v := &violations{key: key}
-	v.add(ruleFormat, "%s %s is of format %d, this program reads up to %d", item.TextOf(it[item.PK]), item.TextOf(it[item.SK]), item.Number(it[rows.AttrFormat]), rows.Format)
+	v.add(ruleFormat, "%s %s is of format %d, this program reads up to %d",
+		item.TextOf(it[item.PK]), item.TextOf(it[item.SK]), item.Number(it[rows.AttrFormat]), rows.Format)
 	return v.list[0]
 }
 
@@ -237,7 +238,7 @@ func (s *Store) checkKeys(ctx context.Context, r *rows.Run, v *violations) error
 
 // checkSlot finds a held slot whose run does not name it: nobody would free it. A reservation is freed by time.
 func (s *Store) checkSlot(ctx context.Context, raw item.Item) ([]lane.Violation, error) {
-	var slot rows.Slot
+	var slot rows.SlotItem
 	if err := rows.Unmarshal(raw, &slot); err != nil {
 		return nil, err
 	}

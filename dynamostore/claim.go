@@ -19,11 +19,11 @@ func (s *Store) ClaimRunLease(ctx context.Context, c *lane.ClaimCommand) (*lane.
 	if c.Projected == nil {
 		return nil, c.Validate()
 	}
-	before, err := s.snapshot(ctx, &c.Transition)
+	before, err := s.atSequence(ctx, &c.Transition)
 	if err != nil {
 		return nil, err
 	}
-	if before == nil || !before.ExpectedBy(&c.Transition) {
+	if before == nil {
 		return &lane.Acquisition{Outcome: lane.LostSequence}, nil
 	}
 	if err := c.Validate(); err != nil {
@@ -51,7 +51,7 @@ func (s *Store) ClaimRunLease(ctx context.Context, c *lane.ClaimCommand) (*lane.
 	var take func() (rows.SlotChange, bool, error)
 	if c.Slot {
 		take = func() (rows.SlotChange, bool, error) {
-			return s.takeSlot(ctx, before, c.Queue.Concurrency, rows.ToMillis(c.At), 0, claimWindows)
+			return s.takeSlot(ctx, before.SlotQuery(c.Queue.Concurrency, rows.ToMillis(c.At), 0, claimWindows))
 		}
 	}
 	return s.acquire(ctx, &rows.Change{Transition: &c.Transition, Before: before, ByWakeup: c.ByWakeup, Slot: slot}, take)
@@ -94,7 +94,7 @@ func (s *Store) claimSlot(ctx context.Context, c *lane.ClaimCommand, r *rows.Run
 	case !c.Slot:
 		return slot, lane.LostReservation, nil
 	}
-	slot, ok, err := s.takeSlot(ctx, r, c.Queue.Concurrency, at, 0, claimWindows)
+	slot, ok, err := s.takeSlot(ctx, r.SlotQuery(c.Queue.Concurrency, at, 0, claimWindows))
 	if err == nil && !ok {
 		lost = lane.LostCapacity
 	}

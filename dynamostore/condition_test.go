@@ -236,16 +236,16 @@ func TestCondition_AResetClearsOnlyTheOwnerItJudged(t *testing.T) {
 func TestCondition_ASlotIsTakenOnlyAsItWasRead(t *testing.T) {
 	t.Parallel()
 	until := rows.ToMillis(testTime)
-	for name, c := range map[string]struct{ read, now rows.Slot }{
-		"the reservation is another run's by now":     {rows.Slot{Run: "run_1", Until: until}, rows.Slot{Run: "run_2", Until: until}},
-		"the reservation was renewed":                 {rows.Slot{Run: "run_1", Until: until}, rows.Slot{Run: "run_1", Until: until + 1}},
-		"the held slot became a reservation again":    {rows.Slot{Run: "run_1"}, rows.Slot{Run: "run_1", Until: until}},
-		"the held slot is another run's by now":       {rows.Slot{Run: "run_1"}, rows.Slot{Run: "run_2"}},
-		"the reservation is held by its claim by now": {rows.Slot{Run: "run_1", Until: until}, rows.Slot{Run: "run_1"}},
+	for name, c := range map[string]struct{ read, now rows.SlotItem }{
+		"the reservation is another run's by now":     {rows.SlotItem{Run: "run_1", Until: until}, rows.SlotItem{Run: "run_2", Until: until}},
+		"the reservation was renewed":                 {rows.SlotItem{Run: "run_1", Until: until}, rows.SlotItem{Run: "run_1", Until: until + 1}},
+		"the held slot became a reservation again":    {rows.SlotItem{Run: "run_1"}, rows.SlotItem{Run: "run_1", Until: until}},
+		"the held slot is another run's by now":       {rows.SlotItem{Run: "run_1"}, rows.SlotItem{Run: "run_2"}},
+		"the reservation is held by its claim by now": {rows.SlotItem{Run: "run_1", Until: until}, rows.SlotItem{Run: "run_1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			for _, slot := range []*rows.Slot{&c.read, &c.now} {
+			for _, slot := range []*rows.SlotItem{&c.read, &c.now} {
 				slot.PK, slot.SK = "test:slot:default:0", rows.SlotSK(0)
 			}
 			now, err := rows.Marshal(c.now)
@@ -253,7 +253,7 @@ func TestCondition_ASlotIsTakenOnlyAsItWasRead(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.plant(now)
-			mine := rows.Slot{PK: c.read.PK, SK: c.read.SK, Run: "run_3"}
+			mine := rows.SlotItem{PK: c.read.PK, SK: c.read.SK, Run: "run_3"}
 			members, err := (&rows.SlotChange{Put: &mine, Before: &c.read}).Writes()
 			if err != nil {
 				t.Fatal(err)

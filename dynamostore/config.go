@@ -13,7 +13,7 @@ const shardsCached = time.Minute
 
 // shardCounts are the environment's counts, read about once a minute, once for all who ask at the same time.
 func (s *Store) shardCounts(ctx context.Context, e runlane.Environment) (rows.Shards, error) {
-	if counts, ok := s.cachedShards(e); ok {
+	if counts, ok := s.knownShards(e); ok {
 		return counts, nil
 	}
 	read := s.shardsFlight.DoChan(e.Name(), func() (any, error) {
@@ -28,7 +28,7 @@ func (s *Store) shardCounts(ctx context.Context, e runlane.Environment) (rows.Sh
 	}
 }
 
-func (s *Store) cachedShards(e runlane.Environment) (counts rows.Shards, ok bool) {
+func (s *Store) knownShards(e runlane.Environment) (counts rows.Shards, ok bool) {
 	s.shardsMutex.Lock()
 	defer s.shardsMutex.Unlock()
 	cached, ok := s.shards[e.Name()]

@@ -77,8 +77,7 @@ func (s *Store) creationSlot(ctx context.Context, c *lane.AppendCommand) (rows.S
 		limited, cancel = context.WithTimeout(ctx, s.db.Timeout/slotPatience)
 		defer cancel()
 	}
-	slot, ok, err := s.takeSlot(limited, rows.Projected(&c.Transition, nil), c.Queue.Concurrency, rows.ToMillis(c.Projected.UpdatedAt),
-		rows.ToMillis(c.Projected.DispatchExpiresAt), creationWindows)
+	slot, ok, err := s.takeSlot(limited, rows.CreationSlotQuery(c.Projected, c.Queue.Concurrency, creationWindows))
 	switch {
 	case err == nil && !ok:
 		return slot, noCapacity(c)

@@ -98,7 +98,9 @@ func (d *dispatch) ofKey(ctx context.Context, key string) error {
 		if room.left == 0 {
 			continue
 		}
-		waiting.Partitions = append(waiting.Partitions, ddb.Partition{Name: rows.DuePartition(d.q.Environment, rows.Slotless, shard), From: p.Start(), Until: p.End()})
+		waiting.Partitions = append(waiting.Partitions, ddb.Partition{
+			Name: rows.DuePartition(d.q.Environment, rows.Slotless, shard), From: p.Start(), Until: p.End(),
+		})
 	}
 	few := d.limit + staleMarkers
 	walk := &ddb.Walking{Table: d.store.db, Operation: "scan slots", Span: waiting, Chunk: few, Batch: few, AtOnce: ddb.MaxParallel}
@@ -121,7 +123,10 @@ func (d *dispatch) ofKey(ctx context.Context, key string) error {
 func (d *dispatch) timed(ctx context.Context, after runlane.Cursor) (runlane.Cursor, error) {
 	q := *d.q
 	q.After, q.Limit = after, d.limit
-	kinds := []kindBound{dueBound(rows.Deliverable, d.at, q.Patience), {rows.Waiting, d.at}, {rows.Leased, d.at}, {rows.Unpublished, d.at}, {rows.Parked, d.at}}
+	kinds := []kindBound{
+		dueBound(rows.Deliverable, d.at, q.Patience), {rows.Waiting, d.at}, {rows.Leased, d.at}, {rows.Unpublished, d.at},
+		{rows.Parked, d.at},
+	}
 	page, err := d.store.examine(ctx, &q, "dispatch timed", kinds, d.wants, func(entries []rows.DueRow) ([]found, error) {
 		seen, err := d.store.inspect(ctx, &q, entries, d.at)
 		if err != nil {

@@ -92,7 +92,9 @@ func (s *Store) OldestDue(ctx context.Context, environment runlane.Environment, 
 	due := dueSpan()
 	for _, kind := range timedKinds {
 		for shard := range shards.Read {
-			due.Partitions = append(due.Partitions, ddb.Partition{Name: rows.DuePartition(environment, kind, shard), From: item.BeforeKeys, Until: rows.ToMillis(at).LastKey()})
+			due.Partitions = append(due.Partitions, ddb.Partition{
+				Name: rows.DuePartition(environment, kind, shard), From: item.BeforeKeys, Until: rows.ToMillis(at).LastKey(),
+			})
 		}
 	}
 	var oldest time.Time

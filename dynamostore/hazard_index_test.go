@@ -76,7 +76,7 @@ func (w *world) fill(runs ...*rows.Run) {
 	w.Helper()
 	var items []item.Item
 	for _, r := range runs {
-		slot, err := rows.Marshal(rows.Slot{PK: r.Partition().PK(), SK: rows.SlotSK(0), Run: "run_of_another"})
+		slot, err := rows.Marshal(rows.SlotItem{PK: r.Partition().PK(), SK: rows.SlotSK(0), Run: "run_of_another"})
 		if err != nil {
 			w.Fatal(err)
 		}

@@ -276,7 +276,7 @@ func TestHazard04_RowsNotHandedOver_AreFoundWithoutPatience(t *testing.T) {
 func TestHazard06_HeartbeatLeavesTheSlotAlone_WhichTimeNeverFrees(t *testing.T) {
 	w := newWorld(t).bounded(1)
 	run, competitor := w.must(w.enter(reservation)), w.must(w.enter(0))
-	slot := func() rows.Slot {
+	slot := func() rows.SlotItem {
 		taken, err := w.store.slots(t.Context(), run.item().Partition())
 		if err != nil || len(taken) != 1 {
 			t.Fatal(taken, err)

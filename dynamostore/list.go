@@ -112,7 +112,9 @@ func (l *listing) span(part int, shards rows.Shards) *ddb.Span {
 	sp := dueSpan()
 	for _, kind := range kinds {
 		for shard := range shards.Read {
-			sp.Partitions = append(sp.Partitions, ddb.Partition{Name: rows.DuePartition(l.Environment, kind, shard), From: item.BeforeKeys, Until: item.BeyondKeys})
+			sp.Partitions = append(sp.Partitions, ddb.Partition{
+				Name: rows.DuePartition(l.Environment, kind, shard), From: item.BeforeKeys, Until: item.BeyondKeys,
+			})
 		}
 	}
 	return sp
@@ -189,7 +191,7 @@ const maxListParallel = 100
 // shards where it is not known; then the runs of these markers, beside the finished runs where they may be needed. A list of finished
 // runs alone needs one. Shards beyond the usual number are another round, once a minute in a process.
 func (s *Store) readAhead(ctx context.Context, l *listing, at listPosition) error {
-	shards, known := s.cachedShards(l.Environment)
+	shards, known := s.knownShards(l.Environment)
 	if !known {
 		shards = rows.Shards{Write: rows.DefaultShards, Read: rows.DefaultShards}
 	}

@@ -20,7 +20,7 @@ type slotOffer struct {
 	partition rows.Partition
 	limit     int
 	number    int
-	before    *rows.Slot // a reservation that is over
+	before    *rows.SlotItem // a reservation that is over
 	at        rows.Millis
 }
 
@@ -30,7 +30,7 @@ type offers struct {
 	moved *recent[string, rows.Millis] // rows of runs that wait for a slot there no more, and since when that is known
 
 	mutex sync.Mutex
-	found map[string]slotOffer
+	byRun map[string]slotOffer
 	freed map[rows.Partition][]freedNumber
 }
 
@@ -47,7 +47,7 @@ func newOffers(now func() time.Time) *offers {
 	return &offers{
 		now:   now,
 		moved: newRecent[string, rows.Millis](4096),
-		found: map[string]slotOffer{},
+		byRun: map[string]slotOffer{},
 		freed: map[rows.Partition][]freedNumber{},
 	}
 }
@@ -55,18 +55,18 @@ func newOffers(now func() time.Time) *offers {
 func (o *offers) find(run string, offer slotOffer) {
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
-	if len(o.found) >= offersKept {
-		clear(o.found)
+	if len(o.byRun) >= offersKept {
+		clear(o.byRun)
 	}
-	o.found[run] = offer
+	o.byRun[run] = offer
 }
 
 // take returns the slot that was found for a run, once.
 func (o *offers) take(run string, p rows.Partition, limit int, at rows.Millis) (slotOffer, bool) {
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
-	offer, ok := o.found[run]
-	delete(o.found, run)
+	offer, ok := o.byRun[run]
+	delete(o.byRun, run)
 	return offer, ok && offer.partition == p && offer.limit == limit && max(at-offer.at, offer.at-at) <= offerTime
 }
 
@@ -122,8 +122,8 @@ func (o *offers) again(p rows.Partition, number int) {
 // declined is a run that is not to be reserved for: what was found for it is for another.
 func (o *offers) declined(run string) {
 	o.mutex.Lock()
-	offer, ok := o.found[run]
-	delete(o.found, run)
+	offer, ok := o.byRun[run]
+	delete(o.byRun, run)
 	o.mutex.Unlock()
 	if ok {
 		o.again(offer.partition, offer.number)
@@ -144,7 +144,7 @@ func (o *offers) movedOn(row rows.DueRow) bool {
 }
 
 // follow follows a commit: a run that waited for a slot does not wait there any more, and slots have changed hands.
-func (o *offers) follow(c *rows.Change, w *rows.Commit) {
+func (o *offers) follow(c *rows.Change, w *rows.Built) {
 	if c.Before != nil && c.Before.Marker().Kind == rows.Slotless && c.Before.Due() != w.Run.Due() {
 		o.remember(rows.DueRow{Run: c.Before.Key().RunID, Key: c.Before.Due()})
 	}

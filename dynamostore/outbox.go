@@ -88,7 +88,7 @@ func (s *Store) claimRow(ctx context.Context, c *lane.ClaimOutboxCommand, r *row
 		return nil, err
 	}
 	m := claimed.Message(at.Key, runlane.QueueName(r.Queue), r.DeliveryID())
-	m.ClaimToken = rows.ClaimToken(token, r)
+	m.ClaimToken = rows.TokenOf(token, r)
 	return &m, nil
 }
 
@@ -104,7 +104,7 @@ func (s *Store) updateRow(ctx context.Context, operation string, at rows.Deliver
 // MarkOutboxMessagesPublished implements lane.Storage.
 func (s *Store) MarkOutboxMessagesPublished(ctx context.Context, c *lane.MarkPublishedCommand) error {
 	return s.mark(ctx, c.Environment, c.Messages, func(ctx context.Context, row rows.ClaimedDelivery) (bool, error) {
-		published, err := s.updateRow(ctx, "acknowledge", row.DeliveryRef, row.Published(rows.ToMillis(c.At)))
+		published, err := s.updateRow(ctx, "acknowledge", row.DeliveryRef, row.MarkPublished(rows.ToMillis(c.At)))
 		if err != nil || published == nil {
 			return false, err
 		}
@@ -120,7 +120,7 @@ func (s *Store) MarkOutboxMessagesPublished(ctx context.Context, c *lane.MarkPub
 func (s *Store) MarkOutboxMessagesFailed(ctx context.Context, c *lane.MarkFailedCommand) error {
 	failures := failuresByID(c.Messages)
 	return s.mark(ctx, c.Environment, failureRefs(c.Messages), func(ctx context.Context, row rows.ClaimedDelivery) (bool, error) {
-		f := failures[row.Id]
+		f := failures[row.ID]
 		next := rows.ToMillis(f.NextAvailableAt)
 		if ok, err := s.markFailure(ctx, row, lane.OutboxFailed, &f, next); err != nil || !ok {
 			return ok, err
@@ -138,7 +138,7 @@ func (s *Store) MarkOutboxMessagesDeadLettered(ctx context.Context, c *lane.Mark
 	failures := failuresByID(c.Messages)
 	at := rows.ToMillis(c.At)
 	return s.mark(ctx, c.Environment, failureRefs(c.Messages), func(ctx context.Context, row rows.ClaimedDelivery) (bool, error) {
-		f := failures[row.Id]
+		f := failures[row.ID]
 		if ok, err := s.markFailure(ctx, row, lane.OutboxDeadLettered, &f, at); err != nil || !ok {
 			return ok, err
 		}
@@ -147,7 +147,7 @@ func (s *Store) MarkOutboxMessagesDeadLettered(ctx context.Context, c *lane.Mark
 }
 
 func (s *Store) markFailure(ctx context.Context, row rows.ClaimedDelivery, status lane.OutboxStatus, f *lane.OutboxFailure, at rows.Millis) (bool, error) {
-	failed, err := row.Failed(status, f, at)
+	failed, err := row.MarkFailed(status, f, at)
 	if err != nil {
 		return false, err
 	}

@@ -57,7 +57,8 @@ func (d *dispatch) runnable(ctx context.Context, after runlane.Cursor) (runlane.
 		leases = rows.FarFuture // reservations are among them
 	}
 	kinds := []kindBound{
-		{rows.Deliverable, d.at}, {rows.Waiting, d.at}, {rows.Leased, leases}, {rows.Unpublished, rows.FarFuture}, {rows.Parked, rows.FarFuture}, {rows.DeadLetter, rows.FarFuture},
+		{rows.Deliverable, d.at}, {rows.Waiting, d.at}, {rows.Leased, leases}, {rows.Unpublished, rows.FarFuture},
+		{rows.Parked, rows.FarFuture}, {rows.DeadLetter, rows.FarFuture},
 	}
 	page, err := d.store.examine(ctx, &q, "runnable timed", kinds, q.Wants, func(rows []rows.DueRow) ([]found, error) {
 		seen, err := d.store.readRows(ctx, q.Environment, rows)

@@ -56,6 +56,16 @@ func (s *Store) snapshot(ctx context.Context, t *lane.Transition) (*rows.Run, er
 	return s.readRun(ctx, t.Key())
 }
 
+// atSequence is the run that a claim or a reservation expects; nil: there is none, or it is at another
+// sequence, or another run's.
+func (s *Store) atSequence(ctx context.Context, t *lane.Transition) (*rows.Run, error) {
+	run, err := s.snapshot(ctx, t)
+	if err != nil || run == nil || !run.ExpectedBy(t) {
+		return nil, err
+	}
+	return run, nil
+}
+
 func (s *Store) readRun(ctx context.Context, key lane.RunKey) (*rows.Run, error) {
 	raw, err := s.db.Get(ctx, "read run", rows.RunPK(key), rows.RunSK)
 	if err != nil || raw == nil {
@@ -74,7 +84,8 @@ func (s *Store) readWhole(ctx context.Context, key lane.RunKey) (*runlane.Run, *
 	var current *rows.Run
 	var payload item.Item
 	err := s.db.Query(ctx, &ddb.Query{
-		Operation: "read run", Where: "#pk = :pk AND #sk >= :from", Values: item.Item{":pk": item.Text(rows.RunPK(key)), ":from": item.Text(rows.PayloadSK)},
+		Operation: "read run", Where: "#pk = :pk AND #sk >= :from",
+		Values: item.Item{":pk": item.Text(rows.RunPK(key)), ":from": item.Text(rows.PayloadSK)},
 	}, func(it item.Item) (more bool, err error) {
 		switch item.TextOf(it[item.SK]) {
 		case rows.RunSK:
@@ -202,7 +213,7 @@ func (s *Store) readRuns(ctx context.Context, e runlane.Environment, ids []runla
 	for _, id := range ids {
 		keys = append(keys, item.Key(rows.RunPK(lane.RunKey{Environment: e, RunID: id}), rows.RunSK))
 	}
-	found := map[runlane.RunID]*rows.Run{}
+	byID := map[runlane.RunID]*rows.Run{}
 	err := s.db.BatchGet(ctx, "read runs", keys, func(it item.Item) error {
 		if rows.Newer(it) {
 			return nil
@@ -211,9 +222,9 @@ func (s *Store) readRuns(ctx context.Context, e runlane.Environment, ids []runla
 		if err == nil {
 			key := r.Key()
 			s.snapshots.put(r.PK, r)
-			found[key.RunID] = r
+			byID[key.RunID] = r
 		}
 		return err
 	})
-	return found, err
+	return byID, err
 }

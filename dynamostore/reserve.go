@@ -13,11 +13,11 @@ func (s *Store) ReserveRunDispatch(ctx context.Context, c *lane.ReserveCommand) 
 	if c.Projected == nil {
 		return nil, c.Validate()
 	}
-	before, err := s.snapshot(ctx, &c.Transition)
+	before, err := s.atSequence(ctx, &c.Transition)
 	if err != nil {
 		return nil, err
 	}
-	if before == nil || !before.ExpectedBy(&c.Transition) {
+	if before == nil {
 		s.offers.declined(rows.RunPK(c.Key()))
 		return &lane.Acquisition{Outcome: lane.LostSequence}, nil
 	}
@@ -33,7 +33,8 @@ func (s *Store) ReserveRunDispatch(ctx context.Context, c *lane.ReserveCommand) 
 		return &lane.Acquisition{Outcome: lane.LostEligibility}, nil
 	}
 	take := func() (rows.SlotChange, bool, error) {
-		return s.takeSlot(ctx, before, c.Queue.Concurrency, rows.ToMillis(c.At), rows.ToMillis(c.Projected.DispatchExpiresAt), reservationWindows)
+		until := rows.ToMillis(c.Projected.DispatchExpiresAt)
+		return s.takeSlot(ctx, before.SlotQuery(c.Queue.Concurrency, rows.ToMillis(c.At), until, reservationWindows))
 	}
 	slot, ok, err := take()
 	if err != nil {

@@ -60,7 +60,7 @@ type room struct {
 	left    int
 	limit   int
 	numbers []int // to be given out, in any order: other scans see the same ones
-	over    map[int]rows.Slot
+	over    map[int]rows.SlotItem
 }
 
 // room is how many more runs of a partition may be returned: its free slots, less those given out by this scan.

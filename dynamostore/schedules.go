@@ -188,7 +188,8 @@ func (s *Store) readOccurrence(
 	ctx context.Context, c *lane.CompleteOccurrenceCommand,
 ) (record *rows.Schedule, occurrence *rows.Occurrence, err error) {
 	keys := []item.Item{
-		item.Key(rows.SchedulePK(c.Environment), string(c.ScheduleID)), item.Key(rows.OccurrencePK(c.ScheduleKey), rows.OccurrenceSK(rows.ToMillis(c.FireTime))),
+		item.Key(rows.SchedulePK(c.Environment), string(c.ScheduleID)),
+		item.Key(rows.OccurrencePK(c.ScheduleKey), rows.OccurrenceSK(rows.ToMillis(c.FireTime))),
 	}
 	err = s.db.BatchGet(ctx, "read occurrence", keys, func(raw item.Item) (err error) {
 		if item.TextOf(raw[item.PK]) == rows.SchedulePK(c.Environment) {

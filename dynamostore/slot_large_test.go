@@ -29,7 +29,7 @@ func (w *world) occupy(from, until int) *world {
 	var batch []types.WriteRequest
 	for n := from; n < until; n++ {
 		id := runlane.RunID(fmt.Sprintf("run_01ARZ3NDEKTSV4RRFFQ69G%04d", n))
-		slot, err := rows.Marshal(rows.Slot{PK: p.PK(), SK: rows.SlotSK(n), Run: id, Until: rows.ToMillis(w.now.Add(time.Hour))})
+		slot, err := rows.Marshal(rows.SlotItem{PK: p.PK(), SK: rows.SlotSK(n), Run: id, Until: rows.ToMillis(w.now.Add(time.Hour))})
 		if err != nil {
 			w.Fatal(err)
 		}

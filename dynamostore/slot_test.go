@@ -156,9 +156,9 @@ func TestSlotMarkers(t *testing.T) {
 // exceeds it; any free number would.
 func TestHazard21_FreeNumbers_NeverExceedALoweredLimit(t *testing.T) {
 	t.Parallel()
-	held := func(numbers ...int) (taken []rows.Slot) {
+	held := func(numbers ...int) (taken []rows.SlotItem) {
 		for _, n := range numbers {
-			taken = append(taken, rows.Slot{SK: rows.SlotSK(n), Run: runlane.RunID("run_" + rows.SlotSK(n))})
+			taken = append(taken, rows.SlotItem{SK: rows.SlotSK(n), Run: runlane.RunID("run_" + rows.SlotSK(n))})
 		}
 		return taken
 	}
@@ -187,7 +187,7 @@ func TestHazard21_FreeNumbers_NeverExceedALoweredLimit(t *testing.T) {
 
 func TestFree_ReservationThatIsOverMayBeTaken(t *testing.T) {
 	t.Parallel()
-	taken := []rows.Slot{{SK: rows.SlotSK(0), Run: "run_a", Until: 100}, {SK: rows.SlotSK(1), Run: "run_b"}}
+	taken := []rows.SlotItem{{SK: rows.SlotSK(0), Run: "run_a", Until: 100}, {SK: rows.SlotSK(1), Run: "run_b"}}
 	if numbers, _ := rows.FreeNumbers(taken, 2, 99); len(numbers) != 0 {
 		t.Errorf("before its end: %v", numbers)
 	}

@@ -10,37 +10,18 @@ import (
 	"github.com/runlane/runlane-go/dynamostore/internal/rows"
 )
 
-// takeSlot plans to take a slot at an instant: the run's own while it is held, or else a free one, at random. A reservation of its own
-// that is about to end is no reason to have the same slot again: it may be over when the commit happens, and the limit lower than its
-// number. until 0 holds the slot. windows bounds what is read of a large limit. ok is false when there is none.
-func (s *Store) takeSlot(ctx context.Context, r *rows.Run, limit int, at, until rows.Millis, windows int) (change rows.SlotChange, ok bool, err error) {
-	p := r.Partition()
-	mine := rows.Slot{PK: p.PK(), Run: r.Key().RunID, Until: until}
-	if offer, ok := s.offers.take(r.PK, p, limit, at); ok && r.Slot == 0 {
-		mine.SK = rows.SlotSK(offer.number)
-		return rows.SlotChange{Put: &mine, Before: offer.before}, true, nil
+// takeSlot plans to take a slot: the one that was found for the run a moment ago, or what reading the partition shows. ok is false when
+// there is none.
+func (s *Store) takeSlot(ctx context.Context, q *rows.SlotQuery) (change rows.SlotChange, ok bool, err error) {
+	if offer, ok := s.offers.take(q.RunPK(), q.Partition, q.Limit, q.At); ok && q.Near < 0 {
+		return q.Take(offer.number, offer.before), true, nil
 	}
-	reading, err := s.readFree(ctx, &rows.SlotQuery{Partition: p, Limit: limit, At: at, Run: r.Key().RunID, Near: r.Slot - 1, Windows: windows})
+	reading, err := s.readFree(ctx, q)
 	if err != nil {
 		return change, false, err
 	}
-	own := reading.Own
-	if own != nil && own.Outlasts(at) {
-		mine.SK = own.SK
-		return rows.SlotChange{Put: &mine, Before: own}, true, nil
-	}
-	if len(reading.Free) == 0 {
-		return change, false, nil
-	}
-	n := reading.Free[rand.IntN(len(reading.Free))] //nolint:gosec // avoiding conflicts needs no secrecy
-	mine.SK = rows.SlotSK(n)
-	change = rows.SlotChange{Put: &mine, Delete: own}
-	if own != nil && own.SK == mine.SK {
-		change.Before, change.Delete = own, nil
-	} else if old, there := reading.Replaced[n]; there {
-		change.Before = &old
-	}
-	return change, true, nil
+	change, ok = reading.Choose(q, rand.IntN) //nolint:gosec // avoiding conflicts needs no secrecy
+	return change, ok, nil
 }
 
 // How many windows a reserver reads at most before it takes a partition of a large limit for full. A trigger reads for its creation and
@@ -62,7 +43,7 @@ func (s *Store) readFree(ctx context.Context, q *rows.SlotQuery) (*rows.SlotRead
 		return s.readWholeSlots(ctx, q)
 	}
 	order := windowOrder(q.Limit, q.Near)
-	var above, window []rows.Slot
+	var above, window []rows.SlotItem
 	err := ddb.AllOf(ctx, 2, []func(context.Context) error{
 		func(ctx context.Context) (err error) {
 			above, err = s.slotsBetween(ctx, q.Partition, q.Limit, -1)
@@ -76,14 +57,14 @@ func (s *Store) readFree(ctx context.Context, q *rows.SlotQuery) (*rows.SlotRead
 	if err != nil {
 		return nil, err
 	}
-	reading := &rows.SlotReading{Replaced: map[int]rows.Slot{}}
+	reading := &rows.SlotReading{Replaced: map[int]rows.SlotItem{}}
 	if reading.Add(above, q) > 0 {
 		return s.readWholeSlots(ctx, q)
 	}
 	for n := 0; ; n++ {
 		reading.Add(window, q)
 		for number := order[n] * rows.WindowWidth(q.Limit); number < q.End(order[n]); number++ {
-			if !slices.ContainsFunc(window, func(slot rows.Slot) bool { return slot.Number() == number && q.Counts(&slot) }) {
+			if !slices.ContainsFunc(window, func(slot rows.SlotItem) bool { return slot.Number() == number && q.Counts(&slot) }) {
 				reading.Free = append(reading.Free, number)
 			}
 		}
@@ -112,18 +93,18 @@ func (s *Store) readWholeSlots(ctx context.Context, q *rows.SlotQuery) (*rows.Sl
 	if err != nil {
 		return nil, err
 	}
-	r := &rows.SlotReading{Replaced: map[int]rows.Slot{}}
+	r := &rows.SlotReading{Replaced: map[int]rows.SlotItem{}}
 	r.Add(slots, q)
 	r.Free, _ = rows.FreeNumbers(r.Taken, q.Limit, q.At)
 	return r, nil
 }
 
-func (s *Store) readWindow(ctx context.Context, q *rows.SlotQuery, window int) ([]rows.Slot, error) {
+func (s *Store) readWindow(ctx context.Context, q *rows.SlotQuery, window int) ([]rows.SlotItem, error) {
 	return s.slotsBetween(ctx, q.Partition, window*rows.WindowWidth(q.Limit), q.End(window)-1)
 }
 
 // slotsBetween reads the slots of a partition from one number to another, −1 for the last, strongly.
-func (s *Store) slotsBetween(ctx context.Context, p rows.Partition, from, until int) (taken []rows.Slot, err error) {
+func (s *Store) slotsBetween(ctx context.Context, p rows.Partition, from, until int) (taken []rows.SlotItem, err error) {
 	where, values := "#pk = :pk AND #sk >= :from", item.Item{":pk": item.Text(p.PK()), ":from": item.Text(rows.SlotSK(from))}
 	if until >= 0 {
 		where = "#pk = :pk AND #sk BETWEEN :from AND :until"
@@ -133,13 +114,13 @@ func (s *Store) slotsBetween(ctx context.Context, p rows.Partition, from, until 
 }
 
 // slots reads a partition strongly.
-func (s *Store) slots(ctx context.Context, p rows.Partition) (taken []rows.Slot, err error) {
+func (s *Store) slots(ctx context.Context, p rows.Partition) (taken []rows.SlotItem, err error) {
 	return s.querySlots(ctx, "#pk = :pk", item.Item{":pk": item.Text(p.PK())})
 }
 
-func (s *Store) querySlots(ctx context.Context, where string, values item.Item) (taken []rows.Slot, err error) {
+func (s *Store) querySlots(ctx context.Context, where string, values item.Item) (taken []rows.SlotItem, err error) {
 	err = s.db.Query(ctx, &ddb.Query{Operation: "read slots", Where: where, Values: values}, func(it item.Item) (bool, error) {
-		var slot rows.Slot
+		var slot rows.SlotItem
 		err := rows.Unmarshal(it, &slot)
 		taken = append(taken, slot)
 		return true, err

@@ -52,7 +52,10 @@ type Options struct {
 const DefaultRequestTimeout = 5 * time.Second
 
 // indexes of the table.
-var indexes = []ddb.Index{{Name: rows.IndexDue, Hash: rows.AttrDueP, Sort: rows.AttrDueA}, {Name: rows.IndexDone, Hash: rows.AttrDoneP, Sort: rows.AttrDoneA}}
+var indexes = []ddb.Index{
+	{Name: rows.IndexDue, Hash: rows.AttrDueP, Sort: rows.AttrDueA},
+	{Name: rows.IndexDone, Hash: rows.AttrDoneP, Sort: rows.AttrDoneA},
+}
 
 // Store is lane.Storage on a DynamoDB table. Make one with [New].
 type Store struct {

@@ -30,9 +30,9 @@ type TimeLimit struct{ Message, Hint string }
 // Error implements error.
 func (l *TimeLimit) Error() string { return l.Message }
 
-// Failure turns an error of the SDK into the one error type of this module. It is the only place that does; what already is
+// failure turns an error of the SDK into the one error type of this module. It is the only place that does; what already is
 // one passes through.
-func (t *Table) Failure(ctx context.Context, doing string, err error) error {
+func failure(ctx context.Context, table, doing string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -55,7 +55,7 @@ func (t *Table) Failure(ctx context.Context, doing string, err error) error {
 	switch code := apiCode(err); {
 	case code == "ResourceNotFoundException":
 		e.Code, e.Retryable = runlane.ErrConfigurationInvalid, false
-		e.Message = fmt.Sprintf("%s: table %q does not exist", doing, t.Name)
+		e.Message = fmt.Sprintf("%s: table %q does not exist", doing, table)
 		e.Hint = "create the table (make local-up does locally, the template in an account), or set RUNLANE_TABLE"
 	case code == "ValidationException":
 		e.Code, e.Retryable = runlane.ErrContractViolation, false

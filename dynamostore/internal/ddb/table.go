@@ -34,9 +34,6 @@ const BatchKeys = 100
 
 const unprocessedGap = 20 * time.Millisecond
 
-// Index is a global secondary index: its name, and the attributes that it is keyed by.
-type Index struct{ Name, Hash, Sort string }
-
 // Table is a DynamoDB table of string keys. Its fields do not change once it is used.
 type Table struct {
 	Client  Client
@@ -45,6 +42,13 @@ type Table struct {
 	Timeout time.Duration // of one request
 	Meter   Meter
 }
+
+// Failure turns an error of the client, or the context's, into the one error type of the module. What already is one passes through.
+func (t *Table) Failure(ctx context.Context, doing string, err error) error {
+	return failure(ctx, t.Name, doing, err)
+}
+
+func (t *Table) used(ctx context.Context, operation string, u Usage) { t.Meter.Used(ctx, operation, u) }
 
 // Check compares the table's keys and indexes with what the program reads and writes.
 func (t *Table) Check(ctx context.Context) error {

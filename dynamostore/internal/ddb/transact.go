@@ -3,6 +3,8 @@ package ddb
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -10,19 +12,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go/middleware"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/dynamostore/internal/item"
-)
-
-// Bounds of repeating one transaction.
-const (
-	maxConflictTries  = 8
-	triesBeforeLook   = 2 // of these: then the members are read
-	maxConflictRounds = 3 // of so many tries, while reading tells that nobody has won
-	MaxUnknownTries   = 4
-	conflictBackoff   = 80 * time.Millisecond
-	throttleBackoff   = 250 * time.Millisecond
 )
 
 // Transaction commits all writes or none. The first write leads: what else stands under its partition key happens as it does, so that
@@ -100,7 +94,7 @@ func (t *Table) attempt(transaction *Transaction) *attempt {
 	for i := range transaction.Writes {
 		write := &transaction.Writes[i]
 		out.in.TransactItems = append(out.in.TransactItems, write.Part(&t.Name))
-		entries := t.indexUnits(write.Before, write.After)
+		entries := indexUnits(t.Indexes, write.Before, write.After)
 		size := max(item.Size(write.Before), item.Size(write.After))
 		out.usage.WriteUnits += float64(2*max(item.Units(size), 1) + entries)
 		out.entries += float64(entries)
@@ -288,4 +282,46 @@ func (t *Transaction) final(failed []item.Lost) bool {
 		return item.Number(f.Old[t.Version]) > item.Number(t.Writes[0].Before[t.Version])
 	}
 	return false
+}
+
+// encodedOnce makes a request that is sent again carry the bytes of its first sending: the SDK encodes maps in Go's random order, and
+// DynamoDB knows a transaction again by its token only if its parameters are the same.
+type encodedOnce struct{ body body }
+
+// body is what the SDK's encoder leaves: all of it in memory, read at any place without moving the others that read it.
+type body interface {
+	io.ReaderAt
+	Size() int64
+}
+
+// option is for one call of a client.
+func (e *encodedOnce) option(o *dynamodb.Options) { o.APIOptions = append(o.APIOptions, e.register) }
+
+func (e *encodedOnce) register(stack *middleware.Stack) error {
+	return stack.Serialize.Add(e, middleware.After)
+}
+
+// ID implements middleware.SerializeMiddleware.
+func (*encodedOnce) ID() string { return "runlane:encodedOnce" }
+
+// HandleSerialize implements middleware.SerializeMiddleware, behind the encoder.
+func (e *encodedOnce) HandleSerialize(
+	ctx context.Context, in middleware.SerializeInput, next middleware.SerializeHandler,
+) (middleware.SerializeOutput, middleware.Metadata, error) {
+	request, ok := in.Request.(*smithyhttp.Request)
+	if !ok {
+		return next.HandleSerialize(ctx, in)
+	}
+	if e.body == nil {
+		if e.body, ok = request.GetStream().(body); !ok {
+			return middleware.SerializeOutput{}, middleware.Metadata{}, fmt.Errorf("the SDK encodes a request as %T", request.GetStream())
+		}
+		return next.HandleSerialize(ctx, in)
+	}
+	same, err := request.SetStream(io.NewSectionReader(e.body, 0, e.body.Size()))
+	if err != nil {
+		return middleware.SerializeOutput{}, middleware.Metadata{}, err
+	}
+	in.Request = same
+	return next.HandleSerialize(ctx, in)
 }

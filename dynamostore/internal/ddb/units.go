@@ -22,7 +22,8 @@ type Meter interface {
 	Conflict()
 }
 
-func (t *Table) used(ctx context.Context, operation string, u Usage) { t.Meter.Used(ctx, operation, u) }
+// Index is a global secondary index: its name, and the attributes that it is keyed by.
+type Index struct{ Name, Hash, Sort string }
 
 // ReadUnits is the number of 4 KB read units of a size, at least one.
 func ReadUnits(size int, consistent bool) float64 {
@@ -35,9 +36,9 @@ func ReadUnits(size int, consistent bool) float64 {
 
 // indexUnits is what the change of an item costs in the indexes: one unit for an entry put, one for an entry removed, two for one
 // that moves, nothing for one that stays: what an index projects beside its keys never changes once it is there.
-func (t *Table) indexUnits(before, after item.Item) int {
+func indexUnits(indexes []Index, before, after item.Item) int {
 	total := 0
-	for _, index := range t.Indexes {
+	for _, index := range indexes {
 		old, isOld := entry(before, index)
 		now, isNew := entry(after, index)
 		if isOld && isNew && old == now {
@@ -63,7 +64,7 @@ func entry(it item.Item, index Index) (key [2]string, ok bool) {
 }
 
 // writeUsage is one request that changes one item.
-func (t *Table) writeUsage(before, after item.Item) Usage {
+func writeUsage(indexes []Index, before, after item.Item) Usage {
 	size := max(item.Size(before), item.Size(after))
-	return Usage{Requests: 1, WriteUnits: float64(max(item.Units(size), 1) + t.indexUnits(before, after))}
+	return Usage{Requests: 1, WriteUnits: float64(max(item.Units(size), 1) + indexUnits(indexes, before, after))}
 }

@@ -41,7 +41,7 @@ func (t *Table) Update(ctx context.Context, operation string, u *item.Update) (a
 		return ok
 	})
 	if ok {
-		t.used(ctx, operation, t.writeUsage(u.Before, after))
+		t.used(ctx, operation, writeUsage(t.Indexes, u.Before, after))
 	}
 	return after, ok, err
 }
@@ -70,7 +70,7 @@ func (t *Table) Delete(ctx context.Context, operation string, it item.Item, seen
 		_, err := t.Client.DeleteItem(ctx, in, SentOnce)
 		if err == nil {
 			result = Removed
-			t.used(ctx, operation, t.writeUsage(it, nil))
+			t.used(ctx, operation, writeUsage(t.Indexes, it, nil))
 		}
 		return err
 	}, func(now item.Item, unknown bool) bool {
@@ -84,10 +84,6 @@ func (t *Table) Delete(ctx context.Context, operation string, it item.Item, seen
 	})
 	return result, err
 }
-
-// SentOnce leaves repeating a write to the table: behind the SDK's own retries it is not known whether a condition fails on
-// what an earlier sending wrote.
-func SentOnce(o *dynamodb.Options) { o.RetryMaxAttempts = 1 }
 
 // plainWrite sends one write of an item, with a condition, until its answer is known. A condition that fails is no error: settle is told
 // the item as it is now, and whether an earlier sending, whose outcome is unknown, may have made it so; it tells whether one did.

@@ -58,19 +58,3 @@ func (c Condition) Fails(it Item) bool {
 	}
 	return false
 }
-
-// Names maps every #name of the expressions to name: reserved words never surprise.
-func Names(expressions ...string) map[string]string {
-	out := map[string]string{}
-	for _, e := range expressions {
-		for i := strings.IndexByte(e, '#'); i >= 0; i = strings.IndexByte(e, '#') {
-			e = e[i+1:]
-			end := strings.IndexFunc(e, func(r rune) bool { return r != '_' && (r < '0' || r > '9') && (r < 'a' || r > 'z') })
-			if end < 0 {
-				end = len(e)
-			}
-			out["#"+e[:end]] = e[:end]
-		}
-	}
-	return out
-}

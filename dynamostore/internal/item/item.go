@@ -130,14 +130,6 @@ func TextOf(v types.AttributeValue) string {
 	return ""
 }
 
-// OrNil is nil for no values: DynamoDB refuses an empty list of them.
-func OrNil(values Item) Item {
-	if len(values) == 0 {
-		return nil
-	}
-	return values
-}
-
 // SortedKeys are the names of the attributes, in order.
 func SortedKeys(it Item) []string {
 	keys := make([]string, 0, len(it))

@@ -92,7 +92,7 @@ type Update struct {
 	Values     Item
 	Condition  Condition // none: always
 	Before     Item      // as far as it is known; what it takes in units may be less than billed otherwise
-	// wrote tells by the item as it is now whether this write is there, should its answer get lost. nil: nothing tells.
+	// Wrote tells by the item as it is now whether this write is there, should its answer get lost. nil: nothing tells.
 	Wrote func(now Item) bool
 }
 
@@ -129,4 +129,28 @@ func OldOf(failed []Lost, index int) Item {
 		}
 	}
 	return nil
+}
+
+// Names maps every #name of the expressions to name: reserved words never surprise.
+func Names(expressions ...string) map[string]string {
+	out := map[string]string{}
+	for _, e := range expressions {
+		for i := strings.IndexByte(e, '#'); i >= 0; i = strings.IndexByte(e, '#') {
+			e = e[i+1:]
+			end := strings.IndexFunc(e, func(r rune) bool { return r != '_' && (r < '0' || r > '9') && (r < 'a' || r > 'z') })
+			if end < 0 {
+				end = len(e)
+			}
+			out["#"+e[:end]] = e[:end]
+		}
+	}
+	return out
+}
+
+// OrNil is nil for no values: DynamoDB refuses an empty list of them.
+func OrNil(values Item) Item {
+	if len(values) == 0 {
+		return nil
+	}
+	return values
 }

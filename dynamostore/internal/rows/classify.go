@@ -9,7 +9,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// Stage is who has something to do about a run.
+// Stage is the stage of maintenance that has something to do about a run.
 type Stage int
 
 // The stages of maintenance.
@@ -31,13 +31,13 @@ var ScanKinds = map[Stage][]MarkerKind{
 	Redelivering: {Parked, Deliverable, Leased, Slotless}, // leased: reservations from when the queue had a limit
 }
 
-// Finding is what a look at a run finds: somebody's work since a moment, or nothing yet and the marker at which there will be.
+// Finding is what is to be done about a run: the work of a stage since a moment, or nothing yet and the marker at which there will be.
 type Finding struct {
 	Stage  Stage
 	Since  Millis
 	Outbox string // the row to publish
 	unsent bool   // redelivering: its row was not published, and can be until its reservation is over
-	Marker Marker // of nobody's work
+	Marker Marker // where there is nothing to do yet
 }
 
 // Concerns reports that the stage has something to do. The due row of a scheduled run is found by delivering and by publishing.
@@ -62,7 +62,7 @@ func Classify(r *Run, row *Delivery, at Millis, bounded bool) Finding {
 		if bounded || row == nil || row.State() == lane.OutboxPublished {
 			return dueOr(recovering, r.RunAt, at, Marker{Waiting, r.RunAt})
 		}
-		seen := lookAtRow(r, row, at)
+		seen := classifyRow(r, row, at)
 		if seen.Stage == Publishing {
 			seen.Stage = Delivering
 		} else if seen.Marker == (Marker{Unpublished, r.RunAt}) {
@@ -70,7 +70,7 @@ func Classify(r *Run, row *Delivery, at Millis, bounded bool) Finding {
 		}
 		return seen
 	case status == runlane.StatusQueued:
-		return lookAtQueued(r, row, at, bounded)
+		return classifyQueued(r, row, at, bounded)
 	case status.Waiting(): // after an attempt: nothing is published before it is due
 		return dueOr(recovering, r.RunAt, at, Marker{Waiting, r.RunAt})
 	default:
@@ -78,7 +78,7 @@ func Classify(r *Run, row *Delivery, at Millis, bounded bool) Finding {
 	}
 }
 
-func lookAtQueued(r *Run, row *Delivery, at Millis, bounded bool) Finding {
+func classifyQueued(r *Run, row *Delivery, at Millis, bounded bool) Finding {
 	reserved := r.DispatchExpiresAt != 0 && r.DispatchExpiresAt > at
 	if since, _ := r.DispatchableAt(); since <= at && !reserved && (bounded || r.DispatchExpiresAt != 0 || row == nil) {
 		if bounded {
@@ -87,7 +87,7 @@ func lookAtQueued(r *Run, row *Delivery, at Millis, bounded bool) Finding {
 		unsent := row != nil && row.State() != lane.OutboxPublished && row.State() != lane.OutboxDeadLettered
 		return Finding{Stage: Redelivering, Since: since, unsent: unsent} // its queue has no limit any more
 	}
-	seen := lookAtRow(r, row, at)
+	seen := classifyRow(r, row, at)
 	if reserved && (seen.Stage == NoStage && seen.Marker.At > r.DispatchExpiresAt || seen.Stage == Redelivering || row == nil) {
 		return Finding{Marker: Marker{Leased, r.DispatchExpiresAt}}
 	}
@@ -101,7 +101,7 @@ func dueOr(s Stage, due, at Millis, otherwise Marker) Finding {
 	return Finding{Marker: otherwise}
 }
 
-func lookAtRow(r *Run, row *Delivery, at Millis) Finding {
+func classifyRow(r *Run, row *Delivery, at Millis) Finding {
 	if row == nil { // created without a delivery, or superseded while it waits for a slot: the next request is still to come
 		since := cmp.Or(r.RunAt, r.UpdatedAt)
 		return dueOr(Redelivering, since, at, Marker{Deliverable, since})
@@ -149,14 +149,19 @@ func HandedOver(r *Run, row *Delivery, at Millis, p lane.Patience) bool {
 // strayPatience is how long after its end a reservation is over for good, whatever the clocks say.
 const strayPatience = time.Minute
 
-// NextMarker is the marker that a scan leaves. A row at which nobody has anything to do gets that of the moment when somebody will. One in
-// o that has nothing to publish any more gets one that its stage reads: a scheduled run whose row was published after a look at its
-// claim, or a queued one whose reservation ended after its queue lost its limit. The other way, one that waited for a slot until its queue
-// lost its limit, and was never handed over, moves to where that is looked for. That there is no limit is not known when rows are
-// claimed: such a run is moved once its reservation is over by every clock, and dispatch reads p as well. A wakeup that is due again
-// may be put off for hours while its queue is behind: its run is parked, out of the way of the stages that are the first to read q. The
-// one that publishes leaves that to them, because it does not know of limits. A run whose row was never published stays: a look ahead
-// finds its reservation over while there is still time to publish it.
+// NextMarker is the marker that a scan for a stage leaves behind a run, where it leaves another one.
+//
+//	Marker  Finding                                    Becomes
+//	any     nothing to do yet                          the marker at which there will be something
+//	q       redeliver, its row was published           p: out of the way, since a redelivery may be put off for hours. Only
+//	                                                   the stages that read q first do so, and know of limits.
+//	d       publish: its queue lost its limit          o, where that is looked for
+//	o       deliver: scheduled, its row was published  w
+//	o       redeliver: its reservation is over by      p: dispatch reads that as well, should there be a limit
+//	        every clock, and its queue has no limit
+//	any     anything else                              stays
+//
+// A run whose row was never published stays in q: publishing ahead finds the end of its reservation in time.
 func NextMarker(r *Run, seen Finding, wanted Stage, at Millis) (to Marker, moves bool) {
 	switch {
 	case r == nil:

@@ -14,14 +14,14 @@ import (
 	"github.com/runlane/runlane-go/dynamostore/internal/item"
 )
 
-// format is the number of the format in which items are stored (docs/compatibility.md). An item of another one says so in its
+// Format is the number of the format in which items are stored (docs/compatibility.md). An item of another one says so in its
 // attribute v; without it, an item is of format 1. That of a run item speaks for everything below the run's key.
 const Format = 1
 
 // AttrFormat is the attribute that says the number of an item's format.
 const AttrFormat = "v"
 
-// errNewer is the cause of every refusal of what a newer program wrote.
+// ErrNewer is the cause of every refusal of what a newer program wrote.
 var ErrNewer = errors.New("written by a newer program")
 
 // Newer reports an item that this program may neither interpret nor change. What is no number it cannot know either.

@@ -18,7 +18,7 @@ import (
 func described() map[string]func() any {
 	return map[string]func() any{
 		"run": func() any { return &Run{} }, "bulk": func() any { return &Bulk{} }, "log": func() any { return &Log{} },
-		"owner": func() any { return &Owner{} }, "slot": func() any { return &Slot{} }, "schedule": func() any { return &Schedule{} },
+		"owner": func() any { return &Owner{} }, "slot": func() any { return &SlotItem{} }, "schedule": func() any { return &Schedule{} },
 		"occurrence": func() any { return &Occurrence{} }, "progress": func() any { return &Progress{} },
 		"shards": func() any { return &Shards{} }, "task": func() any { return &Task{} }, "position": func() any { return &WalkPosition{} },
 	}

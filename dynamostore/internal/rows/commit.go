@@ -29,8 +29,8 @@ type Change struct {
 	FirstSent  Millis // when the row that a delivery request replaces was first published; 0: none was
 }
 
-// Commit are the writes of a commit, and what they put down.
-type Commit struct {
+// Built are the writes of a commit, and what they put down.
+type Built struct {
 	Writes []item.Write
 	Run    *Run
 	Log    *Log
@@ -47,7 +47,7 @@ const (
 )
 
 // Build makes the writes of one commit: run, log, owners, bulk, slots. It reads nothing; what is built is sent again unchanged.
-func Build(c *Change) (*Commit, error) {
+func Build(c *Change) (*Built, error) {
 	run := Projected(c.Transition, c.Before)
 	bulk, err := run.placeBulk(c.Transition)
 	if err != nil {
@@ -57,13 +57,13 @@ func Build(c *Change) (*Commit, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Commit{Run: run, Log: log}
+	b := &Built{Run: run, Log: log}
 	for i := range log.Deliveries {
 		b.ids = append(b.ids, OutboxID(c.Projected.ID, c.ExpectedSequence+1, i))
 	}
 	run.latestDelivery(c, len(log.Deliveries))
 	b.Slot = c.settleSlot(run)
-	at, keep := markerAfter(c.Transition, c.markerBefore(), c.Initial, c.ByWakeup)
+	at, keep := c.markerAfter(run)
 	run.Index(at, c.Shards)
 	if keep && c.Before != nil && !c.Projected.Status.Terminal() {
 		run.DueP, run.DueA = c.Before.DueP, c.Before.DueA
@@ -91,7 +91,7 @@ func Build(c *Change) (*Commit, error) {
 }
 
 // put adds owners, payload and output.
-func (b *Commit) put(c *Change, bulk []Bulk) error {
+func (b *Built) put(c *Change, bulk []Bulk) error {
 	for _, owner := range c.Owners {
 		owner.Commit = c.ID
 		write, err := owner.write()
@@ -118,7 +118,7 @@ type Refusal struct {
 }
 
 // Refusal is what kept the commit from happening.
-func (b *Commit) Refusal(lost []item.Lost) *Refusal { return &Refusal{lost, b.slots} }
+func (b *Built) Refusal(lost []item.Lost) *Refusal { return &Refusal{lost, b.slots} }
 
 // Run is the run item that the commit did not expect; nil where its condition held, or there is none.
 func (r *Refusal) Run() item.Item { return item.OldOf(r.lost, runWrite) }
@@ -200,11 +200,46 @@ func (c *Change) expected() item.Condition {
 	return cond.And(item.Equal(AttrDueP, item.Text(c.Before.DueP)), item.Equal(AttrDueA, item.Text(c.Before.DueA)))
 }
 
-func (c *Change) markerBefore() Marker {
-	if c.Before == nil {
-		return Marker{}
+// markerAfter is the marker table of the layout: where a commit leaves an active run. keep means unchanged.
+func (c *Change) markerAfter(run *Run) (after Marker, keep bool) {
+	var before Marker
+	if c.Before != nil {
+		before = c.Before.Marker()
 	}
-	return c.Before.Marker()
+	due, _ := run.RunnableAt()
+	switch status := run.State(); {
+	case status.Waiting():
+		return Marker{Waiting, run.RunAt}, false
+	case status == runlane.StatusQueued:
+		if c.Queue.Bounded() && !c.Reserves() {
+			return Marker{Slotless, due}, false
+		}
+		_, requested := c.Events[len(c.Events)-1].Body.(*runlane.RunDeliveryRequested)
+		if pending := c.Initial.ClaimUntil.IsZero() && !c.Initial.Published; requested && pending {
+			return Marker{Unpublished, run.UpdatedAt}, false
+		}
+		return Marker{Deliverable, due}, false
+	case status.Owned():
+		if !Claims(c.Transition) {
+			return before, true // a heartbeat or a request: too early is allowed
+		}
+		if c.ByWakeup && (before.Kind == Deliverable || before.Kind == Waiting) && before.At <= run.LeaseUntil {
+			return before, true
+		}
+		return Marker{Leased, run.LeaseUntil}, false
+	default:
+		return before, true
+	}
+}
+
+// Claims reports a transition that claims the run.
+func Claims(t *lane.Transition) bool {
+	for _, e := range t.Events {
+		if _, ok := e.Body.(*runlane.RunLeaseClaimed); ok {
+			return true
+		}
+	}
+	return false
 }
 
 // buildLog makes the commit's log item with the delivery rows of its events.
@@ -261,7 +296,7 @@ func (r *Run) latestDelivery(c *Change, rows int) {
 }
 
 // Result is what the caller gets: exactly what reads will return.
-func (b *Commit) Result(c *Change) *lane.Commit {
+func (b *Built) Result(c *Change) *lane.Commit {
 	out := &lane.Commit{Run: c.Projected}
 	for i, e := range c.Events {
 		sequence := c.ExpectedSequence + 1 + int64(i)
@@ -272,7 +307,7 @@ func (b *Commit) Result(c *Change) *lane.Commit {
 		m := row.Message(c.Key(), c.Projected.Queue, b.ids[i])
 		m.Wakeup.TraceCarrier = maps.Clone(m.Wakeup.TraceCarrier)
 		if m.ClaimToken != "" {
-			m.ClaimToken = ClaimToken(row.Token, b.Run)
+			m.ClaimToken = TokenOf(row.Token, b.Run)
 		}
 		out.Outbox = append(out.Outbox, m)
 	}

@@ -21,16 +21,16 @@ func (r DeliveryRef) path(attribute string) string {
 	return fmt.Sprintf("#dl[%d].#%s", r.Index, attribute)
 }
 
-// ClaimToken is the row's token with the run's sequence and marker as they are known when the row is claimed: whoever marks the
+// TokenOf is the row's token with the run's sequence and marker as they are known when the row is claimed: whoever marks the
 // row later may move the marker only if both are still so.
-func ClaimToken(token string, r *Run) string {
+func TokenOf(token string, r *Run) string {
 	return strings.Join([]string{token, strconv.FormatInt(r.Sequence, 10), strconv.FormatInt(int64(r.DispatchExpiresAt), 10), r.DueP, r.DueA}, ":")
 }
 
 // ClaimedDelivery is a delivery row under a claim, with what was known of its run when it was claimed.
 type ClaimedDelivery struct {
 	DeliveryRef
-	Id       string
+	ID       string
 	token    string
 	Sequence int64
 	Reserved Millis // until when the run's slot is; 0 for none
@@ -47,7 +47,7 @@ func ParseClaim(e runlane.Environment, ref lane.OutboxRef) (ClaimedDelivery, boo
 	sequence, err := strconv.ParseInt(parts[1], 10, 64)
 	reserved, err2 := strconv.ParseInt(parts[2], 10, 64)
 	return ClaimedDelivery{
-		DeliveryRef: DeliveryRef{lane.RunKey{Environment: e, RunID: run}, first, index}, Id: ref.ID, token: parts[0], Sequence: sequence,
+		DeliveryRef: DeliveryRef{lane.RunKey{Environment: e, RunID: run}, first, index}, ID: ref.ID, token: parts[0], Sequence: sequence,
 		Reserved: Millis(reserved), Due: DueKey{strings.Join(parts[3:6], ":"), strings.Join(parts[6:], ":")},
 	}, err == nil && err2 == nil
 }
@@ -98,8 +98,8 @@ func (r DeliveryRef) Claim(row *Delivery, token string, until Millis) *item.Upda
 		unchanged, func(now *Delivery) bool { return now.Token == token })
 }
 
-// Published ends the claim: the wakeup was handed over.
-func (r ClaimedDelivery) Published(at Millis) *item.Update {
+// MarkPublished ends the claim: the wakeup was handed over.
+func (r ClaimedDelivery) MarkPublished(at Millis) *item.Update {
 	return r.update("SET "+r.path("st")+" = :st, "+r.path("pa")+" = :at, "+r.path("pf")+" = if_not_exists("+r.path("pf")+", :at)"+
 		" REMOVE "+r.path("ct")+", "+r.path("cu"),
 		item.Item{":st": item.Text(string(lane.OutboxPublished)), ":at": item.Num(int64(at))},
@@ -108,8 +108,8 @@ func (r ClaimedDelivery) Published(at Millis) *item.Update {
 		})
 }
 
-// Failed ends the claim: the wakeup was not handed over. It is tried again at an instant, or, dead-lettered since then, not any more.
-func (r ClaimedDelivery) Failed(status lane.OutboxStatus, f *lane.OutboxFailure, at Millis) (*item.Update, error) {
+// MarkFailed ends the claim: the wakeup was not handed over. It is tried again at an instant, or, dead-lettered since then, not any more.
+func (r ClaimedDelivery) MarkFailed(status lane.OutboxStatus, f *lane.OutboxFailure, at Millis) (*item.Update, error) {
 	meta, err := encodeTexts(f.Failure.Meta)
 	if err != nil {
 		return nil, &runlane.Error{Code: runlane.ErrInternal, Message: "failure does not marshal", Cause: err}

@@ -72,7 +72,7 @@ func FuzzKeys(f *testing.F) {
 				t.Fatalf("%q is read as %q", id, OutboxID(run, first, index))
 			}
 		}
-		if row, ok := ParseClaim("test", lane.OutboxRef{ID: id, ClaimToken: token}); ok && (row.Id != id || row.token == "" || row.Key.RunID == "") {
+		if row, ok := ParseClaim("test", lane.OutboxRef{ID: id, ClaimToken: token}); ok && (row.ID != id || row.token == "" || row.Key.RunID == "") {
 			t.Fatalf("%q and %q are read as %+v", id, token, row)
 		}
 		if key, ok := ParseRunPK(id); ok && key.Environment != "" && RunPK(key) != id {

@@ -8,7 +8,6 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
-	"hash/fnv"
 	"strconv"
 	"strings"
 	"time"
@@ -17,15 +16,6 @@ import (
 	"github.com/runlane/runlane-go/dynamostore/internal/item"
 	"github.com/runlane/runlane-go/lane"
 )
-
-// Shards say how many partitions each kind of marker is spread over. Growing: readers learn of the larger number first.
-type Shards struct {
-	Write int `dynamodbav:"wr"`
-	Read  int `dynamodbav:"rd"`
-}
-
-// defaultShards are the numbers of shards where the config item says nothing.
-const DefaultShards = 8
 
 // Names of the table's indexes, and of their keys.
 const (
@@ -87,13 +77,6 @@ func Hash(parts ...string) string {
 	return hex.EncodeToString(h.Sum(nil))[:32]
 }
 
-// ShardOf is the shard of an id, of so many.
-func ShardOf(id string, n int) int {
-	h := fnv.New32a()
-	h.Write([]byte(id))
-	return int(h.Sum32() % uint32(n)) //nolint:gosec // n is a small positive count
-}
-
 // OutboxID names a delivery row: run, first sequence of its commit, index within the commit. Opaque to callers.
 func OutboxID(id runlane.RunID, firstSequence int64, index int) string {
 	return string(id) + ":" + strconv.FormatInt(firstSequence, 10) + ":" + strconv.Itoa(index)
@@ -143,8 +126,24 @@ func ParseMillis(digits string) Millis {
 	return Millis(ms)
 }
 
-// farFuture is beyond every marker.
+// FarFuture is beyond every marker.
 const FarFuture Millis = 9_999_999_999_999
 
 // LastKey is the last sort key of a moment.
 func (m Millis) LastKey() string { return fmt.Sprintf("%013d:%s", m, item.BeyondKeys) }
+
+// retention is what storedRetention stored.
+func retention(ms int64) runlane.KeyRetention {
+	if ms < 0 {
+		return runlane.KeyRetention{WhileActive: true}
+	}
+	return runlane.KeyRetention{TTL: time.Duration(ms) * time.Millisecond}
+}
+
+// storedRetention is how long a key is kept, in milliseconds; -1 while its run is active.
+func storedRetention(k runlane.KeyRetention) int64 {
+	if k.WhileActive {
+		return -1
+	}
+	return k.TTL.Milliseconds()
+}

@@ -38,7 +38,7 @@ func TestKeys_RoundTrip(t *testing.T) {
 			t.Fatalf("marker %+v became %+v %q", m, got, q)
 		}
 		r := &Run{PK: RunPK(key), Sequence: first, DueP: due.Partition, DueA: due.Sort}
-		row, ok := ParseClaim(key.Environment, lane.OutboxRef{ID: OutboxID(key.RunID, first, index), ClaimToken: ClaimToken("abc", r)})
+		row, ok := ParseClaim(key.Environment, lane.OutboxRef{ID: OutboxID(key.RunID, first, index), ClaimToken: TokenOf("abc", r)})
 		if !ok || row.token != "abc" || row.Sequence != first || row.Due != due || row.Key != key {
 			t.Fatalf("claim became %+v", row)
 		}

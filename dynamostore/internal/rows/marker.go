@@ -2,6 +2,7 @@ package rows
 
 import (
 	"fmt"
+	"hash/fnv"
 	"strconv"
 	"strings"
 
@@ -30,7 +31,7 @@ func (r DueRow) SlotPartition(e runlane.Environment) (Partition, bool) {
 	return Partition{e, queue, hash}, ok
 }
 
-// Start is before, and end behind, every marker of the partition.
+// Start is before every marker of the partition.
 func (p Partition) Start() string { return fmt.Sprintf("%s:%s:", p.Queue, p.Hash) }
 
 // End is behind every marker of the partition.
@@ -39,6 +40,7 @@ func (p Partition) End() string { return p.Start() + "~" }
 // MarkerKind says who has to look at an active run (docs/layout.md, Indexes).
 type MarkerKind string
 
+// The kinds of markers.
 const (
 	Deliverable MarkerKind = "q" // queued, its wakeup handed over or in a publisher's hands; and what was claimed from there
 	Unpublished MarkerKind = "o" // its delivery is still to be handed over
@@ -81,7 +83,8 @@ func DonePartition(e runlane.Environment, status runlane.Status, shard int) stri
 
 // MarkerUpdate moves the marker of a run, if nothing about the run has changed since it was read.
 func MarkerUpdate(pk string, sequence int64, from, to DueKey, before item.Item) *item.Update {
-	unchanged := item.Equal("sq", item.Num(sequence)).And(item.Equal(AttrDueP, item.Text(from.Partition)), item.Equal(AttrDueA, item.Text(from.Sort)))
+	unchanged := item.Equal("sq", item.Num(sequence)).And(
+		item.Equal(AttrDueP, item.Text(from.Partition)), item.Equal(AttrDueA, item.Text(from.Sort)))
 	return &item.Update{
 		Key: item.Key(pk, RunSK), Expression: "SET #dp = :dp, #da = :da",
 		Values: item.Item{":dp": item.Text(to.Partition), ":da": item.Text(to.Sort)}, Condition: unchanged, Before: before,
@@ -113,45 +116,60 @@ func CutPartition(sort string) (queue runlane.QueueName, hash string, ok bool) {
 	return runlane.QueueName(parts[0]), parts[1], true
 }
 
-// markerAfter is the marker table of the layout: where a commit leaves an active run. keep means unchanged.
-func markerAfter(t *lane.Transition, before Marker, birth lane.OutboxBirth, byWakeup bool) (after Marker, keep bool) {
-	run := t.Projected
-	dueAt, _ := lane.RunnableAt(run)
-	switch {
-	case run.Status.Waiting():
-		return Marker{Waiting, ToMillis(run.RunAt)}, false
-	case run.Status == runlane.StatusQueued:
-		if t.Queue.Bounded() && !t.Reserves() {
-			return Marker{Slotless, ToMillis(dueAt)}, false
-		}
-		if _, requested := t.Events[len(t.Events)-1].Body.(*runlane.RunDeliveryRequested); requested && bornPending(birth) {
-			return Marker{Unpublished, ToMillis(run.UpdatedAt)}, false
-		}
-		return Marker{Deliverable, ToMillis(dueAt)}, false
-	case run.Status.Owned():
-		if !Claims(t) {
-			return before, true // a heartbeat or a request: too early is allowed
-		}
-		leaseEnd := ToMillis(run.Lease.ExpiresAt)
-		if byWakeup && (before.Kind == Deliverable || before.Kind == Waiting) && before.At <= leaseEnd {
-			return before, true
-		}
-		return Marker{Leased, leaseEnd}, false
-	default:
-		return before, true
-	}
+// Due is where the run's marker stands.
+func (r *Run) Due() DueKey { return DueKey{r.DueP, r.DueA} }
+
+// Marker is the run's marker.
+func (r *Run) Marker() Marker {
+	m, _, _ := r.Due().Parse()
+	return m
 }
 
-func bornPending(b lane.OutboxBirth) bool { return b.ClaimUntil.IsZero() && !b.Published }
+// Partition is what the limit of its queue counts the run with.
+func (r *Run) Partition() Partition {
+	return Partition{r.Key().Environment, runlane.QueueName(r.Queue), Hash(r.ConcurrencyKey)}
+}
 
-// Claims reports a transition that claims the run.
-func Claims(t *lane.Transition) bool {
-	for _, e := range t.Events {
-		if _, ok := e.Body.(*runlane.RunLeaseClaimed); ok {
-			return true
+// Shards say how many partitions each kind of marker is spread over. Growing: readers learn of the larger number first.
+type Shards struct {
+	Write int `dynamodbav:"wr"`
+	Read  int `dynamodbav:"rd"`
+}
+
+// DefaultShards are the numbers of shards where the config item says nothing.
+const DefaultShards = 8
+
+// ShardOf is the shard of an id, of so many.
+func ShardOf(id string, n int) int {
+	h := fnv.New32a()
+	h.Write([]byte(id))
+	return int(h.Sum32() % uint32(n)) //nolint:gosec // n is a small positive count
+}
+
+// Index sets the index attributes: the marker of an active run, the summary key of a finished one.
+func (r *Run) Index(m Marker, shards Shards) {
+	key := r.Key()
+	if r.State().Terminal() {
+		r.DueP, r.DueA = "", ""
+		r.DoneP = DonePartition(key.Environment, r.State(), ShardOf(string(key.RunID), shards.Write))
+		r.DoneA = fmt.Sprintf("%013d:%s", r.FinishedAt, key.RunID)
+		return
+	}
+	due := r.DueKey(m, shards)
+	r.DueP, r.DueA = due.Partition, due.Sort
+}
+
+// DueKey is where a marker of this run stands. Runs that wait for a slot lie together, by partition.
+func (r *Run) DueKey(m Marker, shards Shards) DueKey {
+	key := r.Key()
+	if m.Kind == Slotless {
+		p := r.Partition()
+		return DueKey{
+			DuePartition(key.Environment, Slotless, ShardOf(string(p.Queue)+":"+p.Hash, shards.Write)),
+			fmt.Sprintf("%s:%s:%013d", p.Queue, p.Hash, m.At),
 		}
 	}
-	return false
+	return m.Key(key.Environment, ShardOf(string(key.RunID), shards.Write), runlane.QueueName(r.Queue))
 }
 
 // Memory is what a store remembers a row by.

@@ -3,7 +3,6 @@ package rows
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -103,15 +102,6 @@ func (r *Run) Key() lane.RunKey {
 	return key
 }
 
-// Due is where the run's marker stands.
-func (r *Run) Due() DueKey { return DueKey{r.DueP, r.DueA} }
-
-// Marker is the run's marker.
-func (r *Run) Marker() Marker {
-	m, _, _ := r.Due().Parse()
-	return m
-}
-
 // State is the run's status.
 func (r *Run) State() runlane.Status { return runlane.Status(r.Status) }
 
@@ -143,20 +133,6 @@ func (r *Run) Projection() *runlane.Run {
 		TraceCarrier: r.Trace, Meta: r.Meta, CreatedAt: r.CreatedAt.Time(), UpdatedAt: r.UpdatedAt.Time(),
 	}
 	return run.Clone()
-}
-
-func retention(ms int64) runlane.KeyRetention {
-	if ms < 0 {
-		return runlane.KeyRetention{WhileActive: true}
-	}
-	return runlane.KeyRetention{TTL: time.Duration(ms) * time.Millisecond}
-}
-
-func storedRetention(k runlane.KeyRetention) int64 {
-	if k.WhileActive {
-		return -1
-	}
-	return k.TTL.Milliseconds()
 }
 
 // Projected is the item after a transition, but for payload, output, delivery and index attributes, which it takes from before.
@@ -270,32 +246,6 @@ func tooLarge(what, form string, size, limit int, run runlane.RunID) error {
 	}
 }
 
-// Index sets the index attributes: the marker of an active run, the summary key of a finished one.
-func (r *Run) Index(m Marker, shards Shards) {
-	key := r.Key()
-	if r.State().Terminal() {
-		r.DueP, r.DueA = "", ""
-		r.DoneP = DonePartition(key.Environment, r.State(), ShardOf(string(key.RunID), shards.Write))
-		r.DoneA = fmt.Sprintf("%013d:%s", r.FinishedAt, key.RunID)
-		return
-	}
-	due := r.DueKey(m, shards)
-	r.DueP, r.DueA = due.Partition, due.Sort
-}
-
-// DueKey is where a marker of this run stands. Runs that wait for a slot lie together, by partition.
-func (r *Run) DueKey(m Marker, shards Shards) DueKey {
-	key := r.Key()
-	if m.Kind == Slotless {
-		p := r.Partition()
-		return DueKey{
-			DuePartition(key.Environment, Slotless, ShardOf(string(p.Queue)+":"+p.Hash, shards.Write)),
-			fmt.Sprintf("%s:%s:%013d", p.Queue, p.Hash, m.At),
-		}
-	}
-	return m.Key(key.Environment, ShardOf(string(key.RunID), shards.Write), runlane.QueueName(r.Queue))
-}
-
 // Marshal fills raw.
 func (r *Run) Marshal() error {
 	raw, err := Marshal(r)
@@ -357,9 +307,4 @@ func AsRead(part item.Item) item.Condition {
 		return item.Equal("at", at)
 	}
 	return item.Condition{}
-}
-
-// Partition is what the limit of its queue counts the run with.
-func (r *Run) Partition() Partition {
-	return Partition{r.Key().Environment, runlane.QueueName(r.Queue), Hash(r.ConcurrencyKey)}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// occurrenceKept is how long an occurrence can be listed after it was claimed. TTL then collects it; what never fires again
+// OccurrenceKept is how long an occurrence can be listed after it was claimed. TTL then collects it; what never fires again
 // follows from the record's last fire.
 const OccurrenceKept = 40 * 24 * time.Hour
 
@@ -231,7 +231,8 @@ func (o *Occurrence) Completion(c *lane.CompleteOccurrenceCommand) (item.Write, 
 		}
 		after["rs"] = runs
 	}
-	return item.Write{Before: o.raw, After: after, Condition: item.Equal("ct", item.Text(c.Token)).And(item.Equal("st", item.Text(OccurrenceClaimed)))}, nil
+	claimed := item.Equal("ct", item.Text(c.Token)).And(item.Equal("st", item.Text(OccurrenceClaimed)))
+	return item.Write{Before: o.raw, After: after, Condition: claimed}, nil
 }
 
 // CompleteAlone is a completion that has nothing to move in the record.

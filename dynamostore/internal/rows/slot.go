@@ -6,14 +6,15 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/dynamostore/internal/item"
+	"github.com/runlane/runlane-go/lane"
 )
 
-// claimMargin is how long before its end a claim treats its own reservation as over, so that its commit still falls into it.
+// ClaimMargin is how long before its end a claim treats its own reservation as over, so that its commit still falls into it.
 const ClaimMargin = 5 * time.Second
 
-// Slot is one occupied place of a bounded queue's partition. Until stands only while it is a reservation: a held slot is
+// SlotItem is one occupied place of a bounded queue's partition. Until stands only while it is a reservation: a held slot is
 // freed by the commit that ends the running state, never by time.
-type Slot struct {
+type SlotItem struct {
 	PK    string        `dynamodbav:"pk"`
 	SK    string        `dynamodbav:"sk"`
 	Run   runlane.RunID `dynamodbav:"ru"`
@@ -24,21 +25,21 @@ type Slot struct {
 func SlotSK(number int) string { return fmt.Sprintf("%04d", number) }
 
 // Number is the number of the slot.
-func (i Slot) Number() int { return int(ParseMillis(i.SK)) }
+func (i SlotItem) Number() int { return int(ParseMillis(i.SK)) }
 
 // HeldSlot is the item of the slot that the run item names.
-func (r *Run) HeldSlot() Slot {
-	return Slot{PK: r.Partition().PK(), SK: SlotSK(r.Slot - 1), Run: r.Key().RunID}
+func (r *Run) HeldSlot() SlotItem {
+	return SlotItem{PK: r.Partition().PK(), SK: SlotSK(r.Slot - 1), Run: r.Key().RunID}
 }
 
 // Occupied reports a slot that counts at an instant: held, or reserved until later.
-func (i *Slot) Occupied(at Millis) bool { return i.Until == 0 || i.Until > at }
+func (i *SlotItem) Occupied(at Millis) bool { return i.Until == 0 || i.Until > at }
 
 // SlotChange is what a commit does to slots.
 type SlotChange struct {
-	Put    *Slot // taken or kept, as it is afterwards
-	Before *Slot // what stands there; nil: nothing
-	Delete *Slot // given up
+	Put    *SlotItem // taken or kept, as it is afterwards
+	Before *SlotItem // what stands there; nil: nothing
+	Delete *SlotItem // given up
 	// optional: when only the slot's condition fails, the commit is repeated without it. A slot never stops an outcome, a
 	// cancellation or a recovery.
 	Optional bool
@@ -47,7 +48,7 @@ type SlotChange struct {
 }
 
 // Outlasts reports a slot that is held, or reserved for longer than a commit that begins at an instant may take.
-func (i *Slot) Outlasts(at Millis) bool {
+func (i *SlotItem) Outlasts(at Millis) bool {
 	return i.Until == 0 || i.Until-Millis(ClaimMargin.Milliseconds()) > at
 }
 
@@ -78,7 +79,7 @@ func (c *SlotChange) Writes() (members []item.Write, err error) {
 }
 
 // unchanged is the condition that the slot is as it was read.
-func (i Slot) unchanged() item.Condition {
+func (i SlotItem) unchanged() item.Condition {
 	held := item.Equal("ru", item.Text(string(i.Run)))
 	if i.Until == 0 {
 		return held.And(item.Condition{Text: "attribute_not_exists(#un)"})
@@ -86,7 +87,7 @@ func (i Slot) unchanged() item.Condition {
 	return held.And(item.Equal("un", item.Num(int64(i.Until))))
 }
 
-// slotWindow is how many numbers are read at once. A partition of a larger limit is not read whole: two units show so many slots of the
+// SlotWindow is how many numbers are read at once. A partition of a larger limit is not read whole: two units show so many slots of the
 // usual size, and a thousand slots are 25 units of one partition key.
 const SlotWindow = 64
 
@@ -98,21 +99,22 @@ type SlotQuery struct {
 	Run       runlane.RunID // whose own slot does not count; "" of a reader that has none
 	Near      int           // a number whose window is read first; −1: any
 	Windows   int           // how many are read at most
+	Until     Millis        // the end of the reservation that is wanted; 0: the slot is to be held
 }
 
 // SlotReading is what a reserver knows of a partition.
 type SlotReading struct {
-	Own *Slot
-	// taken are the slots of others that were read.
-	Taken []Slot
-	// free are numbers that may be taken, at least one where there is any among those that were read.
+	Own *SlotItem
+	// Taken are the slots of others that were read.
+	Taken []SlotItem
+	// Free are numbers that may be taken, at least one where there is any among those that were read.
 	Free []int
-	// replaced are reservations that are over, by the number that each still has.
-	Replaced map[int]Slot
+	// Replaced are reservations that are over, by the number that each still has.
+	Replaced map[int]SlotItem
 }
 
 // Counts reports a slot that is occupied, and not by the run itself.
-func (q *SlotQuery) Counts(slot *Slot) bool {
+func (q *SlotQuery) Counts(slot *SlotItem) bool {
 	return slot.Occupied(q.At) && (q.Run == "" || slot.Run != q.Run)
 }
 
@@ -127,7 +129,7 @@ func Windows(limit int) int { return max((limit+SlotWindow-1)/SlotWindow, 1) }
 func WindowWidth(limit int) int { return (limit + Windows(limit) - 1) / Windows(limit) }
 
 // Add takes slots in, and counts those that are occupied.
-func (r *SlotReading) Add(slots []Slot, q *SlotQuery) (occupied int) {
+func (r *SlotReading) Add(slots []SlotItem, q *SlotQuery) (occupied int) {
 	for i := range slots {
 		slot := &slots[i]
 		switch {
@@ -147,10 +149,10 @@ func (r *SlotReading) Add(slots []Slot, q *SlotQuery) (occupied int) {
 // FreeNumbers are the numbers that a run may take at an instant: the lowest (limit − occupied) unused ones below the limit. "Any unused
 // number" would let two reservers with stale reads exceed a limit that was lowered. Occupied counts every number, also those at
 // or above the limit. replaced is what stands there: a reservation that is over.
-func FreeNumbers(taken []Slot, limit int, at Millis) (numbers []int, replaced map[int]Slot) {
+func FreeNumbers(taken []SlotItem, limit int, at Millis) (numbers []int, replaced map[int]SlotItem) {
 	occupied := 0
 	used := map[int]bool{}
-	replaced = map[int]Slot{}
+	replaced = map[int]SlotItem{}
 	for _, slot := range taken {
 		if slot.Occupied(at) {
 			occupied++
@@ -165,4 +167,51 @@ func FreeNumbers(taken []Slot, limit int, at Millis) (numbers []int, replaced ma
 		}
 	}
 	return numbers, replaced
+}
+
+// SlotQuery asks for a slot for the run at an instant, of a queue with a limit.
+func (r *Run) SlotQuery(limit int, at, until Millis, windows int) *SlotQuery {
+	return &SlotQuery{
+		Partition: r.Partition(), Limit: limit, At: at, Run: r.Key().RunID, Near: r.Slot - 1, Windows: windows, Until: until,
+	}
+}
+
+// CreationSlotQuery asks for a slot for a run that is to be created.
+func CreationSlotQuery(run *runlane.Run, limit, windows int) *SlotQuery {
+	return &SlotQuery{
+		Partition: Partition{run.Environment, run.Queue, Hash(run.ConcurrencyKey)}, Limit: limit, At: ToMillis(run.UpdatedAt), Run: run.ID,
+		Near: -1, Windows: windows, Until: ToMillis(run.DispatchExpiresAt),
+	}
+}
+
+// RunPK is the partition key of the run that asks.
+func (q *SlotQuery) RunPK() string {
+	return RunPK(lane.RunKey{Environment: q.Partition.Environment, RunID: q.Run})
+}
+
+// Take is the change by which the run gets a slot of a number.
+func (q *SlotQuery) Take(number int, before *SlotItem) SlotChange {
+	return SlotChange{Put: &SlotItem{PK: q.Partition.PK(), SK: SlotSK(number), Run: q.Run, Until: q.Until}, Before: before}
+}
+
+// Choose is the change by which the run gets a slot: its own while it is held, or else a free one, as pick says of so many. A reservation
+// of its own that is about to end is no reason to have the same slot again: it may be over when the commit happens, and the limit lower
+// than its number. ok is false when there is none.
+func (r *SlotReading) Choose(q *SlotQuery, pick func(n int) int) (change SlotChange, ok bool) {
+	if r.Own != nil && r.Own.Outlasts(q.At) {
+		return q.Take(r.Own.Number(), r.Own), true
+	}
+	if len(r.Free) == 0 {
+		return change, false
+	}
+	n := r.Free[pick(len(r.Free))]
+	if r.Own != nil && r.Own.Number() == n {
+		return q.Take(n, r.Own), true
+	}
+	change = q.Take(n, nil)
+	change.Delete = r.Own
+	if old, there := r.Replaced[n]; there {
+		change.Before = &old
+	}
+	return change, true
 }

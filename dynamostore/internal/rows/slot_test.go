@@ -8,7 +8,7 @@ import (
 // an update that changes nothing.
 func TestMember_ChangesNothing_IsACheck(t *testing.T) {
 	t.Parallel()
-	slot := Slot{PK: "test:slots", SK: SlotSK(0), Run: "run_1", Until: 7}
+	slot := SlotItem{PK: "test:slots", SK: SlotSK(0), Run: "run_1", Until: 7}
 	same := slot
 	members, err := (&SlotChange{Put: &same, Before: &slot}).Writes()
 	if err != nil || len(members) != 1 {

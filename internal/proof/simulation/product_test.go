@@ -61,12 +61,12 @@ func TestConstants_AreTheProducts(t *testing.T) {
 		file, name string
 		ours       float64
 	}{
-		{"dynamostore/internal/rows/keys.go", "DefaultShards", defaultShards},
-		{"dynamostore/internal/ddb/transact.go", "maxConflictTries", maxConflictTries},
-		{"dynamostore/internal/ddb/transact.go", "throttleBackoff", float64(throttleBackoff)},
+		{"dynamostore/internal/rows/marker.go", "DefaultShards", defaultShards},
+		{"dynamostore/internal/ddb/pace.go", "maxConflictTries", maxConflictTries},
+		{"dynamostore/internal/ddb/pace.go", "throttleBackoff", float64(throttleBackoff)},
 		{"dynamostore/scan.go", "maxScanChunk", maxScanChunk},
 		{"dynamostore/internal/ddb/table.go", "BatchKeys", batchKeys},
-		{"dynamostore/internal/ddb/parallel.go", "MaxParallel", maxParallel},
+		{"dynamostore/internal/ddb/pace.go", "MaxParallel", maxParallel},
 		{"dynamostore/internal/rows/log.go", "RedeliverFirst", float64(firstRedelivery)},
 		{"dynamostore/internal/rows/log.go", "redeliverMost", float64(lastRedelivery)},
 		{"core/tick.go", "defaultTickLimit", defaultTickLimit},

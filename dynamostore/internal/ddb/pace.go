@@ -5,8 +5,23 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"golang.org/x/sync/errgroup"
 )
+
+// Bounds of repeating one transaction.
+const (
+	maxConflictTries  = 8
+	triesBeforeLook   = 2 // of these: then the members are read
+	maxConflictRounds = 3 // of so many tries, while reading tells that nobody has won
+	MaxUnknownTries   = 4
+	conflictBackoff   = 80 * time.Millisecond
+	throttleBackoff   = 250 * time.Millisecond
+)
+
+// SentOnce leaves repeating a write to the table: behind the SDK's own retries it is not known whether a condition fails on
+// what an earlier sending wrote.
+func SentOnce(o *dynamodb.Options) { o.RetryMaxAttempts = 1 }
 
 // MaxParallel is how many requests of one call are under way at once, where nothing else is said.
 const MaxParallel = 8
