@@ -10,7 +10,7 @@ import (
 
 // Blocks of Go and of text in the documents are lines of these files. (Those that are marked "run" are executed by docs-test.)
 var quoted = map[string][]string{
-	"tasks.md": {"tasks.go", "handlers.go"},
+	"tasks.md": {"tasks.go", "handlers.go", "drain.go"},
 	"testing.md": {
 		"guide_test.go", "lane_test.go", filepath.Join("..", "..", "example_test.go"), filepath.Join("..", "..", "testdata", "example.golden"),
 	},

@@ -1,0 +1,25 @@
+package guide
+
+import (
+	"context"
+	"errors"
+	"log"
+	"time"
+
+	"github.com/runlane/runlane-go/core"
+)
+
+// WorkOff executes what is due, and what becomes due within half a minute.
+func WorkOff(ctx context.Context, rt *core.Runtime) error {
+	report := core.DrainReport{}
+	if err := rt.Work(ctx, &core.WorkOptions{Drain: true, DrainWait: 30 * time.Second, DrainReport: &report}); err != nil {
+		return err
+	}
+	if report.Interrupted {
+		return errors.New("the time was over before everything due was done")
+	}
+	if report.Left > 0 {
+		log.Printf("at least %d runs are left, the next due at %s", report.Left, report.NextDue)
+	}
+	return nil
+}
