@@ -244,6 +244,7 @@ func (s *scene) pruneUntilGone(id runlane.RunID) {
 		_, err = s.storage.Storage.GetRun(s.Context(), s.key(id))
 		return errors.Is(err, runlane.ErrRunNotFound)
 	})
+	s.faults.forget(id)
 }
 
 func deliveryCancellation(t *testing.T, h RuntimeHarness) {

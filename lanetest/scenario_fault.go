@@ -118,6 +118,16 @@ func (f *sceneFaults) make(id runlane.RunID) (first bool) {
 	return first
 }
 
+// forget notes that a run is pruned: who knows of one with its id next is the first to again.
+func (f *sceneFaults) forget(id runlane.RunID) {
+	if f == nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.made, id)
+}
+
 func (f *sceneFaults) storage(s lane.Storage) lane.Storage {
 	if f == nil || f.plan == nil {
 		return s

@@ -3,7 +3,7 @@ package guide
 import (
 	"context"
 	"errors"
-	"log"
+	"log/slog"
 	"time"
 
 	"github.com/runlane/runlane-go/core"
@@ -19,7 +19,7 @@ func WorkOff(ctx context.Context, rt *core.Runtime) error {
 		return errors.New("the time was over before everything due was done")
 	}
 	if report.Left > 0 {
-		log.Printf("at least %d runs are left, the next due at %s", report.Left, report.NextDue)
+		slog.Info("runs are left", "at least", report.Left, "next due", report.NextDue)
 	}
 	return nil
 }
