@@ -83,7 +83,7 @@ func (r *Run) RunnableAt() (at time.Time, ok bool) {
 }
 
 // Abandoned counts attempts whose lease ended without an outcome, as seen at t. It counts all of them; those in a row, which are
-// bounded (docs/decisions.md, Leases and workers), take the history too, where an attempt had an outcome.
+// bounded (docs/internals/decisions.md, Leases and workers), take the history too, where an attempt had an outcome.
 func (r *Run) Abandoned(t time.Time) int {
 	n := r.Counters.Attempts - r.Counters.Failures - r.Counters.Releases
 	if r.Status.Owned() && t.Before(r.Lease.ExpiresAt) {

@@ -12,7 +12,7 @@ import (
 	"github.com/runlane/runlane-go/core"
 )
 
-// clockTolerance is what every guarantee allows for (docs/decisions.md, Programs), and the second by which HTTP tells the time.
+// clockTolerance is what every guarantee allows for (docs/internals/decisions.md, Programs), and the second by which HTTP tells the time.
 const clockTolerance = 2500*time.Millisecond + time.Second
 
 // checkClock compares this machine's clock with that of DynamoDB, which every HTTP answer tells. It needs no runtime: a clock that is

@@ -23,7 +23,7 @@ const (
 	catalogRetry = 10 * time.Minute
 )
 
-// catalog is a runtime's part in the stored definitions of its environment's tasks (docs/decisions.md, Programs).
+// catalog is a runtime's part in the stored definitions of its environment's tasks (docs/internals/decisions.md, Programs).
 type catalog struct {
 	stored lane.TaskCatalog // nil where the storage keeps none
 

@@ -20,7 +20,7 @@ const (
 	minHandlerTime = 5 * time.Second
 	// followerShare is the part of an invocation that may be gone when a task without a timeout begins behind others of its group.
 	followerShare = 10 // one part in
-	// clockDifference is how far clocks may be apart (docs/decisions.md, Programs), in whole seconds: an invocation seems so much shorter.
+	// clockDifference is how far clocks may be apart (docs/internals/decisions.md, Programs), in whole seconds: an invocation seems so much shorter.
 	clockDifference = 3 * time.Second
 	// beginTime is what an invocation needs before its first handler begins: its event, the run, the claim.
 	beginTime = time.Second

@@ -8,7 +8,7 @@ import (
 // ProjectRunEvents folds events onto current, nil for a run that does not exist yet, and returns the run they add up to. It
 // alone decides what events mean: runtimes call it before each write, storages persist its result and never recompute it. It
 // has no clock, does no I/O and throws no dice, so one history is one run for ever, folded in one call or in many. The rules:
-// docs/contract.md, Runs and events; docs/decisions.md, Reducer edge cases.
+// docs/internals/contract.md, Runs and events; docs/internals/decisions.md, Reducer edge cases.
 //
 // expectedSequence is the sequence of the run as the caller read it, 0 for a new one; the events get the numbers after it.
 // Times are projected as [runlane.UTCMillis], and a lease or a due time is reached at its exact millisecond.

@@ -16,7 +16,7 @@ import (
 const (
 	// occurrenceClaim is how long the right to make an occurrence's run lasts. Whoever dies with it is replaced by a tick after that.
 	occurrenceClaim = time.Minute
-	// clockTolerance is how far the clocks of two ticks may be apart (docs/decisions.md, Programs).
+	// clockTolerance is how far the clocks of two ticks may be apart (docs/internals/decisions.md, Programs).
 	clockTolerance = 2500 * time.Millisecond
 	// evaluationNoted is how often it is noted that a schedule was looked at and nothing fired.
 	evaluationNoted = time.Hour

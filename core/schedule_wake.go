@@ -10,7 +10,7 @@ import (
 )
 
 // firesBetweenTicks reports that workers here wait for the times of schedules themselves. They do where this process alone has the
-// state: a look costs next to nothing there, and nobody else would take it. See docs/decisions.md, Schedules.
+// state: a look costs next to nothing there, and nobody else would take it. See docs/internals/decisions.md, Schedules.
 func (rt *Runtime) firesBetweenTicks() bool {
 	return len(rt.schedules) > 0 && rt.lane.Storage.Capabilities().ProcessLocalState
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // A run whose last attempt was abandoned is a suspect: it may be what killed its worker. No attempt of a suspect is executed beside
-// another suspect's in one process, nor in a Lambda invocation beside any (docs/decisions.md, Leases and workers).
+// another suspect's in one process, nor in a Lambda invocation beside any (docs/internals/decisions.md, Leases and workers).
 
 const (
 	// suspectAgain is about when a wakeup comes again whose run has to wait for another suspect to end.

@@ -71,7 +71,7 @@ func (w *world) handOver() *world {
 	return &next
 }
 
-// docs/layout.md, Budget: what a tick reads of a partition with the largest limit.
+// docs/internals/layout.md, Budget: what a tick reads of a partition with the largest limit.
 func TestBudget_SlotsOfTheLargestLimit_AreReadForTwentyFiveUnits(t *testing.T) {
 	w := newWorld(t).occupy(0, runlane.MaxQueueConcurrency)
 	p := rows.Partition{Environment: "test", Queue: "default", Hash: rows.Hash("")}

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// price is what docs/layout.md says of a step: what it uses.
+// price is what docs/internals/layout.md says of a step: what it uses.
 type price struct {
 	Usage
 	beyond bool // above a simple run
@@ -21,12 +21,12 @@ const writeUnitPrice, readUnitPrice = 0.625, 0.125
 func dollars(u Usage) float64 { return u.WriteUnits*writeUnitPrice + u.ReadUnits*readUnitPrice }
 
 // document is the source of every number that TestBudget demands.
-const document = "../docs/layout.md"
+const document = "../docs/internals/layout.md"
 
 // priceText is what stands in the last four cells of a row.
 var priceText = regexp.MustCompile(`^(\+ )?(\d+) \| (\d+(?:\.5)?) \| (\d+) \| (\d+\.\d{4})$`)
 
-// budget reads the table of docs/layout.md, Budget. A step's name ends at the colon, behind which stands what its price consists of.
+// budget reads the table of docs/internals/layout.md, Budget. A step's name ends at the colon, behind which stands what its price consists of.
 func budget(t testing.TB) map[string]price {
 	t.Helper()
 	text, err := os.ReadFile(document)

@@ -17,13 +17,13 @@ import (
 	"github.com/runlane/runlane-go/memlane"
 )
 
-// budgetCase measures one step of docs/layout.md, Budget: what after used, by the meter, beyond before.
+// budgetCase measures one step of docs/internals/layout.md, Budget: what after used, by the meter, beyond before.
 type budgetCase struct {
 	before, after func(w *world) *world
 	simple        []string // steps among them that are a simple run's, where the document says what comes on top of one
 }
 
-// TestBudget goes through docs/layout.md, Budget, row by row: a case for each row, a row for each case, and the numbers are the
+// TestBudget goes through docs/internals/layout.md, Budget, row by row: a case for each row, a row for each case, and the numbers are the
 // document's.
 func TestBudget(t *testing.T) {
 	t.Parallel()

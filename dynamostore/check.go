@@ -21,7 +21,7 @@ type checkPosition struct {
 	SK string `json:"s"`
 }
 
-// Check implements lane.Checker: the invariants of docs/layout.md on every run and owner of an environment. It scans the table,
+// Check implements lane.Checker: the invariants of docs/internals/layout.md on every run and owner of an environment. It scans the table,
 // so it is for tests and for diagnosis. A run that changes while it is checked may be reported wrongly: check what stands still,
 // or twice.
 func (s *Store) Check(ctx context.Context, q *lane.PageQuery) (*runlane.Page[lane.Violation], error) {

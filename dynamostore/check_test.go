@@ -15,7 +15,7 @@ import (
 	"github.com/runlane/runlane-go/lanetest"
 )
 
-// broken is one invariant of docs/layout.md, broken by hand: a run that is right, what is done to its items behind the store's
+// broken is one invariant of docs/internals/layout.md, broken by hand: a run that is right, what is done to its items behind the store's
 // back, and the rule that has to be named with it.
 type broken struct {
 	name   string

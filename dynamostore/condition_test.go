@@ -15,7 +15,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// Conditions that stand beside others: each test makes the state in which only this one holds. docs/layout.md, Commit.
+// Conditions that stand beside others: each test makes the state in which only this one holds. docs/internals/layout.md, Commit.
 
 // elsewhere is a second process on the same table.
 func (w *world) elsewhere() *Store {
@@ -232,7 +232,7 @@ func TestCondition_AResetClearsOnlyTheOwnerItJudged(t *testing.T) {
 	}
 }
 
-// A slot is taken, or taken over, only as it was read. docs/layout.md, Slots.
+// A slot is taken, or taken over, only as it was read. docs/internals/layout.md, Slots.
 func TestCondition_ASlotIsTakenOnlyAsItWasRead(t *testing.T) {
 	t.Parallel()
 	until := rows.ToMillis(testTime)

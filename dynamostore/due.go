@@ -82,7 +82,7 @@ func (s *Store) ListRunsNeedingCancellationFinalization(ctx context.Context, q *
 var timedKinds = []rows.MarkerKind{rows.Deliverable, rows.Unpublished, rows.Waiting, rows.Parked, rows.Leased}
 
 // OldestDue is since when the oldest marker has been due at an instant; zero when none is. It reads the index alone, changes nothing
-// and looks at no run: a marker may be older than what is really due (docs/layout.md, Indexes), until a tick moves it. Where ticks
+// and looks at no run: a marker may be older than what is really due (docs/internals/layout.md, Indexes), until a tick moves it. Where ticks
 // keep up, no marker stays due for longer than a tick's distance and its patience.
 func (s *Store) OldestDue(ctx context.Context, environment runlane.Environment, at time.Time) (time.Time, error) {
 	shards, err := s.shardCounts(ctx, environment)

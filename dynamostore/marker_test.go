@@ -9,7 +9,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// TestMarkerTable goes through docs/layout.md, Indexes, row by row: the marker after each commit or look, and what the index
+// TestMarkerTable goes through docs/internals/layout.md, Indexes, row by row: the marker after each commit or look, and what the index
 // costs. The steps before the last one only lead there.
 func TestMarkerTable(t *testing.T) {
 	t.Parallel()

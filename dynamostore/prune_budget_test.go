@@ -29,7 +29,7 @@ func addPruningCases(cases map[string]budgetCase) {
 	cases["pruning a run with a payload of 3 KB"] = budgetCase{finished(&runlane.RunCreated{Payload: bulky(3)}), pruned, nil}
 }
 
-// docs/layout.md, Budget: what pruning costs beyond a simple run, by the meter and by the emulator, which is right about plain writes.
+// docs/internals/layout.md, Budget: what pruning costs beyond a simple run, by the meter and by the emulator, which is right about plain writes.
 func TestPrune_Budget(t *testing.T) {
 	t.Parallel()
 	run := budget(t)["pruning a simple run"].WriteUnits

@@ -73,7 +73,7 @@ func (w *world) raw(pk, sk string) item.Item {
 	return raw
 }
 
-// docs/layout.md, Items.
+// docs/internals/layout.md, Items.
 func TestSchedule_StandsWhereTheLayoutSays(t *testing.T) {
 	w := newWorld(t).registered()
 	raw := w.raw("test:schedule", "nightly")
@@ -102,7 +102,7 @@ func TestSchedule_StandsWhereTheLayoutSays(t *testing.T) {
 	}
 }
 
-// docs/layout.md, Budget: a scheduled run costs 5 units above a simple one, one for the claim and four for completing it and moving
+// docs/internals/layout.md, Budget: a scheduled run costs 5 units above a simple one, one for the claim and four for completing it and moving
 // the last fire in one transaction.
 func TestSchedule_Budget(t *testing.T) {
 	w := newWorld(t)

@@ -3,7 +3,7 @@
 // Every transition of a run is one TransactWriteItems: the run item, conditional on its sequence, and one log item that holds
 // the commit's events and the state of its outbox rows, with owner, payload and output items where they are needed. What
 // somebody has to look at, and when, stands in the index due; what is finished stands in the index done. The layout, its
-// invariants and its price are described in docs/layout.md.
+// invariants and its price are described in docs/internals/layout.md.
 //
 // A [Store] is safe for concurrent use by any number of goroutines and processes. It counts the capacity units of every
 // request it sends, see [Store.Stats].

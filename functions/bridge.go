@@ -21,7 +21,7 @@ import (
 )
 
 // Bridge handles a batch of wakeups: each record is executed until the invocation's deadline, and those to be handed back are
-// reported as batch item failures, after their visibility was changed so that they come again soon (docs/decisions.md,
+// reported as batch item failures, after their visibility was changed so that they come again soon (docs/internals/decisions.md,
 // Delivery). An outcome of a handler, a failure too, is recorded with its run and its record is done.
 //
 // No attempt fails for time that one before it used: see core.DeliveryOptions. The invocation's time is that from the call to the

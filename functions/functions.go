@@ -48,7 +48,7 @@ type Opener = func(ctx context.Context) (*core.Runtime, error)
 // Start serves the role that RUNLANE_FUNCTION names, and does not return. It makes Lambda's logger the default of slog, before
 // it calls open, and writes metrics to the log, see [MetricsVariable].
 //
-// The first event opens the runtime, or the start where environments start ahead of events (docs/decisions/0009).
+// The first event opens the runtime, or the start where environments start ahead of events (docs/internals/decisions/0009).
 // What keeps the runtime from opening is logged once, with code, message and hint; invocations then fail with it, so that messages
 // and stream records come again. If it may pass (an error that is Retryable), the next invocation tries to open again. The bridge
 // refuses alike, as soon as its first invocation shows how long invocations are, a task whose timeout none of them fits.

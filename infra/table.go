@@ -12,7 +12,7 @@ import (
 )
 
 // The key attributes of the table and the names and key attributes of its two sparse indexes. All are strings. What the
-// values look like is in docs/layout.md.
+// values look like is in docs/internals/layout.md.
 const (
 	PartitionKey = "pk"
 	SortKey      = "sk"

@@ -10,7 +10,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// docs/contract.md, Append.
+// docs/internals/contract.md, Append.
 func appendCases() []storageCase {
 	return []storageCase{
 		{"AReaderOfTheRunFindsAllOfItsHistory", needsBoth(needsHistory, needsOutbox), appendSeenWhole},
@@ -266,7 +266,7 @@ func appendWithoutPayload(t *testing.T, b *bundle) {
 	}
 }
 
-// docs/contract.md, Append: Run and Events may be left out of the answer, Outbox not, and what is written is the same.
+// docs/internals/contract.md, Append: Run and Events may be left out of the answer, Outbox not, and what is written is the same.
 func appendWithoutRecords(t *testing.T, b *bundle) {
 	c := b.Creation(t, noon, RunOptions{})
 	c.WithoutRecords = true
@@ -284,7 +284,7 @@ func appendWithoutRecords(t *testing.T, b *bundle) {
 	}
 }
 
-// docs/contract.md, Events: a reader meets what a newer version wrote.
+// docs/internals/contract.md, Events: a reader meets what a newer version wrote.
 func appendUnknown(t *testing.T, b *bundle) {
 	run := b.create(noon, RunOptions{})
 	if b.h.PlantUnknownEvent == nil {

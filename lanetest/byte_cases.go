@@ -11,7 +11,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// docs/contract.md, Payload and output: bytes come back exactly as they were given.
+// docs/internals/contract.md, Payload and output: bytes come back exactly as they were given.
 func byteCases() []storageCase {
 	return []storageCase{
 		{"PayloadsComeBackIdentical", nil, payloadBytes},

@@ -10,7 +10,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// docs/contract.md, Capabilities.
+// docs/internals/contract.md, Capabilities.
 func capabilityCases() []storageCase {
 	return []storageCase{
 		{"AreThoseDeclared", nil, capabilitiesDeclared},
@@ -132,7 +132,7 @@ func capabilitiesHonest(t *testing.T, b *bundle) {
 	}
 }
 
-// docs/contract.md, Bounded queues: a storage without slots must not pretend that a limit holds.
+// docs/internals/contract.md, Bounded queues: a storage without slots must not pretend that a limit holds.
 func boundedRefused(t *testing.T, b *bundle) {
 	bounded := func(tr lane.Transition) lane.Transition {
 		tr.Queue.Concurrency = 1
@@ -159,7 +159,7 @@ func boundedRefused(t *testing.T, b *bundle) {
 	equal(t, "run after refused commands", run, b.get(run.ID))
 }
 
-// docs/contract.md, Errors: a call on an ended context tells so and does nothing.
+// docs/internals/contract.md, Errors: a call on an ended context tells so and does nothing.
 func endedContext(t *testing.T, b *bundle) {
 	ctx, cancel := context.WithCancel(b.ctx())
 	cancel()

@@ -9,7 +9,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// docs/contract.md, Claims.
+// docs/internals/contract.md, Claims.
 func claimCases() []storageCase {
 	return []storageCase{
 		{"GivesTheRunToItsWorker", needsBoth(needsLeases, needsHistory), claimGives},
@@ -165,7 +165,7 @@ func claimMalformed(t *testing.T, b *bundle) {
 	equal(t, "run after malformed claims", run, b.get(run.ID))
 }
 
-// docs/contract.md, Leases.
+// docs/internals/contract.md, Leases.
 func leaseCases() []storageCase {
 	return []storageCase{
 		{"HeartbeatExtendsIt", needsBoth(needsLeases, needsHistory), heartbeatExtends},

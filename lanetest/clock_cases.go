@@ -9,7 +9,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// docs/decisions.md, Leases and workers: clocks that disagree break no guarantee. Of two processes over the same data, whose clocks
+// docs/internals/decisions.md, Leases and workers: clocks that disagree break no guarantee. Of two processes over the same data, whose clocks
 // differ by five seconds, the one ahead sees leases, claims and reservations end early; whose they were learns that from the
 // storage, never from time.
 func clockCases() []storageCase {

@@ -9,7 +9,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// contractCases are rules of docs/contract.md that hold whatever a storage promises, or that several of its methods share.
+// contractCases are rules of docs/internals/contract.md that hold whatever a storage promises, or that several of its methods share.
 func contractCases() []storageCase {
 	return []storageCase{
 		{"KeysAreRefusedWhereTheyAreNotEnforced", func(c lane.StorageCapabilities) bool { return !c.EnforcesIdempotency || !c.EnforcesSingleton }, keysRefused},
@@ -26,7 +26,7 @@ func contractCases() []storageCase {
 	}
 }
 
-// docs/contract.md, Capabilities: a key that nobody enforces must not look enforced.
+// docs/internals/contract.md, Capabilities: a key that nobody enforces must not look enforced.
 func keysRefused(t *testing.T, b *bundle) {
 	for name, c := range map[string]struct {
 		enforced bool
@@ -47,7 +47,7 @@ func keysRefused(t *testing.T, b *bundle) {
 	}
 }
 
-// docs/contract.md, Errors.
+// docs/internals/contract.md, Errors.
 func endedEverywhere(t *testing.T, b *bundle) {
 	run := b.create(noon, RunOptions{})
 	ctx, cancel := context.WithCancel(b.ctx())
@@ -96,7 +96,7 @@ func endedEverywhere(t *testing.T, b *bundle) {
 	}
 }
 
-// docs/contract.md, Copies.
+// docs/internals/contract.md, Copies.
 func copiesOfHistory(t *testing.T, b *bundle) {
 	command := b.rich(t)
 	commit := b.append(command)
@@ -117,7 +117,7 @@ func copiesOfHistory(t *testing.T, b *bundle) {
 	equal(t, "stored, after what was read was changed", before, b.snapshot(before.Run.ID))
 }
 
-// docs/contract.md, Copies.
+// docs/internals/contract.md, Copies.
 func copiesOfHeartbeats(t *testing.T, b *bundle) {
 	run := b.running(noon, noon.Add(time.Minute), RunOptions{
 		Payload: []byte(`{"a":1}`), Meta: map[string]string{"m": "meta"}, TraceCarrier: map[string]string{"t": "trace"},
@@ -134,7 +134,7 @@ func copiesOfHeartbeats(t *testing.T, b *bundle) {
 	equal(t, "stored, after command and commit were changed", before, b.snapshot(run.ID))
 }
 
-// docs/contract.md, Copies.
+// docs/internals/contract.md, Copies.
 func copiesOfOwners(t *testing.T, b *bundle) {
 	run := b.create(time.Now(), RunOptions{
 		IdempotencyKey: "key", SingletonKey: "key", Retention: runlane.KeyRetention{TTL: time.Hour}, Payload: []byte(`{"a":1}`),
@@ -148,7 +148,7 @@ func copiesOfOwners(t *testing.T, b *bundle) {
 	}
 }
 
-// docs/contract.md, Reads: backends bound what one request reads, callers do not.
+// docs/internals/contract.md, Reads: backends bound what one request reads, callers do not.
 func readVeryMany(t *testing.T, b *bundle) {
 	runs := []*runlane.Run{b.create(noon, RunOptions{}), b.create(noon, RunOptions{}), b.create(noon, RunOptions{})}
 	q := &lane.RunsQuery{Environment: b.env}
@@ -163,7 +163,7 @@ func readVeryMany(t *testing.T, b *bundle) {
 	equal(t, "runs", want, must(b.storage.GetRuns(b.ctx(), q))(t))
 }
 
-// docs/contract.md, Pages and cursors.
+// docs/internals/contract.md, Pages and cursors.
 func pagingDefault(t *testing.T, b *bundle) {
 	run := b.create(noon, RunOptions{NoDelivery: true})
 	bodies := make([]runlane.EventBody, runlane.DefaultPageLimit+9)
@@ -182,7 +182,7 @@ func pagingDefault(t *testing.T, b *bundle) {
 	}
 }
 
-// docs/contract.md, Append.
+// docs/internals/contract.md, Append.
 func claimWithoutPayload(t *testing.T, b *bundle) {
 	payload := []byte(`{"keep": "me"}`)
 	run := b.create(noon, RunOptions{Payload: payload})
@@ -194,7 +194,7 @@ func claimWithoutPayload(t *testing.T, b *bundle) {
 	wantBytes(t, "payload after a claim and a heartbeat without it", payload, b.get(run.ID).Payload)
 }
 
-// docs/contract.md, Leases.
+// docs/internals/contract.md, Leases.
 func heartbeatMalformed(t *testing.T, b *bundle) {
 	run := b.running(noon, noon.Add(time.Minute), RunOptions{})
 	for name, change := range map[string]func(c *lane.HeartbeatCommand){

@@ -8,7 +8,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// docs/contract.md, Copies: a command is neither kept nor changed, and what is returned is the caller's own.
+// docs/internals/contract.md, Copies: a command is neither kept nor changed, and what is returned is the caller's own.
 func copyCases() []storageCase {
 	return []storageCase{
 		{"ChangingACommandAfterwardsChangesNothing", needsBoth(needsHistory, needsLeases), copiesIn},

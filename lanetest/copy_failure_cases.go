@@ -8,7 +8,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// docs/contract.md, Copies.
+// docs/internals/contract.md, Copies.
 func copiesOfReservations(t *testing.T, b *bundle) {
 	run := b.limited(1).waiting(noon, RunOptions{
 		Payload: []byte(`{"a":1}`), Meta: map[string]string{"m": "meta"}, TraceCarrier: map[string]string{"t": "trace"},
@@ -25,7 +25,7 @@ func copiesOfReservations(t *testing.T, b *bundle) {
 	equal(t, "trace of the delivery", map[string]string{"t": "trace"}, b.row(run.ID).Wakeup.TraceCarrier)
 }
 
-// docs/contract.md, Copies.
+// docs/internals/contract.md, Copies.
 func copiesOfFailures(t *testing.T, b *bundle) {
 	failed, dead := b.born(noon), b.born(noon)
 	failure := func() runlane.Failure {

@@ -8,7 +8,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// docs/contract.md, Environments: no call ever sees two.
+// docs/internals/contract.md, Environments: no call ever sees two.
 func environmentCases() []storageCase {
 	return []storageCase{
 		{"RunsAndKeysOfOneAreUnknownInAnother", needsBoth(needsIdempotency, needsSingleton), environmentsApart},

@@ -49,7 +49,7 @@ func (b *bundle) of(queue runlane.QueueName, at time.Time) *lane.DueQuery {
 	return q
 }
 
-// docs/layout.md, Marker table: a claim leaves the run where its lease's end is found, wherever it was before.
+// docs/internals/layout.md, Marker table: a claim leaves the run where its lease's end is found, wherever it was before.
 func hazardClaimedAnywhere(_ *testing.T, b *bundle) {
 	lease := 15 * time.Minute
 	held := func(queue runlane.QueueName) lane.OutboxMessage {
@@ -109,7 +109,7 @@ func hazardClaimedAnywhere(_ *testing.T, b *bundle) {
 	}
 }
 
-// docs/layout.md, Invariants: what a tick notes about a run is no progress of the run.
+// docs/internals/layout.md, Invariants: what a tick notes about a run is no progress of the run.
 func hazardLookBetween(t *testing.T, b *bundle) {
 	published := lane.OutboxBirth{Published: true}
 	run := b.create(noon, RunOptions{Outbox: published}) // read by a worker
@@ -131,7 +131,7 @@ func hazardLookBetween(t *testing.T, b *bundle) {
 	b.append(outcome)
 }
 
-// docs/layout.md, Indexes: a time is when something became or becomes due, never when somebody plans to look.
+// docs/internals/layout.md, Indexes: a time is when something became or becomes due, never when somebody plans to look.
 func hazardTrueMoment(t *testing.T, b *bundle) {
 	birth := lane.OutboxBirth{ClaimUntil: noon.Add(claimTime)}
 	ms := time.Millisecond
@@ -183,7 +183,7 @@ func hazardTrueMoment(t *testing.T, b *bundle) {
 	b.wantScanOrder("runnable, in the order of their moments", b.storage.ListRunnableRuns, b.of("order", noon.Add(time.Hour)), order...)
 }
 
-// docs/decisions.md, Delivery: the outbox.
+// docs/internals/decisions.md, Delivery: the outbox.
 func hazardHandedOver(t *testing.T, b *bundle) {
 	next := noon.Add(time.Second)
 	failed := b.born(noon)
@@ -220,7 +220,7 @@ func hazardHandedOver(t *testing.T, b *bundle) {
 	b.wantDue("publishers that died", next.Add(claimTime), deferred.ID, failed.Wakeup.RunID, dead.Wakeup.RunID)
 }
 
-// docs/decisions.md, Delivery: lost wakeups. That redelivery waits while the transport is behind is the runtime's part.
+// docs/internals/decisions.md, Delivery: lost wakeups. That redelivery waits while the transport is behind is the runtime's part.
 func hazardLostWakeup(t *testing.T, b *bundle) {
 	held := b.born(noon)
 	b.mark(t, held.OutboxRef, noon)
@@ -246,7 +246,7 @@ func hazardLostWakeup(t *testing.T, b *bundle) {
 	b.wantScan("needing redelivery after the claim", b.storage.ListRunsNeedingRedelivery, b.due(second.Add(24*time.Hour)))
 }
 
-// docs/decisions.md, Schedules. That runs of schedules take no idempotency key, although their task has a function for it, is the
+// docs/internals/decisions.md, Schedules. That runs of schedules take no idempotency key, although their task has a function for it, is the
 // runtime's part; here is what the order claim, create, complete needs from a storage after a crash in its middle.
 func hazardOccurrenceRun(t *testing.T, b *bundle) {
 	b.registered("nightly")
@@ -296,7 +296,7 @@ func hazardOccurrenceSingleton(t *testing.T, b *bundle) {
 	equal(t, "last fire", fire, b.record("nightly").LastFire)
 }
 
-// docs/decisions.md, Delivery: short waits. That an early wakeup is sent again, or waits, is the runtime's part.
+// docs/internals/decisions.md, Delivery: short waits. That an early wakeup is sent again, or waits, is the runtime's part.
 func hazardShortWaits(_ *testing.T, b *bundle) {
 	const longest = 15 * time.Minute
 	patience := lane.Patience{Queued: time.Minute, ShortWait: 30 * time.Second}

@@ -26,7 +26,7 @@ func hazardLaterCases() []storageCase {
 	}
 }
 
-// docs/layout.md, Invariants: a pass over the partitions begins behind the one at which the last was ended. Maintenance keeps no
+// docs/internals/layout.md, Invariants: a pass over the partitions begins behind the one at which the last was ended. Maintenance keeps no
 // cursor: each time it reads a first page, of which it takes what it can reserve.
 func hazardFullPartitions(t *testing.T, b *bundle) {
 	s := b.limited(1)
@@ -56,7 +56,7 @@ func hazardFullPartitions(t *testing.T, b *bundle) {
 	})
 }
 
-// docs/layout.md, Indexes: rows of other queues are passed over, and do not use up the page.
+// docs/internals/layout.md, Indexes: rows of other queues are passed over, and do not use up the page.
 func hazardQueueFilter(t *testing.T, b *bundle) {
 	const heavy = 30
 	published := lane.OutboxBirth{Published: true}
@@ -83,7 +83,7 @@ func hazardQueueFilter(t *testing.T, b *bundle) {
 	}
 }
 
-// docs/decisions.md, Schedules: an occurrence at or before the last fire is never claimed, however long the schedule has no other,
+// docs/internals/decisions.md, Schedules: an occurrence at or before the last fire is never claimed, however long the schedule has no other,
 // and also if there is nothing left, or never was anything, that tells of it.
 func hazardFiredOnce(t *testing.T, b *bundle) {
 	b.registered("once")
@@ -147,7 +147,7 @@ func hazardOvertaken(t *testing.T, b *bundle) {
 	b.wantOutcome("nightly", early, at.Add(time.Hour), lane.LostOccurrence)
 }
 
-// docs/decisions.md, Leases and workers: somebody else's event between an owner's read and its write is told from a lost lease, and
+// docs/internals/decisions.md, Leases and workers: somebody else's event between an owner's read and its write is told from a lost lease, and
 // the owner's outcome counts once it is projected on what it reads now.
 func hazardRequestBetween(t *testing.T, b *bundle) {
 	for _, write := range []string{"outcome", "heartbeat"} {
@@ -193,7 +193,7 @@ func hazardCreationWithoutSlot(t *testing.T, b *bundle) {
 	s.won("reserve", s.reserve(waiting, noon))
 }
 
-// docs/layout.md, Slots: ten runs, five of which end, leave their slots wherever these are. Under the limit of six that follows there
+// docs/internals/layout.md, Slots: ten runs, five of which end, leave their slots wherever these are. Under the limit of six that follows there
 // is room for one more, whoever asks first and how often; under five there is none.
 func hazardLoweredLimit(t *testing.T, b *bundle) {
 	wide := b.limited(10)
@@ -216,7 +216,7 @@ func hazardLoweredLimit(t *testing.T, b *bundle) {
 	equal(t, "holders", 7, len(seven.holders(waiting[2])))
 }
 
-// docs/decisions.md, Reads and pruning: between two pages a run that was shown already is looked at, claimed and retried: a list may
+// docs/internals/decisions.md, Reads and pruning: between two pages a run that was shown already is looked at, claimed and retried: a list may
 // show it again, but it hides none of the others. Whoever wants to know about this one run asks for it, or for its key, and is
 // told what holds now.
 func hazardExactReads(t *testing.T, b *bundle) {

@@ -23,7 +23,7 @@ func hazardQueueCases() []storageCase {
 // policy is the queue with its limit, as scans carry it.
 func (s *withSlots) policy() runlane.Queue { return runlane.Queue{Name: Queue, Concurrency: s.limit} }
 
-// docs/layout.md, Marker table: what is claimed while it waits for a slot does not stay where full partitions are jumped over.
+// docs/internals/layout.md, Marker table: what is claimed while it waits for a slot does not stay where full partitions are jumped over.
 func hazardClaimedWaiting(_ *testing.T, b *bundle) {
 	s := b.limited(1)
 	at, end := noon.Add(time.Second), noon.Add(time.Second+time.Minute)
@@ -43,7 +43,7 @@ func hazardClaimedWaiting(_ *testing.T, b *bundle) {
 	b.wantScan("needing dispatch when the slot is free", b.storage.ListRunsNeedingDispatch, s.bounded(end), behind[0])
 }
 
-// docs/layout.md, Slots: heartbeats leave the slot alone, so its occupation must not depend on them.
+// docs/internals/layout.md, Slots: heartbeats leave the slot alone, so its occupation must not depend on them.
 func hazardHeldSlot(t *testing.T, b *bundle) {
 	s := b.limited(1)
 	run := s.executing(noon, RunOptions{}) // for a minute
@@ -67,7 +67,7 @@ func hazardHeldSlot(t *testing.T, b *bundle) {
 	equal(t, "holders", runIDs(competitor), s.holders(run))
 }
 
-// docs/decisions.md, Queues: what one tick does for the run of a dead worker, all in its second.
+// docs/internals/decisions.md, Queues: what one tick does for the run of a dead worker, all in its second.
 func hazardOwnSlot(t *testing.T, b *bundle) {
 	s := b.limited(1)
 	end := noon.Add(time.Minute)
@@ -91,7 +91,7 @@ func hazardOwnSlot(t *testing.T, b *bundle) {
 	equal(t, "holders", runIDs(run), s.holders(run))
 }
 
-// docs/decisions.md, Queues. That a tick appends what these scans ask for is the runtime's part.
+// docs/internals/decisions.md, Queues. That a tick appends what these scans ask for is the runtime's part.
 func hazardLimitGone(t *testing.T, b *bundle) {
 	s := b.limited(1)
 	holder := s.executing(noon, RunOptions{})
@@ -155,7 +155,7 @@ func hazardLimitNew(t *testing.T, b *bundle) {
 	}
 }
 
-// docs/decisions.md, Queues. That a wakeup without a live reservation tries this, and in which of the two ways, is the runtime's
+// docs/internals/decisions.md, Queues. That a wakeup without a live reservation tries this, and in which of the two ways, is the runtime's
 // part.
 func hazardLateWakeup(t *testing.T, b *bundle) {
 	s := b.limited(1)

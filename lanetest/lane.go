@@ -37,7 +37,7 @@ type laneCase struct {
 	run  func(*testing.T, LaneHarness)
 }
 
-// docs/contract.md, Lane.
+// docs/internals/contract.md, Lane.
 func laneCases() []laneCase {
 	return []laneCase{
 		{"PromisesWhatItsHalvesPromise", lanePromises},

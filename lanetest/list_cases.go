@@ -9,7 +9,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// docs/contract.md, Pages and cursors: what a list of runs promises while runs move on.
+// docs/internals/contract.md, Pages and cursors: what a list of runs promises while runs move on.
 func listCases() []storageCase {
 	return []storageCase{
 		{"Hazard25_RunsThatMadeNoProgressAreNeitherRepeatedNorMissed", needsBoth(needsHistory, needsLeases), listWhileMoving},

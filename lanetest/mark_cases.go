@@ -9,7 +9,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// docs/contract.md, Outbox: marks.
+// docs/internals/contract.md, Outbox: marks.
 func markCases() []storageCase {
 	return []storageCase{
 		{"ABatchIsJudgedRowByRow", needsOutbox, marksRowByRow},
@@ -157,7 +157,7 @@ func markSuperseded(t *testing.T, b *bundle) {
 	}
 }
 
-// docs/contract.md, Dead letters.
+// docs/internals/contract.md, Dead letters.
 func deadLetterCases() []storageCase {
 	return []storageCase{
 		{"AreListedOldestFirst", needsDeadLetters, deadLettersListed},

@@ -11,7 +11,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// docs/contract.md, Schedules: what becomes of a fire time.
+// docs/internals/contract.md, Schedules: what becomes of a fire time.
 func occurrenceCases() []storageCase {
 	return []storageCase{
 		{"ClaimRaceHasOneWinnerAndLosersGetAnOutcome", needsOccurrences, occurrenceRace},
@@ -333,7 +333,7 @@ func occurrenceLateOwner(t *testing.T, b *bundle) {
 	}
 }
 
-// docs/contract.md, Schedules.
+// docs/internals/contract.md, Schedules.
 func occurrenceSeveral(t *testing.T, b *bundle) {
 	b.registered("nightly")
 	fire := noon.Add(time.Hour)

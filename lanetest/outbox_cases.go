@@ -9,7 +9,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// docs/contract.md, Outbox.
+// docs/internals/contract.md, Outbox.
 func outboxCases() []storageCase {
 	return []storageCase{
 		{"MessagesCarryWhatATransportNeeds", needsOutbox, outboxContent},

@@ -9,7 +9,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// docs/contract.md, Outbox: no ids are given, so that the storage has to find the rows.
+// docs/internals/contract.md, Outbox: no ids are given, so that the storage has to find the rows.
 func outboxDueKinds(t *testing.T, b *bundle) {
 	for i, made := range []func(due time.Time) runlane.RunID{
 		func(due time.Time) runlane.RunID { return b.create(due, RunOptions{}).ID },
@@ -65,7 +65,7 @@ func outboxStarvation(t *testing.T, b *bundle) {
 	equal(t, "claimed", sorted(due), sorted(got))
 }
 
-// docs/contract.md, Append: instants are cut, not rounded, and so are those by which something is judged.
+// docs/internals/contract.md, Append: instants are cut, not rounded, and so are those by which something is judged.
 func outboxMillis(t *testing.T, b *bundle) {
 	const fraction = 999_999 * time.Nanosecond
 	due := noon.Add(time.Hour)
@@ -97,7 +97,7 @@ func outboxMillis(t *testing.T, b *bundle) {
 	}
 }
 
-// docs/contract.md, Pages and cursors.
+// docs/internals/contract.md, Pages and cursors.
 func deadLetterCursors(t *testing.T, b *bundle) {
 	for i := range 3 {
 		b.giveUp(b.born(noon).OutboxRef, 1, noon.Add(time.Duration(i)*time.Second))

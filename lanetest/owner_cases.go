@@ -9,7 +9,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// docs/contract.md, Owners of keys.
+// docs/internals/contract.md, Owners of keys.
 func ownerCases() []storageCase {
 	return []storageCase{
 		{"IdempotencyIsRetainedAsThePolicyAtCreationSays", needsBoth(needsIdempotency, needsLeases), idempotencyRetention},

@@ -8,7 +8,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// docs/contract.md, Pages and cursors.
+// docs/internals/contract.md, Pages and cursors.
 func pagingCases() []storageCase {
 	return []storageCase{
 		{"ScansCoverEverythingExactlyOnce", needsLeases, pagingScans},

@@ -12,7 +12,7 @@ import (
 
 func needsPruning(c lane.StorageCapabilities) bool { return c.PrunesRuns && c.LeasesRuns }
 
-// docs/contract.md, Pruning.
+// docs/internals/contract.md, Pruning.
 func pruneCases() []storageCase {
 	return []storageCase{
 		{"RemovesRunsWholly", needsPruning, pruneWhole},

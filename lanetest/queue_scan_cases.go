@@ -9,7 +9,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// docs/contract.md, Scans; docs/decisions.md, Queues.
+// docs/internals/contract.md, Scans; docs/internals/decisions.md, Queues.
 func queueScanCases() []storageCase {
 	return []storageCase{
 		{"EachStatusWantsASlotFromItsExactMillisecond", needsQueues, queueScanExact},
@@ -155,7 +155,7 @@ func queueScanReference(_ *testing.T, b *bundle) {
 	})
 }
 
-// docs/contract.md, Pages and cursors.
+// docs/internals/contract.md, Pages and cursors.
 func queueScanPages(t *testing.T, b *bundle) {
 	s := b.limited(1)
 	var want []*runlane.Run
@@ -213,7 +213,7 @@ func queueScanUnbounded(_ *testing.T, b *bundle) {
 	b.wantScan("after the request", redelivery, b.due(end), planned, over)
 }
 
-// docs/decisions.md, Delivery: what was given up waits for the operator, in whatever state.
+// docs/internals/decisions.md, Delivery: what was given up waits for the operator, in whatever state.
 func queueScanDeadLetter(_ *testing.T, b *bundle) {
 	s := b.limited(10)
 	due := noon.Add(time.Hour)
@@ -230,7 +230,7 @@ func queueScanDeadLetter(_ *testing.T, b *bundle) {
 	}
 }
 
-// docs/decisions.md, Delivery: a bounded run without a live reservation has no row that is due.
+// docs/internals/decisions.md, Delivery: a bounded run without a live reservation has no row that is due.
 func queueRows(t *testing.T, b *bundle) {
 	s := b.limited(10)
 	end := noon.Add(reservation)

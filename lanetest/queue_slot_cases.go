@@ -27,7 +27,7 @@ func queueTakenOver(t *testing.T, b *bundle) {
 	s.won("late claim with a slot that is free", s.take(first, end.Add(time.Hour), true))
 }
 
-// docs/layout.md, Slots: the dead worker's slot is its run's own, so recovery needs no free one.
+// docs/internals/layout.md, Slots: the dead worker's slot is its run's own, so recovery needs no free one.
 func queueCrash(t *testing.T, b *bundle) {
 	s := b.limited(1)
 	end := noon.Add(time.Minute)
@@ -136,7 +136,7 @@ func queueCancelled(t *testing.T, b *bundle) {
 	}
 }
 
-// docs/layout.md, Invariants: no commit adds a slot beyond the limit that it carries, wherever the taken ones lie.
+// docs/internals/layout.md, Invariants: no commit adds a slot beyond the limit that it carries, wherever the taken ones lie.
 func queueLimits(t *testing.T, b *bundle) {
 	wide := b.limited(6)
 	first := make([]*runlane.Run, 0, 6)

@@ -9,7 +9,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// docs/contract.md, Reads.
+// docs/internals/contract.md, Reads.
 func readCases() []storageCase {
 	return []storageCase{
 		{"AnAbsentRunIsRunNotFound", nil, readAbsent},

@@ -11,7 +11,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// docs/contract.md, Owners of keys: what a process knows of a run that was pruned does not hold for another run under its id.
+// docs/internals/contract.md, Owners of keys: what a process knows of a run that was pruned does not hold for another run under its id.
 func reuseCases() []storageCase {
 	needs := needsBoth(needsPruning, needsBoth(needsIdempotency, needsSingleton))
 	return []storageCase{

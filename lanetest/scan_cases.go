@@ -10,7 +10,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// docs/contract.md, Scans.
+// docs/internals/contract.md, Scans.
 func scanCases() []storageCase {
 	return []storageCase{
 		{"EachStatusIsFoundByItsScansAndNoOther", needsBoth(needsLeases, needsOutbox), scanExclusion},

@@ -9,7 +9,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// docs/contract.md, Scans.
+// docs/internals/contract.md, Scans.
 func scanCancellationOrder(_ *testing.T, b *bundle) {
 	var order []*runlane.Run
 	for _, i := range []int{2, 0, 3, 1} { // made in another order than due
@@ -88,7 +88,7 @@ func (b *bundle) scanQuery(what string, limit int) *lane.DueQuery {
 	return q
 }
 
-// docs/contract.md, Pages and cursors.
+// docs/internals/contract.md, Pages and cursors.
 func pagingScanCursors(t *testing.T, b *bundle) {
 	cursors := map[string]runlane.Cursor{}
 	for what, s := range b.scans() {

@@ -11,7 +11,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// docs/contract.md, Schedules.
+// docs/internals/contract.md, Schedules.
 func scheduleCases() []storageCase {
 	return append([]storageCase{
 		{"RecordsComeBackAsTheyWerePut", needsRecords, recordRoundTrip},

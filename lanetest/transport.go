@@ -174,7 +174,7 @@ func (r *receiver) none() {
 	}
 }
 
-// docs/contract.md, Capabilities.
+// docs/internals/contract.md, Capabilities.
 func transportCapabilities(t *testing.T, h TransportHarness) {
 	transport := h.New(t, "alpha", "beta")
 	equal(t, "capabilities", h.Capabilities, transport.Capabilities())
@@ -196,7 +196,7 @@ func transportCapabilities(t *testing.T, h TransportHarness) {
 	equal(t, "queues", []runlane.QueueName{"alpha", "beta"}, sorted(transport.Queues()))
 }
 
-// docs/contract.md, Publishing.
+// docs/internals/contract.md, Publishing.
 func transportOutcomes(t *testing.T, h TransportHarness) {
 	transport := h.New(t, "alpha", "beta")
 	if got := publish(t, transport); len(got) != 0 {
@@ -209,7 +209,7 @@ func transportOutcomes(t *testing.T, h TransportHarness) {
 	wantPublished(t, publish(t, transport, attempts...), len(attempts))
 }
 
-// docs/contract.md, Publishing.
+// docs/internals/contract.md, Publishing.
 func transportUnbound(t *testing.T, h TransportHarness) {
 	transport := h.New(t, "alpha")
 	got := publish(t, transport, attempt(0, "alpha"), attempt(1, "nowhere"), attempt(2, "alpha"))
@@ -221,7 +221,7 @@ func transportUnbound(t *testing.T, h TransportHarness) {
 	}
 }
 
-// docs/contract.md, Errors.
+// docs/internals/contract.md, Errors.
 func transportEnded(t *testing.T, h TransportHarness) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -13,7 +13,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// docs/contract.md, Publishing: more attempts than one request takes, of two queues, and those that are refused at the edges and in
+// docs/internals/contract.md, Publishing: more attempts than one request takes, of two queues, and those that are refused at the edges and in
 // the middle of requests.
 func transportRefused(t *testing.T, h TransportHarness) {
 	refused := map[int]bool{0: true, 7: true, 8: true, 20: true, 24: true}
@@ -51,7 +51,7 @@ func transportRefused(t *testing.T, h TransportHarness) {
 	equal(t, "runs whose wakeups arrived", taken, arrived)
 }
 
-// docs/contract.md, Publishing: either the operation fails, or each attempt does, with the code that counts for no attempt.
+// docs/internals/contract.md, Publishing: either the operation fails, or each attempt does, with the code that counts for no attempt.
 func transportDown(t *testing.T, h TransportHarness) {
 	transport := h.Down(t, "alpha", "beta")
 	var attempts []lane.PublishAttempt
@@ -81,7 +81,7 @@ func transportDown(t *testing.T, h TransportHarness) {
 	}
 }
 
-// docs/contract.md, Publishing: it can never be accepted, and says so.
+// docs/internals/contract.md, Publishing: it can never be accepted, and says so.
 func transportOversize(t *testing.T, h TransportHarness) {
 	transport := h.New(t, "alpha")
 	attempts := []lane.PublishAttempt{attempt(0, "alpha"), attempt(1, "alpha"), attempt(2, "alpha")}
@@ -99,7 +99,7 @@ func transportOversize(t *testing.T, h TransportHarness) {
 	}
 }
 
-// docs/contract.md, Receiving: within a group in the order of publication, one after the other, also when one has to come again.
+// docs/internals/contract.md, Receiving: within a group in the order of publication, one after the other, also when one has to come again.
 func transportGroups(t *testing.T, h TransportHarness) {
 	transport := h.New(t, "alpha")
 	const groups, each = 3, 4
@@ -146,7 +146,7 @@ func transportGroups(t *testing.T, h TransportHarness) {
 	equal(t, "order within groups", want, order)
 }
 
-// docs/contract.md, Publishing: who did not hear the answer publishes again. Two rows of one run are two wakeups.
+// docs/internals/contract.md, Publishing: who did not hear the answer publishes again. Two rows of one run are two wakeups.
 func transportDeduplicates(t *testing.T, h TransportHarness) {
 	transport := h.New(t, "alpha")
 	attempts := []lane.PublishAttempt{attempt(0, "alpha"), attempt(1, "alpha")}
@@ -168,7 +168,7 @@ func transportDeduplicates(t *testing.T, h TransportHarness) {
 	r.none()
 }
 
-// docs/contract.md, Delayed wakeups.
+// docs/internals/contract.md, Delayed wakeups.
 func transportNoDelay(t *testing.T, h TransportHarness) {
 	transport := h.New(t, "alpha")
 	sender, ok := lane.As[lane.DelayedSender](transport)

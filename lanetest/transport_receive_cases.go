@@ -12,7 +12,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// docs/contract.md, Receiving.
+// docs/internals/contract.md, Receiving.
 func transportArrive(t *testing.T, h TransportHarness) {
 	transport := h.New(t, "alpha", "beta")
 	var attempts []lane.PublishAttempt
@@ -38,7 +38,7 @@ func transportArrive(t *testing.T, h TransportHarness) {
 	equal(t, "wakeups", want, got)
 }
 
-// docs/contract.md, Receiving.
+// docs/internals/contract.md, Receiving.
 func transportApart(t *testing.T, h TransportHarness) {
 	transport := h.New(t, "alpha", "beta")
 	wantPublished(t, publish(t, transport, attempt(1, "beta"), attempt(2, "alpha"), attempt(3, "beta")), 3)
@@ -50,14 +50,14 @@ func transportApart(t *testing.T, h TransportHarness) {
 	alpha.none()
 }
 
-// docs/contract.md, Receiving.
+// docs/internals/contract.md, Receiving.
 func transportReceiveUnbound(t *testing.T, h TransportHarness) {
 	r, _ := lane.As[lane.Receiver](h.New(t, "alpha"))
 	err := r.Receive(t.Context(), []runlane.QueueName{"alpha", "nowhere"}, 1, func(context.Context, lane.Wakeup) error { return nil })
 	wantError(t, err, runlane.ErrConfigurationInvalid)
 }
 
-// docs/contract.md, Receiving.
+// docs/internals/contract.md, Receiving.
 func transportConcurrency(t *testing.T, h TransportHarness) {
 	transport := h.New(t, "alpha")
 	const concurrency, wakeups = 3, 9
@@ -103,7 +103,7 @@ func transportConcurrency(t *testing.T, h TransportHarness) {
 	}
 }
 
-// docs/contract.md, Receiving.
+// docs/internals/contract.md, Receiving.
 func transportHandBack(t *testing.T, h TransportHarness) {
 	transport := h.New(t, "alpha")
 	var mu sync.Mutex
@@ -124,7 +124,7 @@ func transportHandBack(t *testing.T, h TransportHarness) {
 	equal(t, "deliveries", map[runlane.RunID]int{"run_000": 1, "run_001": 3}, deliveries)
 }
 
-// docs/contract.md, Receiving.
+// docs/internals/contract.md, Receiving.
 func transportFinish(t *testing.T, h TransportHarness) {
 	transport := h.New(t, "alpha")
 	r, _ := lane.As[lane.Receiver](transport)
@@ -164,7 +164,7 @@ func transportFinish(t *testing.T, h TransportHarness) {
 	}
 }
 
-// docs/contract.md, Delayed wakeups.
+// docs/internals/contract.md, Delayed wakeups.
 func transportDelay(t *testing.T, h TransportHarness) {
 	transport := h.New(t, "alpha")
 	sender, _ := lane.As[lane.DelayedSender](transport)
@@ -189,7 +189,7 @@ func transportDelay(t *testing.T, h TransportHarness) {
 	r.none()
 }
 
-// docs/contract.md, Receiving.
+// docs/internals/contract.md, Receiving.
 func transportDepth(t *testing.T, h TransportHarness) {
 	transport := h.New(t, "alpha")
 	reader, _ := lane.As[lane.DepthReader](transport)

@@ -115,7 +115,7 @@ func (e *entry) adriftPlace() place {
 	}
 }
 
-// The distances at which a published wakeup that nobody claimed counts as lost, see docs/decisions.md, Delivery.
+// The distances at which a published wakeup that nobody claimed counts as lost, see docs/internals/decisions.md, Delivery.
 const (
 	firstRedelivery   = 10 * time.Minute
 	longestRedelivery = 6 * time.Hour

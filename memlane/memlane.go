@@ -1,6 +1,6 @@
 // Package memlane is the embedded lane: storage and transport in the memory of one process. It is what to try the module with,
 // what tests run on, and the reference model that other storages are compared with: its files are written to be read, one rule
-// of docs/contract.md after the other. Nothing outlives the process.
+// of docs/internals/contract.md after the other. Nothing outlives the process.
 //
 // [New] is what most people need. [NewStorage] and [NewTransport] pair differently, for example a memory storage with a faulty
 // transport in a test.

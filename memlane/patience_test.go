@@ -10,7 +10,7 @@ import (
 	"github.com/runlane/runlane-go/memlane"
 )
 
-// docs/layout.md, Indexes: patience is the reader's. It covers queued runs whose wakeup is on its way and what was claimed from
+// docs/internals/layout.md, Indexes: patience is the reader's. It covers queued runs whose wakeup is on its way and what was claimed from
 // there, and waits short enough for a transport's own delay.
 func TestScans_PatienceLeavesOutWhatSomebodyIsAtWorkOn(t *testing.T) {
 	t.Parallel()

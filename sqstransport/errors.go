@@ -78,7 +78,7 @@ func faultOf(err error) fault {
 
 // operationError is for a request that failed as a whole: runlane.ErrTransportUnavailable whatever the fault, also for a missing
 // queue and a refused access. Whoever repairs them finds every wakeup still waiting, so no outage dead-letters anything
-// (docs/decisions.md, Delivery).
+// (docs/internals/decisions.md, Delivery).
 func operationError(ctx context.Context, b *binding, err error) *runlane.Error {
 	if ctx.Err() != nil { // the caller's context, not this request's own timeout
 		return &runlane.Error{

@@ -1,4 +1,4 @@
-// Package toystorage is the worked example of docs/adapters.md: a storage in a map, honest about the little that it can do. It
+// Package toystorage is the worked example of docs/internals/adapters.md: a storage in a map, honest about the little that it can do. It
 // proves that the contract and the conformance suite are enough to write an adapter; use memlane to run anything in a process.
 package toystorage
 

@@ -1,6 +1,6 @@
 // Package rows says what the items of the table look like: their keys, their attributes and their markers, what follows from a run and its
 // delivery row at an instant, and which writes make up a commit. It reads and writes nothing, asks no clock, and draws nothing at random:
-// what is needed beside is given to it (docs/layout.md).
+// what is needed beside is given to it (docs/internals/layout.md).
 package rows
 
 import (

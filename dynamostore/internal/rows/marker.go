@@ -37,7 +37,7 @@ func (p Partition) Start() string { return fmt.Sprintf("%s:%s:", p.Queue, p.Hash
 // End is behind every marker of the partition.
 func (p Partition) End() string { return p.Start() + "~" }
 
-// MarkerKind says who has to look at an active run (docs/layout.md, Indexes).
+// MarkerKind says who has to look at an active run (docs/internals/layout.md, Indexes).
 type MarkerKind string
 
 // The kinds of markers.

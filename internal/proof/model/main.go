@@ -1,6 +1,6 @@
 // Command model explores the protocol of markers, slots, outbox rows and leases state by state. It takes small worlds of one to
 // three runs, goes through every interleaving of what processes, wakeups and the clock can do there, and asks in every state
-// whether the invariants of docs/layout.md hold and whether every run ends once faults end. docs/model.md says what it covers,
+// whether the invariants of docs/internals/layout.md hold and whether every run ends once faults end. docs/internals/model.md says what it covers,
 // what it does not, and how to read a trace.
 //
 // It checks rules, not code: it follows dynamostore and core by hand. Standard library only.

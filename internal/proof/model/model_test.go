@@ -49,10 +49,10 @@ func TestExplore_SmallWorld_HasAlwaysTheSameStates(t *testing.T) {
 
 var mutationRow = regexp.MustCompile("(?m)^\\| `(\\w+)` \\| (.+?) \\| ([\\d,]+|–) \\| (.+?) \\|$")
 
-// The table of docs/model.md: without each rule, the world that shows it and what is found there.
+// The table of docs/internals/model.md: without each rule, the world that shows it and what is found there.
 func TestMutations_EachRuleTakenOut_IsFoundAsDocumented(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../../docs/model.md")
+	page, err := os.ReadFile("../../../docs/internals/model.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,13 +61,13 @@ func TestMutations_EachRuleTakenOut_IsFoundAsDocumented(t *testing.T) {
 		rows[row[1]] = row[2:]
 	}
 	if len(rows) != int(ruleCount) {
-		t.Errorf("docs/model.md has %d rules, the model %d", len(rows), ruleCount)
+		t.Errorf("docs/internals/model.md has %d rules, the model %d", len(rows), ruleCount)
 	}
 	for r := range ruleCount {
 		name := ruleTexts[r].name
 		row := rows[name]
 		if row == nil {
-			t.Errorf("docs/model.md has no row for %s", name)
+			t.Errorf("docs/internals/model.md has no row for %s", name)
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
@@ -83,7 +83,7 @@ func TestMutations_EachRuleTakenOut_IsFoundAsDocumented(t *testing.T) {
 				t.Fatalf("nothing is found without %q", ruleTexts[r].says)
 			}
 			if m.world != "" && (m.world != row[0] || m.finding.bad != row[2]) {
-				t.Errorf("%s: %s; docs/model.md says %s: %s", m.world, m.finding.bad, row[0], row[2])
+				t.Errorf("%s: %s; docs/internals/model.md says %s: %s", m.world, m.finding.bad, row[0], row[2])
 			}
 		})
 	}

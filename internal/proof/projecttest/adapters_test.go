@@ -14,7 +14,7 @@ import (
 	"github.com/runlane/runlane-go/lanetest"
 )
 
-const adaptersGuide = "docs/adapters.md"
+const adaptersGuide = "docs/internals/adapters.md"
 
 var goBlock = regexp.MustCompile("(?ms)^```go\n(.*?)^```")
 

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-const hazardsDocument = "docs/hazards.md"
+const hazardsDocument = "docs/internals/hazards.md"
 
 // firstHazards is the last number of the first list. What was found since has the numbers behind it, none left out.
 const firstHazards = 38

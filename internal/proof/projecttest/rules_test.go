@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	rulesDocument = "docs/rules.md"
+	rulesDocument = "docs/internals/rules.md"
 	enumsGolden   = "internal/proof/projecttest/testdata/enums.golden"
 )
 
 // ruleSources are the documents whose tables state rules: each of their rows has one in the table of rules.
-var ruleSources = []string{"docs/contract.md", "docs/decisions.md"}
+var ruleSources = []string{"docs/internals/contract.md", "docs/internals/decisions.md"}
 
 // named is what the sources have: test functions with the texts inside them, and the cases and scenarios of package lanetest.
 type named struct {
@@ -238,7 +238,7 @@ func TestRules_TheRuleCanFail(t *testing.T) {
 		}
 	}
 	const head = "| Rule | Tests |\n|---|---|\n"
-	sources := map[string]string{"docs/contract.md": "| What | Means |\n|---|---|\n| `one` | first |\n| two | second |\n\n| What | Means |\n|---|---|\n| two | another |\n"}
+	sources := map[string]string{"docs/internals/contract.md": "| What | Means |\n|---|---|\n| `one` | first |\n| two | second |\n\n| What | Means |\n|---|---|\n| two | another |\n"}
 	sound := []string{
 		"| `one`: is first | `TestTable/a row` |", "| two: is second | `ACase`, `a scenario` |", "| two: is another | `TestOther` |",
 		"| three | `TestTable` |",

@@ -170,7 +170,7 @@ func TestLinks_TheRuleCanFail(t *testing.T) {
 
 // Comments give the source of a rule as docs/<file>.md, <section>.
 var (
-	sectionReference = regexp.MustCompile(`(docs/[a-z-]+\.md), "?([A-Z][^\n]{0,60})`)
+	sectionReference = regexp.MustCompile(`(docs/[a-z/-]+\.md), "?([A-Z][^\n]{0,60})`)
 	commentBreak     = regexp.MustCompile(`\n\s*(//|#) ?`)
 )
 
@@ -208,12 +208,12 @@ func TestReferences_NameExistingSections(t *testing.T) {
 
 func TestReferences_TheRuleCanFail(t *testing.T) {
 	t.Parallel()
-	headings := map[string][]string{"docs/decisions.md": {"Leases and workers", "Idempotency, singleton"}}
+	headings := map[string][]string{"docs/internals/decisions.md": {"Leases and workers", "Idempotency, singleton"}}
 	for text, sound := range map[string]bool{
-		"// see docs/decisions.md, Leases\n\t// and workers.": true,
-		"// docs/decisions.md, Idempotency, singleton":        true,
-		"// docs/decisions.md, Leeses":                        false,
-		"// docs/absent.md, Leases and workers":               false,
+		"// see docs/internals/decisions.md, Leases\n\t// and workers.": true,
+		"// docs/internals/decisions.md, Idempotency, singleton":        true,
+		"// docs/internals/decisions.md, Leeses":                        false,
+		"// docs/absent.md, Leases and workers":                         false,
 	} {
 		if faults := referenceFaults("x.go", text, headings); (len(faults) == 0) != sound {
 			t.Errorf("%q: %v", text, faults)

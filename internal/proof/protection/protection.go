@@ -17,7 +17,7 @@ import (
 // Protection is what can be turned off.
 type Protection string
 
-// The protections (docs/layout.md, Commit).
+// The protections (docs/internals/layout.md, Commit).
 const (
 	// Fencing: a commit finds the run as it was read: its sequence, the token of its lease, and no log item at the sequence.
 	Fencing Protection = "fencing"

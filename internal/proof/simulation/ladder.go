@@ -30,7 +30,7 @@ type ladder struct {
 // handlerTime is what an attempt of these experiments takes.
 const handlerTime = 100 * time.Millisecond
 
-// Units that a simple run writes to the table and to each index: docs/layout.md, Budget.
+// Units that a simple run writes to the table and to each index: docs/internals/layout.md, Budget.
 const (
 	tableUnits = 13
 	dueUnits   = 2

@@ -24,10 +24,10 @@ func cost(r *request, from, to marker) float64 {
 	return units
 }
 
-// budget reads docs/layout.md, Budget: write units by the name of the row, up to its colon.
+// budget reads docs/internals/layout.md, Budget: write units by the name of the row, up to its colon.
 func budget(t *testing.T) map[string]float64 {
 	t.Helper()
-	_, section, _ := strings.Cut(source(t, "docs/layout.md"), "\n## Budget\n")
+	_, section, _ := strings.Cut(source(t, "docs/internals/layout.md"), "\n## Budget\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	units := map[string]float64{}
 	row := regexp.MustCompile(`(?m)^\| ([^|]+?) \|[^|]*\|[^|]*\| (?:\+ )?(\d+) \|.*$`)
@@ -74,11 +74,11 @@ func TestRequests_CostWhatTheLayoutSays(t *testing.T) {
 	} {
 		theirs, ok := units[name]
 		if !ok {
-			t.Errorf("docs/layout.md has no row %q", name)
+			t.Errorf("docs/internals/layout.md has no row %q", name)
 			continue
 		}
 		if ours != theirs {
-			t.Errorf("%s: %v units here, %v in docs/layout.md", name, ours, theirs)
+			t.Errorf("%s: %v units here, %v in docs/internals/layout.md", name, ours, theirs)
 		}
 	}
 }

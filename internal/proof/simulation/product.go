@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// What the product does. product_test.go compares each with the product's source, template.yaml or docs/layout.md.
+// What the product does. product_test.go compares each with the product's source, template.yaml or docs/internals/layout.md.
 const (
 	defaultShards    = 8
 	maxConflictTries = 8

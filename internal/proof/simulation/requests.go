@@ -2,7 +2,7 @@ package main
 
 import "time"
 
-// marker is the kind of a run's entry in the index due (docs/layout.md, Indexes).
+// marker is the kind of a run's entry in the index due (docs/internals/layout.md, Indexes).
 type marker byte
 
 const (
@@ -16,7 +16,7 @@ const (
 )
 
 // request is one request that the product sends to DynamoDB for a run, by the name that the product's own meter gives it. Units are
-// for items of at most 1 KB, as in docs/layout.md, Budget.
+// for items of at most 1 KB, as in docs/internals/layout.md, Budget.
 type request struct {
 	name  string
 	takes time.Duration

@@ -49,15 +49,15 @@ func (w *world) one() bool {
 	return len(batch) > 0
 }
 
-// budgetReads is the column of read units of a row of docs/layout.md, Budget.
+// budgetReads is the column of read units of a row of docs/internals/layout.md, Budget.
 func budgetReads(t *testing.T, step string) string {
 	t.Helper()
-	for _, line := range strings.Split(source(t, "docs/layout.md"), "\n") {
+	for _, line := range strings.Split(source(t, "docs/internals/layout.md"), "\n") {
 		if cells := strings.Split(line, "|"); len(cells) > 6 && strings.HasPrefix(strings.TrimSpace(cells[1]), step+":") {
 			return strings.TrimSpace(cells[5])
 		}
 	}
-	t.Fatalf("docs/layout.md has no row %q", step)
+	t.Fatalf("docs/internals/layout.md has no row %q", step)
 	return ""
 }
 
@@ -83,7 +83,7 @@ func TestFullKey_LargestLimit_ReadsWhatTheLayoutSays(t *testing.T) {
 	w.trigger(1)
 	w.run(time.Second, nil)
 	if got, want := fmt.Sprint(w.total.Reads), budgetReads(t, "trigger into a full queue of limit 1,000"); got != want {
-		t.Errorf("a trigger into a full queue reads %s units, in docs/layout.md %s", got, want)
+		t.Errorf("a trigger into a full queue reads %s units, in docs/internals/layout.md %s", got, want)
 	}
 	before := w.total.Reads
 	w.queue.send(first, 0)
@@ -92,7 +92,7 @@ func TestFullKey_LargestLimit_ReadsWhatTheLayoutSays(t *testing.T) {
 	w.run(2*time.Second, nil)
 	before += readRun.reads // before the claim
 	if got, want := fmt.Sprint(w.total.Reads-before), budgetReads(t, "success that hands its slot over at limit 1,000"); got != want {
-		t.Errorf("handing a slot over reads %s units, in docs/layout.md %s", got, want)
+		t.Errorf("handing a slot over reads %s units, in docs/internals/layout.md %s", got, want)
 	}
 }
 

@@ -117,7 +117,7 @@ func hash(parts ...string) string {
 	return hex.EncodeToString(h.Sum(nil))[:32]
 }
 
-// remove deletes the partition of a finished run, its run item last, as docs/layout.md has them. The runtime's own way, Runs.Prune,
+// remove deletes the partition of a finished run, its run item last, as docs/internals/layout.md has them. The runtime's own way, Runs.Prune,
 // goes by age alone: it would remove the application's runs, too.
 func (s *smoke) remove(ctx context.Context, run *runlane.Run) error {
 	pk := text(s.rt.Environment().Name() + ":run:" + string(run.ID))

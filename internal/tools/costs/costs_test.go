@@ -228,7 +228,7 @@ func TestCosts_AreWhatTheDocumentSays(t *testing.T) { //nolint:tparallel // the 
 	hold(t, "compared", compared(find))
 }
 
-// minuteOfHeartbeats are the write units of a minute, docs/layout.md, Budget; webhookKilobytes is the mean of the 329.
+// minuteOfHeartbeats are the write units of a minute, docs/internals/layout.md, Budget; webhookKilobytes is the mean of the 329.
 const (
 	minuteOfHeartbeats = 15
 	webhookKilobytes   = 9.9

@@ -77,7 +77,7 @@ func goFault(b *docstest.Block) error {
 
 // excerpts are documents whose Go blocks are lines of the code, which begin and end anywhere: internal/proof/projecttest holds them
 // against it.
-var excerpts = []string{"docs/adapters.md"}
+var excerpts = []string{"docs/internals/adapters.md"}
 
 func TestGoBlocks_AreFormatted(t *testing.T) {
 	t.Parallel()
