@@ -357,6 +357,10 @@ func queueDeferred(t *testing.T, h RuntimeHarness) {
 	task, handler := limited(1, nil, succeed)
 	s := newScene(t, h, handler)
 	run := s.trigger(task.With(jobPayload{}), &runlane.TriggerOptions{Deferred: true})
+	if run.DispatchExpiresAt.IsZero() && s.faults.happened() { // a conflict over the slot: who reserves it later also publishes
+		s.wantStatus(s.execute(s.reserved(run)), runlane.StatusSucceeded)
+		return
+	}
 	s.wantSent("nothing by the trigger")
 	s.wantHistory(run.ID, "created delivery_requested")
 	if _, err := s.rt.PublishWakeups(s.Context(), s.storage.outboxIDs()); err != nil {
