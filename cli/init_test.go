@@ -237,7 +237,7 @@ func TestInit_Deploy_NamesItsStackUntilSamconfigDoes(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		command := exec.CommandContext(t.Context(), "make", "-n", "deploy")
+		command := exec.CommandContext(t.Context(), "make", "--no-print-directory", "-n", "deploy")
 		command.Dir, command.Env = project, append(os.Environ(), "MAKEFLAGS=")
 		out, err := command.CombinedOutput()
 		if err != nil {

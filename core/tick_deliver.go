@@ -191,18 +191,18 @@ func (t *tick) hasBacklog(ctx context.Context, queue runlane.QueueName) bool {
 // publishers that died. Like paged it looks behind what fails, and rows of a queue that takes nothing are left where they are.
 func (t *tick) flush(ctx context.Context) (result StageResult) {
 	for {
-		now := t.rt.now()
+		now, limit := t.rt.now(), min(t.limit-result.Done, publishBatch)
 		rows, err := t.rt.lane.Storage.ClaimOutboxMessages(ctx, &lane.ClaimOutboxCommand{
 			Environment: t.rt.environment, At: now, Patience: t.query(now).Patience, Without: t.aside.queues,
-			ClaimUntil: now.Add(outboxClaim), Limit: min(t.limit-result.Done, publishBatch),
+			ClaimUntil: now.Add(outboxClaim), Limit: limit,
 		})
 		if err != nil {
 			result.Err = errors.Join(result.Err, err)
 			return result
 		}
 		result.add(t.rt.publish(ctx, rows, t.aside))
-		if len(rows) == 0 || result.Done >= t.limit || result.Failed >= failuresOfALimit*t.limit || ctx.Err() != nil {
-			result.More = len(rows) > 0 && result.Done > 0
+		if len(rows) < limit || result.Done >= t.limit || result.Failed >= failuresOfALimit*t.limit || ctx.Err() != nil {
+			result.More = len(rows) == limit && result.Done > 0
 			return result
 		}
 	}

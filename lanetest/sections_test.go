@@ -13,7 +13,7 @@ import (
 )
 
 // ruleSection is how a comment names the section that states a rule.
-var ruleSection = regexp.MustCompile(`(docs/[a-z]+\.md), ([A-Z][^:;.\n]*)`)
+var ruleSection = regexp.MustCompile(`(docs/[a-z/]+\.md), ([A-Z][^:;.\n]*)`)
 
 // caseTables are the functions whose literals list cases: what they return, and the type of a row.
 var caseTables = []string{"storageCase", "transportCase", "laneCase"}
@@ -130,12 +130,12 @@ func documentHeadings(t *testing.T) map[string][]string {
 	t.Helper()
 	headings := map[string][]string{}
 	for _, name := range []string{"contract", "decisions", "layout"} {
-		text, err := os.ReadFile(filepath.Join("..", "docs", name+".md"))
+		text, err := os.ReadFile(filepath.Join("..", "docs", "internals", name+".md"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, match := range regexp.MustCompile(`(?m)^##+ (.+)$`).FindAllStringSubmatch(string(text), -1) {
-			headings["docs/"+name+".md"] = append(headings["docs/"+name+".md"], match[1])
+			headings["docs/internals/"+name+".md"] = append(headings["docs/internals/"+name+".md"], match[1])
 		}
 	}
 	return headings

@@ -43,8 +43,8 @@ var _ HandBacker = (*Transport)(nil)
 
 // HandBackDelay is when a record that failed with err comes again: at once if the receiver stops, or if there was no time to begin it
 // (runlane.ErrOperationCancelled) because others of its group used it; else after 10 s, doubled with every receipt up to 5 min, of a FIFO
-// queue up to 1 min (docs/internals/decisions.md, Delivery). A record that comes at once has a predecessor that does not come again, so it uses up no more receipts
-// than a batch has records.
+// queue up to 1 min (docs/internals/decisions.md, Delivery). A record that comes at once has a predecessor that does not come again, so it
+// uses up no more receipts than a batch has records.
 func HandBackDelay(r Record, err error) time.Duration {
 	if held, ok := errors.AsType[*heldBackError](err); ok {
 		return HandBackDelay(held.after, held.cause)

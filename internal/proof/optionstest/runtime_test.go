@@ -141,6 +141,7 @@ func runtimeRules() map[string]rule {
 		),
 
 		"core.TickOptions.Deadline": legal("zero is a minute from now; a past one leaves everything to the next tick, which More says"),
+		"core.TickOptions.Repeat":   legal("one round, or as many as are of use"),
 		"core.TickOptions.Limit": refuses(failed("out of range", func(w *world) []error {
 			return []error{
 				errorOf(w.rt.Tick(w.ctx(), &core.TickOptions{Limit: -1})),

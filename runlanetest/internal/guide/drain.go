@@ -19,7 +19,7 @@ func WorkOff(ctx context.Context, rt *core.Runtime) error {
 		return errors.New("the time was over before everything due was done")
 	}
 	if report.Left > 0 {
-		slog.Info("runs are left", "at least", report.Left, "next due", report.NextDue)
+		slog.Info("runs are left", "at_least", report.Left, "next_due", report.NextDue)
 	}
 	return nil
 }
