@@ -14,7 +14,8 @@ import (
 // historyPage is how many events are read at once to count the attempts that were abandoned in a row.
 const historyPage = 20
 
-// atBound is not 0 of a run that must not be recovered or claimed again: so many of its attempts in a row ended without an outcome.
+// atBound returns how many of the run's last attempts in a row ended without an outcome, if that number forbids to
+// recover or claim the run again; otherwise 0.
 func (rt *Runtime) atBound(ctx context.Context, run *runlane.Run, at time.Time) (int, error) {
 	if rt.maxAbandoned <= 0 || run.Status != runlane.StatusRunning || !run.Lease.Expired(at) || run.Abandoned(at) < rt.maxAbandoned {
 		return 0, nil
@@ -34,8 +35,8 @@ func (rt *Runtime) failAbandoned(ctx context.Context, run *runlane.Run, at time.
 	})
 }
 
-// abandonedInARow counts the attempts up to the last one, as seen at an instant, that ended without an outcome. The run alone says it
-// nearly always; the history is read of runs that had both, outcomes and abandoned attempts.
+// abandonedInARow counts the attempts, up to the last one, that had ended without an outcome at an instant. The run
+// alone nearly always says it. The history is read only for runs that had both outcomes and abandoned attempts.
 func (rt *Runtime) abandonedInARow(ctx context.Context, run *runlane.Run, at time.Time) (int, error) {
 	inAll := run.Abandoned(at)
 	switch {
@@ -56,7 +57,8 @@ func (rt *Runtime) abandonedInARow(ctx context.Context, run *runlane.Run, at tim
 		for i := range page.Items {
 			switch effect := effectOf(&page.Items[i]); {
 			case effect.attempt == attemptBegins:
-				if startedAttempt(&page.Items[i]) <= run.Counters.Attempts { // not one that began after the run was read
+				// Attempts that began after the run was read do not count.
+				if startedAttempt(&page.Items[i]) <= run.Counters.Attempts {
 					started++
 				}
 			case effect.final:
@@ -72,8 +74,8 @@ func (rt *Runtime) abandonedInARow(ctx context.Context, run *runlane.Run, at tim
 	}
 }
 
-// endedWithOutcome reports a run whose state says that its last attempt had an outcome. A queued run may have had one too: of a failure
-// it keeps the record until the next attempt, of a release nothing.
+// endedWithOutcome reports a run whose state says that its last attempt had an outcome. A queued run may have had one
+// too: it keeps the record of a failure until the next attempt, but no record of a release.
 func endedWithOutcome(run *runlane.Run) bool {
 	switch {
 	case run.Status.Owned():

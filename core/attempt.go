@@ -17,8 +17,8 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// unwindTime is how long a handler may take to return once its context has ended for good. After it the runtime goes on without
-// the handler, whose goroutine stays until it returns by itself: nothing in Go can stop it.
+// unwindTime is how long a handler may take to return once its context has ended for good. After it the runtime goes on
+// without the handler, whose goroutine stays until it returns by itself: nothing in Go can stop it.
 const unwindTime = 5 * time.Second
 
 // execution is one attempt under its lease.
@@ -39,7 +39,7 @@ type execution struct {
 	ending   detachedContext // of the commit of the outcome
 	result   DeliveryResult
 
-	ctx    context.Context //nolint:containedctx // for heartbeats, which begin in nobody's call
+	ctx    context.Context //nolint:containedctx // for heartbeats, which a timer starts and no caller
 	beatAt time.Time       // of the real clock, when the next heartbeat is due; guarded by the set's lock
 	mu     sync.Mutex      // held while a heartbeat is under way
 	run    *runlane.Run    // as this owner knows it
@@ -60,7 +60,8 @@ type execution struct {
 	closed   bool // the handler is not waited for any more
 }
 
-// perform runs the handler and records its outcome. Its token is expected among the runtime's attempts, and the caller forgets it.
+// perform runs the handler and records its outcome. The caller adds the token to the runtime's attempts before, and
+// removes it after.
 func (x *execution) perform(ctx context.Context, executions *executionSet) (*DeliveryResult, error) {
 	limited, stop := x.limit(ctx)
 	defer stop()
@@ -80,14 +81,16 @@ func (x *execution) perform(ctx context.Context, executions *executionSet) (*Del
 		return x.abandon(ctx, handling)
 	}
 	if x.cut && v.kind == verdictFailed && !v.final && !v.chosen && v.failure.Code != runlane.ErrTaskPanicked {
-		v = verdict{kind: verdictStopped, cause: runlane.ErrShutdown} // what it says comes after the end, and likely of it
+		// What the handler returns after the end is ignored: it is probably a result of the end.
+		v = verdict{kind: verdictStopped, cause: runlane.ErrShutdown}
 	}
 	x.cut = x.cut && v.kind == verdictStopped
 	return x.finish(ctx, v)
 }
 
-// limit ends the handler's context at the task's timeout or early enough before the deadline for the outcome to fit. That the deadline
-// comes before the attempt had its due time is no fault of the attempt: it ends as on a shutdown.
+// limit ends the handler's context at the task's timeout, or early enough before the deadline to record the outcome.
+// When the deadline comes before the attempt had the time that it is due, the attempt is not at fault: it ends as on a
+// shutdown.
 func (x *execution) limit(ctx context.Context) (context.Context, context.CancelFunc) {
 	limit, cause := x.handler.Task.Timeout, runlane.ErrTimeout
 	if left, bounded := x.rules.handlerTime(x.rt.world.Now); bounded && (limit == 0 || left < limit) {
@@ -102,8 +105,9 @@ func (x *execution) limit(ctx context.Context) (context.Context, context.CancelF
 	return context.WithTimeoutCause(ctx, limit, cause)
 }
 
-// await starts the handler and waits for it, but not for ever once its context has ended. A requested cancellation alone is no
-// reason to stop waiting: a handler may refuse it and finish. returned is false for a handler that ignores the end of its context.
+// await starts the handler and waits for it, with a bound once its context has ended. A requested cancellation alone
+// does not start the bound: a handler may refuse it and finish. returned is false for a handler that ignores the end of
+// its context.
 func (x *execution) await(limited, handling context.Context) (v verdict, returned bool) {
 	go x.main(handling) // the attempt's goroutine: ends when the handler returns
 	select {
@@ -141,9 +145,11 @@ func (x *execution) returns(v verdict) {
 	x.wake <- struct{}{}
 }
 
-// abandon goes on without a handler that ignores its context. The end of the attempt's time is recorded, because whoever reads
-// the run must learn of it, and so is the end of the process's time, which must cost the run nothing; a shutdown is not: the lease
-// ends by itself and another worker takes over.
+// abandon goes on without a handler that ignores its context.
+//
+// - The attempt's time is over: this is recorded, because readers of the run must learn of it.
+// - The process's time is over: this is recorded, and must cost the run nothing.
+// - Shutdown: nothing is recorded. The lease ends by itself and another worker takes over.
 func (x *execution) abandon(ctx context.Context, handling context.Context) (*DeliveryResult, error) {
 	x.outputMu.Lock()
 	x.closed = true
@@ -163,8 +169,8 @@ func (x *execution) abandon(ctx context.Context, handling context.Context) (*Del
 	}
 }
 
-// main runs the handler inside the middleware and reads what it returned: the methods of an error are the application's code as well.
-// There is exactly one verdict, also when the handler ends the goroutine.
+// main runs the handler inside the middleware and reads what it returned, because the methods of an error are the
+// application's code too. There is exactly one verdict, also when the handler ends the goroutine.
 func (x *execution) main(ctx context.Context) {
 	v := brokenVerdict("The handler ended its goroutine (runtime.Goexit).", nil)
 	defer func() { x.returns(v) }()
@@ -195,8 +201,8 @@ func (x *execution) newAttempt() *runlane.Attempt {
 	})
 }
 
-// layer calls the middleware from the outermost on, the handler last. A panic of the handler becomes an error inside the
-// middleware, so that a transaction is rolled back by the code that handles errors.
+// layer calls the middleware from the outermost to the innermost, then the handler. A panic of the handler becomes an
+// error inside the middleware, so that code which handles errors rolls back a transaction.
 func (x *execution) layer(ctx context.Context, a *runlane.Attempt, i int) error {
 	if i == len(x.rt.middleware) {
 		if i == 0 {
@@ -214,7 +220,7 @@ func (x *execution) layer(ctx context.Context, a *runlane.Attempt, i int) error 
 	})
 }
 
-// panicText is what a handler panicked with, as the cause of what becomes of it.
+// panicText is the value that a handler panicked with, as the cause of the attempt's failure.
 type panicText struct{ text string }
 
 // Error is the text.
@@ -237,7 +243,8 @@ func (x *execution) texts() errorTexts {
 	return texts
 }
 
-// panicError names the value in the run only where that cannot quote user data: the Go runtime's own faults, and where texts are kept.
+// panicError puts the value into the run only where it cannot quote user data (the Go runtime's faults) or where texts
+// are kept.
 func (x *execution) panicError(value any, stack []byte) error {
 	message := "The handler panicked."
 	if fault, ok := value.(runtime.Error); ok {

@@ -11,22 +11,22 @@ import (
 type AttemptSummary struct {
 	// Number counts from 1.
 	Number int `json:"attempt"`
-	// Status is what became of it.
+	// Status is the attempt's outcome so far.
 	Status runlane.AttemptStatus `json:"status"`
 	// WorkerID is the worker that claimed the run for it.
 	WorkerID string `json:"workerId"`
 	// StartedAt is when its handler was called.
 	StartedAt time.Time `json:"startedAt"`
-	// FinishedAt is zero while it runs. Of an abandoned attempt it is when that was noticed: when the run was recovered, or the end of
-	// the lease while nobody has recovered it yet.
+	// FinishedAt is zero while the attempt runs. For an abandoned attempt it is when the run was recovered, or, before
+	// that, the end of the lease.
 	FinishedAt time.Time `json:"finishedAt,omitzero"`
 	// Failure of a failed or retried one.
 	Failure runlane.Failure `json:"failure,omitzero"`
 }
 
-// Attempts derives the attempts of a run from its history, oldest first. Nothing but run.started makes an attempt: a run that was
-// cancelled while it waited has none for that. One whose lease ended without an outcome is runlane.AttemptAbandoned. A run that does
-// not exist is runlane.ErrRunNotFound.
+// Attempts derives the attempts of a run from its history, oldest first. Only run.started makes an attempt: a run that
+// was cancelled while it waited has none. An attempt whose lease ended without an outcome is runlane.AttemptAbandoned.
+// A run that does not exist is runlane.ErrRunNotFound.
 func (r *Runs) Attempts(ctx context.Context, id runlane.RunID) ([]AttemptSummary, error) {
 	var attempts attemptList
 	for record, err := range r.Events(ctx, id, nil) {
@@ -73,7 +73,7 @@ func (l *attemptList) add(record *runlane.EventRecord) {
 	}
 }
 
-// at is the list as seen at an instant: an attempt whose lease is over by then counts as abandoned, see runlane.Run.Abandoned.
+// at is the list at an instant: an attempt whose lease is over by then counts as abandoned, see runlane.Run.Abandoned.
 func (l *attemptList) at(now time.Time) []AttemptSummary {
 	if l.lease.Expired(now) {
 		l.end(l.lease.ExpiresAt, runlane.AttemptAbandoned, runlane.Failure{})

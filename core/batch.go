@@ -20,25 +20,27 @@ type BatchItem struct {
 	Options *runlane.TriggerOptions // nil means none
 }
 
-// BatchResult is what became of the item at the same index: a result or an error, never both.
+// BatchResult is the result or the error, never both, of the item at the same index.
 type BatchResult struct {
 	Result *runlane.TriggerResult
 	Err    error
 }
 
-// TriggerBatch makes many runs durable and returns one result for each item, in their order. Each run is a commit of its own, as with
-// [Runtime.Trigger], so a bad item is its own result's error and no other's; wakeups are published together, as many a request as
-// the transport takes.
+// TriggerBatch makes many runs durable and returns one result for each item, in their order. Each run is a separate
+// commit, as with [Runtime.Trigger], so a bad item fails only its own result. Wakeups are published together, as many
+// in a request as the transport takes.
 //
-// The error is for the batch as a whole: ctx has ended (runlane.ErrOperationCancelled) or the storage cannot be reached. The results
-// then tell what was done before; items that were not tried have the same error. Trigger those again.
+// The error is for the batch as a whole: ctx has ended (runlane.ErrOperationCancelled) or the storage cannot be
+// reached. The results then say what was done before. Items that were not tried have the same error: trigger those
+// again.
 func (rt *Runtime) TriggerBatch(ctx context.Context, items []BatchItem) ([]BatchResult, error) {
 	if err := rt.gate.enterLate(); err != nil {
 		return nil, err
 	}
 	defer rt.gate.leave()
 	b := batch{rt: rt, items: items, results: make([]BatchResult, len(items))}
-	for range min(batchParallel, len(items)) { // a few that go on: a new goroutine for each item would grow its stack each time
+	// The goroutines are few and long-lived: a new one for each item would grow its stack each time.
+	for range min(batchParallel, len(items)) {
 		b.triggering.Go(func() { b.run(ctx) })
 	}
 	b.triggering.Wait()
@@ -59,8 +61,8 @@ type batch struct {
 	born    []lane.OutboxMessage
 }
 
-// run triggers items until there are no more. One whose code panics, or ends the goroutine, fails alone: another goroutine goes on
-// behind it.
+// run triggers items until there are no more. An item whose code panics or ends the goroutine fails alone: another
+// goroutine continues with the next item.
 func (b *batch) run(ctx context.Context) {
 	current := -1
 	defer func() {

@@ -16,7 +16,7 @@ import (
 const bulkParallel = 8
 
 var (
-	// cancellable leaves out runs whose cancellation was requested already; a filter may name them, and they are skipped.
+	// cancellable leaves out runs whose cancellation was requested already. A filter may name them; they are skipped.
 	cancellable = slices.DeleteFunc(runlane.Statuses(), func(s runlane.Status) bool {
 		return s.Terminal() || s == runlane.StatusCancellationRequested
 	})
@@ -25,11 +25,12 @@ var (
 	failedStatuses   = []runlane.Status{runlane.StatusFailed}
 )
 
-// CancelAll cancels all active runs that match, as [Runs.Cancel] does each, at most Cap a call. Runs that ended meanwhile, or whose
-// cancellation was requested already, are skipped. A filter that names a terminal status is runlane.ErrValidationFailed.
+// CancelAll cancels all active runs that match, each as [Runs.Cancel] does, at most Cap in one call. Runs that ended
+// meanwhile, or whose cancellation was requested already, are skipped. A filter that names a terminal status is
+// runlane.ErrValidationFailed.
 //
-// Like all bulk calls it goes by the list, which lags a little; a run that fails does not stop the others. An error comes with the
-// result so far, whose Next repeats what was under way: that is harmless.
+// Like all bulk calls it reads the list, which lags a little. A run that fails does not stop the others. An error comes
+// with the result so far, whose Next repeats what was in progress: that is harmless.
 func (r *Runs) CancelAll(ctx context.Context, options *BulkOptions) (*BulkResult, error) {
 	return r.rt.bulk(ctx, &bulkCall{
 		name: "cancel", options: options, allowed: activeStatuses, otherwise: cancellable,
@@ -40,15 +41,16 @@ func (r *Runs) CancelAll(ctx context.Context, options *BulkOptions) (*BulkResult
 	})
 }
 
-// RerunAll reruns all finished runs that match, as [Runs.Rerun] does each, at most Cap a call. One that was rerun before is skipped,
-// so that calling twice makes nothing twice. A filter that names an active status is runlane.ErrValidationFailed. What is said of
-// [Runs.CancelAll] holds here too.
+// RerunAll reruns all finished runs that match, each as [Runs.Rerun] does, at most Cap in one call. A run that was
+// rerun before is skipped, so a repeated call makes no run twice. A filter that names an active status is
+// runlane.ErrValidationFailed. Otherwise it behaves as [Runs.CancelAll] does.
 func (r *Runs) RerunAll(ctx context.Context, options *BulkOptions) (*BulkResult, error) {
 	return r.repeatAll(ctx, options, "rerun", runlane.SourceRerun, terminalStatuses)
 }
 
-// RetryAll retries all failed runs that match, as [Runs.Retry] does each, at most Cap a call. One that was retried before is skipped.
-// A filter that names another status is runlane.ErrValidationFailed. What is said of [Runs.CancelAll] holds here too.
+// RetryAll retries all failed runs that match, each as [Runs.Retry] does, at most Cap in one call. A run that was
+// retried before is skipped. A filter that names another status is runlane.ErrValidationFailed. Otherwise it behaves as
+// [Runs.CancelAll] does.
 func (r *Runs) RetryAll(ctx context.Context, options *BulkOptions) (*BulkResult, error) {
 	return r.repeatAll(ctx, options, "retry", runlane.SourceManualRetry, failedStatuses)
 }
@@ -160,8 +162,8 @@ func openBulkCursor(c runlane.Cursor, scope string) (runlane.Cursor, error) {
 	return runlane.Cursor(at), err
 }
 
-// sealBulkCursor wraps the storage's cursor, so that it resumes this call and no other. At the very beginning there is none, and ours
-// says so.
+// sealBulkCursor wraps the storage's cursor, so that it resumes this call and no other. At the very beginning the
+// storage has no cursor, and ours says so.
 func sealBulkCursor(scope string, at runlane.Cursor) runlane.Cursor {
 	return sealCursor(scope, string(at))
 }
@@ -185,7 +187,7 @@ func bulkEach(ctx context.Context, ids []runlane.RunID, do func(context.Context,
 				result.Changed++
 			case err == nil, movedOn(err):
 				result.Skipped++
-			case ctx.Err() != nil: // the caller stopped: whatever became of it, the next call looks again
+			case ctx.Err() != nil: // the caller stopped: the next call reads this run again, whatever its outcome was
 			default:
 				result.fail(id, err)
 			}

@@ -16,25 +16,26 @@ import (
 )
 
 const (
-	// catalogEvery is how often a runtime that ticks looks at the catalog, and how old its records may get until it stores them
-	// anew: while somebody ticks, none is seen more than twice as long ago.
+	// catalogEvery is how often a runtime that ticks reads the catalog, and the age at which it stores its records
+	// again. So while a program ticks, its records are never older than twice this time.
 	catalogEvery = 12 * time.Hour
-	// catalogRetry is when a look that failed is repeated.
+	// catalogRetry is when a reading that failed is repeated.
 	catalogRetry = 10 * time.Minute
 )
 
-// catalog is a runtime's part in the stored definitions of its environment's tasks (docs/internals/decisions.md, Programs).
+// catalog is a runtime's part of the stored definitions of its environment's tasks
+// (docs/internals/decisions.md, Programs).
 type catalog struct {
 	stored lane.TaskCatalog // nil where the storage keeps none
 
-	mu      sync.Mutex // held by who looks; others have nothing to wait for
-	looked  time.Time  // with the monotonic clock, which nobody sets back
+	mu      sync.Mutex // held while the catalog is read; other callers need not wait
+	looked  time.Time  // by the monotonic clock, which cannot be set back
 	every   time.Duration
 	settled map[runlane.TaskID]bool // the definitions that this runtime stored, or saw to be stored
 }
 
-// storeTasks stores the definitions of this runtime's tasks as far as they differ from those that are there. It is no stage of the
-// tick: nothing waits for it, so a failure is logged, and repeated later.
+// storeTasks stores the definitions of this runtime's tasks that differ from the stored ones. It is not a stage of the
+// tick: nothing waits for it, so a failure is logged and repeated later.
 func (rt *Runtime) storeTasks(ctx context.Context, deadline time.Time) {
 	c := &rt.catalog
 	left := deadline.Sub(rt.world.Now())
@@ -59,8 +60,9 @@ func (rt *Runtime) storeTasks(ctx context.Context, deadline time.Time) {
 	}
 }
 
-// mergeTasks looks at what is stored and puts what is missing, differs or has become old. A definition that this runtime has settled
-// before and that differs by now belongs to a program that started later: it stays, or two would take turns for ever.
+// mergeTasks compares with what is stored and puts what is missing, differs or is old. When a definition that this
+// runtime stored before differs now, a program that started later has stored it: it stays, or the two would replace
+// each other's for ever.
 func (rt *Runtime) mergeTasks(ctx context.Context) error {
 	c := &rt.catalog
 	stored, err := rt.storedTasks(ctx)
@@ -125,7 +127,8 @@ func taskRecord(d *runlane.Definition, seen time.Time) lane.TaskRecord {
 	return r
 }
 
-// backoffText says what a backoff does. One that is not of this module's is named by its type, since only calling it could tell more.
+// backoffText says what a backoff does. A backoff from outside this module is named by its type: only calling it could
+// tell more.
 func backoffText(b runlane.Backoff) string {
 	switch b := b.(type) {
 	case nil:

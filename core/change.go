@@ -9,17 +9,20 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// changeRounds is how often an operator's change reads the run anew when somebody else was faster.
+// changeRounds is how often an operator's change reads the run again after another process changed it first.
 const changeRounds = 5
 
-// Cancel asks for the end of a run. A waiting run is cancelled at once. A running one becomes cancellation_requested: its worker ends
-// the handler's context with runlane.ErrCancelRequested, at once where this runtime executes the attempt, else with its next
-// heartbeat, and records what the handler makes of it; when the worker is gone, maintenance finishes the cancellation. The returned run
-// is as the call left it. The reason is kept with the event.
+// Cancel asks for the end of a run, and keeps the reason with the event. A waiting run is cancelled at once. A running
+// one becomes cancellation_requested: its worker ends the handler's context with runlane.ErrCancelRequested and records
+// the handler's outcome. The worker learns of it at once where this runtime executes the attempt, otherwise with its
+// next heartbeat. When the worker is gone, maintenance finishes the cancellation. The returned run is as the call left
+// it.
 //
-// Cancelling a run whose cancellation was requested already is no error and changes nothing. A finished run is
-// runlane.ErrValidationFailed, an unknown one runlane.ErrRunNotFound. runlane.ErrStorageConflict says that the run kept moving: call
-// again. What is wrong with the options is runlane.ErrValidationFailed, and nothing was read.
+// Cancelling a run whose cancellation was requested already is no error and changes nothing. Errors:
+//
+// - runlane.ErrValidationFailed: the run is finished, or the options are wrong (then nothing was read).
+// - runlane.ErrRunNotFound: there is no such run.
+// - runlane.ErrStorageConflict: the run changed during each try; call again.
 func (r *Runs) Cancel(ctx context.Context, id runlane.RunID, options *ChangeOptions) (*runlane.Run, error) {
 	if err := r.rt.gate.enterLate(); err != nil {
 		return nil, err
@@ -108,7 +111,7 @@ func (c change) eventMeta() map[string]string {
 	return map[string]string{metaReason: c.reason}
 }
 
-// keptMoving is an honest end of trying: the run changed each time between the look and the write.
+// keptMoving is the error after the last round: each time, the run changed between reading and writing it.
 func keptMoving(id runlane.RunID) error {
 	conflict := runlane.NewConflict(runlane.ConflictEventSequence, fmt.Sprintf("the run changed %d times while it was to be changed", changeRounds))
 	conflict.RunID, conflict.Hint = id, "call again"

@@ -9,8 +9,8 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// ownerCommand is memory for the two commits of a simple attempt: its claim and its outcome. Storages keep nothing of a command, so
-// it is used again.
+// ownerCommand is memory for the two commits of a simple attempt: its claim and its outcome. It can be used twice
+// because storages keep nothing of a command.
 type ownerCommand struct {
 	claim  lane.ClaimCommand
 	append lane.AppendCommand
@@ -64,8 +64,8 @@ func (d *delivery) claim(
 	}, "", nil
 }
 
-// claimedAfterAll settles a claim whose answer was lost: without it the run would wait for the end of a lease that nobody uses. Of a
-// cancellation that was requested meanwhile, here or elsewhere, the attempt is told as it begins.
+// claimedAfterAll settles a claim whose answer was lost. Without it the run would wait for the end of a lease that no
+// worker uses. When a cancellation was requested meanwhile, here or elsewhere, the attempt is told as it begins.
 func (rt *Runtime) claimedAfterAll(ctx context.Context, err error, id runlane.RunID, token string) bool {
 	e, ok := asError(err)
 	if !ok || e.Code != runlane.ErrStorageUnavailable || e.Meta["outcome"] != "unknown" {

@@ -9,16 +9,16 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// What a codec made is stored behind a head: a mark, the length of the key's name, and the name. No JSON begins with the mark, so a
-// runtime recognizes such bytes whether it has a codec or not.
+// What a codec made is stored behind a header: a mark, the length of the key's name, and the name. No JSON begins with
+// the mark, so a runtime recognizes such bytes whether it has a codec or not.
 const (
 	codedMark  = 1    // the form of the head
 	codedMarks = 0x09 // below it are marks of this and of later forms: JSON begins with a tab at the least
 	maxKeyName = 64
 )
 
-// codedStorage stands before the storage. What core reads and writes is plain; what the storage keeps is what the codec made of it.
-// Without a codec everything passes as it is, but for bodies that some codec made: those cannot be read.
+// codedStorage stands before the storage. Core reads and writes plain bytes; the storage keeps what the codec made of
+// them. Without a codec everything passes unchanged, except bodies that a codec made: those cannot be read.
 type codedStorage struct {
 	lane.Storage
 
@@ -99,7 +99,8 @@ func (s *codedStorage) encodeBody(ctx context.Context, of runlane.BodyRef, plain
 	return stored, key, err
 }
 
-// decodeBody is the inverse. fault says why these bytes cannot be opened here; err is why it is not known whether they can.
+// decodeBody is the inverse of the encoding. fault says why these bytes cannot be opened here. err says why it is not
+// known whether they can.
 func (s *codedStorage) decodeBody(ctx context.Context, of runlane.BodyRef, stored []byte) (plain []byte, key, fault string, err error) {
 	body := stored
 	switch coded := isCoded(stored); {

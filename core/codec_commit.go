@@ -18,8 +18,8 @@ type coded struct {
 	changed string         // what the codec made of how much
 }
 
-// code makes what the storage is given of a transition. A run that was there already is committed without its bodies: they are in the
-// storage, and the codec would make other bytes of them.
+// code makes the transition that the storage is given. A run that existed before is committed without its bodies: the
+// storage has them, and the codec would turn them into other bytes.
 func (s *codedStorage) code(ctx context.Context, t *lane.Transition) (*coded, error) {
 	if t.Projected == nil {
 		return &coded{plain: t, stored: *t}, nil // the storage says what is wrong
@@ -30,7 +30,7 @@ func (s *codedStorage) code(ctx context.Context, t *lane.Transition) (*coded, er
 		c.sealed = *projected.Sealed
 	}
 	projected.Payload, projected.Output, projected.Sealed = nil, nil, nil
-	// A hash of the payload would tell whoever can guess the payload that the guess is right.
+	// A hash of the payload would confirm a correct guess of the payload.
 	c.stored.Projected, c.stored.PayloadHash = &projected, ""
 	of := runlane.BodyRef{Environment: runlane.Environment(projected.Environment.Name()), RunID: projected.ID}
 	for i := range t.Events {
@@ -65,7 +65,7 @@ func (c *coded) replace(i int, body runlane.EventBody, plain, stored []byte) {
 	c.stored.Events[i].Body = body
 }
 
-// commit puts the plain bytes back into what the storage returned. The caller's own copy, as everything that storages return.
+// commit puts the plain bytes back into the commit that the storage returned, which is the caller's own copy.
 func (c *coded) commit(commit *lane.Commit) {
 	if commit == nil {
 		return

@@ -9,8 +9,8 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// create commits run.created and its first delivery request. A run of a bounded queue has a slot reserved with it; without a free
-// one, and before it is due, it is created alone and waits.
+// create commits run.created and its first delivery request. A run of a bounded queue gets its slot reserved in the
+// same commit. When no slot is free, or the run is not due yet, it is created without one and waits.
 func (rt *Runtime) create(ctx context.Context, p *plan) (*lane.Commit, error) {
 	if !p.queue.Bounded() {
 		return rt.commitCreation(ctx, p, true)

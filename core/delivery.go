@@ -16,22 +16,27 @@ const (
 	shortWait = time.Second
 )
 
-// ExecuteDelivery does what a wakeup asks: it reads the run, and when the run is due and free it executes one attempt and records
-// the outcome. Whatever the handler returns, the result may be acknowledged; a wakeup that leads to nothing is Ignored with the
-// reason.
+// ExecuteDelivery does what a wakeup asks: it reads the run, and when the run is due and free it executes one attempt
+// and records the outcome. Whatever the handler returns, the result may be acknowledged. A wakeup that leads to nothing
+// is Ignored with the reason.
 //
-// An error hands the wakeup back, to come again: runlane.ErrTaskNotFound (no handler here; the run is not failed),
-// runlane.ErrPayloadUnreadable (a codec's keys are missing here; nor is this one), too little time
-// before the deadline ([ErrNoTime]), a task that no such invocation has time for (runlane.ErrConfigurationInvalid, see
-// [Runtime.CheckInvocation]), a wakeup of another environment (runlane.ErrValidationFailed), a suspect among others ([ErrSuspect]), or a
-// storage that cannot be reached.
+// An error hands the wakeup back, so that it comes again:
 //
-// An attempt that the deadline ends before it had its due time is released as on a shutdown and costs the run nothing. Due is the
-// task's timeout; without one, nine tenths of what an invocation has for a handler. It takes DeliveryOptions.Began to know.
+// - runlane.ErrTaskNotFound: no handler here; the run is not failed.
+// - runlane.ErrPayloadUnreadable: this process lacks a codec's keys; the run is not failed.
+// - [ErrNoTime]: too little time before the deadline.
+// - runlane.ErrConfigurationInvalid: no such invocation has time for the task, see [Runtime.CheckInvocation].
+// - runlane.ErrValidationFailed: the wakeup is of another environment.
+// - [ErrSuspect]: the run is a suspect, and other deliveries are executed beside it.
+// - an error of the storage, which cannot be reached.
 //
-// When ctx ends, the attempt ends as it does on a shutdown: it is released, resumes at once and costs the run nothing. (A deadline
-// of ctx is the caller's time limit: the attempt counts as timed out.) A handler that ignores its context is waited for a few
-// seconds, then left behind with its goroutine; see docs/internals/decisions.md, Leases and workers.
+// An attempt that the deadline ends before it had the time that it is due is released as on a shutdown and costs the
+// run nothing. That time is the task's timeout, or, without one, nine tenths of what an invocation has for a handler.
+// It is known only with DeliveryOptions.Began.
+//
+// When ctx ends, the attempt ends as on a shutdown: it is released, resumes at once and costs the run nothing. (A
+// deadline of ctx is the caller's time limit: the attempt counts as timed out.) A handler that ignores its context is
+// waited for a few seconds, then left behind with its goroutine; see docs/internals/decisions.md, Leases and workers.
 func (rt *Runtime) ExecuteDelivery(ctx context.Context, w lane.Wakeup, options *DeliveryOptions) (*DeliveryResult, error) {
 	if err := rt.gate.enter(); err != nil {
 		return nil, err
@@ -128,8 +133,8 @@ func (d *delivery) check() error {
 	return d.wakeup.RunID.Validate()
 }
 
-// ignore acknowledges a wakeup that leads to nothing. An early one is sent again with what is left of its delay, else its run would
-// wait for the tick; when even that fails the wakeup is handed back.
+// ignore acknowledges a wakeup that leads to nothing. An early wakeup is sent again with the rest of its delay, because
+// otherwise its run would wait for the tick. If that fails too, the wakeup is handed back.
 func (d *delivery) ignore(ctx context.Context, run *runlane.Run, j judgement) (*DeliveryResult, error) {
 	if j.ignored == IgnoredNotDue && d.byWakeup && d.rt.canDelay(run.Queue, j.wait) {
 		if err := d.rt.sendDelayed(ctx, d.rt.delayedWakeup(run, j.wait)); err != nil {
@@ -139,8 +144,8 @@ func (d *delivery) ignore(ctx context.Context, run *runlane.Run, j judgement) (*
 	return &DeliveryResult{Run: run, Ignored: j.ignored}, nil
 }
 
-// take claims the run and executes an attempt, or fails the run whose attempts were abandoned too often. again is true when a race was
-// lost and the run is to be judged anew.
+// take claims the run and executes an attempt, or fails a run with too many abandoned attempts. again is true when a
+// race was lost and the run is to be judged anew.
 func (d *delivery) take(ctx context.Context, run *runlane.Run, j judgement, r rules) (result *DeliveryResult, again bool, err error) {
 	if j.abandoned > 0 {
 		failed, err := d.rt.failAbandoned(ctx, run, j.at, j.abandoned)

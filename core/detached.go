@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// detachedContext is context.WithTimeout(context.WithoutCancel(parent), limit), except that its timer is made only when somebody
-// listens: every run needs several, and an adapter in memory never listens. Begin it with start and end it with stop.
+// detachedContext is context.WithTimeout(context.WithoutCancel(parent), limit), except that its timer is made only when
+// Done is called: every run needs several, and an adapter in memory never calls it. Begin it with start and end it with
+// stop.
 type detachedContext struct {
 	parent   context.Context //nolint:containedctx // this is a context
 	deadline time.Time
@@ -24,7 +25,7 @@ func (c *detachedContext) start(parent context.Context, limit time.Duration) *de
 	return c
 }
 
-// afterCommit is for work that follows a commit: it outlives the caller's context and has a time limit of its own.
+// afterCommit is for work that follows a commit: it outlives the caller's context and has a separate time limit.
 func afterCommit(ctx context.Context) *detachedContext {
 	return new(detachedContext).start(ctx, afterCommitTime)
 }

@@ -1,10 +1,12 @@
-// Package core is the runtime: the pure reducer that gives events their meaning, and the engine built on it. Programs name it in
-// main; everything else of an application names package runlane.
+// Package core is the runtime: the reducer, a pure function that gives events their meaning, and the engine built on
+// it. Programs import it in main; the rest of an application imports only package runlane.
 //
-// [Open] makes a [Runtime] on a lane. [Runtime.Trigger] makes runs, [Runtime.Work] executes them in a long-lived process,
-// [Runtime.ExecuteDelivery] executes one wakeup where something else receives them, [Runtime.Tick] is maintenance. One run can be
-// followed through the files by name: trigger, create, publish, delivery, judge, claim, attempt, outcome. What events mean is decided by
-// the reducer, in internal/reducer.
+// [Open] makes a [Runtime] on a lane. [Runtime.Trigger] makes runs. [Runtime.Work] executes them in a long-lived
+// process. [Runtime.ExecuteDelivery] executes one wakeup where something else receives them. [Runtime.Tick] is
+// maintenance.
+//
+// To follow one run through the code, read these files in order: trigger, create, publish, delivery, judge, claim,
+// attempt, outcome. The reducer, in internal/reducer, decides what events mean.
 package core
 
 import _ "time/tzdata" // cron schedules need zones wherever a program runs; the system's data come first

@@ -10,7 +10,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// drainProbe is how long a drain waits before it looks whether the clock moves at all.
+// drainProbe is how long a drain waits before it checks whether the clock moves at all.
 const drainProbe = 5 * time.Millisecond
 
 // drainAgain is when a drain asks again for what is due by now and could not be taken.
@@ -19,8 +19,8 @@ const drainAgain = 50 * time.Millisecond
 // reportTime bounds the reading of what a drain leaves, also after an interrupt.
 const reportTime = 2 * time.Second
 
-// awaitDue waits until a run becomes due that this drain has not passed over, if one does within the bound, and returns how long it
-// waited. It waits for none under a clock that stands still.
+// awaitDue waits until a run becomes due that this drain has not passed over, if there is one within the bound, and
+// returns how long it waited. It does not wait under a clock that stands still.
 func (p *poller) awaitDue(ctx context.Context, bound time.Duration) (time.Duration, error) {
 	if bound <= 0 {
 		return 0, nil
@@ -45,7 +45,8 @@ func (p *poller) awaitDue(ctx context.Context, bound time.Duration) (time.Durati
 	return left, nil
 }
 
-// nextDue is the earliest instant up to the given one at which a run becomes due that is neither executing here nor passed over.
+// nextDue is the earliest instant, up to the given one, at which a run becomes due that is neither executing here nor
+// passed over.
 func (p *poller) nextDue(ctx context.Context, until time.Time) (due time.Time, ok bool, err error) {
 	rt := p.worker.rt
 	q := lane.DueQuery{
@@ -75,8 +76,8 @@ func (p *poller) knows(id runlane.RunID) bool {
 	return passed || busy
 }
 
-// leave reports what a drain leaves, also one that was interrupted. Best effort: what cannot be read in time is no fault of the drain,
-// but never reported as nothing.
+// leave reports what a drain leaves, also one that was interrupted. Best effort: what cannot be read in time is not the
+// drain's fault, but it is never reported as nothing.
 func (w *worker) leave(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reportTime)
 	defer cancel()

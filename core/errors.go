@@ -11,14 +11,16 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// ErrNoTime is in the chain of the error with which [Runtime.ExecuteDelivery] hands a wakeup back because too little time is left
-// before the deadline, or was left to an attempt that was released. Where earlier wakeups used the time, another process may take it at
-// once; else hand it back with a delay, so that it does not use up its receipts in a moment.
+// ErrNoTime is in the chain of the error with which [Runtime.ExecuteDelivery] hands a wakeup back because too little
+// time is left before the deadline, or was left for an attempt that was released. If earlier wakeups used the time,
+// another process may take the wakeup at once. Otherwise hand it back with a delay, so that it does not use up its
+// receives in a moment.
 var ErrNoTime = errors.New("runlane: too little time left")
 
-// ErrSuspect is in the chain of the error with which [Runtime.ExecuteDelivery] hands a wakeup back because the run's last attempt ended
-// without an outcome, and it is not executed beside others (see [DeliveryOptions]). Nothing was claimed. Execute it when the others have
-// ended, without DeliveryOptions.Beside, or hand the wakeup back with a delay.
+// ErrSuspect is in the chain of the error with which [Runtime.ExecuteDelivery] hands a wakeup back because the run's
+// last attempt ended without an outcome, and such a run is not executed beside others (see [DeliveryOptions]). Nothing
+// was claimed. Execute it when the others have ended, without DeliveryOptions.Beside, or hand the wakeup back with a
+// delay.
 var ErrSuspect = errors.New("runlane: the run's last attempt was abandoned")
 
 func invalidOption(hint, format string, args ...any) error {

@@ -15,12 +15,13 @@ type EventOptions struct {
 	After runlane.Cursor
 	// Descending lists the newest event first. After then resumes towards the older ones.
 	Descending bool
-	// Follow waits for more at the end of the history, until the run is terminal or the context ends. Not with Descending.
+	// Follow waits at the end of the history for more events, until the run is terminal or the context ends. Not with
+	// Descending.
 	Follow bool
 }
 
-// EventCursor is the place of an event in its run's history. Keep it with what you made of the event, and a later call of
-// [Runs.Events] goes on behind it. It is valid in both directions, and runlane.ErrValidationFailed for another run.
+// EventCursor is the place of an event in its run's history. Keep it with your result of the event, and a later call of
+// [Runs.Events] continues behind it. It is valid in both directions. For another run it is runlane.ErrValidationFailed.
 func EventCursor(record *runlane.EventRecord) runlane.Cursor {
 	return sealCursor(eventScope(record.Environment, record.RunID), strconv.FormatInt(record.Sequence, 10))
 }
@@ -29,13 +30,17 @@ func eventScope(environment runlane.Environment, id runlane.RunID) string {
 	return "events " + environment.Name() + " " + string(id)
 }
 
-// Events walks the history of one run, page by page. With Follow it then waits for more: the run is looked at after 10 ms, then at
-// growing distance up to 5 s, and the feed ends by itself behind the event that ends the run.
+// Events walks the history of one run, page by page. With Follow it then waits for more: it reads the run after 10 ms,
+// then after growing pauses of up to 5 s, and ends by itself behind the event that ends the run.
 //
-// An error is the last thing it yields: runlane.ErrRunNotFound for a run that does not exist or was pruned meanwhile,
-// runlane.ErrValidationFailed for options that cannot be, runlane.ErrOperationCancelled when ctx ends while it follows,
-// runlane.ErrConfigurationInvalid when the runtime is closed meanwhile. After any of them, and after a break, the cursor of the last
-// event resumes: nothing is missed, nothing comes twice.
+// An error is the last thing it yields:
+//
+// - runlane.ErrRunNotFound: the run does not exist or was pruned meanwhile.
+// - runlane.ErrValidationFailed: the options are impossible.
+// - runlane.ErrOperationCancelled: ctx ended while it followed.
+// - runlane.ErrConfigurationInvalid: the runtime was closed meanwhile.
+//
+// After any of them, and after a break, the cursor of the last event resumes: no event is missed and none comes twice.
 func (r *Runs) Events(ctx context.Context, id runlane.RunID, options *EventOptions) iter.Seq2[runlane.EventRecord, error] {
 	if options == nil {
 		options = &EventOptions{}
@@ -119,8 +124,8 @@ func (f *feed) check() error {
 	return nil
 }
 
-// read yields what there is behind the position. It leaves the storage's cursor of the last page, so that looking again costs one
-// page and not the history.
+// read yields what there is behind the position. It keeps the storage's cursor of the last page, so that the next read
+// costs one page and not the history.
 func (f *feed) read(ctx context.Context) error {
 	q := lane.EventQuery{
 		PageQuery: lane.PageQuery{Environment: f.rt.environment, Limit: runlane.MaxPageLimit}, RunID: f.id,
@@ -163,7 +168,7 @@ func (f *feed) isBehind(sequence int64) bool {
 	return sequence > f.after
 }
 
-// follow looks at the run, which is cheap, and reads its events once there are more.
+// follow reads the run, which is cheap, and reads its events once there are more.
 func (f *feed) follow(ctx context.Context) error {
 	wait := waitFirst
 	for !f.ended {

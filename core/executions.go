@@ -7,11 +7,11 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// sweepInterval is how often a set looks for heartbeats that are due.
+// sweepInterval is how often a set checks for heartbeats that are due.
 const sweepInterval = time.Second
 
-// executionSet holds attempts in progress: to be ended together, and to have their leases kept. One timer serves all of them and
-// runs only while there are any, so that short attempts pay for none.
+// executionSet holds attempts in progress, to end them together and to keep their leases. One timer serves all of them.
+// It runs only while there are attempts, so short attempts cost no timer.
 type executionSet struct {
 	mu    sync.Mutex
 	all   map[*execution]struct{}
@@ -43,7 +43,8 @@ func (s *executionSet) add(x *execution, firstBeat time.Duration) {
 	}
 }
 
-// localAttempts finds the attempts that this runtime executes by the tokens of their leases, for cancellations that are requested here.
+// localAttempts finds the attempts that this runtime executes by their lease tokens, for cancellations that are
+// requested here.
 type localAttempts struct {
 	mu      sync.Mutex
 	byToken map[string]*execution // nil: the claim is under way; cancelledEarly: and its run is cancelled
@@ -77,8 +78,8 @@ func (l *localAttempts) forget(token string) {
 	delete(l.byToken, token)
 }
 
-// cancel ends the context of the attempt that holds a lease, if it is executed here. The request is stored already: the outcome meets it
-// as it meets any commit in between.
+// cancel ends the context of the attempt that holds a lease, if it is executed here. The request is stored already: the
+// commit of the outcome meets it like any other commit that came between.
 func (l *localAttempts) cancel(token string) {
 	l.mu.Lock()
 	x, here := l.byToken[token]
@@ -97,8 +98,8 @@ func (s *executionSet) remove(x *execution) {
 	s.mu.Unlock()
 }
 
-// sweep starts the heartbeats that are due. It runs in the timer's goroutine; each heartbeat has one of its own, which ends with
-// it.
+// sweep starts the heartbeats that are due. It runs in the timer's goroutine; each heartbeat has a separate goroutine,
+// which ends with it.
 func (s *executionSet) sweep() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,15 +14,15 @@ type Explanation struct {
 	Status runlane.Status `json:"status"`
 	// Wait is what the run waits for.
 	Wait Wait `json:"wait"`
-	// Until is when the wait ends by itself, or somebody looks again. Zero for WaitNone, WaitOperator and WaitQueue, and for a
-	// WaitWakeup that this storage could not find again.
+	// Until is when the wait ends by itself, or when maintenance next checks the run. Zero for WaitNone, WaitOperator
+	// and WaitQueue, and for a WaitWakeup that this storage cannot find again.
 	Until time.Time `json:"until,omitzero"`
 	// Holders are the runs that have the slots, of WaitSlot.
 	Holders []runlane.RunID `json:"holders,omitempty"`
 	// Owner is the worker's lease, of WaitLease and WaitCancellation. Its token is left out.
 	Owner runlane.Lease `json:"owner,omitzero"`
-	// Failure is why publishing failed, of WaitPublish and WaitOperator; or the failure that a WaitTime follows, or that a finished
-	// run ended with.
+	// Failure depends on the wait. For WaitPublish and WaitOperator it is why publishing failed, for WaitTime the
+	// failure that the wait follows, and for a finished run the failure that ended it.
 	Failure runlane.Failure `json:"failure,omitzero"`
 	// Next is for people: what will happen then, and what they can do.
 	Next string `json:"next"`
@@ -51,7 +51,7 @@ const (
 	WaitCancellation Wait = "cancellation"
 	// WaitTick: it is due, or its worker is gone: the next tick takes it.
 	WaitTick Wait = "tick"
-	// WaitQueue: it needs somebody who knows its queue, and this runtime does not.
+	// WaitQueue: it needs a runtime that knows its queue, and this runtime does not.
 	WaitQueue Wait = "queue"
 	// WaitOperator: its wakeup was given up. Requeue it, or cancel the run.
 	WaitOperator Wait = "operator"
@@ -64,12 +64,12 @@ func Waits() []Wait {
 	}
 }
 
-// Explain says why a run is where it is: what it waits for, until when, and what happens next. It reads exactly, not from lists, and
-// never leaves a run unexplained. The judgement is of the moment: the run may move on while it is made. A run that does not exist is
-// runlane.ErrRunNotFound.
+// Explain says why a run is where it is: what it waits for, until when, and what happens next. It reads the run itself
+// and not lists, and always gives an explanation. The answer is of the moment: the run may move on while it is made. A
+// run that does not exist is runlane.ErrRunNotFound.
 //
-// Explain goes by the queues that this runtime knows: a bounded queue that it was not told of (Options.Queues) makes it say
-// WaitQueue.
+// Explain uses the queues that this runtime knows. For a run of a bounded queue that is not among them (Options.Queues)
+// it says WaitQueue.
 func (r *Runs) Explain(ctx context.Context, id runlane.RunID) (*Explanation, error) {
 	if err := r.rt.gate.enterLate(); err != nil {
 		return nil, err
@@ -113,8 +113,8 @@ type slotHeld struct {
 	until time.Time // the end of the lease or of the reservation; a lease may be extended
 }
 
-// inspect reads the situation of a run. A second read, for the name of its queue, is needed before the slots can be asked for; only
-// bounded queues pay for it.
+// inspect reads the situation of a run. The slots can be read only once the name of its queue is known, so a bounded
+// queue costs a second read.
 func (rt *Runtime) inspect(ctx context.Context, id runlane.RunID) (*situation, error) {
 	q := lane.InspectQuery{RunKey: lane.RunKey{Environment: rt.environment, RunID: id}}
 	seen, err := rt.encoded().InspectRun(ctx, &q)
@@ -142,7 +142,7 @@ func (rt *Runtime) inspect(ctx context.Context, id runlane.RunID) (*situation, e
 	return s, err
 }
 
-// slotsHeld leaves out reservations that are over: they count for nothing, though nobody has taken their slots away yet.
+// slotsHeld leaves out reservations that are over: they count for nothing, though their slots have not been freed yet.
 func (rt *Runtime) slotsHeld(ctx context.Context, seen *lane.Inspection, now time.Time) ([]slotHeld, error) {
 	if len(seen.Holders) == 0 {
 		return nil, nil

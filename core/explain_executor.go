@@ -19,8 +19,8 @@ type executor struct {
 	invocation time.Duration // its queue is made for functions that take so long at most; 0: not known
 }
 
-// executorOf looks for a handler of an active run that nobody executes, and for a task of its queue: here, else among the tasks that ticks
-// have stored. What cannot be read is not known: a run is explained all the same.
+// executorOf finds a handler of an active run that no worker executes, and a task of its queue: here, otherwise among
+// the tasks that ticks have stored. What cannot be read is unknown: the run is explained all the same.
 func (rt *Runtime) executorOf(ctx context.Context, run *runlane.Run) (x executor) {
 	if !run.Status.Active() || run.Lease.Token != "" {
 		return executor{}

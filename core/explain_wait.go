@@ -8,8 +8,8 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// explain judges a situation. It does no I/O and has no clock: the order of its questions is the whole of it. Whatever the state,
-// the answer is one of the waits.
+// explain judges a situation. It does no I/O and has no clock: only the order of its questions matters. Whatever the
+// state, the answer is one of the waits.
 func (s *situation) explain() *Explanation {
 	e := &Explanation{RunID: s.run.ID, Status: s.run.Status}
 	switch status := s.run.Status; {
@@ -37,7 +37,7 @@ func (e *Explanation) says(wait Wait, until time.Time, next string) {
 	e.Wait, e.Until, e.Next = wait, until, next
 }
 
-// nextTick is when maintenance looks at the latest, as long as somebody ticks.
+// nextTick is the latest time of the next maintenance, as long as a process ticks.
 func (s *situation) nextTick() time.Time { return s.now.Add(tickEvery) }
 
 // upcoming is an instant that lies ahead, or the next tick.
@@ -115,7 +115,8 @@ func (s *situation) unowned(e *Explanation) {
 			"Its wakeup was given up after %d refusals. Correct the cause, then requeue the dead letter; or cancel the run.", s.delivery.Attempts))
 		return
 	}
-	// A queued run is due, however far its writer's clock was ahead; unless it was created alone, to be asked for later.
+	// A queued run is due, however far its writer's clock was ahead, unless it was created without a delivery, to be
+	// delivered later.
 	early := s.run.RunAt.After(s.now) && (s.run.Status != runlane.StatusQueued || s.delivery == nil)
 	switch {
 	case early:
@@ -225,7 +226,7 @@ func (s *situation) awaiting(e *Explanation) {
 	}
 }
 
-// parked reports that somebody has to act who knows whether the queue is bounded.
+// parked reports that an operator has to act who knows whether the queue is bounded.
 func (s *situation) parked() bool { return !s.known }
 
 func (s *situation) inUnknownQueue(e *Explanation, what string) {
