@@ -147,9 +147,9 @@ func (x *execution) returns(v verdict) {
 
 // abandon goes on without a handler that ignores its context.
 //
-// - The attempt's time is over: this is recorded, because readers of the run must learn of it.
-// - The process's time is over: this is recorded, and must cost the run nothing.
-// - Shutdown: nothing is recorded. The lease ends by itself and another worker takes over.
+//   - The attempt's time is over: this is recorded, because readers of the run must learn of it.
+//   - The process's time is over: this is recorded, and must cost the run nothing.
+//   - Shutdown: nothing is recorded. The lease ends by itself and another worker takes over.
 func (x *execution) abandon(ctx context.Context, handling context.Context) (*DeliveryResult, error) {
 	x.outputMu.Lock()
 	x.closed = true

@@ -20,9 +20,9 @@ const changeRounds = 5
 //
 // Cancelling a run whose cancellation was requested already is no error and changes nothing. Errors:
 //
-// - runlane.ErrValidationFailed: the run is finished, or the options are wrong (then nothing was read).
-// - runlane.ErrRunNotFound: there is no such run.
-// - runlane.ErrStorageConflict: the run changed during each try; call again.
+//   - runlane.ErrValidationFailed: the run is finished, or the options are wrong (then nothing was read).
+//   - runlane.ErrRunNotFound: there is no such run.
+//   - runlane.ErrStorageConflict: the run changed during each try; call again.
 func (r *Runs) Cancel(ctx context.Context, id runlane.RunID, options *ChangeOptions) (*runlane.Run, error) {
 	if err := r.rt.gate.enterLate(); err != nil {
 		return nil, err

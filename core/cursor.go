@@ -12,8 +12,8 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// cursorForm is the content of a cursor that this package makes: a hash of the request it belongs to and of the position, and the
-// position.
+// cursorForm is the content of a cursor that this package makes: the position, and a hash of it with the request that
+// it belongs to.
 type cursorForm struct {
 	Hash string `json:"h"`
 	At   string `json:"p"`
@@ -45,7 +45,8 @@ func foreignCursor(option string) error {
 	return invalidInput("use a cursor only with the request that returned it", "%s is no cursor of this request", option)
 }
 
-// cursorHash recognizes a cursor of another request. It is no signature: who makes a cursor up only chooses where to go on.
+// cursorHash recognizes a cursor of another request. It is not a signature: a caller who forges a cursor only chooses a
+// position.
 func cursorHash(scope, position string) string {
 	sum := sha256.Sum256([]byte(scope + "\x00" + position))
 	return hex.EncodeToString(sum[:8])

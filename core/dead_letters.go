@@ -8,16 +8,17 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// DeadLetters is the operator's view of wakeups that were given up: refused ten times, or impossible to accept. Their runs wait until
-// somebody requeues the wakeup or cancels the run. Stateless: get one with [Runtime.DeadLetters] when you need it. Everything here
-// needs a storage that keeps dead letters, else it is runlane.ErrCapabilityUnsupported.
+// DeadLetters is the operator's view of wakeups that were given up: refused ten times, or impossible to accept. Their
+// runs wait until an operator requeues the wakeup or cancels the run. Stateless: get one with [Runtime.DeadLetters]
+// when you need it. Everything here needs a storage that keeps dead letters, else it is
+// runlane.ErrCapabilityUnsupported.
 type DeadLetters struct{ rt *Runtime }
 
 // DeadLetters returns the view.
 func (rt *Runtime) DeadLetters() *DeadLetters { return &DeadLetters{rt: rt} }
 
-// List returns a page of dead letters, oldest first. A page may be short or empty and still have a Next. Options that cannot be are
-// runlane.ErrValidationFailed.
+// List returns a page of dead letters, oldest first. A page may be short or empty and still have a Next. Impossible
+// options are runlane.ErrValidationFailed.
 func (d *DeadLetters) List(ctx context.Context, options *ListOptions) (*runlane.Page[runlane.DeadLetter], error) {
 	if err := d.rt.gate.enterLate(); err != nil {
 		return nil, err
@@ -49,12 +50,12 @@ func (d *DeadLetters) List(ctx context.Context, options *ListOptions) (*runlane.
 	return page, nil
 }
 
-// Requeue asks for a fresh wakeup of a run whose wakeup was given up, in the caller's name; the reason is kept in the event's meta, as
-// "runlane.reason". A run of a bounded queue goes back to waiting for a slot. A wakeup that is refused again does not fail the call:
-// the outbox keeps it.
+// Requeue asks, in the caller's name, for a fresh wakeup of a run whose wakeup was given up. The reason is kept in the
+// event's meta, as "runlane.reason". A run of a bounded queue waits for a slot again. A wakeup that is refused again
+// does not fail the call: the outbox keeps it.
 //
-// A run without a dead-lettered wakeup, also because somebody requeued it already, is runlane.ErrValidationFailed and nothing is
-// written; an unknown run is runlane.ErrRunNotFound.
+// A run without a dead-lettered wakeup, also when it was requeued already, is runlane.ErrValidationFailed and nothing
+// is written. An unknown run is runlane.ErrRunNotFound.
 func (d *DeadLetters) Requeue(ctx context.Context, id runlane.RunID, options *ChangeOptions) error {
 	if err := d.rt.gate.enterLate(); err != nil {
 		return err
@@ -71,8 +72,8 @@ func (d *DeadLetters) Requeue(ctx context.Context, id runlane.RunID, options *Ch
 	return err
 }
 
-// RequeueAll requeues all dead letters whose runs match, as [DeadLetters.Requeue] does each, at most Cap a call. What is said of
-// [Runs.CancelAll] holds here too.
+// RequeueAll requeues all dead letters whose runs match, each as [DeadLetters.Requeue] does, at most Cap in one call.
+// Otherwise it behaves as [Runs.CancelAll] does.
 func (d *DeadLetters) RequeueAll(ctx context.Context, options *BulkOptions) (*BulkResult, error) {
 	if err := d.rt.checkDeadLetters(); err != nil {
 		return nil, err

@@ -22,13 +22,13 @@ const (
 //
 // An error hands the wakeup back, so that it comes again:
 //
-// - runlane.ErrTaskNotFound: no handler here; the run is not failed.
-// - runlane.ErrPayloadUnreadable: this process lacks a codec's keys; the run is not failed.
-// - [ErrNoTime]: too little time before the deadline.
-// - runlane.ErrConfigurationInvalid: no such invocation has time for the task, see [Runtime.CheckInvocation].
-// - runlane.ErrValidationFailed: the wakeup is of another environment.
-// - [ErrSuspect]: the run is a suspect, and other deliveries are executed beside it.
-// - an error of the storage, which cannot be reached.
+//   - runlane.ErrTaskNotFound: no handler here; the run is not failed.
+//   - runlane.ErrPayloadUnreadable: this process lacks a codec's keys; the run is not failed.
+//   - [ErrNoTime]: too little time before the deadline.
+//   - runlane.ErrConfigurationInvalid: no such invocation has time for the task, see [Runtime.CheckInvocation].
+//   - runlane.ErrValidationFailed: the wakeup is of another environment.
+//   - [ErrSuspect]: the run is a suspect, and other deliveries are executed beside it.
+//   - an error of the storage, which cannot be reached.
 //
 // An attempt that the deadline ends before it had the time that it is due is released as on a shutdown and costs the
 // run nothing. That time is the task's timeout, or, without one, nine tenths of what an invocation has for a handler.

@@ -35,10 +35,10 @@ func eventScope(environment runlane.Environment, id runlane.RunID) string {
 //
 // An error is the last thing it yields:
 //
-// - runlane.ErrRunNotFound: the run does not exist or was pruned meanwhile.
-// - runlane.ErrValidationFailed: the options are impossible.
-// - runlane.ErrOperationCancelled: ctx ended while it followed.
-// - runlane.ErrConfigurationInvalid: the runtime was closed meanwhile.
+//   - runlane.ErrRunNotFound: the run does not exist or was pruned meanwhile.
+//   - runlane.ErrValidationFailed: the options are impossible.
+//   - runlane.ErrOperationCancelled: ctx ended while it followed.
+//   - runlane.ErrConfigurationInvalid: the runtime was closed meanwhile.
 //
 // After any of them, and after a break, the cursor of the last event resumes: no event is missed and none comes twice.
 func (r *Runs) Events(ctx context.Context, id runlane.RunID, options *EventOptions) iter.Seq2[runlane.EventRecord, error] {

@@ -10,9 +10,10 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// Code of the application is called in many places: handlers, middleware, key functions, backoffs, codecs, hooks, metrics, the log, and
-// the methods of all the errors that these return. Whatever it does ends one attempt or one call. Handlers and everything about what
-// they return belong to the goroutine of their attempt; the rest is called through what is here.
+// Code of the application is called in many places: handlers, middleware, key functions, backoffs, codecs, hooks,
+// metrics, the log, and the methods of all the errors that these return. Whatever it does ends at most one attempt or
+// one call. Handlers, and the methods of what they return, run in the goroutine of their attempt. The rest is called
+// through the functions of this file.
 
 // panicked is code of the application that did not return.
 type panicked struct {
@@ -20,8 +21,8 @@ type panicked struct {
 	stack []byte // nil for runtime.Goexit
 }
 
-// isolated calls foreign code in a goroutine of its own, where neither a panic nor runtime.Goexit ends anything else. It returns nil
-// when the code has returned.
+// isolated calls foreign code in a separate goroutine, where neither a panic nor runtime.Goexit ends anything else. It
+// returns nil when the code has returned.
 func isolated(call func()) *panicked {
 	ended := make(chan *panicked, 1)
 	go func() { // ends with the call
@@ -43,14 +44,14 @@ func caught(call func()) (fault *panicked) {
 	return nil
 }
 
-// isNil finds a nil pointer inside an interface that is not nil: what a variable of a pointer type becomes where it is returned as an
-// error.
+// isNil finds a nil pointer inside an interface that is not nil, which a nil variable of a pointer type becomes when it
+// is returned as an error.
 func isNil(v any) bool {
 	value := reflect.ValueOf(v)
 	return value.Kind() == reflect.Pointer && value.IsNil()
 }
 
-// tamed is a foreign error that may be looked through by anybody: a method of it that panics answers no.
+// tamed is a foreign error that any code may inspect: a method of it that panics answers no.
 type tamed struct {
 	err  error
 	text string
@@ -81,26 +82,26 @@ func tameForeign(err error) error {
 // Error is the text as it was at first.
 func (t *tamed) Error() string { return t.text }
 
-// Is looks through the error.
+// Is inspects the error's chain.
 func (t *tamed) Is(target error) (is bool) {
 	_ = caught(func() { is = errors.Is(t.err, target) })
 	return is
 }
 
-// As looks through the error.
+// As inspects the error's chain.
 func (t *tamed) As(target any) (as bool) {
 	_ = caught(func() { as = errors.As(t.err, target) })
 	return as
 }
 
-// tameHandler is an application's log handler whose lines are written apart: none is worth a run, nor the worker that writes it.
+// tameHandler is an application's log handler that cannot harm a run or the worker that logs.
 type tameHandler struct{ base slog.Handler }
 
 // tameLogger guards a logger.
 func tameLogger(logger *slog.Logger) *slog.Logger { return slog.New(tameHandler{logger.Handler()}) }
 
-// Enabled implements slog.Handler. It is asked for lines that are never written too, also in the loops of handlers, where a goroutine
-// would cost fifty times what the answer costs: its panics alone are recovered.
+// Enabled implements slog.Handler. It is also asked about lines that are never written, often in the loops of handlers,
+// where a goroutine would cost fifty times what the answer costs. So only its panics are recovered.
 func (h tameHandler) Enabled(ctx context.Context, level slog.Level) (enabled bool) {
 	defer func() { _ = recover() }()
 	return h.base.Enabled(ctx, level)

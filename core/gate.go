@@ -13,7 +13,7 @@ type gate struct {
 	closed  chan struct{} // made by the first who asks; closed by close
 	shut    bool
 	inside  int
-	drained chan struct{} // made by a waiter; closed when nobody is inside any more
+	drained chan struct{} // made by a waiter; closed when no call is inside any more
 }
 
 // enter begins work. It must be paired with leave unless it fails.

@@ -36,8 +36,8 @@ func (x *execution) stopWatching() *runlane.Run {
 	return x.run
 }
 
-// beat renews the lease, or looks at the run where none is renewed. Only losing the lease or a requested cancellation concern the
-// handler: a storage that cannot be reached is asked again, and the token decides who owns the run.
+// beat renews the lease, or reads the run where no lease is renewed. Only a lost lease or a requested cancellation
+// affect the handler. A storage that cannot be reached is asked again, and the token decides who owns the run.
 func (x *execution) beat() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -139,7 +139,7 @@ func (x *execution) reread(ctx context.Context) (*runlane.Run, error) {
 	return runs[0], nil
 }
 
-// leaseLeft bounds the writing of an outcome: after the lease somebody else may own the run.
+// leaseLeft bounds the writing of an outcome: after the lease another worker may own the run.
 func (x *execution) leaseLeft(run *runlane.Run) time.Duration {
 	return max(run.Lease.ExpiresAt.Sub(x.rt.world.Now()), commitTime)
 }

@@ -17,10 +17,11 @@ const (
 	hookDrain = 2 * time.Second
 )
 
-// Hook sees every commit to a run that this process made, after it is durable, in the order of the commits of one run. Each hook has
-// a goroutine and a bounded buffer of its own: one that is slow loses changes, which are counted ([MetricChangesDropped]) and
-// logged, and one that panics is recovered. A hook can neither stop, slow nor change a commit. A commit whose answer was lost may be
-// missing, and what other processes commit is not seen here: a hook is for watching, not for work that must happen.
+// Hook sees every commit to a run that this process made, after it is durable, in the order of the run's commits. Each
+// hook has a separate goroutine and a bounded buffer. A slow hook loses changes, which are counted
+// ([MetricChangesDropped]) and logged; a hook that panics is recovered. A hook can neither stop, slow nor change a
+// commit. A commit whose answer was lost may be missing, and commits of other processes are not seen: a hook is for
+// watching, not for work that must happen.
 type Hook func(Change)
 
 // Change is one commit. It is the hook's own copy.
@@ -70,7 +71,8 @@ func newWatchers(hooks []Hook, logger *slog.Logger) *watchers {
 	return w
 }
 
-// run ends when the changes do. A hook that ends the goroutine gets another one: it has missed that change, like one that panics.
+// run ends when there are no more changes. A hook that ends its goroutine gets another: it missed that change, as one
+// that panics does.
 func (w *watcher) run() {
 	ended := false
 	defer func() {

@@ -18,16 +18,18 @@ const (
 	commitReserveShare = 20 // one part in
 	// minHandlerTime is what a task without a timeout must have left before the end of the handler's time.
 	minHandlerTime = 5 * time.Second
-	// followerShare is the part of an invocation that may be gone when a task without a timeout begins behind others of its group.
+	// followerShare: a task without a timeout may begin behind others of its group while at most this part of the
+	// invocation is gone.
 	followerShare = 10 // one part in
-	// clockDifference is how far clocks may be apart (docs/internals/decisions.md, Programs), in whole seconds: an invocation seems so much shorter.
+	// clockDifference is how far clocks may differ (docs/internals/decisions.md, Programs), in whole seconds. An
+	// invocation may seem shorter by as much.
 	clockDifference = 3 * time.Second
 	// beginTime is what an invocation needs before its first handler begins: its event, the run, the claim.
 	beginTime = time.Second
 )
 
-// LongestTimeout is the longest timeout of a task that invocations of this length have time for: all of it but what is kept free for
-// the outcome, the larger of 2 s and 5 %, and a second to begin in.
+// LongestTimeout is the longest timeout of a task that invocations of this length have time for. It is the whole length
+// without the time for the outcome (the larger of 2 s and 5 %) and without one second to begin in.
 func LongestTimeout(invocation time.Duration) time.Duration {
 	return max(invocation-commitReserve(invocation)-beginTime, 0)
 }
@@ -36,9 +38,10 @@ func commitReserve(left time.Duration) time.Duration {
 	return max(minCommitReserve, left/commitReserveShare)
 }
 
-// CheckInvocation returns runlane.ErrConfigurationInvalid when this runtime has a task that no invocation of this length can execute: its
-// timeout is beyond [LongestTimeout]. The error names each such task with both numbers. A program that executes in invocations calls it
-// as soon as it knows how long they are; [Runtime.ExecuteDelivery] hands wakeups of such tasks back.
+// CheckInvocation returns runlane.ErrConfigurationInvalid when this runtime has a task that no invocation of this
+// length can execute, because its timeout is beyond [LongestTimeout]. The error names each such task with both numbers.
+// A program that executes in invocations calls it as soon as it knows how long they are. [Runtime.ExecuteDelivery]
+// hands wakeups of such tasks back.
 func (rt *Runtime) CheckInvocation(invocation time.Duration) error {
 	var faults []error
 	for _, d := range rt.definitions {
@@ -115,8 +118,8 @@ func (r rules) nearlyWhole() time.Duration {
 	return whole - whole/followerShare
 }
 
-// need is what must be left for a task to begin. One without a timeout may take whatever there is, so behind others of its group it begins
-// only when they left nearly all.
+// need is the time that must be left for a task to begin. A task without a timeout may take all the time there is, so
+// behind others of its group it begins only when they left nearly all.
 func (r rules) need(task *runlane.Definition) time.Duration {
 	if task.Timeout == 0 && r.follows && r.invocation > 0 {
 		return max(minHandlerTime, r.nearlyWhole())
@@ -136,8 +139,8 @@ func (r rules) due(task *runlane.Definition) time.Duration {
 	}
 }
 
-// unwind is how long a handler may take to return once its context has ended: before a deadline half of what is left, the other
-// half is for the outcome.
+// unwind is how long a handler may take to return once its context has ended. Before a deadline that is half of the
+// time left; the other half is for the outcome.
 func (r rules) unwind() time.Duration {
 	if r.bounded() {
 		return r.reserve / 2

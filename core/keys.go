@@ -7,16 +7,16 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// IdempotencyKeys is the operator's view of idempotency keys. Stateless: get one with [Runtime.IdempotencyKeys] when you need it.
-// To read the owner of a key: [Runs.FindCurrent].
+// IdempotencyKeys is the operator's view of idempotency keys. Stateless: get one with [Runtime.IdempotencyKeys] when
+// you need it. To read the owner of a key, use [Runs.FindCurrent].
 type IdempotencyKeys struct{ rt *Runtime }
 
 // IdempotencyKeys returns the view.
 func (rt *Runtime) IdempotencyKeys() *IdempotencyKeys { return &IdempotencyKeys{rt: rt} }
 
-// Reset frees a key that a finished run still retains, so that the next trigger with it makes a new run. While the owner is active
-// it is runlane.ErrStorageConflict with runlane.ConflictIdempotencyKey and the owner in Error.RunID; a key that nobody owns is
-// runlane.ErrRunNotFound. The run itself stays as it is.
+// Reset frees a key that a finished run still retains, so that the next trigger with it makes a new run. While the
+// owner is active it is runlane.ErrStorageConflict with runlane.ConflictIdempotencyKey and the owner in Error.RunID. A
+// key without an owner is runlane.ErrRunNotFound. The run itself stays as it is.
 func (k *IdempotencyKeys) Reset(ctx context.Context, task runlane.TaskID, key string) error {
 	owner, leave, err := k.rt.ownerKey(task, "idempotency key", key)
 	if err != nil {

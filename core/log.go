@@ -49,7 +49,8 @@ func errorAttrs(err error) []slog.Attr {
 	return []slog.Attr{slog.String(attrCode, string(code)), slog.String(attrError, err.Error())}
 }
 
-// lazyHandler adds the attributes of an attempt when somebody logs, so that attempts which log nothing pay nothing.
+// lazyHandler adds the attributes of an attempt only when a line is logged, so that attempts which log nothing pay
+// nothing.
 type lazyHandler struct {
 	base     slog.Handler
 	run      *runlane.Run

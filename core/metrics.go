@@ -7,8 +7,8 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// Metrics receives counts and durations of what this process does. Calls come from many goroutines at once and sit between commits:
-// they must not block. One that panics is recovered, and its value lost.
+// Metrics receives counts and durations of what this process does. Calls come from many goroutines at once and between
+// commits: they must not block. A call that panics is recovered, and its value is lost.
 type Metrics interface {
 	// Count adds n, which is at least 1.
 	Count(name Metric, n int64, labels Labels)
@@ -18,8 +18,8 @@ type Metrics interface {
 
 type metricsKey struct{}
 
-// WithMetrics makes every runtime that is opened under the context count in m too, beside its own Options.Metrics. It is for whoever
-// calls a program's opener without knowing its options, as package functions does.
+// WithMetrics makes every runtime that is opened under the context also count in m, besides its Options.Metrics. It is
+// for code that calls a program's opener without knowing its options, as package functions does.
 func WithMetrics(ctx context.Context, m Metrics) context.Context {
 	return context.WithValue(ctx, metricsKey{}, m)
 }
@@ -76,7 +76,8 @@ const (
 	MetricCancellationsRequested Metric = "cancellations_requested"
 	MetricDeliveriesRequested    Metric = "deliveries_requested"
 	MetricHeartbeats             Metric = "heartbeats"
-	// MetricWakeupsPublished and MetricWakeupsRefused count outbox rows handed to the transport, and those it did not take.
+	// MetricWakeupsPublished and MetricWakeupsRefused count outbox rows that the transport took, and those that it
+	// refused.
 	MetricWakeupsPublished Metric = "wakeups_published"
 	MetricWakeupsRefused   Metric = "wakeups_refused"
 	// MetricChangesDropped counts changes that a hook had no room for.

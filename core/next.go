@@ -15,13 +15,14 @@ const (
 	nextPages = 10
 )
 
-// ExecuteNext asks the storage for due work and executes what is due first, one attempt, as [Runtime.ExecuteDelivery] does. A result
-// without a run: nothing is due that could be executed here. It is for programs that decide themselves when to work (a cron job, a
-// test); [Runtime.Work] does it over and over. Several may call it at once: each run goes to one of them.
+// ExecuteNext asks the storage for due work and executes one attempt of what is due first, as [Runtime.ExecuteDelivery]
+// does. A result without a run means that nothing is due which could be executed here. It is for programs that decide
+// themselves when to work (a cron job, a test); [Runtime.Work] does it repeatedly. Concurrent calls are safe: each run
+// goes to one of them.
 //
-// Runs without a handler here, and those that somebody else was faster to take, are passed over; of a long list of such runs it looks
-// at 200. Errors are those of ExecuteDelivery, and runlane.ErrConfigurationInvalid for options that cannot be or a runtime without
-// handlers.
+// Runs without a handler here, and those that another worker took first, are passed over; of a long list of such runs
+// it reads 200. Errors are those of ExecuteDelivery, and runlane.ErrConfigurationInvalid for impossible options or a
+// runtime without handlers.
 func (rt *Runtime) ExecuteNext(ctx context.Context, options *DeliveryOptions) (*DeliveryResult, error) {
 	if err := rt.gate.enter(); err != nil {
 		return nil, err

@@ -6,8 +6,8 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// observedStorage tells hooks and metrics of every commit that passes through it. It stands before the storage only where there are
-// any.
+// observedStorage tells hooks and metrics of every commit that passes through it. It stands before the storage only
+// when there are hooks or metrics.
 type observedStorage struct {
 	lane.Storage
 

@@ -42,14 +42,14 @@ type Runtime struct {
 	executions   executionSet  // attempts of direct ExecuteDelivery calls
 	executing    localAttempts // all attempts of this runtime
 	suspects     chan struct{} // holds the one that is executed by workers
-	hurried      chan struct{} // closed when Close will wait no longer: workers cut their grace short
+	hurried      chan struct{} // closed when Close will wait no longer: workers then end their grace early
 }
 
 var _ runlane.Triggerer = (*Runtime)(nil)
 
-// Open checks every definition and option, starts the lane and owns it from then on: Close closes it. All problems are reported
-// at once, in one runlane.ErrConfigurationInvalid (errors.As and errors.Is see each of them); an ability that the lane does not
-// have is runlane.ErrCapabilityUnsupported among them. On any error nothing is left started.
+// Open checks every definition and option, starts the lane and owns it from then on: Close closes it. All problems are
+// reported at once, in one runlane.ErrConfigurationInvalid (errors.As and errors.Is see each of them). An ability that
+// the lane does not have is runlane.ErrCapabilityUnsupported among them. After an error nothing is left running.
 func Open(ctx context.Context, l *lane.Lane, options *Options) (*Runtime, error) {
 	if options == nil {
 		options = &Options{}
@@ -196,16 +196,17 @@ func (rt *Runtime) register(i int, h runlane.Handler) error {
 // Environment is the one that scopes everything this runtime reads and writes, spelled out.
 func (rt *Runtime) Environment() runlane.Environment { return rt.environment }
 
-// Lane is the lane this runtime was opened on, for programs that look for an optional ability with lane.As. The runtime keeps
-// owning it. Its storage is the runtime's own view: what stands between the two, a codec above all, is in it, and lane.As looks behind.
+// Lane is the lane on which this runtime was opened, for programs that need an optional ability, with lane.As. The
+// runtime still owns it. Its storage is the runtime's own view, which includes what stands before the storage, such as
+// a codec; lane.As finds the storage behind it.
 func (rt *Runtime) Lane() *lane.Lane { return rt.lane }
 
 // Definitions lists the tasks that execute here, by id.
 func (rt *Runtime) Definitions() []*runlane.Definition { return slices.Clone(rt.definitions) }
 
-// CallJSON builds a call of a task that executes here, for command lines and HTTP endpoints; its key functions are applied, see
-// runlane.NewRawCall. An unknown task is runlane.ErrTaskNotFound; a payload that is no JSON, or of which no key can be computed, is
-// reported when the call is triggered.
+// CallJSON builds a call of a task that executes here, for command lines and HTTP endpoints. The task's key functions
+// are applied, see runlane.NewRawCall. An unknown task is runlane.ErrTaskNotFound. A payload that is not JSON, or from
+// which a key cannot be computed, is reported when the call is triggered.
 func (rt *Runtime) CallJSON(id runlane.TaskID, payload json.RawMessage) (runlane.Call, error) {
 	h, ok := rt.handlers[id]
 	if !ok {
@@ -214,9 +215,10 @@ func (rt *Runtime) CallJSON(id runlane.TaskID, payload json.RawMessage) (runlane
 	return runlane.NewRawCall(h.Task, payload), nil
 }
 
-// Close ends the runtime: no call is accepted any more, workers stop as if their contexts had ended, and calls in progress are
-// waited for. When ctx ends first, attempts still executing are cancelled with runlane.ErrShutdown and released, not failed;
-// after that Close waits a few seconds more at most. Then the lane is closed. Closing twice is no error.
+// Close ends the runtime: no call is accepted any more, workers stop as if their contexts had ended, and calls in
+// progress are waited for. When ctx ends first, attempts that are still executing are cancelled with
+// runlane.ErrShutdown and released, not failed; after that Close waits at most a few seconds more. Then the lane is
+// closed. Closing twice is no error.
 func (rt *Runtime) Close(ctx context.Context) error {
 	if !rt.gate.close() {
 		return nil

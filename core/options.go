@@ -10,9 +10,10 @@ import (
 
 // Options of [Open]. nil means none: such a runtime can trigger, read and maintain, but executes nothing.
 type Options struct {
-	// Codec stands between this runtime and the storage, for payloads and outputs: package sealed encrypts with one. Every process that
-	// triggers, executes or shows the runs of an environment needs it. nil means that they are stored as they are; runs that were stored
-	// with a codec are then read without payload and output, and not executed (docs/encryption.md).
+	// Codec stands between this runtime and the storage, for payloads and outputs: package sealed encrypts with one.
+	// Every process that triggers, executes or shows the runs of an environment needs it. nil means that they are
+	// stored unchanged. Runs that were stored with a codec are then read without payload and output, and not executed
+	// (docs/encryption.md).
 	Codec runlane.Codec
 
 	// Environment scopes everything the runtime reads and writes. "" means the lane's own, and where that names none,
@@ -22,20 +23,21 @@ type Options struct {
 	// Handlers are the tasks that execute in this process. A task id may appear once.
 	Handlers []runlane.Handler
 
-	// HideErrorTexts keeps the texts of errors that handlers return, and of values that they panic with, out of the log and out of the
-	// runs. They may quote payloads and credentials. By default the log has them, with the outcome of the attempt; a run has them where
-	// its task says so (runlane.TaskOptions.ErrorMessages, which this option leaves alone) and on a lane whose state this process alone
-	// can reach. A runtime with a Codec hides them. Messages of *runlane.Error are always kept.
+	// HideErrorTexts keeps the texts of errors that handlers return, and of values that they panic with, out of the log
+	// and out of the runs, because they may quote payloads and credentials. By default the log has them, with the
+	// outcome of the attempt. A run has them where its task says so (runlane.TaskOptions.ErrorMessages, which this
+	// option does not change) and on a lane whose state only this process can reach. A runtime with a Codec hides them.
+	// Messages of *runlane.Error are always kept.
 	HideErrorTexts bool
 
 	// Hooks see every commit of this process after it is durable.
 	Hooks []Hook
 
-	// Logger gets what an operator may have to act on. Attributes are run_id, task, queue, attempt, worker_id, code and error; payloads
-	// are never among them, unless an error quotes one: see HideErrorTexts. nil means slog.Default().
+	// Logger gets what an operator may have to act on. Attributes are run_id, task, queue, attempt, worker_id, code and
+	// error. Payloads are never among them, unless an error quotes one: see HideErrorTexts. nil means slog.Default().
 	Logger *slog.Logger
 
-	// MaxAbandoned is how many attempts of a run may end without an outcome (their worker died), one after the other, before the run
+	// MaxAbandoned is how many attempts of a run in a row may end without an outcome (their worker died) before the run
 	// fails with runlane.ErrLeaseExpired. 0 means runlane.DefaultMaxAbandoned, -1 no bound.
 	MaxAbandoned int
 
@@ -45,46 +47,51 @@ type Options struct {
 	// Middleware wraps every attempt, the first one outermost.
 	Middleware []runlane.Middleware
 
-	// Queues names queues that no handler here already names, so that triggers on them are checked when the runtime opens.
+	// Queues names queues that no handler here names, so that triggers on them are checked when the runtime opens.
 	Queues []runlane.Queue
 
-	// Schedules make runs when they are due: each tick of a runtime that has them materializes what has come due since, and on a lane
-	// whose state this process alone can reach, workers that tick do so at the times themselves. Elsewhere an interval shorter than
-	// a minute is logged as a warning when the runtime opens. Their tasks need no handler here. Ids are unique.
+	// Schedules make runs when they are due. Each tick of a runtime that has them makes the runs that became due since
+	// the last one. On a lane whose state only this process can reach, workers that tick also do so at the times
+	// themselves. On other lanes an interval shorter than a minute is logged as a warning when the runtime opens. Their
+	// tasks need no handler here. Ids are unique.
 	Schedules []runlane.Schedule
 
 	// World replaces clock, randomness and ids. nil means the real ones.
 	World *World
 }
 
-// DeliveryOptions say how long this process may work on a delivery. nil means the rules of a long-lived worker: a lease of
-// runlane.DefaultLease that heartbeats extend.
+// DeliveryOptions say how long this process may work on a delivery. nil means the rules of a long-lived worker: a lease
+// of runlane.DefaultLease that heartbeats extend.
 type DeliveryOptions struct {
-	// Began is when the time that Deadline ends began: the invocation. From it the runtime knows how long an invocation is, and with
-	// that which tasks it never has time for and what an attempt is due. Zero means that this is not known.
+	// Began is when the invocation that Deadline ends began. From it the runtime knows how long an invocation is, so
+	// which tasks it never has time for, and how much time an attempt is due. Zero means that this is not known.
 	Began time.Time
-	// Beside says that this process executes other deliveries at the same time, and would take them along if the handler killed it. A run
-	// whose last attempt ended without an outcome is then handed back with [ErrSuspect], before anything is claimed.
+	// Beside says that this process executes other deliveries at the same time, which a handler that kills the process
+	// would end too. A run whose last attempt ended without an outcome is then handed back with [ErrSuspect], before
+	// anything is claimed.
 	Beside bool
-	// Deadline is when this process will be stopped, as in Lambda. The lease then ends 5 s after it, no heartbeat is written, and
-	// the handler's context ends max(2 s, 5 %) of the time left before it, so that the outcome still fits.
+	// Deadline is when this process will be stopped, as in Lambda. The lease then ends 5 s after it, no heartbeat is
+	// written, and the handler's context ends before it by max(2 s, 5 % of the time left), so that the outcome still
+	// fits.
 	Deadline time.Time
-	// Follows says that wakeups before this one, of its FIFO group, used of the same time. A task without a timeout then begins only
-	// while nine tenths of the handler's time of an invocation are left; one with a timeout begins, as ever, when that much is left.
+	// Follows says that earlier wakeups of the same FIFO group used some of the invocation's time. A task without a
+	// timeout then begins only while nine tenths of the handler's time are left. A task with a timeout begins, as
+	// always, when that much is left.
 	Follows bool
-	// Queues to take work from. nil means the queues of this process's handlers. [Runtime.ExecuteDelivery] ignores it: its wakeup names
-	// the queue.
+	// Queues to take work from. nil means the queues of this process's handlers. [Runtime.ExecuteDelivery] ignores it,
+	// because its wakeup names the queue.
 	Queues []runlane.QueueName
-	// WorkerID names this process in leases and logs. "" means <host>-<pid>-<ulid>, the same for the life of the runtime.
+	// WorkerID names this process in leases and logs. "" means <host>-<pid>-<ulid>, the same for the life of the
+	// runtime.
 	WorkerID string
 }
 
-// DeliveryResult is what became of a wakeup. Either way it may be acknowledged.
+// DeliveryResult is the outcome of a wakeup. In every case the wakeup may be acknowledged.
 type DeliveryResult struct {
 	// Run is the run after it. nil for IgnoredNotFound. Without payload and output where maintenance read it.
 	Run *runlane.Run
-	// Ignored is why nothing was executed, or, for IgnoredAbandoned, why nothing was recorded. "" means an attempt was executed and
-	// its outcome recorded, whatever it was: read Run.Status and Run.Failure.
+	// Ignored is why nothing was executed, or, for IgnoredAbandoned, why nothing was recorded. "" means that an attempt
+	// was executed and its outcome recorded: read Run.Status and Run.Failure.
 	Ignored Ignored
 }
 
@@ -97,21 +104,24 @@ const (
 	IgnoredNotFound Ignored = "not_found"
 	// IgnoredTerminal: the run has ended.
 	IgnoredTerminal Ignored = "terminal"
-	// IgnoredNotDue: the run waits for a later time. Where the transport can delay that long, the wakeup was sent again.
+	// IgnoredNotDue: the run waits for a later time. Where the transport can delay that long, the wakeup was sent
+	// again.
 	IgnoredNotDue Ignored = "not_due"
 	// IgnoredWrongQueue: the run is in another queue than the wakeup says.
 	IgnoredWrongQueue Ignored = "wrong_queue"
 	// IgnoredLeased: another worker owns the run.
 	IgnoredLeased Ignored = "already_leased"
-	// IgnoredClaimLost: somebody else was faster, several times.
+	// IgnoredClaimLost: another worker was faster, several times.
 	IgnoredClaimLost Ignored = "claim_lost"
 	// IgnoredNoCapacity: the bounded queue is full; the run waits for a slot.
 	IgnoredNoCapacity Ignored = "no_capacity"
 	// IgnoredCancellation: the run's cancellation was requested; it is finished elsewhere.
 	IgnoredCancellation Ignored = "cancellation_requested"
-	// IgnoredAbandoned: the run was failed by the bound on abandoned attempts, or the attempt lost its lease and recorded nothing.
+	// IgnoredAbandoned: the bound on abandoned attempts failed the run, or the attempt lost its lease and recorded
+	// nothing.
 	IgnoredAbandoned Ignored = "abandoned"
-	// IgnoredSuspect: the run's last attempt was abandoned, and another such run is executed in this process; the wakeup was sent again.
+	// IgnoredSuspect: the run's last attempt was abandoned, and this process executes another such run. The wakeup was
+	// sent again.
 	IgnoredSuspect Ignored = "suspect"
 )
 
@@ -119,39 +129,43 @@ const (
 type WorkOptions struct {
 	// Concurrency is how many attempts execute at once. 0 means runlane.DefaultConcurrency.
 	Concurrency int
-	// Drain returns nil once nothing is due, nor becomes due within DrainWait, reading storage instead of receiving wakeups. It also
-	// returns nil when it is interrupted: DrainReport tells the two apart.
+	// Drain returns nil once nothing is due and nothing becomes due within DrainWait. It reads storage instead of
+	// receiving wakeups. It also returns nil when it is interrupted: DrainReport tells the two apart.
 	Drain bool
-	// DrainReport, where it is not nil, is filled in before a drain returns nil, interrupted or not: what it leaves. A drain that was
-	// interrupted, or leaves runs, logs that too.
+	// DrainReport, where it is not nil, is filled in with what a drain leaves before the drain returns nil, interrupted
+	// or not. A drain that was interrupted, or leaves runs, also logs that.
 	DrainReport *DrainReport
-	// DrainWait is how far ahead a drain that has nothing to do looks for what becomes due, such as a retry, and waits for it. 0 means
-	// DefaultDrainWait, less than 0 that it does not wait. Under a clock that stands still (Options.World) it never does.
+	// DrainWait is how far ahead a drain that has nothing to do searches for what becomes due, such as a retry, and
+	// waits for it. 0 means DefaultDrainWait; less than 0 means that it does not wait. Under a clock that stands still
+	// (Options.World) it never waits.
 	DrainWait time.Duration
 	// Grace is how long attempts may finish after the context ended. 0 means runlane.DefaultGrace.
 	Grace time.Duration
-	// NoTick leaves maintenance, schedules included, to another process. By default this one ticks at the start and every minute.
+	// NoTick leaves maintenance, schedules included, to another process. By default this process ticks at the start and
+	// every minute.
 	NoTick bool
-	// Queues to take work from. nil means the queues of this process's handlers. The transport must have bindings for all of them.
+	// Queues to take work from. nil means the queues of this process's handlers. The transport must have bindings for
+	// all of them.
 	Queues []runlane.QueueName
 	// WorkerID names this worker in leases and logs. "" means <host>-<pid>-<ulid>.
 	WorkerID string
 }
 
-// DefaultDrainWait is how far ahead a drain looks unless WorkOptions.DrainWait says otherwise: a first retry comes after about a second.
+// DefaultDrainWait is the default of WorkOptions.DrainWait: a first retry comes after about a second.
 const DefaultDrainWait = 2 * time.Second
 
-// DrainReport is what a drain leaves in its queues: runs that wait for a later time, for a slot, or for a handler that is not here.
-// One that was interrupted leaves runs that are due, too, and those that other workers execute.
+// DrainReport is what a drain leaves in its queues: runs that wait for a later time, for a slot, or for a handler that
+// is not here. An interrupted drain also leaves runs that are due, and those that other workers execute.
 type DrainReport struct {
 	// Interrupted says that the context ended, or the runtime was closed, before the drain found nothing due.
 	Interrupted bool
 	// Left is how many of the first 50 active runs of the environment are in the queues of the drain.
 	Left int
-	// More says that there may be more: there are active runs beyond those, or they could not be read within two seconds.
+	// More says that there may be more: there are active runs beyond those, or they could not be read within two
+	// seconds.
 	More bool
-	// NextDue is the earliest time for which one of them waits; the delayed runs of a bounded queue count, which are queued. Zero where
-	// none waits for a time.
+	// NextDue is the earliest time for which one of them waits. It includes the delayed runs of a bounded queue, whose
+	// status is queued. Zero when none waits for a time.
 	NextDue time.Time
 }
 
@@ -175,11 +189,13 @@ func (o *WorkOptions) check(bindings []runlane.QueueName) error {
 
 // TickOptions bound one tick. nil means the defaults.
 type TickOptions struct {
-	// Deadline is when the tick must be over; the stages share the time until then by quota. Zero means a minute from now.
+	// Deadline is when the tick must be over. The stages share the time until then by quota. Zero means a minute from
+	// now.
 	Deadline time.Time
 	// Limit is how many runs a stage of one round does something with. 0 means 100; at most runlane.MaxPageLimit.
 	Limit int
-	// Repeat makes further rounds as long as more is waiting, the last one got on, whatever failed, and five seconds are left.
+	// Repeat makes further rounds as long as more is waiting, the last round made progress, whatever failed, and five
+	// seconds are left.
 	Repeat bool
 }
 
@@ -193,7 +209,8 @@ type TickResult struct {
 	Delivered StageResult
 	// Redelivered counts lost wakeups asked for again. Zero where the storage cannot find them.
 	Redelivered StageResult
-	// Scheduled counts runs made by schedules. Skipped are occurrences that are recorded as skipped, or another process's.
+	// Scheduled counts runs made by schedules. Skipped are occurrences that are recorded as skipped or belong to
+	// another process.
 	Scheduled StageResult
 	// Dispatched counts reserved slots of bounded queues.
 	Dispatched StageResult
@@ -203,13 +220,13 @@ type TickResult struct {
 	More bool
 }
 
-// StageResult counts what a stage did. Races lost to another process are Skipped, not Failed; stale index rows are not counted
-// at all.
+// StageResult counts what a stage did. Races lost to another process are Skipped, not Failed. Stale index rows are not
+// counted at all.
 type StageResult struct {
 	// Done, Skipped and Failed count runs, or wakeups.
 	Done, Skipped, Failed int
-	// Passed counts pages of rows that led to nothing and behind which the stage looked on: rows of other queues, rows that were moved
-	// to where their time is, rows that others dealt with. Another tick has fewer of them before it.
+	// Passed counts pages on which no row led to anything, so that the stage read the next: rows of other queues, rows
+	// that were moved to their time, rows that other processes dealt with. The next tick meets fewer of them.
 	Passed int
 	// More means that the stage left something for which another round would be worth it.
 	More bool

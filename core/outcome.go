@@ -15,7 +15,8 @@ import (
 const (
 	// commitTime is how long the commit of an outcome may take when an attempt is cut short.
 	commitTime = 5 * time.Second
-	// An outcome that cannot be written is tried again from outcomeBackoffBase to outcomeBackoffMax apart while the lease lives.
+	// An outcome that cannot be written is tried again while the lease lives, after pauses from outcomeBackoffBase to
+	// outcomeBackoffMax.
 	outcomeBackoffBase = 50 * time.Millisecond
 	outcomeBackoffMax  = 2 * time.Second
 
@@ -23,7 +24,7 @@ const (
 	reasonDeadline = "deadline"
 )
 
-// outcomeBody decides which event ends the attempt. A requested cancellation overrules what would have kept the run going.
+// outcomeBody decides which event ends the attempt. After a requested cancellation no event keeps the run going.
 func (x *execution) outcomeBody(c *ownerCommand, run *runlane.Run, v verdict, at time.Time) runlane.EventBody {
 	task, attempt := x.handler.Task, run.Counters.Attempts
 	requested := run.Status == runlane.StatusCancellationRequested
@@ -72,8 +73,8 @@ func timeoutFailure() runlane.Failure {
 	return runlane.NewFailure(runlane.ErrTaskTimedOut, "The attempt's time is over.", nil)
 }
 
-// retryDelay is what follows failure number n. A delay that the handler chose is kept as it is: a server that says "not before"
-// means it.
+// retryDelay is the wait after failure number n. A delay that the handler chose is used unchanged: a server that says
+// "not before" means it.
 func (rt *Runtime) retryDelay(task *runlane.Definition, v verdict, n int) time.Duration {
 	if v.chosen {
 		return min(v.delay, runlane.MaxReleaseDelay)
@@ -88,8 +89,8 @@ func (rt *Runtime) retryDelay(task *runlane.Definition, v verdict, n int) time.D
 // backoffTime is how long a backoff of the application may take to answer.
 const backoffTime = time.Second
 
-// backoffDelay survives an application's backoff that panics, ends its goroutine or does not return: the run must get its outcome,
-// and gets the delay that it would have without one.
+// backoffDelay survives an application's backoff that panics, ends its goroutine or does not return. The run must get
+// its outcome, so it then gets the default delay.
 func backoffDelay(r runlane.Retry, n int) time.Duration {
 	switch r.Backoff.(type) {
 	case nil, runlane.Exponential, runlane.Fixed:
@@ -161,8 +162,8 @@ func (x *execution) finish(ctx context.Context, v verdict) (*DeliveryResult, err
 	}
 }
 
-// append projects the command's event and commits it under the lease token. The projection is returned also with an error of the
-// storage.
+// append projects the command's event and commits it under the lease token. It returns the projection also with an
+// error of the storage.
 func (x *execution) append(ctx context.Context, run *runlane.Run, c *ownerCommand) (*runlane.Run, error) {
 	events, room := c.events[:1], x.spare
 	if room == nil {
@@ -187,14 +188,16 @@ func sameState(current, written *runlane.Run) bool {
 		current.UpdatedAt.Equal(written.UpdatedAt) && current.Counters == written.Counters
 }
 
-// ended reports a recorded outcome, offers the slot that it freed to the next run, and wakes a worker for what follows a short wait.
+// ended reports a recorded outcome, offers the freed slot to the next run, and wakes a worker for what follows a short
+// wait.
 func (x *execution) ended(ctx context.Context, run *runlane.Run, v verdict, at time.Time) *DeliveryResult {
 	x.rt.handOver(ctx, run)
 	level := slog.LevelDebug
 	switch {
 	case run.Status.Waiting():
 		x.rt.wakeLater(ctx, run, run.RunAt.Sub(at))
-		if run.Status == runlane.StatusRetrying { // who asks why it waits finds the text where logs have their usual level
+		// Readers who ask why it waits find the text where logs have their usual level.
+		if run.Status == runlane.StatusRetrying {
 			level = slog.LevelInfo
 		}
 	case run.Status == runlane.StatusFailed:
@@ -211,7 +214,7 @@ func (x *execution) reported(run *runlane.Run) *DeliveryResult {
 	return &x.result
 }
 
-// lostResult is an attempt whose run belongs to somebody else by now: nothing of it is recorded.
+// lostResult is for an attempt whose run another worker may own by now: nothing of it is recorded.
 func (x *execution) lostResult(ctx context.Context) *DeliveryResult {
 	x.rt.logOutcome(ctx, slog.LevelWarn, "lease lost; nothing of the attempt is recorded", x.started, x.workerID, "")
 	return &DeliveryResult{Run: x.started, Ignored: IgnoredAbandoned}
@@ -225,7 +228,7 @@ func (x *execution) loggedText(run *runlane.Run, v verdict) string {
 	return cmp.Or(v.text, run.Failure.Message)
 }
 
-// logOutcome logs what became of an attempt. text is that of its failure, "" where it has none to tell.
+// logOutcome logs the outcome of an attempt. text is that of its failure, "" when there is none.
 func (rt *Runtime) logOutcome(ctx context.Context, level slog.Level, message string, run *runlane.Run, workerID, text string) {
 	if !rt.logger.Enabled(ctx, level) {
 		return

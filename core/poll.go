@@ -20,8 +20,8 @@ const (
 	maxPassed = 10_000
 )
 
-// poll executes what the storage says is due, at most Concurrency attempts at once. It returns when ctx has ended and its attempts
-// with it, or, to drain, when nothing is due and nothing is executing.
+// poll executes what the storage says is due, at most Concurrency attempts at once. It returns when ctx has ended and
+// its attempts too. A drain also returns when nothing is due and nothing is executing.
 func (w *worker) poll(ctx context.Context) error {
 	p := poller{worker: w, free: make(chan struct{}, w.options.Concurrency), busy: make(map[runlane.RunID]struct{}),
 		passed: make(map[runlane.RunID]passed)}
@@ -110,11 +110,11 @@ func (p *poller) round(ctx context.Context) (int, error) {
 		if page.Next == "" || found > 0 {
 			return found, nil
 		}
-		q.After = page.Next // only what is being executed already, or cannot be: look behind it
+		q.After = page.Next // only runs that are executing already, or cannot be executed: read the next page
 	}
 }
 
-// start executes one run in a goroutine of its own, once an attempt is free. The goroutine ends with the attempt.
+// start executes one run in a separate goroutine, once an attempt is free. The goroutine ends with the attempt.
 func (p *poller) start(ctx context.Context, ref *lane.RunRef) (bool, error) {
 	if !p.reserve(ref.RunID) {
 		return false, nil
@@ -169,8 +169,8 @@ func (p *poller) release(id runlane.RunID, executed bool) {
 	}
 }
 
-// pass leaves a run alone that led to nothing: for a while, or for the life of a drain. What is forgotten early is only looked
-// at once more.
+// pass passes over a run that led to nothing: for a while, or for the whole of a drain. A run that is forgotten too
+// early is only read once more.
 func (p *poller) pass(id runlane.RunID, full bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -12,7 +12,8 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// progressInterval is the least time between two notes of an attempt that are written; of those in between the last one is.
+// progressInterval is the least time between two written notes of an attempt. Of the notes in between, the last one is
+// written.
 const progressInterval = time.Second
 
 // notes are the progress of one attempt.
@@ -79,8 +80,8 @@ func (x *execution) flushNotes(ctx context.Context, over bool) {
 	}
 }
 
-// Progress returns the last note that an attempt of the run left, nil when there is none. A storage that keeps no notes is
-// runlane.ErrCapabilityUnsupported, a run that does not exist has none.
+// Progress returns the last note that an attempt of the run left, nil when there is none. A storage that keeps no notes
+// is runlane.ErrCapabilityUnsupported. A run that does not exist has none.
 func (r *Runs) Progress(ctx context.Context, id runlane.RunID) (*runlane.Progress, error) {
 	if err := r.rt.gate.enterLate(); err != nil {
 		return nil, err

@@ -13,17 +13,19 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// prunePages is how many pages of the list a dry run looks at.
+// prunePages is how many pages of the list a dry run reads.
 const prunePages = 20
 
-// Prune removes runs that ended more than OlderThan ago, with their histories, oldest first and at most Limit a call; call again with
-// Next until it is empty. The cutoff is taken once, by the first of these calls. Runs that still retain an idempotency key are skipped
-// unless ReleaseOwners is set. What was removed is gone: nothing lists it, and its id counts as never used.
+// Prune removes runs that ended more than OlderThan ago, with their histories, oldest first and at most Limit in one
+// call. Call again with Next until it is empty. The first of these calls fixes the cutoff. Runs that still retain an
+// idempotency key are skipped unless ReleaseOwners is set. What was removed is gone: nothing lists it, and its id
+// counts as never used.
 //
-// A dry run counts by the list, which lags a little and begins with the newest: one call may match somewhat more than Limit, fewer, or
-// none, and still have a Next. Skipped then are those of Matched that retain a key.
+// A dry run counts by the list, which lags a little and begins with the newest. So one call may match a few more than
+// Limit, fewer, or none, and still have a Next. Its Skipped counts those of Matched that retain a key.
 //
-// Missing or impossible options are runlane.ErrValidationFailed, a storage that cannot prune is runlane.ErrCapabilityUnsupported.
+// Missing or impossible options are runlane.ErrValidationFailed. A storage that cannot prune is
+// runlane.ErrCapabilityUnsupported.
 func (r *Runs) Prune(ctx context.Context, options *PruneOptions) (*BulkResult, error) {
 	if err := r.rt.gate.enterLate(); err != nil {
 		return nil, err

@@ -26,9 +26,9 @@ const (
 	publishBackoffBase = time.Second
 )
 
-// PublishWakeups claims and publishes just these outbox rows, as far as they are due: what a relay does. Rows that are not due,
-// superseded or in somebody else's hands are Skipped. The error is the result's Err: what could not be claimed, sent or marked.
-// Nothing is lost by one: the tick publishes what is left.
+// PublishWakeups claims and publishes only these outbox rows, as far as they are due: it is what a relay does. Rows
+// that are not due, superseded or claimed by another publisher are Skipped. The error is the result's Err: what could
+// not be claimed, sent or marked. An error loses nothing: the tick publishes what is left.
 func (rt *Runtime) PublishWakeups(ctx context.Context, outboxIDs []string) (StageResult, error) {
 	var total StageResult
 	if err := rt.gate.enter(); err != nil {
@@ -57,7 +57,8 @@ func (rt *Runtime) publishRows(ctx context.Context, ids []string, aside *queuesA
 	return result
 }
 
-// publishBorn publishes the rows of a commit that were born claimed by this process. The work survives the caller's context.
+// publishBorn publishes a commit's rows that this process claimed in that commit. The work survives the caller's
+// context.
 func (rt *Runtime) publishBorn(ctx context.Context, born []lane.OutboxMessage) StageResult {
 	return rt.publish(ctx, mine(born), nil)
 }
@@ -88,8 +89,8 @@ func (s *shipment) done() {
 	shipments.Put(s)
 }
 
-// publish sends claimed rows and records what became of each. Every row ends up marked, or its claim runs out and the tick takes
-// it again. Queues that take nothing are noted in aside, unless that is nil.
+// publish sends claimed rows and records the outcome of each. Every row ends up marked, or its claim runs out and the
+// tick takes it again. Queues that take nothing are noted in aside, unless that is nil.
 func (rt *Runtime) publish(ctx context.Context, rows []lane.OutboxMessage, aside *queuesAside) StageResult {
 	if len(rows) == 0 {
 		return StageResult{}
@@ -147,8 +148,8 @@ type publishMarks struct {
 	err       error
 }
 
-// judgeOutcomes decides what follows each outcome. An operation-level error is every row's, and counts for none: an outage never
-// dead-letters anything.
+// judgeOutcomes decides what follows each outcome. An operation-level error is every row's error but does not count
+// against any row: an outage never dead-letters anything.
 func (rt *Runtime) judgeOutcomes(
 	rows []lane.OutboxMessage, outcomes []lane.PublishOutcome, operation error, room []lane.OutboxRef,
 ) publishMarks {
@@ -194,8 +195,8 @@ func (rt *Runtime) judgeOutcomes(
 	return m
 }
 
-// mark records the marks, also when sending took all the time there was: an outage is worth recording. A row that was superseded
-// or taken over meanwhile needs none.
+// mark records the marks, also when sending took all the time there was, because an outage is worth recording. A row
+// that was superseded or taken over meanwhile needs no mark.
 func (rt *Runtime) mark(ctx context.Context, s *shipment, m publishMarks) error {
 	if ctx.Err() != nil {
 		late := afterCommit(context.WithoutCancel(ctx))
@@ -229,12 +230,13 @@ func publishBackoff(n int) time.Duration {
 	return runlane.Exponential{Base: publishBackoffBase, Max: publishBackoffMax}.Delay(n)
 }
 
-// outageBackoff needs no count: waiting as long again as the wakeup has waited already doubles the time between two tries.
+// outageBackoff needs no count: it waits as long again as the wakeup has waited already, so the time between two tries
+// doubles.
 func outageBackoff(row *lane.OutboxMessage, now time.Time) time.Duration {
 	return min(max(now.Sub(row.Wakeup.RequestedAt), publishBackoffBase), publishBackoffMax)
 }
 
-// publishFailure is an operation-level error as it is kept with each row: the code and our own words, never the driver's.
+// publishFailure is an operation-level error as each row keeps it: the code and our own words, never the driver's.
 func publishFailure(err error) runlane.Failure {
 	code, message := runlane.CodeOf(err), "the transport could not be reached"
 	if e, ok := asError(err); ok {
@@ -253,8 +255,8 @@ func ensureCode(f runlane.Failure) runlane.Failure {
 	return f
 }
 
-// wakeLater sends a wakeup that no outbox row stands for, where the transport can hold it that long. Best effort: the tick finds
-// the run when it is lost.
+// wakeLater sends a wakeup that has no outbox row, if the transport can hold it that long. Best effort: the tick finds
+// the run when the wakeup is lost.
 func (rt *Runtime) wakeLater(ctx context.Context, run *runlane.Run, wait time.Duration) {
 	if !rt.canDelay(run.Queue, wait) {
 		return

@@ -23,8 +23,8 @@ func (rt *Runtime) Queues() *Queues { return &Queues{rt: rt} }
 type QueueState struct {
 	// Queue is its policy. Of a queue that is not Known, the name alone.
 	Queue runlane.Queue `json:"queue"`
-	// Known says that a handler, a schedule or Options.Queues names it here, or that it is the default one. A queue that is only
-	// bound is another program's, and nobody here knows whether it has a limit.
+	// Known says that a handler, a schedule or Options.Queues names it here, or that it is the default one. A queue
+	// that is only bound is another program's, and this runtime does not know whether it has a limit.
 	Known bool `json:"known"`
 	// Bound says that the transport has a binding for it, or takes any queue.
 	Bound bool `json:"bound"`
@@ -47,13 +47,14 @@ type QueueStats struct {
 	NextDue time.Time `json:"nextDue,omitzero"`
 	// AtLeast says that the call reached its bound first: the queue has more runs than were counted.
 	AtLeast bool `json:"atLeast,omitempty"`
-	// Backlog and InFlight are the transport's wakeups, those that wait and those that were received and not acknowledged. -1 where the
-	// transport cannot tell.
+	// Backlog and InFlight count the transport's wakeups: those that wait, and those that were received and not
+	// acknowledged. -1 where the transport does not know.
 	Backlog  int `json:"backlog"`
 	InFlight int `json:"inFlight"`
 }
 
-// List returns the queues that this runtime knows and those that its transport has bindings for, by name. It makes no request.
+// List returns the queues that this runtime knows and those that its transport has bindings for, by name. It makes no
+// request.
 func (q *Queues) List() []QueueState {
 	names := map[runlane.QueueName]bool{}
 	for name := range q.rt.queues {
@@ -77,14 +78,15 @@ func (q *Queues) state(name runlane.QueueName) QueueState {
 	return QueueState{Queue: policy, Known: known, Bound: q.rt.bindings == nil || slices.Contains(q.rt.bindings, name)}
 }
 
-// Stats counts the active runs of a queue. It reads no finished run. Its price is bounded whatever the environment holds: 20 pages of
-// active runs at most and one look at the transport. On DynamoDB the first page is a query for each kind of marker in each shard (56,
-// half a unit each while there are few runs) and one read for up to 100 runs of the queue; runs of other queues cost their keys
-// only. Beyond 10,000 runs of the queue, or 20,000 active runs of all queues, the counts are lower bounds and AtLeast is set.
+// Stats counts the active runs of a queue. It reads no finished run. Its price is bounded whatever the environment
+// holds: at most 20 pages of active runs and one request to the transport. On DynamoDB the first page is a query for
+// each kind of marker in each shard (56, half a unit each while there are few runs) and one read for up to 100 runs of
+// the queue; runs of other queues cost only their keys. Beyond 10,000 runs of the queue, or 20,000 active runs of all
+// queues, the counts are lower bounds and AtLeast is set.
 //
-// Any queue may be asked about, also one that nobody here knows. A name that is none is runlane.ErrValidationFailed, a lane that does
-// not show runs to operators runlane.ErrCapabilityUnsupported. A transport that does not answer is its error, beside stats that have
-// all but Backlog and InFlight.
+// Any queue may be asked about, also one that this runtime does not know. An invalid name is
+// runlane.ErrValidationFailed. A lane that does not show runs to operators is runlane.ErrCapabilityUnsupported. When a
+// transport does not answer, its error comes with stats that have everything but Backlog and InFlight.
 func (q *Queues) Stats(ctx context.Context, name runlane.QueueName) (*QueueStats, error) {
 	if err := q.rt.gate.enterLate(); err != nil {
 		return nil, err

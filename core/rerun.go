@@ -11,21 +11,24 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// Rerun repeats a finished run, whatever became of it, as a new run that names its source. It takes over queue, concurrency key,
-// singleton key, meta and payload, is due at once and has no idempotency key: its source is its identity. Calling twice, also because
-// the first answer was lost, returns the run that was made already; to repeat once more, rerun that one. The reason is kept in the new
-// run's meta, as "runlane.reason".
+// Rerun repeats a finished run, whatever its outcome, as a new run that names its source. The new run takes over queue,
+// concurrency key, singleton key, meta and payload, is due at once and has no idempotency key: its source is its
+// identity. A second call, for example because the first answer was lost, returns the run that was made already; to
+// repeat once more, rerun that one. The reason is kept in the new run's meta, as "runlane.reason".
 //
-// A run that is still active is runlane.ErrValidationFailed, an unknown one runlane.ErrRunNotFound. Where another active run holds the
-// singleton key it is runlane.ErrStorageConflict with runlane.ConflictSingletonKey and the holder in Error.RunID. A queue without a
-// binding is runlane.ErrConfigurationInvalid, a payload that this process cannot open runlane.ErrPayloadUnreadable. On any of these
-// nothing was written.
+// After an error nothing was written:
+//
+//   - runlane.ErrValidationFailed: the run is still active.
+//   - runlane.ErrRunNotFound: there is no such run.
+//   - runlane.ErrStorageConflict with runlane.ConflictSingletonKey: another active run, in Error.RunID, holds the singleton key.
+//   - runlane.ErrConfigurationInvalid: the queue has no binding.
+//   - runlane.ErrPayloadUnreadable: this process cannot open the payload.
 func (r *Runs) Rerun(ctx context.Context, id runlane.RunID, options *ChangeOptions) (*runlane.Run, error) {
 	return repeated(r.Repeat(ctx, id, runlane.SourceRerun, options))
 }
 
-// Retry repeats a failed run as a new run; everything else is as with [Runs.Rerun]. The new run has the task's whole retry budget. A
-// run that did not fail is runlane.ErrValidationFailed.
+// Retry repeats a failed run as a new run; everything else is as with [Runs.Rerun]. The new run has the task's whole
+// retry budget. A run that did not fail is runlane.ErrValidationFailed.
 func (r *Runs) Retry(ctx context.Context, id runlane.RunID, options *ChangeOptions) (*runlane.Run, error) {
 	return repeated(r.Repeat(ctx, id, runlane.SourceManualRetry, options))
 }
@@ -37,9 +40,9 @@ func repeated(result *runlane.TriggerResult, err error) (*runlane.Run, error) {
 	return result.Run, nil
 }
 
-// Repeat is [Runs.Rerun] for runlane.SourceRerun and [Runs.Retry] for runlane.SourceManualRetry, and tells whether it made the run: the
-// outcome is runlane.TriggerReturnedExisting where an earlier call did, or the same one whose answer was lost. Another kind is
-// runlane.ErrValidationFailed.
+// Repeat is [Runs.Rerun] for runlane.SourceRerun and [Runs.Retry] for runlane.SourceManualRetry, and says whether it
+// made the run. The outcome is runlane.TriggerReturnedExisting when an earlier call made it, also when that call's
+// answer was lost. Another kind is runlane.ErrValidationFailed.
 func (r *Runs) Repeat(
 	ctx context.Context, id runlane.RunID, kind runlane.SourceType, options *ChangeOptions,
 ) (*runlane.TriggerResult, error) {

@@ -18,9 +18,9 @@ func dispatchTimeout(q runlane.Queue) time.Duration {
 	return runlane.DefaultDispatchTimeout
 }
 
-// reservationTime is how long a slot is kept for the run's worker. One that ended unclaimed makes the next twice as long, or a
-// wakeup that always takes a little longer would never find its slot. No count is kept: the run says when the last one began and
-// ended.
+// reservationTime is how long a slot is kept for the run's worker. After a reservation that ended unclaimed the next is
+// twice as long: otherwise a wakeup that always takes a little longer would never find its slot. No count is kept,
+// because the run says when the last reservation began and ended.
 func reservationTime(run *runlane.Run, q runlane.Queue, at time.Time) time.Duration {
 	timeout := dispatchTimeout(q)
 	if !lane.ReservationExpired(run, at) {
@@ -30,8 +30,8 @@ func reservationTime(run *runlane.Run, q runlane.Queue, at time.Time) time.Durat
 	return max(timeout, min(doubled, reservationMax))
 }
 
-// reserve takes a slot for the run and asks for a wakeup, whose row this process publishes. An outcome other than lane.Acquired is a
-// race lost.
+// reserve takes a slot for the run and asks for a wakeup, whose row this process publishes. An outcome other than
+// lane.Acquired means that a race was lost.
 func (rt *Runtime) reserve(ctx context.Context, run *runlane.Run, at time.Time) (*lane.Acquisition, error) {
 	queue := rt.policy(run.Queue)
 	events := []runlane.Event{{
@@ -50,7 +50,7 @@ func (rt *Runtime) reserve(ctx context.Context, run *runlane.Run, at time.Time) 
 	})
 }
 
-// reserveAndPublish reserves a slot for a run and sends its wakeup. lost is true when somebody else moved the run on.
+// reserveAndPublish reserves a slot for a run and sends its wakeup. lost is true when another process moved the run on.
 func (rt *Runtime) reserveAndPublish(ctx context.Context, run *runlane.Run, at time.Time) (lost bool, err error) {
 	got, err := rt.reserve(ctx, run, at)
 	switch {
@@ -63,8 +63,8 @@ func (rt *Runtime) reserveAndPublish(ctx context.Context, run *runlane.Run, at t
 	}
 }
 
-// reserveFreed takes a slot for a run that was just made without one: who freed one meanwhile may not have seen it waiting. Best effort,
-// as handOver.
+// reserveFreed takes a slot for a run that was just made without one: a process that freed a slot meanwhile may not
+// have seen the run waiting. Best effort, as handOver.
 func (rt *Runtime) reserveFreed(ctx context.Context, run *runlane.Run) {
 	if !rt.policy(run.Queue).Bounded() {
 		return
@@ -76,7 +76,8 @@ func (rt *Runtime) reserveFreed(ctx context.Context, run *runlane.Run) {
 	}
 }
 
-// waitsForSlot reports a run that a slot may be reserved for: due, and without one. A running one is the tick's to recover.
+// waitsForSlot reports a run for which a slot may be reserved: due, and without a slot. The tick recovers a running
+// one.
 func waitsForSlot(run *runlane.Run, at time.Time) bool {
 	if run.Status == runlane.StatusRunning || lane.ReservationActive(run, at) {
 		return false

@@ -7,13 +7,14 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// RunNow makes a run and executes one attempt of it here: run.created, run.lease_claimed and run.started are one commit, and no
-// wakeup is sent. It returns after that attempt, whatever became of it: a handler that fails is no error here, read Run.Status and
-// Run.Failure. A run that is to be retried or was released goes on like any other.
+// RunNow makes a run and executes one attempt of it here: run.created, run.lease_claimed and run.started are one
+// commit, and no wakeup is sent. It returns after that attempt, whatever its outcome: a handler that fails is no error
+// here, read Run.Status and Run.Failure. A run that is to be retried or was released goes on like any other.
 //
-// The task needs a handler here (runlane.ErrTaskNotFound). A duplicate idempotency key executes nothing and returns the existing run.
-// A bounded queue without a free slot is runlane.ConflictQueueCapacity, and nothing was written. Options that put the run off
-// (Delay, RunAt, Deferred) are runlane.ErrValidationFailed. When ctx ends, the attempt ends as on a shutdown and is released.
+// The task needs a handler here (runlane.ErrTaskNotFound). A duplicate idempotency key executes nothing and returns the
+// existing run. When a bounded queue has no free slot, the error is runlane.ConflictQueueCapacity and nothing was
+// written. Options that delay the run (Delay, RunAt, Deferred) are runlane.ErrValidationFailed. When ctx ends, the
+// attempt ends as on a shutdown and is released.
 func (rt *Runtime) RunNow(ctx context.Context, call runlane.Call, options *runlane.TriggerOptions) (*runlane.TriggerResult, error) {
 	if err := rt.gate.enter(); err != nil {
 		return nil, err

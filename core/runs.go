@@ -20,8 +20,9 @@ type Runs struct{ rt *Runtime }
 // Runs returns the view.
 func (rt *Runtime) Runs() *Runs { return &Runs{rt: rt} }
 
-// Wait returns the run once it is terminal. It asks the storage again and again, at growing distance. A run that does not exist
-// is runlane.ErrRunNotFound; when ctx ends first the error is runlane.ErrOperationCancelled with ctx's own in its chain.
+// Wait returns the run once it is terminal. It reads the storage repeatedly, with growing pauses. A run that does not
+// exist is runlane.ErrRunNotFound. When ctx ends first, the error is runlane.ErrOperationCancelled with ctx's own error
+// in its chain.
 func (rt *Runtime) Wait(ctx context.Context, id runlane.RunID) (*runlane.Run, error) {
 	if err := rt.gate.enterLate(); err != nil {
 		return nil, err
@@ -60,8 +61,8 @@ func (rt *Runtime) get(ctx context.Context, id runlane.RunID) (*runlane.Run, err
 	return rt.encoded().GetRun(ctx, lane.RunKey{Environment: rt.environment, RunID: id})
 }
 
-// FindActive returns the active run that holds a singleton key, read from the key's owner: it cannot lag, as lists do. None, also
-// once the holder has ended, is runlane.ErrRunNotFound.
+// FindActive returns the active run that holds a singleton key. It reads the key's owner, so it cannot lag, as lists
+// do. When there is none, also once the holder has ended, the error is runlane.ErrRunNotFound.
 func (r *Runs) FindActive(ctx context.Context, task runlane.TaskID, singletonKey string) (*runlane.Run, error) {
 	key, leave, err := r.rt.ownerKey(task, "singleton key", singletonKey)
 	if err != nil {
@@ -74,8 +75,8 @@ func (r *Runs) FindActive(ctx context.Context, task runlane.TaskID, singletonKey
 	return r.rt.encoded().GetRunBySingletonKey(ctx, key)
 }
 
-// FindCurrent returns the run that owns an idempotency key: an active one, or a finished one that still retains it. None is
-// runlane.ErrRunNotFound. It reads the key's owner, so it cannot lag.
+// FindCurrent returns the run that owns an idempotency key: an active one, or a finished one that still retains it. It
+// reads the key's owner, so it cannot lag. When there is none, the error is runlane.ErrRunNotFound.
 func (r *Runs) FindCurrent(ctx context.Context, task runlane.TaskID, idempotencyKey string) (*runlane.Run, error) {
 	key, leave, err := r.rt.ownerKey(task, "idempotency key", idempotencyKey)
 	if err != nil {

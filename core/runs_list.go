@@ -9,10 +9,10 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// List returns a page of runs: active ones by when they next need attention, then finished ones, newest first. A page may be short or
-// empty and still have a Next. Lists lag a little behind the truth, which is [Runs.Get]; a run that made no progress meanwhile is
-// neither repeated nor missed by the pages. Options that cannot be are runlane.ErrValidationFailed, a lane that does not show runs to
-// operators is runlane.ErrCapabilityUnsupported.
+// List returns a page of runs: active ones by the time of their next need for attention, then finished ones, newest
+// first. A page may be short or empty and still have a Next. Lists lag a little behind [Runs.Get], which is exact. A
+// run that did not change meanwhile is neither repeated nor missed by the pages. Impossible options are
+// runlane.ErrValidationFailed. A lane that does not show runs to operators is runlane.ErrCapabilityUnsupported.
 func (r *Runs) List(ctx context.Context, options *ListOptions) (*runlane.Page[runlane.RunSummary], error) {
 	if err := r.rt.gate.enterLate(); err != nil {
 		return nil, err

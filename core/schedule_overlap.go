@@ -12,15 +12,16 @@ import (
 const (
 	// maxManualRuns bounds how many runs that were triggered by hand a schedule's record names.
 	maxManualRuns = 10
-	// noteRounds is how often the note of such a run meets a record that changed. With each round one of several callers gets through.
+	// noteRounds is how often noting such a run is tried when the record changes. In each round one of several callers
+	// succeeds.
 	noteRounds = 50
 )
 
 // mindsOverlap reports whether an occurrence of the schedule depends on the runs before it.
 func mindsOverlap(o runlane.Overlap) bool { return o != "" && o != runlane.OverlapAllow }
 
-// waits keeps the latest occurrence pending while a run before it is active, where the schedule says so. What came before it is then
-// skipped because of that run.
+// waits keeps the latest occurrence pending while a run before it is active, if the schedule says so. The occurrences
+// before it are then skipped because of that run.
 func (e *evaluation) waits(ctx context.Context, plan []firing) (bool, error) {
 	if e.schedule.Overlap != runlane.OverlapQueueLatest {
 		return false, nil
@@ -42,10 +43,12 @@ func (e *evaluation) waits(ctx context.Context, plan []firing) (bool, error) {
 	return false, nil
 }
 
-// overlapping are the active runs before an occurrence that is to make a run, where its overlap policy is forbid or replace. There are
-// none when the occurrence's run is there already, of a tick that died before it could say so: that tick has judged, and runs triggered
-// since then are not before it. It is read before the occurrence is claimed, because a claim whose tick fails puts the occurrence off.
-// No claim of another tick can have been made meanwhile and have ended: claims are judged by a time before this reading.
+// overlapping are the active runs before an occurrence that is to make a run, when its overlap policy is forbid or
+// replace. There are none when the occurrence's run exists already, made by a tick that died before it could record
+// that. That tick has judged, and runs triggered since then are not before the occurrence.
+//
+// It is read before the occurrence is claimed, because a claim whose tick fails delays the occurrence. No claim of
+// another tick can have been made and have ended meanwhile: claims are judged by a time before this reading.
 func (e *evaluation) overlapping(ctx context.Context, f firing, id runlane.RunID) ([]runlane.RunID, error) {
 	if f.skipped != "" || e.schedule.Overlap != runlane.OverlapForbid && e.schedule.Overlap != runlane.OverlapReplace {
 		return nil, nil
@@ -61,9 +64,10 @@ func (e *evaluation) overlapping(ctx context.Context, f firing, id runlane.RunID
 	return active, nil
 }
 
-// predecessors are the active ones of the runs that overlap policies mind: that of the last occurrence that made one, and those
-// triggered by hand. A run is noted before it is created, so the record is read anew: the list at the tick's beginning may be older
-// than a run that is there by now. What is noted and has no run is not active: its trigger died, or comes later than this look.
+// predecessors are the active runs among those that overlap policies consider: the run of the last occurrence that made
+// one, and those triggered by hand. A run is noted before it is created, so the record is read again: the list from the
+// tick's beginning may be older than a run that exists now. An id that is noted and has no run is not active: its
+// trigger died, or comes after this reading.
 func (e *evaluation) predecessors(ctx context.Context) ([]runlane.RunID, error) {
 	now, err := e.rt.lane.Storage.GetSchedule(ctx, lane.ScheduleKey{Environment: e.rt.environment, ScheduleID: e.schedule.ID})
 	if err != nil {
@@ -106,16 +110,16 @@ func (e *evaluation) replace(ctx context.Context, active []runlane.RunID) error 
 	return nil
 }
 
-// noteManual names a run in the schedule's record before it is created, so that no occurrence misses it. A death in between leaves an
-// id without a run, which holds nothing up.
+// noteManual names a run in the schedule's record before it is created, so that no occurrence misses it. A process that
+// dies in between leaves an id without a run, which blocks nothing.
 func (s *Schedules) noteManual(ctx context.Context, own *schedule, id runlane.RunID) error {
 	return s.write(ctx, own.ID, noteRounds, func(r *runlane.ScheduleRecord) {
 		r.ManualRunIDs = append(s.rt.manualRuns(ctx, r.ManualRunIDs), id)
 	})
 }
 
-// manualRuns are the noted runs that stay noted beside a new one. Those that ended go. Where there is still no room, the oldest id
-// without a run goes first, then the oldest of all. What cannot be read stays.
+// manualRuns are the noted runs that stay noted beside a new one. Those that ended are removed. If there is still no
+// room, the oldest id without a run is removed first, then the oldest of all. What cannot be read stays.
 func (rt *Runtime) manualRuns(ctx context.Context, noted []runlane.RunID) []runlane.RunID {
 	var kept, absent []runlane.RunID
 	for _, id := range noted {

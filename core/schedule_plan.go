@@ -7,15 +7,17 @@ import (
 )
 
 const (
-	// maxOccurrences bounds what one evaluation of a schedule looks at: after a long outage the rest is for the next tick.
+	// maxOccurrences bounds what one evaluation of a schedule considers: after a long outage the rest is for the next
+	// tick.
 	maxOccurrences = 20_000
-	// defaultTolerance is how late an occurrence may be under runlane.MisfireSkip where the schedule names nothing: several ticks.
+	// defaultTolerance is how late an occurrence may be under runlane.MisfireSkip where the schedule says nothing:
+	// several ticks.
 	defaultTolerance = 5 * time.Minute
 	// defaultCatchUp is how many missed occurrences runlane.MisfireCatchUp runs where the schedule names nothing.
 	defaultCatchUp = 100
 )
 
-// firing is what becomes of one or several occurrences in a row: a run, or a skip with its reason.
+// firing is the decision about one or several occurrences in a row: a run, or a skip with its reason.
 type firing struct {
 	at      time.Time // of several that are skipped: the last
 	first   time.Time
@@ -23,7 +25,8 @@ type firing struct {
 	skipped runlane.SkipReason // "" makes a run
 }
 
-// occurrences are the fire times after from, up to and including now. more is true when there are too many to look at once.
+// occurrences are the fire times after from, up to and including now. more is true when there are too many for one
+// evaluation.
 func occurrences(when runlane.When, from, now time.Time) (fires []time.Time, more bool) {
 	for at, ok := when.Next(from); ok && !at.After(now); at, ok = when.Next(at) {
 		if len(fires) == maxOccurrences {
@@ -34,7 +37,8 @@ func occurrences(when runlane.When, from, now time.Time) (fires []time.Time, mor
 	return fires, false
 }
 
-// judgeMisfires applies the misfire policy to the occurrences that are due, oldest first. more says that later ones are due too.
+// judgeMisfires applies the misfire policy to the occurrences that are due, oldest first. more says that later ones are
+// due too.
 func judgeMisfires(m runlane.Misfire, fires []time.Time, more bool, now time.Time) []firing {
 	keep := func(i int) bool { return i == len(fires)-1 && !more }
 	switch m.Policy {

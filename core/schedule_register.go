@@ -10,7 +10,8 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// schedule is a definition that this runtime materializes, with everything about its runs that does not depend on the occurrence.
+// schedule is a definition whose runs this runtime makes, with everything about them that does not depend on the
+// occurrence.
 type schedule struct {
 	runlane.Schedule
 
@@ -65,7 +66,8 @@ func (rt *Runtime) findSchedule(id runlane.ScheduleID) (*schedule, bool) {
 	return rt.schedules[at], true
 }
 
-// definitionHash is stored. With a codec it leaves the payload out, which could be guessed from it and has no say in when a run is made.
+// definitionHash is stored. With a codec it leaves out the payload, which could be guessed from the hash and does not
+// decide when a run is made.
 func (rt *Runtime) definitionHash(s *runlane.Schedule, p *runlane.Prepared) string {
 	payload := p.Payload
 	if rt.coded {

@@ -14,17 +14,18 @@ import (
 )
 
 const (
-	// occurrenceClaim is how long the right to make an occurrence's run lasts. Whoever dies with it is replaced by a tick after that.
+	// occurrenceClaim is how long the right to make an occurrence's run lasts. If a tick dies with it, a later tick
+	// takes over.
 	occurrenceClaim = time.Minute
 	// clockTolerance is how far the clocks of two ticks may be apart (docs/internals/decisions.md, Programs).
 	clockTolerance = 2500 * time.Millisecond
-	// evaluationNoted is how often it is noted that a schedule was looked at and nothing fired.
+	// evaluationNoted is how often a tick records that it evaluated a schedule and nothing fired.
 	evaluationNoted = time.Hour
 )
 
 var errClaimOver = errors.New("the claim of the occurrence is over")
 
-// occurrenceIDs are the same for every process that materializes the occurrence: that is what makes a second one harmless.
+// occurrenceIDs are the same for every process that materializes the occurrence, so that doing it twice is harmless.
 func occurrenceIDs(e runlane.Environment, id runlane.ScheduleID, fire time.Time) (occurrence string, run runlane.RunID) {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00schedule\x00%s\x00%d", e.Name(), id, fire.UnixMilli()))
 	text := hex.EncodeToString(sum[:16])
@@ -58,7 +59,7 @@ func (t *tick) materialize(ctx context.Context) StageResult {
 	return result
 }
 
-// scheduleRecords reads all records at once: what nothing is due for costs no request of its own.
+// scheduleRecords reads all records at once, so that a schedule with nothing due costs no separate request.
 func (rt *Runtime) scheduleRecords(ctx context.Context) (map[runlane.ScheduleID]*runlane.ScheduleRecord, error) {
 	records := map[runlane.ScheduleID]*runlane.ScheduleRecord{}
 	q := lane.PageQuery{Environment: rt.environment, Limit: runlane.MaxPageLimit}
@@ -76,7 +77,7 @@ func (rt *Runtime) scheduleRecords(ctx context.Context) (map[runlane.ScheduleID]
 	}
 }
 
-// evaluation is one look at one schedule.
+// evaluation is one reading of one schedule.
 type evaluation struct {
 	rt       *Runtime
 	schedule *schedule
@@ -92,7 +93,7 @@ func (e *evaluation) evaluate(ctx context.Context) error {
 			ID: e.schedule.ID, DefinitionHash: e.schedule.hash, RegisteredAt: e.now, LastEvaluated: e.now,
 		})
 	}
-	if e.record.Paused { // and not evaluated: what comes due meanwhile is one skip, from the last look before it on
+	if e.record.Paused { // and not evaluated: what becomes due meanwhile is one skip, from the last evaluation before the pause on
 		return nil
 	}
 	fires, more := occurrences(e.schedule.When, e.from(), e.now)
@@ -120,14 +121,15 @@ func (e *evaluation) evaluate(ctx context.Context) error {
 	return nil
 }
 
-// from is the moment after which occurrences count. A schedule fires nothing from before it was registered. The last look at it found
-// everything dealt with: nothing from before it counts, also when a definition that was changed since has more there.
+// from is the moment after which occurrences count. A schedule fires nothing from before it was registered. The last
+// evaluation left nothing open, so nothing from before it counts, even when a changed definition has more occurrences
+// there.
 func (e *evaluation) from() time.Time {
 	return latest(latest(e.record.RegisteredAt, e.record.LastFire), e.record.LastEvaluated)
 }
 
-// salvage finds a run that a tick made and could not record any more. Occurrences are completed in order, so it can only be that of
-// the first one that is due: it is recorded as what it is, whatever the misfire policy says by now.
+// salvage finds a run that a tick made and could no longer record. Occurrences are completed in order, so it can only
+// be the run of the first one that is due. It is recorded as that run, whatever the misfire policy says now.
 func (e *evaluation) salvage(ctx context.Context, plan []firing) ([]firing, error) {
 	skip := plan[0]
 	if skip.skipped == "" {
@@ -146,8 +148,8 @@ func (e *evaluation) salvage(ctx context.Context, plan []firing) ([]firing, erro
 	return append(salvaged, plan[1:]...), nil
 }
 
-// claimFirst claims the first of several occurrences that are skipped as one, of which fire claims the last: occurrences are completed in
-// order, so it is the one that another tick may be making a run of. ours is false while that tick has it.
+// claimFirst claims the first of several occurrences that are skipped as one; fire claims the last. Occurrences are
+// completed in order, so another tick may be making a run only of the first. ours is false while that tick has it.
 func (e *evaluation) claimFirst(ctx context.Context, skip firing) (ours bool, err error) {
 	if skip.skipped == "" || skip.count < 2 {
 		return true, nil
@@ -185,7 +187,8 @@ func (e *evaluation) fire(ctx context.Context, f firing) (done bool, err error) 
 	}
 	c := &lane.CompleteOccurrenceCommand{ScheduleKey: e.key(), OccurrenceID: occurrence, FireTime: f.at, Token: claim.Token, Skipped: f.skipped}
 	if c.Skipped == "" {
-		if c.Skipped, err = e.make(ctx, f.at, runID, before); errors.Is(err, errClaimOver) { // whoever has the next one looks for the run
+		// After errClaimOver the tick that claims it next looks for the run.
+		if c.Skipped, err = e.make(ctx, f.at, runID, before); errors.Is(err, errClaimOver) {
 			e.result.Skipped++
 			return false, nil
 		} else if err != nil {
@@ -199,7 +202,8 @@ func (e *evaluation) fire(ctx context.Context, f firing) (done bool, err error) 
 		c.First, c.Count = f.first, f.count
 	}
 	err = e.rt.lane.Storage.CompleteScheduleOccurrence(ctx, c)
-	if isConflict(err, runlane.ConflictScheduleOccurrence) { // the claim ended under a slow process; whoever has it made the same run
+	// The claim of a slow process ended, and the process that has it now made the same run.
+	if isConflict(err, runlane.ConflictScheduleOccurrence) {
 		e.result.Skipped++
 		return false, nil
 	}
@@ -216,7 +220,8 @@ func (e *evaluation) fire(ctx context.Context, f firing) (done bool, err error) 
 	return true, nil
 }
 
-// make makes the occurrence's run, or says why there is to be none. before are the active runs that its overlap policy minds.
+// make makes the occurrence's run, or says why there is to be none. before are the active runs that its overlap policy
+// considers.
 func (e *evaluation) make(ctx context.Context, fire time.Time, id runlane.RunID, before []runlane.RunID) (runlane.SkipReason, error) {
 	if len(before) > 0 && e.schedule.Overlap == runlane.OverlapForbid {
 		return runlane.SkippedOverlap, nil
@@ -243,8 +248,8 @@ func (e *evaluation) make(ctx context.Context, fire time.Time, id runlane.RunID,
 	}
 }
 
-// whileClaimed ends with the evaluation's claims, before a tick whose clock is ahead takes one over: from then on that tick says what
-// becomes of the occurrence, and a run that came late would be one that it has skipped.
+// whileClaimed ends with the evaluation's claims, before a tick whose clock is ahead takes one over. From then on that
+// tick decides about the occurrence, and it may have skipped it, so that a late run would be wrong.
 func (e *evaluation) whileClaimed(ctx context.Context) (context.Context, context.CancelFunc) {
 	left := e.now.Add(occurrenceClaim - clockTolerance).Sub(e.rt.now())
 	return context.WithTimeoutCause(ctx, left, errClaimOver)
@@ -264,7 +269,7 @@ func (rt *Runtime) planScheduled(s *schedule, actor runlane.Actor, id runlane.Ru
 	}
 }
 
-// note writes that the schedule was looked at: with a changed definition at once, else now and then.
+// note records that the schedule was evaluated: at once with a changed definition, otherwise now and then.
 func (e *evaluation) note(ctx context.Context) error {
 	if e.record.DefinitionHash == e.schedule.hash && e.now.Sub(e.record.LastEvaluated) < evaluationNoted {
 		return nil

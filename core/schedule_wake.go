@@ -9,14 +9,15 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// firesBetweenTicks reports that workers here wait for the times of schedules themselves. They do where this process alone has the
-// state: a look costs next to nothing there, and nobody else would take it. See docs/internals/decisions.md, Schedules.
+// firesBetweenTicks reports that workers here wait for the times of schedules themselves. They do so where only this
+// process can reach the state: reading it costs almost nothing, and no other process would do it. See
+// docs/internals/decisions.md, Schedules.
 func (rt *Runtime) firesBetweenTicks() bool {
 	return len(rt.schedules) > 0 && rt.lane.Storage.Capabilities().ProcessLocalState
 }
 
-// rest waits for the next tick, and in between makes the runs of schedules at their times where [Runtime.firesBetweenTicks] says so.
-// looked is an instant before the last tick looked at the schedules. It returns false when ctx has ended.
+// rest waits for the next tick. Meanwhile it makes the runs of schedules at their times, if [Runtime.firesBetweenTicks]
+// says so. looked is an instant before the last tick read the schedules. It returns false when ctx has ended.
 func (rt *Runtime) rest(ctx context.Context, workerID string, looked time.Time) bool {
 	whole := rt.world.around(tickEvery)
 	if !rt.firesBetweenTicks() {
@@ -51,7 +52,7 @@ func (rt *Runtime) nextFire(after time.Time) (fire time.Time, ok bool) {
 	return fire, ok
 }
 
-// warnOfFineSchedules says once, when the runtime opens, which schedules come due more often than anybody looks.
+// warnOfFineSchedules warns once, when the runtime opens, of schedules that become due more often than a tick runs.
 func (rt *Runtime) warnOfFineSchedules(ctx context.Context) {
 	if rt.firesBetweenTicks() {
 		return

@@ -14,7 +14,7 @@ import (
 // maxPreview is how many fire times [Schedules.Preview] computes at most.
 const maxPreview = 1000
 
-// resumeRounds bounds how many looks a resumption takes at what came due during a long pause.
+// resumeRounds bounds how many readings a resumption makes of what became due during a long pause.
 const resumeRounds = 500
 
 // Schedules is the operator's view of schedules. Stateless: get one with [Runtime.Schedules] when you need it.
@@ -23,17 +23,18 @@ type Schedules struct{ rt *Runtime }
 // Schedules returns the view.
 func (rt *Runtime) Schedules() *Schedules { return &Schedules{rt: rt} }
 
-// ScheduleState is what is known of a schedule: its record, and what this runtime's definition makes of it.
+// ScheduleState is what is known of a schedule: its record, and what follows from this runtime's definition.
 type ScheduleState struct {
 	runlane.ScheduleRecord
-	// Known is false when this runtime has no definition of the schedule: another program materializes it, or nobody does any more.
+	// Known is false when this runtime has no definition of the schedule: another program makes its runs, or none does
+	// any more.
 	Known bool `json:"known"`
 	// Next is when it fires next. Zero: never again, or not known here. A paused schedule fires at none of its times.
 	Next time.Time `json:"next,omitzero"`
 }
 
-// List walks all schedules that have a record, and those of this runtime that no tick has registered yet, by id. An error is the last
-// thing it yields.
+// List walks all schedules that have a record, and those of this runtime that no tick has registered yet, by id. An
+// error is the last thing it yields.
 func (s *Schedules) List(ctx context.Context) iter.Seq2[ScheduleState, error] {
 	return func(yield func(ScheduleState, error) bool) {
 		if err := s.rt.gate.enterLate(); err != nil {
@@ -120,8 +121,8 @@ func (rt *Runtime) keepsSchedules() error {
 	return nil
 }
 
-// Occurrences walks what became of a schedule's occurrences, newest first; skippedOnly leaves out those that made runs. They are
-// kept 40 days. An error is the last thing it yields.
+// Occurrences walks the recorded occurrences of a schedule, newest first; skippedOnly leaves out those that made runs.
+// They are kept 40 days. An error is the last thing it yields.
 func (s *Schedules) Occurrences(ctx context.Context, id runlane.ScheduleID, skippedOnly bool) iter.Seq2[runlane.Occurrence, error] {
 	return func(yield func(runlane.Occurrence, error) bool) {
 		if err := s.rt.gate.enterLate(); err != nil {
@@ -152,8 +153,8 @@ func (s *Schedules) Occurrences(ctx context.Context, id runlane.ScheduleID, skip
 	}
 }
 
-// Preview computes the next n fire times of a schedule that this runtime has, from now on; fewer when it fires no more. n is 1 to
-// 1,000.
+// Preview computes the next n fire times of a schedule that this runtime has, from now on, or fewer when it stops
+// firing. n is 1 to 1,000.
 func (s *Schedules) Preview(id runlane.ScheduleID, n int) ([]time.Time, error) {
 	own, known := s.rt.findSchedule(id)
 	switch {
@@ -176,17 +177,17 @@ func unknownSchedule(id runlane.ScheduleID) error {
 	}
 }
 
-// Pause stops a schedule from firing, in every process, from the next tick on; the reason is kept. Pausing twice keeps the newer reason.
-// A schedule that no tick has registered yet is registered by it.
+// Pause stops a schedule from firing, in every process, from the next tick on, and keeps the reason. Pausing twice
+// keeps the newer reason. The call registers a schedule that no tick has registered yet.
 func (s *Schedules) Pause(ctx context.Context, id runlane.ScheduleID, options *ChangeOptions) error {
 	return s.change(ctx, id, options, func(r *runlane.ScheduleRecord, reason string) {
 		r.Paused, r.PauseReason = true, reason
 	})
 }
 
-// Resume lets a paused schedule fire again. What came due while it was paused is recorded as one skip, with reason
-// runlane.SkippedPaused, and never fires. It needs the schedule's definition: without it the times that passed are not known
-// (runlane.ErrScheduleNotFound). Resuming a schedule that is not paused changes nothing.
+// Resume lets a paused schedule fire again. What became due while it was paused is recorded as one skip, with reason
+// runlane.SkippedPaused, and never fires. It needs the schedule's definition: without it the times that passed are not
+// known (runlane.ErrScheduleNotFound). Resuming a schedule that is not paused changes nothing.
 func (s *Schedules) Resume(ctx context.Context, id runlane.ScheduleID, options *ChangeOptions) error {
 	if err := s.rt.gate.enterLate(); err != nil {
 		return err
@@ -207,7 +208,7 @@ func (s *Schedules) Resume(ctx context.Context, id runlane.ScheduleID, options *
 		e := evaluation{rt: s.rt, schedule: own, record: record, now: s.rt.now()}
 		if left, err := e.skipPaused(ctx); err != nil {
 			return err
-		} else if left { // more than one look takes in, or another process's
+		} else if left { // more than one reading covers, or another process's
 			continue
 		}
 		next := *record
@@ -232,11 +233,13 @@ func (e *evaluation) skipPaused(ctx context.Context) (left bool, err error) {
 	return left || more, nil
 }
 
-// TriggerNow makes a run of the schedule at once, whatever its times, its pause and its overlap policy say. The run names the schedule as
-// its source; the reason is kept in its meta, as "runlane.reason". It needs the schedule's definition (runlane.ErrScheduleNotFound).
-// A held singleton key is runlane.ConflictSingletonKey. Where the schedule's overlap policy is another than runlane.OverlapAllow, the run
-// is noted in the schedule's record first, so that the next occurrence sees it; a record that keeps changing meanwhile is
-// runlane.ConflictScheduleOccurrence, and no run is made.
+// TriggerNow makes a run of the schedule at once, whatever its times, its pause and its overlap policy say. The run
+// names the schedule as its source. The reason is kept in its meta, as "runlane.reason". It needs the schedule's
+// definition (runlane.ErrScheduleNotFound). A held singleton key is runlane.ConflictSingletonKey.
+//
+// When the schedule's overlap policy is not runlane.OverlapAllow, the run is first noted in the schedule's record, so
+// that the next occurrence sees it. If that record keeps changing meanwhile, the error is
+// runlane.ConflictScheduleOccurrence and no run is made.
 func (s *Schedules) TriggerNow(ctx context.Context, id runlane.ScheduleID, options *ChangeOptions) (*runlane.Run, error) {
 	if err := s.rt.gate.enterLate(); err != nil {
 		return nil, err

@@ -8,7 +8,8 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// One function an event, in the order of a run's life. Each first judges whether the event fits the run, then changes it.
+// One function for each event, in the order of a run's life. Each first judges whether the event fits the run, then
+// changes the run.
 
 // Groups of statuses, in the order in which errors name them.
 var (
@@ -70,7 +71,8 @@ func (p *projection) created(b *runlane.RunCreated) error {
 	return nil
 }
 
-// deliveryRequested wakes a queued run at any time, a waiting one when it is due, and a running one when its lease is over.
+// deliveryRequested wakes a queued run at any time, a waiting one when it is due, and a running one when its lease is
+// over.
 func (p *projection) deliveryRequested(d *runlane.Delivery) error {
 	availableAt := runlane.UTCMillis(d.AvailableAt)
 	switch {
@@ -109,7 +111,7 @@ func (p *projection) deliveryRequested(d *runlane.Delivery) error {
 	return nil
 }
 
-// leaseClaimed gives a runnable run an owner. How long the lease is, and whether its token is new, is the caller's business.
+// leaseClaimed gives a runnable run an owner. The caller decides how long the lease is and whether its token is new.
 func (p *projection) leaseClaimed(l runlane.Lease) error {
 	if err := p.checkLease(&l); err != nil {
 		return err
@@ -123,7 +125,8 @@ func (p *projection) leaseClaimed(l runlane.Lease) error {
 	return nil
 }
 
-// leaseHeartbeat replaces the owner's lease, also one that is over: as long as nobody else claimed the run, it is the owner's.
+// leaseHeartbeat replaces the owner's lease, also an expired one: until another worker claims the run, it is the
+// owner's.
 func (p *projection) leaseHeartbeat(l runlane.Lease) error {
 	if err := p.checkLease(&l); err != nil {
 		return err
@@ -227,8 +230,8 @@ func (p *projection) cancelled() error {
 	return nil
 }
 
-// endAttempt is what the four outcomes share. The attempt is named, never inferred: an outcome that comes late must not end
-// another attempt. The lease may be over: whether the writer still owns the run is for the storage to judge, by the token.
+// endAttempt is what the four outcomes share. The attempt is named, never inferred: an outcome that comes late must not
+// end another attempt. The lease may be over: the storage judges by the token whether the writer still owns the run.
 func (p *projection) endAttempt(attempt int) error {
 	if err := p.in(owned...); err != nil {
 		return err

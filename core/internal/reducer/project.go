@@ -132,7 +132,8 @@ func hasBody(e *runlane.Event) bool {
 	return body.Kind() == reflect.Pointer && !body.IsNil()
 }
 
-// violation says what is wrong with the event being judged, by names, numbers and times: never payloads, never lease tokens.
+// violation says what is wrong with the event being judged. It quotes names, numbers and times, never payloads or lease
+// tokens.
 func (p *projection) violation(format string, args ...any) error {
 	runID := p.run.ID
 	if p.run.EventSequence == 0 {
