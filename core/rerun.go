@@ -16,7 +16,7 @@ import (
 // identity. A second call, for example because the first answer was lost, returns the run that was made already; to
 // repeat once more, rerun that one. The reason is kept in the new run's meta, as "runlane.reason".
 //
-// After an error nothing was written:
+// After any of these errors nothing was written:
 //
 //   - runlane.ErrValidationFailed: the run is still active.
 //   - runlane.ErrRunNotFound: there is no such run.

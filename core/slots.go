@@ -11,12 +11,13 @@ import (
 )
 
 const (
-	// handOverRounds is how often whoever freed a slot looks for another run when somebody was faster to take the one it saw.
+	// handOverRounds is how often a process that freed a slot chooses another run, when another process took the one it
+	// chose before.
 	handOverRounds = 5
 )
 
-// handOver offers the slot that a run does not hold any more to the one that has waited longest with the same key. Best effort: the
-// tick reserves what is left.
+// handOver offers the slot that a run no longer holds to the run that has waited longest with the same key. Best
+// effort: the tick reserves slots that remain free.
 func (rt *Runtime) handOver(ctx context.Context, run *runlane.Run) {
 	queue := rt.policy(run.Queue)
 	if !queue.Bounded() {
@@ -35,7 +36,7 @@ func (rt *Runtime) handOver(ctx context.Context, run *runlane.Run) {
 	}
 }
 
-// offerSlot reserves for the next run of a key. lost is true when somebody else moved that run on.
+// offerSlot reserves for the next run of a key. lost is true when another process moved that run on.
 func (rt *Runtime) offerSlot(ctx context.Context, queue runlane.Queue, key string) (lost bool, err error) {
 	at := rt.now()
 	page, err := rt.lane.Storage.ListRunsNeedingDispatch(ctx, &lane.DueQuery{
@@ -54,7 +55,8 @@ func (rt *Runtime) offerSlot(ctx context.Context, queue runlane.Queue, key strin
 	return rt.reserveAndPublish(ctx, runs[0], at)
 }
 
-// dispatch reserves slots of bounded queues for runs that wait for one, partition by partition, and for those whose worker is gone.
+// dispatch reserves slots of bounded queues for runs that wait for one, partition by partition, and for those whose
+// worker is gone.
 func (t *tick) dispatch(ctx context.Context) StageResult {
 	if len(t.rt.bounded) == 0 {
 		return StageResult{}
@@ -98,7 +100,8 @@ func (t *tick) reserveAll(ctx context.Context, refs []lane.RunRef, now time.Time
 		}
 		switch {
 		case got.Outcome == lane.LostCapacity && run.Status == runlane.StatusRunning:
-			_, err := t.rt.requestDelivery(ctx, run, now) // it started without a slot; now it waits for one, and nothing is sent before
+			// The run started without a slot. Now it waits for one, and nothing is sent before.
+			_, err := t.rt.requestDelivery(ctx, run, now)
 			return err == nil, err
 		case got.Outcome != lane.Acquired:
 			return false, lostSlot(run, got.Outcome)
@@ -114,7 +117,7 @@ func (t *tick) reserveAll(ctx context.Context, refs []lane.RunRef, now time.Time
 	return result
 }
 
-// lostSlot is a reservation that somebody else was faster to make, as the conflict that it is.
+// lostSlot is the conflict of a reservation that another process made first.
 func lostSlot(run *runlane.Run, outcome lane.Outcome) error {
 	kind := runlane.ConflictEventSequence
 	if outcome == lane.LostCapacity {

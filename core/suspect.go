@@ -9,19 +9,21 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// A run whose last attempt was abandoned is a suspect: it may be what killed its worker. No attempt of a suspect is executed beside
-// another suspect's in one process, nor in a Lambda invocation beside any (docs/internals/decisions.md, Leases and workers).
+// A run whose last attempt was abandoned is a suspect: it may have killed its worker. In one process no attempt of a
+// suspect is executed beside another suspect's, and in a Lambda invocation beside no other attempt
+// (docs/internals/decisions.md, Leases and workers).
 
 const (
 	// suspectAgain is about when a wakeup comes again whose run has to wait for another suspect to end.
 	suspectAgain = 30 * time.Second
-	// suspectTime is how long a worker has no second suspect beside one: what is alive by then is not what kills as soon as it begins,
-	// and attempts of hours whose worker lost power are not executed one after the other.
+	// suspectTime is how long a worker executes no second suspect beside one. A suspect that lives that long does not
+	// kill its worker as soon as it begins, and attempts of hours whose worker lost power need not be executed one
+	// after the other.
 	suspectTime = time.Minute
 )
 
-// suspect takes care that a suspect is not executed beside attempts that it could take along. It says why the run is not
-// executed now; release is to be called when the attempt is over.
+// suspect ensures that a suspect is not executed beside attempts that it could end with its process. It says why the
+// run is not executed now. Call release when the attempt is over.
 func (d *delivery) suspect(ctx context.Context, run *runlane.Run, at time.Time) (release func(), ignored Ignored, err error) {
 	release = func() {}
 	if !d.time.Beside && d.suspects == nil {
@@ -40,7 +42,8 @@ func (d *delivery) suspect(ctx context.Context, run *runlane.Run, at time.Time) 
 	default:
 	}
 	if !d.byWakeup {
-		return nil, IgnoredSuspect, nil // the poller comes back to it; nothing waits between reading a run and claiming it
+		// The poller reads this run again later. Nothing may wait between reading a run and claiming it.
+		return nil, IgnoredSuspect, nil
 	}
 	wait := d.rt.world.around(suspectAgain)
 	if !d.rt.canDelay(run.Queue, wait) {
@@ -59,9 +62,10 @@ func (d *delivery) releaseSuspect() func() {
 	}
 }
 
-// Suspect reports that the run's last attempt ended without an outcome, so that [Runtime.ExecuteDelivery] does not execute it beside
-// others (DeliveryOptions.Beside). It reads the run, and writes nothing; a run that does not exist is none. A bridge asks for wakeups
-// that come again, to execute suspects before what uses the time that they need. Errors are those of the storage.
+// Suspect reports that the run's last attempt ended without an outcome, so that [Runtime.ExecuteDelivery] does not
+// execute it beside others (DeliveryOptions.Beside). It reads the run, and writes nothing; a run that does not exist is
+// none. A bridge asks for wakeups that come again, to execute suspects before what uses the time that they need. Errors
+// are those of the storage.
 func (rt *Runtime) Suspect(ctx context.Context, id runlane.RunID) (bool, error) {
 	if err := rt.gate.enter(); err != nil {
 		return false, err

@@ -11,8 +11,8 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// Tasks is the view of the tasks of an environment, of this program and of others. Stateless: get one with [Runtime.Tasks] when you
-// need it.
+// Tasks is the view of the tasks of an environment, of this program and of others. Stateless: get one with
+// [Runtime.Tasks] when you need it.
 type Tasks struct{ rt *Runtime }
 
 // Tasks returns the view.
@@ -20,22 +20,24 @@ func (rt *Runtime) Tasks() *Tasks { return &Tasks{rt: rt} }
 
 // TaskState is what is known of a task.
 type TaskState struct {
-	// TaskRecord is its definition: this runtime's own where it has one. SeenAt is when a tick of any program stored the definition that
-	// is in the catalog; zero: none has. While a program that has the task ticks, it is never more than a day ago.
+	// TaskRecord is the task's definition: this runtime's own where it has one. SeenAt is when a tick of any program
+	// stored the definition that is in the catalog, zero when none has. While a program that has the task ticks, it is
+	// never more than a day ago.
 	lane.TaskRecord
 	// Known says that this runtime has the task.
 	Known bool
 }
 
-// Definition is by what a program without the task triggers it: with runlane.NewRawCall it makes the run that the task's own program
-// makes, except that keys which the task computes (Keys) have to be given. It has no backoff, which only the task's own program uses.
+// Definition is for programs without the task, which trigger it with runlane.NewRawCall. That makes the same run as the
+// task's own program does, but keys that the task computes (Keys) have to be given. It has no backoff, which only the
+// task's own program uses.
 func (t TaskState) Definition() *runlane.Definition {
 	return t.TaskRecord.Definition()
 }
 
-// List returns the tasks of this runtime and those that the environment's catalog has, by id. The ticks of a program store its tasks
-// there; one that no program has any more stays, and SeenAt tells. Where the storage keeps no catalog, only the runtime's own are
-// listed.
+// List returns the tasks of this runtime and those in the environment's catalog, by id. The ticks of a program store
+// its tasks there. A task that no program has any more stays, and SeenAt shows it. Where the storage keeps no catalog,
+// only the runtime's own tasks are listed.
 func (t *Tasks) List(ctx context.Context) ([]TaskState, error) {
 	if err := t.rt.gate.enterLate(); err != nil {
 		return nil, err
@@ -61,8 +63,8 @@ func (t *Tasks) List(ctx context.Context) ([]TaskState, error) {
 // gone is how long after it was last seen a definition is no program's any more that ticks.
 const gone = 2 * 2 * catalogEvery
 
-// Gone reports whether no program with the task has ticked for so long that there is none any more: two days. A task that no tick has
-// stored yet, and one of this runtime, are not gone.
+// Gone reports whether no program with the task has ticked for two days, so that there is probably none any more. A
+// task that no tick has stored yet, and a task of this runtime, are not gone.
 func (t TaskState) Gone(now time.Time) bool {
 	return !t.Known && !t.SeenAt.IsZero() && now.Sub(t.SeenAt) > gone
 }

@@ -13,15 +13,17 @@ const (
 	// defaultTickTime and defaultTickLimit bound a tick that was given no bounds.
 	defaultTickTime  = time.Minute
 	defaultTickLimit = 100
-	// queuedPatience leaves runs alone whose wakeup is surely on its way; shortWaitPatience those whose delayed wakeup is.
+	// queuedPatience leaves runs alone whose wakeup is surely on its way; shortWaitPatience does so for a delayed
+	// wakeup.
 	queuedPatience    = time.Minute
 	shortWaitPatience = 30 * time.Second
 	// aheadTime is how far before it is due a long wait gets its delayed wakeup: more than the distance of two ticks.
 	aheadTime  = 70 * time.Second
 	aheadPages = 10
-	// failuresOfALimit bounds the runs of a stage that fail, by its limit: those behind them get their turn, but not for ever.
+	// failuresOfALimit, times the limit, bounds the runs of a stage that fail: the runs behind them get their turn, but
+	// not for ever.
 	failuresOfALimit = 10
-	// backlogDepth is the depth of a queue above which a wakeup is late rather than lost; maxBacklogWait ends that excuse.
+	// backlogDepth is the depth of a queue above which a wakeup counts as late and not as lost, until maxBacklogWait.
 	backlogDepth   = 100
 	maxBacklogWait = 6 * time.Hour
 	// tickParallel is how many runs a stage writes to at once.
@@ -30,19 +32,27 @@ const (
 	minTickRound = 5 * time.Second
 )
 
-// Tick is one round of maintenance: it finalizes cancellations, fails runs whose attempts were abandoned too often, delivers due
-// and recovered runs, sends delayed wakeups ahead, asks for lost wakeups again, makes the runs of schedules, reserves slots of bounded queues and flushes the
-// outbox. Whatever a wakeup missed,
-// a tick finds; call it about every minute. Two at once are harmless.
+// Tick is one round of maintenance. It finds whatever a wakeup missed; call it about every minute. Two at once are
+// harmless. It
 //
-// The stages are bounded, share the time until the deadline, and one that fails does not stop the next. The result counts what each did,
-// also with an error. The error joins those of the stages, each text once, and a bounded number of them.
+//   - finalizes cancellations
+//   - fails runs whose attempts were abandoned too often
+//   - delivers due and recovered runs
+//   - sends delayed wakeups ahead
+//   - asks again for lost wakeups
+//   - makes the runs of schedules
+//   - reserves slots of bounded queues
+//   - flushes the outbox.
 //
-// With [TickOptions].Repeat it is as many rounds as there is work and time for: whatever fails, the next begins if this one did something
-// or got something out of the way. The result then counts all of them.
+// The stages are bounded and share the time until the deadline. A stage that fails does not stop the next. The result
+// counts what each did, also with an error. The error joins those of the stages, each text once, and a bounded number
+// of them.
 //
-// The first tick of a runtime also stores the definitions of its handlers' tasks in the environment's catalog, as far as they are not
-// there, and looks again twice a day, see [Tasks].
+// With [TickOptions].Repeat it makes further rounds while there is work and time: whatever fails, the next round begins
+// if this one did something or removed an obstacle. The result then counts all of them.
+//
+// The first tick of a runtime also stores the definitions of its handlers' tasks in the environment's catalog, as far
+// as they are missing, and checks them again twice a day, see [Tasks].
 func (rt *Runtime) Tick(ctx context.Context, options *TickOptions) (*TickResult, error) {
 	if err := rt.gate.enter(); err != nil {
 		return nil, err
@@ -95,8 +105,8 @@ func (r *TickResult) stages() []*StageResult {
 	return []*StageResult{&r.Cancelled, &r.Abandoned, &r.Delivered, &r.Redelivered, &r.Scheduled, &r.Dispatched, &r.Flushed}
 }
 
-// round works through the stages once. What frees others comes first, and gets the larger shares. A share that is not used falls to the
-// stages behind.
+// round works through the stages once. Stages that free resources for others come first and get the larger shares of
+// the time. What a stage does not use goes to the stages after it.
 func (t *tick) round(ctx context.Context) {
 	stages := []struct {
 		run   func(context.Context) StageResult
@@ -124,7 +134,7 @@ type tick struct {
 
 	scanning *lane.DueQuery // of the scan for two stages; nil before it began
 	scanned  bool           // that scan has enough, is at its end, or failed
-	due      []lane.RunRef  // what it found, and nobody dealt with yet
+	due      []lane.RunRef  // what it found and no stage has dealt with yet
 	moreDue  bool
 
 	aside *queuesAside // queues that take no wakeups; of all rounds of one call
@@ -176,9 +186,9 @@ func (t *tick) runs(ctx context.Context, refs []lane.RunRef) ([]*runlane.Run, er
 // scanner is one of the storage's scans for due runs.
 type scanner func(context.Context, *lane.DueQuery) (*runlane.Page[lane.RunRef], error)
 
-// paged hands the rows of a scan to act, page after page, until that has done something with Limit of them, or there are no more, or
-// the stage's time is over: what comes first in the order of time must not hide what is due later, be it rows of other queues, rows that
-// others were faster with or rows that fail. A page without rows but with a cursor is not the end.
+// paged hands the rows of a scan to act, page after page, until act has done something with Limit of them, or there are
+// no more, or the stage's time is over. Earlier rows must not hide later ones, whether they are rows of other queues,
+// rows that other processes handled first, or rows that fail. A page without rows but with a cursor is not the end.
 func (t *tick) paged(ctx context.Context, list scanner, q lane.DueQuery, act func([]lane.RunRef) StageResult) (result StageResult) {
 	left := false // rows that this stage does not come to
 	t.elsewhere = 0
@@ -228,8 +238,8 @@ func (t *tick) finalizeCancellations(ctx context.Context) StageResult {
 	})
 }
 
-// scan finds as many due and recoverable runs as are enough, for the two stages that deal with them. What the first has no time for the
-// second goes on with; the one that meets a failure reports it.
+// scan finds as many due and recoverable runs as are enough for the two stages that deal with them. The second stage
+// continues where the first had no more time. The stage that meets a failure reports it.
 func (t *tick) scan(ctx context.Context, enough int) (passed int, err error) {
 	if t.scanning == nil {
 		q := t.query(t.rt.now())
@@ -254,7 +264,7 @@ func (t *tick) scan(ctx context.Context, enough int) (passed int, err error) {
 	return passed, nil
 }
 
-// scanOn looks behind what the scan has found: from the beginning, but without the queues that have turned out to take nothing.
+// scanOn reads further than the scan has: from the beginning, but without the queues that turned out to take nothing.
 func (t *tick) scanOn() {
 	t.scanned, t.due = false, nil
 	if len(t.scanning.Without) != len(t.aside.queues) {
@@ -289,7 +299,7 @@ func (t *tick) failAbandoned(ctx context.Context) StageResult {
 	for _, run := range runs {
 		n, err := t.rt.atBound(ctx, run, now)
 		if err != nil {
-			return StageResult{Passed: passed, Err: err} // the next stage looks once more at each
+			return StageResult{Passed: passed, Err: err} // the next stage reads each of them again
 		}
 		if n > 0 {
 			atBound = append(atBound, run)

@@ -13,8 +13,8 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// deliver asks for a fresh wakeup of every due or recovered run, publishes rows whose time has come, and sends delayed wakeups
-// ahead of long waits. Like paged it looks behind what fails.
+// deliver asks for a fresh wakeup of every due or recovered run, publishes rows whose time has come, and sends delayed
+// wakeups ahead of long waits. Like paged it continues behind rows that fail.
 func (t *tick) deliver(ctx context.Context) StageResult {
 	var result StageResult
 	for {
@@ -55,8 +55,8 @@ func (t *tick) wake(ctx context.Context, due []lane.RunRef) StageResult {
 	return result
 }
 
-// request appends run.delivery_requested to each run, with rows born claimed by this tick, and publishes them. The bound on
-// abandoned attempts is looked at once more, because it holds before every commit that recovers a run.
+// request appends run.delivery_requested to each run, with rows that this tick claims in the same commit, and publishes
+// them. The bound on abandoned attempts is checked again, because it holds before every commit that recovers a run.
 func (t *tick) request(ctx context.Context, refs []lane.RunRef, recovers bool) StageResult {
 	runs, err := t.runs(ctx, refs)
 	if err != nil {
@@ -139,8 +139,9 @@ func (t *tick) sendAhead(ctx context.Context) StageResult {
 	return StageResult{Done: len(refs)}
 }
 
-// redeliver asks again for wakeups that were published and never came. Where the first in the order of time are all late ones, of queues
-// with a backlog, it looks again without those queues: of them nothing later is asked for either.
+// redeliver asks again for wakeups that were published and never came. When the earliest of them are all merely late,
+// because their queues have a backlog, it reads again without those queues, and then asks for no later wakeups of those
+// queues either.
 func (t *tick) redeliver(ctx context.Context) StageResult {
 	if !t.rt.lane.Storage.Capabilities().FindsLostWakeups {
 		return StageResult{}
@@ -187,8 +188,9 @@ func (t *tick) hasBacklog(ctx context.Context, queue runlane.QueueName) bool {
 	return err == nil && visible > backlogDepth
 }
 
-// flush publishes rows that nobody published: deferred ones where no relay runs, failed ones whose time has come, and those of
-// publishers that died. Like paged it looks behind what fails, and rows of a queue that takes nothing are left where they are.
+// flush publishes rows that are still unpublished: deferred ones where no relay runs, failed ones whose time has come,
+// and those of publishers that died. Like paged it continues behind rows that fail. Rows of a queue that takes nothing
+// are left where they are.
 func (t *tick) flush(ctx context.Context) (result StageResult) {
 	for {
 		now, limit := t.rt.now(), min(t.limit-result.Done, publishBatch)
@@ -208,8 +210,8 @@ func (t *tick) flush(ctx context.Context) (result StageResult) {
 	}
 }
 
-// each does the same to several runs at once and counts. A run that somebody else moved on, or was faster to take a slot from, is
-// Skipped; one that needs nothing any more, a stale index row, is not counted.
+// each does the same to several runs at once and counts. A run that another process moved on, or whose slot it took
+// first, is Skipped. A run that needs nothing any more, a stale index row, is not counted.
 func (t *tick) each(ctx context.Context, runs []*runlane.Run, do func(context.Context, *runlane.Run) (bool, error)) StageResult {
 	var mu sync.Mutex
 	var result StageResult

@@ -55,9 +55,9 @@ func (r *StageResult) passedSince(before *StageResult) bool {
 	return r.Done == before.Done && r.Failed == before.Failed
 }
 
-// queuesAside are the queues that took none of the wakeups sent to them at once, for a reason that is not the wakeups' own: they are
-// missing, have no binding here, or are out of reach. The rest of a tick leaves them alone, so that their rows, however many, neither
-// take the time of others nor are tried in vain. The next tick tries again.
+// queuesAside are the queues that took none of the wakeups sent to them at once, and not because of the wakeups: the
+// queues are missing, have no binding here, or cannot be reached. The rest of a tick leaves them alone. So their rows,
+// however many, neither take the time of others nor are tried in vain. The next tick tries again.
 type queuesAside struct{ queues []runlane.QueueName }
 
 func (a *queuesAside) note(rows []lane.OutboxMessage, outcomes []lane.PublishOutcome, operation error) {

@@ -22,7 +22,8 @@ func (rt *Runtime) transition(run *runlane.Run, events []runlane.Event) (lane.Tr
 	}, nil
 }
 
-// appendEvent commits one event of the runtime itself to a run that nobody owns, and offers the slot that it frees to the next.
+// appendEvent commits one event of the runtime itself to a run without an owner, and offers the slot that it frees to
+// the next run.
 func (rt *Runtime) appendEvent(ctx context.Context, run *runlane.Run, at time.Time, body runlane.EventBody) (*runlane.Run, error) {
 	events := []runlane.Event{{RunID: run.ID, Environment: rt.environment, OccurredAt: at, Actor: runlane.SystemActor, Body: body}}
 	transition, err := rt.transition(run, events)

@@ -14,13 +14,18 @@ const (
 	triggerRounds = 3
 )
 
-// Trigger makes a run durable and wakes a worker. When it returns without an error the run will execute, whatever happens to
-// this process: a wakeup that fails never fails the trigger, the outbox keeps it. The task needs no handler here.
+// Trigger makes a run durable and wakes a worker. When it returns without an error the run will execute, whatever
+// happens to this process. A wakeup that fails never fails the trigger: the outbox keeps it. The task needs no handler
+// here.
 //
-// What is wrong with the call is runlane.ErrValidationFailed (or runlane.ErrConfigurationInvalid for a bad definition or a queue
-// without a binding), and nothing was written. A held singleton key is runlane.ConflictSingletonKey with the holder in
-// Error.RunID, unless ReturnActive is set. runlane.ErrStorageUnavailable may leave the outcome unknown: trigger again with an
-// idempotency key or a run id of your own.
+// After any of these errors nothing was written:
+//
+//   - runlane.ErrValidationFailed: the call is wrong.
+//   - runlane.ErrConfigurationInvalid: the definition is bad, or the queue has no binding.
+//   - runlane.ConflictSingletonKey: the holder in Error.RunID has the singleton key, and ReturnActive is not set.
+//
+// runlane.ErrStorageUnavailable may leave the outcome unknown: trigger again with an idempotency key or your own run
+// id.
 //
 // What follows the commit (publishing, acknowledging) survives the end of ctx and takes a few seconds at most.
 func (rt *Runtime) Trigger(ctx context.Context, call runlane.Call, options *runlane.TriggerOptions) (*runlane.TriggerResult, error) {
@@ -31,7 +36,7 @@ func (rt *Runtime) Trigger(ctx context.Context, call runlane.Call, options *runl
 	return rt.trigger(ctx, call, options, nil)
 }
 
-// noOptions stand for nil; nobody writes to them.
+// noOptions stand for nil and are never written.
 var noOptions runlane.TriggerOptions
 
 // trigger serves applications (parent nil) and attempts, whose run is the parent.
@@ -67,7 +72,7 @@ func (rt *Runtime) resolve(ctx context.Context, p *plan, create creator) (result
 // creator commits the creation that a plan asks for.
 type creator func(ctx context.Context, p *plan) (*lane.Commit, error)
 
-// errRepeat wraps the race that attemptTrigger lost to somebody who is gone again.
+// errRepeat wraps the race that attemptTrigger lost to an owner that has gone meanwhile.
 var errRepeat = errors.New("resolve the owners again")
 
 type repeatError struct{ cause error }
@@ -76,7 +81,8 @@ func (e *repeatError) Error() string        { return e.cause.Error() }
 func (e *repeatError) Unwrap() error        { return e.cause }
 func (e *repeatError) Is(target error) bool { return target == errRepeat }
 
-// attemptTrigger reads the owner of the idempotency key, which costs less than a commit that fails, and commits when it is free.
+// attemptTrigger reads the owner of the idempotency key, which costs less than a commit that fails, and commits when it
+// is free.
 func (rt *Runtime) attemptTrigger(ctx context.Context, p *plan, create creator) (*runlane.TriggerResult, *lane.Commit, error) {
 	if p.idempotencyKey != "" {
 		owner := lane.OwnerKey{Environment: rt.environment, TaskID: p.task.ID, Key: p.idempotencyKey}
@@ -120,7 +126,8 @@ func (p *plan) duplicate(existing *runlane.Run) (*runlane.TriggerResult, error) 
 	return &runlane.TriggerResult{Run: existing, Outcome: runlane.TriggerReturnedExisting, PayloadDiffers: differs}, nil
 }
 
-// holder answers with the run that holds the singleton key, unless that is the one which is triggering: it would wait for itself.
+// holder answers with the run that holds the singleton key, unless that run is the one that triggers: it would wait for
+// itself.
 func (rt *Runtime) holder(ctx context.Context, p *plan, conflict error) (*runlane.TriggerResult, error) {
 	var holder runlane.RunID
 	if e, ok := asError(conflict); ok {
@@ -160,8 +167,8 @@ func (rt *Runtime) sameRun(ctx context.Context, p *plan, conflict error) (*runla
 	return &runlane.TriggerResult{Run: run, Outcome: runlane.TriggerReturnedExisting}, nil
 }
 
-// announce sends what the commit asks for: its wakeup at once, or a delayed one where the transport can hold it until the run is
-// due. Failures are recorded with the outbox row and logged.
+// announce sends what the commit asks for: its wakeup at once, or a delayed one if the transport can hold it until the
+// run is due. Failures are recorded with the outbox row and logged.
 func (rt *Runtime) announce(ctx context.Context, p *plan, commit *lane.Commit) {
 	if p.options.Deferred {
 		return

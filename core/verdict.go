@@ -10,14 +10,15 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// foreignFailure is what a failure record says of an error that is not a *runlane.Error, unless the task opts in: foreign errors
-// may quote payloads or credentials.
+// foreignFailure is what a failure record says of an error that is not a *runlane.Error, unless the task opts in,
+// because foreign errors may quote payloads or credentials.
 const foreignFailure = "Task failed."
 
-// maxCodeBytes bounds a code of the application's own. What is longer, or no text, is recorded as runlane.ErrTaskFailed.
+// maxCodeBytes bounds an application's own code. A longer one, or one that is no text, is recorded as
+// runlane.ErrTaskFailed.
 const maxCodeBytes = 64
 
-// verdict is what a handler's return means. Nothing else of this package looks at a handler's error.
+// verdict is what a handler's return means. Nothing else in this package inspects a handler's error.
 type verdict struct {
 	kind    verdictKind
 	cause   error         // stopped: why the runtime ended the context
@@ -46,8 +47,13 @@ const (
 	verdictStopped // the runtime ended the context and the handler gave in
 )
 
-// verdictOf reads err in this order: the runtime ended ctx and err is its error or cause; permanent; released; retry after; any
-// other, which is a failure that may be retried. nil is a success also after ctx has ended: the work was done.
+// verdictOf tests err in this order. nil is a success also after ctx has ended, because the work was done.
+//
+//  1. the runtime ended ctx, and err is its error or cause
+//  2. permanent
+//  3. released
+//  4. retry after
+//  5. any other: a failure that may be retried
 func verdictOf(ctx context.Context, err error, texts errorTexts) verdict {
 	if err == nil {
 		return verdict{kind: verdictSucceeded}

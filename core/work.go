@@ -13,15 +13,15 @@ import (
 // tickEvery is the distance of a worker's ticks.
 const tickEvery = time.Minute
 
-// Work executes runs until ctx ends, then lets the attempts in progress finish for Grace, then ends them with
-// runlane.ErrShutdown: they are released, resume at once elsewhere and cost the run nothing. It blocks, like http.Server.Serve, and
-// returns nil after an orderly stop. Several may run side by side, in one process or many.
+// Work executes runs until ctx ends, lets the attempts in progress finish for Grace, and then ends them with
+// runlane.ErrShutdown: they are released, resume at once elsewhere and cost the run nothing. It blocks, like
+// http.Server.Serve, and returns nil after an orderly stop. Several may run side by side, in one process or many.
 //
-// A handler that ignores the end of its context cannot hold Work up: a few seconds after the grace Work returns without it. Its
-// goroutine is left behind, nothing more of it is recorded, and its lease ends by itself.
+// A handler that ignores the end of its context cannot delay Work for long: a few seconds after the grace Work returns
+// without it. Its goroutine is left behind, nothing more of it is recorded, and its lease ends by itself.
 //
-// Wakeups come from the lane's transport where it can deliver them to this process; otherwise, and to Drain, the storage is asked
-// for due work: every second, backing off to a minute while there is none.
+// Wakeups come from the lane's transport if it can deliver them to this process. Otherwise, and to Drain, Work asks the
+// storage for due work: every second, and less often, down to once a minute, while there is none.
 func (rt *Runtime) Work(ctx context.Context, options *WorkOptions) error {
 	w, err := rt.newWorker(options)
 	if err != nil {
@@ -76,8 +76,8 @@ func (rt *Runtime) newWorker(options *WorkOptions) (*worker, error) {
 	return w, nil
 }
 
-// work owns three goroutines, the source of work, the ticks and the shutdown, and returns when they have ended, or when the time
-// for that is over.
+// work owns three goroutines: the source of work, the ticks and the shutdown. It returns when they have ended, or when
+// the time for that is over.
 func (w *worker) work(ctx context.Context) error {
 	acquiring, stop := context.WithCancel(ctx)
 	defer stop()

@@ -15,14 +15,15 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// World is everything that is not determined by input. A nil field means the real one. The functions are called from many
-// goroutines at once. Timers (heartbeats, timeouts, waits) always use the real clock: only how long they run is computed from Now.
+// World is everything that the input does not determine. A nil field means the real one. The functions are called from
+// many goroutines at once. Timers (heartbeats, timeouts, waits) always use the real clock: only their length is
+// computed from Now.
 type World struct {
 	// Now is the current time.
 	Now func() time.Time
 	// Rand returns 64 uniform random bits.
 	Rand func() uint64
-	// NewID returns prefix and something unique in the environment for ever: run ids, lease tokens and worker ids are made with it.
+	// NewID returns prefix and something unique in the environment for ever, for run ids, lease tokens and worker ids.
 	// The default is a ULID, increasing within a process.
 	NewID func(prefix string) string
 }
@@ -53,8 +54,9 @@ func (w *World) around(d time.Duration) time.Duration {
 	return time.Duration(float64(d) * (0.8 + 0.4*w.fraction()))
 }
 
-// newULIDs makes ids that increase within the process also inside one millisecond: there the entropy grows by a random step.
-// Entropy comes from the Go runtime's own generator, which the operating system seeds: no two processes share a sequence.
+// newULIDs makes ids that increase within the process, also inside one millisecond, where the entropy grows by a random
+// step. Entropy comes from the Go runtime's generator, which the operating system seeds: no two processes share a
+// sequence.
 func newULIDs(now func() time.Time) func(prefix string) string {
 	var mu sync.Mutex
 	var last ulid.ULID
