@@ -27,7 +27,7 @@ func (rt *Runtime) atBound(ctx context.Context, run *runlane.Run, at time.Time) 
 	return n, nil
 }
 
-// failAbandoned ends such a run.
+// failAbandoned ends a run at the bound.
 func (rt *Runtime) failAbandoned(ctx context.Context, run *runlane.Run, at time.Time, n int) (*runlane.Run, error) {
 	message := fmt.Sprintf("%d attempts in a row ended without an outcome: their workers died or lost the lease.", n)
 	return rt.appendEvent(ctx, run, at, &runlane.RunFailed{
@@ -62,7 +62,7 @@ func (rt *Runtime) abandonedInARow(ctx context.Context, run *runlane.Run, at tim
 					started++
 				}
 			case effect.final:
-				return 0, nil // it has ended since it was read
+				return 0, nil // the attempt has ended since the run was read
 			case effect.attempt == attemptEnds:
 				return max(0, started-executing(run, at)), nil
 			}

@@ -29,35 +29,35 @@ type execution struct {
 	set      *executionSet
 	workerID string
 	token    string
-	started  *runlane.Run // as the claim left it; never changed
-	spare    *runlane.Run // memory for the run after the outcome: as it was before the claim. nil: there is none
+	started  *runlane.Run // as the claim returned it; never changed
+	spare    *runlane.Run // memory for the run after the outcome: holds the run before the claim. nil: there is none
 	cancel   context.CancelCauseFunc
 	logs     lazyHandler
 	logger   slog.Logger
-	short    bool            // the deadline leaves less than its due time
-	cut      bool            // and ended it
-	ending   detachedContext // of the commit of the outcome
+	short    bool            // the deadline leaves less time than the attempt is due
+	cut      bool            // the deadline ended it
+	ending   detachedContext // for the commit of the outcome
 	result   DeliveryResult
 
 	ctx    context.Context //nolint:containedctx // for heartbeats, which a timer starts and no caller
 	beatAt time.Time       // of the real clock, when the next heartbeat is due; guarded by the set's lock
-	mu     sync.Mutex      // held while a heartbeat is under way
+	mu     sync.Mutex      // held during a heartbeat
 	run    *runlane.Run    // as this owner knows it
 	over   bool            // no more heartbeats
 
 	lost atomic.Bool // the lease: nothing is recorded any more
 
-	wake     chan struct{} // has room for both: the handler returned, and it must come to an end
+	wake     chan struct{} // has room for both signals: the handler returned, and the handler must end
 	stateMu  sync.Mutex
 	returned bool
 	verdict  verdict // what the handler's return means
-	halted   bool    // the handler must come to an end
+	halted   bool    // the handler must end
 
 	notes notes
 
 	outputMu sync.Mutex
 	output   json.RawMessage
-	closed   bool // the handler is not waited for any more
+	closed   bool // the runtime no longer waits for the handler
 }
 
 // perform runs the handler and records its outcome. The caller adds the token to the runtime's attempts before, and
@@ -189,7 +189,7 @@ func (x *execution) main(ctx context.Context) {
 
 func (x *execution) newAttempt() *runlane.Attempt {
 	x.logs = lazyHandler{base: x.rt.logger.Handler(), run: x.started, workerID: x.workerID}
-	given := *x.started // the handler's, who may do with it what it likes
+	given := *x.started // the handler's copy, which it may change
 	given.Payload, given.Failure = bytes.Clone(given.Payload), given.Failure.Clone()
 	given.TraceCarrier, given.Meta = maps.Clone(given.TraceCarrier), maps.Clone(given.Meta)
 	if given.Sealed != nil {
@@ -248,7 +248,7 @@ func (x *execution) texts() errorTexts {
 func (x *execution) panicError(value any, stack []byte) error {
 	message := "The handler panicked."
 	if fault, ok := value.(runtime.Error); ok {
-		_ = caught(func() { message = "The handler panicked: " + fault.Error() }) // it may only call itself one
+		_ = caught(func() { message = "The handler panicked: " + fault.Error() }) // the value may only claim to be a runtime.Error
 	}
 	e := &runlane.Error{
 		Code: runlane.ErrTaskPanicked, Message: message, RunID: x.started.ID, Meta: map[string]string{"stack": string(stack)},
@@ -259,7 +259,8 @@ func (x *execution) panicError(value any, stack []byte) error {
 	return e
 }
 
-// encodedFrom is from where on an output is encoded to see whether the storage can hold it: a codec adds little to one.
+// encodedFrom is the length from which an output is encoded to check that the storage can hold it: a codec adds little
+// to a shorter one.
 const encodedFrom = 64 << 10
 
 // checkOutput refuses what the commit would refuse.

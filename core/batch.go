@@ -57,7 +57,7 @@ type batch struct {
 	triggering sync.WaitGroup
 
 	mu      sync.Mutex
-	stopped error // why no more items are tried
+	stopped error // why no more items are tried; nil while they are
 	born    []lane.OutboxMessage
 }
 
@@ -122,7 +122,7 @@ func (b *batch) trigger(ctx context.Context, i int, item *BatchItem) {
 	}
 }
 
-// stop returns why the batch does not go on, if so.
+// stop returns why the batch does not continue, nil when it does.
 func (b *batch) stop(ctx context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -132,7 +132,7 @@ func (b *batch) stop(ctx context.Context) error {
 	return b.stopped
 }
 
-// publish sends the wakeups of what was committed so far, once there are so many.
+// publish sends the wakeups of the runs committed so far, once there are enough of them.
 func (b *batch) publish(ctx context.Context, enough int) {
 	b.mu.Lock()
 	if len(b.born) < enough {

@@ -67,15 +67,15 @@ func (r *Runs) repeatAll(
 	})
 }
 
-// bulkCall is what the bulk calls differ in.
+// bulkCall has what differs between the bulk calls.
 type bulkCall struct {
 	name      string
 	options   *BulkOptions
-	allowed   []runlane.Status // that a filter may name
-	otherwise []runlane.Status // when it names none
+	allowed   []runlane.Status // the statuses that a filter may name
+	otherwise []runlane.Status // the statuses when the filter names none
 	// page lists what matches; nil means the list of runs.
 	page func(ctx context.Context, f *RunFilter, limit int, after runlane.Cursor) (ids []runlane.RunID, next runlane.Cursor, err error)
-	// one does it to one run and reports whether that changed anything.
+	// one applies the change to one run and reports whether that changed anything.
 	one func(ctx context.Context, c change, id runlane.RunID) (changed bool, err error)
 }
 
@@ -153,7 +153,7 @@ func (rt *Runtime) pageOfRuns(
 	return ids, page.Next, nil
 }
 
-// openBulkCursor returns the storage's cursor in one of ours.
+// openBulkCursor returns the storage's cursor from one of ours.
 func openBulkCursor(c runlane.Cursor, scope string) (runlane.Cursor, error) {
 	if c == "" {
 		return "", nil
@@ -198,12 +198,12 @@ func bulkEach(ctx context.Context, ids []runlane.RunID, do func(context.Context,
 	return result
 }
 
-// movedOn is a run that is not any more what the list said: it ended, or it is gone.
+// movedOn is the error for a run whose state is no longer as the list said: it ended, or it is gone.
 func movedOn(err error) bool {
 	return isNotFound(err) || errors.Is(err, errMovedOn)
 }
 
-// errMovedOn is the cause of a refusal that goes by the state of the run and not by what the caller gave.
+// errMovedOn is the cause of a refusal because of the run's state, not because of the caller's arguments.
 var errMovedOn = errors.New("the run is in another state")
 
 func (b *BulkResult) fail(id runlane.RunID, err error) {

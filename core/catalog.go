@@ -31,7 +31,7 @@ type catalog struct {
 	mu      sync.Mutex // held while the catalog is read; other callers need not wait
 	looked  time.Time  // by the monotonic clock, which cannot be set back
 	every   time.Duration
-	settled map[runlane.TaskID]bool // the definitions that this runtime stored, or saw to be stored
+	settled map[runlane.TaskID]bool // the definitions that this runtime stored, or found stored
 }
 
 // storeTasks stores the definitions of this runtime's tasks that differ from the stored ones. It is not a stage of the
@@ -75,7 +75,7 @@ func (rt *Runtime) mergeTasks(ctx context.Context) error {
 		own := taskRecord(d, now)
 		there, known := stored[d.ID]
 		switch same := there.Same(own); {
-		case same && now.Sub(there.SeenAt).Abs() < catalogEvery: // one that a clock in the future saw is put anew
+		case same && now.Sub(there.SeenAt).Abs() < catalogEvery: // a record that was stored by a clock in the future is stored again
 			c.settled[d.ID] = true
 		case known && !same && c.settled[d.ID]:
 		default:

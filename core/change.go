@@ -36,7 +36,7 @@ func (r *Runs) Cancel(ctx context.Context, id runlane.RunID, options *ChangeOpti
 	return run, err
 }
 
-// change is what an operator's call does, by whom and why.
+// change is an operator's call: what it does, who asked for it and why.
 type change struct {
 	rt     *Runtime
 	actor  runlane.Actor

@@ -12,8 +12,8 @@ import (
 // What a codec made is stored behind a header: a mark, the length of the key's name, and the name. No JSON begins with
 // the mark, so a runtime recognizes such bytes whether it has a codec or not.
 const (
-	codedMark  = 1    // the form of the head
-	codedMarks = 0x09 // below it are marks of this and of later forms: JSON begins with a tab at the least
+	codedMark  = 1    // the form of the header
+	codedMarks = 0x09 // marks of this form and of later ones are below it: no JSON begins with a byte below the tab
 	maxKeyName = 64
 )
 
@@ -44,7 +44,7 @@ func (s *codedStorage) Unwrap() lane.Storage { return s.Storage }
 // isCoded reports bytes that a codec made.
 func isCoded(stored []byte) bool { return len(stored) > 0 && stored[0] < codedMarks }
 
-// codedHead is what stands before the codec's bytes.
+// codedHead is the header before the codec's bytes.
 func codedHead(key string, body []byte) ([]byte, error) {
 	if key == "" || len(key) > maxKeyName || runlane.ValidateKey("key", key) != nil {
 		return nil, &runlane.Error{
@@ -71,7 +71,7 @@ func parseCoded(stored []byte) (key string, body []byte, ok bool) {
 	return key, stored[2+length:], runlane.ValidateKey("key", key) == nil
 }
 
-// encodeBody is what is stored in place of plain. No body stays none.
+// encodeBody returns what is stored in place of plain. A missing body stays missing.
 func (s *codedStorage) encodeBody(ctx context.Context, of runlane.BodyRef, plain []byte) (stored []byte, key string, err error) {
 	if len(plain) == 0 {
 		return plain, "", nil
@@ -131,7 +131,7 @@ func (s *codedStorage) decodeBody(ctx context.Context, of runlane.BodyRef, store
 	return plain, key, fault, err
 }
 
-// codecFailed is a codec that could not do its work just now: a key service that is out of reach.
+// codecFailed is the error of a codec that cannot work at the moment, such as when a key service cannot be reached.
 func codecFailed(ctx context.Context, run runlane.RunID, err error) error {
 	if ctx.Err() != nil {
 		return cancelled(ctx, run)

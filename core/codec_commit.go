@@ -15,7 +15,7 @@ type coded struct {
 	plain   *lane.Transition // core's, which is never changed
 	stored  lane.Transition
 	sealed  runlane.Sealed // of the run afterwards
-	changed string         // what the codec made of how much
+	changed string         // how the codec changed the sizes, for a message
 }
 
 // code makes the transition that the storage is given. A run that existed before is committed without its bodies: the
@@ -91,7 +91,7 @@ func (c *coded) commit(commit *lane.Commit) {
 	}
 }
 
-// failure tells, where the storage refused what was too long, that it is the codec's bytes which were counted.
+// failure adds to a refusal of bodies that were too long that the storage counted the codec's bytes.
 func (c *coded) failure(err error) error {
 	refused, ok := asError(err)
 	if !ok || refused.Code != runlane.ErrValidationFailed || c.changed == "" {

@@ -56,7 +56,7 @@ func (rt *Runtime) commitCreation(ctx context.Context, p *plan, requests bool) (
 	return commit, err
 }
 
-// kept makes a new projection what storages return of it: it shares nothing with the call.
+// kept copies a new projection, so that it shares nothing with the call, as what storages return does.
 func kept(run *runlane.Run) *runlane.Run {
 	run.Payload = bytes.Clone(run.Payload)
 	run.TraceCarrier, run.Meta = maps.Clone(run.TraceCarrier), maps.Clone(run.Meta)
@@ -75,7 +75,7 @@ func (rt *Runtime) createdEvent(p *plan, body *runlane.RunCreated) runlane.Event
 	}
 }
 
-// creation is everything that one creating commit needs, in one piece of memory.
+// creation is everything that one creating commit needs, in one allocation.
 type creation struct {
 	command   lane.AppendCommand
 	events    [2]runlane.Event

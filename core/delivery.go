@@ -12,7 +12,7 @@ import (
 const (
 	// deliveryRounds is how often a delivery that lost a race reads and judges the run again.
 	deliveryRounds = 3
-	// shortWait is how early a wakeup may come to be waited for instead of sent again.
+	// shortWait is how early a wakeup may come and still be waited for instead of being sent again.
 	shortWait = time.Second
 )
 
@@ -60,7 +60,7 @@ type delivery struct {
 	suspects   chan struct{} // of workers, which execute one suspect at a time; nil: any number
 }
 
-// apply checks the options and takes them over.
+// apply checks the options and takes them into the delivery.
 func (d *delivery) apply(options *DeliveryOptions) error {
 	if options == nil {
 		return nil
@@ -104,7 +104,7 @@ func (d *delivery) deliver(ctx context.Context) (*DeliveryResult, error) {
 				return nil, cancelled(ctx, run.ID)
 			}
 			waited = true
-			// The pause is the proof: due-ness does not hang on a clock that stands still.
+			// The pause has passed on a real clock, so the run counts as due even if the runtime's clock stands still.
 			j, err = d.judge(ctx, run, at.Add(j.wait), r)
 		}
 		if err != nil {

@@ -30,7 +30,7 @@ func afterCommit(ctx context.Context) *detachedContext {
 	return new(detachedContext).start(ctx, afterCommitTime)
 }
 
-// context is the real one.
+// context is the real context with a timer.
 func (c *detachedContext) context() context.Context {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -74,5 +74,5 @@ func (c *detachedContext) Err() error {
 	}
 }
 
-// Value is asked for only by those who would listen too.
+// Value is used only by code that also calls Done, so the real context exists.
 func (c *detachedContext) Value(key any) any { return c.context().Value(key) }

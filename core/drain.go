@@ -13,7 +13,7 @@ import (
 // drainProbe is how long a drain waits before it checks whether the clock moves at all.
 const drainProbe = 5 * time.Millisecond
 
-// drainAgain is when a drain asks again for what is due by now and could not be taken.
+// drainAgain is how long a drain waits before it asks again for due runs that it could not take.
 const drainAgain = 50 * time.Millisecond
 
 // reportTime bounds the reading of what a drain leaves, also after an interrupt.
@@ -33,7 +33,7 @@ func (p *poller) awaitDue(ctx context.Context, bound time.Duration) (time.Durati
 	began := rt.world.Now()
 	left := due.Sub(began)
 	if left <= 0 {
-		left = min(drainAgain, bound) // it was not there, or not to be had, a moment ago
+		left = min(drainAgain, bound) // a moment ago the run was not there or could not be taken
 	}
 	probe := min(left, drainProbe)
 	if !pause(ctx, probe) || !rt.world.Now().After(began) {
@@ -94,7 +94,7 @@ func (w *worker) leave(ctx context.Context) {
 	w.logLeft(ctx, &report)
 }
 
-// active lists what comes first of the environment's active runs.
+// active lists the first of the environment's active runs.
 func (w *worker) active(ctx context.Context) (*runlane.Page[runlane.RunSummary], error) {
 	q := lane.RunQuery{PageQuery: lane.PageQuery{Environment: w.rt.environment, Limit: runlane.DefaultPageLimit}}
 	for _, status := range runlane.Statuses() {

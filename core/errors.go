@@ -44,7 +44,7 @@ func taskNotFound(task runlane.TaskID, run runlane.RunID) error {
 	}
 }
 
-// cancelled is the caller's own context, ended.
+// cancelled is the error of a caller whose context has ended.
 func cancelled(ctx context.Context, run runlane.RunID) error {
 	return &runlane.Error{
 		Code: runlane.ErrOperationCancelled, Message: "the caller's context ended", RunID: run, Retryable: true, Cause: context.Cause(ctx),

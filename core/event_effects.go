@@ -19,11 +19,11 @@ type attemptEffect int
 
 const (
 	attemptStays attemptEffect = iota
-	// attemptBegins a new one.
+	// attemptBegins: a new attempt begins.
 	attemptBegins
-	// attemptAbandoned: the run goes on without its owner, so an attempt that has no outcome will have none.
+	// attemptAbandoned: the run goes on without its owner, so an attempt without an outcome will have none.
 	attemptAbandoned
-	// attemptEnds with an outcome.
+	// attemptEnds: the attempt has an outcome.
 	attemptEnds
 )
 

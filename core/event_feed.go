@@ -60,14 +60,14 @@ type feed struct {
 	options EventOptions
 	yield   func(runlane.EventRecord, error) bool
 
-	after   int64          // the sequence behind which to go on; 0: from the beginning
+	after   int64          // the sequence after which the walk continues; 0: from the beginning
 	page    runlane.Cursor // the storage's, with which the latest page was read
-	any     bool           // something was yielded or skipped
+	any     bool           // an event was yielded or skipped
 	stopped bool           // the caller wants no more
 	ended   bool           // the run is terminal
 }
 
-// walk returns what is to be the last thing yielded; nil when there is nothing to say.
+// walk returns the error to yield last, nil when there is none.
 func (f *feed) walk(ctx context.Context) error {
 	if err := f.rt.gate.enterLate(); err != nil {
 		return err
@@ -132,7 +132,7 @@ func (f *feed) read(ctx context.Context) error {
 		Descending: f.options.Descending,
 	}
 	if f.options.Follow {
-		q.Limit = runlane.DefaultPageLimit // the last page is read again and again
+		q.Limit = runlane.DefaultPageLimit // the last page is read repeatedly
 	}
 	for {
 		q.After = f.page

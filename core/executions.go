@@ -20,7 +20,7 @@ type executionSet struct {
 	armed bool
 }
 
-// add takes an attempt in, whose first heartbeat is due after a while.
+// add adds an attempt, with the delay until its first heartbeat.
 func (s *executionSet) add(x *execution, firstBeat time.Duration) {
 	s.mu.Lock()
 	if s.all == nil {
@@ -47,7 +47,7 @@ func (s *executionSet) add(x *execution, firstBeat time.Duration) {
 // requested here.
 type localAttempts struct {
 	mu      sync.Mutex
-	byToken map[string]*execution // nil: the claim is under way; cancelledEarly: and its run is cancelled
+	byToken map[string]*execution // nil: the claim is in progress; cancelledEarly: in progress, and its run is cancelled
 }
 
 var cancelledEarly = new(execution)
@@ -110,7 +110,7 @@ func (s *executionSet) sweep() {
 	now := time.Now()
 	for x := range s.all {
 		if !x.beatAt.IsZero() && !now.Before(x.beatAt) {
-			x.beatAt = time.Time{} // until this one is over
+			x.beatAt = time.Time{} // until this heartbeat is over
 			go x.beat()
 		}
 	}
@@ -123,7 +123,7 @@ func (s *executionSet) beatLater(x *execution, d time.Duration) {
 	s.mu.Unlock()
 }
 
-// shutDown ends every attempt, also those to come.
+// shutDown ends every attempt, also later ones.
 func (s *executionSet) shutDown() {
 	s.mu.Lock()
 	s.down = true

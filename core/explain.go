@@ -24,7 +24,7 @@ type Explanation struct {
 	// Failure depends on the wait. For WaitPublish and WaitOperator it is why publishing failed, for WaitTime the
 	// failure that the wait follows, and for a finished run the failure that ended it.
 	Failure runlane.Failure `json:"failure,omitzero"`
-	// Next is for people: what will happen then, and what they can do.
+	// Next tells people what will happen then, and what they can do.
 	Next string `json:"next"`
 }
 
@@ -39,9 +39,9 @@ const (
 	WaitTime Wait = "time"
 	// WaitSlot: its bounded queue is full.
 	WaitSlot Wait = "slot"
-	// WaitPublish: its wakeup is still to be handed to the transport, or was refused and is tried again.
+	// WaitPublish: its wakeup has not been handed to the transport yet, or was refused and is tried again.
 	WaitPublish Wait = "publish"
-	// WaitWakeup: the transport has its wakeup, and no worker came for it yet. It is asked for again at Until.
+	// WaitWakeup: the transport has its wakeup, and no worker has received it yet. It is asked for again at Until.
 	WaitWakeup Wait = "wakeup"
 	// WaitReservation: as WaitWakeup, with a slot of its bounded queue kept until Until.
 	WaitReservation Wait = "reservation"

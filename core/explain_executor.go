@@ -11,12 +11,13 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// executor is what is known of who could execute a run that waits. The zero value is nothing worth saying.
+// executor is what is known about who could execute a waiting run. The zero value means that there is nothing to
+// report.
 type executor struct {
 	missing    bool          // no program is known that has a handler
 	elsewhere  bool          // no task is known that belongs to the run's queue
 	timeout    time.Duration // of the task
-	invocation time.Duration // its queue is made for functions that take so long at most; 0: not known
+	invocation time.Duration // its queue is made for functions that take at most this long; 0: not known
 }
 
 // executorOf finds a handler of an active run that no worker executes, and a task of its queue: here, otherwise among

@@ -86,7 +86,7 @@ func (s *situation) owned(e *Explanation) {
 	}
 }
 
-// doomed is a run whose attempts were abandoned so often that it is failed instead of being executed again.
+// doomed is a run whose attempts were abandoned so often that it is failed instead of executed again.
 func (s *situation) doomed() bool {
 	return s.maxAbandoned > 0 && s.abandoned >= s.maxAbandoned && s.run.Status == runlane.StatusRunning && s.run.Lease.Expired(s.now)
 }

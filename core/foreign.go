@@ -57,7 +57,7 @@ type tamed struct {
 	text string
 }
 
-// tame keeps the cause of an error of ours harmless. It is for errors that reach callers from code of the application.
+// tame makes the cause of one of our errors harmless. It is for errors that reach callers from code of the application.
 func tame(err error) error {
 	e, ok := err.(*runlane.Error) //nolint:errorlint // only what stands outermost is copied
 	if !ok || e == nil || e.Cause == nil {
@@ -79,7 +79,7 @@ func tameForeign(err error) error {
 	return t
 }
 
-// Error is the text as it was at first.
+// Error is the text as it was when the error was tamed.
 func (t *tamed) Error() string { return t.text }
 
 // Is inspects the error's chain.

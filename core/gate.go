@@ -10,7 +10,7 @@ import (
 // gate counts calls in progress and refuses new ones once it is closed.
 type gate struct {
 	mu      sync.Mutex
-	closed  chan struct{} // made by the first who asks; closed by close
+	closed  chan struct{} // made by the first call that asks; closed by close
 	shut    bool
 	inside  int
 	drained chan struct{} // made by a waiter; closed when no call is inside any more
@@ -67,7 +67,7 @@ func (g *gate) close() bool {
 	return true
 }
 
-// wait reports whether everybody left before ctx ended.
+// wait reports whether every call left before ctx ended.
 func (g *gate) wait(ctx context.Context) bool {
 	g.mu.Lock()
 	if g.inside == 0 {

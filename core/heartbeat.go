@@ -14,9 +14,9 @@ const (
 	heartbeatsPerLease = 3
 	// lookInterval is how often an attempt that does not heartbeat reads its run, to notice a requested cancellation.
 	lookInterval = 5 * time.Second
-	// beatTime bounds one heartbeat: an outcome that is ready waits for the one under way.
+	// beatTime bounds one heartbeat: an outcome that is ready waits for the heartbeat in progress.
 	beatTime = 5 * time.Second
-	// beatRounds bounds how often one heartbeat follows the run when others write to it.
+	// beatRounds bounds how often one heartbeat reads the run again because another process wrote to it.
 	beatRounds = 3
 )
 
@@ -28,7 +28,7 @@ func (x *execution) nextBeat() time.Duration {
 	return x.rt.world.around(x.rules.lease / heartbeatsPerLease)
 }
 
-// stopWatching ends the heartbeats, waits for one under way and returns the run as it left it.
+// stopWatching ends the heartbeats, waits for one in progress, and returns the run as that heartbeat left it.
 func (x *execution) stopWatching() *runlane.Run {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -102,7 +102,7 @@ func (x *execution) renew(ctx context.Context) error {
 	return nil
 }
 
-// observe takes over what others wrote. The lock is held.
+// observe takes over what other processes wrote. The lock is held.
 func (x *execution) observe(current *runlane.Run) {
 	own := x.ownRun(current, x.run.Payload)
 	if own == nil {

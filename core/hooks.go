@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// hookBuffer is how many changes wait for a hook at most.
+	// hookBuffer is how many changes may wait for a hook.
 	hookBuffer = 1024
 	// hookDrain is how long Close waits for hooks to see what is buffered.
 	hookDrain = 2 * time.Second
@@ -106,7 +106,7 @@ func (w *watchers) pass(run *runlane.Run, events []runlane.EventRecord) (dropped
 		return 0
 	}
 	for _, one := range w.all {
-		if len(one.changes) == cap(one.changes) { // spares the copy; the channel decides
+		if len(one.changes) == cap(one.changes) { // avoids the copy; the channel decides
 			one.dropped.Add(1)
 			dropped++
 			continue
@@ -121,7 +121,7 @@ func (w *watchers) pass(run *runlane.Run, events []runlane.EventRecord) (dropped
 	return dropped
 }
 
-// close lets hooks see what is buffered, for a while: a hook that blocks is left behind with its goroutine.
+// close waits a while for hooks to see what is buffered. A hook that blocks is left behind with its goroutine.
 func (w *watchers) close(ctx context.Context) {
 	w.mu.Lock()
 	if w.closed {

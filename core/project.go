@@ -16,10 +16,10 @@ import (
 //
 // There are two classes of errors, each with the run's id:
 //
-//   - [runlane.ErrStorageConflict] with [runlane.ConflictEventSequence]: the sequence is not that of current. The caller lost
-//     a race, whatever else is wrong with the call: read the run again and repeat.
-//   - [runlane.ErrInvariantViolation], everything else: the caller, the storage or its history is inconsistent. Repeating
-//     does not help.
+//   - [runlane.ErrStorageConflict] with [runlane.ConflictEventSequence]: the sequence is not that of current. The caller
+//     lost a race, whatever else is wrong with the call: read the run again and repeat.
+//   - [runlane.ErrInvariantViolation], everything else: the caller, the storage or its history is inconsistent.
+//     Repeating does not help.
 //
 // Neither current nor events are changed. The result shares their maps and byte slices: treat all three as read-only,
 // or Clone what you keep, as storages do with what they are given and what they return.

@@ -20,7 +20,8 @@ import (
 //
 //   - runlane.ErrValidationFailed: the run is still active.
 //   - runlane.ErrRunNotFound: there is no such run.
-//   - runlane.ErrStorageConflict with runlane.ConflictSingletonKey: another active run, in Error.RunID, holds the singleton key.
+//   - runlane.ErrStorageConflict with runlane.ConflictSingletonKey: another active run, in Error.RunID, holds the
+//     singleton key.
 //   - runlane.ErrConfigurationInvalid: the queue has no binding.
 //   - runlane.ErrPayloadUnreadable: this process cannot open the payload.
 func (r *Runs) Rerun(ctx context.Context, id runlane.RunID, options *ChangeOptions) (*runlane.Run, error) {

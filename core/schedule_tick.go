@@ -93,7 +93,9 @@ func (e *evaluation) evaluate(ctx context.Context) error {
 			ID: e.schedule.ID, DefinitionHash: e.schedule.hash, RegisteredAt: e.now, LastEvaluated: e.now,
 		})
 	}
-	if e.record.Paused { // and not evaluated: what becomes due meanwhile is one skip, from the last evaluation before the pause on
+	// The schedule is not evaluated: what becomes due meanwhile is one skip, from the last evaluation before the pause
+	// on.
+	if e.record.Paused {
 		return nil
 	}
 	fires, more := occurrences(e.schedule.When, e.from(), e.now)
@@ -187,7 +189,7 @@ func (e *evaluation) fire(ctx context.Context, f firing) (done bool, err error) 
 	}
 	c := &lane.CompleteOccurrenceCommand{ScheduleKey: e.key(), OccurrenceID: occurrence, FireTime: f.at, Token: claim.Token, Skipped: f.skipped}
 	if c.Skipped == "" {
-		// After errClaimOver the tick that claims it next looks for the run.
+		// After errClaimOver the tick that claims it next finds the run.
 		if c.Skipped, err = e.make(ctx, f.at, runID, before); errors.Is(err, errClaimOver) {
 			e.result.Skipped++
 			return false, nil

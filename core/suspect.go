@@ -63,9 +63,9 @@ func (d *delivery) releaseSuspect() func() {
 }
 
 // Suspect reports that the run's last attempt ended without an outcome, so that [Runtime.ExecuteDelivery] does not
-// execute it beside others (DeliveryOptions.Beside). It reads the run, and writes nothing; a run that does not exist is
-// none. A bridge asks for wakeups that come again, to execute suspects before what uses the time that they need. Errors
-// are those of the storage.
+// execute it beside others (DeliveryOptions.Beside). It reads the run and writes nothing. A run that does not exist is
+// no suspect. A bridge calls it for wakeups that come again, to execute suspects before other runs use the time that
+// they need. Errors are those of the storage.
 func (rt *Runtime) Suspect(ctx context.Context, id runlane.RunID) (bool, error) {
 	if err := rt.gate.enter(); err != nil {
 		return false, err
