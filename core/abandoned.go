@@ -62,7 +62,7 @@ func (rt *Runtime) abandonedInARow(ctx context.Context, run *runlane.Run, at tim
 					started++
 				}
 			case effect.final:
-				return 0, nil // the attempt has ended since the run was read
+				return 0, nil // the run has ended since it was read
 			case effect.attempt == attemptEnds:
 				return max(0, started-executing(run, at)), nil
 			}

@@ -248,7 +248,7 @@ func (x *execution) texts() errorTexts {
 func (x *execution) panicError(value any, stack []byte) error {
 	message := "The handler panicked."
 	if fault, ok := value.(runtime.Error); ok {
-		_ = caught(func() { message = "The handler panicked: " + fault.Error() }) // the value may only claim to be a runtime.Error
+		_ = caught(func() { message = "The handler panicked: " + fault.Error() }) // the value may only claim to be one
 	}
 	e := &runlane.Error{
 		Code: runlane.ErrTaskPanicked, Message: message, RunID: x.started.ID, Meta: map[string]string{"stack": string(stack)},

@@ -198,7 +198,7 @@ func bulkEach(ctx context.Context, ids []runlane.RunID, do func(context.Context,
 	return result
 }
 
-// movedOn is the error for a run whose state is no longer as the list said: it ended, or it is gone.
+// movedOn reports an error which says that the run is no longer as the list said: it ended, or it is gone.
 func movedOn(err error) bool {
 	return isNotFound(err) || errors.Is(err, errMovedOn)
 }

@@ -75,7 +75,7 @@ func (rt *Runtime) mergeTasks(ctx context.Context) error {
 		own := taskRecord(d, now)
 		there, known := stored[d.ID]
 		switch same := there.Same(own); {
-		case same && now.Sub(there.SeenAt).Abs() < catalogEvery: // a record that was stored by a clock in the future is stored again
+		case same && now.Sub(there.SeenAt).Abs() < catalogEvery: // a record with a time in the future is stored again
 			c.settled[d.ID] = true
 		case known && !same && c.settled[d.ID]:
 		default:

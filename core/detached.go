@@ -74,5 +74,5 @@ func (c *detachedContext) Err() error {
 	}
 }
 
-// Value is used only by code that also calls Done, so the real context exists.
+// Value makes the real context: only code that also calls Done asks for it.
 func (c *detachedContext) Value(key any) any { return c.context().Value(key) }

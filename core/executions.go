@@ -47,7 +47,7 @@ func (s *executionSet) add(x *execution, firstBeat time.Duration) {
 // requested here.
 type localAttempts struct {
 	mu      sync.Mutex
-	byToken map[string]*execution // nil: the claim is in progress; cancelledEarly: in progress, and its run is cancelled
+	byToken map[string]*execution // nil: the claim is in progress; cancelledEarly: the same, run cancelled
 }
 
 var cancelledEarly = new(execution)

@@ -16,7 +16,7 @@ const (
 	lookInterval = 5 * time.Second
 	// beatTime bounds one heartbeat: an outcome that is ready waits for the heartbeat in progress.
 	beatTime = 5 * time.Second
-	// beatRounds bounds how often one heartbeat reads the run again because another process wrote to it.
+	// beatRounds bounds how often one heartbeat reads the run again because another writer changed it.
 	beatRounds = 3
 )
 
@@ -102,7 +102,7 @@ func (x *execution) renew(ctx context.Context) error {
 	return nil
 }
 
-// observe takes over what other processes wrote. The lock is held.
+// observe takes over what other writers stored. The lock is held.
 func (x *execution) observe(current *runlane.Run) {
 	own := x.ownRun(current, x.run.Payload)
 	if own == nil {

@@ -13,7 +13,7 @@ import (
 const (
 	// leaseAfterDeadline is how long a lease outlives the process that will be stopped.
 	leaseAfterDeadline = 5 * time.Second
-	// minCommitReserve and commitReserveShare are what is kept free before a deadline for the outcome.
+	// minCommitReserve and commitReserveShare are the time kept free before a deadline for the outcome.
 	minCommitReserve   = 2 * time.Second
 	commitReserveShare = 20 // one part in
 	// minHandlerTime is what a task without a timeout must have left before the end of the handler's time.
@@ -88,7 +88,7 @@ type rules struct {
 	deadline   time.Time     // when the process is stopped; zero: never
 	reserve    time.Duration // kept free before the deadline
 	invocation time.Duration // from its begin to the deadline; 0: not known
-	follows    bool          // others of its group used of this time before
+	follows    bool          // others of its group used some of this time before
 }
 
 func newRules(o *DeliveryOptions, now func() time.Time) rules {
@@ -112,7 +112,7 @@ func (r rules) handlerTime(now func() time.Time) (left time.Duration, bounded bo
 	return r.deadline.Sub(now()) - r.reserve, true
 }
 
-// nearlyWhole is the time of a handler that has an invocation nearly for itself.
+// nearlyWhole is the time of a handler that has nearly a whole invocation.
 func (r rules) nearlyWhole() time.Duration {
 	whole := r.invocation - commitReserve(r.invocation)
 	return whole - whole/followerShare
@@ -127,7 +127,7 @@ func (r rules) need(task *runlane.Definition) time.Duration {
 	return handlerNeed(task)
 }
 
-// due is how much time an attempt must have had to fail for want of it. 0 where it is not known.
+// due is how much time an attempt must have had before it may fail for lack of time. 0 where it is not known.
 func (r rules) due(task *runlane.Definition) time.Duration {
 	switch {
 	case r.invocation == 0:

@@ -13,11 +13,11 @@ const clockSkew = 5 * time.Second
 
 // judgement is what a run means for a wakeup, or for a poll worker that found it.
 type judgement struct {
-	ignored Ignored       // why nothing is executed; "" to go on
+	ignored Ignored       // why nothing is executed; "" to continue
 	wait    time.Duration // not due: until it is
 
 	at        time.Time // not before this instant, where the writer's clock is ahead of ours
-	abandoned int       // so many attempts in a row ended without an outcome that the run is failed
+	abandoned int       // not 0: the run is failed, because so many attempts in a row ended without an outcome
 	handler   runlane.Handler
 	release   func() // to be called when the attempt is over
 }
@@ -66,7 +66,7 @@ func (d *delivery) judge(ctx context.Context, run *runlane.Run, now time.Time, r
 	return j, nil
 }
 
-// judgeRun goes by the run alone: the rows up to "not due".
+// judgeRun judges by the run alone: the rows up to "not due".
 func (d *delivery) judgeRun(run *runlane.Run, now time.Time) judgement {
 	switch {
 	case run.Status.Terminal():
@@ -85,7 +85,7 @@ func (d *delivery) judgeRun(run *runlane.Run, now time.Time) judgement {
 	case !now.Before(due):
 		return judgement{at: now}
 	case run.Status == runlane.StatusQueued && !run.RunAt.After(run.UpdatedAt) && due.Sub(now) <= clockSkew:
-		return judgement{at: due} // not one that was created for later
+		return judgement{at: due} // not for a run that was created to be delivered later
 	default:
 		return judgement{ignored: IgnoredNotDue, wait: due.Sub(now)}
 	}

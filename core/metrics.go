@@ -37,7 +37,7 @@ func withMetricsOf(ctx context.Context, own Metrics) Metrics {
 	}
 }
 
-// bothMetrics passes everything on to two; one that panics does not cost the other its value.
+// bothMetrics passes everything on to two. If one panics, the other still gets its value.
 type bothMetrics [2]Metrics
 
 // Count implements Metrics.
@@ -54,7 +54,7 @@ func (b bothMetrics) Observe(name Metric, d time.Duration, labels Labels) {
 	}
 }
 
-// Labels say what a value belongs to. There is never a run id among them. Fields that do not apply are "".
+// Labels say what a value belongs to. They never contain a run id. Fields that do not apply are "".
 type Labels struct {
 	Environment runlane.Environment
 	TaskID      runlane.TaskID
@@ -80,17 +80,17 @@ const (
 	// refused.
 	MetricWakeupsPublished Metric = "wakeups_published"
 	MetricWakeupsRefused   Metric = "wakeups_refused"
-	// MetricChangesDropped counts changes that a hook had no room for.
+	// MetricChangesDropped counts changes for which a hook had no room.
 	MetricChangesDropped Metric = "changes_dropped"
 )
 
 // The durations.
 const (
-	// MetricStartDelay is from when an attempt was due (created, or put off until) to its start.
+	// MetricStartDelay is the time from when an attempt was due (its run's creation, or a later due time) to its start.
 	MetricStartDelay Metric = "start_delay"
-	// MetricAttemptTime is from an attempt's start to its outcome.
+	// MetricAttemptTime is the time from an attempt's start to its outcome.
 	MetricAttemptTime Metric = "attempt_time"
-	// MetricRunTime is from a run's creation to its end.
+	// MetricRunTime is the time from a run's creation to its end.
 	MetricRunTime Metric = "run_time"
 )
 

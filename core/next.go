@@ -11,7 +11,7 @@ import (
 const (
 	// nextLook is how many due runs [Runtime.ExecuteNext] reads at a time.
 	nextLook = 20
-	// nextPages is how many times it reads on when none of them could be executed here.
+	// nextPages is how many more pages it reads when no run so far could be executed here.
 	nextPages = 10
 )
 

@@ -15,7 +15,7 @@ import (
 // Runtime runs the tasks of one program on one lane. Build it with [Open]. It is safe for concurrent use.
 type Runtime struct {
 	lane         *lane.Lane
-	environment  runlane.Environment // never "": its name is spelled out in everything that is written
+	environment  runlane.Environment // never "": a default is written as its name
 	handlers     map[runlane.TaskID]runlane.Handler
 	definitions  []*runlane.Definition // by id
 	queues       map[runlane.QueueName]runlane.Queue
@@ -23,7 +23,7 @@ type Runtime struct {
 	bounded      []runlane.Queue     // those of them with a limit, by name
 	bindings     []runlane.QueueName // nil: any queue
 	delayed      lane.DelayedSender  // nil where the transport cannot delay
-	undelayed    []runlane.QueueName // bindings that cannot, where others can
+	undelayed    []runlane.QueueName // bindings that cannot delay, where others can
 	progress     lane.ProgressKeeper // nil where the storage keeps none
 	catalog      catalog
 	logger       *slog.Logger
@@ -41,7 +41,7 @@ type Runtime struct {
 	gate         gate
 	executions   executionSet  // attempts of direct ExecuteDelivery calls
 	executing    localAttempts // all attempts of this runtime
-	suspects     chan struct{} // holds the one that is executed by workers
+	suspects     chan struct{} // holds the one suspect that workers execute
 	hurried      chan struct{} // closed when Close will wait no longer: workers then end their grace early
 }
 
@@ -131,7 +131,7 @@ func (rt *Runtime) validate(options *Options) error {
 	if rt.maxAbandoned < -1 {
 		faults = append(faults, invalidOption("use -1 for no bound, 0 for the default, or a bound", "Options.MaxAbandoned is %d", rt.maxAbandoned))
 	}
-	if isNil(options.Codec) { // whose maker failed: payloads must not be stored plain for that
+	if isNil(options.Codec) { // its constructor failed: payloads must not be stored plain because of that
 		faults = append(faults, invalidOption("leave it nil for no codec, and look at the error of what made it", "Options.Codec is a nil pointer"))
 	}
 	for i, m := range rt.middleware {
@@ -193,7 +193,7 @@ func (rt *Runtime) register(i int, h runlane.Handler) error {
 	return errors.Join(append(faults, rt.registerQueue(h.Task.Queue))...)
 }
 
-// Environment is the one that scopes everything this runtime reads and writes, spelled out.
+// Environment is the environment in which this runtime reads and writes everything. It is never "".
 func (rt *Runtime) Environment() runlane.Environment { return rt.environment }
 
 // Lane is the lane on which this runtime was opened, for programs that need an optional ability, with lane.As. The

@@ -17,13 +17,13 @@ type RunFilter struct {
 	ScheduleID runlane.ScheduleID
 	// SourceRunID matches reruns, manual retries and follow-ups of the run.
 	SourceRunID runlane.RunID
-	// Statuses match any of these. nil matches all that the call is about.
+	// Statuses match any of these. nil matches all statuses that the call allows.
 	Statuses []runlane.Status
 	// TaskID matches runs of the task.
 	TaskID runlane.TaskID
 }
 
-// ListOptions select and page. nil means all runs, active ones first by when they next need attention, 50 a page.
+// ListOptions select and page. nil means all runs, active ones first by their next need for attention, 50 a page.
 type ListOptions struct {
 	RunFilter
 	// After resumes behind the page that returned it as its Next, with the same filter.
@@ -36,7 +36,7 @@ type ListOptions struct {
 type ChangeOptions struct {
 	// Actor is who did it, kept with the event. The zero value means runlane.OperatorActor.
 	Actor runlane.Actor
-	// Reason is for people, at most runlane.MaxReasonBytes. Where it is kept, each call says.
+	// Reason is for people, at most runlane.MaxReasonBytes. Each call says where it is kept.
 	Reason string
 }
 
@@ -93,7 +93,7 @@ const (
 	metaReason = "runlane.reason"
 )
 
-// check names the option in the error: what is the options' type.
+// check names the option in the error: what is the name of the options' type.
 func (f *RunFilter) check(what string) error {
 	for _, id := range [...]struct {
 		option, value string
@@ -124,7 +124,7 @@ func (f *RunFilter) empty() bool {
 	return f.Queue == "" && f.ScheduleID == "" && f.SourceRunID == "" && f.TaskID == "" && len(f.Statuses) == 0
 }
 
-// matches is what storages do by themselves, for lists that know no such filter.
+// matches does in this package what storages do themselves, for lists that know no such filter.
 func (f *RunFilter) matches(run *runlane.Run) bool {
 	return (len(f.Statuses) == 0 || slices.Contains(f.Statuses, run.Status)) && (f.TaskID == "" || f.TaskID == run.TaskID) &&
 		(f.Queue == "" || f.Queue == run.Queue) && (f.ScheduleID == "" || f.ScheduleID == run.Source.ScheduleID) &&
@@ -147,7 +147,7 @@ func checkLimit(option string, limit, otherwise int) error {
 	return nil
 }
 
-// settle checks the options and returns who acts. nil options are none.
+// settle checks the options and returns who acts, and the reason. nil options are the defaults.
 func (o *ChangeOptions) settle(what string) (actor runlane.Actor, reason string, err error) {
 	if o == nil {
 		return runlane.OperatorActor, "", nil
@@ -175,7 +175,7 @@ func (o *ChangeOptions) settle(what string) (actor runlane.Actor, reason string,
 	return actor, o.Reason, err
 }
 
-// check judges what bulk calls share. allowed are the statuses that the call is about.
+// check judges what the bulk calls have in common. allowed are the statuses that the call is about.
 func (o *BulkOptions) check(allowed []runlane.Status) error {
 	const what = "BulkOptions"
 	if err := o.RunFilter.check(what); err != nil {

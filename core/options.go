@@ -16,8 +16,8 @@ type Options struct {
 	// (docs/encryption.md).
 	Codec runlane.Codec
 
-	// Environment scopes everything the runtime reads and writes. "" means the lane's own, and where that names none,
-	// runlane.DefaultEnvironment.
+	// Environment scopes everything that the runtime reads and writes. "" means the lane's own environment, or, if the
+	// lane names none, runlane.DefaultEnvironment.
 	Environment runlane.Environment
 
 	// Handlers are the tasks that execute in this process. A task id may appear once.
@@ -88,7 +88,7 @@ type DeliveryOptions struct {
 
 // DeliveryResult is the outcome of a wakeup. In every case the wakeup may be acknowledged.
 type DeliveryResult struct {
-	// Run is the run after it. nil for IgnoredNotFound. Without payload and output where maintenance read it.
+	// Run is the run after the delivery. nil for IgnoredNotFound. Without payload and output where maintenance read it.
 	Run *runlane.Run
 	// Ignored is why nothing was executed, or, for IgnoredAbandoned, why nothing was recorded. "" means that an attempt
 	// was executed and its outcome recorded: read Run.Status and Run.Failure.

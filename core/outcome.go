@@ -56,7 +56,7 @@ func (x *execution) outcomeBody(c *ownerCommand, run *runlane.Run, v verdict, at
 	return &runlane.RunFailed{Attempt: attempt, Failure: v.failure}
 }
 
-// stopReason is why the runtime stopped an attempt that costs the run nothing.
+// stopReason is why the runtime stopped an attempt in a way that costs the run nothing.
 func (x *execution) stopReason() string {
 	if x.cut {
 		return reasonDeadline
@@ -64,7 +64,8 @@ func (x *execution) stopReason() string {
 	return reasonShutdown
 }
 
-// timedOut tells the end of the attempt's time, the caller's deadline included, from a stop that costs the run nothing.
+// timedOut distinguishes the end of the attempt's time, or of the caller's deadline, from a stop that costs the run
+// nothing.
 func timedOut(cause error) bool {
 	return errors.Is(cause, runlane.ErrTimeout) || errors.Is(cause, context.DeadlineExceeded)
 }
@@ -119,7 +120,7 @@ func (x *execution) finish(ctx context.Context, v verdict) (*DeliveryResult, err
 	defer limited.stop()
 	c := newOwnerCommand()
 	defer c.done()
-	unknown := (*runlane.Run)(nil) // what an earlier try may have written after all
+	unknown := (*runlane.Run)(nil) // what an earlier try may have written although it failed
 	for wait := outcomeBackoffBase; ; wait = min(2*wait, outcomeBackoffMax) {
 		if run == nil || x.lost.Load() {
 			return x.lostResult(limited), nil
@@ -169,7 +170,7 @@ func (x *execution) append(ctx context.Context, run *runlane.Run, c *ownerComman
 	if room == nil {
 		room = new(runlane.Run)
 	}
-	x.spare = nil // a try that failed may have been written after all: what it projected is compared with later
+	x.spare = nil // a try that failed may have been written: its projection is compared with later
 	projected, err := reducer.ProjectInto(room, run, run.EventSequence, events)
 	if err != nil {
 		return nil, err
@@ -182,7 +183,7 @@ func (x *execution) append(ctx context.Context, run *runlane.Run, c *ownerComman
 	return projected, err
 }
 
-// sameState recognizes a run that a write of unknown outcome made.
+// sameState recognizes a run that was made by a write whose outcome is unknown.
 func sameState(current, written *runlane.Run) bool {
 	return current != nil && current.EventSequence == written.EventSequence && current.Status == written.Status &&
 		current.UpdatedAt.Equal(written.UpdatedAt) && current.Counters == written.Counters

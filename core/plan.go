@@ -173,7 +173,7 @@ func checkMeta(p *plan) error {
 	return nil
 }
 
-// prepareTime keeps the promise "not before this instant" in whole milliseconds, so it rounds up.
+// prepareTime rounds up to whole milliseconds, to keep the promise "not before this instant".
 func (rt *Runtime) prepareTime(p *plan) error {
 	o, now := p.options, rt.world.Now()
 	p.at = runlane.UTCMillis(now)
@@ -190,7 +190,7 @@ func (rt *Runtime) prepareTime(p *plan) error {
 	if o.Delay > 0 {
 		runAt = now.Add(o.Delay)
 	}
-	// Compared as instants: the milliseconds of one that is far away do not fit into 64 bits, and would lie anywhere.
+	// Compared as instants, because the milliseconds of a very distant one do not fit into 64 bits.
 	if runAt.Before(earliestTime) || runAt.After(latestTime) {
 		return invalidInput("use an instant from 1970 to 2286; were nanoseconds or milliseconds taken for seconds?",
 			"by Delay or RunAt the run would be due in the year %d", runAt.Year())

@@ -75,14 +75,14 @@ type poller struct {
 
 	mu       sync.Mutex
 	busy     map[runlane.RunID]struct{} // executing here
-	passed   map[runlane.RunID]passed   // led to nothing here: left alone for a while, or met for ever in a row
+	passed   map[runlane.RunID]passed   // led to nothing here: left alone for a while
 	finished int                        // since sawWork was asked
 }
 
-// passed is why a run is left alone, and how long: for the life of a drain it is until the reason is gone.
+// passed is why a run is left alone, and for how long. In a drain that is until the reason is gone.
 type passed struct {
 	until time.Time
-	full  bool // its slot is taken, or another suspect executes: an attempt that ends here may free either
+	full  bool // its slot is taken, or another suspect executes: the end of an attempt here may free either
 }
 
 // round starts what one scan finds and returns how many that was.
@@ -128,7 +128,7 @@ func (p *poller) start(ctx context.Context, ref *lane.RunRef) (bool, error) {
 	wakeup := lane.Wakeup{RunKey: ref.RunKey, Queue: ref.Queue, RequestedAt: p.worker.rt.now()}
 	p.attempts.Go(func() {
 		executed, full := false, false
-		defer func() { // whatever code of the application does, the place is free again
+		defer func() { // the place becomes free whatever code of the application does
 			<-p.free
 			p.release(ref.RunID, executed)
 			if !executed {

@@ -25,7 +25,7 @@ type notes struct {
 	over    bool
 }
 
-// progress writes a note, or keeps it for a moment: at most one a second is written, and the last one always is.
+// progress writes a note, or keeps it for a moment: at most one is written each second, and the last one always is.
 func (x *execution) progress(ctx context.Context, note string) error {
 	switch {
 	case len(note) > runlane.MaxReasonBytes:

@@ -16,8 +16,8 @@ import (
 //
 // There are two classes of errors, each with the run's id:
 //
-//   - [runlane.ErrStorageConflict] with [runlane.ConflictEventSequence]: the sequence is not that of current. The caller
-//     lost a race, whatever else is wrong with the call: read the run again and repeat.
+//   - [runlane.ErrStorageConflict] with [runlane.ConflictEventSequence]: the sequence is not that of current. The
+//     caller lost a race, whatever else is wrong with the call: read the run again and repeat.
 //   - [runlane.ErrInvariantViolation], everything else: the caller, the storage or its history is inconsistent.
 //     Repeating does not help.
 //

@@ -91,7 +91,8 @@ func (rt *Runtime) newPruning(o *PruneOptions) (*pruning, error) {
 	return p, nil
 }
 
-// nextMilli rounds up: runs end at whole milliseconds, so what ended before an instant ended before the next of these.
+// nextMilli rounds up: runs end at whole milliseconds, so a run that ended before an instant ended before the next
+// millisecond.
 func nextMilli(at time.Time) time.Time { return runlane.UTCMillis(at.Add(time.Millisecond - 1)) }
 
 // next resumes with the same cutoff.
@@ -102,7 +103,7 @@ func (p *pruning) next(inner runlane.Cursor) runlane.Cursor {
 	return sealCursor(p.scope, fmt.Sprintf("%d %s", p.command.OlderThan.UnixMilli(), inner))
 }
 
-// count does what a storage would, without doing it.
+// count does what a storage would count, without removing anything.
 func (p *pruning) count(ctx context.Context) (*BulkResult, error) {
 	result := &BulkResult{}
 	filter, after := RunFilter{Statuses: p.command.Statuses}, p.command.After

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// outboxClaim is how long rows that this process publishes are its own.
+	// outboxClaim is how long the rows that this process publishes belong to it.
 	outboxClaim = runlane.DefaultOutboxClaim
 	// afterCommitTime bounds each call that follows a commit and must not fail or delay its caller for long.
 	afterCommitTime = 5 * time.Second
@@ -125,7 +125,7 @@ func (rt *Runtime) send(ctx context.Context, s *shipment, rows []lane.OutboxMess
 	return outcomes, checkOutcomes(outcomes, len(rows))
 }
 
-// checkOutcomes finds a transport that breaks its contract: then no outcome can be trusted.
+// checkOutcomes finds a transport that breaks its contract: none of its outcomes can be trusted then.
 func checkOutcomes(outcomes []lane.PublishOutcome, want int) error {
 	if len(outcomes) != want {
 		return &runlane.Error{
@@ -140,7 +140,7 @@ func checkOutcomes(outcomes []lane.PublishOutcome, want int) error {
 	return nil
 }
 
-// publishMarks sorts rows by what is to be recorded of them.
+// publishMarks sorts rows by what is to be recorded about them.
 type publishMarks struct {
 	published []lane.OutboxRef
 	failed    []lane.OutboxFailure

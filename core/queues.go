@@ -21,7 +21,7 @@ func (rt *Runtime) Queues() *Queues { return &Queues{rt: rt} }
 
 // QueueState is a queue as this runtime knows it.
 type QueueState struct {
-	// Queue is its policy. Of a queue that is not Known, the name alone.
+	// Queue is its policy. For a queue that is not Known it has only the name.
 	Queue runlane.Queue `json:"queue"`
 	// Known says that a handler, a schedule or Options.Queues names it here, or that it is the default one. A queue
 	// that is only bound is another program's, and this runtime does not know whether it has a limit.
@@ -37,13 +37,13 @@ type QueueStats struct {
 	At time.Time `json:"at"`
 	// Waiting counts the runs that are due and wait for a worker, or for a slot first: the depth of the queue.
 	Waiting int `json:"waiting"`
-	// OldestWaiting is since when the first of them is due. Zero: none is.
+	// OldestWaiting is since when the first of them is due. Zero when there is none.
 	OldestWaiting time.Time `json:"oldestWaiting,omitzero"`
 	// Running counts the runs that a worker has, also those that were asked to stop.
 	Running int `json:"running"`
 	// Delayed counts the runs that are not due yet: delayed, to be retried, or released.
 	Delayed int `json:"delayed"`
-	// NextDue is when the first of them will be. Zero: there is none.
+	// NextDue is when the first of them will be due. Zero when there is none.
 	NextDue time.Time `json:"nextDue,omitzero"`
 	// AtLeast says that the call reached its bound first: the queue has more runs than were counted.
 	AtLeast bool `json:"atLeast,omitempty"`

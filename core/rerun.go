@@ -151,7 +151,7 @@ func (c change) repeatMeta(source map[string]string) map[string]string {
 	return meta
 }
 
-// repeatID is the same for every process that repeats the run: that is what makes a second call harmless.
+// repeatID is the same for every process that repeats the run, so that a second call is harmless.
 func repeatID(environment runlane.Environment, source runlane.RunID, kind runlane.SourceType) runlane.RunID {
 	sum := sha256.Sum256([]byte(strings.Join([]string{environment.Name(), string(kind), string(source)}, "\x00")))
 	return runlane.RunID("run_" + hex.EncodeToString(sum[:16]))

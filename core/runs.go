@@ -45,7 +45,7 @@ func (rt *Runtime) Wait(ctx context.Context, id runlane.RunID) (*runlane.Run, er
 	}
 }
 
-// Get returns one run exactly as it is now. Absent: runlane.ErrRunNotFound.
+// Get returns one run exactly as it is now. A run that does not exist is runlane.ErrRunNotFound.
 func (r *Runs) Get(ctx context.Context, id runlane.RunID) (*runlane.Run, error) {
 	if err := r.rt.gate.enterLate(); err != nil {
 		return nil, err

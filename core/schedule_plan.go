@@ -87,7 +87,8 @@ func skipAll(fires []time.Time, reason runlane.SkipReason) (plan []firing) {
 	return plan
 }
 
-// because gives what was skipped by the misfire policy another reason: they came while the one before was still active.
+// because gives another reason to occurrences that the misfire policy skipped: they came while the run before them was
+// still active.
 func because(plan []firing, reason runlane.SkipReason) []firing {
 	for i := range plan {
 		if plan[i].skipped == runlane.SkippedMisfire {

@@ -16,10 +16,10 @@ type schedule struct {
 	runlane.Schedule
 
 	prepared runlane.Prepared
-	hash     string // of all that decides when and what
+	hash     string // of everything that decides when a run is made and which
 }
 
-// registerSchedule checks a definition. Whatever is wrong with it is found here, not at three in the morning.
+// registerSchedule checks a definition, so that a fault is found when the runtime opens and not at its first fire time.
 func (rt *Runtime) registerSchedule(s runlane.Schedule) error {
 	fault := func(option string, err error) error {
 		message := fmt.Sprintf("Options.Schedules: schedule %q: %s%s", s.ID, option, messageOf(err))

@@ -29,7 +29,8 @@ type ScheduleState struct {
 	// Known is false when this runtime has no definition of the schedule: another program makes its runs, or none does
 	// any more.
 	Known bool `json:"known"`
-	// Next is when it fires next. Zero: never again, or not known here. A paused schedule fires at none of its times.
+	// Next is when it fires next. Zero when it never fires again, or when that is not known here. A paused schedule
+	// does not fire.
 	Next time.Time `json:"next,omitzero"`
 }
 
@@ -77,7 +78,7 @@ func (s *Schedules) List(ctx context.Context) iter.Seq2[ScheduleState, error] {
 	}
 }
 
-// Get returns one schedule. Neither a record nor a definition here: runlane.ErrScheduleNotFound.
+// Get returns one schedule. Without a record and without a definition here it is runlane.ErrScheduleNotFound.
 func (s *Schedules) Get(ctx context.Context, id runlane.ScheduleID) (*ScheduleState, error) {
 	if err := s.rt.gate.enterLate(); err != nil {
 		return nil, err

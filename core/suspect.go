@@ -14,7 +14,7 @@ import (
 // (docs/internals/decisions.md, Leases and workers).
 
 const (
-	// suspectAgain is about when a wakeup comes again whose run has to wait for another suspect to end.
+	// suspectAgain is about how long a wakeup is delayed whose run has to wait for another suspect to end.
 	suspectAgain = 30 * time.Second
 	// suspectTime is how long a worker executes no second suspect beside one. A suspect that lives that long does not
 	// kill its worker as soon as it begins, and attempts of hours whose worker lost power need not be executed one

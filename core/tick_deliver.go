@@ -103,7 +103,7 @@ func (t *tick) sendAhead(ctx context.Context) StageResult {
 	now := t.rt.now()
 	q := t.query(now.Add(aheadTime))
 	q.Without = t.aside.queues
-	// The instant lies ahead, and so the patience must reach as much further: short waits have their wakeup already.
+	// The instant is in the future, so the patience is longer by as much: short waits have their wakeup already.
 	q.Patience.Queued += aheadTime
 	q.Patience.ShortWait += aheadTime
 	var refs []lane.RunRef
@@ -113,7 +113,7 @@ func (t *tick) sendAhead(ctx context.Context) StageResult {
 			return StageResult{Err: err}
 		}
 		if len(page.Items) > 0 {
-			pages++ // of what is late: the next ticks are for that
+			pages++ // pages of late wakeups: these are for the next ticks
 		}
 		for _, ref := range page.Items {
 			if ref.Status != runlane.StatusRunning && ref.AvailableAt.After(now) && t.rt.canDelay(ref.Queue, ref.AvailableAt.Sub(now)) {
@@ -178,7 +178,7 @@ func (t *tick) redeliver(ctx context.Context) StageResult {
 	return result
 }
 
-// hasBacklog reports a queue in which a wakeup may still be under way. A depth that cannot be read is no excuse.
+// hasBacklog reports a queue in which a wakeup may still wait. A queue whose depth cannot be read has none.
 func (t *tick) hasBacklog(ctx context.Context, queue runlane.QueueName) bool {
 	depths, ok := lane.As[lane.DepthReader](t.rt.lane.Transport)
 	if !ok {

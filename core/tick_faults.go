@@ -50,7 +50,7 @@ func (f *faults) join() error {
 	return errors.Join(f.kept...)
 }
 
-// passedSince reports a page that led to nothing. One with a failure is not passed: the next round meets it again.
+// passedSince reports a page that led to nothing. A page with a failure does not count: the next round meets it again.
 func (r *StageResult) passedSince(before *StageResult) bool {
 	return r.Done == before.Done && r.Failed == before.Failed
 }

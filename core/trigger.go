@@ -59,7 +59,7 @@ func (rt *Runtime) trigger(
 	return result, err
 }
 
-// resolve makes the run, or answers with the one that is there already; commit is nil then.
+// resolve makes the run, or answers with the one that exists already; then commit is nil.
 func (rt *Runtime) resolve(ctx context.Context, p *plan, create creator) (result *runlane.TriggerResult, commit *lane.Commit, err error) {
 	for range triggerRounds {
 		if result, commit, err = rt.attemptTrigger(ctx, p, create); result != nil || !errors.Is(err, errRepeat) {
@@ -148,7 +148,7 @@ func (rt *Runtime) holder(ctx context.Context, p *plan, conflict error) (*runlan
 	}, nil
 }
 
-// sameRun answers a run id that exists: the same call made twice is no fault, another one under its id is.
+// sameRun answers a run id that exists: repeating the same call is no error, a different call under its id is one.
 func (rt *Runtime) sameRun(ctx context.Context, p *plan, conflict error) (*runlane.TriggerResult, error) {
 	run, err := rt.encoded().GetRun(ctx, lane.RunKey{Environment: rt.environment, RunID: p.id})
 	switch {

@@ -44,7 +44,7 @@ const (
 	verdictSucceeded verdictKind = iota + 1
 	verdictFailed
 	verdictReleased
-	verdictStopped // the runtime ended the context and the handler gave in
+	verdictStopped // the runtime ended the context and the handler returned because of it
 )
 
 // verdictOf tests err in this order. nil is a success also after ctx has ended, because the work was done.
@@ -86,7 +86,7 @@ func failed(f runlane.Failure) verdict {
 	return verdict{kind: verdictFailed, failure: f, text: f.Message}
 }
 
-// brokenVerdict is of a handler that did not return, or returned an error that cannot be read.
+// brokenVerdict is the verdict on a handler that did not return, or returned an error that cannot be read.
 func brokenVerdict(message string, stack []byte) verdict {
 	var meta map[string]string
 	if stack != nil {
@@ -95,7 +95,7 @@ func brokenVerdict(message string, stack []byte) verdict {
 	return failed(runlane.NewFailure(runlane.ErrTaskPanicked, message, meta))
 }
 
-// gaveIn tells the end of the attempt's context, however it was wrapped on the way, from an error of the handler's own.
+// gaveIn distinguishes the end of the attempt's context, however it was wrapped, from an error of the handler itself.
 func gaveIn(ctx context.Context, err error) bool {
 	return errors.Is(err, context.Cause(ctx)) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
@@ -110,7 +110,7 @@ func releaseVerdict(r *runlane.ReleaseError) verdict {
 	return verdict{kind: verdictReleased, delay: r.Delay, reason: clipReason(r.Reason), meta: kept.Meta}
 }
 
-// failedWith keeps what may be kept of a handler's error.
+// failedWith keeps the permitted parts of a handler's error.
 func failedWith(err error, texts errorTexts) verdict {
 	code := runlane.CodeOf(err)
 	if code == "" || len(code) > maxCodeBytes || runlane.ValidateKey("code", string(code)) != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// tickEvery is the distance of a worker's ticks.
+// tickEvery is the time between two ticks of a worker.
 const tickEvery = time.Minute
 
 // Work executes runs until ctx ends, lets the attempts in progress finish for Grace, and then ends them with
@@ -116,7 +116,8 @@ func (w *worker) work(ctx context.Context) error {
 	return err
 }
 
-// shutDown waits for the attempts in progress: for the grace, then for their end after ErrShutdown, then no more.
+// shutDown waits for the attempts in progress: first for the grace, then for their end after ErrShutdown, then no
+// longer.
 func (w *worker) shutDown(ctx context.Context, source <-chan error) error {
 	timer := time.NewTimer(w.options.Grace)
 	defer timer.Stop()

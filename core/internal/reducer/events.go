@@ -102,7 +102,7 @@ func (p *projection) deliveryRequested(d *runlane.Delivery) error {
 	if expires := runlane.UTCMillis(d.DispatchExpiresAt); !expires.IsZero() {
 		p.run.DispatchedAt, p.run.DispatchExpiresAt = p.at, expires
 	}
-	// Only an absent carrier replaces nothing: an empty one ends the trace.
+	// Only a missing carrier keeps the old one: an empty carrier ends the trace.
 	if d.TraceCarrier != nil {
 		p.run.TraceCarrier = d.TraceCarrier
 	} else if p.event.TraceCarrier != nil {
@@ -284,7 +284,7 @@ func (p *projection) checkLease(l *runlane.Lease) error {
 	}
 }
 
-// in demands one of the statuses.
+// in requires one of the statuses.
 func (p *projection) in(statuses ...runlane.Status) error {
 	if slices.Contains(statuses, p.run.Status) {
 		return nil
@@ -296,7 +296,7 @@ func (p *projection) in(statuses ...runlane.Status) error {
 	return p.violation("the run is %s, not %s", p.run.Status, strings.Join(names, " or "))
 }
 
-// reached demands that the moment has come. ok is false where no time alone helps.
+// reached requires that the moment has come. ok is false where waiting alone does not help.
 func (p *projection) reached(moment time.Time, ok bool) error {
 	switch {
 	case !ok:

@@ -2,7 +2,7 @@
 // packages of the standard library, and nothing else: no context, no storage, no clock, no randomness.
 // internal/projecttest and the linter hold that.
 //
-// What an event does stands in events.go, one function a type.
+// The rules for each type of event are in events.go, one function for each type.
 package reducer
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// maxSequence is the last sequence a run can reach: programs that keep numbers as doubles can count no further.
+// maxSequence is the last sequence a run can reach, because programs that keep numbers as doubles cannot count further.
 const maxSequence = 1<<53 - 1
 
 // Project folds events onto current, nil for a run that does not exist yet. Its rules are those of
@@ -22,7 +22,7 @@ func Project(current *runlane.Run, expectedSequence int64, events ...runlane.Eve
 	return ProjectInto(new(runlane.Run), current, expectedSequence, events)
 }
 
-// ProjectInto is [Project] into memory that has no other use any more. After an error its content is undefined.
+// ProjectInto is [Project] with memory for the result that nothing else uses. After an error its content is undefined.
 func ProjectInto(
 	room, current *runlane.Run, expectedSequence int64, events []runlane.Event,
 ) (*runlane.Run, error) {
@@ -41,7 +41,7 @@ func ProjectInto(
 	return p.run, nil
 }
 
-// checkSequence judges the call before any event: a stale one is a conflict even when it is wrong in other ways too.
+// checkSequence judges the call before any event: a stale call is a conflict even when it is wrong in other ways too.
 func checkSequence(current *runlane.Run, expected int64, events []runlane.Event) error {
 	sequence := int64(0)
 	if current != nil {
@@ -66,7 +66,7 @@ func checkSequence(current *runlane.Run, expected int64, events []runlane.Event)
 	}
 }
 
-// callRunID is the run that a call is about, as far as it says.
+// callRunID is the run that a call is about, "" when it does not say.
 func callRunID(current *runlane.Run, events []runlane.Event) runlane.RunID {
 	switch {
 	case current != nil:
@@ -78,7 +78,7 @@ func callRunID(current *runlane.Run, events []runlane.Event) runlane.RunID {
 	}
 }
 
-// projection is a fold under way. It owns run, which is thrown away when an event does not fit.
+// projection is a fold in progress. It owns run, which is discarded when an event does not fit.
 type projection struct {
 	run   *runlane.Run   // the events so far; sequence 0 while there are none
 	event *runlane.Event // the one being judged
@@ -142,7 +142,7 @@ func (p *projection) violation(format string, args ...any) error {
 	return invariant(runID, "%s, event %d: %s", bodyName(p.event), p.run.EventSequence+1, fmt.Sprintf(format, args...))
 }
 
-// bodyName is the event's type, as far as it has one.
+// bodyName is the event's type, or a text for an event without one.
 func bodyName(e *runlane.Event) runlane.EventType {
 	if !hasBody(e) {
 		return "event"
