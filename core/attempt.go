@@ -45,7 +45,7 @@ type execution struct {
 	run    *runlane.Run    // as this owner knows it
 	over   bool            // no more heartbeats
 
-	lost atomic.Bool // the lease: nothing is recorded any more
+	lost atomic.Bool // the lease is lost: nothing more is recorded
 
 	wake     chan struct{} // has room for both signals: the handler returned, and the handler must end
 	stateMu  sync.Mutex

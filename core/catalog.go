@@ -51,7 +51,7 @@ func (rt *Runtime) storeTasks(ctx context.Context, deadline time.Time) {
 	defer cancel()
 	err := rt.mergeTasks(limited)
 	if err != nil && limited.Err() != nil {
-		return // out of time: the next tick goes on
+		return // out of time: the next tick continues
 	}
 	c.looked, c.every = now, catalogEvery
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 // drainProbe is how long a drain waits before it checks whether the clock moves at all.
 const drainProbe = 5 * time.Millisecond
 
-// drainAgain is how long a drain waits before it asks again for due runs that it could not take.
+// drainAgain is the pause before a drain asks again for due runs that it could not take.
 const drainAgain = 50 * time.Millisecond
 
 // reportTime bounds the reading of what a drain leaves, also after an interrupt.

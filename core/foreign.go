@@ -33,7 +33,7 @@ func isolated(call func()) *panicked {
 	return <-ended
 }
 
-// caught turns a panic into a value. runtime.Goexit goes on.
+// caught turns a panic into a value. runtime.Goexit still ends the goroutine.
 func caught(call func()) (fault *panicked) {
 	defer func() {
 		if value := recover(); value != nil {

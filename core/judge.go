@@ -7,7 +7,7 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// clockSkew is how far the clocks of two processes may lie apart: a queued run is due, however far its writer's clock
+// clockSkew is how far the clocks of two processes may differ: a queued run is due, however far its writer's clock
 // was ahead.
 const clockSkew = 5 * time.Second
 

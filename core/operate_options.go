@@ -78,7 +78,7 @@ type BulkResult struct {
 	Changed int `json:"changed"`
 	// Skipped counts those that had moved on meanwhile, or for which there was nothing left to do.
 	Skipped int `json:"skipped"`
-	// Failed has the errors of the others, the first 100 of them. nil when there are none.
+	// Failed has the errors of the runs that failed, the first 100 of them. nil when there are none.
 	Failed map[runlane.RunID]error `json:"-"`
 	// Next resumes. Empty when nothing is left.
 	Next runlane.Cursor `json:"next,omitempty"`

@@ -61,7 +61,7 @@ func (x *execution) writeNote(ctx context.Context, p *runlane.Progress) error {
 	return x.rt.progress.PutProgress(limited, lane.RunKey{Environment: x.rt.environment, RunID: x.started.ID}, x.token, *p)
 }
 
-// flushNotes writes what is pending; with over, nothing is written any more afterwards.
+// flushNotes writes what is pending; with over, nothing is written after that.
 func (x *execution) flushNotes(ctx context.Context, over bool) {
 	n := &x.notes
 	n.mu.Lock()

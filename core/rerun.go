@@ -137,7 +137,7 @@ func checkRepeatable(source *runlane.Run, kind runlane.SourceType) error {
 	}
 }
 
-// repeatMeta takes the source's meta over. The reason is this repetition's, not that of the one before.
+// repeatMeta copies the source's meta, with the reason of this repetition in place of an earlier one.
 func (c change) repeatMeta(source map[string]string) map[string]string {
 	meta := maps.Clone(source)
 	delete(meta, metaReason)

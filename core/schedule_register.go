@@ -19,7 +19,7 @@ type schedule struct {
 	hash     string // of everything that decides when a run is made and which
 }
 
-// registerSchedule checks a definition, so that a fault is found when the runtime opens and not at its first fire time.
+// registerSchedule checks a definition, so that a fault is found when the runtime opens and not at a fire time.
 func (rt *Runtime) registerSchedule(s runlane.Schedule) error {
 	fault := func(option string, err error) error {
 		message := fmt.Sprintf("Options.Schedules: schedule %q: %s%s", s.ID, option, messageOf(err))

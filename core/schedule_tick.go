@@ -281,7 +281,7 @@ func (e *evaluation) note(ctx context.Context) error {
 	return e.put(ctx, &next)
 }
 
-// put writes the record. Another process that was faster knows as much.
+// put writes the record, unless another process wrote it first: that process knew as much.
 func (e *evaluation) put(ctx context.Context, r *runlane.ScheduleRecord) error {
 	_, err := e.rt.lane.Storage.PutSchedule(ctx, &lane.PutScheduleCommand{Environment: e.rt.environment, Record: *r})
 	if isConflict(err, runlane.ConflictScheduleOccurrence) {

@@ -222,7 +222,7 @@ func (s *Schedules) Resume(ctx context.Context, id runlane.ScheduleID, options *
 	return scheduleKeptChanging(id, resumeRounds)
 }
 
-// skipPaused records what came due during the pause. left tells that the record is to be read again.
+// skipPaused records what came due during the pause. left means that the record must be read again.
 func (e *evaluation) skipPaused(ctx context.Context) (left bool, err error) {
 	fires, more := occurrences(e.schedule.When, e.from(), e.now)
 	for _, f := range skipAll(fires, runlane.SkippedPaused) {

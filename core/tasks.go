@@ -60,7 +60,7 @@ func (t *Tasks) List(ctx context.Context) ([]TaskState, error) {
 	return slices.SortedFunc(maps.Values(states), func(a, b TaskState) int { return cmp.Compare(a.ID, b.ID) }), nil
 }
 
-// gone is how long after it was last seen a definition is no program's any more that ticks.
+// gone is how long a definition must not have been stored to count as one that no program has any more.
 const gone = 2 * 2 * catalogEvery
 
 // Gone reports whether no program with the task has ticked for two days, so that there is probably none any more. A

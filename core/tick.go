@@ -33,7 +33,7 @@ const (
 )
 
 // Tick is one round of maintenance. It finds whatever a wakeup missed; call it about every minute. Two at once are
-// harmless. It
+// harmless. A tick:
 //
 //   - finalizes cancellations
 //   - fails runs whose attempts were abandoned too often
@@ -42,7 +42,7 @@ const (
 //   - asks again for lost wakeups
 //   - makes the runs of schedules
 //   - reserves slots of bounded queues
-//   - flushes the outbox.
+//   - flushes the outbox
 //
 // The stages are bounded and share the time until the deadline. A stage that fails does not stop the next. The result
 // counts what each did, also with an error. The error joins those of the stages, each text once, and a bounded number
