@@ -14,7 +14,7 @@ import (
 // maxPreview is how many fire times [Schedules.Preview] computes at most.
 const maxPreview = 1000
 
-// resumeRounds bounds how many readings a resumption makes of what became due during a long pause.
+// resumeRounds bounds how often a resumption reads what fell due during a long pause.
 const resumeRounds = 500
 
 // Schedules is the operator's view of schedules. Stateless: get one with [Runtime.Schedules] when you need it.
