@@ -3,17 +3,17 @@ package runlane
 import "context"
 
 // Codec changes payloads and outputs on their way to the storage and back: package sealed encrypts with one. A runtime that is given
-// a codec (core.Options.Codec) reads and writes as before; its storage keeps only what Encode returned, with the name of the key.
-// Implementations are safe for concurrent use, and the first runtime that reads a run may be years younger than the one that wrote it.
+// a codec (core.Options.Codec) reads and writes as before; its storage keeps only what Encode returned, with the name
+// of the key. Implementations must be safe for concurrent use. They must be able to read bytes that were stored years ago.
 //
 // An error that is [ErrPayloadUnreadable] says that these bytes cannot be opened here: the run is returned without them, see
 // [Sealed]. Any other error fails the call that needed the bytes; one that is no *Error counts as [ErrStorageUnavailable].
 type Codec interface {
-	// Encode returns what is stored in place of plain, and the name of the key that Decode will need: 1 to 64 bytes of printable
-	// text. It must not change plain. The same plain may become something else each time.
+	// Encode returns what is stored in place of plain, and the name of the key that Decode will need: 1 to 64 bytes of
+	// printable text. It must not change plain. It may return different bytes for the same plain each time.
 	Encode(ctx context.Context, of BodyRef, plain []byte) (stored []byte, key string, err error)
-	// Decode returns what Encode was given. It must refuse bytes that were stored for another body. Where key is "", the bytes were
-	// stored without a codec and are plain: Decode returns them as they are, or refuses them.
+	// Decode returns what Encode was given. It must refuse bytes that were stored for another body. If key is "", the
+	// bytes were stored without a codec and are plain: Decode returns them as they are, or refuses them.
 	Decode(ctx context.Context, of BodyRef, key string, stored []byte) (plain []byte, err error)
 }
 
@@ -28,13 +28,13 @@ type BodyRef struct {
 	Output bool
 }
 
-// Sealed tells how a [Codec] keeps the bytes of a run that was read from the storage. It is nil for a run that none has to do with, and
-// no part of the run's history.
+// Sealed tells how a [Codec] keeps the bytes of a run that was read from the storage. It is nil for a run without a
+// codec, and not part of the run's history.
 type Sealed struct {
-	PayloadKey string `json:"payloadKey,omitempty"` // the key that the payload was stored with
-	OutputKey  string `json:"outputKey,omitempty"`  // the key that the output was stored with
+	PayloadKey string `json:"payloadKey,omitempty"` // names the key that encoded the payload
+	OutputKey  string `json:"outputKey,omitempty"`  // names the key that encoded the output
 
-	// PayloadFault and OutputFault say why this process could not open them; Payload or Output is nil then.
+	// PayloadFault and OutputFault say why this process could not decode the bytes. Payload or Output is nil then.
 	PayloadFault string `json:"payloadFault,omitempty"`
 	OutputFault  string `json:"outputFault,omitempty"`
 }

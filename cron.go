@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// cronRule is a parsed expression: sets of bits, one a value. Being a plain value it keeps When comparable.
+// cronRule is a parsed expression: sets of bits, one bit for each value. It has no pointers, so When stays comparable.
 type cronRule struct {
 	minutes, hours, days, months, weekdays uint64
 
@@ -209,8 +209,8 @@ func (r *cronRule) readSpecial(f *cronField, item string) bool {
 	return false
 }
 
-// read takes *, a value or a range, the first and the last with a step. Its errors say what the item does, for readField to
-// complete.
+// read takes *, a value or a range; * and a range may have a step. Its errors say what the item does, and readField
+// completes them.
 func (f *cronField) read(item string) (uint64, *Error) {
 	base, stepText, stepped := strings.Cut(item, "/")
 	step, err := f.step(stepText, stepped)
@@ -258,8 +258,8 @@ func (f *cronField) step(text string, stepped bool) (int, *Error) {
 	return step, nil
 }
 
-// spread is low, low+step and so on up to high. A step that reaches no second value is a mistake: "*/90" in minutes is not
-// every hour and a half.
+// spread is low, low+step and so on up to high. A step that reaches no second value is an error: "*/90" in minutes does
+// not mean every 90 minutes.
 func (f *cronField) spread(low, high, step int) (uint64, *Error) {
 	if step > 1 && step > high-low {
 		return 0, &Error{Message: "steps beyond its range", Hint: fmt.Sprintf("the step is at most %d; runlane.Every takes any interval", high-low)}
@@ -301,7 +301,7 @@ func cronNumber(text string) (int, bool) {
 	return number, true
 }
 
-// lonelyStep refuses "5/15": to some crons it is 5 alone, to others 5-59/15.
+// lonelyStep refuses "5/15": some crons read it as 5 alone, others as 5-59/15.
 func (f *cronField) lonelyStep(value, step int) *Error {
 	meant := strconv.Itoa(value)
 	if value+step <= f.max {

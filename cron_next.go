@@ -6,8 +6,12 @@ import (
 	"time"
 )
 
-// Two kinds of time meet here, both in seconds: instants, since the Unix epoch, and walls, what a local clock shows, counted as if
-// that clock were UTC. A zone is a sequence of periods in which wall - instant stays the same.
+// This file computes with two kinds of time, both in seconds:
+//
+//	instant  since the Unix epoch
+//	wall     what a local clock shows, counted as if that clock were UTC
+//
+// A zone is a sequence of periods in which wall - instant stays the same.
 
 const (
 	secondsPerMinute = 60
@@ -19,7 +23,8 @@ const (
 	// farShift is more than any two offsets of one zone have differed by.
 	farShift = 2 * secondsPerDay
 
-	// calendarCycle is after how many years dates and weekdays repeat exactly: what does not occur in one never occurs.
+	// calendarCycle is the number of years after which dates and weekdays repeat exactly: a date that does not occur in
+	// one cycle never occurs.
 	calendarCycle = 400
 )
 
@@ -31,10 +36,10 @@ func (r *cronRule) next(from int64, zone *time.Location) (instant int64, found b
 	return r.nextDaily(from, zone)
 }
 
-// nextElapsed finds the first instant at which the local clock matches. Within a period that is plain arithmetic; a match that
-// lies beyond the period's end is kept as long as the clock has not been set back before the point it was searched from.
+// nextElapsed finds the first instant at which the local clock matches. Within a period that is plain arithmetic. A match
+// after the period's end stays valid until the clock is set back to before the wall time at which the search began.
 func (r *cronRule) nextElapsed(from int64, zone *time.Location) (instant int64, found bool) {
-	var since, searched, wall int64 // there is no match in [searched, wall), which was found out at the instant since
+	var since, searched, wall int64 // there is no match in [searched, wall); since is the instant of that search
 	for at := from; at <= lastFireTime.Unix(); {
 		p := periodAt(at, zone)
 		if now := at + p.offset; at == from || now < searched || now > wall {
@@ -51,8 +56,8 @@ func (r *cronRule) nextElapsed(from int64, zone *time.Location) (instant int64, 
 	return 0, false
 }
 
-// nextDaily finds the first fire of an expression that names hours. Each wall time that matches fires when the clock first shows it
-// or anything later: that is the rule for gaps and for overlaps in one, and it keeps fires in the order of wall times.
+// nextDaily finds the first fire of an expression that names hours. Each wall time that matches fires when the clock
+// first shows it or a later time. This one rule covers gaps and overlaps, and keeps fires in the order of wall times.
 func (r *cronRule) nextDaily(from int64, zone *time.Location) (instant int64, found bool) {
 	wall := r.nextWall(shownBefore(from, zone))
 	for wall-farShift <= lastFireTime.Unix() {
@@ -65,8 +70,8 @@ func (r *cronRule) nextDaily(from int64, zone *time.Location) (instant int64, fo
 	return 0, false
 }
 
-// shownBefore is the earliest wall time that the local clock has not reached before the instant. Right after the clock was set back
-// that is not what it shows but what it showed before.
+// shownBefore is the earliest wall time that the local clock has not reached before the instant. Right after the clock
+// was set back, that is not what it shows now but what it showed before.
 func shownBefore(instant int64, zone *time.Location) int64 {
 	p := periodAt(instant-1, zone)
 	wall := instant + p.offset
@@ -99,8 +104,8 @@ func dayExists(wall, instant int64, zone *time.Location) bool {
 	return firstShown(start, zone) != firstShown(start+secondsPerDay, zone)
 }
 
-// period is a stretch of time, end excluded and after the instant that was asked about, with one offset from UTC. Its neighbors may
-// have the same one.
+// period is a stretch of time with one offset from UTC. Its end is excluded, and is after the instant that was asked
+// about. The periods before and after it may have the same offset.
 type period struct{ start, end, offset int64 }
 
 func periodAt(instant int64, zone *time.Location) period {
@@ -118,7 +123,8 @@ func periodAt(instant int64, zone *time.Location) period {
 		p.end = end.Unix()
 	}
 	if p.end <= instant {
-		// Beyond a zone's table of changes ZoneBounds ends years after 365 days. What is left is the last day of a leap year.
+		// After the last change in a zone's table, ZoneBounds ends every year after 365 days. This is the remaining last
+		// day of a leap year.
 		p.end = startOfDay(instant) + secondsPerDay
 	}
 	return p
@@ -225,7 +231,7 @@ func daysIn(year int, month time.Month) int {
 
 func startOfDay(wall int64) int64 { return divide(wall, secondsPerDay) * secondsPerDay }
 
-// divide rounds down: west of Greenwich the epoch's first hours show a wall time before it.
+// divide rounds down: west of Greenwich, the first hours after the epoch have negative wall times.
 func divide(a, b int64) int64 {
 	if a%b < 0 {
 		return a/b - 1

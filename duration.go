@@ -53,8 +53,8 @@ func ParseDuration(text string) (time.Duration, error) {
 	return time.Duration(total), nil
 }
 
-// longPart is a number of days or weeks in nanoseconds; not ok when it is more than a duration can hold. Whole numbers stay
-// exact, which floats would not.
+// longPart is a number of days or weeks in nanoseconds. ok is false when it is more than a duration can hold. Whole
+// numbers are not computed as floats and stay exact.
 func longPart(whole, fraction, unit string) (part uint64, ok bool) {
 	length := uint64(day)
 	if unit == "w" {

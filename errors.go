@@ -69,11 +69,11 @@ const (
 	ConflictIdempotencyKey ConflictKind = "idempotency_key"
 	// ConflictSingletonKey: another active run owns the key.
 	ConflictSingletonKey ConflictKind = "singleton_key"
-	// ConflictLeaseOwnership: the lease belongs to somebody else, or to nobody, by now.
+	// ConflictLeaseOwnership: another worker holds the lease now, or none does.
 	ConflictLeaseOwnership ConflictKind = "lease_ownership"
 	// ConflictOutboxClaim: the claim on an outbox row is over, or the row was superseded.
 	ConflictOutboxClaim ConflictKind = "outbox_claim"
-	// ConflictScheduleOccurrence: the occurrence, or the schedule's record, was changed by somebody else.
+	// ConflictScheduleOccurrence: another tick or operator has changed the occurrence or the schedule's record.
 	ConflictScheduleOccurrence ConflictKind = "schedule_occurrence"
 	// ConflictQueueCapacity: the bounded queue has no free slot.
 	ConflictQueueCapacity ConflictKind = "queue_capacity"
@@ -92,8 +92,8 @@ type Error struct {
 	Cause     error             // what the layer below said, down to the AWS error
 }
 
-// Error is code, message and hint on one line. It and the other methods can be called on nil: a variable of type *Error that is nil
-// becomes an error that is not nil where it is returned as one.
+// Error is code, message and hint on one line. All methods accept a nil *Error: returned as an error, such a pointer
+// becomes an interface value that is not nil.
 func (e *Error) Error() string {
 	if e == nil {
 		return "nil *runlane.Error"
@@ -165,13 +165,13 @@ func (e *ReleaseError) Error() string {
 	return "release for " + e.Delay.String() + ": " + e.Reason
 }
 
-// Release, returned from a handler, waits without failing: the run resumes after delay. It does nothing by itself. A delay
-// that is not positive or above [MaxReleaseDelay] makes the attempt a failure.
+// Release, returned from a handler, waits without failing: the run resumes after delay. It only takes effect when the
+// handler returns it. A delay of 0, below 0 or above [MaxReleaseDelay] makes the attempt a failure.
 func Release(delay time.Duration, reason string) error {
 	return &ReleaseError{Delay: delay, Reason: reason}
 }
 
-// Permanent, returned from a handler, fails the run now whatever its retry budget. Permanent(nil) is nil.
+// Permanent, returned from a handler, fails the run at once, without the retries it has left. Permanent(nil) is nil.
 func Permanent(err error) error {
 	if err == nil {
 		return nil

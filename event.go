@@ -14,7 +14,7 @@ type EventType string
 const (
 	// EventCreated is the first event of every run.
 	EventCreated EventType = "run.created"
-	// EventDeliveryRequested records the intent to wake a worker; storage makes the outbox row of it.
+	// EventDeliveryRequested records the intent to wake a worker. The storage adds an outbox row for it.
 	EventDeliveryRequested EventType = "run.delivery_requested"
 	// EventLeaseClaimed gives a worker the run.
 	EventLeaseClaimed EventType = "run.lease_claimed"
@@ -74,8 +74,8 @@ func newBody(t EventType) EventBody {
 	return &UnknownEvent{Type: t}
 }
 
-// Event is one step of a run's history: a header that all share and a Body of one of the eleven types below. Its JSON is the
-// header with "type" and "data", the body, beside it; payload and output bytes are not in it.
+// Event is one step of a run's history: a header that all share and a Body of one of the eleven types below. Its JSON has
+// the fields of the header, "type", and "data" with the body. Payload and output bytes are not in it.
 type Event struct {
 	RunID        RunID
 	Environment  Environment
@@ -93,8 +93,8 @@ type EventRecord struct {
 	Event
 }
 
-// EventBody is sealed: *RunCreated, *RunDeliveryRequested, … *RunCancelled, or *UnknownEvent for one written by a newer version.
-// Only pointers are bodies, so a type switch has one spelling for each.
+// EventBody is a closed set: *RunCreated, *RunDeliveryRequested, … *RunCancelled, or *UnknownEvent for an event that a
+// newer version wrote. Only pointers are bodies, so a type switch needs one case for each.
 //
 //sumtype:decl
 type EventBody interface {

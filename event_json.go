@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// eventJSON is an event at rest. The body has a key of its own, so no field name can collide with the header.
+// eventJSON is an event at rest. The body is under a separate key, so no field name can collide with the header.
 type eventJSON struct {
 	ID           string            `json:"id,omitempty"`
 	Sequence     int64             `json:"sequence,omitempty"`
@@ -20,7 +20,7 @@ type eventJSON struct {
 	Data         json.RawMessage   `json:"data"`
 }
 
-// MarshalBody writes the body alone, for storages that keep the header in a form of their own. Payload and output are not in it.
+// MarshalBody writes the body alone, for storages that keep the header in another form. Payload and output are not in it.
 func MarshalBody(body EventBody) (json.RawMessage, error) {
 	if u, ok := body.(*UnknownEvent); ok {
 		return bytes.Clone(u.Data), nil

@@ -8,8 +8,8 @@ import (
 // MaxQueueConcurrency is the largest limit of a bounded queue.
 const MaxQueueConcurrency = 1000
 
-// Queue is a plain comparable value: declare each once as a package variable and name it in the tasks that use it. Two
-// different values with one name are [ErrConfigurationInvalid] when a runtime opens.
+// Queue is a plain comparable value: declare each once as a package variable and name it in the tasks that use it. If two
+// different values have the same name, opening a runtime returns [ErrConfigurationInvalid].
 type Queue struct {
 	Name QueueName
 

@@ -77,13 +77,14 @@ func (r *Run) DecodeOutput(v any) (ok bool, err error) {
 func (r *Run) RunnableAt() (at time.Time, ok bool) {
 	due := r.RunAt
 	if due.IsZero() {
-		due = time.Time{} // in whatever zone it was zero
+		due = time.Time{} // a zero time in another zone would not equal it
 	}
 	return RunnableSince(r.Status, r.UpdatedAt, due, r.Lease.ExpiresAt, time.Time{})
 }
 
-// Abandoned counts attempts whose lease ended without an outcome, as seen at t. It counts all of them; those in a row, which are
-// bounded (docs/internals/decisions.md, Leases and workers), take the history too, where an attempt had an outcome.
+// Abandoned counts attempts whose lease ended without an outcome, as seen at t. It counts all of them. The bound is on
+// those in a row (docs/internals/decisions.md, Leases and workers); once an attempt had an outcome, counting these needs
+// the history.
 func (r *Run) Abandoned(t time.Time) int {
 	n := r.Counters.Attempts - r.Counters.Failures - r.Counters.Releases
 	if r.Status.Owned() && t.Before(r.Lease.ExpiresAt) {
@@ -130,7 +131,7 @@ type Failure struct {
 }
 
 // NewFailure keeps message and meta within [MaxFailureMessageBytes] and [MaxFailureMetaBytes]: what is longer is cut, with a
-// mark. Values of meta share what is left equally. Bytes that are no UTF-8 are replaced, since storages keep text.
+// mark. Values of meta share the remaining bytes equally. Bytes that are not UTF-8 are replaced, because storages keep text.
 func NewFailure(code ErrorCode, message string, meta map[string]string) Failure {
 	f := Failure{Code: code, Message: clip(strings.ToValidUTF8(message, "\ufffd"), MaxFailureMessageBytes)}
 	if len(meta) == 0 {
@@ -180,7 +181,7 @@ func (f Failure) Clone() Failure {
 // IsZero reports whether there is no failure.
 func (f Failure) IsZero() bool { return f.Code == "" && f.Message == "" && len(f.Meta) == 0 }
 
-// Lease is a worker's ownership of a run. Every write of the owner is fenced by the token, never by time alone.
+// Lease is a worker's ownership of a run. Every write of the owner is checked by the token, never by time alone.
 type Lease struct {
 	Token     string    `json:"token"`
 	WorkerID  string    `json:"workerId"`
@@ -198,7 +199,7 @@ type Source struct {
 	FireTime   time.Time  `json:"fireTime,omitzero"`    // schedule: the occurrence's own time, not when it was noticed
 }
 
-// SourceType is how a run came to be.
+// SourceType is how a run was made.
 type SourceType string
 
 // The sources of a run.

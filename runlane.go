@@ -1,4 +1,4 @@
-// Package runlane is what an application names: tasks, queues, schedules, runs, events and errors.
+// Package runlane has the types that an application uses: tasks, queues, schedules, runs, events and errors.
 //
 // Define a task with [NewTask], give it a handler with [Task.Handle], open a runtime with core.Open and start runs with its
 // Trigger method. A run is a task plus a payload, durable before anything executes; its history is an append-only list of

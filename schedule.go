@@ -22,7 +22,7 @@ type Misfire struct {
 // MisfirePolicy is what happens to occurrences that were missed.
 type MisfirePolicy string
 
-// The policies for missed occurrences. What is left out is recorded with [SkippedMisfire].
+// The policies for missed occurrences. Occurrences that they leave out are recorded with [SkippedMisfire].
 const (
 	// MisfireLatest runs the latest missed occurrence and skips those before it. The default.
 	MisfireLatest MisfirePolicy = "latest"
@@ -59,12 +59,12 @@ type ScheduleRecord struct {
 	PendingFire    time.Time  `json:"pendingFire,omitzero"` // queue_latest: fires when the last run ends
 	Paused         bool       `json:"paused,omitempty"`
 	PauseReason    string     `json:"pauseReason,omitempty"`
-	ManualRunIDs   []RunID    `json:"manualRunIds,omitempty"` // triggered by hand, oldest first; 10 at most, ended ones among them
+	ManualRunIDs   []RunID    `json:"manualRunIds,omitempty"` // triggered by hand, oldest first; at most 10, some may have ended
 	Version        int64      `json:"version"`                // storage's; every change is conditional on it
 }
 
-// Occurrence is one fire time and what became of it, or several that one evaluation skipped for one reason: FireTime is the last of
-// them then. Kept 40 days.
+// Occurrence is one fire time and its outcome, or several fire times that one evaluation skipped for one reason. FireTime
+// is the last of them then. An occurrence is kept for 40 days.
 type Occurrence struct {
 	ScheduleID ScheduleID `json:"scheduleId"`
 	FireTime   time.Time  `json:"fireTime"`

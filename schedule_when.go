@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// When says at which times a schedule fires. [Once], [Every] and [Cron] make one; nothing is reported before [When.Validate],
-// which opening a runtime calls. It is a plain value: comparable, safe to share, and computing with it needs no clock.
+// When says at which times a schedule fires. [Once], [Every] and [Cron] make one. Mistakes are reported by
+// [When.Validate], which opening a runtime calls. It is a plain value: comparable, safe to share, and independent of any
+// clock.
 //
 // Every fire is a whole millisecond after the Unix epoch and before 2286-11-20T17:46:40Z, which is what storages can record.
 type When struct {
@@ -42,13 +43,13 @@ const hintInstants = "name an instant from 1970 to 2286"
 // first registered never fires.
 func Once(at time.Time) When { return When{kind: whenOnce, once: UTCMillis(at)} }
 
-// Every fires at multiples of d since the Unix epoch, whatever any zone's clocks do: Every(24*time.Hour) is midnight UTC. d is
-// at least [MinInterval] and whole milliseconds. [When.From] moves the grid. For days as people count them, use [Cron].
+// Every fires at multiples of d since the Unix epoch, independent of any time zone: Every(24*time.Hour) is midnight UTC. d
+// is at least [MinInterval] and whole milliseconds. [When.From] moves the grid. For calendar days, use [Cron].
 func Every(d time.Duration) When { return When{kind: whenEvery, every: d} }
 
-// From moves the grid of [Every], and of nothing else: the first fire is at the anchor, rounded down to a millisecond, and the
-// others follow it by multiples of the interval. Name a fixed instant: one taken from the clock is another schedule on every
-// start. The zero time is no anchor.
+// From moves the grid of [Every], and is invalid for other kinds: the first fire is at the anchor, rounded down to a
+// millisecond, and the others follow it by multiples of the interval. Name a fixed instant: with one taken from the clock,
+// each start of the program would have a different schedule. The zero time means no anchor.
 func (w When) From(anchor time.Time) When { w.anchor = UTCMillis(anchor); return w }
 
 // Cron fires by a five-field expression, in UTC; [When.In] changes the zone.
@@ -67,13 +68,15 @@ func (w When) From(anchor time.Time) When { w.anchor = UTCMillis(anchor); return
 // restricted, a day has to match one of them: "0 0 1 * MON" is the first of the month and every Monday. Otherwise it has to match
 // both: "0 0 */2 * MON" is the Mondays among the odd days.
 //
-// What clocks do is judged by the hour field. When it is unrestricted the schedule follows elapsed time: it fires whenever the
-// local clock matches, so "0 * * * *" fires 23 times on a day that loses an hour and 25 times on one that repeats it. When it is
-// restricted each time of the local day fires once: one that the clock jumps over fires at the first instant after the jump
-// (together with others there, as one fire), one that the clock shows twice fires the first time only, and a local day that does
-// not exist at all has no fire.
+// The hour field decides what happens when local clocks change. When it is unrestricted, the schedule follows elapsed
+// time: it fires whenever the local clock matches, so "0 * * * *" fires 23 times on a day that loses an hour and 25 times
+// on one that repeats it. When it is restricted, each matching time of the local day fires once:
 //
-// Faults of the expression surface in [When.Validate], each with a hint: "5/15" (write "5-59/15"), ranges that run backward,
+//	the clock jumps over the time    it fires at the first instant after the jump, several times as one fire
+//	the clock shows the time twice   it fires the first time only
+//	the local day does not exist     it does not fire
+//
+// [When.Validate] reports faults of the expression, each with a hint: "5/15" (write "5-59/15"), ranges that run backward,
 // steps beyond their range, "W", "@reboot", "@every", a "TZ=" prefix, seconds, and what can never fire, like February 30.
 // The rules' reasons are in docs/internals/decisions.md, Schedules.
 func Cron(expression string) When {
@@ -81,8 +84,8 @@ func Cron(expression string) When {
 	return When{kind: whenCron, cron: expression, zone: "UTC", rule: rule}
 }
 
-// In reads the cron expression in a zone of the IANA data base, like "Europe/Berlin". "Local" is refused: every program of an
-// environment has to compute the same times.
+// In makes the cron expression refer to a zone of the IANA data base, like "Europe/Berlin". "Local" is refused: every
+// program of an environment has to compute the same times.
 func (w When) In(zone string) When { w.zone = zone; return w }
 
 // Validate reports what is wrong as [ErrConfigurationInvalid] with a hint. It needs zone data, from the system or from
@@ -126,9 +129,9 @@ func (w When) validateCron() error {
 	return err
 }
 
-// Next is the first fire strictly after the given instant, in UTC. ok is false when there is none: the single time is past, it
-// would be beyond what can be recorded, or [When.Validate] refuses w. It takes less than a microsecond, a few when the fire is
-// decades away.
+// Next is the first fire strictly after the given instant, in UTC. ok is false when there is none: the single time is past,
+// the fire would be later than what can be recorded, or [When.Validate] refuses w. It takes less than a microsecond, or a
+// few microseconds when the fire is decades away.
 func (w When) Next(after time.Time) (next time.Time, ok bool) {
 	if w.Validate() != nil || !after.Before(lastFireTime) {
 		return time.Time{}, false
@@ -166,8 +169,8 @@ func (w When) nextInterval(after time.Time) time.Time {
 	return time.UnixMilli(start + ((ms-start)/step+1)*step).UTC()
 }
 
-// String is the definition on one line: "once 2026-03-01T12:00:00Z", "every 15m from 2026-03-01T12:05:00Z", "cron 30 2 * * MON in
-// Europe/Berlin". Spelling that means nothing, as spaces, case and a time's zone, is gone, so that equal texts fire at equal times.
+// String is the definition on one line: "once 2026-03-01T12:00:00Z", "every 15m from 2026-03-01T12:05:00Z",
+// "cron 30 2 * * MON in Europe/Berlin". Spaces, case and a time's zone are normalized, so equal texts fire at equal times.
 func (w When) String() string {
 	switch w.kind {
 	case whenOnce:
@@ -185,7 +188,7 @@ func (w When) String() string {
 	}
 }
 
-// zones keeps what was loaded, which takes a file's reading. It holds at most the zones that exist.
+// zones caches loaded zones, because loading one reads a file. It holds at most the zones that exist.
 var zones sync.Map // of name to *time.Location
 
 func loadZone(name string) (*time.Location, error) {

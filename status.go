@@ -52,8 +52,8 @@ func (s Status) Classification() StatusClassification {
 	return ClassificationActive
 }
 
-// phase is what a status says beside its name. Whatever need not tell one status from others of its phase asks for the
-// phase: a new status is then a constant, a row in each of the two lists of this file, and an event that leads to it.
+// phase groups statuses that behave alike. Code asks for the phase where it need not distinguish statuses: a new status
+// is then a constant, a row in each of the two lists of this file, and an event that leads to it.
 type phase byte
 
 const (
@@ -94,8 +94,8 @@ func (s Status) Owned() bool { return s.phase() == phaseOwned }
 // Known reports whether this version knows the status.
 func (s Status) Known() bool { return s.phase() != phaseUnknown }
 
-// RunnableSince chooses, of the instants of a run, the one from which a worker may take it. Storages keep instants in
-// forms of their own, in which none is no instant:
+// RunnableSince chooses, of the instants of a run, the one from which a worker may take it. T is the type in which a
+// storage keeps instants; none is its value for "no instant":
 //
 //	the run                   may be taken from
 //	is queued                 runAt, or updatedAt where runAt is none
@@ -103,7 +103,7 @@ func (s Status) Known() bool { return s.phase() != phaseUnknown }
 //	is running                leaseEnd
 //	was asked to stop, ended  never: ok is false, as for a status of a newer version
 //
-// It is the only place that says so. [Run.RunnableAt] is the same for a run.
+// The rule is written nowhere else. [Run.RunnableAt] applies it to a run.
 func RunnableSince[T comparable](s Status, updatedAt, runAt, leaseEnd, none T) (since T, ok bool) {
 	switch {
 	case s == StatusQueued && runAt == none:
@@ -117,7 +117,7 @@ func RunnableSince[T comparable](s Status, updatedAt, runAt, leaseEnd, none T) (
 	}
 }
 
-// AttemptStatus is what became of one attempt. It is derived from a run's events and never stored.
+// AttemptStatus is the outcome of one attempt. It is derived from a run's events and never stored.
 type AttemptStatus string
 
 // The statuses of an attempt.

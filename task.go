@@ -58,8 +58,8 @@ func (t *Task[P]) Handle(fn func(ctx context.Context, a *Attempt, payload P) err
 	}
 }
 
-// Decode reads a stored payload, for example of a run an operator looks at. A payload that does not decode is
-// [ErrValidationFailed]; in an attempt that is a failure under the retry budget.
+// Decode reads a stored payload, for example of a run that an operator inspects. A payload that does not decode is
+// [ErrValidationFailed]; in an attempt, that is a failure, which is retried as [Retry] says.
 func (t *Task[P]) Decode(payload []byte) (P, error) {
 	var p P
 	if raw, ok := any(&p).(*json.RawMessage); ok {
@@ -147,7 +147,7 @@ func encodePayload(what string, payload any) (json.RawMessage, error) {
 	return b, nil
 }
 
-// invalidJSON says where, never what: payloads do not belong into errors.
+// invalidJSON tells the position of the fault and quotes nothing: payloads must not appear in errors.
 func invalidJSON(what string, b []byte) error {
 	e := &Error{Code: ErrValidationFailed, Message: what + " is not valid JSON", Hint: "pass one complete JSON value"}
 	var v any
@@ -169,8 +169,8 @@ type Call struct {
 	prepare func() (Prepared, error)
 }
 
-// NewRawCall pairs a definition with an encoded payload, for command lines and HTTP endpoints. It makes the run that [Task.With]
-// makes of the same payload: a task with key functions has them applied to the payload, which has to decode for that.
+// NewRawCall pairs a definition with an encoded payload, for command lines and HTTP endpoints. Its run is the same as that
+// of [Task.With] with this payload. The payload of a task with key functions has to decode, because they are applied to it.
 func NewRawCall(task *Definition, payload json.RawMessage) Call {
 	return Call{Task: task, prepare: func() (Prepared, error) {
 		b, err := encodePayload("payload", payload)
@@ -216,12 +216,12 @@ func (c Call) Prepare() (p Prepared, err error) {
 	return c.prepare()
 }
 
-// recovered is a panic of the application's code. Its value is named only where it is a fault of the Go runtime: any other may quote
-// user data.
+// recovered is the error for a panic of the application's code. Only the text of a Go runtime error is included: other
+// values may quote user data.
 func recovered(message, hint string, value any) *Error {
 	e := &Error{Code: ErrValidationFailed, Message: message, Hint: hint, Meta: map[string]string{"stack": string(debug.Stack())}}
 	if fault, ok := value.(runtime.Error); ok {
-		defer func() { _ = recover() }() // it only calls itself one
+		defer func() { _ = recover() }() // an application's type may implement runtime.Error and panic in Error
 		e.Message = message + ": " + fault.Error()
 	}
 	return e

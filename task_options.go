@@ -113,8 +113,8 @@ func (d *Definition) validate() error {
 	}
 }
 
-// TaskRecord is a task as programs know it that do not have it: all that a trigger needs to make the run which the
-// task's own program would make, and what people want to see.
+// TaskRecord describes a task to programs that do not have its code: all that a trigger needs to make the same run as the
+// task's own program, and what operators want to see.
 type TaskRecord struct {
 	// ID is the task's.
 	ID TaskID
@@ -138,8 +138,7 @@ type TaskRecord struct {
 	SeenAt time.Time
 }
 
-// Record is what other programs may know of the task, seen at an instant. Its Backoff is left to who knows the words
-// for it.
+// Record is what other programs may know of the task, seen at an instant. The caller fills in Backoff.
 func (d *Definition) Record(seen time.Time) TaskRecord {
 	r := TaskRecord{
 		ID:             d.ID,
@@ -157,9 +156,9 @@ func (d *Definition) Record(seen time.Time) TaskRecord {
 	return r
 }
 
-// Definition is by what a program without the task triggers it: with [NewRawCall] it makes the run that the task's own
-// program makes, except that keys which the task computes (Keys) have to be given. It has no backoff, which only the
-// task's own program uses.
+// Definition lets a program without the task's code trigger it. With [NewRawCall] it makes the same run as the task's own
+// program, but the caller has to give the keys that the task computes (Keys). It has no backoff: only the task's own
+// program uses that.
 func (r TaskRecord) Definition() *Definition {
 	o := &TaskOptions[json.RawMessage]{
 		ErrorMessages:  r.ErrorMessages,

@@ -34,7 +34,7 @@ const (
 	TriggerReturnedExisting TriggerOutcome = "returned_existing"
 )
 
-// TriggerResult is a run that is durable now, whoever made it.
+// TriggerResult is a run that is durable now, made by this call or an earlier one.
 type TriggerResult struct {
 	Run            *Run
 	Outcome        TriggerOutcome

@@ -7,17 +7,16 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// TaskCatalog is the optional ability of a storage to keep the definitions of an environment's tasks, for programs that do not have
-// them. Ticks store them. Found with [As]: a storage without it works as before, and such programs find no task.
+// TaskCatalog is the optional ability of a storage to keep the definitions of an environment's tasks, for programs that do
+// not have their code. Ticks store them. Found with [As]: a storage without it works, but such programs find no task.
 type TaskCatalog interface {
-	// PutTask stores a record in place of the one with its id, whatever that was. Of two puts at once either is kept, whole.
+	// PutTask stores a record and replaces the one with its id. Of two concurrent puts, one is kept, as a whole.
 	PutTask(ctx context.Context, c *PutTaskCommand) error
 	// ListTasks pages the records by id. Exact.
 	ListTasks(ctx context.Context, q *PageQuery) (*runlane.Page[TaskRecord], error)
 }
 
-// TaskRecord is a task as programs know it that do not have it: all that a trigger needs to make the run which the task's own program
-// would make, and what people want to see. It is [runlane.TaskRecord].
+// TaskRecord describes a task to programs that do not have its code, see [runlane.TaskRecord].
 type TaskRecord = runlane.TaskRecord
 
 // MaxBackoffText bounds [TaskRecord].Backoff.

@@ -6,12 +6,12 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// OutboxStatus is where a wakeup that is to be published stands.
+// OutboxStatus is the state of an outbox row.
 type OutboxStatus string
 
 // The statuses of an outbox row.
 const (
-	// OutboxPending: nobody has taken it yet.
+	// OutboxPending: no publisher has claimed it yet.
 	OutboxPending OutboxStatus = "pending"
 	// OutboxClaimed: a publisher owns it until the claim's end.
 	OutboxClaimed OutboxStatus = "claimed"
@@ -19,7 +19,7 @@ const (
 	OutboxPublished OutboxStatus = "published"
 	// OutboxFailed: the transport refused it; it is tried again.
 	OutboxFailed OutboxStatus = "failed"
-	// OutboxDeadLettered: it was given up.
+	// OutboxDeadLettered: it is not tried again until an operator requeues it.
 	OutboxDeadLettered OutboxStatus = "dead_lettered"
 )
 
@@ -58,9 +58,9 @@ type ClaimOutboxCommand struct {
 	IDs []string
 	// At is the instant by which due-ness is judged.
 	At time.Time
-	// Patience may leave young rows to their publishers. Ignored for given IDs.
+	// Patience may leave out rows that just became due, for their publishers. Ignored for given IDs.
 	Patience Patience
-	// Without leaves queues out, however many of their rows are due. Ignored for given IDs.
+	// Without excludes queues; their rows cost nothing, however many are due. Ignored for given IDs.
 	Without []runlane.QueueName
 	// ClaimUntil ends the claim by itself.
 	ClaimUntil time.Time

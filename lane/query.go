@@ -69,18 +69,21 @@ type DueQuery struct {
 	PageQuery
 	// At is the instant by which due-ness is judged. It may lie ahead, to find what comes due.
 	At time.Time
-	// Patience is an allowance, never a duty: conformance passes none.
+	// Patience allows a scan to leave runs out and never obliges it to. The conformance suite passes none.
 	Patience Patience
 	// Queues filters; nil means all.
 	Queues []runlane.QueueName
-	// Without leaves queues out, also of those that Queues names: however many of their runs are due, a scan looks at none of them.
+	// Without excludes queues, even those that Queues names. A scan reads none of their runs, however many are due.
 	Without []runlane.QueueName
 	// Bounded holds the policies of bounded queues.
 	Bounded []runlane.Queue
-	// ConcurrencyKey asks [Storage].ListRunsNeedingDispatch for the runs of one key, "" for those without one: whoever frees a slot
-	// offers it to the next. The page has no cursor then, and may leave out runs that no scan has seen waiting for a slot yet. With a
-	// Limit of 1 and several free slots, it may have any of the runs that could get one, and should have different ones for callers
-	// who ask at the same time. nil asks for all. Other scans ignore it.
+	// ConcurrencyKey asks [Storage].ListRunsNeedingDispatch for the runs of one key, "" for those without a key, nil for
+	// all. A caller that frees a slot uses it to offer the slot to the next run. Other scans ignore it. With a key
+	//
+	//   - the page has no cursor;
+	//   - it may leave out runs that no scan has found waiting for a slot yet;
+	//   - with a Limit of 1 and several free slots, it may have any run that could get one. Callers that ask at the same
+	//     time should get different runs.
 	ConcurrencyKey *string
 }
 
@@ -89,13 +92,14 @@ func (q *DueQuery) Wants(queue runlane.QueueName) bool {
 	return (q.Queues == nil || slices.Contains(q.Queues, queue)) && !slices.Contains(q.Without, queue)
 }
 
-// Patience lets a scan leave out what became due so shortly before At that somebody is surely at work on it.
+// Patience lets a scan leave out runs that became due shortly before At: a publisher or worker is still expected to handle
+// them.
 type Patience struct {
 	// Queued is for queued runs whose wakeup is on its way, scheduled ones whose row was published, and runs claimed from either.
 	Queued time.Duration
 	// ShortWait is for waits of at most 15 minutes on a queue with native delay.
 	ShortWait time.Duration
-	// Undelayed are the queues without native delay: nobody sends a wakeup when a wait there ends, so ShortWait is not for them.
+	// Undelayed are the queues without native delay: no wakeup is sent when a wait there ends, so ShortWait does not apply.
 	Undelayed []runlane.QueueName
 }
 
@@ -151,8 +155,8 @@ type PruneCommand struct {
 	ReleaseOwners bool
 }
 
-// Terminal returns the statuses that the command removes, none twice and in the order of their declaration: all terminal ones
-// where it names none. A command without OlderThan or with an active status is runlane.ErrValidationFailed.
+// Terminal returns the statuses that the command removes, each once, in the order of their declaration. A command that
+// names none removes all terminal ones. One without OlderThan or with an active status is runlane.ErrValidationFailed.
 func (c *PruneCommand) Terminal() ([]runlane.Status, error) {
 	if c.OlderThan.IsZero() {
 		return nil, &runlane.Error{

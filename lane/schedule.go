@@ -81,8 +81,8 @@ type CompleteOccurrenceCommand struct {
 	Count int
 }
 
-// Validate finds a command that names no occurrence, or that says both what was made and why nothing was, or neither:
-// runlane.ErrContractViolation.
+// Validate returns runlane.ErrContractViolation for a command that names no occurrence, or that has both runs and a skip
+// reason, or neither.
 func (c *CompleteOccurrenceCommand) Validate() error {
 	if err := validOccurrence(c.ScheduleID, c.OccurrenceID, c.FireTime); err != nil {
 		return err

@@ -24,10 +24,17 @@ type Storage interface {
 	// Close releases what Start took. No other call follows.
 	Close(ctx context.Context) error
 
-	// AppendRunEvents commits events, projection, owners, slot and outbox rows together, or nothing. It is judged in this order:
-	// sequence (ConflictEventSequence), lease token (ConflictLeaseOwnership), everything else. A creation may also end in
-	// ConflictIdempotencyKey (the first of the keys to be judged), ConflictSingletonKey, each with the owner in Error.RunID, or ConflictQueueCapacity
-	// when it carries a reservation. The events of the returned commit are exactly what ListRunEvents will return.
+	// AppendRunEvents commits events, projection, owners, slot and outbox rows together, or nothing. The checks are, in
+	// this order:
+	//
+	//	sequence         ConflictEventSequence
+	//	lease token      ConflictLeaseOwnership
+	//	everything else  for a creation also, the idempotency key before the singleton key:
+	//	                 ConflictIdempotencyKey, with the owner in Error.RunID
+	//	                 ConflictSingletonKey, with the owner in Error.RunID
+	//	                 ConflictQueueCapacity, when it carries a reservation
+	//
+	// The events of the returned commit are exactly what ListRunEvents will return.
 	AppendRunEvents(ctx context.Context, c *AppendCommand) (*Commit, error)
 
 	// GetRun returns one run exactly as it is now, with payload and output. Absent: runlane.ErrRunNotFound.
@@ -51,8 +58,9 @@ type Storage interface {
 	// ListRunEvents pages one run's history in sequence order, both directions. Exact.
 	ListRunEvents(ctx context.Context, q *EventQuery) (*runlane.Page[runlane.EventRecord], error)
 
-	// ListRunnableRuns returns what a worker may claim, see [RunnableAt]. This and the following scans return compact references
-	// in due order, due exactly at the millisecond, eventually consistent; a full page or a row they skip starves nobody.
+	// ListRunnableRuns returns what a worker may claim, see [RunnableAt]. This and the following scans return compact
+	// references in due order, due exactly at the millisecond, eventually consistent. Neither a full page nor a row that
+	// is skipped may keep other runs from being found.
 	ListRunnableRuns(ctx context.Context, q *DueQuery) (*runlane.Page[RunRef], error)
 	// ListRunsNeedingDispatch returns runs of q.Bounded that need a slot: queued without a live reservation, due and waiting, or
 	// running with an expired lease. Full partitions are skipped.
@@ -92,16 +100,17 @@ type Storage interface {
 	// CompleteScheduleOccurrence enforces the claim's token (ConflictScheduleOccurrence) and moves the record's LastFire and
 	// LastRunID forward in the same commit.
 	CompleteScheduleOccurrence(ctx context.Context, c *CompleteOccurrenceCommand) error
-	// ListScheduleOccurrences pages what became of a schedule's occurrences, newest first.
+	// ListScheduleOccurrences pages a schedule's occurrences with their outcomes, newest first.
 	ListScheduleOccurrences(ctx context.Context, q *OccurrenceQuery) (*runlane.Page[runlane.Occurrence], error)
 
-	// ClaimOutboxMessages gives the caller due rows to publish, under a token and until ClaimUntil. Due are rows pending, failed
-	// or under an expired claim, whose time has come, and only the latest delivery row of a queued or scheduled run: a later
-	// delivery request, a claim of the run or its end supersedes it. Given IDs never widen.
+	// ClaimOutboxMessages gives the caller due rows to publish, under a token and until ClaimUntil. A row is due when its
+	// time has come, it is pending, failed or under an expired claim, and it is the latest delivery row of a queued or
+	// scheduled run. A later delivery request, a claim of the run or the run's end supersedes it. With given IDs, other
+	// rows are never claimed.
 	ClaimOutboxMessages(ctx context.Context, c *ClaimOutboxCommand) ([]OutboxMessage, error)
-	// MarkOutboxMessagesPublished acknowledges. This and the following marks judge each message alone: those whose token is
-	// stale are left and named in the Meta ("outbox_ids") of one ConflictOutboxClaim; the rest are marked. The holder of a row
-	// that was superseded meanwhile may still mark it.
+	// MarkOutboxMessagesPublished acknowledges. This and the following marks check each message separately: those whose
+	// token is stale stay as they are and are named in the Meta ("outbox_ids") of one ConflictOutboxClaim; the rest are
+	// marked. The holder of a row that was superseded meanwhile may still mark it.
 	MarkOutboxMessagesPublished(ctx context.Context, c *MarkPublishedCommand) error
 	// MarkOutboxMessagesFailed records a failure and when to try again.
 	MarkOutboxMessagesFailed(ctx context.Context, c *MarkFailedCommand) error
@@ -109,7 +118,7 @@ type Storage interface {
 	MarkOutboxMessagesDeadLettered(ctx context.Context, c *MarkDeadLetteredCommand) error
 	// ListDeadLetters pages given-up wakeups, oldest first.
 	ListDeadLetters(ctx context.Context, q *DeadLetterQuery) (*runlane.Page[runlane.DeadLetter], error)
-	// RequeueDeadLetters makes rows pending again with no attempts; one that is no dead letter any more is passed over.
+	// RequeueDeadLetters makes rows pending again with no attempts. It skips rows that are not dead letters any more.
 	RequeueDeadLetters(ctx context.Context, c *RequeueCommand) (requeued int, err error)
 
 	// PruneRuns removes terminal runs, oldest first, a bounded number a call, resumable by cursor and after a crash.
@@ -139,7 +148,7 @@ type StorageCapabilities struct {
 	// ReadsRunHistory: runs and events can be listed.
 	ReadsRunHistory bool `json:"readsRunHistory"`
 
-	// FindsLostWakeups: queued runs whose published wakeup nobody claimed are found again.
+	// FindsLostWakeups: queued runs whose published wakeup led to no claim are found again.
 	FindsLostWakeups bool `json:"findsLostWakeups"`
 	// KeepsDeadLetters: given-up wakeups can be listed and requeued.
 	KeepsDeadLetters bool `json:"keepsDeadLetters"`

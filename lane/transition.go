@@ -89,10 +89,10 @@ func (t *Transition) Validate() error {
 	return nil
 }
 
-// OutboxBirth is the state in which a commit's outbox rows begin. The zero value is pending: the relay publishes.
+// OutboxBirth is the initial state of a commit's outbox rows. The zero value is pending: the relay publishes.
 type OutboxBirth struct {
 	// ClaimUntil, when set, makes rows that are due at once claimed by the caller, who publishes them; the tokens are in
-	// Commit.Outbox. Rows for a later time are pending whatever is asked.
+	// Commit.Outbox. Rows for a later time are always pending.
 	ClaimUntil time.Time
 	// Published: nothing is to be sent, the caller already holds the wakeup.
 	Published bool
@@ -112,7 +112,7 @@ type Commit struct {
 // AppendCommand appends to a run.
 type AppendCommand struct {
 	Transition
-	// LeaseToken fences owner writes; "" for everybody else.
+	// LeaseToken proves that the run's owner writes. "" for writes of other callers.
 	LeaseToken string
 	// Outbox is how rows of run.delivery_requested events begin.
 	Outbox OutboxBirth
@@ -134,7 +134,7 @@ type ClaimCommand struct {
 	At time.Time
 	// Slot takes a free slot in the same commit: for a bounded run without a live reservation.
 	Slot bool
-	// ByWakeup is false for poll workers, whose claims no message will ever recall.
+	// ByWakeup is false for poll workers: no message will be delivered again if they die after the claim.
 	ByWakeup bool
 }
 

@@ -38,7 +38,7 @@ type TransportCapabilities struct {
 	OrderedDelivery bool `json:"orderedDelivery"`
 }
 
-// Wakeup says "look at this run". It carries no state.
+// Wakeup tells a worker to check a run. It carries no state.
 type Wakeup struct {
 	RunKey
 	// Queue is the run's.
@@ -89,8 +89,8 @@ const (
 type Receiver interface {
 	// Receive calls handle from as many goroutines as concurrency until ctx ends, then waits for those under way and returns nil.
 	// A nil return of handle acknowledges; an error hands the wakeup back, to come again later. The context that handle gets
-	// does not end with ctx: whoever stops decides how long attempts may finish. queues names the bindings to read; one that is
-	// not bound is runlane.ErrConfigurationInvalid.
+	// does not end with ctx: the caller decides how long attempts may take to finish. queues names the bindings to read;
+	// one that is not bound is runlane.ErrConfigurationInvalid.
 	Receive(ctx context.Context, queues []runlane.QueueName, concurrency int, handle func(context.Context, Wakeup) error) error
 }
 
@@ -117,8 +117,8 @@ type DepthReader interface {
 	Depth(ctx context.Context, queue runlane.QueueName) (visible, inFlight int, err error)
 }
 
-// InvocationReader is the optional ability to tell how long the invocations are that a queue is made for, where functions execute what it
-// carries. Explanations and doctor compare tasks with it; nothing else depends on it. Found with [As].
+// InvocationReader is the optional ability to tell how long an invocation may take that executes a queue's wakeups, for
+// queues that functions read. Explanations and doctor compare tasks with it; nothing else depends on it. Found with [As].
 type InvocationReader interface {
 	// InvocationTime is 0 where the queue does not tell.
 	InvocationTime(ctx context.Context, queue runlane.QueueName) (time.Duration, error)
@@ -127,8 +127,8 @@ type InvocationReader interface {
 // ProgressKeeper is the optional ability of a storage to keep the last progress note of a run, outside its history. Found with
 // [As].
 type ProgressKeeper interface {
-	// PutProgress is fenced by the lease token: ConflictLeaseOwnership when it does not own the run any more, runlane.ErrRunNotFound
-	// when there is none. An older note than the one that is kept changes nothing, and no error tells.
+	// PutProgress is checked by the lease token: ConflictLeaseOwnership when it does not own the run any more,
+	// runlane.ErrRunNotFound when there is no such run. A note older than the stored one changes nothing and is no error.
 	PutProgress(ctx context.Context, key RunKey, leaseToken string, p runlane.Progress) error
 	// GetProgress returns the zero value when there is none.
 	GetProgress(ctx context.Context, key RunKey) (runlane.Progress, error)
