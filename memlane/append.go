@@ -24,9 +24,15 @@ func (s *Storage) AppendRunEvents(ctx context.Context, c *lane.AppendCommand) (*
 	return &r.commit, nil
 }
 
-// commit is the one way to change a run. It judges in the order of the contract: sequence, then ownership (of the lease), then
-// the command itself, then eligibility (of the run for this command, a slot included), then the owners of keys and a creation's
-// slot. The functions get nil for a run that does not exist. Eligibility may take a slot: nothing fails after it.
+// commit is the only way to change a run. It checks in the order of the contract:
+//
+//  1. the sequence;
+//  2. the ownership of the lease;
+//  3. the command itself;
+//  4. the eligibility of the run for this command, a slot included: this may take a slot, so nothing may fail after it;
+//  5. for a creation, the owners of keys and the slot.
+//
+// The functions get nil for a run that does not exist.
 func (s *Storage) commit(
 	t *lane.Transition, birth lane.OutboxBirth, ownership func(*entry) error, eligibility func(*environment, *entry) error,
 ) (*receipt, error) {
@@ -107,7 +113,7 @@ func (s *Storage) write(
 	return nil
 }
 
-// judgeCreation finds what keeps a run from being made, and takes the slot that it begins with.
+// judgeCreation returns why a run cannot be made, or takes the slot that it begins with.
 func (env *environment) judgeCreation(e *entry, t *lane.Transition) error {
 	e.created = e.events[0].body.(*runlane.RunCreated) // which it is, by Transition.Validate
 	if field := e.contradicts(t.Projected); field != "" {
@@ -119,8 +125,8 @@ func (env *environment) judgeCreation(e *entry, t *lane.Transition) error {
 	return env.admit(e, t, e.events[len(e.events)-1].at)
 }
 
-// judgeSequence comes before everything else: a stale command is a lost race, whatever else is wrong with it. Where the id was used again
-// after pruning, the run that is there has another instant of creation, whatever its sequence.
+// judgeSequence comes before everything else: a stale command is a lost race, even if something else is wrong with it. If
+// the id was used again after pruning, the stored run has another instant of creation and the command is stale, too.
 func judgeSequence(e *entry, t *lane.Transition) error {
 	sequence := int64(0)
 	if e != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// bodyRoom is memory that is there already for one body of each type that simple runs have. What it has no room for gets its own.
+// bodyRoom is preallocated memory for one body of each type that simple runs have. Other bodies are allocated separately.
 type bodyRoom struct {
 	created   *runlane.RunCreated
 	delivery  *runlane.RunDeliveryRequested
@@ -17,7 +17,7 @@ type bodyRoom struct {
 	succeeded *runlane.RunSucceeded
 }
 
-// claimRoom gives room away once.
+// claimRoom returns the room the first time, then new memory.
 func claimRoom[T any](room **T) *T {
 	if t := *room; t != nil {
 		*room = nil

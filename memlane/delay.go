@@ -55,7 +55,7 @@ func (t *Transport) drop(d *delayed) {
 // arm sets the timer to the earliest wakeup.
 func (t *Transport) arm() {
 	if t.later.timer != nil {
-		t.later.timer.Stop() // one that fires all the same finds nothing due
+		t.later.timer.Stop() // if it fires anyway, it finds nothing due
 	}
 	t.later.timer = time.AfterFunc(time.Until(t.later.heap[0].at), t.release)
 }

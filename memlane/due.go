@@ -9,7 +9,8 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// ListRunnableRuns returns what a worker may claim: of q.Bounded runs with a slot, and no more others than there are free ones.
+// ListRunnableRuns returns what a worker may claim. Of the runs in q.Bounded these are all runs with a slot, and as many
+// others as there are free slots.
 func (s *Storage) ListRunnableRuns(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
 	left := room{q: q}
 	return s.scan(ctx, "ListRunnableRuns", q, func(ix *indexes) []*ordered {
@@ -108,7 +109,8 @@ func (i item) ref() lane.RunRef {
 	}
 }
 
-// dueFilter is the part of the query that a cursor is bound to. The instant is not: it moves while a caller pages.
+// dueFilter is the part of the query that a cursor is bound to. The instant is not part of it: it moves while a caller
+// pages.
 func dueFilter(q *lane.DueQuery) []string {
 	var parts []string
 	for _, queue := range q.Queues {
@@ -143,8 +145,12 @@ const (
 // longestDelay is the longest wait that a transport's own delay covers.
 const longestDelay = 15 * time.Minute
 
-// awaited tells which wakeup is on its way to the run, if any: that of a queued run once a publisher has it, that of a scheduled run
-// once it was handed over, or the delayed one of a short wait.
+// awaited tells which wakeup is on its way to the run, if any:
+//
+//	queued                         the wakeup that a publisher has claimed or published
+//	waiting, wakeup published      that one
+//	waiting for up to 15 minutes   the delayed wakeup that the transport's timer sends
+//	owned by a worker              the wakeup that its claim answered
 func (e *entry) awaited() wait {
 	s := &e.state
 	switch {
@@ -165,8 +171,9 @@ func (e *entry) awaited() wait {
 	return wait{}
 }
 
-// wakeupOf is what the run is woken for by a claim. The owner's wakeup comes again when the owner dies, so patience with the
-// wakeup covers the owner's lease too. Nothing recalls the claim of a poll worker, or one that ends before the wait did.
+// wakeupOf is the wakeup that a claim answers. It is delivered again if the owner dies, so patience with the wakeup covers
+// the owner's lease too. There is none for the claim of a poll worker, and none if the lease ends before the wakeup's due
+// time.
 func (e *entry) wakeupOf(c *lane.ClaimCommand) wait {
 	awaited := e.awaited()
 	if !c.ByWakeup || awaited.due > at(c.Projected.Lease.ExpiresAt) {
@@ -175,7 +182,7 @@ func (e *entry) wakeupOf(c *lane.ClaimCommand) wait {
 	return awaited
 }
 
-// underway reports whether somebody is surely at work on what became due so shortly before now.
+// underway reports whether a wakeup is on its way to the run, or a worker answered one, within the query's patience.
 func (e *entry) underway(now millis, patience lane.Patience) bool {
 	switch awaited := e.awaited(); awaited.kind {
 	case wakeupUnderway:

@@ -8,7 +8,8 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// entry is one run. It holds instants as millis and each byte of the user's once, and shares no memory with commands or results.
+// entry is one run. It holds instants as millis and each payload and output once, and shares no memory with commands or
+// results.
 type entry struct {
 	id          runlane.RunID
 	environment runlane.Environment
@@ -16,10 +17,10 @@ type entry struct {
 	due         place  // among the active runs, or among the finished ones
 
 	*life         // nil once the run is packed
-	packed string // of a finished run: what is left of its life, see pack
+	packed string // of a finished run: its life in few bytes, see pack
 }
 
-// life is what is known of a run: what its creation fixed, its projection, its history and its deliveries.
+// life is all data of a run that is not packed: what its creation fixed, its projection, its history and its deliveries.
 type life struct {
 	created *runlane.RunCreated // task, queue, payload, keys and source never change after it
 	state   state
@@ -27,15 +28,15 @@ type life struct {
 
 	rows           []row  // deliveries: the latest one, before it those superseded under a claim
 	firstPublished millis // of this wait for a worker; a claim clears it
-	woken          wait   // what the wakeup was for that the present owner answered
+	woken          wait   // the wakeup that the present owner's claim answered
 
-	delivery place // among the deliveries that somebody has to look at
+	delivery place // among the deliveries to publish, published or given up
 	adrift   place // among the queued runs that no delivery brings to a worker
 
-	slot  *partition // where the run has a slot: nil for nearly all, and for all of queues without a limit
+	slot  *partition // where the run has a slot; nil for runs without one, and in queues without a limit
 	wants place      // among the runs of its partition that want a slot, when its queue was ever limited
 
-	// Room for the history and the delivery of a run without incidents, which then needs no more memory than this struct.
+	// Room for the history and the delivery of a run without retries or releases, which needs no other memory then.
 	room          bodyRoom
 	eventRoom     [5]event
 	createdRoom   runlane.RunCreated
@@ -98,7 +99,7 @@ func (e *entry) keep(p *runlane.Run) {
 	s.meta = keepMap(s.meta, p.Meta)
 }
 
-// keepMap clones next unless it is what we have already.
+// keepMap returns have if next equals it, else a clone of next.
 func keepMap(have, next map[string]string) map[string]string {
 	if have == nil && next == nil || have != nil && next != nil && maps.Equal(have, next) {
 		return have
@@ -139,7 +140,7 @@ func (e *entry) project(bulk bool) *runlane.Run {
 	return run
 }
 
-// fill makes run the run, sharing what never changes, which its owner then has to copy, see own.
+// fill writes the projection into run. It shares what never changes with the storage: the caller has to copy that, see own.
 func (e *entry) fill(run *runlane.Run) {
 	s, c := &e.state, e.created
 	*run = runlane.Run{

@@ -7,7 +7,7 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// ended refuses work for a caller who has left already: one rule for every method.
+// ended refuses a call whose context has ended. Every method begins with it.
 func ended(ctx context.Context) error {
 	if ctx.Err() == nil {
 		return nil

@@ -9,7 +9,8 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// event is one event of a history. Its run and its place are known from where it lies. Neither body nor notes change while the run lives.
+// event is one event of a history. Its run and sequence follow from its position there. Neither body nor notes ever
+// change.
 type event struct {
 	at    millis
 	actor unique.Handle[runlane.Actor] // few actors cause many events
@@ -17,7 +18,7 @@ type event struct {
 	body  runlane.EventBody
 }
 
-// notes are what few events carry.
+// notes are the fields that only few events have.
 type notes struct{ meta, traceCarrier map[string]string }
 
 // copyEvents adds our own copies of a command's events, in whole milliseconds.

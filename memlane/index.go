@@ -7,8 +7,11 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// indexes say who has to look at which run when. Every active run is in exactly one of the first four, every finished one in
-// exactly one of finished. The latest delivery of a queued or scheduled run is in one of the last three.
+// indexes order runs by when they need inspection, each index for one purpose:
+//
+//	queued to cancelling        every active run is in exactly one of them
+//	succeeded to cancelled      every finished run is in exactly one of them
+//	unpublished to dead         the latest delivery of a queued or scheduled run is in one of them
 type indexes struct {
 	queued     ordered // by runAt ?? updatedAt
 	waiting    ordered // scheduled, retrying, released: by runAt
@@ -21,8 +24,9 @@ type indexes struct {
 	redeliveries ordered // published ones of queued runs: by when they count as lost
 	dead         ordered // given-up ones: since when
 
-	// adrift are queued runs that none of these surely brings to a worker: without a delivery, from when they may be taken; with a
-	// reservation, from its end. They need a slot, or a delivery request when their queue has no limit any more.
+	// adrift are queued runs that no delivery is certain to bring to a worker: those without a delivery, from when they
+	// may be taken, and those with a reservation, from its end. They need a slot, or a delivery request if their queue has
+	// no limit any more.
 	adrift ordered
 }
 
@@ -46,7 +50,7 @@ func (p *place) move(e *entry, to place) {
 	*p = to
 }
 
-// reindex follows every change of a run or of its deliveries.
+// reindex is called after every change of a run or of its deliveries.
 func (env *environment) reindex(e *entry) {
 	e.due.move(e, e.duePlace())
 	e.delivery.move(e, e.deliveryPlace())
@@ -115,14 +119,14 @@ func (e *entry) adriftPlace() place {
 	}
 }
 
-// The distances at which a published wakeup that nobody claimed counts as lost, see docs/internals/decisions.md, Delivery.
+// The times after which a published wakeup without a claim counts as lost, see docs/internals/decisions.md, Delivery.
 const (
 	firstRedelivery   = 10 * time.Minute
 	longestRedelivery = 6 * time.Hour
 )
 
-// redeliverAt is 10 minutes after the first publication, 20 after the second, 40 after the third, at most 6 hours: what was
-// waited so far says how many there were.
+// redeliverAt is 10 minutes after the first publication, 20 after the second, 40 after the third, at most 6 hours. The
+// time since the first publication tells how many there were.
 func (e *entry) redeliverAt(r *row) millis {
 	waited := r.since.since(e.firstPublished)
 	return r.since.add(min(waited+firstRedelivery, longestRedelivery))

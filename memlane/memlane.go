@@ -1,8 +1,8 @@
-// Package memlane is the embedded lane: storage and transport in the memory of one process. It is what to try the module with,
-// what tests run on, and the reference model that other storages are compared with: its files are written to be read, one rule
-// of docs/internals/contract.md after the other. Nothing outlives the process.
+// Package memlane is the embedded lane: storage and transport in the memory of one process. It is for trying the module
+// and for tests, and is the reference model that other storages are compared with: its files are written to be read, one
+// rule of docs/internals/contract.md after the other. Nothing outlives the process.
 //
-// [New] is what most people need. [NewStorage] and [NewTransport] pair differently, for example a memory storage with a faulty
+// Most programs need [New]. [NewStorage] and [NewTransport] are for other pairs, for example a memory storage with a faulty
 // transport in a test.
 package memlane
 
@@ -13,7 +13,7 @@ import "github.com/runlane/runlane-go/lane"
 func New() *lane.Lane {
 	l, err := lane.New(NewStorage(nil), NewTransport(nil), &lane.Options{Name: "memlane"})
 	if err != nil {
-		panic(err) // both halves are right here: only a bug of this package can get us here
+		panic(err) // the pair is valid: only a bug of this package can cause this
 	}
 	return l
 }

@@ -13,7 +13,7 @@ import (
 type ordered struct {
 	blocks [][]item
 	size   int
-	spare  []item // a block that ran empty: sets that fill and empty again and again need no new one
+	spare  []item // an empty block, kept for a set that fills and empties repeatedly
 }
 
 // item is a run at the instant by which it is ordered.
@@ -97,7 +97,7 @@ func (o *ordered) remove(i item) bool {
 	return true
 }
 
-// without moves the shorter side: what is due first is mostly what goes first.
+// without moves the shorter side, because items near the front are removed most often.
 func without(items []item, index int) []item {
 	if index >= len(items)/2 {
 		return slices.Delete(items, index, index+1)

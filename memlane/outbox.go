@@ -37,13 +37,13 @@ func (r *row) holds(text string) bool {
 	return ok && err == nil && r.status == lane.OutboxClaimed && r.token == token
 }
 
-// addRow makes the row of a delivery request. It supersedes every earlier one: those stay only while a publisher holds them,
-// who may still mark them.
+// addRow makes the row of a delivery request. It supersedes every earlier row. Earlier rows stay only while a publisher
+// holds them and may still mark them.
 func (e *entry) addRow(sequence int64, d *runlane.Delivery, occurred millis, birth lane.OutboxBirth, token func() uint64) *row {
 	e.rows = slices.DeleteFunc(e.rows, func(r row) bool { return r.status != lane.OutboxClaimed })
 	r := row{sequence: sequence, status: lane.OutboxPending, requestedAt: at(d.RequestedAt), availableAt: at(d.AvailableAt), claimUntil: absent}
 	switch {
-	case r.availableAt > occurred: // for later: pending whatever is asked
+	case r.availableAt > occurred: // for later: always pending
 	case birth.Published:
 		r.status, r.since = lane.OutboxPublished, occurred
 		e.published(occurred)
@@ -54,7 +54,7 @@ func (e *entry) addRow(sequence int64, d *runlane.Delivery, occurred millis, bir
 	return &e.rows[len(e.rows)-1]
 }
 
-// outboxWithdrawn is the row of a request that nothing is sent for: the run waits for a slot. Nobody ever sees it.
+// outboxWithdrawn is the status of a row for which nothing is sent: the run waits for a slot. No method returns such a row.
 const outboxWithdrawn lane.OutboxStatus = "withdrawn"
 
 // withdrawRows supersedes every row and makes none that could be due.
@@ -252,7 +252,7 @@ func (r *row) fail(failure runlane.Failure) {
 	r.failure = &kept
 }
 
-// mark judges each message alone: those whose claim is over are left and named in one conflict.
+// mark checks each message separately: those whose claim is over stay as they are and are named in one conflict.
 func mark[M any](
 	ctx context.Context, s *Storage, name runlane.Environment, messages []M,
 	ref func(M) lane.OutboxRef, apply func(e *entry, r *row, m M),

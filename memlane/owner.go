@@ -29,7 +29,7 @@ func (e *entry) retains(now millis) bool {
 	}
 }
 
-// judgeOwners tells which key of a new run has an owner already: idempotency is judged before singleton.
+// judgeOwners tells which key of a new run has an owner already. The idempotency key is checked before the singleton key.
 func (env *environment) judgeOwners(e *entry, now millis) error {
 	idempotency := scopedKey{e.created.TaskID, e.created.IdempotencyKey}
 	singleton := scopedKey{e.created.TaskID, e.created.SingletonKey}
@@ -56,7 +56,7 @@ func (env *environment) own(e *entry) {
 	}
 }
 
-// disown frees what a finished run does not keep. A key with a time to live stays, to be resolved lazily.
+// disown frees the keys that a finished run does not keep. A key with a time to live stays and is checked when it is read.
 func (env *environment) disown(e *entry) {
 	singleton := scopedKey{e.created.TaskID, e.created.SingletonKey}
 	if env.singletons[singleton] == e {

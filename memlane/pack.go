@@ -8,18 +8,18 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// packer writes what is left of a finished run: few bytes, and none that the garbage collector has to look into. A text that occurs
-// again (a queue, a worker, a token) is written once.
+// packer writes a finished run into few bytes without pointers, which the garbage collector need not scan. A text that
+// occurs again (a queue, a worker, a token) is written once.
 type packer struct {
 	b     []byte
 	base  millis // instants are written as distances from it
 	texts []string
 }
 
-// packers are used again, for their room.
+// packers are reused, to save allocations.
 var packers = sync.Pool{New: func() any { return new(packer) }}
 
-// usualTexts stand before those of any run: words of the contract that nearly all histories repeat.
+// usualTexts come before the texts of the run: words of the contract that nearly all histories repeat.
 var usualTexts = []string{
 	string(runlane.StatusSucceeded), string(runlane.StatusFailed), string(runlane.StatusCancelled),
 	string(runlane.EventDeliveryRequested), string(runlane.EventLeaseClaimed), string(runlane.EventStarted), string(runlane.EventSucceeded),
@@ -35,8 +35,8 @@ func (e *entry) texts(room []string) []string {
 	return append(append(room[:0], usualTexts...), string(e.id), string(e.environment))
 }
 
-// pack replaces the life of a finished run by what reads need of it. A run with a row that a publisher still holds is left as it
-// is until that is marked.
+// pack replaces the life of a finished run by the packed form, which has all that reads need. A run with a row that a
+// publisher still holds is packed only after the row was marked.
 func (e *entry) pack() {
 	if e.life == nil || !e.state.status.Terminal() {
 		return

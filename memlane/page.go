@@ -9,7 +9,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// maxExamined bounds the rows one page looks at: a page may be short or empty and still have a next one.
+// maxExamined bounds the rows that one page reads: a page may be short or empty and still have a next one.
 const maxExamined = 1000
 
 // scope identifies a list: its method, environment, filter and order. A cursor carries the scope it was made for.
@@ -39,7 +39,7 @@ func (r *resume) place() *position {
 	return &r.position
 }
 
-// cursor is opaque: version, part, instant, id, and a sum of these and the scope, by which an altered one is told as well.
+// cursor is opaque: version, part, instant, id, and a checksum of these and the scope, which also reveals an altered one.
 func (s scope) cursor(part byte, p position) runlane.Cursor {
 	b := make([]byte, 0, 18+len(p.id))
 	b = append(b, 1, part)
@@ -80,7 +80,7 @@ const (
 	stop // neither this row nor any behind it
 )
 
-// fillPage takes rows until the page is full, the walk or its end is reached, or enough was looked at.
+// fillPage takes rows until the page is full, the walk ends, judge says stop, or maxExamined rows were read.
 func fillPage[T any](w *walk, s scope, limit int, part byte, judge func(item) (T, verdict)) *runlane.Page[T] {
 	page := &runlane.Page[T]{}
 	var last item

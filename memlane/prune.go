@@ -9,7 +9,8 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// PruneRuns removes finished runs with their histories and owners, oldest first. One call looks at no more rows than a page does.
+// PruneRuns removes finished runs with their histories and owners, oldest first. One call reads no more rows than a page
+// does.
 func (s *Storage) PruneRuns(ctx context.Context, c *lane.PruneCommand) (*lane.PruneProgress, error) {
 	if err := ended(ctx); err != nil {
 		return nil, err
@@ -42,7 +43,7 @@ func (s *Storage) PruneRuns(ctx context.Context, c *lane.PruneCommand) (*lane.Pr
 		case i.at >= cutoff:
 			return nil, stop
 		case !c.ReleaseOwners && env.keepsKey(i.entry, now):
-			if examined <= maxExamined { // the row behind those counts when the next call looks at it
+			if examined <= maxExamined { // the row after these is counted by the next call
 				progress.Skipped++
 			}
 			return nil, skip
@@ -85,7 +86,7 @@ func (env *environment) keepsKey(e *entry, now millis) bool {
 	return env.ownsKey(known.created, e) && known.retains(now)
 }
 
-// remove forgets a finished run and the key it may still own. Keys that other runs own by now are theirs.
+// remove forgets a finished run and the key it may still own. A key that another run owns by now stays.
 func (env *environment) remove(e *entry) {
 	if known := e.view(); env.ownsKey(known.created, e) {
 		delete(env.idempotency, scopedKey{known.created.TaskID, known.created.IdempotencyKey})

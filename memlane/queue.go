@@ -7,28 +7,29 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// queue is the wakeups of one binding, first in first out, and who waits for them. The transport's lock guards it.
+// queue has the wakeups of one binding, first in first out, and the receptions that wait for them. The transport's lock
+// guards it.
 type queue struct {
 	name     runlane.QueueName
-	blocks   [][]waitingWakeup // full ones but for the last: a backlog grows without being copied
-	head     int               // of the first block that many are gone
+	blocks   [][]waitingWakeup // all full except the last: a backlog grows without being copied
+	head     int               // how many of the first block are gone
 	size     int               // how many wait
-	spare    []waitingWakeup   // a block that ran empty
+	spare    []waitingWakeup   // an empty block for reuse
 	inFlight int               // handed to a handler and not acknowledged
 	// receptions are the calls of Receive that read this queue.
 	receptions []*reception
 	// refused are the wakeups that a reception handed back, of *delayed. They are in flight.
 	refused list.List
-	// passed are the last ones of these that a reception came by: it has refused them and all before.
-	// Each looks at each once.
+	// passed has for each reception the last wakeup of refused that it refused: it has refused all before it too, so it
+	// is offered each wakeup once.
 	passed map[*reception]*list.Element
 }
 
-// waitingWakeup is a wakeup with what handlers made of it so far.
+// waitingWakeup is a wakeup with its refusals so far.
 type waitingWakeup struct {
 	lane.Wakeup
 
-	refused *refusals // nil: none handed it back
+	refused *refusals // nil: no handler refused it
 }
 
 // wakeupBlock is how many wakeups a block holds.

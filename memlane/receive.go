@@ -13,7 +13,7 @@ import (
 // reception is one call of Receive. The transport's lock guards its fields.
 type reception struct {
 	queues []*queue
-	turn   int           // the queue to look at first, so that a busy one does not starve the others
+	turn   int           // the queue to read first, so that a busy one does not starve the others
 	idle   int           // workers that wait on handed
 	handed chan received // has room for all workers
 }
@@ -25,9 +25,9 @@ type received struct {
 }
 
 // Receive calls handle from concurrency goroutines until ctx ends or the transport is closed. Idle ones block: there is no
-// polling. A wakeup that handle refuses goes to the other calls of Receive for its queue, each of which may
-// serve other tasks: to the first that is free. When all have refused it, it comes again after [TransportOptions].HandBack,
-// and to a new call of Receive at once.
+// polling. A wakeup that handle refuses is offered to the other calls of Receive for its queue, which may have handlers
+// for other tasks: the first free one gets it. When all have refused it, it comes again after [TransportOptions].HandBack,
+// or at once to a new call of Receive.
 func (t *Transport) Receive(
 	ctx context.Context, queues []runlane.QueueName, concurrency int, handle func(context.Context, lane.Wakeup) error,
 ) error {
@@ -122,7 +122,7 @@ func (t *Transport) next(ctx context.Context, r *reception) (next received, ok b
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	select {
-	case next = <-r.handed: // it was handed over just now: a worker that ends must not take it along
+	case next = <-r.handed: // handed over just now: a worker that ends must not lose it
 		t.putBack(next)
 	default:
 		r.idle--
@@ -152,7 +152,7 @@ func (t *Transport) settle(r *reception, done received, err error) {
 	t.offer(done)
 }
 
-// copy is the handler's own.
+// copy is the wakeup for the handler, which may change it.
 func (r received) copy() lane.Wakeup {
 	w := r.wakeup.Wakeup
 	w.TraceCarrier = maps.Clone(w.TraceCarrier)

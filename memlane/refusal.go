@@ -15,7 +15,7 @@ import (
 // Then the wakeup waits like any other, and the next refusal begins the next round. A reception that joins has
 // refused nothing, so it is offered what rests. The transport's lock guards all of this.
 
-// refusals are what receptions made of a wakeup.
+// refusals tell which receptions refused a wakeup, and since how many rounds.
 type refusals struct {
 	by     []*reception // in this round
 	rounds int          // with this one
@@ -98,7 +98,7 @@ func (t *Transport) takeRefused(q *queue, r *reception) (received, bool) {
 	return received{}, false
 }
 
-// removeRefused takes a wakeup out of the list. Receptions that stood at it stand at the one before.
+// removeRefused takes a wakeup out of the list. Receptions whose last refusal it was now point to the one before it.
 func (q *queue) removeRefused(e *list.Element) {
 	for r, passed := range q.passed {
 		if passed == e {

@@ -55,12 +55,12 @@ func (s *Storage) ReserveRunDispatch(ctx context.Context, c *lane.ReserveCommand
 	}))
 }
 
-// claimSlot is the slot's part of a claim: whether the run may start as far as its queue's limit goes. A reservation is judged
-// exactly at c.At; a storage that needs time for its commit has to end it earlier.
+// claimSlot is the slot's part of a claim: whether the queue's limit lets the run start. Whether a reservation is over is
+// decided exactly at c.At; a storage that needs time for its commit has to end it earlier.
 func (env *environment) claimSlot(e *entry, c *lane.ClaimCommand) error {
 	now := at(c.At)
 	switch {
-	case e.occupies(now): // its own since the reservation, or since the claim of the worker that died
+	case e.occupies(now): // it holds a slot since its reservation, or since the claim of the worker that died
 		return nil
 	case !c.Queue.Bounded():
 		env.freeSlot(e) // a reservation that is over, from when the queue had a limit
@@ -74,8 +74,8 @@ func (env *environment) claimSlot(e *entry, c *lane.ClaimCommand) error {
 	}
 }
 
-// admit is the slot's part of a creation. One with a reservation, or that runs at once, needs a free slot; any other waits for
-// its turn. There is no instant but that of the events.
+// admit is the slot's part of a creation. One with a reservation, or that runs at once, needs a free slot; any other waits
+// for its turn. The only instant is that of the events.
 func (env *environment) admit(e *entry, t *lane.Transition, now millis) error {
 	if !t.Queue.Bounded() || !t.Reserves() && t.Projected.Status != runlane.StatusRunning {
 		return nil
@@ -110,9 +110,9 @@ func judgeAppend(e *entry, t *lane.Transition) error {
 	return nil
 }
 
-// ListRunsNeedingDispatch returns runs of q.Bounded that want a slot, no more of a partition than it has free ones, in due order.
-// A running run whose lease is over comes whether there is room or not: the slot may be its own, and one that started when there
-// was no limit has to be made waiting.
+// ListRunsNeedingDispatch returns runs of q.Bounded that want a slot, in due order, and of each partition at most as many
+// as it has free slots. A running run whose lease is over is always returned: it may hold a slot already, and one that
+// started when there was no limit has to wait for a slot now.
 func (s *Storage) ListRunsNeedingDispatch(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
 	if err := ended(ctx); err != nil {
 		return nil, err
@@ -186,11 +186,11 @@ func (env *environment) waitingWith(key string, q *lane.DueQuery, limit int) (re
 	return refs
 }
 
-// offersAtOnce is among how many runs callers that freed slots at the same moment are spread.
+// offersAtOnce is the number of runs among which callers that free slots at the same time are spread.
 const offersAtOnce = 64
 
-// offer is a run for one free slot: that which has waited longest, without those that were just offered to other callers, which have
-// not reserved for them yet. When all were offered it begins anew.
+// offer is a run for one free slot: the one that has waited longest and was not just offered to another caller, which has
+// not reserved for it yet. When all were offered, it begins again with the first.
 func (p *partition) offer(q *lane.DueQuery, limit int) (item, bool) {
 	waiting := p.candidates(nil, q, limit, nil, offersAtOnce)
 	if len(waiting) == 0 {

@@ -33,7 +33,7 @@ type occurrence struct {
 
 func (o *occurrence) completed() bool { return len(o.runs) > 0 || o.skipped != "" }
 
-// became is the occurrence as lists show it.
+// became is the occurrence in the form of lists.
 func (o *occurrence) became(id runlane.ScheduleID) runlane.Occurrence {
 	shown := runlane.Occurrence{ScheduleID: id, FireTime: o.fire.time(), Skipped: o.skipped, First: o.first, Count: o.count}
 	if len(o.runs) > 0 {
@@ -149,8 +149,8 @@ func (s *Storage) ListSchedules(ctx context.Context, q *lane.PageQuery) (*runlan
 	return page, nil
 }
 
-// ClaimScheduleOccurrence gives one caller the occurrence: a new one, or one under a claim that is over, but none at or before
-// the last fire, whatever is remembered of it.
+// ClaimScheduleOccurrence gives one caller the occurrence if it is new or its claim is over. One at or before the last fire
+// is never given, even if its record is gone.
 func (s *Storage) ClaimScheduleOccurrence(ctx context.Context, c *lane.ClaimOccurrenceCommand) (*lane.OccurrenceClaim, error) {
 	if err := ended(ctx); err != nil {
 		return nil, err
@@ -192,8 +192,8 @@ func (s *schedule) forget(now millis) {
 	s.occurrences = slices.Delete(s.occurrences, 0, kept)
 }
 
-// CompleteScheduleOccurrence records what became of a claimed occurrence and moves the last fire forward. Repeating it with the
-// same token and the same result changes nothing and is no error.
+// CompleteScheduleOccurrence records the outcome of a claimed occurrence and moves the last fire forward. Repeating it with
+// the same token and the same result changes nothing and is no error.
 func (s *Storage) CompleteScheduleOccurrence(ctx context.Context, c *lane.CompleteOccurrenceCommand) error {
 	if err := ended(ctx); err != nil {
 		return err

@@ -9,10 +9,11 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// shardCount is how many parts the runs of an environment are cut into. More than there are processors: two commits seldom meet.
+// shardCount is how many shards an environment has: more than most machines have processors, so that two commits seldom
+// need the same one.
 const shardCount = 16
 
-// shard is a part of an environment's runs and who has to look at them when. Its lock comes after the storage's own, see [held].
+// shard is a part of an environment's runs, with their indexes. Its lock is taken after the storage's lock, see [held].
 type shard struct {
 	mu      sync.Mutex
 	runs    map[runlane.RunID]*entry
@@ -61,8 +62,8 @@ func unpublished(ix *indexes) []*ordered { return []*ordered{&ix.unpublished} }
 
 func dead(ix *indexes) []*ordered { return []*ordered{&ix.dead} }
 
-// held is a lock on the storage: on one run's shard, while others go on with other shards, or on everything (shard is nil). What
-// concerns no key, no slot and no other run needs its shard alone; everything else, scans included, needs everything.
+// held is a lock on the storage: on one run's shard, while others go on with other shards, or on everything (shard is nil).
+// A call that concerns no key, no slot and no other run locks one shard; every other call, scans included, locks everything.
 type held struct {
 	storage *Storage
 	shard   *shard
@@ -89,8 +90,8 @@ func (s *Storage) lockRun(name runlane.Environment, id runlane.RunID) (held, *en
 	return s.lockAll(), s.find(name)
 }
 
-// lockUnlimited is lockRun for changes of a run, which concern others too once its queue was ever limited. queue is that of a run
-// which does not exist yet.
+// lockUnlimited is lockRun for changes of a run. They concern other runs too if its queue was ever limited; then everything
+// is locked. queue is the queue of a run that does not exist yet.
 func (s *Storage) lockUnlimited(name runlane.Environment, id runlane.RunID, queue runlane.QueueName) held {
 	h, env := s.lockRun(name, id)
 	if h.shard == nil || len(env.limited) == 0 {

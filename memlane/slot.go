@@ -12,15 +12,15 @@ type partitionKey struct {
 	key   string
 }
 
-// partition is the slots of one partition and who wants one. Slots need no numbers here: the lock makes counting them exact.
-// Limits are not kept: each command brings the one in force.
+// partition has the runs that hold slots of one partition and those that want one. Slots need no numbers here: the lock
+// makes counting exact. Limits are not stored: each command has the one in force.
 type partition struct {
 	// holders are runs with a slot: held while the run is running, reserved while it is queued. A reservation that is over stays
 	// until its slot is taken or its run changes; it counts for nothing.
 	holders []*entry
-	// wanting are all runs of the partition that time alone may bring to want a slot, by when.
+	// wanting are the runs of the partition that want a slot now or from a known time on, in the order of these times.
 	wanting ordered
-	// offered are those of them that were offered to a caller who freed a slot, and still wait.
+	// offered are those of them that were offered to a caller that freed a slot, and still wait.
 	offered []item
 }
 
@@ -28,17 +28,19 @@ func (e *entry) partitionKey() partitionKey {
 	return partitionKey{e.created.Queue, e.created.ConcurrencyKey}
 }
 
-// owned reports whether the run is in the hands of a worker, dead or alive.
+// owned reports whether a worker owns the run, even if the worker has died.
 func (e *entry) owned() bool {
 	return e.life != nil && e.state.status.Owned()
 }
 
-// occupies reports whether the run takes up capacity at now. A held slot does so until a commit frees it, never only for a time.
+// occupies reports whether the run takes up capacity at now. The slot of an owned run does so until a commit frees it, not
+// only until a time.
 func (e *entry) occupies(now millis) bool {
 	return e.slot != nil && (e.owned() || now < e.state.dispatchExpiresAt)
 }
 
-// reservationOver reports whether the run had a reservation and has none at now, because it ran out or somebody took the slot.
+// reservationOver reports whether the run had a reservation and has none at now, because it ran out or another run took the
+// slot.
 func (e *entry) reservationOver(now millis) bool {
 	return e.state.dispatchExpiresAt != absent && !e.occupies(now)
 }
@@ -56,8 +58,8 @@ func (p *partition) occupied(now millis) int {
 	return n
 }
 
-// takeSlot gives the run a slot, its own where it still has one, and reports whether there was one. One that somebody's
-// reservation ran out on is taken away only when no other is left: its run may believe that it has a little time.
+// takeSlot gives the run a slot, the one it has or another, and reports whether there was one. The slot of another run's
+// expired reservation is taken only if no other slot is left: by that run's worker, the reservation may not be over yet.
 func (env *environment) takeSlot(e *entry, limit int, now millis) bool {
 	if e.occupies(now) {
 		return true
@@ -79,7 +81,7 @@ func (env *environment) takeSlot(e *entry, limit int, now millis) bool {
 		}
 		env.freeSlot(p.holders[over])
 	}
-	p = env.partition(e.partitionKey()) // it may have run empty
+	p = env.partition(e.partitionKey()) // the old one may have been dropped as empty
 	p.holders = append(p.holders, e)
 	e.slot = p
 	return true
@@ -96,7 +98,7 @@ func (env *environment) freeSlot(e *entry) {
 	env.forget(e.partitionKey())
 }
 
-// settleSlot follows a commit: only a running or a reserved run keeps a slot.
+// settleSlot is called after a commit: only a running or a reserved run keeps a slot.
 func (env *environment) settleSlot(e *entry) {
 	reserved := e.state.status == runlane.StatusQueued && e.state.dispatchExpiresAt != absent
 	if !e.owned() && !reserved {
@@ -117,15 +119,15 @@ func (env *environment) partition(key partitionKey) *partition {
 	return p
 }
 
-// forget drops a partition that nobody uses: there may be one for each of a million customers.
+// forget drops a partition that no run uses: there may be one for each of a million customers.
 func (env *environment) forget(key partitionKey) {
 	if p := env.partitions[key]; p != nil && len(p.holders) == 0 && p.wanting.size == 0 {
 		delete(env.partitions, key)
 	}
 }
 
-// limit makes the queue one whose partitions are kept. That costs a look at all active runs once, and queues without a limit
-// nothing.
+// limit starts keeping the partitions of a queue. The first call for a queue reads all active runs once. Queues that never
+// had a limit cost nothing.
 func (env *environment) limit(queue runlane.QueueName) {
 	if env.limited[queue] {
 		return
@@ -143,7 +145,7 @@ func (env *environment) limit(queue runlane.QueueName) {
 	}
 }
 
-// reindexWants follows every change of a run whose queue was ever limited.
+// reindexWants is called after every change of a run. It does something only if the queue ever had a limit.
 func (env *environment) reindexWants(e *entry) {
 	if !env.limited[e.created.Queue] {
 		return
@@ -158,8 +160,8 @@ func (env *environment) reindexWants(e *entry) {
 	}
 }
 
-// wantsSlot is when the run wants a slot: queued without a live reservation, waiting and due, or running with an expired lease.
-// One whose wakeup was given up waits for a person.
+// wantsSlot is from when on the run wants a slot: queued without a live reservation, waiting and due, or running with an
+// expired lease. A run whose wakeup was given up waits for an operator instead.
 func (e *entry) wantsSlot() (since millis, ok bool) {
 	if r := e.liveRow(); r != nil && r.dead() {
 		return 0, false

@@ -12,7 +12,7 @@ import (
 
 // StorageOptions of [NewStorage]. nil means none.
 type StorageOptions struct {
-	// Now is asked only by lookups of retained idempotency keys, the one question that carries no instant of its own. nil means
+	// Now is called only by lookups of retained idempotency keys, the only request without an instant in it. nil means
 	// time.Now.
 	Now func() time.Time
 }
@@ -25,7 +25,7 @@ type Storage struct {
 	now    func() time.Time
 	tokens atomic.Uint64 // outbox claims are numbered
 
-	mu           sync.RWMutex // shared by those who hold a shard, see held
+	mu           sync.RWMutex // read-locked by holders of a shard, see held
 	environments map[string]*environment
 }
 
@@ -58,10 +58,10 @@ func (s *Storage) Capabilities() lane.StorageCapabilities {
 	}
 }
 
-// environment is everything of one environment: no method ever looks into two.
+// environment is everything of one environment: no method ever reads two.
 type environment struct {
 	shards [shardCount]shard
-	// Owners of keys. A finished run stays in idempotency while it retains its key, and longer: it is resolved lazily.
+	// Owners of keys. A finished run stays in idempotency while it retains its key, and longer: lookups check the time.
 	idempotency map[scopedKey]*owner
 	singletons  map[scopedKey]*entry
 	schedules   map[runlane.ScheduleID]*schedule   // nil until there is one
@@ -134,8 +134,8 @@ func (s *Storage) GetRuns(ctx context.Context, q *lane.RunsQuery) ([]*runlane.Ru
 	return runs, nil
 }
 
-// InspectRun returns a run with its latest delivery, unless that was superseded, and the runs with a slot of its partition, also
-// those whose reservation is over as long as nobody took it.
+// InspectRun returns a run with its latest delivery, unless that was superseded, and the runs with a slot of its partition.
+// A run whose reservation is over is among them until another run takes the slot.
 func (s *Storage) InspectRun(ctx context.Context, q *lane.InspectQuery) (*lane.Inspection, error) {
 	if err := ended(ctx); err != nil {
 		return nil, err

@@ -33,8 +33,9 @@ type TransportOptions struct {
 	Queues []runlane.QueueName
 }
 
-// Transport wakes workers of its own process. Wakeups wait in one unbounded queue a binding and are handed to a waiting receiver
-// directly; delayed and refused ones wait for one timer, which exists only while there are any. It is safe for concurrent use.
+// Transport wakes workers of the same process. Wakeups wait in one unbounded queue for each binding and are handed directly
+// to a waiting receiver. Delayed and refused ones wait for one timer, which exists only while there are any. It is safe for
+// concurrent use.
 //
 // It is a [lane.Receiver], a [lane.DelayedSender] and a [lane.DepthReader].
 type Transport struct {
@@ -99,7 +100,7 @@ func (o *TransportOptions) check() error {
 	return nil
 }
 
-// Start reports options that cannot be, which NewTransport has no way to: runlane.ErrConfigurationInvalid.
+// Start reports invalid options as runlane.ErrConfigurationInvalid, because NewTransport returns no error.
 func (t *Transport) Start(context.Context) error { return t.fault }
 
 // Capabilities promises native delay, and no durability: wakeups end with the process.
@@ -183,7 +184,7 @@ func (t *Transport) SendWakeups(ctx context.Context, wakeups []lane.DelayedWakeu
 	return outcomes, nil
 }
 
-// send puts one wakeup into its queue, now or later. A queue without a binding may get one, so that is no fault of the message.
+// send puts one wakeup into its queue, now or later. A missing binding is not the message's fault: one may be added later.
 func (t *Transport) send(w *lane.Wakeup, delay time.Duration) lane.PublishOutcome {
 	switch {
 	case !t.bound(w.Queue):

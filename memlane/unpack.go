@@ -15,7 +15,7 @@ type unpacker struct {
 	texts []string
 }
 
-// view is the run for reading: itself, or a packed one unpacked for a moment, without its history.
+// view is the run for reading: the entry itself, or for a packed run a temporary unpacked entry without its history.
 func (e *entry) view() *entry {
 	if e.life != nil {
 		return e
@@ -35,7 +35,7 @@ func (e *entry) history() []event {
 	return l.events
 }
 
-// unpack gives a packed run its life back.
+// unpack restores the life of a packed run.
 func (e *entry) unpack() {
 	l, u := e.opened()
 	u.events(l)

@@ -13,7 +13,7 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// Attempt is an attempt to call a handler with, and what the handler made of it. Pass its field Attempt:
+// Attempt is an attempt to call a handler with. It records what the handler does with it. Pass its field Attempt:
 //
 //	a := runlanetest.NewAttempt(t, nil)
 //	err := app.Welcome(t.Context(), a.Attempt, jobs.User{ID: "u_1"})
@@ -74,8 +74,8 @@ func NewAttempt(t testing.TB, options *AttemptOptions) *Attempt {
 	return a
 }
 
-// Execute calls a handler as a runtime does: with the payload encoded and decoded again, and the attempt in its context. It fills in
-// task, queue, keys and payload of [runlane.Attempt.Run]. A panic is the test's.
+// Execute calls a handler as a runtime does: with the payload encoded and decoded again, and the attempt in its context. It
+// fills in task, queue, keys and payload of [runlane.Attempt.Run]. It does not recover a panic.
 func (a *Attempt) Execute(ctx context.Context, handler runlane.Handler, call runlane.Call) error {
 	prepared, err := call.Prepare()
 	if err != nil {

@@ -22,8 +22,8 @@ type History struct {
 	Children []runlane.Run
 }
 
-// HistoryOf returns the history of a run in any runtime, for tests that use a lane of their own. What cannot be read ends the test.
-// Where lists lag, as they do a little on AWS, a child that was made a moment ago may be missing.
+// HistoryOf returns the history of a run in any runtime, for tests that use another lane. If it cannot be read, the test
+// ends. Where lists lag, as they do a little on AWS, a child that was made a moment ago may be missing.
 func HistoryOf(t testing.TB, rt *core.Runtime, id runlane.RunID) *History {
 	t.Helper()
 	h, err := readHistory(t.Context(), rt, id)

@@ -85,7 +85,7 @@ func (r *Recorder) trigger(
 		return nil, err
 	}
 	asked := made.Options
-	asked.Deferred = true // nobody is there to be woken
+	asked.Deferred = true // there is no worker to wake
 	if parent != nil && asked.TraceCarrier == nil {
 		asked.TraceCarrier = parent.TraceCarrier
 	}

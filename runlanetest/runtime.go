@@ -90,7 +90,7 @@ type Runtime struct {
 
 var _ runlane.Triggerer = (*Runtime)(nil)
 
-// New opens a runtime that closes with the test. Options that cannot be end the test, with all that core.Open has against them.
+// New opens a runtime that closes with the test. Invalid options end the test with all errors of core.Open.
 func New(t testing.TB, options *Options) *Runtime {
 	t.Helper()
 	if options == nil {
@@ -138,7 +138,7 @@ func Run(t testing.TB, handler runlane.Handler, call runlane.Call) *History {
 	return rt.Finish(rt.MustTrigger(call, nil).ID)
 }
 
-// fault names the option that cannot be, or returns "".
+// fault names the option that is invalid, or returns "".
 func (o *Options) fault() string {
 	switch {
 	case o.AttemptLimit < 0:
@@ -195,8 +195,8 @@ func (rt *Runtime) middleware(own []runlane.Middleware) []runlane.Middleware {
 	return append([]runlane.Middleware{observe}, own...)
 }
 
-// watch is a hook: the attempt of a run whose cancellation was requested learns of it at once. A worker's heartbeats would take a
-// third of a lease, in real time.
+// watch is a hook that tells an attempt at once when its run's cancellation was requested. By heartbeats alone it would
+// take a third of a lease, in real time.
 func (rt *Runtime) watch(change core.Change) {
 	if change.Run.Status != runlane.StatusCancellationRequested {
 		return

@@ -94,7 +94,7 @@ func (rt *Runtime) FinishAll() {
 	}
 }
 
-// begin keeps calls from moving the clock under each other. The returned function ends the call.
+// begin fails a call while another one moves the clock. The returned function ends the call.
 func (rt *Runtime) begin() (end func()) {
 	if !rt.moving.TryLock() {
 		const text = "runlanetest: the clock is moved while another call moves it: a handler, or a second goroutine, may trigger and read only"
@@ -116,8 +116,8 @@ func (s *steps) spent() bool {
 	return s.done > s.rt.maxSteps
 }
 
-// settle works at one instant until nothing is left: attempts first, then maintenance for what they leave, and again. It returns the
-// active runs that execute here, the most urgent first.
+// settle works at one instant until nothing is left: attempts, then maintenance, and again. It returns the active runs that
+// execute here, the most urgent first.
 func (s *steps) settle() (waiting []runlane.RunSummary) {
 	rt := s.rt
 	rt.t.Helper()
@@ -165,11 +165,11 @@ func (rt *Runtime) executeNext() *runlane.Run {
 	return rt.attempt(func(ctx context.Context) (*core.DeliveryResult, error) { return rt.ExecuteNext(ctx, &rt.delivery) }).Run
 }
 
-// hiddenFrom is how many runs that nobody executes may hide one that is due here: ExecuteNext looks at as many.
+// hiddenFrom is how many runs without a handler here can hide a due run with one: ExecuteNext examines as many.
 const hiddenFrom = 200
 
-// executeHidden makes an attempt of a run that ExecuteNext does not find behind those that nobody executes, and reports whether there
-// was one.
+// executeHidden makes an attempt of a run that ExecuteNext does not find behind runs without a handler here, and reports
+// whether there was one.
 func (rt *Runtime) executeHidden(waiting []runlane.RunSummary) bool {
 	rt.t.Helper()
 	for _, run := range waiting {
@@ -244,7 +244,7 @@ func activeStatuses() (active []runlane.Status) {
 	return active
 }
 
-// nextInstant is the earliest time after now at which a run is due, is looked at again, or a schedule fires.
+// nextInstant is the earliest time after now at which a run is due or is checked again, or a schedule fires.
 func (rt *Runtime) nextInstant(waiting []runlane.RunSummary) (next time.Time, ok bool) {
 	rt.t.Helper()
 	now := rt.Now()

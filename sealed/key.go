@@ -18,14 +18,14 @@ const (
 	MaxKeyIDBytes = 64
 )
 
-// Key is a secret with a name. The name is stored beside what was encrypted and is no secret: choose one that tells when the key came
-// into use, and never use it for another key. A key prints its name only.
+// Key is a secret with a name. The name is stored beside what was encrypted and is not secret: choose one that tells when
+// the key came into use, and never use it for another key. A key prints only its name.
 type Key struct {
 	id     string
-	secret func() []byte // nil: no key. A function, for packages that print by reflection: they follow pointers
+	secret func() []byte // nil: no key. A function, because packages that print by reflection follow pointers
 }
 
-// NewKey makes a key of chance. Keep its Line where programs read keys from.
+// NewKey makes a random key. Keep its Line where programs read keys from.
 func NewKey(id string) (Key, error) {
 	secret := make([]byte, KeyBytes)
 	if _, err := rand.Read(secret); err != nil { // it cannot fail, see crypto/rand
@@ -34,8 +34,8 @@ func NewKey(id string) (Key, error) {
 	return KeyOf(id, secret)
 }
 
-// KeyOf is the key with this name and these [KeyBytes] bytes, which are copied. A name that cannot be, or another number of bytes, is
-// runlane.ErrConfigurationInvalid.
+// KeyOf is the key with this name and these [KeyBytes] bytes, which are copied. An invalid name, or another number of
+// bytes, is runlane.ErrConfigurationInvalid.
 func KeyOf(id string, secret []byte) (Key, error) {
 	if fault := idFault(id); fault != "" {
 		return Key{}, invalidKeys(idHint, "the name of a key %s", fault)
@@ -70,9 +70,9 @@ func (k Key) Format(to fmt.State, _ rune) { fmt.Fprint(to, k.String()) }
 // LogValue is String.
 func (k Key) LogValue() slog.Value { return slog.StringValue(k.String()) }
 
-// ParseKeys reads keys as they stand in a file or a variable: id=secret, a line each or with commas between them, the secret in
-// base64. The first one encrypts. Empty lines, and lines that begin with #, are left out. What cannot be read is
-// runlane.ErrConfigurationInvalid, with the number of the key and never its text.
+// ParseKeys reads keys from the text of a file or a variable: id=secret, one on each line or with commas between them, the
+// secret in base64. The first one encrypts. Empty lines, and lines that begin with #, are ignored. A key that cannot be
+// read is runlane.ErrConfigurationInvalid; the error has the number of the key and never its text.
 func ParseKeys(text string) ([]Key, error) {
 	var keys []Key
 	err := parseEntries(text, func(n int, id string, secret []byte) error {
@@ -109,7 +109,7 @@ func parseEntries(text string, each func(n int, id string, secret []byte) error)
 			if err != nil { // which would quote nothing but a position
 				return invalidKeys(lineHint, "key %d is not base64", n)
 			}
-			if len(secret) == 0 { // a secret alone, which ends in =, looks like a name without one
+			if len(secret) == 0 { // an entry that is a secret alone and ends in = is read as a name without a secret
 				return invalidKeys(lineHint, "key %d has no secret, or no name", n)
 			}
 			if err := each(n, id, secret); err != nil {
@@ -128,7 +128,8 @@ const (
 	idHint   = "use 1 to 64 letters, digits, and . _ - / :"
 )
 
-// idFault names what is wrong with the name of a key, or returns "". It repeats nothing: what stands there may be the secret.
+// idFault names what is wrong with the name of a key, or returns "". It does not quote the name, which may be a secret in
+// the wrong place.
 func idFault(id string) string {
 	switch {
 	case id == "":
@@ -144,7 +145,7 @@ func idFault(id string) string {
 	return ""
 }
 
-// keyOfEntry is KeyOf for what was read, of which nothing is repeated.
+// keyOfEntry is KeyOf for an entry that was read. Its errors quote nothing of the entry.
 func keyOfEntry(n int, id string, secret []byte) (Key, error) {
 	if len(secret) != KeyBytes {
 		return Key{}, invalidKeys(fmt.Sprintf("use %d random bytes", KeyBytes), "key %d has %d bytes", n, len(secret))

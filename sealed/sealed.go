@@ -15,8 +15,8 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// Codec encrypts with its first key and opens with all of them. It is a runlane.Codec, safe for concurrent use, and prints the names of
-// its keys only.
+// Codec encrypts with its first key and decrypts with all of them. It is a runlane.Codec, safe for concurrent use, and
+// prints only the names of its keys.
 type Codec struct {
 	first   Key
 	keys    map[string]Key
@@ -26,9 +26,9 @@ type Codec struct {
 
 // Options of [New] and [FromEnv]. nil means the defaults.
 type Options struct {
-	// NoCompression encrypts the bytes as they are. By default what gets shorter is compressed first, since encrypted bytes do not
-	// compress in the storage. The length of what is stored then tells something about the content: choose this where a stranger
-	// decides part of a payload, can see its stored length, and must not guess the rest.
+	// NoCompression encrypts the bytes as they are. By default bytes that get shorter are compressed first, because
+	// encrypted bytes do not compress in the storage. The stored length then reveals something about the content. Set
+	// NoCompression if an attacker controls part of a payload, can see its stored length, and must not guess the rest.
 	NoCompression bool
 	// RefusePlain opens nothing that was stored without a codec. By default such bytes are taken as they are, so that runs from before
 	// the codec finish. Set it once they have: until then, whoever can write the table can replace what is encrypted by what is not.
@@ -37,8 +37,8 @@ type Options struct {
 
 var _ runlane.Codec = (*Codec)(nil)
 
-// New returns a codec for the given keys: the first one encrypts, the others open what they encrypted before. No keys, or two of
-// one name, are runlane.ErrConfigurationInvalid.
+// New returns a codec for the given keys: the first one encrypts, the others only decrypt what they encrypted before. No
+// keys, or two with the same name, are runlane.ErrConfigurationInvalid.
 func New(keys []Key, options *Options) (*Codec, error) {
 	if len(keys) == 0 {
 		return nil, invalidKeys("give at least one, see NewKey", "there are no keys")
@@ -131,7 +131,7 @@ func (c *Codec) Decode(_ context.Context, of runlane.BodyRef, key string, stored
 	return plain, nil
 }
 
-// cipher is that of one body: its key is derived from the place, so that nothing opens anywhere else.
+// cipher is the cipher of one body. Its key is derived from the place, so the bytes cannot be decrypted for another body.
 func (k Key) cipher(of runlane.BodyRef) (cipher.AEAD, error) {
 	secret, err := hkdf.Key(sha256.New, k.secret(), nil, place(of), KeyBytes)
 	if err == nil {
@@ -143,7 +143,7 @@ func (k Key) cipher(of runlane.BodyRef) (cipher.AEAD, error) {
 	return nil, &runlane.Error{Code: runlane.ErrInternal, Message: "there is no cipher", Cause: err}
 }
 
-// place names a body unmistakably: each part has its length before it.
+// place encodes which body it is. Each part has its length before it, so two bodies never have the same place.
 func place(of runlane.BodyRef) string {
 	kind := "payload"
 	if of.Output {
@@ -167,7 +167,7 @@ func unreadable(format string, args ...any) error {
 	}
 }
 
-// String names the keys, the first one first. The keys themselves are never printed, in whatever form.
+// String has the names of the keys, the encrypting one first. No method or verb prints the keys themselves.
 func (c *Codec) String() string { return "sealed.Codec(" + strings.Join(c.names, ", ") + ")" }
 
 // GoString is String.

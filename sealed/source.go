@@ -8,7 +8,7 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// Variables that [FromEnv] reads. One of them at most is set.
+// Variables that [FromEnv] reads. At most one of them may be set.
 const (
 	// KeysVariable holds the keys themselves, as [ParseKeys] reads them.
 	KeysVariable = "RUNLANE_KEYS"
@@ -16,8 +16,8 @@ const (
 	KeysFileVariable = "RUNLANE_KEYS_FILE"
 )
 
-// FromEnv is a codec with the keys that the environment names, or nil where it names none: payloads are then stored as they are. Keys
-// that cannot be read are runlane.ErrConfigurationInvalid; it is not said what stands there.
+// FromEnv is a codec with the keys that the environment names, or nil if it names none: payloads are then stored as they
+// are. Keys that cannot be read are runlane.ErrConfigurationInvalid; the error does not quote them.
 func FromEnv(options *Options) (runlane.Codec, error) {
 	text, file := os.Getenv(KeysVariable), os.Getenv(KeysFileVariable)
 	switch {
@@ -49,9 +49,9 @@ func FromEnv(options *Options) (runlane.Codec, error) {
 // Unwrapper decrypts a key that was encrypted by another one, of a key management service for example. id is the key's name.
 type Unwrapper func(ctx context.Context, id string, wrapped []byte) (secret []byte, err error)
 
-// UnwrapKeys reads keys as [ParseKeys] does, whose secrets are encrypted themselves, and has each of them decrypted. Call it once,
-// when the program starts. The error of unwrap is the cause of the one that is returned, which has its code, or
-// runlane.ErrConfigurationInvalid where it has none.
+// UnwrapKeys reads keys as [ParseKeys] does and decrypts each secret with unwrap. Call it once, when the program starts. An
+// error of unwrap is the cause of the returned error, which has the same code, or runlane.ErrConfigurationInvalid if the
+// error of unwrap has none.
 func UnwrapKeys(ctx context.Context, text string, unwrap Unwrapper) ([]Key, error) {
 	var keys []Key
 	err := parseEntries(text, func(n int, id string, wrapped []byte) error {
