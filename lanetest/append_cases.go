@@ -334,7 +334,7 @@ func appendMillis(t *testing.T, b *bundle) {
 			check("lease", body.Lease.ExpiresAt, noon.Add(3*time.Minute))
 		case *runlane.RunRetryScheduled:
 			check("retryAt", body.RetryAt, noon.Add(time.Hour))
-		default: // has no instant of its own
+		default: // has no instant besides the header's
 		}
 	}
 }

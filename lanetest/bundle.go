@@ -13,10 +13,10 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// noon is where virtual time begins. Cases count from it.
+// noon is the start of virtual time. Cases count from it.
 var noon = time.Date(2026, time.March, 4, 12, 0, 0, 123_000_000, time.UTC)
 
-// bundle is what a case works with: a storage, an environment of its own, and short ways to do and to demand things.
+// bundle is what a case works with: a storage, a separate environment, and short methods that do and check things.
 type bundle struct {
 	*Factory
 	t       testing.TB
@@ -81,7 +81,7 @@ func (b *bundle) push(run *runlane.Run, at time.Time, bodies ...runlane.EventBod
 	return b.append(b.Append(b.t, run, at, bodies...)).Run
 }
 
-// deliver asks for a delivery whose row begins as birth says.
+// deliver asks for a delivery; birth is the initial state of its outbox row.
 func (b *bundle) deliver(run *runlane.Run, at, available time.Time, birth lane.OutboxBirth) *lane.Commit {
 	b.t.Helper()
 	c := b.Append(b.t, run, at, Delivery(run, at, available))

@@ -21,7 +21,8 @@ func byteCases() []storageCase {
 	}
 }
 
-// byteSamples are JSON that encoders like to change, what a codec makes of it, and sizes at which storages change their ways.
+// byteSamples are JSON that encoders often change, bytes as a codec returns them, and sizes at which storages change how
+// they store bytes.
 func byteSamples() map[string][]byte {
 	return map[string][]byte{
 		"spaces, brackets, a float": []byte(`{"a": "<b>", "n": 1.0e2}`),
@@ -38,7 +39,7 @@ func byteSamples() map[string][]byte {
 	}
 }
 
-// filler is a JSON string of n bytes that looks random and still halves under compression.
+// filler is a JSON string of n bytes that seem random and still compress to half.
 func filler(n int) []byte {
 	source := rand.NewChaCha8([32]byte{byte(n), byte(n >> 8), byte(n >> 16)}) // fixed: the same bytes each time
 	raw := make([]byte, n/2)

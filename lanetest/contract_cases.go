@@ -26,7 +26,7 @@ func contractCases() []storageCase {
 	}
 }
 
-// docs/internals/contract.md, Capabilities: a key that nobody enforces must not look enforced.
+// docs/internals/contract.md, Capabilities: a key that the storage does not enforce must be refused.
 func keysRefused(t *testing.T, b *bundle) {
 	for name, c := range map[string]struct {
 		enforced bool

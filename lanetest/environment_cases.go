@@ -95,7 +95,7 @@ func environmentScans(t *testing.T, b *bundle) {
 	}
 }
 
-// The default environment may be shared with others: the case looks at its own run only.
+// The default environment may be shared with other tests: the case reads only its own run.
 func environmentDefault(t *testing.T, b *bundle) {
 	c := b.Creation(t, noon, RunOptions{ID: runlane.RunID(b.env) + "-run"})
 	c.Projected.Environment = ""
@@ -109,7 +109,7 @@ func environmentDefault(t *testing.T, b *bundle) {
 		if run.Environment.Name() != string(runlane.DefaultEnvironment) {
 			t.Fatalf("environment is %q", run.Environment)
 		}
-		// Ends it, so that nobody meets it again.
+		// Ends it, so that no other test finds it.
 		if name == runlane.DefaultEnvironment {
 			must(b.storage.AppendRunEvents(b.ctx(), b.Append(t, run, noon, &runlane.RunCancelled{})))(t)
 		}

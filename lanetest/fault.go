@@ -63,7 +63,7 @@ type FaultPlan struct {
 	apart int                  // so many calls lie between two faults at least
 	from  int                  // the first call that may go wrong, of all methods; 0 and 1: the first
 	spare map[string]FaultKind // methods that this kind does not happen to
-	// scripted report methods whose answers somebody else decides: they do not go wrong.
+	// scripted report methods whose answers a script decides: no faults are injected into them.
 	scripted []func(method string) bool
 
 	mu      sync.Mutex

@@ -25,7 +25,7 @@ func hazardCases() []storageCase {
 	}
 }
 
-// looks reads what the stages of a tick read at an instant: a storage may note what it finds there.
+// looks reads what the stages of a tick read at an instant, because a storage may store something when it reads.
 func (b *bundle) looks(at time.Time, bounded ...runlane.Queue) {
 	b.t.Helper()
 	lists := []scan{b.storage.ListRunsNeedingCancellationFinalization, b.storage.ListRunsNeedingDelivery}
@@ -131,7 +131,7 @@ func hazardLookBetween(t *testing.T, b *bundle) {
 	b.append(outcome)
 }
 
-// docs/internals/layout.md, Indexes: a time is when something became or becomes due, never when somebody plans to look.
+// docs/internals/layout.md, Indexes: a time is when something became or becomes due, never when a scan is planned.
 func hazardTrueMoment(t *testing.T, b *bundle) {
 	birth := lane.OutboxBirth{ClaimUntil: noon.Add(claimTime)}
 	ms := time.Millisecond
@@ -141,7 +141,7 @@ func hazardTrueMoment(t *testing.T, b *bundle) {
 	b.wantScan("runnable before it exists", b.storage.ListRunnableRuns, b.of("poll", noon.Add(-ms)))
 	b.wantScan("runnable at once", b.storage.ListRunnableRuns, b.of("poll", noon), fresh)
 
-	// A worker with ten seconds for its work dies; its lease ends long before anybody looks out of patience.
+	// A worker with ten seconds for its work dies. Its lease ends long before the patience of the scans is over.
 	end := noon.Add(15 * time.Second)
 	short := b.claim(b.create(noon, RunOptions{Queue: "lambda", Outbox: birth}), noon, end)
 	for _, list := range []scan{b.storage.ListRunnableRuns, b.storage.ListRunsNeedingDelivery} {
@@ -198,10 +198,10 @@ func hazardHandedOver(t *testing.T, b *bundle) {
 	claimed := b.append(b.Creation(t, noon, RunOptions{}))
 	b.claim(claimed.Run, noon, noon.Add(24*time.Hour))
 
-	// Nobody has to wait for a look at the run: rows are found by themselves, at their own moments.
+	// Rows are found at the times at which they are due, without an inspection of the run before.
 	b.wantDue("at once", next.Add(-time.Millisecond), deferred.ID)
 	b.wantDue("when the second try is due", next, failed.Wakeup.RunID)
-	// The maker of a row that was superseded still finds it marked, and nobody else ever gets it.
+	// The publisher that holds a superseded row can still mark it, and no other publisher ever gets it.
 	for name, c := range map[string]*lane.Commit{"redelivered": redelivered, "cancelled": cancelled, "claimed": claimed} {
 		for _, at := range []time.Time{noon, noon.Add(time.Hour)} {
 			if got := b.outboxOf(at, c.Outbox[0].ID); len(got) != 0 {
@@ -250,7 +250,7 @@ func hazardLostWakeup(t *testing.T, b *bundle) {
 // runtime's part; here is what the order claim, create, complete needs from a storage after a crash in its middle.
 func hazardOccurrenceRun(t *testing.T, b *bundle) {
 	b.registered("nightly")
-	// Somebody's trigger took the key that the task would compute from the schedule's payload, for a month.
+	// A trigger took the key that the task would compute from the schedule's payload, for a month.
 	b.create(noon, RunOptions{IdempotencyKey: "of the payload", Retention: runlane.KeyRetention{TTL: 30 * 24 * time.Hour}})
 	var fires []runlane.Occurrence
 	for night := range 3 {
@@ -315,7 +315,7 @@ func hazardShortWaits(_ *testing.T, b *bundle) {
 			q := b.of(name, found)
 			q.Patience = patience
 			b.wantScan(string(name)+" waits, with patience", list, q, runs...)
-			q = b.of(name, due) // nobody sends a wakeup when a wait there ends
+			q = b.of(name, due) // no wakeup is sent when a wait there ends
 			q.Patience = patience
 			q.Patience.Undelayed = []runlane.QueueName{"another", name}
 			b.wantScan(string(name)+" waits, without native delay", list, q, runs...)

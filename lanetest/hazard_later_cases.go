@@ -89,7 +89,7 @@ func hazardFiredOnce(t *testing.T, b *bundle) {
 	b.registered("once")
 	fire := noon.Add(time.Minute)
 	b.completed("once", fire, "run_once")
-	if r := b.record("once"); !r.LastFire.Equal(fire) || r.LastRunID != "run_once" { // by the completion itself: nobody dies in between
+	if r := b.record("once"); !r.LastFire.Equal(fire) || r.LastRunID != "run_once" { // the completion itself writes them: no process can die in between
 		t.Fatalf("after the completion the record is %+v", r)
 	}
 	for _, later := range []time.Duration{0, claimTime, 41 * 24 * time.Hour, 364 * 24 * time.Hour} {
@@ -123,8 +123,8 @@ func hazardTwoDefinitions(t *testing.T, b *bundle) {
 	b.wantOutcome("nightly", fire, fire.Add(time.Hour), lane.LostOccurrence)
 }
 
-// Claimed, and its process dies; when the claim is over a newer occurrence is due. The overtaken one can be claimed again, before
-// the newer is completed, and its end recorded; nobody can claim it later.
+// An occurrence is claimed, and its process dies. When the claim is over, a newer occurrence is due. The older one can be claimed again and
+// completed until the newer one is completed, and never later.
 func hazardOvertaken(t *testing.T, b *bundle) {
 	b.registered("nightly")
 	early, late := noon.Add(time.Minute), noon.Add(2*time.Minute)
@@ -147,8 +147,8 @@ func hazardOvertaken(t *testing.T, b *bundle) {
 	b.wantOutcome("nightly", early, at.Add(time.Hour), lane.LostOccurrence)
 }
 
-// docs/internals/decisions.md, Leases and workers: somebody else's event between an owner's read and its write is told from a lost lease, and
-// the owner's outcome counts once it is projected on what it reads now.
+// docs/internals/decisions.md, Leases and workers: another process's event between an owner's read and its write is told apart from a lost
+// lease, and the owner's outcome is accepted once it is projected on the run as it is now.
 func hazardRequestBetween(t *testing.T, b *bundle) {
 	for _, write := range []string{"outcome", "heartbeat"} {
 		run := b.running(noon, noon.Add(time.Minute), RunOptions{})
@@ -193,8 +193,8 @@ func hazardCreationWithoutSlot(t *testing.T, b *bundle) {
 	s.won("reserve", s.reserve(waiting, noon))
 }
 
-// docs/internals/layout.md, Slots: ten runs, five of which end, leave their slots wherever these are. Under the limit of six that follows there
-// is room for one more, whoever asks first and how often; under five there is none.
+// docs/internals/layout.md, Slots: of ten runs with slots, any five end. Then, under a limit of six, there is room for exactly one more,
+// regardless of which run asks first and how often. Under a limit of five there is none.
 func hazardLoweredLimit(t *testing.T, b *bundle) {
 	wide := b.limited(10)
 	var running []*runlane.Run
@@ -216,9 +216,8 @@ func hazardLoweredLimit(t *testing.T, b *bundle) {
 	equal(t, "holders", 7, len(seven.holders(waiting[2])))
 }
 
-// docs/internals/decisions.md, Reads and pruning: between two pages a run that was shown already is looked at, claimed and retried: a list may
-// show it again, but it hides none of the others. Whoever wants to know about this one run asks for it, or for its key, and is
-// told what holds now.
+// docs/internals/decisions.md, Reads and pruning: between two pages, a run that was already listed is inspected, claimed and retried. A
+// list may show it again, but must not miss any other run. Reads of this one run, by id or key, return it as it is now.
 func hazardExactReads(t *testing.T, b *bundle) {
 	moving := b.create(noon, RunOptions{SingletonKey: "only one"})
 	var still []*runlane.Run

@@ -133,7 +133,7 @@ func hazardLimitNew(t *testing.T, b *bundle) {
 	b.wantScan("needing dispatch while the queue is full", b.storage.ListRunsNeedingDispatch, s.bounded(at))
 	b.wantScan("needing redelivery: bounded queues are left out", b.storage.ListRunsNeedingRedelivery, s.bounded(at.Add(24*time.Hour)))
 
-	// The wakeups are acknowledged. Whoever frees the slot finds them at once, one after the other.
+	// The wakeups are acknowledged. Each process that frees the slot finds the next run at once.
 	for len(runs) > 0 {
 		at = at.Add(time.Second)
 		s.commit(holder, at, Succeeded(holder, nil))
@@ -163,7 +163,7 @@ func hazardLateWakeup(t *testing.T, b *bundle) {
 	late := noon.Add(reservation + 5*time.Second)
 	s.wantOutcome("claim on a reservation that is over", s.take(run, late, false), lane.LostReservation)
 
-	// It reserves for itself, with a row that nobody has to send, and claims.
+	// The worker reserves for itself, with a row that is not to be sent, and claims.
 	c := b.Reserve(t, run, late, late.Add(reservation), 1)
 	c.Outbox = lane.OutboxBirth{Published: true}
 	reserved := s.checked(b.storage.ReserveRunDispatch(b.ctx(), c))

@@ -44,11 +44,11 @@ type LinearOptions struct {
 	Operations int
 	// Keys that the clients compete for. Each is checked alone. Defaults to 16.
 	Keys int
-	// LosesAnswers as in StorageHarness: requests below the storage fail on purpose with their outcome unknown. A storage that finds
-	// what its own lost request left behind, changed by somebody else since, may then refuse what it did: the refusal of a mark, of a
-	// reset or of an outbox claim proves nothing, nor does a reset that found the key free.
+	// LosesAnswers as in StorageHarness: requests below the storage fail on purpose with their outcome unknown. A storage may then refuse a
+	// command that its own lost request already carried out, if another client has changed the data since. So the refusal of a mark, of a
+	// reset or of an outbox claim proves nothing, and neither does a reset that found the key free.
 	LosesAnswers bool
-	// Patience with the check of one history. Defaults to 20 seconds. A check that does not end is a failure.
+	// Patience is how long the check of one history may take. Defaults to 20 seconds. A longer one is a failure.
 	Patience time.Duration
 }
 
@@ -79,15 +79,15 @@ type LinearHarness struct {
 	Options *LinearOptions
 }
 
-// LinearVerdict is what became of one history.
+// LinearVerdict is the result of checking one history.
 type LinearVerdict struct {
 	// Subject of the history.
 	Subject LinearSubject
-	// Seed that makes the clients do the same again.
+	// Seed with which the clients repeat the history.
 	Seed uint64
 	// Operations that took part, those of unknown outcome included.
 	Operations int
-	// Unknown are the operations whose caller did not hear what became of them.
+	// Unknown are the operations whose caller did not learn their outcome.
 	Unknown int
 	// Outcomes count the operations by kind and result, as "claim done".
 	Outcomes map[string]int

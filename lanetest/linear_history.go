@@ -53,7 +53,7 @@ type linearCall struct {
 	Round int
 	// Doubt: an earlier operation on the run has an unknown outcome.
 	Doubt bool
-	// Quiet: nobody else acts, and nothing goes wrong. Only then a refusal needs more reason than a lost race.
+	// Quiet: no other client acts, and no fault is injected. Only then, a lost race is no sufficient reason for a refusal.
 	Quiet bool
 }
 
@@ -257,7 +257,7 @@ func (c *linearClient) reads(call linearCall, request func(s lane.Storage) (line
 	return c.do(call, false, request)
 }
 
-// writes makes a call that may change something. heard is false when it was not carried out, or nobody knows.
+// writes makes a call that may change something. heard is false when it was not carried out, or its outcome is unknown.
 func (c *linearClient) writes(call linearCall, request func(s lane.Storage) (linearAnswer, error)) (answer linearAnswer, heard bool) {
 	return c.do(call, true, request)
 }
@@ -266,7 +266,7 @@ func (c *linearClient) do(call linearCall, changes bool, request func(s lane.Sto
 	call.Quiet = c.quiet
 	s := c.processes[c.number%len(c.processes)]
 	began := c.moment.Add(1)
-	later := func() { _, _ = request(s) } // nobody listens any more
+	later := func() { _, _ = request(s) } // the caller does not wait for the answer
 	if changes && !c.quiet && c.chance(linearLate) {
 		c.deliverLater(later)
 		c.record(call, linearAnswer{Result: linearUnknown}, began)

@@ -15,7 +15,7 @@ const (
 	linearRelease = "release"
 )
 
-// leasedRun is a run that somebody owns until an instant, or that waits until then.
+// leasedRun is a run that a worker owns until an instant, or that waits until then.
 type leasedRun struct {
 	sequence int64
 	token    string
@@ -42,7 +42,7 @@ func prepareLeases(h *linearHistory) {
 	}
 }
 
-// A client reads the run, or believes what it last read, and does what an owner, a late owner or somebody new would do.
+// actOnLease reads the run, or uses what the client last read, and does what an owner, a late owner or a new worker would do.
 func actOnLease(c *linearClient) {
 	key := c.key()
 	run := c.seen[key]

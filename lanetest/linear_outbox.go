@@ -119,7 +119,7 @@ func stepRow(state any, call linearCall, answer linearAnswer) (bool, any) {
 			return !call.Quiet || !due, s
 		case !due:
 			return unknown, s
-		case unknown: // nobody knows its token
+		case unknown: // no client knows its token
 			return true, claimedWakeup{token: "?", due: call.Until}
 		default:
 			return true, claimedWakeup{token: answer.Token, due: call.Until}

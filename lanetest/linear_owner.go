@@ -106,7 +106,7 @@ func (o linearOwners) create(c *linearClient, key string) {
 	}
 }
 
-// end cancels a run that owned the key when the client last heard of it, whoever made it.
+// end cancels a run that owned the key when the client last heard of it. Any client may have made the run.
 func (o linearOwners) end(c *linearClient, key string, id runlane.RunID) {
 	c.guard.Lock()
 	run := c.known[id]

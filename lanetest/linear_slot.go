@@ -158,8 +158,8 @@ func settleSlots(c *linearClient) {
 	}
 }
 
-// stepSlot is the contract of slots, one operation after the other. While others act, a run may be refused although a slot is free
-// by the time of the answer, and lose to a call of its own client that was on its way.
+// stepSlot is the contract of slots, one operation after the other. While other clients act, a run may be refused although a slot is free
+// when the answer arrives, and it may lose to an earlier call of the same client that is carried out late.
 func stepSlot(state any, call linearCall, answer linearAnswer) (bool, any) {
 	before := state.(heldSlots)
 	if answer.Result == linearUnknown && strings.Contains(before.over, "/"+string(call.Run)+"/") {

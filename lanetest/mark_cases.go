@@ -45,7 +45,7 @@ func (b *bundle) giveUp(ref lane.OutboxRef, attempts int, at time.Time) {
 	}
 }
 
-// born is a row that its maker holds.
+// born is a new row that its maker has claimed.
 func (b *bundle) born(at time.Time) lane.OutboxMessage {
 	b.t.Helper()
 	return b.append(b.Creation(b.t, at, RunOptions{Outbox: lane.OutboxBirth{ClaimUntil: at.Add(claimTime)}})).Outbox[0]

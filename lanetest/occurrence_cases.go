@@ -11,7 +11,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// docs/internals/contract.md, Schedules: what becomes of a fire time.
+// docs/internals/contract.md, Schedules: the outcomes of a fire time.
 func occurrenceCases() []storageCase {
 	return []storageCase{
 		{"ClaimRaceHasOneWinnerAndLosersGetAnOutcome", needsOccurrences, occurrenceRace},
@@ -156,7 +156,7 @@ func completionMoves(t *testing.T, b *bundle) {
 		want.Version, want.LastFire, want.LastRunID = got.Version, fire, run
 		equal(t, "record after a completion", want, got)
 	}
-	// Whoever read the record before may not take the last fire back with what they remember.
+	// A caller that read the record earlier must not be able to set the last fire back.
 	_, err := b.tryPut(r)
 	wantConflict(t, err, runlane.ConflictScheduleOccurrence, "")
 	equal(t, "record after a stale put", want, b.record("nightly"))
@@ -278,7 +278,7 @@ func occurrenceNotAfterLastFire(t *testing.T, b *bundle) {
 	}
 	check(noon.Add(time.Hour))
 	r = b.record(r.ID)
-	r.LastFire = noon.Add(3 * time.Hour) // moved by a put, over occurrences that nobody claimed
+	r.LastFire = noon.Add(3 * time.Hour) // moved by a put, past occurrences that were never claimed
 	r = b.schedule(r)
 	check(r.LastFire)
 	equal(t, "record after refused claims", r, b.record("nightly"))
@@ -321,7 +321,7 @@ func occurrenceTakenOver(t *testing.T, b *bundle) {
 	b.wantOccurrences("nightly", []runlane.Occurrence{{ScheduleID: "nightly", FireTime: fire, RunID: "run_1"}})
 }
 
-// Completing carries no instant: a claim that is over still belongs to whoever held it last.
+// Completing carries no instant: a claim that is over still belongs to its last holder.
 func occurrenceLateOwner(t *testing.T, b *bundle) {
 	b.registered("nightly")
 	fire := noon.Add(time.Minute)

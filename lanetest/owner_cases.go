@@ -40,7 +40,7 @@ func (b *bundle) end(run *runlane.Run, at time.Time, status runlane.Status) *run
 	return b.push(run, at, Succeeded(run, nil))
 }
 
-// The lookup has no instant of its own: these runs were made two hours ago by the real clock.
+// The lookup's command has no instant: these runs were made two hours ago by the real clock.
 func idempotencyRetention(t *testing.T, b *bundle) {
 	made := time.Now().Add(-2 * time.Hour)
 	const active = runlane.Status("")

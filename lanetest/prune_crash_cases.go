@@ -9,7 +9,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// Whoever held the cursor is gone: the next caller begins anew, and nothing is lost, repeated or left.
+// The caller that held the cursor is gone: the next caller begins without one. No run is lost, counted twice or left over.
 func pruneResumed(t *testing.T, b *bundle) {
 	var ids []runlane.RunID
 	for i := range 5 {

@@ -67,7 +67,7 @@ func queueScanExclusion(_ *testing.T, b *bundle) {
 	b.wantScan("no queue is bounded", b.storage.ListRunsNeedingDispatch, b.due(later))
 }
 
-// Nobody may have to read through a full partition to get to another, page after page.
+// A caller must not have to read the pages of a full partition to get to another one.
 func queueScanBlocked(t *testing.T, b *bundle) {
 	s := b.limited(1)
 	s.executing(noon, RunOptions{ConcurrencyKey: "blocked"})
@@ -244,7 +244,7 @@ func queueRows(t *testing.T, b *bundle) {
 	ids := []string{pending.ID, failed.ID}
 	slices.Sort(ids)
 	equal(t, "rows claimed by their ids when the reservation is over", 0, len(b.outboxOf(end, ids...)))
-	for range 3 { // also when a storage would look again
+	for range 3 { // also if the storage reads them again
 		equal(t, "rows claimed when the reservation is over", 0, len(b.outbox(end)))
 	}
 	b.wantDue("rows while the reservation lives", end.Add(-time.Millisecond), pending.Wakeup.RunID, failed.Wakeup.RunID)

@@ -43,7 +43,7 @@ func queueCrash(t *testing.T, b *bundle) {
 	s.wantFull("after the recovery", competitor, end.Add(time.Second))
 	run = s.won("claim after the recovery", s.take(run, end.Add(time.Second), false))
 
-	// Crashed again, and this time nobody follows the reservation: only now may time free the slot.
+	// The worker crashed again, and now no claim follows the reservation: only in this case may time free the slot.
 	again := end.Add(2 * time.Minute)
 	run = s.won("second recovery", s.reserve(run, again))
 	s.won("the competitor, when the reservation is over", s.reserve(competitor, again.Add(reservation)))
@@ -75,7 +75,7 @@ func queueFreed(t *testing.T, b *bundle) {
 		"failure": func(run *runlane.Run) runlane.EventBody { return Failed(run) },
 		"retry":   func(run *runlane.Run) runlane.EventBody { return Retried(run, end.Add(time.Hour)) },
 		"release": func(run *runlane.Run) runlane.EventBody { return Released(run, end.Add(time.Hour)) },
-		// A run that is recovered without a reservation waits like every other, and its request is for nobody.
+		// A run that is recovered without a reservation waits like every other, and its request is not sent.
 		"recovery without a reservation": func(run *runlane.Run) runlane.EventBody { return Delivery(run, end, end) },
 	} {
 		run := s.executing(noon, RunOptions{ConcurrencyKey: name})
@@ -116,7 +116,7 @@ func queueCancelled(t *testing.T, b *bundle) {
 	equal(t, "holders: the slot is not the cancelled run's", runIDs(winner), s.holders(winner))
 	s.wantFull("after the cancellation", s.waiting(noon, RunOptions{}), end)
 
-	// Now both at once, whoever comes first.
+	// Now both at once; either may come first.
 	for _, key := range []string{"one", "two"} {
 		o := RunOptions{ConcurrencyKey: key}
 		loser = s.won("reserve", s.reserve(s.waiting(noon, o), noon))
@@ -165,7 +165,7 @@ func queueLimits(t *testing.T, b *bundle) {
 	}
 	wantHolders(wide.under(2), 2) // lowered to what runs already
 	wantHolders(wide.under(3), 3)
-	wantHolders(wide.under(1), 3) // lowered: nobody is thrown out
+	wantHolders(wide.under(1), 3) // lowered: no run loses its slot
 	wantHolders(wide.under(5), 5)
 }
 

@@ -13,13 +13,13 @@ import (
 
 // RuntimeHarness says how to run the runtime's scenarios over a lane.
 type RuntimeHarness struct {
-	// NewLane returns a lane for one scenario, which takes an environment of its own: lanes may share a table. Required.
+	// NewLane returns a lane for one scenario, which uses a separate environment: lanes may share a table. Required.
 	NewLane func(t testing.TB) *lane.Lane
 	// Virtual says that the lane lives in memory alone, without I/O: scenarios that are about timers then run too, in a bubble of
 	// testing/synctest where an hour takes no time. NewLane is called inside.
 	Virtual bool
-	// Settle, where a storage shows writes late, waits until it shows those so far. Scenarios call it where more time goes by for their
-	// clock than an index is late, and for nobody else; what follows a write at once is waited for. nil: writes show at once.
+	// Settle is for storages that show writes late: it waits until all writes so far show. Scenarios call it where their virtual clock
+	// advances by more than the delay of an index. What has to follow a write at once, scenarios wait for without it. nil: writes show at once.
 	Settle func(t testing.TB)
 
 	faults *sceneFaults // of one scenario; nil: nothing goes wrong on purpose

@@ -231,7 +231,7 @@ type keysCaller struct {
 // IdempotencyKeys is the view with repeating calls.
 func (c *caller) IdempotencyKeys() keysCaller { return keysCaller{c.Runtime.IdempotencyKeys(), c} }
 
-// Reset takes a key that nobody owns any more as the answer that an earlier try has lost.
+// Reset counts "no owner" as success if the answer of an earlier try was lost: that try has reset the key.
 func (k keysCaller) Reset(ctx context.Context, task runlane.TaskID, key string) error {
 	before, _ := k.c.s.faults.unheard()
 	_, err := again(k.c, func() (struct{}, error) { return struct{}{}, k.IdempotencyKeys.Reset(ctx, task, key) })

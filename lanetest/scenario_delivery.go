@@ -185,7 +185,7 @@ func told(ctx context.Context, _ *runlane.Attempt) error {
 	return ctx.Err()
 }
 
-// The cancellation is another process's, and comes between the commit of the claim and the look for it.
+// Another process cancels the run after the claim was committed and before its worker reads whether it was.
 func deliveryUnheardCancelled(t *testing.T, h RuntimeHarness) {
 	task, handler := job("scenario.unheard", nil, told)
 	s := newScene(t, h, handler)

@@ -213,7 +213,7 @@ type faultyTable struct {
 	spared map[string][]string // by reason: scenarios that are spared some calls, or all
 }
 
-// spare looks a scenario up in the table of what is spared: methods, or the whole of it.
+// spare returns which faults a scenario is spared: those of some methods, or all (whole).
 func (r *faultyTable) spare(group, name string) (methods map[string]FaultKind, whole bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -240,7 +240,7 @@ func operateAttempts(t *testing.T, h RuntimeHarness) {
 	}
 	s.die(run.ID)
 	wants(run.ID, runlane.AttemptReleased, runlane.AttemptRetrying, runlane.AttemptRunning)
-	s.clock.Advance(time.Minute) // the lease is over, and nobody has noticed
+	s.clock.Advance(time.Minute) // the lease is over, and no tick or worker has found it
 	wants(run.ID, runlane.AttemptReleased, runlane.AttemptRetrying, runlane.AttemptAbandoned)
 	s.execute(run)
 	attempts := wants(run.ID, runlane.AttemptReleased, runlane.AttemptRetrying, runlane.AttemptAbandoned, runlane.AttemptSucceeded)
@@ -333,7 +333,7 @@ func operateFeedEnds(t *testing.T, h RuntimeHarness) {
 		"its runtime": {second, func(*runlane.Run, context.CancelFunc) {
 			go func() { _ = second.Close(context.WithoutCancel(t.Context())) }() // waits for the feed
 		}, runlane.ErrConfigurationInvalid},
-		"its run": {s.rt, func(run *runlane.Run, _ context.CancelFunc) { // ends and is removed before the feed looks again
+		"its run": {s.rt, func(run *runlane.Run, _ context.CancelFunc) { // ends and is removed before the feed reads again
 			s.execute(run)
 			s.clock.Advance(time.Second)
 			s.settle()

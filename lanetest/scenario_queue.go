@@ -35,7 +35,7 @@ func queueScenarios() []scenario {
 
 func needsSlots(c lane.StorageCapabilities) bool { return c.EnforcesQueueConcurrency }
 
-// limited is a task on a bounded queue of its own.
+// limited is a task on a separate bounded queue.
 func limited(limit int, o *runlane.TaskOptions[jobPayload], f func(context.Context, *runlane.Attempt) error) (*runlane.Task[jobPayload], runlane.Handler) {
 	if o == nil {
 		o = &runlane.TaskOptions[jobPayload]{}

@@ -93,7 +93,7 @@ func statsCounted(t *testing.T, h RuntimeHarness) {
 	s.wantStats("counted", core.QueueStats{
 		QueueState: state, Backlog: 17, Waiting: 1, OldestWaiting: oldest.RunAt, Running: 2, Delayed: 3, NextDue: delayed.RunAt,
 	})
-	s.clock.Advance(7 * time.Minute) // the delayed one is due; nobody has noticed
+	s.clock.Advance(7 * time.Minute) // the delayed one is due; no tick has found it
 	s.wantStats("counted", core.QueueStats{
 		QueueState: state, Backlog: 17, Waiting: 2, OldestWaiting: oldest.RunAt, Running: 2, Delayed: 2, NextDue: retrying.RunAt,
 	})
@@ -110,7 +110,7 @@ func statsOthers(t *testing.T, h RuntimeHarness) {
 	s.must(err)
 	waiting := s.trigger(task.With(jobPayload{}), &runlane.TriggerOptions{Queue: runlane.Queue{Name: "elsewhere"}})
 	s.wantStats("default", core.QueueStats{QueueState: core.QueueState{Queue: runlane.DefaultQueue, Known: true, Bound: true}})
-	s.wantStats("elsewhere", core.QueueStats{ // nobody here knows whether it has a limit
+	s.wantStats("elsewhere", core.QueueStats{ // this runtime does not know whether it has a limit
 		QueueState: core.QueueState{Queue: runlane.Queue{Name: "elsewhere"}, Bound: true}, Waiting: 1, OldestWaiting: waiting.RunAt,
 	})
 }

@@ -50,8 +50,8 @@ func ruleActors(t *testing.T, h RuntimeHarness) {
 	})
 }
 
-// firstMade is the schedule's first run, and the time that it is of. Whoever heard nothing of its claim lets others go on after a
-// minute; without faults the last tick made the run.
+// firstMade is the schedule's first run and its fire time. Without faults, the last tick made it. A tick that lost the answer of its
+// claim delays the occurrence until the claim is over, after a minute.
 func (s *scene) firstMade() (*runlane.Run, time.Time) {
 	s.Helper()
 	for range repeats {

@@ -27,7 +27,7 @@ type scene struct {
 	logs      *logBuffer
 	options   core.Options
 	rt        *caller
-	waits     *sync.Map              // core.Wait that were explained; nil: nobody asks
+	waits     *sync.Map              // core.Wait that were explained; nil: they are not collected
 	faults    *sceneFaults           // nil: nothing goes wrong on purpose
 	known     map[runlane.RunID]bool // runs whose wakeups were expected already, under faults
 }
@@ -94,7 +94,7 @@ func (s *scene) second() (*caller, *ScriptedTransport) {
 	return s.open(l), transport
 }
 
-// borrowed is a storage that somebody else starts and closes.
+// borrowed is a storage that another lane starts and closes.
 type borrowed struct{ lane.Storage }
 
 func (b borrowed) Unwrap() lane.Storage          { return b.Storage }

@@ -61,7 +61,7 @@ func (s *scene) wantScheduled(made, skipped int) {
 	}
 }
 
-// occurrences are what became of the schedule, newest first: fire times as minutes after the first tick's hour.
+// occurrences are the schedule's occurrences, newest first.
 func (s *scene) occurrences(skippedOnly bool) []runlane.Occurrence {
 	s.Helper()
 	var all []runlane.Occurrence
@@ -149,7 +149,7 @@ func scheduleDies(t *testing.T, h RuntimeHarness) {
 	task, handler := job("scenario.schedule", nil, succeed)
 	s := scheduled(t, h, every(task), handler)
 	s.clock.Advance(time.Minute)
-	s.storage.script(func() { // the process ends behind the creation: nobody completes the occurrence
+	s.storage.script(func() { // the process ends after the creation and does not complete the occurrence
 		s.storage.onAppend = func(c *lane.AppendCommand, next func() (*lane.Commit, error)) (*lane.Commit, error) {
 			_, err := next()
 			return nil, errors.Join(err, &runlane.Error{Code: runlane.ErrInternal, Message: "dead after " + string(c.Projected.ID)})

@@ -11,8 +11,8 @@ import (
 
 // StorageHarness is what [RunStorage] has to know of a storage.
 type StorageHarness struct {
-	// New returns a storage that is started and is closed by t.Cleanup. Several may share one backend: every case keeps to
-	// environments of its own. Required.
+	// New returns a storage that is started and is closed by t.Cleanup. Several may share one backend: every case uses
+	// separate environments. Required.
 	New func(t testing.TB) lane.Storage
 	// Capabilities are what the storage is expected to promise.
 	Capabilities lane.StorageCapabilities
@@ -25,8 +25,8 @@ type StorageHarness struct {
 	// EventuallyConsistent: scans and lists may show a write late. Their cases then repeat a read until it is as expected, for a
 	// few seconds. Without it the first read must be right.
 	EventuallyConsistent bool
-	// LosesAnswers: requests below the storage fail on purpose with their outcome unknown. What was removed may then be counted by two
-	// callers, and what was put be refused to its writer behind another's put: nobody can tell.
+	// LosesAnswers: requests below the storage fail on purpose with their outcome unknown. Two callers may then count the same removed run,
+	// and a put that succeeded may be refused if another put followed: the storage cannot tell.
 	LosesAnswers bool
 	// PlantUnknownEvent, when set, appends an event of a type that this version does not know to a run, as a newer version would
 	// have done, behind the contract's back.
@@ -90,7 +90,7 @@ func RunStorage(t *testing.T, h StorageHarness) {
 	t.Helper()
 	for _, group := range storageGroups() {
 		if group.name == catalogGroup && !h.Catalog {
-			continue // an optional ability, which Capabilities looks for
+			continue // an optional ability, which has its own check in the group "Capabilities"
 		}
 		t.Run(group.name, func(t *testing.T) {
 			t.Parallel()

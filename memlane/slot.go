@@ -59,7 +59,7 @@ func (p *partition) occupied(now millis) int {
 }
 
 // takeSlot gives the run a slot, the one it has or another, and reports whether there was one. The slot of another run's
-// expired reservation is taken only if no other slot is left: by that run's worker, the reservation may not be over yet.
+// expired reservation is taken only if no other slot is left: that run's worker may still claim it, if its clock is behind.
 func (env *environment) takeSlot(e *entry, limit int, now millis) bool {
 	if e.occupies(now) {
 		return true

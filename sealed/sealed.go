@@ -30,8 +30,9 @@ type Options struct {
 	// encrypted bytes do not compress in the storage. The stored length then reveals something about the content. Set
 	// NoCompression if an attacker controls part of a payload, can see its stored length, and must not guess the rest.
 	NoCompression bool
-	// RefusePlain opens nothing that was stored without a codec. By default such bytes are taken as they are, so that runs from before
-	// the codec finish. Set it once they have: until then, whoever can write the table can replace what is encrypted by what is not.
+	// RefusePlain refuses bytes that were stored without a codec. By default they are taken as they are, so that runs which were made
+	// before the codec was set can finish. Set it once they have: until then, an attacker who can write to the table can replace encrypted
+	// bytes by plain ones.
 	RefusePlain bool
 }
 
