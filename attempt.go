@@ -35,7 +35,8 @@ func WithAttempt(ctx context.Context, a *Attempt) context.Context {
 	return context.WithValue(ctx, attemptKey{}, a)
 }
 
-// AttemptFrom finds the attempt deep in a call stack, for log handlers and clients that add the run id; nil outside one.
+// AttemptFrom finds the attempt deep in a call stack, for log handlers and clients that add the run id; nil outside
+// one.
 func AttemptFrom(ctx context.Context) *Attempt {
 	a, _ := ctx.Value(attemptKey{}).(*Attempt)
 	return a
@@ -49,9 +50,9 @@ func (a *Attempt) Logger() *slog.Logger {
 	return a.host.Logger
 }
 
-// SetOutput keeps a JSON result, stored with the success event and read with [Run.DecodeOutput]. json.RawMessage keeps its
-// bytes. The last call wins; an attempt that does not succeed stores none. A value that does not encode, or that the storage
-// cannot hold, is [ErrValidationFailed] here.
+// SetOutput keeps a JSON result, stored with the success event and read with [Run.DecodeOutput]. json.RawMessage keeps
+// its bytes. The last call wins; an attempt that does not succeed stores none. A value that does not encode, or that
+// the storage cannot hold, is [ErrValidationFailed] here.
 func (a *Attempt) SetOutput(v any) error {
 	b, err := encodeOutput(v)
 	if err != nil || a.host.Output == nil {

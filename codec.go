@@ -2,12 +2,14 @@ package runlane
 
 import "context"
 
-// Codec changes payloads and outputs on their way to the storage and back: package sealed encrypts with one. A runtime that is given
-// a codec (core.Options.Codec) reads and writes as before; its storage keeps only what Encode returned, with the name
-// of the key. Implementations must be safe for concurrent use. They must be able to read bytes that were stored years ago.
+// Codec changes payloads and outputs on their way to the storage and back: package sealed encrypts with one. A runtime
+// that is given a codec (core.Options.Codec) reads and writes as before; its storage keeps only what Encode returned,
+// with the name of the key. Implementations must be safe for concurrent use. They must be able to read bytes that were
+// stored years ago.
 //
-// An error that is [ErrPayloadUnreadable] says that these bytes cannot be opened here: the run is returned without them, see
-// [Sealed]. Any other error fails the call that needed the bytes; one that is no *Error counts as [ErrStorageUnavailable].
+// An error that is [ErrPayloadUnreadable] says that these bytes cannot be opened here: the run is returned without
+// them, see [Sealed]. Any other error fails the call that needed the bytes; one that is no *Error counts as
+// [ErrStorageUnavailable].
 type Codec interface {
 	// Encode returns what is stored in place of plain, and the name of the key that Decode will need: 1 to 64 bytes of
 	// printable text. It must not change plain. It may return different bytes for the same plain each time.

@@ -36,8 +36,9 @@ func (r *cronRule) next(from int64, zone *time.Location) (instant int64, found b
 	return r.nextDaily(from, zone)
 }
 
-// nextElapsed finds the first instant at which the local clock matches. Within a period that is plain arithmetic. A match
-// after the period's end stays valid until the clock is set back to before the wall time at which the search began.
+// nextElapsed finds the first instant at which the local clock matches. Within a period that is plain arithmetic. A
+// match after the period's end stays valid until the clock is set back to before the wall time at which the search
+// began.
 func (r *cronRule) nextElapsed(from int64, zone *time.Location) (instant int64, found bool) {
 	var since, searched, wall int64 // there is no match in [searched, wall); since is the instant of that search
 	for at := from; at <= lastFireTime.Unix(); {
@@ -94,7 +95,8 @@ func firstShown(wall int64, zone *time.Location) int64 {
 	}
 }
 
-// dayExists reports whether the clock shows any time of the day of wall, which it first reaches or passes at the instant.
+// dayExists reports whether the clock shows any time of the day of wall, which it first reaches or passes at the
+// instant.
 func dayExists(wall, instant int64, zone *time.Location) bool {
 	p := periodAt(instant, zone)
 	start := startOfDay(wall)
@@ -123,14 +125,15 @@ func periodAt(instant int64, zone *time.Location) period {
 		p.end = end.Unix()
 	}
 	if p.end <= instant {
-		// After the last change in a zone's table, ZoneBounds ends every year after 365 days. This is the remaining last
-		// day of a leap year.
+		// After the last change in a zone's table, ZoneBounds ends every year after 365 days. This is the remaining
+		// last day of a leap year.
 		p.end = startOfDay(instant) + secondsPerDay
 	}
 	return p
 }
 
-// nextWall is the first wall time at or after the given one that matches all fields. There is one: parsing refuses the others.
+// nextWall is the first wall time at or after the given one that matches all fields. There is one: parsing refuses the
+// others.
 func (r *cronRule) nextWall(from int64) int64 {
 	minutes := divide(from+secondsPerMinute-1, secondsPerMinute)
 	day := divide(minutes, minutesPerDay)

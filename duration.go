@@ -18,8 +18,8 @@ const (
 // longUnits is compiled when it is first needed: functions start without it.
 var longUnits = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(\d+)(\.\d+)?([dw])`) })
 
-// ParseDuration reads Go's duration syntax with two more units, d (24 hours) and w (7 days), which stand before the others:
-// "36h", "30d", "1w2d12h". Anything else is [ErrValidationFailed].
+// ParseDuration reads Go's duration syntax with two more units, d (24 hours) and w (7 days), which stand before the
+// others: "36h", "30d", "1w2d12h". Anything else is [ErrValidationFailed].
 func ParseDuration(text string) (time.Duration, error) {
 	if d, err := time.ParseDuration(text); err == nil {
 		return d, nil
@@ -76,7 +76,8 @@ func noDuration(text string) error {
 	return &Error{Code: ErrValidationFailed, Message: fmt.Sprintf("%q is not a duration", clip(text, 64)), Hint: `write it like "90s", "36h" or "1w2d"`}
 }
 
-// FormatDuration writes what [ParseDuration] reads, with days and weeks where they are whole: "30d", "1w", "1d12h", "90s".
+// FormatDuration writes what [ParseDuration] reads, with days and weeks where they are whole: "30d", "1w", "1d12h",
+// "90s".
 func FormatDuration(d time.Duration) string {
 	switch {
 	case d < 0 && -d > 0: // the smallest duration has no opposite: Go's syntax will do

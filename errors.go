@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// ErrorCode is a stable code, and itself an error: errors.Is(err, runlane.ErrRunNotFound) works wherever the code was set, and
-// a switch over [CodeOf] needs no second list of names.
+// ErrorCode is a stable code, and itself an error: errors.Is(err, runlane.ErrRunNotFound) works wherever the code was
+// set, and a switch over [CodeOf] needs no second list of names.
 type ErrorCode string
 
 // Error returns the code.
@@ -24,7 +24,8 @@ const (
 	ErrStorageConflict ErrorCode = "storage_conflict"
 	// ErrInvariantViolation: history, projection and request contradict each other.
 	ErrInvariantViolation ErrorCode = "invariant_violation"
-	// ErrContractViolation: a caller gave an adapter an inconsistent command, or an adapter returned what its contract forbids.
+	// ErrContractViolation: a caller gave an adapter an inconsistent command, or an adapter returned what its contract
+	// forbids.
 	ErrContractViolation ErrorCode = "adapter_contract_violation"
 	// ErrRunNotFound: no such run in this environment.
 	ErrRunNotFound ErrorCode = "run_not_found"
@@ -179,7 +180,8 @@ func Permanent(err error) error {
 	return &PermanentError{Err: err}
 }
 
-// RetryAfter, returned from a handler, counts as a failure but replaces the backoff by delay. RetryAfter(d, nil) is nil.
+// RetryAfter, returned from a handler, counts as a failure but replaces the backoff by delay. RetryAfter(d, nil) is
+// nil.
 func RetryAfter(delay time.Duration, err error) error {
 	if err == nil {
 		return nil

@@ -74,8 +74,8 @@ func newBody(t EventType) EventBody {
 	return &UnknownEvent{Type: t}
 }
 
-// Event is one step of a run's history: a header that all share and a Body of one of the eleven types below. Its JSON has
-// the fields of the header, "type", and "data" with the body. Payload and output bytes are not in it.
+// Event is one step of a run's history: a header that all share and a Body of one of the eleven types below. Its JSON
+// has the fields of the header, "type", and "data" with the body. Payload and output bytes are not in it.
 type Event struct {
 	RunID        RunID
 	Environment  Environment
@@ -103,7 +103,8 @@ type EventBody interface {
 }
 
 type (
-	// RunCreated copies what the trigger decided. Payload is JSON, byte-identical everywhere, kept beside the event's JSON.
+	// RunCreated copies what the trigger decided. Payload is JSON, byte-identical everywhere, kept beside the event's
+	// JSON.
 	RunCreated struct {
 		TaskID         TaskID       `json:"taskId"`
 		Queue          QueueName    `json:"queue"`
@@ -168,7 +169,8 @@ type (
 	}
 )
 
-// Delivery is the durable intent to wake a worker, and a reservation of a bounded queue's slot when DispatchExpiresAt is set.
+// Delivery is the durable intent to wake a worker, and a reservation of a bounded queue's slot when DispatchExpiresAt
+// is set.
 type Delivery struct {
 	Environment       Environment       `json:"environment,omitempty"`
 	RunID             RunID             `json:"runId,omitempty"`

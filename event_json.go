@@ -20,7 +20,8 @@ type eventJSON struct {
 	Data         json.RawMessage   `json:"data"`
 }
 
-// MarshalBody writes the body alone, for storages that keep the header in another form. Payload and output are not in it.
+// MarshalBody writes the body alone, for storages that keep the header in another form. Payload and output are not in
+// it.
 func MarshalBody(body EventBody) (json.RawMessage, error) {
 	if u, ok := body.(*UnknownEvent); ok {
 		return bytes.Clone(u.Data), nil

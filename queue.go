@@ -8,16 +8,17 @@ import (
 // MaxQueueConcurrency is the largest limit of a bounded queue.
 const MaxQueueConcurrency = 1000
 
-// Queue is a plain comparable value: declare each once as a package variable and name it in the tasks that use it. If two
-// different values have the same name, opening a runtime returns [ErrConfigurationInvalid].
+// Queue is a plain comparable value: declare each once as a package variable and name it in the tasks that use it. If
+// two different values have the same name, opening a runtime returns [ErrConfigurationInvalid].
 type Queue struct {
 	Name QueueName
 
-	// Concurrency bounds how many runs of one concurrency key (of the whole queue where tasks set none) are executing or
-	// reserved at once, across all processes. 0 means unbounded; at most MaxQueueConcurrency.
+	// Concurrency bounds how many runs of one concurrency key (of the whole queue where tasks set none) are executing
+	// or reserved at once, across all processes. 0 means unbounded; at most MaxQueueConcurrency.
 	Concurrency int
 
-	// DispatchTimeout is how long a reserved slot waits for its worker. 0 means DefaultDispatchTimeout. Only for bounded queues.
+	// DispatchTimeout is how long a reserved slot waits for its worker. 0 means DefaultDispatchTimeout. Only for
+	// bounded queues.
 	DispatchTimeout time.Duration
 }
 

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Retry is how often a failing run is tried. Only failures consume it: releases and abandoned attempts do not. The zero value
-// means one attempt.
+// Retry is how often a failing run is tried. Only failures consume it: releases and abandoned attempts do not. The zero
+// value means one attempt.
 type Retry struct {
 	// MaxAttempts is the number of failures that fails the run; before that, each failure schedules a retry. 0 means 1.
 	MaxAttempts int

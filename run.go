@@ -9,9 +9,9 @@ import (
 	"unicode/utf8"
 )
 
-// Run is the projection: what the events of a run add up to. Times are UTC milliseconds; a zero time, lease or failure means
-// absent (values, not pointers: run.Failure.Message is safe to print, and a projection cannot alias an event). Its JSON is for
-// showing; exact payload and output bytes are in the fields.
+// Run is the projection: what the events of a run add up to. Times are UTC milliseconds; a zero time, lease or failure
+// means absent (values, not pointers: run.Failure.Message is safe to print, and a projection cannot alias an event).
+// Its JSON is for showing; exact payload and output bytes are in the fields.
 type Run struct {
 	ID                RunID             `json:"runId"`
 	Environment       Environment       `json:"environment"`
@@ -58,8 +58,8 @@ func (r *Run) Clone() *Run {
 	return &c
 }
 
-// DecodeOutput reads what [Attempt.SetOutput] stored. ok is false when there is none. An output that could not be opened here is
-// [ErrPayloadUnreadable].
+// DecodeOutput reads what [Attempt.SetOutput] stored. ok is false when there is none. An output that could not be
+// opened here is [ErrPayloadUnreadable].
 func (r *Run) DecodeOutput(v any) (ok bool, err error) {
 	if err := r.OutputError(); err != nil {
 		return true, err
@@ -83,8 +83,8 @@ func (r *Run) RunnableAt() (at time.Time, ok bool) {
 }
 
 // Abandoned counts attempts whose lease ended without an outcome, as seen at t. It counts all of them. The bound is on
-// those in a row (docs/internals/decisions.md, Leases and workers); once an attempt had an outcome, counting these needs
-// the history.
+// those in a row (docs/internals/decisions.md, Leases and workers); once an attempt had an outcome, counting these
+// needs the history.
 func (r *Run) Abandoned(t time.Time) int {
 	n := r.Counters.Attempts - r.Counters.Failures - r.Counters.Releases
 	if r.Status.Owned() && t.Before(r.Lease.ExpiresAt) {
@@ -130,8 +130,9 @@ type Failure struct {
 	Meta    map[string]string `json:"meta,omitempty"`
 }
 
-// NewFailure keeps message and meta within [MaxFailureMessageBytes] and [MaxFailureMetaBytes]: what is longer is cut, with a
-// mark. Values of meta share the remaining bytes equally. Bytes that are not UTF-8 are replaced, because storages keep text.
+// NewFailure keeps message and meta within [MaxFailureMessageBytes] and [MaxFailureMetaBytes]: what is longer is cut,
+// with a mark. Values of meta share the remaining bytes equally. Bytes that are not UTF-8 are replaced, because
+// storages keep text.
 func NewFailure(code ErrorCode, message string, meta map[string]string) Failure {
 	f := Failure{Code: code, Message: clip(strings.ToValidUTF8(message, "\ufffd"), MaxFailureMessageBytes)}
 	if len(meta) == 0 {
@@ -235,7 +236,8 @@ const (
 	ActorWorker ActorType = "worker"
 )
 
-// KeyRetention is the idempotency policy captured when the key's owner was created. The zero value keeps nothing after the end.
+// KeyRetention is the idempotency policy captured when the key's owner was created. The zero value keeps nothing after
+// the end.
 type KeyRetention struct {
 	WhileActive bool          // free as soon as the run is terminal
 	TTL         time.Duration // else kept until creation + TTL, unless the run failed

@@ -1,11 +1,11 @@
 // Package runlane has the types that an application uses: tasks, queues, schedules, runs, events and errors.
 //
-// Define a task with [NewTask], give it a handler with [Task.Handle], open a runtime with core.Open and start runs with its
-// Trigger method. A run is a task plus a payload, durable before anything executes; its history is an append-only list of
-// [Event] values and its current state, [Run], is the fold of that history.
+// Define a task with [NewTask], give it a handler with [Task.Handle], open a runtime with core.Open and start runs with
+// its Trigger method. A run is a task plus a payload, durable before anything executes; its history is an append-only
+// list of [Event] values and its current state, [Run], is the fold of that history.
 //
-// The package imports only the standard library, so the definitions of tasks can be shared by every program that triggers
-// them. Adapter authors want package lane; the runtime is package core.
+// The package imports only the standard library, so the definitions of tasks can be shared by every program that
+// triggers them. Adapter authors want package lane; the runtime is package core.
 package runlane
 
 import (
@@ -15,8 +15,8 @@ import (
 	"unicode/utf8"
 )
 
-// Ids are opaque: never parse one. They are non-empty, at most [MaxIDBytes] bytes of printable text, and hold no ':', which
-// storages reserve for composing keys.
+// Ids are opaque: never parse one. They are non-empty, at most [MaxIDBytes] bytes of printable text, and hold no ':',
+// which storages reserve for composing keys.
 type (
 	// RunID names a run within its environment. Generated ones are "run_" and a ULID.
 	RunID string
@@ -92,7 +92,8 @@ func (e Environment) Name() string {
 	return string(e)
 }
 
-// Validate reports a name that breaks the rules of ids as [ErrValidationFailed]. "" is the default environment and valid.
+// Validate reports a name that breaks the rules of ids as [ErrValidationFailed]. "" is the default environment and
+// valid.
 func (e Environment) Validate() error {
 	if e == "" {
 		return nil
@@ -133,9 +134,9 @@ func validateID(what, id string) error {
 	}
 }
 
-// ValidateKey checks an idempotency, singleton or concurrency key: at most [MaxKeyBytes] bytes of printable text, ':' allowed.
-// what names the key in the error, which is [ErrValidationFailed]. "" means no key and is valid. The key itself is not
-// repeated in the error: keys are often made of personal data.
+// ValidateKey checks an idempotency, singleton or concurrency key: at most [MaxKeyBytes] bytes of printable text, ':'
+// allowed. what names the key in the error, which is [ErrValidationFailed]. "" means no key and is valid. The key
+// itself is not repeated in the error: keys are often made of personal data.
 func ValidateKey(what, key string) error {
 	fault := ""
 	if len(key) > MaxKeyBytes {
@@ -190,8 +191,8 @@ func UTCMillis(t time.Time) time.Time {
 	return t.UTC().Truncate(time.Millisecond)
 }
 
-// Cursor resumes a list. It is opaque, carries the filter and the order it was made for, and is [ErrValidationFailed] with any
-// other request.
+// Cursor resumes a list. It is opaque, carries the filter and the order it was made for, and is [ErrValidationFailed]
+// with any other request.
 type Cursor string
 
 // Page is one page of a list. It may be short or empty and still have a Next; Next is empty only on the last page.

@@ -43,12 +43,13 @@ const (
 	OverlapForbid Overlap = "forbid"
 	// OverlapReplace cancels the other run, or all of them, and runs it.
 	OverlapReplace Overlap = "replace"
-	// OverlapQueueLatest keeps the latest such occurrence pending until the other run ends; those before it are skipped.
+	// OverlapQueueLatest keeps the latest such occurrence pending until the other run ends; those before it are
+	// skipped.
 	OverlapQueueLatest Overlap = "queue_latest"
 )
 
-// ScheduleRecord is what storage remembers of a schedule. An occurrence at or before LastFire is never claimed; one before
-// RegisteredAt never fires.
+// ScheduleRecord is what storage remembers of a schedule. An occurrence at or before LastFire is never claimed; one
+// before RegisteredAt never fires.
 type ScheduleRecord struct {
 	ID             ScheduleID `json:"scheduleId"`
 	DefinitionHash string     `json:"definitionHash"`
@@ -63,8 +64,8 @@ type ScheduleRecord struct {
 	Version        int64      `json:"version"`                // storage's; every change is conditional on it
 }
 
-// Occurrence is one fire time and its outcome, or several fire times that one evaluation skipped for one reason. FireTime
-// is the last of them then. An occurrence is kept for 40 days.
+// Occurrence is one fire time and its outcome, or several fire times that one evaluation skipped for one reason.
+// FireTime is the last of them then. An occurrence is kept for 40 days.
 type Occurrence struct {
 	ScheduleID ScheduleID `json:"scheduleId"`
 	FireTime   time.Time  `json:"fireTime"`

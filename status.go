@@ -11,7 +11,8 @@ const (
 	StatusScheduled Status = "scheduled"
 	// StatusRunning is owned by a worker under a lease.
 	StatusRunning Status = "running"
-	// StatusCancellationRequested still runs; its owner was asked to stop, and maintenance ends it when the lease is over.
+	// StatusCancellationRequested still runs; its owner was asked to stop, and maintenance ends it when the lease is
+	// over.
 	StatusCancellationRequested Status = "cancellation_requested"
 	// StatusRetrying failed and waits for its next attempt.
 	StatusRetrying Status = "retrying"

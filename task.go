@@ -17,8 +17,8 @@ const WhileActive time.Duration = -1
 
 // Task is a durable name with a payload type. It has no handler: programs that only trigger do not link one.
 //
-// Payloads are JSON by encoding/json, so a payload type controls its form with MarshalJSON and reads the forms of older versions
-// with UnmarshalJSON. Unknown fields are ignored. Task[json.RawMessage] keeps bytes exactly.
+// Payloads are JSON by encoding/json, so a payload type controls its form with MarshalJSON and reads the forms of older
+// versions with UnmarshalJSON. Unknown fields are ignored. Task[json.RawMessage] keeps bytes exactly.
 type Task[P any] struct {
 	definition *Definition
 	options    TaskOptions[P]
@@ -42,9 +42,9 @@ func (t *Task[P]) Definition() *Definition { return t.definition }
 
 // Handle gives the task its handler. Method values carry dependencies: jobs.SendWelcome.Handle(mailer.SendWelcome).
 //
-// The handler runs at least once for every run, under a lease. nil succeeds, an error is retried as [Retry] says, [Permanent]
-// is not, [Release] waits without failing, [RetryAfter] chooses the delay. When its context ends, context.Cause says why and
-// the handler just returns ctx.Err().
+// The handler runs at least once for every run, under a lease. nil succeeds, an error is retried as [Retry] says,
+// [Permanent] is not, [Release] waits without failing, [RetryAfter] chooses the delay. When its context ends,
+// context.Cause says why and the handler just returns ctx.Err().
 func (t *Task[P]) Handle(fn func(ctx context.Context, a *Attempt, payload P) error) Handler {
 	return Handler{
 		Task: t.definition,
@@ -123,8 +123,8 @@ func (t *Task[P]) compute(p *Prepared, payload P) error {
 	return nil
 }
 
-// encodePayload leaves <, > and & alone and passes valid json.RawMessage through byte for byte: json.Marshal would rewrite both.
-// what is payload or output.
+// encodePayload leaves <, > and & alone and passes valid json.RawMessage through byte for byte: json.Marshal would
+// rewrite both. what is payload or output.
 func encodePayload(what string, payload any) (json.RawMessage, error) {
 	b, err := json.RawMessage(nil), error(nil)
 	if raw, ok := payload.(json.RawMessage); ok {
@@ -169,8 +169,9 @@ type Call struct {
 	prepare func() (Prepared, error)
 }
 
-// NewRawCall pairs a definition with an encoded payload, for command lines and HTTP endpoints. Its run is the same as that
-// of [Task.With] with this payload. The payload of a task with key functions has to decode, because they are applied to it.
+// NewRawCall pairs a definition with an encoded payload, for command lines and HTTP endpoints. Its run is the same as
+// that of [Task.With] with this payload. The payload of a task with key functions has to decode, because they are
+// applied to it.
 func NewRawCall(task *Definition, payload json.RawMessage) Call {
 	return Call{Task: task, prepare: func() (Prepared, error) {
 		b, err := encodePayload("payload", payload)
@@ -197,9 +198,9 @@ type Prepared struct {
 	ConcurrencyKey string
 }
 
-// Prepare encodes the payload and computes the keys. Errors are [ErrValidationFailed], or [ErrConfigurationInvalid] for a bad
-// definition. A panic of a key function or of the payload's own encoding is [ErrValidationFailed] too, with its stack among the
-// details: it concerns this call and no other.
+// Prepare encodes the payload and computes the keys. Errors are [ErrValidationFailed], or [ErrConfigurationInvalid] for
+// a bad definition. A panic of a key function or of the payload's own encoding is [ErrValidationFailed] too, with its
+// stack among the details: it concerns this call and no other.
 func (c Call) Prepare() (p Prepared, err error) {
 	if c.prepare == nil || c.Task == nil {
 		return Prepared{}, &Error{Code: ErrValidationFailed, Message: "empty call", Hint: "build calls with Task.With"}

@@ -11,15 +11,15 @@ import (
 // The rules of a task in their three forms: as its program writes them, without the type of its payload, and as other
 // programs read them. A new one is a field of each, copied in definition, Record and Definition.
 
-// TaskOptions are the rules of a task. nil means all defaults. A key function that is nil, or returns "" for a payload, means no
-// key.
+// TaskOptions are the rules of a task. nil means all defaults. A key function that is nil, or returns "" for a payload,
+// means no key.
 type TaskOptions[P any] struct {
 	// ConcurrencyKey partitions a bounded queue. Without one, runs share the queue's one partition.
 	ConcurrencyKey func(P) string
 
-	// ErrorMessages keeps the text of any error a handler returns in the run's failure record. By default, on a lane that other
-	// processes share, only texts of *Error are kept and others read "Task failed.", because foreign errors may quote payloads or
-	// credentials; the log has them, unless core.Options.HideErrorTexts is set.
+	// ErrorMessages keeps the text of any error a handler returns in the run's failure record. By default, on a lane
+	// that other processes share, only texts of *Error are kept and others read "Task failed.", because foreign errors
+	// may quote payloads or credentials; the log has them, unless core.Options.HideErrorTexts is set.
 	ErrorMessages bool
 
 	// IdempotencyKey makes a second trigger with the same key return the first run.
@@ -46,8 +46,8 @@ type TaskOptions[P any] struct {
 type Definition struct {
 	ID            TaskID
 	ErrorMessages bool
-	// IdempotencyTTL is how long a key stays with its run, or WhileActive. 0, where no NewTask made the definition, means
-	// DefaultIdempotencyTTL.
+	// IdempotencyTTL is how long a key stays with its run, or WhileActive. 0, where no NewTask made the definition,
+	// means DefaultIdempotencyTTL.
 	IdempotencyTTL time.Duration
 	// Keys are those that the task computes from its payload.
 	Keys    TaskKeys
@@ -65,8 +65,9 @@ type TaskKeys struct{ Concurrency, Idempotency, Singleton bool }
 // Any reports whether there is one.
 func (k TaskKeys) Any() bool { return k != TaskKeys{} }
 
-// Err reports what is wrong with the definition, as [ErrConfigurationInvalid]; core.Open and Trigger return it. [NewTask]
-// itself never panics, so a bad definition in a shared package cannot kill a program that never uses the task.
+// Err reports what is wrong with the definition, as [ErrConfigurationInvalid]; core.Open and Trigger return it.
+// [NewTask] itself never panics, so a bad definition in a shared package cannot kill a program that never uses the
+// task.
 func (d *Definition) Err() error { return d.err }
 
 func (o *TaskOptions[P]) definition(id TaskID) *Definition {
@@ -113,8 +114,8 @@ func (d *Definition) validate() error {
 	}
 }
 
-// TaskRecord describes a task to programs that do not have its code: all that a trigger needs to make the same run as the
-// task's own program, and what operators want to see.
+// TaskRecord describes a task to programs that do not have its code: all that a trigger needs to make the same run as
+// the task's own program, and what operators want to see.
 type TaskRecord struct {
 	// ID is the task's.
 	ID TaskID
@@ -156,9 +157,9 @@ func (d *Definition) Record(seen time.Time) TaskRecord {
 	return r
 }
 
-// Definition lets a program without the task's code trigger it. With [NewRawCall] it makes the same run as the task's own
-// program, but the caller has to give the keys that the task computes (Keys). It has no backoff: only the task's own
-// program uses that.
+// Definition lets a program without the task's code trigger it. With [NewRawCall] it makes the same run as the task's
+// own program, but the caller has to give the keys that the task computes (Keys). It has no backoff: only the task's
+// own program uses that.
 func (r TaskRecord) Definition() *Definition {
 	o := &TaskOptions[json.RawMessage]{
 		ErrorMessages:  r.ErrorMessages,

@@ -41,8 +41,8 @@ type TriggerResult struct {
 	PayloadDiffers bool // only for TriggerReturnedExisting
 }
 
-// Triggerer starts runs. *core.Runtime does, *Attempt does (with lineage). Code that triggers depends on this and needs no
-// runtime in its tests.
+// Triggerer starts runs. *core.Runtime does, *Attempt does (with lineage). Code that triggers depends on this and needs
+// no runtime in its tests.
 type Triggerer interface {
 	Trigger(ctx context.Context, call Call, options *TriggerOptions) (*TriggerResult, error)
 }

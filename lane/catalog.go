@@ -7,8 +7,9 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// TaskCatalog is the optional ability of a storage to keep the definitions of an environment's tasks, for programs that do
-// not have their code. Ticks store them. Found with [As]: a storage without it works, but such programs find no task.
+// TaskCatalog is the optional ability of a storage to keep the definitions of an environment's tasks, for programs that
+// do not have their code. Ticks store them. Found with [As]: a storage without it works, but such programs find no
+// task.
 type TaskCatalog interface {
 	// PutTask stores a record and replaces the one with its id. Of two concurrent puts, one is kept, as a whole.
 	PutTask(ctx context.Context, c *PutTaskCommand) error

@@ -1,8 +1,9 @@
-// Package lane is what an adapter implements: [Storage], [Transport], and the [Lane] that pairs them. Applications only pass a
-// *Lane from memlane or awslane to core.Open. The conformance suite is package lanetest.
+// Package lane is what an adapter implements: [Storage], [Transport], and the [Lane] that pairs them. Applications only
+// pass a *Lane from memlane or awslane to core.Open. The conformance suite is package lanetest.
 //
-// Storage owns durable truth: each method that writes is one atomic commit of events, projection, owners and outbox rows.
-// Transport only tells a worker to check a run: losing, repeating, delaying or reordering its messages never corrupts a run.
+// Storage owns durable truth: each method that writes is one atomic commit of events, projection, owners and outbox
+// rows. Transport only tells a worker to check a run: losing, repeating, delaying or reordering its messages never
+// corrupts a run.
 package lane
 
 import (
@@ -37,7 +38,8 @@ type Options struct {
 	Name string
 	// NoOperatorReads hides operator reads. By default they are exposed.
 	NoOperatorReads bool
-	// ProductionDurable sets [Lane.ProductionDurable]. It needs a storage of durable state and a transport of durable delivery.
+	// ProductionDurable sets [Lane.ProductionDurable]. It needs a storage of durable state and a transport of durable
+	// delivery.
 	ProductionDurable bool
 }
 
@@ -49,8 +51,8 @@ type Capabilities struct {
 	Transport TransportCapabilities `json:"transport"`
 }
 
-// New validates the pair. What is missing or contradictory is runlane.ErrConfigurationInvalid; an adapter that promises an
-// ability which it does not have is runlane.ErrContractViolation.
+// New validates the pair. What is missing or contradictory is runlane.ErrConfigurationInvalid; an adapter that promises
+// an ability which it does not have is runlane.ErrContractViolation.
 func New(storage Storage, transport Transport, options *Options) (*Lane, error) {
 	if options == nil {
 		options = &Options{}
@@ -110,8 +112,8 @@ func (l *Lane) Close(ctx context.Context) error {
 	return errors.Join(l.Transport.Close(ctx), l.Storage.Close(ctx))
 }
 
-// As finds an optional ability of an adapter, also behind decorators, which have an Unwrap method returning the Storage or the
-// Transport they wrap.
+// As finds an optional ability of an adapter, also behind decorators, which have an Unwrap method returning the Storage
+// or the Transport they wrap.
 func As[T any](adapter any) (T, bool) {
 	for adapter != nil {
 		if t, ok := adapter.(T); ok {

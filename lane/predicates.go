@@ -7,11 +7,12 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// RunnableAt is when a worker may take the run; ok is false while no time alone makes it runnable. It is [runlane.Run.RunnableAt].
+// RunnableAt is when a worker may take the run; ok is false while no time alone makes it runnable. It is
+// [runlane.Run.RunnableAt].
 func RunnableAt(run *runlane.Run) (at time.Time, ok bool) { return run.RunnableAt() }
 
-// DeliveryRecoveryAt is when maintenance must ask for a fresh delivery: at the due time of a waiting run, at the end of a
-// running run's lease. A queued run has its delivery already.
+// DeliveryRecoveryAt is when maintenance must ask for a fresh delivery: at the due time of a waiting run, at the end of
+// a running run's lease. A queued run has its delivery already.
 func DeliveryRecoveryAt(run *runlane.Run) (at time.Time, ok bool) {
 	if run.Status == runlane.StatusQueued {
 		return time.Time{}, false
@@ -24,8 +25,8 @@ func CancellationFinalizationAt(run *runlane.Run) (at time.Time, ok bool) {
 	return run.Lease.ExpiresAt, run.Status == runlane.StatusCancellationRequested
 }
 
-// HoldsSlot reports whether a run of a bounded queue has a slot, by its state alone: it executes, or one was reserved for it, whether
-// or not the reservation is over.
+// HoldsSlot reports whether a run of a bounded queue has a slot, by its state alone: it executes, or one was reserved
+// for it, whether or not the reservation is over.
 func HoldsSlot(run *runlane.Run) bool {
 	return run.Status.Owned() || run.Status == runlane.StatusQueued && !run.DispatchExpiresAt.IsZero()
 }
@@ -40,7 +41,8 @@ func ReservationExpired(run *runlane.Run, t time.Time) bool {
 	return run.Status == runlane.StatusQueued && !run.DispatchExpiresAt.IsZero() && !t.Before(run.DispatchExpiresAt)
 }
 
-// The status groups of the scans: gates on status alone, time and lease come from the predicates above, from which they derive.
+// The status groups of the scans: gates on status alone, time and lease come from the predicates above, from which they
+// derive.
 var (
 	runnableCandidates                 = candidates(RunnableAt)
 	deliveryRecoveryCandidates         = candidates(DeliveryRecoveryAt)
@@ -61,7 +63,8 @@ func RunnableCandidates() []runlane.Status { return slices.Clone(runnableCandida
 // DeliveryRecoveryCandidates are the statuses that [Storage.ListRunsNeedingDelivery] may return.
 func DeliveryRecoveryCandidates() []runlane.Status { return slices.Clone(deliveryRecoveryCandidates) }
 
-// CancellationFinalizationCandidates are the statuses that [Storage.ListRunsNeedingCancellationFinalization] may return.
+// CancellationFinalizationCandidates are the statuses that [Storage.ListRunsNeedingCancellationFinalization] may
+// return.
 func CancellationFinalizationCandidates() []runlane.Status {
 	return slices.Clone(cancellationFinalizationCandidates)
 }

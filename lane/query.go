@@ -34,8 +34,8 @@ type Inspection struct {
 	Delivery *OutboxMessage
 	// Holders are the runs that hold slots, in bounded queues.
 	Holders []runlane.RunID
-	// RedeliverAt is when the published wakeup of a queued run counts as lost. Zero for every other run, and where the storage does not
-	// find lost wakeups.
+	// RedeliverAt is when the published wakeup of a queued run counts as lost. Zero for every other run, and where the
+	// storage does not find lost wakeups.
 	RedeliverAt time.Time
 }
 
@@ -49,7 +49,8 @@ type PageQuery struct {
 	After runlane.Cursor
 }
 
-// PageLimit is the limit with its default; a negative one, or one above runlane.MaxPageLimit, is runlane.ErrValidationFailed.
+// PageLimit is the limit with its default; a negative one, or one above runlane.MaxPageLimit, is
+// runlane.ErrValidationFailed.
 func (q *PageQuery) PageLimit() (int, error) {
 	switch {
 	case q.Limit == 0:
@@ -77,13 +78,13 @@ type DueQuery struct {
 	Without []runlane.QueueName
 	// Bounded holds the policies of bounded queues.
 	Bounded []runlane.Queue
-	// ConcurrencyKey asks [Storage].ListRunsNeedingDispatch for the runs of one key, "" for those without a key, nil for
-	// all. A caller that frees a slot uses it to offer the slot to the next run. Other scans ignore it. With a key
+	// ConcurrencyKey asks [Storage].ListRunsNeedingDispatch for the runs of one key, "" for those without a key, nil
+	// for all. A caller that frees a slot uses it to offer the slot to the next run. Other scans ignore it. With a key
 	//
 	//   - the page has no cursor;
 	//   - it may leave out runs that no scan has found waiting for a slot yet;
-	//   - with a Limit of 1 and several free slots, it may have any run that could get one. Callers that ask at the same
-	//     time should get different runs.
+	//   - with a Limit of 1 and several free slots, it may have any run that could get one. Callers that ask at the
+	//     same time should get different runs.
 	ConcurrencyKey *string
 }
 
@@ -92,14 +93,16 @@ func (q *DueQuery) Wants(queue runlane.QueueName) bool {
 	return (q.Queues == nil || slices.Contains(q.Queues, queue)) && !slices.Contains(q.Without, queue)
 }
 
-// Patience lets a scan leave out runs that became due shortly before At: a publisher or worker is still expected to handle
-// them.
+// Patience lets a scan leave out runs that became due shortly before At: a publisher or worker is still expected to
+// handle them.
 type Patience struct {
-	// Queued is for queued runs whose wakeup is on its way, scheduled ones whose row was published, and runs claimed from either.
+	// Queued is for queued runs whose wakeup is on its way, scheduled ones whose row was published, and runs claimed
+	// from either.
 	Queued time.Duration
 	// ShortWait is for waits of at most 15 minutes on a queue with native delay.
 	ShortWait time.Duration
-	// Undelayed are the queues without native delay: no wakeup is sent when a wait there ends, so ShortWait does not apply.
+	// Undelayed are the queues without native delay: no wakeup is sent when a wait there ends, so ShortWait does not
+	// apply.
 	Undelayed []runlane.QueueName
 }
 

@@ -6,9 +6,9 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// EventAtRest is the event as every storage keeps and returns it: sharing nothing with e, times in UTC and whole milliseconds,
-// the environment spelled out, no empty meta. A storage uses it for the records of a commit, so that they are exactly what it
-// lists later. It is [runlane.Event.AtRest].
+// EventAtRest is the event as every storage keeps and returns it: sharing nothing with e, times in UTC and whole
+// milliseconds, the environment spelled out, no empty meta. A storage uses it for the records of a commit, so that they
+// are exactly what it lists later. It is [runlane.Event.AtRest].
 func EventAtRest(e runlane.Event) runlane.Event { return e.AtRest() }
 
 // RunAtRest is the projection as every storage keeps and returns it, like [EventAtRest].

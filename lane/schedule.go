@@ -44,7 +44,8 @@ type ClaimOccurrenceCommand struct {
 	ClaimUntil time.Time
 }
 
-// Validate finds a command that names no occurrence, or whose claim would be over at once: runlane.ErrContractViolation.
+// Validate finds a command that names no occurrence, or whose claim would be over at once:
+// runlane.ErrContractViolation.
 func (c *ClaimOccurrenceCommand) Validate() error {
 	if err := validOccurrence(c.ScheduleID, c.OccurrenceID, c.FireTime); err != nil {
 		return err
@@ -81,8 +82,8 @@ type CompleteOccurrenceCommand struct {
 	Count int
 }
 
-// Validate returns runlane.ErrContractViolation for a command that names no occurrence, or that has both runs and a skip
-// reason, or neither.
+// Validate returns runlane.ErrContractViolation for a command that names no occurrence, or that has both runs and a
+// skip reason, or neither.
 func (c *CompleteOccurrenceCommand) Validate() error {
 	if err := validOccurrence(c.ScheduleID, c.OccurrenceID, c.FireTime); err != nil {
 		return err

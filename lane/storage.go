@@ -6,15 +6,15 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// Storage is the durable truth. Embed [UnimplementedStorage]: methods that an adapter leaves out, also ones added to the
-// contract later, then report runlane.ErrCapabilityUnsupported, and the matching flag of Capabilities is false. No method is
-// ever a silent no-op.
+// Storage is the durable truth. Embed [UnimplementedStorage]: methods that an adapter leaves out, also ones added to
+// the contract later, then report runlane.ErrCapabilityUnsupported, and the matching flag of Capabilities is false. No
+// method is ever a silent no-op.
 //
-// Every method takes a command by pointer and must neither keep nor change it; what it returns is the caller's own copy. A
-// malformed command is runlane.ErrContractViolation and writes nothing; bad input of an operator (a cursor, a limit) is
-// runlane.ErrValidationFailed. A backend outage is runlane.ErrStorageUnavailable with the driver's error as its cause; after a
-// write whose answer was lost its Meta has "outcome" = "unknown". Storage checks and persists what core projected and never
-// recomputes it. All methods are safe for concurrent use by any number of processes.
+// Every method takes a command by pointer and must neither keep nor change it; what it returns is the caller's own
+// copy. A malformed command is runlane.ErrContractViolation and writes nothing; bad input of an operator (a cursor, a
+// limit) is runlane.ErrValidationFailed. A backend outage is runlane.ErrStorageUnavailable with the driver's error as
+// its cause; after a write whose answer was lost its Meta has "outcome" = "unknown". Storage checks and persists what
+// core projected and never recomputes it. All methods are safe for concurrent use by any number of processes.
 type Storage interface {
 	// Capabilities are the adapter's promises. They never change during its life.
 	Capabilities() StorageCapabilities
@@ -41,8 +41,8 @@ type Storage interface {
 	GetRun(ctx context.Context, key RunKey) (*runlane.Run, error)
 	// GetRuns omits what is missing and keeps the caller's order and repeats.
 	GetRuns(ctx context.Context, q *RunsQuery) ([]*runlane.Run, error)
-	// GetRunByIdempotencyKey returns the active or retained run that owns the key, from the owner's record, never from a list.
-	// It changes nothing: an expired owner is runlane.ErrRunNotFound and cleaned up elsewhere.
+	// GetRunByIdempotencyKey returns the active or retained run that owns the key, from the owner's record, never from
+	// a list. It changes nothing: an expired owner is runlane.ErrRunNotFound and cleaned up elsewhere.
 	GetRunByIdempotencyKey(ctx context.Context, key OwnerKey) (*runlane.Run, error)
 	// GetRunBySingletonKey returns the active run that owns the key, else runlane.ErrRunNotFound.
 	GetRunBySingletonKey(ctx context.Context, key OwnerKey) (*runlane.Run, error)
@@ -52,36 +52,37 @@ type Storage interface {
 
 	// InspectRun returns what explaining a wait needs and the projection does not hold. Exact.
 	InspectRun(ctx context.Context, q *InspectQuery) (*Inspection, error)
-	// ListRuns pages summaries: active runs by when they next need attention, then finished ones newest first. Eventually
-	// consistent; a row that made no progress is neither repeated nor missed.
+	// ListRuns pages summaries: active runs by when they next need attention, then finished ones newest first.
+	// Eventually consistent; a row that made no progress is neither repeated nor missed.
 	ListRuns(ctx context.Context, q *RunQuery) (*runlane.Page[runlane.RunSummary], error)
 	// ListRunEvents pages one run's history in sequence order, both directions. Exact.
 	ListRunEvents(ctx context.Context, q *EventQuery) (*runlane.Page[runlane.EventRecord], error)
 
 	// ListRunnableRuns returns what a worker may claim, see [RunnableAt]. This and the following scans return compact
-	// references in due order, due exactly at the millisecond, eventually consistent. Neither a full page nor a row that
-	// is skipped may keep other runs from being found.
+	// references in due order, due exactly at the millisecond, eventually consistent. Neither a full page nor a row
+	// that is skipped may keep other runs from being found.
 	ListRunnableRuns(ctx context.Context, q *DueQuery) (*runlane.Page[RunRef], error)
-	// ListRunsNeedingDispatch returns runs of q.Bounded that need a slot: queued without a live reservation, due and waiting, or
-	// running with an expired lease. Full partitions are skipped.
+	// ListRunsNeedingDispatch returns runs of q.Bounded that need a slot: queued without a live reservation, due and
+	// waiting, or running with an expired lease. Full partitions are skipped.
 	ListRunsNeedingDispatch(ctx context.Context, q *DueQuery) (*runlane.Page[RunRef], error)
-	// ListRunsNeedingDelivery returns runs that need a fresh delivery request, see [DeliveryRecoveryAt]. It leaves q.Bounded out.
-	// A due scheduled run whose latest outbox row is still unpublished comes with that row's id in RunRef.OutboxID.
+	// ListRunsNeedingDelivery returns runs that need a fresh delivery request, see [DeliveryRecoveryAt]. It leaves
+	// q.Bounded out. A due scheduled run whose latest outbox row is still unpublished comes with that row's id in
+	// RunRef.OutboxID.
 	ListRunsNeedingDelivery(ctx context.Context, q *DueQuery) (*runlane.Page[RunRef], error)
-	// ListRunsNeedingRedelivery returns queued runs whose wakeup was published and not claimed: 10 minutes after the first
-	// publication, then at doubling distance, at most 6 hours.
+	// ListRunsNeedingRedelivery returns queued runs whose wakeup was published and not claimed: 10 minutes after the
+	// first publication, then at doubling distance, at most 6 hours.
 	ListRunsNeedingRedelivery(ctx context.Context, q *DueQuery) (*runlane.Page[RunRef], error)
 	// ListRunsNeedingCancellationFinalization returns runs whose cancellation was requested and whose lease is over.
 	ListRunsNeedingCancellationFinalization(ctx context.Context, q *DueQuery) (*runlane.Page[RunRef], error)
 
-	// ReserveRunDispatch takes a slot, appends run.delivery_requested with the reservation and makes its outbox row, or tells
-	// which race was lost.
+	// ReserveRunDispatch takes a slot, appends run.delivery_requested with the reservation and makes its outbox row, or
+	// tells which race was lost.
 	ReserveRunDispatch(ctx context.Context, c *ReserveCommand) (*Acquisition, error)
-	// ClaimRunLease commits run.lease_claimed (and run.started with it) when the run is runnable at c.At, or tells which race was
-	// lost: losing is an outcome, not an error.
+	// ClaimRunLease commits run.lease_claimed (and run.started with it) when the run is runnable at c.At, or tells
+	// which race was lost: losing is an outcome, not an error.
 	ClaimRunLease(ctx context.Context, c *ClaimCommand) (*Acquisition, error)
-	// HeartbeatRunLease extends the lease of its owner. The caller believes that it owns the run, so losing is an error here:
-	// ConflictEventSequence, or ConflictLeaseOwnership.
+	// HeartbeatRunLease extends the lease of its owner. The caller believes that it owns the run, so losing is an error
+	// here: ConflictEventSequence, or ConflictLeaseOwnership.
 	HeartbeatRunLease(ctx context.Context, c *HeartbeatCommand) (*Commit, error)
 	// ReleaseRunLease verifies that the token no longer owns the run; it writes nothing. A lease still held is
 	// ConflictLeaseOwnership; an absent run is runlane.ErrRunNotFound.
@@ -94,19 +95,19 @@ type Storage interface {
 	GetSchedule(ctx context.Context, key ScheduleKey) (*runlane.ScheduleRecord, error)
 	// ListSchedules pages the records by id.
 	ListSchedules(ctx context.Context, q *PageQuery) (*runlane.Page[runlane.ScheduleRecord], error)
-	// ClaimScheduleOccurrence gives one caller the right to make the occurrence's run. One at or before the record's last fire is
-	// never claimed.
+	// ClaimScheduleOccurrence gives one caller the right to make the occurrence's run. One at or before the record's
+	// last fire is never claimed.
 	ClaimScheduleOccurrence(ctx context.Context, c *ClaimOccurrenceCommand) (*OccurrenceClaim, error)
-	// CompleteScheduleOccurrence enforces the claim's token (ConflictScheduleOccurrence) and moves the record's LastFire and
-	// LastRunID forward in the same commit.
+	// CompleteScheduleOccurrence enforces the claim's token (ConflictScheduleOccurrence) and moves the record's
+	// LastFire and LastRunID forward in the same commit.
 	CompleteScheduleOccurrence(ctx context.Context, c *CompleteOccurrenceCommand) error
 	// ListScheduleOccurrences pages a schedule's occurrences with their outcomes, newest first.
 	ListScheduleOccurrences(ctx context.Context, q *OccurrenceQuery) (*runlane.Page[runlane.Occurrence], error)
 
-	// ClaimOutboxMessages gives the caller due rows to publish, under a token and until ClaimUntil. A row is due when its
-	// time has come, it is pending, failed or under an expired claim, and it is the latest delivery row of a queued or
-	// scheduled run. A later delivery request, a claim of the run or the run's end supersedes it. With given IDs, other
-	// rows are never claimed.
+	// ClaimOutboxMessages gives the caller due rows to publish, under a token and until ClaimUntil. A row is due when
+	// its time has come, it is pending, failed or under an expired claim, and it is the latest delivery row of a queued
+	// or scheduled run. A later delivery request, a claim of the run or the run's end supersedes it. With given IDs,
+	// other rows are never claimed.
 	ClaimOutboxMessages(ctx context.Context, c *ClaimOutboxCommand) ([]OutboxMessage, error)
 	// MarkOutboxMessagesPublished acknowledges. This and the following marks check each message separately: those whose
 	// token is stale stay as they are and are named in the Meta ("outbox_ids") of one ConflictOutboxClaim; the rest are
@@ -125,7 +126,8 @@ type Storage interface {
 	PruneRuns(ctx context.Context, c *PruneCommand) (*PruneProgress, error)
 }
 
-// StorageCapabilities are public promises. The zero value promises nothing. The last three are this implementation's own.
+// StorageCapabilities are public promises. The zero value promises nothing. The last three are this implementation's
+// own.
 type StorageCapabilities struct {
 	// ClaimsScheduleOccurrences: maintenance can claim occurrences safely.
 	ClaimsScheduleOccurrences bool `json:"claimsScheduleOccurrences"`

@@ -22,7 +22,8 @@ type Transition struct {
 	Queue runlane.Queue
 	// PayloadHash is kept with the idempotency owner of a creation.
 	PayloadHash string
-	// WithoutRecords tells that the caller needs only Outbox of the answer. A storage may then leave Run and Events of the Commit nil.
+	// WithoutRecords tells that the caller needs only Outbox of the answer. A storage may then leave Run and Events of
+	// the Commit nil.
 	WithoutRecords bool
 }
 
@@ -37,8 +38,8 @@ func (t *Transition) Creates() bool { return t.ExpectedSequence == 0 }
 // Reserves reports whether the transition carries a reservation of a bounded queue's slot.
 func (t *Transition) Reserves() bool { return !t.Projected.DispatchExpiresAt.IsZero() }
 
-// Validate finds a command that contradicts itself: runlane.ErrContractViolation. Storages judge a stale sequence before they
-// report it. It does not judge whether the events lead to the projection: that is core's.
+// Validate finds a command that contradicts itself: runlane.ErrContractViolation. Storages judge a stale sequence
+// before they report it. It does not judge whether the events lead to the projection: that is core's.
 func (t *Transition) Validate() error {
 	violation := func(format string, args ...any) error {
 		e := &runlane.Error{Code: runlane.ErrContractViolation, Message: fmt.Sprintf(format, args...)}
@@ -91,15 +92,15 @@ func (t *Transition) Validate() error {
 
 // OutboxBirth is the initial state of a commit's outbox rows. The zero value is pending: the relay publishes.
 type OutboxBirth struct {
-	// ClaimUntil, when set, makes rows that are due at once claimed by the caller, who publishes them; the tokens are in
-	// Commit.Outbox. Rows for a later time are always pending.
+	// ClaimUntil, when set, makes rows that are due at once claimed by the caller, who publishes them; the tokens are
+	// in Commit.Outbox. Rows for a later time are always pending.
 	ClaimUntil time.Time
 	// Published: nothing is to be sent, the caller already holds the wakeup.
 	Published bool
 }
 
-// Commit is what was written: exactly the records that ListRunEvents will return, and the outbox rows made. Run and Events may be nil
-// where the command said WithoutRecords.
+// Commit is what was written: exactly the records that ListRunEvents will return, and the outbox rows made. Run and
+// Events may be nil where the command said WithoutRecords.
 type Commit struct {
 	// Run is the run afterwards.
 	Run *runlane.Run

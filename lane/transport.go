@@ -7,7 +7,8 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// Transport wakes workers. It carries no state. Embed [UnimplementedTransport]. All methods are safe for concurrent use.
+// Transport wakes workers. It carries no state. Embed [UnimplementedTransport]. All methods are safe for concurrent
+// use.
 type Transport interface {
 	// Capabilities are the adapter's promises. They never change during its life.
 	Capabilities() TransportCapabilities
@@ -21,8 +22,8 @@ type Transport interface {
 	Queues() []runlane.QueueName
 
 	// PublishWakeups returns one outcome for each attempt, in order. An error (runlane.ErrTransportUnavailable, or
-	// runlane.ErrTransportPublishFailed for the operation) means that no outcome can be trusted: core records it against every
-	// attempt, where it counts for none, and retries without a limit.
+	// runlane.ErrTransportPublishFailed for the operation) means that no outcome can be trusted: core records it
+	// against every attempt, where it counts for none, and retries without a limit.
 	PublishWakeups(ctx context.Context, c *PublishCommand) ([]PublishOutcome, error)
 }
 
@@ -49,7 +50,8 @@ type Wakeup struct {
 	TraceCarrier map[string]string
 }
 
-// PublishAttempt is a claimed outbox message. GroupKey is the concurrency key, else the run id; the transport hashes it.
+// PublishAttempt is a claimed outbox message. GroupKey is the concurrency key, else the run id; the transport hashes
+// it.
 type PublishAttempt struct {
 	OutboxRef
 	Wakeup
@@ -62,9 +64,9 @@ type PublishCommand struct {
 	Attempts []PublishAttempt
 }
 
-// PublishOutcome is tagged: the zero value is a contract violation, so a forgotten entry is never "published". A failure with
-// the code runlane.ErrTransportPublishFailed is this message's own and counts; runlane.ErrTransportUnavailable (throttled,
-// outage) does not.
+// PublishOutcome is tagged: the zero value is a contract violation, so a forgotten entry is never "published". A
+// failure with the code runlane.ErrTransportPublishFailed is this message's own and counts;
+// runlane.ErrTransportUnavailable (throttled, outage) does not.
 type PublishOutcome struct {
 	// Type is the tag.
 	Type PublishOutcomeType
@@ -85,17 +87,18 @@ const (
 	PublishFailed PublishOutcomeType = "failed"
 )
 
-// Receiver is the optional ability to deliver wakeups to this process: memlane's channel, SQS long polling. Found with [As].
+// Receiver is the optional ability to deliver wakeups to this process: memlane's channel, SQS long polling. Found with
+// [As].
 type Receiver interface {
-	// Receive calls handle from as many goroutines as concurrency until ctx ends, then waits for those under way and returns nil.
-	// A nil return of handle acknowledges; an error hands the wakeup back, to come again later. The context that handle gets
-	// does not end with ctx: the caller decides how long attempts may take to finish. queues names the bindings to read;
-	// one that is not bound is runlane.ErrConfigurationInvalid.
+	// Receive calls handle from as many goroutines as concurrency until ctx ends, then waits for those under way and
+	// returns nil. A nil return of handle acknowledges; an error hands the wakeup back, to come again later. The
+	// context that handle gets does not end with ctx: the caller decides how long attempts may take to finish. queues
+	// names the bindings to read; one that is not bound is runlane.ErrConfigurationInvalid.
 	Receive(ctx context.Context, queues []runlane.QueueName, concurrency int, handle func(context.Context, Wakeup) error) error
 }
 
-// DelayedSender is the optional ability to send wakeups that no outbox row stands for, each after its delay, rounded up. Best
-// effort: the tick finds what is lost. Found with [As].
+// DelayedSender is the optional ability to send wakeups that no outbox row stands for, each after its delay, rounded
+// up. Best effort: the tick finds what is lost. Found with [As].
 type DelayedSender interface {
 	// MaxDelay is the longest delay of a queue; 0 where it cannot delay (FIFO).
 	MaxDelay(queue runlane.QueueName) time.Duration
@@ -110,32 +113,34 @@ type DelayedWakeup struct {
 	Delay time.Duration
 }
 
-// DepthReader is the optional ability to read a queue's approximate depth: redelivery waits while there is a backlog. Found
-// with [As].
+// DepthReader is the optional ability to read a queue's approximate depth: redelivery waits while there is a backlog.
+// Found with [As].
 type DepthReader interface {
 	// Depth counts wakeups that wait and wakeups that were received and not yet acknowledged.
 	Depth(ctx context.Context, queue runlane.QueueName) (visible, inFlight int, err error)
 }
 
 // InvocationReader is the optional ability to tell how long an invocation may take that executes a queue's wakeups, for
-// queues that functions read. Explanations and doctor compare tasks with it; nothing else depends on it. Found with [As].
+// queues that functions read. Explanations and doctor compare tasks with it; nothing else depends on it. Found with
+// [As].
 type InvocationReader interface {
 	// InvocationTime is 0 where the queue does not tell.
 	InvocationTime(ctx context.Context, queue runlane.QueueName) (time.Duration, error)
 }
 
-// ProgressKeeper is the optional ability of a storage to keep the last progress note of a run, outside its history. Found with
-// [As].
+// ProgressKeeper is the optional ability of a storage to keep the last progress note of a run, outside its history.
+// Found with [As].
 type ProgressKeeper interface {
 	// PutProgress is checked by the lease token: ConflictLeaseOwnership when it does not own the run any more,
-	// runlane.ErrRunNotFound when there is no such run. A note older than the stored one changes nothing and is no error.
+	// runlane.ErrRunNotFound when there is no such run. A note older than the stored one changes nothing and is no
+	// error.
 	PutProgress(ctx context.Context, key RunKey, leaseToken string, p runlane.Progress) error
 	// GetProgress returns the zero value when there is none.
 	GetProgress(ctx context.Context, key RunKey) (runlane.Progress, error)
 }
 
-// Checker is the optional ability of a storage to read a whole environment and return what breaks its own invariants: for tests
-// after every case, and for diagnosis. Found with [As].
+// Checker is the optional ability of a storage to read a whole environment and return what breaks its own invariants:
+// for tests after every case, and for diagnosis. Found with [As].
 type Checker interface {
 	// Check pages through the environment.
 	Check(ctx context.Context, q *PageQuery) (*runlane.Page[Violation], error)

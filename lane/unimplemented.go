@@ -13,8 +13,8 @@ func unsupported(method string) error {
 	}
 }
 
-// UnimplementedStorage is embedded by storages: every method they leave out answers runlane.ErrCapabilityUnsupported; Start and
-// Close do nothing; no capability is promised.
+// UnimplementedStorage is embedded by storages: every method they leave out answers runlane.ErrCapabilityUnsupported;
+// Start and Close do nothing; no capability is promised.
 type UnimplementedStorage struct{}
 
 var _ Storage = UnimplementedStorage{}
@@ -183,8 +183,8 @@ func (UnimplementedStorage) PruneRuns(context.Context, *PruneCommand) (*PrunePro
 	return nil, unsupported("PruneRuns")
 }
 
-// UnimplementedTransport is embedded by transports: PublishWakeups answers runlane.ErrCapabilityUnsupported; Start and Close do
-// nothing; no capability is promised; any queue is accepted.
+// UnimplementedTransport is embedded by transports: PublishWakeups answers runlane.ErrCapabilityUnsupported; Start and
+// Close do nothing; no capability is promised; any queue is accepted.
 type UnimplementedTransport struct{}
 
 var _ Transport = UnimplementedTransport{}

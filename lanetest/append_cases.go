@@ -266,7 +266,8 @@ func appendWithoutPayload(t *testing.T, b *bundle) {
 	}
 }
 
-// docs/internals/contract.md, Append: Run and Events may be left out of the answer, Outbox not, and what is written is the same.
+// docs/internals/contract.md, Append: Run and Events may be left out of the answer, Outbox not, and what is written is
+// the same.
 func appendWithoutRecords(t *testing.T, b *bundle) {
 	c := b.Creation(t, noon, RunOptions{})
 	c.WithoutRecords = true

@@ -21,8 +21,8 @@ func byteCases() []storageCase {
 	}
 }
 
-// byteSamples are JSON that encoders often change, bytes as a codec returns them, and sizes at which storages change how
-// they store bytes.
+// byteSamples are JSON that encoders often change, bytes as a codec returns them, and sizes at which storages change
+// how they store bytes.
 func byteSamples() map[string][]byte {
 	return map[string][]byte{
 		"spaces, brackets, a float": []byte(`{"a": "<b>", "n": 1.0e2}`),

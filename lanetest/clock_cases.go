@@ -9,9 +9,9 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// docs/internals/decisions.md, Leases and workers: clocks that disagree break no guarantee. Of two processes over the same data, whose clocks
-// differ by five seconds, the one ahead sees leases, claims and reservations end early; whose they were learns that from the
-// storage, never from time.
+// docs/internals/decisions.md, Leases and workers: clocks that disagree break no guarantee. Of two processes over the
+// same data, whose clocks differ by five seconds, the one ahead sees leases, claims and reservations end early; whose
+// they were learns that from the storage, never from time.
 func clockCases() []storageCase {
 	return []storageCase{
 		{"ALeaseTakenOverByAnAheadClockFencesItsOwner", needsBoth(needsLeases, needsHistory), clockLease},
@@ -235,7 +235,8 @@ func clockOccurrence(t *testing.T, b *bundle) {
 	wantConflict(t, b.complete("nightly", fire, first, "run_first"), runlane.ConflictScheduleOccurrence, "")
 	b.wantOccurrences("nightly", []runlane.Occurrence{{ScheduleID: "nightly", FireTime: fire, RunID: "run_second"}})
 
-	// What fires by the clock ahead moves the last fire, and the clock behind does not fire it again five seconds later.
+	// What fires by the clock ahead moves the last fire, and the clock behind does not fire it again five seconds
+	// later.
 	other.completed("nightly", fire.Add(time.Hour), "run_third")
 	b.wantOutcome("nightly", fire.Add(time.Hour), fire.Add(time.Hour+skew), lane.LostOccurrence)
 	equal(t, "last run, as the process behind reads it", runlane.RunID("run_third"), b.record("nightly").LastRunID)

@@ -9,7 +9,8 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// contractCases are rules of docs/internals/contract.md that hold whatever a storage promises, or that several of its methods share.
+// contractCases are rules of docs/internals/contract.md that hold whatever a storage promises, or that several of its
+// methods share.
 func contractCases() []storageCase {
 	return []storageCase{
 		{"KeysAreRefusedWhereTheyAreNotEnforced", func(c lane.StorageCapabilities) bool { return !c.EnforcesIdempotency || !c.EnforcesSingleton }, keysRefused},

@@ -1,5 +1,5 @@
-// Package lanetest holds the conformance suites for authors of adapters: [RunStorage], [RunTransport] and [RunLane]. Give each a
-// harness that makes fresh adapters, and it proves the contract of package lane rule by rule:
+// Package lanetest holds the conformance suites for authors of adapters: [RunStorage], [RunTransport] and [RunLane].
+// Give each a harness that makes fresh adapters, and it proves the contract of package lane rule by rule:
 //
 //	func TestConformance(t *testing.T) {
 //		lanetest.RunStorage(t, lanetest.StorageHarness{
@@ -8,15 +8,16 @@
 //		})
 //	}
 //
-// A storage is judged by virtual time: commands carry their instants, so no case waits. Every case works in an environment of its
-// own and runs in parallel with the others, so all may share one table. After each case the history of every run it made, folded
-// by core.ProjectRunEvents, must be exactly the stored run, and a storage that is a lane.Checker must find nothing wrong.
+// A storage is judged by virtual time: commands carry their instants, so no case waits. Every case works in an
+// environment of its own and runs in parallel with the others, so all may share one table. After each case the history
+// of every run it made, folded by core.ProjectRunEvents, must be exactly the stored run, and a storage that is a
+// lane.Checker must find nothing wrong.
 //
-// What an adapter promises is declared in the harness and compared with its capabilities; the cases of abilities it does not
-// promise are replaced by one which demands that their methods answer runlane.ErrCapabilityUnsupported.
+// What an adapter promises is declared in the harness and compared with its capabilities; the cases of abilities it
+// does not promise are replaced by one which demands that their methods answer runlane.ErrCapabilityUnsupported.
 //
-// Above the adapters, [RunRuntime] proves what package core promises over a lane, [RunRuntimeUnderFaults] the same while calls go
-// wrong, and [RunFairness] that many runs of one concurrency key do not delay another.
+// Above the adapters, [RunRuntime] proves what package core promises over a lane, [RunRuntimeUnderFaults] the same
+// while calls go wrong, and [RunFairness] that many runs of one concurrency key do not delay another.
 //
 // [Factory] builds valid runs and commands, for the suites and for an adapter's own tests.
 package lanetest

@@ -199,7 +199,8 @@ func (h *inhabited) probes() map[string]probe {
 	}
 }
 
-// Whatever a method is asked for in one environment, what there is in another has no part in the answer, and is as it was.
+// Whatever a method is asked for in one environment, what there is in another has no part in the answer, and is as it
+// was.
 func environmentMethods(t *testing.T, b *bundle) {
 	h := b.inhabited()
 	probes := h.probes()

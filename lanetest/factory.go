@@ -19,8 +19,8 @@ const (
 	Queue runlane.QueueName = "lanetest"
 )
 
-// Factory builds commands for runs of one environment, projected by core. It fails the test where core refuses an event. It is
-// safe for concurrent use.
+// Factory builds commands for runs of one environment, projected by core. It fails the test where core refuses an
+// event. It is safe for concurrent use.
 type Factory struct {
 	environment runlane.Environment
 	runs        atomic.Int64
@@ -30,7 +30,8 @@ type Factory struct {
 // NewFactory makes runs of the environment.
 func NewFactory(environment runlane.Environment) *Factory { return &Factory{environment: environment} }
 
-// RunOptions describe a new run. Zero fields have defaults; the zero value is a queued run that asks for its delivery at once.
+// RunOptions describe a new run. Zero fields have defaults; the zero value is a queued run that asks for its delivery
+// at once.
 type RunOptions struct {
 	ID             runlane.RunID // default: a new one
 	Environment    runlane.Environment

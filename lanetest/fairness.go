@@ -21,13 +21,14 @@ type FairnessHarness struct {
 	Waiting int
 	// Environment of the runs. "" means a separate one.
 	Environment runlane.Environment
-	// Copy makes Waiting copies of a waiting run, where triggering them one by one would take too long. nil triggers them.
+	// Copy makes Waiting copies of a waiting run, where triggering them one by one would take too long. nil triggers
+	// them.
 	Copy func(example *runlane.Run)
 }
 
-// RunFairness proves that a concurrency key with many waiting runs does not delay the first run of another key. That run starts after at
-// most one more run of the first key, in each of three cases: it is triggered while the others are executed, it becomes due
-// while no worker or tick reads the storage, or a polling worker finds it.
+// RunFairness proves that a concurrency key with many waiting runs does not delay the first run of another key. That
+// run starts after at most one more run of the first key, in each of three cases: it is triggered while the others are
+// executed, it becomes due while no worker or tick reads the storage, or a polling worker finds it.
 func RunFairness(t *testing.T, h FairnessHarness) {
 	t.Helper()
 	f := &fairness{T: t, transport: NewScriptedTransport(), clock: NewClock(time.Now())}
@@ -171,8 +172,9 @@ func (f *fairness) startedKeys() []string {
 	return slices.Clone(f.started)
 }
 
-// poll does the same with a worker that asks the storage, one attempt at a time. The run is triggered while the third of the crowd executes.
-// A scan that had begun before cannot show it, and the run which that scan found begins first: that may be one more.
+// poll does the same with a worker that asks the storage, one attempt at a time. The run is triggered while the third
+// of the crowd executes. A scan that had begun before cannot show it, and the run which that scan found begins first:
+// that may be one more.
 func (f *fairness) poll() {
 	f.Helper()
 	ctx, stop := context.WithTimeout(f.Context(), time.Minute)

@@ -28,12 +28,13 @@ const (
 	FaultAfter FaultKind = "error after success"
 	// FaultDelay: the call begins later, or fails with its context.
 	FaultDelay FaultKind = "delay"
-	// FaultDuplicate: the call is made twice, as by a way that repeats requests; the first answer counts. It does not happen to
-	// ClaimOutboxMessages and PruneRuns, which do more when they are called again.
+	// FaultDuplicate: the call is made twice, as by a way that repeats requests; the first answer counts. It does not
+	// happen to ClaimOutboxMessages and PruneRuns, which do more when they are called again.
 	FaultDuplicate FaultKind = "duplicate"
 	// FaultConflict: a storage met other transactions until it gave up; nothing was carried out.
 	FaultConflict FaultKind = "transaction conflict"
-	// FaultThrottle: the backend refuses the call for its rate. A transport refuses every message of it, which counts for none.
+	// FaultThrottle: the backend refuses the call for its rate. A transport refuses every message of it, which counts
+	// for none.
 	FaultThrottle FaultKind = "throttle"
 	// FaultLoss: a transport accepts wakeups and loses them. It happens to PublishWakeups and SendWakeups alone.
 	FaultLoss FaultKind = "lost wakeup"
@@ -41,8 +42,8 @@ const (
 
 // FaultRule says how often one thing goes wrong.
 type FaultRule struct {
-	// Method is the one it happens to, by its name in lane.Storage, lane.Transport or lane.DelayedSender. "" means all but the
-	// life cycle: Capabilities, Queues, MaxDelay, Start and Close never fail.
+	// Method is the one it happens to, by its name in lane.Storage, lane.Transport or lane.DelayedSender. "" means all
+	// but the life cycle: Capabilities, Queues, MaxDelay, Start and Close never fail.
 	Method string
 	// Kind of the fault.
 	Kind FaultKind
@@ -54,9 +55,9 @@ type FaultRule struct {
 	Delay time.Duration
 }
 
-// FaultPlan decides which calls go wrong. One plan may serve a storage and a transport. Whether a call does depends on the seed,
-// the rule and how many calls of its method came before, so that the same calls meet the same faults. Of the rules that strike
-// one call the first counts. Make it with [NewFaultPlan]. It is safe for concurrent use.
+// FaultPlan decides which calls go wrong. One plan may serve a storage and a transport. Whether a call does depends on
+// the seed, the rule and how many calls of its method came before, so that the same calls meet the same faults. Of the
+// rules that strike one call the first counts. Make it with [NewFaultPlan]. It is safe for concurrent use.
 type FaultPlan struct {
 	seed  uint64
 	rules []FaultRule
@@ -75,8 +76,8 @@ type FaultPlan struct {
 	unheard map[string]int    // by method: calls that were carried out without an answer
 }
 
-// NewFaultPlan is a plan of its rules. Seed 0 chooses one; a test that fails prints it. A rule that could never strike fails the
-// test.
+// NewFaultPlan is a plan of its rules. Seed 0 chooses one; a test that fails prints it. A rule that could never strike
+// fails the test.
 func NewFaultPlan(t testing.TB, seed uint64, rules ...FaultRule) *FaultPlan {
 	t.Helper()
 	kinds := []FaultKind{FaultBefore, FaultAfter, FaultDelay, FaultDuplicate, FaultConflict, FaultThrottle, FaultLoss}

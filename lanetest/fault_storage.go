@@ -7,8 +7,9 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// FaultyStorage is a storage whose calls go wrong as the plan says: with runlane.ErrStorageUnavailable, its Meta "outcome" being
-// "unknown" or "not committed". lane.As finds the abilities of the storage behind it, which do not go wrong.
+// FaultyStorage is a storage whose calls go wrong as the plan says: with runlane.ErrStorageUnavailable, its Meta
+// "outcome" being "unknown" or "not committed". lane.As finds the abilities of the storage behind it, which do not go
+// wrong.
 func FaultyStorage(s lane.Storage, plan *FaultPlan) lane.Storage {
 	return &faultyStorage{Storage: s, plan: plan}
 }

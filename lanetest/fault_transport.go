@@ -9,9 +9,9 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// FaultyTransport is a transport whose sending goes wrong as the plan says: with runlane.ErrTransportUnavailable. Wakeups are
-// truly sent, lost before or after they were accepted, or sent twice. lane.As finds the abilities of the transport behind it, of which only
-// lane.DelayedSender goes wrong.
+// FaultyTransport is a transport whose sending goes wrong as the plan says: with runlane.ErrTransportUnavailable.
+// Wakeups are truly sent, lost before or after they were accepted, or sent twice. lane.As finds the abilities of the
+// transport behind it, of which only lane.DelayedSender goes wrong.
 func FaultyTransport(t lane.Transport, plan *FaultPlan) lane.Transport {
 	faulty := &faultyTransport{Transport: t, plan: plan}
 	if sender, ok := lane.As[lane.DelayedSender](t); ok {
@@ -32,7 +32,8 @@ func (t *faultyTransport) PublishWakeups(ctx context.Context, c *lane.PublishCom
 	return t.send(ctx, "PublishWakeups", len(c.Attempts), func() ([]lane.PublishOutcome, error) { return t.Transport.PublishWakeups(ctx, c) })
 }
 
-// send answers a throttled call message by message, as a provider does, and one that loses its messages as if it had not.
+// send answers a throttled call message by message, as a provider does, and one that loses its messages as if it had
+// not.
 func (t *faultyTransport) send(
 	ctx context.Context, method string, messages int, call func() ([]lane.PublishOutcome, error),
 ) ([]lane.PublishOutcome, error) {

@@ -10,8 +10,8 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// Timelines in which a design like this goes wrong, as far as the contract can tell. The number is the timeline's; tests of one
-// storage's own ways and of the runtime carry it too.
+// Timelines in which a design like this goes wrong, as far as the contract can tell. The number is the timeline's;
+// tests of one storage's own ways and of the runtime carry it too.
 func hazardCases() []storageCase {
 	return []storageCase{
 		{"Hazard01_ARunClaimedFromAnywhereIsFoundWhenItsWorkerDies", needsBoth(needsOutbox, needsLeases), hazardClaimedAnywhere},
@@ -49,7 +49,8 @@ func (b *bundle) of(queue runlane.QueueName, at time.Time) *lane.DueQuery {
 	return q
 }
 
-// docs/internals/layout.md, Marker table: a claim leaves the run where its lease's end is found, wherever it was before.
+// docs/internals/layout.md, Marker table: a claim leaves the run where its lease's end is found, wherever it was
+// before.
 func hazardClaimedAnywhere(_ *testing.T, b *bundle) {
 	lease := 15 * time.Minute
 	held := func(queue runlane.QueueName) lane.OutboxMessage {
@@ -220,7 +221,8 @@ func hazardHandedOver(t *testing.T, b *bundle) {
 	b.wantDue("publishers that died", next.Add(claimTime), deferred.ID, failed.Wakeup.RunID, dead.Wakeup.RunID)
 }
 
-// docs/internals/decisions.md, Delivery: lost wakeups. That redelivery waits while the transport is behind is the runtime's part.
+// docs/internals/decisions.md, Delivery: lost wakeups. That redelivery waits while the transport is behind is the
+// runtime's part.
 func hazardLostWakeup(t *testing.T, b *bundle) {
 	held := b.born(noon)
 	b.mark(t, held.OutboxRef, noon)
@@ -246,8 +248,9 @@ func hazardLostWakeup(t *testing.T, b *bundle) {
 	b.wantScan("needing redelivery after the claim", b.storage.ListRunsNeedingRedelivery, b.due(second.Add(24*time.Hour)))
 }
 
-// docs/internals/decisions.md, Schedules. That runs of schedules take no idempotency key, although their task has a function for it, is the
-// runtime's part; here is what the order claim, create, complete needs from a storage after a crash in its middle.
+// docs/internals/decisions.md, Schedules. That runs of schedules take no idempotency key, although their task has a
+// function for it, is the runtime's part; here is what the order claim, create, complete needs from a storage after a
+// crash in its middle.
 func hazardOccurrenceRun(t *testing.T, b *bundle) {
 	b.registered("nightly")
 	// A trigger took the key that the task would compute from the schedule's payload, for a month.
@@ -296,7 +299,8 @@ func hazardOccurrenceSingleton(t *testing.T, b *bundle) {
 	equal(t, "last fire", fire, b.record("nightly").LastFire)
 }
 
-// docs/internals/decisions.md, Delivery: short waits. That an early wakeup is sent again, or waits, is the runtime's part.
+// docs/internals/decisions.md, Delivery: short waits. That an early wakeup is sent again, or waits, is the runtime's
+// part.
 func hazardShortWaits(_ *testing.T, b *bundle) {
 	const longest = 15 * time.Minute
 	patience := lane.Patience{Queued: time.Minute, ShortWait: 30 * time.Second}

@@ -10,8 +10,8 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// Timelines that concern scans, schedules, owners of leases, limits and lists. Others of these numbers stand with the cases of their
-// ability.
+// Timelines that concern scans, schedules, owners of leases, limits and lists. Others of these numbers stand with the
+// cases of their ability.
 func hazardLaterCases() []storageCase {
 	return []storageCase{
 		{"Hazard14_FullPartitionsNeverHideOneWithRoom", needsQueues, hazardFullPartitions},
@@ -26,8 +26,8 @@ func hazardLaterCases() []storageCase {
 	}
 }
 
-// docs/internals/layout.md, Invariants: a pass over the partitions begins behind the one at which the last was ended. Maintenance keeps no
-// cursor: each time it reads a first page, of which it takes what it can reserve.
+// docs/internals/layout.md, Invariants: a pass over the partitions begins behind the one at which the last was ended.
+// Maintenance keeps no cursor: each time it reads a first page, of which it takes what it can reserve.
 func hazardFullPartitions(t *testing.T, b *bundle) {
 	s := b.limited(1)
 	const partitions = 8
@@ -83,8 +83,8 @@ func hazardQueueFilter(t *testing.T, b *bundle) {
 	}
 }
 
-// docs/internals/decisions.md, Schedules: an occurrence at or before the last fire is never claimed, however long the schedule has no other,
-// and also if there is nothing left, or never was anything, that tells of it.
+// docs/internals/decisions.md, Schedules: an occurrence at or before the last fire is never claimed, however long the
+// schedule has no other, and also if there is nothing left, or never was anything, that tells of it.
 func hazardFiredOnce(t *testing.T, b *bundle) {
 	b.registered("once")
 	fire := noon.Add(time.Minute)
@@ -98,9 +98,9 @@ func hazardFiredOnce(t *testing.T, b *bundle) {
 	}
 }
 
-// Two processes with different definitions overwrite each other's record every minute, and the occurrence falls in between. The
-// record keeps when it was registered, so it is still due; that a changed definition applies from the last evaluation on is the
-// runtime's part.
+// Two processes with different definitions overwrite each other's record every minute, and the occurrence falls in
+// between. The record keeps when it was registered, so it is still due; that a changed definition applies from the last
+// evaluation on is the runtime's part.
 func hazardTwoDefinitions(t *testing.T, b *bundle) {
 	record := b.registered("nightly")
 	fire := noon.Add(3 * time.Minute)
@@ -123,8 +123,8 @@ func hazardTwoDefinitions(t *testing.T, b *bundle) {
 	b.wantOutcome("nightly", fire, fire.Add(time.Hour), lane.LostOccurrence)
 }
 
-// An occurrence is claimed, and its process dies. When the claim is over, a newer occurrence is due. The older one can be claimed again and
-// completed until the newer one is completed, and never later.
+// An occurrence is claimed, and its process dies. When the claim is over, a newer occurrence is due. The older one can
+// be claimed again and completed until the newer one is completed, and never later.
 func hazardOvertaken(t *testing.T, b *bundle) {
 	b.registered("nightly")
 	early, late := noon.Add(time.Minute), noon.Add(2*time.Minute)
@@ -147,8 +147,8 @@ func hazardOvertaken(t *testing.T, b *bundle) {
 	b.wantOutcome("nightly", early, at.Add(time.Hour), lane.LostOccurrence)
 }
 
-// docs/internals/decisions.md, Leases and workers: another process's event between an owner's read and its write is told apart from a lost
-// lease, and the owner's outcome is accepted once it is projected on the run as it is now.
+// docs/internals/decisions.md, Leases and workers: another process's event between an owner's read and its write is
+// told apart from a lost lease, and the owner's outcome is accepted once it is projected on the run as it is now.
 func hazardRequestBetween(t *testing.T, b *bundle) {
 	for _, write := range []string{"outcome", "heartbeat"} {
 		run := b.running(noon, noon.Add(time.Minute), RunOptions{})
@@ -193,8 +193,8 @@ func hazardCreationWithoutSlot(t *testing.T, b *bundle) {
 	s.won("reserve", s.reserve(waiting, noon))
 }
 
-// docs/internals/layout.md, Slots: of ten runs with slots, any five end. Then, under a limit of six, there is room for exactly one more,
-// regardless of which run asks first and how often. Under a limit of five there is none.
+// docs/internals/layout.md, Slots: of ten runs with slots, any five end. Then, under a limit of six, there is room for
+// exactly one more, regardless of which run asks first and how often. Under a limit of five there is none.
 func hazardLoweredLimit(t *testing.T, b *bundle) {
 	wide := b.limited(10)
 	var running []*runlane.Run
@@ -216,8 +216,9 @@ func hazardLoweredLimit(t *testing.T, b *bundle) {
 	equal(t, "holders", 7, len(seven.holders(waiting[2])))
 }
 
-// docs/internals/decisions.md, Reads and pruning: between two pages, a run that was already listed is inspected, claimed and retried. A
-// list may show it again, but must not miss any other run. Reads of this one run, by id or key, return it as it is now.
+// docs/internals/decisions.md, Reads and pruning: between two pages, a run that was already listed is inspected,
+// claimed and retried. A list may show it again, but must not miss any other run. Reads of this one run, by id or key,
+// return it as it is now.
 func hazardExactReads(t *testing.T, b *bundle) {
 	moving := b.create(noon, RunOptions{SingletonKey: "only one"})
 	var still []*runlane.Run

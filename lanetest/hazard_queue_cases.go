@@ -23,7 +23,8 @@ func hazardQueueCases() []storageCase {
 // policy is the queue with its limit, as scans carry it.
 func (s *withSlots) policy() runlane.Queue { return runlane.Queue{Name: Queue, Concurrency: s.limit} }
 
-// docs/internals/layout.md, Marker table: what is claimed while it waits for a slot does not stay where full partitions are jumped over.
+// docs/internals/layout.md, Marker table: what is claimed while it waits for a slot does not stay where full partitions
+// are jumped over.
 func hazardClaimedWaiting(_ *testing.T, b *bundle) {
 	s := b.limited(1)
 	at, end := noon.Add(time.Second), noon.Add(time.Second+time.Minute)
@@ -155,8 +156,8 @@ func hazardLimitNew(t *testing.T, b *bundle) {
 	}
 }
 
-// docs/internals/decisions.md, Queues. That a wakeup without a live reservation tries this, and in which of the two ways, is the runtime's
-// part.
+// docs/internals/decisions.md, Queues. That a wakeup without a live reservation tries this, and in which of the two
+// ways, is the runtime's part.
 func hazardLateWakeup(t *testing.T, b *bundle) {
 	s := b.limited(1)
 	run := s.won("reserve", s.reserve(s.waiting(noon, RunOptions{}), noon))

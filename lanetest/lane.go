@@ -20,8 +20,8 @@ type LaneHarness struct {
 	ProductionDurable, OperatorReads bool
 }
 
-// RunLane proves that a lane package composes its halves honestly: what both promise is what the lane promises, and starting and
-// closing keep the order.
+// RunLane proves that a lane package composes its halves honestly: what both promise is what the lane promises, and
+// starting and closing keep the order.
 func RunLane(t *testing.T, h LaneHarness) {
 	t.Helper()
 	for _, c := range laneCases() {

@@ -19,11 +19,13 @@ type LinearSubject string
 const (
 	// LinearSingleton: at most one active run owns a singleton key, and lookups and refusals name it.
 	LinearSingleton LinearSubject = "singleton ownership"
-	// LinearIdempotency: one run owns an idempotency key, while it is active and as long as its retention says, until a reset.
+	// LinearIdempotency: one run owns an idempotency key, while it is active and as long as its retention says, until a
+	// reset.
 	LinearIdempotency LinearSubject = "idempotent trigger"
 	// LinearLease: a run has one owner, who is fenced once another took over.
 	LinearLease LinearSubject = "lease ownership"
-	// LinearSlots: a partition of a bounded queue never has more runs with a slot than its limit, and loses none of its slots.
+	// LinearSlots: a partition of a bounded queue never has more runs with a slot than its limit, and loses none of its
+	// slots.
 	LinearSlots LinearSubject = "slot count"
 	// LinearOutbox: one publisher owns an outbox row, and only its mark counts.
 	LinearOutbox LinearSubject = "outbox claims"
@@ -36,7 +38,8 @@ func LinearSubjects() []LinearSubject {
 
 // LinearOptions size a history. nil and zero fields mean the defaults.
 type LinearOptions struct {
-	// Seed decides what the clients do and which answers get lost; 0 chooses one. The order in which calls meet is the machine's.
+	// Seed decides what the clients do and which answers get lost; 0 chooses one. The order in which calls meet is the
+	// machine's.
 	Seed uint64
 	// Clients act at once. Defaults to 64.
 	Clients int
@@ -44,9 +47,10 @@ type LinearOptions struct {
 	Operations int
 	// Keys that the clients compete for. Each is checked alone. Defaults to 16.
 	Keys int
-	// LosesAnswers as in StorageHarness: requests below the storage fail on purpose with their outcome unknown. A storage may then refuse a
-	// command that its own lost request already carried out, if another client has changed the data since. So the refusal of a mark, of a
-	// reset or of an outbox claim proves nothing, and neither does a reset that found the key free.
+	// LosesAnswers as in StorageHarness: requests below the storage fail on purpose with their outcome unknown. A
+	// storage may then refuse a command that its own lost request already carried out, if another client has changed
+	// the data since. So the refusal of a mark, of a reset or of an outbox claim proves nothing, and neither does a
+	// reset that found the key free.
 	LosesAnswers bool
 	// Patience is how long the check of one history may take. Defaults to 20 seconds. A longer one is a failure.
 	Patience time.Duration
@@ -73,7 +77,8 @@ func orDefault[T comparable](field *T, value T) {
 
 // LinearHarness is what [RunLinearizability] has to know.
 type LinearHarness struct {
-	// New returns one started storage for each process that takes part, all over the same data, closed by t.Cleanup. Required.
+	// New returns one started storage for each process that takes part, all over the same data, closed by t.Cleanup.
+	// Required.
 	New func(t testing.TB) []lane.Storage
 	// Options of every history.
 	Options *LinearOptions
@@ -119,10 +124,11 @@ func (v *LinearVerdict) String() string {
 	return fmt.Sprintf("%s: seed %d, %d operations, %d of them with unknown outcome: %s", v.Subject, v.Seed, v.Operations, v.Unknown, result)
 }
 
-// RunLinearizability lets many clients of several processes call a storage at once, while calls fail, are repeated, lose their
-// answers or are carried out long after their caller gave up, and demands that the history of each subject is linearizable: an
-// operation with an unknown outcome may take effect at any later time, or never. A failure prints the seed and where a drawing of
-// the history lies, which go test -artifacts keeps. Subjects that the storage does not promise are left out.
+// RunLinearizability lets many clients of several processes call a storage at once, while calls fail, are repeated,
+// lose their answers or are carried out long after their caller gave up, and demands that the history of each subject
+// is linearizable: an operation with an unknown outcome may take effect at any later time, or never. A failure prints
+// the seed and where a drawing of the history lies, which go test -artifacts keeps. Subjects that the storage does not
+// promise are left out.
 func RunLinearizability(t *testing.T, h LinearHarness) {
 	t.Helper()
 	for _, subject := range LinearSubjects() {
@@ -147,8 +153,8 @@ func RunLinearizability(t *testing.T, h LinearHarness) {
 	}
 }
 
-// CheckLinearizability makes one history of the storages, which are processes over the same data, and judges it. It fails the test
-// only where the history could not be made.
+// CheckLinearizability makes one history of the storages, which are processes over the same data, and judges it. It
+// fails the test only where the history could not be made.
 func CheckLinearizability(t testing.TB, storages []lane.Storage, subject LinearSubject, o *LinearOptions) *LinearVerdict {
 	t.Helper()
 	about, ok := linearSubjects[subject]

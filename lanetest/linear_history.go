@@ -17,7 +17,8 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// linearSubject is how clients act on a subject, and which answers are right when the operations happen one after the other.
+// linearSubject is how clients act on a subject, and which answers are right when the operations happen one after the
+// other.
 type linearSubject struct {
 	needs   func(lane.StorageCapabilities) bool
 	prepare func(h *linearHistory) // before the clients; nil: nothing
@@ -26,8 +27,8 @@ type linearSubject struct {
 	settle  func(c *linearClient)  // one client alone, when everybody is done and nothing goes wrong; nil: nothing
 	begin   any                    // the state of each key
 	meets   []string               // outcomes without which a history proves too little
-	// step tells whether the answer is right in a state, and the state afterwards. It accepts linearUnknown always: what cannot take
-	// effect there takes none.
+	// step tells whether the answer is right in a state, and the state afterwards. It accepts linearUnknown always:
+	// what cannot take effect there takes none.
 	step func(state any, call linearCall, answer linearAnswer) (bool, any)
 }
 
@@ -53,7 +54,8 @@ type linearCall struct {
 	Round int
 	// Doubt: an earlier operation on the run has an unknown outcome.
 	Doubt bool
-	// Quiet: no other client acts, and no fault is injected. Only then, a lost race is no sufficient reason for a refusal.
+	// Quiet: no other client acts, and no fault is injected. Only then, a lost race is no sufficient reason for a
+	// refusal.
 	Quiet bool
 }
 
@@ -96,7 +98,8 @@ func (s linearSubject) model() porcupine.Model {
 	}
 }
 
-// linearHistory is made by clients and a clock that only counts, so that what one client ended before another began is known.
+// linearHistory is made by clients and a clock that only counts, so that what one client ended before another began is
+// known.
 type linearHistory struct {
 	*bundle
 	o         LinearOptions
@@ -124,7 +127,8 @@ const (
 	linearRefusal = 0.02
 )
 
-// Rates of calls that are carried out long after their caller gave up, and of calls that arrive once more when they were answered.
+// Rates of calls that are carried out long after their caller gave up, and of calls that arrive once more when they
+// were answered.
 const (
 	linearLate  = 0.04
 	linearTwice = 0.05

@@ -42,7 +42,8 @@ func prepareLeases(h *linearHistory) {
 	}
 }
 
-// actOnLease reads the run, or uses what the client last read, and does what an owner, a late owner or a new worker would do.
+// actOnLease reads the run, or uses what the client last read, and does what an owner, a late owner or a new worker
+// would do.
 func actOnLease(c *linearClient) {
 	key := c.key()
 	run := c.seen[key]
@@ -185,8 +186,8 @@ func settleLeases(c *linearClient) {
 	}
 }
 
-// stepLease is the contract of leases, one operation after the other. Which race was lost is not told apart: a caller may learn of any
-// that it did lose.
+// stepLease is the contract of leases, one operation after the other. Which race was lost is not told apart: a caller
+// may learn of any that it did lose.
 func stepLease(state any, call linearCall, answer linearAnswer) (bool, any) {
 	s := state.(leasedRun)
 	var fits bool

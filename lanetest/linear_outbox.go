@@ -76,7 +76,8 @@ func (c *linearClient) markKind() string {
 	return linearFail
 }
 
-// markRow uses any claim that the client was ever given. A failed row is due again at once; the instant tells one failure from another.
+// markRow uses any claim that the client was ever given. A failed row is due again at once; the instant tells one
+// failure from another.
 func markRow(c *linearClient, key, kind, token string) {
 	at := c.tick()
 	ref := lane.OutboxRef{ID: c.rows[key], ClaimToken: token}
@@ -96,7 +97,8 @@ func markRow(c *linearClient, key, kind, token string) {
 	})
 }
 
-// settleRows claims every row when all claims are over: what was not published is there, and what is published never again.
+// settleRows claims every row when all claims are over: what was not published is there, and what is published never
+// again.
 func settleRows(c *linearClient) {
 	for i := range c.o.Keys {
 		key := c.keyName(i)
@@ -108,7 +110,8 @@ func settleRows(c *linearClient) {
 	}
 }
 
-// stepRow is the contract of an outbox row, one operation after the other. While others act, a claim may come back empty.
+// stepRow is the contract of an outbox row, one operation after the other. While others act, a claim may come back
+// empty.
 func stepRow(state any, call linearCall, answer linearAnswer) (bool, any) {
 	s := state.(claimedWakeup)
 	unknown := answer.Result == linearUnknown

@@ -158,8 +158,9 @@ func settleSlots(c *linearClient) {
 	}
 }
 
-// stepSlot is the contract of slots, one operation after the other. While other clients act, a run may be refused although a slot is free
-// when the answer arrives, and it may lose to an earlier call of the same client that is carried out late.
+// stepSlot is the contract of slots, one operation after the other. While other clients act, a run may be refused
+// although a slot is free when the answer arrives, and it may lose to an earlier call of the same client that is
+// carried out late.
 func stepSlot(state any, call linearCall, answer linearAnswer) (bool, any) {
 	before := state.(heldSlots)
 	if answer.Result == linearUnknown && strings.Contains(before.over, "/"+string(call.Run)+"/") {

@@ -9,7 +9,8 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// docs/internals/contract.md, Reads: filters add up, and what they leave out lies before, between and behind what they want.
+// docs/internals/contract.md, Reads: filters add up, and what they leave out lies before, between and behind what they
+// want.
 func listFilters(_ *testing.T, b *bundle) {
 	type made struct {
 		o   RunOptions

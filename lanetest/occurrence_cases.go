@@ -229,7 +229,8 @@ func completionOutOfOrder(t *testing.T, b *bundle) {
 	}
 }
 
-// A tick completes occurrences while others evaluate, pause and resume the schedule: every change that was accepted is there.
+// A tick completes occurrences while others evaluate, pause and resume the schedule: every change that was accepted is
+// there.
 func completionRace(t *testing.T, b *bundle) {
 	b.registered("nightly")
 	const fires = 8

@@ -284,7 +284,8 @@ func outboxRace(t *testing.T, b *bundle) {
 	equal(t, "rows claimed by all together", sorted(ids), sorted(claimed))
 }
 
-// Rows of the queues that are left out come first, and are more than a claim takes. Given ids are taken whatever their queue.
+// Rows of the queues that are left out come first, and are more than a claim takes. Given ids are taken whatever their
+// queue.
 func outboxWithout(t *testing.T, b *bundle) {
 	var aside []runlane.RunID
 	for i := range 6 {

@@ -9,7 +9,8 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// The caller that held the cursor is gone: the next caller begins without one. No run is lost, counted twice or left over.
+// The caller that held the cursor is gone: the next caller begins without one. No run is lost, counted twice or left
+// over.
 func pruneResumed(t *testing.T, b *bundle) {
 	var ids []runlane.RunID
 	for i := range 5 {
@@ -41,8 +42,8 @@ func pruneResumed(t *testing.T, b *bundle) {
 	}
 }
 
-// A process that dies after some of its requests leaves runs that can be read, as they were or without what goes first, and that
-// the next call removes wholly.
+// A process that dies after some of its requests leaves runs that can be read, as they were or without what goes first,
+// and that the next call removes wholly.
 func pruneCrashed(t *testing.T, b *bundle) {
 	if b.h.Mortal == nil {
 		return // only storages whose processes can die are asked

@@ -9,11 +9,12 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// Reservations of the cases last longer than any storage's margin: a claim may treat its own as over a few seconds early.
+// Reservations of the cases last longer than any storage's margin: a claim may treat its own as over a few seconds
+// early.
 const reservation = 2 * time.Minute
 
-// withSlots limits how many runs of the bundle's queue may execute. Its methods carry that limit; it may be changed at any time, as
-// by a deployment.
+// withSlots limits how many runs of the bundle's queue may execute. Its methods carry that limit; it may be changed at
+// any time, as by a deployment.
 type withSlots struct {
 	*bundle
 	limit int
@@ -138,7 +139,8 @@ func (s *withSlots) holders(run *runlane.Run) []runlane.RunID {
 	return sorted(must(s.storage.InspectRun(s.ctx(), &lane.InspectQuery{RunKey: s.key(run.ID), Queue: policy}))(s.t).Holders)
 }
 
-// raceForSlots lets all runs try for a slot at once, every other by a claim, and returns those that got one. Losing is no error.
+// raceForSlots lets all runs try for a slot at once, every other by a claim, and returns those that got one. Losing is
+// no error.
 func (s *withSlots) raceForSlots(t testing.TB, runs []*runlane.Run, at time.Time) []*runlane.Run {
 	t.Helper()
 	reserves := make([]*lane.ReserveCommand, len(runs))

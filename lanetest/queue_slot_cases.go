@@ -136,7 +136,8 @@ func queueCancelled(t *testing.T, b *bundle) {
 	}
 }
 
-// docs/internals/layout.md, Invariants: no commit adds a slot beyond the limit that it carries, wherever the taken ones lie.
+// docs/internals/layout.md, Invariants: no commit adds a slot beyond the limit that it carries, wherever the taken ones
+// lie.
 func queueLimits(t *testing.T, b *bundle) {
 	wide := b.limited(6)
 	first := make([]*runlane.Run, 0, 6)
@@ -180,7 +181,8 @@ func queueBecomesBounded(t *testing.T, b *bundle) {
 	s.wantFull("a run whose wakeup was on its way", published, noon)
 	s.wantOutcome("its claim without a slot", s.take(published, noon, false), lane.LostReservation)
 	s.wantFull("a run that crashed since", before, end)
-	// Running without a slot is no state to wait in: the scan tells, and maintenance makes the run wait like the others.
+	// Running without a slot is no state to wait in: the scan tells, and maintenance makes the run wait like the
+	// others.
 	b.wantScan("needing dispatch after the crash", b.storage.ListRunsNeedingDispatch, s.bounded(end), before, slotted)
 	b.wantScan("needing dispatch under a limit with room", b.storage.ListRunsNeedingDispatch, s.under(5).bounded(end), before, slotted, published)
 	done := s.commit(slotted, noon, Succeeded(slotted, nil))

@@ -8,8 +8,8 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// docs/internals/decisions.md, Delivery: a published wakeup that leads to no claim counts as lost after 10 minutes, then after 20, 40, … at most
-// 6 hours.
+// docs/internals/decisions.md, Delivery: a published wakeup that leads to no claim counts as lost after 10 minutes,
+// then after 20, 40, … at most 6 hours.
 func redeliveryCases() []storageCase {
 	return []storageCase{
 		{"BeginsTenMinutesAfterThePublication", needsRedelivery, redeliveryFirst},

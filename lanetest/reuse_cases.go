@@ -11,7 +11,8 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// docs/internals/contract.md, Owners of keys: what a process knows of a run that was pruned does not hold for another run under its id.
+// docs/internals/contract.md, Owners of keys: what a process knows of a run that was pruned does not hold for another
+// run under its id.
 func reuseCases() []storageCase {
 	needs := needsBoth(needsPruning, needsBoth(needsIdempotency, needsSingleton))
 	return []storageCase{
@@ -27,8 +28,8 @@ var reusedOptions = RunOptions{
 	ID: "run_again", IdempotencyKey: "key", SingletonKey: "key", Retention: runlane.KeyRetention{WhileActive: true},
 }
 
-// One process learns of each run that it is over, from a lookup, a reset and a creation with its key. Another prunes the run and makes
-// it again. What the first does then meets the run that is there.
+// One process learns of each run that it is over, from a lookup, a reset and a creation with its key. Another prunes
+// the run and makes it again. What the first does then meets the run that is there.
 func reusedKeys(t *testing.T, b *bundle) {
 	other := b.ahead()
 	mine := reusedOptions
@@ -73,7 +74,8 @@ func (b *bundle) pruneUntilGone(run *runlane.Run) {
 	b.first.forget(run.ID)
 }
 
-// reusedCommits are the commits without a lease token. Each is projected on a run as its process knows it, at the instant.
+// reusedCommits are the commits without a lease token. Each is projected on a run as its process knows it, at the
+// instant.
 func (b *bundle) reusedCommits() map[string]func(run *runlane.Run, at time.Time) error {
 	appends := func(body func(run *runlane.Run, at time.Time) runlane.EventBody) func(run *runlane.Run, at time.Time) error {
 		return func(run *runlane.Run, at time.Time) error {
@@ -102,9 +104,10 @@ func outcomeError(got *lane.Acquisition, err error) error {
 	}
 }
 
-// A process has read a run, and stands still before its commit. Meanwhile the run ends and is pruned, and its id is used again: the
-// second run is like the first in everything but its creation, or its payload too. The commit is of the first, and is lost as if the run
-// had moved on. The same process then does the same to the second, and takes nothing that it knows of the first for the second's.
+// A process has read a run, and stands still before its commit. Meanwhile the run ends and is pruned, and its id is
+// used again: the second run is like the first in everything but its creation, or its payload too. The commit is of the
+// first, and is lost as if the run had moved on. The same process then does the same to the second, and takes nothing
+// that it knows of the first for the second's.
 func reusedStale(t *testing.T, b *bundle) {
 	for what, commit := range b.reusedCommits() {
 		for _, wait := range []time.Duration{0, reusedWait} { // both runs wait for the same instant, or for none
@@ -127,7 +130,8 @@ func reusedReservation(t *testing.T, b *bundle) {
 	}
 }
 
-// A process remembers a run that waits for an hour. The next one of its id is at the same sequence, and due: it can be claimed there.
+// A process remembers a run that waits for an hour. The next one of its id is at the same sequence, and due: it can be
+// claimed there.
 func reusedJudgement(t *testing.T, b *bundle) {
 	now, other := runlane.UTCMillis(time.Now()), b.ahead()
 	first := b.create(now, RunOptions{ID: "run_again", RunAt: now.Add(time.Hour)})

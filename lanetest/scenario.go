@@ -15,11 +15,12 @@ import (
 type RuntimeHarness struct {
 	// NewLane returns a lane for one scenario, which uses a separate environment: lanes may share a table. Required.
 	NewLane func(t testing.TB) *lane.Lane
-	// Virtual says that the lane lives in memory alone, without I/O: scenarios that are about timers then run too, in a bubble of
-	// testing/synctest where an hour takes no time. NewLane is called inside.
+	// Virtual says that the lane lives in memory alone, without I/O: scenarios that are about timers then run too, in a
+	// bubble of testing/synctest where an hour takes no time. NewLane is called inside.
 	Virtual bool
-	// Settle is for storages that show writes late: it waits until all writes so far show. Scenarios call it where their virtual clock
-	// advances by more than the delay of an index. What has to follow a write at once, scenarios wait for without it. nil: writes show at once.
+	// Settle is for storages that show writes late: it waits until all writes so far show. Scenarios call it where
+	// their virtual clock advances by more than the delay of an index. What has to follow a write at once, scenarios
+	// wait for without it. nil: writes show at once.
 	Settle func(t testing.TB)
 
 	faults *sceneFaults // of one scenario; nil: nothing goes wrong on purpose
@@ -64,8 +65,8 @@ func (s *scenario) applies(h RuntimeHarness, c lane.StorageCapabilities) bool {
 	return (s.needs == nil || s.needs(c)) && (!s.virtual || h.Virtual)
 }
 
-// RunRuntime proves what package core promises, over any lane: one subtest for each promise. It is the table that a new lane has
-// to pass besides [RunStorage] and [RunTransport]. [RunRuntimeUnderFaults] is the same while calls go wrong.
+// RunRuntime proves what package core promises, over any lane: one subtest for each promise. It is the table that a new
+// lane has to pass besides [RunStorage] and [RunTransport]. [RunRuntimeUnderFaults] is the same while calls go wrong.
 func RunRuntime(t *testing.T, h RuntimeHarness) {
 	t.Helper()
 	capabilities := h.NewLane(t).Storage.Capabilities()

@@ -62,7 +62,8 @@ func deliveryNoTime(t *testing.T, h RuntimeHarness) {
 	}
 }
 
-// deliveryFollows has 57 s for a handler in an invocation of a minute. Without a timeout a task needs nine tenths of that behind others.
+// deliveryFollows has 57 s for a handler in an invocation of a minute. Without a timeout a task needs nine tenths of
+// that behind others.
 func deliveryFollows(t *testing.T, h RuntimeHarness) {
 	task, handler := job("scenario.bounded", &runlane.TaskOptions[jobPayload]{Timeout: 20 * time.Second}, succeed)
 	plain, plainHandler := job("scenario.plain", nil, succeed)

@@ -15,9 +15,9 @@ import (
 // repeats is how often a caller does the same again before it gives up.
 const repeats = 20
 
-// caller is a runtime as its users call it. Where calls go wrong on purpose it does what its callers are told to do: the same again,
-// with an id that names the run. Scenarios demand the same of it with faults and without; what differs for a caller stands here and
-// in wakeups, and nowhere else.
+// caller is a runtime as its users call it. Where calls go wrong on purpose it does what its callers are told to do:
+// the same again, with an id that names the run. Scenarios demand the same of it with faults and without; what differs
+// for a caller stands here and in wakeups, and nowhere else.
 type caller struct {
 	*core.Runtime
 

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Clock is a clock that a test sets: pass its Now as core.World.Now. Storages judge what is due by the instants in commands, so
-// hours pass without waiting. It is safe for concurrent use.
+// Clock is a clock that a test sets: pass its Now as core.World.Now. Storages judge what is due by the instants in
+// commands, so hours pass without waiting. It is safe for concurrent use.
 type Clock struct {
 	mu     sync.Mutex
 	now    time.Time
@@ -60,7 +60,8 @@ func (s *scene) settle() {
 	}
 }
 
-// tickLate ticks once more where indexes are late: its stages, and those who hand slots over, do not see yet what was moved just now.
+// tickLate ticks once more where indexes are late: its stages, and those who hand slots over, do not see yet what was
+// moved just now.
 func (s *scene) tickLate() {
 	s.Helper()
 	if s.late() {

@@ -19,11 +19,11 @@ import (
 type RuntimeFaults struct {
 	// Name of the set, for its subtests.
 	Name string
-	// Kind of what goes wrong between the runtime and its lane, once or more in most scenarios; FaultDelay and FaultDuplicate are none
-	// of them. "" where the lanes of the harness go wrong by themselves.
+	// Kind of what goes wrong between the runtime and its lane, once or more in most scenarios; FaultDelay and
+	// FaultDuplicate are none of them. "" where the lanes of the harness go wrong by themselves.
 	Kind FaultKind
-	// EachCall, where it is not 0, runs a scenario once for each so many-th of its calls, beginning with one of the first, and just
-	// that one goes wrong: 1 is each call. Otherwise several of its calls go wrong, by chance.
+	// EachCall, where it is not 0, runs a scenario once for each so many-th of its calls, beginning with one of the
+	// first, and just that one goes wrong: 1 is each call. Otherwise several of its calls go wrong, by chance.
 	EachCall int
 	// WakeupsTwice delivers each wakeup once more behind the first.
 	WakeupsTwice bool
@@ -46,8 +46,8 @@ func RuntimeFaultSets() []RuntimeFaults {
 // errScripted marks the errors that a scenario itself has asked for: those are no faults.
 var errScripted = errors.New("scripted")
 
-// faultsApart is how many calls lie between two faults at least: what a fault costs is to be seen, not what a second one does to
-// the recovery from the first.
+// faultsApart is how many calls lie between two faults at least: what a fault costs is to be seen, not what a second
+// one does to the recovery from the first.
 const faultsApart = 12
 
 // sceneFaults are the faults of one scenario. nil has none.
@@ -154,7 +154,8 @@ func (f *sceneFaults) patience(d time.Duration) time.Duration {
 	}
 }
 
-// unheard counts calls so far that were carried out without an answer: those that changed a run or a key, and those that sent.
+// unheard counts calls so far that were carried out without an answer: those that changed a run or a key, and those
+// that sent.
 func (f *sceneFaults) unheard() (changes, sends int) {
 	if f == nil || f.plan == nil {
 		return 0, 0
@@ -165,9 +166,10 @@ func (f *sceneFaults) unheard() (changes, sends int) {
 	return u["AppendRunEvents"] + u["ReserveRunDispatch"] + u["ResetIdempotencyKey"], u["PublishWakeups"]
 }
 
-// RunRuntimeUnderFaults runs the scenarios of [RunRuntime] while calls go wrong. Their demands stay what they are; a caller whose call
-// failed does the same again, and a wakeup that an outage held up is in the outbox. What a scenario is spared, because its point is a
-// count of calls or the moment of something that a fault puts off, is a table with reasons, which is printed.
+// RunRuntimeUnderFaults runs the scenarios of [RunRuntime] while calls go wrong. Their demands stay what they are; a
+// caller whose call failed does the same again, and a wakeup that an outage held up is in the outbox. What a scenario
+// is spared, because its point is a count of calls or the moment of something that a fault puts off, is a table with
+// reasons, which is printed.
 //
 // Faults of the storage need a harness that is Virtual; those of wakeups do not.
 func RunRuntimeUnderFaults(t *testing.T, h RuntimeHarness, faults RuntimeFaults) {

@@ -236,7 +236,8 @@ func outcomeTexts(t *testing.T, h RuntimeHarness) {
 	}
 }
 
-// What SetOutput takes is committed, and comes back byte for byte; anything else is refused while the handler can do something about it.
+// What SetOutput takes is committed, and comes back byte for byte; anything else is refused while the handler can do
+// something about it.
 func outcomeOutputRefused(t *testing.T, h RuntimeHarness) {
 	random := rand.NewChaCha8([32]byte{1})
 	for _, size := range []int{64 << 10, 160 << 10, 300 << 10, 2 << 20} {

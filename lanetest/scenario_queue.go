@@ -56,8 +56,8 @@ func queueReserves(t *testing.T, h RuntimeHarness) {
 	s.wantStatus(s.execute(run), runlane.StatusSucceeded)
 }
 
-// reserved is the run with the slot that it got with its creation. Where that met a conflict over the slot, the run was made without one,
-// and a tick reserves it.
+// reserved is the run with the slot that it got with its creation. Where that met a conflict over the slot, the run was
+// made without one, and a tick reserves it.
 func (s *scene) reserved(run *runlane.Run) *runlane.Run {
 	s.Helper()
 	for range 20 {

@@ -50,8 +50,8 @@ func ruleActors(t *testing.T, h RuntimeHarness) {
 	})
 }
 
-// firstMade is the schedule's first run and its fire time. Without faults, the last tick made it. A tick that lost the answer of its
-// claim delays the occurrence until the claim is over, after a minute.
+// firstMade is the schedule's first run and its fire time. Without faults, the last tick made it. A tick that lost the
+// answer of its claim delays the occurrence until the claim is over, after a minute.
 func (s *scene) firstMade() (*runlane.Run, time.Time) {
 	s.Helper()
 	for range repeats {

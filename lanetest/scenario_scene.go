@@ -17,7 +17,8 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// scene is one scenario's stage: a runtime over the storage under test, a transport and a clock in the scenario's hands.
+// scene is one scenario's stage: a runtime over the storage under test, a transport and a clock in the scenario's
+// hands.
 type scene struct {
 	*testing.T
 	lane      *lane.Lane

@@ -162,7 +162,8 @@ func scheduleManualDies(t *testing.T, h RuntimeHarness) {
 	}
 }
 
-// A tick makes the occurrence's run and dies; then the schedule is triggered by hand, and the next tick completes the occurrence.
+// A tick makes the occurrence's run and dies; then the schedule is triggered by hand, and the next tick completes the
+// occurrence.
 func scheduleManualAfterOwn(t *testing.T, h RuntimeHarness) {
 	for _, overlap := range []runlane.Overlap{runlane.OverlapForbid, runlane.OverlapReplace} {
 		s := overlapping(t, h, overlap)

@@ -10,9 +10,9 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// ScriptedTransport delivers nothing by itself: it records what it is asked to send and answers as it was told. Tests take a
-// wakeup from it and hand it to ExecuteDelivery, when and as often as they like. It is a [lane.DelayedSender] and a
-// [lane.DepthReader], and safe for concurrent use.
+// ScriptedTransport delivers nothing by itself: it records what it is asked to send and answers as it was told. Tests
+// take a wakeup from it and hand it to ExecuteDelivery, when and as often as they like. It is a [lane.DelayedSender]
+// and a [lane.DepthReader], and safe for concurrent use.
 type ScriptedTransport struct {
 	lane.UnimplementedTransport
 
@@ -66,7 +66,8 @@ func (s *ScriptedTransport) SetMaxDelay(longest time.Duration) {
 	s.longest = longest
 }
 
-// SetDepth sets how many wakeups seem to wait in each of the queues; without queues, in all for which it was not called.
+// SetDepth sets how many wakeups seem to wait in each of the queues; without queues, in all for which it was not
+// called.
 func (s *ScriptedTransport) SetDepth(visible int, queues ...runlane.QueueName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// wantSent compares the wakeups sent since the last call. Under faults a wakeup may be held up, but then the outbox has it; and it
-// may come twice.
+// wantSent compares the wakeups sent since the last call. Under faults a wakeup may be held up, but then the outbox has
+// it; and it may come twice.
 func (s *scene) wantSent(what string, runs ...*runlane.Run) {
 	s.Helper()
 	var got, want []runlane.RunID
@@ -38,8 +38,8 @@ func (s *scene) wantPublished(runs ...*runlane.Run) {
 	s.wantSent("published", runs...)
 }
 
-// madeUp leaves out wakeups that came once more, and adds those that are held up in the outbox. A slot that was not handed over is
-// the next tick's to reserve.
+// madeUp leaves out wakeups that came once more, and adds those that are held up in the outbox. A slot that was not
+// handed over is the next tick's to reserve.
 func (s *scene) madeUp(got, want []runlane.RunID) []runlane.RunID {
 	s.Helper()
 	got = slices.Compact(got)
@@ -59,8 +59,8 @@ func (s *scene) madeUp(got, want []runlane.RunID) []runlane.RunID {
 	return got
 }
 
-// heldUp reports a run whose latest wakeup is in the outbox: to be sent, or counted as sent and asked for again. One that a worker
-// has taken needs none any more.
+// heldUp reports a run whose latest wakeup is in the outbox: to be sent, or counted as sent and asked for again. One
+// that a worker has taken needs none any more.
 func (s *scene) heldUp(id runlane.RunID) bool {
 	s.Helper()
 	seen, err := s.storage.InspectRun(s.Context(), &lane.InspectQuery{RunKey: s.key(id)})
@@ -79,8 +79,8 @@ func (s *scene) now() time.Time {
 	return s.options.World.Now()
 }
 
-// deliverAgain hands over the run's wakeup once more, where wakeups come twice. It leads to nothing, unless the run is due again by
-// now: then it is as good as another.
+// deliverAgain hands over the run's wakeup once more, where wakeups come twice. It leads to nothing, unless the run is
+// due again by now: then it is as good as another.
 func (s *scene) deliverAgain(run *runlane.Run) {
 	s.Helper()
 	if s.faults == nil || !s.faults.twice {

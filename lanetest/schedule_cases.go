@@ -249,7 +249,8 @@ func schedulesApart(t *testing.T, b *bundle) {
 	if page := must(b.storage.ListScheduleOccurrences(b.ctx(), occurrences))(t); len(page.Items) != 0 {
 		t.Fatalf("occurrences there: %v", page.Items)
 	}
-	// The same occurrence, there: neither the last fire nor the claim here are in its way, and a token of here is worth nothing.
+	// The same occurrence, there: neither the last fire nor the claim here are in its way, and a token of here is worth
+	// nothing.
 	got := must(b.storage.ClaimScheduleOccurrence(b.ctx(), claim))(t)
 	equal(t, "outcome there", lane.Acquired, got.Outcome)
 	second := b.claimed("nightly", noon.Add(2*time.Minute))

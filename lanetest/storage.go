@@ -22,20 +22,20 @@ type StorageHarness struct {
 	Progress bool
 	// Catalog: the storage is expected to be a lane.TaskCatalog.
 	Catalog bool
-	// EventuallyConsistent: scans and lists may show a write late. Their cases then repeat a read until it is as expected, for a
-	// few seconds. Without it the first read must be right.
+	// EventuallyConsistent: scans and lists may show a write late. Their cases then repeat a read until it is as
+	// expected, for a few seconds. Without it the first read must be right.
 	EventuallyConsistent bool
-	// LosesAnswers: requests below the storage fail on purpose with their outcome unknown. Two callers may then count the same removed run,
-	// and a put that succeeded may be refused if another put followed: the storage cannot tell.
+	// LosesAnswers: requests below the storage fail on purpose with their outcome unknown. Two callers may then count
+	// the same removed run, and a put that succeeded may be refused if another put followed: the storage cannot tell.
 	LosesAnswers bool
-	// PlantUnknownEvent, when set, appends an event of a type that this version does not know to a run, as a newer version would
-	// have done, behind the contract's back.
+	// PlantUnknownEvent, when set, appends an event of a type that this version does not know to a run, as a newer
+	// version would have done, behind the contract's back.
 	PlantUnknownEvent func(t testing.TB, s lane.Storage, key lane.RunKey, event runlane.UnknownEvent)
-	// Skewed, when set, returns another process's storage over the data of s, whose own clock is ahead of that of s. Without it the
-	// cases of two clocks let two processes share s, and differ in the instants of their commands only.
+	// Skewed, when set, returns another process's storage over the data of s, whose own clock is ahead of that of s.
+	// Without it the cases of two clocks let two processes share s, and differ in the instants of their commands only.
 	Skewed func(t testing.TB, s lane.Storage, ahead time.Duration) lane.Storage
-	// Mortal, when set, returns another process's storage over the data of s, which dies after so many requests to its backend:
-	// those that follow are not carried out. Storages whose state survives them should set it.
+	// Mortal, when set, returns another process's storage over the data of s, which dies after so many requests to its
+	// backend: those that follow are not carried out. Storages whose state survives them should set it.
 	Mortal func(t testing.TB, s lane.Storage, requests int) lane.Storage
 }
 

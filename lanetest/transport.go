@@ -30,7 +30,8 @@ type TransportHarness struct {
 	Deduplicates bool
 	// MaxBytes is what the provider takes of one wakeup; 0: there is no bound.
 	MaxBytes int
-	// Refusing, when set, returns what New does, except that the provider takes the wakeups of all runs but the given ones.
+	// Refusing, when set, returns what New does, except that the provider takes the wakeups of all runs but the given
+	// ones.
 	Refusing func(t testing.TB, refused []runlane.RunID, queues ...runlane.QueueName) lane.Transport
 	// Down, when set, returns what New does, except that the provider does not answer any more.
 	Down func(t testing.TB, queues ...runlane.QueueName) lane.Transport

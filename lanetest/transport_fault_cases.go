@@ -13,8 +13,8 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// docs/internals/contract.md, Publishing: more attempts than one request takes, of two queues, and those that are refused at the edges and in
-// the middle of requests.
+// docs/internals/contract.md, Publishing: more attempts than one request takes, of two queues, and those that are
+// refused at the edges and in the middle of requests.
 func transportRefused(t *testing.T, h TransportHarness) {
 	refused := map[int]bool{0: true, 7: true, 8: true, 20: true, 24: true}
 	var attempts []lane.PublishAttempt
@@ -51,7 +51,8 @@ func transportRefused(t *testing.T, h TransportHarness) {
 	equal(t, "runs whose wakeups arrived", taken, arrived)
 }
 
-// docs/internals/contract.md, Publishing: either the operation fails, or each attempt does, with the code that counts for no attempt.
+// docs/internals/contract.md, Publishing: either the operation fails, or each attempt does, with the code that counts
+// for no attempt.
 func transportDown(t *testing.T, h TransportHarness) {
 	transport := h.Down(t, "alpha", "beta")
 	var attempts []lane.PublishAttempt
@@ -99,7 +100,8 @@ func transportOversize(t *testing.T, h TransportHarness) {
 	}
 }
 
-// docs/internals/contract.md, Receiving: within a group in the order of publication, one after the other, also when one has to come again.
+// docs/internals/contract.md, Receiving: within a group in the order of publication, one after the other, also when one
+// has to come again.
 func transportGroups(t *testing.T, h TransportHarness) {
 	transport := h.New(t, "alpha")
 	const groups, each = 3, 4
@@ -146,7 +148,8 @@ func transportGroups(t *testing.T, h TransportHarness) {
 	equal(t, "order within groups", want, order)
 }
 
-// docs/internals/contract.md, Publishing: who did not hear the answer publishes again. Two rows of one run are two wakeups.
+// docs/internals/contract.md, Publishing: who did not hear the answer publishes again. Two rows of one run are two
+// wakeups.
 func transportDeduplicates(t *testing.T, h TransportHarness) {
 	transport := h.New(t, "alpha")
 	attempts := []lane.PublishAttempt{attempt(0, "alpha"), attempt(1, "alpha")}

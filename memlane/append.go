@@ -125,8 +125,8 @@ func (env *environment) judgeCreation(e *entry, t *lane.Transition) error {
 	return env.admit(e, t, e.events[len(e.events)-1].at)
 }
 
-// judgeSequence comes before everything else: a stale command is a lost race, even if something else is wrong with it. If
-// the id was used again after pruning, the stored run has another instant of creation and the command is stale, too.
+// judgeSequence comes before everything else: a stale command is a lost race, even if something else is wrong with it.
+// If the id was used again after pruning, the stored run has another instant of creation and the command is stale, too.
 func judgeSequence(e *entry, t *lane.Transition) error {
 	sequence := int64(0)
 	if e != nil {

@@ -8,7 +8,8 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// bodyRoom is preallocated memory for one body of each type that simple runs have. Other bodies are allocated separately.
+// bodyRoom is preallocated memory for one body of each type that simple runs have. Other bodies are allocated
+// separately.
 type bodyRoom struct {
 	created   *runlane.RunCreated
 	delivery  *runlane.RunDeliveryRequested

@@ -20,8 +20,8 @@ const (
 	ruleIndexes  = "indexes hold what runs know about, in order, and nothing else"
 )
 
-// Check pages through the runs of an environment by id and returns what breaks the invariants. It reads everything under the
-// lock: it is for tests and diagnosis.
+// Check pages through the runs of an environment by id and returns what breaks the invariants. It reads everything
+// under the lock: it is for tests and diagnosis.
 func (s *Storage) Check(ctx context.Context, q *lane.PageQuery) (*runlane.Page[lane.Violation], error) {
 	if err := ended(ctx); err != nil {
 		return nil, err
@@ -127,7 +127,8 @@ func (env *environment) checkWhole(name runlane.Environment) []lane.Violation {
 	return violations
 }
 
-// checkRun finds what is wrong with one run. The instants come from the contract's own predicates, not from the indexes' code.
+// checkRun finds what is wrong with one run. The instants come from the contract's own predicates, not from the
+// indexes' code.
 func (env *environment) checkRun(e *entry) []lane.Violation {
 	var violations []lane.Violation
 	broken := func(rule, format string, args ...any) {

@@ -8,8 +8,8 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// ruleSlots does not compare slots with limits, because no limit is stored: each commit was checked against the one in its
-// command.
+// ruleSlots does not compare slots with limits, because no limit is stored: each commit was checked against the one in
+// its command.
 const ruleSlots = "a slot's holder is running or reserved and names its partition; no run holds two; who wants one is found"
 
 func (env *environment) partitionKeys() []partitionKey {

@@ -8,7 +8,8 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// later holds wakeups until their time. One timer runs while it holds any, set to the earliest. The transport's lock guards it.
+// later holds wakeups until their time. One timer runs while it holds any, set to the earliest. The transport's lock
+// guards it.
 type later struct {
 	heap  delayedHeap
 	timer *time.Timer

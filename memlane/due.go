@@ -9,8 +9,8 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// ListRunnableRuns returns what a worker may claim. Of the runs in q.Bounded these are all runs with a slot, and as many
-// others as there are free slots.
+// ListRunnableRuns returns what a worker may claim. Of the runs in q.Bounded these are all runs with a slot, and as
+// many others as there are free slots.
 func (s *Storage) ListRunnableRuns(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
 	left := room{q: q}
 	return s.scan(ctx, "ListRunnableRuns", q, func(ix *indexes) []*ordered {
@@ -23,8 +23,8 @@ func (s *Storage) ListRunnableRuns(ctx context.Context, q *lane.DueQuery) (*runl
 	})
 }
 
-// ListRunsNeedingDelivery returns runs that need a fresh delivery request, q.Bounded left out. A scheduled run whose row is not
-// published yet comes with that row; one whose row was given up waits for the operator.
+// ListRunsNeedingDelivery returns runs that need a fresh delivery request, q.Bounded left out. A scheduled run whose
+// row is not published yet comes with that row; one whose row was given up waits for the operator.
 func (s *Storage) ListRunsNeedingDelivery(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
 	return s.scan(ctx, "ListRunsNeedingDelivery", q, func(ix *indexes) []*ordered {
 		return []*ordered{&ix.waiting, &ix.leased}
@@ -44,8 +44,9 @@ func (s *Storage) ListRunsNeedingDelivery(ctx context.Context, q *lane.DueQuery)
 	})
 }
 
-// ListRunsNeedingRedelivery returns queued runs whose published wakeup counts as lost, and those that waited for a slot of a queue
-// that has no limit any more. It leaves q.Bounded out: what is lost there is found when its reservation is over.
+// ListRunsNeedingRedelivery returns queued runs whose published wakeup counts as lost, and those that waited for a slot
+// of a queue that has no limit any more. It leaves q.Bounded out: what is lost there is found when its reservation is
+// over.
 func (s *Storage) ListRunsNeedingRedelivery(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
 	return s.scan(ctx, "ListRunsNeedingRedelivery", q, func(ix *indexes) []*ordered {
 		return []*ordered{&ix.redeliveries, &ix.adrift}
@@ -171,9 +172,9 @@ func (e *entry) awaited() wait {
 	return wait{}
 }
 
-// wakeupOf is the wakeup that a claim answers. It is delivered again if the owner dies, so patience with the wakeup covers
-// the owner's lease too. There is none for the claim of a poll worker, and none if the lease ends before the wakeup's due
-// time.
+// wakeupOf is the wakeup that a claim answers. It is delivered again if the owner dies, so patience with the wakeup
+// covers the owner's lease too. There is none for the claim of a poll worker, and none if the lease ends before the
+// wakeup's due time.
 func (e *entry) wakeupOf(c *lane.ClaimCommand) wait {
 	awaited := e.awaited()
 	if !c.ByWakeup || awaited.due > at(c.Projected.Lease.ExpiresAt) {

@@ -20,7 +20,8 @@ type entry struct {
 	packed string // of a finished run: its life in few bytes, see pack
 }
 
-// life is all data of a run that is not packed: what its creation fixed, its projection, its history and its deliveries.
+// life is all data of a run that is not packed: what its creation fixed, its projection, its history and its
+// deliveries.
 type life struct {
 	created *runlane.RunCreated // task, queue, payload, keys and source never change after it
 	state   state
@@ -107,8 +108,8 @@ func keepMap(have, next map[string]string) map[string]string {
 	return maps.Clone(next)
 }
 
-// contradicts names what a projection says about a run differently from its creation, or returns "". Maintenance reads runs
-// without their payload: a projection without one says nothing about it.
+// contradicts names what a projection says about a run differently from its creation, or returns "". Maintenance reads
+// runs without their payload: a projection without one says nothing about it.
 func (e *entry) contradicts(p *runlane.Run) string {
 	c := e.created
 	switch {
@@ -140,7 +141,8 @@ func (e *entry) project(bulk bool) *runlane.Run {
 	return run
 }
 
-// fill writes the projection into run. It shares what never changes with the storage: the caller has to copy that, see own.
+// fill writes the projection into run. It shares what never changes with the storage: the caller has to copy that, see
+// own.
 func (e *entry) fill(run *runlane.Run) {
 	s, c := &e.state, e.created
 	*run = runlane.Run{

@@ -25,8 +25,8 @@ type indexes struct {
 	dead         ordered // given-up ones: since when
 
 	// adrift are queued runs that no delivery is certain to bring to a worker: those without a delivery, from when they
-	// may be taken, and those with a reservation, from its end. They need a slot, or a delivery request if their queue has
-	// no limit any more.
+	// may be taken, and those with a reservation, from its end. They need a slot, or a delivery request if their queue
+	// has no limit any more.
 	adrift ordered
 }
 

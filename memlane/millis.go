@@ -2,8 +2,8 @@ package memlane
 
 import "time"
 
-// millis is an instant as every storage keeps it: whole milliseconds, rounded down. The zero time is the millis of the zero
-// time, so that both directions are exact.
+// millis is an instant as every storage keeps it: whole milliseconds, rounded down. The zero time is the millis of the
+// zero time, so that both directions are exact.
 type millis int64
 
 var absent = at(time.Time{})

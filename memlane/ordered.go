@@ -8,8 +8,8 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// ordered is a set of runs in time order, ties in id order: a sorted list cut into blocks, so that neither adding at the end
-// (the common case) nor removing from the front moves much. The zero value is empty.
+// ordered is a set of runs in time order, ties in id order: a sorted list cut into blocks, so that neither adding at
+// the end (the common case) nor removing from the front moves much. The zero value is empty.
 type ordered struct {
 	blocks [][]item
 	size   int

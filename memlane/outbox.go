@@ -54,7 +54,8 @@ func (e *entry) addRow(sequence int64, d *runlane.Delivery, occurred millis, bir
 	return &e.rows[len(e.rows)-1]
 }
 
-// outboxWithdrawn is the status of a row for which nothing is sent: the run waits for a slot. No method returns such a row.
+// outboxWithdrawn is the status of a row for which nothing is sent: the run waits for a slot. No method returns such a
+// row.
 const outboxWithdrawn lane.OutboxStatus = "withdrawn"
 
 // withdrawRows supersedes every row and makes none that could be due.
@@ -63,8 +64,8 @@ func (e *entry) withdrawRows(sequence int64) {
 	e.rows = append(e.rows, row{sequence: sequence, status: outboxWithdrawn, claimUntil: absent})
 }
 
-// liveRow is the only row of a run that can be due: the latest one, while the run is queued or scheduled. Every way out of these
-// two states supersedes it, and every way into them makes a new one or withdraws it.
+// liveRow is the only row of a run that can be due: the latest one, while the run is queued or scheduled. Every way out
+// of these two states supersedes it, and every way into them makes a new one or withdraws it.
 func (e *entry) liveRow() *row {
 	if len(e.rows) == 0 || e.state.status != runlane.StatusQueued && e.state.status != runlane.StatusScheduled {
 		return nil

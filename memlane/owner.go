@@ -16,8 +16,8 @@ type scopedKey struct {
 // owner holds an idempotency key. The policy of retention is the run's, captured at its creation.
 type owner struct{ run *entry }
 
-// retains reports whether the run still owns its idempotency key at now. An active run always does. A failed one never; a
-// successful or cancelled one until its time to live, counted from creation, is over.
+// retains reports whether the run still owns its idempotency key at now. An active run always does. A failed one never;
+// a successful or cancelled one until its time to live, counted from creation, is over.
 func (e *entry) retains(now millis) bool {
 	switch policy := e.created.Retention; {
 	case e.state.status.Active():
@@ -29,7 +29,8 @@ func (e *entry) retains(now millis) bool {
 	}
 }
 
-// judgeOwners tells which key of a new run has an owner already. The idempotency key is checked before the singleton key.
+// judgeOwners tells which key of a new run has an owner already. The idempotency key is checked before the singleton
+// key.
 func (env *environment) judgeOwners(e *entry, now millis) error {
 	idempotency := scopedKey{e.created.TaskID, e.created.IdempotencyKey}
 	singleton := scopedKey{e.created.TaskID, e.created.SingletonKey}
@@ -56,7 +57,8 @@ func (env *environment) own(e *entry) {
 	}
 }
 
-// disown frees the keys that a finished run does not keep. A key with a time to live stays and is checked when it is read.
+// disown frees the keys that a finished run does not keep. A key with a time to live stays and is checked when it is
+// read.
 func (env *environment) disown(e *entry) {
 	singleton := scopedKey{e.created.TaskID, e.created.SingletonKey}
 	if env.singletons[singleton] == e {

@@ -39,7 +39,8 @@ func (r *resume) place() *position {
 	return &r.position
 }
 
-// cursor is opaque: version, part, instant, id, and a checksum of these and the scope, which also reveals an altered one.
+// cursor is opaque: version, part, instant, id, and a checksum of these and the scope, which also reveals an altered
+// one.
 func (s scope) cursor(part byte, p position) runlane.Cursor {
 	b := make([]byte, 0, 18+len(p.id))
 	b = append(b, 1, part)

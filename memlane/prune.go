@@ -9,8 +9,8 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// PruneRuns removes finished runs with their histories and owners, oldest first. One call reads no more rows than a page
-// does.
+// PruneRuns removes finished runs with their histories and owners, oldest first. One call reads no more rows than a
+// page does.
 func (s *Storage) PruneRuns(ctx context.Context, c *lane.PruneCommand) (*lane.PruneProgress, error) {
 	if err := ended(ctx); err != nil {
 		return nil, err

@@ -55,8 +55,8 @@ func newReceipt(t *lane.Transition) *receipt {
 	}
 }
 
-// record adds the events and the projection as they were stored. The run shares payload and output with the events that brought
-// them: both are the caller's.
+// record adds the events and the projection as they were stored. The run shares payload and output with the events that
+// brought them: both are the caller's.
 func (r *receipt) record(t *lane.Transition) {
 	if r.records == nil {
 		return

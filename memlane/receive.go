@@ -24,10 +24,10 @@ type received struct {
 	wakeup waitingWakeup
 }
 
-// Receive calls handle from concurrency goroutines until ctx ends or the transport is closed. Idle ones block: there is no
-// polling. A wakeup that handle refuses is offered to the other calls of Receive for its queue, which may have handlers
-// for other tasks: the first free one gets it. When all have refused it, it comes again after [TransportOptions].HandBack,
-// or at once to a new call of Receive.
+// Receive calls handle from concurrency goroutines until ctx ends or the transport is closed. Idle ones block: there is
+// no polling. A wakeup that handle refuses is offered to the other calls of Receive for its queue, which may have
+// handlers for other tasks: the first free one gets it. When all have refused it, it comes again after
+// [TransportOptions].HandBack, or at once to a new call of Receive.
 func (t *Transport) Receive(
 	ctx context.Context, queues []runlane.QueueName, concurrency int, handle func(context.Context, lane.Wakeup) error,
 ) error {

@@ -55,8 +55,8 @@ func (s *Storage) ReserveRunDispatch(ctx context.Context, c *lane.ReserveCommand
 	}))
 }
 
-// claimSlot is the slot's part of a claim: whether the queue's limit lets the run start. Whether a reservation is over is
-// decided exactly at c.At; a storage that needs time for its commit has to end it earlier.
+// claimSlot is the slot's part of a claim: whether the queue's limit lets the run start. Whether a reservation is over
+// is decided exactly at c.At; a storage that needs time for its commit has to end it earlier.
 func (env *environment) claimSlot(e *entry, c *lane.ClaimCommand) error {
 	now := at(c.At)
 	switch {
@@ -74,8 +74,8 @@ func (env *environment) claimSlot(e *entry, c *lane.ClaimCommand) error {
 	}
 }
 
-// admit is the slot's part of a creation. One with a reservation, or that runs at once, needs a free slot; any other waits
-// for its turn. The only instant is that of the events.
+// admit is the slot's part of a creation. One with a reservation, or that runs at once, needs a free slot; any other
+// waits for its turn. The only instant is that of the events.
 func (env *environment) admit(e *entry, t *lane.Transition, now millis) error {
 	if !t.Queue.Bounded() || !t.Reserves() && t.Projected.Status != runlane.StatusRunning {
 		return nil
@@ -110,9 +110,9 @@ func judgeAppend(e *entry, t *lane.Transition) error {
 	return nil
 }
 
-// ListRunsNeedingDispatch returns runs of q.Bounded that want a slot, in due order, and of each partition at most as many
-// as it has free slots. A running run whose lease is over is always returned: it may hold a slot already, and one that
-// started when there was no limit has to wait for a slot now.
+// ListRunsNeedingDispatch returns runs of q.Bounded that want a slot, in due order, and of each partition at most as
+// many as it has free slots. A running run whose lease is over is always returned: it may hold a slot already, and one
+// that started when there was no limit has to wait for a slot now.
 func (s *Storage) ListRunsNeedingDispatch(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
 	if err := ended(ctx); err != nil {
 		return nil, err
@@ -189,8 +189,8 @@ func (env *environment) waitingWith(key string, q *lane.DueQuery, limit int) (re
 // offersAtOnce is the number of runs among which callers that free slots at the same time are spread.
 const offersAtOnce = 64
 
-// offer is a run for one free slot: the one that has waited longest and was not just offered to another caller, which has
-// not reserved for it yet. When all were offered, it begins again with the first.
+// offer is a run for one free slot: the one that has waited longest and was not just offered to another caller, which
+// has not reserved for it yet. When all were offered, it begins again with the first.
 func (p *partition) offer(q *lane.DueQuery, limit int) (item, bool) {
 	waiting := p.candidates(nil, q, limit, nil, offersAtOnce)
 	if len(waiting) == 0 {

@@ -92,7 +92,8 @@ func (s *Storage) PutSchedule(ctx context.Context, c *lane.PutScheduleCommand) (
 	return &returned, nil
 }
 
-// recordAtRest is the record as storages keep it: times in UTC and whole milliseconds, and nothing shared with the caller.
+// recordAtRest is the record as storages keep it: times in UTC and whole milliseconds, and nothing shared with the
+// caller.
 func recordAtRest(r runlane.ScheduleRecord) runlane.ScheduleRecord {
 	for _, t := range []*time.Time{&r.RegisteredAt, &r.LastEvaluated, &r.LastFire, &r.PendingFire} {
 		*t = whole(*t)
@@ -149,8 +150,8 @@ func (s *Storage) ListSchedules(ctx context.Context, q *lane.PageQuery) (*runlan
 	return page, nil
 }
 
-// ClaimScheduleOccurrence gives one caller the occurrence if it is new or its claim is over. One at or before the last fire
-// is never given, even if its record is gone.
+// ClaimScheduleOccurrence gives one caller the occurrence if it is new or its claim is over. One at or before the last
+// fire is never given, even if its record is gone.
 func (s *Storage) ClaimScheduleOccurrence(ctx context.Context, c *lane.ClaimOccurrenceCommand) (*lane.OccurrenceClaim, error) {
 	if err := ended(ctx); err != nil {
 		return nil, err
@@ -192,8 +193,8 @@ func (s *schedule) forget(now millis) {
 	s.occurrences = slices.Delete(s.occurrences, 0, kept)
 }
 
-// CompleteScheduleOccurrence records the outcome of a claimed occurrence and moves the last fire forward. Repeating it with
-// the same token and the same result changes nothing and is no error.
+// CompleteScheduleOccurrence records the outcome of a claimed occurrence and moves the last fire forward. Repeating it
+// with the same token and the same result changes nothing and is no error.
 func (s *Storage) CompleteScheduleOccurrence(ctx context.Context, c *lane.CompleteOccurrenceCommand) error {
 	if err := ended(ctx); err != nil {
 		return err

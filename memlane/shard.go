@@ -62,8 +62,9 @@ func unpublished(ix *indexes) []*ordered { return []*ordered{&ix.unpublished} }
 
 func dead(ix *indexes) []*ordered { return []*ordered{&ix.dead} }
 
-// held is a lock on the storage: on one run's shard, while others go on with other shards, or on everything (shard is nil).
-// A call that concerns no key, no slot and no other run locks one shard; every other call, scans included, locks everything.
+// held is a lock on the storage: on one run's shard, while others go on with other shards, or on everything (shard is
+// nil). A call that concerns no key, no slot and no other run locks one shard; every other call, scans included, locks
+// everything.
 type held struct {
 	storage *Storage
 	shard   *shard
@@ -90,8 +91,8 @@ func (s *Storage) lockRun(name runlane.Environment, id runlane.RunID) (held, *en
 	return s.lockAll(), s.find(name)
 }
 
-// lockUnlimited is lockRun for changes of a run. They concern other runs too if its queue was ever limited; then everything
-// is locked. queue is the queue of a run that does not exist yet.
+// lockUnlimited is lockRun for changes of a run. They concern other runs too if its queue was ever limited; then
+// everything is locked. queue is the queue of a run that does not exist yet.
 func (s *Storage) lockUnlimited(name runlane.Environment, id runlane.RunID, queue runlane.QueueName) held {
 	h, env := s.lockRun(name, id)
 	if h.shard == nil || len(env.limited) == 0 {

@@ -15,8 +15,8 @@ type partitionKey struct {
 // partition has the runs that hold slots of one partition and those that want one. Slots need no numbers here: the lock
 // makes counting exact. Limits are not stored: each command has the one in force.
 type partition struct {
-	// holders are runs with a slot: held while the run is running, reserved while it is queued. A reservation that is over stays
-	// until its slot is taken or its run changes; it counts for nothing.
+	// holders are runs with a slot: held while the run is running, reserved while it is queued. A reservation that is
+	// over stays until its slot is taken or its run changes; it counts for nothing.
 	holders []*entry
 	// wanting are the runs of the partition that want a slot now or from a known time on, in the order of these times.
 	wanting ordered
@@ -33,14 +33,14 @@ func (e *entry) owned() bool {
 	return e.life != nil && e.state.status.Owned()
 }
 
-// occupies reports whether the run takes up capacity at now. The slot of an owned run does so until a commit frees it, not
-// only until a time.
+// occupies reports whether the run takes up capacity at now. The slot of an owned run does so until a commit frees it,
+// not only until a time.
 func (e *entry) occupies(now millis) bool {
 	return e.slot != nil && (e.owned() || now < e.state.dispatchExpiresAt)
 }
 
-// reservationOver reports whether the run had a reservation and has none at now, because it ran out or another run took the
-// slot.
+// reservationOver reports whether the run had a reservation and has none at now, because it ran out or another run took
+// the slot.
 func (e *entry) reservationOver(now millis) bool {
 	return e.state.dispatchExpiresAt != absent && !e.occupies(now)
 }
@@ -58,8 +58,9 @@ func (p *partition) occupied(now millis) int {
 	return n
 }
 
-// takeSlot gives the run a slot, the one it has or another, and reports whether there was one. The slot of another run's
-// expired reservation is taken only if no other slot is left: that run's worker may still claim it, if its clock is behind.
+// takeSlot gives the run a slot, the one it has or another, and reports whether there was one. The slot of another
+// run's expired reservation is taken only if no other slot is left: that run's worker may still claim it, if its clock
+// is behind.
 func (env *environment) takeSlot(e *entry, limit int, now millis) bool {
 	if e.occupies(now) {
 		return true
@@ -126,8 +127,8 @@ func (env *environment) forget(key partitionKey) {
 	}
 }
 
-// limit starts keeping the partitions of a queue. The first call for a queue reads all active runs once. Queues that never
-// had a limit cost nothing.
+// limit starts keeping the partitions of a queue. The first call for a queue reads all active runs once. Queues that
+// never had a limit cost nothing.
 func (env *environment) limit(queue runlane.QueueName) {
 	if env.limited[queue] {
 		return
@@ -160,8 +161,8 @@ func (env *environment) reindexWants(e *entry) {
 	}
 }
 
-// wantsSlot is from when on the run wants a slot: queued without a live reservation, waiting and due, or running with an
-// expired lease. A run whose wakeup was given up waits for an operator instead.
+// wantsSlot is from when on the run wants a slot: queued without a live reservation, waiting and due, or running with
+// an expired lease. A run whose wakeup was given up waits for an operator instead.
 func (e *entry) wantsSlot() (since millis, ok bool) {
 	if r := e.liveRow(); r != nil && r.dead() {
 		return 0, false

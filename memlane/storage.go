@@ -134,8 +134,8 @@ func (s *Storage) GetRuns(ctx context.Context, q *lane.RunsQuery) ([]*runlane.Ru
 	return runs, nil
 }
 
-// InspectRun returns a run with its latest delivery, unless that was superseded, and the runs with a slot of its partition.
-// A run whose reservation is over is among them until another run takes the slot.
+// InspectRun returns a run with its latest delivery, unless that was superseded, and the runs with a slot of its
+// partition. A run whose reservation is over is among them until another run takes the slot.
 func (s *Storage) InspectRun(ctx context.Context, q *lane.InspectQuery) (*lane.Inspection, error) {
 	if err := ended(ctx); err != nil {
 		return nil, err

@@ -24,8 +24,8 @@ const (
 
 // TransportOptions of [NewTransport]. nil means none.
 type TransportOptions struct {
-	// HandBack is how long a refused wakeup rests the first time. Each time more is twice as long, up to MaxHandBack. 0 means
-	// DefaultHandBack.
+	// HandBack is how long a refused wakeup rests the first time. Each time more is twice as long, up to MaxHandBack. 0
+	// means DefaultHandBack.
 	HandBack time.Duration
 	// MaxDelay is the longest delay of a wakeup. 0 means DefaultMaxDelay.
 	MaxDelay time.Duration
@@ -33,9 +33,9 @@ type TransportOptions struct {
 	Queues []runlane.QueueName
 }
 
-// Transport wakes workers of the same process. Wakeups wait in one unbounded queue for each binding and are handed directly
-// to a waiting receiver. Delayed and refused ones wait for one timer, which exists only while there are any. It is safe for
-// concurrent use.
+// Transport wakes workers of the same process. Wakeups wait in one unbounded queue for each binding and are handed
+// directly to a waiting receiver. Delayed and refused ones wait for one timer, which exists only while there are any.
+// It is safe for concurrent use.
 //
 // It is a [lane.Receiver], a [lane.DelayedSender] and a [lane.DepthReader].
 type Transport struct {
@@ -184,7 +184,8 @@ func (t *Transport) SendWakeups(ctx context.Context, wakeups []lane.DelayedWakeu
 	return outcomes, nil
 }
 
-// send puts one wakeup into its queue, now or later. A missing binding is not the message's fault: one may be added later.
+// send puts one wakeup into its queue, now or later. A missing binding is not the message's fault: one may be added
+// later.
 func (t *Transport) send(w *lane.Wakeup, delay time.Duration) lane.PublishOutcome {
 	switch {
 	case !t.bound(w.Queue):

@@ -38,12 +38,13 @@ type AttemptOptions struct {
 	Number int
 	// Recorder gets what the handler triggers. nil means a new one.
 	Recorder *Recorder
-	// Run is what the handler finds in Attempt.Run. An empty id becomes "run_test"; an empty status and empty counters become those of
-	// an attempt in progress.
+	// Run is what the handler finds in Attempt.Run. An empty id becomes "run_test"; an empty status and empty counters
+	// become those of an attempt in progress.
 	Run runlane.Run
 }
 
-// NewAttempt returns an attempt whose output, notes, logs and triggers the test can read. What it logs is also in the test's log.
+// NewAttempt returns an attempt whose output, notes, logs and triggers the test can read. What it logs is also in the
+// test's log.
 func NewAttempt(t testing.TB, options *AttemptOptions) *Attempt {
 	t.Helper()
 	if options == nil {
@@ -74,8 +75,8 @@ func NewAttempt(t testing.TB, options *AttemptOptions) *Attempt {
 	return a
 }
 
-// Execute calls a handler as a runtime does: with the payload encoded and decoded again, and the attempt in its context. It
-// fills in task, queue, keys and payload of [runlane.Attempt.Run]. It does not recover a panic.
+// Execute calls a handler as a runtime does: with the payload encoded and decoded again, and the attempt in its
+// context. It fills in task, queue, keys and payload of [runlane.Attempt.Run]. It does not recover a panic.
 func (a *Attempt) Execute(ctx context.Context, handler runlane.Handler, call runlane.Call) error {
 	prepared, err := call.Prepare()
 	if err != nil {
@@ -107,8 +108,8 @@ func (a *Attempt) Notes() []string {
 	return append([]string(nil), a.notes...)
 }
 
-// Logs are the lines that the handler logged from slog.LevelInfo on, in slog's text form, without the time and without the
-// attributes of the run, which a runtime adds.
+// Logs are the lines that the handler logged from slog.LevelInfo on, in slog's text form, without the time and without
+// the attributes of the run, which a runtime adds.
 func (a *Attempt) Logs() []string { return a.logs.lines() }
 
 func (a *Attempt) setOutput(b json.RawMessage) error {

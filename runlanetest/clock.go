@@ -41,7 +41,8 @@ func (bubbleClock) now() time.Time { return time.Now() }
 
 func (bubbleClock) moveTo(at time.Time) { <-time.After(time.Until(at)) }
 
-// counted is a world without randomness: ids are counted, and every random number is the middle one, which makes jitter 0.
+// counted is a world without randomness: ids are counted, and every random number is the middle one, which makes jitter
+// 0.
 func counted(now func() time.Time) *core.World {
 	var mu sync.Mutex
 	made := map[string]int{}

@@ -2,8 +2,8 @@ package runlanetest
 
 import "strings"
 
-// diff marks the lines that are only wanted with "-" and those that are only there with "+". Equal lines stand between them, found
-// by the longest common subsequence.
+// diff marks the lines that are only wanted with "-" and those that are only there with "+". Equal lines stand between
+// them, found by the longest common subsequence.
 func diff(want, got []string, equal func(want, got string) bool) string {
 	// common[i][j] is how many lines want[i:] and got[j:] have in common at most.
 	common := make([][]int, len(want)+1)

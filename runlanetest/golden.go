@@ -14,8 +14,8 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// UpdateVariable is the environment variable that makes [RequireGolden] write instead of compare, when it is "1". It is no flag: a
-// package that defines one takes its name from all tests that import it.
+// UpdateVariable is the environment variable that makes [RequireGolden] write instead of compare, when it is "1". It is
+// no flag: a package that defines one takes its name from all tests that import it.
 const UpdateVariable = "RUNLANETEST_UPDATE"
 
 // String is the history for people, and what golden files hold:
@@ -36,10 +36,11 @@ const UpdateVariable = "RUNLANETEST_UPDATE"
 //	output   {"messageId":7}
 //	child    reports.daily {"of":"RUN"}
 //
-// Times count from the run's creation. Transitions are those of [History.Transitions], a failure's message in parentheses behind. A
-// field that the run does not have has no line; there is one line for each key (idempotency, singleton, concurrency), meta entry and
-// child, and source is written for runs that no program triggered by itself. The run's id is written RUN wherever it stands, the
-// id of its source SOURCE, those of its children CHILD1, CHILD2 and so on; everything else is as it is.
+// Times count from the run's creation. Transitions are those of [History.Transitions], a failure's message in
+// parentheses behind. A field that the run does not have has no line; there is one line for each key (idempotency,
+// singleton, concurrency), meta entry and child, and source is written for runs that no program triggered by itself.
+// The run's id is written RUN wherever it stands, the id of its source SOURCE, those of its children CHILD1, CHILD2 and
+// so on; everything else is as it is.
 func (h *History) String() string {
 	var text strings.Builder
 	field := func(name, value string) {
@@ -105,9 +106,9 @@ func describeSource(s runlane.Source) string {
 	}
 }
 
-// RequireGolden ends the test unless the history is what a file says, in the form of [History.String]. The path counts from the
-// package's folder; by custom it is in testdata. With RUNLANETEST_UPDATE=1 in the environment ([UpdateVariable]) the file is written
-// instead: read the difference before you keep it.
+// RequireGolden ends the test unless the history is what a file says, in the form of [History.String]. The path counts
+// from the package's folder; by custom it is in testdata. With RUNLANETEST_UPDATE=1 in the environment
+// ([UpdateVariable]) the file is written instead: read the difference before you keep it.
 func RequireGolden(t testing.TB, run *History, path string) {
 	t.Helper()
 	got := run.String()

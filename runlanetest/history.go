@@ -18,12 +18,13 @@ type History struct {
 
 	// Events are all there are, oldest first.
 	Events []runlane.EventRecord
-	// Children are the runs that it made, in the order of their creation: follow-ups of its handler, reruns and manual retries.
+	// Children are the runs that it made, in the order of their creation: follow-ups of its handler, reruns and manual
+	// retries.
 	Children []runlane.Run
 }
 
-// HistoryOf returns the history of a run in any runtime, for tests that use another lane. If it cannot be read, the test
-// ends. Where lists lag, as they do a little on AWS, a child that was made a moment ago may be missing.
+// HistoryOf returns the history of a run in any runtime, for tests that use another lane. If it cannot be read, the
+// test ends. Where lists lag, as they do a little on AWS, a child that was made a moment ago may be missing.
 func HistoryOf(t testing.TB, rt *core.Runtime, id runlane.RunID) *History {
 	t.Helper()
 	h, err := readHistory(t.Context(), rt, id)

@@ -9,14 +9,15 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// What a table on DynamoDB holds of one payload and one output, compressed. A test that passes here should not fail there.
+// What a table on DynamoDB holds of one payload and one output, compressed. A test that passes here should not fail
+// there.
 const (
 	maxStoredPayload = 350 << 10
 	maxStoredOutput  = 256 << 10
 )
 
-// tableLimits is a storage in memory that refuses payloads and outputs that a table could not hold. It compresses by other means than a
-// table does, so near the limit one may take what the other refuses.
+// tableLimits is a storage in memory that refuses payloads and outputs that a table could not hold. It compresses by
+// other means than a table does, so near the limit one may take what the other refuses.
 type tableLimits struct{ lane.Storage }
 
 // Unwrap lets lane.As find the abilities of the storage.

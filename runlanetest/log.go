@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// testLog writes to the log of a test, and discards everything once the test is over: a handler that is still running may
-// log then, and the testing package would panic.
+// testLog writes to the log of a test, and discards everything once the test is over: a handler that is still running
+// may log then, and the testing package would panic.
 type testLog struct {
 	mu   sync.Mutex
 	out  io.Writer

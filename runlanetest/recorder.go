@@ -15,15 +15,16 @@ import (
 	"github.com/runlane/runlane-go/memlane"
 )
 
-// Recorder is a runlane.Triggerer for code that triggers: it keeps what it was asked to start, and nothing executes. The zero value
-// is ready.
+// Recorder is a runlane.Triggerer for code that triggers: it keeps what it was asked to start, and nothing executes.
+// The zero value is ready.
 //
-// It answers like a runtime, because there is one behind it: calls that a runtime refuses are refused with the same errors, a second
-// call with the same idempotency key returns the first run, a held singleton key is a conflict, delays become due times. Ids are
-// counted: run_000001 and so on. Recorded runs stay active for ever. It is safe for concurrent use; set the fields before it.
+// It answers like a runtime, because there is one behind it: calls that a runtime refuses are refused with the same
+// errors, a second call with the same idempotency key returns the first run, a held singleton key is a conflict, delays
+// become due times. Ids are counted: run_000001 and so on. Recorded runs stay active for ever. It is safe for
+// concurrent use; set the fields before it.
 type Recorder struct {
-	// Fail is asked before every valid call; an error is returned to the caller, and nothing is started. nil fails nothing. It is
-	// called by one goroutine at a time.
+	// Fail is asked before every valid call; an error is returned to the caller, and nothing is started. nil fails
+	// nothing. It is called by one goroutine at a time.
 	Fail func(call *Recorded) error
 
 	// Now is the recorder's time. nil means time.Now.
@@ -125,7 +126,8 @@ func (c *Recorded) override() {
 	}
 }
 
-// open makes the runtime behind the recorder. It has no handlers and no hooks, so nothing is left running without a Close.
+// open makes the runtime behind the recorder. It has no handlers and no hooks, so nothing is left running without a
+// Close.
 func (r *Recorder) open(ctx context.Context) error {
 	if r.rt != nil {
 		return nil
@@ -142,8 +144,8 @@ func (r *Recorder) open(ctx context.Context) error {
 	return err
 }
 
-// Payloads decodes the payloads of the runs that were started of a task, in their order. Calls that returned a run which was there
-// already are left out. A payload that does not decode ends the test.
+// Payloads decodes the payloads of the runs that were started of a task, in their order. Calls that returned a run
+// which was there already are left out. A payload that does not decode ends the test.
 func Payloads[P any](t testing.TB, r *Recorder, task *runlane.Task[P]) []P {
 	t.Helper()
 	var payloads []P
@@ -157,8 +159,8 @@ func Payloads[P any](t testing.TB, r *Recorder, task *runlane.Task[P]) []P {
 	return payloads
 }
 
-// RequirePayloads ends the test unless exactly these runs of a task were started, in this order; without payloads, unless none was.
-// Payloads are compared as they are stored: as JSON.
+// RequirePayloads ends the test unless exactly these runs of a task were started, in this order; without payloads,
+// unless none was. Payloads are compared as they are stored: as JSON.
 func RequirePayloads[P any](t testing.TB, r *Recorder, task *runlane.Task[P], want ...P) {
 	t.Helper()
 	id := task.Definition().ID

@@ -33,18 +33,19 @@ var defaultStart = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
 
 // Options of [New]. nil means none: such a runtime takes triggers and executes nothing.
 type Options struct {
-	// AttemptLimit is how long one attempt may take, in real time, before the test fails. 0 means DefaultAttemptLimit; a day with
-	// Synctest, whose time is virtual.
+	// AttemptLimit is how long one attempt may take, in real time, before the test fails. 0 means DefaultAttemptLimit;
+	// a day with Synctest, whose time is virtual.
 	AttemptLimit time.Duration
 
 	// Handlers are the tasks that execute. Runs of other tasks can be triggered, and wait.
 	Handlers []runlane.Handler
 
-	// Logger gets what the runtime and the attempts log. nil means the test's log, from slog.LevelInfo on, with the runtime's own time.
+	// Logger gets what the runtime and the attempts log. nil means the test's log, from slog.LevelInfo on, with the
+	// runtime's own time.
 	Logger *slog.Logger
 
-	// MaxSteps is how many attempts and jumps of the clock one call makes at most before the test fails; Advance counts those of each
-	// instant by themselves. 0 means DefaultMaxSteps.
+	// MaxSteps is how many attempts and jumps of the clock one call makes at most before the test fails; Advance counts
+	// those of each instant by themselves. 0 means DefaultMaxSteps.
 	MaxSteps int
 
 	// Middleware wraps every attempt, the first one outermost, see core.Options.
@@ -53,21 +54,23 @@ type Options struct {
 	// Queues are worked on beside those that the handlers' tasks name.
 	Queues []runlane.Queue
 
-	// Schedules make runs as the clock moves. They are registered by New, so that what is due at the start itself does not fire.
+	// Schedules make runs as the clock moves. They are registered by New, so that what is due at the start itself does
+	// not fire.
 	Schedules []runlane.Schedule
 
 	// Start is the first instant. The zero time means 2026-01-01 00:00 UTC. Not with Synctest.
 	Start time.Time
 
-	// Synctest says that the test is in a bubble of testing/synctest, whose clock is used then: sleeps and timers of handlers, and
-	// TaskOptions.Timeout, take no time either.
+	// Synctest says that the test is in a bubble of testing/synctest, whose clock is used then: sleeps and timers of
+	// handlers, and TaskOptions.Timeout, take no time either.
 	Synctest bool
 }
 
-// Runtime is a runtime in memory with a clock that the test moves. It can do whatever [core.Runtime] can: trigger, list, explain,
-// cancel, pause schedules. Nothing is executed before [Runtime.Settle], [Runtime.Advance], [Runtime.Finish] or [Runtime.FinishAll] is
-// called, and then one attempt after the other; only one goroutine at a time may call these, and no handler. Everything else is safe
-// for concurrent use. It belongs to the test that made it: a subtest makes its own.
+// Runtime is a runtime in memory with a clock that the test moves. It can do whatever [core.Runtime] can: trigger,
+// list, explain, cancel, pause schedules. Nothing is executed before [Runtime.Settle], [Runtime.Advance],
+// [Runtime.Finish] or [Runtime.FinishAll] is called, and then one attempt after the other; only one goroutine at a time
+// may call these, and no handler. Everything else is safe for concurrent use. It belongs to the test that made it: a
+// subtest makes its own.
 //
 // A handler whose run is cancelled with Runs().Cancel learns of it at once, and has 5 s of real time to return.
 type Runtime struct {
@@ -127,9 +130,10 @@ func New(t testing.TB, options *Options) *Runtime {
 	return rt
 }
 
-// Run executes one run of a task, from its trigger to its end, in the memory of the test, and returns its history. The clock jumps
-// over every wait: a task that gives up after a week of retries takes milliseconds. Follow-ups that the handler triggers are in
-// [History.Children]; they wait, unless they are runs of the same task. [New] is for more tasks than one, and for other options.
+// Run executes one run of a task, from its trigger to its end, in the memory of the test, and returns its history. The
+// clock jumps over every wait: a task that gives up after a week of retries takes milliseconds. Follow-ups that the
+// handler triggers are in [History.Children]; they wait, unless they are runs of the same task. [New] is for more tasks
+// than one, and for other options.
 //
 // A run that does not end fails the test, and the message says what it waits for.
 func Run(t testing.TB, handler runlane.Handler, call runlane.Call) *History {
@@ -219,8 +223,8 @@ func (rt *Runtime) close() {
 // Now is the time of the runtime. Give it to code that asks for the time: rt.Now is a func() time.Time.
 func (rt *Runtime) Now() time.Time { return rt.clock.now() }
 
-// MustTrigger is [core.Runtime.Trigger] for the test itself: an error ends the test. A run that was there already, by its key, is
-// returned like a new one. It executes nothing.
+// MustTrigger is [core.Runtime.Trigger] for the test itself: an error ends the test. A run that was there already, by
+// its key, is returned like a new one. It executes nothing.
 func (rt *Runtime) MustTrigger(call runlane.Call, options *runlane.TriggerOptions) *runlane.Run {
 	rt.t.Helper()
 	result, err := rt.Trigger(rt.t.Context(), call, options)

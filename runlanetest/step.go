@@ -20,8 +20,8 @@ func (rt *Runtime) Settle() {
 	s.settle()
 }
 
-// Advance moves the clock by d. On the way it stops wherever something is due (a retry, a released run, a schedule's time) and
-// executes it at that very instant. What is due now and at the end is executed too.
+// Advance moves the clock by d. On the way it stops wherever something is due (a retry, a released run, a schedule's
+// time) and executes it at that very instant. What is due now and at the end is executed too.
 func (rt *Runtime) Advance(d time.Duration) {
 	rt.t.Helper()
 	if d < 0 {
@@ -42,8 +42,8 @@ func (rt *Runtime) Advance(d time.Duration) {
 	}
 }
 
-// Finish moves the clock on until a run has ended, and returns its history. What else is due until then is executed too. A run that
-// does not end fails the test, and the message says what it waits for.
+// Finish moves the clock on until a run has ended, and returns its history. What else is due until then is executed
+// too. A run that does not end fails the test, and the message says what it waits for.
 func (rt *Runtime) Finish(id runlane.RunID) *History {
 	rt.t.Helper()
 	defer rt.begin()()
@@ -72,8 +72,8 @@ func (rt *Runtime) Finish(id runlane.RunID) *History {
 	}
 }
 
-// FinishAll moves the clock on until no run of a task that executes here is active. Schedules fire on the way. Runs that do not end
-// fail the test, and the message says what one of them waits for.
+// FinishAll moves the clock on until no run of a task that executes here is active. Schedules fire on the way. Runs
+// that do not end fail the test, and the message says what one of them waits for.
 func (rt *Runtime) FinishAll() {
 	rt.t.Helper()
 	defer rt.begin()()
@@ -116,8 +116,8 @@ func (s *steps) spent() bool {
 	return s.done > s.rt.maxSteps
 }
 
-// settle works at one instant until nothing is left: attempts, then maintenance, and again. It returns the active runs that
-// execute here, the most urgent first.
+// settle works at one instant until nothing is left: attempts, then maintenance, and again. It returns the active runs
+// that execute here, the most urgent first.
 func (s *steps) settle() (waiting []runlane.RunSummary) {
 	rt := s.rt
 	rt.t.Helper()
@@ -168,8 +168,8 @@ func (rt *Runtime) executeNext() *runlane.Run {
 // hiddenFrom is how many runs without a handler here can hide a due run with one: ExecuteNext examines as many.
 const hiddenFrom = 200
 
-// executeHidden makes an attempt of a run that ExecuteNext does not find behind runs without a handler here, and reports
-// whether there was one.
+// executeHidden makes an attempt of a run that ExecuteNext does not find behind runs without a handler here, and
+// reports whether there was one.
 func (rt *Runtime) executeHidden(waiting []runlane.RunSummary) bool {
 	rt.t.Helper()
 	for _, run := range waiting {

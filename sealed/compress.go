@@ -32,8 +32,8 @@ func compress(b []byte) []byte { return encoder().EncodeAll(b, make([]byte, 0, l
 
 var errTooLong = errors.New("the bytes expand to more than 16 MiB")
 
-// decompress reads what compress wrote. The tag has been checked by now, so anything else was written by a holder of the
-// key.
+// decompress reads what compress wrote. The tag has been checked by now, so anything else was written by a holder of
+// the key.
 func decompress(b []byte) ([]byte, error) {
 	var h zstd.Header
 	if err := h.Decode(b); err != nil {

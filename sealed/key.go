@@ -18,8 +18,8 @@ const (
 	MaxKeyIDBytes = 64
 )
 
-// Key is a secret with a name. The name is stored beside what was encrypted and is not secret: choose one that tells when
-// the key came into use, and never use it for another key. A key prints only its name.
+// Key is a secret with a name. The name is stored beside what was encrypted and is not secret: choose one that tells
+// when the key came into use, and never use it for another key. A key prints only its name.
 type Key struct {
 	id     string
 	secret func() []byte // nil: no key. A function, because packages that print by reflection follow pointers
@@ -70,9 +70,9 @@ func (k Key) Format(to fmt.State, _ rune) { fmt.Fprint(to, k.String()) }
 // LogValue is String.
 func (k Key) LogValue() slog.Value { return slog.StringValue(k.String()) }
 
-// ParseKeys reads keys from the text of a file or a variable: id=secret, one on each line or with commas between them, the
-// secret in base64. The first one encrypts. Empty lines, and lines that begin with #, are ignored. A key that cannot be
-// read is runlane.ErrConfigurationInvalid; the error has the number of the key and never its text.
+// ParseKeys reads keys from the text of a file or a variable: id=secret, one on each line or with commas between them,
+// the secret in base64. The first one encrypts. Empty lines, and lines that begin with #, are ignored. A key that
+// cannot be read is runlane.ErrConfigurationInvalid; the error has the number of the key and never its text.
 func ParseKeys(text string) ([]Key, error) {
 	var keys []Key
 	err := parseEntries(text, func(n int, id string, secret []byte) error {
@@ -128,8 +128,8 @@ const (
 	idHint   = "use 1 to 64 letters, digits, and . _ - / :"
 )
 
-// idFault names what is wrong with the name of a key, or returns "". It does not quote the name, which may be a secret in
-// the wrong place.
+// idFault names what is wrong with the name of a key, or returns "". It does not quote the name, which may be a secret
+// in the wrong place.
 func idFault(id string) string {
 	switch {
 	case id == "":

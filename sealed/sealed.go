@@ -30,16 +30,16 @@ type Options struct {
 	// encrypted bytes do not compress in the storage. The stored length then reveals something about the content. Set
 	// NoCompression if an attacker controls part of a payload, can see its stored length, and must not guess the rest.
 	NoCompression bool
-	// RefusePlain refuses bytes that were stored without a codec. By default they are taken as they are, so that runs which were made
-	// before the codec was set can finish. Set it once they have: until then, an attacker who can write to the table can replace encrypted
-	// bytes by plain ones.
+	// RefusePlain refuses bytes that were stored without a codec. By default they are taken as they are, so that runs
+	// which were made before the codec was set can finish. Set it once they have: until then, an attacker who can write
+	// to the table can replace encrypted bytes by plain ones.
 	RefusePlain bool
 }
 
 var _ runlane.Codec = (*Codec)(nil)
 
-// New returns a codec for the given keys: the first one encrypts, the others only decrypt what they encrypted before. No
-// keys, or two with the same name, are runlane.ErrConfigurationInvalid.
+// New returns a codec for the given keys: the first one encrypts, the others only decrypt what they encrypted before.
+// No keys, or two with the same name, are runlane.ErrConfigurationInvalid.
 func New(keys []Key, options *Options) (*Codec, error) {
 	if len(keys) == 0 {
 		return nil, invalidKeys("give at least one, see NewKey", "there are no keys")
@@ -132,7 +132,8 @@ func (c *Codec) Decode(_ context.Context, of runlane.BodyRef, key string, stored
 	return plain, nil
 }
 
-// cipher is the cipher of one body. Its key is derived from the place, so the bytes cannot be decrypted for another body.
+// cipher is the cipher of one body. Its key is derived from the place, so the bytes cannot be decrypted for another
+// body.
 func (k Key) cipher(of runlane.BodyRef) (cipher.AEAD, error) {
 	secret, err := hkdf.Key(sha256.New, k.secret(), nil, place(of), KeyBytes)
 	if err == nil {

@@ -16,8 +16,8 @@ const (
 	KeysFileVariable = "RUNLANE_KEYS_FILE"
 )
 
-// FromEnv is a codec with the keys that the environment names, or nil if it names none: payloads are then stored as they
-// are. Keys that cannot be read are runlane.ErrConfigurationInvalid; the error does not quote them.
+// FromEnv is a codec with the keys that the environment names, or nil if it names none: payloads are then stored as
+// they are. Keys that cannot be read are runlane.ErrConfigurationInvalid; the error does not quote them.
 func FromEnv(options *Options) (runlane.Codec, error) {
 	text, file := os.Getenv(KeysVariable), os.Getenv(KeysFileVariable)
 	switch {
@@ -46,12 +46,13 @@ func FromEnv(options *Options) (runlane.Codec, error) {
 	return codec, nil
 }
 
-// Unwrapper decrypts a key that was encrypted by another one, of a key management service for example. id is the key's name.
+// Unwrapper decrypts a key that was encrypted by another one, of a key management service for example. id is the key's
+// name.
 type Unwrapper func(ctx context.Context, id string, wrapped []byte) (secret []byte, err error)
 
-// UnwrapKeys reads keys as [ParseKeys] does and decrypts each secret with unwrap. Call it once, when the program starts. An
-// error of unwrap is the cause of the returned error, which has the same code, or runlane.ErrConfigurationInvalid if the
-// error of unwrap has none.
+// UnwrapKeys reads keys as [ParseKeys] does and decrypts each secret with unwrap. Call it once, when the program
+// starts. An error of unwrap is the cause of the returned error, which has the same code, or
+// runlane.ErrConfigurationInvalid if the error of unwrap has none.
 func UnwrapKeys(ctx context.Context, text string, unwrap Unwrapper) ([]Key, error) {
 	var keys []Key
 	err := parseEntries(text, func(n int, id string, wrapped []byte) error {
