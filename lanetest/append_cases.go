@@ -266,8 +266,7 @@ func appendWithoutPayload(t *testing.T, b *bundle) {
 	}
 }
 
-// docs/internals/contract.md, Append: Run and Events may be left out of the answer, Outbox not, and what is written is
-// the same.
+// docs/internals/contract.md, Append: the answer may omit Run and Events but not Outbox, and the same data is written.
 func appendWithoutRecords(t *testing.T, b *bundle) {
 	c := b.Creation(t, noon, RunOptions{})
 	c.WithoutRecords = true
@@ -285,7 +284,7 @@ func appendWithoutRecords(t *testing.T, b *bundle) {
 	}
 }
 
-// docs/internals/contract.md, Events: a reader meets what a newer version wrote.
+// docs/internals/contract.md, Events: a reader finds events that a newer version wrote.
 func appendUnknown(t *testing.T, b *bundle) {
 	run := b.create(noon, RunOptions{})
 	if b.h.PlantUnknownEvent == nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// Readers meet a run between its commits, never within one: every event that the projection counts is listed, and the
-// latest delivery is that of the last request. The readers go on for as long as the writer does.
+// Readers see a run between its commits, never within one: every event that the projection counts is listed, and the
+// latest delivery is that of the last request. The readers continue as long as the writer does.
 func appendSeenWhole(t *testing.T, b *bundle) {
 	run := b.create(noon, RunOptions{})
 	id := run.ID

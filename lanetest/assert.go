@@ -25,7 +25,7 @@ func must[T any](v T, err error) func(t testing.TB) T {
 	}
 }
 
-// eventually runs check until it returns "", where the harness allows that reads are late; elsewhere once.
+// eventually runs check until it returns "" if the harness allows late reads, otherwise once.
 func (b *bundle) eventually(check func() string) {
 	b.t.Helper()
 	deadline := time.Now().Add(time.Minute) // an index is three seconds late at times, and then something else

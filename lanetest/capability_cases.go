@@ -34,7 +34,7 @@ func capabilitiesDeclared(t *testing.T, b *bundle) {
 	}
 }
 
-// Every method that a false flag guards says so; none does nothing silently.
+// Every method whose capability is false answers runlane.ErrCapabilityUnsupported; none silently does nothing.
 func capabilitiesHonest(t *testing.T, b *bundle) {
 	ctx, s, c := b.ctx(), b.storage, b.h.Capabilities
 	page := lane.PageQuery{Environment: b.env}

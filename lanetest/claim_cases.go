@@ -53,7 +53,7 @@ func claimRace(t *testing.T, b *bundle) {
 	b.claimRace(t, b.create(noon, RunOptions{}), noon)
 }
 
-// The dead owner is not among the callers: that it is fenced is another case.
+// The dead owner is not among the callers: that its writes are refused is another case.
 func takeoverRace(t *testing.T, b *bundle) {
 	end := noon.Add(time.Minute)
 	b.claimRace(t, b.running(noon, end, RunOptions{}), end)
@@ -222,7 +222,7 @@ func lateOwner(t *testing.T, b *bundle) {
 	_, err := b.storage.AppendRunEvents(b.ctx(), late)
 	wantConflict(t, err, runlane.ConflictEventSequence, first.ID)
 
-	// It reads again and repeats with its old token: now the token tells.
+	// It reads again and repeats with its old token: now it is refused for the token.
 	late = b.Append(t, second, noon.Add(61*time.Second), Succeeded(second, []byte(`"mine"`)))
 	late.LeaseToken = first.Lease.Token
 	_, err = b.storage.AppendRunEvents(b.ctx(), late)

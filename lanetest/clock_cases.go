@@ -9,9 +9,9 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// docs/internals/decisions.md, Leases and workers: clocks that disagree break no guarantee. Of two processes over the
-// same data, whose clocks differ by five seconds, the one ahead sees leases, claims and reservations end early; whose
-// they were learns that from the storage, never from time.
+// docs/internals/decisions.md, Leases and workers: clocks that disagree break no guarantee. The clocks of two processes
+// over the same data differ by five seconds. The one ahead sees leases, claims and reservations end early; their
+// holders learn that from the storage, never from time.
 func clockCases() []storageCase {
 	return []storageCase{
 		{"ALeaseTakenOverByAnAheadClockFencesItsOwner", needsBoth(needsLeases, needsHistory), clockLease},
@@ -64,7 +64,7 @@ func clockLease(t *testing.T, b *bundle) {
 	done.LeaseToken = theirs.Lease.Token
 	equal(t, "run in the end", other.append(done).Run, b.get(mine.ID))
 
-	// The other way round a lease lasts longer to who is behind.
+	// In the other direction, a lease lasts longer for the process whose clock is behind.
 	theirs = other.running(noon.Add(skew), end.Add(skew), RunOptions{})
 	if got := b.tryClaim(theirs, end.Add(skew), end.Add(skew-time.Millisecond)); got.Outcome != lane.LostEligibility {
 		t.Fatalf("claim before the lease ends by the clock behind: outcome %q", got.Outcome)
@@ -127,7 +127,7 @@ func clockBack(t *testing.T, b *bundle) {
 	run = b.push(run, at.Add(time.Millisecond), &runlane.RunCancelled{})
 	equal(t, "finished at", at.Add(time.Millisecond), b.get(run.ID).FinishedAt)
 
-	// An attempt that ends before it began, with a retry that is due to one of them only.
+	// An attempt that ends before it began, with a retry that is due for only one of them.
 	run = other.running(noon.Add(skew), noon.Add(time.Minute), RunOptions{})
 	retry := noon.Add(2 * time.Second)
 	run = b.push(run, noon.Add(time.Second), Retried(run, retry))
@@ -149,7 +149,8 @@ func clockReservation(t *testing.T, b *bundle) {
 	s.wantFull("beside it", mine, end.Add(time.Hour))
 	o.commit(theirs, end, Succeeded(theirs, nil))
 
-	// Both at once, again and again, in partitions of their own: to one the reservation lives, to the other it is over.
+	// Both at once, repeatedly, each time in another partition: for one process the reservation is active, for the
+	// other it is over.
 	for _, key := range []string{"a", "b", "c", "d"} {
 		p := RunOptions{ConcurrencyKey: key}
 		reserved := s.won("reserve", s.reserve(s.waiting(noon, p), noon))
@@ -187,7 +188,7 @@ func clockOutbox(t *testing.T, b *bundle) {
 	if len(taken) != 1 || taken[0].ClaimToken == born.ClaimToken {
 		t.Fatalf("claimed at the end by the clock ahead: %+v", taken)
 	}
-	// To its first holder the claim lives for five more seconds; the storage knows better.
+	// By its first holder's clock, the claim has five more seconds; the storage refuses it.
 	err := b.storage.MarkOutboxMessagesFailed(b.ctx(), &lane.MarkFailedCommand{Environment: b.env, At: end.Add(-skew), Messages: []lane.OutboxFailure{
 		{OutboxRef: born.OutboxRef, Attempts: 1, Failure: refusal, NextAvailableAt: end},
 	}})
@@ -200,7 +201,7 @@ func clockOutbox(t *testing.T, b *bundle) {
 		t.Fatalf("row is %+v", row)
 	}
 
-	// At an instant at which it is over to both, one gets it.
+	// At an instant at which it is over for both, one gets it.
 	row := b.born(noon)
 	claimed, failed := race(callers, func(i int) ([]lane.OutboxMessage, error) {
 		process, at := b, end
@@ -235,14 +236,14 @@ func clockOccurrence(t *testing.T, b *bundle) {
 	wantConflict(t, b.complete("nightly", fire, first, "run_first"), runlane.ConflictScheduleOccurrence, "")
 	b.wantOccurrences("nightly", []runlane.Occurrence{{ScheduleID: "nightly", FireTime: fire, RunID: "run_second"}})
 
-	// What fires by the clock ahead moves the last fire, and the clock behind does not fire it again five seconds
-	// later.
+	// An occurrence that fires by the clock ahead moves the last fire: the process behind does not fire it again five
+	// seconds later.
 	other.completed("nightly", fire.Add(time.Hour), "run_third")
 	b.wantOutcome("nightly", fire.Add(time.Hour), fire.Add(time.Hour+skew), lane.LostOccurrence)
 	equal(t, "last run, as the process behind reads it", runlane.RunID("run_third"), b.record("nightly").LastRunID)
 }
 
-// Of a retention the storages' own clocks judge: to the process ahead it is over.
+// The end of a retention is decided by each storage's clock: for the process ahead it is over.
 func clockKey(t *testing.T, b *bundle) {
 	other := b.ahead()
 	retention := runlane.KeyRetention{TTL: time.Hour}

@@ -9,8 +9,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// contractCases are rules of docs/internals/contract.md that hold whatever a storage promises, or that several of its
-// methods share.
+// contractCases are rules of docs/internals/contract.md that hold for every storage, or for several of its methods.
 func contractCases() []storageCase {
 	return []storageCase{
 		{"KeysAreRefusedWhereTheyAreNotEnforced", func(c lane.StorageCapabilities) bool { return !c.EnforcesIdempotency || !c.EnforcesSingleton }, keysRefused},
@@ -149,7 +148,7 @@ func copiesOfOwners(t *testing.T, b *bundle) {
 	}
 }
 
-// docs/internals/contract.md, Reads: backends bound what one request reads, callers do not.
+// docs/internals/contract.md, Reads: a backend limits how much one request reads; callers must not notice.
 func readVeryMany(t *testing.T, b *bundle) {
 	runs := []*runlane.Run{b.create(noon, RunOptions{}), b.create(noon, RunOptions{}), b.create(noon, RunOptions{})}
 	q := &lane.RunsQuery{Environment: b.env}

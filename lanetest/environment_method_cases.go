@@ -199,8 +199,7 @@ func (h *inhabited) probes() map[string]probe {
 	}
 }
 
-// Whatever a method is asked for in one environment, what there is in another has no part in the answer, and is as it
-// was.
+// A call for one environment returns nothing of another one, and changes nothing there.
 func environmentMethods(t *testing.T, b *bundle) {
 	h := b.inhabited()
 	probes := h.probes()
@@ -223,7 +222,7 @@ func environmentMethods(t *testing.T, b *bundle) {
 	}
 }
 
-// everything is what the environment shows of itself.
+// everything is all that can be read of the environment.
 func (h *inhabited) everything() []any {
 	h.t.Helper()
 	var all []any

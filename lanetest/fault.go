@@ -28,13 +28,13 @@ const (
 	FaultAfter FaultKind = "error after success"
 	// FaultDelay: the call begins later, or fails with its context.
 	FaultDelay FaultKind = "delay"
-	// FaultDuplicate: the call is made twice, as by a way that repeats requests; the first answer counts. It does not
-	// happen to ClaimOutboxMessages and PruneRuns, which do more when they are called again.
+	// FaultDuplicate: the call is made twice, as by a network that repeats requests; the first answer counts. It does
+	// not happen to ClaimOutboxMessages and PruneRuns, which do more when they are called again.
 	FaultDuplicate FaultKind = "duplicate"
 	// FaultConflict: a storage met other transactions until it gave up; nothing was carried out.
 	FaultConflict FaultKind = "transaction conflict"
-	// FaultThrottle: the backend refuses the call for its rate. A transport refuses every message of it, which counts
-	// for none.
+	// FaultThrottle: the backend refuses the call for its rate. A transport refuses every message of the call; none of
+	// them counts a failed attempt.
 	FaultThrottle FaultKind = "throttle"
 	// FaultLoss: a transport accepts wakeups and loses them. It happens to PublishWakeups and SendWakeups alone.
 	FaultLoss FaultKind = "lost wakeup"
@@ -47,7 +47,7 @@ type FaultRule struct {
 	Method string
 	// Kind of the fault.
 	Kind FaultKind
-	// Rate is how often, as a part of 1.
+	// Rate is how often, from 0 to 1.
 	Rate float64
 	// Times bounds how often in all; 0 means no bound.
 	Times int
@@ -55,9 +55,9 @@ type FaultRule struct {
 	Delay time.Duration
 }
 
-// FaultPlan decides which calls go wrong. One plan may serve a storage and a transport. Whether a call does depends on
-// the seed, the rule and how many calls of its method came before, so that the same calls meet the same faults. Of the
-// rules that strike one call the first counts. Make it with [NewFaultPlan]. It is safe for concurrent use.
+// FaultPlan decides which calls fail. One plan may serve a storage and a transport. Whether a call fails depends on the
+// seed, the rule and how many calls of its method came before, so the same calls always get the same faults. If several
+// rules apply to a call, the first counts. Make it with [NewFaultPlan]. It is safe for concurrent use.
 type FaultPlan struct {
 	seed  uint64
 	rules []FaultRule

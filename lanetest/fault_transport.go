@@ -32,8 +32,8 @@ func (t *faultyTransport) PublishWakeups(ctx context.Context, c *lane.PublishCom
 	return t.send(ctx, "PublishWakeups", len(c.Attempts), func() ([]lane.PublishOutcome, error) { return t.Transport.PublishWakeups(ctx, c) })
 }
 
-// send answers a throttled call message by message, as a provider does, and one that loses its messages as if it had
-// not.
+// send answers a throttled call message by message, as a provider does. It answers a call that loses its messages as if
+// they were accepted.
 func (t *faultyTransport) send(
 	ctx context.Context, method string, messages int, call func() ([]lane.PublishOutcome, error),
 ) ([]lane.PublishOutcome, error) {

@@ -10,8 +10,8 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// Timelines in which a design like this goes wrong, as far as the contract can tell. The number is the timeline's;
-// tests of one storage's own ways and of the runtime carry it too.
+// Timelines in which a design like this can fail, as far as the contract covers them. The number is the timeline's;
+// tests of a single storage and of the runtime have it in their names too.
 func hazardCases() []storageCase {
 	return []storageCase{
 		{"Hazard01_ARunClaimedFromAnywhereIsFoundWhenItsWorkerDies", needsBoth(needsOutbox, needsLeases), hazardClaimedAnywhere},
@@ -49,8 +49,7 @@ func (b *bundle) of(queue runlane.QueueName, at time.Time) *lane.DueQuery {
 	return q
 }
 
-// docs/internals/layout.md, Marker table: a claim leaves the run where its lease's end is found, wherever it was
-// before.
+// docs/internals/layout.md, Marker table: after a claim, the run is found at its lease's end, wherever it was before.
 func hazardClaimedAnywhere(_ *testing.T, b *bundle) {
 	lease := 15 * time.Minute
 	held := func(queue runlane.QueueName) lane.OutboxMessage {
@@ -110,7 +109,7 @@ func hazardClaimedAnywhere(_ *testing.T, b *bundle) {
 	}
 }
 
-// docs/internals/layout.md, Invariants: what a tick notes about a run is no progress of the run.
+// docs/internals/layout.md, Invariants: what a tick stores about a run does not count as progress of the run.
 func hazardLookBetween(t *testing.T, b *bundle) {
 	published := lane.OutboxBirth{Published: true}
 	run := b.create(noon, RunOptions{Outbox: published}) // read by a worker
@@ -150,11 +149,11 @@ func hazardTrueMoment(t *testing.T, b *bundle) {
 		b.wantScan("at the end of a short lease", list, b.of("lambda", end), short)
 	}
 
-	// The claim on a row ends when it says.
+	// The claim on a row ends at its ClaimUntil.
 	equal(t, "rows while their maker's claim lasts", 0, len(b.outbox(noon.Add(claimTime-ms))))
 	b.wantDue("rows when their maker's claim is over", noon.Add(claimTime), fresh.ID)
 
-	// Patience hides nothing for longer than itself, whatever a run waits for.
+	// Patience hides a run for no longer than its own duration, whatever the run waits for.
 	patience := lane.Patience{Queued: time.Minute, ShortWait: 30 * time.Second}
 	retry := b.running(noon, noon.Add(time.Hour), RunOptions{Queue: "retry"})
 	retry = b.push(retry, noon, Retried(retry, noon.Add(10*time.Second)))
@@ -172,7 +171,7 @@ func hazardTrueMoment(t *testing.T, b *bundle) {
 		b.wantScan(string(c.run.Queue)+": when patience is over", c.list, q, c.run)
 	}
 
-	// The order is that of the moments, whatever was claimed, looked at or published in between.
+	// Runs come in the order of their due times, whatever was claimed, read or published in between.
 	var order []*runlane.Run
 	for i := range 6 {
 		at := noon.Add(time.Duration(i) * time.Second)
@@ -210,7 +209,7 @@ func hazardHandedOver(t *testing.T, b *bundle) {
 			}
 		}
 	}
-	// The list of dead letters is a way to the run, and the only one.
+	// Only the list of dead letters leads to the run.
 	b.wantDeadLetters("", runlane.DeadLetter{
 		RunID: dead.Wakeup.RunID, OutboxID: dead.ID, Queue: Queue, Attempts: 10, Failure: refusal, Since: noon,
 	})

@@ -26,8 +26,8 @@ func hazardLaterCases() []storageCase {
 	}
 }
 
-// docs/internals/layout.md, Invariants: a pass over the partitions begins behind the one at which the last was ended.
-// Maintenance keeps no cursor: each time it reads a first page, of which it takes what it can reserve.
+// docs/internals/layout.md, Invariants: a pass over the partitions begins after the one at which the last pass ended.
+// Maintenance keeps no cursor: each time it reads a first page and reserves the runs of it that it can.
 func hazardFullPartitions(t *testing.T, b *bundle) {
 	s := b.limited(1)
 	const partitions = 8
@@ -83,8 +83,8 @@ func hazardQueueFilter(t *testing.T, b *bundle) {
 	}
 }
 
-// docs/internals/decisions.md, Schedules: an occurrence at or before the last fire is never claimed, however long the
-// schedule has no other, and also if there is nothing left, or never was anything, that tells of it.
+// docs/internals/decisions.md, Schedules: an occurrence at or before the last fire is never claimed, however long ago
+// that was, and even if its record was removed or never existed.
 func hazardFiredOnce(t *testing.T, b *bundle) {
 	b.registered("once")
 	fire := noon.Add(time.Minute)
@@ -175,7 +175,8 @@ func hazardRequestBetween(t *testing.T, b *bundle) {
 	}
 }
 
-// The slot that a creation counted on is gone: nothing was written, and the run is made to wait for one.
+// The slot for which a creation was meant is gone: nothing was written, and the caller makes a run that waits for a
+// slot.
 func hazardCreationWithoutSlot(t *testing.T, b *bundle) {
 	s := b.limited(1)
 	o := RunOptions{ID: b.NewRunID(), Concurrency: 1, ReservedUntil: noon.Add(reservation)}

@@ -8,7 +8,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// Timelines about bounded queues in which a design like this goes wrong.
+// Timelines about bounded queues in which a design like this can fail.
 func hazardQueueCases() []storageCase {
 	return []storageCase{
 		{"Hazard01_ARunThatTookItsSlotWithItsClaimIsFoundWhenItsWorkerDies", needsQueues, hazardClaimedWaiting},
@@ -23,8 +23,8 @@ func hazardQueueCases() []storageCase {
 // policy is the queue with its limit, as scans carry it.
 func (s *withSlots) policy() runlane.Queue { return runlane.Queue{Name: Queue, Concurrency: s.limit} }
 
-// docs/internals/layout.md, Marker table: what is claimed while it waits for a slot does not stay where full partitions
-// are jumped over.
+// docs/internals/layout.md, Marker table: a run that is claimed while it waits for a slot must still be found while
+// scans skip its full partition.
 func hazardClaimedWaiting(_ *testing.T, b *bundle) {
 	s := b.limited(1)
 	at, end := noon.Add(time.Second), noon.Add(time.Second+time.Minute)
@@ -36,7 +36,7 @@ func hazardClaimedWaiting(_ *testing.T, b *bundle) {
 		b.looks(at.Add(look), s.policy())
 		b.wantScan("needing dispatch while it runs", b.storage.ListRunsNeedingDispatch, s.bounded(at.Add(look)))
 	}
-	// The worker is dead. The partition is full, and what fills it is what has to be found.
+	// The worker is dead. Its run fills the partition, and has to be found.
 	b.wantScan("needing dispatch at the end of the lease", b.storage.ListRunsNeedingDispatch, s.bounded(end), run)
 	run = s.won("recovery", s.reserve(run, end))
 	run = s.won("claim after the recovery", s.take(run, end, false))

@@ -22,7 +22,7 @@ const (
 	// LinearIdempotency: one run owns an idempotency key, while it is active and as long as its retention says, until a
 	// reset.
 	LinearIdempotency LinearSubject = "idempotent trigger"
-	// LinearLease: a run has one owner, who is fenced once another took over.
+	// LinearLease: a run has one owner, whose writes are refused once another worker has taken over.
 	LinearLease LinearSubject = "lease ownership"
 	// LinearSlots: a partition of a bounded queue never has more runs with a slot than its limit, and loses none of its
 	// slots.
@@ -38,8 +38,8 @@ func LinearSubjects() []LinearSubject {
 
 // LinearOptions size a history. nil and zero fields mean the defaults.
 type LinearOptions struct {
-	// Seed decides what the clients do and which answers get lost; 0 chooses one. The order in which calls meet is the
-	// machine's.
+	// Seed decides what the clients do and which answers get lost; 0 chooses one. It does not decide the order of
+	// concurrent calls.
 	Seed uint64
 	// Clients act at once. Defaults to 64.
 	Clients int

@@ -306,7 +306,7 @@ func (c *linearClient) do(call linearCall, changes bool, request func(s lane.Sto
 	return linearAnswer{}, false
 }
 
-// doubtful are answers that a storage gives by what it finds, where it may find its own work and not know it.
+// doubtful are answers for which a storage reads its data and may find what its own lost request wrote.
 func doubtful(call linearCall, answer linearAnswer) bool {
 	switch call.Kind {
 	case linearReset:

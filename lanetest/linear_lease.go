@@ -170,7 +170,7 @@ func writeAsOwner(c *linearClient, call linearCall, after *runlane.Run, write fu
 	}
 }
 
-// settleLeases claims each run twice, the second time when the first owner's lease is over, who then is refused.
+// settleLeases claims each run twice, the second time when the first lease is over. Then the first owner is refused.
 func settleLeases(c *linearClient) {
 	for i := range c.o.Keys {
 		key := c.keyName(i)

@@ -68,7 +68,7 @@ func claimWakeup(c *linearClient, key string, at time.Time) {
 	}
 }
 
-// markKind is seldom the one that ends the row's story.
+// markKind is seldom the one after which the row never changes.
 func (c *linearClient) markKind() string {
 	if c.chance(0.03) {
 		return linearPublish
@@ -97,8 +97,7 @@ func markRow(c *linearClient, key, kind, token string) {
 	})
 }
 
-// settleRows claims every row when all claims are over: what was not published is there, and what is published never
-// again.
+// settleRows claims every row when all claims are over: rows that were not published are found, published ones are not.
 func settleRows(c *linearClient) {
 	for i := range c.o.Keys {
 		key := c.keyName(i)

@@ -9,8 +9,8 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// docs/internals/contract.md, Reads: filters add up, and what they leave out lies before, between and behind what they
-// want.
+// docs/internals/contract.md, Reads: all filters have to match. Rows that do not match lie before, between and after
+// those that do.
 func listFilters(_ *testing.T, b *bundle) {
 	type made struct {
 		o   RunOptions
@@ -70,7 +70,7 @@ func listFilters(_ *testing.T, b *bundle) {
 	}
 }
 
-// matches says in the plainest way what a query asks for.
+// matches is the simplest form of the query's filters.
 func matches(q *lane.RunQuery, run *runlane.Run) bool {
 	status := len(q.Statuses) == 0
 	for _, s := range q.Statuses {

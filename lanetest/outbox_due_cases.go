@@ -32,8 +32,8 @@ func outboxDueKinds(t *testing.T, b *bundle) {
 	}
 }
 
-// Rows that were superseded, are in other hands, given up or not due yet are older than those that are due, and more
-// than a call takes.
+// Rows that were superseded, claimed, given up or are not due yet are older than those that are due, and more than a
+// call takes.
 func outboxStarvation(t *testing.T, b *bundle) {
 	var due []runlane.RunID
 	for range 3 {

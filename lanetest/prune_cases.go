@@ -128,8 +128,8 @@ func pruneWhole(t *testing.T, b *bundle) {
 		b.eventually(func() string { return difference(nil, b.listRuns(q)) })
 		b.wantNoHistory(b.key(run.ID))
 	}
-	// The id can be used again, and nothing of the old run shines through: that its history folds is proved after the
-	// case.
+	// The id can be used again, and the new run has nothing of the old one: the check after the case proves that its
+	// history folds to it.
 	again := b.create(noon.Add(2*time.Hour), RunOptions{ID: run.ID, Payload: []byte(`"again"`)})
 	equal(t, "run of the same id", again, b.get(run.ID))
 }

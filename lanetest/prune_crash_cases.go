@@ -42,8 +42,8 @@ func pruneResumed(t *testing.T, b *bundle) {
 	}
 }
 
-// A process that dies after some of its requests leaves runs that can be read, as they were or without what goes first,
-// and that the next call removes wholly.
+// A process that dies after some of its requests leaves runs that can be read, complete or without the parts that are
+// removed first. The next call removes them completely.
 func pruneCrashed(t *testing.T, b *bundle) {
 	if b.h.Mortal == nil {
 		return // only storages whose processes can die are asked

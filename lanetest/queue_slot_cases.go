@@ -8,7 +8,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// The clock of the run's worker is behind: to it the reservation still lives when another's clock says that it is over.
+// The clock of the run's worker is behind: for it the reservation is still active when it is over by another's clock.
 func queueTakenOver(t *testing.T, b *bundle) {
 	s := b.limited(1)
 	end := noon.Add(reservation)
@@ -181,8 +181,7 @@ func queueBecomesBounded(t *testing.T, b *bundle) {
 	s.wantFull("a run whose wakeup was on its way", published, noon)
 	s.wantOutcome("its claim without a slot", s.take(published, noon, false), lane.LostReservation)
 	s.wantFull("a run that crashed since", before, end)
-	// Running without a slot is no state to wait in: the scan tells, and maintenance makes the run wait like the
-	// others.
+	// A run must not stay running without a slot: the scan returns it, and maintenance makes it wait like the others.
 	b.wantScan("needing dispatch after the crash", b.storage.ListRunsNeedingDispatch, s.bounded(end), before, slotted)
 	b.wantScan("needing dispatch under a limit with room", b.storage.ListRunsNeedingDispatch, s.under(5).bounded(end), before, slotted, published)
 	done := s.commit(slotted, noon, Succeeded(slotted, nil))

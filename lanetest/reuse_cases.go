@@ -104,10 +104,10 @@ func outcomeError(got *lane.Acquisition, err error) error {
 	}
 }
 
-// A process has read a run, and stands still before its commit. Meanwhile the run ends and is pruned, and its id is
-// used again: the second run is like the first in everything but its creation, or its payload too. The commit is of the
-// first, and is lost as if the run had moved on. The same process then does the same to the second, and takes nothing
-// that it knows of the first for the second's.
+// A process has read a run, and pauses before its commit. Meanwhile the run ends and is pruned, and its id is used
+// again: the second run differs from the first in its creation time only, or in its payload too. The commit is meant
+// for the first run, and is refused as if the run had moved on. The same process then does the same to the second run,
+// and must not use what it remembers of the first.
 func reusedStale(t *testing.T, b *bundle) {
 	for what, commit := range b.reusedCommits() {
 		for _, wait := range []time.Duration{0, reusedWait} { // both runs wait for the same instant, or for none

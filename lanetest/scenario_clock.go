@@ -38,7 +38,7 @@ func (c *Clock) Advance(d time.Duration) time.Time {
 // indexLag is longer than an index is late.
 const indexLag = 5 * time.Second
 
-// passed lets an index catch up where that much time goes by; nil where none is late.
+// passed lets an index catch up if that much time passes; nil if no index is late.
 func (h RuntimeHarness) passed(t testing.TB) func(time.Duration) {
 	if h.Settle == nil {
 		return nil

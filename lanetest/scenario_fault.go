@@ -46,8 +46,8 @@ func RuntimeFaultSets() []RuntimeFaults {
 // errScripted marks the errors that a scenario itself has asked for: those are no faults.
 var errScripted = errors.New("scripted")
 
-// faultsApart is how many calls lie between two faults at least: what a fault costs is to be seen, not what a second
-// one does to the recovery from the first.
+// faultsApart is how many calls lie between two faults at least, so that no second fault disturbs the recovery from the
+// first.
 const faultsApart = 12
 
 // sceneFaults are the faults of one scenario. nil has none.
@@ -75,7 +75,7 @@ func (f *sceneFaults) planned(err error) bool {
 	}
 }
 
-// leave spares what scenarios have scripted: a call whose answer is the scenario's own does not go wrong besides.
+// leave exempts scripted methods: a call whose answer the scenario decides gets no other fault.
 func (f *sceneFaults) leave(scripted ...func(method string) bool) {
 	if f == nil || f.plan == nil {
 		return

@@ -1,6 +1,6 @@
 package lanetest
 
-// sparing is what scenarios are spared of some kinds of faults, and why.
+// sparing exempts scenarios from some kinds of faults, with the reason.
 type sparing struct {
 	reason    string
 	kinds     []FaultKind
@@ -17,7 +17,7 @@ func failing() []FaultKind {
 
 func anyFault() []FaultKind { return append(failing(), FaultLoss, FaultDuplicate) }
 
-// spared is the table of all of it.
+// spared is the table of all exemptions.
 func spared() []sparing {
 	return []sparing{
 		{

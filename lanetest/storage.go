@@ -9,7 +9,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// StorageHarness is what [RunStorage] has to know of a storage.
+// StorageHarness is what [RunStorage] has to know about a storage.
 type StorageHarness struct {
 	// New returns a storage that is started and is closed by t.Cleanup. Several may share one backend: every case uses
 	// separate environments. Required.
