@@ -37,7 +37,7 @@ const (
 )
 
 // eventKinds has a row for each type: what it is called, and its body. A new type is a constant, a row, and a struct
-// with its methods; what it does to a run stands in core/internal/reducer/events.go.
+// with its methods; what it does to a run is in core/internal/reducer/events.go.
 var eventKinds = [...]struct {
 	name EventType
 	body func() EventBody // empty

@@ -117,7 +117,7 @@ type RunRef struct {
 	Status runlane.Status
 	// AvailableAt is when it became due by the scan's predicate.
 	AvailableAt time.Time
-	// Sequence is as the scan saw it; a claim needs the run read anew.
+	// Sequence is as the scan saw it; read the run again before a claim.
 	Sequence int64
 	// OutboxID is set by ListRunsNeedingDelivery for a scheduled run whose row should be published instead.
 	OutboxID string

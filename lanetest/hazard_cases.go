@@ -310,7 +310,7 @@ func hazardShortWaits(_ *testing.T, b *bundle) {
 			b.create(noon, RunOptions{Queue: name, RunAt: due}),
 			b.push(retried, noon, Retried(retried, due)), b.push(released, noon, Released(released, due)),
 		}
-		found := due // no delayed wakeup stands for a long wait: it cannot be on its way
+		found := due // a long wait has no delayed wakeup that could be on its way
 		if wait <= longest {
 			found = due.Add(patience.ShortWait)
 		}

@@ -10,8 +10,8 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// Timelines that concern scans, schedules, owners of leases, limits and lists. Others of these numbers stand with the
-// cases of their ability.
+// Timelines that concern scans, schedules, owners of leases, limits and lists. Other timelines are with the cases of
+// their ability.
 func hazardLaterCases() []storageCase {
 	return []storageCase{
 		{"Hazard14_FullPartitionsNeverHideOneWithRoom", needsQueues, hazardFullPartitions},
@@ -89,7 +89,7 @@ func hazardFiredOnce(t *testing.T, b *bundle) {
 	b.registered("once")
 	fire := noon.Add(time.Minute)
 	b.completed("once", fire, "run_once")
-	if r := b.record("once"); !r.LastFire.Equal(fire) || r.LastRunID != "run_once" { // the completion itself writes them: no process can die in between
+	if r := b.record("once"); !r.LastFire.Equal(fire) || r.LastRunID != "run_once" { // written by the completion itself
 		t.Fatalf("after the completion the record is %+v", r)
 	}
 	for _, later := range []time.Duration{0, claimTime, 41 * 24 * time.Hour, 364 * 24 * time.Hour} {

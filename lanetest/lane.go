@@ -118,7 +118,7 @@ func (r recordedTransport) Close(ctx context.Context) error {
 
 func (r recordedTransport) Unwrap() lane.Transport { return r.Transport }
 
-// record composes the halves of a lane anew.
+// record makes a lane of the same halves, wrapped in recorders.
 func record(t *testing.T, h LaneHarness, fail error) (*lane.Lane, *recorded) {
 	t.Helper()
 	inner, calls := h.New(t), &recorded{}

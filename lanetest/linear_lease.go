@@ -186,8 +186,8 @@ func settleLeases(c *linearClient) {
 	}
 }
 
-// stepLease is the contract of leases, one operation after the other. Which race was lost is not told apart: a caller
-// may learn of any that it did lose.
+// stepLease is the contract of leases, one operation after the other. A caller that lost several races may learn of any
+// of them.
 func stepLease(state any, call linearCall, answer linearAnswer) (bool, any) {
 	s := state.(leasedRun)
 	var fits bool

@@ -264,7 +264,7 @@ func queueClaim(t *testing.T, b *bundle) {
 	equal(t, "run after a claim too late", run, b.get(run.ID))
 	s.wantOutcome("claim of a run that never had one", s.take(s.waiting(noon, RunOptions{}), noon, false), lane.LostReservation)
 
-	// A wakeup that comes too late finds the slot free: the run takes it anew.
+	// A wakeup that comes too late finds the slot free: the run takes it again.
 	run = s.won("late claim with a slot", s.take(run, later, true))
 	other := s.waiting(noon, RunOptions{})
 	s.wantFull("beside a run that took a slot with its claim", other, later.Add(24*time.Hour))

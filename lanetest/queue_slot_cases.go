@@ -189,7 +189,7 @@ func queueBecomesBounded(t *testing.T, b *bundle) {
 	s.won("reserve when the slot is free", s.reserve(published, noon))
 	equal(t, "holders at the end", runIDs(published), s.holders(done))
 
-	// Nothing of a run from before stands in its way.
+	// No data of the earlier run prevents it.
 	before = s.commit(before, noon, Succeeded(before, nil))
 	equal(t, "status", runlane.StatusSucceeded, before.Status)
 }

@@ -92,7 +92,7 @@ func (b *bundle) reusedCommits() map[string]func(run *runlane.Run, at time.Time)
 	}
 }
 
-// outcomeError is the conflict that an outcome stands for.
+// outcomeError is the conflict for an outcome.
 func outcomeError(got *lane.Acquisition, err error) error {
 	switch {
 	case err != nil || got.Outcome == lane.Acquired:

@@ -336,7 +336,7 @@ func bulkRequeuesBounded(t *testing.T, h RuntimeHarness) {
 	free := s.giveUp(task, nil)
 	s.wantSent("given up")
 	s.must(s.rt.DeadLetters().Requeue(t.Context(), free.ID, nil))
-	s.tickLate() // the hand-over has looked at an index
+	s.tickLate() // the hand-over has read an index
 	s.explains("requeued, and a slot is free", s.rt, free.ID, core.WaitReservation)
 }
 

@@ -12,12 +12,12 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// repeats is how often a caller does the same again before it gives up.
+// repeats is how often a caller repeats a call before it gives up.
 const repeats = 20
 
-// caller is a runtime as its users call it. Where calls go wrong on purpose it does what its callers are told to do:
-// the same again, with an id that names the run. Scenarios demand the same of it with faults and without; what differs
-// for a caller stands here and in wakeups, and nowhere else.
+// caller is a runtime as its users call it. If faults are injected, it does what users are told to do: it repeats the
+// call, with an id that names the run. Scenarios demand the same with faults and without; all differences for a caller
+// are in this type and in the helpers for wakeups.
 type caller struct {
 	*core.Runtime
 
@@ -26,7 +26,7 @@ type caller struct {
 
 func (s *scene) caller(rt *core.Runtime) *caller { return &caller{Runtime: rt, s: s} }
 
-// again calls until nothing that was planned went wrong.
+// again repeats the call until no planned fault hits it.
 func again[T any](c *caller, call func() (T, error)) (T, error) {
 	for range repeats {
 		if value, err := call(); !c.s.faults.planned(err) {
@@ -48,7 +48,7 @@ func (c *caller) named(options *runlane.TriggerOptions) *runlane.TriggerOptions 
 	return &o
 }
 
-// claims says of a run that the caller made it, where an earlier try has made it without an answer.
+// claims reports that the caller made the run if an earlier try made it and its answer was lost.
 func (c *caller) claims(id runlane.RunID, result *runlane.TriggerResult) {
 	if result != nil && result.Run.ID == id && c.s.faults.make(id) {
 		result.Outcome = runlane.TriggerCreated
@@ -136,7 +136,7 @@ func (c *caller) PublishWakeups(ctx context.Context, ids []string) (core.StageRe
 	return total, err
 }
 
-// Work drains once more what something went wrong with.
+// Work drains again if a fault hit it.
 func (c *caller) Work(ctx context.Context, options *core.WorkOptions) error {
 	if c.s.faults == nil || options == nil || !options.Drain {
 		return c.Runtime.Work(ctx, options)
@@ -195,7 +195,7 @@ func tickStages(r *core.TickResult) []*core.StageResult {
 	return []*core.StageResult{&r.Cancelled, &r.Abandoned, &r.Delivered, &r.Redelivered, &r.Scheduled, &r.Dispatched, &r.Flushed}
 }
 
-// addStage counts as done what was carried out without an answer.
+// addStage counts as done also what was carried out while its answer was lost.
 func (c *caller) addStage(into *core.StageResult, result core.StageResult, unheard int) {
 	into.Done += result.Done
 	into.Skipped += result.Skipped

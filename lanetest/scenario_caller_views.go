@@ -51,7 +51,7 @@ func (r runsCaller) Rerun(ctx context.Context, id runlane.RunID, o *core.ChangeO
 	return again(r.c, func() (*runlane.Run, error) { return r.Runs.Rerun(ctx, id, o) })
 }
 
-// Repeat tells of the last try alone: one whose answer was lost may have made the run.
+// Repeat returns the answer of the last try only: an earlier try whose answer was lost may have made the run.
 func (r runsCaller) Repeat(
 	ctx context.Context, id runlane.RunID, kind runlane.SourceType, o *core.ChangeOptions,
 ) (*runlane.TriggerResult, error) {
@@ -62,7 +62,7 @@ func (r runsCaller) Retry(ctx context.Context, id runlane.RunID, o *core.ChangeO
 	return again(r.c, func() (*runlane.Run, error) { return r.Runs.Retry(ctx, id, o) })
 }
 
-// Cancel takes the refusal to cancel a cancelled run as the answer that an earlier try has lost.
+// Cancel counts the refusal to cancel a cancelled run as success if the answer of an earlier try was lost.
 func (r runsCaller) Cancel(ctx context.Context, id runlane.RunID, o *core.ChangeOptions) (*runlane.Run, error) {
 	before, _ := r.c.s.faults.unheard()
 	run, err := again(r.c, func() (*runlane.Run, error) { return r.Runs.Cancel(ctx, id, o) })
@@ -147,12 +147,12 @@ func (r runsCaller) Events(ctx context.Context, id runlane.RunID, o *core.EventO
 	}
 }
 
-// All begins anew and leaves out what it has told.
+// All starts again and leaves out the items that it has already yielded.
 func (r runsCaller) All(ctx context.Context, o *core.ListOptions) iter.Seq2[runlane.RunSummary, error] {
 	return walkAgain(r.c, func() iter.Seq2[runlane.RunSummary, error] { return r.Runs.All(ctx, o) })
 }
 
-// walkAgain walks until nothing that was planned went wrong.
+// walkAgain repeats the walk until no planned fault hits it.
 func walkAgain[T any](c *caller, walk func() iter.Seq2[T, error]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		told := 0
@@ -192,7 +192,7 @@ func (d deadLettersCaller) List(ctx context.Context, o *core.ListOptions) (*runl
 	return again(d.c, func() (*runlane.Page[runlane.DeadLetter], error) { return d.DeadLetters.List(ctx, o) })
 }
 
-// Requeue takes the refusal to do it twice as the answer that an earlier try has lost.
+// Requeue counts the refusal to requeue twice as success if the answer of an earlier try was lost.
 func (d deadLettersCaller) Requeue(ctx context.Context, id runlane.RunID, o *core.ChangeOptions) error {
 	before, _ := d.c.s.faults.unheard()
 	_, err := again(d.c, func() (struct{}, error) { return struct{}{}, d.DeadLetters.Requeue(ctx, id, o) })

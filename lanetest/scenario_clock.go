@@ -14,17 +14,17 @@ type Clock struct {
 	passed func(d time.Duration) // nil: time passes for this clock alone
 }
 
-// NewClock stands at the given instant.
+// NewClock returns a clock that shows the given instant.
 func NewClock(at time.Time) *Clock { return &Clock{now: at} }
 
-// Now is where the clock stands.
+// Now is the instant that the clock shows.
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.now
 }
 
-// Advance moves the clock, also backwards, and returns where it stands then.
+// Advance moves the clock, also backwards, and returns the instant that it shows then.
 func (c *Clock) Advance(d time.Duration) time.Time {
 	if c.passed != nil {
 		c.passed(d)
@@ -60,8 +60,8 @@ func (s *scene) settle() {
 	}
 }
 
-// tickLate ticks once more where indexes are late: its stages, and those who hand slots over, do not see yet what was
-// moved just now.
+// tickLate ticks once more where indexes are late: the stages of a tick, and processes that hand slots over, do not see
+// the latest writes yet.
 func (s *scene) tickLate() {
 	s.Helper()
 	if s.late() {

@@ -203,8 +203,8 @@ func deliveryUnheardCancelled(t *testing.T, h RuntimeHarness) {
 	s.wantHistory(run.ID, "created delivery_requested lease_claimed started cancellation_requested cancelled")
 }
 
-// A worker stands still between its read and its claim. Meanwhile the run is cancelled and pruned, and its id used for
-// other work.
+// A worker pauses between its read and its claim. Meanwhile the run is cancelled and pruned, and its id is used for
+// another run.
 func deliveryReused(t *testing.T, h RuntimeHarness) {
 	var executed []string
 	task, handler := job("scenario.reused", nil, func(_ context.Context, a *runlane.Attempt) error {

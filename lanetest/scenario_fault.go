@@ -19,11 +19,11 @@ import (
 type RuntimeFaults struct {
 	// Name of the set, for its subtests.
 	Name string
-	// Kind of what goes wrong between the runtime and its lane, once or more in most scenarios; FaultDelay and
-	// FaultDuplicate are none of them. "" where the lanes of the harness go wrong by themselves.
+	// Kind of the faults between the runtime and its lane, once or more in most scenarios; not FaultDelay or
+	// FaultDuplicate. "" if the lanes of the harness inject faults themselves.
 	Kind FaultKind
-	// EachCall, where it is not 0, runs a scenario once for each so many-th of its calls, beginning with one of the
-	// first, and just that one goes wrong: 1 is each call. Otherwise several of its calls go wrong, by chance.
+	// EachCall, if it is n > 0, runs a scenario once for every nth of its calls, beginning with one of the first n, and
+	// only that call fails: 1 is each call. If it is 0, several random calls of a scenario fail.
 	EachCall int
 	// WakeupsTwice delivers each wakeup once more behind the first.
 	WakeupsTwice bool
@@ -109,7 +109,7 @@ func (f *sceneFaults) happened() bool {
 	return f != nil && (f.plan == nil || f.twice || f.plan.count() > 0)
 }
 
-// make notes that a caller knows of a run, and reports whether it is the first to.
+// make notes that a caller knows of a run, and reports whether it is the first one.
 func (f *sceneFaults) make(id runlane.RunID) (first bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -118,7 +118,7 @@ func (f *sceneFaults) make(id runlane.RunID) (first bool) {
 	return first
 }
 
-// forget notes that a run is pruned: who knows of one with its id next is the first to again.
+// forget notes that a run is pruned: for a new run with its id, the next caller is the first one again.
 func (f *sceneFaults) forget(id runlane.RunID) {
 	if f == nil {
 		return
@@ -142,7 +142,7 @@ func (f *sceneFaults) transport(t lane.Transport) lane.Transport {
 	return FaultyTransport(t, f.plan)
 }
 
-// patience is how long to wait for what takes so long without faults.
+// patience is how long to wait under faults for what takes the given time without them.
 func (f *sceneFaults) patience(d time.Duration) time.Duration {
 	switch {
 	case f == nil:
@@ -166,10 +166,10 @@ func (f *sceneFaults) unheard() (changes, sends int) {
 	return u["AppendRunEvents"] + u["ReserveRunDispatch"] + u["ResetIdempotencyKey"], u["PublishWakeups"]
 }
 
-// RunRuntimeUnderFaults runs the scenarios of [RunRuntime] while calls go wrong. Their demands stay what they are; a
-// caller whose call failed does the same again, and a wakeup that an outage held up is in the outbox. What a scenario
-// is spared, because its point is a count of calls or the moment of something that a fault puts off, is a table with
-// reasons, which is printed.
+// RunRuntimeUnderFaults runs the scenarios of [RunRuntime] while calls fail. They demand the same as without faults: a
+// caller repeats a call that failed, and a wakeup that an outage held up is in the outbox. Scenarios that count calls,
+// or check the time of something that a fault delays, are exempt from some faults. The table of these exemptions, with
+// reasons, is printed.
 //
 // Faults of the storage need a harness that is Virtual; those of wakeups do not.
 func RunRuntimeUnderFaults(t *testing.T, h RuntimeHarness, faults RuntimeFaults) {

@@ -333,7 +333,7 @@ func operateFeedEnds(t *testing.T, h RuntimeHarness) {
 		"its runtime": {second, func(*runlane.Run, context.CancelFunc) {
 			go func() { _ = second.Close(context.WithoutCancel(t.Context())) }() // waits for the feed
 		}, runlane.ErrConfigurationInvalid},
-		"its run": {s.rt, func(run *runlane.Run, _ context.CancelFunc) { // ends and is removed before the feed reads again
+		"its run": {s.rt, func(run *runlane.Run, _ context.CancelFunc) { // ends and is pruned between two reads
 			s.execute(run)
 			s.clock.Advance(time.Second)
 			s.settle()

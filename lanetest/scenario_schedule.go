@@ -226,11 +226,11 @@ func scheduleChanges(t *testing.T, h RuntimeHarness) {
 	s.clock.Advance(time.Hour)
 	s.wantScheduled(1, 0)
 	s.clock.Advance(70 * time.Minute)
-	s.wantScheduled(1, 0) // at 2:00, looked at 2:10
+	s.wantScheduled(1, 0) // fires at 2:00, the tick is at 2:10
 	before, err := s.rt.Schedules().Get(t.Context(), "minutely")
 	s.must(err)
 
-	// The new definition would have fired at 1:30 and at 2:05 too: it is from 2:00 on, when the old one fired last.
+	// The new definition would have fired at 1:30 and at 2:05 too: it counts from 2:00 on, when the old one fired last.
 	changed := every(task)
 	changed.When = runlane.Every(35 * time.Minute).From(hour.Add(-10 * time.Minute)) // 0:25, 1:00, 1:35, 2:10, 2:45
 	s.options.Schedules = []runlane.Schedule{changed}

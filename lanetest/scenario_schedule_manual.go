@@ -153,7 +153,7 @@ func scheduleManualDies(t *testing.T, h RuntimeHarness) {
 	s.clock.Advance(time.Minute)
 	s.wantScheduled(1, 0)
 
-	// The id that has no run stays beside the next, whose creation may be under way.
+	// The id without a run is kept in the record with the next one, whose creation may be under way.
 	run := s.byHand()
 	after, err := s.rt.Schedules().Get(t.Context(), "minutely")
 	s.must(err)

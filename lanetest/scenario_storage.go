@@ -9,7 +9,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// scriptedStorage stands before the storage under test: it records writes and lets a scenario take a method's place.
+// scriptedStorage wraps the storage under test: it records writes and lets a scenario replace a method.
 type scriptedStorage struct {
 	lane.Storage
 
@@ -35,7 +35,7 @@ func (s *scriptedStorage) script(change func()) {
 	change()
 }
 
-// scripts reports a method that a scenario has taken the place of.
+// scripts reports whether a scenario has replaced the method.
 func (s *scriptedStorage) scripts(method string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -201,7 +201,7 @@ func (s pagesHoldNothing) ListRunsNeedingDispatch(ctx context.Context, q *lane.D
 	return afterNothing(ctx, q, s.Storage.ListRunsNeedingDispatch)
 }
 
-// What a storage passes over on its way (rows of other queues, rows that it moves elsewhere) may fill more than a page.
+// The rows that a storage skips (rows of other queues, rows that it moves elsewhere) may fill more than a page.
 func tickLooksBehind(t *testing.T, h RuntimeHarness) {
 	task, handler := job("scenario.behind", nil, succeed)
 	slotted, bounded := limited(1, nil, succeed)

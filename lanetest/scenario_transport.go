@@ -10,9 +10,9 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// ScriptedTransport delivers nothing by itself: it records what it is asked to send and answers as it was told. Tests
-// take a wakeup from it and hand it to ExecuteDelivery, when and as often as they like. It is a [lane.DelayedSender]
-// and a [lane.DepthReader], and safe for concurrent use.
+// ScriptedTransport delivers nothing by itself: it records what it is asked to send and gives the answers that the test
+// sets. Tests take a wakeup from it and pass it to ExecuteDelivery, when and as often as they like. It is a
+// [lane.DelayedSender] and a [lane.DepthReader], and safe for concurrent use.
 type ScriptedTransport struct {
 	lane.UnimplementedTransport
 
@@ -104,7 +104,7 @@ func (s *ScriptedTransport) TakeDelayed() []lane.DelayedWakeup {
 	return taken
 }
 
-// putDelayed is for what was taken too early.
+// putDelayed puts back delayed wakeups that were taken too early.
 func (s *ScriptedTransport) putDelayed(wakeups []lane.DelayedWakeup) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,7 +130,7 @@ func (s *ScriptedTransport) Queues() []runlane.QueueName {
 	return slices.Clone(s.bindings)
 }
 
-// Close is remembered.
+// Close only sets what Closed reports.
 func (s *ScriptedTransport) Close(context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -202,7 +202,7 @@ func accepted(n int) []lane.PublishOutcome {
 	return outcomes
 }
 
-// refused is the answer that refuses every message for itself, or for an outage.
+// refused is the answer that refuses every message, each as unacceptable or because of an outage.
 func refused(code runlane.ErrorCode, permanent bool) func(*lane.PublishCommand) ([]lane.PublishOutcome, error) {
 	return func(c *lane.PublishCommand) ([]lane.PublishOutcome, error) {
 		outcomes := make([]lane.PublishOutcome, len(c.Attempts))

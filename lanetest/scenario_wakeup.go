@@ -80,7 +80,7 @@ func (s *scene) now() time.Time {
 }
 
 // deliverAgain hands over the run's wakeup once more, where wakeups come twice. It leads to nothing, unless the run is
-// due again by now: then it is as good as another.
+// due again by now: then it counts like any wakeup.
 func (s *scene) deliverAgain(run *runlane.Run) {
 	s.Helper()
 	if s.faults == nil || !s.faults.twice {

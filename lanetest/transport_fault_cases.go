@@ -148,7 +148,7 @@ func transportGroups(t *testing.T, h TransportHarness) {
 	equal(t, "order within groups", want, order)
 }
 
-// docs/internals/contract.md, Publishing: who did not hear the answer publishes again. Two rows of one run are two
+// docs/internals/contract.md, Publishing: a publisher that lost the answer publishes again. Two rows of one run are two
 // wakeups.
 func transportDeduplicates(t *testing.T, h TransportHarness) {
 	transport := h.New(t, "alpha")

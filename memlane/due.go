@@ -183,7 +183,7 @@ func (e *entry) wakeupOf(c *lane.ClaimCommand) wait {
 	return awaited
 }
 
-// underway reports whether a wakeup is on its way to the run, or a worker answered one, within the query's patience.
+// underway reports whether, within the query's patience, a wakeup is on its way to the run or a worker answered one.
 func (e *entry) underway(now millis, patience lane.Patience) bool {
 	switch awaited := e.awaited(); awaited.kind {
 	case wakeupUnderway:

@@ -225,7 +225,7 @@ func (p *packer) body(body runlane.EventBody) {
 		p.text(b.Reason)
 	case *runlane.RunCancelled:
 		p.text(b.Reason)
-	default: // rare types need no form of their own
+	default: // rare types are stored as JSON
 		data, _ := runlane.MarshalBody(body) // every body has one
 		p.bytes(data)
 	}

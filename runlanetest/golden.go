@@ -82,7 +82,7 @@ func (h *History) String() string {
 func (h *History) names() *strings.Replacer {
 	var pairs []string
 	name := func(id runlane.RunID, as string) {
-		if id != "" { // or it would stand between all letters
+		if id != "" { // "" would be replaced between all letters
 			pairs = append(pairs, string(id), as)
 		}
 	}

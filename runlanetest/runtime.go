@@ -51,7 +51,7 @@ type Options struct {
 	// Middleware wraps every attempt, the first one outermost, see core.Options.
 	Middleware []runlane.Middleware
 
-	// Queues are worked on beside those that the handlers' tasks name.
+	// Queues are worked on in addition to those that the handlers' tasks name.
 	Queues []runlane.Queue
 
 	// Schedules make runs as the clock moves. They are registered by New, so that what is due at the start itself does

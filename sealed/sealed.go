@@ -159,7 +159,7 @@ func place(of runlane.BodyRef) string {
 	return string(b)
 }
 
-// additional is what the tag protects beside the bytes.
+// additional is the data that the tag protects in addition to the bytes.
 func additional(as form, key string) []byte { return append([]byte{byte(as)}, key...) }
 
 func unreadable(format string, args ...any) error {
