@@ -189,7 +189,7 @@ func queueBecomesBounded(t *testing.T, b *bundle) {
 	s.won("reserve when the slot is free", s.reserve(published, noon))
 	equal(t, "holders at the end", runIDs(published), s.holders(done))
 
-	// No data of the earlier run prevents it.
+	// The run from before the limit can still end.
 	before = s.commit(before, noon, Succeeded(before, nil))
 	equal(t, "status", runlane.StatusSucceeded, before.Status)
 }

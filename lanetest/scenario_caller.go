@@ -48,7 +48,7 @@ func (c *caller) named(options *runlane.TriggerOptions) *runlane.TriggerOptions 
 	return &o
 }
 
-// claims reports that the caller made the run if an earlier try made it and its answer was lost.
+// claims sets the outcome to created if an earlier try made the run and its answer was lost.
 func (c *caller) claims(id runlane.RunID, result *runlane.TriggerResult) {
 	if result != nil && result.Run.ID == id && c.s.faults.make(id) {
 		result.Outcome = runlane.TriggerCreated
