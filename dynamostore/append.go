@@ -77,7 +77,7 @@ func (s *Store) expected(ctx context.Context, t *lane.Transition) (*rows.Run, er
 	return before, nil
 }
 
-// raceLost names the race from the old images: sequence first, then the lease.
+// raceLost tells from the old images which race was lost: sequence first, then the lease.
 func (s *Store) raceLost(ctx context.Context, t *lane.Transition, leaseToken string, refused *rows.Refusal) error {
 	current := refused.Run()
 	switch {

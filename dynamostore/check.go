@@ -21,9 +21,9 @@ type checkPosition struct {
 	SK string `json:"s"`
 }
 
-// Check implements lane.Checker: the invariants of docs/internals/layout.md on every run and owner of an environment. It scans the table,
-// so it is for tests and for diagnosis. A run that changes while it is checked may be reported wrongly: check what stands still,
-// or twice.
+// Check implements lane.Checker: it checks the invariants of docs/internals/layout.md on every run and owner of an
+// environment. It scans the table, so it is for tests and diagnosis. A run that changes during the check may be
+// reported wrongly: check while nothing writes, or check twice.
 func (s *Store) Check(ctx context.Context, q *lane.PageQuery) (*runlane.Page[lane.Violation], error) {
 	limit, err := q.PageLimit()
 	if err != nil {
@@ -166,7 +166,8 @@ func (s *Store) checkRun(ctx context.Context, raw item.Item) ([]lane.Violation, 
 	return v.list, nil
 }
 
-// checkShards finds index rows that no walk meets. A shard need not be the one that writers choose today: their number has grown.
+// checkShards finds index rows that no walk reads. A row's shard may differ from the one that writers choose today,
+// because the number of shards has grown.
 func (s *Store) checkShards(ctx context.Context, r *rows.Run, v *violations) error {
 	shards, err := s.shardCounts(ctx, v.key.Environment)
 	if err != nil {
@@ -184,7 +185,7 @@ func (s *Store) checkShards(ctx context.Context, r *rows.Run, v *violations) err
 	return nil
 }
 
-// checkMarker compares the marker with the next moment somebody must look.
+// checkMarker compares the marker with the next moment at which the run needs inspection.
 func (s *Store) checkMarker(ctx context.Context, r *rows.Run, v *violations) error {
 	m, queue, ok := r.Due().Parse()
 	if !ok || string(queue) != r.Queue {
@@ -205,7 +206,7 @@ func (s *Store) checkMarker(ctx context.Context, r *rows.Run, v *violations) err
 	if (m.Kind == rows.DeadLetter) != dead {
 		v.add(ruleMarker, "the marker is of kind %s, the delivery dead-lettered: %t", m.Kind, dead)
 	}
-	seen := rows.Classify(r, row, -1, false) // an instant before everything: all is still to come
+	seen := rows.Classify(r, row, -1, false) // before everything, so that all is still to come
 	need := max(seen.Marker.At, seen.Since)
 	if m.Kind == rows.Slotless {
 		if latest := !r.State().Owned(); !latest {
@@ -236,7 +237,7 @@ func (s *Store) checkKeys(ctx context.Context, r *rows.Run, v *violations) error
 	return nil
 }
 
-// checkSlot finds a held slot whose run does not name it: nobody would free it. A reservation is freed by time.
+// checkSlot finds a held slot whose run does not name it: no commit would free it. A reservation is freed by time.
 func (s *Store) checkSlot(ctx context.Context, raw item.Item) ([]lane.Violation, error) {
 	var slot rows.SlotItem
 	if err := rows.Unmarshal(raw, &slot); err != nil {
@@ -246,7 +247,7 @@ func (s *Store) checkSlot(ctx context.Context, raw item.Item) ([]lane.Violation,
 	v := &violations{key: lane.RunKey{Environment: runlane.Environment(environment), RunID: slot.Run}}
 	r, err := s.readRun(ctx, v.key)
 	if errors.Is(err, rows.ErrNewer) {
-		return nil, nil // said of the run itself
+		return nil, nil // reported with the run itself
 	}
 	if err != nil {
 		return nil, err
@@ -257,8 +258,8 @@ func (s *Store) checkSlot(ctx context.Context, raw item.Item) ([]lane.Violation,
 	return v.list, nil
 }
 
-// checkOwner finds an owner that names a run with other keys. A run that is gone or finished is no fault: owners are resolved
-// when somebody wants the key.
+// checkOwner finds an owner that names a run with other keys. A run that is gone or finished is no fault: owners are
+// resolved when a creation wants the key.
 func (s *Store) checkOwner(ctx context.Context, raw item.Item) ([]lane.Violation, error) {
 	var owner rows.Owner
 	if err := rows.Unmarshal(raw, &owner); err != nil {

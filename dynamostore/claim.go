@@ -9,7 +9,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// errReservationOver ends a claim whose commit could not fall into the reservation any more that it was made for.
+// errReservationOver ends a claim whose commit could no longer happen within the reservation that it relies on.
 var errReservationOver = &ddb.TimeLimit{
 	Message: "DynamoDB did not answer before the reservation was over", Hint: "try again: the run keeps waiting, and gets a slot anew",
 }
@@ -42,7 +42,7 @@ func (s *Store) ClaimRunLease(ctx context.Context, c *lane.ClaimCommand) (*lane.
 	if lost != "" {
 		return s.refuse(ctx, before, lost)
 	}
-	// The commit falls into the reservation of which it takes the slot, or fails.
+	// The commit happens within the reservation whose slot it takes, or fails.
 	if slot.Before != nil && slot.Before.Run == c.Projected.ID && slot.Before.Until != 0 && slot.Before.Outlasts(rows.ToMillis(c.At)) {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, slot.Before.Until.Time().Sub(c.At), errReservationOver)
@@ -72,10 +72,10 @@ func (s *Store) ReleaseRunLease(ctx context.Context, c *lane.ReleaseCommand) err
 	return nil
 }
 
-// claimSlot plans what a claim does to slots. lost says why there is none to be had; "" means go on.
+// claimSlot plans what a claim does to slots. lost says why no slot is available; "" means go on.
 func (s *Store) claimSlot(ctx context.Context, c *lane.ClaimCommand, r *rows.Run) (slot rows.SlotChange, lost lane.Outcome, err error) {
 	if r.Slot != 0 && r.State() == runlane.StatusRunning {
-		return slot, "", nil // its own since the last claim; nothing changes
+		return slot, "", nil // the run's since its last claim; nothing changes
 	}
 	at := rows.ToMillis(c.At)
 	if r.Slot != 0 && r.DispatchExpiresAt != 0 {
@@ -86,7 +86,7 @@ func (s *Store) claimSlot(ctx context.Context, c *lane.ClaimCommand, r *rows.Run
 	}
 	switch {
 	case !c.Queue.Bounded():
-		if r.Slot != 0 { // from when the queue had a limit; over, so perhaps somebody else's by now
+		if r.Slot != 0 { // from when the queue had a limit; that ended, so another run may have it now
 			own := r.HeldSlot()
 			return rows.SlotChange{Delete: &own, Optional: true}, "", nil
 		}

@@ -9,8 +9,9 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// commit writes a change: what it needs is read, then all is built, then written, all or none. Conditions that fail are returned for the
-// caller to judge; a marker that was moved meanwhile is no conflict for the caller and is repeated here on the item as it is now.
+// commit writes a change: it reads what it needs, then builds everything, then writes all or nothing. Failed conditions
+// are returned to the caller. A marker that moved meanwhile is no conflict for the caller: the write is repeated here
+// on the item as it is now.
 func (s *Store) commit(ctx context.Context, c *rows.Change) (*lane.Commit, *rows.Refusal, error) {
 	const maxMarkerRaces = 8
 	c.Transition = rows.AtRest(c.Transition)
@@ -48,8 +49,8 @@ func (s *Store) commit(ctx context.Context, c *rows.Change) (*lane.Commit, *rows
 	}
 }
 
-// readFor reads what building a change needs beside the run: the numbers of shards, and since when the wakeup that a new one replaces has
-// been on its way. Every commit has another id.
+// readFor reads what building a change needs besides the run: the numbers of shards, and when the wakeup that a new one
+// replaces was first sent. Every commit gets a new id.
 func (s *Store) readFor(ctx context.Context, c *rows.Change) (err error) {
 	c.ID, c.ClaimToken = randomID(), randomID()
 	if c.Shards, err = s.shardCounts(ctx, c.Projected.Environment); err != nil {
@@ -66,11 +67,11 @@ func (s *Store) readFor(ctx context.Context, c *rows.Change) (err error) {
 	return err
 }
 
-// slotTries is how often a commit tries for a slot when somebody else was faster to take the one it chose.
+// slotTries is how often a commit tries to get a slot when other commits took the chosen ones first.
 const slotTries = 4
 
-// acquire commits a reservation or a claim; a race lost is an outcome. take chooses another slot in place of one that somebody else
-// was faster to take; without it, the run's own reservation is lost.
+// acquire commits a reservation or a claim; a lost race is an outcome. take chooses another slot when another commit
+// took the first choice; without take, the run's own reservation is lost.
 func (s *Store) acquire(ctx context.Context, c *rows.Change, take func() (rows.SlotChange, bool, error)) (*lane.Acquisition, error) {
 	for try := 1; ; try++ {
 		commit, refused, err := s.commit(ctx, c)
@@ -98,9 +99,12 @@ func (s *Store) acquire(ctx context.Context, c *rows.Change, take func() (rows.S
 	}
 }
 
-// refuse reports a slot that is not to be had. A run whose queue is full waits for one from here on: its wakeup is acknowledged, and
-// the marker of what was on its way when the queue got its limit may lie hours ahead. A running run stays where the end of its
-// lease is found, and one whose latest wakeup was given up among the dead letters: it waits for an operator, and this wakeup is an older one.
+// refuse reports that no slot is available. A run whose queue is full is marked as waiting for a slot: its wakeup is
+// acknowledged, and a marker from before the queue got its limit may lie hours ahead. Two kinds of runs keep their
+// marker:
+//
+//   - a running run, so that the end of its lease is found;
+//   - a run whose latest wakeup is a dead letter: it waits for an operator, and this wakeup is an older one.
 func (s *Store) refuse(ctx context.Context, r *rows.Run, lost lane.Outcome) (*lane.Acquisition, error) {
 	since, ok := r.DispatchableAt()
 	if ok && lost == lane.LostCapacity && r.State() != runlane.StatusRunning && r.Marker().Kind != rows.DeadLetter {

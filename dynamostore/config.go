@@ -11,7 +11,7 @@ import (
 
 const shardsCached = time.Minute
 
-// shardCounts are the environment's counts, read about once a minute, once for all who ask at the same time.
+// shardCounts are the environment's numbers of shards, read about once a minute; concurrent callers share one reading.
 func (s *Store) shardCounts(ctx context.Context, e runlane.Environment) (rows.Shards, error) {
 	if counts, ok := s.knownShards(e); ok {
 		return counts, nil

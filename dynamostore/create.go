@@ -12,7 +12,8 @@ import (
 
 const maxOwnerRounds = 3
 
-// create commits a new run with its owners. Idempotency is judged before the run's own id, and that before singleton.
+// create commits a new run with its owners. Idempotency is checked before the run's own id, and the id before
+// singleton.
 func (s *Store) create(ctx context.Context, c *lane.AppendCommand) (*lane.Commit, error) {
 	if err := c.Validate(); err != nil {
 		if run, readErr := s.readRun(ctx, c.Key()); readErr == nil && run != nil {
@@ -38,7 +39,7 @@ func (s *Store) create(ctx context.Context, c *lane.AppendCommand) (*lane.Commit
 			old, failed := refused.Owner(i)
 			if old == nil {
 				if failed {
-					owners[i].Replaces = item.Condition{} // gone meanwhile
+					owners[i].Replaces = item.Condition{} // removed meanwhile
 				}
 				continue
 			}
@@ -72,7 +73,7 @@ func (s *Store) creationSlot(ctx context.Context, c *lane.AppendCommand) (rows.S
 		return rows.SlotChange{}, nil
 	}
 	limited := ctx
-	if c.Reserves() { // it can wait without a slot: what is left of the caller's time is for the commit
+	if c.Reserves() { // the run can wait without a slot: the rest of the caller's time is for the commit
 		var cancel context.CancelFunc
 		limited, cancel = context.WithTimeout(ctx, s.db.Timeout/slotPatience)
 		defer cancel()
@@ -81,7 +82,7 @@ func (s *Store) creationSlot(ctx context.Context, c *lane.AppendCommand) (rows.S
 	switch {
 	case err == nil && !ok:
 		return slot, noCapacity(c)
-	case err != nil && c.Reserves() && ctx.Err() == nil && !errors.Is(err, runlane.ErrInvariantViolation): // of a format beyond ours
+	case err != nil && c.Reserves() && ctx.Err() == nil && !errors.Is(err, runlane.ErrInvariantViolation): // of a newer format
 		full := noCapacity(c)
 		full.Cause = err
 		return slot, full
@@ -90,10 +91,10 @@ func (s *Store) creationSlot(ctx context.Context, c *lane.AppendCommand) (rows.S
 	return slot, err
 }
 
-// slotPatience is the part of a request's time that a creation with a reservation spends on finding a slot.
+// slotPatience divides a request's time: a creation with a reservation spends this part on finding a slot.
 const slotPatience = 4
 
-// ownedFirst is the conflict on a key, where there is one, in place of a full queue: keys are judged first.
+// ownedFirst returns the conflict on a key, if there is one, instead of a full queue: keys are checked first.
 func (s *Store) ownedFirst(ctx context.Context, owners []rows.Owner, full error) error {
 	for _, owner := range owners {
 		raw, err := s.db.Get(ctx, "read owner", owner.PK, rows.OwnerSK)

@@ -8,7 +8,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// ListDeadLetters implements lane.Storage. The markers of dead letters are the list.
+// ListDeadLetters implements lane.Storage. It lists the markers of dead letters.
 func (s *Store) ListDeadLetters(ctx context.Context, q *lane.DeadLetterQuery) (*runlane.Page[runlane.DeadLetter], error) {
 	due := &lane.DueQuery{PageQuery: q.PageQuery}
 	if q.Queue != "" {

@@ -11,10 +11,10 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// maxJumps bounds the partitions that one scan for slots visits: each costs a reading of its slots.
+// maxJumps bounds the partitions that one scan for slots visits: each costs one read of its slots.
 const maxJumps = 200
 
-// staleMarkers are read beside those that are wanted: the index may still have some of runs that have just got a slot.
+// staleMarkers are read besides the wanted ones: the index may still hold some of runs that have just got a slot.
 const staleMarkers = 3
 
 const skDispatch = "dispatch"
@@ -28,10 +28,10 @@ type dispatchCursor struct {
 	Wrapped bool              `json:"r,omitempty"`
 }
 
-// ListRunsNeedingDispatch implements lane.Storage. Runs with a time of their own come first (reservations and leases that are
-// over, waits that are due), then those that wait for a slot, partition by partition. A partition without a free slot costs one
-// reading of its slots and is jumped over. A scan that a bound ends is continued by the next one, behind the partition where it
-// stopped, so that no partition is reached less often than others.
+// ListRunsNeedingDispatch implements lane.Storage. Runs whose marker has a time come first (expired reservations and
+// leases, waits that are due), then those that wait for a slot, partition by partition. A partition without a free slot
+// costs one read of its slots and is skipped. When a bound ends a scan, the next scan continues behind the partition
+// where it stopped, so that no partition is reached less often than others.
 func (s *Store) ListRunsNeedingDispatch(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
 	limit, err := q.PageLimit()
 	if err != nil {
@@ -71,7 +71,8 @@ func (s *Store) ListRunsNeedingDispatch(ctx context.Context, q *lane.DueQuery) (
 	return page, s.keepWalk(ctx, q.Environment, at, done)
 }
 
-// ofKey reads what waits for a slot in the partitions of one concurrency key, longest first.
+// ofKey reads the runs that wait for a slot in the partitions of one concurrency key, those that have waited longest
+// first.
 func (d *dispatch) ofKey(ctx context.Context, key string) error {
 	shards, err := d.store.shardCounts(ctx, d.q.Environment)
 	if err != nil {
@@ -83,7 +84,7 @@ func (d *dispatch) ofKey(ctx context.Context, key string) error {
 		if !d.wants(queue.Name) {
 			continue
 		}
-		// A partition waits in one shard. What was written when there were other numbers of shards is the walk's to find.
+		// A partition waits in one shard. The walk finds what was written under other numbers of shards.
 		shard := rows.ShardOf(string(p.Queue)+":"+p.Hash, shards.Write)
 		if d.limit == 1 {
 			if err := d.offer(ctx, p, queue.Concurrency, shard); err != nil || len(d.refs) > 0 {
@@ -119,7 +120,7 @@ func (d *dispatch) ofKey(ctx context.Context, key string) error {
 	return err
 }
 
-// timed reads the markers that have a time. Runs of full partitions are moved to where they wait for a slot.
+// timed reads the markers that have a time. Runs of full partitions get the marker of runs that wait for a slot.
 func (d *dispatch) timed(ctx context.Context, after runlane.Cursor) (runlane.Cursor, error) {
 	q := *d.q
 	q.After, q.Limit = after, d.limit
@@ -160,7 +161,7 @@ func (d *dispatch) timed(ctx context.Context, after runlane.Cursor) (runlane.Cur
 	return page.Next, nil
 }
 
-// walk goes through the partitions until it is around once (done), has enough, or has visited as many as it may.
+// walk goes through the partitions until it has been through all (done), has enough, or reaches its bound.
 func (d *dispatch) walk(ctx context.Context, at *dispatchCursor) (done bool, err error) {
 	shards, err := d.store.shardCounts(ctx, d.q.Environment)
 	if err != nil {
@@ -189,7 +190,7 @@ func (d *dispatch) walk(ctx context.Context, at *dispatchCursor) (done bool, err
 	}
 }
 
-// walkShard visits the partitions of a shard behind at.After, up to until where that is set. stopped: a bound was reached.
+// walkShard visits the partitions of a shard behind at.After, up to until if that is set. stopped: a bound was reached.
 func (d *dispatch) walkShard(ctx context.Context, at *dispatchCursor, until string) (stopped bool, err error) {
 	for {
 		entries, err := d.store.slotlessRows(ctx, d.q.Environment, at.WalkPosition)
@@ -226,7 +227,7 @@ func (d *dispatch) walkShard(ctx context.Context, at *dispatchCursor, until stri
 	}
 }
 
-// samePartition counts rows of the first one's partition, at most so many.
+// samePartition counts the rows of the first row's partition, at most that many.
 func (d *dispatch) samePartition(rows []rows.DueRow, most int) int {
 	first, _ := rows[0].SlotPartition(d.q.Environment)
 	n := 1
@@ -274,7 +275,7 @@ func (s *Store) slotlessRows(ctx context.Context, e runlane.Environment, at rows
 	return entries, err
 }
 
-// lastWalk is where the last pass over the partitions was ended by a bound.
+// lastWalk is where a bound ended the last pass over the partitions.
 func (s *Store) lastWalk(ctx context.Context, e runlane.Environment) (at rows.WalkPosition, err error) {
 	raw, err := s.db.Get(ctx, "read config", rows.ConfigPK(e), skDispatch)
 	if err != nil || raw == nil {
@@ -283,7 +284,7 @@ func (s *Store) lastWalk(ctx context.Context, e runlane.Environment) (at rows.Wa
 	return at, rows.Unmarshal(raw, &at)
 }
 
-// keepWalk remembers where a pass was ended, and forgets it when one came around.
+// keepWalk remembers where a pass ended, and forgets it when a pass is complete.
 func (s *Store) keepWalk(ctx context.Context, e runlane.Environment, at dispatchCursor, done bool) error {
 	if done && at.Start == (rows.WalkPosition{}) {
 		return nil

@@ -12,9 +12,12 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// scan reads the markers that are due, oldest first over all shards, and looks at their runs. Rows of the wanted stage are
-// returned; a row at which nobody has anything to do gets the marker of the moment when somebody will, so that no scan reads it
-// for ever; rows of other stages are theirs.
+// scan reads the due markers, oldest first over all shards, and classifies their runs:
+//
+//	Finding                    Row
+//	work for the wanted stage  returned
+//	work for another stage     left to that stage
+//	nothing to do yet          gets a marker at the time of the next work, so that later scans skip it until then
 func (s *Store) scan(ctx context.Context, q *lane.DueQuery, wanted rows.Stage) (*runlane.Page[found], error) {
 	at := rows.ToMillis(q.At)
 	var kinds []kindBound
@@ -42,8 +45,9 @@ func (s *Store) scan(ctx context.Context, q *lane.DueQuery, wanted rows.Stage) (
 	})
 }
 
-// leaveMarkers moves what a look leaves with another marker. Each move is a plain write that depends on its own run alone, so they go
-// at once: one after the other, a backlog at which nobody has anything to do would take the time of what lies behind it.
+// leaveMarkers moves the markers that classification replaces. Each move is a plain write that depends on its own run
+// alone, so they are sent in parallel: one after the other, a backlog of runs with nothing to do would delay the runs
+// behind it.
 func (s *Store) leaveMarkers(ctx context.Context, seen []found, wanted rows.Stage, at rows.Millis) error {
 	var leaving []markerMove
 	for _, f := range seen {
@@ -67,8 +71,8 @@ func (s *Store) ListRunsNeedingDelivery(ctx context.Context, q *lane.DueQuery) (
 	return s.scanRefs(ctx, q, rows.Delivering)
 }
 
-// ListRunsNeedingRedelivery implements lane.Storage. Runs that waited for a slot in a queue that has no limit any more need a
-// wakeup too: they have none.
+// ListRunsNeedingRedelivery implements lane.Storage. Runs that waited for a slot need a wakeup too once their queue has
+// no limit any more: they have none.
 func (s *Store) ListRunsNeedingRedelivery(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
 	return s.scanRefs(ctx, q, rows.Redelivering)
 }
@@ -81,9 +85,10 @@ func (s *Store) ListRunsNeedingCancellationFinalization(ctx context.Context, q *
 // timedKinds are the markers that stand for a moment.
 var timedKinds = []rows.MarkerKind{rows.Deliverable, rows.Unpublished, rows.Waiting, rows.Parked, rows.Leased}
 
-// OldestDue is since when the oldest marker has been due at an instant; zero when none is. It reads the index alone, changes nothing
-// and looks at no run: a marker may be older than what is really due (docs/internals/layout.md, Indexes), until a tick moves it. Where ticks
-// keep up, no marker stays due for longer than a tick's distance and its patience.
+// OldestDue is the time since which the oldest marker has been due at an instant; zero when none is due. It reads the
+// index alone, changes nothing and inspects no run: until a tick moves it, a marker may be earlier than the run's next
+// work (docs/internals/layout.md, Indexes). Where ticks keep up, no marker stays due for longer than the time between
+// two ticks and their grace period.
 func (s *Store) OldestDue(ctx context.Context, environment runlane.Environment, at time.Time) (time.Time, error) {
 	shards, err := s.shardCounts(ctx, environment)
 	if err != nil {

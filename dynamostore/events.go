@@ -12,7 +12,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// eventPosition is the place in a history behind which a page resumes. It counts events, not commits.
+// eventPosition is the place in a history after which a page resumes. It counts events, not commits.
 type eventPosition struct {
 	Sequence int64 `json:"s"`
 }
@@ -51,8 +51,8 @@ func (s *Store) ListRunEvents(ctx context.Context, q *lane.EventQuery) (*runlane
 	return page, s.fillBodies(ctx, current, page.Items)
 }
 
-// eventsFrom reads commits in one direction until it has n events beyond the position. The commit that holds the position is
-// found by reading from the newest one at or before it.
+// eventsFrom reads commits in one direction until it has n events beyond the position. It finds the commit that holds
+// the position by reading from the newest commit at or before it.
 func (s *Store) eventsFrom(ctx context.Context, r *rows.Run, after int64, descending bool, n int) ([]runlane.EventRecord, error) {
 	key := r.Key()
 	low, high := rows.LogPrefix, rows.LogPrefix+"~"

@@ -16,7 +16,7 @@ import (
 
 // The parts of the list of runs, in its order.
 const (
-	timedRuns    = iota // active ones, by when somebody has to look
+	timedRuns    = iota // active ones, by the time of their next inspection
 	slotlessRuns        // active ones that wait for a slot, by partition
 	finishedRuns        // newest first
 	listParts
@@ -28,7 +28,7 @@ type listPosition struct {
 	At   ddb.Position `json:"a"`
 }
 
-// listing is one page in the making.
+// listing is one page that is being filled.
 type listing struct {
 	*lane.RunQuery
 	limit    int
@@ -130,7 +130,7 @@ func (l *listing) matches(r runlane.RunSummary) bool {
 		(l.SourceRunID == "" || l.SourceRunID == r.Source.RunID)
 }
 
-// take appends a run that matches; enough tells that the page is full.
+// take appends a run that matches; enough means that the page is full.
 func (l *listing) take(r runlane.RunSummary) (enough bool) {
 	if l.matches(r) {
 		l.items = append(l.items, r)
@@ -138,8 +138,8 @@ func (l *listing) take(r runlane.RunSummary) (enough bool) {
 	return len(l.items) == l.limit
 }
 
-// listActive shows the runs of markers. Rows of other queues are passed over by their key alone; rows whose runs are gone, finished
-// or have another marker are stale.
+// listActive shows the runs of markers. Rows of other queues are skipped by their key alone. Rows are stale if their
+// runs are gone, finished or have another marker.
 func (s *Store) listActive(ctx context.Context, l *listing, entries []ddb.Row) (taken int, enough bool, err error) {
 	entries = entries[:min(len(entries), l.atLeast(len(l.items)))]
 	ids := make([]runlane.RunID, len(entries))
@@ -158,7 +158,7 @@ func (s *Store) listActive(ctx context.Context, l *listing, entries []ddb.Row) (
 	return len(entries), false, nil
 }
 
-// runOf is the run of a marker; "" where the key alone says that it is not wanted.
+// runOf is the run of a marker; "" if the key alone says that it is not wanted.
 func (l *listing) runOf(row ddb.Row) runlane.RunID {
 	if due, ok := rows.ParseDueRow(row.Item); ok && (l.Queue == "" || l.Queue == due.Queue) {
 		return due.Run
@@ -183,13 +183,17 @@ func (l *listing) takeFinished(entries []ddb.Row) (taken int, enough bool, err e
 	return len(entries), false, nil
 }
 
-// maxListParallel is how many requests of one list may be under way at once: with the usual number of shards, all that do not have
-// to wait for one another. Somebody waits for the page, maybe far from the table.
+// maxListParallel is how many requests of one list may run at once: with the usual number of shards, all that need not
+// wait for one another. A user waits for the page, maybe far from the table.
 const maxListParallel = 100
 
-// readAhead fills a page in two rounds, where active runs are as evenly spread as ids are: first the markers, beside the number of
-// shards where it is not known; then the runs of these markers, beside the finished runs where they may be needed. A list of finished
-// runs alone needs one. Shards beyond the usual number are another round, once a minute in a process.
+// readAhead fills a page in two rounds if the ids of active runs are spread evenly:
+//
+//   - first the markers, together with the number of shards if it is not known;
+//   - then the runs of these markers, together with the finished runs if they may be needed.
+//
+// A list of finished runs alone needs one round. Shards beyond the usual number need another one, once a minute in a
+// process.
 func (s *Store) readAhead(ctx context.Context, l *listing, at listPosition) error {
 	shards, known := s.knownShards(l.Environment)
 	if !known {
@@ -233,9 +237,10 @@ func (s *Store) readAhead(ctx context.Context, l *listing, at listPosition) erro
 	return ddb.AllOf(ctx, maxListParallel, second)
 }
 
-// listWalk is a part of the list. Runs are spread over the shards by their ids: that one shard holds more of a page than is read of
-// it at first, and is read again, happens on one page in a hundred thousand. But active runs whose time is the same millisecond come
-// shard by shard, and those that wait for a slot lie together: of these, which are small, a usual page is read of every shard.
+// listWalk is a part of the list. Runs are spread over the shards by their ids: about one page in a hundred thousand
+// needs a second read because one shard holds more of it than the first read covers. But active runs with the same
+// millisecond come shard by shard, and runs that wait for a slot lie together: of these small rows, a usual page is
+// read from every shard.
 func (s *Store) listWalk(l *listing, part int, shards rows.Shards, after ddb.Position) *ddb.Walking {
 	entries := float64(l.atLeast(0))
 	share := entries / float64(min(shards.Read, rows.DefaultShards))
@@ -249,7 +254,7 @@ func (s *Store) listWalk(l *listing, part int, shards rows.Shards, after ddb.Pos
 	return walk
 }
 
-// atLeast is how many rows are looked at beside those that were taken already: a filter may let few of them through.
+// atLeast is how many rows are read after those already taken: a filter may let few of them through.
 func (l *listing) atLeast(taken int) int { return max(l.limit-taken, minBatch) }
 
 func (l *listing) activeReads() (reads []func(context.Context) error) {
@@ -261,7 +266,7 @@ func (l *listing) activeReads() (reads []func(context.Context) error) {
 	return reads
 }
 
-// readyRuns are the active runs that come next on this page, as far as the markers are read.
+// readyRuns are the active runs that come next on this page, as far as their markers are read.
 func (l *listing) readyRuns() (ids []runlane.RunID) {
 	for _, walk := range l.walks[:finishedRuns] {
 		if walk == nil {
@@ -276,7 +281,7 @@ func (l *listing) readyRuns() (ids []runlane.RunID) {
 	return ids
 }
 
-// know reads those runs that were not read for this page yet.
+// know reads the runs that were not yet read for this page.
 func (s *Store) know(ctx context.Context, l *listing, ids []runlane.RunID) error {
 	ids = slices.DeleteFunc(slices.Clone(ids), func(id runlane.RunID) bool {
 		_, known := l.known[id]

@@ -8,8 +8,8 @@ import (
 	"github.com/runlane/runlane-go/dynamostore/internal/rows"
 )
 
-// moveMarker writes a marker if nothing about the run has changed since it was read; if something has, whoever changed it looks
-// later. It never changes the sequence.
+// moveMarker writes a marker if the run has not changed since it was read. If it has changed, the marker stays as that
+// change left it. The sequence never changes.
 func (s *Store) moveMarker(ctx context.Context, r *rows.Run, to rows.Marker) error {
 	shards, err := s.shardCounts(ctx, r.Key().Environment)
 	if err != nil {

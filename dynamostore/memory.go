@@ -8,14 +8,15 @@ import (
 	"github.com/runlane/runlane-go/dynamostore/internal/rows"
 )
 
-// How long a slot is worth trying that a scan found for a run, and one that a commit freed, by the clock of the commands.
+// How long a remembered slot is worth trying, by the clock of the commands: one that a scan found for a run, and one
+// that a commit freed.
 const (
 	offerTime rows.Millis = 5_000
 	freedTime rows.Millis = 30_000
 )
 
-// slotOffer is a slot that a scan found for a run: the reservation or claim that follows need not read the partition again. It is a
-// reading like any other, and the commit is conditional on it.
+// slotOffer is a slot that a scan found for a run: the reservation or claim that follows need not read the partition
+// again. It is a reading like any other, and the commit is conditional on it.
 type slotOffer struct {
 	partition rows.Partition
 	limit     int
@@ -24,10 +25,11 @@ type slotOffer struct {
 	at        rows.Millis
 }
 
-// offers remember slots for a moment: found for a run, by the run's key, and freed by commits of this process, by partition.
+// offers remember slots for a moment: those found for a run, by the run's key, and those freed by this process, by
+// partition.
 type offers struct {
 	now   func() time.Time
-	moved *recent[string, rows.Millis] // rows of runs that wait for a slot there no more, and since when that is known
+	moved *recent[string, rows.Millis] // rows of runs that no longer wait for a slot there, and when that was learned
 
 	mutex sync.Mutex
 	byRun map[string]slotOffer
@@ -40,7 +42,7 @@ type freedNumber struct {
 	asked  bool // a search has begun for it
 }
 
-// offersKept bounds each memory. What is forgotten costs a read.
+// offersKept bounds each memory. A forgotten entry costs a read.
 const offersKept = 4096
 
 func newOffers(now func() time.Time) *offers {
@@ -70,7 +72,7 @@ func (o *offers) take(run string, p rows.Partition, limit int, at rows.Millis) (
 	return offer, ok && offer.partition == p && offer.limit == limit && max(at-offer.at, offer.at-at) <= offerTime
 }
 
-// settled follows a commit: what it gave up is free, what it took is not.
+// settled records a commit: the slots that it gave up are free, those that it took are not.
 func (o *offers) settled(p rows.Partition, c *rows.SlotChange, at rows.Millis) {
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
@@ -94,7 +96,7 @@ func (o *offers) settled(p rows.Partition, c *rows.SlotChange, at rows.Millis) {
 	}
 }
 
-// next is the newest number that this process freed and that no search has begun for; −1: none.
+// next is the newest number that this process freed and for which no search has begun; −1: none.
 func (o *offers) next(p rows.Partition, at rows.Millis) int {
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
@@ -108,7 +110,7 @@ func (o *offers) next(p rows.Partition, at rows.Millis) int {
 	return -1
 }
 
-// again lets another search begin for a number whose run was lost to someone else.
+// again lets another search begin for a number whose run another process took.
 func (o *offers) again(p rows.Partition, number int) {
 	o.mutex.Lock()
 	defer o.mutex.Unlock()
@@ -119,7 +121,7 @@ func (o *offers) again(p rows.Partition, number int) {
 	}
 }
 
-// declined is a run that is not to be reserved for: what was found for it is for another.
+// declined records a run that gets no reservation: the slot found for it goes to another run.
 func (o *offers) declined(run string) {
 	o.mutex.Lock()
 	offer, ok := o.byRun[run]
@@ -130,20 +132,20 @@ func (o *offers) declined(run string) {
 	}
 }
 
-// movedTime is how long a row counts as stale by memory. Indexes are seldom late for a second, and a run may come back to the same place
-// when the limit of its queue comes and goes.
+// movedTime is how long a row counts as stale by memory. Indexes seldom lag by a second, and a run may return to the
+// same place when its queue gains and loses a limit.
 const movedTime = 30 * time.Second
 
-// remember takes a row for stale from here on.
+// remember treats a row as stale from now on.
 func (o *offers) remember(row rows.DueRow) { o.moved.put(row.Memory(), rows.ToMillis(o.now())) }
 
-// movedOn reports a row whose run is known not to wait there any more.
+// movedOn reports a row whose run is known to wait there no longer.
 func (o *offers) movedOn(row rows.DueRow) bool {
 	since, known := o.moved.get(row.Memory())
 	return known && rows.ToMillis(o.now())-since <= rows.Millis(movedTime/time.Millisecond)
 }
 
-// follow follows a commit: a run that waited for a slot does not wait there any more, and slots have changed hands.
+// follow records a commit: a run that waited for a slot no longer does, and slots have changed hands.
 func (o *offers) follow(c *rows.Change, w *rows.Built) {
 	if c.Before != nil && c.Before.Marker().Kind == rows.Slotless && c.Before.Due() != w.Run.Due() {
 		o.remember(rows.DueRow{Run: c.Before.Key().RunID, Key: c.Before.Due()})

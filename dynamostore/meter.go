@@ -67,7 +67,7 @@ func (m *Meter) conflict() {
 
 type meterKey struct{}
 
-// WithMeter makes the store count what is done under this context in m too, beside its own figures.
+// WithMeter makes the store count what is done under this context in m too, besides its own figures.
 func WithMeter(ctx context.Context, m *Meter) context.Context {
 	return context.WithValue(ctx, meterKey{}, m)
 }

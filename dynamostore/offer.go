@@ -17,18 +17,19 @@ const (
 	// offerPages is how many pages of waiting runs are read, and offerRows how many rows such a page has at most.
 	offerPages = 3
 	offerRows  = 256
-	// offerReads is how many runs are read at once when the first one was stale.
+	// offerReads is how many runs are read at once after the first one was stale.
 	offerReads = 4
 )
 
-// offer finds one run of a partition for one free slot. Many may be freed at the same moment, by any number of processes, and each of
-// those who freed one searches: the number's rank among the free ones is the run's rank among those that wait, so that no two searches
-// come to the same run. With a single free number that is the run that has waited longest. A large limit is divided into its windows first,
-// and the runs by a hash of their ids.
+// offer finds one run of a partition for one free slot. Any number of processes may free slots at the same moment, and
+// each of them searches. The number's rank among the free ones is the run's rank among the waiting ones, so that no two
+// searches choose the same run. With a single free number that is the run that has waited longest. A large limit is
+// divided into its windows first, and the runs by a hash of their ids.
 //
-// The index is read before the slots: a row whose run has got a slot since is dropped by what the slots say, and the ranks agree, however
-// late the index is. Rows of runs that have ended since cost a read each, unless this process knows it; those are the first ones, so that the
-// reads go further and further behind. Their number is bounded. What is not found is left to the next finisher and to the tick.
+// The index is read before the slots. So a row whose run got a slot meanwhile is dropped by the slots' content, and the
+// ranks agree however late the index is. Rows of runs that have ended meanwhile cost one read each, unless this process
+// knows about them. They come first, so each next read goes further behind. The number of reads is bounded. A run that
+// is not found is left to the next finisher and to the tick.
 func (d *dispatch) offer(ctx context.Context, p rows.Partition, limit int, shard int) error {
 	search := &offerSearch{
 		dispatch: d, partition: p, index: rows.DuePartition(d.q.Environment, rows.Slotless, shard), more: true,
@@ -43,7 +44,7 @@ func (d *dispatch) offer(ctx context.Context, p rows.Partition, limit int, shard
 		return err
 	}
 	search.position, search.stride, search.free = slices.Index(reading.Free, mine), len(reading.Free), len(reading.Free)
-	if search.position < 0 { // freed by another process, or lost to someone else
+	if search.position < 0 { // freed by another process, or its run was taken by one
 		search.position = rand.IntN(search.free) //nolint:gosec // avoiding conflicts needs no secrecy
 	}
 	offer := slotOffer{partition: p, limit: limit, number: reading.Free[search.position], at: d.at}
@@ -66,7 +67,7 @@ type offerSearch struct {
 
 	partition        rows.Partition
 	index            string        // where its runs wait
-	rows             []rows.DueRow // that were read and not judged yet
+	rows             []rows.DueRow // that were read and not yet judged
 	after            item.Item
 	more             bool // behind those
 	pages            int
@@ -87,7 +88,7 @@ func (o *offerSearch) page(ctx context.Context, size int) error {
 	return err
 }
 
-// find reads on until there is a run that waits.
+// find reads until it finds a run that waits.
 func (o *offerSearch) find(ctx context.Context, reading *rows.SlotReading) (*found, error) {
 	holders := map[runlane.RunID]bool{}
 	for i := range reading.Taken {
@@ -95,7 +96,7 @@ func (o *offerSearch) find(ctx context.Context, reading *rows.SlotReading) (*fou
 			holders[reading.Taken[i].Run] = true
 		}
 	}
-	if o.more && len(o.rows) < 2*o.stride*o.shares { // many search at once
+	if o.more && len(o.rows) < 2*o.stride*o.shares { // many searches run at once
 		if err := o.page(ctx, offerRows); err != nil {
 			return nil, err
 		}
@@ -112,7 +113,8 @@ func (o *offerSearch) find(ctx context.Context, reading *rows.SlotReading) (*fou
 	}
 }
 
-// candidates are the rows of this search's share, or those of others where it has none, without runs that hold a slot.
+// candidates are the rows of this search's share, or those of other shares if its share is empty, without runs that
+// hold a slot.
 func (o *offerSearch) candidates(holders map[runlane.RunID]bool) (own []rows.DueRow) {
 	var others []rows.DueRow
 	for _, row := range o.rows {
@@ -132,8 +134,8 @@ func (o *offerSearch) candidates(holders map[runlane.RunID]bool) (own []rows.Due
 	return own
 }
 
-// among reads candidates: one, then some at once, each twice as far behind as the one before. On the last page it goes on with those
-// that it left out.
+// among reads candidates: one, then some at once, each twice as far behind as the one before. On the last page it
+// continues with those that it left out.
 func (o *offerSearch) among(ctx context.Context, entries []rows.DueRow) (*found, error) {
 	if len(entries) == 0 {
 		return nil, nil
@@ -161,8 +163,8 @@ func (o *offerSearch) among(ctx context.Context, entries []rows.DueRow) (*found,
 	return nil, nil
 }
 
-// beyond is a candidate for a search that has come to the end: where it is alone the last one, because those that moved on are the first
-// ones; else any, so as not to meet the others there.
+// beyond is a candidate for a search that has reached the end: the last one if the search is alone, because runs that
+// moved on come first; else a random one, to avoid the choices of other searches.
 func (o *offerSearch) beyond(rows int) int {
 	if o.free == 1 {
 		return rows - 1
@@ -192,7 +194,7 @@ func (o *offerSearch) waits(ctx context.Context, chosen []rows.DueRow) (*found, 
 	return nil, nil
 }
 
-// waitingRows are the next rows of a partition, and where they end; nil: at the last one.
+// waitingRows are the next rows of a partition, and the key where they end; nil: there are no more.
 func (s *Store) waitingRows(ctx context.Context, dp string, p rows.Partition, after item.Item, limit int) (entries []rows.DueRow, next item.Item, err error) {
 	q := &ddb.Query{
 		Operation: "scan slots", Index: rows.IndexDue, Where: "#dp = :dp AND #da BETWEEN :from AND :until",

@@ -72,10 +72,10 @@ func (s *Store) claimable(ctx context.Context, c *lane.ClaimOutboxCommand) ([]*r
 	return runs, err
 }
 
-// claimRow takes one row if it is due and nobody was faster; nil otherwise.
+// claimRow takes one row if it is due and no other publisher took it first; nil otherwise.
 func (s *Store) claimRow(ctx context.Context, c *lane.ClaimOutboxCommand, r *rows.Run) (*lane.OutboxMessage, error) {
 	if r.DispatchExpiresAt != 0 && r.DispatchExpiresAt <= rows.ToMillis(c.At) {
-		return nil, nil // its reservation is over: it waits for a slot, and the row for nothing
+		return nil, nil // its reservation is over: it waits for a slot, and the row is not needed
 	}
 	at := rows.DeliveryRef{Key: r.Key(), First: r.DeliveryLog, Index: r.DeliveryIndex}
 	row, err := s.readDelivery(ctx, at.Key, at.First, at.Index)
@@ -92,7 +92,8 @@ func (s *Store) claimRow(ctx context.Context, c *lane.ClaimOutboxCommand, r *row
 	return &m, nil
 }
 
-// updateRow changes a delivery row: one plain write of its log item. It returns the row afterwards; nil: its condition failed.
+// updateRow changes a delivery row by one plain write of its log item. It returns the changed row; nil: its condition
+// failed.
 func (s *Store) updateRow(ctx context.Context, operation string, at rows.DeliveryRef, u *item.Update) (*rows.Delivery, error) {
 	after, ok, err := s.db.Update(ctx, operation, u)
 	if err != nil || !ok {
@@ -126,7 +127,7 @@ func (s *Store) MarkOutboxMessagesFailed(ctx context.Context, c *lane.MarkFailed
 			return ok, err
 		}
 		to := rows.Marker{Kind: rows.Unpublished, At: next}
-		if row.Reserved != 0 && next > row.Reserved { // then it waits for a slot, and the row for nothing
+		if row.Reserved != 0 && next > row.Reserved { // from then on it waits for a slot, and the row is not needed
 			to = rows.Marker{Kind: rows.Leased, At: row.Reserved}
 		}
 		return true, s.moveAfterMark(ctx, row, to)
@@ -155,8 +156,8 @@ func (s *Store) markFailure(ctx context.Context, row rows.ClaimedDelivery, statu
 	return after != nil, err
 }
 
-// moveAfterMark moves the marker of a marked row's run, if sequence and marker are still what they were before the mark. If not,
-// whoever changed them looks later.
+// moveAfterMark moves the marker of a marked row's run, if sequence and marker are as they were before the mark. If
+// not, the marker stays as that change left it.
 func (s *Store) moveAfterMark(ctx context.Context, row rows.ClaimedDelivery, to rows.Marker) error {
 	_, queue, ok := row.Due.Parse()
 	if !ok {
@@ -173,7 +174,7 @@ func (s *Store) moveAfterMark(ctx context.Context, row rows.ClaimedDelivery, to 
 	return s.moveMarkerFrom(ctx, rows.RunPK(row.Key), row.Sequence, row.Due, due, row.Due.Entry())
 }
 
-// mark judges rows one by one. Those whose claim is stale are named together, the rest are marked.
+// mark handles rows one by one. Rows whose claim is stale are reported together, the rest are marked.
 func (s *Store) mark(ctx context.Context, e runlane.Environment, refs []lane.OutboxRef, one func(context.Context, rows.ClaimedDelivery) (bool, error)) error {
 	if err := ctx.Err(); err != nil {
 		return s.db.Failure(ctx, "mark", err)

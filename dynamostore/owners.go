@@ -10,7 +10,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// ownersFor are the owners of a creation. Those that are known to be dead are replaced.
+// ownersFor are the owners of a creation. Owners that are known to be dead are replaced.
 func (s *Store) ownersFor(c *lane.AppendCommand) []rows.Owner {
 	owners := rows.OwnersOf(c.Projected, c.PayloadHash)
 	for i := range owners {
@@ -21,7 +21,7 @@ func (s *Store) ownersFor(c *lane.AppendCommand) []rows.Owner {
 	return owners
 }
 
-// resolve tells who holds a key: live is the run while it does.
+// resolve tells who holds a key: live is the run, as long as it holds the key.
 func (s *Store) resolve(ctx context.Context, raw item.Item) (owner rows.Owner, live *rows.Run, err error) {
 	if err := rows.Unmarshal(raw, &owner); err != nil {
 		return owner, nil, err
@@ -37,7 +37,8 @@ func (s *Store) resolve(ctx context.Context, raw item.Item) (owner rows.Owner, l
 	return owner, run, nil
 }
 
-// rememberDead spares the next creation with the key a commit that fails. An owner that only its run names may be another's by then.
+// rememberDead spares the next creation with the key a commit that fails. An owner without a commit id is
+// not remembered: its run's id may name another owner by then.
 func (s *Store) rememberDead(owner rows.Owner) {
 	if owner.Commit != "" {
 		s.owners.put(owner.PK, owner.Commit)

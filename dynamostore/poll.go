@@ -11,9 +11,9 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// ListRunnableRuns implements lane.Storage. It moves no marker: it reads for workers that poll, not for maintenance. A queued
-// run is runnable whatever its wakeup does, so markers of deliveries are read up to any time. A run of a bounded queue is
-// runnable while it holds a slot, or while there is one for it.
+// ListRunnableRuns implements lane.Storage. It moves no marker, because it reads for workers that poll, not for
+// maintenance. A queued run is runnable whatever the state of its wakeup, so markers of deliveries are read up to any
+// time. A run of a bounded queue is runnable while it holds a slot, or while one is free for it.
 func (s *Store) ListRunnableRuns(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
 	limit, err := q.PageLimit()
 	if err != nil {

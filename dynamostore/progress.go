@@ -9,7 +9,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// PutProgress implements lane.ProgressKeeper: the note, and a look at the lease in the same transaction.
+// PutProgress implements lane.ProgressKeeper: it writes the note and checks the lease in one transaction.
 func (s *Store) PutProgress(ctx context.Context, key lane.RunKey, leaseToken string, p runlane.Progress) error {
 	writes, err := rows.ProgressWrites(key, leaseToken, p)
 	if err != nil {

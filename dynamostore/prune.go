@@ -20,8 +20,9 @@ type pruning struct {
 	progress lane.PruneProgress
 }
 
-// PruneRuns implements lane.Storage. The index done tells what is old; each run is then read strongly. Its run item goes last:
-// as long as it stands the index shows it, and the next call goes on where another one was interrupted.
+// PruneRuns implements lane.Storage. The index done tells which runs are old; each run is then read strongly. Its run
+// item is removed last: as long as it exists the index shows it, and the next call continues where another one was
+// interrupted.
 func (s *Store) PruneRuns(ctx context.Context, c *lane.PruneCommand) (*lane.PruneProgress, error) {
 	statuses, err := c.Terminal()
 	if err != nil {
@@ -41,7 +42,7 @@ func (s *Store) PruneRuns(ctx context.Context, c *lane.PruneCommand) (*lane.Prun
 	if err != nil {
 		return nil, err
 	}
-	old := doneSpan(c.Environment, statuses, shards, fmt.Sprintf("%013d:", cutoff)) // of the cutoff itself, a key goes on behind the colon
+	old := doneSpan(c.Environment, statuses, shards, fmt.Sprintf("%013d:", cutoff)) // with the cutoff itself: its keys continue after the colon
 	_, stopped, more, err := s.db.Walk(ctx, "prune", old, after, ddb.ChunkOf(p.limit), maxListRows, func(rows []ddb.Row) (int, bool, error) {
 		taken, err := s.pruneRows(ctx, p, rows)
 		return taken, p.progress.Pruned >= p.limit || taken < len(rows), err
@@ -93,7 +94,7 @@ func (s *Store) pruneRows(ctx context.Context, p *pruning, entries []ddb.Row) (t
 	return taken, err
 }
 
-// ownersHeld reads which of their keys the runs still own: a key may have been reset, or taken over.
+// ownersHeld reads which of their keys the runs still own: a key may have been reset, or taken by another run.
 func (s *Store) ownersHeld(ctx context.Context, runs map[runlane.RunID]*rows.Run) (map[runlane.RunID][]rows.Owner, error) {
 	var keys []item.Item
 	for _, r := range runs {
@@ -113,10 +114,10 @@ func (s *Store) ownersHeld(ctx context.Context, runs map[runlane.RunID]*rows.Run
 	return held, err
 }
 
-// pruneRun removes one run: its owners, payload, output, its log from the newest back, and the run item last. It is done over
-// and over until the run item is gone, by any number of callers; gone tells the one who removed that. Another caller may be done
-// before, and the id used again: owners, and what stands under the run's key, were read before the run was last found as it is
-// here, so they are this run's, and each is removed only as it was read.
+// pruneRun removes one run: its owners, payload and output, its log from the newest back, and the run item last. Any
+// number of callers may repeat it until the run item is gone; gone is true for the caller that removed the item.
+// Another caller may finish first, and the id may be used again. So owners and everything under the run's key are read
+// before the run is last found unchanged, and each is removed only as it was read.
 func (s *Store) pruneRun(ctx context.Context, r *rows.Run, owners []rows.Owner) (gone bool, err error) {
 	parts, err := s.partsOf(ctx, r)
 	if err != nil || parts == nil {
@@ -137,7 +138,7 @@ func (s *Store) pruneRun(ctx context.Context, r *rows.Run, owners []rows.Owner) 
 		}
 	}
 	run, rest := parts[len(parts)-1], parts[:len(parts)-1]
-	for _, part := range slices.Backward(rest) { // 'payload' > 'output' > 'note' > 'log:…': backwards is the order wanted
+	for _, part := range slices.Backward(rest) { // 'payload' > 'output' > 'note' > 'log:…': backwards is the wanted order
 		if result, err := s.db.Delete(ctx, "prune", part, rows.AsRead(part)); err != nil || result == ddb.Kept {
 			return false, err
 		}
@@ -146,7 +147,7 @@ func (s *Store) pruneRun(ctx context.Context, r *rows.Run, owners []rows.Owner) 
 	return result == ddb.Removed, err
 }
 
-// partsOf reads everything under the run's key, the run item last; nil when that is gone, or another run's.
+// partsOf reads everything under the run's key, the run item last; nil when the run item is gone or another run's.
 func (s *Store) partsOf(ctx context.Context, r *rows.Run) (parts []item.Item, err error) {
 	err = s.db.Query(ctx, &ddb.Query{
 		Operation: "prune", Where: "#pk = :pk AND #sk <= :run", Values: item.Item{":pk": item.Text(r.PK), ":run": item.Text(rows.RunSK)},

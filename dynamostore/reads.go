@@ -47,8 +47,8 @@ func (s *Store) GetRun(ctx context.Context, key lane.RunKey) (*runlane.Run, erro
 	return run, err
 }
 
-// snapshot is the run item that the transition expects, from a recent read or commit, else read now. It may be at another sequence,
-// or another run's: the caller judges. nil: there is no run.
+// snapshot is the run item that the transition expects, from a recent read or commit, else read now. It may be at
+// another sequence, or belong to another run: the caller checks. nil: there is no run.
 func (s *Store) snapshot(ctx context.Context, t *lane.Transition) (*rows.Run, error) {
 	if known, ok := s.snapshots.get(rows.RunPK(t.Key())); ok && known.ExpectedBy(t) {
 		return known, nil
@@ -56,8 +56,8 @@ func (s *Store) snapshot(ctx context.Context, t *lane.Transition) (*rows.Run, er
 	return s.readRun(ctx, t.Key())
 }
 
-// atSequence is the run that a claim or a reservation expects; nil: there is none, or it is at another
-// sequence, or another run's.
+// atSequence is the run that a claim or a reservation expects; nil: there is none, or it is at another sequence, or the
+// item belongs to another run.
 func (s *Store) atSequence(ctx context.Context, t *lane.Transition) (*rows.Run, error) {
 	run, err := s.snapshot(ctx, t)
 	if err != nil || run == nil || !run.ExpectedBy(t) {
@@ -78,8 +78,8 @@ func (s *Store) readRun(ctx context.Context, key lane.RunKey) (*rows.Run, error)
 	return r, err
 }
 
-// readWhole reads run and payload in one strong query, and what stands elsewhere: a separate output, a long failure. The run
-// item says where they are; announced and not yet visible they are read again. nil: there is no run.
+// readWhole reads run and payload in one strong query, and what is stored apart: a separate output, a long failure. The
+// run item says where these are; if one is announced but not yet visible, it is read again. nil: there is no run.
 func (s *Store) readWhole(ctx context.Context, key lane.RunKey) (*runlane.Run, *rows.Run, error) {
 	var current *rows.Run
 	var payload item.Item
@@ -110,7 +110,7 @@ func (s *Store) readWhole(ctx context.Context, key lane.RunKey) (*runlane.Run, *
 	return run, current, err
 }
 
-// bulk is the payload or output of a run. read is its item where it was read already.
+// bulk is the payload or output of a run. read is its item if it was read already.
 func (s *Store) bulk(ctx context.Context, r *rows.Run, p rows.Place, inlined []byte, sk string, read item.Item) ([]byte, error) {
 	if !p.Separate() {
 		if p == rows.Nowhere {
@@ -206,8 +206,8 @@ func (s *Store) getWholeRuns(ctx context.Context, q *lane.RunsQuery) ([]*runlane
 	return slices.DeleteFunc(runs, func(r *runlane.Run) bool { return r == nil }), err
 }
 
-// readRuns reads run items strongly, each once, in batches. Runs that a newer program wrote are left out: a scan passes them over as it
-// does stale rows, since one of them must not stop what is to be done about all others.
+// readRuns reads run items strongly, each once, in batches. Runs that a newer program wrote are left out: a scan skips
+// them like stale rows, because one of them must not stop the work on all others.
 func (s *Store) readRuns(ctx context.Context, e runlane.Environment, ids []runlane.RunID) (map[runlane.RunID]*rows.Run, error) {
 	keys := make([]item.Item, 0, len(ids))
 	for _, id := range ids {

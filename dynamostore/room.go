@@ -19,7 +19,7 @@ type dispatch struct {
 	jumps int
 	refs  []lane.RunRef
 
-	polling bool // for workers: what could be claimed now, in queues without a limit too
+	polling bool // for workers: what can be claimed now, also in queues without a limit
 }
 
 func newDispatch(s *Store, q *lane.DueQuery, limit int) *dispatch {
@@ -30,7 +30,7 @@ func (d *dispatch) wants(queue runlane.QueueName) bool {
 	return d.q.Wants(queue) && (d.polling || isBounded(d.q.Bounded, queue))
 }
 
-// accepts judges a run that waits for a slot, or waited for one when its queue had a limit.
+// accepts reports whether a run waits for a slot, or waited for one when its queue had a limit.
 func (d *dispatch) accepts(f *found) bool {
 	if !d.polling {
 		return f.finding.Stage == rows.Dispatching
@@ -40,8 +40,9 @@ func (d *dispatch) accepts(f *found) bool {
 	return ok && f.finding.Since <= d.at
 }
 
-// take returns a run that needs a slot if there is one for it. A running run whose slot is its own needs none; one without is
-// returned even so, to be made waiting: a running run must not lie where full partitions are never read.
+// take returns a run that needs a slot if there is one for it. A running run that holds its slot needs none. A running
+// run without one is returned all the same, so that it becomes waiting: it must not stay where full partitions are
+// never read.
 func (d *dispatch) take(ctx context.Context, f found) (taken bool, err error) {
 	if f.run.State() != runlane.StatusRunning {
 		p := f.run.Partition()
@@ -55,11 +56,11 @@ func (d *dispatch) take(ctx context.Context, f found) (taken bool, err error) {
 	return true, nil
 }
 
-// room is what is free of a partition, for one scan.
+// room is the free part of a partition, for one scan.
 type room struct {
 	left    int
 	limit   int
-	numbers []int // to be given out, in any order: other scans see the same ones
+	numbers []int // to give out, in any order: other scans see the same ones
 	over    map[int]rows.SlotItem
 }
 
@@ -89,7 +90,7 @@ func (d *dispatch) room(ctx context.Context, p rows.Partition) (*room, error) {
 	return r, nil
 }
 
-// give keeps one of the free slots for a run, and offers it for the reservation or claim that is to follow.
+// give keeps one of the free slots for a run, and offers it to the reservation or claim that follows.
 func (d *dispatch) give(r *rows.Run, p rows.Partition, from *room) {
 	from.left--
 	if from.left >= len(from.numbers) {

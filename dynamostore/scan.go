@@ -13,8 +13,8 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// readRows reads the runs of rows strongly. A row whose run is gone, finished or has another marker is stale: its run is nil. So is
-// that of a run in a status that this version does not know: when somebody has to look at it, a look could not tell.
+// readRows reads the runs of rows strongly. A row is stale if its run is gone, finished or has another marker: its run
+// is nil. The run is nil too if this version does not know its status, because it could not classify the run.
 func (s *Store) readRows(ctx context.Context, e runlane.Environment, rows []rows.DueRow) ([]found, error) {
 	ids := make([]runlane.RunID, len(rows))
 	for i, row := range rows {
@@ -31,8 +31,8 @@ func (s *Store) readRows(ctx context.Context, e runlane.Environment, rows []rows
 	return out, err
 }
 
-// inspect judges rows by their runs and the delivery rows that a judgement needs. What patience leaves to others has no run in the
-// result, like stale rows.
+// inspect classifies the runs of rows, with the delivery rows that this needs. Runs that patience leaves to other
+// processes are nil in the result, like stale rows.
 func (s *Store) inspect(ctx context.Context, q *lane.DueQuery, rows []rows.DueRow, at rows.Millis) ([]found, error) {
 	seen, err := s.readRows(ctx, q.Environment, rows)
 	if err != nil {
@@ -41,7 +41,7 @@ func (s *Store) inspect(ctx context.Context, q *lane.DueQuery, rows []rows.DueRo
 	return seen, s.classify(ctx, q, seen, at)
 }
 
-// classify is look at runs that were read.
+// classify classifies runs that were read.
 func (s *Store) classify(ctx context.Context, q *lane.DueQuery, seen []found, at rows.Millis) error {
 	var needed []*rows.Run
 	for i := range seen {
@@ -72,7 +72,7 @@ func (s *Store) classify(ctx context.Context, q *lane.DueQuery, seen []found, at
 	return nil
 }
 
-// ref is what a scan returns of a run.
+// ref is how a scan returns a run.
 func (f found) ref() lane.RunRef {
 	ref := lane.RunRef{
 		RunKey: f.run.Key(), Queue: runlane.QueueName(f.run.Queue), ConcurrencyKey: f.run.ConcurrencyKey, Status: f.run.State(),
@@ -106,27 +106,27 @@ func doneSpan(e runlane.Environment, statuses []runlane.Status, shards rows.Shar
 	return sp
 }
 
-// minBatch is how many runs are read at once at least: a filter may let few of them through.
+// minBatch is the smallest number of runs read at once: a filter may let few of them through.
 const minBatch = 25
 
 const (
-	// maxScanRows bounds the rows whose runs one page reads. The bound reached is a page with a cursor.
+	// maxScanRows bounds the rows whose runs one page reads. A page that reaches the bound has a cursor.
 	maxScanRows = 2000
 	// maxScanKeys bounds the rows that one page drops by their key alone, which costs next to nothing.
 	maxScanKeys = 50_000
-	// maxScanChunk is how many rows of a shard are read at once where all of the last ones were dropped by their key.
+	// maxScanChunk is how many rows of a shard are read at once after all of the last ones were dropped by their key.
 	maxScanChunk = 1000
 )
 
-// found is a row whose run was read and looked at.
+// found is a row whose run was read and classified.
 type found struct {
 	row     rows.DueRow
 	run     *rows.Run
 	finding rows.Finding
 }
 
-// examine pages through the rows of the kinds in due order; judge reads their runs and leaves those it wants with their run set.
-// Rows of queues that are not kept are dropped from the key alone.
+// examine pages through the rows of the kinds in due order; judge reads their runs and keeps the run set on those it
+// wants. Rows of queues that are not kept are dropped by the key alone.
 func (s *Store) examine(
 	ctx context.Context, q *lane.DueQuery, what string, kinds []kindBound, keep func(runlane.QueueName) bool,
 	judge func([]rows.DueRow) ([]found, error),
@@ -205,15 +205,16 @@ func boundedNames(queues []runlane.Queue) []runlane.QueueName {
 	return names
 }
 
-// kindBound asks for the markers of a kind up to a moment. Those that wait for a slot have no moment, but the order of their queues:
-// of them it asks for all but the bounded queues', which nobody should have to read past.
+// kindBound asks for the markers of a kind up to a moment. Markers of runs that wait for a slot have no moment, but are
+// ordered by queue: of them it asks for all except those of the bounded queues, which no caller should have to skip row
+// by row.
 type kindBound struct {
 	kind  rows.MarkerKind
 	until rows.Millis
 }
 
-// dueBound asks for what is due of a kind and not surely in somebody's hands: patience leaves the markers of deliveries alone that were
-// queued or begun within it, and there are as many of them as that were.
+// dueBound asks for what is due of a kind, except deliveries that another process surely handles: patience skips the
+// markers of deliveries that were queued or begun within it, which may be many.
 func dueBound(kind rows.MarkerKind, at rows.Millis, p lane.Patience) kindBound {
 	if kind == rows.Deliverable {
 		at -= rows.Millis(p.Queued / time.Millisecond)
@@ -239,7 +240,7 @@ func (b kindBound) partitions(q *lane.DueQuery, shard int) (parts []ddb.Partitio
 	return append(parts, ddb.Partition{Name: name, From: from, Until: item.BeyondKeys})
 }
 
-// unbounded keeps the queues that a query asks for, but for bounded ones.
+// unbounded keeps the queues that a query asks for, except bounded ones.
 func unbounded(q *lane.DueQuery) func(runlane.QueueName) bool {
 	return func(queue runlane.QueueName) bool { return q.Wants(queue) && !isBounded(q.Bounded, queue) }
 }

@@ -119,8 +119,9 @@ func (s *Store) ListSchedules(ctx context.Context, q *lane.PageQuery) (*runlane.
 	return page, nil
 }
 
-// ClaimScheduleOccurrence implements lane.Storage: the record is read, then the occurrence written. A last fire that moves in
-// between does no harm: the claim counts as made before it did, and the item tells whether this very occurrence was completed.
+// ClaimScheduleOccurrence implements lane.Storage: the record is read, then the occurrence written. It does no harm if
+// the last fire moves in between: the claim counts as made before that, and the item tells whether this very occurrence
+// was completed.
 func (s *Store) ClaimScheduleOccurrence(ctx context.Context, c *lane.ClaimOccurrenceCommand) (*lane.OccurrenceClaim, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -143,8 +144,8 @@ func (s *Store) ClaimScheduleOccurrence(ctx context.Context, c *lane.ClaimOccurr
 	return &lane.OccurrenceClaim{Outcome: lane.Acquired, Token: token}, nil
 }
 
-// keptUntil is the second from which DynamoDB may remove an occurrence. It counts from the store's clock, which DynamoDB's agrees
-// with, and never ends before the claim.
+// keptUntil is the second from which DynamoDB may remove an occurrence. It counts from the store's clock, which agrees
+// with DynamoDB's, and is never before the end of the claim.
 func (s *Store) keptUntil(claimUntil time.Time) time.Time {
 	from := s.now()
 	if claimUntil.After(from) {
@@ -205,8 +206,8 @@ func (s *Store) readOccurrence(
 	return record, occurrence, err
 }
 
-// complete writes the occurrence's result and moves the record's last fire in one transaction; one that is no later than the last
-// fire has nothing to move and is a plain write. written is false when what was read has changed.
+// complete writes the occurrence's result and moves the record's last fire in one transaction. An occurrence no later
+// than the last fire moves nothing and is a plain write. written is false when what was read has changed.
 func (s *Store) complete(
 	ctx context.Context, c *lane.CompleteOccurrenceCommand, record *rows.Schedule, occurrence *rows.Occurrence,
 ) (written bool, err error) {
@@ -231,8 +232,8 @@ type occurrencePosition struct {
 	Fire rows.Millis `json:"f"`
 }
 
-// ListScheduleOccurrences implements lane.Storage. Occurrences that are only claimed yet, and those that DynamoDB has not got
-// round to removing, are passed over.
+// ListScheduleOccurrences implements lane.Storage. It skips occurrences that are claimed but not completed, and expired
+// ones that DynamoDB has not yet removed.
 func (s *Store) ListScheduleOccurrences(ctx context.Context, q *lane.OccurrenceQuery) (*runlane.Page[runlane.Occurrence], error) {
 	limit, err := q.PageLimit()
 	if err != nil {

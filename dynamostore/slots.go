@@ -10,8 +10,8 @@ import (
 	"github.com/runlane/runlane-go/dynamostore/internal/rows"
 )
 
-// takeSlot plans to take a slot: the one that was found for the run a moment ago, or what reading the partition shows. ok is false when
-// there is none.
+// takeSlot plans to take a slot: the one found for the run a moment ago, or one that a read of the partition shows. ok
+// is false when there is none.
 func (s *Store) takeSlot(ctx context.Context, q *rows.SlotQuery) (change rows.SlotChange, ok bool, err error) {
 	if offer, ok := s.offers.take(q.RunPK(), q.Partition, q.Limit, q.At); ok && q.Near < 0 {
 		return q.Take(offer.number, offer.before), true, nil
@@ -24,20 +24,21 @@ func (s *Store) takeSlot(ctx context.Context, q *rows.SlotQuery) (change rows.Sl
 	return change, ok, nil
 }
 
-// How many windows a reserver reads at most before it takes a partition of a large limit for full. A trigger reads for its creation and
-// then once more for the run that it made without a slot.
+// How many windows a reserver reads at most before it treats a partition of a large limit as full. A trigger reads for
+// its creation, and once more for the run that it created without a slot.
 const (
 	creationWindows    = 2
 	reservationWindows = 1
 	claimWindows       = 3
 )
 
-// readFree reads a partition, strongly, as far as it takes to find numbers that a run may take.
+// readFree reads a partition strongly until it finds numbers that a run may take.
 //
-// Where no number at or above the limit is occupied, none will be: all commits with this limit take lower ones. Then any unused number
-// below the limit may be taken without knowing the others, because there are no more numbers than the limit. So of a large limit only
-// some numbers are read, and a partition that is nearly full may be taken for full: its run waits, and gets a slot from a finisher or
-// the tick. Where a limit was lowered and higher numbers are still occupied, the partition is read whole.
+// Where no number at or above the limit is occupied, none will be: all commits with this limit take lower ones. Then
+// any unused number below the limit may be taken without knowing the others, because there are no more numbers than the
+// limit. So of a large limit only some numbers are read, and a nearly full partition may count as full: its run waits,
+// and gets a slot from a finisher or the tick. Where a limit was lowered and higher numbers are still occupied, the
+// whole partition is read.
 func (s *Store) readFree(ctx context.Context, q *rows.SlotQuery) (*rows.SlotReading, error) {
 	if q.Limit <= rows.SlotWindow {
 		return s.readWholeSlots(ctx, q)
@@ -77,7 +78,7 @@ func (s *Store) readFree(ctx context.Context, q *rows.SlotQuery) (*rows.SlotRead
 	}
 }
 
-// windowOrder are the windows of a limit, that of a number first, the others at random.
+// windowOrder lists the windows of a limit: first the window of near, then the others at random.
 func windowOrder(limit, near int) []int {
 	order := rand.Perm(rows.Windows(limit)) //nolint:gosec // avoiding conflicts needs no secrecy
 	if near >= 0 && near < limit {
@@ -87,7 +88,7 @@ func windowOrder(limit, near int) []int {
 	return order
 }
 
-// readWholeSlots reads all slots of a partition, and judges by the rule that holds whatever is occupied.
+// readWholeSlots reads all slots of a partition, and finds free numbers by the rule that holds whatever is occupied.
 func (s *Store) readWholeSlots(ctx context.Context, q *rows.SlotQuery) (*rows.SlotReading, error) {
 	slots, err := s.slots(ctx, q.Partition)
 	if err != nil {

@@ -1,9 +1,9 @@
 // Package dynamostore is lane.Storage on one DynamoDB table with two sparse indexes.
 //
-// Every transition of a run is one TransactWriteItems: the run item, conditional on its sequence, and one log item that holds
-// the commit's events and the state of its outbox rows, with owner, payload and output items where they are needed. What
-// somebody has to look at, and when, stands in the index due; what is finished stands in the index done. The layout, its
-// invariants and its price are described in docs/internals/layout.md.
+// Every transition of a run is one TransactWriteItems: the run item, conditional on its sequence, and one log item that
+// holds the commit's events and the state of its outbox rows, with owner, payload and output items where they are
+// needed. The index due says which runs need inspection and when; the index done holds the finished runs. The layout,
+// its invariants and its price are described in docs/internals/layout.md.
 //
 // A [Store] is safe for concurrent use by any number of goroutines and processes. It counts the capacity units of every
 // request it sends, see [Store.Stats].
@@ -40,7 +40,7 @@ type API interface {
 
 // Options of [New]. nil means the defaults.
 type Options struct {
-	// Now is the clock by which retained idempotency owners expire. Defaults to time.Now. Everything else is judged by the
+	// Now is the clock by which retained idempotency owners expire. Defaults to time.Now. Everything else uses the
 	// instants that commands carry.
 	Now func() time.Time
 
@@ -66,7 +66,7 @@ type Store struct {
 	meter Meter
 
 	snapshots *recent[string, *rows.Run] // by partition key
-	owners    *recent[string, string]    // the commits of owners that were found dead
+	owners    *recent[string, string]    // the commits of owners that are known to be dead
 	offers    *offers
 
 	shardsMutex sync.Mutex
@@ -98,7 +98,7 @@ func New(client API, table string, options *Options) *Store {
 	return s
 }
 
-// Capabilities are all promises of the contract but ProcessLocalState.
+// Capabilities are all promises of the contract except ProcessLocalState.
 func (s *Store) Capabilities() lane.StorageCapabilities {
 	return lane.StorageCapabilities{
 		ClaimsScheduleOccurrences: true, DurableState: true, EnforcesIdempotency: true, EnforcesQueueConcurrency: true,
@@ -107,8 +107,8 @@ func (s *Store) Capabilities() lane.StorageCapabilities {
 	}
 }
 
-// Start checks what New was given, and that the table exists and has the keys and indexes of the layout; anything else is
-// runlane.ErrConfigurationInvalid. An endpoint that does not answer is runlane.ErrStorageUnavailable.
+// Start checks New's arguments, and that the table exists and has the keys and indexes of the layout; otherwise it
+// returns runlane.ErrConfigurationInvalid. An endpoint that does not answer is runlane.ErrStorageUnavailable.
 func (s *Store) Start(ctx context.Context) error {
 	fault := &runlane.Error{Code: runlane.ErrConfigurationInvalid}
 	switch {
@@ -125,7 +125,7 @@ func (s *Store) Start(ctx context.Context) error {
 	return fault
 }
 
-// Stats are the requests and capacity units since the store was made.
+// Stats are the requests and capacity units since New.
 func (s *Store) Stats() Stats { return s.meter.Stats() }
 
 // randomID is 128 bits in hex: commit ids (also the request token, at most 36 characters) and claim tokens.

@@ -9,23 +9,23 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// RelayAttribute and RelayValue mark log items with a row that was born pending and due: all that the stream's filter looks at,
-// with INSERT.
+// RelayAttribute and RelayValue mark log items with a row that is initially pending and due. The stream's filter reads
+// only this mark and INSERT.
 const (
 	RelayAttribute = "relay"
 	RelayValue     = "1"
 )
 
-// StreamRecord is what the relay needs of a stream record.
+// StreamRecord is the part of a stream record that the relay needs.
 type StreamRecord struct {
 	Environment runlane.Environment
 	RunID       runlane.RunID
-	OutboxIDs   []string // rows born pending and due; empty: nothing to do
+	OutboxIDs   []string // rows that are initially pending and due; empty: nothing to do
 }
 
-// ParseStreamImage reads the new image of a stream record. Records of one transaction arrive apart and out of order, so it is a
-// hint: whoever publishes claims the rows first. An item that is no commit's log gives no ids; one that cannot be read is
-// runlane.ErrInvariantViolation.
+// ParseStreamImage reads the new image of a stream record. Records of one transaction arrive apart and out of order, so
+// an image is a hint: a publisher claims the rows first. An item that is no commit's log gives no ids; one that cannot
+// be read is runlane.ErrInvariantViolation.
 func ParseStreamImage(image map[string]types.AttributeValue) (StreamRecord, error) {
 	key, ok := rows.ParseRunPK(item.TextOf(image[item.PK]))
 	if !ok || item.TextOf(image[RelayAttribute]) != RelayValue {

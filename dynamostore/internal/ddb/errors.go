@@ -14,7 +14,7 @@ import (
 	"github.com/runlane/runlane-go/dynamostore/internal/item"
 )
 
-// The codes of refusals for which the request is not to blame: whose credentials they were, and whether that one may do this.
+// The codes of refusals that concern credentials and permissions, not the request.
 var (
 	expiredCodes = []string{"ExpiredToken", "ExpiredTokenException", "RequestExpired"}
 	unknownCodes = []string{
@@ -24,14 +24,14 @@ var (
 	deniedCodes = []string{"AccessDenied", "AccessDeniedException", "OptInRequired"}
 )
 
-// TimeLimit is the cause of a context that ends for a reason of the caller's, before the caller's own does: what it means, and what to do.
+// TimeLimit is the cause of a context that the caller ends before its own context ends: its meaning, and what to do.
 type TimeLimit struct{ Message, Hint string }
 
 // Error implements error.
 func (l *TimeLimit) Error() string { return l.Message }
 
-// failure turns an error of the SDK into the one error type of this module. It is the only place that does; what already is
-// one passes through.
+// failure turns an error of the SDK into this module's error type. Only this function does so; an error that already
+// has the type is returned as it is.
 func failure(ctx context.Context, table, doing string, err error) error {
 	if err == nil {
 		return nil
@@ -86,10 +86,10 @@ func failure(ctx context.Context, table, doing string, err error) error {
 	return e
 }
 
-// unsettled marks an error of a write that may have been carried out, whatever was said to a later sending of it.
+// unsettled marks an error of a write that may have been carried out, whatever the answer to a later sending was.
 func unsettled(err error) error { return withOutcome(err, "unknown") }
 
-// withOutcome says in an error whether what failed was carried out, where that is not said.
+// withOutcome adds to an error whether the failed request was carried out, unless it already says so.
 func withOutcome(err error, outcome string) error {
 	e, ok := errors.AsType[*runlane.Error](err)
 	if !ok {
@@ -115,7 +115,8 @@ func isThrottle(err error) bool {
 	}, apiCode(err))
 }
 
-// refused reports an answer that says the request was not carried out; any other error leaves its outcome unknown.
+// refused reports an answer which says that the request was not carried out; any other error leaves its outcome
+// unknown.
 func refused(err error) bool {
 	if isThrottle(err) {
 		return true

@@ -12,21 +12,21 @@ import (
 // Bounds of repeating one transaction.
 const (
 	maxConflictTries  = 8
-	triesBeforeLook   = 2 // of these: then the members are read
-	maxConflictRounds = 3 // of so many tries, while reading tells that nobody has won
+	triesBeforeLook   = 2 // after every so many of these the members are read
+	maxConflictRounds = 3 // rounds of such tries, while reading shows that no other transaction has succeeded
 	MaxUnknownTries   = 4
 	conflictBackoff   = 80 * time.Millisecond
 	throttleBackoff   = 250 * time.Millisecond
 )
 
-// SentOnce leaves repeating a write to the table: behind the SDK's own retries it is not known whether a condition fails on
-// what an earlier sending wrote.
+// SentOnce turns off the SDK's retries of a write: the table repeats it. Behind the SDK's retries it would be unknown
+// whether a condition fails because an earlier sending succeeded.
 func SentOnce(o *dynamodb.Options) { o.RetryMaxAttempts = 1 }
 
-// MaxParallel is how many requests of one call are under way at once, where nothing else is said.
+// MaxParallel is how many requests of one call run at once, unless the call says otherwise.
 const MaxParallel = 8
 
-// InParallel treats the members of a list at once, at most MaxParallel, until one fails.
+// InParallel handles the members of a list at once, at most MaxParallel, until one fails.
 func InParallel[E any](ctx context.Context, list []E, one func(ctx context.Context, i int, e E) error) error {
 	if len(list) == 1 {
 		return one(ctx, 0, list[0])
@@ -38,8 +38,8 @@ func InParallel[E any](ctx context.Context, list []E, one func(ctx context.Conte
 	return AllOf(ctx, MaxParallel, all)
 }
 
-// AllOf does everything at once, at most so much, until something fails. A single thing is done in place: in a separate goroutine the
-// deep stack that a request needs would have to grow anew.
+// AllOf runs everything at once, at most so many at a time, until something fails. A single function runs in place: in
+// a separate goroutine the deep stack that a request needs would have to grow again.
 func AllOf(ctx context.Context, atOnce int, all []func(ctx context.Context) error) error {
 	if len(all) == 1 {
 		return all[0](ctx)
@@ -52,14 +52,14 @@ func AllOf(ctx context.Context, atOnce int, all []func(ctx context.Context) erro
 	return group.Wait()
 }
 
-// throttled is the pause after so many refusals before this one: with its half at random, so that callers who were refused together do
-// not come back together.
+// throttled is the pause after that many earlier refusals. Half of it is random, so that callers who were refused
+// together do not return together.
 func throttled(before int) time.Duration {
 	longest := throttleBackoff << min(before, 4)
 	return longest/2 + jitter(longest/2)
 }
 
-// Pause waits for a moment, at random, before something is tried again that others are changing.
+// Pause waits for a random moment before another try at an item that others are changing.
 func Pause(ctx context.Context) error { return Sleep(ctx, jitter(conflictBackoff)) }
 
 // jitter is a random part of d.

@@ -1,5 +1,6 @@
-// Package ddb is a table of DynamoDB: it sends requests, repeats them where that is safe, finds out by reading whether an unheard write was
-// carried out, counts what they cost, and turns failures into the module's errors. It knows items and conditions, and nothing of runs.
+// Package ddb is a DynamoDB table: it sends requests, repeats them where that is safe, finds out by reading whether a
+// write without an answer was carried out, counts the cost of requests, and turns failures into the module's errors. It
+// knows items and conditions, but not runs.
 package ddb
 
 import (
@@ -17,7 +18,7 @@ import (
 	"github.com/runlane/runlane-go/dynamostore/internal/item"
 )
 
-// Client is what a table needs of a DynamoDB client.
+// Client is the part of a DynamoDB client that a table needs.
 type Client interface {
 	BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput, o ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error)
 	DeleteItem(ctx context.Context, in *dynamodb.DeleteItemInput, o ...func(*dynamodb.Options)) (*dynamodb.DeleteItemOutput, error)
@@ -43,14 +44,15 @@ type Table struct {
 	Meter   Meter
 }
 
-// Failure turns an error of the client, or the context's, into the one error type of the module. What already is one passes through.
+// Failure turns an error of the client or the context into the module's error type. An error that already has the type
+// is returned as it is.
 func (t *Table) Failure(ctx context.Context, doing string, err error) error {
 	return failure(ctx, t.Name, doing, err)
 }
 
 func (t *Table) used(ctx context.Context, operation string, u Usage) { t.Meter.Used(ctx, operation, u) }
 
-// Check compares the table's keys and indexes with what the program reads and writes.
+// Check compares the table's keys and indexes with those that the program reads and writes.
 func (t *Table) Check(ctx context.Context) error {
 	var out *dynamodb.DescribeTableOutput
 	err := t.send(ctx, func(ctx context.Context) (err error) {
@@ -114,7 +116,7 @@ func (t *Table) Get(ctx context.Context, operation, pk, sk string) (item.Item, e
 	return out.Item, nil
 }
 
-// BatchGet reads items strongly, without repeats, until none is left unprocessed.
+// BatchGet reads items strongly, each once, until none is left unprocessed.
 func (t *Table) BatchGet(ctx context.Context, operation string, keys []item.Item, each func(item.Item) error) error {
 	seen := map[string]bool{}
 	keys = slices.DeleteFunc(keys, func(k item.Item) bool {
@@ -155,7 +157,8 @@ func (t *Table) BatchGet(ctx context.Context, operation string, keys []item.Item
 	return nil
 }
 
-// Query asks for the items of one partition key in the order of their sort keys: of the table, which is read strongly, or of an index.
+// Query asks for the items of one partition key in the order of their sort keys, from the table, which is read
+// strongly, or from an index.
 type Query struct {
 	Operation string
 	Index     string // "": the table
@@ -163,7 +166,7 @@ type Query struct {
 	Values    item.Item
 	Backwards bool
 	Limit     int       // how many items one request reads; 0: as many as fit
-	Behind    item.Item // the key behind which to begin; nil: at the first
+	Behind    item.Item // the key after which to begin; nil: at the first
 }
 
 // Query shows items until each returns false or nothing is left.
@@ -208,7 +211,8 @@ func (t *Table) Query(ctx context.Context, q *Query, each func(item.Item) (more 
 	}
 }
 
-// Scan reads so many items of the whole table strongly, behind a key, and says behind which key to go on; nil at the end.
+// Scan reads at most limit items of the whole table strongly, after a key. next is the key after which to continue; nil
+// at the end.
 func (t *Table) Scan(ctx context.Context, operation string, behind item.Item, limit int) (items []item.Item, next item.Item, err error) {
 	in := &dynamodb.ScanInput{
 		TableName: &t.Name, ConsistentRead: aws.Bool(true), Limit: aws.Int32(int32(limit)), ExclusiveStartKey: behind, //nolint:gosec // bounded

@@ -19,19 +19,19 @@ import (
 	"github.com/runlane/runlane-go/dynamostore/internal/item"
 )
 
-// Transaction commits all writes or none. The first write leads: what else stands under its partition key happens as it does, so that
-// its condition speaks for all of them.
+// Transaction commits all writes or none. The first write leads: everything else under its partition key changes
+// together with it, so its condition speaks for all of them.
 type Transaction struct {
 	Operation string // for the meter and for errors
-	Token     string // another transaction has another one
+	Token     string // each transaction has another one
 	Writes    []item.Write
-	// Version is a number of the leading item that only grows. An item beyond that which the leading write expects ends all tries. "" is
-	// none: then the leading item may be there or not.
+	// Version names a number of the leading item that only grows. An item beyond the version that the leading write
+	// expects ends all tries. "": no such number; the leading item may exist or not.
 	Version string
 	Proof   item.Proof
 }
 
-// attempt is a transaction on its way: the same bytes, however often they are sent.
+// attempt is a transaction that is being sent: the same bytes every time.
 type attempt struct {
 	*Transaction
 
@@ -44,8 +44,8 @@ type attempt struct {
 	unheard                error // of the last sending whose outcome is unknown
 }
 
-// Transact commits a transaction. It sends the same request again while its outcome is unknown, and repeats it in place while it only
-// meets other transactions. Conditions that fail are returned, to be judged by the caller.
+// Transact commits a transaction. It sends the same request again while its outcome is unknown, and repeats it here
+// while it only collides with other transactions. Failed conditions are returned to the caller.
 func (t *Table) Transact(ctx context.Context, transaction *Transaction) ([]item.Lost, error) {
 	sent := t.attempt(transaction)
 	for {
@@ -102,7 +102,8 @@ func (t *Table) attempt(transaction *Transaction) *attempt {
 	return out
 }
 
-// cancelled judges a cancelled transaction: conditions that failed, or a pause before it is tried again, or that it is over with err.
+// cancelled handles a cancelled transaction. It returns the failed conditions, or pauses before another try, or ends
+// with err.
 func (t *Table) cancelled(
 	ctx context.Context, sent *attempt, cancelled *types.TransactionCanceledException,
 ) (pause time.Duration, failed []item.Lost, over bool, err error) {
@@ -125,14 +126,14 @@ func (t *Table) cancelled(
 	case len(failed) > 0 && (!met || sent.final(failed)):
 		return 0, failed, false, nil
 	}
-	// It met another transaction, or one reports a condition that the other's end may resolve.
+	// It collided with another transaction, or one reports a condition that may hold once the other ends.
 	t.Meter.Conflict()
 	if sent.tries%triesBeforeLook == 0 {
 		now, readErr := t.failing(ctx, sent.Writes)
 		if len(now) > 0 {
 			return 0, now, false, nil
 		}
-		if sent.tries == maxConflictTries && readErr == nil && sent.rounds < maxConflictRounds-1 { // nobody has won yet
+		if sent.tries == maxConflictTries && readErr == nil && sent.rounds < maxConflictRounds-1 { // no transaction has succeeded yet
 			sent.tries = 0
 			sent.rounds++
 		}
@@ -144,8 +145,8 @@ func (t *Table) cancelled(
 	}
 }
 
-// failing reads the items strongly and returns the writes whose condition does not hold by now: while transactions only meet each other,
-// no answer says who has won. What else stands under the leading item's partition key is left out.
+// failing reads the items strongly and returns the writes whose condition no longer holds: while transactions only
+// collide, no answer says which one succeeded. Other items under the leading item's partition key are left out.
 func (t *Table) failing(ctx context.Context, writes []item.Write) ([]item.Lost, error) {
 	leading := item.TextOf(writes[0].Key()[item.PK])
 	apart := func(i int) bool { return i == 0 || item.TextOf(writes[i].Key()[item.PK]) != leading }
@@ -174,7 +175,8 @@ func (t *Table) failing(ctx context.Context, writes []item.Write) ([]item.Lost, 
 	return failed, nil
 }
 
-// lostTo returns the conditions that failed, unless they did on what an earlier sending of this very transaction wrote.
+// lostTo returns the failed conditions, unless they failed because an earlier sending of this very transaction
+// succeeded.
 func (t *Table) lostTo(ctx context.Context, sent *attempt, failed []item.Lost) ([]item.Lost, error) {
 	image := item.OldOf(failed, sent.proofIndex())
 	if image == nil && sent.unheard == nil {
@@ -197,7 +199,8 @@ func (t *Transaction) proofIndex() int {
 	})
 }
 
-// proves tells whether the transaction was carried out, by the image of the proof that came with an answer, or by reading it.
+// proves tells whether the transaction was carried out, from the image of the proof that came with an answer, or by
+// reading it.
 func (t *Table) proves(ctx context.Context, sent *attempt, image item.Item) (bool, error) {
 	if sent.Proof.Pk == "" {
 		return false, nil
@@ -211,8 +214,8 @@ func (t *Table) proves(ctx context.Context, sent *attempt, image item.Item) (boo
 	return sent.Proof.Holds(image), nil
 }
 
-// settle ends a transaction that is not tried again. If a sending was not heard, its proof tells whether it was carried out, however
-// late we ask; nothing that was refused later does.
+// settle ends a transaction that is not tried again. If a sending got no answer, its proof tells whether it was carried
+// out, however late it is read; a later refusal does not tell.
 func (t *Table) settle(ctx context.Context, sent *attempt, cause error) ([]item.Lost, error) {
 	if ctx.Err() != nil {
 		cause = ctx.Err()
@@ -227,14 +230,14 @@ func (t *Table) settle(ctx context.Context, sent *attempt, cause error) ([]item.
 			return nil, nil
 		}
 		if failed, readErr := t.failing(ctx, sent.Writes); readErr == nil && len(failed) > 0 && failed[0].Index == 0 {
-			return t.lostTo(ctx, sent, failed) // the leading item is further on, so what was not heard cannot be carried out any more
+			return t.lostTo(ctx, sent, failed) // the leading item has a later version, so the sending without an answer can no longer be carried out
 		}
 	}
 	return nil, unsettled(err)
 }
 
-// yielding are the reasons of a cancelled transaction, those of members that yield as failed conditions: where no other member was
-// refused for its rate or met another transaction, there is nothing to wait for.
+// yielding are the reasons of a cancelled transaction, with those of yielding members as failed conditions. If no other
+// member was throttled or collided with another transaction, there is nothing to wait for.
 func yielding(members []item.Write, reasons []types.CancellationReason) []types.CancellationReason {
 	out := slices.Clone(reasons)
 	for i := range out {
@@ -249,7 +252,7 @@ func yielding(members []item.Write, reasons []types.CancellationReason) []types.
 	return out
 }
 
-// isRate reports a member's refusal for its rate.
+// isRate reports that a member was throttled.
 func isRate(code string) bool {
 	return strings.Contains(code, "Throttling") || strings.Contains(code, "Throughput")
 }
@@ -270,7 +273,8 @@ func judgeReasons(reasons []types.CancellationReason) (failed []item.Lost, met b
 	return failed, met, other
 }
 
-// final reports a leading item that is already further on: no retry can help, even beside a conflict on another one.
+// final reports that the leading item already has a later version: no retry can help, even if another item reports a
+// conflict.
 func (t *Transaction) final(failed []item.Lost) bool {
 	for _, f := range failed {
 		if f.Index != 0 || f.Old == nil {
@@ -284,11 +288,11 @@ func (t *Transaction) final(failed []item.Lost) bool {
 	return false
 }
 
-// encodedOnce makes a request that is sent again carry the bytes of its first sending: the SDK encodes maps in Go's random order, and
-// DynamoDB knows a transaction again by its token only if its parameters are the same.
+// encodedOnce makes a repeated request carry the bytes of its first sending. The SDK encodes maps in Go's random order,
+// and DynamoDB recognizes a transaction by its token only if its parameters are the same.
 type encodedOnce struct{ body body }
 
-// body is what the SDK's encoder leaves: all of it in memory, read at any place without moving the others that read it.
+// body is the result of the SDK's encoder: all of it in memory, readable at any place without moving other readers.
 type body interface {
 	io.ReaderAt
 	Size() int64

@@ -16,13 +16,14 @@ type Usage struct {
 	ReadUnits  float64
 }
 
-// Meter is told what every request uses, computed from what is sent and received, and of transactions that met another one.
+// Meter is told what every request uses, computed from the data sent and received, and each collision of a transaction
+// with another one.
 type Meter interface {
 	Used(ctx context.Context, operation string, u Usage)
 	Conflict()
 }
 
-// Index is a global secondary index: its name, and the attributes that it is keyed by.
+// Index is a global secondary index: its name and its key attributes.
 type Index struct{ Name, Hash, Sort string }
 
 // ReadUnits is the number of 4 KB read units of a size, at least one.
@@ -34,8 +35,8 @@ func ReadUnits(size int, consistent bool) float64 {
 	return n
 }
 
-// indexUnits is what the change of an item costs in the indexes: one unit for an entry put, one for an entry removed, two for one
-// that moves, nothing for one that stays: what an index projects beside its keys never changes once it is there.
+// indexUnits is what the change of an item costs in the indexes: one unit for an entry put, one for an entry removed,
+// two for an entry that moves, none for one that stays, because its projected attributes never change.
 func indexUnits(indexes []Index, before, after item.Item) int {
 	total := 0
 	for _, index := range indexes {
@@ -63,7 +64,7 @@ func entry(it item.Item, index Index) (key [2]string, ok bool) {
 	return [2]string{p.Value, a.Value}, true
 }
 
-// writeUsage is one request that changes one item.
+// writeUsage is the usage of one request that changes one item.
 func writeUsage(indexes []Index, before, after item.Item) Usage {
 	size := max(item.Size(before), item.Size(after))
 	return Usage{Requests: 1, WriteUnits: float64(max(item.Units(size), 1) + indexUnits(indexes, before, after))}

@@ -8,8 +8,8 @@ import (
 	"github.com/runlane/runlane-go/dynamostore/internal/item"
 )
 
-// Span is a part of an index: partitions that are merged in the order of their sort keys. Ties are in the order of the partitions,
-// and within one in the index's own order, which is stable but nobody else's business: so a position resumes exactly, however
+// Span is a part of an index: partitions merged in the order of their sort keys. Equal keys are in the order of the
+// partitions, and within a partition in the index's own order, which is stable. So a position resumes exactly, however
 // many rows share a key.
 type Span struct {
 	Index
@@ -18,7 +18,7 @@ type Span struct {
 	Backwards  bool
 }
 
-// Partition is one of a span's, or a part of it, between two sort keys.
+// Partition is one partition of a span, or the part of it between two sort keys.
 type Partition struct{ Name, From, Until string }
 
 // Position is a row's place. The zero value is before every row.
@@ -46,12 +46,12 @@ func (sp *Span) Order(a, b Position) int {
 	return strings.Compare(a.Partition, b.Partition)
 }
 
-// visitor looks at rows and tells how many it took, from the first on: at least one, unless it has had enough.
+// visitor reads rows and tells how many it took, from the first on: at least one, unless it has had enough.
 type visitor func(rows []Row) (taken int, enough bool, err error)
 
-// Walk shows the rows behind a position in order, in batches, until visit has had enough or most were taken. It returns how
-// many were, the position of the last one, and whether there is more behind it. chunk is how many rows of a partition are read at
-// once.
+// Walk shows the rows after a position in order, in batches, until visit has had enough or has taken most rows. It
+// returns how many it took, the position of the last one, and whether there are more after it. chunk is how many rows
+// of a partition are read at once.
 func (t *Table) Walk(
 	ctx context.Context, operation string, sp *Span, after Position, chunk, most int, visit visitor,
 ) (examined int, stopped Position, more bool, err error) {
@@ -80,7 +80,7 @@ type Walking struct {
 // ChunkOf is how many rows of a shard are read at once for a page: runs are spread evenly over eight or more.
 func ChunkOf(limit int) int { return max(limit/4, 16) }
 
-// Add takes partitions in that no reader has yet.
+// Add adds the partitions that have no reader yet.
 func (w *Walking) Add(partitions []Partition) {
 	for _, p := range partitions {
 		if !slices.ContainsFunc(w.readers, func(r *partitionReader) bool { return r.Partition == p }) {
@@ -89,7 +89,7 @@ func (w *Walking) Add(partitions []Partition) {
 	}
 }
 
-// Show is Walk over what was read already, and what has to be read.
+// Show is Walk over the rows already read and those still to read.
 func (w *Walking) Show(ctx context.Context, most int, visit visitor) (examined int, stopped Position, more bool, err error) {
 	var batch []Row
 	after := w.After
@@ -111,7 +111,7 @@ func (w *Walking) Show(ctx context.Context, most int, visit visitor) (examined i
 	}
 }
 
-// partitionReader holds the next rows of a partition. cut tells that there are more behind them.
+// partitionReader holds the next rows of a partition. cut means that more rows follow.
 type partitionReader struct {
 	Partition
 	after Position // of the last row that was read, of any partition at first
@@ -128,7 +128,7 @@ func (w *Walking) more() bool {
 	return false
 }
 
-// fill adds the next rows to a batch until it has so many, or there are no more.
+// fill adds the next rows to a batch until it has size rows, or there are no more.
 func (w *Walking) fill(ctx context.Context, batch []Row, size int) ([]Row, error) {
 	for len(batch) < size {
 		if err := w.read(ctx); err != nil {
@@ -143,7 +143,7 @@ func (w *Walking) fill(ctx context.Context, batch []Row, size int) ([]Row, error
 	return batch, nil
 }
 
-// first is the reader whose next row is the first of all; nil when none has any.
+// first is the reader whose next row comes first of all; nil when none has any.
 func (sp *Span) first(readers []*partitionReader) (first *partitionReader) {
 	for _, r := range readers {
 		if len(r.rows) > 0 && (first == nil || sp.Order(r.rows[0].Position, first.rows[0].Position) < 0) {
@@ -153,7 +153,7 @@ func (sp *Span) first(readers []*partitionReader) (first *partitionReader) {
 	return first
 }
 
-// Ready are the next rows, at most so many, whose order is known without another request. It takes none of them.
+// Ready are the next rows, at most that many, whose order is known without another request. It takes none of them.
 func (w *Walking) Ready(most int) (rows []Row) {
 	copies := make([]*partitionReader, len(w.readers))
 	for i, r := range w.readers {
@@ -170,10 +170,11 @@ func (w *Walking) Ready(most int) (rows []Row) {
 	return rows
 }
 
-// wants tells that the reader has to read before it can say which of its rows is next.
+// wants means that the reader must read before its next row is known.
 func (r *partitionReader) wants() bool { return r.cut && len(r.rows) == 0 }
 
-// Reads are what has to be read now, each on its own: without a row of every partition that has more, the order is not known.
+// Reads are the reads needed now, as independent functions: without a row of every partition that has more, the order
+// is not known.
 func (w *Walking) Reads() (reads []func(context.Context) error) {
 	for _, r := range w.readers {
 		if r.wants() {
@@ -185,8 +186,8 @@ func (w *Walking) Reads() (reads []func(context.Context) error) {
 
 func (w *Walking) read(ctx context.Context) error { return AllOf(ctx, w.AtOnce, w.Reads()) }
 
-// readPartition reads the next rows of one partition. Of rows with the position's own key, those of earlier partitions are behind
-// it, those of later ones ahead.
+// readPartition reads the next rows of one partition. Of rows with the position's own key, those of earlier partitions
+// come before it, those of later partitions after it.
 func (w *Walking) readPartition(ctx context.Context, r *partitionReader) error {
 	sp, after, from, until := w.Span, r.after, r.From, r.Until
 	q := &Query{

@@ -10,9 +10,10 @@ import (
 	"github.com/runlane/runlane-go/dynamostore/internal/item"
 )
 
-// Update writes one item: a plain write, conditional unless the condition is empty. ok is false when the condition failed. It returns
-// the item afterwards. What meets a transaction or is throttled is repeated, and the same request is sent again while its outcome is
-// unknown. If its condition fails after that, u.wrote judges from the item as it is now whether the write is there.
+// Update writes one item: a plain write, conditional unless the condition is empty. ok is false when the condition
+// failed. It returns the item after the write. A write that collides with a transaction or is throttled is repeated,
+// and the same request is sent again while its outcome is unknown. If its condition fails after that, u.Wrote tells
+// from the current item whether the write was carried out.
 func (t *Table) Update(ctx context.Context, operation string, u *item.Update) (after item.Item, ok bool, err error) {
 	all := item.Item{}
 	for _, from := range []item.Item{u.Condition.Values, u.Values} {
@@ -53,11 +54,11 @@ type Removal int
 const (
 	Removed Removal = iota
 	Missing         // it was gone already
-	Kept            // it is another one than was seen: the condition failed
+	Kept            // it is not the item that was seen: the condition failed
 )
 
-// Delete deletes an item that was read, if it is as was seen. A deletion may be sent any number of times: it is repeated after a lost
-// answer, throttling, and transactions on the same item.
+// Delete deletes an item that was read, if it is still as seen. A deletion may be sent any number of times: it is
+// repeated after a lost answer, throttling, and collisions with transactions on the item.
 func (t *Table) Delete(ctx context.Context, operation string, it item.Item, seen item.Condition) (Removal, error) {
 	in := &dynamodb.DeleteItemInput{TableName: &t.Name, Key: item.KeyOf(it)}
 	if seen.Text != "" {
@@ -85,8 +86,9 @@ func (t *Table) Delete(ctx context.Context, operation string, it item.Item, seen
 	return result, err
 }
 
-// plainWrite sends one write of an item, with a condition, until its answer is known. A condition that fails is no error: settle is told
-// the item as it is now, and whether an earlier sending, whose outcome is unknown, may have made it so; it tells whether one did.
+// plainWrite sends one conditional write of an item until its answer is known. A failed condition is no error: settle
+// gets the current item, and whether an earlier sending with an unknown outcome may have written it; it returns whether
+// one did.
 func (t *Table) plainWrite(
 	ctx context.Context, operation string, key item.Item, c item.Condition, request func(context.Context) error, settle func(now item.Item, unknown bool) bool,
 ) error {
@@ -126,14 +128,15 @@ func (t *Table) plainWrite(
 	}
 }
 
-// stillHolds reads whether the condition of a write that only met transactions holds by now: another round of tries is worth it then.
+// stillHolds reads whether the condition of a write that only collided with transactions still holds: then another
+// round of tries is useful.
 func (t *Table) stillHolds(ctx context.Context, operation string, key item.Item, c item.Condition) bool {
 	now, err := t.Get(ctx, operation, item.TextOf(key[item.PK]), item.TextOf(key[item.SK]))
 	return err == nil && !c.Fails(now)
 }
 
-// settlePlain ends a write that is not sent again. The item tells whether an unheard sending was carried out, and, where the write only
-// met transactions, whether its condition fails by now.
+// settlePlain ends a write that is not sent again. The item tells whether a sending without an answer was carried out,
+// and, if the write only collided with transactions, whether its condition fails now.
 func (t *Table) settlePlain(
 	ctx context.Context, operation string, key item.Item, c item.Condition, unheard bool, cause error, settle func(now item.Item, unknown bool) bool,
 ) error {

@@ -35,8 +35,8 @@ func (c Condition) And(others ...Condition) Condition {
 	return out
 }
 
-// Fails reports that the condition is known not to hold for the item. Of clauses other than plain equality and absence, and of those that
-// OR joins, nothing is known here.
+// Fails reports that the condition is known not to hold for the item. It knows nothing about clauses other than plain
+// equality and absence, nor about those that OR joins.
 func (c Condition) Fails(it Item) bool {
 	if strings.Contains(c.Text, " OR ") {
 		return false

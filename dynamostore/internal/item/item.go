@@ -1,5 +1,5 @@
-// Package item has the words that package rows says to package ddb: items, conditions on them, and writes of them. It knows neither what
-// they mean nor how they are sent.
+// Package item has the words that package rows and package ddb share: items, conditions on them, and writes of them. It
+// knows neither their meaning nor how they are sent.
 package item
 
 import (
@@ -34,7 +34,7 @@ func SameValue(a, b types.AttributeValue) bool {
 			}
 		}
 		return true
-	default: // types that only a newer program writes: what did not change is not written again
+	default: // types that only a newer program writes: an unchanged one is not written again
 		return reflect.DeepEqual(a, b)
 	}
 }
@@ -48,7 +48,7 @@ const (
 // Item is what DynamoDB stores under a key.
 type Item = map[string]types.AttributeValue
 
-// Size is the size DynamoDB bills: names and values, without the 100 bytes that only count for storage.
+// Size is the size that DynamoDB bills: names and values, without the 100 bytes that count only for storage.
 func Size(it Item) int {
 	size := 0
 	for name, v := range it {
@@ -82,8 +82,8 @@ func valueSize(v types.AttributeValue) int {
 	}
 }
 
-// numberSize is one byte for two significant digits and one more, another for a sign. Zeros before the first and behind the last
-// significant digit are trimmed.
+// numberSize is one byte for two significant digits, one more for the number, and another for a sign. Leading and
+// trailing zeros are trimmed.
 func numberSize(n string) int {
 	size := 1
 	if strings.HasPrefix(n, "-") {
@@ -96,7 +96,7 @@ func numberSize(n string) int {
 // KeyOf is the key of an item.
 func KeyOf(it Item) Item { return Item{PK: it[PK], SK: it[SK]} }
 
-// Key is the key of these two values.
+// Key is the key with these two values.
 func Key(pk, sk string) Item {
 	return Item{PK: &types.AttributeValueMemberS{Value: pk}, SK: &types.AttributeValueMemberS{Value: sk}}
 }

@@ -6,13 +6,14 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Write is one item of a transaction: a put of a new item, an update that changes what differs, or without after a delete. A check
-// writes nothing, nor does an update without a difference: its condition has to hold all the same.
+// Write is one item of a transaction: a put of a new item, an update of the attributes that differ, or, without after,
+// a delete. A check writes nothing, and neither does an update without a difference: its condition has to hold all the
+// same.
 type Write struct {
 	Before, After Item
 	Condition     Condition
 	Check         bool
-	Yields        bool // what refuses this member alone counts as its condition
+	Yields        bool // a refusal of this member alone counts as its failed condition
 }
 
 // Part is the write as a part of a transaction's request.
@@ -50,7 +51,7 @@ func (m *Write) onlyCheck(table *string) types.TransactWriteItem {
 	}}
 }
 
-// Change is the update expression from before to after: only what differs is named.
+// Change is the update expression from before to after: it names only what differs.
 func (m *Write) Change() (text string, values Item) {
 	var set, remove []string
 	values = Item{}
@@ -91,8 +92,9 @@ type Update struct {
 	Expression string
 	Values     Item
 	Condition  Condition // none: always
-	Before     Item      // as far as it is known; what it takes in units may be less than billed otherwise
-	// Wrote tells by the item as it is now whether this write is there, should its answer get lost. nil: nothing tells.
+	Before     Item      // as far as it is known; otherwise the counted units may be lower than the billed ones
+	// Wrote decides from the current item whether this write was carried out, if its answer got lost. nil: the item
+	// cannot tell.
 	Wrote func(now Item) bool
 }
 
@@ -102,15 +104,15 @@ type Lost struct {
 	Old   Item // nil: there is no item
 }
 
-// Proof is an item by which a transaction is known to have been carried out, whatever became of the answer: it has these values. Nil
-// stands for an attribute that is absent. The zero proof says that nothing tells.
+// Proof is an item which shows that a transaction was carried out, whether or not its answer arrived: it has these
+// values. Nil stands for an absent attribute. The zero proof shows nothing.
 type Proof struct {
-	Operation string // of reading it
+	Operation string // of the read
 	Pk, Sk    string
 	Values    Item
 }
 
-// Holds tells whether the item is what the transaction makes of it; false where there is none.
+// Holds tells whether the item is as the transaction writes it; false if there is no item.
 func (p *Proof) Holds(it Item) bool {
 	for name, want := range p.Values {
 		is, there := it[name]
@@ -121,7 +123,7 @@ func (p *Proof) Holds(it Item) bool {
 	return it != nil
 }
 
-// OldOf is the item that a write met; nil where its condition held, or there is none.
+// OldOf is the item that a write found; nil if its condition held, or there is none.
 func OldOf(failed []Lost, index int) Item {
 	for _, f := range failed {
 		if f.Index == index {
