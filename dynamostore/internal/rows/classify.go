@@ -22,8 +22,8 @@ const (
 	Dispatching        // it needs a slot of its bounded queue
 )
 
-// ScanKinds are the markers that may hide work of a stage. A claim leaves its marker in q or w, so expired leases are there too. Runs
-// that wait for a slot need none any more when their queue has lost its limit.
+// ScanKinds are the markers that may hide work of a stage. A claim leaves its marker in q or w, so expired leases are
+// there too. Runs that wait for a slot need none any more once their queue has lost its limit.
 var ScanKinds = map[Stage][]MarkerKind{
 	Finalizing:   {Deliverable, Waiting, Leased},
 	Delivering:   {Deliverable, Waiting, Leased, Slotless},
@@ -31,23 +31,25 @@ var ScanKinds = map[Stage][]MarkerKind{
 	Redelivering: {Parked, Deliverable, Leased, Slotless}, // leased: reservations from when the queue had a limit
 }
 
-// Finding is what is to be done about a run: the work of a stage since a moment, or nothing yet and the marker at which there will be.
+// Finding says what a run needs: a stage's work since a moment, or no work yet and the marker at which there will be
+// some.
 type Finding struct {
 	Stage  Stage
 	Since  Millis
 	Outbox string // the row to publish
 	unsent bool   // redelivering: its row was not published, and can be until its reservation is over
-	Marker Marker // where there is nothing to do yet
+	Marker Marker // if there is nothing to do yet
 }
 
-// Concerns reports that the stage has something to do. The due row of a scheduled run is found by delivering and by publishing.
+// Concerns reports that the stage has work. The due row of a scheduled run is found both by delivering and by
+// publishing.
 func (s Finding) Concerns(wanted Stage) bool {
 	return s.Stage == wanted || wanted == Publishing && s.Outbox != ""
 }
 
-// Classify judges a run and its latest delivery row at an instant, in the order of the layout: cancellation, lease, waiting time,
-// reservation, outbox row. row is nil when the run has none. bounded says that the queue has a limit now, as far as the reader
-// knows; a reservation is judged by the run alone.
+// Classify classifies a run with its latest delivery row at an instant, in the order of the layout: cancellation,
+// lease, waiting time, reservation, outbox row. row is nil when the run has none. bounded says that the queue has a
+// limit now, as far as the reader knows; a reservation is classified by the run alone.
 func Classify(r *Run, row *Delivery, at Millis, bounded bool) Finding {
 	recovering := Delivering
 	if bounded {
@@ -102,7 +104,7 @@ func dueOr(s Stage, due, at Millis, otherwise Marker) Finding {
 }
 
 func classifyRow(r *Run, row *Delivery, at Millis) Finding {
-	if row == nil { // created without a delivery, or superseded while it waits for a slot: the next request is still to come
+	if row == nil { // created without a delivery, or superseded while it waits for a slot: it still needs a request
 		since := cmp.Or(r.RunAt, r.UpdatedAt)
 		return dueOr(Redelivering, since, at, Marker{Deliverable, since})
 	}
@@ -127,7 +129,7 @@ func shortWait(r *Run) bool {
 	return r.RunAt-r.UpdatedAt <= Millis(longestNativeDelay/time.Millisecond)
 }
 
-// Patient reports that the reader may leave the row to those who are surely at work on it.
+// Patient reports that the reader may leave the row to the processes that surely handle it already.
 func Patient(r *Run, at Millis, p lane.Patience) bool {
 	m := r.Marker()
 	switch m.Kind {
@@ -140,13 +142,13 @@ func Patient(r *Run, at Millis, p lane.Patience) bool {
 	}
 }
 
-// HandedOver reports a scheduled run whose wakeup was handed to the transport so shortly ago that it is surely on its way.
+// HandedOver reports a scheduled run whose wakeup was given to the transport so recently that it is surely on its way.
 func HandedOver(r *Run, row *Delivery, at Millis, p lane.Patience) bool {
 	return r.State() == runlane.StatusScheduled && row != nil && row.State() == lane.OutboxPublished &&
 		row.Published > at-Millis(p.Queued/time.Millisecond)
 }
 
-// strayPatience is how long after its end a reservation is over for good, whatever the clocks say.
+// strayPatience is how long after its end a reservation counts as over by every clock.
 const strayPatience = time.Minute
 
 // NextMarker is the marker that a scan for a stage leaves behind a run, where it leaves another one.

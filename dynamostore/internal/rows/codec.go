@@ -14,23 +14,23 @@ import (
 	"github.com/runlane/runlane-go/dynamostore/internal/item"
 )
 
-// Format is the number of the format in which items are stored (docs/compatibility.md). An item of another one says so in its
-// attribute v; without it, an item is of format 1. That of a run item speaks for everything below the run's key.
+// Format is the number of the format in which items are stored (docs/compatibility.md). An item of another format says
+// so in its attribute v; without v it has format 1. A run item's format applies to everything under the run's key.
 const Format = 1
 
-// AttrFormat is the attribute that says the number of an item's format.
+// AttrFormat is the attribute with the number of an item's format.
 const AttrFormat = "v"
 
-// ErrNewer is the cause of every refusal of what a newer program wrote.
+// ErrNewer is the cause of every refusal of an item that a newer program wrote.
 var ErrNewer = errors.New("written by a newer program")
 
-// Newer reports an item that this program may neither interpret nor change. What is no number it cannot know either.
+// Newer reports an item that this program may neither interpret nor change, also if its format is no number.
 func Newer(it item.Item) bool {
 	v, numbered := it[AttrFormat]
 	return numbered && (item.Number(v) < 1 || item.Number(v) > Format)
 }
 
-// refuseNewer is the error of whoever needs such an item.
+// refuseNewer is the error for a caller that needs such an item.
 func refuseNewer(it item.Item) error {
 	e := &runlane.Error{
 		Code: runlane.ErrInvariantViolation, Cause: ErrNewer, Hint: "update this program; nothing was changed",
@@ -43,9 +43,10 @@ func refuseNewer(it item.Item) error {
 	return e
 }
 
-// The structs that describe items hold text, whole numbers, flags, bytes, maps of text, and lists of text or of such structs, under the
-// names of their dynamodbav tags. marshalItem and unmarshalItem write and read exactly what the SDK's attributevalue package would,
-// which a test holds them to, in less than half of its time: they run several times in every commit.
+// The structs that describe items hold text, whole numbers, flags, bytes, maps of text, and lists of text or of such
+// structs, under the names of their dynamodbav tags. Marshal and Unmarshal write and read exactly what the SDK's
+// attributevalue package would (a test compares them), in less than half of its time: they run several times in every
+// commit.
 
 // Marshal is the item of a struct.
 func Marshal(v any) (item.Item, error) {
@@ -56,8 +57,8 @@ func Marshal(v any) (item.Item, error) {
 	return it, nil
 }
 
-// Unmarshal leaves out attributes that v has no field for, and refuses an item of a format beyond this program's. Bytes are not
-// copied.
+// Unmarshal leaves out attributes that v has no field for, and refuses an item of a format newer than this program's.
+// It does not copy bytes.
 func Unmarshal(it item.Item, v any) error {
 	if Newer(it) {
 		return refuseNewer(it)

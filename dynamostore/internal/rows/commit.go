@@ -11,7 +11,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// Change is one logical commit of a run: what core projected, how the store has to treat it, and what was read for it.
+// Change is one logical commit of a run: core's projection, how the store has to treat it, and what was read for it.
 type Change struct {
 	*lane.Transition
 	Before     *Run   // nil for a creation
@@ -19,17 +19,17 @@ type Change struct {
 	Initial    lane.OutboxBirth
 	ByWakeup   bool
 	Owners     []Owner    // of a creation
-	Slot       SlotChange // what it takes; what it gives up follows from the run item
+	Slot       SlotChange // the slot that it takes; the run item tells which one it gives up
 
-	WithoutSlot bool // repeated without the slot, which was another run's by now
+	WithoutSlot bool // repeated without the slot, because another run took it
 
 	ID         string // of this very commit: a repetition has another one
-	ClaimToken string // the claim token of rows that are claimed from the beginning
+	ClaimToken string // of rows that are claimed from the beginning
 	Shards     Shards
 	FirstSent  Millis // when the row that a delivery request replaces was first published; 0: none was
 }
 
-// Built are the writes of a commit, and what they put down.
+// Built are the writes of a commit and their content.
 type Built struct {
 	Writes []item.Write
 	Run    *Run
@@ -46,7 +46,8 @@ const (
 	firstOwner = 2
 )
 
-// Build makes the writes of one commit: run, log, owners, bulk, slots. It reads nothing; what is built is sent again unchanged.
+// Build makes the writes of one commit: run, log, owners, bulk, slots. It reads nothing; the result is sent again
+// unchanged.
 func Build(c *Change) (*Built, error) {
 	run := Projected(c.Transition, c.Before)
 	bulk, err := run.placeBulk(c.Transition)
@@ -111,19 +112,20 @@ func (b *Built) put(c *Change, bulk []Bulk) error {
 	return nil
 }
 
-// Refusal is what kept a commit from happening.
+// Refusal is what prevented a commit.
 type Refusal struct {
 	lost  []item.Lost
 	slots int // the index of the first write about slots
 }
 
-// Refusal is what kept the commit from happening.
+// Refusal is what prevented the commit.
 func (b *Built) Refusal(lost []item.Lost) *Refusal { return &Refusal{lost, b.slots} }
 
-// Run is the run item that the commit did not expect; nil where its condition held, or there is none.
+// Run is the run item that the commit did not expect; nil if its condition held or there is no item.
 func (r *Refusal) Run() item.Item { return item.OldOf(r.lost, runWrite) }
 
-// Owner is the item that an owner of the change met; failed tells that its condition did not hold, be there an item or not.
+// Owner is the item that the write of an owner found; failed tells that its condition did not hold, whether there is an
+// item or not.
 func (r *Refusal) Owner(i int) (met item.Item, failed bool) {
 	for _, l := range r.lost {
 		if l.Index == firstOwner+i {
@@ -133,7 +135,7 @@ func (r *Refusal) Owner(i int) (met item.Item, failed bool) {
 	return nil, false
 }
 
-// OnlySlots reports that nothing but slots was in the way.
+// OnlySlots reports that the conditions of slots alone failed.
 func (r *Refusal) OnlySlots() bool {
 	for _, l := range r.lost {
 		if l.Index < r.slots {
@@ -143,19 +145,19 @@ func (r *Refusal) OnlySlots() bool {
 	return true
 }
 
-// OnlyMarkerMoved reports that run, sequence and lease are what the change expects: the marker was moved in between.
+// OnlyMarkerMoved reports that run, sequence and lease are as the change expects: only the marker moved meanwhile.
 func (c *Change) OnlyMarkerMoved(current item.Item) bool {
 	return c.Before != nil && SameRun(c.Transition, current) && item.Number(current["sq"]) == c.ExpectedSequence &&
 		(c.LeaseToken == "" || item.TextOf(current["lt"]) == c.LeaseToken)
 }
 
-// SameRun reports that the item is of the run that the transition changes. Once that one is pruned, another may have its id, and be at the
-// same sequence under the same marker; it was created at another instant.
+// SameRun reports that the item is of the run that the transition changes. Once that run is pruned, another may have
+// its id, and be at the same sequence under the same marker; it was created at another instant.
 func SameRun(t *lane.Transition, current item.Item) bool {
 	return item.Number(current["ca"]) == int64(ToMillis(t.Projected.CreatedAt))
 }
 
-// ExpectedBy reports that this is the run that the transition changes, at the sequence that it expects.
+// ExpectedBy reports that this is the run that the transition changes, at the expected sequence.
 func (r *Run) ExpectedBy(t *lane.Transition) bool {
 	return r.Sequence == t.ExpectedSequence && r.CreatedAt == ToMillis(t.Projected.CreatedAt)
 }
@@ -170,8 +172,8 @@ func (c *Change) RequestsDelivery() bool {
 	return false
 }
 
-// settleSlot settles which slot the run names afterwards, and what happens to the one it named. That follows the run item,
-// whatever the queue's policy is by now.
+// settleSlot decides which slot the run names after the commit, and what happens to the slot that it named before. The
+// run item decides this, whatever the queue's policy is by now.
 func (c *Change) settleSlot(run *Run) SlotChange {
 	switch {
 	case c.Slot.Put != nil:
@@ -190,8 +192,8 @@ func (c *Change) settleSlot(run *Run) SlotChange {
 	}
 }
 
-// expected is the condition on an existing run: its sequence and creation, the owner's token, and the marker as read, because a look
-// moves that without changing the sequence.
+// expected is the condition on an existing run: its sequence and creation, the owner's token, and the marker as read,
+// because an inspection moves the marker without changing the sequence.
 func (c *Change) expected() item.Condition {
 	cond := item.Equal("sq", item.Num(c.ExpectedSequence)).And(item.Equal("ca", item.Num(int64(ToMillis(c.Projected.CreatedAt)))))
 	if c.LeaseToken != "" {
@@ -200,7 +202,8 @@ func (c *Change) expected() item.Condition {
 	return cond.And(item.Equal(AttrDueP, item.Text(c.Before.DueP)), item.Equal(AttrDueA, item.Text(c.Before.DueA)))
 }
 
-// markerAfter is the marker table of the layout: where a commit leaves an active run. keep means unchanged.
+// markerAfter is the marker table of the layout: the marker that a commit leaves on an active run. keep means
+// unchanged.
 func (c *Change) markerAfter(run *Run) (after Marker, keep bool) {
 	var before Marker
 	if c.Before != nil {
@@ -221,7 +224,7 @@ func (c *Change) markerAfter(run *Run) (after Marker, keep bool) {
 		return Marker{Deliverable, due}, false
 	case status.Owned():
 		if !Claims(c.Transition) {
-			return before, true // a heartbeat or a request: too early is allowed
+			return before, true // a heartbeat or a request: a marker may be too early
 		}
 		if c.ByWakeup && (before.Kind == Deliverable || before.Kind == Waiting) && before.At <= run.LeaseUntil {
 			return before, true
@@ -255,7 +258,7 @@ func (c *Change) buildLog() (*Log, error) {
 			continue
 		}
 		row := newDelivery(&request.Delivery, c, ToMillis(e.OccurredAt))
-		if c.FirstSent != 0 { // the distance of redeliveries grows from there
+		if c.FirstSent != 0 { // redeliveries grow apart from there
 			row.FirstSent = c.FirstSent
 		}
 		if row.State() == lane.OutboxPending && row.AvailableAt <= ToMillis(e.OccurredAt) {
@@ -280,8 +283,8 @@ func newDelivery(d *runlane.Delivery, c *Change, occurredAt Millis) Delivery {
 	return row
 }
 
-// latestDelivery names the row that may be claimed. A later request, a claim of the run and its end supersede it; of a run that
-// waits for a slot none may be.
+// latestDelivery names the row that may be claimed. A later request, a claim of the run and its end supersede it; while
+// a run waits for a slot, no row may be claimed.
 func (r *Run) latestDelivery(c *Change, rows int) {
 	switch {
 	case rows > 0:
@@ -295,7 +298,7 @@ func (r *Run) latestDelivery(c *Change, rows int) {
 	}
 }
 
-// Result is what the caller gets: exactly what reads will return.
+// Result is the commit as the caller gets it: exactly as reads will return it.
 func (b *Built) Result(c *Change) *lane.Commit {
 	out := &lane.Commit{Run: c.Projected}
 	for i, e := range c.Events {
@@ -314,7 +317,7 @@ func (b *Built) Result(c *Change) *lane.Commit {
 	return out
 }
 
-// AtRest is a copy of the transition in the form that is stored and returned, sharing nothing with the caller's.
+// AtRest is a copy of the transition in the form that is stored and returned. It shares nothing with the caller's.
 func AtRest(t *lane.Transition) *lane.Transition {
 	out := *t
 	out.Projected = lane.RunAtRest(t.Projected)
@@ -325,7 +328,7 @@ func AtRest(t *lane.Transition) *lane.Transition {
 	return &out
 }
 
-// keepUnknown carries attributes that a newer version wrote.
+// keepUnknown carries over attributes that a newer version wrote.
 func keepUnknown(after, before item.Item) {
 	known := runAttributes()
 	for name, v := range before {

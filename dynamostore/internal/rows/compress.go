@@ -10,11 +10,11 @@ import (
 	"github.com/runlane/runlane-go/dynamostore/internal/item"
 )
 
-// maxOpenedBytes bounds what stored bytes may expand to: four times the largest payload, and more than any commit's events. A few
-// kilobytes of an item could otherwise take all memory of whoever reads it.
+// maxOpenedBytes bounds the expanded size of stored bytes: four times the largest payload, and more than any commit's
+// events. Without it, a few kilobytes of an item could take all memory of the reader.
 const maxOpenedBytes = 16 << 20
 
-// zstd's coders are safe for concurrent EncodeAll and DecodeAll; making one costs more than using it.
+// zstd's coders are safe for concurrent EncodeAll and DecodeAll; creating one costs more than using it.
 var (
 	zstdEncoder = sync.OnceValue(func() *zstd.Encoder {
 		e, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(2), zstd.WithAllLitEntropyCompression(true))
@@ -47,8 +47,8 @@ func decompress(b []byte) ([]byte, error) {
 
 var errNotOneFrame = errors.New("they are not one frame")
 
-// oneFrame reports whether b is a single frame, which is all that compress writes. Of many small ones, each would make the decoder
-// copy what it has so far: an item of them takes minutes.
+// oneFrame reports whether b is a single frame, which is all that compress writes. With many small frames the decoder
+// would copy its result for each of them: such an item takes minutes.
 func oneFrame(b []byte) bool {
 	var h zstd.Header
 	if err := h.Decode(b); err != nil || h.Skippable {
@@ -73,7 +73,7 @@ func oneFrame(b []byte) bool {
 	return at == len(b)
 }
 
-// Place says where the bytes of a payload or an output are, and in which form. It is stored.
+// Place says where the bytes of a payload or an output are, and in which form. The place is stored.
 type Place int
 
 // The places of a payload or an output.
@@ -81,8 +81,8 @@ const (
 	Nowhere      Place = iota
 	inline             // in the run item
 	inlineZstd         // in the run item, compressed
-	Separate           // in an item of its own
-	SeparateZstd       // in an item of its own, compressed
+	Separate           // in a separate item
+	SeparateZstd       // in a separate item, compressed
 )
 
 // Separate reports a place in an item apart from the run.
@@ -90,8 +90,8 @@ func (p Place) Separate() bool { return p == Separate || p == SeparateZstd }
 
 func (p Place) compressed() bool { return p == inlineZstd || p == SeparateZstd }
 
-// place chooses the cheapest place for b when the run item has room for so many bytes more: raw beside the run, compressed beside
-// the run, or in its own item, compressed when that saves a write unit.
+// place chooses the cheapest place for b when the run item has room for that many more bytes: raw in the run item,
+// compressed in it, or in a separate item, compressed when that saves a write unit.
 func place(b []byte, room int) (Place, []byte) {
 	if b == nil {
 		return Nowhere, nil
@@ -103,14 +103,14 @@ func place(b []byte, room int) (Place, []byte) {
 	if len(small) <= room {
 		return inlineZstd, small
 	}
-	const keys = 128 // what the item's keys take, roughly
+	const keys = 128 // of the item's keys, roughly
 	if item.Units(len(small)+keys) < item.Units(len(b)+keys) {
 		return SeparateZstd, small
 	}
 	return Separate, b
 }
 
-// Open is the inverse of put.
+// Open restores the bytes that were stored at a place.
 func Open(p Place, b []byte) ([]byte, error) {
 	if p.compressed() {
 		return decompress(b)

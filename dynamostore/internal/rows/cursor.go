@@ -13,7 +13,7 @@ type cursorForm struct {
 	At   json.RawMessage `json:"p"`
 }
 
-// SealCursor makes the cursor of a request. scope names everything that decides its order and its selection.
+// SealCursor makes the cursor of a request. scope names everything that decides the order and the selection of results.
 func SealCursor(scope string, position any) runlane.Cursor {
 	at, err := json.Marshal(position)
 	if err != nil {
@@ -26,7 +26,7 @@ func SealCursor(scope string, position any) runlane.Cursor {
 	return runlane.Cursor(base64.RawURLEncoding.EncodeToString(b))
 }
 
-// cursorHash tells a cursor of another request, and one that was altered.
+// cursorHash reveals a cursor of another request, and one that was altered.
 func cursorHash(scope string, at json.RawMessage) string { return Hash(scope, string(at))[:16] }
 
 // OpenCursor reads a cursor of the same request into position; an empty one leaves it as it is.

@@ -21,23 +21,23 @@ func (r DeliveryRef) path(attribute string) string {
 	return fmt.Sprintf("#dl[%d].#%s", r.Index, attribute)
 }
 
-// TokenOf is the row's token with the run's sequence and marker as they are known when the row is claimed: whoever marks the
-// row later may move the marker only if both are still so.
+// TokenOf is the row's token with the run's sequence and marker as known when the row is claimed: a publisher that
+// marks the row later may move the marker only if both are unchanged.
 func TokenOf(token string, r *Run) string {
 	return strings.Join([]string{token, strconv.FormatInt(r.Sequence, 10), strconv.FormatInt(int64(r.DispatchExpiresAt), 10), r.DueP, r.DueA}, ":")
 }
 
-// ClaimedDelivery is a delivery row under a claim, with what was known of its run when it was claimed.
+// ClaimedDelivery is a delivery row under a claim, with the run's state as known when it was claimed.
 type ClaimedDelivery struct {
 	DeliveryRef
 	ID       string
 	token    string
 	Sequence int64
-	Reserved Millis // until when the run's slot is; 0 for none
+	Reserved Millis // the end of the run's reservation; 0 for none
 	Due      DueKey
 }
 
-// ParseClaim reads what claimToken wrote. A token that was never ours has no row that could match it.
+// ParseClaim reads what TokenOf wrote. A token that TokenOf never wrote matches no row.
 func ParseClaim(e runlane.Environment, ref lane.OutboxRef) (ClaimedDelivery, bool) {
 	run, first, index, ok := ParseOutboxID(ref.ID)
 	parts := strings.Split(ref.ClaimToken, ":") // token, sequence, reservation, and the marker's partition (three parts) and moment (two)
@@ -69,7 +69,7 @@ func (r DeliveryRef) Of(raw item.Item) (*Delivery, error) {
 	return &log.Deliveries[r.Index], nil
 }
 
-// update changes the row. wrote tells whether the row as it is now is what this makes of it, should the answer get lost.
+// update changes the row. wrote tells from the current row whether the update was carried out, if its answer got lost.
 func (r DeliveryRef) update(expression string, values item.Item, c item.Condition, wrote func(now *Delivery) bool) *item.Update {
 	return &item.Update{
 		Key: item.Key(RunPK(r.Key), LogSK(r.First)), Expression: expression, Values: values, Condition: c,
@@ -80,7 +80,7 @@ func (r DeliveryRef) update(expression string, values item.Item, c item.Conditio
 	}
 }
 
-// Claim takes the row for a publisher, if it is as it was read.
+// Claim takes the row for a publisher, if it is unchanged since it was read.
 func (r DeliveryRef) Claim(row *Delivery, token string, until Millis) *item.Update {
 	unchanged := item.Condition{
 		Text: r.path("st") + " = :was", Values: item.Item{":was": item.Text(row.Status)},
@@ -108,7 +108,8 @@ func (r ClaimedDelivery) MarkPublished(at Millis) *item.Update {
 		})
 }
 
-// MarkFailed ends the claim: the wakeup was not handed over. It is tried again at an instant, or, dead-lettered since then, not any more.
+// MarkFailed ends the claim: the wakeup was not handed over. It is tried again at an instant; a dead-lettered one is
+// not.
 func (r ClaimedDelivery) MarkFailed(status lane.OutboxStatus, f *lane.OutboxFailure, at Millis) (*item.Update, error) {
 	meta, err := encodeTexts(f.Failure.Meta)
 	if err != nil {
@@ -129,7 +130,7 @@ func (r ClaimedDelivery) MarkFailed(status lane.OutboxStatus, f *lane.OutboxFail
 		}), nil
 }
 
-// Requeue makes a dead-lettered row pending again. By the token a repeated requeue knows itself.
+// Requeue makes a dead-lettered row pending again. The token lets a repeated requeue recognize its own write.
 func (r DeliveryRef) Requeue(token string, at Millis) *item.Update {
 	dead := item.Condition{Text: r.path("st") + " = :dead", Values: item.Item{":dead": item.Text(string(lane.OutboxDeadLettered))}}
 	return r.update("SET "+r.path("st")+" = :st, "+r.path("nx")+" = :due, "+r.path("rd")+" = :rd REMOVE "+r.path("at")+", "+r.path("dd"),

@@ -15,7 +15,7 @@ func SequenceConflict(t *lane.Transition, actual int64) error {
 	return Conflict(runlane.ConflictEventSequence, t.Projected.ID, "the run is at sequence %d, not %d", actual, t.ExpectedSequence)
 }
 
-// LeaseLost is a write under a lease that is another worker's by now.
+// LeaseLost is a write under a lease that another worker has now.
 func LeaseLost(key lane.RunKey) error {
 	return Conflict(runlane.ConflictLeaseOwnership, key.RunID, "the lease belongs to somebody else")
 }

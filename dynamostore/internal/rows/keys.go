@@ -1,6 +1,6 @@
-// Package rows says what the items of the table look like: their keys, their attributes and their markers, what follows from a run and its
-// delivery row at an instant, and which writes make up a commit. It reads and writes nothing, asks no clock, and draws nothing at random:
-// what is needed beside is given to it (docs/internals/layout.md).
+// Package rows says how the items of the table are built: their keys, attributes and markers, what a run needs at an
+// instant given its delivery row, and which writes make up a commit. It is pure: it does no I/O, reads no clock and
+// uses no randomness; callers pass these in (docs/internals/layout.md).
 package rows
 
 import (
@@ -43,7 +43,7 @@ func RunPK(key lane.RunKey) string {
 	return key.Environment.Name() + ":run:" + string(key.RunID)
 }
 
-// ParseRunPK is the inverse of runPK: neither environments nor ids contain ':'.
+// ParseRunPK is the inverse of RunPK: neither environments nor ids contain ':'.
 func ParseRunPK(pk string) (lane.RunKey, bool) {
 	environment, id, ok := strings.Cut(pk, ":run:")
 	return lane.RunKey{Environment: runlane.Environment(environment), RunID: runlane.RunID(id)}, ok
@@ -101,7 +101,7 @@ func eventID(id runlane.RunID, sequence int64) string {
 // Millis are Unix milliseconds; 0 is the absent time.
 type Millis int64
 
-// ToMillis is a time as it is stored.
+// ToMillis is a time in its stored form.
 func ToMillis(t time.Time) Millis {
 	if t.IsZero() {
 		return 0

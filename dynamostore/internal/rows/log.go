@@ -23,10 +23,10 @@ type Log struct {
 	Commit     string     `dynamodbav:"ci"`
 	Events     []byte     `dynamodbav:"ev"` // a JSON list of storedEvent, compressed where that saves a unit
 	Deliveries []Delivery `dynamodbav:"dl,omitempty"`
-	Relay      string     `dynamodbav:"relay,omitempty"` // "1": a row was born pending and due, the one thing the stream filter looks at
+	Relay      string     `dynamodbav:"relay,omitempty"` // "1": a row was initially pending and due; the stream filter reads only this
 }
 
-// Delivery is the state of an outbox row. What the wakeup says follows from the event and the run.
+// Delivery is the state of an outbox row. The wakeup's content follows from the event and the run.
 type Delivery struct {
 	Status      string            `dynamodbav:"st"`
 	AvailableAt Millis            `dynamodbav:"av"`           // as requested
@@ -43,10 +43,10 @@ type Delivery struct {
 	Failure     string            `dynamodbav:"fm,omitempty"`
 	FailureMeta map[string]string `dynamodbav:"fx,omitempty"`
 	DeadAt      Millis            `dynamodbav:"dd,omitempty"`
-	Requeued    string            `dynamodbav:"rd,omitempty"` // the requeue that revived it, by which a repeated one knows itself
+	Requeued    string            `dynamodbav:"rd,omitempty"` // the requeue that revived it, by which a repeated one recognizes itself
 }
 
-// due is when somebody may take the row.
+// due is the time from which a publisher may take the row.
 func (d *Delivery) due() Millis {
 	switch lane.OutboxStatus(d.Status) {
 	case lane.OutboxClaimed:
@@ -75,8 +75,8 @@ const (
 	redeliverMost  = 6 * time.Hour
 )
 
-// RedeliverAt is when a published row that nobody followed is asked for again. The distance grows with the time since the first
-// publication: 10 minutes from there, then 20 from the second publication, 40 from the third.
+// RedeliverAt is when a published row that no claim followed is sent again. The distance grows with the time since the
+// first publication: 10 minutes from there, then 20 from the second publication, 40 from the third.
 func (d *Delivery) RedeliverAt() Millis {
 	published := max(d.Published, d.AvailableAt)
 	first := d.FirstSent
@@ -87,7 +87,7 @@ func (d *Delivery) RedeliverAt() Millis {
 	return published + Millis(distance.Milliseconds())
 }
 
-// Message is the row as the contract shows it.
+// Message is the row in the form of the contract.
 func (d *Delivery) Message(key lane.RunKey, queue runlane.QueueName, id string) lane.OutboxMessage {
 	m := lane.OutboxMessage{
 		OutboxRef: lane.OutboxRef{ID: id, ClaimToken: d.Token},
@@ -102,7 +102,8 @@ func (d *Delivery) Message(key lane.RunKey, queue runlane.QueueName, id string) 
 	return m
 }
 
-// storedEvent is an event at rest: the header in short, without what the key says, and the body as package runlane writes it.
+// storedEvent is an event as stored: the header in short, without what the key says, and the body as package runlane
+// writes it.
 type storedEvent struct {
 	Type  runlane.EventType `json:"t"`
 	At    int64             `json:"o"`
@@ -121,7 +122,7 @@ func encodeEvents(t *lane.Transition) ([]byte, error) {
 		}
 		body := e.Body
 		if b, ok := body.(*runlane.RunDeliveryRequested); ok {
-			short := *b // environment, run and queue are the run's own
+			short := *b // environment, run and queue are the same as the run's
 			short.Delivery.Environment, short.Delivery.RunID, short.Delivery.Queue = "", "", ""
 			body = &short
 		}
@@ -166,7 +167,7 @@ func decodeEvents(b []byte) ([]storedEvent, error) {
 	return stored, nil
 }
 
-// Records are the events of a commit as the contract shows them, without payload and output.
+// Records are the events of a commit in the form of the contract, without payload and output.
 func (l *Log) Records(key lane.RunKey, queue runlane.QueueName, first int64) ([]runlane.EventRecord, error) {
 	stored, err := decodeEvents(l.Events)
 	if err != nil {
@@ -193,7 +194,7 @@ func (l *Log) Records(key lane.RunKey, queue runlane.QueueName, first int64) ([]
 	return records, nil
 }
 
-// Proof is what tells that this commit was made, however late one asks.
+// Proof shows that this commit was made, however late it is read.
 func (l *Log) Proof() item.Proof {
 	return item.Proof{Operation: "settle commit", Pk: l.PK, Sk: l.SK, Values: item.Item{"ci": item.Text(l.Commit)}}
 }

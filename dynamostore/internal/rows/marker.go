@@ -11,13 +11,13 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// WalkPosition is a place in the markers of runs that wait for a slot: a shard, and the marker behind which to go on. Several runs
-// of a partition may have come at one instant and have the same marker: run is the key of the one behind which to go on among
-// those; without it, it is behind all of them.
+// WalkPosition is a place in the markers of runs that wait for a slot: a shard, and the marker after which to continue.
+// Several runs of a partition may have started to wait at the same instant and have the same marker: run is the key of
+// the one after which to continue; without it, the position is after all of them.
 type WalkPosition struct {
 	Shard int    `json:"s" dynamodbav:"sh"`
 	After string `json:"a,omitempty" dynamodbav:"af,omitempty"`
-	Run   string `json:"p,omitempty" dynamodbav:"-"` // of a cursor only: another pass begins behind them all, and ends with them
+	Run   string `json:"p,omitempty" dynamodbav:"-"` // of a cursor only: another pass begins after them all, and ends with them
 }
 
 // Behind is the position of a row.
@@ -37,7 +37,7 @@ func (p Partition) Start() string { return fmt.Sprintf("%s:%s:", p.Queue, p.Hash
 // End is behind every marker of the partition.
 func (p Partition) End() string { return p.Start() + "~" }
 
-// MarkerKind says who has to look at an active run (docs/internals/layout.md, Indexes).
+// MarkerKind says which inspection an active run needs (docs/internals/layout.md, Indexes).
 type MarkerKind string
 
 // The kinds of markers.
@@ -47,12 +47,12 @@ const (
 	DeadLetter  MarkerKind = "x" // its delivery was given up
 	Waiting     MarkerKind = "w" // waits for a time
 	Slotless    MarkerKind = "d" // of a bounded queue, waits for a slot; ordered by partition, not by time
-	Parked      MarkerKind = "p" // queued and published, looked at once already
-	Leased      MarkerKind = "l" // owned, and claimed elsewhere than from q or w, or looked at once already
+	Parked      MarkerKind = "p" // queued and published, inspected once already
+	Leased      MarkerKind = "l" // owned, and claimed elsewhere than from q or w, or inspected once already
 )
 
-// Marker is a run's place in the index due: who looks, and the true moment from which on there is something to see. It is never
-// a moment at which somebody plans to look: patience is the reader's.
+// Marker is a run's place in the index due: which inspection the run needs, and the exact time from which there is
+// work. Readers add their own grace period.
 type Marker struct {
 	Kind MarkerKind
 	At   Millis
@@ -61,12 +61,12 @@ type Marker struct {
 // DueKey are the index attributes of a marker.
 type DueKey struct{ Partition, Sort string }
 
-// Key is where the marker stands in the index.
+// Key is the marker's place in the index.
 func (m Marker) Key(e runlane.Environment, shard int, queue runlane.QueueName) DueKey {
 	return DueKey{DuePartition(e, m.Kind, shard), fmt.Sprintf("%013d:%s", m.At, queue)}
 }
 
-// Entry is all that is known of an item with this marker by the marker alone.
+// Entry holds the attributes that the marker alone tells about its item.
 func (k DueKey) Entry() item.Item {
 	return item.Item{AttrDueP: item.Text(k.Partition), AttrDueA: item.Text(k.Sort)}
 }
@@ -81,7 +81,7 @@ func DonePartition(e runlane.Environment, status runlane.Status, shard int) stri
 	return e.Name() + ":" + string(status) + ":" + strconv.Itoa(shard)
 }
 
-// MarkerUpdate moves the marker of a run, if nothing about the run has changed since it was read.
+// MarkerUpdate moves the marker of a run, if the run has not changed since it was read.
 func MarkerUpdate(pk string, sequence int64, from, to DueKey, before item.Item) *item.Update {
 	unchanged := item.Equal("sq", item.Num(sequence)).And(
 		item.Equal(AttrDueP, item.Text(from.Partition)), item.Equal(AttrDueA, item.Text(from.Sort)))
@@ -94,7 +94,7 @@ func MarkerUpdate(pk string, sequence int64, from, to DueKey, before item.Item) 
 	}
 }
 
-// Parse is the inverse of marker.key.
+// Parse is the inverse of Marker.Key.
 func (k DueKey) Parse() (m Marker, queue runlane.QueueName, ok bool) {
 	partition, sort := strings.Split(k.Partition, ":"), strings.Split(k.Sort, ":")
 	switch {
@@ -107,7 +107,7 @@ func (k DueKey) Parse() (m Marker, queue runlane.QueueName, ok bool) {
 	}
 }
 
-// CutPartition takes a slotless marker's moment apart: queue and hash of the concurrency key.
+// CutPartition splits a slotless marker's sort key into queue and hash of the concurrency key.
 func CutPartition(sort string) (queue runlane.QueueName, hash string, ok bool) {
 	parts := strings.Split(sort, ":")
 	if len(parts) != 3 {
@@ -116,7 +116,7 @@ func CutPartition(sort string) (queue runlane.QueueName, hash string, ok bool) {
 	return runlane.QueueName(parts[0]), parts[1], true
 }
 
-// Due is where the run's marker stands.
+// Due is the place of the run's marker.
 func (r *Run) Due() DueKey { return DueKey{r.DueP, r.DueA} }
 
 // Marker is the run's marker.
@@ -125,21 +125,22 @@ func (r *Run) Marker() Marker {
 	return m
 }
 
-// Partition is what the limit of its queue counts the run with.
+// Partition is the group of runs with which the queue's limit counts the run.
 func (r *Run) Partition() Partition {
 	return Partition{r.Key().Environment, runlane.QueueName(r.Queue), Hash(r.ConcurrencyKey)}
 }
 
-// Shards say how many partitions each kind of marker is spread over. Growing: readers learn of the larger number first.
+// Shards say how many partitions each kind of marker is spread over. When a number grows, readers learn it before
+// writers.
 type Shards struct {
 	Write int `dynamodbav:"wr"`
 	Read  int `dynamodbav:"rd"`
 }
 
-// DefaultShards are the numbers of shards where the config item says nothing.
+// DefaultShards are the numbers of shards unless the config item says otherwise.
 const DefaultShards = 8
 
-// ShardOf is the shard of an id, of so many.
+// ShardOf is the shard of an id, out of n.
 func ShardOf(id string, n int) int {
 	h := fnv.New32a()
 	h.Write([]byte(id))
@@ -159,7 +160,7 @@ func (r *Run) Index(m Marker, shards Shards) {
 	r.DueP, r.DueA = due.Partition, due.Sort
 }
 
-// DueKey is where a marker of this run stands. Runs that wait for a slot lie together, by partition.
+// DueKey is the place of a marker of this run. Runs that wait for a slot lie together, by partition.
 func (r *Run) DueKey(m Marker, shards Shards) DueKey {
 	key := r.Key()
 	if m.Kind == Slotless {
@@ -172,7 +173,7 @@ func (r *Run) DueKey(m Marker, shards Shards) DueKey {
 	return m.Key(key.Environment, ShardOf(string(key.RunID), shards.Write), runlane.QueueName(r.Queue))
 }
 
-// Memory is what a store remembers a row by.
+// Memory is the text by which a store remembers a row.
 func (r DueRow) Memory() string { return string(r.Run) + " " + r.Key.Partition + " " + r.Key.Sort }
 
 // DueRow is an entry of the index due.
@@ -192,7 +193,7 @@ func ParseDueRow(it item.Item) (DueRow, bool) {
 	return row, ok1 && ok2
 }
 
-// Partition is what a limit counts: the runs of one concurrency key, or of a queue where there are no keys.
+// Partition is the group that a limit counts: the runs of one concurrency key, or of a queue if there are no keys.
 type Partition struct {
 	Environment runlane.Environment
 	Queue       runlane.QueueName

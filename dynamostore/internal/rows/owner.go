@@ -9,9 +9,9 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// Owner gives a key to a run. It never expires by itself: an active owner may not. It is resolved when a caller wants the
-// key: an owner whose run is failed, released by policy, past its time or gone is dead, and replaced by a write conditional on
-// the dead owner as it was read.
+// Owner gives a key to a run. It never expires by itself, because an active run's owner may not. It is resolved when a
+// caller wants the key: an owner whose run is failed, released by policy, past its time or gone is dead, and is
+// replaced by a write conditional on the dead owner as it was read.
 type Owner struct {
 	PK          string        `dynamodbav:"pk"`
 	SK          string        `dynamodbav:"sk"`
@@ -20,7 +20,7 @@ type Owner struct {
 	Retention   int64         `dynamodbav:"ir,omitempty"`
 	Commit      string        `dynamodbav:"ci,omitempty"` // that created the run; owners of older programs have none
 
-	Replaces item.Condition `dynamodbav:"-"` // on the dead owner that this one follows; none: there is no owner
+	Replaces item.Condition `dynamodbav:"-"` // on the dead owner that this one replaces; none: there is no owner
 }
 
 func (o Owner) write() (item.Write, error) {
@@ -32,8 +32,8 @@ func (o Owner) write() (item.Write, error) {
 	return m, err
 }
 
-// Unchanged is the condition that the owner is still this one. The id of a run is used again after it was pruned (computed ids, and
-// those that callers choose), and then names another owner; the id of a commit is never used again.
+// Unchanged is the condition that the owner is still this one. A run's id may be used again after the run was pruned
+// (computed ids, and ids that callers choose), and then names another owner; a commit's id is never used again.
 func (o Owner) Unchanged() item.Condition {
 	if o.Commit != "" {
 		return item.Equal("ci", item.Text(o.Commit))
@@ -59,7 +59,7 @@ func OwnersOf(run *runlane.Run, payloadHash string) []Owner {
 // IsSingleton reports the owner of a singleton key.
 func IsSingleton(o Owner) bool { return strings.Contains(o.PK, ":single:") }
 
-// OwnerConflict says which run has the key.
+// OwnerConflict is a lost race for a key, with the run that holds it.
 func OwnerConflict(o Owner, holder runlane.RunID) error {
 	if IsSingleton(o) {
 		return Conflict(runlane.ConflictSingletonKey, holder, "an active run owns the singleton key")
@@ -67,15 +67,21 @@ func OwnerConflict(o Owner, holder runlane.RunID) error {
 	return Conflict(runlane.ConflictIdempotencyKey, holder, "a run owns the idempotency key")
 }
 
-// RunKey names the holder: an owner is of the environment that its key begins with.
+// RunKey names the holder: an owner belongs to the environment that its key begins with.
 func (o Owner) RunKey() lane.RunKey {
 	environment, _, _ := strings.Cut(o.PK, ":")
 	return lane.RunKey{Environment: runlane.Environment(environment), RunID: o.Run}
 }
 
-// Holds is the retention matrix: active runs hold their keys; of finished ones only successful and cancelled runs, for an
-// idempotency key with a time, until creation plus that time. A run without the key is another one than that which took it, under
-// the same id.
+// Holds is the retention matrix:
+//
+//	Run                                              Holds its keys
+//	active                                           yes
+//	successful or cancelled, idempotency key with a  until creation plus that time
+//	time
+//	finished otherwise                               no
+//
+// A run without the key is another run with the same id as the one that took the key.
 func (o Owner) Holds(run *Run, now time.Time) bool {
 	switch {
 	case !o.isKeyOf(run):

@@ -21,8 +21,8 @@ const (
 	MaxOutputBytes = 256 << 10
 )
 
-// Run is the projection at rest: short names, times in milliseconds, and what the store itself has to know about the run.
-// An attribute that this version does not know stays where it is: updates only name what they change.
+// Run is the projection as stored: short names, times in milliseconds, and what the store itself must know about the
+// run. An attribute that this version does not know stays: updates name only what they change.
 type Run struct {
 	PK                string            `dynamodbav:"pk"`
 	SK                string            `dynamodbav:"sk"`
@@ -57,7 +57,7 @@ type Run struct {
 
 	FailureCode    string `dynamodbav:"fc,omitempty"`
 	FailureMessage string `dynamodbav:"fm,omitempty"` // at most failureStub bytes
-	FailureLog     int64  `dynamodbav:"fs,omitempty"` // the commit that holds the whole record, where the stub is not all
+	FailureLog     int64  `dynamodbav:"fs,omitempty"` // the commit that holds the whole record, if the stub is not all of it
 
 	Payload      []byte `dynamodbav:"pl,omitempty"`
 	PayloadPlace Place  `dynamodbav:"pz,omitempty"`
@@ -74,10 +74,10 @@ type Run struct {
 	DoneP string `dynamodbav:"fp,omitempty"`
 	DoneA string `dynamodbav:"fa,omitempty"`
 
-	Raw item.Item `dynamodbav:"-"` // as it is stored: what updates are compared with, and what the meter weighs
+	Raw item.Item `dynamodbav:"-"` // as stored: updates are compared with it, and the meter weighs it
 }
 
-// Bulk is a payload or an output that has an item of its own.
+// Bulk is a payload or an output in a separate item.
 type Bulk struct {
 	PK   string `dynamodbav:"pk"`
 	SK   string `dynamodbav:"sk"`
@@ -113,7 +113,7 @@ func (r *Run) DeliveryID() string {
 	return OutboxID(r.Key().RunID, r.DeliveryLog, r.DeliveryIndex)
 }
 
-// Projection is the projection without payload and output, with the failure as far as the item holds it.
+// Projection is the projection without payload and output; of the failure it has what the item holds.
 func (r *Run) Projection() *runlane.Run {
 	key := r.Key()
 	run := &runlane.Run{
@@ -135,8 +135,8 @@ func (r *Run) Projection() *runlane.Run {
 	return run.Clone()
 }
 
-// Projected is the item after a transition, but for payload, output, delivery and index attributes, which it takes from before.
-// before is nil for a creation.
+// Projected is the item after a transition, except for payload, output, delivery and index attributes, which it takes
+// from before. before is nil for a creation.
 func Projected(t *lane.Transition, before *Run) *Run {
 	run := t.Projected
 	r := &Run{
@@ -157,7 +157,7 @@ func Projected(t *lane.Transition, before *Run) *Run {
 	return r
 }
 
-// keepFailure writes the stub of a failure that this commit brings, or carries the one that was there.
+// keepFailure writes the stub of a failure that this commit brings, or carries over the earlier one.
 func (r *Run) keepFailure(t *lane.Transition, before *Run) {
 	failure := t.Projected.Failure
 	if failure.IsZero() {
@@ -190,7 +190,8 @@ func clipBytes(s string, limit int) string {
 	return s[:cut]
 }
 
-// placeBulk puts payload (of a creation) and output (of a success) into the item, or returns the items of their own that they need.
+// placeBulk puts payload (of a creation) and output (of a success) into the item, or returns the separate items that
+// they need.
 func (r *Run) placeBulk(t *lane.Transition) (bulk []Bulk, err error) {
 	for _, e := range t.Events {
 		switch body := e.Body.(type) {
@@ -246,7 +247,7 @@ func tooLarge(what, form string, size, limit int, run runlane.RunID) error {
 	}
 }
 
-// Marshal fills raw.
+// Marshal fills Raw.
 func (r *Run) Marshal() error {
 	raw, err := Marshal(r)
 	if err != nil {
@@ -259,13 +260,13 @@ func (r *Run) Marshal() error {
 	return nil
 }
 
-// RunnableAt is when a worker may take the run; ok is false while no time alone makes it runnable.
+// RunnableAt is when a worker may take the run; ok is false if time alone does not make it runnable.
 func (r *Run) RunnableAt() (since Millis, ok bool) {
 	return runlane.RunnableSince(r.State(), r.UpdatedAt, r.RunAt, r.LeaseUntil, 0)
 }
 
-// DispatchableAt is when a run of a bounded queue needs a slot: a queued one as soon as it has no live reservation, any other when it is
-// runnable.
+// DispatchableAt is when a run of a bounded queue needs a slot: a queued one as soon as it has no live reservation, any
+// other when it is runnable.
 func (r *Run) DispatchableAt() (since Millis, ok bool) {
 	since, ok = r.RunnableAt()
 	if r.State() == runlane.StatusQueued {
@@ -279,8 +280,9 @@ func (r *Run) StillFinished() item.Condition {
 	return item.Equal("sq", item.Num(r.Sequence)).And(item.Equal(AttrDoneA, item.Text(r.DoneA)))
 }
 
-// Detach makes the run item no longer announce a payload and an output in separate items, which are removed before it is: readers find none
-// meanwhile, instead of waiting for them. It is nil where nothing is announced, and gives way when the run is not this one any more.
+// Detach makes the run item no longer announce a payload and an output in separate items, which are removed before the
+// run item: readers then find none, instead of waiting for them. It is nil if nothing is announced, and changes nothing
+// if the item is another run's by then.
 func (r *Run) Detach() *item.Update {
 	var gone []string
 	if r.OutputPlace.Separate() {
@@ -297,8 +299,8 @@ func (r *Run) Detach() *item.Update {
 	}
 }
 
-// AsRead is the condition that the part of a run is still the one that was read: by the commit that wrote it, or the moment of a note.
-// Payloads and outputs of older programs have neither.
+// AsRead is the condition that a part of the run is still the one that was read: by the commit that wrote it, or by the
+// time of a note. Payloads and outputs of older programs have neither.
 func AsRead(part item.Item) item.Condition {
 	if commit, ok := part["ci"]; ok {
 		return item.Equal("ci", commit)

@@ -13,16 +13,16 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// OccurrenceKept is how long an occurrence can be listed after it was claimed. TTL then collects it; what never fires again
-// follows from the record's last fire.
+// OccurrenceKept is how long an occurrence can be listed after it was claimed. Then TTL removes it; the record's last
+// fire still tells which occurrences never fire again.
 const OccurrenceKept = 40 * 24 * time.Hour
 
-// Schedule is a schedule's record. Its version is its sequence: a change depends on the one it saw.
+// Schedule is a schedule's record. Its version is its sequence: a change depends on the version that it read.
 type Schedule struct {
 	PK            string        `dynamodbav:"pk"`
 	SK            string        `dynamodbav:"sk"`
 	Version       int64         `dynamodbav:"sq"`
-	Change        string        `dynamodbav:"ci"` // the put that wrote it, by which a repeated put knows itself
+	Change        string        `dynamodbav:"ci"` // the put that wrote it, by which a repeated put recognizes itself
 	Definition    string        `dynamodbav:"dh,omitempty"`
 	RegisteredAt  Millis        `dynamodbav:"rg,omitempty"`
 	LastEvaluated Millis        `dynamodbav:"ev,omitempty"`
@@ -63,7 +63,7 @@ func UnmarshalSchedule(raw item.Item) (*Schedule, error) {
 	return s, nil
 }
 
-// Record is the schedule as the contract shows it.
+// Record is the schedule in the form of the contract.
 func (s *Schedule) Record() runlane.ScheduleRecord {
 	return runlane.ScheduleRecord{
 		ID: runlane.ScheduleID(s.SK), DefinitionHash: s.Definition, RegisteredAt: s.RegisteredAt.Time(),
@@ -72,8 +72,8 @@ func (s *Schedule) Record() runlane.ScheduleRecord {
 	}
 }
 
-// unchanged is the condition that nobody changed the record since the version was read and that the write does not move its last
-// fire back.
+// unchanged is the condition that the record has not changed since the version was read and that the write does not
+// move its last fire back.
 func (s *Schedule) unchanged() item.Condition {
 	if s.Version == 1 {
 		return item.Condition{Text: "attribute_not_exists(#pk)"}
@@ -84,7 +84,7 @@ func (s *Schedule) unchanged() item.Condition {
 	}
 }
 
-// replacement is the update that makes raw the item, but for attributes that this version does not know.
+// replacement is the update that makes raw the stored item, except for attributes that this version does not know.
 func replacement(raw item.Item) (expression string, values item.Item) {
 	var set, remove []string
 	values = item.Item{}
@@ -132,12 +132,12 @@ const (
 	occurrenceCompleted = "completed"
 )
 
-// Occurrence is one fire time of a schedule: under a claim, or what became of it.
+// Occurrence is one fire time of a schedule: under a claim, or with its outcome.
 type Occurrence struct {
 	PK         string             `dynamodbav:"pk"`
 	SK         string             `dynamodbav:"sk"`
 	Status     string             `dynamodbav:"st"`
-	Token      string             `dynamodbav:"ct"` // stays when it is completed: a repeated completion knows itself by it
+	Token      string             `dynamodbav:"ct"` // stays when it is completed: a repeated completion recognizes itself by it
 	ClaimUntil Millis             `dynamodbav:"cu,omitempty"`
 	Runs       []runlane.RunID    `dynamodbav:"rs,omitempty"`
 	Skipped    runlane.SkipReason `dynamodbav:"wy,omitempty"`
@@ -186,12 +186,12 @@ func (o *Occurrence) Fire() Millis { return ParseMillis(o.SK) }
 // Completed reports an occurrence with a result.
 func (o *Occurrence) Completed() bool { return o.Status == occurrenceCompleted }
 
-// Listed reports that a list shows the occurrence: it is complete, and not one that DynamoDB has yet to remove.
+// Listed reports that a list shows the occurrence: it is complete, and not expired.
 func (o *Occurrence) Listed(now time.Time) bool {
 	return o.Completed() && now.Before(time.Unix(o.Expires, 0))
 }
 
-// Outcome is the occurrence as lists show it.
+// Outcome is the occurrence in the form of lists.
 func (o *Occurrence) Outcome(id runlane.ScheduleID) runlane.Occurrence {
 	shown := runlane.Occurrence{ScheduleID: id, FireTime: o.Fire().Time(), Skipped: o.Skipped, First: o.First.Time(), Count: o.Count}
 	if len(o.Runs) > 0 {
@@ -235,7 +235,7 @@ func (o *Occurrence) Completion(c *lane.CompleteOccurrenceCommand) (item.Write, 
 	return item.Write{Before: o.raw, After: after, Condition: claimed}, nil
 }
 
-// CompleteAlone is a completion that has nothing to move in the record.
+// CompleteAlone is a completion that moves nothing in the record.
 func (o *Occurrence) CompleteAlone(completion *item.Write, token string) *item.Update {
 	expression, values := completion.Change()
 	return &item.Update{
@@ -246,7 +246,7 @@ func (o *Occurrence) CompleteAlone(completion *item.Write, token string) *item.U
 	}
 }
 
-// CompletionProof is what the occurrence has once this completion was carried out, and no other.
+// CompletionProof is what the occurrence has after this completion and after no other.
 func (o *Occurrence) CompletionProof(completion item.Write) item.Proof {
 	values := item.Item{}
 	for _, name := range []string{"st", "ct", "rs", "wy", "f1", "cn"} {

@@ -9,11 +9,12 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// ClaimMargin is how long before its end a claim treats its own reservation as over, so that its commit still falls into it.
+// ClaimMargin is how long before its end a claim treats its own reservation as over, so that its commit still happens
+// within it.
 const ClaimMargin = 5 * time.Second
 
-// SlotItem is one occupied place of a bounded queue's partition. Until stands only while it is a reservation: a held slot is
-// freed by the commit that ends the running state, never by time.
+// SlotItem is one occupied place of a bounded queue's partition. Until is set only while it is a reservation: a held
+// slot is freed by the commit that ends the running state, never by time.
 type SlotItem struct {
 	PK    string        `dynamodbav:"pk"`
 	SK    string        `dynamodbav:"sk"`
@@ -37,13 +38,14 @@ func (i *SlotItem) Occupied(at Millis) bool { return i.Until == 0 || i.Until > a
 
 // SlotChange is what a commit does to slots.
 type SlotChange struct {
-	Put    *SlotItem // taken or kept, as it is afterwards
-	Before *SlotItem // what stands there; nil: nothing
+	Put    *SlotItem // taken or kept, as it is after the commit
+	Before *SlotItem // what is there now; nil: nothing
 	Delete *SlotItem // given up
 	// optional: when only the slot's condition fails, the commit is repeated without it. A slot never stops an outcome, a
 	// cancellation or a recovery.
 	Optional bool
-	// yields: what refuses the slot, be it a throttle or another transaction, counts as a slot that is taken. No creation fails for it.
+	// yields: a refusal of the slot by a throttle or another transaction counts as a taken slot. No creation fails
+	// because of it.
 	Yields bool
 }
 
@@ -87,8 +89,8 @@ func (i SlotItem) unchanged() item.Condition {
 	return held.And(item.Equal("un", item.Num(int64(i.Until))))
 }
 
-// SlotWindow is how many numbers are read at once. A partition of a larger limit is not read whole: two units show so many slots of the
-// usual size, and a thousand slots are 25 units of one partition key.
+// SlotWindow is how many numbers are read at once. A partition of a larger limit is not read whole: two units read that
+// many slots of the usual size, but a thousand slots are 25 units of one partition key.
 const SlotWindow = 64
 
 // SlotQuery asks for numbers that a run may take.
@@ -99,36 +101,35 @@ type SlotQuery struct {
 	Run       runlane.RunID // whose own slot does not count; "" of a reader that has none
 	Near      int           // a number whose window is read first; −1: any
 	Windows   int           // how many are read at most
-	Until     Millis        // the end of the reservation that is wanted; 0: the slot is to be held
+	Until     Millis        // the end of the wanted reservation; 0: the slot is to be held
 }
 
-// SlotReading is what a reserver knows of a partition.
+// SlotReading is what a reserver knows about a partition.
 type SlotReading struct {
 	Own *SlotItem
 	// Taken are the slots of others that were read.
 	Taken []SlotItem
-	// Free are numbers that may be taken, at least one where there is any among those that were read.
+	// Free are numbers that may be taken, at least one if there is any among those read.
 	Free []int
 	// Replaced are reservations that are over, by the number that each still has.
 	Replaced map[int]SlotItem
 }
 
-// Counts reports a slot that is occupied, and not by the run itself.
+// Counts reports a slot that is occupied by another run.
 func (q *SlotQuery) Counts(slot *SlotItem) bool {
 	return slot.Occupied(q.At) && (q.Run == "" || slot.Run != q.Run)
 }
 
-// End is behind the last number of a window.
+// End is the number after the last one of a window.
 func (q *SlotQuery) End(window int) int { return min((window+1)*WindowWidth(q.Limit), q.Limit) }
 
-// Windows is how many windows a limit has, and windowWidth how many numbers each has but the last: as equal as can be, so that all cost
-// the same.
+// Windows is how many windows a limit has: of nearly equal size, so that all cost the same.
 func Windows(limit int) int { return max((limit+SlotWindow-1)/SlotWindow, 1) }
 
-// WindowWidth is how many numbers a window of a limit has, but for the last one.
+// WindowWidth is how many numbers each window of a limit has, except the last.
 func WindowWidth(limit int) int { return (limit + Windows(limit) - 1) / Windows(limit) }
 
-// Add takes slots in, and counts those that are occupied.
+// Add adds slots, and counts those that are occupied.
 func (r *SlotReading) Add(slots []SlotItem, q *SlotQuery) (occupied int) {
 	for i := range slots {
 		slot := &slots[i]
@@ -146,9 +147,9 @@ func (r *SlotReading) Add(slots []SlotItem, q *SlotQuery) (occupied int) {
 	return occupied
 }
 
-// FreeNumbers are the numbers that a run may take at an instant: the lowest (limit − occupied) unused ones below the limit. "Any unused
-// number" would let two reservers with stale reads exceed a limit that was lowered. Occupied counts every number, also those at
-// or above the limit. replaced is what stands there: a reservation that is over.
+// FreeNumbers are the numbers that a run may take at an instant: the lowest (limit − occupied) unused ones below the
+// limit. "Any unused number" would let two reservers with stale reads exceed a limit that was lowered. Occupied counts
+// every number, also those at or above the limit. replaced are the expired reservations at these numbers.
 func FreeNumbers(taken []SlotItem, limit int, at Millis) (numbers []int, replaced map[int]SlotItem) {
 	occupied := 0
 	used := map[int]bool{}
@@ -194,9 +195,9 @@ func (q *SlotQuery) Take(number int, before *SlotItem) SlotChange {
 	return SlotChange{Put: &SlotItem{PK: q.Partition.PK(), SK: SlotSK(number), Run: q.Run, Until: q.Until}, Before: before}
 }
 
-// Choose is the change by which the run gets a slot: its own while it is held, or else a free one, as pick says of so many. A reservation
-// of its own that is about to end is no reason to have the same slot again: it may be over when the commit happens, and the limit lower
-// than its number. ok is false when there is none.
+// Choose is the change by which the run gets a slot: its own while it is held, else a free one that pick chooses by
+// index. A reservation of the run that is about to end does not count as its own slot: it may be over when the commit
+// happens, and the limit may by then be lower than its number. ok is false when there is no slot.
 func (r *SlotReading) Choose(q *SlotQuery, pick func(n int) int) (change SlotChange, ok bool) {
 	if r.Own != nil && r.Own.Outlasts(q.At) {
 		return q.Take(r.Own.Number(), r.Own), true

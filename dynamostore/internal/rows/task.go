@@ -8,7 +8,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// Task is a task's definition. Its attributes are always all there. Durations are nanoseconds.
+// Task is a task's definition. All its attributes are always there. Durations are nanoseconds.
 type Task struct {
 	PK              string            `dynamodbav:"pk"`
 	SK              string            `dynamodbav:"sk"`
@@ -58,7 +58,7 @@ func (i *Task) Put() (*item.Update, error) {
 	return &item.Update{Key: item.KeyOf(raw), Expression: taskChange, Values: values}, nil
 }
 
-// Record is the definition as the contract shows it.
+// Record is the definition in the form of the contract.
 func (i *Task) Record() lane.TaskRecord {
 	return lane.TaskRecord{
 		ID:             runlane.TaskID(i.SK),
@@ -72,8 +72,8 @@ func (i *Task) Record() lane.TaskRecord {
 // ProgressSK is the sort key of a run's progress note.
 const ProgressSK = "note"
 
-// Progress is the last note of a run, beside its history. It sorts before what is read with a run, and before the run item, like
-// everything that pruning takes first.
+// Progress is the last note of a run, beside its history. It sorts before what is read with a run, and before the run
+// item, like everything that pruning removes first.
 type Progress struct {
 	PK      string `dynamodbav:"pk"`
 	SK      string `dynamodbav:"sk"`
@@ -82,7 +82,7 @@ type Progress struct {
 	Note    string `dynamodbav:"nt"`
 }
 
-// ProgressWrites are the note, and a check of the lease under which it is written. A note that was written later is not overwritten.
+// ProgressWrites are the note, and a check of the lease under which it is written. They do not overwrite a later note.
 func ProgressWrites(key lane.RunKey, leaseToken string, p runlane.Progress) ([]item.Write, error) {
 	note, err := Marshal(Progress{PK: RunPK(key), SK: ProgressSK, At: ToMillis(p.At), Attempt: p.Attempt, Note: p.Note})
 	if err != nil {
