@@ -40,15 +40,15 @@ type Options struct {
 	Queues map[runlane.QueueName]string
 	// Table is the DynamoDB table. Required.
 	Table string
-	// Throttled is called for each attempt of a request that AWS throttled, also when a later attempt succeeds; from many goroutines
-	// at once. nil means nobody counts.
+	// Throttled is called for each attempt of a request that AWS throttled, also when a later attempt succeeds. It is
+	// called from many goroutines at once. nil means that throttles are not counted.
 	Throttled func()
 }
 
-// New builds the lane, named "aws" and production durable, with clients of its own. It makes no request; opening a runtime on it
-// does. Options or bindings that cannot work are runlane.ErrConfigurationInvalid.
+// New builds the lane, named "aws" and production durable, with separate clients. It makes no request; opening a
+// runtime on it does. Options or bindings that cannot work are runlane.ErrConfigurationInvalid.
 //
-// Where cfg names no HTTP client or retryer, the clients get those that fit Lambda: see [Tune].
+// If cfg names no HTTP client or retryer, the clients get those that fit Lambda: see [Tune].
 func New(cfg aws.Config, options Options) (*lane.Lane, error) {
 	if options.Table == "" {
 		return nil, invalid("the lane has no table", "set "+TableVariable+" to the name of the DynamoDB table")

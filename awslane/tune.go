@@ -18,17 +18,18 @@ const (
 	tlsTimeout  = 2 * time.Second
 
 	maxAttempts = 4
-	// retryBase and throttleBase are the first waits, before jitter, after a fault of the way or the service and after a throttle.
+	// retryBase and throttleBase are the first waits, before jitter: after a fault of the network or the service, and
+	// after a throttle.
 	retryBase    = 25 * time.Millisecond
 	throttleBase = time.Second
 	maxRetryWait = 5 * time.Second
 )
 
-// Tune returns cfg with what its clients need under Lambda, where cfg leaves the choice open. HTTP: as many idle connections to
-// one host as a batch has records, and a dial that gives up early. Retries: four attempts, waiting on average 12 ms before the
-// second where the SDK's default waits a second; after a throttle half a second. A retryer, a retry mode other than
-// standard, AWS_MAX_ATTEMPTS and AWS_NEW_RETRIES_2026 are the caller's choice and stay. They are about reads and messages: writes to
-// DynamoDB are repeated by dynamostore alone.
+// Tune returns cfg with the settings that its clients need under Lambda, where cfg leaves them open. HTTP: as many idle
+// connections to one host as a batch has records, and a dial that gives up early. Retries: four attempts, with an
+// average wait of 12 ms before the second (the SDK's default waits a second), and of half a second after a throttle. A
+// retryer, a retry mode other than standard, AWS_MAX_ATTEMPTS and AWS_NEW_RETRIES_2026 are the caller's choice and
+// stay. Retries are for reads and messages: dynamostore alone repeats writes to DynamoDB.
 func Tune(cfg aws.Config) aws.Config {
 	cfg = cfg.Copy()
 	if cfg.HTTPClient == nil {

@@ -59,7 +59,7 @@ func readBatchLine(text []byte) (line batchLine, err error) {
 	return line, err
 }
 
-// unknownField finds the first field of an object that nobody knows, and the column where it stands.
+// unknownField finds the first field of an object that is not among the known ones, and its column.
 func unknownField(object []byte, known []string) (name string, column int, unknown bool) {
 	decoder := json.NewDecoder(bytes.NewReader(object))
 	_, err := decoder.Token()

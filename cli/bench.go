@@ -175,7 +175,7 @@ func (b *bench) follow(ctx context.Context) error {
 	}
 }
 
-// look takes out of those that wait what has ended.
+// look removes the runs that have ended from those that wait.
 func (b *bench) look(ctx context.Context) error {
 	waiting := b.waiting
 	b.waiting = nil

@@ -133,7 +133,7 @@ func operationCommand(name, short, long string, examples []string, op operation)
 	}
 }
 
-// doneTo is what became of one run.
+// doneTo is the outcome for one run.
 type doneTo struct {
 	Run     runlane.RunID          `json:"runId"`
 	Made    runlane.RunID          `json:"madeRunId,omitempty"` // of a retry or a rerun

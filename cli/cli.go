@@ -70,7 +70,7 @@ type Variable struct {
 // An interrupt ends the command in an orderly way; a second one ends the process.
 func Main(ctx context.Context, open Opener) int { return Run(ctx, open, nil) }
 
-// Run is [Main] with options. It may be called several times at once when its options name no part of the process twice.
+// Run is [Main] with options. It is safe to call concurrently if the calls share no streams or environment.
 func Run(ctx context.Context, open Opener, options *Options) int {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()

@@ -112,7 +112,7 @@ func plural(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// maxQuoted is what is repeated of a text that somebody typed, or that a program gave in their place.
+// maxQuoted bounds how much is repeated of a text that a user typed or a program gave.
 const maxQuoted = 300
 
 // quoted repeats a text so that a terminal obeys nothing of it and a screen has room for it.

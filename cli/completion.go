@@ -12,7 +12,7 @@ import (
 // completer is the hidden command that shells ask. It gets the words of the line without the program's, the last one unfinished.
 const completer = "__complete"
 
-// patience is how long somebody waits for the answer to a tabulator.
+// patience is how long the shell's user waits for completions.
 const patience = 2 * time.Second
 
 func completionCommand() *command {

@@ -45,7 +45,7 @@ func (s *session) callFolder() (string, error) {
 	return os.Getwd()
 }
 
-// findDev looks for a running session of dev, in the folder of the call and in those above. nil: there is none.
+// findDev finds a running session of dev, in the folder of the call and in those above. nil: there is none.
 func (s *session) findDev(ctx context.Context) (*devPeer, error) {
 	folder, err := s.callFolder()
 	if err != nil {
@@ -89,7 +89,7 @@ func (s *session) dialDev(ctx context.Context, folder string) (*devPeer, error) 
 			Code: runlane.ErrTransportUnavailable, Message: fmt.Sprintf("the session of dev in %s does not answer", folder),
 			Hint: fmt.Sprintf("is its process %d stopped? Let it go on, or end it; --table NAME chooses another lane", record.PID),
 		}
-	default: // nobody listens there, or somebody else
+	default: // no process listens there, or another one does
 		s.note("the session of dev in %s has ended without a goodbye", folder)
 		forgetDev(folder, record.Token)
 		return nil, nil
@@ -98,7 +98,7 @@ func (s *session) dialDev(ctx context.Context, folder string) (*devPeer, error) 
 
 var errNotPrivate = errors.New("not private")
 
-// readDevRecord reads a session's file, if it is one that nobody else can have written or read.
+// readDevRecord reads a session's file, if no other user can have written or read it.
 func readDevRecord(path string) (*devRecord, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -168,7 +168,7 @@ func announce(record *devRecord) error {
 	return os.Rename(draft, path)
 }
 
-// forgetDev removes a session's file, and nobody else's.
+// forgetDev removes a session's file, but not the file of another session.
 func forgetDev(folder, token string) {
 	path := devPath(folder)
 	if record, err := readDevRecord(path); err == nil && record != nil && record.Token == token {

@@ -111,8 +111,8 @@ func (c *control) handle(ctx context.Context, rt *core.Runtime, connection net.C
 	if err != nil || first.Call == nil {
 		return
 	}
-	// The end of the session closes the connection, and that ends the command: what it would say then, as if it had been interrupted,
-	// reaches nobody.
+	// The end of the session closes the connection, and that ends the command. Its output after that, as if it had been
+	// interrupted, is lost.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	answers := make(chan *inputAnswer)

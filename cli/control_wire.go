@@ -18,12 +18,12 @@ const introduceTime = 3 * time.Second
 
 const proofBytes = sha256.Size
 
-// errStranger is somebody who does not know the token.
+// errStranger is a peer that does not know the token.
 var errStranger = errors.New("the other side does not know the token")
 
-// The token never travels. Each side sends a random challenge, and proves that it knows the token by a keyed hash of both challenges.
-// The client goes first: whoever does not know the token learns nothing from a session but a random number, and a stranger who
-// listens where a session was learns nothing of a command.
+// The token never travels. Each side sends a random challenge, and proves that it knows the token by a keyed hash of
+// both challenges. The client goes first: a peer without the token learns only a random number from a session, and a
+// process that listens at the address of an ended session learns nothing about a command.
 
 // introduce is the client's half.
 func introduce(connection net.Conn, token string) error {
@@ -106,8 +106,8 @@ type remoteCall struct {
 // remoteEnvironment are the variables of the caller that a command reads.
 var remoteEnvironment = []string{"NO_COLOR", "TERM", "RUNLANE_ACTOR", "USER"}
 
-// inputWish asks the client for input: it is read when a command wants it, and by whoever may read it. Stream 0 is stdin, the others
-// are files: each begins with a wish that names the file and ends with one to close it.
+// inputWish asks the client for input, which the client reads with its own permissions when a command wants it. Stream
+// 0 is stdin; the others are files: each begins with a wish that names the file and ends with one that closes it.
 type inputWish struct {
 	Stream int    `json:"stream"`
 	Open   string `json:"open,omitempty"`

@@ -12,7 +12,7 @@ import (
 	"github.com/runlane/runlane-go/core"
 )
 
-// devGrace is shorter than a worker's: somebody waits at the terminal.
+// devGrace is shorter than a worker's: a user waits at the terminal.
 const devGrace = 5 * time.Second
 
 func devCommand() *command {

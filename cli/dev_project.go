@@ -68,8 +68,9 @@ func embeds(ctx context.Context, folder string) error {
 	return nil
 }
 
-// become runs a program with the arguments of this one, hands interrupts on, and ends as it ends. The program has a process group of
-// its own: a terminal would interrupt both, and the program would take the second interrupt for one of somebody who cannot wait.
+// become runs a program with the arguments of this one, passes interrupts on, and ends as it ends. The program has a
+// separate process group: a terminal would interrupt both, and the program would treat the second interrupt as a user's
+// wish not to wait.
 func (s *session) become(ctx context.Context, program, folder string) error {
 	child := exec.CommandContext(ctx, program, s.args...)
 	child.Dir, child.Stdin, child.Stdout, child.Stderr = folder, s.stdin, s.stdout, s.stderr

@@ -90,7 +90,7 @@ func (c *commits) HeartbeatRunLease(ctx context.Context, command *lane.Heartbeat
 	return done, err
 }
 
-// ignored are metrics that nobody reads.
+// ignored drops all metrics.
 type ignored struct{}
 
 // Count implements core.Metrics.

@@ -22,10 +22,11 @@ const (
 	ExitUsage = 2
 	// ExitNotFound: there is no such run, task, schedule or key.
 	ExitNotFound = 3
-	// ExitConflict: somebody else was first, or what is named is not in a state for it; the run that was waited for was cancelled.
+	// ExitConflict: another process was first, or what is named is not in a state for it; the run that was waited for
+	// was cancelled.
 	ExitConflict = 4
-	// ExitUnavailable: storage or transport cannot be reached, or refuse: an outage, a throttle, credentials that are over, a permission
-	// that is missing. The error says which, and whether trying again is all that is left to do.
+	// ExitUnavailable: storage or transport cannot be reached or refuses, because of an outage, a throttle, expired
+	// credentials or a missing permission. The error says which, and whether trying again is all that is left to do.
 	ExitUnavailable = 5
 	// ExitInterrupted: an interrupt ended the command. What was left is on stderr.
 	ExitInterrupted = 130
@@ -90,7 +91,7 @@ func exitCode(err error) int {
 	}
 }
 
-// nextFor is what to do about a code whose error has no hint of its own.
+// nextFor is what to do about a code whose error has no hint.
 var nextFor = map[runlane.ErrorCode]string{
 	runlane.ErrRunNotFound:          "look for it with \"runs list\"; --env chooses another environment",
 	runlane.ErrScheduleNotFound:     "look for it with \"schedules list\"; definitions are known to the program that has them",
@@ -133,7 +134,7 @@ func (s *session) describe(err error) fault {
 	return f
 }
 
-// signedToken is the token of a session where somebody quotes what was signed, as AWS does when it refuses a signature.
+// signedToken is a session token in a text that quotes what was signed, as AWS does when it refuses a signature.
 var signedToken = regexp.MustCompile(`(?i)(x-amz-security-token\W+)[\w+/=-]+`)
 
 // discreet takes credentials out of a text that others wrote.
@@ -146,7 +147,8 @@ func (s *session) discreet(text string) string {
 	return signedToken.ReplaceAllString(text, "$1…")
 }
 
-// minSecret spares words: nobody's secret is shorter, but those for emulators are.
+// minSecret is the shortest secret that is hidden. Real secrets are longer; emulators' dummy keys may be ordinary
+// words.
 const minSecret = 8
 
 func faultOf(err error) fault {
@@ -210,7 +212,7 @@ func (s *session) finish(ctx context.Context, err error) int {
 		return exitCode(err)
 	}
 	if errors.Is(err, syscall.EPIPE) {
-		return ExitOK // whoever reads has seen enough
+		return ExitOK // the reader has closed the pipe
 	}
 	if _, late := errors.AsType[*unfinished](err); !late && ctx.Err() != nil {
 		s.note("interrupted")

@@ -163,7 +163,7 @@ func statusWords() []string {
 	return known
 }
 
-// statusMeant are words that people use for a status and that look like another one.
+// statusMeant are words that people use for a status and that resemble another one.
 var statusMeant = map[string]string{
 	"cancelling": string(runlane.StatusCancellationRequested), "canceling": string(runlane.StatusCancellationRequested),
 }

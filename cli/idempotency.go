@@ -59,7 +59,7 @@ func resetKey(ctx context.Context, s *session, args []string) error {
 	return nil
 }
 
-// unowned says what to do about a key that nobody owns: nothing, unless it is the name of the task that is wrong.
+// unowned says what to do about a key that no run owns: nothing, unless the name of the task is wrong.
 func (s *session) unowned(ctx context.Context, task string, err error) error {
 	if !errors.Is(err, runlane.ErrRunNotFound) {
 		return err

@@ -45,7 +45,7 @@ func queuesListCommand() *command {
 	}
 }
 
-// shownQueue is a queue in JSON, whose policy has no tags of its own.
+// shownQueue is a queue in JSON. Its policy type has no tags.
 type shownQueue struct {
 	Name            runlane.QueueName `json:"queue"`
 	Concurrency     int               `json:"concurrency"`
@@ -165,7 +165,7 @@ func unknownBelowZero(n int) string {
 func queueNames(ctx context.Context, s *session) []string {
 	rt, err := s.rt(ctx)
 	if err != nil {
-		return nil // nobody can be told while a shell completes
+		return nil // a shell that completes shows no errors
 	}
 	var names []string
 	for _, state := range rt.Queues().List() {

@@ -17,7 +17,7 @@ func runsCommand() *command {
 	}}
 }
 
-// emptyPages bounds how many pages without a single match are asked for before somebody else decides.
+// emptyPages bounds how many pages without a match are read before the user decides whether to continue.
 const emptyPages = 20
 
 func runsListCommand() *command {
@@ -81,7 +81,7 @@ func (s *session) listRuns(ctx context.Context, rt *core.Runtime, options *core.
 		if len(page.Items) == 0 {
 			empty++
 		}
-		// A page that is only short is shown as it is: the next one is asked for by whoever wants it.
+		// A short page is shown as it is: the user asks for the next one.
 		if page.Next == "" || !all && (shown >= limit || shown > 0 && limit <= runlane.MaxPageLimit || empty >= emptyPages) {
 			return shown, nil
 		}

@@ -220,7 +220,7 @@ func (e eventWithCursor) MarshalJSON() ([]byte, error) {
 	return append(fmt.Appendf(nil, `{"cursor":%q,`, string(e.cursor)), text[1:]...), nil
 }
 
-// showEvent writes one event at once: somebody may be watching.
+// showEvent writes one event at once: a user may be watching.
 func (s *session) showEvent(record *runlane.EventRecord) error {
 	if s.json {
 		if err := s.emit("event", eventWithCursor{shownEvent(*record), core.EventCursor(record)}); err != nil {

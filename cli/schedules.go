@@ -202,7 +202,7 @@ func (s *session) suggestSchedule(ctx context.Context, given string, err error) 
 func scheduleNames(ctx context.Context, s *session) []string {
 	rt, err := s.rt(ctx)
 	if err != nil {
-		return nil // nobody can be told while a shell completes
+		return nil // a shell that completes shows no errors
 	}
 	var names []string
 	for state, err := range rt.Schedules().List(ctx) {

@@ -38,7 +38,7 @@ type session struct {
 	values                                      map[string]*string // by variable
 
 	folder  string // where the command is called; "" is the process's working folder
-	finds   bool   // looks for a session of dev
+	finds   bool   // uses a running session of dev
 	project bool   // dev runs the program of the folder
 	alone   bool   // a lane in this process's memory would be of no use to the command
 	choice  string // what chose the lane, for people
@@ -46,7 +46,7 @@ type session struct {
 
 	open    Opener
 	runtime *core.Runtime
-	lent    bool // somebody else closes the runtime
+	lent    bool // the lender closes the runtime
 }
 
 // closeTime bounds the end of the runtime.

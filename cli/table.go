@@ -149,7 +149,7 @@ const (
 	plain  = "\x1b[0m"
 )
 
-// paint colors a text for a stream that is a terminal, unless somebody objects.
+// paint colors a text for a stream that is a terminal, unless a flag or a variable forbids it.
 func (s *session) paint(stream io.Writer, color, text string) string {
 	if color == "" || text == "" || s.noColor || s.json || s.getenv("NO_COLOR") != "" || s.getenv("TERM") == "dumb" {
 		return text

@@ -117,7 +117,7 @@ func keyNames(keys runlane.TaskKeys) []string {
 func taskNames(ctx context.Context, s *session) []string {
 	rt, err := s.rt(ctx)
 	if err != nil {
-		return nil // nobody can be told while a shell completes
+		return nil // a shell that completes shows no errors
 	}
 	var names []string
 	tasks, err := rt.Tasks().List(ctx)

@@ -106,7 +106,7 @@ func unknownTask(task runlane.TaskID, tasks []core.TaskState) error {
 	return e
 }
 
-// checkKeys refuses a task that computes keys which nobody gave: without them the run could be one too many.
+// checkKeys refuses a task that computes keys which the call does not give: without them the run could be a duplicate.
 func (b *taskBook) checkKeys(task *core.TaskState, given runlane.TaskKeys) error {
 	missing := keyNames(runlane.TaskKeys{
 		Concurrency: task.Keys.Concurrency && !given.Concurrency, Idempotency: task.Keys.Idempotency && !given.Idempotency,

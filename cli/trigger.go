@@ -143,7 +143,7 @@ func (s *session) trigger(ctx context.Context, chosen *triggerFlags, task runlan
 	return s.watch(ctx, result.Run.ID)
 }
 
-// triggered is what became of a trigger.
+// triggered is the outcome of a trigger.
 type triggered struct {
 	Line    int                    `json:"line,omitempty"` // of a batch
 	Run     runlane.RunID          `json:"runId"`

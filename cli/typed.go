@@ -5,8 +5,8 @@ import (
 	"io"
 )
 
-// typed is stdin until the context ends: an interrupt does not wait for somebody to press another key. What is being read then is
-// left behind, and ends with the process or its input.
+// typed is stdin until the context ends: an interrupt does not wait until the user presses another key. A read in
+// progress is abandoned, and ends with the process or its input.
 func (s *session) typed(ctx context.Context) io.Reader {
 	type reading struct {
 		n   int

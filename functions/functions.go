@@ -1,10 +1,12 @@
-// Package functions runs a runtime inside AWS Lambda. One program serves three roles, each a function of the deployment template:
+// Package functions runs a runtime inside AWS Lambda. One program serves three roles, each a function of the deployment
+// template:
 //
 //   - bridge takes wakeups from SQS and executes their runs ([Bridge]),
-//   - relay reads the table's stream and publishes wakeups that nobody else publishes ([Relay]),
+//   - relay reads the table's stream and publishes wakeups that their writers left to it ([Relay]),
 //   - tick maintains, once a minute ([Tick]).
 //
-// A program's main is one line, functions.Start(open). Package functions/eventsource feeds the same handlers from local AWS.
+// A program's main is one line, functions.Start(open). Package functions/eventsource feeds the same handlers from local
+// AWS.
 package functions
 
 import (

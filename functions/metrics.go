@@ -40,12 +40,12 @@ const (
 // The metrics. All but OldestDueSeconds count what the functions did: what other programs do, a web service that triggers for
 // example, is not among it.
 const (
-	// MetricOldestDueSeconds is how long the oldest due marker has been waiting when a tick begins; 0 when nothing is due. Every
-	// tick sends it, so that it is missing exactly when no tick runs.
+	// MetricOldestDueSeconds is how long the oldest due marker has been waiting when a tick begins; 0 when nothing is
+	// due. Every tick sends it, so it is missing exactly when no tick runs.
 	MetricOldestDueSeconds = "OldestDueSeconds"
-	// MetricCommitConflicts counts transactions that met another one on the same item and were repeated.
+	// MetricCommitConflicts counts transactions that collided with another one on the same item and were repeated.
 	MetricCommitConflicts = "CommitConflicts"
-	// MetricThrottles counts requests that AWS throttled, those that a repetition saved too.
+	// MetricThrottles counts requests that AWS throttled, also those that succeeded when repeated.
 	MetricThrottles = "Throttles"
 	// MetricWakeupsRefused counts outbox rows that the transport did not take.
 	MetricWakeupsRefused = "WakeupsRefused"
@@ -53,7 +53,7 @@ const (
 	MetricRunsCreated   = "RunsCreated"
 	MetricRunsSucceeded = "RunsSucceeded"
 	MetricRunsFailed    = "RunsFailed"
-	// MetricDeadLettersSeen is how many wakeups a tick found given up, at most a page of them.
+	// MetricDeadLettersSeen is how many dead-lettered wakeups a tick found, at most one page of them.
 	MetricDeadLettersSeen = "DeadLettersSeen"
 )
 
@@ -148,8 +148,7 @@ func (m *meter) set(name string, value float64) {
 	m.values[name] = value
 }
 
-// look measures what waits in the table, before a tick works on it. What cannot be measured is left out: the tick says why by
-// itself, when it fails too.
+// look measures what waits in the table, before a tick works on it. What cannot be read is logged and left out.
 func (m *meter) look(ctx context.Context, rt *core.Runtime) {
 	if m == nil {
 		return

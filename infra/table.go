@@ -11,8 +11,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// The key attributes of the table and the names and key attributes of its two sparse indexes. All are strings. What the
-// values look like is in docs/internals/layout.md.
+// The key attributes of the table and the names and key attributes of its two sparse indexes. All are strings. Their
+// values are described in docs/internals/layout.md.
 const (
 	PartitionKey = "pk"
 	SortKey      = "sk"

@@ -25,13 +25,13 @@ type Record struct {
 	Turn int
 }
 
-// Deliver parses each record of one batch and calls handle with it and its wakeup. It calls settled once for each record, as soon as it is
-// known what became of it and from the goroutine that found out: a nil error means that the record may be deleted, any other that
-// it is to be handed back. A record that cannot be parsed is handed back alone, unhandled, so that it reaches its dead-letter
-// queue unharmed. Deliver returns when all are settled.
+// Deliver parses each record of one batch and calls handle with it and its wakeup. It calls settled once for each
+// record, as soon as its outcome is known, from the goroutine that learned it: nil means that the record may be
+// deleted, any other error that it is to be handed back. A record that cannot be parsed is handed back alone,
+// unhandled, so that it reaches its dead-letter queue unchanged. Deliver returns when all are settled.
 //
-// Records of a standard queue run concurrently. Those of a FIFO queue run one group beside the other and in order within a group;
-// after the first that fails, the later ones of its group are handed back untouched, for as long as the first.
+// Records of a standard queue run concurrently. In a FIFO queue, groups run concurrently, and the records of a group in
+// order; after the first failure in a group, its later records are handed back untouched, for as long as the first.
 func Deliver(
 	ctx context.Context, records []Record, fifo bool, handle func(context.Context, Record, lane.Wakeup) error, settled func(Record, error),
 ) {

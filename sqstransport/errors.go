@@ -21,10 +21,10 @@ const (
 	faultUnreachable fault = iota // no answer, or the service's own failure
 	faultMissing                  // no such queue
 	faultDenied                   // not allowed
-	faultExpired                  // with credentials that are over
-	faultUnknown                  // with credentials that nobody has
+	faultExpired                  // with expired credentials
+	faultUnknown                  // with credentials that do not exist
 	faultThrottled                // too fast
-	faultRefused                  // an answer that blames the request
+	faultRefused                  // the request is at fault
 )
 
 // The codes of the service by fault. SQS has two spellings of many, one of each protocol it speaks.
@@ -76,9 +76,9 @@ func faultOf(err error) fault {
 	return faultUnreachable
 }
 
-// operationError is for a request that failed as a whole: runlane.ErrTransportUnavailable whatever the fault, also for a missing
-// queue and a refused access. Whoever repairs them finds every wakeup still waiting, so no outage dead-letters anything
-// (docs/internals/decisions.md, Delivery).
+// operationError is for a request that failed as a whole. It is runlane.ErrTransportUnavailable whatever the fault,
+// also for a missing queue or a refused access. When an operator has repaired them, every wakeup still waits, so no
+// outage dead-letters anything (docs/internals/decisions.md, Delivery).
 func operationError(ctx context.Context, b *binding, err error) *runlane.Error {
 	if ctx.Err() != nil { // the caller's context, not this request's own timeout
 		return &runlane.Error{
@@ -112,8 +112,8 @@ func describe(f fault, b *binding) (message, hint string) {
 	}
 }
 
-// startError turns what a deployment has to repair into runlane.ErrConfigurationInvalid. Who may do what is no matter of wiring: it is
-// runlane.ErrTransportUnavailable, as it is later.
+// startError turns faults that a deployment has to repair into runlane.ErrConfigurationInvalid. A missing permission is
+// no such fault: it is runlane.ErrTransportUnavailable, as it is later.
 func startError(ctx context.Context, b *binding, err error) error {
 	if err == nil {
 		return nil

@@ -18,8 +18,8 @@ import (
 const (
 	firstHandBack = 10 * time.Second
 	lastHandBack  = 5 * time.Minute
-	// lastFIFOHandBack is the last of a FIFO queue, where a record holds its whole group back: it is in the dead-letter queue after
-	// twelve minutes, not after an hour.
+	// lastFIFOHandBack is the longest delay in a FIFO queue, where a record holds back its whole group: it reaches the
+	// dead-letter queue after twelve minutes instead of an hour.
 	lastFIFOHandBack = time.Minute
 )
 
@@ -30,21 +30,28 @@ type HandedBack struct {
 	Err error
 }
 
-// HandBacker is the ability to say when records come again that their handler could not deal with: without it they stay invisible
-// for the queue's whole visibility timeout. Found on a transport with [lane.As].
+// HandBacker decides when failed records come again: without it they stay invisible for the queue's whole visibility
+// timeout. A transport is asked for it with [lane.As].
 type HandBacker interface {
-	// HandBack makes the records of one queue, given by its URL or its ARN, visible again after [HandBackDelay]. It is best effort:
-	// a record whose visibility could not be changed comes again when its timeout is over. A queue that is not bound is
-	// runlane.ErrConfigurationInvalid, a failure of the requests runlane.ErrTransportUnavailable.
+	// HandBack makes the records of one queue, given by its URL or its ARN, visible again after [HandBackDelay]. It is
+	// best effort: a record whose visibility could not be changed comes again when its timeout is over. A queue that is
+	// not bound is runlane.ErrConfigurationInvalid, a failure of the requests runlane.ErrTransportUnavailable.
 	HandBack(ctx context.Context, queue string, records []HandedBack) error
 }
 
 var _ HandBacker = (*Transport)(nil)
 
-// HandBackDelay is when a record that failed with err comes again: at once if the receiver stops, or if there was no time to begin it
-// (runlane.ErrOperationCancelled) because others of its group used it; else after 10 s, doubled with every receipt up to 5 min, of a FIFO
-// queue up to 1 min (docs/internals/decisions.md, Delivery). A record that comes at once has a predecessor that does not come again, so it
-// uses up no more receipts than a batch has records.
+// HandBackDelay is the delay after which a record that failed with err comes again (docs/internals/decisions.md,
+// Delivery):
+//
+//	The receiver stops                                  at once
+//	No time was left to begin it, because others of its
+//	group used it (runlane.ErrOperationCancelled)       at once
+//	Otherwise, standard queue                           10 s, doubled with every receipt, at most 5 min
+//	Otherwise, FIFO queue                               10 s, doubled with every receipt, at most 1 min
+//
+// A record that comes at once has a predecessor that does not come again, so it uses up no more receipts than a batch
+// has records.
 func HandBackDelay(r Record, err error) time.Duration {
 	if held, ok := errors.AsType[*heldBackError](err); ok {
 		return HandBackDelay(held.after, held.cause)
@@ -86,7 +93,7 @@ func (t *Transport) handBack(ctx context.Context, b *binding, records []HandedBa
 func (t *Transport) logHandBack(ctx context.Context, b *binding, r *HandedBack, delay time.Duration) {
 	level := slog.LevelWarn
 	if r.ReceiveCount > 1 || delay == 0 || isHeldBack(r.Err) {
-		level = slog.LevelDebug // said at its first receipt, or nobody has to act
+		level = slog.LevelDebug // already logged at its first receipt, or no action is needed
 	}
 	logger := t.logger.With("queue", b.name, "message_id", r.MessageID, "receive_count", r.ReceiveCount,
 		"delay", delay, "code", runlane.CodeOf(r.Err), "error", r.Err)

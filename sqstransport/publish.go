@@ -20,14 +20,14 @@ type outgoing struct {
 	entry types.SendMessageBatchRequestEntry
 }
 
-// PublishWakeups sends the wakeups of each queue ten a request, several requests at once; the requests of a FIFO queue follow each
-// other, and end with the first that fails, so that no wakeup overtakes an earlier one of its group. Every attempt has its own
-// outcome. The error is only for a context that has ended before anything was sent (runlane.ErrOperationCancelled) and for a nil
-// command (runlane.ErrContractViolation).
+// PublishWakeups sends the wakeups of each queue, ten a request and several requests at once. The requests of a FIFO
+// queue are sent one after the other, and end with the first that fails, so that no wakeup overtakes an earlier one of
+// its group. Every attempt has its own outcome. The error is only for a context that ended before anything was sent
+// (runlane.ErrOperationCancelled) and for a nil command (runlane.ErrContractViolation).
 //
-// A message that SQS refuses for what it is fails with runlane.ErrTransportPublishFailed, permanently where it can never be
-// accepted. All else is runlane.ErrTransportUnavailable, also a queue without a binding or one that is missing: a deployment
-// repairs that, and the wakeups wait for it.
+// A message that SQS refuses because of its content fails with runlane.ErrTransportPublishFailed, permanently if it can
+// never be accepted. Everything else is runlane.ErrTransportUnavailable, also a queue without a binding or a missing
+// one: a deployment repairs that, and the wakeups wait for it.
 func (t *Transport) PublishWakeups(ctx context.Context, c *lane.PublishCommand) ([]lane.PublishOutcome, error) {
 	if c == nil {
 		return nil, &runlane.Error{
@@ -197,8 +197,8 @@ func fail(messages []outgoing, outcomes []lane.PublishOutcome, outcome lane.Publ
 	}
 }
 
-// unboundOutcome counts for no failure and never dead-letters: the queue is bound wherever the run was triggered, so the fault is
-// this process's configuration, and its next deployment publishes the row.
+// unboundOutcome counts as no failure and never dead-letters: the queue is bound where the run was triggered, so this
+// process's configuration is at fault, and its next deployment publishes the row.
 func (t *Transport) unboundOutcome(queue runlane.QueueName) lane.PublishOutcome {
 	e := t.unbound(queue)
 	return unavailable(e.Message, e.Hint, nil)

@@ -31,12 +31,13 @@ const (
 	lastPollPause  = 15 * time.Second
 )
 
-// Receive polls each queue and calls handle as [lane.Receiver] says. It never asks for more wakeups than handlers are free, keeps
-// those under way invisible to others, deletes what handle acknowledged and hands back the rest after [HandBackDelay]. An
-// idle queue costs at most 4 requests a minute. Outages are logged and outlasted.
+// Receive polls each queue and calls handle as [lane.Receiver] says. It never asks for more wakeups than handlers are
+// free. It keeps wakeups that are being handled invisible to others, deletes those that handle acknowledged and hands
+// back the rest after [HandBackDelay]. An idle queue costs at most 4 requests a minute. Outages are logged, and Receive
+// continues after them.
 //
-// When ctx ends, what was received and not begun is handed back at once; a poll that is under way is given up, so a message that SQS
-// was just handing out comes again after Options.Visibility.
+// When ctx ends, received wakeups that have not begun are handed back at once. A poll in progress is abandoned, so a
+// message that SQS was just handing out comes again after Options.Visibility.
 func (t *Transport) Receive(
 	ctx context.Context, queues []runlane.QueueName, concurrency int, handle func(context.Context, lane.Wakeup) error,
 ) error {

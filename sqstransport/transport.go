@@ -206,9 +206,9 @@ func (t *Transport) Capabilities() lane.TransportCapabilities {
 // Queues lists the bindings by name.
 func (t *Transport) Queues() []runlane.QueueName { return slices.Sorted(maps.Keys(t.bindings)) }
 
-// Start checks that every bound queue exists and may be read. One that does not exist is runlane.ErrConfigurationInvalid, one that may
-// not be read runlane.ErrTransportUnavailable, one error a queue, joined. An endpoint that cannot be reached, or does not accept the
-// credentials, is runlane.ErrTransportUnavailable.
+// Start checks that every bound queue exists and may be read. A missing queue is runlane.ErrConfigurationInvalid, and
+// one that may not be read runlane.ErrTransportUnavailable: one error a queue, joined. An endpoint that cannot be
+// reached, or does not accept the credentials, is runlane.ErrTransportUnavailable.
 func (t *Transport) Start(ctx context.Context) error {
 	names := t.Queues()
 	errs := make([]error, len(names))

@@ -1,9 +1,10 @@
-// Command runlane is the command line of package cli for a deployment on AWS: it operates what any program triggered and executes
-// nothing itself. A program with tasks of its own embeds the same commands with cli.Main.
+// Command runlane is the command line of package cli for a deployment on AWS: it operates the runs of any program and
+// executes none itself. A program that defines tasks embeds the same commands with cli.Main.
 //
-// Flags or environment variables choose the deployment: RUNLANE_TABLE, RUNLANE_ENV, RUNLANE_QUEUES, RUNLANE_LIMITS and the standard
-// ones of AWS. Without RUNLANE_QUEUES it reads, cancels and prunes, and refuses what would wake a worker. RUNLANE_KEYS, or
-// RUNLANE_KEYS_FILE, has the keys of encrypted payloads: without, runs are shown without them.
+// Flags or environment variables choose the deployment: RUNLANE_TABLE, RUNLANE_ENV, RUNLANE_QUEUES, RUNLANE_LIMITS and
+// the standard ones of AWS. Without RUNLANE_QUEUES it reads, cancels and prunes, and refuses commands that would wake a
+// worker. RUNLANE_KEYS, or RUNLANE_KEYS_FILE, has the keys of encrypted payloads; without keys, runs are shown without
+// payloads.
 package main
 
 import (

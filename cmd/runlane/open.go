@@ -73,7 +73,8 @@ func openLane(ctx context.Context) (*lane.Lane, error) {
 	})
 }
 
-// loadConfig reads AWS's variables and files. It asks for credentials at once: that there are none would look like an outage later.
+// loadConfig reads AWS's variables and files. It asks for credentials at once: later, their absence would seem to be an
+// outage.
 func loadConfig(ctx context.Context) (aws.Config, error) {
 	cfg, err := config.LoadDefaultConfig(ctx)
 	if err != nil {
@@ -116,8 +117,8 @@ func parseLimits(text string) ([]runlane.Queue, error) {
 	return queues, nil
 }
 
-// unbound is a transport without queues. What would need one is refused by core before anything is written; what is published as a
-// side effect stays in the outbox, for whoever can.
+// unbound is a transport without queues. Core refuses commands that need a queue before anything is written; a wakeup
+// that is a side effect stays in the outbox, for a publisher with queues.
 type unbound struct{ lane.UnimplementedTransport }
 
 // Capabilities promises durability: no wakeup is accepted, so none is lost.

@@ -19,7 +19,8 @@ const (
 	DefaultStreamBatchSize = 100
 	// DefaultPoll is how often Lambda reads a shard.
 	DefaultPoll = 250 * time.Millisecond
-	// DefaultDiscover is how often new shards are looked for. A shard that ends is looked behind at once.
+	// DefaultDiscover is how often new shards are searched for. When a shard ends, its successors are searched for at
+	// once.
 	DefaultDiscover = 10 * time.Second
 	// DefaultMaxRetries is how often a batch is repeated that makes no progress.
 	DefaultMaxRetries = 10
@@ -42,13 +43,14 @@ type StreamHandler = func(context.Context, events.DynamoDBEvent) (events.DynamoD
 type StreamOptions struct {
 	// BatchSize is the most records an invocation gets. 0 means DefaultStreamBatchSize.
 	BatchSize int
-	// Discover is how often new shards are looked for. 0 means DefaultDiscover.
+	// Discover is how often new shards are searched for. 0 means DefaultDiscover.
 	Discover time.Duration
 	// Latest begins with what is written from now on. By default everything that the stream still has is read.
 	Latest bool
 	// Logger defaults to slog.Default().
 	Logger *slog.Logger
-	// MaxRetries is how often a batch is repeated that makes no progress, before it is logged and left. 0 means DefaultMaxRetries.
+	// MaxRetries is how often a batch without progress is repeated, before it is logged and skipped. 0 means
+	// DefaultMaxRetries.
 	MaxRetries int
 	// Poll is how often a shard without new records is read. 0 means DefaultPoll.
 	Poll time.Duration
@@ -104,7 +106,7 @@ type stream struct {
 	shards map[string]*shard // by id, those that are or were read
 }
 
-// shard is one that is read by a goroutine of its own.
+// shard is a shard of the stream, read by a separate goroutine.
 type shard struct {
 	id       string
 	start    types.ShardIteratorType
@@ -182,7 +184,7 @@ func (s *stream) begin(ctx context.Context, found []types.Shard, start types.Sha
 		}
 		unread := listed[parent] && (s.shards[parent] == nil || !s.shards[parent].finished)
 		if parent != "" && unread && start != types.ShardIteratorTypeLatest {
-			continue // looked at again when a shard ends
+			continue // checked again when a shard ends
 		}
 		sh := &shard{id: id, start: start}
 		s.shards[id] = sh

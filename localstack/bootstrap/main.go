@@ -1,5 +1,5 @@
-// Command bootstrap prepares a local AWS: it hands out free ports, waits until an endpoint answers, and creates the table and
-// the queues from package infra. The scripts beside it call it; nobody else needs to.
+// Command bootstrap prepares a local AWS: it hands out free ports, waits until an endpoint answers, and creates the
+// table and the queues from package infra. Only the scripts beside it need to call it.
 //
 //	bootstrap ports COUNT            prints that many free TCP ports of the loopback interface, one a line
 //	bootstrap wait URL DURATION      returns once the endpoint answers HTTP

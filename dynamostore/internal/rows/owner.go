@@ -75,11 +75,10 @@ func (o Owner) RunKey() lane.RunKey {
 
 // Holds is the retention matrix:
 //
-//	Run                                              Holds its keys
-//	active                                           yes
-//	successful or cancelled, idempotency key with a  until creation plus that time
-//	time
-//	finished otherwise                               no
+//	Run                                           Holds its keys
+//	active                                        yes
+//	succeeded or cancelled, key kept for a time   until creation plus that time
+//	finished otherwise                            no
 //
 // A run without the key is another run with the same id as the one that took the key.
 func (o Owner) Holds(run *Run, now time.Time) bool {
