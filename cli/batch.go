@@ -39,8 +39,8 @@ type batchTotal struct {
 	Failed   int    `json:"failed"`
 }
 
-// triggerBatch makes a run of each line. Its id is computed from the batch's and the line's number, unless the line identifies itself,
-// so that a batch can be repeated.
+// triggerBatch makes a run of each line. The run's id is computed from the batch's id and the line's number, unless the
+// line gives its own, so that a batch can be repeated.
 func (s *session) triggerBatch(ctx context.Context, chosen *triggerFlags, task, name, id string) error {
 	if chosen.runID != "" || chosen.idempotencyKey != "" || chosen.singletonKey != "" {
 		return usagef("", "--id, --idempotency-key and --singleton-key belong into the lines of a batch")
@@ -186,7 +186,7 @@ func (b *batch) options(number int, line *batchLine) (*runlane.TriggerOptions, e
 	return o, nil
 }
 
-// flush triggers what is pending. An error ends the batch; what was made before it is counted.
+// flush triggers the pending lines. An error ends the batch; runs made before it are counted.
 func (b *batch) flush(ctx context.Context) error {
 	if len(b.pending) == 0 {
 		return nil

@@ -36,7 +36,7 @@ func batchFields() []string {
 	return names
 }
 
-// readBatchLine reads a line. A fault is told with its column.
+// readBatchLine reads a line. A fault is reported with its column.
 func readBatchLine(text []byte) (line batchLine, err error) {
 	if message, faulty := jsonFault(text); faulty {
 		return line, usagef("write one JSON object a line", "no JSON: %s", strings.TrimPrefix(message, "line 1, "))

@@ -18,7 +18,8 @@ import (
 
 const (
 	maxBenchRuns = 10_000
-	// benchPoll is how often runs that have not ended are looked at. Their times are those of their events, so it adds nothing to them.
+	// benchPoll is how often runs that have not ended are read again. Their times come from their events, so it adds
+	// nothing to them.
 	benchPoll = 100 * time.Millisecond
 )
 
@@ -88,7 +89,7 @@ type bench struct {
 	ended    []*runlane.Run
 }
 
-// measure triggers, follows and shows.
+// measure triggers runs, follows them and shows the result.
 func (b *bench) measure(ctx context.Context) (err error) {
 	if b.work {
 		working, stop := context.WithCancel(ctx)
@@ -112,7 +113,7 @@ func (b *bench) measure(ctx context.Context) (err error) {
 	return b.show()
 }
 
-// each does so many things, as many at once as wanted, and begins none after the first error.
+// each does that many things, with the wanted concurrency, and begins none after the first error.
 func (b *bench) each(count int, do func(n int) error) error {
 	numbers, faults := make(chan int), make(chan error, b.concurrency)
 	var doing sync.WaitGroup
@@ -207,7 +208,7 @@ func spanOf(times []time.Duration) span {
 	return span{at(0.5), at(0.9), at(0.99)}
 }
 
-// show tells what was measured. Runs that did not succeed are counted, and the exit code tells that there were some.
+// show shows the measures. Runs that did not succeed are counted, and the exit code tells that there were some.
 func (b *bench) show() error {
 	var starts, wholes []time.Duration
 	first, last, ends := b.ended[0].CreatedAt, b.ended[0].FinishedAt, map[runlane.Status]int{}

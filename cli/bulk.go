@@ -22,7 +22,7 @@ const (
 	countRounds = 100
 )
 
-// bulk is how something is done to many runs.
+// bulk is one operation on many runs.
 type bulk struct {
 	all, dryRun, yes bool
 	after            string
@@ -80,7 +80,7 @@ type bulkCall struct {
 	limit       int // 0 means all
 	dryRun, yes bool
 	nothing     func() // what to say when there is nothing to do; may be nil
-	stay        string // why those stay that the call skips, where that is known when they are counted: they are passed over then
+	stay        string // why the call skips some runs, if that is known when they are counted
 }
 
 // bulkTotal is the result of a bulk command.
@@ -95,7 +95,7 @@ type bulkTotal struct {
 	Next    runlane.Cursor `json:"next,omitempty"`
 }
 
-// meant is how many runs something is, or was, to be done to.
+// meant is how many runs the operation is for, or was for.
 func (b *bulkCall) meant(total *bulkTotal) int {
 	if b.stay != "" {
 		return total.Matched - total.Skipped
@@ -148,7 +148,7 @@ func (s *session) countAndDo(ctx context.Context, b bulkCall) error {
 	return nil
 }
 
-// rounds calls until nothing is left or the limit is reached. The total is valid beside an error.
+// rounds calls until nothing is left or the limit is reached. The total is valid even with an error.
 func (s *session) rounds(ctx context.Context, b bulkCall, dry bool) (total bulkTotal, err error) {
 	total.Verb, total.DryRun, total.Next = b.verb, dry, b.after
 	for round := 1; ; round++ {
@@ -170,7 +170,7 @@ func (s *session) rounds(ctx context.Context, b bulkCall, dry bool) (total bulkT
 		}
 		if b.limit > 0 && b.meant(&total) >= b.limit {
 			if dry {
-				total.Matched -= b.meant(&total) - b.limit // a call that counts may find somewhat more
+				total.Matched -= b.meant(&total) - b.limit // a call that counts may find slightly more
 			}
 			return total, nil
 		}

@@ -18,7 +18,7 @@ func (c *change) define(set *flag.FlagSet) {
 	set.StringVar(&c.reason, "reason", "", "TEXT that says why, kept with the change")
 }
 
-// options judges what core would refuse, so that what core refuses is about the run.
+// options checks what core would refuse, so that a refusal of core is about the run.
 func (c *change) options(s *session) (core.ChangeOptions, error) {
 	actor, err := s.actor(c.actor)
 	if err == nil && len(c.reason) > runlane.MaxReasonBytes {
@@ -41,14 +41,14 @@ func (s *session) actor(given string) (runlane.Actor, error) {
 	return runlane.OperatorActor, nil
 }
 
-// operation is something that can be done to one run, or to all that match a filter.
+// operation is an operation on one run, or on all runs that match a filter.
 type operation struct {
 	verb, done string // "cancel", "cancelled"
 	one        operateOne
 	all        func(context.Context, *core.Runtime, *core.BulkOptions) (*core.BulkResult, error)
 }
 
-// operateOne returns the run afterwards, or the run that was made of it, which alone has an outcome.
+// operateOne returns the changed run, or the run that was made from it, which alone has an outcome.
 type operateOne func(context.Context, *core.Runtime, runlane.RunID, *core.ChangeOptions) (*runlane.Run, runlane.TriggerOutcome, error)
 
 // runsOperation is one of core's on runs.
@@ -70,7 +70,7 @@ func cancelOne(
 	return run, "", err
 }
 
-// repeatOne makes a run of another, or finds the one that was made before.
+// repeatOne makes a run from another, or finds the one that was made before.
 func repeatOne(kind runlane.SourceType) operateOne {
 	return func(
 		ctx context.Context, rt *core.Runtime, id runlane.RunID, o *core.ChangeOptions,
@@ -142,7 +142,7 @@ type doneTo struct {
 	Dry     bool                   `json:"dryRun,omitempty"`
 }
 
-// each does the operation to the runs that were named. One that fails does not stop the others; the first failure's code is the
+// each does the operation on the named runs. A failure does not stop the others; the first failure's code is the
 // command's.
 func (s *session) each(ctx context.Context, op operation, args []string, changes *core.ChangeOptions, dryRun bool) error {
 	code := ExitOK
@@ -206,7 +206,7 @@ func (s *session) toOne(ctx context.Context, op operation, given string, changes
 	return nil
 }
 
-// notGiven is no duration that a flag can have by accident.
+// notGiven is a duration that a flag cannot have by accident.
 const notGiven = time.Duration(math.MinInt64)
 
 func runsPruneCommand() *command {
@@ -246,10 +246,10 @@ func runsPruneCommand() *command {
 				call := func(ctx context.Context, after runlane.Cursor, limit int, dry bool) (*core.BulkResult, error) {
 					o := options
 					if dry && after == options.After {
-						after = "" // a cursor of what was removed is none of what is counted: what is gone is not counted anyway
+						after = "" // the cursor of the removal does not fit the count, which no longer sees removed runs anyway
 					}
 					if dry {
-						limit = runlane.MaxPageLimit // of the list, which begins with the newest: the limit is for what is found in it
+						limit = runlane.MaxPageLimit // of the list, which begins with the newest; the limit applies to the runs found in it
 					}
 					o.After, o.Limit, o.DryRun = after, min(limit, runlane.MaxPageLimit), dry
 					return rt.Runs().Prune(ctx, &o)

@@ -1,8 +1,8 @@
-// Package cli is the command line: runs, schedules, queues and dead letters for people and for scripts. [Main] gives a program the
-// commands with its own tasks; cmd/runlane is the same without tasks.
+// Package cli is the command line: runs, schedules, queues and dead letters for people and for scripts. [Main] gives a
+// program these commands for its own tasks; cmd/runlane is the same without tasks.
 //
-// Results are written to stdout and everything else to stderr. What --json writes is described in docs/json.md, the commands are in
-// docs/commands.md, and the exit codes are the Exit constants.
+// Results are written to stdout and everything else to stderr. The output of --json is described in docs/json.md, the
+// commands are in docs/commands.md, and the exit codes are the Exit constants.
 package cli
 
 import (
@@ -20,20 +20,22 @@ import (
 	"github.com/runlane/runlane-go/core"
 )
 
-// Opener builds the program's runtime; the command line closes it. It is called once, by commands that need a runtime, after the
-// flags that stand for environment variables (--table, --env and the like) were applied to the process's environment.
+// Opener builds the program's runtime; the command line closes it. It is called once, by commands that need a runtime,
+// after the flags that stand for environment variables (--table, --env and the like) were applied to the process's
+// environment.
 type Opener = func(ctx context.Context) (*core.Runtime, error)
 
 // Options of [Run]. nil means none.
 type Options struct {
 	// Args are the arguments without the program's name. nil means os.Args[1:].
 	Args []string
-	// Folder is where the command is called: relative names of files belong to it, and a running session of dev is looked for in it
-	// and in those above. "" means the working folder of the process, without looking for a session when Args are given.
+	// Folder is where the command is called: relative file names start there, and a running session of dev is searched
+	// for in it and in the folders above. "" means the working folder of the process, without a search for a session
+	// when Args are given.
 	Folder string
-	// Project makes dev build and run the program in the folder: for programs without tasks of their own.
+	// Project makes dev build and run the program in the folder: for programs that define no tasks.
 	Project bool
-	// Checks are what doctor tries beside its own, in their order.
+	// Checks are what doctor tries besides its own checks, in their order.
 	Checks []Check
 	// Getenv and Setenv reach the environment. nil means os.Getenv and os.Setenv.
 	Getenv func(name string) string
@@ -49,7 +51,8 @@ type Options struct {
 	Stdout io.Writer
 	// Stderr, see Stdin.
 	Stderr io.Writer
-	// Variables are more flags of every command that stand for environment variables which Open reads, beside --table and its like.
+	// Variables are more flags of every command that stand for environment variables which Open reads, besides --table
+	// and the like.
 	Variables []Variable
 
 	terminal func(stream any) (width int, ok bool) // what a stream is; tests replace it
@@ -90,7 +93,7 @@ func (s *session) run(ctx context.Context) int {
 	return code
 }
 
-// execute finds the command, runs it and reports what went wrong.
+// execute finds the command, runs it and reports errors.
 func (s *session) execute(ctx context.Context) int {
 	cmd, path, args := s.find(s.args)
 	if cmd.act == nil {

@@ -12,7 +12,7 @@ import (
 // action is what a command does once its flags are parsed.
 type action func(ctx context.Context, s *session, args []string) error
 
-// command is one name of the tree: a group of others, or something to do.
+// command is one name of the tree: a group of others, or an action.
 type command struct {
 	name     string
 	usage    string // of the arguments, "RUN"
@@ -27,7 +27,7 @@ type command struct {
 	local    bool // never done by a session of dev
 }
 
-// commandTree is every command there is.
+// commandTree has all commands.
 func commandTree() *command {
 	return &command{below: []*command{
 		initCommand(), devCommand(), runsCommand(), triggerCommand(), tasksCommand(), schedulesCommand(), queuesCommand(), deadLettersCommand(), idempotencyCommand(),
@@ -35,8 +35,8 @@ func commandTree() *command {
 	}}
 }
 
-// find walks down the tree by the arguments that stand before the first one that is no command. Flags of every command may stand
-// between: they are moved behind.
+// find walks down the tree by the arguments before the first one that is no command. Flags of every command may stand
+// between them: they are moved behind.
 func (s *session) find(args []string) (found *command, path string, rest []string) {
 	global := flag.NewFlagSet("", flag.ContinueOnError)
 	(&session{variables: s.variables, values: map[string]*string{}}).globalFlags(global)
@@ -93,7 +93,7 @@ func (c *command) names() []string {
 	return names
 }
 
-// arity judges the number of arguments.
+// arity checks the number of arguments.
 func (c *command) arity(args []string) error {
 	switch {
 	case len(args) < c.min:
@@ -115,7 +115,7 @@ func plural(n int, one, many string) string {
 // maxQuoted bounds how much is repeated of a text that a user typed or a program gave.
 const maxQuoted = 300
 
-// quoted repeats a text so that a terminal obeys nothing of it and a screen has room for it.
+// quoted repeats a text so that it cannot control a terminal and fits a screen.
 func quoted(text string) string {
 	if len(text) > maxQuoted {
 		text = strings.ToValidUTF8(text[:maxQuoted], "") + "…"
@@ -123,7 +123,7 @@ func quoted(text string) string {
 	return fmt.Sprintf("%q", text)
 }
 
-// nameHelp completes a fault of usage that does not say enough of what to do next.
+// nameHelp adds what to do next to a usage error that does not say enough.
 func nameHelp(err error, program, path string) error {
 	e, ok := errors.AsType[*usageError](err)
 	if ok && (e.next == "" || strings.HasSuffix(e.next, " ")) {
@@ -136,7 +136,7 @@ func helpHint(program, path string) string {
 	return "see: " + strings.Join(strings.Fields(program+" "+path+" --help"), " ")
 }
 
-// didYouMean suggests the known name that is nearest to what was typed; "" when none is near.
+// didYouMean suggests the known name that is nearest to the typed one; "" when none is near.
 func didYouMean(typed string, known []string) string {
 	if name, ok := nearest(typed, known); ok {
 		return "did you mean " + quoted(name) + "? "
@@ -144,7 +144,7 @@ func didYouMean(typed string, known []string) string {
 	return ""
 }
 
-// nearest finds the closest of the names, if it is close enough to be a slip of the fingers.
+// nearest finds the closest of the names, if it is close enough to be a typing error.
 func nearest(typed string, known []string) (name string, ok bool) {
 	if len(typed) > maxQuoted {
 		return "", false // no name is that long, and comparing takes its time

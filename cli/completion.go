@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// completer is the hidden command that shells ask. It gets the words of the line without the program's, the last one unfinished.
+// completer is the hidden command that shells call. Its arguments are the words of the line without the program's name,
+// the last one unfinished.
 const completer = "__complete"
 
 // patience is how long the shell's user waits for completions.
@@ -76,7 +77,7 @@ func completeCommand() *command {
 	}
 }
 
-// completions are the words that may stand where typed stands.
+// completions are the words that may replace the typed one.
 func (s *session) completions(ctx context.Context, before []string, typed string) []string {
 	cmd, _, rest := s.find(before)
 	var known []string
@@ -93,7 +94,7 @@ func (s *session) completions(ctx context.Context, before []string, typed string
 	return known
 }
 
-// arguments are flags, the values of the few flags that have a closed set of them, or the words of the command.
+// arguments are flags, the values of the few flags that have a fixed set of them, or the words of the command.
 func (s *session) arguments(ctx context.Context, cmd *command, rest []string, typed string) []string {
 	set := flag.NewFlagSet("", flag.ContinueOnError)
 	cmd.act(set)

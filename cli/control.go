@@ -17,7 +17,8 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// Where a session of dev says how to reach it: a file that only its owner can read, in the folder in which dev was started.
+// A session of dev writes how to reach it into a file that only its owner can read, in the folder in which dev was
+// started.
 const (
 	devFolder  = ".runlane"
 	devFile    = "dev.json"
@@ -64,7 +65,8 @@ func (s *session) findDev(ctx context.Context) (*devPeer, error) {
 	}
 }
 
-// dialDev reaches the session of one folder. nil: there is none. What a session that ended without a goodbye has left is removed.
+// dialDev connects to the session of one folder. nil: there is none. It removes the file of a session that ended
+// without cleaning up.
 func (s *session) dialDev(ctx context.Context, folder string) (*devPeer, error) {
 	record, err := readDevRecord(devPath(folder))
 	if errors.Is(err, errNotPrivate) {

@@ -15,7 +15,7 @@ type devPeer struct {
 	link   *link
 }
 
-// forward lets a session of dev do this call, as if it were done here.
+// forward lets a session of dev do this call, as if it ran here.
 func (s *session) forward(ctx context.Context, peer *devPeer) error {
 	defer peer.link.connection.Close()
 	call := &remoteCall{Name: s.name, Args: s.args, Environment: map[string]string{}}
@@ -62,7 +62,7 @@ func (s *session) forward(ctx context.Context, peer *devPeer) error {
 	}
 }
 
-// lost says that a session ended before the command did.
+// lost reports that a session ended before the command did.
 func (p *devPeer) lost() error {
 	return &runlane.Error{
 		Code: runlane.ErrTransportUnavailable, Message: "the session of dev in " + p.record.Folder + " ended before the command did",
@@ -70,7 +70,7 @@ func (p *devPeer) lost() error {
 	}
 }
 
-// answer reads input as a session wishes. One wish comes at a time.
+// answer reads input when a session asks for it. One wish comes at a time.
 func (s *session) answer(to *link, wishes <-chan *inputWish) {
 	files := map[int]io.ReadCloser{}
 	defer func() {

@@ -4,5 +4,5 @@ package cli
 
 import "io/fs"
 
-// private cannot be told from the mode here: files in a user's folders are that user's.
+// private cannot tell from the mode here: it treats files in a user's folders as that user's.
 func private(fs.FileInfo) bool { return true }

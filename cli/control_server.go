@@ -17,10 +17,10 @@ import (
 	"github.com/runlane/runlane-go/core"
 )
 
-// goodbyeTime bounds how long a session waits for a client to take the end of its command.
+// goodbyeTime bounds how long a session waits for a client to receive the end of its command.
 const goodbyeTime = 2 * time.Second
 
-// control does the commands of other processes in this one.
+// control runs the commands of other processes in this one.
 type control struct {
 	record   devRecord
 	listener net.Listener
@@ -64,7 +64,7 @@ func (s *session) listen(ctx context.Context, folder string) (*control, error) {
 	return c, nil
 }
 
-// alreadyRuns is an error when a session of the folder does.
+// alreadyRuns is an error if a session of the folder runs.
 func (s *session) alreadyRuns(ctx context.Context, folder string) error {
 	peer, err := s.dialDev(ctx, folder)
 	if err != nil || peer == nil {
@@ -78,7 +78,7 @@ func (s *session) alreadyRuns(ctx context.Context, folder string) error {
 	}}
 }
 
-// serve does commands until stop is called.
+// serve runs commands until stop is called.
 func (c *control) serve(ctx context.Context, rt *core.Runtime) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	c.ended.Go(func() {
@@ -98,7 +98,7 @@ func (c *control) serve(ctx context.Context, rt *core.Runtime) (stop func()) {
 	}
 }
 
-// handle does one command. It ends with the context, or when the client goes away.
+// handle runs one command. It ends with the context, or when the client disconnects.
 func (c *control) handle(ctx context.Context, rt *core.Runtime, connection net.Conn) {
 	defer connection.Close()
 	unhook := context.AfterFunc(ctx, func() { _ = connection.Close() })

@@ -80,8 +80,8 @@ func proof(token, side string, session, client [proofBytes]byte) []byte {
 	return mac.Sum(nil)
 }
 
-// frame is one message. A client sends a call, then answers and perhaps a cancellation; a session sends output and questions, and
-// at last the exit code.
+// frame is one message. A client sends a call, then answers and perhaps a cancellation; a session sends output and
+// questions, and finally the exit code.
 type frame struct {
 	Call   *remoteCall  `json:"call,omitempty"`
 	Answer *inputAnswer `json:"answer,omitempty"`
@@ -93,7 +93,7 @@ type frame struct {
 	Exit   *int       `json:"exit,omitempty"`
 }
 
-// remoteCall is a command line with what it depends on.
+// remoteCall is a command line with everything that it depends on.
 type remoteCall struct {
 	Name        string            `json:"name"`
 	Args        []string          `json:"args"`
@@ -122,7 +122,8 @@ type inputAnswer struct {
 	Error string `json:"error,omitempty"`
 }
 
-// link carries frames over a connection, one JSON object a line. send may be called by several goroutines, receive by one.
+// link carries frames over a connection, one JSON object a line. Several goroutines may call send, one may call
+// receive.
 type link struct {
 	connection net.Conn
 	decoder    *json.Decoder

@@ -38,7 +38,7 @@ func devCommand() *command {
 	}
 }
 
-// devState is what dev says of itself.
+// devState is dev's output about itself.
 type devState struct {
 	State       string              `json:"state"` // started or stopped
 	Lane        string              `json:"lane"`
@@ -93,7 +93,7 @@ func (s *session) devStarts(ctx context.Context, rt *core.Runtime) error {
 	}
 	for schedule, err := range rt.Schedules().List(ctx) {
 		if err != nil {
-			break // what the storage cannot list is no reason not to start; doctor tells more
+			break // dev starts even if the storage cannot list; doctor tells more
 		}
 		if schedule.Known {
 			state.Schedules++

@@ -14,7 +14,7 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// devProject builds the program in the folder of the call and runs its dev in place of this one's, which has no tasks.
+// devProject builds the program in the folder of the call and runs its dev instead of this one's, which has no tasks.
 func (s *session) devProject(ctx context.Context) error {
 	folder, err := s.callFolder()
 	if err != nil {
@@ -46,7 +46,8 @@ func (s *session) devProject(ctx context.Context) error {
 	return s.become(ctx, program, folder)
 }
 
-// embeds makes sure that the folder holds a program with these commands: others would do anything when called with "dev".
+// embeds makes sure that the folder holds a program with these commands: another program could do anything when called
+// with "dev".
 func embeds(ctx context.Context, folder string) error {
 	list := exec.CommandContext(ctx, "go", "list", "-f", "{{.Name}} {{join .Deps \" \"}}", ".")
 	list.Dir = folder

@@ -16,7 +16,7 @@ import (
 // commitBuffer is how many commits may wait to be shown: a terminal never slows a run.
 const commitBuffer = 4096
 
-// commits sees what a runtime commits, like a hook of core, for a runtime whose options are another one's.
+// commits sees what a runtime commits, like an event hook of core, for a runtime whose options belong to the program.
 type commits struct {
 	lane.Storage
 
@@ -31,7 +31,7 @@ type commit struct {
 	events []runlane.EventRecord
 }
 
-// watchCommits stands between a runtime and its storage. Nothing may use the runtime yet.
+// watchCommits wraps a runtime's storage. It is called before anything uses the runtime.
 func watchCommits(rt *core.Runtime) *commits {
 	c := &commits{Storage: rt.Lane().Storage, all: make(chan commit, commitBuffer)}
 	rt.Lane().Storage = c

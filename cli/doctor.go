@@ -13,19 +13,20 @@ import (
 	"github.com/runlane/runlane-go/core"
 )
 
-// Check is something that doctor tries. Programs add their own with [Options].
+// Check is one check of doctor. Programs add their own with [Options].
 type Check struct {
 	// Name says what is tried, in a few words.
 	Name string
-	// Run returns what it found to be fine, or the finding as an error: its message says what is wrong and its hint how to correct it.
-	// The runtime is nil when it could not be opened. It must be harmless, and end with the context.
+	// Run returns a text about what is fine, or the finding as an error: its message says what is wrong and its hint
+	// how to correct it. The runtime is nil when it could not be opened. Run must be harmless, and end with the
+	// context.
 	Run func(ctx context.Context, rt *core.Runtime) (detail string, err error)
 }
 
-// checkTime bounds each check but those of the invariants.
+// checkTime bounds each check except those of the invariants.
 const checkTime = 20 * time.Second
 
-// finding is what one check found.
+// finding is the result of one check.
 type finding struct {
 	Check  string `json:"check"`
 	Status string `json:"status"` // ok, warning or failed
@@ -35,7 +36,7 @@ type finding struct {
 	Fix    string `json:"fix,omitempty"`
 }
 
-// warning is a finding that keeps nothing from working.
+// warning is a finding that prevents nothing from working.
 type warning struct{ message, fix string }
 
 func (w *warning) Error() string { return w.message }
@@ -105,7 +106,8 @@ func (s *session) doctor(ctx context.Context, sample int, all, publish bool) err
 	return nil
 }
 
-// boundedChecks are all but those of the opening and of the invariants: without a runtime those that need none.
+// boundedChecks are all checks except those of the opening and of the invariants. Without a runtime, they are those
+// that need none.
 func (s *session) boundedChecks(publish bool) (checks []Check) {
 	if s.runtime != nil {
 		checks = standardChecks(s.runtime, publish)

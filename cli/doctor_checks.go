@@ -64,7 +64,8 @@ func checkReading(ctx context.Context, rt *core.Runtime) (string, error) {
 	return "runs, lists and owners of keys can be read", nil
 }
 
-// checkWriting tries writes whose conditions cannot hold: they need the same permissions as others, and write nothing.
+// checkWriting tries writes whose conditions cannot hold: they need the same permissions as other writes, and write
+// nothing.
 func checkWriting(ctx context.Context, rt *core.Runtime) (string, error) {
 	storage, id, at := rt.Lane().Storage, runlane.RunID(nobody()), time.Unix(0, 0)
 	_, err := storage.AppendRunEvents(ctx, &lane.AppendCommand{Transition: lane.Transition{
@@ -91,7 +92,7 @@ func checkWriting(ctx context.Context, rt *core.Runtime) (string, error) {
 	return "writes are let through to their conditions; nothing was written", nil
 }
 
-// unexpected is the answer to a call that should have found nothing.
+// unexpected is the error for a call that should have found nothing.
 func unexpected(err error, doing string) error {
 	if err != nil {
 		return err
@@ -237,7 +238,7 @@ func invariantChecks(s *session, sample int, all bool) []Check {
 	}
 }
 
-// checkInvariants asks the storage's own checker. What it reports while runs move may be a false alarm, so it asks twice.
+// checkInvariants runs the storage's own checker. It may report a false alarm while runs change, so it runs twice.
 func checkInvariants(ctx context.Context, s *session, rt *core.Runtime, all bool) (string, error) {
 	checker, ok := lane.As[lane.Checker](rt.Lane().Storage)
 	if !ok {
@@ -324,10 +325,10 @@ func checkHistory(ctx context.Context, rt *core.Runtime, id runlane.RunID) error
 		}
 		return nil
 	}
-	return nil // it keeps moving: it lives
+	return nil // it keeps changing, so it is in use
 }
 
-// sameRun compares what runs are as JSON, bodies byte by byte. How a codec keeps the bodies is no part of the history.
+// sameRun compares runs as JSON, and bodies byte by byte. How a codec stores the bodies is not part of the history.
 func sameRun(a, b *runlane.Run) bool {
 	bare := *b
 	bare.Sealed = a.Sealed

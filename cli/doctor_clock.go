@@ -12,11 +12,12 @@ import (
 	"github.com/runlane/runlane-go/core"
 )
 
-// clockTolerance is what every guarantee allows for (docs/internals/decisions.md, Programs), and the second by which HTTP tells the time.
+// clockTolerance is the clock difference that every guarantee allows (docs/internals/decisions.md, Programs), plus one
+// second, because HTTP gives the time in seconds.
 const clockTolerance = 2500*time.Millisecond + time.Second
 
-// checkClock compares this machine's clock with that of DynamoDB, which every HTTP answer tells. It needs no runtime: a clock that is
-// far off is why AWS accepts no signature, and so why none can be opened.
+// checkClock compares this machine's clock with DynamoDB's, which every HTTP answer gives. It needs no runtime: with a
+// clock that is far off AWS accepts no signature, so no runtime can be opened.
 func (s *session) checkClock(ctx context.Context, _ *core.Runtime) (string, error) {
 	region := cmp.Or(s.getenv("AWS_REGION"), s.getenv("AWS_DEFAULT_REGION"), "us-east-1")
 	endpoint := cmp.Or(s.getenv("AWS_ENDPOINT_URL_DYNAMODB"), s.getenv("AWS_ENDPOINT_URL"), "https://dynamodb."+region+".amazonaws.com")
@@ -26,7 +27,7 @@ func (s *session) checkClock(ctx context.Context, _ *core.Runtime) (string, erro
 	if err != nil {
 		return "", &runlane.Error{Code: runlane.ErrConfigurationInvalid, Message: "the endpoint is no URL", Hint: "correct --endpoint-url"}
 	}
-	request.Close = true // one answer is all that is wanted of this connection
+	request.Close = true // one answer is enough
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return "", &runlane.Error{
@@ -49,7 +50,7 @@ func (s *session) checkClock(ctx context.Context, _ *core.Runtime) (string, erro
 	return "agrees with DynamoDB's to the second", nil
 }
 
-// deviation is how far a time that was told, in whole seconds, is from the interval in which it was.
+// deviation is how far a time in whole seconds is from the interval in which it was given.
 func deviation(told, sent, received time.Time) time.Duration {
 	if before := sent.Sub(told.Add(time.Second)); before > 0 {
 		return before + time.Second

@@ -21,7 +21,7 @@ func (s *session) eventText(stream any, record *runlane.EventRecord) string {
 	return text
 }
 
-// eventDetail is what a person wants to know of an event beside its type.
+// eventDetail is what a user wants to know about an event besides its type.
 func eventDetail(record *runlane.EventRecord) string {
 	var parts []string
 	add := func(text string) {
@@ -67,7 +67,7 @@ func eventDetail(record *runlane.EventRecord) string {
 	return strings.Join(parts, ", ")
 }
 
-// transition names what an event does to a run, "" for what only machines care about.
+// transition names what an event does to a run; "" for events that only programs need.
 func transition(record *runlane.EventRecord) (word, color string) {
 	switch record.Body.(type) {
 	case *runlane.RunCreated:

@@ -46,7 +46,7 @@ type unfinished struct{ message, next string }
 
 func (e *unfinished) Error() string { return e.message }
 
-// told is an exit code whose reason is on the screen already.
+// told is an exit code whose reason was already shown.
 type told struct{ code int }
 
 func (e *told) Error() string { return "" }
@@ -57,7 +57,7 @@ type stateError struct{ cause error }
 func (e *stateError) Error() string { return e.cause.Error() }
 func (e *stateError) Unwrap() error { return e.cause }
 
-// withNext adds what to do next to an error that says nothing of it, or says it in terms of Go.
+// withNext adds a next step to an error that has none, or that gives it in terms of Go.
 type withNext struct {
 	cause error
 	next  string
@@ -66,7 +66,7 @@ type withNext struct {
 func (e *withNext) Error() string { return e.cause.Error() }
 func (e *withNext) Unwrap() error { return e.cause }
 
-// exitCode tells what an error means for a script.
+// exitCode is the exit code for an error.
 func exitCode(err error) int {
 	if quiet, ok := errors.AsType[*told](err); ok {
 		return quiet.code
@@ -127,7 +127,7 @@ type fault struct {
 // maxCause bounds what is shown of a cause: drivers quote requests.
 const maxCause = 300
 
-// describe is an error without the secrets of this process.
+// describe is the text of an error without the secrets of this process.
 func (s *session) describe(err error) fault {
 	f := faultOf(err)
 	f.Message, f.Next, f.Cause = s.discreet(f.Message), s.discreet(f.Next), shortened(s.discreet(f.Cause), maxCause)
@@ -137,7 +137,7 @@ func (s *session) describe(err error) fault {
 // signedToken is a session token in a text that quotes what was signed, as AWS does when it refuses a signature.
 var signedToken = regexp.MustCompile(`(?i)(x-amz-security-token\W+)[\w+/=-]+`)
 
-// discreet takes credentials out of a text that others wrote.
+// discreet removes credentials from a text that others wrote.
 func (s *session) discreet(text string) string {
 	for _, name := range []string{"AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"} {
 		if secret := s.getenv(name); len(secret) >= minSecret {
@@ -181,7 +181,7 @@ func faultOf(err error) fault {
 	return f
 }
 
-// untold is what causes say beyond the message: one that lists what it was joined from has said it already.
+// untold is the part of the causes that the message does not already contain.
 func untold(message string, cause error) []string {
 	switch e := cause.(type) { //nolint:errorlint // what wraps others says more than they do
 	case nil:
@@ -239,7 +239,7 @@ func (s *session) report(err error) {
 	fmt.Fprintf(s.stderr, "next: %s\n", f.Next)
 }
 
-// jsonFault finds where JSON ends to be JSON: line and column, counted from 1.
+// jsonFault finds where a text stops being JSON: line and column, counted from 1.
 func jsonFault(text []byte) (message string, faulty bool) {
 	var value json.RawMessage
 	err := json.Unmarshal(text, &value)

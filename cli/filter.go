@@ -42,7 +42,8 @@ func (f *filter) build(ctx context.Context, s *session) (core.RunFilter, error) 
 	return made, nil
 }
 
-// doubt says what may be misspelled in a filter that nothing matches: names that this program does not know, and are like those it does.
+// doubt says what may be misspelled in a filter that matches nothing: names that this program does not know but that
+// resemble known ones.
 func (f *filter) doubt(ctx context.Context, s *session) {
 	for _, named := range []struct {
 		what, name string

@@ -12,8 +12,8 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// parseFlags sets the flags that stand anywhere among the arguments and returns the others. "--" ends the flags. It stands in for
-// flag.FlagSet.Parse, which stops at the first argument and whose errors cannot suggest anything.
+// parseFlags sets the flags that stand anywhere among the arguments and returns the others. "--" ends the flags. It
+// replaces flag.FlagSet.Parse, which stops at the first argument and whose errors cannot suggest anything.
 func parseFlags(set *flag.FlagSet, args []string) (positional []string, err error) {
 	for len(args) > 0 {
 		arg := args[0]
@@ -151,7 +151,7 @@ func (w *words[T]) Set(text string) error {
 
 func (w *words[T]) String() string { return "" }
 
-// statuses is a flag of run statuses. "active" and "finished" stand for all of theirs.
+// statuses is a flag of run statuses. "active" and "finished" stand for all statuses of their kind.
 type statuses []runlane.Status
 
 // statusWords are what statuses takes.

@@ -69,7 +69,8 @@ type written struct {
 	Files  []string `json:"files"`
 }
 
-// writeProject makes the folder complete under another name beside its place, so that nothing half-written is ever there.
+// writeProject writes the whole folder under another name beside its place and then renames it, so that no unfinished
+// folder is ever there.
 func (s *session) writeProject(ctx context.Context, p *newProject) error {
 	if err := p.judge(s); err != nil {
 		return err
@@ -199,7 +200,8 @@ func goModPath(path string) string {
 	return path
 }
 
-// fetchSums completes go.sum, which cannot know the sum of the release that it came with. Without a network that is left to the user.
+// fetchSums completes go.sum, which cannot contain the checksum of the release that includes it. Without a network the
+// user has to do this.
 func (s *session) fetchSums(ctx context.Context, folder string) {
 	tidy := exec.CommandContext(ctx, "go", "mod", "tidy")
 	tidy.Dir = folder

@@ -9,7 +9,8 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// contractVersion is that of docs/json.md. It changes when a field changes its meaning or disappears, not when one is added.
+// contractVersion is the version of docs/json.md. It changes when a field changes its meaning or disappears, but not
+// when one is added.
 const contractVersion = 1
 
 // object is one line of --json: the fields of value behind the version of the contract and the kind.

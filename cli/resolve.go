@@ -10,14 +10,15 @@ import (
 	"github.com/runlane/runlane-go/core"
 )
 
-// Bounds of looking for a prefix: so many active runs, and as many finished ones, the newest of them.
+// Bounds of the search for a prefix: at most prefixRuns active runs, and as many of the newest finished ones.
 const (
 	prefixRuns = 1000
 	minPrefix  = 6
 )
 
-// findRun returns the run of an id, or of the beginning of one. A prefix is looked for among the runs that lists show. Before
-// something is changed (exact), it has to be the only one of all runs; otherwise the only one of those looked at will do.
+// findRun returns the run with an id, or with a prefix of one. A prefix is searched for among the runs that lists show.
+// Before a change (exact), only one of all runs may have it; otherwise it is enough that only one of the searched runs
+// has it.
 func (s *session) findRun(ctx context.Context, given string, exact bool) (*runlane.Run, error) {
 	rt, err := s.rt(ctx)
 	if err != nil {
@@ -46,7 +47,7 @@ func (s *session) findRun(ctx context.Context, given string, exact bool) (*runla
 	return rt.Runs().Get(ctx, matches[0])
 }
 
-// ambiguous names runs that begin alike.
+// ambiguous names runs whose ids begin alike.
 func ambiguous(given string, matches []runlane.RunID) error {
 	const shown = 5
 	var names []string
@@ -59,7 +60,7 @@ func ambiguous(given string, matches []runlane.RunID) error {
 	return usagef("give more of the id: "+strings.Join(names, ", "), "%s is the beginning of %d runs", quoted(given), len(matches))
 }
 
-// prefixed lists ids that begin with a text, and says whether all runs were looked at.
+// prefixed lists ids that begin with a text, and says whether all runs were searched.
 func prefixed(ctx context.Context, rt *core.Runtime, prefix string) (matches []runlane.RunID, all bool, err error) {
 	all = true
 	var active, finished statuses

@@ -15,7 +15,7 @@ import (
 type taskBook struct {
 	s       *session
 	rt      *core.Runtime
-	foreign bool // names are taken as they are, and nothing is looked up
+	foreign bool // names are taken as they are, without a lookup
 	lines   bool // keys are given in the lines of a batch
 
 	read  bool
