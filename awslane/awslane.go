@@ -74,11 +74,11 @@ func New(cfg aws.Config, options Options) (*lane.Lane, error) {
 	})
 }
 
-// FromEnv reads RUNLANE_ENV, RUNLANE_TABLE, RUNLANE_QUEUES and the standard variables and files of AWS. It makes no request. What is
-// missing or wrong is runlane.ErrConfigurationInvalid, naming the variable and what to set it to.
+// FromEnv reads RUNLANE_ENV, RUNLANE_TABLE, RUNLANE_QUEUES and the standard variables and files of AWS. It makes no
+// request. A missing or wrong value is runlane.ErrConfigurationInvalid, which names the variable and what to set it to.
 //
-// Programs built with the tag lambda.norpc, as functions are, read variables only, as Lambda sets them: keys, region, endpoints and
-// retries. A variable that would need more, like AWS_PROFILE, is an error there.
+// Programs built with the tag lambda.norpc, like functions, read variables only, as Lambda sets them: keys, region,
+// endpoints and retries. A variable that would need more, like AWS_PROFILE, is an error there.
 func FromEnv(ctx context.Context) (*lane.Lane, error) {
 	environment := runlane.Environment(os.Getenv(EnvironmentVariable))
 	if err := environment.Validate(); err != nil {

@@ -25,7 +25,7 @@ func throttlesOf(ctx context.Context) func() {
 	return throttled
 }
 
-// countThrottles stands inside the retries, where every attempt passes.
+// countThrottles is added inside the retries, where every attempt passes.
 func countThrottles(throttled func()) func(*middleware.Stack) error {
 	return func(stack *middleware.Stack) error {
 		return stack.Finalize.Insert(middleware.FinalizeMiddlewareFunc("CountThrottles", func(
@@ -40,7 +40,7 @@ func countThrottles(throttled func()) func(*middleware.Stack) error {
 	}
 }
 
-// isThrottled finds the throttle of a request, and that of a member of a transaction.
+// isThrottled finds the throttle of a request or of a member of a transaction.
 func isThrottled(err error) bool {
 	if cancelled, ok := errors.AsType[*types.TransactionCanceledException](err); ok {
 		for _, reason := range cancelled.CancellationReasons {

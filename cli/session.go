@@ -94,7 +94,7 @@ func newSession(open Opener, options *Options) *session {
 	return s
 }
 
-// ownVariables begin like this. Those of AWS alone choose no deployment: many people always have some.
+// ownVariables begin like this. AWS's variables alone do not choose a deployment: many users always have some.
 const ownVariables = "RUNLANE_"
 
 // tableVariable names the table of a program on AWS.
@@ -123,7 +123,7 @@ func (s *session) globalFlags(set *flag.FlagSet) {
 	}
 }
 
-// applyEnvironment puts the flags that were given into the environment. One that is given empty takes its variable away.
+// applyEnvironment writes the given flags into the environment. An empty value removes the variable.
 func (s *session) applyEnvironment(set *flag.FlagSet) error {
 	given := map[string]bool{}
 	set.Visit(func(f *flag.Flag) { given[f.Name] = true })
@@ -175,7 +175,7 @@ func (s *session) rt(ctx context.Context) (*core.Runtime, error) {
 	return runtime, nil
 }
 
-// memoryOnly refuses a lane that begins and ends with this command.
+// memoryOnly refuses a lane that exists only as long as this command.
 func (s *session) memoryOnly() error {
 	hint := "start \"dev\" in another terminal, in this folder or above it, or set RUNLANE_TABLE (--table NAME)"
 	if s.choice != "" {
@@ -196,17 +196,17 @@ func (s *session) close(ctx context.Context) error {
 	return s.runtime.Close(ctx)
 }
 
-// note tells people something that is no result.
+// note shows the user something that is not a result.
 func (s *session) note(format string, args ...any) { fmt.Fprintf(s.stderr, format+"\n", args...) }
 
-// interactive reports whether a person can be asked.
+// interactive reports whether a user can be asked.
 func (s *session) interactive() bool {
 	_, in := s.width(s.stdin)
 	_, out := s.width(s.stderr)
 	return in && out
 }
 
-// confirm asks a person, or wants --yes where there is none.
+// confirm asks the user, or requires --yes if there is none.
 func (s *session) confirm(ctx context.Context, yes bool, question string) error {
 	if yes {
 		return nil

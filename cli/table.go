@@ -11,7 +11,7 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// defaultWidth is that of a terminal which does not tell.
+// defaultWidth is the width of a terminal that does not report one.
 const defaultWidth = 80
 
 // gap stands between columns.
@@ -22,14 +22,14 @@ type table struct {
 	header []string
 	rows   [][]string
 	color  map[int]func(cell string) string // of a column, an escape sequence or ""
-	shrink int                              // the column that gives way on a narrow terminal
-	spare  []int                            // those that are left out where that is not enough, in this order
-	headed bool                             // the header stands above already
+	shrink int                              // the column that shrinks first on a narrow terminal
+	spare  []int                            // columns to leave out if that is not enough, in this order
+	headed bool                             // the header was already written
 }
 
 func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
 
-// write lays the table out. Only a terminal cuts anything off, or leaves columns out: what reads a pipe gets everything.
+// write writes the table. Only for a terminal are cells cut and columns left out: a pipe gets everything.
 func (s *session) write(t *table) {
 	if len(t.rows) == 0 {
 		return
@@ -64,7 +64,7 @@ func (s *session) write(t *table) {
 	}
 }
 
-// widths are those of the columns as they are.
+// widths are the widths of the full columns.
 func (t *table) widths() []int {
 	widths := make([]int, len(t.header))
 	for _, row := range append([][]string{t.header}, t.rows...) {
@@ -75,8 +75,8 @@ func (t *table) widths() []int {
 	return widths
 }
 
-// fit takes away from the columns what a terminal has no room for; 0 leaves a column out. The shrinking column gives way first, then
-// the spare ones go, then whatever is widest gives way.
+// fit reduces the columns to the width of a terminal; 0 leaves a column out. First the shrinking column gets narrower,
+// then the spare ones are left out, then the widest ones get narrower.
 func (t *table) fit(widths []int, columns int) {
 	wanted := widths[t.shrink]
 	shrink := func() {
@@ -96,7 +96,7 @@ func (t *table) fit(widths []int, columns int) {
 	}
 }
 
-// minShrunk is what always remains of the column that gives way first.
+// minShrunk is the smallest width of the shrinking column.
 const minShrunk = 8
 
 // total is how wide a line is.
@@ -132,7 +132,7 @@ func (s *session) facts(pairs ...[2]string) {
 	}
 }
 
-// shortened cuts a text and shows that it did.
+// shortened cuts a text and marks the cut.
 func shortened(text string, width int) string {
 	if utf8.RuneCountInString(text) <= width {
 		return text

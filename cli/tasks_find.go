@@ -11,7 +11,7 @@ import (
 	"github.com/runlane/runlane-go/core"
 )
 
-// taskBook finds tasks by their names for one command: those of the program first, then those that other programs stored.
+// taskBook finds tasks by name for one command: the program's tasks first, then those that other programs stored.
 type taskBook struct {
 	s       *session
 	rt      *core.Runtime
@@ -38,8 +38,8 @@ func (b *taskBook) list(ctx context.Context) (tasks []core.TaskState, err error)
 	return b.tasks, nil
 }
 
-// call pairs a task with a payload, and gives the options the queue that they name with its policy. given are the keys that the call
-// has, be they empty.
+// call pairs a task with a payload, and gives the options the policy of the queue that they name. given are the keys
+// that the call has, even if they are empty.
 func (b *taskBook) call(
 	ctx context.Context, task runlane.TaskID, payload json.RawMessage, options *runlane.TriggerOptions, given runlane.TaskKeys,
 ) (runlane.Call, error) {
@@ -75,7 +75,7 @@ func (b *taskBook) call(
 	return runlane.NewRawCall(known.Definition(), payload), nil
 }
 
-// note says something once.
+// note shows a message once.
 func (b *taskBook) note(about runlane.TaskID, format string, args ...any) {
 	if !b.warn[about] {
 		b.warn[about] = true
@@ -128,8 +128,8 @@ func (b *taskBook) checkKeys(task *core.TaskState, given runlane.TaskKeys) error
 		"task %q computes its %s key from the payload, which only its own program can", task.ID, strings.Join(missing, " and its "))
 }
 
-// adoptQueue judges the queue of a task of another program by what this one knows of it. What decides is the limit: who reserves a slot
-// for how long may differ.
+// adoptQueue checks the queue of another program's task against what this program knows about it. Only the limit
+// matters: who reserves a slot, and for how long, may differ.
 func (b *taskBook) adoptQueue(task *core.TaskState, options *runlane.TriggerOptions) error {
 	if options.Queue != (runlane.Queue{}) {
 		return nil // another one was named
@@ -151,7 +151,8 @@ func (b *taskBook) adoptQueue(task *core.TaskState, options *runlane.TriggerOpti
 	return nil
 }
 
-// settleQueue gives a queue that was named its policy: that of this program, or of the task of another one that uses it.
+// settleQueue gives a named queue its policy: that of this program, or that of another program's task which uses the
+// queue.
 func (b *taskBook) settleQueue(ctx context.Context, options *runlane.TriggerOptions) error {
 	name := options.Queue.Name
 	if name == "" {

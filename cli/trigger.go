@@ -24,7 +24,7 @@ type triggerFlags struct {
 	given                                                             runlane.TaskKeys // which keys were, be they empty
 }
 
-// keyFlag is a flag of a key. An empty key is none, and was given all the same.
+// keyFlag is a flag of a key. An empty key is no key, but counts as given.
 type keyFlag struct {
 	into  *string
 	given *bool
@@ -153,7 +153,8 @@ type triggered struct {
 	Differs bool                   `json:"payloadDiffers,omitempty"`
 }
 
-// showTriggered says which run it is. Where the run is waited for, that is news: the finished run is the result.
+// showTriggered says which run was triggered. If the command waits for the run, this is a note: the finished run is the
+// result.
 func (s *session) showTriggered(t *triggered, waiting bool) error {
 	text := string(t.Run)
 	if t.Outcome == runlane.TriggerReturnedExisting {

@@ -26,7 +26,7 @@ func runsWatchCommand() *command {
 	}
 }
 
-// watch follows a run to its end and answers with the exit code that tells it.
+// watch follows a run to its end and returns the matching exit code.
 func (s *session) watch(ctx context.Context, id runlane.RunID) error {
 	rt, err := s.rt(ctx)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/runlane/runlane-go/core"
 )
 
-// workLeft is what dev or worker left. Lost says that what waits is gone with the process.
+// workLeft is what dev or worker left behind. Lost means that waiting runs end with the process.
 type workLeft struct {
 	Finished   int  `json:"finished"`
 	HandedBack int  `json:"handedBack"`
@@ -17,10 +17,11 @@ type workLeft struct {
 	AtLeast    bool `json:"atLeast,omitempty"`
 	Lost       bool `json:"lost"`
 
-	unread bool // the runs that wait could not be counted
+	unread bool // the waiting runs could not be counted
 }
 
-// attempts are those in progress in this process, each with the end of its lease: one that lost its lease ends without a commit.
+// attempts are the attempts in progress in this process, each with the end of its lease: one that lost its lease ends
+// without a commit.
 type attempts map[runlane.RunID]time.Time
 
 func (a attempts) count(now time.Time) (n int) {
@@ -32,8 +33,8 @@ func (a attempts) count(now time.Time) (n int) {
 	return n
 }
 
-// work works until the context ends, the drain is done, or show, which may be nil, fails. It says at once what an interrupt has to wait
-// for.
+// work works until the context ends, the drain is done, or show, which may be nil, fails. After an interrupt it says at
+// once what it waits for.
 func (s *session) work(
 	ctx context.Context, rt *core.Runtime, seen *commits, options *core.WorkOptions, show func(*runlane.EventRecord, runlane.TaskID) error,
 ) (*workLeft, error) {
@@ -89,7 +90,7 @@ func graceOf(options *core.WorkOptions) time.Duration {
 	return options.Grace
 }
 
-// see keeps the attempts in progress, and, once the process stops, how these end.
+// see records the attempts in progress, and, once the process stops, how they end.
 func (left *workLeft) see(c *commit, record *runlane.EventRecord, running attempts, stopping bool) {
 	switch record.Body.(type) {
 	case *runlane.RunStarted:

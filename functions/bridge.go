@@ -20,19 +20,20 @@ import (
 	"github.com/runlane/runlane-go/sqstransport"
 )
 
-// Bridge handles a batch of wakeups: each record is executed until the invocation's deadline, and those to be handed back are
-// reported as batch item failures, after their visibility was changed so that they come again soon (docs/internals/decisions.md,
-// Delivery). An outcome of a handler, a failure too, is recorded with its run and its record is done.
+// Bridge handles a batch of wakeups. Each record is executed until the invocation's deadline. Records to be handed back
+// are reported as batch item failures, after their visibility was changed so that they come again soon
+// (docs/internals/decisions.md, Delivery). A handler's outcome, also a failure, is recorded with its run, and the
+// record is done.
 //
-// No attempt fails for time that one before it used: see core.DeliveryOptions. The invocation's time is that from the call to the
-// context's deadline; a task that it is too short for is handed back and logged, and [Start] refuses it.
+// No attempt fails because an earlier one used its time: see core.DeliveryOptions. The invocation's time is the time
+// from the call to the context's deadline. A task that needs more is handed back and logged, and [Start] refuses it.
 //
-// Records of a standard queue run concurrently. In a FIFO queue the records of a group run in order, and after the first that is
-// handed back every later one of the group is, untouched. A run whose last attempt ended without an outcome, which may be what killed
-// that process, is executed when the others of the batch have ended, one at a time. A record that cannot be parsed, or is of another
-// environment, is reported alone, so that it reaches its dead-letter queue unharmed.
+//   - Records of a standard queue run concurrently.
+//   - In a FIFO queue the records of a group run in order. After the first one that is handed back, all later ones of the group are handed back untouched.
+//   - A run whose last attempt ended without an outcome may have killed its process. Such runs are executed one at a time, after the others of the batch.
+//   - A record that cannot be parsed, or is of another environment, is reported alone, so that it reaches its dead-letter queue unchanged.
 //
-// The error is only for a batch that cannot be judged, because a record has no id: Lambda answers errors by slowing down.
+// The error is only for a batch with a record that has no id: Lambda slows down after errors.
 func Bridge(rt *core.Runtime) func(context.Context, events.SQSEvent) (events.SQSEventResponse, error) {
 	return func(ctx context.Context, event events.SQSEvent) (events.SQSEventResponse, error) {
 		return bridge(ctx, rt, time.Now(), event)
@@ -74,7 +75,7 @@ func newRecord(m *events.SQSMessage) sqstransport.Record {
 	}
 }
 
-// batch is one invocation's.
+// batch is the batch of one invocation.
 type batch struct {
 	rt    *core.Runtime
 	began time.Time
@@ -129,13 +130,13 @@ func (b *batch) deliver(ctx context.Context, source string, records []sqstranspo
 			b.failed[record.MessageID] = true
 			back = append(back, sqstransport.HandedBack{Record: record, Err: err})
 		})
-	b.handBack(ctx, source, back) // before a suspect, which may be the last that this process does
+	b.handBack(ctx, source, back) // before a suspect, which may end this process
 	back = nil
 	deliverSuspects()
 }
 
-// returned takes those records out whose runs are suspects and which come again: they are executed first. Behind a batch's others a
-// suspect would be handed back for want of time as long as its queue is busy.
+// returned selects the records of suspects that come for another time: they are executed first. After the other records
+// of a batch, a suspect would be handed back for lack of time as long as its queue is busy.
 func (b *batch) returned(ctx context.Context, records []sqstransport.Record) (suspects []suspect, others []sqstransport.Record) {
 	var again []sqstransport.Record
 	for i := range records {
@@ -154,7 +155,7 @@ func (b *batch) returned(ctx context.Context, records []sqstransport.Record) (su
 			suspects = append(suspects, suspect{record, &suspectError{core.ErrSuspect, w}})
 		}
 		return err
-	}, func(sqstransport.Record, error) {}) // what fails here fails again where it is executed
+	}, func(sqstransport.Record, error) {}) // a failure here happens again when the record is executed
 	for i := range records {
 		if !found[records[i].MessageID] {
 			others = append(others, records[i])
@@ -179,8 +180,8 @@ func sideBySide(records []sqstransport.Record, fifo bool) bool {
 	return false
 }
 
-// suspect is a record whose run may have killed the process that executed it last. It is executed when all others of the batch have
-// ended, so that it can take none of them along.
+// suspect is a record whose run may have killed the process that executed it last. It is executed after all others of
+// the batch, so that it cannot end them too.
 type suspect struct {
 	record sqstransport.Record
 	err    *suspectError
@@ -194,7 +195,7 @@ type suspectError struct {
 
 func (e *suspectError) Unwrap() error { return e.error }
 
-// deliverAlone executes a suspect, or hands it back for a while where the others have left too little time.
+// deliverAlone executes a suspect, or hands it back for a while if the others have left too little time.
 func (b *batch) deliverAlone(ctx context.Context, s suspect, options core.DeliveryOptions) error {
 	err := b.execute(ctx, s.record, s.err.wakeup, options)
 	if errors.Is(err, core.ErrNoTime) {
@@ -203,7 +204,7 @@ func (b *batch) deliverAlone(ctx context.Context, s suspect, options core.Delive
 	return err
 }
 
-// handBack is best effort: what it misses comes again when the queue's visibility timeout is over.
+// handBack is best effort: a record that it misses comes again when the queue's visibility timeout is over.
 func (b *batch) handBack(ctx context.Context, source string, back []sqstransport.HandedBack) {
 	if len(back) == 0 {
 		return

@@ -41,19 +41,20 @@ const (
 	onDemand               = "on-demand"
 )
 
-// openTime bounds opening, below the 10 s that Lambda gives the start of an environment.
+// openTime bounds the opening of the runtime, below the 10 s that Lambda gives the start of an environment.
 const openTime = 8 * time.Second
 
 // Opener builds the program's runtime. The same function serves Start, a worker's main, the command line and tests.
 type Opener = func(ctx context.Context) (*core.Runtime, error)
 
-// Start serves the role that RUNLANE_FUNCTION names, and does not return. It makes Lambda's logger the default of slog, before
-// it calls open, and writes metrics to the log, see [MetricsVariable].
+// Start serves the role that RUNLANE_FUNCTION names, and does not return. It makes Lambda's logger the default of slog
+// before it calls open, and writes metrics to the log, see [MetricsVariable].
 //
-// The first event opens the runtime, or the start where environments start ahead of events (docs/internals/decisions/0009).
-// What keeps the runtime from opening is logged once, with code, message and hint; invocations then fail with it, so that messages
-// and stream records come again. If it may pass (an error that is Retryable), the next invocation tries to open again. The bridge
-// refuses alike, as soon as its first invocation shows how long invocations are, a task whose timeout none of them fits.
+// The first event opens the runtime, or the start if environments start ahead of events
+// (docs/internals/decisions/0009). An error of opening is logged once, with code, message and hint. Invocations then
+// fail with it, so that messages and stream records come again. If the error is Retryable, the next invocation tries to
+// open again. The bridge also refuses a task with a timeout longer than an invocation, as soon as its first invocation
+// shows how long that is.
 func Start(open Opener) {
 	logger := lambdacontext.NewLogger()
 	slog.SetDefault(logger)

@@ -21,13 +21,13 @@ import (
 // MetricsVariable turns the metrics of the functions off when it is "off". Anything else leaves them on.
 const MetricsVariable = "RUNLANE_METRICS"
 
-// The functions write their metrics as log lines in CloudWatch's embedded metric format: at most one line an invocation, none
-// when there is nothing to say. CloudWatch makes metrics of them, in this namespace and with this dimension. Nothing is
-// requested and nothing waits.
+// The functions write their metrics as log lines in CloudWatch's embedded metric format: at most one line an
+// invocation, none if there are no metrics. CloudWatch makes metrics from the lines, in this namespace and with this
+// dimension. This needs no request and no waiting.
 const (
 	MetricsNamespace = "Runlane"
-	// DimensionFunction is the name of the Lambda function, which no other function of the account and region has: deployments never
-	// share a metric. Outside Lambda it is the role: bridge, relay or tick.
+	// DimensionFunction is the name of the Lambda function, which is unique in the account and region: deployments
+	// never share a metric. Outside Lambda it is the role: bridge, relay or tick.
 	DimensionFunction = "FunctionName"
 )
 
@@ -37,8 +37,8 @@ const (
 	logLevelVariable     = "AWS_LAMBDA_LOG_LEVEL"
 )
 
-// The metrics. All but OldestDueSeconds count what the functions did: what other programs do, a web service that triggers for
-// example, is not among it.
+// The metrics. All except OldestDueSeconds count only the work of the functions, not that of other programs, such as a
+// web service that triggers.
 const (
 	// MetricOldestDueSeconds is how long the oldest due marker has been waiting when a tick begins; 0 when nothing is
 	// due. Every tick sends it, so it is missing exactly when no tick runs.
@@ -59,7 +59,8 @@ const (
 
 const unitCount, unitSeconds = "Count", "Seconds"
 
-// counted are the metrics of core that are sent. Others, and all durations, stay in the runs themselves: each metric has a price.
+// counted are the metrics of core that are sent. Others, and all durations, are available in the runs: each metric has
+// a price.
 var counted = map[core.Metric]string{
 	core.MetricRunsCreated:    MetricRunsCreated,
 	core.MetricRunsSucceeded:  MetricRunsSucceeded,
@@ -77,8 +78,8 @@ type conflictCounter interface {
 	Stats() dynamostore.Stats
 }
 
-// meter adds up what happens between two flushes. It is safe for concurrent use: with invocations side by side a line holds what
-// was counted since the line before, so sums are right.
+// meter adds up what happens between two flushes. It is safe for concurrent use: with concurrent invocations a line
+// holds the counts since the line before, so sums are right.
 type meter struct {
 	function string // its name
 	level    string // of its lines
@@ -91,7 +92,7 @@ type meter struct {
 
 var _ core.Metrics = (*meter)(nil)
 
-// newMeter returns nil, on which every method does nothing, where metrics are off.
+// newMeter returns nil, on which every method does nothing, if metrics are off.
 func newMeter(function string) *meter {
 	if os.Getenv(MetricsVariable) == "off" {
 		return nil
@@ -102,8 +103,8 @@ func newMeter(function string) *meter {
 	return &meter{function: function, level: keptLevel(os.Getenv(logLevelVariable)), out: os.Stdout, values: map[string]float64{}}
 }
 
-// keptLevel is a level that Lambda keeps when it drops lines below the function's level: a line without one counts as INFO. Where
-// Lambda does not tell the level, only the highest is safe.
+// keptLevel is a level that Lambda keeps when it drops lines below the function's level: a line without a level counts
+// as INFO. If Lambda does not tell the function's level, only the highest level is safe.
 func keptLevel(functions string) string {
 	switch functions {
 	case "TRACE", "DEBUG", "INFO":
@@ -176,7 +177,7 @@ func (m *meter) look(ctx context.Context, rt *core.Runtime) {
 	m.add(MetricDeadLettersSeen, float64(len(page.Items)))
 }
 
-// flush writes what was counted since the last one, if anything was. rt is nil where it could not open.
+// flush writes the counts since the last flush, if there are any. rt is nil if it could not open.
 func (m *meter) flush(rt *core.Runtime) {
 	if m == nil {
 		return

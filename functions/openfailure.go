@@ -10,7 +10,7 @@ import (
 	"github.com/runlane/runlane-go/core"
 )
 
-// mayPass reports an error after which opening again is worth it: an outage, or a start that ran out of time.
+// mayPass reports an error after which opening may succeed later: an outage, or a start that ran out of time.
 func mayPass(err error) bool {
 	e, ok := errors.AsType[*runlane.Error](err)
 	return ok && (e.Retryable || e.Code == runlane.ErrOperationCancelled)
@@ -19,8 +19,8 @@ func mayPass(err error) bool {
 // clockDifference is how far the clocks of Lambda and of this environment may be apart (docs/internals/decisions.md, Programs), in whole seconds.
 const clockDifference = 3 * time.Second
 
-// fits refuses invocations that are too short for a task of the runtime. Lambda tells a function's timeout by each invocation's deadline
-// alone.
+// fits refuses invocations that are too short for a task of the runtime. Lambda tells a function's timeout only by each
+// invocation's deadline.
 func (p *program) fits(ctx context.Context, rt *core.Runtime, began time.Time) error {
 	deadline, ok := ctx.Deadline()
 	if !ok {
@@ -39,7 +39,7 @@ func (p *program) fits(ctx context.Context, rt *core.Runtime, began time.Time) e
 	return err
 }
 
-// log says what keeps the runtime from opening, and why, once for each code.
+// log logs why the runtime cannot open, once for each code.
 func (p *program) log(err error) {
 	code, message, hint, cause := runlane.ErrInternal, err.Error(), "", error(nil)
 	if e, ok := errors.AsType[*runlane.Error](err); ok {
@@ -59,7 +59,7 @@ func (p *program) log(err error) {
 	p.logger.Error("the runtime cannot open", attrs...)
 }
 
-// untold is what causes say beyond the message, which may list what it was joined from (as the command line tells it: cli/exit.go).
+// untold is the part of the causes that the message does not already contain (as for the command line: cli/exit.go).
 func untold(message string, cause error) []string {
 	switch e := cause.(type) { //nolint:errorlint // what wraps others says more than they do
 	case nil:

@@ -14,7 +14,7 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// fault is what the service, or the way to it, said.
+// fault classifies an error of the service or of the connection to it.
 type fault int
 
 const (
@@ -45,8 +45,8 @@ var (
 	}
 )
 
-// faultOfCode reads a code of the service, of a request or of one entry of a batch. Keys that cannot be used (KMS) are a matter of
-// access or of outage, never of the message.
+// faultOfCode classifies a code of the service, of a request or of one entry of a batch. Unusable keys (KMS) are a
+// fault of access or an outage, never of the message.
 func faultOfCode(code string, callerAtFault bool) fault {
 	switch {
 	case slices.Contains(missingCodes, code):

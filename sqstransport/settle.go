@@ -14,8 +14,8 @@ import (
 // settleLinger is how long a settled record of a standard queue waits for others to share its request.
 const settleLinger = 100 * time.Millisecond
 
-// settler deletes or hands back the records of one queue, up to ten a request. A group of a FIFO queue goes on only when its record
-// is deleted, so nothing lingers there.
+// settler deletes or hands back the records of one queue, up to ten a request. A group of a FIFO queue continues only
+// after its record is deleted, so records do not wait there.
 type settler struct {
 	transport *Transport
 	binding   *binding
@@ -80,7 +80,7 @@ func (s *settler) run() {
 	}
 }
 
-// delete repeats what the service failed to do, once: what remains comes again, finds its run finished, and is deleted then.
+// delete repeats failed deletions once. A record that remains comes again, finds its run finished, and is deleted then.
 func (s *settler) delete(batch []HandedBack) {
 	t := s.transport
 	for range 2 {

@@ -223,7 +223,7 @@ func (t *Transport) Start(ctx context.Context) error {
 		})
 	}
 	_ = group.Wait() // its functions return none
-	// One endpoint serves all queues, for one caller: that it does not answer this one is said once.
+	// All queues share one endpoint and one caller: an error of that kind is reported once.
 	for i, err := range errs {
 		if err != nil && runlane.CodeOf(err) != runlane.ErrConfigurationInvalid && faultOf(err) != faultDenied {
 			return errs[i]

@@ -54,8 +54,8 @@ func settingsFromEnvironment(getenv func(string) string) (settings, error) {
 	return s, err
 }
 
-// parseQueues reads "default,orders.fifo". The suffix says what kind of SQS queue to create and is no part of the Runlane queue's
-// name. SQS names begin with the table's, so that several tables can share one endpoint.
+// parseQueues reads "default,orders.fifo". The suffix says what kind of SQS queue to create and is no part of the
+// Runlane queue's name. SQS names begin with the table's name, so that several tables can share one endpoint.
 func parseQueues(list, table string) ([]queueSetting, error) {
 	var queues []queueSetting
 	seen := map[string]bool{}
@@ -74,7 +74,7 @@ func parseQueues(list, table string) ([]queueSetting, error) {
 	return queues, nil
 }
 
-// create makes table and queues, then writes the env file: what it names exists.
+// create creates table and queues, then writes the env file: everything that it names exists.
 func create(ctx context.Context, s settings, envFile string) error {
 	credentials := aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 		return aws.Credentials{AccessKeyID: dummyKey, SecretAccessKey: dummyKey, Source: "local"}, nil

@@ -1,5 +1,5 @@
-// Command deploy brings the template to local AWS and keeps it going: local AWS never fires schedules, so this calls the tick function
-// each minute until it is interrupted. The stack stays until make local-down.
+// Command deploy deploys the template to local AWS and keeps it running: local AWS never fires schedules, so this
+// command calls the tick function each minute until it is interrupted. The stack stays until make local-down.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Package deployment deploys the real template to local AWS, as `sam deploy` does it to an account, with functions built for this
-// machine.
+// Package deployment deploys the real template to local AWS, as `sam deploy` deploys it to an account, with functions
+// built for this machine.
 package deployment
 
 import (
@@ -22,12 +22,12 @@ import (
 	"time"
 )
 
-// Omitted are the parameters that differ from an account's, with what local AWS lacks.
+// Omitted are the parameters that differ from an account's, because local AWS lacks something.
 var Omitted = map[string]string{
 	"Alarms":             "false",     // nothing evaluates alarms
 	"Dashboard":          "false",     // nothing shows dashboards
 	"Deployment":         "AllAtOnce", // there is no CodeDeploy
-	"DeletionProtection": "false",     // a stack of a minute
+	"DeletionProtection": "false",     // the stack exists only for a short time
 }
 
 // Options of [Deploy].
@@ -51,12 +51,14 @@ type Stack struct {
 	packaged []byte // the template, with the functions in S3
 }
 
-// Deploy builds the functions for this machine and deploys the template to AWS_ENDPOINT_URL, which has to be on this machine. Deploying
-// a stack again updates it, or says that nothing changed. The error says which tool failed; Log has its words.
+// Deploy builds the functions for this machine and deploys the template to AWS_ENDPOINT_URL, which has to be on this
+// machine. Deploying a stack again updates it, or says that nothing changed. The error says which tool failed; Log has
+// its output.
 //
-// An account translates the template by itself. Local AWS does too, but compares two versions of a stack before that, and does not
-// end there: in the template as written an alarm names its function and the function names its alarm, for deployments. So it is
-// translated here, by the same translator, and local AWS gets what AWS would compare, in a way that it bears (scripts/validate/local.py).
+// An account translates the template. Local AWS does so too, but first compares two versions of a stack, and that never
+// ends: in the template as written an alarm names its function and the function names its alarm, for deployments. So
+// the same translator translates it here, and local AWS gets what AWS would compare, in a form that it can process
+// (scripts/validate/local.py).
 func Deploy(ctx context.Context, options Options) (*Stack, error) {
 	s := &Stack{options: options, endpoint: os.Getenv("AWS_ENDPOINT_URL")}
 	if err := onThisMachine(s.endpoint); err != nil {
@@ -109,8 +111,8 @@ func (s *Stack) Update(ctx context.Context, given map[string]string) error {
 	return s.moveAliases(ctx)
 }
 
-// moveAliases points each alias to the version that the template names, as CloudFormation would. Where that is the one of the last
-// deployment, which the alias describes, it stays where it is: it may have been moved by hand since.
+// moveAliases points each alias to the version that the template names, as CloudFormation would. If that version is the
+// last deployment's, which the alias describes, the alias stays: it may have been moved by hand since.
 func (s *Stack) moveAliases(ctx context.Context) error {
 	for _, output := range slices.Sorted(maps.Keys(s.Outputs)) {
 		where := strings.Fields(s.Outputs[output])
@@ -137,7 +139,7 @@ func (s *Stack) moveAliases(ctx context.Context) error {
 	return nil
 }
 
-// pairs lists parameters over those of Omitted as NAME=VALUE.
+// pairs lists Omitted, overridden by the given parameters, as NAME=VALUE.
 func pairs(given map[string]string) (list []string) {
 	parameters := maps.Clone(Omitted)
 	maps.Copy(parameters, given)
@@ -147,7 +149,7 @@ func pairs(given map[string]string) (list []string) {
 	return list
 }
 
-// onThisMachine keeps a mistaken environment from deploying to an account.
+// onThisMachine prevents a deployment to an account when the environment is wrong.
 func onThisMachine(endpoint string) error {
 	u, err := url.Parse(endpoint)
 	if err != nil || u.Hostname() == "" {
@@ -185,8 +187,8 @@ func tool(ctx context.Context, options Options, out io.Writer, mode string, argu
 	return nil
 }
 
-// ReadOutputs reads the outputs of a stack that is deployed already, in an account or on local AWS: wherever the standard variables and
-// files of AWS lead. Of the options it needs the name and the log.
+// ReadOutputs reads the outputs of an existing stack, in an account or on local AWS: the standard variables and files
+// of AWS decide. It needs only the options' name and log.
 func ReadOutputs(ctx context.Context, options Options) (map[string]string, error) {
 	var out bytes.Buffer
 	if err := sam(ctx, options, &out, "list", "stack-outputs", "--stack-name", options.Name, "--output", "json"); err != nil {
@@ -220,8 +222,8 @@ func (s *Stack) Tick(ctx context.Context) error {
 	return err
 }
 
-// Lambda makes a request to a function that an output of the stack names, and returns the body of the answer. What the function itself
-// failed with is an error too.
+// Lambda makes a request to a function that an output of the stack names, and returns the body of the answer. A failure
+// of the function itself is an error too.
 func (s *Stack) Lambda(ctx context.Context, method, output, path, body string) ([]byte, error) {
 	return s.call(ctx, method, s.Outputs[output], path, body)
 }
