@@ -1,5 +1,5 @@
-// Package awslane composes the storage on DynamoDB and the transport on SQS into one lane. [FromEnv] reads what the deployment
-// template sets; [New] is for programs that configure themselves.
+// Package awslane composes the storage on DynamoDB and the transport on SQS into one lane. [FromEnv] reads what the
+// deployment template sets; [New] is for programs that configure themselves.
 package awslane
 
 import (

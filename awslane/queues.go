@@ -7,9 +7,9 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// ParseQueues reads the value of RUNLANE_QUEUES: "name=url" pairs with commas between them. White space around names, URLs and
-// pairs is ignored, as is a comma at the end. Anything else, and nothing at all, is runlane.ErrConfigurationInvalid. URLs are
-// judged by sqstransport.New.
+// ParseQueues reads the value of RUNLANE_QUEUES: "name=url" pairs with commas between them. White space around names,
+// URLs and pairs is ignored, as is a comma at the end. Anything else, and nothing at all, is
+// runlane.ErrConfigurationInvalid. URLs are judged by sqstransport.New.
 func ParseQueues(text string) (map[runlane.QueueName]string, error) {
 	const hint = "set it to name=url pairs with commas between them, like " +
 		"emails=https://sqs.eu-west-1.amazonaws.com/123456789012/emails"

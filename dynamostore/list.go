@@ -39,7 +39,8 @@ type listing struct {
 	known map[runlane.RunID]*rows.Run // what was read ahead; nil for a run that is gone
 }
 
-// ListRuns implements lane.Storage. Active runs are read strongly behind their markers; finished ones are shown from the index.
+// ListRuns implements lane.Storage. Active runs are read strongly behind their markers; finished ones are shown from
+// the index.
 func (s *Store) ListRuns(ctx context.Context, q *lane.RunQuery) (*runlane.Page[runlane.RunSummary], error) {
 	limit, err := q.PageLimit()
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/runlane/runlane-go/dynamostore/internal/ddb"
 )
 
-// Usage counts requests and capacity units. A write unit is one write of up to 1 KB, twice that in a transaction, plus one for
-// each index entry put or removed; a read unit is one strongly consistent read of up to 4 KB.
+// Usage counts requests and capacity units. A write unit is one write of up to 1 KB, twice that in a transaction, plus
+// one for each index entry put or removed; a read unit is one strongly consistent read of up to 4 KB.
 type Usage struct {
 	Requests   int64   `json:"requests"`
 	WriteUnits float64 `json:"writeUnits"`
@@ -25,16 +25,17 @@ func (u Usage) Minus(before Usage) Usage {
 	return Usage{u.Requests - before.Requests, u.WriteUnits - before.WriteUnits, u.ReadUnits - before.ReadUnits}
 }
 
-// Stats are usage figures, in total and by operation. Operations are named after the last event of a commit ("run.started")
-// or after what was done ("read run", "acknowledge", "move marker").
+// Stats are usage figures, in total and by operation. Operations are named after the last event of a commit
+// ("run.started") or after what was done ("read run", "acknowledge", "move marker").
 type Stats struct {
 	Usage
 	Conflicts  int64            `json:"conflicts"` // transactions repeated because they met another on the same item
 	Operations map[string]Usage `json:"operations"`
 }
 
-// Meter adds up what requests cost, computed from what is sent: item sizes and index changes, by the rules that AWS bills by.
-// It does not ask DynamoDB, whose emulators report transactions wrongly. Safe for concurrent use; the zero value is ready.
+// Meter adds up what requests cost, computed from what is sent: item sizes and index changes, by the rules that AWS
+// bills by. It does not ask DynamoDB, whose emulators report transactions wrongly. Safe for concurrent use; the zero
+// value is ready.
 type Meter struct {
 	mutex sync.Mutex
 	stats Stats

@@ -85,7 +85,8 @@ func (d *dispatch) runnable(ctx context.Context, after runlane.Cursor) (runlane.
 	return page.Next, nil
 }
 
-// hasSlot reports whether a worker could claim the run now: by its own slot, or by a free one, which it then counts as taken.
+// hasSlot reports whether a worker could claim the run now: by its own slot, or by a free one, which it then counts as
+// taken.
 func (d *dispatch) hasSlot(ctx context.Context, r *rows.Run) (bool, error) {
 	if r.Slot != 0 && (r.State() == runlane.StatusRunning || r.DispatchExpiresAt > d.at) {
 		return true, nil

@@ -157,8 +157,8 @@ func (s *Store) keptUntil(claimUntil time.Time) time.Time {
 // maxCompletionRounds bounds how often a completion starts over because the record or the claim changed under it.
 const maxCompletionRounds = 16
 
-// CompleteScheduleOccurrence implements lane.Storage. Repeating it with the same token and the same result changes nothing and is
-// no error.
+// CompleteScheduleOccurrence implements lane.Storage. Repeating it with the same token and the same result changes
+// nothing and is no error.
 func (s *Store) CompleteScheduleOccurrence(ctx context.Context, c *lane.CompleteOccurrenceCommand) error {
 	if err := c.Validate(); err != nil {
 		return err

@@ -68,7 +68,8 @@ var counted = map[core.Metric]string{
 	core.MetricWakeupsRefused: MetricWakeupsRefused,
 }
 
-// dueWatcher is the ability of a storage to say since when the oldest due marker has been waiting; zero when nothing is due.
+// dueWatcher is the ability of a storage to say since when the oldest due marker has been waiting; zero when nothing is
+// due.
 type dueWatcher interface {
 	OldestDue(ctx context.Context, environment runlane.Environment, at time.Time) (time.Time, error)
 }
@@ -200,7 +201,8 @@ func (m *meter) flush(rt *core.Runtime) {
 	_, _ = m.out.Write(line) // one write: lines of the logger come whole before or after it
 }
 
-// embedded is a line in the embedded metric format. Lambda filters lines by level, and only those that have a timestamp too.
+// embedded is a line in the embedded metric format. Lambda filters lines by level, and only those that have a timestamp
+// too.
 func embedded(values map[string]float64, function, level string, at time.Time) []byte {
 	type metric struct {
 		Name string `json:"Name"`

@@ -16,7 +16,8 @@ func mayPass(err error) bool {
 	return ok && (e.Retryable || e.Code == runlane.ErrOperationCancelled)
 }
 
-// clockDifference is how far the clocks of Lambda and of this environment may be apart (docs/internals/decisions.md, Programs), in whole seconds.
+// clockDifference is how far the clocks of Lambda and of this environment may be apart (docs/internals/decisions.md,
+// Programs), in whole seconds.
 const clockDifference = 3 * time.Second
 
 // fits refuses invocations that are too short for a task of the runtime. Lambda tells a function's timeout only by each

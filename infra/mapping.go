@@ -8,7 +8,8 @@ const (
 	// WakeupBatch is the most wakeups in one invocation of the bridge, unless the template's parameter changes it:
 	// SQS's own maximum without a batching window, which would delay wakeups.
 	WakeupBatch = 10
-	// BatchItemFailures is the response type of both mappings: a record that is reported comes again, the others do not.
+	// BatchItemFailures is the response type of both mappings: a record that is reported comes again, the others do
+	// not.
 	BatchItemFailures = "ReportBatchItemFailures"
 
 	// StreamBatch is the most stream records in one invocation of the relay.
@@ -23,7 +24,8 @@ const (
 	StreamRetries = 10
 	StreamMaxAge  = time.Hour
 
-	// TickRate is how often the tick is invoked, TickTimeout how long an invocation may take: it is over when the next begins.
+	// TickRate is how often the tick is invoked, TickTimeout how long an invocation may take: it is over when the next
+	// begins.
 	TickRate    = "rate(1 minute)"
 	TickTimeout = 55 * time.Second
 )

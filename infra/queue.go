@@ -21,13 +21,14 @@ const (
 	DefaultFunctionTimeout = 60 * time.Second
 	// MaxFunctionTimeout is Lambda's own limit.
 	MaxFunctionTimeout = 15 * time.Minute
-	// VisibilityFactor is how many function timeouts a received message stays invisible: what AWS asks for, so that throttled
-	// and retried invocations do not let a message reappear while it is being worked on.
+	// VisibilityFactor is how many function timeouts a received message stays invisible: what AWS asks for, so that
+	// throttled and retried invocations do not let a message reappear while it is being worked on.
 	VisibilityFactor = 6
 	// MaxReceiveCount is how often a message of a standard queue is received before it moves to the dead-letter queue.
 	MaxReceiveCount = 5
-	// MaxFIFOReceiveCount is that of a FIFO queue. A batch of ten may be one group, of which an invocation has time for the first
-	// alone: the last is then received ten times before it begins. The rest is for failures, as in a standard queue.
+	// MaxFIFOReceiveCount is that of a FIFO queue. A batch of ten may be one group, of which an invocation has time for
+	// the first alone: the last is then received ten times before it begins. The rest is for failures, as in a standard
+	// queue.
 	MaxFIFOReceiveCount = WakeupBatch + MaxReceiveCount
 	// Retention is how long a work queue and its dead-letter queue keep a message: the longest that SQS allows.
 	Retention = 14 * 24 * time.Hour
@@ -41,8 +42,9 @@ var ErrQueueDiffers = errors.New("queue differs from its definition")
 
 // QueueOptions are the choices of a work queue. nil means all defaults.
 type QueueOptions struct {
-	// FunctionTimeout is the timeout of the function that reads the queue, in whole seconds, at most [MaxFunctionTimeout]. The
-	// queue's visibility timeout is [VisibilityFactor] times that. 0 means [DefaultFunctionTimeout].
+	// FunctionTimeout is the timeout of the function that reads the queue, in whole seconds, at most
+	// [MaxFunctionTimeout]. The queue's visibility timeout is [VisibilityFactor] times that. 0 means
+	// [DefaultFunctionTimeout].
 	FunctionTimeout time.Duration
 }
 
@@ -55,7 +57,8 @@ type Queue struct {
 // IsFIFO reports whether a queue of that name is a FIFO queue, which SQS tells by the suffix.
 func IsFIFO(name string) bool { return strings.HasSuffix(name, fifoSuffix) }
 
-// DeadLetterName returns the name of a work queue's dead-letter queue. That of a FIFO queue is FIFO too, as SQS demands.
+// DeadLetterName returns the name of a work queue's dead-letter queue. That of a FIFO queue is FIFO too, as SQS
+// demands.
 func DeadLetterName(name string) string {
 	if base, fifo := strings.CutSuffix(name, fifoSuffix); fifo {
 		return base + deadLetterSuffix + fifoSuffix
@@ -63,9 +66,10 @@ func DeadLetterName(name string) string {
 	return name + deadLetterSuffix
 }
 
-// QueueAttributes returns the attributes of a work queue: messages kept 14 days, invisible for six function timeouts once
-// received, moved to the dead-letter queue after the fifth receipt ([MaxFIFOReceiveCount] for FIFO), encrypted by SQS. A FIFO queue
-// orders and de-duplicates by message group, never by content: the deduplication id is the outbox id's (docs/internals/decisions.md, Delivery).
+// QueueAttributes returns the attributes of a work queue: messages kept 14 days, invisible for six function timeouts
+// once received, moved to the dead-letter queue after the fifth receipt ([MaxFIFOReceiveCount] for FIFO), encrypted by
+// SQS. A FIFO queue orders and de-duplicates by message group, never by content: the deduplication id is the outbox
+// id's (docs/internals/decisions.md, Delivery).
 //
 // The error is for options out of range.
 func QueueAttributes(name, deadLetterARN string, options *QueueOptions) (map[string]string, error) {
@@ -90,18 +94,19 @@ func QueueAttributes(name, deadLetterARN string, options *QueueOptions) (map[str
 	return attributes, nil
 }
 
-// redrivePolicy is written by SQS's field names. A struct keeps their order, so that creating a queue twice sends equal text.
+// redrivePolicy is written by SQS's field names. A struct keeps their order, so that creating a queue twice sends equal
+// text.
 type redrivePolicy struct {
 	DeadLetterTargetARN string `json:"deadLetterTargetArn"`
 	MaxReceiveCount     int    `json:"maxReceiveCount"`
 }
 
-// DeadLetterAttributes returns the attributes of a dead-letter queue of that name: as a work queue, without redrive and with the
-// service's visibility timeout. [RedriveAllowPolicy] comes with the work queue.
+// DeadLetterAttributes returns the attributes of a dead-letter queue of that name: as a work queue, without redrive and
+// with the service's visibility timeout. [RedriveAllowPolicy] comes with the work queue.
 func DeadLetterAttributes(name string) map[string]string { return sharedAttributes(name) }
 
-// RedriveAllowPolicy returns the attribute of that name of a dead-letter queue: nothing but its work queue may send it messages
-// that were received too often.
+// RedriveAllowPolicy returns the attribute of that name of a dead-letter queue: nothing but its work queue may send it
+// messages that were received too often.
 func RedriveAllowPolicy(workARN string) (string, error) {
 	policy, err := json.Marshal(redriveAllowPolicy{RedrivePermission: "byQueue", SourceQueueARNs: []string{workARN}})
 	if err != nil {
@@ -115,8 +120,9 @@ type redriveAllowPolicy struct {
 	SourceQueueARNs   []string `json:"sourceQueueArns"`
 }
 
-// sharedAttributes are those that a work queue and its dead-letter queue have in common. The latter scopes de-duplication to the
-// group as well: otherwise it would swallow dead messages of different groups that happen to share an id.
+// sharedAttributes are those that a work queue and its dead-letter queue have in common. The latter scopes
+// de-duplication to the group as well: otherwise it would swallow dead messages of different groups that happen to
+// share an id.
 func sharedAttributes(name string) map[string]string {
 	attributes := map[string]string{
 		string(types.QueueAttributeNameMessageRetentionPeriod): seconds(Retention),
@@ -136,8 +142,8 @@ func sharedAttributes(name string) map[string]string {
 
 func seconds(d time.Duration) string { return strconv.Itoa(int(d / time.Second)) }
 
-// CreateQueue makes sure that the work queue and its dead-letter queue exist with the attributes of their definition. An
-// existing queue with other attributes is an error that wraps [ErrQueueDiffers] and lists them; it is never changed.
+// CreateQueue makes sure that the work queue and its dead-letter queue exist with the attributes of their definition.
+// An existing queue with other attributes is an error that wraps [ErrQueueDiffers] and lists them; it is never changed.
 func CreateQueue(ctx context.Context, client *sqs.Client, name string, options *QueueOptions) (Queue, error) {
 	if _, err := QueueAttributes(name, "", options); err != nil {
 		return Queue{}, err // before anything is created
@@ -241,8 +247,8 @@ func parseRedrive(text string) (redrivePolicy, bool) {
 	return redrivePolicy{DeadLetterTargetARN: raw.DeadLetterTargetARN, MaxReceiveCount: count}, err == nil
 }
 
-// DeleteQueue deletes a work queue and its dead-letter queue with everything in them. Queues that do not exist are no error. For
-// tests; AWS lets 60 seconds pass before the names may be used again.
+// DeleteQueue deletes a work queue and its dead-letter queue with everything in them. Queues that do not exist are no
+// error. For tests; AWS lets 60 seconds pass before the names may be used again.
 func DeleteQueue(ctx context.Context, client *sqs.Client, queue Queue) error {
 	for _, url := range []string{queue.URL, queue.DeadLetterURL} {
 		if url == "" {

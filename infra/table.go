@@ -28,14 +28,15 @@ const (
 	DoneSort      = "fa"
 )
 
-// TTLAttribute is the attribute (a Unix time in seconds) after which DynamoDB may delete an item. Only items that carry it
-// ever expire.
+// TTLAttribute is the attribute (a Unix time in seconds) after which DynamoDB may delete an item. Only items that carry
+// it ever expire.
 const TTLAttribute = "xt"
 
 // activeTimeout bounds the wait for a table to become active when the caller's context does not.
 const activeTimeout = 5 * time.Minute
 
-// ErrTableMissing and ErrTableDiffers are what [CheckTable] and [CreateTable] find wrong with a table; match with errors.Is.
+// ErrTableMissing and ErrTableDiffers are what [CheckTable] and [CreateTable] find wrong with a table; match with
+// errors.Is.
 var (
 	ErrTableMissing = errors.New("table does not exist")
 	ErrTableDiffers = errors.New("table differs from its definition")
@@ -51,8 +52,8 @@ func DoneProjection() []string {
 	return []string{"tk", "qu", "ca", "ra", "na", "nf", "nt", "nl", "fc", "so", "sr", "ss", "sf"}
 }
 
-// TableInput returns the definition of the table: on-demand billing, the indexes due and done, and a stream of new images.
-// Time to live is not part of a creation; [CreateTable] sets it afterwards.
+// TableInput returns the definition of the table: on-demand billing, the indexes due and done, and a stream of new
+// images. Time to live is not part of a creation; [CreateTable] sets it afterwards.
 func TableInput(name string) *dynamodb.CreateTableInput {
 	return &dynamodb.CreateTableInput{
 		TableName:   aws.String(name),
@@ -93,9 +94,9 @@ func keySchema(hash, sort string) []types.KeySchemaElement {
 	}
 }
 
-// CreateTable makes sure that the table exists, is active and has its time to live set. A table that exists already is checked
-// like [CheckTable] does and never changed, except that a missing time to live is turned on. It waits until the table is active,
-// at most five minutes.
+// CreateTable makes sure that the table exists, is active and has its time to live set. A table that exists already is
+// checked like [CheckTable] does and never changed, except that a missing time to live is turned on. It waits until the
+// table is active, at most five minutes.
 //
 // Errors: one that wraps [ErrTableDiffers] and lists what differs, or the service's own.
 func CreateTable(ctx context.Context, client *dynamodb.Client, name string) error {
@@ -116,11 +117,11 @@ func CreateTable(ctx context.Context, client *dynamodb.Client, name string) erro
 	return enableTTL(ctx, client, name)
 }
 
-// CheckTable verifies that the table exists, is active, and has the keys, indexes, projections, stream and time to live of its
-// definition. Further indexes and the billing mode are not judged. It changes nothing.
+// CheckTable verifies that the table exists, is active, and has the keys, indexes, projections, stream and time to live
+// of its definition. Further indexes and the billing mode are not judged. It changes nothing.
 //
-// Errors: one that wraps [ErrTableMissing] and says how to create it, one that wraps [ErrTableDiffers] and lists what differs and
-// what to do, or the service's own.
+// Errors: one that wraps [ErrTableMissing] and says how to create it, one that wraps [ErrTableDiffers] and lists what
+// differs and what to do, or the service's own.
 func CheckTable(ctx context.Context, client *dynamodb.Client, name string) error {
 	if err := checkDefinition(ctx, client, name); err != nil {
 		return err
@@ -186,8 +187,8 @@ func describeTTL(ctx context.Context, client *dynamodb.Client, name string) (*ty
 	return out.TimeToLiveDescription, nil
 }
 
-// DeleteTable deletes the table and waits until it is gone, at most five minutes. A table that does not exist is no error.
-// For tests: everything in it is lost.
+// DeleteTable deletes the table and waits until it is gone, at most five minutes. A table that does not exist is no
+// error. For tests: everything in it is lost.
 func DeleteTable(ctx context.Context, client *dynamodb.Client, name string) error {
 	_, err := client.DeleteTable(ctx, &dynamodb.DeleteTableInput{TableName: aws.String(name)})
 	var missing *types.ResourceNotFoundException

@@ -10,8 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// differs says what is wrong and what to do. Keys cannot be changed in place and the rest is the template's to change, so the
-// advice is the same for every fault.
+// differs says what is wrong and what to do. Keys cannot be changed in place and the rest is the template's to change,
+// so the advice is the same for every fault.
 func differs(name string, faults []string) error {
 	return fmt.Errorf("table %q: %w: %s; name another table, or create it anew from template.yaml (local AWS: `make local-down`, then `make local-up`)",
 		name, ErrTableDiffers, strings.Join(faults, "; "))

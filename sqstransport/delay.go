@@ -19,9 +19,9 @@ func (t *Transport) MaxDelay(queue runlane.QueueName) time.Duration {
 	return 0
 }
 
-// SendWakeups sends each wakeup after its delay, rounded up to whole seconds; a delay that is not positive means at once. Outcomes
-// are those of PublishWakeups, with one more: a delay that the queue cannot give is a permanent failure. The error is
-// only for a context that has ended before anything was sent: runlane.ErrOperationCancelled.
+// SendWakeups sends each wakeup after its delay, rounded up to whole seconds; a delay that is not positive means at
+// once. Outcomes are those of PublishWakeups, with one more: a delay that the queue cannot give is a permanent failure.
+// The error is only for a context that has ended before anything was sent: runlane.ErrOperationCancelled.
 func (t *Transport) SendWakeups(ctx context.Context, wakeups []lane.DelayedWakeup) ([]lane.PublishOutcome, error) {
 	if err := ended(ctx); err != nil {
 		return nil, err

@@ -8,8 +8,8 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// groupID names the message group: one a concurrency key, else one a run. SQS takes at most 128 characters of ASCII, keys may be
-// longer and hold anything.
+// groupID names the message group: one a concurrency key, else one a run. SQS takes at most 128 characters of ASCII,
+// keys may be longer and hold anything.
 func groupID(queue runlane.QueueName, key string) string { return digest(string(queue), key) }
 
 // deduplicationID is of the outbox row, so that a publication repeated after an unknown outcome arrives once.

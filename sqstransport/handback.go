@@ -115,8 +115,8 @@ type visibilityChange struct {
 	timeout       time.Duration
 }
 
-// changeVisibility sends ten changes a request. It returns the receipt handles that SQS refused to change; the error joins those of
-// requests that failed as a whole.
+// changeVisibility sends ten changes a request. It returns the receipt handles that SQS refused to change; the error
+// joins those of requests that failed as a whole.
 func (t *Transport) changeVisibility(ctx context.Context, b *binding, changes []visibilityChange) (refused []string, err error) {
 	var errs []error
 	for start := 0; start < len(changes); start += maxBatch {

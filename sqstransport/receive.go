@@ -26,7 +26,8 @@ const (
 	idlePause = 15 * time.Second
 	// maxBursts is how many more polls run beside a queue's own while each comes back full.
 	maxBursts = 3
-	// firstPollPause and lastPollPause bound the pause after a poll that failed, or came back empty without having waited.
+	// firstPollPause and lastPollPause bound the pause after a poll that failed, or came back empty without having
+	// waited.
 	firstPollPause = time.Second
 	lastPollPause  = 15 * time.Second
 )

@@ -1,6 +1,6 @@
-// Package sqstransport is a [lane.Transport] on Amazon SQS: it publishes wakeups to standard and FIFO queues, delays them
-// natively, receives them by long polling, and hands back what could not be handled. Messages carry no state, so losing,
-// repeating or reordering them never corrupts a run (docs/internals/decisions.md, Delivery).
+// Package sqstransport is a [lane.Transport] on Amazon SQS: it publishes wakeups to standard and FIFO queues, delays
+// them natively, receives them by long polling, and hands back what could not be handled. Messages carry no state, so
+// losing, repeating or reordering them never corrupts a run (docs/internals/decisions.md, Delivery).
 //
 // One Lambda function or many long-lived workers may read the same queues; both settle their records by the same rules:
 // [Deliver] runs a batch, [Transport.HandBack] gives back what failed.
@@ -59,19 +59,20 @@ type API interface {
 
 // Options of [New]. nil means the defaults.
 type Options struct {
-	// Fair sets a message group on wakeups of standard queues too, one a concurrency key, so that a tenant with many runs does
-	// not delay the others. SQS charges extra for such messages.
+	// Fair sets a message group on wakeups of standard queues too, one a concurrency key, so that a tenant with many
+	// runs does not delay the others. SQS charges extra for such messages.
 	Fair bool
 	// Logger defaults to slog.Default().
 	Logger *slog.Logger
 	// Timeout of each request, on top of the wait of a long poll. 0 means DefaultTimeout.
 	Timeout time.Duration
-	// Visibility of received wakeups, in whole seconds from 3 s to 12 h. Receive extends it for as long as a handler runs, so
-	// it only says how soon the wakeups of a process that died come again. 0 means DefaultVisibility.
+	// Visibility of received wakeups, in whole seconds from 3 s to 12 h. Receive extends it for as long as a handler
+	// runs, so it only says how soon the wakeups of a process that died come again. 0 means DefaultVisibility.
 	Visibility time.Duration
 }
 
-// Transport implements [lane.Transport], [lane.Receiver], [lane.DelayedSender], [lane.DepthReader], [lane.InvocationReader] and [HandBacker].
+// Transport implements [lane.Transport], [lane.Receiver], [lane.DelayedSender], [lane.DepthReader],
+// [lane.InvocationReader] and [HandBacker].
 type Transport struct {
 	lane.UnimplementedTransport
 
@@ -99,8 +100,8 @@ type binding struct {
 	fifo bool
 }
 
-// New binds each queue of the application to the URL of an SQS queue; a URL that ends in ".fifo" is a FIFO queue. It makes no
-// request. What is wrong with the bindings or the options is runlane.ErrConfigurationInvalid.
+// New binds each queue of the application to the URL of an SQS queue; a URL that ends in ".fifo" is a FIFO queue. It
+// makes no request. What is wrong with the bindings or the options is runlane.ErrConfigurationInvalid.
 func New(client API, queues map[runlane.QueueName]string, options *Options) (*Transport, error) {
 	if options == nil {
 		options = &Options{}
@@ -236,8 +237,8 @@ func (t *Transport) Start(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Depth reads the approximate numbers of visible and of received messages; delayed ones do not count. A queue that is not bound
-// is runlane.ErrConfigurationInvalid, every failure of the request runlane.ErrTransportUnavailable.
+// Depth reads the approximate numbers of visible and of received messages; delayed ones do not count. A queue that is
+// not bound is runlane.ErrConfigurationInvalid, every failure of the request runlane.ErrTransportUnavailable.
 func (t *Transport) Depth(ctx context.Context, queue runlane.QueueName) (visible, inFlight int, err error) {
 	b, ok := t.bindings[queue]
 	if !ok {
@@ -263,15 +264,15 @@ func (t *Transport) Depth(ctx context.Context, queue runlane.QueueName) (visible
 	return numbers[0], numbers[1], nil
 }
 
-// The deployment template gives a queue the visibility timeout of six invocations, as AWS asks for, and makes none shorter than 30 s: a
-// queue with less was not made for functions.
+// The deployment template gives a queue the visibility timeout of six invocations, as AWS asks for, and makes none
+// shorter than 30 s: a queue with less was not made for functions.
 const (
 	visibilityInvocations = 6
 	shortestInvocation    = 30 * time.Second
 )
 
-// InvocationTime implements [lane.InvocationReader]: a sixth of the queue's visibility timeout, 0 below 30 s. A queue that is not bound
-// is runlane.ErrConfigurationInvalid, every failure of the request runlane.ErrTransportUnavailable.
+// InvocationTime implements [lane.InvocationReader]: a sixth of the queue's visibility timeout, 0 below 30 s. A queue
+// that is not bound is runlane.ErrConfigurationInvalid, every failure of the request runlane.ErrTransportUnavailable.
 func (t *Transport) InvocationTime(ctx context.Context, queue runlane.QueueName) (time.Duration, error) {
 	b, ok := t.bindings[queue]
 	if !ok {

@@ -1,6 +1,7 @@
-// Package eventsource stands in for Lambda's event source mappings where there is no Lambda: local development, tests and the
-// demonstration on local AWS. [Queue] feeds a handler with batches of an SQS queue, [Stream] one with records of a DynamoDB
-// stream, both with the events that Lambda would send and with its answers to partial failures. Neither is meant for production.
+// Package eventsource stands in for Lambda's event source mappings where there is no Lambda: local development, tests
+// and the demonstration on local AWS. [Queue] feeds a handler with batches of an SQS queue, [Stream] one with records
+// of a DynamoDB stream, both with the events that Lambda would send and with its answers to partial failures. Neither
+// is meant for production.
 package eventsource
 
 import (

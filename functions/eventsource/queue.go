@@ -49,10 +49,10 @@ type QueueOptions struct {
 	Timeout time.Duration
 }
 
-// Queue polls the queue and invokes handler with its messages until ctx ends; then it waits for the invocations under way and
-// returns nil. Messages that the response does not report as failed are deleted, the others come again when they become
-// visible. An error, or a failure without a known message id, fails the whole batch, as on Lambda. The visibility of received
-// messages is the queue's own. Failures of the service are logged and outlasted.
+// Queue polls the queue and invokes handler with its messages until ctx ends; then it waits for the invocations under
+// way and returns nil. Messages that the response does not report as failed are deleted, the others come again when
+// they become visible. An error, or a failure without a known message id, fails the whole batch, as on Lambda. The
+// visibility of received messages is the queue's own. Failures of the service are logged and outlasted.
 //
 // Options out of range are runlane.ErrConfigurationInvalid.
 func Queue(ctx context.Context, client QueueAPI, url string, options *QueueOptions, handler QueueHandler) error {

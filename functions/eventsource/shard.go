@@ -95,7 +95,8 @@ func (s *stream) records(ctx context.Context, iterator *string) ([]types.Record,
 	return out.Records, out.NextShardIterator, nil
 }
 
-// handle filters the records and invokes the handler with batches of them; false means that ctx ended before all were handled.
+// handle filters the records and invokes the handler with batches of them; false means that ctx ended before all were
+// handled.
 func (s *stream) handle(ctx context.Context, sh *shard, records []types.Record) bool {
 	var batch []events.DynamoDBEventRecord
 	for i := range records {

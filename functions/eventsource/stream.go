@@ -58,10 +58,10 @@ type StreamOptions struct {
 	Timeout time.Duration
 }
 
-// Stream reads all shards of the stream, children after their parents, and invokes handler with the records that the relay's
-// mapping lets through: INSERT of an item whose attribute relay is "1". Each shard's records arrive in order, one invocation at a
-// time; a batch is repeated from the first record that the response reports as failed, all of it after an error. Failures of
-// the service are logged and outlasted.
+// Stream reads all shards of the stream, children after their parents, and invokes handler with the records that the
+// relay's mapping lets through: INSERT of an item whose attribute relay is "1". Each shard's records arrive in order,
+// one invocation at a time; a batch is repeated from the first record that the response reports as failed, all of it
+// after an error. Failures of the service are logged and outlasted.
 //
 // When ctx ends, Stream waits for the invocations under way and returns nil. Options out of range are
 // runlane.ErrConfigurationInvalid.

@@ -16,7 +16,8 @@ import (
 	"github.com/runlane/runlane-go/infra"
 )
 
-// Every caller of a local AWS signs with the same dummy keys; real ones are never read and never written to the env file.
+// Every caller of a local AWS signs with the same dummy keys; real ones are never read and never written to the env
+// file.
 const dummyKey = "test"
 
 // settings say what to create, and where.

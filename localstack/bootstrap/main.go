@@ -5,8 +5,8 @@
 //	bootstrap wait URL DURATION      returns once the endpoint answers HTTP
 //	bootstrap create ENV_FILE        creates table and queues at AWS_ENDPOINT_URL and writes ENV_FILE
 //
-// create reads AWS_ENDPOINT_URL, AWS_REGION, RUNLANE_TABLE, RUNLANE_ENV, RUNLANE_LOCAL_QUEUES and RUNLANE_LOCAL_DYNAMODB.
-// Everything is idempotent.
+// create reads AWS_ENDPOINT_URL, AWS_REGION, RUNLANE_TABLE, RUNLANE_ENV, RUNLANE_LOCAL_QUEUES and
+// RUNLANE_LOCAL_DYNAMODB. Everything is idempotent.
 package main
 
 import (

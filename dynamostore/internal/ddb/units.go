@@ -8,8 +8,8 @@ import (
 	"github.com/runlane/runlane-go/dynamostore/internal/item"
 )
 
-// Usage counts requests and capacity units. A write unit is one write of up to 1 KB, twice that in a transaction, plus one for
-// each index entry put or removed; a read unit is one strongly consistent read of up to 4 KB.
+// Usage counts requests and capacity units. A write unit is one write of up to 1 KB, twice that in a transaction, plus
+// one for each index entry put or removed; a read unit is one strongly consistent read of up to 4 KB.
 type Usage struct {
 	Requests   int64
 	WriteUnits float64

@@ -40,7 +40,8 @@ type Built struct {
 	slots int // the index of the first write about slots: they come last
 }
 
-// Every commit begins with the run and the log item. Owners come next, in the order of the change, then payload and output, then slots.
+// Every commit begins with the run and the log item. Owners come next, in the order of the change, then payload and
+// output, then slots.
 const (
 	runWrite   = 0
 	firstOwner = 2

@@ -41,8 +41,8 @@ type SlotChange struct {
 	Put    *SlotItem // taken or kept, as it is after the commit
 	Before *SlotItem // what is there now; nil: nothing
 	Delete *SlotItem // given up
-	// optional: when only the slot's condition fails, the commit is repeated without it. A slot never stops an outcome, a
-	// cancellation or a recovery.
+	// optional: when only the slot's condition fails, the commit is repeated without it. A slot never stops an outcome,
+	// a cancellation or a recovery.
 	Optional bool
 	// yields: a refusal of the slot by a throttle or another transaction counts as a taken slot. No creation fails
 	// because of it.
