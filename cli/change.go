@@ -246,10 +246,10 @@ func runsPruneCommand() *command {
 				call := func(ctx context.Context, after runlane.Cursor, limit int, dry bool) (*core.BulkResult, error) {
 					o := options
 					if dry && after == options.After {
-						after = "" // the cursor of the removal does not fit the count, which no longer sees removed runs anyway
+						after = "" // the removal's cursor does not fit the count, which sees no removed runs
 					}
 					if dry {
-						limit = runlane.MaxPageLimit // of the list, which begins with the newest; the limit applies to the runs found in it
+						limit = runlane.MaxPageLimit // of the list; the limit applies to the runs found in it
 					}
 					o.After, o.Limit, o.DryRun = after, min(limit, runlane.MaxPageLimit), dry
 					return rt.Runs().Prune(ctx, &o)

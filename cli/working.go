@@ -41,7 +41,7 @@ func (s *session) work(
 	working, stop := context.WithCancel(ctx)
 	defer stop()
 	worked := make(chan error, 1)
-	go func() { worked <- rt.Work(working, options) }() // ends after the context, at latest a few seconds after the grace
+	go func() { worked <- rt.Work(working, options) }() // ends a few seconds after the grace at latest
 	left, running := &workLeft{}, attempts{}
 	interrupted := working.Done()
 	var fault error

@@ -82,7 +82,7 @@ func (s *Store) creationSlot(ctx context.Context, c *lane.AppendCommand) (rows.S
 	switch {
 	case err == nil && !ok:
 		return slot, noCapacity(c)
-	case err != nil && c.Reserves() && ctx.Err() == nil && !errors.Is(err, runlane.ErrInvariantViolation): // of a newer format
+	case err != nil && c.Reserves() && ctx.Err() == nil && !errors.Is(err, runlane.ErrInvariantViolation): // newer format
 		full := noCapacity(c)
 		full.Cause = err
 		return slot, full

@@ -42,7 +42,7 @@ func (s *Store) PruneRuns(ctx context.Context, c *lane.PruneCommand) (*lane.Prun
 	if err != nil {
 		return nil, err
 	}
-	old := doneSpan(c.Environment, statuses, shards, fmt.Sprintf("%013d:", cutoff)) // with the cutoff itself: its keys continue after the colon
+	old := doneSpan(c.Environment, statuses, shards, fmt.Sprintf("%013d:", cutoff)) // keys at the cutoff continue after the colon
 	_, stopped, more, err := s.db.Walk(ctx, "prune", old, after, ddb.ChunkOf(p.limit), maxListRows, func(rows []ddb.Row) (int, bool, error) {
 		taken, err := s.pruneRows(ctx, p, rows)
 		return taken, p.progress.Pruned >= p.limit || taken < len(rows), err
@@ -138,7 +138,7 @@ func (s *Store) pruneRun(ctx context.Context, r *rows.Run, owners []rows.Owner) 
 		}
 	}
 	run, rest := parts[len(parts)-1], parts[:len(parts)-1]
-	for _, part := range slices.Backward(rest) { // 'payload' > 'output' > 'note' > 'log:…': backwards is the wanted order
+	for _, part := range slices.Backward(rest) { // 'payload' > 'output' > 'note' > 'log:…': descending order
 		if result, err := s.db.Delete(ctx, "prune", part, rows.AsRead(part)); err != nil || result == ddb.Kept {
 			return false, err
 		}

@@ -29,9 +29,12 @@ import (
 // from the call to the context's deadline. A task that needs more is handed back and logged, and [Start] refuses it.
 //
 //   - Records of a standard queue run concurrently.
-//   - In a FIFO queue the records of a group run in order. After the first one that is handed back, all later ones of the group are handed back untouched.
-//   - A run whose last attempt ended without an outcome may have killed its process. Such runs are executed one at a time, after the others of the batch.
-//   - A record that cannot be parsed, or is of another environment, is reported alone, so that it reaches its dead-letter queue unchanged.
+//   - In a FIFO queue the records of a group run in order. After the first one that is handed back, all later ones of
+//     the group are handed back untouched.
+//   - A run whose last attempt ended without an outcome may have killed its process. Such runs are executed one at a
+//     time, after the others of the batch.
+//   - A record that cannot be parsed, or is of another environment, is reported alone, so that it reaches its
+//     dead-letter queue unchanged.
 //
 // The error is only for a batch with a record that has no id: Lambda slows down after errors.
 func Bridge(rt *core.Runtime) func(context.Context, events.SQSEvent) (events.SQSEventResponse, error) {

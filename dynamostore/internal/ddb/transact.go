@@ -133,7 +133,7 @@ func (t *Table) cancelled(
 		if len(now) > 0 {
 			return 0, now, false, nil
 		}
-		if sent.tries == maxConflictTries && readErr == nil && sent.rounds < maxConflictRounds-1 { // no transaction has succeeded yet
+		if sent.tries == maxConflictTries && readErr == nil && sent.rounds < maxConflictRounds-1 { // none succeeded
 			sent.tries = 0
 			sent.rounds++
 		}
@@ -230,7 +230,7 @@ func (t *Table) settle(ctx context.Context, sent *attempt, cause error) ([]item.
 			return nil, nil
 		}
 		if failed, readErr := t.failing(ctx, sent.Writes); readErr == nil && len(failed) > 0 && failed[0].Index == 0 {
-			return t.lostTo(ctx, sent, failed) // the leading item has a later version, so the sending without an answer can no longer be carried out
+			return t.lostTo(ctx, sent, failed) // a later version of the leading item excludes the unheard sending
 		}
 	}
 	return nil, unsettled(err)

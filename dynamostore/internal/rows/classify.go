@@ -151,15 +151,15 @@ func HandedOver(r *Run, row *Delivery, at Millis, p lane.Patience) bool {
 // strayPatience is how long after its end a reservation counts as over by every clock.
 const strayPatience = time.Minute
 
-// NextMarker is the marker that a scan for a stage leaves behind a run, where it leaves another one.
+// NextMarker is the marker that a scan for a stage puts in place of a run's marker; moves is false if it stays.
 //
 //	Marker  Finding                                    Becomes
 //	any     nothing to do yet                          the marker at which there will be something
-//	q       redeliver, its row was published           p: out of the way, since a redelivery may be put off for hours. Only
-//	                                                   the stages that read q first do so, and know of limits.
-//	d       publish: its queue lost its limit          o, where that is looked for
+//	q       redeliver, its row was published           p, because a redelivery may be put off for hours. Only
+//	                                                   stages that read q first do so, and know of limits.
+//	d       publish: its queue lost its limit          o, which publishing scans read
 //	o       deliver: scheduled, its row was published  w
-//	o       redeliver: its reservation is over by      p: dispatch reads that as well, should there be a limit
+//	o       redeliver: its reservation is over by      p, which dispatch reads too, should there be a limit
 //	        every clock, and its queue has no limit
 //	any     anything else                              stays
 //

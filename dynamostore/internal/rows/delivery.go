@@ -40,7 +40,7 @@ type ClaimedDelivery struct {
 // ParseClaim reads what TokenOf wrote. A token that TokenOf never wrote matches no row.
 func ParseClaim(e runlane.Environment, ref lane.OutboxRef) (ClaimedDelivery, bool) {
 	run, first, index, ok := ParseOutboxID(ref.ID)
-	parts := strings.Split(ref.ClaimToken, ":") // token, sequence, reservation, and the marker's partition (three parts) and moment (two)
+	parts := strings.Split(ref.ClaimToken, ":") // token, sequence, reservation, marker's partition (3) and time (2)
 	if !ok || len(parts) != 8 || parts[0] == "" {
 		return ClaimedDelivery{}, false
 	}

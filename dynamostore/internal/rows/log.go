@@ -23,7 +23,7 @@ type Log struct {
 	Commit     string     `dynamodbav:"ci"`
 	Events     []byte     `dynamodbav:"ev"` // a JSON list of storedEvent, compressed where that saves a unit
 	Deliveries []Delivery `dynamodbav:"dl,omitempty"`
-	Relay      string     `dynamodbav:"relay,omitempty"` // "1": a row was initially pending and due; the stream filter reads only this
+	Relay      string     `dynamodbav:"relay,omitempty"` // "1": a row is initially pending and due; for the stream filter
 }
 
 // Delivery is the state of an outbox row. The wakeup's content follows from the event and the run.
@@ -43,7 +43,7 @@ type Delivery struct {
 	Failure     string            `dynamodbav:"fm,omitempty"`
 	FailureMeta map[string]string `dynamodbav:"fx,omitempty"`
 	DeadAt      Millis            `dynamodbav:"dd,omitempty"`
-	Requeued    string            `dynamodbav:"rd,omitempty"` // the requeue that revived it, by which a repeated one recognizes itself
+	Requeued    string            `dynamodbav:"rd,omitempty"` // the requeue that revived it; a repeated one finds itself here
 }
 
 // due is the time from which a publisher may take the row.

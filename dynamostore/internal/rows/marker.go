@@ -17,7 +17,7 @@ import (
 type WalkPosition struct {
 	Shard int    `json:"s" dynamodbav:"sh"`
 	After string `json:"a,omitempty" dynamodbav:"af,omitempty"`
-	Run   string `json:"p,omitempty" dynamodbav:"-"` // of a cursor only: another pass begins after them all, and ends with them
+	Run   string `json:"p,omitempty" dynamodbav:"-"` // of a cursor only: a new pass begins after all of them
 }
 
 // Behind is the position of a row.
@@ -42,7 +42,7 @@ type MarkerKind string
 
 // The kinds of markers.
 const (
-	Deliverable MarkerKind = "q" // queued, its wakeup handed over or in a publisher's hands; and what was claimed from there
+	Deliverable MarkerKind = "q" // queued, its wakeup handed over or with a publisher; or claimed from there
 	Unpublished MarkerKind = "o" // its delivery is still to be handed over
 	DeadLetter  MarkerKind = "x" // its delivery was given up
 	Waiting     MarkerKind = "w" // waits for a time

@@ -57,7 +57,7 @@ type Run struct {
 
 	FailureCode    string `dynamodbav:"fc,omitempty"`
 	FailureMessage string `dynamodbav:"fm,omitempty"` // at most failureStub bytes
-	FailureLog     int64  `dynamodbav:"fs,omitempty"` // the commit that holds the whole record, if the stub is not all of it
+	FailureLog     int64  `dynamodbav:"fs,omitempty"` // the commit with the whole record, if the stub lacks part
 
 	Payload      []byte `dynamodbav:"pl,omitempty"`
 	PayloadPlace Place  `dynamodbav:"pz,omitempty"`

@@ -137,7 +137,7 @@ type Occurrence struct {
 	PK         string             `dynamodbav:"pk"`
 	SK         string             `dynamodbav:"sk"`
 	Status     string             `dynamodbav:"st"`
-	Token      string             `dynamodbav:"ct"` // stays when it is completed: a repeated completion recognizes itself by it
+	Token      string             `dynamodbav:"ct"` // stays after completion: a repeated completion finds itself here
 	ClaimUntil Millis             `dynamodbav:"cu,omitempty"`
 	Runs       []runlane.RunID    `dynamodbav:"rs,omitempty"`
 	Skipped    runlane.SkipReason `dynamodbav:"wy,omitempty"`
