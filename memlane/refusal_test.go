@@ -69,6 +69,7 @@ func TestTransport_WhatOneReceiverRefuses_GoesToTheOther(t *testing.T) {
 		synctest.Wait() // for both to have joined
 		for i := range 3 {
 			send(t, transport, wakeup(runlane.RunID(fmt.Sprint("b", i)), "q"))
+			synctest.Wait() // else B may be handed the next one while A refuses this one
 		}
 		time.Sleep(25 * time.Second)
 		synctest.Wait()
