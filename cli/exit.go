@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/causes"
 )
 
 // The exit codes, which never change their meaning.
@@ -159,7 +160,7 @@ func faultOf(err error) fault {
 		f.Code, f.Message, f.Next = "time_limit", e.message, e.next
 	} else if e, ok := errors.AsType[*runlane.Error](err); ok {
 		f.Code, f.Conflict, f.Message, f.Next, f.RunID = string(e.Code), string(e.Conflict), e.Message, e.Hint, e.RunID
-		f.Cause = strings.Join(strings.Fields(strings.Join(untold(e.Message, e.Cause), "; ")), " ")
+		f.Cause = strings.Join(strings.Fields(strings.Join(causes.Untold(e.Message, e.Cause), "; ")), " ")
 		if f.Next == "" {
 			f.Next = nextFor[e.Code]
 		}
@@ -179,28 +180,6 @@ func faultOf(err error) fault {
 	}
 	f.Next = strings.TrimRight(f.Next, "; ") // hints end so where another one may follow
 	return f
-}
-
-// untold is the part of the causes that the message does not already contain.
-func untold(message string, cause error) []string {
-	switch e := cause.(type) { //nolint:errorlint // what wraps others says more than they do
-	case nil:
-		return nil
-	case *runlane.Error:
-		if e != nil && strings.Contains(message, e.Message) {
-			return untold(message, e.Cause)
-		}
-	case interface{ Unwrap() []error }:
-		var texts []string
-		for _, part := range e.Unwrap() {
-			texts = append(texts, untold(message, part)...)
-		}
-		return texts
-	}
-	if text := cause.Error(); !strings.Contains(message, text) {
-		return []string{text}
-	}
-	return nil
 }
 
 // finish reports an error and returns the exit code.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/internal/causes"
 )
 
 // mayPass reports an error after which opening may succeed later: an outage, or a start that ran out of time.
@@ -54,30 +55,8 @@ func (p *program) log(err error) {
 	}
 	p.logged = code
 	attrs := []any{"code", code, "error", message, "hint", hint}
-	if more := untold(message, cause); len(more) > 0 {
+	if more := causes.Untold(message, cause); len(more) > 0 {
 		attrs = append(attrs, "cause", strings.Join(more, "; "))
 	}
 	p.logger.Error("the runtime cannot open", attrs...)
-}
-
-// untold is the part of the causes that the message does not already contain (as for the command line: cli/exit.go).
-func untold(message string, cause error) []string {
-	switch e := cause.(type) { //nolint:errorlint // what wraps others says more than they do
-	case nil:
-		return nil
-	case *runlane.Error:
-		if e != nil && strings.Contains(message, e.Message) {
-			return untold(message, e.Cause)
-		}
-	case interface{ Unwrap() []error }:
-		var texts []string
-		for _, part := range e.Unwrap() {
-			texts = append(texts, untold(message, part)...)
-		}
-		return texts
-	}
-	if text := cause.Error(); !strings.Contains(message, text) {
-		return []string{text}
-	}
-	return nil
 }

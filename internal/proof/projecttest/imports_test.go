@@ -63,13 +63,13 @@ var importRules = []importRule{
 	}},
 	{"functions", "functions", "functions/*.go", []string{
 		"$gostd", runlanePkg, lanePkg, corePkg, module + "/awslane$", module + "/sqstransport$", module + "/dynamostore$", lambdaGo,
-		awsSDK + "/service/dynamodb/types$",
+		awsSDK + "/service/dynamodb/types$", module + "/internal/causes$",
 	}},
 	{"eventsource", "functions/eventsource", "functions/eventsource/**", []string{"$gostd", runlanePkg, awsSDK, smithy, lambdaGo, xsync}},
 	{"functions-mains", "functions/...", "functions/*/main.go", []string{
 		"$gostd", runlanePkg, corePkg, module + "/awslane$", module + "/functions$", module + "/examples/webhooks",
 	}},
-	{"cli", "cli/...", "cli/**", []string{"$gostd", runlanePkg, lanePkg, corePkg}},
+	{"cli", "cli/...", "cli/**", []string{"$gostd", runlanePkg, lanePkg, corePkg, module + "/internal/causes$"}},
 	{"sealed", "sealed/...", "sealed/**", []string{"$gostd", runlanePkg, compress}},
 	{"cmd", "cmd/...", "cmd/**", []string{
 		"$gostd", runlanePkg, lanePkg, corePkg, module + "/awslane$", module + "/dynamostore$", module + "/sealed$", module + "/cli$", awsSDK,

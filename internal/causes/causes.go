@@ -1,0 +1,30 @@
+// Package causes tells what an error's message leaves out.
+package causes
+
+import (
+	"strings"
+
+	"github.com/runlane/runlane-go"
+)
+
+// Untold is the part of the causes that the message does not already contain, one text for each cause.
+func Untold(message string, cause error) []string {
+	switch e := cause.(type) { //nolint:errorlint // an error that wraps others says more than they do
+	case nil:
+		return nil
+	case *runlane.Error:
+		if e != nil && strings.Contains(message, e.Message) {
+			return Untold(message, e.Cause)
+		}
+	case interface{ Unwrap() []error }:
+		var texts []string
+		for _, part := range e.Unwrap() {
+			texts = append(texts, Untold(message, part)...)
+		}
+		return texts
+	}
+	if text := cause.Error(); !strings.Contains(message, text) {
+		return []string{text}
+	}
+	return nil
+}
