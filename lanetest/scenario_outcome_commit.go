@@ -21,7 +21,10 @@ func outcomeLostLease(t *testing.T, h RuntimeHarness) {
 	task, handler := job("scenario.takeover", nil, func(_ context.Context, a *runlane.Attempt) error {
 		if a.Number == 1 {
 			close(begun)
-			<-goOn
+			select {
+			case <-goOn:
+			case <-t.Context().Done(): // the scenario has failed
+			}
 		}
 		return a.SetOutput(a.Number)
 	})
@@ -36,7 +39,11 @@ func outcomeLostLease(t *testing.T, h RuntimeHarness) {
 		}
 		first <- result
 	}()
-	<-begun
+	select {
+	case <-begun:
+	case result := <-first:
+		t.Fatalf("first owner ended before its handler began: %+v", result)
+	}
 	s.clock.Advance(2 * time.Minute) // its process was frozen; the lease is over
 	second, err := other.ExecuteDelivery(s.Context(), s.wakeup(run), nil)
 	s.must(err)

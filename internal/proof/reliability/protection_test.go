@@ -30,7 +30,7 @@ func TestProtections_EachTurnedOff_IsMissed(t *testing.T) {
 		t.Run(string(p), func(t *testing.T) {
 			t.Parallel()
 			m := machine{
-				name: string(p), folder: "../../../dynamostore", command: []string{program, "-test.v", "-test.failfast", "-test.run", pattern},
+				name: string(p), folder: "../../../dynamostore", command: []string{program, "-test.v", "-test.failfast", "-test.timeout", "15m", "-test.run", pattern},
 				environment: []string{protection.Variable + "=" + string(p)},
 			}
 			failed, err := m.run(t.Context(), io.Discard, func(string) {})
