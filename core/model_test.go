@@ -22,37 +22,48 @@ const modelParts = 4
 // TestModel_RandomLivesFollowTheRules drives the runtime on memory storage through random steps in virtual time and holds everything
 // that can be observed against a model that states the rules a second time. rapid names the seed of what fails, and shrinks it.
 //
-// It is 20,000 sequences, with the race detector or -short 2,000; CI runs both.
+// It is 20,000 sequences, with the race detector or -short 2,000; CI runs both. What is rare may be missing among so few: then more are
+// drawn, up to the number of the whole run, until everything was reached.
 func TestModel_RandomLivesFollowTheRules(t *testing.T) {
 	t.Parallel()
+	const all = 50 // checks of each part, of a hundred sequences each unless the test is short
 	whole := !race.Enabled && !testing.Short()
-	checks := 5 // of a hundred sequences each
-	if whole {
-		checks = 50
+	checks := 5
+	switch {
+	case whole:
+		checks = all
+	case testing.Short():
+		checks *= 5 // rapid draws a fifth
 	}
 	total := &modelCoverage{counts: map[string]int{}}
-	var mu sync.Mutex
-	for part := range modelParts {
-		t.Run(fmt.Sprint(part), func(t *testing.T) {
-			t.Parallel()
-			coverage := &modelCoverage{counts: map[string]int{}}
-			for range checks {
-				rapid.Check(t, func(r *rapid.T) {
-					rapid.SyncTest(r, func(r *rapid.T) { modelLife(r, coverage) })
-				})
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			total.merge(coverage)
+	check := func(t *testing.T, coverage *modelCoverage) {
+		rapid.Check(t, func(r *rapid.T) {
+			rapid.SyncTest(r, func(r *rapid.T) { modelLife(r, coverage) })
 		})
 	}
-	t.Cleanup(func() { // when all parts have ended
-		if !t.Failed() {
-			t.Logf("reliability: lives lane=model sequences=%d steps=%d", total.counts["sequence: all"], total.steps())
-			t.Log("\n" + total.String())
-			total.missing(t, whole)
+	var mu sync.Mutex
+	t.Run("parts", func(t *testing.T) {
+		for part := range modelParts {
+			t.Run(fmt.Sprint(part), func(t *testing.T) {
+				t.Parallel()
+				coverage := &modelCoverage{counts: map[string]int{}}
+				for range checks {
+					check(t, coverage)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				total.merge(coverage)
+			})
 		}
 	})
+	for more := checks * modelParts; more < all*modelParts && len(total.missing(whole)) > 0 && !t.Failed(); more++ {
+		check(t, total)
+	}
+	t.Logf("reliability: lives lane=model sequences=%d steps=%d", total.counts["sequence: all"], total.steps())
+	t.Log("\n" + total.String())
+	for _, what := range total.missing(whole) {
+		t.Errorf("no sequence reached %s", what)
+	}
 }
 
 // modelLife is one sequence.
@@ -173,10 +184,9 @@ func (s *modelSequence) deliverAll() {
 	s.mail = append(s.mail, later...)
 }
 
-// missing fails for what no sequence reached: a step, a state or an answer that is never drawn proves nothing. Some are so rare that only
-// all the sequences together have them for sure.
-func (c *modelCoverage) missing(t *testing.T, whole bool) {
-	t.Helper()
+// missing is what no sequence reached: a step, a state or an answer that is never drawn proves nothing. Some are so rare that only
+// the whole run has them for sure.
+func (c *modelCoverage) missing(whole bool) (names []string) {
 	want := map[string][]string{
 		"wait": {
 			"time", "slot", "publish", "wakeup", "reservation", "lease", "cancellation", "tick", "queue", "operator", "none",
@@ -204,8 +214,9 @@ func (c *modelCoverage) missing(t *testing.T, whole bool) {
 	for kind, values := range want {
 		for _, value := range values {
 			if c.counts[kind+": "+value] == 0 {
-				t.Errorf("no sequence reached %s %q", kind, value)
+				names = append(names, fmt.Sprintf("%s %q", kind, value))
 			}
 		}
 	}
+	return names
 }

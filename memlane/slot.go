@@ -20,7 +20,7 @@ type partition struct {
 	holders []*entry
 	// wanting are the runs of the partition that want a slot now or from a known time on, in the order of these times.
 	wanting ordered
-	// offered are those of them that were offered to a caller that freed a slot, and still wait.
+	// offered are those of them that were offered to a caller that freed a slot, and have not changed since.
 	offered []item
 }
 
@@ -150,6 +150,9 @@ func (env *environment) limit(queue runlane.QueueName) {
 func (env *environment) reindexWants(e *entry) {
 	if !env.limited[e.created.Queue] {
 		return
+	}
+	if p := env.partitions[e.partitionKey()]; p != nil {
+		p.offered = slices.DeleteFunc(p.offered, func(i item) bool { return i.entry == e })
 	}
 	to := place{}
 	if since, ok := e.wantsSlot(); ok {

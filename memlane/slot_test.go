@@ -30,6 +30,59 @@ type slots struct {
 	held    map[runlane.RunID]bool // runs a slot without a limit in time
 }
 
+// TestOffer_RunThatWaitsAgainIsOfferedAgain: the run got the slot that was offered, ran and waits again from the same millisecond on.
+// The next free slot is for the one that has waited longest, which it is by its id.
+func TestOffer_RunThatWaitsAgainIsOfferedAgain(t *testing.T) {
+	t.Parallel()
+	s, f, ctx, now := memlane.NewStorage(nil), lanetest.NewFactory(modelEnvironment), t.Context(), time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
+	const limit = 2
+	offered := func() runlane.RunID {
+		t.Helper()
+		key := ""
+		page, err := s.ListRunsNeedingDispatch(ctx, &lane.DueQuery{
+			PageQuery: lane.PageQuery{Environment: modelEnvironment, Limit: 1}, At: now, ConcurrencyKey: &key,
+			Bounded: []runlane.Queue{{Name: lanetest.Queue, Concurrency: limit}},
+		})
+		if err != nil || len(page.Items) != 1 {
+			t.Fatal(page, err)
+		}
+		return page.Items[0].RunID
+	}
+	var runs []*runlane.Run
+	for range 2 {
+		commit, err := s.AppendRunEvents(ctx, f.Creation(t, now, lanetest.RunOptions{Concurrency: limit, NoDelivery: true}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		runs = append(runs, commit.Run)
+	}
+	first := runs[0]
+	if got := offered(); got != first.ID {
+		t.Fatalf("%s was offered before %s", got, first.ID)
+	}
+	reserved, err := s.ReserveRunDispatch(ctx, f.Reserve(t, first, now, now.Add(time.Minute), limit))
+	if err != nil || reserved.Outcome != lane.Acquired {
+		t.Fatal(reserved, err)
+	}
+	claim := f.Claim(t, reserved.Commit.Run, now, now.Add(time.Minute), f.NewToken())
+	claim.Queue.Concurrency, claim.Slot = limit, true
+	claimed, err := s.ClaimRunLease(ctx, claim)
+	if err != nil || claimed.Outcome != lane.Acquired {
+		t.Fatal(claimed, err)
+	}
+	retried := f.Append(t, claimed.Commit.Run, now, lanetest.Retried(claimed.Commit.Run, now))
+	retried.Queue.Concurrency = limit
+	if _, err := s.AppendRunEvents(ctx, retried); err != nil {
+		t.Fatal(err)
+	}
+	if got := offered(); got != first.ID {
+		t.Errorf("%s was offered, not %s, which waits as long and comes first", got, first.ID)
+	}
+	if got := offered(); got != runs[1].ID {
+		t.Errorf("%s was offered again at once", got)
+	}
+}
+
 func TestStorage_SlotsAreWhatOutcomesSay(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
