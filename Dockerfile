@@ -1,4 +1,4 @@
-# The worker of the example application, alone in its image: a static program, the certificates that it trusts, nobody's user.
+# The worker of the example application, alone in its image: a static program, the certificates that it trusts, a user without rights.
 # docs/containers.md says when to prefer it to the functions. For your own tasks change the last argument of go build.
 FROM golang:1.26 AS build
 WORKDIR /src

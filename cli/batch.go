@@ -62,7 +62,7 @@ func (s *session) triggerBatch(ctx context.Context, chosen *triggerFlags, task, 
 		id = "batch_" + strings.ToLower(rand.Text()[:16])
 	}
 	if err := runlane.RunID(id + "-0").Validate(); err != nil {
-		return usagef("repeat the one that the interrupted batch told; ", "--batch-id is no id")
+		return usagef("repeat the one that the interrupted batch printed; ", "--batch-id is no id")
 	}
 	b := &batch{s: s, rt: rt, chosen: chosen, task: task, id: id, total: batchTotal{Batch: id}, book: s.taskBook(rt, chosen.foreign, true)}
 	if err := b.read(ctx, input); err != nil {

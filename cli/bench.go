@@ -27,10 +27,10 @@ func benchCommand() *command {
 	return &command{
 		name: "bench", usage: "TASK [JSON|@FILE|-]", short: "Measure how long runs of a task take here", min: 1, max: 2, words: taskNames,
 		long: "Makes runs with one payload, follows them to their ends, and tells how long a trigger took, how long a run waited for its " +
-			"start, and how long it took in all: the median, and what 9 and 99 of 100 stay below. The runs are real: workers of this lane " +
+			"start, and how long it took in all: the median, and the 90th and 99th percentile. The runs are real: workers of this lane " +
 			"execute them, and they stay in the list of runs until they are pruned.\n\n" +
 			"With --work this process executes them too, as \"worker\" does; a lane in memory needs that. Waits are measured by the clocks " +
-			"of whoever triggers and executes. A task that computes an idempotency key gets another one for each run.",
+			"of the processes that trigger and execute. A task that computes an idempotency key gets another one for each run.",
 		examples: []string{"bench reports.nightly --runs 20", "bench emails.welcome @payload.json --runs 500 --yes --json"},
 		act: func(flags *flag.FlagSet) action {
 			b := bench{}

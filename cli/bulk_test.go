@@ -55,7 +55,7 @@ func TestPrefix_AmongMoreRunsThanAreLookedAt(t *testing.T) {
 	if r := w.run(t.Context(), "runs", "get", "crowd-000"); r.code != cli.ExitUsage || !strings.Contains(r.stderr, "crowd-0000, crowd-0001") {
 		t.Errorf("an ambiguous prefix: %+v", r)
 	}
-	// One of those that were looked at begins with it; of the others nobody knows.
+	// One of those that were read begins with it; the others are unknown.
 	if r := w.run(t.Context(), "trigger", "emails.welcome", "--id", "single-run"); r.code != cli.ExitOK {
 		t.Fatalf("%+v", r)
 	}
@@ -101,7 +101,7 @@ func TestPrune_OldRunsBehindMoreThanIsCounted_AreRemoved(t *testing.T) {
 	w.millis.Add(time.Hour.Milliseconds())
 	w.wrap = func(s lane.Storage) lane.Storage { return longList{s} }
 	r := w.run(t.Context(), "runs", "prune", "--older-than", "1m")
-	if want := "error: at least 0 runs match: remove them? Nobody is there to confirm\n"; r.code != cli.ExitUsage || !strings.HasPrefix(r.stderr, want) {
+	if want := "error: at least 0 runs match: remove them? There is no terminal to ask on\n"; r.code != cli.ExitUsage || !strings.HasPrefix(r.stderr, want) {
 		t.Errorf("it does not ask: %+v", r)
 	}
 	if r := w.run(t.Context(), "runs", "prune", "--older-than", "1m", "--yes"); r.code != cli.ExitOK || r.stdout != "removed: 1, skipped: 0, failed: 0\n" {

@@ -144,7 +144,7 @@ func TestCommands_EachHasItsCases(t *testing.T) {
 			needs("an ambiguous beginning of an id", own, usage(`"shared" is the beginning of 2 runs`))
 		}
 		if command.Takes("yes") {
-			needs("nobody to confirm", all, usage("Nobody is there to confirm"))
+			needs("no terminal to confirm", all, usage("There is no terminal to ask on"))
 		}
 		if !slices.Contains(inMemory, command.Path) {
 			for _, fault := range []string{"down", "expired", "unknown", "denied", "denied-queues", "silent"} {

@@ -74,7 +74,7 @@ func (s *session) dialDev(ctx context.Context, folder string) (*devPeer, error) 
 		return nil, nil
 	}
 	if err != nil || record == nil {
-		return nil, nil //nolint:nilerr // what cannot be read is nobody's session
+		return nil, nil //nolint:nilerr // a file that cannot be read is no session
 	}
 	if record.Version != devVersion {
 		return nil, usagef("use the program that it was started with, or start it again with this one",
@@ -92,7 +92,7 @@ func (s *session) dialDev(ctx context.Context, folder string) (*devPeer, error) 
 			Hint: fmt.Sprintf("is its process %d stopped? Let it go on, or end it; --table NAME chooses another lane", record.PID),
 		}
 	default: // no process listens there, or another one does
-		s.note("the session of dev in %s has ended without a goodbye", folder)
+		s.note("the session of dev in %s has ended without removing its file", folder)
 		forgetDev(folder, record.Token)
 		return nil, nil
 	}

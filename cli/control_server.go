@@ -42,7 +42,7 @@ func (s *session) listen(ctx context.Context, folder string) (*control, error) {
 		Folder: folder, Started: time.Now().UTC(),
 	}}
 	err = announce(&c.record)
-	if errors.Is(err, fs.ErrExist) { // of a session that ended without a goodbye, or of one that runs
+	if errors.Is(err, fs.ErrExist) { // of a session that ended without removing it, or of one that runs
 		if err = s.alreadyRuns(ctx, folder); err == nil {
 			err = announce(&c.record)
 		}

@@ -37,7 +37,7 @@ func (s *session) announced(t *testing.T) announced {
 	return a
 }
 
-// announce writes a session's file as somebody else might.
+// announce writes a session's file as another user might.
 func announce(t *testing.T, folder string, a announced, mode fs.FileMode) (file string) {
 	t.Helper()
 	if err := os.Mkdir(filepath.Join(folder, ".runlane"), 0o700); err != nil {
@@ -108,7 +108,7 @@ func TestControl_WithoutTheToken_NothingIsLearntOrDone(t *testing.T) {
 		t.Parallel()
 		other := &session{folder: t.TempDir()}
 		announce(t, other.folder, announced{Version: 1, Address: a.Address, Token: strings.Repeat("0", 64), Folder: other.folder}, 0o600)
-		if r := other.away(t, "runs", "list"); !strings.Contains(r.stderr, "ended without a goodbye") || r.stdout != "" {
+		if r := other.away(t, "runs", "list"); !strings.Contains(r.stderr, "ended without removing its file") || r.stdout != "" {
 			t.Errorf("%+v", r)
 		}
 	})
@@ -142,7 +142,7 @@ func TestControl_Stranger_LearnsNothing(t *testing.T) {
 	token := strings.Repeat("7", 64)
 	file := announce(t, s.folder, announced{Version: 1, Address: listener.Addr().String(), Token: token, Folder: s.folder}, 0o600)
 	r := s.away(t, "trigger", "emails.welcome", "secret payload")
-	if !strings.Contains(r.stderr, "ended without a goodbye") {
+	if !strings.Contains(r.stderr, "ended without removing its file") {
 		t.Errorf("%+v", r)
 	}
 	if heard := string(<-got); len(heard) != 64 || strings.Contains(heard, "777") || strings.Contains(heard, "secret") {
@@ -166,7 +166,7 @@ func TestControl_SessionThatDied_IsForgotten(t *testing.T) {
 	for name, check := range map[string]func(t *testing.T, s *session){
 		"by a command": func(t *testing.T, s *session) {
 			t.Helper()
-			if r := s.away(t, "runs", "list"); r.code != cli.ExitUnavailable || !strings.Contains(r.stderr, "ended without a goodbye") {
+			if r := s.away(t, "runs", "list"); r.code != cli.ExitUnavailable || !strings.Contains(r.stderr, "ended without removing its file") {
 				t.Errorf("%+v", r)
 			}
 			if left := names(t, s.folder); len(left) > 0 {
@@ -202,8 +202,8 @@ func TestControl_FilesThatAreNoSessions(t *testing.T) {
 	}{
 		"readable by others": {a, 0o644, cli.ExitUnavailable, "ignored: "},
 		"another version":    {announced{Version: 2, Address: a.Address, Token: a.Token}, 0o600, cli.ExitUsage, "another version"},
-		"another machine":    {announced{Version: 1, Address: "192.0.2.1:80", Token: a.Token}, 0o600, cli.ExitUnavailable, "ended without a goodbye"},
-		"a host's name":      {announced{Version: 1, Address: "localhost:80", Token: a.Token}, 0o600, cli.ExitUnavailable, "ended without a goodbye"},
+		"another machine":    {announced{Version: 1, Address: "192.0.2.1:80", Token: a.Token}, 0o600, cli.ExitUnavailable, "ended without removing its file"},
+		"a host's name":      {announced{Version: 1, Address: "localhost:80", Token: a.Token}, 0o600, cli.ExitUnavailable, "ended without removing its file"},
 	} {
 		s := &session{folder: t.TempDir()}
 		file := announce(t, s.folder, c.a, c.mode)
@@ -253,7 +253,7 @@ func TestControl_Terminal_IsTheCallers(t *testing.T) {
 		}
 	}
 	cancel := []string{"runs", "cancel", "--all"}
-	if r := s.away(t, cancel...); r.code != cli.ExitUsage || !strings.Contains(r.stderr, "Nobody is there to confirm") {
+	if r := s.away(t, cancel...); r.code != cli.ExitUsage || !strings.Contains(r.stderr, "There is no terminal to ask on") {
 		t.Errorf("without a terminal: %+v", r)
 	}
 	if r := s.callWith(t.Context(), &cli.Options{Args: cancel, Stdin: strings.NewReader("n\n")}, 80); r.code != cli.ExitFailed ||

@@ -12,7 +12,7 @@ import (
 func deadLettersCommand() *command {
 	return &command{
 		name: "deadletters", short: "Look at wakeups that were given up, and ask for new ones",
-		long:  "Their runs wait until somebody requeues the wakeup or cancels the run.",
+		long:  "Their runs wait until the wakeup is requeued or the run is cancelled.",
 		below: []*command{deadLettersListCommand(), deadLettersRequeueCommand()},
 	}
 }

@@ -20,7 +20,7 @@ func devCommand() *command {
 		name: "dev", short: "Run everything in this process: worker, tick, schedules", local: true,
 		long: "Every transition of a run is printed as it happens. While it runs, other terminals in the same folder, or below it, reach it: " +
 			"any command that names no table is done by this session. With the program's memory as lane, runs end with the session.\n\n" +
-			"The program is not rebuilt when its source changes: stop it, and start it again. A binary without tasks of its own builds " +
+			"The program is not rebuilt when its source changes: stop it, and start it again. A binary without tasks builds " +
 			"the program in the current folder and runs its dev.\n\n" +
 			"An interrupt lets attempts in progress finish for the grace, then hands them back, and says what was left.",
 		examples: []string{"dev", "dev --json | jq -c .type"},

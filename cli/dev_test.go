@@ -44,7 +44,7 @@ func TestDev_OtherProcesses_UseIt(t *testing.T) {
 		{args: []string{"runs", "cancel", "waiting"}, stdout: "waiting-run is cancelled"},
 		{args: []string{"runs", "cancel", "waiting"}, code: cli.ExitConflict, news: "next: "},
 		{args: []string{"runs", "events", "waiting"}, stdout: "by operator bob"},
-		{args: []string{"runs", "get", "nobody"}, code: cli.ExitNotFound},
+		{args: []string{"runs", "get", "absent"}, code: cli.ExitNotFound},
 		{args: []string{"runs", "list", "--json", "--queues="}, stdout: `"runId":"waiting-run"`},
 		{args: []string{"runs", "lst"}, code: cli.ExitUsage, news: `did you mean "list"?`},
 		{args: []string{"schedules", "list"}, stdout: "nightly"},

@@ -17,7 +17,7 @@ const commandsIntroduction = `# Commands
 
 What ` + "`runlane COMMAND --help`" + ` says, for reading. A test holds the two equal: ` + "`go test ./cli -update`" + ` writes this page.
 
-A program with tasks of its own has the same commands: ` + "`func main() { os.Exit(cli.Main(context.Background(), open)) }`" + `, where open
+A program with tasks has the same commands: ` + "`func main() { os.Exit(cli.Main(context.Background(), open)) }`" + `, where open
 builds the runtime; ` + "`runlane init NAME`" + ` writes such a program. The binary of ` + "[cmd/runlane](../cmd/runlane)" + ` has no tasks:
 it operates what others triggered, triggers the tasks that ticks have stored, and knows of other queues what RUNLANE_QUEUES and
 RUNLANE_LIMITS (` + "`--limits`" + `, name=number pairs) tell it. Without RUNLANE_QUEUES it reads, cancels and prunes; what would have to
@@ -28,7 +28,7 @@ A lane is chosen, in this order: by a flag of those that stand for a variable (`
 RUNLANE_ENV or RUNLANE_QUEUES; by a session of ` + "`runlane dev`" + ` that runs in the current folder or in one above it, which then does the
 command and hands back what it writes; else by the program's opener. Variables of AWS alone choose nothing. A flag that is given empty
 (` + "`--table=`" + `) takes its variable away. ` + "`init`, `dev`, `worker`, `completion`" + ` and ` + "`version`" + ` are never done by a session.
-A session announces itself in ` + "`.runlane/dev.json`" + `, readable by its user only, and listens on loopback only; whoever cannot prove to
+A session announces itself in ` + "`.runlane/dev.json`" + `, readable by its user only, and listens on loopback only; a caller that cannot prove to
 know the token of that file gets nothing.
 
 Results are written to stdout, everything else to stderr. Tables are for people; programs use ` + "`--json`" + ` ([json.md](json.md)).

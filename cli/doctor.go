@@ -43,15 +43,15 @@ func (w *warning) Error() string { return w.message }
 
 func doctorCommand() *command {
 	return &command{
-		name: "doctor", short: "Try whether everything works, and say how to correct it",
-		long: "Configuration, schema, access, queues, work that nobody takes, dead letters and the storage's invariants are looked at; where " +
+		name: "doctor", short: "Check whether everything works, and say how to correct it",
+		long: "Configuration, schema, access, queues, work that no worker takes, dead letters and the storage's invariants are checked; where " +
 			"RUNLANE_TABLE (--table) names a table, the clock too. " +
 			"Access is judged by trying: reads that find nothing, and writes whose condition cannot hold, so that nothing is written. " +
 			"The exit code is that of the first check that failed.",
 		examples: []string{"doctor", "doctor --all --json"},
 		act: func(flags *flag.FlagSet) action {
 			all := flags.Bool("all", false, "check the invariants of every run, not of a sample")
-			sample := flags.Int("sample", 20, "NUMBER of runs whose history is folded again; 20 unless given")
+			sample := flags.Int("sample", 20, "NUMBER of runs whose events are projected again; 20 unless given")
 			publish := flags.Bool("publish", false, "send each queue a wakeup for a run that does not exist: workers ignore it")
 			return func(ctx context.Context, s *session, _ []string) error {
 				if *sample < 0 || *sample > runlane.MaxPageLimit {

@@ -18,8 +18,8 @@ import (
 // overdue is how long due work may wait before doctor says so.
 const overdue = 5 * time.Minute
 
-// nobody is an id that no run, task or schedule has.
-func nobody() string { return "doctor-" + strings.ToLower(rand.Text()) }
+// unusedID is an id that no run, task or schedule has.
+func unusedID() string { return "doctor-" + strings.ToLower(rand.Text()) }
 
 func standardChecks(rt *core.Runtime, publish bool) []Check {
 	checks := []Check{
@@ -53,12 +53,12 @@ func checkReading(ctx context.Context, rt *core.Runtime) (string, error) {
 	if _, err := rt.Runs().List(ctx, &core.ListOptions{Limit: 1}); err != nil {
 		return "", err
 	}
-	if _, err := rt.Runs().Get(ctx, runlane.RunID(nobody())); !errors.Is(err, runlane.ErrRunNotFound) {
+	if _, err := rt.Runs().Get(ctx, runlane.RunID(unusedID())); !errors.Is(err, runlane.ErrRunNotFound) {
 		return "", unexpected(err, "reading a run that does not exist")
 	}
 	if rt.Lane().Storage.Capabilities().EnforcesIdempotency {
-		if _, err := rt.Runs().FindCurrent(ctx, runlane.TaskID(nobody()), "doctor"); !errors.Is(err, runlane.ErrRunNotFound) {
-			return "", unexpected(err, "looking for the owner of a key that nobody has")
+		if _, err := rt.Runs().FindCurrent(ctx, runlane.TaskID(unusedID()), "doctor"); !errors.Is(err, runlane.ErrRunNotFound) {
+			return "", unexpected(err, "looking for the owner of an unused key")
 		}
 	}
 	return "runs, lists and owners of keys can be read", nil
@@ -67,7 +67,7 @@ func checkReading(ctx context.Context, rt *core.Runtime) (string, error) {
 // checkWriting tries writes whose conditions cannot hold: they need the same permissions as other writes, and write
 // nothing.
 func checkWriting(ctx context.Context, rt *core.Runtime) (string, error) {
-	storage, id, at := rt.Lane().Storage, runlane.RunID(nobody()), time.Unix(0, 0)
+	storage, id, at := rt.Lane().Storage, runlane.RunID(unusedID()), time.Unix(0, 0)
 	_, err := storage.AppendRunEvents(ctx, &lane.AppendCommand{Transition: lane.Transition{
 		ExpectedSequence: 1,
 		Events: []runlane.Event{{
@@ -83,13 +83,13 @@ func checkWriting(ctx context.Context, rt *core.Runtime) (string, error) {
 	}
 	if storage.Capabilities().KeepsSchedules {
 		_, err := storage.PutSchedule(ctx, &lane.PutScheduleCommand{
-			Environment: rt.Environment(), Record: runlane.ScheduleRecord{ID: runlane.ScheduleID(nobody()), Version: 1},
+			Environment: rt.Environment(), Record: runlane.ScheduleRecord{ID: runlane.ScheduleID(unusedID()), Version: 1},
 		})
 		if !errors.Is(err, runlane.ErrStorageConflict) && !errors.Is(err, runlane.ErrScheduleNotFound) {
 			return "", unexpected(err, "changing a schedule that does not exist")
 		}
 	}
-	return "writes are let through to their conditions; nothing was written", nil
+	return "writes are allowed; nothing was written", nil
 }
 
 // unexpected is the error for a call that should have found nothing.
@@ -156,7 +156,7 @@ func checkTimeouts(ctx context.Context, rt *core.Runtime, reader lane.Invocation
 			return "", &warning{
 				message: fmt.Sprintf("task %q has a timeout of %s, and the functions that queue %q is made for take %s, of which a handler has %s",
 					task.ID, runlane.FormatDuration(task.Timeout), queue, runlane.FormatDuration(invocation), runlane.FormatDuration(longest)),
-				fix: "shorten the timeout, or lengthen the function's (BridgeTimeout): it refuses to work; a worker that lives long may execute it",
+				fix: "shorten the timeout, or lengthen the function's (BridgeTimeout): it refuses to work; a long-lived worker may execute it",
 			}
 		}
 	}
@@ -204,7 +204,7 @@ func checkPublishing(ctx context.Context, rt *core.Runtime) (string, error) {
 		if !state.Bound {
 			continue
 		}
-		id := nobody()
+		id := unusedID()
 		key := lane.RunKey{Environment: rt.Environment(), RunID: runlane.RunID(id)}
 		outcomes, err := rt.Lane().Transport.PublishWakeups(ctx, &lane.PublishCommand{Attempts: []lane.PublishAttempt{{
 			OutboxRef: lane.OutboxRef{ID: id}, Wakeup: lane.Wakeup{RunKey: key, Queue: state.Queue.Name, RequestedAt: time.Now()}, GroupKey: id,
@@ -258,14 +258,14 @@ func checkInvariants(ctx context.Context, s *session, rt *core.Runtime, all bool
 			return "", &runlane.Error{
 				Code: runlane.ErrInvariantViolation, RunID: first.RunID,
 				Message: fmt.Sprintf("%d broken, the first of run %q: %s: %s", len(page.Items), first.RunID, first.Rule, first.Detail),
-				Hint:    "keep the table as it is and report this: it is a fault of the storage, or somebody wrote to the table",
+				Hint:    "keep the table as it is and report this: it is a fault of the storage, or another program wrote to the table",
 			}
 		}
 		if q.After = page.Next; q.After == "" {
 			return "all hold", nil
 		}
 		if !all {
-			return "all hold in a sample; --all looks at everything", nil
+			return "all hold in a sample; --all checks everything", nil
 		}
 		if pages%100 == 0 {
 			s.note("%d pages checked", pages)

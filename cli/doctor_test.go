@@ -92,7 +92,7 @@ func (s *ill) GetRun(ctx context.Context, key lane.RunKey) (*runlane.Run, error)
 
 func TestDoctor_FindsEachFault(t *testing.T) {
 	t.Parallel()
-	broken := []lane.Violation{{RunKey: lane.RunKey{RunID: "r"}, Rule: "owners", Detail: "nobody has it"}}
+	broken := []lane.Violation{{RunKey: lane.RunKey{RunID: "r"}, Rule: "owners", Detail: "without a run"}}
 	for name, c := range map[string]struct {
 		storage ill
 		args    string
@@ -109,7 +109,7 @@ func TestDoctor_FindsEachFault(t *testing.T) {
 		"dead letters":   {storage: ill{denied: "given up"}, code: cli.ExitUnavailable, finds: "failed   dead letters: given up: access denied"},
 		"the checker":    {storage: ill{denied: "check"}, code: cli.ExitUnavailable, finds: "failed   invariants of the storage: check: access denied"},
 		"a sample":       {storage: ill{violations: broken}, finds: "ok       invariants of the storage: all hold in a sample"},
-		"invariants":     {storage: ill{violations: broken}, args: "--all", code: cli.ExitFailed, finds: `failed   invariants of the storage: 1 broken, the first of run "r": owners: nobody has it`},
+		"invariants":     {storage: ill{violations: broken}, args: "--all", code: cli.ExitFailed, finds: `failed   invariants of the storage: 1 broken, the first of run "r": owners: without a run`},
 		"histories":      {storage: ill{forged: true}, code: cli.ExitFailed, finds: `failed   histories: the history of run "some-run" does not add up to the run`},
 		"no sample":      {storage: ill{forged: true}, args: "--sample 0", finds: "ok       histories: 0 histories add up"},
 		"overdue work":   {change: func(w *world) { w.millis.Add((2 * time.Hour).Milliseconds()) }, finds: `warning  work that waits: a run of queue "emails" is due since 2026-03-01 13:00:00Z`},

@@ -78,7 +78,7 @@ func FuzzFilter(f *testing.F) {
 	})
 }
 
-// FuzzDevRecord gives anything as the file of a session of dev: whatever it says, nobody is reached beyond this machine.
+// FuzzDevRecord gives anything as the file of a session of dev: whatever it says, no other machine is reached.
 func FuzzDevRecord(f *testing.F) {
 	f.Add([]byte(`{"v":1,"address":"10.1.2.3:80","token":"t"}`))
 	f.Add([]byte(`{"v":1,"address":"localhost:80"}`))
@@ -86,7 +86,7 @@ func FuzzDevRecord(f *testing.F) {
 	f.Add([]byte(`null`))
 	path := filepath.Join(f.TempDir(), "dev.json")
 	ended, cancel := context.WithCancel(context.Background())
-	cancel() // nobody is called in earnest
+	cancel() // no request is really sent
 	f.Fuzz(func(t *testing.T, text []byte) {
 		if err := os.WriteFile(path, text, 0o600); err != nil {
 			t.Fatal(err)

@@ -118,7 +118,7 @@ func TestBulk_Interrupted_GoesOnAndDoesNothingTwice(t *testing.T) {
 	}
 }
 
-// TestInput_Interrupted_DoesNotWaitForMore has somebody who presses Ctrl-C instead of what is asked for.
+// TestInput_Interrupted_DoesNotWaitForMore presses Ctrl-C instead of the input that is asked for.
 func TestInput_Interrupted_DoesNotWaitForMore(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ args, asks, says string }{
@@ -134,7 +134,7 @@ func TestInput_Interrupted_DoesNotWaitForMore(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			reader, writer := io.Pipe()
 			defer writer.Close()
-			waiting := &asked{reader: reader, read: cancel} // the interrupt comes while somebody waits for input
+			waiting := &asked{reader: reader, read: cancel} // the interrupt comes while the command waits for input
 			news := &lookout{text: "nothing", seen: func() {}}
 			r := runWith(ctx, w, &cli.Options{Args: strings.Fields(c.args), Stdin: waiting, Stderr: news})
 			if r.code != cli.ExitInterrupted || !strings.HasSuffix(news.String(), c.says) || !strings.Contains(news.String(), c.asks) {
@@ -148,7 +148,7 @@ func TestInput_Interrupted_DoesNotWaitForMore(t *testing.T) {
 	}
 }
 
-// asked tells when somebody begins to wait for its input.
+// asked tells when a reader begins to wait for its input.
 type asked struct {
 	reader io.Reader
 	read   func()

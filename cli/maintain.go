@@ -28,7 +28,7 @@ func tickCommand() *command {
 				}
 				if !slices.ContainsFunc(rt.Queues().List(), func(q core.QueueState) bool { return q.Bound }) {
 					return &runlane.Error{
-						Code: runlane.ErrConfigurationInvalid, Message: "no queue is bound: a tick could wake nobody",
+						Code: runlane.ErrConfigurationInvalid, Message: "no queue is bound: a tick could send no wakeup",
 						Hint: "set RUNLANE_QUEUES (--queues) to name=url pairs with commas between",
 					}
 				}

@@ -10,7 +10,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// TestRunning_IsShownWithoutItsToken looks at a run from inside its handler: whoever knows the token could write in the worker's name.
+// TestRunning_IsShownWithoutItsToken reads a run from inside its handler: a caller that knows the token could write in the worker's name.
 func TestRunning_IsShownWithoutItsToken(t *testing.T) {
 	t.Parallel()
 	w := newWorld()

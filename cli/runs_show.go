@@ -234,7 +234,7 @@ func (s *session) showEvent(record *runlane.EventRecord) error {
 
 func runsAttemptsCommand() *command {
 	return &command{
-		name: "attempts", usage: "RUN", short: "List what became of each attempt of a run", min: 1, max: 1,
+		name: "attempts", usage: "RUN", short: "List the outcome of each attempt of a run", min: 1, max: 1,
 		examples: []string{"runs attempts run_01J8ZQ4T"},
 		act: func(*flag.FlagSet) action {
 			return func(ctx context.Context, s *session, args []string) error {

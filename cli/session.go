@@ -212,7 +212,7 @@ func (s *session) confirm(ctx context.Context, yes bool, question string) error 
 		return nil
 	}
 	if !s.interactive() {
-		return usagef("add --yes to go on without being asked, or --dry-run to only count", "%s Nobody is there to confirm", question)
+		return usagef("add --yes to go on without being asked, or --dry-run to only count", "%s There is no terminal to ask on", question)
 	}
 	fmt.Fprintf(s.stderr, "%s [y/N] ", question)
 	answer, err := bufio.NewReader(s.typed(ctx)).ReadString('\n')

@@ -72,7 +72,7 @@ func TestRun_BadOpeners_AreUsage(t *testing.T) {
 	}
 }
 
-// failing is a writer that somebody closed, or a disk that is full.
+// failing is a writer that was closed, or a disk that is full.
 type failing struct{ err error }
 
 func (f failing) Write([]byte) (int, error) { return 0, f.err }

@@ -93,7 +93,7 @@ func triggerCommand() *command {
 			var chosen triggerFlags
 			chosen.define(flags)
 			batchFile := flags.String("batch", "", "FILE of runs, one JSON object a line; - is stdin")
-			batchID := flags.String("batch-id", "", "NAME that an interrupted batch told, to resume it")
+			batchID := flags.String("batch-id", "", "NAME that an interrupted batch printed, to resume it")
 			wait := flags.Bool("wait", false, "follow the run to its end")
 			return func(ctx context.Context, s *session, args []string) error {
 				if *batchFile != "" {

@@ -155,7 +155,7 @@ func (x *execution) abandon(ctx context.Context, handling context.Context) (*Del
 	x.closed = true
 	x.outputMu.Unlock()
 	cause := context.Cause(handling)
-	x.rt.logRun(ctx, x.started, "handler ignores the end of its context; its goroutine is left behind", cause)
+	x.rt.logRun(ctx, x.started, "handler did not return when its context ended; its goroutine is left running", cause)
 	if timedOut(cause) || errors.Is(cause, runlane.ErrCancelRequested) || x.cut {
 		return x.finish(ctx, verdict{kind: verdictStopped, cause: cause})
 	}

@@ -56,7 +56,7 @@ func (rt *Runtime) storeTasks(ctx context.Context, deadline time.Time) {
 	c.looked, c.every = now, catalogEvery
 	if err != nil {
 		c.every = catalogRetry
-		rt.logger.LogAttrs(ctx, slog.LevelWarn, "definitions of tasks were not stored; programs without them may not know them", errorAttrs(err)...)
+		rt.logger.LogAttrs(ctx, slog.LevelWarn, "task definitions were not stored; other programs may not know these tasks", errorAttrs(err)...)
 	}
 }
 

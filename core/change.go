@@ -113,7 +113,7 @@ func (c change) eventMeta() map[string]string {
 
 // keptMoving is the error after the last round: each time, the run changed between reading and writing it.
 func keptMoving(id runlane.RunID) error {
-	conflict := runlane.NewConflict(runlane.ConflictEventSequence, fmt.Sprintf("the run changed %d times while it was to be changed", changeRounds))
+	conflict := runlane.NewConflict(runlane.ConflictEventSequence, fmt.Sprintf("the run changed during each of %d tries", changeRounds))
 	conflict.RunID, conflict.Hint = id, "call again"
 	return conflict
 }

@@ -60,7 +60,7 @@ func (s *codedStorage) code(ctx context.Context, t *lane.Transition) (*coded, er
 }
 
 func (c *coded) replace(i int, body runlane.EventBody, plain, stored []byte) {
-	c.changed = fmt.Sprintf("the codec made %d bytes of %d", len(stored), len(plain))
+	c.changed = fmt.Sprintf("the codec returned %d bytes for %d", len(stored), len(plain))
 	c.stored.Events = slices.Clone(c.stored.Events)
 	c.stored.Events[i].Body = body
 }

@@ -126,7 +126,7 @@ func (d *delivery) check() error {
 		return &runlane.Error{
 			Code: runlane.ErrValidationFailed, RunID: d.wakeup.RunID,
 			Message: fmt.Sprintf("wakeup of environment %q in a runtime of environment %q", d.wakeup.Environment.Name(), d.rt.environment),
-			Hint:    "give each environment queues of its own",
+			Hint:    "give each environment separate queues",
 		}
 	}
 	d.wakeup.Environment = d.rt.environment

@@ -136,6 +136,6 @@ func (w *worker) logLeft(ctx context.Context, report *DrainReport) {
 	case report.Interrupted:
 		w.rt.logger.LogAttrs(ctx, slog.LevelInfo, "drain interrupted; what was due may be left", attrs...)
 	case report.Left > 0:
-		w.rt.logger.LogAttrs(ctx, slog.LevelInfo, "drained; runs are left that are not due, or that nothing here executes", attrs...)
+		w.rt.logger.LogAttrs(ctx, slog.LevelInfo, "drained; the runs that are left are not due, or have no handler here", attrs...)
 	}
 }

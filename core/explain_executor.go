@@ -60,7 +60,7 @@ func (x executor) text(run *runlane.Run) string {
 			"others (WorkOptions.Queues), a function from those that it is mapped to: check that one does, or cancel the run.", run.Queue)
 	case x.invocation > 0 && x.timeout > LongestTimeout(x.invocation):
 		return fmt.Sprintf(" Its task has a timeout of %s, and the functions that its queue is made for take %s, of which a handler has %s: "+
-			"none of them ever executes it. Shorten the timeout, lengthen the functions' (BridgeTimeout), or work in a process that lives long.",
+			"none of them ever executes it. Shorten the timeout, lengthen the functions' (BridgeTimeout), or execute it in a long-lived worker.",
 			runlane.FormatDuration(x.timeout), runlane.FormatDuration(x.invocation), runlane.FormatDuration(LongestTimeout(x.invocation)))
 	default:
 		return ""

@@ -66,7 +66,7 @@ func (s *situation) owned(e *Explanation) {
 	}
 	switch {
 	case over && cancelling:
-		e.says(WaitTick, s.nextTick(), "Its worker is gone without ending it. The next tick cancels it; if that does not happen, nobody ticks.")
+		e.says(WaitTick, s.nextTick(), "Its worker is gone and left it running. The next tick cancels it; if that does not happen, no process ticks.")
 	case cancelling:
 		e.says(WaitCancellation, lease.ExpiresAt,
 			"Its worker was asked to stop and decides how it ends. If the worker dies, its lease ends then and a tick cancels the run. "+
@@ -82,7 +82,7 @@ func (s *situation) owned(e *Explanation) {
 	case s.parked():
 		s.inUnknownQueue(e, "Its worker is gone.")
 	default:
-		e.says(WaitTick, s.nextTick(), "Its worker is gone. The next tick asks another worker to take over; if that does not happen, nobody ticks.")
+		e.says(WaitTick, s.nextTick(), "Its worker is gone. The next tick asks another worker to take over; if that does not happen, no process ticks.")
 	}
 }
 
@@ -132,7 +132,7 @@ func (s *situation) unowned(e *Explanation) {
 	case s.parked():
 		s.inUnknownQueue(e, "It is due.")
 	default:
-		e.says(WaitTick, s.nextTick(), "It is due. A wakeup that was sent ahead, or the next tick, brings it to a worker; if neither does, nobody ticks.")
+		e.says(WaitTick, s.nextTick(), "It is due. A wakeup that was sent ahead, or the next tick, brings it to a worker; if neither does, no process ticks.")
 	}
 }
 
@@ -167,7 +167,7 @@ func (s *situation) reserved(e *Explanation) {
 func (s *situation) slotless(e *Explanation) {
 	if len(s.holders) < s.queue.Concurrency {
 		e.says(WaitTick, s.nextTick(), "It is due and a slot of its queue is free. The next tick reserves it; if that does not happen, "+
-			"nobody who knows the queue ticks.")
+			"no process that knows the queue ticks.")
 		return
 	}
 	until := time.Time{}
@@ -204,7 +204,7 @@ func (s *situation) delivering(e *Explanation) {
 		e.Failure = s.delivery.Failure
 		e.says(WaitPublish, s.upcoming(s.delivery.AvailableAt), fmt.Sprintf(
 			"Handing over its wakeup failed and is tried again by the first tick after this time. After %d refusals of the wakeup itself "+
-				"it is given up; an outage is waited out. Look at the failure.", maxPublishFailures))
+				"it is given up; during an outage it is tried again without limit. Look at the failure.", maxPublishFailures))
 	default:
 		e.says(WaitPublish, s.upcoming(s.delivery.AvailableAt), "Its wakeup is to be handed over: by the relay, else by the next tick. If it "+
 			"stays, neither runs.")

@@ -70,7 +70,7 @@ func fitsInvocation(task *runlane.Definition, invocation time.Duration) error {
 		task.ID, what, runlane.FormatDuration(invocation), runlane.FormatDuration(longest.Truncate(time.Millisecond)))
 	return &runlane.Error{
 		Code: runlane.ErrConfigurationInvalid, Message: message,
-		Hint: "shorten the task's timeout, lengthen the function's (BridgeTimeout of the template), or execute it in a worker that lives long",
+		Hint: "shorten the task's timeout, lengthen the function's (BridgeTimeout of the template), or execute it in a long-lived worker",
 	}
 }
 

@@ -72,7 +72,7 @@ func (rt *Runtime) reserveFreed(ctx context.Context, run *runlane.Run) {
 	limited := afterCommit(ctx)
 	defer limited.stop()
 	if _, err := rt.reserveAndPublish(limited, run, rt.now()); err != nil {
-		rt.logRun(ctx, run, "no slot was looked for again; the tick reserves one", err)
+		rt.logRun(ctx, run, "no slot was reserved for the new run; the tick reserves one", err)
 	}
 }
 

@@ -29,7 +29,7 @@ func (rt *Runtime) registerSchedule(s runlane.Schedule) error {
 		return fault("ID: ", err)
 	}
 	if _, twice := rt.findSchedule(s.ID); twice {
-		return invalidOption("give each an ID of its own", "Options.Schedules: two schedules have the id %q", s.ID)
+		return invalidOption("give each a different ID", "Options.Schedules: two schedules have the id %q", s.ID)
 	}
 	if err := s.When.Validate(); err != nil {
 		return fault("When: ", err)

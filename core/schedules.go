@@ -307,7 +307,7 @@ func (s *Schedules) write(ctx context.Context, id runlane.ScheduleID, rounds int
 }
 
 func scheduleKeptChanging(id runlane.ScheduleID, rounds int) error {
-	conflict := runlane.NewConflict(runlane.ConflictScheduleOccurrence, fmt.Sprintf("schedule %q changed %d times while it was to be changed", id, rounds))
+	conflict := runlane.NewConflict(runlane.ConflictScheduleOccurrence, fmt.Sprintf("schedule %q changed during each of %d tries", id, rounds))
 	conflict.Hint = "call again"
 	return conflict
 }

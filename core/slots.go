@@ -28,7 +28,7 @@ func (rt *Runtime) handOver(ctx context.Context, run *runlane.Run) {
 	for range handOverRounds {
 		lost, err := rt.offerSlot(limited, queue, run.ConcurrencyKey)
 		if err != nil {
-			rt.logRun(ctx, run, "freed slot was not handed over; the tick reserves it", err)
+			rt.logRun(ctx, run, "freed slot was not reserved for the next run; the tick reserves it", err)
 		}
 		if !lost {
 			return

@@ -96,7 +96,7 @@ func (s *Store) raceLost(ctx context.Context, t *lane.Transition, leaseToken str
 		return rows.LeaseLost(t.Key())
 	default:
 		return &runlane.Error{
-			Code: runlane.ErrStorageUnavailable, RunID: t.Projected.ID, Message: "the run's marker kept moving", Retryable: true,
+			Code: runlane.ErrStorageUnavailable, RunID: t.Projected.ID, Message: "the run's marker changed at each try", Retryable: true,
 			Hint: "try again", Meta: map[string]string{"outcome": "not committed"},
 		}
 	}

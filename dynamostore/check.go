@@ -80,7 +80,7 @@ func (s *Store) checkItem(ctx context.Context, it item.Item) ([]lane.Violation, 
 // Names of the invariants.
 const (
 	ruleMembership = "a run is in due exactly while it is active, and in done exactly when it is finished"
-	ruleMarker     = "a marker is never later than the moment somebody must look"
+	ruleMarker     = "a marker is never later than the time at which its run needs inspection"
 	ruleLatest     = "only a queued or scheduled run has a delivery row to claim"
 	ruleLease      = "only a running run is leased"
 	ruleBulk       = "what the run item announces is there"
@@ -114,7 +114,7 @@ func (s *Store) checkRun(ctx context.Context, raw item.Item) ([]lane.Violation, 
 	}
 	v := &violations{key: r.Key()}
 	if !r.State().Known() {
-		v.add(ruleFormat, "status %q is none that this program knows", r.Status)
+		v.add(ruleFormat, "this program does not know the status %q", r.Status)
 		return v.list, nil
 	}
 	running := r.State().Owned()
@@ -218,7 +218,7 @@ func (s *Store) checkMarker(ctx context.Context, r *rows.Run, v *violations) err
 		return nil
 	}
 	if !dead && m.At > need {
-		v.add(ruleMarker, "the marker is at %v, %s must be looked at by %v", m.At.Time(), r.Status, need.Time())
+		v.add(ruleMarker, "the marker is at %v, the %s run needs inspection by %v", m.At.Time(), r.Status, need.Time())
 	}
 	return nil
 }

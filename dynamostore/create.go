@@ -60,7 +60,7 @@ func (s *Store) create(ctx context.Context, c *lane.AppendCommand) (*lane.Commit
 		}
 		if round == maxOwnerRounds {
 			return nil, &runlane.Error{
-				Code: runlane.ErrStorageUnavailable, RunID: c.Projected.ID, Message: "the owner of a key kept changing", Retryable: true,
+				Code: runlane.ErrStorageUnavailable, RunID: c.Projected.ID, Message: "the owner of a key changed at each try", Retryable: true,
 				Hint: "try again", Meta: map[string]string{"outcome": "not committed"},
 			}
 		}

@@ -98,7 +98,7 @@ func (s *Store) ResetIdempotencyKey(ctx context.Context, key lane.OwnerKey) erro
 	}
 	result, err := s.db.Delete(ctx, "reset key", raw, owner.Unchanged())
 	if err == nil && result != ddb.Removed {
-		return rows.Conflict(runlane.ConflictIdempotencyKey, owner.Run, "the key changed hands")
+		return rows.Conflict(runlane.ConflictIdempotencyKey, owner.Run, "another run owns the key now")
 	}
 	return err
 }

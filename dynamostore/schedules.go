@@ -179,7 +179,7 @@ func (s *Store) CompleteScheduleOccurrence(ctx context.Context, c *lane.Complete
 		}
 	}
 	return &runlane.Error{
-		Code: runlane.ErrStorageUnavailable, Message: "complete occurrence: the schedule's record kept changing", Retryable: true,
+		Code: runlane.ErrStorageUnavailable, Message: "complete occurrence: the schedule's record changed at each try", Retryable: true,
 		Hint: "try again", Meta: map[string]string{"outcome": "not committed"},
 	}
 }

@@ -219,7 +219,7 @@ func (b *batch) handBack(ctx context.Context, source string, back []sqstransport
 		return
 	}
 	if err := transport.HandBack(ctx, source, back); err != nil {
-		slog.WarnContext(ctx, "wakeups were handed back and come again later than meant", "count", len(back),
+		slog.WarnContext(ctx, "wakeups were handed back and come again later than intended", "count", len(back),
 			"code", runlane.CodeOf(err), "error", err)
 	}
 }

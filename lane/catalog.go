@@ -38,7 +38,7 @@ func (c *PutTaskCommand) Validate() error {
 		return malformed(err, "record without a usable queue")
 	}
 	if err := r.Definition().Err(); err != nil {
-		return malformed(err, "record of a task that cannot be")
+		return malformed(err, "record of a task that is not valid")
 	}
 	switch {
 	case r.IdempotencyTTL == 0:
@@ -48,7 +48,7 @@ func (c *PutTaskCommand) Validate() error {
 	case len(r.Backoff) > MaxBackoffText || !utf8.ValidString(r.Backoff):
 		return malformed(nil, "backoff has %d bytes, or is no text", len(r.Backoff))
 	case r.SeenAt.IsZero():
-		return malformed(nil, "record that was never seen")
+		return malformed(nil, "record without the time at which it was seen")
 	default:
 		return nil
 	}

@@ -163,7 +163,7 @@ func outcomeUnresponsive(t *testing.T, h RuntimeHarness) {
 	if run.Failure.Code != runlane.ErrTaskTimedOut {
 		t.Fatalf("failure is %+v", run.Failure)
 	}
-	if len(s.logs.lines(t, "handler ignores the end of its context; its goroutine is left behind")) != 1 {
+	if len(s.logs.lines(t, "handler did not return when its context ended; its goroutine is left running")) != 1 {
 		t.Fatal("nobody was told")
 	}
 	close(stubborn)

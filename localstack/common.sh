@@ -17,7 +17,7 @@ PORTS_FILE=$STATE/ports         # docker: the values that compose.yaml asks for
 ENDPOINTS_FILE=$STATE/endpoints # host: those of LocalStack and of DynamoDB Local
 HOST_FILES=$STATE/host-mode     # host: LocalStack's file system, temporary files and home, gone after a stop
 PREVIOUS_FILE=$STATE/previous   # the endpoint of the last one that was stopped
-ENV_FILE=$STATE/env             # for everybody: KEY=VALUE lines
+ENV_FILE=$STATE/env             # for every program: KEY=VALUE lines
 
 say() { printf 'local AWS: %s\n' "$*" >&2; }
 die() { say "$*"; exit 1; }
@@ -38,7 +38,7 @@ lock() { # descriptor file what-for
   done
 }
 
-# A recorded pid may be somebody else's by now. LocalStack is started with this state folder as its last argument.
+# A recorded pid may belong to another process now. LocalStack is started with this state folder as its last argument.
 host_running() {
   local pid
   pid=$(recorded "$PID_FILE")
@@ -90,7 +90,7 @@ stop_host() {
   rm -rf "$HOST_FILES"
 }
 
-# Compose comes as a plugin of docker or as a program of its own.
+# Compose comes as a plugin of docker or as a separate program.
 compose() {
   local command=(docker compose)
   docker compose version >/dev/null 2>&1 || command=(docker-compose)

@@ -68,7 +68,7 @@ refuse_other_endpoint() {
   fi
 }
 
-# A shell that loaded the env file before the last local-down still names that endpoint. It is not one that somebody else runs.
+# A shell that loaded the env file before the last local-down still names that endpoint. It is not another user's endpoint.
 forget_previous_endpoint() {
   if [ -n "${AWS_ENDPOINT_URL:-}" ] && [ "${AWS_ENDPOINT_URL%/}" = "$(recorded "$PREVIOUS_FILE")" ]; then
     say "AWS_ENDPOINT_URL names the local AWS that was stopped last: ignored; load the env file again afterwards"
@@ -147,7 +147,7 @@ start_host() {
     tail -n 40 "$LOG_FILE" >&2
     stop_host
     rm -f "$MODE_FILE"
-    # A port that was free a moment ago may have been taken by somebody else meanwhile.
+    # A port that was free a moment ago may have been taken by another process meanwhile.
     if [ "$attempt" = 2 ] || [ -n "${RUNLANE_LOCAL_PORT:-}" ]; then break; fi
     say "trying once more with other ports"
   done
@@ -203,7 +203,7 @@ launch_localstack() {
   : >"$LOG_FILE"
   printf 'http://127.0.0.1:%s http://127.0.0.1:%s\n' "$PORT" "$DYNAMODB_PORT" >"$ENDPOINTS_FILE"
   echo host >"$MODE_FILE" # from here on down.sh has something to stop
-  # A session of its own, so that Ctrl-C in the terminal does not reach it. The last argument is how down.sh knows it again.
+  # A separate session, so that Ctrl-C in the terminal does not reach it. The last argument is how down.sh knows it again.
   env -i "${environment[@]}" "$CACHE/venv/bin/python" -c '
 import os, sys
 os.setsid()

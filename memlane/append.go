@@ -14,7 +14,7 @@ func (s *Storage) AppendRunEvents(ctx context.Context, c *lane.AppendCommand) (*
 	}
 	r, err := s.commit(&c.Transition, c.Outbox, func(e *entry) error {
 		if c.LeaseToken != "" && (e == nil || e.state.leaseToken != c.LeaseToken) {
-			return conflict(runlane.ConflictLeaseOwnership, c.Projected.ID, "the lease belongs to somebody else, or to nobody, by now")
+			return conflict(runlane.ConflictLeaseOwnership, c.Projected.ID, "the lease no longer belongs to this worker")
 		}
 		return nil
 	}, func(_ *environment, e *entry) error { return judgeAppend(e, &c.Transition) })

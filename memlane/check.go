@@ -14,7 +14,7 @@ var _ lane.Checker = (*Storage)(nil)
 // The invariants of this storage.
 const (
 	ruleDue      = "an active run is due in exactly one place, at the instant its projection says; a finished one only among the finished"
-	ruleDelivery = "only the latest delivery of a queued or scheduled run is looked after, in exactly one place"
+	ruleDelivery = "only the latest delivery of a queued or scheduled run is indexed, in exactly one place"
 	ruleOwners   = "an active run owns its keys; an owner is a run of this environment with that key, and active where it must be"
 	ruleHistory  = "a run has as many events as its sequence says, the first is run.created and no other"
 	ruleIndexes  = "indexes hold what runs know about, in order, and nothing else"
@@ -148,19 +148,19 @@ func (env *environment) checkRun(e *entry) []lane.Violation {
 	if !active || e.due.set == nil || e.due.at != at(due) {
 		broken(ruleDue, "a %s run, due at %s, lies at %s", run.Status, due, e.due.at.time())
 	} else if _, _, ok := e.due.set.find(item{e.due.at, e}); !ok {
-		broken(ruleDue, "a %s run is not where it should lie", run.Status)
+		broken(ruleDue, "the index of a %s run does not hold it", run.Status)
 	}
 
 	waits := run.Status == runlane.StatusQueued || run.Status == runlane.StatusScheduled
 	if known.delivery.set != nil && !waits {
-		broken(ruleDelivery, "a superseded delivery of a %s run is looked after", run.Status)
+		broken(ruleDelivery, "a superseded delivery of a %s run is indexed", run.Status)
 	}
 	if run.Status == runlane.StatusQueued && known.delivery.set == nil && known.adrift.set == nil {
-		broken(ruleDelivery, "nobody looks after a queued run")
+		broken(ruleDelivery, "a queued run is in no index")
 	}
 	if reserved := run.Status == runlane.StatusQueued && !run.DispatchExpiresAt.IsZero(); reserved && known.adrift.set == nil {
 		if latest := known.liveRow(); latest == nil || !latest.dead() {
-			broken(ruleDelivery, "nobody looks after a reservation's end")
+			broken(ruleDelivery, "the end of a reservation is in no index")
 		}
 	}
 	env.checkSlot(e, known, run, func(format string, args ...any) { broken(ruleSlots, format, args...) })
@@ -168,7 +168,7 @@ func (env *environment) checkRun(e *entry) []lane.Violation {
 		latest := &known.rows[len(known.rows)-1]
 		for i := range known.rows[:len(known.rows)-1] {
 			if known.rows[i].sequence >= latest.sequence || known.rows[i].status != lane.OutboxClaimed {
-				broken(ruleDelivery, "a superseded delivery that nobody holds is kept")
+				broken(ruleDelivery, "a superseded delivery that no publisher has claimed is kept")
 			}
 		}
 		onItsWay := latest.status == lane.OutboxPublished && (run.Status == runlane.StatusScheduled || !run.DispatchExpiresAt.IsZero())

@@ -10,7 +10,7 @@ import (
 
 // ruleSlots does not compare slots with limits, because no limit is stored: each commit was checked against the one in
 // its command.
-const ruleSlots = "a slot's holder is running or reserved and names its partition; no run holds two; who wants one is found"
+const ruleSlots = "a slot's holder is running or reserved and names its partition; no run holds two; a run that waits for one is indexed"
 
 func (env *environment) partitionKeys() []partitionKey {
 	return slices.SortedFunc(maps.Keys(env.partitions), func(a, b partitionKey) int {
@@ -61,7 +61,7 @@ func (env *environment) checkSlot(e, known *entry, run *runlane.Run, broken func
 		broken("it waits for a slot from %s, not where it should", known.wants.at.time())
 	} else if to.set != nil {
 		if _, _, ok := to.set.find(item{to.at, e}); !ok {
-			broken("it is not among those who want a slot")
+			broken("the index of runs that wait for a slot does not hold it")
 		}
 	}
 }

@@ -67,7 +67,7 @@ func (s *Storage) HeartbeatRunLease(ctx context.Context, c *lane.HeartbeatComman
 		case !ok:
 			return violation(c.Projected.ID, "a heartbeat is one run.lease_heartbeat of an existing run")
 		case beat.Lease.Token == "" || beat.Lease.Token != e.state.leaseToken:
-			return conflict(runlane.ConflictLeaseOwnership, e.id, "the lease belongs to somebody else, or to nobody, by now")
+			return conflict(runlane.ConflictLeaseOwnership, e.id, "the lease no longer belongs to this worker")
 		case beat.Lease.Token != c.Projected.Lease.Token:
 			return violation(c.Projected.ID, "the heartbeat's lease is not that of the projected run")
 		}

@@ -20,7 +20,7 @@ func (s *Storage) PutProgress(ctx context.Context, key lane.RunKey, leaseToken s
 		return notFound(key.RunID)
 	}
 	if !e.owned() || e.state.leaseToken != leaseToken {
-		return conflict(runlane.ConflictLeaseOwnership, key.RunID, "the lease belongs to somebody else")
+		return conflict(runlane.ConflictLeaseOwnership, key.RunID, "the lease no longer belongs to this worker")
 	}
 	p.At = whole(p.At)
 	if p.At.Before(env.progress[key.RunID].At) {

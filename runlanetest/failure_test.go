@@ -49,7 +49,7 @@ func TestFinish_OfARunThatNobodyExecutes_SaysWhy(t *testing.T) {
 		"no handler": {call: other.With("x"), want: `run run_000001 of task "other" does not end: there is no handler for task "other": pass it in Options.Handlers`},
 		"no worker": {
 			call: echo.With("x"), options: &runlane.TriggerOptions{Queue: runlane.Queue{Name: "night"}},
-			want: `run run_000001 of task "echo" does not end: nobody works on queue "night": pass it in Options.Queues`,
+			want: `run run_000001 of task "echo" does not end: no worker receives from queue "night": pass it in Options.Queues`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -150,7 +150,7 @@ func (o *Options) fault() string {
 	case o.MaxSteps < 0:
 		return "Options.MaxSteps is negative: use 0 for the default, or a number"
 	case o.Synctest && !o.Start.IsZero():
-		return "Options.Start is set beside Options.Synctest: the bubble's clock begins when it likes. Leave one of them out"
+		return "Options.Start is set beside Options.Synctest: the bubble's clock has a fixed start. Leave one of them out"
 	default:
 		return ""
 	}

@@ -59,7 +59,7 @@ func (rt *Runtime) Finish(id runlane.RunID) *History {
 		case !rt.tasks[run.TaskID]:
 			rt.fail(id, fmt.Sprintf("there is no handler for task %q: pass it in Options.Handlers", run.TaskID))
 		case !rt.queues[run.Queue]:
-			rt.fail(id, fmt.Sprintf("nobody works on queue %q: pass it in Options.Queues", run.Queue))
+			rt.fail(id, fmt.Sprintf("no worker receives from queue %q: pass it in Options.Queues", run.Queue))
 		}
 		next, ok := rt.nextInstant(waiting)
 		if !ok {

@@ -2,7 +2,7 @@
 # Usage: conformance.sh [-only NAME] over the local AWS behind it: see with-local-aws.sh
 #        conformance.sh --endpoint  over the endpoints in AWS_ENDPOINT_URL, AWS_ENDPOINT_URL_DYNAMODB, AWS_ENDPOINT_URL_SQS
 #
-# A line for each storage and transport. Every suite makes tables and queues of its own and removes them.
+# A line for each storage and transport. Every suite makes its own tables and queues and removes them.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

@@ -63,7 +63,7 @@ template=${1:-template.yaml}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# No tool has business with an account: whoever asked AWS would get no answer.
+# No tool needs an account: a request to AWS would get no answer.
 unset AWS_PROFILE AWS_SESSION_TOKEN
 export AWS_CONFIG_FILE=/dev/null AWS_SHARED_CREDENTIALS_FILE=/dev/null AWS_EC2_METADATA_DISABLED=true
 export AWS_ACCESS_KEY_ID=none AWS_SECRET_ACCESS_KEY=none AWS_DEFAULT_REGION=us-east-1 AWS_ENDPOINT_URL=http://127.0.0.1:9

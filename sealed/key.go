@@ -29,7 +29,7 @@ type Key struct {
 func NewKey(id string) (Key, error) {
 	secret := make([]byte, KeyBytes)
 	if _, err := rand.Read(secret); err != nil { // it cannot fail, see crypto/rand
-		return Key{}, &runlane.Error{Code: runlane.ErrInternal, Message: "there is no randomness", Cause: err}
+		return Key{}, &runlane.Error{Code: runlane.ErrInternal, Message: "the system gives no random bytes", Cause: err}
 	}
 	return KeyOf(id, secret)
 }

@@ -53,7 +53,7 @@ func New(keys []Key, options *Options) (*Codec, error) {
 			return nil, invalidKeys("make keys with NewKey, KeyOf or ParseKeys", "a key is empty")
 		}
 		if _, twice := c.keys[key.id]; twice {
-			return nil, invalidKeys("give each key a name of its own, and never use one again", "two keys are named %q", key.id)
+			return nil, invalidKeys("give each key a different name, and never use a name again", "two keys are named %q", key.id)
 		}
 		c.keys[key.id] = key
 		c.names = append(c.names, key.id)
@@ -92,7 +92,7 @@ func (c *Codec) Encode(_ context.Context, of runlane.BodyRef, plain []byte) (sto
 	stored[0] = byte(as)
 	nonce := stored[1:headerBytes]
 	if _, err := rand.Read(nonce); err != nil { // it cannot fail, see crypto/rand
-		return nil, "", &runlane.Error{Code: runlane.ErrInternal, Message: "there is no randomness", Cause: err}
+		return nil, "", &runlane.Error{Code: runlane.ErrInternal, Message: "the system gives no random bytes", Cause: err}
 	}
 	return aead.Seal(stored, nonce, body, additional(as, c.first.id)), c.first.id, nil
 }

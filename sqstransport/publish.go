@@ -154,7 +154,7 @@ func (t *Transport) sendBatch(ctx context.Context, b *binding, batch []outgoing,
 		fail(batch, outcomes, unavailable(e.Message, e.Hint, e.Meta))
 		return false
 	}
-	fail(batch, outcomes, unavailable(fmt.Sprintf("SQS did not say what became of this wakeup in queue %q", b.name), "", nil))
+	fail(batch, outcomes, unavailable(fmt.Sprintf("SQS reported no outcome for this wakeup in queue %q", b.name), "", nil))
 	for i := range out.Successful {
 		if index, ok := byID[aws.ToString(out.Successful[i].Id)]; ok {
 			outcomes[index] = lane.PublishOutcome{Type: lane.Published}

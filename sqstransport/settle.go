@@ -115,7 +115,7 @@ func (s *settler) delete(batch []HandedBack) {
 
 func (s *settler) handBack(batch []HandedBack) {
 	if err := s.transport.handBack(context.Background(), s.binding, batch); err != nil {
-		s.transport.logger.Warn("wakeups were handed back and come again later than meant", "queue", s.binding.name, "count", len(batch),
+		s.transport.logger.Warn("wakeups were handed back and come again later than intended", "queue", s.binding.name, "count", len(batch),
 			"error", err.Error())
 	}
 }

@@ -137,7 +137,7 @@ func New(client API, queues map[runlane.QueueName]string, options *Options) (*Tr
 		}
 		if other, taken := owners[b.url]; taken {
 			return nil, invalid(fmt.Sprintf("queues %q and %q are bound to one URL", other, name),
-				"give each queue an SQS queue of its own", map[string]string{"url": b.url})
+				"bind each queue to a different SQS queue", map[string]string{"url": b.url})
 		}
 		owners[b.url] = name
 		t.bindings[name] = b

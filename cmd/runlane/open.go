@@ -43,7 +43,7 @@ func open(ctx context.Context) (*core.Runtime, error) {
 	return core.Open(ctx, l, &core.Options{Codec: codec, Queues: queues})
 }
 
-// openLane is awslane's, or one that cannot wake anybody where no queue is bound: most commands only read.
+// openLane is awslane's, or one that cannot send wakeups where no queue is bound: most commands only read.
 func openLane(ctx context.Context) (*lane.Lane, error) {
 	table, environment := os.Getenv(awslane.TableVariable), runlane.Environment(os.Getenv(awslane.EnvironmentVariable))
 	if table == "" {

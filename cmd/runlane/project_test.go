@@ -246,7 +246,7 @@ func TestProject_SessionThatWasKilled_IsForgotten(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-dev.ended
-	if _, news := p.call(t, 2, own, "runs", "list"); !strings.Contains(news, "ended without a goodbye") {
+	if _, news := p.call(t, 2, own, "runs", "list"); !strings.Contains(news, "ended without removing its file") {
 		t.Errorf("%s", news)
 	}
 	if _, err := os.Stat(filepath.Join(p.folder, ".runlane")); !errors.Is(err, fs.ErrNotExist) {

@@ -51,7 +51,7 @@ func (s *Storage) AppendRunEvents(ctx context.Context, c *lane.AppendCommand) (*
 
 	written := record{run: lane.RunAtRest(c.Projected), events: stored.events}
 	if exists {
-		written.run.Payload = stored.run.Payload // whoever appends may have read the run without it
+		written.run.Payload = stored.run.Payload // the caller may have read the run without it
 	}
 	commit := &lane.Commit{Run: written.run.Clone()}
 	for i, event := range c.Events {
@@ -75,7 +75,7 @@ func judge(stored record, exists bool, c *lane.AppendCommand) error {
 		return conflict(runlane.ConflictEventSequence, c.Projected.ID, "the run has moved on")
 	}
 	if c.LeaseToken != "" && c.LeaseToken != token {
-		return conflict(runlane.ConflictLeaseOwnership, c.Projected.ID, "the lease belongs to somebody else, or to nobody")
+		return conflict(runlane.ConflictLeaseOwnership, c.Projected.ID, "the lease no longer belongs to this worker")
 	}
 	if err := c.Validate(); err != nil {
 		return err
@@ -146,7 +146,7 @@ func conflict(kind runlane.ConflictKind, id runlane.RunID, message string) error
 	return err
 }
 
-// ended refuses the call of somebody who has left already.
+// ended refuses a call whose context has ended.
 func ended(ctx context.Context) error {
 	if ctx.Err() == nil {
 		return nil

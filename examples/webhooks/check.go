@@ -29,7 +29,7 @@ const CheckPause = time.Second
 // ErrCheckFailed is the one failure of a [Check] that was asked to be retried.
 const ErrCheckFailed runlane.ErrorCode = "webhook_check_failed"
 
-// Check is a task without effects, to see a deployment work: it calls nobody.
+// Check is a task without effects, to see a deployment work: it sends no request.
 var Check = runlane.NewTask("webhooks.check", &runlane.TaskOptions[Probe]{
 	Queue:   Queue,
 	Retry:   runlane.Retry{MaxAttempts: 2, Backoff: runlane.Fixed(CheckPause), NoJitter: true},

@@ -17,7 +17,7 @@ func SequenceConflict(t *lane.Transition, actual int64) error {
 
 // LeaseLost is a write under a lease that another worker has now.
 func LeaseLost(key lane.RunKey) error {
-	return Conflict(runlane.ConflictLeaseOwnership, key.RunID, "the lease belongs to somebody else")
+	return Conflict(runlane.ConflictLeaseOwnership, key.RunID, "the lease no longer belongs to this worker")
 }
 
 // NotFound says that there is no such run.

@@ -1,4 +1,4 @@
-// Package data holds real webhooks to try things out with. It is a package of its own so that programs which deploy the
+// Package data holds real webhooks to try things out with. It is a separate package so that programs which deploy the
 // application do not carry them.
 package data
 

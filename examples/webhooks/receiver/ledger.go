@@ -12,7 +12,7 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// Entry is one line of the ledger: a request and what became of it.
+// Entry is one line of the ledger: a request and its outcome.
 type Entry struct {
 	At      time.Time `json:"at"`
 	ID      string    `json:"id"`      // of the delivery

@@ -45,7 +45,7 @@ type Receiver struct {
 }
 
 // Report counts requests. Accepted is the number of different deliveries; Duplicates counts those that came again; Late ones
-// were accepted too, but answered too late. Mismatched requests carried a body that nobody was to send.
+// were accepted too, but answered too late. Mismatched requests carried an unexpected body.
 type Report struct {
 	Requests, Accepted, Duplicates, Late, Unavailable, Throttled, Mismatched, BadSignatures int
 }

@@ -32,7 +32,7 @@ const (
 )
 
 // onAWS is the deployed application in one process: the application that triggers and the three functions, each with a runtime and
-// a lane of its own, fed from queue, stream and clock as Lambda feeds them.
+// a separate lane, fed from queue, stream and clock as Lambda feeds them.
 func onAWS() demo.Engine {
 	return demo.Engine{
 		Name: "aws", DeferEvery: 5, Durable: true, Separate: true,

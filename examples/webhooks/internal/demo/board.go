@@ -11,7 +11,7 @@ import (
 	"github.com/runlane/runlane-go/examples/webhooks"
 )
 
-// board knows how far the demo is: which runs there are, which may have ended, and what became of those that have. It is safe for
+// board knows how far the demo is: which runs there are, which may have ended, and the outcomes of those that have. It is safe for
 // concurrent use.
 type board struct {
 	mu       sync.Mutex

@@ -24,7 +24,7 @@ type Engine struct {
 	Patience time.Duration
 	// PollEvery is how often the demo looks at runs that may have ended, and SweepEvery at all that have not.
 	PollEvery, SweepEvery time.Duration
-	// Separate says that each role has a lane of its own, on shared storage. Otherwise the application's runtime does everything.
+	// Separate says that each role has a separate lane, on shared storage. Otherwise the application's runtime does everything.
 	Separate bool
 	// Work executes runs until ctx ends, then returns nil.
 	Work func(ctx context.Context, w *Workplace) error
@@ -36,7 +36,7 @@ type Workplace struct {
 	Application *core.Runtime
 	// Log is the demo's.
 	Log *slog.Logger
-	// Open opens a runtime with the demo's tasks, in its environment, on a lane of its own. Who opens it closes it.
+	// Open opens a runtime with the demo's tasks, in its environment, on a separate lane. The caller closes it.
 	Open func(ctx context.Context, role Role) (*core.Runtime, error)
 }
 
