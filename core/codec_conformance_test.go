@@ -7,6 +7,7 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/internal/proof/scenarios"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/lanetest"
 	"github.com/runlane/runlane-go/memlane"
@@ -33,7 +34,7 @@ func newCodec(t testing.TB, options *sealed.Options, ids ...string) *sealed.Code
 // A runtime does the same above a codec: every scenario of the suite, with every body encrypted on its way.
 func TestRuntime_MemlaneThroughACodec(t *testing.T) {
 	t.Parallel()
-	lanetest.RunRuntime(t, lanetest.RuntimeHarness{
+	scenarios.Run(t, scenarios.Harness{
 		NewLane: func(t testing.TB) *lane.Lane {
 			t.Helper()
 			l := memlane.New()

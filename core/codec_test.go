@@ -13,8 +13,8 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/internal/proof/scenarios"
 	"github.com/runlane/runlane-go/lane"
-	"github.com/runlane/runlane-go/lanetest"
 	"github.com/runlane/runlane-go/memlane"
 )
 
@@ -59,7 +59,7 @@ func turned(b []byte) []byte {
 func openCoded(t *testing.T, codec runlane.Codec, hooks ...core.Hook) (*core.Runtime, *memlane.Storage) {
 	t.Helper()
 	storage := memlane.NewStorage(nil)
-	l, err := lane.New(storage, lanetest.NewScriptedTransport(), nil)
+	l, err := lane.New(storage, scenarios.NewScriptedTransport(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,8 +11,8 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/internal/proof/scenarios"
 	"github.com/runlane/runlane-go/lane"
-	"github.com/runlane/runlane-go/lanetest"
 	"github.com/runlane/runlane-go/memlane"
 )
 
@@ -57,7 +57,7 @@ func (s endless) ListRunsNeedingCancellationFinalization(ctx context.Context, _ 
 func TestHazard39_TimeIsOverAmongEmptyPages_IsProgressAndMore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		l, err := lane.New(endless{memlane.NewStorage(nil)}, lanetest.NewScriptedTransport(), nil)
+		l, err := lane.New(endless{memlane.NewStorage(nil)}, scenarios.NewScriptedTransport(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -110,7 +110,7 @@ func TestHazard39_RunsThatFailEachTime_HideNoOther(t *testing.T) {
 	}
 	good := cancelling()
 	h.clock.Advance(time.Hour)
-	l, err := lane.New(refusesSome{h.storage, func(id runlane.RunID) bool { return bad[id] }}, lanetest.NewScriptedTransport(), nil)
+	l, err := lane.New(refusesSome{h.storage, func(id runlane.RunID) bool { return bad[id] }}, scenarios.NewScriptedTransport(), nil)
 	h.must(err)
 	rt, err := core.Open(t.Context(), l, &core.Options{
 		Environment: "hazards", Logger: slog.New(slog.DiscardHandler), World: &core.World{Now: h.clock.Now},

@@ -12,6 +12,7 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/internal/proof/scenarios"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/lanetest"
 	"github.com/runlane/runlane-go/memlane"
@@ -25,15 +26,15 @@ type hazard struct {
 	*testing.T
 	rt        *core.Runtime
 	storage   *memlane.Storage
-	transport *lanetest.ScriptedTransport
-	clock     *lanetest.Clock
+	transport *scenarios.ScriptedTransport
+	clock     *scenarios.Clock
 	factory   *lanetest.Factory
 }
 
 func newHazard(t *testing.T, handlers ...runlane.Handler) *hazard {
 	t.Helper()
 	h := &hazard{
-		T: t, storage: memlane.NewStorage(nil), clock: lanetest.NewClock(time.Date(2026, time.March, 4, 12, 0, 0, 0, time.UTC)),
+		T: t, storage: memlane.NewStorage(nil), clock: scenarios.NewClock(time.Date(2026, time.March, 4, 12, 0, 0, 0, time.UTC)),
 		factory: lanetest.NewFactory("hazards"),
 	}
 	h.open(func() time.Time { return h.clock.Now() }, handlers...)
@@ -43,7 +44,7 @@ func newHazard(t *testing.T, handlers ...runlane.Handler) *hazard {
 // open starts a process with a clock and a transport of its own.
 func (h *hazard) open(now func() time.Time, handlers ...runlane.Handler) {
 	h.Helper()
-	h.transport = lanetest.NewScriptedTransport()
+	h.transport = scenarios.NewScriptedTransport()
 	l, err := lane.New(h.storage, h.transport, nil)
 	h.must(err)
 	h.rt, err = core.Open(h.Context(), l, &core.Options{

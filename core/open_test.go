@@ -9,8 +9,8 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/internal/proof/scenarios"
 	"github.com/runlane/runlane-go/lane"
-	"github.com/runlane/runlane-go/lanetest"
 	"github.com/runlane/runlane-go/memlane"
 )
 
@@ -22,7 +22,7 @@ func handle(id runlane.TaskID, options *runlane.TaskOptions[payload]) runlane.Ha
 
 func TestOpen_ReportsEveryFaultAtOnce(t *testing.T) {
 	t.Parallel()
-	transport := lanetest.NewScriptedTransport()
+	transport := scenarios.NewScriptedTransport()
 	transport.Bind("default", "emails")
 	storage := &startedStorage{Storage: memlane.NewStorage(nil)}
 	l, err := lane.New(slotless{storage}, transport, nil)
@@ -90,7 +90,7 @@ func TestOpen_TellsFaultsAndHintsOnce(t *testing.T) {
 
 func TestOpen_MissingCapabilitiesAndLanes(t *testing.T) {
 	t.Parallel()
-	bare, err := lane.New(lane.UnimplementedStorage{}, lanetest.NewScriptedTransport(), nil)
+	bare, err := lane.New(lane.UnimplementedStorage{}, scenarios.NewScriptedTransport(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +145,7 @@ func (s *startedStorage) Close(ctx context.Context) error {
 }
 
 // refusingTransport does not start.
-type refusingTransport struct{ *lanetest.ScriptedTransport }
+type refusingTransport struct{ *scenarios.ScriptedTransport }
 
 func (refusingTransport) Start(context.Context) error {
 	return &runlane.Error{Code: runlane.ErrConfigurationInvalid, Message: "no such queue"}
@@ -154,7 +154,7 @@ func (refusingTransport) Start(context.Context) error {
 func TestOpen_LeavesNothingHalfOpen(t *testing.T) {
 	t.Parallel()
 	storage := &startedStorage{Storage: memlane.NewStorage(nil)}
-	l, err := lane.New(storage, refusingTransport{lanetest.NewScriptedTransport()}, nil)
+	l, err := lane.New(storage, refusingTransport{scenarios.NewScriptedTransport()}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

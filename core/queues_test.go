@@ -10,8 +10,8 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/internal/proof/scenarios"
 	"github.com/runlane/runlane-go/lane"
-	"github.com/runlane/runlane-go/lanetest"
 	"github.com/runlane/runlane-go/memlane"
 )
 
@@ -55,7 +55,7 @@ type plainTransport struct{ lane.Transport }
 func (plainTransport) Capabilities() lane.TransportCapabilities { return lane.TransportCapabilities{} }
 
 // silent is a transport whose depth cannot be read.
-type silent struct{ *lanetest.ScriptedTransport }
+type silent struct{ *scenarios.ScriptedTransport }
 
 func (silent) Depth(context.Context, runlane.QueueName) (visible, inFlight int, err error) {
 	return 0, 0, &runlane.Error{Code: runlane.ErrTransportUnavailable, Message: "no answer"}
@@ -78,7 +78,7 @@ func openQueues(t *testing.T, storage lane.Storage, transport lane.Transport, ha
 func TestQueueStats_ABusyQueue_IsCountedUpToABound(t *testing.T) {
 	t.Parallel()
 	storage := &listed{Storage: memlane.NewStorage(nil), endless: true}
-	stats, err := openQueues(t, storage, lanetest.NewScriptedTransport()).Queues().Stats(t.Context(), "busy")
+	stats, err := openQueues(t, storage, scenarios.NewScriptedTransport()).Queues().Stats(t.Context(), "busy")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func TestQueueStats_OfAQuietQueue_AreOnePageAndOneLookAtTheTransport(t *testing.
 	t.Parallel()
 	storage := &listed{Storage: memlane.NewStorage(nil)}
 	task := runlane.NewTask[payload]("quiet", nil)
-	rt := openQueues(t, storage, lanetest.NewScriptedTransport())
+	rt := openQueues(t, storage, scenarios.NewScriptedTransport())
 	for range 3 {
 		trigger(t, rt, task.With(payload{}))
 	}
@@ -122,13 +122,13 @@ func TestQueueStats_WhatTheTransportCannotTell(t *testing.T) {
 	if err != nil || stats.Backlog != -1 || stats.InFlight != -1 {
 		t.Errorf("stats are %+v, %v", stats, err)
 	}
-	rt := openQueues(t, memlane.NewStorage(nil), silent{lanetest.NewScriptedTransport()})
+	rt := openQueues(t, memlane.NewStorage(nil), silent{scenarios.NewScriptedTransport()})
 	trigger(t, rt, runlane.NewTask[payload]("any", nil).With(payload{}))
 	stats, err = rt.Queues().Stats(t.Context(), "default")
 	if runlane.CodeOf(err) != runlane.ErrTransportUnavailable || stats == nil || stats.Waiting != 1 || stats.Backlog != -1 {
 		t.Errorf("stats are %+v, %v", stats, err)
 	}
-	bound := lanetest.NewScriptedTransport()
+	bound := scenarios.NewScriptedTransport()
 	bound.Bind("default")
 	bound.SetDepth(5)
 	stats, err = openQueues(t, memlane.NewStorage(nil), bound).Queues().Stats(t.Context(), "elsewhere")
@@ -163,7 +163,7 @@ func TestQueueStats_FinishedRuns_CostNothing(t *testing.T) {
 	t.Parallel()
 	storage := &listed{Storage: memlane.NewStorage(nil)}
 	task := runlane.NewTask[payload]("ended", nil)
-	rt := openQueues(t, storage, lanetest.NewScriptedTransport(), task.Handle(func(context.Context, *runlane.Attempt, payload) error { return nil }))
+	rt := openQueues(t, storage, scenarios.NewScriptedTransport(), task.Handle(func(context.Context, *runlane.Attempt, payload) error { return nil }))
 	for range 1_500 { // more than a page looks at
 		if _, err := rt.RunNow(t.Context(), task.With(payload{}), nil); err != nil {
 			t.Fatal(err)

@@ -3,9 +3,10 @@ package core_test
 import (
 	"testing"
 
+	"github.com/runlane/runlane-go/internal/proof/lanefault"
 	"github.com/runlane/runlane-go/internal/proof/race"
+	"github.com/runlane/runlane-go/internal/proof/scenarios"
 	"github.com/runlane/runlane-go/lane"
-	"github.com/runlane/runlane-go/lanetest"
 	"github.com/runlane/runlane-go/memlane"
 )
 
@@ -14,11 +15,11 @@ import (
 // conformance: scenario_conformance_test.go.
 func TestRuntime_Memlane_UnderFaults(t *testing.T) {
 	t.Parallel()
-	sets := lanetest.RuntimeFaultSets()
+	sets := scenarios.FaultSets()
 	if !testing.Short() && !race.Enabled {
 		sets = append(sets,
-			lanetest.RuntimeFaults{Name: "OneAnswerLost", Kind: lanetest.FaultAfter, EachCall: 3},
-			lanetest.RuntimeFaults{Name: "OneCallFailed", Kind: lanetest.FaultBefore, EachCall: 3})
+			scenarios.Faults{Name: "OneAnswerLost", Kind: lanefault.After, EachCall: 3},
+			scenarios.Faults{Name: "OneCallFailed", Kind: lanefault.Before, EachCall: 3})
 	}
 	for _, faults := range sets {
 		t.Run(faults.Name, func(t *testing.T) {
@@ -28,7 +29,7 @@ func TestRuntime_Memlane_UnderFaults(t *testing.T) {
 	}
 }
 
-func underFaults(t *testing.T, faults lanetest.RuntimeFaults) {
+func underFaults(t *testing.T, faults scenarios.Faults) {
 	t.Helper()
-	lanetest.RunRuntimeUnderFaults(t, lanetest.RuntimeHarness{NewLane: func(testing.TB) *lane.Lane { return memlane.New() }, Virtual: true}, faults)
+	scenarios.RunUnderFaults(t, scenarios.Harness{NewLane: func(testing.TB) *lane.Lane { return memlane.New() }, Virtual: true}, faults)
 }

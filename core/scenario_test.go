@@ -5,8 +5,8 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/runlane/runlane-go/internal/proof/scenarios"
 	"github.com/runlane/runlane-go/lane"
-	"github.com/runlane/runlane-go/lanetest"
 	"github.com/runlane/runlane-go/memlane"
 )
 
@@ -15,7 +15,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // TestRuntime_Memlane runs the table of scenarios on the embedded lane.
 func TestRuntime_Memlane(t *testing.T) {
 	t.Parallel()
-	lanetest.RunRuntime(t, lanetest.RuntimeHarness{
+	scenarios.Run(t, scenarios.Harness{
 		NewLane: func(testing.TB) *lane.Lane { return memlane.New() },
 		Virtual: true,
 	})

@@ -13,8 +13,8 @@ import (
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
 	"github.com/runlane/runlane-go/dynamostore/internal/rows"
+	"github.com/runlane/runlane-go/internal/proof/scenarios"
 	"github.com/runlane/runlane-go/lane"
-	"github.com/runlane/runlane-go/lanetest"
 )
 
 // A run under every kind of marker is explained, by what the run waits for and never by where its marker lies.
@@ -45,7 +45,7 @@ func TestExplain_ARunUnderEveryKindOfMarker(t *testing.T) {
 			if m, _, ok := w.item().Due().Parse(); !ok || m.Kind != kind {
 				t.Fatalf("the marker is %q", m.Kind)
 			}
-			l, err := lane.New(w.store, lanetest.NewScriptedTransport(), nil)
+			l, err := lane.New(w.store, scenarios.NewScriptedTransport(), nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/runlane/runlane-go"
-	"github.com/runlane/runlane-go/lanetest"
+	"github.com/runlane/runlane-go/internal/proof/scenarios"
 )
 
 // With -retained as many runs wait as in the promise.
@@ -14,7 +14,7 @@ func TestFairness_ManyRunsOfOneKeyDoNotDelayAnother(t *testing.T) {
 	if *retained {
 		waiting = 10_000
 	}
-	lanetest.RunFairness(t, lanetest.FairnessHarness{
+	scenarios.RunFairness(t, scenarios.FairnessHarness{
 		Storage: w.store, Environment: "test", Waiting: waiting,
 		Copy: func(example *runlane.Run) {
 			w.run = example

@@ -9,6 +9,7 @@ import (
 
 	"github.com/runlane/runlane-go/dynamostore"
 	"github.com/runlane/runlane-go/internal/proof/awstest"
+	"github.com/runlane/runlane-go/internal/proof/scenarios"
 	"github.com/runlane/runlane-go/lanetest"
 )
 
@@ -35,5 +36,5 @@ func TestScenarios_Front(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	lanetest.RunRuntimeUnderFaults(t, harness, lanetest.RuntimeFaults{Name: "Front"})
+	scenarios.RunUnderFaults(t, harness, scenarios.Faults{Name: "Front"})
 }

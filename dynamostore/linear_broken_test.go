@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"github.com/runlane/runlane-go/internal/proof/awstest"
+	"github.com/runlane/runlane-go/internal/proof/linear"
 	"github.com/runlane/runlane-go/internal/proof/protection"
-	"github.com/runlane/runlane-go/lanetest"
 )
 
 const complete = "no condition is missing"
@@ -14,75 +14,75 @@ const complete = "no condition is missing"
 // the history cannot show it.
 var removals = map[string]struct {
 	removed func(protection.Condition) bool
-	shownBy []lanetest.LinearSubject
-	unseen  map[lanetest.LinearSubject]string
+	shownBy []linear.Subject
+	unseen  map[linear.Subject]string
 }{
 	"none": {
 		removed: func(protection.Condition) bool { return false },
-		unseen: map[lanetest.LinearSubject]string{
-			lanetest.LinearSingleton: complete, lanetest.LinearIdempotency: complete, lanetest.LinearLease: complete, lanetest.LinearSlots: complete,
-			lanetest.LinearOutbox: complete,
+		unseen: map[linear.Subject]string{
+			linear.Singleton: complete, linear.Idempotency: complete, linear.Lease: complete, linear.Slots: complete,
+			linear.Outbox: complete,
 		},
 	},
 	"a new owner finds the key free": {
 		removed: func(c protection.Condition) bool { return c.Owner() && c.Absent() },
-		shownBy: []lanetest.LinearSubject{lanetest.LinearSingleton, lanetest.LinearIdempotency},
+		shownBy: []linear.Subject{linear.Singleton, linear.Idempotency},
 	},
 	"a new owner replaces the one that was found dead": {
 		removed: func(c protection.Condition) bool { return c.Owner() && c.Doing == "put" && !c.Absent() },
-		shownBy: []lanetest.LinearSubject{lanetest.LinearSingleton, lanetest.LinearIdempotency},
+		shownBy: []linear.Subject{linear.Singleton, linear.Idempotency},
 	},
 	"a reset clears the owner that it saw": {
 		removed: func(c protection.Condition) bool { return c.Owner() && c.Doing == "remove" },
-		shownBy: []lanetest.LinearSubject{lanetest.LinearIdempotency},
+		shownBy: []linear.Subject{linear.Idempotency},
 	},
 	"a commit stands on its sequence": {
 		removed: func(c protection.Condition) bool { return c.Run() && c.About("sq") },
-		unseen:  map[lanetest.LinearSubject]string{lanetest.LinearLease: "no log item may stand at the sequence either"},
+		unseen:  map[linear.Subject]string{linear.Lease: "no log item may stand at the sequence either"},
 	},
 	"no log item stands at the sequence": {
 		removed: func(c protection.Condition) bool { return c.Log() && c.Absent() },
-		unseen:  map[lanetest.LinearSubject]string{lanetest.LinearLease: "the run's sequence says the same"},
+		unseen:  map[linear.Subject]string{linear.Lease: "the run's sequence says the same"},
 	},
 	"an owner's commit carries the token": {
 		removed: func(c protection.Condition) bool { return c.Run() && c.About("lt") },
-		unseen:  map[lanetest.LinearSubject]string{lanetest.LinearLease: "the token was read with the sequence, and changes with it"},
+		unseen:  map[linear.Subject]string{linear.Lease: "the token was read with the sequence, and changes with it"},
 	},
 	"a commit finds the run as it was read": {
 		removed: func(c protection.Condition) bool { return c.Run() && !c.Absent() || c.Log() && c.Absent() },
-		shownBy: []lanetest.LinearSubject{lanetest.LinearLease},
+		shownBy: []linear.Subject{linear.Lease},
 	},
 	"a slot that is taken was free": {
 		removed: func(c protection.Condition) bool { return c.Slot() && c.Absent() },
-		shownBy: []lanetest.LinearSubject{lanetest.LinearSlots},
+		shownBy: []linear.Subject{linear.Slots},
 	},
 	"a slot that is taken is its old holder's": {
 		removed: func(c protection.Condition) bool { return c.Slot() && !c.Frees() && c.About("ru") },
-		unseen:  map[lanetest.LinearSubject]string{lanetest.LinearSlots: "another holder's reservation ends at another time"},
+		unseen:  map[linear.Subject]string{linear.Slots: "another holder's reservation ends at another time"},
 	},
 	"a slot that is taken was reserved until then": {
 		removed: func(c protection.Condition) bool { return c.Slot() && c.About("un") },
-		unseen:  map[lanetest.LinearSubject]string{lanetest.LinearSlots: "a run holds a slot of one reservation at a time"},
+		unseen:  map[linear.Subject]string{linear.Slots: "a run holds a slot of one reservation at a time"},
 	},
 	"a slot that is taken is as it was read": {
 		removed: func(c protection.Condition) bool { return c.Slot() && !c.Frees() && !c.Absent() },
-		shownBy: []lanetest.LinearSubject{lanetest.LinearSlots},
+		shownBy: []linear.Subject{linear.Slots},
 	},
 	"a slot that is freed is the run's own": {
 		removed: func(c protection.Condition) bool { return c.Slot() && c.Frees() },
-		shownBy: []lanetest.LinearSubject{lanetest.LinearSlots},
+		shownBy: []linear.Subject{linear.Slots},
 	},
 	"a row that is claimed has its old status": {
 		removed: func(c protection.Condition) bool { return c.Row() && c.About("st") && !c.Marks() },
-		shownBy: []lanetest.LinearSubject{lanetest.LinearOutbox},
+		shownBy: []linear.Subject{linear.Outbox},
 	},
 	"a row that is claimed has its old token": {
 		removed: func(c protection.Condition) bool { return c.Row() && c.About("ct") && !c.Marks() },
-		shownBy: []lanetest.LinearSubject{lanetest.LinearOutbox},
+		shownBy: []linear.Subject{linear.Outbox},
 	},
 	"a row is marked under its claim": {
 		removed: func(c protection.Condition) bool { return c.Row() && c.Marks() },
-		shownBy: []lanetest.LinearSubject{lanetest.LinearOutbox},
+		shownBy: []linear.Subject{linear.Outbox},
 	},
 }
 
@@ -90,10 +90,10 @@ func TestStore_Linearizability_ShowsEachMissingCondition(t *testing.T) {
 	t.Parallel()
 	client := awstest.DynamoDB(t)
 	table := awstest.Table(t, client)
-	judge := func(t *testing.T, removed func(protection.Condition) bool, subject lanetest.LinearSubject) *lanetest.LinearVerdict {
+	judge := func(t *testing.T, removed func(protection.Condition) bool, subject linear.Subject) *linear.Verdict {
 		t.Helper()
 		stores := processes(t, protection.Unguarded(client, removed), table)
-		return lanetest.CheckLinearizability(t, stores, subject, &lanetest.LinearOptions{Clients: 16, Operations: 9, Keys: 3})
+		return linear.Check(t, stores, subject, &linear.Options{Clients: 16, Operations: 9, Keys: 3})
 	}
 	for name, c := range removals {
 		t.Run(name, func(t *testing.T) {

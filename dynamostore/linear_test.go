@@ -6,8 +6,8 @@ import (
 	"github.com/runlane/runlane-go/dynamostore"
 	"github.com/runlane/runlane-go/internal/proof/awstest"
 	"github.com/runlane/runlane-go/internal/proof/ddbfault"
+	"github.com/runlane/runlane-go/internal/proof/linear"
 	"github.com/runlane/runlane-go/lane"
-	"github.com/runlane/runlane-go/lanetest"
 )
 
 // Four processes over one table. What the store cannot know when requests below it lose their answers stands in the options.
@@ -17,14 +17,14 @@ func TestStore_Linearizability(t *testing.T) {
 	table := awstest.Table(t, client)
 	for name, c := range map[string]struct {
 		rates   map[ddbfault.Kind]float64
-		options lanetest.LinearOptions
+		options linear.Options
 	}{
-		"WithConflicts":   {map[ddbfault.Kind]float64{ddbfault.Conflict: 0.03}, lanetest.LinearOptions{Operations: 3}},
-		"WithLostAnswers": {map[ddbfault.Kind]float64{ddbfault.LostAnswer: 0.05}, lanetest.LinearOptions{Clients: 16, Operations: 9, Keys: 6, LosesAnswers: true}},
+		"WithConflicts":   {map[ddbfault.Kind]float64{ddbfault.Conflict: 0.03}, linear.Options{Operations: 3}},
+		"WithLostAnswers": {map[ddbfault.Kind]float64{ddbfault.LostAnswer: 0.05}, linear.Options{Clients: 16, Operations: 9, Keys: 6, LosesAnswers: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			lanetest.RunLinearizability(t, lanetest.LinearHarness{
+			linear.Run(t, linear.Harness{
 				New: func(t testing.TB) []lane.Storage {
 					t.Helper()
 					return processes(t, ddbfault.New(t, client, ddbfault.Plan{Rates: c.rates}), table)

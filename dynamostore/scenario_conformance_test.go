@@ -6,7 +6,8 @@ import (
 	"testing"
 
 	"github.com/runlane/runlane-go/internal/proof/ddbfault"
-	"github.com/runlane/runlane-go/lanetest"
+	"github.com/runlane/runlane-go/internal/proof/lanefault"
+	"github.com/runlane/runlane-go/internal/proof/scenarios"
 )
 
 // TestScenarios_UnderMoreFaults runs the runtime's table while requests to DynamoDB go wrong, and while wakeups are lost or come
@@ -22,11 +23,11 @@ func TestScenarios_UnderMoreFaults(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			scenariosUnderFaults(t, lanetest.RuntimeFaults{Name: name}, rates)
+			scenariosUnderFaults(t, scenarios.Faults{Name: name}, rates)
 		})
 	}
-	for _, faults := range lanetest.RuntimeFaultSets() {
-		if faults.WakeupsTwice || faults.Kind == lanetest.FaultLoss {
+	for _, faults := range scenarios.FaultSets() {
+		if faults.WakeupsTwice || faults.Kind == lanefault.Loss {
 			t.Run(faults.Name, func(t *testing.T) {
 				t.Parallel()
 				scenariosUnderFaults(t, faults, nil)

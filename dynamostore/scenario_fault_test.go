@@ -7,19 +7,19 @@ import (
 	"github.com/runlane/runlane-go/dynamostore"
 	"github.com/runlane/runlane-go/internal/proof/awstest"
 	"github.com/runlane/runlane-go/internal/proof/ddbfault"
-	"github.com/runlane/runlane-go/lanetest"
+	"github.com/runlane/runlane-go/internal/proof/scenarios"
 )
 
 // TestScenarios_UnderFaults runs the parts of the runtime's table that write most while requests to DynamoDB go wrong. All of it, and
 // more kinds of faults, with the build tag conformance: scenario_conformance_test.go.
 func TestScenarios_UnderFaults(t *testing.T) {
 	t.Parallel()
-	scenariosUnderFaults(t, lanetest.RuntimeFaults{Name: "LostAnswersAndConflicts", Groups: []string{"Trigger", "Outcome", "Queues"}},
+	scenariosUnderFaults(t, scenarios.Faults{Name: "LostAnswersAndConflicts", Groups: []string{"Trigger", "Outcome", "Queues"}},
 		map[ddbfault.Kind]float64{ddbfault.Conflict: 0.1, ddbfault.LostAnswer: 0.1})
 }
 
 // scenariosUnderFaults runs the table while requests to DynamoDB go wrong.
-func scenariosUnderFaults(t *testing.T, faults lanetest.RuntimeFaults, rates map[ddbfault.Kind]float64) {
+func scenariosUnderFaults(t *testing.T, faults scenarios.Faults, rates map[ddbfault.Kind]float64) {
 	t.Helper()
 	client := awstest.DynamoDB(t)
 	table := awstest.Table(t, client)
@@ -31,7 +31,7 @@ func scenariosUnderFaults(t *testing.T, faults lanetest.RuntimeFaults, rates map
 		t.Cleanup(func() { count.add(faulty, rates) })
 		return faulty
 	})
-	lanetest.RunRuntimeUnderFaults(t, harness, faults)
+	scenarios.RunUnderFaults(t, harness, faults)
 }
 
 // faultCount proves that the faults happened: a plan that never strikes proves nothing.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/runlane/runlane-go/dynamostore"
 	"github.com/runlane/runlane-go/internal/proof/awstest"
+	"github.com/runlane/runlane-go/internal/proof/scenarios"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/lanetest"
 	"github.com/runlane/runlane-go/memlane"
@@ -16,12 +17,12 @@ func TestScenarios(t *testing.T) {
 	t.Parallel()
 	client := awstest.DynamoDB(t)
 	table := awstest.Table(t, client)
-	lanetest.RunRuntime(t, scenarioHarness(table, func(testing.TB) dynamostore.API { return client }))
+	lanetest.RunRuntime(t, lanetest.LaneHarness{New: scenarioHarness(table, func(testing.TB) dynamostore.API { return client }).NewLane})
 }
 
 // scenarioHarness makes lanes over a table through clients that may be a scenario's own.
-func scenarioHarness(table string, client func(testing.TB) dynamostore.API) lanetest.RuntimeHarness {
-	return lanetest.RuntimeHarness{NewLane: func(t testing.TB) *lane.Lane {
+func scenarioHarness(table string, client func(testing.TB) dynamostore.API) scenarios.Harness {
+	return scenarios.Harness{NewLane: func(t testing.TB) *lane.Lane {
 		t.Helper()
 		l, err := lane.New(dynamostore.New(client(t), table, &dynamostore.Options{RequestTimeout: awstest.RequestTimeout}), memlane.NewTransport(nil), nil)
 		if err != nil {

@@ -16,8 +16,7 @@
 // What an adapter promises is declared in the harness and compared with its capabilities; the cases of abilities it
 // does not promise are replaced by one which demands that their methods answer runlane.ErrCapabilityUnsupported.
 //
-// Above the adapters, [RunRuntime] proves what package core promises over a lane, [RunRuntimeUnderFaults] the same
-// while calls go wrong, and [RunFairness] that many runs of one concurrency key do not delay another.
+// Above the adapters, [RunRuntime] proves what package core promises over a lane.
 //
 // [Factory] builds valid runs and commands, for the suites and for an adapter's own tests.
 package lanetest

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/proof/scenarios"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/lanetest"
 	"github.com/runlane/runlane-go/memlane"
@@ -151,7 +152,7 @@ func TestFaultyStorage_KeepsAbilities(t *testing.T) {
 
 func TestFaultyTransport_Throttle_IsEachMessagesOwnAndPublishesNothing(t *testing.T) {
 	t.Parallel()
-	inner := lanetest.NewScriptedTransport()
+	inner := scenarios.NewScriptedTransport()
 	plan := lanetest.NewFaultPlan(t, 0, lanetest.FaultRule{Kind: lanetest.FaultThrottle, Rate: 1})
 	outcomes, err := lanetest.FaultyTransport(inner, plan).PublishWakeups(t.Context(), &lane.PublishCommand{Attempts: make([]lane.PublishAttempt, 3)})
 	if err != nil || len(outcomes) != 3 || len(inner.TakePublished()) != 0 {
@@ -167,7 +168,7 @@ func TestFaultyTransport_Throttle_IsEachMessagesOwnAndPublishesNothing(t *testin
 func TestFaultyTransport_LostAnswerAndDuplicate_HaveSent(t *testing.T) {
 	t.Parallel()
 	for kind, want := range map[lanetest.FaultKind]int{lanetest.FaultAfter: 1, lanetest.FaultDuplicate: 2, lanetest.FaultBefore: 0} {
-		inner := lanetest.NewScriptedTransport()
+		inner := scenarios.NewScriptedTransport()
 		plan := lanetest.NewFaultPlan(t, 0, lanetest.FaultRule{Method: "PublishWakeups", Kind: kind, Rate: 1})
 		_, err := lanetest.FaultyTransport(inner, plan).PublishWakeups(t.Context(), &lane.PublishCommand{Attempts: make([]lane.PublishAttempt, 1)})
 		if sent := len(inner.TakePublished()); sent != want || (err == nil) != (kind == lanetest.FaultDuplicate) {
@@ -179,7 +180,7 @@ func TestFaultyTransport_LostAnswerAndDuplicate_HaveSent(t *testing.T) {
 func TestFaultyTransport_Delay_EndsWithItsTimeOrItsContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		inner := lanetest.NewScriptedTransport()
+		inner := scenarios.NewScriptedTransport()
 		plan := lanetest.NewFaultPlan(t, 0, lanetest.FaultRule{Method: "PublishWakeups", Kind: lanetest.FaultDelay, Rate: 1, Delay: time.Minute})
 		transport, began := lanetest.FaultyTransport(inner, plan), time.Now()
 		command := &lane.PublishCommand{Attempts: make([]lane.PublishAttempt, 1)}
@@ -198,7 +199,7 @@ func TestFaultyTransport_Delay_EndsWithItsTimeOrItsContext(t *testing.T) {
 // A transport that loses wakeups says that it has published them; nothing else is lost.
 func TestFaultyTransport_Loss_IsAcceptedAndSentToNobody(t *testing.T) {
 	t.Parallel()
-	inner := lanetest.NewScriptedTransport()
+	inner := scenarios.NewScriptedTransport()
 	plan := lanetest.NewFaultPlan(t, 0, lanetest.FaultRule{Kind: lanetest.FaultLoss, Rate: 1})
 	transport := lanetest.FaultyTransport(inner, plan)
 	outcomes, err := transport.PublishWakeups(t.Context(), &lane.PublishCommand{Attempts: make([]lane.PublishAttempt, 3)})

@@ -7,10 +7,11 @@ import (
 	"time"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/proof/scenarios"
 	"github.com/runlane/runlane-go/lane"
 )
 
-// LaneHarness is what [RunLane] has to know of a lane package.
+// LaneHarness is what [RunLane] and [RunRuntime] have to know of a lane package.
 type LaneHarness struct {
 	// New returns a fresh lane that is not started; the suite starts and closes it. Required.
 	New func(t testing.TB) *lane.Lane
@@ -18,6 +19,10 @@ type LaneHarness struct {
 	Capabilities lane.Capabilities
 	// ProductionDurable and OperatorReads are what the package is expected to say of its lane.
 	ProductionDurable, OperatorReads bool
+	// Settle is for storages that show writes late: it waits until all writes so far show. [RunRuntime] calls it where
+	// its virtual clock advances by more than the delay of an index. What has to follow a write at once, it waits for
+	// without it. nil: writes show at once.
+	Settle func(t testing.TB)
 }
 
 // RunLane proves that a lane package composes its halves honestly: what both promise is what the lane promises, and
@@ -30,6 +35,14 @@ func RunLane(t *testing.T, h LaneHarness) {
 			c.run(t, h)
 		})
 	}
+}
+
+// RunRuntime proves over a lane what package core promises to applications, one subtest for each promise, in separate
+// environments: lanes of the harness may share a table. The storage has to lease runs and keep an outbox. Of the
+// harness it uses New and Settle.
+func RunRuntime(t *testing.T, h LaneHarness) {
+	t.Helper()
+	scenarios.Run(t, scenarios.Harness{NewLane: h.New, Settle: h.Settle})
 }
 
 type laneCase struct {

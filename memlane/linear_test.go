@@ -9,16 +9,16 @@ import (
 	"time"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/proof/linear"
 	"github.com/runlane/runlane-go/lane"
-	"github.com/runlane/runlane-go/lanetest"
 	"github.com/runlane/runlane-go/memlane"
 )
 
 func TestStorage_Linearizability(t *testing.T) {
 	t.Parallel()
-	lanetest.RunLinearizability(t, lanetest.LinearHarness{
+	linear.Run(t, linear.Harness{
 		New:     func(testing.TB) []lane.Storage { return []lane.Storage{memlane.NewStorage(nil)} },
-		Options: &lanetest.LinearOptions{Operations: 24, Keys: 32},
+		Options: &linear.Options{Operations: 24, Keys: 32},
 	})
 }
 
@@ -185,27 +185,27 @@ func TestStorage_Linearizability_CatchesEachLie(t *testing.T) {
 	for name, c := range map[string]struct {
 		often    int
 		lies     func(l *liar) lane.Storage
-		subjects []lanetest.LinearSubject
+		subjects []linear.Subject
 	}{
-		"shares keys": {10, func(l *liar) lane.Storage { return sharesKeys{l} }, []lanetest.LinearSubject{lanetest.LinearSingleton, lanetest.LinearIdempotency}},
-		"forgets writes": {10, func(l *liar) lane.Storage { return forgets{l} }, []lanetest.LinearSubject{
-			lanetest.LinearSingleton, lanetest.LinearIdempotency, lanetest.LinearLease,
+		"shares keys": {10, func(l *liar) lane.Storage { return sharesKeys{l} }, []linear.Subject{linear.Singleton, linear.Idempotency}},
+		"forgets writes": {10, func(l *liar) lane.Storage { return forgets{l} }, []linear.Subject{
+			linear.Singleton, linear.Idempotency, linear.Lease,
 		}},
-		"keeps keys":        {2, func(l *liar) lane.Storage { return keepsKeys{l} }, []lanetest.LinearSubject{lanetest.LinearIdempotency}},
-		"looks back":        {10, func(l *liar) lane.Storage { return looksBack{l, map[lane.RunKey]*runlane.Run{}} }, []lanetest.LinearSubject{lanetest.LinearLease}},
-		"does not fence":    {1, func(l *liar) lane.Storage { return unfenced{l} }, []lanetest.LinearSubject{lanetest.LinearLease}},
-		"has two owners":    {5, func(l *liar) lane.Storage { return twoOwners{l} }, []lanetest.LinearSubject{lanetest.LinearLease}},
-		"claims early":      {1, func(l *liar) lane.Storage { return claimsEarly{l} }, []lanetest.LinearSubject{lanetest.LinearLease}},
-		"a slot too many":   {1, func(l *liar) lane.Storage { return oneTooMany{l} }, []lanetest.LinearSubject{lanetest.LinearSlots}},
-		"leaks slots":       {5, func(l *liar) lane.Storage { return leaksSlots{l} }, []lanetest.LinearSubject{lanetest.LinearSlots}},
-		"shares rows":       {5, func(l *liar) lane.Storage { return sharesRows{l, map[string][]lane.OutboxMessage{}} }, []lanetest.LinearSubject{lanetest.LinearOutbox}},
-		"marks for anybody": {2, func(l *liar) lane.Storage { return marksForAnybody{l} }, []lanetest.LinearSubject{lanetest.LinearOutbox}},
+		"keeps keys":        {2, func(l *liar) lane.Storage { return keepsKeys{l} }, []linear.Subject{linear.Idempotency}},
+		"looks back":        {10, func(l *liar) lane.Storage { return looksBack{l, map[lane.RunKey]*runlane.Run{}} }, []linear.Subject{linear.Lease}},
+		"does not fence":    {1, func(l *liar) lane.Storage { return unfenced{l} }, []linear.Subject{linear.Lease}},
+		"has two owners":    {5, func(l *liar) lane.Storage { return twoOwners{l} }, []linear.Subject{linear.Lease}},
+		"claims early":      {1, func(l *liar) lane.Storage { return claimsEarly{l} }, []linear.Subject{linear.Lease}},
+		"a slot too many":   {1, func(l *liar) lane.Storage { return oneTooMany{l} }, []linear.Subject{linear.Slots}},
+		"leaks slots":       {5, func(l *liar) lane.Storage { return leaksSlots{l} }, []linear.Subject{linear.Slots}},
+		"shares rows":       {5, func(l *liar) lane.Storage { return sharesRows{l, map[string][]lane.OutboxMessage{}} }, []linear.Subject{linear.Outbox}},
+		"marks for anybody": {2, func(l *liar) lane.Storage { return marksForAnybody{l} }, []linear.Subject{linear.Outbox}},
 	} {
 		for _, subject := range c.subjects {
 			t.Run(name+"/"+string(subject), func(t *testing.T) {
 				t.Parallel()
 				storage := c.lies(&liar{Storage: memlane.NewStorage(nil), often: c.often})
-				verdict := lanetest.CheckLinearizability(t, []lane.Storage{storage}, subject, nil)
+				verdict := linear.Check(t, []lane.Storage{storage}, subject, nil)
 				if verdict.Linearizable || verdict.TimedOut {
 					t.Error(verdict, verdict.Outcomes)
 				}

@@ -13,8 +13,8 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/internal/proof/scenarios"
 	"github.com/runlane/runlane-go/lane"
-	"github.com/runlane/runlane-go/lanetest"
 )
 
 // fate is where the choices of a life come from.
@@ -50,7 +50,7 @@ type life struct {
 	habit   *habit
 	trouble *trouble
 	tally   *tally
-	clock   *lanetest.Clock
+	clock   *scenarios.Clock
 	mail    *mail
 	book    *book
 	seed    uint64 // of what goes wrong
@@ -76,7 +76,7 @@ var beginning = time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 // newLife draws what does not change in a life. makeWorld makes its world.
 func newLife(ctx context.Context, f fate, t *tally, makeWorld func(*life) *world) *life {
 	l := &life{
-		fate: f, ctx: ctx, clock: lanetest.NewClock(beginning), mail: &mail{}, book: newBook(), tally: t,
+		fate: f, ctx: ctx, clock: scenarios.NewClock(beginning), mail: &mail{}, book: newBook(), tally: t,
 	}
 	l.seed = uint64(l.below("seed of faults", 1<<16)) + 1 //nolint:gosec // positive
 	l.random = pick(l, "jitter", []uint64{0, 1 << 63, 1<<64 - 1})

@@ -77,7 +77,8 @@ var importRules = []importRule{
 	{"infra", "infra/...", "infra/**", []string{"$gostd", awsSDK, smithy}},
 	{"localstack", "localstack/...", "localstack/**", []string{"$gostd", module + "/infra$", module + "/localstack/deployment$", awsSDK, smithy}},
 	{"lanetest", "lanetest/...", "lanetest/**", []string{
-		"$gostd", runlanePkg, lanePkg, corePkg, "github.com/google/go-cmp", "pgregory.net/rapid$", "github.com/anishathalye/porcupine$",
+		"$gostd", runlanePkg, lanePkg, corePkg, module + "/internal/proof/lanefault$", module + "/internal/proof/scenarios$",
+		"github.com/google/go-cmp",
 	}},
 	{"runlanetest", "runlanetest/...", "runlanetest/**", []string{"$gostd", runlanePkg, lanePkg, corePkg, module + "/memlane$"}},
 	{"examples", "examples/...", "examples/**", []string{
@@ -103,7 +104,7 @@ var reachRules = []reachRule{
 		why:  "test support never reaches a production binary",
 		from: func(p goPackage) bool { return !inFolders("lanetest", "runlanetest", "internal")(p) },
 		forbidden: []string{
-			module + "/lanetest", module + "/runlanetest", module + "/internal/proof/awstest", module + "/internal/proof/projecttest",
+			module + "/lanetest", module + "/runlanetest", module + "/internal/proof/",
 			"testing$", "github.com/google/go-cmp", "pgregory.net/rapid", "go.uber.org/goleak", "github.com/anishathalye/porcupine",
 		},
 	},

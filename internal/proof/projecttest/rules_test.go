@@ -20,13 +20,14 @@ const (
 // ruleSources are the documents whose tables state rules: each of their rows has one in the table of rules.
 var ruleSources = []string{"docs/internals/contract.md", "docs/internals/decisions.md"}
 
-// named is what the sources have: test functions with the texts inside them, and the cases and scenarios of package lanetest.
+// named is what the sources have: test functions with the texts inside them, and the cases of package lanetest and the
+// scenarios of package scenarios.
 type named struct {
 	tests map[string]map[string]bool
 	cases map[string]bool
 }
 
-// tableFunctions list cases: functions of package lanetest with these endings.
+// tableFunctions list cases: functions of those packages with these endings.
 var tableFunctions = regexp.MustCompile(`(Cases|Scenarios)$`)
 
 // collect adds what a file has. Rows of a test are the texts in its function: a subtest is named by its string.
@@ -190,12 +191,13 @@ func vocabularyFaults(document, golden string) (faults []string) {
 	return faults
 }
 
-// everyTest is every test of the module, and every case and scenario of lanetest.
+// everyTest is every test of the module, and every case and scenario.
 func everyTest(t *testing.T) named {
 	t.Helper()
 	n := named{map[string]map[string]bool{}, map[string]bool{}}
 	for name, text := range textFiles(t) {
-		if !strings.HasSuffix(name, ".go") || !strings.HasSuffix(name, "_test.go") && !strings.HasPrefix(name, "lanetest/") {
+		listed := strings.HasPrefix(name, "lanetest/") || strings.HasPrefix(name, "internal/proof/scenarios/")
+		if !strings.HasSuffix(name, ".go") || !strings.HasSuffix(name, "_test.go") && !listed {
 			continue
 		}
 		if err := n.collect(name, text); err != nil {
@@ -229,9 +231,9 @@ func TestRules_TheRuleCanFail(t *testing.T) {
 	t.Parallel()
 	n := named{map[string]map[string]bool{}, map[string]bool{}}
 	for name, source := range map[string]string{
-		"core/a_test.go": "package a\nfunc TestTable(t *testing.T) { t.Run(\"a row\", nil) }\nfunc TestOther(t *testing.T) {}\nfunc helper() {}\n",
-		"lanetest/a.go":  "package a\nfunc someCases() []x { return []x{{\"ACase\", nil, b}} }\nfunc more() []x { return []x{{\"NoCase\"}} }\n",
-		"lanetest/b.go":  "package a\nfunc someScenarios() []x { return []x{{needs: c, name: \"a scenario\"}} }\n",
+		"core/a_test.go":                "package a\nfunc TestTable(t *testing.T) { t.Run(\"a row\", nil) }\nfunc TestOther(t *testing.T) {}\nfunc helper() {}\n",
+		"lanetest/a.go":                 "package a\nfunc someCases() []x { return []x{{\"ACase\", nil, b}} }\nfunc more() []x { return []x{{\"NoCase\"}} }\n",
+		"internal/proof/scenarios/b.go": "package a\nfunc someScenarios() []x { return []x{{needs: c, name: \"a scenario\"}} }\n",
 	} {
 		if err := n.collect(name, source); err != nil {
 			t.Fatal(err)

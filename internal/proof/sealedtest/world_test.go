@@ -19,8 +19,8 @@ import (
 	"github.com/runlane/runlane-go/core"
 	"github.com/runlane/runlane-go/dynamostore"
 	"github.com/runlane/runlane-go/internal/proof/awstest"
+	"github.com/runlane/runlane-go/internal/proof/scenarios"
 	"github.com/runlane/runlane-go/lane"
-	"github.com/runlane/runlane-go/lanetest"
 	"github.com/runlane/runlane-go/memlane"
 	"github.com/runlane/runlane-go/sealed"
 )
@@ -106,7 +106,7 @@ func (k kept) Unwrap() lane.Storage        { return k.Storage }
 // open starts a process with a codec, nil for none.
 func (w *world) open(codec runlane.Codec, schedules ...runlane.Schedule) *core.Runtime {
 	w.Helper()
-	l, err := lane.New(kept{w.storage}, lanetest.NewScriptedTransport(), nil)
+	l, err := lane.New(kept{w.storage}, scenarios.NewScriptedTransport(), nil)
 	w.must(err)
 	rt, err := core.Open(w.Context(), l, &core.Options{
 		Codec: codec, Handlers: w.handlers(), Logger: slog.New(slog.NewTextHandler(w.logs, &slog.HandlerOptions{Level: slog.LevelDebug})),
