@@ -141,12 +141,12 @@ func ExampleTaskKeys_Any() {
 
 func ExampleStatus_Terminal() {
 	for _, s := range []runlane.Status{runlane.StatusRetrying, runlane.StatusFailed, "of_a_newer_version"} {
-		fmt.Println(s, s.Terminal(), s.Active(), s.Classification(), s.Known())
+		fmt.Println(s, s.Terminal(), s.Active(), s.Known())
 	}
 	// Output:
-	// retrying false true active true
-	// failed true false terminal true
-	// of_a_newer_version false true active false
+	// retrying false true true
+	// failed true false true
+	// of_a_newer_version false true false
 }
 
 // What waits has a time in Run.RunAt; what is owned has a worker, in Run.Lease.

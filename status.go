@@ -34,25 +34,6 @@ func Statuses() []Status {
 	}
 }
 
-// StatusClassification divides the statuses in two.
-type StatusClassification string
-
-// The classifications.
-const (
-	// ClassificationActive holds runs that can still change.
-	ClassificationActive StatusClassification = "active"
-	// ClassificationTerminal holds runs that never change again; rerun and manual retry make new runs.
-	ClassificationTerminal StatusClassification = "terminal"
-)
-
-// Classification tells whether a run of this status can still change. The unknown status of a newer writer is active.
-func (s Status) Classification() StatusClassification {
-	if s.Terminal() {
-		return ClassificationTerminal
-	}
-	return ClassificationActive
-}
-
 // phase groups statuses that behave alike. Code asks for the phase where it need not distinguish statuses: a new status
 // is then a constant, a row in each of the two lists of this file, and an event that leads to it.
 type phase byte
@@ -80,10 +61,10 @@ func (s Status) phase() phase {
 	}
 }
 
-// Terminal reports whether no later event can change the run.
+// Terminal reports whether no later event can change the run; rerun and manual retry make new runs.
 func (s Status) Terminal() bool { return s.phase() == phaseTerminal }
 
-// Active reports whether the run can still change.
+// Active reports whether the run can still change. The unknown status of a newer writer is active.
 func (s Status) Active() bool { return !s.Terminal() }
 
 // Waiting reports whether the run waits for Run.RunAt: scheduled, retrying or released.

@@ -58,7 +58,7 @@ func TestStatuses_ListsEveryConstant(t *testing.T) {
 	}
 }
 
-func TestStatus_Classification(t *testing.T) {
+func TestStatus_IsActiveOrTerminal(t *testing.T) {
 	t.Parallel()
 	terminal := map[runlane.Status]bool{
 		runlane.StatusQueued: false, runlane.StatusScheduled: false, runlane.StatusRunning: false, runlane.StatusCancellationRequested: false,
@@ -74,16 +74,13 @@ func TestStatus_Classification(t *testing.T) {
 		if status.Terminal() != want || status.Active() == want {
 			t.Errorf("%s: terminal %t, active %t", status, status.Terminal(), status.Active())
 		}
-		if class := status.Classification(); (class == runlane.ClassificationTerminal) != want || (class == runlane.ClassificationActive) == want {
-			t.Errorf("%s is %s", status, class)
-		}
 		if seenTerminal && !want {
 			t.Errorf("%s is listed behind terminal ones", status)
 		}
 		seenTerminal = want
 	}
 	for _, unknown := range []runlane.Status{"", "paused", "Queued"} {
-		if unknown.Known() || unknown.Terminal() || unknown.Classification() != runlane.ClassificationActive {
+		if unknown.Known() || unknown.Terminal() || !unknown.Active() {
 			t.Errorf("%q: a newer writer's status is taken for active", unknown)
 		}
 	}

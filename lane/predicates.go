@@ -1,7 +1,6 @@
 package lane
 
 import (
-	"slices"
 	"time"
 
 	"github.com/runlane/runlane-go"
@@ -39,45 +38,4 @@ func ReservationActive(run *runlane.Run, t time.Time) bool {
 // ReservationExpired reports whether the queued run had a dispatch slot which is over at t.
 func ReservationExpired(run *runlane.Run, t time.Time) bool {
 	return run.Status == runlane.StatusQueued && !run.DispatchExpiresAt.IsZero() && !t.Before(run.DispatchExpiresAt)
-}
-
-// The status groups of the scans: gates on status alone, time and lease come from the predicates above, from which they
-// derive.
-var (
-	runnableCandidates                 = candidates(RunnableAt)
-	deliveryRecoveryCandidates         = candidates(DeliveryRecoveryAt)
-	cancellationFinalizationCandidates = candidates(CancellationFinalizationAt)
-)
-
-// candidates are the statuses that a predicate may say yes to.
-func candidates(predicate func(*runlane.Run) (time.Time, bool)) []runlane.Status {
-	return slices.DeleteFunc(runlane.Statuses(), func(s runlane.Status) bool {
-		_, ok := predicate(&runlane.Run{Status: s})
-		return !ok
-	})
-}
-
-// RunnableCandidates are the statuses that [Storage.ListRunnableRuns] may return.
-func RunnableCandidates() []runlane.Status { return slices.Clone(runnableCandidates) }
-
-// DeliveryRecoveryCandidates are the statuses that [Storage.ListRunsNeedingDelivery] may return.
-func DeliveryRecoveryCandidates() []runlane.Status { return slices.Clone(deliveryRecoveryCandidates) }
-
-// CancellationFinalizationCandidates are the statuses that [Storage.ListRunsNeedingCancellationFinalization] may
-// return.
-func CancellationFinalizationCandidates() []runlane.Status {
-	return slices.Clone(cancellationFinalizationCandidates)
-}
-
-// IsRunnableCandidate reports whether the status is one of [RunnableCandidates].
-func IsRunnableCandidate(s runlane.Status) bool { return slices.Contains(runnableCandidates, s) }
-
-// IsDeliveryRecoveryCandidate reports whether the status is one of [DeliveryRecoveryCandidates].
-func IsDeliveryRecoveryCandidate(s runlane.Status) bool {
-	return slices.Contains(deliveryRecoveryCandidates, s)
-}
-
-// IsCancellationFinalizationCandidate reports whether the status is one of [CancellationFinalizationCandidates].
-func IsCancellationFinalizationCandidate(s runlane.Status) bool {
-	return slices.Contains(cancellationFinalizationCandidates, s)
 }

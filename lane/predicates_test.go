@@ -55,17 +55,6 @@ func TestPredicates_InEveryStatus(t *testing.T) {
 		check(status, "needs a delivery", want.delivery, at, ok)
 		at, ok = lane.CancellationFinalizationAt(run)
 		check(status, "needs its cancellation finished", want.cancellation, at, ok)
-
-		// The groups gate by status alone, and never contradict the predicates.
-		if got := lane.IsRunnableCandidate(status); got != !want.runnable.IsZero() {
-			t.Errorf("%s: runnable candidate %t", status, got)
-		}
-		if got := lane.IsDeliveryRecoveryCandidate(status); got != !want.delivery.IsZero() {
-			t.Errorf("%s: delivery recovery candidate %t", status, got)
-		}
-		if got := lane.IsCancellationFinalizationCandidate(status); got != !want.cancellation.IsZero() {
-			t.Errorf("%s: cancellation finalization candidate %t", status, got)
-		}
 	}
 }
 
@@ -105,25 +94,25 @@ func TestReservation_EndsAtItsVeryMillisecond(t *testing.T) {
 	}
 }
 
-func TestCandidateGroups_AreTheContracts(t *testing.T) {
+// The statuses of which each scan may return runs: those to which its predicate may say yes.
+func TestScans_StatusesAreTheContracts(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		group func() []runlane.Status
-		want  []runlane.Status
+		predicate func(*runlane.Run) (time.Time, bool)
+		want      []runlane.Status
 	}{
-		"runnable": {lane.RunnableCandidates, []runlane.Status{"queued", "released", "retrying", "running", "scheduled"}},
-		"delivery recovery": {
-			lane.DeliveryRecoveryCandidates, []runlane.Status{"released", "retrying", "running", "scheduled"},
-		},
-		"cancellation finalization": {lane.CancellationFinalizationCandidates, []runlane.Status{"cancellation_requested"}},
+		"runnable":                  {lane.RunnableAt, []runlane.Status{"queued", "released", "retrying", "running", "scheduled"}},
+		"delivery recovery":         {lane.DeliveryRecoveryAt, []runlane.Status{"released", "retrying", "running", "scheduled"}},
+		"cancellation finalization": {lane.CancellationFinalizationAt, []runlane.Status{"cancellation_requested"}},
 	} {
-		got := c.group()
+		var got []runlane.Status
+		for _, status := range runlane.Statuses() {
+			if _, ok := c.predicate(&runlane.Run{Status: status}); ok {
+				got = append(got, status)
+			}
+		}
 		if diff := cmp.Diff(c.want, slices.Sorted(slices.Values(got))); diff != "" {
 			t.Errorf("%s: %s", name, diff)
-		}
-		got[0] = "changed"
-		if diff := cmp.Diff(c.want, slices.Sorted(slices.Values(c.group()))); diff != "" {
-			t.Errorf("%s: callers share one list: %s", name, diff)
 		}
 	}
 }

@@ -91,19 +91,23 @@ func (b *bundle) everyStatus() map[runlane.Status]*runlane.Run {
 
 func scanExclusion(_ *testing.T, b *bundle) {
 	runs := b.everyStatus()
-	of := func(statuses ...runlane.Status) []*runlane.Run {
+	due := func(predicate func(*runlane.Run) (time.Time, bool)) []*runlane.Run {
 		var chosen []*runlane.Run
-		for _, s := range statuses {
-			chosen = append(chosen, runs[s])
+		for _, s := range runlane.Statuses() {
+			if _, ok := predicate(runs[s]); ok {
+				chosen = append(chosen, runs[s])
+			}
 		}
 		return chosen
 	}
 	later := b.due(noon.Add(24 * time.Hour))
-	b.wantScan("runnable", b.storage.ListRunnableRuns, later, of(lane.RunnableCandidates()...)...)
-	b.wantScan("needing delivery", b.storage.ListRunsNeedingDelivery, later, of(lane.DeliveryRecoveryCandidates()...)...)
-	b.wantScan("needing cancellation", b.storage.ListRunsNeedingCancellationFinalization, later, of(lane.CancellationFinalizationCandidates()...)...)
+	b.wantScan("runnable", b.storage.ListRunnableRuns, later, due(lane.RunnableAt)...)
+	b.wantScan("needing delivery", b.storage.ListRunsNeedingDelivery, later, due(lane.DeliveryRecoveryAt)...)
+	b.wantScan(
+		"needing cancellation", b.storage.ListRunsNeedingCancellationFinalization, later, due(lane.CancellationFinalizationAt)...,
+	)
 	if b.h.Capabilities.FindsLostWakeups {
-		b.wantScan("needing redelivery", b.storage.ListRunsNeedingRedelivery, later, of(runlane.StatusQueued)...)
+		b.wantScan("needing redelivery", b.storage.ListRunsNeedingRedelivery, later, runs[runlane.StatusQueued])
 	}
 }
 
