@@ -97,10 +97,10 @@ func budgetCases() map[string]budgetCase {
 		"abandoned attempt": {func(w *world) *world { return published(w).claim(time.Minute, true) }, func(w *world) *world {
 			return again(w.pass(61 * time.Second).look())
 		}, nil},
-		"abandoned attempt that was looked at": {running, func(w *world) *world {
+		"abandoned attempt that was inspected": {running, func(w *world) *world {
 			return again(w.pass(2 * time.Minute).look().pass(budgetLease).look())
 		}, nil},
-		"still active at the first look": {nil, func(w *world) *world { return published(w).pass(2 * time.Minute).look() }, handedOver},
+		"still active at the first inspection": {nil, func(w *world) *world { return published(w).pass(2 * time.Minute).look() }, handedOver},
 		"publish failure and its retry": {created, func(w *world) *world {
 			return w.fail(time.Second).pass(time.Second).flush().ack()
 		}, []string{"publish acknowledged"}},

@@ -67,7 +67,7 @@ func openAll(ctx context.Context, p *place, only *regexp.Regexp) (subjects []*su
 	}
 }
 
-// compareAll measures all subjects in interleaved rounds, each round in an order of its own, so that whatever else the machine does
+// compareAll measures all subjects in interleaved rounds, each round in a separate order, so that whatever else the machine does
 // hits everybody. A subject that fails once is left out from there on. On a machine that is too slow for all rounds within the limit
 // there are fewer, but at least one.
 func compareAll(ctx context.Context, o *options, p *place, tell func(string)) (r *result, err error) {

@@ -21,7 +21,7 @@ type job struct {
 // frame is what surrounds the filler in JSON: {"number":1000000000,"filler":""}.
 const frame = 33
 
-// newJobs makes n jobs with numbers of their own. The filler is random letters, so that nobody gains by compressing it.
+// newJobs makes n jobs with different numbers. The filler is random letters, so that no subject gains by compressing it.
 func newJobs(random *rand.Rand, n int) []job {
 	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 	jobs := make([]job, n)

@@ -34,9 +34,9 @@ var metrics = []struct {
 	// meaning takes the number of goroutines that insert and of jobs in a batch, as the metric needs them.
 	meaning string
 }{
-	{insertOne, "jobs/s", false, "one goroutine inserts one by one, nobody works"},
-	{insertParallel, "jobs/s", false, fmt.Sprintf("%d goroutines insert one by one, nobody works", inserters)},
-	{insertBatch, "jobs/s", false, fmt.Sprintf("one goroutine inserts batches of %d, nobody works", batchSize)},
+	{insertOne, "jobs/s", false, "one goroutine inserts one by one, no worker runs"},
+	{insertParallel, "jobs/s", false, fmt.Sprintf("%d goroutines insert one by one, no worker runs", inserters)},
+	{insertBatch, "jobs/s", false, fmt.Sprintf("one goroutine inserts batches of %d, no worker runs", batchSize)},
 	{drain, "jobs/s", false, "workers complete what waits: from the first start to the last completion"},
 	{throughput, "jobs/s", false, fmt.Sprintf("%d goroutines insert one by one while workers work: until all have completed", inserters)},
 	{startDelay, "µs", true, "from the call that inserts one job to its start on idle workers"},

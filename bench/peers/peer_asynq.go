@@ -154,7 +154,7 @@ func (s *asynqSession) work(_ context.Context, workers int) error {
 	}))
 }
 
-// await asks the inspector once the handlers have returned: asynq tells nobody that a task is done.
+// await asks the inspector once the handlers have returned: asynq does not report that a task is done.
 func (s *asynqSession) await(ctx context.Context, n int) error {
 	if err := s.tally.await(ctx, n); err != nil {
 		return err

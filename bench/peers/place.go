@@ -19,7 +19,7 @@ func newPlace(parent string) (*place, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A server under another account has to get through to its folder; nobody but the owner may write here.
+	// A server under another account has to get through to its folder; only the owner may write here.
 	if err := os.Chmod(dir, 0o711); err != nil { //nolint:gosec // for that server
 		return nil, err
 	}

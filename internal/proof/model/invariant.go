@@ -49,7 +49,7 @@ func (w *world) checkRun(s *state, r int8, unlimited bool) string {
 	return w.checkMarker(s, run)
 }
 
-// checkMarker is Invariants 2: a marker is never after the next instant at which somebody has to look.
+// checkMarker is Invariants 2: a marker is never after the next instant at which its run needs inspection.
 func (w *world) checkMarker(s *state, run *item) string {
 	limit := w.limit(s)
 	switch run.kind {
@@ -57,7 +57,7 @@ func (w *world) checkMarker(s *state, run *item) string {
 		if run.row == dead && (run.status == queued || run.status == scheduled) {
 			return ""
 		}
-		return "a run whose delivery was not given up is in x, where nobody looks"
+		return "a run whose delivery was not given up is in x, where no scan reads"
 	case slotless:
 		if run.status == running || run.status == cancelRequested {
 			return "a running run is in d, where a full partition is never read"
@@ -65,7 +65,7 @@ func (w *world) checkMarker(s *state, run *item) string {
 		return ""
 	}
 	if run.at > 0 && run.at > nextLook(run, limit) {
-		return "the marker is later than the next moment at which somebody must look"
+		return "the marker is later than the next moment at which the run needs inspection"
 	}
 	return ""
 }

@@ -214,7 +214,7 @@ func (w *world) ticks(s *state, r int8, emit emitter) (acts bool) {
 		}
 	}
 	if looked && passed && !acts && run.kind != slotless {
-		emit(label{"looks", r}, *s, "a look changes nothing and leaves the marker due")
+		emit(label{"looks", r}, *s, "an inspection changes nothing and leaves the marker due")
 	}
 	return acts
 }
@@ -291,7 +291,7 @@ func (w *world) work(s *state, i int, emit emitter) {
 			return
 		}
 		w.finish(&t, r, i)
-		emit(label{"late owner commits an outcome", r}, t, "an outcome was committed by somebody who is not the owner")
+		emit(label{"late owner commits an outcome", r}, t, "an outcome was committed by a worker that is not the owner")
 		return
 	}
 	if w.heartbeat && run.lease < leaseFor {

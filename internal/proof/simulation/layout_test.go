@@ -64,8 +64,8 @@ func TestRequests_CostWhatTheLayoutSays(t *testing.T) {
 		"retry up to 15 min":                         cost(&retry, q, w) + cost(&claim, w, w),
 		"longer wait with a delivery request":        cost(&retry, q, w) + cost(&recoverRun, w, q) + acknowledged + claimed,
 		"abandoned attempt":                          cost(&recoverRun, q, q) + acknowledged + claimed,
-		"abandoned attempt that was looked at":       cost(&moveMarker, q, l) + cost(&recoverRun, l, q) + acknowledged + claimed,
-		"still active at the first look":             cost(&moveMarker, q, p),
+		"abandoned attempt that was inspected":       cost(&moveMarker, q, l) + cost(&recoverRun, l, q) + acknowledged + claimed,
+		"still active at the first inspection":       cost(&moveMarker, q, p),
 		"deferred trigger":                           cost(&claimOutbox, o, o) + cost(&moveMarker, o, q),
 		"retry in a bounded queue":                   cost(&retry, q, w) + 2 + cost(&claimWithSlot, w, w), // simulated without its slot
 		"bounded queue, saturated":                   cost(&createWaiting, 0, slotless) + cost(&reserveSlot, slotless, q) + acknowledged + cost(&claimWithSlot, q, q) + cost(&succeedWithSlot, q, 0),
