@@ -58,7 +58,7 @@ type batch struct {
 
 	mu      sync.Mutex
 	stopped error // why no more items are tried; nil while they are
-	born    []lane.OutboxMessage
+	outbox  []lane.OutboxMessage
 }
 
 // run triggers items until there are no more. An item whose code panics or ends the goroutine fails alone: another
@@ -116,7 +116,7 @@ func (b *batch) trigger(ctx context.Context, i int, item *BatchItem) {
 		b.rt.announce(ctx, p, commit)
 	default:
 		b.mu.Lock()
-		b.born = append(b.born, commit.Outbox...)
+		b.outbox = append(b.outbox, commit.Outbox...)
 		b.mu.Unlock()
 		b.publish(ctx, publishBatch)
 	}
@@ -135,14 +135,14 @@ func (b *batch) stop(ctx context.Context) error {
 // publish sends the wakeups of the runs committed so far, once there are enough of them.
 func (b *batch) publish(ctx context.Context, enough int) {
 	b.mu.Lock()
-	if len(b.born) < enough {
+	if len(b.outbox) < enough {
 		b.mu.Unlock()
 		return
 	}
-	born := b.born
-	b.born = nil
+	outbox := b.outbox
+	b.outbox = nil
 	b.mu.Unlock()
-	if result := b.rt.publishBorn(ctx, born); result.Err != nil {
+	if result := b.rt.publishCommitted(ctx, outbox); result.Err != nil {
 		b.rt.logger.LogAttrs(ctx, slog.LevelWarn, "wakeups of a batch were not published; the outbox keeps them", errorAttrs(result.Err)...)
 	}
 }

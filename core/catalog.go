@@ -28,10 +28,10 @@ const (
 type catalog struct {
 	stored lane.TaskCatalog // nil where the storage keeps none
 
-	mu      sync.Mutex // held while the catalog is read; other callers need not wait
-	looked  time.Time  // by the monotonic clock, which cannot be set back
-	every   time.Duration
-	settled map[runlane.TaskID]bool // the definitions that this runtime stored, or found stored
+	mu       sync.Mutex // held while the catalog is read; other callers need not wait
+	mergedAt time.Time  // by the monotonic clock, which cannot be set back
+	every    time.Duration
+	settled  map[runlane.TaskID]bool // the definitions that this runtime stored, or found stored
 }
 
 // storeTasks stores the definitions of this runtime's tasks that differ from the stored ones. It is not a stage of the
@@ -44,7 +44,7 @@ func (rt *Runtime) storeTasks(ctx context.Context, deadline time.Time) {
 	}
 	defer c.mu.Unlock()
 	now := rt.world.Now()
-	if !c.looked.IsZero() && now.Sub(c.looked) < c.every {
+	if !c.mergedAt.IsZero() && now.Sub(c.mergedAt) < c.every {
 		return
 	}
 	limited, cancel := context.WithTimeout(ctx, left)
@@ -53,7 +53,7 @@ func (rt *Runtime) storeTasks(ctx context.Context, deadline time.Time) {
 	if err != nil && limited.Err() != nil {
 		return // out of time: the next tick continues
 	}
-	c.looked, c.every = now, catalogEvery
+	c.mergedAt, c.every = now, catalogEvery
 	if err != nil {
 		c.every = catalogRetry
 		rt.logger.LogAttrs(ctx, slog.LevelWarn, "task definitions were not stored; other programs may not know these tasks", errorAttrs(err)...)

@@ -71,7 +71,7 @@ func (c change) cancel(ctx context.Context, id runlane.RunID) (run *runlane.Run,
 		case run.Status == runlane.StatusRunning:
 			body = &runlane.RunCancellationRequested{Reason: c.reason}
 		}
-		commit, err := c.append(ctx, run, c.rt.now(), nil, lane.OutboxBirth{}, body)
+		commit, err := c.append(ctx, run, c.rt.now(), nil, lane.InitialOutbox{}, body)
 		switch {
 		case isConflict(err, runlane.ConflictEventSequence):
 			continue
@@ -86,12 +86,12 @@ func (c change) cancel(ctx context.Context, id runlane.RunID) (run *runlane.Run,
 		}
 		return commit.Run, true, nil
 	}
-	return nil, false, keptMoving(id)
+	return nil, false, changedTooOften(id)
 }
 
 // append commits one event in the operator's name to a run as it was read.
 func (c change) append(
-	ctx context.Context, run *runlane.Run, at time.Time, meta map[string]string, birth lane.OutboxBirth, body runlane.EventBody,
+	ctx context.Context, run *runlane.Run, at time.Time, meta map[string]string, initial lane.InitialOutbox, body runlane.EventBody,
 ) (*lane.Commit, error) {
 	events := []runlane.Event{{
 		RunID: run.ID, Environment: c.rt.environment, OccurredAt: at, Actor: c.actor, Meta: meta, Body: body,
@@ -100,7 +100,7 @@ func (c change) append(
 	if err != nil {
 		return nil, err
 	}
-	return c.rt.encoded().AppendRunEvents(ctx, &lane.AppendCommand{Transition: transition, Outbox: birth})
+	return c.rt.encoded().AppendRunEvents(ctx, &lane.AppendCommand{Transition: transition, Outbox: initial})
 }
 
 // eventMeta keeps the reason with events that have no field for it.
@@ -111,8 +111,8 @@ func (c change) eventMeta() map[string]string {
 	return map[string]string{metaReason: c.reason}
 }
 
-// keptMoving is the error after the last round: each time, the run changed between reading and writing it.
-func keptMoving(id runlane.RunID) error {
+// changedTooOften is the error after the last round: each time, the run changed between reading and writing it.
+func changedTooOften(id runlane.RunID) error {
 	conflict := runlane.NewConflict(runlane.ConflictEventSequence, fmt.Sprintf("the run changed during each of %d tries", changeRounds))
 	conflict.RunID, conflict.Hint = id, "call again"
 	return conflict

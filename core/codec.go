@@ -137,11 +137,11 @@ func codecFailed(ctx context.Context, run runlane.RunID, err error) error {
 		return cancelled(ctx, run)
 	}
 	if e, ok := asError(err); ok {
-		return tame(e)
+		return safeError(e)
 	}
 	return &runlane.Error{
 		Code: runlane.ErrStorageUnavailable, Message: "the codec failed", RunID: run, Hint: "the cause is the codec's own error",
-		Retryable: true, Cause: tameForeign(err),
+		Retryable: true, Cause: safeForeign(err),
 	}
 }
 

@@ -51,13 +51,13 @@ func (rt *Runtime) commitCreation(ctx context.Context, p *plan, requests bool) (
 	}
 	commit, err := rt.encoded().AppendRunEvents(ctx, &c.command)
 	if err == nil && commit.Run == nil {
-		commit.Run = kept(projected)
+		commit.Run = detach(projected)
 	}
 	return commit, err
 }
 
-// kept copies a new projection, so that it shares nothing with the call, as what storages return does.
-func kept(run *runlane.Run) *runlane.Run {
+// detach copies a new projection, so that it shares nothing with the call, as what storages return does.
+func detach(run *runlane.Run) *runlane.Run {
 	run.Payload = bytes.Clone(run.Payload)
 	run.TraceCarrier, run.Meta = maps.Clone(run.TraceCarrier), maps.Clone(run.Meta)
 	run.DispatchExpiresAt = runlane.UTCMillis(run.DispatchExpiresAt)

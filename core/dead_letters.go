@@ -150,11 +150,11 @@ func (c change) requeue(ctx context.Context, id runlane.RunID) (changed bool, er
 				Hint: "ask Runs().Explain what it waits for",
 			}
 		}
-		at, birth := c.rt.now(), lane.OutboxBirth{}
+		at, initial := c.rt.now(), lane.InitialOutbox{}
 		if !c.rt.policy(seen.Run.Queue).Bounded() { // else nothing is to be sent before there is a slot
-			birth.ClaimUntil = at.Add(outboxClaim)
+			initial.ClaimUntil = at.Add(outboxClaim)
 		}
-		commit, err := c.append(ctx, seen.Run, at, c.eventMeta(), birth,
+		commit, err := c.append(ctx, seen.Run, at, c.eventMeta(), initial,
 			&runlane.RunDeliveryRequested{Delivery: runlane.Delivery{
 				Environment: c.rt.environment, RunID: id, Queue: seen.Run.Queue, AvailableAt: at, RequestedAt: at,
 			}})
@@ -164,11 +164,11 @@ func (c change) requeue(ctx context.Context, id runlane.RunID) (changed bool, er
 		case err != nil:
 			return false, err
 		}
-		if result := c.rt.publishBorn(ctx, commit.Outbox); result.Err != nil {
+		if result := c.rt.publishCommitted(ctx, commit.Outbox); result.Err != nil {
 			c.rt.logRun(ctx, commit.Run, "wakeup was not published; the outbox keeps it", result.Err)
 		}
 		c.rt.handOver(ctx, commit.Run) // of a bounded queue: it waits for a slot, and one may be free
 		return true, nil
 	}
-	return false, keptMoving(id)
+	return false, changedTooOften(id)
 }

@@ -51,77 +51,77 @@ func isNil(v any) bool {
 	return value.Kind() == reflect.Pointer && value.IsNil()
 }
 
-// tamed is a foreign error that any code may inspect: a method of it that panics answers no.
-type tamed struct {
+// guardedError is a foreign error that any code may inspect: a method of it that panics answers no.
+type guardedError struct {
 	err  error
 	text string
 }
 
-// tame makes the cause of one of our errors harmless. It is for errors that reach callers from code of the application.
-func tame(err error) error {
+// safeError makes the cause of one of our errors harmless. It is for errors that reach callers from code of the application.
+func safeError(err error) error {
 	e, ok := err.(*runlane.Error) //nolint:errorlint // only what stands outermost is copied
 	if !ok || e == nil || e.Cause == nil {
 		return err
 	}
 	if _, ours := e.Cause.(*runlane.Error); ours { //nolint:errorlint // the same for its own cause
 		copied := *e
-		copied.Cause = tame(e.Cause)
+		copied.Cause = safeError(e.Cause)
 		return &copied
 	}
 	copied := *e
-	copied.Cause = tameForeign(e.Cause)
+	copied.Cause = safeForeign(e.Cause)
 	return &copied
 }
 
-func tameForeign(err error) error {
-	t := &tamed{err: err, text: "an error whose text panics"}
+func safeForeign(err error) error {
+	t := &guardedError{err: err, text: "an error whose text panics"}
 	_ = caught(func() { t.text = err.Error() })
 	return t
 }
 
-// Error is the text as it was when the error was tamed.
-func (t *tamed) Error() string { return t.text }
+// Error is the text as it was when safeError took it.
+func (t *guardedError) Error() string { return t.text }
 
 // Is inspects the error's chain.
-func (t *tamed) Is(target error) (is bool) {
+func (t *guardedError) Is(target error) (is bool) {
 	_ = caught(func() { is = errors.Is(t.err, target) })
 	return is
 }
 
 // As inspects the error's chain.
-func (t *tamed) As(target any) (as bool) {
+func (t *guardedError) As(target any) (as bool) {
 	_ = caught(func() { as = errors.As(t.err, target) })
 	return as
 }
 
-// tameHandler is an application's log handler that cannot harm a run or the worker that logs.
-type tameHandler struct{ base slog.Handler }
+// safeHandler is an application's log handler that cannot harm a run or the worker that logs.
+type safeHandler struct{ base slog.Handler }
 
-// tameLogger guards a logger.
-func tameLogger(logger *slog.Logger) *slog.Logger { return slog.New(tameHandler{logger.Handler()}) }
+// safeLogger guards a logger.
+func safeLogger(logger *slog.Logger) *slog.Logger { return slog.New(safeHandler{logger.Handler()}) }
 
 // Enabled implements slog.Handler. It is also asked about lines that are never written, often in the loops of handlers,
 // where a goroutine would cost fifty times what the answer costs. So only its panics are recovered.
-func (h tameHandler) Enabled(ctx context.Context, level slog.Level) (enabled bool) {
+func (h safeHandler) Enabled(ctx context.Context, level slog.Level) (enabled bool) {
 	defer func() { _ = recover() }()
 	return h.base.Enabled(ctx, level)
 }
 
 // Handle implements slog.Handler.
-func (h tameHandler) Handle(ctx context.Context, r slog.Record) (err error) {
+func (h safeHandler) Handle(ctx context.Context, r slog.Record) (err error) {
 	_ = isolated(func() { err = h.base.Handle(ctx, r) })
 	return err
 }
 
 // WithAttrs implements slog.Handler.
-func (h tameHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+func (h safeHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 	with := h
 	_ = isolated(func() { with.base = h.base.WithAttrs(attrs) })
 	return with
 }
 
 // WithGroup implements slog.Handler.
-func (h tameHandler) WithGroup(name string) slog.Handler {
+func (h safeHandler) WithGroup(name string) slog.Handler {
 	with := h
 	_ = isolated(func() { with.base = h.base.WithGroup(name) })
 	return with

@@ -130,7 +130,7 @@ func openOn(t *testing.T, storage lane.Storage, transport lane.Transport) *core.
 	return rt
 }
 
-// A trigger commits, its row born claimed by the triggering process, and that process dies before it sends. No relay ever sees that
+// A trigger commits, its row claimed from the start by the triggering process, and that process dies before it sends. No relay ever sees that
 // row; the tick publishes it when its patience of a minute is over.
 func TestHazard23_DeadEagerPublisher_IsFoundByTheTickAfterItsPatience(t *testing.T) {
 	t.Parallel()
@@ -168,18 +168,18 @@ func TestHazard23_DeadEagerPublisher_IsFoundByTheTickAfterItsPatience(t *testing
 type births struct {
 	lane.Storage
 
-	mu   sync.Mutex
-	born []lane.OutboxBirth
+	mu      sync.Mutex
+	initial []lane.InitialOutbox
 }
 
 func (s *births) AppendRunEvents(ctx context.Context, c *lane.AppendCommand) (*lane.Commit, error) {
 	s.mu.Lock()
-	s.born = append(s.born, c.Outbox)
+	s.initial = append(s.initial, c.Outbox)
 	s.mu.Unlock()
 	return s.Storage.AppendRunEvents(ctx, c)
 }
 
-// The tick publishes what it asks for, so its rows are born claimed: a relay beside it would otherwise publish each one too.
+// The tick publishes what it asks for, so its rows are claimed from the start: a relay beside it would otherwise publish each one too.
 func TestHazard23_RowsOfATick_AreBornClaimedByIt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -191,13 +191,13 @@ func TestHazard23_RowsOfATick_AreBornClaimedByIt(t *testing.T) {
 			got.Outcome != lane.Acquired {
 			t.Fatal(got, err)
 		}
-		storage.born = nil
+		storage.initial = nil
 		time.Sleep(2 * time.Minute)
 		if result, err := rt.Tick(t.Context(), nil); err != nil || result.Delivered.Done != 1 {
 			t.Fatal(result, err)
 		}
-		if len(storage.born) != 1 || !storage.born[0].ClaimUntil.After(time.Now()) {
-			t.Errorf("the tick's rows were born as %+v", storage.born)
+		if len(storage.initial) != 1 || !storage.initial[0].ClaimUntil.After(time.Now()) {
+			t.Errorf("the tick's rows began as %+v", storage.initial)
 		}
 	})
 }

@@ -12,8 +12,8 @@ import (
 const (
 	// heartbeatsPerLease is how many times an owner renews its lease before it would end.
 	heartbeatsPerLease = 3
-	// lookInterval is how often an attempt that does not heartbeat reads its run, to notice a requested cancellation.
-	lookInterval = 5 * time.Second
+	// readInterval is how often an attempt that does not heartbeat reads its run, to notice a requested cancellation.
+	readInterval = 5 * time.Second
 	// beatTime bounds one heartbeat: an outcome that is ready waits for the heartbeat in progress.
 	beatTime = 5 * time.Second
 	// beatRounds bounds how often one heartbeat reads the run again because another writer changed it.
@@ -23,7 +23,7 @@ const (
 // nextBeat is jittered: attempts that started together do not write together.
 func (x *execution) nextBeat() time.Duration {
 	if x.rules.bounded() {
-		return x.rt.world.around(lookInterval)
+		return x.rt.world.around(readInterval)
 	}
 	return x.rt.world.around(x.rules.lease / heartbeatsPerLease)
 }

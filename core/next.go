@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// nextLook is how many due runs [Runtime.ExecuteNext] reads at a time.
-	nextLook = 20
+	// dueRunsPage is how many due runs [Runtime.ExecuteNext] reads at a time.
+	dueRunsPage = 20
 	// nextPages is how many more pages it reads when no run so far could be executed here.
 	nextPages = 10
 )
@@ -36,7 +36,7 @@ func (rt *Runtime) ExecuteNext(ctx context.Context, options *DeliveryOptions) (*
 		return nil, invalidOption("pass them to core.Open", "this runtime has no handlers to work with")
 	}
 	q := lane.DueQuery{
-		PageQuery: lane.PageQuery{Environment: rt.environment, Limit: nextLook}, At: rt.now(), Queues: rt.handlerQueues(), Bounded: rt.bounded,
+		PageQuery: lane.PageQuery{Environment: rt.environment, Limit: dueRunsPage}, At: rt.now(), Queues: rt.handlerQueues(), Bounded: rt.bounded,
 	}
 	if options != nil && options.Queues != nil {
 		q.Queues = options.Queues

@@ -42,7 +42,7 @@ type Runtime struct {
 	executions   executionSet  // attempts of direct ExecuteDelivery calls
 	executing    localAttempts // all attempts of this runtime
 	suspects     chan struct{} // holds the one suspect that workers execute
-	hurried      chan struct{} // closed when Close will wait no longer: workers then end their grace early
+	forceClose   chan struct{} // closed when Close will wait no longer: workers then end their grace early
 }
 
 var _ runlane.Triggerer = (*Runtime)(nil)
@@ -96,12 +96,12 @@ func newRuntime(l *lane.Lane, options *Options) *Runtime {
 		handlers: make(map[runlane.TaskID]runlane.Handler, len(options.Handlers)),
 		queues:   make(map[runlane.QueueName]runlane.Queue), bindings: l.Transport.Queues(),
 		logger: options.Logger, maxAbandoned: options.MaxAbandoned, coded: options.Codec != nil, middleware: slices.Clone(options.Middleware),
-		world: options.World.withDefaults(), hurried: make(chan struct{}), suspects: make(chan struct{}, 1),
+		world: options.World.withDefaults(), forceClose: make(chan struct{}), suspects: make(chan struct{}, 1),
 	}
 	if rt.logger == nil {
 		rt.logger = slog.Default()
 	}
-	rt.logger = tameLogger(rt.logger)
+	rt.logger = safeLogger(rt.logger)
 	rt.texts.log = !options.HideErrorTexts && options.Codec == nil
 	rt.texts.keep = rt.texts.log && l.Storage.Capabilities().ProcessLocalState
 	if rt.maxAbandoned == 0 {
@@ -224,7 +224,7 @@ func (rt *Runtime) Close(ctx context.Context) error {
 		return nil
 	}
 	if !rt.gate.wait(ctx) {
-		close(rt.hurried)
+		close(rt.forceClose)
 		rt.executions.shutDown()
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), unwindTime+commitTime)
 		defer cancel()

@@ -52,7 +52,7 @@ func (p *plan) done() {
 func (rt *Runtime) prepare(p *plan, call runlane.Call) error {
 	prepared, err := call.Prepare()
 	if err != nil {
-		return tame(err)
+		return safeError(err)
 	}
 	o := p.options
 	p.task, p.payload = call.Task, prepared.Payload

@@ -57,17 +57,17 @@ func (rt *Runtime) publishRows(ctx context.Context, ids []string, aside *queuesA
 	return result
 }
 
-// publishBorn publishes a commit's rows that this process claimed in that commit. The work survives the caller's
+// publishCommitted publishes a commit's rows that this process claimed in that commit. The work survives the caller's
 // context.
-func (rt *Runtime) publishBorn(ctx context.Context, born []lane.OutboxMessage) StageResult {
-	return rt.publish(ctx, mine(born), nil)
+func (rt *Runtime) publishCommitted(ctx context.Context, outbox []lane.OutboxMessage) StageResult {
+	return rt.publish(ctx, mine(outbox), nil)
 }
 
-func mine(born []lane.OutboxMessage) []lane.OutboxMessage {
-	if slices.ContainsFunc(born, notMine) {
-		return slices.DeleteFunc(slices.Clone(born), notMine)
+func mine(outbox []lane.OutboxMessage) []lane.OutboxMessage {
+	if slices.ContainsFunc(outbox, notMine) {
+		return slices.DeleteFunc(slices.Clone(outbox), notMine)
 	}
-	return born
+	return outbox
 }
 
 func notMine(row lane.OutboxMessage) bool {

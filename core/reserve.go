@@ -46,7 +46,7 @@ func (rt *Runtime) reserve(ctx context.Context, run *runlane.Run, at time.Time) 
 		return nil, err
 	}
 	return rt.encoded().ReserveRunDispatch(ctx, &lane.ReserveCommand{
-		Transition: transition, At: at, Outbox: lane.OutboxBirth{ClaimUntil: at.Add(outboxClaim)},
+		Transition: transition, At: at, Outbox: lane.InitialOutbox{ClaimUntil: at.Add(outboxClaim)},
 	})
 }
 
@@ -57,7 +57,7 @@ func (rt *Runtime) reserveAndPublish(ctx context.Context, run *runlane.Run, at t
 	case err != nil:
 		return false, err
 	case got.Outcome == lane.Acquired:
-		return false, rt.publishBorn(ctx, got.Commit.Outbox).Err
+		return false, rt.publishCommitted(ctx, got.Commit.Outbox).Err
 	default:
 		return got.Outcome != lane.LostCapacity, nil
 	}

@@ -17,8 +17,8 @@ const (
 	noteRounds = 50
 )
 
-// mindsOverlap reports whether an occurrence of the schedule depends on the runs before it.
-func mindsOverlap(o runlane.Overlap) bool { return o != "" && o != runlane.OverlapAllow }
+// checksOverlap reports whether an occurrence of the schedule depends on the runs before it.
+func checksOverlap(o runlane.Overlap) bool { return o != "" && o != runlane.OverlapAllow }
 
 // waits keeps the latest occurrence pending while a run before it is active, if the schedule says so. The occurrences
 // before it are then skipped because of that run.

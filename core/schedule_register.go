@@ -39,7 +39,7 @@ func (rt *Runtime) registerSchedule(s runlane.Schedule) error {
 	}
 	prepared, err := s.Call.Prepare()
 	if err != nil {
-		return fault("Call: ", tame(err))
+		return fault("Call: ", safeError(err))
 	}
 	if err := rt.registerQueue(s.Call.Task.Queue); err != nil {
 		return fault("Call: ", err)

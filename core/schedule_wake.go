@@ -17,15 +17,15 @@ func (rt *Runtime) firesBetweenTicks() bool {
 }
 
 // rest waits for the next tick. Meanwhile it makes the runs of schedules at their times, if [Runtime.firesBetweenTicks]
-// says so. looked is an instant before the last tick read the schedules. It returns false when ctx has ended.
-func (rt *Runtime) rest(ctx context.Context, workerID string, looked time.Time) bool {
+// says so. tickedAt is an instant before the last tick read the schedules. It returns false when ctx has ended.
+func (rt *Runtime) rest(ctx context.Context, workerID string, tickedAt time.Time) bool {
 	whole := rt.world.around(tickEvery)
 	if !rt.firesBetweenTicks() {
 		return pause(ctx, whole)
 	}
 	for end := time.Now().Add(whole); ; {
 		left := time.Until(end)
-		fire, ok := rt.nextFire(looked)
+		fire, ok := rt.nextFire(tickedAt)
 		wait := fire.Sub(rt.world.Now())
 		if !ok || wait >= left {
 			return pause(ctx, left)
@@ -33,7 +33,7 @@ func (rt *Runtime) rest(ctx context.Context, workerID string, looked time.Time) 
 		if !pause(ctx, wait) {
 			return false
 		}
-		looked = rt.now()
+		tickedAt = rt.now()
 		t := tick{rt: rt}
 		if result := t.materialize(ctx); result.Err != nil && ctx.Err() == nil { // the tick tries again
 			attrs := append([]slog.Attr{slog.String(attrWorkerID, workerID)}, errorAttrs(result.Err)...)

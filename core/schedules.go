@@ -219,7 +219,7 @@ func (s *Schedules) Resume(ctx context.Context, id runlane.ScheduleID, options *
 			return err
 		}
 	}
-	return scheduleKeptChanging(id, resumeRounds)
+	return scheduleChangedTooOften(id, resumeRounds)
 }
 
 // skipPaused records what came due during the pause. left means that the record must be read again.
@@ -258,7 +258,7 @@ func (s *Schedules) TriggerNow(ctx context.Context, id runlane.ScheduleID, optio
 	if reason != "" {
 		p.options = &runlane.TriggerOptions{Meta: map[string]string{metaReason: reason}}
 	}
-	if mindsOverlap(own.Overlap) {
+	if checksOverlap(own.Overlap) {
 		if err := s.noteManual(ctx, own, p.id); err != nil {
 			return nil, err
 		}
@@ -303,10 +303,10 @@ func (s *Schedules) write(ctx context.Context, id runlane.ScheduleID, rounds int
 			return err
 		}
 	}
-	return scheduleKeptChanging(id, rounds)
+	return scheduleChangedTooOften(id, rounds)
 }
 
-func scheduleKeptChanging(id runlane.ScheduleID, rounds int) error {
+func scheduleChangedTooOften(id runlane.ScheduleID, rounds int) error {
 	conflict := runlane.NewConflict(runlane.ConflictScheduleOccurrence, fmt.Sprintf("schedule %q changed during each of %d tries", id, rounds))
 	conflict.Hint = "call again"
 	return conflict

@@ -76,7 +76,7 @@ func (t *tick) reserveAll(ctx context.Context, refs []lane.RunRef, now time.Time
 		return StageResult{Err: err}
 	}
 	var mu sync.Mutex
-	var born []lane.OutboxMessage
+	var outbox []lane.OutboxMessage
 	result := t.each(ctx, runs, func(ctx context.Context, run *runlane.Run) (bool, error) {
 		n, err := t.rt.atBound(ctx, run, now)
 		switch {
@@ -108,10 +108,10 @@ func (t *tick) reserveAll(ctx context.Context, refs []lane.RunRef, now time.Time
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		born = append(born, got.Commit.Outbox...)
+		outbox = append(outbox, got.Commit.Outbox...)
 		return true, nil
 	})
-	published := t.rt.publish(ctx, mine(born), t.aside)
+	published := t.rt.publish(ctx, mine(outbox), t.aside)
 	result.Failed += published.Failed
 	result.Err = errors.Join(result.Err, published.Err)
 	return result

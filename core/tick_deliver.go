@@ -63,7 +63,7 @@ func (t *tick) request(ctx context.Context, refs []lane.RunRef, recovers bool) S
 		return StageResult{Err: err}
 	}
 	var mu sync.Mutex
-	var born []lane.OutboxMessage
+	var outbox []lane.OutboxMessage
 	now := t.rt.now()
 	result := t.each(ctx, runs, func(ctx context.Context, run *runlane.Run) (bool, error) {
 		switch due, ok := lane.DeliveryRecoveryAt(run); {
@@ -85,11 +85,11 @@ func (t *tick) request(ctx context.Context, refs []lane.RunRef, recovers bool) S
 			return false, err
 		}
 		mu.Lock()
-		born = append(born, commit.Outbox...)
+		outbox = append(outbox, commit.Outbox...)
 		mu.Unlock()
 		return true, nil
 	})
-	published := t.rt.publish(ctx, mine(born), t.aside)
+	published := t.rt.publish(ctx, mine(outbox), t.aside)
 	result.Failed += published.Failed
 	result.Err = errors.Join(result.Err, published.Err)
 	return result

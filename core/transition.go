@@ -53,6 +53,6 @@ func (rt *Runtime) requestDelivery(ctx context.Context, run *runlane.Run, at tim
 		return nil, err
 	}
 	return rt.encoded().AppendRunEvents(ctx, &lane.AppendCommand{
-		Transition: transition, Outbox: lane.OutboxBirth{ClaimUntil: at.Add(outboxClaim)},
+		Transition: transition, Outbox: lane.InitialOutbox{ClaimUntil: at.Add(outboxClaim)},
 	})
 }

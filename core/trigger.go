@@ -182,7 +182,7 @@ func (rt *Runtime) announce(ctx context.Context, p *plan, commit *lane.Commit) {
 		rt.reserveFreed(ctx, run)
 		return
 	}
-	if result := rt.publishBorn(ctx, commit.Outbox); result.Err != nil {
+	if result := rt.publishCommitted(ctx, commit.Outbox); result.Err != nil {
 		rt.logRun(ctx, run, "wakeup was not published; the outbox keeps it", result.Err)
 	}
 }

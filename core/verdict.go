@@ -62,7 +62,7 @@ func verdictOf(ctx context.Context, err error, texts errorTexts) verdict {
 		message := fmt.Sprintf("The handler returned a nil %T, which is no nil error: declare the variable as error.", err)
 		return failed(runlane.NewFailure(runlane.ErrTaskFailed, message, nil))
 	}
-	if ctx.Err() != nil && gaveIn(ctx, err) {
+	if ctx.Err() != nil && endedByContext(ctx, err) {
 		return verdict{kind: verdictStopped, cause: context.Cause(ctx)}
 	}
 	if p, ok := errors.AsType[*runlane.PermanentError](err); ok && p != nil {
@@ -95,8 +95,8 @@ func brokenVerdict(message string, stack []byte) verdict {
 	return failed(runlane.NewFailure(runlane.ErrTaskPanicked, message, meta))
 }
 
-// gaveIn distinguishes the end of the attempt's context, however it was wrapped, from an error of the handler itself.
-func gaveIn(ctx context.Context, err error) bool {
+// endedByContext distinguishes the end of the attempt's context, however it was wrapped, from an error of the handler itself.
+func endedByContext(ctx context.Context, err error) bool {
 	return errors.Is(err, context.Cause(ctx)) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 

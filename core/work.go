@@ -125,7 +125,7 @@ func (w *worker) shutDown(ctx context.Context, source <-chan error) error {
 	case err := <-source:
 		return err
 	case <-timer.C:
-	case <-w.rt.hurried:
+	case <-w.rt.forceClose:
 	}
 	w.executions.shutDown()
 	timer.Reset(unwindTime + 2*commitTime)
@@ -164,13 +164,13 @@ func (w *worker) deliver(ctx context.Context, wakeup lane.Wakeup, byWakeup bool)
 // tickLoop ticks at once and then about every minute, so that processes which started together do not tick together.
 func (rt *Runtime) tickLoop(ctx context.Context, workerID string) {
 	for {
-		looked := rt.now()
+		tickedAt := rt.now()
 		_, err := rt.tick(ctx, &TickOptions{Deadline: rt.world.Now().Add(tickEvery), Repeat: true})
 		if err != nil && ctx.Err() == nil {
 			attrs := append([]slog.Attr{slog.String(attrWorkerID, workerID)}, errorAttrs(err)...)
 			rt.logger.LogAttrs(ctx, slog.LevelWarn, "tick failed in part", attrs...)
 		}
-		if !rt.rest(ctx, workerID, looked) {
+		if !rt.rest(ctx, workerID, tickedAt) {
 			return
 		}
 	}

@@ -139,14 +139,14 @@ func (d *dispatch) timed(ctx context.Context, after runlane.Cursor) (runlane.Cur
 				continue
 			}
 			taken := false
-			if sight := seen[i].finding; sight.Stage == rows.NoStage {
-				leaving = append(leaving, markerMove{seen[i].run, sight.Marker})
-			} else if sight.Stage == rows.Dispatching {
+			if found := seen[i].finding; found.Stage == rows.NoStage {
+				leaving = append(leaving, markerMove{seen[i].run, found.Marker})
+			} else if found.Stage == rows.Dispatching {
 				if taken, err = d.take(ctx, seen[i]); err != nil {
 					return nil, err
 				}
 				if !taken {
-					leaving = append(leaving, markerMove{seen[i].run, rows.Marker{Kind: rows.Slotless, At: sight.Since}})
+					leaving = append(leaving, markerMove{seen[i].run, rows.Marker{Kind: rows.Slotless, At: found.Since}})
 				}
 			}
 			if !taken {

@@ -16,7 +16,7 @@ func TestParseStreamImage(t *testing.T) {
 	client := newScripted()
 	store := New(client, "table", nil)
 	c := creation(t, "run_1")
-	c.Outbox = lane.OutboxBirth{}
+	c.Outbox = lane.InitialOutbox{}
 	commit, err := store.AppendRunEvents(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)

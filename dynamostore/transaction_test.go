@@ -114,7 +114,7 @@ func creation(t *testing.T, id runlane.RunID) *lane.AppendCommand {
 	}
 	return &lane.AppendCommand{
 		Transition: lane.Transition{Events: events, Projected: run, Queue: runlane.DefaultQueue},
-		Outbox:     lane.OutboxBirth{ClaimUntil: testTime.Add(runlane.DefaultOutboxClaim)},
+		Outbox:     lane.InitialOutbox{ClaimUntil: testTime.Add(runlane.DefaultOutboxClaim)},
 	}
 }
 

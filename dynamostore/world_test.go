@@ -88,13 +88,15 @@ func (w *world) transition(bodies ...runlane.EventBody) lane.Transition {
 }
 
 var (
-	eager    = func(now time.Time) lane.OutboxBirth { return lane.OutboxBirth{ClaimUntil: now.Add(30 * time.Second)} }
-	deferred = func(time.Time) lane.OutboxBirth { return lane.OutboxBirth{} }
+	eager = func(now time.Time) lane.InitialOutbox {
+		return lane.InitialOutbox{ClaimUntil: now.Add(30 * time.Second)}
+	}
+	deferred = func(time.Time) lane.InitialOutbox { return lane.InitialOutbox{} }
 )
 
 var runNumber atomic.Int64 // all ids are of one length, so that sizes are
 
-func (w *world) create(birth func(time.Time) lane.OutboxBirth, at time.Duration, created *runlane.RunCreated) *world {
+func (w *world) create(birth func(time.Time) lane.InitialOutbox, at time.Duration, created *runlane.RunCreated) *world {
 	w.Helper()
 	w.run = &runlane.Run{ID: runlane.RunID(fmt.Sprintf("run_01ARZ3NDEKTSV4RRFFQ69G%04d", runNumber.Add(1)))}
 	if w.again != "" {

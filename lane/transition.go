@@ -90,8 +90,8 @@ func (t *Transition) Validate() error {
 	return nil
 }
 
-// OutboxBirth is the initial state of a commit's outbox rows. The zero value is pending: the relay publishes.
-type OutboxBirth struct {
+// InitialOutbox is the initial state of a commit's outbox rows. The zero value is pending: the relay publishes.
+type InitialOutbox struct {
 	// ClaimUntil, when set, makes rows that are due at once claimed by the caller, who publishes them; the tokens are
 	// in Commit.Outbox. Rows for a later time are always pending.
 	ClaimUntil time.Time
@@ -116,7 +116,7 @@ type AppendCommand struct {
 	// LeaseToken proves that the run's owner writes. "" for writes of other callers.
 	LeaseToken string
 	// Outbox is how rows of run.delivery_requested events begin.
-	Outbox OutboxBirth
+	Outbox InitialOutbox
 }
 
 // ReserveCommand takes a slot of a bounded queue.
@@ -125,7 +125,7 @@ type ReserveCommand struct {
 	// At is the instant at which the run must be dispatchable.
 	At time.Time
 	// Outbox is how the row begins.
-	Outbox OutboxBirth
+	Outbox InitialOutbox
 }
 
 // ClaimCommand carries run.lease_claimed, and run.started with it. A bounded run needs its reservation, or Slot.

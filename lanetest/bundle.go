@@ -82,7 +82,7 @@ func (b *bundle) push(run *runlane.Run, at time.Time, bodies ...runlane.EventBod
 }
 
 // deliver asks for a delivery; birth is the initial state of its outbox row.
-func (b *bundle) deliver(run *runlane.Run, at, available time.Time, birth lane.OutboxBirth) *lane.Commit {
+func (b *bundle) deliver(run *runlane.Run, at, available time.Time, birth lane.InitialOutbox) *lane.Commit {
 	b.t.Helper()
 	c := b.Append(b.t, run, at, Delivery(run, at, available))
 	c.Outbox = birth

@@ -117,7 +117,7 @@ func clockBack(t *testing.T, b *bundle) {
 		t.Fatalf("claim of a run that is new in five seconds: outcome %q", got.Outcome)
 	}
 	at := noon.Add(time.Second) // earlier than everything the run knows
-	run = b.deliver(run, at, at, lane.OutboxBirth{}).Run
+	run = b.deliver(run, at, at, lane.InitialOutbox{}).Run
 	b.wantScan("runnable, a millisecond early", b.storage.ListRunnableRuns, b.due(at.Add(-time.Millisecond)))
 	b.wantScan("runnable", b.storage.ListRunnableRuns, b.due(at), run)
 	b.wantDue("a millisecond early", at.Add(-time.Millisecond))

@@ -32,7 +32,7 @@ func (b *bundle) inhabited() *inhabited {
 		there.Environment = h.elsewhere
 		return there
 	}
-	o := RunOptions{Outbox: lane.OutboxBirth{ClaimUntil: h.later.Add(time.Hour)}}
+	o := RunOptions{Outbox: lane.InitialOutbox{ClaimUntil: h.later.Add(time.Hour)}}
 	if has.EnforcesIdempotency {
 		o.IdempotencyKey, o.Retention = "key", runlane.KeyRetention{WhileActive: true}
 	}
@@ -63,7 +63,7 @@ func (b *bundle) inhabited() *inhabited {
 		b.giveUp(h.dead.OutboxRef, 10, noon)
 	}
 	if has.FindsLostWakeups {
-		b.create(noon, RunOptions{Outbox: lane.OutboxBirth{Published: true}})
+		b.create(noon, RunOptions{Outbox: lane.InitialOutbox{Published: true}})
 	}
 	h.fire = noon.Add(time.Minute)
 	if has.KeepsSchedules {

@@ -46,10 +46,10 @@ type RunOptions struct {
 	Source         runlane.Source // default: a trigger
 	Meta           map[string]string
 	TraceCarrier   map[string]string
-	NoDelivery     bool             // run.created alone
-	Outbox         lane.OutboxBirth // how the delivery's row begins
-	Concurrency    int              // the limit of the queue in force; 0: none
-	ReservedUntil  time.Time        // the delivery comes with a reservation
+	NoDelivery     bool               // run.created alone
+	Outbox         lane.InitialOutbox // how the delivery's row begins
+	Concurrency    int                // the limit of the queue in force; 0: none
+	ReservedUntil  time.Time          // the delivery comes with a reservation
 }
 
 // NewRunID is unique within the factory's environment.

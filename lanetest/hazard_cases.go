@@ -53,9 +53,9 @@ func (b *bundle) of(queue runlane.QueueName, at time.Time) *lane.DueQuery {
 func hazardClaimedAnywhere(_ *testing.T, b *bundle) {
 	lease := 15 * time.Minute
 	held := func(queue runlane.QueueName) lane.OutboxMessage {
-		return b.append(b.Creation(b.t, noon, RunOptions{Queue: queue, Outbox: lane.OutboxBirth{ClaimUntil: noon.Add(claimTime)}})).Outbox[0]
+		return b.append(b.Creation(b.t, noon, RunOptions{Queue: queue, Outbox: lane.InitialOutbox{ClaimUntil: noon.Add(claimTime)}})).Outbox[0]
 	}
-	published := lane.OutboxBirth{Published: true}
+	published := lane.InitialOutbox{Published: true}
 	// Each makes a run and returns it with the moment of its claim.
 	states := map[runlane.QueueName]func(queue runlane.QueueName) (*runlane.Run, time.Time){
 		"behind-a-backlog": func(queue runlane.QueueName) (*runlane.Run, time.Time) {
@@ -111,7 +111,7 @@ func hazardClaimedAnywhere(_ *testing.T, b *bundle) {
 
 // docs/internals/layout.md, Invariants: what a tick stores about a run does not count as progress of the run.
 func hazardLookBetween(t *testing.T, b *bundle) {
-	published := lane.OutboxBirth{Published: true}
+	published := lane.InitialOutbox{Published: true}
 	run := b.create(noon, RunOptions{Outbox: published}) // read by a worker
 	at := noon.Add(2 * time.Minute)
 	b.looks(at) // now the tick has seen it
@@ -133,7 +133,7 @@ func hazardLookBetween(t *testing.T, b *bundle) {
 
 // docs/internals/layout.md, Indexes: a time is when something became or becomes due, never when a scan is planned.
 func hazardTrueMoment(t *testing.T, b *bundle) {
-	birth := lane.OutboxBirth{ClaimUntil: noon.Add(claimTime)}
+	birth := lane.InitialOutbox{ClaimUntil: noon.Add(claimTime)}
 	ms := time.Millisecond
 
 	// A worker that polls finds what was triggered this instant.
@@ -175,7 +175,7 @@ func hazardTrueMoment(t *testing.T, b *bundle) {
 	var order []*runlane.Run
 	for i := range 6 {
 		at := noon.Add(time.Duration(i) * time.Second)
-		order = append(order, b.create(at, RunOptions{Queue: "order", Outbox: lane.OutboxBirth{Published: i%2 == 0}}))
+		order = append(order, b.create(at, RunOptions{Queue: "order", Outbox: lane.InitialOutbox{Published: i%2 == 0}}))
 		if i == 2 {
 			b.looks(noon.Add(2 * time.Minute))
 		}
@@ -192,7 +192,7 @@ func hazardHandedOver(t *testing.T, b *bundle) {
 	dead := b.born(noon)
 	b.giveUp(dead.OutboxRef, 10, noon)
 	redelivered := b.append(b.Creation(t, noon, RunOptions{}))
-	b.deliver(redelivered.Run, noon, noon, lane.OutboxBirth{Published: true})
+	b.deliver(redelivered.Run, noon, noon, lane.InitialOutbox{Published: true})
 	cancelled := b.append(b.Creation(t, noon, RunOptions{}))
 	b.push(cancelled.Run, noon, &runlane.RunCancelled{})
 	claimed := b.append(b.Creation(t, noon, RunOptions{}))
@@ -233,7 +233,7 @@ func hazardLostWakeup(t *testing.T, b *bundle) {
 	}
 	first := noon.Add(10 * time.Minute)
 	b.wantRedelivery("ten minutes after the publication", first, run)
-	again := b.deliver(run, first, first, lane.OutboxBirth{ClaimUntil: first.Add(claimTime)})
+	again := b.deliver(run, first, first, lane.InitialOutbox{ClaimUntil: first.Add(claimTime)})
 	equal(t, "status after the second request", runlane.StatusQueued, again.Run.Status)
 	b.mark(t, again.Outbox[0].OutboxRef, first)
 	second := first.Add(20 * time.Minute)

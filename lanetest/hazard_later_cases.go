@@ -59,7 +59,7 @@ func hazardFullPartitions(t *testing.T, b *bundle) {
 // docs/internals/layout.md, Indexes: rows of other queues are passed over, and do not use up the page.
 func hazardQueueFilter(t *testing.T, b *bundle) {
 	const heavy = 30
-	published := lane.OutboxBirth{Published: true}
+	published := lane.InitialOutbox{Published: true}
 	at := noon.Add(24 * time.Hour)
 	states := map[string]struct {
 		list scan

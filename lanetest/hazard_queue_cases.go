@@ -81,7 +81,7 @@ func hazardOwnSlot(t *testing.T, b *bundle) {
 	b.wantScan("needing dispatch a millisecond early", b.storage.ListRunsNeedingDispatch, s.bounded(end.Add(-time.Millisecond)))
 	b.wantScan("needing dispatch: it needs no free slot", b.storage.ListRunsNeedingDispatch, s.bounded(end), run)
 	c := b.Reserve(t, run, end, end.Add(reservation), 1)
-	c.Outbox = lane.OutboxBirth{ClaimUntil: end.Add(claimTime)}
+	c.Outbox = lane.InitialOutbox{ClaimUntil: end.Add(claimTime)}
 	recovered := s.checked(b.storage.ReserveRunDispatch(b.ctx(), c))
 	run = s.won("recovery", recovered)
 	equal(t, "rows of the recovery", 1, len(recovered.Commit.Outbox))
@@ -107,7 +107,7 @@ func hazardLimitGone(t *testing.T, b *bundle) {
 	q.Limit = 3
 	b.wantScan("needing redelivery when the limit is gone", b.storage.ListRunsNeedingRedelivery, q, waiting...)
 	for _, run := range waiting {
-		commit := b.deliver(run, at, at, lane.OutboxBirth{})
+		commit := b.deliver(run, at, at, lane.InitialOutbox{})
 		equal(t, "row of the request", 1, len(b.outboxOf(at, commit.Outbox[0].ID)))
 		free.won("claim", free.take(commit.Run, at, false))
 	}
@@ -117,7 +117,7 @@ func hazardLimitGone(t *testing.T, b *bundle) {
 }
 
 func hazardLimitNew(t *testing.T, b *bundle) {
-	published := lane.OutboxBirth{Published: true}
+	published := lane.InitialOutbox{Published: true}
 	var runs []*runlane.Run
 	for range 3 {
 		runs = append(runs, b.create(noon, RunOptions{Outbox: published}))
@@ -166,7 +166,7 @@ func hazardLateWakeup(t *testing.T, b *bundle) {
 
 	// The worker reserves for itself, with a row that is not to be sent, and claims.
 	c := b.Reserve(t, run, late, late.Add(reservation), 1)
-	c.Outbox = lane.OutboxBirth{Published: true}
+	c.Outbox = lane.InitialOutbox{Published: true}
 	reserved := s.checked(b.storage.ReserveRunDispatch(b.ctx(), c))
 	run = s.won("reserve on arrival", reserved)
 	if rows := reserved.Commit.Outbox; len(rows) != 1 || rows[0].Status != lane.OutboxPublished {
@@ -183,7 +183,7 @@ func hazardLateWakeup(t *testing.T, b *bundle) {
 	second = s.won("claim with a slot on arrival", s.take(second, later, true))
 
 	// Where there is none it waits again, and is found when there is.
-	third := b.append(b.Creation(t, noon, RunOptions{Outbox: lane.OutboxBirth{Published: true}})).Run // from before the limit
+	third := b.append(b.Creation(t, noon, RunOptions{Outbox: lane.InitialOutbox{Published: true}})).Run // from before the limit
 	b.looks(noon.Add(time.Minute))
 	s.wantFull("a wakeup that finds no slot", third, later)
 	b.wantScan("needing dispatch while there is none", b.storage.ListRunsNeedingDispatch, s.bounded(later))

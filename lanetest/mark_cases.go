@@ -48,7 +48,7 @@ func (b *bundle) giveUp(ref lane.OutboxRef, attempts int, at time.Time) {
 // born is a new row that its maker has claimed.
 func (b *bundle) born(at time.Time) lane.OutboxMessage {
 	b.t.Helper()
-	return b.append(b.Creation(b.t, at, RunOptions{Outbox: lane.OutboxBirth{ClaimUntil: at.Add(claimTime)}})).Outbox[0]
+	return b.append(b.Creation(b.t, at, RunOptions{Outbox: lane.InitialOutbox{ClaimUntil: at.Add(claimTime)}})).Outbox[0]
 }
 
 func marksRowByRow(t *testing.T, b *bundle) {
@@ -140,7 +140,7 @@ func markSuperseded(t *testing.T, b *bundle) {
 		claimed, ended, replaced := b.born(noon), b.born(noon), b.born(noon)
 		b.claim(b.get(claimed.Wakeup.RunID), noon, later.Add(time.Hour))
 		b.push(b.get(ended.Wakeup.RunID), noon, &runlane.RunCancelled{})
-		fresh := b.deliver(b.get(replaced.Wakeup.RunID), noon, noon, lane.OutboxBirth{Published: true})
+		fresh := b.deliver(b.get(replaced.Wakeup.RunID), noon, noon, lane.InitialOutbox{Published: true})
 		for _, m := range []lane.OutboxMessage{claimed, ended, replaced} {
 			mark(m.OutboxRef)
 			if got := b.outboxOf(later, m.ID); len(got) != 0 {
@@ -186,7 +186,7 @@ func deadLettersListed(t *testing.T, b *bundle) {
 		if i%2 == 1 {
 			queue = "special"
 		}
-		m := b.append(b.Creation(t, noon, RunOptions{Queue: queue, Outbox: lane.OutboxBirth{ClaimUntil: noon.Add(claimTime)}})).Outbox[0]
+		m := b.append(b.Creation(t, noon, RunOptions{Queue: queue, Outbox: lane.InitialOutbox{ClaimUntil: noon.Add(claimTime)}})).Outbox[0]
 		since := noon.Add(time.Duration(i) * time.Second)
 		b.giveUp(m.OutboxRef, i+1, since)
 		letter := runlane.DeadLetter{RunID: m.Wakeup.RunID, OutboxID: m.ID, Queue: queue, Attempts: i + 1, Failure: refusal, Since: since}
@@ -254,7 +254,7 @@ func deadLettersLeave(t *testing.T, b *bundle) {
 	}
 	b.claim(b.get(claimed.Wakeup.RunID), noon, noon.Add(time.Minute))
 	b.push(b.get(cancelled.Wakeup.RunID), noon, &runlane.RunCancelled{})
-	b.deliver(b.get(requested.Wakeup.RunID), noon, noon, lane.OutboxBirth{})
+	b.deliver(b.get(requested.Wakeup.RunID), noon, noon, lane.InitialOutbox{})
 	b.wantDeadLetters("", runlane.DeadLetter{
 		RunID: stays.Wakeup.RunID, OutboxID: stays.ID, Queue: Queue, Attempts: 10, Failure: refusal, Since: noon,
 	})

@@ -91,8 +91,8 @@ func outboxContent(t *testing.T, b *bundle) {
 
 func outboxBirth(t *testing.T, b *bundle) {
 	pending := b.append(b.Creation(t, noon, RunOptions{}))
-	claimed := b.append(b.Creation(t, noon, RunOptions{Outbox: lane.OutboxBirth{ClaimUntil: noon.Add(claimTime)}}))
-	published := b.append(b.Creation(t, noon, RunOptions{Outbox: lane.OutboxBirth{Published: true}}))
+	claimed := b.append(b.Creation(t, noon, RunOptions{Outbox: lane.InitialOutbox{ClaimUntil: noon.Add(claimTime)}}))
+	published := b.append(b.Creation(t, noon, RunOptions{Outbox: lane.InitialOutbox{Published: true}}))
 	for _, c := range []struct {
 		commit *lane.Commit
 		want   lane.OutboxStatus
@@ -136,7 +136,7 @@ func outboxExact(t *testing.T, b *bundle) {
 }
 
 func outboxLater(t *testing.T, b *bundle) {
-	for name, birth := range map[string]lane.OutboxBirth{
+	for name, birth := range map[string]lane.InitialOutbox{
 		"claimed": {ClaimUntil: noon.Add(claimTime)}, "published": {Published: true}, "nothing": {},
 	} {
 		commit := b.append(b.Creation(t, noon, RunOptions{RunAt: noon.Add(time.Minute), Outbox: birth}))
@@ -151,7 +151,7 @@ func outboxLater(t *testing.T, b *bundle) {
 }
 
 func outboxExpiredClaim(t *testing.T, b *bundle) {
-	born := b.append(b.Creation(t, noon, RunOptions{Outbox: lane.OutboxBirth{ClaimUntil: noon.Add(claimTime)}})).Outbox[0]
+	born := b.append(b.Creation(t, noon, RunOptions{Outbox: lane.InitialOutbox{ClaimUntil: noon.Add(claimTime)}})).Outbox[0]
 	if got := b.outboxOf(noon.Add(claimTime-time.Millisecond), born.ID); len(got) != 0 {
 		t.Fatalf("claimed under a living claim: %+v", got)
 	}
@@ -177,16 +177,16 @@ func wantStale(t testing.TB, err error, ids ...string) {
 func outboxSuperseded(t *testing.T, b *bundle) {
 	later := noon.Add(time.Hour)
 	requested := b.append(b.Creation(t, noon, RunOptions{}))
-	again := b.deliver(requested.Run, noon.Add(time.Minute), noon.Add(time.Minute), lane.OutboxBirth{})
-	heldLong := b.append(b.Creation(t, noon, RunOptions{Outbox: lane.OutboxBirth{ClaimUntil: noon.Add(2 * time.Minute)}}))
-	anew := b.deliver(heldLong.Run, noon.Add(time.Minute), noon.Add(time.Minute), lane.OutboxBirth{})
+	again := b.deliver(requested.Run, noon.Add(time.Minute), noon.Add(time.Minute), lane.InitialOutbox{})
+	heldLong := b.append(b.Creation(t, noon, RunOptions{Outbox: lane.InitialOutbox{ClaimUntil: noon.Add(2 * time.Minute)}}))
+	anew := b.deliver(heldLong.Run, noon.Add(time.Minute), noon.Add(time.Minute), lane.InitialOutbox{})
 	claimed := b.append(b.Creation(t, noon, RunOptions{}))
 	b.claim(claimed.Run, noon, noon.Add(time.Minute))
 	cancelled := b.append(b.Creation(t, noon, RunOptions{}))
 	b.push(cancelled.Run, noon, &runlane.RunCancelled{})
 	waiting := b.append(b.Creation(t, noon, RunOptions{RunAt: noon.Add(time.Second)}))
 	b.claim(waiting.Run, noon.Add(time.Second), noon.Add(time.Minute))
-	held := b.append(b.Creation(t, noon, RunOptions{Outbox: lane.OutboxBirth{ClaimUntil: noon.Add(claimTime)}}))
+	held := b.append(b.Creation(t, noon, RunOptions{Outbox: lane.InitialOutbox{ClaimUntil: noon.Add(claimTime)}}))
 	b.push(held.Run, noon, &runlane.RunCancelled{})
 	retried := b.append(b.Creation(t, noon, RunOptions{}))
 	run := b.claim(retried.Run, noon, noon.Add(time.Minute))

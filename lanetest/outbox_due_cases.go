@@ -39,8 +39,8 @@ func outboxStarvation(t *testing.T, b *bundle) {
 	for range 3 {
 		b.claim(b.create(noon, RunOptions{}), noon, noon.Add(48*time.Hour))
 		b.push(b.create(noon, RunOptions{}), noon, &runlane.RunCancelled{})
-		b.append(b.Creation(t, noon, RunOptions{Outbox: lane.OutboxBirth{ClaimUntil: noon.Add(48 * time.Hour)}}))
-		b.append(b.Creation(t, noon, RunOptions{Outbox: lane.OutboxBirth{Published: true}}))
+		b.append(b.Creation(t, noon, RunOptions{Outbox: lane.InitialOutbox{ClaimUntil: noon.Add(48 * time.Hour)}}))
+		b.append(b.Creation(t, noon, RunOptions{Outbox: lane.InitialOutbox{Published: true}}))
 		b.markFailure(b.born(noon).OutboxRef, 1, noon, noon.Add(48*time.Hour))
 		b.create(noon, RunOptions{RunAt: noon.Add(48 * time.Hour)})
 		if b.h.Capabilities.KeepsDeadLetters {

@@ -42,7 +42,7 @@ func queueReserve(t *testing.T, b *bundle) {
 	s := b.limited(1)
 	waiting := s.waiting(noon, RunOptions{ConcurrencyKey: "customer:7"})
 	c := b.Reserve(t, waiting, noon, noon.Add(reservation), 1)
-	c.Outbox = lane.OutboxBirth{ClaimUntil: noon.Add(claimTime)}
+	c.Outbox = lane.InitialOutbox{ClaimUntil: noon.Add(claimTime)}
 	got := must(b.storage.ReserveRunDispatch(b.ctx(), c))(t)
 	run := s.won("reserve", got)
 	equal(t, "run of the commit", c.Projected, run)
@@ -192,7 +192,7 @@ func queuePartitions(t *testing.T, b *bundle) {
 
 func queueCreation(t *testing.T, b *bundle) {
 	s := b.limited(1)
-	birth := lane.OutboxBirth{ClaimUntil: noon.Add(claimTime)}
+	birth := lane.InitialOutbox{ClaimUntil: noon.Add(claimTime)}
 	first := b.append(b.Creation(t, noon, RunOptions{Concurrency: 1, ReservedUntil: noon.Add(reservation), Outbox: birth}))
 	if len(first.Outbox) != 1 || first.Outbox[0].ClaimToken == "" || !first.Run.DispatchExpiresAt.Equal(noon.Add(reservation)) {
 		t.Fatalf("a creation with a reservation: %+v", first)

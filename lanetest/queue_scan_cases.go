@@ -187,7 +187,7 @@ func queueScanOthers(_ *testing.T, b *bundle) {
 	s.waiting(noon, RunOptions{})
 	retrying := s.executing(noon, RunOptions{})
 	s.commit(retrying, noon, Retried(retrying, noon.Add(time.Minute)))
-	published := lane.OutboxBirth{Published: true}
+	published := lane.InitialOutbox{Published: true}
 	b.create(noon, RunOptions{Concurrency: 10, ReservedUntil: noon.Add(reservation), Outbox: published})
 	free := b.create(noon, RunOptions{Queue: "another", Outbox: published})
 	crashed := b.running(noon, noon.Add(time.Minute), RunOptions{Queue: "another"})
@@ -200,7 +200,7 @@ func queueScanUnbounded(_ *testing.T, b *bundle) {
 	s := b.limited(10)
 	end := noon.Add(reservation)
 	waiting, planned := s.waiting(noon, RunOptions{}), s.waiting(noon, RunOptions{RunAt: end})
-	over := b.create(noon, RunOptions{Concurrency: 10, ReservedUntil: end, Outbox: lane.OutboxBirth{Published: true}})
+	over := b.create(noon, RunOptions{Concurrency: 10, ReservedUntil: end, Outbox: lane.InitialOutbox{Published: true}})
 	retrying := s.executing(noon, RunOptions{})
 	retrying = s.commit(retrying, noon, Retried(retrying, end))
 	redelivery, delivery := b.storage.ListRunsNeedingRedelivery, b.storage.ListRunsNeedingDelivery
@@ -209,7 +209,7 @@ func queueScanUnbounded(_ *testing.T, b *bundle) {
 	b.wantScan("needing delivery, a millisecond early", delivery, b.due(end.Add(-time.Millisecond)))
 	b.wantScan("needing redelivery, at the millisecond", redelivery, b.due(end), waiting, planned, over)
 	b.wantScan("needing delivery, at the millisecond", delivery, b.due(end), retrying)
-	b.deliver(waiting, end, end, lane.OutboxBirth{})
+	b.deliver(waiting, end, end, lane.InitialOutbox{})
 	b.wantScan("after the request", redelivery, b.due(end), planned, over)
 }
 
@@ -236,7 +236,7 @@ func queueRows(t *testing.T, b *bundle) {
 	end := noon.Add(reservation)
 	pending := b.append(b.Creation(t, noon, RunOptions{Concurrency: 10, ReservedUntil: end})).Outbox[0]
 	failed := b.append(b.Creation(t, noon, RunOptions{
-		Concurrency: 10, ReservedUntil: end, Outbox: lane.OutboxBirth{ClaimUntil: noon.Add(claimTime)},
+		Concurrency: 10, ReservedUntil: end, Outbox: lane.InitialOutbox{ClaimUntil: noon.Add(claimTime)},
 	})).Outbox[0]
 	b.markFailure(failed.OutboxRef, 1, noon, noon.Add(time.Second))
 	s.waiting(noon, RunOptions{})

@@ -173,7 +173,7 @@ func queueLimits(t *testing.T, b *bundle) {
 func queueBecomesBounded(t *testing.T, b *bundle) {
 	s, end := b.limited(1), noon.Add(time.Minute)
 	before := b.running(noon, end, RunOptions{}) // while there was no limit
-	published := b.create(noon, RunOptions{Outbox: lane.OutboxBirth{Published: true}})
+	published := b.create(noon, RunOptions{Outbox: lane.InitialOutbox{Published: true}})
 	slotted := s.executing(noon, RunOptions{})
 	equal(t, "holders: a run from before holds no slot", runIDs(slotted), s.holders(before))
 
@@ -202,7 +202,7 @@ func queueBecomesUnbounded(t *testing.T, b *bundle) {
 	s.wantFull("while there is a limit", waiting, noon)
 
 	// The limit goes: an ordinary request brings what waited, and a claim asks for nothing.
-	delivered := b.deliver(waiting, noon, noon, lane.OutboxBirth{})
+	delivered := b.deliver(waiting, noon, noon, lane.InitialOutbox{})
 	equal(t, "rows due", []runlane.RunID{waiting.ID}, runsOf(b.outboxOf(noon, delivered.Outbox[0].ID)))
 	second := free.won("claim without a limit", free.take(delivered.Run, noon, false))
 	equal(t, "holders: who started without a limit holds no slot", runIDs(running), s.holders(running))

@@ -61,7 +61,7 @@ func readInspection(t *testing.T, b *bundle) {
 	if got := b.row(run.ID); got != nil {
 		t.Fatalf("nothing was requested, and the delivery is %+v", got)
 	}
-	commit := b.deliver(run, noon, noon, lane.OutboxBirth{})
+	commit := b.deliver(run, noon, noon, lane.InitialOutbox{})
 	inspection := b.inspect(run.ID)
 	equal(t, "run", commit.Run, inspection.Run)
 	equal(t, "delivery", &commit.Outbox[0], inspection.Delivery)

@@ -47,35 +47,35 @@ func redeliveryFirst(t *testing.T, b *bundle) {
 
 func redeliveryDistance(t *testing.T, b *bundle) {
 	at := noon
-	run := b.append(b.Creation(t, at, RunOptions{Outbox: lane.OutboxBirth{Published: true}})).Run
+	run := b.append(b.Creation(t, at, RunOptions{Outbox: lane.InitialOutbox{Published: true}})).Run
 	for _, minutes := range []int{10, 20, 40, 80, 160, 320, 360, 360} {
 		distance := time.Duration(minutes) * time.Minute
 		at = at.Add(distance)
 		b.wantRedelivery(distance.String()+" after the publication before", at, run)
-		run = b.deliver(run, at, at, lane.OutboxBirth{Published: true}).Run
+		run = b.deliver(run, at, at, lane.InitialOutbox{Published: true}).Run
 	}
 }
 
 func redeliveryExclusion(t *testing.T, b *bundle) {
 	equal(t, "of a wakeup that is not published", time.Time{}, b.inspect(b.create(noon, RunOptions{}).ID).RedeliverAt)
-	b.create(noon, RunOptions{Outbox: lane.OutboxBirth{ClaimUntil: noon.Add(claimTime)}})
+	b.create(noon, RunOptions{Outbox: lane.InitialOutbox{ClaimUntil: noon.Add(claimTime)}})
 	failed := b.born(noon)
 	b.markFailure(failed.OutboxRef, 1, noon, noon.Add(time.Second))
 	scheduled := b.create(noon, RunOptions{RunAt: noon.Add(time.Minute)})
 	b.mark(t, b.outboxOf(noon.Add(time.Minute), b.row(scheduled.ID).ID)[0].OutboxRef, noon.Add(time.Minute))
-	claimed := b.create(noon, RunOptions{Outbox: lane.OutboxBirth{Published: true}})
+	claimed := b.create(noon, RunOptions{Outbox: lane.InitialOutbox{Published: true}})
 	b.claim(claimed, noon, noon.Add(time.Minute))
-	ended := b.create(noon, RunOptions{Outbox: lane.OutboxBirth{Published: true}})
+	ended := b.create(noon, RunOptions{Outbox: lane.InitialOutbox{Published: true}})
 	b.push(ended, noon, &runlane.RunCancelled{})
 	b.wantScan("needing redelivery", b.storage.ListRunsNeedingRedelivery, b.due(noon.Add(24*time.Hour)))
 }
 
 func redeliveryAnew(t *testing.T, b *bundle) {
-	run := b.append(b.Creation(t, noon, RunOptions{Outbox: lane.OutboxBirth{Published: true}})).Run
+	run := b.append(b.Creation(t, noon, RunOptions{Outbox: lane.InitialOutbox{Published: true}})).Run
 	at := noon.Add(10 * time.Minute)
-	run = b.deliver(run, at, at, lane.OutboxBirth{Published: true}).Run
+	run = b.deliver(run, at, at, lane.InitialOutbox{Published: true}).Run
 	run = b.claim(run, at, at.Add(time.Minute))
 	at = at.Add(time.Minute) // the worker died
-	run = b.deliver(run, at, at, lane.OutboxBirth{Published: true}).Run
+	run = b.deliver(run, at, at, lane.InitialOutbox{Published: true}).Run
 	b.wantRedelivery("the first after a claim", at.Add(10*time.Minute), run)
 }

@@ -77,7 +77,7 @@ func (b *bundle) everyStatus() map[runlane.Status]*runlane.Run {
 	retrying, released, cancelling := b.running(noon, end, RunOptions{}), b.running(noon, end, RunOptions{}), b.running(noon, end, RunOptions{})
 	failed, succeeded := b.running(noon, end, RunOptions{}), b.running(noon, end, RunOptions{})
 	return map[runlane.Status]*runlane.Run{
-		runlane.StatusQueued:                b.create(noon, RunOptions{Outbox: lane.OutboxBirth{Published: true}}),
+		runlane.StatusQueued:                b.create(noon, RunOptions{Outbox: lane.InitialOutbox{Published: true}}),
 		runlane.StatusScheduled:             b.create(noon, RunOptions{RunAt: end}),
 		runlane.StatusRunning:               b.running(noon, end, RunOptions{}),
 		runlane.StatusCancellationRequested: b.push(cancelling, noon, &runlane.RunCancellationRequested{}),
@@ -156,8 +156,8 @@ func scanDelivery(_ *testing.T, b *bundle) {
 
 func scanQueued(t *testing.T, b *bundle) {
 	pending := b.create(noon, RunOptions{})
-	held := b.create(noon, RunOptions{Outbox: lane.OutboxBirth{ClaimUntil: noon.Add(claimTime)}})
-	published := b.create(noon, RunOptions{Outbox: lane.OutboxBirth{Published: true}})
+	held := b.create(noon, RunOptions{Outbox: lane.InitialOutbox{ClaimUntil: noon.Add(claimTime)}})
+	published := b.create(noon, RunOptions{Outbox: lane.InitialOutbox{Published: true}})
 	failed := b.born(noon)
 	b.markFailure(failed.OutboxRef, 1, noon, noon.Add(time.Hour))
 	b.wantScan("runnable", b.storage.ListRunnableRuns, b.due(noon), pending, held, published, b.get(failed.Wakeup.RunID))

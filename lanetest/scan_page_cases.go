@@ -40,7 +40,7 @@ func scanRedeliveryOrder(_ *testing.T, b *bundle) {
 	var order []*runlane.Run
 	for _, i := range []int{2, 0, 3, 1} {
 		at := noon.Add(time.Duration(i) * time.Minute)
-		order = append(order, b.create(at, RunOptions{Outbox: lane.OutboxBirth{Published: true}}))
+		order = append(order, b.create(at, RunOptions{Outbox: lane.InitialOutbox{Published: true}}))
 	}
 	order = []*runlane.Run{order[1], order[3], order[0], order[2]}
 	for i := range order {
@@ -68,7 +68,7 @@ func (b *bundle) scans() map[string]struct {
 			return b.running(noon, end, RunOptions{Queue: queue})
 		}},
 		"needing redelivery": {b.storage.ListRunsNeedingRedelivery, func(queue runlane.QueueName) *runlane.Run {
-			return b.create(noon, RunOptions{Queue: queue, Outbox: lane.OutboxBirth{Published: true}})
+			return b.create(noon, RunOptions{Queue: queue, Outbox: lane.InitialOutbox{Published: true}})
 		}},
 		"needing cancellation": {b.storage.ListRunsNeedingCancellationFinalization, func(queue runlane.QueueName) *runlane.Run {
 			return b.push(b.running(noon, end, RunOptions{Queue: queue}), noon, &runlane.RunCancellationRequested{})

@@ -34,14 +34,14 @@ func (s *Storage) AppendRunEvents(ctx context.Context, c *lane.AppendCommand) (*
 //
 // The functions get nil for a run that does not exist.
 func (s *Storage) commit(
-	t *lane.Transition, birth lane.OutboxBirth, ownership func(*entry) error, eligibility func(*environment, *entry) error,
+	t *lane.Transition, initial lane.InitialOutbox, ownership func(*entry) error, eligibility func(*environment, *entry) error,
 ) (*receipt, error) {
 	if t.Projected == nil {
 		return nil, t.Validate()
 	}
 	r := newReceipt(t)
 	h := s.lockCommit(t)
-	err := s.write(t, birth, r, ownership, eligibility)
+	err := s.write(t, initial, r, ownership, eligibility)
 	h.unlock()
 	if err != nil {
 		return nil, err
@@ -61,13 +61,13 @@ func (s *Storage) lockCommit(t *lane.Transition) held {
 
 // write is the part of commit under the lock.
 func (s *Storage) write(
-	t *lane.Transition, birth lane.OutboxBirth, r *receipt,
+	t *lane.Transition, initial lane.InitialOutbox, r *receipt,
 	ownership func(*entry) error, eligibility func(*environment, *entry) error,
 ) error {
 	p := t.Projected
 	env := s.find(p.Environment)
 	e := env.run(p.ID)
-	if e != nil && e.life == nil {
+	if e != nil && e.unpacked == nil {
 		e.unpack()
 		defer e.pack()
 	}
@@ -103,7 +103,7 @@ func (s *Storage) write(
 	} else {
 		e.copyEvents(t.Events)
 	}
-	e.apply(t, birth, r, s.nextToken)
+	e.apply(t, initial, r, s.nextToken)
 	env.settleSlot(e)
 	if e.state.status.Terminal() {
 		env.disown(e)
@@ -160,7 +160,7 @@ func judgeCommand(e *entry, t *lane.Transition) error {
 }
 
 // apply takes over the projection and makes the outbox rows of the events that were added.
-func (e *entry) apply(t *lane.Transition, birth lane.OutboxBirth, r *receipt, token func() uint64) {
+func (e *entry) apply(t *lane.Transition, initial lane.InitialOutbox, r *receipt, token func() uint64) {
 	e.keep(t.Projected)
 	added := e.events[len(e.events)-len(t.Events):]
 	for i := range added {
@@ -172,7 +172,7 @@ func (e *entry) apply(t *lane.Transition, birth lane.OutboxBirth, r *receipt, to
 				e.withdrawRows(t.ExpectedSequence + int64(i) + 1) // the run waits for a slot, and for the delivery that comes with it
 				continue
 			}
-			made := e.addRow(t.ExpectedSequence+int64(i)+1, &body.Delivery, added[i].at, birth, token)
+			made := e.addRow(t.ExpectedSequence+int64(i)+1, &body.Delivery, added[i].at, initial, token)
 			r.commit.Outbox = append(r.commit.Outbox, e.message(made, eventID(e.id, made.sequence)))
 		}
 	}

@@ -23,7 +23,7 @@ type life struct {
 
 func newLife(tb testing.TB, f *lanetest.Factory, at time.Time) life {
 	tb.Helper()
-	l := life{creation: f.Creation(tb, at, lanetest.RunOptions{Outbox: lane.OutboxBirth{ClaimUntil: at.Add(time.Minute)}})}
+	l := life{creation: f.Creation(tb, at, lanetest.RunOptions{Outbox: lane.InitialOutbox{ClaimUntil: at.Add(time.Minute)}})}
 	l.claim = f.Claim(tb, l.creation.Projected, at, at.Add(time.Minute), "token")
 	l.success = f.Append(tb, l.claim.Projected, at, lanetest.Succeeded(l.claim.Projected, nil))
 	l.success.LeaseToken = "token"

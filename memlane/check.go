@@ -68,8 +68,8 @@ func (env *environment) checkWhole(name runlane.Environment) []lane.Violation {
 	}
 	runs := env.sets(func(ix *indexes) []*ordered { return append(active(ix), finished(ix)...) })
 	deliveries := env.sets(func(ix *indexes) []*ordered { return []*ordered{&ix.unpublished, &ix.redeliveries, &ix.dead} })
-	adrift := env.sets(func(ix *indexes) []*ordered { return []*ordered{&ix.adrift} })
-	others := slices.Concat(deliveries, adrift)
+	undelivered := env.sets(func(ix *indexes) []*ordered { return []*ordered{&ix.undelivered} })
+	others := slices.Concat(deliveries, undelivered)
 	for _, key := range env.partitionKeys() {
 		others = append(others, &env.partitions[key].wanting)
 	}
@@ -90,10 +90,10 @@ func (env *environment) checkWhole(name runlane.Environment) []lane.Violation {
 			previous = &here
 			known := next.entry.due
 			switch {
-			case n >= len(runs)+len(deliveries)+len(adrift):
+			case n >= len(runs)+len(deliveries)+len(undelivered):
 				known = next.entry.wants
 			case n >= len(runs)+len(deliveries):
-				known = next.entry.adrift
+				known = next.entry.undelivered
 			case n >= len(runs):
 				known = next.entry.delivery
 			}
@@ -155,10 +155,10 @@ func (env *environment) checkRun(e *entry) []lane.Violation {
 	if known.delivery.set != nil && !waits {
 		broken(ruleDelivery, "a superseded delivery of a %s run is indexed", run.Status)
 	}
-	if run.Status == runlane.StatusQueued && known.delivery.set == nil && known.adrift.set == nil {
+	if run.Status == runlane.StatusQueued && known.delivery.set == nil && known.undelivered.set == nil {
 		broken(ruleDelivery, "a queued run is in no index")
 	}
-	if reserved := run.Status == runlane.StatusQueued && !run.DispatchExpiresAt.IsZero(); reserved && known.adrift.set == nil {
+	if reserved := run.Status == runlane.StatusQueued && !run.DispatchExpiresAt.IsZero(); reserved && known.undelivered.set == nil {
 		if latest := known.liveRow(); latest == nil || !latest.dead() {
 			broken(ruleDelivery, "the end of a reservation is in no index")
 		}

@@ -12,7 +12,7 @@ func (s *Storage) ClaimRunLease(ctx context.Context, c *lane.ClaimCommand) (*lan
 	if err := ended(ctx); err != nil {
 		return nil, err
 	}
-	return acquisition(s.commit(&c.Transition, lane.OutboxBirth{}, nil, func(env *environment, e *entry) error {
+	return acquisition(s.commit(&c.Transition, lane.InitialOutbox{}, nil, func(env *environment, e *entry) error {
 		if err := judgeClaim(e, c); err != nil {
 			return err
 		}
@@ -58,7 +58,7 @@ func (s *Storage) HeartbeatRunLease(ctx context.Context, c *lane.HeartbeatComman
 	if err := ended(ctx); err != nil {
 		return nil, err
 	}
-	r, err := s.commit(&c.Transition, lane.OutboxBirth{}, func(e *entry) error {
+	r, err := s.commit(&c.Transition, lane.InitialOutbox{}, func(e *entry) error {
 		if len(c.Events) != 1 || e == nil {
 			return violation(c.Projected.ID, "a heartbeat is one run.lease_heartbeat of an existing run")
 		}
@@ -93,7 +93,7 @@ func (s *Storage) ReleaseRunLease(ctx context.Context, c *lane.ReleaseCommand) e
 	switch {
 	case e == nil:
 		return notFound(c.RunID)
-	case e.life != nil && e.state.leaseToken == c.LeaseToken:
+	case e.unpacked != nil && e.state.leaseToken == c.LeaseToken:
 		return conflict(runlane.ConflictLeaseOwnership, e.id, "the lease is still held: append the attempt's outcome first")
 	default:
 		return nil

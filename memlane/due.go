@@ -49,7 +49,7 @@ func (s *Storage) ListRunsNeedingDelivery(ctx context.Context, q *lane.DueQuery)
 // over.
 func (s *Storage) ListRunsNeedingRedelivery(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
 	return s.scan(ctx, "ListRunsNeedingRedelivery", q, func(ix *indexes) []*ordered {
-		return []*ordered{&ix.redeliveries, &ix.adrift}
+		return []*ordered{&ix.redeliveries, &ix.undelivered}
 	}, func(_ *environment, e *entry, _ *lane.RunRef) verdict {
 		if boundedPolicy(q, e.created.Queue).Bounded() {
 			return skip

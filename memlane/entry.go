@@ -16,13 +16,13 @@ type entry struct {
 	shard       *shard // nil until the run is the storage's
 	due         place  // among the active runs, or among the finished ones
 
-	*life         // nil once the run is packed
-	packed string // of a finished run: its life in few bytes, see pack
+	*unpacked        // nil once the run is packed
+	packed    string // of a finished run: its data in few bytes, see pack
 }
 
-// life is all data of a run that is not packed: what its creation fixed, its projection, its history and its
+// unpacked is all data of a run that is not packed: what its creation fixed, its projection, its history and its
 // deliveries.
-type life struct {
+type unpacked struct {
 	created *runlane.RunCreated // task, queue, payload, keys and source never change after it
 	state   state
 	events  []event
@@ -31,8 +31,8 @@ type life struct {
 	firstPublished millis // of this wait for a worker; a claim clears it
 	woken          wait   // the wakeup that the present owner's claim answered
 
-	delivery place // among the deliveries to publish, published or given up
-	adrift   place // among the queued runs that no delivery brings to a worker
+	delivery    place // among the deliveries to publish, published or given up
+	undelivered place // among the queued runs that no delivery brings to a worker
 
 	slot  *partition // where the run has a slot; nil for runs without one, and in queues without a limit
 	wants place      // among the runs of its partition that want a slot, when its queue was ever limited
@@ -63,11 +63,11 @@ type state struct {
 	traceCarrier, meta              map[string]string
 }
 
-// lives are those of packed runs, for new ones.
-var lives = sync.Pool{New: func() any { return new(life) }}
+// unpackedPool has those of packed runs, for new ones.
+var unpackedPool = sync.Pool{New: func() any { return new(unpacked) }}
 
-func newLife() *life {
-	l := lives.Get().(*life)
+func newUnpacked() *unpacked {
+	l := unpackedPool.Get().(*unpacked)
 	l.firstPublished = absent
 	l.events, l.rows = l.eventRoom[:0], l.rowRoom[:0]
 	l.room = bodyRoom{
@@ -77,7 +77,7 @@ func newLife() *life {
 }
 
 func newEntry(p *runlane.Run) *entry {
-	return &entry{id: p.ID, environment: runlane.Environment(p.Environment.Name()), life: newLife()}
+	return &entry{id: p.ID, environment: runlane.Environment(p.Environment.Name()), unpacked: newUnpacked()}
 }
 
 // keep takes over the projection of a commit.

@@ -22,7 +22,7 @@ type event struct {
 type notes struct{ meta, traceCarrier map[string]string }
 
 // copyEvents adds our own copies of a command's events, in whole milliseconds.
-func (l *life) copyEvents(events []runlane.Event) {
+func (l *unpacked) copyEvents(events []runlane.Event) {
 	for i := range events {
 		e := &events[i]
 		ours := event{at: at(e.OccurredAt), actor: unique.Make(e.Actor), body: l.room.copyBody(e.Body)}

@@ -24,10 +24,10 @@ type indexes struct {
 	redeliveries ordered // published ones of queued runs: by when they count as lost
 	dead         ordered // given-up ones: since when
 
-	// adrift are queued runs that no delivery is certain to bring to a worker: those without a delivery, from when they
-	// may be taken, and those with a reservation, from its end. They need a slot, or a delivery request if their queue
-	// has no limit any more.
-	adrift ordered
+	// undelivered are queued runs that no delivery is certain to bring to a worker: those without a delivery, from when
+	// they may be taken, and those with a reservation, from its end. They need a slot, or a delivery request if their
+	// queue has no limit any more.
+	undelivered ordered
 }
 
 // place is where a run lies in one of the indexes.
@@ -54,7 +54,7 @@ func (p *place) move(e *entry, to place) {
 func (env *environment) reindex(e *entry) {
 	e.due.move(e, e.duePlace())
 	e.delivery.move(e, e.deliveryPlace())
-	e.adrift.move(e, e.adriftPlace())
+	e.undelivered.move(e, e.undeliveredPlace())
 	if len(env.limited) > 0 {
 		env.reindexWants(e)
 	}
@@ -105,15 +105,15 @@ func (e *entry) deliveryPlace() place {
 	}
 }
 
-func (e *entry) adriftPlace() place {
+func (e *entry) undeliveredPlace() place {
 	if e.state.status != runlane.StatusQueued {
 		return place{}
 	}
 	switch r := e.liveRow(); {
 	case r == nil:
-		return place{&e.shard.indexes.adrift, e.queuedSince()}
+		return place{&e.shard.indexes.undelivered, e.queuedSince()}
 	case e.state.dispatchExpiresAt != absent && !r.dead():
-		return place{&e.shard.indexes.adrift, e.state.dispatchExpiresAt}
+		return place{&e.shard.indexes.undelivered, e.state.dispatchExpiresAt}
 	default:
 		return place{}
 	}

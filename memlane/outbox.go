@@ -39,16 +39,16 @@ func (r *row) holds(text string) bool {
 
 // addRow makes the row of a delivery request. It supersedes every earlier row. Earlier rows stay only while a publisher
 // holds them and may still mark them.
-func (e *entry) addRow(sequence int64, d *runlane.Delivery, occurred millis, birth lane.OutboxBirth, token func() uint64) *row {
+func (e *entry) addRow(sequence int64, d *runlane.Delivery, occurred millis, initial lane.InitialOutbox, token func() uint64) *row {
 	e.rows = slices.DeleteFunc(e.rows, func(r row) bool { return r.status != lane.OutboxClaimed })
 	r := row{sequence: sequence, status: lane.OutboxPending, requestedAt: at(d.RequestedAt), availableAt: at(d.AvailableAt), claimUntil: absent}
 	switch {
 	case r.availableAt > occurred: // for later: always pending
-	case birth.Published:
+	case initial.Published:
 		r.status, r.since = lane.OutboxPublished, occurred
 		e.published(occurred)
-	case !birth.ClaimUntil.IsZero():
-		r.status, r.claimUntil, r.token = lane.OutboxClaimed, at(birth.ClaimUntil), token()
+	case !initial.ClaimUntil.IsZero():
+		r.status, r.claimUntil, r.token = lane.OutboxClaimed, at(initial.ClaimUntil), token()
 	}
 	e.rows = append(e.rows, r)
 	return &e.rows[len(e.rows)-1]
@@ -187,7 +187,7 @@ func (env *environment) dueAmong(ids []string, now millis, limit int) []*entry {
 func (env *environment) row(id string) (*entry, *row) {
 	runID, sequence, ok := parseEventID(id)
 	e := env.run(runID)
-	if !ok || e == nil || e.life == nil { // the rows of a packed run are settled
+	if !ok || e == nil || e.unpacked == nil { // the rows of a packed run are settled
 		return nil, nil
 	}
 	for i := range e.rows {

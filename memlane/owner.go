@@ -120,7 +120,7 @@ func (s *Storage) ResetIdempotencyKey(ctx context.Context, key lane.OwnerKey) er
 	if holder == nil || !holder.run.view().retains(now) {
 		return noOwner("idempotency")
 	}
-	if holder.run.life != nil && holder.run.state.status.Active() {
+	if holder.run.unpacked != nil && holder.run.state.status.Active() {
 		return conflict(runlane.ConflictIdempotencyKey, holder.run.id, "the run that owns the idempotency key is still active")
 	}
 	delete(env.idempotency, scoped)

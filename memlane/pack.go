@@ -35,10 +35,10 @@ func (e *entry) texts(room []string) []string {
 	return append(append(room[:0], usualTexts...), string(e.id), string(e.environment))
 }
 
-// pack replaces the life of a finished run by the packed form, which has all that reads need. A run with a row that a
+// pack replaces the data of a finished run by the packed form, which has all that reads need. A run with a row that a
 // publisher still holds is packed only after the row was marked.
 func (e *entry) pack() {
-	if e.life == nil || !e.state.status.Terminal() {
+	if e.unpacked == nil || !e.state.status.Terminal() {
 		return
 	}
 	for i := range e.rows {
@@ -57,10 +57,10 @@ func (e *entry) pack() {
 	p.b = p.b[:0]
 	packers.Put(p)
 
-	l := e.life
-	e.life = nil
-	*l = life{}
-	lives.Put(l)
+	l := e.unpacked
+	e.unpacked = nil
+	*l = unpacked{}
+	unpackedPool.Put(l)
 }
 
 func (p *packer) number(n int64) { p.b = binary.AppendVarint(p.b, n) }

@@ -17,11 +17,11 @@ import (
 func TestPack_KeepsEverything(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		e := &entry{id: "run_1", environment: "test", life: newLife()}
-		drawLife(t, e.life)
+		e := &entry{id: "run_1", environment: "test", unpacked: newUnpacked()}
+		drawUnpacked(t, e.unpacked)
 		run, summary, records := e.project(true), e.summary(), history(e)
 		e.pack()
-		if e.life != nil {
+		if e.unpacked != nil {
 			t.Fatal("a finished run without a claimed row was not packed")
 		}
 		known := e.view()
@@ -49,8 +49,8 @@ func history(e *entry) []runlane.EventRecord {
 	return records
 }
 
-// drawLife fills in any finished life that a storage could hold, likely or not.
-func drawLife(t *rapid.T, l *life) {
+// drawUnpacked fills in the data of any finished run that a storage could hold, likely or not.
+func drawUnpacked(t *rapid.T, l *unpacked) {
 	text := rapid.OneOf(rapid.SampledFrom([]string{"", "a", "test", "run_1", "succeeded", "system"}), rapid.String())
 	whole := rapid.OneOf(rapid.Just(time.Time{}), rapid.Map(rapid.Int64Range(-1e12, 1e13), func(m int64) time.Time { return millis(m).time() }))
 	data := rapid.OneOf(rapid.Just([]byte(nil)), rapid.SliceOfN(rapid.Byte(), 0, 300))
@@ -137,11 +137,11 @@ func drawLife(t *rapid.T, l *life) {
 func TestPack_WaitsForWhoHoldsARow(t *testing.T) {
 	t.Parallel()
 	for name, status := range map[string]lane.OutboxStatus{"held": lane.OutboxClaimed, "settled": lane.OutboxPublished} {
-		e := &entry{id: "run_1", environment: "test", life: newLife()}
+		e := &entry{id: "run_1", environment: "test", unpacked: newUnpacked()}
 		e.created, e.state.status = &runlane.RunCreated{}, runlane.StatusSucceeded
 		e.rows = append(e.rows, row{sequence: 2, status: status})
 		e.pack()
-		if kept := e.life != nil; kept != (status == lane.OutboxClaimed) {
+		if kept := e.unpacked != nil; kept != (status == lane.OutboxClaimed) {
 			t.Errorf("a run whose row is %s is kept whole: %t", name, kept)
 		}
 	}
@@ -151,9 +151,9 @@ func TestPack_WaitsForWhoHoldsARow(t *testing.T) {
 func TestLives_AreEmptyWhenUsedAgain(t *testing.T) {
 	t.Parallel()
 	for n := range 100 {
-		e := &entry{id: runlane.RunID(fmt.Sprint("run_", n)), life: newLife()}
+		e := &entry{id: runlane.RunID(fmt.Sprint("run_", n)), unpacked: newUnpacked()}
 		if len(e.events) != 0 || len(e.rows) != 0 || e.created != nil || e.slot != nil || e.firstPublished != absent {
-			t.Fatalf("life %d began with something in it: %+v", n, e.life)
+			t.Fatalf("run %d began with something in it: %+v", n, e.unpacked)
 		}
 		e.created, e.state.status, e.slot = &runlane.RunCreated{}, runlane.StatusFailed, &partition{}
 		e.events = append(e.events, event{body: e.created, actor: unique.Make(runlane.SystemActor)})

@@ -36,14 +36,14 @@ func TestScans_PatienceLeavesOutWhatSomebodyIsAtWorkOn(t *testing.T) {
 			t.Fatal(got, err)
 		}
 	}
-	handedOver := lane.OutboxBirth{ClaimUntil: start.Add(runlane.DefaultOutboxClaim)}
+	handedOver := lane.InitialOutbox{ClaimUntil: start.Add(runlane.DefaultOutboxClaim)}
 	for name, c := range map[string]struct {
 		make  func(w world)
 		due   time.Time     // without patience
 		waits time.Duration // how much later with it
 	}{
 		"queued, wakeup handed over":     {func(w world) { create(w, lanetest.RunOptions{Outbox: handedOver}) }, start, queued},
-		"queued, wakeup published":       {func(w world) { create(w, lanetest.RunOptions{Outbox: lane.OutboxBirth{Published: true}}) }, start, queued},
+		"queued, wakeup published":       {func(w world) { create(w, lanetest.RunOptions{Outbox: lane.InitialOutbox{Published: true}}) }, start, queued},
 		"queued, wakeup left to a relay": {func(w world) { create(w, lanetest.RunOptions{}) }, start, 0},
 		"short wait": {func(w world) {
 			create(w, lanetest.RunOptions{RunAt: start.Add(15 * time.Minute)})
@@ -97,8 +97,8 @@ func TestClaimOutbox_PatienceLeavesRowsToTheirEagerPublisher(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 	s, f := memlane.NewStorage(nil), lanetest.NewFactory("patience")
-	for _, birth := range []lane.OutboxBirth{{ClaimUntil: start.Add(runlane.DefaultOutboxClaim)}, {}} {
-		if _, err := s.AppendRunEvents(t.Context(), f.Creation(t, start, lanetest.RunOptions{Outbox: birth})); err != nil {
+	for _, initial := range []lane.InitialOutbox{{ClaimUntil: start.Add(runlane.DefaultOutboxClaim)}, {}} {
+		if _, err := s.AppendRunEvents(t.Context(), f.Creation(t, start, lanetest.RunOptions{Outbox: initial})); err != nil {
 			t.Fatal(err)
 		}
 	}

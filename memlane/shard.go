@@ -98,7 +98,7 @@ func (s *Storage) lockUnlimited(name runlane.Environment, id runlane.RunID, queu
 	if h.shard == nil || len(env.limited) == 0 {
 		return h
 	}
-	if e := h.shard.runs[id]; e != nil && e.life != nil {
+	if e := h.shard.runs[id]; e != nil && e.unpacked != nil {
 		queue = e.created.Queue
 	}
 	if !env.limited[queue] {

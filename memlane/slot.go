@@ -30,7 +30,7 @@ func (e *entry) partitionKey() partitionKey {
 
 // owned reports whether a worker owns the run, even if the worker has died.
 func (e *entry) owned() bool {
-	return e.life != nil && e.state.status.Owned()
+	return e.unpacked != nil && e.state.status.Owned()
 }
 
 // occupies reports whether the run takes up capacity at now. The slot of an owned run does so until a commit frees it,

@@ -17,17 +17,17 @@ type unpacker struct {
 
 // view is the run for reading: the entry itself, or for a packed run a temporary unpacked entry without its history.
 func (e *entry) view() *entry {
-	if e.life != nil {
+	if e.unpacked != nil {
 		return e
 	}
 	v := *e
-	v.life, _ = e.opened()
+	v.unpacked, _ = e.opened()
 	return &v
 }
 
 // history is the run's events, for reading.
 func (e *entry) history() []event {
-	if e.life != nil {
+	if e.unpacked != nil {
 		return e.events
 	}
 	l, u := e.opened()
@@ -35,16 +35,16 @@ func (e *entry) history() []event {
 	return l.events
 }
 
-// unpack restores the life of a packed run.
+// unpack restores the data of a packed run.
 func (e *entry) unpack() {
 	l, u := e.opened()
 	u.events(l)
-	e.life, e.packed = l, ""
+	e.unpacked, e.packed = l, ""
 }
 
-// opened is a packed run's life without its events, which the unpacker reads next.
-func (e *entry) opened() (*life, *unpacker) {
-	l := &life{firstPublished: absent, created: &runlane.RunCreated{}}
+// opened is a packed run's data without its events, which the unpacker reads next.
+func (e *entry) opened() (*unpacked, *unpacker) {
+	l := &unpacked{firstPublished: absent, created: &runlane.RunCreated{}}
 	u := &unpacker{s: e.packed, texts: e.texts(make([]string, 0, textsKept))}
 	u.base = millis(u.number())
 	u.state(&l.state)
@@ -144,7 +144,7 @@ func (u *unpacker) created(c *runlane.RunCreated) {
 	}
 }
 
-func (u *unpacker) events(l *life) {
+func (u *unpacker) events(l *unpacked) {
 	n := u.number()
 	l.events = make([]event, n)
 	for i := range l.events {

@@ -12,7 +12,7 @@ import (
 // Bounds of repeating one transaction.
 const (
 	maxConflictTries  = 8
-	triesBeforeLook   = 2 // after every so many of these the members are read
+	triesBeforeRead   = 2 // after every so many of these the members are read
 	maxConflictRounds = 3 // rounds of such tries, while reading shows that no other transaction has succeeded
 	MaxUnknownTries   = 4
 	conflictBackoff   = 80 * time.Millisecond

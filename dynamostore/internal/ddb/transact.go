@@ -41,7 +41,7 @@ type attempt struct {
 	entries float64 // units for index entries, which a cancelled transaction does not put
 
 	tries, rounds, unknown int
-	unheard                error // of the last sending whose outcome is unknown
+	unanswered             error // of the last sending whose outcome is unknown
 }
 
 // Transact commits a transaction. It sends the same request again while its outcome is unknown, and repeats it here
@@ -74,7 +74,7 @@ func (t *Table) Transact(ctx context.Context, transaction *Transaction) ([]item.
 		case refused(err):
 			over = true
 		default:
-			sent.unheard = err
+			sent.unanswered = err
 			sent.unknown++
 			over = sent.unknown == MaxUnknownTries
 			pause = throttleBackoff/4<<sent.unknown + jitter(throttleBackoff/4)
@@ -108,7 +108,7 @@ func (t *Table) cancelled(
 	ctx context.Context, sent *attempt, cancelled *types.TransactionCanceledException,
 ) (pause time.Duration, failed []item.Lost, over bool, err error) {
 	reasons := cancelled.CancellationReasons
-	if sent.unheard == nil {
+	if sent.unanswered == nil {
 		reasons = yielding(sent.Writes, reasons)
 	}
 	failed, met, other := judgeReasons(reasons)
@@ -128,7 +128,7 @@ func (t *Table) cancelled(
 	}
 	// It collided with another transaction, or one reports a condition that may hold once the other ends.
 	t.Meter.Conflict()
-	if sent.tries%triesBeforeLook == 0 {
+	if sent.tries%triesBeforeRead == 0 {
 		now, readErr := t.failing(ctx, sent.Writes)
 		if len(now) > 0 {
 			return 0, now, false, nil
@@ -179,7 +179,7 @@ func (t *Table) failing(ctx context.Context, writes []item.Write) ([]item.Lost, 
 // succeeded.
 func (t *Table) lostTo(ctx context.Context, sent *attempt, failed []item.Lost) ([]item.Lost, error) {
 	image := item.OldOf(failed, sent.proofIndex())
-	if image == nil && sent.unheard == nil {
+	if image == nil && sent.unanswered == nil {
 		return failed, nil
 	}
 	switch done, err := t.proves(ctx, sent, image); {
@@ -221,7 +221,7 @@ func (t *Table) settle(ctx context.Context, sent *attempt, cause error) ([]item.
 		cause = ctx.Err()
 	}
 	err := t.Failure(ctx, sent.Operation, cause)
-	if sent.unheard == nil {
+	if sent.unanswered == nil {
 		return nil, withOutcome(err, "not committed")
 	}
 	if ctx.Err() == nil {
@@ -230,7 +230,7 @@ func (t *Table) settle(ctx context.Context, sent *attempt, cause error) ([]item.
 			return nil, nil
 		}
 		if failed, readErr := t.failing(ctx, sent.Writes); readErr == nil && len(failed) > 0 && failed[0].Index == 0 {
-			return t.lostTo(ctx, sent, failed) // a later version of the leading item excludes the unheard sending
+			return t.lostTo(ctx, sent, failed) // a later version of the leading item excludes the unanswered sending
 		}
 	}
 	return nil, unsettled(err)

@@ -138,24 +138,24 @@ func (t *Table) stillHolds(ctx context.Context, operation string, key item.Item,
 // settlePlain ends a write that is not sent again. The item tells whether a sending without an answer was carried out,
 // and, if the write only collided with transactions, whether its condition fails now.
 func (t *Table) settlePlain(
-	ctx context.Context, operation string, key item.Item, c item.Condition, unheard bool, cause error, settle func(now item.Item, unknown bool) bool,
+	ctx context.Context, operation string, key item.Item, c item.Condition, unanswered bool, cause error, settle func(now item.Item, unknown bool) bool,
 ) error {
 	err := t.Failure(ctx, operation, cause)
-	if !unheard && !isTransactionConflict(cause) {
+	if !unanswered && !isTransactionConflict(cause) {
 		return withOutcome(err, "not committed")
 	}
 	if ctx.Err() == nil {
 		now, readErr := t.Get(ctx, operation, item.TextOf(key[item.PK]), item.TextOf(key[item.SK]))
 		switch {
 		case readErr != nil:
-		case unheard && settle(now, true):
+		case unanswered && settle(now, true):
 			return nil
-		case !unheard && c.Fails(now):
+		case !unanswered && c.Fails(now):
 			settle(now, false)
 			return nil
 		}
 	}
-	if unheard {
+	if unanswered {
 		return unsettled(err)
 	}
 	return withOutcome(err, "not committed")

@@ -16,7 +16,7 @@ type Change struct {
 	*lane.Transition
 	Before     *Run   // nil for a creation
 	LeaseToken string // fences owner writes
-	Initial    lane.OutboxBirth
+	Initial    lane.InitialOutbox
 	ByWakeup   bool
 	Owners     []Owner    // of a creation
 	Slot       SlotChange // the slot that it takes; the run item tells which one it gives up

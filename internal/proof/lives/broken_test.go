@@ -31,7 +31,7 @@ func (s *losesRows) AppendRunEvents(ctx context.Context, c *lane.AppendCommand) 
 		if s.made++; s.made%3 == 0 {
 			s.lost = append(s.lost, c.Projected.ID)
 			without := *c
-			without.Outbox = lane.OutboxBirth{Published: true}
+			without.Outbox = lane.InitialOutbox{Published: true}
 			c = &without
 		}
 		s.mu.Unlock()

@@ -64,8 +64,8 @@ func (b *board) watch(ctx context.Context, a *runlane.Attempt, next func(context
 	return err
 }
 
-// toLookAt returns the runs that may have ended, or all that are open.
-func (b *board) toLookAt(all bool) []runlane.RunID {
+// toInspect returns the runs that may have ended, or all that are open.
+func (b *board) toInspect(all bool) []runlane.RunID {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var ids []runlane.RunID

@@ -112,7 +112,7 @@ func (d *demo) await(ctx context.Context, look *core.Runtime, b *board, complete
 		if all {
 			swept = time.Now()
 		}
-		for _, id := range b.toLookAt(all) {
+		for _, id := range b.toInspect(all) {
 			run, err := look.Runs().Get(ctx, id)
 			switch {
 			case err == nil:

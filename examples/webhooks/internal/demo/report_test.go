@@ -118,10 +118,10 @@ func TestBoard_ARunMayHaveEndedOnlyAfterItsLastAttempt(t *testing.T) {
 		run := runlane.Run{ID: "run", Status: runlane.StatusRunning, Counters: runlane.Counters{Failures: c.failures}}
 		b.triggered("x", &runlane.TriggerResult{Run: &run})
 		_ = b.watch(t.Context(), &runlane.Attempt{Run: run}, func(context.Context) error { return c.err })
-		if got := len(b.toLookAt(false)) == 1; got != c.maybe {
+		if got := len(b.toInspect(false)) == 1; got != c.maybe {
 			t.Errorf("%s: may have ended is %t", name, got)
 		}
-		if len(b.toLookAt(true)) != 1 {
+		if len(b.toInspect(true)) != 1 {
 			t.Errorf("%s: a sweep leaves it out", name)
 		}
 	}
