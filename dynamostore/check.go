@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/dynamostore/internal/item"
@@ -185,6 +186,11 @@ func (s *Store) checkShards(ctx context.Context, r *rows.Run, v *violations) err
 	return nil
 }
 
+// claimGrace is how long after a row was published its run's marker may still be at the end of the publisher's claim. A
+// scan that saw the claim has moved it there before the row was marked, and then the mark moves nothing. No reader asks
+// for a published wakeup again that soon.
+const claimGrace = time.Minute
+
 // checkMarker compares the marker with the next moment at which the run needs inspection.
 func (s *Store) checkMarker(ctx context.Context, r *rows.Run, v *violations) error {
 	m, queue, ok := r.Due().Parse()
@@ -208,6 +214,9 @@ func (s *Store) checkMarker(ctx context.Context, r *rows.Run, v *violations) err
 	}
 	seen := rows.Classify(r, row, -1, false) // before everything, so that all is still to come
 	need := max(seen.Marker.At, seen.Since)
+	if m.Kind == rows.Unpublished && row != nil && row.State() == lane.OutboxPublished {
+		need = max(need, row.Published+rows.Millis(claimGrace/time.Millisecond))
+	}
 	if m.Kind == rows.Slotless {
 		if latest := !r.State().Owned(); !latest {
 			v.add(ruleMarker, "a %s run waits for a slot", r.Status)

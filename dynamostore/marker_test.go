@@ -135,6 +135,32 @@ func TestMarkerRace_LookBetweenClaimAndMark(t *testing.T) {
 	w.checked()
 }
 
+// A scan has moved the marker of a delayed run to the end of a publisher's claim, and then the publisher marks the row published. The
+// marker stays: the run is inspected at the end of the claim, long before a reader would ask for its wakeup again.
+func TestMarkerRace_LookBetweenClaimAndAcknowledgement(t *testing.T) {
+	w := newWorld(t)
+	w.create(deferred, 40*time.Minute, nil).pass(41 * time.Minute).flush()
+	w.another().look() // o, at the end of the claim
+	w.ack()
+	if got := w.marker(); got != "o+30s" {
+		t.Errorf("marker %s, want where the look put it", got)
+	}
+	w.checked()
+	w.pass(time.Minute)
+	page, err := w.store.ListRunsNeedingDelivery(t.Context(), &lane.DueQuery{PageQuery: lane.PageQuery{Environment: "test", Limit: 10}, At: w.now})
+	if err != nil || len(page.Items) != 0 {
+		t.Fatalf("needing delivery: %+v %v", page, err)
+	}
+	rows, err := w.store.ClaimOutboxMessages(t.Context(), &lane.ClaimOutboxCommand{Environment: "test", At: w.now, ClaimUntil: w.now.Add(time.Minute)})
+	if err != nil || len(rows) != 0 {
+		t.Fatalf("claimed %d rows: %v", len(rows), err)
+	}
+	if got := w.marker(); got != "w-2m0s" {
+		t.Errorf("marker %s, want the time from which the run is due", got)
+	}
+	w.checked()
+}
+
 // A run moves on between the claim of its row and the failure's mark: the old row is marked and the new marker left alone.
 func TestMarkerRace_CommitBetweenClaimAndMark(t *testing.T) {
 	w := newWorld(t)
