@@ -14,6 +14,7 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/dynamostore"
+	"github.com/runlane/runlane-go/internal/hostmetrics"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/sqstransport"
 )
@@ -105,7 +106,7 @@ func FromEnv(ctx context.Context) (*lane.Lane, error) {
 			Hint: "check the variables AWS_* and the shared configuration files", Cause: err,
 		}
 	}
-	return New(cfg, Options{Environment: environment, Table: table, Queues: queues, Throttled: throttlesOf(ctx)})
+	return New(cfg, Options{Environment: environment, Table: table, Queues: queues, Throttled: hostmetrics.Of(ctx).Throttled})
 }
 
 func invalid(message, hint string) error {

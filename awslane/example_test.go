@@ -3,7 +3,6 @@ package awslane_test
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
@@ -51,13 +50,4 @@ func ExampleTune() {
 	cfg := awslane.Tune(aws.Config{Region: "eu-west-1"})
 	fmt.Println(cfg.Retryer().MaxAttempts(), "attempts")
 	// Output: 4 attempts
-}
-
-// WithThrottles counts what AWS throttled, of lanes that somebody else's opener builds.
-func ExampleWithThrottles() {
-	var throttled atomic.Int64
-	ctx := awslane.WithThrottles(context.Background(), func() { throttled.Add(1) })
-	if _, err := awslane.FromEnv(ctx); err != nil {
-		panic(err)
-	}
 }

@@ -11,20 +11,6 @@ import (
 	"github.com/aws/smithy-go/middleware"
 )
 
-type throttlesKey struct{}
-
-// WithThrottles makes the clients of every lane that [FromEnv] builds under the context call throttled for each attempt
-// of a request that AWS throttled, also when a later attempt succeeds. It is called from many goroutines at once and
-// must not block. Package functions makes a metric of it; programs that call [New] set Options.Throttled.
-func WithThrottles(ctx context.Context, throttled func()) context.Context {
-	return context.WithValue(ctx, throttlesKey{}, throttled)
-}
-
-func throttlesOf(ctx context.Context) func() {
-	throttled, _ := ctx.Value(throttlesKey{}).(func())
-	return throttled
-}
-
 // countThrottles is added inside the retries, where every attempt passes.
 func countThrottles(throttled func()) func(*middleware.Stack) error {
 	return func(stack *middleware.Stack) error {

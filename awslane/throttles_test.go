@@ -10,6 +10,7 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/awslane"
+	"github.com/runlane/runlane-go/internal/hostmetrics"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -29,7 +30,7 @@ func answering(t *testing.T, body string, times int64) string {
 	return server.URL
 }
 
-func TestWithThrottles_CountsEveryAttemptThatWasThrottled(t *testing.T) {
+func TestThrottled_CountsEveryAttemptThatWasThrottled(t *testing.T) {
 	const prefix = `{"__type":"com.amazonaws.dynamodb.v20120810#`
 	for name, tc := range map[string]struct {
 		body string
@@ -49,7 +50,7 @@ func TestWithThrottles_CountsEveryAttemptThatWasThrottled(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			environment(t, "AWS_ENDPOINT_URL", answering(t, tc.body, 2))
 			var throttles atomic.Int64
-			l, err := awslane.FromEnv(awslane.WithThrottles(t.Context(), func() { throttles.Add(1) }))
+			l, err := awslane.FromEnv(hostmetrics.With(t.Context(), hostmetrics.Host{Throttled: func() { throttles.Add(1) }}))
 			if err != nil {
 				t.Fatal(err)
 			}

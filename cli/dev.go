@@ -10,6 +10,7 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/internal/hostmetrics"
 )
 
 // devGrace is shorter than a worker's: a user waits at the terminal.
@@ -57,7 +58,7 @@ func (s *session) dev(ctx context.Context, options *core.WorkOptions) error {
 	if err := s.alreadyRuns(ctx, folder); err != nil { // before anything is opened for nothing
 		return err
 	}
-	rt, err := s.rt(core.WithMetrics(ctx, ignored{})) // commits then come with their records
+	rt, err := s.rt(hostmetrics.With(ctx, hostmetrics.Host{Metrics: ignored{}})) // commits then come with their records
 	if err != nil {
 		return err
 	}

@@ -93,6 +93,8 @@ func (c *commits) HeartbeatRunLease(ctx context.Context, command *lane.Heartbeat
 // ignored drops all metrics.
 type ignored struct{}
 
+var _ core.Metrics = ignored{}
+
 // Count implements core.Metrics.
 func (ignored) Count(core.Metric, int64, core.Labels) {}
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/internal/hostmetrics"
 )
 
 func tickCommand() *command {
@@ -117,7 +118,7 @@ func workerCommand() *command {
 }
 
 func (s *session) worker(ctx context.Context, options *core.WorkOptions) error {
-	rt, err := s.rt(core.WithMetrics(ctx, ignored{})) // commits then come with their records
+	rt, err := s.rt(hostmetrics.With(ctx, hostmetrics.Host{Metrics: ignored{}})) // commits then come with their records
 	if err != nil {
 		return err
 	}

@@ -280,20 +280,6 @@ func ExampleHook() {
 	// Output: queued 2 events
 }
 
-// WithMetrics reaches runtimes whose opener has no parameter for it.
-func ExampleWithMetrics() {
-	open := func(ctx context.Context) (*core.Runtime, error) { // somebody else's
-		return core.Open(ctx, memlane.New(), nil)
-	}
-	rt := do(open(core.WithMetrics(context.Background(), counted{})))
-	defer func() { _ = rt.Close(context.Background()) }()
-	do(rt.Trigger(context.Background(), runlane.NewTask[int]("count", nil).With(1), nil))
-	// Output:
-	// runs_created 1 count
-	// deliveries_requested 1 count
-	// wakeups_published 1
-}
-
 // A history is folded into the run that it adds up to, anywhere and at any time.
 func ExampleProjectRunEvents() {
 	rt := openExample()

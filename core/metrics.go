@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/hostmetrics"
 )
 
 // Metrics receives counts and durations of what this process does. Calls come from many goroutines at once and between
@@ -16,17 +17,9 @@ type Metrics interface {
 	Observe(name Metric, d time.Duration, labels Labels)
 }
 
-type metricsKey struct{}
-
-// WithMetrics makes every runtime that is opened under the context also count in m, besides its Options.Metrics. It is
-// for code that calls a program's opener without knowing its options, as package functions does.
-func WithMetrics(ctx context.Context, m Metrics) context.Context {
-	return context.WithValue(ctx, metricsKey{}, m)
-}
-
-// withMetricsOf adds those of the context.
-func withMetricsOf(ctx context.Context, own Metrics) Metrics {
-	given, ok := ctx.Value(metricsKey{}).(Metrics)
+// withHostMetrics adds those of the program that called the opener.
+func withHostMetrics(ctx context.Context, own Metrics) Metrics {
+	given, ok := hostmetrics.Of(ctx).Metrics.(Metrics)
 	switch {
 	case !ok:
 		return own

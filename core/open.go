@@ -61,7 +61,7 @@ func Open(ctx context.Context, l *lane.Lane, options *Options) (*Runtime, error)
 		}
 	}
 	rt := newRuntime(l, options)
-	rt.metrics = gauges{withMetricsOf(ctx, options.Metrics)}
+	rt.metrics = gauges{withHostMetrics(ctx, options.Metrics)}
 	if err := rt.validate(options); err != nil {
 		return nil, err
 	}

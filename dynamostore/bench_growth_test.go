@@ -248,7 +248,7 @@ func (w *growth) deliver(id runlane.RunID) {
 }
 
 // counted is the context of calls that the meter counts.
-func (w *growth) counted() context.Context { return WithMeter(w.Context(), w.meter) }
+func (w *growth) counted() context.Context { return withMeter(w.Context(), w.meter) }
 
 // prepare makes what the calls of a round need.
 func (w *growth) prepare(o *growthOperation) {
@@ -264,7 +264,7 @@ func (w *growth) prepare(o *growthOperation) {
 // use calls once and says what that used.
 func (w *growth) use(o *growthOperation, n int) Usage {
 	w.Helper()
-	w.meter = &Meter{}
+	w.meter = &meter{}
 	o.call(w, n)
 	return w.meter.Stats().Usage
 }

@@ -2,7 +2,6 @@ package dynamostore_test
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -34,16 +33,14 @@ func ExampleNew() {
 	defer func() { _ = rt.Close(ctx) }()
 }
 
-// A meter tells what a few calls cost. Usage is what was added since.
-func ExampleWithMeter() {
-	trigger := func(ctx context.Context, rt *core.Runtime, call runlane.Call) {
-		var meter dynamostore.Meter
-		before := meter.Stats()
-		if _, err := rt.Trigger(dynamostore.WithMeter(ctx, &meter), call, nil); err != nil {
+// What a few calls cost is the difference of two readings.
+func ExampleUsage_Minus() {
+	cost := func(ctx context.Context, storage *dynamostore.Store, rt *core.Runtime, call runlane.Call) dynamostore.Usage {
+		before := storage.Stats()
+		if _, err := rt.Trigger(ctx, call, nil); err != nil {
 			panic(err)
 		}
-		spent := meter.Stats().Minus(before.Usage)
-		fmt.Println(spent.WriteUnits, "write units in", spent.Requests, "requests")
+		return storage.Stats().Minus(before.Usage)
 	}
-	_ = trigger
+	_ = cost
 }

@@ -33,16 +33,16 @@ type Stats struct {
 	Operations map[string]Usage `json:"operations"`
 }
 
-// Meter adds up what requests cost, computed from what is sent: item sizes and index changes, by the rules that AWS
+// meter adds up what requests cost, computed from what is sent: item sizes and index changes, by the rules that AWS
 // bills by. It does not ask DynamoDB, whose emulators report transactions wrongly. Safe for concurrent use; the zero
 // value is ready.
-type Meter struct {
+type meter struct {
 	mutex sync.Mutex
 	stats Stats
 }
 
 // Stats returns the figures so far.
-func (m *Meter) Stats() Stats {
+func (m *meter) Stats() Stats {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
 	s := m.stats
@@ -50,7 +50,7 @@ func (m *Meter) Stats() Stats {
 	return s
 }
 
-func (m *Meter) add(operation string, u Usage) {
+func (m *meter) add(operation string, u Usage) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
 	m.stats.Usage = m.stats.plus(u)
@@ -60,7 +60,7 @@ func (m *Meter) add(operation string, u Usage) {
 	m.stats.Operations[operation] = m.stats.Operations[operation].plus(u)
 }
 
-func (m *Meter) conflict() {
+func (m *meter) conflict() {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
 	m.stats.Conflicts++
@@ -68,18 +68,19 @@ func (m *Meter) conflict() {
 
 type meterKey struct{}
 
-// WithMeter makes the store count what is done under this context in m too, besides its own figures.
-func WithMeter(ctx context.Context, m *Meter) context.Context {
+// withMeter makes the store count what is done under this context in m too, besides its own figures: it is how tests
+// and benchmarks see the cost of one call.
+func withMeter(ctx context.Context, m *meter) context.Context {
 	return context.WithValue(ctx, meterKey{}, m)
 }
 
 // tableMeter makes the requests of the store's table count.
-type tableMeter struct{ store *Meter }
+type tableMeter struct{ store *meter }
 
 // Used implements Meter of the table.
 func (m tableMeter) Used(ctx context.Context, operation string, u ddb.Usage) {
 	m.store.add(operation, Usage(u))
-	if of, ok := ctx.Value(meterKey{}).(*Meter); ok {
+	if of, ok := ctx.Value(meterKey{}).(*meter); ok {
 		of.add(operation, Usage(u))
 	}
 }

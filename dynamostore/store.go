@@ -63,7 +63,7 @@ type Store struct {
 
 	db    *ddb.Table
 	now   func() time.Time
-	meter Meter
+	meter meter
 
 	snapshots *recent[string, *rows.Run] // by partition key
 	owners    *recent[string, string]    // the commits of owners that are known to be dead

@@ -28,7 +28,7 @@ type world struct {
 	queue runlane.Queue        // the policy in force
 	group string               // the concurrency key of new runs
 	rows  []lane.OutboxMessage // of the last commit or claim
-	meter *Meter               // of the last step
+	meter *meter               // of the last step
 }
 
 func newWorld(t *testing.T) *world {
@@ -40,7 +40,7 @@ func newWorld(t *testing.T) *world {
 func openWorld(t testing.TB) *world {
 	t.Helper()
 	client := awstest.DynamoDB(t)
-	w := &world{TB: t, now: testTime, meter: &Meter{}, queue: runlane.DefaultQueue}
+	w := &world{TB: t, now: testTime, meter: &meter{}, queue: runlane.DefaultQueue}
 	w.store = New(client, awstest.Table(t, client), &Options{Now: func() time.Time { return w.now }, RequestTimeout: awstest.RequestTimeout})
 	if _, err := w.store.shardCounts(t.Context(), "test"); err != nil { // so that no step pays for it
 		t.Fatal(err)
@@ -50,8 +50,8 @@ func openWorld(t testing.TB) *world {
 
 // step counts what is done under its context from zero.
 func (w *world) step() context.Context {
-	w.meter = &Meter{}
-	return WithMeter(w.Context(), w.meter)
+	w.meter = &meter{}
+	return withMeter(w.Context(), w.meter)
 }
 
 func (w *world) pass(d time.Duration) *world { w.now = w.now.Add(d); return w }

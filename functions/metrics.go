@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/runlane/runlane-go"
-	"github.com/runlane/runlane-go/awslane"
 	"github.com/runlane/runlane-go/core"
 	"github.com/runlane/runlane-go/dynamostore"
+	"github.com/runlane/runlane-go/internal/hostmetrics"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -122,7 +122,7 @@ func (m *meter) attach(ctx context.Context) context.Context {
 	if m == nil {
 		return ctx
 	}
-	return awslane.WithThrottles(core.WithMetrics(ctx, m), m.throttled)
+	return hostmetrics.With(ctx, hostmetrics.Host{Metrics: m, Throttled: m.throttled})
 }
 
 // Count implements core.Metrics.

@@ -32,6 +32,8 @@ const (
 	compress   = "github.com/klauspost/compress"
 	xsync      = "golang.org/x/sync"
 
+	hostMetrics = module + "/internal/hostmetrics$"
+
 	reducerFolder = "core/internal/reducer"
 
 	itemPkg     = module + "/dynamostore/internal/item$"
@@ -44,7 +46,7 @@ var importRules = []importRule{
 	{"lane", "lane/...", "lane/**", []string{"$gostd", runlanePkg}},
 	{"reducer", reducerFolder, reducerFolder + "/**", []string{runlanePkg, "fmt$", "reflect$", "slices$", "strings$", "time$"}},
 	{"core", "core/...", "core/**", []string{
-		"$gostd", runlanePkg, lanePkg, module + "/" + reducerFolder + "$", "github.com/oklog/ulid/v2$", xsync,
+		"$gostd", runlanePkg, lanePkg, module + "/" + reducerFolder + "$", hostMetrics, "github.com/oklog/ulid/v2$", xsync,
 	}},
 	{"memlane", "memlane/...", "memlane/**", []string{"$gostd", runlanePkg, lanePkg}},
 	{"dynamostore", "dynamostore", "dynamostore/*.go", []string{
@@ -59,17 +61,17 @@ var importRules = []importRule{
 	}},
 	{"sqstransport", "sqstransport/...", "sqstransport/**", []string{"$gostd", runlanePkg, lanePkg, awsSDK, smithy, xsync}},
 	{"awslane", "awslane/...", "awslane/**", []string{
-		"$gostd", runlanePkg, lanePkg, module + "/dynamostore$", module + "/sqstransport$", awsSDK, smithy,
+		"$gostd", runlanePkg, lanePkg, module + "/dynamostore$", module + "/sqstransport$", hostMetrics, awsSDK, smithy,
 	}},
 	{"functions", "functions", "functions/*.go", []string{
 		"$gostd", runlanePkg, lanePkg, corePkg, module + "/awslane$", module + "/sqstransport$", module + "/dynamostore$", lambdaGo,
-		awsSDK + "/service/dynamodb/types$", module + "/internal/causes$",
+		awsSDK + "/service/dynamodb/types$", module + "/internal/causes$", hostMetrics,
 	}},
 	{"eventsource", "functions/eventsource", "functions/eventsource/**", []string{"$gostd", runlanePkg, awsSDK, smithy, lambdaGo, xsync}},
 	{"functions-mains", "functions/...", "functions/*/main.go", []string{
 		"$gostd", runlanePkg, corePkg, module + "/awslane$", module + "/functions$", module + "/examples/webhooks",
 	}},
-	{"cli", "cli/...", "cli/**", []string{"$gostd", runlanePkg, lanePkg, corePkg, module + "/internal/causes$"}},
+	{"cli", "cli/...", "cli/**", []string{"$gostd", runlanePkg, lanePkg, corePkg, module + "/internal/causes$", hostMetrics}},
 	{"sealed", "sealed/...", "sealed/**", []string{"$gostd", runlanePkg, compress}},
 	{"cmd", "cmd/...", "cmd/**", []string{
 		"$gostd", runlanePkg, lanePkg, corePkg, module + "/awslane$", module + "/dynamostore$", module + "/sealed$", module + "/cli$", awsSDK,

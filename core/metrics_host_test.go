@@ -6,10 +6,11 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/internal/hostmetrics"
 	"github.com/runlane/runlane-go/memlane"
 )
 
-func TestWithMetrics_CountBesideTheOptionsOwn(t *testing.T) {
+func TestHostMetrics_CountBesideTheOptionsOwn(t *testing.T) {
 	t.Parallel()
 	for name, own := range map[string]core.Metrics{"without": nil, "with": newTally(), "with one that panics": panickingMetrics{}} {
 		t.Run(name, func(t *testing.T) {
@@ -17,7 +18,7 @@ func TestWithMetrics_CountBesideTheOptionsOwn(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				given := newTally()
 				task, handler := watched()
-				rt, err := core.Open(core.WithMetrics(t.Context(), given), memlane.New(), &core.Options{
+				rt, err := core.Open(hostmetrics.With(t.Context(), hostmetrics.Host{Metrics: given}), memlane.New(), &core.Options{
 					Handlers: []runlane.Handler{handler}, Metrics: own,
 				})
 				if err != nil {
