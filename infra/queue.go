@@ -17,10 +17,10 @@ import (
 )
 
 const (
-	// DefaultFunctionTimeout is the timeout of the function that reads a queue, where [QueueOptions] names none.
-	DefaultFunctionTimeout = 60 * time.Second
-	// MaxFunctionTimeout is Lambda's own limit.
-	MaxFunctionTimeout = 15 * time.Minute
+	// defaultFunctionTimeout is the timeout of the function that reads a queue, where [QueueOptions] names none.
+	defaultFunctionTimeout = 60 * time.Second
+	// maxFunctionTimeout is Lambda's own limit.
+	maxFunctionTimeout = 15 * time.Minute
 	// VisibilityFactor is how many function timeouts a received message stays invisible: what AWS asks for, so that
 	// throttled and retried invocations do not let a message reappear while it is being worked on.
 	VisibilityFactor = 6
@@ -29,9 +29,9 @@ const (
 	// MaxFIFOReceiveCount is that of a FIFO queue. A batch of ten may be one group, of which an invocation has time for
 	// the first alone: the last is then received ten times before it begins. The rest is for failures, as in a standard
 	// queue.
-	MaxFIFOReceiveCount = WakeupBatch + MaxReceiveCount
-	// Retention is how long a work queue and its dead-letter queue keep a message: the longest that SQS allows.
-	Retention = 14 * 24 * time.Hour
+	MaxFIFOReceiveCount = 10 + MaxReceiveCount
+	// retention is how long a work queue and its dead-letter queue keep a message: the longest that SQS allows.
+	retention = 14 * 24 * time.Hour
 
 	fifoSuffix       = ".fifo"
 	deadLetterSuffix = "-dead-letters"
@@ -42,9 +42,8 @@ var ErrQueueDiffers = errors.New("queue differs from its definition")
 
 // QueueOptions are the choices of a work queue. nil means all defaults.
 type QueueOptions struct {
-	// FunctionTimeout is the timeout of the function that reads the queue, in whole seconds, at most
-	// [MaxFunctionTimeout]. The queue's visibility timeout is [VisibilityFactor] times that. 0 means
-	// [DefaultFunctionTimeout].
+	// FunctionTimeout is the timeout of the function that reads the queue, in whole seconds, at most 15 minutes. The
+	// queue's visibility timeout is [VisibilityFactor] times that. 0 means a minute.
 	FunctionTimeout time.Duration
 }
 
@@ -54,8 +53,8 @@ type Queue struct {
 	DeadLetterName, DeadLetterURL, DeadLetterARN string
 }
 
-// IsFIFO reports whether a queue of that name is a FIFO queue, which SQS tells by the suffix.
-func IsFIFO(name string) bool { return strings.HasSuffix(name, fifoSuffix) }
+// isFIFO reports whether a queue of that name is a FIFO queue, which SQS tells by the suffix.
+func isFIFO(name string) bool { return strings.HasSuffix(name, fifoSuffix) }
 
 // DeadLetterName returns the name of a work queue's dead-letter queue. That of a FIFO queue is FIFO too, as SQS
 // demands.
@@ -73,15 +72,15 @@ func DeadLetterName(name string) string {
 //
 // The error is for options out of range.
 func QueueAttributes(name, deadLetterARN string, options *QueueOptions) (map[string]string, error) {
-	timeout := DefaultFunctionTimeout
+	timeout := defaultFunctionTimeout
 	if options != nil && options.FunctionTimeout != 0 {
 		timeout = options.FunctionTimeout
 	}
-	if timeout < time.Second || timeout > MaxFunctionTimeout || timeout%time.Second != 0 {
-		return nil, fmt.Errorf("queue %q: function timeout %s: use whole seconds from 1s to %s", name, timeout, MaxFunctionTimeout)
+	if timeout < time.Second || timeout > maxFunctionTimeout || timeout%time.Second != 0 {
+		return nil, fmt.Errorf("queue %q: function timeout %s: use whole seconds from 1s to %s", name, timeout, maxFunctionTimeout)
 	}
 	receipts := MaxReceiveCount
-	if IsFIFO(name) {
+	if isFIFO(name) {
 		receipts = MaxFIFOReceiveCount
 	}
 	redrive, err := json.Marshal(redrivePolicy{DeadLetterTargetARN: deadLetterARN, MaxReceiveCount: receipts})
@@ -125,10 +124,10 @@ type redriveAllowPolicy struct {
 // share an id.
 func sharedAttributes(name string) map[string]string {
 	attributes := map[string]string{
-		string(types.QueueAttributeNameMessageRetentionPeriod): seconds(Retention),
+		string(types.QueueAttributeNameMessageRetentionPeriod): seconds(retention),
 		string(types.QueueAttributeNameSqsManagedSseEnabled):   "true",
 	}
-	if !IsFIFO(name) {
+	if !isFIFO(name) {
 		return attributes
 	}
 	maps.Copy(attributes, map[string]string{

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/runlane/runlane-go/functions/eventsource"
 )
 
 func TestQueueAttributes(t *testing.T) {
@@ -44,6 +46,13 @@ func TestQueueAttributes(t *testing.T) {
 	}
 }
 
+func TestQueueAttributes_DefaultTimeoutIsTheLocalFunctions(t *testing.T) {
+	t.Parallel()
+	if defaultFunctionTimeout != eventsource.DefaultTimeout {
+		t.Errorf("%s, local functions have %s", defaultFunctionTimeout, eventsource.DefaultTimeout)
+	}
+}
+
 func TestQueueAttributes_TimeoutOutOfRange_IsRefused(t *testing.T) {
 	t.Parallel()
 	for _, timeout := range []time.Duration{-time.Second, time.Millisecond, 1500 * time.Millisecond, 15*time.Minute + time.Second} {
@@ -64,7 +73,7 @@ func TestDeadLetterAttributes_HaveNoRedriveAndNoVisibility(t *testing.T) {
 func TestDeadLetterName_KeepsTheKind(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{"orders": "orders-dead-letters", "orders.fifo": "orders-dead-letters.fifo"} {
-		if got := DeadLetterName(name); got != want || IsFIFO(got) != IsFIFO(name) {
+		if got := DeadLetterName(name); got != want || isFIFO(got) != isFIFO(name) {
 			t.Errorf("DeadLetterName(%q) = %q, want %q", name, got, want)
 		}
 	}

@@ -14,18 +14,18 @@ import (
 // The key attributes of the table and the names and key attributes of its two sparse indexes. All are strings. Their
 // values are described in docs/internals/layout.md.
 const (
-	PartitionKey = "pk"
-	SortKey      = "sk"
+	partitionKey = "pk"
+	sortKey      = "sk"
 
-	// DueIndex holds every active run exactly once, keys only.
-	DueIndex     = "due"
-	DuePartition = "dp"
-	DueSort      = "da"
+	// dueIndex holds every active run exactly once, keys only.
+	dueIndex     = "due"
+	duePartition = "dp"
+	dueSort      = "da"
 
-	// DoneIndex holds every finished run exactly once, with the attributes of [DoneProjection].
-	DoneIndex     = "done"
-	DonePartition = "fp"
-	DoneSort      = "fa"
+	// doneIndex holds every finished run exactly once, with the attributes of doneProjection.
+	doneIndex     = "done"
+	donePartition = "fp"
+	doneSort      = "fa"
 )
 
 // TTLAttribute is the attribute (a Unix time in seconds) after which DynamoDB may delete an item. Only items that carry
@@ -42,13 +42,13 @@ var (
 	ErrTableDiffers = errors.New("table differs from its definition")
 )
 
-// DoneProjection returns the attributes copied into the done index beside the keys: what a list of finished runs shows
+// doneProjection returns the attributes copied into the done index beside the keys: what a list of finished runs shows
 // without reading each run.
 //
 //	tk task          qu queue         ca created        ra run at
 //	na attempts      nf failures      nt retries        nl releases
 //	fc failure code  so source type   sr source run     ss source schedule   sf fire time of that schedule
-func DoneProjection() []string {
+func doneProjection() []string {
 	return []string{"tk", "qu", "ca", "ra", "na", "nf", "nt", "nl", "fc", "so", "sr", "ss", "sf"}
 }
 
@@ -59,21 +59,21 @@ func TableInput(name string) *dynamodb.CreateTableInput {
 		TableName:   aws.String(name),
 		BillingMode: types.BillingModePayPerRequest,
 		AttributeDefinitions: []types.AttributeDefinition{
-			stringAttribute(PartitionKey), stringAttribute(SortKey),
-			stringAttribute(DuePartition), stringAttribute(DueSort),
-			stringAttribute(DonePartition), stringAttribute(DoneSort),
+			stringAttribute(partitionKey), stringAttribute(sortKey),
+			stringAttribute(duePartition), stringAttribute(dueSort),
+			stringAttribute(donePartition), stringAttribute(doneSort),
 		},
-		KeySchema: keySchema(PartitionKey, SortKey),
+		KeySchema: keySchema(partitionKey, sortKey),
 		GlobalSecondaryIndexes: []types.GlobalSecondaryIndex{
 			{
-				IndexName:  aws.String(DueIndex),
-				KeySchema:  keySchema(DuePartition, DueSort),
+				IndexName:  aws.String(dueIndex),
+				KeySchema:  keySchema(duePartition, dueSort),
 				Projection: &types.Projection{ProjectionType: types.ProjectionTypeKeysOnly},
 			},
 			{
-				IndexName:  aws.String(DoneIndex),
-				KeySchema:  keySchema(DonePartition, DoneSort),
-				Projection: &types.Projection{ProjectionType: types.ProjectionTypeInclude, NonKeyAttributes: DoneProjection()},
+				IndexName:  aws.String(doneIndex),
+				KeySchema:  keySchema(donePartition, doneSort),
+				Projection: &types.Projection{ProjectionType: types.ProjectionTypeInclude, NonKeyAttributes: doneProjection()},
 			},
 		},
 		StreamSpecification: &types.StreamSpecification{

@@ -51,9 +51,9 @@ func TestTableInput_IsTheLayout(t *testing.T) {
 // A key attribute of table or index is projected anyway; naming it would be refused by DynamoDB.
 func TestDoneProjection_NamesNoKeyAndNothingTwice(t *testing.T) {
 	t.Parallel()
-	keys := []string{PartitionKey, SortKey, DuePartition, DueSort, DonePartition, DoneSort, TTLAttribute}
+	keys := []string{partitionKey, sortKey, duePartition, dueSort, donePartition, doneSort, TTLAttribute}
 	seen := map[string]bool{}
-	for _, name := range DoneProjection() {
+	for _, name := range doneProjection() {
 		if seen[name] || slices.Contains(keys, name) {
 			t.Errorf("attribute %q is a key or named twice", name)
 		}
@@ -82,7 +82,7 @@ func TestTableFaults_NamesWhatDiffers(t *testing.T) {
 			func(d *types.TableDescription) { d.TableStatus = types.TableStatusCreating }, `it is CREATING, want ACTIVE`,
 		},
 		"other key name": {
-			func(d *types.TableDescription) { d.KeySchema = keySchema("id", SortKey) },
+			func(d *types.TableDescription) { d.KeySchema = keySchema("id", sortKey) },
 			`its keys are id HASH () + sk RANGE (S), want pk HASH (S) + sk RANGE (S)`,
 		},
 		"numeric sort key": {
@@ -98,7 +98,7 @@ func TestTableFaults_NamesWhatDiffers(t *testing.T) {
 		},
 		"index keys swapped": {
 			func(d *types.TableDescription) {
-				d.GlobalSecondaryIndexes[0].KeySchema = keySchema(DueSort, DuePartition)
+				d.GlobalSecondaryIndexes[0].KeySchema = keySchema(dueSort, duePartition)
 			},
 			`index "due" has keys da HASH (S) + dp RANGE (S), want dp HASH (S) + da RANGE (S)`,
 		},
@@ -110,7 +110,7 @@ func TestTableFaults_NamesWhatDiffers(t *testing.T) {
 		},
 		"projection lacks an attribute": {
 			func(d *types.TableDescription) {
-				d.GlobalSecondaryIndexes[1].Projection.NonKeyAttributes = DoneProjection()[1:]
+				d.GlobalSecondaryIndexes[1].Projection.NonKeyAttributes = doneProjection()[1:]
 			},
 			`index "done" projects INCLUDE ca fc na nf nl nt qu ra sf so sr ss, want INCLUDE ca fc na nf nl nt qu ra sf so sr ss tk`,
 		},

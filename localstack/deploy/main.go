@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/runlane/runlane-go/localstack/deployment"
+	"github.com/runlane/runlane-go/internal/tools/deployment"
 )
 
 const tickEvery = time.Minute

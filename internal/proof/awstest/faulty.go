@@ -9,6 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
 	"github.com/runlane/runlane-go/infra"
 )
 
@@ -110,14 +113,16 @@ func refusal(kind, message string) (status int, answer map[string]any) {
 
 // layout is what DynamoDB says of a table that infra describes.
 func layout() map[string]any {
-	keys := func(hash, sort string) []map[string]string {
-		return []map[string]string{{"AttributeName": hash, "KeyType": "HASH"}, {"AttributeName": sort, "KeyType": "RANGE"}}
+	keys := func(schema []types.KeySchemaElement) (all []map[string]string) {
+		for _, key := range schema {
+			all = append(all, map[string]string{"AttributeName": aws.ToString(key.AttributeName), "KeyType": string(key.KeyType)})
+		}
+		return all
 	}
-	return map[string]any{
-		"TableStatus": "ACTIVE", "KeySchema": keys(infra.PartitionKey, infra.SortKey),
-		"GlobalSecondaryIndexes": []map[string]any{
-			{"IndexName": infra.DueIndex, "KeySchema": keys(infra.DuePartition, infra.DueSort)},
-			{"IndexName": infra.DoneIndex, "KeySchema": keys(infra.DonePartition, infra.DoneSort)},
-		},
+	table := infra.TableInput("runs")
+	var indexes []map[string]any
+	for _, index := range table.GlobalSecondaryIndexes {
+		indexes = append(indexes, map[string]any{"IndexName": aws.ToString(index.IndexName), "KeySchema": keys(index.KeySchema)})
 	}
+	return map[string]any{"TableStatus": "ACTIVE", "KeySchema": keys(table.KeySchema), "GlobalSecondaryIndexes": indexes}
 }

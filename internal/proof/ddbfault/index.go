@@ -25,7 +25,7 @@ func text(r row, name string) string {
 }
 
 func keyOf(item row) itemKey {
-	return itemKey{text(item, infra.PartitionKey), text(item, infra.SortKey)}
+	return itemKey{text(item, "pk"), text(item, "sk")}
 }
 
 // missed is how many queries of an index may show an item as it was before its last writes.
@@ -52,7 +52,7 @@ func (c *Client) writing(ctx context.Context, table *string, request any, keys [
 			continue // it may have been carried out already
 		}
 		out, err := c.API.GetItem(ctx, &dynamodb.GetItemInput{TableName: table, ConsistentRead: aws.Bool(true), Key: row{
-			infra.PartitionKey: &types.AttributeValueMemberS{Value: key.pk}, infra.SortKey: &types.AttributeValueMemberS{Value: key.sk},
+			"pk": &types.AttributeValueMemberS{Value: key.pk}, "sk": &types.AttributeValueMemberS{Value: key.sk},
 		}})
 		if err != nil {
 			continue // the write fares no better
@@ -126,9 +126,11 @@ func pageOf(in *dynamodb.QueryInput, out *dynamodb.QueryOutput) *indexPage {
 	p.hash, p.sort, p.partition = name(m[1]), name(m[3]), text(in.ExpressionAttributeValues, m[2])
 	p.low, p.high, p.above = text(in.ExpressionAttributeValues, m[4]+m[7]), text(in.ExpressionAttributeValues, m[5]), m[6] == ">"
 	p.end = text(out.LastEvaluatedKey, p.sort)
-	p.projected = []string{infra.PartitionKey, infra.SortKey, p.hash, p.sort}
-	if aws.ToString(in.IndexName) == infra.DoneIndex {
-		p.projected = append(p.projected, infra.DoneProjection()...)
+	p.projected = []string{"pk", "sk", p.hash, p.sort}
+	for _, index := range infra.TableInput("").GlobalSecondaryIndexes {
+		if aws.ToString(in.IndexName) == aws.ToString(index.IndexName) {
+			p.projected = append(p.projected, index.Projection.NonKeyAttributes...)
+		}
 	}
 	return p
 }

@@ -28,8 +28,8 @@ import (
 	"github.com/runlane/runlane-go/examples/webhooks"
 	"github.com/runlane/runlane-go/examples/webhooks/data"
 	"github.com/runlane/runlane-go/examples/webhooks/receiver"
+	"github.com/runlane/runlane-go/internal/tools/deployment"
 	"github.com/runlane/runlane-go/lane"
-	"github.com/runlane/runlane-go/localstack/deployment"
 )
 
 const (

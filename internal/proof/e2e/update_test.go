@@ -23,8 +23,8 @@ import (
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/examples/webhooks"
 	"github.com/runlane/runlane-go/infra"
+	"github.com/runlane/runlane-go/internal/tools/deployment"
 	"github.com/runlane/runlane-go/internal/tools/runbook"
-	"github.com/runlane/runlane-go/localstack/deployment"
 )
 
 // deploy builds and deploys the stack, for the first time or as it is, and returns what the tools said.

@@ -14,7 +14,6 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/dynamostore"
-	"github.com/runlane/runlane-go/infra"
 	"github.com/runlane/runlane-go/internal/proof/awstest"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/memlane"
@@ -109,7 +108,7 @@ func compareItems(a, b itemKey) int {
 
 func (k itemKey) attributes() map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{
-		infra.PartitionKey: &types.AttributeValueMemberS{Value: k.pk}, infra.SortKey: &types.AttributeValueMemberS{Value: k.sk},
+		"pk": &types.AttributeValueMemberS{Value: k.pk}, "sk": &types.AttributeValueMemberS{Value: k.sk},
 	}
 }
 
@@ -120,7 +119,7 @@ func keyOf(item map[string]types.AttributeValue) itemKey {
 		}
 		return ""
 	}
-	return itemKey{text(infra.PartitionKey), text(infra.SortKey)}
+	return itemKey{text("pk"), text("sk")}
 }
 
 // keysOf are the items that a transaction writes.

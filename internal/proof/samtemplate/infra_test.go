@@ -131,8 +131,8 @@ func TestQueues_AreInfrasForEveryTimeout(t *testing.T) {
 	t.Parallel()
 	template := load(t)
 	timeouts := template.Parameters["BridgeTimeout"].AllowedValues
-	if !slices.Contains(timeouts, any(fmt.Sprint(int(infra.DefaultFunctionTimeout/time.Second)))) {
-		t.Errorf("timeouts are %v, without infra's default", timeouts)
+	if !slices.Contains(timeouts, any(fmt.Sprint(int(eventsource.DefaultTimeout/time.Second)))) {
+		t.Errorf("timeouts are %v, without the default", timeouts)
 	}
 	for _, timeout := range timeouts {
 		seconds, err := strconv.Atoi(timeout.(string))
@@ -171,14 +171,35 @@ func TestQueues_OfFailures_KeepThemAndTakeNobodyElses(t *testing.T) {
 	}
 }
 
-func TestMappings_AreInfras(t *testing.T) {
+// How AWS invokes the functions, beside what local AWS reads queues and the stream by: package functions/eventsource.
+const (
+	// batchItemFailures is the response type of both mappings: a record that is reported comes again, the others do
+	// not.
+	batchItemFailures = "ReportBatchItemFailures"
+	// streamFilter lets only records with a row that is initially pending invoke the relay.
+	streamFilter = `{"eventName":["INSERT"],"dynamodb":{"NewImage":{"relay":{"S":["1"]}}}}`
+	// streamStart begins with everything that the stream still has: LATEST would miss writes while a mapping is
+	// created.
+	streamStart = "TRIM_HORIZON"
+	// streamMaxAge and the retries end the repetitions of a batch, which hold up its shard. By then the tick has long
+	// published its wakeups.
+	streamMaxAge = time.Hour
+	// tickRate is how often the tick is invoked, tickTimeout how long an invocation may take: it is over when the next
+	// begins.
+	tickRate    = "rate(1 minute)"
+	tickTimeout = 55 * time.Second
+)
+
+// The most wakeups in one invocation are SQS's own maximum without a batching window, which would delay wakeups. The
+// numbers of both mappings are those of the local ones.
+func TestMappings_AreTheLocalOnes(t *testing.T) {
 	t.Parallel()
 	template := evaluate(t, map[string]string{"FifoQueue": "orders", "BridgeConcurrency": "9"})
-	report := []any{infra.BatchItemFailures}
+	report := []any{batchItemFailures}
 	scaling := map[string]any{"MaximumConcurrency": "9"}
 	wakeups := func(queue string) map[string]any {
 		return map[string]any{
-			"Queue": queue, "BatchSize": fmt.Sprint(infra.WakeupBatch), "FunctionResponseTypes": report, "ScalingConfig": scaling,
+			"Queue": queue, "BatchSize": fmt.Sprint(eventsource.DefaultBatchSize), "FunctionResponseTypes": report, "ScalingConfig": scaling,
 		}
 	}
 	ordered := wakeups("${FifoWorkQueue.Arn}")
@@ -191,22 +212,22 @@ func TestMappings_AreInfras(t *testing.T) {
 	equal(t, "mapping of a FIFO queue that nothing is bound to", at(unbound, "Events", "FifoWakeups", "Properties", "Enabled"), any(false))
 	equal(t, "stream", at(template.Resources["Relay"].Properties, "Events"), any(map[string]any{"Commits": map[string]any{
 		"Type": "DynamoDB", "Properties": map[string]any{
-			"Stream": "${Table.StreamArn}", "StartingPosition": infra.StreamStart, "BatchSize": infra.StreamBatch,
-			"BisectBatchOnFunctionError": true, "MaximumRetryAttempts": infra.StreamRetries,
-			"MaximumRecordAgeInSeconds": int(infra.StreamMaxAge / time.Second), "FunctionResponseTypes": report,
-			"FilterCriteria":    map[string]any{"Filters": []any{map[string]any{"Pattern": infra.StreamFilter}}},
+			"Stream": "${Table.StreamArn}", "StartingPosition": streamStart, "BatchSize": eventsource.DefaultStreamBatchSize,
+			"BisectBatchOnFunctionError": true, "MaximumRetryAttempts": eventsource.DefaultMaxRetries,
+			"MaximumRecordAgeInSeconds": int(streamMaxAge / time.Second), "FunctionResponseTypes": report,
+			"FilterCriteria":    map[string]any{"Filters": []any{map[string]any{"Pattern": streamFilter}}},
 			"DestinationConfig": map[string]any{"OnFailure": map[string]any{"Type": "SQS", "Destination": "${RelayFailures.Arn}"}},
 		},
 	}}))
 	tick := template.Resources["Tick"].Properties
 	schedule := template.Resources["TickEveryMinute"].Properties
-	equal(t, "rate", textAt(schedule, "ScheduleExpression"), infra.TickRate)
+	equal(t, "rate", textAt(schedule, "ScheduleExpression"), tickRate)
 	equal(t, "window", textAt(schedule, "FlexibleTimeWindow", "Mode"), "OFF")
 	equal(t, "target", []string{textAt(schedule, "Target", "Arn"), textAt(schedule, "Target", "RoleArn")}, []string{"${Tick.Arn}:live", "${TickScheduleRole.Arn}"})
 	equal(t, "environments of its own", tick["ReservedConcurrentExecutions"], any("2"))
 	none := evaluate(t, map[string]string{"TickConcurrency": "0"}).Resources["Tick"].Properties
 	equal(t, "environments of its own", none["ReservedConcurrentExecutions"], nil)
-	equal(t, "timeout of the tick", tick["Timeout"], any(int(infra.TickTimeout/time.Second)))
+	equal(t, "timeout of the tick", tick["Timeout"], any(int(tickTimeout/time.Second)))
 	for _, place := range []any{at(tick, "EventInvokeConfig"), at(schedule, "Target", "RetryPolicy")} {
 		equal(t, "repetitions", place, any(map[string]any{"MaximumEventAgeInSeconds": 60, "MaximumRetryAttempts": 0}))
 	}
@@ -214,15 +235,10 @@ func TestMappings_AreInfras(t *testing.T) {
 	equal(t, "dead letters of the schedule", textAt(schedule, "Target", "DeadLetterConfig", "Arn"), "${TickDeadLetters.Arn}")
 }
 
-// Local mappings and the real ones agree, and the filter is about what the store writes.
-func TestMappings_AreTheLocalOnes(t *testing.T) {
+func TestMappings_FilterIsAboutWhatTheStoreWrites(t *testing.T) {
 	t.Parallel()
-	equal(t, "batch of wakeups", infra.WakeupBatch, eventsource.DefaultBatchSize)
-	equal(t, "batch of records", infra.StreamBatch, eventsource.DefaultStreamBatchSize)
-	equal(t, "retries", infra.StreamRetries, eventsource.DefaultMaxRetries)
-	equal(t, "timeout", infra.DefaultFunctionTimeout, eventsource.DefaultTimeout)
 	var filter, want any
-	if err := json.Unmarshal([]byte(infra.StreamFilter), &filter); err != nil {
+	if err := json.Unmarshal([]byte(streamFilter), &filter); err != nil {
 		t.Fatal(err)
 	}
 	image := strings.NewReplacer("NAME", dynamostore.RelayAttribute, "VALUE", dynamostore.RelayValue).Replace(

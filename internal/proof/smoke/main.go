@@ -22,7 +22,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 
 	"github.com/runlane/runlane-go/awslane"
-	"github.com/runlane/runlane-go/localstack/deployment"
+	"github.com/runlane/runlane-go/internal/tools/deployment"
 )
 
 const closeTime = 10 * time.Second

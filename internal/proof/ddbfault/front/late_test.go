@@ -11,7 +11,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/runlane/runlane-go/infra"
 	"github.com/runlane/runlane-go/internal/proof/awstest"
 	"github.com/runlane/runlane-go/internal/proof/ddbfault/front"
 )
@@ -33,7 +32,7 @@ func put(t *testing.T, client *dynamodb.Client, table, name, due string) {
 	t.Helper()
 	item := row(name)
 	if due != "" {
-		item[infra.DuePartition], item[infra.DueSort] = &types.AttributeValueMemberS{Value: "due"}, &types.AttributeValueMemberS{Value: due}
+		item["dp"], item["da"] = &types.AttributeValueMemberS{Value: "due"}, &types.AttributeValueMemberS{Value: due}
 	}
 	if _, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String(table), Item: item}); err != nil {
 		t.Fatal(err)
@@ -42,7 +41,7 @@ func put(t *testing.T, client *dynamodb.Client, table, name, due string) {
 
 func row(name string) map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{
-		infra.PartitionKey: &types.AttributeValueMemberS{Value: name}, infra.SortKey: &types.AttributeValueMemberS{Value: "run"},
+		"pk": &types.AttributeValueMemberS{Value: name}, "sk": &types.AttributeValueMemberS{Value: "run"},
 	}
 }
 
@@ -58,7 +57,7 @@ func value(v types.AttributeValue) string {
 func shown(t *testing.T, client *dynamodb.Client, table string) string {
 	t.Helper()
 	out, err := client.Query(t.Context(), &dynamodb.QueryInput{
-		TableName: aws.String(table), IndexName: aws.String(infra.DueIndex), KeyConditionExpression: aws.String("dp = :p"),
+		TableName: aws.String(table), IndexName: aws.String("due"), KeyConditionExpression: aws.String("dp = :p"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{":p": &types.AttributeValueMemberS{Value: "due"}},
 	})
 	if err != nil {
@@ -66,7 +65,7 @@ func shown(t *testing.T, client *dynamodb.Client, table string) string {
 	}
 	var rows []string
 	for _, item := range out.Items {
-		rows = append(rows, value(item[infra.PartitionKey])+value(item[infra.DueSort]))
+		rows = append(rows, value(item["pk"])+value(item["da"]))
 	}
 	slices.Sort(rows)
 	return strings.Join(rows, " ")
@@ -82,7 +81,7 @@ func read(t *testing.T, client *dynamodb.Client, table, name string, strong bool
 	if out.Item == nil {
 		return "-"
 	}
-	return value(out.Item[infra.DueSort])
+	return value(out.Item["da"])
 }
 
 func TestFront_AnIndexHidesNewEntriesAndKeepsOldOnes(t *testing.T) {
