@@ -100,7 +100,7 @@ func TestTemplate_DeployedRunsWebhooks(t *testing.T) {
 		d.wantSent(t, deliveries[36], first, second)
 	})
 	t.Run("a message that is no wakeup ends in the dead-letter queue", func(t *testing.T) {
-		queue := d.queues[webhooks.Queue.Name]
+		queue := d.queues[runlane.DefaultQueue.Name] // it carries those of webhooks too
 		// One try instead of five: what a bridge hands back rests longer each time.
 		d.setAttribute(t, queue, "RedrivePolicy", fmt.Sprintf(`{"deadLetterTargetArn":%q,"maxReceiveCount":1}`, d.arn(t, d.stack.Outputs["WorkDeadLettersUrl"])))
 		d.send(t, queue, "no wakeup at all")

@@ -104,7 +104,7 @@ func TestVariables_HaveTheirValues(t *testing.T) {
 		})
 	}
 	bridge := variables(each(evaluate(t, nil))["Bridge"])
-	equal(t, "without FIFO", bridge["RUNLANE_QUEUES"], "webhooks=${WorkQueue}")
+	equal(t, "without FIFO", bridge["RUNLANE_QUEUES"], "default=${WorkQueue}")
 	equal(t, "metrics", bridge[functions.MetricsVariable], "on")
 }
 
