@@ -22,8 +22,7 @@ const (
 //
 // An error hands the wakeup back, so that it comes again:
 //
-//   - runlane.ErrTaskNotFound: no handler here; the run is not failed for that. What needs no handler was done before: a
-//     run that was abandoned too often is failed, without this error.
+//   - runlane.ErrTaskNotFound: no handler here; the run is not failed.
 //   - runlane.ErrPayloadUnreadable: this process lacks a codec's keys; the run is not failed.
 //   - [ErrNoTime]: too little time before the deadline.
 //   - runlane.ErrConfigurationInvalid: no such invocation has time for the task, see [Runtime.CheckInvocation].
@@ -69,7 +68,7 @@ func (d *delivery) apply(options *DeliveryOptions) error {
 	if err := runlane.ValidateKey("DeliveryOptions.WorkerID", options.WorkerID); err != nil {
 		return err
 	}
-	if err := checkQueues("DeliveryOptions.Queues", options.Queues, d.rt.bindings); err != nil {
+	if err := d.rt.checkQueues("DeliveryOptions.Queues", options.Queues); err != nil {
 		return err
 	}
 	d.time = *options

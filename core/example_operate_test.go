@@ -24,6 +24,22 @@ func ExampleQueues_List() {
 	// mail 2 true true
 }
 
+// A program without tasks, like a command line, finds the queues that others use.
+func ExampleQueues_InUse() {
+	ctx := context.Background()
+	rt := openExample()
+	defer rt.close()
+	do(rt.Tick(ctx, nil)) // stores the tasks
+	operator := do(core.Open(ctx, rt.Lane(), nil))
+	defer func() { _ = operator.Close(ctx) }()
+	for _, q := range do(operator.Queues().InUse(ctx)) {
+		fmt.Println(q.Queue.Name, q.Known, q.Stored)
+	}
+	// Output:
+	// default true false
+	// mail false true
+}
+
 func ExampleQueues_Stats() {
 	rt := openExample()
 	defer rt.close()

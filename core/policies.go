@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
 )
 
 // The queues that this runtime knows, with their policies.
@@ -61,7 +62,7 @@ func (rt *Runtime) checkQueue(q runlane.Queue) error {
 	if q.Bounded() && !rt.lane.Storage.Capabilities().EnforcesQueueConcurrency {
 		return unsupported(fmt.Sprintf("queue %q is bounded and the storage does not enforce limits", q.Name))
 	}
-	if rt.bindings != nil && !slices.Contains(rt.bindings, q.Name) {
+	if _, bound := lane.CarrierOf(rt.lane.Transport, q.Name); !bound {
 		return &runlane.Error{
 			Code: runlane.ErrConfigurationInvalid, Message: fmt.Sprintf("the transport has no binding for queue %q", q.Name),
 			Hint: "bind the queue in the transport's configuration, or name one that is bound",
@@ -71,7 +72,7 @@ func (rt *Runtime) checkQueue(q runlane.Queue) error {
 }
 
 // checkQueues judges the queues to take work from.
-func checkQueues(option string, names, bindings []runlane.QueueName) error {
+func (rt *Runtime) checkQueues(option string, names []runlane.QueueName) error {
 	if names != nil && len(names) == 0 {
 		return invalidOption("leave it nil for the queues of this process's handlers", "%s is empty: nothing would be done", option)
 	}
@@ -79,7 +80,7 @@ func checkQueues(option string, names, bindings []runlane.QueueName) error {
 		if err := name.Validate(); err != nil {
 			return invalidOption(hintOf(err), "%s: %s", option, messageOf(err))
 		}
-		if bindings != nil && !slices.Contains(bindings, name) {
+		if _, bound := lane.CarrierOf(rt.lane.Transport, name); !bound {
 			const hint = "bind it in the transport's configuration, or leave it out"
 			return invalidOption(hint, "%s: the transport has no binding for queue %q", option, name)
 		}

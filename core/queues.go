@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -21,13 +22,19 @@ func (rt *Runtime) Queues() *Queues { return &Queues{rt: rt} }
 
 // QueueState is a queue as this runtime knows it.
 type QueueState struct {
-	// Queue is its policy. For a queue that is not Known it has only the name.
+	// Queue is its policy. For a queue that is neither Known nor Stored it has only the name.
 	Queue runlane.Queue `json:"queue"`
 	// Known says that a handler, a schedule or Options.Queues names it here, or that it is the default one. A queue
 	// that is only bound is another program's, and this runtime does not know whether it has a limit.
 	Known bool `json:"known"`
+	// Stored says that the queue is not Known, and that its policy is that of another program's task, from the catalog
+	// of tasks: see [Queues.InUse].
+	Stored bool `json:"stored,omitempty"`
 	// Bound says that the transport has a binding for it, or takes any queue.
 	Bound bool `json:"bound"`
+	// Carrier is the binding that carries its wakeups, where that is another queue's. Backlog and InFlight of
+	// [QueueStats] are then of all queues that share it.
+	Carrier runlane.QueueName `json:"carrier,omitempty"`
 }
 
 // QueueStats counts the active runs of a queue, as the list of runs shows them: it lags a little.
@@ -73,9 +80,39 @@ func (q *Queues) List() []QueueState {
 	return states
 }
 
+// InUse returns the queues of List, and those of the tasks that other programs' ticks have stored, by name. Where the
+// storage keeps no catalog of tasks, it is List. Tasks of one queue with different limits are a fault of their programs;
+// the one that was seen last counts.
+func (q *Queues) InUse(ctx context.Context) ([]QueueState, error) {
+	states := q.List()
+	tasks, err := q.rt.Tasks().List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(tasks, func(a, b TaskState) int { return b.SeenAt.Compare(a.SeenAt) })
+	for i := range tasks {
+		name := tasks[i].Queue.Name
+		at := slices.IndexFunc(states, func(s QueueState) bool { return s.Queue.Name == name })
+		if at < 0 {
+			at = len(states)
+			states = append(states, q.state(name))
+		}
+		if s := &states[at]; !s.Known && !s.Stored {
+			s.Queue, s.Stored = tasks[i].Queue, true
+		}
+	}
+	slices.SortFunc(states, func(a, b QueueState) int { return cmp.Compare(a.Queue.Name, b.Queue.Name) })
+	return states, nil
+}
+
 func (q *Queues) state(name runlane.QueueName) QueueState {
 	policy, known := q.rt.knownQueue(name)
-	return QueueState{Queue: policy, Known: known, Bound: q.rt.bindings == nil || slices.Contains(q.rt.bindings, name)}
+	state := QueueState{Queue: policy, Known: known}
+	carrier, bound := lane.CarrierOf(q.rt.lane.Transport, name)
+	if state.Bound = bound; bound && carrier != name {
+		state.Carrier = carrier
+	}
+	return state
 }
 
 // Stats counts the active runs of a queue. It reads no finished run. Its price is bounded whatever the environment

@@ -2,7 +2,9 @@ package core
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -38,7 +40,8 @@ func (rt *Runtime) Work(ctx context.Context, options *WorkOptions) error {
 type worker struct {
 	rt         *Runtime
 	options    WorkOptions
-	receiver   lane.Receiver // nil: poll
+	receiver   lane.Receiver       // nil: poll
+	only       []runlane.QueueName // whose wakeups are taken; nil: those of any queue that a handler is here for
 	executions executionSet
 	drained    atomic.Bool // the source ended because nothing was due
 }
@@ -49,7 +52,7 @@ func (rt *Runtime) newWorker(options *WorkOptions) (*worker, error) {
 		w.options = *options
 	}
 	o := &w.options
-	if err := o.check(rt.bindings); err != nil {
+	if err := o.check(rt); err != nil {
 		return nil, err
 	}
 	if len(rt.handlers) == 0 {
@@ -67,7 +70,7 @@ func (rt *Runtime) newWorker(options *WorkOptions) (*worker, error) {
 	if o.WorkerID == "" {
 		o.WorkerID = rt.workerID
 	}
-	if o.Queues == nil {
+	if w.only = o.Queues; o.Queues == nil {
 		o.Queues = rt.handlerQueues()
 	}
 	if !o.Drain {
@@ -139,7 +142,7 @@ func (w *worker) shutDown(ctx context.Context, source <-chan error) error {
 	}
 }
 
-// handle executes what one wakeup asks for. An error tells the receiver to hand the wakeup back; it is logged here.
+// handle executes what one wakeup asks for. The error tells the receiver to hand the wakeup back; it is reported here.
 func (w *worker) handle(ctx context.Context, wakeup lane.Wakeup) error {
 	_, err := w.deliver(ctx, wakeup, true)
 	return err
@@ -150,19 +153,32 @@ func (w *worker) deliver(ctx context.Context, wakeup lane.Wakeup, byWakeup bool)
 		rt: w.rt, wakeup: wakeup, byWakeup: byWakeup, workerID: w.options.WorkerID, executions: &w.executions,
 		suspects: w.rt.suspects,
 	}
-	result, err := d.deliver(ctx)
+	var result *DeliveryResult
+	err := w.takes(wakeup.Queue)
+	if err == nil {
+		result, err = d.deliver(ctx)
+	}
 	if err != nil {
 		attrs := append([]slog.Attr{
 			slog.String(attrRunID, string(wakeup.RunID)), slog.String(attrQueue, string(wakeup.Queue)),
 			slog.String(attrWorkerID, w.options.WorkerID),
 		}, errorAttrs(err)...)
-		what := "wakeup handed back"
-		if !byWakeup { // the storage lists it again
-			what = "due run passed over for now"
-		}
-		w.rt.logger.LogAttrs(ctx, slog.LevelWarn, what, attrs...)
+		w.rt.logger.LogAttrs(ctx, slog.LevelWarn, "wakeup handed back", attrs...)
 	}
 	return result, err
+}
+
+// takes refuses wakeups of queues that this worker was told to leave alone. They come when those queues share a binding
+// with its own.
+func (w *worker) takes(queue runlane.QueueName) error {
+	if w.only == nil || slices.Contains(w.only, queue) {
+		return nil
+	}
+	return &runlane.Error{
+		Code: runlane.ErrConfigurationInvalid, Retryable: true,
+		Message: fmt.Sprintf("a wakeup of queue %q came to a worker that takes no work from it", queue),
+		Hint:    "add the queue to WorkOptions.Queues, or give it a separate binding, which this worker does not read",
+	}
 }
 
 // tickLoop ticks at once and then about every minute, so that processes which started together do not tick together.

@@ -2,6 +2,7 @@ package lane
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/runlane/runlane-go"
@@ -93,8 +94,26 @@ type Receiver interface {
 	// Receive calls handle from as many goroutines as concurrency until ctx ends, then waits for those under way and
 	// returns nil. A nil return of handle acknowledges; an error hands the wakeup back, to come again later. The
 	// context that handle gets does not end with ctx: the caller decides how long attempts may take to finish. queues
-	// names the bindings to read; one that is not bound is runlane.ErrConfigurationInvalid.
+	// are those to take wakeups of; one that is not bound is runlane.ErrConfigurationInvalid. Wakeups of queues that
+	// share a binding with them come too, and handle decides ([QueueCarrier]).
 	Receive(ctx context.Context, queues []runlane.QueueName, concurrency int, handle func(context.Context, Wakeup) error) error
+}
+
+// QueueCarrier is the optional ability to carry the wakeups of several queues with one binding. Without it each queue
+// needs a binding of its name. Found with [As]; [CarrierOf] asks any transport.
+type QueueCarrier interface {
+	// Carrier names the binding that carries the queue's wakeups: its own, or one that it shares. ok is false for a
+	// queue that has none. It makes no request.
+	Carrier(queue runlane.QueueName) (binding runlane.QueueName, ok bool)
+}
+
+// CarrierOf names the binding with which the transport carries a queue's wakeups. ok is false for a queue that has none.
+func CarrierOf(t Transport, queue runlane.QueueName) (binding runlane.QueueName, ok bool) {
+	if carrier, can := As[QueueCarrier](t); can {
+		return carrier.Carrier(queue)
+	}
+	bindings := t.Queues()
+	return queue, bindings == nil || slices.Contains(bindings, queue)
 }
 
 // DelayedSender is the optional ability to send wakeups that no outbox row stands for, each after its delay, rounded

@@ -20,6 +20,8 @@ type TransportHarness struct {
 	Capabilities lane.TransportCapabilities
 	// AnyQueue: bindings cannot be listed, every queue is accepted.
 	AnyQueue bool
+	// Shared: the queues of New share one binding, so that a receiver of one gets the wakeups of all.
+	Shared bool
 	// Receives: it is expected to be a lane.Receiver. Without it, that wakeups arrive is not tested here.
 	Receives bool
 	// Depth: it is expected to be a lane.DepthReader.
@@ -72,7 +74,7 @@ func transportCases() []transportCase {
 		{"AnOutageFailsEveryAttemptAndCountsForNone", func(h TransportHarness) bool { return h.Down != nil }, transportDown},
 		{"AWakeupThatIsTooLargeFailsAloneForGood", func(h TransportHarness) bool { return h.MaxBytes > 0 }, transportOversize},
 		{"WakeupsArriveAsTheyWereSent", receives, transportArrive},
-		{"QueuesAreApart", receives, transportApart},
+		{"QueuesAreApart", func(h TransportHarness) bool { return h.Receives && !h.Shared }, transportApart},
 		{"ReceivingAnUnboundQueueIsRefused", func(h TransportHarness) bool { return h.Receives && !h.AnyQueue }, transportReceiveUnbound},
 		{"NoMoreHandlersThanConcurrency", receives, transportConcurrency},
 		{"ARefusedWakeupComesAgainAndAnAcknowledgedOneDoesNot", receives, transportHandBack},

@@ -22,22 +22,30 @@ import (
 
 func TestLocal_Conformance_Standard(t *testing.T) {
 	t.Parallel()
-	lanetest.RunTransport(t, harness(t, false, lane.TransportCapabilities{DurableDelivery: true, NativeDelay: true}))
+	lanetest.RunTransport(t, harness(t, false, false, lane.TransportCapabilities{DurableDelivery: true, NativeDelay: true}))
+}
+
+// All queues of a transport share one SQS queue.
+func TestLocal_Conformance_Shared(t *testing.T) {
+	t.Parallel()
+	lanetest.RunTransport(t, harness(t, false, true, lane.TransportCapabilities{DurableDelivery: true, NativeDelay: true}))
 }
 
 func TestLocal_Conformance_FIFO(t *testing.T) {
 	t.Parallel()
-	lanetest.RunTransport(t, harness(t, true, lane.TransportCapabilities{DurableDelivery: true, MessageGrouping: true, OrderedDelivery: true}))
+	lanetest.RunTransport(t, harness(t, true, false, lane.TransportCapabilities{DurableDelivery: true, MessageGrouping: true, OrderedDelivery: true}))
 }
 
-func harness(t *testing.T, fifo bool, capabilities lane.TransportCapabilities) lanetest.TransportHarness {
+func harness(t *testing.T, fifo, shared bool, capabilities lane.TransportCapabilities) lanetest.TransportHarness {
 	t.Helper()
 	client := awstest.SQS(t)
 	with := func(t testing.TB, api sqstransport.API, queues []runlane.QueueName) lane.Transport {
 		t.Helper()
 		urls := map[runlane.QueueName]string{}
-		for _, name := range queues {
-			urls[name] = awstest.LenientQueue(t, client, fifo)
+		for i, name := range queues {
+			if urls[name] = urls[queues[0]]; i == 0 || !shared {
+				urls[name] = awstest.LenientQueue(t, client, fifo)
+			}
 		}
 		transport, err := sqstransport.New(api, urls, &sqstransport.Options{Logger: slog.New(slog.DiscardHandler)})
 		if err != nil {
@@ -49,7 +57,7 @@ func harness(t *testing.T, fifo bool, capabilities lane.TransportCapabilities) l
 		return transport
 	}
 	return lanetest.TransportHarness{
-		Capabilities: capabilities, Receives: true, Depth: true, Deduplicates: fifo, MaxBytes: sqstransport.MaxMessageBytes,
+		Capabilities: capabilities, Shared: shared, Receives: true, Depth: true, Deduplicates: fifo, MaxBytes: sqstransport.MaxMessageBytes,
 		New: func(t testing.TB, queues ...runlane.QueueName) lane.Transport {
 			t.Helper()
 			return with(t, hasty{client}, queues)

@@ -13,7 +13,7 @@ import (
 
 // MaxDelay is 15 minutes for a standard queue and 0 for others: SQS delays no single message of a FIFO queue.
 func (t *Transport) MaxDelay(queue runlane.QueueName) time.Duration {
-	if b, ok := t.bindings[queue]; ok && !b.fifo {
+	if b, ok := t.carrier(queue); ok && !b.fifo {
 		return MaxDelay
 	}
 	return 0
@@ -30,7 +30,7 @@ func (t *Transport) SendWakeups(ctx context.Context, wakeups []lane.DelayedWakeu
 	byQueue := map[*binding][]outgoing{}
 	for i := range wakeups {
 		w := &wakeups[i]
-		b, ok := t.bindings[w.Queue]
+		b, ok := t.carrier(w.Queue)
 		if !ok {
 			outcomes[i] = t.unboundOutcome(w.Queue)
 			continue

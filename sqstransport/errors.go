@@ -134,7 +134,8 @@ func startError(ctx context.Context, b *binding, err error) error {
 }
 
 func (t *Transport) unbound(queue runlane.QueueName) *runlane.Error {
-	return invalid(fmt.Sprintf("queue %q has no binding", queue), fmt.Sprintf("add %s=<url> to RUNLANE_QUEUES", queue), nil)
+	return invalid(fmt.Sprintf("queue %q has no binding", queue),
+		fmt.Sprintf("add %s=<url> to RUNLANE_QUEUES, or bind %q to a standard queue, which carries all others", queue, runlane.DefaultQueue.Name), nil)
 }
 
 func providerMeta(err error) map[string]string {

@@ -41,7 +41,7 @@ func (t *Transport) PublishWakeups(ctx context.Context, c *lane.PublishCommand) 
 	byQueue := map[*binding][]outgoing{}
 	for i := range c.Attempts {
 		attempt := &c.Attempts[i]
-		b, ok := t.bindings[attempt.Queue]
+		b, ok := t.carrier(attempt.Queue)
 		if !ok {
 			outcomes[i] = t.unboundOutcome(attempt.Queue)
 			continue

@@ -32,7 +32,8 @@ const (
 	lastPollPause  = 15 * time.Second
 )
 
-// Receive polls each queue and calls handle as [lane.Receiver] says. It never asks for more wakeups than handlers are
+// Receive polls the SQS queues that carry queues, each once, and calls handle as [lane.Receiver] says, also with wakeups
+// of other queues that share them. It never asks for more wakeups than handlers are
 // free. It keeps wakeups that are being handled invisible to others, deletes those that handle acknowledged and hands
 // back the rest after [HandBackDelay]. An idle queue costs at most 4 requests a minute. Outages are logged, and Receive
 // continues after them.
@@ -45,18 +46,12 @@ func (t *Transport) Receive(
 	if concurrency < 1 {
 		return invalid(fmt.Sprintf("Receive has concurrency %d", concurrency), "use at least 1", nil)
 	}
-	var bindings []*binding
-	seen := map[runlane.QueueName]bool{}
 	for _, name := range queues {
-		b, ok := t.bindings[name]
-		if !ok {
+		if _, ok := t.carrier(name); !ok {
 			return t.unbound(name)
 		}
-		if !seen[name] {
-			bindings = append(bindings, b)
-		}
-		seen[name] = true
 	}
+	bindings := t.distinct(queues)
 	permits := semaphore.NewWeighted(int64(concurrency))
 	var receivers sync.WaitGroup
 	for _, b := range bindings {
@@ -73,7 +68,7 @@ func (t *Transport) Receive(
 	return nil
 }
 
-// receiver serves one queue.
+// receiver serves one binding.
 type receiver struct {
 	transport *Transport
 	binding   *binding

@@ -71,8 +71,8 @@ type Options struct {
 	Visibility time.Duration
 }
 
-// Transport implements [lane.Transport], [lane.Receiver], [lane.DelayedSender], [lane.DepthReader],
-// [lane.InvocationReader] and [HandBacker].
+// Transport implements [lane.Transport], [lane.QueueCarrier], [lane.Receiver], [lane.DelayedSender],
+// [lane.DepthReader], [lane.InvocationReader] and [HandBacker].
 type Transport struct {
 	lane.UnimplementedTransport
 
@@ -86,6 +86,7 @@ type Transport struct {
 
 var (
 	_ lane.Transport     = (*Transport)(nil)
+	_ lane.QueueCarrier  = (*Transport)(nil)
 	_ lane.Receiver      = (*Transport)(nil)
 	_ lane.DelayedSender = (*Transport)(nil)
 	_ lane.DepthReader   = (*Transport)(nil)
@@ -93,15 +94,22 @@ var (
 	_ lane.InvocationReader = (*Transport)(nil)
 )
 
-// binding is a queue of the application and the SQS queue that carries its wakeups.
+// binding is an SQS queue that carries the wakeups of one or more queues of the application.
 type binding struct {
-	name runlane.QueueName
+	name runlane.QueueName // the first of them by name
 	url  string
 	fifo bool
 }
 
-// New binds each queue of the application to the URL of an SQS queue; a URL that ends in ".fifo" is a FIFO queue. It
-// makes no request. What is wrong with the bindings or the options is runlane.ErrConfigurationInvalid.
+// New binds queues of the application to the URLs of SQS queues; a URL that ends in ".fifo" is a FIFO queue. It makes no
+// request. What is wrong with the bindings or the options is runlane.ErrConfigurationInvalid.
+//
+//	Queue                                              SQS queue that carries its wakeups
+//	bound by its name                                  that one; several names may have the same URL
+//	any other, runlane.DefaultQueue bound to standard  that of runlane.DefaultQueue
+//	any other                                          none: the queue is not bound
+//
+// A FIFO queue carries only what is bound to it by name, because those who bind another queue expect no order.
 func New(client API, queues map[runlane.QueueName]string, options *Options) (*Transport, error) {
 	if options == nil {
 		options = &Options{}
@@ -129,20 +137,36 @@ func New(client API, queues map[runlane.QueueName]string, options *Options) (*Tr
 	case len(queues) == 0:
 		return nil, invalid("no queue is bound", "name at least one queue and its URL, in RUNLANE_QUEUES as name=url", nil)
 	}
-	owners := map[string]runlane.QueueName{}
+	byURL := map[string]*binding{}
 	for _, name := range slices.Sorted(maps.Keys(queues)) {
 		b, err := newBinding(name, queues[name])
 		if err != nil {
 			return nil, err
 		}
-		if other, taken := owners[b.url]; taken {
-			return nil, invalid(fmt.Sprintf("queues %q and %q are bound to one URL", other, name),
-				"bind each queue to a different SQS queue", map[string]string{"url": b.url})
+		if byURL[b.url] == nil {
+			byURL[b.url] = b
 		}
-		owners[b.url] = name
-		t.bindings[name] = b
+		t.bindings[name] = byURL[b.url]
 	}
 	return t, nil
+}
+
+// carrier is the binding that carries a queue's wakeups. ok is false where there is none.
+func (t *Transport) carrier(queue runlane.QueueName) (b *binding, ok bool) {
+	if b, ok = t.bindings[queue]; ok {
+		return b, true
+	}
+	b, ok = t.bindings[runlane.DefaultQueue.Name]
+	return b, ok && !b.fifo
+}
+
+// Carrier implements [lane.QueueCarrier] by the table of [New]. Of queues that are bound to one URL it names the first.
+func (t *Transport) Carrier(queue runlane.QueueName) (binding runlane.QueueName, ok bool) {
+	b, ok := t.carrier(queue)
+	if !ok {
+		return "", false
+	}
+	return b.name, true
 }
 
 func newBinding(name runlane.QueueName, address string) (*binding, error) {
@@ -211,13 +235,12 @@ func (t *Transport) Queues() []runlane.QueueName { return slices.Sorted(maps.Key
 // one that may not be read runlane.ErrTransportUnavailable: one error a queue, joined. An endpoint that cannot be
 // reached, or does not accept the credentials, is runlane.ErrTransportUnavailable.
 func (t *Transport) Start(ctx context.Context) error {
-	names := t.Queues()
-	errs := make([]error, len(names))
+	bindings := t.distinct(t.Queues())
+	errs := make([]error, len(bindings))
 	var group errgroup.Group
 	group.SetLimit(maxRequests)
-	for i, name := range names {
+	for i, b := range bindings {
 		group.Go(func() error {
-			b := t.bindings[name]
 			_, err := t.attributes(ctx, b, types.QueueAttributeNameQueueArn)
 			errs[i] = startError(ctx, b, err)
 			return nil
@@ -237,10 +260,21 @@ func (t *Transport) Start(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Depth reads the approximate numbers of visible and of received messages; delayed ones do not count. A queue that is
-// not bound is runlane.ErrConfigurationInvalid, every failure of the request runlane.ErrTransportUnavailable.
+// distinct are the bindings that carry the queues, each once. Queues that are not bound have none.
+func (t *Transport) distinct(queues []runlane.QueueName) (bindings []*binding) {
+	for _, name := range queues {
+		if b, ok := t.carrier(name); ok && !slices.Contains(bindings, b) {
+			bindings = append(bindings, b)
+		}
+	}
+	return bindings
+}
+
+// Depth reads the approximate numbers of visible and of received messages of the SQS queue that carries the queue's
+// wakeups, those of other queues that share it included; delayed ones do not count. A queue that is not bound is
+// runlane.ErrConfigurationInvalid, every failure of the request runlane.ErrTransportUnavailable.
 func (t *Transport) Depth(ctx context.Context, queue runlane.QueueName) (visible, inFlight int, err error) {
-	b, ok := t.bindings[queue]
+	b, ok := t.carrier(queue)
 	if !ok {
 		return 0, 0, t.unbound(queue)
 	}
@@ -274,7 +308,7 @@ const (
 // InvocationTime implements [lane.InvocationReader]: a sixth of the queue's visibility timeout, 0 below 30 s. A queue
 // that is not bound is runlane.ErrConfigurationInvalid, every failure of the request runlane.ErrTransportUnavailable.
 func (t *Transport) InvocationTime(ctx context.Context, queue runlane.QueueName) (time.Duration, error) {
-	b, ok := t.bindings[queue]
+	b, ok := t.carrier(queue)
 	if !ok {
 		return 0, t.unbound(queue)
 	}

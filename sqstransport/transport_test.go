@@ -30,7 +30,6 @@ func TestNew_WhatCannotWork_IsConfigurationInvalidWithHint(t *testing.T) {
 		"a name for a URL":     {client: newFakeSQS(), queues: map[runlane.QueueName]string{"mail": "mail"}},
 		"an ARN for a URL":     {client: newFakeSQS(), queues: map[runlane.QueueName]string{"mail": "arn:aws:sqs:eu-west-1:1:mail"}},
 		"URL without a queue":  {client: newFakeSQS(), queues: map[runlane.QueueName]string{"mail": "https://sqs.eu-west-1.amazonaws.com/1/"}},
-		"two queues, one URL":  {client: newFakeSQS(), queues: map[runlane.QueueName]string{"a": mailURL, "b": mailURL}},
 		"negative timeout":     {newFakeSQS(), good, &sqstransport.Options{Timeout: -1}},
 		"visibility too short": {newFakeSQS(), good, &sqstransport.Options{Visibility: time.Second}},
 		"visibility too long":  {newFakeSQS(), good, &sqstransport.Options{Visibility: 13 * time.Hour}},
