@@ -79,7 +79,7 @@ func scriptsOf(t *testing.T, pattern string) map[string][]block {
 // What some commands do not have, and why.
 var (
 	inMemory       = []string{"completion", "init", "version"} // they reach nothing that could fail
-	withoutStorage = []string{"queues list", "schedules next"} // what they show is the program's own
+	withoutStorage = []string{"schedules next"}                // what they show is the program's own
 	oneForm        = map[string]string{
 		"completion": "what it writes is a script of another language",
 		"version":    "what it writes depends on the machine: TestVersion_BothForms",

@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -104,15 +103,18 @@ func unexpected(err error, doing string) error {
 }
 
 func checkQueues(ctx context.Context, rt *core.Runtime) (string, error) {
-	states := rt.Queues().List()
+	states, _ := queuesInUse(ctx, rt) // other checks read tasks too
 	reader, measured := lane.As[lane.DepthReader](rt.Lane().Transport)
 	bound := 0
+	var unbound *warning
 	for _, state := range states {
 		if !state.Bound {
-			if state.Known && (len(rt.Definitions()) > 0 || state.Queue.Name != runlane.DefaultQueue.Name) {
-				return "", &warning{
-					message: fmt.Sprintf("queue %q is known here and has no binding", state.Queue.Name),
-					fix:     "add it to RUNLANE_QUEUES (--queues) as name=url; until then nothing can be triggered into it from here",
+			known := state.Known && (len(rt.Definitions()) > 0 || state.Queue.Name != runlane.DefaultQueue.Name)
+			if unbound == nil && (known || state.Stored) {
+				unbound = &warning{
+					message: fmt.Sprintf("tasks use queue %q, and it has no binding here", state.Queue.Name),
+					fix: "add it to RUNLANE_QUEUES (--queues) as name=url, or bind \"default\" to a standard queue, which carries all others; " +
+						"until then nothing can be triggered into it from here",
 				}
 			}
 			continue
@@ -130,6 +132,9 @@ func checkQueues(ctx context.Context, rt *core.Runtime) (string, error) {
 			fix:     "set RUNLANE_QUEUES (--queues) to name=url pairs with commas between; reading needs none",
 		}
 	}
+	if unbound != nil {
+		return "", unbound
+	}
 	return plural(bound, "queue answers", "queues answer"), nil
 }
 
@@ -139,11 +144,13 @@ func checkTimeouts(ctx context.Context, rt *core.Runtime, reader lane.Invocation
 	if err != nil {
 		return "", err
 	}
-	bound := rt.Lane().Transport.Queues()
 	invocations := map[runlane.QueueName]time.Duration{}
 	for _, task := range tasks {
 		queue := task.Queue.Name
-		if task.Timeout == 0 || task.Gone(time.Now()) || !slices.Contains(bound, queue) {
+		if task.Timeout == 0 || task.Gone(time.Now()) {
+			continue
+		}
+		if _, bound := lane.CarrierOf(rt.Lane().Transport, queue); !bound {
 			continue
 		}
 		if _, known := invocations[queue]; !known {
@@ -165,7 +172,8 @@ func checkTimeouts(ctx context.Context, rt *core.Runtime, reader lane.Invocation
 
 func checkWaiting(ctx context.Context, rt *core.Runtime) (string, error) {
 	waiting := 0
-	for _, state := range rt.Queues().List() {
+	states, _ := queuesInUse(ctx, rt)
+	for _, state := range states {
 		stats, err := rt.Queues().Stats(ctx, state.Queue.Name)
 		if stats == nil {
 			return "", err
@@ -173,12 +181,25 @@ func checkWaiting(ctx context.Context, rt *core.Runtime) (string, error) {
 		waiting += stats.Waiting
 		if !stats.OldestWaiting.IsZero() && stats.At.Sub(stats.OldestWaiting) > overdue {
 			return "", &warning{
-				message: fmt.Sprintf("a run of queue %q is due since %s", state.Queue.Name, instant(stats.OldestWaiting)),
+				message: fmt.Sprintf("a run of queue %q is due since %s%s", state.Queue.Name, instant(stats.OldestWaiting), whyFirst(ctx, rt, state.Queue.Name)),
 				fix:     "\"runs list --status active --queue " + string(state.Queue.Name) + "\" shows it, \"runs explain\" says what it waits for",
 			}
 		}
 	}
 	return fmt.Sprintf("%d due, none for longer than %s", waiting, runlane.FormatDuration(overdue)), nil
+}
+
+// whyFirst explains the run of a queue that needs attention first. It is "" where that cannot be read.
+func whyFirst(ctx context.Context, rt *core.Runtime, queue runlane.QueueName) string {
+	page, err := rt.Runs().List(ctx, &core.ListOptions{RunFilter: core.RunFilter{Queue: queue}, Limit: 1})
+	if err != nil || len(page.Items) == 0 || !page.Items[0].Status.Active() {
+		return ""
+	}
+	why, err := rt.Runs().Explain(ctx, page.Items[0].ID)
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf("; run %s waits (%s): %s", why.RunID, why.Wait, why.Next)
 }
 
 func checkDeadLetters(ctx context.Context, rt *core.Runtime) (string, error) {
@@ -200,7 +221,8 @@ func checkDeadLetters(ctx context.Context, rt *core.Runtime) (string, error) {
 
 func checkPublishing(ctx context.Context, rt *core.Runtime) (string, error) {
 	sent := 0
-	for _, state := range rt.Queues().List() {
+	states, _ := queuesInUse(ctx, rt)
+	for _, state := range states {
 		if !state.Bound {
 			continue
 		}

@@ -27,22 +27,32 @@ func queuesListCommand() *command {
 				if err != nil {
 					return err
 				}
+				states, late := queuesInUse(ctx, rt)
 				t := &table{header: []string{"QUEUE", "LIMIT", "KNOWN", "BOUND"}}
-				for _, state := range rt.Queues().List() {
+				for _, state := range states {
 					if s.json {
 						if err := s.emit("queue", queueOf(&state)); err != nil {
 							return err
 						}
 					}
-					t.add(string(state.Queue.Name), limitText(&state), yesNo(state.Known), yesNo(state.Bound))
+					t.add(string(state.Queue.Name), limitText(&state), yesNo(state.Known), boundText(&state))
 				}
 				if !s.json {
 					s.write(t)
 				}
-				return nil
+				return late
 			}
 		},
 	}
+}
+
+// queuesInUse are the queues in use, or with an error those that are known without a request.
+func queuesInUse(ctx context.Context, rt *core.Runtime) ([]core.QueueState, error) {
+	states, err := rt.Queues().InUse(ctx)
+	if err != nil {
+		return rt.Queues().List(), err
+	}
+	return states, nil
 }
 
 // shownQueue is a queue in JSON. Its policy type has no tags.
@@ -51,7 +61,9 @@ type shownQueue struct {
 	Concurrency     int               `json:"concurrency"`
 	DispatchTimeout string            `json:"dispatchTimeout,omitempty"`
 	Known           bool              `json:"known"`
+	Stored          bool              `json:"stored,omitempty"`
 	Bound           bool              `json:"bound"`
+	Carrier         runlane.QueueName `json:"carrier,omitempty"`
 }
 
 // shownStats are the fields of core.QueueStats beside those of the queue.
@@ -69,7 +81,14 @@ type shownStats struct {
 }
 
 func queueOf(state *core.QueueState) shownQueue {
-	shown := shownQueue{Name: state.Queue.Name, Concurrency: state.Queue.Concurrency, Known: state.Known, Bound: state.Bound}
+	shown := shownQueue{
+		Name:        state.Queue.Name,
+		Concurrency: state.Queue.Concurrency,
+		Known:       state.Known,
+		Stored:      state.Stored,
+		Bound:       state.Bound,
+		Carrier:     state.Carrier,
+	}
 	if state.Queue.DispatchTimeout > 0 {
 		shown.DispatchTimeout = runlane.FormatDuration(state.Queue.DispatchTimeout)
 	}
@@ -78,13 +97,21 @@ func queueOf(state *core.QueueState) shownQueue {
 
 func limitText(state *core.QueueState) string {
 	switch {
-	case !state.Known:
+	case !state.Known && !state.Stored:
 		return "?"
 	case state.Queue.Bounded():
 		return fmt.Sprint(state.Queue.Concurrency)
 	default:
 		return "none"
 	}
+}
+
+// boundText says with which binding a queue's wakeups travel.
+func boundText(state *core.QueueState) string {
+	if state.Carrier != "" {
+		return "by " + string(state.Carrier)
+	}
+	return yesNo(state.Bound)
 }
 
 func yesNo(b bool) string {
@@ -107,18 +134,19 @@ func queuesStatsCommand() *command {
 				if err != nil {
 					return err
 				}
+				states, _ := queuesInUse(ctx, rt) // the counts say what cannot be read
 				if len(args) == 0 {
-					for _, state := range rt.Queues().List() {
+					for _, state := range states {
 						args = append(args, string(state.Queue.Name))
 					}
 				}
-				return s.queueStats(ctx, rt, args)
+				return s.queueStats(ctx, rt, args, states)
 			}
 		},
 	}
 }
 
-func (s *session) queueStats(ctx context.Context, rt *core.Runtime, names []string) error {
+func (s *session) queueStats(ctx context.Context, rt *core.Runtime, names []string, states []core.QueueState) error {
 	t := &table{header: []string{"QUEUE", "LIMIT", "WAITING", "OLDEST", "RUNNING", "DELAYED", "BACKLOG", "TAKEN"}, spare: []int{7, 6}}
 	var late error // a transport that does not answer: the stats are shown beside it
 	for _, name := range names {
@@ -128,6 +156,11 @@ func (s *session) queueStats(ctx context.Context, rt *core.Runtime, names []stri
 		}
 		if err != nil && late == nil {
 			late = err
+		}
+		for _, state := range states {
+			if state.Queue.Name == stats.Queue.Name {
+				stats.QueueState = state // with what other programs have stored
+			}
 		}
 		if s.json {
 			shown := shownStats{
@@ -167,8 +200,9 @@ func queueNames(ctx context.Context, s *session) []string {
 	if err != nil {
 		return nil // a shell that completes shows no errors
 	}
+	states, _ := queuesInUse(ctx, rt)
 	var names []string
-	for _, state := range rt.Queues().List() {
+	for _, state := range states {
 		names = append(names, string(state.Queue.Name))
 	}
 	return names
