@@ -11,7 +11,7 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// fill gives every field that can be reached a value of its own, so that a test over fields cannot miss a new one.
+// fill gives every field that can be reached a different value, so that a test over fields cannot miss a new one.
 func fill(t *testing.T, v reflect.Value, path string) {
 	t.Helper()
 	switch {

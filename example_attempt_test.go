@@ -110,7 +110,7 @@ func ExampleAttemptFrom() {
 // TriggerOptions are for one run; what holds for every run of a task is in its TaskOptions.
 func ExampleTriggerOptions() {
 	ctx := context.Background()
-	rt, err := core.Open(ctx, memlane.New(), nil) // whoever triggers needs no handler
+	rt, err := core.Open(ctx, memlane.New(), nil) // a program that only triggers needs no handler
 	if err != nil {
 		panic(err)
 	}

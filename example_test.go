@@ -29,7 +29,7 @@ type Mailer struct{ ready bool }
 func (m *Mailer) SendWelcome(_ context.Context, _ *runlane.Attempt, p Welcome) error {
 	switch {
 	case p.UserID == "":
-		return runlane.Permanent(errors.New("nobody to welcome"))
+		return runlane.Permanent(errors.New("no address to welcome"))
 	case !m.ready:
 		return runlane.Release(10*time.Minute, "mailbox not provisioned")
 	default:
@@ -116,7 +116,7 @@ func ExamplePermanent() {
 	_, permanent := errors.AsType[*runlane.PermanentError](err)
 	fmt.Println(err, permanent)
 	// Output:
-	// nobody to welcome true
+	// no address to welcome true
 }
 
 func ExampleRetryAfter() {

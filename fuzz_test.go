@@ -100,7 +100,7 @@ func FuzzPayload(f *testing.F) {
 	})
 }
 
-// An event that was read and is written again is the same event, also one of a type that nobody knows.
+// An event that was read and is written again is the same event, also one of an unknown type.
 func FuzzEventRecord(f *testing.F) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	for _, body := range []runlane.EventBody{

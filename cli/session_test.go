@@ -21,7 +21,7 @@ func TestRun_NoArguments_ShowsHelp(t *testing.T) {
 	}
 }
 
-// runWith is world.run for tests that bring streams of their own.
+// runWith is world.run for tests that bring their own streams.
 func runWith(ctx context.Context, w *world, options *cli.Options) result {
 	var stdout, stderr bytes.Buffer
 	if options.Stdout == nil {

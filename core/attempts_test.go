@@ -34,12 +34,12 @@ func TestAttempts_FoldOfEvents(t *testing.T) {
 		now    int
 		want   []AttemptSummary
 	}{
-		"created":                    {[]runlane.EventBody{created, asked}, "", 9, nil},
-		"cancelled while it waited":  {[]runlane.EventBody{created, asked, &runlane.RunCancelled{}}, "", 9, nil},
-		"claimed, not started":       {[]runlane.EventBody{created, asked, claim}, "", 99, nil},
-		"running":                    {[]runlane.EventBody{created, asked, claim, begun}, "", 59, []AttemptSummary{running}},
-		"asked to stop":              {[]runlane.EventBody{created, asked, claim, begun, &runlane.RunCancellationRequested{}}, "", 9, []AttemptSummary{running}},
-		"lease over, nobody noticed": {[]runlane.EventBody{created, asked, claim, begun}, "", 60, []AttemptSummary{ended(runlane.AttemptAbandoned, 60, none)}},
+		"created":                   {[]runlane.EventBody{created, asked}, "", 9, nil},
+		"cancelled while it waited": {[]runlane.EventBody{created, asked, &runlane.RunCancelled{}}, "", 9, nil},
+		"claimed, not started":      {[]runlane.EventBody{created, asked, claim}, "", 99, nil},
+		"running":                   {[]runlane.EventBody{created, asked, claim, begun}, "", 59, []AttemptSummary{running}},
+		"asked to stop":             {[]runlane.EventBody{created, asked, claim, begun, &runlane.RunCancellationRequested{}}, "", 9, []AttemptSummary{running}},
+		"lease over, not noticed":   {[]runlane.EventBody{created, asked, claim, begun}, "", 60, []AttemptSummary{ended(runlane.AttemptAbandoned, 60, none)}},
 		"lease extended": {
 			[]runlane.EventBody{created, asked, claim, begun, &runlane.RunLeaseHeartbeat{Lease: lease("w", 90)}}, "", 60, []AttemptSummary{running},
 		},
@@ -60,7 +60,7 @@ func TestAttempts_FoldOfEvents(t *testing.T) {
 			[]runlane.EventBody{created, asked, claim, begun, &runlane.RunFailed{Attempt: 1, Failure: lost}}, runlane.ActorSystem, 99,
 			[]AttemptSummary{ended(runlane.AttemptAbandoned, 4, lost)},
 		},
-		"failed with a lease error of its own": {
+		"failed with its own lease error": {
 			[]runlane.EventBody{created, asked, claim, begun, &runlane.RunFailed{Attempt: 1, Failure: lost}}, runlane.ActorWorker, 99,
 			[]AttemptSummary{ended(runlane.AttemptFailed, 4, lost)},
 		},

@@ -10,7 +10,7 @@ import (
 	"github.com/runlane/runlane-go/memlane"
 )
 
-// BenchmarkTrigger makes runs that nobody executes, one by one and in batches of 100. One iteration is one run.
+// BenchmarkTrigger makes runs that no worker executes, one by one and in batches of 100. One iteration is one run.
 func BenchmarkTrigger(b *testing.B) {
 	task := runlane.NewTask[struct{}]("bench.trigger", nil)
 	open := func(b *testing.B) *core.Runtime {

@@ -8,7 +8,7 @@ import (
 
 // BenchmarkEmbeddedRuns takes no-op runs from trigger to succeeded on the embedded lane, history kept; one worker with four attempts
 // at once executes. Steady: two goroutines trigger, and the worker keeps up. Backlog: four trigger faster than that, and what waits
-// takes memory of its own.
+// takes separate memory.
 func BenchmarkEmbeddedRuns(b *testing.B) {
 	for name, triggering := range map[string]int{"steady": 2, "backlog": 4} {
 		b.Run(name, func(b *testing.B) {

@@ -163,7 +163,7 @@ func TestCancel_OfARunThatExecutesHere_IsImmediate(t *testing.T) {
 	}
 }
 
-// A handler that cancels its own run is not waited for by its call, and decides what becomes of the run.
+// A handler that cancels its own run is not waited for by its call, and decides how the run ends.
 func TestCancel_ByTheRunsOwnHandler_EndsItsContext(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

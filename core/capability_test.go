@@ -28,7 +28,7 @@ type missingAbility struct {
 	take   func(c *lane.StorageCapabilities)
 	opens  []core.Options                                               // that open no runtime
 	calls  map[string]func(ctx context.Context, rt *core.Runtime) error // that one without handlers refuses
-	nobody string                                                       // or why nothing stands behind it
+	unused string                                                       // or why nothing stands behind it
 }
 
 func missingAbilities() map[string]missingAbility {
@@ -153,9 +153,9 @@ func missingAbilities() map[string]missingAbility {
 				},
 			},
 		},
-		"FindsLostWakeups":  {nobody: "the tick leaves the stage out, and Explain says that nobody asks again"},
-		"DurableState":      {nobody: "a promise to people, and a condition of lanes that promise the same"},
-		"ProcessLocalState": {nobody: "where it is missing, other processes take part"},
+		"FindsLostWakeups":  {unused: "the tick leaves the stage out, and Explain says that no process asks again"},
+		"DurableState":      {unused: "a promise to people, and a condition of lanes that promise the same"},
+		"ProcessLocalState": {unused: "where it is missing, other processes take part"},
 	}
 }
 
@@ -165,7 +165,7 @@ func TestCapabilities_EachMissingOneIsRefusedWhereItIsNeeded(t *testing.T) {
 	rules := missingAbilities()
 	for _, field := range reflect.VisibleFields(reflect.TypeFor[lane.StorageCapabilities]()) {
 		rule, ok := rules[field.Name]
-		if !ok || (rule.nobody == "") == (len(rule.opens)+len(rule.calls) == 0) {
+		if !ok || (rule.unused == "") == (len(rule.opens)+len(rule.calls) == 0) {
 			t.Errorf("%s: say what is refused without it, or why nothing is", field.Name)
 		}
 		if rule.take == nil {

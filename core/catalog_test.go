@@ -202,7 +202,7 @@ func TestTick_AsksTheCatalogOnceAndThenTwiceADay(t *testing.T) {
 	w.wantAsked("eleven hours later", 0, 0)
 	w.pass(time.Hour)
 	w.tick(first, second)
-	w.wantAsked("after half a day", 4, 3) // whoever comes first stores them anew
+	w.wantAsked("after half a day", 4, 3) // the first program stores them anew
 	seen := w.seen()
 	for id, state := range seen {
 		if !state.SeenAt.Equal(w.now()) || state.Gone(w.now()) {
@@ -281,7 +281,7 @@ func TestTick_TwoAtOnce_StoreWholeDefinitions(t *testing.T) {
 		})
 	}
 	ticks.Wait()
-	w.tick(programs...) // whoever found another tick of its program at it went on without
+	w.tick(programs...) // a program that found another tick of its kind at work went on without
 	if seen := w.seen(); len(seen) != len(tasks) {
 		t.Errorf("%d of %d tasks are stored", len(seen), len(tasks))
 	}

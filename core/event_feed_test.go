@@ -122,7 +122,7 @@ func TestEvents_FollowingWakesUp(t *testing.T) {
 			switch events++; events {
 			case 2: // an hour later a wakeup is asked for again
 				time.AfterFunc(time.Hour, func() { requestAgain(t, rt, storage, run.ID) })
-			case 3: // and right then somebody cancels
+			case 3: // and right then an operator cancels
 				end = time.Now().Add(20 * time.Millisecond)
 				time.AfterFunc(20*time.Millisecond, func() { _, _ = rt.Runs().Cancel(t.Context(), run.ID, nil) })
 			}

@@ -49,7 +49,7 @@ func ExampleRuns_All() {
 	rt := openExample()
 	defer rt.close()
 	rt.start("run_1", "ada@example.org")
-	rt.start("run_2", "nobody")
+	rt.start("run_2", "missing")
 	rt.drain()
 	for run, err := range rt.Runs().All(context.Background(), nil) {
 		if err != nil {
@@ -110,7 +110,7 @@ func ExampleRuns_Events() {
 func ExampleRuns_Attempts() {
 	rt := openExample()
 	defer rt.close()
-	rt.start("run_1", "nobody")
+	rt.start("run_1", "missing")
 	rt.drain()
 	attempts, err := rt.Runs().Attempts(context.Background(), "run_1")
 	for _, a := range attempts {
@@ -180,7 +180,7 @@ func ExampleRuns_CancelAll() {
 func ExampleRuns_Retry() {
 	rt := openExample()
 	defer rt.close()
-	rt.start("run_1", "nobody")
+	rt.start("run_1", "missing")
 	rt.drain()
 	ctx := context.Background()
 	first := do(rt.Runs().Retry(ctx, "run_1", &core.ChangeOptions{Reason: "mailbox exists now"}))
@@ -192,7 +192,7 @@ func ExampleRuns_Retry() {
 func ExampleRuns_RetryAll() {
 	rt := openExample()
 	defer rt.close()
-	rt.start("run_1", "nobody")
+	rt.start("run_1", "missing")
 	rt.start("run_2", "ada@example.org")
 	rt.drain()
 	result, err := rt.Runs().RetryAll(context.Background(), &core.BulkOptions{

@@ -21,7 +21,7 @@ var welcome = runlane.NewTask("mail.welcome", &runlane.TaskOptions[string]{
 })
 
 func sendWelcome(_ context.Context, a *runlane.Attempt, address string) error {
-	if address == "nobody" {
+	if address == "missing" {
 		return runlane.Permanent(errors.New("no such mailbox"))
 	}
 	return a.SetOutput("sent to " + address)
@@ -30,7 +30,7 @@ func sendWelcome(_ context.Context, a *runlane.Attempt, address string) error {
 // exampleNoon is where the clock of the Examples stands, until one moves it.
 var exampleNoon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 
-// exampleRuntime is a runtime of its own on an embedded lane, with a clock that the Example moves.
+// exampleRuntime is a separate runtime on an embedded lane, with a clock that the Example moves.
 type exampleRuntime struct {
 	*core.Runtime
 
@@ -121,7 +121,7 @@ func ExampleRuntime_Trigger_later() {
 	// Output: scheduled 2026-03-02 12:00:00 <nil>
 }
 
-// One bad item is its own result's error, and nobody else's.
+// One bad item is an error of that result only.
 func ExampleRuntime_TriggerBatch() {
 	rt := openExample()
 	defer rt.close()
@@ -154,11 +154,11 @@ func ExampleRuntime_RunNow() {
 	// Output: succeeded "sent to ada@example.org" <nil>
 }
 
-// Wait is for the caller who needs the result of a run that somebody else executes.
+// Wait is for the caller who needs the result of a run that another process executes.
 func ExampleRuntime_Wait() {
 	rt := openExample()
 	defer rt.close()
-	rt.start("run_1", "nobody")
+	rt.start("run_1", "missing")
 	rt.drain()
 
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -202,7 +202,7 @@ func ExampleRuntime_ExecuteDelivery() {
 	// succeeded "terminal" <nil>
 }
 
-// What a wakeup missed, a tick finds. Workers tick by themselves; functions have one of their own.
+// What a wakeup missed, a tick finds. Workers tick by themselves; functions have a separate one.
 func ExampleRuntime_Tick() {
 	rt := openExample(runlane.Schedule{ID: "hourly", When: runlane.Every(time.Hour), Call: welcome.With("everybody")})
 	defer rt.close()

@@ -67,7 +67,7 @@ func (n *twoQueues) Write(line []byte) (int, error) {
 	return n.logs.Write(line)
 }
 
-// trigger makes runs whose wakeups nobody has sent.
+// trigger makes runs whose wakeups were not sent.
 func (n *twoQueues) trigger(count int, queue runlane.QueueName, delay time.Duration) {
 	n.Helper()
 	task := runlane.NewTask[int]("hazard."+runlane.TaskID(queue), &runlane.TaskOptions[int]{Queue: runlane.Queue{Name: queue}})
@@ -124,7 +124,7 @@ func TestHazard56_FailingNeighbours_EndNoTick(t *testing.T) {
 	})
 }
 
-// Rows of the lost queue come first in the order of time and stay, however many they are and whoever had to publish them: the relay (at
+// Rows of the lost queue come first in the order of time and stay, however many they are and whichever process had to publish them: the relay (at
 // once) or the tick (at their time). The row behind them is published by the next tick.
 func TestHazard56_RowsOfALostQueue_HideNoOtherQueue(t *testing.T) {
 	t.Parallel()

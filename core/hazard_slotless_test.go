@@ -89,7 +89,7 @@ func TestHazard_ExpiredRunWithoutASlot_WaitsForOneAndStarvesNobody(t *testing.T)
 			t.Fatal(err)
 		}
 		if run.Status != runlane.StatusQueued {
-			t.Errorf("the run whose worker died is %s, and nobody recovers it", run.Status)
+			t.Errorf("the run whose worker died is %s, and no process recovers it", run.Status)
 		}
 	})
 }

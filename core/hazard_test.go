@@ -41,7 +41,7 @@ func newHazard(t *testing.T, handlers ...runlane.Handler) *hazard {
 	return h
 }
 
-// open starts a process with a clock and a transport of its own.
+// open starts a process with a separate clock and transport.
 func (h *hazard) open(now func() time.Time, handlers ...runlane.Handler) {
 	h.Helper()
 	h.transport = scenarios.NewScriptedTransport()

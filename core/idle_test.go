@@ -41,7 +41,7 @@ func idleWorker(t *testing.T, options *core.WorkOptions) (storage, transport int
 	return stored.Struck(lanetest.FaultDelay), sent.Struck(lanetest.FaultDelay)
 }
 
-// Between its ticks an idle worker asks nobody for anything, and its ticks, which stay in this process, are a few calls a minute.
+// Between its ticks an idle worker sends no request, and its ticks, which stay in this process, are a few calls a minute.
 func TestWork_Idle_OnTheEmbeddedLaneAsksForNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

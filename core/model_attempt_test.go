@@ -56,7 +56,7 @@ type modelVerdict struct {
 	fails   bool              // the run was abandoned too often
 }
 
-// judge says what becomes of a wakeup for a run. queue is the one that the wakeup names, if any.
+// judge says how a wakeup for a run ends. queue is the one that the wakeup names, if any.
 func (m *model) judge(run *modelRun, queue runlane.QueueName, left time.Duration, limited bool) modelVerdict {
 	switch {
 	case limited && left <= 0:

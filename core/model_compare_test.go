@@ -69,7 +69,7 @@ func (s *modelSequence) compareRun(want *modelRun) *runlane.Run {
 	if x := want.owner; x != nil && x.model.beats && !x.finished {
 		s.adoptBeats(want, got)
 	}
-	if want.drained { // whether it was handed a slot before it was taken is an event more, and nobody can tell
+	if want.drained { // whether it was handed a slot before it was taken is an event more, and cannot be told
 		want.EventSequence, want.RunAt, want.drained = got.EventSequence, got.RunAt, false
 	}
 	if want.beaten {
@@ -116,7 +116,7 @@ func modelDiff(want, got *runlane.Run) string {
 		{"beginning of the reservation", want.DispatchedAt.Equal(got.DispatchedAt)},
 		{"end of the reservation", want.DispatchExpiresAt.Equal(got.DispatchExpiresAt)},
 		{"end of the lease", want.Lease.ExpiresAt.Equal(got.Lease.ExpiresAt)},
-		{"owner", want.Lease.WorkerID == got.Lease.WorkerID || want.Lease.WorkerID == modelSomebody},
+		{"owner", want.Lease.WorkerID == got.Lease.WorkerID || want.Lease.WorkerID == modelOtherWorker},
 		{"number of events", want.EventSequence == got.EventSequence},
 		{"creation", want.CreatedAt.Equal(got.CreatedAt)},
 		{"last change", want.UpdatedAt.Equal(got.UpdatedAt)},

@@ -8,7 +8,7 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// modelCall is a request for a run, whoever makes it.
+// modelCall is a request for a run, by any caller.
 type modelCall struct {
 	d       *modelDeployment
 	task    *modelTask

@@ -54,9 +54,9 @@ func (s *modelSequence) stepDeliver() bool {
 	return true
 }
 
-// stepStray delivers what nobody sent.
+// stepStray delivers what was never sent.
 func (s *modelSequence) stepStray() bool {
-	id, queue := runlane.RunID("nobody"), runlane.QueueName("")
+	id, queue := runlane.RunID("absent"), runlane.QueueName("")
 	if n := len(s.m.gone); n > 0 && s.chance("gone", 3) {
 		id = s.m.gone[n-1]
 	} else if run := s.someRun(func(run *modelRun) bool { return run.Status.Active() }); run != nil {

@@ -15,7 +15,7 @@ type modelReason struct {
 	holders int
 }
 
-// explain says why the run is where it is, to somebody who knows these queues. d is nil for a program that knows the default one only.
+// explain says why the run is where it is, to a program that knows these queues. d is nil for a program that knows the default one only.
 func (m *model) explain(run *modelRun, d *modelDeployment) modelReason {
 	tick := modelReason{wait: core.WaitTick, until: m.now.Add(time.Minute)}
 	known, limit := d != nil || run.Queue == runlane.DefaultQueue.Name, 0

@@ -10,7 +10,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// What the random lives found, as short lives of their own.
+// What the random histories found, as short histories.
 
 func modelTicks(t *testing.T, d *modelDeployment) {
 	t.Helper()

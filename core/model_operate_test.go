@@ -12,7 +12,7 @@ import (
 )
 
 func (s *modelSequence) stepCancel() bool {
-	id := runlane.RunID("nobody")
+	id := runlane.RunID("absent")
 	run := s.someRun(func(run *modelRun) bool { return run.Status.Active() })
 	if run != nil {
 		id = run.ID

@@ -88,7 +88,7 @@ func (k *modelScheduleKind) anchor(every time.Duration) time.Time {
 	return modelBeginning.Add(k.offset - every)
 }
 
-// modelSchedule is the record as it must look, and what became of the occurrences.
+// modelSchedule is the record as it must be, and the outcomes of the occurrences.
 type modelSchedule struct {
 	kind     *modelScheduleKind
 	record   runlane.ScheduleRecord

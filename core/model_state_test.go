@@ -20,7 +20,7 @@ type model struct {
 	owners   map[modelKey]*modelRun
 	fault    string
 	sent     []modelSent // what the transport must have been given since the last comparison
-	anySent  bool        // the order of attempts decides which, and nobody knows it
+	anySent  bool        // the order of attempts decides which, and it is unknown
 	schedule *modelSchedule
 	changes  int // commits, publications and removals
 	// aside are the queues that took nothing in this tick.
@@ -261,7 +261,7 @@ func (m *model) request(run *modelRun, reserve time.Duration, sends bool) {
 	}
 }
 
-// publish hands the run's wakeup to the transport and records what became of it.
+// publish hands the run's wakeup to the transport and records the outcome.
 func (m *model) publish(run *modelRun) {
 	m.changes++
 	row := run.row
@@ -322,7 +322,7 @@ func (m *model) handOver(d *modelDeployment, run *modelRun) {
 	}
 }
 
-// reserve keeps a slot: for 2 minutes, or twice as long as the last time when nobody came, at most an hour.
+// reserve keeps a slot: for 2 minutes, or twice as long as the last time when no worker came, at most an hour.
 func (m *model) reserve(run *modelRun) {
 	span := 2 * time.Minute
 	if run.Status == runlane.StatusQueued && !run.DispatchExpiresAt.IsZero() {

@@ -173,7 +173,7 @@ func (s *modelSequence) stepRunNow() bool {
 		s.fail("run now executed %s, which was not to be made", x.run)
 	}
 	s.m.claim(s.d, run, x, s.m.now.Add(modelLeased), false)
-	run.Lease.WorkerID = modelSomebody
+	run.Lease.WorkerID = modelOtherWorker
 	s.settleChild(x)
 	s.recorded(x, run)
 	if err == nil && (result.Outcome != runlane.TriggerCreated || result.Run.Status != x.model.status) {
@@ -257,7 +257,7 @@ func (s *modelSequence) stepDrain() bool {
 	return true
 }
 
-// drain: every run that is due and can have a slot succeeds; in which order, nobody can tell afterwards.
+// drain: every run that is due and can have a slot succeeds; in which order, cannot be told afterwards.
 func (m *model) drain(d *modelDeployment) {
 	m.anySent = true
 	for again := true; again; {

@@ -142,7 +142,7 @@ func (s *modelSequence) compareAttempts(run *modelRun) {
 	}
 }
 
-// nextChange is when the first of the runs that somebody can execute moves on, as the model explains it; zero when all have ended.
+// nextChange is when the first of the runs that a worker can execute moves on, as the model explains it; zero when all have ended.
 func (s *modelSequence) nextChange() (first time.Time) {
 	for _, run := range s.m.all() {
 		if run.Status.Terminal() || run.task.unknown {

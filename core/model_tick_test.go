@@ -103,7 +103,7 @@ func (m *model) tried(run *modelRun) bool {
 	return m.fault == transportSound || m.fault == transportUnmarked
 }
 
-// dueAt is when somebody may publish the row.
+// dueAt is when a publisher may take the row.
 func (row *modelRow) dueAt() time.Time {
 	if row.status == lane.OutboxClaimed {
 		return row.claimUntil
@@ -171,7 +171,7 @@ func (m *model) dispatch(d *modelDeployment, limit int) {
 		switch {
 		case m.atBound(run):
 			m.failAbandoned(d, run)
-		case run.reserved(m.now): // somebody who freed a slot in this tick was faster
+		case run.reserved(m.now): // a process that freed a slot in this tick was faster
 		case run.occupies(m.now) || m.occupied(run.Queue, run.ConcurrencyKey) < d.limit:
 			m.reserve(run)
 			m.tried(run)
@@ -181,7 +181,7 @@ func (m *model) dispatch(d *modelDeployment, limit int) {
 	}
 }
 
-// flush publishes rows that nobody published. It looks behind those that fail, like deliver.
+// flush publishes rows that no publisher has sent. It looks behind those that fail, like deliver.
 func (m *model) flush(limit int) {
 	for done, failed := 0, 0; done < limit && failed < 10*limit; {
 		rows := m.scan(func(run *modelRun) (time.Time, bool) {

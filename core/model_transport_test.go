@@ -33,7 +33,7 @@ const (
 	transportRejects  = "rejects"  // each message, for good
 	transportOut      = "out"      // says so for each message
 	transportBroken   = "broken"   // fails as a whole
-	transportUnmarked = "unmarked" // takes messages; nobody can record it
+	transportUnmarked = "unmarked" // takes messages; no process can record it
 )
 
 var modelFaults = []string{transportRefuses, transportRejects, transportOut, transportBroken, transportUnmarked}
@@ -50,7 +50,7 @@ func (t *modelTransport) set(fault string) {
 	t.fault = fault
 }
 
-// takeSent returns what was sent since the last call, in an order of its own: a tick publishes side by side.
+// takeSent returns what was sent since the last call, in a separate order: a tick publishes side by side.
 func (t *modelTransport) takeSent() []modelWakeup {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -42,8 +42,8 @@ const (
 	modelSlots = runlane.QueueName("slots") // its limit changes from deployment to deployment
 	modelPlain = runlane.QueueName("plain")
 	modelOwner = "worker-1"
-	// modelSomebody is a worker whose name is the runtime's business.
-	modelSomebody = "somebody"
+	// modelOtherWorker is a worker whose name the runtime chooses.
+	modelOtherWorker = "other"
 	// modelMaxDelay is how long the transport holds a wakeup.
 	modelMaxDelay = 15 * time.Minute
 )
@@ -178,7 +178,7 @@ func (w *modelWorld) close() {
 	synctest.Wait()
 }
 
-// modelAttempt is one execution: what it is to do, and what became of it.
+// modelAttempt is one execution: what it is to do, and its outcome.
 type modelAttempt struct {
 	outcome  modelOutcome
 	waits    bool // for a step to say the outcome

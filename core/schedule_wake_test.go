@@ -169,7 +169,7 @@ func TestWork_SharedState_FiresSchedulesWithTheTickAndWarnsOnce(t *testing.T) {
 	})
 }
 
-// Whoever leaves maintenance to others fires nothing, and a paused schedule fires at none of its times.
+// A worker that leaves maintenance to others fires nothing, and a paused schedule fires at none of its times.
 func TestWork_EmbeddedLane_FiresOnlyWhatItShould(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

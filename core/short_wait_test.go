@@ -13,7 +13,7 @@ import (
 	"github.com/runlane/runlane-go/memlane"
 )
 
-// Every kind of wait that a transport can delay itself, up to its 15 minutes, ends within a second of its time though nobody ticks.
+// Every kind of wait that a transport can delay itself, up to its 15 minutes, ends within a second of its time though no process ticks.
 func TestWork_ShortWaitsEndOnTimeWithoutATick(t *testing.T) {
 	t.Parallel()
 	for _, wait := range []time.Duration{time.Second, time.Minute, 14*time.Minute + 59*time.Second} {

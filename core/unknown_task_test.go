@@ -79,7 +79,7 @@ func TestWork_TwoProgramsOnOneEmbeddedLane_EachExecutesItsOwn(t *testing.T) {
 	})
 }
 
-// 200 runs of a task that nobody has wrote 72,200 lines of log in six minutes.
+// 200 runs of a task that no program has wrote 72,200 lines of log in six minutes.
 func TestWork_RunsWithoutAHandler_AreHandedBackAtGrowingDistances(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -32,7 +32,7 @@ type recorder struct {
 // sending sends a recorded request once more.
 type sending func(ctx context.Context, client API) error
 
-// step is what a call waits for before it goes on: one request of its own, or what its goroutines send, a chain each. Groups of
+// step is what a call waits for before it goes on: one own request, or what its goroutines send, a chain each. Groups of
 // goroutines without a request of the caller in between count as one, which only favors the bare side.
 type step struct {
 	parallel bool

@@ -106,8 +106,8 @@ func brokenMarkers() []broken {
 		}, func(w *world) {
 			w.move("test:d:0", "default:"+rows.Hash("another")+":"+fmt.Sprintf("%013d", rows.ToMillis(w.now)))
 		}, ruleMarker},
-		{"due in a shard that nobody reads", queuedRun, func(w *world) { w.move("test:q:8", w.item().DueA) }, ruleShard},
-		{"done in a shard that nobody reads", finishedRun, func(w *world) { w.alter("#fp = :fp", item.Item{":fp": item.Text("test:succeeded:8")}) }, ruleShard},
+		{"due in a shard that no reader reads", queuedRun, func(w *world) { w.move("test:q:8", w.item().DueA) }, ruleShard},
+		{"done in a shard that no reader reads", finishedRun, func(w *world) { w.alter("#fp = :fp", item.Item{":fp": item.Text("test:succeeded:8")}) }, ruleShard},
 	}
 }
 

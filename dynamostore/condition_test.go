@@ -73,11 +73,11 @@ func TestCondition_HistoryIsNeverOverwritten(t *testing.T) {
 	w := newWorld(t).create(eager, 0, nil).claim(time.Minute, true)
 	late := w.outcome()
 	sk := rows.LogSK(late.ExpectedSequence + 1)
-	w.rewrite(item.Key(rows.RunPK(w.key()), sk), "SET #ci = :ci", item.Item{":ci": item.Text("somebody else's")})
+	w.rewrite(item.Key(rows.RunPK(w.key()), sk), "SET #ci = :ci", item.Item{":ci": item.Text("another's")})
 	if _, err := w.store.AppendRunEvents(t.Context(), late); !errors.Is(err, runlane.ConflictEventSequence) {
 		t.Errorf("%v", err)
 	}
-	if got := item.TextOf(w.standing(rows.RunPK(w.key()), sk)["ci"]); got != "somebody else's" || w.item().State() != runlane.StatusRunning {
+	if got := item.TextOf(w.standing(rows.RunPK(w.key()), sk)["ci"]); got != "another's" || w.item().State() != runlane.StatusRunning {
 		t.Errorf("commit %q stands there", got)
 	}
 }
@@ -85,14 +85,14 @@ func TestCondition_HistoryIsNeverOverwritten(t *testing.T) {
 func TestCondition_PayloadIsNeverOverwritten(t *testing.T) {
 	w := newWorld(t)
 	w.run = &runlane.Run{ID: "run_1"}
-	w.rewrite(item.Key(rows.RunPK(w.key()), "payload"), "SET #ci = :ci", item.Item{":ci": item.Text("somebody else's")})
+	w.rewrite(item.Key(rows.RunPK(w.key()), "payload"), "SET #ci = :ci", item.Item{":ci": item.Text("another's")})
 	payload := []byte(`"` + randomText(5000) + `"`)
 	c := &lane.AppendCommand{Outbox: eager(w.now), Transition: w.transition(
 		&runlane.RunCreated{TaskID: "a.task", Queue: "default", Payload: payload, Source: runlane.Source{Type: runlane.SourceTrigger}}, w.request(w.now))}
 	if _, err := w.store.AppendRunEvents(t.Context(), c); err == nil {
 		t.Error("the run was made")
 	}
-	if got := item.TextOf(w.standing(rows.RunPK(w.key()), "payload")["ci"]); got != "somebody else's" {
+	if got := item.TextOf(w.standing(rows.RunPK(w.key()), "payload")["ci"]); got != "another's" {
 		t.Error("the payload that stood there was overwritten")
 	}
 }
@@ -108,7 +108,7 @@ func randomText(n int) (s string) {
 func TestCondition_LeaseTokenIsCheckedInTheWrite(t *testing.T) {
 	w := newWorld(t).create(eager, 0, nil).claim(time.Minute, true)
 	late := w.outcome()
-	w.rewrite(item.Key(rows.RunPK(w.key()), rows.RunSK), "SET #lt = :lt", item.Item{":lt": item.Text("somebody else's")})
+	w.rewrite(item.Key(rows.RunPK(w.key()), rows.RunSK), "SET #lt = :lt", item.Item{":lt": item.Text("another's")})
 	if _, err := w.store.AppendRunEvents(t.Context(), late); !errors.Is(err, runlane.ConflictLeaseOwnership) {
 		t.Errorf("%v", err)
 	}
@@ -151,7 +151,7 @@ func (w *world) dueKey(m rows.Marker) (partition, sort string) {
 	return key.Partition, key.Sort
 }
 
-// Whoever moves a marker on what he has read gives way to one who moved it meanwhile.
+// A process that moves a marker on what it has read gives way to one that moved it meanwhile.
 func TestCondition_AMoveDependsOnTheMarkerItRead(t *testing.T) {
 	t.Parallel()
 	for name, moved := range map[string]rows.Marker{
@@ -175,7 +175,7 @@ func TestCondition_AMoveDependsOnTheMarkerItRead(t *testing.T) {
 	}
 }
 
-// interrupted lets somebody act between a read and the write that follows it.
+// interrupted lets another process act between a read and the write that follows it.
 type interrupted struct {
 	API
 	before func()

@@ -18,7 +18,7 @@ import (
 	"github.com/runlane/runlane-go/lanetest"
 )
 
-// TestConformance runs the contract over one shared table: its cases keep to environments of their own.
+// TestConformance runs the contract over one shared table: its cases keep to separate environments.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	client := awstest.DynamoDB(t)
@@ -57,7 +57,7 @@ func storageHarness(client *dynamodb.Client, table string, api func(testing.TB) 
 	}
 }
 
-// mortalClient is that of a process which dies after so many requests. The error is one that nobody tries again.
+// mortalClient is that of a process which dies after so many requests. The error is one that no caller tries again.
 type mortalClient struct {
 	dynamostore.API
 	left atomic.Int64

@@ -125,7 +125,7 @@ func keyedCreation(t *testing.T, id runlane.RunID, idempotency, singleton string
 	return c
 }
 
-// burst lets callers create at once, each in a process of its own, and returns who won and what the others were told.
+// burst lets callers create at once, each in a separate process, and returns who won and what the others were told.
 func (a *arbiter) burst(t *testing.T, callers int, command func(i int) *lane.AppendCommand) (won []runlane.RunID, lost []error) {
 	t.Helper()
 	var guard sync.Mutex
@@ -248,7 +248,7 @@ func TestHazard48_BurstWithoutReads_IsRetryable(t *testing.T) {
 			}
 		}
 		if unavailable == 0 {
-			t.Error("nobody ran out of tries: the case shows nothing")
+			t.Error("no caller ran out of tries: the case shows nothing")
 		}
 	})
 }

@@ -26,7 +26,7 @@ func TestConformance_Endpoint(t *testing.T) {
 	lanetest.RunStorage(t, harness)
 }
 
-// fewShards answers for the config item of every environment, as if somebody had put it there.
+// fewShards answers for the config item of every environment, as if an operator had put it there.
 type fewShards struct{ dynamostore.API }
 
 func (f fewShards) GetItem(ctx context.Context, in *dynamodb.GetItemInput, o ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {

@@ -12,7 +12,7 @@ import (
 	"github.com/runlane/runlane-go/lanetest"
 )
 
-// The contract holds whatever becomes of single requests: a store that gave up, or that took its own write for somebody else's,
+// The contract holds whatever the outcome of single requests: a store that gave up, or that took its own write for another's,
 // would fail a case. More kinds of faults, with the build tag conformance: endpoint_test.go.
 func TestConformance_UnderFaults(t *testing.T) {
 	t.Parallel()

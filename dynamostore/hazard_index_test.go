@@ -27,7 +27,7 @@ func (w *world) plantAll(items []item.Item) {
 	w.Helper()
 	client, ok := w.store.db.Client.(*dynamodb.Client)
 	if !ok {
-		w.Fatalf("the loader writes through a client of its own kind, not %T", w.store.db.Client)
+		w.Fatalf("the loader writes through a special client, not %T", w.store.db.Client)
 	}
 	for batch := range slices.Chunk(items, batchWrites) {
 		var writes []types.WriteRequest
@@ -71,7 +71,7 @@ func (w *world) partitions(n int) []*rows.Run {
 	return runs
 }
 
-// fill gives the only slot of each run's partition to somebody else, for good.
+// fill gives the only slot of each run's partition to another run, for good.
 func (w *world) fill(runs ...*rows.Run) {
 	w.Helper()
 	var items []item.Item
@@ -164,7 +164,7 @@ func TestHazard15_BacklogOfAnotherQueue_CostsItsKeysOnly(t *testing.T) {
 	}
 	used := w.meter.Stats().Operations
 	if used["read runs"].ReadUnits != 1 {
-		t.Errorf("reading runs took %v units, want the one of its own: %v", used["read runs"], used)
+		t.Errorf("reading runs took %v units, want only its own: %v", used["read runs"], used)
 	}
 	if scan := used["scan"]; scan.Requests > 120 || scan.ReadUnits > 100 {
 		t.Errorf("reading %d keys took %v", maxScanRows+100, scan)
@@ -231,7 +231,7 @@ func (c *staleIndex) remember(w *world, kind rows.MarkerKind) {
 	}
 }
 
-// The index still shows runs where they were: one was moved, one has finished, one is gone. Nobody counts them as waiting, nobody
+// The index still shows runs where they were: one was moved, one has finished, one is gone. No reader counts them as waiting, none
 // moves them, and no page says that there is more: a tick that repeats while something waits comes to its end.
 func TestHazard24_StaleRows_AreNobodysWork(t *testing.T) {
 	w := newWorld(t)
@@ -288,7 +288,7 @@ func (c blindIndex) Query(ctx context.Context, in *dynamodb.QueryInput, o ...fun
 	return c.API.Query(ctx, in, o...)
 }
 
-// Lists lag; whoever asks for one run, or for the holder of a key, is told what holds, though no index shows the run.
+// Lists lag; a caller that asks for one run, or for the holder of a key, is told what holds, though no index shows the run.
 func TestHazard25_IndexIsLate_ReadsOfOneRunAreExact(t *testing.T) {
 	w := newWorld(t)
 	w.create(eager, 0, owned("key", []byte(`{}`)))

@@ -44,7 +44,7 @@ func (w *world) dies(lease time.Duration) {
 }
 
 // A claim leaves its marker only where it is looked at before the lease is over: in q or w, and not later than that. Anywhere else
-// nobody would look at the run of a worker that died for hours, in d for ever.
+// no reader would find the run of a worker that died for hours, in d for ever.
 func TestHazard01_ClaimedFromAnywhere_RunIsFoundAtItsLeaseEnd(t *testing.T) {
 	t.Parallel()
 	const lease = time.Minute
@@ -116,7 +116,7 @@ func TestHazard01_ClaimedFromD_MarkerLeavesTheFullPartition(t *testing.T) {
 	run.checked()
 }
 
-// overtaken lets somebody act between a commit's reads and the commit.
+// overtaken lets another process act between a commit's reads and the commit.
 type overtaken struct {
 	API
 	before func()
@@ -226,7 +226,7 @@ func TestHazard03_MarkerHoldsTheTrueMoment_PatienceIsTheReaders(t *testing.T) {
 	w.checked()
 }
 
-// Rows that are to be handed over have a marker of their own, which is read without patience: a failed row at its next attempt, a
+// Rows that are to be handed over have a separate marker, which is read without patience: a failed row at its next attempt, a
 // deferred one at once, and a dead one is the list of dead letters.
 func TestHazard04_RowsNotHandedOver_AreFoundWithoutPatience(t *testing.T) {
 	t.Parallel()

@@ -49,7 +49,7 @@ func TestHazard_ScheduledRowPublishedAfterALook_IsFoundWhenItsWakeupIsLost(t *te
 	}
 	w.pass(time.Second).ack() // the wakeup was sent; it is lost
 	if w.pass(24 * time.Hour); !w.noticed() {
-		t.Errorf("nobody looks at the run a day later; its marker is %s", w.marker())
+		t.Errorf("no scan finds the run a day later; its marker is %s", w.marker())
 	}
 	w.checked()
 }
@@ -60,12 +60,12 @@ func TestHazard_RefusedReservation_IsFoundWhenTheQueueLosesItsLimit(t *testing.T
 	r.fail(5 * time.Second)
 	r.bounded(0)
 	if r.pass(24 * time.Hour); !r.noticed() {
-		t.Errorf("nobody looks at the run a day later; its marker is %s", r.marker())
+		t.Errorf("no scan finds the run a day later; its marker is %s", r.marker())
 	}
 	r.checked()
 }
 
-// A run whose wakeup was never handed over waited for a slot while its queue had a limit. Without one, nobody who hands wakeups over looks
+// A run whose wakeup was never handed over waited for a slot while its queue had a limit. Without one, no stage that hands wakeups over looks
 // among those that wait for a slot.
 func TestHazard_DeferredRunThatWaitedForASlot_IsPublishedWhenItsQueueLosesItsLimit(t *testing.T) {
 	w := newWorld(t).create(deferred, 0, nil).bounded(1)
@@ -75,13 +75,13 @@ func TestHazard_DeferredRunThatWaitedForASlot_IsPublishedWhenItsQueueLosesItsLim
 		t.Fatalf("dispatched %v, its marker is %s", got, w.marker())
 	}
 	if w.bounded(0); !w.noticed() {
-		t.Errorf("nobody looks at the run; its marker is %s", w.marker())
+		t.Errorf("no scan finds the run; its marker is %s", w.marker())
 	}
 	w.checked()
 }
 
 // A tick looks ahead for waits that end before the next one. A reservation that will be over by then, of a queue that has no limit any
-// more, is not over yet: whoever was to publish its wakeup died, and the tick's last stage has to find the row.
+// more, is not over yet: the process that was to publish its wakeup died, and the tick's last stage has to find the row.
 func TestScanAhead_OfAReservationThatWillBeOver_LeavesItsRowToBePublished(t *testing.T) {
 	w := newWorld(t).bounded(1)
 	run := w.must(w.enter(2 * time.Minute)) // its publisher has the row for 30 s, and dies

@@ -157,7 +157,7 @@ func TestHazard25_FilterWithoutMatches_ExaminesABoundedPart(t *testing.T) {
 	}
 }
 
-// Runs that wait for a slot have no time of their own: they come after those that have one, by partition, and before finished ones.
+// Runs that wait for a slot have no own time: they come after those that have one, by partition, and before finished ones.
 func TestHazard25_SlotlessRuns_ComeBetweenTimedAndFinishedOnes(t *testing.T) {
 	w := newWorld(t)
 	w.finished(nil, nil).load(w.template(), "c", 3)

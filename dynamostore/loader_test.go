@@ -73,7 +73,7 @@ func (w *world) load(t template, prefix string, n int) *world {
 	w.Helper()
 	client, ok := w.store.db.Client.(*dynamodb.Client)
 	if !ok {
-		w.Fatalf("the loader writes through a client of its own kind, not %T", w.store.db.Client)
+		w.Fatalf("the loader writes through a special client, not %T", w.store.db.Client)
 	}
 	shards, err := w.store.shardCounts(w.Context(), "test")
 	if err != nil {

@@ -55,10 +55,10 @@ func TestPlainWrite_Answers(t *testing.T) {
 		message string
 	}{
 		"conflicts are repeated":                                 {script: []answer{met, met}, ok: true},
-		"conflicts go on while nobody has won":                   {script: slices.Repeat([]answer{met}, 20), ok: true},
+		"conflicts go on while no caller has won":                {script: slices.Repeat([]answer{met}, 20), ok: true},
 		"conflicts for good say so, and that nothing happened":   {script: slices.Repeat([]answer{met}, 24), outcome: "not committed", message: "put it: met transactions"},
 		"conflicts for good, and another has it by now":          {script: slices.Repeat([]answer{met}, 8), there: "them"},
-		"conflicts for good, and nobody can tell who has it":     {script: slices.Repeat([]answer{met}, 8), there: "them", deaf: true, outcome: "not committed", message: "met transactions"},
+		"conflicts for good, and the winner is unknown":          {script: slices.Repeat([]answer{met}, 8), there: "them", deaf: true, outcome: "not committed", message: "met transactions"},
 		"refused after a lost answer, and it is there":           {script: []answer{{true, errLostAnswer}, {false, errExpired}}, ok: true},
 		"refused after a lost answer, and it is not":             {script: []answer{{false, errLostAnswer}, {false, errExpired}}, outcome: "unknown", message: "expired"},
 		"refused after a lost answer, and reading fails as well": {script: []answer{{true, errLostAnswer}, {false, errExpired}}, deaf: true, outcome: "unknown", message: "expired"},

@@ -45,8 +45,8 @@ func TestPrune_Budget(t *testing.T) {
 		"a simple run":                            {simple(), nil, false, run},
 		"with an idempotency owner":               {idempotent, nil, false, run + 1},
 		"with both owners":                        {owned("a", []byte(`{}`)), nil, false, run + 2},
-		"with a payload of 3 KB of its own":       {&runlane.RunCreated{Payload: bulky(3)}, nil, false, run + 1 + 3},
-		"with payload and output of their own":    {&runlane.RunCreated{Payload: bulky(3)}, bulky(2), false, run + 1 + 3 + 2},
+		"with a payload of 3 KB in an item":       {&runlane.RunCreated{Payload: bulky(3)}, nil, false, run + 1 + 3},
+		"with payload and output in items":        {&runlane.RunCreated{Payload: bulky(3)}, bulky(2), false, run + 1 + 3 + 2},
 		"passed over, because it retains its key": {owned("a", bulky(3)), nil, true, 0},
 	} {
 		t.Run(name, func(t *testing.T) {

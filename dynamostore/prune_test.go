@@ -22,7 +22,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// bulky makes a payload or output that needs an item of its own, of about so many write units.
+// bulky makes a payload or output that needs a separate item, of about so many write units.
 func bulky(units int) []byte {
 	random := rand.New(rand.NewPCG(3, uint64(units))) //nolint:gosec // fixed bytes
 	b := make([]byte, units*1024-300)
@@ -304,7 +304,7 @@ func (w *world) keyed(key string, payload []byte) *world {
 // readParts stands for the read of what a run consists of, in a script.
 const readParts = "read"
 
-// What a deletion meets on its way is not the caller's business, and a lost answer is not counted as somebody else's work.
+// What a deletion meets on its way is not the caller's business, and a lost answer is not counted as another's work.
 func TestPrune_ConflictsThrottlingAndLostAnswers_AreRepeated(t *testing.T) {
 	w := newWorld(t)
 	w.finished(owned("key", bulky(3)), nil)

@@ -47,7 +47,7 @@ func (m *meeting) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, 
 	}
 }
 
-// A backlog at which nobody has anything to do: its markers are moved several at a time, each once and for the price of one, and the
+// A backlog at which no stage has anything to do: its markers are moved several at a time, each once and for the price of one, and the
 // run of a worker that died behind it is found by the same look.
 func TestScan_IdleMarkers_AreMovedAtOnceAndWhatLiesBehindIsFound(t *testing.T) {
 	w := newWorld(t)
@@ -85,7 +85,7 @@ func TestScan_IdleMarkers_AreMovedAtOnceAndWhatLiesBehindIsFound(t *testing.T) {
 	w.checked()
 }
 
-// A long wait has no delayed wakeup: whoever finds it due hands its row over. Until a worker has claimed the run, that wakeup is on its
+// A long wait has no delayed wakeup: the tick that finds it due hands its row over. Until a worker has claimed the run, that wakeup is on its
 // way, as a queued run's is, and is not asked for again.
 func TestScan_ScheduledRunWhoseRowWasJustPublished_IsLeftToItsWakeup(t *testing.T) {
 	w := newWorld(t)

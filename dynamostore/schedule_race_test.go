@@ -62,7 +62,7 @@ func (c *scheduleClient) TransactWriteItems(
 	return out, err
 }
 
-// Somebody else comes between what a completion read and what it writes.
+// Another process comes between what a completion read and what it writes.
 func TestCompletion_Interleaved(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
@@ -134,7 +134,7 @@ func TestCompletion_OfAnOvertakenOccurrence_Interleaved(t *testing.T) {
 		between func(other *world, fire time.Time, token string)
 		runs    []runlane.RunID
 	}{
-		"with a takeover by somebody who read the record before": {func(other *world, fire time.Time, _ string) {
+		"with a takeover by a process that read the record before": {func(other *world, fire time.Time, _ string) {
 			key := item.Key(rows.OccurrencePK(nightly), rows.OccurrenceSK(rows.ToMillis(fire)))
 			if _, ok, err := other.store.db.Update(other.Context(), "test", &item.Update{
 				Key: key, Expression: "SET #ct = :ct", Condition: item.Condition{Text: "attribute_exists(#pk)"}, Values: item.Item{":ct": item.Text("theirs")},
@@ -209,7 +209,7 @@ func TestSchedule_LostAnswersAndConflicts(t *testing.T) {
 			fire := w.now
 			token := w.occurrence(fire)
 			if token == "" {
-				t.Fatal("our own claim counts as somebody else's")
+				t.Fatal("our own claim counts as another's")
 			}
 			if err := w.completeOccurrence(fire, token, "run_1"); err != nil {
 				t.Fatal(err)

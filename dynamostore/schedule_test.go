@@ -237,7 +237,7 @@ func TestSchedule_UnknownAttributesStay(t *testing.T) {
 	}
 }
 
-// Claims that nobody completed are passed over, 1,000 a page at most, and starve nothing behind them.
+// Claims that were never completed are passed over, 1,000 a page at most, and starve nothing behind them.
 func TestListScheduleOccurrences_ManyClaims_BoundsThePage(t *testing.T) {
 	w := newWorld(t).registered()
 	fire := w.now

@@ -130,7 +130,7 @@ func TestTransaction_Answers(t *testing.T) {
 	}{
 		"a conflict is repeated in place":                                 {[]answer{conflict}, 2, "", ""},
 		"seven conflicts are repeated":                                    {repeat(7, conflict), 8, "", ""},
-		"the eighth is, while nobody has won":                             {repeat(23, conflict), 24, "", ""},
+		"the eighth is, while no caller has won":                          {repeat(23, conflict), 24, "", ""},
 		"the twenty-fourth conflict ends it, known not committed":         {repeat(24, conflict), 24, runlane.ErrStorageUnavailable, "not committed"},
 		"a lost answer is settled by sending again":                       {[]answer{{true, errLostAnswer}}, 2, "", ""},
 		"a server error is settled by sending again":                      {[]answer{{false, errServer}}, 2, "", ""},
@@ -148,7 +148,7 @@ func TestTransaction_Answers(t *testing.T) {
 		"throttles for good are known not committed":                      {repeat(8, answer{false, errThrottled}), 8, runlane.ErrStorageUnavailable, "not committed"},
 		"throttled members for good are known not committed":              {repeat(8, answer{false, cancelled("ThrottlingError", "None")}), 8, runlane.ErrStorageUnavailable, "not committed"},
 		"conflicts after a lost answer are settled by the log item":       {slices.Concat(repeat(1, answer{true, errLostAnswer}), repeat(2, conflict)), 3, "", ""},
-		"conflicts after an outage do not tell what became of the commit": {slices.Concat(repeat(1, answer{false, errLostAnswer}), repeat(24, conflict)), 25, runlane.ErrStorageUnavailable, "unknown"},
+		"conflicts after an outage do not tell the outcome of the commit": {slices.Concat(repeat(1, answer{false, errLostAnswer}), repeat(24, conflict)), 25, runlane.ErrStorageUnavailable, "unknown"},
 		"a throttle backs off":                                            {[]answer{{false, errThrottled}}, 2, "", ""},
 		"a throttled member backs off":                                    {[]answer{{false, cancelled("ThrottlingError", "None")}}, 2, "", ""},
 		"a throttle beside a conflict backs off":                          {[]answer{{false, cancelled("ThrottlingError", "TransactionConflict")}}, 2, "", ""},

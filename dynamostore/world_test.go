@@ -18,7 +18,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// world drives one run through a store on DynamoDB Local, at instants of its own.
+// world drives one run through a store on DynamoDB Local, at its own instants.
 type world struct {
 	testing.TB
 	store *Store

@@ -36,7 +36,7 @@ func TestHazard18_StandardBatch_SharesNoDeadlineInTurn(t *testing.T) {
 	together.Add(10)
 	p := open(t, func(ctx context.Context, _ string) error {
 		together.Done()
-		together.Wait() // nobody returns before all are here
+		together.Wait() // none returns before all are here
 		return nil
 	})
 	var records []events.SQSMessage

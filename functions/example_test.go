@@ -27,7 +27,7 @@ func ExampleStart() {
 	})
 }
 
-// The handlers are plain functions, for tests and for programs with a main of their own.
+// The handlers are plain functions, for tests and for programs with their own main.
 func ExampleBridge() {
 	ctx := context.Background()
 	handler := greet.Handle(func(context.Context, *runlane.Attempt, string) error { return nil })
@@ -54,7 +54,7 @@ func ExampleBridge() {
 	// succeeded <nil>
 }
 
-// A program with a main of its own chooses the handler by itself. Start does the same, and reports what keeps it from opening.
+// A program with its own main chooses the handler by itself. Start does the same, and reports what keeps it from opening.
 func ExampleTick() {
 	ctx := context.Background()
 	rt, err := core.Open(ctx, memlane.New(), &core.Options{Logger: slog.New(slog.DiscardHandler)})

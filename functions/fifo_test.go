@@ -34,7 +34,7 @@ type work struct {
 	Takes time.Duration
 }
 
-// fifoWorld is a program whose wakeups go through a FIFO queue and a mapping as of the template, in virtual time. Nobody ticks.
+// fifoWorld is a program whose wakeups go through a FIFO queue and a mapping as of the template, in virtual time. No process ticks.
 type fifoWorld struct {
 	*core.Runtime
 
@@ -257,7 +257,7 @@ func TestBridge_AttemptThatHadLessThanItsTime_IsReleased(t *testing.T) {
 	}{
 		"a timeout":               {runlane.TaskOptions[work]{Timeout: 50 * time.Second}, nil, runlane.StatusReleased},
 		"no timeout":              {runlane.TaskOptions[work]{}, nil, runlane.StatusReleased},
-		"an error of its own":     {runlane.TaskOptions[work]{}, errors.New("connection closed"), runlane.StatusReleased},
+		"its own error":           {runlane.TaskOptions[work]{}, errors.New("connection closed"), runlane.StatusReleased},
 		"a permanent one":         {runlane.TaskOptions[work]{}, runlane.Permanent(errors.New("never")), runlane.StatusFailed},
 		"its whole time, in fact": {runlane.TaskOptions[work]{Timeout: 40 * time.Second}, nil, runlane.StatusFailed},
 	} {

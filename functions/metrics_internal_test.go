@@ -158,7 +158,7 @@ func TestMeter_NothingDue_IsZeroAndNotMissing(t *testing.T) {
 	}
 }
 
-// Lines hold each count once, whoever flushes.
+// Lines hold each count once, whichever call flushes.
 func TestMeter_InvocationsSideBySide_LoseAndRepeatNothing(t *testing.T) {
 	t.Parallel()
 	m, rt, out := newTestMeter(t, &watchedStorage{})

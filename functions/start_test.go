@@ -25,7 +25,7 @@ import (
 	"github.com/runlane/runlane-go/memlane"
 )
 
-// functionVariable makes this test's binary the function's: Start needs a process of its own, whose end is the test's.
+// functionVariable makes this test's binary the function's: Start needs a separate process, whose end is the test's.
 const functionVariable = "FUNCTIONS_TEST_OPENER"
 
 // startedAsFunction serves the role from the environment, on one of the openers below, and does not return then.

@@ -20,7 +20,7 @@ import (
 	"github.com/runlane/runlane-go/infra"
 )
 
-// bundle is one test's access to local AWS, with a name of its own for everything it creates.
+// bundle is one test's access to local AWS, with a separate name for everything it creates.
 type bundle struct {
 	tables *dynamodb.Client
 	queues *sqs.Client

@@ -123,7 +123,7 @@ func appendExistingID(t *testing.T, b *bundle) {
 func appendTokenAfterSequence(t *testing.T, b *bundle) {
 	queued := b.create(noon, RunOptions{})
 	unowned := b.Append(t, queued, noon, Delivery(queued, noon, noon))
-	unowned.LeaseToken = "nobody's"
+	unowned.LeaseToken = "unknown"
 	_, err := b.storage.AppendRunEvents(b.ctx(), unowned)
 	wantConflict(t, err, runlane.ConflictLeaseOwnership, queued.ID)
 

@@ -24,7 +24,7 @@ func (s *mergesDefinitions) PutTask(ctx context.Context, c *lane.PutTaskCommand)
 	return s.sound.PutTask(ctx, &merged)
 }
 
-// onlyTheLastProgram shows the tasks of whoever stored some last.
+// onlyTheLastProgram shows the tasks of the program that stored some last.
 type onlyTheLastProgram struct{ sound }
 
 func (s *onlyTheLastProgram) ListTasks(ctx context.Context, q *lane.PageQuery) (*runlane.Page[lane.TaskRecord], error) {

@@ -138,7 +138,7 @@ func (s createsWithoutTheKey) AppendRunEvents(ctx context.Context, c *lane.Appen
 	return commit, err
 }
 
-// cleansUpOnLookup frees the key of whoever is finished when it is asked for.
+// cleansUpOnLookup frees the key of a finished run when it is asked for.
 type cleansUpOnLookup struct{ sound }
 
 func (s cleansUpOnLookup) GetRunByIdempotencyKey(ctx context.Context, key lane.OwnerKey) (*runlane.Run, error) {

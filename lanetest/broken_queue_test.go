@@ -91,7 +91,7 @@ func (s cancelFails) AppendRunEvents(ctx context.Context, c *lane.AppendCommand)
 	if c.Projected != nil && c.Projected.Status == runlane.StatusCancelled && c.Queue.Bounded() {
 		inspection, err := s.InspectRun(ctx, &lane.InspectQuery{RunKey: c.Key(), Queue: c.Queue})
 		if err == nil && len(inspection.Holders) > 0 && inspection.Holders[0] != c.Projected.ID {
-			return nil, runlane.NewConflict(runlane.ConflictQueueCapacity, "the slot is somebody else's")
+			return nil, runlane.NewConflict(runlane.ConflictQueueCapacity, "the slot belongs to another run")
 		}
 	}
 	return s.sound.AppendRunEvents(ctx, c)

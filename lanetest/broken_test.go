@@ -99,7 +99,7 @@ type marksAllOrNothing struct{ sound }
 
 func (s marksAllOrNothing) MarkOutboxMessagesPublished(ctx context.Context, c *lane.MarkPublishedCommand) error {
 	for _, m := range c.Messages {
-		if m.ClaimToken == "somebody else's" {
+		if m.ClaimToken == "another's" {
 			err := runlane.NewConflict(runlane.ConflictOutboxClaim, "one is stale")
 			err.Meta = map[string]string{"outbox_ids": m.ID}
 			return err

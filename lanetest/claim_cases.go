@@ -86,7 +86,7 @@ func (b *bundle) claimRace(t *testing.T, run *runlane.Run, at time.Time) {
 		}
 	}
 	if winner == nil {
-		t.Fatal("nobody acquired the run")
+		t.Fatal("no caller acquired the run")
 	}
 	equal(t, "run after the race", winner.Run, b.get(run.ID))
 }
@@ -201,7 +201,7 @@ func heartbeatJudged(t *testing.T, b *bundle) {
 
 	// Another owner, at the sequence that the caller knows.
 	forged := *asked
-	forged.Lease.Token = "of nobody"
+	forged.Lease.Token = "forged"
 	_, err = b.storage.HeartbeatRunLease(b.ctx(), b.Heartbeat(t, &forged, noon.Add(time.Second), noon.Add(time.Hour)))
 	wantConflict(t, err, runlane.ConflictLeaseOwnership, run.ID)
 	// Both wrong: the sequence is judged first.

@@ -53,7 +53,7 @@ func (b *bundle) born(at time.Time) lane.OutboxMessage {
 
 func marksRowByRow(t *testing.T, b *bundle) {
 	stale := func(m lane.OutboxMessage) lane.OutboxRef {
-		return lane.OutboxRef{ID: m.ID, ClaimToken: "somebody else's"}
+		return lane.OutboxRef{ID: m.ID, ClaimToken: "another's"}
 	}
 	failure := func(ref lane.OutboxRef) lane.OutboxFailure {
 		return lane.OutboxFailure{OutboxRef: ref, Attempts: 1, Failure: refusal, NextAvailableAt: noon.Add(time.Hour)}

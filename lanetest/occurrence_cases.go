@@ -133,7 +133,7 @@ func occurrenceRace(t *testing.T, b *bundle) {
 		}
 	}
 	if token == "" {
-		t.Fatal("nobody acquired the occurrence")
+		t.Fatal("no caller acquired the occurrence")
 	}
 	equal(t, "record after the claims", before, b.record("nightly"))
 	if err := b.complete("nightly", fire, token, "run_1"); err != nil {

@@ -74,7 +74,7 @@ func progressFenced(t *testing.T, b *bundle) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	wantConflict("nobody owns it", "none")
+	wantConflict("without an owner", "none")
 	run = b.claim(run, noon, noon.Add(time.Minute))
 	wantConflict("another's token", "another's")
 	first := run.Lease.Token

@@ -18,7 +18,7 @@ var ruleSection = regexp.MustCompile(`(docs/[a-z/]+\.md), ([A-Z][^:;.\n]*)`)
 // caseTables are the functions whose literals list cases: what they return, and the type of a row.
 var caseTables = []string{"storageCase", "transportCase", "laneCase"}
 
-// Whoever reads a failed case has to find the rule: its function, or the one that lists its group, names the section that states it.
+// The reader of a failed case has to find the rule: its function, or the one that lists its group, names the section that states it.
 func TestCases_NameTheSectionOfTheirRule(t *testing.T) {
 	t.Parallel()
 	functions, headings := parsedFunctions(t), documentHeadings(t)
@@ -36,7 +36,7 @@ func TestCases_NameTheSectionOfTheirRule(t *testing.T) {
 			}
 			f := functions[function]
 			if f == nil {
-				t.Errorf("case %s is not a function of its own", name)
+				t.Errorf("case %s is not a separate function", name)
 				continue
 			}
 			section := ruleSection.FindStringSubmatch(flat(f.Doc))

@@ -15,7 +15,7 @@ import (
 )
 
 // fakeAWS answers the few requests that creating table and queues takes, and keeps what was created. It stands for an endpoint
-// that somebody else started.
+// that another user started.
 type fakeAWS struct {
 	*httptest.Server
 

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// shell is one user's shell: an environment of its own, and a state folder.
+// shell is one user's shell: a separate environment, and a state folder.
 type shell struct {
 	env   map[string]string
 	state string

@@ -161,7 +161,7 @@ func TestUp_EndpointOfTheLastOne_IsIgnored(t *testing.T) {
 	s.mustRun(t, "down.sh")
 	s.mustRun(t, "up.sh")
 	if mode := s.file(t, "mode"); mode != "docker" {
-		t.Errorf("mode %q, want docker: the endpoint of the stopped one was taken for somebody else's", mode)
+		t.Errorf("mode %q, want docker: the endpoint of the stopped one was taken for another user's", mode)
 	}
 }
 
@@ -284,7 +284,7 @@ func TestDown_NothingStarted_IsHarmless(t *testing.T) {
 	}
 }
 
-// A pid file may outlive its process, and the number then belongs to somebody else: here to this very test.
+// A pid file may outlive its process, and the number then belongs to another process: here to this very test.
 func TestDown_PidOfAnotherProcess_IsLeftAlone(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
@@ -357,7 +357,7 @@ func TestVersions_AreTheSameEverywhere(t *testing.T) {
 	}
 }
 
-// What pip installs is exactly what was locked: every package with one version and at least one hash, and no index of somebody's.
+// What pip installs is exactly what was locked: every package with one version and at least one hash, and no foreign index.
 func TestLock_PinsAndHashesEveryPackage(t *testing.T) {
 	t.Parallel()
 	content, err := os.ReadFile("requirements.lock")

@@ -20,8 +20,8 @@ func TestCheck_FindsEachBrokenSlot(t *testing.T) {
 		"a slot that its run forgot":     func(_ *environment, reserved, _ *entry) { reserved.slot = nil },
 		"a slot that its run made up":    func(_ *environment, reserved, waiting *entry) { waiting.slot = reserved.slot },
 		"a slot of another partition":    func(env *environment, reserved, _ *entry) { hold(env.partition(partitionKey{"q", "x"}), reserved) },
-		"a partition that nobody uses":   func(env *environment, _, _ *entry) { env.partition(partitionKey{"q", "x"}) },
-		"nobody knows that a run waits":  func(_ *environment, _, waiting *entry) { waiting.wants.move(waiting, place{}) },
+		"a partition that no run uses":   func(env *environment, _, _ *entry) { env.partition(partitionKey{"q", "x"}) },
+		"it is unknown that a run waits": func(_ *environment, _, waiting *entry) { waiting.wants.move(waiting, place{}) },
 		"a run waits where it is not":    func(_ *environment, _, waiting *entry) { waiting.wants.set.remove(item{waiting.wants.at, waiting}) },
 		"a run waits for the wrong time": func(_ *environment, _, waiting *entry) { waiting.wants.move(waiting, place{waiting.wants.set, 7}) },
 		"its partition is gone": func(env *environment, _, waiting *entry) {
@@ -81,10 +81,10 @@ func TestCheck_FindsEachBrokenInvariant(t *testing.T) {
 		"running, still delivered": {func(_ *environment, e *entry) { e.state.status = runlane.StatusRunning }, ruleDelivery},
 		"idempotency key unowned":  {func(env *environment, _ *entry) { clear(env.idempotency) }, ruleOwners},
 		"singleton key unowned":    {func(env *environment, _ *entry) { clear(env.singletons) }, ruleOwners},
-		"a key of somebody else": {func(env *environment, e *entry) {
+		"a key of another run": {func(env *environment, e *entry) {
 			env.singletons[scopedKey{"task", "another"}] = e
 		}, ruleOwners},
-		"an idempotency key of somebody else": {func(env *environment, e *entry) {
+		"an idempotency key of another run": {func(env *environment, e *entry) {
 			env.idempotency[scopedKey{"task", "another"}] = &owner{run: e}
 		}, ruleOwners},
 		"a singleton of a finished run": {func(_ *environment, e *entry) { e.state.status = runlane.StatusFailed }, ruleOwners},

@@ -7,7 +7,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// FuzzOutboxIDs gives ids and claim tokens of rows that never were: nobody's row is found by them.
+// FuzzOutboxIDs gives ids and claim tokens of rows that never were: no row is found by them.
 func FuzzOutboxIDs(f *testing.F) {
 	f.Add("run_1:2", "claim_1")
 	f.Add("run_1:+2", "claim_01")

@@ -46,7 +46,7 @@ type sharesKeys struct{ *liar }
 func (s sharesKeys) AppendRunEvents(ctx context.Context, c *lane.AppendCommand) (*lane.Commit, error) {
 	if created, ok := c.Events[0].Body.(*runlane.RunCreated); ok && s.now() {
 		other, projected, body := *c, *c.Projected, *created
-		body.SingletonKey += string(projected.ID) // another key, so that nobody is in the way
+		body.SingletonKey += string(projected.ID) // another key, so that no run is in the way
 		if projected.SingletonKey == "" {
 			body.SingletonKey = ""
 			body.IdempotencyKey += string(projected.ID)

@@ -43,7 +43,7 @@ func TestTransport_RefusedAgainAndAgain_ComesAtGrowingDistances(t *testing.T) {
 	})
 }
 
-// Two programs with different tasks receive from one queue. What one refuses the other gets at once, once; whoever is busy gets it next,
+// Two programs with different tasks receive from one queue. What one refuses the other gets at once, once; a busy one gets it next,
 // and who leaves gives back what was meant for it.
 func TestTransport_WhatOneReceiverRefuses_GoesToTheOther(t *testing.T) {
 	t.Parallel()

@@ -15,7 +15,7 @@ var (
 	registered = time.Date(2026, 11, 2, 3, 4, 5, 678_000_000, time.UTC)
 )
 
-// planned is a storage with one schedule and a clock of its own.
+// planned is a storage with one schedule and a separate clock.
 type planned struct {
 	*testing.T
 	storage *memlane.Storage
@@ -92,7 +92,7 @@ func TestHazard16_ExpiredOccurrence_IsNotClaimedAgain(t *testing.T) {
 	}
 }
 
-// Claims that nobody completed are passed over, 1,000 a page at most, and starve nothing behind them.
+// Claims that were never completed are passed over, 1,000 a page at most, and starve nothing behind them.
 func TestListScheduleOccurrences_ManyClaims_BoundsThePage(t *testing.T) {
 	t.Parallel()
 	p := newPlanned(t)

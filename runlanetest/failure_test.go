@@ -56,7 +56,7 @@ func TestFinish_OfARunThatNobodyExecutes_SaysWhy(t *testing.T) {
 			t.Parallel()
 			got := spyOn(t, func(t testing.TB) {
 				rt := runlanetest.New(t, &runlanetest.Options{Handlers: []runlane.Handler{echo.Handle(succeed)}})
-				rt.FinishAll() // leaves alone what nobody executes
+				rt.FinishAll() // leaves alone what no worker executes
 				rt.Finish(rt.MustTrigger(c.call, c.options).ID)
 			})
 			if !strings.Contains(got, c.want+"\nit is queued, ") {

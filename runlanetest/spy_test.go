@@ -17,7 +17,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // spy is a test that only writes down how it ends.
 type spy struct {
-	testing.TB // for the methods that nobody calls
+	testing.TB // for the methods that are not called
 
 	ctx      context.Context //nolint:containedctx // it stands for a test, which has one
 	mu       sync.Mutex

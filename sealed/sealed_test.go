@@ -192,7 +192,7 @@ func TestDecode_PlainBytes_AreTakenUnlessRefused(t *testing.T) {
 // Encrypted bytes do not compress: 20,000 bytes of JSON would be 20,000 in the table.
 func TestEncode_CompressesBeforeItEncrypts(t *testing.T) {
 	t.Parallel()
-	plain := bytes.Repeat([]byte(`{"id":"u_1234","name":"somebody","tags":["a","b"]},`), 400)
+	plain := bytes.Repeat([]byte(`{"id":"u_1234","name":"some one","tags":["a","b"]},`), 400)
 	k := key(t, "2026-11", 1)
 	small, _ := encode(t, codec(t, nil, k), place, plain)
 	large, _ := encode(t, codec(t, &sealed.Options{NoCompression: true}, k), place, plain)

@@ -63,7 +63,7 @@ func (f *fakeSQS) add(url, body, group string, delay time.Duration) {
 	f.arrived = make(chan struct{})
 }
 
-// left are the messages that nobody deleted.
+// left are the messages that were not deleted.
 func (f *fakeSQS) left(url string) []fakeMessage {
 	f.mu.Lock()
 	defer f.mu.Unlock()

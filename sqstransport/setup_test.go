@@ -53,7 +53,7 @@ func wakeup(queue runlane.QueueName, run string) lane.Wakeup {
 	return lane.Wakeup{RunKey: lane.RunKey{Environment: "prod", RunID: runlane.RunID(run)}, Queue: queue, RequestedAt: start}
 }
 
-// attempts are n wakeups with outbox ids and run ids of their own.
+// attempts are n wakeups with separate outbox ids and run ids.
 func attempts(queue runlane.QueueName, n int) []lane.PublishAttempt {
 	list := make([]lane.PublishAttempt, n)
 	for i := range list {

@@ -43,7 +43,7 @@ var binary = sync.OnceValue(func() string {
 	return path
 })
 
-// program calls the binary with an environment of its own.
+// program calls the binary with a separate environment.
 type program struct{ environment []string }
 
 func (p *program) run(t *testing.T, code int, args ...string) (stdout, stderr string) {
@@ -120,7 +120,7 @@ func TestBinary_OnLocalAWS(t *testing.T) {
 	}
 	p.run(t, 0, "runs", "cancel", prefix)
 	p.run(t, 4, "runs", "cancel", prefix)
-	p.run(t, 3, "runs", "get", "nobody")
+	p.run(t, 3, "runs", "get", "absent")
 	p.run(t, 0, "tick")
 	p.run(t, 2, "worker")
 
@@ -135,7 +135,7 @@ func TestBinary_OnLocalAWS(t *testing.T) {
 	reader.run(t, 2, "trigger", "emails.welcome")
 	reader.run(t, 2, "tick")
 
-	// What is wrong with the surroundings has codes of its own, and no secret is shown.
+	// What is wrong with the surroundings has separate codes, and no secret is shown.
 	p.run(t, 2, "runs", "list", "--table", "absent")
 	away := &program{environment: append(slices.Clone(p.environment), "AWS_SECRET_ACCESS_KEY=very-secret", "AWS_MAX_ATTEMPTS=1")}
 	out, news := away.run(t, 5, "runs", "list", "--endpoint-url", "http://127.0.0.1:1")

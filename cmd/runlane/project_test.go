@@ -99,7 +99,7 @@ func (c *console) await(t *testing.T, text string) {
 	}
 }
 
-// background is a program that runs beside the test, in a process group of its own, as a shell would start it.
+// background is a program that runs beside the test, in a separate process group, as a shell would start it.
 type background struct {
 	*exec.Cmd
 	console

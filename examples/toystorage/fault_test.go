@@ -22,6 +22,6 @@ func TestAppendRunEvents_ALostAnswerIsFoundByReading(t *testing.T) {
 	if err != nil || run.EventSequence != c.Projected.EventSequence {
 		t.Fatalf("run is %+v, error %v: the commit that was reported as unknown is not there", run, err)
 	}
-	_, err = s.AppendRunEvents(t.Context(), c) // whoever repeats blindly takes its own commit for another's
+	_, err = s.AppendRunEvents(t.Context(), c) // a caller that repeats blindly takes its own commit for another's
 	wantConflict(t, err, runlane.ConflictEventSequence)
 }

@@ -155,7 +155,7 @@ func TestLists_RefuseForeignCursorsAndLimits(t *testing.T) {
 	}
 }
 
-// A key that nobody enforces must not look enforced.
+// A key that is not enforced must not look enforced.
 func TestAppendRunEvents_KeysAreRefused(t *testing.T) {
 	t.Parallel()
 	s, f := New(), lanetest.NewFactory(env)
@@ -198,7 +198,7 @@ func wantConflict(t *testing.T, err error, kind runlane.ConflictKind) {
 	}
 }
 
-// The engine opens on the toy as far as the toy goes: runs are made, read and cancelled, and nobody can execute them.
+// The engine opens on the toy as far as the toy goes: runs are made, read and cancelled, and no worker can execute them.
 func TestStorage_ServesARuntimeWithoutHandlers(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

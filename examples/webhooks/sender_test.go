@@ -149,9 +149,9 @@ func TestDeliver_NoAnswer_IsRetried(t *testing.T) {
 	t.Parallel()
 	silent := newSender(t, 20*time.Millisecond, func(_ http.ResponseWriter, r *http.Request) { stall(r) })
 	broken := newSender(t, 5*time.Second, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
-	nobody := newSender(t, 5*time.Second, nil)
-	nobody.Endpoints = func(string) (string, error) { return "http://127.0.0.1:1/?token=hidden", nil }
-	for name, sender := range map[string]*Sender{"timeout": silent, "connection lost": broken, "nobody listens": nobody} {
+	refused := newSender(t, 5*time.Second, nil)
+	refused.Endpoints = func(string) (string, error) { return "http://127.0.0.1:1/?token=hidden", nil }
+	for name, sender := range map[string]*Sender{"timeout": silent, "connection lost": broken, "no listener": refused} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			err := sender.Deliver(t.Context(), &runlane.Attempt{}, Delivery{ID: "1", Event: "push", Endpoint: "main", Payload: "{}"})

@@ -61,7 +61,7 @@ func (r *receiver) ServeHTTP(_ http.ResponseWriter, request *http.Request) {
 	select {
 	case <-r.answer:
 		r.served.Add(1)
-	case <-request.Context().Done(): // whoever asked has gone
+	case <-request.Context().Done(): // the client has gone
 	}
 }
 
@@ -120,7 +120,7 @@ func (o *output) String() string {
 	return o.text.String()
 }
 
-// start runs the program as the image would: its arguments, its user, no folder of its own, and exactly the compose file's variables.
+// start runs the program as the image would: its arguments, its user, no separate folder, and exactly the compose file's variables.
 func (s *site) start(arguments ...string) *container {
 	s.t.Helper()
 	if arguments == nil {

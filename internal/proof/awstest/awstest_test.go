@@ -42,7 +42,7 @@ func refusalOf(t *testing.T, f func(testing.TB)) string {
 	return d.said
 }
 
-// A client needs the endpoint of its own service and no other, and never goes to AWS itself.
+// A client needs the endpoint for its service and no other, and never goes to AWS itself.
 func TestClients_NeedTheEndpointOfTheirOwnService(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short makes no client")

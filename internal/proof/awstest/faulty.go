@@ -20,13 +20,13 @@ type Fault string
 
 // The faults.
 const (
-	// Down: nobody listens.
+	// Down: there is no listener.
 	Down Fault = "down"
 	// Silent: requests are taken and never answered.
 	Silent Fault = "silent"
 	// Expired: the session of the credentials is over.
 	Expired Fault = "expired"
-	// Unknown: nobody has such credentials. The refusal quotes what was signed, the session's token included, as some services do.
+	// Unknown: no user has such credentials. The refusal quotes what was signed, the session's token included, as some services do.
 	Unknown Fault = "unknown"
 	// Denied: the table can be looked at, nothing else may be done with it. Queues are open.
 	Denied Fault = "denied"
@@ -49,7 +49,7 @@ func Faulty(t testing.TB, fault Fault) (url string) {
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
-			return // nobody waits for an answer
+			return // no client waits for an answer
 		}
 		service, action, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
 		if fault == Silent && service != "" {
@@ -79,7 +79,7 @@ func Faulty(t testing.TB, fault Fault) (url string) {
 func (f Fault) answer(service, action, body string, r *http.Request) (status int, answer map[string]any) {
 	dynamo := strings.HasPrefix(service, "DynamoDB")
 	switch {
-	case service == "": // somebody wants to know the time
+	case service == "": // a client wants to know the time
 		return http.StatusOK, map[string]any{}
 	case f == Expired && dynamo:
 		return refusal("com.amazon.coral.service#ExpiredTokenException", "The security token included in the request is expired")

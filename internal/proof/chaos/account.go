@@ -13,7 +13,7 @@ import (
 	"github.com/runlane/runlane-go/internal/proof/lambdatest"
 )
 
-// Ending is what became of one run that was triggered.
+// Ending is the outcome of one run that was triggered.
 type Ending struct {
 	ID runlane.RunID
 	// Poison never lets its worker end.
@@ -26,7 +26,7 @@ type Ending struct {
 	Failure runlane.ErrorCode
 	// Attempts that started, and those of them that ended without an outcome.
 	Attempts, Abandoned int
-	// Wait is what a run that has not ended waits for; "" when nobody can say.
+	// Wait is what a run that has not ended waits for; "" when it is unknown.
 	Wait core.Wait
 }
 
@@ -81,7 +81,7 @@ func NewAccount(endings []Ending, effects []lambdatest.Entry) *Account {
 	}
 	for _, id := range slices.Sorted(maps.Keys(byRun)) {
 		if !seen[id] {
-			a.problem(id, "had an effect, and nobody triggered it")
+			a.problem(id, "had an effect, and was never triggered")
 		}
 	}
 	return a
@@ -104,7 +104,7 @@ func (a *Account) finished(e *Ending, effects int) {
 			name += " (poison)"
 		}
 	case e.Status != runlane.StatusSucceeded:
-		a.problem(e.ID, "is %s, and nobody asked for that", e.Status)
+		a.problem(e.ID, "is %s, and no caller asked for that", e.Status)
 	}
 	a.Finished++
 	a.Endings[name]++

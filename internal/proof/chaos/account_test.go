@@ -56,7 +56,7 @@ func TestAccount_EachThingThatMustNotBe_IsReported(t *testing.T) {
 			e[4].Wait = ""
 			return e, l
 		}, 1, `far is scheduled and waits for nothing that has a name ("")`},
-		"a wait that nobody knows": {func(e []chaos.Ending, l []lambdatest.Entry) ([]chaos.Ending, []lambdatest.Entry) {
+		"a wait that is unknown": {func(e []chaos.Ending, l []lambdatest.Entry) ([]chaos.Ending, []lambdatest.Entry) {
 			e[4].Wait = "godot"
 			return e, l
 		}, 1, `("godot")`},
@@ -68,7 +68,7 @@ func TestAccount_EachThingThatMustNotBe_IsReported(t *testing.T) {
 			e[4].Far = false
 			return e, l
 		}, 0, "far is scheduled and still waits: time"},
-		"a wakeup that nobody follows": {func(e []chaos.Ending, l []lambdatest.Entry) ([]chaos.Ending, []lambdatest.Entry) {
+		"a wakeup that no worker follows": {func(e []chaos.Ending, l []lambdatest.Entry) ([]chaos.Ending, []lambdatest.Entry) {
 			e[4].Wait = core.WaitWakeup
 			return e, l
 		}, 0, "far is scheduled and still waits: wakeup"},
@@ -78,9 +78,9 @@ func TestAccount_EachThingThatMustNotBe_IsReported(t *testing.T) {
 		"an attempt that history does not know": {func(e []chaos.Ending, l []lambdatest.Entry) ([]chaos.Ending, []lambdatest.Entry) {
 			return e, append(l, lambdatest.Entry{Name: "plain", Attempt: 2})
 		}, 0, "plain attempt 2 had an effect, and its history has 1"},
-		"an effect of a run of nobody's": {func(e []chaos.Ending, l []lambdatest.Entry) ([]chaos.Ending, []lambdatest.Entry) {
+		"an effect of an unknown run": {func(e []chaos.Ending, l []lambdatest.Entry) ([]chaos.Ending, []lambdatest.Entry) {
 			return e, append(l, lambdatest.Entry{Name: "stray", Attempt: 1})
-		}, 0, "stray had an effect, and nobody triggered it"},
+		}, 0, "stray had an effect, and was never triggered"},
 		"a failure of another kind": {func(e []chaos.Ending, l []lambdatest.Entry) ([]chaos.Ending, []lambdatest.Entry) {
 			e[2].Failure = runlane.ErrTaskFailed
 			return e, l
@@ -100,7 +100,7 @@ func TestAccount_EachThingThatMustNotBe_IsReported(t *testing.T) {
 		"a cancellation": {func(e []chaos.Ending, l []lambdatest.Entry) ([]chaos.Ending, []lambdatest.Entry) {
 			e[0].Status = runlane.StatusCancelled
 			return e, l
-		}, 0, "plain is cancelled, and nobody asked for that"},
+		}, 0, "plain is cancelled, and no caller asked for that"},
 		"a run counted twice": {func(e []chaos.Ending, l []lambdatest.Entry) ([]chaos.Ending, []lambdatest.Entry) {
 			return append(e, e[0]), l
 		}, 0, "plain was counted twice"},

@@ -19,7 +19,7 @@ var (
 	seed     = flag.Uint64("seed", 0, "of the plan; 0 draws one")
 )
 
-// durationVariable names another duration than the usual one, for whoever cannot give flags: .ci/run.
+// durationVariable names another duration than the usual one, for callers that cannot give flags: .ci/run.
 const durationVariable = "CHAOS"
 
 func usualDuration() time.Duration {

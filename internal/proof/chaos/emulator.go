@@ -23,7 +23,7 @@ const (
 
 // Emulator is a DynamoDB Local whose data outlives it. Its methods are not for concurrent use, but for Backend.
 type Emulator struct {
-	// Java is the program, Folder where DynamoDBLocal.jar is, Data an existing folder of its own.
+	// Java is the program, Folder where DynamoDBLocal.jar is, Data an existing separate folder.
 	Java, Folder, Data string
 
 	backend Backend
@@ -68,7 +68,7 @@ func (e *Emulator) Start(ctx context.Context) error {
 }
 
 // Crash ends it in the middle of its work. DynamoDB Local commits what it writes shortly after it has answered, which DynamoDB does
-// not; so for a moment before its end it works on, and nobody gets an answer.
+// not; so for a moment before its end it works on, and no client gets an answer.
 func (e *Emulator) Crash(ctx context.Context) {
 	e.backend.Dies()
 	timer := time.NewTimer(commitTime)

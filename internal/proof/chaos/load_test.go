@@ -97,7 +97,7 @@ func (w *world) insist(ctx context.Context, what string, trigger func() error) {
 	}
 }
 
-// one triggers a run under an id of its own.
+// one triggers a run under a given id.
 func (l *load) one(ctx context.Context, kind string, call runlane.Call, options *runlane.TriggerOptions, of trait) {
 	o := runlane.TriggerOptions{}
 	if options != nil {

@@ -26,7 +26,7 @@ const (
 	TickStopped Kind = "tick_stopped"
 	// PoisonTask is a run whose every attempt takes its process along.
 	PoisonTask Kind = "poison_task"
-	// PoisonMessage is a message that nobody can read.
+	// PoisonMessage is a message that no program can read.
 	PoisonMessage Kind = "poison_message"
 
 	// Conflict is a write that meets another transaction and is not carried out.
@@ -95,7 +95,7 @@ type rule struct {
 }
 
 // NewPlan draws a plan. Each kind with a time is in it at least once. Queues are emptied in the first half only, and messages that
-// nobody can read come in the second: one that gets lost proves nothing.
+// no program can read come in the second: one that gets lost proves nothing.
 func NewPlan(seed uint64, duration time.Duration) *Plan {
 	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // repeatable
 	outage := outageOf(duration)

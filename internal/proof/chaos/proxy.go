@@ -16,7 +16,7 @@ import (
 )
 
 // Proxy stands before DynamoDB Local, so that it can be somewhere else after each start, and in front of programs whose requests go
-// wrong. While nobody listens behind it, connections break. End it with Close.
+// wrong. While there is no listener behind it, connections break. End it with Close.
 type Proxy struct {
 	faults *Faults // nil: requests go through as they are
 	behind *Backend
@@ -46,10 +46,10 @@ func (b *Backend) URL() string {
 	return ""
 }
 
-// Dies lets requests through and keeps the answers: whoever sent them cannot know what became of them.
+// Dies lets requests through and keeps the answers: the clients cannot know their outcomes.
 func (b *Backend) Dies() { b.dying.Store(true) }
 
-// Gone says that nobody listens any more.
+// Gone says that there is no listener any more.
 func (b *Backend) Gone() { b.url.Store(nil) }
 
 // NewProxy listens on loopback.
@@ -82,7 +82,7 @@ func (p *Proxy) Close() error {
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		return // nobody waits for an answer
+		return // no client waits for an answer
 	}
 	if p.faults != nil && p.refuse(w, r, body) {
 		return
@@ -98,7 +98,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(answer)
 }
 
-var errNowhere = errors.New("chaos: nobody listens behind the proxy")
+var errNowhere = errors.New("chaos: there is no listener behind the proxy")
 
 func (p *Proxy) forward(r *http.Request, body []byte) (status int, header http.Header, answer []byte, err error) {
 	target := p.behind.URL()

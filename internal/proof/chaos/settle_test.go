@@ -39,7 +39,7 @@ type recovery struct {
 	ahead       time.Duration // by how much the clocks were put forward
 }
 
-// settle waits until every run has ended that can, and every message that nobody can read is a dead letter. It returns a runtime
+// settle waits until every run has ended that can, and every message that no program can read is a dead letter. It returns a runtime
 // that looks, and whether that came to be. In a short form it puts the clocks of everything forward at once, and again whenever no run
 // moves for a while: what is left then waits for the leases of processes that poison has taken along.
 func (w *world) settle() (observer *core.Runtime, r *recovery, settled bool) {
@@ -135,7 +135,7 @@ func (w *world) readDeadLetters(ctx context.Context) (wakeups int) {
 	return wakeups
 }
 
-// endings reads what became of every run.
+// endings reads the outcome of every run.
 func (w *world) endings(rt *core.Runtime) []chaos.Ending {
 	ctx := w.t.Context()
 	found := map[runlane.RunID]*runlane.Run{}
@@ -189,7 +189,7 @@ func (w *world) complete(rt *core.Runtime) {
 			w.t.Fatal(err)
 		}
 		if _, ok := w.runs[run.ID]; !ok {
-			w.t.Errorf("%s is in the lists, and nobody triggered it", run.ID)
+			w.t.Errorf("%s is in the lists, and was never triggered", run.ID)
 		}
 		listed[run.ID]++
 	}

@@ -126,7 +126,7 @@ func (w *world) depth(ctx context.Context) (sum int) {
 	return sum
 }
 
-// poisonMessages puts into each queue what nobody can read.
+// poisonMessages puts into each queue what no program can read.
 func (w *world) poisonMessages(ctx context.Context, number int) {
 	for name, queue := range w.queues {
 		body := fmt.Sprintf("poison message %d for %s", number, name)

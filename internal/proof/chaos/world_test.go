@@ -49,7 +49,7 @@ const memory = "/dev/shm"
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// world is one installation: a DynamoDB Local of its own, queues on local AWS, and two ways to the table, with and without faults.
+// world is one installation: a separate DynamoDB Local, queues on local AWS, and two ways to the table, with and without faults.
 type world struct {
 	t        *testing.T
 	plan     *chaos.Plan

@@ -136,7 +136,7 @@ func (a *account) executed() int {
 	return n
 }
 
-// slots finds those that are held although nobody has them: of a run that ended, without an end or with one that lies ahead.
+// slots finds those that are held although no run has them: of a run that ended, without an end or with one that lies ahead.
 func (a *account) slots() {
 	for pk, items := range a.items {
 		if !strings.HasPrefix(pk, "slot:") {

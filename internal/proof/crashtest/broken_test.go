@@ -22,12 +22,12 @@ var broken = map[string]func(in any){
 			return true
 		})
 	},
-	"slot": func(in any) { // nobody gives one back
+	"slot": func(in any) { // none is given back
 		each(in, func(c *types.TransactWriteItem) bool {
 			return c.Delete == nil || !strings.Contains(textOf(c.Delete.Key["pk"]), ":slot:")
 		})
 	},
-	"owner": func(in any) { // nobody owns a key
+	"owner": func(in any) { // no run owns a key
 		each(in, func(c *types.TransactWriteItem) bool { return c.Put == nil || textOf(c.Put.Item["sk"]) != "owner" })
 	},
 }

@@ -31,7 +31,7 @@ var exceptions = map[string]string{
 	"sqstransport.(*receiver).run > sqstransport.(*keeper).run":                     "as the one above",
 	"core.(*execution).progress > core.(*execution).flushNotes":                     "a second after a note; the note at the end of an attempt is the same write",
 
-	// Races: somebody else is faster between two requests of this process. The write that follows is one that scenarios come to.
+	// Races: another process is faster between two requests of this process. The write that follows is one that scenarios come to.
 	"core.(*Runtime).announce > core.(*Runtime).reserveFreed":                  "a slot was freed after the trigger had found none",
 	"core.(*Runtime).reserveFreed > core.(*Runtime).reserveAndPublish":         "a slot was freed after the trigger had found none",
 	"core.(*tick).request > core.(*Runtime).failAbandoned":                     "an attempt was abandoned after the stage that fails such runs",
@@ -114,7 +114,7 @@ func TestUncovered_EffectWithoutScenario_IsFound(t *testing.T) {
 	}
 }
 
-// The list of sites is generated from the source, so that a new effect is seen by whoever reviews the change.
+// The list of sites is generated from the source, so that a new effect is seen by the reviewer of the change.
 func TestPoints_ListIsThatOfTheSource(t *testing.T) {
 	t.Parallel()
 	sites, err := scan(moduleFolder(t))

@@ -18,7 +18,7 @@ const (
 	fail    = "fail"
 	refuse  = "refuse" // for good
 	follow  = "follow" // triggers another run
-	report  = "report" // a progress note, and an output that stands in an item of its own
+	report  = "report" // a progress note, and an output that stands in a separate item
 	cancels = "cancel" // asks for its own cancellation, and gives in
 	ignore  = "ignore" // its context, for ever
 )

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// queues is an SQS that outlives the processes that use it, with a clock of its own for each queue: standard queues, as many as are
+// queues is an SQS that outlives the processes that use it, with a separate clock for each queue: standard queues, as many as are
 // asked for by name.
 type queues struct {
 	server *httptest.Server
@@ -149,7 +149,7 @@ func (q *queues) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/x-amz-json-1.0")
-	_, _ = w.Write(text) // nobody is left to tell
+	_, _ = w.Write(text) // no client is left to tell
 }
 
 func (q *queues) answer(operation string, in *request, of *queue, now time.Time) map[string]any {

@@ -8,7 +8,7 @@ import (
 	"github.com/runlane/runlane-go/core"
 )
 
-// operating is a scenario of one call that may be repeated: whoever got no answer calls again.
+// operating is a scenario of one call that may be repeated: a caller that got no answer calls again.
 func operating(name string, prepare func(w *world), call func(context.Context, *core.Runtime) error, judge func(a *account)) scenario {
 	return scenario{
 		name: name, prepare: prepare, judge: judge,

@@ -22,7 +22,7 @@ type scenario struct {
 	prepare func(w *world)
 	// act is done by the process that dies.
 	act func(ctx context.Context, c *child) error
-	// repeat is what is done after two ticks: by whoever called the process that died, and got no answer.
+	// repeat is what is done after two ticks, by the caller of the process that died, which got no answer.
 	repeat func(w *world)
 	// judge finds faults beside those that every world may have.
 	judge func(a *account)
@@ -54,7 +54,7 @@ func fails(p *program) *core.Options {
 	return o
 }
 
-// hooked has somebody who wants to see every commit, and a codec.
+// hooked has a hook that sees every commit, and a codec.
 func hooked(p *program) *core.Options {
 	o := p.options()
 	o.Hooks, o.Codec = []core.Hook{func(core.Change) {}}, backwards{}
@@ -121,7 +121,7 @@ func (w *world) abandon(id runlane.RunID) {
 	w.claim(run, policy(run), time.Second)
 }
 
-// claim starts an attempt that nobody executes, under a lease of a length.
+// claim starts an attempt that no worker executes, under a lease of a length.
 func (w *world) claim(run *runlane.Run, queue runlane.Queue, length time.Duration) {
 	w.t.Helper()
 	id := run.ID
@@ -144,7 +144,7 @@ func (w *world) claim(run *runlane.Run, queue runlane.Queue, length time.Duratio
 	}
 }
 
-// hold claims the wakeup of a new run, as somebody who publishes it.
+// hold claims the wakeup of a new run, as a publisher.
 func (w *world) hold(id runlane.RunID, length time.Duration) lane.OutboxMessage {
 	w.t.Helper()
 	seen, err := w.storage.InspectRun(w.t.Context(), &lane.InspectQuery{RunKey: lane.RunKey{Environment: w.environment, RunID: id}})

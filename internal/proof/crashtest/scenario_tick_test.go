@@ -112,11 +112,11 @@ func tickScenarios() []scenario {
 
 	return []scenario{
 		first, abandoned, failing, unbounded, crowded, endless, failingSlot, cancelled, dispatched, slotless,
-		ticking("tick, a wakeup that nobody sent", func(w *world) {
+		ticking("tick, a wakeup that was never sent", func(w *world) {
 			w.trigger(simple, &runlane.TriggerOptions{Deferred: true})
 			w.advance(between)
 		}),
-		ticking("tick, a delayed run that nobody announced", func(w *world) {
+		ticking("tick, a delayed run that was never announced", func(w *world) {
 			w.trigger(simple, &runlane.TriggerOptions{Deferred: true, Delay: time.Minute})
 			w.advance(between)
 		}),

@@ -17,7 +17,7 @@ import (
 // When the process dies.
 const (
 	before = "before" // the effect is not sent
-	after  = "after"  // its answer has arrived, and nobody has seen it
+	after  = "after"  // its answer has arrived, and the caller has not seen it
 	there  = "there"  // a moment that is no request
 )
 
@@ -119,7 +119,7 @@ func (t *trap) die(p point, when string) {
 		return
 	}
 	t.say(line{Dies: &p})
-	t.mu.Lock() // nobody says anything after this
+	t.mu.Lock() // no goroutine writes after this
 	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	select {}
 }

@@ -49,7 +49,7 @@ func newBench(t *testing.T, s *scenario, q *queues) *bench {
 	return &bench{scenario: s, client: client, table: awstest.Table(t, client), sqs: api, queues: q}
 }
 
-// world is an environment of its own, with the process that looks after it: it prepares, and takes over from the one that died.
+// world is a separate environment, with the process that looks after it: it prepares, and takes over from the one that died.
 type world struct {
 	*bench
 

@@ -157,7 +157,7 @@ func write[T any](
 }
 
 // conflict is what meeting another transaction looks like; members is 0 for a plain write. Without the protection it looks like a
-// fault that nobody repeats.
+// fault that is not repeated.
 func conflict(members int, n uint64) error {
 	if protection.Off() == protection.ConflictRetry {
 		return &smithy.GenericAPIError{Code: "ValidationException", Fault: smithy.FaultClient, Message: "ddbfault: a conflict, taken for a final answer"}

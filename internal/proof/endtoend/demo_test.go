@@ -16,7 +16,7 @@ import (
 	"github.com/runlane/runlane-go/internal/proof/awstest"
 )
 
-// The demo is killed in the middle, by the signal that nobody can handle, and started again: nothing is lost, and the receiver
+// The demo is killed in the middle, by the signal that no program can handle, and started again: nothing is lost, and the receiver
 // sees no payload that it cannot match.
 func TestDemo_KilledAndResumed_LosesNothing(t *testing.T) {
 	t.Parallel()

@@ -85,7 +85,7 @@ func addToObjects(v any, name string) any {
 	return v
 }
 
-// A newer program of the same format may add parts to everything: today's tells of its runs what it tells of its own.
+// A newer program of the same format may add parts to everything: today's tells of its runs what it tells of runs of today.
 func TestAdditions_OfANewerProgram_AreIgnored(t *testing.T) {
 	t.Parallel()
 	r := added(t, loadRecording(t, current))

@@ -134,7 +134,7 @@ func (w *world) folds(id runlane.RunID) {
 	}
 }
 
-// projects folds the recorded history by itself, as whoever kept the events alone would. Payload and output stand beside events.
+// projects folds the recorded history by itself, as a program that kept the events alone would. Payload and output stand beside events.
 func (w *world) projects(l *life) {
 	w.Helper()
 	var events []runlane.Event

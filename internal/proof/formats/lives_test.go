@@ -280,7 +280,7 @@ func (w *world) slots() {
 	w.deliver("run_slot_retrying", func(context.Context, *runlane.Attempt) error { return failure("again", nil) })
 }
 
-// lookedFor are runs whose slots were freed by somebody who died before they were handed over, and the place where a scan for slots was
+// lookedFor are runs whose slots were freed by a process that died before they were handed over, and the place where a scan for slots was
 // ended by its bound.
 func (w *world) lookedFor() {
 	w.Helper()

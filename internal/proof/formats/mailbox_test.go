@@ -117,7 +117,7 @@ func (m *mailbox) put(list []message) {
 	m.sent = append(m.sent, list...)
 }
 
-// ReceiveMessage implements sqstransport.API; nobody receives here.
+// ReceiveMessage implements sqstransport.API; no program receives here.
 func (m *mailbox) ReceiveMessage(context.Context, *sqs.ReceiveMessageInput, ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error) {
 	return &sqs.ReceiveMessageOutput{}, nil
 }

@@ -106,7 +106,7 @@ func TestNewer_RunsOfAFormatBeyond_AreLeftAlone(t *testing.T) {
 		}
 		switch result, err := w.rt.ExecuteDelivery(t.Context(), wakeup, nil); {
 		case slices.Contains(newer, wakeup.RunID):
-			w.refused("a wakeup of "+string(wakeup.RunID), err) // and so it is handed back, to whoever can
+			w.refused("a wakeup of "+string(wakeup.RunID), err) // and so it is handed back, to a program that can
 		case wakeup.RunID == "run_paused":
 			if err != nil || result.Ignored == "" {
 				t.Errorf("a wakeup of a run in an unknown status: %+v, %v", result, err)

@@ -67,7 +67,7 @@ func (w *world) history(id runlane.RunID) []runlane.EventRecord {
 const whatNow = `What is stored or sent is not what recording %s has. Undo that, or, if it is meant (docs/compatibility.md, Changing a format):
   - recording %[1]s belongs to no release yet: go test ./internal/proof/formats -run TestRecord -update
   - only something optional was added, which older programs may ignore: keep testdata/%[1]s, let current name the next addition, update
-  - anything else: readers first, in a release of their own; then raise dynamostore's format and current, keep testdata/%[1]s, update`
+  - anything else: readers first, in a separate release; then raise dynamostore's format and current, keep testdata/%[1]s, update`
 
 // Today's code stores and sends exactly what the current recording has.
 func TestRecord_TodaysCodeStoresWhatTheCurrentRecordingHas(t *testing.T) {

@@ -91,7 +91,7 @@ func setAddition(expression *string, names map[string]string, values item) (*str
 	return &text, names, values
 }
 
-// A newer program and today's take turns with the same runs, while one is rolled out: the runs end as they would, whoever had them when,
+// A newer program and today's take turns with the same runs, while one is rolled out: the runs end as they would, whichever had them when,
 // and today's keeps what the newer one had added, where it changes an item in part.
 func TestSideBySide_ANewerProgramOfTheSameFormat_SharesItsRuns(t *testing.T) {
 	t.Parallel()

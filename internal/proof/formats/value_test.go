@@ -127,7 +127,7 @@ func sortItems(items []item) {
 // randomAttributes hold what a storage draws at random: commits, claims, requeues.
 var randomAttributes = []string{"ci", "ct", "rd"}
 
-// renumber replaces each random text by a number of its own, in the order in which the sorted items have them, so that two recordings of
+// renumber replaces each random text by a separate number, in the order in which the sorted items have them, so that two recordings of
 // the same are equal.
 func renumber(items []item) {
 	numbers := map[string]string{}

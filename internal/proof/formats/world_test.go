@@ -57,7 +57,7 @@ func schedules() []runlane.Schedule {
 	}
 }
 
-// world is a runtime on a table of its own, at instants of its own. Nothing in it happens by itself.
+// world is a runtime on a separate table, at its own instants. Nothing in it happens by itself.
 type world struct {
 	testing.TB
 	client  *dynamodb.Client
@@ -210,7 +210,7 @@ func (w *world) get(id runlane.RunID) *runlane.Run {
 	return run
 }
 
-// trigger makes a run. What becomes of its wakeup is the mailbox's to say.
+// trigger makes a run. The mailbox decides about its wakeup.
 func (w *world) trigger(call runlane.Call, id runlane.RunID, options *runlane.TriggerOptions) {
 	w.Helper()
 	o := runlane.TriggerOptions{}

@@ -103,7 +103,7 @@ func Handlers() []Handler {
 			Execute: returns((*runlane.PermanentError)(nil))},
 		{Name: "a nil *RetryAfterError", Status: failed, Code: runlane.ErrTaskFailed, Message: "The handler returned a nil *runlane.RetryAfterError",
 			Execute: returns((*runlane.RetryAfterError)(nil))},
-		{Name: "a nil error of its own type", Status: failed, Code: runlane.ErrTaskFailed, Message: "The handler returned a nil *hostiletest.pointerError",
+		{Name: "a nil error of another type", Status: failed, Code: runlane.ErrTaskFailed, Message: "The handler returned a nil *hostiletest.pointerError",
 			Execute: returns((*pointerError)(nil))},
 		{Name: "a nil *Error, wrapped", Status: failed, Code: runlane.ErrTaskFailed,
 			Execute: returns(fmt.Errorf("wrapped: %w", (*runlane.Error)(nil)))},

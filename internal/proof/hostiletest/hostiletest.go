@@ -1,4 +1,4 @@
-// Package hostiletest holds what somebody with bad intentions, or with a broken program, may give to everything that reads: the
+// Package hostiletest holds what an attacker, or a broken program, may give to everything that reads: the
 // inputs are here, and its tests give each of them to each reader and hold the exact answers in testdata/answers.golden. A second
 // part plants marks into everything that is confidential and looks for them in logs, errors and metrics. A third is a table of
 // handlers that return, panic, exit, block and call back as no handler should.
@@ -52,6 +52,6 @@ func Inputs() []Input {
 		{"text behind the value", `{"v":1} {"v":1}`},
 		{"null", "null"},
 		{"base64 of nothing", "e30"},
-		{"base64 of a cursor of nobody", "eyJoIjoiMDAiLCJwIjoiMSIsImMiOiIwMCJ9"},
+		{"base64 of an unknown cursor", "eyJoIjoiMDAiLCJwIjoiMSIsImMiOiIwMCJ9"},
 	}
 }

@@ -64,7 +64,7 @@ func (e *environments) refused(what string, code runlane.ErrorCode, err error) {
 	}
 }
 
-// Whoever can only reach one environment's runtime reads, changes and stops nothing of another one, whatever ids, keys, cursors and
+// A program that can only reach one environment's runtime reads, changes and stops nothing of another one, whatever ids, keys, cursors and
 // messages of it they know.
 func attackAcross(t *testing.T, storage lane.Storage) {
 	t.Helper()

@@ -140,7 +140,7 @@ func (s *stage) handlers() []runlane.Handler {
 	return handlers
 }
 
-// options carry marks wherever an application may put something of its own.
+// options carry marks wherever an application may put its own text.
 func options() *runlane.TriggerOptions {
 	return &runlane.TriggerOptions{
 		Meta: map[string]string{"meta": "meta " + mark}, TraceCarrier: map[string]string{"traceparent": "trace " + mark, "key " + mark: "x"},
@@ -205,15 +205,15 @@ func (s *stage) refusals() {
 	s.watch.refused(t, "a reason that is no UTF-8", err)
 	_, err = s.Runs().List(ctx, &core.ListOptions{After: runlane.Cursor(mark)})
 	s.watch.refused(t, "a cursor", err)
-	_, err = s.Runs().FindActive(ctx, ok.Definition().ID, "nobody holds "+mark)
-	s.watch.refused(t, "a key that nobody holds", err)
+	_, err = s.Runs().FindActive(ctx, ok.Definition().ID, "not held "+mark)
+	s.watch.refused(t, "a key that no run holds", err)
 	_, err = s.Runs().FindCurrent(ctx, ok.Definition().ID, mark+"\x00")
 	s.watch.refused(t, "a key that cannot be", err)
 	_, err = s.tasks["success"].Decode([]byte(`{"text":{"` + mark + `":1}}`))
 	s.watch.refused(t, "a payload that does not decode", err)
 }
 
-// messages are what somebody else put into the queue.
+// messages are what another program put into the queue.
 func (s *stage) messages() {
 	const poison = `{"v":1,"environment":"default","runId":"run_1","queue":"secrets","requestedAt":"` + mark + `","traceCarrier":{"` + mark + `":"` + mark + `"}}`
 	_, err := sqstransport.ParseMessage(poison)
@@ -258,7 +258,7 @@ func active() (statuses []runlane.Status) {
 	return statuses
 }
 
-// failures are what is recorded of foreign errors, which somebody is shown too.
+// failures are what is recorded of foreign errors, which an operator is shown too.
 func (s *stage) failures() (ended map[runlane.Status]int) {
 	ended = map[runlane.Status]int{}
 	for _, id := range s.ids {

@@ -13,7 +13,7 @@ import (
 	"github.com/runlane/runlane-go/core"
 )
 
-// mark is what nobody may find where it was not put. Each place has its own ending, so that a find says where it came from.
+// mark must not be found where it was not put. Each place has its own ending, so that a find says where it came from.
 const mark = "mArK7Q"
 
 // watch sees everything that a program shows of itself: log lines, errors, metrics. It is a log's writer and core.Metrics.
@@ -41,7 +41,7 @@ func (w *watch) Observe(name core.Metric, _ time.Duration, labels core.Labels) {
 	w.Count(name, 1, labels)
 }
 
-// refused notes an error that somebody is shown. It has to be one.
+// refused notes an error that a caller is shown. It has to be one.
 func (w *watch) refused(t *testing.T, what string, err error) {
 	t.Helper()
 	if err == nil {

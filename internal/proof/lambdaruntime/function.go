@@ -1,5 +1,5 @@
 // Package lambdaruntime is Lambda's side of its Runtime API, for tests: it runs a function's program as Lambda does. Each execution
-// environment is a process of its own with an API endpoint of its own; it serves one invocation at a time and stays for the next.
+// environment is a separate process with a separate API endpoint; it serves one invocation at a time and stays for the next.
 // An invocation that is not over at its deadline is killed with its process. Nothing runs but what an invocation asks for.
 package lambdaruntime
 
@@ -71,7 +71,7 @@ func New(options Options) *Function {
 	return &Function{options: options, all: map[*environment]bool{}}
 }
 
-// Answer is what became of an invocation.
+// Answer is the outcome of an invocation.
 type Answer struct {
 	// Payload is the response, or the error as the program described it.
 	Payload []byte

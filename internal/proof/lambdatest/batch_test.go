@@ -114,7 +114,7 @@ func TestBatch_OfEverything_ReportsAloneWhatCannotBeHandled(t *testing.T) {
 	i.sound()
 }
 
-// A hundred invocations at once, each in a process of its own, and none ends before all have begun.
+// A hundred invocations at once, each in a separate process, and none ends before all have begun.
 func TestInvocations_HundredAtOnce_EachExecutesItsRun(t *testing.T) {
 	t.Parallel()
 	const invocations = 100

@@ -25,7 +25,7 @@ const (
 )
 
 // An invocation ends in the middle of a handler, each time in another way. Its message comes again, and the run is executed once
-// more by whoever gets it, after the lease of the dead process is over.
+// more by the process that gets it, after the lease of the dead process is over.
 func TestInvocation_EndsInTheMiddle_RunIsExecutedAgain(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -87,7 +87,7 @@ func TestIdleProcess_SIGTERM_CostsNothing(t *testing.T) {
 	i.sound()
 }
 
-// A process dies between the commit of a follow-up run and the publishing of its wakeup. Nobody else knows of the wakeup; the tick
+// A process dies between the commit of a follow-up run and the publishing of its wakeup. No other process knows of the wakeup; the tick
 // finds it in the outbox when its publisher's claim is over.
 func TestCrash_BetweenCommitAndPublish_TickPublishes(t *testing.T) {
 	t.Parallel()
@@ -124,7 +124,7 @@ func TestHandler_IgnoresItsContext_InvocationAnswersInTime(t *testing.T) {
 		t.Fatalf("after %s: %q %s", answer.Took, answer.Failure, answer.Payload)
 	}
 	if !strings.Contains(bridge.Log(), "handler ignores the end of its context") {
-		t.Error("nobody is told of the handler")
+		t.Error("no log tells of the handler")
 	}
 	processes := bridge.Processes()
 	i.mapQueue(bridge, eventsource.QueueOptions{Timeout: shortTimeout, Concurrency: 1})

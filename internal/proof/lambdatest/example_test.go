@@ -19,7 +19,7 @@ import (
 
 const exampleFolder = "../../../examples/deploy"
 
-// The example is a module of somebody else's: its target builds one bootstrap, and that one serves each role.
+// The example is a foreign module: its target builds one bootstrap, and that one serves each role.
 func TestExample_OneBootstrapServesAllRoles(t *testing.T) {
 	t.Parallel()
 	i := install(t, installOptions{streamed: true})

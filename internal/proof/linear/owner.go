@@ -114,7 +114,7 @@ func (o linearOwners) end(c *linearClient, key string, id runlane.RunID) {
 	run := c.known[id]
 	c.guard.Unlock()
 	if run == nil {
-		c.problem(linearEnd, key, "the key is said to belong to a run that nobody made: "+string(id))
+		c.problem(linearEnd, key, "the key is said to belong to a run that was never made: "+string(id))
 		return
 	}
 	transition, ok := c.project(run, time.Now(), &runlane.RunCancelled{})

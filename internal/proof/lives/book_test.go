@@ -13,7 +13,7 @@ import (
 	"github.com/runlane/runlane-go/lanetest"
 )
 
-// book is what everybody knows of the runs of a life: callers, handlers, and whoever looked at one. It is safe for concurrent use.
+// book is what is known of the runs of a life: by callers, handlers and readers. It is safe for concurrent use.
 type book struct {
 	mu      sync.Mutex
 	entries map[runlane.RunID]*entry
@@ -21,7 +21,7 @@ type book struct {
 }
 
 type entry struct {
-	run       *runlane.Run // as it was seen last; nil: nobody saw it
+	run       *runlane.Run // as it was seen last; nil: never seen
 	answered  bool         // a caller was told that it is there
 	executed  map[int]int  // how often, by attempt
 	succeeded map[int]bool // attempts whose handler returned without an error
@@ -113,7 +113,7 @@ func (b *book) seen(run *runlane.Run) (fault string) {
 	old := e.run
 	e.run = run
 	if old != nil && !old.CreatedAt.Equal(run.CreatedAt) {
-		return "was made again, and nobody removed it"
+		return "was made again, and was never removed"
 	}
 	if old != nil && (run.EventSequence < old.EventSequence || old.Status.Terminal() && run.EventSequence != old.EventSequence) {
 		return fmt.Sprintf("was %s after event %d, and is %s after event %d", old.Status, old.EventSequence, run.Status, run.EventSequence)

@@ -41,7 +41,7 @@ func (l *life) conclude() {
 	l.account(leave)
 }
 
-// nextChange is when the first of the runs moves on that somebody can execute; zero when there is none.
+// nextChange is when the first of the runs moves on that a worker can execute; zero when there is none.
 func (l *life) nextChange(leave bool) (first time.Time) {
 	for _, run := range l.book.runs() {
 		if run.Status.Terminal() || taskOf(run.TaskID).strange {
@@ -108,7 +108,7 @@ func (l *life) deliverAll() {
 	}
 }
 
-// account says of every run what became of it.
+// account says the outcome of every run.
 func (l *life) account(leave bool) {
 	l.checkStorage(true)
 	dead := l.deadLetters()
@@ -148,7 +148,7 @@ func (l *life) deadLetters() map[runlane.RunID]bool {
 	}
 }
 
-// compareList asks the list for exactly the runs that somebody knows of.
+// compareList asks the list for exactly the runs that are known.
 func (l *life) compareList() {
 	listed := map[runlane.RunID]bool{}
 	for run, err := range l.observer.rt.Runs().All(l.ctx, nil) {

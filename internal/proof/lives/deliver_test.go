@@ -50,9 +50,9 @@ func (l *life) stepDeliver() bool {
 	return true
 }
 
-// stepStray delivers what nobody sent.
+// stepStray delivers what was never sent.
 func (l *life) stepStray() bool {
-	wakeup := lane.Wakeup{RunKey: lane.RunKey{Environment: l.world.environment, RunID: "nobody"}}
+	wakeup := lane.Wakeup{RunKey: lane.RunKey{Environment: l.world.environment, RunID: "absent"}}
 	if run := l.someRun(func(run *runlane.Run) bool { return run.Status.Active() }); run != nil {
 		wakeup.RunID, wakeup.Queue = run.ID, pick(l, "queue", []runlane.QueueName{"", run.Queue, run.Queue, "elsewhere"})
 	}

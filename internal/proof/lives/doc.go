@@ -5,7 +5,7 @@
 // something with a name.
 //
 // core has such lives too (its tests named model): in virtual time on memory storage, compared with a model after each step. Here
-// nobody knows what exactly has to come of a step, because any call may fail half-way; only what must hold whatever happens is asked
+// the exact result of a step is unknown, because any call may fail half-way; only what must hold whatever happens is asked
 // for.
 //
 // There are tests alone in here. A failure prints the seed of its life: go test ./internal/proof/lives -run NAME -rapid.seed SEED lives it

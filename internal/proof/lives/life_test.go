@@ -45,7 +45,7 @@ type life struct {
 	fate    fate
 	ctx     context.Context //nolint:containedctx // the life is one call
 	world   *world
-	truth   lane.Storage // as nobody's request goes wrong
+	truth   lane.Storage // where no request goes wrong
 	weather *weather
 	habit   *habit
 	trouble *trouble
@@ -169,7 +169,7 @@ func (l *life) note(format string, args ...any) {
 	l.history = append(l.history, l.clock.Now().Format("02T15:04:05.000 ")+fmt.Sprintf(format, args...))
 }
 
-// allows judges the error of a call. A dead process has none; where things go wrong a call may fail for that, and nobody knows what
+// allows judges the error of a call. A dead process has none; where things go wrong a call may fail for that, and it is unknown what
 // came of it.
 func (l *life) allows(p *process, what string, err error, codes ...runlane.ErrorCode) {
 	if err == nil || p.dead.Load() {
@@ -220,7 +220,7 @@ func (l *life) bury() {
 	}
 }
 
-// handBack returns a wakeup that nobody acknowledged: its time of invisibility ends.
+// handBack returns a wakeup that was not acknowledged: its time of invisibility ends.
 func (l *life) handBack(v *visit) {
 	if v.letter.wakeup.RunID != "" {
 		v.letter.arrives = l.clock.Now().Add(30 * time.Second)
@@ -235,7 +235,7 @@ func (l *life) explain(run *runlane.Run) *core.Explanation {
 		l.fail("explain %s: %v", run.ID, err)
 	}
 	if !slices.Contains(core.Waits(), got.Wait) || got.Next == "" || (got.Wait == core.WaitNone) != run.Status.Terminal() {
-		l.fail("nobody can tell what run %s waits for: %+v, %+v", run.ID, got, run)
+		l.fail("it is unknown what run %s waits for: %+v, %+v", run.ID, got, run)
 	}
 	return got
 }

@@ -173,7 +173,7 @@ const (
 // enough lives reach everything; with fewer, on a machine that has other things to do, something rare may be left out.
 const enough = 1000
 
-// TestLives_DynamoDB: lives that share a table, four at a time, each in an environment of its own.
+// TestLives_DynamoDB: lives that share a table, four at a time, each in a separate environment.
 //
 //nolint:tparallel // its parts are parallel without: see lives
 func TestLives_DynamoDB(t *testing.T) {

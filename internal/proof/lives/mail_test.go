@@ -33,7 +33,7 @@ func (m *mail) put(l letter) {
 	m.letters = append(m.letters, l)
 }
 
-// sorted is what there is, in an order of its own: some are sent side by side.
+// sorted is what there is, in a separate order: some are sent side by side.
 func (m *mail) sorted() []letter {
 	m.mu.Lock()
 	defer m.mu.Unlock()

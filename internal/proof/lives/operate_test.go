@@ -77,7 +77,7 @@ func (l *life) stepRelay() bool {
 }
 
 func (l *life) stepCancel() bool {
-	id := runlane.RunID("nobody")
+	id := runlane.RunID("absent")
 	if run := l.someRun(func(run *runlane.Run) bool { return run.Status.Active() }); run != nil {
 		id = run.ID
 	}

@@ -43,7 +43,7 @@ const (
 	mostSlots  = 3 // the largest limit of a deployment; 0 is none
 )
 
-// errDead is what a dead process is told, so that it ends: there is nobody whom it could tell.
+// errDead is what a dead process is told, so that it ends: there is no caller whom it could tell.
 func errDead() *runlane.Error {
 	return &runlane.Error{Code: runlane.ErrInternal, Message: "this process is dead"}
 }
@@ -158,7 +158,7 @@ const (
 
 var anyOutcome = []string{succeeds, succeeds, succeeds, triggers, fails, fails, failsFinal, retryAfter, releases, releases, panics, stops, kills}
 
-// visit is one execution: what it is to do, and what became of it.
+// visit is one execution: what it is to do, and its outcome.
 type visit struct {
 	outcome  outcome
 	waits    bool // for a step to say the outcome

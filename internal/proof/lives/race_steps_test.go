@@ -11,7 +11,7 @@ import (
 // act is a call that is drawn, made and judged one after the other, so that two can be made at the same time.
 type act struct{ do, judge func() }
 
-// stepAtOnce lets both processes act at the same time, half of the time about the same run. Which is faster, nobody has drawn: a life
+// stepAtOnce lets both processes act at the same time, half of the time about the same run. Which is faster is not drawn: a life
 // that fails here may take several tries to fail again.
 func (l *life) stepAtOnce() bool {
 	var about *runlane.Run

@@ -75,7 +75,7 @@ func dynamoWorld(tb testing.TB, client *dynamodb.Client, table string, environme
 		if !sound {
 			client = faulty
 		}
-		return dynamostore.New(client, table, &dynamostore.Options{Now: l.clock.Now, RequestTimeout: awstest.RequestTimeout}) // each process remembers things of its own
+		return dynamostore.New(client, table, &dynamostore.Options{Now: l.clock.Now, RequestTimeout: awstest.RequestTimeout}) // each process has its own memory
 	}
 	chosen := &chosenItems{written: items}
 	checker := dynamostore.New(chosen, table, &dynamostore.Options{Now: l.clock.Now, RequestTimeout: awstest.RequestTimeout})
@@ -144,7 +144,7 @@ type written struct {
 	table string
 	mu    sync.Mutex
 	all   map[itemKey]bool
-	fresh map[itemKey]bool // since somebody took them
+	fresh map[itemKey]bool // since a reader took them
 }
 
 func (w *written) note(keys ...itemKey) {
@@ -204,7 +204,7 @@ func (w *written) remove(ctx context.Context, client *dynamodb.Client) error {
 	return nil
 }
 
-// chosenItems is a client whose table, to somebody who scans it, has the chosen items alone.
+// chosenItems is a client whose table, to a scan, has the chosen items alone.
 type chosenItems struct {
 	*written
 

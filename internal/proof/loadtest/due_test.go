@@ -30,7 +30,7 @@ func dueTogether(w *world, in time.Duration) (ticks int) {
 	}
 	w.triggerAll(items)
 	all := func() bool { return started.Load() == int64(w.runs) }
-	if in > 15*time.Minute { // no wakeup is under way, so nobody has to be there
+	if in > 15*time.Minute { // no wakeup is under way, so no worker has to be there
 		w.pass(due.Add(time.Second).Sub(w.now()))
 	}
 	ticks = w.work(runlane.DefaultQueue.Name, 50, all)

@@ -58,7 +58,7 @@ func (k *keyWatch) count() int {
 	return k.ended
 }
 
-// The runs of each key come as a block, the first key's before all others: whoever served them in their order would let the last key
+// The runs of each key come as a block, the first key's before all others: a server that kept their order would let the last key
 // wait for all the others.
 func TestLoad_ManyAtOnceInABoundedQueue_LimitHoldsAndKeysShare(t *testing.T) {
 	onEachLane(t, &loadCase{

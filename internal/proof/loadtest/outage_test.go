@@ -10,7 +10,7 @@ import (
 	"github.com/runlane/runlane-go/core"
 )
 
-// For an hour nobody executes, ticks or relays, while runs are triggered: most wait in the queue, a tenth became due, a tenth was left to
+// For an hour no process executes, ticks or relays, while runs are triggered: most wait in the queue, a tenth became due, a tenth was left to
 // the relay, a schedule missed three times, and behind all of them stand the runs of workers that died. The ticks that follow find all
 // that is owed, the dead workers' runs in the first rounds, and ask for no wakeup again that waits in the queue.
 func TestLoad_TickAfterAnHoursOutage_FindsAllThatIsOwed(t *testing.T) {
@@ -88,7 +88,7 @@ func TestLoad_TickAfterAnHoursOutage_FindsAllThatIsOwed(t *testing.T) {
 	})
 }
 
-// recovered reports that the first two runs were given to somebody else, and the third is cancelled.
+// recovered reports that the first two runs were given to another worker, and the third is cancelled.
 func (w *world) recovered(dead []runlane.RunID) bool {
 	w.Helper()
 	for i, id := range dead {

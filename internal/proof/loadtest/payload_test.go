@@ -13,7 +13,7 @@ import (
 // payloadBytes is the size of an encoded payload: as much as DynamoDB holds of one that does not compress at all.
 const payloadBytes = 350 << 10
 
-// large is a payload of its own for each number, of text that hardly compresses.
+// large is a separate payload for each number, of text that hardly compresses.
 func large(seed uint64, number int) string {
 	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 	source := rand.New(rand.NewPCG(seed, uint64(number))) //nolint:gosec // repeatable, and not negative

@@ -114,7 +114,7 @@ func (w *world) note(key string, value any) {
 // now is the clock of runtime and storage.
 func (w *world) now() time.Time { return time.Now().Add(time.Duration(w.ahead.Load())) }
 
-// pass lets time pass: in a bubble as it does, elsewhere by setting the clock. There nobody may be at work.
+// pass lets time pass: in a bubble as it does, elsewhere by setting the clock. There no process may be at work.
 func (w *world) pass(d time.Duration) {
 	if w.virtual {
 		<-time.After(d)
@@ -202,7 +202,7 @@ func (w *world) work(queue runlane.QueueName, concurrency int, done func() bool)
 	return ticks
 }
 
-// rest waits for the minute after which somebody ticks again. Where time does not pass by waiting, it is over once nobody is at work.
+// rest waits for the minute after which a process ticks again. Where time does not pass by waiting, it is over once no process is at work.
 func (w *world) rest(queue runlane.QueueName, done func() bool) {
 	w.Helper()
 	if w.virtual {

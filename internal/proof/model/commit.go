@@ -86,7 +86,7 @@ func (w *world) move(s *state, self int) int8 {
 	return committed
 }
 
-// flush claims the row. A run that moved on has superseded it: whoever claims it even so sends a wakeup that changes nothing.
+// flush claims the row. A run that moved on has superseded it: a publisher that claims it even so sends a wakeup that changes nothing.
 func (w *world) flush(s *state, self int) int8 {
 	p := &s.processes[self]
 	switch {

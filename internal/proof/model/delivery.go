@@ -28,7 +28,7 @@ func (w *world) deliver(s *state, r int8, poll bool, skew int8, out []process) [
 	}
 	if run.status == queued && run.slot != 0 && run.reserved > skew && (base.limit != 0 || w.holds(slotByRun)) {
 		base.slot, base.inTime = run.slot, true
-		base.slots = s.slots[run.slot-1].holder == r+1 // else somebody whose clock is ahead has taken it
+		base.slots = s.slots[run.slot-1].holder == r+1 // else a process whose clock is ahead has taken it
 		return append(out, base)
 	}
 	if base.limit == 0 {
@@ -59,7 +59,7 @@ func (w *world) keeps(run *item, p *process) bool {
 	return !p.poll && (run.kind == deliverable || run.kind == timed) && run.at <= p.at
 }
 
-// chooseAgain is what follows a slot that somebody else was faster to take: another one, or the wait for one. Four tries are made,
+// chooseAgain is what follows a slot that another process was faster to take: another one, or the wait for one. Four tries are made,
 // so the wait may come although there is room.
 func (w *world) chooseAgain(s *state, p process, out []process) []process {
 	if p.limit == 0 {

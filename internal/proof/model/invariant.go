@@ -70,7 +70,7 @@ func (w *world) checkMarker(s *state, run *item) string {
 	return ""
 }
 
-// nextLook is the next instant at which somebody has to look at a run.
+// nextLook is the next instant at which a run needs inspection.
 func nextLook(run *item, limit int8) int8 {
 	const never = 100
 	switch {

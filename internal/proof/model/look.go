@@ -2,7 +2,7 @@ package main
 
 // Stages of maintenance, as dynamostore/internal/rows/classify.go names them.
 const (
-	nobody int8 = iota
+	noStage int8 = iota
 	finalizing
 	delivering
 	publishing
@@ -16,7 +16,7 @@ const (
 type sight struct {
 	stage    int8
 	outbox   bool // the row is to be published
-	kind, at int8 // of nobody's work
+	kind, at int8 // where there is no stage
 }
 
 func dueOr(stage, at, skew, kind int8) sight {
@@ -47,7 +47,7 @@ func (w *world) look(run *item, skew int8, bounded bool) sight {
 		switch {
 		case seen.stage == publishing:
 			seen.stage = delivering
-		case seen.stage == nobody && seen.kind == unpublished && seen.at == run.runAt:
+		case seen.stage == noStage && seen.kind == unpublished && seen.at == run.runAt:
 			seen.kind = timed
 		}
 		return seen
@@ -72,7 +72,7 @@ func (w *world) lookAtQueued(run *item, skew int8, bounded bool) sight {
 		return sight{kind: leased, at: run.reserved}
 	}
 	seen := w.lookAtRow(run, skew)
-	if reserved && (seen.stage == nobody && seen.at > run.reserved || seen.stage == redelivering || run.row == noRow) {
+	if reserved && (seen.stage == noStage && seen.at > run.reserved || seen.stage == redelivering || run.row == noRow) {
 		return sight{kind: leased, at: run.reserved}
 	}
 	return seen
@@ -157,7 +157,7 @@ func (w *world) scan(s *state, r, stage, skew int8, out []process) []process {
 	}
 	seen := w.look(run, skew, limit != 0 && stage != publishing) // the outbox scan knows no limits
 	switch {
-	case seen.stage == nobody && (run.kind != slotless || stage != dispatching):
+	case seen.stage == noStage && (run.kind != slotless || stage != dispatching):
 		return add(opMove+seen.kind, seen.at)
 	case stage == publishing && seen.outbox:
 		return add(opFlush, 0)

@@ -40,7 +40,7 @@ func (w *world) publish(s *state, self int, emit emitter) {
 	}
 }
 
-// markRow writes what became of the send, if the claim on the row stands, and goes on to the move that belongs to it. A published
+// markRow writes the outcome of the send, if the claim on the row stands, and goes on to the move that belongs to it. A published
 // row moves the marker only from o.
 func (w *world) markRow(s *state, self int, row, rowAt, kind, at int8) {
 	p := &s.processes[self]

@@ -55,7 +55,7 @@ var ruleTexts = [ruleCount]ruleText{
 	liveClaimMoves:      {"liveClaimMoves", "an inspection of a row under a live claim moves the marker to o at the claim's end (Marker table)"},
 	deadLookMoves:       {"deadLookMoves", "an inspection of a dead row moves the marker to x (Marker table)"},
 	scanReadsKind:       {"scanReadsKind", "a due row is of a kind that its stage reads, or is moved to one (Invariants 3)"},
-	redeliverParked:     {"redeliverParked", "a published row that nobody followed is asked for again (record 0005)"},
+	redeliverParked:     {"redeliverParked", "a published row that no worker followed is asked for again (record 0005)"},
 	unlimitedRedelivers: {"unlimitedRedelivers", "what waited for a slot of a queue without a limit is redelivered (record 0007)"},
 	recoverToQueued:     {"recoverToQueued", "an expired running run that gets no slot is made queued and d (Marker table)"},
 	dispatchRunning:     {"dispatchRunning", "dispatch recovers running runs with an expired lease (Slots)"},

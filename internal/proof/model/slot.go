@@ -83,7 +83,7 @@ func (w *world) clear(s *state, limit, skew int8) bool {
 	return true
 }
 
-// window is the second read of a process that found nothing at or above the limit: any unused number below it, which nobody had to see
+// window is the second read of a process that found nothing at or above the limit: any unused number below it, which no process had to see
 // beside the others. It may show none although there is one, because a window is not the partition.
 func (w *world) window(s *state, p process, out []process) []process {
 	for n := range p.limit {

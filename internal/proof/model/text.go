@@ -18,11 +18,11 @@ func opName(p process) string {
 func kindName(kind int8) string { return "-qoxwdpl"[kind : kind+1] }
 
 func processName(kind int8) string {
-	return [...]string{"nobody", "bridge", "tick", "worker", "publisher"}[kind]
+	return [...]string{"none", "bridge", "tick", "worker", "publisher"}[kind]
 }
 
 func stageName(stage int8) string {
-	return [...]string{"nobody", "finalizing", "delivering", "publishing", "redelivering", "dispatching"}[stage]
+	return [...]string{"none", "finalizing", "delivering", "publishing", "redelivering", "dispatching"}[stage]
 }
 
 // String shows runs and slots in one line.

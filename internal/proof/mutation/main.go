@@ -86,7 +86,7 @@ func (b *bench) try(ctx context.Context, sites []*site, parallel int) {
 	group.Wait()
 }
 
-// verdict says what became of the tests without the condition.
+// verdict is the outcome of the tests without the condition.
 func (s *site) verdict() string {
 	switch reason, equivalent := equivalents[s.name()]; {
 	case s.killedBy != "":

@@ -76,7 +76,7 @@ func adapterRules() map[string]rule {
 
 		"awslane.Options.Environment": refuses(composing("a colon", func(o *awslane.Options) { o.Environment = colon })),
 		"awslane.Options.Fair":        legal("both are meant"),
-		"awslane.Options.Throttled":   legal("nil is nobody who counts"),
+		"awslane.Options.Throttled":   legal("nil counts nothing"),
 		"awslane.Options.Logger":      legal("nil is the default; every other one is the caller's"),
 		"awslane.Options.Queues": refuses(
 			composing("none", func(o *awslane.Options) { o.Queues = nil }).as("queue"),

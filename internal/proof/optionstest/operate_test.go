@@ -32,7 +32,7 @@ func changing(what string, o core.ChangeOptions) refusal {
 	})
 }
 
-// all is a refusal by every bulk call. Without a filter of its own it means all runs.
+// all is a refusal by every bulk call. Without a filter it means all runs.
 func all(what string, o core.BulkOptions) refusal {
 	return failed(what, func(w *world) []error {
 		return []error{
@@ -59,7 +59,7 @@ func following(what string, o core.EventOptions) refusal {
 func operateRules() map[string]rule {
 	const madeUp = "made up"
 	longReason := strings.Repeat("r", runlane.MaxReasonBytes+1)
-	robot, nobody := runlane.Actor{Type: "robot"}, runlane.Actor{ID: "me"}
+	robot, untyped := runlane.Actor{Type: "robot"}, runlane.Actor{ID: "me"}
 	odd := runlane.Actor{Type: runlane.ActorOperator, ID: unprintable}
 	statuses := func(s ...runlane.Status) core.RunFilter { return core.RunFilter{Statuses: s} }
 	everything := func(o core.BulkOptions) core.BulkOptions { o.AllRuns = true; return o }
@@ -77,7 +77,7 @@ func operateRules() map[string]rule {
 		),
 
 		"core.ChangeOptions.Actor": refuses(
-			changing("an unknown type", core.ChangeOptions{Actor: robot}), changing("no type", core.ChangeOptions{Actor: nobody}),
+			changing("an unknown type", core.ChangeOptions{Actor: robot}), changing("no type", core.ChangeOptions{Actor: untyped}),
 			changing("an unprintable id", core.ChangeOptions{Actor: odd}),
 		),
 		"core.ChangeOptions.Reason": refuses(
@@ -85,7 +85,7 @@ func operateRules() map[string]rule {
 		),
 
 		"core.BulkOptions.Actor": refuses(
-			all("an unknown type", changed(core.ChangeOptions{Actor: robot})), all("no type", changed(core.ChangeOptions{Actor: nobody})),
+			all("an unknown type", changed(core.ChangeOptions{Actor: robot})), all("no type", changed(core.ChangeOptions{Actor: untyped})),
 		),
 		"core.BulkOptions.Reason": refuses(
 			all("too long", changed(core.ChangeOptions{Reason: longReason})), all("no text", changed(core.ChangeOptions{Reason: notUTF8})),

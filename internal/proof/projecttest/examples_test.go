@@ -22,7 +22,7 @@ import (
 // whose code is compiled and tested.
 var userPackages = []string{"", "core", "memlane", "awslane", "functions", "cli", "runlanetest", "dynamostore", "sqstransport", "sealed"}
 
-// protocol are methods that nobody calls by name: fmt, errors and encoding/json do, or the runtime when it opens.
+// protocol are methods that no code calls by name: fmt, errors and encoding/json do, or the runtime when it opens.
 var protocol = []string{"Error", "Unwrap", "Is", "String", "GoString", "Format", "LogValue", "MarshalJSON", "UnmarshalJSON", "Validate", "IsZero"}
 
 // composed are types whose values people write, beside those of options.

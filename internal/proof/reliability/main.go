@@ -41,7 +41,7 @@ func run(ctx context.Context, only, log string) error {
 	if log == "" {
 		return runAll(ctx, only, io.Discard)
 	}
-	file, err := os.Create(log) //nolint:gosec // whoever starts this names it
+	file, err := os.Create(log) //nolint:gosec // the user who starts this names it
 	if err != nil {
 		return err
 	}

@@ -64,7 +64,7 @@ func referred(template *Template, value any, found map[string]bool) {
 			referred(template, v, found)
 		}
 	case []any:
-		if len(value) == 2 { // Sub with names of its own
+		if len(value) == 2 { // Sub with its own names
 			if text, ok := value[0].(string); ok && strings.Contains(text, "${") {
 				referred(template, map[string]any{"Fn::Sub": text}, found)
 			}

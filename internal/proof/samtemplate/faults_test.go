@@ -49,7 +49,7 @@ func TestFaults_AreFound(t *testing.T) {
 		"rate of seconds":        {"rate(1 minute)", "rate(30 seconds)", "no rate"},
 		"window as a truth":      {`Mode: "OFF"`, "Mode: false", "want the text OFF"},
 		"schedule without name":  {"      Name: !Sub \"${AWS::StackName}-tick\"\n", "", "called alike"},
-		"queue of nobody":        {"Queue: !GetAtt WorkQueue.Arn", "Queue: !GetAtt Table.Arn", "no queue of this template"},
+		"queue without an owner": {"Queue: !GetAtt WorkQueue.Arn", "Queue: !GetAtt Table.Arn", "no queue of this template"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -114,7 +114,7 @@ func TestVariables_AreThoseThatTheCodeReads(t *testing.T) {
 	read := map[string]bool{"RUNLANE_REVISION": true} // its change is what matters
 	for _, folder := range []string{"awslane", "functions", "examples/webhooks"} {
 		for _, name := range variablesRead(t, filepath.Join("..", "..", "..", folder)) {
-			// Lambda itself sets the ones; the other is of networks with an authority of their own, which no function is in.
+			// Lambda itself sets the ones; the other is of networks with their own authority, which no function is in.
 			read[name] = !strings.HasPrefix(name, "AWS_LAMBDA_") && name != "AWS_CA_BUNDLE"
 		}
 	}
@@ -218,7 +218,7 @@ func TestOutputs_OpenALane(t *testing.T) {
 			"RUNLANE_ENV": bridge["RUNLANE_ENV"], "RUNLANE_TABLE": bridge["RUNLANE_TABLE"], "RUNLANE_QUEUES": bridge["RUNLANE_QUEUES"],
 			"AWS_REGION": "${AWS::Region}",
 		})
-		for name := range template.Resources { // every queue somebody has to look into
+		for name := range template.Resources { // every queue that an operator has to check
 			if strings.HasSuffix(name, "DeadLetters") || name == "RelayFailures" {
 				equal(t, name, template.Outputs[name+"Url"].Value, any("${"+name+"}"))
 			}

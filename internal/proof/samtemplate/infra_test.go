@@ -224,9 +224,9 @@ func TestMappings_AreTheLocalOnes(t *testing.T) {
 	equal(t, "rate", textAt(schedule, "ScheduleExpression"), tickRate)
 	equal(t, "window", textAt(schedule, "FlexibleTimeWindow", "Mode"), "OFF")
 	equal(t, "target", []string{textAt(schedule, "Target", "Arn"), textAt(schedule, "Target", "RoleArn")}, []string{"${Tick.Arn}:live", "${TickScheduleRole.Arn}"})
-	equal(t, "environments of its own", tick["ReservedConcurrentExecutions"], any("2"))
+	equal(t, "environments reserved", tick["ReservedConcurrentExecutions"], any("2"))
 	none := evaluate(t, map[string]string{"TickConcurrency": "0"}).Resources["Tick"].Properties
-	equal(t, "environments of its own", none["ReservedConcurrentExecutions"], nil)
+	equal(t, "environments reserved", none["ReservedConcurrentExecutions"], nil)
 	equal(t, "timeout of the tick", tick["Timeout"], any(int(tickTimeout/time.Second)))
 	for _, place := range []any{at(tick, "EventInvokeConfig"), at(schedule, "Target", "RetryPolicy")} {
 		equal(t, "repetitions", place, any(map[string]any{"MaximumEventAgeInSeconds": 60, "MaximumRetryAttempts": 0}))

@@ -19,7 +19,7 @@ var (
 
 	act   = runlane.NewTask("act", &runlane.TaskOptions[order]{Queue: runlane.Queue{Name: "plain"}, Retry: retry})
 	one   = runlane.NewTask("one", &runlane.TaskOptions[order]{Queue: bounded, Retry: retry})
-	alien = runlane.NewTask("alien", &runlane.TaskOptions[order]{Queue: runlane.Queue{Name: "plain"}}) // nobody has a handler
+	alien = runlane.NewTask("alien", &runlane.TaskOptions[order]{Queue: runlane.Queue{Name: "plain"}}) // no program has a handler
 
 	retry = runlane.Retry{MaxAttempts: 3}
 )

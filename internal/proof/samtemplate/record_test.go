@@ -72,7 +72,7 @@ func (r *recorder) note(target string, body []byte) {
 	}
 }
 
-// dynamodb names the actions of a request. A transaction has none of its own: its members are what is authorized.
+// dynamodb names the actions of a request. A transaction has no own one: its members are what is authorized.
 func (r *recorder) dynamodb(operation string, body []byte) ([]string, error) {
 	var in struct {
 		TableName     string

@@ -24,8 +24,8 @@ import (
 	"github.com/runlane/runlane-go/internal/proof/lambdaruntime"
 )
 
-// stack is what the template deploys, on local AWS: a table, two queues and three functions, each a process of its own that is
-// recorded by a recorder of its own.
+// stack is what the template deploys, on local AWS: a table, two queues and three functions, each a separate process that is
+// recorded by a separate recorder.
 type stack struct {
 	table          string
 	plain, ordered infra.Queue

@@ -196,7 +196,7 @@ func TestAlarms_EachIsAParameter_AndAllTogether(t *testing.T) {
 	for _, name := range ofType(evaluate(t, map[string]string{"Metrics": "false"}), "AWS::CloudWatch::Alarm") {
 		for _, m := range alarmMetrics(load(t).Resources[name].Properties) {
 			if m.namespace == functions.MetricsNamespace {
-				t.Errorf("%s looks at %s, which nobody sends", name, m.name)
+				t.Errorf("%s looks at %s, which no program sends", name, m.name)
 			}
 		}
 	}
@@ -222,7 +222,7 @@ func TestAlarms_SayWhatToDoAndNotify(t *testing.T) {
 		}
 		missing := "notBreaching"
 		if name == "OldestDueAlarm" {
-			missing = "breaching" // nobody looked
+			missing = "breaching" // no data
 		}
 		equal(t, name, textAt(p, "TreatMissingData"), missing)
 	}

@@ -76,7 +76,7 @@ func deliveryFollows(t *testing.T, h Harness) {
 	}{
 		"behind little":                           {plain.With(jobPayload{}), 2 * time.Second, true, true},
 		"behind more":                             {plain.With(jobPayload{}), 10 * time.Second, true, false},
-		"as much gone, with nobody before":        {plain.With(jobPayload{}), 10 * time.Second, false, true},
+		"as much gone, with none before":          {plain.With(jobPayload{}), 10 * time.Second, false, true},
 		"behind more, with a timeout that fits":   {task.With(jobPayload{}), 30 * time.Second, true, true},
 		"behind more, with one that fits no more": {task.With(jobPayload{}), 40 * time.Second, true, false},
 	} {

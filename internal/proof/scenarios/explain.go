@@ -306,7 +306,7 @@ func explainUnhandled(t *testing.T, h Harness) {
 	}
 	const unknown = `No handler for its task "scenario.explain-others" is known`
 	if got := says(); !strings.Contains(got, unknown) {
-		t.Errorf("nobody has the task: %s", got)
+		t.Errorf("no program has the task: %s", got)
 	}
 	l, err := lane.New(s.lent(), NewScriptedTransport(), nil)
 	s.must(err)

@@ -142,7 +142,7 @@ func (f *fairness) next() {
 		f.wakeups = append(f.wakeups, sent.Wakeup)
 	}
 	if len(f.wakeups) == 0 {
-		f.Fatal("nobody is woken")
+		f.Fatal("no worker is woken")
 	}
 	wakeup := f.wakeups[0]
 	f.wakeups = f.wakeups[1:]

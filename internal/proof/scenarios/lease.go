@@ -164,7 +164,7 @@ func outcomeUnresponsive(t *testing.T, h Harness) {
 		t.Fatalf("failure is %+v", run.Failure)
 	}
 	if len(s.logs.lines(t, "handler did not return when its context ended; its goroutine is left running")) != 1 {
-		t.Fatal("nobody was told")
+		t.Fatal("no caller was told")
 	}
 	close(stubborn)
 }

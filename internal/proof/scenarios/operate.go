@@ -19,7 +19,7 @@ func operateScenarios() []scenario {
 		{"runs are listed by every filter, page by page", needsHistory, operateLists, false},
 		{"active and current runs are found by their keys", keys, operateFinds, false},
 		{"an idempotency key is reset once its run has ended", needsIdempotency, operateResets, false},
-		{"attempts tell what became of each", needsHistory, operateAttempts, false},
+		{"attempts tell the outcome of each", needsHistory, operateAttempts, false},
 		{"events resume behind any of them in both directions", needsHistory, operateEvents, false},
 		{"a feed follows a run to its end", needsHistory, operateFollows, false},
 		{"a feed ends with its context, its runtime or its run", needsBoth(needsHistory, needsPruning), operateFeedEnds, false},

@@ -40,7 +40,7 @@ func outcomeScenarios() []scenario {
 		{"an outcome whose answer was lost is recognized", nil, outcomeUnknown, false},
 		{"an output that the storage cannot hold fails the attempt", nil, outcomeTooLarge, false},
 		{"an output that the storage cannot hold is refused by SetOutput", nil, outcomeOutputRefused, false},
-		{"a heartbeat that fails concerns nobody while the lease can be kept", nil, outcomeBeatFails, true},
+		{"a heartbeat that fails has no effect while the lease can be kept", nil, outcomeBeatFails, true},
 		{"heartbeats keep a long run", needsHistory, outcomeHeartbeats, true},
 		{"a requested cancellation reaches the handler with the next heartbeat", nil, outcomeCancelNoticed, true},
 		{"a takeover reaches the handler with the next heartbeat", nil, outcomeTakeoverNoticed, true},

@@ -24,7 +24,7 @@ func queueScenarios() []scenario {
 		{"a run abandoned too often fails and frees its slot", needsSlots, queueAbandoned, false},
 		{"a due run of a bounded queue is dispatched within one tick", needsSlots, queueDelayed, false},
 		{"a wakeup later than its reservation takes a slot itself", needsSlots, queueLateWakeup, false},
-		{"reservations that nobody claims double up to an hour", needsSlots, queueDoubles, false},
+		{"reservations without a claim double up to an hour", needsSlots, queueDoubles, false},
 		{"a wakeup that finds no slot leaves the run waiting for one", needsSlots, queueFull, false},
 		{"a limit that is raised, lowered or removed holds from the next deployment on", needsSlots, queueChanges, false},
 		{"a due retry that waits for a slot is delivered when its queue loses the limit", needsSlots, queueRetryUnbounded, false},
@@ -87,7 +87,7 @@ func queueHandsOver(t *testing.T, h Harness) {
 	s.execute(second)
 	s.wantSent("second has ended", third)
 	s.wantStatus(s.execute(third), runlane.StatusSucceeded)
-	s.wantSent("nobody waits")
+	s.wantSent("no run waits")
 }
 
 func queueFreesAlways(t *testing.T, h Harness) {
@@ -133,7 +133,7 @@ func queueFairKeys(t *testing.T, h Harness) {
 	}
 	s.wantSent("crowd", first)
 	single := s.trigger(task.With(jobPayload{}), &runlane.TriggerOptions{ConcurrencyKey: "single"})
-	s.wantSent("its key has a slot of its own", single)
+	s.wantSent("its key has a separate slot", single)
 
 	// Those that came due while everything stood still are served by the tick, a slot for each key.
 	other := &runlane.TriggerOptions{ConcurrencyKey: "other", Delay: time.Second}

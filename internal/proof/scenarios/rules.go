@@ -78,7 +78,7 @@ func (s *scene) worker(id runlane.RunID) runlane.Actor {
 			return runlane.Actor{Type: runlane.ActorWorker, ID: claim.Lease.WorkerID}
 		}
 	}
-	s.Fatalf("nobody claimed %s", id)
+	s.Fatalf("no worker claimed %s", id)
 	return runlane.Actor{}
 }
 

@@ -34,7 +34,7 @@ func spared() []sparing {
 			},
 		},
 		{
-			reason: "whoever claimed an occurrence and heard of no end has it for a minute: that is a scenario of its own",
+			reason: "a tick that claimed an occurrence and heard of no end has it for a minute: that is a separate scenario",
 			kinds:  failing(), groups: []string{"Schedules"},
 			methods: []string{"AppendRunEvents", "CompleteScheduleOccurrence", "ClaimScheduleOccurrence", "GetRun"},
 		},
@@ -44,7 +44,7 @@ func spared() []sparing {
 			scenarios: []string{"a trigger publishes its wakeup at once and acknowledges it"},
 		},
 		{
-			reason: "each of its ticks reads many pages, and one of them would always fail: that a stage fails alone is a scenario of its own",
+			reason: "each of its ticks reads many pages, and one of them would always fail: that a stage fails alone is a separate scenario",
 			kinds:  failing(),
 			methods: []string{
 				"ListRunsNeedingCancellationFinalization", "ListRunsNeedingDelivery", "ListRunsNeedingRedelivery", "ListRunsNeedingDispatch",
@@ -88,7 +88,7 @@ func spared() []sparing {
 			},
 		},
 		{
-			reason: "it counts tries, polls or ticks, and whoever failed tries, polls or ticks again",
+			reason: "it counts tries, polls or ticks, and a caller that failed tries, polls or ticks again",
 			kinds:  failing(), scenarios: []string{
 				"a cancellation that loses a race looks again", "an idle worker that polls asks less and less", "a worker ticks at the start and every minute",
 				"a batch stops when the storage cannot be reached and says what was done", "the tick sends delayed wakeups ahead of long waits",
@@ -106,7 +106,7 @@ func spared() []sparing {
 			kinds:  failing(), scenarios: []string{"a changed definition applies from the last look on"},
 		},
 		{
-			reason: "its handler takes the errors of its own calls as they come",
+			reason: "its handler takes the errors of the calls that it makes as they come",
 			kinds:  failing(), methods: []string{"AppendRunEvents", "GetRun"},
 			scenarios: []string{"an attempt triggers with lineage and never waits for itself", "a drain executes everything that is due and returns"},
 		},

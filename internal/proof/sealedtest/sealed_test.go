@@ -250,7 +250,7 @@ func TestSealed_ProcessWithoutTheKey_HandsBackAndChangesNothing(t *testing.T) {
 	})
 }
 
-// Whoever writes the table can copy bytes from run to run. They do not open there.
+// A person who may write the table can copy bytes from run to run. They do not open there.
 func TestSealed_BytesOfAnotherRun_AreNotExecuted(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(w *world) {
@@ -259,7 +259,7 @@ func TestSealed_BytesOfAnotherRun_AreNotExecuted(t *testing.T) {
 		raw, err := w.storage.GetRun(w.Context(), lane.RunKey{Environment: "default", RunID: source.ID})
 		w.must(err)
 		body := append([]byte(nil), raw.Payload...)
-		moved := w.trigger(bare, echo.With(secret{}), nil) // a run of its own, whose stored payload is replaced
+		moved := w.trigger(bare, echo.With(secret{}), nil) // a separate run, whose stored payload is replaced
 		w.must(rewrite(w, moved.ID, "run_moved", body))
 		_, err = rt.ExecuteDelivery(w.Context(), lane.Wakeup{RunKey: lane.RunKey{Environment: "default", RunID: "run_moved"}}, nil)
 		w.wantCode(err, runlane.ErrPayloadUnreadable)

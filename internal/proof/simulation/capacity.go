@@ -87,7 +87,7 @@ func (k *keyspace) newPart(from uint64, now time.Duration) *part {
 	return p
 }
 
-// isolate gives each of the keys a partition of its own: where splitting for heat ends.
+// isolate gives each of the keys a separate partition: where splitting for heat ends.
 func (k *keyspace) isolate(keys []uint64) {
 	slices.Sort(keys)
 	k.parts = nil
@@ -139,7 +139,7 @@ func (k *keyspace) refuses(now time.Duration, key uint64, units float64) string 
 	return limit
 }
 
-// single reports that no other key of the partition is used much: splitting it helps nobody.
+// single reports that no other key of the partition is used much: splitting it does not help.
 func (p *part) single(key uint64) bool {
 	total := 0.0
 	for _, load := range p.loads {

@@ -79,7 +79,7 @@ func TestTable_SplitsForHeat(t *testing.T) {
 	}
 }
 
-// Splitting gives each of the hot shards a partition of its own, and never splits one.
+// Splitting gives each of the hot shards a separate partition, and never splits one.
 func TestIndex_SplitsBetweenShardsOnly(t *testing.T) {
 	t.Parallel()
 	keys := []uint64{10, 20, 30, 1 << 60}

@@ -2,7 +2,7 @@ package main
 
 import "time"
 
-// settle says what becomes of a message: deleted, or handed back to come again after a while.
+// settle says the outcome of a message: deleted, or handed back to come again after a while.
 type settle func(back bool, after time.Duration)
 
 // trigger creates a cohort's runs and wakes a worker, as Runtime.Trigger does.
@@ -101,7 +101,7 @@ func (w *world) deliver(m message, deadline time.Duration, settled settle) {
 			switch r {
 			case carried:
 				w.execute(c, deadline, settled)
-			case lost: // it looks again and finds that somebody was faster
+			case lost: // it reads again and finds that another process was faster
 				w.send(step{request: &readRun, cohort: c, then: func(result) {
 					w.outcome.ignored += c.weight
 					settled(false, 0)

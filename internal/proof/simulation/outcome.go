@@ -193,7 +193,7 @@ func (q *quantiles) at(part float64) time.Duration {
 	return 0
 }
 
-// recovered notices that somebody takes care of the run whose worker died.
+// recovered notices that a process takes care of the run whose worker died.
 func (o *outcome) recovered(now time.Duration, c *cohort) {
 	if o.lost == c && o.foundAt == 0 {
 		o.foundAt = now

@@ -107,7 +107,7 @@ func handBackDelay(receives int) time.Duration {
 	return min(delay, lastHandBack)
 }
 
-// redeliveryAt is when a wakeup that nobody followed is asked for again: as long after its publication as that was after the first one,
+// redeliveryAt is when a wakeup that no worker followed is asked for again: as long after its publication as that was after the first one,
 // and ten minutes more.
 func redeliveryAt(first, published time.Duration) time.Duration {
 	return published + min(published-first+firstRedelivery, lastRedelivery)

@@ -9,7 +9,7 @@ import (
 type stage int
 
 const (
-	nobody stage = iota
+	noStage stage = iota
 	finalizing
 	delivering
 	publishing
@@ -26,14 +26,14 @@ var scanKinds = map[stage][]marker{
 	dispatching:  {deliverable, waiting, leased, unpublished, parked},
 }
 
-// judge judges a run as dynamostore's look does: whose work it is, and the marker where it is nobody's.
+// judge judges a run as dynamostore's look does: the stage that it is for, and the marker where there is none.
 func judge(c *cohort, at time.Duration) (stage, move) {
 	switch c.status {
 	case running:
 		if c.leaseEnd <= at {
 			return delivering, move{}
 		}
-		return nobody, move{to: leased, at: c.leaseEnd}
+		return noStage, move{to: leased, at: c.leaseEnd}
 	case retrying:
 		if c.dueAt <= at && c.full {
 			return dispatching, move{to: slotless, at: c.dueAt}
@@ -41,23 +41,23 @@ func judge(c *cohort, at time.Duration) (stage, move) {
 		if c.dueAt <= at {
 			return delivering, move{}
 		}
-		return nobody, move{to: waiting, at: c.dueAt}
+		return noStage, move{to: waiting, at: c.dueAt}
 	case queued:
 		if c.marker == waiting { // created for later
 			if c.dueAt <= at {
 				return delivering, move{}
 			}
-			return nobody, move{to: waiting, at: c.dueAt}
+			return noStage, move{to: waiting, at: c.dueAt}
 		}
 		if c.sent == 0 {
 			return publishing, move{}
 		}
 		if next := redeliveryAt(c.firstSent, c.sent); next > at {
-			return nobody, move{to: parked, at: next}
+			return noStage, move{to: parked, at: next}
 		}
 		return redelivering, move{}
 	default:
-		return nobody, move{}
+		return noStage, move{}
 	}
 }
 
@@ -80,7 +80,7 @@ type reach struct {
 }
 
 // scan reads the due markers of a stage, the oldest first, page after page until it has found enough for a round or its time is over.
-// Rows at which nobody has anything to do get another marker, a batch at a time.
+// Rows at which no stage has anything to do get another marker, a batch at a time.
 func (t *tickRun) scan(wanted stage, far reach, until time.Duration, then func(found []*cohort, more bool)) {
 	l := &look{tick: t, wanted: wanted, far: far, until: until, began: t.world.now, then: then}
 	l.next()
@@ -119,7 +119,7 @@ func (l *look) next() {
 			l.over, l.more = true, true
 		} else if r, ok := w.index.next(l.began+l.far.ahead, scanKinds[l.wanted]); ok {
 			if l.batch >= batchKeys {
-				l.batch = 0 // nobody's markers had to be moved
+				l.batch = 0 // no markers had to be moved
 			}
 			l.examine(r)
 		} else {
@@ -169,7 +169,7 @@ func (l *look) examine(r row) {
 	case whose == l.wanted:
 		l.found = append(l.found, c)
 		l.matched += c.weight
-	case whose == nobody:
+	case whose == noStage:
 		l.moving = append(l.moving, leaving{r, to})
 		return
 	case whose == redelivering && r.marker == deliverable && l.wanted != publishing: // out of the way of other stages

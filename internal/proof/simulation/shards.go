@@ -18,7 +18,7 @@ type shardStep struct {
 	Looking float64 `json:"idleTickSeconds"` // that its scans take
 }
 
-// shardCounts finds what numbers of shards carry, each shard on a partition of its own.
+// shardCounts finds what numbers of shards carry, each shard on a separate partition.
 func shardCounts(seed uint64, counts []int) []shardStep {
 	var steps []shardStep
 	for _, n := range counts {

@@ -140,7 +140,7 @@ func (s *slots) free(c *cohort) {
 }
 
 // enter triggers a run of the bounded queue: with a slot where one is found, or else without, and then it looks once more. What keeps it
-// from a slot keeps nobody from a run.
+// from a slot delays no run.
 func (s *slots) enter(c *cohort) {
 	w := s.world
 	patience := w.now + requestTimeout/slotPatience

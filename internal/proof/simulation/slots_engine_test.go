@@ -96,7 +96,7 @@ func TestFullKey_LargestLimit_ReadsWhatTheLayoutSays(t *testing.T) {
 	}
 }
 
-// Nobody has more slots than there are, and no slot has two runs.
+// No key has more slots than there are, and no slot has two runs.
 func TestFullKey_OfAnyLimit_StaysWithinIt(t *testing.T) {
 	t.Parallel()
 	for _, limit := range []int{1, 10, 100} {

@@ -35,7 +35,7 @@ func (r *report) write(out io.Writer) error {
 		p.row(number(s.Carries), orNone(s.Limit), number(s.Ceiling), s.Remedy)
 	}
 
-	p.title("Shards, each with a partition of its own, nothing else limited",
+	p.title("Shards, each with a separate partition, nothing else limited",
 		"shards", "carry runs/s", "limit", "by arithmetic", "start p99 at 1/2", "at 9/10", "idle tick reads", "and takes")
 	for _, s := range r.Shards {
 		p.row(fmt.Sprint(s.Shards), number(s.Carries), s.Limit, number(s.Ceiling), seconds(s.Half99), seconds(s.Most99), number(s.Tick), seconds(s.Looking))

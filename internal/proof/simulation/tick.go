@@ -162,7 +162,7 @@ func (t *tickRun) ask(c *cohort, then func()) {
 	})
 }
 
-// redeliver asks again for wakeups that nobody followed, unless so many wait that they are late rather than lost.
+// redeliver asks again for wakeups that no worker followed, unless so many wait that they are late rather than lost.
 func (t *tickRun) redeliver(until time.Duration, then func()) {
 	w := t.world
 	t.scan(redelivering, most, until, func(found []*cohort, more bool) {
@@ -182,7 +182,7 @@ func (t *tickRun) redeliver(until time.Duration, then func()) {
 	})
 }
 
-// flush publishes rows that nobody published.
+// flush publishes rows that no publisher has sent.
 func (t *tickRun) flush(until time.Duration, then func()) {
 	t.scan(publishing, flushes, until, func(found []*cohort, more bool) {
 		before := t.done

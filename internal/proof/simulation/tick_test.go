@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// How many markers of a backlog that nobody executes one tick moves.
+// How many markers of a backlog without workers one tick moves.
 func TestTick_OfABacklog_MovesAsManyMarkersAsTheDocumentSays(t *testing.T) {
 	t.Parallel()
 	d := freshDeployment()

@@ -191,7 +191,7 @@ func (w *world) arrive() {
 	next()
 }
 
-// fill is the backlog: runs that were created and published long ago, while nobody executed any.
+// fill is the backlog: runs that were created and published long ago, while no worker executed any.
 func (w *world) fill() {
 	for left := w.load.Backlog; left > 0; left -= w.load.Weight {
 		c := w.newCohort(min(left, w.load.Weight))

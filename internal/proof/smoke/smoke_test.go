@@ -40,7 +40,7 @@ type deployed struct {
 	db *dynamodb.Client
 }
 
-// deploy makes it. Without functions nobody executes anything.
+// deploy makes it. Without functions no run is executed.
 func deploy(t *testing.T, withFunctions bool) *deployed {
 	t.Helper()
 	d := &deployed{db: awstest.LocalStackDynamoDB(t)}

@@ -36,7 +36,7 @@ func run(out io.Writer, files []string, asJSON, strict bool) error {
 		}
 	}
 	for _, name := range files {
-		file, err := os.Open(name) //nolint:gosec // whoever starts this names it
+		file, err := os.Open(name) //nolint:gosec // the user who starts this names it
 		if err != nil {
 			return err
 		}
@@ -99,7 +99,7 @@ func withoutProcessors(name string) string {
 	return name
 }
 
-// What became of a target.
+// The outcome of a target.
 const (
 	pass       = "pass"
 	fallsShort = "falls short"

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A package of its own, with one statement that only a test of another file reaches.
+// A separate package, with one statement that only a test of another file reaches.
 var fixture = map[string]string{
 	"go.mod": "module fixture\n\ngo 1.26\n",
 	"project.go": `package fixture

@@ -47,7 +47,7 @@ func TestParse_RefusesWhatWouldNotBeExecuted(t *testing.T) {
 		"an unknown circumstance":        "```sh run docker\na\n```\n",
 		"a mark twice":                   "```sh run" + strings.Repeat(" aws", 2) + "\na\n```\n",
 		"a file elsewhere":               "```go file ../a.go\na\n```\n",
-		"a file at a place of its own":   "```go file /" + "a.go\na\n```\n",
+		"a file at a separate place":     "```go file /" + "a.go\na\n```\n",
 		"a file without a name":          "```go file\na\n```\n",
 		"an output of nothing":           "```text output\na\n```\n",
 		"an output of a file":            "```go file a.go\na\n```\n```text output\na\n```\n",

@@ -108,7 +108,7 @@ func environment(t *testing.T, home string) []string {
 	return values
 }
 
-// goVariables are what Go uses here: a fresh home would have caches of its own.
+// goVariables are what Go uses here: a fresh home would have empty caches.
 var goVariables = sync.OnceValue(func() map[string]string {
 	names := []string{"GOCACHE", "GOMODCACHE", "GOPATH", "GOROOT", "GOPROXY", "GOSUMDB", "GONOSUMDB", "GOFLAGS", "GOTOOLCHAIN"}
 	out, err := exec.CommandContext(context.Background(), "go", append([]string{"env"}, names...)...).Output()

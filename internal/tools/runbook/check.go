@@ -29,7 +29,7 @@ var fixed = []string{
 }
 
 // Check says what is wrong with a command other than runlane's, whose own parser is asked: a program, an operation or a flag that is not on
-// the list, a flag without its value, a target or a parameter that does not exist, a placeholder that nobody explains.
+// the list, a flag without its value, a target or a parameter that does not exist, a placeholder without an explanation.
 func (i *Installation) Check(c *Command) error {
 	for n := range c.Inner {
 		if err := i.Check(&c.Inner[n]); err != nil {

@@ -60,7 +60,7 @@ func (i *installation) troubled() map[string]string {
 	i.t.Helper()
 	var failed []runlane.RunID
 	for range 2 {
-		failed = append(failed, i.trigger(fails.With("nobody"), nil))
+		failed = append(failed, i.trigger(fails.With("nothing"), nil))
 	}
 	work(i.t, i.Runtime, runlane.StatusFailed, failed...)
 	i.refuse.Store(true)
@@ -68,7 +68,7 @@ func (i *installation) troubled() map[string]string {
 	i.trigger(fails.With("another"), nil)
 	i.refuse.Store(false)
 	i.wantWait(core.WaitOperator, dead)
-	run := i.trigger(greet.With("somebody"), nil)
+	run := i.trigger(greet.With("someone"), nil)
 	i.trigger(fails.With("later"), &runlane.TriggerOptions{Delay: time.Hour})
 	return map[string]string{
 		"RUN": string(run), "DEAD": string(dead), "TASK": string(failsTask), "QUEUE": string(workQueue), "RESTORED": i.restored(),

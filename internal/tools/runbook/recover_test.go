@@ -17,7 +17,7 @@ import (
 	"github.com/runlane/runlane-go/internal/proof/awstest"
 )
 
-// Nobody ticks for two hours. What is due stays, the alarm's figure says so, and one tick finds all of it.
+// No process ticks for two hours. What is due stays, the alarm's figure says so, and one tick finds all of it.
 func TestStoppedTick_OneTickFindsAll(t *testing.T) {
 	t.Parallel()
 	i := install(t)
@@ -100,11 +100,11 @@ func TestDeletedQueue_MadeAgain_TicksRecover(t *testing.T) {
 	i.wantSound()
 }
 
-// A wakeup that nobody acknowledged lies in the dead-letter queue. What the document says to do brings it back.
+// A wakeup that was not acknowledged lies in the dead-letter queue. What the document says to do brings it back.
 func TestRedrive_OfADeadLetterInSQS_ExecutesTheRun(t *testing.T) {
 	t.Parallel()
 	i := install(t)
-	run := i.trigger(greet.With("somebody"), nil)
+	run := i.trigger(greet.With("someone"), nil)
 	moved := i.trigger(greet.With("moved on"), nil)
 	i.setVisibility("0") // else the test would take half an hour
 	i.until("both wakeups were given up", func() bool {
@@ -133,7 +133,7 @@ func TestRedrive_OfADeadLetterInSQS_ExecutesTheRun(t *testing.T) {
 }
 
 // The table goes back to an instant: what ended since then is executed again, what was made since then is unknown, its wakeup harms
-// nobody and its key is free.
+// no process and its key is free.
 func TestRestoredTable_GoesOnFromItsInstant(t *testing.T) {
 	t.Parallel()
 	i := install(t)

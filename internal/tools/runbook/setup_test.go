@@ -45,7 +45,7 @@ func testMain(m *testing.M) int {
 	return m.Run()
 }
 
-// runlaneCommand calls the binary with variables of its own.
+// runlaneCommand calls the binary with separate variables.
 func runlaneCommand(t *testing.T, variables []string, args ...string) (output string, code int) {
 	t.Helper()
 	var out strings.Builder

@@ -55,7 +55,7 @@ func readFile(t *testing.T, path string) string {
 	return string(text)
 }
 
-// shownBlocks are the blocks of Go and of text that nobody executes.
+// shownBlocks are the blocks of Go and of text that are not executed.
 func shownBlocks(document string) []string {
 	var blocks []string
 	for i, part := range strings.Split("\n"+document, "\n```") {

@@ -31,7 +31,7 @@ func TestSummary_EachRunIsCountedOnce(t *testing.T) {
 	d.webhooks.seen(end("3", runlane.StatusRunning)) // not yet
 	d.webhooks.seen(end("3", runlane.StatusCancelled))
 	d.webhooks.triggered("says it delivered", &runlane.TriggerResult{Run: end("4", runlane.StatusSucceeded)})
-	d.webhooks.seen(end("5", runlane.StatusSucceeded)) // of nobody here
+	d.webhooks.seen(end("5", runlane.StatusSucceeded)) // of no run here
 	s := d.summarize()
 	if want := "demo: 4 runs, 0 succeeded, 2 failed, 2 lost"; s.String() != want || s.Complete() {
 		t.Errorf("got %q, want %q", s, want)
