@@ -59,11 +59,11 @@ func (w *world) write(s *state, self int) {
 		w.request(s, self)
 		w.take(s, r, self, p, p.at)
 		s.runs[r].reserved = p.at
-		w.publishBorn(s, self, r)
+		w.publishCommitted(s, self, r)
 	case opRequest, opRedeliver:
 		w.request(s, self)
 		w.free(s, r, self)
-		w.publishBorn(s, self, r)
+		w.publishCommitted(s, self, r)
 	case opRecover:
 		w.request(s, self)
 		w.free(s, r, self)
@@ -119,8 +119,8 @@ func (w *world) request(s *state, self int) {
 	s.mark(r, self, deliverable, 0)
 }
 
-// publishBorn goes on as the publisher of the row that was just born, or, where a world is not about publishers, sends at once.
-func (w *world) publishBorn(s *state, self int, r int8) {
+// publishCommitted goes on as the publisher of the row that was just made, or, where a world is not about publishers, sends at once.
+func (w *world) publishCommitted(s *state, self int, r int8) {
 	p := process{kind: publisher, run: r, held: true, sequence: true, marker: true}
 	if w.folded {
 		s.runs[r].row, s.runs[r].rowAt = published, w.redeliverIn()

@@ -67,7 +67,7 @@ func (w *world) trigger(s *state, r int8, emit emitter) {
 			emit(label{text + "; publisher stops", r}, t, bad)
 		}
 		if i := w.vacant(&t); i >= 0 {
-			w.publishBorn(&t, i, r)
+			w.publishCommitted(&t, i, r)
 			emit(label{text, r}, t, bad)
 		}
 	}
