@@ -30,8 +30,8 @@ func reservationTime(run *runlane.Run, q runlane.Queue, at time.Time) time.Durat
 	return max(timeout, min(doubled, reservationMax))
 }
 
-// reserve takes a slot for the run and asks for a wakeup, whose row this process publishes. An outcome other than
-// lane.Acquired means that a race was lost.
+// reserve reserves a slot for the run and asks for a wakeup, in one commit. This process publishes the wakeup's row. An
+// outcome other than lane.Acquired means that a race was lost.
 func (rt *Runtime) reserve(ctx context.Context, run *runlane.Run, at time.Time) (*lane.Acquisition, error) {
 	queue := rt.policy(run.Queue)
 	events := []runlane.Event{{
@@ -63,7 +63,7 @@ func (rt *Runtime) reserveAndPublish(ctx context.Context, run *runlane.Run, at t
 	}
 }
 
-// reserveFreed takes a slot for a run that was just made without one: a process that freed a slot meanwhile may not
+// reserveFreed reserves a slot for a run that was just made without one: a process that freed a slot meanwhile may not
 // have seen the run waiting. Best effort, as handOver.
 func (rt *Runtime) reserveFreed(ctx context.Context, run *runlane.Run) {
 	if !rt.policy(run.Queue).Bounded() {

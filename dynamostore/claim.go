@@ -48,13 +48,13 @@ func (s *Store) ClaimRunLease(ctx context.Context, c *lane.ClaimCommand) (*lane.
 		ctx, cancel = context.WithTimeoutCause(ctx, slot.Before.Until.Time().Sub(c.At), errReservationOver)
 		defer cancel()
 	}
-	var take func() (rows.SlotChange, bool, error)
+	var choose func() (rows.SlotChange, bool, error)
 	if c.Slot {
-		take = func() (rows.SlotChange, bool, error) {
-			return s.takeSlot(ctx, before.SlotQuery(c.Queue.Concurrency, rows.ToMillis(c.At), 0, claimWindows))
+		choose = func() (rows.SlotChange, bool, error) {
+			return s.chooseSlot(ctx, before.SlotQuery(c.Queue.Concurrency, rows.ToMillis(c.At), 0, claimWindows))
 		}
 	}
-	return s.acquire(ctx, &rows.Change{Transition: &c.Transition, Before: before, ByWakeup: c.ByWakeup, Slot: slot}, take)
+	return s.acquire(ctx, &rows.Change{Transition: &c.Transition, Before: before, ByWakeup: c.ByWakeup, Slot: slot}, choose)
 }
 
 // ReleaseRunLease implements lane.Storage.
@@ -72,7 +72,7 @@ func (s *Store) ReleaseRunLease(ctx context.Context, c *lane.ReleaseCommand) err
 	return nil
 }
 
-// claimSlot plans what a claim does to slots. lost says why no slot is available; "" means go on.
+// claimSlot chooses what a claim does to slots. lost says why no slot is available; "" means go on.
 func (s *Store) claimSlot(ctx context.Context, c *lane.ClaimCommand, r *rows.Run) (slot rows.SlotChange, lost lane.Outcome, err error) {
 	if r.Slot != 0 && r.State() == runlane.StatusRunning {
 		return slot, "", nil // the run's since its last claim; nothing changes
@@ -94,7 +94,7 @@ func (s *Store) claimSlot(ctx context.Context, c *lane.ClaimCommand, r *rows.Run
 	case !c.Slot:
 		return slot, lane.LostReservation, nil
 	}
-	slot, ok, err := s.takeSlot(ctx, r.SlotQuery(c.Queue.Concurrency, at, 0, claimWindows))
+	slot, ok, err := s.chooseSlot(ctx, r.SlotQuery(c.Queue.Concurrency, at, 0, claimWindows))
 	if err == nil && !ok {
 		lost = lane.LostCapacity
 	}

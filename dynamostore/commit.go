@@ -70,9 +70,9 @@ func (s *Store) readFor(ctx context.Context, c *rows.Change) (err error) {
 // slotTries is how often a commit tries to get a slot when other commits took the chosen ones first.
 const slotTries = 4
 
-// acquire commits a reservation or a claim; a lost race is an outcome. take chooses another slot when another commit
-// took the first choice; without take, the run's own reservation is lost.
-func (s *Store) acquire(ctx context.Context, c *rows.Change, take func() (rows.SlotChange, bool, error)) (*lane.Acquisition, error) {
+// acquire commits a reservation or a claim; a lost race is an outcome. choose is called for another slot when another
+// commit took the chosen one first; without choose, the run's own reservation is lost.
+func (s *Store) acquire(ctx context.Context, c *rows.Change, choose func() (rows.SlotChange, bool, error)) (*lane.Acquisition, error) {
 	for try := 1; ; try++ {
 		commit, refused, err := s.commit(ctx, c)
 		switch {
@@ -85,10 +85,10 @@ func (s *Store) acquire(ctx context.Context, c *rows.Change, take func() (rows.S
 				s.offers.again(c.Before.Partition(), c.Slot.Put.Number())
 			}
 			return &lane.Acquisition{Outcome: lane.LostSequence}, nil
-		case take == nil:
+		case choose == nil:
 			return &lane.Acquisition{Outcome: lane.LostReservation}, nil
 		}
-		slot, ok, err := take()
+		slot, ok, err := choose()
 		if err != nil {
 			return nil, err
 		}

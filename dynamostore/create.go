@@ -67,7 +67,7 @@ func (s *Store) create(ctx context.Context, c *lane.AppendCommand) (*lane.Commit
 	}
 }
 
-// creationSlot plans the slot of a creation that carries a reservation, or that starts at once on a bounded queue.
+// creationSlot chooses the slot of a creation that carries a reservation, or that starts at once on a bounded queue.
 func (s *Store) creationSlot(ctx context.Context, c *lane.AppendCommand) (rows.SlotChange, error) {
 	if !c.Queue.Bounded() || !lane.HoldsSlot(c.Projected) {
 		return rows.SlotChange{}, nil
@@ -78,7 +78,7 @@ func (s *Store) creationSlot(ctx context.Context, c *lane.AppendCommand) (rows.S
 		limited, cancel = context.WithTimeout(ctx, s.db.Timeout/slotPatience)
 		defer cancel()
 	}
-	slot, ok, err := s.takeSlot(limited, rows.CreationSlotQuery(c.Projected, c.Queue.Concurrency, creationWindows))
+	slot, ok, err := s.chooseSlot(limited, rows.CreationSlotQuery(c.Projected, c.Queue.Concurrency, creationWindows))
 	switch {
 	case err == nil && !ok:
 		return slot, noCapacity(c)

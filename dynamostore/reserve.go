@@ -8,7 +8,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// ReserveRunDispatch implements lane.Storage.
+// ReserveRunDispatch implements lane.Storage: it chooses a slot, and the commit takes it for the run.
 func (s *Store) ReserveRunDispatch(ctx context.Context, c *lane.ReserveCommand) (*lane.Acquisition, error) {
 	if c.Projected == nil {
 		return nil, c.Validate()
@@ -32,16 +32,16 @@ func (s *Store) ReserveRunDispatch(ctx context.Context, c *lane.ReserveCommand) 
 	if since, ok := before.DispatchableAt(); !ok || since > rows.ToMillis(c.At) {
 		return &lane.Acquisition{Outcome: lane.LostEligibility}, nil
 	}
-	take := func() (rows.SlotChange, bool, error) {
+	choose := func() (rows.SlotChange, bool, error) {
 		until := rows.ToMillis(c.Projected.DispatchExpiresAt)
-		return s.takeSlot(ctx, before.SlotQuery(c.Queue.Concurrency, rows.ToMillis(c.At), until, reservationWindows))
+		return s.chooseSlot(ctx, before.SlotQuery(c.Queue.Concurrency, rows.ToMillis(c.At), until, reservationWindows))
 	}
-	slot, ok, err := take()
+	slot, ok, err := choose()
 	if err != nil {
 		return nil, err
 	}
 	if !ok {
 		return s.refuse(ctx, before, lane.LostCapacity)
 	}
-	return s.acquire(ctx, &rows.Change{Transition: &c.Transition, Before: before, Initial: c.Outbox, Slot: slot}, take)
+	return s.acquire(ctx, &rows.Change{Transition: &c.Transition, Before: before, Initial: c.Outbox, Slot: slot}, choose)
 }

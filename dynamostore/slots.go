@@ -10,9 +10,10 @@ import (
 	"github.com/runlane/runlane-go/dynamostore/internal/rows"
 )
 
-// takeSlot plans to take a slot: the one found for the run a moment ago, or one that a read of the partition shows. ok
-// is false when there is none.
-func (s *Store) takeSlot(ctx context.Context, q *rows.SlotQuery) (change rows.SlotChange, ok bool, err error) {
+// chooseSlot chooses the slot that the commit of a creation, a reservation or a claim takes: the one found for the run a
+// moment ago, or one that a read of the partition shows. It writes nothing: another commit may take the slot first. ok is
+// false when there is none.
+func (s *Store) chooseSlot(ctx context.Context, q *rows.SlotQuery) (change rows.SlotChange, ok bool, err error) {
 	if offer, ok := s.offers.take(q.RunPK(), q.Partition, q.Limit, q.At); ok && q.Near < 0 {
 		return q.Take(offer.number, offer.before), true, nil
 	}

@@ -64,7 +64,7 @@ type Run struct {
 	Output       []byte `dynamodbav:"ou,omitempty"`
 	OutputPlace  Place  `dynamodbav:"oz,omitempty"`
 
-	Slot int `dynamodbav:"sn,omitempty"` // number + 1 of the slot it occupies
+	Slot int `dynamodbav:"sn,omitempty"` // the number of the slot that it has, plus 1; 0 for none
 
 	DeliveryLog   int64 `dynamodbav:"ld,omitempty"` // the commit of the latest delivery; absent when superseded
 	DeliveryIndex int   `dynamodbav:"li,omitempty"`

@@ -212,7 +212,7 @@ func (w *world) dispatch(s *state, base process, skew int8, out []process) []pro
 		}
 	}
 	var room [maxSlots]choice
-	choices := w.takeSlot(s, base.run, base.limit, skew, room[:0]) // a tick reads a partition whole, and says which numbers it gives out
+	choices := w.chooseSlot(s, base.run, base.limit, skew, room[:0]) // a tick reads a partition whole, and says which numbers it gives out
 	for _, c := range choices {
 		p := base
 		p.op, p.at, p.slot, p.own = opReserve, w.reservationTime(run), c.slot, c.own

@@ -23,9 +23,9 @@ type choice struct {
 	later     bool // the number is chosen by another read, see window
 }
 
-// claimSlot is takeSlot for a process that does not read the partition whole where the limit is large.
+// claimSlot is chooseSlot for a process that does not read the partition whole where the limit is large.
 func (w *world) claimSlot(s *state, r, limit, skew int8, out []choice) []choice {
-	choices := w.takeSlot(s, r, limit, skew, out)
+	choices := w.chooseSlot(s, r, limit, skew, out)
 	if !w.windows || !w.clear(s, limit, skew) {
 		return choices
 	}
@@ -42,8 +42,8 @@ func (w *world) claimSlot(s *state, r, limit, skew int8, out []choice) []choice 
 	return append(out, choice{own: own, later: true})
 }
 
-// takeSlot is dynamostore's takeSlot: the run's own slot while it is held, or else each of the free ones.
-func (w *world) takeSlot(s *state, r, limit, skew int8, out []choice) []choice {
+// chooseSlot is dynamostore's chooseSlot: the run's own slot while it is held, or else each of the free ones.
+func (w *world) chooseSlot(s *state, r, limit, skew int8, out []choice) []choice {
 	own := int8(0)
 	for n, v := range s.slots {
 		if v.holder == r+1 {

@@ -89,7 +89,7 @@ func (w *world) trigger(s *state, r int8, emit emitter) {
 		return
 	}
 	var room [maxSlots]choice
-	for _, c := range w.takeSlot(s, r, limit, 0, room[:0]) {
+	for _, c := range w.chooseSlot(s, r, limit, 0, room[:0]) {
 		t := born(claimed, deliverable, 0)
 		t.put(c.slot-1, -1, slot{r + 1, w.reservation})
 		t.runs[r].slot, t.runs[r].reserved = c.slot, w.reservation
