@@ -141,7 +141,7 @@ func codecFailed(ctx context.Context, run runlane.RunID, err error) error {
 	}
 	return &runlane.Error{
 		Code: runlane.ErrStorageUnavailable, Message: "the codec failed", RunID: run, Hint: "the cause is the codec's own error",
-		Retryable: true, Cause: safeForeign(err),
+		Retryable: true, Cause: safeCause(err),
 	}
 }
 

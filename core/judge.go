@@ -23,7 +23,8 @@ type judgement struct {
 }
 
 // judge is the one judge of deliveries. It goes by the run as it was read, then by what this process is. The first row
-// that fits decides:
+// that fits decides. What follows from each, and when a wakeup that is handed back comes again, is in
+// docs/internals/decisions.md, Delivery:
 //
 //	the run                                        the wakeup
 //	is finished                                    is ignored: terminal
@@ -32,14 +33,15 @@ type judgement struct {
 //	has a status of a newer version                is ignored: nothing that this one may touch
 //	is owned                                       is ignored: leased
 //	is not due                                     is ignored, and sent again with a delay
-//	was abandoned too often                        fails the run
+//	was abandoned too often                        is acknowledged, and the run is failed
 //	has a task without a handler here              is handed back
 //	has a payload that cannot be read here         is handed back
 //	is a suspect, and others execute               comes again, or is handed back
 //	may need more time than is left                is handed back
 //	anything else                                  leads to a claim
 //
-// An error hands the wakeup back. Nothing is claimed or written.
+// An error hands the wakeup back: nothing was claimed or written, and its transport brings it again later. A run that was
+// found by polling is passed over for a while.
 func (d *delivery) judge(ctx context.Context, run *runlane.Run, now time.Time, r rules) (judgement, error) {
 	j := d.judgeRun(run, now)
 	if j.ignored != "" {

@@ -41,6 +41,11 @@ func newPolling(takes time.Duration) *polling {
 
 func (p *polling) open(t *testing.T) *core.Runtime {
 	t.Helper()
+	return p.logging(t, slog.New(slog.DiscardHandler))
+}
+
+func (p *polling) logging(t *testing.T, logger *slog.Logger) *core.Runtime {
+	t.Helper()
 	handler := p.task.Handle(func(ctx context.Context, a *runlane.Attempt, _ numbered) error {
 		p.mu.Lock()
 		p.begun[a.Run.ID] = append(p.begun[a.Run.ID], time.Since(p.epoch))
@@ -57,7 +62,7 @@ func (p *polling) open(t *testing.T) *core.Runtime {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rt, err := core.Open(t.Context(), l, &core.Options{Logger: slog.New(slog.DiscardHandler), Handlers: []runlane.Handler{handler}})
+	rt, err := core.Open(t.Context(), l, &core.Options{Logger: logger, Handlers: []runlane.Handler{handler}})
 	if err != nil {
 		t.Fatal(err)
 	}

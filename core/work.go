@@ -142,7 +142,7 @@ func (w *worker) shutDown(ctx context.Context, source <-chan error) error {
 	}
 }
 
-// handle executes what one wakeup asks for. The error tells the receiver to hand the wakeup back; it is reported here.
+// handle executes what one wakeup asks for. An error tells the receiver to hand the wakeup back; it is logged here.
 func (w *worker) handle(ctx context.Context, wakeup lane.Wakeup) error {
 	_, err := w.deliver(ctx, wakeup, true)
 	return err
@@ -163,7 +163,11 @@ func (w *worker) deliver(ctx context.Context, wakeup lane.Wakeup, byWakeup bool)
 			slog.String(attrRunID, string(wakeup.RunID)), slog.String(attrQueue, string(wakeup.Queue)),
 			slog.String(attrWorkerID, w.options.WorkerID),
 		}, errorAttrs(err)...)
-		w.rt.logger.LogAttrs(ctx, slog.LevelWarn, "wakeup handed back", attrs...)
+		what := "wakeup handed back"
+		if !byWakeup { // the storage lists it again
+			what = "due run passed over for now"
+		}
+		w.rt.logger.LogAttrs(ctx, slog.LevelWarn, what, attrs...)
 	}
 	return result, err
 }

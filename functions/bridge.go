@@ -108,7 +108,7 @@ func (b *batch) deliver(ctx context.Context, source string, records []sqstranspo
 		suspects, back = nil, nil
 	}
 	if options.Beside && !fifo {
-		if suspects, records = b.returned(ctx, records); len(suspects) > 0 {
+		if suspects, records = b.suspectsReceivedAgain(ctx, records); len(suspects) > 0 {
 			deliverSuspects()
 		}
 	}
@@ -138,9 +138,9 @@ func (b *batch) deliver(ctx context.Context, source string, records []sqstranspo
 	deliverSuspects()
 }
 
-// returned selects the records of suspects that come for another time: they are executed first. After the other records
-// of a batch, a suspect would be handed back for lack of time as long as its queue is busy.
-func (b *batch) returned(ctx context.Context, records []sqstransport.Record) (suspects []suspect, others []sqstransport.Record) {
+// suspectsReceivedAgain selects the records of suspects that were received before: they are executed first. After the
+// other records of a batch, a suspect would be handed back for lack of time as long as its queue is busy.
+func (b *batch) suspectsReceivedAgain(ctx context.Context, records []sqstransport.Record) (suspects []suspect, others []sqstransport.Record) {
 	var again []sqstransport.Record
 	for i := range records {
 		if records[i].ReceiveCount > 1 {

@@ -85,7 +85,7 @@ func (t *Transport) leave(r *reception) {
 	for _, q := range r.queues {
 		q.receptions = slices.DeleteFunc(q.receptions, func(other *reception) bool { return other == r })
 		if !t.isClosed() {
-			t.restWithout(q, r)
+			t.pauseWithout(q, r)
 		}
 	}
 }

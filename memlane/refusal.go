@@ -6,26 +6,27 @@ import (
 	"time"
 )
 
-// A refused wakeup stays with its queue, in flight, and every reception is offered it once a round. A round ends
+// A reception refuses a wakeup when its handler hands it back. The wakeup stays with its queue, in flight, and every
+// reception is offered it once a round. A round ends
 //
-//   - when its rest is over, which begins as soon as all present receptions have refused;
+//   - when its pause is over, which begins as soon as all present receptions have refused;
 //   - after MaxHandBack while a reception has not been asked, because that one may be busy for long, and a
 //     refusal may have been for a passing reason.
 //
 // Then the wakeup waits like any other, and the next refusal begins the next round. A reception that joins has
-// refused nothing, so it is offered what rests. The transport's lock guards all of this.
+// refused nothing, so it is offered what pauses. The transport's lock guards all of this.
 
 // refusals tell which receptions refused a wakeup, and since how many rounds.
 type refusals struct {
 	by     []*reception // in this round
 	rounds int          // with this one
-	until  time.Time    // the end of the rest; zero while a reception has not been asked
+	until  time.Time    // the end of the pause; zero while a reception has not been asked
 }
 
 // open tells whether a reception refused the wakeup in this round. r may be nil.
 func (r *refusals) open() bool { return r != nil && len(r.by) > 0 }
 
-// refuse notes that a reception handed the wakeup back.
+// refuse notes that the reception's handler handed the wakeup back.
 func (r *received) refuse(by *reception) {
 	if r.wakeup.refused == nil {
 		r.wakeup.refused = &refusals{}
@@ -37,13 +38,13 @@ func (r *received) refuse(by *reception) {
 	refused.by = append(refused.by, by)
 }
 
-// rest is how long the wakeup rests in this round.
-func (r *refusals) rest(first time.Duration) time.Duration {
-	rest := first
-	for n := 1; n < r.rounds && rest < MaxHandBack; n++ {
-		rest = min(2*rest, MaxHandBack)
+// pause is how long the wakeup pauses in this round, before every reception is offered it again.
+func (r *refusals) pause(first time.Duration) time.Duration {
+	pause := first
+	for n := 1; n < r.rounds && pause < MaxHandBack; n++ {
+		pause = min(2*pause, MaxHandBack)
 	}
-	return rest
+	return pause
 }
 
 // offer gives a refused wakeup to an idle reception that has not refused it. Without one it stays with its queue.
@@ -69,7 +70,7 @@ func (t *Transport) roundEnds(q *queue, refused *refusals) time.Time {
 				return now.Add(max(MaxHandBack, t.handBack))
 			}
 		}
-		refused.until = now.Add(refused.rest(t.handBack))
+		refused.until = now.Add(refused.pause(t.handBack))
 	}
 	return refused.until
 }
@@ -115,8 +116,8 @@ func (d *delayed) endRound() {
 	d.wakeup.refused.by, d.wakeup.refused.until = nil, time.Time{}
 }
 
-// restWithout lets wakeups rest that only a reception that has left the queue had not refused.
-func (t *Transport) restWithout(q *queue, left *reception) {
+// pauseWithout lets wakeups pause that only a reception that has left the queue had not refused.
+func (t *Transport) pauseWithout(q *queue, left *reception) {
 	delete(q.passed, left)
 	for e := q.refused.Front(); e != nil; e = e.Next() {
 		d := e.Value.(*delayed)

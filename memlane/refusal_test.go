@@ -140,7 +140,7 @@ func TestTransport_RefusedWakeup_GoesToTheFirstFreeReceiver(t *testing.T) {
 }
 
 // One program refuses three wakeups for 19 minutes. The program that knows them joins, and gets them at once, in their order.
-func TestTransport_ReceiverThatJoins_GetsWhatRests(t *testing.T) {
+func TestTransport_ReceiverThatJoins_GetsWhatPauses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		transport := memlane.NewTransport(nil)
@@ -170,8 +170,8 @@ func TestTransport_ReceiverThatJoins_GetsWhatRests(t *testing.T) {
 	})
 }
 
-// Receivers that join and refuse do not put the end of a rest off for those that were there.
-func TestTransport_ReceiversThatJoinAndRefuse_DoNotProlongTheRest(t *testing.T) {
+// Receivers that join and refuse do not put the end of a pause off for those that were there.
+func TestTransport_ReceiversThatJoinAndRefuse_DoNotProlongThePause(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		transport := memlane.NewTransport(nil)
@@ -182,7 +182,7 @@ func TestTransport_ReceiversThatJoinAndRefuse_DoNotProlongTheRest(t *testing.T) 
 			return errNoHandler
 		}, "q")
 		send(t, transport, wakeup("x", "q"))
-		time.Sleep(40 * time.Second) // refused at 31 s, it rests until 63 s
+		time.Sleep(40 * time.Second) // refused at 31 s, it pauses until 63 s
 		joins := 0
 		for range 10 {
 			leave := listen(t, transport, 1, func(lane.Wakeup) error { joins++; return errNoHandler }, "q")
@@ -200,7 +200,7 @@ func TestTransport_ReceiversThatJoinAndRefuse_DoNotProlongTheRest(t *testing.T) 
 }
 
 // A receiver refuses for a passing reason, and the only other one is busy for an hour: the first is asked again.
-func TestTransport_RefusedOnceBesideABusyReceiver_ComesAgainWithinTheLongestRest(t *testing.T) {
+func TestTransport_RefusedOnceBesideABusyReceiver_ComesAgainWithinTheLongestPause(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		transport := memlane.NewTransport(nil)

@@ -16,16 +16,16 @@ import (
 const (
 	// DefaultMaxDelay is the longest delay of a wakeup, the same as that of SQS, so that programs behave alike on both.
 	DefaultMaxDelay = 15 * time.Minute
-	// DefaultHandBack is how long a wakeup that its handlers refused rests before it comes again for the first time.
+	// DefaultHandBack is how long a wakeup that all receivers handed back pauses before it comes again the first time.
 	DefaultHandBack = time.Second
-	// MaxHandBack is the longest such rest, the same as on SQS.
+	// MaxHandBack is the longest such pause, the same as on SQS.
 	MaxHandBack = 5 * time.Minute
 )
 
 // TransportOptions of [NewTransport]. nil means none.
 type TransportOptions struct {
-	// HandBack is how long a refused wakeup rests the first time. Each time more is twice as long, up to MaxHandBack. 0
-	// means DefaultHandBack.
+	// HandBack is how long a wakeup that was handed back pauses the first time. Each further pause is twice as long, up to
+	// MaxHandBack. 0 means DefaultHandBack.
 	HandBack time.Duration
 	// MaxDelay is the longest delay of a wakeup. 0 means DefaultMaxDelay.
 	MaxDelay time.Duration

@@ -84,7 +84,7 @@ func TestTransport_DelayedWakeupsComeAtTheirExactTimes(t *testing.T) {
 	})
 }
 
-func TestTransport_ARefusedWakeupRestsAndCountsAsUnderWay(t *testing.T) {
+func TestTransport_ARefusedWakeupPausesAndCountsAsUnderWay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		transport := memlane.NewTransport(nil)
@@ -99,7 +99,7 @@ func TestTransport_ARefusedWakeupRestsAndCountsAsUnderWay(t *testing.T) {
 		}, "q")
 		send(t, transport, wakeup("a", "q"))
 		synctest.Wait()
-		wantDepth(t, transport, "q", 0, 1) // it rests
+		wantDepth(t, transport, "q", 0, 1) // it pauses
 		<-time.After(time.Minute)
 		synctest.Wait()
 		want := []arrival{{"a", 0}, {"a", memlane.DefaultHandBack}, {"a", 3 * memlane.DefaultHandBack}}

@@ -21,8 +21,8 @@ type panicked struct {
 	stack []byte // nil for runtime.Goexit
 }
 
-// isolated calls foreign code in a separate goroutine, where neither a panic nor runtime.Goexit ends anything else. It
-// returns nil when the code has returned.
+// isolated calls code of the application in a separate goroutine, where neither a panic nor runtime.Goexit ends
+// anything else. It returns nil when the code has returned.
 func isolated(call func()) *panicked {
 	ended := make(chan *panicked, 1)
 	go func() { // ends with the call
@@ -51,7 +51,7 @@ func isNil(v any) bool {
 	return value.Kind() == reflect.Pointer && value.IsNil()
 }
 
-// guardedError is a foreign error that any code may inspect: a method of it that panics answers no.
+// guardedError is an error of the application that any code may inspect: a method of it that panics answers no.
 type guardedError struct {
 	err  error
 	text string
@@ -69,11 +69,11 @@ func safeError(err error) error {
 		return &copied
 	}
 	copied := *e
-	copied.Cause = safeForeign(e.Cause)
+	copied.Cause = safeCause(e.Cause)
 	return &copied
 }
 
-func safeForeign(err error) error {
+func safeCause(err error) error {
 	t := &guardedError{err: err, text: "an error whose text panics"}
 	_ = caught(func() { t.text = err.Error() })
 	return t
