@@ -9,7 +9,7 @@ import (
 )
 
 var (
-	glossaryRow = regexp.MustCompile("(?m)^\\| ([a-z]+) \\| .+ \\| `([^`]+)` \\|$")
+	glossaryRow = regexp.MustCompile("(?m)^\\| ([a-z]+(?: [a-z]+)?) \\| .+ \\| `([^`]+)` \\|$")
 	typeOf      = regexp.MustCompile(`^([a-z]+)\.([A-Z]\w*)$`)
 )
 
