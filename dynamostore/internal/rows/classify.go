@@ -47,9 +47,9 @@ func (s Finding) Concerns(wanted Stage) bool {
 	return s.Stage == wanted || wanted == Publishing && s.Outbox != ""
 }
 
-// Classify classifies a run with its latest delivery row at an instant, in the order of the layout: cancellation,
-// lease, waiting time, reservation, outbox row. row is nil when the run has none. bounded says that the queue has a
-// limit now, as far as the reader knows; a reservation is classified by the run alone.
+// Classify classifies a run with its latest delivery row at an instant, by the last table of docs/internals/layout.md,
+// Marker table. row is nil when the run has none. bounded says that the queue has a limit now, as far as the reader
+// knows; a reservation is classified by the run alone.
 func Classify(r *Run, row *Delivery, at Millis, bounded bool) Finding {
 	recovering := Delivering
 	if bounded {
