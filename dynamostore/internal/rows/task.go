@@ -8,7 +8,8 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// Task is a task's definition. All its attributes are always there. Durations are nanoseconds.
+// Task is a task's definition, written whole: an item has every attribute that its writer knew, also those that are
+// zero. One that was added since is absent and reads as zero. Durations are nanoseconds.
 type Task struct {
 	PK              string            `dynamodbav:"pk"`
 	SK              string            `dynamodbav:"sk"`

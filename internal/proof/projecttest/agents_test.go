@@ -61,7 +61,7 @@ func agentsFaults(folder, document string) []string {
 func TestAgents_NamesWhatExists(t *testing.T) {
 	t.Parallel()
 	document := read(t, "AGENTS.md")
-	for _, row := range []string{"| a type of event |", "| a status |", "| a rule of tasks |", "| a command of `runlane` |"} {
+	for _, row := range []string{"| a type of event |", "| a status |", "| an option of tasks |", "| a command of `runlane` |"} {
 		if !strings.Contains(document, row) {
 			t.Errorf("there is no recipe that begins with %q", row)
 		}

@@ -1,0 +1,78 @@
+package cli_test
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// leaves are the fields of a struct that are no structs, by their paths.
+func leaves(path string, v reflect.Value) map[string]reflect.Value {
+	if _, instant := v.Interface().(time.Time); instant || v.Kind() != reflect.Struct {
+		return map[string]reflect.Value{strings.TrimPrefix(path, "."): v}
+	}
+	all := map[string]reflect.Value{}
+	for i := range v.NumField() {
+		for path, leaf := range leaves(path+"."+v.Type().Field(i).Name, v.Field(i)) {
+			all[path] = leaf
+		}
+	}
+	return all
+}
+
+// tasks list --json shows each field of a task's record. A new field needs a field of shownTask, and a row here.
+func TestTasksList_JSON_ShowsEveryFieldOfARecord(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	w.plain = true
+	record := runlane.TaskRecord{
+		ID:             "shown",
+		Queue:          runlane.Queue{Name: "shipping", Concurrency: 7, DispatchTimeout: 90 * time.Second},
+		IdempotencyTTL: 36 * time.Hour,
+		Keys:           runlane.TaskKeys{Concurrency: true, Idempotency: true, Singleton: true},
+		MaxAttempts:    5,
+		Backoff:        "fixed, 1m",
+		Timeout:        2 * time.Minute,
+		ErrorMessages:  true,
+		SeenAt:         w.now(),
+	}
+	keys := `"keys":["concurrency","idempotency","singleton"]`
+	shown := map[string]string{
+		"ID":                    `"taskId":"shown"`,
+		"Queue.Name":            `"queue":"shipping"`,
+		"Queue.Concurrency":     `"concurrency":7`,
+		"Queue.DispatchTimeout": `"dispatchTimeout":"1m30s"`,
+		"IdempotencyTTL":        `"idempotencyTtl":"1d12h"`,
+		"Keys.Concurrency":      keys,
+		"Keys.Idempotency":      keys,
+		"Keys.Singleton":        keys,
+		"MaxAttempts":           `"maxAttempts":5`,
+		"Backoff":               `"backoff":"fixed, 1m"`,
+		"Timeout":               `"timeout":"2m"`,
+		"ErrorMessages":         `"errorMessages":true`,
+		"SeenAt":                `"seenAt":"2026-03-01T12:00:00Z"`,
+	}
+	if err := w.storage.PutTask(t.Context(), &lane.PutTaskCommand{Record: record}); err != nil {
+		t.Fatal(err)
+	}
+	got := w.run(t.Context(), "tasks", "list", "--json")
+	if got.code != 0 {
+		t.Fatal(got.stderr)
+	}
+	fields := leaves("", reflect.ValueOf(record))
+	for path, field := range fields {
+		if field.IsZero() {
+			t.Errorf("give %s a value here", path)
+		}
+		if text := shown[path]; text == "" || !strings.Contains(got.stdout, text) {
+			t.Errorf("%s is not shown as %q:\n%s", path, text, got.stdout)
+		}
+	}
+	if len(fields) != len(shown) {
+		t.Errorf("a record has %d fields, %d are expected here", len(fields), len(shown))
+	}
+}
