@@ -24,6 +24,8 @@ const modelParts = 4
 //
 // It is 20,000 sequences, with the race detector or -short 2,000; CI runs both. What is rare may be missing among so few: then more are
 // drawn, up to the number of the whole run, until everything was reached.
+//
+//nolint:tparallel // the end of the parts is waited for here
 func TestModel_RandomLivesFollowTheRules(t *testing.T) {
 	t.Parallel()
 	const all = 50 // checks of each part, of a hundred sequences each unless the test is short
@@ -36,11 +38,6 @@ func TestModel_RandomLivesFollowTheRules(t *testing.T) {
 		checks *= 5 // rapid draws a fifth
 	}
 	total := &modelCoverage{counts: map[string]int{}}
-	check := func(t *testing.T, coverage *modelCoverage) {
-		rapid.Check(t, func(r *rapid.T) {
-			rapid.SyncTest(r, func(r *rapid.T) { modelLife(r, coverage) })
-		})
-	}
 	var mu sync.Mutex
 	t.Run("parts", func(t *testing.T) {
 		for part := range modelParts {
@@ -48,7 +45,7 @@ func TestModel_RandomLivesFollowTheRules(t *testing.T) {
 				t.Parallel()
 				coverage := &modelCoverage{counts: map[string]int{}}
 				for range checks {
-					check(t, coverage)
+					checkModelLives(t, coverage)
 				}
 				mu.Lock()
 				defer mu.Unlock()
@@ -57,13 +54,21 @@ func TestModel_RandomLivesFollowTheRules(t *testing.T) {
 		}
 	})
 	for more := checks * modelParts; more < all*modelParts && len(total.missing(whole)) > 0 && !t.Failed(); more++ {
-		check(t, total)
+		checkModelLives(t, total)
 	}
 	t.Logf("reliability: lives lane=model sequences=%d steps=%d", total.counts["sequence: all"], total.steps())
 	t.Log("\n" + total.String())
 	for _, what := range total.missing(whole) {
 		t.Errorf("no sequence reached %s", what)
 	}
+}
+
+// checkModelLives draws a hundred sequences, twenty if the test is short.
+func checkModelLives(t *testing.T, coverage *modelCoverage) {
+	t.Helper()
+	rapid.Check(t, func(r *rapid.T) {
+		rapid.SyncTest(r, func(r *rapid.T) { modelLife(r, coverage) })
+	})
 }
 
 // modelLife is one sequence.

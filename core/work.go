@@ -163,11 +163,11 @@ func (w *worker) deliver(ctx context.Context, wakeup lane.Wakeup, byWakeup bool)
 			slog.String(attrRunID, string(wakeup.RunID)), slog.String(attrQueue, string(wakeup.Queue)),
 			slog.String(attrWorkerID, w.options.WorkerID),
 		}, errorAttrs(err)...)
-		what := "wakeup handed back"
-		if !byWakeup { // the storage lists it again
-			what = "due run passed over for now"
+		if byWakeup {
+			w.rt.logger.LogAttrs(ctx, slog.LevelWarn, "wakeup handed back", attrs...)
+		} else { // the storage lists it again
+			w.rt.logger.LogAttrs(ctx, slog.LevelWarn, "due run passed over for now", attrs...)
 		}
-		w.rt.logger.LogAttrs(ctx, slog.LevelWarn, what, attrs...)
 	}
 	return result, err
 }
