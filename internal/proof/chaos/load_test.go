@@ -17,7 +17,7 @@ const (
 	loadActions  = 90
 	mostInterval = time.Second
 	// insistTime is how long a trigger is repeated after the faults, and insistEvery its distance.
-	insistTime  = time.Minute
+	insistTime  = 3 * time.Minute
 	insistEvery = 200 * time.Millisecond
 	batchRuns   = 6
 	farRuns     = 3

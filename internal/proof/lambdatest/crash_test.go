@@ -123,7 +123,7 @@ func TestHandler_IgnoresItsContext_InvocationAnswersInTime(t *testing.T) {
 	if answer.Failure != "" || answer.Took >= shortTimeout {
 		t.Fatalf("after %s: %q %s", answer.Took, answer.Failure, answer.Payload)
 	}
-	if !strings.Contains(bridge.Log(), "handler ignores the end of its context") {
+	if !strings.Contains(bridge.Log(), "handler did not return when its context ended") {
 		t.Error("no log tells of the handler")
 	}
 	processes := bridge.Processes()

@@ -329,7 +329,7 @@ func TestSealed_PayloadTheTableCannotHold_IsRefusedWithBothSizes(t *testing.T) {
 		large := secret{Text: base64.StdEncoding.EncodeToString(random)}
 		_, err := w.open(w.codec(nil, "k")).Trigger(w.Context(), echo.With(large), nil)
 		w.wantCode(err, runlane.ErrValidationFailed)
-		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("bytes of %d", len(large.Text)+len(`{"text":""}`))) {
+		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("bytes for %d", len(large.Text)+len(`{"text":""}`))) {
 			w.Error(err)
 		}
 	})
