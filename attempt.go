@@ -65,7 +65,11 @@ func (a *Attempt) SetOutput(v any) error {
 func encodeOutput(v any) (b json.RawMessage, err error) {
 	defer func() {
 		if value := recover(); value != nil {
-			b, err = nil, recovered(fmt.Sprintf("encoding an output of type %T panicked", v), "look at the encoding of that type", value)
+			b, err = nil, recovered(
+				fmt.Sprintf("encoding an output of type %T panicked", v),
+				"look at the encoding of that type",
+				value,
+			)
 		}
 	}()
 	return encodePayload("output", v)

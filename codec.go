@@ -59,8 +59,11 @@ func (r *Run) OutputError() error {
 
 func (r *Run) unreadable(what, key, fault string) error {
 	e := &Error{
-		Code: ErrPayloadUnreadable, Message: "the " + what + " cannot be read here: " + fault, RunID: r.ID, Retryable: true,
-		Hint: "give this process the codec and the keys of the one that stored it",
+		Code:      ErrPayloadUnreadable,
+		Message:   "the " + what + " cannot be read here: " + fault,
+		RunID:     r.ID,
+		Retryable: true,
+		Hint:      "give this process the codec and the keys of the one that stored it",
 	}
 	if key != "" {
 		e.Meta = map[string]string{"key": key}

@@ -33,10 +33,16 @@ type cronField struct {
 }
 
 var (
-	minuteField  = &cronField{name: "minute", max: 59, top: 59}
-	hourField    = &cronField{name: "hour", max: 23, top: 23}
-	dayField     = &cronField{name: "day of month", min: 1, max: 31, top: 31}
-	monthField   = &cronField{name: "month", min: 1, max: 12, top: 12, names: strings.Fields("JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC")}
+	minuteField = &cronField{name: "minute", max: 59, top: 59}
+	hourField   = &cronField{name: "hour", max: 23, top: 23}
+	dayField    = &cronField{name: "day of month", min: 1, max: 31, top: 31}
+	monthField  = &cronField{
+		name:  "month",
+		min:   1,
+		max:   12,
+		top:   12,
+		names: strings.Fields("JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC"),
+	}
 	weekdayField = &cronField{name: "day of week", max: 6, top: 7, names: strings.Fields("SUN MON TUE WED THU FRI SAT")}
 )
 
@@ -67,7 +73,10 @@ func parseCron(expression string) (cronRule, error) {
 
 func readCron(expression string) (cronRule, *Error) {
 	if len(expression) > maxCronBytes {
-		return cronRule{}, &Error{Message: fmt.Sprintf("it has %d bytes", len(expression)), Hint: fmt.Sprintf("use at most %d", maxCronBytes)}
+		return cronRule{}, &Error{
+			Message: fmt.Sprintf("it has %d bytes", len(expression)),
+			Hint:    fmt.Sprintf("use at most %d", maxCronBytes),
+		}
 	}
 	fields, err := cronFieldsOf(expression)
 	if err != nil {
@@ -79,7 +88,8 @@ func readCron(expression string) (cronRule, *Error) {
 			return cronRule{}, err
 		}
 	}
-	rule.anyHour, rule.anyDay, rule.anyWeekday = unrestricted(fields[1]), unrestricted(fields[2]), unrestricted(fields[4])
+	rule.anyHour = unrestricted(fields[1])
+	rule.anyDay, rule.anyWeekday = unrestricted(fields[2]), unrestricted(fields[4])
 	return rule, nil
 }
 
@@ -97,13 +107,19 @@ func cronFieldsOf(expression string) ([]string, *Error) {
 		case word == "@every":
 			return nil, &Error{Message: "@every is no cron expression", Hint: "use runlane.Every for intervals"}
 		case word == "@reboot":
-			return nil, &Error{Message: "@reboot is no time", Hint: "a schedule outlives its programs: trigger the run when the program starts"}
+			return nil, &Error{
+				Message: "@reboot is no time",
+				Hint:    "a schedule outlives its programs: trigger the run when the program starts",
+			}
 		default:
 			return nil, &Error{Message: fmt.Sprintf("%q is unknown", clip(text, 64)), Hint: hintWords}
 		}
 	}
 	if zone, found := zonePrefix(expression); found {
-		return nil, &Error{Message: "it begins with a zone", Hint: fmt.Sprintf("name the zone with In(%q)", clip(zone, 64))}
+		return nil, &Error{
+			Message: "it begins with a zone",
+			Hint:    fmt.Sprintf("name the zone with In(%q)", clip(zone, 64)),
+		}
 	}
 	fields := strings.Fields(text)
 	switch {
@@ -253,7 +269,10 @@ func (f *cronField) step(text string, stepped bool) (int, *Error) {
 	}
 	step, ok := cronNumber(text)
 	if !ok || step == 0 {
-		return 0, &Error{Message: "has a step that is no number from 1 on", Hint: fmt.Sprintf("write a step from 1 to %d", f.max-f.min)}
+		return 0, &Error{
+			Message: "has a step that is no number from 1 on",
+			Hint:    fmt.Sprintf("write a step from 1 to %d", f.max-f.min),
+		}
 	}
 	return step, nil
 }
@@ -262,7 +281,10 @@ func (f *cronField) step(text string, stepped bool) (int, *Error) {
 // not mean every 90 minutes.
 func (f *cronField) spread(low, high, step int) (uint64, *Error) {
 	if step > 1 && step > high-low {
-		return 0, &Error{Message: "steps beyond its range", Hint: fmt.Sprintf("the step is at most %d; runlane.Every takes any interval", high-low)}
+		return 0, &Error{
+			Message: "steps beyond its range",
+			Hint:    fmt.Sprintf("the step is at most %d; runlane.Every takes any interval", high-low),
+		}
 	}
 	var set uint64
 	for value := low; value <= high; value += step {
@@ -334,40 +356,4 @@ func span(low, high int) string {
 		return strconv.Itoa(low)
 	}
 	return fmt.Sprintf("%d-%d", low, high)
-}
-
-// unreadable explains an item whose part is neither a number nor a name of the field.
-func (f *cronField) unreadable(item, part string) *Error {
-	days := f == dayField || f == weekdayField
-	_, number := cronNumber(part)
-	_, lastWeekday := weekdayField.value(strings.TrimSuffix(item, "L"))
-	switch {
-	case item == "":
-		return &Error{Message: "is empty", Hint: "put one comma between two values"}
-	case number:
-		return &Error{Message: "is out of range", Hint: f.takes()}
-	case days && strings.HasSuffix(item, "W"):
-		return &Error{Message: "asks for the nearest weekday", Hint: `"W" does not exist: fire on MON-FRI, and judge the date in the handler`}
-	case f == dayField && lastWeekday:
-		return &Error{Message: "asks for a last weekday", Hint: `write "5L" in the day of week, or "L" for the last day of the month`}
-	case f == dayField && strings.Contains(item, "L"):
-		return &Error{Message: `combines "L" with something else`, Hint: `"L" stands alone: write "L" or a day`}
-	case f == weekdayField && strings.HasSuffix(item, "L"):
-		return &Error{Message: "names no weekday", Hint: `write "5L" for the last Friday of the month, "6" for every Saturday`}
-	case f == weekdayField && strings.Contains(item, "#"):
-		return &Error{Message: "is no weekday with its number", Hint: `write one weekday and its number in the month, 1 to 5: "MON#2"`}
-	case strings.ContainsAny(item, "*?"):
-		return &Error{Message: "mixes a wildcard with something else", Hint: `write "*", "*/2" or values; "?" stands alone`}
-	default:
-		return &Error{Message: "cannot be read", Hint: f.takes()}
-	}
-}
-
-// takes names the field's values.
-func (f *cronField) takes() string {
-	text := fmt.Sprintf("%s takes %d-%d", f.name, f.min, f.top)
-	if len(f.names) > 0 {
-		text += fmt.Sprintf(" or %s-%s", f.names[0], f.names[len(f.names)-1])
-	}
-	return text
 }

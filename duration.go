@@ -73,7 +73,11 @@ func longPart(whole, fraction, unit string) (part uint64, ok bool) {
 }
 
 func noDuration(text string) error {
-	return &Error{Code: ErrValidationFailed, Message: fmt.Sprintf("%q is not a duration", clip(text, 64)), Hint: `write it like "90s", "36h" or "1w2d"`}
+	return &Error{
+		Code:    ErrValidationFailed,
+		Message: fmt.Sprintf("%q is not a duration", clip(text, 64)),
+		Hint:    `write it like "90s", "36h" or "1w2d"`,
+	}
 }
 
 // FormatDuration writes what [ParseDuration] reads, with days and weeks where they are whole: "30d", "1w", "1d12h",

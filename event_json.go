@@ -57,8 +57,16 @@ func marshalEvent(r EventRecord) ([]byte, error) {
 		return nil, err
 	}
 	return encode(eventJSON{
-		ID: r.ID, Sequence: r.Sequence, RunID: r.RunID, Environment: r.Environment, OccurredAt: r.OccurredAt, Actor: r.Actor,
-		Meta: r.Meta, TraceCarrier: r.TraceCarrier, Type: r.Type(), Data: data,
+		ID:           r.ID,
+		Sequence:     r.Sequence,
+		RunID:        r.RunID,
+		Environment:  r.Environment,
+		OccurredAt:   r.OccurredAt,
+		Actor:        r.Actor,
+		Meta:         r.Meta,
+		TraceCarrier: r.TraceCarrier,
+		Type:         r.Type(),
+		Data:         data,
 	})
 }
 

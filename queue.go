@@ -31,7 +31,12 @@ func (q Queue) Bounded() bool { return q.Concurrency > 0 }
 // Validate reports a definition that cannot work as [ErrConfigurationInvalid].
 func (q Queue) Validate() error {
 	if err := q.Name.Validate(); err != nil {
-		return &Error{Code: ErrConfigurationInvalid, Message: "queue has a bad name", Hint: "name it with printable text without ':'", Cause: err}
+		return &Error{
+			Code:    ErrConfigurationInvalid,
+			Message: "queue has a bad name",
+			Hint:    "name it with printable text without ':'",
+			Cause:   err,
+		}
 	}
 	fault := ""
 	switch {
@@ -45,5 +50,9 @@ func (q Queue) Validate() error {
 	if fault == "" {
 		return nil
 	}
-	return &Error{Code: ErrConfigurationInvalid, Message: fmt.Sprintf("queue %q %s", q.Name, fault), Hint: "correct the runlane.Queue value"}
+	return &Error{
+		Code:    ErrConfigurationInvalid,
+		Message: fmt.Sprintf("queue %q %s", q.Name, fault),
+		Hint:    "correct the runlane.Queue value",
+	}
 }

@@ -52,7 +52,11 @@ func (r Retry) Validate() error {
 	if fault == "" {
 		return nil
 	}
-	return &Error{Code: ErrConfigurationInvalid, Message: fault, Hint: "set MaxAttempts to 2 or more with a backoff, or leave Retry empty"}
+	return &Error{
+		Code:    ErrConfigurationInvalid,
+		Message: fault,
+		Hint:    "set MaxAttempts to 2 or more with a backoff, or leave Retry empty",
+	}
 }
 
 // Backoff returns the delay after failure number n, counted from 1. It must be a pure function.

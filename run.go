@@ -13,32 +13,34 @@ import (
 // means absent (values, not pointers: run.Failure.Message is safe to print, and a projection cannot alias an event).
 // Its JSON is for showing; exact payload and output bytes are in the fields.
 type Run struct {
-	ID                RunID             `json:"runId"`
-	Environment       Environment       `json:"environment"`
-	TaskID            TaskID            `json:"taskId"`
-	Queue             QueueName         `json:"queue"`
-	Status            Status            `json:"status"`
-	EventSequence     int64             `json:"eventSequence"` // of the last event, counted from 1
-	Counters          Counters          `json:"counters"`
-	Payload           json.RawMessage   `json:"payload,omitempty"`
-	Output            json.RawMessage   `json:"output,omitempty"` // of the success event; nil when the handler set none
-	Sealed            *Sealed           `json:"sealed,omitempty"` // how a codec keeps them; nil without one
-	RunAt             time.Time         `json:"runAt,omitzero"`
-	StartedAt         time.Time         `json:"startedAt,omitzero"`         // of the latest attempt
-	FinishedAt        time.Time         `json:"finishedAt,omitzero"`        // terminal runs only
-	DispatchedAt      time.Time         `json:"dispatchedAt,omitzero"`      // bounded queues: when the slot was reserved
-	DispatchExpiresAt time.Time         `json:"dispatchExpiresAt,omitzero"` // bounded queues: until when it is
-	Failure           Failure           `json:"failure,omitzero"`           // zero unless the last attempt failed
-	Lease             Lease             `json:"lease,omitzero"`             // zero unless a worker owns the run
-	ConcurrencyKey    string            `json:"concurrencyKey,omitempty"`
-	IdempotencyKey    string            `json:"idempotencyKey,omitempty"`
-	Retention         KeyRetention      `json:"idempotencyRetention,omitzero"` // of the idempotency key, as captured at creation
-	SingletonKey      string            `json:"singletonKey,omitempty"`
-	Source            Source            `json:"source"`
-	TraceCarrier      map[string]string `json:"traceCarrier,omitempty"`
-	Meta              map[string]string `json:"meta,omitempty"`
-	CreatedAt         time.Time         `json:"createdAt"`
-	UpdatedAt         time.Time         `json:"updatedAt"` // of the last event
+	ID            RunID           `json:"runId"`
+	Environment   Environment     `json:"environment"`
+	TaskID        TaskID          `json:"taskId"`
+	Queue         QueueName       `json:"queue"`
+	Status        Status          `json:"status"`
+	EventSequence int64           `json:"eventSequence"` // of the last event, counted from 1
+	Counters      Counters        `json:"counters"`
+	Payload       json.RawMessage `json:"payload,omitempty"`
+	Output        json.RawMessage `json:"output,omitempty"` // of the success event; nil when the handler set none
+	Sealed        *Sealed         `json:"sealed,omitempty"` // how a codec keeps them; nil without one
+	RunAt         time.Time       `json:"runAt,omitzero"`
+	StartedAt     time.Time       `json:"startedAt,omitzero"`  // of the latest attempt
+	FinishedAt    time.Time       `json:"finishedAt,omitzero"` // terminal runs only
+	// bounded queues: when the slot was reserved
+	DispatchedAt      time.Time `json:"dispatchedAt,omitzero"`
+	DispatchExpiresAt time.Time `json:"dispatchExpiresAt,omitzero"` // bounded queues: until when it is
+	Failure           Failure   `json:"failure,omitzero"`           // zero unless the last attempt failed
+	Lease             Lease     `json:"lease,omitzero"`             // zero unless a worker owns the run
+	ConcurrencyKey    string    `json:"concurrencyKey,omitempty"`
+	IdempotencyKey    string    `json:"idempotencyKey,omitempty"`
+	// of the idempotency key, as captured at creation
+	Retention    KeyRetention      `json:"idempotencyRetention,omitzero"`
+	SingletonKey string            `json:"singletonKey,omitempty"`
+	Source       Source            `json:"source"`
+	TraceCarrier map[string]string `json:"traceCarrier,omitempty"`
+	Meta         map[string]string `json:"meta,omitempty"`
+	CreatedAt    time.Time         `json:"createdAt"`
+	UpdatedAt    time.Time         `json:"updatedAt"` // of the last event
 }
 
 // Clone shares nothing with r. Storages use it both ways. A nil run stays nil.

@@ -60,8 +60,9 @@ type ScheduleRecord struct {
 	PendingFire    time.Time  `json:"pendingFire,omitzero"` // queue_latest: fires when the last run ends
 	Paused         bool       `json:"paused,omitempty"`
 	PauseReason    string     `json:"pauseReason,omitempty"`
-	ManualRunIDs   []RunID    `json:"manualRunIds,omitempty"` // triggered by hand, oldest first; at most 10, also ended ones
-	Version        int64      `json:"version"`                // storage's; every change is conditional on it
+	// triggered by hand, oldest first; at most 10, also ended ones
+	ManualRunIDs []RunID `json:"manualRunIds,omitempty"`
+	Version      int64   `json:"version"` // storage's; every change is conditional on it
 }
 
 // Occurrence is one fire time and its outcome, or several fire times that one evaluation skipped for one reason.

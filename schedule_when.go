@@ -113,7 +113,10 @@ func (w When) Validate() error {
 func (w When) validateInterval() error {
 	switch {
 	case w.every < MinInterval:
-		return badWhen(fmt.Sprintf("the interval of Every is %v", w.every), fmt.Sprintf("an interval is at least %v", MinInterval))
+		return badWhen(
+			fmt.Sprintf("the interval of Every is %v", w.every),
+			fmt.Sprintf("an interval is at least %v", MinInterval),
+		)
 	case w.every%time.Millisecond != 0:
 		return badWhen(fmt.Sprintf("the interval of Every is %v", w.every), "an interval is whole milliseconds")
 	case !w.anchor.IsZero() && (w.anchor.Before(epoch) || w.anchor.After(lastFireTime)):
@@ -199,9 +202,15 @@ func loadZone(name string) (*time.Location, error) {
 	}
 	switch {
 	case name == "":
-		return nil, badWhen("the zone of the cron expression is empty", `name a zone like "Europe/Berlin", or leave In out for UTC`)
+		return nil, badWhen(
+			"the zone of the cron expression is empty",
+			`name a zone like "Europe/Berlin", or leave In out for UTC`,
+		)
 	case strings.EqualFold(name, "Local"):
-		return nil, badWhen(`the zone of the cron expression is "Local"`, `name the zone, like "Europe/Berlin": machines differ in what is local`)
+		return nil, badWhen(
+			`the zone of the cron expression is "Local"`,
+			`name the zone, like "Europe/Berlin": machines differ in what is local`,
+		)
 	}
 	zone, err := time.LoadLocation(name)
 	if err != nil {

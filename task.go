@@ -68,8 +68,10 @@ func (t *Task[P]) Decode(payload []byte) (P, error) {
 	}
 	if err := json.Unmarshal(payload, &p); err != nil {
 		return p, &Error{
-			Code: ErrValidationFailed, Message: fmt.Sprintf("payload of task %q does not decode into %T", t.definition.ID, p),
-			Hint: "read older forms in an UnmarshalJSON of the payload type", Cause: err,
+			Code:    ErrValidationFailed,
+			Message: fmt.Sprintf("payload of task %q does not decode into %T", t.definition.ID, p),
+			Hint:    "read older forms in an UnmarshalJSON of the payload type",
+			Cause:   err,
 		}
 	}
 	return p, nil
@@ -140,8 +142,9 @@ func encodePayload(what string, payload any) (json.RawMessage, error) {
 	}
 	if len(b) > MaxPayloadBytes {
 		return nil, &Error{
-			Code: ErrValidationFailed, Message: fmt.Sprintf("%s has %d bytes, more than %d", what, len(b), MaxPayloadBytes),
-			Hint: "store the bulk elsewhere and pass a reference",
+			Code:    ErrValidationFailed,
+			Message: fmt.Sprintf("%s has %d bytes, more than %d", what, len(b), MaxPayloadBytes),
+			Hint:    "store the bulk elsewhere and pass a reference",
 		}
 	}
 	return b, nil
@@ -211,7 +214,11 @@ func (c Call) Prepare() (p Prepared, err error) {
 	defer func() {
 		if value := recover(); value != nil {
 			message := fmt.Sprintf("preparing a call of task %q panicked", c.Task.ID)
-			p, err = Prepared{}, recovered(message, "look at the key functions and at the encoding of the payload's type", value)
+			p, err = Prepared{}, recovered(
+				message,
+				"look at the key functions and at the encoding of the payload's type",
+				value,
+			)
 		}
 	}()
 	return c.prepare()
@@ -220,7 +227,12 @@ func (c Call) Prepare() (p Prepared, err error) {
 // recovered is the error for a panic of the application's code. Only the text of a Go runtime error is included: other
 // values may quote user data.
 func recovered(message, hint string, value any) *Error {
-	e := &Error{Code: ErrValidationFailed, Message: message, Hint: hint, Meta: map[string]string{"stack": string(debug.Stack())}}
+	e := &Error{
+		Code:    ErrValidationFailed,
+		Message: message,
+		Hint:    hint,
+		Meta:    map[string]string{"stack": string(debug.Stack())},
+	}
 	if fault, ok := value.(runtime.Error); ok {
 		defer func() { _ = recover() }() // an application's type may implement runtime.Error and panic in Error
 		e.Message = message + ": " + fault.Error()

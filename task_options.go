@@ -98,10 +98,18 @@ func (o *TaskOptions[P]) definition(id TaskID) *Definition {
 func (d *Definition) validate() error {
 	faults := []error{d.ID.Validate(), d.Queue.Validate(), d.Retry.Validate()}
 	if d.Timeout < 0 {
-		faults = append(faults, &Error{Code: ErrConfigurationInvalid, Message: "Timeout is negative", Hint: "0 means no timeout"})
+		faults = append(faults, &Error{
+			Code:    ErrConfigurationInvalid,
+			Message: "Timeout is negative",
+			Hint:    "0 means no timeout",
+		})
 	}
 	if ttl := d.IdempotencyTTL; ttl < 0 && ttl != WhileActive {
-		faults = append(faults, &Error{Code: ErrConfigurationInvalid, Message: "IdempotencyTTL is negative", Hint: "use WhileActive, 0 or a duration"})
+		faults = append(faults, &Error{
+			Code:    ErrConfigurationInvalid,
+			Message: "IdempotencyTTL is negative",
+			Hint:    "use WhileActive, 0 or a duration",
+		})
 	}
 	err := errors.Join(faults...)
 	if err == nil {

@@ -15,12 +15,14 @@ type TriggerOptions struct {
 	IdempotencyTTL time.Duration     // 0 means the task's
 	Meta           map[string]string // with the trace carrier at most MaxMetaBytes
 	Queue          Queue             // the zero value means the task's
-	ReturnActive   bool              // a held singleton key returns its holder; never the run that is triggering: that is a conflict
-	RunAt          time.Time         // not before this instant, from 1970 to 2286; the past means at once
-	RunID          RunID             // "" means a generated one; one that exists returns its run when task and payload are equal
-	SingletonKey   string            // "" means what the task computes
-	StrictPayload  bool              // an idempotent duplicate with another payload is ErrValidationFailed
-	TraceCarrier   map[string]string // for example a W3C traceparent; handed to the attempt
+	// a held singleton key returns its holder; never the run that is triggering: that is a conflict
+	ReturnActive bool
+	RunAt        time.Time // not before this instant, from 1970 to 2286; the past means at once
+	// "" means a generated one; one that exists returns its run when task and payload are equal
+	RunID         RunID
+	SingletonKey  string            // "" means what the task computes
+	StrictPayload bool              // an idempotent duplicate with another payload is ErrValidationFailed
+	TraceCarrier  map[string]string // for example a W3C traceparent; handed to the attempt
 }
 
 // TriggerOutcome says whether the call made the run.

@@ -55,7 +55,10 @@ func New(cfg aws.Config, options Options) (*lane.Lane, error) {
 		return nil, invalid("the lane has no table", "set "+TableVariable+" to the name of the DynamoDB table")
 	}
 	if cfg.Region == "" {
-		return nil, invalid("no AWS region is configured", "set AWS_REGION; with a local endpoint any region will do, like us-east-1")
+		return nil, invalid(
+			"no AWS region is configured",
+			"set AWS_REGION; with a local endpoint any region will do, like us-east-1",
+		)
 	}
 	cfg = Tune(cfg)
 	if options.Throttled != nil {
@@ -84,8 +87,10 @@ func FromEnv(ctx context.Context) (*lane.Lane, error) {
 	environment := runlane.Environment(os.Getenv(EnvironmentVariable))
 	if err := environment.Validate(); err != nil {
 		return nil, &runlane.Error{
-			Code: runlane.ErrConfigurationInvalid, Message: EnvironmentVariable + " is no environment name",
-			Hint: "use printable text without ':', or leave it unset for " + string(runlane.DefaultEnvironment), Cause: err,
+			Code:    runlane.ErrConfigurationInvalid,
+			Message: EnvironmentVariable + " is no environment name",
+			Hint:    "use printable text without ':', or leave it unset for " + string(runlane.DefaultEnvironment),
+			Cause:   err,
 		}
 	}
 	table := os.Getenv(TableVariable)
@@ -106,7 +111,12 @@ func FromEnv(ctx context.Context) (*lane.Lane, error) {
 			Hint: "check the variables AWS_* and the shared configuration files", Cause: err,
 		}
 	}
-	return New(cfg, Options{Environment: environment, Table: table, Queues: queues, Throttled: hostmetrics.Of(ctx).Throttled})
+	return New(cfg, Options{
+		Environment: environment,
+		Table:       table,
+		Queues:      queues,
+		Throttled:   hostmetrics.Of(ctx).Throttled,
+	})
 }
 
 func invalid(message, hint string) error {

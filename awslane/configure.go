@@ -18,8 +18,10 @@ func configure(ctx context.Context) (aws.Config, error) {
 	cfg, err := config.LoadDefaultConfig(ctx, config.WithHTTPClient(httpClient()))
 	if err != nil && badBundle() {
 		err = &runlane.Error{
-			Code: runlane.ErrConfigurationInvalid, Message: bundleVariable + " names no file with certificates that can be read",
-			Hint: "set it to a PEM file, or unset it", Cause: err,
+			Code:    runlane.ErrConfigurationInvalid,
+			Message: bundleVariable + " names no file with certificates that can be read",
+			Hint:    "set it to a PEM file, or unset it",
+			Cause:   err,
 		}
 	}
 	return cfg, err

@@ -30,7 +30,8 @@ func countThrottles(throttled func()) func(*middleware.Stack) error {
 func isThrottled(err error) bool {
 	if cancelled, ok := errors.AsType[*types.TransactionCanceledException](err); ok {
 		for _, reason := range cancelled.CancellationReasons {
-			if code := aws.ToString(reason.Code); code == "ThrottlingError" || strings.HasPrefix(code, "ProvisionedThroughput") {
+			if code := aws.ToString(reason.Code); code == "ThrottlingError" ||
+				strings.HasPrefix(code, "ProvisionedThroughput") {
 				return true
 			}
 		}

@@ -64,7 +64,15 @@ func (s *session) triggerBatch(ctx context.Context, chosen *triggerFlags, task, 
 	if err := runlane.RunID(id + "-0").Validate(); err != nil {
 		return usagef("repeat the one that the interrupted batch printed; ", "--batch-id is no id")
 	}
-	b := &batch{s: s, rt: rt, chosen: chosen, task: task, id: id, total: batchTotal{Batch: id}, book: s.taskBook(rt, chosen.foreign, true)}
+	b := &batch{
+		s:      s,
+		rt:     rt,
+		chosen: chosen,
+		task:   task,
+		id:     id,
+		total:  batchTotal{Batch: id},
+		book:   s.taskBook(rt, chosen.foreign, true),
+	}
 	if err := b.read(ctx, input); err != nil {
 		s.note("%d runs were made, %d were there, %d lines failed. The rest: repeat the command with --batch-id %s",
 			b.total.Created, b.total.Existing, b.total.Failed, id)
@@ -120,7 +128,10 @@ func (b *batch) read(ctx context.Context, input io.Reader) error {
 		return ctx.Err()
 	}
 	if err := lines.Err(); err != nil {
-		return errors.Join(b.flush(ctx), usagef("keep lines below the limit of a payload", "line %d cannot be read: %v", number+1, err))
+		return errors.Join(
+			b.flush(ctx),
+			usagef("keep lines below the limit of a payload", "line %d cannot be read: %v", number+1, err),
+		)
 	}
 	return b.flush(ctx)
 }
@@ -158,7 +169,9 @@ func (b *batch) options(number int, line *batchLine) (*runlane.TriggerOptions, e
 	}
 	o.RunID = line.RunID
 	for _, key := range []struct{ given, to *string }{
-		{line.IdempotencyKey, &o.IdempotencyKey}, {line.SingletonKey, &o.SingletonKey}, {line.ConcurrencyKey, &o.ConcurrencyKey},
+		{line.IdempotencyKey, &o.IdempotencyKey},
+		{line.SingletonKey, &o.SingletonKey},
+		{line.ConcurrencyKey, &o.ConcurrencyKey},
 	} {
 		if key.given != nil {
 			*key.to = *key.given

@@ -45,7 +45,12 @@ func readBatchLine(text []byte) (line batchLine, err error) {
 		return line, usagef("write one JSON object a line", "column 1: this is no object")
 	}
 	if name, column, unknown := unknownField(text, batchFields()); unknown {
-		return line, usagef(didYouMean(name, batchFields())+"fields are "+strings.Join(batchFields(), ", "), "column %d: there is no field %s", column, quoted(name))
+		return line, usagef(
+			didYouMean(name, batchFields())+"fields are "+strings.Join(batchFields(), ", "),
+			"column %d: there is no field %s",
+			column,
+			quoted(name),
+		)
 	}
 	err = json.Unmarshal(text, &line)
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {

@@ -25,17 +25,32 @@ const (
 
 func benchCommand() *command {
 	return &command{
-		name: "bench", usage: "TASK [JSON|@FILE|-]", short: "Measure how long runs of a task take here", min: 1, max: 2, words: taskNames,
-		long: "Makes runs with one payload, follows them to their ends, and tells how long a trigger took, how long a run waited for its " +
-			"start, and how long it took in all: the median, and the 90th and 99th percentile. The runs are real: workers of this lane " +
-			"execute them, and they stay in the list of runs until they are pruned.\n\n" +
-			"With --work this process executes them too, as \"worker\" does; a lane in memory needs that. Waits are measured by the clocks " +
-			"of the processes that trigger and execute. A task that computes an idempotency key gets another one for each run.",
-		examples: []string{"bench reports.nightly --runs 20", "bench emails.welcome @payload.json --runs 500 --yes --json"},
+		name:  "bench",
+		usage: "TASK [JSON|@FILE|-]",
+		short: "Measure how long runs of a task take here",
+		min:   1,
+		max:   2,
+		words: taskNames,
+		long: "Makes runs with one payload, follows them to their ends, and tells how long a trigger took, how long " +
+			"a run waited for its start, and how long it took in all: the median, and the 90th and 99th percentile. " +
+			"The runs are real: workers of this lane execute them, and they stay in the list of runs until they are " +
+			"pruned.\n\n" +
+			"With --work this process executes them too, as \"worker\" does; a lane in memory needs that. Waits are " +
+			"measured by the clocks of the processes that trigger and execute. A task that computes an idempotency " +
+			"key gets another one for each run.",
+		examples: []string{
+			"bench reports.nightly --runs 20",
+			"bench emails.welcome @payload.json --runs 500 --yes --json",
+		},
 		act: func(flags *flag.FlagSet) action {
 			b := bench{}
 			flags.IntVar(&b.runs, "runs", 100, "NUMBER of runs, at most 10000; 100 unless given")
-			flags.IntVar(&b.concurrency, "concurrency", 8, "NUMBER of triggers, and with --work of attempts, at once; 8 unless given")
+			flags.IntVar(
+				&b.concurrency,
+				"concurrency",
+				8,
+				"NUMBER of triggers, and with --work of attempts, at once; 8 unless given",
+			)
 			flags.BoolVar(&b.work, "work", false, "execute the runs here too")
 			dryRun := flags.Bool("dry-run", false, "only say what would be done")
 			foreign := flags.Bool("foreign", false, "take the name of the task as it is, without looking it up")
@@ -54,9 +69,17 @@ func benchCommand() *command {
 				if b.rt, err = s.rt(ctx); err != nil {
 					return err
 				}
-				b.s, b.options = s, runlane.TriggerOptions{Meta: map[string]string{"bench": "bench_" + strings.ToLower(rand.Text()[:16])}}
+				b.s, b.options = s, runlane.TriggerOptions{
+					Meta: map[string]string{"bench": "bench_" + strings.ToLower(rand.Text()[:16])},
+				}
 				task := runlane.TaskID(args[0])
-				if b.call, err = s.taskBook(b.rt, *foreign, false).call(ctx, task, payload, &b.options, runlane.TaskKeys{Idempotency: true}); err != nil {
+				if b.call, err = s.taskBook(b.rt, *foreign, false).call(
+					ctx,
+					task,
+					payload,
+					&b.options,
+					runlane.TaskKeys{Idempotency: true},
+				); err != nil {
 					return err
 				}
 				plan := fmt.Sprintf("%s of %s will be made and executed", plural(b.runs, "run", "runs"), task)
@@ -107,7 +130,11 @@ func (b *bench) measure(ctx context.Context) (err error) {
 		if len(b.triggers) == 0 {
 			return err
 		}
-		b.s.note("%s made, %d of them ended; the others go on", plural(len(b.triggers), "run was", "runs were"), len(b.ended))
+		b.s.note(
+			"%s made, %d of them ended; the others go on",
+			plural(len(b.triggers), "run was", "runs were"),
+			len(b.ended),
+		)
 		return err
 	}
 	return b.show()
@@ -236,8 +263,13 @@ func (b *bench) show() error {
 		Start     *span          `json:"start,omitempty"`
 		Whole     span           `json:"whole"`
 	}{
-		Task: b.call.Task.ID, Runs: len(b.ended), Succeeded: ends[runlane.StatusSucceeded],
-		Failed: ends[runlane.StatusFailed], Cancelled: ends[runlane.StatusCancelled], Trigger: spanOf(b.triggers), Whole: spanOf(wholes),
+		Task:      b.call.Task.ID,
+		Runs:      len(b.ended),
+		Succeeded: ends[runlane.StatusSucceeded],
+		Failed:    ends[runlane.StatusFailed],
+		Cancelled: ends[runlane.StatusCancelled],
+		Trigger:   spanOf(b.triggers),
+		Whole:     spanOf(wholes),
 	}
 	if took := last.Sub(first); took > 0 {
 		shown.Rate = float64(len(b.ended)) / took.Seconds()
@@ -259,8 +291,15 @@ func (b *bench) show() error {
 		}
 	} else {
 		s.write(t)
-		s.line("%s of %s: %d succeeded, %d failed, %d cancelled; %.1f a second", plural(shown.Runs, "run", "runs"), shown.Task, shown.Succeeded,
-			shown.Failed, shown.Cancelled, shown.Rate)
+		s.line(
+			"%s of %s: %d succeeded, %d failed, %d cancelled; %.1f a second",
+			plural(shown.Runs, "run", "runs"),
+			shown.Task,
+			shown.Succeeded,
+			shown.Failed,
+			shown.Cancelled,
+			shown.Rate,
+		)
 	}
 	if shown.Succeeded < shown.Runs {
 		return &told{code: ExitFailed}

@@ -52,7 +52,9 @@ func (b *bulk) judge(selected *filter, args []string) error {
 	}
 }
 
-func (s *session) inBulk(ctx context.Context, op operation, selected *filter, b *bulk, changes core.ChangeOptions) error {
+func (s *session) inBulk(
+	ctx context.Context, op operation, selected *filter, b *bulk, changes core.ChangeOptions,
+) error {
 	rt, err := s.rt(ctx)
 	if err != nil {
 		return err
@@ -63,11 +65,22 @@ func (s *session) inBulk(ctx context.Context, op operation, selected *filter, b 
 	}
 	call := func(ctx context.Context, after runlane.Cursor, limit int, dry bool) (*core.BulkResult, error) {
 		return op.all(ctx, rt, &core.BulkOptions{
-			ChangeOptions: changes, RunFilter: chosen, AllRuns: b.all, After: after, Cap: min(limit, roundRuns), DryRun: dry,
+			ChangeOptions: changes,
+			RunFilter:     chosen,
+			AllRuns:       b.all,
+			After:         after,
+			Cap:           min(limit, roundRuns),
+			DryRun:        dry,
 		})
 	}
 	return s.countAndDo(ctx, bulkCall{
-		call: call, verb: op.verb, done: op.done, after: runlane.Cursor(b.after), limit: b.limit, dryRun: b.dryRun, yes: b.yes,
+		call:    call,
+		verb:    op.verb,
+		done:    op.done,
+		after:   runlane.Cursor(b.after),
+		limit:   b.limit,
+		dryRun:  b.dryRun,
+		yes:     b.yes,
 		nothing: func() { selected.doubt(ctx, s) },
 	})
 }

@@ -34,7 +34,11 @@ func (s *session) actor(given string) (runlane.Actor, error) {
 			continue
 		}
 		if runlane.RunID(id).Validate() != nil { // the rules of ids hold for actors too
-			return runlane.Actor{}, usagef("use --actor with printable text without ':'; ", "%s cannot name who does it", quoted(id))
+			return runlane.Actor{}, usagef(
+				"use --actor with printable text without ':'; ",
+				"%s cannot name who does it",
+				quoted(id),
+			)
 		}
 		return runlane.Actor{Type: runlane.ActorOperator, ID: id}, nil
 	}
@@ -49,11 +53,15 @@ type operation struct {
 }
 
 // operateOne returns the changed run, or the run that was made from it, which alone has an outcome.
-type operateOne func(context.Context, *core.Runtime, runlane.RunID, *core.ChangeOptions) (*runlane.Run, runlane.TriggerOutcome, error)
+type operateOne func(
+	context.Context, *core.Runtime, runlane.RunID, *core.ChangeOptions,
+) (*runlane.Run, runlane.TriggerOutcome, error)
 
 // runsOperation is one of core's on runs.
 func runsOperation(
-	verb, done string, one operateOne, all func(*core.Runs, context.Context, *core.BulkOptions) (*core.BulkResult, error),
+	verb, done string,
+	one operateOne,
+	all func(*core.Runs, context.Context, *core.BulkOptions) (*core.BulkResult, error),
 ) operation {
 	return operation{
 		verb: verb, done: done, one: one,
@@ -90,7 +98,8 @@ func runsCancelCommand() *command {
 		runsOperation("cancel", "cancelled", cancelOne, (*core.Runs).CancelAll))
 }
 
-const askTwice = "Asking twice makes one run, and the second answer says so: to repeat once more, repeat the run that was made."
+const askTwice = "Asking twice makes one run, and the second answer says so: to repeat once more, repeat the run " +
+	"that was made."
 
 func runsRetryCommand() *command {
 	return operationCommand("retry", "Repeat failed runs, as new runs",
@@ -144,7 +153,9 @@ type doneTo struct {
 
 // each does the operation on the named runs. A failure does not stop the others; the first failure's code is the
 // command's.
-func (s *session) each(ctx context.Context, op operation, args []string, changes *core.ChangeOptions, dryRun bool) error {
+func (s *session) each(
+	ctx context.Context, op operation, args []string, changes *core.ChangeOptions, dryRun bool,
+) error {
 	code := ExitOK
 	for n, given := range args {
 		err := s.toOne(ctx, op, given, changes, dryRun)
@@ -172,7 +183,9 @@ func (s *session) each(ctx context.Context, op operation, args []string, changes
 	return nil
 }
 
-func (s *session) toOne(ctx context.Context, op operation, given string, changes *core.ChangeOptions, dryRun bool) error {
+func (s *session) toOne(
+	ctx context.Context, op operation, given string, changes *core.ChangeOptions, dryRun bool,
+) error {
 	run, err := s.findRun(ctx, given, true)
 	if err != nil {
 		return err
@@ -212,14 +225,23 @@ const notGiven = time.Duration(math.MinInt64)
 func runsPruneCommand() *command {
 	return &command{
 		name: "prune", short: "Remove runs that ended long enough ago, with their histories",
-		long: "The oldest go first. What was removed is gone. --older-than 0 means every run that has ended. Runs that " +
-			"still retain an idempotency key stay, unless --release-owners is given: without them a duplicate trigger would be let through." + askHelp,
-		examples: []string{"runs prune --older-than 90d --dry-run", "runs prune --older-than 90d --status succeeded --yes"},
+		long: "The oldest go first. What was removed is gone. --older-than 0 means every run that has ended. Runs " +
+			"that still retain an idempotency key stay, unless --release-owners is given: without them a duplicate " +
+			"trigger would be let through." + askHelp,
+		examples: []string{
+			"runs prune --older-than 90d --dry-run",
+			"runs prune --older-than 90d --status succeeded --yes",
+		},
 		act: func(flags *flag.FlagSet) action {
 			var options core.PruneOptions
 			var which statuses
 			options.OlderThan = notGiven
-			durationFlag(flags, &options.OlderThan, "older-than", "DURATION since the runs ended, like 90d; 0 is all that ended; required")
+			durationFlag(
+				flags,
+				&options.OlderThan,
+				"older-than",
+				"DURATION since the runs ended, like 90d; 0 is all that ended; required",
+			)
 			flags.Var(&which, "status", "STATUSES, finished ones, with commas between; all three unless given")
 			flags.BoolVar(&options.ReleaseOwners, "release-owners", false, "also runs that retain an idempotency key")
 			after := flags.String("after", "", "CURSOR with which an interrupted call said it could go on")
@@ -229,7 +251,10 @@ func runsPruneCommand() *command {
 			return func(ctx context.Context, s *session, _ []string) error {
 				switch {
 				case options.OlderThan == notGiven:
-					return usagef("give a duration like 90d, or 0 for all runs that have ended; ", "--older-than is required")
+					return usagef(
+						"give a duration like 90d, or 0 for all runs that have ended; ",
+						"--older-than is required",
+					)
 				case options.OlderThan < 0:
 					return usagef("give 0 or more; ", "--older-than is %s", runlane.FormatDuration(options.OlderThan))
 				case options.OlderThan == 0:
@@ -255,8 +280,14 @@ func runsPruneCommand() *command {
 					return rt.Runs().Prune(ctx, &o)
 				}
 				return s.countAndDo(ctx, bulkCall{
-					call: call, verb: "remove", done: "removed", after: options.After, limit: *limit, dryRun: *dryRun, yes: *yes,
-					stay: "retain an idempotency key and stay",
+					call:   call,
+					verb:   "remove",
+					done:   "removed",
+					after:  options.After,
+					limit:  *limit,
+					dryRun: *dryRun,
+					yes:    *yes,
+					stay:   "retain an idempotency key and stay",
 				})
 			}
 		},

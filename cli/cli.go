@@ -87,7 +87,11 @@ func Run(ctx context.Context, open Opener, options *Options) int {
 func (s *session) run(ctx context.Context) int {
 	code := s.execute(ctx)
 	if err := s.results.Flush(); err != nil && code == ExitOK && !errors.Is(err, syscall.EPIPE) {
-		fmt.Fprintf(s.stderr, "error: the results cannot be written: %v\nnext: look at the disk, or at the program that reads them\n", err)
+		fmt.Fprintf(
+			s.stderr,
+			"error: the results cannot be written: %v\nnext: look at the disk, or at the program that reads them\n",
+			err,
+		)
 		code = ExitFailed
 	}
 	return code
@@ -133,7 +137,10 @@ func (s *session) perform(ctx context.Context, cmd *command, path string, args [
 	}
 	s.alone = s.finds && !cmd.local && !cmd.hidden
 	if s.timeout > 0 {
-		limit := &unfinished{message: "the time limit of " + s.timeout.String() + " is over", next: "raise --timeout, or leave it out"}
+		limit := &unfinished{
+			message: "the time limit of " + s.timeout.String() + " is over",
+			next:    "raise --timeout, or leave it out",
+		}
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, s.timeout, limit)
 		defer cancel()
@@ -170,7 +177,10 @@ func (s *session) group(ctx context.Context, cmd *command, path string, args []s
 	if strings.HasPrefix(unknown, "-") {
 		global := flag.NewFlagSet("", flag.ContinueOnError)
 		s.globalFlags(global)
-		message, next = "there is no flag "+quoted(unknown)+" of every command", flagSuggestion(global, strings.TrimLeft(unknown, "-"))
+		message, next = "there is no flag "+quoted(unknown)+" of every command", flagSuggestion(
+			global,
+			strings.TrimLeft(unknown, "-"),
+		)
 	}
 	return s.finish(ctx, &usageError{message: message, next: next + helpHint(s.name, path)})
 }

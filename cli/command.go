@@ -30,8 +30,10 @@ type command struct {
 // commandTree has all commands.
 func commandTree() *command {
 	return &command{below: []*command{
-		initCommand(), devCommand(), runsCommand(), triggerCommand(), tasksCommand(), schedulesCommand(), queuesCommand(), deadLettersCommand(), idempotencyCommand(),
-		tickCommand(), workerCommand(), benchCommand(), doctorCommand(), versionCommand(), completionCommand(), completeCommand(),
+		initCommand(), devCommand(), runsCommand(), triggerCommand(), tasksCommand(), schedulesCommand(),
+		queuesCommand(), deadLettersCommand(), idempotencyCommand(),
+		tickCommand(), workerCommand(), benchCommand(), doctorCommand(), versionCommand(), completionCommand(),
+		completeCommand(),
 	}}
 }
 

@@ -18,14 +18,26 @@ const patience = 2 * time.Second
 
 func completionCommand() *command {
 	return &command{
-		name: "completion", local: true, usage: "bash|zsh|fish", short: "Write a shell's completion script", min: 1, max: 1,
-		words:    func(context.Context, *session) []string { return shells() },
-		examples: []string{"completion bash > ~/.local/share/bash-completion/completions/runlane", "completion fish | source"},
+		name:  "completion",
+		local: true,
+		usage: "bash|zsh|fish",
+		short: "Write a shell's completion script",
+		min:   1,
+		max:   1,
+		words: func(context.Context, *session) []string { return shells() },
+		examples: []string{
+			"completion bash > ~/.local/share/bash-completion/completions/runlane",
+			"completion fish | source",
+		},
 		act: func(*flag.FlagSet) action {
 			return func(_ context.Context, s *session, args []string) error {
 				script, ok := completionScripts[args[0]]
 				if !ok {
-					return usagef(didYouMean(args[0], shells())+"give bash, zsh or fish", "there is no script for %s", quoted(args[0]))
+					return usagef(
+						didYouMean(args[0], shells())+"give bash, zsh or fish",
+						"there is no script for %s",
+						quoted(args[0]),
+					)
 				}
 				function := "_" + strings.Map(func(r rune) rune {
 					if r == '_' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
@@ -33,7 +45,10 @@ func completionCommand() *command {
 					}
 					return '_'
 				}, s.name)
-				s.line("%s", strings.NewReplacer("NAME", s.name, "FUNCTION", function, "COMPLETE", completer).Replace(script))
+				s.line(
+					"%s",
+					strings.NewReplacer("NAME", s.name, "FUNCTION", function, "COMPLETE", completer).Replace(script),
+				)
 				return nil
 			}
 		},

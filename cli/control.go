@@ -88,8 +88,12 @@ func (s *session) dialDev(ctx context.Context, folder string) (*devPeer, error) 
 		return nil, ctx.Err()
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return nil, &runlane.Error{
-			Code: runlane.ErrTransportUnavailable, Message: fmt.Sprintf("the session of dev in %s does not answer", folder),
-			Hint: fmt.Sprintf("is its process %d stopped? Let it go on, or end it; --table NAME chooses another lane", record.PID),
+			Code:    runlane.ErrTransportUnavailable,
+			Message: fmt.Sprintf("the session of dev in %s does not answer", folder),
+			Hint: fmt.Sprintf(
+				"is its process %d stopped? Let it go on, or end it; --table NAME chooses another lane",
+				record.PID,
+			),
 		}
 	default: // no process listens there, or another one does
 		s.note("the session of dev in %s has ended without removing its file", folder)

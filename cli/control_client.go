@@ -65,8 +65,9 @@ func (s *session) forward(ctx context.Context, peer *devPeer) error {
 // lost reports that a session ended before the command did.
 func (p *devPeer) lost() error {
 	return &runlane.Error{
-		Code: runlane.ErrTransportUnavailable, Message: "the session of dev in " + p.record.Folder + " ended before the command did",
-		Hint: "start it again; runs that it kept in memory are gone",
+		Code:    runlane.ErrTransportUnavailable,
+		Message: "the session of dev in " + p.record.Folder + " ended before the command did",
+		Hint:    "start it again; runs that it kept in memory are gone",
 	}
 }
 

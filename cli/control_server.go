@@ -33,7 +33,12 @@ type control struct {
 func (s *session) listen(ctx context.Context, folder string) (*control, error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
-		return nil, &runlane.Error{Code: runlane.ErrTransportUnavailable, Message: "no port of this machine is free", Hint: "repeat it", Cause: err}
+		return nil, &runlane.Error{
+			Code:    runlane.ErrTransportUnavailable,
+			Message: "no port of this machine is free",
+			Hint:    "repeat it",
+			Cause:   err,
+		}
 	}
 	var token [32]byte
 	_, _ = rand.Read(token[:]) // never fails
@@ -72,9 +77,10 @@ func (s *session) alreadyRuns(ctx context.Context, folder string) error {
 	}
 	_ = peer.link.connection.Close()
 	return &stateError{cause: &runlane.Error{
-		Code:    runlane.ErrStorageConflict,
-		Message: "a session of dev runs in " + folder + " already: process " + strconv.Itoa(peer.record.PID) + ", since " + s.at(peer.record.Started),
-		Hint:    "use that one from any terminal, or stop it with an interrupt",
+		Code: runlane.ErrStorageConflict,
+		Message: "a session of dev runs in " + folder + " already: process " + strconv.Itoa(peer.record.PID) +
+			", since " + s.at(peer.record.Started),
+		Hint: "use that one from any terminal, or stop it with an interrupt",
 	}}
 }
 
@@ -159,7 +165,9 @@ func (c *control) handle(ctx context.Context, rt *core.Runtime, connection net.C
 }
 
 // session is a command of another process.
-func (c *control) session(rt *core.Runtime, call *remoteCall, l *link, ask func(*inputWish) (*inputAnswer, error)) *session {
+func (c *control) session(
+	rt *core.Runtime, call *remoteCall, l *link, ask func(*inputWish) (*inputAnswer, error),
+) *session {
 	stdin := &remoteInput{ask: ask}
 	stdout := &remoteOutput{send: func(p []byte) error { return l.send(&frame{Stdout: p}) }}
 	stderr := &remoteOutput{send: func(p []byte) error { return l.send(&frame{Stderr: p}) }}

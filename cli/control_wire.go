@@ -134,7 +134,9 @@ type link struct {
 
 func newLink(connection net.Conn) *link {
 	return &link{
-		connection: connection, decoder: json.NewDecoder(bufio.NewReader(connection)), encoder: json.NewEncoder(connection),
+		connection: connection,
+		decoder:    json.NewDecoder(bufio.NewReader(connection)),
+		encoder:    json.NewEncoder(connection),
 	}
 }
 

@@ -19,7 +19,9 @@ func deadLettersCommand() *command {
 
 func deadLettersListCommand() *command {
 	return &command{
-		name: "list", short: "List dead letters, the oldest first", examples: []string{"deadletters list --queue emails"},
+		name:     "list",
+		short:    "List dead letters, the oldest first",
+		examples: []string{"deadletters list --queue emails"},
 		act: func(flags *flag.FlagSet) action {
 			var selected filter
 			selected.define(flags)
@@ -49,7 +51,9 @@ func deadLettersListCommand() *command {
 	}
 }
 
-func (s *session) listDeadLetters(ctx context.Context, rt *core.Runtime, options *core.ListOptions, all bool) (shown int, err error) {
+func (s *session) listDeadLetters(
+	ctx context.Context, rt *core.Runtime, options *core.ListOptions, all bool,
+) (shown int, err error) {
 	t := &table{header: []string{"RUN", "QUEUE", "TRIES", "SINCE", "FAILURE"}, shrink: 4, spare: []int{2}}
 	for {
 		page, err := rt.DeadLetters().List(ctx, options)
@@ -63,7 +67,13 @@ func (s *session) listDeadLetters(ctx context.Context, rt *core.Runtime, options
 					return 0, err
 				}
 			}
-			t.add(string(letter.RunID), string(letter.Queue), fmt.Sprint(letter.Attempts), s.when(letter.Since), failureText(letter.Failure))
+			t.add(
+				string(letter.RunID),
+				string(letter.Queue),
+				fmt.Sprint(letter.Attempts),
+				s.when(letter.Since),
+				failureText(letter.Failure),
+			)
 		}
 		options.After = page.Next
 		if page.Next == "" || !all && len(page.Items) > 0 {

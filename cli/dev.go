@@ -19,16 +19,23 @@ const devGrace = 5 * time.Second
 func devCommand() *command {
 	return &command{
 		name: "dev", short: "Run everything in this process: worker, tick, schedules", local: true,
-		long: "Every transition of a run is printed as it happens. While it runs, other terminals in the same folder, or below it, reach it: " +
-			"any command that names no table is done by this session. With the program's memory as lane, runs end with the session.\n\n" +
-			"The program is not rebuilt when its source changes: stop it, and start it again. A binary without tasks builds " +
-			"the program in the current folder and runs its dev.\n\n" +
-			"An interrupt lets attempts in progress finish for the grace, then hands them back, and says what was left.",
+		long: "Every transition of a run is printed as it happens. While it runs, other terminals in the same " +
+			"folder, or below it, reach it: any command that names no table is done by this session. With the " +
+			"program's memory as lane, runs end with the session.\n\n" +
+			"The program is not rebuilt when its source changes: stop it, and start it again. A binary without tasks " +
+			"builds the program in the current folder and runs its dev.\n\n" +
+			"An interrupt lets attempts in progress finish for the grace, then hands them back, and says what was " +
+			"left.",
 		examples: []string{"dev", "dev --json | jq -c .type"},
 		act: func(flags *flag.FlagSet) action {
 			options := core.WorkOptions{Grace: devGrace}
 			flags.IntVar(&options.Concurrency, "concurrency", 0, "NUMBER of attempts at once; 10 unless given")
-			durationFlag(flags, &options.Grace, "grace", "DURATION attempts may take to finish after an interrupt; 5s unless given")
+			durationFlag(
+				flags,
+				&options.Grace,
+				"grace",
+				"DURATION attempts may take to finish after an interrupt; 5s unless given",
+			)
 			return func(ctx context.Context, s *session, _ []string) error {
 				if s.project {
 					return s.devProject(ctx)
@@ -108,7 +115,12 @@ func (s *session) devStarts(ctx context.Context, rt *core.Runtime) error {
 	}
 	columns, ok := s.width(s.stderr)
 	for _, line := range []string{
-		fmt.Sprintf("executing %s; %s; lane %s", strings.Join(names, ", "), plural(state.Schedules, "schedule", "schedules"), state.Lane),
+		fmt.Sprintf(
+			"executing %s; %s; lane %s",
+			strings.Join(names, ", "),
+			plural(state.Schedules, "schedule", "schedules"),
+			state.Lane,
+		),
 		fmt.Sprintf("other terminals reach this session from this folder: %s trigger %s", s.name, names[0]),
 	} {
 		if ok {
@@ -127,7 +139,12 @@ func (s *session) devStops(ctx context.Context, rt *core.Runtime, left *workLeft
 		if left.unread {
 			s.note("the runs that wait could not be counted")
 		}
-		return s.emit("dev", &devState{State: "stopped", Lane: rt.Lane().Name, Environment: rt.Environment(), workLeft: left})
+		return s.emit("dev", &devState{
+			State:       "stopped",
+			Lane:        rt.Lane().Name,
+			Environment: rt.Environment(),
+			workLeft:    left,
+		})
 	}
 	s.sayLeft(left)
 	return nil

@@ -40,7 +40,9 @@ func (s *session) devProject(ctx context.Context) error {
 			return ctx.Err()
 		}
 		return &runlane.Error{
-			Code: runlane.ErrConfigurationInvalid, Message: "the program in " + folder + " cannot be built", Hint: "correct what the compiler says above",
+			Code:    runlane.ErrConfigurationInvalid,
+			Message: "the program in " + folder + " cannot be built",
+			Hint:    "correct what the compiler says above",
 		}
 	}
 	return s.become(ctx, program, folder)
@@ -60,7 +62,11 @@ func embeds(ctx context.Context, folder string) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		return usagef("go to your project's folder, or make one with \"init NAME\"", "there is no Go program in %s, and this one has no tasks", folder)
+		return usagef(
+			"go to your project's folder, or make one with \"init NAME\"",
+			"there is no Go program in %s, and this one has no tasks",
+			folder,
+		)
 	}
 	if !slices.Contains(words, modulePath+"/cli") {
 		return usagef("let its main be: func main() { os.Exit(cli.Main(context.Background(), open)) }",

@@ -45,7 +45,11 @@ func (c *commits) committed(done *lane.Commit, err error) {
 	if err != nil || done == nil || done.Run == nil || len(done.Events) == 0 {
 		return
 	}
-	seen := commit{task: done.Run.TaskID, lease: done.Run.Lease.ExpiresAt, events: make([]runlane.EventRecord, len(done.Events))}
+	seen := commit{
+		task:   done.Run.TaskID,
+		lease:  done.Run.Lease.ExpiresAt,
+		events: make([]runlane.EventRecord, len(done.Events)),
+	}
 	for i := range done.Events {
 		seen.events[i] = done.Events[i].Clone()
 	}

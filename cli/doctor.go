@@ -44,15 +44,19 @@ func (w *warning) Error() string { return w.message }
 func doctorCommand() *command {
 	return &command{
 		name: "doctor", short: "Check whether everything works, and say how to correct it",
-		long: "Configuration, schema, access, queues, work that no worker takes, dead letters and the storage's invariants are checked; where " +
-			"RUNLANE_TABLE (--table) names a table, the clock too. " +
-			"Access is judged by trying: reads that find nothing, and writes whose condition cannot hold, so that nothing is written. " +
+		long: "Configuration, schema, access, queues, work that no worker takes, dead letters and the storage's " +
+			"invariants are checked; where RUNLANE_TABLE (--table) names a table, the clock too. Access is judged by " +
+			"trying: reads that find nothing, and writes whose condition cannot hold, so that nothing is written. " +
 			"The exit code is that of the first check that failed.",
 		examples: []string{"doctor", "doctor --all --json"},
 		act: func(flags *flag.FlagSet) action {
 			all := flags.Bool("all", false, "check the invariants of every run, not of a sample")
 			sample := flags.Int("sample", 20, "NUMBER of runs whose events are projected again; 20 unless given")
-			publish := flags.Bool("publish", false, "send each queue a wakeup for a run that does not exist: workers ignore it")
+			publish := flags.Bool(
+				"publish",
+				false,
+				"send each queue a wakeup for a run that does not exist: workers ignore it",
+			)
 			return func(ctx context.Context, s *session, _ []string) error {
 				if *sample < 0 || *sample > runlane.MaxPageLimit {
 					return usagef("", "--sample is %d, not 0 to %d", *sample, runlane.MaxPageLimit)
@@ -82,8 +86,13 @@ func (s *session) doctor(ctx context.Context, sample int, all, publish bool) err
 		if err != nil {
 			return "", err
 		}
-		return fmt.Sprintf("lane %s, chosen by %s, environment %s, %s", rt.Lane().Name, cmp.Or(s.choice, "the program"), rt.Environment(),
-			plural(len(rt.Definitions()), "task", "tasks")), nil
+		return fmt.Sprintf(
+			"lane %s, chosen by %s, environment %s, %s",
+			rt.Lane().Name,
+			cmp.Or(s.choice, "the program"),
+			rt.Environment(),
+			plural(len(rt.Definitions()), "task", "tasks"),
+		), nil
 	}}
 	if err := try(opening, checkTime); err != nil {
 		return err
@@ -125,7 +134,8 @@ func (s *session) showFinding(name, detail string, err error) error {
 		f.Status, f.Detail, f.Fix, color = "warning", mild.message, mild.fix, yellow
 	} else if err != nil {
 		told := s.describe(err)
-		f.Status, f.Detail, f.Code, f.Cause, f.Fix, color = "failed", told.Message, told.Code, told.Cause, told.Next, red
+		f.Status, color = "failed", red
+		f.Detail, f.Code, f.Cause, f.Fix = told.Message, told.Code, told.Cause, told.Next
 	}
 	if s.json {
 		if err := s.emit("finding", &f); err != nil {
@@ -141,7 +151,11 @@ func (s *session) showFinding(name, detail string, err error) error {
 		}
 		return text
 	}
-	s.line("%s  %s", s.paint(s.stdout, color, fmt.Sprintf("%-7s", f.Status)), strings.TrimPrefix(text(f.Check, f.Detail), indent))
+	s.line(
+		"%s  %s",
+		s.paint(s.stdout, color, fmt.Sprintf("%-7s", f.Status)),
+		strings.TrimPrefix(text(f.Check, f.Detail), indent),
+	)
 	if f.Cause != "" {
 		s.line("%s", text("cause", f.Cause))
 	}

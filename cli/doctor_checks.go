@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -30,9 +29,12 @@ func standardChecks(rt *core.Runtime, publish bool) []Check {
 		{Name: "dead letters", Run: checkDeadLetters},
 	}
 	if reader, ok := lane.As[lane.InvocationReader](rt.Lane().Transport); ok {
-		checks = append(checks, Check{Name: "timeouts", Run: func(ctx context.Context, rt *core.Runtime) (string, error) {
-			return checkTimeouts(ctx, rt, reader)
-		}})
+		checks = append(checks, Check{
+			Name: "timeouts",
+			Run: func(ctx context.Context, rt *core.Runtime) (string, error) {
+				return checkTimeouts(ctx, rt, reader)
+			},
+		})
 	}
 	if publish {
 		checks = append(checks, Check{Name: "publishing", Run: checkPublishing})
@@ -42,7 +44,10 @@ func standardChecks(rt *core.Runtime, publish bool) []Check {
 
 func checkDurability(_ context.Context, rt *core.Runtime) (string, error) {
 	if !rt.Lane().ProductionDurable {
-		return "", &warning{message: "runs end with this process or its host", fix: "use a durable lane, like awslane, in production"}
+		return "", &warning{
+			message: "runs end with this process or its host",
+			fix:     "use a durable lane, like awslane, in production",
+		}
 	}
 	return "runs survive the loss of any process", nil
 }
@@ -56,7 +61,11 @@ func checkReading(ctx context.Context, rt *core.Runtime) (string, error) {
 		return "", unexpected(err, "reading a run that does not exist")
 	}
 	if rt.Lane().Storage.Capabilities().EnforcesIdempotency {
-		if _, err := rt.Runs().FindCurrent(ctx, runlane.TaskID(unusedID()), "doctor"); !errors.Is(err, runlane.ErrRunNotFound) {
+		if _, err := rt.Runs().FindCurrent(
+			ctx,
+			runlane.TaskID(unusedID()),
+			"doctor",
+		); !errors.Is(err, runlane.ErrRunNotFound) {
 			return "", unexpected(err, "looking for the owner of an unused key")
 		}
 	}
@@ -70,11 +79,23 @@ func checkWriting(ctx context.Context, rt *core.Runtime) (string, error) {
 	_, err := storage.AppendRunEvents(ctx, &lane.AppendCommand{Transition: lane.Transition{
 		ExpectedSequence: 1,
 		Events: []runlane.Event{{
-			RunID: id, Environment: rt.Environment(), OccurredAt: at, Actor: runlane.OperatorActor, Body: &runlane.RunCancelled{},
+			RunID:       id,
+			Environment: rt.Environment(),
+			OccurredAt:  at,
+			Actor:       runlane.OperatorActor,
+			Body:        &runlane.RunCancelled{},
 		}},
 		Projected: &runlane.Run{
-			ID: id, Environment: rt.Environment(), TaskID: "doctor", Queue: runlane.DefaultQueue.Name, Status: runlane.StatusCancelled,
-			EventSequence: 2, Source: runlane.Source{Type: runlane.SourceTrigger}, CreatedAt: at, UpdatedAt: at, FinishedAt: at,
+			ID:            id,
+			Environment:   rt.Environment(),
+			TaskID:        "doctor",
+			Queue:         runlane.DefaultQueue.Name,
+			Status:        runlane.StatusCancelled,
+			EventSequence: 2,
+			Source:        runlane.Source{Type: runlane.SourceTrigger},
+			CreatedAt:     at,
+			UpdatedAt:     at,
+			FinishedAt:    at,
 		},
 	}})
 	if !errors.Is(err, runlane.ErrStorageConflict) {
@@ -82,7 +103,8 @@ func checkWriting(ctx context.Context, rt *core.Runtime) (string, error) {
 	}
 	if storage.Capabilities().KeepsSchedules {
 		_, err := storage.PutSchedule(ctx, &lane.PutScheduleCommand{
-			Environment: rt.Environment(), Record: runlane.ScheduleRecord{ID: runlane.ScheduleID(unusedID()), Version: 1},
+			Environment: rt.Environment(),
+			Record:      runlane.ScheduleRecord{ID: runlane.ScheduleID(unusedID()), Version: 1},
 		})
 		if !errors.Is(err, runlane.ErrStorageConflict) && !errors.Is(err, runlane.ErrScheduleNotFound) {
 			return "", unexpected(err, "changing a schedule that does not exist")
@@ -113,8 +135,8 @@ func checkQueues(ctx context.Context, rt *core.Runtime) (string, error) {
 			if unbound == nil && (known || state.Stored) {
 				unbound = &warning{
 					message: fmt.Sprintf("tasks use queue %q, and it has no binding here", state.Queue.Name),
-					fix: "add it to RUNLANE_QUEUES (--queues) as name=url, or bind \"default\" to a standard queue, which carries all others; " +
-						"until then nothing can be triggered into it from here",
+					fix: "add it to RUNLANE_QUEUES (--queues) as name=url, or bind \"default\" to a standard queue, " +
+						"which carries all others; until then nothing can be triggered into it from here",
 				}
 			}
 			continue
@@ -161,9 +183,17 @@ func checkTimeouts(ctx context.Context, rt *core.Runtime, reader lane.Invocation
 		invocation := invocations[queue]
 		if longest := core.LongestTimeout(invocation); invocation > 0 && task.Timeout > longest {
 			return "", &warning{
-				message: fmt.Sprintf("task %q has a timeout of %s, and the functions that queue %q is made for take %s, of which a handler has %s",
-					task.ID, runlane.FormatDuration(task.Timeout), queue, runlane.FormatDuration(invocation), runlane.FormatDuration(longest)),
-				fix: "shorten the timeout, or lengthen the function's (BridgeTimeout): it refuses to work; a long-lived worker may execute it",
+				message: fmt.Sprintf(
+					"task %q has a timeout of %s, and the functions that queue %q is made for take %s, of which a "+
+						"handler has %s",
+					task.ID,
+					runlane.FormatDuration(task.Timeout),
+					queue,
+					runlane.FormatDuration(invocation),
+					runlane.FormatDuration(longest),
+				),
+				fix: "shorten the timeout, or lengthen the function's (BridgeTimeout): it refuses to work; a " +
+					"long-lived worker may execute it",
 			}
 		}
 	}
@@ -181,8 +211,14 @@ func checkWaiting(ctx context.Context, rt *core.Runtime) (string, error) {
 		waiting += stats.Waiting
 		if !stats.OldestWaiting.IsZero() && stats.At.Sub(stats.OldestWaiting) > overdue {
 			return "", &warning{
-				message: fmt.Sprintf("a run of queue %q is due since %s%s", state.Queue.Name, instant(stats.OldestWaiting), whyFirst(ctx, rt, state.Queue.Name)),
-				fix:     "\"runs list --status active --queue " + string(state.Queue.Name) + "\" shows it, \"runs explain\" says what it waits for",
+				message: fmt.Sprintf(
+					"a run of queue %q is due since %s%s",
+					state.Queue.Name,
+					instant(stats.OldestWaiting),
+					whyFirst(ctx, rt, state.Queue.Name),
+				),
+				fix: "\"runs list --status active --queue " + string(state.Queue.Name) +
+					"\" shows it, \"runs explain\" says what it waits for",
 			}
 		}
 	}
@@ -212,8 +248,12 @@ func checkDeadLetters(ctx context.Context, rt *core.Runtime) (string, error) {
 	}
 	if len(page.Items) > 0 {
 		return "", &warning{
-			message: fmt.Sprintf("at least %d wakeups were given up, the first %s", len(page.Items), instant(page.Items[0].Since)),
-			fix:     "\"deadletters list\" shows why; correct that, then \"deadletters requeue\"",
+			message: fmt.Sprintf(
+				"at least %d wakeups were given up, the first %s",
+				len(page.Items),
+				instant(page.Items[0].Since),
+			),
+			fix: "\"deadletters list\" shows why; correct that, then \"deadletters requeue\"",
 		}
 	}
 	return "none", nil
@@ -229,15 +269,18 @@ func checkPublishing(ctx context.Context, rt *core.Runtime) (string, error) {
 		id := unusedID()
 		key := lane.RunKey{Environment: rt.Environment(), RunID: runlane.RunID(id)}
 		outcomes, err := rt.Lane().Transport.PublishWakeups(ctx, &lane.PublishCommand{Attempts: []lane.PublishAttempt{{
-			OutboxRef: lane.OutboxRef{ID: id}, Wakeup: lane.Wakeup{RunKey: key, Queue: state.Queue.Name, RequestedAt: time.Now()}, GroupKey: id,
+			OutboxRef: lane.OutboxRef{ID: id},
+			Wakeup:    lane.Wakeup{RunKey: key, Queue: state.Queue.Name, RequestedAt: time.Now()},
+			GroupKey:  id,
 		}}})
 		if err != nil {
 			return "", err
 		}
 		if len(outcomes) != 1 || outcomes[0].Type != lane.Published {
 			failure := &runlane.Error{
-				Code: runlane.ErrTransportPublishFailed, Message: fmt.Sprintf("queue %q refused a wakeup", state.Queue.Name),
-				Hint: "check the queue's policy and its kind",
+				Code:    runlane.ErrTransportPublishFailed,
+				Message: fmt.Sprintf("queue %q refused a wakeup", state.Queue.Name),
+				Hint:    "check the queue's policy and its kind",
 			}
 			if len(outcomes) == 1 {
 				failure.Message += ": " + outcomes[0].Failure.Message
@@ -247,118 +290,4 @@ func checkPublishing(ctx context.Context, rt *core.Runtime) (string, error) {
 		sent++
 	}
 	return plural(sent, "queue takes wakeups", "queues take wakeups"), nil
-}
-
-func invariantChecks(s *session, sample int, all bool) []Check {
-	return []Check{
-		{Name: "invariants of the storage", Run: func(ctx context.Context, rt *core.Runtime) (string, error) {
-			return checkInvariants(ctx, s, rt, all)
-		}},
-		{Name: "histories", Run: func(ctx context.Context, rt *core.Runtime) (string, error) {
-			return checkHistories(ctx, rt, sample, all)
-		}},
-	}
-}
-
-// checkInvariants runs the storage's own checker. It may report a false alarm while runs change, so it runs twice.
-func checkInvariants(ctx context.Context, s *session, rt *core.Runtime, all bool) (string, error) {
-	checker, ok := lane.As[lane.Checker](rt.Lane().Storage)
-	if !ok {
-		return "this storage has no checker", nil
-	}
-	q := lane.PageQuery{Environment: rt.Environment(), Limit: runlane.MaxPageLimit}
-	for pages := 1; ; pages++ {
-		page, err := checker.Check(ctx, &q)
-		if err == nil && len(page.Items) > 0 {
-			page, err = checker.Check(ctx, &q)
-		}
-		if err != nil {
-			return "", err
-		}
-		if len(page.Items) > 0 {
-			first := page.Items[0]
-			return "", &runlane.Error{
-				Code: runlane.ErrInvariantViolation, RunID: first.RunID,
-				Message: fmt.Sprintf("%d broken, the first of run %q: %s: %s", len(page.Items), first.RunID, first.Rule, first.Detail),
-				Hint:    "keep the table as it is and report this: it is a fault of the storage, or another program wrote to the table",
-			}
-		}
-		if q.After = page.Next; q.After == "" {
-			return "all hold", nil
-		}
-		if !all {
-			return "all hold in a sample; --all checks everything", nil
-		}
-		if pages%100 == 0 {
-			s.note("%d pages checked", pages)
-		}
-	}
-}
-
-// checkHistories folds the histories of runs again: they have to add up to the runs.
-func checkHistories(ctx context.Context, rt *core.Runtime, sample int, all bool) (string, error) {
-	checked := 0
-	options := &core.ListOptions{Limit: max(1, min(sample, runlane.MaxPageLimit))}
-	if all {
-		options.Limit = runlane.MaxPageLimit
-	}
-	for run, err := range rt.Runs().All(ctx, options) {
-		if err != nil {
-			return "", err
-		}
-		if !all && checked >= sample {
-			break
-		}
-		if err := checkHistory(ctx, rt, run.ID); err != nil {
-			return "", err
-		}
-		checked++
-	}
-	return plural(checked, "history adds", "histories add") + " up", nil
-}
-
-func checkHistory(ctx context.Context, rt *core.Runtime, id runlane.RunID) error {
-	const tries = 3 // a run may move on between the two reads
-	for range tries {
-		run, err := rt.Runs().Get(ctx, id)
-		if errors.Is(err, runlane.ErrRunNotFound) {
-			return nil // pruned meanwhile
-		}
-		if err != nil {
-			return err
-		}
-		var folded *runlane.Run
-		for record, err := range rt.Runs().Events(ctx, id, nil) {
-			if err != nil {
-				return err
-			}
-			if folded, err = core.ProjectRunEvents(folded, record.Sequence-1, record.Event); err != nil {
-				return err
-			}
-		}
-		if folded != nil && folded.EventSequence != run.EventSequence {
-			continue
-		}
-		if folded == nil || !sameRun(folded, run) {
-			return &runlane.Error{
-				Code: runlane.ErrInvariantViolation, RunID: id, Message: fmt.Sprintf("the history of run %q does not add up to the run", id),
-				Hint: "keep the run as it is and report this, with \"runs events\" and \"runs get\"",
-			}
-		}
-		return nil
-	}
-	return nil // it keeps changing, so it is in use
-}
-
-// sameRun compares runs as JSON, and bodies byte by byte. How a codec stores the bodies is not part of the history.
-func sameRun(a, b *runlane.Run) bool {
-	bare := *b
-	bare.Sealed = a.Sealed
-	b = &bare
-	if !bytes.Equal(a.Payload, b.Payload) || !bytes.Equal(a.Output, b.Output) {
-		return false
-	}
-	textA, errA := object("run", lane.RunAtRest(a))
-	textB, errB := object("run", lane.RunAtRest(b))
-	return errA == nil && errB == nil && bytes.Equal(textA, textB)
 }

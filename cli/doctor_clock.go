@@ -20,18 +20,34 @@ const clockTolerance = 2500*time.Millisecond + time.Second
 // clock that is far off AWS accepts no signature, so no runtime can be opened.
 func (s *session) checkClock(ctx context.Context, _ *core.Runtime) (string, error) {
 	region := cmp.Or(s.getenv("AWS_REGION"), s.getenv("AWS_DEFAULT_REGION"), "us-east-1")
-	endpoint := cmp.Or(s.getenv("AWS_ENDPOINT_URL_DYNAMODB"), s.getenv("AWS_ENDPOINT_URL"), "https://dynamodb."+region+".amazonaws.com")
+	endpoint := cmp.Or(
+		s.getenv("AWS_ENDPOINT_URL_DYNAMODB"),
+		s.getenv("AWS_ENDPOINT_URL"),
+		"https://dynamodb."+region+".amazonaws.com",
+	)
 	var sent time.Time
 	trace := &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { sent = time.Now() }}
-	request, err := http.NewRequestWithContext(httptrace.WithClientTrace(ctx, trace), http.MethodGet, endpoint, http.NoBody)
+	request, err := http.NewRequestWithContext(
+		httptrace.WithClientTrace(ctx, trace),
+		http.MethodGet,
+		endpoint,
+		http.NoBody,
+	)
 	if err != nil {
-		return "", &runlane.Error{Code: runlane.ErrConfigurationInvalid, Message: "the endpoint is no URL", Hint: "correct --endpoint-url"}
+		return "", &runlane.Error{
+			Code:    runlane.ErrConfigurationInvalid,
+			Message: "the endpoint is no URL",
+			Hint:    "correct --endpoint-url",
+		}
 	}
 	request.Close = true // one answer is enough
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return "", &runlane.Error{
-			Code: runlane.ErrStorageUnavailable, Message: "DynamoDB does not answer", Hint: "check the network, --region and --endpoint-url", Cause: err,
+			Code:    runlane.ErrStorageUnavailable,
+			Message: "DynamoDB does not answer",
+			Hint:    "check the network, --region and --endpoint-url",
+			Cause:   err,
 		}
 	}
 	received := time.Now()
@@ -43,8 +59,9 @@ func (s *session) checkClock(ctx context.Context, _ *core.Runtime) (string, erro
 	off := deviation(told, sent, received)
 	if off > clockTolerance {
 		return "", &runlane.Error{
-			Code: runlane.ErrConfigurationInvalid, Message: fmt.Sprintf("this machine's clock is off by %s", off.Round(100*time.Millisecond)),
-			Hint: "let it be set by NTP: leases and schedules need clocks that differ by less than 2.5 s",
+			Code:    runlane.ErrConfigurationInvalid,
+			Message: fmt.Sprintf("this machine's clock is off by %s", off.Round(100*time.Millisecond)),
+			Hint:    "let it be set by NTP: leases and schedules need clocks that differ by less than 2.5 s",
 		}
 	}
 	return "agrees with DynamoDB's to the second", nil

@@ -12,7 +12,12 @@ import (
 
 // eventText is an event for a stream: where that is a terminal without room for a line, the detail stands below it.
 func (s *session) eventText(stream any, record *runlane.EventRecord) string {
-	head := fmt.Sprintf("%3d  %s  %-26s", record.Sequence, record.OccurredAt.UTC().Format("2006-01-02 15:04:05.000Z"), record.Type())
+	head := fmt.Sprintf(
+		"%3d  %s  %-26s",
+		record.Sequence,
+		record.OccurredAt.UTC().Format("2006-01-02 15:04:05.000Z"),
+		record.Type(),
+	)
 	detail := eventDetail(record)
 	text := strings.TrimRight(head+"  "+detail, " ")
 	if columns, ok := s.width(stream); ok && utf8.RuneCountInString(text) > columns {

@@ -94,8 +94,9 @@ func exitCode(err error) int {
 
 // nextFor is what to do about a code whose error has no hint.
 var nextFor = map[runlane.ErrorCode]string{
-	runlane.ErrRunNotFound:          "look for it with \"runs list\"; --env chooses another environment",
-	runlane.ErrScheduleNotFound:     "look for it with \"schedules list\"; definitions are known to the program that has them",
+	runlane.ErrRunNotFound: "look for it with \"runs list\"; --env chooses another environment",
+	runlane.ErrScheduleNotFound: "look for it with \"schedules list\"; definitions are known to the program that " +
+		"has them",
 	runlane.ErrTaskNotFound:         "check the task's name, or use the program that has its handler",
 	runlane.ErrStorageConflict:      "look at the run with \"runs explain\", then repeat",
 	runlane.ErrStorageUnavailable:   "run \"doctor\", then repeat",
@@ -106,7 +107,8 @@ var nextFor = map[runlane.ErrorCode]string{
 
 // wording puts what core says of its Go options into terms of the command line.
 var wording = strings.NewReplacer(
-	"ListOptions.After", "--after", "BulkOptions.After", "--after", "PruneOptions.After", "--after", "EventOptions.After", "--after",
+	"ListOptions.After", "--after", "BulkOptions.After", "--after", "PruneOptions.After", "--after",
+	"EventOptions.After", "--after",
 	"ListOptions.Statuses", "--status", "BulkOptions.Statuses", "--status", "PruneOptions.Statuses", "--status",
 	"ListOptions.Limit", "--limit", "PruneOptions.Limit", "--limit", "TickOptions.Limit", "--limit",
 	"EventOptions.Follow", "--follow", "EventOptions.Descending", "--descending", "WorkOptions.Queues", "--queue",

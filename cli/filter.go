@@ -30,7 +30,10 @@ func (f *filter) empty() bool {
 // build completes a run id that was given by its prefix.
 func (f *filter) build(ctx context.Context, s *session) (core.RunFilter, error) {
 	made := core.RunFilter{
-		Queue: runlane.QueueName(f.queue), ScheduleID: runlane.ScheduleID(f.schedule), Statuses: f.statuses, TaskID: runlane.TaskID(f.task),
+		Queue:      runlane.QueueName(f.queue),
+		ScheduleID: runlane.ScheduleID(f.schedule),
+		Statuses:   f.statuses,
+		TaskID:     runlane.TaskID(f.task),
 	}
 	if f.source != "" {
 		source, err := s.findRun(ctx, f.source, false)

@@ -112,7 +112,9 @@ func timeFlag(set *flag.FlagSet, into *time.Time, name, usage string) {
 
 // readTime reads an instant as RFC 3339 writes it; without a zone it is UTC.
 func readTime(text string) (time.Time, error) {
-	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02T15:04", "2006-01-02 15:04"} {
+	for _, layout := range []string{
+		time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02T15:04", "2006-01-02 15:04",
+	} {
 		if at, err := time.Parse(layout, strings.TrimSuffix(text, " UTC")); err == nil {
 			return at.UTC(), nil
 		}
@@ -173,7 +175,8 @@ func (st *statuses) Set(text string) error {
 		word = strings.TrimSpace(word)
 		matched := false
 		for _, status := range runlane.Statuses() {
-			if string(status) == word || word == "active" && status.Active() || word == "finished" && status.Terminal() {
+			if string(status) == word || word == "active" && status.Active() ||
+				word == "finished" && status.Terminal() {
 				matched = true
 				if !slices.Contains(*st, status) {
 					*st = append(*st, status)
@@ -182,7 +185,11 @@ func (st *statuses) Set(text string) error {
 		}
 		if !matched {
 			next := didYouMean(cmp.Or(statusMeant[word], word), statusWords())
-			return usagef(fmt.Sprintf("%sstatuses are %s; ", next, strings.Join(statusWords(), ", ")), "there is no status %s", quoted(word))
+			return usagef(
+				fmt.Sprintf("%sstatuses are %s; ", next, strings.Join(statusWords(), ", ")),
+				"there is no status %s",
+				quoted(word),
+			)
 		}
 	}
 	return nil

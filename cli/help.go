@@ -19,7 +19,12 @@ func (s *session) help(cmd *command, path string) string {
 	case cmd.act == nil:
 		fmt.Fprintf(&b, "Usage: %s COMMAND [FLAGS]\n\n%s\n", full, wrapped(cmd.short+". "+cmd.long, "", helpWidth))
 	default:
-		fmt.Fprintf(&b, "Usage: %s\n\n%s\n", strings.Join(strings.Fields(full+" "+cmd.usage+" [FLAGS]"), " "), wrapped(cmd.short+".", "", helpWidth))
+		fmt.Fprintf(
+			&b,
+			"Usage: %s\n\n%s\n",
+			strings.Join(strings.Fields(full+" "+cmd.usage+" [FLAGS]"), " "),
+			wrapped(cmd.short+".", "", helpWidth),
+		)
 		if cmd.long != "" {
 			b.WriteString("\n" + wrapped(cmd.long, "", helpWidth) + "\n")
 		}
@@ -58,7 +63,8 @@ func (s *session) help(cmd *command, path string) string {
 	return b.String()
 }
 
-const exitHelp = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 conflict, 5 storage or transport unavailable, 130 interrupted."
+const exitHelp = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 conflict, 5 storage or transport " +
+	"unavailable, 130 interrupted."
 
 // flagHelp lists flags. A usage that begins with a word in capitals names the value.
 func flagHelp(title string, set *flag.FlagSet) string {

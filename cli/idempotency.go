@@ -20,7 +20,8 @@ func idempotencyCommand() *command {
 			},
 			{
 				name: "reset", usage: "TASK KEY", short: "Free a key that a finished run still retains", min: 2, max: 2,
-				long:  "The next trigger with the key makes a new run. A key of an active run stays: cancel the run first.",
+				long: "The next trigger with the key makes a new run. A key of an active run stays: cancel the run " +
+					"first.",
 				words: taskNames, examples: []string{"idempotency reset emails.welcome u_1"},
 				act: func(*flag.FlagSet) action { return resetKey },
 			},

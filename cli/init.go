@@ -30,23 +30,35 @@ var renamed = map[string]string{"gitignore": ".gitignore"}
 const sourceVariable = "RUNLANE_SOURCE"
 
 // standardNames are the first elements of import paths that Go keeps for itself: a module of that name would not build.
-const standardNames = "arena archive bufio builtin bytes cmd cmp compress container context crypto database debug embed encoding errors " +
-	"expvar flag fmt go hash html image index internal io iter log main maps math mime net os path plugin reflect regexp runtime simd " +
-	"slices sort std strconv strings structs sync syscall testing text time unicode unique unsafe vendor weak"
+const standardNames = "arena archive bufio builtin bytes cmd cmp compress container context crypto database debug " +
+	"embed encoding errors expvar flag fmt go hash html image index internal io iter log main maps math mime net os " +
+	"path plugin reflect regexp runtime simd slices sort std strconv strings structs sync syscall testing text time " +
+	"unicode unique unsafe vendor weak"
 
 // projectName is what a project may be called: it is part of file names and of the Go module's path.
 var projectName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,39}$`)
 
 func initCommand() *command {
 	return &command{
-		name: "init", usage: "NAME", short: "Write a new project: a task, a schedule, a test, a template", min: 1, max: 1, local: true,
-		long: "NAME is the folder to make. The project is one Go program that has all commands of runlane with its own tasks. It keeps runs " +
-			"in memory until RUNLANE_TABLE is set; template.yaml brings it to AWS. Nothing is overwritten.",
+		name:  "init",
+		usage: "NAME",
+		short: "Write a new project: a task, a schedule, a test, a template",
+		min:   1,
+		max:   1,
+		local: true,
+		long: "NAME is the folder to make. The project is one Go program that has all commands of runlane with its " +
+			"own tasks. It keeps runs in memory until RUNLANE_TABLE is set; template.yaml brings it to AWS. Nothing " +
+			"is overwritten.",
 		examples: []string{"init hello", "init hello --module example.org/hello --replace ../runlane-go"},
 		act: func(flags *flag.FlagSet) action {
 			var p newProject
 			flags.StringVar(&p.module, "module", "", "PATH of the Go module; NAME unless given")
-			flags.StringVar(&p.source, "replace", "", "FOLDER of a checkout of runlane-go to use in place of a release; else "+sourceVariable)
+			flags.StringVar(
+				&p.source,
+				"replace",
+				"",
+				"FOLDER of a checkout of runlane-go to use in place of a release; else "+sourceVariable,
+			)
 			return func(ctx context.Context, s *session, args []string) error {
 				p.folder = s.path(args[0])
 				return s.writeProject(ctx, &p)
@@ -116,17 +128,28 @@ func unwritable(folder string, err error) error {
 func (p *newProject) judge(s *session) error {
 	name := filepath.Base(p.folder)
 	if !projectName.MatchString(name) {
-		return usagef("use up to 40 small letters, digits and '-', with a letter first; ", "%s is no name for a project", quoted(name))
+		return usagef(
+			"use up to 40 small letters, digits and '-', with a letter first; ",
+			"%s is no name for a project",
+			quoted(name),
+		)
 	}
 	if p.module == "" {
 		p.module = name
 	}
 	if first, _, _ := strings.Cut(p.module, "/"); slices.Contains(strings.Fields(standardNames), first) {
-		return usagef("give a path of yours, like --module example.org/"+name+"; ", "%s belongs to Go's standard library, and would not build",
-			quoted(p.module))
+		return usagef(
+			"give a path of yours, like --module example.org/"+name+"; ",
+			"%s belongs to Go's standard library, and would not build",
+			quoted(p.module),
+		)
 	}
 	if strings.ContainsAny(p.module, " \t\n\"'`\\:@") {
-		return usagef("use a path like example.org/hello with --module; ", "%s is no path for a Go module", quoted(p.module))
+		return usagef(
+			"use a path like example.org/hello with --module; ",
+			"%s is no path for a Go module",
+			quoted(p.module),
+		)
 	}
 	entries, err := os.ReadDir(p.folder)
 	switch {
@@ -208,7 +231,10 @@ func (s *session) fetchSums(ctx context.Context, folder string) {
 	if out, err := tidy.CombinedOutput(); err != nil && ctx.Err() == nil {
 		last := strings.TrimSpace(string(out))
 		last = last[strings.LastIndex(last, "\n")+1:]
-		s.note("\"go mod tidy\" did not work (%s): repeat it in the project before you build", shortened(strings.TrimSpace(last+" "+err.Error()), maxCause))
+		s.note(
+			"\"go mod tidy\" did not work (%s): repeat it in the project before you build",
+			shortened(strings.TrimSpace(last+" "+err.Error()), maxCause),
+		)
 	}
 }
 

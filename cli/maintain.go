@@ -15,8 +15,9 @@ import (
 func tickCommand() *command {
 	return &command{
 		name: "tick", short: "Do one round of maintenance",
-		long: "Due and recovered runs are delivered, lost wakeups asked for again, schedules fire, slots are reserved, the outbox is flushed. " +
-			"Deployments tick by themselves; two ticks at once are harmless. A program ticks for the queues that it knows.",
+		long: "Due and recovered runs are delivered, lost wakeups asked for again, schedules fire, slots are " +
+			"reserved, the outbox is flushed. Deployments tick by themselves; two ticks at once are harmless. A " +
+			"program ticks for the queues that it knows.",
 		examples: []string{"tick", "tick --drain --json"},
 		act: func(flags *flag.FlagSet) action {
 			var options core.TickOptions
@@ -29,8 +30,9 @@ func tickCommand() *command {
 				}
 				if !slices.ContainsFunc(rt.Queues().List(), func(q core.QueueState) bool { return q.Bound }) {
 					return &runlane.Error{
-						Code: runlane.ErrConfigurationInvalid, Message: "no queue is bound: a tick could send no wakeup",
-						Hint: "set RUNLANE_QUEUES (--queues) to name=url pairs with commas between",
+						Code:    runlane.ErrConfigurationInvalid,
+						Message: "no queue is bound: a tick could send no wakeup",
+						Hint:    "set RUNLANE_QUEUES (--queues) to name=url pairs with commas between",
 					}
 				}
 				for {
@@ -77,7 +79,11 @@ func (s *session) showTick(result *core.TickResult) error {
 		{"flushed", result.Flushed},
 	} {
 		shown.Stages = append(shown.Stages, stage{
-			Name: one.name, Done: one.result.Done, Skipped: one.result.Skipped, Failed: one.result.Failed, More: one.result.More,
+			Name:    one.name,
+			Done:    one.result.Done,
+			Skipped: one.result.Skipped,
+			Failed:  one.result.Failed,
+			More:    one.result.More,
 		})
 	}
 	if s.json {
@@ -97,15 +103,21 @@ func (s *session) showTick(result *core.TickResult) error {
 func workerCommand() *command {
 	return &command{
 		name: "worker", local: true, short: "Execute runs until interrupted",
-		long: "Only a program with handlers can: embed these commands in yours with cli.Main. An interrupt lets the attempts in progress " +
-			"finish for the grace, then puts them back; they cost the runs nothing. It says what is left. A drain that is interrupted exits with 130.",
+		long: "Only a program with handlers can: embed these commands in yours with cli.Main. An interrupt lets the " +
+			"attempts in progress finish for the grace, then puts them back; they cost the runs nothing. It says " +
+			"what is left. A drain that is interrupted exits with 130.",
 		examples: []string{"worker --concurrency 20", "worker --drain"},
 		act: func(flags *flag.FlagSet) action {
 			var options core.WorkOptions
 			var queues words[runlane.QueueName]
 			flags.IntVar(&options.Concurrency, "concurrency", 0, "NUMBER of attempts at once; 10 unless given")
 			flags.BoolVar(&options.Drain, "drain", false, "end when nothing is due, nor becomes due within two seconds")
-			durationFlag(flags, &options.Grace, "grace", "DURATION attempts may take to finish after an interrupt; 30s unless given")
+			durationFlag(
+				flags,
+				&options.Grace,
+				"grace",
+				"DURATION attempts may take to finish after an interrupt; 30s unless given",
+			)
 			flags.BoolVar(&options.NoTick, "no-tick", false, "leave maintenance to another process")
 			flags.Var(&queues, "queue", "QUEUES with commas between; those of the handlers unless given")
 			flags.StringVar(&options.WorkerID, "worker-id", "", "NAME of the worker in leases and logs")

@@ -124,8 +124,8 @@ func yesNo(b bool) string {
 func queuesStatsCommand() *command {
 	return &command{
 		name: "stats", usage: "[QUEUE...]", short: "Count what waits and what runs", max: -1,
-		long: "WAITING runs are due, OLDEST is since when the first of them is; DELAYED ones are not due yet. BACKLOG and TAKEN are the " +
-			"transport's own messages. A plus says that there are more than were counted.",
+		long: "WAITING runs are due, OLDEST is since when the first of them is; DELAYED ones are not due yet. " +
+			"BACKLOG and TAKEN are the transport's own messages. A plus says that there are more than were counted.",
 		examples: []string{"queues stats", "queues stats emails --json"},
 		words:    queueNames,
 		act: func(*flag.FlagSet) action {
@@ -147,7 +147,10 @@ func queuesStatsCommand() *command {
 }
 
 func (s *session) queueStats(ctx context.Context, rt *core.Runtime, names []string, states []core.QueueState) error {
-	t := &table{header: []string{"QUEUE", "LIMIT", "WAITING", "OLDEST", "RUNNING", "DELAYED", "BACKLOG", "TAKEN"}, spare: []int{7, 6}}
+	t := &table{
+		header: []string{"QUEUE", "LIMIT", "WAITING", "OLDEST", "RUNNING", "DELAYED", "BACKLOG", "TAKEN"},
+		spare:  []int{7, 6},
+	}
 	var late error // a transport that does not answer: the stats are shown beside it
 	for _, name := range names {
 		stats, err := rt.Queues().Stats(ctx, runlane.QueueName(name))
@@ -164,9 +167,16 @@ func (s *session) queueStats(ctx context.Context, rt *core.Runtime, names []stri
 		}
 		if s.json {
 			shown := shownStats{
-				shownQueue: queueOf(&stats.QueueState), At: stats.At, Waiting: stats.Waiting, OldestWaiting: stats.OldestWaiting,
-				Running: stats.Running, Delayed: stats.Delayed, NextDue: stats.NextDue, AtLeast: stats.AtLeast, Backlog: stats.Backlog,
-				InFlight: stats.InFlight,
+				shownQueue:    queueOf(&stats.QueueState),
+				At:            stats.At,
+				Waiting:       stats.Waiting,
+				OldestWaiting: stats.OldestWaiting,
+				Running:       stats.Running,
+				Delayed:       stats.Delayed,
+				NextDue:       stats.NextDue,
+				AtLeast:       stats.AtLeast,
+				Backlog:       stats.Backlog,
+				InFlight:      stats.InFlight,
 			}
 			if err := s.emit("queue.stats", &shown); err != nil {
 				return err
@@ -176,8 +186,16 @@ func (s *session) queueStats(ctx context.Context, rt *core.Runtime, names []stri
 		if stats.AtLeast {
 			plus = "+"
 		}
-		t.add(string(stats.Queue.Name), limitText(&stats.QueueState), fmt.Sprint(stats.Waiting)+plus, s.when(stats.OldestWaiting),
-			fmt.Sprint(stats.Running)+plus, fmt.Sprint(stats.Delayed)+plus, unknownBelowZero(stats.Backlog), unknownBelowZero(stats.InFlight))
+		t.add(
+			string(stats.Queue.Name),
+			limitText(&stats.QueueState),
+			fmt.Sprint(stats.Waiting)+plus,
+			s.when(stats.OldestWaiting),
+			fmt.Sprint(stats.Running)+plus,
+			fmt.Sprint(stats.Delayed)+plus,
+			unknownBelowZero(stats.Backlog),
+			unknownBelowZero(stats.InFlight),
+		)
 	}
 	if !s.json {
 		s.write(t)

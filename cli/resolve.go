@@ -37,12 +37,23 @@ func (s *session) findRun(ctx context.Context, given string, exact bool) (*runla
 	case len(matches) > 1:
 		return nil, ambiguous(given, matches)
 	case len(matches) == 0 && !all:
-		return nil, &withNext{cause: err, next: fmt.Sprintf(
-			"give the whole id: a prefix is looked for among the first %d active and the newest %d finished runs only", prefixRuns, prefixRuns)}
+		return nil, &withNext{
+			cause: err,
+			next: fmt.Sprintf(
+				"give the whole id: a prefix is looked for among the first %d active and the newest %d finished runs "+
+					"only",
+				prefixRuns,
+				prefixRuns,
+			),
+		}
 	case len(matches) == 0:
 		return nil, err
 	case !all && exact:
-		return nil, usagef("give the whole id", "%s may be the beginning of several runs: there are too many to look at all", quoted(given))
+		return nil, usagef(
+			"give the whole id",
+			"%s may be the beginning of several runs: there are too many to look at all",
+			quoted(given),
+		)
 	}
 	return rt.Runs().Get(ctx, matches[0])
 }
@@ -57,7 +68,12 @@ func ambiguous(given string, matches []runlane.RunID) error {
 	if len(matches) > shown {
 		names = append(names, "…")
 	}
-	return usagef("give more of the id: "+strings.Join(names, ", "), "%s is the beginning of %d runs", quoted(given), len(matches))
+	return usagef(
+		"give more of the id: "+strings.Join(names, ", "),
+		"%s is the beginning of %d runs",
+		quoted(given),
+		len(matches),
+	)
 }
 
 // prefixed lists ids that begin with a text, and says whether all runs were searched.

@@ -12,7 +12,8 @@ import (
 
 func runsCommand() *command {
 	return &command{name: "runs", short: "Look at runs, stop them, repeat them, remove them", below: []*command{
-		runsListCommand(), runsGetCommand(), runsEventsCommand(), runsAttemptsCommand(), runsExplainCommand(), runsWatchCommand(),
+		runsListCommand(), runsGetCommand(), runsEventsCommand(), runsAttemptsCommand(), runsExplainCommand(),
+		runsWatchCommand(),
 		runsCancelCommand(), runsRetryCommand(), runsRerunCommand(), runsPruneCommand(),
 	}}
 }
@@ -23,8 +24,8 @@ const emptyPages = 20
 func runsListCommand() *command {
 	return &command{
 		name: "list", short: "List runs",
-		long: "Active runs come first, by when they next need attention, then finished ones, the newest first. Lists lag a little behind " +
-			"what \"runs get\" shows.",
+		long: "Active runs come first, by when they next need attention, then finished ones, the newest first. Lists " +
+			"lag a little behind what \"runs get\" shows.",
 		examples: []string{"runs list --status failed --task emails.welcome", "runs list --status active --json --all"},
 		act: func(flags *flag.FlagSet) action {
 			var selected filter
@@ -62,7 +63,9 @@ func runsListCommand() *command {
 }
 
 // listRuns shows runs page by page until the limit, or all. The options are left where the next page begins.
-func (s *session) listRuns(ctx context.Context, rt *core.Runtime, options *core.ListOptions, limit int, all bool) (shown int, err error) {
+func (s *session) listRuns(
+	ctx context.Context, rt *core.Runtime, options *core.ListOptions, limit int, all bool,
+) (shown int, err error) {
 	empty := 0
 	for {
 		options.Limit = runlane.MaxPageLimit
@@ -82,7 +85,8 @@ func (s *session) listRuns(ctx context.Context, rt *core.Runtime, options *core.
 			empty++
 		}
 		// A short page is shown as it is: the user asks for the next one.
-		if page.Next == "" || !all && (shown >= limit || shown > 0 && limit <= runlane.MaxPageLimit || empty >= emptyPages) {
+		if page.Next == "" ||
+			!all && (shown >= limit || shown > 0 && limit <= runlane.MaxPageLimit || empty >= emptyPages) {
 			return shown, nil
 		}
 	}

@@ -16,7 +16,8 @@ import (
 func runsGetCommand() *command {
 	return &command{
 		name: "get", usage: "RUN...", short: "Show runs, exactly as they are now", min: 1, max: -1,
-		long:     "RUN is an id, or the beginning of one, six characters at least, that no other run shares; this holds for every command.",
+		long: "RUN is an id, or the beginning of one, six characters at least, that no other run shares; this " +
+			"holds for every command.",
 		examples: []string{"runs get run_01J8ZQ4T", "runs get run_01J8ZQ4T --output"},
 		act: func(flags *flag.FlagSet) action {
 			payload := flags.Bool("payload", false, "only the payload, byte by byte")
@@ -247,8 +248,10 @@ func runsAttemptsCommand() *command {
 					return err
 				}
 				t := &table{
-					header: []string{"ATTEMPT", "STATUS", "STARTED", "FINISHED", "WORKER", "FAILURE"}, shrink: 5, spare: []int{4, 2},
-					color: map[int]func(string) string{1: statusColor},
+					header: []string{"ATTEMPT", "STATUS", "STARTED", "FINISHED", "WORKER", "FAILURE"},
+					shrink: 5,
+					spare:  []int{4, 2},
+					color:  map[int]func(string) string{1: statusColor},
 				}
 				for i := range attempts {
 					a := &attempts[i]
@@ -257,7 +260,14 @@ func runsAttemptsCommand() *command {
 							return err
 						}
 					}
-					t.add(fmt.Sprint(a.Number), string(a.Status), s.when(a.StartedAt), s.when(a.FinishedAt), a.WorkerID, failureText(a.Failure))
+					t.add(
+						fmt.Sprint(a.Number),
+						string(a.Status),
+						s.when(a.StartedAt),
+						s.when(a.FinishedAt),
+						a.WorkerID,
+						failureText(a.Failure),
+					)
 				}
 				if s.json {
 					return nil

@@ -16,7 +16,8 @@ func schedulesCommand() *command {
 		name: "schedules", short: "Look at schedules, pause and resume them",
 		long: "Definitions are in the program that has the schedule: next, resume and trigger need them.",
 		below: []*command{
-			schedulesListCommand(), schedulesNextCommand(), schedulesChangeCommand("pause"), schedulesChangeCommand("resume"),
+			schedulesListCommand(), schedulesNextCommand(), schedulesChangeCommand("pause"),
+			schedulesChangeCommand("resume"),
 			schedulesTriggerCommand(),
 		},
 	}
@@ -31,7 +32,11 @@ func schedulesListCommand() *command {
 				if err != nil {
 					return err
 				}
-				t := &table{header: []string{"SCHEDULE", "STATE", "LAST", "NEXT", "LAST RUN"}, shrink: 0, spare: []int{4, 2}}
+				t := &table{
+					header: []string{"SCHEDULE", "STATE", "LAST", "NEXT", "LAST RUN"},
+					shrink: 0,
+					spare:  []int{4, 2},
+				}
 				for state, err := range rt.Schedules().List(ctx) {
 					if err != nil {
 						return err
@@ -41,7 +46,13 @@ func schedulesListCommand() *command {
 							return err
 						}
 					}
-					t.add(string(state.ID), scheduleText(&state), s.when(state.LastFire), s.when(state.Next), string(state.LastRunID))
+					t.add(
+						string(state.ID),
+						scheduleText(&state),
+						s.when(state.LastFire),
+						s.when(state.Next),
+						string(state.LastRunID),
+					)
 				}
 				if s.json {
 					return nil
@@ -149,7 +160,12 @@ func schedulesChangeCommand(verb string) *command {
 
 func schedulesTriggerCommand() *command {
 	return &command{
-		name: "trigger", usage: "SCHEDULE", short: "Make a run of a schedule at once", min: 1, max: 1, words: scheduleNames,
+		name:     "trigger",
+		usage:    "SCHEDULE",
+		short:    "Make a run of a schedule at once",
+		min:      1,
+		max:      1,
+		words:    scheduleNames,
 		examples: []string{"schedules trigger nightly --wait"},
 		act: func(flags *flag.FlagSet) action {
 			var by change
@@ -189,7 +205,10 @@ func (s *session) suggestSchedule(ctx context.Context, given string, err error) 
 			return err
 		}
 		if string(state.ID) == given {
-			return &withNext{cause: err, next: "the schedule is known, its definition is not: use the program that has it"}
+			return &withNext{
+				cause: err,
+				next:  "the schedule is known, its definition is not: use the program that has it",
+			}
 		}
 		names = append(names, string(state.ID))
 	}

@@ -57,10 +57,22 @@ func newSession(open Opener, options *Options) *session {
 		options = &Options{}
 	}
 	s := &session{
-		name: options.Name, args: options.Args, checks: options.Checks, stdin: options.Stdin, stderr: options.Stderr,
-		stdout: options.Stdout, getenv: options.Getenv, setenv: options.Setenv, now: options.Now, width: options.terminal, open: open,
-		variables: append(slices.Clone(standardVariables), options.Variables...), values: map[string]*string{},
-		folder: options.Folder, finds: options.Args == nil || options.Folder != "", project: options.Project,
+		name:      options.Name,
+		args:      options.Args,
+		checks:    options.Checks,
+		stdin:     options.Stdin,
+		stderr:    options.Stderr,
+		stdout:    options.Stdout,
+		getenv:    options.Getenv,
+		setenv:    options.Setenv,
+		now:       options.Now,
+		width:     options.terminal,
+		open:      open,
+		variables: append(slices.Clone(standardVariables), options.Variables...),
+		values:    map[string]*string{},
+		folder:    options.Folder,
+		finds:     options.Args == nil || options.Folder != "",
+		project:   options.Project,
 	}
 	s.input = s.openFile
 	if s.name == "" {
@@ -165,7 +177,9 @@ func (s *session) rt(ctx context.Context) (*core.Runtime, error) {
 	}
 	if runtime == nil {
 		return nil, &runlane.Error{
-			Code: runlane.ErrConfigurationInvalid, Message: "the opener returned no runtime", Hint: "return what core.Open returns",
+			Code:    runlane.ErrConfigurationInvalid,
+			Message: "the opener returned no runtime",
+			Hint:    "return what core.Open returns",
 		}
 	}
 	if s.alone && runtime.Lane().Storage.Capabilities().ProcessLocalState {
@@ -179,11 +193,13 @@ func (s *session) rt(ctx context.Context) (*core.Runtime, error) {
 func (s *session) memoryOnly() error {
 	hint := "start \"dev\" in another terminal, in this folder or above it, or set RUNLANE_TABLE (--table NAME)"
 	if s.choice != "" {
-		hint = s.choice + " is set, so that no session of dev is looked for: leave it out, or set RUNLANE_TABLE (--table NAME) too"
+		hint = s.choice + " is set, so that no session of dev is looked for: leave it out, or set RUNLANE_TABLE " +
+			"(--table NAME) too"
 	}
 	return &runlane.Error{
 		Code: runlane.ErrConfigurationInvalid, Hint: hint,
-		Message: "no session of dev is running here, and the program keeps runs in its memory: they would end with this command",
+		Message: "no session of dev is running here, and the program keeps runs in its memory: they would end with " +
+			"this command",
 	}
 }
 
@@ -212,7 +228,11 @@ func (s *session) confirm(ctx context.Context, yes bool, question string) error 
 		return nil
 	}
 	if !s.interactive() {
-		return usagef("add --yes to go on without being asked, or --dry-run to only count", "%s There is no terminal to ask on", question)
+		return usagef(
+			"add --yes to go on without being asked, or --dry-run to only count",
+			"%s There is no terminal to ask on",
+			question,
+		)
 	}
 	fmt.Fprintf(s.stderr, "%s [y/N] ", question)
 	answer, err := bufio.NewReader(s.typed(ctx)).ReadString('\n')

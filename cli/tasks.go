@@ -18,9 +18,9 @@ func tasksCommand() *command {
 func tasksListCommand() *command {
 	return &command{
 		name: "list", short: "List the tasks of this program, and those that ticks have stored",
-		long: "Each program that ticks stores the definitions of its tasks, so that others can trigger them. KEYS are those that a task computes " +
-			"from its payload: a program without the task has to give them. SEEN is when a tick stored the definition; while its program " +
-			"ticks, that is less than a day ago.",
+		long: "Each program that ticks stores the definitions of its tasks, so that others can trigger them. KEYS " +
+			"are those that a task computes from its payload: a program without the task has to give them. SEEN is " +
+			"when a tick stored the definition; while its program ticks, that is less than a day ago.",
 		examples: []string{"tasks list", "tasks list --json"},
 		act: func(*flag.FlagSet) action {
 			return func(ctx context.Context, s *session, _ []string) error {
@@ -69,9 +69,19 @@ func (s *session) showTasks(tasks []core.TaskState) error {
 		}
 		if s.json {
 			if err := s.emit("task", &shownTask{
-				ID: task.ID, Queue: task.Queue.Name, Concurrency: task.Queue.Concurrency, DispatchTimeout: dispatch, MaxAttempts: task.MaxAttempts,
-				Backoff: task.Backoff, Timeout: timeout, IdempotencyTTL: ttl, Keys: keys, ErrorMessages: task.ErrorMessages, Known: task.Known,
-				SeenAt: task.SeenAt, Gone: task.Gone(s.now()),
+				ID:              task.ID,
+				Queue:           task.Queue.Name,
+				Concurrency:     task.Queue.Concurrency,
+				DispatchTimeout: dispatch,
+				MaxAttempts:     task.MaxAttempts,
+				Backoff:         task.Backoff,
+				Timeout:         timeout,
+				IdempotencyTTL:  ttl,
+				Keys:            keys,
+				ErrorMessages:   task.ErrorMessages,
+				Known:           task.Known,
+				SeenAt:          task.SeenAt,
+				Gone:            task.Gone(s.now()),
 			}); err != nil {
 				return err
 			}
@@ -84,7 +94,16 @@ func (s *session) showTasks(tasks []core.TaskState) error {
 		if task.Gone(s.now()) {
 			seen += ", gone"
 		}
-		t.add(string(task.ID), string(task.Queue.Name), limit, fmt.Sprint(task.MaxAttempts), timeout, strings.Join(keys, ","), yesNo(task.Known), seen)
+		t.add(
+			string(task.ID),
+			string(task.Queue.Name),
+			limit,
+			fmt.Sprint(task.MaxAttempts),
+			timeout,
+			strings.Join(keys, ","),
+			yesNo(task.Known),
+			seen,
+		)
 	}
 	if !s.json {
 		s.write(t)

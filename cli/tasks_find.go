@@ -41,7 +41,11 @@ func (b *taskBook) list(ctx context.Context) (tasks []core.TaskState, err error)
 // call pairs a task with a payload, and gives the options the policy of the queue that they name. given are the keys
 // that the call has, even if they are empty.
 func (b *taskBook) call(
-	ctx context.Context, task runlane.TaskID, payload json.RawMessage, options *runlane.TriggerOptions, given runlane.TaskKeys,
+	ctx context.Context,
+	task runlane.TaskID,
+	payload json.RawMessage,
+	options *runlane.TriggerOptions,
+	given runlane.TaskKeys,
 ) (runlane.Call, error) {
 	if err := b.settleQueue(ctx, options); err != nil {
 		return runlane.Call{}, err
@@ -70,7 +74,12 @@ func (b *taskBook) call(
 		return runlane.Call{}, err
 	}
 	if known.Gone(b.s.now()) {
-		b.note(task, "no program with task %q has ticked since %s: the run waits until one does", task, b.s.at(known.SeenAt))
+		b.note(
+			task,
+			"no program with task %q has ticked since %s: the run waits until one does",
+			task,
+			b.s.at(known.SeenAt),
+		)
 	}
 	return runlane.NewRawCall(known.Definition(), payload), nil
 }
@@ -93,7 +102,10 @@ func unknownTask(task runlane.TaskID, tasks []core.TaskState) error {
 		names = append(names, string(tasks[i].ID))
 		own = own && tasks[i].Known
 	}
-	e := &runlane.Error{Code: runlane.ErrTaskNotFound, Message: fmt.Sprintf("no program of this environment has a task %q", task)}
+	e := &runlane.Error{
+		Code:    runlane.ErrTaskNotFound,
+		Message: fmt.Sprintf("no program of this environment has a task %q", task),
+	}
 	what := "known are "
 	if own {
 		e.Message, what = fmt.Sprintf("this program has no task %q", task), "its tasks are "
@@ -109,8 +121,9 @@ func unknownTask(task runlane.TaskID, tasks []core.TaskState) error {
 // checkKeys refuses a task that computes keys which the call does not give: without them the run could be a duplicate.
 func (b *taskBook) checkKeys(task *core.TaskState, given runlane.TaskKeys) error {
 	missing := keyNames(runlane.TaskKeys{
-		Concurrency: task.Keys.Concurrency && !given.Concurrency, Idempotency: task.Keys.Idempotency && !given.Idempotency,
-		Singleton: task.Keys.Singleton && !given.Singleton,
+		Concurrency: task.Keys.Concurrency && !given.Concurrency,
+		Idempotency: task.Keys.Idempotency && !given.Idempotency,
+		Singleton:   task.Keys.Singleton && !given.Singleton,
 	})
 	if len(missing) == 0 {
 		return nil
@@ -125,7 +138,10 @@ func (b *taskBook) checkKeys(task *core.TaskState, given runlane.TaskKeys) error
 	}
 	return usagef(
 		fmt.Sprintf("give %s, empty for none, or use the program that has the task", strings.Join(places, " and ")),
-		"task %q computes its %s key from the payload, which only its own program can", task.ID, strings.Join(missing, " and its "))
+		"task %q computes its %s key from the payload, which only its own program can",
+		task.ID,
+		strings.Join(missing, " and its "),
+	)
 }
 
 // adoptQueue checks the queue of another program's task against what this program knows about it. Only the limit
@@ -142,7 +158,10 @@ func (b *taskBook) adoptQueue(task *core.TaskState, options *runlane.TriggerOpti
 				Code: runlane.ErrConfigurationInvalid,
 				Message: fmt.Sprintf("queue %q has limit %d here and %d in the program of task %q",
 					task.Queue.Name, state.Queue.Concurrency, task.Queue.Concurrency, task.ID),
-				Hint: fmt.Sprintf("correct the limit that this program is told; --queue %s goes by it", task.Queue.Name),
+				Hint: fmt.Sprintf(
+					"correct the limit that this program is told; --queue %s goes by it",
+					task.Queue.Name,
+				),
 			}
 		default:
 			options.Queue = state.Queue

@@ -45,7 +45,11 @@ func (f *triggerFlags) define(set *flag.FlagSet) {
 	durationFlag(set, &f.delay, "delay", "DURATION before the run starts, like 90s or 2d")
 	set.BoolVar(&f.foreign, "foreign", false, "take the name of the task as it is, without looking it up")
 	set.StringVar(&f.runID, "id", "", "RUN id of your own; a second trigger with it returns the run")
-	set.Var(keyFlag{&f.idempotencyKey, &f.given.Idempotency}, "idempotency-key", "KEY whose second trigger returns the first run")
+	set.Var(
+		keyFlag{&f.idempotencyKey, &f.given.Idempotency},
+		"idempotency-key",
+		"KEY whose second trigger returns the first run",
+	)
 	set.Var(parsed[time.Duration]{into: &f.idempotencyTTL, read: readRetention}, "idempotency-ttl",
 		"DURATION for which the key is kept, or while-active")
 	set.Var(&f.meta, "meta", "KEY=VALUE kept with the run; repeatable")
@@ -69,9 +73,20 @@ func (f *triggerFlags) options(s *session) (*runlane.TriggerOptions, error) {
 		return nil, err
 	}
 	return &runlane.TriggerOptions{
-		Actor: actor, ConcurrencyKey: f.concurrencyKey, Deferred: f.deferred, Delay: f.delay, IdempotencyKey: f.idempotencyKey,
-		IdempotencyTTL: f.idempotencyTTL, Meta: f.meta, Queue: runlane.Queue{Name: runlane.QueueName(f.queue)}, ReturnActive: f.returnActive,
-		RunAt: f.runAt, RunID: runlane.RunID(f.runID), SingletonKey: f.singletonKey, StrictPayload: f.strict, TraceCarrier: f.trace,
+		Actor:          actor,
+		ConcurrencyKey: f.concurrencyKey,
+		Deferred:       f.deferred,
+		Delay:          f.delay,
+		IdempotencyKey: f.idempotencyKey,
+		IdempotencyTTL: f.idempotencyTTL,
+		Meta:           f.meta,
+		Queue:          runlane.Queue{Name: runlane.QueueName(f.queue)},
+		ReturnActive:   f.returnActive,
+		RunAt:          f.runAt,
+		RunID:          runlane.RunID(f.runID),
+		SingletonKey:   f.singletonKey,
+		StrictPayload:  f.strict,
+		TraceCarrier:   f.trace,
 	}, nil
 }
 
@@ -80,11 +95,13 @@ func triggerCommand() *command {
 		name: "trigger", usage: "TASK [JSON|@FILE|-]", short: "Start a run, or with --batch many", max: 2,
 		words: taskNames,
 		long: "The payload is JSON: written here, in a file, or on stdin. Without one it is null.\n\n" +
-			"A task of another program is found among those that ticks have stored (\"tasks list\"): the run is the one that its program " +
-			"would make. Keys that the task computes from its payload have to be given then.\n\n" +
-			"With --wait the command follows the run; its exit code says how the run ended: 0 succeeded, 1 failed, 4 cancelled.\n\n" +
-			"--batch reads one object a line: payload, and optionally task, queue, runId, idempotencyKey, singletonKey, concurrencyKey, " +
-			"delay, runAt, meta. An interrupted batch says how to resume it: what was made already is not made twice.",
+			"A task of another program is found among those that ticks have stored (\"tasks list\"): the run is the " +
+			"one that its program would make. Keys that the task computes from its payload have to be given then.\n\n" +
+			"With --wait the command follows the run; its exit code says how the run ended: 0 succeeded, 1 failed, 4 " +
+			"cancelled.\n\n" +
+			"--batch reads one object a line: payload, and optionally task, queue, runId, idempotencyKey, " +
+			"singletonKey, concurrencyKey, delay, runAt, meta. An interrupted batch says how to resume it: what was " +
+			"made already is not made twice.",
 		examples: []string{
 			"trigger emails.welcome '{\"userId\":\"u_1\"}' --wait", "trigger emails.welcome @payload.json --delay 10m",
 			"trigger emails.welcome --batch users.ndjson --json",
@@ -111,7 +128,9 @@ func triggerCommand() *command {
 	}
 }
 
-func (s *session) trigger(ctx context.Context, chosen *triggerFlags, task runlane.TaskID, input string, wait bool) error {
+func (s *session) trigger(
+	ctx context.Context, chosen *triggerFlags, task runlane.TaskID, input string, wait bool,
+) error {
 	payload, err := s.readPayload(ctx, input)
 	if err != nil {
 		return err
@@ -133,7 +152,11 @@ func (s *session) trigger(ctx context.Context, chosen *triggerFlags, task runlan
 		return err
 	}
 	if err := s.showTriggered(&triggered{
-		Run: result.Run.ID, Task: result.Run.TaskID, Status: result.Run.Status, Outcome: result.Outcome, Differs: result.PayloadDiffers,
+		Run:     result.Run.ID,
+		Task:    result.Run.TaskID,
+		Status:  result.Run.Status,
+		Outcome: result.Outcome,
+		Differs: result.PayloadDiffers,
 	}, wait); err != nil {
 		return err
 	}
@@ -194,7 +217,12 @@ func (s *session) readPayload(ctx context.Context, input string) (json.RawMessag
 		return nil, usagef("check its name and its permissions", "%s cannot be read: %v", where, err)
 	}
 	if len(text) > maxInput {
-		return nil, usagef("keep large data elsewhere, and its address in the payload", "%s has more than %d bytes", where, maxInput)
+		return nil, usagef(
+			"keep large data elsewhere, and its address in the payload",
+			"%s has more than %d bytes",
+			where,
+			maxInput,
+		)
 	}
 	if message, faulty := jsonFault(text); faulty {
 		next := "write JSON: a text needs quotes, in a shell '\"text\"'"

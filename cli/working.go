@@ -36,7 +36,11 @@ func (a attempts) count(now time.Time) (n int) {
 // work works until the context ends, the drain is done, or show, which may be nil, fails. After an interrupt it says at
 // once what it waits for.
 func (s *session) work(
-	ctx context.Context, rt *core.Runtime, seen *commits, options *core.WorkOptions, show func(*runlane.EventRecord, runlane.TaskID) error,
+	ctx context.Context,
+	rt *core.Runtime,
+	seen *commits,
+	options *core.WorkOptions,
+	show func(*runlane.EventRecord, runlane.TaskID) error,
 ) (*workLeft, error) {
 	working, stop := context.WithCancel(ctx)
 	defer stop()
@@ -66,14 +70,21 @@ func (s *session) work(
 				see(<-seen.all)
 			}
 			if n := running.count(s.now()); n > 0 {
-				s.note("stopping: %s in progress may take %s; a second interrupt ends them", plural(n, "attempt", "attempts"), graceOf(options))
+				s.note(
+					"stopping: %s in progress may take %s; a second interrupt ends them",
+					plural(n, "attempt", "attempts"),
+					graceOf(options),
+				)
 			}
 		case err := <-worked:
 			for len(seen.all) > 0 {
 				see(<-seen.all)
 			}
 			if n := seen.dropped.Load(); n > 0 && show != nil {
-				s.note("%s not shown: there were too many at once", plural(int(n), "transition was", "transitions were"))
+				s.note(
+					"%s not shown: there were too many at once",
+					plural(int(n), "transition was", "transitions were"),
+				)
 			}
 			if fault == nil {
 				fault = err
@@ -141,7 +152,11 @@ func (left *workLeft) count(ctx context.Context, rt *core.Runtime, queues []runl
 
 func (s *session) sayLeft(left *workLeft) {
 	if left.Finished+left.HandedBack > 0 {
-		s.note("while it stopped: %s finished, %d handed back", plural(left.Finished, "attempt", "attempts"), left.HandedBack)
+		s.note(
+			"while it stopped: %s finished, %d handed back",
+			plural(left.Finished, "attempt", "attempts"),
+			left.HandedBack,
+		)
 	}
 	waiting := plural(left.Waiting, "run", "runs")
 	if left.AtLeast {

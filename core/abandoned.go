@@ -17,7 +17,8 @@ const historyPage = 20
 // atBound returns how many of the run's last attempts in a row ended without an outcome, if that number forbids to
 // recover or claim the run again; otherwise 0.
 func (rt *Runtime) atBound(ctx context.Context, run *runlane.Run, at time.Time) (int, error) {
-	if rt.maxAbandoned <= 0 || run.Status != runlane.StatusRunning || !run.Lease.Expired(at) || run.Abandoned(at) < rt.maxAbandoned {
+	if rt.maxAbandoned <= 0 || run.Status != runlane.StatusRunning || !run.Lease.Expired(at) ||
+		run.Abandoned(at) < rt.maxAbandoned {
 		return 0, nil
 	}
 	n, err := rt.abandonedInARow(ctx, run, at)

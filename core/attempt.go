@@ -164,8 +164,12 @@ func (x *execution) abandon(ctx context.Context, handling context.Context) (*Del
 		return x.lostResult(ctx), nil
 	}
 	return nil, &runlane.Error{
-		Code: runlane.ErrOperationCancelled, Message: "the handler did not stop in time; its lease ends by itself", RunID: x.started.ID,
-		Hint: "return from handlers when their context ends", Retryable: true, Cause: cause,
+		Code:      runlane.ErrOperationCancelled,
+		Message:   "the handler did not stop in time; its lease ends by itself",
+		RunID:     x.started.ID,
+		Hint:      "return from handlers when their context ends",
+		Retryable: true,
+		Cause:     cause,
 	}
 }
 
@@ -183,7 +187,10 @@ func (x *execution) main(ctx context.Context) {
 		v = verdictOf(ctx, err, x.texts())
 	})
 	if fault != nil {
-		v = brokenVerdict(fmt.Sprintf("The error that the handler returned panicked (its type is %T).", err), fault.stack)
+		v = brokenVerdict(
+			fmt.Sprintf("The error that the handler returned panicked (its type is %T).", err),
+			fault.stack,
+		)
 	}
 }
 
@@ -213,7 +220,11 @@ func (x *execution) layer(ctx context.Context, a *runlane.Attempt, i int) error 
 	called := false
 	return x.rt.middleware[i](ctx, a, func(ctx context.Context) error {
 		if called {
-			return &runlane.Error{Code: runlane.ErrConfigurationInvalid, Message: "middleware called next twice", Hint: "call it at most once"}
+			return &runlane.Error{
+				Code:    runlane.ErrConfigurationInvalid,
+				Message: "middleware called next twice",
+				Hint:    "call it at most once",
+			}
 		}
 		called = true
 		return x.layer(ctx, a, i+1)
@@ -251,7 +262,10 @@ func (x *execution) panicError(value any, stack []byte) error {
 		_ = caught(func() { message = "The handler panicked: " + fault.Error() }) // the value may only claim to be one
 	}
 	e := &runlane.Error{
-		Code: runlane.ErrTaskPanicked, Message: message, RunID: x.started.ID, Meta: map[string]string{"stack": string(stack)},
+		Code:    runlane.ErrTaskPanicked,
+		Message: message,
+		RunID:   x.started.ID,
+		Meta:    map[string]string{"stack": string(stack)},
 	}
 	if x.texts() != (errorTexts{}) {
 		e.Cause = &panicText{fmt.Sprintf("The handler panicked: %v", value)}
@@ -302,7 +316,9 @@ func (x *execution) takeOutput() []byte {
 }
 
 // Trigger starts a run whose source is this one.
-func (x *execution) Trigger(ctx context.Context, call runlane.Call, options *runlane.TriggerOptions) (*runlane.TriggerResult, error) {
+func (x *execution) Trigger(
+	ctx context.Context, call runlane.Call, options *runlane.TriggerOptions,
+) (*runlane.TriggerResult, error) {
 	if err := x.rt.gate.enterLate(); err != nil {
 		return nil, err
 	}

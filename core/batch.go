@@ -75,7 +75,9 @@ func (b *batch) run(ctx context.Context) {
 			message = "triggering this item panicked"
 		}
 		b.results[current] = BatchResult{Err: &runlane.Error{
-			Code: runlane.ErrValidationFailed, Message: message, Hint: "look at the key functions and at the encoding of the payload's type",
+			Code:    runlane.ErrValidationFailed,
+			Message: message,
+			Hint:    "look at the key functions and at the encoding of the payload's type",
 		}}
 		b.triggering.Go(func() { b.run(ctx) })
 	}()
@@ -143,6 +145,11 @@ func (b *batch) publish(ctx context.Context, enough int) {
 	b.outbox = nil
 	b.mu.Unlock()
 	if result := b.rt.publishCommitted(ctx, outbox); result.Err != nil {
-		b.rt.logger.LogAttrs(ctx, slog.LevelWarn, "wakeups of a batch were not published; the outbox keeps them", errorAttrs(result.Err)...)
+		b.rt.logger.LogAttrs(
+			ctx,
+			slog.LevelWarn,
+			"wakeups of a batch were not published; the outbox keeps them",
+			errorAttrs(result.Err)...,
+		)
 	}
 }

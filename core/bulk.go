@@ -74,7 +74,9 @@ type bulkCall struct {
 	allowed   []runlane.Status // the statuses that a filter may name
 	otherwise []runlane.Status // the statuses when the filter names none
 	// page lists what matches; nil means the list of runs.
-	page func(ctx context.Context, f *RunFilter, limit int, after runlane.Cursor) (ids []runlane.RunID, next runlane.Cursor, err error)
+	page func(
+		ctx context.Context, f *RunFilter, limit int, after runlane.Cursor,
+	) (ids []runlane.RunID, next runlane.Cursor, err error)
 	// one applies the change to one run and reports whether that changed anything.
 	one func(ctx context.Context, c change, id runlane.RunID) (changed bool, err error)
 }
@@ -122,7 +124,9 @@ func (rt *Runtime) bulk(ctx context.Context, call *bulkCall) (*BulkResult, error
 		}
 		result.Matched += len(ids)
 		if !o.DryRun {
-			result.add(bulkEach(ctx, ids, func(ctx context.Context, id runlane.RunID) (bool, error) { return call.one(ctx, c, id) }))
+			result.add(bulkEach(ctx, ids, func(ctx context.Context, id runlane.RunID) (bool, error) {
+				return call.one(ctx, c, id)
+			}))
 		}
 		if ctx.Err() != nil {
 			result.Next = sealBulkCursor(scope, at)
@@ -169,7 +173,9 @@ func sealBulkCursor(scope string, at runlane.Cursor) runlane.Cursor {
 }
 
 // bulkEach does the same to several runs at once and counts.
-func bulkEach(ctx context.Context, ids []runlane.RunID, do func(context.Context, runlane.RunID) (bool, error)) *BulkResult {
+func bulkEach(
+	ctx context.Context, ids []runlane.RunID, do func(context.Context, runlane.RunID) (bool, error),
+) *BulkResult {
 	var mu sync.Mutex
 	result := &BulkResult{}
 	group := errgroup.Group{}

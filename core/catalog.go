@@ -56,7 +56,12 @@ func (rt *Runtime) storeTasks(ctx context.Context, deadline time.Time) {
 	c.mergedAt, c.every = now, catalogEvery
 	if err != nil {
 		c.every = catalogRetry
-		rt.logger.LogAttrs(ctx, slog.LevelWarn, "task definitions were not stored; other programs may not know these tasks", errorAttrs(err)...)
+		rt.logger.LogAttrs(
+			ctx,
+			slog.LevelWarn,
+			"task definitions were not stored; other programs may not know these tasks",
+			errorAttrs(err)...,
+		)
 	}
 }
 

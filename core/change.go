@@ -62,8 +62,11 @@ func (c change) cancel(ctx context.Context, id runlane.RunID) (run *runlane.Run,
 		switch {
 		case run.Status.Terminal():
 			return nil, false, &runlane.Error{
-				Code: runlane.ErrValidationFailed, Message: fmt.Sprintf("the run is %s: there is nothing to cancel", run.Status), RunID: id,
-				Hint: "a finished run never changes again", Cause: errMovedOn,
+				Code:    runlane.ErrValidationFailed,
+				Message: fmt.Sprintf("the run is %s: there is nothing to cancel", run.Status),
+				RunID:   id,
+				Hint:    "a finished run never changes again",
+				Cause:   errMovedOn,
 			}
 		case run.Status == runlane.StatusCancellationRequested:
 			c.rt.executing.cancel(run.Lease.Token)
@@ -91,7 +94,12 @@ func (c change) cancel(ctx context.Context, id runlane.RunID) (run *runlane.Run,
 
 // append commits one event in the operator's name to a run as it was read.
 func (c change) append(
-	ctx context.Context, run *runlane.Run, at time.Time, meta map[string]string, initial lane.InitialOutbox, body runlane.EventBody,
+	ctx context.Context,
+	run *runlane.Run,
+	at time.Time,
+	meta map[string]string,
+	initial lane.InitialOutbox,
+	body runlane.EventBody,
 ) (*lane.Commit, error) {
 	events := []runlane.Event{{
 		RunID: run.ID, Environment: c.rt.environment, OccurredAt: at, Actor: c.actor, Meta: meta, Body: body,
@@ -113,7 +121,10 @@ func (c change) eventMeta() map[string]string {
 
 // changedTooOften is the error after the last round: each time, the run changed between reading and writing it.
 func changedTooOften(id runlane.RunID) error {
-	conflict := runlane.NewConflict(runlane.ConflictEventSequence, fmt.Sprintf("the run changed during each of %d tries", changeRounds))
+	conflict := runlane.NewConflict(
+		runlane.ConflictEventSequence,
+		fmt.Sprintf("the run changed during each of %d tries", changeRounds),
+	)
 	conflict.RunID, conflict.Hint = id, "call again"
 	return conflict
 }

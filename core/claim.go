@@ -40,7 +40,10 @@ func (d *delivery) claim(
 	defer c.done()
 	c.claimed, c.begun = runlane.RunLeaseClaimed{Lease: lease}, runlane.RunStarted{Attempt: run.Counters.Attempts + 1}
 	header := runlane.Event{
-		RunID: run.ID, Environment: rt.environment, OccurredAt: at, Actor: runlane.Actor{Type: runlane.ActorWorker, ID: d.workerID},
+		RunID:       run.ID,
+		Environment: rt.environment,
+		OccurredAt:  at,
+		Actor:       runlane.Actor{Type: runlane.ActorWorker, ID: d.workerID},
 	}
 	c.events[0], c.events[1] = header, header
 	c.events[0].Body, c.events[1].Body = &c.claimed, &c.begun
@@ -50,7 +53,11 @@ func (d *delivery) claim(
 	}
 	policy := rt.policy(run.Queue)
 	c.claim = lane.ClaimCommand{At: at, ByWakeup: d.byWakeup, Slot: policy.Bounded(), Transition: lane.Transition{
-		ExpectedSequence: run.EventSequence, Events: c.events[:], Projected: projected, Queue: policy, WithoutRecords: !rt.watched,
+		ExpectedSequence: run.EventSequence,
+		Events:           c.events[:],
+		Projected:        projected,
+		Queue:            policy,
+		WithoutRecords:   !rt.watched,
 	}}
 	got, err := rt.encoded().ClaimRunLease(ctx, &c.claim)
 	switch {
@@ -60,7 +67,14 @@ func (d *delivery) claim(
 		return nil, got.Outcome, nil
 	}
 	return &execution{
-		rt: rt, handler: h, rules: r, workerID: d.workerID, token: token, started: projected, run: projected, spare: run,
+		rt:       rt,
+		handler:  h,
+		rules:    r,
+		workerID: d.workerID,
+		token:    token,
+		started:  projected,
+		run:      projected,
+		spare:    run,
 	}, "", nil
 }
 

@@ -72,7 +72,9 @@ func parseCoded(stored []byte) (key string, body []byte, ok bool) {
 }
 
 // encodeBody returns what is stored in place of plain. A missing body stays missing.
-func (s *codedStorage) encodeBody(ctx context.Context, of runlane.BodyRef, plain []byte) (stored []byte, key string, err error) {
+func (s *codedStorage) encodeBody(
+	ctx context.Context, of runlane.BodyRef, plain []byte,
+) (stored []byte, key string, err error) {
 	if len(plain) == 0 {
 		return plain, "", nil
 	}
@@ -84,8 +86,10 @@ func (s *codedStorage) encodeBody(ctx context.Context, of runlane.BodyRef, plain
 	})
 	if fault != nil {
 		e := &runlane.Error{
-			Code: runlane.ErrValidationFailed, Message: "the codec panicked, or ended its goroutine, with these bytes", RunID: of.RunID,
-			Hint: "look at the Encode of Options.Codec",
+			Code:    runlane.ErrValidationFailed,
+			Message: "the codec panicked, or ended its goroutine, with these bytes",
+			RunID:   of.RunID,
+			Hint:    "look at the Encode of Options.Codec",
 		}
 		if fault.stack != nil {
 			e.Meta = map[string]string{"stack": string(fault.stack)}
@@ -101,7 +105,9 @@ func (s *codedStorage) encodeBody(ctx context.Context, of runlane.BodyRef, plain
 
 // decodeBody is the inverse of the encoding. fault says why these bytes cannot be opened here. err says why it is not
 // known whether they can.
-func (s *codedStorage) decodeBody(ctx context.Context, of runlane.BodyRef, stored []byte) (plain []byte, key, fault string, err error) {
+func (s *codedStorage) decodeBody(
+	ctx context.Context, of runlane.BodyRef, stored []byte,
+) (plain []byte, key, fault string, err error) {
 	body := stored
 	switch coded := isCoded(stored); {
 	case len(stored) == 0 || !coded && s.codec == nil:
@@ -140,8 +146,12 @@ func codecFailed(ctx context.Context, run runlane.RunID, err error) error {
 		return safeError(e)
 	}
 	return &runlane.Error{
-		Code: runlane.ErrStorageUnavailable, Message: "the codec failed", RunID: run, Hint: "the cause is the codec's own error",
-		Retryable: true, Cause: safeCause(err),
+		Code:      runlane.ErrStorageUnavailable,
+		Message:   "the codec failed",
+		RunID:     run,
+		Hint:      "the cause is the codec's own error",
+		Retryable: true,
+		Cause:     safeCause(err),
 	}
 }
 
@@ -219,7 +229,9 @@ func (s *codedStorage) InspectRun(ctx context.Context, q *lane.InspectQuery) (*l
 }
 
 // ListRunEvents implements lane.Storage. A body that cannot be opened is left out of its event; the run says why.
-func (s *codedStorage) ListRunEvents(ctx context.Context, q *lane.EventQuery) (*runlane.Page[runlane.EventRecord], error) {
+func (s *codedStorage) ListRunEvents(
+	ctx context.Context, q *lane.EventQuery,
+) (*runlane.Page[runlane.EventRecord], error) {
 	page, err := s.Storage.ListRunEvents(ctx, q)
 	if err != nil {
 		return nil, err

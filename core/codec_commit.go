@@ -122,7 +122,9 @@ func (s *codedStorage) AppendRunEvents(ctx context.Context, command *lane.Append
 }
 
 // ReserveRunDispatch implements lane.Storage.
-func (s *codedStorage) ReserveRunDispatch(ctx context.Context, command *lane.ReserveCommand) (*lane.Acquisition, error) {
+func (s *codedStorage) ReserveRunDispatch(
+	ctx context.Context, command *lane.ReserveCommand,
+) (*lane.Acquisition, error) {
 	if s.codec == nil {
 		return s.Storage.ReserveRunDispatch(ctx, command)
 	}

@@ -30,7 +30,13 @@ func (rt *Runtime) commitCreation(ctx context.Context, p *plan, requests bool) (
 		Environment: rt.environment, RunID: p.id, Queue: p.queue.Name, AvailableAt: p.availableAt, RequestedAt: p.at,
 	}
 	c.events[0] = rt.createdEvent(p, &c.created)
-	c.events[1] = runlane.Event{RunID: p.id, Environment: rt.environment, OccurredAt: p.at, Actor: p.actor, Body: &c.requested}
+	c.events[1] = runlane.Event{
+		RunID:       p.id,
+		Environment: rt.environment,
+		OccurredAt:  p.at,
+		Actor:       p.actor,
+		Body:        &c.requested,
+	}
 	if p.queue.Bounded() {
 		c.requested.Delivery.DispatchExpiresAt = p.at.Add(dispatchTimeout(p.queue))
 	}
@@ -71,7 +77,13 @@ func (rt *Runtime) createdEvent(p *plan, body *runlane.RunCreated) runlane.Event
 		IdempotencyKey: p.idempotencyKey, Retention: p.retention, SingletonKey: p.singletonKey, Source: p.source,
 	}
 	return runlane.Event{
-		RunID: p.id, Environment: rt.environment, OccurredAt: p.at, Actor: p.actor, Meta: p.options.Meta, TraceCarrier: p.traceCarrier, Body: body,
+		RunID:        p.id,
+		Environment:  rt.environment,
+		OccurredAt:   p.at,
+		Actor:        p.actor,
+		Meta:         p.options.Meta,
+		TraceCarrier: p.traceCarrier,
+		Body:         body,
 	}
 }
 
@@ -87,7 +99,10 @@ type creation struct {
 func (rt *Runtime) createStarted(ctx context.Context, p *plan, lease runlane.Lease) (*lane.Commit, error) {
 	created := rt.createdEvent(p, &runlane.RunCreated{})
 	worker := runlane.Event{
-		RunID: p.id, Environment: rt.environment, OccurredAt: p.at, Actor: runlane.Actor{Type: runlane.ActorWorker, ID: lease.WorkerID},
+		RunID:       p.id,
+		Environment: rt.environment,
+		OccurredAt:  p.at,
+		Actor:       runlane.Actor{Type: runlane.ActorWorker, ID: lease.WorkerID},
 	}
 	claimed, begun := worker, worker
 	claimed.Body, begun.Body = &runlane.RunLeaseClaimed{Lease: lease}, &runlane.RunStarted{Attempt: 1}

@@ -42,7 +42,11 @@ func openCursor(c runlane.Cursor, scope, option string) (position string, err er
 }
 
 func foreignCursor(option string) error {
-	return invalidInput("use a cursor only with the request that returned it", "%s is no cursor of this request", option)
+	return invalidInput(
+		"use a cursor only with the request that returned it",
+		"%s is no cursor of this request",
+		option,
+	)
 }
 
 // cursorHash recognizes a cursor of another request. It is not a signature: a caller who forges a cursor only chooses a

@@ -81,7 +81,9 @@ func (d *DeadLetters) RequeueAll(ctx context.Context, options *BulkOptions) (*Bu
 	waiting := []runlane.Status{runlane.StatusQueued, runlane.StatusScheduled}
 	return d.rt.bulk(ctx, &bulkCall{
 		name: "requeue", options: options, allowed: waiting, otherwise: waiting,
-		page: func(ctx context.Context, f *RunFilter, limit int, after runlane.Cursor) (ids []runlane.RunID, next runlane.Cursor, err error) {
+		page: func(
+			ctx context.Context, f *RunFilter, limit int, after runlane.Cursor,
+		) (ids []runlane.RunID, next runlane.Cursor, err error) {
 			page, err := d.rt.listDeadLetters(ctx, f, limit, after)
 			if err != nil {
 				return nil, "", err
@@ -146,8 +148,11 @@ func (c change) requeue(ctx context.Context, id runlane.RunID) (changed bool, er
 		}
 		if seen.Delivery == nil || seen.Delivery.Status != lane.OutboxDeadLettered {
 			return false, &runlane.Error{
-				Code: runlane.ErrValidationFailed, Message: "the run has no wakeup that was given up", RunID: id, Cause: errMovedOn,
-				Hint: "ask Runs().Explain what it waits for",
+				Code:    runlane.ErrValidationFailed,
+				Message: "the run has no wakeup that was given up",
+				RunID:   id,
+				Cause:   errMovedOn,
+				Hint:    "ask Runs().Explain what it waits for",
 			}
 		}
 		at, initial := c.rt.now(), lane.InitialOutbox{}

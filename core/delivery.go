@@ -22,8 +22,8 @@ const (
 //
 // An error hands the wakeup back, so that it comes again:
 //
-//   - runlane.ErrTaskNotFound: no handler here; the run is not failed for that. What needs no handler was done before: a
-//     run that was abandoned too often is failed, without this error.
+//   - runlane.ErrTaskNotFound: no handler here; the run is not failed for that. What needs no handler was done before:
+//     a run that was abandoned too often is failed, without this error.
 //   - runlane.ErrPayloadUnreadable: this process lacks a codec's keys; the run is not failed.
 //   - [ErrNoTime]: too little time before the deadline.
 //   - runlane.ErrConfigurationInvalid: no such invocation has time for the task, see [Runtime.CheckInvocation].
@@ -38,7 +38,9 @@ const (
 // When ctx ends, the attempt ends as on a shutdown: it is released, resumes at once and costs the run nothing. (A
 // deadline of ctx is the caller's time limit: the attempt counts as timed out.) A handler that ignores its context is
 // waited for a few seconds, then left behind with its goroutine; see docs/internals/decisions.md, Leases and workers.
-func (rt *Runtime) ExecuteDelivery(ctx context.Context, w lane.Wakeup, options *DeliveryOptions) (*DeliveryResult, error) {
+func (rt *Runtime) ExecuteDelivery(
+	ctx context.Context, w lane.Wakeup, options *DeliveryOptions,
+) (*DeliveryResult, error) {
 	if err := rt.gate.enter(); err != nil {
 		return nil, err
 	}
@@ -126,8 +128,12 @@ func (d *delivery) check() error {
 	if d.wakeup.Environment.Name() != d.rt.environment.Name() {
 		return &runlane.Error{
 			Code: runlane.ErrValidationFailed, RunID: d.wakeup.RunID,
-			Message: fmt.Sprintf("wakeup of environment %q in a runtime of environment %q", d.wakeup.Environment.Name(), d.rt.environment),
-			Hint:    "give each environment separate queues",
+			Message: fmt.Sprintf(
+				"wakeup of environment %q in a runtime of environment %q",
+				d.wakeup.Environment.Name(),
+				d.rt.environment,
+			),
+			Hint: "give each environment separate queues",
 		}
 	}
 	d.wakeup.Environment = d.rt.environment
@@ -147,7 +153,9 @@ func (d *delivery) ignore(ctx context.Context, run *runlane.Run, j judgement) (*
 
 // take claims the run and executes an attempt, or fails a run with too many abandoned attempts. again is true when a
 // race was lost and the run is to be judged anew.
-func (d *delivery) take(ctx context.Context, run *runlane.Run, j judgement, r rules) (result *DeliveryResult, again bool, err error) {
+func (d *delivery) take(
+	ctx context.Context, run *runlane.Run, j judgement, r rules,
+) (result *DeliveryResult, again bool, err error) {
 	if j.abandoned > 0 {
 		failed, err := d.rt.failAbandoned(ctx, run, j.at, j.abandoned)
 		switch {
@@ -172,7 +180,8 @@ func (d *delivery) take(ctx context.Context, run *runlane.Run, j judgement, r ru
 		return nil, true, nil
 	}
 	result, err = x.perform(ctx, d.executions)
-	if err == nil && x.cut && d.byWakeup && result.Run.Status == runlane.StatusReleased && !d.rt.canDelay(run.Queue, 0) {
+	if err == nil && x.cut && d.byWakeup && result.Run.Status == runlane.StatusReleased &&
+		!d.rt.canDelay(run.Queue, 0) {
 		return nil, false, d.noTime(0) // no other wakeup was sent: this one comes again, before those behind it
 	}
 	return result, false, err

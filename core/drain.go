@@ -50,7 +50,10 @@ func (p *poller) awaitDue(ctx context.Context, bound time.Duration) (time.Durati
 func (p *poller) nextDue(ctx context.Context, until time.Time) (due time.Time, ok bool, err error) {
 	rt := p.worker.rt
 	q := lane.DueQuery{
-		PageQuery: lane.PageQuery{Environment: rt.environment}, At: until, Queues: p.worker.options.Queues, Bounded: rt.bounded,
+		PageQuery: lane.PageQuery{Environment: rt.environment},
+		At:        until,
+		Queues:    p.worker.options.Queues,
+		Bounded:   rt.bounded,
 	}
 	for {
 		page, err := rt.lane.Storage.ListRunnableRuns(ctx, &q)
@@ -136,6 +139,11 @@ func (w *worker) logLeft(ctx context.Context, report *DrainReport) {
 	case report.Interrupted:
 		w.rt.logger.LogAttrs(ctx, slog.LevelInfo, "drain interrupted; what was due may be left", attrs...)
 	case report.Left > 0:
-		w.rt.logger.LogAttrs(ctx, slog.LevelInfo, "drained; the runs that are left are not due, or have no handler here", attrs...)
+		w.rt.logger.LogAttrs(
+			ctx,
+			slog.LevelInfo,
+			"drained; the runs that are left are not due, or have no handler here",
+			attrs...,
+		)
 	}
 }

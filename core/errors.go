@@ -33,21 +33,30 @@ func invalidInput(hint, format string, args ...any) error {
 
 func unsupported(message string) error {
 	return &runlane.Error{
-		Code: runlane.ErrCapabilityUnsupported, Message: message, Hint: "look at the lane's capabilities, or use another lane",
+		Code:    runlane.ErrCapabilityUnsupported,
+		Message: message,
+		Hint:    "look at the lane's capabilities, or use another lane",
 	}
 }
 
 func taskNotFound(task runlane.TaskID, run runlane.RunID) error {
 	return &runlane.Error{
-		Code: runlane.ErrTaskNotFound, Message: fmt.Sprintf("this process has no handler for task %q", task), RunID: run,
-		Hint: "pass its handler to core.Open, or deploy the program that has it", Retryable: true,
+		Code:      runlane.ErrTaskNotFound,
+		Message:   fmt.Sprintf("this process has no handler for task %q", task),
+		RunID:     run,
+		Hint:      "pass its handler to core.Open, or deploy the program that has it",
+		Retryable: true,
 	}
 }
 
 // cancelled is the error of a caller whose context has ended.
 func cancelled(ctx context.Context, run runlane.RunID) error {
 	return &runlane.Error{
-		Code: runlane.ErrOperationCancelled, Message: "the caller's context ended", RunID: run, Retryable: true, Cause: context.Cause(ctx),
+		Code:      runlane.ErrOperationCancelled,
+		Message:   "the caller's context ended",
+		RunID:     run,
+		Retryable: true,
+		Cause:     context.Cause(ctx),
 	}
 }
 
@@ -136,7 +145,10 @@ func messageOf(err error) string {
 // namedOption says which option an error is about.
 func namedOption(option string, err error) error {
 	return &runlane.Error{
-		Code: runlane.ErrValidationFailed, Message: option + " is not valid: " + joinMessages([]error{err}), Hint: hintOf(err), Cause: err,
+		Code:    runlane.ErrValidationFailed,
+		Message: option + " is not valid: " + joinMessages([]error{err}),
+		Hint:    hintOf(err),
+		Cause:   err,
 	}
 }
 

@@ -41,7 +41,9 @@ func eventScope(environment runlane.Environment, id runlane.RunID) string {
 //   - runlane.ErrConfigurationInvalid: the runtime was closed meanwhile.
 //
 // After any of them, and after a break, the cursor of the last event resumes: no event is missed and none comes twice.
-func (r *Runs) Events(ctx context.Context, id runlane.RunID, options *EventOptions) iter.Seq2[runlane.EventRecord, error] {
+func (r *Runs) Events(
+	ctx context.Context, id runlane.RunID, options *EventOptions,
+) iter.Seq2[runlane.EventRecord, error] {
 	if options == nil {
 		options = &EventOptions{}
 	}
@@ -185,7 +187,11 @@ func (f *feed) follow(ctx context.Context) error {
 		case err != nil:
 			return err
 		case len(runs) == 0:
-			return &runlane.Error{Code: runlane.ErrRunNotFound, Message: "the run was removed while its events were followed", RunID: f.id}
+			return &runlane.Error{
+				Code:    runlane.ErrRunNotFound,
+				Message: "the run was removed while its events were followed",
+				RunID:   f.id,
+			}
 		case runs[0].EventSequence <= f.after:
 			continue
 		}

@@ -60,7 +60,8 @@ const (
 // Waits are all there are.
 func Waits() []Wait {
 	return []Wait{
-		WaitNone, WaitTime, WaitSlot, WaitPublish, WaitWakeup, WaitReservation, WaitLease, WaitCancellation, WaitTick, WaitQueue, WaitOperator,
+		WaitNone, WaitTime, WaitSlot, WaitPublish, WaitWakeup, WaitReservation, WaitLease, WaitCancellation, WaitTick,
+		WaitQueue, WaitOperator,
 	}
 }
 
@@ -128,8 +129,12 @@ func (rt *Runtime) inspect(ctx context.Context, id runlane.RunID) (*situation, e
 		}
 	}
 	s := &situation{
-		run: seen.Run, delivery: seen.Delivery, now: rt.now(), redelivered: rt.lane.Storage.Capabilities().FindsLostWakeups,
-		redeliverAt: seen.RedeliverAt, maxAbandoned: rt.maxAbandoned,
+		run:          seen.Run,
+		delivery:     seen.Delivery,
+		now:          rt.now(),
+		redelivered:  rt.lane.Storage.Capabilities().FindsLostWakeups,
+		redeliverAt:  seen.RedeliverAt,
+		maxAbandoned: rt.maxAbandoned,
 	}
 	s.queue, s.known = rt.knownQueue(seen.Run.Queue)
 	if s.run.Status.Active() {
@@ -147,7 +152,11 @@ func (rt *Runtime) slotsHeld(ctx context.Context, seen *lane.Inspection, now tim
 	if len(seen.Holders) == 0 {
 		return nil, nil
 	}
-	runs, err := rt.encoded().GetRuns(ctx, &lane.RunsQuery{Environment: rt.environment, IDs: seen.Holders, WithoutPayload: true})
+	runs, err := rt.encoded().GetRuns(ctx, &lane.RunsQuery{
+		Environment:    rt.environment,
+		IDs:            seen.Holders,
+		WithoutPayload: true,
+	})
 	if err != nil {
 		return nil, err
 	}

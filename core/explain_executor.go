@@ -33,7 +33,9 @@ func (rt *Runtime) executorOf(ctx context.Context, run *runlane.Run) (x executor
 	if served := slices.Contains(rt.handlerQueues(), run.Queue); rt.catalog.stored != nil && (!here || !served) {
 		stored, err := rt.storedTasks(ctx)
 		if err == nil {
-			maps.DeleteFunc(stored, func(_ runlane.TaskID, r lane.TaskRecord) bool { return TaskState{TaskRecord: r}.Gone(rt.now()) })
+			maps.DeleteFunc(stored, func(_ runlane.TaskID, r lane.TaskRecord) bool {
+				return TaskState{TaskRecord: r}.Gone(rt.now())
+			})
 			record, known := stored[run.TaskID]
 			if !here {
 				x.missing, x.timeout = !known, record.Timeout
@@ -53,15 +55,27 @@ func (rt *Runtime) executorOf(ctx context.Context, run *runlane.Run) (x executor
 func (x executor) text(run *runlane.Run) string {
 	switch {
 	case x.missing:
-		return fmt.Sprintf(" No handler for its task %q is known: this process has none, and no program that has one ticks here. "+
-			"Deploy one, or cancel the run.", run.TaskID)
+		return fmt.Sprintf(
+			" No handler for its task %q is known: this process has none, and no program that has one ticks here. "+
+				"Deploy one, or cancel the run.",
+			run.TaskID,
+		)
 	case x.elsewhere:
-		return fmt.Sprintf(" No task that is known belongs to its queue %q. A worker receives from the queues of its handlers unless it is told "+
-			"others (WorkOptions.Queues), a function from those that it is mapped to: check that one does, or cancel the run.", run.Queue)
+		return fmt.Sprintf(
+			" No task that is known belongs to its queue %q. A worker receives from the queues of its handlers "+
+				"unless it is told others (WorkOptions.Queues), a function from those that it is mapped to: check "+
+				"that one does, or cancel the run.",
+			run.Queue,
+		)
 	case x.invocation > 0 && x.timeout > LongestTimeout(x.invocation):
-		return fmt.Sprintf(" Its task has a timeout of %s, and the functions that its queue is made for take %s, of which a handler has %s: "+
-			"none of them ever executes it. Shorten the timeout, lengthen the functions' (BridgeTimeout), or execute it in a long-lived worker.",
-			runlane.FormatDuration(x.timeout), runlane.FormatDuration(x.invocation), runlane.FormatDuration(LongestTimeout(x.invocation)))
+		return fmt.Sprintf(
+			" Its task has a timeout of %s, and the functions that its queue is made for take %s, of which a handler "+
+				"has %s: none of them ever executes it. Shorten the timeout, lengthen the functions' "+
+				"(BridgeTimeout), or execute it in a long-lived worker.",
+			runlane.FormatDuration(x.timeout),
+			runlane.FormatDuration(x.invocation),
+			runlane.FormatDuration(LongestTimeout(x.invocation)),
+		)
 	default:
 		return ""
 	}

@@ -20,8 +20,12 @@ func (s *situation) explain() *Explanation {
 	case status.Waiting(), status == runlane.StatusQueued:
 		s.unowned(e)
 	default:
-		e.says(WaitOperator, time.Time{}, fmt.Sprintf("Its status %q was written by a newer version. Use that version to look at it.",
-			s.run.Status))
+		e.says(
+			WaitOperator,
+			time.Time{},
+			fmt.Sprintf("Its status %q was written by a newer version. Use that version to look at it.",
+				s.run.Status),
+		)
 	}
 	return e
 }
@@ -29,7 +33,8 @@ func (s *situation) explain() *Explanation {
 // unreadable adds what keeps a worker from executing the run. It may know more keys than this process.
 func (s *situation) unreadable(e *Explanation) {
 	if s.run.Status.Active() && s.run.PayloadError() != nil {
-		e.Next += " Its payload cannot be read here: " + s.run.Sealed.PayloadFault + ". A worker that cannot read it either hands its wakeup back."
+		e.Next += " Its payload cannot be read here: " + s.run.Sealed.PayloadFault +
+			". A worker that cannot read it either hands its wakeup back."
 	}
 }
 
@@ -52,7 +57,8 @@ func (s *situation) finished(e *Explanation) {
 	e.Failure = s.run.Failure
 	next := "It is finished and never changes again. Rerun makes a new run of it."
 	if s.run.Status == runlane.StatusFailed {
-		next = "It failed for good and never changes again. Retry makes a new run of it; Attempts shows what each attempt ended with."
+		next = "It failed for good and never changes again. Retry makes a new run of it; Attempts shows what each " +
+			"attempt ended with."
 	}
 	e.says(WaitNone, time.Time{}, next)
 }
@@ -66,29 +72,42 @@ func (s *situation) owned(e *Explanation) {
 	}
 	switch {
 	case over && cancelling:
-		e.says(WaitTick, s.nextTick(), "Its worker is gone and left it running. The next tick cancels it; if that does not happen, no process ticks.")
+		e.says(
+			WaitTick,
+			s.nextTick(),
+			"Its worker is gone and left it running. The next tick cancels it; if that does not happen, no process "+
+				"ticks.",
+		)
 	case cancelling:
 		e.says(WaitCancellation, lease.ExpiresAt,
-			"Its worker was asked to stop and decides how it ends. If the worker dies, its lease ends then and a tick cancels the run. "+
-				"A handler that ignores its context keeps the lease for as long as it likes: stop that worker.")
+			"Its worker was asked to stop and decides how it ends. If the worker dies, its lease ends then and a "+
+				"tick cancels the run. A handler that ignores its context keeps the lease for as long as it likes: "+
+				"stop that worker.")
 	case !over:
 		e.says(WaitLease, lease.ExpiresAt,
-			"A worker executes it. A long-lived worker extends the lease; if it dies, the lease ends then and another worker takes over. "+
-				"Cancel asks it to stop.")
+			"A worker executes it. A long-lived worker extends the lease; if it dies, the lease ends then and "+
+				"another worker takes over. Cancel asks it to stop.")
 	case s.doomed():
 		e.says(WaitTick, s.nextTick(), fmt.Sprintf(
-			"Its worker is gone, and %d attempts in a row ended without an outcome. The next tick, or a worker, fails it with %s.",
+			"Its worker is gone, and %d attempts in a row ended without an outcome. The next tick, or a worker, "+
+				"fails it with %s.",
 			s.abandoned, runlane.ErrLeaseExpired))
 	case s.parked():
 		s.inUnknownQueue(e, "Its worker is gone.")
 	default:
-		e.says(WaitTick, s.nextTick(), "Its worker is gone. The next tick asks another worker to take over; if that does not happen, no process ticks.")
+		e.says(
+			WaitTick,
+			s.nextTick(),
+			"Its worker is gone. The next tick asks another worker to take over; if that does not happen, no process "+
+				"ticks.",
+		)
 	}
 }
 
 // doomed is a run whose attempts were abandoned so often that it is failed instead of executed again.
 func (s *situation) doomed() bool {
-	return s.maxAbandoned > 0 && s.abandoned >= s.maxAbandoned && s.run.Status == runlane.StatusRunning && s.run.Lease.Expired(s.now)
+	return s.maxAbandoned > 0 && s.abandoned >= s.maxAbandoned && s.run.Status == runlane.StatusRunning &&
+		s.run.Lease.Expired(s.now)
 }
 
 // suspected adds what is different about a run that may have killed its worker.
@@ -111,8 +130,15 @@ func (s *situation) suspected(e *Explanation) {
 func (s *situation) unowned(e *Explanation) {
 	if s.delivery != nil && s.delivery.Status == lane.OutboxDeadLettered {
 		e.Failure = s.delivery.Failure
-		e.says(WaitOperator, time.Time{}, fmt.Sprintf(
-			"Its wakeup was given up after %d refusals. Correct the cause, then requeue the dead letter; or cancel the run.", s.delivery.Attempts))
+		e.says(
+			WaitOperator,
+			time.Time{},
+			fmt.Sprintf(
+				"Its wakeup was given up after %d refusals. Correct the cause, then requeue the dead letter; or "+
+					"cancel the run.",
+				s.delivery.Attempts,
+			),
+		)
 		return
 	}
 	// A queued run is due, however far its writer's clock was ahead, unless it was created without a delivery, to be
@@ -132,7 +158,12 @@ func (s *situation) unowned(e *Explanation) {
 	case s.parked():
 		s.inUnknownQueue(e, "It is due.")
 	default:
-		e.says(WaitTick, s.nextTick(), "It is due. A wakeup that was sent ahead, or the next tick, brings it to a worker; if neither does, no process ticks.")
+		e.says(
+			WaitTick,
+			s.nextTick(),
+			"It is due. A wakeup that was sent ahead, or the next tick, brings it to a worker; if neither does, no "+
+				"process ticks.",
+		)
 	}
 }
 
@@ -141,9 +172,15 @@ func (s *situation) early(e *Explanation) {
 	switch s.run.Status {
 	case runlane.StatusRetrying:
 		e.Failure = s.run.Failure
-		next = fmt.Sprintf("Its attempt %d failed and the next one begins then. Cancel ends it before.", s.run.Counters.Attempts)
+		next = fmt.Sprintf(
+			"Its attempt %d failed and the next one begins then. Cancel ends it before.",
+			s.run.Counters.Attempts,
+		)
 	case runlane.StatusReleased:
-		next = fmt.Sprintf("Its handler released it in attempt %d and it resumes then. Cancel ends it before.", s.run.Counters.Attempts)
+		next = fmt.Sprintf(
+			"Its handler released it in attempt %d and it resumes then. Cancel ends it before.",
+			s.run.Counters.Attempts,
+		)
 	default:
 	}
 	e.says(WaitTime, s.run.RunAt, next)
@@ -159,15 +196,19 @@ func (s *situation) reserved(e *Explanation) {
 		return
 	}
 	e.says(WaitReservation, s.run.DispatchExpiresAt,
-		"It has a slot and its wakeup was handed over. If no worker takes it until then, it waits for a slot again and the next "+
-			"reservation lasts twice as long. Check that a worker receives from its queue.")
+		"It has a slot and its wakeup was handed over. If no worker takes it until then, it waits for a slot again "+
+			"and the next reservation lasts twice as long. Check that a worker receives from its queue.")
 }
 
 // slotless is a due run of a bounded queue without a live reservation.
 func (s *situation) slotless(e *Explanation) {
 	if len(s.holders) < s.queue.Concurrency {
-		e.says(WaitTick, s.nextTick(), "It is due and a slot of its queue is free. The next tick reserves it; if that does not happen, "+
-			"no process that knows the queue ticks.")
+		e.says(
+			WaitTick,
+			s.nextTick(),
+			"It is due and a slot of its queue is free. The next tick reserves it; if that does not happen, "+
+				"no process that knows the queue ticks.",
+		)
 		return
 	}
 	until := time.Time{}
@@ -178,8 +219,9 @@ func (s *situation) slotless(e *Explanation) {
 		}
 	}
 	e.says(WaitSlot, s.upcoming(until), fmt.Sprintf(
-		"All slots of its queue (Concurrency %d) are taken for its concurrency key. The first that is freed goes to the run that waits "+
-			"longest; a holder that extends its lease keeps its slot beyond this time. Raise the queue's Concurrency, or cancel a holder.",
+		"All slots of its queue (Concurrency %d) are taken for its concurrency key. The first that is freed goes to "+
+			"the run that waits longest; a holder that extends its lease keeps its slot beyond this time. Raise the "+
+			"queue's Concurrency, or cancel a holder.",
 		s.queue.Concurrency))
 }
 
@@ -189,7 +231,11 @@ func (s *situation) unlimited(e *Explanation) {
 		s.inUnknownQueue(e, "Its slot was not used in time.")
 		return
 	}
-	e.says(WaitTick, s.nextTick(), "It waited for a slot, and its queue has no limit any more. The next tick asks for its wakeup.")
+	e.says(
+		WaitTick,
+		s.nextTick(),
+		"It waited for a slot, and its queue has no limit any more. The next tick asks for its wakeup.",
+	)
 }
 
 // delivering is a run with a wakeup that was not given up.
@@ -198,31 +244,57 @@ func (s *situation) delivering(e *Explanation) {
 	case lane.OutboxPublished:
 		s.awaiting(e)
 	case lane.OutboxClaimed:
-		e.says(WaitPublish, s.upcoming(s.delivery.ClaimUntil), "Its wakeup is being handed over. If the process that does it dies, another "+
-			"tries again after this time.")
+		e.says(
+			WaitPublish,
+			s.upcoming(s.delivery.ClaimUntil),
+			"Its wakeup is being handed over. If the process that does it dies, another tries again after this time.",
+		)
 	case lane.OutboxFailed:
 		e.Failure = s.delivery.Failure
-		e.says(WaitPublish, s.upcoming(s.delivery.AvailableAt), fmt.Sprintf(
-			"Handing over its wakeup failed and is tried again by the first tick after this time. After %d refusals of the wakeup itself "+
-				"it is given up; during an outage it is tried again without limit. Look at the failure.", maxPublishFailures))
+		e.says(
+			WaitPublish,
+			s.upcoming(s.delivery.AvailableAt),
+			fmt.Sprintf(
+				"Handing over its wakeup failed and is tried again by the first tick after this time. After %d "+
+					"refusals of the wakeup itself it is given up; during an outage it is tried again without limit. "+
+					"Look at the failure.",
+				maxPublishFailures,
+			),
+		)
 	default:
-		e.says(WaitPublish, s.upcoming(s.delivery.AvailableAt), "Its wakeup is to be handed over: by the relay, else by the next tick. If it "+
-			"stays, neither runs.")
+		e.says(
+			WaitPublish,
+			s.upcoming(s.delivery.AvailableAt),
+			"Its wakeup is to be handed over: by the relay, else by the next tick. If it stays, neither runs.",
+		)
 	}
 }
 
 // awaiting is a run whose wakeup the transport has.
 func (s *situation) awaiting(e *Explanation) {
-	const check = "Check that a worker with a handler for its task receives from its queue, and that queue's dead letters."
+	const check = "Check that a worker with a handler for its task receives from its queue, and that queue's dead " +
+		"letters."
 	switch {
 	case s.run.Status == runlane.StatusScheduled: // still scheduled when it became due: maintenance asks again
-		e.says(WaitWakeup, s.nextTick(), "Its wakeup was handed over and no worker came yet. The next tick asks again. "+check)
+		e.says(
+			WaitWakeup,
+			s.nextTick(),
+			"Its wakeup was handed over and no worker came yet. The next tick asks again. "+check,
+		)
 	case s.redelivered:
-		e.says(WaitWakeup, s.upcoming(s.redeliverAt), "Its wakeup was handed over and no worker came yet. Then the wakeup counts as lost "+
-			"and a tick sends another, unless the queue is so full that it is only late. "+check)
+		e.says(
+			WaitWakeup,
+			s.upcoming(s.redeliverAt),
+			"Its wakeup was handed over and no worker came yet. Then the wakeup counts as lost "+
+				"and a tick sends another, unless the queue is so full that it is only late. "+check,
+		)
 	default:
-		e.says(WaitWakeup, time.Time{}, "Its wakeup was handed over and no worker came yet. This storage does not find lost wakeups: if the "+
-			"transport lost it, cancel and rerun the run. "+check)
+		e.says(
+			WaitWakeup,
+			time.Time{},
+			"Its wakeup was handed over and no worker came yet. This storage does not find lost wakeups: if the "+
+				"transport lost it, cancel and rerun the run. "+check,
+		)
 	}
 }
 
@@ -230,7 +302,12 @@ func (s *situation) awaiting(e *Explanation) {
 func (s *situation) parked() bool { return !s.known }
 
 func (s *situation) inUnknownQueue(e *Explanation, what string) {
-	e.says(WaitQueue, time.Time{}, fmt.Sprintf("%s This runtime does not know its queue %q, so cannot tell whether it needs a slot. It moves "+
-		"on when a deployment that knows the queue ticks: name it in core.Options.Queues, or open the program that has its tasks.",
-		what, s.run.Queue))
+	e.says(
+		WaitQueue,
+		time.Time{},
+		fmt.Sprintf("%s This runtime does not know its queue %q, so cannot tell whether it needs a slot. It moves "+
+			"on when a deployment that knows the queue ticks: name it in core.Options.Queues, or open the program "+
+			"that has its tasks.",
+			what, s.run.Queue),
+	)
 }

@@ -26,7 +26,11 @@ func (g *gate) admit(late bool) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.shut && !(late && g.inside > 0) {
-		return &runlane.Error{Code: runlane.ErrConfigurationInvalid, Message: "the runtime is closed", Hint: "close it after its last use"}
+		return &runlane.Error{
+			Code:    runlane.ErrConfigurationInvalid,
+			Message: "the runtime is closed",
+			Hint:    "close it after its last use",
+		}
 	}
 	g.inside++
 	return nil

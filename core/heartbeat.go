@@ -49,7 +49,12 @@ func (x *execution) beat() {
 	next := x.nextBeat()
 	if err := x.keep(limited); err != nil {
 		next /= 4
-		x.rt.logger.LogAttrs(limited, slog.LevelWarn, "lease was not renewed", append(runAttrs(x.started), errorAttrs(err)...)...)
+		x.rt.logger.LogAttrs(
+			limited,
+			slog.LevelWarn,
+			"lease was not renewed",
+			append(runAttrs(x.started), errorAttrs(err)...)...,
+		)
 	}
 	if !x.lost.Load() {
 		x.set.beatLater(x, next)
@@ -88,7 +93,11 @@ func (x *execution) renew(ctx context.Context) error {
 	at := x.rt.now()
 	lease := runlane.Lease{Token: x.token, WorkerID: x.workerID, ExpiresAt: at.Add(x.rules.lease)}
 	event := runlane.Event{
-		RunID: x.run.ID, Environment: x.rt.environment, OccurredAt: at, Actor: x.actor(), Body: &runlane.RunLeaseHeartbeat{Lease: lease},
+		RunID:       x.run.ID,
+		Environment: x.rt.environment,
+		OccurredAt:  at,
+		Actor:       x.actor(),
+		Body:        &runlane.RunLeaseHeartbeat{Lease: lease},
 	}
 	events := []runlane.Event{event}
 	transition, err := x.rt.transition(x.run, events)

@@ -140,7 +140,14 @@ func (w *watchers) close(ctx context.Context) {
 			w.logger.LogAttrs(ctx, slog.LevelWarn, "a hook does not return; it is left running", slog.Int("hook", i))
 		}
 		if dropped, panics := one.dropped.Load(), one.panics.Load(); dropped > 0 || panics > 0 {
-			w.logger.LogAttrs(ctx, slog.LevelWarn, "a hook missed changes", slog.Int("hook", i), slog.Int64("dropped", dropped), slog.Int64("panics", panics))
+			w.logger.LogAttrs(
+				ctx,
+				slog.LevelWarn,
+				"a hook missed changes",
+				slog.Int("hook", i),
+				slog.Int64("dropped", dropped),
+				slog.Int64("panics", panics),
+			)
 		}
 	}
 }

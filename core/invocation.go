@@ -53,7 +53,10 @@ func (rt *Runtime) CheckInvocation(invocation time.Duration) error {
 		return firstError(faults...)
 	}
 	return &runlane.Error{
-		Code: runlane.ErrConfigurationInvalid, Message: "tasks cannot execute here: " + joinMessages(faults), Hint: hintOf(faults[0]), Cause: errors.Join(faults...),
+		Code:    runlane.ErrConfigurationInvalid,
+		Message: "tasks cannot execute here: " + joinMessages(faults),
+		Hint:    hintOf(faults[0]),
+		Cause:   errors.Join(faults...),
 	}
 }
 
@@ -70,7 +73,8 @@ func fitsInvocation(task *runlane.Definition, invocation time.Duration) error {
 		task.ID, what, runlane.FormatDuration(invocation), runlane.FormatDuration(longest.Truncate(time.Millisecond)))
 	return &runlane.Error{
 		Code: runlane.ErrConfigurationInvalid, Message: message,
-		Hint: "shorten the task's timeout, lengthen the function's (BridgeTimeout of the template), or execute it in a long-lived worker",
+		Hint: "shorten the task's timeout, lengthen the function's (BridgeTimeout of the template), or execute it in " +
+			"a long-lived worker",
 	}
 }
 
@@ -167,7 +171,12 @@ func (d *delivery) room(ctx context.Context, run *runlane.Run, task *runlane.Def
 		if err := fitsInvocation(task, measured); err != nil && fitsInvocation(task, measured+clockDifference) != nil {
 			e, _ := errors.AsType[*runlane.Error](err)
 			e.RunID = run.ID
-			d.rt.logger.LogAttrs(ctx, slog.LevelError, "task fits into no invocation here", append(runAttrs(run), errorAttrs(err)...)...)
+			d.rt.logger.LogAttrs(
+				ctx,
+				slog.LevelError,
+				"task fits into no invocation here",
+				append(runAttrs(run), errorAttrs(err)...)...,
+			)
 			return err
 		}
 	}
@@ -176,7 +185,11 @@ func (d *delivery) room(ctx context.Context, run *runlane.Run, task *runlane.Def
 
 func (d *delivery) noTime(left time.Duration) error {
 	return &runlane.Error{
-		Code: runlane.ErrOperationCancelled, Message: fmt.Sprintf("too little time left to begin: %s", left.Round(time.Millisecond)),
-		RunID: d.wakeup.RunID, Hint: "hand the wakeup back; without a delay where others before it used the time", Retryable: true, Cause: ErrNoTime,
+		Code:      runlane.ErrOperationCancelled,
+		Message:   fmt.Sprintf("too little time left to begin: %s", left.Round(time.Millisecond)),
+		RunID:     d.wakeup.RunID,
+		Hint:      "hand the wakeup back; without a delay where others before it used the time",
+		Retryable: true,
+		Cause:     ErrNoTime,
 	}
 }

@@ -57,7 +57,8 @@ type guardedError struct {
 	text string
 }
 
-// safeError makes the cause of one of our errors harmless. It is for errors that reach callers from code of the application.
+// safeError makes the cause of one of our errors harmless. It is for errors that reach callers from code of the
+// application.
 func safeError(err error) error {
 	e, ok := err.(*runlane.Error) //nolint:errorlint // only what stands outermost is copied
 	if !ok || e == nil || e.Cause == nil {

@@ -40,8 +40,8 @@ type judgement struct {
 //	may need more time than is left                is handed back
 //	anything else                                  leads to a claim
 //
-// An error hands the wakeup back: nothing was claimed or written, and its transport brings it again later. A run that was
-// found by polling is passed over for a while.
+// An error hands the wakeup back: nothing was claimed or written, and its transport brings it again later. A run that
+// was found by polling is passed over for a while.
 func (d *delivery) judge(ctx context.Context, run *runlane.Run, now time.Time, r rules) (judgement, error) {
 	j := d.judgeRun(run, now)
 	if j.ignored != "" {

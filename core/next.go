@@ -36,7 +36,10 @@ func (rt *Runtime) ExecuteNext(ctx context.Context, options *DeliveryOptions) (*
 		return nil, invalidOption("pass them to core.Open", "this runtime has no handlers to work with")
 	}
 	q := lane.DueQuery{
-		PageQuery: lane.PageQuery{Environment: rt.environment, Limit: dueRunsPage}, At: rt.now(), Queues: rt.handlerQueues(), Bounded: rt.bounded,
+		PageQuery: lane.PageQuery{Environment: rt.environment, Limit: dueRunsPage},
+		At:        rt.now(),
+		Queues:    rt.handlerQueues(),
+		Bounded:   rt.bounded,
 	}
 	if options != nil && options.Queues != nil {
 		q.Queues = options.Queues

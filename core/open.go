@@ -92,11 +92,18 @@ func newRuntime(l *lane.Lane, options *Options) *Runtime {
 		environment = l.Environment
 	}
 	rt := &Runtime{
-		lane: l, environment: runlane.Environment(environment.Name()),
-		handlers: make(map[runlane.TaskID]runlane.Handler, len(options.Handlers)),
-		queues:   make(map[runlane.QueueName]runlane.Queue), bindings: l.Transport.Queues(),
-		logger: options.Logger, maxAbandoned: options.MaxAbandoned, coded: options.Codec != nil, middleware: slices.Clone(options.Middleware),
-		world: options.World.withDefaults(), forceClose: make(chan struct{}), suspects: make(chan struct{}, 1),
+		lane:         l,
+		environment:  runlane.Environment(environment.Name()),
+		handlers:     make(map[runlane.TaskID]runlane.Handler, len(options.Handlers)),
+		queues:       make(map[runlane.QueueName]runlane.Queue),
+		bindings:     l.Transport.Queues(),
+		logger:       options.Logger,
+		maxAbandoned: options.MaxAbandoned,
+		coded:        options.Codec != nil,
+		middleware:   slices.Clone(options.Middleware),
+		world:        options.World.withDefaults(),
+		forceClose:   make(chan struct{}),
+		suspects:     make(chan struct{}, 1),
 	}
 	if rt.logger == nil {
 		rt.logger = slog.Default()
@@ -129,10 +136,23 @@ func (rt *Runtime) validate(options *Options) error {
 		faults = append(faults, namedOption("Options.Environment", err))
 	}
 	if rt.maxAbandoned < -1 {
-		faults = append(faults, invalidOption("use -1 for no bound, 0 for the default, or a bound", "Options.MaxAbandoned is %d", rt.maxAbandoned))
+		faults = append(
+			faults,
+			invalidOption(
+				"use -1 for no bound, 0 for the default, or a bound",
+				"Options.MaxAbandoned is %d",
+				rt.maxAbandoned,
+			),
+		)
 	}
 	if isNil(options.Codec) { // its constructor failed: payloads must not be stored plain because of that
-		faults = append(faults, invalidOption("leave it nil for no codec, and look at the error of what made it", "Options.Codec is a nil pointer"))
+		faults = append(
+			faults,
+			invalidOption(
+				"leave it nil for no codec, and look at the error of what made it",
+				"Options.Codec is a nil pointer",
+			),
+		)
 	}
 	for i, m := range rt.middleware {
 		if m == nil {
@@ -180,10 +200,20 @@ func (rt *Runtime) register(i int, h runlane.Handler) error {
 	}
 	var faults []error
 	if h.Execute == nil {
-		faults = append(faults, invalidOption("build handlers with Task.Handle", "Options.Handlers: the handler of task %q has no Execute function", h.Task.ID))
+		faults = append(
+			faults,
+			invalidOption(
+				"build handlers with Task.Handle",
+				"Options.Handlers: the handler of task %q has no Execute function",
+				h.Task.ID,
+			),
+		)
 	}
 	if _, twice := rt.handlers[h.Task.ID]; twice {
-		return errors.Join(append(faults, invalidOption("pass one of them", "Options.Handlers: task %q has two handlers", h.Task.ID))...)
+		return errors.Join(append(
+			faults,
+			invalidOption("pass one of them", "Options.Handlers: task %q has two handlers", h.Task.ID),
+		)...)
 	}
 	rt.handlers[h.Task.ID] = h
 	at, _ := slices.BinarySearchFunc(rt.definitions, h.Task.ID, func(d *runlane.Definition, id runlane.TaskID) int {

@@ -113,7 +113,12 @@ func (f *RunFilter) check(what string) error {
 	}
 	for _, status := range f.Statuses {
 		if !status.Known() {
-			return invalidInput(fmt.Sprintf("use some of %q", runlane.Statuses()), "%s.Statuses has the unknown status %q", what, status)
+			return invalidInput(
+				fmt.Sprintf("use some of %q", runlane.Statuses()),
+				"%s.Statuses has the unknown status %q",
+				what,
+				status,
+			)
 		}
 	}
 	return nil
@@ -126,7 +131,8 @@ func (f *RunFilter) empty() bool {
 
 // matches does in this package what storages do themselves, for lists that know no such filter.
 func (f *RunFilter) matches(run *runlane.Run) bool {
-	return (len(f.Statuses) == 0 || slices.Contains(f.Statuses, run.Status)) && (f.TaskID == "" || f.TaskID == run.TaskID) &&
+	return (len(f.Statuses) == 0 || slices.Contains(f.Statuses, run.Status)) &&
+		(f.TaskID == "" || f.TaskID == run.TaskID) &&
 		(f.Queue == "" || f.Queue == run.Queue) && (f.ScheduleID == "" || f.ScheduleID == run.Source.ScheduleID) &&
 		(f.SourceRunID == "" || f.SourceRunID == run.Source.RunID)
 }
@@ -142,7 +148,12 @@ func (o *ListOptions) check(what string) error {
 
 func checkLimit(option string, limit, otherwise int) error {
 	if limit < 0 || limit > runlane.MaxPageLimit {
-		return invalidInput(fmt.Sprintf("use 0 for %d, or 1 to %d", otherwise, runlane.MaxPageLimit), "%s is %d", option, limit)
+		return invalidInput(
+			fmt.Sprintf("use 0 for %d, or 1 to %d", otherwise, runlane.MaxPageLimit),
+			"%s is %d",
+			option,
+			limit,
+		)
 	}
 	return nil
 }
@@ -160,15 +171,29 @@ func (o *ChangeOptions) settle(what string) (actor runlane.Actor, reason string,
 		}
 	case "":
 		if actor.ID != "" {
-			return actor, "", invalidInput("set its Type, to runlane.ActorOperator for a person", "%s.Actor has an id and no type", what)
+			return actor, "", invalidInput(
+				"set its Type, to runlane.ActorOperator for a person",
+				"%s.Actor has an id and no type",
+				what,
+			)
 		}
 		actor = runlane.OperatorActor
 	default:
-		return actor, "", invalidInput("use one of the runlane.Actor… types", "%s.Actor has the unknown type %q", what, actor.Type)
+		return actor, "", invalidInput(
+			"use one of the runlane.Actor… types",
+			"%s.Actor has the unknown type %q",
+			what,
+			actor.Type,
+		)
 	}
 	switch {
 	case len(o.Reason) > runlane.MaxReasonBytes:
-		err = invalidInput(fmt.Sprintf("use at most %d bytes", runlane.MaxReasonBytes), "%s.Reason has %d bytes", what, len(o.Reason))
+		err = invalidInput(
+			fmt.Sprintf("use at most %d bytes", runlane.MaxReasonBytes),
+			"%s.Reason has %d bytes",
+			what,
+			len(o.Reason),
+		)
 	case !utf8.ValidString(o.Reason):
 		err = invalidInput("use text", "%s.Reason is not valid UTF-8", what)
 	}
@@ -203,13 +228,22 @@ func (o *PruneOptions) check() error {
 	const what = "PruneOptions"
 	switch {
 	case o == nil || o.OlderThan == 0:
-		return invalidInput("say how long ago a run must have ended, for example 30 * 24 * time.Hour", "%s.OlderThan is not set", what)
+		return invalidInput(
+			"say how long ago a run must have ended, for example 30 * 24 * time.Hour",
+			"%s.OlderThan is not set",
+			what,
+		)
 	case o.OlderThan < 0:
 		return invalidInput("use more than 0", "%s.OlderThan is %s", what, o.OlderThan)
 	}
 	for _, status := range o.Statuses {
 		if !status.Terminal() {
-			return invalidInput("use succeeded, failed or cancelled; cancel active runs first", "%s.Statuses has %q", what, status)
+			return invalidInput(
+				"use succeeded, failed or cancelled; cancel active runs first",
+				"%s.Statuses has %q",
+				what,
+				status,
+			)
 		}
 	}
 	return checkLimit(what+".Limit", o.Limit, runlane.DefaultPruneLimit)

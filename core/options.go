@@ -144,9 +144,9 @@ type WorkOptions struct {
 	// NoTick leaves maintenance, schedules included, to another process. By default this process ticks at the start and
 	// every minute.
 	NoTick bool
-	// Queues to take work from. nil means the queues of this process's handlers, and any wakeup for a handler that comes
-	// with theirs because its queue shares their binding. With a list, wakeups of other queues are handed back. The
-	// transport must have bindings for all of them.
+	// Queues to take work from. nil means the queues of this process's handlers, and any wakeup for a handler that
+	// comes with theirs because its queue shares their binding. With a list, wakeups of other queues are handed back.
+	// The transport must have bindings for all of them.
 	Queues []runlane.QueueName
 	// WorkerID names this worker in leases and logs. "" means <host>-<pid>-<ulid>.
 	WorkerID string
@@ -177,7 +177,11 @@ func (o *WorkOptions) check(rt *Runtime) error {
 		hint := fmt.Sprintf("use 0 for %d, or a number of attempts", runlane.DefaultConcurrency)
 		return invalidOption(hint, "WorkOptions.Concurrency is %d", o.Concurrency)
 	case o.Grace < 0:
-		return invalidOption(fmt.Sprintf("use 0 for %s, or a time", runlane.DefaultGrace), "WorkOptions.Grace is %s", o.Grace)
+		return invalidOption(
+			fmt.Sprintf("use 0 for %s, or a time", runlane.DefaultGrace),
+			"WorkOptions.Grace is %s",
+			o.Grace,
+		)
 	}
 	if err := rt.checkQueues("WorkOptions.Queues", o.Queues); err != nil {
 		return err

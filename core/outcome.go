@@ -51,7 +51,11 @@ func (x *execution) outcomeBody(c *ownerCommand, run *runlane.Run, v verdict, at
 		}
 	}
 	if n := run.Counters.Failures + 1; !requested && !v.final && n < task.Retry.Attempts() {
-		return &runlane.RunRetryScheduled{Attempt: attempt, Failure: v.failure, RetryAt: ceilMillis(at.Add(x.rt.retryDelay(task, v, n)))}
+		return &runlane.RunRetryScheduled{
+			Attempt: attempt,
+			Failure: v.failure,
+			RetryAt: ceilMillis(at.Add(x.rt.retryDelay(task, v, n))),
+		}
 	}
 	return &runlane.RunFailed{Attempt: attempt, Failure: v.failure}
 }
@@ -230,7 +234,9 @@ func (x *execution) loggedText(run *runlane.Run, v verdict) string {
 }
 
 // logOutcome logs the outcome of an attempt. text is that of its failure, "" when there is none.
-func (rt *Runtime) logOutcome(ctx context.Context, level slog.Level, message string, run *runlane.Run, workerID, text string) {
+func (rt *Runtime) logOutcome(
+	ctx context.Context, level slog.Level, message string, run *runlane.Run, workerID, text string,
+) {
 	if !rt.logger.Enabled(ctx, level) {
 		return
 	}

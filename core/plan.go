@@ -168,7 +168,12 @@ func checkMeta(p *plan) error {
 		}
 	}
 	if size > runlane.MaxMetaBytes {
-		return invalidInput("keep bulk in the payload", "Meta and TraceCarrier have %d bytes together, more than %d", size, runlane.MaxMetaBytes)
+		return invalidInput(
+			"keep bulk in the payload",
+			"Meta and TraceCarrier have %d bytes together, more than %d",
+			size,
+			runlane.MaxMetaBytes,
+		)
 	}
 	return nil
 }

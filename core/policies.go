@@ -39,7 +39,9 @@ func (rt *Runtime) registerQueue(q runlane.Queue) error {
 	}
 	rt.queues[q.Name] = q
 	if q.Bounded() {
-		at, _ := slices.BinarySearchFunc(rt.bounded, q.Name, func(q runlane.Queue, name runlane.QueueName) int { return cmp.Compare(q.Name, name) })
+		at, _ := slices.BinarySearchFunc(rt.bounded, q.Name, func(q runlane.Queue, name runlane.QueueName) int {
+			return cmp.Compare(q.Name, name)
+		})
 		rt.bounded = slices.Insert(rt.bounded, at, q)
 	}
 	return nil
@@ -64,8 +66,9 @@ func (rt *Runtime) checkQueue(q runlane.Queue) error {
 	}
 	if _, bound := lane.CarrierOf(rt.lane.Transport, q.Name); !bound {
 		return &runlane.Error{
-			Code: runlane.ErrConfigurationInvalid, Message: fmt.Sprintf("the transport has no binding for queue %q", q.Name),
-			Hint: "bind the queue in the transport's configuration, or name one that is bound",
+			Code:    runlane.ErrConfigurationInvalid,
+			Message: fmt.Sprintf("the transport has no binding for queue %q", q.Name),
+			Hint:    "bind the queue in the transport's configuration, or name one that is bound",
 		}
 	}
 	return nil
@@ -74,7 +77,11 @@ func (rt *Runtime) checkQueue(q runlane.Queue) error {
 // checkQueues judges the queues to take work from.
 func (rt *Runtime) checkQueues(option string, names []runlane.QueueName) error {
 	if names != nil && len(names) == 0 {
-		return invalidOption("leave it nil for the queues of this process's handlers", "%s is empty: nothing would be done", option)
+		return invalidOption(
+			"leave it nil for the queues of this process's handlers",
+			"%s is empty: nothing would be done",
+			option,
+		)
 	}
 	for _, name := range names {
 		if err := name.Validate(); err != nil {

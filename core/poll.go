@@ -90,8 +90,11 @@ func (p *poller) round(ctx context.Context) (int, error) {
 	rt := p.worker.rt
 	found := 0
 	q := lane.DueQuery{
-		PageQuery: lane.PageQuery{Environment: rt.environment, Limit: min(2*p.worker.options.Concurrency, runlane.MaxPageLimit)},
-		At:        rt.now(), Queues: p.worker.options.Queues, Bounded: rt.bounded,
+		PageQuery: lane.PageQuery{
+			Environment: rt.environment,
+			Limit:       min(2*p.worker.options.Concurrency, runlane.MaxPageLimit),
+		},
+		At: rt.now(), Queues: p.worker.options.Queues, Bounded: rt.bounded,
 	}
 	for {
 		page, err := rt.lane.Storage.ListRunnableRuns(ctx, &q)
@@ -137,7 +140,8 @@ func (p *poller) start(ctx context.Context, ref *lane.RunRef) (bool, error) {
 		}()
 		result, err := p.worker.deliver(context.WithoutCancel(ctx), wakeup, false)
 		if err == nil {
-			executed, full = result.Ignored == "", result.Ignored == IgnoredNoCapacity || result.Ignored == IgnoredSuspect
+			executed, full = result.Ignored == "", result.Ignored == IgnoredNoCapacity ||
+				result.Ignored == IgnoredSuspect
 		}
 	})
 	return true, nil

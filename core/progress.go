@@ -29,7 +29,11 @@ type notes struct {
 func (x *execution) progress(ctx context.Context, note string) error {
 	switch {
 	case len(note) > runlane.MaxReasonBytes:
-		return invalidInput(fmt.Sprintf("use at most %d bytes", runlane.MaxReasonBytes), "the note has %d bytes", len(note))
+		return invalidInput(
+			fmt.Sprintf("use at most %d bytes", runlane.MaxReasonBytes),
+			"the note has %d bytes",
+			len(note),
+		)
 	case !utf8.ValidString(note):
 		return invalidInput("use text", "the note is not valid UTF-8")
 	case x.rt.progress == nil:
@@ -58,7 +62,12 @@ func (x *execution) writeNote(ctx context.Context, p *runlane.Progress) error {
 	limited := afterCommit(ctx)
 	defer limited.stop()
 	x.notes.written, x.notes.pending = time.Now(), nil
-	return x.rt.progress.PutProgress(limited, lane.RunKey{Environment: x.rt.environment, RunID: x.started.ID}, x.token, *p)
+	return x.rt.progress.PutProgress(
+		limited,
+		lane.RunKey{Environment: x.rt.environment, RunID: x.started.ID},
+		x.token,
+		*p,
+	)
 }
 
 // flushNotes writes what is pending; with over, nothing is written after that.
@@ -76,7 +85,12 @@ func (x *execution) flushNotes(ctx context.Context, over bool) {
 		return
 	}
 	if err := x.writeNote(ctx, n.pending); err != nil {
-		x.rt.logger.LogAttrs(ctx, slog.LevelDebug, "progress note was not kept", append(runAttrs(x.started), errorAttrs(err)...)...)
+		x.rt.logger.LogAttrs(
+			ctx,
+			slog.LevelDebug,
+			"progress note was not kept",
+			append(runAttrs(x.started), errorAttrs(err)...)...,
+		)
 	}
 }
 

@@ -52,7 +52,10 @@ func (r *Runs) Prune(ctx context.Context, options *PruneOptions) (*BulkResult, e
 		return nil, err
 	}
 	return &BulkResult{
-		Matched: progress.Pruned + progress.Skipped, Changed: progress.Pruned, Skipped: progress.Skipped, Next: p.next(progress.Next),
+		Matched: progress.Pruned + progress.Skipped,
+		Changed: progress.Pruned,
+		Skipped: progress.Skipped,
+		Next:    p.next(progress.Next),
 	}, nil
 }
 
@@ -65,11 +68,23 @@ type pruning struct {
 
 func (rt *Runtime) newPruning(o *PruneOptions) (*pruning, error) {
 	p := &pruning{
-		rt:    rt,
-		scope: fmt.Sprintf("prune %s %s %s %t %t", rt.environment, o.OlderThan, describeList(o.Statuses), o.ReleaseOwners, o.DryRun),
+		rt: rt,
+		scope: fmt.Sprintf(
+			"prune %s %s %s %t %t",
+			rt.environment,
+			o.OlderThan,
+			describeList(o.Statuses),
+			o.ReleaseOwners,
+			o.DryRun,
+		),
 		command: lane.PruneCommand{
-			PageQuery: lane.PageQuery{Environment: rt.environment, Limit: cmp.Or(o.Limit, runlane.DefaultPruneLimit)},
-			Statuses:  slices.Clone(o.Statuses), OlderThan: nextMilli(rt.now().Add(-o.OlderThan)), ReleaseOwners: o.ReleaseOwners,
+			PageQuery: lane.PageQuery{
+				Environment: rt.environment,
+				Limit:       cmp.Or(o.Limit, runlane.DefaultPruneLimit),
+			},
+			Statuses:      slices.Clone(o.Statuses),
+			OlderThan:     nextMilli(rt.now().Add(-o.OlderThan)),
+			ReleaseOwners: o.ReleaseOwners,
 		},
 	}
 	if len(p.command.Statuses) == 0 {
@@ -140,7 +155,11 @@ func (p *pruning) retaining(ctx context.Context, ids []runlane.RunID) (n int, er
 	if p.command.ReleaseOwners || len(ids) == 0 {
 		return 0, nil
 	}
-	runs, err := p.rt.encoded().GetRuns(ctx, &lane.RunsQuery{Environment: p.rt.environment, IDs: ids, WithoutPayload: true})
+	runs, err := p.rt.encoded().GetRuns(ctx, &lane.RunsQuery{
+		Environment:    p.rt.environment,
+		IDs:            ids,
+		WithoutPayload: true,
+	})
 	if err != nil {
 		return 0, err
 	}

@@ -129,12 +129,16 @@ func (rt *Runtime) send(ctx context.Context, s *shipment, rows []lane.OutboxMess
 func checkOutcomes(outcomes []lane.PublishOutcome, want int) error {
 	if len(outcomes) != want {
 		return &runlane.Error{
-			Code: runlane.ErrContractViolation, Message: fmt.Sprintf("the transport returned %d outcomes for %d wakeups", len(outcomes), want),
+			Code:    runlane.ErrContractViolation,
+			Message: fmt.Sprintf("the transport returned %d outcomes for %d wakeups", len(outcomes), want),
 		}
 	}
 	for i := range outcomes {
 		if t := outcomes[i].Type; t != lane.Published && t != lane.PublishFailed {
-			return &runlane.Error{Code: runlane.ErrContractViolation, Message: fmt.Sprintf("publish outcome %d has the unknown type %q", i, t)}
+			return &runlane.Error{
+				Code:    runlane.ErrContractViolation,
+				Message: fmt.Sprintf("publish outcome %d has the unknown type %q", i, t),
+			}
 		}
 	}
 	return nil
@@ -159,7 +163,10 @@ func (rt *Runtime) judgeOutcomes(
 		failure := publishFailure(operation)
 		for i := range rows {
 			m.failed = append(m.failed, lane.OutboxFailure{
-				OutboxRef: rows[i].OutboxRef, Attempts: rows[i].Attempts, Failure: failure, NextAvailableAt: now.Add(outageBackoff(&rows[i], now)),
+				OutboxRef:       rows[i].OutboxRef,
+				Attempts:        rows[i].Attempts,
+				Failure:         failure,
+				NextAvailableAt: now.Add(outageBackoff(&rows[i], now)),
 			})
 		}
 		return m
@@ -188,7 +195,10 @@ func (rt *Runtime) judgeOutcomes(
 			m.failed = append(m.failed, f)
 		}
 		faults = append(faults, &runlane.Error{
-			Code: f.Failure.Code, Message: "wakeup refused: " + f.Failure.Message, RunID: row.Wakeup.RunID, Retryable: !outcome.Permanent,
+			Code:      f.Failure.Code,
+			Message:   "wakeup refused: " + f.Failure.Message,
+			RunID:     row.Wakeup.RunID,
+			Retryable: !outcome.Permanent,
 		})
 	}
 	m.err = errors.Join(faults...)
@@ -210,10 +220,18 @@ func (rt *Runtime) mark(ctx context.Context, s *shipment, m publishMarks) error 
 		published = storage.MarkOutboxMessagesPublished(ctx, &s.mark)
 	}
 	if len(m.failed) > 0 {
-		failed = storage.MarkOutboxMessagesFailed(ctx, &lane.MarkFailedCommand{Environment: rt.environment, At: now, Messages: m.failed})
+		failed = storage.MarkOutboxMessagesFailed(ctx, &lane.MarkFailedCommand{
+			Environment: rt.environment,
+			At:          now,
+			Messages:    m.failed,
+		})
 	}
 	if len(m.dead) > 0 {
-		dead = storage.MarkOutboxMessagesDeadLettered(ctx, &lane.MarkDeadLetteredCommand{Environment: rt.environment, At: now, Messages: m.dead})
+		dead = storage.MarkOutboxMessagesDeadLettered(ctx, &lane.MarkDeadLetteredCommand{
+			Environment: rt.environment,
+			At:          now,
+			Messages:    m.dead,
+		})
 	}
 	return errors.Join(unlessClaimLost(published), unlessClaimLost(failed), unlessClaimLost(dead))
 }
@@ -298,7 +316,12 @@ func (rt *Runtime) sendDelayed(ctx context.Context, wakeups ...lane.DelayedWakeu
 	for i := range outcomes {
 		if outcomes[i].Type == lane.PublishFailed {
 			f := ensureCode(outcomes[i].Failure)
-			return &runlane.Error{Code: f.Code, Message: "wakeup refused: " + f.Message, RunID: wakeups[i].RunID, Retryable: !outcomes[i].Permanent}
+			return &runlane.Error{
+				Code:      f.Code,
+				Message:   "wakeup refused: " + f.Message,
+				RunID:     wakeups[i].RunID,
+				Retryable: !outcomes[i].Permanent,
+			}
 		}
 	}
 	return nil

@@ -81,8 +81,8 @@ func (q *Queues) List() []QueueState {
 }
 
 // InUse returns the queues of List, and those of the tasks that other programs' ticks have stored, by name. Where the
-// storage keeps no catalog of tasks, it is List. Tasks of one queue with different limits are a fault of their programs;
-// the one that was seen last counts.
+// storage keeps no catalog of tasks, it is List. Tasks of one queue with different limits are a fault of their
+// programs; the one that was seen last counts.
 func (q *Queues) InUse(ctx context.Context) ([]QueueState, error) {
 	states := q.List()
 	tasks, err := q.rt.Tasks().List(ctx)

@@ -70,7 +70,9 @@ func (r *Runs) Repeat(
 }
 
 // repeat reports whether it made the run.
-func (c change) repeat(ctx context.Context, id runlane.RunID, kind runlane.SourceType) (run *runlane.Run, made bool, err error) {
+func (c change) repeat(
+	ctx context.Context, id runlane.RunID, kind runlane.SourceType,
+) (run *runlane.Run, made bool, err error) {
 	source, err := c.rt.get(ctx, id)
 	if err != nil {
 		return nil, false, err
@@ -99,19 +101,28 @@ func (c change) planRepeat(source *runlane.Run, kind runlane.SourceType) (*plan,
 	}
 	at := c.rt.now()
 	p := &plan{
-		task: &runlane.Definition{ID: source.TaskID}, queue: c.rt.policy(source.Queue), actor: c.actor,
-		id:     repeatID(source.Environment, source.ID, kind),
-		source: runlane.Source{Type: kind, RunID: source.ID},
-		at:     at, availableAt: at, payload: source.Payload, concurrencyKey: source.ConcurrencyKey, singletonKey: source.SingletonKey,
-		options: &runlane.TriggerOptions{Meta: c.repeatMeta(source.Meta)},
+		task:           &runlane.Definition{ID: source.TaskID},
+		queue:          c.rt.policy(source.Queue),
+		actor:          c.actor,
+		id:             repeatID(source.Environment, source.ID, kind),
+		source:         runlane.Source{Type: kind, RunID: source.ID},
+		at:             at,
+		availableAt:    at,
+		payload:        source.Payload,
+		concurrencyKey: source.ConcurrencyKey,
+		singletonKey:   source.SingletonKey,
+		options:        &runlane.TriggerOptions{Meta: c.repeatMeta(source.Meta)},
 	}
 	if err := c.rt.checkQueue(p.queue); err != nil {
 		return nil, err
 	}
 	if err := checkMeta(p); err != nil {
 		return nil, &runlane.Error{
-			Code: runlane.ErrValidationFailed, Message: "the reason does not fit beside the run's meta", RunID: source.ID,
-			Hint: fmt.Sprintf("meta has at most %d bytes: give a shorter reason, or none", runlane.MaxMetaBytes), Cause: err,
+			Code:    runlane.ErrValidationFailed,
+			Message: "the reason does not fit beside the run's meta",
+			RunID:   source.ID,
+			Hint:    fmt.Sprintf("meta has at most %d bytes: give a shorter reason, or none", runlane.MaxMetaBytes),
+			Cause:   err,
 		}
 	}
 	return p, nil
@@ -132,8 +143,11 @@ func checkRepeatable(source *runlane.Run, kind runlane.SourceType) error {
 		verb, wants = "retry", "a failed run"
 	}
 	return &runlane.Error{
-		Code: runlane.ErrValidationFailed, Message: fmt.Sprintf("the run is %s, and %s takes %s", source.Status, verb, wants),
-		RunID: source.ID, Hint: hint, Cause: errMovedOn,
+		Code:    runlane.ErrValidationFailed,
+		Message: fmt.Sprintf("the run is %s, and %s takes %s", source.Status, verb, wants),
+		RunID:   source.ID,
+		Hint:    hint,
+		Cause:   errMovedOn,
 	}
 }
 

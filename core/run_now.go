@@ -15,7 +15,9 @@ import (
 // existing run. When a bounded queue has no free slot, the error is runlane.ConflictQueueCapacity and nothing was
 // written. Options that delay the run (Delay, RunAt, Deferred) are runlane.ErrValidationFailed. When ctx ends, the
 // attempt ends as on a shutdown and is released.
-func (rt *Runtime) RunNow(ctx context.Context, call runlane.Call, options *runlane.TriggerOptions) (*runlane.TriggerResult, error) {
+func (rt *Runtime) RunNow(
+	ctx context.Context, call runlane.Call, options *runlane.TriggerOptions,
+) (*runlane.TriggerResult, error) {
 	if err := rt.gate.enter(); err != nil {
 		return nil, err
 	}

@@ -69,7 +69,10 @@ func (e *evaluation) overlapping(ctx context.Context, f firing, id runlane.RunID
 // tick's beginning may be older than a run that exists now. An id that is noted and has no run is not active: its
 // trigger died, or comes after this reading.
 func (e *evaluation) predecessors(ctx context.Context) ([]runlane.RunID, error) {
-	now, err := e.rt.lane.Storage.GetSchedule(ctx, lane.ScheduleKey{Environment: e.rt.environment, ScheduleID: e.schedule.ID})
+	now, err := e.rt.lane.Storage.GetSchedule(ctx, lane.ScheduleKey{
+		Environment: e.rt.environment,
+		ScheduleID:  e.schedule.ID,
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -52,7 +52,11 @@ func (rt *Runtime) registerSchedule(s runlane.Schedule) error {
 		return unsupported(fmt.Sprintf("schedule %q: the storage does not enforce singleton keys", s.ID))
 	}
 	at, _ := slices.BinarySearchFunc(rt.schedules, s.ID, compareSchedule)
-	rt.schedules = slices.Insert(rt.schedules, at, &schedule{Schedule: s, prepared: prepared, hash: rt.definitionHash(&s, &prepared)})
+	rt.schedules = slices.Insert(rt.schedules, at, &schedule{
+		Schedule: s,
+		prepared: prepared,
+		hash:     rt.definitionHash(&s, &prepared),
+	})
 	return nil
 }
 
@@ -73,8 +77,13 @@ func (rt *Runtime) definitionHash(s *runlane.Schedule, p *runlane.Prepared) stri
 	if rt.coded {
 		payload = nil
 	}
-	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %+v %q %q %q",
-		s.When.String(), s.Call.Task.ID, s.Call.Task.Queue.Name, payload, s.Misfire, s.Overlap, p.ConcurrencyKey, p.SingletonKey))
+	sum := sha256.Sum256(
+		fmt.Appendf(
+			nil, "%q %q %q %q %+v %q %q %q",
+			s.When.String(), s.Call.Task.ID, s.Call.Task.Queue.Name, payload, s.Misfire, s.Overlap, p.ConcurrencyKey,
+			p.SingletonKey,
+		),
+	)
 	return hex.EncodeToString(sum[:8])
 }
 
@@ -86,11 +95,23 @@ func checkMisfire(m runlane.Misfire) error {
 	}
 	switch {
 	case m.Tolerance < 0 || m.Tolerance > 0 && m.Policy != runlane.MisfireSkip:
-		return invalidInput("a tolerance is for runlane.MisfireSkip, and not negative", "Misfire.Tolerance is %s", m.Tolerance)
+		return invalidInput(
+			"a tolerance is for runlane.MisfireSkip, and not negative",
+			"Misfire.Tolerance is %s",
+			m.Tolerance,
+		)
 	case m.Limit < 0 || m.Limit > runlane.MaxPageLimit || m.Limit > 0 && m.Policy != runlane.MisfireCatchUp:
-		return invalidInput(fmt.Sprintf("a limit is for runlane.MisfireCatchUp, and at most %d", runlane.MaxPageLimit), "Misfire.Limit is %d", m.Limit)
+		return invalidInput(
+			fmt.Sprintf("a limit is for runlane.MisfireCatchUp, and at most %d", runlane.MaxPageLimit),
+			"Misfire.Limit is %d",
+			m.Limit,
+		)
 	case m.Window < 0 || m.Window > 0 && m.Policy != runlane.MisfireCatchUp:
-		return invalidInput("a window is for runlane.MisfireCatchUp, and not negative", "Misfire.Window is %s", m.Window)
+		return invalidInput(
+			"a window is for runlane.MisfireCatchUp, and not negative",
+			"Misfire.Window is %s",
+			m.Window,
+		)
 	}
 	return nil
 }

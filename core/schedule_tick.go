@@ -26,7 +26,9 @@ const (
 var errClaimOver = errors.New("the claim of the occurrence is over")
 
 // occurrenceIDs are the same for every process that materializes the occurrence, so that doing it twice is harmless.
-func occurrenceIDs(e runlane.Environment, id runlane.ScheduleID, fire time.Time) (occurrence string, run runlane.RunID) {
+func occurrenceIDs(
+	e runlane.Environment, id runlane.ScheduleID, fire time.Time,
+) (occurrence string, run runlane.RunID) {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00schedule\x00%s\x00%d", e.Name(), id, fire.UnixMilli()))
 	text := hex.EncodeToString(sum[:16])
 	return "occ_" + text, runlane.RunID("run_" + text)
@@ -51,7 +53,10 @@ func (t *tick) materialize(ctx context.Context) StageResult {
 		if err := e.evaluate(ctx); err != nil {
 			e.result.Failed++
 			e.result.Err = &runlane.Error{
-				Code: runlane.CodeOf(err), Message: fmt.Sprintf("schedule %q: %s", s.ID, messageOf(err)), Retryable: true, Cause: err,
+				Code:      runlane.CodeOf(err),
+				Message:   fmt.Sprintf("schedule %q: %s", s.ID, messageOf(err)),
+				Retryable: true,
+				Cause:     err,
 			}
 		}
 		result.add(e.result)
@@ -138,7 +143,11 @@ func (e *evaluation) salvage(ctx context.Context, plan []firing) ([]firing, erro
 		return plan, nil
 	}
 	_, id := occurrenceIDs(e.rt.environment, e.schedule.ID, skip.first)
-	runs, err := e.rt.encoded().GetRuns(ctx, &lane.RunsQuery{Environment: e.rt.environment, IDs: []runlane.RunID{id}, WithoutPayload: true})
+	runs, err := e.rt.encoded().GetRuns(ctx, &lane.RunsQuery{
+		Environment:    e.rt.environment,
+		IDs:            []runlane.RunID{id},
+		WithoutPayload: true,
+	})
 	if err != nil || len(runs) == 0 {
 		return plan, err
 	}
@@ -187,7 +196,13 @@ func (e *evaluation) fire(ctx context.Context, f firing) (done bool, err error) 
 	if err != nil || claim.Outcome != lane.Acquired {
 		return false, err
 	}
-	c := &lane.CompleteOccurrenceCommand{ScheduleKey: e.key(), OccurrenceID: occurrence, FireTime: f.at, Token: claim.Token, Skipped: f.skipped}
+	c := &lane.CompleteOccurrenceCommand{
+		ScheduleKey:  e.key(),
+		OccurrenceID: occurrence,
+		FireTime:     f.at,
+		Token:        claim.Token,
+		Skipped:      f.skipped,
+	}
 	if c.Skipped == "" {
 		// After errClaimOver the tick that claims it next finds the run.
 		if c.Skipped, err = e.make(ctx, f.at, runID, before); errors.Is(err, errClaimOver) {
@@ -224,7 +239,9 @@ func (e *evaluation) fire(ctx context.Context, f firing) (done bool, err error) 
 
 // make makes the occurrence's run, or says why there is to be none. before are the active runs that its overlap policy
 // considers.
-func (e *evaluation) make(ctx context.Context, fire time.Time, id runlane.RunID, before []runlane.RunID) (runlane.SkipReason, error) {
+func (e *evaluation) make(
+	ctx context.Context, fire time.Time, id runlane.RunID, before []runlane.RunID,
+) (runlane.SkipReason, error) {
 	if len(before) > 0 && e.schedule.Overlap == runlane.OverlapForbid {
 		return runlane.SkippedOverlap, nil
 	}
@@ -285,7 +302,12 @@ func (e *evaluation) note(ctx context.Context) error {
 func (e *evaluation) put(ctx context.Context, r *runlane.ScheduleRecord) error {
 	_, err := e.rt.lane.Storage.PutSchedule(ctx, &lane.PutScheduleCommand{Environment: e.rt.environment, Record: *r})
 	if isConflict(err, runlane.ConflictScheduleOccurrence) {
-		e.rt.logger.LogAttrs(ctx, slog.LevelDebug, "schedule was changed by another process", slog.String("schedule", string(r.ID)))
+		e.rt.logger.LogAttrs(
+			ctx,
+			slog.LevelDebug,
+			"schedule was changed by another process",
+			slog.String("schedule", string(r.ID)),
+		)
 		return nil
 	}
 	return err

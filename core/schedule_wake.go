@@ -63,10 +63,24 @@ func (rt *Runtime) warnOfFineSchedules(ctx context.Context) {
 		if !fires || !again || second.Sub(first) >= tickEvery {
 			continue
 		}
-		rt.logger.LogAttrs(ctx, slog.LevelWarn, "schedule is finer than the ticks that fire it",
-			slog.String("schedule", string(s.ID)), slog.String("when", s.When.String()),
-			slog.String("distance", runlane.FormatDuration(second.Sub(first))), slog.String("tick", runlane.FormatDuration(tickEvery)),
-			slog.String("hint", fmt.Sprintf("a tick looks about every %s and decides by the misfire policy: %q makes one run of all that came "+
-				"due since, %q makes each", runlane.FormatDuration(tickEvery), runlane.MisfireLatest, runlane.MisfireCatchUp)))
+		rt.logger.LogAttrs(
+			ctx,
+			slog.LevelWarn,
+			"schedule is finer than the ticks that fire it",
+			slog.String("schedule", string(s.ID)),
+			slog.String("when", s.When.String()),
+			slog.String("distance", runlane.FormatDuration(second.Sub(first))),
+			slog.String("tick", runlane.FormatDuration(tickEvery)),
+			slog.String(
+				"hint",
+				fmt.Sprintf(
+					"a tick looks about every %s and decides by the misfire policy: %q makes one run of all that came "+
+						"due since, %q makes each",
+					runlane.FormatDuration(tickEvery),
+					runlane.MisfireLatest,
+					runlane.MisfireCatchUp,
+				),
+			),
+		)
 	}
 }

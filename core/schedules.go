@@ -57,7 +57,8 @@ func (s *Schedules) List(ctx context.Context) iter.Seq2[ScheduleState, error] {
 			}
 			for _, record := range page.Items {
 				for len(unregistered) > 0 && unregistered[0].ID <= record.ID {
-					if own := unregistered[0]; own.ID < record.ID && !yield(s.state(&runlane.ScheduleRecord{ID: own.ID}), nil) {
+					if own := unregistered[0]; own.ID < record.ID &&
+						!yield(s.state(&runlane.ScheduleRecord{ID: own.ID}), nil) {
 						return
 					}
 					unregistered = unregistered[1:]
@@ -124,7 +125,9 @@ func (rt *Runtime) keepsSchedules() error {
 
 // Occurrences walks the recorded occurrences of a schedule, newest first; skippedOnly leaves out those that made runs.
 // They are kept 40 days. An error is the last thing it yields.
-func (s *Schedules) Occurrences(ctx context.Context, id runlane.ScheduleID, skippedOnly bool) iter.Seq2[runlane.Occurrence, error] {
+func (s *Schedules) Occurrences(
+	ctx context.Context, id runlane.ScheduleID, skippedOnly bool,
+) iter.Seq2[runlane.Occurrence, error] {
 	return func(yield func(runlane.Occurrence, error) bool) {
 		if err := s.rt.gate.enterLate(); err != nil {
 			yield(runlane.Occurrence{}, err)
@@ -135,7 +138,11 @@ func (s *Schedules) Occurrences(ctx context.Context, id runlane.ScheduleID, skip
 			yield(runlane.Occurrence{}, err)
 			return
 		}
-		q := lane.OccurrenceQuery{PageQuery: lane.PageQuery{Environment: s.rt.environment}, ScheduleID: id, SkippedOnly: skippedOnly}
+		q := lane.OccurrenceQuery{
+			PageQuery:   lane.PageQuery{Environment: s.rt.environment},
+			ScheduleID:  id,
+			SkippedOnly: skippedOnly,
+		}
 		for {
 			page, err := s.rt.lane.Storage.ListScheduleOccurrences(ctx, &q)
 			if err != nil {
@@ -214,7 +221,10 @@ func (s *Schedules) Resume(ctx context.Context, id runlane.ScheduleID, options *
 		}
 		next := *record
 		next.Paused, next.PauseReason, next.LastEvaluated = false, "", e.now
-		_, err = s.rt.lane.Storage.PutSchedule(ctx, &lane.PutScheduleCommand{Environment: s.rt.environment, Record: next})
+		_, err = s.rt.lane.Storage.PutSchedule(ctx, &lane.PutScheduleCommand{
+			Environment: s.rt.environment,
+			Record:      next,
+		})
 		if !isConflict(err, runlane.ConflictScheduleOccurrence) {
 			return err
 		}
@@ -241,7 +251,9 @@ func (e *evaluation) skipPaused(ctx context.Context) (left bool, err error) {
 // When the schedule's overlap policy is not runlane.OverlapAllow, the run is first noted in the schedule's record, so
 // that the next occurrence sees it. If that record keeps changing meanwhile, the error is
 // runlane.ConflictScheduleOccurrence and no run is made.
-func (s *Schedules) TriggerNow(ctx context.Context, id runlane.ScheduleID, options *ChangeOptions) (*runlane.Run, error) {
+func (s *Schedules) TriggerNow(
+	ctx context.Context, id runlane.ScheduleID, options *ChangeOptions,
+) (*runlane.Run, error) {
 	if err := s.rt.gate.enterLate(); err != nil {
 		return nil, err
 	}
@@ -273,7 +285,10 @@ func (s *Schedules) TriggerNow(ctx context.Context, id runlane.ScheduleID, optio
 
 // change writes a record with an operator's change, over whatever other processes write meanwhile.
 func (s *Schedules) change(
-	ctx context.Context, id runlane.ScheduleID, options *ChangeOptions, apply func(r *runlane.ScheduleRecord, reason string),
+	ctx context.Context,
+	id runlane.ScheduleID,
+	options *ChangeOptions,
+	apply func(r *runlane.ScheduleRecord, reason string),
 ) error {
 	if err := s.rt.gate.enterLate(); err != nil {
 		return err
@@ -287,7 +302,9 @@ func (s *Schedules) change(
 }
 
 // write writes a record as apply changes it, over whatever other processes write meanwhile.
-func (s *Schedules) write(ctx context.Context, id runlane.ScheduleID, rounds int, apply func(*runlane.ScheduleRecord)) error {
+func (s *Schedules) write(
+	ctx context.Context, id runlane.ScheduleID, rounds int, apply func(*runlane.ScheduleRecord),
+) error {
 	for range rounds {
 		record, err := s.record(ctx, id)
 		if err != nil {
@@ -298,7 +315,10 @@ func (s *Schedules) write(ctx context.Context, id runlane.ScheduleID, rounds int
 			next.DefinitionHash, next.RegisteredAt, next.LastEvaluated = own.hash, s.rt.now(), s.rt.now()
 		}
 		apply(&next)
-		_, err = s.rt.lane.Storage.PutSchedule(ctx, &lane.PutScheduleCommand{Environment: s.rt.environment, Record: next})
+		_, err = s.rt.lane.Storage.PutSchedule(ctx, &lane.PutScheduleCommand{
+			Environment: s.rt.environment,
+			Record:      next,
+		})
 		if !isConflict(err, runlane.ConflictScheduleOccurrence) {
 			return err
 		}
@@ -307,7 +327,10 @@ func (s *Schedules) write(ctx context.Context, id runlane.ScheduleID, rounds int
 }
 
 func scheduleChangedTooOften(id runlane.ScheduleID, rounds int) error {
-	conflict := runlane.NewConflict(runlane.ConflictScheduleOccurrence, fmt.Sprintf("schedule %q changed during each of %d tries", id, rounds))
+	conflict := runlane.NewConflict(
+		runlane.ConflictScheduleOccurrence,
+		fmt.Sprintf("schedule %q changed during each of %d tries", id, rounds),
+	)
 	conflict.Hint = "call again"
 	return conflict
 }

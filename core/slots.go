@@ -40,8 +40,11 @@ func (rt *Runtime) handOver(ctx context.Context, run *runlane.Run) {
 func (rt *Runtime) offerSlot(ctx context.Context, queue runlane.Queue, key string) (lost bool, err error) {
 	at := rt.now()
 	page, err := rt.lane.Storage.ListRunsNeedingDispatch(ctx, &lane.DueQuery{
-		PageQuery: lane.PageQuery{Environment: rt.environment, Limit: 1}, At: at, Queues: []runlane.QueueName{queue.Name},
-		Bounded: []runlane.Queue{queue}, ConcurrencyKey: &key,
+		PageQuery:      lane.PageQuery{Environment: rt.environment, Limit: 1},
+		At:             at,
+		Queues:         []runlane.QueueName{queue.Name},
+		Bounded:        []runlane.Queue{queue},
+		ConcurrencyKey: &key,
 	})
 	if err != nil || len(page.Items) == 0 {
 		return false, err
@@ -91,7 +94,8 @@ func (t *tick) reserveAll(ctx context.Context, refs []lane.RunRef, now time.Time
 			t.result.Abandoned.Done++
 			t.elsewhere++
 			return false, nil
-		case run.Status == runlane.StatusRunning && !run.Lease.Expired(now), run.Status != runlane.StatusRunning && !waitsForSlot(run, now):
+		case run.Status == runlane.StatusRunning && !run.Lease.Expired(now),
+			run.Status != runlane.StatusRunning && !waitsForSlot(run, now):
 			return false, nil
 		}
 		got, err := t.rt.reserve(ctx, run, now)
@@ -123,5 +127,11 @@ func lostSlot(run *runlane.Run, outcome lane.Outcome) error {
 	if outcome == lane.LostCapacity {
 		kind = runlane.ConflictQueueCapacity
 	}
-	return &runlane.Error{Code: runlane.ErrStorageConflict, Conflict: kind, RunID: run.ID, Message: "no slot was reserved: " + string(outcome), Retryable: true}
+	return &runlane.Error{
+		Code:      runlane.ErrStorageConflict,
+		Conflict:  kind,
+		RunID:     run.ID,
+		Message:   "no slot was reserved: " + string(outcome),
+		Retryable: true,
+	}
 }

@@ -24,7 +24,9 @@ const (
 
 // suspect ensures that a suspect is not executed beside attempts that it could end with its process. It says why the
 // run is not executed now. Call release when the attempt is over.
-func (d *delivery) suspect(ctx context.Context, run *runlane.Run, at time.Time) (release func(), ignored Ignored, err error) {
+func (d *delivery) suspect(
+	ctx context.Context, run *runlane.Run, at time.Time,
+) (release func(), ignored Ignored, err error) {
 	release = func() {}
 	if !d.time.Beside && d.suspects == nil {
 		return release, "", nil

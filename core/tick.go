@@ -62,7 +62,12 @@ func (rt *Runtime) Tick(ctx context.Context, options *TickOptions) (*TickResult,
 		options = &TickOptions{}
 	}
 	if options.Limit < 0 || options.Limit > runlane.MaxPageLimit {
-		return nil, invalidInput("use 0 for 100", "TickOptions.Limit is %d, not within 0 and %d", options.Limit, runlane.MaxPageLimit)
+		return nil, invalidInput(
+			"use 0 for 100",
+			"TickOptions.Limit is %d, not within 0 and %d",
+			options.Limit,
+			runlane.MaxPageLimit,
+		)
 	}
 	return rt.tick(ctx, options)
 }
@@ -94,7 +99,8 @@ func (rt *Runtime) tick(ctx context.Context, options *TickOptions) (*TickResult,
 		}
 		total.More = t.result.More
 		rt.storeTasks(ctx, deadline)
-		if !options.Repeat || !total.More || progress == 0 || ctx.Err() != nil || deadline.Sub(rt.world.Now()) < minTickRound {
+		if !options.Repeat || !total.More || progress == 0 || ctx.Err() != nil ||
+			deadline.Sub(rt.world.Now()) < minTickRound {
 			return total, all.join()
 		}
 	}
@@ -102,7 +108,9 @@ func (rt *Runtime) tick(ctx context.Context, options *TickOptions) (*TickResult,
 
 // stages are in the order in which a round has them.
 func (r *TickResult) stages() []*StageResult {
-	return []*StageResult{&r.Cancelled, &r.Abandoned, &r.Delivered, &r.Redelivered, &r.Scheduled, &r.Dispatched, &r.Flushed}
+	return []*StageResult{
+		&r.Cancelled, &r.Abandoned, &r.Delivered, &r.Redelivered, &r.Scheduled, &r.Dispatched, &r.Flushed,
+	}
 }
 
 // round works through the stages once. Stages that free resources for others come first and get the larger shares of
@@ -112,7 +120,8 @@ func (t *tick) round(ctx context.Context) {
 		run   func(context.Context) StageResult
 		share int
 	}{
-		{t.finalizeCancellations, 2}, {t.failAbandoned, 2}, {t.deliver, 4}, {t.redeliver, 1}, {t.materialize, 2}, {t.dispatch, 2}, {t.flush, 3},
+		{t.finalizeCancellations, 2}, {t.failAbandoned, 2}, {t.deliver, 4}, {t.redeliver, 1}, {t.materialize, 2},
+		{t.dispatch, 2}, {t.flush, 3},
 	}
 	shares := 0
 	for _, s := range stages {
@@ -189,7 +198,9 @@ type scanner func(context.Context, *lane.DueQuery) (*runlane.Page[lane.RunRef], 
 // paged hands the rows of a scan to act, page after page, until act has done something with Limit of them, or there are
 // no more, or the stage's time is over. Earlier rows must not hide later ones, whether they are rows of other queues,
 // rows that other processes handled first, or rows that fail. A page without rows but with a cursor is not the end.
-func (t *tick) paged(ctx context.Context, list scanner, q lane.DueQuery, act func([]lane.RunRef) StageResult) (result StageResult) {
+func (t *tick) paged(
+	ctx context.Context, list scanner, q lane.DueQuery, act func([]lane.RunRef) StageResult,
+) (result StageResult) {
 	left := false // rows that this stage does not come to
 	t.elsewhere = 0
 	for {
@@ -206,7 +217,8 @@ func (t *tick) paged(ctx context.Context, list scanner, q lane.DueQuery, act fun
 		if len(refs) > 0 {
 			result.add(act(refs))
 		}
-		if page.Next == "" || result.Done+t.elsewhere >= t.limit || result.Failed >= failuresOfALimit*t.limit || ctx.Err() != nil {
+		if page.Next == "" || result.Done+t.elsewhere >= t.limit || result.Failed >= failuresOfALimit*t.limit ||
+			ctx.Err() != nil {
 			result.More = (left || page.Next != "") && (result.Done > 0 || result.Passed > 0)
 			return result
 		}

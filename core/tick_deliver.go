@@ -27,7 +27,8 @@ func (t *tick) deliver(ctx context.Context) StageResult {
 		}
 		result.Passed += passed
 		t.due = nil
-		if err != nil || !t.moreDue || result.Done >= t.limit || result.Failed >= failuresOfALimit*t.limit || ctx.Err() != nil {
+		if err != nil || !t.moreDue || result.Done >= t.limit || result.Failed >= failuresOfALimit*t.limit ||
+			ctx.Err() != nil {
 			break
 		}
 		t.scanOn()
@@ -116,7 +117,8 @@ func (t *tick) sendAhead(ctx context.Context) StageResult {
 			pages++ // pages of late wakeups: these are for the next ticks
 		}
 		for _, ref := range page.Items {
-			if ref.Status != runlane.StatusRunning && ref.AvailableAt.After(now) && t.rt.canDelay(ref.Queue, ref.AvailableAt.Sub(now)) {
+			if ref.Status != runlane.StatusRunning && ref.AvailableAt.After(now) &&
+				t.rt.canDelay(ref.Queue, ref.AvailableAt.Sub(now)) {
 				refs = append(refs, ref)
 			}
 		}
@@ -130,7 +132,8 @@ func (t *tick) sendAhead(ctx context.Context) StageResult {
 	wakeups := make([]lane.DelayedWakeup, len(refs))
 	for i, ref := range refs {
 		wakeups[i] = lane.DelayedWakeup{
-			Wakeup: lane.Wakeup{RunKey: ref.RunKey, Queue: ref.Queue, RequestedAt: now}, Delay: ref.AvailableAt.Sub(now),
+			Wakeup: lane.Wakeup{RunKey: ref.RunKey, Queue: ref.Queue, RequestedAt: now},
+			Delay:  ref.AvailableAt.Sub(now),
 		}
 	}
 	if err := t.rt.sendDelayed(ctx, wakeups...); err != nil {
@@ -203,7 +206,8 @@ func (t *tick) flush(ctx context.Context) (result StageResult) {
 			return result
 		}
 		result.add(t.rt.publish(ctx, rows, t.aside))
-		if len(rows) < limit || result.Done >= t.limit || result.Failed >= failuresOfALimit*t.limit || ctx.Err() != nil {
+		if len(rows) < limit || result.Done >= t.limit || result.Failed >= failuresOfALimit*t.limit ||
+			ctx.Err() != nil {
 			result.More = len(rows) == limit && result.Done > 0
 			return result
 		}
@@ -212,7 +216,9 @@ func (t *tick) flush(ctx context.Context) (result StageResult) {
 
 // each does the same to several runs at once and counts. A run that another process moved on, or whose slot it took
 // first, is Skipped. A run that needs nothing any more, a stale index row, is not counted.
-func (t *tick) each(ctx context.Context, runs []*runlane.Run, do func(context.Context, *runlane.Run) (bool, error)) StageResult {
+func (t *tick) each(
+	ctx context.Context, runs []*runlane.Run, do func(context.Context, *runlane.Run) (bool, error),
+) StageResult {
 	var mu sync.Mutex
 	var result StageResult
 	group := errgroup.Group{}

@@ -24,8 +24,12 @@ func (rt *Runtime) transition(run *runlane.Run, events []runlane.Event) (lane.Tr
 
 // appendEvent commits one event of the runtime itself to a run without an owner, and offers the slot that it frees to
 // the next run.
-func (rt *Runtime) appendEvent(ctx context.Context, run *runlane.Run, at time.Time, body runlane.EventBody) (*runlane.Run, error) {
-	events := []runlane.Event{{RunID: run.ID, Environment: rt.environment, OccurredAt: at, Actor: runlane.SystemActor, Body: body}}
+func (rt *Runtime) appendEvent(
+	ctx context.Context, run *runlane.Run, at time.Time, body runlane.EventBody,
+) (*runlane.Run, error) {
+	events := []runlane.Event{
+		{RunID: run.ID, Environment: rt.environment, OccurredAt: at, Actor: runlane.SystemActor, Body: body},
+	}
 	transition, err := rt.transition(run, events)
 	if err != nil {
 		return nil, err

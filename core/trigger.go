@@ -28,7 +28,9 @@ const (
 // id.
 //
 // What follows the commit (publishing, acknowledging) survives the end of ctx and takes a few seconds at most.
-func (rt *Runtime) Trigger(ctx context.Context, call runlane.Call, options *runlane.TriggerOptions) (*runlane.TriggerResult, error) {
+func (rt *Runtime) Trigger(
+	ctx context.Context, call runlane.Call, options *runlane.TriggerOptions,
+) (*runlane.TriggerResult, error) {
 	if err := rt.gate.enterLate(); err != nil {
 		return nil, err
 	}
@@ -60,7 +62,9 @@ func (rt *Runtime) trigger(
 }
 
 // resolve makes the run, or answers with the one that exists already; then commit is nil.
-func (rt *Runtime) resolve(ctx context.Context, p *plan, create creator) (result *runlane.TriggerResult, commit *lane.Commit, err error) {
+func (rt *Runtime) resolve(
+	ctx context.Context, p *plan, create creator,
+) (result *runlane.TriggerResult, commit *lane.Commit, err error) {
 	for range triggerRounds {
 		if result, commit, err = rt.attemptTrigger(ctx, p, create); result != nil || !errors.Is(err, errRepeat) {
 			return result, commit, err
@@ -83,7 +87,9 @@ func (e *repeatError) Is(target error) bool { return target == errRepeat }
 
 // attemptTrigger reads the owner of the idempotency key, which costs less than a commit that fails, and commits when it
 // is free.
-func (rt *Runtime) attemptTrigger(ctx context.Context, p *plan, create creator) (*runlane.TriggerResult, *lane.Commit, error) {
+func (rt *Runtime) attemptTrigger(
+	ctx context.Context, p *plan, create creator,
+) (*runlane.TriggerResult, *lane.Commit, error) {
 	if p.idempotencyKey != "" {
 		owner := lane.OwnerKey{Environment: rt.environment, TaskID: p.task.ID, Key: p.idempotencyKey}
 		existing, err := rt.encoded().GetRunByIdempotencyKey(ctx, owner)
@@ -119,8 +125,10 @@ func (p *plan) duplicate(existing *runlane.Run) (*runlane.TriggerResult, error) 
 			return nil, err
 		}
 		return nil, &runlane.Error{
-			Code: runlane.ErrValidationFailed, Message: "a run with this idempotency key has another payload", RunID: existing.ID,
-			Hint: "use another key, or clear StrictPayload to get the existing run",
+			Code:    runlane.ErrValidationFailed,
+			Message: "a run with this idempotency key has another payload",
+			RunID:   existing.ID,
+			Hint:    "use another key, or clear StrictPayload to get the existing run",
 		}
 	}
 	return &runlane.TriggerResult{Run: existing, Outcome: runlane.TriggerReturnedExisting, PayloadDiffers: differs}, nil

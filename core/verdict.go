@@ -59,7 +59,10 @@ func verdictOf(ctx context.Context, err error, texts errorTexts) verdict {
 		return verdict{kind: verdictSucceeded}
 	}
 	if isNil(err) {
-		message := fmt.Sprintf("The handler returned a nil %T, which is no nil error: declare the variable as error.", err)
+		message := fmt.Sprintf(
+			"The handler returned a nil %T, which is no nil error: declare the variable as error.",
+			err,
+		)
 		return failed(runlane.NewFailure(runlane.ErrTaskFailed, message, nil))
 	}
 	if ctx.Err() != nil && endedByContext(ctx, err) {
@@ -95,9 +98,11 @@ func brokenVerdict(message string, stack []byte) verdict {
 	return failed(runlane.NewFailure(runlane.ErrTaskPanicked, message, meta))
 }
 
-// endedByContext distinguishes the end of the attempt's context, however it was wrapped, from an error of the handler itself.
+// endedByContext distinguishes the end of the attempt's context, however it was wrapped, from an error of the handler
+// itself.
 func endedByContext(ctx context.Context, err error) bool {
-	return errors.Is(err, context.Cause(ctx)) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+	return errors.Is(err, context.Cause(ctx)) || errors.Is(err, context.Canceled) ||
+		errors.Is(err, context.DeadlineExceeded)
 }
 
 func releaseVerdict(r *runlane.ReleaseError) verdict {

@@ -56,7 +56,10 @@ func (rt *Runtime) newWorker(options *WorkOptions) (*worker, error) {
 		return nil, err
 	}
 	if len(rt.handlers) == 0 {
-		return nil, invalidOption("pass them to core.Open, as Options.Handlers", "this runtime has no handlers to work with")
+		return nil, invalidOption(
+			"pass them to core.Open, as Options.Handlers",
+			"this runtime has no handlers to work with",
+		)
 	}
 	if o.Concurrency == 0 {
 		o.Concurrency = runlane.DefaultConcurrency

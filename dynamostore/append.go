@@ -27,7 +27,12 @@ func (s *Store) AppendRunEvents(ctx context.Context, c *lane.AppendCommand) (*la
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	commit, refused, err := s.commit(ctx, &rows.Change{Transition: &c.Transition, Before: before, LeaseToken: c.LeaseToken, Initial: c.Outbox})
+	commit, refused, err := s.commit(ctx, &rows.Change{
+		Transition: &c.Transition,
+		Before:     before,
+		LeaseToken: c.LeaseToken,
+		Initial:    c.Outbox,
+	})
 	if err != nil || refused == nil {
 		return commit, err
 	}
@@ -46,7 +51,9 @@ func (s *Store) HeartbeatRunLease(ctx context.Context, c *lane.HeartbeatCommand)
 		return nil, err
 	}
 	return nil, &runlane.Error{
-		Code: runlane.ErrContractViolation, RunID: c.Projected.ID, Message: "a heartbeat is one run.lease_heartbeat under the token of its run",
+		Code:    runlane.ErrContractViolation,
+		RunID:   c.Projected.ID,
+		Message: "a heartbeat is one run.lease_heartbeat under the token of its run",
 	}
 }
 
@@ -69,7 +76,12 @@ func (s *Store) expected(ctx context.Context, t *lane.Transition) (*rows.Run, er
 		return nil, err
 	}
 	if before == nil {
-		return nil, rows.Conflict(runlane.ConflictEventSequence, t.Projected.ID, "the run does not exist; sequence %d was expected", t.ExpectedSequence)
+		return nil, rows.Conflict(
+			runlane.ConflictEventSequence,
+			t.Projected.ID,
+			"the run does not exist; sequence %d was expected",
+			t.ExpectedSequence,
+		)
 	}
 	if !before.ExpectedBy(t) {
 		return nil, rows.SequenceConflict(t, before.Sequence)
@@ -96,8 +108,12 @@ func (s *Store) raceLost(ctx context.Context, t *lane.Transition, leaseToken str
 		return rows.LeaseLost(t.Key())
 	default:
 		return &runlane.Error{
-			Code: runlane.ErrStorageUnavailable, RunID: t.Projected.ID, Message: "the run's marker changed at each try", Retryable: true,
-			Hint: "try again", Meta: map[string]string{"outcome": "not committed"},
+			Code:      runlane.ErrStorageUnavailable,
+			RunID:     t.Projected.ID,
+			Message:   "the run's marker changed at each try",
+			Retryable: true,
+			Hint:      "try again",
+			Meta:      map[string]string{"outcome": "not committed"},
 		}
 	}
 }

@@ -43,7 +43,10 @@ func (s *Store) ListTasks(ctx context.Context, q *lane.PageQuery) (*runlane.Page
 		return nil, err
 	}
 	tasks := &ddb.Query{
-		Operation: "list tasks", Where: "#pk = :pk", Values: item.Item{":pk": item.Text(rows.TaskPK(q.Environment))}, Limit: limit + 1,
+		Operation: "list tasks",
+		Where:     "#pk = :pk",
+		Values:    item.Item{":pk": item.Text(rows.TaskPK(q.Environment))},
+		Limit:     limit + 1,
 	}
 	if after.ID != "" {
 		tasks.Behind = item.Key(rows.TaskPK(q.Environment), string(after.ID))

@@ -11,7 +11,8 @@ import (
 
 // errReservationOver ends a claim whose commit could no longer happen within the reservation that it relies on.
 var errReservationOver = &ddb.TimeLimit{
-	Message: "DynamoDB did not answer before the reservation was over", Hint: "try again: the run keeps waiting, and gets a slot anew",
+	Message: "DynamoDB did not answer before the reservation was over",
+	Hint:    "try again: the run keeps waiting, and gets a slot anew",
 }
 
 // ClaimRunLease implements lane.Storage.
@@ -30,7 +31,11 @@ func (s *Store) ClaimRunLease(ctx context.Context, c *lane.ClaimCommand) (*lane.
 		return nil, err
 	}
 	if !rows.Claims(&c.Transition) {
-		return nil, &runlane.Error{Code: runlane.ErrContractViolation, RunID: c.Projected.ID, Message: "a claim carries no run.lease_claimed"}
+		return nil, &runlane.Error{
+			Code:    runlane.ErrContractViolation,
+			RunID:   c.Projected.ID,
+			Message: "a claim carries no run.lease_claimed",
+		}
 	}
 	if since, ok := before.RunnableAt(); !ok || since > rows.ToMillis(c.At) {
 		return &lane.Acquisition{Outcome: lane.LostEligibility}, nil
@@ -43,7 +48,8 @@ func (s *Store) ClaimRunLease(ctx context.Context, c *lane.ClaimCommand) (*lane.
 		return s.refuse(ctx, before, lost)
 	}
 	// The commit happens within the reservation whose slot it takes, or fails.
-	if slot.Before != nil && slot.Before.Run == c.Projected.ID && slot.Before.Until != 0 && slot.Before.Outlasts(rows.ToMillis(c.At)) {
+	if slot.Before != nil && slot.Before.Run == c.Projected.ID && slot.Before.Until != 0 &&
+		slot.Before.Outlasts(rows.ToMillis(c.At)) {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, slot.Before.Until.Time().Sub(c.At), errReservationOver)
 		defer cancel()
@@ -54,7 +60,11 @@ func (s *Store) ClaimRunLease(ctx context.Context, c *lane.ClaimCommand) (*lane.
 			return s.chooseSlot(ctx, before.SlotQuery(c.Queue.Concurrency, rows.ToMillis(c.At), 0, claimWindows))
 		}
 	}
-	return s.acquire(ctx, &rows.Change{Transition: &c.Transition, Before: before, ByWakeup: c.ByWakeup, Slot: slot}, choose)
+	return s.acquire(
+		ctx,
+		&rows.Change{Transition: &c.Transition, Before: before, ByWakeup: c.ByWakeup, Slot: slot},
+		choose,
+	)
 }
 
 // ReleaseRunLease implements lane.Storage.
@@ -73,7 +83,9 @@ func (s *Store) ReleaseRunLease(ctx context.Context, c *lane.ReleaseCommand) err
 }
 
 // claimSlot chooses what a claim does to slots. lost says why no slot is available; "" means go on.
-func (s *Store) claimSlot(ctx context.Context, c *lane.ClaimCommand, r *rows.Run) (slot rows.SlotChange, lost lane.Outcome, err error) {
+func (s *Store) claimSlot(
+	ctx context.Context, c *lane.ClaimCommand, r *rows.Run,
+) (slot rows.SlotChange, lost lane.Outcome, err error) {
 	if r.Slot != 0 && r.State() == runlane.StatusRunning {
 		return slot, "", nil // the run's since its last claim; nothing changes
 	}

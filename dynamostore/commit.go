@@ -24,7 +24,11 @@ func (s *Store) commit(ctx context.Context, c *rows.Change) (*lane.Commit, *rows
 			return nil, nil, err
 		}
 		lost, err := s.db.Transact(ctx, &ddb.Transaction{
-			Operation: string(c.Events[len(c.Events)-1].Type()), Token: c.ID, Writes: built.Writes, Version: "sq", Proof: built.Log.Proof(),
+			Operation: string(c.Events[len(c.Events)-1].Type()),
+			Token:     c.ID,
+			Writes:    built.Writes,
+			Version:   "sq",
+			Proof:     built.Log.Proof(),
 		})
 		if err != nil {
 			return nil, nil, err
@@ -57,7 +61,8 @@ func (s *Store) readFor(ctx context.Context, c *rows.Change) (err error) {
 		return err
 	}
 	c.FirstSent = 0
-	if c.Before == nil || c.Before.State() != runlane.StatusQueued || c.Before.DeliveryLog == 0 || !c.RequestsDelivery() {
+	if c.Before == nil || c.Before.State() != runlane.StatusQueued || c.Before.DeliveryLog == 0 ||
+		!c.RequestsDelivery() {
 		return nil
 	}
 	row, err := s.readDelivery(ctx, c.Key(), c.Before.DeliveryLog, c.Before.DeliveryIndex)
@@ -72,7 +77,9 @@ const slotTries = 4
 
 // acquire commits a reservation or a claim; a lost race is an outcome. choose is called for another slot when another
 // commit took the chosen one first; without choose, the run's own reservation is lost.
-func (s *Store) acquire(ctx context.Context, c *rows.Change, choose func() (rows.SlotChange, bool, error)) (*lane.Acquisition, error) {
+func (s *Store) acquire(
+	ctx context.Context, c *rows.Change, choose func() (rows.SlotChange, bool, error),
+) (*lane.Acquisition, error) {
 	for try := 1; ; try++ {
 		commit, refused, err := s.commit(ctx, c)
 		switch {

@@ -48,7 +48,12 @@ func (s *Store) readShardCounts(ctx context.Context, e runlane.Environment) (row
 		}
 		if counts.Write < 1 || counts.Read < counts.Write {
 			return counts, &runlane.Error{
-				Code: runlane.ErrInvariantViolation, Message: fmt.Sprintf("the config item says %d shards to write and %d to read", counts.Write, counts.Read),
+				Code: runlane.ErrInvariantViolation,
+				Message: fmt.Sprintf(
+					"the config item says %d shards to write and %d to read",
+					counts.Write,
+					counts.Read,
+				),
 				Hint: "readers must know at least as many shards as writers",
 			}
 		}

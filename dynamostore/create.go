@@ -27,7 +27,12 @@ func (s *Store) create(ctx context.Context, c *lane.AppendCommand) (*lane.Commit
 		return nil, s.ownedFirst(ctx, owners, err)
 	}
 	for round := 1; ; round++ {
-		commit, refused, err := s.commit(ctx, &rows.Change{Transition: &c.Transition, Initial: c.Outbox, Owners: owners, Slot: slot})
+		commit, refused, err := s.commit(ctx, &rows.Change{
+			Transition: &c.Transition,
+			Initial:    c.Outbox,
+			Owners:     owners,
+			Slot:       slot,
+		})
 		if err != nil || refused == nil {
 			return commit, err
 		}
@@ -60,8 +65,12 @@ func (s *Store) create(ctx context.Context, c *lane.AppendCommand) (*lane.Commit
 		}
 		if round == maxOwnerRounds {
 			return nil, &runlane.Error{
-				Code: runlane.ErrStorageUnavailable, RunID: c.Projected.ID, Message: "the owner of a key changed at each try", Retryable: true,
-				Hint: "try again", Meta: map[string]string{"outcome": "not committed"},
+				Code:      runlane.ErrStorageUnavailable,
+				RunID:     c.Projected.ID,
+				Message:   "the owner of a key changed at each try",
+				Retryable: true,
+				Hint:      "try again",
+				Meta:      map[string]string{"outcome": "not committed"},
 			}
 		}
 	}
@@ -82,7 +91,8 @@ func (s *Store) creationSlot(ctx context.Context, c *lane.AppendCommand) (rows.S
 	switch {
 	case err == nil && !ok:
 		return slot, noCapacity(c)
-	case err != nil && c.Reserves() && ctx.Err() == nil && !errors.Is(err, runlane.ErrInvariantViolation): // newer format
+	case err != nil && c.Reserves() && ctx.Err() == nil && !errors.Is(err, runlane.ErrInvariantViolation):
+		// newer format
 		full := noCapacity(c)
 		full.Cause = err
 		return slot, full

@@ -9,37 +9,46 @@ import (
 )
 
 // ListDeadLetters implements lane.Storage. It lists the markers of dead letters.
-func (s *Store) ListDeadLetters(ctx context.Context, q *lane.DeadLetterQuery) (*runlane.Page[runlane.DeadLetter], error) {
+func (s *Store) ListDeadLetters(
+	ctx context.Context, q *lane.DeadLetterQuery,
+) (*runlane.Page[runlane.DeadLetter], error) {
 	due := &lane.DueQuery{PageQuery: q.PageQuery}
 	if q.Queue != "" {
 		due.Queues = []runlane.QueueName{q.Queue}
 	}
 	entries := map[runlane.RunID]*rows.Delivery{}
-	page, err := s.examine(ctx, due, "dead letters", []kindBound{{rows.DeadLetter, rows.FarFuture}}, due.Wants, func(batch []rows.DueRow) ([]found, error) {
-		seen, err := s.readRows(ctx, q.Environment, batch)
-		if err != nil {
-			return nil, err
-		}
-		var needed []*rows.Run
-		for _, f := range seen {
-			if f.run != nil {
-				needed = append(needed, f.run)
+	page, err := s.examine(
+		ctx,
+		due,
+		"dead letters",
+		[]kindBound{{rows.DeadLetter, rows.FarFuture}},
+		due.Wants,
+		func(batch []rows.DueRow) ([]found, error) {
+			seen, err := s.readRows(ctx, q.Environment, batch)
+			if err != nil {
+				return nil, err
 			}
-		}
-		deliveries, err := s.readDeliveries(ctx, needed)
-		for i := range seen {
-			if seen[i].run == nil {
-				continue
+			var needed []*rows.Run
+			for _, f := range seen {
+				if f.run != nil {
+					needed = append(needed, f.run)
+				}
 			}
-			row := deliveries[seen[i].row.Run]
-			if row == nil || row.State() != lane.OutboxDeadLettered {
-				seen[i].run = nil
-				continue
+			deliveries, err := s.readDeliveries(ctx, needed)
+			for i := range seen {
+				if seen[i].run == nil {
+					continue
+				}
+				row := deliveries[seen[i].row.Run]
+				if row == nil || row.State() != lane.OutboxDeadLettered {
+					seen[i].run = nil
+					continue
+				}
+				entries[seen[i].row.Run] = row
 			}
-			entries[seen[i].row.Run] = row
-		}
-		return seen, err
-	})
+			return seen, err
+		},
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +57,12 @@ func (s *Store) ListDeadLetters(ctx context.Context, q *lane.DeadLetterQuery) (*
 		row := entries[f.row.Run]
 		m := row.Message(f.run.Key(), runlane.QueueName(f.run.Queue), f.run.DeliveryID())
 		letters.Items = append(letters.Items, runlane.DeadLetter{
-			RunID: m.Wakeup.RunID, OutboxID: m.ID, Queue: m.Wakeup.Queue, Attempts: m.Attempts, Failure: m.Failure, Since: row.DeadAt.Time(),
+			RunID:    m.Wakeup.RunID,
+			OutboxID: m.ID,
+			Queue:    m.Wakeup.Queue,
+			Attempts: m.Attempts,
+			Failure:  m.Failure,
+			Since:    row.DeadAt.Time(),
 		})
 	}
 	return letters, nil

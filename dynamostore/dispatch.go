@@ -53,7 +53,10 @@ func (s *Store) ListRunsNeedingDispatch(ctx context.Context, q *lane.DueQuery) (
 			return nil, err
 		}
 		if next != "" {
-			return &runlane.Page[lane.RunRef]{Items: d.refs, Next: rows.SealCursor(scope, dispatchCursor{Timed: next})}, nil
+			return &runlane.Page[lane.RunRef]{
+				Items: d.refs,
+				Next:  rows.SealCursor(scope, dispatchCursor{Timed: next}),
+			}, nil
 		}
 		if at.WalkPosition, err = s.lastWalk(ctx, q.Environment); err != nil {
 			return nil, err
@@ -104,7 +107,14 @@ func (d *dispatch) ofKey(ctx context.Context, key string) error {
 		})
 	}
 	few := d.limit + staleMarkers
-	walk := &ddb.Walking{Table: d.store.db, Operation: "scan slots", Span: waiting, Chunk: few, Batch: few, AtOnce: ddb.MaxParallel}
+	walk := &ddb.Walking{
+		Table:     d.store.db,
+		Operation: "scan slots",
+		Span:      waiting,
+		Chunk:     few,
+		Batch:     few,
+		AtOnce:    ddb.MaxParallel,
+	}
 	walk.Add(waiting.Partitions)
 	_, _, _, err = walk.Show(ctx, maxScanRows, func(found []ddb.Row) (int, bool, error) {
 		found = found[:min(len(found), max(d.limit-len(d.refs), 1))]
@@ -125,36 +135,49 @@ func (d *dispatch) timed(ctx context.Context, after runlane.Cursor) (runlane.Cur
 	q := *d.q
 	q.After, q.Limit = after, d.limit
 	kinds := []kindBound{
-		dueBound(rows.Deliverable, d.at, q.Patience), {rows.Waiting, d.at}, {rows.Leased, d.at}, {rows.Unpublished, d.at},
+		dueBound(rows.Deliverable, d.at, q.Patience),
+		{rows.Waiting, d.at},
+		{rows.Leased, d.at},
+		{rows.Unpublished, d.at},
 		{rows.Parked, d.at},
 	}
-	page, err := d.store.examine(ctx, &q, "dispatch timed", kinds, d.wants, func(entries []rows.DueRow) ([]found, error) {
-		seen, err := d.store.inspect(ctx, &q, entries, d.at)
-		if err != nil {
-			return nil, err
-		}
-		var leaving []markerMove
-		for i := range seen {
-			if seen[i].run == nil {
-				continue
+	page, err := d.store.examine(
+		ctx,
+		&q,
+		"dispatch timed",
+		kinds,
+		d.wants,
+		func(entries []rows.DueRow) ([]found, error) {
+			seen, err := d.store.inspect(ctx, &q, entries, d.at)
+			if err != nil {
+				return nil, err
 			}
-			taken := false
-			if found := seen[i].finding; found.Stage == rows.NoStage {
-				leaving = append(leaving, markerMove{seen[i].run, found.Marker})
-			} else if found.Stage == rows.Dispatching {
-				if taken, err = d.take(ctx, seen[i]); err != nil {
-					return nil, err
+			var leaving []markerMove
+			for i := range seen {
+				if seen[i].run == nil {
+					continue
+				}
+				taken := false
+				if found := seen[i].finding; found.Stage == rows.NoStage {
+					leaving = append(leaving, markerMove{seen[i].run, found.Marker})
+				} else if found.Stage == rows.Dispatching {
+					if taken, err = d.take(ctx, seen[i]); err != nil {
+						return nil, err
+					}
+					if !taken {
+						leaving = append(leaving, markerMove{
+							seen[i].run,
+							rows.Marker{Kind: rows.Slotless, At: found.Since},
+						})
+					}
 				}
 				if !taken {
-					leaving = append(leaving, markerMove{seen[i].run, rows.Marker{Kind: rows.Slotless, At: found.Since}})
+					seen[i].run = nil
 				}
 			}
-			if !taken {
-				seen[i].run = nil
-			}
-		}
-		return seen, d.store.moveMarkers(ctx, leaving)
-	})
+			return seen, d.store.moveMarkers(ctx, leaving)
+		},
+	)
 	if err != nil {
 		return "", err
 	}
@@ -256,7 +279,9 @@ func (d *dispatch) takeRows(ctx context.Context, rows []rows.DueRow) error {
 }
 
 // slotlessRows are the next markers of a shard behind a position.
-func (s *Store) slotlessRows(ctx context.Context, e runlane.Environment, at rows.WalkPosition) (entries []rows.DueRow, err error) {
+func (s *Store) slotlessRows(
+	ctx context.Context, e runlane.Environment, at rows.WalkPosition,
+) (entries []rows.DueRow, err error) {
 	dp := item.Text(rows.DuePartition(e, rows.Slotless, at.Shard))
 	q := &ddb.Query{
 		Operation: "scan slots", Index: rows.IndexDue, Where: "#dp = :dp AND #da > :after",

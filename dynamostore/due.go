@@ -78,7 +78,9 @@ func (s *Store) ListRunsNeedingRedelivery(ctx context.Context, q *lane.DueQuery)
 }
 
 // ListRunsNeedingCancellationFinalization implements lane.Storage.
-func (s *Store) ListRunsNeedingCancellationFinalization(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
+func (s *Store) ListRunsNeedingCancellationFinalization(
+	ctx context.Context, q *lane.DueQuery,
+) (*runlane.Page[lane.RunRef], error) {
 	return s.scanRefs(ctx, q, rows.Finalizing)
 }
 
@@ -98,7 +100,9 @@ func (s *Store) OldestDue(ctx context.Context, environment runlane.Environment, 
 	for _, kind := range timedKinds {
 		for shard := range shards.Read {
 			due.Partitions = append(due.Partitions, ddb.Partition{
-				Name: rows.DuePartition(environment, kind, shard), From: item.BeforeKeys, Until: rows.ToMillis(at).LastKey(),
+				Name:  rows.DuePartition(environment, kind, shard),
+				From:  item.BeforeKeys,
+				Until: rows.ToMillis(at).LastKey(),
 			})
 		}
 	}

@@ -53,7 +53,9 @@ func (s *Store) ListRunEvents(ctx context.Context, q *lane.EventQuery) (*runlane
 
 // eventsFrom reads commits in one direction until it has n events beyond the position. It finds the commit that holds
 // the position by reading from the newest commit at or before it.
-func (s *Store) eventsFrom(ctx context.Context, r *rows.Run, after int64, descending bool, n int) ([]runlane.EventRecord, error) {
+func (s *Store) eventsFrom(
+	ctx context.Context, r *rows.Run, after int64, descending bool, n int,
+) ([]runlane.EventRecord, error) {
 	key := r.Key()
 	low, high := rows.LogPrefix, rows.LogPrefix+"~"
 	if after > 0 && descending {

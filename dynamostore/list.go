@@ -46,7 +46,15 @@ func (s *Store) ListRuns(ctx context.Context, q *lane.RunQuery) (*runlane.Page[r
 	if err != nil {
 		return nil, err
 	}
-	scope := fmt.Sprintf("runs %s %q %q %q %q %q", q.Environment.Name(), q.Statuses, q.TaskID, q.Queue, q.ScheduleID, q.SourceRunID)
+	scope := fmt.Sprintf(
+		"runs %s %q %q %q %q %q",
+		q.Environment.Name(),
+		q.Statuses,
+		q.TaskID,
+		q.Queue,
+		q.ScheduleID,
+		q.SourceRunID,
+	)
 	var at listPosition
 	if err := rows.OpenCursor(q.After, scope, &at); err != nil {
 		return nil, err
@@ -106,7 +114,9 @@ func (l *listing) span(part int, shards rows.Shards) *ddb.Span {
 		newestFirst.Backwards = true
 		return newestFirst
 	}
-	kinds := []rows.MarkerKind{rows.Deliverable, rows.Unpublished, rows.DeadLetter, rows.Waiting, rows.Parked, rows.Leased}
+	kinds := []rows.MarkerKind{
+		rows.Deliverable, rows.Unpublished, rows.DeadLetter, rows.Waiting, rows.Parked, rows.Leased,
+	}
 	if part == slotlessRuns {
 		kinds = []rows.MarkerKind{rows.Slotless}
 	}
@@ -126,7 +136,8 @@ func terminalStatuses() []runlane.Status {
 }
 
 func (l *listing) matches(r runlane.RunSummary) bool {
-	return (len(l.Statuses) == 0 || slices.Contains(l.Statuses, r.Status)) && (l.TaskID == "" || l.TaskID == r.TaskID) &&
+	return (len(l.Statuses) == 0 || slices.Contains(l.Statuses, r.Status)) &&
+		(l.TaskID == "" || l.TaskID == r.TaskID) &&
 		(l.Queue == "" || l.Queue == r.Queue) && (l.ScheduleID == "" || l.ScheduleID == r.Source.ScheduleID) &&
 		(l.SourceRunID == "" || l.SourceRunID == r.Source.RunID)
 }
@@ -152,7 +163,8 @@ func (s *Store) listActive(ctx context.Context, l *listing, entries []ddb.Row) (
 	}
 	for i, row := range entries {
 		r := l.known[ids[i]]
-		if r != nil && r.Due() == (rows.DueKey{Partition: row.Partition, Sort: row.Sort}) && l.take(r.Projection().Summary()) {
+		if r != nil && r.Due() == (rows.DueKey{Partition: row.Partition, Sort: row.Sort}) &&
+			l.take(r.Projection().Summary()) {
 			return i + 1, true, nil
 		}
 	}
@@ -249,7 +261,13 @@ func (s *Store) listWalk(l *listing, part int, shards rows.Shards, after ddb.Pos
 	if part != finishedRuns {
 		chunk = max(chunk, runlane.DefaultPageLimit)
 	}
-	walk := &ddb.Walking{Table: s.db, Operation: "list runs", Span: l.span(part, shards), After: after, AtOnce: maxListParallel}
+	walk := &ddb.Walking{
+		Table:     s.db,
+		Operation: "list runs",
+		Span:      l.span(part, shards),
+		After:     after,
+		AtOnce:    maxListParallel,
+	}
 	walk.Chunk, walk.Batch = int(math.Ceil(min(chunk, entries))), min(l.atLeast(0), ddb.BatchKeys)
 	walk.Add(walk.Span.Partitions)
 	return walk

@@ -30,10 +30,14 @@ type markerMove struct {
 
 // moveMarkers writes the markers of several runs.
 func (s *Store) moveMarkers(ctx context.Context, moves []markerMove) error {
-	return ddb.InParallel(ctx, moves, func(ctx context.Context, _ int, m markerMove) error { return s.moveMarker(ctx, m.run, m.to) })
+	return ddb.InParallel(ctx, moves, func(ctx context.Context, _ int, m markerMove) error {
+		return s.moveMarker(ctx, m.run, m.to)
+	})
 }
 
-func (s *Store) moveMarkerFrom(ctx context.Context, pk string, sequence int64, from, to rows.DueKey, before item.Item) error {
+func (s *Store) moveMarkerFrom(
+	ctx context.Context, pk string, sequence int64, from, to rows.DueKey, before item.Item,
+) error {
 	after, ok, err := s.db.Update(ctx, "move marker", rows.MarkerUpdate(pk, sequence, from, to, before))
 	if err == nil && ok {
 		if r, err := rows.UnmarshalRun(after); err == nil {

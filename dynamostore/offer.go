@@ -35,7 +35,10 @@ func (d *dispatch) offer(ctx context.Context, p rows.Partition, limit int, shard
 		dispatch: d, partition: p, index: rows.DuePartition(d.q.Environment, rows.Slotless, shard), more: true,
 		shares: rows.Windows(limit),
 	}
-	if err := search.page(ctx, min(max(2*limit, 16), rows.SlotWindow)); err != nil || len(search.rows) == 0 && !search.more {
+	if err := search.page(
+		ctx,
+		min(max(2*limit, 16), rows.SlotWindow),
+	); err != nil || len(search.rows) == 0 && !search.more {
 		return err
 	}
 	mine := d.store.offers.next(p, d.at)
@@ -195,10 +198,16 @@ func (o *offerSearch) waits(ctx context.Context, chosen []rows.DueRow) (*found, 
 }
 
 // waitingRows are the next rows of a partition, and the key where they end; nil: there are no more.
-func (s *Store) waitingRows(ctx context.Context, dp string, p rows.Partition, after item.Item, limit int) (entries []rows.DueRow, next item.Item, err error) {
+func (s *Store) waitingRows(
+	ctx context.Context, dp string, p rows.Partition, after item.Item, limit int,
+) (entries []rows.DueRow, next item.Item, err error) {
 	q := &ddb.Query{
-		Operation: "scan slots", Index: rows.IndexDue, Where: "#dp = :dp AND #da BETWEEN :from AND :until",
-		Values: item.Item{":dp": item.Text(dp), ":from": item.Text(p.Start()), ":until": item.Text(p.End())}, Limit: limit, Behind: after,
+		Operation: "scan slots",
+		Index:     rows.IndexDue,
+		Where:     "#dp = :dp AND #da BETWEEN :from AND :until",
+		Values:    item.Item{":dp": item.Text(dp), ":from": item.Text(p.Start()), ":until": item.Text(p.End())},
+		Limit:     limit,
+		Behind:    after,
 	}
 	count := 0
 	err = s.db.Query(ctx, q, func(it item.Item) (bool, error) {
@@ -206,7 +215,12 @@ func (s *Store) waitingRows(ctx context.Context, dp string, p rows.Partition, af
 			entries = append(entries, row)
 		}
 		if count++; count == limit {
-			next = item.Item{item.PK: it[item.PK], item.SK: item.Text(rows.RunSK), rows.AttrDueP: it[rows.AttrDueP], rows.AttrDueA: it[rows.AttrDueA]}
+			next = item.Item{
+				item.PK:       it[item.PK],
+				item.SK:       item.Text(rows.RunSK),
+				rows.AttrDueP: it[rows.AttrDueP],
+				rows.AttrDueA: it[rows.AttrDueA],
+			}
 		}
 		return count < limit, nil
 	})

@@ -38,7 +38,10 @@ func (s *Store) claimable(ctx context.Context, c *lane.ClaimOutboxCommand) ([]*r
 	var runs []*rows.Run
 	if c.IDs == nil {
 		q := &lane.DueQuery{
-			PageQuery: lane.PageQuery{Environment: c.Environment, Limit: c.Limit}, At: c.At, Patience: c.Patience, Without: c.Without,
+			PageQuery: lane.PageQuery{Environment: c.Environment, Limit: c.Limit},
+			At:        c.At,
+			Patience:  c.Patience,
+			Without:   c.Without,
 		}
 		for {
 			page, err := s.scan(ctx, q, rows.Publishing)
@@ -94,7 +97,9 @@ func (s *Store) claimRow(ctx context.Context, c *lane.ClaimOutboxCommand, r *row
 
 // updateRow changes a delivery row by one plain write of its log item. It returns the changed row; nil: its condition
 // failed.
-func (s *Store) updateRow(ctx context.Context, operation string, at rows.DeliveryRef, u *item.Update) (*rows.Delivery, error) {
+func (s *Store) updateRow(
+	ctx context.Context, operation string, at rows.DeliveryRef, u *item.Update,
+) (*rows.Delivery, error) {
 	after, ok, err := s.db.Update(ctx, operation, u)
 	if err != nil || !ok {
 		return nil, err
@@ -120,34 +125,46 @@ func (s *Store) MarkOutboxMessagesPublished(ctx context.Context, c *lane.MarkPub
 // MarkOutboxMessagesFailed implements lane.Storage.
 func (s *Store) MarkOutboxMessagesFailed(ctx context.Context, c *lane.MarkFailedCommand) error {
 	failures := failuresByID(c.Messages)
-	return s.mark(ctx, c.Environment, failureRefs(c.Messages), func(ctx context.Context, row rows.ClaimedDelivery) (bool, error) {
-		f := failures[row.ID]
-		next := rows.ToMillis(f.NextAvailableAt)
-		if ok, err := s.markFailure(ctx, row, lane.OutboxFailed, &f, next); err != nil || !ok {
-			return ok, err
-		}
-		to := rows.Marker{Kind: rows.Unpublished, At: next}
-		if row.Reserved != 0 && next > row.Reserved { // from then on it waits for a slot, and the row is not needed
-			to = rows.Marker{Kind: rows.Leased, At: row.Reserved}
-		}
-		return true, s.moveAfterMark(ctx, row, to)
-	})
+	return s.mark(
+		ctx,
+		c.Environment,
+		failureRefs(c.Messages),
+		func(ctx context.Context, row rows.ClaimedDelivery) (bool, error) {
+			f := failures[row.ID]
+			next := rows.ToMillis(f.NextAvailableAt)
+			if ok, err := s.markFailure(ctx, row, lane.OutboxFailed, &f, next); err != nil || !ok {
+				return ok, err
+			}
+			to := rows.Marker{Kind: rows.Unpublished, At: next}
+			if row.Reserved != 0 && next > row.Reserved { // from then on it waits for a slot, and the row is not needed
+				to = rows.Marker{Kind: rows.Leased, At: row.Reserved}
+			}
+			return true, s.moveAfterMark(ctx, row, to)
+		},
+	)
 }
 
 // MarkOutboxMessagesDeadLettered implements lane.Storage.
 func (s *Store) MarkOutboxMessagesDeadLettered(ctx context.Context, c *lane.MarkDeadLetteredCommand) error {
 	failures := failuresByID(c.Messages)
 	at := rows.ToMillis(c.At)
-	return s.mark(ctx, c.Environment, failureRefs(c.Messages), func(ctx context.Context, row rows.ClaimedDelivery) (bool, error) {
-		f := failures[row.ID]
-		if ok, err := s.markFailure(ctx, row, lane.OutboxDeadLettered, &f, at); err != nil || !ok {
-			return ok, err
-		}
-		return true, s.moveAfterMark(ctx, row, rows.Marker{Kind: rows.DeadLetter, At: at})
-	})
+	return s.mark(
+		ctx,
+		c.Environment,
+		failureRefs(c.Messages),
+		func(ctx context.Context, row rows.ClaimedDelivery) (bool, error) {
+			f := failures[row.ID]
+			if ok, err := s.markFailure(ctx, row, lane.OutboxDeadLettered, &f, at); err != nil || !ok {
+				return ok, err
+			}
+			return true, s.moveAfterMark(ctx, row, rows.Marker{Kind: rows.DeadLetter, At: at})
+		},
+	)
 }
 
-func (s *Store) markFailure(ctx context.Context, row rows.ClaimedDelivery, status lane.OutboxStatus, f *lane.OutboxFailure, at rows.Millis) (bool, error) {
+func (s *Store) markFailure(
+	ctx context.Context, row rows.ClaimedDelivery, status lane.OutboxStatus, f *lane.OutboxFailure, at rows.Millis,
+) (bool, error) {
 	failed, err := row.MarkFailed(status, f, at)
 	if err != nil {
 		return false, err
@@ -175,7 +192,12 @@ func (s *Store) moveAfterMark(ctx context.Context, row rows.ClaimedDelivery, to 
 }
 
 // mark handles rows one by one. Rows whose claim is stale are reported together, the rest are marked.
-func (s *Store) mark(ctx context.Context, e runlane.Environment, refs []lane.OutboxRef, one func(context.Context, rows.ClaimedDelivery) (bool, error)) error {
+func (s *Store) mark(
+	ctx context.Context,
+	e runlane.Environment,
+	refs []lane.OutboxRef,
+	one func(context.Context, rows.ClaimedDelivery) (bool, error),
+) error {
 	if err := ctx.Err(); err != nil {
 		return s.db.Failure(ctx, "mark", err)
 	}

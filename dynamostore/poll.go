@@ -32,7 +32,10 @@ func (s *Store) ListRunnableRuns(ctx context.Context, q *lane.DueQuery) (*runlan
 			return nil, err
 		}
 		if next != "" {
-			return &runlane.Page[lane.RunRef]{Items: sortRefs(d.refs), Next: rows.SealCursor(scope, dispatchCursor{Timed: next})}, nil
+			return &runlane.Page[lane.RunRef]{
+				Items: sortRefs(d.refs),
+				Next:  rows.SealCursor(scope, dispatchCursor{Timed: next}),
+			}, nil
 		}
 		cursor.Walking = true
 	}

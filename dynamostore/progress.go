@@ -15,7 +15,12 @@ func (s *Store) PutProgress(ctx context.Context, key lane.RunKey, leaseToken str
 	if err != nil {
 		return err
 	}
-	failed, err := s.db.Transact(ctx, &ddb.Transaction{Operation: "put progress", Token: randomID(), Version: "sq", Writes: writes})
+	failed, err := s.db.Transact(ctx, &ddb.Transaction{
+		Operation: "put progress",
+		Token:     randomID(),
+		Version:   "sq",
+		Writes:    writes,
+	})
 	for _, f := range failed {
 		switch {
 		case f.Index != 0:

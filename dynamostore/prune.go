@@ -42,11 +42,20 @@ func (s *Store) PruneRuns(ctx context.Context, c *lane.PruneCommand) (*lane.Prun
 	if err != nil {
 		return nil, err
 	}
-	old := doneSpan(c.Environment, statuses, shards, fmt.Sprintf("%013d:", cutoff)) // keys at the cutoff continue after the colon
-	_, stopped, more, err := s.db.Walk(ctx, "prune", old, after, ddb.ChunkOf(p.limit), maxListRows, func(rows []ddb.Row) (int, bool, error) {
-		taken, err := s.pruneRows(ctx, p, rows)
-		return taken, p.progress.Pruned >= p.limit || taken < len(rows), err
-	})
+	// keys at the cutoff continue after the colon
+	old := doneSpan(c.Environment, statuses, shards, fmt.Sprintf("%013d:", cutoff))
+	_, stopped, more, err := s.db.Walk(
+		ctx,
+		"prune",
+		old,
+		after,
+		ddb.ChunkOf(p.limit),
+		maxListRows,
+		func(rows []ddb.Row) (int, bool, error) {
+			taken, err := s.pruneRows(ctx, p, rows)
+			return taken, p.progress.Pruned >= p.limit || taken < len(rows), err
+		},
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +85,8 @@ func (s *Store) pruneRows(ctx context.Context, p *pruning, entries []ddb.Row) (t
 		r := runs[ids[taken]]
 		switch {
 		case r == nil || r.DoneA != entries[taken].Sort: // pruned already, or the id is used again: the index is late
-		case !p.ReleaseOwners && slices.ContainsFunc(owners[ids[taken]], func(o rows.Owner) bool { return o.Holds(r, s.now()) }):
+		case !p.ReleaseOwners &&
+			slices.ContainsFunc(owners[ids[taken]], func(o rows.Owner) bool { return o.Holds(r, s.now()) }):
 			p.progress.Skipped++
 		default:
 			chosen = append(chosen, r)
@@ -95,7 +105,9 @@ func (s *Store) pruneRows(ctx context.Context, p *pruning, entries []ddb.Row) (t
 }
 
 // ownersHeld reads which of their keys the runs still own: a key may have been reset, or taken by another run.
-func (s *Store) ownersHeld(ctx context.Context, runs map[runlane.RunID]*rows.Run) (map[runlane.RunID][]rows.Owner, error) {
+func (s *Store) ownersHeld(
+	ctx context.Context, runs map[runlane.RunID]*rows.Run,
+) (map[runlane.RunID][]rows.Owner, error) {
 	var keys []item.Item
 	for _, r := range runs {
 		for _, owner := range rows.OwnersOf(r.Projection(), "") {
@@ -150,7 +162,9 @@ func (s *Store) pruneRun(ctx context.Context, r *rows.Run, owners []rows.Owner) 
 // partsOf reads everything under the run's key, the run item last; nil when the run item is gone or another run's.
 func (s *Store) partsOf(ctx context.Context, r *rows.Run) (parts []item.Item, err error) {
 	err = s.db.Query(ctx, &ddb.Query{
-		Operation: "prune", Where: "#pk = :pk AND #sk <= :run", Values: item.Item{":pk": item.Text(r.PK), ":run": item.Text(rows.RunSK)},
+		Operation: "prune",
+		Where:     "#pk = :pk AND #sk <= :run",
+		Values:    item.Item{":pk": item.Text(r.PK), ":run": item.Text(rows.RunSK)},
 	}, func(it item.Item) (bool, error) {
 		parts = append(parts, it)
 		return true, nil

@@ -100,7 +100,14 @@ func (s *Store) readWhole(ctx context.Context, key lane.RunKey) (*runlane.Run, *
 	}
 	s.snapshots.put(current.PK, current)
 	run := current.Projection()
-	if run.Payload, err = s.bulk(ctx, current, current.PayloadPlace, current.Payload, rows.PayloadSK, payload); err != nil {
+	if run.Payload, err = s.bulk(
+		ctx,
+		current,
+		current.PayloadPlace,
+		current.Payload,
+		rows.PayloadSK,
+		payload,
+	); err != nil {
 		return nil, nil, err
 	}
 	if run.Output, err = s.bulk(ctx, current, current.OutputPlace, current.Output, rows.OutputSK, nil); err != nil {
@@ -111,7 +118,9 @@ func (s *Store) readWhole(ctx context.Context, key lane.RunKey) (*runlane.Run, *
 }
 
 // bulk is the payload or output of a run. read is its item if it was read already.
-func (s *Store) bulk(ctx context.Context, r *rows.Run, p rows.Place, inlined []byte, sk string, read item.Item) ([]byte, error) {
+func (s *Store) bulk(
+	ctx context.Context, r *rows.Run, p rows.Place, inlined []byte, sk string, read item.Item,
+) ([]byte, error) {
 	if !p.Separate() {
 		if p == rows.Nowhere {
 			return nil, nil
@@ -122,7 +131,10 @@ func (s *Store) bulk(ctx context.Context, r *rows.Run, p rows.Place, inlined []b
 	for try := 1; read == nil; try++ {
 		if try > maxBulkTries {
 			return nil, &runlane.Error{
-				Code: runlane.ErrStorageUnavailable, RunID: r.Key().RunID, Message: "the run's " + sk + " is announced but not visible", Retryable: true,
+				Code:      runlane.ErrStorageUnavailable,
+				RunID:     r.Key().RunID,
+				Message:   "the run's " + sk + " is announced but not visible",
+				Retryable: true,
 			}
 		}
 		var err error
@@ -208,7 +220,9 @@ func (s *Store) getWholeRuns(ctx context.Context, q *lane.RunsQuery) ([]*runlane
 
 // readRuns reads run items strongly, each once, in batches. Runs that a newer program wrote are left out: a scan skips
 // them like stale rows, because one of them must not stop the work on all others.
-func (s *Store) readRuns(ctx context.Context, e runlane.Environment, ids []runlane.RunID) (map[runlane.RunID]*rows.Run, error) {
+func (s *Store) readRuns(
+	ctx context.Context, e runlane.Environment, ids []runlane.RunID,
+) (map[runlane.RunID]*rows.Run, error) {
 	keys := make([]item.Item, 0, len(ids))
 	for _, id := range ids {
 		keys = append(keys, item.Key(rows.RunPK(lane.RunKey{Environment: e, RunID: id}), rows.RunSK))

@@ -26,7 +26,9 @@ func (s *Store) ReserveRunDispatch(ctx context.Context, c *lane.ReserveCommand) 
 	}
 	if !c.Queue.Bounded() || !c.Reserves() {
 		return nil, &runlane.Error{
-			Code: runlane.ErrContractViolation, RunID: c.Projected.ID, Message: "a reservation needs a bounded queue and an end",
+			Code:    runlane.ErrContractViolation,
+			RunID:   c.Projected.ID,
+			Message: "a reservation needs a bounded queue and an end",
 		}
 	}
 	if since, ok := before.DispatchableAt(); !ok || since > rows.ToMillis(c.At) {
@@ -43,5 +45,9 @@ func (s *Store) ReserveRunDispatch(ctx context.Context, c *lane.ReserveCommand) 
 	if !ok {
 		return s.refuse(ctx, before, lane.LostCapacity)
 	}
-	return s.acquire(ctx, &rows.Change{Transition: &c.Transition, Before: before, Initial: c.Outbox, Slot: slot}, choose)
+	return s.acquire(
+		ctx,
+		&rows.Change{Transition: &c.Transition, Before: before, Initial: c.Outbox, Slot: slot},
+		choose,
+	)
 }

@@ -75,8 +75,12 @@ func (s *Store) classify(ctx context.Context, q *lane.DueQuery, seen []found, at
 // ref is how a scan returns a run.
 func (f found) ref() lane.RunRef {
 	ref := lane.RunRef{
-		RunKey: f.run.Key(), Queue: runlane.QueueName(f.run.Queue), ConcurrencyKey: f.run.ConcurrencyKey, Status: f.run.State(),
-		AvailableAt: f.finding.Since.Time(), Sequence: f.run.Sequence,
+		RunKey:         f.run.Key(),
+		Queue:          runlane.QueueName(f.run.Queue),
+		ConcurrencyKey: f.run.ConcurrencyKey,
+		Status:         f.run.State(),
+		AvailableAt:    f.finding.Since.Time(),
+		Sequence:       f.run.Sequence,
 	}
 	if f.finding.Stage == rows.Delivering {
 		ref.OutboxID = f.finding.Outbox
@@ -100,7 +104,11 @@ func doneSpan(e runlane.Environment, statuses []runlane.Status, shards rows.Shar
 	sp := &ddb.Span{Index: indexes[1], SK: rows.RunSK}
 	for _, status := range statuses {
 		for shard := range shards.Read {
-			sp.Partitions = append(sp.Partitions, ddb.Partition{Name: rows.DonePartition(e, status, shard), From: item.BeforeKeys, Until: until})
+			sp.Partitions = append(sp.Partitions, ddb.Partition{
+				Name:  rows.DonePartition(e, status, shard),
+				From:  item.BeforeKeys,
+				Until: until,
+			})
 		}
 	}
 	return sp
@@ -194,7 +202,10 @@ func (s *Store) examine(
 func dueSpan() *ddb.Span { return &ddb.Span{Index: indexes[0], SK: rows.RunSK} }
 
 func scanScope(q *lane.DueQuery, what string) string {
-	return fmt.Sprint(what, " ", q.Environment.Name(), " ", q.At.UnixMilli(), " ", q.Queues, " ", q.Without, " ", boundedNames(q.Bounded))
+	return fmt.Sprint(
+		what, " ", q.Environment.Name(), " ", q.At.UnixMilli(), " ", q.Queues, " ", q.Without, " ",
+		boundedNames(q.Bounded),
+	)
 }
 
 func boundedNames(queues []runlane.Queue) []runlane.QueueName {

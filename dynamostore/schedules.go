@@ -44,13 +44,31 @@ func (s *Store) refusedPut(ctx context.Context, c *lane.PutScheduleCommand) erro
 	current, err := s.readSchedule(ctx, lane.ScheduleKey{Environment: c.Environment, ScheduleID: c.Record.ID})
 	switch {
 	case errors.Is(err, runlane.ErrScheduleNotFound):
-		return rows.Conflict(runlane.ConflictScheduleOccurrence, "", "schedule %q has no record at version %d", c.Record.ID, c.Record.Version)
+		return rows.Conflict(
+			runlane.ConflictScheduleOccurrence,
+			"",
+			"schedule %q has no record at version %d",
+			c.Record.ID,
+			c.Record.Version,
+		)
 	case err != nil:
 		return err
 	case current.Version == c.Record.Version && rows.ToMillis(c.Record.LastFire) < current.LastFire:
-		return rows.MalformedSchedule(nil, "schedule %q fired last at %v, which the record moves back", c.Record.ID, current.LastFire.Time())
+		return rows.MalformedSchedule(
+			nil,
+			"schedule %q fired last at %v, which the record moves back",
+			c.Record.ID,
+			current.LastFire.Time(),
+		)
 	default:
-		return rows.Conflict(runlane.ConflictScheduleOccurrence, "", "schedule %q is at version %d, not %d", c.Record.ID, current.Version, c.Record.Version)
+		return rows.Conflict(
+			runlane.ConflictScheduleOccurrence,
+			"",
+			"schedule %q is at version %d, not %d",
+			c.Record.ID,
+			current.Version,
+			c.Record.Version,
+		)
 	}
 }
 
@@ -95,7 +113,10 @@ func (s *Store) ListSchedules(ctx context.Context, q *lane.PageQuery) (*runlane.
 		return nil, err
 	}
 	schedules := &ddb.Query{
-		Operation: "list schedules", Where: "#pk = :pk", Values: item.Item{":pk": item.Text(rows.SchedulePK(q.Environment))}, Limit: limit + 1,
+		Operation: "list schedules",
+		Where:     "#pk = :pk",
+		Values:    item.Item{":pk": item.Text(rows.SchedulePK(q.Environment))},
+		Limit:     limit + 1,
 	}
 	if after.ID != "" {
 		schedules.Behind = item.Key(rows.SchedulePK(q.Environment), string(after.ID))
@@ -122,7 +143,9 @@ func (s *Store) ListSchedules(ctx context.Context, q *lane.PageQuery) (*runlane.
 // ClaimScheduleOccurrence implements lane.Storage: the record is read, then the occurrence written. It does no harm if
 // the last fire moves in between: the claim counts as made before that, and the item tells whether this very occurrence
 // was completed.
-func (s *Store) ClaimScheduleOccurrence(ctx context.Context, c *lane.ClaimOccurrenceCommand) (*lane.OccurrenceClaim, error) {
+func (s *Store) ClaimScheduleOccurrence(
+	ctx context.Context, c *lane.ClaimOccurrenceCommand,
+) (*lane.OccurrenceClaim, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
@@ -179,8 +202,11 @@ func (s *Store) CompleteScheduleOccurrence(ctx context.Context, c *lane.Complete
 		}
 	}
 	return &runlane.Error{
-		Code: runlane.ErrStorageUnavailable, Message: "complete occurrence: the schedule's record changed at each try", Retryable: true,
-		Hint: "try again", Meta: map[string]string{"outcome": "not committed"},
+		Code:      runlane.ErrStorageUnavailable,
+		Message:   "complete occurrence: the schedule's record changed at each try",
+		Retryable: true,
+		Hint:      "try again",
+		Meta:      map[string]string{"outcome": "not committed"},
 	}
 }
 
@@ -221,8 +247,11 @@ func (s *Store) complete(
 		return ok, err
 	}
 	failed, err := s.db.Transact(ctx, &ddb.Transaction{
-		Operation: operation, Token: randomID(), Version: "sq", Writes: []item.Write{record.Fired(occurrence.Fire(), c.RunIDs), completion},
-		Proof: occurrence.CompletionProof(completion),
+		Operation: operation,
+		Token:     randomID(),
+		Version:   "sq",
+		Writes:    []item.Write{record.Fired(occurrence.Fire(), c.RunIDs), completion},
+		Proof:     occurrence.CompletionProof(completion),
 	})
 	return err == nil && len(failed) == 0, err
 }
@@ -234,7 +263,9 @@ type occurrencePosition struct {
 
 // ListScheduleOccurrences implements lane.Storage. It skips occurrences that are claimed but not completed, and expired
 // ones that DynamoDB has not yet removed.
-func (s *Store) ListScheduleOccurrences(ctx context.Context, q *lane.OccurrenceQuery) (*runlane.Page[runlane.Occurrence], error) {
+func (s *Store) ListScheduleOccurrences(
+	ctx context.Context, q *lane.OccurrenceQuery,
+) (*runlane.Page[runlane.Occurrence], error) {
 	limit, err := q.PageLimit()
 	if err != nil {
 		return nil, err
@@ -242,14 +273,21 @@ func (s *Store) ListScheduleOccurrences(ctx context.Context, q *lane.OccurrenceQ
 	if err := q.ScheduleID.Validate(); err != nil {
 		return nil, err
 	}
-	scope := strings.Join([]string{"occurrences", q.Environment.Name(), string(q.ScheduleID), fmt.Sprint(q.SkippedOnly)}, ":")
+	scope := strings.Join(
+		[]string{"occurrences", q.Environment.Name(), string(q.ScheduleID), fmt.Sprint(q.SkippedOnly)},
+		":",
+	)
 	var after occurrencePosition
 	if err := rows.OpenCursor(q.After, scope, &after); err != nil {
 		return nil, err
 	}
 	pk := rows.OccurrencePK(lane.ScheduleKey{Environment: q.Environment, ScheduleID: q.ScheduleID})
 	occurrences := &ddb.Query{
-		Operation: "list occurrences", Where: "#pk = :pk", Values: item.Item{":pk": item.Text(pk)}, Backwards: true, Limit: limit + 1,
+		Operation: "list occurrences",
+		Where:     "#pk = :pk",
+		Values:    item.Item{":pk": item.Text(pk)},
+		Backwards: true,
+		Limit:     limit + 1,
 	}
 	if after.Fire != 0 {
 		occurrences.Behind = item.Key(pk, rows.OccurrenceSK(after.Fire))

@@ -10,9 +10,9 @@ import (
 	"github.com/runlane/runlane-go/dynamostore/internal/rows"
 )
 
-// chooseSlot chooses the slot that the commit of a creation, a reservation or a claim takes: the one found for the run a
-// moment ago, or one that a read of the partition shows. It writes nothing: another commit may take the slot first. ok is
-// false when there is none.
+// chooseSlot chooses the slot that the commit of a creation, a reservation or a claim takes: the one found for the run
+// a moment ago, or one that a read of the partition shows. It writes nothing: another commit may take the slot first.
+// ok is false when there is none.
 func (s *Store) chooseSlot(ctx context.Context, q *rows.SlotQuery) (change rows.SlotChange, ok bool, err error) {
 	if offer, ok := s.offers.take(q.RunPK(), q.Partition, q.Limit, q.At); ok && q.Near < 0 {
 		return q.Take(offer.number, offer.before), true, nil
@@ -66,7 +66,9 @@ func (s *Store) readFree(ctx context.Context, q *rows.SlotQuery) (*rows.SlotRead
 	for n := 0; ; n++ {
 		reading.Add(window, q)
 		for number := order[n] * rows.WindowWidth(q.Limit); number < q.End(order[n]); number++ {
-			if !slices.ContainsFunc(window, func(slot rows.SlotItem) bool { return slot.Number() == number && q.Counts(&slot) }) {
+			if !slices.ContainsFunc(window, func(slot rows.SlotItem) bool {
+				return slot.Number() == number && q.Counts(&slot)
+			}) {
 				reading.Free = append(reading.Free, number)
 			}
 		}
@@ -106,8 +108,13 @@ func (s *Store) readWindow(ctx context.Context, q *rows.SlotQuery, window int) (
 }
 
 // slotsBetween reads the slots of a partition from one number to another, −1 for the last, strongly.
-func (s *Store) slotsBetween(ctx context.Context, p rows.Partition, from, until int) (taken []rows.SlotItem, err error) {
-	where, values := "#pk = :pk AND #sk >= :from", item.Item{":pk": item.Text(p.PK()), ":from": item.Text(rows.SlotSK(from))}
+func (s *Store) slotsBetween(
+	ctx context.Context, p rows.Partition, from, until int,
+) (taken []rows.SlotItem, err error) {
+	where, values := "#pk = :pk AND #sk >= :from", item.Item{
+		":pk":   item.Text(p.PK()),
+		":from": item.Text(rows.SlotSK(from)),
+	}
 	if until >= 0 {
 		where = "#pk = :pk AND #sk BETWEEN :from AND :until"
 		values[":until"] = item.Text(rows.SlotSK(until))
@@ -121,11 +128,15 @@ func (s *Store) slots(ctx context.Context, p rows.Partition) (taken []rows.SlotI
 }
 
 func (s *Store) querySlots(ctx context.Context, where string, values item.Item) (taken []rows.SlotItem, err error) {
-	err = s.db.Query(ctx, &ddb.Query{Operation: "read slots", Where: where, Values: values}, func(it item.Item) (bool, error) {
-		var slot rows.SlotItem
-		err := rows.Unmarshal(it, &slot)
-		taken = append(taken, slot)
-		return true, err
-	})
+	err = s.db.Query(
+		ctx,
+		&ddb.Query{Operation: "read slots", Where: where, Values: values},
+		func(it item.Item) (bool, error) {
+			var slot rows.SlotItem
+			err := rows.Unmarshal(it, &slot)
+			taken = append(taken, slot)
+			return true, err
+		},
+	)
 	return taken, err
 }

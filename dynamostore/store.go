@@ -28,14 +28,26 @@ import (
 
 // API is what the store needs of a DynamoDB client. *dynamodb.Client implements it; tests put a scripted client here.
 type API interface {
-	BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput, o ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error)
-	DeleteItem(ctx context.Context, in *dynamodb.DeleteItemInput, o ...func(*dynamodb.Options)) (*dynamodb.DeleteItemOutput, error)
-	DescribeTable(ctx context.Context, in *dynamodb.DescribeTableInput, o ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error)
-	GetItem(ctx context.Context, in *dynamodb.GetItemInput, o ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
+	BatchGetItem(
+		ctx context.Context, in *dynamodb.BatchGetItemInput, o ...func(*dynamodb.Options),
+	) (*dynamodb.BatchGetItemOutput, error)
+	DeleteItem(
+		ctx context.Context, in *dynamodb.DeleteItemInput, o ...func(*dynamodb.Options),
+	) (*dynamodb.DeleteItemOutput, error)
+	DescribeTable(
+		ctx context.Context, in *dynamodb.DescribeTableInput, o ...func(*dynamodb.Options),
+	) (*dynamodb.DescribeTableOutput, error)
+	GetItem(
+		ctx context.Context, in *dynamodb.GetItemInput, o ...func(*dynamodb.Options),
+	) (*dynamodb.GetItemOutput, error)
 	Query(ctx context.Context, in *dynamodb.QueryInput, o ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error)
 	Scan(ctx context.Context, in *dynamodb.ScanInput, o ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error)
-	TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, o ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error)
-	UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, o ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
+	TransactWriteItems(
+		ctx context.Context, in *dynamodb.TransactWriteItemsInput, o ...func(*dynamodb.Options),
+	) (*dynamodb.TransactWriteItemsOutput, error)
+	UpdateItem(
+		ctx context.Context, in *dynamodb.UpdateItemInput, o ...func(*dynamodb.Options),
+	) (*dynamodb.UpdateItemOutput, error)
 }
 
 // Options of [New]. nil means the defaults.
@@ -87,7 +99,13 @@ func New(client API, table string, options *Options) *Store {
 		snapshots: newRecent[string, *rows.Run](4096),
 		owners:    newRecent[string, string](1024),
 	}
-	s.db = &ddb.Table{Client: client, Name: table, Indexes: indexes, Timeout: options.RequestTimeout, Meter: tableMeter{&s.meter}}
+	s.db = &ddb.Table{
+		Client:  client,
+		Name:    table,
+		Indexes: indexes,
+		Timeout: options.RequestTimeout,
+		Meter:   tableMeter{&s.meter},
+	}
 	if s.now == nil {
 		s.now = time.Now
 	}

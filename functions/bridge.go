@@ -44,7 +44,9 @@ func Bridge(rt *core.Runtime) func(context.Context, events.SQSEvent) (events.SQS
 }
 
 // bridge is one invocation, which began before the runtime was opened for it.
-func bridge(ctx context.Context, rt *core.Runtime, began time.Time, event events.SQSEvent) (events.SQSEventResponse, error) {
+func bridge(
+	ctx context.Context, rt *core.Runtime, began time.Time, event events.SQSEvent,
+) (events.SQSEventResponse, error) {
 	bySource := map[string][]sqstransport.Record{}
 	for i := range event.Records {
 		m := &event.Records[i]
@@ -65,7 +67,9 @@ func bridge(ctx context.Context, rt *core.Runtime, began time.Time, event events
 	response := events.SQSEventResponse{BatchItemFailures: []events.SQSBatchItemFailure{}}
 	for i := range event.Records {
 		if id := event.Records[i].MessageId; b.failed[id] {
-			response.BatchItemFailures = append(response.BatchItemFailures, events.SQSBatchItemFailure{ItemIdentifier: id})
+			response.BatchItemFailures = append(response.BatchItemFailures, events.SQSBatchItemFailure{
+				ItemIdentifier: id,
+			})
 		}
 	}
 	return response, nil
@@ -74,7 +78,11 @@ func bridge(ctx context.Context, rt *core.Runtime, began time.Time, event events
 func newRecord(m *events.SQSMessage) sqstransport.Record {
 	count, _ := strconv.Atoi(m.Attributes["ApproximateReceiveCount"]) // 0: not known
 	return sqstransport.Record{
-		MessageID: m.MessageId, ReceiptHandle: m.ReceiptHandle, Body: m.Body, Group: m.Attributes["MessageGroupId"], ReceiveCount: count,
+		MessageID:     m.MessageId,
+		ReceiptHandle: m.ReceiptHandle,
+		Body:          m.Body,
+		Group:         m.Attributes["MessageGroupId"],
+		ReceiveCount:  count,
 	}
 }
 
@@ -126,7 +134,7 @@ func (b *batch) deliver(ctx context.Context, source string, records []sqstranspo
 			}
 			b.mu.Lock()
 			defer b.mu.Unlock()
-			if s, ok := err.(*suspectError); ok { //nolint:errorlint // not those of its group that are held back because of it
+			if s, ok := err.(*suspectError); ok { //nolint:errorlint // not those held back because of it
 				suspects = append(suspects, suspect{record, s})
 				return
 			}
@@ -140,7 +148,9 @@ func (b *batch) deliver(ctx context.Context, source string, records []sqstranspo
 
 // suspectsReceivedAgain selects the records of suspects that were received before: they are executed first. After the
 // other records of a batch, a suspect would be handed back for lack of time as long as its queue is busy.
-func (b *batch) suspectsReceivedAgain(ctx context.Context, records []sqstransport.Record) (suspects []suspect, others []sqstransport.Record) {
+func (b *batch) suspectsReceivedAgain(
+	ctx context.Context, records []sqstransport.Record,
+) (suspects []suspect, others []sqstransport.Record) {
 	var again []sqstransport.Record
 	for i := range records {
 		if records[i].ReceiveCount > 1 {
@@ -167,7 +177,9 @@ func (b *batch) suspectsReceivedAgain(ctx context.Context, records []sqstranspor
 	return suspects, others
 }
 
-func (b *batch) execute(ctx context.Context, record sqstransport.Record, w lane.Wakeup, options core.DeliveryOptions) error {
+func (b *batch) execute(
+	ctx context.Context, record sqstransport.Record, w lane.Wakeup, options core.DeliveryOptions,
+) error {
 	options.Follows = record.Turn > 0
 	_, err := b.rt.ExecuteDelivery(ctx, w, &options)
 	return err
@@ -214,8 +226,16 @@ func (b *batch) handBack(ctx context.Context, source string, back []sqstransport
 	}
 	transport, ok := lane.As[sqstransport.HandBacker](b.rt.Lane().Transport)
 	if !ok {
-		slog.WarnContext(ctx, "wakeups are handed back by a transport that cannot change their visibility", "count", len(back),
-			"code", runlane.CodeOf(back[0].Err), "error", back[0].Err)
+		slog.WarnContext(
+			ctx,
+			"wakeups are handed back by a transport that cannot change their visibility",
+			"count",
+			len(back),
+			"code",
+			runlane.CodeOf(back[0].Err),
+			"error",
+			back[0].Err,
+		)
 		return
 	}
 	if err := transport.HandBack(ctx, source, back); err != nil {

@@ -135,7 +135,9 @@ func (p *program) runtime(ctx context.Context) (*core.Runtime, error) {
 	p.rt, p.err = p.open(p.meter.attach(ctx))
 	if p.err == nil && p.rt == nil {
 		p.err = &runlane.Error{
-			Code: runlane.ErrConfigurationInvalid, Message: "the opener returned no runtime", Hint: "return what core.Open returns",
+			Code:    runlane.ErrConfigurationInvalid,
+			Message: "the opener returned no runtime",
+			Hint:    "return what core.Open returns",
 		}
 	}
 	if p.err != nil {

@@ -101,7 +101,12 @@ func newMeter(function string) *meter {
 	if name := os.Getenv(functionNameVariable); name != "" {
 		function = name
 	}
-	return &meter{function: function, level: keptLevel(os.Getenv(logLevelVariable)), out: os.Stdout, values: map[string]float64{}}
+	return &meter{
+		function: function,
+		level:    keptLevel(os.Getenv(logLevelVariable)),
+		out:      os.Stdout,
+		values:   map[string]float64{},
+	}
 }
 
 // keptLevel is a level that Lambda keeps when it drops lines below the function's level: a line without a level counts

@@ -35,9 +35,13 @@ func Relay(rt *core.Runtime) func(context.Context, events.DynamoDBEvent) (events
 		}
 		result, err := rt.PublishWakeups(ctx, ids)
 		if err != nil {
-			slog.WarnContext(ctx, "the relay could not publish every wakeup", "done", result.Done, "skipped", result.Skipped,
-				"failed", result.Failed, "code", runlane.CodeOf(err), "error", err)
-			response.BatchItemFailures = append(response.BatchItemFailures, events.DynamoDBBatchItemFailure{ItemIdentifier: first})
+			slog.WarnContext(
+				ctx, "the relay could not publish every wakeup", "done", result.Done, "skipped", result.Skipped,
+				"failed", result.Failed, "code", runlane.CodeOf(err), "error", err,
+			)
+			response.BatchItemFailures = append(response.BatchItemFailures, events.DynamoDBBatchItemFailure{
+				ItemIdentifier: first,
+			})
 		}
 		return response, nil
 	}
@@ -50,8 +54,16 @@ func pendingRows(ctx context.Context, rt *core.Runtime, record *events.DynamoDBE
 	}
 	parsed, err := dynamostore.ParseStreamImage(attributeMap(record.Change.NewImage))
 	if err != nil {
-		slog.ErrorContext(ctx, "a stream record cannot be read and is left to the tick", "sequence_number", record.Change.SequenceNumber,
-			"code", runlane.CodeOf(err), "error", err)
+		slog.ErrorContext(
+			ctx,
+			"a stream record cannot be read and is left to the tick",
+			"sequence_number",
+			record.Change.SequenceNumber,
+			"code",
+			runlane.CodeOf(err),
+			"error",
+			err,
+		)
 		return nil
 	}
 	if parsed.Environment.Name() != rt.Environment().Name() {

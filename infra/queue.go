@@ -77,7 +77,12 @@ func QueueAttributes(name, deadLetterARN string, options *QueueOptions) (map[str
 		timeout = options.FunctionTimeout
 	}
 	if timeout < time.Second || timeout > maxFunctionTimeout || timeout%time.Second != 0 {
-		return nil, fmt.Errorf("queue %q: function timeout %s: use whole seconds from 1s to %s", name, timeout, maxFunctionTimeout)
+		return nil, fmt.Errorf(
+			"queue %q: function timeout %s: use whole seconds from 1s to %s",
+			name,
+			timeout,
+			maxFunctionTimeout,
+		)
 	}
 	receipts := MaxReceiveCount
 	if isFIFO(name) {
@@ -149,7 +154,12 @@ func CreateQueue(ctx context.Context, client *sqs.Client, name string, options *
 	}
 	queue := Queue{Name: name, DeadLetterName: DeadLetterName(name)}
 	var err error
-	queue.DeadLetterURL, queue.DeadLetterARN, err = createQueue(ctx, client, queue.DeadLetterName, DeadLetterAttributes(queue.DeadLetterName))
+	queue.DeadLetterURL, queue.DeadLetterARN, err = createQueue(
+		ctx,
+		client,
+		queue.DeadLetterName,
+		DeadLetterAttributes(queue.DeadLetterName),
+	)
 	if err != nil {
 		return Queue{}, err
 	}
@@ -180,7 +190,9 @@ func allowRedrive(ctx context.Context, client *sqs.Client, queue Queue) error {
 	return nil
 }
 
-func createQueue(ctx context.Context, client *sqs.Client, name string, attributes map[string]string) (url, arn string, err error) {
+func createQueue(
+	ctx context.Context, client *sqs.Client, name string, attributes map[string]string,
+) (url, arn string, err error) {
 	created, err := client.CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: aws.String(name), Attributes: attributes})
 	var exists *types.QueueNameExists
 	switch {

@@ -71,9 +71,12 @@ func TableInput(name string) *dynamodb.CreateTableInput {
 				Projection: &types.Projection{ProjectionType: types.ProjectionTypeKeysOnly},
 			},
 			{
-				IndexName:  aws.String(doneIndex),
-				KeySchema:  keySchema(donePartition, doneSort),
-				Projection: &types.Projection{ProjectionType: types.ProjectionTypeInclude, NonKeyAttributes: doneProjection()},
+				IndexName: aws.String(doneIndex),
+				KeySchema: keySchema(donePartition, doneSort),
+				Projection: &types.Projection{
+					ProjectionType:   types.ProjectionTypeInclude,
+					NonKeyAttributes: doneProjection(),
+				},
 			},
 		},
 		StreamSpecification: &types.StreamSpecification{
@@ -140,7 +143,11 @@ func checkDefinition(ctx context.Context, client *dynamodb.Client, name string) 
 	out, err := client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: aws.String(name)})
 	var missing *types.ResourceNotFoundException
 	if errors.As(err, &missing) {
-		return fmt.Errorf("table %q: %w: deploy template.yaml, or for local AWS run `make local-up`", name, ErrTableMissing)
+		return fmt.Errorf(
+			"table %q: %w: deploy template.yaml, or for local AWS run `make local-up`",
+			name,
+			ErrTableMissing,
+		)
 	}
 	if err != nil {
 		return fmt.Errorf("describe table %q: %w", name, err)

@@ -13,8 +13,13 @@ import (
 // differs says what is wrong and what to do. Keys cannot be changed in place and the rest is the template's to change,
 // so the advice is the same for every fault.
 func differs(name string, faults []string) error {
-	return fmt.Errorf("table %q: %w: %s; name another table, or create it anew from template.yaml (local AWS: `make local-down`, then `make local-up`)",
-		name, ErrTableDiffers, strings.Join(faults, "; "))
+	return fmt.Errorf(
+		"table %q: %w: %s; name another table, or create it anew from template.yaml (local AWS: `make local-down`, "+
+			"then `make local-up`)",
+		name,
+		ErrTableDiffers,
+		strings.Join(faults, "; "),
+	)
 }
 
 // tableFaults lists how a table differs from its definition, one plain phrase each, in a fixed order.
@@ -27,7 +32,10 @@ func tableFaults(want *dynamodb.CreateTableInput, got *types.TableDescription) [
 		faults = append(faults, fmt.Sprintf("it is %s, want ACTIVE", got.TableStatus))
 	}
 	attributes := attributeTypes(got.AttributeDefinitions)
-	if g, w := describeKeys(got.KeySchema, attributes), describeKeys(want.KeySchema, attributeTypes(want.AttributeDefinitions)); g != w {
+	if g, w := describeKeys(got.KeySchema, attributes), describeKeys(
+		want.KeySchema,
+		attributeTypes(want.AttributeDefinitions),
+	); g != w {
 		faults = append(faults, fmt.Sprintf("its keys are %s, want %s", g, w))
 	}
 	for _, index := range want.GlobalSecondaryIndexes {
@@ -55,7 +63,10 @@ func indexFaults(
 	if found.IndexStatus != types.IndexStatusActive && found.IndexStatus != types.IndexStatusUpdating {
 		faults = append(faults, fmt.Sprintf("index %q is %s, want ACTIVE", name, found.IndexStatus))
 	}
-	if g, w := describeKeys(found.KeySchema, attributes), describeKeys(index.KeySchema, attributeTypes(want.AttributeDefinitions)); g != w {
+	if g, w := describeKeys(found.KeySchema, attributes), describeKeys(
+		index.KeySchema,
+		attributeTypes(want.AttributeDefinitions),
+	); g != w {
 		faults = append(faults, fmt.Sprintf("index %q has keys %s, want %s", name, g, w))
 	}
 	if g, w := describeProjection(found.Projection), describeProjection(index.Projection); g != w {
@@ -66,7 +77,8 @@ func indexFaults(
 
 func ttlFault(ttl *types.TimeToLiveDescription) string {
 	switch {
-	case ttl == nil, ttl.TimeToLiveStatus == types.TimeToLiveStatusDisabled, ttl.TimeToLiveStatus == types.TimeToLiveStatusDisabling,
+	case ttl == nil, ttl.TimeToLiveStatus == types.TimeToLiveStatusDisabled,
+		ttl.TimeToLiveStatus == types.TimeToLiveStatusDisabling,
 		ttl.TimeToLiveStatus == "":
 		return fmt.Sprintf("its time to live is off, want attribute %q", TTLAttribute)
 	case aws.ToString(ttl.AttributeName) != TTLAttribute:

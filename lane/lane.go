@@ -58,7 +58,11 @@ func New(storage Storage, transport Transport, options *Options) (*Lane, error) 
 		options = &Options{}
 	}
 	l := &Lane{
-		Environment: options.Environment, Name: options.Name, Storage: storage, Transport: transport, OperatorReads: !options.NoOperatorReads,
+		Environment:       options.Environment,
+		Name:              options.Name,
+		Storage:           storage,
+		Transport:         transport,
+		OperatorReads:     !options.NoOperatorReads,
 		ProductionDurable: options.ProductionDurable,
 	}
 	if l.Name == "" {

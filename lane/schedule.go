@@ -89,11 +89,23 @@ func (c *CompleteOccurrenceCommand) Validate() error {
 		return err
 	}
 	if (len(c.RunIDs) > 0) == (c.Skipped != "") {
-		return malformed(nil, "a completion has either runs or a reason for skipping: %d runs, reason %q", len(c.RunIDs), c.Skipped)
+		return malformed(
+			nil,
+			"a completion has either runs or a reason for skipping: %d runs, reason %q",
+			len(c.RunIDs),
+			c.Skipped,
+		)
 	}
 	if c.Count != 0 || !c.First.IsZero() {
 		if c.Skipped == "" || c.Count < 2 || c.First.IsZero() || !c.First.Before(c.FireTime) {
-			return malformed(nil, "%d occurrences from %v to %v with reason %q are no skip of several", c.Count, c.First, c.FireTime, c.Skipped)
+			return malformed(
+				nil,
+				"%d occurrences from %v to %v with reason %q are no skip of several",
+				c.Count,
+				c.First,
+				c.FireTime,
+				c.Skipped,
+			)
 		}
 	}
 	for _, id := range c.RunIDs {

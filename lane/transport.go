@@ -96,7 +96,9 @@ type Receiver interface {
 	// context that handle gets does not end with ctx: the caller decides how long attempts may take to finish. queues
 	// are those to take wakeups of; one that is not bound is runlane.ErrConfigurationInvalid. Wakeups of queues that
 	// share a binding with them come too, and handle decides ([QueueCarrier]).
-	Receive(ctx context.Context, queues []runlane.QueueName, concurrency int, handle func(context.Context, Wakeup) error) error
+	Receive(
+		ctx context.Context, queues []runlane.QueueName, concurrency int, handle func(context.Context, Wakeup) error,
+	) error
 }
 
 // QueueCarrier is the optional ability to carry the wakeups of several queues with one binding. Without it each queue
@@ -107,7 +109,8 @@ type QueueCarrier interface {
 	Carrier(queue runlane.QueueName) (binding runlane.QueueName, ok bool)
 }
 
-// CarrierOf names the binding with which the transport carries a queue's wakeups. ok is false for a queue that has none.
+// CarrierOf names the binding with which the transport carries a queue's wakeups. ok is false for a queue that has
+// none.
 func CarrierOf(t Transport, queue runlane.QueueName) (binding runlane.QueueName, ok bool) {
 	if carrier, can := As[QueueCarrier](t); can {
 		return carrier.Carrier(queue)

@@ -94,7 +94,9 @@ func (UnimplementedStorage) ListRunsNeedingRedelivery(context.Context, *DueQuery
 }
 
 // ListRunsNeedingCancellationFinalization answers runlane.ErrCapabilityUnsupported.
-func (UnimplementedStorage) ListRunsNeedingCancellationFinalization(context.Context, *DueQuery) (*runlane.Page[RunRef], error) {
+func (UnimplementedStorage) ListRunsNeedingCancellationFinalization(
+	context.Context, *DueQuery,
+) (*runlane.Page[RunRef], error) {
 	return nil, unsupported("ListRunsNeedingCancellationFinalization")
 }
 
@@ -134,7 +136,9 @@ func (UnimplementedStorage) ListSchedules(context.Context, *PageQuery) (*runlane
 }
 
 // ClaimScheduleOccurrence answers runlane.ErrCapabilityUnsupported.
-func (UnimplementedStorage) ClaimScheduleOccurrence(context.Context, *ClaimOccurrenceCommand) (*OccurrenceClaim, error) {
+func (UnimplementedStorage) ClaimScheduleOccurrence(
+	context.Context, *ClaimOccurrenceCommand,
+) (*OccurrenceClaim, error) {
 	return nil, unsupported("ClaimScheduleOccurrence")
 }
 
@@ -144,7 +148,9 @@ func (UnimplementedStorage) CompleteScheduleOccurrence(context.Context, *Complet
 }
 
 // ListScheduleOccurrences answers runlane.ErrCapabilityUnsupported.
-func (UnimplementedStorage) ListScheduleOccurrences(context.Context, *OccurrenceQuery) (*runlane.Page[runlane.Occurrence], error) {
+func (UnimplementedStorage) ListScheduleOccurrences(
+	context.Context, *OccurrenceQuery,
+) (*runlane.Page[runlane.Occurrence], error) {
 	return nil, unsupported("ListScheduleOccurrences")
 }
 
@@ -169,7 +175,9 @@ func (UnimplementedStorage) MarkOutboxMessagesDeadLettered(context.Context, *Mar
 }
 
 // ListDeadLetters answers runlane.ErrCapabilityUnsupported.
-func (UnimplementedStorage) ListDeadLetters(context.Context, *DeadLetterQuery) (*runlane.Page[runlane.DeadLetter], error) {
+func (UnimplementedStorage) ListDeadLetters(
+	context.Context, *DeadLetterQuery,
+) (*runlane.Page[runlane.DeadLetter], error) {
 	return nil, unsupported("ListDeadLetters")
 }
 

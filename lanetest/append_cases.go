@@ -15,7 +15,11 @@ func appendCases() []storageCase {
 	return []storageCase{
 		{"AReaderOfTheRunFindsAllOfItsHistory", needsBoth(needsHistory, needsOutbox), appendSeenWhole},
 		{"WritesRunEventsAndOutboxTogether", needsBoth(needsHistory, needsOutbox), appendTogether},
-		{"ConflictWritesNothingAtAll", needsBoth(needsHistory, needsBoth(needsIdempotency, needsSingleton)), appendConflictWritesNothing},
+		{
+			"ConflictWritesNothingAtAll",
+			needsBoth(needsHistory, needsBoth(needsIdempotency, needsSingleton)),
+			appendConflictWritesNothing,
+		},
 		{"StaleSequenceIsReportedBeforeAnythingElse", needsLeases, appendStaleFirst},
 		{"ExistingRunIDOnCreationIsASequenceConflict", nil, appendExistingID},
 		{"LeaseTokenIsJudgedAfterTheSequence", needsLeases, appendTokenAfterSequence},
@@ -33,14 +37,17 @@ func appendCases() []storageCase {
 
 func appendTogether(t *testing.T, b *bundle) {
 	c := b.Creation(t, noon, RunOptions{
-		ConcurrencyKey: "customer:7", Meta: map[string]string{"by": "test"}, TraceCarrier: map[string]string{"traceparent": "00-1"},
-		Source: runlane.Source{Type: runlane.SourceRerun, RunID: "run_before"},
+		ConcurrencyKey: "customer:7",
+		Meta:           map[string]string{"by": "test"},
+		TraceCarrier:   map[string]string{"traceparent": "00-1"},
+		Source:         runlane.Source{Type: runlane.SourceRerun, RunID: "run_before"},
 	})
 	commit := b.append(c)
 	equal(t, "run of the commit", c.Projected, commit.Run)
 	equal(t, "run read", c.Projected, b.get(c.Projected.ID))
 	history := b.history(c.Key())
-	if len(history) != 2 || history[0].Type() != runlane.EventCreated || history[1].Type() != runlane.EventDeliveryRequested {
+	if len(history) != 2 || history[0].Type() != runlane.EventCreated ||
+		history[1].Type() != runlane.EventDeliveryRequested {
 		t.Fatalf("history is %v", history)
 	}
 	if len(commit.Outbox) != 1 || commit.Outbox[0].ID == "" || commit.Outbox[0].Status != lane.OutboxPending {
@@ -55,7 +62,11 @@ func appendTogether(t *testing.T, b *bundle) {
 // The idempotency key is free and would be taken, the singleton key is held: nothing of the creation may stay.
 func appendConflictWritesNothing(t *testing.T, b *bundle) {
 	holder := b.create(noon, RunOptions{SingletonKey: "one"})
-	loser := b.Creation(t, noon, RunOptions{SingletonKey: "one", IdempotencyKey: "free", Retention: runlane.KeyRetention{TTL: time.Hour}})
+	loser := b.Creation(t, noon, RunOptions{
+		SingletonKey:   "one",
+		IdempotencyKey: "free",
+		Retention:      runlane.KeyRetention{TTL: time.Hour},
+	})
 	_, err := b.storage.AppendRunEvents(b.ctx(), loser)
 	wantConflict(t, err, runlane.ConflictSingletonKey, holder.ID)
 
@@ -70,7 +81,11 @@ func appendConflictWritesNothing(t *testing.T, b *bundle) {
 			}
 		}
 	}
-	again := b.create(noon, RunOptions{ID: loser.Projected.ID, IdempotencyKey: "free", Retention: runlane.KeyRetention{TTL: time.Hour}})
+	again := b.create(noon, RunOptions{
+		ID:             loser.Projected.ID,
+		IdempotencyKey: "free",
+		Retention:      runlane.KeyRetention{TTL: time.Hour},
+	})
 	if n := len(b.history(b.key(again.ID))); n != 2 {
 		t.Fatalf("history has %d events, want the 2 of the second creation", n)
 	}
@@ -113,7 +128,10 @@ func appendExistingID(t *testing.T, b *bundle) {
 	run := b.create(noon, o)
 	for name, payload := range map[string]string{"the same": `{}`, "another payload": `{"x":1}`} {
 		o.Payload = []byte(payload)
-		if _, err := b.storage.AppendRunEvents(b.ctx(), b.Creation(t, noon, o)); !isConflict(err, runlane.ConflictEventSequence) {
+		if _, err := b.storage.AppendRunEvents(
+			b.ctx(),
+			b.Creation(t, noon, o),
+		); !isConflict(err, runlane.ConflictEventSequence) {
 			t.Errorf("%s: error is %v, want conflict %q", name, err, runlane.ConflictEventSequence)
 		}
 	}
@@ -155,8 +173,10 @@ func appendMalformed(t *testing.T, b *bundle) {
 		"event of another environment": func(c *lane.AppendCommand) {
 			c.Events[0].Environment = "elsewhere"
 		},
-		"event without a body":  func(c *lane.AppendCommand) { c.Events[0].Body = nil },
-		"event of unknown type": func(c *lane.AppendCommand) { c.Events[0].Body = &runlane.UnknownEvent{Type: "run.dreamt"} },
+		"event without a body": func(c *lane.AppendCommand) { c.Events[0].Body = nil },
+		"event of unknown type": func(c *lane.AppendCommand) {
+			c.Events[0].Body = &runlane.UnknownEvent{Type: "run.dreamt"}
+		},
 		"a second creation": func(c *lane.AppendCommand) {
 			c.Events[0].Body = &runlane.RunCreated{TaskID: TaskID, Queue: Queue}
 		},
@@ -189,15 +209,24 @@ func appendReturnsListed(t *testing.T, b *bundle) {
 	var returned []runlane.EventRecord
 	commit := b.append(b.Creation(t, noon, RunOptions{Meta: map[string]string{"k": "v"}, Payload: []byte(`{"a": 1}`)}))
 	returned = append(returned, commit.Events...)
-	acquired := must(b.storage.ClaimRunLease(b.ctx(), b.Claim(t, commit.Run, noon, noon.Add(time.Minute), b.NewToken())))(t)
+	acquired := must(b.storage.ClaimRunLease(
+		b.ctx(),
+		b.Claim(t, commit.Run, noon, noon.Add(time.Minute), b.NewToken()),
+	))(t)
 	returned = append(returned, acquired.Commit.Events...)
-	commit = must(b.storage.HeartbeatRunLease(b.ctx(), b.Heartbeat(t, acquired.Commit.Run, noon.Add(time.Second), noon.Add(2*time.Minute))))(t)
+	commit = must(b.storage.HeartbeatRunLease(
+		b.ctx(),
+		b.Heartbeat(t, acquired.Commit.Run, noon.Add(time.Second), noon.Add(2*time.Minute)),
+	))(t)
 	returned = append(returned, commit.Events...)
 	c := b.Append(t, commit.Run, noon.Add(2*time.Second), Retried(commit.Run, noon.Add(time.Hour)))
 	c.Events[0].Meta = map[string]string{"why": "it broke"}
 	commit = b.append(c)
 	returned = append(returned, commit.Events...)
-	returned = append(returned, b.append(b.Append(t, commit.Run, noon.Add(3*time.Second), &runlane.RunCancelled{Reason: "enough"})).Events...)
+	returned = append(
+		returned,
+		b.append(b.Append(t, commit.Run, noon.Add(3*time.Second), &runlane.RunCancelled{Reason: "enough"})).Events...,
+	)
 
 	equal(t, "listed events", returned, b.history(b.key(commit.Run.ID)))
 	ids := map[string]bool{}
@@ -212,10 +241,13 @@ func appendReturnsListed(t *testing.T, b *bundle) {
 func appendSeveral(t *testing.T, b *bundle) {
 	// created, claimed and started together: how an inline attempt begins.
 	c := b.Creation(t, noon, RunOptions{NoDelivery: true})
-	rest := b.Transition(t, c.Projected, noon, Claimed(b.NewToken(), noon.Add(time.Minute)), &runlane.RunStarted{Attempt: 1})
+	rest := b.Transition(t, c.Projected, noon, Claimed(b.NewToken(), noon.Add(time.Minute)), &runlane.RunStarted{
+		Attempt: 1,
+	})
 	c.Events, c.Projected = append(c.Events, rest.Events...), rest.Projected
 	commit := b.append(c)
-	if commit.Run.EventSequence != 3 || commit.Run.Status != runlane.StatusRunning || len(commit.Events) != 3 || len(commit.Outbox) != 0 {
+	if commit.Run.EventSequence != 3 || commit.Run.Status != runlane.StatusRunning || len(commit.Events) != 3 ||
+		len(commit.Outbox) != 0 {
 		t.Fatalf("commit is %+v", commit)
 	}
 	equal(t, "listed events", commit.Events, b.history(c.Key()))
@@ -242,7 +274,9 @@ func appendRace(t *testing.T, b *bundle) {
 		at := noon.Add(time.Duration(i+1) * time.Second)
 		commands[i] = b.Append(t, run, at, Delivery(run, at, at))
 	}
-	winners, others := race(callers, func(i int) (*lane.Commit, error) { return b.storage.AppendRunEvents(b.ctx(), commands[i]) })
+	winners, others := race(callers, func(i int) (*lane.Commit, error) {
+		return b.storage.AppendRunEvents(b.ctx(), commands[i])
+	})
 	if len(winners) != 1 {
 		t.Fatalf("%d of %d commands at one sequence were committed", len(winners), callers)
 	}
@@ -256,7 +290,11 @@ func appendRace(t *testing.T, b *bundle) {
 func appendWithoutPayload(t *testing.T, b *bundle) {
 	payload := []byte(`{"keep": "me"}`)
 	run := b.create(noon, RunOptions{Payload: payload})
-	lean := must(b.storage.GetRuns(b.ctx(), &lane.RunsQuery{Environment: b.env, IDs: []runlane.RunID{run.ID}, WithoutPayload: true}))(t)
+	lean := must(b.storage.GetRuns(b.ctx(), &lane.RunsQuery{
+		Environment:    b.env,
+		IDs:            []runlane.RunID{run.ID},
+		WithoutPayload: true,
+	}))(t)
 	if len(lean) != 1 || lean[0].Payload != nil {
 		t.Fatalf("runs without payload: %+v", lean)
 	}
@@ -274,68 +312,18 @@ func appendWithoutRecords(t *testing.T, b *bundle) {
 	b.remember(c.Projected)
 	history := b.history(c.Key())
 	if len(history) != len(c.Events) || len(commit.Outbox) != 1 || commit.Outbox[0].Wakeup.RunID != c.Projected.ID {
-		t.Fatalf("%d events were written and %d rows returned, want %d and 1", len(history), len(commit.Outbox), len(c.Events))
+		t.Fatalf(
+			"%d events were written and %d rows returned, want %d and 1",
+			len(history),
+			len(commit.Outbox),
+			len(c.Events),
+		)
 	}
 	if commit.Run != nil {
 		equal(t, "run returned all the same", b.get(c.Projected.ID), commit.Run)
 	}
 	if commit.Events != nil {
 		equal(t, "events returned all the same", history, commit.Events)
-	}
-}
-
-// docs/internals/contract.md, Events: a reader finds events that a newer version wrote.
-func appendUnknown(t *testing.T, b *bundle) {
-	run := b.create(noon, RunOptions{})
-	if b.h.PlantUnknownEvent == nil {
-		return // only storages that can plant one are asked
-	}
-	unknown := runlane.UnknownEvent{Type: "run.dreamt", Data: []byte(`{"of": ["sheep"]}`)}
-	b.h.PlantUnknownEvent(t, b.storage, b.key(run.ID), unknown)
-	history := b.history(b.key(run.ID))
-	last := history[len(history)-1]
-	got, ok := last.Body.(*runlane.UnknownEvent)
-	if !ok || got.Type != unknown.Type || last.Type() != unknown.Type || string(got.Data) != string(unknown.Data) {
-		t.Fatalf("unknown event is listed as %T %+v", last.Body, last.Body)
-	}
-}
-
-func appendMillis(t *testing.T, b *bundle) {
-	zone := time.FixedZone("elsewhere", 5*3600+1800)
-	odd := func(d time.Duration) time.Time { return noon.Add(d).In(zone).Add(999_999 * time.Nanosecond) }
-	check := func(what string, got, want time.Time) {
-		t.Helper()
-		if !got.Equal(want) || got.Location() != time.UTC {
-			t.Errorf("%s is %s, want %s", what, got, want)
-		}
-	}
-	c := b.Creation(t, odd(0), RunOptions{
-		RunAt: odd(time.Minute), Source: runlane.Source{Type: runlane.SourceSchedule, ScheduleID: "s", FireTime: odd(-time.Minute)},
-	})
-	run := b.append(c).Run
-	run = b.claim(run, odd(2*time.Minute), odd(3*time.Minute))
-	b.push(run, odd(2*time.Minute+time.Second), Retried(run, odd(time.Hour)))
-
-	stored := b.get(run.ID)
-	check("createdAt", stored.CreatedAt, noon)
-	check("startedAt", stored.StartedAt, noon.Add(2*time.Minute))
-	check("updatedAt", stored.UpdatedAt, noon.Add(2*time.Minute+time.Second))
-	check("runAt", stored.RunAt, noon.Add(time.Hour))
-	check("source.fireTime", stored.Source.FireTime, noon.Add(-time.Minute))
-	for _, r := range b.history(b.key(run.ID)) {
-		check(string(r.Type())+".occurredAt", r.OccurredAt, runlane.UTCMillis(r.OccurredAt))
-		switch body := r.Body.(type) {
-		case *runlane.RunCreated:
-			check("runAt of the creation", body.RunAt, noon.Add(time.Minute))
-		case *runlane.RunDeliveryRequested:
-			check("availableAt", body.Delivery.AvailableAt, noon.Add(time.Minute))
-			check("requestedAt", body.Delivery.RequestedAt, noon)
-		case *runlane.RunLeaseClaimed:
-			check("lease", body.Lease.ExpiresAt, noon.Add(3*time.Minute))
-		case *runlane.RunRetryScheduled:
-			check("retryAt", body.RetryAt, noon.Add(time.Hour))
-		default: // has no instant besides the header's
-		}
 	}
 }
 

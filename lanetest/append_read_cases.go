@@ -66,3 +66,59 @@ func (b *bundle) seenWhole(id runlane.RunID) error {
 		return nil
 	}
 }
+
+// docs/internals/contract.md, Events: a reader finds events that a newer version wrote.
+func appendUnknown(t *testing.T, b *bundle) {
+	run := b.create(noon, RunOptions{})
+	if b.h.PlantUnknownEvent == nil {
+		return // only storages that can plant one are asked
+	}
+	unknown := runlane.UnknownEvent{Type: "run.dreamt", Data: []byte(`{"of": ["sheep"]}`)}
+	b.h.PlantUnknownEvent(t, b.storage, b.key(run.ID), unknown)
+	history := b.history(b.key(run.ID))
+	last := history[len(history)-1]
+	got, ok := last.Body.(*runlane.UnknownEvent)
+	if !ok || got.Type != unknown.Type || last.Type() != unknown.Type || string(got.Data) != string(unknown.Data) {
+		t.Fatalf("unknown event is listed as %T %+v", last.Body, last.Body)
+	}
+}
+
+func appendMillis(t *testing.T, b *bundle) {
+	zone := time.FixedZone("elsewhere", 5*3600+1800)
+	odd := func(d time.Duration) time.Time { return noon.Add(d).In(zone).Add(999_999 * time.Nanosecond) }
+	check := func(what string, got, want time.Time) {
+		t.Helper()
+		if !got.Equal(want) || got.Location() != time.UTC {
+			t.Errorf("%s is %s, want %s", what, got, want)
+		}
+	}
+	c := b.Creation(t, odd(0), RunOptions{
+		RunAt:  odd(time.Minute),
+		Source: runlane.Source{Type: runlane.SourceSchedule, ScheduleID: "s", FireTime: odd(-time.Minute)},
+	})
+	run := b.append(c).Run
+	run = b.claim(run, odd(2*time.Minute), odd(3*time.Minute))
+	b.push(run, odd(2*time.Minute+time.Second), Retried(run, odd(time.Hour)))
+
+	stored := b.get(run.ID)
+	check("createdAt", stored.CreatedAt, noon)
+	check("startedAt", stored.StartedAt, noon.Add(2*time.Minute))
+	check("updatedAt", stored.UpdatedAt, noon.Add(2*time.Minute+time.Second))
+	check("runAt", stored.RunAt, noon.Add(time.Hour))
+	check("source.fireTime", stored.Source.FireTime, noon.Add(-time.Minute))
+	for _, r := range b.history(b.key(run.ID)) {
+		check(string(r.Type())+".occurredAt", r.OccurredAt, runlane.UTCMillis(r.OccurredAt))
+		switch body := r.Body.(type) {
+		case *runlane.RunCreated:
+			check("runAt of the creation", body.RunAt, noon.Add(time.Minute))
+		case *runlane.RunDeliveryRequested:
+			check("availableAt", body.Delivery.AvailableAt, noon.Add(time.Minute))
+			check("requestedAt", body.Delivery.RequestedAt, noon)
+		case *runlane.RunLeaseClaimed:
+			check("lease", body.Lease.ExpiresAt, noon.Add(3*time.Minute))
+		case *runlane.RunRetryScheduled:
+			check("retryAt", body.RetryAt, noon.Add(time.Hour))
+		default: // has no instant besides the header's
+		}
+	}
+}

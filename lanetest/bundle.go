@@ -114,8 +114,13 @@ func (b *bundle) get(id runlane.RunID) *runlane.Run {
 // history reads all events of a run.
 func (b *bundle) history(key lane.RunKey) []runlane.EventRecord {
 	b.t.Helper()
-	q := &lane.EventQuery{PageQuery: lane.PageQuery{Environment: key.Environment, Limit: runlane.MaxPageLimit}, RunID: key.RunID}
-	return collect(b.t, &q.PageQuery, func() (*runlane.Page[runlane.EventRecord], error) { return b.storage.ListRunEvents(b.ctx(), q) })
+	q := &lane.EventQuery{
+		PageQuery: lane.PageQuery{Environment: key.Environment, Limit: runlane.MaxPageLimit},
+		RunID:     key.RunID,
+	}
+	return collect(b.t, &q.PageQuery, func() (*runlane.Page[runlane.EventRecord], error) {
+		return b.storage.ListRunEvents(b.ctx(), q)
+	})
 }
 
 // outbox claims what is due, at most limit rows in one call.
@@ -184,7 +189,10 @@ func (b *bundle) verify() {
 	for _, environment := range environments {
 		b.eventually(func() string {
 			q := &lane.PageQuery{Environment: environment}
-			return difference(nil, collect(b.t, q, func() (*runlane.Page[lane.Violation], error) { return checker.Check(b.ctx(), q) }))
+			return difference(
+				nil,
+				collect(b.t, q, func() (*runlane.Page[lane.Violation], error) { return checker.Check(b.ctx(), q) }),
+			)
 		})
 	}
 }

@@ -91,8 +91,18 @@ func ownerBytes(t *testing.T, b *bundle) {
 		b.create(time.Now(), RunOptions{
 			IdempotencyKey: name, SingletonKey: name, Retention: runlane.KeyRetention{TTL: time.Hour}, Payload: payload,
 		})
-		wantBytes(t, name+", GetRunByIdempotencyKey", payload, must(b.storage.GetRunByIdempotencyKey(b.ctx(), b.owner(name)))(t).Payload)
-		wantBytes(t, name+", GetRunBySingletonKey", payload, must(b.storage.GetRunBySingletonKey(b.ctx(), b.owner(name)))(t).Payload)
+		wantBytes(
+			t,
+			name+", GetRunByIdempotencyKey",
+			payload,
+			must(b.storage.GetRunByIdempotencyKey(b.ctx(), b.owner(name)))(t).Payload,
+		)
+		wantBytes(
+			t,
+			name+", GetRunBySingletonKey",
+			payload,
+			must(b.storage.GetRunBySingletonKey(b.ctx(), b.owner(name)))(t).Payload,
+		)
 	}
 }
 

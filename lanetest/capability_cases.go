@@ -15,7 +15,11 @@ func capabilityCases() []storageCase {
 	return []storageCase{
 		{"AreThoseDeclared", nil, capabilitiesDeclared},
 		{"MissingOnesAnswerCapabilityUnsupported", nil, capabilitiesHonest},
-		{"BoundedQueuesAreRefusedWhereTheyAreNotEnforced", func(c lane.StorageCapabilities) bool { return !c.EnforcesQueueConcurrency }, boundedRefused},
+		{
+			"BoundedQueuesAreRefusedWhereTheyAreNotEnforced",
+			func(c lane.StorageCapabilities) bool { return !c.EnforcesQueueConcurrency },
+			boundedRefused,
+		},
 		{"EndedContextIsOperationCancelledAndWritesNothing", nil, endedContext},
 	}
 }
@@ -51,31 +55,70 @@ func capabilitiesHonest(t *testing.T, b *bundle) {
 	}{
 		{"ClaimsScheduleOccurrences", c.ClaimsScheduleOccurrences, "ClaimScheduleOccurrence", func() error {
 			return first(s.ClaimScheduleOccurrence(ctx, &lane.ClaimOccurrenceCommand{
-				ScheduleKey: schedule, OccurrenceID: "occ_1", FireTime: noon, At: noon, ClaimUntil: noon.Add(time.Minute),
+				ScheduleKey:  schedule,
+				OccurrenceID: "occ_1",
+				FireTime:     noon,
+				At:           noon,
+				ClaimUntil:   noon.Add(time.Minute),
 			}))
 		}},
 		{"ClaimsScheduleOccurrences", c.ClaimsScheduleOccurrences, "CompleteScheduleOccurrence", func() error {
 			return s.CompleteScheduleOccurrence(ctx, &lane.CompleteOccurrenceCommand{
-				ScheduleKey: schedule, OccurrenceID: "occ_1", FireTime: noon, Token: "x", RunIDs: []runlane.RunID{"run_1"},
+				ScheduleKey:  schedule,
+				OccurrenceID: "occ_1",
+				FireTime:     noon,
+				Token:        "x",
+				RunIDs:       []runlane.RunID{"run_1"},
 			})
 		}},
 		{"ClaimsScheduleOccurrences", c.ClaimsScheduleOccurrences, "ListScheduleOccurrences", func() error {
-			return first(s.ListScheduleOccurrences(ctx, &lane.OccurrenceQuery{PageQuery: page, ScheduleID: schedule.ScheduleID}))
+			return first(s.ListScheduleOccurrences(ctx, &lane.OccurrenceQuery{
+				PageQuery:  page,
+				ScheduleID: schedule.ScheduleID,
+			}))
 		}},
 		{"KeepsSchedules", c.KeepsSchedules, "PutSchedule", func() error {
-			return first(s.PutSchedule(ctx, &lane.PutScheduleCommand{Environment: b.env, Record: runlane.ScheduleRecord{ID: schedule.ScheduleID}}))
+			return first(s.PutSchedule(ctx, &lane.PutScheduleCommand{
+				Environment: b.env,
+				Record:      runlane.ScheduleRecord{ID: schedule.ScheduleID},
+			}))
 		}},
-		{"KeepsSchedules", c.KeepsSchedules, "GetSchedule", func() error { return first(s.GetSchedule(ctx, schedule)) }},
-		{"KeepsSchedules", c.KeepsSchedules, "ListSchedules", func() error { return first(s.ListSchedules(ctx, &page)) }},
+		{
+			"KeepsSchedules",
+			c.KeepsSchedules,
+			"GetSchedule",
+			func() error { return first(s.GetSchedule(ctx, schedule)) },
+		},
+		{
+			"KeepsSchedules",
+			c.KeepsSchedules,
+			"ListSchedules",
+			func() error { return first(s.ListSchedules(ctx, &page)) },
+		},
 		{"EnforcesQueueConcurrency", c.EnforcesQueueConcurrency, "ListRunsNeedingDispatch", func() error {
 			return first(s.ListRunsNeedingDispatch(ctx, &lane.DueQuery{PageQuery: page, At: noon}))
 		}},
 		{"EnforcesQueueConcurrency", c.EnforcesQueueConcurrency, "ReserveRunDispatch", func() error {
 			return first(s.ReserveRunDispatch(ctx, &lane.ReserveCommand{Transition: run.Transition, At: noon}))
 		}},
-		{"EnforcesIdempotency", c.EnforcesIdempotency, "GetRunByIdempotencyKey", func() error { return first(s.GetRunByIdempotencyKey(ctx, owner)) }},
-		{"EnforcesIdempotency", c.EnforcesIdempotency, "ResetIdempotencyKey", func() error { return s.ResetIdempotencyKey(ctx, owner) }},
-		{"EnforcesSingleton", c.EnforcesSingleton, "GetRunBySingletonKey", func() error { return first(s.GetRunBySingletonKey(ctx, owner)) }},
+		{
+			"EnforcesIdempotency",
+			c.EnforcesIdempotency,
+			"GetRunByIdempotencyKey",
+			func() error { return first(s.GetRunByIdempotencyKey(ctx, owner)) },
+		},
+		{
+			"EnforcesIdempotency",
+			c.EnforcesIdempotency,
+			"ResetIdempotencyKey",
+			func() error { return s.ResetIdempotencyKey(ctx, owner) },
+		},
+		{
+			"EnforcesSingleton",
+			c.EnforcesSingleton,
+			"GetRunBySingletonKey",
+			func() error { return first(s.GetRunBySingletonKey(ctx, owner)) },
+		},
 		{"LeasesRuns", c.LeasesRuns, "ClaimRunLease", func() error {
 			return first(s.ClaimRunLease(ctx, &lane.ClaimCommand{Transition: run.Transition, At: noon}))
 		}},
@@ -95,10 +138,18 @@ func capabilitiesHonest(t *testing.T, b *bundle) {
 			return first(s.ListRunsNeedingCancellationFinalization(ctx, &lane.DueQuery{PageQuery: page, At: noon}))
 		}},
 		{"PersistsOutbox", c.PersistsOutbox, "MarkOutboxMessagesPublished", func() error {
-			return s.MarkOutboxMessagesPublished(ctx, &lane.MarkPublishedCommand{Environment: b.env, At: noon, Messages: []lane.OutboxRef{stale}})
+			return s.MarkOutboxMessagesPublished(ctx, &lane.MarkPublishedCommand{
+				Environment: b.env,
+				At:          noon,
+				Messages:    []lane.OutboxRef{stale},
+			})
 		}},
 		{"PersistsOutbox", c.PersistsOutbox, "MarkOutboxMessagesFailed", func() error {
-			return s.MarkOutboxMessagesFailed(ctx, &lane.MarkFailedCommand{Environment: b.env, At: noon, Messages: []lane.OutboxFailure{{OutboxRef: stale}}})
+			return s.MarkOutboxMessagesFailed(ctx, &lane.MarkFailedCommand{
+				Environment: b.env,
+				At:          noon,
+				Messages:    []lane.OutboxFailure{{OutboxRef: stale}},
+			})
 		}},
 		{"PersistsOutbox", c.PersistsOutbox, "MarkOutboxMessagesDeadLettered", func() error {
 			return s.MarkOutboxMessagesDeadLettered(ctx, &lane.MarkDeadLetteredCommand{
@@ -106,7 +157,11 @@ func capabilitiesHonest(t *testing.T, b *bundle) {
 			})
 		}},
 		{"PersistsOutbox", c.PersistsOutbox, "ClaimOutboxMessages", func() error {
-			return first(s.ClaimOutboxMessages(ctx, &lane.ClaimOutboxCommand{Environment: b.env, At: noon, ClaimUntil: noon.Add(claimTime)}))
+			return first(s.ClaimOutboxMessages(ctx, &lane.ClaimOutboxCommand{
+				Environment: b.env,
+				At:          noon,
+				ClaimUntil:  noon.Add(claimTime),
+			}))
 		}},
 		{"FindsLostWakeups", c.FindsLostWakeups, "ListRunsNeedingRedelivery", func() error {
 			return first(s.ListRunsNeedingRedelivery(ctx, &lane.DueQuery{PageQuery: page, At: noon}))
@@ -115,12 +170,21 @@ func capabilitiesHonest(t *testing.T, b *bundle) {
 			return first(s.ListDeadLetters(ctx, &lane.DeadLetterQuery{PageQuery: page}))
 		}},
 		{"KeepsDeadLetters", c.KeepsDeadLetters, "RequeueDeadLetters", func() error {
-			return first(s.RequeueDeadLetters(ctx, &lane.RequeueCommand{Environment: b.env, IDs: []string{"x"}, At: noon}))
+			return first(s.RequeueDeadLetters(ctx, &lane.RequeueCommand{
+				Environment: b.env,
+				IDs:         []string{"x"},
+				At:          noon,
+			}))
 		}},
 		{"PrunesRuns", c.PrunesRuns, "PruneRuns", func() error {
 			return first(s.PruneRuns(ctx, &lane.PruneCommand{PageQuery: page, OlderThan: noon}))
 		}},
-		{"ReadsRunHistory", c.ReadsRunHistory, "ListRuns", func() error { return first(s.ListRuns(ctx, &lane.RunQuery{PageQuery: page})) }},
+		{
+			"ReadsRunHistory",
+			c.ReadsRunHistory,
+			"ListRuns",
+			func() error { return first(s.ListRuns(ctx, &lane.RunQuery{PageQuery: page})) },
+		},
 		{"ReadsRunHistory", c.ReadsRunHistory, "ListRunEvents", func() error {
 			return first(s.ListRunEvents(ctx, &lane.EventQuery{PageQuery: page, RunID: "run_1"}))
 		}},
@@ -172,13 +236,20 @@ func endedContext(t *testing.T, b *bundle) {
 	_, err = b.storage.GetRun(b.ctx(), c.Key())
 	wantError(t, err, runlane.ErrRunNotFound)
 	if b.h.Capabilities.LeasesRuns {
-		_, err = b.storage.ListRunnableRuns(ctx, &lane.DueQuery{PageQuery: lane.PageQuery{Environment: b.env}, At: noon})
+		_, err = b.storage.ListRunnableRuns(ctx, &lane.DueQuery{
+			PageQuery: lane.PageQuery{Environment: b.env},
+			At:        noon,
+		})
 		wantError(t, err, runlane.ErrOperationCancelled)
 		_, err = b.storage.ClaimRunLease(ctx, b.Claim(t, run, noon, noon.Add(time.Minute), b.NewToken()))
 		wantError(t, err, runlane.ErrOperationCancelled)
 	}
 	if b.h.Capabilities.PersistsOutbox {
-		_, err = b.storage.ClaimOutboxMessages(ctx, &lane.ClaimOutboxCommand{Environment: b.env, At: noon, ClaimUntil: noon.Add(claimTime)})
+		_, err = b.storage.ClaimOutboxMessages(ctx, &lane.ClaimOutboxCommand{
+			Environment: b.env,
+			At:          noon,
+			ClaimUntil:  noon.Add(claimTime),
+		})
 		wantError(t, err, runlane.ErrOperationCancelled)
 	}
 	equal(t, "run after refused commands", run, b.get(run.ID))

@@ -57,23 +57,38 @@ func (b *bundle) tasks(env runlane.Environment, limit int) []lane.TaskRecord {
 // plainTask is the least that a definition has.
 func plainTask(id runlane.TaskID) lane.TaskRecord {
 	return lane.TaskRecord{
-		ID: id, Queue: runlane.DefaultQueue, IdempotencyTTL: runlane.DefaultIdempotencyTTL, MaxAttempts: 1, SeenAt: noon,
+		ID:             id,
+		Queue:          runlane.DefaultQueue,
+		IdempotencyTTL: runlane.DefaultIdempotencyTTL,
+		MaxAttempts:    1,
+		SeenAt:         noon,
 	}
 }
 
 // fullTask has every field set.
 func fullTask(id runlane.TaskID) lane.TaskRecord {
 	return lane.TaskRecord{
-		ID: id, Queue: runlane.Queue{Name: "orders – süd", Concurrency: runlane.MaxQueueConcurrency, DispatchTimeout: 90*time.Second + 1},
-		IdempotencyTTL: runlane.WhileActive, Keys: runlane.TaskKeys{Concurrency: true, Idempotency: true, Singleton: true}, MaxAttempts: 7,
-		Backoff: "exponential, \"1s\" to 5m – ±20 %", Timeout: math.MaxInt64, ErrorMessages: true, SeenAt: noon,
+		ID: id,
+		Queue: runlane.Queue{
+			Name:            "orders – süd",
+			Concurrency:     runlane.MaxQueueConcurrency,
+			DispatchTimeout: 90*time.Second + 1,
+		},
+		IdempotencyTTL: runlane.WhileActive,
+		Keys:           runlane.TaskKeys{Concurrency: true, Idempotency: true, Singleton: true},
+		MaxAttempts:    7,
+		Backoff:        "exponential, \"1s\" to 5m – ±20 %",
+		Timeout:        math.MaxInt64,
+		ErrorMessages:  true,
+		SeenAt:         noon,
 	}
 }
 
 func catalogRoundTrip(t *testing.T, b *bundle) {
 	equal(t, "tasks at first", nil, b.tasks(b.env, 0))
 	fine := fullTask("fine")
-	fine.SeenAt = noon.Add(456 * time.Microsecond).In(time.FixedZone("elsewhere", 5*60*60)) // cut off at the millisecond
+	// cut off at the millisecond
+	fine.SeenAt = noon.Add(456 * time.Microsecond).In(time.FixedZone("elsewhere", 5*60*60))
 	fine.Timeout, fine.IdempotencyTTL = time.Nanosecond, 36*time.Hour+1
 	want := []lane.TaskRecord{fine, fullTask("full"), plainTask("plain")}
 	for i, keys := range []runlane.TaskKeys{{Concurrency: true}, {Idempotency: true}, {Singleton: true}} {
@@ -161,14 +176,16 @@ func catalogMalformed(t *testing.T, b *bundle) {
 		return r
 	}
 	for name, record := range map[string]lane.TaskRecord{
-		"no id":                changed(func(r *lane.TaskRecord) { r.ID = "" }),
-		"an id with a colon":   changed(func(r *lane.TaskRecord) { r.ID = "a:b" }),
-		"no queue":             changed(func(r *lane.TaskRecord) { r.Queue = runlane.Queue{} }),
-		"a negative limit":     changed(func(r *lane.TaskRecord) { r.Queue.Concurrency = -1 }),
-		"no TTL":               changed(func(r *lane.TaskRecord) { r.IdempotencyTTL = 0 }),
-		"a negative TTL":       changed(func(r *lane.TaskRecord) { r.IdempotencyTTL = -time.Hour }),
-		"no attempt":           changed(func(r *lane.TaskRecord) { r.MaxAttempts = 0 }),
-		"a long backoff":       changed(func(r *lane.TaskRecord) { r.Backoff = strings.Repeat("x", lane.MaxBackoffText+1) }),
+		"no id":              changed(func(r *lane.TaskRecord) { r.ID = "" }),
+		"an id with a colon": changed(func(r *lane.TaskRecord) { r.ID = "a:b" }),
+		"no queue":           changed(func(r *lane.TaskRecord) { r.Queue = runlane.Queue{} }),
+		"a negative limit":   changed(func(r *lane.TaskRecord) { r.Queue.Concurrency = -1 }),
+		"no TTL":             changed(func(r *lane.TaskRecord) { r.IdempotencyTTL = 0 }),
+		"a negative TTL":     changed(func(r *lane.TaskRecord) { r.IdempotencyTTL = -time.Hour }),
+		"no attempt":         changed(func(r *lane.TaskRecord) { r.MaxAttempts = 0 }),
+		"a long backoff": changed(func(r *lane.TaskRecord) {
+			r.Backoff = strings.Repeat("x", lane.MaxBackoffText+1)
+		}),
 		"a backoff of no text": changed(func(r *lane.TaskRecord) { r.Backoff = "\xff" }),
 		"a negative timeout":   changed(func(r *lane.TaskRecord) { r.Timeout = -1 }),
 		"never seen":           changed(func(r *lane.TaskRecord) { r.SeenAt = time.Time{} }),
@@ -185,7 +202,10 @@ func catalogApart(t *testing.T, b *bundle) {
 	b.putTask(fullTask("task"))
 	elsewhere := b.env + "-elsewhere"
 	equal(t, "tasks elsewhere", nil, b.tasks(elsewhere, 0))
-	if err := b.catalog().PutTask(b.ctx(), &lane.PutTaskCommand{Environment: elsewhere, Record: plainTask("task")}); err != nil {
+	if err := b.catalog().PutTask(b.ctx(), &lane.PutTaskCommand{
+		Environment: elsewhere,
+		Record:      plainTask("task"),
+	}); err != nil {
 		t.Fatal(err)
 	}
 	equal(t, "tasks elsewhere", []lane.TaskRecord{plainTask("task")}, b.tasks(elsewhere, 0))
@@ -207,7 +227,11 @@ func catalogCopies(t *testing.T, b *bundle) {
 func catalogEndedContext(t *testing.T, b *bundle) {
 	ctx, cancel := context.WithCancel(b.ctx())
 	cancel()
-	wantError(t, b.catalog().PutTask(ctx, &lane.PutTaskCommand{Environment: b.env, Record: plainTask("task")}), runlane.ErrOperationCancelled)
+	wantError(
+		t,
+		b.catalog().PutTask(ctx, &lane.PutTaskCommand{Environment: b.env, Record: plainTask("task")}),
+		runlane.ErrOperationCancelled,
+	)
 	_, err := b.catalog().ListTasks(ctx, &lane.PageQuery{Environment: b.env})
 	wantError(t, err, runlane.ErrOperationCancelled)
 	equal(t, "tasks", nil, b.tasks(b.env, 0))

@@ -44,7 +44,8 @@ func claimGives(t *testing.T, b *bundle) {
 	equal(t, "run of the commit", c.Projected, got.Commit.Run)
 	equal(t, "run read", c.Projected, b.get(run.ID))
 	equal(t, "events", got.Commit.Events, b.history(b.key(run.ID))[2:])
-	if len(got.Commit.Events) != 2 || got.Commit.Events[0].Type() != runlane.EventLeaseClaimed || got.Commit.Events[1].Type() != runlane.EventStarted {
+	if len(got.Commit.Events) != 2 || got.Commit.Events[0].Type() != runlane.EventLeaseClaimed ||
+		got.Commit.Events[1].Type() != runlane.EventStarted {
 		t.Fatalf("events of the claim: %v", got.Commit.Events)
 	}
 }
@@ -65,7 +66,9 @@ func (b *bundle) claimRace(t *testing.T, run *runlane.Run, at time.Time) {
 	for i := range commands {
 		commands[i] = b.Claim(t, run, at, at.Add(time.Minute), b.NewToken())
 	}
-	got, failed := race(callers, func(i int) (*lane.Acquisition, error) { return b.storage.ClaimRunLease(b.ctx(), commands[i]) })
+	got, failed := race(callers, func(i int) (*lane.Acquisition, error) {
+		return b.storage.ClaimRunLease(b.ctx(), commands[i])
+	})
 	if len(failed) > 0 {
 		t.Fatalf("losing a claim is an outcome, not an error: %v", failed[0])
 	}
@@ -110,7 +113,12 @@ func claimExact(t *testing.T, b *bundle) {
 	due := noon.Add(90 * time.Minute)
 	for status, run := range b.runnableRuns(due) {
 		if got := b.tryClaim(run, due, due.Add(-time.Millisecond)); got.Outcome != lane.LostEligibility {
-			t.Errorf("%s run, a millisecond before it is due: outcome %q, want %q", status, got.Outcome, lane.LostEligibility)
+			t.Errorf(
+				"%s run, a millisecond before it is due: outcome %q, want %q",
+				status,
+				got.Outcome,
+				lane.LostEligibility,
+			)
 		}
 		equal(t, string(status)+" run after a claim too early", run, b.get(run.ID))
 		if got := b.tryClaim(run, due, due); got.Outcome != lane.Acquired {
@@ -184,7 +192,11 @@ func heartbeatExtends(t *testing.T, b *bundle) {
 	equal(t, "run read", c.Projected, b.get(run.ID))
 	equal(t, "event", commit.Events, b.history(b.key(run.ID))[run.EventSequence:])
 
-	if got := b.tryClaim(commit.Run, noon.Add(80*time.Second), noon.Add(80*time.Second-time.Millisecond)); got.Outcome != lane.LostEligibility {
+	if got := b.tryClaim(
+		commit.Run,
+		noon.Add(80*time.Second),
+		noon.Add(80*time.Second-time.Millisecond),
+	); got.Outcome != lane.LostEligibility {
 		t.Fatalf("claim before the extended lease ends: outcome %q", got.Outcome)
 	}
 	if got := b.tryClaim(commit.Run, noon.Add(80*time.Second), noon.Add(80*time.Second)); got.Outcome != lane.Acquired {
@@ -276,9 +288,16 @@ func releaseVerifies(t *testing.T, b *bundle) {
 		t.Fatalf("release after a takeover: %v", err)
 	}
 	done := b.push(second, noon.Add(time.Minute), Succeeded(second, nil))
-	if err := b.storage.ReleaseRunLease(b.ctx(), &lane.ReleaseCommand{RunKey: b.key(run.ID), LeaseToken: second.Lease.Token}); err != nil {
+	if err := b.storage.ReleaseRunLease(b.ctx(), &lane.ReleaseCommand{
+		RunKey:     b.key(run.ID),
+		LeaseToken: second.Lease.Token,
+	}); err != nil {
 		t.Fatalf("release after the outcome: %v", err)
 	}
 	equal(t, "run after releases", done, b.get(run.ID))
-	wantError(t, b.storage.ReleaseRunLease(b.ctx(), &lane.ReleaseCommand{RunKey: b.key("run_absent"), LeaseToken: "x"}), runlane.ErrRunNotFound)
+	wantError(
+		t,
+		b.storage.ReleaseRunLease(b.ctx(), &lane.ReleaseCommand{RunKey: b.key("run_absent"), LeaseToken: "x"}),
+		runlane.ErrRunNotFound,
+	)
 }

@@ -131,7 +131,11 @@ func clockBack(t *testing.T, b *bundle) {
 	run = other.running(noon.Add(skew), noon.Add(time.Minute), RunOptions{})
 	retry := noon.Add(2 * time.Second)
 	run = b.push(run, noon.Add(time.Second), Retried(run, retry))
-	b.wantScan("needing delivery, a millisecond early", b.storage.ListRunsNeedingDelivery, b.due(retry.Add(-time.Millisecond)))
+	b.wantScan(
+		"needing delivery, a millisecond early",
+		b.storage.ListRunsNeedingDelivery,
+		b.due(retry.Add(-time.Millisecond)),
+	)
 	b.wantScan("needing delivery", other.storage.ListRunsNeedingDelivery, b.due(retry), run)
 }
 
@@ -143,7 +147,11 @@ func clockReservation(t *testing.T, b *bundle) {
 	theirs := o.waiting(noon, RunOptions{})
 	o.wantFull("a millisecond before the end by the clock ahead", theirs, end.Add(-time.Millisecond))
 	theirs = o.won("reserve at the end by the clock ahead", o.reserve(theirs, end))
-	s.wantOutcome("claim of the run that is reserved for five more seconds by the clock behind", s.take(mine, end.Add(-skew), false), lane.LostReservation)
+	s.wantOutcome(
+		"claim of the run that is reserved for five more seconds by the clock behind",
+		s.take(mine, end.Add(-skew), false),
+		lane.LostReservation,
+	)
 	equal(t, "holders", runIDs(theirs), s.holders(mine))
 	theirs = o.won("claim", o.take(theirs, end, false))
 	s.wantFull("beside it", mine, end.Add(time.Hour))
@@ -189,9 +197,13 @@ func clockOutbox(t *testing.T, b *bundle) {
 		t.Fatalf("claimed at the end by the clock ahead: %+v", taken)
 	}
 	// By its first holder's clock, the claim has five more seconds; the storage refuses it.
-	err := b.storage.MarkOutboxMessagesFailed(b.ctx(), &lane.MarkFailedCommand{Environment: b.env, At: end.Add(-skew), Messages: []lane.OutboxFailure{
-		{OutboxRef: born.OutboxRef, Attempts: 1, Failure: refusal, NextAvailableAt: end},
-	}})
+	err := b.storage.MarkOutboxMessagesFailed(b.ctx(), &lane.MarkFailedCommand{
+		Environment: b.env,
+		At:          end.Add(-skew),
+		Messages: []lane.OutboxFailure{
+			{OutboxRef: born.OutboxRef, Attempts: 1, Failure: refusal, NextAvailableAt: end},
+		},
+	})
 	wantStale(t, err, born.ID)
 	if got := b.outboxOf(end.Add(-skew), born.ID); len(got) != 0 {
 		t.Fatalf("claimed beside its holder: %+v", got)

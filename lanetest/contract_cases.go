@@ -12,7 +12,11 @@ import (
 // contractCases are rules of docs/internals/contract.md that hold for every storage, or for several of its methods.
 func contractCases() []storageCase {
 	return []storageCase{
-		{"KeysAreRefusedWhereTheyAreNotEnforced", func(c lane.StorageCapabilities) bool { return !c.EnforcesIdempotency || !c.EnforcesSingleton }, keysRefused},
+		{
+			"KeysAreRefusedWhereTheyAreNotEnforced",
+			func(c lane.StorageCapabilities) bool { return !c.EnforcesIdempotency || !c.EnforcesSingleton },
+			keysRefused,
+		},
 		{"EveryMethodAnswersAnEndedContext", nil, endedEverywhere},
 		{"NothingIsSharedByStoragesWithoutLeasesEither", needsHistory, copiesOfHistory},
 		{"HeartbeatsShareNothing", needsBoth(needsLeases, needsHistory), copiesOfHeartbeats},
@@ -32,17 +36,21 @@ func keysRefused(t *testing.T, b *bundle) {
 		enforced bool
 		options  RunOptions
 	}{
-		"idempotency": {b.h.Capabilities.EnforcesIdempotency, RunOptions{IdempotencyKey: "key", Retention: runlane.KeyRetention{TTL: time.Hour}}},
-		"singleton":   {b.h.Capabilities.EnforcesSingleton, RunOptions{SingletonKey: "key"}},
+		"idempotency": {
+			b.h.Capabilities.EnforcesIdempotency,
+			RunOptions{IdempotencyKey: "key", Retention: runlane.KeyRetention{TTL: time.Hour}},
+		},
+		"singleton": {b.h.Capabilities.EnforcesSingleton, RunOptions{SingletonKey: "key"}},
 	} {
 		if c.enforced {
 			continue
 		}
 		command := b.Creation(t, noon, c.options)
-		if _, err := b.storage.AppendRunEvents(b.ctx(), command); runlane.CodeOf(err) != runlane.ErrCapabilityUnsupported {
+		_, err := b.storage.AppendRunEvents(b.ctx(), command)
+		if runlane.CodeOf(err) != runlane.ErrCapabilityUnsupported {
 			t.Errorf("%s key: error is %v, want %q", name, err, runlane.ErrCapabilityUnsupported)
 		}
-		_, err := b.storage.GetRun(b.ctx(), command.Key())
+		_, err = b.storage.GetRun(b.ctx(), command.Key())
 		wantError(t, err, runlane.ErrRunNotFound)
 	}
 }
@@ -64,14 +72,26 @@ func endedEverywhere(t *testing.T, b *bundle) {
 		"GetRuns": {true, func() error {
 			return first(s.GetRuns(ctx, &lane.RunsQuery{Environment: b.env, IDs: []runlane.RunID{run.ID}}))
 		}},
-		"InspectRun": {true, func() error { return first(s.InspectRun(ctx, &lane.InspectQuery{RunKey: b.key(run.ID)})) }},
-		"ListRuns":   {has.ReadsRunHistory, func() error { return first(s.ListRuns(ctx, &lane.RunQuery{PageQuery: page})) }},
+		"InspectRun": {
+			true,
+			func() error { return first(s.InspectRun(ctx, &lane.InspectQuery{RunKey: b.key(run.ID)})) },
+		},
+		"ListRuns": {
+			has.ReadsRunHistory,
+			func() error { return first(s.ListRuns(ctx, &lane.RunQuery{PageQuery: page})) },
+		},
 		"ListRunEvents": {has.ReadsRunHistory, func() error {
 			return first(s.ListRunEvents(ctx, &lane.EventQuery{PageQuery: page, RunID: run.ID}))
 		}},
-		"GetRunByIdempotencyKey":  {has.EnforcesIdempotency, func() error { return first(s.GetRunByIdempotencyKey(ctx, owner)) }},
-		"ResetIdempotencyKey":     {has.EnforcesIdempotency, func() error { return s.ResetIdempotencyKey(ctx, owner) }},
-		"GetRunBySingletonKey":    {has.EnforcesSingleton, func() error { return first(s.GetRunBySingletonKey(ctx, owner)) }},
+		"GetRunByIdempotencyKey": {
+			has.EnforcesIdempotency,
+			func() error { return first(s.GetRunByIdempotencyKey(ctx, owner)) },
+		},
+		"ResetIdempotencyKey": {has.EnforcesIdempotency, func() error { return s.ResetIdempotencyKey(ctx, owner) }},
+		"GetRunBySingletonKey": {
+			has.EnforcesSingleton,
+			func() error { return first(s.GetRunBySingletonKey(ctx, owner)) },
+		},
 		"ListRunsNeedingDelivery": {has.LeasesRuns, func() error { return first(s.ListRunsNeedingDelivery(ctx, due)) }},
 		"ListRunsNeedingCancellationFinalization": {has.LeasesRuns, func() error {
 			return first(s.ListRunsNeedingCancellationFinalization(ctx, due))
@@ -79,14 +99,31 @@ func endedEverywhere(t *testing.T, b *bundle) {
 		"ReleaseRunLease": {has.LeasesRuns, func() error {
 			return s.ReleaseRunLease(ctx, &lane.ReleaseCommand{RunKey: b.key(run.ID), LeaseToken: "x"})
 		}},
-		"ListRunsNeedingRedelivery": {has.FindsLostWakeups, func() error { return first(s.ListRunsNeedingRedelivery(ctx, due)) }},
-		"ListRunsNeedingDispatch":   {has.EnforcesQueueConcurrency, func() error { return first(s.ListRunsNeedingDispatch(ctx, due)) }},
+		"ListRunsNeedingRedelivery": {
+			has.FindsLostWakeups,
+			func() error { return first(s.ListRunsNeedingRedelivery(ctx, due)) },
+		},
+		"ListRunsNeedingDispatch": {
+			has.EnforcesQueueConcurrency,
+			func() error { return first(s.ListRunsNeedingDispatch(ctx, due)) },
+		},
 		"MarkOutboxMessagesPublished": {has.PersistsOutbox, func() error {
-			return s.MarkOutboxMessagesPublished(ctx, &lane.MarkPublishedCommand{Environment: b.env, At: noon, Messages: []lane.OutboxRef{{ID: "x", ClaimToken: "x"}}})
+			return s.MarkOutboxMessagesPublished(ctx, &lane.MarkPublishedCommand{
+				Environment: b.env,
+				At:          noon,
+				Messages:    []lane.OutboxRef{{ID: "x", ClaimToken: "x"}},
+			})
 		}},
-		"ListDeadLetters": {has.KeepsDeadLetters, func() error { return first(s.ListDeadLetters(ctx, &lane.DeadLetterQuery{PageQuery: page})) }},
+		"ListDeadLetters": {
+			has.KeepsDeadLetters,
+			func() error { return first(s.ListDeadLetters(ctx, &lane.DeadLetterQuery{PageQuery: page})) },
+		},
 		"RequeueDeadLetters": {has.KeepsDeadLetters, func() error {
-			return first(s.RequeueDeadLetters(ctx, &lane.RequeueCommand{Environment: b.env, IDs: []string{"x"}, At: noon}))
+			return first(s.RequeueDeadLetters(ctx, &lane.RequeueCommand{
+				Environment: b.env,
+				IDs:         []string{"x"},
+				At:          noon,
+			}))
 		}},
 		"ListSchedules": {has.KeepsSchedules, func() error { return first(s.ListSchedules(ctx, &page)) }},
 	} {
@@ -137,8 +174,12 @@ func copiesOfHeartbeats(t *testing.T, b *bundle) {
 // docs/internals/contract.md, Copies.
 func copiesOfOwners(t *testing.T, b *bundle) {
 	run := b.create(time.Now(), RunOptions{
-		IdempotencyKey: "key", SingletonKey: "key", Retention: runlane.KeyRetention{TTL: time.Hour}, Payload: []byte(`{"a":1}`),
-		Meta: map[string]string{"m": "meta"}, TraceCarrier: map[string]string{"t": "trace"},
+		IdempotencyKey: "key",
+		SingletonKey:   "key",
+		Retention:      runlane.KeyRetention{TTL: time.Hour},
+		Payload:        []byte(`{"a":1}`),
+		Meta:           map[string]string{"m": "meta"},
+		TraceCarrier:   map[string]string{"t": "trace"},
 	})
 	key := lane.OwnerKey{Environment: b.env, TaskID: TaskID, Key: "key"}
 	for range 2 {
@@ -176,7 +217,9 @@ func pagingDefault(t *testing.T, b *bundle) {
 	if len(page.Items) > runlane.DefaultPageLimit || page.Next == "" {
 		t.Fatalf("a page of the default limit has %d items and the cursor %q", len(page.Items), page.Next)
 	}
-	events := collect(t, &q.PageQuery, func() (*runlane.Page[runlane.EventRecord], error) { return b.storage.ListRunEvents(b.ctx(), q) })
+	events := collect(t, &q.PageQuery, func() (*runlane.Page[runlane.EventRecord], error) {
+		return b.storage.ListRunEvents(b.ctx(), q)
+	})
 	if int64(len(events)) != run.EventSequence {
 		t.Fatalf("%d events, want %d", len(events), run.EventSequence)
 	}
@@ -186,7 +229,11 @@ func pagingDefault(t *testing.T, b *bundle) {
 func claimWithoutPayload(t *testing.T, b *bundle) {
 	payload := []byte(`{"keep": "me"}`)
 	run := b.create(noon, RunOptions{Payload: payload})
-	lean := must(b.storage.GetRuns(b.ctx(), &lane.RunsQuery{Environment: b.env, IDs: []runlane.RunID{run.ID}, WithoutPayload: true}))(t)[0]
+	lean := must(b.storage.GetRuns(b.ctx(), &lane.RunsQuery{
+		Environment:    b.env,
+		IDs:            []runlane.RunID{run.ID},
+		WithoutPayload: true,
+	}))(t)[0]
 	claimed := b.claim(lean, noon, noon.Add(time.Minute))
 	lean = claimed.Clone()
 	lean.Payload = nil
@@ -201,7 +248,9 @@ func heartbeatMalformed(t *testing.T, b *bundle) {
 		"no projection":  func(c *lane.HeartbeatCommand) { c.Projected = nil },
 		"no events":      func(c *lane.HeartbeatCommand) { c.Events = nil },
 		"wrong sequence": func(c *lane.HeartbeatCommand) { c.Projected.EventSequence++ },
-		"another event":  func(c *lane.HeartbeatCommand) { c.Transition = b.Transition(t, run, noon, Succeeded(run, nil)) },
+		"another event": func(c *lane.HeartbeatCommand) {
+			c.Transition = b.Transition(t, run, noon, Succeeded(run, nil))
+		},
 	} {
 		c := b.Heartbeat(t, run, noon.Add(time.Second), noon.Add(time.Hour))
 		change(c)

@@ -20,7 +20,9 @@ func copyCases() []storageCase {
 // rich is a creation with everything that could be shared.
 func (b *bundle) rich(t testing.TB) *lane.AppendCommand {
 	c := b.Creation(t, noon, RunOptions{
-		Payload: []byte(`{"a":"payload"}`), Meta: map[string]string{"m": "meta"}, TraceCarrier: map[string]string{"t": "trace"},
+		Payload:      []byte(`{"a":"payload"}`),
+		Meta:         map[string]string{"m": "meta"},
+		TraceCarrier: map[string]string{"t": "trace"},
 	})
 	c.Events[1].TraceCarrier = map[string]string{"t": "of the event"}
 	c.Events[1].Body.(*runlane.RunDeliveryRequested).Delivery.TraceCarrier = map[string]string{"t": "of the delivery"}
@@ -145,7 +147,10 @@ func copiesIn(t *testing.T, b *bundle) {
 func copiesOut(t *testing.T, b *bundle) {
 	id := b.rich(t).Projected.ID
 	commit := b.append(b.Creation(t, noon, RunOptions{
-		ID: id, Payload: []byte(`{"a":"payload"}`), Meta: map[string]string{"m": "meta"}, TraceCarrier: map[string]string{"t": "trace"},
+		ID:           id,
+		Payload:      []byte(`{"a":"payload"}`),
+		Meta:         map[string]string{"m": "meta"},
+		TraceCarrier: map[string]string{"t": "trace"},
 	}))
 	run := b.claim(commit.Run, noon, noon.Add(time.Minute))
 	run = b.push(run, noon.Add(time.Second), Retried(run, noon.Add(time.Minute)))
@@ -160,7 +165,10 @@ func copiesOut(t *testing.T, b *bundle) {
 	check("AppendRunEvents")
 	scribbleRun(b.get(id))
 	check("GetRun")
-	for _, r := range must(b.storage.GetRuns(b.ctx(), &lane.RunsQuery{Environment: b.env, IDs: []runlane.RunID{id, id}}))(t) {
+	for _, r := range must(b.storage.GetRuns(b.ctx(), &lane.RunsQuery{
+		Environment: b.env,
+		IDs:         []runlane.RunID{id, id},
+	}))(t) {
 		scribbleRun(r)
 	}
 	check("GetRuns")
@@ -177,9 +185,17 @@ func copiesOut(t *testing.T, b *bundle) {
 		scribbleRun(inspection.Run)
 		scribbleMap(inspection.Delivery.Wakeup.TraceCarrier)
 		check("InspectRun")
-		equal(t, "trace carrier of the delivery", map[string]string{"t": "trace"}, b.inspect(id).Delivery.Wakeup.TraceCarrier)
+		equal(
+			t,
+			"trace carrier of the delivery",
+			map[string]string{"t": "trace"},
+			b.inspect(id).Delivery.Wakeup.TraceCarrier,
+		)
 	}
-	acquired := must(b.storage.ClaimRunLease(b.ctx(), b.Claim(t, b.get(id), noon.Add(time.Minute), noon.Add(time.Hour), b.NewToken())))(t)
+	acquired := must(b.storage.ClaimRunLease(
+		b.ctx(),
+		b.Claim(t, b.get(id), noon.Add(time.Minute), noon.Add(time.Hour), b.NewToken()),
+	))(t)
 	before = b.snapshot(id)
 	scribbleCommit(acquired.Commit)
 	check("ClaimRunLease")
@@ -187,7 +203,10 @@ func copiesOut(t *testing.T, b *bundle) {
 
 func (b *bundle) inspect(id runlane.RunID) *lane.Inspection {
 	b.t.Helper()
-	return must(b.storage.InspectRun(b.ctx(), &lane.InspectQuery{RunKey: b.key(id), Queue: runlane.Queue{Name: Queue}}))(b.t)
+	return must(b.storage.InspectRun(b.ctx(), &lane.InspectQuery{
+		RunKey: b.key(id),
+		Queue:  runlane.Queue{Name: Queue},
+	}))(b.t)
 }
 
 func commandsKept(t *testing.T, b *bundle) {

@@ -12,7 +12,11 @@ import (
 func environmentCases() []storageCase {
 	return []storageCase{
 		{"RunsAndKeysOfOneAreUnknownInAnother", needsBoth(needsIdempotency, needsSingleton), environmentsApart},
-		{"ScansListsAndOutboxKeepToOne", needsBoth(needsBoth(needsHistory, needsOutbox), needsLeases), environmentScans},
+		{
+			"ScansListsAndOutboxKeepToOne",
+			needsBoth(needsBoth(needsHistory, needsOutbox), needsLeases),
+			environmentScans,
+		},
 		{"TheEmptyNameIsTheDefaultOne", nil, environmentDefault},
 		{"EveryMethodKeepsToOne", nil, environmentMethods},
 	}
@@ -20,7 +24,12 @@ func environmentCases() []storageCase {
 
 func environmentsApart(t *testing.T, b *bundle) {
 	elsewhere := b.env + "-elsewhere"
-	o := RunOptions{ID: "run_shared", IdempotencyKey: "key", SingletonKey: "key", Retention: runlane.KeyRetention{TTL: time.Hour}}
+	o := RunOptions{
+		ID:             "run_shared",
+		IdempotencyKey: "key",
+		SingletonKey:   "key",
+		Retention:      runlane.KeyRetention{TTL: time.Hour},
+	}
 	here := b.create(time.Now(), o)
 	key := lane.OwnerKey{Environment: elsewhere, TaskID: TaskID, Key: "key"}
 	_, err := b.storage.GetRun(b.ctx(), lane.RunKey{Environment: elsewhere, RunID: here.ID})
@@ -30,14 +39,22 @@ func environmentsApart(t *testing.T, b *bundle) {
 	_, err = b.storage.GetRunBySingletonKey(b.ctx(), key)
 	wantError(t, err, runlane.ErrRunNotFound)
 	wantError(t, b.storage.ResetIdempotencyKey(b.ctx(), key), runlane.ErrRunNotFound)
-	if got := must(b.storage.GetRuns(b.ctx(), &lane.RunsQuery{Environment: elsewhere, IDs: []runlane.RunID{here.ID}}))(t); len(got) != 0 {
+	if got := must(b.storage.GetRuns(b.ctx(), &lane.RunsQuery{
+		Environment: elsewhere,
+		IDs:         []runlane.RunID{here.ID},
+	}))(t); len(got) != 0 {
 		t.Fatalf("GetRuns found %v", got)
 	}
 
 	o.Environment, o.Payload = elsewhere, []byte(`"another run"`)
 	there := b.create(time.Now(), o) // the same id, the same keys
 	equal(t, "run here", here, b.get(here.ID))
-	equal(t, "run there", there, must(b.storage.GetRun(b.ctx(), lane.RunKey{Environment: elsewhere, RunID: here.ID}))(t))
+	equal(
+		t,
+		"run there",
+		there,
+		must(b.storage.GetRun(b.ctx(), lane.RunKey{Environment: elsewhere, RunID: here.ID}))(t),
+	)
 	equal(t, "owner there", there, must(b.storage.GetRunByIdempotencyKey(b.ctx(), key))(t))
 	key.Environment = b.env
 	equal(t, "owner here", here, must(b.storage.GetRunBySingletonKey(b.ctx(), key))(t))
@@ -66,7 +83,10 @@ func environmentScans(t *testing.T, b *bundle) {
 		t.Errorf("ListRuns found %v", got)
 	}
 	queued := runs[runlane.StatusQueued]
-	events, err := b.storage.ListRunEvents(b.ctx(), &lane.EventQuery{PageQuery: lane.PageQuery{Environment: elsewhere}, RunID: queued.ID})
+	events, err := b.storage.ListRunEvents(b.ctx(), &lane.EventQuery{
+		PageQuery: lane.PageQuery{Environment: elsewhere},
+		RunID:     queued.ID,
+	})
 	if runlane.CodeOf(err) != runlane.ErrRunNotFound && (err != nil || len(events.Items) != 0) {
 		t.Errorf("ListRunEvents found %v, error %v", events, err)
 	}
@@ -85,11 +105,17 @@ func environmentScans(t *testing.T, b *bundle) {
 	})
 	wantStale(t, err, mine.ID)
 	if b.h.Capabilities.KeepsDeadLetters {
-		page := must(b.storage.ListDeadLetters(b.ctx(), &lane.DeadLetterQuery{PageQuery: lane.PageQuery{Environment: elsewhere}}))(t)
+		page := must(b.storage.ListDeadLetters(b.ctx(), &lane.DeadLetterQuery{
+			PageQuery: lane.PageQuery{Environment: elsewhere},
+		}))(t)
 		if len(page.Items) != 0 {
 			t.Errorf("ListDeadLetters found %v", page.Items)
 		}
-		if n := must(b.storage.RequeueDeadLetters(b.ctx(), &lane.RequeueCommand{Environment: elsewhere, IDs: []string{dead.ID}, At: noon}))(t); n != 0 {
+		if n := must(b.storage.RequeueDeadLetters(b.ctx(), &lane.RequeueCommand{
+			Environment: elsewhere,
+			IDs:         []string{dead.ID},
+			At:          noon,
+		}))(t); n != 0 {
 			t.Error("requeued a dead letter of another environment")
 		}
 	}

@@ -102,7 +102,11 @@ func (h *inhabited) probes() map[string]probe {
 	}
 	scanned := func(list scan) func(*testing.T) {
 		return func(t *testing.T) {
-			q := &lane.DueQuery{PageQuery: page, At: h.later, Bounded: []runlane.Queue{{Name: "limited", Concurrency: 1}}}
+			q := &lane.DueQuery{
+				PageQuery: page,
+				At:        h.later,
+				Bounded:   []runlane.Queue{{Name: "limited", Concurrency: 1}},
+			}
 			equal(t, "found", nil, h.scanAll(list, q))
 		}
 	}
@@ -116,15 +120,34 @@ func (h *inhabited) probes() map[string]probe {
 			return first(s.GetRun(ctx, lane.RunKey{Environment: h.elsewhere, RunID: h.queued.ID}))
 		})},
 		"GetRuns": {true, func(t *testing.T) {
-			equal(t, "found", nil, must(s.GetRuns(ctx, &lane.RunsQuery{Environment: h.elsewhere, IDs: []runlane.RunID{h.queued.ID}}))(t))
+			equal(
+				t,
+				"found",
+				nil,
+				must(s.GetRuns(ctx, &lane.RunsQuery{Environment: h.elsewhere, IDs: []runlane.RunID{h.queued.ID}}))(t),
+			)
 		}},
-		"GetRunByIdempotencyKey": {has.EnforcesIdempotency, notFound(runlane.ErrRunNotFound, func() error { return first(s.GetRunByIdempotencyKey(ctx, h.key)) })},
-		"GetRunBySingletonKey":   {has.EnforcesSingleton, notFound(runlane.ErrRunNotFound, func() error { return first(s.GetRunBySingletonKey(ctx, h.key)) })},
-		"ResetIdempotencyKey":    {has.EnforcesIdempotency, notFound(runlane.ErrRunNotFound, func() error { return s.ResetIdempotencyKey(ctx, h.key) })},
+		"GetRunByIdempotencyKey": {
+			has.EnforcesIdempotency,
+			notFound(runlane.ErrRunNotFound, func() error { return first(s.GetRunByIdempotencyKey(ctx, h.key)) }),
+		},
+		"GetRunBySingletonKey": {
+			has.EnforcesSingleton,
+			notFound(runlane.ErrRunNotFound, func() error { return first(s.GetRunBySingletonKey(ctx, h.key)) }),
+		},
+		"ResetIdempotencyKey": {
+			has.EnforcesIdempotency,
+			notFound(runlane.ErrRunNotFound, func() error { return s.ResetIdempotencyKey(ctx, h.key) }),
+		},
 		"InspectRun": {true, notFound(runlane.ErrRunNotFound, func() error {
-			return first(s.InspectRun(ctx, &lane.InspectQuery{RunKey: lane.RunKey{Environment: h.elsewhere, RunID: h.queued.ID}}))
+			return first(s.InspectRun(ctx, &lane.InspectQuery{
+				RunKey: lane.RunKey{Environment: h.elsewhere, RunID: h.queued.ID},
+			}))
 		})},
-		"ListRuns": {has.ReadsRunHistory, func(t *testing.T) { equal(t, "found", nil, h.listRuns(&lane.RunQuery{PageQuery: page})) }},
+		"ListRuns": {
+			has.ReadsRunHistory,
+			func(t *testing.T) { equal(t, "found", nil, h.listRuns(&lane.RunQuery{PageQuery: page})) },
+		},
 		"ListRunEvents": {has.ReadsRunHistory, func(*testing.T) {
 			h.wantNoHistory(lane.RunKey{Environment: h.elsewhere, RunID: h.queued.ID})
 		}},
@@ -140,7 +163,10 @@ func (h *inhabited) probes() map[string]probe {
 			return s.ClaimRunLease(ctx, h.Claim(h.t, h.queuedThere, noon, noon.Add(time.Minute), h.NewToken()))
 		})},
 		"HeartbeatRunLease": {has.LeasesRuns, conflict(runlane.ConflictEventSequence, func() error {
-			return first(s.HeartbeatRunLease(ctx, h.Heartbeat(h.t, h.runningThere, noon.Add(time.Second), noon.Add(time.Hour))))
+			return first(s.HeartbeatRunLease(
+				ctx,
+				h.Heartbeat(h.t, h.runningThere, noon.Add(time.Second), noon.Add(time.Hour)),
+			))
 		})},
 		"ReleaseRunLease": {has.LeasesRuns, notFound(runlane.ErrRunNotFound, func() error {
 			return s.ReleaseRunLease(ctx, &lane.ReleaseCommand{
@@ -150,25 +176,37 @@ func (h *inhabited) probes() map[string]probe {
 		"PutSchedule": {has.KeepsSchedules, conflict(runlane.ConflictScheduleOccurrence, func() error {
 			return first(s.PutSchedule(ctx, &lane.PutScheduleCommand{Environment: h.elsewhere, Record: h.nightly}))
 		})},
-		"GetSchedule":   {has.KeepsSchedules, notFound(runlane.ErrScheduleNotFound, func() error { return first(s.GetSchedule(ctx, schedule)) })},
-		"ListSchedules": {has.KeepsSchedules, func(t *testing.T) { equal(t, "found", nil, h.schedules(&lane.PageQuery{Environment: h.elsewhere})) }},
+		"GetSchedule": {
+			has.KeepsSchedules,
+			notFound(runlane.ErrScheduleNotFound, func() error { return first(s.GetSchedule(ctx, schedule)) }),
+		},
+		"ListSchedules": {
+			has.KeepsSchedules,
+			func(t *testing.T) { equal(t, "found", nil, h.schedules(&lane.PageQuery{Environment: h.elsewhere})) },
+		},
 		"ClaimScheduleOccurrence": {has.ClaimsScheduleOccurrences, notFound(runlane.ErrScheduleNotFound, func() error {
 			c := h.claimOf("nightly", h.fire, h.later)
 			c.Environment = h.elsewhere
 			return first(s.ClaimScheduleOccurrence(ctx, c))
 		})},
-		"CompleteScheduleOccurrence": {has.ClaimsScheduleOccurrences, notFound(runlane.ErrScheduleNotFound, func() error {
-			c := h.completion("nightly", h.fire, h.occurrence, "run_1")
-			c.Environment = h.elsewhere
-			return s.CompleteScheduleOccurrence(ctx, c)
-		})},
+		"CompleteScheduleOccurrence": {
+			has.ClaimsScheduleOccurrences,
+			notFound(runlane.ErrScheduleNotFound, func() error {
+				c := h.completion("nightly", h.fire, h.occurrence, "run_1")
+				c.Environment = h.elsewhere
+				return s.CompleteScheduleOccurrence(ctx, c)
+			}),
+		},
 		"ListScheduleOccurrences": {has.ClaimsScheduleOccurrences, func(t *testing.T) {
 			equal(t, "found", nil, h.occurrencePages(&lane.OccurrenceQuery{PageQuery: page, ScheduleID: "nightly"}))
 		}},
 		"ClaimOutboxMessages": {has.PersistsOutbox, func(t *testing.T) {
 			for _, ids := range [][]string{nil, {h.born.ID}} {
 				equal(t, "claimed", nil, must(s.ClaimOutboxMessages(ctx, &lane.ClaimOutboxCommand{
-					Environment: h.elsewhere, IDs: ids, At: h.later.Add(2 * time.Hour), ClaimUntil: h.later.Add(3 * time.Hour),
+					Environment: h.elsewhere,
+					IDs:         ids,
+					At:          h.later.Add(2 * time.Hour),
+					ClaimUntil:  h.later.Add(3 * time.Hour),
 				}))(t))
 			}
 		}},
@@ -191,10 +229,28 @@ func (h *inhabited) probes() map[string]probe {
 			equal(t, "found", nil, must(s.ListDeadLetters(ctx, &lane.DeadLetterQuery{PageQuery: page}))(t).Items)
 		}},
 		"RequeueDeadLetters": {has.KeepsDeadLetters && has.PersistsOutbox, func(t *testing.T) {
-			equal(t, "requeued", 0, must(s.RequeueDeadLetters(ctx, &lane.RequeueCommand{Environment: h.elsewhere, IDs: []string{h.dead.ID}, At: noon}))(t))
+			equal(
+				t,
+				"requeued",
+				0,
+				must(s.RequeueDeadLetters(ctx, &lane.RequeueCommand{
+					Environment: h.elsewhere,
+					IDs:         []string{h.dead.ID},
+					At:          noon,
+				}))(t),
+			)
 		}},
 		"PruneRuns": {has.PrunesRuns, func(t *testing.T) {
-			equal(t, "pruned", lane.PruneProgress{}, *must(s.PruneRuns(ctx, &lane.PruneCommand{PageQuery: page, OlderThan: h.later, ReleaseOwners: true}))(t))
+			equal(
+				t,
+				"pruned",
+				lane.PruneProgress{},
+				*must(s.PruneRuns(ctx, &lane.PruneCommand{
+					PageQuery:     page,
+					OlderThan:     h.later,
+					ReleaseOwners: true,
+				}))(t),
+			)
 		}},
 	}
 }

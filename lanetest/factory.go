@@ -82,7 +82,12 @@ func (f *Factory) Creation(t testing.TB, at time.Time, o RunOptions) *lane.Appen
 		o.Source.Type = runlane.SourceTrigger
 	}
 	events := []runlane.Event{{
-		RunID: o.ID, Environment: o.Environment, OccurredAt: at, Actor: runlane.SystemActor, Meta: o.Meta, TraceCarrier: o.TraceCarrier,
+		RunID:        o.ID,
+		Environment:  o.Environment,
+		OccurredAt:   at,
+		Actor:        runlane.SystemActor,
+		Meta:         o.Meta,
+		TraceCarrier: o.TraceCarrier,
 		Body: &runlane.RunCreated{
 			TaskID: o.TaskID, Queue: o.Queue, Payload: o.Payload, RunAt: o.RunAt, ConcurrencyKey: o.ConcurrencyKey,
 			IdempotencyKey: o.IdempotencyKey, Retention: o.Retention, SingletonKey: o.SingletonKey, Source: o.Source,
@@ -114,23 +119,36 @@ func (f *Factory) Creation(t testing.TB, at time.Time, o RunOptions) *lane.Appen
 }
 
 // Transition appends bodies to a run, all at one instant.
-func (f *Factory) Transition(t testing.TB, run *runlane.Run, at time.Time, bodies ...runlane.EventBody) lane.Transition {
+func (f *Factory) Transition(
+	t testing.TB, run *runlane.Run, at time.Time, bodies ...runlane.EventBody,
+) lane.Transition {
 	t.Helper()
 	events := make([]runlane.Event, len(bodies))
 	for i, body := range bodies {
-		events[i] = runlane.Event{RunID: run.ID, Environment: run.Environment, OccurredAt: at, Actor: actorOf(body), Body: body}
+		events[i] = runlane.Event{
+			RunID:       run.ID,
+			Environment: run.Environment,
+			OccurredAt:  at,
+			Actor:       actorOf(body),
+			Body:        body,
+		}
 	}
 	projected, err := core.ProjectRunEvents(run, run.EventSequence, events...)
 	if err != nil {
 		t.Fatalf("factory: %v", err)
 	}
 	return lane.Transition{
-		ExpectedSequence: run.EventSequence, Events: events, Projected: projected, Queue: runlane.Queue{Name: run.Queue},
+		ExpectedSequence: run.EventSequence,
+		Events:           events,
+		Projected:        projected,
+		Queue:            runlane.Queue{Name: run.Queue},
 	}
 }
 
 // Append is a command that appends bodies to a run.
-func (f *Factory) Append(t testing.TB, run *runlane.Run, at time.Time, bodies ...runlane.EventBody) *lane.AppendCommand {
+func (f *Factory) Append(
+	t testing.TB, run *runlane.Run, at time.Time, bodies ...runlane.EventBody,
+) *lane.AppendCommand {
 	t.Helper()
 	return &lane.AppendCommand{Transition: f.Transition(t, run, at, bodies...)}
 }
@@ -139,8 +157,10 @@ func (f *Factory) Append(t testing.TB, run *runlane.Run, at time.Time, bodies ..
 func (f *Factory) Claim(t testing.TB, run *runlane.Run, at, leaseEnd time.Time, token string) *lane.ClaimCommand {
 	t.Helper()
 	return &lane.ClaimCommand{
-		Transition: f.Transition(t, run, at, Claimed(token, leaseEnd), &runlane.RunStarted{Attempt: run.Counters.Attempts + 1}),
-		At:         at, ByWakeup: true,
+		Transition: f.Transition(t, run, at, Claimed(token, leaseEnd), &runlane.RunStarted{
+			Attempt: run.Counters.Attempts + 1,
+		}),
+		At: at, ByWakeup: true,
 	}
 }
 
@@ -194,13 +214,18 @@ func Succeeded(run *runlane.Run, output []byte) *runlane.RunSucceeded {
 
 // Failed ends the current attempt and the run with a failure.
 func Failed(run *runlane.Run) *runlane.RunFailed {
-	return &runlane.RunFailed{Attempt: run.Counters.Attempts, Failure: runlane.NewFailure(runlane.ErrTaskFailed, "it broke", nil)}
+	return &runlane.RunFailed{
+		Attempt: run.Counters.Attempts,
+		Failure: runlane.NewFailure(runlane.ErrTaskFailed, "it broke", nil),
+	}
 }
 
 // Retried ends the current attempt with a failure and plans another.
 func Retried(run *runlane.Run, retryAt time.Time) *runlane.RunRetryScheduled {
 	return &runlane.RunRetryScheduled{
-		Attempt: run.Counters.Attempts, RetryAt: retryAt, Failure: runlane.NewFailure(runlane.ErrTaskFailed, "it broke", map[string]string{"try": "again"}),
+		Attempt: run.Counters.Attempts,
+		RetryAt: retryAt,
+		Failure: runlane.NewFailure(runlane.ErrTaskFailed, "it broke", map[string]string{"try": "again"}),
 	}
 }
 

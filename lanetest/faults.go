@@ -57,7 +57,13 @@ func NewFaultPlan(t testing.TB, seed uint64, rules ...FaultRule) *FaultPlan {
 	t.Helper()
 	inner := make([]lanefault.Rule, len(rules))
 	for i, r := range rules {
-		inner[i] = lanefault.Rule{Method: r.Method, Kind: lanefault.Kind(r.Kind), Rate: r.Rate, Times: r.Times, Delay: r.Delay}
+		inner[i] = lanefault.Rule{
+			Method: r.Method,
+			Kind:   lanefault.Kind(r.Kind),
+			Rate:   r.Rate,
+			Times:  r.Times,
+			Delay:  r.Delay,
+		}
 	}
 	return &FaultPlan{lanefault.New(t, seed, lanefault.Pace{}, inner...)}
 }

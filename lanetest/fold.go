@@ -24,7 +24,10 @@ func CheckFold(ctx context.Context, s lane.Storage, key lane.RunKey) ([]lane.Vio
 	broken := func(format string, args ...any) []lane.Violation {
 		return []lane.Violation{{RunKey: key, Rule: RuleFold, Detail: fmt.Sprintf(format, args...)}}
 	}
-	q := &lane.EventQuery{PageQuery: lane.PageQuery{Environment: key.Environment, Limit: runlane.MaxPageLimit}, RunID: key.RunID}
+	q := &lane.EventQuery{
+		PageQuery: lane.PageQuery{Environment: key.Environment, Limit: runlane.MaxPageLimit},
+		RunID:     key.RunID,
+	}
 	var events []runlane.Event
 	unknown := false
 	for {

@@ -14,14 +14,42 @@ import (
 // tests of a single storage and of the runtime have it in their names too.
 func hazardCases() []storageCase {
 	return []storageCase{
-		{"Hazard01_ARunClaimedFromAnywhereIsFoundWhenItsWorkerDies", needsBoth(needsOutbox, needsLeases), hazardClaimedAnywhere},
-		{"Hazard02_ALookBetweenReadAndCommitNeitherRefusesNorLosesTheRun", needsBoth(needsRedelivery, needsLeases), hazardLookBetween},
+		{
+			"Hazard01_ARunClaimedFromAnywhereIsFoundWhenItsWorkerDies",
+			needsBoth(needsOutbox, needsLeases),
+			hazardClaimedAnywhere,
+		},
+		{
+			"Hazard02_ALookBetweenReadAndCommitNeitherRefusesNorLosesTheRun",
+			needsBoth(needsRedelivery, needsLeases),
+			hazardLookBetween,
+		},
 		{"Hazard03_DueIsTheTrueMomentAndPatienceIsTheReaders", needsBoth(needsOutbox, needsLeases), hazardTrueMoment},
-		{"Hazard04_WhateverIsNotHandedOverIsFoundAndNothingElse", needsBoth(needsDeadLetters, needsLeases), hazardHandedOver},
-		{"Hazard05_AWakeupLostAfterItsPublicationIsAskedForAgain", needsBoth(needsRedelivery, needsLeases), hazardLostWakeup},
-		{"Hazard10_TheRunOfAnOccurrenceIsMadeOnceAndCompletesIt", needsBoth(needsOccurrences, needsIdempotency), hazardOccurrenceRun},
-		{"Hazard10_ASingletonConflictIsARecordedSkip", needsBoth(needsOccurrences, needsSingleton), hazardOccurrenceSingleton},
-		{"Hazard13_PatienceWithDelayedWakeupsIsForShortWaitsOnly", needsBoth(needsOutbox, needsLeases), hazardShortWaits},
+		{
+			"Hazard04_WhateverIsNotHandedOverIsFoundAndNothingElse",
+			needsBoth(needsDeadLetters, needsLeases),
+			hazardHandedOver,
+		},
+		{
+			"Hazard05_AWakeupLostAfterItsPublicationIsAskedForAgain",
+			needsBoth(needsRedelivery, needsLeases),
+			hazardLostWakeup,
+		},
+		{
+			"Hazard10_TheRunOfAnOccurrenceIsMadeOnceAndCompletesIt",
+			needsBoth(needsOccurrences, needsIdempotency),
+			hazardOccurrenceRun,
+		},
+		{
+			"Hazard10_ASingletonConflictIsARecordedSkip",
+			needsBoth(needsOccurrences, needsSingleton),
+			hazardOccurrenceSingleton,
+		},
+		{
+			"Hazard13_PatienceWithDelayedWakeupsIsForShortWaitsOnly",
+			needsBoth(needsOutbox, needsLeases),
+			hazardShortWaits,
+		},
 	}
 }
 
@@ -53,7 +81,10 @@ func (b *bundle) of(queue runlane.QueueName, at time.Time) *lane.DueQuery {
 func hazardClaimedAnywhere(_ *testing.T, b *bundle) {
 	lease := 15 * time.Minute
 	held := func(queue runlane.QueueName) lane.OutboxMessage {
-		return b.append(b.Creation(b.t, noon, RunOptions{Queue: queue, Outbox: lane.InitialOutbox{ClaimUntil: noon.Add(claimTime)}})).Outbox[0]
+		return b.append(b.Creation(b.t, noon, RunOptions{
+			Queue:  queue,
+			Outbox: lane.InitialOutbox{ClaimUntil: noon.Add(claimTime)},
+		})).Outbox[0]
 	}
 	published := lane.InitialOutbox{Published: true}
 	// Each makes a run and returns it with the moment of its claim.
@@ -97,14 +128,22 @@ func hazardClaimedAnywhere(_ *testing.T, b *bundle) {
 		end := at.Add(lease)
 		run = b.claim(run, at, end)
 		b.looks(at.Add(time.Minute)) // its worker is dead already
-		b.wantScan(string(state)+": needing delivery while the lease lasts", delivery, b.of(queue, end.Add(-time.Millisecond)))
+		b.wantScan(
+			string(state)+": needing delivery while the lease lasts",
+			delivery,
+			b.of(queue, end.Add(-time.Millisecond)),
+		)
 		b.wantScan(string(state)+": needing delivery at the end of the lease", delivery, b.of(queue, end), run)
 
 		queue += "-cancelled"
 		run, at = before(queue)
 		run = b.push(b.claim(run, at, end), at, &runlane.RunCancellationRequested{})
 		b.looks(at.Add(time.Minute))
-		b.wantScan(string(state)+": needing cancellation while the lease lasts", cancellation, b.of(queue, end.Add(-time.Millisecond)))
+		b.wantScan(
+			string(state)+": needing cancellation while the lease lasts",
+			cancellation,
+			b.of(queue, end.Add(-time.Millisecond)),
+		)
 		b.wantScan(string(state)+": needing cancellation at the end of the lease", cancellation, b.of(queue, end), run)
 	}
 }
@@ -118,7 +157,11 @@ func hazardLookBetween(t *testing.T, b *bundle) {
 	equal(t, "run after a look", run, b.get(run.ID))
 	end := at.Add(time.Minute)
 	run = b.claim(run, at, end)
-	b.wantScan("needing delivery while the lease lasts", b.storage.ListRunsNeedingDelivery, b.due(end.Add(-time.Millisecond)))
+	b.wantScan(
+		"needing delivery while the lease lasts",
+		b.storage.ListRunsNeedingDelivery,
+		b.due(end.Add(-time.Millisecond)),
+	)
 	b.wantScan("needing delivery when the worker died", b.storage.ListRunsNeedingDelivery, b.due(end), run)
 
 	// The owner's writes are not refused for it either.
@@ -180,7 +223,12 @@ func hazardTrueMoment(t *testing.T, b *bundle) {
 			b.looks(noon.Add(2 * time.Minute))
 		}
 	}
-	b.wantScanOrder("runnable, in the order of their moments", b.storage.ListRunnableRuns, b.of("order", noon.Add(time.Hour)), order...)
+	b.wantScanOrder(
+		"runnable, in the order of their moments",
+		b.storage.ListRunnableRuns,
+		b.of("order", noon.Add(time.Hour)),
+		order...,
+	)
 }
 
 // docs/internals/decisions.md, Delivery: the outbox.
@@ -202,7 +250,11 @@ func hazardHandedOver(t *testing.T, b *bundle) {
 	b.wantDue("at once", next.Add(-time.Millisecond), deferred.ID)
 	b.wantDue("when the second try is due", next, failed.Wakeup.RunID)
 	// The publisher that holds a superseded row can still mark it, and no other publisher ever gets it.
-	for name, c := range map[string]*lane.Commit{"redelivered": redelivered, "cancelled": cancelled, "claimed": claimed} {
+	for name, c := range map[string]*lane.Commit{
+		"redelivered": redelivered,
+		"cancelled":   cancelled,
+		"claimed":     claimed,
+	} {
 		for _, at := range []time.Time{noon, noon.Add(time.Hour)} {
 			if got := b.outboxOf(at, c.Outbox[0].ID); len(got) != 0 {
 				t.Fatalf("%s: the superseded row was claimed", name)
@@ -244,7 +296,11 @@ func hazardLostWakeup(t *testing.T, b *bundle) {
 		t.Fatalf("claim with what was read before the redelivery: outcome %q", got.Outcome)
 	}
 	b.claim(again.Run, second, second.Add(48*time.Hour))
-	b.wantScan("needing redelivery after the claim", b.storage.ListRunsNeedingRedelivery, b.due(second.Add(24*time.Hour)))
+	b.wantScan(
+		"needing redelivery after the claim",
+		b.storage.ListRunsNeedingRedelivery,
+		b.due(second.Add(24*time.Hour)),
+	)
 }
 
 // docs/internals/decisions.md, Schedules. That runs of schedules take no idempotency key, although their task has a
@@ -253,12 +309,16 @@ func hazardLostWakeup(t *testing.T, b *bundle) {
 func hazardOccurrenceRun(t *testing.T, b *bundle) {
 	b.registered("nightly")
 	// A trigger took the key that the task would compute from the schedule's payload, for a month.
-	b.create(noon, RunOptions{IdempotencyKey: "of the payload", Retention: runlane.KeyRetention{TTL: 30 * 24 * time.Hour}})
+	b.create(noon, RunOptions{
+		IdempotencyKey: "of the payload",
+		Retention:      runlane.KeyRetention{TTL: 30 * 24 * time.Hour},
+	})
 	var fires []runlane.Occurrence
 	for night := range 3 {
 		fire := noon.Add(time.Duration(night+1) * 24 * time.Hour)
 		creation := b.Creation(t, fire, RunOptions{
-			ID: runlane.RunID(fmt.Sprintf("run_%x", fire.UnixMilli())), Source: runlane.Source{Type: runlane.SourceSchedule, ScheduleID: "nightly"},
+			ID:     runlane.RunID(fmt.Sprintf("run_%x", fire.UnixMilli())),
+			Source: runlane.Source{Type: runlane.SourceSchedule, ScheduleID: "nightly"},
 		})
 		b.claimed("nightly", fire)
 		b.append(creation) // and the tick dies before it completes the occurrence
@@ -293,7 +353,9 @@ func hazardOccurrenceSingleton(t *testing.T, b *bundle) {
 	if err := b.storage.CompleteScheduleOccurrence(b.ctx(), skip); err != nil {
 		t.Fatalf("completing with a skip: %v", err)
 	}
-	b.wantOccurrences("nightly", []runlane.Occurrence{{ScheduleID: "nightly", FireTime: fire, Skipped: runlane.SkippedSingleton}})
+	b.wantOccurrences("nightly", []runlane.Occurrence{
+		{ScheduleID: "nightly", FireTime: fire, Skipped: runlane.SkippedSingleton},
+	})
 	b.wantOutcome("nightly", fire, fire.Add(time.Hour), lane.LostOccurrence)
 	equal(t, "last fire", fire, b.record("nightly").LastFire)
 }
@@ -303,9 +365,15 @@ func hazardOccurrenceSingleton(t *testing.T, b *bundle) {
 func hazardShortWaits(_ *testing.T, b *bundle) {
 	const longest = 15 * time.Minute
 	patience := lane.Patience{Queued: time.Minute, ShortWait: 30 * time.Second}
-	for name, wait := range map[runlane.QueueName]time.Duration{"short": longest, "long": longest + time.Millisecond, "longer": time.Hour} {
+	for name, wait := range map[runlane.QueueName]time.Duration{
+		"short":  longest,
+		"long":   longest + time.Millisecond,
+		"longer": time.Hour,
+	} {
 		due := noon.Add(wait)
-		retried, released := b.running(noon, due, RunOptions{Queue: name}), b.running(noon, due, RunOptions{Queue: name})
+		retried, released := b.running(noon, due, RunOptions{
+			Queue: name,
+		}), b.running(noon, due, RunOptions{Queue: name})
 		runs := []*runlane.Run{
 			b.create(noon, RunOptions{Queue: name, RunAt: due}),
 			b.push(retried, noon, Retried(retried, due)), b.push(released, noon, Released(released, due)),

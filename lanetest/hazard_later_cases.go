@@ -22,7 +22,11 @@ func hazardLaterCases() []storageCase {
 		{"Hazard19_ARequestInBetweenIsNoLostLease", needsLeases, hazardRequestBetween},
 		{"Hazard20_ACreationThatLosesItsSlotIsMadeWithoutOne", needsQueues, hazardCreationWithoutSlot},
 		{"Hazard21_ReserversUnderALoweredLimitNeverExceedIt", needsQueues, hazardLoweredLimit},
-		{"Hazard25_WhatMovesIsReadExactlyElsewhere", needsBoth(needsHistory, needsBoth(needsLeases, needsSingleton)), hazardExactReads},
+		{
+			"Hazard25_WhatMovesIsReadExactlyElsewhere",
+			needsBoth(needsHistory, needsBoth(needsLeases, needsSingleton)),
+			hazardExactReads,
+		},
 	}
 }
 
@@ -50,7 +54,11 @@ func hazardFullPartitions(t *testing.T, b *bundle) {
 			}
 		}
 		if len(reserved) != partitions/4 {
-			return fmt.Sprintf("%d runs got a slot, want one in each of %d partitions with room", len(reserved), partitions/4)
+			return fmt.Sprintf(
+				"%d runs got a slot, want one in each of %d partitions with room",
+				len(reserved),
+				partitions/4,
+			)
 		}
 		return ""
 	})
@@ -65,9 +73,15 @@ func hazardQueueFilter(t *testing.T, b *bundle) {
 		list scan
 		make func(o RunOptions) *runlane.Run
 	}{
-		"runnable":   {b.storage.ListRunnableRuns, func(o RunOptions) *runlane.Run { return b.create(noon, o) }},
-		"delivery":   {b.storage.ListRunsNeedingDelivery, func(o RunOptions) *runlane.Run { return b.running(noon, noon.Add(time.Minute), o) }},
-		"redelivery": {b.storage.ListRunsNeedingRedelivery, func(o RunOptions) *runlane.Run { o.Outbox = published; return b.create(noon, o) }},
+		"runnable": {b.storage.ListRunnableRuns, func(o RunOptions) *runlane.Run { return b.create(noon, o) }},
+		"delivery": {
+			b.storage.ListRunsNeedingDelivery,
+			func(o RunOptions) *runlane.Run { return b.running(noon, noon.Add(time.Minute), o) },
+		},
+		"redelivery": {
+			b.storage.ListRunsNeedingRedelivery,
+			func(o RunOptions) *runlane.Run { o.Outbox = published; return b.create(noon, o) },
+		},
 	}
 	for name, state := range states {
 		for range heavy {

@@ -14,9 +14,21 @@ func hazardQueueCases() []storageCase {
 		{"Hazard01_ARunThatTookItsSlotWithItsClaimIsFoundWhenItsWorkerDies", needsQueues, hazardClaimedWaiting},
 		{"Hazard06_AHeldSlotOutlastsEveryLeaseUntilACommitEndsIt", needsQueues, hazardHeldSlot},
 		{"Hazard07_AnAbandonedRunIsRecoveredInItsOwnSlot", needsQueues, hazardOwnSlot},
-		{"Hazard08_WhatWaitedInAQueueThatLosesItsLimitIsDelivered", needsBoth(needsQueues, needsRedelivery), hazardLimitGone},
-		{"Hazard08_WhatWasOnItsWayInAQueueThatGetsALimitIsHandedASlot", needsBoth(needsQueues, needsRedelivery), hazardLimitNew},
-		{"Hazard12_AWakeupLaterThanItsReservationReservesAndClaims", needsBoth(needsQueues, needsRedelivery), hazardLateWakeup},
+		{
+			"Hazard08_WhatWaitedInAQueueThatLosesItsLimitIsDelivered",
+			needsBoth(needsQueues, needsRedelivery),
+			hazardLimitGone,
+		},
+		{
+			"Hazard08_WhatWasOnItsWayInAQueueThatGetsALimitIsHandedASlot",
+			needsBoth(needsQueues, needsRedelivery),
+			hazardLimitNew,
+		},
+		{
+			"Hazard12_AWakeupLaterThanItsReservationReservesAndClaims",
+			needsBoth(needsQueues, needsRedelivery),
+			hazardLateWakeup,
+		},
 	}
 }
 
@@ -31,7 +43,8 @@ func hazardClaimedWaiting(_ *testing.T, b *bundle) {
 	o := RunOptions{ConcurrencyKey: "customer:7"}
 	run := s.waiting(noon, o)
 	behind := []*runlane.Run{s.waiting(noon.Add(time.Millisecond), o), s.waiting(noon.Add(2*time.Millisecond), o)}
-	run = s.won("a claim of a run that waits for a slot", s.take(run, at, true)) // by a poll worker, or a late duplicate
+	// by a poll worker, or a late duplicate
+	run = s.won("a claim of a run that waits for a slot", s.take(run, at, true))
 	for _, look := range []time.Duration{0, 30 * time.Second, time.Minute - time.Millisecond} {
 		b.looks(at.Add(look), s.policy())
 		b.wantScan("needing dispatch while it runs", b.storage.ListRunsNeedingDispatch, s.bounded(at.Add(look)))
@@ -78,7 +91,11 @@ func hazardOwnSlot(t *testing.T, b *bundle) {
 
 	b.wantScan("needing delivery: bounded queues are left out", b.storage.ListRunsNeedingDelivery, s.bounded(end), free)
 	b.wantScan("needing delivery, had the queue no limit", b.storage.ListRunsNeedingDelivery, b.due(end), free, run)
-	b.wantScan("needing dispatch a millisecond early", b.storage.ListRunsNeedingDispatch, s.bounded(end.Add(-time.Millisecond)))
+	b.wantScan(
+		"needing dispatch a millisecond early",
+		b.storage.ListRunsNeedingDispatch,
+		s.bounded(end.Add(-time.Millisecond)),
+	)
 	b.wantScan("needing dispatch: it needs no free slot", b.storage.ListRunsNeedingDispatch, s.bounded(end), run)
 	c := b.Reserve(t, run, end, end.Add(reservation), 1)
 	c.Outbox = lane.InitialOutbox{ClaimUntil: end.Add(claimTime)}
@@ -132,7 +149,11 @@ func hazardLimitNew(t *testing.T, b *bundle) {
 		s.wantOutcome("a wakeup without a slot to be had", s.take(run, at, true), lane.LostCapacity)
 	}
 	b.wantScan("needing dispatch while the queue is full", b.storage.ListRunsNeedingDispatch, s.bounded(at))
-	b.wantScan("needing redelivery: bounded queues are left out", b.storage.ListRunsNeedingRedelivery, s.bounded(at.Add(24*time.Hour)))
+	b.wantScan(
+		"needing redelivery: bounded queues are left out",
+		b.storage.ListRunsNeedingRedelivery,
+		s.bounded(at.Add(24*time.Hour)),
+	)
 
 	// The wakeups are acknowledged. Each process that frees the slot finds the next run at once.
 	for len(runs) > 0 {
@@ -183,7 +204,8 @@ func hazardLateWakeup(t *testing.T, b *bundle) {
 	second = s.won("claim with a slot on arrival", s.take(second, later, true))
 
 	// Where there is none it waits again, and is found when there is.
-	third := b.append(b.Creation(t, noon, RunOptions{Outbox: lane.InitialOutbox{Published: true}})).Run // from before the limit
+	// from before the limit
+	third := b.append(b.Creation(t, noon, RunOptions{Outbox: lane.InitialOutbox{Published: true}})).Run
 	b.looks(noon.Add(time.Minute))
 	s.wantFull("a wakeup that finds no slot", third, later)
 	b.wantScan("needing dispatch while there is none", b.storage.ListRunsNeedingDispatch, s.bounded(later))

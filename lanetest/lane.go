@@ -66,7 +66,13 @@ func lanePromises(t *testing.T, h LaneHarness) {
 	equal(t, "storage's", l.Storage.Capabilities(), l.Capabilities().Storage)
 	equal(t, "transport's", l.Transport.Capabilities(), l.Capabilities().Transport)
 	if l.ProductionDurable != h.ProductionDurable || l.OperatorReads != h.OperatorReads {
-		t.Fatalf("production durable %t, operator reads %t; want %t, %t", l.ProductionDurable, l.OperatorReads, h.ProductionDurable, h.OperatorReads)
+		t.Fatalf(
+			"production durable %t, operator reads %t; want %t, %t",
+			l.ProductionDurable,
+			l.OperatorReads,
+			h.ProductionDurable,
+			h.OperatorReads,
+		)
 	}
 	if l.ProductionDurable && !(l.Capabilities().Storage.DurableState && l.Capabilities().Transport.DurableDelivery) {
 		t.Fatal("a lane is not more durable than its halves")
@@ -82,7 +88,10 @@ func laneWorks(t *testing.T, h LaneHarness) {
 	if err := l.Start(ctx); err != nil {
 		t.Fatal(err)
 	}
-	b := newBundle(t, StorageHarness{New: func(testing.TB) lane.Storage { return l.Storage }, Capabilities: h.Capabilities.Storage})
+	b := newBundle(t, StorageHarness{
+		New:          func(testing.TB) lane.Storage { return l.Storage },
+		Capabilities: h.Capabilities.Storage,
+	})
 	commit := b.append(b.Creation(t, time.Now(), RunOptions{}))
 	equal(t, "run", commit.Run, b.get(commit.Run.ID))
 	if err := l.Close(context.WithoutCancel(ctx)); err != nil {
@@ -135,9 +144,16 @@ func (r recordedTransport) Unwrap() lane.Transport { return r.Transport }
 func record(t *testing.T, h LaneHarness, fail error) (*lane.Lane, *recorded) {
 	t.Helper()
 	inner, calls := h.New(t), &recorded{}
-	l := must(lane.New(recordedStorage{inner.Storage, calls}, recordedTransport{inner.Transport, calls, fail}, &lane.Options{
-		Environment: inner.Environment, Name: inner.Name, NoOperatorReads: !inner.OperatorReads, ProductionDurable: inner.ProductionDurable,
-	}))(t)
+	l := must(lane.New(
+		recordedStorage{inner.Storage, calls},
+		recordedTransport{inner.Transport, calls, fail},
+		&lane.Options{
+			Environment:       inner.Environment,
+			Name:              inner.Name,
+			NoOperatorReads:   !inner.OperatorReads,
+			ProductionDurable: inner.ProductionDurable,
+		},
+	))(t)
 	equal(t, "capabilities through decorators", h.Capabilities, l.Capabilities())
 	return l, calls
 }

@@ -12,7 +12,11 @@ import (
 // docs/internals/contract.md, Pages and cursors: what a list of runs promises while runs move on.
 func listCases() []storageCase {
 	return []storageCase{
-		{"Hazard25_RunsThatMadeNoProgressAreNeitherRepeatedNorMissed", needsBoth(needsHistory, needsLeases), listWhileMoving},
+		{
+			"Hazard25_RunsThatMadeNoProgressAreNeitherRepeatedNorMissed",
+			needsBoth(needsHistory, needsLeases),
+			listWhileMoving,
+		},
 		{"ActiveRunsOfAllStatusesAreInOneOrder", needsBoth(needsHistory, needsLeases), listOneOrder},
 		{"EveryFilterIsPartOfTheCursor", needsBoth(needsHistory, needsLeases), listCursors},
 		{"NoStatusesAreAllStatuses", needsBoth(needsHistory, needsLeases), listAllStatuses},
@@ -25,7 +29,8 @@ func listCases() []storageCase {
 func listWhileMoving(t *testing.T, b *bundle) {
 	var still, moving []*runlane.Run
 	for i := range 8 {
-		run := b.create(noon, RunOptions{RunAt: noon.Add(time.Duration(i/2+1) * time.Hour)}) // two are due at the same instant
+		// two are due at the same instant
+		run := b.create(noon, RunOptions{RunAt: noon.Add(time.Duration(i/2+1) * time.Hour)})
 		if i%2 == 0 {
 			still = append(still, run)
 		} else {
@@ -33,7 +38,10 @@ func listWhileMoving(t *testing.T, b *bundle) {
 		}
 	}
 	for i := range 4 {
-		still = append(still, b.push(b.create(noon, RunOptions{}), noon.Add(time.Duration(i/2)*time.Second), &runlane.RunCancelled{}))
+		still = append(
+			still,
+			b.push(b.create(noon, RunOptions{}), noon.Add(time.Duration(i/2)*time.Second), &runlane.RunCancelled{}),
+		)
 	}
 	q := &lane.RunQuery{PageQuery: lane.PageQuery{Environment: b.env}}
 	b.eventually(func() string { return difference(len(still)+len(moving), len(b.listRuns(q))) })
@@ -64,7 +72,12 @@ func listWhileMoving(t *testing.T, b *bundle) {
 func listOneOrder(_ *testing.T, b *bundle) {
 	var want []runlane.RunID
 	for _, run := range b.spread(
-		runlane.StatusReleased, runlane.StatusQueued, runlane.StatusScheduled, runlane.StatusRetrying, runlane.StatusQueued, runlane.StatusReleased,
+		runlane.StatusReleased,
+		runlane.StatusQueued,
+		runlane.StatusScheduled,
+		runlane.StatusRetrying,
+		runlane.StatusQueued,
+		runlane.StatusReleased,
 	) {
 		want = append(want, run.ID)
 	}
@@ -91,12 +104,14 @@ func listCursors(t *testing.T, b *bundle) {
 		return page.Next, nil
 	})
 	for what, change := range map[string]func(q *lane.RunQuery){
-		"no task":           func(q *lane.RunQuery) { q.TaskID = "" },
-		"another queue":     func(q *lane.RunQuery) { q.Queue = "another" },
-		"another schedule":  func(q *lane.RunQuery) { q.ScheduleID = "weekly" },
-		"a source":          func(q *lane.RunQuery) { q.SourceRunID = "run_1" },
-		"another status":    func(q *lane.RunQuery) { q.Statuses = []runlane.Status{runlane.StatusScheduled} },
-		"one status more":   func(q *lane.RunQuery) { q.Statuses = append(slices.Clone(q.Statuses), runlane.StatusFailed) },
+		"no task":          func(q *lane.RunQuery) { q.TaskID = "" },
+		"another queue":    func(q *lane.RunQuery) { q.Queue = "another" },
+		"another schedule": func(q *lane.RunQuery) { q.ScheduleID = "weekly" },
+		"a source":         func(q *lane.RunQuery) { q.SourceRunID = "run_1" },
+		"another status":   func(q *lane.RunQuery) { q.Statuses = []runlane.Status{runlane.StatusScheduled} },
+		"one status more": func(q *lane.RunQuery) {
+			q.Statuses = append(slices.Clone(q.Statuses), runlane.StatusFailed)
+		},
 		"no status":         func(q *lane.RunQuery) { q.Statuses = nil },
 		"task as the queue": func(q *lane.RunQuery) { q.TaskID, q.Queue = "", runlane.QueueName(q.TaskID) },
 	} {

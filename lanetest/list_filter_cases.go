@@ -37,13 +37,26 @@ func listFilters(_ *testing.T, b *bundle) {
 		runs = append(runs, run)
 	}
 	queries := []lane.RunQuery{
-		{TaskID: "task.a"}, {Queue: "beta"}, {ScheduleID: "nightly"}, {SourceRunID: "run_before"},
-		{Statuses: []runlane.Status{runlane.StatusQueued}}, {Statuses: []runlane.Status{runlane.StatusSucceeded}},
+		{TaskID: "task.a"},
+		{Queue: "beta"},
+		{ScheduleID: "nightly"},
+		{SourceRunID: "run_before"},
+		{Statuses: []runlane.Status{runlane.StatusQueued}},
+		{Statuses: []runlane.Status{runlane.StatusSucceeded}},
 		{Statuses: []runlane.Status{runlane.StatusFailed, runlane.StatusQueued}},
-		{TaskID: "task.a", Queue: "alpha"}, {TaskID: "task.b", ScheduleID: "nightly"}, {Queue: "alpha", SourceRunID: "run_before"},
-		{TaskID: "task.b", Queue: "beta", ScheduleID: "nightly", Statuses: []runlane.Status{runlane.StatusSucceeded, runlane.StatusQueued}},
+		{TaskID: "task.a", Queue: "alpha"},
+		{TaskID: "task.b", ScheduleID: "nightly"},
+		{Queue: "alpha", SourceRunID: "run_before"},
+		{
+			TaskID:     "task.b",
+			Queue:      "beta",
+			ScheduleID: "nightly",
+			Statuses:   []runlane.Status{runlane.StatusSucceeded, runlane.StatusQueued},
+		},
 		{TaskID: "task.a", SourceRunID: "run_before", Statuses: []runlane.Status{runlane.StatusFailed}},
-		{TaskID: "task.c"}, {ScheduleID: "night"}, {SourceRunID: "run_befor"},
+		{TaskID: "task.c"},
+		{ScheduleID: "night"},
+		{SourceRunID: "run_befor"},
 	}
 	for _, query := range queries {
 		var want []runlane.RunID // active ones by when they are due, then finished ones, newest first
@@ -77,7 +90,8 @@ func matches(q *lane.RunQuery, run *runlane.Run) bool {
 		status = status || s == run.Status
 	}
 	return status && (q.TaskID == "" || q.TaskID == run.TaskID) && (q.Queue == "" || q.Queue == run.Queue) &&
-		(q.ScheduleID == "" || q.ScheduleID == run.Source.ScheduleID) && (q.SourceRunID == "" || q.SourceRunID == run.Source.RunID)
+		(q.ScheduleID == "" || q.ScheduleID == run.Source.ScheduleID) &&
+		(q.SourceRunID == "" || q.SourceRunID == run.Source.RunID)
 }
 
 // Runs that are due, or were finished, at one and the same instant have an order as well, at every size of a page.

@@ -26,9 +26,13 @@ var refusal = runlane.NewFailure(runlane.ErrTransportPublishFailed, "refused", m
 // markFailure records a failure of one row, which must succeed.
 func (b *bundle) markFailure(ref lane.OutboxRef, attempts int, at, next time.Time) {
 	b.t.Helper()
-	err := b.storage.MarkOutboxMessagesFailed(b.ctx(), &lane.MarkFailedCommand{Environment: b.env, At: at, Messages: []lane.OutboxFailure{
-		{OutboxRef: ref, Attempts: attempts, Failure: refusal, NextAvailableAt: next},
-	}})
+	err := b.storage.MarkOutboxMessagesFailed(b.ctx(), &lane.MarkFailedCommand{
+		Environment: b.env,
+		At:          at,
+		Messages: []lane.OutboxFailure{
+			{OutboxRef: ref, Attempts: attempts, Failure: refusal, NextAvailableAt: next},
+		},
+	})
 	if err != nil {
 		b.t.Fatalf("mark failed: %v", err)
 	}
@@ -37,9 +41,13 @@ func (b *bundle) markFailure(ref lane.OutboxRef, attempts int, at, next time.Tim
 // giveUp dead-letters one row, which must succeed.
 func (b *bundle) giveUp(ref lane.OutboxRef, attempts int, at time.Time) {
 	b.t.Helper()
-	err := b.storage.MarkOutboxMessagesDeadLettered(b.ctx(), &lane.MarkDeadLetteredCommand{Environment: b.env, At: at, Messages: []lane.OutboxFailure{
-		{OutboxRef: ref, Attempts: attempts, Failure: refusal},
-	}})
+	err := b.storage.MarkOutboxMessagesDeadLettered(b.ctx(), &lane.MarkDeadLetteredCommand{
+		Environment: b.env,
+		At:          at,
+		Messages: []lane.OutboxFailure{
+			{OutboxRef: ref, Attempts: attempts, Failure: refusal},
+		},
+	})
 	if err != nil {
 		b.t.Fatalf("mark dead-lettered: %v", err)
 	}
@@ -48,7 +56,9 @@ func (b *bundle) giveUp(ref lane.OutboxRef, attempts int, at time.Time) {
 // born is a new row that its maker has claimed.
 func (b *bundle) born(at time.Time) lane.OutboxMessage {
 	b.t.Helper()
-	return b.append(b.Creation(b.t, at, RunOptions{Outbox: lane.InitialOutbox{ClaimUntil: at.Add(claimTime)}})).Outbox[0]
+	return b.append(b.Creation(b.t, at, RunOptions{
+		Outbox: lane.InitialOutbox{ClaimUntil: at.Add(claimTime)},
+	})).Outbox[0]
 }
 
 func marksRowByRow(t *testing.T, b *bundle) {
@@ -63,7 +73,11 @@ func marksRowByRow(t *testing.T, b *bundle) {
 		want lane.OutboxStatus
 	}{
 		"published": {func(refs []lane.OutboxRef) error {
-			return b.storage.MarkOutboxMessagesPublished(b.ctx(), &lane.MarkPublishedCommand{Environment: b.env, At: noon, Messages: refs})
+			return b.storage.MarkOutboxMessagesPublished(b.ctx(), &lane.MarkPublishedCommand{
+				Environment: b.env,
+				At:          noon,
+				Messages:    refs,
+			})
 		}, lane.OutboxPublished},
 		"failed": {func(refs []lane.OutboxRef) error {
 			c := &lane.MarkFailedCommand{Environment: b.env, At: noon}
@@ -81,10 +95,20 @@ func marksRowByRow(t *testing.T, b *bundle) {
 		}, lane.OutboxDeadLettered},
 	} {
 		first, second, third := b.born(noon), b.born(noon), b.born(noon)
-		err := mark.call([]lane.OutboxRef{first.OutboxRef, stale(second), third.OutboxRef, {ID: "no such row", ClaimToken: "x"}})
+		err := mark.call([]lane.OutboxRef{
+			first.OutboxRef,
+			stale(second),
+			third.OutboxRef,
+			{ID: "no such row", ClaimToken: "x"},
+		})
 		wantConflict(t, err, runlane.ConflictOutboxClaim, "")
 		e, _ := asError(err)
-		equal(t, name+": rows that the conflict names", sorted([]string{second.ID, "no such row"}), sorted(splitIDs(e.Meta["outbox_ids"])))
+		equal(
+			t,
+			name+": rows that the conflict names",
+			sorted([]string{second.ID, "no such row"}),
+			sorted(splitIDs(e.Meta["outbox_ids"])),
+		)
 		for _, c := range []struct {
 			m    lane.OutboxMessage
 			want lane.OutboxStatus
@@ -120,9 +144,13 @@ func markEndsClaim(t *testing.T, b *bundle) {
 		t.Fatalf("claimed %+v, want the failed row alone", again)
 	}
 	for _, stale := range []lane.OutboxMessage{failed, published} {
-		err := b.storage.MarkOutboxMessagesFailed(b.ctx(), &lane.MarkFailedCommand{Environment: b.env, At: noon.Add(time.Second), Messages: []lane.OutboxFailure{
-			{OutboxRef: stale.OutboxRef, Attempts: 9, Failure: refusal, NextAvailableAt: noon.Add(2 * time.Second)},
-		}})
+		err := b.storage.MarkOutboxMessagesFailed(b.ctx(), &lane.MarkFailedCommand{
+			Environment: b.env,
+			At:          noon.Add(time.Second),
+			Messages: []lane.OutboxFailure{
+				{OutboxRef: stale.OutboxRef, Attempts: 9, Failure: refusal, NextAvailableAt: noon.Add(2 * time.Second)},
+			},
+		})
 		wantStale(t, err, stale.ID)
 	}
 	if got := b.row(published.Wakeup.RunID); got.Status != lane.OutboxPublished {
@@ -147,7 +175,8 @@ func markSuperseded(t *testing.T, b *bundle) {
 				t.Errorf("%s: a superseded row came due again", name)
 			}
 		}
-		if got := b.row(replaced.Wakeup.RunID); got == nil || got.ID != fresh.Outbox[0].ID || got.Status != lane.OutboxPublished {
+		if got := b.row(replaced.Wakeup.RunID); got == nil || got.ID != fresh.Outbox[0].ID ||
+			got.Status != lane.OutboxPublished {
 			t.Errorf("%s: the mark of a superseded row changed the latest to %+v", name, got)
 		}
 	}
@@ -171,7 +200,9 @@ func deadLetterCases() []storageCase {
 func (b *bundle) deadLetters(queue runlane.QueueName) []runlane.DeadLetter {
 	b.t.Helper()
 	q := &lane.DeadLetterQuery{PageQuery: lane.PageQuery{Environment: b.env}, Queue: queue}
-	return collect(b.t, &q.PageQuery, func() (*runlane.Page[runlane.DeadLetter], error) { return b.storage.ListDeadLetters(b.ctx(), q) })
+	return collect(b.t, &q.PageQuery, func() (*runlane.Page[runlane.DeadLetter], error) {
+		return b.storage.ListDeadLetters(b.ctx(), q)
+	})
 }
 
 func (b *bundle) wantDeadLetters(queue runlane.QueueName, want ...runlane.DeadLetter) {
@@ -186,10 +217,20 @@ func deadLettersListed(t *testing.T, b *bundle) {
 		if i%2 == 1 {
 			queue = "special"
 		}
-		m := b.append(b.Creation(t, noon, RunOptions{Queue: queue, Outbox: lane.InitialOutbox{ClaimUntil: noon.Add(claimTime)}})).Outbox[0]
+		m := b.append(b.Creation(t, noon, RunOptions{
+			Queue:  queue,
+			Outbox: lane.InitialOutbox{ClaimUntil: noon.Add(claimTime)},
+		})).Outbox[0]
 		since := noon.Add(time.Duration(i) * time.Second)
 		b.giveUp(m.OutboxRef, i+1, since)
-		letter := runlane.DeadLetter{RunID: m.Wakeup.RunID, OutboxID: m.ID, Queue: queue, Attempts: i + 1, Failure: refusal, Since: since}
+		letter := runlane.DeadLetter{
+			RunID:    m.Wakeup.RunID,
+			OutboxID: m.ID,
+			Queue:    queue,
+			Attempts: i + 1,
+			Failure:  refusal,
+			Since:    since,
+		}
 		all = append(all, letter)
 		if i%2 == 1 {
 			special = append(special, letter)
@@ -200,7 +241,12 @@ func deadLettersListed(t *testing.T, b *bundle) {
 	for limit := 1; limit <= len(all); limit++ {
 		q := &lane.DeadLetterQuery{PageQuery: lane.PageQuery{Environment: b.env, Limit: limit}}
 		b.eventually(func() string {
-			return difference(all, collect(t, &q.PageQuery, func() (*runlane.Page[runlane.DeadLetter], error) { return b.storage.ListDeadLetters(b.ctx(), q) }))
+			return difference(
+				all,
+				collect(t, &q.PageQuery, func() (*runlane.Page[runlane.DeadLetter], error) {
+					return b.storage.ListDeadLetters(b.ctx(), q)
+				}),
+			)
 		})
 	}
 }
@@ -259,7 +305,11 @@ func deadLettersLeave(t *testing.T, b *bundle) {
 		RunID: stays.Wakeup.RunID, OutboxID: stays.ID, Queue: Queue, Attempts: 10, Failure: refusal, Since: noon,
 	})
 	for _, m := range []lane.OutboxMessage{claimed, cancelled, requested} {
-		if n := must(b.storage.RequeueDeadLetters(b.ctx(), &lane.RequeueCommand{Environment: b.env, IDs: []string{m.ID}, At: noon}))(t); n != 0 {
+		if n := must(b.storage.RequeueDeadLetters(b.ctx(), &lane.RequeueCommand{
+			Environment: b.env,
+			IDs:         []string{m.ID},
+			At:          noon,
+		}))(t); n != 0 {
 			t.Error("requeued a superseded row")
 		}
 	}

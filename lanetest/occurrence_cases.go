@@ -32,87 +32,6 @@ func occurrenceCases() []storageCase {
 	}
 }
 
-// claimOf is the claim of an occurrence made at the instant, for claimTime.
-func (b *bundle) claimOf(id runlane.ScheduleID, fire, at time.Time) *lane.ClaimOccurrenceCommand {
-	return &lane.ClaimOccurrenceCommand{
-		ScheduleKey: b.scheduleKey(id), OccurrenceID: occurrenceID(fire), FireTime: fire, At: at, ClaimUntil: at.Add(claimTime),
-	}
-}
-
-func occurrenceID(fire time.Time) string { return fmt.Sprintf("occ_%x", fire.UnixMilli()) }
-
-// tryOccurrence claims at the instant; a token comes exactly with the occurrence.
-func (b *bundle) tryOccurrence(id runlane.ScheduleID, fire, at time.Time) *lane.OccurrenceClaim {
-	b.t.Helper()
-	got := must(b.storage.ClaimScheduleOccurrence(b.ctx(), b.claimOf(id, fire, at)))(b.t)
-	if got == nil || (got.Outcome == lane.Acquired) != (got.Token != "") || got.Outcome != lane.Acquired && got.Outcome != lane.LostOccurrence {
-		b.t.Fatalf("claim of %v at %v: %+v", fire, at, got)
-	}
-	return got
-}
-
-// wantOutcome claims at the instant and demands an outcome.
-func (b *bundle) wantOutcome(id runlane.ScheduleID, fire, at time.Time, want lane.Outcome) (token string) {
-	b.t.Helper()
-	got := b.tryOccurrence(id, fire, at)
-	if got.Outcome != want {
-		b.t.Fatalf("claim of %v at %v: outcome %q, want %q", fire, at, got.Outcome, want)
-	}
-	return got.Token
-}
-
-// claimed is the token of an occurrence that must be free, claimed at its fire time.
-func (b *bundle) claimed(id runlane.ScheduleID, fire time.Time) (token string) {
-	b.t.Helper()
-	return b.wantOutcome(id, fire, fire, lane.Acquired)
-}
-
-func (b *bundle) completion(id runlane.ScheduleID, fire time.Time, token string, runs ...runlane.RunID) *lane.CompleteOccurrenceCommand {
-	return &lane.CompleteOccurrenceCommand{
-		ScheduleKey: b.scheduleKey(id), OccurrenceID: occurrenceID(fire), FireTime: fire, Token: token, RunIDs: runs,
-	}
-}
-
-func (b *bundle) complete(id runlane.ScheduleID, fire time.Time, token string, runs ...runlane.RunID) error {
-	return b.storage.CompleteScheduleOccurrence(b.ctx(), b.completion(id, fire, token, runs...))
-}
-
-// completed claims and completes an occurrence.
-func (b *bundle) completed(id runlane.ScheduleID, fire time.Time, runs ...runlane.RunID) {
-	b.t.Helper()
-	if err := b.complete(id, fire, b.claimed(id, fire), runs...); err != nil {
-		b.t.Fatalf("completing %v: %v", fire, err)
-	}
-}
-
-// skipped claims an occurrence and completes it without a run.
-func (b *bundle) skipped(id runlane.ScheduleID, fire time.Time, reason runlane.SkipReason) {
-	b.t.Helper()
-	c := b.completion(id, fire, b.claimed(id, fire))
-	c.Skipped = reason
-	if err := b.storage.CompleteScheduleOccurrence(b.ctx(), c); err != nil {
-		b.t.Fatalf("skipping %v: %v", fire, err)
-	}
-}
-
-// occurrences reads the list to its end.
-func (b *bundle) occurrences(id runlane.ScheduleID, skippedOnly bool) []runlane.Occurrence {
-	b.t.Helper()
-	return b.occurrencePages(&lane.OccurrenceQuery{PageQuery: lane.PageQuery{Environment: b.env}, ScheduleID: id, SkippedOnly: skippedOnly})
-}
-
-func (b *bundle) occurrencePages(q *lane.OccurrenceQuery) []runlane.Occurrence {
-	b.t.Helper()
-	return collect(b.t, &q.PageQuery, func() (*runlane.Page[runlane.Occurrence], error) {
-		return b.storage.ListScheduleOccurrences(b.ctx(), q)
-	})
-}
-
-func (b *bundle) wantOccurrences(id runlane.ScheduleID, want []runlane.Occurrence) {
-	b.t.Helper()
-	b.eventually(func() string { return difference(want, b.occurrences(id, false)) })
-}
-
 func occurrenceRace(t *testing.T, b *bundle) {
 	before := b.registered("nightly")
 	fire := noon.Add(time.Minute)
@@ -143,7 +62,8 @@ func occurrenceRace(t *testing.T, b *bundle) {
 
 func completionMoves(t *testing.T, b *bundle) {
 	r := b.registered("nightly")
-	r.Paused, r.PauseReason, r.PendingFire, r.LastEvaluated = true, "a while", noon.Add(time.Hour), noon.Add(time.Minute)
+	r.Paused, r.PauseReason = true, "a while"
+	r.PendingFire, r.LastEvaluated = noon.Add(time.Hour), noon.Add(time.Minute)
 	want := b.schedule(r)
 	for i := 1; i <= 3; i++ {
 		fire := noon.Add(time.Duration(i) * time.Minute)
@@ -168,13 +88,23 @@ func completionToken(t *testing.T, b *bundle) {
 	fire, later := noon.Add(time.Minute), noon.Add(2*time.Minute)
 	token, another, others := b.claimed("nightly", fire), b.claimed("nightly", later), b.claimed("other", fire)
 	for name, wrong := range map[string]string{
-		"no token": "", "an invented one": "x", "another occurrence's": another, "another schedule's": others, "one a byte longer": token + "0",
+		"no token":             "",
+		"an invented one":      "x",
+		"another occurrence's": another,
+		"another schedule's":   others,
+		"one a byte longer":    token + "0",
 	} {
 		if err := b.complete("nightly", fire, wrong, "run_1"); !isConflict(err, runlane.ConflictScheduleOccurrence) {
 			t.Errorf("%s: %v, want conflict %q", name, err, runlane.ConflictScheduleOccurrence)
 		}
 	}
-	wantConflict(t, b.complete("nightly", later.Add(time.Minute), token, "run_1"), runlane.ConflictScheduleOccurrence, "") // never claimed
+	// never claimed
+	wantConflict(
+		t,
+		b.complete("nightly", later.Add(time.Minute), token, "run_1"),
+		runlane.ConflictScheduleOccurrence,
+		"",
+	)
 	equal(t, "record after refused completions", before, b.record("nightly"))
 	b.wantOccurrences("nightly", nil)
 	if err := b.complete("nightly", fire, token, "run_1"); err != nil {
@@ -222,7 +152,8 @@ func completionOutOfOrder(t *testing.T, b *bundle) {
 	want.Version = got.Version // nothing moved; whether it counts as a change is the storage's choice
 	equal(t, "record", want, got)
 	b.wantOccurrences("nightly", []runlane.Occurrence{
-		{ScheduleID: "nightly", FireTime: late, RunID: "run_late"}, {ScheduleID: "nightly", FireTime: early, RunID: "run_early"},
+		{ScheduleID: "nightly", FireTime: late, RunID: "run_late"},
+		{ScheduleID: "nightly", FireTime: early, RunID: "run_early"},
 	})
 	if err := b.complete("nightly", early, token, "run_early"); err != nil {
 		t.Fatalf("the same completion again: %v", err)
@@ -260,7 +191,8 @@ func completionRace(t *testing.T, b *bundle) {
 	got := b.record("nightly")
 	equal(t, "last fire", at(fires-1), got.LastFire)
 	equal(t, "last run", runlane.RunID(fmt.Sprint("run_", fires-1)), got.LastRunID)
-	if !b.h.LosesAnswers || len(got.PauseReason) < fires { // a put whose answer is lost is not known again behind another one, and put again
+	// a put whose answer is lost is not known again behind another one, and put again
+	if !b.h.LosesAnswers || len(got.PauseReason) < fires {
 		equal(t, "changes that were put", fires, len(got.PauseReason))
 	}
 	if listed := b.occurrences("nightly", false); len(listed) != fires {
@@ -351,7 +283,10 @@ func occurrenceSeveral(t *testing.T, b *bundle) {
 	equal(t, "last fire", fire, b.record("nightly").LastFire)
 	other := *c
 	other.Count = 59
-	if err := b.storage.CompleteScheduleOccurrence(b.ctx(), &other); !errors.Is(err, runlane.ConflictScheduleOccurrence) {
+	if err := b.storage.CompleteScheduleOccurrence(b.ctx(), &other); !errors.Is(
+		err,
+		runlane.ConflictScheduleOccurrence,
+	) {
 		t.Errorf("another result: %v", err)
 	}
 	later := fire.Add(time.Hour)
@@ -360,7 +295,9 @@ func occurrenceSeveral(t *testing.T, b *bundle) {
 		"a count without a first": func(c *lane.CompleteOccurrenceCommand) { c.Count = 2 },
 		"a first without a count": func(c *lane.CompleteOccurrenceCommand) { c.First = fire },
 		"one":                     func(c *lane.CompleteOccurrenceCommand) { c.Count, c.First = 1, fire },
-		"a first that is later":   func(c *lane.CompleteOccurrenceCommand) { c.Count, c.First = 2, later.Add(time.Minute) },
+		"a first that is later": func(c *lane.CompleteOccurrenceCommand) {
+			c.Count, c.First = 2, later.Add(time.Minute)
+		},
 		"runs": func(c *lane.CompleteOccurrenceCommand) {
 			c.Count, c.First, c.Skipped, c.RunIDs = 2, fire, "", []runlane.RunID{"run_1"}
 		},
@@ -382,7 +319,12 @@ func occurrenceSkipped(t *testing.T, b *bundle) {
 	}
 	b.completed("nightly", noon.Add(2*time.Minute), "run_2")
 	want := b.record("nightly")
-	reasons := []runlane.SkipReason{runlane.SkippedMisfire, runlane.SkippedOverlap, runlane.SkippedSingleton, runlane.SkippedPaused}
+	reasons := []runlane.SkipReason{
+		runlane.SkippedMisfire,
+		runlane.SkippedOverlap,
+		runlane.SkippedSingleton,
+		runlane.SkippedPaused,
+	}
 	var skips []runlane.Occurrence
 	for i, reason := range reasons {
 		fire := noon.Add(time.Duration(3+i) * time.Minute)
@@ -396,5 +338,7 @@ func occurrenceSkipped(t *testing.T, b *bundle) {
 	first := runlane.Occurrence{ScheduleID: "nightly", FireTime: noon.Add(time.Minute), Skipped: runlane.SkippedPaused}
 	run := runlane.Occurrence{ScheduleID: "nightly", FireTime: noon.Add(2 * time.Minute), RunID: "run_2"}
 	b.wantOccurrences("nightly", append(slices.Clone(skips), run, first))
-	b.eventually(func() string { return difference(append(slices.Clone(skips), first), b.occurrences("nightly", true)) })
+	b.eventually(func() string {
+		return difference(append(slices.Clone(skips), first), b.occurrences("nightly", true))
+	})
 }

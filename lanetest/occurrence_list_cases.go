@@ -18,14 +18,17 @@ func occurrenceMalformed(t *testing.T, b *bundle) {
 		"a schedule id with a colon": func(c *lane.ClaimOccurrenceCommand) { c.ScheduleID = "a:b" },
 		"no occurrence id":           func(c *lane.ClaimOccurrenceCommand) { c.OccurrenceID = "" },
 		"no fire time":               func(c *lane.ClaimOccurrenceCommand) { c.FireTime = time.Time{} },
-		"a fire time out of range":   func(c *lane.ClaimOccurrenceCommand) { c.FireTime = time.UnixMilli(10_000_000_000_000) },
-		"a fire time before 1970":    func(c *lane.ClaimOccurrenceCommand) { c.FireTime = time.UnixMilli(-1) },
-		"a claim that is over":       func(c *lane.ClaimOccurrenceCommand) { c.ClaimUntil = c.At },
-		"a claim without an end":     func(c *lane.ClaimOccurrenceCommand) { c.ClaimUntil = time.Time{} },
+		"a fire time out of range": func(c *lane.ClaimOccurrenceCommand) {
+			c.FireTime = time.UnixMilli(10_000_000_000_000)
+		},
+		"a fire time before 1970": func(c *lane.ClaimOccurrenceCommand) { c.FireTime = time.UnixMilli(-1) },
+		"a claim that is over":    func(c *lane.ClaimOccurrenceCommand) { c.ClaimUntil = c.At },
+		"a claim without an end":  func(c *lane.ClaimOccurrenceCommand) { c.ClaimUntil = time.Time{} },
 	} {
 		c := b.claimOf("nightly", fire, fire)
 		change(c)
-		if got, err := b.storage.ClaimScheduleOccurrence(b.ctx(), c); runlane.CodeOf(err) != runlane.ErrContractViolation {
+		got, err := b.storage.ClaimScheduleOccurrence(b.ctx(), c)
+		if runlane.CodeOf(err) != runlane.ErrContractViolation {
 			t.Errorf("claim with %s: %v, error %v, want %q", name, got, err, runlane.ErrContractViolation)
 		}
 	}
@@ -40,7 +43,8 @@ func occurrenceMalformed(t *testing.T, b *bundle) {
 	} {
 		c := b.completion("nightly", fire, token, "run_1")
 		change(c)
-		if err := b.storage.CompleteScheduleOccurrence(b.ctx(), c); runlane.CodeOf(err) != runlane.ErrContractViolation {
+		err := b.storage.CompleteScheduleOccurrence(b.ctx(), c)
+		if runlane.CodeOf(err) != runlane.ErrContractViolation {
 			t.Errorf("completion with %s: %v, want %q", name, err, runlane.ErrContractViolation)
 		}
 	}
@@ -70,7 +74,11 @@ func occurrencesListed(t *testing.T, b *bundle) {
 	slices.Reverse(skips)
 	for _, limit := range []int{0, 1, 2, 9, runlane.MaxPageLimit} {
 		for skippedOnly, want := range map[bool][]runlane.Occurrence{false: all, true: skips} {
-			q := &lane.OccurrenceQuery{PageQuery: lane.PageQuery{Environment: b.env, Limit: limit}, ScheduleID: "nightly", SkippedOnly: skippedOnly}
+			q := &lane.OccurrenceQuery{
+				PageQuery:   lane.PageQuery{Environment: b.env, Limit: limit},
+				ScheduleID:  "nightly",
+				SkippedOnly: skippedOnly,
+			}
 			b.eventually(func() string { return difference(want, b.occurrencePages(q)) })
 		}
 	}
@@ -101,7 +109,8 @@ func occurrenceCursors(t *testing.T, b *bundle) {
 	} {
 		other := q
 		change(&other)
-		if _, err := b.storage.ListScheduleOccurrences(b.ctx(), &other); runlane.CodeOf(err) != runlane.ErrValidationFailed {
+		_, err := b.storage.ListScheduleOccurrences(b.ctx(), &other)
+		if runlane.CodeOf(err) != runlane.ErrValidationFailed {
 			t.Errorf("%s: %v, want %q", name, err, runlane.ErrValidationFailed)
 		}
 	}

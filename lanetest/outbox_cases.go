@@ -84,7 +84,8 @@ func outboxContent(t *testing.T, b *bundle) {
 			t.Fatal("a claimed row has no token")
 		}
 		tokens[claimed[i].ID+claimed[i].ClaimToken] = true
-		wanted[i].Status, wanted[i].ClaimToken, wanted[i].ClaimUntil = lane.OutboxClaimed, claimed[i].ClaimToken, noon.Add(time.Second+claimTime)
+		wanted[i].Status, wanted[i].ClaimToken = lane.OutboxClaimed, claimed[i].ClaimToken
+		wanted[i].ClaimUntil = noon.Add(time.Second + claimTime)
 	}
 	equal(t, "claimed rows", wanted, claimed)
 }
@@ -118,7 +119,11 @@ func outboxBirth(t *testing.T, b *bundle) {
 // mark acknowledges a row, which must succeed.
 func (b *bundle) mark(t testing.TB, ref lane.OutboxRef, at time.Time) {
 	t.Helper()
-	err := b.storage.MarkOutboxMessagesPublished(b.ctx(), &lane.MarkPublishedCommand{Environment: b.env, At: at, Messages: []lane.OutboxRef{ref}})
+	err := b.storage.MarkOutboxMessagesPublished(b.ctx(), &lane.MarkPublishedCommand{
+		Environment: b.env,
+		At:          at,
+		Messages:    []lane.OutboxRef{ref},
+	})
 	if err != nil {
 		t.Fatalf("mark published: %v", err)
 	}
@@ -151,7 +156,9 @@ func outboxLater(t *testing.T, b *bundle) {
 }
 
 func outboxExpiredClaim(t *testing.T, b *bundle) {
-	born := b.append(b.Creation(t, noon, RunOptions{Outbox: lane.InitialOutbox{ClaimUntil: noon.Add(claimTime)}})).Outbox[0]
+	born := b.append(b.Creation(t, noon, RunOptions{
+		Outbox: lane.InitialOutbox{ClaimUntil: noon.Add(claimTime)},
+	})).Outbox[0]
 	if got := b.outboxOf(noon.Add(claimTime-time.Millisecond), born.ID); len(got) != 0 {
 		t.Fatalf("claimed under a living claim: %+v", got)
 	}
@@ -178,7 +185,9 @@ func outboxSuperseded(t *testing.T, b *bundle) {
 	later := noon.Add(time.Hour)
 	requested := b.append(b.Creation(t, noon, RunOptions{}))
 	again := b.deliver(requested.Run, noon.Add(time.Minute), noon.Add(time.Minute), lane.InitialOutbox{})
-	heldLong := b.append(b.Creation(t, noon, RunOptions{Outbox: lane.InitialOutbox{ClaimUntil: noon.Add(2 * time.Minute)}}))
+	heldLong := b.append(b.Creation(t, noon, RunOptions{
+		Outbox: lane.InitialOutbox{ClaimUntil: noon.Add(2 * time.Minute)},
+	}))
 	anew := b.deliver(heldLong.Run, noon.Add(time.Minute), noon.Add(time.Minute), lane.InitialOutbox{})
 	claimed := b.append(b.Creation(t, noon, RunOptions{}))
 	b.claim(claimed.Run, noon, noon.Add(time.Minute))
@@ -193,9 +202,13 @@ func outboxSuperseded(t *testing.T, b *bundle) {
 	b.push(run, noon, Retried(run, noon.Add(2*time.Minute)))
 
 	for name, c := range map[string]*lane.Commit{
-		"by a later request": requested, "by a later request, while a publisher held it": heldLong, "by a claim": claimed,
-		"by a cancellation": cancelled, "by a claim of the scheduled run": waiting,
-		"by the end, while a publisher held it": held, "by a claim that ended in a retry": retried,
+		"by a later request":                            requested,
+		"by a later request, while a publisher held it": heldLong,
+		"by a claim":                            claimed,
+		"by a cancellation":                     cancelled,
+		"by a claim of the scheduled run":       waiting,
+		"by the end, while a publisher held it": held,
+		"by a claim that ended in a retry":      retried,
 	} {
 		if got := b.outboxOf(later, c.Outbox[0].ID); len(got) != 0 {
 			t.Errorf("superseded %s, and claimed by id", name)
@@ -294,7 +307,11 @@ func outboxWithout(t *testing.T, b *bundle) {
 	want := b.create(noon.Add(time.Minute), RunOptions{}).ID
 	at := noon.Add(time.Hour)
 	claim := lane.ClaimOutboxCommand{
-		Environment: b.env, At: at, ClaimUntil: at.Add(claimTime), Limit: 2, Without: []runlane.QueueName{"lost", "aside", "of no run"},
+		Environment: b.env,
+		At:          at,
+		ClaimUntil:  at.Add(claimTime),
+		Limit:       2,
+		Without:     []runlane.QueueName{"lost", "aside", "of no run"},
 	}
 	var got []runlane.RunID
 	b.eventually(func() string {

@@ -12,7 +12,11 @@ import (
 // docs/internals/contract.md, Owners of keys.
 func ownerCases() []storageCase {
 	return []storageCase{
-		{"IdempotencyIsRetainedAsThePolicyAtCreationSays", needsBoth(needsIdempotency, needsLeases), idempotencyRetention},
+		{
+			"IdempotencyIsRetainedAsThePolicyAtCreationSays",
+			needsBoth(needsIdempotency, needsLeases),
+			idempotencyRetention,
+		},
 		{"IdempotencyRaceHasOneWinner", needsIdempotency, idempotencyRace},
 		{"SingletonRaceHasOneWinner", needsSingleton, singletonRace},
 		{"IdempotencyIsJudgedBeforeSingleton", needsBoth(needsIdempotency, needsSingleton), idempotencyFirst},
@@ -20,9 +24,21 @@ func ownerCases() []storageCase {
 		{"LookupOfAnExpiredOwnerChangesNothing", needsBoth(needsIdempotency, needsLeases), lookupFree},
 		{"SingletonIsHeldWhileActive", needsBoth(needsSingleton, needsLeases), singletonHeld},
 		{"ResetClearsRetainedOwnersOnly", needsBoth(needsIdempotency, needsLeases), resetKey},
-		{"ARaceForAKeyWhoseOwnerIsOverHasOneWinner", needsBoth(needsBoth(needsIdempotency, needsSingleton), needsLeases), overRace},
-		{"EveryActiveStatusHoldsBothKeys", needsBoth(needsBoth(needsIdempotency, needsSingleton), needsLeases), everyActiveHolds},
-		{"LookupsOfLivingOwnersChangeNothing", needsBoth(needsBoth(needsIdempotency, needsSingleton), needsBoth(needsHistory, needsLeases)), lookupsOfOwners},
+		{
+			"ARaceForAKeyWhoseOwnerIsOverHasOneWinner",
+			needsBoth(needsBoth(needsIdempotency, needsSingleton), needsLeases),
+			overRace,
+		},
+		{
+			"EveryActiveStatusHoldsBothKeys",
+			needsBoth(needsBoth(needsIdempotency, needsSingleton), needsLeases),
+			everyActiveHolds,
+		},
+		{
+			"LookupsOfLivingOwnersChangeNothing",
+			needsBoth(needsBoth(needsIdempotency, needsSingleton), needsBoth(needsHistory, needsLeases)),
+			lookupsOfOwners,
+		},
 		{"AResetAndARaceForTheKeyLeaveOneOwner", needsBoth(needsIdempotency, needsLeases), resetRace},
 	}
 }
@@ -62,7 +78,11 @@ func idempotencyRetention(t *testing.T, b *bundle) {
 		{"failed, while active", runlane.KeyRetention{WhileActive: true}, runlane.StatusFailed, false},
 	} {
 		owner := lane.OwnerKey{Environment: b.env, TaskID: TaskID, Key: c.name}
-		run := b.create(made, RunOptions{IdempotencyKey: c.name, Retention: c.retention, Payload: []byte(`{"mine": true}`)})
+		run := b.create(made, RunOptions{
+			IdempotencyKey: c.name,
+			Retention:      c.retention,
+			Payload:        []byte(`{"mine": true}`),
+		})
 		if c.end != active {
 			run = b.end(run, made.Add(time.Second), c.end)
 		}
@@ -89,21 +109,32 @@ func idempotencyRetention(t *testing.T, b *bundle) {
 const callers = 32
 
 func idempotencyRace(t *testing.T, b *bundle) {
-	b.keyRace(t, runlane.ConflictIdempotencyKey, RunOptions{IdempotencyKey: "wanted", Retention: runlane.KeyRetention{TTL: time.Hour}},
-		b.storage.GetRunByIdempotencyKey)
+	b.keyRace(
+		t,
+		runlane.ConflictIdempotencyKey,
+		RunOptions{IdempotencyKey: "wanted", Retention: runlane.KeyRetention{TTL: time.Hour}},
+		b.storage.GetRunByIdempotencyKey,
+	)
 }
 
 func singletonRace(t *testing.T, b *bundle) {
 	b.keyRace(t, runlane.ConflictSingletonKey, RunOptions{SingletonKey: "wanted"}, b.storage.GetRunBySingletonKey)
 }
 
-func (b *bundle) keyRace(t *testing.T, kind runlane.ConflictKind, o RunOptions, lookup func(context.Context, lane.OwnerKey) (*runlane.Run, error)) {
+func (b *bundle) keyRace(
+	t *testing.T,
+	kind runlane.ConflictKind,
+	o RunOptions,
+	lookup func(context.Context, lane.OwnerKey) (*runlane.Run, error),
+) {
 	commands := make([]*lane.AppendCommand, callers)
 	now := time.Now()
 	for i := range commands {
 		commands[i] = b.Creation(t, now, o)
 	}
-	won, lost := race(callers, func(i int) (*lane.Commit, error) { return b.storage.AppendRunEvents(b.ctx(), commands[i]) })
+	won, lost := race(callers, func(i int) (*lane.Commit, error) {
+		return b.storage.AppendRunEvents(b.ctx(), commands[i])
+	})
 	if len(won) != 1 {
 		t.Fatalf("%d of %d creations took the key; errors: %v", len(won), callers, lost)
 	}
@@ -140,13 +171,21 @@ func keysScoped(t *testing.T, b *bundle) {
 		equal(t, "idempotency owner of "+string(task), want, must(b.storage.GetRunByIdempotencyKey(b.ctx(), key))(t))
 		equal(t, "singleton owner of "+string(task), want, must(b.storage.GetRunBySingletonKey(b.ctx(), key))(t))
 	}
-	_, err := b.storage.GetRunByIdempotencyKey(b.ctx(), lane.OwnerKey{Environment: b.env, TaskID: "lanetest.third", Key: "a:key"})
+	_, err := b.storage.GetRunByIdempotencyKey(b.ctx(), lane.OwnerKey{
+		Environment: b.env,
+		TaskID:      "lanetest.third",
+		Key:         "a:key",
+	})
 	wantError(t, err, runlane.ErrRunNotFound)
 }
 
 func lookupFree(t *testing.T, b *bundle) {
 	made := time.Now().Add(-2 * time.Hour)
-	run := b.end(b.create(made, RunOptions{IdempotencyKey: "old", Retention: runlane.KeyRetention{TTL: time.Hour}}), made, runlane.StatusSucceeded)
+	run := b.end(
+		b.create(made, RunOptions{IdempotencyKey: "old", Retention: runlane.KeyRetention{TTL: time.Hour}}),
+		made,
+		runlane.StatusSucceeded,
+	)
 	key := lane.OwnerKey{Environment: b.env, TaskID: TaskID, Key: "old"}
 	for range 3 {
 		_, err := b.storage.GetRunByIdempotencyKey(b.ctx(), key)

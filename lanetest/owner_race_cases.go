@@ -19,8 +19,18 @@ func overRace(t *testing.T, b *bundle) {
 		end  runlane.Status
 		kind runlane.ConflictKind
 	}{
-		"a failed run's":         {RunOptions{IdempotencyKey: "failed", Retention: ttl}, now, runlane.StatusFailed, idempotent},
-		"one past its time":      {RunOptions{IdempotencyKey: "past", Retention: ttl}, now.Add(-2 * time.Hour), runlane.StatusSucceeded, idempotent},
+		"a failed run's": {
+			RunOptions{IdempotencyKey: "failed", Retention: ttl},
+			now,
+			runlane.StatusFailed,
+			idempotent,
+		},
+		"one past its time": {
+			RunOptions{IdempotencyKey: "past", Retention: ttl},
+			now.Add(-2 * time.Hour),
+			runlane.StatusSucceeded,
+			idempotent,
+		},
 		"a finished singleton's": {RunOptions{SingletonKey: "single"}, now, runlane.StatusSucceeded, single},
 	} {
 		lookup := b.storage.GetRunByIdempotencyKey
@@ -32,7 +42,9 @@ func overRace(t *testing.T, b *bundle) {
 		for i := range commands {
 			commands[i] = b.Creation(t, now, c.o)
 		}
-		won, lost := race(callers, func(i int) (*lane.Commit, error) { return b.storage.AppendRunEvents(b.ctx(), commands[i]) })
+		won, lost := race(callers, func(i int) (*lane.Commit, error) {
+			return b.storage.AppendRunEvents(b.ctx(), commands[i])
+		})
 		if len(won) != 1 {
 			t.Fatalf("%s key: %d of %d creations took it; errors: %v", name, len(won), callers, lost)
 		}
@@ -52,13 +64,21 @@ func everyActiveHolds(t *testing.T, b *bundle) {
 		runlane.StatusQueued:    func(*runlane.Run) []runlane.EventBody { return nil },
 		runlane.StatusScheduled: nil,
 		runlane.StatusRunning:   func(*runlane.Run) []runlane.EventBody { return nil },
-		runlane.StatusRetrying:  func(run *runlane.Run) []runlane.EventBody { return []runlane.EventBody{Retried(run, end)} },
-		runlane.StatusReleased:  func(run *runlane.Run) []runlane.EventBody { return []runlane.EventBody{Released(run, end)} },
+		runlane.StatusRetrying: func(run *runlane.Run) []runlane.EventBody {
+			return []runlane.EventBody{Retried(run, end)}
+		},
+		runlane.StatusReleased: func(run *runlane.Run) []runlane.EventBody {
+			return []runlane.EventBody{Released(run, end)}
+		},
 		runlane.StatusCancellationRequested: func(*runlane.Run) []runlane.EventBody {
 			return []runlane.EventBody{&runlane.RunCancellationRequested{}}
 		},
 	} {
-		o := RunOptions{IdempotencyKey: string(status), SingletonKey: string(status), Retention: runlane.KeyRetention{WhileActive: true}}
+		o := RunOptions{
+			IdempotencyKey: string(status),
+			SingletonKey:   string(status),
+			Retention:      runlane.KeyRetention{WhileActive: true},
+		}
 		if status == runlane.StatusScheduled {
 			o.RunAt = end
 		}
@@ -71,12 +91,20 @@ func everyActiveHolds(t *testing.T, b *bundle) {
 		}
 		equal(t, "status", status, run.Status)
 		key := lane.OwnerKey{Environment: b.env, TaskID: TaskID, Key: string(status)}
-		equal(t, "idempotency owner that is "+string(status), run, must(b.storage.GetRunByIdempotencyKey(b.ctx(), key))(t))
+		equal(
+			t,
+			"idempotency owner that is "+string(status),
+			run,
+			must(b.storage.GetRunByIdempotencyKey(b.ctx(), key))(t),
+		)
 		equal(t, "singleton owner that is "+string(status), run, must(b.storage.GetRunBySingletonKey(b.ctx(), key))(t))
 		wantConflict(t, b.storage.ResetIdempotencyKey(b.ctx(), key), runlane.ConflictIdempotencyKey, run.ID)
 		_, err := b.storage.AppendRunEvents(b.ctx(), b.Creation(t, now, RunOptions{SingletonKey: string(status)}))
 		wantConflict(t, err, runlane.ConflictSingletonKey, run.ID)
-		_, err = b.storage.AppendRunEvents(b.ctx(), b.Creation(t, now, RunOptions{IdempotencyKey: string(status), Retention: o.Retention}))
+		_, err = b.storage.AppendRunEvents(
+			b.ctx(),
+			b.Creation(t, now, RunOptions{IdempotencyKey: string(status), Retention: o.Retention}),
+		)
 		wantConflict(t, err, runlane.ConflictIdempotencyKey, run.ID)
 	}
 }
@@ -87,7 +115,8 @@ func lookupsOfOwners(t *testing.T, b *bundle) {
 		return RunOptions{IdempotencyKey: key, SingletonKey: key, Retention: runlane.KeyRetention{TTL: time.Hour}}
 	}
 	for key, run := range map[string]*runlane.Run{
-		"active": b.create(now, o("active")), "retained": b.end(b.create(now, o("retained")), now, runlane.StatusCancelled),
+		"active":   b.create(now, o("active")),
+		"retained": b.end(b.create(now, o("retained")), now, runlane.StatusCancelled),
 	} {
 		before := b.snapshot(run.ID)
 		for range 3 {

@@ -30,14 +30,18 @@ func pagingScans(t *testing.T, b *bundle) {
 		if i%3 == 2 {
 			queue = "wanted"
 		}
-		run := b.running(noon, end.Add(time.Duration(i%4)*time.Second), RunOptions{Queue: queue}) // some are due at the same instant
+		// some are due at the same instant
+		run := b.running(noon, end.Add(time.Duration(i%4)*time.Second), RunOptions{Queue: queue})
 		all = append(all, run.ID)
 		if queue == "wanted" {
 			wanted = append(wanted, run.ID)
 		}
 	}
 	for limit := 1; limit <= len(all)+1; limit++ {
-		for what, list := range map[string]scan{"runnable": b.storage.ListRunnableRuns, "needing delivery": b.storage.ListRunsNeedingDelivery} {
+		for what, list := range map[string]scan{
+			"runnable":         b.storage.ListRunnableRuns,
+			"needing delivery": b.storage.ListRunsNeedingDelivery,
+		} {
 			q := b.due(noon.Add(time.Hour))
 			q.Limit = limit
 			b.eventually(func() string { return difference(sorted(all), sorted(refIDs(b.scanAll(list, q)))) })
@@ -61,8 +65,14 @@ func pagingEvents(t *testing.T, b *bundle) {
 	n := run.EventSequence
 	for limit := 1; limit <= int(n)+1; limit++ {
 		for _, descending := range []bool{false, true} {
-			q := &lane.EventQuery{PageQuery: lane.PageQuery{Environment: b.env, Limit: limit}, RunID: run.ID, Descending: descending}
-			events := collect(t, &q.PageQuery, func() (*runlane.Page[runlane.EventRecord], error) { return b.storage.ListRunEvents(b.ctx(), q) })
+			q := &lane.EventQuery{
+				PageQuery:  lane.PageQuery{Environment: b.env, Limit: limit},
+				RunID:      run.ID,
+				Descending: descending,
+			}
+			events := collect(t, &q.PageQuery, func() (*runlane.Page[runlane.EventRecord], error) {
+				return b.storage.ListRunEvents(b.ctx(), q)
+			})
 			if int64(len(events)) != n {
 				t.Fatalf("limit %d, descending %t: %d events, want %d", limit, descending, len(events), n)
 			}
@@ -72,7 +82,14 @@ func pagingEvents(t *testing.T, b *bundle) {
 					want = n - int64(i)
 				}
 				if e.Sequence != want {
-					t.Fatalf("limit %d, descending %t: event %d has sequence %d, want %d", limit, descending, i, e.Sequence, want)
+					t.Fatalf(
+						"limit %d, descending %t: event %d has sequence %d, want %d",
+						limit,
+						descending,
+						i,
+						e.Sequence,
+						want,
+					)
 				}
 			}
 		}
@@ -93,7 +110,9 @@ func pagingRuns(_ *testing.T, b *bundle) {
 func (b *bundle) listRuns(q *lane.RunQuery) []runlane.RunID {
 	b.t.Helper()
 	var ids []runlane.RunID
-	for _, s := range collect(b.t, &q.PageQuery, func() (*runlane.Page[runlane.RunSummary], error) { return b.storage.ListRuns(b.ctx(), q) }) {
+	for _, s := range collect(b.t, &q.PageQuery, func() (*runlane.Page[runlane.RunSummary], error) {
+		return b.storage.ListRuns(b.ctx(), q)
+	}) {
 		ids = append(ids, s.ID)
 	}
 	return ids
@@ -111,7 +130,9 @@ func pagingCursors(t *testing.T, b *bundle) {
 			t.Errorf("%s: error is %v, want %q", what, err, runlane.ErrValidationFailed)
 		}
 	}
-	events := func(id runlane.RunID, env runlane.Environment, descending bool, after runlane.Cursor) (runlane.Cursor, error) {
+	events := func(
+		id runlane.RunID, env runlane.Environment, descending bool, after runlane.Cursor,
+	) (runlane.Cursor, error) {
 		p, err := b.storage.ListRunEvents(b.ctx(), &lane.EventQuery{
 			PageQuery: lane.PageQuery{Environment: env, Limit: 1, After: after}, RunID: id, Descending: descending,
 		})
@@ -124,7 +145,9 @@ func pagingCursors(t *testing.T, b *bundle) {
 	if next == "" {
 		t.Fatal("no cursor for the second event")
 	}
-	refuseEvents := func(what string, id runlane.RunID, env runlane.Environment, descending bool, after runlane.Cursor) {
+	refuseEvents := func(
+		what string, id runlane.RunID, env runlane.Environment, descending bool, after runlane.Cursor,
+	) {
 		t.Helper()
 		_, err := events(id, env, descending, after)
 		refuse(what, err)
@@ -143,7 +166,11 @@ func pagingCursors(t *testing.T, b *bundle) {
 		return p.Next, nil
 	})
 	page.After = scanned
-	_, err := b.storage.ListRunnableRuns(b.ctx(), &lane.DueQuery{PageQuery: page, At: at, Queues: []runlane.QueueName{"another"}})
+	_, err := b.storage.ListRunnableRuns(b.ctx(), &lane.DueQuery{
+		PageQuery: page,
+		At:        at,
+		Queues:    []runlane.QueueName{"another"},
+	})
 	refuse("scan of other queues", err)
 	_, err = b.storage.ListRunsNeedingDelivery(b.ctx(), &lane.DueQuery{PageQuery: page, At: at})
 	refuse("another scan", err)

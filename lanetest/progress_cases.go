@@ -43,7 +43,11 @@ func progressLast(t *testing.T, b *bundle) {
 	note := func(text string, at time.Duration) runlane.Progress {
 		return runlane.Progress{Attempt: 1, Note: text, At: noon.Add(at)}
 	}
-	for _, p := range []runlane.Progress{note("half", time.Second), note("three quarters", 2*time.Second), note("Ωλ \"quoted\"", 3*time.Second)} {
+	for _, p := range []runlane.Progress{
+		note("half", time.Second),
+		note("three quarters", 2*time.Second),
+		note("Ωλ \"quoted\"", 3*time.Second),
+	} {
 		if err := keeper.PutProgress(b.ctx(), key, run.Lease.Token, p); err != nil {
 			t.Fatal(err)
 		}
@@ -93,7 +97,11 @@ func progressPruned(t *testing.T, b *bundle) {
 	}
 	run := b.create(noon, RunOptions{})
 	run = b.claim(run, noon, noon.Add(time.Minute))
-	if err := keeper.PutProgress(b.ctx(), b.key(run.ID), run.Lease.Token, runlane.Progress{Attempt: 1, Note: "half", At: noon}); err != nil {
+	if err := keeper.PutProgress(b.ctx(), b.key(run.ID), run.Lease.Token, runlane.Progress{
+		Attempt: 1,
+		Note:    "half",
+		At:      noon,
+	}); err != nil {
 		t.Fatal(err)
 	}
 	b.push(run, noon.Add(time.Second), Succeeded(run, nil))

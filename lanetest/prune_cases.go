@@ -30,7 +30,11 @@ func pruneCases() []storageCase {
 		{"KeepsToOneEnvironment", needsPruning, pruneElsewhere},
 		{"AnEndedContextRemovesNothing", needsPruning, pruneEnded},
 		{"IsResumedByWhoeverComesNext", needsBoth(needsPruning, needsIdempotency), pruneResumed},
-		{"IsResumedAfterACrashAnywhere", needsBoth(needsPruning, needsBoth(needsIdempotency, needsHistory)), pruneCrashed},
+		{
+			"IsResumedAfterACrashAnywhere",
+			needsBoth(needsPruning, needsBoth(needsIdempotency, needsHistory)),
+			pruneCrashed,
+		},
 	}
 }
 
@@ -42,7 +46,9 @@ func (b *bundle) pruning(olderThan time.Time) *lane.PruneCommand {
 func (b *bundle) forget(ids ...runlane.RunID) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.made = slices.DeleteFunc(b.made, func(key lane.RunKey) bool { return key.Environment == b.env && slices.Contains(ids, key.RunID) })
+	b.made = slices.DeleteFunc(b.made, func(key lane.RunKey) bool {
+		return key.Environment == b.env && slices.Contains(ids, key.RunID)
+	})
 }
 
 // pruneOnce is one call, held to its limit.
@@ -118,7 +124,10 @@ func pruneWhole(t *testing.T, b *bundle) {
 	b.push(run, noon.Add(2*time.Second), Succeeded(run, filler(10_000)))
 	b.wantPruned(b.pruning(noon.Add(time.Hour)), 0, run.ID)
 
-	if got := must(b.storage.GetRuns(b.ctx(), &lane.RunsQuery{Environment: b.env, IDs: []runlane.RunID{run.ID}}))(t); len(got) != 0 {
+	if got := must(b.storage.GetRuns(b.ctx(), &lane.RunsQuery{
+		Environment: b.env,
+		IDs:         []runlane.RunID{run.ID},
+	}))(t); len(got) != 0 {
 		t.Fatalf("GetRuns found %v", got)
 	}
 	_, err := b.storage.InspectRun(b.ctx(), &lane.InspectQuery{RunKey: b.key(run.ID)})
@@ -137,7 +146,10 @@ func pruneWhole(t *testing.T, b *bundle) {
 // wantNoHistory: a run that is gone has no events, or is not found.
 func (b *bundle) wantNoHistory(key lane.RunKey) {
 	b.t.Helper()
-	page, err := b.storage.ListRunEvents(b.ctx(), &lane.EventQuery{PageQuery: lane.PageQuery{Environment: key.Environment}, RunID: key.RunID})
+	page, err := b.storage.ListRunEvents(b.ctx(), &lane.EventQuery{
+		PageQuery: lane.PageQuery{Environment: key.Environment},
+		RunID:     key.RunID,
+	})
 	if err != nil {
 		wantError(b.t, err, runlane.ErrRunNotFound)
 		return
@@ -272,7 +284,9 @@ func pruneCursors(t *testing.T, b *bundle) {
 		}
 	}
 	if b.h.Capabilities.ReadsRunHistory {
-		_, err := b.storage.ListRuns(b.ctx(), &lane.RunQuery{PageQuery: lane.PageQuery{Environment: b.env, After: c.After}})
+		_, err := b.storage.ListRuns(b.ctx(), &lane.RunQuery{
+			PageQuery: lane.PageQuery{Environment: b.env, After: c.After},
+		})
 		wantError(t, err, runlane.ErrValidationFailed)
 	}
 	b.wantThere(left...)
@@ -332,7 +346,12 @@ func pruneElsewhere(t *testing.T, b *bundle) {
 	there := b.create(noon, RunOptions{ID: "run_shared", Environment: elsewhere})
 	there = b.push(there, noon, &runlane.RunCancelled{})
 	b.wantPruned(b.pruning(noon.Add(time.Hour)), 0, here)
-	equal(t, "run there", there, must(b.storage.GetRun(b.ctx(), lane.RunKey{Environment: elsewhere, RunID: there.ID}))(t))
+	equal(
+		t,
+		"run there",
+		there,
+		must(b.storage.GetRun(b.ctx(), lane.RunKey{Environment: elsewhere, RunID: there.ID}))(t),
+	)
 }
 
 func pruneEnded(t *testing.T, b *bundle) {

@@ -14,7 +14,12 @@ import (
 func pruneResumed(t *testing.T, b *bundle) {
 	var ids []runlane.RunID
 	for i := range 5 {
-		ids = append(ids, b.finished(noon.Add(time.Duration(i)*time.Second), runlane.StatusSucceeded, RunOptions{Payload: filler(5000)}))
+		ids = append(
+			ids,
+			b.finished(noon.Add(time.Duration(i)*time.Second), runlane.StatusSucceeded, RunOptions{
+				Payload: filler(5000),
+			}),
+		)
 	}
 	c := b.pruning(noon.Add(time.Hour))
 	c.Limit = 2
@@ -65,7 +70,15 @@ func pruneCrashed(t *testing.T, b *bundle) {
 		b.wantWholeOrGone(run)
 		b.eventually(func() string {
 			b.pruneThrough(c)
-			return difference(0, len(must(b.storage.GetRuns(b.ctx(), &lane.RunsQuery{Environment: b.env, IDs: []runlane.RunID{run.ID}}))(t)))
+			return difference(
+				0,
+				len(
+					must(b.storage.GetRuns(b.ctx(), &lane.RunsQuery{
+						Environment: b.env,
+						IDs:         []runlane.RunID{run.ID},
+					}))(t),
+				),
+			)
 		})
 		b.wantNoHistory(b.key(run.ID))
 		_, err = b.storage.GetRunByIdempotencyKey(b.ctx(), b.owner("key"))

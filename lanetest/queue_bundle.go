@@ -136,7 +136,9 @@ func (s *withSlots) bounded(at time.Time, others ...runlane.Queue) *lane.DueQuer
 func (s *withSlots) holders(run *runlane.Run) []runlane.RunID {
 	s.t.Helper()
 	policy := runlane.Queue{Name: run.Queue, Concurrency: s.limit}
-	return sorted(must(s.storage.InspectRun(s.ctx(), &lane.InspectQuery{RunKey: s.key(run.ID), Queue: policy}))(s.t).Holders)
+	return sorted(
+		must(s.storage.InspectRun(s.ctx(), &lane.InspectQuery{RunKey: s.key(run.ID), Queue: policy}))(s.t).Holders,
+	)
 }
 
 // raceForSlots lets all runs try for a slot at once, every other by a claim, and returns those that got one. Losing is

@@ -19,7 +19,11 @@ func queueCases() []storageCase {
 		{"EachConcurrencyKeyQueueAndEnvironmentCountsAlone", needsQueues, queuePartitions},
 		{"ACreationTakesASlotOrWritesNothing", needsQueues, queueCreation},
 		{"ACreationThatRunsAtOnceTakesASlotOrWritesNothing", needsQueues, queueRunNow},
-		{"KeysAreJudgedBeforeAFullQueue", needsBoth(needsQueues, needsBoth(needsIdempotency, needsSingleton)), queueKeysFirst},
+		{
+			"KeysAreJudgedBeforeAFullQueue",
+			needsBoth(needsQueues, needsBoth(needsIdempotency, needsSingleton)),
+			queueKeysFirst,
+		},
 		{"AClaimNeedsItsReservationOrASlot", needsQueues, queueClaim},
 		{"AnExpiredReservationIsAnothersToTake", needsQueues, queueTakenOver},
 		{"ARunReusesItsOwnSlotAfterACrash", needsQueues, queueCrash},
@@ -51,7 +55,8 @@ func queueReserve(t *testing.T, b *bundle) {
 		t.Fatalf("reserved at %s until %s", run.DispatchedAt, run.DispatchExpiresAt)
 	}
 	equal(t, "events", got.Commit.Events, b.history(b.key(run.ID))[waiting.EventSequence:])
-	if len(got.Commit.Outbox) != 1 || got.Commit.Outbox[0].ClaimToken == "" || got.Commit.Outbox[0].GroupKey != "customer:7" {
+	if len(got.Commit.Outbox) != 1 || got.Commit.Outbox[0].ClaimToken == "" ||
+		got.Commit.Outbox[0].GroupKey != "customer:7" {
 		t.Fatalf("rows of the commit: %+v", got.Commit.Outbox)
 	}
 	if row := b.row(run.ID); row == nil || row.ID != got.Commit.Outbox[0].ID || row.Status != lane.OutboxClaimed {
@@ -77,7 +82,11 @@ func queueReserveLost(t *testing.T, b *bundle) {
 		t.Helper()
 		c := b.Reserve(t, run, due, due.Add(reservation), s.limit)
 		c.At = due.Add(-time.Millisecond)
-		s.wantOutcome(what+", a millisecond early", s.checked(b.storage.ReserveRunDispatch(b.ctx(), c)), lane.LostEligibility)
+		s.wantOutcome(
+			what+", a millisecond early",
+			s.checked(b.storage.ReserveRunDispatch(b.ctx(), c)),
+			lane.LostEligibility,
+		)
 		equal(t, what+": run after a reservation too early", run, b.get(run.ID))
 		s.won(what+", at the millisecond", s.reserve(run, due))
 	}
@@ -154,7 +163,9 @@ func queueCreationRace(t *testing.T, b *bundle) {
 	for i := range commands {
 		commands[i] = b.Creation(t, noon, RunOptions{Concurrency: limit, ReservedUntil: noon.Add(reservation)})
 	}
-	won, lost := race(racers, func(i int) (*lane.Commit, error) { return b.storage.AppendRunEvents(b.ctx(), commands[i]) })
+	won, lost := race(racers, func(i int) (*lane.Commit, error) {
+		return b.storage.AppendRunEvents(b.ctx(), commands[i])
+	})
 	if len(won) == 0 || len(won) > limit {
 		t.Fatalf("%d of %d creations got a slot, the limit is %d", len(won), racers, limit)
 	}
@@ -178,7 +189,8 @@ func queueCreationRace(t *testing.T, b *bundle) {
 func queuePartitions(t *testing.T, b *bundle) {
 	s := b.limited(1)
 	for _, o := range []RunOptions{
-		{}, {ConcurrencyKey: "a"}, {ConcurrencyKey: "a:b"}, {ConcurrencyKey: "b"}, {Queue: "another"}, {Queue: "another", ConcurrencyKey: "a"},
+		{}, {ConcurrencyKey: "a"}, {ConcurrencyKey: "a:b"}, {ConcurrencyKey: "b"}, {Queue: "another"},
+		{Queue: "another", ConcurrencyKey: "a"},
 		{Environment: b.env + "-elsewhere"},
 	} {
 		run := s.won("the first of its partition", s.reserve(s.waiting(noon, o), noon))
@@ -193,8 +205,13 @@ func queuePartitions(t *testing.T, b *bundle) {
 func queueCreation(t *testing.T, b *bundle) {
 	s := b.limited(1)
 	birth := lane.InitialOutbox{ClaimUntil: noon.Add(claimTime)}
-	first := b.append(b.Creation(t, noon, RunOptions{Concurrency: 1, ReservedUntil: noon.Add(reservation), Outbox: birth}))
-	if len(first.Outbox) != 1 || first.Outbox[0].ClaimToken == "" || !first.Run.DispatchExpiresAt.Equal(noon.Add(reservation)) {
+	first := b.append(b.Creation(t, noon, RunOptions{
+		Concurrency:   1,
+		ReservedUntil: noon.Add(reservation),
+		Outbox:        birth,
+	}))
+	if len(first.Outbox) != 1 || first.Outbox[0].ClaimToken == "" ||
+		!first.Run.DispatchExpiresAt.Equal(noon.Add(reservation)) {
 		t.Fatalf("a creation with a reservation: %+v", first)
 	}
 	equal(t, "holders", runIDs(first.Run), s.holders(first.Run))
@@ -225,7 +242,9 @@ func queueRunNow(t *testing.T, b *bundle) {
 	s := b.limited(1)
 	runNow := func() *lane.AppendCommand {
 		c := b.Creation(t, noon, RunOptions{NoDelivery: true, Concurrency: 1})
-		rest := b.Transition(t, c.Projected, noon, Claimed(b.NewToken(), noon.Add(time.Minute)), &runlane.RunStarted{Attempt: 1})
+		rest := b.Transition(t, c.Projected, noon, Claimed(b.NewToken(), noon.Add(time.Minute)), &runlane.RunStarted{
+			Attempt: 1,
+		})
 		c.Events, c.Projected = append(c.Events, rest.Events...), rest.Projected
 		return c
 	}
@@ -244,7 +263,10 @@ func queueRunNow(t *testing.T, b *bundle) {
 
 func queueKeysFirst(t *testing.T, b *bundle) {
 	o := RunOptions{
-		Concurrency: 1, ReservedUntil: noon.Add(reservation), IdempotencyKey: "key", Retention: runlane.KeyRetention{WhileActive: true},
+		Concurrency:    1,
+		ReservedUntil:  noon.Add(reservation),
+		IdempotencyKey: "key",
+		Retention:      runlane.KeyRetention{WhileActive: true},
 	}
 	idempotent := b.create(noon, o)
 	_, err := b.storage.AppendRunEvents(b.ctx(), b.Creation(t, noon, o))
@@ -262,7 +284,11 @@ func queueClaim(t *testing.T, b *bundle) {
 	run := s.won("reserve", s.reserve(s.waiting(noon, RunOptions{}), noon))
 	s.wantOutcome("claim at the end of the reservation", s.take(run, later, false), lane.LostReservation)
 	equal(t, "run after a claim too late", run, b.get(run.ID))
-	s.wantOutcome("claim of a run that never had one", s.take(s.waiting(noon, RunOptions{}), noon, false), lane.LostReservation)
+	s.wantOutcome(
+		"claim of a run that never had one",
+		s.take(s.waiting(noon, RunOptions{}), noon, false),
+		lane.LostReservation,
+	)
 
 	// A wakeup that comes too late finds the slot free: the run takes it again.
 	run = s.won("late claim with a slot", s.take(run, later, true))

@@ -40,7 +40,12 @@ func queueScanExact(_ *testing.T, b *bundle) {
 		s.waiting(due(5), RunOptions{}),
 	}
 	for i := range runs {
-		b.wantScan("a millisecond early", b.storage.ListRunsNeedingDispatch, s.bounded(due(i).Add(-time.Millisecond)), runs[:i]...)
+		b.wantScan(
+			"a millisecond early",
+			b.storage.ListRunsNeedingDispatch,
+			s.bounded(due(i).Add(-time.Millisecond)),
+			runs[:i]...,
+		)
 		b.wantScan("at the millisecond", b.storage.ListRunsNeedingDispatch, s.bounded(due(i)), runs[:i+1]...)
 	}
 }
@@ -87,7 +92,12 @@ func queueScanBlocked(t *testing.T, b *bundle) {
 
 func queueScanOrder(t *testing.T, b *bundle) {
 	var order []*runlane.Run
-	for i, o := range []RunOptions{{RunAt: noon.Add(time.Minute)}, {RunAt: noon.Add(time.Second)}, {}, {RunAt: noon.Add(time.Millisecond)}} {
+	for i, o := range []RunOptions{
+		{RunAt: noon.Add(time.Minute)},
+		{RunAt: noon.Add(time.Second)},
+		{},
+		{RunAt: noon.Add(time.Millisecond)},
+	} {
 		o.ConcurrencyKey = "customer:7"
 		order = append(order, b.limited(3).waiting(noon.Add(-time.Duration(i)), o))
 	}
@@ -147,11 +157,18 @@ func queueScanReference(_ *testing.T, b *bundle) {
 	s := b.limited(1)
 	run := s.waiting(noon, RunOptions{ConcurrencyKey: "customer:7", RunAt: noon.Add(time.Second)})
 	want := lane.RunRef{
-		RunKey: b.key(run.ID), Queue: Queue, ConcurrencyKey: "customer:7", Status: runlane.StatusQueued, AvailableAt: noon.Add(time.Second),
-		Sequence: run.EventSequence,
+		RunKey:         b.key(run.ID),
+		Queue:          Queue,
+		ConcurrencyKey: "customer:7",
+		Status:         runlane.StatusQueued,
+		AvailableAt:    noon.Add(time.Second),
+		Sequence:       run.EventSequence,
 	}
 	b.eventually(func() string {
-		return difference([]lane.RunRef{want}, b.scanAll(b.storage.ListRunsNeedingDispatch, s.bounded(noon.Add(time.Hour))))
+		return difference(
+			[]lane.RunRef{want},
+			b.scanAll(b.storage.ListRunsNeedingDispatch, s.bounded(noon.Add(time.Hour))),
+		)
 	})
 }
 
@@ -160,7 +177,10 @@ func queueScanPages(t *testing.T, b *bundle) {
 	s := b.limited(1)
 	var want []*runlane.Run
 	for _, key := range []string{"a", "b", "c", "d", "e"} {
-		want = append(want, s.waiting(noon.Add(time.Duration(len(want)%2)*time.Second), RunOptions{ConcurrencyKey: key}))
+		want = append(
+			want,
+			s.waiting(noon.Add(time.Duration(len(want)%2)*time.Second), RunOptions{ConcurrencyKey: key}),
+		)
 	}
 	q := s.bounded(noon.Add(time.Minute))
 	q.Limit = 2

@@ -17,7 +17,11 @@ func queueTakenOver(t *testing.T, b *bundle) {
 	s.wantFull("a millisecond before the reservation ends", second, end.Add(-time.Millisecond))
 	second = s.won("reserve when it ends", s.reserve(second, end))
 	equal(t, "holders", runIDs(second), s.holders(second))
-	s.wantOutcome("claim of the run that lost its slot", s.take(first, end.Add(-20*time.Second), false), lane.LostReservation)
+	s.wantOutcome(
+		"claim of the run that lost its slot",
+		s.take(first, end.Add(-20*time.Second), false),
+		lane.LostReservation,
+	)
 	equal(t, "the run that lost its slot", first, b.get(first.ID))
 	s.wantFull("beside the second reservation", first, end.Add(time.Second))
 
@@ -34,7 +38,11 @@ func queueCrash(t *testing.T, b *bundle) {
 	reserved, claimed := RunOptions{ConcurrencyKey: "reserved"}, RunOptions{ConcurrencyKey: "claimed"}
 
 	run, competitor := s.executing(noon, reserved), s.waiting(noon, reserved)
-	b.wantScan("needing dispatch before the lease ends", b.storage.ListRunsNeedingDispatch, s.bounded(end.Add(-time.Millisecond)))
+	b.wantScan(
+		"needing dispatch before the lease ends",
+		b.storage.ListRunsNeedingDispatch,
+		s.bounded(end.Add(-time.Millisecond)),
+	)
 	b.wantScan("needing dispatch after the crash", b.storage.ListRunsNeedingDispatch, s.bounded(end), run)
 	b.wantScan("runnable after the crash", b.storage.ListRunnableRuns, s.bounded(end), run)
 	s.wantFull("after the crash", competitor, end)
@@ -65,7 +73,13 @@ func queueHeld(t *testing.T, b *bundle) {
 		s.wantFull("after "+later.String(), competitor, noon.Add(later))
 	}
 	equal(t, "holders", runIDs(first, second), s.holders(competitor))
-	b.wantScan("needing dispatch, years later", b.storage.ListRunsNeedingDispatch, s.bounded(noon.Add(10_000*time.Hour)), first, second)
+	b.wantScan(
+		"needing dispatch, years later",
+		b.storage.ListRunsNeedingDispatch,
+		s.bounded(noon.Add(10_000*time.Hour)),
+		first,
+		second,
+	)
 }
 
 func queueFreed(t *testing.T, b *bundle) {
@@ -102,7 +116,12 @@ func queueHeartbeat(t *testing.T, b *bundle) {
 	equal(t, "holders after a heartbeat", runIDs(run), s.holders(run))
 	run = s.commit(run, noon.Add(30*time.Second), &runlane.RunCancellationRequested{})
 	s.wantFull("while a run is asked to cancel", competitor, noon.Add(time.Hour))
-	b.wantScan("needing cancellation", b.storage.ListRunsNeedingCancellationFinalization, s.bounded(noon.Add(time.Hour)), run)
+	b.wantScan(
+		"needing cancellation",
+		b.storage.ListRunsNeedingCancellationFinalization,
+		s.bounded(noon.Add(time.Hour)),
+		run,
+	)
 	s.commit(run, noon.Add(time.Hour), &runlane.RunCancelled{})
 	s.won("the next", s.reserve(competitor, noon.Add(time.Hour)))
 }
@@ -154,7 +173,12 @@ func queueLimits(t *testing.T, b *bundle) {
 		winners := s.raceForSlots(t, runs, noon)
 		runs = without(runs, winners)
 		if len(held)+len(winners) > want {
-			t.Fatalf("%d runs hold slots, %d racers just got one under the limit %d", len(held)+len(winners), len(winners), s.limit)
+			t.Fatalf(
+				"%d runs hold slots, %d racers just got one under the limit %d",
+				len(held)+len(winners),
+				len(winners),
+				s.limit,
+			)
 		}
 		filled := s.fill(runs, noon)
 		runs = without(runs, filled)
@@ -183,7 +207,14 @@ func queueBecomesBounded(t *testing.T, b *bundle) {
 	s.wantFull("a run that crashed since", before, end)
 	// A run must not stay running without a slot: the scan returns it, and maintenance makes it wait like the others.
 	b.wantScan("needing dispatch after the crash", b.storage.ListRunsNeedingDispatch, s.bounded(end), before, slotted)
-	b.wantScan("needing dispatch under a limit with room", b.storage.ListRunsNeedingDispatch, s.under(5).bounded(end), before, slotted, published)
+	b.wantScan(
+		"needing dispatch under a limit with room",
+		b.storage.ListRunsNeedingDispatch,
+		s.under(5).bounded(end),
+		before,
+		slotted,
+		published,
+	)
 	done := s.commit(slotted, noon, Succeeded(slotted, nil))
 	b.wantScan("needing dispatch", b.storage.ListRunsNeedingDispatch, s.bounded(noon), published)
 	s.won("reserve when the slot is free", s.reserve(published, noon))

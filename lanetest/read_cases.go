@@ -50,7 +50,11 @@ func readMany(t *testing.T, b *bundle) {
 func readLean(t *testing.T, b *bundle) {
 	run := b.running(noon, noon.Add(time.Minute), RunOptions{Payload: filler(2000)})
 	run = b.push(run, noon, Succeeded(run, filler(2000)))
-	got := must(b.storage.GetRuns(b.ctx(), &lane.RunsQuery{Environment: b.env, IDs: []runlane.RunID{run.ID}, WithoutPayload: true}))(t)
+	got := must(b.storage.GetRuns(b.ctx(), &lane.RunsQuery{
+		Environment:    b.env,
+		IDs:            []runlane.RunID{run.ID},
+		WithoutPayload: true,
+	}))(t)
 	want := run.Clone()
 	want.Payload, want.Output = nil, nil
 	equal(t, "runs", []*runlane.Run{want}, got)
@@ -74,7 +78,9 @@ func readInspection(t *testing.T, b *bundle) {
 func readFailure(t *testing.T, b *bundle) {
 	run := b.running(noon, noon.Add(time.Minute), RunOptions{})
 	body := Retried(run, noon.Add(time.Hour))
-	body.Failure = runlane.NewFailure(runlane.ErrTaskPanicked, string(filler(1000)), map[string]string{"stack": string(filler(3000))})
+	body.Failure = runlane.NewFailure(runlane.ErrTaskPanicked, string(filler(1000)), map[string]string{
+		"stack": string(filler(3000)),
+	})
 	run = b.push(run, noon, body)
 	stored := b.get(run.ID)
 	equal(t, "failure", body.Failure, stored.Failure)
@@ -86,8 +92,12 @@ func readFilters(t *testing.T, b *bundle) {
 	runs := b.everyStatus()
 	byTask := b.create(noon, RunOptions{TaskID: "lanetest.other"})
 	byQueue := b.create(noon, RunOptions{Queue: "special"})
-	bySchedule := b.create(noon, RunOptions{Source: runlane.Source{Type: runlane.SourceSchedule, ScheduleID: "nightly", FireTime: noon}})
-	bySource := b.create(noon, RunOptions{Source: runlane.Source{Type: runlane.SourceRerun, RunID: runs[runlane.StatusFailed].ID}})
+	bySchedule := b.create(noon, RunOptions{
+		Source: runlane.Source{Type: runlane.SourceSchedule, ScheduleID: "nightly", FireTime: noon},
+	})
+	bySource := b.create(noon, RunOptions{
+		Source: runlane.Source{Type: runlane.SourceRerun, RunID: runs[runlane.StatusFailed].ID},
+	})
 	for what, c := range map[string]struct {
 		query lane.RunQuery
 		want  []*runlane.Run
@@ -122,7 +132,10 @@ func readOrder(_ *testing.T, b *bundle) {
 	var finished []runlane.RunID
 	for i := range 3 {
 		status := []runlane.Status{runlane.StatusSucceeded, runlane.StatusFailed, runlane.StatusCancelled}[i]
-		finished = append(finished, b.end(b.create(noon, RunOptions{}), noon.Add(time.Duration(i)*time.Second), status).ID)
+		finished = append(
+			finished,
+			b.end(b.create(noon, RunOptions{}), noon.Add(time.Duration(i)*time.Second), status).ID,
+		)
 	}
 	slices.Reverse(finished)
 	want = append(want, finished...)
@@ -138,7 +151,9 @@ func readSummary(t *testing.T, b *bundle) {
 	active := b.create(noon, RunOptions{RunAt: noon.Add(time.Hour)})
 	q := &lane.RunQuery{PageQuery: lane.PageQuery{Environment: b.env}}
 	b.eventually(func() string {
-		got := collect(t, &q.PageQuery, func() (*runlane.Page[runlane.RunSummary], error) { return b.storage.ListRuns(b.ctx(), q) })
+		got := collect(t, &q.PageQuery, func() (*runlane.Page[runlane.RunSummary], error) {
+			return b.storage.ListRuns(b.ctx(), q)
+		})
 		return difference([]runlane.RunSummary{active.Summary(), run.Summary()}, got)
 	})
 }

@@ -35,10 +35,17 @@ func redeliveryFirst(t *testing.T, b *bundle) {
 	b.wantRedelivery("the first", published.Add(10*time.Minute), run)
 
 	want := lane.RunRef{
-		RunKey: b.key(run.ID), Queue: Queue, Status: runlane.StatusQueued, AvailableAt: published.Add(10 * time.Minute), Sequence: run.EventSequence,
+		RunKey:      b.key(run.ID),
+		Queue:       Queue,
+		Status:      runlane.StatusQueued,
+		AvailableAt: published.Add(10 * time.Minute),
+		Sequence:    run.EventSequence,
 	}
 	b.eventually(func() string {
-		return difference([]lane.RunRef{want}, b.scanAll(b.storage.ListRunsNeedingRedelivery, b.due(noon.Add(time.Hour))))
+		return difference(
+			[]lane.RunRef{want},
+			b.scanAll(b.storage.ListRunsNeedingRedelivery, b.due(noon.Add(time.Hour))),
+		)
 	})
 	q := b.due(noon.Add(time.Hour))
 	q.Queues = []runlane.QueueName{"another"}

@@ -19,7 +19,11 @@ func reuseCases() []storageCase {
 		{"Hazard41_AnIDUsedAgainAfterPruningHoldsItsKeys", needs, reusedKeys},
 		{"Hazard41_PruningNeverTakesAnythingOfTheNextRunOfAnID", needs, reusedRace},
 		{"Hazard41_NoCommitOfARunLandsOnTheNextOneOfItsID", needsPruning, reusedStale},
-		{"Hazard41_NoReservationOfARunLandsOnTheNextOneOfItsID", needsBoth(needsPruning, needsQueues), reusedReservation},
+		{
+			"Hazard41_NoReservationOfARunLandsOnTheNextOneOfItsID",
+			needsBoth(needsPruning, needsQueues),
+			reusedReservation,
+		},
 		{"Hazard41_ARunIsNotJudgedByTheOneBeforeItOfItsID", needsPruning, reusedJudgement},
 	}
 }
@@ -43,7 +47,9 @@ func reusedKeys(t *testing.T, b *bundle) {
 			_, err := b.storage.GetRunByIdempotencyKey(b.ctx(), b.owner("key"))
 			wantError(t, err, runlane.ErrRunNotFound)
 		},
-		"a reset": func() { wantError(t, b.storage.ResetIdempotencyKey(b.ctx(), b.owner("key")), runlane.ErrRunNotFound) },
+		"a reset": func() {
+			wantError(t, b.storage.ResetIdempotencyKey(b.ctx(), b.owner("key")), runlane.ErrRunNotFound)
+		},
 		"a creation": func() {
 			b.forget(b.end(b.create(time.Now(), mine), time.Now(), runlane.StatusCancelled).ID)
 		},
@@ -54,7 +60,12 @@ func reusedKeys(t *testing.T, b *bundle) {
 		other.pruneUntilGone(first)
 		second := other.create(now.Add(time.Second), reusedOptions)
 
-		wantConflict(t, b.storage.ResetIdempotencyKey(b.ctx(), b.owner("key")), runlane.ConflictIdempotencyKey, second.ID)
+		wantConflict(
+			t,
+			b.storage.ResetIdempotencyKey(b.ctx(), b.owner("key")),
+			runlane.ConflictIdempotencyKey,
+			second.ID,
+		)
 		_, err := b.storage.AppendRunEvents(b.ctx(), b.Creation(t, now, mine))
 		wantConflict(t, err, runlane.ConflictIdempotencyKey, second.ID)
 		_, err = b.storage.AppendRunEvents(b.ctx(), b.Creation(t, now, RunOptions{SingletonKey: "key"}))
@@ -69,7 +80,15 @@ func (b *bundle) pruneUntilGone(run *runlane.Run) {
 	b.t.Helper()
 	b.eventually(func() string {
 		b.pruneThrough(b.pruning(time.Now().Add(time.Minute)))
-		return difference(0, len(must(b.storage.GetRuns(b.ctx(), &lane.RunsQuery{Environment: b.env, IDs: []runlane.RunID{run.ID}}))(b.t)))
+		return difference(
+			0,
+			len(
+				must(b.storage.GetRuns(b.ctx(), &lane.RunsQuery{
+					Environment: b.env,
+					IDs:         []runlane.RunID{run.ID},
+				}))(b.t),
+			),
+		)
 	})
 	b.first.forget(run.ID)
 }
@@ -77,17 +96,26 @@ func (b *bundle) pruneUntilGone(run *runlane.Run) {
 // reusedCommits are the commits without a lease token. Each is projected on a run as its process knows it, at the
 // instant.
 func (b *bundle) reusedCommits() map[string]func(run *runlane.Run, at time.Time) error {
-	appends := func(body func(run *runlane.Run, at time.Time) runlane.EventBody) func(run *runlane.Run, at time.Time) error {
+	appends := func(
+		body func(run *runlane.Run, at time.Time) runlane.EventBody,
+	) func(run *runlane.Run, at time.Time) error {
 		return func(run *runlane.Run, at time.Time) error {
 			_, err := b.storage.AppendRunEvents(b.ctx(), b.Append(b.t, run, at, body(run, at)))
 			return err
 		}
 	}
 	return map[string]func(run *runlane.Run, at time.Time) error{
-		"a cancellation":     appends(func(*runlane.Run, time.Time) runlane.EventBody { return &runlane.RunCancelled{} }),
-		"a delivery request": appends(func(run *runlane.Run, at time.Time) runlane.EventBody { return Delivery(run, at, at) }),
+		"a cancellation": appends(func(*runlane.Run, time.Time) runlane.EventBody {
+			return &runlane.RunCancelled{}
+		}),
+		"a delivery request": appends(func(run *runlane.Run, at time.Time) runlane.EventBody {
+			return Delivery(run, at, at)
+		}),
 		"a claim": func(run *runlane.Run, at time.Time) error {
-			return outcomeError(b.storage.ClaimRunLease(b.ctx(), b.Claim(b.t, run, at, at.Add(time.Minute), b.NewToken())))
+			return outcomeError(b.storage.ClaimRunLease(
+				b.ctx(),
+				b.Claim(b.t, run, at, at.Add(time.Minute), b.NewToken()),
+			))
 		},
 	}
 }
@@ -126,7 +154,13 @@ func reusedReservation(t *testing.T, b *bundle) {
 		return outcomeError(b.storage.ReserveRunDispatch(b.ctx(), b.Reserve(t, run, at, at.Add(reservation), limit)))
 	}
 	for _, knows := range []bool{false, true} {
-		b.staleAgain(fmt.Sprintf("a reservation, knows %t", knows), RunOptions{NoDelivery: true, Concurrency: limit}, reusedWait, knows, reserve)
+		b.staleAgain(
+			fmt.Sprintf("a reservation, knows %t", knows),
+			RunOptions{NoDelivery: true, Concurrency: limit},
+			reusedWait,
+			knows,
+			reserve,
+		)
 	}
 }
 

@@ -74,7 +74,8 @@ func (b *bundle) wantScanOrder(what string, list scan, q *lane.DueQuery, want ..
 func (b *bundle) everyStatus() map[runlane.Status]*runlane.Run {
 	b.t.Helper()
 	end := noon.Add(time.Minute)
-	retrying, released, cancelling := b.running(noon, end, RunOptions{}), b.running(noon, end, RunOptions{}), b.running(noon, end, RunOptions{})
+	retrying, released := b.running(noon, end, RunOptions{}), b.running(noon, end, RunOptions{})
+	cancelling := b.running(noon, end, RunOptions{})
 	failed, succeeded := b.running(noon, end, RunOptions{}), b.running(noon, end, RunOptions{})
 	return map[runlane.Status]*runlane.Run{
 		runlane.StatusQueued:                b.create(noon, RunOptions{Outbox: lane.InitialOutbox{Published: true}}),
@@ -104,7 +105,10 @@ func scanExclusion(_ *testing.T, b *bundle) {
 	b.wantScan("runnable", b.storage.ListRunnableRuns, later, due(lane.RunnableAt)...)
 	b.wantScan("needing delivery", b.storage.ListRunsNeedingDelivery, later, due(lane.DeliveryRecoveryAt)...)
 	b.wantScan(
-		"needing cancellation", b.storage.ListRunsNeedingCancellationFinalization, later, due(lane.CancellationFinalizationAt)...,
+		"needing cancellation",
+		b.storage.ListRunsNeedingCancellationFinalization,
+		later,
+		due(lane.CancellationFinalizationAt)...,
 	)
 	if b.h.Capabilities.FindsLostWakeups {
 		b.wantScan("needing redelivery", b.storage.ListRunsNeedingRedelivery, later, runs[runlane.StatusQueued])
@@ -145,7 +149,13 @@ func (b *bundle) wantSpread(what string, list scan, runs []*runlane.Run) {
 }
 
 func scanRunnable(_ *testing.T, b *bundle) {
-	runs := b.spread(runlane.StatusRetrying, runlane.StatusQueued, runlane.StatusRunning, runlane.StatusScheduled, runlane.StatusReleased)
+	runs := b.spread(
+		runlane.StatusRetrying,
+		runlane.StatusQueued,
+		runlane.StatusRunning,
+		runlane.StatusScheduled,
+		runlane.StatusReleased,
+	)
 	b.wantSpread("runnable", b.storage.ListRunnableRuns, runs)
 }
 
@@ -160,7 +170,15 @@ func scanQueued(t *testing.T, b *bundle) {
 	published := b.create(noon, RunOptions{Outbox: lane.InitialOutbox{Published: true}})
 	failed := b.born(noon)
 	b.markFailure(failed.OutboxRef, 1, noon, noon.Add(time.Hour))
-	b.wantScan("runnable", b.storage.ListRunnableRuns, b.due(noon), pending, held, published, b.get(failed.Wakeup.RunID))
+	b.wantScan(
+		"runnable",
+		b.storage.ListRunnableRuns,
+		b.due(noon),
+		pending,
+		held,
+		published,
+		b.get(failed.Wakeup.RunID),
+	)
 	for _, at := range []time.Time{noon, noon.Add(48 * time.Hour)} {
 		b.wantScan("needing delivery", b.storage.ListRunsNeedingDelivery, b.due(at))
 	}
@@ -213,18 +231,32 @@ func scanHeartbeat(t *testing.T, b *bundle) {
 	b.wantScan("runnable at the first end", b.storage.ListRunnableRuns, b.due(end))
 	b.wantScan("needing delivery at the first end", b.storage.ListRunsNeedingDelivery, b.due(end))
 	b.wantScan("runnable at the extended end", b.storage.ListRunnableRuns, b.due(end.Add(time.Minute)), run)
-	b.wantScan("needing delivery at the extended end", b.storage.ListRunsNeedingDelivery, b.due(end.Add(time.Minute)), run)
+	b.wantScan(
+		"needing delivery at the extended end",
+		b.storage.ListRunsNeedingDelivery,
+		b.due(end.Add(time.Minute)),
+		run,
+	)
 }
 
 func scanReference(t *testing.T, b *bundle) {
 	end := noon.Add(time.Minute)
 	run := b.running(noon, end, RunOptions{ConcurrencyKey: "customer:7", Queue: "special"})
 	want := lane.RunRef{
-		RunKey: b.key(run.ID), Queue: "special", ConcurrencyKey: "customer:7", Status: runlane.StatusRunning, AvailableAt: end,
-		Sequence: run.EventSequence,
+		RunKey:         b.key(run.ID),
+		Queue:          "special",
+		ConcurrencyKey: "customer:7",
+		Status:         runlane.StatusRunning,
+		AvailableAt:    end,
+		Sequence:       run.EventSequence,
 	}
-	for what, list := range map[string]scan{"runnable": b.storage.ListRunnableRuns, "needing delivery": b.storage.ListRunsNeedingDelivery} {
-		b.eventually(func() string { return difference([]lane.RunRef{want}, b.scanAll(list, b.due(end.Add(time.Hour)))) })
+	for what, list := range map[string]scan{
+		"runnable":         b.storage.ListRunnableRuns,
+		"needing delivery": b.storage.ListRunsNeedingDelivery,
+	} {
+		b.eventually(func() string {
+			return difference([]lane.RunRef{want}, b.scanAll(list, b.due(end.Add(time.Hour))))
+		})
 		if t.Failed() {
 			t.Fatalf("reference of the scan for %s", what)
 		}

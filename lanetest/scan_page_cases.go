@@ -29,8 +29,11 @@ func scanCancellationOrder(_ *testing.T, b *bundle) {
 	b.wantScanOrder("of one queue", list, q, order[1], order[3])
 	b.eventually(func() string { // a reference
 		want := lane.RunRef{
-			RunKey: b.key(order[1].ID), Queue: "queue1", Status: runlane.StatusCancellationRequested, AvailableAt: noon.Add(2 * time.Minute),
-			Sequence: order[1].EventSequence,
+			RunKey:      b.key(order[1].ID),
+			Queue:       "queue1",
+			Status:      runlane.StatusCancellationRequested,
+			AvailableAt: noon.Add(2 * time.Minute),
+			Sequence:    order[1].EventSequence,
 		}
 		return difference([]lane.RunRef{want}, b.scanAll(list, q)[:1])
 	})
@@ -45,7 +48,12 @@ func scanRedeliveryOrder(_ *testing.T, b *bundle) {
 	order = []*runlane.Run{order[1], order[3], order[0], order[2]}
 	for i := range order {
 		due := noon.Add(time.Duration(i)*time.Minute + 10*time.Minute)
-		b.wantScanOrder("a millisecond early", b.storage.ListRunsNeedingRedelivery, b.due(due.Add(-time.Millisecond)), order[:i]...)
+		b.wantScanOrder(
+			"a millisecond early",
+			b.storage.ListRunsNeedingRedelivery,
+			b.due(due.Add(-time.Millisecond)),
+			order[:i]...,
+		)
 		b.wantScanOrder("at the millisecond", b.storage.ListRunsNeedingRedelivery, b.due(due), order[:i+1]...)
 	}
 }
@@ -70,9 +78,12 @@ func (b *bundle) scans() map[string]struct {
 		"needing redelivery": {b.storage.ListRunsNeedingRedelivery, func(queue runlane.QueueName) *runlane.Run {
 			return b.create(noon, RunOptions{Queue: queue, Outbox: lane.InitialOutbox{Published: true}})
 		}},
-		"needing cancellation": {b.storage.ListRunsNeedingCancellationFinalization, func(queue runlane.QueueName) *runlane.Run {
-			return b.push(b.running(noon, end, RunOptions{Queue: queue}), noon, &runlane.RunCancellationRequested{})
-		}},
+		"needing cancellation": {
+			b.storage.ListRunsNeedingCancellationFinalization,
+			func(queue runlane.QueueName) *runlane.Run {
+				return b.push(b.running(noon, end, RunOptions{Queue: queue}), noon, &runlane.RunCancellationRequested{})
+			},
+		},
 		"needing dispatch": {b.storage.ListRunsNeedingDispatch, func(queue runlane.QueueName) *runlane.Run {
 			return b.limited(100).waiting(noon, RunOptions{Queue: queue})
 		}},
@@ -125,7 +136,11 @@ func pagingScanCursors(t *testing.T, b *bundle) {
 			if altered[i] = 'A'; mine[i] == 'A' {
 				altered[i] = 'B'
 			}
-			refused(fmt.Sprintf("a cursor whose character %d was altered", i), runlane.Cursor(altered), func(*lane.DueQuery) {})
+			refused(
+				fmt.Sprintf("a cursor whose character %d was altered", i),
+				runlane.Cursor(altered),
+				func(*lane.DueQuery) {},
+			)
 		}
 		for other, cursor := range cursors {
 			if other != what {

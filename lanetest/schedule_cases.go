@@ -64,10 +64,16 @@ func recordRoundTrip(t *testing.T, b *bundle) {
 	elsewhere := time.FixedZone("elsewhere", 5*60*60)
 	fine := 456 * time.Microsecond // cut off at the millisecond
 	put := runlane.ScheduleRecord{
-		ID: "nightly", DefinitionHash: strings.Repeat("0af", 21), RegisteredAt: noon.Add(fine).In(elsewhere),
-		LastEvaluated: noon.Add(3*time.Hour + fine).In(elsewhere), LastFire: noon.Add(2*time.Hour + fine).In(elsewhere), LastRunID: "run_last",
-		PendingFire: noon.Add(time.Hour + fine).In(elsewhere), Paused: true, PauseReason: "the \"partner\" is down\n – until Monday",
-		ManualRunIDs: []runlane.RunID{"run_by_hand", "run_once_more"},
+		ID:             "nightly",
+		DefinitionHash: strings.Repeat("0af", 21),
+		RegisteredAt:   noon.Add(fine).In(elsewhere),
+		LastEvaluated:  noon.Add(3*time.Hour + fine).In(elsewhere),
+		LastFire:       noon.Add(2*time.Hour + fine).In(elsewhere),
+		LastRunID:      "run_last",
+		PendingFire:    noon.Add(time.Hour + fine).In(elsewhere),
+		Paused:         true,
+		PauseReason:    "the \"partner\" is down\n – until Monday",
+		ManualRunIDs:   []runlane.RunID{"run_by_hand", "run_once_more"},
 	}
 	want := put
 	want.RegisteredAt, want.LastEvaluated = noon, noon.Add(3*time.Hour)
@@ -83,7 +89,12 @@ func recordRoundTrip(t *testing.T, b *bundle) {
 	equal(t, "record read, resumed", want, b.record("nightly"))
 
 	fresh := b.registered("fresh")
-	equal(t, "a record that never fired", runlane.ScheduleRecord{ID: "fresh", DefinitionHash: "hash", RegisteredAt: noon, Version: 1}, fresh)
+	equal(
+		t,
+		"a record that never fired",
+		runlane.ScheduleRecord{ID: "fresh", DefinitionHash: "hash", RegisteredAt: noon, Version: 1},
+		fresh,
+	)
 	if got := b.record("fresh"); !got.LastFire.IsZero() || !got.LastEvaluated.IsZero() || !got.PendingFire.IsZero() {
 		t.Fatalf("times that were never set are %v", got)
 	}
@@ -91,7 +102,13 @@ func recordRoundTrip(t *testing.T, b *bundle) {
 
 func recordVersioned(t *testing.T, b *bundle) {
 	put := func(version int64, reason string) error {
-		_, err := b.tryPut(runlane.ScheduleRecord{ID: "nightly", RegisteredAt: noon, Paused: true, PauseReason: reason, Version: version})
+		_, err := b.tryPut(runlane.ScheduleRecord{
+			ID:           "nightly",
+			RegisteredAt: noon,
+			Paused:       true,
+			PauseReason:  reason,
+			Version:      version,
+		})
 		return err
 	}
 	wantConflict(t, put(1, "of a record that is not there"), runlane.ConflictScheduleOccurrence, "")
@@ -113,7 +130,12 @@ func recordVersioned(t *testing.T, b *bundle) {
 func recordRace(t *testing.T, b *bundle) {
 	for version := range int64(2) { // of a creation, then of a change
 		won, lost := race(callers, func(i int) (*runlane.ScheduleRecord, error) {
-			return b.tryPut(runlane.ScheduleRecord{ID: "nightly", RegisteredAt: noon, PauseReason: fmt.Sprint("by ", i), Version: version})
+			return b.tryPut(runlane.ScheduleRecord{
+				ID:           "nightly",
+				RegisteredAt: noon,
+				PauseReason:  fmt.Sprint("by ", i),
+				Version:      version,
+			})
 		})
 		for _, err := range lost {
 			wantConflict(t, err, runlane.ConflictScheduleOccurrence, "")
@@ -173,8 +195,24 @@ func recordMalformed(t *testing.T, b *bundle) {
 
 // oddIDs are valid, and close to each other.
 var oddIDs = []runlane.ScheduleID{
-	"a", "a b", "a  b", "ab", "a#b", "a/b", "a%3Ab", "a|b", `a"b\`, "A", "0", "Ä-日本-🕰", "schedule", "sched", "~", "!",
-	runlane.ScheduleID(strings.Repeat("x", runlane.MaxIDBytes)), runlane.ScheduleID(strings.Repeat("x", runlane.MaxIDBytes-1)),
+	"a",
+	"a b",
+	"a  b",
+	"ab",
+	"a#b",
+	"a/b",
+	"a%3Ab",
+	"a|b",
+	`a"b\`,
+	"A",
+	"0",
+	"Ä-日本-🕰",
+	"schedule",
+	"sched",
+	"~",
+	"!",
+	runlane.ScheduleID(strings.Repeat("x", runlane.MaxIDBytes)),
+	runlane.ScheduleID(strings.Repeat("x", runlane.MaxIDBytes-1)),
 }
 
 func scheduleIDs(t *testing.T, b *bundle) {
@@ -196,14 +234,20 @@ func scheduleIDs(t *testing.T, b *bundle) {
 // schedules reads the list to its end.
 func (b *bundle) schedules(q *lane.PageQuery) []runlane.ScheduleRecord {
 	b.t.Helper()
-	return collect(b.t, q, func() (*runlane.Page[runlane.ScheduleRecord], error) { return b.storage.ListSchedules(b.ctx(), q) })
+	return collect(b.t, q, func() (*runlane.Page[runlane.ScheduleRecord], error) {
+		return b.storage.ListSchedules(b.ctx(), q)
+	})
 }
 
 func recordsListed(t *testing.T, b *bundle) {
 	var want []runlane.ScheduleRecord
 	byID := map[runlane.ScheduleID]runlane.ScheduleRecord{}
 	for i, id := range oddIDs {
-		byID[id] = b.schedule(runlane.ScheduleRecord{ID: id, RegisteredAt: noon.Add(time.Duration(i) * time.Minute), Paused: i%2 == 0})
+		byID[id] = b.schedule(runlane.ScheduleRecord{
+			ID:           id,
+			RegisteredAt: noon.Add(time.Duration(i) * time.Minute),
+			Paused:       i%2 == 0,
+		})
 	}
 	for _, id := range sorted(oddIDs) { // byte by byte
 		want = append(want, byID[id])
@@ -241,11 +285,20 @@ func schedulesApart(t *testing.T, b *bundle) {
 	wantError(t, err, runlane.ErrScheduleNotFound)
 
 	there := must(b.storage.PutSchedule(b.ctx(), &lane.PutScheduleCommand{
-		Environment: elsewhere.Environment, Record: runlane.ScheduleRecord{ID: "nightly", RegisteredAt: noon.Add(time.Second)},
+		Environment: elsewhere.Environment,
+		Record:      runlane.ScheduleRecord{ID: "nightly", RegisteredAt: noon.Add(time.Second)},
 	}))(t)
 	equal(t, "record here", here, b.record("nightly"))
-	equal(t, "schedules there", []runlane.ScheduleRecord{*there}, b.schedules(&lane.PageQuery{Environment: elsewhere.Environment}))
-	occurrences := &lane.OccurrenceQuery{PageQuery: lane.PageQuery{Environment: elsewhere.Environment}, ScheduleID: "nightly"}
+	equal(
+		t,
+		"schedules there",
+		[]runlane.ScheduleRecord{*there},
+		b.schedules(&lane.PageQuery{Environment: elsewhere.Environment}),
+	)
+	occurrences := &lane.OccurrenceQuery{
+		PageQuery:  lane.PageQuery{Environment: elsewhere.Environment},
+		ScheduleID: "nightly",
+	}
 	if page := must(b.storage.ListScheduleOccurrences(b.ctx(), occurrences))(t); len(page.Items) != 0 {
 		t.Fatalf("occurrences there: %v", page.Items)
 	}
@@ -261,7 +314,10 @@ func schedulesApart(t *testing.T, b *bundle) {
 }
 
 func scheduleCopies(t *testing.T, b *bundle) {
-	put := &lane.PutScheduleCommand{Environment: b.env, Record: runlane.ScheduleRecord{ID: "nightly", RegisteredAt: noon}}
+	put := &lane.PutScheduleCommand{
+		Environment: b.env,
+		Record:      runlane.ScheduleRecord{ID: "nightly", RegisteredAt: noon},
+	}
 	kept := *put
 	returned := must(b.storage.PutSchedule(b.ctx(), put))(t)
 	equal(t, "PutSchedule changed its command", kept, *put)
@@ -303,17 +359,28 @@ func scheduleEndedContext(t *testing.T, b *bundle) {
 	page := lane.PageQuery{Environment: b.env}
 	later := b.claimOf("nightly", fire.Add(time.Minute), fire)
 	for name, err := range map[string]error{
-		"put":              first(b.storage.PutSchedule(ctx, &lane.PutScheduleCommand{Environment: b.env, Record: before})),
-		"get":              first(b.storage.GetSchedule(ctx, b.scheduleKey("nightly"))),
-		"list":             first(b.storage.ListSchedules(ctx, &page)),
-		"claim":            first(b.storage.ClaimScheduleOccurrence(ctx, later)),
-		"complete":         b.storage.CompleteScheduleOccurrence(ctx, b.completion("nightly", fire, token, "run_1")),
-		"list occurrences": first(b.storage.ListScheduleOccurrences(ctx, &lane.OccurrenceQuery{PageQuery: page, ScheduleID: "nightly"})),
+		"put": first(b.storage.PutSchedule(ctx, &lane.PutScheduleCommand{
+			Environment: b.env,
+			Record:      before,
+		})),
+		"get":      first(b.storage.GetSchedule(ctx, b.scheduleKey("nightly"))),
+		"list":     first(b.storage.ListSchedules(ctx, &page)),
+		"claim":    first(b.storage.ClaimScheduleOccurrence(ctx, later)),
+		"complete": b.storage.CompleteScheduleOccurrence(ctx, b.completion("nightly", fire, token, "run_1")),
+		"list occurrences": first(b.storage.ListScheduleOccurrences(ctx, &lane.OccurrenceQuery{
+			PageQuery:  page,
+			ScheduleID: "nightly",
+		})),
 	} {
 		if runlane.CodeOf(err) != runlane.ErrOperationCancelled {
 			t.Errorf("%s: %v, want %q", name, err, runlane.ErrOperationCancelled)
 		}
 	}
 	equal(t, "record after refused commands", before, b.record("nightly"))
-	equal(t, "claim after a refused one", lane.Acquired, must(b.storage.ClaimScheduleOccurrence(b.ctx(), later))(t).Outcome)
+	equal(
+		t,
+		"claim after a refused one",
+		lane.Acquired,
+		must(b.storage.ClaimScheduleOccurrence(b.ctx(), later))(t).Outcome,
+	)
 }

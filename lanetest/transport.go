@@ -70,20 +70,48 @@ func transportCases() []transportCase {
 		{"OneOutcomeForEachAttemptInOrder", nil, transportOutcomes},
 		{"UnboundQueueFailsAlone", func(h TransportHarness) bool { return !h.AnyQueue }, transportUnbound},
 		{"EndedContextIsOperationCancelled", nil, transportEnded},
-		{"RefusedWakeupsFailAloneEachAtItsPlace", func(h TransportHarness) bool { return h.Refusing != nil }, transportRefused},
-		{"AnOutageFailsEveryAttemptAndCountsForNone", func(h TransportHarness) bool { return h.Down != nil }, transportDown},
-		{"AWakeupThatIsTooLargeFailsAloneForGood", func(h TransportHarness) bool { return h.MaxBytes > 0 }, transportOversize},
+		{
+			"RefusedWakeupsFailAloneEachAtItsPlace",
+			func(h TransportHarness) bool { return h.Refusing != nil },
+			transportRefused,
+		},
+		{
+			"AnOutageFailsEveryAttemptAndCountsForNone",
+			func(h TransportHarness) bool { return h.Down != nil },
+			transportDown,
+		},
+		{
+			"AWakeupThatIsTooLargeFailsAloneForGood",
+			func(h TransportHarness) bool { return h.MaxBytes > 0 },
+			transportOversize,
+		},
 		{"WakeupsArriveAsTheyWereSent", receives, transportArrive},
 		{"QueuesAreApart", func(h TransportHarness) bool { return h.Receives && !h.Shared }, transportApart},
-		{"ReceivingAnUnboundQueueIsRefused", func(h TransportHarness) bool { return h.Receives && !h.AnyQueue }, transportReceiveUnbound},
+		{
+			"ReceivingAnUnboundQueueIsRefused",
+			func(h TransportHarness) bool { return h.Receives && !h.AnyQueue },
+			transportReceiveUnbound,
+		},
 		{"NoMoreHandlersThanConcurrency", receives, transportConcurrency},
 		{"ARefusedWakeupComesAgainAndAnAcknowledgedOneDoesNot", receives, transportHandBack},
 		{"ReceiveLetsHandlersFinishWhenItsContextEnds", receives, transportFinish},
 		{"GroupsKeepTheirOrder", groups, transportGroups},
-		{"ARepeatedPublicationArrivesOnce", func(h TransportHarness) bool { return h.Receives && h.Deduplicates }, transportDeduplicates},
+		{
+			"ARepeatedPublicationArrivesOnce",
+			func(h TransportHarness) bool { return h.Receives && h.Deduplicates },
+			transportDeduplicates,
+		},
 		{"DelayedWakeupsArriveAfterTheirDelay", delays, transportDelay},
-		{"WithoutNativeDelayNothingIsDelayed", func(h TransportHarness) bool { return !h.Capabilities.NativeDelay }, transportNoDelay},
-		{"DepthCountsWaitingAndUnacknowledgedWakeups", func(h TransportHarness) bool { return h.Depth && h.Receives }, transportDepth},
+		{
+			"WithoutNativeDelayNothingIsDelayed",
+			func(h TransportHarness) bool { return !h.Capabilities.NativeDelay },
+			transportNoDelay,
+		},
+		{
+			"DepthCountsWaitingAndUnacknowledgedWakeups",
+			func(h TransportHarness) bool { return h.Depth && h.Receives },
+			transportDepth,
+		},
 	}
 }
 
@@ -95,7 +123,9 @@ func attempt(n int, queue runlane.QueueName) lane.PublishAttempt {
 	return lane.PublishAttempt{
 		OutboxRef: lane.OutboxRef{ID: fmt.Sprintf("row_%03d", n), ClaimToken: "token"},
 		Wakeup: lane.Wakeup{
-			RunKey: lane.RunKey{Environment: "lanetest", RunID: id}, Queue: queue, RequestedAt: noon.Add(time.Duration(n) * time.Millisecond),
+			RunKey:       lane.RunKey{Environment: "lanetest", RunID: id},
+			Queue:        queue,
+			RequestedAt:  noon.Add(time.Duration(n) * time.Millisecond),
 			TraceCarrier: map[string]string{"traceparent": fmt.Sprint("00-", n)},
 		},
 		GroupKey: string(id),
@@ -120,7 +150,13 @@ type receiver struct {
 	stop func() error
 }
 
-func receive(t *testing.T, transport lane.Transport, concurrency int, handle func(lane.Wakeup) error, queues ...runlane.QueueName) *receiver {
+func receive(
+	t *testing.T,
+	transport lane.Transport,
+	concurrency int,
+	handle func(lane.Wakeup) error,
+	queues ...runlane.QueueName,
+) *receiver {
 	t.Helper()
 	r, ok := lane.As[lane.Receiver](transport)
 	if !ok {
@@ -228,7 +264,9 @@ func transportUnbound(t *testing.T, h TransportHarness) {
 func transportEnded(t *testing.T, h TransportHarness) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := h.New(t, "alpha").PublishWakeups(ctx, &lane.PublishCommand{Attempts: []lane.PublishAttempt{attempt(0, "alpha")}})
+	_, err := h.New(t, "alpha").PublishWakeups(ctx, &lane.PublishCommand{
+		Attempts: []lane.PublishAttempt{attempt(0, "alpha")},
+	})
 	wantError(t, err, runlane.ErrOperationCancelled)
 }
 

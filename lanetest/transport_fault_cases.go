@@ -91,12 +91,16 @@ func transportOversize(t *testing.T, h TransportHarness) {
 	if len(outcomes) != 3 || outcomes[0].Type != lane.Published || outcomes[2].Type != lane.Published {
 		t.Fatalf("outcomes are %+v, want the first and the last published", outcomes)
 	}
-	if o := outcomes[1]; o.Type != lane.PublishFailed || !o.Permanent || o.Failure.Code != runlane.ErrTransportPublishFailed {
+	if o := outcomes[1]; o.Type != lane.PublishFailed || !o.Permanent ||
+		o.Failure.Code != runlane.ErrTransportPublishFailed {
 		t.Fatalf("outcome of a wakeup that is too large: %+v", o)
 	}
 	if h.Receives {
 		got := receive(t, transport, 2, accept, "alpha").take(2)
-		equal(t, "runs whose wakeups arrived", []runlane.RunID{"run_000", "run_002"}, []runlane.RunID{got[0].RunID, got[1].RunID})
+		equal(t, "runs whose wakeups arrived", []runlane.RunID{"run_000", "run_002"}, []runlane.RunID{
+			got[0].RunID,
+			got[1].RunID,
+		})
 	}
 }
 
@@ -181,7 +185,9 @@ func transportNoDelay(t *testing.T, h TransportHarness) {
 	if longest := sender.MaxDelay("alpha"); longest != 0 {
 		t.Fatalf("the longest delay is %s, want none", longest)
 	}
-	outcomes := must(sender.SendWakeups(t.Context(), []lane.DelayedWakeup{{Wakeup: attempt(0, "alpha").Wakeup, Delay: time.Second}}))(t)
+	outcomes := must(sender.SendWakeups(t.Context(), []lane.DelayedWakeup{
+		{Wakeup: attempt(0, "alpha").Wakeup, Delay: time.Second},
+	}))(t)
 	if len(outcomes) != 1 || outcomes[0].Type != lane.PublishFailed || outcomes[0].Failure.IsZero() {
 		t.Fatalf("outcomes are %+v, want one that failed", outcomes)
 	}

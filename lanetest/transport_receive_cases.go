@@ -53,7 +53,12 @@ func transportApart(t *testing.T, h TransportHarness) {
 // docs/internals/contract.md, Receiving.
 func transportReceiveUnbound(t *testing.T, h TransportHarness) {
 	r, _ := lane.As[lane.Receiver](h.New(t, "alpha"))
-	err := r.Receive(t.Context(), []runlane.QueueName{"alpha", "nowhere"}, 1, func(context.Context, lane.Wakeup) error { return nil })
+	err := r.Receive(
+		t.Context(),
+		[]runlane.QueueName{"alpha", "nowhere"},
+		1,
+		func(context.Context, lane.Wakeup) error { return nil },
+	)
 	wantError(t, err, runlane.ErrConfigurationInvalid)
 }
 
@@ -176,7 +181,8 @@ func transportDelay(t *testing.T, h TransportHarness) {
 	r := receive(t, transport, 1, accept, "alpha")
 	sent := time.Now()
 	outcomes := must(sender.SendWakeups(t.Context(), []lane.DelayedWakeup{
-		{Wakeup: attempt(0, "alpha").Wakeup, Delay: delay}, {Wakeup: attempt(1, "alpha").Wakeup, Delay: longest + time.Second},
+		{Wakeup: attempt(0, "alpha").Wakeup, Delay: delay},
+		{Wakeup: attempt(1, "alpha").Wakeup, Delay: longest + time.Second},
 	}))(t)
 	if len(outcomes) != 2 || outcomes[0].Type != lane.Published || outcomes[1].Type != lane.PublishFailed {
 		t.Fatalf("outcomes are %+v, want the first published and the second, which is too long, failed", outcomes)

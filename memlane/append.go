@@ -14,7 +14,11 @@ func (s *Storage) AppendRunEvents(ctx context.Context, c *lane.AppendCommand) (*
 	}
 	r, err := s.commit(&c.Transition, c.Outbox, func(e *entry) error {
 		if c.LeaseToken != "" && (e == nil || e.state.leaseToken != c.LeaseToken) {
-			return conflict(runlane.ConflictLeaseOwnership, c.Projected.ID, "the lease no longer belongs to this worker")
+			return conflict(
+				runlane.ConflictLeaseOwnership,
+				c.Projected.ID,
+				"the lease no longer belongs to this worker",
+			)
 		}
 		return nil
 	}, func(_ *environment, e *entry) error { return judgeAppend(e, &c.Transition) })
@@ -34,7 +38,10 @@ func (s *Storage) AppendRunEvents(ctx context.Context, c *lane.AppendCommand) (*
 //
 // The functions get nil for a run that does not exist.
 func (s *Storage) commit(
-	t *lane.Transition, initial lane.InitialOutbox, ownership func(*entry) error, eligibility func(*environment, *entry) error,
+	t *lane.Transition,
+	initial lane.InitialOutbox,
+	ownership func(*entry) error,
+	eligibility func(*environment, *entry) error,
 ) (*receipt, error) {
 	if t.Projected == nil {
 		return nil, t.Validate()
@@ -169,7 +176,8 @@ func (e *entry) apply(t *lane.Transition, initial lane.InitialOutbox, r *receipt
 			e.firstPublished = absent // what is published later is for another wait
 		case *runlane.RunDeliveryRequested:
 			if t.Queue.Bounded() && body.Delivery.DispatchExpiresAt.IsZero() {
-				e.withdrawRows(t.ExpectedSequence + int64(i) + 1) // the run waits for a slot, and for the delivery that comes with it
+				// the run waits for a slot, and for the delivery that comes with it
+				e.withdrawRows(t.ExpectedSequence + int64(i) + 1)
 				continue
 			}
 			made := e.addRow(t.ExpectedSequence+int64(i)+1, &body.Delivery, added[i].at, initial, token)

@@ -13,11 +13,13 @@ var _ lane.Checker = (*Storage)(nil)
 
 // The invariants of this storage.
 const (
-	ruleDue      = "an active run is due in exactly one place, at the instant its projection says; a finished one only among the finished"
+	ruleDue = "an active run is due in exactly one place, at the instant its projection says; a finished one " +
+		"only among the finished"
 	ruleDelivery = "only the latest delivery of a queued or scheduled run is indexed, in exactly one place"
-	ruleOwners   = "an active run owns its keys; an owner is a run of this environment with that key, and active where it must be"
-	ruleHistory  = "a run has as many events as its sequence says, the first is run.created and no other"
-	ruleIndexes  = "indexes hold what runs know about, in order, and nothing else"
+	ruleOwners   = "an active run owns its keys; an owner is a run of this environment with that key, and active " +
+		"where it must be"
+	ruleHistory = "a run has as many events as its sequence says, the first is run.created and no other"
+	ruleIndexes = "indexes hold what runs know about, in order, and nothing else"
 )
 
 // Check pages through the runs of an environment by id and returns what breaks the invariants. It reads everything
@@ -67,7 +69,9 @@ func (env *environment) checkWhole(name runlane.Environment) []lane.Violation {
 		})
 	}
 	runs := env.sets(func(ix *indexes) []*ordered { return append(active(ix), finished(ix)...) })
-	deliveries := env.sets(func(ix *indexes) []*ordered { return []*ordered{&ix.unpublished, &ix.redeliveries, &ix.dead} })
+	deliveries := env.sets(func(ix *indexes) []*ordered {
+		return []*ordered{&ix.unpublished, &ix.redeliveries, &ix.dead}
+	})
 	undelivered := env.sets(func(ix *indexes) []*ordered { return []*ordered{&ix.undelivered} })
 	others := slices.Concat(deliveries, undelivered)
 	for _, key := range env.partitionKeys() {
@@ -119,7 +123,8 @@ func (env *environment) checkWhole(name runlane.Environment) []lane.Violation {
 	}
 	for key, e := range env.singletons {
 		known := e.view()
-		if c := known.created; env.run(e.id) != e || c.TaskID != key.task || c.SingletonKey != key.key || known.state.status.Terminal() {
+		if c := known.created; env.run(e.id) != e || c.TaskID != key.task || c.SingletonKey != key.key ||
+			known.state.status.Terminal() {
 			broken(e.id, ruleOwners, "it owns a singleton key that is not its own, or is finished")
 		}
 	}
@@ -133,7 +138,9 @@ func (env *environment) checkRun(e *entry) []lane.Violation {
 	var violations []lane.Violation
 	broken := func(rule, format string, args ...any) {
 		violations = append(violations, lane.Violation{
-			RunKey: lane.RunKey{Environment: e.environment, RunID: e.id}, Rule: rule, Detail: fmt.Sprintf(format, args...),
+			RunKey: lane.RunKey{Environment: e.environment, RunID: e.id},
+			Rule:   rule,
+			Detail: fmt.Sprintf(format, args...),
 		})
 	}
 	known := e.view()
@@ -158,7 +165,8 @@ func (env *environment) checkRun(e *entry) []lane.Violation {
 	if run.Status == runlane.StatusQueued && known.delivery.set == nil && known.undelivered.set == nil {
 		broken(ruleDelivery, "a queued run is in no index")
 	}
-	if reserved := run.Status == runlane.StatusQueued && !run.DispatchExpiresAt.IsZero(); reserved && known.undelivered.set == nil {
+	if reserved := run.Status == runlane.StatusQueued &&
+		!run.DispatchExpiresAt.IsZero(); reserved && known.undelivered.set == nil {
 		if latest := known.liveRow(); latest == nil || !latest.dead() {
 			broken(ruleDelivery, "the end of a reservation is in no index")
 		}
@@ -171,14 +179,23 @@ func (env *environment) checkRun(e *entry) []lane.Violation {
 				broken(ruleDelivery, "a superseded delivery that no publisher has claimed is kept")
 			}
 		}
-		onItsWay := latest.status == lane.OutboxPublished && (run.Status == runlane.StatusScheduled || !run.DispatchExpiresAt.IsZero())
+		onItsWay := latest.status == lane.OutboxPublished &&
+			(run.Status == runlane.StatusScheduled || !run.DispatchExpiresAt.IsZero())
 		if (known.delivery.set == nil) != (onItsWay || latest.status == outboxWithdrawn) {
-			broken(ruleDelivery, "the %s delivery of a %s run lies in no index, or in one too many", latest.status, run.Status)
+			broken(
+				ruleDelivery,
+				"the %s delivery of a %s run lies in no index, or in one too many",
+				latest.status,
+				run.Status,
+			)
 		}
 	}
 
 	if run.Status.Active() {
-		if holder := env.idempotency[scopedKey{run.TaskID, run.IdempotencyKey}]; run.IdempotencyKey != "" && (holder == nil || holder.run != e) {
+		if holder := env.idempotency[scopedKey{
+			run.TaskID,
+			run.IdempotencyKey,
+		}]; run.IdempotencyKey != "" && (holder == nil || holder.run != e) {
 			broken(ruleOwners, "an active run does not own its idempotency key")
 		}
 		if run.SingletonKey != "" && env.singletons[scopedKey{run.TaskID, run.SingletonKey}] != e {

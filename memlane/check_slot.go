@@ -10,7 +10,8 @@ import (
 
 // ruleSlots does not compare slots with limits, because no limit is stored: each commit was checked against the one in
 // its command.
-const ruleSlots = "a slot's holder is running or reserved and names its partition; no run holds two; a run that waits for one is indexed"
+const ruleSlots = "a slot's holder is running or reserved and names its partition; no run holds two; a run that " +
+	"waits for one is indexed"
 
 func (env *environment) partitionKeys() []partitionKey {
 	return slices.SortedFunc(maps.Keys(env.partitions), func(a, b partitionKey) int {

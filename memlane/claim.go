@@ -94,7 +94,11 @@ func (s *Storage) ReleaseRunLease(ctx context.Context, c *lane.ReleaseCommand) e
 	case e == nil:
 		return notFound(c.RunID)
 	case e.unpacked != nil && e.state.leaseToken == c.LeaseToken:
-		return conflict(runlane.ConflictLeaseOwnership, e.id, "the lease is still held: append the attempt's outcome first")
+		return conflict(
+			runlane.ConflictLeaseOwnership,
+			e.id,
+			"the lease is still held: append the attempt's outcome first",
+		)
 	default:
 		return nil
 	}

@@ -8,7 +8,9 @@ import (
 )
 
 // ListDeadLetters pages given-up wakeups, oldest first.
-func (s *Storage) ListDeadLetters(ctx context.Context, q *lane.DeadLetterQuery) (*runlane.Page[runlane.DeadLetter], error) {
+func (s *Storage) ListDeadLetters(
+	ctx context.Context, q *lane.DeadLetterQuery,
+) (*runlane.Page[runlane.DeadLetter], error) {
 	if err := ended(ctx); err != nil {
 		return nil, err
 	}
@@ -30,8 +32,12 @@ func (s *Storage) ListDeadLetters(ctx context.Context, q *lane.DeadLetterQuery) 
 		}
 		r := e.liveRow()
 		return runlane.DeadLetter{
-			RunID: e.id, OutboxID: eventID(e.id, r.sequence), Queue: e.created.Queue, Attempts: r.attempts, Failure: r.failure.Clone(),
-			Since: r.since.time(),
+			RunID:    e.id,
+			OutboxID: eventID(e.id, r.sequence),
+			Queue:    e.created.Queue,
+			Attempts: r.attempts,
+			Failure:  r.failure.Clone(),
+			Since:    r.since.time(),
 		}, take
 	}), nil
 }

@@ -59,7 +59,9 @@ func (s *Storage) ListRunsNeedingRedelivery(ctx context.Context, q *lane.DueQuer
 }
 
 // ListRunsNeedingCancellationFinalization returns runs whose cancellation was requested and whose lease is over.
-func (s *Storage) ListRunsNeedingCancellationFinalization(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
+func (s *Storage) ListRunsNeedingCancellationFinalization(
+	ctx context.Context, q *lane.DueQuery,
+) (*runlane.Page[lane.RunRef], error) {
 	return s.scan(ctx, "ListRunsNeedingCancellationFinalization", q, func(ix *indexes) []*ordered {
 		return []*ordered{&ix.cancelling}
 	}, nil)
@@ -105,8 +107,12 @@ func (s *Storage) scan(
 func (i item) ref() lane.RunRef {
 	e := i.entry
 	return lane.RunRef{
-		RunKey: lane.RunKey{Environment: e.environment, RunID: e.id}, Queue: e.created.Queue, ConcurrencyKey: e.created.ConcurrencyKey,
-		Status: e.state.status, AvailableAt: i.at.time(), Sequence: e.state.sequence,
+		RunKey:         lane.RunKey{Environment: e.environment, RunID: e.id},
+		Queue:          e.created.Queue,
+		ConcurrencyKey: e.created.ConcurrencyKey,
+		Status:         e.state.status,
+		AvailableAt:    i.at.time(),
+		Sequence:       e.state.sequence,
 	}
 }
 

@@ -71,7 +71,11 @@ func newUnpacked() *unpacked {
 	l.firstPublished = absent
 	l.events, l.rows = l.eventRoom[:0], l.rowRoom[:0]
 	l.room = bodyRoom{
-		created: &l.createdRoom, delivery: &l.deliveryRoom, claimed: &l.claimedRoom, started: &l.startedRoom, succeeded: &l.succeededRoom,
+		created:   &l.createdRoom,
+		delivery:  &l.deliveryRoom,
+		claimed:   &l.claimedRoom,
+		started:   &l.startedRoom,
+		succeeded: &l.succeededRoom,
 	}
 	return l
 }
@@ -125,7 +129,8 @@ func (e *entry) contradicts(p *runlane.Run) string {
 		return "idempotency key or its retention"
 	case p.SingletonKey != c.SingletonKey:
 		return "singleton key"
-	case p.Source.Type != c.Source.Type || p.Source.RunID != c.Source.RunID || p.Source.ScheduleID != c.Source.ScheduleID ||
+	case p.Source.Type != c.Source.Type || p.Source.RunID != c.Source.RunID ||
+		p.Source.ScheduleID != c.Source.ScheduleID ||
 		at(p.Source.FireTime) != at(c.Source.FireTime):
 		return "source"
 	default:
@@ -146,14 +151,34 @@ func (e *entry) project(bulk bool) *runlane.Run {
 func (e *entry) fill(run *runlane.Run) {
 	s, c := &e.state, e.created
 	*run = runlane.Run{
-		ID: e.id, Environment: e.environment, TaskID: c.TaskID, Queue: c.Queue,
-		Status: s.status, EventSequence: s.sequence, Counters: s.counters,
-		RunAt: s.runAt.time(), StartedAt: s.startedAt.time(), FinishedAt: s.finishedAt.time(),
-		DispatchedAt: s.dispatchedAt.time(), DispatchExpiresAt: s.dispatchExpiresAt.time(),
-		Lease:          runlane.Lease{Token: s.leaseToken, WorkerID: s.leaseWorker, ExpiresAt: s.leaseExpiresAt.time()},
-		ConcurrencyKey: c.ConcurrencyKey, IdempotencyKey: c.IdempotencyKey, Retention: c.Retention, SingletonKey: c.SingletonKey,
-		Source: c.Source, TraceCarrier: s.traceCarrier, Meta: s.meta, Payload: c.Payload, Output: s.output,
-		CreatedAt: s.createdAt.time(), UpdatedAt: s.updatedAt.time(),
+		ID:                e.id,
+		Environment:       e.environment,
+		TaskID:            c.TaskID,
+		Queue:             c.Queue,
+		Status:            s.status,
+		EventSequence:     s.sequence,
+		Counters:          s.counters,
+		RunAt:             s.runAt.time(),
+		StartedAt:         s.startedAt.time(),
+		FinishedAt:        s.finishedAt.time(),
+		DispatchedAt:      s.dispatchedAt.time(),
+		DispatchExpiresAt: s.dispatchExpiresAt.time(),
+		Lease: runlane.Lease{
+			Token:     s.leaseToken,
+			WorkerID:  s.leaseWorker,
+			ExpiresAt: s.leaseExpiresAt.time(),
+		},
+		ConcurrencyKey: c.ConcurrencyKey,
+		IdempotencyKey: c.IdempotencyKey,
+		Retention:      c.Retention,
+		SingletonKey:   c.SingletonKey,
+		Source:         c.Source,
+		TraceCarrier:   s.traceCarrier,
+		Meta:           s.meta,
+		Payload:        c.Payload,
+		Output:         s.output,
+		CreatedAt:      s.createdAt.time(),
+		UpdatedAt:      s.updatedAt.time(),
 	}
 	if s.failure != nil {
 		run.Failure = *s.failure

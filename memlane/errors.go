@@ -13,13 +13,19 @@ func ended(ctx context.Context) error {
 		return nil
 	}
 	return &runlane.Error{
-		Code: runlane.ErrOperationCancelled, Message: "the context had ended before the call", Retryable: true, Cause: context.Cause(ctx),
+		Code:      runlane.ErrOperationCancelled,
+		Message:   "the context had ended before the call",
+		Retryable: true,
+		Cause:     context.Cause(ctx),
 	}
 }
 
 func notFound(id runlane.RunID) error {
 	return &runlane.Error{
-		Code: runlane.ErrRunNotFound, Message: "no such run", RunID: id, Hint: "check the run id and the environment; the run may have been pruned",
+		Code:    runlane.ErrRunNotFound,
+		Message: "no such run",
+		RunID:   id,
+		Hint:    "check the run id and the environment; the run may have been pruned",
 	}
 }
 

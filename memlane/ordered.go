@@ -196,7 +196,8 @@ func (w *walk) first() int {
 			best = n
 			continue
 		}
-		if order := w.at(n).position().compare(w.at(best).position()); order < 0 && !w.descending || order > 0 && w.descending {
+		if order := w.at(n).position().compare(w.at(best).position()); order < 0 && !w.descending ||
+			order > 0 && w.descending {
 			best = n
 		}
 	}

@@ -39,9 +39,17 @@ func (r *row) holds(text string) bool {
 
 // addRow makes the row of a delivery request. It supersedes every earlier row. Earlier rows stay only while a publisher
 // holds them and may still mark them.
-func (e *entry) addRow(sequence int64, d *runlane.Delivery, occurred millis, initial lane.InitialOutbox, token func() uint64) *row {
+func (e *entry) addRow(
+	sequence int64, d *runlane.Delivery, occurred millis, initial lane.InitialOutbox, token func() uint64,
+) *row {
 	e.rows = slices.DeleteFunc(e.rows, func(r row) bool { return r.status != lane.OutboxClaimed })
-	r := row{sequence: sequence, status: lane.OutboxPending, requestedAt: at(d.RequestedAt), availableAt: at(d.AvailableAt), claimUntil: absent}
+	r := row{
+		sequence:    sequence,
+		status:      lane.OutboxPending,
+		requestedAt: at(d.RequestedAt),
+		availableAt: at(d.AvailableAt),
+		claimUntil:  absent,
+	}
 	switch {
 	case r.availableAt > occurred: // for later: always pending
 	case initial.Published:
@@ -85,7 +93,9 @@ func (e *entry) dropMarked() {
 		return
 	}
 	latest := e.rows[len(e.rows)-1].sequence
-	e.rows = slices.DeleteFunc(e.rows, func(r row) bool { return r.sequence != latest && r.status != lane.OutboxClaimed })
+	e.rows = slices.DeleteFunc(e.rows, func(r row) bool {
+		return r.sequence != latest && r.status != lane.OutboxClaimed
+	})
 }
 
 func (e *entry) published(now millis) {
@@ -201,12 +211,19 @@ func (env *environment) row(id string) (*entry, *row) {
 // MarkOutboxMessagesPublished acknowledges rows.
 func (s *Storage) MarkOutboxMessagesPublished(ctx context.Context, c *lane.MarkPublishedCommand) error {
 	now := at(c.At)
-	return mark(ctx, s, c.Environment, c.Messages, func(m lane.OutboxRef) lane.OutboxRef { return m }, func(e *entry, r *row, _ lane.OutboxRef) {
-		r.status, r.since, r.failure = lane.OutboxPublished, now, nil
-		if r == e.liveRow() {
-			e.published(now)
-		}
-	})
+	return mark(
+		ctx,
+		s,
+		c.Environment,
+		c.Messages,
+		func(m lane.OutboxRef) lane.OutboxRef { return m },
+		func(e *entry, r *row, _ lane.OutboxRef) {
+			r.status, r.since, r.failure = lane.OutboxPublished, now, nil
+			if r == e.liveRow() {
+				e.published(now)
+			}
+		},
+	)
 }
 
 // MarkOutboxMessagesFailed records failures.

@@ -121,7 +121,11 @@ func (s *Storage) ResetIdempotencyKey(ctx context.Context, key lane.OwnerKey) er
 		return noOwner("idempotency")
 	}
 	if holder.run.unpacked != nil && holder.run.state.status.Active() {
-		return conflict(runlane.ConflictIdempotencyKey, holder.run.id, "the run that owns the idempotency key is still active")
+		return conflict(
+			runlane.ConflictIdempotencyKey,
+			holder.run.id,
+			"the run that owns the idempotency key is still active",
+		)
 	}
 	delete(env.idempotency, scoped)
 	return nil

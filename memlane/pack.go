@@ -22,9 +22,12 @@ var packers = sync.Pool{New: func() any { return new(packer) }}
 // usualTexts come before the texts of the run: words of the contract that nearly all histories repeat.
 var usualTexts = []string{
 	string(runlane.StatusSucceeded), string(runlane.StatusFailed), string(runlane.StatusCancelled),
-	string(runlane.EventDeliveryRequested), string(runlane.EventLeaseClaimed), string(runlane.EventStarted), string(runlane.EventSucceeded),
-	string(runlane.EventLeaseHeartbeat), string(runlane.EventRetryScheduled), string(runlane.EventReleased), string(runlane.EventFailed),
-	string(runlane.SystemActor.Type), runlane.SystemActor.ID, string(runlane.ActorWorker), string(runlane.SourceTrigger),
+	string(runlane.EventDeliveryRequested), string(runlane.EventLeaseClaimed), string(runlane.EventStarted),
+	string(runlane.EventSucceeded),
+	string(runlane.EventLeaseHeartbeat), string(runlane.EventRetryScheduled), string(runlane.EventReleased),
+	string(runlane.EventFailed),
+	string(runlane.SystemActor.Type), runlane.SystemActor.ID, string(runlane.ActorWorker),
+	string(runlane.SourceTrigger),
 }
 
 // textsKept is how many texts of a run may be referred to again, the usual ones and its id included.
@@ -150,7 +153,8 @@ func (p *packer) state(s *state) {
 // instants are all that a projection has.
 func (s *state) instants() [8]*millis {
 	return [...]*millis{
-		&s.runAt, &s.startedAt, &s.finishedAt, &s.dispatchedAt, &s.dispatchExpiresAt, &s.createdAt, &s.updatedAt, &s.leaseExpiresAt,
+		&s.runAt, &s.startedAt, &s.finishedAt, &s.dispatchedAt, &s.dispatchExpiresAt, &s.createdAt, &s.updatedAt,
+		&s.leaseExpiresAt,
 	}
 }
 

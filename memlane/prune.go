@@ -37,20 +37,26 @@ func (s *Storage) PruneRuns(ctx context.Context, c *lane.PruneCommand) (*lane.Pr
 		return progress, nil
 	}
 	examined := 0
-	old := fillPage(ascend(env.sets(finishedAs(statuses)), after.place()), scope, limit, 0, func(i item) (*entry, verdict) {
-		examined++
-		switch {
-		case i.at >= cutoff:
-			return nil, stop
-		case !c.ReleaseOwners && env.keepsKey(i.entry, now):
-			if examined <= maxExamined { // the row after these is counted by the next call
-				progress.Skipped++
+	old := fillPage(
+		ascend(env.sets(finishedAs(statuses)), after.place()),
+		scope,
+		limit,
+		0,
+		func(i item) (*entry, verdict) {
+			examined++
+			switch {
+			case i.at >= cutoff:
+				return nil, stop
+			case !c.ReleaseOwners && env.keepsKey(i.entry, now):
+				if examined <= maxExamined { // the row after these is counted by the next call
+					progress.Skipped++
+				}
+				return nil, skip
+			default:
+				return i.entry, take
 			}
-			return nil, skip
-		default:
-			return i.entry, take
-		}
-	})
+		},
+	)
 	for _, e := range old.Items { // not during the walk, whose sets must not change
 		env.remove(e)
 	}

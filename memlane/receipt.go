@@ -67,17 +67,31 @@ func (r *receipt) record(t *lane.Transition) {
 	run.Payload, run.Output = nil, nil
 	run.Failure = p.Failure.Clone()
 	run.TraceCarrier, run.Meta = maps.Clone(p.TraceCarrier), maps.Clone(p.Meta)
-	round(&run.RunAt, &run.StartedAt, &run.FinishedAt, &run.DispatchedAt, &run.DispatchExpiresAt, &run.CreatedAt, &run.UpdatedAt,
-		&run.Lease.ExpiresAt, &run.Source.FireTime)
+	round(
+		&run.RunAt, &run.StartedAt, &run.FinishedAt, &run.DispatchedAt, &run.DispatchExpiresAt, &run.CreatedAt,
+		&run.UpdatedAt,
+		&run.Lease.ExpiresAt, &run.Source.FireTime,
+	)
 
 	s := r.records
-	s.room = bodyRoom{created: &s.created, delivery: &s.delivery, claimed: &s.claimed, started: &s.started, succeeded: &s.succeeded}
+	s.room = bodyRoom{
+		created:   &s.created,
+		delivery:  &s.delivery,
+		claimed:   &s.claimed,
+		started:   &s.started,
+		succeeded: &s.succeeded,
+	}
 	r.commit.Run, r.commit.Events = run, s.eventRoom[:0]
 	for i := range t.Events {
 		e, sequence := &t.Events[i], t.ExpectedSequence+int64(i)+1
 		record := runlane.EventRecord{ID: eventID(p.ID, sequence), Sequence: sequence, Event: runlane.Event{
-			RunID: e.RunID, Environment: run.Environment, OccurredAt: whole(e.OccurredAt), Actor: e.Actor, Body: s.room.copyBody(e.Body),
-			Meta: maps.Clone(e.Meta), TraceCarrier: maps.Clone(e.TraceCarrier),
+			RunID:        e.RunID,
+			Environment:  run.Environment,
+			OccurredAt:   whole(e.OccurredAt),
+			Actor:        e.Actor,
+			Body:         s.room.copyBody(e.Body),
+			Meta:         maps.Clone(e.Meta),
+			TraceCarrier: maps.Clone(e.TraceCarrier),
 		}}
 		switch body := record.Body.(type) {
 		case *runlane.RunCreated:

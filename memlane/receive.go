@@ -57,8 +57,9 @@ func (t *Transport) Receive(
 func (t *Transport) join(names []runlane.QueueName, concurrency int) (*reception, error) {
 	if len(names) == 0 || concurrency < 1 {
 		return nil, &runlane.Error{
-			Code: runlane.ErrConfigurationInvalid, Message: "nothing to receive: no queue is named, or concurrency is below 1",
-			Hint: "name the queues to read and a concurrency of at least 1",
+			Code:    runlane.ErrConfigurationInvalid,
+			Message: "nothing to receive: no queue is named, or concurrency is below 1",
+			Hint:    "name the queues to read and a concurrency of at least 1",
 		}
 	}
 	for _, name := range names {

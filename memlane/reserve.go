@@ -37,8 +37,12 @@ func (s *Storage) ReserveRunDispatch(ctx context.Context, c *lane.ReserveCommand
 	}
 	return acquisition(s.commit(&c.Transition, c.Outbox, nil, func(env *environment, e *entry) error {
 		p, last := c.Projected, c.Events[len(c.Events)-1]
-		if e == nil || last.Type() != runlane.EventDeliveryRequested || p.Status != runlane.StatusQueued || !c.Reserves() {
-			return violation(p.ID, "a reservation is a run.delivery_requested of an existing run, for now and with the reservation's end")
+		if e == nil || last.Type() != runlane.EventDeliveryRequested || p.Status != runlane.StatusQueued ||
+			!c.Reserves() {
+			return violation(
+				p.ID,
+				"a reservation is a run.delivery_requested of an existing run, for now and with the reservation's end",
+			)
 		}
 		since, ok := e.wantsSlot()
 		if !ok && e.state.status == runlane.StatusQueued { // its wakeup was given up: the operator brings it back

@@ -35,7 +35,13 @@ func (o *occurrence) completed() bool { return len(o.runs) > 0 || o.skipped != "
 
 // became is the occurrence in the form of lists.
 func (o *occurrence) became(id runlane.ScheduleID) runlane.Occurrence {
-	shown := runlane.Occurrence{ScheduleID: id, FireTime: o.fire.time(), Skipped: o.skipped, First: o.first, Count: o.count}
+	shown := runlane.Occurrence{
+		ScheduleID: id,
+		FireTime:   o.fire.time(),
+		Skipped:    o.skipped,
+		First:      o.first,
+		Count:      o.count,
+	}
 	if len(o.runs) > 0 {
 		shown.RunID = o.runs[len(o.runs)-1]
 	}
@@ -52,7 +58,9 @@ func (env *environment) schedule(id runlane.ScheduleID) *schedule {
 
 // place is where the occurrence of a fire time is, or belongs.
 func (s *schedule) place(fire millis) (index int, found bool) {
-	return slices.BinarySearchFunc(s.occurrences, fire, func(o *occurrence, fire millis) int { return cmp.Compare(o.fire, fire) })
+	return slices.BinarySearchFunc(s.occurrences, fire, func(o *occurrence, fire millis) int {
+		return cmp.Compare(o.fire, fire)
+	})
 }
 
 // PutSchedule writes a record if its version is still what the caller read.
@@ -72,11 +80,20 @@ func (s *Storage) PutSchedule(ctx context.Context, c *lane.PutScheduleCommand) (
 	case known == nil && record.Version != 0:
 		return nil, occurrenceConflict("schedule %q has no record at version %d", record.ID, record.Version)
 	case known != nil && known.record.Version != record.Version:
-		return nil, occurrenceConflict("schedule %q is at version %d, not %d", record.ID, known.record.Version, record.Version)
+		return nil, occurrenceConflict(
+			"schedule %q is at version %d, not %d",
+			record.ID,
+			known.record.Version,
+			record.Version,
+		)
 	case known != nil && record.LastFire.Before(known.record.LastFire):
 		return nil, &runlane.Error{
-			Code:    runlane.ErrContractViolation,
-			Message: fmt.Sprintf("schedule %q fired last at %v, which the record moves back", record.ID, known.record.LastFire),
+			Code: runlane.ErrContractViolation,
+			Message: fmt.Sprintf(
+				"schedule %q fired last at %v, which the record moves back",
+				record.ID,
+				known.record.LastFire,
+			),
 		}
 	}
 	record.Version++
@@ -142,7 +159,9 @@ func (s *Storage) ListSchedules(ctx context.Context, q *lane.PageQuery) (*runlan
 			page.Items = append(page.Items, recordAtRest(known.record))
 		}
 	}
-	slices.SortFunc(page.Items, func(a, b runlane.ScheduleRecord) int { return strings.Compare(string(a.ID), string(b.ID)) })
+	slices.SortFunc(page.Items, func(a, b runlane.ScheduleRecord) int {
+		return strings.Compare(string(a.ID), string(b.ID))
+	})
 	if len(page.Items) > limit {
 		page.Items = slices.Clone(page.Items[:limit])
 		page.Next = scope.cursor(0, position{id: runlane.RunID(page.Items[limit-1].ID)})
@@ -152,7 +171,9 @@ func (s *Storage) ListSchedules(ctx context.Context, q *lane.PageQuery) (*runlan
 
 // ClaimScheduleOccurrence gives one caller the occurrence if it is new or its claim is over. One at or before the last
 // fire is never given, even if its record is gone.
-func (s *Storage) ClaimScheduleOccurrence(ctx context.Context, c *lane.ClaimOccurrenceCommand) (*lane.OccurrenceClaim, error) {
+func (s *Storage) ClaimScheduleOccurrence(
+	ctx context.Context, c *lane.ClaimOccurrenceCommand,
+) (*lane.OccurrenceClaim, error) {
 	if err := ended(ctx); err != nil {
 		return nil, err
 	}
@@ -215,7 +236,8 @@ func (s *Storage) CompleteScheduleOccurrence(ctx context.Context, c *lane.Comple
 	}
 	o := known.occurrences[index]
 	if o.completed() {
-		if slices.Equal(o.runs, c.RunIDs) && o.skipped == c.Skipped && o.count == c.Count && o.first.Equal(whole(c.First)) {
+		if slices.Equal(o.runs, c.RunIDs) && o.skipped == c.Skipped && o.count == c.Count &&
+			o.first.Equal(whole(c.First)) {
 			return nil
 		}
 		return occurrenceConflict("the occurrence was completed with another result")
@@ -232,7 +254,9 @@ func (s *Storage) CompleteScheduleOccurrence(ctx context.Context, c *lane.Comple
 }
 
 // ListScheduleOccurrences pages completed occurrences, newest first.
-func (s *Storage) ListScheduleOccurrences(ctx context.Context, q *lane.OccurrenceQuery) (*runlane.Page[runlane.Occurrence], error) {
+func (s *Storage) ListScheduleOccurrences(
+	ctx context.Context, q *lane.OccurrenceQuery,
+) (*runlane.Page[runlane.Occurrence], error) {
 	if err := ended(ctx); err != nil {
 		return nil, err
 	}

@@ -73,7 +73,8 @@ func (env *environment) takeSlot(e *entry, limit int, now millis) bool {
 	for len(p.holders) >= limit {
 		over := -1
 		for i, other := range p.holders {
-			if !other.occupies(now) && (over < 0 || other.state.dispatchExpiresAt < p.holders[over].state.dispatchExpiresAt) {
+			if !other.occupies(now) &&
+				(over < 0 || other.state.dispatchExpiresAt < p.holders[over].state.dispatchExpiresAt) {
 				over = i
 			}
 		}

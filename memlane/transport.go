@@ -24,8 +24,8 @@ const (
 
 // TransportOptions of [NewTransport]. nil means none.
 type TransportOptions struct {
-	// HandBack is how long a wakeup that was handed back pauses the first time. Each further pause is twice as long, up to
-	// MaxHandBack. 0 means DefaultHandBack.
+	// HandBack is how long a wakeup that was handed back pauses the first time. Each further pause is twice as long, up
+	// to MaxHandBack. 0 means DefaultHandBack.
 	HandBack time.Duration
 	// MaxDelay is the longest delay of a wakeup. 0 means DefaultMaxDelay.
 	MaxDelay time.Duration
@@ -62,7 +62,10 @@ var (
 // NewTransport returns a transport without wakeups.
 func NewTransport(options *TransportOptions) *Transport {
 	t := &Transport{
-		handBack: DefaultHandBack, maxDelay: DefaultMaxDelay, queues: map[runlane.QueueName]*queue{}, closed: make(chan struct{}),
+		handBack: DefaultHandBack,
+		maxDelay: DefaultMaxDelay,
+		queues:   map[runlane.QueueName]*queue{},
+		closed:   make(chan struct{}),
 	}
 	if options == nil {
 		return t
@@ -87,7 +90,11 @@ func (o *TransportOptions) check() error {
 		fault = fmt.Sprintf("TransportOptions.MaxDelay is %s", o.MaxDelay)
 	}
 	if fault != "" {
-		return &runlane.Error{Code: runlane.ErrConfigurationInvalid, Message: fault, Hint: "use 0 for the default, or a time"}
+		return &runlane.Error{
+			Code:    runlane.ErrConfigurationInvalid,
+			Message: fault,
+			Hint:    "use 0 for the default, or a time",
+		}
 	}
 	for _, name := range o.Queues {
 		if err := name.Validate(); err != nil {
@@ -190,13 +197,21 @@ func (t *Transport) send(w *lane.Wakeup, delay time.Duration) lane.PublishOutcom
 	switch {
 	case !t.bound(w.Queue):
 		return lane.PublishOutcome{
-			Type:    lane.PublishFailed,
-			Failure: runlane.NewFailure(runlane.ErrTransportUnavailable, fmt.Sprintf("queue %q has no binding", w.Queue), nil),
+			Type: lane.PublishFailed,
+			Failure: runlane.NewFailure(
+				runlane.ErrTransportUnavailable,
+				fmt.Sprintf("queue %q has no binding", w.Queue),
+				nil,
+			),
 		}
 	case delay > t.maxDelay:
 		return lane.PublishOutcome{
 			Type: lane.PublishFailed, Permanent: true,
-			Failure: runlane.NewFailure(runlane.ErrTransportPublishFailed, fmt.Sprintf("delay %s is longer than %s", delay, t.maxDelay), nil),
+			Failure: runlane.NewFailure(
+				runlane.ErrTransportPublishFailed,
+				fmt.Sprintf("delay %s is longer than %s", delay, t.maxDelay),
+				nil,
+			),
 		}
 	}
 	kept := *w

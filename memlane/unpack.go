@@ -166,9 +166,13 @@ func (u *unpacker) body() runlane.EventBody {
 	switch t := runlane.EventType(u.text()); t {
 	case runlane.EventDeliveryRequested:
 		return &runlane.RunDeliveryRequested{Delivery: runlane.Delivery{
-			Environment: runlane.Environment(u.text()), RunID: runlane.RunID(u.text()), Queue: runlane.QueueName(u.text()),
-			AvailableAt: u.instant().time(), RequestedAt: u.instant().time(), DispatchExpiresAt: u.instant().time(),
-			TraceCarrier: u.texted(),
+			Environment:       runlane.Environment(u.text()),
+			RunID:             runlane.RunID(u.text()),
+			Queue:             runlane.QueueName(u.text()),
+			AvailableAt:       u.instant().time(),
+			RequestedAt:       u.instant().time(),
+			DispatchExpiresAt: u.instant().time(),
+			TraceCarrier:      u.texted(),
 		}}
 	case runlane.EventLeaseClaimed:
 		return &runlane.RunLeaseClaimed{Lease: u.lease()}

@@ -84,13 +84,15 @@ func (a *Attempt) Execute(ctx context.Context, handler runlane.Handler, call run
 	}
 	if handler.Task == nil || handler.Task.ID != call.Task.ID {
 		return &runlane.Error{
-			Code: runlane.ErrValidationFailed, Message: fmt.Sprintf("the call is of task %q, the handler is not", call.Task.ID),
-			Hint: "pass a call of the handler's own task",
+			Code:    runlane.ErrValidationFailed,
+			Message: fmt.Sprintf("the call is of task %q, the handler is not", call.Task.ID),
+			Hint:    "pass a call of the handler's own task",
 		}
 	}
 	run := &a.Run
 	run.TaskID, run.Queue, run.Payload = call.Task.ID, call.Task.Queue.Name, prepared.Payload
-	run.IdempotencyKey, run.SingletonKey, run.ConcurrencyKey = prepared.IdempotencyKey, prepared.SingletonKey, prepared.ConcurrencyKey
+	run.IdempotencyKey, run.SingletonKey = prepared.IdempotencyKey, prepared.SingletonKey
+	run.ConcurrencyKey = prepared.ConcurrencyKey
 	return handler.Execute(runlane.WithAttempt(ctx, a.Attempt), a.Attempt, bytes.Clone(prepared.Payload))
 }
 
@@ -126,8 +128,9 @@ func (a *Attempt) setOutput(b json.RawMessage) error {
 func (a *Attempt) note(_ context.Context, note string) error {
 	if len(note) > runlane.MaxReasonBytes || !utf8.ValidString(note) {
 		return &runlane.Error{
-			Code: runlane.ErrValidationFailed, Message: fmt.Sprintf("the note has %d bytes, or is not valid UTF-8", len(note)),
-			Hint: fmt.Sprintf("use at most %d bytes of text", runlane.MaxReasonBytes),
+			Code:    runlane.ErrValidationFailed,
+			Message: fmt.Sprintf("the note has %d bytes, or is not valid UTF-8", len(note)),
+			Hint:    fmt.Sprintf("use at most %d bytes of text", runlane.MaxReasonBytes),
 		}
 	}
 	a.mu.Lock()
@@ -140,6 +143,8 @@ func (a *Attempt) note(_ context.Context, note string) error {
 type lineage struct{ attempt *Attempt }
 
 // Trigger records.
-func (l *lineage) Trigger(ctx context.Context, call runlane.Call, options *runlane.TriggerOptions) (*runlane.TriggerResult, error) {
+func (l *lineage) Trigger(
+	ctx context.Context, call runlane.Call, options *runlane.TriggerOptions,
+) (*runlane.TriggerResult, error) {
 	return l.attempt.Recorder.trigger(ctx, call, options, &l.attempt.Run)
 }

@@ -70,7 +70,10 @@ func (h *History) String() string {
 	text.WriteString("\n")
 	field("status", string(h.Status))
 	c := h.Counters
-	field("counts", fmt.Sprintf("attempts %d, failures %d, retries %d, releases %d", c.Attempts, c.Failures, c.Retries, c.Releases))
+	field(
+		"counts",
+		fmt.Sprintf("attempts %d, failures %d, retries %d, releases %d", c.Attempts, c.Failures, c.Retries, c.Releases),
+	)
 	field("output", string(h.Output))
 	for i := range h.Children {
 		field("child", string(h.Children[i].TaskID)+" "+string(h.Children[i].Payload))
@@ -126,14 +129,23 @@ func RequireGolden(t testing.TB, run *History, path string) {
 	content, err := os.ReadFile(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		t.Fatalf("runlanetest: there is no golden history %s: write it with %s=1 go test, and read it", path, UpdateVariable)
+		t.Fatalf(
+			"runlanetest: there is no golden history %s: write it with %s=1 go test, and read it",
+			path,
+			UpdateVariable,
+		)
 	case err != nil:
 		t.Fatalf("runlanetest: the golden history cannot be read: %v", err)
 	}
 	want := strings.ReplaceAll(string(content), "\r\n", "\n") // as some checkouts write it
 	if want != got {
-		t.Fatalf("runlanetest: the history of a run of task %q is not that of %s (-file +run); %s=1 go test accepts it\n%s",
-			run.TaskID, path, UpdateVariable, diff(splitLines(want), splitLines(got), same))
+		t.Fatalf(
+			"runlanetest: the history of a run of task %q is not that of %s (-file +run); %s=1 go test accepts it\n%s",
+			run.TaskID,
+			path,
+			UpdateVariable,
+			diff(splitLines(want), splitLines(got), same),
+		)
 	}
 }
 

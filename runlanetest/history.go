@@ -161,7 +161,12 @@ func describe(record *runlane.EventRecord) (text, detail string) {
 		return fmt.Sprintf("attempt %d failed: %s", body.Attempt, body.Failure.Code), body.Failure.Message
 	case *runlane.RunRetryScheduled:
 		wait := runlane.FormatDuration(body.RetryAt.Sub(record.OccurredAt))
-		return fmt.Sprintf("attempt %d failed: %s, retry in %s", body.Attempt, body.Failure.Code, wait), body.Failure.Message
+		return fmt.Sprintf(
+			"attempt %d failed: %s, retry in %s",
+			body.Attempt,
+			body.Failure.Code,
+			wait,
+		), body.Failure.Message
 	case *runlane.RunReleased:
 		wait := runlane.FormatDuration(body.ResumeAt.Sub(record.OccurredAt))
 		return withReason(fmt.Sprintf("attempt %d released for %s", body.Attempt, wait), body.Reason), ""
@@ -217,5 +222,10 @@ func RequireTransitions(t testing.TB, run *History, want ...string) {
 	if slices.EqualFunc(want, got, met) {
 		return
 	}
-	t.Fatalf("runlanetest: run %s of task %q has other transitions (-want +got)\n%s", run.ID, run.TaskID, diff(want, got, met))
+	t.Fatalf(
+		"runlanetest: run %s of task %q has other transitions (-want +got)\n%s",
+		run.ID,
+		run.TaskID,
+		diff(want, got, met),
+	)
 }

@@ -57,8 +57,14 @@ func tooLarge(what string, b []byte, limit int, run runlane.RunID) error {
 	}
 	return &runlane.Error{
 		Code: runlane.ErrValidationFailed, RunID: run,
-		Message: fmt.Sprintf("%s has %d bytes, %d compressed: a table on DynamoDB holds %d", what, len(b), int(size), limit),
-		Hint:    "store the bulk elsewhere and pass a reference",
+		Message: fmt.Sprintf(
+			"%s has %d bytes, %d compressed: a table on DynamoDB holds %d",
+			what,
+			len(b),
+			int(size),
+			limit,
+		),
+		Hint: "store the bulk elsewhere and pass a reference",
 	}
 }
 

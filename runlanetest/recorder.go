@@ -50,7 +50,9 @@ type Recorded struct {
 var _ runlane.Triggerer = (*Recorder)(nil)
 
 // Trigger keeps the call and answers like core.Runtime.Trigger. A call that is refused is not kept.
-func (r *Recorder) Trigger(ctx context.Context, call runlane.Call, options *runlane.TriggerOptions) (*runlane.TriggerResult, error) {
+func (r *Recorder) Trigger(
+	ctx context.Context, call runlane.Call, options *runlane.TriggerOptions,
+) (*runlane.TriggerResult, error) {
 	return r.trigger(ctx, call, options, nil)
 }
 
@@ -136,11 +138,18 @@ func (r *Recorder) open(ctx context.Context) error {
 	if now == nil {
 		now = time.Now
 	}
-	l, err := lane.New(tableLimits{memlane.NewStorage(&memlane.StorageOptions{Now: now})}, memlane.NewTransport(nil), &lane.Options{Name: "recorder"})
+	l, err := lane.New(
+		tableLimits{memlane.NewStorage(&memlane.StorageOptions{Now: now})},
+		memlane.NewTransport(nil),
+		&lane.Options{Name: "recorder"},
+	)
 	if err != nil {
 		return err
 	}
-	r.rt, err = core.Open(context.WithoutCancel(ctx), l, &core.Options{Logger: slog.New(slog.DiscardHandler), World: counted(now)})
+	r.rt, err = core.Open(context.WithoutCancel(ctx), l, &core.Options{
+		Logger: slog.New(slog.DiscardHandler),
+		World:  counted(now),
+	})
 	return err
 }
 
@@ -179,7 +188,12 @@ func RequirePayloads[P any](t testing.TB, r *Recorder, task *runlane.Task[P], wa
 	if slices.Equal(wanted, got) {
 		return
 	}
-	t.Fatalf("runlanetest: other runs of task %q were started (-want +got)\n%s%s", id, diff(wanted, got, same), r.others(id))
+	t.Fatalf(
+		"runlanetest: other runs of task %q were started (-want +got)\n%s%s",
+		id,
+		diff(wanted, got, same),
+		r.others(id),
+	)
 }
 
 // started has the payloads of a task's runs.

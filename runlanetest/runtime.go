@@ -117,8 +117,13 @@ func New(t testing.TB, options *Options) *Runtime {
 		t.Fatalf("runlanetest.New: %v", err)
 	}
 	rt.Runtime, err = core.Open(t.Context(), l, &core.Options{
-		Handlers: options.Handlers, Hooks: []core.Hook{rt.watch}, Logger: logger, Middleware: rt.middleware(options.Middleware),
-		Queues: options.Queues, Schedules: options.Schedules, World: counted(rt.Now),
+		Handlers:   options.Handlers,
+		Hooks:      []core.Hook{rt.watch},
+		Logger:     logger,
+		Middleware: rt.middleware(options.Middleware),
+		Queues:     options.Queues,
+		Schedules:  options.Schedules,
+		World:      counted(rt.Now),
 	})
 	if err != nil {
 		t.Fatalf("runlanetest.New: %v", err)
@@ -150,7 +155,8 @@ func (o *Options) fault() string {
 	case o.MaxSteps < 0:
 		return "Options.MaxSteps is negative: use 0 for the default, or a number"
 	case o.Synctest && !o.Start.IsZero():
-		return "Options.Start is set beside Options.Synctest: the bubble's clock has a fixed start. Leave one of them out"
+		return "Options.Start is set beside Options.Synctest: the bubble's clock has a fixed start. Leave one of " +
+			"them out"
 	default:
 		return ""
 	}

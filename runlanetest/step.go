@@ -88,7 +88,10 @@ func (rt *Runtime) FinishAll() {
 			rt.fail(waiting[0].ID, "nothing will ever be due again")
 		}
 		if s.spent() {
-			rt.fail(waiting[0].ID, fmt.Sprintf("%d attempts and jumps of the clock led to no end (Options.MaxSteps)", rt.maxSteps))
+			rt.fail(
+				waiting[0].ID,
+				fmt.Sprintf("%d attempts and jumps of the clock led to no end (Options.MaxSteps)", rt.maxSteps),
+			)
 		}
 		rt.clock.moveTo(next)
 	}
@@ -97,7 +100,8 @@ func (rt *Runtime) FinishAll() {
 // begin fails a call while another one moves the clock. The returned function ends the call.
 func (rt *Runtime) begin() (end func()) {
 	if !rt.moving.TryLock() {
-		const text = "runlanetest: the clock is moved while another call moves it: a handler, or a second goroutine, may trigger and read only"
+		const text = "runlanetest: the clock is moved while another call moves it: a handler, or a second goroutine, " +
+			"may trigger and read only"
 		rt.t.Error(text)
 		panic(text)
 	}
@@ -135,7 +139,10 @@ func (s *steps) settle() (waiting []runlane.RunSummary) {
 			}
 		}
 		if s.spent() {
-			rt.t.Fatalf("runlanetest: there is more to do at one instant for ever (Options.MaxSteps is %d)", rt.maxSteps)
+			rt.t.Fatalf(
+				"runlanetest: there is more to do at one instant for ever (Options.MaxSteps is %d)",
+				rt.maxSteps,
+			)
 		}
 	}
 }
@@ -154,7 +161,10 @@ func (s *steps) execute() (attempts int) {
 		}
 		attempts++
 		if s.spent() {
-			rt.fail(run.ID, fmt.Sprintf("%d attempts and jumps of the clock led to no end (Options.MaxSteps)", rt.maxSteps))
+			rt.fail(
+				run.ID,
+				fmt.Sprintf("%d attempts and jumps of the clock led to no end (Options.MaxSteps)", rt.maxSteps),
+			)
 		}
 	}
 }
@@ -162,7 +172,9 @@ func (s *steps) execute() (attempts int) {
 // executeNext makes one attempt. It returns nil when none is due.
 func (rt *Runtime) executeNext() *runlane.Run {
 	rt.t.Helper()
-	return rt.attempt(func(ctx context.Context) (*core.DeliveryResult, error) { return rt.ExecuteNext(ctx, &rt.delivery) }).Run
+	return rt.attempt(func(ctx context.Context) (*core.DeliveryResult, error) {
+		return rt.ExecuteNext(ctx, &rt.delivery)
+	}).Run
 }
 
 // hiddenFrom is how many runs without a handler here can hide a due run with one: ExecuteNext examines as many.
@@ -205,8 +217,14 @@ func (rt *Runtime) attempt(execute func(context.Context) (*core.DeliveryResult, 
 	rt.mu.Unlock()
 	switch {
 	case errors.Is(context.Cause(ctx), errAttemptLimit) && id != "":
-		rt.fail(id, fmt.Sprintf("its attempt took longer than %s (Options.AttemptLimit). Attempts are executed one after the other: a handler "+
-			"that waits for another run waits for ever, and has to release instead", rt.limit))
+		rt.fail(
+			id,
+			fmt.Sprintf(
+				"its attempt took longer than %s (Options.AttemptLimit). Attempts are executed one after the other: "+
+					"a handler that waits for another run waits for ever, and has to release instead",
+				rt.limit,
+			),
+		)
 	case err != nil:
 		rt.t.Fatalf("runlanetest: executing failed: %v", err)
 	}
@@ -222,7 +240,10 @@ func owned(status runlane.Status) bool {
 func (rt *Runtime) active() (waiting []runlane.RunSummary, others int) {
 	rt.t.Helper()
 	filter := core.RunFilter{Statuses: activeStatuses()}
-	for run, err := range rt.Runs().All(rt.t.Context(), &core.ListOptions{RunFilter: filter, Limit: runlane.MaxPageLimit}) {
+	for run, err := range rt.Runs().All(rt.t.Context(), &core.ListOptions{
+		RunFilter: filter,
+		Limit:     runlane.MaxPageLimit,
+	}) {
 		if err != nil {
 			rt.t.Fatalf("runlanetest: the active runs cannot be listed: %v", err)
 		}

@@ -13,7 +13,12 @@ const maxOpenedBytes = 16 << 20
 // zstd's coders are safe for concurrent EncodeAll and DecodeAll; making one costs more than using it.
 var (
 	encoder = sync.OnceValue(func() *zstd.Encoder {
-		e, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(2), zstd.WithAllLitEntropyCompression(true), zstd.WithEncoderCRC(false))
+		e, err := zstd.NewWriter(
+			nil,
+			zstd.WithEncoderConcurrency(2),
+			zstd.WithAllLitEntropyCompression(true),
+			zstd.WithEncoderCRC(false),
+		)
 		if err != nil {
 			panic(err) // the options are constant
 		}

@@ -154,5 +154,9 @@ func keyOfEntry(n int, id string, secret []byte) (Key, error) {
 }
 
 func invalidKeys(hint, format string, args ...any) error {
-	return &runlane.Error{Code: runlane.ErrConfigurationInvalid, Message: "encryption: " + fmt.Sprintf(format, args...), Hint: hint}
+	return &runlane.Error{
+		Code:    runlane.ErrConfigurationInvalid,
+		Message: "encryption: " + fmt.Sprintf(format, args...),
+		Hint:    hint,
+	}
 }

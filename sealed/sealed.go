@@ -53,7 +53,11 @@ func New(keys []Key, options *Options) (*Codec, error) {
 			return nil, invalidKeys("make keys with NewKey, KeyOf or ParseKeys", "a key is empty")
 		}
 		if _, twice := c.keys[key.id]; twice {
-			return nil, invalidKeys("give each key a different name, and never use a name again", "two keys are named %q", key.id)
+			return nil, invalidKeys(
+				"give each key a different name, and never use a name again",
+				"two keys are named %q",
+				key.id,
+			)
 		}
 		c.keys[key.id] = key
 		c.names = append(c.names, key.id)
@@ -92,7 +96,11 @@ func (c *Codec) Encode(_ context.Context, of runlane.BodyRef, plain []byte) (sto
 	stored[0] = byte(as)
 	nonce := stored[1:headerBytes]
 	if _, err := rand.Read(nonce); err != nil { // it cannot fail, see crypto/rand
-		return nil, "", &runlane.Error{Code: runlane.ErrInternal, Message: "the system gives no random bytes", Cause: err}
+		return nil, "", &runlane.Error{
+			Code:    runlane.ErrInternal,
+			Message: "the system gives no random bytes",
+			Cause:   err,
+		}
 	}
 	return aead.Seal(stored, nonce, body, additional(as, c.first.id)), c.first.id, nil
 }
@@ -122,7 +130,10 @@ func (c *Codec) Decode(_ context.Context, of runlane.BodyRef, key string, stored
 	}
 	plain, err = aead.Open(nil, stored[1:headerBytes], stored[headerBytes:], additional(as, key))
 	if err != nil {
-		return nil, unreadable("it was changed, belongs to another run, or was encrypted with another key of the name %q", key)
+		return nil, unreadable(
+			"it was changed, belongs to another run, or was encrypted with another key of the name %q",
+			key,
+		)
 	}
 	if as == formZstd {
 		if plain, err = decompress(plain); err != nil {

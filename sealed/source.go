@@ -29,8 +29,10 @@ func FromEnv(options *Options) (runlane.Codec, error) {
 		read, err := os.ReadFile(file)
 		if err != nil {
 			return nil, &runlane.Error{
-				Code: runlane.ErrConfigurationInvalid, Message: fmt.Sprintf("encryption: the file that %s names cannot be read", KeysFileVariable),
-				Hint: "name a file with a key a line, that this process may read", Cause: err,
+				Code:    runlane.ErrConfigurationInvalid,
+				Message: fmt.Sprintf("encryption: the file that %s names cannot be read", KeysFileVariable),
+				Hint:    "name a file with a key a line, that this process may read",
+				Cause:   err,
 			}
 		}
 		text = string(read)

@@ -36,7 +36,11 @@ func (t *Transport) SendWakeups(ctx context.Context, wakeups []lane.DelayedWakeu
 			continue
 		}
 		if b.fifo || w.Delay > MaxDelay {
-			outcomes[i] = *refused(fmt.Sprintf("queue %q delays at most %s, not %s", w.Queue, t.MaxDelay(w.Queue), w.Delay), nil, true)
+			outcomes[i] = *refused(
+				fmt.Sprintf("queue %q delays at most %s, not %s", w.Queue, t.MaxDelay(w.Queue), w.Delay),
+				nil,
+				true,
+			)
 			continue
 		}
 		entry, failure := t.entry(w.Wakeup)

@@ -33,7 +33,11 @@ type Record struct {
 // Records of a standard queue run concurrently. In a FIFO queue, groups run concurrently, and the records of a group in
 // order; after the first failure in a group, its later records are handed back untouched, for as long as the first.
 func Deliver(
-	ctx context.Context, records []Record, fifo bool, handle func(context.Context, Record, lane.Wakeup) error, settled func(Record, error),
+	ctx context.Context,
+	records []Record,
+	fifo bool,
+	handle func(context.Context, Record, lane.Wakeup) error,
+	settled func(Record, error),
 ) {
 	var running sync.WaitGroup
 	for _, sequence := range sequences(records, fifo) {

@@ -36,11 +36,14 @@ var (
 	deniedCodes  = []string{"AccessDenied", "AccessDeniedException", "InvalidSecurity", "OptInRequired"}
 	expiredCodes = []string{"ExpiredToken", "ExpiredTokenException", "RequestExpired"}
 	unknownCodes = []string{
-		"IncompleteSignature", "IncompleteSignatureException", "InvalidAccessKeyId", "InvalidClientTokenId", "InvalidSignatureException",
-		"MissingAuthenticationToken", "MissingAuthenticationTokenException", "SignatureDoesNotMatch", "UnrecognizedClientException",
+		"IncompleteSignature", "IncompleteSignatureException", "InvalidAccessKeyId", "InvalidClientTokenId",
+		"InvalidSignatureException",
+		"MissingAuthenticationToken", "MissingAuthenticationTokenException", "SignatureDoesNotMatch",
+		"UnrecognizedClientException",
 	}
 	throttledCodes = []string{
-		"AWS.SimpleQueueService.OverLimit", "OverLimit", "RequestThrottled", "RequestThrottledException", "SlowDown", "Throttling",
+		"AWS.SimpleQueueService.OverLimit", "OverLimit", "RequestThrottled", "RequestThrottledException", "SlowDown",
+		"Throttling",
 		"ThrottledException", "ThrottlingException", "TooManyRequestsException",
 	}
 )
@@ -82,7 +85,9 @@ func faultOf(err error) fault {
 func operationError(ctx context.Context, b *binding, err error) *runlane.Error {
 	if ctx.Err() != nil { // the caller's context, not this request's own timeout
 		return &runlane.Error{
-			Code: runlane.ErrOperationCancelled, Message: fmt.Sprintf("stopped before SQS answered for queue %q", b.name), Cause: err,
+			Code:    runlane.ErrOperationCancelled,
+			Message: fmt.Sprintf("stopped before SQS answered for queue %q", b.name),
+			Cause:   err,
 		}
 	}
 	e := &runlane.Error{Code: runlane.ErrTransportUnavailable, Retryable: true, Meta: providerMeta(err), Cause: err}
@@ -97,9 +102,13 @@ func describe(f fault, b *binding) (message, hint string) {
 			fmt.Sprintf("create the queue, or correct the URL of %q in RUNLANE_QUEUES", b.name)
 	case faultDenied:
 		return fmt.Sprintf("access to queue %q is denied", b.name),
-			"check the permissions for this queue (and its key, where it is encrypted with one): the cause names the action"
+			"check the permissions for this queue (and its key, where it is encrypted with one): the cause names the " +
+				"action"
 	case faultExpired:
-		return fmt.Sprintf("the credentials for AWS have expired: queue %q is out of reach", b.name), "log in again, or renew them, then repeat"
+		return fmt.Sprintf(
+			"the credentials for AWS have expired: queue %q is out of reach",
+			b.name,
+		), "log in again, or renew them, then repeat"
 	case faultUnknown:
 		return fmt.Sprintf("AWS does not accept the credentials: queue %q is out of reach", b.name),
 			"check the access key, its secret, the profile and this machine's clock, which is part of every signature"
@@ -108,7 +117,10 @@ func describe(f fault, b *binding) (message, hint string) {
 	case faultRefused:
 		return fmt.Sprintf("SQS refused a request to queue %q", b.name), "the provider's code is in the meta"
 	default:
-		return fmt.Sprintf("SQS does not answer for queue %q", b.name), "check the region, AWS_ENDPOINT_URL and the network"
+		return fmt.Sprintf(
+			"SQS does not answer for queue %q",
+			b.name,
+		), "check the region, AWS_ENDPOINT_URL and the network"
 	}
 }
 
@@ -134,8 +146,15 @@ func startError(ctx context.Context, b *binding, err error) error {
 }
 
 func (t *Transport) unbound(queue runlane.QueueName) *runlane.Error {
-	return invalid(fmt.Sprintf("queue %q has no binding", queue),
-		fmt.Sprintf("add %s=<url> to RUNLANE_QUEUES, or bind %q to a standard queue, which carries all others", queue, runlane.DefaultQueue.Name), nil)
+	return invalid(
+		fmt.Sprintf("queue %q has no binding", queue),
+		fmt.Sprintf(
+			"add %s=<url> to RUNLANE_QUEUES, or bind %q to a standard queue, which carries all others",
+			queue,
+			runlane.DefaultQueue.Name,
+		),
+		nil,
+	)
 }
 
 func providerMeta(err error) map[string]string {

@@ -70,7 +70,11 @@ func HandBackDelay(r Record, err error) time.Duration {
 func (t *Transport) HandBack(ctx context.Context, queue string, records []HandedBack) error {
 	b := t.bindingOf(queue)
 	if b == nil {
-		return invalid("records come from a queue that is not bound", "add the queue to RUNLANE_QUEUES", map[string]string{"queue": queue})
+		return invalid(
+			"records come from a queue that is not bound",
+			"add the queue to RUNLANE_QUEUES",
+			map[string]string{"queue": queue},
+		)
 	}
 	return t.handBack(ctx, b, records)
 }
@@ -117,7 +121,9 @@ type visibilityChange struct {
 
 // changeVisibility sends ten changes a request. It returns the receipt handles that SQS refused to change; the error
 // joins those of requests that failed as a whole.
-func (t *Transport) changeVisibility(ctx context.Context, b *binding, changes []visibilityChange) (refused []string, err error) {
+func (t *Transport) changeVisibility(
+	ctx context.Context, b *binding, changes []visibilityChange,
+) (refused []string, err error) {
 	var errs []error
 	for start := 0; start < len(changes); start += maxBatch {
 		batch := changes[start:min(start+maxBatch, len(changes))]

@@ -78,7 +78,10 @@ func ParseMessage(text string) (lane.Wakeup, error) {
 	if b.Version != messageVersion {
 		return lane.Wakeup{}, &runlane.Error{
 			Code: runlane.ErrValidationFailed, Message: fmt.Sprintf("message has version %d", b.Version),
-			Hint: fmt.Sprintf("this program reads version %d: update the program that reads, or the one that wrote", messageVersion),
+			Hint: fmt.Sprintf(
+				"this program reads version %d: update the program that reads, or the one that wrote",
+				messageVersion,
+			),
 		}
 	}
 	err := errors.Join(

@@ -31,7 +31,9 @@ type outgoing struct {
 func (t *Transport) PublishWakeups(ctx context.Context, c *lane.PublishCommand) ([]lane.PublishOutcome, error) {
 	if c == nil {
 		return nil, &runlane.Error{
-			Code: runlane.ErrContractViolation, Message: "PublishWakeups got no command", Hint: "pass a *lane.PublishCommand",
+			Code:    runlane.ErrContractViolation,
+			Message: "PublishWakeups got no command",
+			Hint:    "pass a *lane.PublishCommand",
 		}
 	}
 	if err := ended(ctx); err != nil {
@@ -72,7 +74,10 @@ func ended(ctx context.Context) error {
 		return nil
 	}
 	return &runlane.Error{
-		Code: runlane.ErrOperationCancelled, Message: "nothing was sent: the context has ended", Retryable: true, Cause: context.Cause(ctx),
+		Code:      runlane.ErrOperationCancelled,
+		Message:   "nothing was sent: the context has ended",
+		Retryable: true,
+		Cause:     context.Cause(ctx),
 	}
 }
 
@@ -107,7 +112,15 @@ func (t *Transport) send(ctx context.Context, byQueue map[*binding][]outgoing, o
 					continue
 				}
 				for _, rest := range batches[i+1:] {
-					fail(rest, outcomes, unavailable(fmt.Sprintf("an earlier request to queue %q failed, and order is kept", b.name), "", nil))
+					fail(
+						rest,
+						outcomes,
+						unavailable(
+							fmt.Sprintf("an earlier request to queue %q failed, and order is kept", b.name),
+							"",
+							nil,
+						),
+					)
 				}
 				return nil
 			}
@@ -148,13 +161,20 @@ func (t *Transport) sendBatch(ctx context.Context, b *binding, batch []outgoing,
 	}
 	request, cancel := context.WithTimeout(ctx, t.timeout)
 	defer cancel()
-	out, err := t.api.SendMessageBatch(request, &sqs.SendMessageBatchInput{QueueUrl: aws.String(b.url), Entries: entries})
+	out, err := t.api.SendMessageBatch(request, &sqs.SendMessageBatchInput{
+		QueueUrl: aws.String(b.url),
+		Entries:  entries,
+	})
 	if err != nil {
 		e := operationError(ctx, b, err)
 		fail(batch, outcomes, unavailable(e.Message, e.Hint, e.Meta))
 		return false
 	}
-	fail(batch, outcomes, unavailable(fmt.Sprintf("SQS reported no outcome for this wakeup in queue %q", b.name), "", nil))
+	fail(
+		batch,
+		outcomes,
+		unavailable(fmt.Sprintf("SQS reported no outcome for this wakeup in queue %q", b.name), "", nil),
+	)
 	for i := range out.Successful {
 		if index, ok := byID[aws.ToString(out.Successful[i].Id)]; ok {
 			outcomes[index] = lane.PublishOutcome{Type: lane.Published}
@@ -183,7 +203,8 @@ func entryOutcome(b *binding, e *types.BatchResultErrorEntry) lane.PublishOutcom
 // neverAccepted knows the codes that blame the message itself, whose content never changes.
 func neverAccepted(code string) bool {
 	switch code {
-	case "InvalidMessageContents", "InvalidParameterValue", "InvalidParameterValueException", "MessageTooLong", "InvalidAttributeValue",
+	case "InvalidMessageContents", "InvalidParameterValue", "InvalidParameterValueException", "MessageTooLong",
+		"InvalidAttributeValue",
 		"AWS.SimpleQueueService.BatchRequestTooLong", "BatchRequestTooLong":
 		return true
 	default:
@@ -208,7 +229,10 @@ func unavailable(message, hint string, meta map[string]string) lane.PublishOutco
 	if hint != "" {
 		message += " (" + hint + ")"
 	}
-	return lane.PublishOutcome{Type: lane.PublishFailed, Failure: runlane.NewFailure(runlane.ErrTransportUnavailable, message, meta)}
+	return lane.PublishOutcome{
+		Type:    lane.PublishFailed,
+		Failure: runlane.NewFailure(runlane.ErrTransportUnavailable, message, meta),
+	}
 }
 
 func refused(message string, meta map[string]string, permanent bool) *lane.PublishOutcome {

@@ -32,11 +32,11 @@ const (
 	lastPollPause  = 15 * time.Second
 )
 
-// Receive polls the SQS queues that carry queues, each once, and calls handle as [lane.Receiver] says, also with wakeups
-// of other queues that share them. It never asks for more wakeups than handlers are
-// free. It keeps wakeups that are being handled invisible to others, deletes those that handle acknowledged and hands
-// back the rest after [HandBackDelay]. An idle queue costs at most 4 requests a minute. Outages are logged, and Receive
-// continues after them.
+// Receive polls the SQS queues that carry queues, each once, and calls handle as [lane.Receiver] says, also with
+// wakeups of other queues that share them. It never asks for more wakeups than handlers are free. It keeps wakeups that
+// are being handled invisible to others, deletes those that handle acknowledged and hands back the rest after
+// [HandBackDelay]. An idle queue costs at most 4 requests a minute. Outages are logged, and Receive continues after
+// them.
 //
 // When ctx ends, received wakeups that have not begun are handed back at once. A poll in progress is abandoned, so a
 // message that SQS was just handing out comes again after Options.Visibility.
@@ -56,8 +56,14 @@ func (t *Transport) Receive(
 	var receivers sync.WaitGroup
 	for _, b := range bindings {
 		r := &receiver{
-			transport: t, binding: b, permits: permits, handle: handle, keeper: newKeeper(t, b), bursts: semaphore.NewWeighted(maxBursts),
-			alone: len(bindings) == 1, wait: longPoll,
+			transport: t,
+			binding:   b,
+			permits:   permits,
+			handle:    handle,
+			keeper:    newKeeper(t, b),
+			bursts:    semaphore.NewWeighted(maxBursts),
+			alone:     len(bindings) == 1,
+			wait:      longPoll,
 		}
 		if len(bindings) > concurrency {
 			r.wait, r.pause = shortPoll, idlePause
@@ -183,8 +189,10 @@ func (r *receiver) receive(ctx context.Context, n int, wait time.Duration) (int,
 	defer cancel()
 	asked := time.Now()
 	out, err := t.api.ReceiveMessage(request, &sqs.ReceiveMessageInput{
-		QueueUrl: aws.String(r.binding.url), MaxNumberOfMessages: int32(n), //nolint:gosec // at most 10
-		WaitTimeSeconds: int32(wait / time.Second), VisibilityTimeout: int32(t.visibility / time.Second), //nolint:gosec // bounded in New
+		QueueUrl:            aws.String(r.binding.url),
+		MaxNumberOfMessages: int32(n), //nolint:gosec // at most 10
+		WaitTimeSeconds:     int32(wait / time.Second),
+		VisibilityTimeout:   int32(t.visibility / time.Second), //nolint:gosec // bounded in New
 		MessageSystemAttributeNames: []types.MessageSystemAttributeName{
 			types.MessageSystemAttributeNameApproximateReceiveCount, types.MessageSystemAttributeNameMessageGroupId,
 		},
@@ -209,7 +217,8 @@ func (r *receiver) receive(ctx context.Context, n int, wait time.Duration) (int,
 }
 
 func newRecord(m *types.Message) Record {
-	count, _ := strconv.Atoi(m.Attributes[string(types.MessageSystemAttributeNameApproximateReceiveCount)]) // 0: not known
+	// 0: not known
+	count, _ := strconv.Atoi(m.Attributes[string(types.MessageSystemAttributeNameApproximateReceiveCount)])
 	return Record{
 		MessageID: aws.ToString(m.MessageId), ReceiptHandle: aws.ToString(m.ReceiptHandle), Body: aws.ToString(m.Body),
 		Group: m.Attributes[string(types.MessageSystemAttributeNameMessageGroupId)], ReceiveCount: count,

@@ -91,12 +91,17 @@ func (s *settler) delete(batch []HandedBack) {
 			}
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), t.timeout)
-		out, err := t.api.DeleteMessageBatch(ctx, &sqs.DeleteMessageBatchInput{QueueUrl: aws.String(s.binding.url), Entries: entries})
+		out, err := t.api.DeleteMessageBatch(ctx, &sqs.DeleteMessageBatchInput{
+			QueueUrl: aws.String(s.binding.url),
+			Entries:  entries,
+		})
 		cancel()
 		if err != nil {
 			e := operationError(context.Background(), s.binding, err)
-			t.logger.Warn("acknowledged wakeups were not deleted and come again", "queue", s.binding.name, "count", len(batch),
-				"code", e.Code, "error", e.Error())
+			t.logger.Warn(
+				"acknowledged wakeups were not deleted and come again", "queue", s.binding.name, "count", len(batch),
+				"code", e.Code, "error", e.Error(),
+			)
 			return
 		}
 		var again []HandedBack
@@ -115,7 +120,14 @@ func (s *settler) delete(batch []HandedBack) {
 
 func (s *settler) handBack(batch []HandedBack) {
 	if err := s.transport.handBack(context.Background(), s.binding, batch); err != nil {
-		s.transport.logger.Warn("wakeups were handed back and come again later than intended", "queue", s.binding.name, "count", len(batch),
-			"error", err.Error())
+		s.transport.logger.Warn(
+			"wakeups were handed back and come again later than intended",
+			"queue",
+			s.binding.name,
+			"count",
+			len(batch),
+			"error",
+			err.Error(),
+		)
 	}
 }

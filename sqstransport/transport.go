@@ -49,12 +49,18 @@ const (
 
 // API is the part of the SQS client that the transport uses; *sqs.Client implements it.
 type API interface {
-	SendMessageBatch(context.Context, *sqs.SendMessageBatchInput, ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error)
+	SendMessageBatch(
+		context.Context, *sqs.SendMessageBatchInput, ...func(*sqs.Options),
+	) (*sqs.SendMessageBatchOutput, error)
 	ReceiveMessage(context.Context, *sqs.ReceiveMessageInput, ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error)
-	DeleteMessageBatch(context.Context, *sqs.DeleteMessageBatchInput, ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error)
+	DeleteMessageBatch(
+		context.Context, *sqs.DeleteMessageBatchInput, ...func(*sqs.Options),
+	) (*sqs.DeleteMessageBatchOutput, error)
 	ChangeMessageVisibilityBatch(context.Context, *sqs.ChangeMessageVisibilityBatchInput, ...func(*sqs.Options)) (
 		*sqs.ChangeMessageVisibilityBatchOutput, error)
-	GetQueueAttributes(context.Context, *sqs.GetQueueAttributesInput, ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error)
+	GetQueueAttributes(
+		context.Context, *sqs.GetQueueAttributesInput, ...func(*sqs.Options),
+	) (*sqs.GetQueueAttributesOutput, error)
 }
 
 // Options of [New]. nil means the defaults.
@@ -101,8 +107,8 @@ type binding struct {
 	fifo bool
 }
 
-// New binds queues of the application to the URLs of SQS queues; a URL that ends in ".fifo" is a FIFO queue. It makes no
-// request. What is wrong with the bindings or the options is runlane.ErrConfigurationInvalid.
+// New binds queues of the application to the URLs of SQS queues; a URL that ends in ".fifo" is a FIFO queue. It makes
+// no request. What is wrong with the bindings or the options is runlane.ErrConfigurationInvalid.
 //
 //	Queue                                              SQS queue that carries its wakeups
 //	bound by its name                                  that one; several names may have the same URL
@@ -131,11 +137,23 @@ func New(client API, queues map[runlane.QueueName]string, options *Options) (*Tr
 	case client == nil:
 		return nil, invalid("transport has no SQS client", "pass an *sqs.Client to sqstransport.New", nil)
 	case t.timeout < 0:
-		return nil, invalid(fmt.Sprintf("transport has Timeout %s", t.timeout), "use a positive Timeout, or 0 for the default", nil)
+		return nil, invalid(
+			fmt.Sprintf("transport has Timeout %s", t.timeout),
+			"use a positive Timeout, or 0 for the default",
+			nil,
+		)
 	case t.visibility < 3*time.Second || t.visibility > 12*time.Hour || t.visibility%time.Second != 0:
-		return nil, invalid(fmt.Sprintf("transport has Visibility %s", t.visibility), "use whole seconds from 3s to 12h", nil)
+		return nil, invalid(
+			fmt.Sprintf("transport has Visibility %s", t.visibility),
+			"use whole seconds from 3s to 12h",
+			nil,
+		)
 	case len(queues) == 0:
-		return nil, invalid("no queue is bound", "name at least one queue and its URL, in RUNLANE_QUEUES as name=url", nil)
+		return nil, invalid(
+			"no queue is bound",
+			"name at least one queue and its URL, in RUNLANE_QUEUES as name=url",
+			nil,
+		)
 	}
 	byURL := map[string]*binding{}
 	for _, name := range slices.Sorted(maps.Keys(queues)) {
@@ -172,14 +190,21 @@ func (t *Transport) Carrier(queue runlane.QueueName) (binding runlane.QueueName,
 func newBinding(name runlane.QueueName, address string) (*binding, error) {
 	if err := name.Validate(); err != nil {
 		return nil, &runlane.Error{
-			Code: runlane.ErrConfigurationInvalid, Message: "a queue has a bad name", Hint: "correct the name in RUNLANE_QUEUES", Cause: err,
+			Code:    runlane.ErrConfigurationInvalid,
+			Message: "a queue has a bad name",
+			Hint:    "correct the name in RUNLANE_QUEUES",
+			Cause:   err,
 		}
 	}
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || queueID(address) == "" {
 		// The address is not repeated: it may have credentials in it.
-		return nil, invalid(fmt.Sprintf("queue %q is bound to something that is no queue URL", name),
-			"bind it to the URL that SQS gives (in RUNLANE_QUEUES), like https://sqs.eu-west-1.amazonaws.com/123456789012/name", nil)
+		return nil, invalid(
+			fmt.Sprintf("queue %q is bound to something that is no queue URL", name),
+			"bind it to the URL that SQS gives (in RUNLANE_QUEUES), like "+
+				"https://sqs.eu-west-1.amazonaws.com/123456789012/name",
+			nil,
+		)
 	}
 	return &binding{name: name, url: address, fifo: strings.HasSuffix(address, ".fifo")}, nil
 }
@@ -290,8 +315,10 @@ func (t *Transport) Depth(ctx context.Context, queue runlane.QueueName) (visible
 	for i, name := range []types.QueueAttributeName{waiting, received} {
 		if numbers[i], err = strconv.Atoi(attributes[string(name)]); err != nil {
 			return 0, 0, &runlane.Error{
-				Code: runlane.ErrTransportUnavailable, Message: fmt.Sprintf("SQS did not say %s of queue %q", name, queue),
-				Retryable: true, Cause: err,
+				Code:      runlane.ErrTransportUnavailable,
+				Message:   fmt.Sprintf("SQS did not say %s of queue %q", name, queue),
+				Retryable: true,
+				Cause:     err,
 			}
 		}
 	}
@@ -324,10 +351,15 @@ func (t *Transport) InvocationTime(ctx context.Context, queue runlane.QueueName)
 	return invocation, nil
 }
 
-func (t *Transport) attributes(ctx context.Context, b *binding, names ...types.QueueAttributeName) (map[string]string, error) {
+func (t *Transport) attributes(
+	ctx context.Context, b *binding, names ...types.QueueAttributeName,
+) (map[string]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, t.timeout)
 	defer cancel()
-	out, err := t.api.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: aws.String(b.url), AttributeNames: names})
+	out, err := t.api.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{
+		QueueUrl:       aws.String(b.url),
+		AttributeNames: names,
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -58,8 +58,15 @@ func (k *keeper) extend(ctx context.Context, now time.Time) {
 		refused, err := k.transport.changeVisibility(ctx, k.binding, batch)
 		if err != nil {
 			if ctx.Err() == nil {
-				k.transport.logger.Warn("wakeups under way may come again: their visibility was not extended", "queue", k.binding.name,
-					"count", len(batch), "error", err.Error())
+				k.transport.logger.Warn(
+					"wakeups under way may come again: their visibility was not extended",
+					"queue",
+					k.binding.name,
+					"count",
+					len(batch),
+					"error",
+					err.Error(),
+				)
 			}
 			continue // the next tick comes before their time is over
 		}

@@ -101,7 +101,8 @@ func (c *child) lastLines() string {
 	return strings.Join(lines[max(0, len(lines)-5):], " | ")
 }
 
-// findProgram looks in PATH and then in the given folders, which may hold wildcards; the last match is the newest version.
+// findProgram looks in PATH and then in the given folders, which may hold wildcards; the last match is the newest
+// version.
 func findProgram(name string, folders ...string) (string, error) {
 	if path, err := exec.LookPath(name); err == nil {
 		return path, nil

@@ -16,7 +16,8 @@ const (
 	kindFailed  = "failed"
 )
 
-// source makes subjects; release, where it is not nil, ends what they run on. What cannot be had is an unavailableError.
+// source makes subjects; release, where it is not nil, ends what they run on. What cannot be had is an
+// unavailableError.
 type source struct {
 	name string
 	// makes are the subjects, as -only knows them.
@@ -34,7 +35,9 @@ var sources = []source{
 }
 
 // openAll opens what is wanted and can be had, and says what cannot. release ends everything.
-func openAll(ctx context.Context, p *place, only *regexp.Regexp) (subjects []*subject, without []skipped, release func() error) {
+func openAll(
+	ctx context.Context, p *place, only *regexp.Regexp,
+) (subjects []*subject, without []skipped, release func() error) {
 	var releases []func() error
 	for _, source := range sources {
 		if !slices.ContainsFunc(source.makes, only.MatchString) {
@@ -67,9 +70,9 @@ func openAll(ctx context.Context, p *place, only *regexp.Regexp) (subjects []*su
 	}
 }
 
-// compareAll measures all subjects in interleaved rounds, each round in a separate order, so that whatever else the machine does
-// hits everybody. A subject that fails once is left out from there on. On a machine that is too slow for all rounds within the limit
-// there are fewer, but at least one.
+// compareAll measures all subjects in interleaved rounds, each round in a separate order, so that whatever else the
+// machine does hits everybody. A subject that fails once is left out from there on. On a machine that is too slow for
+// all rounds within the limit there are fewer, but at least one.
 func compareAll(ctx context.Context, o *options, p *place, tell func(string)) (r *result, err error) {
 	subjects, without, release := openAll(ctx, p, o.only)
 	defer func() { err = errors.Join(err, release()) }()
@@ -80,7 +83,11 @@ func compareAll(ctx context.Context, o *options, p *place, tell func(string)) (r
 	var benches []*bench
 	for _, s := range subjects {
 		if o.quick && s.slow != "" {
-			r.skipped = append(r.skipped, skipped{Kind: kindSkipped, Name: s.key(), Reason: "left out by -quick: " + s.slow})
+			r.skipped = append(r.skipped, skipped{
+				Kind:   kindSkipped,
+				Name:   s.key(),
+				Reason: "left out by -quick: " + s.slow,
+			})
 			continue
 		}
 		r.subjects = append(r.subjects, s)

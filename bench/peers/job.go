@@ -12,7 +12,8 @@ const (
 	firstNumber = 1_000_000_000
 )
 
-// job is the payload: the same Go value for everybody, the same JSON for everybody who encodes. A handler gets it decoded.
+// job is the payload: the same Go value for everybody, the same JSON for everybody who encodes. A handler gets it
+// decoded.
 type job struct {
 	Number int    `json:"number"`
 	Filler string `json:"filler"`
@@ -21,7 +22,8 @@ type job struct {
 // frame is what surrounds the filler in JSON: {"number":1000000000,"filler":""}.
 const frame = 33
 
-// newJobs makes n jobs with different numbers. The filler is random letters, so that no subject gains by compressing it.
+// newJobs makes n jobs with different numbers. The filler is random letters, so that no subject gains by compressing
+// it.
 func newJobs(random *rand.Rand, n int) []job {
 	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 	jobs := make([]job, n)

@@ -1,8 +1,9 @@
-// Command peers measures Runlane's embedded lane beside what a Go user would pick to run jobs in one process: River on PostgreSQL,
-// asynq on Redis, a plain SQLite table, and a bare channel as the ceiling. README.md has the method and what it does not show.
+// Command peers measures Runlane's embedded lane beside what a Go user would pick to run jobs in one process: River on
+// PostgreSQL, asynq on Redis, a plain SQLite table, and a bare channel as the ceiling. README.md has the method and
+// what it does not show.
 //
-// Exit 0 also where something cannot be had on this machine: it is named, with the reason. Exit 1 where something failed, 2 for
-// wrong arguments.
+// Exit 0 also where something cannot be had on this machine: it is named, with the reason. Exit 1 where something
+// failed, 2 for wrong arguments.
 package main
 
 import (
@@ -81,7 +82,12 @@ func parseOptions(arguments []string, stderr io.Writer) (*options, error) {
 	o := &options{}
 	flags := flag.NewFlagSet("peers", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	flags.StringVar(&o.dir, "dir", "", "folder for the data, on the disk that is to be measured; the system's temporary folder if empty")
+	flags.StringVar(
+		&o.dir,
+		"dir",
+		"",
+		"folder for the data, on the disk that is to be measured; the system's temporary folder if empty",
+	)
 	flags.BoolVar(&o.json, "json", false, "write one JSON object a line")
 	flags.BoolVar(&o.quick, "quick", false, "short phases: under a minute, and rougher")
 	only := flags.String("only", "", "regular expression: measure only subjects whose group/name matches")
@@ -96,7 +102,11 @@ func parseOptions(arguments []string, stderr io.Writer) (*options, error) {
 	}
 	var err error
 	if o.only, err = regexp.Compile(*only); err != nil || flags.NArg() > 0 || o.rounds < 1 || o.workers < 1 {
-		_, _ = fmt.Fprintln(stderr, "peers: -only takes a regular expression, -rounds and -workers at least 1, and nothing else is taken; see -help")
+		_, _ = fmt.Fprintln(
+			stderr,
+			"peers: -only takes a regular expression, -rounds and -workers at least 1, and nothing else is taken; "+
+				"see -help",
+		)
 		return nil, errUsage
 	}
 	o.window, o.samples, o.limit = 300*time.Millisecond, 3, 340*time.Second

@@ -38,7 +38,12 @@ var metrics = []struct {
 	{insertParallel, "jobs/s", false, fmt.Sprintf("%d goroutines insert one by one, no worker runs", inserters)},
 	{insertBatch, "jobs/s", false, fmt.Sprintf("one goroutine inserts batches of %d, no worker runs", batchSize)},
 	{drain, "jobs/s", false, "workers complete what waits: from the first start to the last completion"},
-	{throughput, "jobs/s", false, fmt.Sprintf("%d goroutines insert one by one while workers work: until all have completed", inserters)},
+	{
+		throughput,
+		"jobs/s",
+		false,
+		fmt.Sprintf("%d goroutines insert one by one while workers work: until all have completed", inserters),
+	},
 	{startDelay, "µs", true, "from the call that inserts one job to its start on idle workers"},
 }
 
@@ -91,17 +96,25 @@ func (b *bench) handle(job) {
 // round measures everything once, with so many samples of the start delay.
 func (b *bench) round(ctx context.Context, samples int) (map[metric]float64, error) {
 	figures := map[metric]float64{}
-	if err := b.inSession(ctx, func(ctx context.Context, s session) error { return b.insertions(ctx, s, figures) }); err != nil {
+	if err := b.inSession(ctx, func(ctx context.Context, s session) error {
+		return b.insertions(ctx, s, figures)
+	}); err != nil {
 		return nil, err
 	}
-	if err := b.inSession(ctx, func(ctx context.Context, s session) error { return b.executions(ctx, s, figures, samples) }); err != nil {
+	if err := b.inSession(ctx, func(ctx context.Context, s session) error {
+		return b.executions(ctx, s, figures, samples)
+	}); err != nil {
 		return nil, err
 	}
 	return figures, nil
 }
 
 func (b *bench) inSession(ctx context.Context, use func(context.Context, session) error) (err error) {
-	limited, cancel := context.WithTimeoutCause(ctx, phaseTime, fmt.Errorf("%s took longer than %s", b.subject.name, phaseTime))
+	limited, cancel := context.WithTimeoutCause(
+		ctx,
+		phaseTime,
+		fmt.Errorf("%s took longer than %s", b.subject.name, phaseTime),
+	)
 	defer cancel()
 	s, err := b.subject.open(limited, b.handle)
 	if err != nil {
@@ -131,10 +144,14 @@ func (b *bench) insertions(ctx context.Context, s session, figures map[metric]fl
 	})
 }
 
-// insertFor inserts for a window, so many jobs with each call. It looks at the clock about every hundredth of the window, so that
-// the clock is not what is measured.
+// insertFor inserts for a window, so many jobs with each call. It looks at the clock about every hundredth of the
+// window, so that the clock is not what is measured.
 func (b *bench) insertFor(
-	ctx context.Context, figures map[metric]float64, m metric, goroutines, each int, insert func(ctx context.Context, i int) error,
+	ctx context.Context,
+	figures map[metric]float64,
+	m metric,
+	goroutines, each int,
+	insert func(ctx context.Context, i int) error,
 ) error {
 	var inserting sync.WaitGroup
 	totals, faults := make([]int, goroutines), make([]error, goroutines)
@@ -166,7 +183,8 @@ func (b *bench) insertFor(
 	return errors.Join(faults...)
 }
 
-// callsLeft is how many calls to make before the next look at the clock: a hundredth of the window's, 0 once the window is over.
+// callsLeft is how many calls to make before the next look at the clock: a hundredth of the window's, 0 once the window
+// is over.
 func callsLeft(calls int, passed, window time.Duration) int {
 	if passed >= window {
 		return 0

@@ -35,11 +35,14 @@ type emulator struct {
 	table    string
 }
 
-// awsSubjects is Runlane on DynamoDB and SQS, where local AWS is named and on this machine: nothing here may cost anybody money.
+// awsSubjects is Runlane on DynamoDB and SQS, where local AWS is named and on this machine: nothing here may cost
+// anybody money.
 func awsSubjects(ctx context.Context, _ *place) ([]*subject, func() error, error) {
 	endpoint := os.Getenv("AWS_ENDPOINT_URL")
 	if endpoint == "" {
-		return nil, nil, unavailable("AWS_ENDPOINT_URL names no local AWS: make local-up starts one, .local/env names it")
+		return nil, nil, unavailable(
+			"AWS_ENDPOINT_URL names no local AWS: make local-up starts one, .local/env names it",
+		)
 	}
 	direct := os.Getenv("RUNLANE_LOCAL_DYNAMODB") // DynamoDB Local itself, nearer to DynamoDB's own speed
 	if direct == "" {
@@ -55,10 +58,14 @@ func awsSubjects(ctx context.Context, _ *place) ([]*subject, func() error, error
 		return nil, nil, err
 	}
 	cfg = awslane.Tune(cfg)
-	e := &emulator{table: freshName(), sqs: sqs.NewFromConfig(cfg, func(o *sqs.Options) { o.BaseEndpoint = aws.String(endpoint) })}
+	e := &emulator{
+		table: freshName(),
+		sqs:   sqs.NewFromConfig(cfg, func(o *sqs.Options) { o.BaseEndpoint = aws.String(endpoint) }),
+	}
 	e.dynamodb = dynamodb.NewFromConfig(cfg, func(o *dynamodb.Options) {
 		o.BaseEndpoint, o.DisableValidateResponseChecksum = aws.String(direct), true // it sends none with errors
-		if direct != endpoint {                                                      // it keeps a data base, and a lock, for each access key
+		// it keeps a data base, and a lock, for each access key
+		if direct != endpoint {
 			o.Credentials = credentials.NewStaticCredentialsProvider("AKIA"+rand.Text()[:16], "test", "")
 		}
 	})
@@ -72,7 +79,9 @@ func awsSubjects(ctx context.Context, _ *place) ([]*subject, func() error, error
 		defer cancel()
 		return infra.DeleteTable(ctx, e.dynamodb, e.table)
 	}
-	waiter := dynamodb.NewTableExistsWaiter(e.dynamodb, func(o *dynamodb.TableExistsWaiterOptions) { o.MinDelay = 250 * time.Millisecond })
+	waiter := dynamodb.NewTableExistsWaiter(e.dynamodb, func(o *dynamodb.TableExistsWaiterOptions) {
+		o.MinDelay = 250 * time.Millisecond
+	})
 	if err := waiter.Wait(ctx, &dynamodb.DescribeTableInput{TableName: &e.table}, time.Minute); err != nil {
 		return nil, nil, errors.Join(err, release())
 	}
@@ -96,7 +105,9 @@ func (e *emulator) open(ctx context.Context, handle func(job)) (session, error) 
 	return opened, nil
 }
 
-func (e *emulator) openOn(ctx context.Context, queueURL string, handle func(job), after func(context.Context) error) (session, error) {
+func (e *emulator) openOn(
+	ctx context.Context, queueURL string, handle func(job), after func(context.Context) error,
+) (session, error) {
 	transport, err := sqstransport.New(e.sqs, map[runlane.QueueName]string{emulatorQueue: queueURL},
 		&sqstransport.Options{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {

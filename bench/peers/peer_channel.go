@@ -19,7 +19,12 @@ func channelSubjects(context.Context, *place) ([]*subject, func() error, error) 
 				select {
 				case <-jobs:
 				default:
-					return &channelSession{jobs: jobs, handle: handle, tally: newTally(), stop: make(chan struct{})}, nil
+					return &channelSession{
+						jobs:   jobs,
+						handle: handle,
+						tally:  newTally(),
+						stop:   make(chan struct{}),
+					}, nil
 				}
 			}
 		},

@@ -51,12 +51,18 @@ func riverSubjects(ctx context.Context, p *place) (subjects []*subject, release 
 			return nil, release, err
 		}
 		pools = append(pools, pool)
-		on := fmt.Sprintf("PostgreSQL %s, synchronous_commit %s, a pool of %d connections", pg.version, durability.synchronousCommit, poolConnections)
+		on := fmt.Sprintf(
+			"PostgreSQL %s, synchronous_commit %s, a pool of %d connections",
+			pg.version,
+			durability.synchronousCommit,
+			poolConnections,
+		)
 		subjects = append(subjects,
 			&subject{
 				name: "river", group: durability.group, fewest: 500, slow: durability.slow,
 				settles: river.FetchCooldownDefault, away: river.FetchPollIntervalDefault,
-				setup: "River as it comes (fetch cooldown 100 ms, poll 1 s, woken by NOTIFY), batches by InsertMany, on " + on,
+				setup: "River as it comes (fetch cooldown 100 ms, poll 1 s, woken by NOTIFY), batches by InsertMany, " +
+					"on " + on,
 				open: func(ctx context.Context, handle func(job)) (session, error) {
 					return openRiver(ctx, pool, false, handle)
 				},
@@ -69,7 +75,9 @@ func riverSubjects(ctx context.Context, p *place) (subjects []*subject, release 
 				},
 			})
 	}
-	migrator, err := rivermigrate.New(riverpgxv5.New(pools[0]), &rivermigrate.Config{Logger: slog.New(slog.DiscardHandler)})
+	migrator, err := rivermigrate.New(riverpgxv5.New(pools[0]), &rivermigrate.Config{
+		Logger: slog.New(slog.DiscardHandler),
+	})
 	if err != nil {
 		return nil, release, err
 	}
@@ -94,8 +102,8 @@ func (w *riverWorker) Work(_ context.Context, j *river.Job[riverJob]) error {
 	return nil
 }
 
-// riverSession has a client that inserts, and from work on a second one that executes as well: River fixes the number of workers when
-// a client is made.
+// riverSession has a client that inserts, and from work on a second one that executes as well: River fixes the number
+// of workers when a client is made.
 type riverSession struct {
 	*tally
 	pool     *pgxpool.Pool

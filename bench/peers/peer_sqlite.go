@@ -24,8 +24,9 @@ CREATE INDEX jobs_waiting ON jobs (id) WHERE state = 0;`
 
 const (
 	sqliteInsert = `INSERT INTO jobs (payload) VALUES (?)`
-	sqliteClaim  = `UPDATE jobs SET state = 1 WHERE id IN (SELECT id FROM jobs WHERE state = 0 ORDER BY id LIMIT ?) RETURNING id, payload`
-	sqliteDone   = `UPDATE jobs SET state = 2 WHERE id = ?`
+	sqliteClaim  = `UPDATE jobs SET state = 1 WHERE id IN (SELECT id FROM jobs WHERE state = 0 ORDER BY id LIMIT ?) ` +
+		`RETURNING id, payload`
+	sqliteDone = `UPDATE jobs SET state = 2 WHERE id = ?`
 )
 
 // sqliteSubjects is the table that one would write by hand: no retries, no schedules, no leases.
@@ -68,8 +69,12 @@ func sqliteSubjects(ctx context.Context, p *place) (subjects []*subject, release
 		}
 		subjects = append(subjects, &subject{
 			name: "sqlite table", group: durability.group, fewest: durability.fewest,
-			setup: fmt.Sprintf("a plain table of SQLite %s without cgo, %s; one connection, claims and completions grouped; done jobs kept",
-				version, durability.setup),
+			setup: fmt.Sprintf(
+				"a plain table of SQLite %s without cgo, %s; one connection, claims and completions grouped; done "+
+					"jobs kept",
+				version,
+				durability.setup,
+			),
 			open: func(ctx context.Context, handle func(job)) (session, error) {
 				return openSQLite(ctx, db, handle)
 			},
@@ -79,7 +84,11 @@ func sqliteSubjects(ctx context.Context, p *place) (subjects []*subject, release
 }
 
 func fileAddress(p *place, synchronous string) string {
-	return fmt.Sprintf("file:%s?_pragma=journal_mode(WAL)&_pragma=synchronous(%s)", filepath.Join(p.dir, "jobs-"+synchronous+".db"), synchronous)
+	return fmt.Sprintf(
+		"file:%s?_pragma=journal_mode(WAL)&_pragma=synchronous(%s)",
+		filepath.Join(p.dir, "jobs-"+synchronous+".db"),
+		synchronous,
+	)
 }
 
 type sqliteSession struct {
@@ -101,7 +110,11 @@ func openSQLite(ctx context.Context, db *sql.DB, handle func(job)) (session, err
 		return nil, err
 	}
 	s := &sqliteSession{tally: newTally(), db: db, handle: handle, inserted: make(chan struct{}, 1)}
-	for text, statement := range map[string]**sql.Stmt{sqliteInsert: &s.insertOne, sqliteClaim: &s.claim, sqliteDone: &s.done} {
+	for text, statement := range map[string]**sql.Stmt{
+		sqliteInsert: &s.insertOne,
+		sqliteClaim:  &s.claim,
+		sqliteDone:   &s.done,
+	} {
 		prepared, err := db.PrepareContext(ctx, text)
 		if err != nil {
 			return nil, err
@@ -150,8 +163,8 @@ type claimed struct {
 	job
 }
 
-// work starts the workers, a goroutine that claims for them as many jobs as are free to take one, and one that records in one
-// transaction whatever has been done since the last. close ends them.
+// work starts the workers, a goroutine that claims for them as many jobs as are free to take one, and one that records
+// in one transaction whatever has been done since the last. close ends them.
 func (s *sqliteSession) work(ctx context.Context, workers int) error {
 	ctx, s.stop = context.WithCancel(ctx)
 	waiting, finished := make(chan claimed), make(chan int64, workers)

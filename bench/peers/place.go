@@ -45,7 +45,8 @@ func (p *place) folder(name string, owner *account) (string, error) {
 // account is who a server runs as.
 type account struct{ user, group uint32 }
 
-// serverAccount is nil, our own, unless we are root, which PostgreSQL refuses to be: then it is another one of this machine.
+// serverAccount is nil, our own, unless we are root, which PostgreSQL refuses to be: then it is another one of this
+// machine.
 func serverAccount() (*account, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil //nolint:nilnil // nil is our own account
@@ -61,7 +62,9 @@ func serverAccount() (*account, error) {
 			return &account{user: uint32(uid), group: uint32(gid)}, nil
 		}
 	}
-	return nil, unavailable("PostgreSQL does not run as root, and this machine has no account postgres or nobody to run it as")
+	return nil, unavailable(
+		"PostgreSQL does not run as root, and this machine has no account postgres or nobody to run it as",
+	)
 }
 
 // fsyncTime is the median time of writing 4 KiB and waiting until it is on disk, in the folder.

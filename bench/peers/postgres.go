@@ -49,11 +49,16 @@ func startPostgres(ctx context.Context, p *place) (*postgres, error) {
 	}
 	data := filepath.Join(dir, "data")
 	// What initdb writes need not outlive us; what the server writes later is synced as by default.
-	create := newCommand(owner, dir, initdb, "-D", data, "-U", postgresUser, "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync")
+	create := newCommand(
+		owner, dir, initdb, "-D", data, "-U", postgresUser, "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync",
+	)
 	if output, err := create.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("initdb: %w: %s", err, strings.TrimSpace(string(output)))
 	}
-	c, err := startChild(dir, owner, server, "-D", data, "-k", dir, "-c", "listen_addresses=", "-c", fmt.Sprint("max_connections=", maxConnections))
+	c, err := startChild(
+		dir, owner, server, "-D", data, "-k", dir, "-c", "listen_addresses=", "-c",
+		fmt.Sprint("max_connections=", maxConnections),
+	)
 	if err != nil {
 		return nil, err
 	}

@@ -69,14 +69,26 @@ func (r *result) fault() error {
 
 // comparedModules are the ones whose versions are part of a result.
 var comparedModules = []string{
-	"github.com/hibiken/asynq", "github.com/jackc/pgx/v5", "github.com/redis/go-redis/v9", "github.com/riverqueue/river", "modernc.org/sqlite",
+	"github.com/hibiken/asynq", "github.com/jackc/pgx/v5", "github.com/redis/go-redis/v9",
+	"github.com/riverqueue/river", "modernc.org/sqlite",
 }
 
 func describeEnvironment(o *options, rounds int, fsync time.Duration, folderInMemory bool) environment {
 	e := environment{
-		Kind: "environment", Time: time.Now().UTC().Truncate(time.Second), Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH,
-		CPUs: runtime.GOMAXPROCS(0), Workers: o.workers, Rounds: rounds, Window: o.window.Seconds(), Payload: payloadBytes, Seed: o.seed,
-		Fsync: float64(fsync.Microseconds()), InMemory: folderInMemory, Modules: map[string]string{},
+		Kind:     "environment",
+		Time:     time.Now().UTC().Truncate(time.Second),
+		Go:       runtime.Version(),
+		OS:       runtime.GOOS,
+		Arch:     runtime.GOARCH,
+		CPUs:     runtime.GOMAXPROCS(0),
+		Workers:  o.workers,
+		Rounds:   rounds,
+		Window:   o.window.Seconds(),
+		Payload:  payloadBytes,
+		Seed:     o.seed,
+		Fsync:    float64(fsync.Microseconds()),
+		InMemory: folderInMemory,
+		Modules:  map[string]string{},
 	}
 	if build, ok := debug.ReadBuildInfo(); ok {
 		for _, module := range build.Deps {
@@ -88,7 +100,8 @@ func describeEnvironment(o *options, rounds int, fsync time.Duration, folderInMe
 	return e
 }
 
-// writeJSON writes one line for each row, and before them one for the environment, each subject and each thing left out.
+// writeJSON writes one line for each row, and before them one for the environment, each subject and each thing left
+// out.
 func writeJSON(w io.Writer, r *result) error {
 	lines := []any{r.environment}
 	for _, s := range r.subjects {
@@ -125,7 +138,11 @@ func writeTable(w io.Writer, r *result) error {
 	}
 	line("fsync of 4 KiB: %.0f µs", e.Fsync)
 	if e.InMemory {
-		line("The data is in a folder in memory, where fsync does nothing: the group %q proves nothing. Name another with -dir.", machine)
+		line(
+			"The data is in a folder in memory, where fsync does nothing: the group %q proves nothing. Name another "+
+				"with -dir.",
+			machine,
+		)
 	}
 	for _, s := range r.skipped {
 		line("%s: %s: %s", s.Kind, s.Name, s.Reason)
@@ -141,13 +158,22 @@ func writeTable(w io.Writer, r *result) error {
 			}
 		}
 		for _, m := range metrics {
-			rows := slices.DeleteFunc(slices.Clone(r.rows), func(r row) bool { return r.Group != g.group || r.Metric != m.metric })
+			rows := slices.DeleteFunc(slices.Clone(r.rows), func(r row) bool {
+				return r.Group != g.group || r.Metric != m.metric
+			})
 			if len(rows) == 0 {
 				continue
 			}
 			line("\n  %s (%s): %s", m.metric, m.unit, m.meaning)
 			for _, row := range rows {
-				line("    %s\t%s\t%s\t%s\t%s of the best", row.Name, number(row.Median), number(row.Low), number(row.High), percent(row.OfBest))
+				line(
+					"    %s\t%s\t%s\t%s\t%s of the best",
+					row.Name,
+					number(row.Median),
+					number(row.Low),
+					number(row.High),
+					percent(row.OfBest),
+				)
 			}
 		}
 	}

@@ -32,7 +32,8 @@ func median(sorted []float64) float64 {
 	return (sorted[middle-1] + sorted[middle]) / 2
 }
 
-// summarize makes the rows, in the order of groups, metrics and subjects. figures has one map for each round of a subject.
+// summarize makes the rows, in the order of groups, metrics and subjects. figures has one map for each round of a
+// subject.
 func summarize(subjects []*subject, figures map[*subject][]map[metric]float64) []row {
 	var rows []row
 	for _, g := range groups {
@@ -100,13 +101,19 @@ func verdicts(rows []row) []string {
 			best, beside := verdict(rows, g.group, m.metric)
 			switch {
 			case len(beside) > 0:
-				said = append(said, fmt.Sprintf("%s, %s: beside %s, %s", g.group, m.metric, memlaneName, strings.Join(beside, "; ")))
+				said = append(
+					said,
+					fmt.Sprintf("%s, %s: beside %s, %s", g.group, m.metric, memlaneName, strings.Join(beside, "; ")),
+				)
 			case best != "" && best != memlaneName:
 				fastest = append(fastest, fmt.Sprintf("%s in %s", best, m.metric))
 			}
 		}
 		if len(fastest) > 0 {
-			said = append(said, fmt.Sprintf("%s: no row of Runlane; fastest are %s", g.group, strings.Join(fastest, ", ")))
+			said = append(
+				said,
+				fmt.Sprintf("%s: no row of Runlane; fastest are %s", g.group, strings.Join(fastest, ", ")),
+			)
 		}
 	}
 	return said

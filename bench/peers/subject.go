@@ -39,7 +39,8 @@ type subject struct {
 	settles time.Duration
 	// away is how long an idle worker of it may look away: where a job arrives in that time is left to chance.
 	away time.Duration
-	// fewest is how many jobs a phase of working takes at least: several rounds of whatever it fetches or completes at once.
+	// fewest is how many jobs a phase of working takes at least: several rounds of whatever it fetches or completes at
+	// once.
 	fewest int
 	// slow says that -quick leaves it out, and why.
 	slow string
@@ -75,7 +76,8 @@ func unavailable(format string, arguments ...any) error {
 	return &unavailableError{reason: fmt.Sprintf(format, arguments...)}
 }
 
-// tally counts completed jobs for one goroutine that awaits a number of them. The zero value is not usable: see newTally.
+// tally counts completed jobs for one goroutine that awaits a number of them. The zero value is not usable: see
+// newTally.
 type tally struct {
 	completed atomic.Int64
 	wanted    atomic.Int64

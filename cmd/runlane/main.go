@@ -21,7 +21,11 @@ func main() {
 	os.Exit(cli.Run(context.Background(), open, &cli.Options{
 		Project: true,
 		Variables: []cli.Variable{
-			{Flag: "limits", Name: limitsVariable, Usage: "LIST of queues and their concurrency, name=number; 0 is no limit"},
+			{
+				Flag:  "limits",
+				Name:  limitsVariable,
+				Usage: "LIST of queues and their concurrency, name=number; 0 is no limit",
+			},
 		},
 	}))
 }

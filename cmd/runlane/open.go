@@ -47,8 +47,12 @@ func open(ctx context.Context) (*core.Runtime, error) {
 func openLane(ctx context.Context) (*lane.Lane, error) {
 	table, environment := os.Getenv(awslane.TableVariable), runlane.Environment(os.Getenv(awslane.EnvironmentVariable))
 	if table == "" {
-		return nil, invalid("no deployment is chosen: "+awslane.TableVariable+" is not set",
-			"give --table NAME, or set "+awslane.TableVariable+"; or start \"dev\" in your project's folder, and repeat this there", nil)
+		return nil, invalid(
+			"no deployment is chosen: "+awslane.TableVariable+" is not set",
+			"give --table NAME, or set "+awslane.TableVariable+
+				"; or start \"dev\" in your project's folder, and repeat this there",
+			nil,
+		)
 	}
 	if err := environment.Validate(); err != nil {
 		return nil, invalid("--env is no environment name", "use printable text without ':'", err)
@@ -78,15 +82,24 @@ func openLane(ctx context.Context) (*lane.Lane, error) {
 func loadConfig(ctx context.Context) (aws.Config, error) {
 	cfg, err := config.LoadDefaultConfig(ctx)
 	if err != nil {
-		return cfg, invalid("the configuration of AWS cannot be read", "check the variables AWS_*, --profile and the shared configuration files", err)
+		return cfg, invalid(
+			"the configuration of AWS cannot be read",
+			"check the variables AWS_*, --profile and the shared configuration files",
+			err,
+		)
 	}
 	if cfg.Region == "" {
-		return cfg, invalid("no AWS region is configured", "give --region, or set AWS_REGION; with a local endpoint any region will do", nil)
+		return cfg, invalid(
+			"no AWS region is configured",
+			"give --region, or set AWS_REGION; with a local endpoint any region will do",
+			nil,
+		)
 	}
 	if _, err := cfg.Credentials.Retrieve(ctx); err != nil && ctx.Err() == nil {
 		return cfg, &runlane.Error{
 			Code: runlane.ErrStorageUnavailable, Message: "there are no usable AWS credentials", Cause: err,
-			Hint: "give --profile NAME, log in again if its session is over, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+			Hint: "give --profile NAME, log in again if its session is over, or set AWS_ACCESS_KEY_ID and " +
+				"AWS_SECRET_ACCESS_KEY",
 		}
 	}
 	return cfg, nil
@@ -102,7 +115,11 @@ func parseLimits(text string) ([]runlane.Queue, error) {
 		name, number, _ := strings.Cut(pair, "=")
 		limit, err := strconv.Atoi(strings.TrimSpace(number))
 		if err != nil || limit < 0 {
-			return nil, invalid(fmt.Sprintf("%s: %q is no queue with its limit", limitsVariable, pair), "write name=number, with 0 for no limit", nil)
+			return nil, invalid(
+				fmt.Sprintf("%s: %q is no queue with its limit", limitsVariable, pair),
+				"write name=number, with 0 for no limit",
+				nil,
+			)
 		}
 		queue := runlane.Queue{Name: runlane.QueueName(strings.TrimSpace(name)), Concurrency: limit}
 		if err := queue.Validate(); err != nil {
@@ -110,7 +127,11 @@ func parseLimits(text string) ([]runlane.Queue, error) {
 				fmt.Sprintf("name a queue, and a limit up to %d", runlane.MaxQueueConcurrency), err)
 		}
 		if slices.ContainsFunc(queues, func(q runlane.Queue) bool { return q.Name == queue.Name }) {
-			return nil, invalid(fmt.Sprintf("%s names queue %q twice", limitsVariable, queue.Name), "give each queue one limit", nil)
+			return nil, invalid(
+				fmt.Sprintf("%s names queue %q twice", limitsVariable, queue.Name),
+				"give each queue one limit",
+				nil,
+			)
 		}
 		queues = append(queues, queue)
 	}
@@ -134,7 +155,8 @@ func (unbound) PublishWakeups(_ context.Context, c *lane.PublishCommand) ([]lane
 	outcomes := make([]lane.PublishOutcome, len(c.Attempts))
 	for i := range outcomes {
 		outcomes[i] = lane.PublishOutcome{
-			Type: lane.PublishFailed, Failure: runlane.NewFailure(runlane.ErrTransportUnavailable, "this program has no queue bound", nil),
+			Type:    lane.PublishFailed,
+			Failure: runlane.NewFailure(runlane.ErrTransportUnavailable, "this program has no queue bound", nil),
 		}
 	}
 	return outcomes, nil

@@ -19,7 +19,8 @@ func (s *Storage) ListRunEvents(ctx context.Context, q *lane.EventQuery) (*runla
 		return nil, err
 	}
 	s.mu.Lock()
-	events := s.runs[keyAtRest(lane.RunKey{Environment: q.Environment, RunID: q.RunID})].events // only ever grows: a copy of the slice will do
+	// only ever grows: a copy of the slice will do
+	events := s.runs[keyAtRest(lane.RunKey{Environment: q.Environment, RunID: q.RunID})].events
 	s.mu.Unlock()
 	var rows []row[runlane.EventRecord]
 	for _, r := range events {
@@ -45,12 +46,21 @@ func (s *Storage) ListRuns(ctx context.Context, q *lane.RunQuery) (*runlane.Page
 			rows = append(rows, row[runlane.RunSummary]{placeOf(stored.run), stored.run.Clone().Summary()})
 		}
 	}
-	request := fmt.Sprintf("ListRuns %q %q %q %q %q %q", q.Environment.Name(), q.Statuses, q.TaskID, q.Queue, q.ScheduleID, q.SourceRunID)
+	request := fmt.Sprintf(
+		"ListRuns %q %q %q %q %q %q",
+		q.Environment.Name(),
+		q.Statuses,
+		q.TaskID,
+		q.Queue,
+		q.ScheduleID,
+		q.SourceRunID,
+	)
 	return page(&q.PageQuery, request, rows)
 }
 
 func matches(q *lane.RunQuery, run *runlane.Run) bool {
-	return (len(q.Statuses) == 0 || slices.Contains(q.Statuses, run.Status)) && (q.TaskID == "" || q.TaskID == run.TaskID) &&
+	return (len(q.Statuses) == 0 || slices.Contains(q.Statuses, run.Status)) &&
+		(q.TaskID == "" || q.TaskID == run.TaskID) &&
 		(q.Queue == "" || q.Queue == run.Queue) && (q.ScheduleID == "" || q.ScheduleID == run.Source.ScheduleID) &&
 		(q.SourceRunID == "" || q.SourceRunID == run.Source.RunID)
 }
@@ -76,8 +86,8 @@ type row[T any] struct {
 	item  T
 }
 
-// page cuts one page out of all rows. Its cursor is the place of its last row, so that rows which come and go elsewhere neither
-// repeat nor hide others, under a seal that only this request has.
+// page cuts one page out of all rows. Its cursor is the place of its last row, so that rows which come and go elsewhere
+// neither repeat nor hide others, under a seal that only this request has.
 func page[T any](q *lane.PageQuery, request string, rows []row[T]) (*runlane.Page[T], error) {
 	limit, err := q.PageLimit()
 	if err != nil {
@@ -86,7 +96,9 @@ func page[T any](q *lane.PageQuery, request string, rows []row[T]) (*runlane.Pag
 	seal, after, _ := strings.Cut(string(q.After), " ")
 	if q.After != "" && seal != sealOf(request, after) {
 		return nil, &runlane.Error{
-			Code: runlane.ErrValidationFailed, Message: "the cursor is not one of this list", Hint: "keep filter and order, or begin without a cursor",
+			Code:    runlane.ErrValidationFailed,
+			Message: "the cursor is not one of this list",
+			Hint:    "keep filter and order, or begin without a cursor",
 		}
 	}
 	slices.SortFunc(rows, func(a, b row[T]) int { return cmp.Compare(a.place, b.place) })

@@ -1,5 +1,6 @@
-// Package toystorage is the worked example of docs/internals/adapters.md: a storage in a map, honest about the little that it can do. It
-// proves that the contract and the conformance suite are enough to write an adapter; use memlane to run anything in a process.
+// Package toystorage is the worked example of docs/internals/adapters.md: a storage in a map, honest about the little
+// that it can do. It proves that the contract and the conformance suite are enough to write an adapter; use memlane to
+// run anything in a process.
 package toystorage
 
 import (
@@ -56,7 +57,11 @@ func (s *Storage) AppendRunEvents(ctx context.Context, c *lane.AppendCommand) (*
 	commit := &lane.Commit{Run: written.run.Clone()}
 	for i, event := range c.Events {
 		sequence := c.ExpectedSequence + int64(i) + 1
-		r := runlane.EventRecord{ID: fmt.Sprintf("%s/%d", key.RunID, sequence), Sequence: sequence, Event: lane.EventAtRest(event)}
+		r := runlane.EventRecord{
+			ID:       fmt.Sprintf("%s/%d", key.RunID, sequence),
+			Sequence: sequence,
+			Event:    lane.EventAtRest(event),
+		}
 		written.events = append(written.events, r)
 		commit.Events = append(commit.Events, r.Clone())
 	}
@@ -82,8 +87,10 @@ func judge(stored record, exists bool, c *lane.AppendCommand) error {
 	}
 	if c.Queue.Bounded() || c.Reserves() || c.Projected.IdempotencyKey != "" || c.Projected.SingletonKey != "" {
 		return &runlane.Error{
-			Code: runlane.ErrCapabilityUnsupported, RunID: c.Projected.ID, Message: "this storage enforces neither limits nor keys",
-			Hint: "use a lane whose storage does",
+			Code:    runlane.ErrCapabilityUnsupported,
+			RunID:   c.Projected.ID,
+			Message: "this storage enforces neither limits nor keys",
+			Hint:    "use a lane whose storage does",
 		}
 	}
 	return nil
@@ -98,7 +105,12 @@ func (s *Storage) GetRun(ctx context.Context, key lane.RunKey) (*runlane.Run, er
 	defer s.mu.Unlock()
 	stored, exists := s.runs[keyAtRest(key)]
 	if !exists {
-		return nil, &runlane.Error{Code: runlane.ErrRunNotFound, RunID: key.RunID, Message: "no such run", Hint: "check id and environment"}
+		return nil, &runlane.Error{
+			Code:    runlane.ErrRunNotFound,
+			RunID:   key.RunID,
+			Message: "no such run",
+			Hint:    "check id and environment",
+		}
 	}
 	return stored.run.Clone(), nil
 }
@@ -152,6 +164,9 @@ func ended(ctx context.Context) error {
 		return nil
 	}
 	return &runlane.Error{
-		Code: runlane.ErrOperationCancelled, Message: "the context had ended before the call", Retryable: true, Cause: context.Cause(ctx),
+		Code:      runlane.ErrOperationCancelled,
+		Message:   "the context had ended before the call",
+		Retryable: true,
+		Cause:     context.Cause(ctx),
 	}
 }

@@ -36,8 +36,8 @@ var Check = runlane.NewTask("webhooks.check", &runlane.TaskOptions[Probe]{
 	Timeout: 5 * time.Second,
 })
 
-// check goes by the run's counters, not by the attempt's number: an attempt that was lost with its process does not change what was
-// asked for.
+// check goes by the run's counters, not by the attempt's number: an attempt that was lost with its process does not
+// change what was asked for.
 func check(_ context.Context, a *runlane.Attempt, p Probe) error {
 	switch {
 	case p.Do == CheckRetry && a.Run.Counters.Failures == 0:

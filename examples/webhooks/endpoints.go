@@ -8,12 +8,12 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// Endpoints finds the URL of a named endpoint. It is asked at every attempt, so a run that waits goes to where the endpoint is
-// by then. An unknown name is an error, best [runlane.ErrConfigurationInvalid].
+// Endpoints finds the URL of a named endpoint. It is asked at every attempt, so a run that waits goes to where the
+// endpoint is by then. An unknown name is an error, best [runlane.ErrConfigurationInvalid].
 type Endpoints func(name string) (url string, err error)
 
-// ParseEndpoints reads "name=url" pairs with commas between them. Mistakes are [runlane.ErrConfigurationInvalid]; errors never
-// show a URL, which may hold credentials.
+// ParseEndpoints reads "name=url" pairs with commas between them. Mistakes are [runlane.ErrConfigurationInvalid];
+// errors never show a URL, which may hold credentials.
 func ParseEndpoints(text string) (Endpoints, error) {
 	urls := map[string]string{}
 	for pair := range strings.SplitSeq(text, ",") {

@@ -27,9 +27,10 @@ type Line struct {
 	Err      error // runlane.ErrValidationFailed; names the line, never what it says
 }
 
-// ReadDeliveries reads newline-delimited JSON, one {"id", "event", "payload"} a line and optionally "endpoint"; empty lines are
-// skipped. A bad line, and one whose id was on an earlier line, yields an error and stops nothing. Only an input that cannot be
-// read on ends early, with an error as its last line. The payload is exactly the bytes that stand in the line.
+// ReadDeliveries reads newline-delimited JSON, one {"id", "event", "payload"} a line and optionally "endpoint"; empty
+// lines are skipped. A bad line, and one whose id was on an earlier line, yields an error and stops nothing. Only an
+// input that cannot be read on ends early, with an error as its last line. The payload is exactly the bytes that stand
+// in the line.
 func ReadDeliveries(r io.Reader) iter.Seq[Line] {
 	return func(yield func(Line) bool) {
 		input := bufio.NewReaderSize(r, 64<<10)
@@ -61,8 +62,8 @@ func ReadDeliveries(r io.Reader) iter.Seq[Line] {
 	}
 }
 
-// readLine appends the next line to buffer, without its end. Of a line that is too long it keeps no more than shows that. An error
-// ends the input; when it is io.EOF, the text before it counts.
+// readLine appends the next line to buffer, without its end. Of a line that is too long it keeps no more than shows
+// that. An error ends the input; when it is io.EOF, the text before it counts.
 func readLine(input *bufio.Reader, buffer []byte) ([]byte, error) {
 	for {
 		part, err := input.ReadSlice('\n')
@@ -106,7 +107,10 @@ func parseLine(number int, text []byte) Line {
 	if in.Endpoint == "" {
 		in.Endpoint = DefaultEndpoint
 	}
-	return Line{Number: number, Delivery: Delivery{ID: in.ID, Event: in.Event, Endpoint: in.Endpoint, Payload: Payload(in.Payload)}}
+	return Line{
+		Number:   number,
+		Delivery: Delivery{ID: in.ID, Event: in.Event, Endpoint: in.Endpoint, Payload: Payload(in.Payload)},
+	}
 }
 
 func jsonFault(err error) string {

@@ -17,8 +17,8 @@ const (
 	SecretVariable = "WEBHOOK_SECRET"
 )
 
-// Open opens the application on AWS, as configured by the environment. The same opener serves the Lambda functions, a worker in
-// a container and the command line. What is missing or wrong is [runlane.ErrConfigurationInvalid].
+// Open opens the application on AWS, as configured by the environment. The same opener serves the Lambda functions, a
+// worker in a container and the command line. What is missing or wrong is [runlane.ErrConfigurationInvalid].
 func Open(ctx context.Context) (*core.Runtime, error) {
 	sender, err := senderFromEnv()
 	if err != nil {

@@ -38,8 +38,8 @@ type Sender struct {
 	Secret    []byte // of the signature
 }
 
-// NewClient returns the client that a [Sender] wants: it waits no longer than timeout for the whole answer, and takes a redirect
-// for an answer, because following one would turn the POST into a GET.
+// NewClient returns the client that a [Sender] wants: it waits no longer than timeout for the whole answer, and takes a
+// redirect for an answer, because following one would turn the POST into a GET.
 func NewClient(timeout time.Duration) *http.Client {
 	return &http.Client{
 		Timeout:       timeout,
@@ -47,7 +47,8 @@ func NewClient(timeout time.Duration) *http.Client {
 	}
 }
 
-// Deliver makes one attempt. It may run again although the endpoint has accepted: that is what the idempotency header is for.
+// Deliver makes one attempt. It may run again although the endpoint has accepted: that is what the idempotency header
+// is for.
 func (s *Sender) Deliver(ctx context.Context, a *runlane.Attempt, d Delivery) error {
 	url, err := s.Endpoints(d.Endpoint)
 	if err != nil {
@@ -94,8 +95,10 @@ func judge(d Delivery, response *http.Response) error {
 		return nil
 	case status >= 400 && status <= 499 && status != http.StatusRequestTimeout && status != http.StatusTooManyRequests:
 		return runlane.Permanent(&runlane.Error{
-			Code: ErrRefused, Message: answered, Hint: "the same webhook would be refused again: correct it, or the endpoint",
-			Meta: map[string]string{"status": strconv.Itoa(status)},
+			Code:    ErrRefused,
+			Message: answered,
+			Hint:    "the same webhook would be refused again: correct it, or the endpoint",
+			Meta:    map[string]string{"status": strconv.Itoa(status)},
 		})
 	}
 	err := notDelivered(answered, nil)
@@ -114,8 +117,8 @@ func notDelivered(message string, cause error) *runlane.Error {
 // maxRetryAfter keeps an endpoint from parking its webhooks for ever.
 const maxRetryAfter = time.Hour
 
-// retryAfter reads both forms of the header: seconds, and a date. 0 means that the task's own backoff decides, also where the
-// header asks for no delay at all: attempts without a pause would soon use up the budget.
+// retryAfter reads both forms of the header: seconds, and a date. 0 means that the task's own backoff decides, also
+// where the header asks for no delay at all: attempts without a pause would soon use up the budget.
 func retryAfter(header string, now time.Time) time.Duration {
 	if seconds, err := strconv.ParseUint(header, 10, 31); err == nil {
 		return min(time.Duration(seconds)*time.Second, maxRetryAfter)

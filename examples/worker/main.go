@@ -1,8 +1,10 @@
-// Command worker executes the webhooks of the example application in a process that stays: it polls SQS, renews the leases of what it
-// executes, and ticks once a minute. It is what the Dockerfile packs. docs/containers.md says when to prefer it to the functions.
+// Command worker executes the webhooks of the example application in a process that stays: it polls SQS, renews the
+// leases of what it executes, and ticks once a minute. It is what the Dockerfile packs. docs/containers.md says when to
+// prefer it to the functions.
 //
-// Everything but its flags is in the environment, the same variables as for the functions. Told to stop (SIGTERM, SIGINT) it takes no
-// more work, lets its attempts finish for -grace, releases the others, and ends with status 0. A second signal ends it at once.
+// Everything but its flags is in the environment, the same variables as for the functions. Told to stop (SIGTERM,
+// SIGINT) it takes no more work, lets its attempts finish for -grace, releases the others, and ends with status 0. A
+// second signal ends it at once.
 package main
 
 import (
@@ -36,9 +38,18 @@ func run(ctx context.Context, arguments []string, stderr io.Writer) int {
 	flags := flag.NewFlagSet("worker", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.IntVar(&options.Concurrency, "concurrency", runlane.DefaultConcurrency, "how many attempts execute at `once`")
-	flags.DurationVar(&options.Grace, "grace", runlane.DefaultGrace, "how long attempts may finish after the signal to stop")
+	flags.DurationVar(
+		&options.Grace,
+		"grace",
+		runlane.DefaultGrace,
+		"how long attempts may finish after the signal to stop",
+	)
 	flags.BoolVar(&options.NoTick, "no-tick", false, "leave maintenance to others: the tick function, another worker")
-	queues := flags.String("queues", "", "`names` of the queues to work on, with commas between; all of the tasks' if empty")
+	queues := flags.String(
+		"queues",
+		"",
+		"`names` of the queues to work on, with commas between; all of the tasks' if empty",
+	)
 	if err := flags.Parse(arguments); err != nil || flags.NArg() > 0 {
 		return 2
 	}

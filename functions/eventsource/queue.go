@@ -30,8 +30,12 @@ const (
 // QueueAPI is the part of the SQS client that [Queue] uses; *sqs.Client implements it.
 type QueueAPI interface {
 	ReceiveMessage(context.Context, *sqs.ReceiveMessageInput, ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error)
-	DeleteMessageBatch(context.Context, *sqs.DeleteMessageBatchInput, ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error)
-	GetQueueAttributes(context.Context, *sqs.GetQueueAttributesInput, ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error)
+	DeleteMessageBatch(
+		context.Context, *sqs.DeleteMessageBatchInput, ...func(*sqs.Options),
+	) (*sqs.DeleteMessageBatchOutput, error)
+	GetQueueAttributes(
+		context.Context, *sqs.GetQueueAttributesInput, ...func(*sqs.Options),
+	) (*sqs.GetQueueAttributesOutput, error)
 }
 
 // QueueHandler is what functions.Bridge returns.
@@ -163,7 +167,15 @@ func (q *queue) invoke(ctx context.Context, messages []types.Message) {
 	defer cancel()
 	response, err := q.handler(call, q.event(messages))
 	if err != nil {
-		q.logger.Warn("the invocation failed and its messages come again", "queue_url", q.url, "count", len(messages), "error", err)
+		q.logger.Warn(
+			"the invocation failed and its messages come again",
+			"queue_url",
+			q.url,
+			"count",
+			len(messages),
+			"error",
+			err,
+		)
 		return
 	}
 	q.delete(ctx, succeeded(messages, response))
@@ -178,8 +190,14 @@ func (q *queue) event(messages []types.Message) events.SQSEvent {
 	for i := range messages {
 		m := &messages[i]
 		event.Records[i] = events.SQSMessage{
-			MessageId: aws.ToString(m.MessageId), ReceiptHandle: aws.ToString(m.ReceiptHandle), Body: aws.ToString(m.Body),
-			Md5OfBody: aws.ToString(m.MD5OfBody), Attributes: m.Attributes, EventSource: "aws:sqs", EventSourceARN: q.arn, AWSRegion: region,
+			MessageId:      aws.ToString(m.MessageId),
+			ReceiptHandle:  aws.ToString(m.ReceiptHandle),
+			Body:           aws.ToString(m.Body),
+			Md5OfBody:      aws.ToString(m.MD5OfBody),
+			Attributes:     m.Attributes,
+			EventSource:    "aws:sqs",
+			EventSourceARN: q.arn,
+			AWSRegion:      region,
 		}
 	}
 	return event
@@ -212,13 +230,27 @@ func (q *queue) delete(ctx context.Context, messages []types.Message) {
 	}
 	entries := make([]types.DeleteMessageBatchRequestEntry, len(messages))
 	for i := range messages {
-		entries[i] = types.DeleteMessageBatchRequestEntry{Id: aws.String(strconv.Itoa(i)), ReceiptHandle: messages[i].ReceiptHandle}
+		entries[i] = types.DeleteMessageBatchRequestEntry{
+			Id:            aws.String(strconv.Itoa(i)),
+			ReceiptHandle: messages[i].ReceiptHandle,
+		}
 	}
 	request, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
 	defer cancel()
-	out, err := q.client.DeleteMessageBatch(request, &sqs.DeleteMessageBatchInput{QueueUrl: aws.String(q.url), Entries: entries})
+	out, err := q.client.DeleteMessageBatch(request, &sqs.DeleteMessageBatchInput{
+		QueueUrl: aws.String(q.url),
+		Entries:  entries,
+	})
 	if err != nil {
-		q.logger.Warn("done messages were not deleted and come again", "queue_url", q.url, "count", len(messages), "error", err)
+		q.logger.Warn(
+			"done messages were not deleted and come again",
+			"queue_url",
+			q.url,
+			"count",
+			len(messages),
+			"error",
+			err,
+		)
 		return
 	}
 	for i := range out.Failed {

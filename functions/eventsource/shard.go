@@ -66,7 +66,11 @@ func (s *stream) fault(ctx context.Context, sh *shard, failures int, err error) 
 
 // iterator continues behind the last record that was handled. gone: the service no longer has the shard.
 func (s *stream) iterator(ctx context.Context, sh *shard) (iterator *string, gone bool, err error) {
-	in := &dynamodbstreams.GetShardIteratorInput{StreamArn: aws.String(s.arn), ShardId: aws.String(sh.id), ShardIteratorType: sh.start}
+	in := &dynamodbstreams.GetShardIteratorInput{
+		StreamArn:         aws.String(s.arn),
+		ShardId:           aws.String(sh.id),
+		ShardIteratorType: sh.start,
+	}
 	if sh.sequence != "" {
 		in.ShardIteratorType, in.SequenceNumber = types.ShardIteratorTypeAfterSequenceNumber, aws.String(sh.sequence)
 	}
@@ -189,13 +193,20 @@ func (s *stream) event(r *types.Record) events.DynamoDBEventRecord {
 	}
 	change := r.Dynamodb
 	return events.DynamoDBEventRecord{
-		AWSRegion: region, EventID: aws.ToString(r.EventID), EventName: string(r.EventName), EventSource: "aws:dynamodb",
-		EventVersion: aws.ToString(r.EventVersion), EventSourceArn: s.arn,
+		AWSRegion:      region,
+		EventID:        aws.ToString(r.EventID),
+		EventName:      string(r.EventName),
+		EventSource:    "aws:dynamodb",
+		EventVersion:   aws.ToString(r.EventVersion),
+		EventSourceArn: s.arn,
 		Change: events.DynamoDBStreamRecord{
 			ApproximateCreationDateTime: events.SecondsEpochTime{Time: timeOf(change.ApproximateCreationDateTime)},
-			Keys:                        attributeMap(change.Keys), NewImage: attributeMap(change.NewImage), OldImage: attributeMap(change.OldImage),
-			SequenceNumber: aws.ToString(change.SequenceNumber), SizeBytes: aws.ToInt64(change.SizeBytes),
-			StreamViewType: string(change.StreamViewType),
+			Keys:                        attributeMap(change.Keys),
+			NewImage:                    attributeMap(change.NewImage),
+			OldImage:                    attributeMap(change.OldImage),
+			SequenceNumber:              aws.ToString(change.SequenceNumber),
+			SizeBytes:                   aws.ToInt64(change.SizeBytes),
+			StreamViewType:              string(change.StreamViewType),
 		},
 	}
 }

@@ -65,7 +65,9 @@ type StreamOptions struct {
 //
 // When ctx ends, Stream waits for the invocations under way and returns nil. Options out of range are
 // runlane.ErrConfigurationInvalid.
-func Stream(ctx context.Context, client StreamAPI, streamARN string, options *StreamOptions, handler StreamHandler) error {
+func Stream(
+	ctx context.Context, client StreamAPI, streamARN string, options *StreamOptions, handler StreamHandler,
+) error {
 	var o StreamOptions
 	if options != nil {
 		o = *options

@@ -47,7 +47,9 @@ func settingsFromEnvironment(getenv func(string) string) (settings, error) {
 		environment: or("RUNLANE_ENV", "default"),
 	}
 	if s.endpoint == "" {
-		return settings{}, errors.New("AWS_ENDPOINT_URL is not set: name the local endpoint (this command never talks to AWS itself)")
+		return settings{}, errors.New(
+			"AWS_ENDPOINT_URL is not set: name the local endpoint (this command never talks to AWS itself)",
+		)
 	}
 	s.dynamodb = or("RUNLANE_LOCAL_DYNAMODB", s.endpoint)
 	var err error
@@ -123,7 +125,12 @@ func writeEnvironment(path string, lines [][2]string) error {
 	var text strings.Builder
 	for _, line := range lines {
 		if !plain.MatchString(line[1]) {
-			return fmt.Errorf("%s=%q cannot be written to %s: use letters, digits and _./:,=@%%+- only", line[0], line[1], path)
+			return fmt.Errorf(
+				"%s=%q cannot be written to %s: use letters, digits and _./:,=@%%+- only",
+				line[0],
+				line[1],
+				path,
+			)
 		}
 		fmt.Fprintf(&text, "%s=%s\n", line[0], line[1])
 	}

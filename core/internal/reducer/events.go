@@ -14,7 +14,10 @@ import (
 // Groups of statuses, in the order in which errors name them.
 var (
 	owned       = statuses(runlane.Status.Owned)
-	cancellable = append(statuses(func(s runlane.Status) bool { return s.Active() && !s.Owned() }), runlane.StatusCancellationRequested)
+	cancellable = append(
+		statuses(func(s runlane.Status) bool { return s.Active() && !s.Owned() }),
+		runlane.StatusCancellationRequested,
+	)
 )
 
 func statuses(in func(runlane.Status) bool) []runlane.Status {
@@ -63,10 +66,21 @@ func (p *projection) created(b *runlane.RunCreated) error {
 	source := b.Source
 	source.FireTime = runlane.UTCMillis(source.FireTime)
 	*p.run = runlane.Run{
-		ID: p.event.RunID, Environment: p.event.Environment, TaskID: b.TaskID, Queue: b.Queue, Status: runlane.StatusQueued,
-		Payload: b.Payload, RunAt: runlane.UTCMillis(b.RunAt), ConcurrencyKey: b.ConcurrencyKey, IdempotencyKey: b.IdempotencyKey,
-		Retention: b.Retention, SingletonKey: b.SingletonKey, Source: source, TraceCarrier: p.event.TraceCarrier,
-		Meta: p.event.Meta, CreatedAt: p.at,
+		ID:             p.event.RunID,
+		Environment:    p.event.Environment,
+		TaskID:         b.TaskID,
+		Queue:          b.Queue,
+		Status:         runlane.StatusQueued,
+		Payload:        b.Payload,
+		RunAt:          runlane.UTCMillis(b.RunAt),
+		ConcurrencyKey: b.ConcurrencyKey,
+		IdempotencyKey: b.IdempotencyKey,
+		Retention:      b.Retention,
+		SingletonKey:   b.SingletonKey,
+		Source:         source,
+		TraceCarrier:   p.event.TraceCarrier,
+		Meta:           p.event.Meta,
+		CreatedAt:      p.at,
 	}
 	return nil
 }
@@ -79,7 +93,11 @@ func (p *projection) deliveryRequested(d *runlane.Delivery) error {
 	case d.RunID != p.run.ID:
 		return p.violation("delivery is for run %q", d.RunID)
 	case d.Environment.Name() != p.run.Environment.Name():
-		return p.violation("delivery is for environment %q, the run is of %q", d.Environment.Name(), p.run.Environment.Name())
+		return p.violation(
+			"delivery is for environment %q, the run is of %q",
+			d.Environment.Name(),
+			p.run.Environment.Name(),
+		)
 	case d.Queue != p.run.Queue:
 		return p.violation("delivery is for queue %q, the run is of %q", d.Queue, p.run.Queue)
 	case availableAt.IsZero():
@@ -151,7 +169,12 @@ func (p *projection) started(attempt int) error {
 	}
 	switch {
 	case p.run.Lease.Expired(p.at):
-		return p.violation("at %s the lease of worker %q is over since %s", instant(p.at), p.run.Lease.WorkerID, instant(p.run.Lease.ExpiresAt))
+		return p.violation(
+			"at %s the lease of worker %q is over since %s",
+			instant(p.at),
+			p.run.Lease.WorkerID,
+			instant(p.run.Lease.ExpiresAt),
+		)
 	case attempt != p.run.Counters.Attempts+1:
 		return p.violation("attempt is %d, the next is %d", attempt, p.run.Counters.Attempts+1)
 	}

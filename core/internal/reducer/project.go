@@ -49,9 +49,17 @@ func checkSequence(current *runlane.Run, expected int64, events []runlane.Event)
 	}
 	switch {
 	case expected < 0 || expected > maxSequence:
-		return invariant(callRunID(current, events), "expected sequence is %d, not within 0 and %d", expected, int64(maxSequence))
+		return invariant(
+			callRunID(current, events),
+			"expected sequence is %d, not within 0 and %d",
+			expected,
+			int64(maxSequence),
+		)
 	case expected != sequence:
-		conflict := runlane.NewConflict(runlane.ConflictEventSequence, fmt.Sprintf("run is at sequence %d, not %d", sequence, expected))
+		conflict := runlane.NewConflict(
+			runlane.ConflictEventSequence,
+			fmt.Sprintf("run is at sequence %d, not %d", sequence, expected),
+		)
 		conflict.Hint = "read the run again and repeat"
 		conflict.RunID = callRunID(current, events)
 		return conflict
@@ -60,7 +68,13 @@ func checkSequence(current *runlane.Run, expected int64, events []runlane.Event)
 	case len(events) == 0:
 		return invariant(callRunID(current, events), "no events to project")
 	case int64(len(events)) > maxSequence-expected:
-		return invariant(callRunID(current, events), "%d events after sequence %d go beyond %d", len(events), expected, int64(maxSequence))
+		return invariant(
+			callRunID(current, events),
+			"%d events after sequence %d go beyond %d",
+			len(events),
+			expected,
+			int64(maxSequence),
+		)
 	default:
 		return nil
 	}

@@ -18,8 +18,10 @@ import (
 var (
 	expiredCodes = []string{"ExpiredToken", "ExpiredTokenException", "RequestExpired"}
 	unknownCodes = []string{
-		"IncompleteSignature", "IncompleteSignatureException", "InvalidAccessKeyId", "InvalidClientTokenId", "InvalidSignatureException",
-		"MissingAuthenticationToken", "MissingAuthenticationTokenException", "SignatureDoesNotMatch", "UnrecognizedClientException",
+		"IncompleteSignature", "IncompleteSignatureException", "InvalidAccessKeyId", "InvalidClientTokenId",
+		"InvalidSignatureException",
+		"MissingAuthenticationToken", "MissingAuthenticationTokenException", "SignatureDoesNotMatch",
+		"UnrecognizedClientException",
 	}
 	deniedCodes = []string{"AccessDenied", "AccessDeniedException", "OptInRequired"}
 )
@@ -66,7 +68,8 @@ func failure(ctx context.Context, table, doing string, err error) error {
 		e.Hint = "log in again, or renew them, then repeat"
 	case slices.Contains(unknownCodes, code):
 		e.Message = doing + ": AWS does not accept the credentials"
-		e.Hint = "check the access key, its secret, the profile and this machine's clock, which is part of every signature"
+		e.Hint = "check the access key, its secret, the profile and this machine's clock, which is part of every " +
+			"signature"
 	case slices.Contains(deniedCodes, code):
 		e.Message = doing + ": access denied"
 		e.Hint = "let the policy allow the action that the cause names, on the table and its indexes"

@@ -20,14 +20,26 @@ import (
 
 // Client is the part of a DynamoDB client that a table needs.
 type Client interface {
-	BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput, o ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error)
-	DeleteItem(ctx context.Context, in *dynamodb.DeleteItemInput, o ...func(*dynamodb.Options)) (*dynamodb.DeleteItemOutput, error)
-	DescribeTable(ctx context.Context, in *dynamodb.DescribeTableInput, o ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error)
-	GetItem(ctx context.Context, in *dynamodb.GetItemInput, o ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
+	BatchGetItem(
+		ctx context.Context, in *dynamodb.BatchGetItemInput, o ...func(*dynamodb.Options),
+	) (*dynamodb.BatchGetItemOutput, error)
+	DeleteItem(
+		ctx context.Context, in *dynamodb.DeleteItemInput, o ...func(*dynamodb.Options),
+	) (*dynamodb.DeleteItemOutput, error)
+	DescribeTable(
+		ctx context.Context, in *dynamodb.DescribeTableInput, o ...func(*dynamodb.Options),
+	) (*dynamodb.DescribeTableOutput, error)
+	GetItem(
+		ctx context.Context, in *dynamodb.GetItemInput, o ...func(*dynamodb.Options),
+	) (*dynamodb.GetItemOutput, error)
 	Query(ctx context.Context, in *dynamodb.QueryInput, o ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error)
 	Scan(ctx context.Context, in *dynamodb.ScanInput, o ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error)
-	TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, o ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error)
-	UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, o ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
+	TransactWriteItems(
+		ctx context.Context, in *dynamodb.TransactWriteItemsInput, o ...func(*dynamodb.Options),
+	) (*dynamodb.TransactWriteItemsOutput, error)
+	UpdateItem(
+		ctx context.Context, in *dynamodb.UpdateItemInput, o ...func(*dynamodb.Options),
+	) (*dynamodb.UpdateItemOutput, error)
 }
 
 // BatchKeys is how many keys one request of a batch has.
@@ -70,8 +82,10 @@ func (t *Table) Check(ctx context.Context) error {
 		return nil
 	}
 	return &runlane.Error{
-		Code: runlane.ErrConfigurationInvalid, Message: fmt.Sprintf("table %q does not have the layout: %s", t.Name, strings.Join(faults, "; ")),
-		Hint: "create the table by the template, or locally by make local-up; an index cannot be changed, only made anew",
+		Code:    runlane.ErrConfigurationInvalid,
+		Message: fmt.Sprintf("table %q does not have the layout: %s", t.Name, strings.Join(faults, "; ")),
+		Hint: "create the table by the template, or locally by make local-up; an index cannot be changed, only " +
+			"made anew",
 	}
 }
 
@@ -85,7 +99,8 @@ func indexFaults(table *types.TableDescription, want Index) []string {
 }
 
 func keyFaults(what string, schema []types.KeySchemaElement, hash, sort string) []string {
-	if len(schema) == 2 && aws.ToString(schema[0].AttributeName) == hash && aws.ToString(schema[1].AttributeName) == sort {
+	if len(schema) == 2 && aws.ToString(schema[0].AttributeName) == hash &&
+		aws.ToString(schema[1].AttributeName) == sort {
 		return nil
 	}
 	return []string{fmt.Sprintf("%s is not keyed by %s and %s", what, hash, sort)}
@@ -102,7 +117,11 @@ func (t *Table) send(ctx context.Context, request func(context.Context) error) e
 func (t *Table) Get(ctx context.Context, operation, pk, sk string) (item.Item, error) {
 	var out *dynamodb.GetItemOutput
 	err := t.send(ctx, func(ctx context.Context) (err error) {
-		out, err = t.Client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &t.Name, Key: item.Key(pk, sk), ConsistentRead: aws.Bool(true)})
+		out, err = t.Client.GetItem(ctx, &dynamodb.GetItemInput{
+			TableName:      &t.Name,
+			Key:            item.Key(pk, sk),
+			ConsistentRead: aws.Bool(true),
+		})
 		return err
 	})
 	if err != nil {
@@ -128,9 +147,11 @@ func (t *Table) BatchGet(ctx context.Context, operation string, keys []item.Item
 		n := min(len(keys), BatchKeys)
 		var out *dynamodb.BatchGetItemOutput
 		err := t.send(ctx, func(ctx context.Context) (err error) {
-			out, err = t.Client.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{
-				t.Name: {Keys: keys[:n], ConsistentRead: aws.Bool(true)},
-			}})
+			out, err = t.Client.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{
+				RequestItems: map[string]types.KeysAndAttributes{
+					t.Name: {Keys: keys[:n], ConsistentRead: aws.Bool(true)},
+				},
+			})
 			return err
 		})
 		usage := Usage{Requests: 1}
@@ -172,8 +193,12 @@ type Query struct {
 // Query shows items until each returns false or nothing is left.
 func (t *Table) Query(ctx context.Context, q *Query, each func(item.Item) (more bool, err error)) error {
 	in := &dynamodb.QueryInput{
-		TableName: &t.Name, KeyConditionExpression: &q.Where, ExpressionAttributeNames: item.Names(q.Where), ExpressionAttributeValues: q.Values,
-		ExclusiveStartKey: q.Behind, ScanIndexForward: aws.Bool(!q.Backwards),
+		TableName:                 &t.Name,
+		KeyConditionExpression:    &q.Where,
+		ExpressionAttributeNames:  item.Names(q.Where),
+		ExpressionAttributeValues: q.Values,
+		ExclusiveStartKey:         q.Behind,
+		ScanIndexForward:          aws.Bool(!q.Backwards),
 	}
 	strong := q.Index == ""
 	if strong {
@@ -213,9 +238,14 @@ func (t *Table) Query(ctx context.Context, q *Query, each func(item.Item) (more 
 
 // Scan reads at most limit items of the whole table strongly, after a key. next is the key after which to continue; nil
 // at the end.
-func (t *Table) Scan(ctx context.Context, operation string, behind item.Item, limit int) (items []item.Item, next item.Item, err error) {
+func (t *Table) Scan(
+	ctx context.Context, operation string, behind item.Item, limit int,
+) (items []item.Item, next item.Item, err error) {
 	in := &dynamodb.ScanInput{
-		TableName: &t.Name, ConsistentRead: aws.Bool(true), Limit: aws.Int32(int32(limit)), ExclusiveStartKey: behind, //nolint:gosec // bounded
+		TableName:         &t.Name,
+		ConsistentRead:    aws.Bool(true),
+		Limit:             aws.Int32(int32(limit)),
+		ExclusiveStartKey: behind, //nolint:gosec // bounded
 	}
 	var out *dynamodb.ScanOutput
 	err = t.send(ctx, func(ctx context.Context) (err error) {

@@ -116,7 +116,9 @@ func (t *Table) cancelled(
 	switch {
 	case other != "" && !isRate(other):
 		return 0, nil, true, &runlane.Error{
-			Code: runlane.ErrContractViolation, Message: sent.Operation + ": DynamoDB refused a member: " + other, Cause: cancelled,
+			Code:    runlane.ErrContractViolation,
+			Message: sent.Operation + ": DynamoDB refused a member: " + other,
+			Cause:   cancelled,
 		}
 	case other != "":
 		return throttled(sent.tries - 1), nil, sent.tries == maxConflictTries, &runlane.Error{
@@ -140,8 +142,11 @@ func (t *Table) cancelled(
 	}
 	pause = 5*time.Millisecond + jitter(conflictBackoff-5*time.Millisecond)
 	return pause, nil, sent.tries == maxConflictTries, &runlane.Error{
-		Code: runlane.ErrStorageUnavailable, Message: sent.Operation + ": met other transactions on the same items too often", Retryable: true,
-		Hint: "try again", Cause: cancelled,
+		Code:      runlane.ErrStorageUnavailable,
+		Message:   sent.Operation + ": met other transactions on the same items too often",
+		Retryable: true,
+		Hint:      "try again",
+		Cause:     cancelled,
 	}
 }
 
@@ -318,7 +323,10 @@ func (e *encodedOnce) HandleSerialize(
 	}
 	if e.body == nil {
 		if e.body, ok = request.GetStream().(body); !ok {
-			return middleware.SerializeOutput{}, middleware.Metadata{}, fmt.Errorf("the SDK encodes a request as %T", request.GetStream())
+			return middleware.SerializeOutput{}, middleware.Metadata{}, fmt.Errorf(
+				"the SDK encodes a request as %T",
+				request.GetStream(),
+			)
 		}
 		return next.HandleSerialize(ctx, in)
 	}

@@ -60,7 +60,15 @@ func (t *Table) Walk(
 
 // NewWalk prepares a walk that reads so many rows of a partition at once.
 func (t *Table) NewWalk(operation string, sp *Span, after Position, chunk int) *Walking {
-	w := &Walking{Table: t, Operation: operation, Span: sp, After: after, Chunk: chunk, Batch: BatchKeys, AtOnce: MaxParallel}
+	w := &Walking{
+		Table:     t,
+		Operation: operation,
+		Span:      sp,
+		After:     after,
+		Chunk:     chunk,
+		Batch:     BatchKeys,
+		AtOnce:    MaxParallel,
+	}
 	w.Add(sp.Partitions)
 	return w
 }
@@ -90,7 +98,9 @@ func (w *Walking) Add(partitions []Partition) {
 }
 
 // Show is Walk over the rows already read and those still to read.
-func (w *Walking) Show(ctx context.Context, most int, visit visitor) (examined int, stopped Position, more bool, err error) {
+func (w *Walking) Show(
+	ctx context.Context, most int, visit visitor,
+) (examined int, stopped Position, more bool, err error) {
 	var batch []Row
 	after := w.After
 	for {
@@ -191,8 +201,11 @@ func (w *Walking) read(ctx context.Context) error { return AllOf(ctx, w.AtOnce, 
 func (w *Walking) readPartition(ctx context.Context, r *partitionReader) error {
 	sp, after, from, until := w.Span, r.after, r.From, r.Until
 	q := &Query{
-		Operation: w.Operation, Index: sp.Name, Where: "#" + sp.Hash + " = :p AND #" + sp.Sort + " BETWEEN :from AND :until",
-		Backwards: sp.Backwards, Limit: w.Chunk + 1,
+		Operation: w.Operation,
+		Index:     sp.Name,
+		Where:     "#" + sp.Hash + " = :p AND #" + sp.Sort + " BETWEEN :from AND :until",
+		Backwards: sp.Backwards,
+		Limit:     w.Chunk + 1,
 	}
 	passed := after.PK != "" && r.Name < after.Partition
 	switch {

@@ -22,8 +22,12 @@ func (t *Table) Update(ctx context.Context, operation string, u *item.Update) (a
 		}
 	}
 	in := &dynamodb.UpdateItemInput{
-		TableName: &t.Name, Key: u.Key, UpdateExpression: &u.Expression, ExpressionAttributeNames: item.Names(u.Expression, u.Condition.Text),
-		ExpressionAttributeValues: item.OrNil(all), ReturnValues: types.ReturnValueAllNew,
+		TableName:                 &t.Name,
+		Key:                       u.Key,
+		UpdateExpression:          &u.Expression,
+		ExpressionAttributeNames:  item.Names(u.Expression, u.Condition.Text),
+		ExpressionAttributeValues: item.OrNil(all),
+		ReturnValues:              types.ReturnValueAllNew,
 	}
 	if u.Condition.Text != "" {
 		in.ConditionExpression = &u.Condition.Text
@@ -90,7 +94,12 @@ func (t *Table) Delete(ctx context.Context, operation string, it item.Item, seen
 // gets the current item, and whether an earlier sending with an unknown outcome may have written it; it returns whether
 // one did.
 func (t *Table) plainWrite(
-	ctx context.Context, operation string, key item.Item, c item.Condition, request func(context.Context) error, settle func(now item.Item, unknown bool) bool,
+	ctx context.Context,
+	operation string,
+	key item.Item,
+	c item.Condition,
+	request func(context.Context) error,
+	settle func(now item.Item, unknown bool) bool,
 ) error {
 	var unknown error
 	lost, rounds := 0, 1
@@ -138,7 +147,13 @@ func (t *Table) stillHolds(ctx context.Context, operation string, key item.Item,
 // settlePlain ends a write that is not sent again. The item tells whether a sending without an answer was carried out,
 // and, if the write only collided with transactions, whether its condition fails now.
 func (t *Table) settlePlain(
-	ctx context.Context, operation string, key item.Item, c item.Condition, unanswered bool, cause error, settle func(now item.Item, unknown bool) bool,
+	ctx context.Context,
+	operation string,
+	key item.Item,
+	c item.Condition,
+	unanswered bool,
+	cause error,
+	settle func(now item.Item, unknown bool) bool,
 ) error {
 	err := t.Failure(ctx, operation, cause)
 	if !unanswered && !isTransactionConflict(cause) {

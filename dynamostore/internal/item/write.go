@@ -23,14 +23,22 @@ func (m *Write) Part(table *string) types.TransactWriteItem {
 	}
 	if m.Before == nil {
 		return types.TransactWriteItem{Put: &types.Put{
-			TableName: table, Item: m.After, ConditionExpression: &m.Condition.Text, ExpressionAttributeNames: Names(m.Condition.Text),
-			ExpressionAttributeValues: OrNil(m.Condition.Values), ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+			TableName:                           table,
+			Item:                                m.After,
+			ConditionExpression:                 &m.Condition.Text,
+			ExpressionAttributeNames:            Names(m.Condition.Text),
+			ExpressionAttributeValues:           OrNil(m.Condition.Values),
+			ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 		}}
 	}
 	if m.After == nil {
 		return types.TransactWriteItem{Delete: &types.Delete{
-			TableName: table, Key: KeyOf(m.Before), ConditionExpression: &m.Condition.Text, ExpressionAttributeNames: Names(m.Condition.Text),
-			ExpressionAttributeValues: OrNil(m.Condition.Values), ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+			TableName:                           table,
+			Key:                                 KeyOf(m.Before),
+			ConditionExpression:                 &m.Condition.Text,
+			ExpressionAttributeNames:            Names(m.Condition.Text),
+			ExpressionAttributeValues:           OrNil(m.Condition.Values),
+			ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 		}}
 	}
 	text, values := m.Change()
@@ -46,8 +54,12 @@ func (m *Write) Part(table *string) types.TransactWriteItem {
 
 func (m *Write) onlyCheck(table *string) types.TransactWriteItem {
 	return types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
-		TableName: table, Key: KeyOf(m.Before), ConditionExpression: &m.Condition.Text, ExpressionAttributeNames: Names(m.Condition.Text),
-		ExpressionAttributeValues: OrNil(m.Condition.Values), ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+		TableName:                           table,
+		Key:                                 KeyOf(m.Before),
+		ConditionExpression:                 &m.Condition.Text,
+		ExpressionAttributeNames:            Names(m.Condition.Text),
+		ExpressionAttributeValues:           OrNil(m.Condition.Values),
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}}
 }
 
@@ -139,7 +151,9 @@ func Names(expressions ...string) map[string]string {
 	for _, e := range expressions {
 		for i := strings.IndexByte(e, '#'); i >= 0; i = strings.IndexByte(e, '#') {
 			e = e[i+1:]
-			end := strings.IndexFunc(e, func(r rune) bool { return r != '_' && (r < '0' || r > '9') && (r < 'a' || r > 'z') })
+			end := strings.IndexFunc(e, func(r rune) bool {
+				return r != '_' && (r < '0' || r > '9') && (r < 'a' || r > 'z')
+			})
 			if end < 0 {
 				end = len(e)
 			}

@@ -90,7 +90,8 @@ func classifyQueued(r *Run, row *Delivery, at Millis, bounded bool) Finding {
 		return Finding{Stage: Redelivering, Since: since, unsent: unsent} // its queue has no limit any more
 	}
 	seen := classifyRow(r, row, at)
-	if reserved && (seen.Stage == NoStage && seen.Marker.At > r.DispatchExpiresAt || seen.Stage == Redelivering || row == nil) {
+	if reserved &&
+		(seen.Stage == NoStage && seen.Marker.At > r.DispatchExpiresAt || seen.Stage == Redelivering || row == nil) {
 		return Finding{Marker: Marker{Leased, r.DispatchExpiresAt}}
 	}
 	return seen
@@ -136,7 +137,8 @@ func Patient(r *Run, at Millis, p lane.Patience) bool {
 	case Deliverable:
 		return m.At > at-Millis(p.Queued/time.Millisecond)
 	case Waiting:
-		return shortWait(r) && !slices.Contains(p.Undelayed, runlane.QueueName(r.Queue)) && m.At > at-Millis(p.ShortWait/time.Millisecond)
+		return shortWait(r) && !slices.Contains(p.Undelayed, runlane.QueueName(r.Queue)) &&
+			m.At > at-Millis(p.ShortWait/time.Millisecond)
 	default:
 		return false
 	}
@@ -170,7 +172,8 @@ func NextMarker(r *Run, seen Finding, wanted Stage, at Millis) (to Marker, moves
 		return Marker{}, false
 	case seen.Stage == NoStage:
 		return seen.Marker, true
-	case seen.Stage == Redelivering && (wanted == Finalizing || wanted == Delivering) && r.Marker().Kind == Deliverable && !seen.unsent:
+	case seen.Stage == Redelivering && (wanted == Finalizing || wanted == Delivering) &&
+		r.Marker().Kind == Deliverable && !seen.unsent:
 		return Marker{Parked, seen.Since}, true
 	case r.Marker().Kind == Slotless && seen.Stage == Publishing:
 		return Marker{Unpublished, seen.Since}, true

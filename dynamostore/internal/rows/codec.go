@@ -34,7 +34,11 @@ func Newer(it item.Item) bool {
 func refuseNewer(it item.Item) error {
 	e := &runlane.Error{
 		Code: runlane.ErrInvariantViolation, Cause: ErrNewer, Hint: "update this program; nothing was changed",
-		Message: fmt.Sprintf("stored item is of format %d, this program reads up to %d", item.Number(it[AttrFormat]), Format),
+		Message: fmt.Sprintf(
+			"stored item is of format %d, this program reads up to %d",
+			item.Number(it[AttrFormat]),
+			Format,
+		),
 	}
 	if pk := item.TextOf(it[item.PK]); strings.Contains(pk, ":run:") {
 		key, _ := ParseRunPK(pk)
@@ -64,7 +68,11 @@ func Unmarshal(it item.Item, v any) error {
 		return refuseNewer(it)
 	}
 	if err := decodeStruct(it, reflect.ValueOf(v).Elem()); err != nil {
-		return &runlane.Error{Code: runlane.ErrInvariantViolation, Message: "stored item does not unmarshal", Cause: err}
+		return &runlane.Error{
+			Code:    runlane.ErrInvariantViolation,
+			Message: "stored item does not unmarshal",
+			Cause:   err,
+		}
 	}
 	return nil
 }

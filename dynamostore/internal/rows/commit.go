@@ -196,7 +196,9 @@ func (c *Change) settleSlot(run *Run) SlotChange {
 // expected is the condition on an existing run: its sequence and creation, the owner's token, and the marker as read,
 // because an inspection moves the marker without changing the sequence.
 func (c *Change) expected() item.Condition {
-	cond := item.Equal("sq", item.Num(c.ExpectedSequence)).And(item.Equal("ca", item.Num(int64(ToMillis(c.Projected.CreatedAt)))))
+	cond := item.Equal("sq", item.Num(c.ExpectedSequence)).And(
+		item.Equal("ca", item.Num(int64(ToMillis(c.Projected.CreatedAt)))),
+	)
 	if c.LeaseToken != "" {
 		cond = cond.And(item.Equal("lt", item.Text(c.LeaseToken)))
 	}
@@ -304,7 +306,11 @@ func (b *Built) Result(c *Change) *lane.Commit {
 	out := &lane.Commit{Run: c.Projected}
 	for i, e := range c.Events {
 		sequence := c.ExpectedSequence + 1 + int64(i)
-		out.Events = append(out.Events, runlane.EventRecord{ID: eventID(c.Projected.ID, sequence), Sequence: sequence, Event: e})
+		out.Events = append(out.Events, runlane.EventRecord{
+			ID:       eventID(c.Projected.ID, sequence),
+			Sequence: sequence,
+			Event:    e,
+		})
 	}
 	for i := range b.Log.Deliveries {
 		row := b.Log.Deliveries[i]

@@ -42,7 +42,11 @@ func decompress(b []byte) ([]byte, error) {
 			return out, nil
 		}
 	}
-	return nil, &runlane.Error{Code: runlane.ErrInvariantViolation, Message: "stored bytes do not decompress", Cause: err}
+	return nil, &runlane.Error{
+		Code:    runlane.ErrInvariantViolation,
+		Message: "stored bytes do not decompress",
+		Cause:   err,
+	}
 }
 
 var errNotOneFrame = errors.New("they are not one frame")

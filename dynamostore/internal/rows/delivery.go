@@ -24,7 +24,16 @@ func (r DeliveryRef) path(attribute string) string {
 // TokenOf is the row's token with the run's sequence and marker as known when the row is claimed: a publisher that
 // marks the row later may move the marker only if both are unchanged.
 func TokenOf(token string, r *Run) string {
-	return strings.Join([]string{token, strconv.FormatInt(r.Sequence, 10), strconv.FormatInt(int64(r.DispatchExpiresAt), 10), r.DueP, r.DueA}, ":")
+	return strings.Join(
+		[]string{
+			token,
+			strconv.FormatInt(r.Sequence, 10),
+			strconv.FormatInt(int64(r.DispatchExpiresAt), 10),
+			r.DueP,
+			r.DueA,
+		},
+		":",
+	)
 }
 
 // ClaimedDelivery is a delivery row under a claim, with the run's state as known when it was claimed.
@@ -47,8 +56,12 @@ func ParseClaim(e runlane.Environment, ref lane.OutboxRef) (ClaimedDelivery, boo
 	sequence, err := strconv.ParseInt(parts[1], 10, 64)
 	reserved, err2 := strconv.ParseInt(parts[2], 10, 64)
 	return ClaimedDelivery{
-		DeliveryRef: DeliveryRef{lane.RunKey{Environment: e, RunID: run}, first, index}, ID: ref.ID, token: parts[0], Sequence: sequence,
-		Reserved: Millis(reserved), Due: DueKey{strings.Join(parts[3:6], ":"), strings.Join(parts[6:], ":")},
+		DeliveryRef: DeliveryRef{lane.RunKey{Environment: e, RunID: run}, first, index},
+		ID:          ref.ID,
+		token:       parts[0],
+		Sequence:    sequence,
+		Reserved:    Millis(reserved),
+		Due:         DueKey{strings.Join(parts[3:6], ":"), strings.Join(parts[6:], ":")},
 	}, err == nil && err2 == nil
 }
 
@@ -70,7 +83,9 @@ func (r DeliveryRef) Of(raw item.Item) (*Delivery, error) {
 }
 
 // update changes the row. wrote tells from the current row whether the update was carried out, if its answer got lost.
-func (r DeliveryRef) update(expression string, values item.Item, c item.Condition, wrote func(now *Delivery) bool) *item.Update {
+func (r DeliveryRef) update(
+	expression string, values item.Item, c item.Condition, wrote func(now *Delivery) bool,
+) *item.Update {
 	return &item.Update{
 		Key: item.Key(RunPK(r.Key), LogSK(r.First)), Expression: expression, Values: values, Condition: c,
 		Wrote: func(now item.Item) bool {
@@ -100,12 +115,15 @@ func (r DeliveryRef) Claim(row *Delivery, token string, until Millis) *item.Upda
 
 // MarkPublished ends the claim: the wakeup was handed over.
 func (r ClaimedDelivery) MarkPublished(at Millis) *item.Update {
-	return r.update("SET "+r.path("st")+" = :st, "+r.path("pa")+" = :at, "+r.path("pf")+" = if_not_exists("+r.path("pf")+", :at)"+
-		" REMOVE "+r.path("ct")+", "+r.path("cu"),
+	return r.update(
+		"SET "+r.path("st")+" = :st, "+r.path("pa")+" = :at, "+r.path("pf")+" = if_not_exists("+r.path("pf")+", :at)"+
+			" REMOVE "+r.path("ct")+", "+r.path("cu"),
 		item.Item{":st": item.Text(string(lane.OutboxPublished)), ":at": item.Num(int64(at))},
-		r.held(), func(now *Delivery) bool {
+		r.held(),
+		func(now *Delivery) bool {
 			return now.State() == lane.OutboxPublished && now.Token == "" && now.Published == at
-		})
+		},
+	)
 }
 
 // MarkFailed ends the claim: the wakeup was not handed over. It is tried again at an instant; a dead-lettered one is
@@ -119,21 +137,35 @@ func (r ClaimedDelivery) MarkFailed(status lane.OutboxStatus, f *lane.OutboxFail
 	if status == lane.OutboxDeadLettered {
 		timed, due = "dd", func(d *Delivery) Millis { return d.DeadAt }
 	}
-	return r.update("SET "+r.path("st")+" = :st, "+r.path("at")+" = :at, "+r.path("fc")+" = :fc, "+r.path("fm")+" = :fm, "+
-		r.path("fx")+" = :fx, "+r.path(timed)+" = :due REMOVE "+r.path("ct")+", "+r.path("cu"),
+	return r.update(
+		"SET "+r.path("st")+" = :st, "+r.path("at")+" = :at, "+r.path("fc")+" = :fc, "+r.path("fm")+" = :fm, "+
+			r.path("fx")+" = :fx, "+r.path(timed)+" = :due REMOVE "+r.path("ct")+", "+r.path("cu"),
 		item.Item{
-			":st": item.Text(string(status)), ":at": item.Num(int64(f.Attempts)), ":fc": item.Text(string(f.Failure.Code)), ":fm": item.Text(f.Failure.Message),
-			":fx": meta, ":due": item.Num(int64(at)),
+			":st":  item.Text(string(status)),
+			":at":  item.Num(int64(f.Attempts)),
+			":fc":  item.Text(string(f.Failure.Code)),
+			":fm":  item.Text(f.Failure.Message),
+			":fx":  meta,
+			":due": item.Num(int64(at)),
 		},
-		r.held(), func(now *Delivery) bool {
+		r.held(),
+		func(now *Delivery) bool {
 			return now.State() == status && now.Token == "" && now.Attempts == f.Attempts && due(now) == at
-		}), nil
+		},
+	), nil
 }
 
 // Requeue makes a dead-lettered row pending again. The token lets a repeated requeue recognize its own write.
 func (r DeliveryRef) Requeue(token string, at Millis) *item.Update {
-	dead := item.Condition{Text: r.path("st") + " = :dead", Values: item.Item{":dead": item.Text(string(lane.OutboxDeadLettered))}}
-	return r.update("SET "+r.path("st")+" = :st, "+r.path("nx")+" = :due, "+r.path("rd")+" = :rd REMOVE "+r.path("at")+", "+r.path("dd"),
+	dead := item.Condition{
+		Text:   r.path("st") + " = :dead",
+		Values: item.Item{":dead": item.Text(string(lane.OutboxDeadLettered))},
+	}
+	return r.update(
+		"SET "+r.path("st")+" = :st, "+r.path("nx")+" = :due, "+r.path("rd")+" = :rd REMOVE "+r.path("at")+", "+
+			r.path("dd"),
 		item.Item{":st": item.Text(string(lane.OutboxPending)), ":due": item.Num(int64(at)), ":rd": item.Text(token)},
-		dead, func(now *Delivery) bool { return now.Requeued == token })
+		dead,
+		func(now *Delivery) bool { return now.Requeued == token },
+	)
 }

@@ -12,7 +12,13 @@ func SequenceConflict(t *lane.Transition, actual int64) error {
 	if actual == t.ExpectedSequence {
 		return Conflict(runlane.ConflictEventSequence, t.Projected.ID, "the id belongs to another run by now")
 	}
-	return Conflict(runlane.ConflictEventSequence, t.Projected.ID, "the run is at sequence %d, not %d", actual, t.ExpectedSequence)
+	return Conflict(
+		runlane.ConflictEventSequence,
+		t.Projected.ID,
+		"the run is at sequence %d, not %d",
+		actual,
+		t.ExpectedSequence,
+	)
 }
 
 // LeaseLost is a write under a lease that another worker has now.

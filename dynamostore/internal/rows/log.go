@@ -23,7 +23,8 @@ type Log struct {
 	Commit     string     `dynamodbav:"ci"`
 	Events     []byte     `dynamodbav:"ev"` // a JSON list of storedEvent, compressed where that saves a unit
 	Deliveries []Delivery `dynamodbav:"dl,omitempty"`
-	Relay      string     `dynamodbav:"relay,omitempty"` // "1": a row is initially pending and due; for the stream filter
+	// "1": a row is initially pending and due; for the stream filter
+	Relay string `dynamodbav:"relay,omitempty"`
 }
 
 // Delivery is the state of an outbox row. The wakeup's content follows from the event and the run.
@@ -43,7 +44,8 @@ type Delivery struct {
 	Failure     string            `dynamodbav:"fm,omitempty"`
 	FailureMeta map[string]string `dynamodbav:"fx,omitempty"`
 	DeadAt      Millis            `dynamodbav:"dd,omitempty"`
-	Requeued    string            `dynamodbav:"rd,omitempty"` // the requeue that revived it; a repeated one finds itself here
+	// the requeue that revived it; a repeated one finds itself here
+	Requeued string `dynamodbav:"rd,omitempty"`
 }
 
 // due is the time from which a publisher may take the row.
@@ -145,7 +147,9 @@ func encodeEvents(t *lane.Transition) ([]byte, error) {
 	}
 	if len(b) > maxLogBytes {
 		return nil, &runlane.Error{
-			Code: runlane.ErrContractViolation, RunID: t.Projected.ID, Message: fmt.Sprintf("events have %d bytes, more than %d", len(b), maxLogBytes),
+			Code:    runlane.ErrContractViolation,
+			RunID:   t.Projected.ID,
+			Message: fmt.Sprintf("events have %d bytes, more than %d", len(b), maxLogBytes),
 		}
 	}
 	return b, nil
@@ -162,7 +166,11 @@ func decodeEvents(b []byte) ([]storedEvent, error) {
 	}
 	var stored []storedEvent
 	if err := json.Unmarshal(b, &stored); err != nil {
-		return nil, &runlane.Error{Code: runlane.ErrInvariantViolation, Message: "stored events do not decode", Cause: err}
+		return nil, &runlane.Error{
+			Code:    runlane.ErrInvariantViolation,
+			Message: "stored events do not decode",
+			Cause:   err,
+		}
 	}
 	return stored, nil
 }
@@ -184,8 +192,13 @@ func (l *Log) Records(key lane.RunKey, queue runlane.QueueName, first int64) ([]
 		}
 		sequence := first + int64(i)
 		records[i] = runlane.EventRecord{ID: eventID(key.RunID, sequence), Sequence: sequence, Event: runlane.Event{
-			RunID: key.RunID, Environment: key.Environment, OccurredAt: time.UnixMilli(s.At).UTC(), Actor: runlane.SystemActor,
-			Meta: s.Meta, TraceCarrier: s.Trace, Body: body,
+			RunID:        key.RunID,
+			Environment:  key.Environment,
+			OccurredAt:   time.UnixMilli(s.At).UTC(),
+			Actor:        runlane.SystemActor,
+			Meta:         s.Meta,
+			TraceCarrier: s.Trace,
+			Body:         body,
 		}}
 		if s.Actor != nil {
 			records[i].Actor = *s.Actor

@@ -86,10 +86,14 @@ func MarkerUpdate(pk string, sequence int64, from, to DueKey, before item.Item) 
 	unchanged := item.Equal("sq", item.Num(sequence)).And(
 		item.Equal(AttrDueP, item.Text(from.Partition)), item.Equal(AttrDueA, item.Text(from.Sort)))
 	return &item.Update{
-		Key: item.Key(pk, RunSK), Expression: "SET #dp = :dp, #da = :da",
-		Values: item.Item{":dp": item.Text(to.Partition), ":da": item.Text(to.Sort)}, Condition: unchanged, Before: before,
+		Key:        item.Key(pk, RunSK),
+		Expression: "SET #dp = :dp, #da = :da",
+		Values:     item.Item{":dp": item.Text(to.Partition), ":da": item.Text(to.Sort)},
+		Condition:  unchanged,
+		Before:     before,
 		Wrote: func(now item.Item) bool {
-			return item.Number(now["sq"]) == sequence && item.TextOf(now[AttrDueP]) == to.Partition && item.TextOf(now[AttrDueA]) == to.Sort
+			return item.Number(now["sq"]) == sequence && item.TextOf(now[AttrDueP]) == to.Partition &&
+				item.TextOf(now[AttrDueA]) == to.Sort
 		},
 	}
 }

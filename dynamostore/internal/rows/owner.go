@@ -47,7 +47,11 @@ func OwnersOf(run *runlane.Run, payloadHash string) []Owner {
 	key := lane.OwnerKey{Environment: run.Environment, TaskID: run.TaskID}
 	if key.Key = run.IdempotencyKey; key.Key != "" {
 		owners = append(owners, Owner{
-			PK: IdempotencyPK(key), SK: OwnerSK, Run: run.ID, PayloadHash: payloadHash, Retention: storedRetention(run.Retention),
+			PK:          IdempotencyPK(key),
+			SK:          OwnerSK,
+			Run:         run.ID,
+			PayloadHash: payloadHash,
+			Retention:   storedRetention(run.Retention),
 		})
 	}
 	if key.Key = run.SingletonKey; key.Key != "" {

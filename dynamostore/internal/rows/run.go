@@ -119,8 +119,13 @@ func (r *Run) Projection() *runlane.Run {
 	run := &runlane.Run{
 		ID: key.RunID, Environment: key.Environment, TaskID: runlane.TaskID(r.Task), Queue: runlane.QueueName(r.Queue),
 		Status: r.State(), EventSequence: r.Sequence,
-		Counters: runlane.Counters{Attempts: r.Attempts, Failures: r.Failures, Retries: r.Retries, Releases: r.Releases},
-		RunAt:    r.RunAt.Time(), StartedAt: r.StartedAt.Time(), FinishedAt: r.FinishedAt.Time(),
+		Counters: runlane.Counters{
+			Attempts: r.Attempts,
+			Failures: r.Failures,
+			Retries:  r.Retries,
+			Releases: r.Releases,
+		},
+		RunAt: r.RunAt.Time(), StartedAt: r.StartedAt.Time(), FinishedAt: r.FinishedAt.Time(),
 		DispatchedAt: r.DispatchedAt.Time(), DispatchExpiresAt: r.DispatchExpiresAt.Time(),
 		Failure:        runlane.Failure{Code: runlane.ErrorCode(r.FailureCode), Message: r.FailureMessage},
 		Lease:          runlane.Lease{Token: r.LeaseToken, WorkerID: r.LeaseWorker, ExpiresAt: r.LeaseUntil.Time()},
@@ -140,19 +145,41 @@ func (r *Run) Projection() *runlane.Run {
 func Projected(t *lane.Transition, before *Run) *Run {
 	run := t.Projected
 	r := &Run{
-		PK: RunPK(t.Key()), SK: RunSK, Sequence: run.EventSequence, Status: string(run.Status), Task: string(run.TaskID),
-		Queue: string(run.Queue), CreatedAt: ToMillis(run.CreatedAt), UpdatedAt: ToMillis(run.UpdatedAt), RunAt: ToMillis(run.RunAt),
-		StartedAt: ToMillis(run.StartedAt), FinishedAt: ToMillis(run.FinishedAt), DispatchedAt: ToMillis(run.DispatchedAt),
-		DispatchExpiresAt: ToMillis(run.DispatchExpiresAt), Attempts: run.Counters.Attempts, Failures: run.Counters.Failures,
-		Retries: run.Counters.Retries, Releases: run.Counters.Releases, LeaseToken: run.Lease.Token, LeaseWorker: run.Lease.WorkerID,
-		LeaseUntil: ToMillis(run.Lease.ExpiresAt), ConcurrencyKey: run.ConcurrencyKey, IdempotencyKey: run.IdempotencyKey,
-		Retention: storedRetention(run.Retention), SingletonKey: run.SingletonKey, SourceType: string(run.Source.Type),
-		SourceRun: string(run.Source.RunID), SourceSchedule: string(run.Source.ScheduleID), SourceFire: ToMillis(run.Source.FireTime),
-		Trace: run.TraceCarrier, Meta: run.Meta,
+		PK:                RunPK(t.Key()),
+		SK:                RunSK,
+		Sequence:          run.EventSequence,
+		Status:            string(run.Status),
+		Task:              string(run.TaskID),
+		Queue:             string(run.Queue),
+		CreatedAt:         ToMillis(run.CreatedAt),
+		UpdatedAt:         ToMillis(run.UpdatedAt),
+		RunAt:             ToMillis(run.RunAt),
+		StartedAt:         ToMillis(run.StartedAt),
+		FinishedAt:        ToMillis(run.FinishedAt),
+		DispatchedAt:      ToMillis(run.DispatchedAt),
+		DispatchExpiresAt: ToMillis(run.DispatchExpiresAt),
+		Attempts:          run.Counters.Attempts,
+		Failures:          run.Counters.Failures,
+		Retries:           run.Counters.Retries,
+		Releases:          run.Counters.Releases,
+		LeaseToken:        run.Lease.Token,
+		LeaseWorker:       run.Lease.WorkerID,
+		LeaseUntil:        ToMillis(run.Lease.ExpiresAt),
+		ConcurrencyKey:    run.ConcurrencyKey,
+		IdempotencyKey:    run.IdempotencyKey,
+		Retention:         storedRetention(run.Retention),
+		SingletonKey:      run.SingletonKey,
+		SourceType:        string(run.Source.Type),
+		SourceRun:         string(run.Source.RunID),
+		SourceSchedule:    string(run.Source.ScheduleID),
+		SourceFire:        ToMillis(run.Source.FireTime),
+		Trace:             run.TraceCarrier,
+		Meta:              run.Meta,
 	}
 	r.keepFailure(t, before)
 	if before != nil {
-		r.Payload, r.PayloadPlace, r.Output, r.OutputPlace = before.Payload, before.PayloadPlace, before.Output, before.OutputPlace
+		r.Payload, r.PayloadPlace = before.Payload, before.PayloadPlace
+		r.Output, r.OutputPlace = before.Output, before.OutputPlace
 	}
 	return r
 }
@@ -242,8 +269,10 @@ func tooLarge(what, form string, size, limit int, run runlane.RunID) error {
 		return nil
 	}
 	return &runlane.Error{
-		Code: runlane.ErrValidationFailed, RunID: run, Message: fmt.Sprintf("%s has %d bytes%s, more than %d", what, size, form, limit),
-		Hint: "store the bulk elsewhere and pass a reference",
+		Code:    runlane.ErrValidationFailed,
+		RunID:   run,
+		Message: fmt.Sprintf("%s has %d bytes%s, more than %d", what, size, form, limit),
+		Hint:    "store the bulk elsewhere and pass a reference",
 	}
 }
 
@@ -295,7 +324,10 @@ func (r *Run) Detach() *item.Update {
 		return nil
 	}
 	return &item.Update{
-		Key: item.Key(r.PK, RunSK), Expression: "REMOVE " + strings.Join(gone, ", "), Condition: r.StillFinished(), Before: r.Raw,
+		Key:        item.Key(r.PK, RunSK),
+		Expression: "REMOVE " + strings.Join(gone, ", "),
+		Condition:  r.StillFinished(),
+		Before:     r.Raw,
 	}
 }
 

@@ -46,10 +46,19 @@ func SchedulePK(e runlane.Environment) string { return e.Name() + ":schedule" }
 // NewScheduleItem is the item that a put of the record writes.
 func NewScheduleItem(e runlane.Environment, r *runlane.ScheduleRecord, change string) Schedule {
 	return Schedule{
-		PK: SchedulePK(e), SK: string(r.ID), Version: r.Version + 1, Change: change, Definition: r.DefinitionHash,
-		RegisteredAt: ToMillis(r.RegisteredAt), LastEvaluated: ToMillis(r.LastEvaluated), LastFire: ToMillis(r.LastFire),
-		LastRun: r.LastRunID, PendingFire: ToMillis(r.PendingFire), Paused: r.Paused, PauseReason: r.PauseReason,
-		ManualRuns: r.ManualRunIDs,
+		PK:            SchedulePK(e),
+		SK:            string(r.ID),
+		Version:       r.Version + 1,
+		Change:        change,
+		Definition:    r.DefinitionHash,
+		RegisteredAt:  ToMillis(r.RegisteredAt),
+		LastEvaluated: ToMillis(r.LastEvaluated),
+		LastFire:      ToMillis(r.LastFire),
+		LastRun:       r.LastRunID,
+		PendingFire:   ToMillis(r.PendingFire),
+		Paused:        r.Paused,
+		PauseReason:   r.PauseReason,
+		ManualRuns:    r.ManualRunIDs,
 	}
 }
 
@@ -66,9 +75,17 @@ func UnmarshalSchedule(raw item.Item) (*Schedule, error) {
 // Record is the schedule in the form of the contract.
 func (s *Schedule) Record() runlane.ScheduleRecord {
 	return runlane.ScheduleRecord{
-		ID: runlane.ScheduleID(s.SK), DefinitionHash: s.Definition, RegisteredAt: s.RegisteredAt.Time(),
-		LastEvaluated: s.LastEvaluated.Time(), LastFire: s.LastFire.Time(), LastRunID: s.LastRun, PendingFire: s.PendingFire.Time(),
-		Paused: s.Paused, PauseReason: s.PauseReason, ManualRunIDs: s.ManualRuns, Version: s.Version,
+		ID:             runlane.ScheduleID(s.SK),
+		DefinitionHash: s.Definition,
+		RegisteredAt:   s.RegisteredAt.Time(),
+		LastEvaluated:  s.LastEvaluated.Time(),
+		LastFire:       s.LastFire.Time(),
+		LastRunID:      s.LastRun,
+		PendingFire:    s.PendingFire.Time(),
+		Paused:         s.Paused,
+		PauseReason:    s.PauseReason,
+		ManualRunIDs:   s.ManualRuns,
+		Version:        s.Version,
 	}
 }
 
@@ -169,12 +186,18 @@ func UnmarshalOccurrence(raw item.Item) (*Occurrence, error) {
 // ClaimOccurrence takes a fire time that is neither completed nor under a claim at an instant.
 func ClaimOccurrence(c *lane.ClaimOccurrenceCommand, token string, kept time.Time) *item.Update {
 	// A completed occurrence has no end of a claim.
-	free := item.Condition{Text: "attribute_not_exists(#pk) OR #cu <= :at", Values: item.Item{":at": item.Num(int64(ToMillis(c.At)))}}
+	free := item.Condition{
+		Text:   "attribute_not_exists(#pk) OR #cu <= :at",
+		Values: item.Item{":at": item.Num(int64(ToMillis(c.At)))},
+	}
 	return &item.Update{
 		Key:        item.Key(OccurrencePK(c.ScheduleKey), OccurrenceSK(ToMillis(c.FireTime))),
 		Expression: "SET #st = :st, #ct = :ct, #cu = :cu, #xt = :xt",
 		Values: item.Item{
-			":st": item.Text(OccurrenceClaimed), ":ct": item.Text(token), ":cu": item.Num(int64(ToMillis(c.ClaimUntil))), ":xt": item.Num(kept.Unix()),
+			":st": item.Text(OccurrenceClaimed),
+			":ct": item.Text(token),
+			":cu": item.Num(int64(ToMillis(c.ClaimUntil))),
+			":xt": item.Num(kept.Unix()),
 		},
 		Condition: free, Wrote: func(now item.Item) bool { return item.TextOf(now["ct"]) == token },
 	}
@@ -193,7 +216,13 @@ func (o *Occurrence) Listed(now time.Time) bool {
 
 // Outcome is the occurrence in the form of lists.
 func (o *Occurrence) Outcome(id runlane.ScheduleID) runlane.Occurrence {
-	shown := runlane.Occurrence{ScheduleID: id, FireTime: o.Fire().Time(), Skipped: o.Skipped, First: o.First.Time(), Count: o.Count}
+	shown := runlane.Occurrence{
+		ScheduleID: id,
+		FireTime:   o.Fire().Time(),
+		Skipped:    o.Skipped,
+		First:      o.First.Time(),
+		Count:      o.Count,
+	}
 	if len(o.Runs) > 0 {
 		shown.RunID = o.Runs[len(o.Runs)-1]
 	}
@@ -210,7 +239,11 @@ func (o *Occurrence) CompletedBy(c *lane.CompleteOccurrenceCommand) (done bool, 
 	case slices.Equal(o.Runs, c.RunIDs) && o.Skipped == c.Skipped && o.First == ToMillis(c.First) && o.Count == c.Count:
 		return true, nil
 	default:
-		return false, Conflict(runlane.ConflictScheduleOccurrence, "", "the occurrence was completed with another result")
+		return false, Conflict(
+			runlane.ConflictScheduleOccurrence,
+			"",
+			"the occurrence was completed with another result",
+		)
 	}
 }
 

@@ -75,7 +75,10 @@ func (c *SlotChange) Writes() (members []item.Write, err error) {
 		if err != nil {
 			return nil, err
 		}
-		members = append(members, item.Write{Before: before, Condition: item.Equal("ru", item.Text(string(c.Delete.Run)))})
+		members = append(members, item.Write{
+			Before:    before,
+			Condition: item.Equal("ru", item.Text(string(c.Delete.Run))),
+		})
 	}
 	return members, nil
 }
@@ -173,15 +176,26 @@ func FreeNumbers(taken []SlotItem, limit int, at Millis) (numbers []int, replace
 // SlotQuery asks for a slot for the run at an instant, of a queue with a limit.
 func (r *Run) SlotQuery(limit int, at, until Millis, windows int) *SlotQuery {
 	return &SlotQuery{
-		Partition: r.Partition(), Limit: limit, At: at, Run: r.Key().RunID, Near: r.Slot - 1, Windows: windows, Until: until,
+		Partition: r.Partition(),
+		Limit:     limit,
+		At:        at,
+		Run:       r.Key().RunID,
+		Near:      r.Slot - 1,
+		Windows:   windows,
+		Until:     until,
 	}
 }
 
 // CreationSlotQuery asks for a slot for a run that is to be created.
 func CreationSlotQuery(run *runlane.Run, limit, windows int) *SlotQuery {
 	return &SlotQuery{
-		Partition: Partition{run.Environment, run.Queue, Hash(run.ConcurrencyKey)}, Limit: limit, At: ToMillis(run.UpdatedAt), Run: run.ID,
-		Near: -1, Windows: windows, Until: ToMillis(run.DispatchExpiresAt),
+		Partition: Partition{run.Environment, run.Queue, Hash(run.ConcurrencyKey)},
+		Limit:     limit,
+		At:        ToMillis(run.UpdatedAt),
+		Run:       run.ID,
+		Near:      -1,
+		Windows:   windows,
+		Until:     ToMillis(run.DispatchExpiresAt),
 	}
 }
 
@@ -192,7 +206,10 @@ func (q *SlotQuery) RunPK() string {
 
 // Take is the change by which the run gets a slot of a number.
 func (q *SlotQuery) Take(number int, before *SlotItem) SlotChange {
-	return SlotChange{Put: &SlotItem{PK: q.Partition.PK(), SK: SlotSK(number), Run: q.Run, Until: q.Until}, Before: before}
+	return SlotChange{
+		Put:    &SlotItem{PK: q.Partition.PK(), SK: SlotSK(number), Run: q.Run, Until: q.Until},
+		Before: before,
+	}
 }
 
 // Choose is the change by which the run gets a slot: its own while it is held, else a free one that pick chooses by

@@ -28,8 +28,8 @@ type Task struct {
 }
 
 // taskChange sets all of them. An attribute that this version does not know stays.
-const taskChange = "SET #qn = :qn, #qc = :qc, #qd = :qd, #it = :it, #kc = :kc, #ki = :ki, #ks = :ks, #ma = :ma, #bo = :bo, #to = :to, " +
-	"#em = :em, #sa = :sa"
+const taskChange = "SET #qn = :qn, #qc = :qc, #qd = :qd, #it = :it, #kc = :kc, #ki = :ki, #ks = :ks, #ma = :ma, #bo " +
+	"= :bo, #to = :to, #em = :em, #sa = :sa"
 
 // TaskPK is the partition key of the tasks.
 func TaskPK(e runlane.Environment) string { return e.Name() + ":task" }
@@ -37,10 +37,20 @@ func TaskPK(e runlane.Environment) string { return e.Name() + ":task" }
 // NewTaskItem is the item of a definition.
 func NewTaskItem(e runlane.Environment, r *lane.TaskRecord) Task {
 	return Task{
-		PK: TaskPK(e), SK: string(r.ID), Queue: r.Queue.Name, Concurrency: r.Queue.Concurrency, DispatchTimeout: r.Queue.DispatchTimeout,
-		IdempotencyTTL: r.IdempotencyTTL, ConcurrencyKey: r.Keys.Concurrency, IdempotencyKey: r.Keys.Idempotency,
-		SingletonKey: r.Keys.Singleton, MaxAttempts: r.MaxAttempts, Backoff: r.Backoff, Timeout: r.Timeout, ErrorMessages: r.ErrorMessages,
-		SeenAt: ToMillis(r.SeenAt),
+		PK:              TaskPK(e),
+		SK:              string(r.ID),
+		Queue:           r.Queue.Name,
+		Concurrency:     r.Queue.Concurrency,
+		DispatchTimeout: r.Queue.DispatchTimeout,
+		IdempotencyTTL:  r.IdempotencyTTL,
+		ConcurrencyKey:  r.Keys.Concurrency,
+		IdempotencyKey:  r.Keys.Idempotency,
+		SingletonKey:    r.Keys.Singleton,
+		MaxAttempts:     r.MaxAttempts,
+		Backoff:         r.Backoff,
+		Timeout:         r.Timeout,
+		ErrorMessages:   r.ErrorMessages,
+		SeenAt:          ToMillis(r.SeenAt),
 	}
 }
 
@@ -65,8 +75,16 @@ func (i *Task) Record() lane.TaskRecord {
 		ID:             runlane.TaskID(i.SK),
 		Queue:          runlane.Queue{Name: i.Queue, Concurrency: i.Concurrency, DispatchTimeout: i.DispatchTimeout},
 		IdempotencyTTL: i.IdempotencyTTL,
-		Keys:           runlane.TaskKeys{Concurrency: i.ConcurrencyKey, Idempotency: i.IdempotencyKey, Singleton: i.SingletonKey},
-		MaxAttempts:    i.MaxAttempts, Backoff: i.Backoff, Timeout: i.Timeout, ErrorMessages: i.ErrorMessages, SeenAt: i.SeenAt.Time(),
+		Keys: runlane.TaskKeys{
+			Concurrency: i.ConcurrencyKey,
+			Idempotency: i.IdempotencyKey,
+			Singleton:   i.SingletonKey,
+		},
+		MaxAttempts:   i.MaxAttempts,
+		Backoff:       i.Backoff,
+		Timeout:       i.Timeout,
+		ErrorMessages: i.ErrorMessages,
+		SeenAt:        i.SeenAt.Time(),
 	}
 }
 
@@ -92,6 +110,12 @@ func ProgressWrites(key lane.RunKey, leaseToken string, p runlane.Progress) ([]i
 	run := item.Key(RunPK(key), RunSK)
 	return []item.Write{
 		{Before: run, After: run, Condition: item.Equal("lt", item.Text(leaseToken)), Check: true},
-		{After: note, Condition: item.Condition{Text: "attribute_not_exists(#pk) OR #at <= :at", Values: item.Item{":at": note["at"]}}},
+		{
+			After: note,
+			Condition: item.Condition{
+				Text:   "attribute_not_exists(#pk) OR #at <= :at",
+				Values: item.Item{":at": note["at"]},
+			},
+		},
 	}, nil
 }

@@ -12,6 +12,6 @@ import (
 //go:embed github-webhooks.ndjson.gz
 var githubWebhooks []byte
 
-// GitHubWebhooks reads 329 deliveries of 58 kinds of events, one JSON object a line. Their origin and license are in README.md
-// beside this file.
+// GitHubWebhooks reads 329 deliveries of 58 kinds of events, one JSON object a line. Their origin and license are in
+// README.md beside this file.
 func GitHubWebhooks() (io.Reader, error) { return gzip.NewReader(bytes.NewReader(githubWebhooks)) }

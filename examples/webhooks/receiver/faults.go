@@ -38,9 +38,9 @@ const (
 	BadSignature Verdict = "bad_signature"
 )
 
-// Decide says whether a delivery's n-th request, counted from 1, fails on purpose: verdict is "" when it does not, and late when
-// only its answer does. That depends on the arguments alone, so that a seed always tells the same story, in whatever order
-// requests arrive.
+// Decide says whether a delivery's n-th request, counted from 1, fails on purpose: verdict is "" when it does not, and
+// late when only its answer does. That depends on the arguments alone, so that a seed always tells the same story, in
+// whatever order requests arrive.
 func (f Faults) Decide(seed uint64, id string, n int) (verdict Verdict, late bool) {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d\n%d\n%s", seed, n, id))
 	draw := float64(binary.BigEndian.Uint64(sum[:])>>11) / (1 << 53) // uniform in [0, 1)

@@ -22,12 +22,12 @@ type Entry struct {
 	Late    bool      `json:"late,omitempty"`
 }
 
-// ledger is a file of one JSON object a line that only grows. Each entry is one write, so it is whole even when the process is
-// killed; it is not synced, so a machine that loses power may lose entries.
+// ledger is a file of one JSON object a line that only grows. Each entry is one write, so it is whole even when the
+// process is killed; it is not synced, so a machine that loses power may lose entries.
 type ledger struct{ file *os.File }
 
-// openLedger hands every entry that is there already to replay. What stands behind the last newline was never answered: it is
-// cut off. Any other damage is [runlane.ErrConfigurationInvalid].
+// openLedger hands every entry that is there already to replay. What stands behind the last newline was never answered:
+// it is cut off. Any other damage is [runlane.ErrConfigurationInvalid].
 func openLedger(path string, replay func(Entry)) (*ledger, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
@@ -76,7 +76,9 @@ func (l *ledger) close() error { return l.file.Close() }
 
 func badLedger(message string, cause error) error {
 	return &runlane.Error{
-		Code: runlane.ErrConfigurationInvalid, Message: message, Hint: "name a file that can be written, or remove it to start anew",
-		Cause: cause,
+		Code:    runlane.ErrConfigurationInvalid,
+		Message: message,
+		Hint:    "name a file that can be written, or remove it to start anew",
+		Cause:   cause,
 	}
 }

@@ -1,5 +1,5 @@
-// Package receiver is the other side of the demo and of tests: an endpoint for webhooks that is unreliable on purpose, checks
-// every request, and remembers in a file what it accepted.
+// Package receiver is the other side of the demo and of tests: an endpoint for webhooks that is unreliable on purpose,
+// checks every request, and remembers in a file what it accepted.
 package receiver
 
 import (
@@ -31,8 +31,8 @@ type Options struct {
 	Seed uint64
 }
 
-// Receiver is an http.Handler, safe for concurrent use. Requests arrive at least once: repeated ones are counted and accepted
-// again, as a good receiver does.
+// Receiver is an http.Handler, safe for concurrent use. Requests arrive at least once: repeated ones are counted and
+// accepted again, as a good receiver does.
 type Receiver struct {
 	options Options
 
@@ -44,13 +44,14 @@ type Receiver struct {
 	report   Report
 }
 
-// Report counts requests. Accepted is the number of different deliveries; Duplicates counts those that came again; Late ones
-// were accepted too, but answered too late. Mismatched requests carried an unexpected body.
+// Report counts requests. Accepted is the number of different deliveries; Duplicates counts those that came again; Late
+// ones were accepted too, but answered too late. Mismatched requests carried an unexpected body.
 type Report struct {
 	Requests, Accepted, Duplicates, Late, Unavailable, Throttled, Mismatched, BadSignatures int
 }
 
-// Open reads the ledger, if there is one, and goes on from there. Close it after the server that it handles requests for.
+// Open reads the ledger, if there is one, and goes on from there. Close it after the server that it handles requests
+// for.
 func Open(options Options) (*Receiver, error) {
 	r := &Receiver{
 		options: options, expected: map[string]string{}, requests: map[string]int{}, accepted: map[string]bool{},
@@ -91,7 +92,8 @@ func (r *Receiver) Report() Report {
 	return r.report
 }
 
-// ServeHTTP judges one request, writes it to the ledger, then answers: what the sender takes for delivered is in the file.
+// ServeHTTP judges one request, writes it to the ledger, then answers: what the sender takes for delivered is in the
+// file.
 func (r *Receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, request.Body, maxBodyBytes))
 	if err != nil {

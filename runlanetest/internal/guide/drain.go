@@ -12,7 +12,11 @@ import (
 // WorkOff executes what is due, and what becomes due within half a minute.
 func WorkOff(ctx context.Context, rt *core.Runtime) error {
 	report := core.DrainReport{}
-	if err := rt.Work(ctx, &core.WorkOptions{Drain: true, DrainWait: 30 * time.Second, DrainReport: &report}); err != nil {
+	if err := rt.Work(ctx, &core.WorkOptions{
+		Drain:       true,
+		DrainWait:   30 * time.Second,
+		DrainReport: &report,
+	}); err != nil {
 		return err
 	}
 	if report.Interrupted {

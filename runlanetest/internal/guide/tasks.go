@@ -1,4 +1,5 @@
-// Package guide is the code of docs/tasks.md. The document quotes it, and its tests show that it does what the document says.
+// Package guide is the code of docs/tasks.md. The document quotes it, and its tests show that it does what the document
+// says.
 package guide
 
 import (

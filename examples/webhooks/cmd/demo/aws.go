@@ -23,16 +23,16 @@ import (
 )
 
 const (
-	// invocationTimeout leaves enough for one attempt. It is short because a resumed demo waits for the leases and the messages
-	// that the killed one held.
+	// invocationTimeout leaves enough for one attempt. It is short because a resumed demo waits for the leases and the
+	// messages that the killed one held.
 	invocationTimeout = 20 * time.Second
 	visibilityTimeout = invocationTimeout + 10*time.Second
 	// tickEvery stands for EventBridge's minute.
 	tickEvery = 2 * time.Second
 )
 
-// onAWS is the deployed application in one process: the application that triggers and the three functions, each with a runtime and
-// a separate lane, fed from queue, stream and clock as Lambda feeds them.
+// onAWS is the deployed application in one process: the application that triggers and the three functions, each with a
+// runtime and a separate lane, fed from queue, stream and clock as Lambda feeds them.
 func onAWS() demo.Engine {
 	return demo.Engine{
 		Name: "aws", DeferEvery: 5, Durable: true, Separate: true,
@@ -42,11 +42,14 @@ func onAWS() demo.Engine {
 	}
 }
 
-// awsLane is for emulators only: the demo's many small runs, and what it leaves behind, have no place in a real account.
+// awsLane is for emulators only: the demo's many small runs, and what it leaves behind, have no place in a real
+// account.
 func awsLane(ctx context.Context) (*lane.Lane, error) {
 	if os.Getenv("AWS_ENDPOINT_URL") == "" {
 		return nil, &runlane.Error{
-			Code: runlane.ErrConfigurationInvalid, Message: "AWS_ENDPOINT_URL is not set", Hint: `run "make demo-aws", which starts local AWS`,
+			Code:    runlane.ErrConfigurationInvalid,
+			Message: "AWS_ENDPOINT_URL is not set",
+			Hint:    `run "make demo-aws", which starts local AWS`,
 		}
 	}
 	return awslane.FromEnv(ctx)
@@ -102,8 +105,8 @@ func runFunctions(ctx context.Context, w *demo.Workplace) error {
 	return group.Wait()
 }
 
-// brief makes received messages visible again sooner than the queue would. The queue's own six function timeouts are for
-// production; here they would be what a resumed demo waits for.
+// brief makes received messages visible again sooner than the queue would. The queue's own six function timeouts are
+// for production; here they would be what a resumed demo waits for.
 type brief struct{ *sqs.Client }
 
 func (c brief) ReceiveMessage(
@@ -124,8 +127,10 @@ type sources struct {
 func findSources(ctx context.Context) (*sources, error) {
 	missing := func(what string, cause error) error {
 		return &runlane.Error{
-			Code: runlane.ErrConfigurationInvalid, Message: what + " cannot be found", Hint: `run "make demo-aws", which creates table and queues`,
-			Cause: cause,
+			Code:    runlane.ErrConfigurationInvalid,
+			Message: what + " cannot be found",
+			Hint:    `run "make demo-aws", which creates table and queues`,
+			Cause:   cause,
 		}
 	}
 	cfg, err := config.LoadDefaultConfig(ctx)
@@ -136,7 +141,9 @@ func findSources(ctx context.Context) (*sources, error) {
 	if err != nil {
 		return nil, err
 	}
-	table, err := dynamodb.NewFromConfig(cfg, func(o *dynamodb.Options) { o.DisableValidateResponseChecksum = true }).DescribeTable(
+	table, err := dynamodb.NewFromConfig(cfg, func(o *dynamodb.Options) {
+		o.DisableValidateResponseChecksum = true
+	}).DescribeTable(
 		ctx, &dynamodb.DescribeTableInput{TableName: aws.String(os.Getenv(awslane.TableVariable))})
 	if err != nil {
 		return nil, missing("the table", err)

@@ -4,8 +4,8 @@
 //	demo -lane aws          on DynamoDB and SQS, worked by the three Lambda handlers
 //	demo -lane aws -resume  finishes one that was interrupted, or killed
 //
-// Results are on stdout, the last line being the verdict; progress is on stderr. The exit status is 0 when every webhook was
-// delivered as it was given, else 1.
+// Results are on stdout, the last line being the verdict; progress is on stderr. The exit status is 0 when every
+// webhook was delivered as it was given, else 1.
 package main
 
 import (
@@ -32,11 +32,19 @@ func run(ctx context.Context, arguments []string, stdout, stderr io.Writer, term
 	flags := flag.NewFlagSet("demo", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	lane := flags.String("lane", "embedded", "`embedded` or aws")
-	input := flags.String("input", "", "`file` of webhooks, one JSON object a line, plain or gzip (default 329 real ones)")
+	input := flags.String(
+		"input",
+		"",
+		"`file` of webhooks, one JSON object a line, plain or gzip (default 329 real ones)",
+	)
 	noOps := flags.Int("noop", 50, "with -lane aws: how many small runs are measured before the webhooks")
 	resume := flags.Bool("resume", false, "with -lane aws: finish the demo that was interrupted")
 	seed := flags.Uint64("seed", 1, "of the receiver's failures")
-	state := flags.String("state", filepath.Join(".local", "demo"), "`folder` of the receiver's ledger, the log and what -resume needs")
+	state := flags.String(
+		"state",
+		filepath.Join(".local", "demo"),
+		"`folder` of the receiver's ledger, the log and what -resume needs",
+	)
 	if err := flags.Parse(arguments); err != nil {
 		return 2 // the flag set has said why
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/runlane/runlane-go/examples/webhooks"
 )
 
-// board knows how far the demo is: which runs there are, which may have ended, and the outcomes of those that have. It is safe for
-// concurrent use.
+// board knows how far the demo is: which runs there are, which may have ended, and the outcomes of those that have. It
+// is safe for concurrent use.
 type board struct {
 	mu       sync.Mutex
 	open     map[runlane.RunID]string // runs that have not ended, with their delivery ids
@@ -47,8 +47,8 @@ func (b *board) triggered(deliveryID string, result *runlane.TriggerResult) {
 	b.open[result.Run.ID] = deliveryID
 }
 
-// watch is middleware: it counts attempts, and notes runs whose attempt leaves nothing more to do. Whether they have ended is
-// for the storage to say, which learns of the outcome only afterwards.
+// watch is middleware: it counts attempts, and notes runs whose attempt leaves nothing more to do. Whether they have
+// ended is for the storage to say, which learns of the outcome only afterwards.
 func (b *board) watch(ctx context.Context, a *runlane.Attempt, next func(context.Context) error) error {
 	b.mu.Lock()
 	b.attempts++
@@ -109,6 +109,10 @@ func (b *board) figures() figures {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return figures{
-		runs: len(b.open) + len(b.ended), open: len(b.open), attempts: b.attempts, ended: slices.Clone(b.ended), quiet: time.Since(b.changed),
+		runs:     len(b.open) + len(b.ended),
+		open:     len(b.open),
+		attempts: b.attempts,
+		ended:    slices.Clone(b.ended),
+		quiet:    time.Since(b.changed),
 	}
 }

@@ -1,5 +1,5 @@
-// Package demo delivers webhooks to a receiver that fails now and then, and proves from both ends that none was lost. cmd/demo is
-// its command line.
+// Package demo delivers webhooks to a receiver that fails now and then, and proves from both ends that none was lost.
+// cmd/demo is its command line.
 package demo
 
 import (
@@ -62,13 +62,16 @@ type demo struct {
 	notTriggered []error
 }
 
-// Run plays the demo to its end and prints the result. An error means that it could not be played, or was interrupted: then ctx
-// has ended, and the error says how to go on.
+// Run plays the demo to its end and prints the result. An error means that it could not be played, or was interrupted:
+// then ctx has ended, and the error says how to go on.
 func Run(ctx context.Context, options Options) (*Summary, error) {
 	d := &demo{
-		Options: options, folder: filepath.Join(options.State, options.Engine.Name), webhooks: newBoard(), noOps: newBoard(),
-		deliver: webhooks.Task(runlane.Exponential{Base: backoffBase, Max: backoffMax}),
-		noOp:    runlane.NewTask("demo.noop", &runlane.TaskOptions[struct{}]{Queue: webhooks.Queue}),
+		Options:  options,
+		folder:   filepath.Join(options.State, options.Engine.Name),
+		webhooks: newBoard(),
+		noOps:    newBoard(),
+		deliver:  webhooks.Task(runlane.Exponential{Base: backoffBase, Max: backoffMax}),
+		noOp:     runlane.NewTask("demo.noop", &runlane.TaskOptions[struct{}]{Queue: webhooks.Queue}),
 	}
 	defer d.close()
 	if err := d.prepare(ctx); err != nil {
@@ -117,8 +120,9 @@ func (d *demo) prepare(ctx context.Context) (err error) {
 	}
 	if d.Resume && !d.Engine.Durable {
 		return &runlane.Error{
-			Code: runlane.ErrValidationFailed, Message: "the " + d.Engine.Name + " lane keeps nothing that could be resumed",
-			Hint: "use -lane aws, or start without -resume",
+			Code:    runlane.ErrValidationFailed,
+			Message: "the " + d.Engine.Name + " lane keeps nothing that could be resumed",
+			Hint:    "use -lane aws, or start without -resume",
 		}
 	}
 	if d.Resume {
@@ -139,7 +143,11 @@ func (d *demo) prepare(ctx context.Context) (err error) {
 
 	secret := []byte("the demo's secret")
 	d.receiver, err = receiver.Open(receiver.Options{
-		Faults: receiver.DefaultFaults, Lateness: time.Minute, Ledger: filepath.Join(d.folder, ledgerFile), Secret: secret, Seed: d.state.Seed,
+		Faults:   receiver.DefaultFaults,
+		Lateness: time.Minute,
+		Ledger:   filepath.Join(d.folder, ledgerFile),
+		Secret:   secret,
+		Seed:     d.state.Seed,
 	})
 	if err != nil {
 		return err
@@ -178,7 +186,11 @@ func (d *demo) expectInput() error {
 	case err != nil:
 		return err
 	case good == 0:
-		return &runlane.Error{Code: runlane.ErrValidationFailed, Message: "input holds no webhook", Hint: "name a file of JSON lines with -input"}
+		return &runlane.Error{
+			Code:    runlane.ErrValidationFailed,
+			Message: "input holds no webhook",
+			Hint:    "name a file of JSON lines with -input",
+		}
 	case d.Resume && hash != d.state.InputSHA256:
 		return badState("the input is not that of the interrupted demo", nil)
 	}
@@ -192,7 +204,8 @@ func (d *demo) close() {
 	}
 }
 
-// open opens one role's runtime. The endpoint's URL is part of its configuration, not of the runs: a resumed demo has another one.
+// open opens one role's runtime. The endpoint's URL is part of its configuration, not of the runs: a resumed demo has
+// another one.
 func (d *demo) open(ctx context.Context, role Role) (*core.Runtime, error) {
 	l, err := d.Engine.Lane(ctx)
 	if err != nil {
@@ -217,8 +230,11 @@ func (d *demo) watch(ctx context.Context, a *runlane.Attempt, next func(context.
 	return d.webhooks.watch(ctx, a, next)
 }
 
-// startWorkers returns a context that also ends when the workers fail, and a function that stops them and says how they ended.
-func (d *demo) startWorkers(ctx context.Context, application *core.Runtime) (playing context.Context, stop func() error) {
+// startWorkers returns a context that also ends when the workers fail, and a function that stops them and says how they
+// ended.
+func (d *demo) startWorkers(
+	ctx context.Context, application *core.Runtime,
+) (playing context.Context, stop func() error) {
 	playing, fail := context.WithCancelCause(ctx)
 	working, stopWork := context.WithCancel(ctx)
 	ended := make(chan error, 1)

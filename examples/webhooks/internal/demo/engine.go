@@ -24,7 +24,8 @@ type Engine struct {
 	Patience time.Duration
 	// PollEvery is how often the demo looks at runs that may have ended, and SweepEvery at all that have not.
 	PollEvery, SweepEvery time.Duration
-	// Separate says that each role has a separate lane, on shared storage. Otherwise the application's runtime does everything.
+	// Separate says that each role has a separate lane, on shared storage. Otherwise the application's runtime does
+	// everything.
 	Separate bool
 	// Work executes runs until ctx ends, then returns nil.
 	Work func(ctx context.Context, w *Workplace) error

@@ -35,8 +35,8 @@ func (d *demo) runNoOps(ctx context.Context, application, look *core.Runtime) er
 	})
 }
 
-// runWebhooks triggers every line while workers already deliver. The id of a delivery is its idempotency key: a resumed demo
-// repeats all triggers and makes no run twice.
+// runWebhooks triggers every line while workers already deliver. The id of a delivery is its idempotency key: a resumed
+// demo repeats all triggers and makes no run twice.
 func (d *demo) runWebhooks(ctx context.Context, application, look *core.Runtime) error {
 	return d.follow(ctx, look, "delivering webhooks", d.webhooks, func(ctx context.Context) error {
 		var group errgroup.Group
@@ -64,7 +64,9 @@ func (d *demo) runWebhooks(ctx context.Context, application, look *core.Runtime)
 }
 
 // follow shows how far the runs of a board are, and returns when triggering is over and all have ended: see await.
-func (d *demo) follow(ctx context.Context, look *core.Runtime, what string, b *board, triggering func(context.Context) error) error {
+func (d *demo) follow(
+	ctx context.Context, look *core.Runtime, what string, b *board, triggering func(context.Context) error,
+) error {
 	stop := d.showProgress(ctx, what, b)
 	defer stop()
 	group, following := errgroup.WithContext(ctx)
@@ -89,18 +91,22 @@ func (d *demo) notTriggeredLine(ctx context.Context, number int, err error) {
 	d.notTriggered = append(d.notTriggered, fmt.Errorf("line %d: %w", number, err))
 }
 
-// trigger repeats what the storage says may succeed later. With an idempotency key that is safe whatever became of the first try.
-func trigger(ctx context.Context, rt *core.Runtime, call runlane.Call, options *runlane.TriggerOptions) (*runlane.TriggerResult, error) {
+// trigger repeats what the storage says may succeed later. With an idempotency key that is safe whatever became of the
+// first try.
+func trigger(
+	ctx context.Context, rt *core.Runtime, call runlane.Call, options *runlane.TriggerOptions,
+) (*runlane.TriggerResult, error) {
 	for try := 1; ; try++ {
 		result, err := rt.Trigger(ctx, call, options)
-		if e, ok := errors.AsType[*runlane.Error](err); !ok || !e.Retryable || try == 5 || !pause(ctx, time.Duration(try)*backoffBase) {
+		if e, ok := errors.AsType[*runlane.Error](err); !ok || !e.Retryable || try == 5 ||
+			!pause(ctx, time.Duration(try)*backoffBase) {
 			return result, err
 		}
 	}
 }
 
-// await looks at runs until the board is complete and all have ended, until nothing has happened for as long as the engine's
-// patience (what is open then, is lost), or until ctx ends.
+// await looks at runs until the board is complete and all have ended, until nothing has happened for as long as the
+// engine's patience (what is open then, is lost), or until ctx ends.
 func (d *demo) await(ctx context.Context, look *core.Runtime, b *board, complete *atomic.Bool) error {
 	for swept := time.Now(); ; {
 		done := complete.Load() // before the board is read

@@ -14,17 +14,20 @@ import (
 	"github.com/runlane/runlane-go/examples/webhooks/data"
 )
 
-// input is read twice, so that none of it has to be kept: before anything starts the receiver learns what to expect, since
-// resumed runs arrive at once; then each line is triggered.
+// input is read twice, so that none of it has to be kept: before anything starts the receiver learns what to expect,
+// since resumed runs arrive at once; then each line is triggered.
 type input struct{ path string } // "" means the project's own data
 
-// each calls fn for every line until it returns false, and returns a hash of what was read. An input that cannot be opened is
-// [runlane.ErrValidationFailed].
+// each calls fn for every line until it returns false, and returns a hash of what was read. An input that cannot be
+// opened is [runlane.ErrValidationFailed].
 func (in input) each(fn func(webhooks.Line) bool) (hash string, err error) {
 	raw, closeInput, err := in.open()
 	if err != nil {
 		return "", &runlane.Error{
-			Code: runlane.ErrValidationFailed, Message: "input cannot be read", Hint: "name a file of JSON lines, plain or gzip", Cause: err,
+			Code:    runlane.ErrValidationFailed,
+			Message: "input cannot be read",
+			Hint:    "name a file of JSON lines, plain or gzip",
+			Cause:   err,
 		}
 	}
 	defer closeInput()

@@ -58,8 +58,8 @@ func (u usage) since(before usage) usage {
 	return difference
 }
 
-// path is the usage of the roles that a run passes through, by operation. The tick is not among them: it asks at its own pace,
-// however many runs there are.
+// path is the usage of the roles that a run passes through, by operation. The tick is not among them: it asks at its
+// own pace, however many runs there are.
 func (u usage) path() map[string]dynamostore.Usage {
 	sum := map[string]dynamostore.Usage{}
 	for _, role := range []Role{Application, Relay, Bridge} {

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// showProgress tells what a board shows until stop: on a terminal in one line that changes, elsewhere in a line now and then.
+// showProgress tells what a board shows until stop: on a terminal in one line that changes, elsewhere in a line now and
+// then.
 func (d *demo) showProgress(ctx context.Context, what string, b *board) (stop func()) {
 	every := 2 * time.Second
 	if d.Terminal {

@@ -37,7 +37,12 @@ func (s *Summary) String() string {
 func (d *demo) summarize() *Summary {
 	f := d.webhooks.figures()
 	s := &Summary{
-		Runs: f.runs, Lost: f.open, NotTriggered: len(d.notTriggered), BadLines: d.badLines, Receiver: d.receiver.Report(), runs: f,
+		Runs:         f.runs,
+		Lost:         f.open,
+		NotTriggered: len(d.notTriggered),
+		BadLines:     d.badLines,
+		Receiver:     d.receiver.Report(),
+		runs:         f,
 	}
 	for _, run := range f.ended {
 		switch {
@@ -73,7 +78,14 @@ func (d *demo) print(s *Summary, took time.Duration, noOps, webhooks usage) {
 	row("trigger to end", "p50 %s, p99 %s", percentile(durations, 50), percentile(durations, 99))
 	row("all in", "%s", took.Round(10*time.Millisecond))
 	r := s.Receiver
-	row("receiver", "%d accepted, %d again, %d mismatched, %d bad signatures", r.Accepted, r.Duplicates, r.Mismatched, r.BadSignatures)
+	row(
+		"receiver",
+		"%d accepted, %d again, %d mismatched, %d bad signatures",
+		r.Accepted,
+		r.Duplicates,
+		r.Mismatched,
+		r.BadSignatures,
+	)
 	row("failed on purpose", "%d with 5xx, %d with 429, %d answered too late", r.Unavailable, r.Throttled, r.Late)
 	_ = table.Flush()
 	if len(webhooks) > 0 && !d.Resume { // which repeats triggers and skips runs: an average would mislead
@@ -87,19 +99,50 @@ func (d *demo) printUsage(noOps, webhooks usage, took time.Duration) {
 	measured, ended := len(d.noOps.figures().ended), len(d.webhooks.figures().ended)
 	small, large := noOps.path(), webhooks.path()
 	line := func(name string, a, b dynamostore.Usage) {
-		fmt.Fprintf(d.Stdout, "%-24s %11s %9s %12s %9s\n", name,
-			each(a.WriteUnits, measured), each(float64(a.Requests), measured), each(b.WriteUnits, ended), each(float64(b.Requests), ended))
+		fmt.Fprintf(
+			d.Stdout,
+			"%-24s %11s %9s %12s %9s\n",
+			name,
+			each(a.WriteUnits, measured),
+			each(float64(a.Requests), measured),
+			each(b.WriteUnits, ended),
+			each(float64(b.Requests), ended),
+		)
 	}
-	fmt.Fprintf(d.Stdout, "\n%-24s %21s %22s\n", "", fmt.Sprintf("%d no-op runs", measured), fmt.Sprintf("%d webhooks", ended))
-	fmt.Fprintf(d.Stdout, "%-24s %11s %9s %12s %9s\n", "DynamoDB, for each run", "write units", "requests", "write units", "requests")
+	fmt.Fprintf(
+		d.Stdout,
+		"\n%-24s %21s %22s\n",
+		"",
+		fmt.Sprintf("%d no-op runs", measured),
+		fmt.Sprintf("%d webhooks", ended),
+	)
+	fmt.Fprintf(
+		d.Stdout,
+		"%-24s %11s %9s %12s %9s\n",
+		"DynamoDB, for each run",
+		"write units",
+		"requests",
+		"write units",
+		"requests",
+	)
 	for _, name := range operationNames(small, large) {
 		line(name, small[name], large[name])
 	}
 	line("together", total(small), total(large))
 	tick := plus(total(noOps[Tick]), total(webhooks[Tick]))
-	fmt.Fprintf(d.Stdout, "Beside that, the tick made %d requests in %s and wrote %g units.\n", tick.Requests, took.Round(time.Second), tick.WriteUnits)
+	fmt.Fprintf(
+		d.Stdout,
+		"Beside that, the tick made %d requests in %s and wrote %g units.\n",
+		tick.Requests,
+		took.Round(time.Second),
+		tick.WriteUnits,
+	)
 	if d.Engine.DeferEvery > 0 {
-		fmt.Fprintf(d.Stdout, "Every %dth webhook was triggered without a wakeup, which left it to the relay.\n", d.Engine.DeferEvery)
+		fmt.Fprintf(
+			d.Stdout,
+			"Every %dth webhook was triggered without a wakeup, which left it to the relay.\n",
+			d.Engine.DeferEvery,
+		)
 	}
 	fmt.Fprintln(d.Stdout)
 }

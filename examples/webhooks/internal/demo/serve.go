@@ -14,7 +14,10 @@ func serve(handler http.Handler) (url string, stop func(), err error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", nil, &runlane.Error{
-			Code: runlane.ErrConfigurationInvalid, Message: "receiver cannot listen on 127.0.0.1", Hint: "free a port", Cause: err,
+			Code:    runlane.ErrConfigurationInvalid,
+			Message: "receiver cannot listen on 127.0.0.1",
+			Hint:    "free a port",
+			Cause:   err,
 		}
 	}
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}

@@ -38,7 +38,11 @@ func newState(folder string, o *Options) (*state, error) {
 		}
 	}
 	s := &state{Seed: o.Seed, Input: o.Input}
-	s.Environment = runlane.Environment(fmt.Sprintf("demo-%s-%d", time.Now().UTC().Format("20060102T150405.000"), os.Getpid()))
+	s.Environment = runlane.Environment(fmt.Sprintf(
+		"demo-%s-%d",
+		time.Now().UTC().Format("20060102T150405.000"),
+		os.Getpid(),
+	))
 	if s.Input == "" {
 		return s, nil
 	}
@@ -77,6 +81,9 @@ func (s *state) write(folder string) error {
 
 func badState(message string, cause error) error {
 	return &runlane.Error{
-		Code: runlane.ErrConfigurationInvalid, Message: message, Hint: "start without -resume, or name another folder with -state", Cause: cause,
+		Code:    runlane.ErrConfigurationInvalid,
+		Message: message,
+		Hint:    "start without -resume, or name another folder with -state",
+		Cause:   cause,
 	}
 }
