@@ -130,7 +130,6 @@ var beforeTheStorage = map[string]struct {
 	code int
 	says string
 }{
-	"queues list":       {cli.ExitOK, "mail"},
 	"schedules next":    {cli.ExitNotFound, "no definition of schedule"},
 	"schedules resume":  {cli.ExitNotFound, "no definition of schedule"},
 	"schedules trigger": {cli.ExitNotFound, "no definition of schedule"},

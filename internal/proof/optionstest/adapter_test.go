@@ -82,7 +82,6 @@ func adapterRules() map[string]rule {
 			composing("none", func(o *awslane.Options) { o.Queues = nil }).as("queue"),
 			composing("a colon", func(o *awslane.Options) { o.Queues = map[runlane.QueueName]string{colon: someQueue} }).as("queue"),
 			composing("no URL", func(o *awslane.Options) { o.Queues = map[runlane.QueueName]string{"some": "some"} }).as("queue"),
-			composing("two of one URL", func(o *awslane.Options) { o.Queues["other"] = someQueue }),
 		),
 		"awslane.Options.Table": refuses(composing("none", func(o *awslane.Options) { o.Table = "" })),
 	}
