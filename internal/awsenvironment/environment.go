@@ -1,6 +1,7 @@
-// Package awsenvironment makes the configuration of AWS's clients from variables alone: keys, region, endpoints and retries, which is
-// what Lambda sets. Functions are built with it and without files, profiles, single sign-on and roles, whose code is a tenth of a
-// program and delays each cold start (docs/internals/decisions/0009). A test holds it equal to the SDK's own, config.LoadDefaultConfig.
+// Package awsenvironment makes the configuration of AWS's clients from variables alone: keys, region, endpoints and
+// retries, which is what Lambda sets. Functions are built with it and without files, profiles, single sign-on and
+// roles, whose code is a tenth of a program and delays each cold start (docs/internals/decisions/0009). A test holds it
+// equal to the SDK's own, config.LoadDefaultConfig.
 package awsenvironment
 
 import (
@@ -15,22 +16,34 @@ import (
 )
 
 // unread are variables that change what the SDK's own configuration makes, and that Config does not know.
-var unread = []string{"AWS_ACCOUNT_ID_ENDPOINT_MODE", "AWS_CA_BUNDLE", "AWS_DEFAULTS_MODE", "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "AWS_PROFILE"}
+var unread = []string{
+	"AWS_ACCOUNT_ID_ENDPOINT_MODE", "AWS_CA_BUNDLE", "AWS_DEFAULTS_MODE", "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS",
+	"AWS_PROFILE",
+}
 
 // Config reads the variables. One that would need more than they tell is an error that names it.
 func Config() (aws.Config, error) {
 	for _, name := range unread {
 		if os.Getenv(name) != "" {
-			return aws.Config{}, fmt.Errorf("%s is set, and programs built with the tag lambda.norpc do not read it: unset it or build without the tag", name)
+			return aws.Config{}, fmt.Errorf(
+				"%s is set, and programs built with the tag lambda.norpc do not read it: unset it or build without "+
+					"the tag",
+				name,
+			)
 		}
 	}
 	keys := aws.Credentials{
-		AccessKeyID: firstSet("AWS_ACCESS_KEY_ID", "AWS_ACCESS_KEY"), SecretAccessKey: firstSet("AWS_SECRET_ACCESS_KEY", "AWS_SECRET_KEY"),
-		SessionToken: os.Getenv("AWS_SESSION_TOKEN"), AccountID: os.Getenv("AWS_ACCOUNT_ID"), Source: "EnvConfigCredentials",
+		AccessKeyID:     firstSet("AWS_ACCESS_KEY_ID", "AWS_ACCESS_KEY"),
+		SecretAccessKey: firstSet("AWS_SECRET_ACCESS_KEY", "AWS_SECRET_KEY"),
+		SessionToken:    os.Getenv("AWS_SESSION_TOKEN"),
+		AccountID:       os.Getenv("AWS_ACCOUNT_ID"),
+		Source:          "EnvConfigCredentials",
 	}
 	if !keys.HasKeys() {
 		return aws.Config{}, errors.New(
-			"AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are not set, and programs built with the tag lambda.norpc take credentials from nowhere else")
+			"AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are not set, and programs built with the tag lambda.norpc " +
+				"take credentials from nowhere else",
+		)
 	}
 	cfg := aws.Config{
 		AppID: os.Getenv("AWS_SDK_UA_APP_ID"), ConfigSources: []any{endpointVariables{}},
@@ -85,7 +98,9 @@ func (endpointVariables) GetUseFIPSEndpoint(context.Context) (state aws.FIPSEndp
 }
 
 // GetUseDualStackEndpoint reads AWS_USE_DUALSTACK_ENDPOINT.
-func (endpointVariables) GetUseDualStackEndpoint(context.Context) (state aws.DualStackEndpointState, found bool, err error) {
+func (endpointVariables) GetUseDualStackEndpoint(
+	context.Context,
+) (state aws.DualStackEndpointState, found bool, err error) {
 	yes, found, err := flagVariable("AWS_USE_DUALSTACK_ENDPOINT")
 	if yes {
 		return aws.DualStackEndpointStateEnabled, found, err

@@ -1,5 +1,5 @@
-// Package awstest gives tests the local AWS that make test starts. Tests that need it are left out by -short and by nothing
-// else: without an endpoint they fail, so that a missing local AWS never looks like success.
+// Package awstest gives tests the local AWS that make test starts. Tests that need it are left out by -short and by
+// nothing else: without an endpoint they fail, so that a missing local AWS never looks like success.
 package awstest
 
 import (
@@ -23,8 +23,8 @@ import (
 	"github.com/runlane/runlane-go/internal/proof/protection"
 )
 
-// directDynamoDB is the variable in which local-up names DynamoDB Local itself, behind LocalStack: faster, and with an empty
-// name space for every access key.
+// directDynamoDB is the variable in which local-up names DynamoDB Local itself, behind LocalStack: faster, and with an
+// empty name space for every access key.
 const directDynamoDB = "RUNLANE_LOCAL_DYNAMODB"
 
 // Config is the standard configuration for local AWS. Skips under -short; fails without an endpoint.
@@ -44,14 +44,19 @@ func named(service string) bool {
 	return os.Getenv("AWS_ENDPOINT_URL") != "" || os.Getenv("AWS_ENDPOINT_URL_"+service) != ""
 }
 
-// configOf is Config for a client of one service, whose endpoint has to be named: nothing is ever sent to AWS itself by default.
+// configOf is Config for a client of one service, whose endpoint has to be named: nothing is ever sent to AWS itself by
+// default.
 func configOf(t testing.TB, service string) aws.Config {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("needs local AWS")
 	}
 	if !named(service) {
-		t.Fatalf("no endpoint: set AWS_ENDPOINT_URL or AWS_ENDPOINT_URL_%s, or run make test, or make local-up and load .local/env", service)
+		t.Fatalf(
+			"no endpoint: set AWS_ENDPOINT_URL or AWS_ENDPOINT_URL_%s, or run make test, or make local-up and load "+
+				".local/env",
+			service,
+		)
 	}
 	return configuration(t)
 }
@@ -88,8 +93,8 @@ func DynamoDB(t testing.TB) *dynamodb.Client {
 	}, protection.Without(protection.Off()))
 }
 
-// Front is a client of DynamoDB behind a front, which answers as DynamoDB does where emulators are kinder. The log has its seed, and
-// what it did.
+// Front is a client of DynamoDB behind a front, which answers as DynamoDB does where emulators are kinder. The log has
+// its seed, and what it did.
 func Front(t testing.TB, options *front.Options) (*front.Front, *dynamodb.Client) {
 	t.Helper()
 	direct := DynamoDB(t)
@@ -118,8 +123,8 @@ func Front(t testing.TB, options *front.Options) (*front.Front, *dynamodb.Client
 // nameSpace is an access key of this process's own: DynamoDB Local keeps a data base, and a lock, for each.
 var nameSpace = sync.OnceValue(func() string { return "AKIA" + rand.Text()[:16] })
 
-// RequestTimeout is how long a storage under test waits for a request: an emulator on a busy machine takes longer at times than DynamoDB,
-// and tests are not about that.
+// RequestTimeout is how long a storage under test waits for a request: an emulator on a busy machine takes longer at
+// times than DynamoDB, and tests are not about that.
 const RequestTimeout = time.Minute
 
 // LocalStackDynamoDB is a client of DynamoDB behind LocalStack, where streams and functions see its tables.
@@ -143,8 +148,8 @@ func SQS(t testing.TB) *sqs.Client {
 	return sqs.NewFromConfig(configOf(t, "SQS"))
 }
 
-// Table makes a table of the layout, without its stream, for the test and deletes it afterwards. DynamoDB Local looks through what
-// every stream has kept on each request: a long test run takes a third of the time without.
+// Table makes a table of the layout, without its stream, for the test and deletes it afterwards. DynamoDB Local looks
+// through what every stream has kept on each request: a long test run takes a third of the time without.
 func Table(t testing.TB, client *dynamodb.Client) string {
 	t.Helper()
 	input := infra.TableInput(Name(t))
@@ -153,7 +158,9 @@ func Table(t testing.TB, client *dynamodb.Client) string {
 		t.Fatalf("create table: %v", err)
 	}
 	table := &dynamodb.DescribeTableInput{TableName: input.TableName}
-	waiter := dynamodb.NewTableExistsWaiter(client, func(o *dynamodb.TableExistsWaiterOptions) { o.MinDelay = 250 * time.Millisecond })
+	waiter := dynamodb.NewTableExistsWaiter(client, func(o *dynamodb.TableExistsWaiterOptions) {
+		o.MinDelay = 250 * time.Millisecond
+	})
 	if err := waiter.Wait(context.Background(), table, time.Minute); err != nil {
 		t.Fatalf("wait for table: %v", err)
 	}
@@ -181,7 +188,8 @@ func deleteAfter(t testing.TB, client *dynamodb.Client, table string) {
 	})
 }
 
-// Queue makes a work queue with its dead-letter queue for the test and deletes both afterwards. A FIFO queue where fifo is set.
+// Queue makes a work queue with its dead-letter queue for the test and deletes both afterwards. A FIFO queue where fifo
+// is set.
 func Queue(t testing.TB, client *sqs.Client, fifo bool) infra.Queue {
 	t.Helper()
 	name := Name(t)
@@ -205,8 +213,8 @@ func deleteQueueAfter(t testing.TB, client *sqs.Client, queue infra.Queue) {
 	})
 }
 
-// LenientQueue is the work queue of [Queue] on any emulator: what it does not keep of the definition is not looked at, and there is no
-// dead-letter queue. A suite behind it shows what is missing where it matters.
+// LenientQueue is the work queue of [Queue] on any emulator: what it does not keep of the definition is not looked at,
+// and there is no dead-letter queue. A suite behind it shows what is missing where it matters.
 func LenientQueue(t testing.TB, client *sqs.Client, fifo bool) (url string) {
 	t.Helper()
 	name := Name(t)
@@ -214,7 +222,8 @@ func LenientQueue(t testing.TB, client *sqs.Client, fifo bool) (url string) {
 		name += ".fifo"
 	}
 	created, err := client.CreateQueue(context.Background(), &sqs.CreateQueueInput{
-		QueueName: aws.String(name), Attributes: infra.DeadLetterAttributes(name), // those of a work queue, without redrive
+		// those of a work queue, without redrive
+		QueueName: aws.String(name), Attributes: infra.DeadLetterAttributes(name),
 	})
 	if err != nil {
 		t.Fatalf("create queue: %v", err)

@@ -26,7 +26,8 @@ const (
 	Silent Fault = "silent"
 	// Expired: the session of the credentials is over.
 	Expired Fault = "expired"
-	// Unknown: no user has such credentials. The refusal quotes what was signed, the session's token included, as some services do.
+	// Unknown: no user has such credentials. The refusal quotes what was signed, the session's token included, as some
+	// services do.
 	Unknown Fault = "unknown"
 	// Denied: the table can be looked at, nothing else may be done with it. Queues are open.
 	Denied Fault = "denied"
@@ -34,7 +35,8 @@ const (
 	DeniedQueues Fault = "denied-queues"
 )
 
-// Faulty is the address of an endpoint that answers requests to DynamoDB and SQS as AWS does with the fault. It needs no local AWS.
+// Faulty is the address of an endpoint that answers requests to DynamoDB and SQS as AWS does with the fault. It needs
+// no local AWS.
 func Faulty(t testing.TB, fault Fault) (url string) {
 	t.Helper()
 	if fault == Down {
@@ -82,28 +84,43 @@ func (f Fault) answer(service, action, body string, r *http.Request) (status int
 	case service == "": // a client wants to know the time
 		return http.StatusOK, map[string]any{}
 	case f == Expired && dynamo:
-		return refusal("com.amazon.coral.service#ExpiredTokenException", "The security token included in the request is expired")
+		return refusal(
+			"com.amazon.coral.service#ExpiredTokenException",
+			"The security token included in the request is expired",
+		)
 	case f == Expired:
 		return refusal("com.amazon.coral.service#ExpiredToken", "The security token included in the request is expired")
 	case f == Unknown:
-		return refusal("com.amazon.coral.service#InvalidSignatureException", "The request signature we calculated does not match. "+
-			"The Canonical String for this request should have been 'POST / x-amz-security-token:"+r.Header.Get("X-Amz-Security-Token")+" '")
+		return refusal(
+			"com.amazon.coral.service#InvalidSignatureException",
+			"The request signature we calculated does not match. The Canonical String for this request should have "+
+				"been 'POST / x-amz-security-token:"+
+				r.Header.Get("X-Amz-Security-Token")+" '",
+		)
 	case action == "DescribeTable":
 		return http.StatusOK, map[string]any{"Table": layout()}
 	case action == "GetQueueAttributes" && f == Denied:
 		return http.StatusOK, map[string]any{"Attributes": map[string]string{
-			"QueueArn": "arn:aws:sqs:eu-west-1:123456789012:mail", "ApproximateNumberOfMessages": "0", "ApproximateNumberOfMessagesNotVisible": "0",
+			"QueueArn":                              "arn:aws:sqs:eu-west-1:123456789012:mail",
+			"ApproximateNumberOfMessages":           "0",
+			"ApproximateNumberOfMessagesNotVisible": "0",
 		}}
 	case action == "GetItem" && strings.Contains(body, `:config"`):
 		return http.StatusOK, map[string]any{}
 	case f == DeniedQueues && dynamo:
 		return http.StatusOK, map[string]any{"Items": []string{}, "Count": 0}
 	case dynamo:
-		return refusal("com.amazon.coral.service#AccessDeniedException", "User: arn:aws:iam::123456789012:user/ada is not authorized to perform: "+
-			"dynamodb:"+action+" on resource: arn:aws:dynamodb:eu-west-1:123456789012:table/runs")
+		return refusal(
+			"com.amazon.coral.service#AccessDeniedException",
+			"User: arn:aws:iam::123456789012:user/ada is not authorized to perform: "+
+				"dynamodb:"+action+" on resource: arn:aws:dynamodb:eu-west-1:123456789012:table/runs",
+		)
 	default:
-		return refusal("com.amazonaws.sqs#AccessDenied", "User: arn:aws:iam::123456789012:user/ada is not authorized to perform: "+
-			"sqs:"+strings.ToLower(action)+" on resource: arn:aws:sqs:eu-west-1:123456789012:mail")
+		return refusal(
+			"com.amazonaws.sqs#AccessDenied",
+			"User: arn:aws:iam::123456789012:user/ada is not authorized to perform: "+
+				"sqs:"+strings.ToLower(action)+" on resource: arn:aws:sqs:eu-west-1:123456789012:mail",
+		)
 	}
 }
 
@@ -115,14 +132,24 @@ func refusal(kind, message string) (status int, answer map[string]any) {
 func layout() map[string]any {
 	keys := func(schema []types.KeySchemaElement) (all []map[string]string) {
 		for _, key := range schema {
-			all = append(all, map[string]string{"AttributeName": aws.ToString(key.AttributeName), "KeyType": string(key.KeyType)})
+			all = append(all, map[string]string{
+				"AttributeName": aws.ToString(key.AttributeName),
+				"KeyType":       string(key.KeyType),
+			})
 		}
 		return all
 	}
 	table := infra.TableInput("runs")
 	var indexes []map[string]any
 	for _, index := range table.GlobalSecondaryIndexes {
-		indexes = append(indexes, map[string]any{"IndexName": aws.ToString(index.IndexName), "KeySchema": keys(index.KeySchema)})
+		indexes = append(indexes, map[string]any{
+			"IndexName": aws.ToString(index.IndexName),
+			"KeySchema": keys(index.KeySchema),
+		})
 	}
-	return map[string]any{"TableStatus": "ACTIVE", "KeySchema": keys(table.KeySchema), "GlobalSecondaryIndexes": indexes}
+	return map[string]any{
+		"TableStatus":            "ACTIVE",
+		"KeySchema":              keys(table.KeySchema),
+		"GlobalSecondaryIndexes": indexes,
+	}
 }

@@ -14,9 +14,9 @@ import (
 	"github.com/runlane/runlane-go/internal/proof/protection"
 )
 
-// SameBytes stands below the SDK and compares what is sent under one request token: DynamoDB knows a transaction again by its token only
-// if its parameters are the same, and answers IdempotentParameterMismatchException otherwise, where emulators look at the token alone.
-// Every client of this package has one.
+// SameBytes stands below the SDK and compares what is sent under one request token: DynamoDB knows a transaction again
+// by its token only if its parameters are the same, and answers IdempotentParameterMismatchException otherwise, where
+// emulators look at the token alone. Every client of this package has one.
 type SameBytes struct {
 	below dynamodb.HTTPClient
 

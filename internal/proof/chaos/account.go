@@ -44,8 +44,10 @@ type Account struct {
 
 // NewAccount judges the endings of runs by what was recorded of their effects:
 //
-//   - a run that is gone, or waits for nothing that has a name, is lost, and so is one that succeeded without its effect,
-//   - a run fails only with lease_expired, after exactly as many abandoned attempts as runs are allowed; poison never succeeds,
+//   - a run that is gone, or waits for nothing that has a name, is lost, and so is one that succeeded without its
+//     effect,
+//   - a run fails only with lease_expired, after exactly as many abandoned attempts as runs are allowed; poison never
+//     succeeds,
 //   - an attempt has at most one effect, and effects only come from attempts that history knows of,
 //   - with faults off, nothing is left to wait for but a time that is far away.
 func NewAccount(endings []Ending, effects []lambdatest.Entry) *Account {

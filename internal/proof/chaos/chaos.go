@@ -1,7 +1,7 @@
-// Package chaos breaks what is below the functions, everything at once, while runs are triggered, and accounts for every run
-// afterwards. The functions are the processes that would be deployed; between them and DynamoDB Local, which has its data on disk and
-// is killed and started again, stands a [Proxy] that refuses requests and loses answers. What happens when is a [Plan], made from a
-// seed.
+// Package chaos breaks what is below the functions, everything at once, while runs are triggered, and accounts for
+// every run afterwards. The functions are the processes that would be deployed; between them and DynamoDB Local, which
+// has its data on disk and is killed and started again, stands a [Proxy] that refuses requests and loses answers. What
+// happens when is a [Plan], made from a seed.
 package chaos
 
 import (
@@ -10,14 +10,16 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// The environment variables of testdata/program, beside those of every function and the ledger and clock of package lambdatest.
+// The environment variables of testdata/program, beside those of every function and the ledger and clock of package
+// lambdatest.
 const (
-	// ForwardVariable puts the clock of the whole machine forward, by a duration: that of the process, as a program's own clock does,
-	// and that of the service that tells it its deadline.
+	// ForwardVariable puts the clock of the whole machine forward, by a duration: that of the process, as a program's
+	// own clock does, and that of the service that tells it its deadline.
 	ForwardVariable = "FORWARD"
 )
 
-// What the tasks allow an attempt, and how they are retried: only a task that never lets its worker end runs out of attempts.
+// What the tasks allow an attempt, and how they are retried: only a task that never lets its worker end runs out of
+// attempts.
 const (
 	attemptTime = 2 * time.Second
 	maxAttempts = 100

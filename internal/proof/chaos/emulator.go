@@ -44,10 +44,14 @@ func (e *Emulator) Start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer log.Close()                                                                          // the process has its own
-	command := exec.Command(e.Java, "-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", //nolint:gosec,noctx // it ends with Kill
-		"-Djava.library.path="+filepath.Join(e.Folder, "DynamoDBLocal_lib"), "-jar", filepath.Join(e.Folder, "DynamoDBLocal.jar"),
-		"-port", strconv.Itoa(port), "-dbPath", e.Data, "-disableTelemetry")
+	// the process has its own
+	defer log.Close()
+	command := exec.Command(
+		e.Java, "-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", //nolint:gosec,noctx // it ends with Kill
+		"-Djava.library.path="+filepath.Join(e.Folder, "DynamoDBLocal_lib"), "-jar",
+		filepath.Join(e.Folder, "DynamoDBLocal.jar"),
+		"-port", strconv.Itoa(port), "-dbPath", e.Data, "-disableTelemetry",
+	)
 	command.Stdout, command.Stderr = log, log
 	if err := command.Start(); err != nil {
 		return err
@@ -67,8 +71,8 @@ func (e *Emulator) Start(ctx context.Context) error {
 	return nil
 }
 
-// Crash ends it in the middle of its work. DynamoDB Local commits what it writes shortly after it has answered, which DynamoDB does
-// not; so for a moment before its end it works on, and no client gets an answer.
+// Crash ends it in the middle of its work. DynamoDB Local commits what it writes shortly after it has answered, which
+// DynamoDB does not; so for a moment before its end it works on, and no client gets an answer.
 func (e *Emulator) Crash(ctx context.Context) {
 	e.backend.Dies()
 	timer := time.NewTimer(commitTime)

@@ -6,7 +6,8 @@ import (
 	"sync"
 )
 
-// Faults decides about what has a rate, and counts what happened. Nothing strikes before On or after Off. Safe for concurrent use.
+// Faults decides about what has a rate, and counts what happened. Nothing strikes before On or after Off. Safe for
+// concurrent use.
 type Faults struct {
 	mu       sync.Mutex
 	on       bool

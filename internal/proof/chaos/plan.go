@@ -51,7 +51,8 @@ func Kinds() []Kind {
 
 // The rates, as parts of 1.
 const (
-	// RefusedRate is how many requests of the functions are refused: writes half by a conflict and half by a throttle, reads by a throttle.
+	// RefusedRate is how many requests of the functions are refused: writes half by a conflict and half by a throttle,
+	// reads by a throttle.
 	RefusedRate = 0.20
 	// LostRate is how many answers get lost.
 	LostRate = 0.05
@@ -94,14 +95,22 @@ type rule struct {
 	longest  time.Duration
 }
 
-// NewPlan draws a plan. Each kind with a time is in it at least once. Queues are emptied in the first half only, and messages that
-// no program can read come in the second: one that gets lost proves nothing.
+// NewPlan draws a plan. Each kind with a time is in it at least once. Queues are emptied in the first half only, and
+// messages that no program can read come in the second: one that gets lost proves nothing.
 func NewPlan(seed uint64, duration time.Duration) *Plan {
 	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // repeatable
 	outage := outageOf(duration)
 	p := &Plan{Seed: seed, Duration: duration}
 	for _, r := range []rule{
-		{kind: EmulatorKilled, every: 2 * time.Minute, least: 2, from: 0.15, to: 0.85, shortest: 200 * time.Millisecond, longest: 1500 * time.Millisecond},
+		{
+			kind:     EmulatorKilled,
+			every:    2 * time.Minute,
+			least:    2,
+			from:     0.15,
+			to:       0.85,
+			shortest: 200 * time.Millisecond,
+			longest:  1500 * time.Millisecond,
+		},
 		{kind: FunctionKilled, every: 6 * time.Second, least: 6, from: 0.05, to: 0.95},
 		{kind: KilledAtDeadline, every: 45 * time.Second, least: 2, from: 0.10, to: 0.70},
 		{kind: QueueEmptied, every: 6 * time.Minute, least: 1, from: 0.25, to: 0.50},
@@ -127,8 +136,14 @@ func NewPlan(seed uint64, duration time.Duration) *Plan {
 // String is the plan, a line a step.
 func (p *Plan) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "chaos plan: seed=%d duration=%s scale=1:%.4g (the outage of the tick is %s of 5m)\n", p.Seed, p.Duration,
-		float64(longDuration)/float64(p.Duration), outageOf(p.Duration))
+	fmt.Fprintf(
+		&b,
+		"chaos plan: seed=%d duration=%s scale=1:%.4g (the outage of the tick is %s of 5m)\n",
+		p.Seed,
+		p.Duration,
+		float64(longDuration)/float64(p.Duration),
+		outageOf(p.Duration),
+	)
 	fmt.Fprintf(&b, "  all the time  refused %.0f %%, lost responses %.0f %%, duplicates %.0f %%, clocks ± %s\n",
 		RefusedRate*100, LostRate*100, DuplicateRate*100, Skew)
 	for _, s := range p.Steps {

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// Proxy stands before DynamoDB Local, so that it can be somewhere else after each start, and in front of programs whose requests go
-// wrong. While there is no listener behind it, connections break. End it with Close.
+// Proxy stands before DynamoDB Local, so that it can be somewhere else after each start, and in front of programs whose
+// requests go wrong. While there is no listener behind it, connections break. End it with Close.
 type Proxy struct {
 	faults *Faults // nil: requests go through as they are
 	behind *Backend
@@ -131,7 +131,8 @@ const (
 // writes are the operations that can meet a transaction.
 var writes = []string{transactor, "UpdateItem", "PutItem", "DeleteItem"}
 
-// refuse answers in place of DynamoDB, or not. Streams are left alone: the mapping reads them, which is none of the functions.
+// refuse answers in place of DynamoDB, or not. Streams are left alone: the mapping reads them, which is none of the
+// functions.
 func (p *Proxy) refuse(w http.ResponseWriter, r *http.Request, body []byte) bool {
 	service, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
 	if !strings.HasPrefix(service, "DynamoDB_") {
@@ -159,7 +160,10 @@ func (p *Proxy) refuse(w http.ResponseWriter, r *http.Request, body []byte) bool
 // conflict is what meeting another transaction looks like: in a transaction, one member did.
 func (p *Proxy) conflict(w http.ResponseWriter, operation string, body []byte) {
 	if operation != transactor {
-		answerError(w, map[string]any{"__type": dynamoDB + "TransactionConflictException", "message": "chaos: a transaction is under way"})
+		answerError(w, map[string]any{
+			"__type":  dynamoDB + "TransactionConflictException",
+			"message": "chaos: a transaction is under way",
+		})
 		return
 	}
 	var in struct{ TransactItems []json.RawMessage }
@@ -169,10 +173,15 @@ func (p *Proxy) conflict(w http.ResponseWriter, operation string, body []byte) {
 		reasons[i] = map[string]string{"Code": "None"}
 	}
 	if len(reasons) > 0 {
-		reasons[p.faults.Pick(len(reasons))] = map[string]string{"Code": "TransactionConflict", "Message": "chaos: a transaction is under way"}
+		reasons[p.faults.Pick(len(reasons))] = map[string]string{
+			"Code":    "TransactionConflict",
+			"Message": "chaos: a transaction is under way",
+		}
 	}
 	answerError(w, map[string]any{
-		"__type": dynamoDB + "TransactionCanceledException", "Message": "Transaction cancelled", "CancellationReasons": reasons,
+		"__type":              dynamoDB + "TransactionCanceledException",
+		"Message":             "Transaction cancelled",
+		"CancellationReasons": reasons,
 	})
 }
 

@@ -1,13 +1,14 @@
-// Command conformance runs the conformance suites and prints a line for each storage and transport: how many cases there were, how
-// many failed, how many were skipped.
+// Command conformance runs the conformance suites and prints a line for each storage and transport: how many cases
+// there were, how many failed, how many were skipped.
 //
-//	go run ./internal/proof/conformance             memlane, DynamoDB Local (-race), LocalStack, DynamoDB Local behind a front that answers as
-//	                                          AWS does, and with faults; scenarios with faults
+//	go run ./internal/proof/conformance             memlane, DynamoDB Local (-race), LocalStack, DynamoDB Local
+//	                                                behind a front that answers as AWS does, and with faults;
+//	                                                scenarios with faults
 //	go run ./internal/proof/conformance -only NAME  the line of that name
 //	go run ./internal/proof/conformance -endpoint   the endpoints that the AWS variables name
 //
-// It starts nothing: scripts/conformance.sh does. What a storage does not promise has no cases, see package lanetest; a case that
-// is skipped is a fault, and so is a suite without cases.
+// It starts nothing: scripts/conformance.sh does. What a storage does not promise has no cases, see package lanetest; a
+// case that is skipped is a fault, and so is a suite without cases.
 package main
 
 import (
@@ -40,7 +41,13 @@ var (
 	local = []suite{
 		{name: "memlane", folder: "./memlane", pattern: "^Test(Storage|Transport|Lane)_Conformance$", race: true},
 		{name: "DynamoDB Local", folder: "./dynamostore", pattern: "^TestConformance$", race: true},
-		{name: "DynamoDB Local, front", folder: "./dynamostore", pattern: "^Test(Conformance|Scenarios)_Front$", parallel: 32}, // they wait for indexes
+		// they wait for indexes
+		{
+			name:     "DynamoDB Local, front",
+			folder:   "./dynamostore",
+			pattern:  "^Test(Conformance|Scenarios)_Front$",
+			parallel: 32,
+		},
 		{name: "LocalStack, DynamoDB", folder: "./dynamostore", pattern: "^TestConformance_Endpoint$"},
 		{name: "LocalStack, SQS", folder: "./sqstransport", pattern: "^TestLocal_Conformance_(Standard|FIFO)$"},
 		{name: "DynamoDB Local, faults", folder: "./dynamostore", pattern: "^TestConformance_Under(More)?Faults$"},
@@ -48,8 +55,18 @@ var (
 		{name: "scenarios, faults", folder: "./dynamostore", pattern: "^TestScenarios_Under(More)?Faults$"},
 	}
 	endpoints = []suite{
-		{name: "DynamoDB", folder: "./dynamostore", pattern: "^TestConformance_Endpoint$", endpoint: "AWS_ENDPOINT_URL_DYNAMODB"},
-		{name: "SQS", folder: "./sqstransport", pattern: "^TestLocal_Conformance_(Standard|FIFO)$", endpoint: "AWS_ENDPOINT_URL_SQS"},
+		{
+			name:     "DynamoDB",
+			folder:   "./dynamostore",
+			pattern:  "^TestConformance_Endpoint$",
+			endpoint: "AWS_ENDPOINT_URL_DYNAMODB",
+		},
+		{
+			name:     "SQS",
+			folder:   "./sqstransport",
+			pattern:  "^TestLocal_Conformance_(Standard|FIFO)$",
+			endpoint: "AWS_ENDPOINT_URL_SQS",
+		},
 	}
 )
 
@@ -113,7 +130,9 @@ func runAll(ctx context.Context, out io.Writer, suites []suite) error {
 func (s suite) run(ctx context.Context) (io.Reader, error) {
 	// What waits for an emulator, or for a pause between two tries, needs no processor.
 	atOnce := strconv.Itoa(cmp.Or(s.parallel, 8))
-	arguments := []string{"test", "-json", "-tags", "conformance", "-count=1", "-parallel", atOnce, "-timeout", "60m", "-run", s.pattern}
+	arguments := []string{
+		"test", "-json", "-tags", "conformance", "-count=1", "-parallel", atOnce, "-timeout", "60m", "-run", s.pattern,
+	}
 	if s.race && raceWorks(ctx) {
 		arguments = append(arguments, "-race")
 	}

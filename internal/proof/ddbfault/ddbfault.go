@@ -1,6 +1,7 @@
-// Package ddbfault puts faults between a dynamostore.Store and its DynamoDB client: transactions that meet others, throttles,
-// answers that get lost, or do not come in time, after the request was carried out, requests that never arrive, indexes that are behind. Emulators show
-// none of them. What a [Client] decides depends on its seed, the operation and the number of the call, not on the clock.
+// Package ddbfault puts faults between a dynamostore.Store and its DynamoDB client: transactions that meet others,
+// throttles, answers that get lost, or do not come in time, after the request was carried out, requests that never
+// arrive, indexes that are behind. Emulators show none of them. What a [Client] decides depends on its seed, the
+// operation and the number of the call, not on the clock.
 package ddbfault
 
 import (
@@ -35,11 +36,11 @@ const (
 	Outage Kind = "outage"
 	// LostAnswer is when a write is carried out, and the caller hears nothing.
 	LostAnswer Kind = "lost answer"
-	// Timeout is when a write is carried out, and its answer does not come within the request's time. The context of the caller goes
-	// on living.
+	// Timeout is when a write is carried out, and its answer does not come within the request's time. The context of
+	// the caller goes on living.
 	Timeout Kind = "timeout after commit"
-	// StaleIndex is when a query on an index shows what was written last as it was before: new entries are missing, and old ones
-	// are there.
+	// StaleIndex is when a query on an index shows what was written last as it was before: new entries are missing, and
+	// old ones are there.
 	StaleIndex Kind = "stale index"
 )
 
@@ -49,12 +50,12 @@ var (
 	errLate = fmt.Errorf("ddbfault: no answer: %w", context.DeadlineExceeded)
 )
 
-// burst is how many faults one request meets at most, however often it is sent: a suite that passes does not do so by luck, nor
-// does one fail by bad luck.
+// burst is how many faults one request meets at most, however often it is sent: a suite that passes does not do so by
+// luck, nor does one fail by bad luck.
 const burst = 3
 
-// Plan says how often what happens, as parts of 1. Of one call, only the first kind that applies happens, in the order of the
-// constants.
+// Plan says how often what happens, as parts of 1. Of one call, only the first kind that applies happens, in the order
+// of the constants.
 type Plan struct {
 	// Seed makes a plan repeatable; 0 chooses one. Tests of different names get different faults from the same seed.
 	Seed uint64
@@ -93,7 +94,15 @@ func New(t testing.TB, client dynamostore.API, plan Plan) *Client {
 			t.Logf("ddbfault seed %d", plan.Seed)
 		}
 	})
-	return &Client{API: client, plan: plan, test: t.Name(), calls: map[string]int{}, happened: map[Kind]int{}, met: map[any]int{}, late: map[itemKey]*lateItem{}}
+	return &Client{
+		API:      client,
+		plan:     plan,
+		test:     t.Name(),
+		calls:    map[string]int{},
+		happened: map[Kind]int{},
+		met:      map[any]int{},
+		late:     map[itemKey]*lateItem{},
+	}
 }
 
 // Happened counts the faults of a kind so far.
@@ -103,13 +112,14 @@ func (c *Client) Happened(kind Kind) int {
 	return c.happened[kind]
 }
 
-// strikes decides about the next call of an operation, and returns a number that belongs to that decision. request is what is
-// sent: the same pointer when it is sent again.
+// strikes decides about the next call of an operation, and returns a number that belongs to that decision. request is
+// what is sent: the same pointer when it is sent again.
 func (c *Client) strikes(kind Kind, operation string, request any) (bool, uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	rate := c.plan.Rates[kind]
-	if rate == 0 || c.met[request] == burst || c.plan.Operations != nil && !slices.Contains(c.plan.Operations, operation) {
+	if rate == 0 || c.met[request] == burst ||
+		c.plan.Operations != nil && !slices.Contains(c.plan.Operations, operation) {
 		return false, 0
 	}
 	name := string(kind) + " " + operation
@@ -156,11 +166,15 @@ func write[T any](
 	}
 }
 
-// conflict is what meeting another transaction looks like; members is 0 for a plain write. Without the protection it looks like a
-// fault that is not repeated.
+// conflict is what meeting another transaction looks like; members is 0 for a plain write. Without the protection it
+// looks like a fault that is not repeated.
 func conflict(members int, n uint64) error {
 	if protection.Off() == protection.ConflictRetry {
-		return &smithy.GenericAPIError{Code: "ValidationException", Fault: smithy.FaultClient, Message: "ddbfault: a conflict, taken for a final answer"}
+		return &smithy.GenericAPIError{
+			Code:    "ValidationException",
+			Fault:   smithy.FaultClient,
+			Message: "ddbfault: a conflict, taken for a final answer",
+		}
 	}
 	if members == 0 {
 		return &types.TransactionConflictException{Message: aws.String("ddbfault")}
@@ -189,23 +203,54 @@ func (c *Client) TransactWriteItems(
 			table, keys = w.Delete.TableName, append(keys, keyOf(w.Delete.Key))
 		}
 	}
-	return write(ctx, c, "TransactWriteItems", in, len(in.TransactItems), table, keys, func(ctx context.Context) (*dynamodb.TransactWriteItemsOutput, error) {
-		return c.API.TransactWriteItems(ctx, in, o...)
-	})
+	return write(
+		ctx,
+		c,
+		"TransactWriteItems",
+		in,
+		len(in.TransactItems),
+		table,
+		keys,
+		func(ctx context.Context) (*dynamodb.TransactWriteItemsOutput, error) {
+			return c.API.TransactWriteItems(ctx, in, o...)
+		},
+	)
 }
 
 // UpdateItem implements dynamostore.API.
-func (c *Client) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, o ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+func (c *Client) UpdateItem(
+	ctx context.Context, in *dynamodb.UpdateItemInput, o ...func(*dynamodb.Options),
+) (*dynamodb.UpdateItemOutput, error) {
 	keys := []itemKey{keyOf(in.Key)}
-	return write(ctx, c, "UpdateItem", in, 0, in.TableName, keys, func(ctx context.Context) (*dynamodb.UpdateItemOutput, error) {
-		return c.API.UpdateItem(ctx, in, o...)
-	})
+	return write(
+		ctx,
+		c,
+		"UpdateItem",
+		in,
+		0,
+		in.TableName,
+		keys,
+		func(ctx context.Context) (*dynamodb.UpdateItemOutput, error) {
+			return c.API.UpdateItem(ctx, in, o...)
+		},
+	)
 }
 
 // DeleteItem implements dynamostore.API.
-func (c *Client) DeleteItem(ctx context.Context, in *dynamodb.DeleteItemInput, o ...func(*dynamodb.Options)) (*dynamodb.DeleteItemOutput, error) {
+func (c *Client) DeleteItem(
+	ctx context.Context, in *dynamodb.DeleteItemInput, o ...func(*dynamodb.Options),
+) (*dynamodb.DeleteItemOutput, error) {
 	keys := []itemKey{keyOf(in.Key)}
-	return write(ctx, c, "DeleteItem", in, 0, in.TableName, keys, func(ctx context.Context) (*dynamodb.DeleteItemOutput, error) {
-		return c.API.DeleteItem(ctx, in, o...)
-	})
+	return write(
+		ctx,
+		c,
+		"DeleteItem",
+		in,
+		0,
+		in.TableName,
+		keys,
+		func(ctx context.Context) (*dynamodb.DeleteItemOutput, error) {
+			return c.API.DeleteItem(ctx, in, o...)
+		},
+	)
 }

@@ -51,9 +51,13 @@ func (c *Client) writing(ctx context.Context, table *string, request any, keys [
 		if again {
 			continue // it may have been carried out already
 		}
-		out, err := c.API.GetItem(ctx, &dynamodb.GetItemInput{TableName: table, ConsistentRead: aws.Bool(true), Key: row{
-			"pk": &types.AttributeValueMemberS{Value: key.pk}, "sk": &types.AttributeValueMemberS{Value: key.sk},
-		}})
+		out, err := c.API.GetItem(ctx, &dynamodb.GetItemInput{
+			TableName:      table,
+			ConsistentRead: aws.Bool(true),
+			Key: row{
+				"pk": &types.AttributeValueMemberS{Value: key.pk}, "sk": &types.AttributeValueMemberS{Value: key.sk},
+			},
+		})
 		if err != nil {
 			continue // the write fares no better
 		}
@@ -63,9 +67,11 @@ func (c *Client) writing(ctx context.Context, table *string, request any, keys [
 	}
 }
 
-// Query implements dynamostore.API. A stale index shows what was written lately as it was before: it hides new entries and keeps old
-// ones, until it has done so twice for an item. Tables are read as they are.
-func (c *Client) Query(ctx context.Context, in *dynamodb.QueryInput, o ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
+// Query implements dynamostore.API. A stale index shows what was written lately as it was before: it hides new entries
+// and keeps old ones, until it has done so twice for an item. Tables are read as they are.
+func (c *Client) Query(
+	ctx context.Context, in *dynamodb.QueryInput, o ...func(*dynamodb.Options),
+) (*dynamodb.QueryOutput, error) {
 	out, err := c.API.Query(ctx, in, o...)
 	if err != nil || in.IndexName == nil || c.plan.Rates[StaleIndex] == 0 {
 		return out, err
@@ -117,14 +123,21 @@ type indexPage struct {
 var conditions = regexp.MustCompile(`^(#\w+) = (:\w+) AND (#\w+) (?:BETWEEN (:\w+) AND (:\w+)|(>=?) (:\w+))$`)
 
 func pageOf(in *dynamodb.QueryInput, out *dynamodb.QueryOutput) *indexPage {
-	p := &indexPage{in: in, backwards: !aws.ToBool(cmp.Or(in.ScanIndexForward, aws.Bool(true))), more: out.LastEvaluatedKey != nil}
+	p := &indexPage{
+		in:        in,
+		backwards: !aws.ToBool(cmp.Or(in.ScanIndexForward, aws.Bool(true))),
+		more:      out.LastEvaluatedKey != nil,
+	}
 	m := conditions.FindStringSubmatch(aws.ToString(in.KeyConditionExpression))
 	if m == nil {
 		return p // entry finds nothing in it
 	}
 	name := func(alias string) string { return cmp.Or(in.ExpressionAttributeNames[alias], alias[1:]) }
 	p.hash, p.sort, p.partition = name(m[1]), name(m[3]), text(in.ExpressionAttributeValues, m[2])
-	p.low, p.high, p.above = text(in.ExpressionAttributeValues, m[4]+m[7]), text(in.ExpressionAttributeValues, m[5]), m[6] == ">"
+	p.low, p.high, p.above = text(
+		in.ExpressionAttributeValues,
+		m[4]+m[7],
+	), text(in.ExpressionAttributeValues, m[5]), m[6] == ">"
 	p.end = text(out.LastEvaluatedKey, p.sort)
 	p.projected = []string{"pk", "sk", p.hash, p.sort}
 	for _, index := range infra.TableInput("").GlobalSecondaryIndexes {
@@ -135,7 +148,8 @@ func pageOf(in *dynamodb.QueryInput, out *dynamodb.QueryOutput) *indexPage {
 	return p
 }
 
-// entry is an item's entry in the page; nil: it has none there. Entries of one sort key with the page's ends count as beyond them.
+// entry is an item's entry in the page; nil: it has none there. Entries of one sort key with the page's ends count as
+// beyond them.
 func (p *indexPage) entry(item row) row {
 	at := text(item, p.sort)
 	if item == nil || p.hash == "" || at == "" || text(item, p.hash) != p.partition {
@@ -171,7 +185,11 @@ func (p *indexPage) show(out *dynamodb.QueryOutput, shown map[itemKey]row) {
 		order[keyOf(item)] = i
 	}
 	out.Items = slices.SortedStableFunc(maps.Values(shown), func(a, b row) int {
-		return cmp.Or(p.compare(text(a, p.sort), text(b, p.sort)), cmp.Compare(order[keyOf(a)], order[keyOf(b)]), cmp.Compare(keyOf(a).pk, keyOf(b).pk))
+		return cmp.Or(
+			p.compare(text(a, p.sort), text(b, p.sort)),
+			cmp.Compare(order[keyOf(a)], order[keyOf(b)]),
+			cmp.Compare(keyOf(a).pk, keyOf(b).pk),
+		)
 	})
 	if limit := int(aws.ToInt32(p.in.Limit)); limit > 0 && len(out.Items) > limit {
 		out.Items = out.Items[:limit]

@@ -2,7 +2,6 @@ package hostiletest
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"runtime"
@@ -95,42 +94,107 @@ func returns(err error) func(context.Context, *runlane.Attempt) error {
 func Handlers() []Handler {
 	const failed, succeeded = runlane.StatusFailed, runlane.StatusSucceeded
 	return append([]Handler{
-		{Name: "a nil *Error", Status: failed, Code: runlane.ErrTaskFailed, Message: "The handler returned a nil *runlane.Error",
-			Execute: returns((*runlane.Error)(nil))},
-		{Name: "a nil *ReleaseError", Status: failed, Code: runlane.ErrTaskFailed, Message: "The handler returned a nil *runlane.ReleaseError",
-			Execute: returns((*runlane.ReleaseError)(nil))},
-		{Name: "a nil *PermanentError", Status: failed, Code: runlane.ErrTaskFailed, Message: "The handler returned a nil *runlane.PermanentError",
-			Execute: returns((*runlane.PermanentError)(nil))},
-		{Name: "a nil *RetryAfterError", Status: failed, Code: runlane.ErrTaskFailed, Message: "The handler returned a nil *runlane.RetryAfterError",
-			Execute: returns((*runlane.RetryAfterError)(nil))},
-		{Name: "a nil error of another type", Status: failed, Code: runlane.ErrTaskFailed, Message: "The handler returned a nil *hostiletest.pointerError",
-			Execute: returns((*pointerError)(nil))},
+		{
+			Name:    "a nil *Error",
+			Status:  failed,
+			Code:    runlane.ErrTaskFailed,
+			Message: "The handler returned a nil *runlane.Error",
+			Execute: returns((*runlane.Error)(nil)),
+		},
+		{
+			Name:    "a nil *ReleaseError",
+			Status:  failed,
+			Code:    runlane.ErrTaskFailed,
+			Message: "The handler returned a nil *runlane.ReleaseError",
+			Execute: returns((*runlane.ReleaseError)(nil)),
+		},
+		{
+			Name:    "a nil *PermanentError",
+			Status:  failed,
+			Code:    runlane.ErrTaskFailed,
+			Message: "The handler returned a nil *runlane.PermanentError",
+			Execute: returns((*runlane.PermanentError)(nil)),
+		},
+		{
+			Name:    "a nil *RetryAfterError",
+			Status:  failed,
+			Code:    runlane.ErrTaskFailed,
+			Message: "The handler returned a nil *runlane.RetryAfterError",
+			Execute: returns((*runlane.RetryAfterError)(nil)),
+		},
+		{
+			Name:    "a nil error of another type",
+			Status:  failed,
+			Code:    runlane.ErrTaskFailed,
+			Message: "The handler returned a nil *hostiletest.pointerError",
+			Execute: returns((*pointerError)(nil)),
+		},
 		{Name: "a nil *Error, wrapped", Status: failed, Code: runlane.ErrTaskFailed,
 			Execute: returns(fmt.Errorf("wrapped: %w", (*runlane.Error)(nil)))},
 		{Name: "a nil *ReleaseError, joined", Status: failed, Code: runlane.ErrTaskFailed,
 			Execute: returns(errors.Join(errors.New("first"), (*runlane.ReleaseError)(nil)))},
-		{Name: "a permanent nothing", Status: failed, Code: runlane.ErrTaskFailed, Execute: returns(&runlane.PermanentError{})},
-		{Name: "a retry after nothing", Status: failed, Code: runlane.ErrTaskFailed, Execute: returns(&runlane.RetryAfterError{})},
+		{
+			Name:    "a permanent nothing",
+			Status:  failed,
+			Code:    runlane.ErrTaskFailed,
+			Execute: returns(&runlane.PermanentError{}),
+		},
+		{
+			Name:    "a retry after nothing",
+			Status:  failed,
+			Code:    runlane.ErrTaskFailed,
+			Execute: returns(&runlane.RetryAfterError{}),
+		},
 		{Name: "a permanent nil *Error", Status: failed, Code: runlane.ErrTaskFailed,
 			Execute: returns(runlane.Permanent((*runlane.Error)(nil)))},
-		{Name: "an error without anything", Status: failed, Code: runlane.ErrTaskFailed, Execute: returns(&runlane.Error{})},
-		{Name: "a nil error that is an interface", Status: succeeded, Execute: func(context.Context, *runlane.Attempt) error {
-			var err error
-			return err
-		}},
-		{Name: "an Error that panics", Status: failed, Code: runlane.ErrTaskPanicked, Message: "The error that the handler returned panicked",
-			Execute: returns(&hostileError{text: func() string { panic("text") }})},
-		{Name: "an Is that panics", Status: failed, Code: runlane.ErrTaskPanicked, Message: "The error that the handler returned panicked",
+		{
+			Name:    "an error without anything",
+			Status:  failed,
+			Code:    runlane.ErrTaskFailed,
+			Execute: returns(&runlane.Error{}),
+		},
+		{
+			Name:   "a nil error that is an interface",
+			Status: succeeded,
+			Execute: func(context.Context, *runlane.Attempt) error {
+				var err error
+				return err
+			},
+		},
+		{
+			Name:    "an Error that panics",
+			Status:  failed,
+			Code:    runlane.ErrTaskPanicked,
+			Message: "The error that the handler returned panicked",
+			Execute: returns(&hostileError{text: func() string { panic("text") }}),
+		},
+		{
+			Name:    "an Is that panics",
+			Status:  failed,
+			Code:    runlane.ErrTaskPanicked,
+			Message: "The error that the handler returned panicked",
 			Execute: func(ctx context.Context, _ *runlane.Attempt) error {
 				<-ctx.Done() // Is is asked once the context has ended
 				return &hostileError{is: panics}
-			}, Timeout: HandlerTimeout},
-		{Name: "an As that panics", Status: failed, Code: runlane.ErrTaskPanicked, Message: "The error that the handler returned panicked",
-			Execute: returns(&hostileError{as: panics})},
+			},
+			Timeout: HandlerTimeout,
+		},
+		{
+			Name:    "an As that panics",
+			Status:  failed,
+			Code:    runlane.ErrTaskPanicked,
+			Message: "The error that the handler returned panicked",
+			Execute: returns(&hostileError{as: panics}),
+		},
 		{Name: "an As that claims everything", Status: failed, Code: runlane.ErrTaskFailed,
 			Execute: returns(&hostileError{as: func() bool { return true }})},
-		{Name: "an Unwrap that panics", Status: failed, Code: runlane.ErrTaskPanicked, Message: "The error that the handler returned panicked",
-			Execute: returns(&hostileError{unwrap: func() error { panic("unwrap") }})},
+		{
+			Name:    "an Unwrap that panics",
+			Status:  failed,
+			Code:    runlane.ErrTaskPanicked,
+			Message: "The error that the handler returned panicked",
+			Execute: returns(&hostileError{unwrap: func() error { panic("unwrap") }}),
+		},
 		{Name: "an Error that exits its goroutine", Status: failed, Code: runlane.ErrTaskPanicked,
 			Message: "The handler ended its goroutine", Execute: returns(&hostileError{text: exits})},
 		{Name: "an Error that blocks", Status: failed, Code: runlane.ErrTaskTimedOut, Timeout: HandlerTimeout,
@@ -150,17 +214,38 @@ func Handlers() []Handler {
 			Execute: returns(runlane.ErrorCode(strings.Repeat("x", 1<<20)))},
 		{Name: "a code of a terminal", Status: failed, Code: runlane.ErrTaskFailed,
 			Execute: returns(&runlane.Error{Code: "a\x1b[2J\xff", Message: "m"})},
-		{Name: "a message that is no text", Status: failed, Code: "own",
-			Execute: returns(&runlane.Error{Code: "own", Message: "a\xff\x00b", Meta: map[string]string{"a\xff": "b\xff"}})},
-		{Name: "a message of a megabyte", Status: failed, Code: "own",
-			Execute: returns(&runlane.Error{Code: "own", Message: strings.Repeat("é", 1<<20), Meta: map[string]string{"k": strings.Repeat("x", 1<<20)}})},
-		{Name: "details without number", Status: failed, Code: "own", Execute: func(context.Context, *runlane.Attempt) error {
-			meta := map[string]string{}
-			for i := range 100_000 {
-				meta[fmt.Sprint(i)] = "x"
-			}
-			return &runlane.Error{Code: "own", Message: "m", Meta: meta}
-		}},
+		{
+			Name:   "a message that is no text",
+			Status: failed,
+			Code:   "own",
+			Execute: returns(&runlane.Error{
+				Code:    "own",
+				Message: "a\xff\x00b",
+				Meta:    map[string]string{"a\xff": "b\xff"},
+			}),
+		},
+		{
+			Name:   "a message of a megabyte",
+			Status: failed,
+			Code:   "own",
+			Execute: returns(&runlane.Error{
+				Code:    "own",
+				Message: strings.Repeat("é", 1<<20),
+				Meta:    map[string]string{"k": strings.Repeat("x", 1<<20)},
+			}),
+		},
+		{
+			Name:   "details without number",
+			Status: failed,
+			Code:   "own",
+			Execute: func(context.Context, *runlane.Attempt) error {
+				meta := map[string]string{}
+				for i := range 100_000 {
+					meta[fmt.Sprint(i)] = "x"
+				}
+				return &runlane.Error{Code: "own", Message: "m", Meta: meta}
+			},
+		},
 	}, append(endings(), callbacks()...)...)
 }
 
@@ -175,10 +260,20 @@ func endings() []Handler {
 			Execute: func(context.Context, *runlane.Attempt) error { panic("text") }},
 		{Name: "a panic with nil", Status: failed, Code: runlane.ErrTaskPanicked, Message: "The handler panicked",
 			Execute: func(context.Context, *runlane.Attempt) error { panic(nothing) }},
-		{Name: "a panic with a nil *Error", Status: failed, Code: runlane.ErrTaskPanicked, Message: "The handler panicked",
-			Execute: func(context.Context, *runlane.Attempt) error { panic((*runlane.Error)(nil)) }},
-		{Name: "a panic whose text panics", Status: failed, Code: runlane.ErrTaskPanicked, Message: "The handler panicked",
-			Execute: func(context.Context, *runlane.Attempt) error { panic(hostileText{}) }},
+		{
+			Name:    "a panic with a nil *Error",
+			Status:  failed,
+			Code:    runlane.ErrTaskPanicked,
+			Message: "The handler panicked",
+			Execute: func(context.Context, *runlane.Attempt) error { panic((*runlane.Error)(nil)) },
+		},
+		{
+			Name:    "a panic whose text panics",
+			Status:  failed,
+			Code:    runlane.ErrTaskPanicked,
+			Message: "The handler panicked",
+			Execute: func(context.Context, *runlane.Attempt) error { panic(hostileText{}) },
+		},
 		{Name: "a panic with a false fault", Status: failed, Code: runlane.ErrTaskPanicked,
 			Execute: func(context.Context, *runlane.Attempt) error { panic(falseFault{}) }},
 		{Name: "a panic whose text exits the goroutine", Status: failed, Code: runlane.ErrTaskPanicked,
@@ -189,18 +284,41 @@ func endings() []Handler {
 				runtime.Goexit()
 				return nil
 			}},
-		{Name: "an exit of the goroutine", Status: failed, Code: runlane.ErrTaskPanicked, Message: "The handler ended its goroutine",
-			Execute: func(context.Context, *runlane.Attempt) error { exits(); return nil }},
+		{
+			Name:    "an exit of the goroutine",
+			Status:  failed,
+			Code:    runlane.ErrTaskPanicked,
+			Message: "The handler ended its goroutine",
+			Execute: func(context.Context, *runlane.Attempt) error { exits(); return nil },
+		},
 		{Name: "a handler that blocks", Status: failed, Code: runlane.ErrTaskTimedOut, Timeout: HandlerTimeout,
 			Execute: func(context.Context, *runlane.Attempt) error { select {} }},
-		{Name: "a release for no time", Status: failed, Code: runlane.ErrValidationFailed, Execute: returns(runlane.Release(0, ""))},
-		{Name: "a release for ever", Status: failed, Code: runlane.ErrValidationFailed, Execute: returns(runlane.Release(1<<63-1, ""))},
-		{Name: "a release whose reason is no text", Status: succeeded, Execute: func(_ context.Context, a *runlane.Attempt) error {
-			if a.Run.Counters.Releases > 0 {
-				return nil
-			}
-			return &runlane.ReleaseError{Delay: time.Millisecond, Reason: "a\xff" + strings.Repeat("\xff", 300), Meta: map[string]string{"a\xff": "\xff"}}
-		}},
+		{
+			Name:    "a release for no time",
+			Status:  failed,
+			Code:    runlane.ErrValidationFailed,
+			Execute: returns(runlane.Release(0, "")),
+		},
+		{
+			Name:    "a release for ever",
+			Status:  failed,
+			Code:    runlane.ErrValidationFailed,
+			Execute: returns(runlane.Release(1<<63-1, "")),
+		},
+		{
+			Name:   "a release whose reason is no text",
+			Status: succeeded,
+			Execute: func(_ context.Context, a *runlane.Attempt) error {
+				if a.Run.Counters.Releases > 0 {
+					return nil
+				}
+				return &runlane.ReleaseError{
+					Delay:  time.Millisecond,
+					Reason: "a\xff" + strings.Repeat("\xff", 300),
+					Meta:   map[string]string{"a\xff": "\xff"},
+				}
+			},
+		},
 		{Name: "a retry before now", Status: succeeded, Retry: runlane.Retry{MaxAttempts: 2},
 			Execute: func(_ context.Context, a *runlane.Attempt) error {
 				if a.Number > 1 {
@@ -215,10 +333,13 @@ func endings() []Handler {
 	}
 }
 
-// backoff is a task that fails once, whose backoff does something. A run that is not retried yet is one that was given a backoff.
+// backoff is a task that fails once, whose backoff does something. A run that is not retried yet is one that was given
+// a backoff.
 func backoff(name string, fn runlane.BackoffFunc) Handler {
 	return Handler{
-		Name: "a backoff that " + name, Status: runlane.StatusSucceeded, Retry: runlane.Retry{MaxAttempts: 2, Backoff: fn, NoJitter: true},
+		Name:   "a backoff that " + name,
+		Status: runlane.StatusSucceeded,
+		Retry:  runlane.Retry{MaxAttempts: 2, Backoff: fn, NoJitter: true},
 		Execute: func(_ context.Context, a *runlane.Attempt) error {
 			if a.Number > 1 {
 				return nil
@@ -237,41 +358,4 @@ func (m marshaler) MarshalJSON() ([]byte, error) {
 		panic("an encoding that panics")
 	}
 	return nil, &hostileError{is: panics, as: panics, unwrap: func() error { panic("unwrap") }}
-}
-
-// callbacks use their attempt as no handler should.
-func callbacks() []Handler {
-	const failed, succeeded = runlane.StatusFailed, runlane.StatusSucceeded
-	own := runlane.NewTask[marshaler]("hostile.own", &runlane.TaskOptions[marshaler]{})
-	keyed := runlane.NewTask[int]("hostile.keyed", &runlane.TaskOptions[int]{IdempotencyKey: func(int) string { panic("key") }})
-	return []Handler{
-		{Name: "an output whose encoding panics", Status: failed, Code: runlane.ErrValidationFailed,
-			Execute: func(_ context.Context, a *runlane.Attempt) error { return a.SetOutput(marshaler{true}) }},
-		{Name: "an output whose encoding fails with a hostile error", Status: failed, Code: runlane.ErrTaskPanicked,
-			Execute: func(_ context.Context, a *runlane.Attempt) error { return a.SetOutput(marshaler{}) }},
-		{Name: "a payload whose encoding panics", Status: failed, Code: runlane.ErrValidationFailed,
-			Execute: func(ctx context.Context, a *runlane.Attempt) error {
-				_, err := a.Trigger(ctx, own.With(marshaler{true}), nil)
-				return err
-			}},
-		{Name: "a payload whose encoding fails with a hostile error", Status: failed, Code: runlane.ErrValidationFailed,
-			Execute: func(ctx context.Context, a *runlane.Attempt) error {
-				_, err := a.Trigger(ctx, own.With(marshaler{}), nil)
-				return err
-			}},
-		{Name: "a key function that panics", Status: failed, Code: runlane.ErrValidationFailed,
-			Execute: func(ctx context.Context, a *runlane.Attempt) error {
-				_, err := a.Trigger(ctx, keyed.With(1), nil)
-				return err
-			}},
-		{Name: "an output after its end", Status: succeeded, Execute: func(ctx context.Context, a *runlane.Attempt) error {
-			go func() {
-				<-ctx.Done()
-				_ = a.SetOutput(json.RawMessage("1"))
-				_ = a.Progress(ctx, "late")
-				_, _ = a.Trigger(ctx, keyed.With(1), nil)
-			}()
-			return nil
-		}},
-	}
 }

@@ -1,7 +1,8 @@
 // Package hostiletest holds what an attacker, or a broken program, may give to everything that reads: the
-// inputs are here, and its tests give each of them to each reader and hold the exact answers in testdata/answers.golden. A second
-// part plants marks into everything that is confidential and looks for them in logs, errors and metrics. A third is a table of
-// handlers that return, panic, exit, block and call back as no handler should.
+// inputs are here, and its tests give each of them to each reader and hold the exact answers in
+// testdata/answers.golden. A second part plants marks into everything that is confidential and looks for them in logs,
+// errors and metrics. A third is a table of handlers that return, panic, exit, block and call back as no handler
+// should.
 //
 // What is read from storage alone, like compressed payloads, has its hostile inputs beside the code that reads it.
 package hostiletest
@@ -45,7 +46,10 @@ func Inputs() []Input {
 		{"lists a million deep", strings.Repeat("[", depth) + strings.Repeat("]", depth)},
 		{"objects a million deep", strings.Repeat(`{"a":`, depth) + "1" + strings.Repeat("}", depth)},
 		{"a list that does not end", "["},
-		{"an object with a field twice", `{"v":1,"v":2,"task":"a","task":"b","type":"run.paused","type":"run.created"}`},
+		{
+			"an object with a field twice",
+			`{"v":1,"v":2,"task":"a","task":"b","type":"run.paused","type":"run.created"}`,
+		},
 		{"a field in another case", `{"V":1,"TASK":"a","Type":"run.created"}`},
 		{"an object of the wrong types", `{"v":"1","task":7,"type":[],"payload":{},"data":1,"ttl":5,"N":"x"}`},
 		{"a number that no field can hold", `{"N":1e999,"v":99999999999999999999,"task":"a","ttl":"99999999d"}`},

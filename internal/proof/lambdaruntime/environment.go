@@ -50,8 +50,13 @@ type message struct {
 
 func newEnvironment(options *Options, output *logBuffer) *environment {
 	return &environment{
-		options: options, output: output, asked: make(chan struct{}, 1), events: make(chan delivery), answers: make(chan message, 1),
-		exited: make(chan struct{}), ended: make(chan struct{}),
+		options: options,
+		output:  output,
+		asked:   make(chan struct{}, 1),
+		events:  make(chan delivery),
+		answers: make(chan message, 1),
+		exited:  make(chan struct{}),
+		ended:   make(chan struct{}),
 	}
 }
 
@@ -73,11 +78,15 @@ func (e *environment) start() error {
 	e.server = &http.Server{Handler: e.routes(), ReadHeaderTimeout: time.Minute}
 	e.served.Go(func() { _ = e.server.Serve(listener) }) // ends with the server
 	command := exec.Command(e.options.Program)           //nolint:noctx // it ends with stop, not with an invocation
-	command.Env = append(append([]string{}, e.options.Environment...),
+	command.Env = append(
+		append([]string{}, e.options.Environment...),
 		"AWS_LAMBDA_RUNTIME_API="+listener.Addr().String(), "AWS_LAMBDA_FUNCTION_NAME="+e.options.Name,
-		"AWS_LAMBDA_FUNCTION_VERSION=$LATEST", "AWS_LAMBDA_FUNCTION_MEMORY_SIZE=256", "AWS_LAMBDA_INITIALIZATION_TYPE=on-demand",
-		"AWS_LAMBDA_LOG_FORMAT=JSON", "AWS_LAMBDA_LOG_LEVEL=INFO", "AWS_LAMBDA_LOG_GROUP_NAME=/aws/lambda/"+e.options.Name,
-		"_HANDLER=bootstrap", "LAMBDA_TASK_ROOT=.", "TZ=:UTC")
+		"AWS_LAMBDA_FUNCTION_VERSION=$LATEST", "AWS_LAMBDA_FUNCTION_MEMORY_SIZE=256",
+		"AWS_LAMBDA_INITIALIZATION_TYPE=on-demand",
+		"AWS_LAMBDA_LOG_FORMAT=JSON", "AWS_LAMBDA_LOG_LEVEL=INFO",
+		"AWS_LAMBDA_LOG_GROUP_NAME=/aws/lambda/"+e.options.Name,
+		"_HANDLER=bootstrap", "LAMBDA_TASK_ROOT=.", "TZ=:UTC",
+	)
 	command.Stdout, command.Stderr = e.output, e.output
 	e.began = time.Now()
 	if err := command.Start(); err != nil {
@@ -104,14 +113,17 @@ func (e *environment) awaitInit(ctx context.Context) *Answer {
 	case <-e.exited:
 		return &Answer{Failure: FailureExit, Payload: []byte(e.end())}
 	case <-timer.C:
-		return &Answer{Failure: FailureTimeout, Payload: []byte("the program asked for no event within " + e.options.InitTimeout.String())}
+		return &Answer{
+			Failure: FailureTimeout,
+			Payload: []byte("the program asked for no event within " + e.options.InitTimeout.String()),
+		}
 	case <-ctx.Done():
 		return &Answer{Failure: FailureTimeout, Payload: []byte(ctx.Err().Error())}
 	}
 }
 
-// invoke hands over one event. It returns when the program has answered and asks for the next one: what it does in between counts,
-// as on Lambda.
+// invoke hands over one event. It returns when the program has answered and asks for the next one: what it does in
+// between counts, as on Lambda.
 func (e *environment) invoke(ctx context.Context, request string, event []byte) *Answer {
 	began := time.Now()
 	deadline := began.Add(e.options.Timeout)
@@ -128,7 +140,8 @@ func (e *environment) invoke(ctx context.Context, request string, event []byte) 
 		}
 		return a
 	}
-	// The process has asked for this event. Its word is taken first: the next one is then about the next event, however fast it comes.
+	// The process has asked for this event. Its word is taken first: the next one is then about the next event, however
+	// fast it comes.
 	select {
 	case <-e.asked:
 	case <-e.exited:
@@ -152,7 +165,10 @@ func (e *environment) invoke(ctx context.Context, request string, event []byte) 
 		case <-e.exited:
 			return over(FailureExit, e.end())
 		case <-timer.C:
-			return over(FailureTimeout, fmt.Sprintf("%s Task timed out after %.2f seconds", request, e.options.Timeout.Seconds()))
+			return over(
+				FailureTimeout,
+				fmt.Sprintf("%s Task timed out after %.2f seconds", request, e.options.Timeout.Seconds()),
+			)
 		case <-ctx.Done():
 			return over(FailureTimeout, ctx.Err().Error())
 		}
@@ -171,8 +187,12 @@ func (e *environment) routes() http.Handler {
 	mux := http.NewServeMux()
 	const root = "/2018-06-01/runtime"
 	mux.HandleFunc("GET "+root+"/invocation/next", e.next)
-	mux.HandleFunc("POST "+root+"/invocation/{id}/response", func(w http.ResponseWriter, r *http.Request) { e.answer(w, r, "response") })
-	mux.HandleFunc("POST "+root+"/invocation/{id}/error", func(w http.ResponseWriter, r *http.Request) { e.answer(w, r, "error") })
+	mux.HandleFunc("POST "+root+"/invocation/{id}/response", func(w http.ResponseWriter, r *http.Request) {
+		e.answer(w, r, "response")
+	})
+	mux.HandleFunc("POST "+root+"/invocation/{id}/error", func(w http.ResponseWriter, r *http.Request) {
+		e.answer(w, r, "error")
+	})
 	mux.HandleFunc("POST "+root+"/init/error", func(w http.ResponseWriter, r *http.Request) { e.post(w, r, "init") })
 	return mux
 }

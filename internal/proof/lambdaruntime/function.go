@@ -1,6 +1,7 @@
-// Package lambdaruntime is Lambda's side of its Runtime API, for tests: it runs a function's program as Lambda does. Each execution
-// environment is a separate process with a separate API endpoint; it serves one invocation at a time and stays for the next.
-// An invocation that is not over at its deadline is killed with its process. Nothing runs but what an invocation asks for.
+// Package lambdaruntime is Lambda's side of its Runtime API, for tests: it runs a function's program as Lambda does.
+// Each execution environment is a separate process with a separate API endpoint; it serves one invocation at a time and
+// stays for the next. An invocation that is not over at its deadline is killed with its process. Nothing runs but what
+// an invocation asks for.
 package lambdaruntime
 
 import (
@@ -29,7 +30,8 @@ var ErrThrottled = errors.New("the function's concurrency is exhausted")
 type Options struct {
 	// Program is the bootstrap. Required.
 	Program string
-	// Environment is the process's, complete: nothing is inherited. AWS_LAMBDA_RUNTIME_API and what else Lambda sets is added.
+	// Environment is the process's, complete: nothing is inherited. AWS_LAMBDA_RUNTIME_API and what else Lambda sets is
+	// added.
 	Environment []string
 	// Name is the function's. "" means "function".
 	Name string
@@ -92,8 +94,8 @@ const (
 	FailureInit      = "Runtime.InitError"
 )
 
-// Invoke runs the function with one event. The error is for what is no answer of the function: [ErrThrottled], a program that cannot
-// be started, an ended context (which ends the invocation too).
+// Invoke runs the function with one event. The error is for what is no answer of the function: [ErrThrottled], a
+// program that cannot be started, an ended context (which ends the invocation too).
 func (f *Function) Invoke(ctx context.Context, event []byte) (*Answer, error) {
 	e, cold, request, dead, err := f.take()
 	for _, d := range dead {

@@ -1,5 +1,5 @@
-// Package lambdatest runs the Lambda functions as the processes they are, behind Lambda's Runtime API and on local AWS: the three
-// programs that are deployed, and testdata/program, whose runs do what breaks functions.
+// Package lambdatest runs the Lambda functions as the processes they are, behind Lambda's Runtime API and on local AWS:
+// the three programs that are deployed, and testdata/program, whose runs do what breaks functions.
 package lambdatest
 
 import (
@@ -15,7 +15,8 @@ import (
 const (
 	// LedgerVariable names the file that attempts write a line into when they begin.
 	LedgerVariable = "LEDGER"
-	// CrashVariable names a file: the process that finds and removes it dies between its next commit and the publishing of it.
+	// CrashVariable names a file: the process that finds and removes it dies between its next commit and the publishing
+	// of it.
 	CrashVariable = "CRASH"
 	// ClockVariable is how far the process's clock is ahead, as a duration; it may be negative.
 	ClockVariable = "CLOCK"
@@ -32,8 +33,9 @@ const (
 	Die     = "die"    // with the whole process
 	Follow  = "follow" // triggers another run
 	Meet    = "meet"   // waits until as many attempts have begun as Act.Party says
-	Poison  = "poison" // dies with the whole process, each time; the first time when as many attempts have begun as Act.Party says
-	Linger  = "linger" // waits until its context ends; the second attempt takes a moment
+	// dies with the whole process, each time; the first time when as many attempts have begun as Act.Party says
+	Poison = "poison"
+	Linger = "linger" // waits until its context ends; the second attempt takes a moment
 )
 
 // Act is the payload.

@@ -106,15 +106,29 @@ func New(t testing.TB, seed uint64, pace Pace, rules ...Rule) *Plan {
 			t.Logf("the faults had seed %d", seed)
 		}
 	})
-	return &Plan{seed: seed, rules: rules, pace: pace, calls: map[string]uint64{}, struck: make([]int, len(rules)), unheard: map[string]int{}}
+	return &Plan{
+		seed:    seed,
+		rules:   rules,
+		pace:    pace,
+		calls:   map[string]uint64{},
+		struck:  make([]int, len(rules)),
+		unheard: map[string]int{},
+	}
 }
 
 // Methods are the names of the methods that can go wrong.
 func Methods() []string {
 	var names []string
-	for _, t := range []reflect.Type{reflect.TypeFor[lane.Storage](), reflect.TypeFor[lane.Transport](), reflect.TypeFor[lane.DelayedSender]()} {
+	for _, t := range []reflect.Type{
+		reflect.TypeFor[lane.Storage](),
+		reflect.TypeFor[lane.Transport](),
+		reflect.TypeFor[lane.DelayedSender](),
+	} {
 		for i := range t.NumMethod() {
-			if name := t.Method(i).Name; !slices.Contains([]string{"Capabilities", "Queues", "MaxDelay", "Start", "Close"}, name) {
+			if name := t.Method(i).Name; !slices.Contains(
+				[]string{"Capabilities", "Queues", "MaxDelay", "Start", "Close"},
+				name,
+			) {
 				names = append(names, name)
 			}
 		}
@@ -194,7 +208,8 @@ func (p *Plan) next(method string) Rule {
 			continue
 		}
 		hash := fnv.New64a()
-		hash.Write([]byte(method + " " + strconv.Itoa(i) + " " + strconv.FormatUint(p.calls[method], 10))) // never fails
+		// never fails
+		hash.Write([]byte(method + " " + strconv.Itoa(i) + " " + strconv.FormatUint(p.calls[method], 10)))
 		if rand.New(rand.NewPCG(p.seed, hash.Sum64())).Float64() < r.Rate {
 			p.struck[i]++
 			p.last = p.all
@@ -218,7 +233,9 @@ func (k Kind) happensTo(method string) bool {
 func sends(method string) bool { return method == "PublishWakeups" || method == "SendWakeups" }
 
 // faulty makes one call of a method under the plan. code is that of the backend's outage.
-func faulty[T any](ctx context.Context, p *Plan, method string, code runlane.ErrorCode, call func() (T, error)) (T, error) {
+func faulty[T any](
+	ctx context.Context, p *Plan, method string, code runlane.ErrorCode, call func() (T, error),
+) (T, error) {
 	var none T
 	rule := p.next(method)
 	switch rule.Kind {
@@ -235,7 +252,10 @@ func faulty[T any](ctx context.Context, p *Plan, method string, code runlane.Err
 	case Delay:
 		if err := delayed(ctx, rule.Delay); err != nil {
 			return none, &runlane.Error{
-				Code: runlane.ErrOperationCancelled, Message: method + ": the context ended during a delay", Retryable: true, Cause: err,
+				Code:      runlane.ErrOperationCancelled,
+				Message:   method + ": the context ended during a delay",
+				Retryable: true,
+				Cause:     err,
 			}
 		}
 		return call()

@@ -79,7 +79,9 @@ func (s *faultyStorage) ListRuns(ctx context.Context, q *lane.RunQuery) (*runlan
 	})
 }
 
-func (s *faultyStorage) ListRunEvents(ctx context.Context, q *lane.EventQuery) (*runlane.Page[runlane.EventRecord], error) {
+func (s *faultyStorage) ListRunEvents(
+	ctx context.Context, q *lane.EventQuery,
+) (*runlane.Page[runlane.EventRecord], error) {
 	return storageCall(ctx, s, "ListRunEvents", func() (*runlane.Page[runlane.EventRecord], error) {
 		return s.Storage.ListRunEvents(ctx, q)
 	})
@@ -91,19 +93,25 @@ func (s *faultyStorage) ListRunnableRuns(ctx context.Context, q *lane.DueQuery) 
 	})
 }
 
-func (s *faultyStorage) ListRunsNeedingDispatch(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
+func (s *faultyStorage) ListRunsNeedingDispatch(
+	ctx context.Context, q *lane.DueQuery,
+) (*runlane.Page[lane.RunRef], error) {
 	return storageCall(ctx, s, "ListRunsNeedingDispatch", func() (*runlane.Page[lane.RunRef], error) {
 		return s.Storage.ListRunsNeedingDispatch(ctx, q)
 	})
 }
 
-func (s *faultyStorage) ListRunsNeedingDelivery(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
+func (s *faultyStorage) ListRunsNeedingDelivery(
+	ctx context.Context, q *lane.DueQuery,
+) (*runlane.Page[lane.RunRef], error) {
 	return storageCall(ctx, s, "ListRunsNeedingDelivery", func() (*runlane.Page[lane.RunRef], error) {
 		return s.Storage.ListRunsNeedingDelivery(ctx, q)
 	})
 }
 
-func (s *faultyStorage) ListRunsNeedingRedelivery(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
+func (s *faultyStorage) ListRunsNeedingRedelivery(
+	ctx context.Context, q *lane.DueQuery,
+) (*runlane.Page[lane.RunRef], error) {
 	return storageCall(ctx, s, "ListRunsNeedingRedelivery", func() (*runlane.Page[lane.RunRef], error) {
 		return s.Storage.ListRunsNeedingRedelivery(ctx, q)
 	})
@@ -151,7 +159,9 @@ func (s *faultyStorage) GetSchedule(ctx context.Context, key lane.ScheduleKey) (
 	})
 }
 
-func (s *faultyStorage) ListSchedules(ctx context.Context, q *lane.PageQuery) (*runlane.Page[runlane.ScheduleRecord], error) {
+func (s *faultyStorage) ListSchedules(
+	ctx context.Context, q *lane.PageQuery,
+) (*runlane.Page[runlane.ScheduleRecord], error) {
 	return storageCall(ctx, s, "ListSchedules", func() (*runlane.Page[runlane.ScheduleRecord], error) {
 		return s.Storage.ListSchedules(ctx, q)
 	})
@@ -166,7 +176,9 @@ func (s *faultyStorage) ClaimScheduleOccurrence(
 }
 
 func (s *faultyStorage) CompleteScheduleOccurrence(ctx context.Context, c *lane.CompleteOccurrenceCommand) error {
-	return storageDo(ctx, s, "CompleteScheduleOccurrence", func() error { return s.Storage.CompleteScheduleOccurrence(ctx, c) })
+	return storageDo(ctx, s, "CompleteScheduleOccurrence", func() error {
+		return s.Storage.CompleteScheduleOccurrence(ctx, c)
+	})
 }
 
 func (s *faultyStorage) ListScheduleOccurrences(
@@ -177,22 +189,30 @@ func (s *faultyStorage) ListScheduleOccurrences(
 	})
 }
 
-func (s *faultyStorage) ClaimOutboxMessages(ctx context.Context, c *lane.ClaimOutboxCommand) ([]lane.OutboxMessage, error) {
+func (s *faultyStorage) ClaimOutboxMessages(
+	ctx context.Context, c *lane.ClaimOutboxCommand,
+) ([]lane.OutboxMessage, error) {
 	return storageCall(ctx, s, "ClaimOutboxMessages", func() ([]lane.OutboxMessage, error) {
 		return s.Storage.ClaimOutboxMessages(ctx, c)
 	})
 }
 
 func (s *faultyStorage) MarkOutboxMessagesPublished(ctx context.Context, c *lane.MarkPublishedCommand) error {
-	return storageDo(ctx, s, "MarkOutboxMessagesPublished", func() error { return s.Storage.MarkOutboxMessagesPublished(ctx, c) })
+	return storageDo(ctx, s, "MarkOutboxMessagesPublished", func() error {
+		return s.Storage.MarkOutboxMessagesPublished(ctx, c)
+	})
 }
 
 func (s *faultyStorage) MarkOutboxMessagesFailed(ctx context.Context, c *lane.MarkFailedCommand) error {
-	return storageDo(ctx, s, "MarkOutboxMessagesFailed", func() error { return s.Storage.MarkOutboxMessagesFailed(ctx, c) })
+	return storageDo(ctx, s, "MarkOutboxMessagesFailed", func() error {
+		return s.Storage.MarkOutboxMessagesFailed(ctx, c)
+	})
 }
 
 func (s *faultyStorage) MarkOutboxMessagesDeadLettered(ctx context.Context, c *lane.MarkDeadLetteredCommand) error {
-	return storageDo(ctx, s, "MarkOutboxMessagesDeadLettered", func() error { return s.Storage.MarkOutboxMessagesDeadLettered(ctx, c) })
+	return storageDo(ctx, s, "MarkOutboxMessagesDeadLettered", func() error {
+		return s.Storage.MarkOutboxMessagesDeadLettered(ctx, c)
+	})
 }
 
 func (s *faultyStorage) ListDeadLetters(

@@ -30,7 +30,9 @@ type faultyTransport struct {
 func (t *faultyTransport) Unwrap() lane.Transport { return t.Transport }
 
 func (t *faultyTransport) PublishWakeups(ctx context.Context, c *lane.PublishCommand) ([]lane.PublishOutcome, error) {
-	return t.send(ctx, "PublishWakeups", len(c.Attempts), func() ([]lane.PublishOutcome, error) { return t.Transport.PublishWakeups(ctx, c) })
+	return t.send(ctx, "PublishWakeups", len(c.Attempts), func() ([]lane.PublishOutcome, error) {
+		return t.Transport.PublishWakeups(ctx, c)
+	})
 }
 
 // send answers a throttled call message by message, as a provider does. It answers a call that loses its messages as if
@@ -64,5 +66,7 @@ func (t *faultySender) MaxDelay(queue runlane.QueueName) time.Duration {
 }
 
 func (t *faultySender) SendWakeups(ctx context.Context, wakeups []lane.DelayedWakeup) ([]lane.PublishOutcome, error) {
-	return t.send(ctx, "SendWakeups", len(wakeups), func() ([]lane.PublishOutcome, error) { return t.sender.SendWakeups(ctx, wakeups) })
+	return t.send(ctx, "SendWakeups", len(wakeups), func() ([]lane.PublishOutcome, error) {
+		return t.sender.SendWakeups(ctx, wakeups)
+	})
 }

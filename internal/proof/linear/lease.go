@@ -26,9 +26,13 @@ type leasedRun struct {
 
 func leaseSubject() linearSubject {
 	return linearSubject{
-		needs: func(c lane.StorageCapabilities) bool { return c.LeasesRuns && c.ReadsRunHistory }, prepare: prepareLeases, act: actOnLease, settle: settleLeases,
-		begin: leasedRun{sequence: 2, until: noon.UnixMilli()}, step: stepLease,
-		meets: []string{"claim done", "claim refused", "extend done", "release done", "release refused", "read done"},
+		needs:   func(c lane.StorageCapabilities) bool { return c.LeasesRuns && c.ReadsRunHistory },
+		prepare: prepareLeases,
+		act:     actOnLease,
+		settle:  settleLeases,
+		begin:   leasedRun{sequence: 2, until: noon.UnixMilli()},
+		step:    stepLease,
+		meets:   []string{"claim done", "claim refused", "extend done", "release done", "release refused", "read done"},
 	}
 }
 
@@ -98,11 +102,20 @@ func claimLease(c *linearClient, key string, run *runlane.Run, at time.Time) {
 		occurred = due
 	}
 	token, end := c.NewToken(), c.leaseEnd(occurred)
-	transition, ok := c.project(run, occurred, lanetest.Claimed(token, end), &runlane.RunStarted{Attempt: run.Counters.Attempts + 1})
+	transition, ok := c.project(run, occurred, lanetest.Claimed(token, end), &runlane.RunStarted{
+		Attempt: run.Counters.Attempts + 1,
+	})
 	if !ok {
 		return
 	}
-	call := linearCall{Key: key, Kind: linearClaim, Token: token, Expected: run.EventSequence, At: at.UnixMilli(), Until: end.UnixMilli()}
+	call := linearCall{
+		Key:      key,
+		Kind:     linearClaim,
+		Token:    token,
+		Expected: run.EventSequence,
+		At:       at.UnixMilli(),
+		Until:    end.UnixMilli(),
+	}
 	answer, heard := c.writes(call, func(s lane.Storage) (linearAnswer, error) {
 		got, err := s.ClaimRunLease(c.ctx(), &lane.ClaimCommand{Transition: transition, At: at, ByWakeup: true})
 		return acquired(got, err)
@@ -139,7 +152,13 @@ func extendLease(c *linearClient, key string, run *runlane.Run, at time.Time) {
 	if !ok {
 		return
 	}
-	call := linearCall{Key: key, Kind: linearExtend, Token: lease.Token, Expected: run.EventSequence, Until: transition.Projected.Lease.ExpiresAt.UnixMilli()}
+	call := linearCall{
+		Key:      key,
+		Kind:     linearExtend,
+		Token:    lease.Token,
+		Expected: run.EventSequence,
+		Until:    transition.Projected.Lease.ExpiresAt.UnixMilli(),
+	}
 	writeAsOwner(c, call, transition.Projected, func(s lane.Storage) error {
 		_, err := s.HeartbeatRunLease(c.ctx(), &lane.HeartbeatCommand{Transition: transition})
 		return err
@@ -151,7 +170,13 @@ func releaseLease(c *linearClient, key string, run *runlane.Run, at time.Time, t
 	if !ok {
 		return
 	}
-	call := linearCall{Key: key, Kind: linearRelease, Token: token, Expected: run.EventSequence, Until: transition.Projected.RunAt.UnixMilli()}
+	call := linearCall{
+		Key:      key,
+		Kind:     linearRelease,
+		Token:    token,
+		Expected: run.EventSequence,
+		Until:    transition.Projected.RunAt.UnixMilli(),
+	}
 	writeAsOwner(c, call, transition.Projected, func(s lane.Storage) error {
 		_, err := s.AppendRunEvents(c.ctx(), &lane.AppendCommand{Transition: transition, LeaseToken: token})
 		return err

@@ -49,10 +49,10 @@ type Options struct {
 	Operations int
 	// Keys that the clients compete for. Each is checked alone. Defaults to 16.
 	Keys int
-	// LosesAnswers as in lanetest.StorageHarness: requests below the storage fail on purpose with their outcome unknown. A
-	// storage may then refuse a command that its own lost request already carried out, if another client has changed
-	// the data since. So the refusal of a mark, of a reset or of an outbox claim proves nothing, and neither does a
-	// reset that found the key free.
+	// LosesAnswers as in lanetest.StorageHarness: requests below the storage fail on purpose with their outcome
+	// unknown. A storage may then refuse a command that its own lost request already carried out, if another client has
+	// changed the data since. So the refusal of a mark, of a reset or of an outbox claim proves nothing, and neither
+	// does a reset that found the key free.
 	LosesAnswers bool
 	// Patience is how long the check of one history may take. Defaults to 20 seconds. A longer one is a failure.
 	Patience time.Duration
@@ -123,7 +123,14 @@ func (v *Verdict) String() string {
 	case !v.Linearizable:
 		result = "not linearizable"
 	}
-	return fmt.Sprintf("%s: seed %d, %d operations, %d of them with unknown outcome: %s", v.Subject, v.Seed, v.Operations, v.Unknown, result)
+	return fmt.Sprintf(
+		"%s: seed %d, %d operations, %d of them with unknown outcome: %s",
+		v.Subject,
+		v.Seed,
+		v.Operations,
+		v.Unknown,
+		result,
+	)
 }
 
 // Run lets many clients of several processes call a storage at once, while calls fail, are repeated,
@@ -166,8 +173,13 @@ func Check(t testing.TB, storages []lane.Storage, subject Subject, o *Options) *
 	h := newLinearHistory(t, storages, o.orDefaults())
 	h.run(about)
 	v := &Verdict{
-		Subject: subject, Seed: h.o.Seed, Operations: len(h.operations), Problems: h.problems, Outcomes: map[string]int{},
-		model: about.model(), history: h.operations,
+		Subject:    subject,
+		Seed:       h.o.Seed,
+		Operations: len(h.operations),
+		Problems:   h.problems,
+		Outcomes:   map[string]int{},
+		model:      about.model(),
+		history:    h.operations,
 	}
 	for _, operation := range v.history {
 		result := operation.Output.(linearAnswer).Result

@@ -23,9 +23,13 @@ type claimedWakeup struct {
 
 func outboxSubject() linearSubject {
 	return linearSubject{
-		needs: func(c lane.StorageCapabilities) bool { return c.PersistsOutbox }, prepare: prepareRows, act: actOnRow, settle: settleRows,
-		begin: claimedWakeup{due: noon.UnixMilli()}, step: stepRow,
-		meets: []string{"claim row done", "fail done", "publish done"},
+		needs:   func(c lane.StorageCapabilities) bool { return c.PersistsOutbox },
+		prepare: prepareRows,
+		act:     actOnRow,
+		settle:  settleRows,
+		begin:   claimedWakeup{due: noon.UnixMilli()},
+		step:    stepRow,
+		meets:   []string{"claim row done", "fail done", "publish done"},
 	}
 }
 
@@ -51,15 +55,18 @@ func actOnRow(c *linearClient) {
 
 func claimWakeup(c *linearClient, key string, at time.Time) {
 	until := at.Add(time.Duration(c.o.Keys) * 8 * time.Second) // others take over while publishers work
-	answer, _ := c.writes(linearCall{Key: key, Kind: linearClaimRow, At: at.UnixMilli(), Until: until.UnixMilli()}, func(s lane.Storage) (linearAnswer, error) {
-		rows, err := s.ClaimOutboxMessages(c.ctx(), &lane.ClaimOutboxCommand{
-			Environment: c.env, IDs: []string{c.rows[key]}, At: at, ClaimUntil: until, Limit: 1,
-		})
-		if err != nil || len(rows) == 0 {
-			return linearAnswer{Result: linearNone}, err
-		}
-		return linearAnswer{Result: linearDone, Token: rows[0].ClaimToken}, nil
-	})
+	answer, _ := c.writes(
+		linearCall{Key: key, Kind: linearClaimRow, At: at.UnixMilli(), Until: until.UnixMilli()},
+		func(s lane.Storage) (linearAnswer, error) {
+			rows, err := s.ClaimOutboxMessages(c.ctx(), &lane.ClaimOutboxCommand{
+				Environment: c.env, IDs: []string{c.rows[key]}, At: at, ClaimUntil: until, Limit: 1,
+			})
+			if err != nil || len(rows) == 0 {
+				return linearAnswer{Result: linearNone}, err
+			}
+			return linearAnswer{Result: linearDone, Token: rows[0].ClaimToken}, nil
+		},
+	)
 	if answer.Token != "" {
 		c.tokens[key] = append(c.tokens[key], answer.Token)
 		if !c.quiet && c.chance(0.5) {
@@ -81,20 +88,34 @@ func (c *linearClient) markKind() string {
 func markRow(c *linearClient, key, kind, token string) {
 	at := c.tick()
 	ref := lane.OutboxRef{ID: c.rows[key], ClaimToken: token}
-	_, _ = c.writes(linearCall{Key: key, Kind: kind, Token: token, At: at.UnixMilli()}, func(s lane.Storage) (linearAnswer, error) {
-		var err error
-		if kind == linearPublish {
-			err = s.MarkOutboxMessagesPublished(c.ctx(), &lane.MarkPublishedCommand{Environment: c.env, At: at, Messages: []lane.OutboxRef{ref}})
-		} else {
-			err = s.MarkOutboxMessagesFailed(c.ctx(), &lane.MarkFailedCommand{Environment: c.env, At: at, Messages: []lane.OutboxFailure{{
-				OutboxRef: ref, Attempts: 1, Failure: runlane.Failure{Code: runlane.ErrTransportPublishFailed}, NextAvailableAt: at,
-			}}})
-		}
-		if isConflict(err, runlane.ConflictOutboxClaim) {
-			return linearAnswer{Result: linearRefused}, nil
-		}
-		return linearAnswer{Result: linearDone}, err
-	})
+	_, _ = c.writes(
+		linearCall{Key: key, Kind: kind, Token: token, At: at.UnixMilli()},
+		func(s lane.Storage) (linearAnswer, error) {
+			var err error
+			if kind == linearPublish {
+				err = s.MarkOutboxMessagesPublished(c.ctx(), &lane.MarkPublishedCommand{
+					Environment: c.env,
+					At:          at,
+					Messages:    []lane.OutboxRef{ref},
+				})
+			} else {
+				err = s.MarkOutboxMessagesFailed(c.ctx(), &lane.MarkFailedCommand{
+					Environment: c.env,
+					At:          at,
+					Messages: []lane.OutboxFailure{{
+						OutboxRef:       ref,
+						Attempts:        1,
+						Failure:         runlane.Failure{Code: runlane.ErrTransportPublishFailed},
+						NextAvailableAt: at,
+					}},
+				})
+			}
+			if isConflict(err, runlane.ConflictOutboxClaim) {
+				return linearAnswer{Result: linearRefused}, nil
+			}
+			return linearAnswer{Result: linearDone}, err
+		},
+	)
 }
 
 // settleRows claims every row when all claims are over: rows that were not published are found, published ones are not.

@@ -32,7 +32,10 @@ func singletonSubject() linearSubject {
 		read:    lane.Storage.GetRunBySingletonKey,
 	}
 	return linearSubject{
-		needs: func(c lane.StorageCapabilities) bool { return c.EnforcesSingleton && c.ReadsRunHistory }, act: o.act, begin: ownedKey{}, step: o.step,
+		needs: func(c lane.StorageCapabilities) bool { return c.EnforcesSingleton && c.ReadsRunHistory },
+		act:   o.act,
+		begin: ownedKey{},
+		step:  o.step,
 		meets: []string{"create done", "create refused", "end done", "read done"},
 	}
 }
@@ -51,7 +54,10 @@ func idempotencySubject() linearSubject {
 		resets:  true,
 	}
 	return linearSubject{
-		needs: func(c lane.StorageCapabilities) bool { return c.EnforcesIdempotency && c.ReadsRunHistory }, act: o.act, begin: ownedKey{}, step: o.step,
+		needs: func(c lane.StorageCapabilities) bool { return c.EnforcesIdempotency && c.ReadsRunHistory },
+		act:   o.act,
+		begin: ownedKey{},
+		step:  o.step,
 		meets: []string{"create done", "create refused", "end done", "read done"},
 	}
 }
@@ -89,14 +95,17 @@ func (o linearOwners) create(c *linearClient, key string) {
 	c.guard.Lock()
 	c.known[id] = command.Projected
 	c.guard.Unlock()
-	answer, heard := c.writes(linearCall{Key: key, Kind: linearCreate, Run: id}, func(s lane.Storage) (linearAnswer, error) {
-		_, err := s.AppendRunEvents(c.ctx(), command)
-		if isConflict(err, o.kind) {
-			e, _ := errors.AsType[*runlane.Error](err)
-			return linearAnswer{Result: linearRefused, Run: e.RunID}, nil
-		}
-		return linearAnswer{Result: linearDone}, err
-	})
+	answer, heard := c.writes(
+		linearCall{Key: key, Kind: linearCreate, Run: id},
+		func(s lane.Storage) (linearAnswer, error) {
+			_, err := s.AppendRunEvents(c.ctx(), command)
+			if isConflict(err, o.kind) {
+				e, _ := errors.AsType[*runlane.Error](err)
+				return linearAnswer{Result: linearRefused, Run: e.RunID}, nil
+			}
+			return linearAnswer{Result: linearDone}, err
+		},
+	)
 	switch {
 	case heard && answer.Result == linearRefused:
 		c.owners[key] = answer.Run
@@ -196,7 +205,8 @@ func (o linearOwners) step(state any, call linearCall, answer linearAnswer) (boo
 		switch {
 		case answer.Result == linearNone:
 			return s.owner == "", s
-		case answer.Result == linearRefused: // the owner is active, or is not the retained one that the caller met any more
+		case answer.Result == linearRefused:
+			// the owner is active, or is not the retained one that the caller met any more
 			return !retained || s.owner != answer.Run, s
 		case retained:
 			return true, ownedKey{}

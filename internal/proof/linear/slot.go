@@ -71,7 +71,11 @@ func actOnSlot(c *linearClient) {
 
 // wantSlot makes a run and asks for its slot. Making it can not go wrong: it is no part of the history.
 func wantSlot(c *linearClient, key, kind string) {
-	command := c.Creation(c.t, c.roundAt(), lanetest.RunOptions{ConcurrencyKey: key, NoDelivery: true, Concurrency: linearLimit})
+	command := c.Creation(c.t, c.roundAt(), lanetest.RunOptions{
+		ConcurrencyKey: key,
+		NoDelivery:     true,
+		Concurrency:    linearLimit,
+	})
 	commit, err := c.own().AppendRunEvents(c.ctx(), command)
 	if err != nil {
 		c.problem(linearCreate, key, err.Error())
@@ -94,21 +98,33 @@ func reserveSlot(c *linearClient, key string, run *runlane.Run) {
 		return
 	}
 	transition.Queue.Concurrency = linearLimit
-	_, _ = c.writes(linearCall{Key: key, Kind: linearReserve, Run: run.ID, Round: c.round}, func(s lane.Storage) (linearAnswer, error) {
-		return acquired(s.ReserveRunDispatch(c.ctx(), &lane.ReserveCommand{Transition: transition, At: at}))
-	})
+	_, _ = c.writes(
+		linearCall{Key: key, Kind: linearReserve, Run: run.ID, Round: c.round},
+		func(s lane.Storage) (linearAnswer, error) {
+			return acquired(s.ReserveRunDispatch(c.ctx(), &lane.ReserveCommand{Transition: transition, At: at}))
+		},
+	)
 }
 
 func claimWithSlot(c *linearClient, key string, run *runlane.Run, kind string) (linearAnswer, bool) {
 	at := c.roundAt()
-	transition, ok := c.project(run, at, lanetest.Claimed(c.NewToken(), at.Add(time.Minute)), &runlane.RunStarted{Attempt: run.Counters.Attempts + 1})
+	transition, ok := c.project(run, at, lanetest.Claimed(c.NewToken(), at.Add(time.Minute)), &runlane.RunStarted{
+		Attempt: run.Counters.Attempts + 1,
+	})
 	if !ok {
 		return linearAnswer{}, false
 	}
 	transition.Queue.Concurrency = linearLimit
-	return c.writes(linearCall{Key: key, Kind: kind, Run: run.ID, Round: c.round}, func(s lane.Storage) (linearAnswer, error) {
-		return acquired(s.ClaimRunLease(c.ctx(), &lane.ClaimCommand{Transition: transition, At: at, Slot: kind == linearTake}))
-	})
+	return c.writes(
+		linearCall{Key: key, Kind: kind, Run: run.ID, Round: c.round},
+		func(s lane.Storage) (linearAnswer, error) {
+			return acquired(s.ClaimRunLease(c.ctx(), &lane.ClaimCommand{
+				Transition: transition,
+				At:         at,
+				Slot:       kind == linearTake,
+			}))
+		},
+	)
 }
 
 // goOn claims a run that has its reservation, or ends it. It is false when nothing is left to do.
@@ -135,13 +151,19 @@ func goOn(c *linearClient, key string, id runlane.RunID) bool {
 		return false
 	}
 	transition.Queue.Concurrency = linearLimit
-	answer, _ := c.writes(linearCall{Key: key, Kind: linearEnd, Run: id, Round: c.round, Doubt: c.doubts(id)}, func(s lane.Storage) (linearAnswer, error) {
-		_, err := s.AppendRunEvents(c.ctx(), &lane.AppendCommand{Transition: transition, LeaseToken: run.Lease.Token})
-		if isConflict(err, runlane.ConflictEventSequence) || isConflict(err, runlane.ConflictLeaseOwnership) {
-			return linearAnswer{Result: linearRefused}, nil
-		}
-		return linearAnswer{Result: linearDone}, err
-	})
+	answer, _ := c.writes(
+		linearCall{Key: key, Kind: linearEnd, Run: id, Round: c.round, Doubt: c.doubts(id)},
+		func(s lane.Storage) (linearAnswer, error) {
+			_, err := s.AppendRunEvents(c.ctx(), &lane.AppendCommand{
+				Transition: transition,
+				LeaseToken: run.Lease.Token,
+			})
+			if isConflict(err, runlane.ConflictEventSequence) || isConflict(err, runlane.ConflictLeaseOwnership) {
+				return linearAnswer{Result: linearRefused}, nil
+			}
+			return linearAnswer{Result: linearDone}, err
+		},
+	)
 	if answer.Result != linearDone {
 		return true
 	}

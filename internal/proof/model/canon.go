@@ -1,7 +1,7 @@
 package main
 
-// canon brings a state into the form in which it is compared: a process that can only notice that it lost is idle, flags that no
-// longer matter are cleared, and processes and runs, which are interchangeable, are sorted.
+// canon brings a state into the form in which it is compared: a process that can only notice that it lost is idle,
+// flags that no longer matter are cleared, and processes and runs, which are interchangeable, are sorted.
 func (w *world) canon(s *state) {
 	w.tidy(s)
 	for a := range int8(w.runs) {
@@ -84,7 +84,8 @@ func (w *world) canonPublisher(p *process) {
 }
 
 func processKey(p *process) uint64 {
-	k := uint64(p.kind)<<48 | uint64(p.run)<<44 | uint64(p.op)<<36 | uint64(uint8(p.at))<<28 | uint64(p.slot)<<24 | uint64(p.own)<<20 |
+	k := uint64(p.kind)<<48 | uint64(p.run)<<44 | uint64(p.op)<<36 | uint64(uint8(p.at))<<28 | uint64(p.slot)<<24 |
+		uint64(p.own)<<20 |
 		uint64(p.limit)<<16
 	for i, flag := range [...]bool{p.sequence, p.marker, p.slots, p.held, p.keep, p.poll, p.inTime, p.choosing} {
 		if flag {

@@ -86,7 +86,8 @@ func (w *world) move(s *state, self int) int8 {
 	return committed
 }
 
-// flush claims the row. A run that moved on has superseded it: a publisher that claims it even so sends a wakeup that changes nothing.
+// flush claims the row. A run that moved on has superseded it: a publisher that claims it even so sends a wakeup that
+// changes nothing.
 func (w *world) flush(s *state, self int) int8 {
 	p := &s.processes[self]
 	switch {
@@ -119,7 +120,8 @@ func (w *world) request(s *state, self int) {
 	s.mark(r, self, deliverable, 0)
 }
 
-// publishCommitted goes on as the publisher of the row that was just made, or, where a world is not about publishers, sends at once.
+// publishCommitted goes on as the publisher of the row that was just made, or, where a world is not about publishers,
+// sends at once.
 func (w *world) publishCommitted(s *state, self int, r int8) {
 	p := process{kind: publisher, run: r, held: true, sequence: true, marker: true}
 	if w.folded {

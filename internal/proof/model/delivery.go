@@ -4,7 +4,15 @@ package main
 func (w *world) deliver(s *state, r int8, poll bool, skew int8, out []process) []process {
 	run := &s.runs[r]
 	base := process{
-		kind: bridge, run: r, op: opClaim, at: leaseFor, limit: w.limit(s), sequence: true, marker: true, slots: true, poll: poll,
+		kind:     bridge,
+		run:      r,
+		op:       opClaim,
+		at:       leaseFor,
+		limit:    w.limit(s),
+		sequence: true,
+		marker:   true,
+		slots:    true,
+		poll:     poll,
 	}
 	base.keep = w.keeps(run, &base)
 	switch run.status {
@@ -59,8 +67,8 @@ func (w *world) keeps(run *item, p *process) bool {
 	return !p.poll && (run.kind == deliverable || run.kind == timed) && run.at <= p.at
 }
 
-// chooseAgain is what follows a slot that another process was faster to take: another one, or the wait for one. Four tries are made,
-// so the wait may come although there is room.
+// chooseAgain is what follows a slot that another process was faster to take: another one, or the wait for one. Four
+// tries are made, so the wait may come although there is room.
 func (w *world) chooseAgain(s *state, p process, out []process) []process {
 	if p.limit == 0 {
 		return w.deliver(s, p.run, p.poll, 0, out) // the reservation is lost: judged anew
@@ -69,7 +77,8 @@ func (w *world) chooseAgain(s *state, p process, out []process) []process {
 	choices := w.claimSlot(s, p.run, p.limit, 0, room[:0])
 	for _, c := range choices {
 		again := p
-		again.slot, again.own, again.slots, again.inTime, again.choosing = c.slot, c.own, true, p.op == opClaim && c.live, c.later
+		again.slot, again.own, again.slots, again.inTime, again.choosing = c.slot, c.own, true, p.op == opClaim &&
+			c.live, c.later
 		out = append(out, again)
 	}
 	return w.without(s, p, out)

@@ -78,7 +78,8 @@ func nextLook(run *item, limit int8) int8 {
 		return run.lease
 	case run.row == dead:
 		return never
-	case run.row == published && run.kind == unpublished: // it was looked at while it was claimed: that claim's end is near
+	case run.row == published && run.kind == unpublished:
+		// it was looked at while it was claimed: that claim's end is near
 		return max(claimFor, run.runAt, min(run.rowAt, run.reserved))
 	case run.status == waiting || run.status == scheduled && (run.row == noRow || run.row == published):
 		return run.runAt

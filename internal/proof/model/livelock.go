@@ -5,7 +5,8 @@ import (
 	"io"
 )
 
-// circle asks, where nothing fails and every wakeup takes equally long, whether a world can end and whether it can go round for ever.
+// circle asks, where nothing fails and every wakeup takes equally long, whether a world can end and whether it can go
+// round for ever.
 func (w *world) circle(most int) (states int, ends, forEver bool) {
 	x := &search{space: newSpace(), world: w}
 	x.reach(&state{}, -1)
@@ -59,7 +60,14 @@ func cyclic(next [][]int32) bool {
 // urgent is a world of bounded runs in which nothing fails.
 func urgent(runs int, limit, latency int8, doubling bool) *world {
 	return &world{
-		name: "urgent", runs: runs, processes: 2, limits: []int8{limit}, maxAbandoned: 2, reservation: 2, latency: latency, doubling: doubling,
+		name:         "urgent",
+		runs:         runs,
+		processes:    2,
+		limits:       []int8{limit},
+		maxAbandoned: 2,
+		reservation:  2,
+		latency:      latency,
+		doubling:     doubling,
 	}
 }
 
@@ -78,8 +86,12 @@ func printReservations(out io.Writer) bool {
 	for _, doubling := range []bool{false, true} {
 		for _, w := range reservations(doubling) {
 			states, ends, forEver := w.circle(cutOff)
-			_, _ = fmt.Fprintf(out, "%d runs, limit %d, reservation %d, latency %d, doubling %-5v  %7d states  can end: %-5v  can go round for ever: %v\n",
-				w.runs, w.limits[0], w.reservation, w.latency, doubling, states, ends, forEver)
+			_, _ = fmt.Fprintf(
+				out,
+				"%d runs, limit %d, reservation %d, latency %d, doubling %-5v  %7d states  can end: %-5v  can go "+
+					"round for ever: %v\n",
+				w.runs, w.limits[0], w.reservation, w.latency, doubling, states, ends, forEver,
+			)
 			ok = ok && (!doubling || ends && !forEver)
 		}
 	}

@@ -161,7 +161,8 @@ func (w *world) scan(s *state, r, stage, skew int8, out []process) []process {
 		return add(opMove+seen.kind, seen.at)
 	case stage == publishing && seen.outbox:
 		return add(opFlush, 0)
-	case stage == publishing && run.kind == unpublished && w.holds(scanReadsKind) && (seen.stage == delivering || seen.stage == redelivering):
+	case stage == publishing && run.kind == unpublished && w.holds(scanReadsKind) &&
+		(seen.stage == delivering || seen.stage == redelivering):
 		return add(opMove+adopting(seen.stage), 0)
 	case seen.stage == publishing && run.kind == slotless && w.holds(scanReadsKind):
 		return add(opMove+unpublished, run.rowAt)
@@ -212,14 +213,16 @@ func (w *world) dispatch(s *state, base process, skew int8, out []process) []pro
 		}
 	}
 	var room [maxSlots]choice
-	choices := w.chooseSlot(s, base.run, base.limit, skew, room[:0]) // a tick reads a partition whole, and says which numbers it gives out
+	// a tick reads a partition whole, and says which numbers it gives out
+	choices := w.chooseSlot(s, base.run, base.limit, skew, room[:0])
 	for _, c := range choices {
 		p := base
 		p.op, p.at, p.slot, p.own = opReserve, w.reservationTime(run), c.slot, c.own
 		out = append(out, p)
 	}
 	switch {
-	case len(choices) > 0 && (run.status == running || w.othersWant(s, base.run, skew) < len(choices)): // else the scan may have given them out
+	case len(choices) > 0 && (run.status == running || w.othersWant(s, base.run, skew) < len(choices)):
+		// else the scan may have given them out
 	case run.status == running && w.holds(recoverToQueued):
 		base.op = opRecover
 		out = append(out, base)
@@ -234,7 +237,9 @@ func (w *world) dispatch(s *state, base process, skew int8, out []process) []pro
 func (w *world) othersWant(s *state, r, skew int8) (n int) {
 	for i := range int8(w.runs) {
 		o := &s.runs[i]
-		if i != r && (o.status == queued && o.reserved <= skew || (o.status == waiting || o.status == scheduled) && o.runAt <= skew) {
+		if i != r &&
+			(o.status == queued && o.reserved <= skew ||
+				(o.status == waiting || o.status == scheduled) && o.runAt <= skew) {
 			n++
 		}
 	}

@@ -1,7 +1,7 @@
-// Command model explores the protocol of markers, slots, outbox rows and leases state by state. It takes small worlds of one to
-// three runs, goes through every interleaving of what processes, wakeups and the clock can do there, and asks in every state
-// whether the invariants of docs/internals/layout.md hold and whether every run ends once faults end. docs/internals/model.md says what it covers,
-// what it does not, and how to read a trace.
+// Command model explores the protocol of markers, slots, outbox rows and leases state by state. It takes small worlds
+// of one to three runs, goes through every interleaving of what processes, wakeups and the clock can do there, and asks
+// in every state whether the invariants of docs/internals/layout.md hold and whether every run ends once faults end.
+// docs/internals/model.md says what it covers, what it does not, and how to read a trace.
 //
 // It checks rules, not code: it follows dynamostore and core by hand. Standard library only.
 package main
@@ -71,7 +71,15 @@ func printWorlds(out io.Writer, only string, removed rules, states int) bool {
 		w.removed = removed
 		f := w.explore(states)
 		explored += f.states
-		_, _ = fmt.Fprintf(out, "%-22s %9d states %10d steps  depth %3d  settles within %2d  ", w.name, f.states, f.steps, f.depth, f.slowest)
+		_, _ = fmt.Fprintf(
+			out,
+			"%-22s %9d states %10d steps  depth %3d  settles within %2d  ",
+			w.name,
+			f.states,
+			f.steps,
+			f.depth,
+			f.slowest,
+		)
 		switch {
 		case f.bad != "":
 			ok = false

@@ -3,7 +3,8 @@ package main
 // send puts a wakeup into the queue.
 func (w *world) send(s *state, r int8) { s.wakeups[r] |= 1 << uint(w.latency) }
 
-// publish lists the next steps of a publisher: send, mark the row, and move the marker by what was known before the mark.
+// publish lists the next steps of a publisher: send, mark the row, and move the marker by what was known before the
+// mark.
 func (w *world) publish(s *state, self int, emit emitter) {
 	p := s.processes[self]
 	r := p.run
@@ -40,8 +41,8 @@ func (w *world) publish(s *state, self int, emit emitter) {
 	}
 }
 
-// markRow writes the outcome of the send, if the claim on the row stands, and goes on to the move that belongs to it. A published
-// row moves the marker only from o.
+// markRow writes the outcome of the send, if the claim on the row stands, and goes on to the move that belongs to it. A
+// published row moves the marker only from o.
 func (w *world) markRow(s *state, self int, row, rowAt, kind, at int8) {
 	p := &s.processes[self]
 	run := &s.runs[p.run]

@@ -15,8 +15,8 @@ type finding struct {
 	slowest       int      // most units of time that recovery took
 }
 
-// space is a set of states in the order in which they were found. Each is kept once and compared in full; a state costs about 130
-// bytes.
+// space is a set of states in the order in which they were found. Each is kept once and compared in full; a state costs
+// about 130 bytes.
 type space struct {
 	seed   maphash.Seed
 	states []state
@@ -25,7 +25,8 @@ type space struct {
 
 func newSpace() *space { return &space{seed: maphash.MakeSeed(), table: make([]int32, 1<<10)} }
 
-// add returns the state's index, and whether it is new. The order in which states are found does not depend on the hash.
+// add returns the state's index, and whether it is new. The order in which states are found does not depend on the
+// hash.
 func (x *space) add(s *state) (int32, bool) {
 	if 2*len(x.states) >= len(x.table) {
 		x.grow()

@@ -5,9 +5,10 @@ import "fmt"
 // longestRecovery is within how many units of time every run has ended once faults end.
 const longestRecovery = 40
 
-// settles asks whether everything ends. From s all processes stop, all wakeups under way are lost, then faults end. With nothing but
-// the tick once a unit of time, and workers that serve wakeups, each run must end or wait for a person in x, and no slot may stay
-// held. Index, relay and messages are thus never needed, only faster. settled remembers beginnings that do.
+// settles asks whether everything ends. From s all processes stop, all wakeups under way are lost, then faults end.
+// With nothing but the tick once a unit of time, and workers that serve wakeups, each run must end or wait for a person
+// in x, and no slot may stay held. Index, relay and messages are thus never needed, only faster. settled remembers
+// beginnings that do.
 func (w *world) settles(s state, settled *space) (bad string, log []string, took int) {
 	q := *w
 	q.skew, q.refusals, q.latency = false, false, 0

@@ -83,8 +83,8 @@ func (w *world) clear(s *state, limit, skew int8) bool {
 	return true
 }
 
-// window is the second read of a process that found nothing at or above the limit: any unused number below it, which no process had to see
-// beside the others. It may show none although there is one, because a window is not the partition.
+// window is the second read of a process that found nothing at or above the limit: any unused number below it, which no
+// process had to see beside the others. It may show none although there is one, because a window is not the partition.
 func (w *world) window(s *state, p process, out []process) []process {
 	for n := range p.limit {
 		if s.slots[n].taken(0) {
@@ -139,7 +139,8 @@ func (w *world) take(s *state, r int8, self int, p *process, until int8) {
 	s.runs[r].slot = p.slot
 }
 
-// reservationTime is how long the run's next reservation is: twice as long as one that just ended unclaimed, within a bound.
+// reservationTime is how long the run's next reservation is: twice as long as one that just ended unclaimed, within a
+// bound.
 func (w *world) reservationTime(run *item) int8 {
 	if !w.doubling {
 		return w.reservation
@@ -159,7 +160,8 @@ func live(s *state) (n int8) {
 			continue
 		}
 		v := s.slots[run.slot-1]
-		if run.status == running || run.status == cancelRequested || v.holder == int8(i)+1 && v.until != held && v.until > 0 {
+		if run.status == running || run.status == cancelRequested ||
+			v.holder == int8(i)+1 && v.until != held && v.until > 0 {
 			n++
 		}
 	}

@@ -136,7 +136,8 @@ func (w *world) later(s state) state {
 		if r.status == absent || r.status == terminal {
 			continue
 		}
-		r.runAt, r.lease, r.reserved, r.rowAt = down(r.runAt, 0), down(r.lease, 0), down(r.reserved, 0), down(r.rowAt, 0)
+		r.runAt, r.lease = down(r.runAt, 0), down(r.lease, 0)
+		r.reserved, r.rowAt = down(r.reserved, 0), down(r.rowAt, 0)
 		if r.kind != noMarker && r.kind != slotless && r.kind != deadLetter {
 			r.at = down(r.at, -patience)
 		}

@@ -190,8 +190,8 @@ func (w *world) wake(s *state, r int8, emit emitter) bool {
 	return true
 }
 
-// ticks lets each stage of the tick look at a run whose marker is due for it. A row that all its stages pass over, and leave where it
-// is, would be read for ever.
+// ticks lets each stage of the tick look at a run whose marker is due for it. A row that all its stages pass over, and
+// leave where it is, would be read for ever.
 func (w *world) ticks(s *state, r int8, emit emitter) (acts bool) {
 	var room [8]process
 	run, limit := &s.runs[r], w.limit(s)

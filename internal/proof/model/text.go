@@ -10,7 +10,8 @@ func opName(p process) string {
 		return "marker to " + kindName(p.op-opMove)
 	}
 	return [...]string{
-		"nothing", "claim and start", "fail: abandoned too often", "finish the cancellation", "request a delivery", "request a delivery again",
+		"nothing", "claim and start", "fail: abandoned too often", "finish the cancellation", "request a delivery",
+		"request a delivery again",
 		"reserve a slot", "make it queued, into d", "claim the outbox row", "",
 	}[p.op]
 }

@@ -23,7 +23,8 @@ func copyModule(ctx context.Context, dir string) error {
 		return fmt.Errorf("git ls-files: %w", err)
 	}
 	for name := range strings.SplitSeq(strings.TrimRight(string(list), "\x00"), "\x00") {
-		if err := copyFile(name, filepath.Join(dir, name)); err != nil && !errors.Is(err, os.ErrNotExist) { // deleted, not yet committed
+		// deleted, not yet committed
+		if err := copyFile(name, filepath.Join(dir, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
 	}
@@ -95,7 +96,9 @@ func (b *bench) prepare(ctx context.Context) error {
 			b.chunks = append(b.chunks, &chunk{pattern: "^" + name + "$"})
 		}
 	}
-	b.chunks = slices.DeleteFunc(b.chunks, func(c *chunk) bool { return b.without != "" && strings.Contains(c.pattern, b.without) })
+	b.chunks = slices.DeleteFunc(b.chunks, func(c *chunk) bool {
+		return b.without != "" && strings.Contains(c.pattern, b.without)
+	})
 	for _, c := range b.chunks {
 		if err := b.learn(ctx, c); err != nil {
 			return err
@@ -172,7 +175,11 @@ func (b *bench) kill(ctx context.Context, s *site) string {
 
 func (b *bench) command(ctx context.Context, arguments ...string) *exec.Cmd {
 	// What waits for the emulator or for a pause needs no processor.
-	c := exec.CommandContext(ctx, b.binary, append([]string{"-test.parallel", "8", "-test.timeout", "5m"}, arguments...)...)
+	c := exec.CommandContext(
+		ctx,
+		b.binary,
+		append([]string{"-test.parallel", "8", "-test.timeout", "5m"}, arguments...)...,
+	)
 	c.Dir = filepath.Join(b.dir, "dynamostore")
 	c.Env = os.Environ()
 	return c

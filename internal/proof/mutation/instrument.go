@@ -40,8 +40,8 @@ var (
 	vocabulary  = filepath.Join("internal", "item")
 )
 
-// switches is compiled into the copy. A condition that is switched off stays in the request, so that all its values are used, but
-// is true whatever the item is.
+// switches is compiled into the copy. A condition that is switched off stays in the request, so that all its values are
+// used, but is true whatever the item is.
 const switches = `package item
 
 import (
@@ -80,7 +80,8 @@ func MutatedText(site int, text string) string {
 }
 `
 
-// instrument puts every condition of dynamostore, which is in dir, behind its switch and returns the conditions in the order of the source.
+// instrument puts every condition of dynamostore, which is in dir, behind its switch and returns the conditions in the
+// order of the source.
 func instrument(dir string) ([]*site, error) {
 	var paths []string
 	for _, folder := range conditioned {
@@ -139,8 +140,10 @@ func rewrite(name string, source []byte, before int) ([]byte, []*site, error) {
 				return nil, nil, err
 			}
 			s := &site{
-				id: before + len(sites) + 1, place: fmt.Sprintf("%s:%d", name, files.Position(c.node.Pos()).Line), function: function.Name.Name,
-				text: strings.Join(strings.Fields(text.String()), " "),
+				id:       before + len(sites) + 1,
+				place:    fmt.Sprintf("%s:%d", name, files.Position(c.node.Pos()).Line),
+				function: function.Name.Name,
+				text:     strings.Join(strings.Fields(text.String()), " "),
 			}
 			sites = append(sites, s)
 			insertions[files.Position(c.node.Pos()).Offset] += fmt.Sprintf("%s(%d, ", c.wrapper, s.id)
@@ -155,8 +158,8 @@ type found struct {
 	wrapper string
 }
 
-// conditions are the expressions of a body that state a condition: item.Absent, item.Equal(…), item.Condition{…}, what is appended to
-// a condition's text, and a literal ConditionExpression.
+// conditions are the expressions of a body that state a condition: item.Absent, item.Equal(…), item.Condition{…}, what
+// is appended to a condition's text, and a literal ConditionExpression.
 func conditions(body *ast.BlockStmt) []found {
 	var out []found
 	ast.Inspect(body, func(node ast.Node) bool {

@@ -1,11 +1,11 @@
-// Command mutation proves that every condition of dynamostore is needed: it makes one after the other always true, runs the tests
-// that reach it, and names those whose absence no test noticed.
+// Command mutation proves that every condition of dynamostore is needed: it makes one after the other always true, runs
+// the tests that reach it, and names those whose absence no test noticed.
 //
 //	go run ./internal/proof/mutation [-only SUBSTRING] [-without SUBSTRING] [-parallel 2]
 //
-// It needs local AWS (see scripts/mutation.sh) and changes nothing here: it works on a copy of the module. The copy is built once,
-// with every condition behind a switch that the environment sets. A first pass learns which tests reach which condition; then
-// each condition is switched off and only those tests run, until one fails.
+// It needs local AWS (see scripts/mutation.sh) and changes nothing here: it works on a copy of the module. The copy is
+// built once, with every condition behind a switch that the environment sets. A first pass learns which tests reach
+// which condition; then each condition is switched off and only those tests run, until one fails.
 package main
 
 import (
@@ -122,7 +122,10 @@ func report(sites []*site, all bool, took time.Duration) error {
 	}
 	for name := range equivalents {
 		if all && !explained[name] {
-			faults = append(faults, fmt.Errorf("%q is said to make no difference, but is killed or gone: remove it from the list", name))
+			faults = append(
+				faults,
+				fmt.Errorf("%q is said to make no difference, but is killed or gone: remove it from the list", name),
+			)
 		}
 	}
 	return errors.Join(faults...)

@@ -39,7 +39,8 @@ func (c Condition) Row() bool { return strings.HasPrefix(c.Clause, "#dl[") }
 
 // About reports a condition on the attribute.
 func (c Condition) About(attribute string) bool {
-	return strings.HasPrefix(c.Clause, "#"+attribute+" = ") || strings.HasSuffix(strings.Split(c.Clause, " ")[0], ".#"+attribute)
+	return strings.HasPrefix(c.Clause, "#"+attribute+" = ") ||
+		strings.HasSuffix(strings.Split(c.Clause, " ")[0], ".#"+attribute)
 }
 
 // Absent reports the condition that there is no item.

@@ -1,6 +1,7 @@
-// Package protection turns off, one at a time, what keeps runs from being lost or executed twice, at the seam of the AWS SDK, so that
-// tests can be shown to miss it. The product has no such switch. Set [Variable] to a [Protection] and run any test that has its
-// DynamoDB from internal/proof/awstest or its faults from internal/proof/ddbfault: make reliability does, and names the tests that fail.
+// Package protection turns off, one at a time, what keeps runs from being lost or executed twice, at the seam of the
+// AWS SDK, so that tests can be shown to miss it. The product has no such switch. Set [Variable] to a [Protection] and
+// run any test that has its DynamoDB from internal/proof/awstest or its faults from internal/proof/ddbfault: make
+// reliability does, and names the tests that fail.
 package protection
 
 import (
@@ -19,7 +20,8 @@ type Protection string
 
 // The protections (docs/internals/layout.md, Commit).
 const (
-	// Fencing: a commit finds the run as it was read: its sequence, the token of its lease, and no log item at the sequence.
+	// Fencing: a commit finds the run as it was read: its sequence, the token of its lease, and no log item at the
+	// sequence.
 	Fencing Protection = "fencing"
 	// TokenReuse: a transaction that is sent again carries the token of its first sending.
 	TokenReuse Protection = "token reuse"
@@ -41,7 +43,8 @@ func All() []Protection {
 // Variable names the protection that the tests of this process do without.
 const Variable = "RUNLANE_TEST_WITHOUT"
 
-// Off is the protection that is turned off here; "" is none. It panics at a name that is none: a test must not pass for a typing error.
+// Off is the protection that is turned off here; "" is none. It panics at a name that is none: a test must not pass for
+// a typing error.
 func Off() Protection {
 	p := Protection(os.Getenv(Variable))
 	if p != "" && !slices.Contains(All(), p) {
@@ -50,8 +53,8 @@ func Off() Protection {
 	return p
 }
 
-// Without is an option of a client that does without the protection. ConflictRetry is not its business: emulators have no conflicts,
-// internal/proof/ddbfault makes them.
+// Without is an option of a client that does without the protection. ConflictRetry is not its business: emulators have
+// no conflicts, internal/proof/ddbfault makes them.
 func Without(p Protection) func(*dynamodb.Options) {
 	switch p {
 	case Fencing:
@@ -86,7 +89,12 @@ func (w *write) keepMarker() {
 	}
 	text := *w.update
 	for _, attribute := range []string{"dp", "da"} {
-		text = strings.Replace(text, "#"+attribute+" = :to_"+attribute, "#"+attribute+" = if_not_exists(#"+attribute+", :to_"+attribute+")", 1)
+		text = strings.Replace(
+			text,
+			"#"+attribute+" = :to_"+attribute,
+			"#"+attribute+" = if_not_exists(#"+attribute+", :to_"+attribute+")",
+			1,
+		)
 	}
 	w.update = &text
 }

@@ -1,11 +1,12 @@
-// Command reliability runs every machine that tries to break a promise of docs/guarantees.md, and makes one report of what they did:
-// steps driven, crash points tried, histories checked, faults injected, inputs tried, runs lost, what runs that had not ended waited for.
-// Then it turns off each protection at the SDK's seam (internal/proof/protection) and names the tests that miss it.
+// Command reliability runs every machine that tries to break a promise of docs/guarantees.md, and makes one report of
+// what they did: steps driven, crash points tried, histories checked, faults injected, inputs tried, runs lost, what
+// runs that had not ended waited for. Then it turns off each protection at the SDK's seam (internal/proof/protection)
+// and names the tests that miss it.
 //
 //	go run ./internal/proof/reliability [-only NAME] [-log FILE]
 //
-// It fails when a machine fails, when a run was lost, when a crash point was not tried, and when nothing misses a protection. It needs
-// local AWS, which make reliability brings.
+// It fails when a machine fails, when a run was lost, when a crash point was not tried, and when nothing misses a
+// protection. It needs local AWS, which make reliability brings.
 package main
 
 import (
@@ -87,7 +88,10 @@ type machine struct {
 
 // tests is a machine made of tests.
 func tests(name, pattern string, arguments ...string) machine {
-	return machine{name: name, command: append([]string{"go", "test", "-count=1", "-v", "-timeout", "60m", "-run", pattern}, arguments...)}
+	return machine{
+		name:    name,
+		command: append([]string{"go", "test", "-count=1", "-v", "-timeout", "60m", "-run", pattern}, arguments...),
+	}
 }
 
 // machines in the order of the report.
@@ -97,7 +101,15 @@ func machines() []machine {
 		tests("random lives on both storages", ".", "./internal/proof/lives"),
 		tests("crash points", ".", "./internal/proof/crashtest"),
 		tests("linearizability", "Linearizability", "./memlane", "./dynamostore"),
-		tests("the contract under faults", "UnderFaults|UnderMoreFaults", "-tags", "conformance", "./memlane", "./dynamostore", "./core"),
+		tests(
+			"the contract under faults",
+			"UnderFaults|UnderMoreFaults",
+			"-tags",
+			"conformance",
+			"./memlane",
+			"./dynamostore",
+			"./core",
+		),
 		tests("chaos", ".", "./internal/proof/chaos"),
 		tests("load", ".", "./internal/proof/loadtest"),
 		tests("hostile inputs and handlers", ".", "./internal/proof/hostiletest"),
@@ -106,7 +118,10 @@ func machines() []machine {
 		tests("behind a front that answers as AWS does", "_Front$", "-tags", "conformance", "./dynamostore"),
 		{name: "fuzzing", command: []string{"scripts/fuzz.sh"}},
 		{name: "the protocol, state by state", command: []string{"go", "run", "./internal/proof/model"}},
-		{name: "the protocol's rules, taken out one by one", command: []string{"go", "run", "./internal/proof/model", "-mutations", "-states", "300000"}},
+		{
+			name:    "the protocol's rules, taken out one by one",
+			command: []string{"go", "run", "./internal/proof/model", "-mutations", "-states", "300000"},
+		},
 	}
 }
 
@@ -119,7 +134,8 @@ func without(p protection.Protection) machine {
 	return m
 }
 
-// run returns the names of the tests that failed; a command that is no test is named itself. err is for a machine that did not run.
+// run returns the names of the tests that failed; a command that is no test is named itself. err is for a machine that
+// did not run.
 func (m machine) run(ctx context.Context, everything io.Writer, read func(line string)) (failed []string, err error) {
 	command := exec.CommandContext(ctx, m.command[0], m.command[1:]...)
 	command.Dir = m.folder

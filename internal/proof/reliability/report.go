@@ -12,21 +12,23 @@ import (
 	"time"
 )
 
-// report adds up what the machines print. A machine says what it did in lines of a fixed form: "reliability: " and a statement.
+// report adds up what the machines print. A machine says what it did in lines of a fixed form: "reliability: " and a
+// statement.
 type report struct {
 	steps, sequences      map[string]int // by lane
 	faults                map[string]int
 	crashTried, crashAll  int
 	histories, operations int
 	inputs                int
-	fuzzed, fuzzing       int // inputs of the targets that are through, and of the one under way, whose count grows from line to line
-	lost, excess          int
-	triggered, finished   int
-	waits                 map[string]int
-	unnamed               int
-	notes                 []string // statements that are shown as they are
-	machines              []ranMachine
-	protections           []ranMachine
+	// inputs of the targets that are through, and of the one under way, whose count grows from line to line
+	fuzzed, fuzzing     int
+	lost, excess        int
+	triggered, finished int
+	waits               map[string]int
+	unnamed             int
+	notes               []string // statements that are shown as they are
+	machines            []ranMachine
+	protections         []ranMachine
 }
 
 type ranMachine struct {
@@ -36,7 +38,12 @@ type ranMachine struct {
 }
 
 func newReport() *report {
-	return &report{steps: map[string]int{}, sequences: map[string]int{}, faults: map[string]int{}, waits: map[string]int{}}
+	return &report{
+		steps:     map[string]int{},
+		sequences: map[string]int{},
+		faults:    map[string]int{},
+		waits:     map[string]int{},
+	}
 }
 
 // statement is a form of line, and what it adds to the report.
@@ -55,29 +62,56 @@ var statements = []statement{
 		r.sequences[part[1]] += number(part[2])
 		r.steps[part[1]] += number(part[3])
 	}},
-	{regexp.MustCompile(`reliability: lives lane=\S+ fault (.+)=(\d+)$`), func(r *report, part []string) { r.faults[part[1]] += number(part[2]) }},
-	{regexp.MustCompile(`reliability: lives lane=\S+ waits (.*)=(\d+)$`), func(r *report, part []string) { r.waiting(part[1], number(part[2])) }},
-	{regexp.MustCompile(`reliability: fault (.+)=(\d+)$`), func(r *report, part []string) { r.faults[part[1]] += number(part[2]) }},
-	{regexp.MustCompile(`reliability: waits (.*)=(\d+)$`), func(r *report, part []string) { r.waiting(part[1], number(part[2])) }},
-	{regexp.MustCompile(`reliability: crash points tried=(\d+) total=(\d+) lost=(\d+)`), func(r *report, part []string) {
-		r.crashTried += number(part[1])
-		r.crashAll += number(part[2])
-		r.lost += number(part[3])
-	}},
-	{regexp.MustCompile(`: seed \d+, (\d+) operations, \d+ of them with unknown outcome: linearizable$`), func(r *report, part []string) {
-		r.histories++
-		r.operations += number(part[1])
-	}},
+	{
+		regexp.MustCompile(`reliability: lives lane=\S+ fault (.+)=(\d+)$`),
+		func(r *report, part []string) { r.faults[part[1]] += number(part[2]) },
+	},
+	{
+		regexp.MustCompile(`reliability: lives lane=\S+ waits (.*)=(\d+)$`),
+		func(r *report, part []string) { r.waiting(part[1], number(part[2])) },
+	},
+	{
+		regexp.MustCompile(`reliability: fault (.+)=(\d+)$`),
+		func(r *report, part []string) { r.faults[part[1]] += number(part[2]) },
+	},
+	{
+		regexp.MustCompile(`reliability: waits (.*)=(\d+)$`),
+		func(r *report, part []string) { r.waiting(part[1], number(part[2])) },
+	},
+	{
+		regexp.MustCompile(`reliability: crash points tried=(\d+) total=(\d+) lost=(\d+)`),
+		func(r *report, part []string) {
+			r.crashTried += number(part[1])
+			r.crashAll += number(part[2])
+			r.lost += number(part[3])
+		},
+	},
+	{
+		regexp.MustCompile(`: seed \d+, (\d+) operations, \d+ of them with unknown outcome: linearizable$`),
+		func(r *report, part []string) {
+			r.histories++
+			r.operations += number(part[1])
+		},
+	},
 	{regexp.MustCompile(` (\d+) inputs tried$`), func(r *report, part []string) { r.inputs += number(part[1]) }},
 	{regexp.MustCompile(`^fuzz: Fuzz\w+$`), func(r *report, _ []string) { r.fuzzed += r.fuzzing; r.fuzzing = 0 }},
-	{regexp.MustCompile(`^fuzz: elapsed: \S+, execs: (\d+) `), func(r *report, part []string) { r.fuzzing = number(part[1]) }},
-	{regexp.MustCompile(`reliability: chaos triggered=(\d+) finished=(\d+) waiting=(\d+) lost=(\d+) excess=(\d+)`), func(r *report, part []string) {
-		r.triggered += number(part[1])
-		r.finished += number(part[2])
-		r.lost += number(part[4])
-		r.excess += number(part[5])
-	}},
-	{regexp.MustCompile(`reliability: ((?:chaos|load) .*)$`), func(r *report, part []string) { r.notes = append(r.notes, part[1]) }},
+	{
+		regexp.MustCompile(`^fuzz: elapsed: \S+, execs: (\d+) `),
+		func(r *report, part []string) { r.fuzzing = number(part[1]) },
+	},
+	{
+		regexp.MustCompile(`reliability: chaos triggered=(\d+) finished=(\d+) waiting=(\d+) lost=(\d+) excess=(\d+)`),
+		func(r *report, part []string) {
+			r.triggered += number(part[1])
+			r.finished += number(part[2])
+			r.lost += number(part[4])
+			r.excess += number(part[5])
+		},
+	},
+	{
+		regexp.MustCompile(`reliability: ((?:chaos|load) .*)$`),
+		func(r *report, part []string) { r.notes = append(r.notes, part[1]) },
+	},
 }
 
 func (r *report) read(line string) {
@@ -170,7 +204,9 @@ func (r *report) verdict(whole bool) error {
 	if r.crashTried != r.crashAll {
 		add("%d of %d crash points were tried", r.crashTried, r.crashAll)
 	}
-	if whole && (len(r.steps) == 0 || r.crashAll == 0 || r.histories == 0 || len(r.faults) == 0 || r.inputs == 0 || r.triggered == 0) {
+	if whole &&
+		(len(r.steps) == 0 || r.crashAll == 0 || r.histories == 0 || len(r.faults) == 0 || r.inputs == 0 ||
+			r.triggered == 0) {
 		add("a machine did not say what it did: a count above is 0")
 	}
 	return errors.Join(faults...)

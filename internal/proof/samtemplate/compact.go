@@ -30,7 +30,8 @@ func Compact(text []byte) ([]byte, error) {
 func longAttributes(node *yaml.Node) {
 	for i, child := range node.Content {
 		longAttributes(child)
-		if node.Kind != yaml.MappingNode || i%2 == 0 || node.Content[i-1].Value != "Fn::GetAtt" || child.Kind != yaml.ScalarNode {
+		if node.Kind != yaml.MappingNode || i%2 == 0 || node.Content[i-1].Value != "Fn::GetAtt" ||
+			child.Kind != yaml.ScalarNode {
 			continue
 		}
 		for at := range child.Value {
@@ -38,7 +39,11 @@ func longAttributes(node *yaml.Node) {
 				continue
 			}
 			part := func(text string) *yaml.Node { return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: text} }
-			node.Content[i] = &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Content: []*yaml.Node{part(child.Value[:at]), part(child.Value[at+1:])}}
+			node.Content[i] = &yaml.Node{
+				Kind:    yaml.SequenceNode,
+				Tag:     "!!seq",
+				Content: []*yaml.Node{part(child.Value[:at]), part(child.Value[at+1:])},
+			}
 			break
 		}
 	}

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// Evaluate returns the resources and outputs that exist for the given parameters, over the defaults. Parameters, mappings and
-// conditions are resolved and the functions' globals merged in. What only a deployment knows stays as text: "${Table}" is a
-// resource's Ref, "${Table.Arn}" an attribute, "${AWS::Region}" a pseudo parameter.
+// Evaluate returns the resources and outputs that exist for the given parameters, over the defaults. Parameters,
+// mappings and conditions are resolved and the functions' globals merged in. What only a deployment knows stays as
+// text: "${Table}" is a resource's Ref, "${Table.Arn}" an attribute, "${AWS::Region}" a pseudo parameter.
 func (t *Template) Evaluate(parameters map[string]string) (*Template, error) {
 	e := evaluation{template: t, parameters: map[string]string{}}
 	for name, p := range t.Parameters {
@@ -51,7 +51,8 @@ func (t *Template) Evaluate(parameters map[string]string) (*Template, error) {
 }
 
 func (p *Parameter) allows(value string) bool {
-	if len(p.AllowedValues) > 0 && !slices.ContainsFunc(p.AllowedValues, func(v any) bool { return fmt.Sprint(v) == value }) {
+	if len(p.AllowedValues) > 0 &&
+		!slices.ContainsFunc(p.AllowedValues, func(v any) bool { return fmt.Sprint(v) == value }) {
 		return false
 	}
 	if p.AllowedPattern == "" {

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Faults lists what is wrong with an evaluated template and is said by none of the tools of `make validate`: AWS would refuse it
-// with the deployment, or accept it and do something else.
+// Faults lists what is wrong with an evaluated template and is said by none of the tools of `make validate`: AWS would
+// refuse it with the deployment, or accept it and do something else.
 func Faults(template *Template) []string {
 	c := check{template: template}
 	for _, name := range slices.Sorted(maps.Keys(template.Resources)) {
@@ -26,7 +26,12 @@ func Faults(template *Template) []string {
 			}
 		case "AWS::Lambda::EventSourceMapping":
 			owner, _, _ := strings.Cut(strings.Trim(fmt.Sprint(resource.Properties["FunctionName"]), "${}"), ".")
-			c.mapping(name, fmt.Sprint(resource.Properties["EventSourceArn"]), template.Resources[owner], resource.Properties)
+			c.mapping(
+				name,
+				fmt.Sprint(resource.Properties["EventSourceArn"]),
+				template.Resources[owner],
+				resource.Properties,
+			)
 		case "AWS::Scheduler::Schedule":
 			c.schedule(name, resource.Properties)
 		}
@@ -70,9 +75,19 @@ func (c *check) mapping(where, source string, function Resource, properties map[
 		c.fault(where, "%s is no queue of this template", source)
 		return
 	}
-	visibility, timeout := integer(queue.Properties["VisibilityTimeout"], 30), integer(function.Properties["Timeout"], 3)
+	visibility, timeout := integer(
+		queue.Properties["VisibilityTimeout"],
+		30,
+	), integer(function.Properties["Timeout"], 3)
 	if visibility < visibilityFactor*timeout {
-		c.fault(where, "visibility timeout %d s of %s is less than %d function timeouts of %d s", visibility, name, visibilityFactor, timeout)
+		c.fault(
+			where,
+			"visibility timeout %d s of %s is less than %d function timeouts of %d s",
+			visibility,
+			name,
+			visibilityFactor,
+			timeout,
+		)
 	}
 	window := integer(properties["MaximumBatchingWindowInSeconds"], 0)
 	fifo := fmt.Sprint(queue.Properties["FifoQueue"]) == "true"

@@ -1,5 +1,6 @@
-// Package samtemplate reads the deployment template, evaluates it as CloudFormation would for given parameters, and judges what no
-// tool judges. Its tests hold the template equal to package infra, to what the functions read and call, and to the documentation.
+// Package samtemplate reads the deployment template, evaluates it as CloudFormation would for given parameters, and
+// judges what no tool judges. Its tests hold the template equal to package infra, to what the functions read and call,
+// and to the documentation.
 package samtemplate
 
 import (

@@ -26,7 +26,10 @@ func deliveryDeadline(t *testing.T, h Harness) {
 	s := newScene(t, h, handler)
 	run := s.trigger(task.With(jobPayload{}), nil)
 	deadline := s.clock.Now().Add(100 * time.Second)
-	result, err := s.rt.ExecuteDelivery(s.Context(), s.wakeup(run), &core.DeliveryOptions{Deadline: deadline, WorkerID: "lambda-1"})
+	result, err := s.rt.ExecuteDelivery(s.Context(), s.wakeup(run), &core.DeliveryOptions{
+		Deadline: deadline,
+		WorkerID: "lambda-1",
+	})
 	s.must(err)
 	s.wantStatus(result.Run, runlane.StatusSucceeded)
 	claimed, _ := s.history(run.ID)[2].Body.(*runlane.RunLeaseClaimed)
@@ -34,7 +37,8 @@ func deliveryDeadline(t *testing.T, h Harness) {
 	if end < 5*time.Second || end > 5*time.Second+time.Millisecond || claimed.Lease.WorkerID != "lambda-1" {
 		t.Fatalf("lease %+v ends %s after the deadline, want 5 s", claimed.Lease, end)
 	}
-	if left > 95*time.Second || left < 85*time.Second { // 5 % of 100 s are kept free; the rest is what the machine needed
+	// 5 % of 100 s are kept free; the rest is what the machine needed
+	if left > 95*time.Second || left < 85*time.Second {
 		t.Fatalf("the handler had %s, want 95 s", left)
 	}
 }
@@ -51,7 +55,9 @@ func deliveryNoTime(t *testing.T, h Harness) {
 		"less than 5 s":         {s.trigger(plain.With(jobPayload{}), nil), 6 * time.Second},
 		"nothing":               {s.trigger(plain.With(jobPayload{}), nil), time.Second},
 	} {
-		_, err := s.rt.ExecuteDelivery(s.Context(), s.wakeup(c.run), &core.DeliveryOptions{Deadline: s.clock.Now().Add(c.left)})
+		_, err := s.rt.ExecuteDelivery(s.Context(), s.wakeup(c.run), &core.DeliveryOptions{
+			Deadline: s.clock.Now().Add(c.left),
+		})
 		if !errors.Is(err, core.ErrNoTime) || runlane.CodeOf(err) != runlane.ErrOperationCancelled {
 			t.Errorf("%s: error is %v, want core.ErrNoTime", name, err)
 		}
@@ -161,7 +167,8 @@ func deliveryLogger(t *testing.T, h Harness) {
 		t.Fatalf("%d lines", len(lines))
 	}
 	for n, got := range lines {
-		if got["run_id"] != string(run.ID) || got["task"] != "scenario.logger" || got["queue"] != "default" || got["attempt"] != 1.0 ||
+		if got["run_id"] != string(run.ID) || got["task"] != "scenario.logger" || got["queue"] != "default" ||
+			got["attempt"] != 1.0 ||
 			got["worker_id"] == nil || n < 2 && got["extra"] != 1.0 {
 			t.Fatalf("attributes of line %d are %v", n+1, got)
 		}
@@ -170,7 +177,9 @@ func deliveryLogger(t *testing.T, h Harness) {
 
 func deliveryLogsNoPayload(t *testing.T, h Harness) {
 	const secret = "s3cr3t-and-unique"
-	task := runlane.NewTask("scenario.secret", &runlane.TaskOptions[json.RawMessage]{Retry: runlane.Retry{MaxAttempts: 2}})
+	task := runlane.NewTask("scenario.secret", &runlane.TaskOptions[json.RawMessage]{
+		Retry: runlane.Retry{MaxAttempts: 2},
+	})
 	handler := task.Handle(func(_ context.Context, _ *runlane.Attempt, p json.RawMessage) error {
 		return errors.New("cannot use " + string(p))
 	})
@@ -221,7 +230,9 @@ func deliveryProgress(t *testing.T, h Harness) {
 		t.Fatalf("the last note is %+v", last)
 	}
 	s.wantHistory(run.ID, "created delivery_requested lease_claimed started succeeded") // notes are no events
-	silent := s.execute(s.trigger(task.With(jobPayload{}), &runlane.TriggerOptions{Meta: map[string]string{"silent": "yes"}}))
+	silent := s.execute(s.trigger(task.With(jobPayload{}), &runlane.TriggerOptions{
+		Meta: map[string]string{"silent": "yes"},
+	}))
 	if note, err := s.rt.Runs().Progress(t.Context(), silent.ID); note != nil || err != nil {
 		t.Fatalf("a silent run has the note %+v, %v", note, err)
 	}

@@ -18,10 +18,25 @@ func operateBulkScenarios() []scenario {
 		{"a bulk cancellation skips what moved on and keeps what failed", history, bulkCounts, false},
 		{"bulk reruns and retries make nothing twice", history, bulkRepeats, false},
 		{"a bulk call that is stopped says where to resume", history, bulkStopped, false},
-		{"pruning counts first, keeps what retains a key, and removes", needsBoth(needsPruning, needsBoth(needsHistory, needsIdempotency)), bulkPrunes, false},
-		{"pruning resumes with the cutoff it began with", needsBoth(needsPruning, needsHistory), bulkPruneResumes, false},
+		{
+			"pruning counts first, keeps what retains a key, and removes",
+			needsBoth(needsPruning, needsBoth(needsHistory, needsIdempotency)),
+			bulkPrunes,
+			false,
+		},
+		{
+			"pruning resumes with the cutoff it began with",
+			needsBoth(needsPruning, needsHistory),
+			bulkPruneResumes,
+			false,
+		},
 		{"a given-up wakeup is listed and requeued by the operator", needsDeadLetters, bulkRequeues, false},
-		{"a given-up wakeup of a bounded run goes back to waiting for a slot", needsBoth(needsDeadLetters, needsSlots), bulkRequeuesBounded, false},
+		{
+			"a given-up wakeup of a bounded run goes back to waiting for a slot",
+			needsBoth(needsDeadLetters, needsSlots),
+			bulkRequeuesBounded,
+			false,
+		},
 		{"given-up wakeups are requeued by filter", needsBoth(needsDeadLetters, needsHistory), bulkRequeuesAll, false},
 	}
 }
@@ -120,9 +135,11 @@ func bulkCounts(t *testing.T, h Harness) {
 		}
 	})
 	s.settle()
-	result, err := s.rt.Runs().CancelAll(t.Context(), &core.BulkOptions{RunFilter: core.RunFilter{Statuses: []runlane.Status{
-		runlane.StatusQueued, runlane.StatusCancellationRequested,
-	}}})
+	result, err := s.rt.Runs().CancelAll(t.Context(), &core.BulkOptions{
+		RunFilter: core.RunFilter{Statuses: []runlane.Status{
+			runlane.StatusQueued, runlane.StatusCancellationRequested,
+		}},
+	})
 	s.must(err)
 	if result.Matched != 3 || result.Changed != 1 || result.Skipped != 1 || len(result.Failed) != 1 ||
 		runlane.CodeOf(result.Failed[bad.ID]) != runlane.ErrStorageUnavailable {
@@ -154,7 +171,11 @@ func bulkRepeats(t *testing.T, h Harness) {
 	retried, err = s.rt.Runs().RetryAll(ctx, &all)
 	s.must(err)
 	s.wantCounts("the second retry", []*core.BulkResult{retried}, 2, 0, 2)
-	one := core.BulkOptions{RunFilter: core.RunFilter{Statuses: []runlane.Status{runlane.StatusFailed}}, Cap: 1, DryRun: true}
+	one := core.BulkOptions{
+		RunFilter: core.RunFilter{Statuses: []runlane.Status{runlane.StatusFailed}},
+		Cap:       1,
+		DryRun:    true,
+	}
 	dry, err := s.rt.Runs().RerunAll(ctx, &one)
 	s.must(err)
 	one.After = dry.Next
@@ -169,7 +190,9 @@ func bulkRepeats(t *testing.T, h Harness) {
 	s.wantCounts("the rerun", reruns, 4, 4, 0)
 	s.settle()
 	active := 0
-	for run, err := range s.rt.Runs().All(ctx, &core.ListOptions{RunFilter: core.RunFilter{Statuses: []runlane.Status{runlane.StatusQueued}}}) {
+	for run, err := range s.rt.Runs().All(ctx, &core.ListOptions{
+		RunFilter: core.RunFilter{Statuses: []runlane.Status{runlane.StatusQueued}},
+	}) {
 		s.must(err)
 		if active++; run.Source.RunID == "" {
 			t.Errorf("%+v has no source", run)
@@ -194,7 +217,8 @@ func bulkStopped(t *testing.T, h Harness) {
 	options := core.BulkOptions{AllRuns: true}
 	s.settle()
 	result, err := s.rt.Runs().CancelAll(ctx, &options)
-	if runlane.CodeOf(err) != runlane.ErrOperationCancelled || result == nil || result.Next == "" || len(result.Failed) > 0 {
+	if runlane.CodeOf(err) != runlane.ErrOperationCancelled || result == nil || result.Next == "" ||
+		len(result.Failed) > 0 {
 		t.Fatalf("the caller stopped, and the call says %+v, %v", result, err)
 	}
 	s.storage.script(func() { s.storage.onAppend = nil })
@@ -270,116 +294,4 @@ func bulkPruneResumes(t *testing.T, h Harness) {
 	s.get(late.ID)
 	options.After, options.ReleaseOwners = runlane.Cursor("made up"), true
 	s.wantCode(errorOf(s.rt.Runs().Prune(t.Context(), &options)), runlane.ErrValidationFailed)
-}
-
-// giveUp makes a run whose wakeup can never be accepted.
-func (s *scene) giveUp(task *runlane.Task[jobPayload], options *runlane.TriggerOptions) *runlane.Run {
-	s.Helper()
-	s.transport.OnPublish(refused(runlane.ErrTransportPublishFailed, true))
-	run := s.trigger(task.With(jobPayload{}), options)
-	s.transport.OnPublish(nil)
-	return run
-}
-
-func bulkRequeues(t *testing.T, h Harness) {
-	task, handler := job("scenario.requeue", nil, succeed)
-	s := newScene(t, h, handler)
-	run := s.giveUp(task, nil)
-	s.settle()
-	page, err := s.rt.DeadLetters().List(t.Context(), nil)
-	s.must(err)
-	if len(page.Items) != 1 || page.Items[0].RunID != run.ID || page.Items[0].Failure.Code != runlane.ErrTransportPublishFailed ||
-		page.Items[0].Attempts != 1 || page.Next != "" {
-		t.Fatalf("dead letters are %+v", page)
-	}
-	s.wantStatus(s.get(run.ID), runlane.StatusQueued)
-	actor := runlane.Actor{Type: runlane.ActorOperator, ID: "ada"}
-	options := &core.ChangeOptions{Actor: actor, Reason: "queue is back"}
-	s.must(s.rt.DeadLetters().Requeue(t.Context(), run.ID, options))
-	s.wantHistory(run.ID, "created delivery_requested delivery_requested")
-	requested := s.history(run.ID)[2]
-	if requested.Actor != actor || requested.Meta["runlane.reason"] != "queue is back" {
-		t.Errorf("the request is %+v", requested)
-	}
-	s.wantSent("its new wakeup", run)
-	if left := s.deadLetters(); len(left) != 0 {
-		t.Errorf("still given up: %+v", left)
-	}
-	if e := s.wantCode(s.rt.DeadLetters().Requeue(t.Context(), run.ID, options), runlane.ErrValidationFailed); e.Hint == "" {
-		t.Errorf("twice: %v", e)
-	}
-	s.wantCode(s.rt.DeadLetters().Requeue(t.Context(), "run_absent", nil), runlane.ErrRunNotFound)
-	s.wantHistory(run.ID, "created delivery_requested delivery_requested")
-	s.wantStatus(s.execute(run), runlane.StatusSucceeded)
-}
-
-func bulkRequeuesBounded(t *testing.T, h Harness) {
-	task, handler := explained("scenario.requeue-bounded")
-	s := newScene(t, h, handler)
-	busy := s.trigger(task.With(jobPayload{}), nil)
-	s.die(busy.ID)
-	run := s.giveUp(task, nil)
-	s.explains("given up", s.rt, run.ID, core.WaitOperator)
-	s.clock.Advance(3 * time.Minute) // its reservation is over
-	taken := s.trigger(task.With(jobPayload{}), nil)
-	s.wantSent("so far", busy, taken)
-	s.must(s.rt.DeadLetters().Requeue(t.Context(), run.ID, nil))
-	e := s.explains("requeued, and its slot was taken", s.rt, run.ID, core.WaitSlot)
-	sameIDs(t, "holders", []runlane.RunID{busy.ID, taken.ID}, e.Holders)
-	s.wantSent("for a run without a slot")
-	s.settle()
-	s.must(errorOf(s.rt.Runs().Cancel(t.Context(), taken.ID, nil))) // hands its slot over at once
-	s.explains("a slot was freed", s.rt, run.ID, core.WaitReservation)
-	s.wantSent("its slot", run)
-	s.wantStatus(s.execute(run), runlane.StatusSucceeded)
-
-	free := s.giveUp(task, nil)
-	s.wantSent("given up")
-	s.must(s.rt.DeadLetters().Requeue(t.Context(), free.ID, nil))
-	s.tickLate() // the hand-over has read an index
-	s.explains("requeued, and a slot is free", s.rt, free.ID, core.WaitReservation)
-}
-
-func bulkRequeuesAll(t *testing.T, h Harness) {
-	task, handler := job("scenario.requeue-all", nil, succeed)
-	other, otherHandler := job("scenario.requeue-other", nil, succeed)
-	s := newScene(t, h, handler, otherHandler)
-	elsewhere := &runlane.TriggerOptions{Queue: runlane.Queue{Name: "elsewhere"}}
-	for range 3 {
-		s.giveUp(task, elsewhere)
-	}
-	kept := []runlane.RunID{s.giveUp(task, nil).ID, s.giveUp(other, elsewhere).ID}
-	filter := core.RunFilter{Queue: "elsewhere", TaskID: "scenario.requeue-all"}
-	var listed []runlane.RunID
-	s.settle()
-	for at := runlane.Cursor(""); ; {
-		page, err := s.rt.DeadLetters().List(t.Context(), &core.ListOptions{RunFilter: filter, Limit: 2, After: at})
-		s.must(err)
-		for _, letter := range page.Items {
-			listed = append(listed, letter.RunID)
-		}
-		if at = page.Next; at == "" {
-			break
-		}
-		_, err = s.rt.DeadLetters().List(t.Context(), &core.ListOptions{Limit: 2, After: at})
-		s.wantCode(err, runlane.ErrValidationFailed)
-	}
-	if len(listed) != 3 {
-		t.Fatalf("listed %q", listed)
-	}
-	for _, dry := range []bool{true, false} {
-		results := s.pages(func(at runlane.Cursor) (*core.BulkResult, error) {
-			return s.rt.DeadLetters().RequeueAll(t.Context(), &core.BulkOptions{RunFilter: filter, Cap: 2, DryRun: dry, After: at})
-		})
-		if dry {
-			s.wantCounts("a dry run", results, 3, 0, 0)
-		} else {
-			s.wantCounts("requeueing", results, 3, 3, 0)
-		}
-	}
-	var left []runlane.RunID
-	for _, letter := range s.deadLetters() {
-		left = append(left, letter.RunID)
-	}
-	sameIDs(t, "dead letters left", kept, left)
 }

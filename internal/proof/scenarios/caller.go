@@ -56,7 +56,9 @@ func (c *caller) claims(id runlane.RunID, result *runlane.TriggerResult) {
 }
 
 // Trigger repeats under one run id.
-func (c *caller) Trigger(ctx context.Context, call runlane.Call, options *runlane.TriggerOptions) (*runlane.TriggerResult, error) {
+func (c *caller) Trigger(
+	ctx context.Context, call runlane.Call, options *runlane.TriggerOptions,
+) (*runlane.TriggerResult, error) {
 	if c.s.faults == nil {
 		return c.Runtime.Trigger(ctx, call, options)
 	}
@@ -67,7 +69,9 @@ func (c *caller) Trigger(ctx context.Context, call runlane.Call, options *runlan
 }
 
 // RunNow repeats under one run id.
-func (c *caller) RunNow(ctx context.Context, call runlane.Call, options *runlane.TriggerOptions) (*runlane.TriggerResult, error) {
+func (c *caller) RunNow(
+	ctx context.Context, call runlane.Call, options *runlane.TriggerOptions,
+) (*runlane.TriggerResult, error) {
 	if c.s.faults == nil {
 		return c.Runtime.RunNow(ctx, call, options)
 	}
@@ -114,7 +118,9 @@ func (c *caller) TriggerBatch(ctx context.Context, items []core.BatchItem) ([]co
 }
 
 // ExecuteDelivery is what a transport does with a wakeup that was handed back.
-func (c *caller) ExecuteDelivery(ctx context.Context, w lane.Wakeup, o *core.DeliveryOptions) (*core.DeliveryResult, error) {
+func (c *caller) ExecuteDelivery(
+	ctx context.Context, w lane.Wakeup, o *core.DeliveryOptions,
+) (*core.DeliveryResult, error) {
 	return again(c, func() (*core.DeliveryResult, error) { return c.Runtime.ExecuteDelivery(ctx, w, o) })
 }
 
@@ -192,7 +198,9 @@ func (c *caller) Tick(ctx context.Context, options *core.TickOptions) (*core.Tic
 }
 
 func tickStages(r *core.TickResult) []*core.StageResult {
-	return []*core.StageResult{&r.Cancelled, &r.Abandoned, &r.Delivered, &r.Redelivered, &r.Scheduled, &r.Dispatched, &r.Flushed}
+	return []*core.StageResult{
+		&r.Cancelled, &r.Abandoned, &r.Delivered, &r.Redelivered, &r.Scheduled, &r.Dispatched, &r.Flushed,
+	}
 }
 
 // addStage counts as done also what was carried out while its answer was lost.

@@ -106,7 +106,8 @@ func bulkAgain[O any](
 	resumed, total := *options, core.BulkResult{}
 	for range repeats {
 		if result != nil {
-			total.Matched, total.Changed, total.Skipped = total.Matched+result.Matched, total.Changed+result.Changed, total.Skipped+result.Skipped
+			total.Matched, total.Changed, total.Skipped = total.Matched+
+				result.Matched, total.Changed+result.Changed, total.Skipped+result.Skipped
 			total.Failed, total.Next = result.Failed, result.Next
 		}
 		if !c.s.faults.planned(err) {
@@ -121,7 +122,9 @@ func bulkAgain[O any](
 }
 
 // Events resumes behind the last event.
-func (r runsCaller) Events(ctx context.Context, id runlane.RunID, o *core.EventOptions) iter.Seq2[runlane.EventRecord, error] {
+func (r runsCaller) Events(
+	ctx context.Context, id runlane.RunID, o *core.EventOptions,
+) iter.Seq2[runlane.EventRecord, error] {
 	resumed := core.EventOptions{}
 	if o != nil {
 		resumed = *o
@@ -203,8 +206,12 @@ func (d deadLettersCaller) Requeue(ctx context.Context, id runlane.RunID, o *cor
 }
 
 func (d deadLettersCaller) RequeueAll(ctx context.Context, o *core.BulkOptions) (*core.BulkResult, error) {
-	return bulkAgain(d.c, o, func(o *core.BulkOptions) (*core.BulkResult, error) { return d.DeadLetters.RequeueAll(ctx, o) },
-		func(o *core.BulkOptions, at runlane.Cursor) { o.After = at })
+	return bulkAgain(
+		d.c,
+		o,
+		func(o *core.BulkOptions) (*core.BulkResult, error) { return d.DeadLetters.RequeueAll(ctx, o) },
+		func(o *core.BulkOptions, at runlane.Cursor) { o.After = at },
+	)
 }
 
 // queuesCaller repeats the calls of core.Queues.
@@ -259,8 +266,12 @@ func (s schedulesCaller) List(ctx context.Context) iter.Seq2[core.ScheduleState,
 	return walkAgain(s.c, func() iter.Seq2[core.ScheduleState, error] { return s.Schedules.List(ctx) })
 }
 
-func (s schedulesCaller) Occurrences(ctx context.Context, id runlane.ScheduleID, skippedOnly bool) iter.Seq2[runlane.Occurrence, error] {
-	return walkAgain(s.c, func() iter.Seq2[runlane.Occurrence, error] { return s.Schedules.Occurrences(ctx, id, skippedOnly) })
+func (s schedulesCaller) Occurrences(
+	ctx context.Context, id runlane.ScheduleID, skippedOnly bool,
+) iter.Seq2[runlane.Occurrence, error] {
+	return walkAgain(s.c, func() iter.Seq2[runlane.Occurrence, error] {
+		return s.Schedules.Occurrences(ctx, id, skippedOnly)
+	})
 }
 
 func (s schedulesCaller) Pause(ctx context.Context, id runlane.ScheduleID, o *core.ChangeOptions) error {
@@ -273,6 +284,8 @@ func (s schedulesCaller) Resume(ctx context.Context, id runlane.ScheduleID, o *c
 	return err
 }
 
-func (s schedulesCaller) TriggerNow(ctx context.Context, id runlane.ScheduleID, o *core.ChangeOptions) (*runlane.Run, error) {
+func (s schedulesCaller) TriggerNow(
+	ctx context.Context, id runlane.ScheduleID, o *core.ChangeOptions,
+) (*runlane.Run, error) {
 	return again(s.c, func() (*runlane.Run, error) { return s.Schedules.TriggerNow(ctx, id, o) })
 }

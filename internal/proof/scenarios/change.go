@@ -28,7 +28,9 @@ func operateCancelsWaiting(t *testing.T, h Harness) {
 		runlane.StatusQueued:    s.trigger(task.With(jobPayload{}), nil),
 		runlane.StatusScheduled: s.trigger(task.With(jobPayload{}), &runlane.TriggerOptions{Delay: time.Hour}),
 		runlane.StatusRetrying:  s.execute(s.trigger(task.With(jobPayload{}), nil)),
-		runlane.StatusReleased:  s.execute(s.trigger(task.With(jobPayload{}), &runlane.TriggerOptions{Meta: operateMeta()})),
+		runlane.StatusReleased: s.execute(s.trigger(task.With(jobPayload{}), &runlane.TriggerOptions{
+			Meta: operateMeta(),
+		})),
 	} {
 		s.wantStatus(run, name)
 		got, err := s.rt.Runs().Cancel(t.Context(), run.ID, &core.ChangeOptions{Actor: actor, Reason: "enough"})
@@ -57,7 +59,8 @@ func operateCancelsRunning(t *testing.T, h Harness) {
 	}
 	s.wantHistory(run.ID, "created delivery_requested lease_claimed started cancellation_requested")
 	last := s.history(run.ID)[4]
-	if body, ok := last.Body.(*runlane.RunCancellationRequested); !ok || body.Reason != "enough" || last.Actor != runlane.OperatorActor {
+	if body, ok := last.Body.(*runlane.RunCancellationRequested); !ok || body.Reason != "enough" ||
+		last.Actor != runlane.OperatorActor {
 		t.Errorf("the request is %+v", last)
 	}
 	s.clock.Advance(time.Minute)
@@ -70,7 +73,10 @@ func operateCancelRefuses(t *testing.T, h Harness) {
 	s := newScene(t, h, handler)
 	done := s.succeeded(task)
 	_, err := s.rt.Runs().Cancel(t.Context(), done.ID, nil)
-	if e := s.wantCode(err, runlane.ErrValidationFailed); !strings.Contains(e.Message, "succeeded") || e.RunID != done.ID || e.Hint == "" {
+	if e := s.wantCode(
+		err,
+		runlane.ErrValidationFailed,
+	); !strings.Contains(e.Message, "succeeded") || e.RunID != done.ID || e.Hint == "" {
 		t.Errorf("error is %v", e)
 	}
 	s.wantCode(errorOf(s.rt.Runs().Cancel(t.Context(), "run_absent", nil)), runlane.ErrRunNotFound)
@@ -117,8 +123,12 @@ func operateReruns(t *testing.T, h Harness) {
 	task, handler := job("scenario.rerun", nil, succeed)
 	s := newScene(t, h, handler)
 	source := s.execute(s.trigger(task.With(jobPayload{N: 7}), &runlane.TriggerOptions{
-		Queue: runlane.Queue{Name: "side"}, ConcurrencyKey: "customer", IdempotencyKey: "once", SingletonKey: "one", Meta: operateMeta(),
-		TraceCarrier: map[string]string{"traceparent": "old"},
+		Queue:          runlane.Queue{Name: "side"},
+		ConcurrencyKey: "customer",
+		IdempotencyKey: "once",
+		SingletonKey:   "one",
+		Meta:           operateMeta(),
+		TraceCarrier:   map[string]string{"traceparent": "old"},
 	}))
 	actor := runlane.Actor{Type: runlane.ActorOperator, ID: "ada"}
 	s.wantSent("the source", source)
@@ -130,11 +140,13 @@ func operateReruns(t *testing.T, h Harness) {
 	switch {
 	case stored.Source != runlane.Source{Type: runlane.SourceRerun, RunID: source.ID}:
 		t.Errorf("source is %+v", stored.Source)
-	case stored.Queue != "side" || stored.ConcurrencyKey != "customer" || stored.SingletonKey != "one" || stored.TaskID != source.TaskID:
+	case stored.Queue != "side" || stored.ConcurrencyKey != "customer" || stored.SingletonKey != "one" ||
+		stored.TaskID != source.TaskID:
 		t.Errorf("the rerun is %+v", stored)
 	case stored.IdempotencyKey != "" || stored.TraceCarrier != nil || stored.Counters != runlane.Counters{}:
 		t.Errorf("the rerun took over too much: %+v", stored)
-	case string(stored.Payload) != string(source.Payload) || !json.Valid(stored.Payload) || !maps.Equal(stored.Meta, want):
+	case string(stored.Payload) != string(source.Payload) || !json.Valid(stored.Payload) ||
+		!maps.Equal(stored.Meta, want):
 		t.Errorf("payload %s, meta %v", stored.Payload, stored.Meta)
 	case s.history(made.ID)[0].Actor != actor:
 		t.Errorf("made by %+v", s.history(made.ID)[0].Actor)
@@ -149,7 +161,9 @@ func operateReruns(t *testing.T, h Harness) {
 }
 
 func operateRetries(t *testing.T, h Harness) {
-	task, handler := job("scenario.manual", nil, func(context.Context, *runlane.Attempt) error { return errors.New("always") })
+	task, handler := job("scenario.manual", nil, func(context.Context, *runlane.Attempt) error {
+		return errors.New("always")
+	})
 	fine, fineHandler := job("scenario.manual-fine", nil, succeed)
 	s := newScene(t, h, handler, fineHandler)
 	failed := s.execute(s.trigger(task.With(jobPayload{}), nil))
@@ -166,9 +180,11 @@ func operateRetries(t *testing.T, h Harness) {
 	s.wantStatus(s.get(failed.ID), runlane.StatusFailed) // history never changes
 	active := s.trigger(fine.With(jobPayload{}), nil)
 	for name, call := range map[string]func() error{
-		"an active run, queued":       func() error { return errorOf(s.rt.Runs().Rerun(t.Context(), active.ID, nil)) },
-		"a retry of a queued run":     func() error { return errorOf(s.rt.Runs().Retry(t.Context(), active.ID, nil)) },
-		"a retry of a run, succeeded": func() error { return errorOf(s.rt.Runs().Retry(t.Context(), s.succeeded(fine).ID, nil)) },
+		"an active run, queued":   func() error { return errorOf(s.rt.Runs().Rerun(t.Context(), active.ID, nil)) },
+		"a retry of a queued run": func() error { return errorOf(s.rt.Runs().Retry(t.Context(), active.ID, nil)) },
+		"a retry of a run, succeeded": func() error {
+			return errorOf(s.rt.Runs().Retry(t.Context(), s.succeeded(fine).ID, nil))
+		},
 	} {
 		e := s.wantCode(call(), runlane.ErrValidationFailed)
 		if !strings.Contains(name, "succeeded") && !strings.Contains(e.Message, "queued") ||
@@ -214,7 +230,10 @@ func operateRerunsOnce(t *testing.T, h Harness) {
 	if told.Run.ID != made.ID || told.Outcome != runlane.TriggerReturnedExisting {
 		t.Errorf("asked again, the outcome is %s, run %s", told.Outcome, told.Run.ID)
 	}
-	s.wantCode(errorOf(second.Runs().Repeat(t.Context(), source.ID, runlane.SourceTrigger, nil)), runlane.ErrValidationFailed)
+	s.wantCode(
+		errorOf(second.Runs().Repeat(t.Context(), source.ID, runlane.SourceTrigger, nil)),
+		runlane.ErrValidationFailed,
+	)
 	s.wantHistory(made.ID, "created delivery_requested")
 }
 
@@ -225,7 +244,10 @@ func operateRerunSingleton(t *testing.T, h Harness) {
 	source := s.execute(s.trigger(task.With(jobPayload{}), options))
 	holder := s.trigger(task.With(jobPayload{}), options)
 	_, err := s.rt.Runs().Rerun(t.Context(), source.ID, nil)
-	if e := s.wantCode(err, runlane.ErrStorageConflict); e.Conflict != runlane.ConflictSingletonKey || e.RunID != holder.ID {
+	if e := s.wantCode(
+		err,
+		runlane.ErrStorageConflict,
+	); e.Conflict != runlane.ConflictSingletonKey || e.RunID != holder.ID {
 		t.Fatalf("error is %v of %q, want the holder %q", e, e.RunID, holder.ID)
 	}
 	s.execute(holder)

@@ -89,11 +89,17 @@ func deliveryNotDue(t *testing.T, h Harness) {
 	s.clock.Advance(4 * time.Minute)
 	s.ignored(run, core.IgnoredNotDue)
 	sent := s.transport.TakeDelayed()
-	if len(sent) != 1 || sent[0].RunID != run.ID || sent[0].Delay < 6*time.Minute || sent[0].Delay > 6*time.Minute+time.Second {
+	if len(sent) != 1 || sent[0].RunID != run.ID || sent[0].Delay < 6*time.Minute ||
+		sent[0].Delay > 6*time.Minute+time.Second {
 		t.Fatalf("sent again: %+v, want the remaining six minutes", sent)
 	}
 	s.transport.OnSend(func([]lane.DelayedWakeup) ([]lane.PublishOutcome, error) {
-		return nil, &runlane.Error{Code: runlane.ErrTransportUnavailable, Message: "scripted", Retryable: true, Cause: errScripted}
+		return nil, &runlane.Error{
+			Code:      runlane.ErrTransportUnavailable,
+			Message:   "scripted",
+			Retryable: true,
+			Cause:     errScripted,
+		}
 	})
 	_, err := s.rt.ExecuteDelivery(s.Context(), s.wakeup(run), nil)
 	s.wantCode(err, runlane.ErrTransportUnavailable) // handed back: else the run would wait for the tick
@@ -165,7 +171,9 @@ func deliveryClaimRetried(t *testing.T, h Harness) {
 	s := newScene(t, h, handler)
 	run := s.trigger(task.With(jobPayload{}), nil)
 	s.storage.script(func() {
-		s.storage.onClaim = func(_ *lane.ClaimCommand, next func() (*lane.Acquisition, error)) (*lane.Acquisition, error) {
+		s.storage.onClaim = func(
+			_ *lane.ClaimCommand, next func() (*lane.Acquisition, error),
+		) (*lane.Acquisition, error) {
 			if len(s.storage.claimed()) == 1 { // a redelivery came in between
 				now := runlane.UTCMillis(s.clock.Now())
 				s.change(run.ID, &runlane.RunDeliveryRequested{Delivery: runlane.Delivery{
@@ -193,7 +201,9 @@ func deliveryUnheardCancelled(t *testing.T, h Harness) {
 	s := newScene(t, h, handler)
 	run := s.trigger(task.With(jobPayload{}), nil)
 	s.storage.script(func() {
-		s.storage.onClaim = func(_ *lane.ClaimCommand, next func() (*lane.Acquisition, error)) (*lane.Acquisition, error) {
+		s.storage.onClaim = func(
+			_ *lane.ClaimCommand, next func() (*lane.Acquisition, error),
+		) (*lane.Acquisition, error) {
 			if got, err := next(); err != nil || got.Outcome != lane.Acquired {
 				return got, err
 			}
@@ -218,7 +228,9 @@ func deliveryReused(t *testing.T, h Harness) {
 	first := s.trigger(task.With(jobPayload{N: 1}), options)
 	var second *runlane.Run
 	s.storage.script(func() {
-		s.storage.onClaim = func(_ *lane.ClaimCommand, next func() (*lane.Acquisition, error)) (*lane.Acquisition, error) {
+		s.storage.onClaim = func(
+			_ *lane.ClaimCommand, next func() (*lane.Acquisition, error),
+		) (*lane.Acquisition, error) {
 			if second == nil {
 				s.change(first.ID, &runlane.RunCancelled{})
 				s.clock.Advance(time.Minute)
@@ -277,7 +289,10 @@ func deliveryAbandoned(t *testing.T, h Harness) {
 	}
 	attempts, err := s.rt.Runs().Attempts(s.Context(), run.ID)
 	s.must(err)
-	if len(attempts) != 3 || slices.ContainsFunc(attempts, func(a core.AttemptSummary) bool { return a.Status != runlane.AttemptAbandoned }) {
+	if len(attempts) != 3 ||
+		slices.ContainsFunc(attempts, func(a core.AttemptSummary) bool {
+			return a.Status != runlane.AttemptAbandoned
+		}) {
 		t.Fatalf("attempts are %+v, want three abandoned ones", attempts)
 	}
 }
@@ -316,7 +331,8 @@ func deliveryAbandonedInARow(t *testing.T, h Harness) {
 	s.wantStatus(s.execute(run), runlane.StatusReleased) // by a wakeup, which counts as well
 	s.clock.Advance(2 * time.Minute)
 	recovered()
-	if e, err := s.rt.Runs().Explain(s.Context(), run.ID); err != nil || strings.Contains(e.Next, "without an outcome") {
+	if e, err := s.rt.Runs().Explain(s.Context(), run.ID); err != nil ||
+		strings.Contains(e.Next, "without an outcome") {
 		t.Errorf("explained when it was released, and asked for again: %+v, %v", e, err)
 	}
 	twice()
@@ -363,7 +379,9 @@ func deliveryUnavailable(t *testing.T, h Harness) {
 	s.wantCode(err, runlane.ErrStorageUnavailable)
 
 	s.storage.script(func() { // the answer of a claim that was written is lost
-		s.storage.onClaim = func(_ *lane.ClaimCommand, next func() (*lane.Acquisition, error)) (*lane.Acquisition, error) {
+		s.storage.onClaim = func(
+			_ *lane.ClaimCommand, next func() (*lane.Acquisition, error),
+		) (*lane.Acquisition, error) {
 			if _, err := next(); err != nil {
 				return nil, err
 			}

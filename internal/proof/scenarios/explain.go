@@ -85,13 +85,16 @@ func explainNone(t *testing.T, h Harness) {
 }
 
 func explainTime(t *testing.T, h Harness) {
-	task, handler := job("scenario.explain-time", &runlane.TaskOptions[jobPayload]{Retry: runlane.Retry{MaxAttempts: 2}},
+	task, handler := job(
+		"scenario.explain-time",
+		&runlane.TaskOptions[jobPayload]{Retry: runlane.Retry{MaxAttempts: 2}},
 		func(_ context.Context, a *runlane.Attempt) error {
 			if len(a.Run.Meta) > 0 {
 				return runlane.Release(time.Hour, "not yet")
 			}
 			return runlane.RetryAfter(time.Hour, errors.New("once"))
-		})
+		},
+	)
 	s := newScene(t, h, handler)
 	for _, run := range []*runlane.Run{
 		s.trigger(task.With(jobPayload{}), &runlane.TriggerOptions{Delay: time.Hour}),
@@ -114,7 +117,11 @@ func explainPublish(t *testing.T, h Harness) {
 
 	at := runlane.UTCMillis(s.clock.Now())
 	rows, err := s.storage.ClaimOutboxMessages(t.Context(), &lane.ClaimOutboxCommand{
-		Environment: s.rt.Environment(), IDs: s.storage.outboxIDs(), At: at, ClaimUntil: at.Add(30 * time.Second), Limit: 10,
+		Environment: s.rt.Environment(),
+		IDs:         s.storage.outboxIDs(),
+		At:          at,
+		ClaimUntil:  at.Add(30 * time.Second),
+		Limit:       10,
 	})
 	s.must(err)
 	if len(rows) != 1 {
@@ -142,7 +149,9 @@ func explainWakeup(t *testing.T, h Harness) {
 	begin := s.clock.Now()
 	s.wantUntil("handed over once", s.explains("handed over", s.rt, run.ID, core.WaitWakeup), begin.Add(10*time.Minute))
 	for _, c := range []struct{ at, next time.Duration }{ // 10 minutes after the first, then 20, then 40
-		{10 * time.Minute, 30 * time.Minute}, {30 * time.Minute, 70 * time.Minute}, {70 * time.Minute, 150 * time.Minute},
+		{10 * time.Minute, 30 * time.Minute},
+		{30 * time.Minute, 70 * time.Minute},
+		{70 * time.Minute, 150 * time.Minute},
 	} {
 		s.clock.Advance(c.at - s.clock.Now().Sub(begin))
 		s.tick()
@@ -186,10 +195,13 @@ func explainCancellation(t *testing.T, h Harness) {
 }
 
 func explainTick(t *testing.T, h Harness) {
-	task, handler := job("scenario.explain-tick", &runlane.TaskOptions[jobPayload]{Retry: runlane.Retry{MaxAttempts: 2}},
+	task, handler := job(
+		"scenario.explain-tick",
+		&runlane.TaskOptions[jobPayload]{Retry: runlane.Retry{MaxAttempts: 2}},
 		func(context.Context, *runlane.Attempt) error {
 			return runlane.RetryAfter(time.Minute, errors.New("once"))
-		})
+		},
+	)
 	s := newScene(t, h, handler)
 	dead := s.trigger(task.With(jobPayload{}), nil)
 	retrying := s.execute(s.trigger(task.With(jobPayload{}), nil))
@@ -197,7 +209,10 @@ func explainTick(t *testing.T, h Harness) {
 		s.die(dead.ID)
 		s.clock.Advance(time.Minute)
 		e := s.explains("abandoned", s.rt, dead.ID, core.WaitTick)
-		if last := n+1 == runlane.DefaultMaxAbandoned; strings.Contains(e.Next, string(runlane.ErrLeaseExpired)) != last {
+		if last := n+1 == runlane.DefaultMaxAbandoned; strings.Contains(
+			e.Next,
+			string(runlane.ErrLeaseExpired),
+		) != last {
 			t.Errorf("after %d abandoned attempts: %s", n+1, e.Next)
 		}
 	}
@@ -255,7 +270,12 @@ func explainReservation(t *testing.T, h Harness) {
 	s.wantUntil("reserved", s.explains("reserved", s.rt, run.ID, core.WaitReservation), s.get(run.ID).DispatchExpiresAt)
 	s.transport.OnPublish(refused(runlane.ErrTransportPublishFailed, false))
 	unpublished := s.trigger(task.With(jobPayload{}), &runlane.TriggerOptions{ConcurrencyKey: "another"})
-	if e := s.explains("reserved and refused", s.rt, unpublished.ID, core.WaitPublish); e.Failure.Message != "scripted" {
+	if e := s.explains(
+		"reserved and refused",
+		s.rt,
+		unpublished.ID,
+		core.WaitPublish,
+	); e.Failure.Message != "scripted" {
 		t.Errorf("failure is %+v", e.Failure)
 	}
 }
@@ -271,10 +291,19 @@ func explainQueue(t *testing.T, h Harness) {
 	s.explains("known", s.rt, last.ID, core.WaitSlot)
 	l, err := lane.New(s.lent(), NewScriptedTransport(), nil)
 	s.must(err)
-	stranger, err := core.Open(t.Context(), l, &core.Options{Environment: s.rt.Environment(), World: s.options.World, Logger: discard()})
+	stranger, err := core.Open(t.Context(), l, &core.Options{
+		Environment: s.rt.Environment(),
+		World:       s.options.World,
+		Logger:      discard(),
+	})
 	s.must(err)
 	t.Cleanup(func() { s.must(stranger.Close(context.WithoutCancel(t.Context()))) })
-	if e := s.explains("unknown", s.caller(stranger), last.ID, core.WaitQueue); !strings.Contains(e.Next, `"explained"`) {
+	if e := s.explains(
+		"unknown",
+		s.caller(stranger),
+		last.ID,
+		core.WaitQueue,
+	); !strings.Contains(e.Next, `"explained"`) {
 		t.Errorf("the queue is not named: %s", e.Next)
 	}
 	dead := s.trigger(plain.With(jobPayload{}), nil)
@@ -311,7 +340,10 @@ func explainUnhandled(t *testing.T, h Harness) {
 	l, err := lane.New(s.lent(), NewScriptedTransport(), nil)
 	s.must(err)
 	second, err := core.Open(t.Context(), l, &core.Options{
-		Environment: s.rt.Environment(), World: s.options.World, Logger: discard(), Handlers: []runlane.Handler{otherHandler},
+		Environment: s.rt.Environment(),
+		World:       s.options.World,
+		Logger:      discard(),
+		Handlers:    []runlane.Handler{otherHandler},
 	})
 	s.must(err)
 	t.Cleanup(func() { s.must(second.Close(context.WithoutCancel(t.Context()))) })
@@ -347,7 +379,10 @@ func explainElsewhere(t *testing.T, h Harness) {
 	l, err := lane.New(s.lent(), NewScriptedTransport(), nil)
 	s.must(err)
 	second, err := core.Open(t.Context(), l, &core.Options{
-		Environment: s.rt.Environment(), World: s.options.World, Logger: discard(), Handlers: []runlane.Handler{otherHandler},
+		Environment: s.rt.Environment(),
+		World:       s.options.World,
+		Logger:      discard(),
+		Handlers:    []runlane.Handler{otherHandler},
 	})
 	s.must(err)
 	t.Cleanup(func() { s.must(second.Close(context.WithoutCancel(t.Context()))) })

@@ -32,7 +32,9 @@ type FairnessHarness struct {
 func RunFairness(t *testing.T, h FairnessHarness) {
 	t.Helper()
 	f := &fairness{T: t, transport: NewScriptedTransport(), clock: NewClock(time.Now())}
-	task := runlane.NewTask("fairness", &runlane.TaskOptions[struct{}]{Queue: runlane.Queue{Name: "fair", Concurrency: 1}})
+	task := runlane.NewTask("fairness", &runlane.TaskOptions[struct{}]{
+		Queue: runlane.Queue{Name: "fair", Concurrency: 1},
+	})
 	f.call = task.With(struct{}{})
 	l, err := lane.New(h.Storage, f.transport, nil)
 	f.must(err)
@@ -184,7 +186,10 @@ func (f *fairness) poll() {
 	f.onStart = func(key string) {
 		switch n := len(f.startedKeys()) - before; {
 		case n == 3:
-			if _, err := f.rt.Trigger(ctx, f.call, &runlane.TriggerOptions{ConcurrencyKey: "polled", Deferred: true}); err != nil {
+			if _, err := f.rt.Trigger(ctx, f.call, &runlane.TriggerOptions{
+				ConcurrencyKey: "polled",
+				Deferred:       true,
+			}); err != nil {
 				f.Error(err)
 			}
 		case key == "polled", n > 10:

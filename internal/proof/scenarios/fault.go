@@ -68,7 +68,8 @@ func (f *sceneFaults) planned(err error) bool {
 	switch {
 	case f == nil || err == nil:
 		return false
-	case f.plan != nil && f.kind == lanefault.Throttle && errors.Is(err, runlane.ErrTransportUnavailable) && !errors.Is(err, errScripted):
+	case f.plan != nil && f.kind == lanefault.Throttle && errors.Is(err, runlane.ErrTransportUnavailable) &&
+		!errors.Is(err, errScripted):
 		return true // refused message by message, which leaves the code
 	case f.plan != nil:
 		return errors.Is(err, lanefault.ErrPlanned)
@@ -159,7 +160,8 @@ func (f *sceneFaults) unheard() (changes, sends int) {
 	if f == nil || f.plan == nil {
 		return 0, 0
 	}
-	changes = f.plan.Unheard("AppendRunEvents") + f.plan.Unheard("ReserveRunDispatch") + f.plan.Unheard("ResetIdempotencyKey")
+	changes = f.plan.Unheard("AppendRunEvents") + f.plan.Unheard("ReserveRunDispatch") +
+		f.plan.Unheard("ResetIdempotencyKey")
 	return changes, f.plan.Unheard("PublishWakeups")
 }
 
@@ -218,7 +220,8 @@ func (r *faultyTable) spare(group, name string) (methods map[string]lanefault.Ki
 	defer r.mu.Unlock()
 	methods = map[string]lanefault.Kind{}
 	for _, s := range spared() {
-		if !slices.Contains(s.scenarios, name) && !slices.Contains(s.groups, group) || !slices.Contains(s.kinds, r.faults.Kind) ||
+		if !slices.Contains(s.scenarios, name) && !slices.Contains(s.groups, group) ||
+			!slices.Contains(s.kinds, r.faults.Kind) ||
 			s.realTime && r.h.Virtual {
 			continue
 		}
@@ -240,7 +243,8 @@ func (r *faultyTable) run(t *testing.T, s *scenario, spared map[string]lanefault
 		s.prove(t, h)
 		r.note(s.name, 1)
 	case r.faults.EachCall > 0:
-		for n, struck := 1+rand.N(r.faults.EachCall), 1; struck > 0 && !t.Failed(); n += r.faults.EachCall { // the names tell which
+		// the names tell which
+		for n, struck := 1+rand.N(r.faults.EachCall), 1; struck > 0 && !t.Failed(); n += r.faults.EachCall {
 			t.Run(fmt.Sprint("call ", n), func(t *testing.T) { struck = r.once(t, s, spared, n) })
 			r.note(s.name, struck)
 		}
@@ -267,7 +271,13 @@ func (r *faultyTable) once(t *testing.T, s *scenario, spared map[string]lanefaul
 	prove := func(t *testing.T) {
 		h := r.h
 		plan := lanefault.New(t, 0, lanefault.Pace{Apart: faultsApart, From: n, Spare: spared}, rules...)
-		h.faults = &sceneFaults{plan: plan, kind: r.faults.Kind, twice: r.faults.WakeupsTwice, virtual: h.Virtual, made: map[runlane.RunID]bool{}}
+		h.faults = &sceneFaults{
+			plan:    plan,
+			kind:    r.faults.Kind,
+			twice:   r.faults.WakeupsTwice,
+			virtual: h.Virtual,
+			made:    map[runlane.RunID]bool{},
+		}
 		defer func() {
 			if struck = h.faults.count(); n > 0 {
 				struck = plan.Count() // whether there is an nth call

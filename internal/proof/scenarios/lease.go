@@ -95,7 +95,8 @@ func outcomeCancelHere(t *testing.T, h Harness) {
 	var s *scene
 	task, handler := job("scenario.cancel-here", nil, func(ctx context.Context, a *runlane.Attempt) error {
 		run, err := s.rt.Runs().Cancel(ctx, a.Run.ID, &core.ChangeOptions{Reason: "enough"})
-		if err != nil || run.Status != runlane.StatusCancellationRequested || !errors.Is(context.Cause(ctx), runlane.ErrCancelRequested) {
+		if err != nil || run.Status != runlane.StatusCancellationRequested ||
+			!errors.Is(context.Cause(ctx), runlane.ErrCancelRequested) {
 			return fmt.Errorf("run %+v, error %w, cause %w", run, err, context.Cause(ctx))
 		}
 		return ctx.Err()
@@ -109,7 +110,8 @@ func outcomeCancelHere(t *testing.T, h Harness) {
 func outcomeTakeoverNoticed(t *testing.T, h Harness) {
 	var s *scene
 	task, handler := job("scenario.noticed-takeover", nil, func(ctx context.Context, a *runlane.Attempt) error {
-		s.clock.Advance(time.Since(s.clock.Now()) + time.Hour) // for a process whose clock is far ahead the lease is over
+		// for a process whose clock is far ahead the lease is over
+		s.clock.Advance(time.Since(s.clock.Now()) + time.Hour)
 		s.die(a.Run.ID)
 		<-ctx.Done()
 		if !errors.Is(context.Cause(ctx), runlane.ErrLeaseLost) {
@@ -137,7 +139,9 @@ func outcomeCancelRead(t *testing.T, h Harness) {
 	})
 	s = newVirtualScene(t, h, handler)
 	run := s.trigger(task.With(jobPayload{}), nil)
-	result, err := s.rt.ExecuteDelivery(s.Context(), s.wakeup(run), &core.DeliveryOptions{Deadline: time.Now().Add(15 * time.Minute)})
+	result, err := s.rt.ExecuteDelivery(s.Context(), s.wakeup(run), &core.DeliveryOptions{
+		Deadline: time.Now().Add(15 * time.Minute),
+	})
 	s.must(err)
 	s.wantStatus(result.Run, runlane.StatusCancelled)
 	if hasType(s.history(run.ID), runlane.EventLeaseHeartbeat) {

@@ -15,14 +15,24 @@ import (
 func operateScenarios() []scenario {
 	keys := needsBoth(needsIdempotency, needsSingleton)
 	return slices.Concat([]scenario{
-		{"an option that cannot be is named before anything is read or written", needsDeadLetters, operateRefuses, false},
+		{
+			"an option that cannot be is named before anything is read or written",
+			needsDeadLetters,
+			operateRefuses,
+			false,
+		},
 		{"runs are listed by every filter, page by page", needsHistory, operateLists, false},
 		{"active and current runs are found by their keys", keys, operateFinds, false},
 		{"an idempotency key is reset once its run has ended", needsIdempotency, operateResets, false},
 		{"attempts tell the outcome of each", needsHistory, operateAttempts, false},
 		{"events resume behind any of them in both directions", needsHistory, operateEvents, false},
 		{"a feed follows a run to its end", needsHistory, operateFollows, false},
-		{"a feed ends with its context, its runtime or its run", needsBoth(needsHistory, needsPruning), operateFeedEnds, false},
+		{
+			"a feed ends with its context, its runtime or its run",
+			needsBoth(needsHistory, needsPruning),
+			operateFeedEnds,
+			false,
+		},
 		{"waiting runs are cancelled at once", nil, operateCancelsWaiting, false},
 		{"a running run is asked to stop, once", nil, operateCancelsRunning, false},
 		{"a cancellation of what cannot be cancelled names the status", nil, operateCancelRefuses, false},
@@ -53,7 +63,9 @@ func operateRefuses(t *testing.T, h Harness) {
 			func() error { return errorOf(letters.List(ctx, &core.ListOptions{Limit: runlane.MaxPageLimit + 1})) },
 		},
 		"ListOptions.Statuses": {func() error {
-			return errorOf(runs.List(ctx, &core.ListOptions{RunFilter: core.RunFilter{Statuses: []runlane.Status{"odd"}}}))
+			return errorOf(runs.List(ctx, &core.ListOptions{
+				RunFilter: core.RunFilter{Statuses: []runlane.Status{"odd"}},
+			}))
 		}},
 		"ListOptions.TaskID": {
 			func() error {
@@ -80,29 +92,46 @@ func operateRefuses(t *testing.T, h Harness) {
 			func() error { return errorOf(letters.RequeueAll(ctx, &core.BulkOptions{})) },
 		},
 		"BulkOptions.AllRuns": {func() error {
-			return errorOf(runs.RerunAll(ctx, &core.BulkOptions{AllRuns: true, RunFilter: core.RunFilter{Queue: "default"}}))
+			return errorOf(runs.RerunAll(ctx, &core.BulkOptions{
+				AllRuns:   true,
+				RunFilter: core.RunFilter{Queue: "default"},
+			}))
 		}},
-		"BulkOptions.Cap": {func() error { return errorOf(runs.RetryAll(ctx, &core.BulkOptions{AllRuns: true, Cap: -1})) }},
+		"BulkOptions.Cap": {
+			func() error { return errorOf(runs.RetryAll(ctx, &core.BulkOptions{AllRuns: true, Cap: -1})) },
+		},
 		"BulkOptions.Statuses": {
 			func() error {
-				return errorOf(runs.CancelAll(ctx, &core.BulkOptions{RunFilter: core.RunFilter{Statuses: []runlane.Status{runlane.StatusFailed}}}))
+				return errorOf(runs.CancelAll(ctx, &core.BulkOptions{
+					RunFilter: core.RunFilter{Statuses: []runlane.Status{runlane.StatusFailed}},
+				}))
 			},
 			func() error {
-				return errorOf(runs.RetryAll(ctx, &core.BulkOptions{RunFilter: core.RunFilter{Statuses: []runlane.Status{runlane.StatusCancelled}}}))
+				return errorOf(runs.RetryAll(ctx, &core.BulkOptions{
+					RunFilter: core.RunFilter{Statuses: []runlane.Status{runlane.StatusCancelled}},
+				}))
 			},
 		},
-		"BulkOptions.After": {func() error { return errorOf(runs.CancelAll(ctx, &core.BulkOptions{AllRuns: true, After: "made up"})) }},
+		"BulkOptions.After": {
+			func() error { return errorOf(runs.CancelAll(ctx, &core.BulkOptions{AllRuns: true, After: "made up"})) },
+		},
 		"PruneOptions.OlderThan": {
 			func() error { return errorOf(runs.Prune(ctx, nil)) },
 			func() error { return errorOf(runs.Prune(ctx, &core.PruneOptions{OlderThan: -1})) },
 		},
-		"PruneOptions.Limit": {func() error { return errorOf(runs.Prune(ctx, &core.PruneOptions{OlderThan: 1, Limit: 501})) }},
+		"PruneOptions.Limit": {
+			func() error { return errorOf(runs.Prune(ctx, &core.PruneOptions{OlderThan: 1, Limit: 501})) },
+		},
 		"PruneOptions.Statuses": {func() error {
 			return errorOf(runs.Prune(ctx, &core.PruneOptions{OlderThan: 1, Statuses: []runlane.Status{"queued"}}))
 		}},
-		"PruneOptions.After":      {func() error { return errorOf(runs.Prune(ctx, &core.PruneOptions{OlderThan: 1, After: "made up"})) }},
-		"singleton key is empty":  {func() error { return errorOf(runs.FindActive(ctx, "scenario.refuse", "")) }},
-		"idempotency key has":     {func() error { return s.rt.IdempotencyKeys().Reset(ctx, "scenario.refuse", strings.Repeat("k", 600)) }},
+		"PruneOptions.After": {
+			func() error { return errorOf(runs.Prune(ctx, &core.PruneOptions{OlderThan: 1, After: "made up"})) },
+		},
+		"singleton key is empty": {func() error { return errorOf(runs.FindActive(ctx, "scenario.refuse", "")) }},
+		"idempotency key has": {
+			func() error { return s.rt.IdempotencyKeys().Reset(ctx, "scenario.refuse", strings.Repeat("k", 600)) },
+		},
 		"idempotency key is empt": {func() error { return errorOf(runs.FindCurrent(ctx, "scenario.refuse", "")) }},
 	} {
 		for i, call := range calls {
@@ -113,7 +142,13 @@ func operateRefuses(t *testing.T, h Harness) {
 		}
 	}
 	if len(s.storage.appended()) != appended || s.storage.readCount() != reads {
-		t.Errorf("%d appends and %d reads, want %d and %d", len(s.storage.appended()), s.storage.readCount(), appended, reads)
+		t.Errorf(
+			"%d appends and %d reads, want %d and %d",
+			len(s.storage.appended()),
+			s.storage.readCount(),
+			appended,
+			reads,
+		)
 	}
 }
 
@@ -128,7 +163,9 @@ func operateLists(t *testing.T, h Harness) {
 		run := s.trigger(task.With(jobPayload{}), nil)
 		all, queued = append(all, run.ID), append(queued, run.ID)
 	}
-	failed := s.execute(s.trigger(other.With(jobPayload{}), &runlane.TriggerOptions{Queue: runlane.Queue{Name: "elsewhere"}}))
+	failed := s.execute(s.trigger(other.With(jobPayload{}), &runlane.TriggerOptions{
+		Queue: runlane.Queue{Name: "elsewhere"},
+	}))
 	again, err := s.rt.Runs().Retry(t.Context(), failed.ID, nil)
 	s.must(err)
 	all = append(all, failed.ID, again.ID)
@@ -144,20 +181,30 @@ func operateLists(t *testing.T, h Harness) {
 		filter core.RunFilter
 		want   []runlane.RunID
 	}{
-		"all":         {core.RunFilter{}, all},
-		"a task":      {core.RunFilter{TaskID: "scenario.list"}, queued},
-		"a queue":     {core.RunFilter{Queue: "elsewhere"}, []runlane.RunID{failed.ID, again.ID}},
-		"statuses":    {core.RunFilter{Statuses: []runlane.Status{runlane.StatusFailed, runlane.StatusCancelled}}, []runlane.RunID{failed.ID}},
+		"all":     {core.RunFilter{}, all},
+		"a task":  {core.RunFilter{TaskID: "scenario.list"}, queued},
+		"a queue": {core.RunFilter{Queue: "elsewhere"}, []runlane.RunID{failed.ID, again.ID}},
+		"statuses": {
+			core.RunFilter{Statuses: []runlane.Status{runlane.StatusFailed, runlane.StatusCancelled}},
+			[]runlane.RunID{failed.ID},
+		},
 		"source runs": {core.RunFilter{SourceRunID: failed.ID}, []runlane.RunID{again.ID}},
 		"a schedule":  {core.RunFilter{ScheduleID: "nightly"}, nil},
-		"two of them": {core.RunFilter{Queue: "elsewhere", Statuses: []runlane.Status{runlane.StatusQueued}}, []runlane.RunID{again.ID}},
+		"two of them": {
+			core.RunFilter{Queue: "elsewhere", Statuses: []runlane.Status{runlane.StatusQueued}},
+			[]runlane.RunID{again.ID},
+		},
 	} {
 		want := sorted(c.want)
 		s.until("the list of "+name, func() bool { return slices.Equal(sorted(list(c.filter)), want) })
 	}
 	page, err := s.rt.Runs().List(t.Context(), &core.ListOptions{Limit: 2})
 	s.must(err)
-	_, err = s.rt.Runs().List(t.Context(), &core.ListOptions{Limit: 2, After: page.Next, RunFilter: core.RunFilter{Queue: "elsewhere"}})
+	_, err = s.rt.Runs().List(t.Context(), &core.ListOptions{
+		Limit:     2,
+		After:     page.Next,
+		RunFilter: core.RunFilter{Queue: "elsewhere"},
+	})
 	s.wantCode(err, runlane.ErrValidationFailed)
 }
 
@@ -177,7 +224,8 @@ func operateFinds(t *testing.T, h Harness) {
 	if _, err := runs.FindActive(ctx, "scenario.find", "one"); !errors.Is(err, runlane.ErrRunNotFound) {
 		t.Fatalf("the run has ended, and looking for its singleton key says %v", err)
 	}
-	if current, err := runs.FindCurrent(ctx, "scenario.find", "once"); err != nil || current.Status != runlane.StatusSucceeded {
+	if current, err := runs.FindCurrent(ctx, "scenario.find", "once"); err != nil ||
+		current.Status != runlane.StatusSucceeded {
 		t.Fatalf("the key is retained, and looking for it says %v, %v", current, err)
 	}
 	if _, err := runs.FindCurrent(ctx, "scenario.elsewhere", "once"); !errors.Is(err, runlane.ErrRunNotFound) {
@@ -193,7 +241,10 @@ func operateResets(t *testing.T, h Harness) {
 	s.wantCode(keys.Reset(ctx, "scenario.reset", "once"), runlane.ErrRunNotFound)
 	run := s.trigger(task.With(jobPayload{}), options)
 	err := keys.Reset(ctx, "scenario.reset", "once")
-	if e := s.wantCode(err, runlane.ErrStorageConflict); e.Conflict != runlane.ConflictIdempotencyKey || e.RunID != run.ID {
+	if e := s.wantCode(
+		err,
+		runlane.ErrStorageConflict,
+	); e.Conflict != runlane.ConflictIdempotencyKey || e.RunID != run.ID {
 		t.Fatalf("an active owner: %v of %q", e, e.RunID)
 	}
 	s.execute(run)
@@ -223,7 +274,8 @@ func operateAttempts(t *testing.T, h Harness) {
 		var got []runlane.AttemptStatus
 		for i, a := range attempts {
 			got = append(got, a.Status)
-			if a.Number != i+1 || a.WorkerID == "" || a.StartedAt.IsZero() || a.FinishedAt.IsZero() != (a.Status == runlane.AttemptRunning) {
+			if a.Number != i+1 || a.WorkerID == "" || a.StartedAt.IsZero() ||
+				a.FinishedAt.IsZero() != (a.Status == runlane.AttemptRunning) {
 				t.Errorf("attempt is %+v", a)
 			}
 		}
@@ -243,8 +295,15 @@ func operateAttempts(t *testing.T, h Harness) {
 	s.clock.Advance(time.Minute) // the lease is over, and no tick or worker has found it
 	wants(run.ID, runlane.AttemptReleased, runlane.AttemptRetrying, runlane.AttemptAbandoned)
 	s.execute(run)
-	attempts := wants(run.ID, runlane.AttemptReleased, runlane.AttemptRetrying, runlane.AttemptAbandoned, runlane.AttemptSucceeded)
-	if attempts[1].Failure.Code != runlane.ErrTaskFailed || attempts[2].WorkerID != "dead" || attempts[3].WorkerID == "dead" {
+	attempts := wants(
+		run.ID,
+		runlane.AttemptReleased,
+		runlane.AttemptRetrying,
+		runlane.AttemptAbandoned,
+		runlane.AttemptSucceeded,
+	)
+	if attempts[1].Failure.Code != runlane.ErrTaskFailed || attempts[2].WorkerID != "dead" ||
+		attempts[3].WorkerID == "dead" {
 		t.Fatalf("attempts are %+v", attempts)
 	}
 	stopped := s.trigger(task.With(jobPayload{}), nil)
@@ -258,106 +317,3 @@ func operateAttempts(t *testing.T, h Harness) {
 	_, err = s.rt.Runs().Attempts(t.Context(), "run_absent")
 	s.wantCode(err, runlane.ErrRunNotFound)
 }
-
-func operateEvents(t *testing.T, h Harness) {
-	task, handler := job("scenario.events", nil, succeed)
-	s := newScene(t, h, handler)
-	run, other := s.trigger(task.With(jobPayload{}), nil), s.trigger(task.With(jobPayload{}), nil)
-	s.execute(run)
-	records := s.history(run.ID)
-	for i := range records {
-		for _, descending := range []bool{false, true} {
-			want := records[i+1:]
-			if descending {
-				want = slices.Clone(records[:i])
-				slices.Reverse(want)
-			}
-			var got []runlane.EventRecord
-			for record, err := range s.rt.Runs().Events(t.Context(), run.ID, &core.EventOptions{
-				After: core.EventCursor(&records[i]), Descending: descending,
-			}) {
-				s.must(err)
-				got = append(got, record)
-			}
-			if !slices.EqualFunc(got, want, func(a, b runlane.EventRecord) bool { return a.ID == b.ID && a.Sequence == b.Sequence }) {
-				t.Errorf("behind event %d, descending %t: %d events, want %d", i+1, descending, len(got), len(want))
-			}
-		}
-	}
-	for _, err := range s.rt.Runs().Events(t.Context(), other.ID, &core.EventOptions{After: core.EventCursor(&records[0])}) {
-		s.wantCode(err, runlane.ErrValidationFailed)
-	}
-	failures := 0
-	for _, err := range s.rt.Runs().Events(t.Context(), "run_absent", nil) {
-		s.wantCode(err, runlane.ErrRunNotFound)
-		failures++
-	}
-	if failures != 1 {
-		t.Errorf("a run that does not exist made the feed say %d things", failures)
-	}
-}
-
-func operateFollows(t *testing.T, h Harness) {
-	task, handler := job("scenario.follow", nil, succeed)
-	s := newScene(t, h, handler)
-	run := s.trigger(task.With(jobPayload{}), nil)
-	var seen []string
-	for record, err := range s.rt.Runs().Events(t.Context(), run.ID, &core.EventOptions{Follow: true}) {
-		s.must(err)
-		seen = append(seen, strings.TrimPrefix(string(record.Type()), "run."))
-		if len(seen) == 2 { // all there is: what comes now has to be waited for
-			s.execute(run)
-		}
-	}
-	if got, want := strings.Join(seen, " "), "created delivery_requested lease_claimed started succeeded"; got != want {
-		t.Fatalf("the feed told\n  %s\nwant\n  %s", got, want)
-	}
-	records := s.history(run.ID)
-	for record, err := range s.rt.Runs().Events(t.Context(), run.ID, &core.EventOptions{
-		Follow: true, After: core.EventCursor(&records[len(records)-1]),
-	}) {
-		t.Fatalf("behind the end of a run the feed says %+v, %v", record, err)
-	}
-}
-
-func operateFeedEnds(t *testing.T, h Harness) {
-	task, handler := job("scenario.feed-end", nil, succeed)
-	s := newScene(t, h, handler)
-	second, _ := s.second()
-	for name, c := range map[string]struct {
-		rt   *caller
-		act  func(run *runlane.Run, stop context.CancelFunc)
-		want runlane.ErrorCode
-	}{
-		"its context": {s.rt, func(_ *runlane.Run, stop context.CancelFunc) { stop() }, runlane.ErrOperationCancelled},
-		"its runtime": {second, func(*runlane.Run, context.CancelFunc) {
-			go func() { _ = second.Close(context.WithoutCancel(t.Context())) }() // waits for the feed
-		}, runlane.ErrConfigurationInvalid},
-		"its run": {s.rt, func(run *runlane.Run, _ context.CancelFunc) { // ends and is pruned between two reads
-			s.execute(run)
-			s.clock.Advance(time.Second)
-			s.settle()
-			s.must(errorOf(s.rt.Runs().Prune(t.Context(), &core.PruneOptions{OlderThan: time.Millisecond})))
-		}, runlane.ErrRunNotFound},
-	} {
-		run := s.trigger(task.With(jobPayload{}), nil)
-		ctx, stop := context.WithCancel(t.Context())
-		events, last := 0, error(nil)
-		for _, err := range c.rt.Runs().Events(ctx, run.ID, &core.EventOptions{Follow: true}) {
-			if err != nil {
-				last = err
-				continue
-			}
-			if events++; events == 2 {
-				c.act(run, stop)
-			}
-		}
-		stop()
-		if runlane.CodeOf(last) != c.want || events != 2 {
-			t.Errorf("%s: %d events, then %v", name, events, last)
-		}
-	}
-}
-
-// errorOf leaves a call's other result.
-func errorOf[T any](_ T, err error) error { return err }

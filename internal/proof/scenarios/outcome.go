@@ -103,7 +103,8 @@ func outcomeRetry(t *testing.T, h Harness) {
 		if wait < around*8/10 || wait > around*12/10+time.Millisecond {
 			t.Fatalf("failure %d waits %s, want %s ± 20 %%", n+1, wait, around)
 		}
-		if after.Failure.Code != runlane.ErrStorageUnavailable || after.Failure.Message != "not yet" || after.Counters.Retries != n+1 {
+		if after.Failure.Code != runlane.ErrStorageUnavailable || after.Failure.Message != "not yet" ||
+			after.Counters.Retries != n+1 {
 			t.Fatalf("run is %+v", after)
 		}
 		if sent := s.transport.TakeDelayed(); len(sent) != 1 || sent[0].Delay != wait {
@@ -129,12 +130,14 @@ func outcomeExhausted(t *testing.T, h Harness) {
 	s.clock.Advance(time.Second)
 	final := s.execute(run)
 	s.wantStatus(final, runlane.StatusFailed)
-	if final.Counters != (runlane.Counters{Attempts: 2, Failures: 2, Retries: 1}) || final.Failure.Code != runlane.ErrTransportUnavailable {
+	if final.Counters != (runlane.Counters{Attempts: 2, Failures: 2, Retries: 1}) ||
+		final.Failure.Code != runlane.ErrTransportUnavailable {
 		t.Fatalf("run is %+v", final)
 	}
 	attempts, err := s.rt.Runs().Attempts(s.Context(), run.ID)
 	s.must(err)
-	if len(attempts) != 2 || attempts[0].Status != runlane.AttemptRetrying || attempts[1].Status != runlane.AttemptFailed {
+	if len(attempts) != 2 || attempts[0].Status != runlane.AttemptRetrying ||
+		attempts[1].Status != runlane.AttemptFailed {
 		t.Fatalf("attempts are %+v", attempts)
 	}
 }
@@ -142,7 +145,10 @@ func outcomeExhausted(t *testing.T, h Harness) {
 func outcomePermanent(t *testing.T, h Harness) {
 	task, handler := job("scenario.permanent", &runlane.TaskOptions[jobPayload]{Retry: runlane.Retry{MaxAttempts: 9}},
 		func(context.Context, *runlane.Attempt) error {
-			return fmt.Errorf("wrapped: %w", runlane.Permanent(&runlane.Error{Code: "card_declined", Message: "declined"}))
+			return fmt.Errorf(
+				"wrapped: %w",
+				runlane.Permanent(&runlane.Error{Code: "card_declined", Message: "declined"}),
+			)
 		})
 	s := newScene(t, h, handler)
 	final := s.execute(s.trigger(task.With(jobPayload{}), nil))
@@ -167,7 +173,8 @@ func outcomePanic(t *testing.T, h Harness) {
 	first := s.execute(run)
 	s.wantStatus(first, runlane.StatusRetrying)
 	f := first.Failure
-	if f.Code != runlane.ErrTaskPanicked || strings.Contains(f.Message, "secret") || !strings.Contains(f.Meta["stack"], "outcomePanic") {
+	if f.Code != runlane.ErrTaskPanicked || strings.Contains(f.Message, "secret") ||
+		!strings.Contains(f.Meta["stack"], "outcomePanic") {
 		t.Fatalf("failure is %+v", f)
 	}
 	s.clock.Advance(time.Minute)
@@ -191,7 +198,9 @@ func outcomeRelease(t *testing.T, h Harness) {
 	task, handler := job("scenario.release", nil, func(_ context.Context, a *runlane.Attempt) error {
 		if a.Number == 1 {
 			return errors.Join(errors.New("cleanup failed"), fmt.Errorf("wrapped: %w", &runlane.ReleaseError{
-				Delay: time.Minute, Reason: strings.Repeat("é", runlane.MaxReasonBytes), Meta: map[string]string{"mailbox": "u_1"},
+				Delay:  time.Minute,
+				Reason: strings.Repeat("é", runlane.MaxReasonBytes),
+				Meta:   map[string]string{"mailbox": "u_1"},
 			}))
 		}
 		return nil
@@ -225,7 +234,9 @@ func outcomeBadRelease(t *testing.T, h Harness) {
 			return runlane.Release(delay, "why")
 		})
 		s := newScene(t, h, handler)
-		if final := s.execute(s.trigger(task.With(jobPayload{}), nil)); final.Failure.Code != runlane.ErrValidationFailed {
+		if final := s.execute(
+			s.trigger(task.With(jobPayload{}), nil),
+		); final.Failure.Code != runlane.ErrValidationFailed {
 			t.Errorf("release for %s: %+v", delay, final.Failure)
 		}
 	}
@@ -240,7 +251,9 @@ func outcomeRetryAfter(t *testing.T, h Harness) {
 	run := s.trigger(task.With(jobPayload{}), nil)
 	after := s.execute(run)
 	s.wantStatus(after, runlane.StatusRetrying)
-	if wait := after.RunAt.Sub(runlane.UTCMillis(s.clock.Now())); wait != 7*time.Minute || after.Failure.Code != "rate_limited" {
+	if wait := after.RunAt.Sub(
+		runlane.UTCMillis(s.clock.Now()),
+	); wait != 7*time.Minute || after.Failure.Code != "rate_limited" {
 		t.Fatalf("waits %s after %+v, want exactly what the handler said", wait, after.Failure)
 	}
 	s.clock.Advance(7 * time.Minute)
@@ -266,7 +279,11 @@ func outcomeTimeout(t *testing.T, h Harness) {
 }
 
 func outcomeUndecodable(t *testing.T, h Harness) {
-	task, handler := job("scenario.decode", &runlane.TaskOptions[jobPayload]{Retry: runlane.Retry{MaxAttempts: 2}}, succeed)
+	task, handler := job(
+		"scenario.decode",
+		&runlane.TaskOptions[jobPayload]{Retry: runlane.Retry{MaxAttempts: 2}},
+		succeed,
+	)
 	s := newScene(t, h, handler)
 	run := s.trigger(runlane.NewRawCall(task.Definition(), json.RawMessage(`{"n":"text"}`)), nil)
 	after := s.execute(run)
@@ -280,8 +297,15 @@ func outcomeMessages(t *testing.T, h Harness) {
 	fail := func(context.Context, *runlane.Attempt) error { return errors.New("password is 1234") }
 	closed, closedHandler := job("scenario.closed", nil, fail)
 	open, openHandler := job("scenario.open", &runlane.TaskOptions[jobPayload]{ErrorMessages: true}, fail)
-	s := openScene(t, h, core.Options{Handlers: []runlane.Handler{closedHandler, openHandler}, HideErrorTexts: true}, nil)
-	if f := s.execute(s.trigger(closed.With(jobPayload{}), nil)).Failure; f.Code != runlane.ErrTaskFailed || f.Message != "Task failed." {
+	s := openScene(
+		t,
+		h,
+		core.Options{Handlers: []runlane.Handler{closedHandler, openHandler}, HideErrorTexts: true},
+		nil,
+	)
+	if f := s.execute(
+		s.trigger(closed.With(jobPayload{}), nil),
+	).Failure; f.Code != runlane.ErrTaskFailed || f.Message != "Task failed." {
 		t.Fatalf("failure is %+v", f)
 	}
 	if f := s.execute(s.trigger(open.With(jobPayload{}), nil)).Failure; f.Message != "password is 1234" {

@@ -76,7 +76,8 @@ func outcomeShutdown(t *testing.T, h Harness) {
 	result, err := s.rt.ExecuteDelivery(ctx, s.wakeup(run), nil)
 	s.must(err)
 	s.wantStatus(result.Run, runlane.StatusReleased)
-	if c := result.Run.Counters; c != (runlane.Counters{Attempts: 1, Releases: 1}) || result.Run.RunAt.After(s.clock.Now()) {
+	if c := result.Run.Counters; c != (runlane.Counters{Attempts: 1, Releases: 1}) ||
+		result.Run.RunAt.After(s.clock.Now()) {
 		t.Fatalf("run is %+v, want released to resume at once", result.Run)
 	}
 	if released, ok := s.history(run.ID)[4].Body.(*runlane.RunReleased); !ok || released.Reason != "shutdown" {
@@ -152,7 +153,9 @@ func outcomeUnknown(t *testing.T, h Harness) {
 }
 
 func outcomeTooLarge(t *testing.T, h Harness) {
-	task, handler := job("scenario.large", nil, func(_ context.Context, a *runlane.Attempt) error { return a.SetOutput("large") })
+	task, handler := job("scenario.large", nil, func(_ context.Context, a *runlane.Attempt) error {
+		return a.SetOutput("large")
+	})
 	s := newScene(t, h, handler)
 	run := s.trigger(task.With(jobPayload{}), nil)
 	s.storage.script(func() {
@@ -165,15 +168,18 @@ func outcomeTooLarge(t *testing.T, h Harness) {
 	})
 	final := s.execute(run)
 	s.wantStatus(final, runlane.StatusFailed)
-	if final.Failure.Code != runlane.ErrValidationFailed || final.Failure.Message != "output is too large" || final.Output != nil {
+	if final.Failure.Code != runlane.ErrValidationFailed || final.Failure.Message != "output is too large" ||
+		final.Output != nil {
 		t.Fatalf("run is %+v", final)
 	}
 }
 
 func outcomeNilPointer(t *testing.T, h Harness) {
 	for what, err := range map[string]error{
-		"*runlane.Error": (*runlane.Error)(nil), "*runlane.ReleaseError": (*runlane.ReleaseError)(nil),
-		"*runlane.PermanentError": (*runlane.PermanentError)(nil), "*runlane.RetryAfterError": (*runlane.RetryAfterError)(nil),
+		"*runlane.Error":           (*runlane.Error)(nil),
+		"*runlane.ReleaseError":    (*runlane.ReleaseError)(nil),
+		"*runlane.PermanentError":  (*runlane.PermanentError)(nil),
+		"*runlane.RetryAfterError": (*runlane.RetryAfterError)(nil),
 	} {
 		task, handler := job("scenario.nilpointer", nil, func(context.Context, *runlane.Attempt) error { return err })
 		s := newScene(t, h, handler)

@@ -28,7 +28,8 @@ func publishRefused(t *testing.T, h Harness) {
 	s.transport.OnPublish(refused(runlane.ErrTransportPublishFailed, false))
 	run := s.trigger(task.With(jobPayload{}), nil)
 	lines := s.logs.lines(t, "wakeup was not published; the outbox keeps it")
-	if len(lines) != 1 || lines[0]["run_id"] != string(run.ID) || lines[0]["code"] != string(runlane.ErrTransportPublishFailed) {
+	if len(lines) != 1 || lines[0]["run_id"] != string(run.ID) ||
+		lines[0]["code"] != string(runlane.ErrTransportPublishFailed) {
 		t.Fatalf("log lines are %v", lines)
 	}
 	s.transport.OnPublish(nil)
@@ -44,7 +45,12 @@ func publishOutage(t *testing.T, h Harness) {
 	task, handler := job("scenario.transport-outage", nil, succeed)
 	for name, answer := range map[string]func(*lane.PublishCommand) ([]lane.PublishOutcome, error){
 		"of the operation": func(*lane.PublishCommand) ([]lane.PublishOutcome, error) {
-			return nil, &runlane.Error{Code: runlane.ErrTransportUnavailable, Message: "scripted", Retryable: true, Cause: errScripted}
+			return nil, &runlane.Error{
+				Code:      runlane.ErrTransportUnavailable,
+				Message:   "scripted",
+				Retryable: true,
+				Cause:     errScripted,
+			}
 		},
 		"of each message": refused(runlane.ErrTransportUnavailable, false),
 	} {
@@ -54,7 +60,8 @@ func publishOutage(t *testing.T, h Harness) {
 		for range 15 {
 			s.clock.Advance(6 * time.Minute)
 			result, err := s.rt.Tick(s.Context(), nil)
-			if runlane.CodeOf(err) != runlane.ErrTransportUnavailable || result.Flushed.Failed == 0 && result.Redelivered.Failed == 0 {
+			if runlane.CodeOf(err) != runlane.ErrTransportUnavailable ||
+				result.Flushed.Failed == 0 && result.Redelivered.Failed == 0 {
 				t.Fatalf("%s: tick is %+v, %v: the row is not tried again within six minutes", name, result, err)
 			}
 		}
@@ -62,7 +69,9 @@ func publishOutage(t *testing.T, h Harness) {
 		s.clock.Advance(6 * time.Minute)
 		s.until(name+": published", func() bool {
 			s.tick()
-			return slices.ContainsFunc(s.transport.TakePublished(), func(a lane.PublishAttempt) bool { return a.RunID == run.ID })
+			return slices.ContainsFunc(s.transport.TakePublished(), func(a lane.PublishAttempt) bool {
+				return a.RunID == run.ID
+			})
 		})
 		s.wantStatus(s.execute(run), runlane.StatusSucceeded)
 	}
@@ -84,7 +93,9 @@ func publishViolation(t *testing.T, h Harness) {
 func (s *scene) deadLetters() []runlane.DeadLetter {
 	s.Helper()
 	s.settle()
-	page, err := s.storage.ListDeadLetters(s.Context(), &lane.DeadLetterQuery{PageQuery: lane.PageQuery{Environment: s.rt.Environment()}})
+	page, err := s.storage.ListDeadLetters(s.Context(), &lane.DeadLetterQuery{
+		PageQuery: lane.PageQuery{Environment: s.rt.Environment()},
+	})
 	s.must(err)
 	return page.Items
 }
@@ -104,7 +115,8 @@ func publishTenTimes(t *testing.T, h Harness) {
 		}
 	}
 	s.until("the dead letter is listed", func() bool { return len(s.deadLetters()) == 1 })
-	if dead := s.deadLetters()[0]; dead.RunID != run.ID || dead.Attempts != 10 || dead.Failure.Code != runlane.ErrTransportPublishFailed {
+	if dead := s.deadLetters()[0]; dead.RunID != run.ID || dead.Attempts != 10 ||
+		dead.Failure.Code != runlane.ErrTransportPublishFailed {
 		t.Fatalf("dead letter is %+v", dead)
 	}
 }

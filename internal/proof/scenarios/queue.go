@@ -26,8 +26,18 @@ func queueScenarios() []scenario {
 		{"a wakeup later than its reservation takes a slot itself", needsSlots, queueLateWakeup, false},
 		{"reservations without a claim double up to an hour", needsSlots, queueDoubles, false},
 		{"a wakeup that finds no slot leaves the run waiting for one", needsSlots, queueFull, false},
-		{"a limit that is raised, lowered or removed holds from the next deployment on", needsSlots, queueChanges, false},
-		{"a due retry that waits for a slot is delivered when its queue loses the limit", needsSlots, queueRetryUnbounded, false},
+		{
+			"a limit that is raised, lowered or removed holds from the next deployment on",
+			needsSlots,
+			queueChanges,
+			false,
+		},
+		{
+			"a due retry that waits for a slot is delivered when its queue loses the limit",
+			needsSlots,
+			queueRetryUnbounded,
+			false,
+		},
 		{"a deferred trigger reserves its slot and leaves the wakeup to the relay", needsSlots, queueDeferred, false},
 		{"drain executes what waits for slots", needsSlots, queueDrains, false},
 	}
@@ -36,7 +46,9 @@ func queueScenarios() []scenario {
 func needsSlots(c lane.StorageCapabilities) bool { return c.EnforcesQueueConcurrency }
 
 // limited is a task on a separate bounded queue.
-func limited(limit int, o *runlane.TaskOptions[jobPayload], f func(context.Context, *runlane.Attempt) error) (*runlane.Task[jobPayload], runlane.Handler) {
+func limited(
+	limit int, o *runlane.TaskOptions[jobPayload], f func(context.Context, *runlane.Attempt) error,
+) (*runlane.Task[jobPayload], runlane.Handler) {
 	if o == nil {
 		o = &runlane.TaskOptions[jobPayload]{}
 	}
@@ -92,7 +104,9 @@ func queueHandsOver(t *testing.T, h Harness) {
 
 func queueFreesAlways(t *testing.T, h Harness) {
 	for name, end := range map[string]error{
-		"failure": runlane.Permanent(fmt.Errorf("no")), "retry": fmt.Errorf("no"), "release": runlane.Release(time.Minute, "later"),
+		"failure": runlane.Permanent(fmt.Errorf("no")),
+		"retry":   fmt.Errorf("no"),
+		"release": runlane.Release(time.Minute, "later"),
 	} {
 		options := &runlane.TaskOptions[jobPayload]{Retry: runlane.Retry{MaxAttempts: 2}}
 		task, handler := limited(1, options, func(context.Context, *runlane.Attempt) error { return end })
@@ -175,7 +189,11 @@ func queueHoldsLimit(t *testing.T, h Harness) {
 		for _, w := range s.transport.TakePublished() {
 			sent[w.RunID] = true
 			group.Go(func() {
-				if _, err := s.rt.ExecuteDelivery(s.Context(), lane.Wakeup{RunKey: s.key(w.RunID), Queue: w.Queue}, nil); err != nil {
+				if _, err := s.rt.ExecuteDelivery(
+					s.Context(),
+					lane.Wakeup{RunKey: s.key(w.RunID), Queue: w.Queue},
+					nil,
+				); err != nil {
 					t.Error(err)
 				}
 			})
@@ -284,108 +302,4 @@ func queueFull(t *testing.T, h Harness) {
 	s.settle()
 	s.execute(holder)
 	s.wantSent("and the next", waiting)
-}
-
-// reopened is another deployment on the same storage, whose queue has another limit.
-func (s *scene) reopened(limit int) *caller {
-	s.Helper()
-	_, handler := limited(limit, nil, succeed)
-	s.options.Handlers = []runlane.Handler{handler}
-	l, err := lane.New(s.lent(), s.faults.transport(s.transport), nil)
-	s.must(err)
-	return s.open(l)
-}
-
-func queueChanges(t *testing.T, h Harness) {
-	task, handler := limited(1, nil, succeed)
-	s := newScene(t, h, handler)
-	var runs []*runlane.Run
-	for i := range 6 {
-		runs = append(runs, s.trigger(task.With(jobPayload{N: i}), nil))
-		s.clock.Advance(time.Millisecond)
-	}
-	s.wantSent("limit 1", runs[0])
-	s.clock.Advance(time.Minute)
-
-	s.rt = s.reopened(3)
-	s.tick()
-	s.wantSent("limit 3", runs[1], runs[2])
-
-	s.rt = s.reopened(1)
-	s.execute(runs[0])
-	s.wantSent("limit 1 again: two hold slots still")
-	s.execute(runs[1])
-	s.wantSent("one holds a slot still")
-	s.execute(runs[2])
-	s.wantSent("below the limit", runs[3])
-
-	s.rt = s.reopened(0)
-	s.clock.Advance(time.Minute)
-	s.tick()
-	s.wantSent("no limit", runs[4:]...)
-	for _, run := range runs[3:] {
-		s.wantStatus(s.execute(run), runlane.StatusSucceeded)
-	}
-}
-
-func queueRetryUnbounded(t *testing.T, h Harness) {
-	task, handler := limited(1, &runlane.TaskOptions[jobPayload]{Retry: runlane.Retry{MaxAttempts: 2}}, func(_ context.Context, a *runlane.Attempt) error {
-		if a.Number == 1 {
-			return fmt.Errorf("no")
-		}
-		return nil
-	})
-	s := newScene(t, h, handler)
-	retried := s.trigger(task.With(jobPayload{}), nil)
-	s.wantSent("one slot", retried)
-	s.wantStatus(s.execute(retried), runlane.StatusRetrying)
-	holder := s.trigger(task.With(jobPayload{}), nil)
-	s.wantSent("the slot that the retry does not hold", holder)
-	s.die(holder.ID)
-	s.clock.Advance(50 * time.Second) // the holder's lease still lives
-	s.tick()
-	s.wantSent("no slot for the retry")
-
-	s.rt = s.reopened(0)
-	s.clock.Advance(time.Minute)
-	s.tick()
-	s.wantSent("no limit", retried, holder)
-	s.wantStatus(s.execute(retried), runlane.StatusSucceeded)
-}
-
-func queueDeferred(t *testing.T, h Harness) {
-	task, handler := limited(1, nil, succeed)
-	s := newScene(t, h, handler)
-	run := s.trigger(task.With(jobPayload{}), &runlane.TriggerOptions{Deferred: true})
-	if run.DispatchExpiresAt.IsZero() && s.faults.happened() { // a conflict over the slot: who reserves it later also publishes
-		s.wantStatus(s.execute(s.reserved(run)), runlane.StatusSucceeded)
-		return
-	}
-	s.wantSent("nothing by the trigger")
-	s.wantHistory(run.ID, "created delivery_requested")
-	if _, err := s.rt.PublishWakeups(s.Context(), s.storage.outboxIDs()); err != nil {
-		t.Fatal(err)
-	}
-	s.wantSent("by the relay", run)
-	s.wantStatus(s.execute(run), runlane.StatusSucceeded)
-}
-
-func queueDrains(t *testing.T, h Harness) {
-	task, handler := limited(1, nil, succeed)
-	s := newScene(t, h, handler)
-	var runs []*runlane.Run
-	for i := range 4 {
-		runs = append(runs, s.trigger(task.With(jobPayload{N: i}), nil))
-	}
-	s.settle()
-	s.must(s.rt.Work(s.Context(), &core.WorkOptions{Drain: true, NoTick: true}))
-	for range runs {
-		if s.late() { // a drain does not see yet what has got a slot just now
-			s.settle()
-			s.must(s.rt.Work(s.Context(), &core.WorkOptions{Drain: true, NoTick: true}))
-		}
-	}
-	for _, run := range runs {
-		s.wantStatus(s.get(run.ID), runlane.StatusSucceeded)
-	}
 }

@@ -18,9 +18,17 @@ func statsScenarios() []scenario {
 		{name: "queues are listed with their limit, known or only bound", needs: needsSlots, prove: statsListed},
 		{name: "a queue's runs are counted by what they wait for", needs: needsHistory, prove: statsCounted},
 		{name: "finished runs and those of other queues are not counted", needs: needsHistory, prove: statsOthers},
-		{name: "a bounded queue counts what waits for a slot and what has one", needs: needsBoth(needsHistory, needsSlots), prove: statsBounded},
+		{
+			name:  "a bounded queue counts what waits for a slot and what has one",
+			needs: needsBoth(needsHistory, needsSlots),
+			prove: statsBounded,
+		},
 		{name: "stats of a name that is none are refused", needs: needsHistory, prove: statsRefused},
-		{name: "a drain reports the next due time of bounded queues too", needs: needsBoth(needsHistory, needsSlots), prove: drainReportsNextDue},
+		{
+			name:  "a drain reports the next due time of bounded queues too",
+			needs: needsBoth(needsHistory, needsSlots),
+			prove: drainReportsNextDue,
+		},
 	}
 }
 
@@ -49,9 +57,14 @@ func statsListed(t *testing.T, h Harness) {
 	_, bounded := limited(3, nil, succeed)
 	_, plain := job("scenario.listed", nil, succeed)
 	more := runlane.Queue{Name: "more", Concurrency: 7, DispatchTimeout: time.Minute}
-	s := openScene(t, h, core.Options{Handlers: []runlane.Handler{plain, bounded}, Queues: []runlane.Queue{more}}, func(s *scene) {
-		s.transport.Bind("default", "foreign", "limited", "more")
-	})
+	s := openScene(
+		t,
+		h,
+		core.Options{Handlers: []runlane.Handler{plain, bounded}, Queues: []runlane.Queue{more}},
+		func(s *scene) {
+			s.transport.Bind("default", "foreign", "limited", "more")
+		},
+	)
 	reads := s.storage.readCount()
 	want := []core.QueueState{
 		{Queue: runlane.DefaultQueue, Known: true, Bound: true}, {Queue: runlane.Queue{Name: "foreign"}, Bound: true},
@@ -91,11 +104,23 @@ func statsCounted(t *testing.T, h Harness) {
 	s.die(stopping.ID)
 	s.change(stopping.ID, &runlane.RunCancellationRequested{})
 	s.wantStats("counted", core.QueueStats{
-		QueueState: state, Backlog: 17, Waiting: 1, OldestWaiting: oldest.RunAt, Running: 2, Delayed: 3, NextDue: delayed.RunAt,
+		QueueState:    state,
+		Backlog:       17,
+		Waiting:       1,
+		OldestWaiting: oldest.RunAt,
+		Running:       2,
+		Delayed:       3,
+		NextDue:       delayed.RunAt,
 	})
 	s.clock.Advance(7 * time.Minute) // the delayed one is due; no tick has found it
 	s.wantStats("counted", core.QueueStats{
-		QueueState: state, Backlog: 17, Waiting: 2, OldestWaiting: oldest.RunAt, Running: 2, Delayed: 2, NextDue: retrying.RunAt,
+		QueueState:    state,
+		Backlog:       17,
+		Waiting:       2,
+		OldestWaiting: oldest.RunAt,
+		Running:       2,
+		Delayed:       2,
+		NextDue:       retrying.RunAt,
 	})
 }
 
@@ -109,9 +134,13 @@ func statsOthers(t *testing.T, h Harness) {
 	_, err := s.rt.Runs().Cancel(t.Context(), cancelled.ID, nil)
 	s.must(err)
 	waiting := s.trigger(task.With(jobPayload{}), &runlane.TriggerOptions{Queue: runlane.Queue{Name: "elsewhere"}})
-	s.wantStats("default", core.QueueStats{QueueState: core.QueueState{Queue: runlane.DefaultQueue, Known: true, Bound: true}})
+	s.wantStats("default", core.QueueStats{
+		QueueState: core.QueueState{Queue: runlane.DefaultQueue, Known: true, Bound: true},
+	})
 	s.wantStats("elsewhere", core.QueueStats{ // this runtime does not know whether it has a limit
-		QueueState: core.QueueState{Queue: runlane.Queue{Name: "elsewhere"}, Bound: true}, Waiting: 1, OldestWaiting: waiting.RunAt,
+		QueueState:    core.QueueState{Queue: runlane.Queue{Name: "elsewhere"}, Bound: true},
+		Waiting:       1,
+		OldestWaiting: waiting.RunAt,
 	})
 }
 
@@ -157,7 +186,12 @@ func drainReportsNextDue(t *testing.T, h Harness) {
 	want := core.DrainReport{Left: 1, NextDue: first.RunAt}
 	drained := func() bool { // an index may be late, and a list may fail
 		report := core.DrainReport{}
-		s.must(s.rt.Work(s.Context(), &core.WorkOptions{Drain: true, NoTick: true, DrainWait: -1, DrainReport: &report}))
+		s.must(s.rt.Work(s.Context(), &core.WorkOptions{
+			Drain:       true,
+			NoTick:      true,
+			DrainWait:   -1,
+			DrainReport: &report,
+		}))
 		return report == want
 	}
 	s.until("a drain reports the delayed run of a bounded queue", drained)

@@ -26,8 +26,11 @@ func ruleActors(t *testing.T, h Harness) {
 	executed := s.trigger(task.With(jobPayload{}), nil)
 	s.execute(executed)
 	s.wantActors(executed.ID, map[runlane.EventType]runlane.Actor{
-		runlane.EventCreated: system, runlane.EventDeliveryRequested: system, runlane.EventLeaseClaimed: s.worker(executed.ID),
-		runlane.EventStarted: s.worker(executed.ID), runlane.EventSucceeded: s.worker(executed.ID),
+		runlane.EventCreated:           system,
+		runlane.EventDeliveryRequested: system,
+		runlane.EventLeaseClaimed:      s.worker(executed.ID),
+		runlane.EventStarted:           s.worker(executed.ID),
+		runlane.EventSucceeded:         s.worker(executed.ID),
 	})
 
 	stopped := s.trigger(task.With(jobPayload{}), nil)
@@ -38,9 +41,12 @@ func ruleActors(t *testing.T, h Harness) {
 	s.tick() // its worker is gone, and the schedule has come due
 	s.wantStatus(s.get(stopped.ID), runlane.StatusCancelled)
 	s.wantActors(stopped.ID, map[runlane.EventType]runlane.Actor{
-		runlane.EventCreated: system, runlane.EventDeliveryRequested: system,
-		runlane.EventLeaseClaimed: {Type: runlane.ActorWorker, ID: "dead"}, runlane.EventStarted: {Type: runlane.ActorWorker, ID: "dead"},
-		runlane.EventCancellationRequested: operator, runlane.EventCancelled: system,
+		runlane.EventCreated:               system,
+		runlane.EventDeliveryRequested:     system,
+		runlane.EventLeaseClaimed:          {Type: runlane.ActorWorker, ID: "dead"},
+		runlane.EventStarted:               {Type: runlane.ActorWorker, ID: "dead"},
+		runlane.EventCancellationRequested: operator,
+		runlane.EventCancelled:             system,
 	})
 
 	made, _ := s.firstMade()

@@ -1,5 +1,6 @@
 // Package scenarios proves what package core promises, sentence by sentence, over any lane: with [Run], and with
-// [RunUnderFaults] while calls go wrong. [RunFairness] proves that many runs of one concurrency key do not delay another.
+// [RunUnderFaults] while calls go wrong. [RunFairness] proves that many runs of one concurrency key do not delay
+// another.
 package scenarios
 
 import (

@@ -44,8 +44,15 @@ func openScene(t *testing.T, h Harness, options core.Options, change func(*scene
 	t.Helper()
 	base := h.NewLane(t)
 	s := &scene{
-		T: t, storage: &scriptedStorage{Storage: base.Storage}, transport: NewScriptedTransport(),
-		clock: NewClock(time.Now()), logs: &logBuffer{}, options: options, faults: h.faults, waits: h.waits, known: map[runlane.RunID]bool{},
+		T:         t,
+		storage:   &scriptedStorage{Storage: base.Storage},
+		transport: NewScriptedTransport(),
+		clock:     NewClock(time.Now()),
+		logs:      &logBuffer{},
+		options:   options,
+		faults:    h.faults,
+		waits:     h.waits,
+		known:     map[runlane.RunID]bool{},
 	}
 	if change != nil {
 		change(s)
@@ -174,7 +181,8 @@ func (s *scene) sameAsStored(run *runlane.Run) {
 	s.Helper()
 	stored := s.get(run.ID)
 	if stored.Status != run.Status || stored.EventSequence != run.EventSequence || stored.Counters != run.Counters ||
-		!bytes.Equal(stored.Output, run.Output) || stored.Failure.Code != run.Failure.Code || !stored.RunAt.Equal(run.RunAt) {
+		!bytes.Equal(stored.Output, run.Output) || stored.Failure.Code != run.Failure.Code ||
+		!stored.RunAt.Equal(run.RunAt) {
 		s.Fatalf("runtime returned %+v, storage has %+v", run, stored)
 	}
 }
@@ -232,7 +240,11 @@ func (s *scene) change(id runlane.RunID, bodies ...runlane.EventBody) *runlane.R
 	var events []runlane.Event
 	for _, body := range bodies {
 		events = append(events, runlane.Event{
-			RunID: id, Environment: s.rt.Environment(), OccurredAt: runlane.UTCMillis(s.clock.Now()), Actor: runlane.OperatorActor, Body: body,
+			RunID:       id,
+			Environment: s.rt.Environment(),
+			OccurredAt:  runlane.UTCMillis(s.clock.Now()),
+			Actor:       runlane.OperatorActor,
+			Body:        body,
 		})
 	}
 	projected, err := core.ProjectRunEvents(run, run.EventSequence, events...)
@@ -258,18 +270,32 @@ func (s *scene) policy(name runlane.QueueName) runlane.Queue {
 func (s *scene) die(id runlane.RunID) {
 	s.Helper()
 	run, at := s.get(id), runlane.UTCMillis(s.clock.Now())
-	lease := runlane.Lease{Token: fmt.Sprintf("dead-%x", rand.Uint64()), WorkerID: "dead", ExpiresAt: at.Add(time.Minute)}
+	lease := runlane.Lease{
+		Token:     fmt.Sprintf("dead-%x", rand.Uint64()),
+		WorkerID:  "dead",
+		ExpiresAt: at.Add(time.Minute),
+	}
 	header := runlane.Event{
-		RunID: id, Environment: s.rt.Environment(), OccurredAt: at, Actor: runlane.Actor{Type: runlane.ActorWorker, ID: "dead"},
+		RunID:       id,
+		Environment: s.rt.Environment(),
+		OccurredAt:  at,
+		Actor:       runlane.Actor{Type: runlane.ActorWorker, ID: "dead"},
 	}
 	events := []runlane.Event{header, header}
-	events[0].Body, events[1].Body = &runlane.RunLeaseClaimed{Lease: lease}, &runlane.RunStarted{Attempt: run.Counters.Attempts + 1}
+	events[0].Body, events[1].Body = &runlane.RunLeaseClaimed{
+		Lease: lease,
+	}, &runlane.RunStarted{Attempt: run.Counters.Attempts + 1}
 	projected, err := core.ProjectRunEvents(run, run.EventSequence, events...)
 	s.must(err)
 	queue := s.policy(run.Queue)
-	got, err := s.storage.Storage.ClaimRunLease(s.Context(), &lane.ClaimCommand{At: at, ByWakeup: true, Slot: queue.Bounded(), Transition: lane.Transition{
-		ExpectedSequence: run.EventSequence, Events: events, Projected: projected, Queue: queue,
-	}})
+	got, err := s.storage.Storage.ClaimRunLease(s.Context(), &lane.ClaimCommand{
+		At:       at,
+		ByWakeup: true,
+		Slot:     queue.Bounded(),
+		Transition: lane.Transition{
+			ExpectedSequence: run.EventSequence, Events: events, Projected: projected, Queue: queue,
+		},
+	})
 	s.must(err)
 	if got.Outcome != lane.Acquired {
 		s.Fatalf("claim lost: %s", got.Outcome)

@@ -16,16 +16,36 @@ func scheduleScenarios() []scenario {
 	return append(manualScheduleScenarios(), []scenario{
 		{"the first tick registers a schedule and fires nothing from before", needsSchedules, scheduleRegisters, false},
 		{"an occurrence makes one run, however many ticks see it", needsSchedules, scheduleFiresOnce, false},
-		{"a tick that dies with an occurrence is followed by one that makes the same run", needsSchedules, scheduleDies, false},
-		{"misfire latest runs the last occurrence and records the others as one skip", needsSchedules, scheduleLatest, false},
+		{
+			"a tick that dies with an occurrence is followed by one that makes the same run",
+			needsSchedules,
+			scheduleDies,
+			false,
+		},
+		{
+			"misfire latest runs the last occurrence and records the others as one skip",
+			needsSchedules,
+			scheduleLatest,
+			false,
+		},
 		{"misfire skip runs what is late by its tolerance at most", needsSchedules, scheduleSkips, false},
 		{"misfire catch up runs what is missed, within limit and window", needsSchedules, scheduleCatchesUp, false},
 		{"overlap forbid skips while the last run is active", needsSchedules, scheduleForbids, false},
 		{"overlap replace cancels the last run", needsSchedules, scheduleReplaces, false},
-		{"overlap queue latest fires the last occurrence when the run before ends", needsSchedules, scheduleQueuesLatest, false},
+		{
+			"overlap queue latest fires the last occurrence when the run before ends",
+			needsSchedules,
+			scheduleQueuesLatest,
+			false,
+		},
 		{"a held singleton key is a recorded skip", needsSchedules, scheduleSingleton, false},
 		{"the runs of a schedule take no idempotency key", needsSchedules, scheduleNoIdempotency, false},
-		{"a paused schedule fires nothing, and what came due is one skip when it resumes", needsSchedules, schedulePauses, false},
+		{
+			"a paused schedule fires nothing, and what came due is one skip when it resumes",
+			needsSchedules,
+			schedulePauses,
+			false,
+		},
 		{"trigger now makes a run beside the schedule's times", needsSchedules, scheduleTriggersNow, false},
 		{"once fires once, and never when it was past already", needsSchedules, scheduleOnce, false},
 		{"a changed definition applies from the last look on", needsSchedules, scheduleChanges, false},
@@ -35,7 +55,8 @@ func scheduleScenarios() []scenario {
 }
 
 func needsSchedules(c lane.StorageCapabilities) bool {
-	return c.KeepsSchedules && c.ClaimsScheduleOccurrences && c.EnforcesSingleton && c.EnforcesIdempotency && c.EnforcesQueueConcurrency
+	return c.KeepsSchedules && c.ClaimsScheduleOccurrences && c.EnforcesSingleton && c.EnforcesIdempotency &&
+		c.EnforcesQueueConcurrency
 }
 
 // every is a schedule of a minute.
@@ -56,7 +77,8 @@ func scheduled(t *testing.T, h Harness, schedule runlane.Schedule, handlers ...r
 // wantScheduled ticks and compares what schedules made of it.
 func (s *scene) wantScheduled(made, skipped int) {
 	s.Helper()
-	if result := s.tick(); result.Scheduled.Done != made || result.Scheduled.Skipped != skipped || result.Scheduled.Failed != 0 {
+	if result := s.tick(); result.Scheduled.Done != made || result.Scheduled.Skipped != skipped ||
+		result.Scheduled.Failed != 0 {
 		s.Fatalf("the tick scheduled %+v, want %d runs and %d skips", result.Scheduled, made, skipped)
 	}
 }
@@ -108,7 +130,8 @@ func scheduleRegisters(t *testing.T, h Harness) {
 	hour := s.clock.Now()
 	state, err := s.rt.Schedules().Get(t.Context(), "minutely")
 	s.must(err)
-	if !state.RegisteredAt.Equal(hour) || !state.Known || !state.Next.Equal(hour.Add(time.Minute)) || !state.LastFire.IsZero() {
+	if !state.RegisteredAt.Equal(hour) || !state.Known || !state.Next.Equal(hour.Add(time.Minute)) ||
+		!state.LastFire.IsZero() {
 		t.Fatalf("state is %+v", state)
 	}
 	s.clock.Advance(59 * time.Second)
@@ -152,7 +175,10 @@ func scheduleDies(t *testing.T, h Harness) {
 	s.storage.script(func() { // the process ends after the creation and does not complete the occurrence
 		s.storage.onAppend = func(c *lane.AppendCommand, next func() (*lane.Commit, error)) (*lane.Commit, error) {
 			_, err := next()
-			return nil, errors.Join(err, &runlane.Error{Code: runlane.ErrInternal, Message: "dead after " + string(c.Projected.ID)})
+			return nil, errors.Join(err, &runlane.Error{
+				Code:    runlane.ErrInternal,
+				Message: "dead after " + string(c.Projected.ID),
+			})
 		}
 	})
 	if _, err := s.rt.Tick(t.Context(), nil); err == nil {
@@ -189,7 +215,11 @@ func scheduleTriggersNow(t *testing.T, h Harness) {
 	fires, err := s.rt.Schedules().Preview("minutely", 3)
 	s.must(err)
 	hour := s.clock.Now()
-	if !slices.EqualFunc(fires, []time.Time{hour.Add(time.Minute), hour.Add(2 * time.Minute), hour.Add(3 * time.Minute)}, time.Time.Equal) {
+	if !slices.EqualFunc(
+		fires,
+		[]time.Time{hour.Add(time.Minute), hour.Add(2 * time.Minute), hour.Add(3 * time.Minute)},
+		time.Time.Equal,
+	) {
 		t.Fatalf("preview is %v", fires)
 	}
 	_, err = s.rt.Schedules().Preview("minutely", 0)
@@ -202,9 +232,14 @@ func scheduleOnce(t *testing.T, h Harness) {
 	past, soon := every(task), every(task)
 	past.ID, past.When = "past", runlane.Once(hour.Add(-time.Minute))
 	soon.When = runlane.Once(hour.Add(time.Minute))
-	s := openScene(t, h, core.Options{Handlers: []runlane.Handler{handler}, Schedules: []runlane.Schedule{past, soon}}, func(s *scene) {
-		s.clock = NewClock(hour)
-	})
+	s := openScene(
+		t,
+		h,
+		core.Options{Handlers: []runlane.Handler{handler}, Schedules: []runlane.Schedule{past, soon}},
+		func(s *scene) {
+			s.clock = NewClock(hour)
+		},
+	)
 	s.wantScheduled(0, 0)
 	s.clock.Advance(time.Minute)
 	s.wantScheduled(1, 0)
@@ -242,7 +277,8 @@ func scheduleChanges(t *testing.T, h Harness) {
 	s.wantScheduled(0, 0)
 	after, err := s.rt.Schedules().Get(t.Context(), "minutely")
 	s.must(err)
-	if !after.RegisteredAt.Equal(before.RegisteredAt) || after.DefinitionHash == before.DefinitionHash || !after.LastFire.Equal(hour.Add(130*time.Minute)) {
+	if !after.RegisteredAt.Equal(before.RegisteredAt) || after.DefinitionHash == before.DefinitionHash ||
+		!after.LastFire.Equal(hour.Add(130*time.Minute)) {
 		t.Fatalf("before %+v, after %+v", before, after)
 	}
 }

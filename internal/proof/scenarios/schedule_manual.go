@@ -14,9 +14,24 @@ func manualScheduleScenarios() []scenario {
 		{"overlap forbid skips while a run triggered by hand is active", needsSchedules, scheduleForbidsManual, false},
 		{"overlap replace cancels every run triggered by hand", needsSchedules, scheduleReplacesManual, false},
 		{"overlap queue latest waits for runs triggered by hand", needsSchedules, scheduleQueuesBehindManual, false},
-		{"an occurrence sees a run that was triggered after its tick began", needsSchedules, scheduleSeesLateManual, false},
-		{"a trigger by hand that dies before its run is there holds nothing up", needsSchedules, scheduleManualDies, false},
-		{"a run triggered by hand after the occurrence's own is not before it", needsSchedules, scheduleManualAfterOwn, false},
+		{
+			"an occurrence sees a run that was triggered after its tick began",
+			needsSchedules,
+			scheduleSeesLateManual,
+			false,
+		},
+		{
+			"a trigger by hand that dies before its run is there holds nothing up",
+			needsSchedules,
+			scheduleManualDies,
+			false,
+		},
+		{
+			"a run triggered by hand after the occurrence's own is not before it",
+			needsSchedules,
+			scheduleManualAfterOwn,
+			false,
+		},
 	}
 }
 
@@ -102,7 +117,9 @@ func scheduleQueuesBehindManual(t *testing.T, h Harness) {
 		s.wantScheduled(0, 0)
 		state, err := s.rt.Schedules().Get(t.Context(), "minutely")
 		s.must(err)
-		if want := hour.Add(time.Duration(minute) * time.Minute); !state.PendingFire.Equal(want) || len(state.ManualRunIDs) == 0 {
+		if want := hour.Add(
+			time.Duration(minute) * time.Minute,
+		); !state.PendingFire.Equal(want) || len(state.ManualRunIDs) == 0 {
 			t.Fatalf("state is %+v, want pending %v", state, want)
 		}
 	}

@@ -50,7 +50,9 @@ func scheduleCatchesUp(t *testing.T, h Harness) {
 		t.Log(name)
 		s.wantScheduled(row.made, row.skipped)
 		runs := s.made()
-		if !slices.IsSortedFunc(runs, func(a, b *runlane.Run) int { return a.Source.FireTime.Compare(b.Source.FireTime) }) || len(runs) != row.made {
+		if !slices.IsSortedFunc(runs, func(a, b *runlane.Run) int {
+			return a.Source.FireTime.Compare(b.Source.FireTime)
+		}) || len(runs) != row.made {
 			t.Fatalf("%s: runs are %+v", name, runs)
 		}
 	}
@@ -113,7 +115,11 @@ func scheduleQueuesLatest(t *testing.T, h Harness) {
 }
 
 func scheduleSingleton(t *testing.T, h Harness) {
-	task, handler := job("scenario.schedule", &runlane.TaskOptions[jobPayload]{SingletonKey: func(jobPayload) string { return "only" }}, succeed)
+	task, handler := job(
+		"scenario.schedule",
+		&runlane.TaskOptions[jobPayload]{SingletonKey: func(jobPayload) string { return "only" }},
+		succeed,
+	)
 	s := scheduled(t, h, every(task), handler)
 	holder := s.trigger(task.With(jobPayload{N: 2}), nil)
 	fire := s.clock.Advance(time.Minute)
@@ -125,7 +131,11 @@ func scheduleSingleton(t *testing.T, h Harness) {
 }
 
 func scheduleNoIdempotency(t *testing.T, h Harness) {
-	task, handler := job("scenario.schedule", &runlane.TaskOptions[jobPayload]{IdempotencyKey: func(jobPayload) string { return "always the same" }}, succeed)
+	task, handler := job(
+		"scenario.schedule",
+		&runlane.TaskOptions[jobPayload]{IdempotencyKey: func(jobPayload) string { return "always the same" }},
+		succeed,
+	)
 	s := scheduled(t, h, every(task), handler)
 	for range 3 {
 		s.clock.Advance(time.Minute)

@@ -34,8 +34,9 @@ func spared() []sparing {
 			},
 		},
 		{
-			reason: "a tick that claimed an occurrence and heard of no end has it for a minute: that is a separate scenario",
-			kinds:  failing(), groups: []string{"Schedules"},
+			reason: "a tick that claimed an occurrence and heard of no end has it for a minute: that is a separate " +
+				"scenario",
+			kinds: failing(), groups: []string{"Schedules"},
 			methods: []string{"AppendRunEvents", "CompleteScheduleOccurrence", "ClaimScheduleOccurrence", "GetRun"},
 		},
 		{
@@ -44,20 +45,28 @@ func spared() []sparing {
 			scenarios: []string{"a trigger publishes its wakeup at once and acknowledges it"},
 		},
 		{
-			reason: "each of its ticks reads many pages, and one of them would always fail: that a stage fails alone is a separate scenario",
-			kinds:  failing(),
+			reason: "each of its ticks reads many pages, and one of them would always fail: that a stage fails alone " +
+				"is a separate scenario",
+			kinds: failing(),
 			methods: []string{
-				"ListRunsNeedingCancellationFinalization", "ListRunsNeedingDelivery", "ListRunsNeedingRedelivery", "ListRunsNeedingDispatch",
+				"ListRunsNeedingCancellationFinalization",
+				"ListRunsNeedingDelivery",
+				"ListRunsNeedingRedelivery",
+				"ListRunsNeedingDispatch",
 			},
 			scenarios: []string{"the tick looks behind pages that hold nothing"},
 		},
 		{
-			reason: "its point is a delayed wakeup, which is sent once and best effort: the tick finds the run when it is due",
-			kinds:  anyFault(), methods: []string{"SendWakeups"},
+			reason: "its point is a delayed wakeup, which is sent once and best effort: the tick finds the run when " +
+				"it is due",
+			kinds: anyFault(), methods: []string{"SendWakeups"},
 			scenarios: []string{
-				"a delayed run waits and sends a delayed wakeup", "a run that waits is ignored and its wakeup sent again",
-				"the tick sends delayed wakeups ahead of long waits", "a failure is retried after its backoff, then succeeds",
-				"a release waits without failing", "a shutdown burns no attempt",
+				"a delayed run waits and sends a delayed wakeup",
+				"a run that waits is ignored and its wakeup sent again",
+				"the tick sends delayed wakeups ahead of long waits",
+				"a failure is retried after its backoff, then succeeds",
+				"a release waits without failing",
+				"a shutdown burns no attempt",
 			},
 		},
 		{
@@ -66,8 +75,9 @@ func spared() []sparing {
 			scenarios: []string{"a delayed run waits and sends a delayed wakeup"},
 		},
 		{
-			reason: "a trigger whose answer is lost publishes nothing itself, and its own look at the refusal is the point",
-			kinds:  []lanefault.Kind{lanefault.After}, methods: []string{"AppendRunEvents"},
+			reason: "a trigger whose answer is lost publishes nothing itself, and its own look at the refusal is the " +
+				"point",
+			kinds: []lanefault.Kind{lanefault.After}, methods: []string{"AppendRunEvents"},
 			scenarios: []string{"a refused wakeup never fails a trigger and is published later"},
 		},
 		{
@@ -76,22 +86,30 @@ func spared() []sparing {
 			scenarios: []string{"run now creates, claims and starts in one commit and sends no wakeup"},
 		},
 		{
-			reason: "it explains a run right behind a wakeup that was handed over or a slot that was freed; what a fault puts off is explained elsewhere",
-			kinds:  failing(), methods: []string{
-				"AppendRunEvents", "PublishWakeups", "MarkOutboxMessagesPublished", "ListRunsNeedingDispatch", "GetRuns", "ReserveRunDispatch",
+			reason: "it explains a run right behind a wakeup that was handed over or a slot that was freed; what a " +
+				"fault puts off is explained elsewhere",
+			kinds: failing(), methods: []string{
+				"AppendRunEvents", "PublishWakeups", "MarkOutboxMessagesPublished", "ListRunsNeedingDispatch",
+				"GetRuns", "ReserveRunDispatch",
 				"ClaimOutboxMessages", "MarkOutboxMessagesFailed",
 			},
 			scenarios: []string{
-				"a reserved slot is explained by its end", "a wakeup that is not handed over is explained with its failure",
-				"a full queue is explained by who holds its slots", "a queue that this runtime does not know is named",
-				"a given-up wakeup of a bounded run goes back to waiting for a slot", "a given-up wakeup is explained by its failure",
+				"a reserved slot is explained by its end",
+				"a wakeup that is not handed over is explained with its failure",
+				"a full queue is explained by who holds its slots",
+				"a queue that this runtime does not know is named",
+				"a given-up wakeup of a bounded run goes back to waiting for a slot",
+				"a given-up wakeup is explained by its failure",
 			},
 		},
 		{
 			reason: "it counts tries, polls or ticks, and a caller that failed tries, polls or ticks again",
 			kinds:  failing(), scenarios: []string{
-				"a cancellation that loses a race looks again", "an idle worker that polls asks less and less", "a worker ticks at the start and every minute",
-				"a batch stops when the storage cannot be reached and says what was done", "the tick sends delayed wakeups ahead of long waits",
+				"a cancellation that loses a race looks again",
+				"an idle worker that polls asks less and less",
+				"a worker ticks at the start and every minute",
+				"a batch stops when the storage cannot be reached and says what was done",
+				"the tick sends delayed wakeups ahead of long waits",
 				"a tick that dies with an occurrence is followed by one that makes the same run",
 				"a run triggered by hand after the occurrence's own is not before it",
 			},
@@ -99,7 +117,10 @@ func spared() []sparing {
 		{
 			reason: "a refused row is looked at once more when its time or its claim is over; it counts these looks",
 			kinds:  failing(), methods: []string{"ClaimOutboxMessages", "MarkOutboxMessagesFailed", "AppendRunEvents"},
-			scenarios: []string{"a message refused ten times is dead-lettered", "an outage never fails a trigger and never dead-letters"},
+			scenarios: []string{
+				"a message refused ten times is dead-lettered",
+				"an outage never fails a trigger and never dead-letters",
+			},
 		},
 		{
 			reason: "a tick that is repeated is another look, and the point is where the last look was",
@@ -108,7 +129,10 @@ func spared() []sparing {
 		{
 			reason: "its handler takes the errors of the calls that it makes as they come",
 			kinds:  failing(), methods: []string{"AppendRunEvents", "GetRun"},
-			scenarios: []string{"an attempt triggers with lineage and never waits for itself", "a drain executes everything that is due and returns"},
+			scenarios: []string{
+				"an attempt triggers with lineage and never waits for itself",
+				"a drain executes everything that is due and returns",
+			},
 		},
 		{
 			reason: "it counts by stage, and what one stage could not do the next one does",
@@ -118,38 +142,48 @@ func spared() []sparing {
 		{
 			reason: "a tick that is repeated asks again for the run whose row the first one has published",
 			kinds:  failing(), scenarios: []string{
-				"the tick publishes the row of a scheduled run and appends nothing", "a wakeup that was handed over is explained by its redelivery",
+				"the tick publishes the row of a scheduled run and appends nothing",
+				"a wakeup that was handed over is explained by its redelivery",
 			},
 		},
 		{
-			reason: "it counts the rows that a relay publishes",
-			kinds:  failing(), methods: []string{"ClaimOutboxMessages", "PublishWakeups", "MarkOutboxMessagesPublished"},
+			reason:    "it counts the rows that a relay publishes",
+			kinds:     failing(),
+			methods:   []string{"ClaimOutboxMessages", "PublishWakeups", "MarkOutboxMessagesPublished"},
 			scenarios: []string{"the relay publishes deferred rows, just those it is given"},
 		},
 		{
-			reason: "a claim without an answer is settled by a read: its point is that, and not that the read fails too",
-			kinds:  failing(), methods: []string{"GetRun"}, scenarios: []string{
-				"a storage that cannot be reached hands the wakeup back", "a claim whose answer was lost is told of a cancellation",
+			reason: "a claim without an answer is settled by a read: its point is that, and not that the read fails " +
+				"too",
+			kinds: failing(), methods: []string{"GetRun"}, scenarios: []string{
+				"a storage that cannot be reached hands the wakeup back",
+				"a claim whose answer was lost is told of a cancellation",
 				"run now whose answer was lost is told of a cancellation",
 			},
 		},
 		{
 			reason: "a run that was failed without an answer is found terminal by the next wakeup",
 			kinds:  []lanefault.Kind{lanefault.After}, methods: []string{"AppendRunEvents"},
-			scenarios: []string{"a run abandoned too often fails instead of being claimed", "only attempts that were abandoned in a row count"},
+			scenarios: []string{
+				"a run abandoned too often fails instead of being claimed",
+				"only attempts that were abandoned in a row count",
+			},
 		},
 		{
-			reason: "its transport is out by itself, in words that a throttle has too",
-			kinds:  []lanefault.Kind{lanefault.Throttle}, scenarios: []string{"an outage never fails a trigger and never dead-letters"},
+			reason:    "its transport is out by itself, in words that a throttle has too",
+			kinds:     []lanefault.Kind{lanefault.Throttle},
+			scenarios: []string{"an outage never fails a trigger and never dead-letters"},
 		},
 		{
 			reason: "its transport refuses by itself, and it counts the rows that a tick publishes beside that",
 			kinds:  failing(), scenarios: []string{"rows of a queue that takes nothing hide no other queue's"},
 		},
 		{
-			reason: "it counts attempts, and one whose claim and the look that settles it are both without an answer is never executed",
-			kinds:  failing(), methods: []string{"GetRun"}, scenarios: []string{
-				"a worker takes runs from trigger to success", "the next run is the one that is due first, and only one is executed",
+			reason: "it counts attempts, and one whose claim and the look that settles it are both without an answer " +
+				"is never executed",
+			kinds: failing(), methods: []string{"GetRun"}, scenarios: []string{
+				"a worker takes runs from trigger to success",
+				"the next run is the one that is due first, and only one is executed",
 			},
 		},
 		{
@@ -158,8 +192,10 @@ func spared() []sparing {
 			scenarios: []string{"after the grace a worker releases what still executes"},
 		},
 		{
-			reason: "it counts looks and claims",
-			kinds:  failing(), methods: []string{"GetRun"}, scenarios: []string{"a claim that is lost again and again is ignored"},
+			reason:    "it counts looks and claims",
+			kinds:     failing(),
+			methods:   []string{"GetRun"},
+			scenarios: []string{"a claim that is lost again and again is ignored"},
 		},
 		{
 			reason: "it counts heartbeats and measures their distance",
@@ -179,19 +215,26 @@ func spared() []sparing {
 			reason: "what a bulk call could not do is in its result, and another call does it",
 			kinds:  failing(), methods: []string{"AppendRunEvents", "GetRun", "PruneRuns", "InspectRun"},
 			scenarios: []string{
-				"a bulk cancellation counts, caps and resumes", "a bulk cancellation skips what moved on and keeps what failed",
-				"bulk reruns and retries make nothing twice", "a bulk call that is stopped says where to resume",
-				"given-up wakeups are requeued by filter", "pruning counts first, keeps what retains a key, and removes",
+				"a bulk cancellation counts, caps and resumes",
+				"a bulk cancellation skips what moved on and keeps what failed",
+				"bulk reruns and retries make nothing twice",
+				"a bulk call that is stopped says where to resume",
+				"given-up wakeups are requeued by filter",
+				"pruning counts first, keeps what retains a key, and removes",
 				"pruning resumes with the cutoff it began with",
 			},
 		},
 		{
-			reason: "a wakeup that was not sent by its trigger, or could not be marked as given up, is refused once more when its claim is over",
-			kinds:  failing(), methods: []string{"MarkOutboxMessagesDeadLettered", "AppendRunEvents"},
+			reason: "a wakeup that was not sent by its trigger, or could not be marked as given up, is refused once " +
+				"more when its claim is over",
+			kinds: failing(), methods: []string{"MarkOutboxMessagesDeadLettered", "AppendRunEvents"},
 			scenarios: []string{
-				"a given-up wakeup is explained by its failure", "a given-up wakeup is listed and requeued by the operator",
-				"a given-up wakeup of a bounded run goes back to waiting for a slot", "given-up wakeups are requeued by filter",
-				"a message refused ten times is dead-lettered", "a message that can never be accepted is dead-lettered at once",
+				"a given-up wakeup is explained by its failure",
+				"a given-up wakeup is listed and requeued by the operator",
+				"a given-up wakeup of a bounded run goes back to waiting for a slot",
+				"given-up wakeups are requeued by filter",
+				"a message refused ten times is dead-lettered",
+				"a message that can never be accepted is dead-lettered at once",
 			},
 		},
 	}

@@ -117,7 +117,12 @@ func batchDuplicates(t *testing.T, h Harness) {
 func batchOutage(t *testing.T, h Harness) {
 	task, handler := job("scenario.batch-outage", nil, succeed)
 	s := newScene(t, h, handler)
-	down := &runlane.Error{Code: runlane.ErrStorageUnavailable, Message: "scripted", Retryable: true, Cause: errScripted}
+	down := &runlane.Error{
+		Code:      runlane.ErrStorageUnavailable,
+		Message:   "scripted",
+		Retryable: true,
+		Cause:     errScripted,
+	}
 	const outage, parallel, all = 20, 8, 300
 	failed := make(chan struct{})
 	s.storage.script(func() {
@@ -133,7 +138,8 @@ func batchOutage(t *testing.T, h Harness) {
 			}
 			<-failed // those at work beside it are through after it
 			if payload.N > outage+parallel {
-				<-time.After(10 * time.Millisecond) // the batch hears of the outage before its other goroutines are through all items
+				// the batch hears of the outage before its other goroutines are through all items
+				<-time.After(10 * time.Millisecond)
 			}
 			return next()
 		}
@@ -190,11 +196,14 @@ func nowOneCommit(t *testing.T, h Harness) {
 		return a.SetOutput(map[string]int{"n": a.Number})
 	})
 	s := newScene(t, h, handler)
-	result, err := s.rt.RunNow(t.Context(), task.With(jobPayload{N: 7}), &runlane.TriggerOptions{Meta: map[string]string{"a": "b"}})
+	result, err := s.rt.RunNow(t.Context(), task.With(jobPayload{N: 7}), &runlane.TriggerOptions{
+		Meta: map[string]string{"a": "b"},
+	})
 	s.must(err)
 	s.wantStatus(result.Run, runlane.StatusSucceeded)
 	s.sameAsStored(result.Run)
-	if result.Outcome != runlane.TriggerCreated || string(result.Run.Output) != `{"n":1}` || string(seen.Payload) != `{"n":7}` {
+	if result.Outcome != runlane.TriggerCreated || string(result.Run.Output) != `{"n":1}` ||
+		string(seen.Payload) != `{"n":7}` {
 		t.Fatalf("result is %+v, the attempt saw %s", result, seen.Payload)
 	}
 	s.wantHistory(result.Run.ID, "created lease_claimed started succeeded")
@@ -243,7 +252,10 @@ func nowFailing(t *testing.T, h Harness) {
 
 func nowDuplicate(t *testing.T, h Harness) {
 	executed := 0
-	task, handler := job("scenario.now-twice", nil, func(context.Context, *runlane.Attempt) error { executed++; return nil })
+	task, handler := job("scenario.now-twice", nil, func(context.Context, *runlane.Attempt) error {
+		executed++
+		return nil
+	})
 	s := newScene(t, h, handler)
 	options := &runlane.TriggerOptions{IdempotencyKey: "k"}
 	first, err := s.rt.RunNow(t.Context(), task.With(jobPayload{}), options)

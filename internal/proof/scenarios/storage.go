@@ -118,7 +118,9 @@ func (s *scriptedStorage) ClaimRunLease(ctx context.Context, c *lane.ClaimComman
 	return next()
 }
 
-func (s *scriptedStorage) ListSchedules(ctx context.Context, q *lane.PageQuery) (*runlane.Page[runlane.ScheduleRecord], error) {
+func (s *scriptedStorage) ListSchedules(
+	ctx context.Context, q *lane.PageQuery,
+) (*runlane.Page[runlane.ScheduleRecord], error) {
 	page, err := s.Storage.ListSchedules(ctx, q)
 	s.mu.Lock()
 	script := s.onListed

@@ -3,7 +3,6 @@ package scenarios
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -89,7 +88,8 @@ func tickAhead(t *testing.T, h Harness) {
 	s.clock.Advance(time.Minute)
 	s.until("the wait is found", func() bool { return s.tick().Delivered.Done == 1 })
 	sent := s.transport.TakeDelayed()
-	if len(sent) != 1 || sent[0].RunID != run.ID || sent[0].Delay < time.Minute || sent[0].Delay > time.Minute+time.Second {
+	if len(sent) != 1 || sent[0].RunID != run.ID || sent[0].Delay < time.Minute ||
+		sent[0].Delay > time.Minute+time.Second {
 		t.Fatalf("sent ahead: %+v, want one after the remaining minute", sent)
 	}
 }
@@ -112,7 +112,8 @@ func tickRecovers(t *testing.T, h Harness) {
 	}
 	attempts, err := s.rt.Runs().Attempts(s.Context(), run.ID)
 	s.must(err)
-	if len(attempts) != 2 || attempts[0].Status != runlane.AttemptAbandoned || attempts[1].Status != runlane.AttemptSucceeded {
+	if len(attempts) != 2 || attempts[0].Status != runlane.AttemptAbandoned ||
+		attempts[1].Status != runlane.AttemptSucceeded {
 		t.Fatalf("attempts are %+v", attempts)
 	}
 }
@@ -162,78 +163,25 @@ func tickCancels(t *testing.T, h Harness) {
 	s.wantStatus(s.get(run.ID), runlane.StatusCancelled)
 }
 
-// pagesHoldNothing answers each scan with pages that are empty and have a cursor, then with what the scan finds.
-type pagesHoldNothing struct{ lane.Storage }
-
-const emptyPages = 3
-
-func (s pagesHoldNothing) Unwrap() lane.Storage { return s.Storage }
-
-func afterNothing(
-	ctx context.Context, q *lane.DueQuery, list func(context.Context, *lane.DueQuery) (*runlane.Page[lane.RunRef], error),
-) (*runlane.Page[lane.RunRef], error) {
-	const cursor = "empty page "
-	n := 0
-	if _, err := fmt.Sscanf(string(q.After), cursor+"%d", &n); err != nil && q.After != "" {
-		return list(ctx, q)
-	}
-	if n < emptyPages {
-		return &runlane.Page[lane.RunRef]{Next: runlane.Cursor(fmt.Sprint(cursor, n+1))}, nil
-	}
-	behind := *q
-	behind.After = ""
-	return list(ctx, &behind)
-}
-
-func (s pagesHoldNothing) ListRunsNeedingCancellationFinalization(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
-	return afterNothing(ctx, q, s.Storage.ListRunsNeedingCancellationFinalization)
-}
-
-func (s pagesHoldNothing) ListRunsNeedingDelivery(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
-	return afterNothing(ctx, q, s.Storage.ListRunsNeedingDelivery)
-}
-
-func (s pagesHoldNothing) ListRunsNeedingRedelivery(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
-	return afterNothing(ctx, q, s.Storage.ListRunsNeedingRedelivery)
-}
-
-func (s pagesHoldNothing) ListRunsNeedingDispatch(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
-	return afterNothing(ctx, q, s.Storage.ListRunsNeedingDispatch)
-}
-
-// The rows that a storage skips (rows of other queues, rows that it moves elsewhere) may fill more than a page.
-func tickLooksBehind(t *testing.T, h Harness) {
-	task, handler := job("scenario.behind", nil, succeed)
-	slotted, bounded := limited(1, nil, succeed)
-	s := openScene(t, h, core.Options{Handlers: []runlane.Handler{handler, bounded}}, func(s *scene) {
-		s.storage.Storage = pagesHoldNothing{s.storage.Storage}
-	})
-	cancelled, dead := s.trigger(task.With(jobPayload{}), nil), s.trigger(task.With(jobPayload{}), nil)
-	holder := s.trigger(slotted.With(jobPayload{}), nil)
-	s.die(cancelled.ID)
-	s.change(cancelled.ID, &runlane.RunCancellationRequested{})
-	s.die(dead.ID)
-	s.die(holder.ID)
-	s.wantPublished(cancelled, dead, holder)
-	s.clock.Advance(3 * time.Minute)
-	s.until("what lies behind is found", func() bool {
-		s.tick()
-		return s.get(cancelled.ID).Status == runlane.StatusCancelled && s.get(dead.ID).Status == runlane.StatusQueued &&
-			s.get(holder.ID).Status == runlane.StatusQueued
-	})
-	s.wantStatus(s.execute(s.get(dead.ID)), runlane.StatusSucceeded)
-	s.wantStatus(s.execute(s.get(holder.ID)), runlane.StatusSucceeded)
-}
-
 // A queue that is gone takes none of its wakeups, which are more than a stage tries, and come first. Its rows are kept.
 func tickBesideLost(t *testing.T, h Harness) {
 	const lost, limit = 25, 2
 	task, handler := job("scenario.beside", nil, succeed)
-	gone, goneHandler := job("scenario.gone", &runlane.TaskOptions[jobPayload]{Queue: runlane.Queue{Name: "gone"}}, succeed)
+	gone, goneHandler := job(
+		"scenario.gone",
+		&runlane.TaskOptions[jobPayload]{Queue: runlane.Queue{Name: "gone"}},
+		succeed,
+	)
 	s := newScene(t, h, handler, goneHandler)
 	var kept []*runlane.Run
 	for i := range lost {
-		kept = append(kept, s.trigger(gone.With(jobPayload{}), &runlane.TriggerOptions{Deferred: true, Delay: time.Duration(i%2) * time.Millisecond}))
+		kept = append(
+			kept,
+			s.trigger(gone.With(jobPayload{}), &runlane.TriggerOptions{
+				Deferred: true,
+				Delay:    time.Duration(i%2) * time.Millisecond,
+			}),
+		)
 	}
 	s.transport.OnPublish(func(c *lane.PublishCommand) ([]lane.PublishOutcome, error) {
 		outcomes := make([]lane.PublishOutcome, len(c.Attempts))
@@ -241,7 +189,8 @@ func tickBesideLost(t *testing.T, h Harness) {
 			outcomes[i] = lane.PublishOutcome{Type: lane.Published}
 			if c.Attempts[i].Queue == "gone" {
 				outcomes[i] = lane.PublishOutcome{
-					Type: lane.PublishFailed, Failure: runlane.NewFailure(runlane.ErrTransportUnavailable, "scripted", nil),
+					Type:    lane.PublishFailed,
+					Failure: runlane.NewFailure(runlane.ErrTransportUnavailable, "scripted", nil),
 				}
 			}
 		}
@@ -334,7 +283,8 @@ func tickIsolated(t *testing.T, h Harness) {
 	s.storage.script(func() { s.storage.onScan = func() error { return unavailableStorage("") } })
 	s.until("the row is found", func() bool {
 		result, err := s.rt.Tick(s.Context(), nil)
-		if !errors.Is(err, runlane.ErrStorageUnavailable) || !errors.Is(result.Cancelled.Err, runlane.ErrStorageUnavailable) {
+		if !errors.Is(err, runlane.ErrStorageUnavailable) ||
+			!errors.Is(result.Cancelled.Err, runlane.ErrStorageUnavailable) {
 			t.Fatalf("error is %v", err)
 		}
 		return result.Flushed.Done == 1

@@ -165,7 +165,9 @@ func (s *ScriptedTransport) MaxDelay(runlane.QueueName) time.Duration {
 }
 
 // SendWakeups answers as told and records what it accepted.
-func (s *ScriptedTransport) SendWakeups(_ context.Context, wakeups []lane.DelayedWakeup) ([]lane.PublishOutcome, error) {
+func (s *ScriptedTransport) SendWakeups(
+	_ context.Context, wakeups []lane.DelayedWakeup,
+) ([]lane.PublishOutcome, error) {
 	s.mu.Lock()
 	answer := s.send
 	s.mu.Unlock()

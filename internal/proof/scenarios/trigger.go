@@ -17,7 +17,12 @@ import (
 
 func triggerScenarios() []scenario {
 	return []scenario{
-		{"what is wrong with a trigger is said before anything is written", needsBoth(needsIdempotency, needsSingleton), triggerValidates, false},
+		{
+			"what is wrong with a trigger is said before anything is written",
+			needsBoth(needsIdempotency, needsSingleton),
+			triggerValidates,
+			false,
+		},
 		{"a trigger persists the run and its delivery request in one commit", needsIdempotency, triggerPersists, false},
 		{"a trigger publishes its wakeup at once and acknowledges it", nil, triggerPublishes, false},
 		{"a deferred trigger publishes nothing", nil, triggerDefers, false},
@@ -37,7 +42,9 @@ func triggerScenarios() []scenario {
 
 func triggerValidates(t *testing.T, h Harness) {
 	task, handler := job("scenario.validate", nil, succeed)
-	s := openScene(t, h, core.Options{Handlers: []runlane.Handler{handler}}, func(s *scene) { s.transport.Bind("default", "bound") })
+	s := openScene(t, h, core.Options{Handlers: []runlane.Handler{handler}}, func(s *scene) {
+		s.transport.Bind("default", "bound")
+	})
 	big := strings.Repeat("k", runlane.MaxKeyBytes+1)
 	ok := task.With(jobPayload{})
 	for _, c := range []struct {
@@ -51,26 +58,68 @@ func triggerValidates(t *testing.T, h Harness) {
 			"a bad definition", runlane.NewTask[jobPayload]("a:b", nil).With(jobPayload{}), runlane.TriggerOptions{},
 			runlane.ErrConfigurationInvalid,
 		},
-		{"no JSON", runlane.NewRawCall(task.Definition(), json.RawMessage(`{"a":`)), runlane.TriggerOptions{}, runlane.ErrValidationFailed},
 		{
-			"an oversize payload", runlane.NewRawCall(task.Definition(), json.RawMessage(`"`+strings.Repeat("x", runlane.MaxPayloadBytes)+`"`)),
-			runlane.TriggerOptions{}, runlane.ErrValidationFailed,
+			"no JSON",
+			runlane.NewRawCall(task.Definition(), json.RawMessage(`{"a":`)),
+			runlane.TriggerOptions{},
+			runlane.ErrValidationFailed,
+		},
+		{
+			"an oversize payload",
+			runlane.NewRawCall(
+				task.Definition(),
+				json.RawMessage(`"`+strings.Repeat("x", runlane.MaxPayloadBytes)+`"`),
+			),
+			runlane.TriggerOptions{},
+			runlane.ErrValidationFailed,
 		},
 		{"a run id with a colon", ok, runlane.TriggerOptions{RunID: "a:b"}, runlane.ErrValidationFailed},
 		{"a long idempotency key", ok, runlane.TriggerOptions{IdempotencyKey: big}, runlane.ErrValidationFailed},
-		{"an unprintable singleton key", ok, runlane.TriggerOptions{SingletonKey: "a\x00b"}, runlane.ErrValidationFailed},
+		{
+			"an unprintable singleton key",
+			ok,
+			runlane.TriggerOptions{SingletonKey: "a\x00b"},
+			runlane.ErrValidationFailed,
+		},
 		{"a long concurrency key", ok, runlane.TriggerOptions{ConcurrencyKey: big}, runlane.ErrValidationFailed},
 		{"a negative TTL", ok, runlane.TriggerOptions{IdempotencyTTL: -5}, runlane.ErrValidationFailed},
 		{"a negative delay", ok, runlane.TriggerOptions{Delay: -1}, runlane.ErrValidationFailed},
 		{"delay and time", ok, runlane.TriggerOptions{Delay: 1, RunAt: s.clock.Now()}, runlane.ErrValidationFailed},
-		{"nanoseconds taken for seconds", ok, runlane.TriggerOptions{RunAt: time.Unix(s.clock.Now().UnixNano(), 0)}, runlane.ErrValidationFailed},
-		{"the same of an earlier day", ok, runlane.TriggerOptions{RunAt: time.Unix(-s.clock.Now().UnixNano(), 0)}, runlane.ErrValidationFailed},
-		{"the last second of 64 bits", ok, runlane.TriggerOptions{RunAt: time.Unix(math.MaxInt64, 0)}, runlane.ErrValidationFailed},
-		{"the first second of 64 bits", ok, runlane.TriggerOptions{RunAt: time.Unix(math.MinInt64, 0)}, runlane.ErrValidationFailed},
-		{"a time before 1970", ok, runlane.TriggerOptions{RunAt: time.Unix(-1, 0)}, runlane.ErrValidationFailed},
-		{"a time beyond every storage", ok, runlane.TriggerOptions{RunAt: s.clock.Now().AddDate(300, 0, 0)}, runlane.ErrValidationFailed},
 		{
-			"too much meta", ok, runlane.TriggerOptions{Meta: map[string]string{"k": strings.Repeat("v", runlane.MaxMetaBytes)}},
+			"nanoseconds taken for seconds",
+			ok,
+			runlane.TriggerOptions{RunAt: time.Unix(s.clock.Now().UnixNano(), 0)},
+			runlane.ErrValidationFailed,
+		},
+		{
+			"the same of an earlier day",
+			ok,
+			runlane.TriggerOptions{RunAt: time.Unix(-s.clock.Now().UnixNano(), 0)},
+			runlane.ErrValidationFailed,
+		},
+		{
+			"the last second of 64 bits",
+			ok,
+			runlane.TriggerOptions{RunAt: time.Unix(math.MaxInt64, 0)},
+			runlane.ErrValidationFailed,
+		},
+		{
+			"the first second of 64 bits",
+			ok,
+			runlane.TriggerOptions{RunAt: time.Unix(math.MinInt64, 0)},
+			runlane.ErrValidationFailed,
+		},
+		{"a time before 1970", ok, runlane.TriggerOptions{RunAt: time.Unix(-1, 0)}, runlane.ErrValidationFailed},
+		{
+			"a time beyond every storage",
+			ok,
+			runlane.TriggerOptions{RunAt: s.clock.Now().AddDate(300, 0, 0)},
+			runlane.ErrValidationFailed,
+		},
+		{
+			"too much meta",
+			ok,
+			runlane.TriggerOptions{Meta: map[string]string{"k": strings.Repeat("v", runlane.MaxMetaBytes)}},
 			runlane.ErrValidationFailed,
 		},
 		{
@@ -79,11 +128,28 @@ func triggerValidates(t *testing.T, h Harness) {
 				TraceCarrier: map[string]string{"t": strings.Repeat("v", runlane.MaxMetaBytes/2)},
 			}, runlane.ErrValidationFailed,
 		},
-		{"an unknown actor", ok, runlane.TriggerOptions{Actor: runlane.Actor{Type: "robot"}}, runlane.ErrValidationFailed},
-		{"a queue without a binding", ok, runlane.TriggerOptions{Queue: runlane.Queue{Name: "elsewhere"}}, runlane.ErrConfigurationInvalid},
-		{"a bad queue", ok, runlane.TriggerOptions{Queue: runlane.Queue{Name: "bound", Concurrency: -1}}, runlane.ErrConfigurationInvalid},
 		{
-			"a second queue of the same name", ok, runlane.TriggerOptions{Queue: runlane.Queue{Name: "default", Concurrency: 3}},
+			"an unknown actor",
+			ok,
+			runlane.TriggerOptions{Actor: runlane.Actor{Type: "robot"}},
+			runlane.ErrValidationFailed,
+		},
+		{
+			"a queue without a binding",
+			ok,
+			runlane.TriggerOptions{Queue: runlane.Queue{Name: "elsewhere"}},
+			runlane.ErrConfigurationInvalid,
+		},
+		{
+			"a bad queue",
+			ok,
+			runlane.TriggerOptions{Queue: runlane.Queue{Name: "bound", Concurrency: -1}},
+			runlane.ErrConfigurationInvalid,
+		},
+		{
+			"a second queue of the same name",
+			ok,
+			runlane.TriggerOptions{Queue: runlane.Queue{Name: "default", Concurrency: 3}},
 			runlane.ErrConfigurationInvalid,
 		},
 	} {
@@ -102,7 +168,8 @@ func triggerValidates(t *testing.T, h Harness) {
 
 func triggerPersists(t *testing.T, h Harness) {
 	task, handler := job("scenario.persist", &runlane.TaskOptions[jobPayload]{
-		IdempotencyKey: func(jobPayload) string { return "key" }, ConcurrencyKey: func(jobPayload) string { return "customer:1" },
+		IdempotencyKey: func(jobPayload) string { return "key" },
+		ConcurrencyKey: func(jobPayload) string { return "customer:1" },
 	}, succeed)
 	s := newScene(t, h, handler)
 	run := s.trigger(task.With(jobPayload{N: 7}), &runlane.TriggerOptions{
@@ -116,9 +183,11 @@ func triggerPersists(t *testing.T, h Harness) {
 	s.wantHistory(run.ID, "created delivery_requested")
 	stored := s.get(run.ID)
 	if stored.Status != runlane.StatusQueued || stored.TaskID != "scenario.persist" || stored.Queue != "default" ||
-		string(stored.Payload) != `{"n":7}` || stored.ConcurrencyKey != "customer:1" || stored.IdempotencyKey != "key" ||
+		string(stored.Payload) != `{"n":7}` || stored.ConcurrencyKey != "customer:1" ||
+		stored.IdempotencyKey != "key" ||
 		stored.Retention.TTL != runlane.DefaultIdempotencyTTL || stored.Meta["why"] != "test" ||
-		stored.TraceCarrier["traceparent"] != "00-1" || stored.Source.Type != runlane.SourceTrigger || stored.EventSequence != 2 {
+		stored.TraceCarrier["traceparent"] != "00-1" || stored.Source.Type != runlane.SourceTrigger ||
+		stored.EventSequence != 2 {
 		t.Fatalf("stored run is %+v", stored)
 	}
 	if actor := s.history(run.ID)[0].Actor; actor.Type != runlane.ActorOperator || actor.ID != "ada" {
@@ -132,9 +201,12 @@ func triggerPersists(t *testing.T, h Harness) {
 func triggerPublishes(t *testing.T, h Harness) {
 	task, handler := job("scenario.publish", nil, succeed)
 	s := newScene(t, h, handler)
-	run := s.trigger(task.With(jobPayload{}), &runlane.TriggerOptions{TraceCarrier: map[string]string{"traceparent": "00-1"}})
+	run := s.trigger(task.With(jobPayload{}), &runlane.TriggerOptions{
+		TraceCarrier: map[string]string{"traceparent": "00-1"},
+	})
 	sent := s.transport.TakePublished()
-	if len(sent) != 1 || sent[0].RunID != run.ID || sent[0].Queue != "default" || sent[0].Environment.Name() != s.rt.Environment().Name() ||
+	if len(sent) != 1 || sent[0].RunID != run.ID || sent[0].Queue != "default" ||
+		sent[0].Environment.Name() != s.rt.Environment().Name() ||
 		sent[0].GroupKey != string(run.ID) || sent[0].TraceCarrier["traceparent"] != "00-1" {
 		t.Fatalf("published %+v", sent)
 	}

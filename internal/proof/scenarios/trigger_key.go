@@ -32,7 +32,11 @@ func triggerDuplicates(t *testing.T, h Harness) {
 	}
 	duplicate(1, false)
 	duplicate(2, true)
-	_, err := s.rt.Trigger(s.Context(), task.With(jobPayload{N: 2}), key(func(o *runlane.TriggerOptions) { o.StrictPayload = true }))
+	_, err := s.rt.Trigger(
+		s.Context(),
+		task.With(jobPayload{N: 2}),
+		key(func(o *runlane.TriggerOptions) { o.StrictPayload = true }),
+	)
 	if e := s.wantCode(err, runlane.ErrValidationFailed); e.RunID != first.ID {
 		t.Fatalf("error names run %q, want %q", e.RunID, first.ID)
 	}
@@ -66,7 +70,9 @@ func triggerRace(t *testing.T, h Harness) {
 	var group sync.WaitGroup
 	for i := range callers {
 		group.Go(func() {
-			result, err := s.rt.Trigger(s.Context(), task.With(jobPayload{}), &runlane.TriggerOptions{IdempotencyKey: "one"})
+			result, err := s.rt.Trigger(s.Context(), task.With(jobPayload{}), &runlane.TriggerOptions{
+				IdempotencyKey: "one",
+			})
 			if err != nil {
 				t.Errorf("caller %d: %v", i, err)
 				return
@@ -110,7 +116,8 @@ func triggerKeyTaken(t *testing.T, h Harness) {
 	})
 	got, err := s.rt.Trigger(s.Context(), task.With(jobPayload{}), options)
 	s.must(err)
-	if winner.Outcome != runlane.TriggerCreated || got.Outcome != runlane.TriggerReturnedExisting || got.Run.ID != winner.Run.ID {
+	if winner.Outcome != runlane.TriggerCreated || got.Outcome != runlane.TriggerReturnedExisting ||
+		got.Run.ID != winner.Run.ID {
 		t.Fatalf("got %+v, the winner made %+v", got, winner)
 	}
 }
@@ -122,7 +129,10 @@ func triggerSingleton(t *testing.T, h Harness) {
 	s := newScene(t, h, handler)
 	first := s.trigger(task.With(jobPayload{N: 1}), nil)
 	_, err := s.rt.Trigger(s.Context(), task.With(jobPayload{N: 2}), nil)
-	if e := s.wantCode(err, runlane.ErrStorageConflict); e.Conflict != runlane.ConflictSingletonKey || e.RunID != first.ID {
+	if e := s.wantCode(
+		err,
+		runlane.ErrStorageConflict,
+	); e.Conflict != runlane.ConflictSingletonKey || e.RunID != first.ID {
 		t.Fatalf("conflict is %+v, want the holder %q", e, first.ID)
 	}
 	held, err := s.rt.Trigger(s.Context(), task.With(jobPayload{N: 2}), &runlane.TriggerOptions{ReturnActive: true})
@@ -169,13 +179,16 @@ func triggerFromAttempt(t *testing.T, h Harness) {
 		return err
 	})
 	s := newScene(t, h, handler)
-	parent := s.trigger(task.With(jobPayload{}), &runlane.TriggerOptions{TraceCarrier: map[string]string{"traceparent": "00-9"}})
+	parent := s.trigger(task.With(jobPayload{}), &runlane.TriggerOptions{
+		TraceCarrier: map[string]string{"traceparent": "00-9"},
+	})
 	s.wantStatus(s.execute(parent), runlane.StatusSucceeded)
 	if e := s.wantCode(self, runlane.ErrStorageConflict); e.RunID != parent.ID {
 		t.Fatalf("conflict names %q, want the attempt's own run", e.RunID)
 	}
 	run := s.get(made.Run.ID)
-	if run.Source.Type != runlane.SourceTrigger || run.Source.RunID != parent.ID || run.TraceCarrier["traceparent"] != "00-9" {
+	if run.Source.Type != runlane.SourceTrigger || run.Source.RunID != parent.ID ||
+		run.TraceCarrier["traceparent"] != "00-9" {
 		t.Fatalf("child is %+v", run)
 	}
 }

@@ -32,8 +32,12 @@ func ownTransport(t *testing.T, h Harness, handlers ...runlane.Handler) *scene {
 	t.Helper()
 	l := h.NewLane(t)
 	s := &scene{
-		T: t, storage: &scriptedStorage{Storage: l.Storage}, clock: NewClock(time.Now()), logs: &logBuffer{}, faults: h.faults,
-		known: map[runlane.RunID]bool{},
+		T:       t,
+		storage: &scriptedStorage{Storage: l.Storage},
+		clock:   NewClock(time.Now()),
+		logs:    &logBuffer{},
+		faults:  h.faults,
+		known:   map[runlane.RunID]bool{},
 	}
 	s.clock.passed = h.passed(t)
 	if h.faults != nil {
@@ -244,7 +248,9 @@ func (c *countedScans) ListRunnableRuns(ctx context.Context, q *lane.DueQuery) (
 	return c.Storage.ListRunnableRuns(ctx, q)
 }
 
-func (c *countedScans) ListRunsNeedingDelivery(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
+func (c *countedScans) ListRunsNeedingDelivery(
+	ctx context.Context, q *lane.DueQuery,
+) (*runlane.Page[lane.RunRef], error) {
 	c.ticks.Add(1)
 	return c.Storage.ListRunsNeedingDelivery(ctx, q)
 }

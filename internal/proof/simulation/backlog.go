@@ -44,12 +44,27 @@ func drains(seed uint64, backlog, weight float64) []drain {
 }
 
 func drainOne(seed uint64, name string, d deployment, backlog, weight float64) drain {
-	l := load{Backlog: backlog, Weight: weight, Handler: handlerTime, Attempts: 1, Then: 7 * 24 * time.Hour, Lost: time.Minute}
+	l := load{
+		Backlog:  backlog,
+		Weight:   weight,
+		Handler:  handlerTime,
+		Attempts: 1,
+		Then:     7 * 24 * time.Hour,
+		Lost:     time.Minute,
+	}
 	w := simulate(seed, d, l)
 	o := &w.outcome
 	result := drain{
-		Name: name, Deployment: d, Backlog: backlog, Hours: o.lastEnd.Hours(), Looked: o.looked, Again: o.again, Ignored: o.ignored,
-		Dead: w.queue.dead, Units: w.total.Writes / backlog, Found: (o.foundAt - o.lostAt).Hours(),
+		Name:       name,
+		Deployment: d,
+		Backlog:    backlog,
+		Hours:      o.lastEnd.Hours(),
+		Looked:     o.looked,
+		Again:      o.again,
+		Ignored:    o.ignored,
+		Dead:       w.queue.dead,
+		Units:      w.total.Writes / backlog,
+		Found:      (o.foundAt - o.lostAt).Hours(),
 	}
 	result.Carried = (o.succeeded + o.failed) / o.lastEnd.Seconds()
 	for _, m := range o.minutes {

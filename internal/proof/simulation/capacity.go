@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// bucket refills at a rate. It admits a request while anything is left, and goes into debt for what the request is larger: on average
-// exactly the rate passes, in lumps of any size.
+// bucket refills at a rate. It admits a request while anything is left, and goes into debt for what the request is
+// larger: on average exactly the rate passes, in lumps of any size.
 type bucket struct {
 	rate, depth, level float64
 	at                 time.Duration
@@ -33,8 +33,8 @@ func (b *bucket) take(units float64) {
 	}
 }
 
-// keyspace is a table or an index: partitions over the hashes of partition keys, and an account's quota above them. It is split for
-// heat, but never within one key whose items are ordered by time.
+// keyspace is a table or an index: partitions over the hashes of partition keys, and an account's quota above them. It
+// is split for heat, but never within one key whose items are ordered by time.
 type keyspace struct {
 	name  string
 	few   bool // of its keys are few, and its items within one are ordered by time: the shards of an index
@@ -79,7 +79,12 @@ func newKeyspace(name string, few bool, parts int, quota float64, burst time.Dur
 }
 
 func (k *keyspace) newPart(from uint64, now time.Duration) *part {
-	p := &part{from: from, writes: newBucket(partitionWrites, k.burst), reads: newBucket(partitionReads, k.burst), hot: -1}
+	p := &part{
+		from:   from,
+		writes: newBucket(partitionWrites, k.burst),
+		reads:  newBucket(partitionReads, k.burst),
+		hot:    -1,
+	}
 	p.writes.at, p.reads.at = now, now
 	if k.few {
 		p.loads = map[uint64]float64{}
@@ -195,7 +200,8 @@ func (k *keyspace) split(now, since time.Duration) {
 	k.parts = parts
 }
 
-// middle is where a partition is split: in the middle of its hashes, or of the load of its few keys, between two of them.
+// middle is where a partition is split: in the middle of its hashes, or of the load of its few keys, between two of
+// them.
 func (k *keyspace) middle(p *part, until uint64) (at uint64, ok bool) {
 	if !k.few {
 		return p.from + (until-p.from)/2, true

@@ -2,8 +2,8 @@ package main
 
 import "time"
 
-// clock is virtual time with what is to happen in it. Events of one instant happen in the order in which they were asked for, so that
-// equal seeds give equal worlds.
+// clock is virtual time with what is to happen in it. Events of one instant happen in the order in which they were
+// asked for, so that equal seeds give equal worlds.
 type clock struct {
 	now    time.Duration
 	events heap[event, *event]

@@ -15,8 +15,8 @@ const (
 
 func (s status) terminal() bool { return s >= succeeded }
 
-// cohort is so many runs that do the same at the same time; one in small worlds. Its runs share a partition of the table and a shard
-// of each index, which cohorts are dealt to in turn.
+// cohort is so many runs that do the same at the same time; one in small worlds. Its runs share a partition of the
+// table and a shard of each index, which cohorts are dealt to in turn.
 type cohort struct {
 	weight float64
 	place  uint64 // of its partition key

@@ -58,8 +58,8 @@ func (w *world) triggerNext() {
 	}
 }
 
-// publish sends the wakeup of a commit and records that. A record that cannot be written leaves the row to the tick; the wakeup is on
-// its way all the same.
+// publish sends the wakeup of a commit and records that. A record that cannot be written leaves the row to the tick;
+// the wakeup is on its way all the same.
 func (w *world) publish(c *cohort, then func()) {
 	w.after(sendTime, func() {
 		w.queue.send(c, 0)

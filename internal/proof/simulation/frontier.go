@@ -20,8 +20,9 @@ const lumps = 1000
 // weightFor is how many runs a cohort has, so that a simulated second of any rate costs about as much.
 func weightFor(rate float64) float64 { return math.Max(1, math.Round(rate/lumps)) }
 
-// carries is the highest rate up to a bound that a deployment carries of a kind of load, within a twentieth, and the limit above it; ""
-// when it carries the bound. The search begins at low; 0 means that not even a half of that is carried.
+// carries is the highest rate up to a bound that a deployment carries of a kind of load, within a twentieth, and the
+// limit above it; "" when it carries the bound. The search begins at low; 0 means that not even a half of that is
+// carried.
 func carries(seed uint64, d deployment, kind load, low, bound float64) (rate float64, limit string) {
 	binding := func(rate float64) string {
 		l := kind

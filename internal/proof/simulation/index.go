@@ -41,7 +41,8 @@ func (x *dueIndex) put(r row) {
 	list.push(r)
 }
 
-// next takes the first row of the kinds that is due, in due order. The stage that takes it puts it back unless it has moved.
+// next takes the first row of the kinds that is due, in due order. The stage that takes it puts it back unless it has
+// moved.
 func (x *dueIndex) next(now time.Duration, kinds []marker) (row, bool) {
 	var best *heap[row, *row]
 	for _, kind := range kinds {

@@ -23,7 +23,8 @@ type rung struct {
 type ladder struct {
 	Rate  float64 `json:"runsPerSecond"`
 	Rungs []rung  `json:"rungs"`
-	// Scaling is how long after a start from nothing the mapping of the last rung still has wakeups waiting for more than a second.
+	// Scaling is how long after a start from nothing the mapping of the last rung still has wakeups waiting for more
+	// than a second.
 	Scaling float64 `json:"scalingSeconds"`
 }
 
@@ -59,7 +60,8 @@ func ceilings(d deployment, handler time.Duration) map[string]float64 {
 		found[limitDone] = float64(min(d.IndexPartitions, d.Shards)) * partitionWrites / doneUnits
 	}
 	if d.Quota > 0 {
-		found[limitTableQuota], found[limitDueQuota], found[limitDoneQuota] = d.Quota/tableUnits, d.Quota/dueUnits, d.Quota/doneUnits
+		found[limitTableQuota] = d.Quota / tableUnits
+		found[limitDueQuota], found[limitDoneQuota] = d.Quota/dueUnits, d.Quota/doneUnits
 	}
 	return found
 }
@@ -81,7 +83,8 @@ func batchesFor(rate float64, handler time.Duration) int {
 	return int(math.Ceil(rate * room * batchTime(handler).Seconds() / bridgeBatchSize))
 }
 
-// raise takes a limit away as far as the rate needs, with room, and says how that is done. ok is false when it was already.
+// raise takes a limit away as far as the rate needs, with room, and says how that is done. ok is false when it was
+// already.
 func raise(d *deployment, limit string, l *load) (remedy string, ok bool) {
 	before := *d
 	units := l.Rate * tableUnits * room
@@ -104,7 +107,11 @@ func raise(d *deployment, limit string, l *load) (remedy string, ok bool) {
 		d.Concurrency = (need + d.Mappings - 1) / d.Mappings
 		remedy = fmt.Sprintf("BridgeConcurrency %d", d.Concurrency)
 		if d.Mappings > 1 {
-			remedy = fmt.Sprintf("%d queues with a mapping each, BridgeConcurrency %d, or provisioned pollers", d.Mappings, d.Concurrency)
+			remedy = fmt.Sprintf(
+				"%d queues with a mapping each, BridgeConcurrency %d, or provisioned pollers",
+				d.Mappings,
+				d.Concurrency,
+			)
 		}
 	case limitAccount:
 		d.Account = batchesFor(l.Rate, l.Handler)
@@ -119,7 +126,14 @@ func climb(seed uint64, rate float64) ladder {
 	result := ladder{Rate: rate}
 	d := freshDeployment()
 	d.Scaled = true
-	l := load{Rate: rate, During: 45 * time.Second, Then: 15 * time.Second, Handler: handlerTime, Weight: weightFor(rate), Attempts: 1}
+	l := load{
+		Rate:     rate,
+		During:   45 * time.Second,
+		Then:     15 * time.Second,
+		Handler:  handlerTime,
+		Weight:   weightFor(rate),
+		Attempts: 1,
+	}
 	for range mostRungs {
 		w := simulate(seed, d, l)
 		o := &w.outcome

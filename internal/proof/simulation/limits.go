@@ -12,8 +12,8 @@ const (
 	// tableQuota is what an account lets each table, and each index by itself, use a second until the quota is raised.
 	tableQuota = 40_000
 
-	// firstBatches, batchesAMinute and mostBatches are how many batches a mapping of a standard queue handles at once: at first, more of
-	// them for each minute in which messages wait, and at most.
+	// firstBatches, batchesAMinute and mostBatches are how many batches a mapping of a standard queue handles at once:
+	// at first, more of them for each minute in which messages wait, and at most.
 	firstBatches   = 5
 	batchesAMinute = 300
 	mostBatches    = 1250
@@ -35,11 +35,12 @@ const (
 
 // What AWS does not publish, or what depends on the application: assumptions.
 const (
-	// heatTime is how long a partition is used by more than heatShare of its writes, or refuses some, before it is split.
+	// heatTime is how long a partition is used by more than heatShare of its writes, or refuses some, before it is
+	// split.
 	heatTime  = 10 * time.Minute
 	heatShare = 0.5
-	// burstTime is how much of its unused capacity a partition still has later. 300 s are published; a partition never goes beyond its
-	// own limit with them, so all that counts here is the spread within a moment.
+	// burstTime is how much of its unused capacity a partition still has later. 300 s are published; a partition never
+	// goes beyond its own limit with them, so all that counts here is the spread within a moment.
 	burstTime = time.Second
 
 	// How long requests take from within the region.

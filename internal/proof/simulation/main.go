@@ -1,6 +1,6 @@
-// Command simulation is a discrete-event simulation of the deployed engine far beyond one machine: partitions, index shards, queue,
-// mapping, functions and tick, under the limits that AWS publishes. It needs nothing but Go. docs/simulation.md says what it assumes,
-// and what its figures mean.
+// Command simulation is a discrete-event simulation of the deployed engine far beyond one machine: partitions, index
+// shards, queue, mapping, functions and tick, under the limits that AWS publishes. It needs nothing but Go.
+// docs/simulation.md says what it assumes, and what its figures mean.
 package main
 
 import (

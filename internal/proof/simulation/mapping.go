@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// mapping is what lies between the queue and the bridge: how many batches are handled at once, and the environments that handle them.
-// Several queues with a mapping each act as one that is so many times as large.
+// mapping is what lies between the queue and the bridge: how many batches are handled at once, and the environments
+// that handle them. Several queues with a mapping each act as one that is so many times as large.
 type mapping struct {
 	world   *world
 	allowed float64 // batches at once, as far as the mapping has scaled

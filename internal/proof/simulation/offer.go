@@ -180,7 +180,8 @@ func (o *offer) take(c *cohort) {
 	}})
 }
 
-// reserveFree is the tick's: it reads all slots once, and reserves what is free for those that wait longest, several at a time.
+// reserveFree is the tick's: it reads all slots once, and reserves what is free for those that wait longest, several at
+// a time.
 func (s *slots) reserveFree(until time.Duration, then func(n float64)) {
 	w := s.world
 	r := &slotReading{}

@@ -44,17 +44,22 @@ func fullKeys(seed uint64, limits []int, handlers []time.Duration) []fullKey {
 				Limit: limit, Handler: handler.Seconds(), keyRate: carriesFull(seed, limit, handler, false),
 				Before: carriesFull(seed, limit, handler, true),
 			}
-			k.Ceiling = math.Min(float64(limit)/slotCycle(handler).Seconds(), ceilings(freshDeployment(), handler)[limitSlots])
+			k.Ceiling = math.Min(
+				float64(limit)/slotCycle(handler).Seconds(),
+				ceilings(freshDeployment(), handler)[limitSlots],
+			)
 			list = append(list, k)
 		}
 	}
 	return list
 }
 
-// slotCycle is how long one run has a slot, with the search for the next one: without a wait in between, since polls are long.
+// slotCycle is how long one run has a slot, with the search for the next one: without a wait in between, since polls
+// are long.
 func slotCycle(handler time.Duration) time.Duration {
 	search := scanSlots.takes + readSlots.takes + 2*readRuns.takes
-	return search + reserveSlot.takes + sendTime + pollTime + readRun.takes + claimWithSlot.takes + handler + succeedWithSlot.takes
+	return search + reserveSlot.takes + sendTime + pollTime + readRun.takes + claimWithSlot.takes + handler +
+		succeedWithSlot.takes
 }
 
 // carriesFull is what a full key carries: as many runs are triggered as end, and whose trigger fails tries again.
@@ -68,7 +73,11 @@ func carriesFull(seed uint64, limit int, handler time.Duration, whole bool) keyR
 	during := w.now.Seconds()
 	ended := o.succeeded + o.failed
 	k := keyRate{
-		Carries: o.carried(), Held: cycleTime, Writes: w.slots.written / during, Reads: w.slots.read / during, Failed: w.slots.failed / ended,
+		Carries:    o.carried(),
+		Held:       cycleTime,
+		Writes:     w.slots.written / during,
+		Reads:      w.slots.read / during,
+		Failed:     w.slots.failed / ended,
 		TurnedAway: o.turnedAway / o.offered,
 	}
 	most := 0.05 * ended

@@ -65,7 +65,14 @@ func (m minute) minus(before minute) minute {
 
 // count is what happened so far.
 func (o *outcome) count(w *world) minute {
-	return minute{created: o.created, ended: o.succeeded + o.failed, failed: o.failed, attempts: o.attempts, writes: w.total.Writes, active: o.active}
+	return minute{
+		created:  o.created,
+		ended:    o.succeeded + o.failed,
+		failed:   o.failed,
+		attempts: o.attempts,
+		writes:   w.total.Writes,
+		active:   o.active,
+	}
 }
 
 func newOutcome(l load) outcome {
@@ -80,8 +87,8 @@ func (o *outcome) carried() float64 {
 	return o.measured / (o.until - o.from).Seconds()
 }
 
-// binding is the limit that keeps a load from being carried: the one that refuses most, or, where nothing is refused, the one behind
-// which most runs wait. "" when all is carried and starts within two seconds.
+// binding is the limit that keeps a load from being carried: the one that refuses most, or, where nothing is refused,
+// the one behind which most runs wait. "" when all is carried and starts within two seconds.
 func (o *outcome) binding(rate float64) string {
 	const negligible, slow = 0.01, 2 * time.Second
 	asked := rate * (o.until - o.from).Seconds()

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// What the product does. product_test.go compares each with the product's source, template.yaml or docs/internals/layout.md.
+// What the product does. product_test.go compares each with the product's source, template.yaml or
+// docs/internals/layout.md.
 const (
 	defaultShards    = 8
 	maxConflictTries = 8
@@ -55,8 +56,8 @@ const (
 	offerPages         = 3
 	offerRows          = 256
 	offerReads         = 4
-	// readUnit is what a read unit reads, slotBytes the item of a slot, untilBytes more of it while it is a reservation, and
-	// rowBytes the index entry of a run that waits, all of a queue "bounded" in environment "default".
+	// readUnit is what a read unit reads, slotBytes the item of a slot, untilBytes more of it while it is a
+	// reservation, and rowBytes the index entry of a run that waits, all of a queue "bounded" in environment "default".
 	readUnit   = 4096
 	slotBytes  = 93
 	untilBytes = 10
@@ -81,7 +82,8 @@ func shardOf(id string, n int) int {
 	return int(h.Sum32() % uint32(n))
 }
 
-// stageShares are the shares of a tick's time: cancellations, abandoned, deliver, redeliver, schedules, dispatch, flush.
+// stageShares are the shares of a tick's time: cancellations, abandoned, deliver, redeliver, schedules, dispatch,
+// flush.
 var stageShares = []int{2, 2, 4, 1, 2, 2, 3}
 
 // jittered is the runtime's: 20 % more or less.
@@ -107,8 +109,8 @@ func handBackDelay(receives int) time.Duration {
 	return min(delay, lastHandBack)
 }
 
-// redeliveryAt is when a wakeup that no worker followed is asked for again: as long after its publication as that was after the first one,
-// and ten minutes more.
+// redeliveryAt is when a wakeup that no worker followed is asked for again: as long after its publication as that was
+// after the first one, and ten minutes more.
 func redeliveryAt(first, published time.Duration) time.Duration {
 	return published + min(published-first+firstRedelivery, lastRedelivery)
 }

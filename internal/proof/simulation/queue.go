@@ -69,8 +69,8 @@ func (q *queue) receive(most float64) (batch []message, weight float64) {
 
 func (q *queue) delete(m message) { q.inFlight -= m.cohort.weight }
 
-// handBack lets a message come again after a while. One that was received too often goes to the dead-letter queue instead, when it
-// would be received the next time.
+// handBack lets a message come again after a while. One that was received too often goes to the dead-letter queue
+// instead, when it would be received the next time.
 func (q *queue) handBack(m message, after time.Duration) {
 	q.world.after(after, func() {
 		q.inFlight -= m.cohort.weight

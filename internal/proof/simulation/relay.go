@@ -2,8 +2,8 @@ package main
 
 import "time"
 
-// relay publishes what was born pending: the mapping of the table's stream looks into each shard four times a second, and hands what
-// it finds there to one invocation a shard at a time.
+// relay publishes what was born pending: the mapping of the table's stream looks into each shard four times a second,
+// and hands what it finds there to one invocation a shard at a time.
 type relay struct {
 	world  *world
 	shards map[*part]*streamShard
@@ -56,7 +56,8 @@ func (r *relay) poll(shard *streamShard) {
 	})
 }
 
-// publishRow reads the run and its delivery row, claims the row, sends the wakeup, and records that: the run is deliverable from then on.
+// publishRow reads the run and its delivery row, claims the row, sends the wakeup, and records that: the run is
+// deliverable from then on.
 func (w *world) publishRow(c *cohort, then func()) {
 	w.send(step{request: &readRuns, cohort: c, then: func(result) {
 		w.send(step{request: &readDelivery, cohort: c, then: func(result) {
@@ -74,7 +75,12 @@ func (w *world) publishRow(c *cohort, then func()) {
 						then()
 						return
 					}
-					w.send(step{request: &moveMarker, cohort: c, move: &move{to: deliverable, at: c.created}, then: func(result) { then() }})
+					w.send(step{
+						request: &moveMarker,
+						cohort:  c,
+						move:    &move{to: deliverable, at: c.created},
+						then:    func(result) { then() },
+					})
 				})
 			}})
 		}})

@@ -28,8 +28,14 @@ type extent struct {
 }
 
 // everything is what the program reports.
-var everything = extent{rates: []float64{10, 1_000, 100_000}, shards: []int{defaultShards, 32, 256}, backlog: 1e7, weight: 100,
-	full: []float64{12_000, 100_000}, limits: []int{1, 10, 100, maxLimit}}
+var everything = extent{
+	rates:   []float64{10, 1_000, 100_000},
+	shards:  []int{defaultShards, 32, 256},
+	backlog: 1e7,
+	weight:  100,
+	full:    []float64{12_000, 100_000},
+	limits:  []int{1, 10, 100, maxLimit},
+}
 
 // investigate makes the report. Equal seeds make equal ones.
 func investigate(seed uint64, x extent) *report {

@@ -15,8 +15,8 @@ const (
 	slotless    marker = 'd'
 )
 
-// request is one request that the product sends to DynamoDB for a run, by the name that the product's own meter gives it. Units are
-// for items of at most 1 KB, as in docs/internals/layout.md, Budget.
+// request is one request that the product sends to DynamoDB for a run, by the name that the product's own meter gives
+// it. Units are for items of at most 1 KB, as in docs/internals/layout.md, Budget.
 type request struct {
 	name  string
 	takes time.Duration
@@ -25,7 +25,8 @@ type request struct {
 	reads float64 // strong read units
 	// ofIndex reads where runs wait for a slot instead.
 	ofIndex bool
-	// What it does to the index due is decided where it is sent: a marker that stays costs nothing, one that goes or comes a unit each.
+	// What it does to the index due is decided where it is sent: a marker that stays costs nothing, one that goes or
+	// comes a unit each.
 	done bool // it writes the run's entry in the index done
 }
 

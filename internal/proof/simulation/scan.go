@@ -79,8 +79,8 @@ type reach struct {
 	enough float64
 }
 
-// scan reads the due markers of a stage, the oldest first, page after page until it has found enough for a round or its time is over.
-// Rows at which no stage has anything to do get another marker, a batch at a time.
+// scan reads the due markers of a stage, the oldest first, page after page until it has found enough for a round or its
+// time is over. Rows at which no stage has anything to do get another marker, a batch at a time.
 func (t *tickRun) scan(wanted stage, far reach, until time.Duration, then func(found []*cohort, more bool)) {
 	l := &look{tick: t, wanted: wanted, far: far, until: until, began: t.world.now, then: then}
 	l.next()

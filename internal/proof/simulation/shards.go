@@ -24,14 +24,24 @@ func shardCounts(seed uint64, counts []int) []shardStep {
 	for _, n := range counts {
 		ceiling := float64(n) * partitionWrites / dueUnits
 		d := deployment{
-			Shards: n, Mappings: 1, Unlimited: true, TablePartitions: int(math.Ceil(ceiling * 2 * tableUnits / partitionWrites)),
+			Shards:          n,
+			Mappings:        1,
+			Unlimited:       true,
+			TablePartitions: int(math.Ceil(ceiling * 2 * tableUnits / partitionWrites)),
 		}
 		s := shardStep{Shards: n, Ceiling: ceiling}
 		kind := load{Handler: handlerTime}
 		s.Carries, s.Limit = carries(seed, d, kind, ceiling*0.8, ceiling*1.6)
 		late := func(part float64) float64 {
 			rate := part * s.Carries
-			l := load{Rate: rate, During: 30 * time.Second, Then: 10 * time.Second, Handler: handlerTime, Weight: weightFor(rate), Attempts: 1}
+			l := load{
+				Rate:     rate,
+				During:   30 * time.Second,
+				Then:     10 * time.Second,
+				Handler:  handlerTime,
+				Weight:   weightFor(rate),
+				Attempts: 1,
+			}
 			w := simulate(seed, d, l)
 			return w.outcome.starts.at(0.99).Seconds()
 		}
@@ -52,7 +62,8 @@ type young struct {
 	Most       float64 `json:"mostRunsPerSecond"`
 }
 
-// youngIndex looks at so many ways in which the names of shards may fall to partitions, without simulating what follows.
+// youngIndex looks at so many ways in which the names of shards may fall to partitions, without simulating what
+// follows.
 func youngIndex(seed uint64, ways int) young {
 	d := freshDeployment()
 	y := young{Partitions: d.IndexPartitions, Shards: d.Shards}
@@ -95,7 +106,14 @@ func warm(seed uint64, rate, weight float64) warming {
 	d := freshDeployment()
 	d.Concurrency = batchesFor(2*rate, handlerTime)
 	w := simulate(seed, d, l)
-	result := warming{Rate: rate, Minutes: -1, TurnedAway: w.outcome.turnedAway, Waiting: w.outcome.visible, Dead: w.queue.dead, Partitions: len(w.table.parts)}
+	result := warming{
+		Rate:       rate,
+		Minutes:    -1,
+		TurnedAway: w.outcome.turnedAway,
+		Waiting:    w.outcome.visible,
+		Dead:       w.queue.dead,
+		Partitions: len(w.table.parts),
+	}
 	for i, m := range w.outcome.minutes {
 		switch {
 		case m.active > 2*rate:

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// slots are those of one concurrency key, number by number: one partition key of the table, whatever the limit. What waits for one stands
-// in one shard of the index.
+// slots are those of one concurrency key, number by number: one partition key of the table, whatever the limit. What
+// waits for one stands in one shard of the index.
 type slots struct {
 	world   *world
 	self    *cohort // whose place is that of the slots
@@ -35,7 +35,8 @@ type slotReading struct {
 
 // holding reports that it shows a run's slot.
 func (r *slotReading) holding(c *cohort) bool {
-	return c.holds && c.took <= r.at && slices.ContainsFunc(r.read, func(n [2]int) bool { return n[0] <= c.number && c.number < n[1] })
+	return c.holds && c.took <= r.at &&
+		slices.ContainsFunc(r.read, func(n [2]int) bool { return n[0] <= c.number && c.number < n[1] })
 }
 
 // windowsOf and windowWidth are dynamostore's.
@@ -70,8 +71,8 @@ func (s *slots) query(r *slotReading, from, end int, until time.Duration, then f
 	}, then: func(x result) { then(x == carried) }})
 }
 
-// read is dynamostore's readFree: the whole partition of a small limit, of a large one what is above it, and windows, that of a number
-// first. then gets nil where it could not be read.
+// read is dynamostore's readFree: the whole partition of a small limit, of a large one what is above it, and windows,
+// that of a number first. then gets nil where it could not be read.
 func (s *slots) look(near, windows int, until time.Duration, then func(*slotReading)) {
 	r := &slotReading{}
 	limit := len(s.holders)
@@ -139,8 +140,8 @@ func (s *slots) free(c *cohort) {
 	c.holds = false
 }
 
-// enter triggers a run of the bounded queue: with a slot where one is found, or else without, and then it looks once more. What keeps it
-// from a slot delays no run.
+// enter triggers a run of the bounded queue: with a slot where one is found, or else without, and then it looks once
+// more. What keeps it from a slot delays no run.
 func (s *slots) enter(c *cohort) {
 	w := s.world
 	patience := w.now + requestTimeout/slotPatience
@@ -155,7 +156,12 @@ func (s *slots) enter(c *cohort) {
 			return
 		}
 		w.send(step{
-			request: &createWithSlot, cohort: c, move: &move{to: deliverable, at: w.now}, slots: s, number: number, yields: true,
+			request:   &createWithSlot,
+			cohort:    c,
+			move:      &move{to: deliverable, at: w.now},
+			slots:     s,
+			number:    number,
+			yields:    true,
 			committed: func() { w.made(c) },
 			then: func(x result) {
 				switch x {
@@ -189,8 +195,8 @@ func (s *slots) enterWaiting(c *cohort) {
 	})
 }
 
-// reserve takes a slot for a run that waits, the one that was found for it or −1 for any, and sends its wakeup. moved tells that another
-// was faster to move the run on.
+// reserve takes a slot for a run that waits, the one that was found for it or −1 for any, and sends its wakeup. moved
+// tells that another was faster to move the run on.
 func (s *slots) reserve(c *cohort, number int, until time.Duration, then func(moved bool)) {
 	w, sequence, tries := s.world, c.sequence, 0
 	var take func(number int)
@@ -231,8 +237,8 @@ func (s *slots) reserve(c *cohort, number int, until time.Duration, then func(mo
 	take(number)
 }
 
-// fill lets all slots be reserved, their wakeups come within the time of a handler, and others wait: so a key is that has been full for
-// long.
+// fill lets all slots be reserved, their wakeups come within the time of a handler, and others wait: so a key is that
+// has been full for long.
 func (s *slots) fill() {
 	w := s.world
 	limit := len(s.holders)

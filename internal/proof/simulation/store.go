@@ -8,7 +8,8 @@ type step struct {
 	cohort  *cohort
 	move    *move  // of the entry in the index due; nil: it stays
 	ends    status // of a request that writes the index done
-	// sequence is what the commit depends on; committed is told when it has happened. A request without it depends on nothing.
+	// sequence is what the commit depends on; committed is told when it has happened. A request without it depends on
+	// nothing.
 	sequence  int
 	committed func()
 	then      func(result)

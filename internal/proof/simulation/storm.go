@@ -9,7 +9,8 @@ const (
 	stormRest = 45 * time.Minute
 	// stormAttempts is what the task allows, with the product's own backoff between them.
 	stormAttempts = 10
-	// stormLumps are how many cohorts a second stand for the runs of a high rate: fewer than elsewhere, each has many attempts.
+	// stormLumps are how many cohorts a second stand for the runs of a high rate: fewer than elsewhere, each has many
+	// attempts.
 	stormLumps = 50
 )
 

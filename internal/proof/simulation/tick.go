@@ -2,9 +2,9 @@ package main
 
 import "time"
 
-// tickRun is one invocation of the tick: rounds of stages, each with its share of the time that is left, as core's Tick and functions'
-// Tick have it. There are no cancellations and schedules here, so those stages only look. Where rows of a full queue are due, the stage which
-// reserves slots only moves them to where runs wait for one.
+// tickRun is one invocation of the tick: rounds of stages, each with its share of the time that is left, as core's Tick
+// and functions' Tick have it. There are no cancellations and schedules here, so those stages only look. Where rows of
+// a full queue are due, the stage which reserves slots only moves them to where runs wait for one.
 type tickRun struct {
 	world *world
 	end   time.Duration
@@ -16,7 +16,8 @@ type tickRun struct {
 	moreDue bool
 }
 
-// most is how far most stages look, sendsAhead how far the one that sends wakeups ahead, and flushes the one that publishes.
+// most is how far most stages look, sendsAhead how far the one that sends wakeups ahead, and flushes the one that
+// publishes.
 var (
 	most       = reach{enough: defaultTickLimit}
 	sendsAhead = reach{ahead: aheadTime, enough: aheadPages * defaultTickLimit}

@@ -11,11 +11,12 @@ import (
 
 // deployment is what runs on AWS: template.yaml's parameters, quotas, and the state of the table.
 type deployment struct {
-	Shards          int     `json:"shards"`
-	Concurrency     int     `json:"bridgeConcurrency"`   // MaximumConcurrency of the mapping
-	Account         int     `json:"accountConcurrency"`  // of the account
-	Mappings        int     `json:"mappings"`            // queues with a mapping each
-	Quota           float64 `json:"tableQuota"`          // write units a second of the table, and of each index; 0: no limit
+	Shards      int `json:"shards"`
+	Concurrency int `json:"bridgeConcurrency"`  // MaximumConcurrency of the mapping
+	Account     int `json:"accountConcurrency"` // of the account
+	Mappings    int `json:"mappings"`           // queues with a mapping each
+	// write units a second of the table, and of each index; 0: no limit
+	Quota           float64 `json:"tableQuota"`
 	TablePartitions int     `json:"tablePartitions"`     // at first
 	IndexPartitions int     `json:"indexPartitions"`     // of each index, at first; 0: every shard has its own
 	Scaled          bool    `json:"scaled,omitempty"`    // the mapping has grown already
@@ -26,8 +27,13 @@ type deployment struct {
 func freshDeployment() deployment {
 	const parts = freshWrites / partitionWrites
 	return deployment{
-		Shards: defaultShards, Concurrency: bridgeConcurrency, Account: accountConcurrency, Mappings: 1, Quota: tableQuota,
-		TablePartitions: parts, IndexPartitions: parts,
+		Shards:          defaultShards,
+		Concurrency:     bridgeConcurrency,
+		Account:         accountConcurrency,
+		Mappings:        1,
+		Quota:           tableQuota,
+		TablePartitions: parts,
+		IndexPartitions: parts,
 	}
 }
 
@@ -45,13 +51,14 @@ type load struct {
 	// Delay is how far ahead runs are triggered for. Deferred leaves the publishing to the relay.
 	Delay    time.Duration `json:"delay,omitempty"`
 	Deferred bool          `json:"deferred,omitempty"`
-	// Limit is that of a bounded queue with one concurrency key; 0: no limit. Waiting is how many of its runs wait for a slot beside those
-	// that have one, from the beginning on: for each that ends another is triggered. Whole reads slots as it was before windows.
+	// Limit is that of a bounded queue with one concurrency key; 0: no limit. Waiting is how many of its runs wait for
+	// a slot beside those that have one, from the beginning on: for each that ends another is triggered. Whole reads
+	// slots as it was before windows.
 	Limit   int  `json:"limit,omitempty"`
 	Waiting int  `json:"waiting,omitempty"`
 	Whole   bool `json:"whole,omitempty"`
-	// Full is how many due runs of a bounded queue without room there are when it begins; a run of another queue is due a second later,
-	// and its wakeup is lost.
+	// Full is how many due runs of a bounded queue without room there are when it begins; a run of another queue is due
+	// a second later, and its wakeup is lost.
 	Full float64 `json:"full,omitempty"`
 	// Lost is when one worker dies in the middle of an attempt; 0: none does.
 	Lost time.Duration `json:"lost,omitempty"`
@@ -81,7 +88,13 @@ type world struct {
 }
 
 func newWorld(seed uint64, d deployment, l load) *world {
-	w := &world{seed: seed, random: rand.New(rand.NewPCG(seed, 0)), deployment: d, load: l, requests: map[string]spent{}}
+	w := &world{
+		seed:       seed,
+		random:     rand.New(rand.NewPCG(seed, 0)),
+		deployment: d,
+		load:       l,
+		requests:   map[string]spent{},
+	}
 	// All requests of a cohort meet one partition, those of its runs would meet many: a wider spread makes up for that.
 	spread := func(units float64) time.Duration {
 		return max(burstTime, time.Duration(l.Weight*units/partitionWrites*float64(time.Second)))
@@ -124,7 +137,8 @@ func newWorld(seed uint64, d deployment, l load) *world {
 	return w
 }
 
-// hash is where a partition key lies among the partitions. DynamoDB's own function is not published, so each seed has another.
+// hash is where a partition key lies among the partitions. DynamoDB's own function is not published, so each seed has
+// another.
 func (w *world) hash(key string) uint64 {
 	h := fnv.New64a()
 	h.Write(binary.BigEndian.AppendUint64(nil, w.seed))
@@ -137,7 +151,8 @@ func (w *world) hash(key string) uint64 {
 	return x ^ x>>33
 }
 
-// newCohort deals places and shards: to single runs by hashes, to large cohorts in turn, since the runs of one are spread as evenly.
+// newCohort deals places and shards: to single runs by hashes, to large cohorts in turn, since the runs of one are
+// spread as evenly.
 func (w *world) newCohort(weight float64) *cohort {
 	w.cohorts++
 	c := &cohort{weight: weight, created: w.now}

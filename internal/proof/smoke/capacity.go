@@ -14,8 +14,8 @@ import (
 	"github.com/runlane/runlane-go/dynamostore"
 )
 
-// consumption makes the clients ask DynamoDB what each request consumed, and adds that up. DynamoDB says nothing of a request that it
-// refused, though it charges for it.
+// consumption makes the clients ask DynamoDB what each request consumed, and adds that up. DynamoDB says nothing of a
+// request that it refused, though it charges for it.
 type consumption struct {
 	mutex sync.Mutex
 	usage dynamostore.Usage

@@ -19,15 +19,16 @@ import (
 )
 
 const (
-	// cleanUpTime is for everything; endTime is what a run has to end after it was cancelled, most of an attempt of the task.
+	// cleanUpTime is for everything; endTime is what a run has to end after it was cancelled, most of an attempt of the
+	// task.
 	cleanUpTime = 2 * time.Minute
 	endTime     = 20 * time.Second
 	// atOnce bounds how many runs are cleaned up in parallel.
 	atOnce = 8
 )
 
-// cleanUp cancels what is still active and removes every run of the check, those of the plan that were never made excepted. Messages
-// that are still on their way find no run and are dropped.
+// cleanUp cancels what is still active and removes every run of the check, those of the plan that were never made
+// excepted. Messages that are still on their way find no run and are dropped.
 func (s *smoke) cleanUp(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, cleanUpTime)
 	defer cancel()
@@ -80,7 +81,10 @@ func (s *smoke) erase(ctx context.Context, id runlane.RunID) (made bool, err err
 }
 
 func (s *smoke) end(ctx context.Context, id runlane.RunID) (*runlane.Run, error) {
-	_, cancelErr := s.rt.Runs().Cancel(ctx, id, &core.ChangeOptions{Actor: actor, Reason: "the check of the deployment is over"})
+	_, cancelErr := s.rt.Runs().Cancel(ctx, id, &core.ChangeOptions{
+		Actor:  actor,
+		Reason: "the check of the deployment is over",
+	})
 	ctx, stop := context.WithTimeout(ctx, endTime)
 	defer stop()
 	run, err := s.rt.Wait(ctx, id) // it may also have ended by itself meanwhile, which is why it could not be cancelled
@@ -90,11 +94,13 @@ func (s *smoke) end(ctx context.Context, id runlane.RunID) (*runlane.Run, error)
 	return run, nil
 }
 
-// release deletes the owner of the run's idempotency key, also one that no longer counts, which IdempotencyKeys.Reset leaves alone.
+// release deletes the owner of the run's idempotency key, also one that no longer counts, which IdempotencyKeys.Reset
+// leaves alone.
 func (s *smoke) release(ctx context.Context, run *runlane.Run) error {
 	_, err := s.db.DeleteItem(ctx, &dynamodb.DeleteItemInput{
 		TableName: &s.table, Key: map[string]types.AttributeValue{
-			"pk": text(s.rt.Environment().Name() + ":idem:" + hash(string(run.TaskID), run.IdempotencyKey)), "sk": text("owner"),
+			"pk": text(s.rt.Environment().Name() + ":idem:" + hash(string(run.TaskID), run.IdempotencyKey)),
+			"sk": text("owner"),
 		},
 		ConditionExpression:       aws.String("ru = :run"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{":run": text(string(run.ID))},
@@ -117,13 +123,16 @@ func hash(parts ...string) string {
 	return hex.EncodeToString(h.Sum(nil))[:32]
 }
 
-// remove deletes the partition of a finished run, its run item last, as docs/internals/layout.md has them. The runtime's own way, Runs.Prune,
-// goes by age alone: it would remove the application's runs, too.
+// remove deletes the partition of a finished run, its run item last, as docs/internals/layout.md has them. The
+// runtime's own way, Runs.Prune, goes by age alone: it would remove the application's runs, too.
 func (s *smoke) remove(ctx context.Context, run *runlane.Run) error {
 	pk := text(s.rt.Environment().Name() + ":run:" + string(run.ID))
 	pages := dynamodb.NewQueryPaginator(s.db, &dynamodb.QueryInput{
-		TableName: &s.table, ConsistentRead: aws.Bool(true), ScanIndexForward: aws.Bool(false),
-		KeyConditionExpression: aws.String("pk = :pk"), ExpressionAttributeValues: map[string]types.AttributeValue{":pk": pk},
+		TableName:                 &s.table,
+		ConsistentRead:            aws.Bool(true),
+		ScanIndexForward:          aws.Bool(false),
+		KeyConditionExpression:    aws.String("pk = :pk"),
+		ExpressionAttributeValues: map[string]types.AttributeValue{":pk": pk},
 	})
 	var last *dynamodb.DeleteItemInput
 	for pages.HasMorePages() {
@@ -132,7 +141,10 @@ func (s *smoke) remove(ctx context.Context, run *runlane.Run) error {
 			return err
 		}
 		for _, item := range page.Items {
-			in := &dynamodb.DeleteItemInput{TableName: &s.table, Key: map[string]types.AttributeValue{"pk": pk, "sk": item["sk"]}}
+			in := &dynamodb.DeleteItemInput{
+				TableName: &s.table,
+				Key:       map[string]types.AttributeValue{"pk": pk, "sk": item["sk"]},
+			}
 			if sk, ok := item["sk"].(*types.AttributeValueMemberS); ok && sk.Value == "run" {
 				last = in
 				continue

@@ -10,7 +10,8 @@ import (
 
 const (
 	delay = 5 * time.Second
-	// waiting is longer than any delayed message: a run that is put off so far has sent nothing yet when it is cancelled.
+	// waiting is longer than any delayed message: a run that is put off so far has sent nothing yet when it is
+	// cancelled.
 	waiting = time.Hour
 )
 
@@ -26,13 +27,19 @@ type kind struct {
 }
 
 func kinds() []kind {
-	succeeded := func(c runlane.Counters) runlane.Run { return runlane.Run{Status: runlane.StatusSucceeded, Counters: c} }
+	succeeded := func(c runlane.Counters) runlane.Run {
+		return runlane.Run{Status: runlane.StatusSucceeded, Counters: c}
+	}
 	once := succeeded(runlane.Counters{Attempts: 1})
 	return []kind{
 		{name: "eager", do: webhooks.CheckSucceed, want: once},
 		{name: "deferred", do: webhooks.CheckSucceed, want: once, options: runlane.TriggerOptions{Deferred: true}},
 		{name: "delayed", do: webhooks.CheckSucceed, want: once, options: runlane.TriggerOptions{Delay: delay}},
-		{name: "retried", do: webhooks.CheckRetry, want: succeeded(runlane.Counters{Attempts: 2, Failures: 1, Retries: 1})},
+		{
+			name: "retried",
+			do:   webhooks.CheckRetry,
+			want: succeeded(runlane.Counters{Attempts: 2, Failures: 1, Retries: 1}),
+		},
 		{name: "released", do: webhooks.CheckRelease, want: succeeded(runlane.Counters{Attempts: 2, Releases: 1})},
 		{name: "duplicate", do: webhooks.CheckSucceed, want: once, twice: true},
 		{
@@ -63,7 +70,8 @@ func (p *probe) fail(err error) {
 	}
 }
 
-// plan decides on all runs, ids included, before anything is written: what there may be to clean up is known from then on.
+// plan decides on all runs, ids included, before anything is written: what there may be to clean up is known from then
+// on.
 func plan(prefix string, each int, standard, fifo runlane.QueueName) []*probe {
 	var probes []*probe
 	for _, k := range kinds() {

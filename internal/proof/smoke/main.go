@@ -1,11 +1,11 @@
-// Command smoke checks a deployment of the template: it triggers a few runs of each kind, watches the deployed functions execute them,
-// compares what DynamoDB reports as consumed with what the storage's meter computes, prints both with where the time went, and removes
-// what it made, also after an interruption.
+// Command smoke checks a deployment of the template: it triggers a few runs of each kind, watches the deployed
+// functions execute them, compares what DynamoDB reports as consumed with what the storage's meter computes, prints
+// both with where the time went, and removes what it made, also after an interruption.
 //
 //	go run ./internal/proof/smoke -stack NAME [-each N] [-patience DURATION]
 //
-// Region and credentials are the standard ones of AWS. It has to be started in the project's folder and needs the tasks of
-// examples/webhooks on the other side. It ends with 1 when anything did not end as it should, or is left behind.
+// Region and credentials are the standard ones of AWS. It has to be started in the project's folder and needs the tasks
+// of examples/webhooks on the other side. It ends with 1 when anything did not end as it should, or is left behind.
 package main
 
 import (
@@ -69,7 +69,13 @@ func checkStack(ctx context.Context, outputs map[string]string, each int, patien
 	if err != nil {
 		return err
 	}
-	s, err := open(ctx, cfg, target{environment: outputs["EnvironmentName"], table: outputs["TableName"], queues: queues}, each, patience)
+	s, err := open(
+		ctx,
+		cfg,
+		target{environment: outputs["EnvironmentName"], table: outputs["TableName"], queues: queues},
+		each,
+		patience,
+	)
 	if err != nil {
 		return err
 	}

@@ -71,13 +71,39 @@ func (s *smoke) report(w io.Writer) error {
 			fmt.Fprintf(t, "%s\t0\t-\tthe deployment has no such queue\t\t\t\n", k.name)
 			continue
 		}
-		fmt.Fprintf(t, "%s\t%d\t%d\t%s\t%s\t%s\t\n", k.name, runs, sound, middleAndMost(commit), middleAndMost(start), middleAndMost(end))
+		fmt.Fprintf(
+			t,
+			"%s\t%d\t%d\t%s\t%s\t%s\t\n",
+			k.name,
+			runs,
+			sound,
+			middleAndMost(commit),
+			middleAndMost(start),
+			middleAndMost(end),
+		)
 	}
 	fmt.Fprintln(t, "\t\t\tms, median / most\t\t\t")
 	fmt.Fprintln(t, "\ntriggering\trequests\twrite units\tread units\t\t\t")
-	fmt.Fprintf(t, "as DynamoDB reports\t%d\t%.1f\t%.1f\t\t\t\n", s.billed.Requests, s.billed.WriteUnits, s.billed.ReadUnits)
-	fmt.Fprintf(t, "as the meter computes\t%d\t%.1f\t%.1f\t\t\t\n", s.told.Requests, s.told.WriteUnits, s.told.ReadUnits)
-	fmt.Fprintf(t, "the meter is off by\t\t%s\t%s\t\t\t\n", percent(s.told.WriteUnits, s.billed.WriteUnits), percent(s.told.ReadUnits, s.billed.ReadUnits))
+	fmt.Fprintf(
+		t,
+		"as DynamoDB reports\t%d\t%.1f\t%.1f\t\t\t\n",
+		s.billed.Requests,
+		s.billed.WriteUnits,
+		s.billed.ReadUnits,
+	)
+	fmt.Fprintf(
+		t,
+		"as the meter computes\t%d\t%.1f\t%.1f\t\t\t\n",
+		s.told.Requests,
+		s.told.WriteUnits,
+		s.told.ReadUnits,
+	)
+	fmt.Fprintf(
+		t,
+		"the meter is off by\t\t%s\t%s\t\t\t\n",
+		percent(s.told.WriteUnits, s.billed.WriteUnits),
+		percent(s.told.ReadUnits, s.billed.ReadUnits),
+	)
 	err := t.Flush()
 	fmt.Fprintln(w)
 	for _, p := range s.probes {
@@ -88,7 +114,13 @@ func (s *smoke) report(w io.Writer) error {
 	for _, left := range s.leftover {
 		fmt.Fprintf(w, "LEFT BEHIND: %v\n", left)
 	}
-	_, last := fmt.Fprintf(w, "%d runs named %s_… were removed, %d were left behind\n", s.removed, s.prefix, len(s.leftover))
+	_, last := fmt.Fprintf(
+		w,
+		"%d runs named %s_… were removed, %d were left behind\n",
+		s.removed,
+		s.prefix,
+		len(s.leftover),
+	)
 	return errors.Join(err, last)
 }
 

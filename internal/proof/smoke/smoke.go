@@ -63,7 +63,10 @@ func open(ctx context.Context, cfg aws.Config, to target, each int, patience tim
 		return nil, errors.New("the deployment has no standard queue")
 	}
 	s := &smoke{
-		table: to.table, prefix: idPrefix + strings.ToLower(ulid.Make().String()), patience: patience, reported: &consumption{},
+		table:    to.table,
+		prefix:   idPrefix + strings.ToLower(ulid.Make().String()),
+		patience: patience,
+		reported: &consumption{},
 		db: dynamodb.NewFromConfig(awslane.Tune(cfg), func(o *dynamodb.Options) {
 			o.DisableValidateResponseChecksum = o.DisableValidateResponseChecksum || o.BaseEndpoint != nil
 		}),
@@ -71,7 +74,11 @@ func open(ctx context.Context, cfg aws.Config, to target, each int, patience tim
 	s.probes = plan(s.prefix, each, standard, fifo)
 	measured := cfg.Copy()
 	measured.APIOptions = append(slices.Clone(cfg.APIOptions), s.reported.register)
-	l, err := awslane.New(measured, awslane.Options{Environment: runlane.Environment(to.environment), Table: to.table, Queues: to.queues})
+	l, err := awslane.New(measured, awslane.Options{
+		Environment: runlane.Environment(to.environment),
+		Table:       to.table,
+		Queues:      to.queues,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +103,8 @@ func chooseQueues(queues map[runlane.QueueName]string) (standard, fifo runlane.Q
 	return standard, fifo
 }
 
-// check triggers all runs, watches them end, judges, and cleans up, in any case. It reports whether everything was as it should be.
+// check triggers all runs, watches them end, judges, and cleans up, in any case. It reports whether everything was as
+// it should be.
 func (s *smoke) check(ctx context.Context) bool {
 	s.trigger(ctx)
 	s.watch(ctx)

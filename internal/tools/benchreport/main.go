@@ -1,5 +1,5 @@
-// Command benchreport makes one table of benchmark results: every target of the project with what was measured, the spread over repeated
-// lines, and whether it was reached. It reads Go's benchmark format, from files or stdin.
+// Command benchreport makes one table of benchmark results: every target of the project with what was measured, the
+// spread over repeated lines, and whether it was reached. It reads Go's benchmark format, from files or stdin.
 //
 //	go run ./internal/tools/benchreport [-json] [-strict] [FILE...]
 package main
@@ -130,8 +130,16 @@ func (t *target) judge(f figures) row {
 		}
 		sorted := slices.Sorted(slices.Values(values))
 		r := row{
-			What: t.what, Benchmark: benchmark, Unit: t.unit, Median: sorted[len(sorted)/2], Low: sorted[0], High: sorted[len(sorted)-1],
-			Rounds: len(sorted), Target: t.limits(), Verdict: pass, excess: math.Inf(-1),
+			What:      t.what,
+			Benchmark: benchmark,
+			Unit:      t.unit,
+			Median:    sorted[len(sorted)/2],
+			Low:       sorted[0],
+			High:      sorted[len(sorted)-1],
+			Rounds:    len(sorted),
+			Target:    t.limits(),
+			Verdict:   pass,
+			excess:    math.Inf(-1),
 		}
 		if !math.IsInf(t.least, 0) {
 			r.excess = max(r.excess, (t.least-r.Median)/t.least)
@@ -184,7 +192,16 @@ func write(out io.Writer, rows []row, asJSON bool) error {
 		}
 		return nil
 	}
-	if _, err := fmt.Fprintf(out, "%-50s %14s %-12s %-22s %-18s %s\n", "target", "median", "unit", "low to high", "limit", "verdict"); err != nil {
+	if _, err := fmt.Fprintf(
+		out,
+		"%-50s %14s %-12s %-22s %-18s %s\n",
+		"target",
+		"median",
+		"unit",
+		"low to high",
+		"limit",
+		"verdict",
+	); err != nil {
 		return err
 	}
 	for _, r := range rows {
@@ -195,7 +212,16 @@ func write(out io.Writer, rows []row, asJSON bool) error {
 		case r.Rounds == 1:
 			spread = "one line"
 		}
-		if _, err := fmt.Fprintf(out, "%-50s %14s %-12s %-22s %-18s %s\n", r.What, median, r.Unit, spread, r.Target, r.Verdict); err != nil {
+		if _, err := fmt.Fprintf(
+			out,
+			"%-50s %14s %-12s %-22s %-18s %s\n",
+			r.What,
+			median,
+			r.Unit,
+			spread,
+			r.Target,
+			r.Verdict,
+		); err != nil {
 			return err
 		}
 	}

@@ -2,8 +2,8 @@ package main
 
 import "math"
 
-// target is what a figure has to reach. A star in the name of the benchmark stands for anything; where several benchmarks match, the one
-// that is furthest from its limit in the wrong direction is shown.
+// target is what a figure has to reach. A star in the name of the benchmark stands for anything; where several
+// benchmarks match, the one that is furthest from its limit in the wrong direction is shown.
 type target struct {
 	what            string
 	benchmark, unit string

@@ -1,4 +1,5 @@
-// Package costs holds what AWS charges, and arithmetic over it. Its tests measure what runs use and hold docs/costs.md to that.
+// Package costs holds what AWS charges, and arithmetic over it. Its tests measure what runs use and hold docs/costs.md
+// to that.
 package costs
 
 // List prices on demand, standard class, us-east-1, in dollars for a million, as of November 2026.
@@ -13,7 +14,8 @@ const (
 const (
 	// StepFunctionsTransition is that of a Standard workflow.
 	StepFunctionsTransition = 25.00
-	// DurableOperation is that of a Lambda durable function; DurableGigabyte is dollars for a GB written, not for a million.
+	// DurableOperation is that of a Lambda durable function; DurableGigabyte is dollars for a GB written, not for a
+	// million.
 	DurableOperation = 8.00
 	DurableGigabyte  = 0.25
 )
@@ -28,8 +30,9 @@ type Use struct {
 // BatchSize is how many messages a receive, a delete and an invocation share at best.
 const BatchSize = 10
 
-// Dollars are those for a million: everything but the time of handlers. batch is how many messages a receive, a delete and an
-// invocation share.
+// Dollars are those for a million: everything but the time of handlers. batch is how many messages a receive, a delete
+// and an invocation share.
 func (u Use) Dollars(batch float64) float64 {
-	return u.Writes*WriteUnit + u.Reads*ReadUnit + (u.Sends+2*u.Deliveries/batch)*SQSRequest + u.Deliveries/batch*LambdaInvocation
+	return u.Writes*WriteUnit + u.Reads*ReadUnit + (u.Sends+2*u.Deliveries/batch)*SQSRequest +
+		u.Deliveries/batch*LambdaInvocation
 }

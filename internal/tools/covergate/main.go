@@ -19,7 +19,12 @@ import (
 func main() {
 	var g gate
 	flag.StringVar(&g.dir, "package", "./core/internal/reducer", "folder of the package")
-	flag.StringVar(&g.files, "files", "*.go", "pattern of the files to judge; their tests are <name>_test.go of the same pattern")
+	flag.StringVar(
+		&g.files,
+		"files",
+		"*.go",
+		"pattern of the files to judge; their tests are <name>_test.go of the same pattern",
+	)
 	flag.Float64Var(&g.minimum, "minimum", 100, "statement coverage in percent")
 	flag.Parse()
 	if err := g.run(); err != nil {
@@ -87,8 +92,11 @@ func (g gate) profile(names []string) (string, error) {
 	defer os.RemoveAll(dir)
 	path := filepath.Join(dir, "profile")
 
-	run := exec.Command("go", "test", "-short", "-count=1", "-covermode=set", "-coverprofile="+path, //nolint:noctx // ends with this program
-		"-run", "^("+strings.Join(names, "|")+")$", ".")
+	run := exec.Command(
+		"go", "test", "-short", "-count=1", "-covermode=set", "-coverprofile="+
+			path, //nolint:noctx // ends with this program
+		"-run", "^("+strings.Join(names, "|")+")$", ".",
+	)
 	run.Dir = g.dir
 	if output, err := run.CombinedOutput(); err != nil {
 		return "", errors.Join(fmt.Errorf("the tests of %s failed", g.files), errors.New(string(output)), err)
@@ -117,7 +125,14 @@ func (g gate) judge(sources map[string]bool, blocks []block) error {
 		return fmt.Errorf("the profile knows no statement of %s: nothing was measured", g.files)
 	}
 	share := 100 * float64(covered) / float64(total)
-	fmt.Printf("%s/%s: %.1f %% of %d statements in %d files\n", strings.TrimPrefix(g.dir, "./"), g.files, share, total, len(seen))
+	fmt.Printf(
+		"%s/%s: %.1f %% of %d statements in %d files\n",
+		strings.TrimPrefix(g.dir, "./"),
+		g.files,
+		share,
+		total,
+		len(seen),
+	)
 	if share < g.minimum {
 		return fmt.Errorf("statement coverage is %.2f %%, at least %g %% is wanted", share, g.minimum)
 	}

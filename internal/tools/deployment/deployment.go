@@ -73,8 +73,11 @@ func Deploy(ctx context.Context, options Options) (*Stack, error) {
 		return nil, err
 	}
 	packaged := filepath.Join(build, "packaged.yaml")
-	err = s.sam(ctx, options.Log, "package", "--template", filepath.Join(build, "template.yaml"), "--resolve-s3", "--no-progressbar",
-		"--output-template-file", packaged)
+	err = s.sam(
+		ctx, options.Log, "package", "--template", filepath.Join(build, "template.yaml"), "--resolve-s3",
+		"--no-progressbar",
+		"--output-template-file", packaged,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -91,15 +94,23 @@ func (s *Stack) Update(ctx context.Context, given map[string]string) error {
 		return err
 	}
 	defer os.RemoveAll(folder)
-	packaged, translated, parameters := filepath.Join(folder, "packaged.yaml"), filepath.Join(folder, "translated.json"), pairs(given)
+	packaged, translated := filepath.Join(folder, "packaged.yaml"), filepath.Join(folder, "translated.json")
+	parameters := pairs(given)
 	if err := os.WriteFile(packaged, s.packaged, 0o600); err != nil {
 		return err
 	}
-	if err := tool(ctx, s.options, s.options.Log, "--translate", append([]string{packaged, translated}, parameters...)...); err != nil {
+	if err := tool(
+		ctx,
+		s.options,
+		s.options.Log,
+		"--translate",
+		append([]string{packaged, translated}, parameters...)...,
+	); err != nil {
 		return err
 	}
 	arguments := []string{
-		"deploy", "--template", translated, "--stack-name", s.options.Name, "--resolve-s3", "--capabilities", "CAPABILITY_IAM",
+		"deploy", "--template", translated, "--stack-name", s.options.Name, "--resolve-s3", "--capabilities",
+		"CAPABILITY_IAM",
 		"--no-confirm-changeset", "--no-fail-on-empty-changeset", "--no-progressbar", "--parameter-overrides",
 	}
 	if err := s.sam(ctx, s.options.Log, append(arguments, parameters...)...); err != nil {
@@ -132,7 +143,13 @@ func (s *Stack) moveAliases(ctx context.Context) error {
 		if alias.Description == deployed {
 			continue
 		}
-		if _, err := s.call(ctx, http.MethodPut, where[0], path, fmt.Sprintf(`{"FunctionVersion":%q,"Description":%q}`, version, deployed)); err != nil {
+		if _, err := s.call(
+			ctx,
+			http.MethodPut,
+			where[0],
+			path,
+			fmt.Sprintf(`{"FunctionVersion":%q,"Description":%q}`, version, deployed),
+		); err != nil {
 			return err
 		}
 	}
@@ -191,7 +208,9 @@ func tool(ctx context.Context, options Options, out io.Writer, mode string, argu
 // of AWS decide. It needs only the options' name and log.
 func ReadOutputs(ctx context.Context, options Options) (map[string]string, error) {
 	var out bytes.Buffer
-	if err := sam(ctx, options, &out, "list", "stack-outputs", "--stack-name", options.Name, "--output", "json"); err != nil {
+	if err := sam(
+		ctx, options, &out, "list", "stack-outputs", "--stack-name", options.Name, "--output", "json",
+	); err != nil {
 		return nil, err
 	}
 	return parseOutputs(out.Bytes())
@@ -236,8 +255,11 @@ func (s *Stack) call(ctx context.Context, method, function, path, body string) (
 		return nil, err
 	}
 	// Local AWS takes account and region from the credential and checks no signature.
-	request.Header.Set("Authorization", fmt.Sprintf("AWS4-HMAC-SHA256 Credential=%s/20260101/%s/lambda/aws4_request, SignedHeaders=host, Signature=0",
-		os.Getenv("AWS_ACCESS_KEY_ID"), os.Getenv("AWS_REGION")))
+	request.Header.Set(
+		"Authorization",
+		fmt.Sprintf("AWS4-HMAC-SHA256 Credential=%s/20260101/%s/lambda/aws4_request, SignedHeaders=host, Signature=0",
+			os.Getenv("AWS_ACCESS_KEY_ID"), os.Getenv("AWS_REGION")),
+	)
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return nil, err
@@ -247,7 +269,8 @@ func (s *Stack) call(ctx context.Context, method, function, path, body string) (
 	if err != nil {
 		return nil, err
 	}
-	if fault := response.Header.Get("X-Amz-Function-Error"); response.StatusCode >= http.StatusBadRequest || fault != "" {
+	if fault := response.Header.Get("X-Amz-Function-Error"); response.StatusCode >= http.StatusBadRequest ||
+		fault != "" {
 		return nil, fmt.Errorf("%s: %s %s: %s", function, response.Status, fault, answer)
 	}
 	return answer, nil

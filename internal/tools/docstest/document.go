@@ -1,6 +1,6 @@
-// Package docstest reads the fenced blocks of the project's documents. Its tests execute those that are marked, in the order of
-// their document, and hold what they print against what the document says; the others are held against the parsers of Go and of
-// the command line. CONTRIBUTING.md, Documentation, has the marks.
+// Package docstest reads the fenced blocks of the project's documents. Its tests execute those that are marked, in the
+// order of their document, and hold what they print against what the document says; the others are held against the
+// parsers of Go and of the command line. CONTRIBUTING.md, Documentation, has the marks.
 package docstest
 
 import (
@@ -53,7 +53,8 @@ var (
 	everything = "..."
 )
 
-// Parse finds the blocks of a Markdown text. A mark that does not exist is an error: a block that looks executed has to be.
+// Parse finds the blocks of a Markdown text. A mark that does not exist is an error: a block that looks executed has to
+// be.
 func Parse(text string) ([]*Block, error) {
 	var blocks []*Block
 	var open *Block
@@ -128,7 +129,10 @@ func attachOutputs(blocks []*Block) error {
 			last.Output = b
 		case b.Executed():
 			if last != nil && last.Kind == KindBackground && last.Output == nil {
-				return fmt.Errorf("line %d: a command beside the others has no output, which tells when it is ready", last.Line)
+				return fmt.Errorf(
+					"line %d: a command beside the others has no output, which tells when it is ready",
+					last.Line,
+				)
 			}
 			last = b
 		}
@@ -149,13 +153,19 @@ func (b *Block) Script() string {
 			continue
 		}
 		fmt.Fprintf(&script, "if %s; then code=0; else code=$?; fi\n", match[1])
-		fmt.Fprintf(&script, "[ $code = %s ] || { echo \"exits with $code, not with %s\"; exit 1; }\n", match[2], match[2])
+		fmt.Fprintf(
+			&script,
+			"[ $code = %s ] || { echo \"exits with $code, not with %s\"; exit 1; }\n",
+			match[2],
+			match[2],
+		)
 	}
 	return script.String()
 }
 
-// Shows reports whether an output is what a document says of it. In the document "..." stands for anything within a line and, alone
-// on a line, for any number of lines; where it has two spaces or more, there may be more or fewer of them, but for one.
+// Shows reports whether an output is what a document says of it. In the document "..." stands for anything within a
+// line and, alone on a line, for any number of lines; where it has two spaces or more, there may be more or fewer of
+// them, but for one.
 func Shows(document, output string) bool { return shown(document).MatchString(tidy(output)) }
 
 // Begins reports whether an output begins with what a document says of it.

@@ -78,7 +78,9 @@ func newLab(ctx context.Context, p programs) (l *lab, err error) {
 		return nil, err
 	}
 	l.table = name
-	waiter := dynamodb.NewTableExistsWaiter(l.dynamodb, func(o *dynamodb.TableExistsWaiterOptions) { o.MinDelay = 250 * time.Millisecond })
+	waiter := dynamodb.NewTableExistsWaiter(l.dynamodb, func(o *dynamodb.TableExistsWaiterOptions) {
+		o.MinDelay = 250 * time.Millisecond
+	})
 	if err := waiter.Wait(ctx, &dynamodb.DescribeTableInput{TableName: &name}, time.Minute); err != nil {
 		return nil, err
 	}
@@ -86,11 +88,18 @@ func newLab(ctx context.Context, p programs) (l *lab, err error) {
 		return nil, err
 	}
 	l.variables = []string{
-		"AWS_ACCESS_KEY_ID=" + os.Getenv("AWS_ACCESS_KEY_ID"), "AWS_SECRET_ACCESS_KEY=" + os.Getenv("AWS_SECRET_ACCESS_KEY"),
-		"AWS_REGION=" + cfg.Region, "AWS_ENDPOINT_URL=" + endpoint, "AWS_ENDPOINT_URL_DYNAMODB=" + direct, "AWS_NEW_RETRIES_2026=true",
-		awslane.EnvironmentVariable + "=" + environment, awslane.TableVariable + "=" + name,
-		awslane.QueuesVariable + "=webhooks=" + l.queue.URL, "RUNLANE_FUNCTION=bridge",
-		"WEBHOOK_ENDPOINTS=shop=http://127.0.0.1:9", "WEBHOOK_SECRET=secret",
+		"AWS_ACCESS_KEY_ID=" + os.Getenv("AWS_ACCESS_KEY_ID"),
+		"AWS_SECRET_ACCESS_KEY=" + os.Getenv("AWS_SECRET_ACCESS_KEY"),
+		"AWS_REGION=" + cfg.Region,
+		"AWS_ENDPOINT_URL=" + endpoint,
+		"AWS_ENDPOINT_URL_DYNAMODB=" + direct,
+		"AWS_NEW_RETRIES_2026=true",
+		awslane.EnvironmentVariable + "=" + environment,
+		awslane.TableVariable + "=" + name,
+		awslane.QueuesVariable + "=webhooks=" + l.queue.URL,
+		"RUNLANE_FUNCTION=bridge",
+		"WEBHOOK_ENDPOINTS=shop=http://127.0.0.1:9",
+		"WEBHOOK_SECRET=secret",
 	}
 	transport, err := sqstransport.New(l.sqs, map[runlane.QueueName]string{"webhooks": l.queue.URL}, nil)
 	if err != nil {
@@ -122,7 +131,8 @@ func (l *lab) close() {
 	}
 }
 
-// start runs a program until it has answered its first event, and returns how long it took to ask for it, and to answer.
+// start runs a program until it has answered its first event, and returns how long it took to ask for it, and to
+// answer.
 func (l *lab) start(ctx context.Context, program string) (asked, answered time.Duration, err error) {
 	f := lambdaruntime.New(lambdaruntime.Options{Program: program, Environment: l.variables})
 	defer f.Close()
@@ -166,10 +176,21 @@ func (l *lab) starts(ctx context.Context, rounds int) ([]figure, error) {
 		bridge, hello = append(bridge, took[l.bridge]), append(hello, took[l.hello])
 		ratios = append(ratios, took[l.bridge]/took[l.hello])
 	}
-	spread := fmt.Sprintf("%d starts, 10 %% above %.1f ms; first answer after %.1f ms", rounds, quantile(bridge, 0.9), median(answers))
+	spread := fmt.Sprintf(
+		"%d starts, 10 %% above %.1f ms; first answer after %.1f ms",
+		rounds,
+		quantile(bridge, 0.9),
+		median(answers),
+	)
 	return []figure{
 		{"start to first next, median", median(bridge), "ms", maxStart, spread},
-		{"ratio to a bare function", median(ratios), "", maxRatio, fmt.Sprintf("median of rounds; the bare one starts in %.1f ms", median(hello))},
+		{
+			"ratio to a bare function",
+			median(ratios),
+			"",
+			maxRatio,
+			fmt.Sprintf("median of rounds; the bare one starts in %.1f ms", median(hello)),
+		},
 	}, nil
 }
 
@@ -192,7 +213,10 @@ func (l *lab) records(ctx context.Context) ([]figure, error) {
 	}
 	defer func() { _ = os.RemoveAll(folder) }()
 	path := filepath.Join(folder, "processor")
-	f := lambdaruntime.New(lambdaruntime.Options{Program: l.noop, Environment: append(slices.Clone(l.variables), "PROFILE="+path)})
+	f := lambdaruntime.New(lambdaruntime.Options{
+		Program:     l.noop,
+		Environment: append(slices.Clone(l.variables), "PROFILE="+path),
+	})
 	defer f.Close()
 	const warm, batches, size = 10, 100, 10
 	var before time.Duration
@@ -217,8 +241,14 @@ func (l *lab) records(ctx context.Context) ([]figure, error) {
 		return nil, err
 	}
 	all := float64(after-before) / float64(time.Microsecond) / (batches * size)
-	note := fmt.Sprintf("%d records in batches of %d; with what the SDK computes for requests %.0f µs, with network, kernel and collector %.0f µs",
-		batches*size, size, all*profile.handler, all)
+	note := fmt.Sprintf(
+		"%d records in batches of %d; with what the SDK computes for requests %.0f µs, with network, kernel and "+
+			"collector %.0f µs",
+		batches*size,
+		size,
+		all*profile.handler,
+		all,
+	)
 	return []figure{{"bridge, processor time a record", all * profile.own, "µs", maxRecord, note}}, nil
 }
 

@@ -1,6 +1,7 @@
-// Command lambdabench measures the deployed functions as processes: the size of their zips, how long a start takes and how much longer
-// than that of a function which does nothing, how much memory an idle bridge holds, and what it computes for a record. It needs local
-// AWS and what `make build` made. With -strict it fails when a figure falls short.
+// Command lambdabench measures the deployed functions as processes: the size of their zips, how long a start takes and
+// how much longer than that of a function which does nothing, how much memory an idle bridge holds, and what it
+// computes for a record. It needs local AWS and what `make build` made. With -strict it fails when a figure falls
+// short.
 package main
 
 import (
@@ -46,7 +47,12 @@ func (f figure) String() string {
 
 // goFormat is the figure as a line of Go's benchmark format, which benchstat and internal/tools/benchreport read.
 func (f figure) goFormat() string {
-	return fmt.Sprintf("BenchmarkFunctions/%s 1 %g %s", strings.ReplaceAll(f.name, " ", "_"), f.value, cmp.Or(strings.ReplaceAll(f.unit, "µ", "u"), "ratio"))
+	return fmt.Sprintf(
+		"BenchmarkFunctions/%s 1 %g %s",
+		strings.ReplaceAll(f.name, " ", "_"),
+		f.value,
+		cmp.Or(strings.ReplaceAll(f.unit, "µ", "u"), "ratio"),
+	)
 }
 
 func main() {
@@ -71,7 +77,9 @@ func run(ctx context.Context, bin string, rounds int, strict, asGo bool) error {
 	}
 	native := filepath.Join(bin, "native")
 	l, err := newLab(ctx, programs{
-		bridge: filepath.Join(native, "bridge"), hello: filepath.Join(native, "hello"), noop: filepath.Join(native, "noop"),
+		bridge: filepath.Join(native, "bridge"),
+		hello:  filepath.Join(native, "hello"),
+		noop:   filepath.Join(native, "noop"),
 	})
 	if err != nil {
 		return err
@@ -87,7 +95,12 @@ func run(ctx context.Context, bin string, rounds int, strict, asGo bool) error {
 		figures = append(figures, more...)
 	}
 	if load, err := loadAverage(); err == nil && load > float64(runtime.NumCPU()) {
-		fmt.Fprintf(os.Stderr, "the machine was busy (load %.1f on %d processors): times are too high\n", load, runtime.NumCPU())
+		fmt.Fprintf(
+			os.Stderr,
+			"the machine was busy (load %.1f on %d processors): times are too high\n",
+			load,
+			runtime.NumCPU(),
+		)
 	}
 	var short []error
 	for _, f := range figures {

@@ -103,8 +103,8 @@ func readProfile(ctx context.Context, program, path string) (p profile, err erro
 
 var accounting = regexp.MustCompile(`Showing nodes accounting for ([0-9.]+m?s), `)
 
-// samples is the sum of a profile's samples that pass the filters. How much time one stands for depends on the kernel's own clock: only
-// the relation of two sums says something.
+// samples is the sum of a profile's samples that pass the filters. How much time one stands for depends on the kernel's
+// own clock: only the relation of two sums says something.
 func samples(ctx context.Context, program, path string, filters ...string) (time.Duration, error) {
 	arguments := append([]string{"tool", "pprof", "-top", "-nodecount=1000000", "-nodefraction=0"}, filters...)
 	out, err := exec.CommandContext(ctx, "go", append(arguments, program, path)...).Output() //nolint:gosec // our own

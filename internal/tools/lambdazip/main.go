@@ -1,6 +1,6 @@
-// Command lambdazip packs a Lambda function: a zip with the one file bootstrap, executable. Equal programs give equal zips, whenever
-// and wherever they are packed. It prints the sizes, and fails above the limit: what Lambda loads before it starts a function is
-// part of every cold start.
+// Command lambdazip packs a Lambda function: a zip with the one file bootstrap, executable. Equal programs give equal
+// zips, whenever and wherever they are packed. It prints the sizes, and fails above the limit: what Lambda loads before
+// it starts a function is part of every cold start.
 package main
 
 import (
@@ -66,7 +66,11 @@ func pack(content []byte) ([]byte, error) {
 	archive.RegisterCompressor(zip.Deflate, func(w io.Writer) (io.WriteCloser, error) {
 		return flate.NewWriter(w, flate.BestCompression)
 	})
-	header := &zip.FileHeader{Name: "bootstrap", Method: zip.Deflate, Modified: time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)}
+	header := &zip.FileHeader{
+		Name:     "bootstrap",
+		Method:   zip.Deflate,
+		Modified: time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC),
+	}
 	header.SetMode(0o755)
 	file, err := archive.CreateHeader(header)
 	if err != nil {

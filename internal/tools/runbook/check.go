@@ -13,13 +13,36 @@ type Installation struct {
 	Parameters []string // of the template
 }
 
-// Placeholders are the words in capitals that the reader fills in, with the output of the stack each is, where it is one.
+// Placeholders are the words in capitals that the reader fills in, with the output of the stack each is, where it is
+// one.
 var Placeholders = map[string]string{
-	"RUN": "", "DEAD": "", "QUEUE": "", "TASK": "", "STACK": "", "TAG": "", "VERSION": "", "DEPLOYMENT": "", "SECRET": "", "REVISION": "",
-	"ROLE": "", "INSTANT": "", "UUID": "", "REGION": "", "RESTORED": "", "STREAM_ARN": "", "WORK_DEAD_LETTERS_ARN": "", "LOG_GROUP": "",
-	"PARAMETERS": "", "PAYLOAD": "",
-	"BRIDGE": "BridgeFunction", "RELAY": "RelayFunction", "TICK": "TickFunction", "TABLE": "TableName",
-	"WORK_DEAD_LETTERS_URL": "WorkDeadLettersUrl", "RELAY_FAILURES_URL": "RelayFailuresUrl", "TICK_DEAD_LETTERS_URL": "TickDeadLettersUrl",
+	"RUN":                   "",
+	"DEAD":                  "",
+	"QUEUE":                 "",
+	"TASK":                  "",
+	"STACK":                 "",
+	"TAG":                   "",
+	"VERSION":               "",
+	"DEPLOYMENT":            "",
+	"SECRET":                "",
+	"REVISION":              "",
+	"ROLE":                  "",
+	"INSTANT":               "",
+	"UUID":                  "",
+	"REGION":                "",
+	"RESTORED":              "",
+	"STREAM_ARN":            "",
+	"WORK_DEAD_LETTERS_ARN": "",
+	"LOG_GROUP":             "",
+	"PARAMETERS":            "",
+	"PAYLOAD":               "",
+	"BRIDGE":                "BridgeFunction",
+	"RELAY":                 "RelayFunction",
+	"TICK":                  "TickFunction",
+	"TABLE":                 "TableName",
+	"WORK_DEAD_LETTERS_URL": "WorkDeadLettersUrl",
+	"RELAY_FAILURES_URL":    "RelayFailuresUrl",
+	"TICK_DEAD_LETTERS_URL": "TickDeadLettersUrl",
 }
 
 // fixed are words in capitals that AWS wants as they are.
@@ -28,8 +51,9 @@ var fixed = []string{
 	"RUNLANE_LIMITS", "RUNLANE_QUEUES", "RUNLANE_REVISION", // variables
 }
 
-// Check says what is wrong with a command other than runlane's, whose own parser is asked: a program, an operation or a flag that is not on
-// the list, a flag without its value, a target or a parameter that does not exist, a placeholder without an explanation.
+// Check says what is wrong with a command other than runlane's, whose own parser is asked: a program, an operation or a
+// flag that is not on the list, a flag without its value, a target or a parameter that does not exist, a placeholder
+// without an explanation.
 func (i *Installation) Check(c *Command) error {
 	for n := range c.Inner {
 		if err := i.Check(&c.Inner[n]); err != nil {
@@ -145,8 +169,9 @@ func (i *Installation) checkFlags(operation string, allowed []string, given map[
 	return i.checkOverrides(operation, given["--parameter-overrides"])
 }
 
-// checkOverrides wants parameters of the template, a secret only from a variable, and Revision with it; and something that makes another
-// version with a deployment that goes without a canary, because a canary that was rolled back has left the version of these parameters.
+// checkOverrides wants parameters of the template, a secret only from a variable, and Revision with it; and something
+// that makes another version with a deployment that goes without a canary, because a canary that was rolled back has
+// left the version of these parameters.
 func (i *Installation) checkOverrides(operation string, pairs []string) error {
 	for _, pair := range pairs {
 		if pair == "PARAMETERS" { // those of the reader's samconfig.toml
@@ -160,7 +185,8 @@ func (i *Installation) checkOverrides(operation string, pairs []string) error {
 	if strings.Contains(overrides, "WebhookSecret=") && !strings.Contains(overrides, "Revision=") {
 		return fmt.Errorf("%s: a secret without Revision reaches no function", operation)
 	}
-	if strings.Contains(overrides, "Deployment=AllAtOnce") && !strings.Contains(overrides, "Revision=") && !strings.Contains(overrides, "ExistingTable=") {
+	if strings.Contains(overrides, "Deployment=AllAtOnce") && !strings.Contains(overrides, "Revision=") &&
+		!strings.Contains(overrides, "ExistingTable=") {
 		return fmt.Errorf("%s: AWS refuses the version of a deployment that was rolled back; give Revision", operation)
 	}
 	if strings.Contains(overrides, "WebhookSecret=") && !strings.Contains(overrides, "WebhookSecret=$") {
@@ -169,8 +195,8 @@ func (i *Installation) checkOverrides(operation string, pairs []string) error {
 	return nil
 }
 
-// CheckBuilds wants a `sam build` before each deployment, in the same section: else it ships what an older build left, or sources. A
-// build is about what was checked out when it was made.
+// CheckBuilds wants a `sam build` before each deployment, in the same section: else it ships what an older build left,
+// or sources. A build is about what was checked out when it was made.
 func CheckBuilds(blocks []Block) error {
 	built := map[string]bool{} // by section
 	for _, block := range blocks {
@@ -190,21 +216,29 @@ func CheckBuilds(blocks []Block) error {
 	return nil
 }
 
-// operations are the commands of the tools that the document may name, with their flags: "!" is one that has to be given, "?" one
-// that takes no value. Those of SQS and DynamoDB are held equal to the SDK by a test, the others were compared with the tool's help.
+// operations are the commands of the tools that the document may name, with their flags: "!" is one that has to be
+// given, "?" one that takes no value. Those of SQS and DynamoDB are held equal to the SDK by a test, the others were
+// compared with the tool's help.
 var operations = map[string][]string{
-	"aws cloudformation describe-stacks":          {"--stack-name!"},
-	"aws cloudformation get-stack-policy":         {"--stack-name!"},
-	"aws cloudformation set-stack-policy":         {"--stack-name!", "--stack-policy-body!"},
-	"aws cloudwatch describe-alarms":              {"--state-value"},
-	"aws deploy list-deployments":                 {"--include-only-statuses"},
-	"aws deploy stop-deployment":                  {"--deployment-id!", "--auto-rollback-enabled?"},
-	"aws dynamodb describe-table":                 {"--table-name!"},
-	"aws dynamodb list-tables":                    {},
-	"aws dynamodb restore-table-to-point-in-time": {"--source-table-name", "--target-table-name!", "--restore-date-time"},
-	"aws dynamodb update-continuous-backups":      {"--table-name!", "--point-in-time-recovery-specification!"},
+	"aws cloudformation describe-stacks":  {"--stack-name!"},
+	"aws cloudformation get-stack-policy": {"--stack-name!"},
+	"aws cloudformation set-stack-policy": {"--stack-name!", "--stack-policy-body!"},
+	"aws cloudwatch describe-alarms":      {"--state-value"},
+	"aws deploy list-deployments":         {"--include-only-statuses"},
+	"aws deploy stop-deployment":          {"--deployment-id!", "--auto-rollback-enabled?"},
+	"aws dynamodb describe-table":         {"--table-name!"},
+	"aws dynamodb list-tables":            {},
+	"aws dynamodb restore-table-to-point-in-time": {
+		"--source-table-name",
+		"--target-table-name!",
+		"--restore-date-time",
+	},
+	"aws dynamodb update-continuous-backups": {"--table-name!", "--point-in-time-recovery-specification!"},
 	"aws dynamodb update-table": {
-		"--table-name!", "--stream-specification", "--deletion-protection-enabled?", "--no-deletion-protection-enabled?",
+		"--table-name!",
+		"--stream-specification",
+		"--deletion-protection-enabled?",
+		"--no-deletion-protection-enabled?",
 	},
 	"aws dynamodb update-time-to-live":       {"--table-name!", "--time-to-live-specification!"},
 	"aws dynamodb wait table-exists":         {"--table-name!"},
@@ -229,7 +263,9 @@ var operations = map[string][]string{
 	"aws sqs receive-message":                {"--queue-url!", "--visibility-timeout", "--max-number-of-messages"},
 	"aws sqs start-message-move-task":        {"--source-arn!"},
 	"sam build":                              {},
-	"sam deploy":                             {"--guided?", "--parameter-overrides", "--stack-name!", "--region", "--resolve-s3?", "--capabilities"},
+	"sam deploy": {
+		"--guided?", "--parameter-overrides", "--stack-name!", "--region", "--resolve-s3?", "--capabilities",
+	},
 }
 
 // Operations lists the commands of the tools that Check knows, with their flags.

@@ -1,5 +1,5 @@
-// Package runbook reads the commands of docs/runbook.md. Its tests execute those that need no account on local AWS, hold the
-// others against what exists, and prove what the document promises of the worst nights.
+// Package runbook reads the commands of docs/runbook.md. Its tests execute those that need no account on local AWS,
+// hold the others against what exists, and prove what the document promises of the worst nights.
 package runbook
 
 import (
@@ -32,8 +32,8 @@ var (
 	heading = regexp.MustCompile(`^#{1,6} +(.+?)\s*$`)
 )
 
-// Parse finds the blocks marked console, and the commands of runlane in the text, which count as marked account. Blocks of another
-// kind, or of none, are an error: what is to be typed is to be tested.
+// Parse finds the blocks marked console, and the commands of runlane in the text, which count as marked account. Blocks
+// of another kind, or of none, are an error: what is to be typed is to be tested.
 func Parse(text string) ([]Block, error) {
 	var blocks []Block
 	section, fenced := "", false
@@ -103,8 +103,8 @@ func parseCommand(number int, line string) (Command, error) {
 	return command, nil
 }
 
-// split takes a line apart as a shell would: quotes, comments, and $( ), whose text is returned apart. What else a shell knows is
-// refused outside quotes, because nothing here would understand it.
+// split takes a line apart as a shell would: quotes, comments, and $( ), whose text is returned apart. What else a
+// shell knows is refused outside quotes, because nothing here would understand it.
 func split(line string) (words, inner []string, err error) {
 	var word strings.Builder
 	begun, quote := false, byte(0)

@@ -1,11 +1,12 @@
-// Command behindfront runs a command with a front before its DynamoDB, which answers as DynamoDB does where emulators are kinder (package
-// front), and returns the command's exit status. What the front did is printed at the end, with its seed.
+// Command behindfront runs a command with a front before its DynamoDB, which answers as DynamoDB does where emulators
+// are kinder (package front), and returns the command's exit status. What the front did is printed at the end, with its
+// seed.
 //
 //	behindfront [-seed N] [-lost PART] COMMAND [ARGUMENT...]
 //
-// The front stands before AWS_ENDPOINT_URL_DYNAMODB or else AWS_ENDPOINT_URL; the command finds it in AWS_ENDPOINT_URL_DYNAMODB, and
-// RUNLANE_LOCAL_DYNAMODB unset. A front that met no conflict, showed nothing late or lost no answer proves nothing: the command fails
-// then.
+// The front stands before AWS_ENDPOINT_URL_DYNAMODB or else AWS_ENDPOINT_URL; the command finds it in
+// AWS_ENDPOINT_URL_DYNAMODB, and RUNLANE_LOCAL_DYNAMODB unset. A front that met no conflict, showed nothing late or
+// lost no answer proves nothing: the command fails then.
 package main
 
 import (
@@ -69,7 +70,8 @@ func run(ctx context.Context, options *front.Options, command []string) error {
 // environment is the command's.
 func environment(own []string, endpoint string) []string {
 	own = slices.DeleteFunc(slices.Clone(own), func(variable string) bool {
-		return strings.HasPrefix(variable, "AWS_ENDPOINT_URL_DYNAMODB=") || strings.HasPrefix(variable, "RUNLANE_LOCAL_DYNAMODB=")
+		return strings.HasPrefix(variable, "AWS_ENDPOINT_URL_DYNAMODB=") ||
+			strings.HasPrefix(variable, "RUNLANE_LOCAL_DYNAMODB=")
 	})
 	return append(own, "AWS_ENDPOINT_URL_DYNAMODB="+endpoint)
 }

@@ -1,22 +1,23 @@
 // Package front stands before an emulator of DynamoDB and answers as DynamoDB does where emulators are kinder:
 //
-//   - A transaction holds its items from its arrival until a few milliseconds after it was carried out. Another transaction that
-//     names one of them is cancelled with TransactionConflict in the positions of those items, and a plain write of one is refused
-//     with TransactionConflictException. The same request, sent again meanwhile, gets TransactionInProgressException.
-//   - Indexes, and reads that do not ask for strong consistency, show each item as it was 300 to 3,000 ms ago: new entries come
-//     late, and old ones stay. Both indexes of a table are late alike.
+//   - A transaction holds its items from its arrival until a few milliseconds after it was carried out. Another
+//     transaction that names one of them is cancelled with TransactionConflict in the positions of those items, and a
+//     plain write of one is refused with TransactionConflictException. The same request, sent again meanwhile, gets
+//     TransactionInProgressException.
+//   - Indexes, and reads that do not ask for strong consistency, show each item as it was 300 to 3,000 ms ago: new
+//     entries come late, and old ones stay. Both indexes of a table are late alike.
 //   - Answers get lost: the request was carried out, and the connection is closed or the answer is an internal error.
 //
-// It is an endpoint: any client of DynamoDB works behind it, with AWS_ENDPOINT_URL_DYNAMODB or through [Front.URL]. It sees only
-// what passes through it: writes from elsewhere never appear in its late reads. A table is known from its first request, with what
-// is in it by then.
+// It is an endpoint: any client of DynamoDB works behind it, with AWS_ENDPOINT_URL_DYNAMODB or through [Front.URL]. It
+// sees only what passes through it: writes from elsewhere never appear in its late reads. A table is known from its
+// first request, with what is in it by then.
 //
-// How late an item is and which answers get lost are decided by the seed, the item or the request, and the number of the write or
-// the sending: not by the clock, nor by what other requests do.
+// How late an item is and which answers get lost are decided by the seed, the item or the request, and the number of
+// the write or the sending: not by the clock, nor by what other requests do.
 //
-// The late state of a table is kept by an emulator too, in a table of the same name under another access key: queries of an index
-// are sent there as they are. The emulator must therefore keep access keys apart and check no signatures, as DynamoDB Local and
-// LocalStack do.
+// The late state of a table is kept by an emulator too, in a table of the same name under another access key: queries
+// of an index are sent there as they are. The emulator must therefore keep access keys apart and check no signatures,
+// as DynamoDB Local and LocalStack do.
 package front
 
 import (
@@ -58,7 +59,8 @@ func (s Span) pick(n uint64) time.Duration {
 	return s.Least + time.Duration(n%uint64(s.Most-s.Least)) //nolint:gosec // both are positive
 }
 
-// lostInSuccession is how many answers to one request get lost at most, however often it is sent: less than the SDK tries.
+// lostInSuccession is how many answers to one request get lost at most, however often it is sent: less than the SDK
+// tries.
 const lostInSuccession = 2
 
 // Stats counts what happened.
@@ -72,8 +74,16 @@ type Stats struct {
 }
 
 func (s Stats) String() string {
-	return fmt.Sprintf("%d requests: %d transactions met another, %d met their own earlier sending, %d plain writes met a transaction, "+
-		"%d reads were late, %d answers were lost", s.Requests, s.Conflicts, s.InProgress, s.Refused, s.Late, s.Lost)
+	return fmt.Sprintf(
+		"%d requests: %d transactions met another, %d met their own earlier sending, %d plain writes met a "+
+			"transaction, %d reads were late, %d answers were lost",
+		s.Requests,
+		s.Conflicts,
+		s.InProgress,
+		s.Refused,
+		s.Late,
+		s.Lost,
+	)
 }
 
 // Front is a server on the loopback interface. Safe for concurrent use.
@@ -129,8 +139,12 @@ func (f *Front) Seed() uint64 { return f.options.Seed }
 // Stats are the counts so far.
 func (f *Front) Stats() Stats {
 	return Stats{
-		Requests: f.requests.Load(), Conflicts: f.conflicts.Load(), Refused: f.refused.Load(), InProgress: f.inProgress.Load(),
-		Late: f.late.Load(), Lost: f.lost.Load(),
+		Requests:   f.requests.Load(),
+		Conflicts:  f.conflicts.Load(),
+		Refused:    f.refused.Load(),
+		InProgress: f.inProgress.Load(),
+		Late:       f.late.Load(),
+		Lost:       f.lost.Load(),
 	}
 }
 
@@ -150,7 +164,12 @@ func (f *Front) serve(w http.ResponseWriter, r *http.Request) {
 		return // the caller is gone
 	}
 	// What was asked for is done even if the caller gives up meanwhile, as in a service.
-	q := &request{ctx: context.WithoutCancel(r.Context()), header: r.Header, operation: operationOf(r.Header), body: body}
+	q := &request{
+		ctx:       context.WithoutCancel(r.Context()),
+		header:    r.Header,
+		operation: operationOf(r.Header),
+		body:      body,
+	}
 	handle, data := f.handlers()[q.operation]
 	if !data {
 		handle = f.pass
@@ -177,7 +196,10 @@ func (f *Front) release(w http.ResponseWriter, q *request, a *answer) {
 	case !lost:
 		a.write(w)
 	case n%3 == 0:
-		failure("InternalServerError", "The request processing has failed because of an unknown error, exception or failure.").write(w)
+		failure(
+			"InternalServerError",
+			"The request processing has failed because of an unknown error, exception or failure.",
+		).write(w)
 	default:
 		if connection, _, err := http.NewResponseController(w).Hijack(); err == nil {
 			_ = connection.Close() // which is the fault

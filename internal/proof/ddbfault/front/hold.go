@@ -25,8 +25,8 @@ type holds struct {
 	tokens map[string]bool // of transactions under way
 }
 
-// take holds items for a write, behind plain writes that are under way. Where a transaction holds some of them, met says which, and
-// nothing is held.
+// take holds items for a write, behind plain writes that are under way. Where a transaction holds some of them, met
+// says which, and nothing is held.
 func (h *holds) take(keys []itemKey, transaction bool) (taken *hold, met []bool) {
 	taken = &hold{transaction: transaction, ended: make(chan struct{})}
 	for {
@@ -105,7 +105,8 @@ func cancelled(met []bool) *answer {
 		}
 	}
 	return refusalWith("TransactionCanceledException", object{
-		"Message":             "Transaction cancelled, please refer cancellation reasons for specific reasons [" + strings.Join(codes, ", ") + "]",
+		"Message": "Transaction cancelled, please refer cancellation reasons for specific reasons [" +
+			strings.Join(codes, ", ") + "]",
 		"CancellationReasons": reasons,
 	})
 }

@@ -14,8 +14,8 @@ import (
 // tableKey names a table: emulators keep those of different access keys apart.
 type tableKey struct{ account, name string }
 
-// lateAccount is the access key under which the late state of another one's tables is kept: twelve digits, which LocalStack takes
-// for an account.
+// lateAccount is the access key under which the late state of another one's tables is kept: twelve digits, which
+// LocalStack takes for an account.
 func lateAccount(account string) string {
 	hash := fnv.New64a()
 	hash.Write([]byte("late " + account)) // never fails
@@ -145,7 +145,12 @@ func (t *replica) end() {
 
 // late asks for something about the late state.
 func (t *replica) late(operation string, fields object) *answer {
-	return t.front.send(t.request.ctx, t.front.options.Replica, t.request.as(operation, lateAccount(t.id.account)), encode(fields))
+	return t.front.send(
+		t.request.ctx,
+		t.front.options.Replica,
+		t.request.as(operation, lateAccount(t.id.account)),
+		encode(fields),
+	)
 }
 
 // now asks for something about the table itself.
@@ -168,11 +173,18 @@ func (t *replica) prepare() *answer {
 		t.keys = append(t.keys, element.text("AttributeName"))
 	}
 	same := object{
-		"TableName": t.id.name, "BillingMode": "PAY_PER_REQUEST", "KeySchema": table["KeySchema"], "AttributeDefinitions": table["AttributeDefinitions"],
+		"TableName":            t.id.name,
+		"BillingMode":          "PAY_PER_REQUEST",
+		"KeySchema":            table["KeySchema"],
+		"AttributeDefinitions": table["AttributeDefinitions"],
 	}
 	var indexes []any
 	for _, index := range table.objects("GlobalSecondaryIndexes") {
-		indexes = append(indexes, object{"IndexName": index["IndexName"], "KeySchema": index["KeySchema"], "Projection": index["Projection"]})
+		indexes = append(indexes, object{
+			"IndexName":  index["IndexName"],
+			"KeySchema":  index["KeySchema"],
+			"Projection": index["Projection"],
+		})
 	}
 	if indexes != nil {
 		same["GlobalSecondaryIndexes"] = indexes
@@ -220,7 +232,12 @@ func (t *replica) item(key object) itemKey { return itemKey{t.id, string(encode(
 
 // stored is an item as it is now; nil: there is none. Not ok: it could not be read.
 func (t *replica) stored(q *request, key object) (item object, ok bool) {
-	a := t.front.send(q.ctx, t.front.backend, q.as("GetItem", t.id.account), encode(object{"TableName": t.id.name, "Key": key, "ConsistentRead": true}))
+	a := t.front.send(
+		q.ctx,
+		t.front.backend,
+		q.as("GetItem", t.id.account),
+		encode(object{"TableName": t.id.name, "Key": key, "ConsistentRead": true}),
+	)
 	fields, err := decode(a.body)
 	if !a.ok() || err != nil {
 		return nil, false
@@ -322,7 +339,8 @@ func (t *replica) store(all []change) {
 	}
 }
 
-// Settle waits until indexes and eventual reads show all that was written before. What is written meanwhile does not hold it up.
+// Settle waits until indexes and eventual reads show all that was written before. What is written meanwhile does not
+// hold it up.
 func (f *Front) Settle(ctx context.Context) error {
 	f.replicas.mu.Lock()
 	waiting := map[*replica]int{}

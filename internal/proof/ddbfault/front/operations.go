@@ -10,8 +10,15 @@ import (
 // handlers are the operations on data.
 func (f *Front) handlers() map[string]func(*request) *answer {
 	return map[string]func(*request) *answer{
-		"BatchGetItem": f.batchGet, "GetItem": f.read, "Query": f.read, "Scan": f.read, "TransactGetItems": f.transactGet,
-		"BatchWriteItem": f.batchWrite, "DeleteItem": f.plainWrite, "PutItem": f.plainWrite, "UpdateItem": f.plainWrite,
+		"BatchGetItem":       f.batchGet,
+		"GetItem":            f.read,
+		"Query":              f.read,
+		"Scan":               f.read,
+		"TransactGetItems":   f.transactGet,
+		"BatchWriteItem":     f.batchWrite,
+		"DeleteItem":         f.plainWrite,
+		"PutItem":            f.plainWrite,
+		"UpdateItem":         f.plainWrite,
 		"TransactWriteItems": f.transactWrite,
 	}
 }
@@ -117,7 +124,10 @@ func (f *Front) transactWrite(q *request) *answer {
 	token := q.account() + " " + q.fields.text("ClientRequestToken")
 	if !f.holds.begin(token) {
 		f.inProgress.Add(1)
-		return refusal("TransactionInProgressException", "The transaction with the given request token is already in progress.")
+		return refusal(
+			"TransactionInProgressException",
+			"The transaction with the given request token is already in progress.",
+		)
 	}
 	defer f.holds.end(token)
 	keys := keysOf(parts)
@@ -184,8 +194,8 @@ func (f *Front) batchWrite(q *request) *answer {
 	return a
 }
 
-// note tells the late state what is stored after a write, unless its answer says that nothing has changed. It reads what the request
-// does not tell; the items are held meanwhile.
+// note tells the late state what is stored after a write, unless its answer says that nothing has changed. It reads
+// what the request does not tell; the items are held meanwhile.
 func (f *Front) note(q *request, parts []*written, a *answer) (changed bool) {
 	if !a.ok() && a.status < http.StatusInternalServerError {
 		return false

@@ -42,8 +42,8 @@ func (q *request) parse() error {
 	return err
 }
 
-// identity is equal for the sendings of one request: by its token where it has one, else by what it asks for. Members of an object
-// may come in any order.
+// identity is equal for the sendings of one request: by its token where it has one, else by what it asks for. Members
+// of an object may come in any order.
 func (q *request) identity() string {
 	if token := q.fields.text("ClientRequestToken"); token != "" {
 		return q.operation + " " + token
@@ -70,7 +70,10 @@ func (q *request) as(operation, key string) http.Header {
 	}
 	h.Set("Content-Type", "application/x-amz-json-1.0")
 	h.Set("X-Amz-Target", targetPrefix+operation)
-	h.Set("Authorization", strings.Replace(h.Get("Authorization"), "Credential="+q.account()+"/", "Credential="+key+"/", 1))
+	h.Set(
+		"Authorization",
+		strings.Replace(h.Get("Authorization"), "Credential="+q.account()+"/", "Credential="+key+"/", 1),
+	)
 	return h
 }
 

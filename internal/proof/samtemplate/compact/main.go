@@ -1,4 +1,5 @@
-// Command compact writes a template as JSON without blanks, for what takes templates as text. Usage: compact INPUT OUTPUT
+// Command compact writes a template as JSON without blanks, for what takes templates as text. Usage: compact INPUT
+// OUTPUT
 package main
 
 import (
@@ -29,7 +30,11 @@ func run(args []string) error {
 		return err
 	}
 	if len(compact) >= samtemplate.InlineLimit {
-		return fmt.Errorf("the template has %d bytes, and CloudFormation takes less than %d as text", len(compact), samtemplate.InlineLimit)
+		return fmt.Errorf(
+			"the template has %d bytes, and CloudFormation takes less than %d as text",
+			len(compact),
+			samtemplate.InlineLimit,
+		)
 	}
 	if err := os.MkdirAll(filepath.Dir(args[1]), 0o750); err != nil {
 		return err

@@ -28,7 +28,8 @@ const (
 func main() {
 	if ahead := duration(chaos.ForwardVariable); ahead != 0 {
 		if os.Getenv(functions.RoleVariable) == functions.RoleTick {
-			ahead += ahead / 10 // the tick keeps a twentieth of the time until its deadline free, which looks long from the real time
+			// the tick keeps a twentieth of the time until its deadline free, which looks long from the real time
+			ahead += ahead / 10
 		}
 		putForward(ahead)
 	}

@@ -1,5 +1,5 @@
-// Command hello is a Lambda function without anything of this project in it: what a start costs at least, and what the tests of the
-// harness run. Its event says what to do.
+// Command hello is a Lambda function without anything of this project in it: what a start costs at least, and what the
+// tests of the harness run. Its event says what to do.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Command program is a function whose runs do what breaks functions. Its environment and its tasks are described in package
-// lambdatest.
+// Command program is a function whose runs do what breaks functions. Its environment and its tasks are described in
+// package lambdatest.
 package main
 
 import (
