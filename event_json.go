@@ -91,8 +91,13 @@ func (r *EventRecord) UnmarshalJSON(b []byte) error {
 		return err
 	}
 	*r = EventRecord{ID: in.ID, Sequence: in.Sequence, Event: Event{
-		RunID: in.RunID, Environment: in.Environment, OccurredAt: in.OccurredAt, Actor: in.Actor, Meta: in.Meta,
-		TraceCarrier: in.TraceCarrier, Body: body,
+		RunID:        in.RunID,
+		Environment:  in.Environment,
+		OccurredAt:   in.OccurredAt,
+		Actor:        in.Actor,
+		Meta:         in.Meta,
+		TraceCarrier: in.TraceCarrier,
+		Body:         body,
 	}}
 	return nil
 }

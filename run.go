@@ -98,8 +98,16 @@ func (r *Run) Abandoned(t time.Time) int {
 // Summary is the run as lists show it.
 func (r *Run) Summary() RunSummary {
 	return RunSummary{
-		ID: r.ID, TaskID: r.TaskID, Queue: r.Queue, Status: r.Status, Counters: r.Counters, FailureCode: r.Failure.Code,
-		Source: r.Source, RunAt: r.RunAt, CreatedAt: r.CreatedAt, FinishedAt: r.FinishedAt,
+		ID:          r.ID,
+		TaskID:      r.TaskID,
+		Queue:       r.Queue,
+		Status:      r.Status,
+		Counters:    r.Counters,
+		FailureCode: r.Failure.Code,
+		Source:      r.Source,
+		RunAt:       r.RunAt,
+		CreatedAt:   r.CreatedAt,
+		FinishedAt:  r.FinishedAt,
 	}
 }
 

@@ -215,8 +215,10 @@ func loadZone(name string) (*time.Location, error) {
 	zone, err := time.LoadLocation(name)
 	if err != nil {
 		return nil, &Error{
-			Code: ErrConfigurationInvalid, Message: fmt.Sprintf("the zone %q is unknown", clip(name, 64)),
-			Hint: `use a name of the IANA time zone data base, like "Europe/Berlin" or "UTC"`, Cause: err,
+			Code:    ErrConfigurationInvalid,
+			Message: fmt.Sprintf("the zone %q is unknown", clip(name, 64)),
+			Hint:    `use a name of the IANA time zone data base, like "Europe/Berlin" or "UTC"`,
+			Cause:   err,
 		}
 	}
 	zones.Store(name, zone)

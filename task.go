@@ -136,8 +136,10 @@ func encodePayload(what string, payload any) (json.RawMessage, error) {
 		}
 	} else if b, err = encode(payload); err != nil {
 		return nil, &Error{
-			Code: ErrValidationFailed, Message: fmt.Sprintf("%s of type %T does not encode as JSON", what, payload),
-			Hint: "use a type that encoding/json takes; the cause says what it does not", Cause: err,
+			Code:    ErrValidationFailed,
+			Message: fmt.Sprintf("%s of type %T does not encode as JSON", what, payload),
+			Hint:    "use a type that encoding/json takes; the cause says what it does not",
+			Cause:   err,
 		}
 	}
 	if len(b) > MaxPayloadBytes {

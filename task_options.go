@@ -117,8 +117,10 @@ func (d *Definition) validate() error {
 	}
 	texts := strings.ReplaceAll(err.Error(), "\n", "; ") // an error is one line
 	return &Error{
-		Code: ErrConfigurationInvalid, Message: fmt.Sprintf("task %q: %s", clip(string(d.ID), MaxIDBytes), texts),
-		Hint: "correct the call of runlane.NewTask", Cause: err,
+		Code:    ErrConfigurationInvalid,
+		Message: fmt.Sprintf("task %q: %s", clip(string(d.ID), MaxIDBytes), texts),
+		Hint:    "correct the call of runlane.NewTask",
+		Cause:   err,
 	}
 }
 

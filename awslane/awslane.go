@@ -107,8 +107,10 @@ func FromEnv(ctx context.Context) (*lane.Lane, error) {
 	}
 	if err != nil {
 		return nil, &runlane.Error{
-			Code: runlane.ErrConfigurationInvalid, Message: "the configuration of AWS cannot be read",
-			Hint: "check the variables AWS_* and the shared configuration files", Cause: err,
+			Code:    runlane.ErrConfigurationInvalid,
+			Message: "the configuration of AWS cannot be read",
+			Hint:    "check the variables AWS_* and the shared configuration files",
+			Cause:   err,
 		}
 	}
 	return New(cfg, Options{

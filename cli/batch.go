@@ -233,7 +233,11 @@ func (b *batch) made(line int, result *runlane.TriggerResult) error {
 		return nil
 	}
 	return b.s.emit("triggered", &triggered{
-		Line: line, Run: result.Run.ID, Task: result.Run.TaskID, Status: result.Run.Status, Outcome: result.Outcome,
+		Line:    line,
+		Run:     result.Run.ID,
+		Task:    result.Run.TaskID,
+		Status:  result.Run.Status,
+		Outcome: result.Outcome,
 		Differs: result.PayloadDiffers,
 	})
 }

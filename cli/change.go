@@ -64,7 +64,9 @@ func runsOperation(
 	all func(*core.Runs, context.Context, *core.BulkOptions) (*core.BulkResult, error),
 ) operation {
 	return operation{
-		verb: verb, done: done, one: one,
+		verb: verb,
+		done: done,
+		one:  one,
 		all: func(ctx context.Context, rt *core.Runtime, o *core.BulkOptions) (*core.BulkResult, error) {
 			return all(rt.Runs(), ctx, o)
 		},
@@ -117,7 +119,12 @@ func runsRerunCommand() *command {
 
 func operationCommand(name, short, long string, examples []string, op operation) *command {
 	return &command{
-		name: name, usage: "[RUN...]", short: short, long: long + bulkHelp, examples: examples, max: -1,
+		name:     name,
+		usage:    "[RUN...]",
+		short:    short,
+		long:     long + bulkHelp,
+		examples: examples,
+		max:      -1,
 		act: func(flags *flag.FlagSet) action {
 			var selected filter
 			var by change
@@ -224,7 +231,8 @@ const notGiven = time.Duration(math.MinInt64)
 
 func runsPruneCommand() *command {
 	return &command{
-		name: "prune", short: "Remove runs that ended long enough ago, with their histories",
+		name:  "prune",
+		short: "Remove runs that ended long enough ago, with their histories",
 		long: "The oldest go first. What was removed is gone. --older-than 0 means every run that has ended. Runs " +
 			"that still retain an idempotency key stay, unless --release-owners is given: without them a duplicate " +
 			"trigger would be let through." + askHelp,

@@ -75,7 +75,10 @@ compdef FUNCTION NAME`,
 
 func completeCommand() *command {
 	return &command{
-		name: completer, short: "Answer a shell", max: -1, hidden: true,
+		name:   completer,
+		short:  "Answer a shell",
+		max:    -1,
+		hidden: true,
 		act: func(*flag.FlagSet) action {
 			return func(ctx context.Context, s *session, args []string) error {
 				ctx, cancel := context.WithTimeout(ctx, patience)

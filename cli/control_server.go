@@ -43,8 +43,12 @@ func (s *session) listen(ctx context.Context, folder string) (*control, error) {
 	var token [32]byte
 	_, _ = rand.Read(token[:]) // never fails
 	c := &control{listener: listener, owner: s, record: devRecord{
-		Version: devVersion, Address: listener.Addr().String(), Token: hex.EncodeToString(token[:]), PID: os.Getpid(),
-		Folder: folder, Started: time.Now().UTC(),
+		Version: devVersion,
+		Address: listener.Addr().String(),
+		Token:   hex.EncodeToString(token[:]),
+		PID:     os.Getpid(),
+		Folder:  folder,
+		Started: time.Now().UTC(),
 	}}
 	err = announce(&c.record)
 	if errors.Is(err, fs.ErrExist) { // of a session that ended without removing it, or of one that runs
@@ -172,8 +176,13 @@ func (c *control) session(
 	stdout := &remoteOutput{send: func(p []byte) error { return l.send(&frame{Stdout: p}) }}
 	stderr := &remoteOutput{send: func(p []byte) error { return l.send(&frame{Stderr: p}) }}
 	s := newSession(nil, &Options{
-		Args: append([]string{}, call.Args...), Name: call.Name, Checks: c.owner.checks, Now: c.owner.now,
-		Stdin: stdin, Stdout: stdout, Stderr: stderr,
+		Args:   append([]string{}, call.Args...),
+		Name:   call.Name,
+		Checks: c.owner.checks,
+		Now:    c.owner.now,
+		Stdin:  stdin,
+		Stdout: stdout,
+		Stderr: stderr,
 		Getenv: func(name string) string { return call.Environment[name] },
 		Setenv: func(string, string) error { return nil }, // the lane is chosen already
 		terminal: func(stream any) (int, bool) {

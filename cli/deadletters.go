@@ -11,7 +11,8 @@ import (
 
 func deadLettersCommand() *command {
 	return &command{
-		name: "deadletters", short: "Look at wakeups that were given up, and ask for new ones",
+		name:  "deadletters",
+		short: "Look at wakeups that were given up, and ask for new ones",
 		long:  "Their runs wait until the wakeup is requeued or the run is cancelled.",
 		below: []*command{deadLettersListCommand(), deadLettersRequeueCommand()},
 	}
@@ -94,7 +95,8 @@ func deadLettersRequeueCommand() *command {
 		"Correct the cause first: \"deadletters list\" shows it.",
 		[]string{"deadletters requeue run_01J8ZQ4T", "deadletters requeue --queue emails --yes"},
 		operation{
-			verb: "requeue", done: "requeued",
+			verb: "requeue",
+			done: "requeued",
 			one: func(
 				ctx context.Context, rt *core.Runtime, id runlane.RunID, o *core.ChangeOptions,
 			) (*runlane.Run, runlane.TriggerOutcome, error) {

@@ -18,7 +18,9 @@ const devGrace = 5 * time.Second
 
 func devCommand() *command {
 	return &command{
-		name: "dev", short: "Run everything in this process: worker, tick, schedules", local: true,
+		name:  "dev",
+		short: "Run everything in this process: worker, tick, schedules",
+		local: true,
 		long: "Every transition of a run is printed as it happens. While it runs, other terminals in the same " +
 			"folder, or below it, reach it: any command that names no table is done by this session. With the " +
 			"program's memory as lane, runs end with the session.\n\n" +

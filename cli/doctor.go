@@ -43,7 +43,8 @@ func (w *warning) Error() string { return w.message }
 
 func doctorCommand() *command {
 	return &command{
-		name: "doctor", short: "Check whether everything works, and say how to correct it",
+		name:  "doctor",
+		short: "Check whether everything works, and say how to correct it",
 		long: "Configuration, schema, access, queues, work that no worker takes, dead letters and the storage's " +
 			"invariants are checked; where RUNLANE_TABLE (--table) names a table, the clock too. Access is judged by " +
 			"trying: reads that find nothing, and writes whose condition cannot hold, so that nothing is written. " +

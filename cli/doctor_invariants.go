@@ -40,7 +40,8 @@ func checkInvariants(ctx context.Context, s *session, rt *core.Runtime, all bool
 		if len(page.Items) > 0 {
 			first := page.Items[0]
 			return "", &runlane.Error{
-				Code: runlane.ErrInvariantViolation, RunID: first.RunID,
+				Code:  runlane.ErrInvariantViolation,
+				RunID: first.RunID,
 				Message: fmt.Sprintf(
 					"%d broken, the first of run %q: %s: %s",
 					len(page.Items),

@@ -14,16 +14,26 @@ func idempotencyCommand() *command {
 		name: "idempotency", short: "Look at the owner of an idempotency key, and free it",
 		below: []*command{
 			{
-				name: "get", usage: "TASK KEY", short: "Show the run that owns a key", min: 2, max: 2,
-				words: taskNames, examples: []string{"idempotency get emails.welcome u_1"},
-				act: func(*flag.FlagSet) action { return getKey },
+				name:     "get",
+				usage:    "TASK KEY",
+				short:    "Show the run that owns a key",
+				min:      2,
+				max:      2,
+				words:    taskNames,
+				examples: []string{"idempotency get emails.welcome u_1"},
+				act:      func(*flag.FlagSet) action { return getKey },
 			},
 			{
-				name: "reset", usage: "TASK KEY", short: "Free a key that a finished run still retains", min: 2, max: 2,
+				name:  "reset",
+				usage: "TASK KEY",
+				short: "Free a key that a finished run still retains",
+				min:   2,
+				max:   2,
 				long: "The next trigger with the key makes a new run. A key of an active run stays: cancel the run " +
 					"first.",
-				words: taskNames, examples: []string{"idempotency reset emails.welcome u_1"},
-				act: func(*flag.FlagSet) action { return resetKey },
+				words:    taskNames,
+				examples: []string{"idempotency reset emails.welcome u_1"},
+				act:      func(*flag.FlagSet) action { return resetKey },
 			},
 		},
 	}

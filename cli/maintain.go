@@ -14,7 +14,8 @@ import (
 
 func tickCommand() *command {
 	return &command{
-		name: "tick", short: "Do one round of maintenance",
+		name:  "tick",
+		short: "Do one round of maintenance",
 		long: "Due and recovered runs are delivered, lost wakeups asked for again, schedules fire, slots are " +
 			"reserved, the outbox is flushed. Deployments tick by themselves; two ticks at once are harmless. A " +
 			"program ticks for the queues that it knows.",
@@ -102,7 +103,9 @@ func (s *session) showTick(result *core.TickResult) error {
 
 func workerCommand() *command {
 	return &command{
-		name: "worker", local: true, short: "Execute runs until interrupted",
+		name:  "worker",
+		local: true,
+		short: "Execute runs until interrupted",
 		long: "Only a program with handlers can: embed these commands in yours with cli.Main. An interrupt lets the " +
 			"attempts in progress finish for the grace, then puts them back; they cost the runs nothing. It says " +
 			"what is left. A drain that is interrupted exits with 130.",

@@ -19,7 +19,8 @@ func queuesCommand() *command {
 
 func queuesListCommand() *command {
 	return &command{
-		name: "list", short: "List the queues known here, and those that can be reached",
+		name:     "list",
+		short:    "List the queues known here, and those that can be reached",
 		examples: []string{"queues list"},
 		act: func(*flag.FlagSet) action {
 			return func(ctx context.Context, s *session, _ []string) error {
@@ -123,7 +124,10 @@ func yesNo(b bool) string {
 
 func queuesStatsCommand() *command {
 	return &command{
-		name: "stats", usage: "[QUEUE...]", short: "Count what waits and what runs", max: -1,
+		name:  "stats",
+		usage: "[QUEUE...]",
+		short: "Count what waits and what runs",
+		max:   -1,
 		long: "WAITING runs are due, OLDEST is since when the first of them is; DELAYED ones are not due yet. " +
 			"BACKLOG and TAKEN are the transport's own messages. A plus says that there are more than were counted.",
 		examples: []string{"queues stats", "queues stats emails --json"},

@@ -23,7 +23,8 @@ const emptyPages = 20
 
 func runsListCommand() *command {
 	return &command{
-		name: "list", short: "List runs",
+		name:  "list",
+		short: "List runs",
 		long: "Active runs come first, by when they next need attention, then finished ones, the newest first. Lists " +
 			"lag a little behind what \"runs get\" shows.",
 		examples: []string{"runs list --status failed --task emails.welcome", "runs list --status active --json --all"},
@@ -102,8 +103,11 @@ func (s *session) showRuns(runs []runlane.RunSummary, headed bool) error {
 		return s.results.Flush()
 	}
 	t := &table{
-		header: []string{"RUN", "STATUS", "TASK", "CREATED", "DUE/ENDED"}, shrink: 2, spare: []int{3}, headed: headed,
-		color: map[int]func(string) string{1: statusColor},
+		header: []string{"RUN", "STATUS", "TASK", "CREATED", "DUE/ENDED"},
+		shrink: 2,
+		spare:  []int{3},
+		headed: headed,
+		color:  map[int]func(string) string{1: statusColor},
 	}
 	for i := range runs {
 		run := &runs[i]

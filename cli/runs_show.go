@@ -15,7 +15,11 @@ import (
 
 func runsGetCommand() *command {
 	return &command{
-		name: "get", usage: "RUN...", short: "Show runs, exactly as they are now", min: 1, max: -1,
+		name:  "get",
+		usage: "RUN...",
+		short: "Show runs, exactly as they are now",
+		min:   1,
+		max:   -1,
 		long: "RUN is an id, or the beginning of one, six characters at least, that no other run shares; this " +
 			"holds for every command.",
 		examples: []string{"runs get run_01J8ZQ4T", "runs get run_01J8ZQ4T --output"},
@@ -171,7 +175,11 @@ func pairsText(pairs map[string]string) string {
 
 func runsEventsCommand() *command {
 	return &command{
-		name: "events", usage: "RUN", short: "List what happened to a run", min: 1, max: 1,
+		name:     "events",
+		usage:    "RUN",
+		short:    "List what happened to a run",
+		min:      1,
+		max:      1,
 		examples: []string{"runs events run_01J8ZQ4T", "runs events run_01J8ZQ4T --follow --json"},
 		act: func(flags *flag.FlagSet) action {
 			var options core.EventOptions
@@ -235,7 +243,11 @@ func (s *session) showEvent(record *runlane.EventRecord) error {
 
 func runsAttemptsCommand() *command {
 	return &command{
-		name: "attempts", usage: "RUN", short: "List the outcome of each attempt of a run", min: 1, max: 1,
+		name:     "attempts",
+		usage:    "RUN",
+		short:    "List the outcome of each attempt of a run",
+		min:      1,
+		max:      1,
 		examples: []string{"runs attempts run_01J8ZQ4T"},
 		act: func(*flag.FlagSet) action {
 			return func(ctx context.Context, s *session, args []string) error {
@@ -284,7 +296,11 @@ func runsAttemptsCommand() *command {
 
 func runsExplainCommand() *command {
 	return &command{
-		name: "explain", usage: "RUN", short: "Say why a run is where it is, and what happens next", min: 1, max: 1,
+		name:     "explain",
+		usage:    "RUN",
+		short:    "Say why a run is where it is, and what happens next",
+		min:      1,
+		max:      1,
 		long:     "What each wait means, and what to do about it, is in docs/operating.md.",
 		examples: []string{"runs explain run_01J8ZQ4T"},
 		act: func(*flag.FlagSet) action {

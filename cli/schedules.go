@@ -13,8 +13,9 @@ import (
 
 func schedulesCommand() *command {
 	return &command{
-		name: "schedules", short: "Look at schedules, pause and resume them",
-		long: "Definitions are in the program that has the schedule: next, resume and trigger need them.",
+		name:  "schedules",
+		short: "Look at schedules, pause and resume them",
+		long:  "Definitions are in the program that has the schedule: next, resume and trigger need them.",
 		below: []*command{
 			schedulesListCommand(), schedulesNextCommand(), schedulesChangeCommand("pause"),
 			schedulesChangeCommand("resume"),
@@ -25,7 +26,9 @@ func schedulesCommand() *command {
 
 func schedulesListCommand() *command {
 	return &command{
-		name: "list", short: "List schedules", examples: []string{"schedules list"},
+		name:     "list",
+		short:    "List schedules",
+		examples: []string{"schedules list"},
 		act: func(*flag.FlagSet) action {
 			return func(ctx context.Context, s *session, _ []string) error {
 				rt, err := s.rt(ctx)
@@ -82,8 +85,13 @@ func scheduleText(state *core.ScheduleState) string {
 
 func schedulesNextCommand() *command {
 	return &command{
-		name: "next", usage: "SCHEDULE", short: "Show when a schedule fires next", min: 1, max: 1,
-		words: scheduleNames, examples: []string{"schedules next nightly --count 10"},
+		name:     "next",
+		usage:    "SCHEDULE",
+		short:    "Show when a schedule fires next",
+		min:      1,
+		max:      1,
+		words:    scheduleNames,
+		examples: []string{"schedules next nightly --count 10"},
 		act: func(flags *flag.FlagSet) action {
 			count := flags.Int("count", 5, "NUMBER of times, 1 to 1000; 5 unless given")
 			return func(ctx context.Context, s *session, args []string) error {
@@ -123,7 +131,12 @@ func schedulesChangeCommand(verb string) *command {
 		short = "Let a paused schedule fire again; what came due meanwhile is skipped"
 	}
 	return &command{
-		name: verb, usage: "SCHEDULE", short: short, min: 1, max: 1, words: scheduleNames,
+		name:     verb,
+		usage:    "SCHEDULE",
+		short:    short,
+		min:      1,
+		max:      1,
+		words:    scheduleNames,
 		examples: []string{"schedules " + verb + " nightly --reason \"migration\""},
 		act: func(flags *flag.FlagSet) action {
 			var by change

@@ -17,7 +17,8 @@ func tasksCommand() *command {
 
 func tasksListCommand() *command {
 	return &command{
-		name: "list", short: "List the tasks of this program, and those that ticks have stored",
+		name:  "list",
+		short: "List the tasks of this program, and those that ticks have stored",
 		long: "Each program that ticks stores the definitions of its tasks, so that others can trigger them. KEYS " +
 			"are those that a task computes from its payload: a program without the task has to give them. SEEN is " +
 			"when a tick stored the definition; while its program ticks, that is less than a day ago.",

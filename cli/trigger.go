@@ -92,7 +92,10 @@ func (f *triggerFlags) options(s *session) (*runlane.TriggerOptions, error) {
 
 func triggerCommand() *command {
 	return &command{
-		name: "trigger", usage: "TASK [JSON|@FILE|-]", short: "Start a run, or with --batch many", max: 2,
+		name:  "trigger",
+		usage: "TASK [JSON|@FILE|-]",
+		short: "Start a run, or with --batch many",
+		max:   2,
 		words: taskNames,
 		long: "The payload is JSON: written here, in a file, or on stdin. Without one it is null.\n\n" +
 			"A task of another program is found among those that ticks have stored (\"tasks list\"): the run is the " +

@@ -13,7 +13,10 @@ const modulePath = "github.com/runlane/runlane-go"
 
 func versionCommand() *command {
 	return &command{
-		name: "version", local: true, short: "Say which version this is", examples: []string{"version --json"},
+		name:     "version",
+		local:    true,
+		short:    "Say which version this is",
+		examples: []string{"version --json"},
 		act: func(*flag.FlagSet) action {
 			return func(_ context.Context, s *session, _ []string) error {
 				info, _ := debug.ReadBuildInfo()

@@ -10,7 +10,11 @@ import (
 
 func runsWatchCommand() *command {
 	return &command{
-		name: "watch", usage: "RUN", short: "Follow a run to its end", min: 1, max: 1,
+		name:  "watch",
+		usage: "RUN",
+		short: "Follow a run to its end",
+		min:   1,
+		max:   1,
 		long: "The exit code says how the run ended: 0 succeeded, 1 failed, 4 cancelled. An interrupt stops the " +
 			"watching, never the run. Events that come are news and go to stderr, the finished run is the result.",
 		examples: []string{"runs watch run_01J8ZQ4T", "runs watch run_01J8ZQ4T --timeout 10m && deploy"},

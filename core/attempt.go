@@ -204,7 +204,10 @@ func (x *execution) newAttempt() *runlane.Attempt {
 	}
 	x.logger = *slog.New(&x.logs)
 	return runlane.NewAttempt(given, x.started.Counters.Attempts, runlane.AttemptHost{
-		Logger: &x.logger, Output: x.setOutput, Progress: x.progress, Trigger: x,
+		Logger:   &x.logger,
+		Output:   x.setOutput,
+		Progress: x.progress,
+		Trigger:  x,
 	})
 }
 

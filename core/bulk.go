@@ -33,7 +33,10 @@ var (
 // with the result so far, whose Next repeats what was in progress: that is harmless.
 func (r *Runs) CancelAll(ctx context.Context, options *BulkOptions) (*BulkResult, error) {
 	return r.rt.bulk(ctx, &bulkCall{
-		name: "cancel", options: options, allowed: activeStatuses, otherwise: cancellable,
+		name:      "cancel",
+		options:   options,
+		allowed:   activeStatuses,
+		otherwise: cancellable,
 		one: func(ctx context.Context, c change, id runlane.RunID) (bool, error) {
 			_, changed, err := c.cancel(ctx, id)
 			return changed, err
@@ -59,7 +62,10 @@ func (r *Runs) repeatAll(
 	ctx context.Context, options *BulkOptions, name string, kind runlane.SourceType, allowed []runlane.Status,
 ) (*BulkResult, error) {
 	return r.rt.bulk(ctx, &bulkCall{
-		name: name, options: options, allowed: allowed, otherwise: allowed,
+		name:      name,
+		options:   options,
+		allowed:   allowed,
+		otherwise: allowed,
 		one: func(ctx context.Context, c change, id runlane.RunID) (bool, error) {
 			_, made, err := c.repeat(ctx, id, kind)
 			return made, err

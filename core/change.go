@@ -102,7 +102,12 @@ func (c change) append(
 	body runlane.EventBody,
 ) (*lane.Commit, error) {
 	events := []runlane.Event{{
-		RunID: run.ID, Environment: c.rt.environment, OccurredAt: at, Actor: c.actor, Meta: meta, Body: body,
+		RunID:       run.ID,
+		Environment: c.rt.environment,
+		OccurredAt:  at,
+		Actor:       c.actor,
+		Meta:        meta,
+		Body:        body,
 	}}
 	transition, err := c.rt.transition(run, events)
 	if err != nil {

@@ -52,13 +52,18 @@ func (d *delivery) claim(
 		return nil, "", err
 	}
 	policy := rt.policy(run.Queue)
-	c.claim = lane.ClaimCommand{At: at, ByWakeup: d.byWakeup, Slot: policy.Bounded(), Transition: lane.Transition{
-		ExpectedSequence: run.EventSequence,
-		Events:           c.events[:],
-		Projected:        projected,
-		Queue:            policy,
-		WithoutRecords:   !rt.watched,
-	}}
+	c.claim = lane.ClaimCommand{
+		At:       at,
+		ByWakeup: d.byWakeup,
+		Slot:     policy.Bounded(),
+		Transition: lane.Transition{
+			ExpectedSequence: run.EventSequence,
+			Events:           c.events[:],
+			Projected:        projected,
+			Queue:            policy,
+			WithoutRecords:   !rt.watched,
+		},
+	}
 	got, err := rt.encoded().ClaimRunLease(ctx, &c.claim)
 	switch {
 	case err != nil && !rt.claimedAfterAll(ctx, err, run.ID, token):

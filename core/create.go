@@ -27,7 +27,11 @@ func (rt *Runtime) create(ctx context.Context, p *plan) (*lane.Commit, error) {
 func (rt *Runtime) commitCreation(ctx context.Context, p *plan, requests bool) (*lane.Commit, error) {
 	c := &p.creation
 	c.requested.Delivery = runlane.Delivery{
-		Environment: rt.environment, RunID: p.id, Queue: p.queue.Name, AvailableAt: p.availableAt, RequestedAt: p.at,
+		Environment: rt.environment,
+		RunID:       p.id,
+		Queue:       p.queue.Name,
+		AvailableAt: p.availableAt,
+		RequestedAt: p.at,
 	}
 	c.events[0] = rt.createdEvent(p, &c.created)
 	c.events[1] = runlane.Event{
@@ -50,7 +54,11 @@ func (rt *Runtime) commitCreation(ctx context.Context, p *plan, requests bool) (
 		return nil, err
 	}
 	c.command.Transition = lane.Transition{
-		Events: events, Projected: projected, Queue: p.queue, PayloadHash: p.payloadHash, WithoutRecords: !rt.watched,
+		Events:         events,
+		Projected:      projected,
+		Queue:          p.queue,
+		PayloadHash:    p.payloadHash,
+		WithoutRecords: !rt.watched,
 	}
 	if !p.options.Deferred {
 		c.command.Outbox.ClaimUntil = p.at.Add(outboxClaim)
@@ -73,8 +81,15 @@ func detach(run *runlane.Run) *runlane.Run {
 // createdEvent is the run.created that a plan asks for, with the given body to fill.
 func (rt *Runtime) createdEvent(p *plan, body *runlane.RunCreated) runlane.Event {
 	*body = runlane.RunCreated{
-		TaskID: p.task.ID, Queue: p.queue.Name, Payload: p.payload, RunAt: p.runAt, ConcurrencyKey: p.concurrencyKey,
-		IdempotencyKey: p.idempotencyKey, Retention: p.retention, SingletonKey: p.singletonKey, Source: p.source,
+		TaskID:         p.task.ID,
+		Queue:          p.queue.Name,
+		Payload:        p.payload,
+		RunAt:          p.runAt,
+		ConcurrencyKey: p.concurrencyKey,
+		IdempotencyKey: p.idempotencyKey,
+		Retention:      p.retention,
+		SingletonKey:   p.singletonKey,
+		Source:         p.source,
 	}
 	return runlane.Event{
 		RunID:        p.id,
@@ -112,7 +127,10 @@ func (rt *Runtime) createStarted(ctx context.Context, p *plan, lease runlane.Lea
 		return nil, err
 	}
 	commit, err := rt.encoded().AppendRunEvents(ctx, &lane.AppendCommand{Transition: lane.Transition{
-		Events: events, Projected: projected, Queue: p.queue, PayloadHash: p.payloadHash,
+		Events:      events,
+		Projected:   projected,
+		Queue:       p.queue,
+		PayloadHash: p.payloadHash,
 	}})
 	if err != nil && rt.claimedAfterAll(ctx, err, p.id, lease.Token) {
 		return &lane.Commit{Run: projected}, nil // only the answer was lost, and the lease is ours

@@ -80,7 +80,10 @@ func (d *DeadLetters) RequeueAll(ctx context.Context, options *BulkOptions) (*Bu
 	}
 	waiting := []runlane.Status{runlane.StatusQueued, runlane.StatusScheduled}
 	return d.rt.bulk(ctx, &bulkCall{
-		name: "requeue", options: options, allowed: waiting, otherwise: waiting,
+		name:      "requeue",
+		options:   options,
+		allowed:   waiting,
+		otherwise: waiting,
 		page: func(
 			ctx context.Context, f *RunFilter, limit int, after runlane.Cursor,
 		) (ids []runlane.RunID, next runlane.Cursor, err error) {
@@ -161,7 +164,11 @@ func (c change) requeue(ctx context.Context, id runlane.RunID) (changed bool, er
 		}
 		commit, err := c.append(ctx, seen.Run, at, c.eventMeta(), initial,
 			&runlane.RunDeliveryRequested{Delivery: runlane.Delivery{
-				Environment: c.rt.environment, RunID: id, Queue: seen.Run.Queue, AvailableAt: at, RequestedAt: at,
+				Environment: c.rt.environment,
+				RunID:       id,
+				Queue:       seen.Run.Queue,
+				AvailableAt: at,
+				RequestedAt: at,
 			}})
 		switch {
 		case isConflict(err, runlane.ConflictEventSequence):

@@ -127,7 +127,8 @@ func (d *delivery) deliver(ctx context.Context) (*DeliveryResult, error) {
 func (d *delivery) check() error {
 	if d.wakeup.Environment.Name() != d.rt.environment.Name() {
 		return &runlane.Error{
-			Code: runlane.ErrValidationFailed, RunID: d.wakeup.RunID,
+			Code:  runlane.ErrValidationFailed,
+			RunID: d.wakeup.RunID,
 			Message: fmt.Sprintf(
 				"wakeup of environment %q in a runtime of environment %q",
 				d.wakeup.Environment.Name(),

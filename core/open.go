@@ -187,7 +187,10 @@ func (rt *Runtime) validate(options *Options) error {
 	}
 	messages, hints := describe(faults)
 	return &runlane.Error{
-		Code: runlane.ErrConfigurationInvalid, Message: "the runtime cannot open: " + messages, Hint: hints, Cause: err,
+		Code:    runlane.ErrConfigurationInvalid,
+		Message: "the runtime cannot open: " + messages,
+		Hint:    hints,
+		Cause:   err,
 	}
 }
 

@@ -131,8 +131,12 @@ func (x *execution) finish(ctx context.Context, v verdict) (*DeliveryResult, err
 		}
 		at := x.rt.now()
 		c.events[0] = runlane.Event{
-			RunID: run.ID, Environment: x.rt.environment, OccurredAt: at, Actor: x.actor(), Meta: v.meta,
-			Body: x.outcomeBody(c, run, v, at),
+			RunID:       run.ID,
+			Environment: x.rt.environment,
+			OccurredAt:  at,
+			Actor:       x.actor(),
+			Meta:        v.meta,
+			Body:        x.outcomeBody(c, run, v, at),
 		}
 		projected, err := x.append(limited, run, c)
 		switch {
@@ -180,8 +184,11 @@ func (x *execution) append(ctx context.Context, run *runlane.Run, c *ownerComman
 		return nil, err
 	}
 	c.append = lane.AppendCommand{LeaseToken: x.token, Transition: lane.Transition{
-		ExpectedSequence: run.EventSequence, Events: events, Projected: projected, Queue: x.rt.policy(run.Queue),
-		WithoutRecords: !x.rt.watched,
+		ExpectedSequence: run.EventSequence,
+		Events:           events,
+		Projected:        projected,
+		Queue:            x.rt.policy(run.Queue),
+		WithoutRecords:   !x.rt.watched,
 	}}
 	_, err = x.rt.encoded().AppendRunEvents(ctx, &c.append)
 	return projected, err

@@ -23,8 +23,12 @@ const (
 // poll executes what the storage says is due, at most Concurrency attempts at once. It returns when ctx has ended and
 // its attempts too. A drain also returns when nothing is due and nothing is executing.
 func (w *worker) poll(ctx context.Context) error {
-	p := poller{worker: w, free: make(chan struct{}, w.options.Concurrency), busy: make(map[runlane.RunID]struct{}),
-		passed: make(map[runlane.RunID]passed)}
+	p := poller{
+		worker: w,
+		free:   make(chan struct{}, w.options.Concurrency),
+		busy:   make(map[runlane.RunID]struct{}),
+		passed: make(map[runlane.RunID]passed),
+	}
 	defer p.attempts.Wait()
 	wait, idle := pollFirst, time.Duration(0)
 	for {
@@ -94,7 +98,9 @@ func (p *poller) round(ctx context.Context) (int, error) {
 			Environment: rt.environment,
 			Limit:       min(2*p.worker.options.Concurrency, runlane.MaxPageLimit),
 		},
-		At: rt.now(), Queues: p.worker.options.Queues, Bounded: rt.bounded,
+		At:      rt.now(),
+		Queues:  p.worker.options.Queues,
+		Bounded: rt.bounded,
 	}
 	for {
 		page, err := rt.lane.Storage.ListRunnableRuns(ctx, &q)

@@ -47,7 +47,11 @@ func (rt *Runtime) PublishWakeups(ctx context.Context, outboxIDs []string) (Stag
 func (rt *Runtime) publishRows(ctx context.Context, ids []string, aside *queuesAside) StageResult {
 	now := rt.now()
 	rows, err := rt.lane.Storage.ClaimOutboxMessages(ctx, &lane.ClaimOutboxCommand{
-		Environment: rt.environment, IDs: ids, At: now, ClaimUntil: now.Add(outboxClaim), Limit: len(ids),
+		Environment: rt.environment,
+		IDs:         ids,
+		At:          now,
+		ClaimUntil:  now.Add(outboxClaim),
+		Limit:       len(ids),
 	})
 	if err != nil {
 		return StageResult{Failed: len(ids), Err: err}
@@ -295,7 +299,9 @@ func (rt *Runtime) canDelay(queue runlane.QueueName, wait time.Duration) bool {
 func (rt *Runtime) delayedWakeup(run *runlane.Run, wait time.Duration) lane.DelayedWakeup {
 	return lane.DelayedWakeup{
 		Wakeup: lane.Wakeup{
-			RunKey: lane.RunKey{Environment: rt.environment, RunID: run.ID}, Queue: run.Queue, RequestedAt: rt.now(),
+			RunKey:       lane.RunKey{Environment: rt.environment, RunID: run.ID},
+			Queue:        run.Queue,
+			RequestedAt:  rt.now(),
 			TraceCarrier: run.TraceCarrier,
 		},
 		Delay: max(wait, 0),

@@ -35,9 +35,16 @@ func reservationTime(run *runlane.Run, q runlane.Queue, at time.Time) time.Durat
 func (rt *Runtime) reserve(ctx context.Context, run *runlane.Run, at time.Time) (*lane.Acquisition, error) {
 	queue := rt.policy(run.Queue)
 	events := []runlane.Event{{
-		RunID: run.ID, Environment: rt.environment, OccurredAt: at, Actor: runlane.SystemActor,
+		RunID:       run.ID,
+		Environment: rt.environment,
+		OccurredAt:  at,
+		Actor:       runlane.SystemActor,
 		Body: &runlane.RunDeliveryRequested{Delivery: runlane.Delivery{
-			Environment: rt.environment, RunID: run.ID, Queue: run.Queue, AvailableAt: at, RequestedAt: at,
+			Environment:       rt.environment,
+			RunID:             run.ID,
+			Queue:             run.Queue,
+			AvailableAt:       at,
+			RequestedAt:       at,
 			DispatchExpiresAt: at.Add(reservationTime(run, queue, at)),
 		}},
 	}}

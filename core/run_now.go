@@ -51,7 +51,13 @@ func (rt *Runtime) RunNow(
 	}
 	started := commit.Run
 	x := &execution{
-		rt: rt, handler: h, rules: r, workerID: rt.workerID, token: lease.Token, started: started, run: started,
+		rt:       rt,
+		handler:  h,
+		rules:    r,
+		workerID: rt.workerID,
+		token:    lease.Token,
+		started:  started,
+		run:      started,
 	}
 	delivered, err := x.perform(ctx, &rt.executions)
 	if err != nil {

@@ -46,8 +46,12 @@ func (rt *Runtime) listRuns(
 	ctx context.Context, f *RunFilter, limit int, after runlane.Cursor,
 ) (*runlane.Page[runlane.RunSummary], error) {
 	return rt.lane.Storage.ListRuns(ctx, &lane.RunQuery{
-		PageQuery: lane.PageQuery{Environment: rt.environment, Limit: limit, After: after},
-		Statuses:  f.Statuses, TaskID: f.TaskID, Queue: f.Queue, ScheduleID: f.ScheduleID, SourceRunID: f.SourceRunID,
+		PageQuery:   lane.PageQuery{Environment: rt.environment, Limit: limit, After: after},
+		Statuses:    f.Statuses,
+		TaskID:      f.TaskID,
+		Queue:       f.Queue,
+		ScheduleID:  f.ScheduleID,
+		SourceRunID: f.SourceRunID,
 	})
 }
 

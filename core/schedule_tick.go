@@ -95,7 +95,10 @@ type evaluation struct {
 func (e *evaluation) evaluate(ctx context.Context) error {
 	if e.record == nil {
 		return e.put(ctx, &runlane.ScheduleRecord{
-			ID: e.schedule.ID, DefinitionHash: e.schedule.hash, RegisteredAt: e.now, LastEvaluated: e.now,
+			ID:             e.schedule.ID,
+			DefinitionHash: e.schedule.hash,
+			RegisteredAt:   e.now,
+			LastEvaluated:  e.now,
 		})
 	}
 	// The schedule is not evaluated: what becomes due meanwhile is one skip, from the last evaluation before the pause
@@ -173,7 +176,11 @@ func (e *evaluation) claimFirst(ctx context.Context, skip firing) (ours bool, er
 func (e *evaluation) claim(ctx context.Context, at time.Time) (*lane.OccurrenceClaim, error) {
 	occurrence, _ := occurrenceIDs(e.rt.environment, e.schedule.ID, at)
 	claim, err := e.rt.lane.Storage.ClaimScheduleOccurrence(ctx, &lane.ClaimOccurrenceCommand{
-		ScheduleKey: e.key(), OccurrenceID: occurrence, FireTime: at, At: e.now, ClaimUntil: e.now.Add(occurrenceClaim),
+		ScheduleKey:  e.key(),
+		OccurrenceID: occurrence,
+		FireTime:     at,
+		At:           e.now,
+		ClaimUntil:   e.now.Add(occurrenceClaim),
 	})
 	if err == nil && claim.Outcome != lane.Acquired {
 		e.result.Skipped++
@@ -282,9 +289,17 @@ func (e *evaluation) actor() runlane.Actor {
 func (rt *Runtime) planScheduled(s *schedule, actor runlane.Actor, id runlane.RunID, fire time.Time) *plan {
 	at := rt.now()
 	return &plan{
-		options: &noOptions, task: s.Call.Task, queue: s.Call.Task.Queue, id: id, actor: actor,
-		source: runlane.Source{Type: runlane.SourceSchedule, ScheduleID: s.ID, FireTime: fire}, at: at, availableAt: at,
-		payload: s.prepared.Payload, concurrencyKey: s.prepared.ConcurrencyKey, singletonKey: s.prepared.SingletonKey,
+		options:        &noOptions,
+		task:           s.Call.Task,
+		queue:          s.Call.Task.Queue,
+		id:             id,
+		actor:          actor,
+		source:         runlane.Source{Type: runlane.SourceSchedule, ScheduleID: s.ID, FireTime: fire},
+		at:             at,
+		availableAt:    at,
+		payload:        s.prepared.Payload,
+		concurrencyKey: s.prepared.ConcurrencyKey,
+		singletonKey:   s.prepared.SingletonKey,
 	}
 }
 

@@ -83,8 +83,11 @@ func (rt *Runtime) Suspect(ctx context.Context, id runlane.RunID) (bool, error) 
 
 func suspected(id runlane.RunID) error {
 	return &runlane.Error{
-		Code: runlane.ErrLeaseExpired, RunID: id, Retryable: true, Cause: ErrSuspect,
-		Message: "the run's last attempt ended without an outcome: it is not executed beside others",
-		Hint:    "execute it when the others have ended, or hand the wakeup back with a delay",
+		Code:      runlane.ErrLeaseExpired,
+		RunID:     id,
+		Retryable: true,
+		Cause:     ErrSuspect,
+		Message:   "the run's last attempt ended without an outcome: it is not executed beside others",
+		Hint:      "execute it when the others have ended, or hand the wakeup back with a delay",
 	}
 }

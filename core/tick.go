@@ -171,8 +171,10 @@ func (t *tick) stage(ctx context.Context, run func(context.Context) StageResult,
 
 func (t *tick) query(at time.Time) lane.DueQuery {
 	q := lane.DueQuery{
-		PageQuery: lane.PageQuery{Environment: t.rt.environment, Limit: t.limit}, At: at,
-		Patience: lane.Patience{Queued: queuedPatience}, Bounded: t.rt.bounded,
+		PageQuery: lane.PageQuery{Environment: t.rt.environment, Limit: t.limit},
+		At:        at,
+		Patience:  lane.Patience{Queued: queuedPatience},
+		Bounded:   t.rt.bounded,
 	}
 	if t.rt.delayed != nil {
 		q.Patience.ShortWait, q.Patience.Undelayed = shortWaitPatience, t.rt.undelayed

@@ -198,8 +198,12 @@ func (t *tick) flush(ctx context.Context) (result StageResult) {
 	for {
 		now, limit := t.rt.now(), min(t.limit-result.Done, publishBatch)
 		rows, err := t.rt.lane.Storage.ClaimOutboxMessages(ctx, &lane.ClaimOutboxCommand{
-			Environment: t.rt.environment, At: now, Patience: t.query(now).Patience, Without: t.aside.queues,
-			ClaimUntil: now.Add(outboxClaim), Limit: limit,
+			Environment: t.rt.environment,
+			At:          now,
+			Patience:    t.query(now).Patience,
+			Without:     t.aside.queues,
+			ClaimUntil:  now.Add(outboxClaim),
+			Limit:       limit,
 		})
 		if err != nil {
 			result.Err = errors.Join(result.Err, err)

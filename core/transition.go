@@ -47,9 +47,16 @@ func (rt *Runtime) appendEvent(
 // requestDelivery appends the durable intent to wake a worker at once.
 func (rt *Runtime) requestDelivery(ctx context.Context, run *runlane.Run, at time.Time) (*lane.Commit, error) {
 	events := []runlane.Event{{
-		RunID: run.ID, Environment: rt.environment, OccurredAt: at, Actor: runlane.SystemActor,
+		RunID:       run.ID,
+		Environment: rt.environment,
+		OccurredAt:  at,
+		Actor:       runlane.SystemActor,
 		Body: &runlane.RunDeliveryRequested{Delivery: runlane.Delivery{
-			Environment: rt.environment, RunID: run.ID, Queue: run.Queue, AvailableAt: at, RequestedAt: at,
+			Environment: rt.environment,
+			RunID:       run.ID,
+			Queue:       run.Queue,
+			AvailableAt: at,
+			RequestedAt: at,
 		}},
 	}}
 	transition, err := rt.transition(run, events)

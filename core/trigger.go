@@ -168,8 +168,10 @@ func (rt *Runtime) sameRun(ctx context.Context, p *plan, conflict error) (*runla
 		return nil, run.PayloadError()
 	case run.TaskID != p.task.ID || !bytes.Equal(run.Payload, p.payload):
 		return nil, &runlane.Error{
-			Code: runlane.ErrValidationFailed, Message: "a run with this id has another task or payload", RunID: p.id,
-			Hint: "ids name one run for ever: leave RunID empty, or derive it from task and payload",
+			Code:    runlane.ErrValidationFailed,
+			Message: "a run with this id has another task or payload",
+			RunID:   p.id,
+			Hint:    "ids name one run for ever: leave RunID empty, or derive it from task and payload",
 		}
 	}
 	return &runlane.TriggerResult{Run: run, Outcome: runlane.TriggerReturnedExisting}, nil

@@ -153,8 +153,12 @@ func (w *worker) handle(ctx context.Context, wakeup lane.Wakeup) error {
 
 func (w *worker) deliver(ctx context.Context, wakeup lane.Wakeup, byWakeup bool) (*DeliveryResult, error) {
 	d := delivery{
-		rt: w.rt, wakeup: wakeup, byWakeup: byWakeup, workerID: w.options.WorkerID, executions: &w.executions,
-		suspects: w.rt.suspects,
+		rt:         w.rt,
+		wakeup:     wakeup,
+		byWakeup:   byWakeup,
+		workerID:   w.options.WorkerID,
+		executions: &w.executions,
+		suspects:   w.rt.suspects,
 	}
 	var result *DeliveryResult
 	err := w.takes(wakeup.Queue)
@@ -182,9 +186,11 @@ func (w *worker) takes(queue runlane.QueueName) error {
 		return nil
 	}
 	return &runlane.Error{
-		Code: runlane.ErrConfigurationInvalid, Retryable: true,
-		Message: fmt.Sprintf("a wakeup of queue %q came to a worker that takes no work from it", queue),
-		Hint:    "add the queue to WorkOptions.Queues, or give it a separate binding, which this worker does not read",
+		Code:      runlane.ErrConfigurationInvalid,
+		Retryable: true,
+		Message:   fmt.Sprintf("a wakeup of queue %q came to a worker that takes no work from it", queue),
+		Hint: "add the queue to WorkOptions.Queues, or give it a separate binding, which this worker does not " +
+			"read",
 	}
 }
 

@@ -284,8 +284,11 @@ func (s *Store) slotlessRows(
 ) (entries []rows.DueRow, err error) {
 	dp := item.Text(rows.DuePartition(e, rows.Slotless, at.Shard))
 	q := &ddb.Query{
-		Operation: "scan slots", Index: rows.IndexDue, Where: "#dp = :dp AND #da > :after",
-		Values: item.Item{":dp": dp, ":after": item.Text(cmp.Or(at.After, item.BeforeKeys))}, Limit: ddb.BatchKeys,
+		Operation: "scan slots",
+		Index:     rows.IndexDue,
+		Where:     "#dp = :dp AND #da > :after",
+		Values:    item.Item{":dp": dp, ":after": item.Text(cmp.Or(at.After, item.BeforeKeys))},
+		Limit:     ddb.BatchKeys,
 	}
 	if at.Run != "" {
 		q.Where, q.Behind = "#dp = :dp AND #da >= :after", item.Key(at.Run, rows.RunSK)

@@ -65,9 +65,11 @@ func (s *Store) eventsFrom(
 	}
 	var records []runlane.EventRecord
 	err := s.db.Query(ctx, &ddb.Query{
-		Operation: "list events", Where: "#pk = :pk AND #sk BETWEEN :low AND :high",
+		Operation: "list events",
+		Where:     "#pk = :pk AND #sk BETWEEN :low AND :high",
 		Values:    item.Item{":pk": item.Text(r.PK), ":low": item.Text(low), ":high": item.Text(high)},
-		Backwards: descending, Limit: n + lane.MaxCommitEvents,
+		Backwards: descending,
+		Limit:     n + lane.MaxCommitEvents,
 	}, func(raw item.Item) (more bool, err error) {
 		var log rows.Log
 		if err := rows.Unmarshal(raw, &log); err != nil {

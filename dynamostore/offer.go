@@ -32,8 +32,11 @@ const (
 // is not found is left to the next finisher and to the tick.
 func (d *dispatch) offer(ctx context.Context, p rows.Partition, limit int, shard int) error {
 	search := &offerSearch{
-		dispatch: d, partition: p, index: rows.DuePartition(d.q.Environment, rows.Slotless, shard), more: true,
-		shares: rows.Windows(limit),
+		dispatch:  d,
+		partition: p,
+		index:     rows.DuePartition(d.q.Environment, rows.Slotless, shard),
+		more:      true,
+		shares:    rows.Windows(limit),
 	}
 	if err := search.page(
 		ctx,

@@ -119,9 +119,18 @@ func New(client API, table string, options *Options) *Store {
 // Capabilities are all promises of the contract except ProcessLocalState.
 func (s *Store) Capabilities() lane.StorageCapabilities {
 	return lane.StorageCapabilities{
-		ClaimsScheduleOccurrences: true, DurableState: true, EnforcesIdempotency: true, EnforcesQueueConcurrency: true,
-		EnforcesSingleton: true, LeasesRuns: true, PersistsOutbox: true, PrunesRuns: true, ReadsRunHistory: true,
-		FindsLostWakeups: true, KeepsDeadLetters: true, KeepsSchedules: true,
+		ClaimsScheduleOccurrences: true,
+		DurableState:              true,
+		EnforcesIdempotency:       true,
+		EnforcesQueueConcurrency:  true,
+		EnforcesSingleton:         true,
+		LeasesRuns:                true,
+		PersistsOutbox:            true,
+		PrunesRuns:                true,
+		ReadsRunHistory:           true,
+		FindsLostWakeups:          true,
+		KeepsDeadLetters:          true,
+		KeepsSchedules:            true,
 	}
 }
 

@@ -76,8 +76,10 @@ func New(storage Storage, transport Transport, options *Options) (*Lane, error) 
 	}
 	if err := l.Environment.Validate(); err != nil {
 		return nil, &runlane.Error{
-			Code: runlane.ErrConfigurationInvalid, Message: "lane has a bad environment name",
-			Hint: "use printable text without ':', or leave it empty", Cause: err,
+			Code:    runlane.ErrConfigurationInvalid,
+			Message: "lane has a bad environment name",
+			Hint:    "use printable text without ':', or leave it empty",
+			Cause:   err,
 		}
 	}
 	c := l.Capabilities()

@@ -135,7 +135,11 @@ func (b *bundle) outbox(at time.Time) []lane.OutboxMessage {
 func (b *bundle) outboxOf(at time.Time, ids ...string) []lane.OutboxMessage {
 	b.t.Helper()
 	return must(b.storage.ClaimOutboxMessages(b.ctx(), &lane.ClaimOutboxCommand{
-		Environment: b.env, IDs: ids, At: at, ClaimUntil: at.Add(claimTime), Limit: max(len(ids), 1),
+		Environment: b.env,
+		IDs:         ids,
+		At:          at,
+		ClaimUntil:  at.Add(claimTime),
+		Limit:       max(len(ids), 1),
 	}))(b.t)
 }
 

@@ -89,7 +89,10 @@ func outputBytes(t *testing.T, b *bundle) {
 func ownerBytes(t *testing.T, b *bundle) {
 	for name, payload := range byteSamples() {
 		b.create(time.Now(), RunOptions{
-			IdempotencyKey: name, SingletonKey: name, Retention: runlane.KeyRetention{TTL: time.Hour}, Payload: payload,
+			IdempotencyKey: name,
+			SingletonKey:   name,
+			Retention:      runlane.KeyRetention{TTL: time.Hour},
+			Payload:        payload,
 		})
 		wantBytes(
 			t,

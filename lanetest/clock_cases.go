@@ -221,7 +221,11 @@ func clockOutbox(t *testing.T, b *bundle) {
 			process, at = other, end.Add(skew)
 		}
 		return process.storage.ClaimOutboxMessages(b.ctx(), &lane.ClaimOutboxCommand{
-			Environment: b.env, IDs: []string{row.ID}, At: at, ClaimUntil: at.Add(claimTime), Limit: 1,
+			Environment: b.env,
+			IDs:         []string{row.ID},
+			At:          at,
+			ClaimUntil:  at.Add(claimTime),
+			Limit:       1,
 		})
 	})
 	if len(failed) > 0 {

@@ -89,8 +89,15 @@ func (f *Factory) Creation(t testing.TB, at time.Time, o RunOptions) *lane.Appen
 		Meta:         o.Meta,
 		TraceCarrier: o.TraceCarrier,
 		Body: &runlane.RunCreated{
-			TaskID: o.TaskID, Queue: o.Queue, Payload: o.Payload, RunAt: o.RunAt, ConcurrencyKey: o.ConcurrencyKey,
-			IdempotencyKey: o.IdempotencyKey, Retention: o.Retention, SingletonKey: o.SingletonKey, Source: o.Source,
+			TaskID:         o.TaskID,
+			Queue:          o.Queue,
+			Payload:        o.Payload,
+			RunAt:          o.RunAt,
+			ConcurrencyKey: o.ConcurrencyKey,
+			IdempotencyKey: o.IdempotencyKey,
+			Retention:      o.Retention,
+			SingletonKey:   o.SingletonKey,
+			Source:         o.Source,
 		},
 	}}
 	if !o.NoDelivery {
@@ -99,9 +106,16 @@ func (f *Factory) Creation(t testing.TB, at time.Time, o RunOptions) *lane.Appen
 			available = o.RunAt
 		}
 		events = append(events, runlane.Event{
-			RunID: o.ID, Environment: o.Environment, OccurredAt: at, Actor: runlane.SystemActor,
+			RunID:       o.ID,
+			Environment: o.Environment,
+			OccurredAt:  at,
+			Actor:       runlane.SystemActor,
 			Body: &runlane.RunDeliveryRequested{Delivery: runlane.Delivery{
-				Environment: o.Environment, RunID: o.ID, Queue: o.Queue, AvailableAt: available, RequestedAt: at,
+				Environment:       o.Environment,
+				RunID:             o.ID,
+				Queue:             o.Queue,
+				AvailableAt:       available,
+				RequestedAt:       at,
 				DispatchExpiresAt: o.ReservedUntil,
 			}},
 		})
@@ -203,7 +217,11 @@ func Claimed(token string, leaseEnd time.Time) *runlane.RunLeaseClaimed {
 // Delivery is the body of a delivery request made at the instant, for available.
 func Delivery(run *runlane.Run, at, available time.Time) *runlane.RunDeliveryRequested {
 	return &runlane.RunDeliveryRequested{Delivery: runlane.Delivery{
-		Environment: run.Environment, RunID: run.ID, Queue: run.Queue, AvailableAt: available, RequestedAt: at,
+		Environment: run.Environment,
+		RunID:       run.ID,
+		Queue:       run.Queue,
+		AvailableAt: available,
+		RequestedAt: at,
 	}}
 }
 

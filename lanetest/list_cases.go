@@ -93,8 +93,11 @@ func listCursors(t *testing.T, b *bundle) {
 		b.create(noon, RunOptions{Source: source})
 	}
 	q := lane.RunQuery{
-		PageQuery: lane.PageQuery{Environment: b.env, Limit: 1}, TaskID: TaskID, Queue: Queue, ScheduleID: "nightly",
-		Statuses: []runlane.Status{runlane.StatusQueued},
+		PageQuery:  lane.PageQuery{Environment: b.env, Limit: 1},
+		TaskID:     TaskID,
+		Queue:      Queue,
+		ScheduleID: "nightly",
+		Statuses:   []runlane.Status{runlane.StatusQueued},
 	}
 	q.After = b.firstCursor(func() (runlane.Cursor, error) {
 		page, err := b.storage.ListRuns(b.ctx(), &q)

@@ -302,7 +302,12 @@ func deadLettersLeave(t *testing.T, b *bundle) {
 	b.push(b.get(cancelled.Wakeup.RunID), noon, &runlane.RunCancelled{})
 	b.deliver(b.get(requested.Wakeup.RunID), noon, noon, lane.InitialOutbox{})
 	b.wantDeadLetters("", runlane.DeadLetter{
-		RunID: stays.Wakeup.RunID, OutboxID: stays.ID, Queue: Queue, Attempts: 10, Failure: refusal, Since: noon,
+		RunID:    stays.Wakeup.RunID,
+		OutboxID: stays.ID,
+		Queue:    Queue,
+		Attempts: 10,
+		Failure:  refusal,
+		Since:    noon,
 	})
 	for _, m := range []lane.OutboxMessage{claimed, cancelled, requested} {
 		if n := must(b.storage.RequeueDeadLetters(b.ctx(), &lane.RequeueCommand{

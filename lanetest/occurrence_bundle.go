@@ -52,7 +52,11 @@ func (b *bundle) completion(
 	id runlane.ScheduleID, fire time.Time, token string, runs ...runlane.RunID,
 ) *lane.CompleteOccurrenceCommand {
 	return &lane.CompleteOccurrenceCommand{
-		ScheduleKey: b.scheduleKey(id), OccurrenceID: occurrenceID(fire), FireTime: fire, Token: token, RunIDs: runs,
+		ScheduleKey:  b.scheduleKey(id),
+		OccurrenceID: occurrenceID(fire),
+		FireTime:     fire,
+		Token:        token,
+		RunIDs:       runs,
 	}
 }
 

@@ -278,7 +278,11 @@ func occurrenceSeveral(t *testing.T, b *bundle) {
 		}
 	}
 	b.wantOccurrences("nightly", []runlane.Occurrence{{
-		ScheduleID: "nightly", FireTime: fire, Skipped: runlane.SkippedMisfire, First: noon.Add(time.Minute), Count: 60,
+		ScheduleID: "nightly",
+		FireTime:   fire,
+		Skipped:    runlane.SkippedMisfire,
+		First:      noon.Add(time.Minute),
+		Count:      60,
 	}})
 	equal(t, "last fire", fire, b.record("nightly").LastFire)
 	other := *c

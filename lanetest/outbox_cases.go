@@ -67,8 +67,15 @@ func outboxContent(t *testing.T, b *bundle) {
 	want := func(c *lane.Commit, group string, trace map[string]string) lane.OutboxMessage {
 		return lane.OutboxMessage{
 			OutboxRef: lane.OutboxRef{ID: c.Outbox[0].ID},
-			Wakeup:    lane.Wakeup{RunKey: b.key(c.Run.ID), Queue: c.Run.Queue, RequestedAt: noon, TraceCarrier: trace},
-			GroupKey:  group, Status: lane.OutboxPending, AvailableAt: noon,
+			Wakeup: lane.Wakeup{
+				RunKey:       b.key(c.Run.ID),
+				Queue:        c.Run.Queue,
+				RequestedAt:  noon,
+				TraceCarrier: trace,
+			},
+			GroupKey:    group,
+			Status:      lane.OutboxPending,
+			AvailableAt: noon,
 		}
 	}
 	wanted := []lane.OutboxMessage{
@@ -240,7 +247,10 @@ func outboxByID(t *testing.T, b *bundle) {
 		t.Fatalf("claimed %+v, want %s once", got, id)
 	}
 	none := must(b.storage.ClaimOutboxMessages(b.ctx(), &lane.ClaimOutboxCommand{
-		Environment: b.env, IDs: []string{}, At: noon, ClaimUntil: noon.Add(claimTime),
+		Environment: b.env,
+		IDs:         []string{},
+		At:          noon,
+		ClaimUntil:  noon.Add(claimTime),
 	}))(t)
 	if len(none) != 0 {
 		t.Fatalf("an empty list of ids claimed %+v", none)
@@ -259,7 +269,10 @@ func outboxLimit(t *testing.T, b *bundle) {
 	for len(got) < len(want) {
 		b.eventually(func() string {
 			claimed := must(b.storage.ClaimOutboxMessages(b.ctx(), &lane.ClaimOutboxCommand{
-				Environment: b.env, At: noon.Add(time.Hour), ClaimUntil: noon.Add(time.Hour + claimTime), Limit: 2,
+				Environment: b.env,
+				At:          noon.Add(time.Hour),
+				ClaimUntil:  noon.Add(time.Hour + claimTime),
+				Limit:       2,
 			}))(t)
 			if len(claimed) == 0 {
 				return "rows are due, and none was claimed"
@@ -284,7 +297,11 @@ func outboxRace(t *testing.T, b *bundle) {
 	}
 	got, failed := race(callers, func(int) ([]lane.OutboxMessage, error) {
 		return b.storage.ClaimOutboxMessages(b.ctx(), &lane.ClaimOutboxCommand{
-			Environment: b.env, IDs: ids, At: noon, ClaimUntil: noon.Add(claimTime), Limit: len(ids),
+			Environment: b.env,
+			IDs:         ids,
+			At:          noon,
+			ClaimUntil:  noon.Add(claimTime),
+			Limit:       len(ids),
 		})
 	})
 	if len(failed) > 0 {
@@ -331,7 +348,10 @@ func outboxWithout(t *testing.T, b *bundle) {
 func outboxLimits(t *testing.T, b *bundle) {
 	for _, limit := range []int{-1, runlane.MaxPageLimit + 1} {
 		_, err := b.storage.ClaimOutboxMessages(b.ctx(), &lane.ClaimOutboxCommand{
-			Environment: b.env, At: noon, ClaimUntil: noon.Add(claimTime), Limit: limit,
+			Environment: b.env,
+			At:          noon,
+			ClaimUntil:  noon.Add(claimTime),
+			Limit:       limit,
 		})
 		wantError(t, err, runlane.ErrValidationFailed)
 	}

@@ -53,7 +53,10 @@ func outboxStarvation(t *testing.T, b *bundle) {
 	for len(got) < len(due) {
 		b.eventually(func() string {
 			claimed := must(b.storage.ClaimOutboxMessages(b.ctx(), &lane.ClaimOutboxCommand{
-				Environment: b.env, At: at, ClaimUntil: at.Add(claimTime), Limit: 1,
+				Environment: b.env,
+				At:          at,
+				ClaimUntil:  at.Add(claimTime),
+				Limit:       1,
 			}))(t)
 			got = append(got, runsOf(claimed)...)
 			if len(claimed) == 0 {
@@ -78,7 +81,10 @@ func outboxMillis(t *testing.T, b *bundle) {
 		t.Fatal("claimed a nanosecond early")
 	}
 	claimed := must(b.storage.ClaimOutboxMessages(b.ctx(), &lane.ClaimOutboxCommand{
-		Environment: b.env, IDs: []string{row.ID}, At: due.Add(fraction), ClaimUntil: due.Add(claimTime + fraction),
+		Environment: b.env,
+		IDs:         []string{row.ID},
+		At:          due.Add(fraction),
+		ClaimUntil:  due.Add(claimTime + fraction),
 	}))(t)
 	if len(claimed) != 1 || !claimed[0].ClaimUntil.Equal(due.Add(claimTime)) {
 		t.Fatalf("claimed %+v", claimed)

@@ -29,7 +29,10 @@ func reuseCases() []storageCase {
 }
 
 var reusedOptions = RunOptions{
-	ID: "run_again", IdempotencyKey: "key", SingletonKey: "key", Retention: runlane.KeyRetention{WhileActive: true},
+	ID:             "run_again",
+	IdempotencyKey: "key",
+	SingletonKey:   "key",
+	Retention:      runlane.KeyRetention{WhileActive: true},
 }
 
 // One process learns of each run that it is over, from a lookup, a reset and a creation with its key. Another prunes

@@ -200,8 +200,15 @@ func own(run *runlane.Run, bulk bool) {
 func (e *entry) summary() runlane.RunSummary {
 	s, c := &e.state, e.created
 	summary := runlane.RunSummary{
-		ID: e.id, TaskID: c.TaskID, Queue: c.Queue, Status: s.status, Counters: s.counters, Source: c.Source,
-		RunAt: s.runAt.time(), CreatedAt: s.createdAt.time(), FinishedAt: s.finishedAt.time(),
+		ID:         e.id,
+		TaskID:     c.TaskID,
+		Queue:      c.Queue,
+		Status:     s.status,
+		Counters:   s.counters,
+		Source:     c.Source,
+		RunAt:      s.runAt.time(),
+		CreatedAt:  s.createdAt.time(),
+		FinishedAt: s.finishedAt.time(),
 	}
 	if s.failure != nil {
 		summary.FailureCode = s.failure.Code

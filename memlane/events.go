@@ -38,8 +38,11 @@ func (ev *event) record(e *entry, sequence int64) runlane.EventRecord {
 	r := runlane.EventRecord{
 		ID: eventID(e.id, sequence), Sequence: sequence,
 		Event: runlane.Event{
-			RunID: e.id, Environment: e.environment, OccurredAt: ev.at.time(), Actor: ev.actor.Value(),
-			Body: new(bodyRoom).copyBody(ev.body),
+			RunID:       e.id,
+			Environment: e.environment,
+			OccurredAt:  ev.at.time(),
+			Actor:       ev.actor.Value(),
+			Body:        new(bodyRoom).copyBody(ev.body),
 		},
 	}
 	if ev.notes != nil {

@@ -109,10 +109,15 @@ func (e *entry) message(r *row, id string) lane.OutboxMessage {
 	m := lane.OutboxMessage{
 		OutboxRef: lane.OutboxRef{ID: id},
 		Wakeup: lane.Wakeup{
-			RunKey: lane.RunKey{Environment: e.environment, RunID: e.id}, Queue: e.created.Queue,
-			RequestedAt: r.requestedAt.time(), TraceCarrier: maps.Clone(e.state.traceCarrier),
+			RunKey:       lane.RunKey{Environment: e.environment, RunID: e.id},
+			Queue:        e.created.Queue,
+			RequestedAt:  r.requestedAt.time(),
+			TraceCarrier: maps.Clone(e.state.traceCarrier),
 		},
-		GroupKey: e.created.ConcurrencyKey, Status: r.status, Attempts: r.attempts, AvailableAt: r.availableAt.time(),
+		GroupKey:    e.created.ConcurrencyKey,
+		Status:      r.status,
+		Attempts:    r.attempts,
+		AvailableAt: r.availableAt.time(),
 	}
 	if m.GroupKey == "" {
 		m.GroupKey = string(e.id)

@@ -65,8 +65,10 @@ func openPage(q *lane.PageQuery, s scope) (limit int, after *resume, err error) 
 	end := len(b) - 8 // of the content
 	if err != nil || end < 10 || b[0] != 1 || binary.BigEndian.Uint64(b[end:]) != s.sum(b[:end]) {
 		return 0, nil, &runlane.Error{
-			Code: runlane.ErrValidationFailed, Message: "the cursor is not one of this list", Cause: err,
-			Hint: "pass the cursor with the same filter, order and environment, or begin without one",
+			Code:    runlane.ErrValidationFailed,
+			Message: "the cursor is not one of this list",
+			Cause:   err,
+			Hint:    "pass the cursor with the same filter, order and environment, or begin without one",
 		}
 	}
 	return limit, &resume{b[1], position{millis(binary.BigEndian.Uint64(b[2:])), runlane.RunID(b[10:end])}}, nil

@@ -99,8 +99,10 @@ func (o *TransportOptions) check() error {
 	for _, name := range o.Queues {
 		if err := name.Validate(); err != nil {
 			return &runlane.Error{
-				Code: runlane.ErrConfigurationInvalid, Message: "TransportOptions.Queues has a bad name",
-				Hint: "use printable text without ':'", Cause: err,
+				Code:    runlane.ErrConfigurationInvalid,
+				Message: "TransportOptions.Queues has a bad name",
+				Hint:    "use printable text without ':'",
+				Cause:   err,
 			}
 		}
 	}

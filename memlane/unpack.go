@@ -118,7 +118,10 @@ func (u *unpacker) state(s *state) {
 	s.status = runlane.Status(u.text())
 	s.sequence = u.number()
 	s.counters = runlane.Counters{
-		Attempts: int(u.number()), Failures: int(u.number()), Retries: int(u.number()), Releases: int(u.number()),
+		Attempts: int(u.number()),
+		Failures: int(u.number()),
+		Retries:  int(u.number()),
+		Releases: int(u.number()),
 	}
 	s.output = u.bytes()
 	for _, m := range s.instants() {
@@ -139,8 +142,10 @@ func (u *unpacker) created(c *runlane.RunCreated) {
 	c.Retention.TTL = time.Duration(u.number())
 	c.SingletonKey = u.text()
 	c.Source = runlane.Source{
-		Type: runlane.SourceType(u.text()), RunID: runlane.RunID(u.text()), ScheduleID: runlane.ScheduleID(u.text()),
-		FireTime: u.instant().time(),
+		Type:       runlane.SourceType(u.text()),
+		RunID:      runlane.RunID(u.text()),
+		ScheduleID: runlane.ScheduleID(u.text()),
+		FireTime:   u.instant().time(),
 	}
 }
 

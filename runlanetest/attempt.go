@@ -70,7 +70,10 @@ func NewAttempt(t testing.TB, options *AttemptOptions) *Attempt {
 	}
 	logger := newLogger(io.MultiWriter(&a.logs, newTestLog(t)), nil)
 	a.Attempt = runlane.NewAttempt(run, number, runlane.AttemptHost{
-		Logger: logger, Output: a.setOutput, Progress: a.note, Trigger: &lineage{a},
+		Logger:   logger,
+		Output:   a.setOutput,
+		Progress: a.note,
+		Trigger:  &lineage{a},
 	})
 	return a
 }

@@ -56,7 +56,8 @@ func tooLarge(what string, b []byte, limit int, run runlane.RunID) error {
 		return nil
 	}
 	return &runlane.Error{
-		Code: runlane.ErrValidationFailed, RunID: run,
+		Code:  runlane.ErrValidationFailed,
+		RunID: run,
 		Message: fmt.Sprintf(
 			"%s has %d bytes, %d compressed: a table on DynamoDB holds %d",
 			what,

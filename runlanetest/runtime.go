@@ -103,8 +103,12 @@ func New(t testing.TB, options *Options) *Runtime {
 		t.Fatalf("runlanetest.New: %s", fault)
 	}
 	rt := &Runtime{
-		t: t, limit: options.AttemptLimit, maxSteps: options.MaxSteps, schedules: options.Schedules,
-		tasks: map[runlane.TaskID]bool{}, queues: map[runlane.QueueName]bool{},
+		t:         t,
+		limit:     options.AttemptLimit,
+		maxSteps:  options.MaxSteps,
+		schedules: options.Schedules,
+		tasks:     map[runlane.TaskID]bool{},
+		queues:    map[runlane.QueueName]bool{},
 	}
 	rt.settleOptions(options)
 	logger := options.Logger

@@ -175,8 +175,10 @@ func additional(as form, key string) []byte { return append([]byte{byte(as)}, ke
 
 func unreadable(format string, args ...any) error {
 	return &runlane.Error{
-		Code: runlane.ErrPayloadUnreadable, Message: fmt.Sprintf(format, args...), Retryable: true,
-		Hint: "give this process the keys of the one that stored it, under the same names",
+		Code:      runlane.ErrPayloadUnreadable,
+		Message:   fmt.Sprintf(format, args...),
+		Retryable: true,
+		Hint:      "give this process the keys of the one that stored it, under the same names",
 	}
 }
 

@@ -65,8 +65,10 @@ func UnwrapKeys(ctx context.Context, text string, unwrap Unwrapper) ([]Key, erro
 				code = runlane.ErrConfigurationInvalid
 			}
 			return &runlane.Error{
-				Code: code, Message: fmt.Sprintf("encryption: key %q cannot be unwrapped", id), Cause: err,
-				Hint: "check that this process may use the key it was wrapped with",
+				Code:    code,
+				Message: fmt.Sprintf("encryption: key %q cannot be unwrapped", id),
+				Cause:   err,
+				Hint:    "check that this process may use the key it was wrapped with",
 			}
 		}
 		key, err := keyOfEntry(n, id, secret)

@@ -29,8 +29,12 @@ type body struct {
 // encodeWakeup writes the message of a wakeup: JSON of ASCII characters only, because SQS refuses some others.
 func encodeWakeup(w lane.Wakeup) (string, error) {
 	text, err := json.Marshal(body{
-		Version: messageVersion, Environment: runlane.Environment(w.Environment.Name()), RunID: w.RunID, Queue: w.Queue,
-		RequestedAt: runlane.UTCMillis(w.RequestedAt), TraceCarrier: w.TraceCarrier,
+		Version:      messageVersion,
+		Environment:  runlane.Environment(w.Environment.Name()),
+		RunID:        w.RunID,
+		Queue:        w.Queue,
+		RequestedAt:  runlane.UTCMillis(w.RequestedAt),
+		TraceCarrier: w.TraceCarrier,
 	})
 	if err != nil {
 		return "", err
@@ -105,8 +109,10 @@ func ParseMessage(text string) (lane.Wakeup, error) {
 		return lane.Wakeup{}, malformed("message has a bad name", err)
 	}
 	return lane.Wakeup{
-		RunKey: lane.RunKey{Environment: b.Environment, RunID: b.RunID}, Queue: b.Queue,
-		RequestedAt: runlane.UTCMillis(b.RequestedAt), TraceCarrier: b.TraceCarrier,
+		RunKey:       lane.RunKey{Environment: b.Environment, RunID: b.RunID},
+		Queue:        b.Queue,
+		RequestedAt:  runlane.UTCMillis(b.RequestedAt),
+		TraceCarrier: b.TraceCarrier,
 	}, nil
 }
 
@@ -123,7 +129,9 @@ func field(fields map[string]json.RawMessage, name string, into any) error {
 
 func malformed(message string, cause error) *runlane.Error {
 	return &runlane.Error{
-		Code: runlane.ErrValidationFailed, Message: message, Cause: cause,
-		Hint: "only wakeups of this program belong into this queue; the message is left for its dead-letter queue",
+		Code:    runlane.ErrValidationFailed,
+		Message: message,
+		Cause:   cause,
+		Hint:    "only wakeups of this program belong into this queue; the message is left for its dead-letter queue",
 	}
 }

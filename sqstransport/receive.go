@@ -220,8 +220,11 @@ func newRecord(m *types.Message) Record {
 	// 0: not known
 	count, _ := strconv.Atoi(m.Attributes[string(types.MessageSystemAttributeNameApproximateReceiveCount)])
 	return Record{
-		MessageID: aws.ToString(m.MessageId), ReceiptHandle: aws.ToString(m.ReceiptHandle), Body: aws.ToString(m.Body),
-		Group: m.Attributes[string(types.MessageSystemAttributeNameMessageGroupId)], ReceiveCount: count,
+		MessageID:     aws.ToString(m.MessageId),
+		ReceiptHandle: aws.ToString(m.ReceiptHandle),
+		Body:          aws.ToString(m.Body),
+		Group:         m.Attributes[string(types.MessageSystemAttributeNameMessageGroupId)],
+		ReceiveCount:  count,
 	}
 }
 

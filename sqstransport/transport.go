@@ -121,8 +121,12 @@ func New(client API, queues map[runlane.QueueName]string, options *Options) (*Tr
 		options = &Options{}
 	}
 	t := &Transport{
-		api: client, bindings: make(map[runlane.QueueName]*binding, len(queues)),
-		fair: options.Fair, logger: options.Logger, timeout: options.Timeout, visibility: options.Visibility,
+		api:        client,
+		bindings:   make(map[runlane.QueueName]*binding, len(queues)),
+		fair:       options.Fair,
+		logger:     options.Logger,
+		timeout:    options.Timeout,
+		visibility: options.Visibility,
 	}
 	if t.logger == nil {
 		t.logger = slog.Default()

@@ -97,7 +97,9 @@ func loadConfig(ctx context.Context) (aws.Config, error) {
 	}
 	if _, err := cfg.Credentials.Retrieve(ctx); err != nil && ctx.Err() == nil {
 		return cfg, &runlane.Error{
-			Code: runlane.ErrStorageUnavailable, Message: "there are no usable AWS credentials", Cause: err,
+			Code:    runlane.ErrStorageUnavailable,
+			Message: "there are no usable AWS credentials",
+			Cause:   err,
 			Hint: "give --profile NAME, log in again if its session is over, or set AWS_ACCESS_KEY_ID and " +
 				"AWS_SECRET_ACCESS_KEY",
 		}

@@ -152,7 +152,8 @@ func (q *queue) receive(ctx context.Context) ([]types.Message, error) {
 	request, cancel := context.WithTimeout(ctx, longPoll+requestTimeout)
 	defer cancel()
 	out, err := q.client.ReceiveMessage(request, &sqs.ReceiveMessageInput{
-		QueueUrl: aws.String(q.url), WaitTimeSeconds: int32(longPoll / time.Second),
+		QueueUrl:                    aws.String(q.url),
+		WaitTimeSeconds:             int32(longPoll / time.Second),
 		MaxNumberOfMessages:         int32(q.size), //nolint:gosec // at most 10
 		MessageSystemAttributeNames: []types.MessageSystemAttributeName{types.MessageSystemAttributeNameAll},
 	})

@@ -81,8 +81,13 @@ func Stream(
 	o.Poll = orDefault(o.Poll, DefaultPoll)
 	o.Timeout = orDefault(o.Timeout, DefaultTimeout)
 	s := &stream{
-		client: client, arn: streamARN, options: o, logger: loggerOr(o.Logger), handler: handler,
-		shards: map[string]*shard{}, ended: make(chan struct{}, 1),
+		client:  client,
+		arn:     streamARN,
+		options: o,
+		logger:  loggerOr(o.Logger),
+		handler: handler,
+		shards:  map[string]*shard{},
+		ended:   make(chan struct{}, 1),
 	}
 	s.run(ctx)
 	return nil

@@ -83,7 +83,9 @@ func create(ctx context.Context, s settings, envFile string) error {
 		return aws.Credentials{AccessKeyID: dummyKey, SecretAccessKey: dummyKey, Source: "local"}, nil
 	})
 	tables := dynamodb.New(dynamodb.Options{
-		BaseEndpoint: aws.String(s.endpoint), Region: s.region, Credentials: credentials,
+		BaseEndpoint:                    aws.String(s.endpoint),
+		Region:                          s.region,
+		Credentials:                     credentials,
 		DisableValidateResponseChecksum: true, // emulators send none with errors
 	})
 	if err := infra.CreateTable(ctx, tables, s.table); err != nil {

@@ -43,14 +43,21 @@ func failure(ctx context.Context, table, doing string, err error) error {
 	}
 	if limit, ok := errors.AsType[*TimeLimit](context.Cause(ctx)); ok {
 		return &runlane.Error{
-			Code: runlane.ErrStorageUnavailable, Message: doing + ": " + limit.Message, Hint: limit.Hint,
-			Retryable: true, Meta: map[string]string{"outcome": "unknown"}, Cause: err,
+			Code:      runlane.ErrStorageUnavailable,
+			Message:   doing + ": " + limit.Message,
+			Hint:      limit.Hint,
+			Retryable: true,
+			Meta:      map[string]string{"outcome": "unknown"},
+			Cause:     err,
 		}
 	}
 	if ctx.Err() != nil {
 		return &runlane.Error{
-			Code: runlane.ErrOperationCancelled, Message: doing + ": the caller's context ended",
-			Retryable: true, Meta: map[string]string{"outcome": "unknown"}, Cause: errors.Join(context.Cause(ctx), err),
+			Code:      runlane.ErrOperationCancelled,
+			Message:   doing + ": the caller's context ended",
+			Retryable: true,
+			Meta:      map[string]string{"outcome": "unknown"},
+			Cause:     errors.Join(context.Cause(ctx), err),
 		}
 	}
 	e := &runlane.Error{Code: runlane.ErrStorageUnavailable, Message: doing + " failed", Retryable: true, Cause: err}

@@ -122,8 +122,11 @@ func (t *Table) cancelled(
 		}
 	case other != "":
 		return throttled(sent.tries - 1), nil, sent.tries == maxConflictTries, &runlane.Error{
-			Code: runlane.ErrStorageUnavailable, Message: sent.Operation + ": throttled", Retryable: true,
-			Hint: "raise the table's throughput, or try again later", Cause: cancelled,
+			Code:      runlane.ErrStorageUnavailable,
+			Message:   sent.Operation + ": throttled",
+			Retryable: true,
+			Hint:      "raise the table's throughput, or try again later",
+			Cause:     cancelled,
 		}
 	case len(failed) > 0 && (!met || sent.final(failed)):
 		return 0, failed, false, nil

@@ -46,8 +46,12 @@ func (m *Write) Part(table *string) types.TransactWriteItem {
 		return m.onlyCheck(table)
 	}
 	return types.TransactWriteItem{Update: &types.Update{
-		TableName: table, Key: KeyOf(m.Before), UpdateExpression: &text, ConditionExpression: &m.Condition.Text,
-		ExpressionAttributeNames: Names(text, m.Condition.Text), ExpressionAttributeValues: OrNil(values),
+		TableName:                           table,
+		Key:                                 KeyOf(m.Before),
+		UpdateExpression:                    &text,
+		ConditionExpression:                 &m.Condition.Text,
+		ExpressionAttributeNames:            Names(text, m.Condition.Text),
+		ExpressionAttributeValues:           OrNil(values),
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}}
 }

@@ -33,7 +33,9 @@ func Newer(it item.Item) bool {
 // refuseNewer is the error for a caller that needs such an item.
 func refuseNewer(it item.Item) error {
 	e := &runlane.Error{
-		Code: runlane.ErrInvariantViolation, Cause: ErrNewer, Hint: "update this program; nothing was changed",
+		Code:  runlane.ErrInvariantViolation,
+		Cause: ErrNewer,
+		Hint:  "update this program; nothing was changed",
 		Message: fmt.Sprintf(
 			"stored item is of format %d, this program reads up to %d",
 			item.Number(it[AttrFormat]),

@@ -274,8 +274,11 @@ func (c *Change) buildLog() (*Log, error) {
 
 func newDelivery(d *runlane.Delivery, c *Change, occurredAt Millis) Delivery {
 	row := Delivery{
-		Status: string(lane.OutboxPending), AvailableAt: ToMillis(d.AvailableAt), RequestedAt: ToMillis(d.RequestedAt),
-		Group: c.Projected.ConcurrencyKey, Trace: c.Projected.TraceCarrier,
+		Status:      string(lane.OutboxPending),
+		AvailableAt: ToMillis(d.AvailableAt),
+		RequestedAt: ToMillis(d.RequestedAt),
+		Group:       c.Projected.ConcurrencyKey,
+		Trace:       c.Projected.TraceCarrier,
 	}
 	switch due := row.AvailableAt <= occurredAt; {
 	case c.Initial.Published && due:

@@ -46,7 +46,9 @@ func OpenCursor(c runlane.Cursor, scope string, position any) error {
 		}
 	}
 	return &runlane.Error{
-		Code: runlane.ErrValidationFailed, Message: "the cursor does not belong to this request", Cause: err,
-		Hint: "use a cursor only with the filter, order and environment that returned it",
+		Code:    runlane.ErrValidationFailed,
+		Message: "the cursor does not belong to this request",
+		Cause:   err,
+		Hint:    "use a cursor only with the filter, order and environment that returned it",
 	}
 }

@@ -87,7 +87,10 @@ func (r DeliveryRef) update(
 	expression string, values item.Item, c item.Condition, wrote func(now *Delivery) bool,
 ) *item.Update {
 	return &item.Update{
-		Key: item.Key(RunPK(r.Key), LogSK(r.First)), Expression: expression, Values: values, Condition: c,
+		Key:        item.Key(RunPK(r.Key), LogSK(r.First)),
+		Expression: expression,
+		Values:     values,
+		Condition:  c,
 		Wrote: func(now item.Item) bool {
 			row, err := r.Of(now)
 			return err == nil && row != nil && wrote(row)

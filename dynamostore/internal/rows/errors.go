@@ -29,8 +29,10 @@ func LeaseLost(key lane.RunKey) error {
 // NotFound says that there is no such run.
 func NotFound(key lane.RunKey) error {
 	return &runlane.Error{
-		Code: runlane.ErrRunNotFound, Message: "no such run", RunID: key.RunID,
-		Meta: map[string]string{"environment": key.Environment.Name()},
+		Code:    runlane.ErrRunNotFound,
+		Message: "no such run",
+		RunID:   key.RunID,
+		Meta:    map[string]string{"environment": key.Environment.Name()},
 	}
 }
 
@@ -49,8 +51,9 @@ func Conflict(kind runlane.ConflictKind, run runlane.RunID, format string, args 
 // ScheduleNotFound says that there is no such schedule.
 func ScheduleNotFound(key lane.ScheduleKey) error {
 	return &runlane.Error{
-		Code: runlane.ErrScheduleNotFound, Message: fmt.Sprintf("no such schedule: %q", key.ScheduleID),
-		Hint: "check the schedule id and the environment; the first tick that knows a schedule makes its record",
-		Meta: map[string]string{"environment": key.Environment.Name()},
+		Code:    runlane.ErrScheduleNotFound,
+		Message: fmt.Sprintf("no such schedule: %q", key.ScheduleID),
+		Hint:    "check the schedule id and the environment; the first tick that knows a schedule makes its record",
+		Meta:    map[string]string{"environment": key.Environment.Name()},
 	}
 }

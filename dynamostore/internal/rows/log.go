@@ -92,9 +92,12 @@ func (d *Delivery) RedeliverAt() Millis {
 // Message is the row in the form of the contract.
 func (d *Delivery) Message(key lane.RunKey, queue runlane.QueueName, id string) lane.OutboxMessage {
 	m := lane.OutboxMessage{
-		OutboxRef: lane.OutboxRef{ID: id, ClaimToken: d.Token},
-		Wakeup:    lane.Wakeup{RunKey: key, Queue: queue, RequestedAt: d.RequestedAt.Time(), TraceCarrier: d.Trace},
-		GroupKey:  d.Group, Status: d.State(), Attempts: d.Attempts, ClaimUntil: d.ClaimUntil.Time(),
+		OutboxRef:   lane.OutboxRef{ID: id, ClaimToken: d.Token},
+		Wakeup:      lane.Wakeup{RunKey: key, Queue: queue, RequestedAt: d.RequestedAt.Time(), TraceCarrier: d.Trace},
+		GroupKey:    d.Group,
+		Status:      d.State(),
+		Attempts:    d.Attempts,
+		ClaimUntil:  d.ClaimUntil.Time(),
 		AvailableAt: max(d.AvailableAt, d.NextAt).Time(),
 		Failure:     runlane.Failure{Code: runlane.ErrorCode(d.FailureCode), Message: d.Failure, Meta: d.FailureMeta},
 	}

@@ -128,8 +128,11 @@ func (s *Schedule) Put() (*item.Update, error) {
 	}
 	expression, values := replacement(raw)
 	return &item.Update{
-		Key: item.KeyOf(raw), Expression: expression, Values: values, Condition: s.unchanged(),
-		Wrote: func(now item.Item) bool { return item.TextOf(now["ci"]) == s.Change },
+		Key:        item.KeyOf(raw),
+		Expression: expression,
+		Values:     values,
+		Condition:  s.unchanged(),
+		Wrote:      func(now item.Item) bool { return item.TextOf(now["ci"]) == s.Change },
 	}, nil
 }
 
@@ -199,7 +202,8 @@ func ClaimOccurrence(c *lane.ClaimOccurrenceCommand, token string, kept time.Tim
 			":cu": item.Num(int64(ToMillis(c.ClaimUntil))),
 			":xt": item.Num(kept.Unix()),
 		},
-		Condition: free, Wrote: func(now item.Item) bool { return item.TextOf(now["ct"]) == token },
+		Condition: free,
+		Wrote:     func(now item.Item) bool { return item.TextOf(now["ct"]) == token },
 	}
 }
 
@@ -272,7 +276,11 @@ func (o *Occurrence) Completion(c *lane.CompleteOccurrenceCommand) (item.Write, 
 func (o *Occurrence) CompleteAlone(completion *item.Write, token string) *item.Update {
 	expression, values := completion.Change()
 	return &item.Update{
-		Key: item.KeyOf(o.raw), Expression: expression, Values: values, Condition: completion.Condition, Before: o.raw,
+		Key:        item.KeyOf(o.raw),
+		Expression: expression,
+		Values:     values,
+		Condition:  completion.Condition,
+		Before:     o.raw,
 		Wrote: func(now item.Item) bool {
 			return item.TextOf(now["st"]) == occurrenceCompleted && item.TextOf(now["ct"]) == token
 		},
