@@ -215,7 +215,7 @@ func checkWaiting(ctx context.Context, rt *core.Runtime) (string, error) {
 					"a run of queue %q is due since %s%s",
 					state.Queue.Name,
 					instant(stats.OldestWaiting),
-					whyFirst(ctx, rt, state.Queue.Name),
+					whyWaiting(ctx, rt, stats.Oldest),
 				),
 				fix: "\"runs list --status active --queue " + string(state.Queue.Name) +
 					"\" shows it, \"runs explain\" says what it waits for",
@@ -225,13 +225,9 @@ func checkWaiting(ctx context.Context, rt *core.Runtime) (string, error) {
 	return fmt.Sprintf("%d due, none for longer than %s", waiting, runlane.FormatDuration(overdue)), nil
 }
 
-// whyFirst explains the run of a queue that needs attention first. It is "" where that cannot be read.
-func whyFirst(ctx context.Context, rt *core.Runtime, queue runlane.QueueName) string {
-	page, err := rt.Runs().List(ctx, &core.ListOptions{RunFilter: core.RunFilter{Queue: queue}, Limit: 1})
-	if err != nil || len(page.Items) == 0 || !page.Items[0].Status.Active() {
-		return ""
-	}
-	why, err := rt.Runs().Explain(ctx, page.Items[0].ID)
+// whyWaiting explains a run. It is "" where that cannot be read.
+func whyWaiting(ctx context.Context, rt *core.Runtime, id runlane.RunID) string {
+	why, err := rt.Runs().Explain(ctx, id)
 	if err != nil {
 		return ""
 	}

@@ -60,7 +60,8 @@ type delivery struct {
 	time       DeliveryOptions // Deadline, Began, Follows and Beside
 	workerID   string
 	executions *executionSet
-	suspects   chan struct{} // of workers, which execute one suspect at a time; nil: any number
+	only       []runlane.QueueName // of workers: the queues to take work from; nil: all that are known here
+	suspects   chan struct{}       // of workers, which execute one suspect at a time; nil: any number
 }
 
 // apply checks the options and takes them into the delivery.

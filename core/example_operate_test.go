@@ -30,7 +30,7 @@ func ExampleQueues_InUse() {
 	rt := openExample()
 	defer rt.close()
 	do(rt.Tick(ctx, nil)) // stores the tasks
-	operator := do(core.Open(ctx, rt.Lane(), nil))
+	operator := do(core.Open(ctx, rt.Lane(), &core.Options{World: &core.World{Now: func() time.Time { return rt.now }}}))
 	defer func() { _ = operator.Close(ctx) }()
 	for _, q := range do(operator.Queues().InUse(ctx)) {
 		fmt.Println(q.Queue.Name, q.Known, q.Stored)

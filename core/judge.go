@@ -2,6 +2,8 @@ package core
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/runlane/runlane-go"
@@ -34,6 +36,7 @@ type judgement struct {
 //	is owned                                       is ignored: leased
 //	is not due                                     is ignored, and sent again with a delay
 //	was abandoned too often                        is acknowledged, and the run is failed
+//	is of a queue that this process leaves alone   is handed back
 //	has a task without a handler here              is handed back
 //	has a payload that cannot be read here         is handed back
 //	is a suspect, and others execute               comes again, or is handed back
@@ -51,6 +54,9 @@ func (d *delivery) judge(ctx context.Context, run *runlane.Run, now time.Time, r
 	if j.abandoned, err = d.rt.atBound(ctx, run, j.at); err != nil || j.abandoned > 0 {
 		return j, err
 	}
+	if err := d.takes(run); err != nil {
+		return judgement{}, err
+	}
 	var ok bool
 	if j.handler, ok = d.rt.handlers[run.TaskID]; !ok {
 		return judgement{}, taskNotFound(run.TaskID, run.ID)
@@ -66,6 +72,28 @@ func (d *delivery) judge(ctx context.Context, run *runlane.Run, now time.Time, r
 		return judgement{}, err
 	}
 	return j, nil
+}
+
+// takes refuses runs of queues that this process leaves alone. Their wakeups come where queues share a binding.
+func (d *delivery) takes(run *runlane.Run) error {
+	switch {
+	case d.rt.unknownHere(run.Queue):
+		return &runlane.Error{
+			Code: runlane.ErrConfigurationInvalid, RunID: run.ID, Retryable: true,
+			Message: fmt.Sprintf("queue %q is not known here, so neither is its limit", run.Queue),
+			Hint: "let every process that reads the queue's binding know the queue, by a task's Queue or " +
+				"Options.Queues, or give the queue a separate binding",
+		}
+	case d.only != nil && !slices.Contains(d.only, run.Queue):
+		return &runlane.Error{
+			Code: runlane.ErrConfigurationInvalid, RunID: run.ID, Retryable: true,
+			Message: fmt.Sprintf("this worker takes no work from queue %q", run.Queue),
+			Hint: "add the queue to WorkOptions.Queues, or give it a separate binding, which this worker does " +
+				"not read",
+		}
+	default:
+		return nil
+	}
 }
 
 // judgeRun judges by the run alone: the rows up to "not due".

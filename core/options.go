@@ -144,9 +144,9 @@ type WorkOptions struct {
 	// NoTick leaves maintenance, schedules included, to another process. By default this process ticks at the start and
 	// every minute.
 	NoTick bool
-	// Queues to take work from. nil means the queues of this process's handlers, and any wakeup for a handler that
-	// comes with theirs because its queue shares their binding. With a list, wakeups of other queues are handed back.
-	// The transport must have bindings for all of them.
+	// Queues to take work from. nil means the queues of this process's handlers, and others that it knows
+	// ([Options].Queues) whose wakeups come because they share a binding with these. Wakeups of other queues are handed
+	// back. The transport must have bindings for all of them.
 	Queues []runlane.QueueName
 	// WorkerID names this worker in leases and logs. "" means <host>-<pid>-<ulid>.
 	WorkerID string

@@ -74,6 +74,16 @@ func (rt *Runtime) checkQueue(q runlane.Queue) error {
 	return nil
 }
 
+// unknownHere reports a queue that this process does not know, and whose wakeups reach it because the queue shares a
+// binding. Whether it has a limit is not known here, so its runs are left to processes that know it.
+func (rt *Runtime) unknownHere(name runlane.QueueName) bool {
+	if _, known := rt.knownQueue(name); known {
+		return false
+	}
+	carrier, bound := lane.CarrierOf(rt.lane.Transport, name)
+	return bound && carrier != name
+}
+
 // checkQueues judges the queues to take work from.
 func (rt *Runtime) checkQueues(option string, names []runlane.QueueName) error {
 	if names != nil && len(names) == 0 {

@@ -46,6 +46,8 @@ type QueueStats struct {
 	Waiting int `json:"waiting"`
 	// OldestWaiting is since when the first of them is due. Zero when there is none.
 	OldestWaiting time.Time `json:"oldestWaiting,omitzero"`
+	// Oldest is that run.
+	Oldest runlane.RunID `json:"oldest,omitempty"`
 	// Running counts the runs that a worker has, also those that were asked to stop.
 	Running int `json:"running"`
 	// Delayed counts the runs that are not due yet: delayed, to be retried, or released.
@@ -80,7 +82,7 @@ func (q *Queues) List() []QueueState {
 	return states
 }
 
-// InUse returns the queues of List, and those of the tasks that other programs' ticks have stored, by name. Where the
+// InUse returns the queues of List, and those of the tasks that other programs' ticks store, by name. Where the
 // storage keeps no catalog of tasks, it is List. Tasks of one queue with different limits are a fault of their
 // programs; the one that was seen last counts.
 func (q *Queues) InUse(ctx context.Context) ([]QueueState, error) {
@@ -91,6 +93,9 @@ func (q *Queues) InUse(ctx context.Context) ([]QueueState, error) {
 	}
 	slices.SortStableFunc(tasks, func(a, b TaskState) int { return b.SeenAt.Compare(a.SeenAt) })
 	for i := range tasks {
+		if tasks[i].Gone(q.rt.now()) {
+			continue
+		}
 		name := tasks[i].Queue.Name
 		at := slices.IndexFunc(states, func(s QueueState) bool { return s.Queue.Name == name })
 		if at < 0 {
@@ -172,6 +177,8 @@ func (s *QueueStats) add(run *runlane.RunSummary) {
 		s.NextDue = earliest(s.NextDue, due)
 	default:
 		s.Waiting++
-		s.OldestWaiting = earliest(s.OldestWaiting, due)
+		if s.Oldest == "" || due.Before(s.OldestWaiting) {
+			s.OldestWaiting, s.Oldest = due, run.ID
+		}
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -47,11 +49,19 @@ func (s oneBinding) Receive(
 
 func openSharing(t *testing.T, storage lane.Storage, transport lane.Transport, handlers ...runlane.Handler) *core.Runtime {
 	t.Helper()
+	return openKnowing(t, storage, transport, nil, handlers...)
+}
+
+// openKnowing opens a runtime that knows queues beside those of its handlers.
+func openKnowing(
+	t *testing.T, storage lane.Storage, transport lane.Transport, queues []runlane.Queue, handlers ...runlane.Handler,
+) *core.Runtime {
+	t.Helper()
 	l, err := lane.New(storage, transport, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	rt, err := core.Open(t.Context(), l, &core.Options{Handlers: handlers, Logger: slog.New(slog.DiscardHandler)})
+	rt, err := core.Open(t.Context(), l, &core.Options{Handlers: handlers, Queues: queues, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,29 +86,33 @@ func TestSharing_AQueueWithoutItsOwnBinding_IsBound(t *testing.T) {
 	}
 }
 
-// Where queues share a binding, a worker gets the wakeups of all. It takes those it has handlers for, unless it was told which queues to
-// take work from.
-func TestSharing_WorkerTakesWhatItHasHandlersFor(t *testing.T) {
+// Where queues share a binding, a worker gets the wakeups of all. It executes those of queues that it knows, and with a list only those
+// of the list.
+func TestSharing_WorkerTakesWhatItKnows(t *testing.T) {
 	t.Parallel()
+	bulk := runlane.Queue{Name: "bulk"}
 	for name, tc := range map[string]struct {
+		known  []runlane.Queue     // Options.Queues
 		queues []runlane.QueueName // WorkOptions.Queues
 		takes  bool
 	}{
-		"no list of queues":          {nil, true},
-		"a list with the queue":      {[]runlane.QueueName{"default", "bulk"}, true},
-		"a list without the queue":   {[]runlane.QueueName{"default"}, false},
-		"a list of other queues too": {[]runlane.QueueName{"reports", "default"}, false},
+		"known":                        {known: []runlane.Queue{bulk}, takes: true},
+		"known and listed":             {[]runlane.Queue{bulk}, []runlane.QueueName{"default", "bulk"}, true},
+		"known, and others are listed": {[]runlane.Queue{bulk}, []runlane.QueueName{"default"}, false},
+		"not known":                    {},
+		"not known, but listed":        {queues: []runlane.QueueName{"default", "bulk"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				var executed atomic.Int32
 				task := runlane.NewTask[payload]("report", nil) // of the default queue
-				rt := openSharing(t, memlane.NewStorage(nil), newOneBinding(), task.Handle(func(context.Context, *runlane.Attempt, payload) error {
-					executed.Add(1)
-					return nil
-				}))
-				result, err := rt.Trigger(t.Context(), task.With(payload{}), &runlane.TriggerOptions{Queue: runlane.Queue{Name: "bulk"}})
+				rt := openKnowing(t, memlane.NewStorage(nil), newOneBinding(), tc.known,
+					task.Handle(func(context.Context, *runlane.Attempt, payload) error {
+						executed.Add(1)
+						return nil
+					}))
+				result, err := rt.Trigger(t.Context(), task.With(payload{}), &runlane.TriggerOptions{Queue: bulk})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -116,6 +130,96 @@ func TestSharing_WorkerTakesWhatItHasHandlersFor(t *testing.T) {
 				}
 				if got := status(t, rt, result.Run.ID); got != want || (executed.Load() == 1) != tc.takes {
 					t.Errorf("the run is %s after %d executions, want %s", got, executed.Load(), want)
+				}
+			})
+		})
+	}
+}
+
+// delaying is such a transport that also delays wakeups.
+type delaying struct{ oneBinding }
+
+func (delaying) MaxDelay(runlane.QueueName) time.Duration { return 15 * time.Minute }
+
+func (s delaying) SendWakeups(ctx context.Context, wakeups []lane.DelayedWakeup) ([]lane.PublishOutcome, error) {
+	wakeups = slices.Clone(wakeups)
+	for i := range wakeups {
+		wakeups[i].TraceCarrier = map[string]string{"queue": string(wakeups[i].Queue)}
+		wakeups[i].Queue = runlane.DefaultQueue.Name
+	}
+	return s.Transport.SendWakeups(ctx, wakeups)
+}
+
+// While a deployment that puts a task into a bounded queue replaces one that had it in the default queue, both read the same binding. The
+// older one has the handler and does not know the limit: it must neither execute these runs nor wake those that wait for a slot, whichever
+// of the two ticks.
+func TestHazard57_DeploymentBeforeABoundedQueue_DoesNotGetRoundItsLimit(t *testing.T) {
+	t.Parallel()
+	for name, olderTicks := range map[string]bool{"only the newer one ticks": false, "only the older one ticks": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var running, most atomic.Int32
+				execute := func(ctx context.Context, a *runlane.Attempt, _ payload) error {
+					n := running.Add(1)
+					defer running.Add(-1)
+					for old := most.Load(); n > old && !most.CompareAndSwap(old, n); old = most.Load() {
+					}
+					if err := rest(ctx, 20*time.Second); err != nil {
+						return err
+					}
+					if a.Number == 1 {
+						return errors.New("the first attempt fails")
+					}
+					return nil
+				}
+				retry := runlane.Retry{MaxAttempts: 2, Backoff: runlane.Fixed(5 * time.Second)}
+				before := runlane.NewTask[payload]("report", &runlane.TaskOptions[payload]{Retry: retry})
+				after := runlane.NewTask[payload]("report", &runlane.TaskOptions[payload]{
+					Retry: retry, Queue: runlane.Queue{Name: "reports", Concurrency: 1},
+				})
+				storage, transport := memlane.NewStorage(nil), delaying{newOneBinding()}
+				newer := openSharing(t, storage, transport, after.Handle(execute))
+				older := openSharing(t, storage, transport, before.Handle(execute))
+				time.Sleep(time.Second)
+				const runs = 6
+				for range runs {
+					trigger(t, newer, after.With(payload{}))
+				}
+				work := func(rt *core.Runtime, noTick bool, d time.Duration) {
+					ctx, stop := context.WithTimeout(t.Context(), d)
+					defer stop()
+					if err := rt.Work(ctx, &core.WorkOptions{NoTick: noTick}); err != nil {
+						t.Error(err)
+					}
+				}
+				var both sync.WaitGroup
+				both.Go(func() { work(older, !olderTicks, 20*time.Minute) })
+				for range 20 {
+					time.Sleep(time.Minute)
+					if !olderTicks {
+						if _, err := newer.Tick(t.Context(), nil); err != nil {
+							t.Error(err)
+						}
+					}
+				}
+				both.Wait()
+				if most.Load() != 0 {
+					t.Errorf("the older one executed %d runs at once", most.Load())
+				}
+				work(newer, false, 2*time.Hour)
+				page, err := newer.Runs().List(t.Context(), &core.ListOptions{RunFilter: core.RunFilter{Queue: "reports"}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				succeeded := 0
+				for i := range page.Items {
+					if page.Items[i].Status == runlane.StatusSucceeded {
+						succeeded++
+					}
+				}
+				if most.Load() != 1 || succeeded != runs {
+					t.Errorf("limit 1: %d executed at once, %d of %d succeeded", most.Load(), succeeded, runs)
 				}
 			})
 		})

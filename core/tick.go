@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/runlane/runlane-go"
@@ -267,15 +268,30 @@ func (t *tick) scan(ctx context.Context, enough int) (passed int, err error) {
 			t.scanned = ctx.Err() == nil
 			return passed, err
 		}
-		t.due = append(t.due, page.Items...)
+		refs := t.known(page.Items)
+		t.due = append(t.due, refs...)
 		t.moreDue = page.Next != ""
 		t.scanned = len(t.due) >= enough || page.Next == ""
 		t.scanning.After = page.Next
-		if len(page.Items) == 0 && t.moreDue {
+		if len(refs) == 0 && t.moreDue {
 			passed++
 		}
 	}
 	return passed, nil
+}
+
+// known drops runs of queues that are left to processes which know them, and notes these queues, so that the next scan
+// leaves them out.
+func (t *tick) known(refs []lane.RunRef) []lane.RunRef {
+	return slices.DeleteFunc(refs, func(ref lane.RunRef) bool {
+		if !t.rt.unknownHere(ref.Queue) {
+			return false
+		}
+		if !slices.Contains(t.aside.queues, ref.Queue) {
+			t.aside.queues = append(t.aside.queues, ref.Queue)
+		}
+		return true
+	})
 }
 
 // scanOn reads further than the scan has: from the beginning, but without the queues that turned out to take nothing.

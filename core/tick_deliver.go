@@ -116,7 +116,7 @@ func (t *tick) sendAhead(ctx context.Context) StageResult {
 		if len(page.Items) > 0 {
 			pages++ // pages of late wakeups: these are for the next ticks
 		}
-		for _, ref := range page.Items {
+		for _, ref := range t.known(page.Items) {
 			if ref.Status != runlane.StatusRunning && ref.AvailableAt.After(now) &&
 				t.rt.canDelay(ref.Queue, ref.AvailableAt.Sub(now)) {
 				refs = append(refs, ref)
@@ -144,7 +144,7 @@ func (t *tick) sendAhead(ctx context.Context) StageResult {
 
 // redeliver asks again for wakeups that were published and never came. When the earliest of them are all merely late,
 // because their queues have a backlog, it reads again without those queues, and then asks for no later wakeups of those
-// queues either.
+// queues either. Runs of queues that are not known here are left to processes that know them.
 func (t *tick) redeliver(ctx context.Context) StageResult {
 	if !t.rt.lane.Storage.Capabilities().FindsLostWakeups {
 		return StageResult{}
@@ -158,12 +158,13 @@ func (t *tick) redeliver(ctx context.Context) StageResult {
 				return nil, err
 			}
 			lost := slices.DeleteFunc(page.Items, func(ref lane.RunRef) bool {
+				unknown := t.rt.unknownHere(ref.Queue)
 				backlog, known := late[ref.Queue]
 				if !known {
-					backlog = t.hasBacklog(ctx, ref.Queue)
+					backlog = unknown || t.hasBacklog(ctx, ref.Queue)
 					late[ref.Queue] = backlog
 				}
-				return backlog && q.At.Sub(ref.AvailableAt) <= maxBacklogWait
+				return unknown || backlog && q.At.Sub(ref.AvailableAt) <= maxBacklogWait
 			})
 			skipped += len(page.Items) - len(lost)
 			if len(lost) > 0 || len(page.Items) == 0 || page.Next == "" {

@@ -2,9 +2,7 @@ package core
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -41,7 +39,7 @@ type worker struct {
 	rt         *Runtime
 	options    WorkOptions
 	receiver   lane.Receiver       // nil: poll
-	only       []runlane.QueueName // whose wakeups are taken; nil: those of any queue that a handler is here for
+	only       []runlane.QueueName // that were asked for; nil: all that are known here
 	executions executionSet
 	drained    atomic.Bool // the source ended because nothing was due
 }
@@ -159,12 +157,9 @@ func (w *worker) deliver(ctx context.Context, wakeup lane.Wakeup, byWakeup bool)
 		workerID:   w.options.WorkerID,
 		executions: &w.executions,
 		suspects:   w.rt.suspects,
+		only:       w.only,
 	}
-	var result *DeliveryResult
-	err := w.takes(wakeup.Queue)
-	if err == nil {
-		result, err = d.deliver(ctx)
-	}
+	result, err := d.deliver(ctx)
 	if err != nil {
 		attrs := append([]slog.Attr{
 			slog.String(attrRunID, string(wakeup.RunID)), slog.String(attrQueue, string(wakeup.Queue)),
@@ -177,21 +172,6 @@ func (w *worker) deliver(ctx context.Context, wakeup lane.Wakeup, byWakeup bool)
 		}
 	}
 	return result, err
-}
-
-// takes refuses wakeups of queues that this worker was told to leave alone. They come when those queues share a binding
-// with its own.
-func (w *worker) takes(queue runlane.QueueName) error {
-	if w.only == nil || slices.Contains(w.only, queue) {
-		return nil
-	}
-	return &runlane.Error{
-		Code:      runlane.ErrConfigurationInvalid,
-		Retryable: true,
-		Message:   fmt.Sprintf("a wakeup of queue %q came to a worker that takes no work from it", queue),
-		Hint: "add the queue to WorkOptions.Queues, or give it a separate binding, which this worker does not " +
-			"read",
-	}
 }
 
 // tickLoop ticks at once and then about every minute, so that processes which started together do not tick together.

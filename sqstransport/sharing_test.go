@@ -1,11 +1,14 @@
 package sqstransport_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -37,16 +40,16 @@ func TestCarrier_IsTheQueuesOwnBindingOrTheDefault(t *testing.T) {
 		queue   runlane.QueueName
 		carrier runlane.QueueName // "": none
 	}{
-		"own":                           {urls{"default": defaultURL, "mail": mailURL}, "mail", "mail"},
-		"default":                       {urls{"default": defaultURL, "mail": mailURL}, "default", "default"},
-		"not bound, with a default":     {urls{"default": defaultURL, "mail": mailURL}, "audio", "default"},
-		"not bound, without a default":  {urls{"mail": mailURL}, "audio", ""},
-		"not bound, the default FIFO":   {urls{"default": orderURL}, "audio", ""},
-		"the default FIFO itself":       {urls{"default": orderURL}, "default", "default"},
-		"bound to the URL of another":   {urls{"mail": mailURL, "post": mailURL}, "post", "mail"},
-		"FIFO, bound to another's URL":  {urls{"orders": orderURL, "refunds": orderURL}, "refunds", "orders"},
-		"bound to the default's URL":    {urls{"default": defaultURL, "mail": defaultURL}, "mail", "default"},
-		"named before the default that": {urls{"default": defaultURL, "audio": defaultURL}, "default", "audio"},
+		"own":                          {urls{"default": defaultURL, "mail": mailURL}, "mail", "mail"},
+		"default":                      {urls{"default": defaultURL, "mail": mailURL}, "default", "default"},
+		"not bound, with a default":    {urls{"default": defaultURL, "mail": mailURL}, "audio", "default"},
+		"not bound, without a default": {urls{"mail": mailURL}, "audio", ""},
+		"not bound, the default FIFO":  {urls{"default": orderURL}, "audio", ""},
+		"the default FIFO itself":      {urls{"default": orderURL}, "default", "default"},
+		"bound to the URL of another":  {urls{"mail": mailURL, "post": mailURL}, "post", "mail"},
+		"FIFO, bound to another's URL": {urls{"orders": orderURL, "refunds": orderURL}, "refunds", "orders"},
+		"bound to the default's URL":   {urls{"default": defaultURL, "mail": defaultURL}, "mail", "default"},
+		"named before the default":     {urls{"default": defaultURL, "audio": defaultURL}, "audio", "default"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -146,5 +149,28 @@ func TestReceive_QueuesThatShare_ArePolledOnce(t *testing.T) {
 			t.Errorf("%d polls in 25 s of one SQS queue", receives)
 		}
 		equal(t, "messages left", len(client.left(defaultURL)), 0)
+	})
+}
+
+// Another program sends a queue's wakeups by another binding: they are handled, and the log says so once.
+func TestReceive_WakeupsByAnotherBinding_AreToldOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		client := newFakeSQS()
+		var text bytes.Buffer
+		here, err := sqstransport.New(client, map[runlane.QueueName]string{"default": defaultURL, "mail": mailURL},
+			&sqstransport.Options{Logger: slog.New(slog.NewTextHandler(&text, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		publish(t, bind(t, client, map[runlane.QueueName]string{"default": defaultURL}), slices.Concat(attempts("mail", 3), attempts("audio", 2)))
+		var handled atomic.Int32
+		stop := receiving(t, here, 10, func(context.Context, lane.Wakeup) error { handled.Add(1); return nil }, "default", "mail")
+		time.Sleep(25 * time.Second)
+		stop()
+		equal(t, "handled", handled.Load(), int32(5))
+		if said := strings.Count(text.String(), "give all programs of the environment the same RUNLANE_QUEUES"); said != 1 {
+			t.Errorf("said %d times in\n%s", said, text.String())
+		}
 	})
 }

@@ -102,7 +102,7 @@ var (
 
 // binding is an SQS queue that carries the wakeups of one or more queues of the application.
 type binding struct {
-	name runlane.QueueName // the first of them by name
+	name runlane.QueueName // default, or the first of them by name
 	url  string
 	fifo bool
 }
@@ -160,7 +160,9 @@ func New(client API, queues map[runlane.QueueName]string, options *Options) (*Tr
 		)
 	}
 	byURL := map[string]*binding{}
-	for _, name := range slices.Sorted(maps.Keys(queues)) {
+	names := slices.Sorted(maps.Keys(queues))
+	slices.SortStableFunc(names, func(a, b runlane.QueueName) int { return defaultFirst(a) - defaultFirst(b) })
+	for _, name := range names {
 		b, err := newBinding(name, queues[name])
 		if err != nil {
 			return nil, err
@@ -173,6 +175,14 @@ func New(client API, queues map[runlane.QueueName]string, options *Options) (*Tr
 	return t, nil
 }
 
+// defaultFirst sorts the default queue before others: a binding that it shares has its name.
+func defaultFirst(name runlane.QueueName) int {
+	if name == runlane.DefaultQueue.Name {
+		return 0
+	}
+	return 1
+}
+
 // carrier is the binding that carries a queue's wakeups. ok is false where there is none.
 func (t *Transport) carrier(queue runlane.QueueName) (b *binding, ok bool) {
 	if b, ok = t.bindings[queue]; ok {
@@ -182,7 +192,8 @@ func (t *Transport) carrier(queue runlane.QueueName) (b *binding, ok bool) {
 	return b, ok && !b.fifo
 }
 
-// Carrier implements [lane.QueueCarrier] by the table of [New]. Of queues that are bound to one URL it names the first.
+// Carrier implements [lane.QueueCarrier] by the table of [New]. Of queues that are bound to one URL it names
+// runlane.DefaultQueue, or the first by name.
 func (t *Transport) Carrier(queue runlane.QueueName) (binding runlane.QueueName, ok bool) {
 	b, ok := t.carrier(queue)
 	if !ok {

@@ -108,6 +108,7 @@ func statsCounted(t *testing.T, h Harness) {
 		Backlog:       17,
 		Waiting:       1,
 		OldestWaiting: oldest.RunAt,
+		Oldest:        oldest.ID,
 		Running:       2,
 		Delayed:       3,
 		NextDue:       delayed.RunAt,
@@ -118,6 +119,7 @@ func statsCounted(t *testing.T, h Harness) {
 		Backlog:       17,
 		Waiting:       2,
 		OldestWaiting: oldest.RunAt,
+		Oldest:        oldest.ID,
 		Running:       2,
 		Delayed:       2,
 		NextDue:       retrying.RunAt,
@@ -141,6 +143,7 @@ func statsOthers(t *testing.T, h Harness) {
 		QueueState:    core.QueueState{Queue: runlane.Queue{Name: "elsewhere"}, Bound: true},
 		Waiting:       1,
 		OldestWaiting: waiting.RunAt,
+		Oldest:        waiting.ID,
 	})
 }
 
@@ -156,14 +159,26 @@ func statsBounded(t *testing.T, h Harness) {
 	if !third.RunAt.IsZero() {
 		t.Fatalf("the third run of two slots is %+v", third)
 	}
-	s.wantStats("limited", core.QueueStats{QueueState: state, Waiting: 3, OldestWaiting: first.RunAt})
+	s.wantStats("limited", core.QueueStats{QueueState: state, Waiting: 3, OldestWaiting: first.RunAt, Oldest: first.ID})
 	s.die(first.ID)
-	s.wantStats("limited", core.QueueStats{QueueState: state, Waiting: 2, OldestWaiting: second.RunAt, Running: 1})
+	s.wantStats("limited", core.QueueStats{
+		QueueState:    state,
+		Waiting:       2,
+		OldestWaiting: second.RunAt,
+		Oldest:        second.ID,
+		Running:       1,
+	})
 	s.die(second.ID)
-	s.wantStats("limited", core.QueueStats{QueueState: state, Waiting: 1, OldestWaiting: third.CreatedAt, Running: 2})
+	s.wantStats("limited", core.QueueStats{
+		QueueState:    state,
+		Waiting:       1,
+		OldestWaiting: third.CreatedAt,
+		Oldest:        third.ID,
+		Running:       2,
+	})
 	later := s.trigger(task.With(jobPayload{}), &runlane.TriggerOptions{Delay: time.Hour})
 	s.wantStats("limited", core.QueueStats{
-		QueueState: state, Waiting: 1, OldestWaiting: third.CreatedAt, Running: 2, Delayed: 1, NextDue: later.RunAt,
+		QueueState: state, Waiting: 1, OldestWaiting: third.CreatedAt, Oldest: third.ID, Running: 2, Delayed: 1, NextDue: later.RunAt,
 	})
 }
 
