@@ -46,8 +46,8 @@ func (e *Emulator) Start(ctx context.Context) error {
 	}
 	// the process has its own
 	defer log.Close()
-	command := exec.Command(
-		e.Java, "-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", //nolint:gosec,noctx // it ends with Kill
+	command := exec.Command( //nolint:gosec,noctx // it ends with Kill
+		e.Java, "-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC",
 		"-Djava.library.path="+filepath.Join(e.Folder, "DynamoDBLocal_lib"), "-jar",
 		filepath.Join(e.Folder, "DynamoDBLocal.jar"),
 		"-port", strconv.Itoa(port), "-dbPath", e.Data, "-disableTelemetry",

@@ -178,7 +178,13 @@ func statsBounded(t *testing.T, h Harness) {
 	})
 	later := s.trigger(task.With(jobPayload{}), &runlane.TriggerOptions{Delay: time.Hour})
 	s.wantStats("limited", core.QueueStats{
-		QueueState: state, Waiting: 1, OldestWaiting: third.CreatedAt, Oldest: third.ID, Running: 2, Delayed: 1, NextDue: later.RunAt,
+		QueueState:    state,
+		Waiting:       1,
+		OldestWaiting: third.CreatedAt,
+		Oldest:        third.ID,
+		Running:       2,
+		Delayed:       1,
+		NextDue:       later.RunAt,
 	})
 }
 

@@ -92,9 +92,8 @@ func (g gate) profile(names []string) (string, error) {
 	defer os.RemoveAll(dir)
 	path := filepath.Join(dir, "profile")
 
-	run := exec.Command(
-		"go", "test", "-short", "-count=1", "-covermode=set", "-coverprofile="+
-			path, //nolint:noctx // ends with this program
+	run := exec.Command( //nolint:noctx // ends with this program
+		"go", "test", "-short", "-count=1", "-covermode=set", "-coverprofile="+path,
 		"-run", "^("+strings.Join(names, "|")+")$", ".",
 	)
 	run.Dir = g.dir
