@@ -18,7 +18,8 @@ func tickCommand() *command {
 		short: "Do one round of maintenance",
 		long: "Due and recovered runs are delivered, lost wakeups asked for again, schedules fire, slots are " +
 			"reserved, the outbox is flushed. Deployments tick by themselves; two ticks at once are harmless. A " +
-			"program ticks for the queues that it knows.",
+			"program ticks for the queues that it knows. Of others it leaves alone those that only travel with " +
+			"default: RUNLANE_LIMITS (--limits) makes them known, 0 for no limit.",
 		examples: []string{"tick", "tick --drain --json"},
 		act: func(flags *flag.FlagSet) action {
 			var options core.TickOptions
