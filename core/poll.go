@@ -81,6 +81,7 @@ type poller struct {
 	busy     map[runlane.RunID]struct{} // executing here
 	passed   map[runlane.RunID]passed   // led to nothing here: left alone for a while
 	finished int                        // since sawWork was asked
+	ended    int                        // attempts that were executed here
 }
 
 // passed is why a run is left alone, and for how long. In a drain that is until the reason is gone.
@@ -136,13 +137,13 @@ func (p *poller) start(ctx context.Context, ref *lane.RunRef) (bool, error) {
 	}
 	wakeup := lane.Wakeup{RunKey: ref.RunKey, Queue: ref.Queue, RequestedAt: p.worker.rt.now()}
 	p.attempts.Go(func() {
-		executed, full := false, false
+		executed, full, before := false, false, p.endedSoFar()
 		defer func() { // the place becomes free whatever code of the application does
-			<-p.free
 			p.release(ref.RunID, executed)
 			if !executed {
-				p.pass(ref.RunID, full)
+				p.pass(ref.RunID, full, before)
 			}
+			<-p.free
 		}()
 		result, err := p.worker.deliver(context.WithoutCancel(ctx), wakeup, false)
 		if err == nil {
@@ -175,15 +176,27 @@ func (p *poller) release(id runlane.RunID, executed bool) {
 	delete(p.busy, id)
 	if executed {
 		p.finished++
+		p.ended++
 		maps.DeleteFunc(p.passed, func(_ runlane.RunID, pass passed) bool { return pass.full })
 	}
 }
 
-// pass passes over a run that led to nothing: for a while, or for the whole of a drain. A run that is forgotten too
-// early is only read once more.
-func (p *poller) pass(id runlane.RunID, full bool) {
+// endedSoFar counts the attempts that were executed here.
+func (p *poller) endedSoFar() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	return p.ended
+}
+
+// pass passes over a run that led to nothing: for a while, or for the whole of a drain. A run that is forgotten too
+// early is only read once more. A run for which there was no room is not passed over when an attempt has ended since
+// before: that may have made room after the run was judged.
+func (p *poller) pass(id runlane.RunID, full bool, before int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if full && p.ended != before {
+		return
+	}
 	if len(p.passed) >= maxPassed && !p.worker.options.Drain {
 		clear(p.passed)
 	}
