@@ -180,7 +180,7 @@ func (s *births) AppendRunEvents(ctx context.Context, c *lane.AppendCommand) (*l
 }
 
 // The tick publishes what it asks for, so its rows are claimed from the start: a relay beside it would otherwise publish each one too.
-func TestHazard23_RowsOfATick_AreBornClaimedByIt(t *testing.T) {
+func TestHazard23_RowsOfATick_AreClaimedByIt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		storage := &births{Storage: memlane.NewStorage(nil)}

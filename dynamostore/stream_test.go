@@ -40,14 +40,14 @@ func TestParseStreamImage(t *testing.T) {
 	}
 }
 
-// Rows born claimed, and rows for later, are none of the relay's business.
-func TestRelayAttribute_OnlyOnRowsBornPendingAndDue(t *testing.T) {
+// Rows claimed from the start, and rows for later, are none of the relay's business.
+func TestRelayAttribute_OnlyOnPendingRowsThatAreDue(t *testing.T) {
 	t.Parallel()
 	client := newScripted()
 	if _, err := New(client, "table", nil).AppendRunEvents(t.Context(), creation(t, "run_1")); err != nil {
 		t.Fatal(err)
 	}
 	if _, there := client.items["test:run:run_1 log:0000000001"][RelayAttribute]; there {
-		t.Error("a row born claimed would invoke the relay")
+		t.Error("a row claimed from the start would invoke the relay")
 	}
 }

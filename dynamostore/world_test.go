@@ -96,7 +96,7 @@ var (
 
 var runNumber atomic.Int64 // all ids are of one length, so that sizes are
 
-func (w *world) create(birth func(time.Time) lane.InitialOutbox, at time.Duration, created *runlane.RunCreated) *world {
+func (w *world) create(initial func(time.Time) lane.InitialOutbox, at time.Duration, created *runlane.RunCreated) *world {
 	w.Helper()
 	w.run = &runlane.Run{ID: runlane.RunID(fmt.Sprintf("run_01ARZ3NDEKTSV4RRFFQ69G%04d", runNumber.Add(1)))}
 	if w.again != "" {
@@ -106,7 +106,7 @@ func (w *world) create(birth func(time.Time) lane.InitialOutbox, at time.Duratio
 		created = &runlane.RunCreated{Payload: []byte(`{}`)}
 	}
 	created.TaskID, created.Queue, created.Source = "bench.noop", "default", runlane.Source{Type: runlane.SourceTrigger}
-	c := &lane.AppendCommand{Outbox: birth(w.now)}
+	c := &lane.AppendCommand{Outbox: initial(w.now)}
 	if at > 0 {
 		created.RunAt = w.now.Add(at)
 		c.Transition = w.transition(created, w.request(created.RunAt))

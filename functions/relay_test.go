@@ -133,12 +133,12 @@ func relay(t *testing.T, c *claims, records ...events.DynamoDBEventRecord) []str
 	return failed
 }
 
-func TestHazard23_RowsBornPending_AreTheRelaysAndNoOthers(t *testing.T) {
+func TestHazard23_PendingRows_AreTheRelaysAndNoOthers(t *testing.T) {
 	t.Parallel()
 	pending, published := images(t, "prod", deferred), images(t, "prod", nil)
 	foreign := images(t, "staging", deferred)
 	if len(ids(t, pending)) != 1 || len(ids(t, foreign)) != 1 || len(ids(t, published)) != 0 {
-		t.Fatalf("rows born pending: %v, %v, %v", ids(t, pending), ids(t, foreign), ids(t, published))
+		t.Fatalf("pending rows: %v, %v, %v", ids(t, pending), ids(t, foreign), ids(t, published))
 	}
 	changed := inserts(50, images(t, "prod", deferred)...)
 	for i := range changed {

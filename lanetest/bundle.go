@@ -81,11 +81,11 @@ func (b *bundle) push(run *runlane.Run, at time.Time, bodies ...runlane.EventBod
 	return b.append(b.Append(b.t, run, at, bodies...)).Run
 }
 
-// deliver asks for a delivery; birth is the initial state of its outbox row.
-func (b *bundle) deliver(run *runlane.Run, at, available time.Time, birth lane.InitialOutbox) *lane.Commit {
+// deliver asks for a delivery; initial is the first state of its outbox row.
+func (b *bundle) deliver(run *runlane.Run, at, available time.Time, initial lane.InitialOutbox) *lane.Commit {
 	b.t.Helper()
 	c := b.Append(b.t, run, at, Delivery(run, at, available))
-	c.Outbox = birth
+	c.Outbox = initial
 	return b.append(c)
 }
 

@@ -187,13 +187,13 @@ func clockReservation(t *testing.T, b *bundle) {
 
 func clockOutbox(t *testing.T, b *bundle) {
 	other := b.ahead()
-	born := b.born(noon)
+	eager := b.eagerRow(noon)
 	end := noon.Add(claimTime)
-	if got := other.outboxOf(end.Add(-time.Millisecond), born.ID); len(got) != 0 {
+	if got := other.outboxOf(end.Add(-time.Millisecond), eager.ID); len(got) != 0 {
 		t.Fatalf("claimed a millisecond before the claim ends by the clock ahead: %+v", got)
 	}
-	taken := other.outboxOf(end, born.ID)
-	if len(taken) != 1 || taken[0].ClaimToken == born.ClaimToken {
+	taken := other.outboxOf(end, eager.ID)
+	if len(taken) != 1 || taken[0].ClaimToken == eager.ClaimToken {
 		t.Fatalf("claimed at the end by the clock ahead: %+v", taken)
 	}
 	// By its first holder's clock, the claim has five more seconds; the storage refuses it.
@@ -201,20 +201,20 @@ func clockOutbox(t *testing.T, b *bundle) {
 		Environment: b.env,
 		At:          end.Add(-skew),
 		Messages: []lane.OutboxFailure{
-			{OutboxRef: born.OutboxRef, Attempts: 1, Failure: refusal, NextAvailableAt: end},
+			{OutboxRef: eager.OutboxRef, Attempts: 1, Failure: refusal, NextAvailableAt: end},
 		},
 	})
-	wantStale(t, err, born.ID)
-	if got := b.outboxOf(end.Add(-skew), born.ID); len(got) != 0 {
+	wantStale(t, err, eager.ID)
+	if got := b.outboxOf(end.Add(-skew), eager.ID); len(got) != 0 {
 		t.Fatalf("claimed beside its holder: %+v", got)
 	}
 	other.mark(t, taken[0].OutboxRef, end)
-	if row := b.row(born.Wakeup.RunID); row.Status != lane.OutboxPublished {
+	if row := b.row(eager.Wakeup.RunID); row.Status != lane.OutboxPublished {
 		t.Fatalf("row is %+v", row)
 	}
 
 	// At an instant at which it is over for both, one gets it.
-	row := b.born(noon)
+	row := b.eagerRow(noon)
 	claimed, failed := race(callers, func(i int) ([]lane.OutboxMessage, error) {
 		process, at := b, end
 		if i%2 == 1 {

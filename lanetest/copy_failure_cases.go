@@ -27,7 +27,7 @@ func copiesOfReservations(t *testing.T, b *bundle) {
 
 // docs/internals/contract.md, Copies.
 func copiesOfFailures(t *testing.T, b *bundle) {
-	failed, dead := b.born(noon), b.born(noon)
+	failed, dead := b.eagerRow(noon), b.eagerRow(noon)
 	failure := func() runlane.Failure {
 		return runlane.NewFailure(runlane.ErrTransportPublishFailed, "refused", map[string]string{"status": "400"})
 	}

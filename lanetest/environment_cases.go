@@ -63,7 +63,7 @@ func environmentsApart(t *testing.T, b *bundle) {
 func environmentScans(t *testing.T, b *bundle) {
 	elsewhere := b.env + "-elsewhere"
 	runs := b.everyStatus()
-	dead := b.born(noon)
+	dead := b.eagerRow(noon)
 	b.giveUp(dead.OutboxRef, 10, noon)
 	later := b.due(noon.Add(24 * time.Hour))
 	later.Environment = elsewhere

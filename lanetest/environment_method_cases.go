@@ -16,7 +16,7 @@ type inhabited struct {
 	*bundle
 	elsewhere                            runlane.Environment
 	queued, running, waiting             *runlane.Run
-	born, dead                           lane.OutboxMessage
+	eager, dead                          lane.OutboxMessage
 	nightly                              runlane.ScheduleRecord
 	occurrence                           string // token of a claim
 	fire, later                          time.Time
@@ -45,7 +45,7 @@ func (b *bundle) inhabited() *inhabited {
 	h.queuedThere = moved(h.queued)
 	h.runningThere, h.waitThere = h.queuedThere, h.queuedThere
 	if has.PersistsOutbox {
-		h.born = commit.Outbox[0]
+		h.eager = commit.Outbox[0]
 	}
 	if has.LeasesRuns {
 		h.running = b.running(noon, noon.Add(time.Minute), RunOptions{})
@@ -59,7 +59,7 @@ func (b *bundle) inhabited() *inhabited {
 		h.waitThere = moved(h.waiting)
 	}
 	if has.KeepsDeadLetters && has.PersistsOutbox {
-		h.dead = b.born(noon)
+		h.dead = b.eagerRow(noon)
 		b.giveUp(h.dead.OutboxRef, 10, noon)
 	}
 	if has.FindsLostWakeups {
@@ -111,7 +111,7 @@ func (h *inhabited) probes() map[string]probe {
 		}
 	}
 	first := func(_ any, err error) error { return err }
-	failure := lane.OutboxFailure{OutboxRef: h.born.OutboxRef, Attempts: 1, Failure: refusal, NextAvailableAt: noon}
+	failure := lane.OutboxFailure{OutboxRef: h.eager.OutboxRef, Attempts: 1, Failure: refusal, NextAvailableAt: noon}
 	return map[string]probe{
 		"AppendRunEvents": {true, conflict(runlane.ConflictEventSequence, func() error {
 			return first(s.AppendRunEvents(ctx, h.Append(h.t, h.queuedThere, noon, &runlane.RunCancelled{})))
@@ -201,7 +201,7 @@ func (h *inhabited) probes() map[string]probe {
 			equal(t, "found", nil, h.occurrencePages(&lane.OccurrenceQuery{PageQuery: page, ScheduleID: "nightly"}))
 		}},
 		"ClaimOutboxMessages": {has.PersistsOutbox, func(t *testing.T) {
-			for _, ids := range [][]string{nil, {h.born.ID}} {
+			for _, ids := range [][]string{nil, {h.eager.ID}} {
 				equal(t, "claimed", nil, must(s.ClaimOutboxMessages(ctx, &lane.ClaimOutboxCommand{
 					Environment: h.elsewhere,
 					IDs:         ids,
@@ -212,18 +212,18 @@ func (h *inhabited) probes() map[string]probe {
 		}},
 		"MarkOutboxMessagesPublished": {has.PersistsOutbox, func(t *testing.T) {
 			wantStale(t, s.MarkOutboxMessagesPublished(ctx, &lane.MarkPublishedCommand{
-				Environment: h.elsewhere, At: noon, Messages: []lane.OutboxRef{h.born.OutboxRef},
-			}), h.born.ID)
+				Environment: h.elsewhere, At: noon, Messages: []lane.OutboxRef{h.eager.OutboxRef},
+			}), h.eager.ID)
 		}},
 		"MarkOutboxMessagesFailed": {has.PersistsOutbox, func(t *testing.T) {
 			wantStale(t, s.MarkOutboxMessagesFailed(ctx, &lane.MarkFailedCommand{
 				Environment: h.elsewhere, At: noon, Messages: []lane.OutboxFailure{failure},
-			}), h.born.ID)
+			}), h.eager.ID)
 		}},
 		"MarkOutboxMessagesDeadLettered": {has.PersistsOutbox, func(t *testing.T) {
 			wantStale(t, s.MarkOutboxMessagesDeadLettered(ctx, &lane.MarkDeadLetteredCommand{
 				Environment: h.elsewhere, At: noon, Messages: []lane.OutboxFailure{failure},
-			}), h.born.ID)
+			}), h.eager.ID)
 		}},
 		"ListDeadLetters": {has.KeepsDeadLetters, func(t *testing.T) {
 			equal(t, "found", nil, must(s.ListDeadLetters(ctx, &lane.DeadLetterQuery{PageQuery: page}))(t).Items)
@@ -274,7 +274,7 @@ func environmentMethods(t *testing.T, b *bundle) {
 	}
 	equal(t, "the environment that was not asked for", before, h.everything())
 	if b.h.Capabilities.PersistsOutbox {
-		b.mark(t, h.born.OutboxRef, noon) // its claim still holds
+		b.mark(t, h.eager.OutboxRef, noon) // its claim still holds
 	}
 }
 

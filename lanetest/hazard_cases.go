@@ -176,17 +176,17 @@ func hazardLookBetween(t *testing.T, b *bundle) {
 
 // docs/internals/layout.md, Indexes: a time is when something became or becomes due, never when a scan is planned.
 func hazardTrueMoment(t *testing.T, b *bundle) {
-	birth := lane.InitialOutbox{ClaimUntil: noon.Add(claimTime)}
+	initial := lane.InitialOutbox{ClaimUntil: noon.Add(claimTime)}
 	ms := time.Millisecond
 
 	// A worker that polls finds what was triggered this instant.
-	fresh := b.create(noon, RunOptions{Queue: "poll", Outbox: birth})
+	fresh := b.create(noon, RunOptions{Queue: "poll", Outbox: initial})
 	b.wantScan("runnable before it exists", b.storage.ListRunnableRuns, b.of("poll", noon.Add(-ms)))
 	b.wantScan("runnable at once", b.storage.ListRunnableRuns, b.of("poll", noon), fresh)
 
 	// A worker with ten seconds for its work dies. Its lease ends long before the patience of the scans is over.
 	end := noon.Add(15 * time.Second)
-	short := b.claim(b.create(noon, RunOptions{Queue: "lambda", Outbox: birth}), noon, end)
+	short := b.claim(b.create(noon, RunOptions{Queue: "lambda", Outbox: initial}), noon, end)
 	for _, list := range []scan{b.storage.ListRunnableRuns, b.storage.ListRunsNeedingDelivery} {
 		b.wantScan("before the end of a short lease", list, b.of("lambda", end.Add(-ms)))
 		b.wantScan("at the end of a short lease", list, b.of("lambda", end), short)
@@ -234,10 +234,10 @@ func hazardTrueMoment(t *testing.T, b *bundle) {
 // docs/internals/decisions.md, Delivery: the outbox.
 func hazardHandedOver(t *testing.T, b *bundle) {
 	next := noon.Add(time.Second)
-	failed := b.born(noon)
+	failed := b.eagerRow(noon)
 	b.markFailure(failed.OutboxRef, 1, noon, next)
 	deferred := b.create(noon, RunOptions{})
-	dead := b.born(noon)
+	dead := b.eagerRow(noon)
 	b.giveUp(dead.OutboxRef, 10, noon)
 	redelivered := b.append(b.Creation(t, noon, RunOptions{}))
 	b.deliver(redelivered.Run, noon, noon, lane.InitialOutbox{Published: true})
@@ -275,7 +275,7 @@ func hazardHandedOver(t *testing.T, b *bundle) {
 // docs/internals/decisions.md, Delivery: lost wakeups. That redelivery waits while the transport is behind is the
 // runtime's part.
 func hazardLostWakeup(t *testing.T, b *bundle) {
-	held := b.born(noon)
+	held := b.eagerRow(noon)
 	b.mark(t, held.OutboxRef, noon)
 	run := b.get(held.Wakeup.RunID)
 	for _, at := range []time.Time{noon, noon.Add(time.Hour), noon.Add(24 * time.Hour)} { // no other method can do it

@@ -53,8 +53,8 @@ func (b *bundle) giveUp(ref lane.OutboxRef, attempts int, at time.Time) {
 	}
 }
 
-// born is a new row that its maker has claimed.
-func (b *bundle) born(at time.Time) lane.OutboxMessage {
+// eagerRow is a new row that its maker has claimed.
+func (b *bundle) eagerRow(at time.Time) lane.OutboxMessage {
 	b.t.Helper()
 	return b.append(b.Creation(b.t, at, RunOptions{
 		Outbox: lane.InitialOutbox{ClaimUntil: at.Add(claimTime)},
@@ -94,7 +94,7 @@ func marksRowByRow(t *testing.T, b *bundle) {
 			return b.storage.MarkOutboxMessagesDeadLettered(b.ctx(), c)
 		}, lane.OutboxDeadLettered},
 	} {
-		first, second, third := b.born(noon), b.born(noon), b.born(noon)
+		first, second, third := b.eagerRow(noon), b.eagerRow(noon), b.eagerRow(noon)
 		err := mark.call([]lane.OutboxRef{
 			first.OutboxRef,
 			stale(second),
@@ -121,22 +121,22 @@ func marksRowByRow(t *testing.T, b *bundle) {
 }
 
 func markFailed(t *testing.T, b *bundle) {
-	born := b.born(noon)
+	eager := b.eagerRow(noon)
 	next := noon.Add(7 * time.Second)
-	b.markFailure(born.OutboxRef, 3, noon, next)
-	row := b.row(born.Wakeup.RunID)
+	b.markFailure(eager.OutboxRef, 3, noon, next)
+	row := b.row(eager.Wakeup.RunID)
 	if row.Status != lane.OutboxFailed || row.Attempts != 3 || !row.AvailableAt.Equal(next) {
 		t.Fatalf("failed row is %+v", row)
 	}
 	equal(t, "failure", refusal, row.Failure)
-	if got := b.outboxOf(next.Add(-time.Millisecond), born.ID); len(got) != 0 {
+	if got := b.outboxOf(next.Add(-time.Millisecond), eager.ID); len(got) != 0 {
 		t.Fatal("claimed a millisecond before its next try")
 	}
-	b.wantDue("at its next try", next, born.Wakeup.RunID)
+	b.wantDue("at its next try", next, eager.Wakeup.RunID)
 }
 
 func markEndsClaim(t *testing.T, b *bundle) {
-	failed, published := b.born(noon), b.born(noon)
+	failed, published := b.eagerRow(noon), b.eagerRow(noon)
 	b.markFailure(failed.OutboxRef, 1, noon, noon.Add(time.Second))
 	b.mark(t, published.OutboxRef, noon)
 	again := b.outboxOf(noon.Add(time.Second), failed.ID, published.ID)
@@ -165,7 +165,7 @@ func markSuperseded(t *testing.T, b *bundle) {
 		"failed":        func(ref lane.OutboxRef) { b.markFailure(ref, 1, noon, noon.Add(time.Second)) },
 		"dead-lettered": func(ref lane.OutboxRef) { b.giveUp(ref, 1, noon) },
 	} {
-		claimed, ended, replaced := b.born(noon), b.born(noon), b.born(noon)
+		claimed, ended, replaced := b.eagerRow(noon), b.eagerRow(noon), b.eagerRow(noon)
 		b.claim(b.get(claimed.Wakeup.RunID), noon, later.Add(time.Hour))
 		b.push(b.get(ended.Wakeup.RunID), noon, &runlane.RunCancelled{})
 		fresh := b.deliver(b.get(replaced.Wakeup.RunID), noon, noon, lane.InitialOutbox{Published: true})
@@ -252,7 +252,7 @@ func deadLettersListed(t *testing.T, b *bundle) {
 }
 
 func deadLettersRest(t *testing.T, b *bundle) {
-	queued := b.born(noon)
+	queued := b.eagerRow(noon)
 	b.giveUp(queued.OutboxRef, 10, noon)
 	scheduled := b.create(noon, RunOptions{RunAt: noon.Add(time.Minute)})
 	row := b.outboxOf(noon.Add(time.Minute), b.row(scheduled.ID).ID)[0]
@@ -270,7 +270,7 @@ func deadLettersRest(t *testing.T, b *bundle) {
 }
 
 func deadLettersRequeued(t *testing.T, b *bundle) {
-	dead, alive := b.born(noon), b.born(noon)
+	dead, alive := b.eagerRow(noon), b.eagerRow(noon)
 	b.giveUp(dead.OutboxRef, 10, noon)
 	at := noon.Add(time.Hour)
 	requeue := &lane.RequeueCommand{Environment: b.env, IDs: []string{dead.ID, alive.ID, "no such row"}, At: at}
@@ -294,7 +294,7 @@ func deadLettersRequeued(t *testing.T, b *bundle) {
 }
 
 func deadLettersLeave(t *testing.T, b *bundle) {
-	claimed, cancelled, requested, stays := b.born(noon), b.born(noon), b.born(noon), b.born(noon)
+	claimed, cancelled, requested, stays := b.eagerRow(noon), b.eagerRow(noon), b.eagerRow(noon), b.eagerRow(noon)
 	for _, m := range []lane.OutboxMessage{claimed, cancelled, requested, stays} {
 		b.giveUp(m.OutboxRef, 10, noon)
 	}

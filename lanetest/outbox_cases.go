@@ -113,12 +113,12 @@ func outboxBirth(t *testing.T, b *bundle) {
 		}
 	}
 	if row := claimed.Outbox[0]; row.ClaimToken == "" || !row.ClaimUntil.Equal(noon.Add(claimTime)) {
-		t.Fatalf("row born claimed: %+v", row)
+		t.Fatalf("row claimed from the start: %+v", row)
 	}
 	b.wantDue("due at once", noon, pending.Run.ID)
 	b.mark(t, claimed.Outbox[0].OutboxRef, noon)
 	if got := b.row(claimed.Run.ID); got.Status != lane.OutboxPublished {
-		t.Fatalf("row born claimed, then acknowledged: %+v", got)
+		t.Fatalf("row claimed from the start, then acknowledged: %+v", got)
 	}
 	b.wantDue("due an hour later", noon.Add(time.Hour), pending.Run.ID)
 }
@@ -148,10 +148,10 @@ func outboxExact(t *testing.T, b *bundle) {
 }
 
 func outboxLater(t *testing.T, b *bundle) {
-	for name, birth := range map[string]lane.InitialOutbox{
+	for name, initial := range map[string]lane.InitialOutbox{
 		"claimed": {ClaimUntil: noon.Add(claimTime)}, "published": {Published: true}, "nothing": {},
 	} {
-		commit := b.append(b.Creation(t, noon, RunOptions{RunAt: noon.Add(time.Minute), Outbox: birth}))
+		commit := b.append(b.Creation(t, noon, RunOptions{RunAt: noon.Add(time.Minute), Outbox: initial}))
 		row := commit.Outbox[0]
 		if row.Status != lane.OutboxPending || row.ClaimToken != "" || !row.AvailableAt.Equal(noon.Add(time.Minute)) {
 			t.Errorf("asked for %s: row is %+v, want it pending for a minute later", name, row)
@@ -163,20 +163,20 @@ func outboxLater(t *testing.T, b *bundle) {
 }
 
 func outboxExpiredClaim(t *testing.T, b *bundle) {
-	born := b.append(b.Creation(t, noon, RunOptions{
+	eager := b.append(b.Creation(t, noon, RunOptions{
 		Outbox: lane.InitialOutbox{ClaimUntil: noon.Add(claimTime)},
 	})).Outbox[0]
-	if got := b.outboxOf(noon.Add(claimTime-time.Millisecond), born.ID); len(got) != 0 {
+	if got := b.outboxOf(noon.Add(claimTime-time.Millisecond), eager.ID); len(got) != 0 {
 		t.Fatalf("claimed under a living claim: %+v", got)
 	}
-	second := b.outboxOf(noon.Add(claimTime), born.ID)
-	if len(second) != 1 || second[0].ClaimToken == born.ClaimToken {
+	second := b.outboxOf(noon.Add(claimTime), eager.ID)
+	if len(second) != 1 || second[0].ClaimToken == eager.ClaimToken {
 		t.Fatalf("claimed at the claim's end: %+v", second)
 	}
 	err := b.storage.MarkOutboxMessagesPublished(b.ctx(), &lane.MarkPublishedCommand{
-		Environment: b.env, At: noon.Add(claimTime), Messages: []lane.OutboxRef{born.OutboxRef},
+		Environment: b.env, At: noon.Add(claimTime), Messages: []lane.OutboxRef{eager.OutboxRef},
 	})
-	wantStale(t, err, born.ID)
+	wantStale(t, err, eager.ID)
 	b.mark(t, second[0].OutboxRef, noon.Add(claimTime))
 }
 

@@ -14,11 +14,11 @@ func outboxDueKinds(t *testing.T, b *bundle) {
 	for i, made := range []func(due time.Time) runlane.RunID{
 		func(due time.Time) runlane.RunID { return b.create(due, RunOptions{}).ID },
 		func(due time.Time) runlane.RunID { return b.create(noon, RunOptions{RunAt: due}).ID },
-		func(due time.Time) runlane.RunID { return b.born(due.Add(-claimTime)).Wakeup.RunID },
+		func(due time.Time) runlane.RunID { return b.eagerRow(due.Add(-claimTime)).Wakeup.RunID },
 		func(due time.Time) runlane.RunID {
-			born := b.born(noon)
-			b.markFailure(born.OutboxRef, 1, noon, due)
-			return born.Wakeup.RunID
+			eager := b.eagerRow(noon)
+			b.markFailure(eager.OutboxRef, 1, noon, due)
+			return eager.Wakeup.RunID
 		},
 	} {
 		due := noon.Add(time.Duration(i+1) * time.Hour)
@@ -41,10 +41,10 @@ func outboxStarvation(t *testing.T, b *bundle) {
 		b.push(b.create(noon, RunOptions{}), noon, &runlane.RunCancelled{})
 		b.append(b.Creation(t, noon, RunOptions{Outbox: lane.InitialOutbox{ClaimUntil: noon.Add(48 * time.Hour)}}))
 		b.append(b.Creation(t, noon, RunOptions{Outbox: lane.InitialOutbox{Published: true}}))
-		b.markFailure(b.born(noon).OutboxRef, 1, noon, noon.Add(48*time.Hour))
+		b.markFailure(b.eagerRow(noon).OutboxRef, 1, noon, noon.Add(48*time.Hour))
 		b.create(noon, RunOptions{RunAt: noon.Add(48 * time.Hour)})
 		if b.h.Capabilities.KeepsDeadLetters {
-			b.giveUp(b.born(noon).OutboxRef, 10, noon)
+			b.giveUp(b.eagerRow(noon).OutboxRef, 10, noon)
 		}
 		due = append(due, b.create(noon.Add(time.Hour), RunOptions{}).ID)
 	}
@@ -106,7 +106,7 @@ func outboxMillis(t *testing.T, b *bundle) {
 // docs/internals/contract.md, Pages and cursors.
 func deadLetterCursors(t *testing.T, b *bundle) {
 	for i := range 3 {
-		b.giveUp(b.born(noon).OutboxRef, 1, noon.Add(time.Duration(i)*time.Second))
+		b.giveUp(b.eagerRow(noon).OutboxRef, 1, noon.Add(time.Duration(i)*time.Second))
 	}
 	q := lane.DeadLetterQuery{PageQuery: lane.PageQuery{Environment: b.env, Limit: 1}}
 	q.After = b.firstCursor(func() (runlane.Cursor, error) {

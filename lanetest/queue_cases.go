@@ -204,11 +204,11 @@ func queuePartitions(t *testing.T, b *bundle) {
 
 func queueCreation(t *testing.T, b *bundle) {
 	s := b.limited(1)
-	birth := lane.InitialOutbox{ClaimUntil: noon.Add(claimTime)}
+	initial := lane.InitialOutbox{ClaimUntil: noon.Add(claimTime)}
 	first := b.append(b.Creation(t, noon, RunOptions{
 		Concurrency:   1,
 		ReservedUntil: noon.Add(reservation),
-		Outbox:        birth,
+		Outbox:        initial,
 	}))
 	if len(first.Outbox) != 1 || first.Outbox[0].ClaimToken == "" ||
 		!first.Run.DispatchExpiresAt.Equal(noon.Add(reservation)) {

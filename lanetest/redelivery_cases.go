@@ -28,10 +28,10 @@ func (b *bundle) wantRedelivery(what string, at time.Time, run *runlane.Run) {
 }
 
 func redeliveryFirst(t *testing.T, b *bundle) {
-	born := b.born(noon)
+	eager := b.eagerRow(noon)
 	published := noon.Add(5 * time.Second)
-	b.mark(t, born.OutboxRef, published)
-	run := b.get(born.Wakeup.RunID)
+	b.mark(t, eager.OutboxRef, published)
+	run := b.get(eager.Wakeup.RunID)
 	b.wantRedelivery("the first", published.Add(10*time.Minute), run)
 
 	want := lane.RunRef{
@@ -66,7 +66,7 @@ func redeliveryDistance(t *testing.T, b *bundle) {
 func redeliveryExclusion(t *testing.T, b *bundle) {
 	equal(t, "of a wakeup that is not published", time.Time{}, b.inspect(b.create(noon, RunOptions{}).ID).RedeliverAt)
 	b.create(noon, RunOptions{Outbox: lane.InitialOutbox{ClaimUntil: noon.Add(claimTime)}})
-	failed := b.born(noon)
+	failed := b.eagerRow(noon)
 	b.markFailure(failed.OutboxRef, 1, noon, noon.Add(time.Second))
 	scheduled := b.create(noon, RunOptions{RunAt: noon.Add(time.Minute)})
 	b.mark(t, b.outboxOf(noon.Add(time.Minute), b.row(scheduled.ID).ID)[0].OutboxRef, noon.Add(time.Minute))

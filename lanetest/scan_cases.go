@@ -168,7 +168,7 @@ func scanQueued(t *testing.T, b *bundle) {
 	pending := b.create(noon, RunOptions{})
 	held := b.create(noon, RunOptions{Outbox: lane.InitialOutbox{ClaimUntil: noon.Add(claimTime)}})
 	published := b.create(noon, RunOptions{Outbox: lane.InitialOutbox{Published: true}})
-	failed := b.born(noon)
+	failed := b.eagerRow(noon)
 	b.markFailure(failed.OutboxRef, 1, noon, noon.Add(time.Hour))
 	b.wantScan(
 		"runnable",

@@ -53,7 +53,7 @@ func TestTemplate_DeployedRunsWebhooks(t *testing.T) {
 	t.Run("wakeups that the trigger sends reach the bridge", func(t *testing.T) {
 		earlier = d.wantDelivered(t, deliveries[:10], nil)[0]
 	})
-	t.Run("rows born pending go through the stream and the relay", func(t *testing.T) {
+	t.Run("pending rows go through the stream and the relay", func(t *testing.T) {
 		d.wantDelivered(t, deliveries[10:20], &runlane.TriggerOptions{Deferred: true})
 	})
 	t.Run("a run that is due soon is woken by its delayed message", func(t *testing.T) {

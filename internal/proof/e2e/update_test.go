@@ -252,7 +252,7 @@ func (d *deployed) restore(t *testing.T) (name string) {
 }
 
 // wantAdopted shows that the deployed functions work on a table that the stack did not make: its runs are there, wakeups reach the bridge,
-// and rows born pending go through its stream and the relay.
+// and pending rows go through its stream and the relay.
 func (d *deployed) wantAdopted(t *testing.T, table string, earlier *runlane.Run, deliveries []webhooks.Delivery) {
 	t.Helper()
 	if got := d.stack.Outputs["TableName"]; got != table {

@@ -60,7 +60,7 @@ func (i *installation) mapQueue(bridge *lambdaruntime.Function, options eventsou
 	})
 }
 
-// mapStream invokes the relay with what is born pending.
+// mapStream invokes the relay with pending rows.
 func (i *installation) mapStream(relay *lambdaruntime.Function) {
 	i.t.Helper()
 	described, err := awstest.LocalStackDynamoDB(i.t).DescribeTable(i.t.Context(), &dynamodb.DescribeTableInput{TableName: &i.table})

@@ -102,7 +102,7 @@ func (w *world) flush(s *state, self int) int8 {
 	return committed
 }
 
-// request appends run.delivery_requested, its row born claimed, and moves the marker to q.
+// request appends run.delivery_requested, its row claimed from the start, and moves the marker to q.
 func (w *world) request(s *state, self int) {
 	p := &s.processes[self]
 	r := p.run

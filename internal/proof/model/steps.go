@@ -54,7 +54,7 @@ func (w *world) steps(s *state, emit emitter) {
 
 // trigger creates a run. It reads slots and commits in one step.
 func (w *world) trigger(s *state, r int8, emit emitter) {
-	born := func(row, kind, at int8) state {
+	created := func(row, kind, at int8) state {
 		t := *s
 		t.runs[r] = item{status: queued, row: row, kind: kind, at: at}
 		if row == claimed {
@@ -73,24 +73,24 @@ func (w *world) trigger(s *state, r int8, emit emitter) {
 	}
 	limit := w.limit(s)
 	if w.deferred {
-		t := born(pending, timed, waitFor)
+		t := created(pending, timed, waitFor)
 		t.runs[r].status, t.runs[r].runAt, t.runs[r].rowAt = scheduled, waitFor, waitFor
 		emit(label{"trigger scheduled", r}, t, "")
 	}
 	if limit == 0 {
-		eager(born(claimed, deliverable, 0), "trigger", "")
+		eager(created(claimed, deliverable, 0), "trigger", "")
 		if w.deferred {
-			emit(label{"trigger deferred", r}, born(pending, unpublished, 0), "")
+			emit(label{"trigger deferred", r}, created(pending, unpublished, 0), "")
 		}
 		return
 	}
-	emit(label{"trigger without a slot", r}, born(noRow, slotless, 0), "")
+	emit(label{"trigger without a slot", r}, created(noRow, slotless, 0), "")
 	if w.latency > 0 {
 		return
 	}
 	var room [maxSlots]choice
 	for _, c := range w.chooseSlot(s, r, limit, 0, room[:0]) {
-		t := born(claimed, deliverable, 0)
+		t := created(claimed, deliverable, 0)
 		t.put(c.slot-1, -1, slot{r + 1, w.reservation})
 		t.runs[r].slot, t.runs[r].reserved = c.slot, w.reservation
 		bad := ""

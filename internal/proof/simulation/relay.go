@@ -2,7 +2,7 @@ package main
 
 import "time"
 
-// relay publishes what was born pending: the mapping of the table's stream looks into each shard four times a second,
+// relay publishes pending rows: the mapping of the table's stream looks into each shard four times a second,
 // and hands what it finds there to one invocation a shard at a time.
 type relay struct {
 	world  *world
