@@ -81,7 +81,13 @@ func (rt *Runtime) unknownHere(name runlane.QueueName) bool {
 		return false
 	}
 	carrier, bound := lane.CarrierOf(rt.lane.Transport, name)
-	return bound && carrier != name
+	if !bound || carrier != name {
+		return bound
+	}
+	return slices.ContainsFunc(rt.bindings, func(other runlane.QueueName) bool {
+		shared, _ := lane.CarrierOf(rt.lane.Transport, other)
+		return other != name && shared == carrier
+	})
 }
 
 // checkQueues judges the queues to take work from.

@@ -226,6 +226,40 @@ func TestHazard57_DeploymentBeforeABoundedQueue_DoesNotGetRoundItsLimit(t *testi
 	}
 }
 
+// sharedByName is a transport with two bindings that are one queue of its provider, as two names of one URL are.
+type sharedByName struct{ *memlane.Transport }
+
+func (sharedByName) Carrier(queue runlane.QueueName) (runlane.QueueName, bool) {
+	return "alpha", queue == "alpha" || queue == "beta"
+}
+
+// The binding that two queues share has the name of one of them. A process that knows only the other gets wakeups of both.
+func TestHazard57_BindingWithTheNameOfTheUnknownQueue_IsSharedAllTheSame(t *testing.T) {
+	t.Parallel()
+	storage := memlane.NewStorage(nil)
+	transport := sharedByName{memlane.NewTransport(&memlane.TransportOptions{Queues: []runlane.QueueName{"alpha", "beta"}})}
+	noop := func(context.Context, *runlane.Attempt, payload) error { return nil }
+	before := runlane.NewTask[payload]("report", &runlane.TaskOptions[payload]{Queue: runlane.Queue{Name: "beta"}})
+	after := runlane.NewTask[payload]("report", &runlane.TaskOptions[payload]{
+		Queue: runlane.Queue{Name: "alpha", Concurrency: 1},
+	})
+	newer := openSharing(t, storage, transport, after.Handle(noop))
+	older := openSharing(t, storage, transport, before.Handle(noop))
+	run := trigger(t, newer, after.With(payload{}))
+	wakeup := lane.Wakeup{
+		RunKey:      lane.RunKey{Environment: run.Environment, RunID: run.ID},
+		Queue:       run.Queue,
+		RequestedAt: run.CreatedAt,
+	}
+	if _, err := older.ExecuteDelivery(t.Context(), wakeup, nil); !errors.Is(err, runlane.ErrConfigurationInvalid) {
+		t.Errorf("the process that does not know the queue: %v", err)
+	}
+	result, err := newer.ExecuteDelivery(t.Context(), wakeup, nil)
+	if err != nil || result.Run.Status != runlane.StatusSucceeded {
+		t.Errorf("the process that knows it: %+v %v", result, err)
+	}
+}
+
 // A queue that no binding carries is refused as before.
 func TestSharing_AQueueThatNothingCarries_IsRefused(t *testing.T) {
 	t.Parallel()
