@@ -125,7 +125,7 @@ func unexpected(err error, doing string) error {
 }
 
 func checkQueues(ctx context.Context, rt *core.Runtime) (string, error) {
-	states, _ := queuesInUse(ctx, rt) // other checks read tasks too
+	states, _ := queuesInUse(ctx, rt) // tasks that cannot be read are told by checkWaiting
 	reader, measured := lane.As[lane.DepthReader](rt.Lane().Transport)
 	bound := 0
 	var unbound *warning
@@ -202,7 +202,7 @@ func checkTimeouts(ctx context.Context, rt *core.Runtime, reader lane.Invocation
 
 func checkWaiting(ctx context.Context, rt *core.Runtime) (string, error) {
 	waiting := 0
-	states, _ := queuesInUse(ctx, rt)
+	states, incomplete := queuesInUse(ctx, rt)
 	for _, state := range states {
 		stats, err := rt.Queues().Stats(ctx, state.Queue.Name)
 		if stats == nil {
@@ -221,6 +221,9 @@ func checkWaiting(ctx context.Context, rt *core.Runtime) (string, error) {
 					"\" shows it, \"runs explain\" says what it waits for",
 			}
 		}
+	}
+	if incomplete != nil {
+		return "", incomplete
 	}
 	return fmt.Sprintf("%d due, none for longer than %s", waiting, runlane.FormatDuration(overdue)), nil
 }
@@ -257,7 +260,7 @@ func checkDeadLetters(ctx context.Context, rt *core.Runtime) (string, error) {
 
 func checkPublishing(ctx context.Context, rt *core.Runtime) (string, error) {
 	sent := 0
-	states, _ := queuesInUse(ctx, rt)
+	states, _ := queuesInUse(ctx, rt) // tasks that cannot be read are told by checkWaiting
 	for _, state := range states {
 		if !state.Bound {
 			continue

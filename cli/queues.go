@@ -138,13 +138,13 @@ func queuesStatsCommand() *command {
 				if err != nil {
 					return err
 				}
-				states, _ := queuesInUse(ctx, rt) // the counts say what cannot be read
+				states, incomplete := queuesInUse(ctx, rt)
 				if len(args) == 0 {
 					for _, state := range states {
 						args = append(args, string(state.Queue.Name))
 					}
 				}
-				return s.queueStats(ctx, rt, args, states)
+				return firstError(s.queueStats(ctx, rt, args, states), incomplete)
 			}
 		},
 	}
