@@ -289,15 +289,7 @@ func explainQueue(t *testing.T, h Harness) {
 		last = s.trigger(task.With(jobPayload{}), nil)
 	}
 	s.explains("known", s.rt, last.ID, core.WaitSlot)
-	l, err := lane.New(s.lent(), NewScriptedTransport(), nil)
-	s.must(err)
-	stranger, err := core.Open(t.Context(), l, &core.Options{
-		Environment: s.rt.Environment(),
-		World:       s.options.World,
-		Logger:      discard(),
-	})
-	s.must(err)
-	t.Cleanup(func() { s.must(stranger.Close(context.WithoutCancel(t.Context()))) })
+	stranger := s.program()
 	if e := s.explains(
 		"unknown",
 		s.caller(stranger),
@@ -337,16 +329,7 @@ func explainUnhandled(t *testing.T, h Harness) {
 	if got := says(); !strings.Contains(got, unknown) {
 		t.Errorf("no program has the task: %s", got)
 	}
-	l, err := lane.New(s.lent(), NewScriptedTransport(), nil)
-	s.must(err)
-	second, err := core.Open(t.Context(), l, &core.Options{
-		Environment: s.rt.Environment(),
-		World:       s.options.World,
-		Logger:      discard(),
-		Handlers:    []runlane.Handler{otherHandler},
-	})
-	s.must(err)
-	t.Cleanup(func() { s.must(second.Close(context.WithoutCancel(t.Context()))) })
+	second := s.program(otherHandler)
 	s.until("another program has the task", func() bool {
 		_, err := second.Tick(t.Context(), &core.TickOptions{Deadline: s.clock.Now().Add(time.Minute)})
 		return err == nil && !strings.Contains(says(), "No handler")
@@ -355,6 +338,22 @@ func explainUnhandled(t *testing.T, h Harness) {
 	if got := says(); !strings.Contains(got, unknown) {
 		t.Errorf("the other program is gone: %s", got)
 	}
+}
+
+// program opens another program of the same environment, which lives as long as the scene.
+func (s *scene) program(handlers ...runlane.Handler) *core.Runtime {
+	s.Helper()
+	l, err := lane.New(s.lent(), NewScriptedTransport(), nil)
+	s.must(err)
+	rt, err := core.Open(s.Context(), l, &core.Options{
+		Environment: s.rt.Environment(),
+		World:       s.options.World,
+		Logger:      discard(),
+		Handlers:    handlers,
+	})
+	s.must(err)
+	s.Cleanup(func() { s.must(rt.Close(context.WithoutCancel(s.Context()))) })
+	return rt
 }
 
 // explainElsewhere has a run whose trigger named a queue that is bound and that is no task's.
@@ -376,16 +375,7 @@ func explainElsewhere(t *testing.T, h Harness) {
 		t.Errorf("the explanations of the run elsewhere and of the other say so: %t, %t", says(run.ID), says(own.ID))
 	}
 	_, otherHandler := job("scenario.explain-inhabitant", &runlane.TaskOptions[jobPayload]{Queue: queue}, succeed)
-	l, err := lane.New(s.lent(), NewScriptedTransport(), nil)
-	s.must(err)
-	second, err := core.Open(t.Context(), l, &core.Options{
-		Environment: s.rt.Environment(),
-		World:       s.options.World,
-		Logger:      discard(),
-		Handlers:    []runlane.Handler{otherHandler},
-	})
-	s.must(err)
-	t.Cleanup(func() { s.must(second.Close(context.WithoutCancel(t.Context()))) })
+	second := s.program(otherHandler)
 	s.until("another program has a task of the queue", func() bool {
 		_, err := second.Tick(t.Context(), &core.TickOptions{Deadline: s.clock.Now().Add(time.Minute)})
 		return err == nil && !says(run.ID)
