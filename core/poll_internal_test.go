@@ -6,8 +6,8 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// A run is judged while its queue is full; the attempt that had the slot ends and hands it over; then the first one's pass is recorded.
-// It must not be passed over for the rest of a drain: random lives found that once in 500,000.
+// A run is judged while its queue is full; the attempt that had the slot ends and hands it over; then the first one's
+// pass is recorded. It must not be passed over for the rest of a drain: random lives found that once in 500,000.
 func TestPoller_RoomThatWasMadeMeanwhile_IsNotPassedOver(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

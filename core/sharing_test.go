@@ -21,7 +21,9 @@ import (
 type oneBinding struct{ *memlane.Transport }
 
 func newOneBinding() oneBinding {
-	return oneBinding{memlane.NewTransport(&memlane.TransportOptions{Queues: []runlane.QueueName{runlane.DefaultQueue.Name}})}
+	return oneBinding{memlane.NewTransport(&memlane.TransportOptions{
+		Queues: []runlane.QueueName{runlane.DefaultQueue.Name},
+	})}
 }
 
 func (oneBinding) Carrier(runlane.QueueName) (runlane.QueueName, bool) {
@@ -41,16 +43,21 @@ func (s oneBinding) PublishWakeups(ctx context.Context, c *lane.PublishCommand) 
 func (s oneBinding) Receive(
 	ctx context.Context, _ []runlane.QueueName, concurrency int, handle func(context.Context, lane.Wakeup) error,
 ) error {
-	return s.Transport.Receive(ctx, []runlane.QueueName{runlane.DefaultQueue.Name}, concurrency, func(ctx context.Context, w lane.Wakeup) error {
+	named := func(ctx context.Context, w lane.Wakeup) error {
 		w.Queue = runlane.QueueName(w.TraceCarrier["queue"])
 		return handle(ctx, w)
-	})
+	}
+	return s.Transport.Receive(ctx, []runlane.QueueName{runlane.DefaultQueue.Name}, concurrency, named)
 }
 
-func openSharing(t *testing.T, storage lane.Storage, transport lane.Transport, handlers ...runlane.Handler) *core.Runtime {
+func openSharing(
+	t *testing.T, storage lane.Storage, transport lane.Transport, handlers ...runlane.Handler,
+) *core.Runtime {
 	t.Helper()
 	return openKnowing(t, storage, transport, nil, handlers...)
 }
+
+func noop(context.Context, *runlane.Attempt, payload) error { return nil }
 
 // openKnowing opens a runtime that knows queues beside those of its handlers.
 func openKnowing(
@@ -61,7 +68,11 @@ func openKnowing(
 	if err != nil {
 		t.Fatal(err)
 	}
-	rt, err := core.Open(t.Context(), l, &core.Options{Handlers: handlers, Queues: queues, Logger: slog.New(slog.DiscardHandler)})
+	rt, err := core.Open(t.Context(), l, &core.Options{
+		Handlers: handlers,
+		Queues:   queues,
+		Logger:   slog.New(slog.DiscardHandler),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,8 +83,10 @@ func openKnowing(
 // A queue without a binding of its name is bound where the transport carries it.
 func TestSharing_AQueueWithoutItsOwnBinding_IsBound(t *testing.T) {
 	t.Parallel()
-	task := runlane.NewTask[payload]("report", &runlane.TaskOptions[payload]{Queue: runlane.Queue{Name: "reports", Concurrency: 2}})
-	rt := openSharing(t, memlane.NewStorage(nil), newOneBinding(), task.Handle(func(context.Context, *runlane.Attempt, payload) error { return nil }))
+	task := runlane.NewTask[payload]("report", &runlane.TaskOptions[payload]{
+		Queue: runlane.Queue{Name: "reports", Concurrency: 2},
+	})
+	rt := openSharing(t, memlane.NewStorage(nil), newOneBinding(), task.Handle(noop))
 	trigger(t, rt, task.With(payload{}))
 	var bound []core.QueueState
 	for _, state := range rt.Queues().List() {
@@ -86,8 +99,8 @@ func TestSharing_AQueueWithoutItsOwnBinding_IsBound(t *testing.T) {
 	}
 }
 
-// Where queues share a binding, a worker gets the wakeups of all. It executes those of queues that it knows, and with a list only those
-// of the list.
+// Where queues share a binding, a worker gets the wakeups of all. It executes those of queues that it knows, and with a
+// list only those of the list.
 func TestSharing_WorkerTakesWhatItKnows(t *testing.T) {
 	t.Parallel()
 	bulk := runlane.Queue{Name: "bulk"}
@@ -150,9 +163,9 @@ func (s delaying) SendWakeups(ctx context.Context, wakeups []lane.DelayedWakeup)
 	return s.Transport.SendWakeups(ctx, wakeups)
 }
 
-// While a deployment that puts a task into a bounded queue replaces one that had it in the default queue, both read the same binding. The
-// older one has the handler and does not know the limit: it must neither execute these runs nor wake those that wait for a slot, whichever
-// of the two ticks.
+// While a deployment that puts a task into a bounded queue replaces one that had it in the default queue, both read the
+// same binding. The older one has the handler and does not know the limit: it must neither execute these runs nor wake
+// those that wait for a slot, whichever of the two ticks.
 func TestHazard57_DeploymentBeforeABoundedQueue_DoesNotGetRoundItsLimit(t *testing.T) {
 	t.Parallel()
 	for name, olderTicks := range map[string]bool{"only the newer one ticks": false, "only the older one ticks": true} {
@@ -208,7 +221,9 @@ func TestHazard57_DeploymentBeforeABoundedQueue_DoesNotGetRoundItsLimit(t *testi
 					t.Errorf("the older one executed %d runs at once", most.Load())
 				}
 				work(newer, false, 2*time.Hour)
-				page, err := newer.Runs().List(t.Context(), &core.ListOptions{RunFilter: core.RunFilter{Queue: "reports"}})
+				page, err := newer.Runs().List(t.Context(), &core.ListOptions{
+					RunFilter: core.RunFilter{Queue: "reports"},
+				})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -233,12 +248,14 @@ func (sharedByName) Carrier(queue runlane.QueueName) (runlane.QueueName, bool) {
 	return "alpha", queue == "alpha" || queue == "beta"
 }
 
-// The binding that two queues share has the name of one of them. A process that knows only the other gets wakeups of both.
+// The binding that two queues share has the name of one of them. A process that knows only the other gets wakeups of
+// both.
 func TestHazard57_BindingWithTheNameOfTheUnknownQueue_IsSharedAllTheSame(t *testing.T) {
 	t.Parallel()
 	storage := memlane.NewStorage(nil)
-	transport := sharedByName{memlane.NewTransport(&memlane.TransportOptions{Queues: []runlane.QueueName{"alpha", "beta"}})}
-	noop := func(context.Context, *runlane.Attempt, payload) error { return nil }
+	transport := sharedByName{memlane.NewTransport(&memlane.TransportOptions{
+		Queues: []runlane.QueueName{"alpha", "beta"},
+	})}
 	before := runlane.NewTask[payload]("report", &runlane.TaskOptions[payload]{Queue: runlane.Queue{Name: "beta"}})
 	after := runlane.NewTask[payload]("report", &runlane.TaskOptions[payload]{
 		Queue: runlane.Queue{Name: "alpha", Concurrency: 1},
@@ -275,8 +292,10 @@ func TestSharing_AQueueThatNothingCarries_IsRefused(t *testing.T) {
 func TestQueuesInUse_HasTheQueuesOfStoredTasks(t *testing.T) {
 	t.Parallel()
 	storage := memlane.NewStorage(nil)
-	task := runlane.NewTask[payload]("report", &runlane.TaskOptions[payload]{Queue: runlane.Queue{Name: "reports", Concurrency: 2}})
-	theirs := openSharing(t, storage, newOneBinding(), task.Handle(func(context.Context, *runlane.Attempt, payload) error { return nil }))
+	task := runlane.NewTask[payload]("report", &runlane.TaskOptions[payload]{
+		Queue: runlane.Queue{Name: "reports", Concurrency: 2},
+	})
+	theirs := openSharing(t, storage, newOneBinding(), task.Handle(noop))
 	if _, err := theirs.Tick(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
@@ -285,7 +304,12 @@ func TestQueuesInUse_HasTheQueuesOfStoredTasks(t *testing.T) {
 	if err != nil || len(states) != 2 {
 		t.Fatal(states, err)
 	}
-	want := core.QueueState{Queue: runlane.Queue{Name: "reports", Concurrency: 2}, Stored: true, Bound: true, Carrier: "default"}
+	want := core.QueueState{
+		Queue:   runlane.Queue{Name: "reports", Concurrency: 2},
+		Stored:  true,
+		Bound:   true,
+		Carrier: "default",
+	}
 	want.Queue.DispatchTimeout = states[1].Queue.DispatchTimeout
 	if states[0].Queue.Name != "default" || states[1] != want {
 		t.Errorf("states are %+v", states)

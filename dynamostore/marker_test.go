@@ -135,8 +135,9 @@ func TestMarkerRace_LookBetweenClaimAndMark(t *testing.T) {
 	w.checked()
 }
 
-// A scan has moved the marker of a delayed run to the end of a publisher's claim, and then the publisher marks the row published. The
-// marker stays: the run is inspected at the end of the claim, long before a reader would ask for its wakeup again.
+// A scan has moved the marker of a delayed run to the end of a publisher's claim, and then the publisher marks the row
+// published. The marker stays: the run is inspected at the end of the claim, long before a reader would ask for its
+// wakeup again.
 func TestMarkerRace_LookBetweenClaimAndAcknowledgement(t *testing.T) {
 	w := newWorld(t)
 	w.create(deferred, 40*time.Minute, nil).pass(41 * time.Minute).flush()
@@ -147,11 +148,18 @@ func TestMarkerRace_LookBetweenClaimAndAcknowledgement(t *testing.T) {
 	}
 	w.checked()
 	w.pass(time.Minute)
-	page, err := w.store.ListRunsNeedingDelivery(t.Context(), &lane.DueQuery{PageQuery: lane.PageQuery{Environment: "test", Limit: 10}, At: w.now})
+	page, err := w.store.ListRunsNeedingDelivery(t.Context(), &lane.DueQuery{
+		PageQuery: lane.PageQuery{Environment: "test", Limit: 10},
+		At:        w.now,
+	})
 	if err != nil || len(page.Items) != 0 {
 		t.Fatalf("needing delivery: %+v %v", page, err)
 	}
-	rows, err := w.store.ClaimOutboxMessages(t.Context(), &lane.ClaimOutboxCommand{Environment: "test", At: w.now, ClaimUntil: w.now.Add(time.Minute)})
+	rows, err := w.store.ClaimOutboxMessages(t.Context(), &lane.ClaimOutboxCommand{
+		Environment: "test",
+		At:          w.now,
+		ClaimUntil:  w.now.Add(time.Minute),
+	})
 	if err != nil || len(rows) != 0 {
 		t.Fatalf("claimed %d rows: %v", len(rows), err)
 	}

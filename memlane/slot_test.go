@@ -30,11 +30,12 @@ type slots struct {
 	held    map[runlane.RunID]bool // runs a slot without a limit in time
 }
 
-// TestOffer_RunThatWaitsAgainIsOfferedAgain: the run got the slot that was offered, ran and waits again from the same millisecond on.
-// The next free slot is for the one that has waited longest, which it is by its id.
+// TestOffer_RunThatWaitsAgainIsOfferedAgain: the run got the slot that was offered, ran and waits again from the same
+// millisecond on. The next free slot is for the one that has waited longest, which it is by its id.
 func TestOffer_RunThatWaitsAgainIsOfferedAgain(t *testing.T) {
 	t.Parallel()
-	s, f, ctx, now := memlane.NewStorage(nil), lanetest.NewFactory(modelEnvironment), t.Context(), time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
+	s, f, ctx := memlane.NewStorage(nil), lanetest.NewFactory(modelEnvironment), t.Context()
+	now := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 	const limit = 2
 	offered := func() runlane.RunID {
 		t.Helper()
@@ -50,7 +51,8 @@ func TestOffer_RunThatWaitsAgainIsOfferedAgain(t *testing.T) {
 	}
 	var runs []*runlane.Run
 	for range 2 {
-		commit, err := s.AppendRunEvents(ctx, f.Creation(t, now, lanetest.RunOptions{Concurrency: limit, NoDelivery: true}))
+		creation := f.Creation(t, now, lanetest.RunOptions{Concurrency: limit, NoDelivery: true})
+		commit, err := s.AppendRunEvents(ctx, creation)
 		if err != nil {
 			t.Fatal(err)
 		}

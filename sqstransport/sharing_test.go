@@ -86,7 +86,8 @@ func TestPublish_QueuesThatShare_TravelTogether(t *testing.T) {
 	equal(t, "queues", queues, map[runlane.QueueName]int{"default": 2, "audio": 3, "mail": 2, "post": 1})
 
 	equal(t, "longest delay", transport.MaxDelay("audio"), sqstransport.MaxDelay)
-	outcomes, err := transport.SendWakeups(t.Context(), []lane.DelayedWakeup{{Wakeup: wakeup("audio", "later"), Delay: time.Minute}})
+	later := lane.DelayedWakeup{Wakeup: wakeup("audio", "later"), Delay: time.Minute}
+	outcomes, err := transport.SendWakeups(t.Context(), []lane.DelayedWakeup{later})
 	if err != nil || outcomes[0].Type != lane.Published || len(client.left(defaultURL)) != 6 {
 		t.Errorf("a delayed wakeup: %+v %v", outcomes, err)
 	}
@@ -163,13 +164,18 @@ func TestReceive_WakeupsByAnotherBinding_AreToldOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		publish(t, bind(t, client, map[runlane.QueueName]string{"default": defaultURL}), slices.Concat(attempts("mail", 3), attempts("audio", 2)))
+		elsewhere := bind(t, client, map[runlane.QueueName]string{"default": defaultURL})
+		publish(t, elsewhere, slices.Concat(attempts("mail", 3), attempts("audio", 2)))
 		var handled atomic.Int32
-		stop := receiving(t, here, 10, func(context.Context, lane.Wakeup) error { handled.Add(1); return nil }, "default", "mail")
+		stop := receiving(t, here, 10, func(context.Context, lane.Wakeup) error {
+			handled.Add(1)
+			return nil
+		}, "default", "mail")
 		time.Sleep(25 * time.Second)
 		stop()
 		equal(t, "handled", handled.Load(), int32(5))
-		if said := strings.Count(text.String(), "give all programs of the environment the same RUNLANE_QUEUES"); said != 1 {
+		const advice = "give all programs of the environment the same RUNLANE_QUEUES"
+		if said := strings.Count(text.String(), advice); said != 1 {
 			t.Errorf("said %d times in\n%s", said, text.String())
 		}
 	})
