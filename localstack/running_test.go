@@ -3,6 +3,8 @@ package localstack_test
 import (
 	"context"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os/exec"
 	"strconv"
 	"strings"
@@ -16,8 +18,16 @@ import (
 	"github.com/runlane/runlane-go/infra"
 )
 
-// startShell brings up a local AWS of this test's own, and makes sure that nothing of it outlives the test.
+// startShell brings up a local AWS of this test's own.
 func startShell(t *testing.T, mode string) *shell {
+	t.Helper()
+	s := stoppedShell(t, mode)
+	s.mustRun(t, "up.sh")
+	return s
+}
+
+// stoppedShell makes sure that no local AWS of this test outlives it.
+func stoppedShell(t *testing.T, mode string) *shell {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("starts local AWS")
@@ -33,7 +43,6 @@ func startShell(t *testing.T, mode string) *shell {
 			t.Errorf("still running after down.sh: %q", left)
 		}
 	})
-	s.mustRun(t, "up.sh")
 	return s
 }
 
@@ -154,6 +163,42 @@ func TestHostMode_LocalStackKilled_DownEndsItsChildren(t *testing.T) {
 	}
 	after := wantVariables(t, s)
 	if err := infra.CheckTable(t.Context(), tables(after["AWS_ENDPOINT_URL"], "test"), after["RUNLANE_TABLE"]); err != nil {
+		t.Error(err)
+	}
+}
+
+// Between the choice of a port and the server that listens there, another program may take it, and answer.
+func TestHostMode_DynamoDBPortTaken_AnotherIsChosen(t *testing.T) {
+	t.Parallel()
+	s := stoppedShell(t, "host")
+	up := make(chan struct{})
+	go func() {
+		defer close(up)
+		s.run(t, "up.sh")
+	}()
+	recorded := "" // as soon as it is written, long before DynamoDB Local is started
+	for recorded == "" {
+		select {
+		case <-up:
+			t.Fatal("up.sh ended before it recorded its endpoints")
+		case <-time.After(5 * time.Millisecond):
+			recorded = s.file(t, "endpoints")
+		}
+	}
+	_, taken, _ := strings.Cut(recorded, " http://")
+	listener, err := net.Listen("tcp", taken)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := &httptest.Server{Listener: listener, Config: &http.Server{Handler: http.NotFoundHandler()}}
+	other.Start()
+	t.Cleanup(other.Close)
+	<-up
+	v := wantVariables(t, s)
+	if v["RUNLANE_LOCAL_DYNAMODB"] == "http://"+taken {
+		t.Error("the port that another server has was recorded as DynamoDB's")
+	}
+	if err := infra.CheckTable(t.Context(), tables(v["AWS_ENDPOINT_URL"], "test"), v["RUNLANE_TABLE"]); err != nil {
 		t.Error(err)
 	}
 }

@@ -6,20 +6,22 @@
 //	bootstrap create ENV_FILE        creates table and queues at AWS_ENDPOINT_URL and writes ENV_FILE
 //
 // create reads AWS_ENDPOINT_URL, AWS_REGION, RUNLANE_TABLE, RUNLANE_ENV, RUNLANE_LOCAL_QUEUES and
-// RUNLANE_LOCAL_DYNAMODB. Everything is idempotent.
+// RUNLANE_LOCAL_DYNAMODB. Everything is idempotent. The exit status is 2 where a setting is wrong, so that trying again
+// is useless.
 package main
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/signal"
 	"strconv"
 	"syscall"
 	"time"
+
+	"github.com/runlane/runlane-go/internal/tools/freeport"
 )
 
 func main() {
@@ -28,11 +30,17 @@ func main() {
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "local AWS:", err)
+		if errors.As(err, new(settingsError)) {
+			os.Exit(2)
+		}
 		os.Exit(1)
 	}
 }
 
 var errUsage = errors.New("usage: bootstrap ports COUNT | wait URL DURATION | create ENV_FILE")
+
+// settingsError says which variable of the environment is wrong.
+type settingsError struct{ error }
 
 func run(ctx context.Context, args []string) error {
 	switch {
@@ -51,30 +59,19 @@ func run(ctx context.Context, args []string) error {
 	case len(args) == 2 && args[0] == "create":
 		s, err := settingsFromEnvironment(os.Getenv)
 		if err != nil {
-			return err
+			return settingsError{err}
 		}
 		return create(ctx, s, args[1])
 	}
 	return errUsage
 }
 
-// printFreePorts asks the kernel. All listeners stay open until the end, so no port is printed twice.
 func printFreePorts(count int) error {
-	var listeners []net.Listener
-	defer func() {
-		for _, listener := range listeners {
-			_ = listener.Close()
-		}
-	}()
-	for range count {
-		listener, err := net.Listen("tcp4", "127.0.0.1:0")
-		if err != nil {
-			return fmt.Errorf("ask for a free port: %w", err)
-		}
-		listeners = append(listeners, listener)
-		fmt.Println(listener.Addr().(*net.TCPAddr).Port)
+	ports, err := freeport.Choose(count)
+	for _, port := range ports {
+		fmt.Println(port)
 	}
-	return nil
+	return err
 }
 
 // waitFor returns once the endpoint answers any HTTP status below 500 at its root.

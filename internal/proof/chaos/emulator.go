@@ -5,13 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"time"
+
+	"github.com/runlane/runlane-go/internal/tools/freeport"
 )
 
 const (
@@ -36,10 +37,11 @@ func (e *Emulator) Backend() *Backend { return &e.backend }
 
 // Start starts it with the data that it has, and returns when it answers.
 func (e *Emulator) Start(ctx context.Context) error {
-	port, err := freePort()
+	ports, err := freeport.Choose(1)
 	if err != nil {
 		return err
 	}
+	port := strconv.Itoa(ports[0])
 	log, err := os.OpenFile(e.logFile(), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
@@ -50,7 +52,7 @@ func (e *Emulator) Start(ctx context.Context) error {
 		e.Java, "-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC",
 		"-Djava.library.path="+filepath.Join(e.Folder, "DynamoDBLocal_lib"), "-jar",
 		filepath.Join(e.Folder, "DynamoDBLocal.jar"),
-		"-port", strconv.Itoa(port), "-dbPath", e.Data, "-disableTelemetry",
+		"-port", port, "-dbPath", e.Data, "-disableTelemetry",
 	)
 	command.Stdout, command.Stderr = log, log
 	if err := command.Start(); err != nil {
@@ -62,7 +64,7 @@ func (e *Emulator) Start(ctx context.Context) error {
 		defer close(exited)
 		_ = command.Wait()
 	}()
-	url := "http://127.0.0.1:" + strconv.Itoa(port)
+	url := "http://127.0.0.1:" + port
 	if err := e.await(ctx, url); err != nil {
 		e.Kill()
 		return err
@@ -129,17 +131,4 @@ func (e *Emulator) await(ctx context.Context, url string) error {
 			return fmt.Errorf("DynamoDB Local does not answer: %w: %s", ctx.Err(), e.Log())
 		}
 	}
-}
-
-func freePort() (int, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	defer listener.Close()
-	address, ok := listener.Addr().(*net.TCPAddr)
-	if !ok {
-		return 0, fmt.Errorf("%s has no port", listener.Addr())
-	}
-	return address.Port, nil
 }

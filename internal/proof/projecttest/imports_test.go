@@ -77,7 +77,9 @@ var importRules = []importRule{
 		"$gostd", runlanePkg, lanePkg, corePkg, module + "/awslane$", module + "/dynamostore$", module + "/sealed$", module + "/cli$", awsSDK,
 	}},
 	{"infra", "infra/...", "infra/**", []string{"$gostd", awsSDK, smithy}},
-	{"localstack", "localstack/...", "localstack/**", []string{"$gostd", module + "/infra$", module + "/internal/tools/deployment$", awsSDK, smithy}},
+	{"localstack", "localstack/...", "localstack/**", []string{
+		"$gostd", module + "/infra$", module + "/internal/tools/deployment$", module + "/internal/tools/freeport$", awsSDK, smithy,
+	}},
 	{"lanetest", "lanetest/...", "lanetest/**", []string{
 		"$gostd", runlanePkg, lanePkg, corePkg, module + "/internal/proof/lanefault$", module + "/internal/proof/scenarios$",
 		"github.com/google/go-cmp",
