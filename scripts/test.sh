@@ -22,7 +22,7 @@ readonly limit=45m
 # the order of ./...; a name that is no package ends the test.
 readonly long=(
   ./dynamostore ./internal/proof/chaos ./localstack ./internal/proof/crashtest ./internal/proof/simulation ./internal/proof/lambdatest ./examples/worker
-  ./internal/proof/endtoend ./internal/tools/lambdazip ./internal/proof/model ./internal/proof/loadtest ./internal/tools/costs ./internal/tools/runbook ./cmd/runlane
+  ./internal/proof/e2e ./internal/tools/lambdazip ./internal/proof/model ./internal/proof/loadtest ./internal/tools/costs ./internal/tools/runbook ./cmd/runlane
   ./core ./memlane ./internal/proof/lives ./internal/tools/docstest ./lanetest ./internal/proof/reliability
 )
 

@@ -1,5 +1,6 @@
-// Package endtoend runs the programs of this project as their users do.
-package endtoend
+//go:build !e2e
+
+package e2e
 
 import (
 	"bufio"
