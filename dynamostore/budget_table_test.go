@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/runlane/runlane-go/internal/tools/costs"
 )
 
 // price is what docs/internals/layout.md says of a step: what it uses.
@@ -15,10 +17,8 @@ type price struct {
 	beyond bool // above a simple run
 }
 
-// List prices on demand, us-east-1, in dollars a million. internal/tools/costs has them with their sources.
-const writeUnitPrice, readUnitPrice = 0.625, 0.125
-
-func dollars(u Usage) float64 { return u.WriteUnits*writeUnitPrice + u.ReadUnits*readUnitPrice }
+// dollars are those for a million.
+func dollars(u Usage) float64 { return costs.Use{Writes: u.WriteUnits, Reads: u.ReadUnits}.Units() }
 
 // document is the source of every number that TestBudget demands.
 const document = "../docs/internals/layout.md"

@@ -12,13 +12,7 @@ import (
 	"testing"
 
 	"github.com/runlane/runlane-go/functions"
-)
-
-// List prices of us-east-1 in dollars a month.
-const (
-	alarmMetricPrice  = 0.10
-	customMetricPrice = 0.30
-	dashboardPrice    = 3.00
+	"github.com/runlane/runlane-go/internal/tools/costs"
 )
 
 // documentedTable returns the rows of the table of docs/deploying.md that begins with a header of these columns.
@@ -83,7 +77,7 @@ func TestPrices_OfAlarms_AreTheTemplates(t *testing.T) {
 			metrics += len(alarmMetrics(template.Resources[alarm].Properties))
 		}
 		slices.Sort(alarms)
-		want[parameter] = fmt.Sprint(alarms, metrics, cents(float64(metrics)*alarmMetricPrice))
+		want[parameter] = fmt.Sprint(alarms, metrics, cents(float64(metrics)*costs.AlarmMetric))
 	}
 	for parameter, alarms := range plain {
 		row(parameter, alarms)
@@ -118,14 +112,33 @@ func TestPrices_OfMetrics_AreTheTemplates(t *testing.T) {
 	want, got := map[string]string{}, map[string]string{}
 	for name, roles := range senders {
 		slices.Sort(roles)
-		want[name] = strings.Join(roles, ", ") + " " + cents(float64(len(roles))*customMetricPrice)
+		want[name] = strings.Join(roles, ", ") + " " + cents(float64(len(roles))*costs.CustomMetric)
 	}
 	for _, cells := range documentedTable(t, "Metric", "Sent by", "$ a month at most") {
 		got[names(cells[0])[0]] = cells[1] + " " + cells[2]
 	}
 	equal(t, "prices of metrics", got, want)
 	equal(t, "metrics", slices.Sorted(maps.Keys(got)), ownMetrics)
-	equal(t, "price of the dashboard", documentedTable(t, "Parameter", "$ a month"), [][]string{{"`Dashboard`", cents(dashboardPrice)}})
+	equal(t, "price of the dashboard", documentedTable(t, "Parameter", "$ a month"), [][]string{{"`Dashboard`", cents(costs.Dashboard)}})
+}
+
+// million is the price of what a table of docs/deploying.md names, by how the name begins.
+var million = map[string]float64{
+	"read units": costs.ReadUnit, "write units": costs.WriteUnit, "invocations": costs.LambdaInvocation,
+	"GB-seconds": costs.LambdaGigabyteSecond, "calls of the scheduler": costs.SchedulerCall, "polls of the queue": costs.SQSRequest,
+	"SQS requests": costs.SQSRequest,
+}
+
+// price is that of a name for which [million] has the beginning.
+func price(t *testing.T, name string) float64 {
+	t.Helper()
+	for begins, price := range million {
+		if strings.HasPrefix(name, begins) {
+			return price
+		}
+	}
+	t.Fatalf("no price of %q", name)
+	return 0
 }
 
 // product checks a table of counts and prices, and returns its sum in dollars.
@@ -133,6 +146,7 @@ func product(t *testing.T, rows [][]string) float64 {
 	t.Helper()
 	sum := 0.0
 	for _, cells := range rows[:len(rows)-1] {
+		equal(t, "price of "+cells[0], number(t, cells[2]), price(t, cells[0]))
 		dollars := number(t, cells[1]) * number(t, cells[2]) / 1e6
 		equal(t, cells[0], cells[3], cents(dollars))
 		sum += dollars
@@ -152,9 +166,6 @@ func parts(t *testing.T, rows [][]string) float64 {
 	return sum
 }
 
-// ticksAMonth of an hour's 60, in 730 hours.
-const ticksAMonth = 43_800
-
 // What a deployment costs idle is what its defaults turn on, not what is left when everything is off.
 func TestPrices_Idle_AreThoseOfTheDefaults(t *testing.T) {
 	t.Parallel()
@@ -173,10 +184,10 @@ func TestPrices_Idle_AreThoseOfTheDefaults(t *testing.T) {
 	rows := documentedTable(t, "Part", "$ a month")
 	equal(t, "parts", rows, [][]string{
 		{"the engine, as counted below", cents(engine)},
-		{fmt.Sprintf("`Alarms`: %d metrics that they look at", watched), cents(float64(watched) * alarmMetricPrice)},
-		{"`Dashboard`", cents(dashboardPrice)},
-		{"`Metrics`: `OldestDueSeconds`, the one that an idle hour sends", cents(customMetricPrice)},
-		{fmt.Sprintf("`Metrics`: what the tick reads for it, %g read units", reads), cents(reads * ticksAMonth * 0.125 / 1e6)},
+		{fmt.Sprintf("`Alarms`: %d metrics that they look at", watched), cents(float64(watched) * costs.AlarmMetric)},
+		{"`Dashboard`", cents(costs.Dashboard)},
+		{"`Metrics`: `OldestDueSeconds`, the one that an idle hour sends", cents(costs.CustomMetric)},
+		{fmt.Sprintf("`Metrics`: what the tick reads for it, %g read units", reads), cents(costs.Use{Reads: reads}.Units() * costs.TicksAMonth / 1e6)},
 		{"`Metrics`: a line of the log a tick", "0.01"},
 		{"**together**", "**" + cents(parts(t, rows)) + "**"},
 	})
@@ -212,14 +223,14 @@ func pruning(t *testing.T) (writes, reads float64) {
 func TestPrices_Arithmetic(t *testing.T) {
 	t.Parallel()
 	idle := parts(t, documentedTable(t, "Part", "$ a month"))
-	million := product(t, documentedTable(t, "What", "Count", "$ for a million", "$"))
+	run := product(t, documentedTable(t, "What", "Count", "$ for a million", "$"))
 	writes, reads := pruning(t)
-	remove := writes*0.625 + reads*0.125
+	remove := costs.Use{Writes: writes, Reads: reads}.Units()
 	equal(t, "pruning", documentedNumbers(t, `Pruning them later is ([0-9.]+) write units and ([0-9.]+) read units a run [^,]+, ([0-9.]+)\.`),
 		[]float64{writes, reads, number(t, cents(remove))})
 	for _, cells := range documentedTable(t, "Runs a month", "Idle", "Runs", "Pruning", "Kept a month", "Together") {
 		millions := number(t, cells[0]) / 1e6
-		parts := []float64{idle, millions * million, millions * remove, millions * 2 * (0.25 + 0.20)}
+		parts := []float64{idle, millions * run, millions * remove, millions * 2 * (costs.StoredGigabyte + costs.RecoveryGigabyte)}
 		sum := 0.0
 		for i, part := range parts {
 			equal(t, cells[0]+" runs", strings.ReplaceAll(cells[i+1], ",", ""), cents(part))

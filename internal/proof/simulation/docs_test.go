@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/runlane/runlane-go/internal/tools/costs"
 )
 
 // The assumptions that people read are those of the program.
@@ -52,7 +54,6 @@ func TestDocument_ComputesRightly(t *testing.T) {
 	text := strings.Join(strings.Fields(source(t, "docs/simulation.md")), " ")
 	fresh := ceilings(freshDeployment(), handlerTime)
 	bridge := func(handler time.Duration) string { return number(ceilings(freshDeployment(), handler)[limitBridge]) }
-	const tickMonth = 60 * 24 * 365 / 12.0 // ticks
 	for _, want := range []string{
 		fmt.Sprintf("%d write units of a run fall on the table, %d on `due`, %d on `done`", tableUnits, dueUnits, doneUnits),
 		fmt.Sprintf("a batch of ten takes %d ms", batchTime(handlerTime).Milliseconds()),
@@ -63,7 +64,7 @@ func TestDocument_ComputesRightly(t *testing.T) {
 		"the account's concurrency: " + number(fresh[limitAccount]),
 		fmt.Sprintf("50 batches carry %s runs a second with a handler of 100 ms, %s with one of a second, %s with one of ten seconds",
 			bridge(handlerTime), bridge(time.Second), number(float64(int(ceilings(freshDeployment(), 10*time.Second)[limitBridge]+0.5)))),
-		fmt.Sprintf("256 make $%.2f a month", idleTickReads*256*tickMonth*0.125e-6),
+		fmt.Sprintf("256 make $%.2f a month", costs.Use{Reads: idleTickReads * 256}.Units()*costs.TicksAMonth/1e6),
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("docs/simulation.md does not say %q", want)

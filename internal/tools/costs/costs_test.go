@@ -272,6 +272,19 @@ func compared(find func(string) costs.Use) string {
 	return b.String()
 }
 
+func TestPrices_AreThoseOfTheDocument(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	says := fmt.Sprintf("write unit %g, read unit %g, SQS request %.2f, invocation %.2f, each for a million",
+		costs.WriteUnit, costs.ReadUnit, costs.SQSRequest, costs.LambdaInvocation)
+	if !strings.Contains(strings.Join(strings.Fields(string(text)), " "), says) {
+		t.Errorf("%s does not say %q", document, says)
+	}
+}
+
 // amount is a number with at most two digits behind the point.
 func amount(n float64) string {
 	return strings.TrimSuffix(strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%.2f", n), "0"), "."), "-0")
