@@ -47,11 +47,15 @@ func initCommand() *command {
 		max:   1,
 		local: true,
 		long: "NAME is the folder to make. The project is one Go program that has all commands of runlane with its " +
-			"own tasks. It keeps runs in memory until RUNLANE_TABLE is set; template.yaml brings it to AWS. Nothing " +
+			"own tasks. It keeps runs in memory until RUNLANE_TABLE is set; template.yaml brings it to AWS, with alarms, " +
+			"a dashboard and gradual deployments that its parameters turn off, or with --minimal without them. Nothing " +
 			"is overwritten.",
-		examples: []string{"init hello", "init hello --module example.org/hello --replace ../runlane-go"},
+		examples: []string{
+			"init hello", "init hello --minimal", "init hello --module example.org/hello --replace ../runlane-go",
+		},
 		act: func(flags *flag.FlagSet) action {
 			var p newProject
+			flags.BoolVar(&p.minimal, "minimal", false, "write the smallest template that loses nothing")
 			flags.StringVar(&p.module, "module", "", "PATH of the Go module; NAME unless given")
 			flags.StringVar(
 				&p.source,
@@ -70,6 +74,7 @@ func initCommand() *command {
 // newProject is what init is asked for.
 type newProject struct {
 	folder, module, source string
+	minimal                bool
 
 	version string // of this module
 }
@@ -189,13 +194,26 @@ func (p *newProject) write(folder, name string) (names []string, err error) {
 	if err := os.Mkdir(folder, 0o777); err != nil {
 		return nil, err
 	}
-	values := strings.NewReplacer("__NAME__", name, "__MODULE__", p.module, "__VERSION__", p.version)
+	template, about := "project/template.yaml", "all that it needs on AWS: table, queues, functions, alarms, a dashboard"
+	if p.minimal {
+		template, about = "project/minimal/template.yaml", "the smallest installation on AWS that loses nothing"
+	}
+	values := strings.NewReplacer(
+		"__NAME__", name, "__MODULE__", p.module, "__VERSION__", p.version, "__TEMPLATE__", about,
+	)
 	entries, err := project.ReadDir("project")
 	if err != nil {
 		return nil, err
 	}
 	for _, entry := range entries {
-		text, err := project.ReadFile("project/" + entry.Name())
+		path := "project/" + entry.Name()
+		switch {
+		case entry.IsDir():
+			continue
+		case entry.Name() == "template.yaml":
+			path = template
+		}
+		text, err := project.ReadFile(path)
 		if err != nil {
 			return nil, err
 		}

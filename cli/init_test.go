@@ -69,7 +69,8 @@ func TestInit_WritesAWholeProject_AndNothingElse(t *testing.T) {
 	}
 	project := filepath.Join(folder, "hello")
 	want := []string{
-		".gitignore", "Makefile", "README.md", "go.mod", "go.sum", "greet.go", "greet_test.go", "main.go", "open.go", "template.yaml",
+		".gitignore", "Makefile", "README.md", "go.mod", "go.sum", "greet.go", "greet_test.go", "main.go", "open.go", "samconfig.toml",
+		"template.yaml",
 	}
 	if diff := cmp.Diff(want, names(t, project)); diff != "" {
 		t.Error(diff)
@@ -179,22 +180,6 @@ func TestInit_FolderWithOddName_IsQuotedInGoMod(t *testing.T) {
 // TestInit_ProjectFollowsTheModule holds what cannot be embedded from elsewhere equal to its source.
 func TestInit_ProjectFollowsTheModule(t *testing.T) {
 	t.Parallel()
-	if diff := cmp.Diff(text(t, "..", "examples", "deploy", "template.yaml"), text(t, "project", "template.yaml")); diff != "" {
-		t.Errorf("copy examples/deploy/template.yaml to cli/project (-there +here)\n%s", diff)
-	}
-	template, err := samtemplate.Load(filepath.Join("project", "template.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	evaluated, err := template.Evaluate(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, fault := range samtemplate.Faults(evaluated) {
-		if fault != "Relay.Commits: what is given up goes nowhere" { // nothing is lost: the tick publishes what the relay does not
-			t.Errorf("template.yaml: %s", fault)
-		}
-	}
 	ours := map[string]bool{}
 	for line := range strings.Lines(text(t, "..", "go.mod")) {
 		words := strings.Fields(line)
@@ -219,34 +204,95 @@ func TestInit_ProjectFollowsTheModule(t *testing.T) {
 	}
 }
 
-// Without a name `sam deploy` fails, and one beside samconfig.toml's would deploy another stack without its parameters.
-func TestInit_Deploy_NamesItsStackUntilSamconfigDoes(t *testing.T) {
+// projectTemplate is template.yaml as a project has it: without the lines of the example application.
+func projectTemplate(t *testing.T) string {
+	t.Helper()
+	var kept strings.Builder
+	for line := range strings.Lines(text(t, "..", "template.yaml")) {
+		if !strings.Contains(line, "# example") {
+			kept.WriteString(line)
+		}
+	}
+	return kept.String()
+}
+
+// TestInit_Template_IsTheMainOne: one template, read and tested in one place. -update writes the others.
+func TestInit_Template_IsTheMainOne(t *testing.T) {
+	t.Parallel()
+	want := projectTemplate(t)
+	if strings.Contains(strings.ToLower(want), "webhook") {
+		t.Error("template.yaml: a line about webhooks is not marked with # example")
+	}
+	for _, path := range []string{"project/template.yaml", "../examples/deploy/template.yaml"} {
+		if *update {
+			if err := os.WriteFile(filepath.FromSlash(path), []byte(want), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if diff := cmp.Diff(want, text(t, filepath.FromSlash(path))); diff != "" {
+			t.Errorf("go test ./cli -run Init_Template -update (-template.yaml +%s)\n%s", path, diff)
+		}
+	}
+}
+
+// Both templates lose nothing, with and without all that their parameters turn on.
+func TestInit_Templates_HaveNoFault(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		args       string
+		parameters map[string]string
+		known      string
+	}{
+		{"hello", nil, ""},
+		{"hello", map[string]string{"FifoQueue": "orders"}, ""},
+		{"hello", map[string]string{"Alarms": "false", "Dashboard": "false", "Metrics": "false", "Deployment": "AllAtOnce"}, ""},
+		// nothing is lost: the tick publishes what the relay does not
+		{"hello --minimal", nil, "Relay.Commits: what is given up goes nowhere"},
+	} {
+		folder := t.TempDir()
+		if r := initProject(t, folder, strings.Fields(c.args)...); r.code != cli.ExitOK {
+			t.Fatalf("%+v", r)
+		}
+		template, err := samtemplate.Load(filepath.Join(folder, "hello", "template.yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		evaluated, err := template.Evaluate(c.parameters)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, fault := range samtemplate.Faults(evaluated) {
+			if fault != c.known {
+				t.Errorf("init %s, %v: %s", c.args, c.parameters, fault)
+			}
+		}
+	}
+}
+
+// A deployment without a name fails, and one that asks goes through forty parameters.
+func TestInit_Deploy_AsksNothing(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	if r := initProject(t, folder, "hello"); r.code != cli.ExitOK {
 		t.Fatalf("%+v", r)
 	}
 	project := filepath.Join(folder, "hello")
-	for samconfig, want := range map[string]string{
-		"": "sam deploy --guided --stack-name hello",
-		"version = 0.1\n[default.build.parameters]\nbuild_in_source = true\n":          "sam deploy --guided --stack-name hello",
-		"version = 0.1\n[default.deploy.parameters]\nstack_name = \"hello-staging\"\n": "sam deploy",
+	if config := text(t, project, "samconfig.toml"); !strings.Contains(config, "\nstack_name = \"hello\"\n") {
+		t.Errorf("samconfig.toml names no stack:\n%s", config)
+	}
+	for target, want := range map[string]string{
+		"deploy": "sam build\nsam deploy\n",
+		"variables": "aws cloudformation describe-stacks --output text --query \"Stacks[0].Outputs[?OutputKey=='Variables'].OutputValue\" \\\n" +
+			"  --stack-name \"$(sed -n 's/^stack_name *= *\"\\(.*\\)\"/\\1/p' samconfig.toml)\"\n",
 	} {
-		if samconfig != "" {
-			if err := os.WriteFile(filepath.Join(project, "samconfig.toml"), []byte(samconfig), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		command := exec.CommandContext(t.Context(), "make", "--no-print-directory", "-n", "deploy")
+		command := exec.CommandContext(t.Context(), "make", "--no-print-directory", "-n", target)
 		command.Dir, command.Env = project, append(os.Environ(), "MAKEFLAGS=")
 		out, err := command.CombinedOutput()
 		if err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
-		lines := strings.Split(strings.TrimSpace(string(out)), "\n")
-		if got := strings.TrimSpace(lines[len(lines)-1]); got != want {
-			t.Errorf("with samconfig.toml %q it is %q, not %q", samconfig, got, want)
+		if diff := cmp.Diff(want, string(out)); diff != "" {
+			t.Errorf("make %s: %s", target, diff)
 		}
-		_ = os.Remove(filepath.Join(project, "samconfig.toml"))
 	}
 }
