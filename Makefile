@@ -108,6 +108,10 @@ local-up: ## Starts local AWS on loopback and writes .local/env.
 local-deploy: ## Deploys template.yaml to local AWS and ticks each minute until Ctrl-C. Needs local AWS without Docker.
 	@scripts/with-local-aws.sh --keep $(GO) run ./localstack/deploy
 
+.PHONY: tryout
+tryout: ## What a new user does, from an empty folder to a changed program on local AWS: seconds and edited files of each step.
+	@scripts/with-local-aws.sh $(GO) run ./internal/tools/tryout
+
 .PHONY: e2e
 e2e: ## template.yaml deployed to local AWS, with its event source mappings, updated, rolled back and restored: about five minutes.
 	@scripts/with-local-aws.sh $(GO) test -count=1 -tags e2e -timeout 20m ./internal/proof/e2e

@@ -108,10 +108,9 @@ func (s *session) execute(ctx context.Context) int {
 
 // perform runs one command.
 func (s *session) perform(ctx context.Context, cmd *command, path string, args []string) error {
-	set, own := flag.NewFlagSet(path, flag.ContinueOnError), flag.NewFlagSet(path, flag.ContinueOnError)
+	own := flag.NewFlagSet(path, flag.ContinueOnError)
 	act := cmd.act(own)
-	own.VisitAll(func(f *flag.Flag) { set.Var(f.Value, f.Name, f.Usage) })
-	s.globalFlags(set)
+	set := s.withGlobalFlags(own)
 	positional, err := parseFlags(set, args)
 	if err != nil {
 		return nameHelp(err, s.name, path)
@@ -123,7 +122,7 @@ func (s *session) perform(ctx context.Context, cmd *command, path string, args [
 	if err := cmd.arity(positional); err != nil {
 		return nameHelp(err, s.name, path)
 	}
-	if err := s.applyEnvironment(set); err != nil {
+	if err := s.applyEnvironment(set, own); err != nil {
 		return err
 	}
 	if s.finds && !cmd.local && s.choice == "" {

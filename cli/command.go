@@ -31,7 +31,7 @@ type command struct {
 func commandTree() *command {
 	return &command{below: []*command{
 		initCommand(), devCommand(), runsCommand(), triggerCommand(), tasksCommand(), schedulesCommand(),
-		queuesCommand(), deadLettersCommand(), idempotencyCommand(),
+		queuesCommand(), functionsCommand(), deadLettersCommand(), idempotencyCommand(),
 		tickCommand(), workerCommand(), benchCommand(), doctorCommand(), versionCommand(), completionCommand(),
 		completeCommand(),
 	}}

@@ -86,8 +86,10 @@ var (
 		"worker":     "it has no results",
 	}
 	elsewhere = map[string]string{ // commands whose cases are tests of another file
-		"dev":  "dev_test.go",
-		"init": "init_test.go",
+		"dev":           "dev_test.go",
+		"functions add": "project_edit_test.go",
+		"init":          "init_test.go",
+		"queues add":    "project_edit_test.go",
 	}
 )
 

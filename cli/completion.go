@@ -114,9 +114,9 @@ func (s *session) completions(ctx context.Context, before []string, typed string
 
 // arguments are flags, the values of the few flags that have a fixed set of them, or the words of the command.
 func (s *session) arguments(ctx context.Context, cmd *command, rest []string, typed string) []string {
-	set := flag.NewFlagSet("", flag.ContinueOnError)
-	cmd.act(set)
-	(&session{variables: s.variables, values: map[string]*string{}}).globalFlags(set)
+	own := flag.NewFlagSet("", flag.ContinueOnError)
+	cmd.act(own)
+	set := (&session{variables: s.variables, values: map[string]*string{}}).withGlobalFlags(own)
 	if len(rest) > 0 {
 		name, isFlag := strings.CutPrefix(rest[len(rest)-1], "--")
 		if known := set.Lookup(name); isFlag && known != nil && !isBool(known) {

@@ -47,9 +47,9 @@ func initCommand() *command {
 		max:   1,
 		local: true,
 		long: "NAME is the folder to make. The project is one Go program that has all commands of runlane with its " +
-			"own tasks. It keeps runs in memory until RUNLANE_TABLE is set; template.yaml brings it to AWS, with alarms, " +
-			"a dashboard and gradual deployments that its parameters turn off, or with --minimal without them. Nothing " +
-			"is overwritten.",
+			"own tasks. It keeps runs in memory until RUNLANE_TABLE is set; template.yaml brings it to AWS, with " +
+			"alarms, a dashboard and gradual deployments that its parameters turn off, or with --minimal without " +
+			"them. Nothing is overwritten.",
 		examples: []string{
 			"init hello", "init hello --minimal", "init hello --module example.org/hello --replace ../runlane-go",
 		},
@@ -194,7 +194,8 @@ func (p *newProject) write(folder, name string) (names []string, err error) {
 	if err := os.Mkdir(folder, 0o777); err != nil {
 		return nil, err
 	}
-	template, about := "project/template.yaml", "all that it needs on AWS: table, queues, functions, alarms, a dashboard"
+	template := "project/template.yaml"
+	about := "all that it needs on AWS: table, queues, functions, alarms, a dashboard"
 	if p.minimal {
 		template, about = "project/minimal/template.yaml", "the smallest installation on AWS that loses nothing"
 	}

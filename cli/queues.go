@@ -12,8 +12,8 @@ import (
 
 func queuesCommand() *command {
 	return &command{
-		name: "queues", short: "Look at queues: limits, depth, what is running",
-		below: []*command{queuesListCommand(), queuesStatsCommand()},
+		name: "queues", short: "Look at queues: limits, depth, runs. Add one to a project",
+		below: []*command{queuesListCommand(), queuesStatsCommand(), queuesAddCommand()},
 	}
 }
 

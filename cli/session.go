@@ -135,10 +135,25 @@ func (s *session) globalFlags(set *flag.FlagSet) {
 	}
 }
 
+// withGlobalFlags adds the flags of every command to those of one, whose own flag goes before another of the same name.
+func (s *session) withGlobalFlags(own *flag.FlagSet) *flag.FlagSet {
+	global := flag.NewFlagSet(own.Name(), flag.ContinueOnError)
+	s.globalFlags(global)
+	all := flag.NewFlagSet(own.Name(), flag.ContinueOnError)
+	for _, flags := range []*flag.FlagSet{own, global} {
+		flags.VisitAll(func(f *flag.Flag) {
+			if all.Lookup(f.Name) == nil {
+				all.Var(f.Value, f.Name, f.Usage)
+			}
+		})
+	}
+	return all
+}
+
 // applyEnvironment writes the given flags into the environment. An empty value removes the variable.
-func (s *session) applyEnvironment(set *flag.FlagSet) error {
+func (s *session) applyEnvironment(set, own *flag.FlagSet) error {
 	given := map[string]bool{}
-	set.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	set.Visit(func(f *flag.Flag) { given[f.Name] = own.Lookup(f.Name) == nil })
 	for _, v := range s.variables {
 		if !given[v.Flag] {
 			continue

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
 )
 
 const (
@@ -41,10 +43,15 @@ func commitReserve(left time.Duration) time.Duration {
 // CheckInvocation returns runlane.ErrConfigurationInvalid when this runtime has a task that no invocation of this
 // length can execute, because its timeout is beyond [LongestTimeout]. The error names each such task with both numbers.
 // A program that executes in invocations calls it as soon as it knows how long they are. [Runtime.ExecuteDelivery]
-// hands wakeups of such tasks back.
-func (rt *Runtime) CheckInvocation(invocation time.Duration) error {
+// hands wakeups of such tasks back. With bindings of the transport, only tasks are judged whose wakeups these carry:
+// what another function executes may need longer.
+func (rt *Runtime) CheckInvocation(invocation time.Duration, bindings ...runlane.QueueName) error {
 	var faults []error
 	for _, d := range rt.definitions {
+		binding, _ := lane.CarrierOf(rt.Lane().Transport, d.Queue.Name)
+		if len(bindings) > 0 && !slices.Contains(bindings, binding) {
+			continue
+		}
 		if err := fitsInvocation(d, invocation); err != nil {
 			faults = append(faults, err)
 		}

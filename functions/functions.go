@@ -72,7 +72,7 @@ func newHandler(role string, open Opener, logger *slog.Logger) any {
 			rt, err := p.runtime(ctx)
 			defer p.meter.flush(rt)
 			if err == nil {
-				err = p.fits(ctx, rt, began)
+				err = p.fits(ctx, rt, began, event)
 			}
 			if err != nil {
 				return events.SQSEventResponse{}, err

@@ -29,3 +29,19 @@ func ExampleNew() {
 	fmt.Println(l.Transport.Queues(), transport.MaxDelay("mail"), transport.MaxDelay("orders"))
 	// Output: [mail orders] 15m0s 0s
 }
+
+// The bridge asks for which queues an event may hold wakeups.
+func ExampleTransport_BindingOf() {
+	client := sqs.NewFromConfig(aws.Config{Region: "eu-west-1"})
+	transport, err := sqstransport.New(client, map[runlane.QueueName]string{
+		"default": "https://sqs.eu-west-1.amazonaws.com/123456789012/shop-work",
+	}, nil)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(transport.BindingOf("arn:aws:sqs:eu-west-1:123456789012:shop-work"))
+	fmt.Println(transport.BindingOf("arn:aws:sqs:eu-west-1:123456789012:another"))
+	// Output:
+	// default true
+	//  false
+}

@@ -241,6 +241,15 @@ func queueID(source string) string {
 	return account + "/" + name
 }
 
+// BindingOf names the binding of an SQS queue, given its URL or its ARN. ok is false for a queue that is not bound. It
+// makes no request.
+func (t *Transport) BindingOf(queue string) (binding runlane.QueueName, ok bool) {
+	if b := t.bindingOf(queue); b != nil {
+		return b.name, true
+	}
+	return "", false
+}
+
 // bindingOf finds the binding of a queue's URL or ARN.
 func (t *Transport) bindingOf(source string) *binding {
 	id := queueID(source)

@@ -71,7 +71,11 @@ var importRules = []importRule{
 	{"functions-mains", "functions/...", "functions/*/main.go", []string{
 		"$gostd", runlanePkg, corePkg, module + "/awslane$", module + "/functions$", module + "/examples/webhooks",
 	}},
-	{"cli", "cli/...", "cli/**", []string{"$gostd", runlanePkg, lanePkg, corePkg, module + "/internal/causes$", hostMetrics}},
+	{"cli", "cli", "cli/*.go", []string{
+		"$gostd", runlanePkg, lanePkg, corePkg, module + "/internal/causes$", module + "/cli/internal/samfile$", hostMetrics,
+		"github.com/aymanbagabas/go-udiff$",
+	}},
+	{"samfile", "cli/internal/samfile", "cli/internal/samfile/**", []string{"$gostd"}},
 	{"sealed", "sealed/...", "sealed/**", []string{"$gostd", runlanePkg, compress}},
 	{"cmd", "cmd/...", "cmd/**", []string{
 		"$gostd", runlanePkg, lanePkg, corePkg, module + "/awslane$", module + "/dynamostore$", module + "/sealed$", module + "/cli$", awsSDK,

@@ -4,6 +4,7 @@ package deployment
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -38,8 +39,10 @@ type Options struct {
 	Parameters map[string]string
 	// Log gets what the tools print. Required.
 	Log io.Writer
-	// Root is the folder of the template. "" means the working directory.
+	// Root is a checkout of this project, whose tools deploy. "" means the working directory.
 	Root string
+	// Folder is the project to deploy, with its template.yaml. "" means Root.
+	Folder string
 }
 
 // Stack is a deployed template.
@@ -192,8 +195,12 @@ func sam(ctx context.Context, options Options, out io.Writer, arguments ...strin
 
 // tool runs one of the pinned tools of AWS, by the mode of scripts/validate.sh.
 func tool(ctx context.Context, options Options, out io.Writer, mode string, arguments ...string) error {
-	cmd := exec.CommandContext(ctx, filepath.Join("scripts", "validate.sh"), append([]string{mode}, arguments...)...)
-	cmd.Dir = options.Root
+	script, err := filepath.Abs(filepath.Join(options.Root, "scripts", "validate.sh"))
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, script, append([]string{mode}, arguments...)...)
+	cmd.Dir = cmp.Or(options.Folder, options.Root)
 	cmd.Env = append(os.Environ(), "LAMBDA_ARCH="+runtime.GOARCH, "SAM_CLI_POLL_DELAY=1")
 	cmd.Stdout, cmd.Stderr = out, options.Log
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }

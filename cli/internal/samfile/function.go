@@ -1,0 +1,193 @@
+package samfile
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Function is one more bridge: the same program, with limits of its queues.
+type Function struct {
+	Name   string
+	Queues []string // names of the application, each with a separate SQS queue
+
+	Timeout     int // seconds of an invocation
+	Memory      int // megabytes
+	Concurrency int // most invocations at once, for each queue
+}
+
+// What a bridge has besides itself. A template may lack the alarms.
+var (
+	bridgeParameters = []string{"Timeout", "Memory", "BatchSize", "Concurrency"}
+	bridgeEntries    = []string{"Bridge", "BridgeLogs", "BridgeRole"}
+	bridgeAlarms     = []string{
+		"BridgeErrorsAlarm", "BridgeCanaryAlarm", "BridgeThrottlesAlarm", "InvocationsAlarm", "ConcurrencyAlarm",
+	}
+)
+
+// AddFunction returns the template with one more bridge, which takes these queues' wakeups in place of the function
+// that took them. A queue without a separate SQS queue is a MissingError: wakeups of one SQS queue go to one function.
+func AddFunction(template string, f Function) (string, error) {
+	t := newText(template)
+	id := ID(f.Name)
+	var names renaming
+	for _, name := range slices.Concat(bridgeEntries, bridgeAlarms) {
+		names = append(names, renamed{name, id + name}) // Bridge is ReportsBridge
+	}
+	for _, name := range bridgeParameters {
+		names = append(names, renamed{"Bridge" + name, id + name}) // BridgeTimeout is ReportsTimeout
+	}
+	for _, queue := range f.Queues {
+		if _, ok := t.entry("Resources", ID(queue)+"Queue"); !ok {
+			return "", missing("separate SQS queue for %s", queue)
+		}
+	}
+	if err := t.addBridgeParameters(f, names); err != nil {
+		return "", err
+	}
+	if err := t.addBridgeEntries(f, names); err != nil {
+		return "", err
+	}
+	for _, queue := range f.Queues {
+		if err := t.moveQueue(ID(queue), id, names); err != nil {
+			return "", err
+		}
+	}
+	t.addToSums(id)
+	t.addToOutputs(id)
+	return t.String(), nil
+}
+
+// addBridgeParameters copies what bounds a bridge, with the values asked for as defaults.
+func (t *text) addBridgeParameters(f Function, names renaming) error {
+	values := map[string]int{"Timeout": f.Timeout, "Memory": f.Memory, "Concurrency": f.Concurrency}
+	for _, parameter := range bridgeParameters {
+		added, err := t.addEntry("Parameters", "Bridge"+parameter, names)
+		if err != nil {
+			return err
+		}
+		s, _ := t.entry("Parameters", names.apply("Bridge"+parameter))
+		if added {
+			described, _ := t.within(s, "Description")
+			t.lines[described.from] = strings.Replace(t.lines[described.from], "the bridge", "function "+f.Name, 1)
+		}
+		if value := values[parameter]; value > 0 {
+			d, ok := t.within(s, "Default")
+			if !ok {
+				return missing("Default of %s", names.apply("Bridge"+parameter))
+			}
+			was := regexp.MustCompile(`\d+`)
+			t.lines[d.from] = was.ReplaceAllString(t.lines[d.from], strconv.Itoa(value))
+		}
+	}
+	return nil
+}
+
+func (t *text) addBridgeEntries(f Function, names renaming) error {
+	for _, id := range slices.Concat(bridgeEntries, bridgeAlarms) {
+		var absent *MissingError
+		added, err := t.addEntry("Resources", id, names)
+		if errors.As(err, &absent) && slices.Contains(bridgeAlarms, id) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if !added {
+			continue
+		}
+		s, _ := t.entry("Resources", names.apply(id))
+		for i := s.from; i < s.to; i++ {
+			t.lines[i] = strings.ReplaceAll(t.lines[i], "-canary-bridge", "-canary-"+f.Name)
+			if indent(t.lines[i]) == 6 { // descriptions
+				t.lines[i] = strings.ReplaceAll(t.lines[i], "he bridge ", "he function "+f.Name+" ")
+			}
+		}
+		if id == "Bridge" {
+			t.emptyEvents(s)
+			queues := strings.Join(f.Queues, ", ")
+			t.insert(s.from, fmt.Sprintf("  # One more bridge: the same program, for %s.\n", queues))
+		}
+	}
+	return nil
+}
+
+// emptyEvents leaves a copy without the events of the function that it is a copy of.
+func (t *text) emptyEvents(s span) {
+	if events, ok := t.within(s, "Events"); ok {
+		t.lines = slices.Delete(t.lines, events.from+1, events.to)
+	}
+}
+
+// moveQueue lets the new function take a queue's wakeups, in its time.
+func (t *text) moveQueue(queue, id string, names renaming) error {
+	event, ok := t.anyEvent(queue + "Wakeups")
+	if !ok {
+		return missing("event %sWakeups", queue)
+	}
+	bridge, ok := t.entry("Resources", id+"Bridge")
+	if !ok {
+		return missing("Resources %sBridge", id)
+	}
+	lines := t.copyOf(event, names)
+	if event.from < bridge.from || event.from >= bridge.to {
+		t.lines = slices.Delete(t.lines, event.from, event.to)
+		bridge, _ = t.entry("Resources", id+"Bridge")
+		events, ok := t.within(bridge, "Events")
+		if !ok {
+			return missing("Events of %sBridge", id)
+		}
+		t.insert(events.to, lines...)
+	}
+	for _, name := range []string{queue + "Queue", queue + "OldestMessageAlarm"} {
+		s, ok := t.entry("Resources", name)
+		for i := s.from; ok && i < s.to; i++ {
+			t.lines[i] = timeouts.ReplaceAllString(t.lines[i], "!Ref "+id+"Timeout,")
+		}
+	}
+	return nil
+}
+
+// timeouts is the parameter of which a queue's visibility timeout is a multiple.
+var timeouts = regexp.MustCompile(`!Ref \w+Timeout,`)
+
+// addToSums counts the function in alarms that add up what all functions say. In sums names begin with a small letter.
+func (t *text) addToSums(id string) {
+	name := strings.ToLower(id[:1]) + id[1:]
+	const bridge = "FILL(bridge, 0)"
+	term := strings.Replace(bridge, "bridge", name, 1)
+	for i := 0; i < len(t.lines); i++ {
+		if strings.Contains(t.lines[i], "Expression:") && !strings.Contains(t.lines[i], term) {
+			t.lines[i] = strings.Replace(t.lines[i], bridge, bridge+" + "+term, 1)
+		}
+		if strings.TrimSpace(t.lines[i]) != "- Id: bridge" {
+			continue
+		}
+		from, to, depth := i, i+1, indent(t.lines[i])
+		for to < len(t.lines) && indent(t.lines[to]) > depth {
+			to++
+		}
+		made := strings.Replace(t.lines[i], "bridge", name, 1)
+		if to < len(t.lines) && t.lines[to] == made {
+			continue
+		}
+		lines := append([]string{made}, slices.Clone(t.lines[from+1:to])...)
+		for j := range lines {
+			lines[j] = strings.ReplaceAll(lines[j], "!Ref Bridge}", "!Ref "+id+"Bridge}")
+		}
+		t.insert(to, lines...)
+		i = to
+	}
+}
+
+// addToOutputs names the function as the template's own one is named.
+func (t *text) addToOutputs(id string) {
+	s, ok := t.entry("Outputs", "BridgeFunction")
+	if _, there := t.entry("Outputs", id+"BridgeFunction"); !ok || there {
+		return
+	}
+	t.insert(s.to, t.copyOf(s, renaming{{"BridgeFunction", id + "BridgeFunction"}, {"Bridge", id + "Bridge"}})...)
+}

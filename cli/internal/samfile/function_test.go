@@ -1,0 +1,101 @@
+package samfile_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/runlane/runlane-go/cli/internal/samfile"
+	"github.com/runlane/runlane-go/internal/proof/samtemplate"
+)
+
+func addFunction(t *testing.T, template string, f samfile.Function) string {
+	t.Helper()
+	out, err := samfile.AddFunction(template, f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := samfile.AddFunction(out, f)
+	if diff := cmp.Diff(out, again); err != nil || diff != "" {
+		t.Errorf("added again: %v\n%s", err, diff)
+	}
+	return out
+}
+
+func TestAddFunction_TakesItsQueuesWithItsLimits(t *testing.T) {
+	t.Parallel()
+	template := addQueue(t, read(t, full), samfile.Queue{Name: "reports"})
+	template = addQueue(t, template, samfile.Queue{Name: "orders", FIFO: true})
+	f := samfile.Function{Name: "slow", Queues: []string{"reports", "orders"}, Timeout: 900, Memory: 1024, Concurrency: 4}
+	template = addFunction(t, template, f)
+	for _, parameters := range []map[string]string{nil, {"FifoQueue": "other"}, {"Alarms": "false"}, {"SlowTimeout": "300"}} {
+		e := evaluate(t, template, parameters)
+		for _, fault := range samtemplate.Faults(e) {
+			t.Errorf("%v: %s", parameters, fault)
+		}
+		bridge, slow := e.Resources["Bridge"].Properties, e.Resources["SlowBridge"].Properties
+		if events := eventNames(bridge); events != "FifoWakeups Wakeups" {
+			t.Errorf("Bridge has events %s", events)
+		}
+		if events := eventNames(slow); events != "OrdersWakeups ReportsWakeups" {
+			t.Errorf("SlowBridge has events %s", events)
+		}
+		seconds, visible := "900", 5400
+		if parameters["SlowTimeout"] != "" {
+			seconds, visible = "300", 1800
+		}
+		if slow["Timeout"] != seconds || slow["MemorySize"] != "1024" || bridge["Timeout"] != "60" {
+			t.Errorf("SlowBridge: %v s, %v MB; Bridge: %v s", slow["Timeout"], slow["MemorySize"], bridge["Timeout"])
+		}
+		for queue, want := range map[string]int{"ReportsQueue": visible, "OrdersQueue": visible, "WorkQueue": 360} {
+			if got := e.Resources[queue].Properties["VisibilityTimeout"]; got != want {
+				t.Errorf("%s is invisible for %v s, want %d", queue, got, want)
+			}
+		}
+	}
+	e := evaluate(t, template, nil)
+	for _, alarm := range []string{
+		"SlowBridgeErrorsAlarm", "SlowBridgeCanaryAlarm", "SlowBridgeThrottlesAlarm", "SlowInvocationsAlarm", "SlowConcurrencyAlarm",
+	} {
+		if _, ok := e.Resources[alarm]; !ok {
+			t.Errorf("%s is missing", alarm)
+		}
+	}
+	if n := strings.Count(template, "FILL(bridge, 0) + FILL(slow, 0)"); n != strings.Count(read(t, full), "FILL(bridge, 0)") {
+		t.Errorf("%d sums have the function", n)
+	}
+	if e.Outputs["SlowBridgeFunction"].Value != "${SlowBridge}" {
+		t.Errorf("output %v", e.Outputs["SlowBridgeFunction"].Value)
+	}
+}
+
+func eventNames(properties map[string]any) string {
+	events, _ := properties["Events"].(map[string]any)
+	var names []string
+	for name := range events {
+		names = append(names, name)
+	}
+	return strings.Join(sorted(names), " ")
+}
+
+func TestAddFunction_OtherLimits_AreSet(t *testing.T) {
+	t.Parallel()
+	template := addQueue(t, read(t, full), samfile.Queue{Name: "reports"})
+	template = addFunction(t, template, samfile.Function{Name: "slow", Queues: []string{"reports"}, Timeout: 900})
+	template = addFunction(t, template, samfile.Function{Name: "slow", Queues: []string{"reports"}, Timeout: 120, Memory: 512})
+	slow := evaluate(t, template, nil).Resources["SlowBridge"].Properties
+	if slow["Timeout"] != "120" || slow["MemorySize"] != "512" {
+		t.Errorf("%v s, %v MB", slow["Timeout"], slow["MemorySize"])
+	}
+}
+
+func TestAddFunction_QueueWithoutItsOwn_IsNamed(t *testing.T) {
+	t.Parallel()
+	for _, template := range []string{full, minimal} {
+		_, err := samfile.AddFunction(read(t, template), samfile.Function{Name: "slow", Queues: []string{"reports"}})
+		if err == nil || err.Error() != "the template has no separate SQS queue for reports" {
+			t.Errorf("%s: %v", template, err)
+		}
+	}
+}

@@ -1,0 +1,177 @@
+package samfile
+
+import (
+	"errors"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Queue is a queue of the application with a separate SQS queue.
+type Queue struct {
+	Name string
+	FIFO bool
+}
+
+// source is what a new queue is copied from.
+type source struct {
+	queue, deadLetters, deadLettersAlarm, ageAlarm, event string
+}
+
+var (
+	standardSource = source{"WorkQueue", "WorkDeadLetters", "WorkDeadLettersAlarm", "OldestMessageAlarm", "Wakeups"}
+	minimalSource  = source{"WorkQueue", "DeadLetters", "", "", "Wakeups"}
+	fifoSource     = source{
+		"FifoWorkQueue", "FifoWorkDeadLetters", "FifoWorkDeadLettersAlarm", "FifoOldestMessageAlarm", "FifoWakeups",
+	}
+)
+
+// Where the template says which queues there are, and what may be done with them.
+var (
+	bindings = regexp.MustCompile(`=\$\{WorkQueue\}(?:\$\{Fifo\})?(?:,[A-Za-z0-9._-]+=\$\{\w+\})*`)
+	arns     = regexp.MustCompile(`"\$\{WorkQueue\.Arn\}"(?:,"\$\{\w+\.Arn\}")*`)
+)
+
+// HasQueue reports whether a queue of the application has a separate SQS queue.
+func HasQueue(template, name string) bool {
+	for _, list := range bindings.FindAllString(template, -1) {
+		if slices.Contains(strings.Split(list, ","), binding(name)) {
+			return true
+		}
+	}
+	return false
+}
+
+func binding(name string) string { return name + "=${" + ID(name) + "Queue}" }
+
+// AddQueue returns the template with a separate SQS queue for a queue of the application, bound to the bridge.
+func AddQueue(template string, q Queue) (string, error) {
+	t := newText(template)
+	from := standardSource
+	if _, full := t.entry("Resources", standardSource.deadLetters); !full {
+		from = minimalSource
+	}
+	if q.FIFO {
+		from = fifoSource
+	}
+	id := ID(q.Name)
+	names := renaming{
+		{from.queue, id + "Queue"},
+		{from.deadLetters, id + "DeadLetters"},
+		{from.deadLettersAlarm, id + "DeadLettersAlarm"},
+		{from.ageAlarm, id + "OldestMessageAlarm"},
+		// FifoQueue turns the template's own FIFO queue on and off, and this one is always there.
+		{"AlarmsFifoDeadLetters", "AlarmsDeadLetters"},
+		{"AlarmsFifoOldestMessage", "AlarmsOldestMessage"},
+	}
+	if _, there := t.entry("Resources", id+"Queue"); there && !HasQueue(template, q.Name) {
+		return "", &TakenError{"Resources " + id + "Queue"} // of another name with the same id, too
+	}
+	if err := t.addQueueResources(from, names, q); err != nil {
+		return "", err
+	}
+	if err := t.addEvent(from.event, append(names, renamed{from.event, id + "Wakeups"})); err != nil {
+		return "", err
+	}
+	t.addToLists("WorkQueue", id+"Queue")
+	if !t.addInline(bindings, ","+binding(q.Name)) {
+		return "", missing("RUNLANE_QUEUES with ${WorkQueue}")
+	}
+	t.addInline(arns, `,"${`+id+`Queue.Arn}"`)
+	t.addToBoard(id)
+	return t.String(), nil
+}
+
+func (t *text) addQueueResources(from source, names renaming, q Queue) error {
+	comment := "The application's queue " + q.Name + ", with a separate SQS queue."
+	for _, id := range []string{from.deadLetters, from.queue} {
+		added, err := t.addEntry("Resources", id, names)
+		if err != nil {
+			return err
+		}
+		if !added {
+			continue
+		}
+		s, _ := t.entry("Resources", names.apply(id))
+		for i := s.from; i < s.to; i++ {
+			t.lines[i] = strings.ReplaceAll(
+				t.lines[i], "${AWS::StackName}-work", "${AWS::StackName}-"+strings.ReplaceAll(q.Name, ".", "-"),
+			)
+		}
+		if id == from.queue {
+			t.insert(s.from, "  # "+comment+"\n")
+		}
+	}
+	for _, id := range []string{from.deadLettersAlarm, from.ageAlarm} {
+		var absent *MissingError
+		if _, err := t.addEntry("Resources", id, names); err != nil && !errors.As(err, &absent) {
+			return err // a template without alarms gets none
+		}
+	}
+	return nil
+}
+
+// addEvent lets the bridge take the queue's wakeups.
+func (t *text) addEvent(from string, names renaming) error {
+	bridge, ok := t.entry("Resources", "Bridge")
+	if !ok {
+		return missing("Resources Bridge")
+	}
+	event, ok := t.within(bridge, from)
+	if !ok {
+		return missing("event %s of Bridge", from)
+	}
+	if _, there := t.anyEvent(names.apply(from)); there {
+		return nil
+	}
+	var lines []string
+	for _, line := range t.copyOf(event, names) {
+		if !strings.Contains(line, "!If [HasFifo,") {
+			lines = append(lines, line)
+		}
+	}
+	events, ok := t.within(bridge, "Events")
+	if !ok {
+		return missing("Events of Bridge")
+	}
+	t.insert(events.to, lines...)
+	return nil
+}
+
+// anyEvent finds an event of any function.
+func (t *text) anyEvent(name string) (span, bool) {
+	resources, ok := t.section("Resources")
+	if !ok {
+		return span{}, false
+	}
+	return t.within(resources, name)
+}
+
+// addToBoard shows the queue beside the first one. In a list of metrics "." repeats what stands above, so a line goes
+// before the FIFO queue's with all that differs, and the one below that with it.
+func (t *text) addToBoard(id string) {
+	shown := renaming{{"FifoWorkQueue", id + "Queue"}, {"FifoWorkDeadLetters", id + "DeadLetters"}}
+	for _, pair := range shown {
+		old, made := pair.old, pair.replacement
+		if strings.Contains(t.String(), `"${`+made+`.QueueName}"`) {
+			continue
+		}
+		for i := 0; i < len(t.lines); i++ {
+			if !strings.Contains(t.lines[i], `"${`+old+`.QueueName}"`) {
+				continue
+			}
+			lines := []string{metric(t.lines[i], old, made)}
+			if i+1 < len(t.lines) && strings.Contains(t.lines[i+1], `".","."]`) {
+				lines = append(lines, metric(t.lines[i+1], old, made))
+			}
+			t.insert(i, lines...)
+			i += len(lines)
+		}
+	}
+}
+
+// metric is a line of the board that is not the last one of its list.
+func metric(line, old, made string) string {
+	line = strings.ReplaceAll(line, old, made)
+	return line[:strings.LastIndex(line, `"]`)+2] + ",\n"
+}

@@ -1,0 +1,197 @@
+// Package samfile adds queues and functions to the SAM template of a project, in its text: what people wrote by hand,
+// comments included, stays as it is.
+//
+// A new part is a copy of the template's own first one. A queue is what WorkQueue or FifoWorkQueue is, wherever the
+// template names that: the queue itself, its dead letters, its alarms, the function's event, policies, variables and
+// the dashboard. So the copy has what was changed by hand there, too. Adding what is there changes nothing.
+package samfile
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// MissingError is a part of the template that an addition copies, and that is not there.
+type MissingError struct{ Part string }
+
+// Error names the part.
+func (e *MissingError) Error() string { return "the template has no " + e.Part }
+
+// TakenError is a part that is there under the name of a new one, and is something else.
+type TakenError struct{ Part string }
+
+// Error names the part.
+func (e *TakenError) Error() string { return "the template has another " + e.Part }
+
+// text is a template's lines, each with its end.
+type text struct{ lines []string }
+
+func newText(template string) *text {
+	if template != "" && !strings.HasSuffix(template, "\n") {
+		template += "\n"
+	}
+	return &text{slices.Collect(strings.Lines(template))}
+}
+
+func (t *text) String() string { return strings.Join(t.lines, "") }
+
+// indent counts the blanks before a line's text; -1 of an empty line.
+func indent(line string) int {
+	if strings.TrimSpace(line) == "" {
+		return -1
+	}
+	return len(line) - len(strings.TrimLeft(line, " "))
+}
+
+func isComment(line string) bool { return strings.HasPrefix(strings.TrimSpace(line), "#") }
+
+// span is a block of lines: those of a key and all below it.
+type span struct{ from, to int }
+
+// within returns the block of a key, at any depth, below another block.
+func (t *text) within(outer span, key string) (span, bool) {
+	for i := outer.from; i < outer.to; i++ {
+		name, _, _ := strings.Cut(strings.TrimSpace(t.lines[i]), ":")
+		if name != key || isComment(t.lines[i]) {
+			continue
+		}
+		to := i + 1
+		for j := to; j < outer.to; j++ {
+			if depth := indent(t.lines[j]); depth >= 0 && depth <= indent(t.lines[i]) {
+				break
+			} else if depth >= 0 {
+				to = j + 1 // not the empty lines behind it
+			}
+		}
+		return span{i, to}, true
+	}
+	return span{}, false
+}
+
+// section is a part of the template that begins in the first column.
+func (t *text) section(name string) (span, bool) {
+	for i, line := range t.lines {
+		if strings.HasPrefix(line, name+":") {
+			return t.within(span{i, len(t.lines)}, name)
+		}
+	}
+	return span{}, false
+}
+
+// entry is a parameter, a resource or an output: a key two blanks deep.
+func (t *text) entry(section, id string) (span, bool) {
+	s, ok := t.section(section)
+	for i := s.from; ok && i < s.to; i++ {
+		if strings.HasPrefix(t.lines[i], "  "+id+":") {
+			return t.within(span{i, s.to}, id)
+		}
+	}
+	return span{}, false
+}
+
+func (t *text) insert(at int, lines ...string) { t.lines = slices.Insert(t.lines, at, lines...) }
+
+// copyOf returns the lines of a block under other names.
+func (t *text) copyOf(s span, names renaming) []string {
+	lines := slices.Clone(t.lines[s.from:s.to])
+	for i := range lines {
+		lines[i] = names.apply(lines[i])
+	}
+	return lines
+}
+
+// addEntry copies an entry behind itself, unless the new one is there.
+func (t *text) addEntry(section, id string, names renaming) (added bool, err error) {
+	s, ok := t.entry(section, id)
+	if !ok {
+		return false, missing("%s %s", section, id)
+	}
+	made := names.apply(id)
+	if there, ok := t.entry(section, made); ok {
+		if t.kind(there) != t.kind(s) {
+			return false, &TakenError{section + " " + made}
+		}
+		return false, nil
+	}
+	t.insert(s.to, t.copyOf(s, names)...)
+	return true, nil
+}
+
+// kind is the type of an entry.
+func (t *text) kind(s span) string {
+	if s, ok := t.within(s, "Type"); ok {
+		return strings.TrimSpace(t.lines[s.from])
+	}
+	return ""
+}
+
+// renaming maps whole words of a template to others.
+type renaming []renamed
+
+type renamed struct{ old, replacement string }
+
+var word = regexp.MustCompile(`[A-Za-z0-9]+`)
+
+func (r renaming) apply(line string) string {
+	return word.ReplaceAllStringFunc(line, func(found string) string {
+		for _, pair := range r {
+			if pair.old == found {
+				return pair.replacement
+			}
+		}
+		return found
+	})
+}
+
+// ID is a name as a logical id has it: "mail-out" is MailOut.
+func ID(name string) string {
+	var out strings.Builder
+	for _, part := range word.FindAllString(name, -1) {
+		out.WriteString(strings.ToUpper(part[:1]) + part[1:])
+	}
+	return out.String()
+}
+
+// addToLists adds "- !GetAtt made.Arn" to each list that has the first one.
+func (t *text) addToLists(first, made string) {
+	item := regexp.MustCompile(`^ *- !GetAtt \w+\.Arn\s*(#.*)?$`)
+	for i := 0; i < len(t.lines); i++ {
+		if strings.TrimSpace(t.lines[i]) != "- !GetAtt "+first+".Arn" {
+			continue
+		}
+		from, to := i, i+1
+		for from > 0 && item.MatchString(strings.TrimRight(t.lines[from-1], "\n")) {
+			from--
+		}
+		for to < len(t.lines) && item.MatchString(strings.TrimRight(t.lines[to], "\n")) {
+			to++
+		}
+		there := slices.ContainsFunc(t.lines[from:to], func(line string) bool {
+			return strings.HasPrefix(strings.TrimSpace(line), "- !GetAtt "+made+".Arn")
+		})
+		if !there {
+			t.insert(to, strings.Repeat(" ", indent(t.lines[i]))+"- !GetAtt "+made+".Arn\n")
+		}
+		i = to
+	}
+}
+
+// addInline puts something behind the last match of each line, unless the match has it.
+func (t *text) addInline(where *regexp.Regexp, addition string) (found bool) {
+	for i, line := range t.lines {
+		t.lines[i] = where.ReplaceAllStringFunc(line, func(list string) string {
+			found = true
+			if strings.Contains(list+"\x00", addition+"\x00") || strings.Contains(list, addition+",") {
+				return list
+			}
+			return list + addition
+		})
+	}
+	return found
+}
+
+func missing(format string, values ...any) error {
+	return &MissingError{fmt.Sprintf(format, values...)}
+}

@@ -1,0 +1,160 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/aymanbagabas/go-udiff"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/cli/internal/samfile"
+)
+
+// templateFile is where a project describes what it needs on AWS.
+const templateFile = "template.yaml"
+
+// projectEdit changes files of the project in the folder of the call: all of them or none, after the user has seen how.
+type projectEdit struct {
+	folder string
+	before map[string]string // by name; a file that is not there yet has none
+	after  map[string]string
+	order  []string
+}
+
+// shownEdit is a file of an edit, in JSON.
+type shownEdit struct {
+	File string `json:"file"`
+	Diff string `json:"diff"`
+}
+
+func (s *session) newProjectEdit() (*projectEdit, error) {
+	folder, err := s.callFolder()
+	if err != nil {
+		return nil, err
+	}
+	return &projectEdit{folder: folder, before: map[string]string{}, after: map[string]string{}}, nil
+}
+
+// read returns a file as the edit has it so far, "" where there is none.
+func (e *projectEdit) read(name string) (string, error) {
+	if text, ok := e.after[name]; ok {
+		return text, nil
+	}
+	text, err := os.ReadFile(filepath.Join(e.folder, name))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	if err == nil {
+		e.before[name] = string(text)
+	}
+	return string(text), nil
+}
+
+// template returns the project's template, or says where to call.
+func (e *projectEdit) template() (string, error) {
+	text, err := e.read(templateFile)
+	if err == nil && text == "" {
+		return "", usagef(
+			"go to a folder that \"runlane init\" wrote, or where such a template is",
+			"there is no %s in %s", templateFile, e.folder,
+		)
+	}
+	return text, err
+}
+
+func (e *projectEdit) write(name, text string) {
+	if e.before[name] == text {
+		return
+	}
+	if _, ok := e.after[name]; !ok {
+		e.order = append(e.order, name)
+	}
+	e.after[name] = text
+}
+
+// apply shows the difference, asks, and writes.
+func (e *projectEdit) apply(ctx context.Context, s *session, dryRun, yes bool) error {
+	for _, name := range e.order {
+		diff := udiff.Unified(name, name, e.before[name], e.after[name])
+		if s.json {
+			if err := s.emit("edit", &shownEdit{File: name, Diff: diff}); err != nil {
+				return err
+			}
+			continue
+		}
+		s.line("%s", strings.TrimSuffix(diff, "\n"))
+	}
+	if err := s.results.Flush(); err != nil {
+		return err
+	}
+	if len(e.order) == 0 {
+		s.note("nothing to do: it is there already")
+		return nil
+	}
+	if dryRun {
+		return nil
+	}
+	if err := s.confirm(ctx, yes, "write this to "+plural(len(e.order), "file", "files")+"?"); err != nil {
+		return err
+	}
+	return e.save()
+}
+
+// save writes all files beside their places before it renames the first one.
+func (e *projectEdit) save() error {
+	staged := make([]string, 0, len(e.order))
+	defer func() {
+		for _, name := range staged {
+			_ = os.Remove(name) // gone where it was renamed
+		}
+	}()
+	for _, name := range e.order {
+		file, err := os.CreateTemp(e.folder, "."+name+"-*")
+		if err != nil {
+			return unwritable(name, err)
+		}
+		staged = append(staged, file.Name())
+		_, err = bytes.NewBufferString(e.after[name]).WriteTo(file)
+		if err = errors.Join(err, file.Chmod(e.mode(name)), file.Close()); err != nil {
+			return unwritable(name, err)
+		}
+	}
+	for i, name := range e.order {
+		if err := os.Rename(staged[i], filepath.Join(e.folder, name)); err != nil {
+			return unwritable(name, err)
+		}
+	}
+	return nil
+}
+
+// mode is the file's own, or that of a new one.
+func (e *projectEdit) mode(name string) fs.FileMode {
+	if info, err := os.Stat(filepath.Join(e.folder, name)); err == nil {
+		return info.Mode().Perm()
+	}
+	return 0o644
+}
+
+// templateFault says what a template lacks that an addition copies.
+func templateFault(err error) error {
+	var missing *samfile.MissingError
+	var taken *samfile.TakenError
+	switch {
+	case errors.As(err, &missing):
+		return &runlane.Error{
+			Code: runlane.ErrConfigurationInvalid, Message: templateFile + ": " + missing.Error(),
+			Hint: "add it by hand as docs/deploying.md describes, or begin with the template of \"runlane init\"",
+		}
+	case errors.As(err, &taken):
+		return &runlane.Error{
+			Code: runlane.ErrConfigurationInvalid, Message: templateFile + ": " + taken.Error(),
+			Hint: "choose another name, or rename what is there",
+		}
+	}
+	return err
+}

@@ -1,0 +1,193 @@
+package cli_test
+
+import (
+	"go/format"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/runlane/runlane-go/cli"
+	"github.com/runlane/runlane-go/internal/proof/samtemplate"
+)
+
+// newProject is a project as init writes it.
+func newProject(t *testing.T, args ...string) string {
+	t.Helper()
+	folder := t.TempDir()
+	if r := initProject(t, folder, append([]string{"shop"}, args...)...); r.code != cli.ExitOK {
+		t.Fatalf("%+v", r)
+	}
+	return filepath.Join(folder, "shop")
+}
+
+func inProject(t *testing.T, project string, args string) result {
+	t.Helper()
+	return runWith(t.Context(), newWorld(), &cli.Options{Args: strings.Fields(args), Folder: project})
+}
+
+// wantFiles wants a call to change these files and no other.
+func wantFiles(t *testing.T, project, args string, want ...string) {
+	t.Helper()
+	before := contents(t, project)
+	r := inProject(t, project, args)
+	if r.code != cli.ExitOK {
+		t.Fatalf("%s: %+v", args, r)
+	}
+	var changed []string
+	for name, text := range contents(t, project) {
+		if before[name] == text {
+			continue
+		}
+		changed = append(changed, name)
+		if !strings.Contains(r.stdout, "--- "+name+"\n+++ "+name+"\n") {
+			t.Errorf("%s changes %s and does not show it:\n%s", args, name, r.stdout)
+		}
+	}
+	if diff := cmp.Diff(sortedOf(want), sortedOf(changed)); diff != "" {
+		t.Errorf("%s: files\n%s", args, diff)
+	}
+}
+
+func sortedOf(names []string) []string {
+	out := append([]string{}, names...)
+	for i := range out {
+		for j := i; j > 0 && out[j] < out[j-1]; j-- {
+			out[j], out[j-1] = out[j-1], out[j]
+		}
+	}
+	return out
+}
+
+func contents(t *testing.T, folder string) map[string]string {
+	t.Helper()
+	files := map[string]string{}
+	for _, name := range names(t, folder) {
+		files[name] = text(t, folder, name)
+	}
+	return files
+}
+
+func TestQueuesAdd_TouchesWhatItHasTo(t *testing.T) {
+	t.Parallel()
+	project := newProject(t)
+	wantFiles(t, project, "queues add reports --yes", "queues.go")
+	wantFiles(t, project, "queues add reports --yes")
+	wantFiles(t, project, "queues add reports --own --yes", "template.yaml")
+	wantFiles(t, project, "queues add mail-out --concurrency 5 --fifo --yes", "queues.go", "template.yaml")
+	wantFiles(t, project, "queues add mail-out --fifo --yes")
+	code := text(t, project, "queues.go")
+	for _, want := range []string{
+		"var Reports = runlane.Queue{Name: \"reports\"}\n", "var MailOut = runlane.Queue{Name: \"mail-out\", Concurrency: 5}\n",
+	} {
+		if !strings.Contains(code, want) {
+			t.Errorf("queues.go has no %s:\n%s", want, code)
+		}
+	}
+	formatted, err := format.Source([]byte(code))
+	if err != nil || string(formatted) != code {
+		t.Errorf("queues.go is not formatted: %v", err)
+	}
+	wantSound(t, project)
+}
+
+// wantSound wants a template without a fault.
+func wantSound(t *testing.T, project string) *samtemplate.Template {
+	t.Helper()
+	template, err := samtemplate.Load(filepath.Join(project, "template.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	evaluated, err := template.Evaluate(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fault := range samtemplate.Faults(evaluated) {
+		t.Error(fault)
+	}
+	return evaluated
+}
+
+func TestQueuesAdd_DeclaredByHand_StaysSo(t *testing.T) {
+	t.Parallel()
+	project := newProject(t)
+	byHand := "package main\n\nimport \"github.com/runlane/runlane-go\"\n\nvar queues = []runlane.Queue{{Name: \"a\"}, runlane.Queue{Name: \"reports\"}}\n"
+	if err := os.WriteFile(filepath.Join(project, "ours.go"), []byte(byHand), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	wantFiles(t, project, "queues add reports --yes")
+	wantFiles(t, project, "queues add greet --yes", "queues.go")
+	if code := text(t, project, "queues.go"); !strings.Contains(code, "var QueueGreet = ") { // Greet is a task
+		t.Error(code)
+	}
+}
+
+func TestFunctionsAdd_BringsItsQueues(t *testing.T) {
+	t.Parallel()
+	project := newProject(t)
+	wantFiles(t, project, "queues add reports --own --yes", "queues.go", "template.yaml")
+	const add = "functions add slow --queues reports,exports --timeout 900 --memory 1024 --concurrency 4 --yes"
+	wantFiles(t, project, add, "queues.go", "template.yaml")
+	wantFiles(t, project, add)
+	wantFiles(t, project, "functions add slow --queues reports,exports --timeout 300 --yes", "template.yaml")
+	e := wantSound(t, project)
+	if slow := e.Resources["SlowBridge"].Properties; slow["Timeout"] != "300" || slow["MemorySize"] != "1024" {
+		t.Errorf("%v s, %v MB", slow["Timeout"], slow["MemorySize"])
+	}
+}
+
+func TestProjectEdit_DryRun_ChangesNothing(t *testing.T) {
+	t.Parallel()
+	project := newProject(t)
+	before := contents(t, project)
+	for _, args := range []string{"queues add reports --own --dry-run", "queues add reports --own --dry-run --json"} {
+		r := inProject(t, project, args)
+		if r.code != cli.ExitOK || !strings.Contains(r.stdout, "ReportsQueue") {
+			t.Errorf("%s: %+v", args, r)
+		}
+		if strings.HasSuffix(args, "--json") && !strings.HasPrefix(r.stdout, `{"v":1,"kind":"edit","file":"queues.go","diff":"--- queues.go\n`) {
+			t.Errorf("%s: %s", args, r.stdout)
+		}
+	}
+	if r := inProject(t, project, "queues add reports --own"); r.code != cli.ExitUsage || !strings.Contains(r.stderr, "--yes") {
+		t.Errorf("without a terminal: %+v", r)
+	}
+	if diff := cmp.Diff(before, contents(t, project)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestProjectEdit_WhatCannotBe_IsRefusedAndChangesNothing(t *testing.T) {
+	t.Parallel()
+	project, small, empty := newProject(t), newProject(t, "--minimal"), t.TempDir()
+	before := contents(t, project)
+	for _, c := range []struct{ folder, args, says string }{
+		{empty, "queues add reports --yes", "there is no Go program"},
+		{project, "queues add", "argument is missing"},
+		{project, "queues add a/b --own --yes", "cannot have a separate SQS queue"},
+		{project, "queues add default --own --yes", "cannot have a separate SQS queue"},
+		{project, "queues add work --own --yes", "cannot have a separate SQS queue"},
+		{project, "queues add " + strings.Repeat("x", 41) + " --own --yes", "cannot have a separate SQS queue"},
+		{project, "functions add slow --yes", "has no queues"},
+		{project, "functions add relay --queues a --yes", "is no name for a further function"},
+		{project, "functions add Slow --queues a --yes", "is no name for a further function"},
+		{project, "functions add slow --queues a --timeout 61 --yes", "use 30, 60, 120, 300, 600 or 900"},
+		{project, "functions add slow --queues a --memory 1 --yes", "use 128 to 10240"},
+		{project, "functions add slow --queues a --concurrency 1 --yes", "use 2 to 1000"},
+		{small, "queues add payments --fifo --yes", "has no Resources FifoWork"},
+		{small, "functions add slow --queues a --yes", "the template has no Parameters BridgeTimeout"},
+	} {
+		r := inProject(t, c.folder, c.args)
+		if r.code == cli.ExitOK || r.stdout != "" || !strings.Contains(r.stderr, c.says) || !strings.Contains(r.stderr, "next: ") {
+			t.Errorf("%s: %+v", c.args, r)
+		}
+	}
+	if diff := cmp.Diff(before, contents(t, project)); diff != "" {
+		t.Error(diff)
+	}
+	if got := len(names(t, small)); got != len(before) {
+		t.Errorf("%d files in the minimal project, want %d", got, len(before))
+	}
+}

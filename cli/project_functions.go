@@ -1,0 +1,126 @@
+package cli
+
+import (
+	"context"
+	"flag"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/cli/internal/samfile"
+)
+
+// timeouts are the seconds that the template has a visibility timeout for.
+var timeouts = []int{30, 60, 120, 300, 600, 900}
+
+// functionName is what a bridge may be called: it is part of logical ids and of alarms' names.
+var functionName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,19}$`)
+
+func functionsCommand() *command {
+	return &command{
+		name: "functions", short: "Add functions to the project in this folder",
+		below: []*command{functionsAddCommand()},
+	}
+}
+
+func functionsAddCommand() *command {
+	return &command{
+		name:  "add",
+		usage: "NAME",
+		short: "Give the project one more bridge, with limits of its queues",
+		min:   1, max: 1,
+		local: true,
+		long: "Adds a function to template.yaml that executes runs of the given queues: the same program, with a " +
+			"separate timeout, memory, concurrency, role, log and alarms, copied from those of the bridge, which " +
+			"executes all other runs. Each of the queues gets a separate SQS queue unless it has one. What is there " +
+			"stays as it is; called again with other limits it sets those. The difference is shown first.",
+		examples: []string{
+			"functions add slow --queues reports,exports --timeout 900",
+			"functions add wide --queues thumbnails --memory 2048 --concurrency 200",
+		},
+		act: func(flags *flag.FlagSet) action {
+			f := samfile.Function{}
+			flags.Func("queues", "NAMES of the queues, with commas between them", func(text string) error {
+				f.Queues = strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' })
+				return nil
+			})
+			flags.IntVar(
+				&f.Timeout, "timeout", 0,
+				"SECONDS of an invocation: 30, 60, 120, 300, 600 or 900; the bridge's unless given",
+			)
+			flags.IntVar(&f.Memory, "memory", 0, "MEGABYTES, 128 to 10240; the bridge's unless given")
+			flags.IntVar(
+				&f.Concurrency, "concurrency", 0,
+				"NUMBER of invocations of a queue at once, 2 to 1000; the bridge's unless given",
+			)
+			dryRun, yes := editFlags(flags)
+			return func(ctx context.Context, s *session, args []string) error {
+				f.Name = args[0]
+				if err := judgeFunction(&f); err != nil {
+					return err
+				}
+				e, err := s.newProjectEdit()
+				if err != nil {
+					return err
+				}
+				if err := e.addFunction(&f); err != nil {
+					return err
+				}
+				return e.apply(ctx, s, *dryRun, *yes)
+			}
+		},
+	}
+}
+
+func judgeFunction(f *samfile.Function) error {
+	switch {
+	case !functionName.MatchString(f.Name) || slices.Contains([]string{"bridge", "relay", "tick", "value"}, f.Name):
+		return usagef(
+			"use up to 20 small letters, digits and '-', with a letter first; ",
+			"%s is no name for a further function", quoted(f.Name),
+		)
+	case len(f.Queues) == 0:
+		return usagef("name them with --queues a,b", "the function has no queues")
+	case f.Timeout != 0 && !slices.Contains(timeouts, f.Timeout):
+		return usagef("use 30, 60, 120, 300, 600 or 900; ", "--timeout does not take %d", f.Timeout)
+	case f.Memory != 0 && (f.Memory < 128 || f.Memory > 10240):
+		return usagef("use 128 to 10240; ", "--memory does not take %d", f.Memory)
+	case f.Concurrency != 0 && (f.Concurrency < 2 || f.Concurrency > 1000):
+		return usagef("use 2 to 1000; ", "--concurrency does not take %s", strconv.Itoa(f.Concurrency))
+	}
+	for _, name := range f.Queues {
+		if err := (runlane.Queue{Name: runlane.QueueName(name)}).Validate(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *projectEdit) addFunction(f *samfile.Function) error {
+	for _, name := range f.Queues {
+		if err := e.addQueueToCode(runlane.Queue{Name: runlane.QueueName(name)}); err != nil {
+			return err
+		}
+		template, err := e.template()
+		if err != nil {
+			return err
+		}
+		if !samfile.HasQueue(template, name) {
+			if err := e.addQueueToTemplate(name, false); err != nil {
+				return err
+			}
+		}
+	}
+	template, err := e.template()
+	if err != nil {
+		return err
+	}
+	after, err := samfile.AddFunction(template, *f)
+	if err != nil {
+		return templateFault(err)
+	}
+	e.write(templateFile, after)
+	return nil
+}

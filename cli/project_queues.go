@@ -1,0 +1,207 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/cli/internal/samfile"
+)
+
+// queuesFile gets the queues that the command adds.
+const queuesFile = "queues.go"
+
+func queuesAddCommand() *command {
+	return &command{
+		name:  "add",
+		usage: "NAME",
+		short: "Give the project in this folder one more queue",
+		min:   1, max: 1,
+		local: true,
+		long: "Writes the queue into the project's Go code. Its wakeups travel with those of the queue \"default\". " +
+			"With --own it gets a separate SQS queue in template.yaml, with dead letters, alarms, policies and a " +
+			"place in RUNLANE_QUEUES, all copied from the template's own first queue; --fifo does that with a FIFO " +
+			"queue. What is there stays as it is, and adding a queue again changes nothing. The difference is shown " +
+			"first.",
+		examples: []string{"queues add reports", "queues add reports --own", "queues add payments --fifo --dry-run"},
+		act: func(flags *flag.FlagSet) action {
+			own := flags.Bool("own", false, "with a separate SQS queue")
+			fifo := flags.Bool("fifo", false, "with a separate FIFO queue")
+			limit := flags.Int("concurrency", 0, "NUMBER of runs of a concurrency key at once; unbounded unless given")
+			dryRun, yes := editFlags(flags)
+			return func(ctx context.Context, s *session, args []string) error {
+				q := runlane.Queue{Name: runlane.QueueName(args[0]), Concurrency: *limit}
+				if err := q.Validate(); err != nil {
+					return err
+				}
+				e, err := s.newProjectEdit()
+				if err != nil {
+					return err
+				}
+				if err := e.addQueueToCode(q); err != nil {
+					return err
+				}
+				if *own || *fifo {
+					if err := e.addQueueToTemplate(args[0], *fifo); err != nil {
+						return err
+					}
+				}
+				if err := e.apply(ctx, s, *dryRun, *yes); err != nil || *dryRun {
+					return err
+				}
+				s.note("next: name it in a task, Queue: %s, and deploy", samfile.ID(args[0]))
+				return nil
+			}
+		},
+	}
+}
+
+// editFlags are those of every command that edits a project.
+func editFlags(flags *flag.FlagSet) (dryRun, yes *bool) {
+	return flags.Bool("dry-run", false, "only show the difference"), flags.Bool("yes", false, "do not ask")
+}
+
+// ownQueue is what the template and RUNLANE_QUEUES can hold, with room for the stack in the 80 characters of an SQS name.
+var ownQueue = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,39}$`)
+
+// reservedNames have a meaning in the template.
+var reservedNames = map[string]bool{"default": true, "Work": true, "FifoWork": true}
+
+func (e *projectEdit) addQueueToTemplate(name string, fifo bool) error {
+	if !ownQueue.MatchString(name) || reservedNames[name] || reservedNames[samfile.ID(name)] {
+		return usagef(
+			"choose another name, of at most 40 letters, digits and \"._-\"; ",
+			"%s cannot have a separate SQS queue", quoted(name),
+		)
+	}
+	template, err := e.template()
+	if err != nil {
+		return err
+	}
+	after, err := samfile.AddQueue(template, samfile.Queue{Name: name, FIFO: fifo})
+	if err != nil {
+		return templateFault(err)
+	}
+	e.write(templateFile, after)
+	return nil
+}
+
+// addQueueToCode declares the queue, unless the project's code does already.
+func (e *projectEdit) addQueueToCode(q runlane.Queue) error {
+	declared, names, pkg, err := e.queuesInCode()
+	if err != nil || declared[string(q.Name)] {
+		return err
+	}
+	variable := samfile.ID(string(q.Name))
+	if names[variable] || !token.IsIdentifier(variable) || !token.IsExported(variable) {
+		variable = "Queue" + variable
+	}
+	if names[variable] {
+		return usagef(
+			"declare it by hand: runlane.Queue{Name: "+strconv.Quote(string(q.Name))+"}; ",
+			"%s is declared already", variable,
+		)
+	}
+	text, err := e.read(queuesFile)
+	if err != nil {
+		return err
+	}
+	if text == "" {
+		text = "package " + pkg + "\n\nimport \"" + modulePath + "\"\n"
+	}
+	limit := ""
+	if q.Concurrency > 0 {
+		limit = fmt.Sprintf(", Concurrency: %d", q.Concurrency)
+	}
+	e.write(queuesFile, strings.TrimRight(text, "\n")+fmt.Sprintf(
+		"\n\n// %s is a queue: a task names it with Queue: %[1]s.\nvar %[1]s = runlane.Queue{Name: %q%s}\n",
+		variable, q.Name, limit,
+	))
+	return nil
+}
+
+// queuesInCode reads the Go files of the folder: the queues that they declare, all names of the package, and its own.
+func (e *projectEdit) queuesInCode() (declared, names map[string]bool, pkg string, err error) {
+	files, err := filepath.Glob(filepath.Join(e.folder, "*.go"))
+	if err != nil {
+		return nil, nil, "", err
+	}
+	declared, names = map[string]bool{}, map[string]bool{}
+	for _, path := range files {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		text, err := e.read(filepath.Base(path))
+		if err != nil {
+			return nil, nil, "", err
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), filepath.Base(path), text, parser.SkipObjectResolution)
+		if err != nil {
+			return nil, nil, "", usagef("correct it first; ", "%s is no Go code: %v", filepath.Base(path), err)
+		}
+		pkg = cmp.Or(pkg, file.Name.Name)
+		namesOf(file, names)
+		ast.Inspect(file, func(node ast.Node) bool {
+			if literal, ok := node.(*ast.CompositeLit); ok {
+				declared[queueName(literal)] = true
+			}
+			return true
+		})
+	}
+	if pkg == "" {
+		return nil, nil, "", usagef(
+			"go to your project's folder, or make one with \"init NAME\"", "there is no Go program in %s", e.folder,
+		)
+	}
+	return declared, names, pkg, nil
+}
+
+// namesOf collects what a file declares at the top.
+func namesOf(file *ast.File, names map[string]bool) {
+	for _, declaration := range file.Decls {
+		switch d := declaration.(type) {
+		case *ast.FuncDecl:
+			names[d.Name.Name] = true
+		case *ast.GenDecl:
+			for _, spec := range d.Specs {
+				switch s := spec.(type) {
+				case *ast.ValueSpec:
+					for _, name := range s.Names {
+						names[name.Name] = true
+					}
+				case *ast.TypeSpec:
+					names[s.Name.Name] = true
+				}
+			}
+		}
+	}
+}
+
+// queueName is the name in runlane.Queue{Name: "…"}, "" in any other literal.
+func queueName(literal *ast.CompositeLit) string {
+	if selector, ok := literal.Type.(*ast.SelectorExpr); !ok || selector.Sel.Name != "Queue" {
+		return ""
+	}
+	for _, element := range literal.Elts {
+		pair, ok := element.(*ast.KeyValueExpr)
+		if !ok {
+			continue
+		}
+		key, isKey := pair.Key.(*ast.Ident)
+		value, isText := pair.Value.(*ast.BasicLit)
+		if isKey && isText && key.Name == "Name" {
+			name, _ := strconv.Unquote(value.Value)
+			return name
+		}
+	}
+	return ""
+}

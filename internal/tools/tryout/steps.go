@@ -1,0 +1,198 @@
+package main
+
+import (
+	"context"
+	"path/filepath"
+)
+
+// step is what a user does next.
+type step struct {
+	name string
+	by   hands
+	most int // files that it may take to edit by hand
+	do   func(context.Context, *user) error
+}
+
+// hands are whose edits a step makes.
+type hands int
+
+const (
+	byHand hands = iota
+	command
+)
+
+const topic = "arn:aws:sns:us-east-1:000000000000:alarms"
+
+var steps = []step{
+	{"build runlane, in place of go install", command, 0, install},
+	{"runlane init shop", command, 0, initialize},
+	{"a task of one's own, with a test", byHand, 3, addTask},
+	{"a queue of the task's name", byHand, 1, addQueue},
+	{"the queue is bounded", byHand, 1, boundQueue},
+	{"go test ./...", byHand, 0, runTests},
+	{"an alarm notifies a topic", byHand, 1, addAlarm},
+	{"make deploy", byHand, 0, deployed},
+	{"triggered and finished", byHand, 0, firstRun},
+	{"the handler changes", byHand, 2, changeHandler},
+	{"make deploy, again", byHand, 0, deployed},
+	{"triggered and finished, as changed", byHand, 0, secondRun},
+	{"runlane queues add reports --own", command, 0, addOwnQueue},
+	{"runlane functions add slow --queues reports", command, 0, addFunction},
+	{"a task in that queue", byHand, 2, addReport},
+	{"make deploy, for the third time", byHand, 0, deployed},
+	{"triggered and finished, by the function slow", byHand, 0, thirdRun},
+}
+
+func install(ctx context.Context, u *user) error {
+	_, err := u.call(ctx, "go", "build", "-C", u.root, "-o", filepath.Join(u.place, "runlane"), "./cmd/runlane")
+	return err
+}
+
+func initialize(ctx context.Context, u *user) error {
+	_, err := u.runlane(ctx, "init", "shop")
+	return err
+}
+
+const orders = `package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/runlane/runlane-go"
+)
+
+// Order is the payload of Confirm.
+type Order struct {
+	ID string ` + "`json:\"id\"`" + `
+}
+
+// Confirm writes to the customer.
+var Confirm = runlane.NewTask("orders.confirm", &runlane.TaskOptions[Order]{
+	Timeout: 10 * time.Second,
+})
+
+func confirm(_ context.Context, a *runlane.Attempt, o Order) error {
+	if o.ID == "" {
+		return runlane.Permanent(errors.New("the order has no id"))
+	}
+	return a.SetOutput(map[string]string{"confirmed": o.ID})
+}
+`
+
+const ordersTest = `package main
+
+import (
+	"testing"
+
+	"github.com/runlane/runlane-go/runlanetest"
+)
+
+func TestConfirm_SaysWhatItConfirmed(t *testing.T) {
+	t.Parallel()
+	run := runlanetest.Run(t, Confirm.Handle(confirm), Confirm.With(Order{ID: "o-1"}))
+	runlanetest.RequireTransitions(t, run, "triggered", "attempt 1 started", "attempt 1 succeeded")
+}
+`
+
+func addTask(_ context.Context, u *user) error {
+	if err := u.write("orders.go", orders); err != nil {
+		return err
+	}
+	if err := u.write("orders_test.go", ordersTest); err != nil {
+		return err
+	}
+	return u.edit("open.go", "Greet.Handle(greet)}", "Greet.Handle(greet), Confirm.Handle(confirm)}")
+}
+
+func addQueue(_ context.Context, u *user) error {
+	const timeout, queue = "	Timeout: 10 * time.Second,\n", "	Queue:   runlane.Queue{Name: \"orders\"},\n"
+	return u.edit("orders.go", timeout, timeout+queue)
+}
+
+func boundQueue(_ context.Context, u *user) error {
+	return u.edit("orders.go", `runlane.Queue{Name: "orders"}`, `runlane.Queue{Name: "orders", Concurrency: 2}`)
+}
+
+func runTests(ctx context.Context, u *user) error {
+	_, err := u.call(ctx, "go", "test", "./...")
+	return err
+}
+
+func addAlarm(_ context.Context, u *user) error {
+	return u.edit(
+		"samconfig.toml",
+		"# parameter_overrides = \"AlarmTopic=arn:aws:sns:eu-west-1:123456789012:alarms BridgeMemory=512\"",
+		"parameter_overrides = \"AlarmTopic="+topic+"\"",
+	)
+}
+
+func deployed(ctx context.Context, u *user) error {
+	if err := u.deploy(ctx); err != nil {
+		return err
+	}
+	return u.alarmed(ctx, topic)
+}
+
+func firstRun(ctx context.Context, u *user) error {
+	return u.finished(ctx, "orders.confirm", `{"id":"o-1"}`, `{"confirmed":"o-1"}`)
+}
+
+func changeHandler(_ context.Context, u *user) error {
+	return u.edit("orders.go", `"confirmed": o.ID`, `"confirmed": "order " + o.ID`)
+}
+
+func secondRun(ctx context.Context, u *user) error {
+	return u.finished(ctx, "orders.confirm", `{"id":"o-2"}`, `{"confirmed":"order o-2"}`)
+}
+
+func addOwnQueue(ctx context.Context, u *user) error {
+	_, err := u.runlane(ctx, "queues", "add", "reports", "--own", "--yes")
+	return err
+}
+
+func addFunction(ctx context.Context, u *user) error {
+	_, err := u.runlane(
+		ctx, "functions", "add", "slow", "--queues", "reports", "--timeout", "300", "--memory", "512", "--yes",
+	)
+	return err
+}
+
+// The bridge has a minute, so only the function slow can execute it.
+const reports = `package main
+
+import (
+	"context"
+	"os"
+	"time"
+
+	"github.com/runlane/runlane-go"
+)
+
+// Month is the payload of Report.
+type Month struct {
+	Of string ` + "`json:\"of\"`" + `
+}
+
+// Report takes minutes.
+var Report = runlane.NewTask("reports.monthly", &runlane.TaskOptions[Month]{
+	Timeout: 4 * time.Minute,
+	Queue:   Reports,
+})
+
+func report(_ context.Context, a *runlane.Attempt, _ Month) error {
+	return a.SetOutput(map[string]string{"memory": os.Getenv("AWS_LAMBDA_FUNCTION_MEMORY_SIZE")})
+}
+`
+
+func addReport(_ context.Context, u *user) error {
+	if err := u.write("reports.go", reports); err != nil {
+		return err
+	}
+	return u.edit("open.go", "Confirm.Handle(confirm)}", "Confirm.Handle(confirm), Report.Handle(report)}")
+}
+
+func thirdRun(ctx context.Context, u *user) error {
+	return u.finished(ctx, "reports.monthly", `{"of":"2026-11"}`, `{"memory":"512"}`)
+}
