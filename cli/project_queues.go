@@ -70,7 +70,7 @@ func editFlags(flags *flag.FlagSet) (dryRun, yes *bool) {
 	return flags.Bool("dry-run", false, "only show the difference"), flags.Bool("yes", false, "do not ask")
 }
 
-// ownQueue is what the template and RUNLANE_QUEUES can hold, with room for the stack in the 80 characters of an SQS name.
+// ownQueue is what the template and RUNLANE_QUEUES can hold. SQS names have 80 characters, with the stack in them.
 var ownQueue = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,39}$`)
 
 // reservedNames have a meaning in the template.
