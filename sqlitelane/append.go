@@ -1,0 +1,206 @@
+package sqlitelane
+
+import (
+	"bytes"
+	"context"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+	"github.com/runlane/runlane-go/sqlitelane/internal/record"
+)
+
+// AppendRunEvents commits events, projection, owners, slot and outbox rows together.
+func (s *Storage) AppendRunEvents(ctx context.Context, c *lane.AppendCommand) (*lane.Commit, error) {
+	return s.commit(ctx, &c.Transition, c.Outbox, judgment{
+		ownership: func(e *entry) error {
+			if c.LeaseToken != "" && (e == nil || e.Run.Lease.Token != c.LeaseToken) {
+				return conflict(runlane.ConflictLeaseOwnership, c.Projected.ID, "the lease no longer belongs to this worker")
+			}
+			return nil
+		},
+		eligibility: func(_ *tx, e *entry, _ *plan) error { return judgeAppend(e, &c.Transition) },
+	})
+}
+
+// judgeAppend refuses what only claims and reservations may do to a run that exists.
+func judgeAppend(e *entry, t *lane.Transition) error {
+	p := t.Projected
+	if e == nil || !t.Queue.Bounded() {
+		return nil
+	}
+	if t.Reserves() || p.Status == runlane.StatusRunning && e.Run.Status != runlane.StatusRunning {
+		return violation(p.ID, "a run of a bounded queue takes its slot through a reservation or a claim")
+	}
+	return nil
+}
+
+// judgment is what one kind of command adds to the checks of all. Both functions get nil for a run that does not exist,
+// and write nothing.
+type judgment struct {
+	ownership   func(*entry) error
+	eligibility func(*tx, *entry, *plan) error
+}
+
+// plan is what a command does besides its events, once nothing refuses it.
+type plan struct {
+	takesSlot bool // a free one, below limit at now
+	freesSlot bool // one from when the queue had a limit
+	now       record.Millis
+	woken     *record.Wait
+}
+
+// commit is the only way to change a run. It checks in the order of the contract:
+//
+//  1. the sequence;
+//  2. the ownership of the lease;
+//  3. the command itself;
+//  4. the eligibility of the run for this command, a slot included;
+//  5. for a creation, the owners of keys and the slot.
+//
+// Nothing is written before the last of them.
+func (s *Storage) commit(
+	ctx context.Context, t *lane.Transition, initial lane.InitialOutbox, j judgment,
+) (*lane.Commit, error) {
+	if err := ended(ctx); err != nil {
+		return nil, err
+	}
+	p, err := prepare(t)
+	if err != nil {
+		return nil, err
+	}
+	var commit *lane.Commit
+	var payload []byte
+	err = s.write(ctx, func(t *tx) error {
+		commit, payload = &lane.Commit{}, nil
+		env, e, err := t.run(p.Projected.Environment, p.Projected.ID)
+		if err != nil {
+			return err
+		}
+		todo := &plan{}
+		if err := t.judge(env, e, p, j, todo); err != nil {
+			return err
+		}
+		if e, err = t.change(e, p, initial, todo, commit); err != nil || p.WithoutRecords || p.run.Payload != nil {
+			return err
+		}
+		payload, err = bytesOf(t.Conn, e.Payload, e.Run.Payload, payloadKey(e.n))
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if !p.WithoutRecords {
+		commit.Run, commit.Events = p.run, p.records()
+		if payload != nil {
+			commit.Run.Payload = bytes.Clone(payload)
+		}
+	}
+	return commit, nil
+}
+
+func (t *tx) judge(env int64, e *entry, p *prepared, j judgment, todo *plan) error {
+	if err := judgeSequence(e, p.Transition); err != nil {
+		return err
+	}
+	if j.ownership != nil {
+		if err := j.ownership(e); err != nil {
+			return err
+		}
+	}
+	if err := judgeCommand(e, p); err != nil {
+		return err
+	}
+	if j.eligibility != nil {
+		if err := j.eligibility(t, e, todo); err != nil {
+			return err
+		}
+	}
+	if e != nil {
+		return nil
+	}
+	if err := t.judgeOwners(env, p); err != nil {
+		return err
+	}
+	return t.judgeSlotOfCreation(env, p, todo)
+}
+
+// change writes what a command wants.
+func (t *tx) change(e *entry, p *prepared, initial lane.InitialOutbox, todo *plan, commit *lane.Commit) (*entry, error) {
+	created := e == nil
+	if created {
+		e = &entry{Record: &record.Record{FirstPublished: record.Absent, First: 1}}
+		var err error
+		if e.env, err = t.s.names.made(t.Tx, p.Projected.Environment.Name()); err != nil {
+			return nil, err
+		}
+		if e.queue, err = t.s.names.made(t.Tx, string(p.Projected.Queue)); err != nil {
+			return nil, err
+		}
+	}
+	if p.Queue.Bounded() {
+		if err := t.limit(e.env, e.queue); err != nil {
+			return nil, err
+		}
+	}
+	if todo.woken != nil {
+		e.Woken = *todo.woken
+	}
+	e.keep(p)
+	t.request(e, p, initial, commit)
+	for _, encoded := range p.events {
+		e.Events = append(e.Events, encoded...)
+	}
+	e.Settle()
+	if err := t.save(e); err != nil {
+		return nil, err
+	}
+	if err := t.saveBytes(e, p, created); err != nil {
+		return nil, err
+	}
+	if err := t.settleSlot(e, p, todo); err != nil {
+		return nil, err
+	}
+	if created {
+		return e, t.own(e)
+	}
+	if e.Run.Status.Terminal() {
+		return e, t.disown(e)
+	}
+	return e, nil
+}
+
+// request makes the outbox rows of the events.
+func (t *tx) request(e *entry, p *prepared, initial lane.InitialOutbox, commit *lane.Commit) {
+	for i := range p.Events {
+		sequence := p.ExpectedSequence + int64(i) + 1
+		switch body := p.Events[i].Body.(type) {
+		case *runlane.RunLeaseClaimed:
+			e.FirstPublished = record.Absent // what is published later is for another wait
+		case *runlane.RunDeliveryRequested:
+			if p.Queue.Bounded() && body.Delivery.DispatchExpiresAt.IsZero() {
+				e.Withdraw(sequence) // the run waits for a slot, and for the delivery that comes with it
+				continue
+			}
+			made := e.Request(sequence, &body.Delivery, record.At(p.Events[i].OccurredAt), initial, t.s.nextToken())
+			commit.Outbox = append(commit.Outbox, e.Message(made))
+		}
+	}
+}
+
+// saveBytes writes a payload and an output that stand apart.
+func (t *tx) saveBytes(e *entry, p *prepared, created bool) error {
+	const put = "INSERT INTO bulk(k, data) VALUES(?, ?) ON CONFLICT(k) DO UPDATE SET data = excluded.data"
+	if created && e.Payload.Apart() {
+		payload := p.payload
+		if p.Projected.Payload == nil {
+			payload = shelve(p.Events[0].Body.(*runlane.RunCreated).Payload)
+		}
+		if err := t.Exec(put, payloadKey(e.n), payload.bytes); err != nil {
+			return err
+		}
+	}
+	if e.Output.Apart() {
+		return t.Exec(put, outputKey(e.n), p.output.bytes)
+	}
+	return nil
+}

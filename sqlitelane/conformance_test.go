@@ -1,0 +1,128 @@
+package sqlitelane_test
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+	"github.com/runlane/runlane-go/lanetest"
+	"github.com/runlane/runlane-go/sqlitelane"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var everything = lane.StorageCapabilities{
+	ClaimsScheduleOccurrences: true, DurableState: true, EnforcesIdempotency: true, EnforcesQueueConcurrency: true,
+	EnforcesSingleton: true, LeasesRuns: true, PersistsOutbox: true, PrunesRuns: true, ReadsRunHistory: true,
+	FindsLostWakeups: true, KeepsDeadLetters: true, KeepsSchedules: true,
+}
+
+// started is a process's storage over a file.
+func started(t testing.TB, path string, ahead time.Duration) *sqlitelane.Storage {
+	t.Helper()
+	s := sqlitelane.NewStorage(path, ahead)
+	if err := s.Start(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func newPath(t testing.TB) string {
+	t.Helper()
+	return filepath.Join(t.TempDir(), "runlane.db")
+}
+
+func TestStorage_Conformance(t *testing.T) {
+	t.Parallel()
+	path := newPath(t)
+	lanetest.RunStorage(t, lanetest.StorageHarness{
+		New:          func(t testing.TB) lane.Storage { return started(t, path, 0) }, // each case is a process
+		Capabilities: everything,
+		Checker:      true, Progress: true, Catalog: true,
+		PlantUnknownEvent: func(t testing.TB, s lane.Storage, key lane.RunKey, event runlane.UnknownEvent) {
+			t.Helper()
+			if err := s.(*sqlitelane.Storage).Plant(key, &event); err != nil {
+				t.Fatal(err)
+			}
+		},
+		Skewed: func(t testing.TB, s lane.Storage, ahead time.Duration) lane.Storage {
+			return started(t, s.(*sqlitelane.Storage).Path(), ahead)
+		},
+	})
+}
+
+func TestTransport_Conformance(t *testing.T) {
+	t.Parallel()
+	made := func(t testing.TB, _ ...runlane.QueueName) lane.Transport {
+		t.Helper()
+		l := opened(t)
+		l.Transport.(*sqlitelane.Transport).SetHandBack(10 * time.Millisecond)
+		return l.Transport
+	}
+	lanetest.RunTransport(t, lanetest.TransportHarness{
+		New:          made,
+		Capabilities: lane.TransportCapabilities{DurableDelivery: true, NativeDelay: true},
+		AnyQueue:     true, Receives: true, Depth: true,
+		Down: func(t testing.TB, queues ...runlane.QueueName) lane.Transport {
+			t.Helper()
+			transport := made(t, queues...)
+			_ = transport.Close(context.Background())
+			return transport
+		},
+	})
+}
+
+// opened is a lane that is started.
+func opened(t testing.TB) *lane.Lane {
+	t.Helper()
+	l, err := sqlitelane.Open(context.Background(), newPath(t), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Start(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return l
+}
+
+// fresh is a lane that is not started.
+func fresh(t testing.TB) *lane.Lane {
+	t.Helper()
+	l, err := sqlitelane.Open(context.Background(), newPath(t), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close(context.Background()) })
+	return l
+}
+
+func TestLane_Conformance(t *testing.T) {
+	t.Parallel()
+	lanetest.RunLane(t, lanetest.LaneHarness{
+		New: fresh,
+		Capabilities: lane.Capabilities{
+			Storage: everything, Transport: lane.TransportCapabilities{DurableDelivery: true, NativeDelay: true},
+		},
+		OperatorReads: true, ProductionDurable: true,
+	})
+}
+
+func TestRuntime_Scenarios(t *testing.T) {
+	t.Parallel()
+	lanetest.RunRuntime(t, lanetest.LaneHarness{New: fresh})
+}

@@ -1,0 +1,81 @@
+package sqlitelane
+
+import (
+	"context"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+	"github.com/runlane/runlane-go/sqlitelane/internal/file"
+	"github.com/runlane/runlane-go/sqlitelane/internal/pages"
+	"github.com/runlane/runlane-go/sqlitelane/internal/record"
+)
+
+// ListDeadLetters pages given-up wakeups, oldest first.
+func (s *Storage) ListDeadLetters(
+	ctx context.Context, q *lane.DeadLetterQuery,
+) (page *runlane.Page[runlane.DeadLetter], err error) {
+	if err := ended(ctx); err != nil {
+		return nil, err
+	}
+	scope := pages.NewScope("ListDeadLetters", q.Environment, string(q.Queue))
+	limit, after, err := pages.Open(&q.PageQuery, scope)
+	if err != nil {
+		return nil, err
+	}
+	err = s.read(ctx, true, func(c *file.Conn) error {
+		env, err := s.names.known(c, q.Environment.Name())
+		if err != nil {
+			return err
+		}
+		w := newWalk(c, env, q.Environment, after, behindAll, false, deliveriesOf(record.Dead))
+		page, err = fillPage(w, scope, limit, 0, func(i item) (runlane.DeadLetter, verdict, error) {
+			d := i.Live()
+			if d == nil || q.Queue != "" && i.Run.Queue != q.Queue {
+				return runlane.DeadLetter{}, skip, nil
+			}
+			return runlane.DeadLetter{
+				RunID:    i.Run.ID,
+				OutboxID: record.EventID(i.Run.ID, d.Sequence),
+				Queue:    i.Run.Queue,
+				Attempts: d.Attempts,
+				Failure:  d.Failure.Clone(),
+				Since:    d.Since.Time(),
+			}, take, nil
+		})
+		return err
+	})
+	return page, err
+}
+
+// RequeueDeadLetters makes rows pending again, due at once, as if they had never been tried.
+func (s *Storage) RequeueDeadLetters(ctx context.Context, c *lane.RequeueCommand) (requeued int, err error) {
+	if err := ended(ctx); err != nil {
+		return 0, err
+	}
+	err = s.write(ctx, func(t *tx) error {
+		requeued = 0
+		env, err := s.names.find(t.Conn, c.Environment.Name())
+		if err != nil {
+			return err
+		}
+		for _, id := range c.IDs {
+			e, d, err := t.row(env, c.Environment, id)
+			if err != nil {
+				return err
+			}
+			if d == nil || d != e.Live() || d.Status != lane.OutboxDeadLettered {
+				continue
+			}
+			d.Status, d.Attempts, d.Failure, d.AvailableAt = lane.OutboxPending, 0, runlane.Failure{}, record.At(c.At)
+			if err := t.save(e); err != nil {
+				return err
+			}
+			requeued++
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	return requeued, nil
+}

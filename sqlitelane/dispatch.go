@@ -1,0 +1,241 @@
+package sqlitelane
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+	"github.com/runlane/runlane-go/sqlitelane/internal/file"
+	"github.com/runlane/runlane-go/sqlitelane/internal/pages"
+	"github.com/runlane/runlane-go/sqlitelane/internal/record"
+)
+
+// ListRunsNeedingDispatch returns runs of q.Bounded that want a slot, in due order, and of each partition at most as
+// many as it has free slots. A running run whose lease is over is always returned: it may hold a slot already, and one
+// that started when there was no limit has to wait for a slot now.
+func (s *Storage) ListRunsNeedingDispatch(
+	ctx context.Context, q *lane.DueQuery,
+) (page *runlane.Page[lane.RunRef], err error) {
+	if err := ended(ctx); err != nil {
+		return nil, err
+	}
+	scope := pages.NewScope("ListRunsNeedingDispatch", q.Environment, dueFilter(q)...)
+	limit, after, err := pages.Open(&q.PageQuery, scope)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.limitAll(ctx, q); err != nil {
+		return nil, err
+	}
+	page = &runlane.Page[lane.RunRef]{}
+	err = s.read(ctx, true, func(c *file.Conn) error {
+		env, err := s.names.known(c, q.Environment.Name())
+		if err != nil || env == 0 {
+			return err
+		}
+		d := dispatch{s, c, q, env, record.At(q.At)}
+		if q.ConcurrencyKey != nil {
+			page.Items, err = d.waitingWith(*q.ConcurrencyKey, limit)
+			return err
+		}
+		found, err := d.due(after, limit+1)
+		for n, i := range found {
+			if n == limit {
+				page.Next = scope.Cursor(found[n-1].position(0))
+				break
+			}
+			page.Items = append(page.Items, i.ref())
+		}
+		return err
+	})
+	return page, err
+}
+
+// limitAll begins to index the runs of the query's queues that want a slot, where no command did so.
+func (s *Storage) limitAll(ctx context.Context, q *lane.DueQuery) error {
+	var news []runlane.QueueName
+	err := s.read(ctx, true, func(c *file.Conn) error {
+		for _, queue := range q.Bounded {
+			n, err := c.Number(`SELECT count(*) FROM limited WHERE env = (SELECT id FROM names WHERE name = ?)
+				AND queue = (SELECT id FROM names WHERE name = ?)`, q.Environment.Name(), string(queue.Name))
+			if err != nil {
+				return err
+			}
+			known, err := s.names.known(c, q.Environment.Name())
+			if err != nil {
+				return err
+			}
+			if n == 0 && known != 0 {
+				news = append(news, queue.Name)
+			}
+		}
+		return nil
+	})
+	if err != nil || len(news) == 0 {
+		return err
+	}
+	return s.write(ctx, func(t *tx) error {
+		env, err := s.names.made(t.Tx, q.Environment.Name())
+		for _, name := range news {
+			var queue int64
+			if err == nil {
+				queue, err = s.names.made(t.Tx, string(name))
+			}
+			if err == nil {
+				err = t.limit(env, queue)
+			}
+		}
+		return err
+	})
+}
+
+// dispatch is one look for runs that want slots.
+type dispatch struct {
+	s   *Storage
+	c   *file.Conn
+	q   *lane.DueQuery
+	env int64
+	now record.Millis
+}
+
+// due are the runs of all partitions that could have a slot, and those whose lease is over.
+func (d *dispatch) due(after *pages.Position, most int) ([]item, error) {
+	var found []item
+	for w := newWalk(d.c, d.env, d.q.Environment, after, d.now, false, runsOf(record.Leased)); len(found) < most; {
+		next, ok, err := w.next()
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			break
+		}
+		queue := next.Run.Queue
+		if boundedPolicy(d.q, queue).Bounded() && d.q.Wants(queue) && !next.Underway(d.now, d.q.Patience) {
+			found = append(found, next)
+		}
+	}
+	for _, policy := range d.q.Bounded {
+		if !policy.Bounded() || !d.q.Wants(policy.Name) {
+			continue
+		}
+		queue, err := d.s.names.known(d.c, string(policy.Name))
+		if err != nil {
+			return nil, err
+		}
+		if found, err = d.ofQueue(found, queue, policy.Concurrency, after, most); err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(found, func(a, b item) int {
+		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.Run.ID, b.Run.ID))
+	})
+	return found, nil
+}
+
+// ofQueue goes from partition to partition: however many runs wait in one, the next is one step away.
+func (d *dispatch) ofQueue(found []item, queue int64, limit int, after *pages.Position, most int) ([]item, error) {
+	const first = `SELECT min(ckey) FROM runs WHERE env = ? AND queue = ? AND wants_at IS NOT NULL`
+	const following = first + ` AND ckey > ?`
+	row, err := d.c.One(first, d.env, queue)
+	for err == nil && row != nil && row[0] != nil {
+		key := partitionKey{d.env, queue, text(row[0])}
+		if found, err = d.candidates(found, key, limit, after, most); err != nil {
+			return nil, err
+		}
+		row, err = d.c.One(following, d.env, queue, key.key)
+	}
+	return found, err
+}
+
+// candidates adds those that wait in the partition, no more than it has room for.
+func (d *dispatch) candidates(found []item, p partitionKey, limit int, after *pages.Position, most int) ([]item, error) {
+	taken, err := occupied(d.c, p, d.now)
+	if err != nil {
+		return nil, err
+	}
+	left := min(limit-taken, most)
+	if left <= 0 {
+		return found, nil
+	}
+	w := newWalk(d.c, d.env, d.q.Environment, after, d.now, false, list{"wants_at", "queue = ?5 AND ckey = ?6 AND wants_at IS NOT NULL"})
+	w.partition = &p
+	for left > 0 {
+		next, ok, err := w.next()
+		if err != nil || !ok {
+			return found, err
+		}
+		if !next.Run.Status.Owned() && !next.Underway(d.now, d.q.Patience) {
+			found = append(found, next)
+			left--
+		}
+	}
+	return found, nil
+}
+
+// waitingWith are the runs of one concurrency key that wait in partitions with room, longest first.
+func (d *dispatch) waitingWith(key string, limit int) (refs []lane.RunRef, err error) {
+	for _, policy := range d.q.Bounded {
+		queue, err := d.s.names.known(d.c, string(policy.Name))
+		if err != nil {
+			return nil, err
+		}
+		if queue == 0 || !d.q.Wants(policy.Name) {
+			continue
+		}
+		p := partitionKey{d.env, queue, key}
+		if limit == 1 {
+			waiting, err := d.candidates(nil, p, policy.Concurrency, nil, offersAtOnce)
+			if err != nil {
+				return nil, err
+			}
+			if len(waiting) > 0 {
+				return []lane.RunRef{d.s.offers.next(p, waiting).ref()}, nil
+			}
+			continue
+		}
+		waiting, err := d.candidates(nil, p, policy.Concurrency, nil, limit-len(refs))
+		if err != nil {
+			return nil, err
+		}
+		for _, i := range waiting {
+			refs = append(refs, i.ref())
+		}
+	}
+	return refs, nil
+}
+
+const (
+	// offersAtOnce is the number of runs among which callers that free slots at the same time are spread.
+	offersAtOnce = 64
+	// mostOffered bounds the partitions whose offers are remembered.
+	mostOffered = 1024
+)
+
+// offers are the runs that were offered to callers of this process which freed a slot.
+type offers struct {
+	mu    sync.Mutex
+	given map[partitionKey][]runlane.RunID
+}
+
+// next is the run that has waited longest of those that were not just offered to another caller, which has not reserved
+// for it yet. When all were offered, it begins again with the first.
+func (o *offers) next(p partitionKey, waiting []item) item {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	waits := func(id runlane.RunID) bool {
+		return slices.ContainsFunc(waiting, func(i item) bool { return i.Run.ID == id })
+	}
+	given := slices.DeleteFunc(o.given[p], func(id runlane.RunID) bool { return !waits(id) })
+	next := slices.IndexFunc(waiting, func(i item) bool { return !slices.Contains(given, i.Run.ID) })
+	if next < 0 {
+		given, next = nil, 0
+	}
+	if len(o.given) >= mostOffered {
+		clear(o.given)
+	}
+	o.given[p] = append(given, waiting[next].Run.ID)
+	return waiting[next]
+}

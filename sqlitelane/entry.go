@@ -1,0 +1,194 @@
+package sqlitelane
+
+import (
+	"database/sql/driver"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/sqlitelane/internal/file"
+	"github.com/runlane/runlane-go/sqlitelane/internal/record"
+)
+
+// entry is a run within a command. It is changed only when nothing can refuse the command any more.
+type entry struct {
+	*record.Record
+
+	n, env, queue int64
+	places        record.Places // as the row has them
+}
+
+// entryKey names a run within the file.
+type entryKey struct {
+	env int64
+	id  runlane.RunID
+}
+
+const (
+	// mostEntries bounds what the writer remembers.
+	mostEntries = 2048
+	// mostEvents is how many bytes of history a record holds: what a commit writes again. Longer ones move to a chunk.
+	mostEvents = 2 << 10
+	// chunkBits is how many bits of a chunk's key number the chunks of its run.
+	chunkBits = 20
+)
+
+// find returns a run, nil when there is none.
+func (t *tx) find(env int64, name runlane.Environment, id runlane.RunID) (*entry, error) {
+	if e := t.s.entries[entryKey{env, id}]; e != nil {
+		return e, nil
+	}
+	row, err := t.One("SELECT n, queue, record FROM runs WHERE env = ? AND id = ?", env, string(id))
+	if err != nil || row == nil {
+		return nil, err
+	}
+	r, err := record.Decode(runlane.Environment(name.Name()), id, blob(row[2]))
+	if err != nil {
+		return nil, err
+	}
+	e := &entry{Record: r, n: number(row[0]), env: env, queue: number(row[1])}
+	limited, err := t.isLimited(env, e.queue)
+	if err != nil {
+		return nil, err
+	}
+	e.places = r.Places(limited)
+	t.remember(e)
+	return e, nil
+}
+
+func (t *tx) remember(e *entry) {
+	if len(t.s.entries) >= mostEntries {
+		clear(t.s.entries)
+	}
+	t.s.entries[entryKey{e.env, e.Run.ID}] = e
+}
+
+// run finds an environment's run by its key.
+func (t *tx) run(environment runlane.Environment, id runlane.RunID) (env int64, e *entry, err error) {
+	if env, err = t.s.names.find(t.Conn, environment.Name()); err != nil || env == 0 {
+		return 0, nil, err
+	}
+	e, err = t.find(env, environment, id)
+	return env, e, err
+}
+
+// The parts of a row that change together, each with its index.
+const (
+	changesPlace = 1 << iota
+	changesDelivery
+	changesUndelivered
+	changesWants
+)
+
+// updates are the statements for each combination of changes: SQLite touches an index only if its columns are set.
+var updates = func() (texts [16]string) {
+	for mask := range texts {
+		text := "UPDATE runs SET record = ?"
+		for bit, columns := range []string{
+			", kind = ?, at = ?", ", delivery = ?, delivery_at = ?", ", undelivered_at = ?", ", wants_at = ?, ckey = ?",
+		} {
+			if mask&(1<<bit) != 0 {
+				text += columns
+			}
+		}
+		texts[mask] = text + " WHERE n = ?"
+	}
+	return texts
+}()
+
+// save writes a run's row, a new one for a run without a number, and indexes it.
+func (t *tx) save(e *entry) error {
+	limited, err := t.isLimited(e.env, e.queue)
+	if err != nil {
+		return err
+	}
+	if err := t.moveEvents(e); err != nil {
+		return err
+	}
+	old, now := e.places, e.Places(limited)
+	e.places = now
+	wants, key := instant(now.Wants), any(nil)
+	if wants != nil {
+		key = e.Run.ConcurrencyKey
+	}
+	if e.n == 0 {
+		e.n, err = t.Insert(`INSERT INTO runs(env, id, kind, at, queue, delivery, delivery_at, undelivered_at, wants_at, ckey, record)
+			VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			e.env, string(e.Run.ID), int64(now.Kind), int64(now.At), e.queue, deliveryKind(now.Delivery), instant(now.DeliveryAt),
+			instant(now.Undelivered), wants, key, e.Encode())
+		t.remember(e)
+		return err
+	}
+	mask, values := 0, make([]any, 0, 9)
+	values = append(values, e.Encode())
+	if now.Kind != old.Kind || now.At != old.At {
+		mask |= changesPlace
+		values = append(values, int64(now.Kind), int64(now.At))
+	}
+	if now.Delivery != old.Delivery || now.DeliveryAt != old.DeliveryAt {
+		mask |= changesDelivery
+		values = append(values, deliveryKind(now.Delivery), instant(now.DeliveryAt))
+	}
+	if now.Undelivered != old.Undelivered {
+		mask |= changesUndelivered
+		values = append(values, instant(now.Undelivered))
+	}
+	if now.Wants != old.Wants {
+		mask |= changesWants
+		values = append(values, wants, key)
+	}
+	if e.Run.Status.Terminal() {
+		delete(t.s.entries, entryKey{e.env, e.Run.ID}) // it is over
+	}
+	return t.Exec(updates[mask], append(values, e.n)...)
+}
+
+// moveEvents moves the events of a long history out of the record.
+func (t *tx) moveEvents(e *entry) error {
+	if e.n == 0 || len(e.Events) <= mostEvents {
+		return nil
+	}
+	err := t.Exec("INSERT INTO chunks(k, first, data) VALUES(?, ?, ?)", e.n<<chunkBits|e.Chunks, e.First, e.Events)
+	e.Events, e.First, e.Chunks = nil, e.Run.EventSequence+1, e.Chunks+1
+	return err
+}
+
+func instant(at record.Millis) any {
+	if at == record.Absent {
+		return nil
+	}
+	return int64(at)
+}
+
+func deliveryKind(k record.DeliveryKind) any {
+	if k == 0 {
+		return nil
+	}
+	return int64(k)
+}
+
+type driverValue = driver.Value
+
+func number(v driver.Value) int64 { n, _ := v.(int64); return n }
+func text(v driver.Value) string  { s, _ := v.(string); return s }
+func blob(v driver.Value) []byte  { b, _ := v.([]byte); return b }
+
+// The keys of bytes that stand apart.
+func payloadKey(n int64) int64 { return 2 * n }
+func outputKey(n int64) int64  { return 2*n + 1 }
+
+// bytesOf restores a payload or an output.
+func bytesOf(c *file.Conn, place record.Place, inline []byte, key int64) ([]byte, error) {
+	if place.Apart() {
+		row, err := c.One("SELECT data FROM bulk WHERE k = ?", key)
+		if err != nil {
+			return nil, err
+		}
+		if row == nil {
+			return nil, &runlane.Error{
+				Code: runlane.ErrInvariantViolation, Message: "a payload or an output is missing in the file",
+				Hint: "restore a backup of the file",
+			}
+		}
+		inline = blob(row[0])
+	}
+	return record.Open(place, inline)
+}

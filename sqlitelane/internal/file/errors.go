@@ -1,0 +1,97 @@
+package file
+
+import (
+	"errors"
+	"fmt"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/runlane/runlane-go"
+)
+
+// kind is the primary result code of SQLite behind an error, 0 when there is none.
+func kind(err error) int {
+	if e, ok := errors.AsType[*sqlite.Error](err); ok {
+		return e.Code() & 0xff
+	}
+	return 0
+}
+
+// Busy reports that another process holds the lock.
+func Busy(err error) bool {
+	return kind(err) == sqlite3.SQLITE_BUSY || kind(err) == sqlite3.SQLITE_LOCKED
+}
+
+// The parts of Meta that tell how a write ended.
+const (
+	outcome      = "outcome"
+	notCommitted = "not committed"
+	unknown      = "unknown"
+)
+
+// failure is an error of SQLite as callers get it. An error of this project is returned as it is.
+func failure(err error, path, result string) error {
+	if err == nil {
+		return nil
+	}
+	if _, ok := errors.AsType[*runlane.Error](err); ok {
+		return err
+	}
+	e := &runlane.Error{Code: runlane.ErrStorageUnavailable, Cause: err}
+	if result != "" {
+		e.Meta = map[string]string{outcome: result}
+	}
+	switch kind(err) {
+	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
+		e.Message, e.Retryable = "another process holds the lock of "+path+" for too long", true
+		e.Hint = "look for a program that keeps a transaction of the file open"
+	case sqlite3.SQLITE_FULL:
+		e.Message, e.Retryable = "the disk of "+path+" is full", true
+		e.Hint = "make room; nothing that was committed is lost"
+	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_CANTOPEN:
+		e.Message = path + " cannot be written"
+		e.Hint = "let this user write the file and its folder"
+	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
+		e.Message = path + " is damaged"
+		e.Hint = "stop all programs that use it, keep a copy, and restore a backup; runs that were not on the damaged pages can be read"
+	default:
+		e.Message, e.Retryable = path+" cannot be read or written", true
+		e.Hint = "look at the disk"
+	}
+	return e
+}
+
+// unusable is an error of opening the file: the program cannot start before a person does something.
+func unusable(cause error, hint, format string, args ...any) error {
+	return &runlane.Error{
+		Code:    runlane.ErrConfigurationInvalid,
+		Message: fmt.Sprintf(format, args...),
+		Hint:    hint,
+		Cause:   cause,
+	}
+}
+
+// opening turns an error of SQLite while the file is opened into one of configuration, except where trying again helps.
+func opening(err error, path string) error {
+	e, ok := errors.AsType[*runlane.Error](failure(err, path, ""))
+	if !ok || Busy(err) || e.Code != runlane.ErrStorageUnavailable || kind(err) == sqlite3.SQLITE_FULL {
+		return failure(err, path, "")
+	}
+	if kind(err) == sqlite3.SQLITE_NOTADB {
+		return unusable(err, "name another path", "%s is no SQLite file", path)
+	}
+	return unusable(err, e.Hint, "%s", e.Message)
+}
+
+// closed is the error of a call after Close.
+func closed(path string) error {
+	return &runlane.Error{
+		Code:    runlane.ErrStorageUnavailable,
+		Message: path + " is not open: the lane was not started, or is closed",
+		Meta:    map[string]string{outcome: notCommitted},
+	}
+}
+
+// full reports that there was no room: the last page of a commit is what makes it one, so nothing was committed.
+func full(err error) bool { return kind(err) == sqlite3.SQLITE_FULL }

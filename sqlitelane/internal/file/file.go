@@ -1,0 +1,163 @@
+// Package file is the SQLite file: it opens and judges it, reads by several connections, and writes by one, as many
+// commands in a commit as wait for it. It knows nothing of runs.
+package file
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/runlane/runlane-go"
+)
+
+// Options of [Open].
+type Options struct {
+	// Path of the file.
+	Path string
+	// Schema makes the tables of an empty file, statement by statement.
+	Schema []string
+	// Application and Format are numbers in the file's head: whose file it is, and in which form it is kept.
+	Application, Format int64
+	// Relaxed leaves it to the system when a commit reaches the disk.
+	Relaxed bool
+	// Readers is how many reads may be made at once.
+	Readers int
+	// VFS is the name of SQLite's virtual file system, "" for the usual one: tests lose power with another.
+	VFS string
+}
+
+// File is an open file. It is safe for concurrent use.
+type File struct {
+	path    string
+	writer  *writer
+	readers chan *Conn
+	looking sync.Mutex
+	looker  *Conn // has the version that Changed saw last
+	version int64
+	done    chan struct{} // closed by Close
+	closing sync.Once
+}
+
+// Open opens the file, and makes it where there is none. What is wrong with it is runlane.ErrConfigurationInvalid.
+func Open(o *Options) (*File, error) {
+	path, err := filepath.Abs(o.Path)
+	if err != nil {
+		return nil, unusable(err, "name another path", "%s has no absolute path", o.Path)
+	}
+	if err := judgePlace(path); err != nil {
+		return nil, err
+	}
+	first, err := connectWriter(path, o)
+	if err != nil {
+		return nil, err
+	}
+	f := &File{path: path, done: make(chan struct{}), readers: make(chan *Conn, o.Readers)}
+	for range o.Readers {
+		c, err := connectReader(path, o)
+		if err != nil {
+			return nil, errors.Join(opening(err, path), f.closeReaders(), first.close())
+		}
+		f.readers <- c
+	}
+	if f.looker, err = connectReader(path, o); err != nil {
+		return nil, errors.Join(opening(err, path), f.closeReaders(), first.close())
+	}
+	f.writer = newWriter(path, first)
+	return f, nil
+}
+
+// judgePlace refuses what cannot hold the file: locks and shared memory do not work over a network.
+func judgePlace(path string) error {
+	folder := filepath.Dir(path)
+	info, err := os.Stat(folder)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return unusable(err, "make the folder, or name another path", "there is no folder %s", folder)
+	case err != nil:
+		return unusable(err, "name another path", "%s cannot be looked at", folder)
+	case !info.IsDir():
+		return unusable(nil, "name another path", "%s is no folder", folder)
+	}
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return unusable(nil, "name another path", "%s is no regular file", path)
+	}
+	if network := networkOf(folder); network != "" {
+		return unusable(nil, "use a disk of this machine; for several machines use the lane on AWS",
+			"%s is on a network file system (%s), where SQLite's locks and shared memory do not hold", path, network)
+	}
+	return nil
+}
+
+// Read lends a connection for one read: what it shows is one state of the file, at least as new as every commit that
+// returned before.
+func (f *File) Read(ctx context.Context, read func(*Conn) error) error {
+	var c *Conn
+	select {
+	case <-f.done:
+		return closed(f.path)
+	default:
+	}
+	select {
+	case c = <-f.readers:
+	case <-f.done:
+		return closed(f.path)
+	case <-ctx.Done():
+		return cancelled(ctx)
+	}
+	defer func() { f.readers <- c }()
+	return failure(read(c), f.path, "")
+}
+
+// cancelled is the error of a call whose context ended before anything was done.
+func cancelled(ctx context.Context) error {
+	return &runlane.Error{
+		Code:      runlane.ErrOperationCancelled,
+		Message:   "the context ended before the call",
+		Retryable: true,
+		Meta:      map[string]string{outcome: notCommitted},
+		Cause:     context.Cause(ctx),
+	}
+}
+
+// Close waits for commits under way and closes every connection. The last one to close the file empties its log.
+func (f *File) Close() (err error) {
+	f.closing.Do(func() {
+		close(f.done)
+		err = errors.Join(f.writer.close(), f.closeReaders())
+		err = failure(err, f.path, "")
+	})
+	return err
+}
+
+// Changed reports whether the file was written since the last call. It costs a few microseconds.
+func (f *File) Changed() (bool, error) {
+	f.looking.Lock()
+	defer f.looking.Unlock()
+	if f.looker == nil {
+		return false, closed(f.path)
+	}
+	version, err := f.looker.Number("PRAGMA data_version")
+	changed := version != f.version
+	f.version = version
+	return changed, failure(err, f.path, "")
+}
+
+func (f *File) closeReaders() error {
+	var faults []error
+	f.looking.Lock()
+	defer f.looking.Unlock()
+	if f.looker != nil {
+		faults = append(faults, f.looker.close())
+		f.looker = nil
+	}
+	for range cap(f.readers) {
+		select {
+		case c := <-f.readers:
+			faults = append(faults, c.close())
+		default: // opening failed before it was made
+		}
+	}
+	return errors.Join(faults...)
+}

@@ -1,0 +1,235 @@
+package record
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// Delivery is one row of the outbox: a wakeup to publish.
+type Delivery struct {
+	// Sequence is that of its run.delivery_requested, which names it.
+	Sequence int64
+	Status   lane.OutboxStatus
+	Attempts int
+	// Token is of the latest claim.
+	Token       string
+	RequestedAt Millis
+	AvailableAt Millis
+	ClaimUntil  Millis
+	// Since is when it was published or given up.
+	Since   Millis
+	Failure runlane.Failure
+}
+
+// Withdrawn is the status of a delivery for which nothing is sent: the run waits for a slot. No caller sees one.
+const Withdrawn lane.OutboxStatus = "withdrawn"
+
+// outboxStatuses are stored as their places in this list. It only grows at its end.
+var outboxStatuses = []lane.OutboxStatus{
+	lane.OutboxPending, lane.OutboxClaimed, lane.OutboxPublished, lane.OutboxFailed, lane.OutboxDeadLettered, Withdrawn,
+}
+
+const (
+	fieldRowSequence = iota + 1
+	fieldRowStatus
+	fieldRowAttempts
+	fieldRowToken
+	fieldRowRequestedAt
+	fieldRowAvailableAt
+	fieldRowClaimUntil
+	fieldRowSince
+	fieldRowFailureCode
+	fieldRowFailureMessage
+	fieldRowFailureMeta
+)
+
+func (d *Delivery) encode(w *writer, base Millis) {
+	w.number(fieldRowSequence, d.Sequence)
+	w.number(fieldRowStatus, int64(slices.Index(outboxStatuses, d.Status)))
+	w.number(fieldRowAttempts, int64(d.Attempts))
+	w.text(fieldRowToken, d.Token)
+	w.instant(fieldRowRequestedAt, base, d.RequestedAt)
+	w.instant(fieldRowAvailableAt, base, d.AvailableAt)
+	w.instant(fieldRowClaimUntil, base, d.ClaimUntil)
+	w.instant(fieldRowSince, base, d.Since)
+	w.text(fieldRowFailureCode, string(d.Failure.Code))
+	w.text(fieldRowFailureMessage, d.Failure.Message)
+	w.texts(fieldRowFailureMeta, d.Failure.Meta)
+}
+
+func decodeDelivery(b []byte, base Millis) (Delivery, error) {
+	d := Delivery{
+		Status: lane.OutboxPending, RequestedAt: Absent, AvailableAt: Absent, ClaimUntil: Absent, Since: Absent,
+	}
+	in := reader{b: b}
+	for {
+		f, ok := in.next()
+		if !ok {
+			return d, in.err
+		}
+		switch f.number {
+		case fieldRowSequence:
+			d.Sequence = f.n
+		case fieldRowStatus:
+			if f.n < 0 || f.n >= int64(len(outboxStatuses)) {
+				return d, errCut
+			}
+			d.Status = outboxStatuses[f.n]
+		case fieldRowAttempts:
+			d.Attempts = int(f.n)
+		case fieldRowToken:
+			d.Token = string(f.bytes)
+		case fieldRowRequestedAt:
+			d.RequestedAt = instantFrom(base, f.n)
+		case fieldRowAvailableAt:
+			d.AvailableAt = instantFrom(base, f.n)
+		case fieldRowClaimUntil:
+			d.ClaimUntil = instantFrom(base, f.n)
+		case fieldRowSince:
+			d.Since = instantFrom(base, f.n)
+		case fieldRowFailureCode:
+			d.Failure.Code = runlane.ErrorCode(f.bytes)
+		case fieldRowFailureMessage:
+			d.Failure.Message = string(f.bytes)
+		case fieldRowFailureMeta:
+			d.Failure.Meta = in.textsIn(f.bytes)
+		}
+	}
+}
+
+// EventID names an event, and the outbox row of a delivery request: ids of runs hold no colon.
+func EventID(id runlane.RunID, sequence int64) string {
+	return string(id) + ":" + strconv.FormatInt(sequence, 10)
+}
+
+// ParseEventID is the inverse; ok is false for what was never an id of ours.
+func ParseEventID(text string) (id runlane.RunID, sequence int64, ok bool) {
+	run, number, ok := strings.Cut(text, ":")
+	if !ok {
+		return "", 0, false
+	}
+	sequence, err := strconv.ParseInt(number, 10, 64)
+	return runlane.RunID(run), sequence, err == nil
+}
+
+// Request makes the row of a delivery request, which supersedes every earlier one. Those stay only while a publisher
+// holds them and may still mark them. token is for the writer's own claim.
+func (r *Record) Request(sequence int64, d *runlane.Delivery, occurred Millis, initial lane.InitialOutbox, token string) *Delivery {
+	row := Delivery{
+		Sequence: sequence, Status: lane.OutboxPending, RequestedAt: At(d.RequestedAt), AvailableAt: At(d.AvailableAt),
+		ClaimUntil: Absent, Since: Absent,
+	}
+	switch {
+	case row.AvailableAt > occurred: // for later: always pending
+	case initial.Published:
+		row.Status = lane.OutboxPublished
+		row.Since = occurred
+		r.noteFirst(occurred)
+	case !initial.ClaimUntil.IsZero():
+		row.Status, row.ClaimUntil, row.Token = lane.OutboxClaimed, At(initial.ClaimUntil), token
+	}
+	return r.supersede(row)
+}
+
+// Withdraw supersedes every row and makes none that could be due.
+func (r *Record) Withdraw(sequence int64) {
+	r.supersede(Delivery{
+		Sequence: sequence, Status: Withdrawn, RequestedAt: Absent, AvailableAt: Absent, ClaimUntil: Absent, Since: Absent,
+	})
+}
+
+func (r *Record) supersede(row Delivery) *Delivery {
+	held := slices.DeleteFunc(r.Deliveries, func(d Delivery) bool { return d.Status != lane.OutboxClaimed })
+	r.Deliveries = append(held, row)
+	return &r.Deliveries[len(r.Deliveries)-1]
+}
+
+// Live is the only row that can be due: the latest one, while the run is queued or scheduled.
+func (r *Record) Live() *Delivery {
+	status := r.Run.Status
+	if len(r.Deliveries) == 0 || status != runlane.StatusQueued && status != runlane.StatusScheduled {
+		return nil
+	}
+	if latest := &r.Deliveries[len(r.Deliveries)-1]; latest.Status != Withdrawn {
+		return latest
+	}
+	return nil
+}
+
+// Delivery finds a row by its sequence, nil when it is gone.
+func (r *Record) Delivery(sequence int64) *Delivery {
+	for i := range r.Deliveries {
+		if r.Deliveries[i].Sequence == sequence {
+			return &r.Deliveries[i]
+		}
+	}
+	return nil
+}
+
+// Settle forgets superseded rows that no publisher holds. Only a queued or scheduled run has one that is not: every way
+// into these two statuses makes another.
+func (r *Record) Settle() {
+	live := int64(0)
+	if status := r.Run.Status; len(r.Deliveries) > 0 && (status == runlane.StatusQueued || status == runlane.StatusScheduled) {
+		live = r.Deliveries[len(r.Deliveries)-1].Sequence
+	}
+	r.Deliveries = slices.DeleteFunc(r.Deliveries, func(d Delivery) bool {
+		return d.Sequence != live && d.Status != lane.OutboxClaimed
+	})
+}
+
+// Publish marks a row as published.
+func (r *Record) Publish(d *Delivery, at Millis) {
+	d.Status, d.Since, d.Failure = lane.OutboxPublished, at, runlane.Failure{}
+	if d == r.Live() {
+		r.noteFirst(at)
+	}
+}
+
+func (r *Record) noteFirst(at Millis) {
+	if r.FirstPublished == Absent {
+		r.FirstPublished = at
+	}
+}
+
+// The times after which a published wakeup without a claim counts as lost.
+const (
+	firstRedelivery   = 10 * time.Minute
+	longestRedelivery = 6 * time.Hour
+)
+
+// RedeliverAt is 10 minutes after the first publication, then at doubling distance, 6 hours at most: the time since the
+// first publication tells how many there were.
+func (r *Record) RedeliverAt(d *Delivery) Millis {
+	return d.Since.Add(min(d.Since.Since(r.FirstPublished)+firstRedelivery, longestRedelivery))
+}
+
+// Message is the row as callers get it.
+func (r *Record) Message(d *Delivery) lane.OutboxMessage {
+	m := lane.OutboxMessage{
+		OutboxRef: lane.OutboxRef{ID: EventID(r.Run.ID, d.Sequence)},
+		Wakeup: lane.Wakeup{
+			RunKey:       lane.RunKey{Environment: r.Run.Environment, RunID: r.Run.ID},
+			Queue:        r.Run.Queue,
+			RequestedAt:  d.RequestedAt.Time(),
+			TraceCarrier: cloneTexts(r.Run.TraceCarrier),
+		},
+		GroupKey:    r.Run.ConcurrencyKey,
+		Status:      d.Status,
+		Attempts:    d.Attempts,
+		AvailableAt: d.AvailableAt.Time(),
+		Failure:     d.Failure.Clone(),
+	}
+	if m.GroupKey == "" {
+		m.GroupKey = string(r.Run.ID)
+	}
+	if d.Status == lane.OutboxClaimed {
+		m.ClaimToken, m.ClaimUntil = d.Token, d.ClaimUntil.Time()
+	}
+	return m
+}

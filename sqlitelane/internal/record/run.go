@@ -1,0 +1,221 @@
+// Package record is a run as the file keeps it: its projection, where its deliveries stand, and its latest events,
+// in few bytes. It also knows what these say about when the run is due, and does no I/O.
+package record
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/runlane/runlane-go"
+)
+
+// Record is a run at rest. Environment and id are those of its row, in whose key they stand.
+type Record struct {
+	// Run is the projection. Payload and Output are set only where they are Inline.
+	Run runlane.Run
+	// Payload and Output say where the bytes are.
+	Payload, Output Place
+	// PayloadSum tells whether a caller's payload is the stored one, which may be compressed, or stand apart.
+	PayloadSum int64
+	// Deliveries are the outbox rows: the latest one, and before it those that a publisher held when it was superseded.
+	Deliveries []Delivery
+	// FirstPublished is the first publication of this wait for a worker; a claim clears it.
+	FirstPublished Millis
+	// Woken is the wakeup that the present owner's claim answered.
+	Woken Wait
+	// Events are the latest ones, encoded, from the sequence First on. Those before are in chunks.
+	Events []byte
+	First  int64
+	// Chunks counts the pieces of history that were moved out.
+	Chunks int64
+
+	unknown []byte // fields of newer programs
+}
+
+// The fields of a record. A number is never used for another meaning.
+const (
+	fieldCreatedAt = iota + 1
+	fieldStatus
+	fieldSequence
+	fieldTask
+	fieldQueue
+	fieldAttempts
+	fieldFailures
+	fieldRetries
+	fieldReleases
+	fieldRunAt
+	fieldStartedAt
+	fieldFinishedAt
+	fieldDispatchedAt
+	fieldDispatchExpiresAt
+	fieldUpdatedAt
+	fieldLeaseToken
+	fieldLeaseWorker
+	fieldLeaseExpiresAt
+	fieldConcurrencyKey
+	fieldIdempotencyKey
+	fieldWhileActive
+	fieldTTL
+	fieldSingletonKey
+	fieldSourceType
+	fieldSourceRun
+	fieldSourceSchedule
+	fieldSourceFireTime
+	fieldTraceCarrier
+	fieldMeta
+	fieldFailureCode
+	fieldFailureMessage
+	fieldFailureMeta
+	fieldPayloadPlace
+	fieldPayload
+	fieldOutputPlace
+	fieldOutput
+	fieldDelivery
+	fieldFirstPublished
+	fieldWokenKind
+	fieldWokenDue
+	fieldEvents
+	fieldFirst
+	fieldChunks
+	fieldTTLNanos
+	fieldPayloadSum
+)
+
+// statuses are stored as their places in this list, plus 1; one that is not in it as text. It only grows at its end.
+var statuses = []runlane.Status{
+	runlane.StatusQueued, runlane.StatusScheduled, runlane.StatusRunning, runlane.StatusCancellationRequested,
+	runlane.StatusRetrying, runlane.StatusReleased, runlane.StatusSucceeded, runlane.StatusFailed, runlane.StatusCancelled,
+}
+
+// StatusNumber is how a status is stored, also in the index of the file.
+func StatusNumber(s runlane.Status) int64 { return int64(slices.Index(statuses, s) + 1) }
+
+// Encode is the record's bytes.
+func (r *Record) Encode() []byte {
+	p := &r.Run
+	base := At(p.CreatedAt)
+	w := writer{b: make([]byte, 0, 256+len(r.Events)+len(p.Payload)+len(p.Output))}
+	w.number(fieldCreatedAt, int64(base))
+	w.number(fieldStatus, StatusNumber(p.Status))
+	w.number(fieldSequence, p.EventSequence)
+	w.text(fieldTask, string(p.TaskID))
+	w.text(fieldQueue, string(p.Queue))
+	w.number(fieldAttempts, int64(p.Counters.Attempts))
+	w.number(fieldFailures, int64(p.Counters.Failures))
+	w.number(fieldRetries, int64(p.Counters.Retries))
+	w.number(fieldReleases, int64(p.Counters.Releases))
+	w.instant(fieldRunAt, base, At(p.RunAt))
+	w.instant(fieldStartedAt, base, At(p.StartedAt))
+	w.instant(fieldFinishedAt, base, At(p.FinishedAt))
+	w.instant(fieldDispatchedAt, base, At(p.DispatchedAt))
+	w.instant(fieldDispatchExpiresAt, base, At(p.DispatchExpiresAt))
+	w.instant(fieldUpdatedAt, base, At(p.UpdatedAt))
+	w.text(fieldLeaseToken, p.Lease.Token)
+	w.text(fieldLeaseWorker, p.Lease.WorkerID)
+	w.instant(fieldLeaseExpiresAt, base, At(p.Lease.ExpiresAt))
+	w.text(fieldConcurrencyKey, p.ConcurrencyKey)
+	w.text(fieldIdempotencyKey, p.IdempotencyKey)
+	w.flag(fieldWhileActive, p.Retention.WhileActive)
+	w.number(fieldTTL, int64(p.Retention.TTL/time.Millisecond))
+	w.number(fieldTTLNanos, int64(p.Retention.TTL%time.Millisecond))
+	w.text(fieldSingletonKey, p.SingletonKey)
+	w.text(fieldSourceType, string(p.Source.Type))
+	w.text(fieldSourceRun, string(p.Source.RunID))
+	w.text(fieldSourceSchedule, string(p.Source.ScheduleID))
+	w.instant(fieldSourceFireTime, base, At(p.Source.FireTime))
+	w.texts(fieldTraceCarrier, p.TraceCarrier)
+	w.texts(fieldMeta, p.Meta)
+	w.failure(p.Failure)
+	w.number(fieldPayloadPlace, int64(r.Payload))
+	if r.Payload.inline() {
+		w.bytes(fieldPayload, p.Payload)
+	}
+	w.number(fieldPayloadSum, r.PayloadSum)
+	w.number(fieldOutputPlace, int64(r.Output))
+	if r.Output.inline() {
+		w.bytes(fieldOutput, p.Output)
+	}
+	for i := range r.Deliveries {
+		w.nested(fieldDelivery, func(in *writer) { r.Deliveries[i].encode(in, base) })
+	}
+	w.instant(fieldFirstPublished, base, r.FirstPublished)
+	w.number(fieldWokenKind, int64(r.Woken.Kind))
+	if r.Woken.Kind != NoWakeup {
+		w.instant(fieldWokenDue, base, r.Woken.Due)
+	}
+	w.bytes(fieldEvents, r.Events)
+	w.number(fieldFirst, r.First)
+	w.number(fieldChunks, r.Chunks)
+	return append(w.b, r.unknown...)
+}
+
+func (w *writer) failure(f runlane.Failure) {
+	w.text(fieldFailureCode, string(f.Code))
+	w.text(fieldFailureMessage, f.Message)
+	w.texts(fieldFailureMeta, f.Meta)
+}
+
+// Decode reads a record. The bytes are the record's from now on.
+func Decode(environment runlane.Environment, id runlane.RunID, b []byte) (*Record, error) {
+	r := &Record{FirstPublished: Absent}
+	p := &r.Run
+	p.Environment, p.ID = environment, id
+	var base Millis
+	in := reader{b: b}
+	for {
+		f, ok := in.next()
+		if !ok {
+			break
+		}
+		switch f.number {
+		case fieldCreatedAt: // comes first: the others are distances from it
+			base = Millis(f.n)
+			p.CreatedAt = base.Time()
+		case fieldStatus:
+			if f.n < 1 || f.n > int64(len(statuses)) {
+				return nil, damaged(id, fmt.Errorf("status %d", f.n))
+			}
+			p.Status = statuses[f.n-1]
+		case fieldDelivery:
+			d, err := decodeDelivery(f.bytes, base)
+			if err != nil {
+				return nil, damaged(id, err)
+			}
+			r.Deliveries = append(r.Deliveries, d)
+		case fieldFirstPublished:
+			r.FirstPublished = instantFrom(base, f.n)
+		case fieldWokenKind:
+			r.Woken.Kind = WaitKind(f.n) //nolint:gosec // a few values
+		case fieldWokenDue:
+			r.Woken.Due = instantFrom(base, f.n)
+		case fieldEvents:
+			r.Events = f.bytes
+		case fieldFirst:
+			r.First = f.n
+		case fieldChunks:
+			r.Chunks = f.n
+		case fieldPayloadPlace:
+			r.Payload = Place(f.n)
+		case fieldPayloadSum:
+			r.PayloadSum = f.n
+		case fieldOutputPlace:
+			r.Output = Place(f.n)
+		default:
+			if !projection(p, f, base, &in) {
+				r.unknown = append(r.unknown, f.raw...)
+			}
+		}
+	}
+	if in.err != nil {
+		return nil, damaged(id, in.err)
+	}
+	return r, nil
+}
+
+func damaged(id runlane.RunID, cause error) error {
+	return &runlane.Error{
+		Code: runlane.ErrInvariantViolation, Message: "the stored run does not decode", RunID: id, Cause: cause,
+		Hint: "update this program; if it is the newest, restore a backup of the file",
+	}
+}

@@ -1,0 +1,38 @@
+package record
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// storedWakeup is a wakeup on its way, as JSON: a newer program's additions are passed over.
+type storedWakeup struct {
+	Environment runlane.Environment `json:"e"`
+	Run         runlane.RunID       `json:"r"`
+	RequestedAt int64               `json:"t"`
+	Trace       map[string]string   `json:"c,omitzero"`
+}
+
+// EncodeWakeup is a wakeup as it is stored.
+func EncodeWakeup(w *lane.Wakeup) []byte {
+	b, err := json.Marshal(storedWakeup{w.Environment, w.RunID, w.RequestedAt.UnixMilli(), w.TraceCarrier})
+	if err != nil {
+		panic(err) // of texts and a number there is none
+	}
+	return b
+}
+
+// DecodeWakeup is the inverse.
+func DecodeWakeup(queue runlane.QueueName, b []byte) (lane.Wakeup, error) {
+	var s storedWakeup
+	if err := json.Unmarshal(b, &s); err != nil {
+		return lane.Wakeup{}, err
+	}
+	return lane.Wakeup{
+		RunKey: lane.RunKey{Environment: s.Environment, RunID: s.Run}, Queue: queue,
+		RequestedAt: time.UnixMilli(s.RequestedAt).UTC(), TraceCarrier: s.Trace,
+	}, nil
+}

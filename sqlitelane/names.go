@@ -1,0 +1,91 @@
+package sqlitelane
+
+import (
+	"sync"
+
+	"github.com/runlane/runlane-go/sqlitelane/internal/file"
+)
+
+// names are the numbers of environments and queues. A number never changes, so they are remembered for good.
+type names struct {
+	mu      sync.RWMutex
+	numbers map[string]int64
+	texts   map[int64]string
+}
+
+func (n *names) number(text string) (int64, bool) {
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	number, ok := n.numbers[text]
+	return number, ok
+}
+
+func (n *names) text(number int64) (string, bool) {
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	text, ok := n.texts[number]
+	return text, ok
+}
+
+func (n *names) remember(text string, number int64) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.numbers == nil {
+		n.numbers, n.texts = map[string]int64{}, map[int64]string{}
+	}
+	n.numbers[text], n.texts[number] = number, text
+}
+
+// find is the number of a name, 0 for one that no run or wakeup ever had.
+func (n *names) find(c *file.Conn, text string) (int64, error) {
+	if number, ok := n.number(text); ok {
+		return number, nil
+	}
+	return c.Number("SELECT id FROM names WHERE name = ?", text)
+}
+
+// known is find for readers, which see only what is committed.
+func (n *names) known(c *file.Conn, text string) (int64, error) {
+	number, err := n.find(c, text)
+	if number != 0 {
+		n.remember(text, number)
+	}
+	return number, err
+}
+
+// made is the number of a name, which gets one where it has none.
+func (n *names) made(tx *file.Tx, text string) (int64, error) {
+	number, err := n.find(tx.Conn, text)
+	if err != nil || number != 0 {
+		if _, known := n.number(text); !known && number != 0 {
+			n.rememberIf(tx, text, number)
+		}
+		return number, err
+	}
+	if number, err = tx.Insert("INSERT INTO names(name) VALUES(?)", text); err == nil {
+		n.rememberIf(tx, text, number)
+	}
+	return number, err
+}
+
+// rememberIf remembers a name that may be of the transaction, once that is durable.
+func (n *names) rememberIf(tx *file.Tx, text string, number int64) {
+	tx.After(func(committed bool) {
+		if committed {
+			n.remember(text, number)
+		}
+	})
+}
+
+// named is the name of a number.
+func (n *names) named(c *file.Conn, number int64) (string, error) {
+	if text, ok := n.text(number); ok {
+		return text, nil
+	}
+	row, err := c.One("SELECT name FROM names WHERE id = ?", number)
+	if err != nil || row == nil {
+		return "", err
+	}
+	text, _ := row[0].(string)
+	return text, nil
+}

@@ -1,0 +1,188 @@
+package sqlitelane
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"maps"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+	"github.com/runlane/runlane-go/sqlitelane/internal/record"
+)
+
+// prepared is what a transition wants to write, in the form of the file. It is made before the transaction begins:
+// there is one writer, and many callers.
+type prepared struct {
+	*lane.Transition
+
+	malformed error // by Transition.Validate, reported after the sequence
+	run       *runlane.Run
+	events    [][]byte
+	payload   shelved
+	output    shelved
+}
+
+// shelved are bytes where they belong.
+type shelved struct {
+	place record.Place
+	bytes []byte
+	sum   int64
+}
+
+func shelve(b []byte) shelved {
+	s := shelved{}
+	s.place, s.bytes = record.Shelve(b)
+	return s
+}
+
+// shelvePayload also makes the sum by which a later command's payload is compared with it.
+func shelvePayload(b []byte) shelved {
+	s := shelve(b)
+	if b != nil {
+		sum := sha256.Sum256(b)
+		s.sum = int64(binary.BigEndian.Uint64(sum[:])) //nolint:gosec // its bits
+	}
+	return s
+}
+
+// prepare reports only what makes a command impossible to compare with the stored run.
+func prepare(t *lane.Transition) (*prepared, error) {
+	if t.Projected == nil {
+		return nil, t.Validate()
+	}
+	p := &prepared{Transition: t, malformed: t.Validate()}
+	if p.malformed != nil {
+		return p, nil
+	}
+	p.run = lane.RunAtRest(t.Projected)
+	base := record.At(t.Projected.CreatedAt)
+	for i := range t.Events {
+		encoded, err := record.AppendEvent(nil, &t.Events[i], base)
+		if err != nil {
+			return nil, err
+		}
+		p.events = append(p.events, encoded)
+	}
+	p.payload, p.output = shelvePayload(t.Projected.Payload), shelve(t.Projected.Output)
+	return p, nil
+}
+
+// judgeSequence comes before everything else: a stale command is a lost race, even if something else is wrong with it.
+// If the id was used again after pruning, the stored run has another instant of creation and the command is stale, too.
+func judgeSequence(e *entry, t *lane.Transition) error {
+	sequence := int64(0)
+	if e != nil {
+		sequence = e.Run.EventSequence
+	}
+	switch {
+	case sequence != t.ExpectedSequence:
+		return conflict(runlane.ConflictEventSequence, t.Projected.ID, "the run has moved on")
+	case e != nil && record.At(e.Run.CreatedAt) != record.At(t.Projected.CreatedAt):
+		return conflict(runlane.ConflictEventSequence, t.Projected.ID, "the id belongs to another run by now")
+	default:
+		return nil
+	}
+}
+
+// judgeCommand finds a command that contradicts itself or the run.
+func judgeCommand(e *entry, p *prepared) error {
+	if p.malformed != nil {
+		return p.malformed
+	}
+	switch to := p.Projected; {
+	case p.Reserves() && !p.Queue.Bounded():
+		return violation(to.ID, "a reservation for queue %q, which is not bounded", to.Queue)
+	case p.Reserves() && to.Status != runlane.StatusQueued:
+		return violation(to.ID, "a reservation for a run that is %s", to.Status)
+	}
+	if e == nil {
+		created := p.Events[0].Body.(*runlane.RunCreated) // which it is, by Transition.Validate
+		field := contradiction(p.run, &runlane.Run{
+			TaskID: created.TaskID, Queue: created.Queue, ConcurrencyKey: created.ConcurrencyKey,
+			IdempotencyKey: created.IdempotencyKey, Retention: created.Retention, SingletonKey: created.SingletonKey,
+			Source: created.Source,
+		})
+		if field == "" && p.Projected.Payload != nil && !bytes.Equal(p.Projected.Payload, created.Payload) {
+			field = "payload"
+		}
+		if field != "" {
+			return violation(p.Projected.ID, "projected run and run.created differ in %s", field)
+		}
+		return nil
+	}
+	field := contradiction(p.run, &e.Run)
+	if field == "" && !e.hasPayload(p) {
+		field = "payload"
+	}
+	if field != "" {
+		return violation(p.Projected.ID, "projected run has another %s than the stored one", field)
+	}
+	return nil
+}
+
+// hasPayload reports whether the payload of a command is the stored one. Maintenance reads runs without: then the
+// command says nothing about it.
+func (e *entry) hasPayload(p *prepared) bool {
+	return p.Projected.Payload == nil || p.payload.sum == e.PayloadSum
+}
+
+// contradiction names what a projection says differently about what a run's creation fixed, or returns "".
+func contradiction(p, fixed *runlane.Run) string {
+	switch {
+	case p.TaskID != fixed.TaskID:
+		return "task"
+	case p.Queue != fixed.Queue:
+		return "queue"
+	case p.ConcurrencyKey != fixed.ConcurrencyKey:
+		return "concurrency key"
+	case p.IdempotencyKey != fixed.IdempotencyKey || p.Retention != fixed.Retention:
+		return "idempotency key or its retention"
+	case p.SingletonKey != fixed.SingletonKey:
+		return "singleton key"
+	case p.Source.Type != fixed.Source.Type || p.Source.RunID != fixed.Source.RunID ||
+		p.Source.ScheduleID != fixed.Source.ScheduleID ||
+		record.At(p.Source.FireTime) != record.At(fixed.Source.FireTime):
+		return "source"
+	default:
+		return ""
+	}
+}
+
+// records are the events as they were stored, for the caller.
+func (p *prepared) records() []runlane.EventRecord {
+	records := make([]runlane.EventRecord, len(p.Events))
+	for i := range p.Events {
+		sequence := p.ExpectedSequence + int64(i) + 1
+		records[i] = runlane.EventRecord{
+			ID: record.EventID(p.Projected.ID, sequence), Sequence: sequence, Event: lane.EventAtRest(p.Events[i]),
+		}
+	}
+	return records
+}
+
+// keep takes over the projection. What is stored is not what the caller gets: both are copies.
+func (e *entry) keep(p *prepared) {
+	run := *p.run
+	run.Payload, run.Output = e.Run.Payload, nil
+	run.TraceCarrier, run.Meta = maps.Clone(run.TraceCarrier), maps.Clone(run.Meta)
+	run.Failure = run.Failure.Clone()
+	e.Run = run
+	if e.n == 0 {
+		created := p.Events[0].Body.(*runlane.RunCreated)
+		payload := p.payload
+		if p.Projected.Payload == nil {
+			payload = shelvePayload(created.Payload)
+		}
+		e.Payload, e.PayloadSum, e.Run.Payload = payload.place, payload.sum, payload.inline()
+	}
+	e.Output, e.Run.Output = p.output.place, p.output.inline()
+}
+
+// inline are bytes that belong into the record, as copies: what cannot be compressed is still the caller's.
+func (s *shelved) inline() []byte {
+	if s.place.Apart() {
+		return nil
+	}
+	return bytes.Clone(s.bytes)
+}

@@ -1,0 +1,120 @@
+package sqlitelane
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/runlane/runlane-go/lane"
+	"github.com/runlane/runlane-go/sqlitelane/internal/pages"
+	"github.com/runlane/runlane-go/sqlitelane/internal/record"
+)
+
+// mostVacuumed bounds the free pages that one call gives back to the file system: its caller waits, and others behind
+// it.
+const mostVacuumed = 1024
+
+// PruneRuns removes finished runs with their histories and owners, oldest first, and gives free pages back to the file
+// system. One call reads no more rows than a page does.
+func (s *Storage) PruneRuns(ctx context.Context, c *lane.PruneCommand) (*lane.PruneProgress, error) {
+	if err := ended(ctx); err != nil {
+		return nil, err
+	}
+	statuses, err := c.Terminal()
+	if err != nil {
+		return nil, err
+	}
+	page := c.PageQuery
+	if page.Limit, err = c.PruneLimit(); err != nil {
+		return nil, err
+	}
+	cutoff, now := record.At(c.OlderThan), s.clock()
+	scope := pages.NewScope("PruneRuns", c.Environment, fmt.Sprint(statuses), fmt.Sprint(cutoff), fmt.Sprint(c.ReleaseOwners))
+	limit, after, err := pages.Open(&page, scope)
+	if err != nil {
+		return nil, err
+	}
+	var lists []list
+	for _, status := range statuses {
+		lists = append(lists, runsOf(record.Finished[status]))
+	}
+	var progress *lane.PruneProgress
+	err = s.write(ctx, func(t *tx) error {
+		progress = &lane.PruneProgress{}
+		env, err := s.names.find(t.Conn, c.Environment.Name())
+		if err != nil || env == 0 {
+			return err
+		}
+		examined := 0
+		w := newWalk(t.Conn, env, c.Environment, after, cutoff-1, false, lists...)
+		old, err := fillPage(w, scope, limit, 0, func(i item) (*entry, verdict, error) {
+			examined++
+			keeps, err := t.keepsKey(i.entry, now)
+			if err != nil {
+				return nil, skip, err
+			}
+			if !keeps || c.ReleaseOwners {
+				return i.entry, take, nil
+			}
+			if examined <= mostExamined { // the row after these is counted by the next call
+				progress.Skipped++
+			}
+			return nil, skip, nil
+		})
+		if err != nil {
+			return err
+		}
+		for _, e := range old.Items {
+			if err := t.remove(e); err != nil {
+				return err
+			}
+		}
+		progress.Pruned, progress.Next = len(old.Items), old.Next
+		if len(old.Items) == 0 {
+			return nil
+		}
+		return t.vacuum()
+	})
+	if err != nil {
+		return nil, err
+	}
+	return progress, nil
+}
+
+// keepsKey reports whether pruning the run would free a key before its time.
+func (t *tx) keepsKey(e *entry, now record.Millis) (bool, error) {
+	if e.Run.IdempotencyKey == "" || !e.Retains(now) {
+		return false, nil
+	}
+	n, err := t.Number("SELECT count(*) FROM owners WHERE env = ? AND kind = ? AND task = ? AND key = ? AND run = ?",
+		e.env, idempotency, string(e.Run.TaskID), e.Run.IdempotencyKey, e.n)
+	return n > 0, err
+}
+
+// remove forgets a finished run and the key it may still own. A key that another run owns by now stays.
+func (t *tx) remove(e *entry) error {
+	delete(t.s.entries, entryKey{e.env, e.Run.ID})
+	if e.Run.IdempotencyKey != "" {
+		if err := t.release(e, idempotency, e.Run.IdempotencyKey); err != nil {
+			return err
+		}
+	}
+	if e.Payload.Apart() || e.Output.Apart() {
+		if err := t.Exec("DELETE FROM bulk WHERE k IN (?, ?)", payloadKey(e.n), outputKey(e.n)); err != nil {
+			return err
+		}
+	}
+	if e.Chunks > 0 {
+		if err := t.Exec("DELETE FROM chunks WHERE k >= ? AND k < ?", e.n<<chunkBits, (e.n+1)<<chunkBits); err != nil {
+			return err
+		}
+	}
+	if err := t.Exec("DELETE FROM notes WHERE run = ?", e.n); err != nil {
+		return err
+	}
+	return t.Exec("DELETE FROM runs WHERE n = ?", e.n)
+}
+
+// vacuum gives free pages back, once the transaction is over. The rest follows with the next call.
+func (t *tx) vacuum() error {
+	return t.Exec(fmt.Sprintf("PRAGMA incremental_vacuum(%d)", mostVacuumed))
+}

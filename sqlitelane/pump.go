@@ -1,0 +1,217 @@
+package sqlitelane
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/sqlitelane/internal/file"
+	"github.com/runlane/runlane-go/sqlitelane/internal/record"
+)
+
+// announce tells this process's receptions of a queue that a wakeup can be taken at an instant.
+func (t *Transport) announce(queue runlane.QueueName, visible time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, r := range t.receptions[queue] {
+		r.lookAt(visible)
+	}
+}
+
+// lookAt makes the reception look at an instant, if it does not do so earlier anyway.
+func (r *reception) lookAt(at time.Time) {
+	wait := time.Until(at)
+	if wait <= 0 {
+		r.nudge()
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.over || r.due != nil && r.dueAt.After(time.Now()) && !at.Before(r.dueAt) {
+		return
+	}
+	if r.due != nil {
+		r.due.Stop()
+	}
+	r.dueAt, r.due = at, time.AfterFunc(wait, r.nudge)
+}
+
+// pump takes wakeups for the idle workers of a reception, whenever there may be some, and keeps those that are being
+// handled.
+func (t *Transport) pump(ctx context.Context, r *reception) {
+	keep := time.NewTicker(visibility / 3)
+	defer keep.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.closed:
+			return
+		case <-keep.C:
+			t.keep(ctx, r)
+		case <-r.look:
+			t.take(ctx, r)
+		}
+	}
+}
+
+// take hands visible wakeups to idle workers, as many as there are.
+func (t *Transport) take(ctx context.Context, r *reception) {
+	idle := r.reserve(cap(r.handed))
+	if idle == 0 {
+		return // the next idle worker looks again
+	}
+	r.backlog.Store(false)
+	now := time.Now()
+	found, next, err := t.anything(ctx, r, now)
+	var taken []message
+	if err == nil && found {
+		err = t.storage.write(ctx, func(tx *tx) (err error) {
+			taken, err = t.takeRows(tx, r, idle)
+			return err
+		})
+	}
+	if err != nil {
+		taken = nil
+		if ctx.Err() == nil && !t.isClosed() {
+			r.lookAt(now.Add(time.Second)) // the file may be usable again
+		}
+	}
+	for _, m := range taken {
+		t.handOver(r, m, true)
+	}
+	r.unreserve(idle - len(taken))
+	if !next.IsZero() {
+		r.lookAt(next)
+	}
+	if len(taken) > 0 {
+		r.nudge() // for what is left
+	}
+}
+
+// queueNumbers are those of the reception's queues that have one, with commas between them.
+func (t *Transport) queueNumbers(c *file.Conn, r *reception) (string, map[int64]runlane.QueueName, error) {
+	var texts []string
+	queues := map[int64]runlane.QueueName{}
+	for _, name := range r.queues {
+		n, err := t.storage.names.find(c, string(name))
+		if err != nil {
+			return "", nil, err
+		}
+		if n != 0 {
+			texts = append(texts, strconv.FormatInt(n, 10))
+			queues[n] = name
+		}
+	}
+	return strings.Join(texts, ","), queues, nil
+}
+
+// anything reports whether a wakeup can be taken, and when the next one can if none can now. It only reads.
+func (t *Transport) anything(ctx context.Context, r *reception, now time.Time) (found bool, next time.Time, err error) {
+	err = t.storage.read(ctx, true, func(c *file.Conn) error {
+		_, queues, err := t.queueNumbers(c, r)
+		for n := range queues {
+			row, err := c.One("SELECT min(visible) FROM messages WHERE queue = ?", n)
+			if err != nil {
+				return err
+			}
+			if row == nil || row[0] == nil {
+				continue
+			}
+			at := time.UnixMilli(number(row[0]))
+			switch {
+			case !at.After(now):
+				found = true
+			case next.IsZero() || at.Before(next):
+				next = at
+			}
+		}
+		return err
+	})
+	return found, next, err
+}
+
+// takeRows takes the wakeups that wait longest.
+func (t *Transport) takeRows(tx *tx, r *reception, most int) (taken []message, err error) {
+	numbers, queues, err := t.queueNumbers(tx.Conn, r)
+	if err != nil || numbers == "" {
+		return nil, err
+	}
+	now := time.Now()
+	var damaged []int64
+	err = tx.Each("SELECT n, queue, refused, wakeup FROM messages WHERE queue IN ("+numbers+
+		") AND visible <= ? ORDER BY visible, n LIMIT ?",
+		func(row []driverValue) (bool, error) {
+			w, err := record.DecodeWakeup(queues[number(row[1])], blob(row[3]))
+			if err != nil {
+				damaged = append(damaged, number(row[0])) // its run is found without it
+				return true, nil
+			}
+			taken = append(taken, message{n: number(row[0]), refused: number(row[2]), wakeup: w})
+			return true, nil
+		}, now.UnixMilli(), int64(most))
+	for _, n := range damaged {
+		if err == nil {
+			err = tx.Exec("DELETE FROM messages WHERE n = ?", n)
+		}
+	}
+	for _, m := range taken {
+		if err == nil {
+			err = tx.Exec("UPDATE messages SET visible = ?, taken = 1 WHERE n = ?", now.Add(visibility).UnixMilli(), m.n)
+		}
+	}
+	return taken, err
+}
+
+// keep tells other processes that wakeups are still being handled.
+func (t *Transport) keep(ctx context.Context, r *reception) {
+	r.mu.Lock()
+	var flying []int64
+	for n := range r.flying {
+		flying = append(flying, n)
+	}
+	r.mu.Unlock()
+	if len(flying) == 0 {
+		return
+	}
+	_ = t.storage.write(ctx, func(tx *tx) error { // if it fails, they come again, which does no harm
+		for _, n := range flying {
+			if err := tx.Exec("UPDATE messages SET visible = ? WHERE n = ?", time.Now().Add(visibility).UnixMilli(), n); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// watch finds out whether another process wrote the file: it asks SQLite for the file's version, which reads a few bytes
+// of shared memory, and lets every reception look when it is another one.
+func (t *Transport) watch(ctx context.Context) {
+	f, err := t.storage.opened()
+	if err != nil {
+		return
+	}
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.closed:
+			return
+		case <-tick.C:
+			if changed, err := f.Changed(); err != nil || !changed {
+				continue
+			}
+			t.mu.Lock()
+			for _, rs := range t.receptions {
+				for _, r := range rs {
+					r.nudge()
+				}
+			}
+			t.mu.Unlock()
+		}
+	}
+}

@@ -1,0 +1,228 @@
+package sqlitelane
+
+import (
+	"bytes"
+	"context"
+	"slices"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+	"github.com/runlane/runlane-go/sqlitelane/internal/file"
+	"github.com/runlane/runlane-go/sqlitelane/internal/pages"
+	"github.com/runlane/runlane-go/sqlitelane/internal/record"
+)
+
+// look reads one run, nil when there is none.
+func (s *Storage) look(c *file.Conn, environment runlane.Environment, id runlane.RunID) (*entry, error) {
+	env, err := s.names.known(c, environment.Name())
+	if err != nil || env == 0 {
+		return nil, err
+	}
+	row, err := c.One("SELECT n, queue, record FROM runs WHERE env = ? AND id = ?", env, string(id))
+	if err != nil || row == nil {
+		return nil, err
+	}
+	r, err := record.Decode(runlane.Environment(environment.Name()), id, blob(row[2]))
+	if err != nil {
+		return nil, err
+	}
+	return &entry{Record: r, n: number(row[0]), env: env, queue: number(row[1])}, nil
+}
+
+// whole is the run as callers get it, with payload and output.
+func (e *entry) whole(c *file.Conn) (*runlane.Run, error) {
+	run := e.bare()
+	var err error
+	if run.Payload, err = bytesOf(c, e.Payload, e.Run.Payload, payloadKey(e.n)); err != nil {
+		return nil, err
+	}
+	if run.Output, err = bytesOf(c, e.Output, e.Run.Output, outputKey(e.n)); err != nil {
+		return nil, err
+	}
+	return run, nil
+}
+
+// bare is the run as callers get it, without payload and output.
+func (e *entry) bare() *runlane.Run {
+	run := e.Run
+	run.Payload, run.Output = nil, nil
+	return run.Clone()
+}
+
+// GetRun returns one run as it is now.
+func (s *Storage) GetRun(ctx context.Context, key lane.RunKey) (run *runlane.Run, err error) {
+	if err := ended(ctx); err != nil {
+		return nil, err
+	}
+	read := func(whole bool) (apart bool, err error) {
+		err = s.read(ctx, whole, func(c *file.Conn) error {
+			e, err := s.look(c, key.Environment, key.RunID)
+			switch {
+			case err != nil:
+				return err
+			case e == nil:
+				return notFound(key.RunID)
+			}
+			if apart = e.Payload.Apart() || e.Output.Apart(); apart && !whole {
+				return nil // several rows make one read
+			}
+			run, err = e.whole(c)
+			return err
+		})
+		return apart, err
+	}
+	apart, err := read(false)
+	if err == nil && apart {
+		_, err = read(true)
+	}
+	return run, err
+}
+
+// GetRuns returns the given runs in the caller's order, repeats included and missing ones left out.
+func (s *Storage) GetRuns(ctx context.Context, q *lane.RunsQuery) ([]*runlane.Run, error) {
+	if err := ended(ctx); err != nil {
+		return nil, err
+	}
+	runs := make([]*runlane.Run, 0, len(q.IDs))
+	err := s.read(ctx, true, func(c *file.Conn) error {
+		for _, id := range q.IDs {
+			e, err := s.look(c, q.Environment, id)
+			if err != nil {
+				return err
+			}
+			if e == nil {
+				continue
+			}
+			run := e.bare()
+			if !q.WithoutPayload {
+				if run, err = e.whole(c); err != nil {
+					return err
+				}
+			}
+			runs = append(runs, run)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return runs, nil
+}
+
+// InspectRun returns a run with its latest delivery, unless that was superseded, and the runs with a slot of its
+// partition. A run whose reservation is over is among them until another run takes the slot.
+func (s *Storage) InspectRun(ctx context.Context, q *lane.InspectQuery) (*lane.Inspection, error) {
+	if err := ended(ctx); err != nil {
+		return nil, err
+	}
+	inspection := &lane.Inspection{}
+	err := s.read(ctx, true, func(c *file.Conn) error {
+		e, err := s.look(c, q.Environment, q.RunID)
+		switch {
+		case err != nil:
+			return err
+		case e == nil:
+			return notFound(q.RunID)
+		}
+		if inspection.Run, err = e.whole(c); err != nil {
+			return err
+		}
+		if d := e.Live(); d != nil {
+			message := e.Message(d)
+			inspection.Delivery = &message
+			if d.Status == lane.OutboxPublished && e.Run.Status == runlane.StatusQueued {
+				inspection.RedeliverAt = e.RedeliverAt(d).Time()
+			}
+		}
+		if q.Queue.Bounded() {
+			inspection.Holders, err = holders(c, e)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return inspection, nil
+}
+
+// ListRunEvents pages one run's history in sequence order. A run that does not exist has no events.
+func (s *Storage) ListRunEvents(ctx context.Context, q *lane.EventQuery) (*runlane.Page[runlane.EventRecord], error) {
+	if err := ended(ctx); err != nil {
+		return nil, err
+	}
+	order := "ascending"
+	if q.Descending {
+		order = "descending"
+	}
+	scope := pages.NewScope("ListRunEvents", q.Environment, string(q.RunID), order)
+	limit, after, err := pages.Open(&q.PageQuery, scope)
+	if err != nil {
+		return nil, err
+	}
+	page := &runlane.Page[runlane.EventRecord]{}
+	err = s.read(ctx, true, func(c *file.Conn) error {
+		e, err := s.look(c, q.Environment, q.RunID)
+		if err != nil || e == nil {
+			return err
+		}
+		first, last, by := int64(1), e.Run.EventSequence, int64(1)
+		if q.Descending {
+			first, last, by = last, first, -1
+		}
+		if after != nil {
+			first = int64(after.At) + by
+		}
+		if (last-first)*by < 0 {
+			return nil
+		}
+		end := first + by*int64(limit-1)
+		if (last-end)*by > 0 {
+			page.Next = scope.Cursor(pages.Position{At: end})
+		} else {
+			end = last
+		}
+		page.Items, err = e.history(c, min(first, end), max(first, end))
+		if q.Descending {
+			slices.Reverse(page.Items)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return page, nil
+}
+
+// history are the events from one sequence to another.
+func (e *entry) history(c *file.Conn, from, to int64) ([]runlane.EventRecord, error) {
+	run, err := e.whole(c)
+	if err != nil {
+		return nil, err
+	}
+	var found []runlane.EventRecord
+	add := func(b []byte, first int64) error {
+		records, err := record.Events(run, b, first)
+		for _, r := range records {
+			if r.Sequence >= from && r.Sequence <= to {
+				found = append(found, r)
+			}
+		}
+		return err
+	}
+	if from < e.First {
+		lowest, highest := e.n<<chunkBits, (e.n+1)<<chunkBits
+		err := c.Each(`SELECT first, data FROM chunks WHERE k >= ? AND k < ? AND first <= ?
+			AND k >= coalesce((SELECT max(k) FROM chunks WHERE k >= ? AND k < ? AND first <= ?), ?) ORDER BY k`,
+			func(row []driverValue) (bool, error) { return true, add(bytes.Clone(blob(row[1])), number(row[0])) },
+			lowest, highest, to, lowest, highest, from, lowest)
+		if err != nil {
+			return nil, err
+		}
+	}
+	if to >= e.First {
+		if err := add(e.Events, e.First); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}

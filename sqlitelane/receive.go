@@ -1,0 +1,243 @@
+package sqlitelane
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+	"github.com/runlane/runlane-go/sqlitelane/internal/file"
+)
+
+// reception is one call of Receive.
+type reception struct {
+	queues []runlane.QueueName
+	handed chan message  // has room for every worker
+	look   chan struct{} // has room for one: there may be something to take
+
+	// backlog tells that a worker which becomes idle should look: most wakeups are handed over without.
+	backlog atomic.Bool
+
+	mu     sync.Mutex
+	idle   int // workers that wait on handed, less those something is on its way to
+	flying map[int64]bool
+	over   bool
+	due    *time.Timer // of what becomes visible later
+	dueAt  time.Time
+}
+
+// message is a wakeup that was taken.
+type message struct {
+	n       int64
+	refused int64
+	wakeup  lane.Wakeup
+}
+
+// Receive calls handle from concurrency goroutines until ctx ends or the transport is closed. Idle ones block. A wakeup
+// that handle refuses comes again after a pause, to any receiver of its queue in any process.
+func (t *Transport) Receive(
+	ctx context.Context, queues []runlane.QueueName, concurrency int, handle func(context.Context, lane.Wakeup) error,
+) error {
+	if len(queues) == 0 || concurrency < 1 {
+		return invalid("nothing to receive: no queue is named, or concurrency is below 1",
+			"name the queues to read and a concurrency of at least 1")
+	}
+	if t.isClosed() {
+		return nil
+	}
+	if _, err := t.storage.opened(); err != nil {
+		return err
+	}
+	receiving, cancel := context.WithCancel(ctx)
+	defer cancel()
+	r := &reception{
+		queues: slices.Compact(slices.Sorted(slices.Values(queues))), handed: make(chan message, concurrency),
+		look: make(chan struct{}, 1), flying: map[int64]bool{},
+	}
+	t.join(r)
+	r.nudge()
+	var pump, workers sync.WaitGroup
+	pump.Go(func() { t.pump(receiving, r) })
+	attempt := context.WithoutCancel(ctx)
+	for range concurrency { // each ends with ctx or the transport, once its handler has returned
+		workers.Go(func() {
+			for {
+				next, ok := t.next(receiving, r)
+				if !ok {
+					return
+				}
+				w := next.wakeup
+				w.TraceCarrier = maps.Clone(w.TraceCarrier)
+				t.settle(r, next, handle(attempt, w))
+			}
+		})
+	}
+	workers.Wait()
+	cancel()
+	pump.Wait()
+	t.leave(r)
+	return nil
+}
+
+func (t *Transport) join(r *reception) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, name := range r.queues {
+		t.receptions[name] = append(t.receptions[name], r)
+	}
+	if t.watched++; t.watched == 1 {
+		var ctx context.Context
+		ctx, t.unwatch = context.WithCancel(context.Background())
+		t.watching.Go(func() { t.watch(ctx) })
+	}
+}
+
+// leave takes the reception out of its queues, and gives back what was handed to it and no worker took.
+func (t *Transport) leave(r *reception) {
+	t.mu.Lock()
+	for _, name := range r.queues {
+		t.receptions[name] = slices.DeleteFunc(t.receptions[name], func(other *reception) bool { return other == r })
+	}
+	if t.watched--; t.watched == 0 {
+		t.unwatch()
+	}
+	t.mu.Unlock()
+	r.mu.Lock()
+	r.over = true
+	if r.due != nil {
+		r.due.Stop()
+	}
+	r.mu.Unlock()
+	for {
+		select {
+		case next := <-r.handed:
+			t.putBack(next)
+		default:
+			return
+		}
+	}
+}
+
+// next waits for a wakeup; ok is false when the worker must end.
+func (t *Transport) next(ctx context.Context, r *reception) (next message, ok bool) {
+	if ctx.Err() != nil || t.isClosed() {
+		return message{}, false
+	}
+	r.mu.Lock()
+	r.idle++
+	r.mu.Unlock()
+	if r.backlog.Load() {
+		r.nudge()
+	}
+	select {
+	case next = <-r.handed:
+		return next, true
+	case <-ctx.Done():
+	case <-t.closed:
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.idle-- // below zero while something is on its way: leave finds it
+	return message{}, false
+}
+
+// reserve finds an idle worker of a queue's receptions, which waits from now on for what is handed over.
+func (t *Transport) reserve(queue runlane.QueueName) *reception {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.isClosed() {
+		return nil
+	}
+	for i, r := range t.receptions[queue] {
+		if r.reserve(1) == 1 {
+			if all := t.receptions[queue]; len(all) > 1 { // the next one's turn
+				t.receptions[queue] = append(append(slices.Clone(all[:i]), all[i+1:]...), r)
+			}
+			return r
+		}
+	}
+	return nil
+}
+
+func (r *reception) reserve(most int) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := min(most, r.idle)
+	if r.over || n <= 0 {
+		return 0
+	}
+	r.idle -= n
+	return n
+}
+
+func (r *reception) unreserve(n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.idle += n
+}
+
+// handOver gives a wakeup to the worker that was reserved for it, or lets the worker go.
+func (t *Transport) handOver(r *reception, next message, written bool) {
+	if !written {
+		r.unreserve(1)
+		return
+	}
+	r.mu.Lock()
+	over := r.over
+	if !over {
+		r.flying[next.n] = true
+		r.handed <- next // has room for every worker
+	}
+	r.mu.Unlock()
+	if over {
+		t.putBack(next)
+	}
+}
+
+// settle acknowledges a wakeup, or lets it come again after a pause. No one waits for that: a crash before makes the
+// wakeup come again, which does no harm.
+func (t *Transport) settle(r *reception, done message, err error) {
+	r.mu.Lock()
+	delete(r.flying, done.n)
+	r.mu.Unlock()
+	if err == nil {
+		t.later(func(tx *file.Tx) error { return tx.Exec("DELETE FROM messages WHERE n = ?", done.n) })
+		return
+	}
+	pause := t.handBack
+	for range min(done.refused, 20) {
+		pause = min(2*pause, max(maxHandBack, t.handBack))
+	}
+	visible := time.Now().Add(pause)
+	t.later(func(tx *file.Tx) error {
+		tx.After(func(bool) { t.announce(done.wakeup.Queue, visible) })
+		return tx.Exec("UPDATE messages SET visible = ?, refused = refused + 1 WHERE n = ?", visible.UnixMilli(), done.n)
+	})
+}
+
+// putBack returns a wakeup that no handler has seen.
+func (t *Transport) putBack(next message) {
+	t.later(func(tx *file.Tx) error {
+		tx.After(func(bool) { t.announce(next.wakeup.Queue, time.Now()) })
+		return tx.Exec("UPDATE messages SET visible = ?, taken = 0 WHERE n = ?", time.Now().UnixMilli(), next.n)
+	})
+}
+
+func (t *Transport) later(run func(*file.Tx) error) {
+	if f, err := t.storage.opened(); err == nil {
+		f.Later(run)
+	}
+}
+
+// nudge makes the reception look for something to take.
+func (r *reception) nudge() {
+	r.backlog.Store(true)
+	select {
+	case r.look <- struct{}{}:
+	default:
+	}
+}

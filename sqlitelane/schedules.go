@@ -1,0 +1,121 @@
+package sqlitelane
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+	"github.com/runlane/runlane-go/sqlitelane/internal/file"
+)
+
+// schedule reads one schedule's record, nil when it has none.
+func (s *Storage) schedule(c *file.Conn, env int64, id runlane.ScheduleID) (*runlane.ScheduleRecord, error) {
+	row, err := c.One("SELECT record FROM schedules WHERE env = ? AND id = ?", env, string(id))
+	if err != nil || row == nil {
+		return nil, err
+	}
+	r := &runlane.ScheduleRecord{}
+	if err := json.Unmarshal([]byte(text(row[0])), r); err != nil {
+		return nil, damagedRecord(string(id), err)
+	}
+	return r, nil
+}
+
+func (t *tx) putSchedule(env int64, r *runlane.ScheduleRecord) error {
+	stored, err := json.Marshal(r)
+	if err != nil {
+		return &runlane.Error{Code: runlane.ErrInternal, Message: "a schedule's record does not marshal", Cause: err}
+	}
+	return t.Exec(`INSERT INTO schedules(env, id, record) VALUES(?, ?, ?)
+		ON CONFLICT(env, id) DO UPDATE SET record = excluded.record`, env, string(r.ID), string(stored))
+}
+
+// PutSchedule writes a record if its version is still what the caller read.
+func (s *Storage) PutSchedule(ctx context.Context, c *lane.PutScheduleCommand) (*runlane.ScheduleRecord, error) {
+	if err := ended(ctx); err != nil {
+		return nil, err
+	}
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	var put runlane.ScheduleRecord
+	err := s.write(ctx, func(t *tx) error {
+		put = recordAtRest(c.Record)
+		env, err := s.names.find(t.Conn, c.Environment.Name())
+		if err != nil {
+			return err
+		}
+		known, err := s.schedule(t.Conn, env, put.ID)
+		switch {
+		case err != nil:
+			return err
+		case known == nil && put.Version != 0:
+			return occurrenceConflict("schedule %q has no record at version %d", put.ID, put.Version)
+		case known != nil && known.Version != put.Version:
+			return occurrenceConflict("schedule %q is at version %d, not %d", put.ID, known.Version, put.Version)
+		case known != nil && put.LastFire.Before(known.LastFire):
+			return violation("", "schedule %q fired last at %v, which the record moves back", put.ID, known.LastFire)
+		}
+		if env, err = s.names.made(t.Tx, c.Environment.Name()); err != nil {
+			return err
+		}
+		put.Version++
+		return t.putSchedule(env, &put)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &put, nil
+}
+
+// recordAtRest is the record as storages keep it: times in UTC and whole milliseconds, and nothing shared with the
+// caller.
+func recordAtRest(r runlane.ScheduleRecord) runlane.ScheduleRecord {
+	for _, t := range []*time.Time{&r.RegisteredAt, &r.LastEvaluated, &r.LastFire, &r.PendingFire} {
+		*t = runlane.UTCMillis(*t)
+	}
+	r.ManualRunIDs = slices.Clone(r.ManualRunIDs)
+	return r
+}
+
+// GetSchedule returns the record.
+func (s *Storage) GetSchedule(ctx context.Context, key lane.ScheduleKey) (r *runlane.ScheduleRecord, err error) {
+	if err := ended(ctx); err != nil {
+		return nil, err
+	}
+	if err := key.ScheduleID.Validate(); err != nil {
+		return nil, err
+	}
+	err = s.read(ctx, true, func(c *file.Conn) error {
+		env, err := s.names.known(c, key.Environment.Name())
+		if err != nil {
+			return err
+		}
+		if r, err = s.schedule(c, env, key.ScheduleID); err == nil && r == nil {
+			err = scheduleNotFound(key.ScheduleID)
+		}
+		return err
+	})
+	return r, err
+}
+
+// ListSchedules pages the records by id.
+func (s *Storage) ListSchedules(ctx context.Context, q *lane.PageQuery) (*runlane.Page[runlane.ScheduleRecord], error) {
+	return listRecords[runlane.ScheduleRecord](ctx, s, "ListSchedules", q,
+		"SELECT id, record FROM schedules WHERE env = ? AND id > ? ORDER BY id LIMIT ?")
+}
+
+func occurrenceConflict(format string, args ...any) error {
+	return conflict(runlane.ConflictScheduleOccurrence, "", format, args...)
+}
+
+func scheduleNotFound(id runlane.ScheduleID) error {
+	return &runlane.Error{
+		Code: runlane.ErrScheduleNotFound, Message: fmt.Sprintf("no such schedule: %q", id),
+		Hint: "check the schedule id and the environment; the first tick that knows a schedule makes its record",
+	}
+}

@@ -1,0 +1,213 @@
+package sqlitelane
+
+import (
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+	"github.com/runlane/runlane-go/sqlitelane/internal/file"
+	"github.com/runlane/runlane-go/sqlitelane/internal/record"
+)
+
+// limitedQueue is a queue that any command ever limited.
+type limitedQueue struct{ env, queue int64 }
+
+// partitionKey is what a limit counts: the runs of one concurrency key, or of the whole queue where runs have none.
+type partitionKey struct {
+	env, queue int64
+	key        string
+}
+
+func (e *entry) partition() partitionKey { return partitionKey{e.env, e.queue, e.Run.ConcurrencyKey} }
+
+// isLimited tells whether runs of a queue that want a slot are indexed.
+func (t *tx) isLimited(env, queue int64) (bool, error) {
+	if t.s.limited == nil {
+		known := map[limitedQueue]bool{}
+		err := t.Each("SELECT env, queue FROM limited", func(row []driverValue) (bool, error) {
+			known[limitedQueue{number(row[0]), number(row[1])}] = true
+			return true, nil
+		})
+		if err != nil {
+			return false, err
+		}
+		t.s.limited = known
+	}
+	return t.s.limited[limitedQueue{env, queue}], nil
+}
+
+// limit begins to index the runs of a queue that want a slot. The first call for a queue reads its active runs; queues
+// that never had a limit cost nothing.
+func (t *tx) limit(env, queue int64) error {
+	if known, err := t.isLimited(env, queue); err != nil || known {
+		return err
+	}
+	if err := t.Exec("INSERT INTO limited(env, queue) VALUES(?, ?)", env, queue); err != nil {
+		return err
+	}
+	name, err := t.s.names.named(t.Conn, env)
+	if err != nil {
+		return err
+	}
+	type want struct {
+		n     int64
+		since record.Millis
+		key   string
+	}
+	var wants []want
+	for _, kind := range []record.Kind{record.Queued, record.Waiting, record.Leased} {
+		err := t.Each("SELECT n, id, record FROM runs WHERE env = ? AND kind = ? AND queue = ?",
+			func(row []driverValue) (bool, error) {
+				r, err := record.Decode(runlane.Environment(name), runlane.RunID(text(row[1])), blob(row[2]))
+				if err != nil {
+					return false, err
+				}
+				if since, ok := r.WantsSlot(); ok {
+					wants = append(wants, want{number(row[0]), since, r.Run.ConcurrencyKey})
+				}
+				return true, nil
+			}, env, int64(kind), queue)
+		if err != nil {
+			return err
+		}
+	}
+	for _, w := range wants {
+		if err := t.Exec("UPDATE runs SET wants_at = ?, ckey = ? WHERE n = ?", int64(w.since), w.key, w.n); err != nil {
+			return err
+		}
+	}
+	for _, e := range t.s.entries { // they stay what they are, but for the new index
+		if e.env == env && e.queue == queue {
+			e.places = e.Places(true)
+		}
+	}
+	t.s.limited[limitedQueue{env, queue}] = true
+	return nil
+}
+
+// occupies reports whether a run takes up capacity at now. The slot of a run that executes does so until a commit frees
+// it, not only until a time.
+func occupies(c *file.Conn, e *entry, now record.Millis) (bool, error) {
+	if e == nil || e.n == 0 {
+		return false, nil
+	}
+	n, err := c.Number("SELECT count(*) FROM slots WHERE run = ? AND (until IS NULL OR until > ?)", e.n, int64(now))
+	return n > 0, err
+}
+
+// occupied counts.
+func occupied(c *file.Conn, p partitionKey, now record.Millis) (int, error) {
+	n, err := c.Number(`SELECT count(*) FROM slots WHERE env = ? AND queue = ? AND ckey = ? AND (until IS NULL OR until > ?)`,
+		p.env, p.queue, p.key, int64(now))
+	return int(n), err
+}
+
+// reservationOver reports whether the run had a reservation and has none at now, because it ran out or another run took
+// the slot.
+func reservationOver(c *file.Conn, e *entry, now record.Millis) (bool, error) {
+	if e.Run.DispatchExpiresAt.IsZero() {
+		return false, nil
+	}
+	has, err := occupies(c, e, now)
+	return !has, err
+}
+
+// judgeSlotOfClaim is whether the queue's limit lets the run start.
+func (t *tx) judgeSlotOfClaim(e *entry, c *lane.ClaimCommand, todo *plan) error {
+	todo.now = record.At(c.At)
+	limited, err := t.isLimited(e.env, e.queue)
+	if err != nil || !limited && !c.Queue.Bounded() {
+		return err
+	}
+	has, err := occupies(t.Conn, e, todo.now)
+	switch {
+	case err != nil:
+		return err
+	case has: // since its reservation, or since the claim of the worker that died
+		return nil
+	case !c.Queue.Bounded():
+		todo.freesSlot = true // a reservation that is over, from when the queue had a limit
+		return nil
+	case !c.Slot:
+		return lostRace(lane.LostReservation)
+	default:
+		return t.judgeRoom(e.partition(), c.Queue.Concurrency, todo, lostRace(lane.LostCapacity))
+	}
+}
+
+// judgeSlotOfCreation: one with a reservation, or that runs at once, needs a free slot; any other waits for its turn.
+// The only instant is that of the events.
+func (t *tx) judgeSlotOfCreation(env int64, p *prepared, todo *plan) error {
+	if !p.Queue.Bounded() || !p.Reserves() && p.Projected.Status != runlane.StatusRunning {
+		return nil
+	}
+	queue, err := t.s.names.find(t.Conn, string(p.Projected.Queue))
+	if err != nil {
+		return err
+	}
+	todo.now = record.At(p.Events[len(p.Events)-1].OccurredAt)
+	return t.judgeRoom(partitionKey{env, queue, p.Projected.ConcurrencyKey}, p.Queue.Concurrency, todo,
+		conflict(runlane.ConflictQueueCapacity, p.Projected.ID, "no slot of the queue is free"))
+}
+
+func (t *tx) judgeRoom(p partitionKey, limit int, todo *plan, none error) error {
+	taken, err := occupied(t.Conn, p, todo.now)
+	if err != nil {
+		return err
+	}
+	if taken >= limit {
+		return none
+	}
+	todo.takesSlot = true
+	return nil
+}
+
+// settleSlot takes or frees the run's slot after its commit: only a running or a reserved run keeps one.
+func (t *tx) settleSlot(e *entry, p *prepared, todo *plan) error {
+	limited, err := t.isLimited(e.env, e.queue)
+	if err != nil || !limited {
+		return err
+	}
+	if !lane.HoldsSlot(&e.Run) || todo.freesSlot {
+		return t.Exec("DELETE FROM slots WHERE run = ?", e.n)
+	}
+	until := any(nil)
+	if !e.Run.Status.Owned() {
+		until = int64(record.At(e.Run.DispatchExpiresAt))
+	}
+	if !todo.takesSlot {
+		return t.Exec("UPDATE slots SET until = ? WHERE run = ?", until, e.n)
+	}
+	return t.takeSlot(e, p.Queue.Concurrency, todo.now, until)
+}
+
+// takeSlot gives the run a slot, of which there is one. That of another run's reservation which is over is taken only if
+// no other is left: that run's worker may still claim it, if its clock is behind.
+func (t *tx) takeSlot(e *entry, limit int, now record.Millis, until any) error {
+	if err := t.Exec("DELETE FROM slots WHERE run = ?", e.n); err != nil {
+		return err
+	}
+	p := e.partition()
+	kept, err := t.Number("SELECT count(*) FROM slots WHERE env = ? AND queue = ? AND ckey = ?", p.env, p.queue, p.key)
+	if err != nil {
+		return err
+	}
+	if over := kept - int64(limit) + 1; over > 0 {
+		err := t.Exec(`DELETE FROM slots WHERE n IN (SELECT n FROM slots WHERE env = ? AND queue = ? AND ckey = ? AND until <= ?
+			ORDER BY until, n LIMIT ?)`, p.env, p.queue, p.key, int64(now), over)
+		if err != nil {
+			return err
+		}
+	}
+	return t.Exec("INSERT INTO slots(env, queue, ckey, run, until) VALUES(?, ?, ?, ?, ?)", p.env, p.queue, p.key, e.n, until)
+}
+
+// holders are the runs with a slot in the partition of e, in the order in which they took it.
+func holders(c *file.Conn, e *entry) (ids []runlane.RunID, err error) {
+	p := e.partition()
+	err = c.Each(`SELECT runs.id FROM slots JOIN runs ON runs.n = slots.run
+		WHERE slots.env = ? AND slots.queue = ? AND slots.ckey = ? ORDER BY slots.n`,
+		func(row []driverValue) (bool, error) {
+			ids = append(ids, runlane.RunID(text(row[0])))
+			return true, nil
+		}, p.env, p.queue, p.key)
+	return ids, err
+}

@@ -1,0 +1,82 @@
+// Package sqlitelane is the durable lane for one machine: storage and transport in one SQLite file, which several
+// processes of that machine may use at once. It is a separate Go module, needs no C compiler, and is the third lane
+// beside memlane and awslane: the same program with one line changed.
+//
+// A commit that returned is on disk: it survives the death of every process and the loss of power, unless
+// [Options].Sync says otherwise. Commits of concurrent callers share the disk's work.
+//
+// The file lives on a disk of this machine, never on a network file system. Beside it are two more, with the endings
+// -wal and -shm, which belong to it while a process uses it.
+package sqlitelane
+
+import (
+	"context"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+	"github.com/runlane/runlane-go/sqlitelane/internal/file"
+)
+
+// Options of [Open]. nil means none.
+type Options struct {
+	// Environment of runtimes on this lane that name none themselves. "" means runlane.DefaultEnvironment.
+	Environment runlane.Environment
+	// Sync is what a commit that returned survives. "" means SyncFull.
+	Sync Sync
+}
+
+// Sync is when a commit is on disk.
+type Sync string
+
+const (
+	// SyncFull: before it returns. It survives the loss of power.
+	SyncFull Sync = "full"
+	// SyncNormal: a moment later. It survives the death of every process. With the power the last commits may be lost,
+	// all since the last checkpoint of the file at most; what is left is whole, as it was at one moment.
+	SyncNormal Sync = "normal"
+)
+
+// readers is how many reads a process makes at once.
+const readers = 4
+
+// Open returns a lane over the file, which it makes where there is none. It is closed like every lane, by closing the
+// runtime that was opened on it. A file that cannot be used (of a newer format, damaged, another program's, read-only,
+// on a network) is runlane.ErrConfigurationInvalid, with a hint each.
+func Open(ctx context.Context, path string, options *Options) (*lane.Lane, error) {
+	if err := ended(ctx); err != nil {
+		return nil, err
+	}
+	if options == nil {
+		options = &Options{}
+	}
+	if path == "" {
+		return nil, invalid("the lane has no path", "name the file, as in runlane.db")
+	}
+	o := file.Options{
+		Path: path, Schema: schema, Application: applicationID, Format: format, Readers: readers,
+	}
+	switch options.Sync {
+	case "", SyncFull:
+	case SyncNormal:
+		o.Relaxed = true
+	default:
+		return nil, invalid("no way to sync is named "+string(options.Sync), "use full or normal, or leave it out")
+	}
+	return open(o, options.Environment)
+}
+
+func open(o file.Options, environment runlane.Environment) (*lane.Lane, error) {
+	first, err := file.Open(&o) // what is wrong with the file is known before anything is started
+	if err != nil {
+		return nil, err
+	}
+	if err := first.Close(); err != nil {
+		return nil, err
+	}
+	s := newStorage(o)
+	return lane.New(s, newTransport(s), &lane.Options{Environment: environment, Name: "sqlite", ProductionDurable: true})
+}
+
+func invalid(message, hint string) error {
+	return &runlane.Error{Code: runlane.ErrConfigurationInvalid, Message: message, Hint: hint}
+}

@@ -1,0 +1,164 @@
+package sqlitelane
+
+import (
+	"context"
+	"crypto/rand"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+	"github.com/runlane/runlane-go/sqlitelane/internal/file"
+	"github.com/runlane/runlane-go/sqlitelane/internal/record"
+)
+
+// Storage keeps runs in the file. It is safe for concurrent use, also by other processes. It is part of what [Open]
+// returns.
+//
+// Reads see one state of the file. Writes are commands to the file's only writer in this process, which carries out all
+// that wait in one transaction; what a command is judged by is read in that transaction.
+type Storage struct {
+	lane.UnimplementedStorage
+
+	options file.Options
+	now     func() time.Time
+	tokens  atomic.Uint64 // claims are numbered
+	prefix  string        // of the tokens of this process
+	names   names
+	offers  offers
+
+	mu   sync.RWMutex
+	file *file.File // nil before Start and after Close
+
+	// What the writer remembers of the file, until another process writes it. Only commands use it.
+	entries map[entryKey]*entry
+	limited map[limitedQueue]bool // nil: not read yet
+}
+
+var (
+	_ lane.Storage        = (*Storage)(nil)
+	_ lane.Checker        = (*Storage)(nil)
+	_ lane.ProgressKeeper = (*Storage)(nil)
+	_ lane.TaskCatalog    = (*Storage)(nil)
+)
+
+func newStorage(o file.Options) *Storage {
+	return &Storage{
+		options: o, now: time.Now, prefix: rand.Text()[:12] + "-",
+		entries: map[entryKey]*entry{}, offers: offers{given: map[partitionKey][]runlane.RunID{}},
+	}
+}
+
+// Capabilities promises everything.
+func (*Storage) Capabilities() lane.StorageCapabilities {
+	return lane.StorageCapabilities{
+		ClaimsScheduleOccurrences: true,
+		DurableState:              true,
+		EnforcesIdempotency:       true,
+		EnforcesQueueConcurrency:  true,
+		EnforcesSingleton:         true,
+		LeasesRuns:                true,
+		PersistsOutbox:            true,
+		PrunesRuns:                true,
+		ReadsRunHistory:           true,
+		FindsLostWakeups:          true,
+		KeepsDeadLetters:          true,
+		KeepsSchedules:            true,
+	}
+}
+
+// Start opens the file.
+func (s *Storage) Start(ctx context.Context) error {
+	if err := ended(ctx); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.file != nil {
+		return nil
+	}
+	f, err := file.Open(&s.options)
+	if err != nil {
+		return err
+	}
+	f.Remember(s.forget)
+	s.file = f
+	return nil
+}
+
+// Close waits for commits under way.
+func (s *Storage) Close(context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f := s.file
+	if f == nil {
+		return nil
+	}
+	s.file = nil
+	err := f.Close()
+	s.forget()
+	return err
+}
+
+// opened is the open file.
+func (s *Storage) opened() (*file.File, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.file == nil {
+		return nil, &runlane.Error{
+			Code: runlane.ErrStorageUnavailable, Message: "the file is not open: the lane was not started, or is closed",
+			Meta: map[string]string{"outcome": "not committed"},
+		}
+	}
+	return s.file, nil
+}
+
+// forget is called by the writer when another process wrote, or when its own writes were taken back.
+func (s *Storage) forget() {
+	clear(s.entries)
+	s.limited = nil
+}
+
+func (s *Storage) nextToken() string {
+	return s.prefix + strconv.FormatUint(s.tokens.Add(1), 36)
+}
+
+// tx is the transaction of a command.
+type tx struct {
+	*file.Tx
+	s *Storage
+}
+
+// write carries a command out. It may be called again: only its last results count.
+func (s *Storage) write(ctx context.Context, run func(*tx) error) error {
+	f, err := s.opened()
+	if err != nil {
+		return err
+	}
+	return f.Write(ctx, func(t *file.Tx) error { return run(&tx{t, s}) })
+}
+
+// read makes a read of one state of the file. Without whole, the read must be one statement.
+func (s *Storage) read(ctx context.Context, whole bool, read func(*file.Conn) error) error {
+	f, err := s.opened()
+	if err != nil {
+		return err
+	}
+	return f.Read(ctx, func(c *file.Conn) error {
+		if !whole {
+			return read(c)
+		}
+		if _, err := c.Exec("BEGIN"); err != nil {
+			return err
+		}
+		err := read(c)
+		if _, ended := c.Exec("ROLLBACK"); err == nil {
+			err = ended
+		}
+		return err
+	})
+}
+
+func (s *Storage) clock() record.Millis { return record.At(s.now()) }

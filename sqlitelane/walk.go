@@ -1,0 +1,180 @@
+package sqlitelane
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/sqlitelane/internal/file"
+	"github.com/runlane/runlane-go/sqlitelane/internal/pages"
+	"github.com/runlane/runlane-go/sqlitelane/internal/record"
+)
+
+const (
+	// mostExamined bounds the rows that one page reads: a page may be short or empty and still have a next one.
+	mostExamined = 1000
+	// rowsAtOnce is how many rows a walk reads ahead.
+	rowsAtOnce = 64
+)
+
+// list is an index of runs by an instant, ties by id: a column of a kind, and what rows have to be.
+type list struct{ column, where string }
+
+func runsOf(kind record.Kind) list { return list{"at", fmt.Sprint("kind = ", int64(kind))} }
+
+func deliveriesOf(kind record.DeliveryKind) list {
+	return list{"delivery_at", fmt.Sprint("delivery = ", int64(kind))}
+}
+
+// undelivered are queued runs that no delivery is certain to bring to a worker.
+var undelivered = list{"undelivered_at", "undelivered_at IS NOT NULL"}
+
+// item is a run at its place in a list.
+type item struct {
+	*entry
+
+	at record.Millis
+}
+
+// walk goes through several lists of one environment at once, in one order.
+type walk struct {
+	c           *file.Conn
+	env         int64
+	environment runlane.Environment
+	descending  bool
+	until       record.Millis // of ascending ones: nothing is read behind it
+	partition   *partitionKey // of lists that are one's
+	sources     []source
+}
+
+// source is one list: what was read ahead, and where to go on.
+type source struct {
+	text  string
+	ahead []item
+	at    record.Millis
+	id    string
+	ended bool
+}
+
+// The places before and behind every row.
+const (
+	beforeAll record.Millis = -1 << 62
+	behindAll record.Millis = 1 << 62
+)
+
+// newWalk goes upwards from the first row behind after, or downwards from the last row before it; nil means all.
+func newWalk(
+	c *file.Conn, env int64, environment runlane.Environment, after *pages.Position, until record.Millis, descending bool,
+	lists ...list,
+) *walk {
+	w := &walk{c: c, env: env, environment: runlane.Environment(environment.Name()), until: until, descending: descending}
+	order, compare, from := "", ">", pages.Position{At: int64(beforeAll)}
+	if descending {
+		order, compare, from = " DESC", "<", pages.Position{At: int64(behindAll)}
+	}
+	if after != nil {
+		from = *after
+	}
+	for _, l := range lists {
+		w.sources = append(w.sources, source{
+			text: fmt.Sprintf(`SELECT n, queue, id, %[1]s, record FROM runs WHERE env = ?1 AND %[2]s AND (%[1]s, id) %[3]s (?2, ?3)
+				AND %[1]s <= ?4 ORDER BY %[1]s%[4]s, id%[4]s LIMIT %[5]d`, l.column, l.where, compare, order, rowsAtOnce),
+			at: record.Millis(from.At), id: from.ID,
+		})
+	}
+	return w
+}
+
+func (w *walk) fill(s *source) error {
+	if len(s.ahead) > 0 || s.ended {
+		return nil
+	}
+	until := w.until
+	if w.descending {
+		until = behindAll
+	}
+	rows, arguments := 0, []any{w.env, int64(s.at), s.id, int64(until)}
+	if w.partition != nil {
+		arguments = append(arguments, w.partition.queue, w.partition.key)
+	}
+	err := w.c.Each(s.text, func(row []driverValue) (bool, error) {
+		rows++
+		id := text(row[2])
+		r, err := record.Decode(w.environment, runlane.RunID(id), blob(row[4]))
+		if err != nil {
+			return false, err
+		}
+		i := item{&entry{Record: r, n: number(row[0]), env: w.env, queue: number(row[1])}, record.Millis(number(row[3]))}
+		s.ahead = append(s.ahead, i)
+		s.at, s.id = i.at, id
+		return true, nil
+	}, arguments...)
+	s.ended = rows < rowsAtOnce
+	return err
+}
+
+// next returns the next row, or ok false at the end.
+func (w *walk) next() (next item, ok bool, err error) {
+	if w.env == 0 {
+		return item{}, false, nil
+	}
+	var best *source
+	for n := range w.sources {
+		s := &w.sources[n]
+		if err := w.fill(s); err != nil {
+			return item{}, false, err
+		}
+		if len(s.ahead) == 0 {
+			continue
+		}
+		if best == nil || w.before(s.ahead[0], best.ahead[0]) {
+			best = s
+		}
+	}
+	if best == nil {
+		return item{}, false, nil
+	}
+	next, best.ahead = best.ahead[0], best.ahead[1:]
+	return next, true, nil
+}
+
+func (w *walk) before(a, b item) bool {
+	order := cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.Run.ID, b.Run.ID))
+	return order < 0 && !w.descending || order > 0 && w.descending
+}
+
+func (i item) position(part byte) pages.Position {
+	return pages.Position{Part: part, At: int64(i.at), ID: string(i.Run.ID)}
+}
+
+// verdict is what a list does with a row.
+type verdict int
+
+const (
+	take verdict = iota
+	skip
+)
+
+// fillPage takes rows until the page is full, the walk ends, or mostExamined rows were read.
+func fillPage[T any](w *walk, s pages.Scope, limit int, part byte, judge func(item) (T, verdict, error)) (*runlane.Page[T], error) {
+	page := &runlane.Page[T]{}
+	var last item
+	for examined := 0; ; examined++ {
+		next, ok, err := w.next()
+		if err != nil || !ok {
+			return page, err
+		}
+		row, v, err := judge(next)
+		if err != nil {
+			return nil, err
+		}
+		if examined == mostExamined || v == take && len(page.Items) == limit {
+			page.Next = s.Cursor(last.position(part))
+			return page, nil
+		}
+		if v == take {
+			page.Items = append(page.Items, row)
+		}
+		last = next
+	}
+}
