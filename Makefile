@@ -34,6 +34,7 @@ help: ## Lists the targets.
 check: ## What every commit passes: format, vet, linters, short tests, reducer coverage. Needs no local AWS.
 	@scripts/check-format.sh
 	$(GO) vet ./...
+	@cd sqlitelane && $(GO) vet ./...
 	@$(MAKE) lint
 	@$(MAKE) test-short
 	@$(MAKE) cover
@@ -49,9 +50,10 @@ test-busy: ## make test TIMES (3) times in a row beside BUSY (4) busy loops.
 .PHONY: test-short
 test-short: ## The tests that need nothing but Go: under a minute, no local AWS.
 	$(GO) test -short ./...
+	@cd sqlitelane && $(GO) test -short ./...
 
 .PHONY: conformance
-conformance: ## The conformance suites on memlane, DynamoDB Local, LocalStack, and under faults: a line each.
+conformance: ## The conformance suites on memlane, SQLite, DynamoDB Local, LocalStack, and under faults: a line each.
 	@scripts/with-local-aws.sh scripts/conformance.sh
 
 .PHONY: conformance-front
@@ -124,6 +126,7 @@ local-down: ## Stops what local-up started here, and nothing else.
 lint: ## golangci-lint, pinned. The first run on a machine builds it (about 80 s).
 	$(GOLANGCI) config verify
 	$(GOLANGCI) run ./...
+	@cd sqlitelane && $(GOLANGCI) run ./...
 
 .PHONY: fmt
 fmt: ## Formats every Go file.

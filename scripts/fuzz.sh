@@ -14,13 +14,13 @@ corpus=$(go env GOCACHE)/fuzz
 count=0
 for package in $(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n 1 dirname | sort -u); do
   # One instrumented program for all targets of a package: go test itself would link one for each.
-  go test -c -fuzz . -o "$work/fuzz.test" "$package"
+  (cd "$package" && go test -c -fuzz . -o "$work/fuzz.test" .) # it may be of a module below this one
   targets=$(cd "$package" && "$work/fuzz.test" -test.short -test.list '^Fuzz' | grep '^Fuzz' || true)
   if [ -z "$targets" ]; then
     echo "fuzz: $package has no fuzz target that is built here" >&2
     exit 1
   fi
-  kept=$corpus/$(go list "$package") # where go test keeps them
+  kept=$corpus/$(cd "$package" && go list .) # where go test keeps them
   for target in $targets; do
     echo "fuzz: $target"
     (cd "$package" && "$work/fuzz.test" -test.short -test.run '^$' -test.fuzz "^${target}\$" -test.fuzztime "${1:-20000}x" \

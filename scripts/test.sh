@@ -29,6 +29,8 @@ readonly long=(
 # Most packages wait for local AWS more than they compute: two for a processor.
 readonly packages=$((2 * $(getconf _NPROCESSORS_ONLN)))
 go test "${race[@]}" -p "$packages" -timeout "$limit" "${long[@]}" ./...
+# The lane on SQLite is a separate module.
+(cd sqlitelane && go test "${race[@]}" -timeout "$limit" ./...)
 # What goes through very many states, whole: under the race detector, which is five times slower, it was a part (internal/proof/race).
 [ "${#race[@]}" -eq 0 ] || go test -p "$packages" -timeout "$limit" \
   -run '^(TestCron_TenYears|TestModel_|TestRuntime_Memlane_UnderFaults|TestWorlds_|TestFullKey_Carries)' \

@@ -1,7 +1,7 @@
 // Command conformance runs the conformance suites and prints a line for each storage and transport: how many cases
 // there were, how many failed, how many were skipped.
 //
-//	go run ./internal/proof/conformance             memlane, DynamoDB Local (-race), LocalStack, DynamoDB Local
+//	go run ./internal/proof/conformance             memlane, SQLite, DynamoDB Local (-race), LocalStack, DynamoDB Local
 //	                                                behind a front that answers as AWS does, and with faults;
 //	                                                scenarios with faults
 //	go run ./internal/proof/conformance -only NAME  the line of that name
@@ -30,6 +30,7 @@ import (
 // suite is one line of the result.
 type suite struct {
 	name     string
+	module   string // the folder of a module below this one; "" means this one
 	folder   string
 	pattern  string
 	race     bool
@@ -40,6 +41,13 @@ type suite struct {
 var (
 	local = []suite{
 		{name: "memlane", folder: "./memlane", pattern: "^Test(Storage|Transport|Lane)_Conformance$", race: true},
+		{
+			name:    "SQLite",
+			module:  "sqlitelane",
+			folder:  ".",
+			pattern: "^Test(Storage|Transport|Lane)_Conformance$|^TestRuntime_Scenarios$",
+			race:    true,
+		},
 		{name: "DynamoDB Local", folder: "./dynamostore", pattern: "^TestConformance$", race: true},
 		// they wait for indexes
 		{
@@ -138,6 +146,7 @@ func (s suite) run(ctx context.Context) (io.Reader, error) {
 	}
 	var stdout, stderr bytes.Buffer
 	c := exec.CommandContext(ctx, "go", append(arguments, s.folder)...)
+	c.Dir = s.module
 	c.Stdout, c.Stderr = &stdout, &stderr
 	err := c.Run()
 	if _, exited := errors.AsType[*exec.ExitError](err); exited && stdout.Len() > 0 && ctx.Err() == nil {
