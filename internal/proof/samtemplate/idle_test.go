@@ -31,7 +31,7 @@ func TestTick_Idle_ReadsWhatIsDocumented(t *testing.T) {
 	t.Parallel()
 	plain := documentedNumbers(t, `read units of ([0-9,]+) ticks, ([0-9]+) each \| ([0-9,]+) \|`)
 	more := documentedNumbers(t, `A bounded queue adds ([0-9]+) read units to each tick, ([0-9.]+) a month`)
-	equal(t, "ticks a month", plain[0], costs.TicksAMonth)
+	equal(t, "ticks a month", plain[0], float64(costs.TicksAMonth))
 	equal(t, "units a month", plain[2], plain[0]*plain[1])
 	equal(t, "price of a bounded queue", cents(more[1]), cents(costs.Use{Reads: more[0]}.Units()*plain[0]/1e6))
 	metric := documentedNumbers(t, `what the tick reads for it, ([0-9]+) read units`)
