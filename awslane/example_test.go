@@ -3,6 +3,8 @@ package awslane_test
 import (
 	"context"
 	"fmt"
+	"os"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
@@ -50,4 +52,20 @@ func ExampleTune() {
 	cfg := awslane.Tune(aws.Config{Region: "eu-west-1"})
 	fmt.Println(cfg.Retryer().MaxAttempts(), "attempts")
 	// Output: 4 attempts
+}
+
+// A worker in a container reads the secrets that functions get by RUNLANE_SECRETS.
+func ExampleSecrets() {
+	variables, err := awslane.Secrets(context.Background(), strings.Fields(os.Getenv("SECRETS")))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for name, value := range variables {
+		if err := os.Setenv(name, value); err != nil {
+			fmt.Println(err)
+		}
+	}
+	fmt.Println(len(variables))
+	// Output: 0
 }

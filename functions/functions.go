@@ -48,7 +48,8 @@ const openTime = 8 * time.Second
 type Opener = func(ctx context.Context) (*core.Runtime, error)
 
 // Start serves the role that RUNLANE_FUNCTION names, and does not return. It makes Lambda's logger the default of slog
-// before it calls open, and writes metrics to the log, see [MetricsVariable].
+// before it calls open, writes metrics to the log, see [MetricsVariable], and sets the variables that secrets hold, see
+// [SecretsVariable].
 //
 // The first event opens the runtime, or the start if environments start ahead of events
 // (docs/internals/decisions/0009). An error of opening is logged once, with code, message and hint. Invocations then
@@ -63,7 +64,7 @@ func Start(open Opener) {
 
 // newHandler is Start without Lambda: a function that lambda.NewHandler takes.
 func newHandler(role string, open Opener, logger *slog.Logger) any {
-	p := &program{open: open, logger: logger, meter: newMeter(role)}
+	p := &program{role: role, open: open, logger: logger, meter: newMeter(role)}
 	var handler any
 	switch role {
 	case RoleBridge:
@@ -114,14 +115,16 @@ func newHandler(role string, open Opener, logger *slog.Logger) any {
 
 // program opens its runtime once, and again after failures that may pass.
 type program struct {
+	role   string
 	open   Opener
 	logger *slog.Logger
 	meter  *meter // nil where metrics are off
 
-	mu     sync.Mutex
-	rt     *core.Runtime
-	err    error
-	logged runlane.ErrorCode
+	mu       sync.Mutex
+	rt       *core.Runtime
+	err      error
+	logged   runlane.ErrorCode
+	informed bool // the variables of secrets are set
 }
 
 func (p *program) runtime(ctx context.Context) (*core.Runtime, error) {
@@ -132,7 +135,9 @@ func (p *program) runtime(ctx context.Context) (*core.Runtime, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, openTime)
 	defer cancel()
-	p.rt, p.err = p.open(p.meter.attach(ctx))
+	if p.err = p.readSecrets(ctx); p.err == nil {
+		p.rt, p.err = p.open(p.meter.attach(ctx))
+	}
 	if p.err == nil && p.rt == nil {
 		p.err = &runlane.Error{
 			Code:    runlane.ErrConfigurationInvalid,

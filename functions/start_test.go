@@ -68,7 +68,13 @@ func startedAsFunction() bool {
 			}})
 		},
 		"outage": outage(),
-		"empty":  func(context.Context) (*core.Runtime, error) { return nil, nil },
+		"informed": func(ctx context.Context) (*core.Runtime, error) {
+			if os.Getenv("WEBHOOK_SECRET") != "pa55" {
+				return nil, &runlane.Error{Code: runlane.ErrConfigurationInvalid, Message: "WEBHOOK_SECRET is not set", Hint: "set it"}
+			}
+			return core.Open(ctx, memlane.New(), &core.Options{Environment: "prod"})
+		},
+		"empty": func(context.Context) (*core.Runtime, error) { return nil, nil },
 	}
 	open := openers[os.Getenv(functionVariable)]
 	if open == nil {

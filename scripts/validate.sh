@@ -84,7 +84,8 @@ translated() {
   local output=$work/$1.json name=$1
   shift
   python "$TOOLS/translate.py" "$template" "$output" WebhookSecret=secret "$@" || return
-  cfn-lint --non-zero-exit-code informational "$output"
+  # W1033 splits the default of a parameter, "", where a condition keeps it from being used.
+  cfn-lint --non-zero-exit-code informational --ignore-checks W1033 -- "$output"
 }
 
 gate "sam validate" sam validate --template "$template"
@@ -92,6 +93,9 @@ gate "sam validate --lint" sam validate --lint --template "$template"
 gate "cfn-lint, as it is" translated defaults
 gate "cfn-lint, everything" translated everything FifoQueue=orders MaximumReadUnits=100 AlarmTopic=arn:aws:sns:us-east-1:123456789012:alarms \
   BridgeTimeout=900 Deployment=Linear10PercentEvery1Minute
+gate "cfn-lint, a company's rules" translated company KmsKey=arn:aws:kms:us-east-1:123456789012:key/1 Subnets=subnet-1a,subnet-2b \
+  SecurityGroups=sg-1a PermissionsBoundary=arn:aws:iam::123456789012:policy/bound Layers=arn:aws:lambda:us-east-1:123456789012:layer:l:1 \
+  BridgeSecrets=arn:aws:secretsmanager:us-east-1:123456789012:secret:shop TickSecrets=arn:aws:ssm:us-east-1:123456789012:parameter/shop
 gate "cfn-lint, bare" translated bare Alarms=false Dashboard=false Metrics=false Deployment=AllAtOnce
 gate "sam build" sam build --template "$template" --build-dir "$work/build"
 gate "below 51,200 bytes as built" go run ./internal/proof/samtemplate/compact "$work/build/template.yaml" "$work/template.json"

@@ -61,7 +61,7 @@ var importRules = []importRule{
 	}},
 	{"sqstransport", "sqstransport/...", "sqstransport/**", []string{"$gostd", runlanePkg, lanePkg, awsSDK, smithy, xsync}},
 	{"awslane", "awslane/...", "awslane/**", []string{
-		"$gostd", runlanePkg, lanePkg, module + "/dynamostore$", module + "/sqstransport$", hostMetrics, awsSDK, smithy,
+		"$gostd", runlanePkg, lanePkg, module + "/dynamostore$", module + "/sqstransport$", hostMetrics, awsSDK, smithy, xsync,
 	}},
 	{"functions", "functions", "functions/*.go", []string{
 		"$gostd", runlanePkg, lanePkg, corePkg, module + "/awslane$", module + "/sqstransport$", module + "/dynamostore$", lambdaGo,

@@ -23,6 +23,7 @@ var parserTargets = map[string]string{
 	"invalidJSON":                             "FuzzPayload",
 	"Run.DecodeOutput":                        "- the application's own output, into the application's own type",
 	"awslane/ParseQueues":                     "FuzzParseQueues",
+	"awslane/secretVariables":                 "FuzzSecretVariables",
 	"cli/jsonFault":                           "FuzzBatchLine",
 	"cli/newLink":                             "FuzzFrame",
 	"cli/readBatchLine":                       "FuzzBatchLine",

@@ -9,7 +9,8 @@ import (
 // InlineLimit is how many bytes of a template CloudFormation takes as text, as Terraform and the CDK hand it over.
 const InlineLimit = 51200
 
-// Compact turns a template's text into the same template as JSON without a blank. Comments and short functions go.
+// Compact turns a template's text into the same template as JSON without a blank. Comments and short functions go, and
+// what only the console shows: groups and descriptions of parameters, descriptions of outputs.
 func Compact(text []byte) ([]byte, error) {
 	var document yaml.Node
 	if err := yaml.Unmarshal(text, &document); err != nil {
@@ -22,6 +23,15 @@ func Compact(text []byte) ([]byte, error) {
 	var template map[string]any
 	if err := document.Decode(&template); err != nil {
 		return nil, err
+	}
+	delete(template, "Metadata")
+	for _, section := range []string{"Parameters", "Outputs"} {
+		entries, _ := template[section].(map[string]any)
+		for _, entry := range entries {
+			if fields, ok := entry.(map[string]any); ok {
+				delete(fields, "Description")
+			}
+		}
 	}
 	return json.Marshal(template)
 }

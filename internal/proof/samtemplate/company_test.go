@@ -1,0 +1,152 @@
+package samtemplate
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const (
+	secretARN   = "arn:aws:secretsmanager:us-east-1:123456789012:secret:shop"
+	keyARN      = "arn:aws:kms:us-east-1:123456789012:key/k"
+	boundaryARN = "arn:aws:iam::123456789012:policy/bound"
+)
+
+// propertiesOf are the resources of a type, by name.
+func propertiesOf(template *Template, kind string) map[string]map[string]any {
+	found := map[string]map[string]any{}
+	for _, name := range ofType(template, kind) {
+		found[name] = template.Resources[name].Properties
+	}
+	return found
+}
+
+func TestCompany_Boundary_BoundsEveryRole(t *testing.T) {
+	t.Parallel()
+	roles := propertiesOf(evaluate(t, map[string]string{"PermissionsBoundary": boundaryARN}), "AWS::IAM::Role")
+	if len(roles) != 4 {
+		t.Errorf("%d roles, want 4", len(roles))
+	}
+	for name, role := range roles {
+		equal(t, name, role["PermissionsBoundary"], any(boundaryARN))
+	}
+	for name, role := range propertiesOf(evaluate(t, nil), "AWS::IAM::Role") {
+		if _, bound := role["PermissionsBoundary"]; bound {
+			t.Errorf("%s is bound by default", name)
+		}
+	}
+}
+
+// With a key everything that keeps data is encrypted with it, and everything that reads or writes that may use it.
+func TestCompany_Key_EncryptsAllThatKeepsData(t *testing.T) {
+	t.Parallel()
+	template := evaluate(t, map[string]string{"KmsKey": keyARN, "FifoQueue": "orders"})
+	for name, queue := range propertiesOf(template, "AWS::SQS::Queue") {
+		equal(t, name, queue["KmsMasterKeyId"], any(keyARN))
+		if _, both := queue["SqsManagedSseEnabled"]; both {
+			t.Errorf("%s is encrypted twice", name)
+		}
+	}
+	equal(t, "Table", at(template.Resources["Table"].Properties, "SSESpecification"), any(map[string]any{
+		"SSEEnabled": true, "SSEType": "KMS", "KMSMasterKeyId": keyARN,
+	}))
+	for name, logs := range propertiesOf(template, "AWS::Logs::LogGroup") {
+		equal(t, name, logs["KmsKeyId"], any(keyARN))
+	}
+	for name, function := range each(template) {
+		equal(t, name, function["KmsKeyArn"], any(keyARN))
+	}
+	want := []string{"kms:Decrypt " + keyARN, "kms:GenerateDataKey " + keyARN}
+	for name := range propertiesOf(template, "AWS::IAM::Role") {
+		got := slices.DeleteFunc(allowed(t, template, name), func(p string) bool { return !strings.HasPrefix(p, "kms:") })
+		equal(t, name, got, want)
+	}
+	for _, output := range []string{"TriggerPolicy", "OperatorPolicy", "ReadPolicy"} {
+		var document any
+		if err := json.Unmarshal([]byte(fmt.Sprint(template.Outputs[output].Value)), &document); err != nil {
+			t.Fatalf("%s: %v", output, err)
+		}
+		got := slices.DeleteFunc(statements(t, output, document), func(p string) bool { return !strings.HasPrefix(p, "kms:") })
+		equal(t, output, got, want)
+	}
+}
+
+func TestCompany_Network_IsTheFunctionsOwn(t *testing.T) {
+	t.Parallel()
+	template := evaluate(t, map[string]string{"Subnets": "subnet-1,subnet-2", "SecurityGroups": "sg-1,sg-2"})
+	for name, function := range each(template) {
+		equal(t, name, function["VpcConfig"], any(map[string]any{
+			"SubnetIds": []any{"subnet-1", "subnet-2"}, "SecurityGroupIds": []any{"sg-1", "sg-2"},
+		}))
+	}
+	for _, role := range []string{"BridgeRole", "RelayRole", "TickRole"} {
+		equal(t, role, listAt(template.Resources[role].Properties, "ManagedPolicyArns"), []any{
+			"arn:${AWS::Partition}:iam::aws:policy/service-role/AWSLambdaENIManagementAccess",
+		})
+	}
+	for name, function := range each(evaluate(t, nil)) {
+		if _, in := function["VpcConfig"]; in {
+			t.Errorf("%s is in a VPC by default", name)
+		}
+	}
+}
+
+// Each function may read its own secrets, and no other function's.
+func TestCompany_Secrets_AreEachFunctionsOwn(t *testing.T) {
+	t.Parallel()
+	const parameter = "arn:aws:ssm:us-east-1:123456789012:parameter/shop/TOKEN"
+	template := evaluate(t, map[string]string{"BridgeSecrets": secretARN + "," + parameter, "TickSecrets": parameter})
+	for role, want := range map[string][]string{
+		"BridgeRole": {
+			"secretsmanager:GetSecretValue " + secretARN, "secretsmanager:GetSecretValue " + parameter,
+			"ssm:GetParameter " + secretARN, "ssm:GetParameter " + parameter,
+		},
+		"RelayRole": {},
+		"TickRole":  {"secretsmanager:GetSecretValue " + parameter, "ssm:GetParameter " + parameter},
+	} {
+		got := slices.DeleteFunc(allowed(t, template, role), func(p string) bool {
+			return !strings.HasPrefix(p, "secretsmanager:") && !strings.HasPrefix(p, "ssm:")
+		})
+		slices.Sort(want)
+		equal(t, role, got, want)
+	}
+	for name, function := range each(template) {
+		equal(t, name, variables(function)["RUNLANE_SECRETS"], "bridge="+secretARN+","+parameter+" relay= tick="+parameter)
+	}
+}
+
+func TestCompany_Layers_AreOfEveryFunction(t *testing.T) {
+	t.Parallel()
+	const one, two = "arn:aws:lambda:us-east-1:123456789012:layer:a:1", "arn:aws:lambda:us-east-1:123456789012:layer:b:2"
+	for name, function := range each(evaluate(t, map[string]string{"Layers": one + "," + two})) {
+		equal(t, name, listAt(function, "Layers"), []any{one, two})
+	}
+}
+
+// Every name that the template gives begins with the stack's: several stacks live in one account and Region, and a company that wants
+// a prefix gives it to the stack.
+func TestCompany_Names_BeginWithTheStacks(t *testing.T) {
+	t.Parallel()
+	template := evaluate(t, withFIFO)
+	named := 0
+	for name, r := range template.Resources {
+		for property, value := range r.Properties {
+			text, isText := value.(string)
+			if !isText || !strings.HasSuffix(property, "Name") || strings.HasPrefix(property, "Metric") {
+				continue
+			}
+			named++
+			if !strings.HasPrefix(text, "${AWS::StackName}-") {
+				t.Errorf("%s has the %s %s", name, property, text)
+			}
+		}
+		if text, isText := r.Properties["Name"].(string); isText && !strings.HasPrefix(text, "${AWS::StackName}-") {
+			t.Errorf("%s has the name %s", name, text)
+		}
+	}
+	if named < 7 {
+		t.Errorf("%d names were found: the test looks in the wrong place", named)
+	}
+}
