@@ -6,15 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/lanetest"
 	"github.com/runlane/runlane-go/sqlitelane"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var everything = lane.StorageCapabilities{
 	ClaimsScheduleOccurrences: true, DurableState: true, EnforcesIdempotency: true, EnforcesQueueConcurrency: true,

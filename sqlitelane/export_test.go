@@ -2,11 +2,13 @@ package sqlitelane
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/sqlitelane/internal/file"
+	"github.com/runlane/runlane-go/sqlitelane/internal/powerloss"
 	"github.com/runlane/runlane-go/sqlitelane/internal/record"
 )
 
@@ -15,6 +17,46 @@ func NewStorage(path string, ahead time.Duration) *Storage {
 	s := newStorage(file.Options{Path: path, Schema: schema, Application: applicationID, Format: format, Readers: 2})
 	s.now = func() time.Time { return time.Now().Add(ahead) }
 	return s
+}
+
+// NewStorageOn is a storage over a file on a disk of package powerloss, whose log is copied into the file after so many
+// pages.
+func NewStorageOn(path string, disk *powerloss.Disk, relaxed bool) *Storage {
+	return newStorage(file.Options{
+		Path: path, Schema: schema, Application: applicationID, Format: format, Readers: 2, VFS: disk.VFS, Relaxed: relaxed,
+		Synced: disk.SyncFolder,
+	})
+}
+
+// NewTransport shares a storage's file.
+func NewTransport(s *Storage) *Transport { return newTransport(s) }
+
+// SetCheckpoint copies the log into the file after so many pages.
+func (s *Storage) SetCheckpoint(pages int) error {
+	return s.write(context.Background(), func(t *tx) error {
+		return t.Exec(fmt.Sprintf("PRAGMA wal_autocheckpoint=%d", pages))
+	})
+}
+
+// Sound asks SQLite whether the file is.
+func (s *Storage) Sound() (fault string, err error) {
+	err = s.read(context.Background(), false, func(c *file.Conn) error {
+		row, err := c.One("PRAGMA integrity_check")
+		if err == nil && row != nil && text(row[0]) != "ok" {
+			fault = text(row[0])
+		}
+		return err
+	})
+	return fault, err
+}
+
+// Pages is how many the file has.
+func (s *Storage) Pages() (n int64, err error) {
+	err = s.read(context.Background(), false, func(c *file.Conn) error {
+		n, err = c.Number("PRAGMA page_count")
+		return err
+	})
+	return n, err
 }
 
 // Path is where the file is.

@@ -75,10 +75,10 @@ func newWalk(
 	if after != nil {
 		from = *after
 	}
-	for _, l := range lists {
+	for _, l := range lists { // sums of numbers keep SQLite from planning the query again for each of them
 		w.sources = append(w.sources, source{
-			text: fmt.Sprintf(`SELECT n, queue, id, %[1]s, record FROM runs WHERE env = ?1 AND %[2]s AND (%[1]s, id) %[3]s (?2, ?3)
-				AND %[1]s <= ?4 ORDER BY %[1]s%[4]s, id%[4]s LIMIT %[5]d`, l.column, l.where, compare, order, rowsAtOnce),
+			text: fmt.Sprintf(`SELECT n, queue, id, %[1]s, record FROM runs WHERE env = ?1 AND %[2]s AND (%[1]s, id) %[3]s (?2 + 0, ?3 || '')
+				AND %[1]s <= ?4 + 0 ORDER BY %[1]s%[4]s, id%[4]s LIMIT %[5]d`, l.column, l.where, compare, order, rowsAtOnce),
 			at: record.Millis(from.At), id: from.ID,
 		})
 	}

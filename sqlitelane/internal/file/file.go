@@ -26,6 +26,8 @@ type Options struct {
 	Readers int
 	// VFS is the name of SQLite's virtual file system, "" for the usual one: tests lose power with another.
 	VFS string
+	// Synced is called when the file's folder was synced, for the same tests; may be nil.
+	Synced func()
 }
 
 // File is an open file. It is safe for concurrent use.
@@ -80,8 +82,16 @@ func judgePlace(path string) error {
 	case !info.IsDir():
 		return unusable(nil, "name another path", "%s is no folder", folder)
 	}
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return unusable(nil, "name another path", "%s is no regular file", path)
+	if info, err := os.Stat(path); err == nil {
+		if !info.Mode().IsRegular() {
+			return unusable(nil, "name another path", "%s is no regular file", path)
+		}
+		if !mayWrite(path) {
+			return unusable(nil, "let this user write the file and its folder", "%s cannot be written", path)
+		}
+	}
+	if !mayWrite(folder) {
+		return unusable(nil, "let this user write the folder: SQLite keeps its log there", "%s cannot be written", folder)
 	}
 	if network := networkOf(folder); network != "" {
 		return unusable(nil, "use a disk of this machine; for several machines use the lane on AWS",

@@ -21,12 +21,11 @@ const busyMillis = 5000
 // connectWriter opens the file, judges it, and makes its tables where it is empty. Where another process does the same,
 // it waits: SQLite gives up at once when two of them begin to keep a log.
 func connectWriter(path string, o *Options) (*Conn, error) {
-	_, missing := os.Stat(path)
 	for deadline, pause := time.Now().Add(lockPatience), time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
 		c, err := connect(path, o.VFS)
 		if err == nil {
-			if err = prepareFile(c, path, o); err == nil && missing != nil && o.VFS == "" {
-				err = syncFolder(filepath.Dir(path))
+			if err = prepareFile(c, path, o); err == nil {
+				err = syncFolder(filepath.Dir(path), o)
 			}
 			if err == nil {
 				return c, nil
@@ -173,8 +172,12 @@ func atLeast(version string, least [3]int) bool {
 	return true
 }
 
-// syncFolder makes the entry of a new file durable.
-func syncFolder(folder string) error {
+// syncFolder makes it durable that the file is there, and that the journal of making its tables is not: SQLite removes
+// that without. A journal that came back with the power would take back everything since.
+func syncFolder(folder string, o *Options) error {
+	if o.Synced != nil {
+		defer o.Synced()
+	}
 	d, err := os.Open(folder)
 	if err != nil {
 		return err

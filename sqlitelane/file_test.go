@@ -1,0 +1,387 @@
+package sqlitelane_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+	"github.com/runlane/runlane-go/lanetest"
+	"github.com/runlane/runlane-go/sqlitelane"
+	"github.com/runlane/runlane-go/sqlitelane/internal/powerloss"
+)
+
+var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
+
+func isConflict(err error) bool { return errors.Is(err, runlane.ErrStorageConflict) }
+
+// alter changes a file behind the lane's back.
+func alter(t *testing.T, path string, statements ...string) {
+	t.Helper()
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	for _, s := range statements {
+		if _, err := db.ExecContext(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// withRuns is a file with runs, which no process uses.
+func withRuns(t *testing.T, n int) (path string) {
+	t.Helper()
+	path = newPath(t)
+	s := sqlitelane.NewStorage(path, 0)
+	if err := s.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	f := lanetest.NewFactory("default")
+	for range n {
+		if _, err := s.AppendRunEvents(t.Context(), f.Creation(t, noon, lanetest.RunOptions{Payload: noise(3000)})); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func content(t *testing.T, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func TestOpen_RefusesWhatItCannotUseAndLeavesItAsItIs(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		path func(t *testing.T) string
+		says string
+	}{
+		"a newer format": {func(t *testing.T) string {
+			t.Helper()
+			path := withRuns(t, 1)
+			alter(t, path, "PRAGMA user_version=2")
+			return path
+		}, "is of format 2, this program reads up to 1"},
+		"another program's file": {func(t *testing.T) string {
+			t.Helper()
+			path := newPath(t)
+			alter(t, path, "CREATE TABLE theirs(x)")
+			return path
+		}, "another program's"},
+		"no SQLite file": {func(t *testing.T) string {
+			t.Helper()
+			path := newPath(t)
+			if err := os.WriteFile(path, []byte(strings.Repeat("no database\n", 1000)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			return path
+		}, "no SQLite file"},
+		"a damaged head": {func(t *testing.T) string {
+			t.Helper()
+			path := withRuns(t, 20)
+			damage(t, path, 0)
+			return path
+		}, "is damaged"},
+		"no folder": {func(t *testing.T) string { t.Helper(); return filepath.Join(t.TempDir(), "none", "runlane.db") }, "no folder"},
+		"a folder":  {func(t *testing.T) string { t.Helper(); return t.TempDir() }, "no regular file"},
+		"no path":   {func(*testing.T) string { return "" }, "no path"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := c.path(t)
+			before := ""
+			if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+				before = content(t, path)
+			}
+			l, err := sqlitelane.Open(t.Context(), path, nil)
+			if err == nil {
+				t.Fatal("it opens", l)
+			}
+			e, ok := errors.AsType[*runlane.Error](err)
+			if !ok || e.Code != runlane.ErrConfigurationInvalid || e.Hint == "" || !strings.Contains(e.Message, c.says) {
+				t.Fatalf("%v", err)
+			}
+			if before != "" && content(t, path) != before {
+				t.Error("the file was changed")
+			}
+		})
+	}
+}
+
+func TestOpen_UnknownSyncIsRefused(t *testing.T) {
+	t.Parallel()
+	_, err := sqlitelane.Open(t.Context(), newPath(t), &sqlitelane.Options{Sync: "sometimes"})
+	if runlane.CodeOf(err) != runlane.ErrConfigurationInvalid {
+		t.Fatal(err)
+	}
+}
+
+// damage overwrites a page.
+func damage(t *testing.T, path string, page int64) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	offset := page * 4096
+	if page == 0 {
+		offset = 100 // behind the head, which says that it is a database
+	}
+	if _, err := f.WriteAt([]byte(strings.Repeat("\xff", 3000)), offset); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A damaged page is an error of what needs it, and of nothing else; nothing is written over it.
+func TestDamagedPage_IsAnErrorOfWhatNeedsIt(t *testing.T) {
+	t.Parallel()
+	path := withRuns(t, 40)
+	last := int64(len(content(t, path))/4096) - 1
+	damage(t, path, last) // of a payload, or of a table's leaf
+	damage(t, path, last/2)
+	s := started(t, path, 0)
+	readable, damaged := 0, 0
+	f := lanetest.NewFactory("default")
+	for range 40 {
+		_, err := s.GetRun(t.Context(), lane.RunKey{Environment: "default", RunID: f.NewRunID()})
+		switch e, _ := errors.AsType[*runlane.Error](err); {
+		case err == nil:
+			readable++
+		case e != nil && e.Code == runlane.ErrStorageUnavailable && !e.Retryable && strings.Contains(e.Message, "damaged") && e.Hint != "":
+			damaged++
+		case e != nil && e.Code == runlane.ErrInvariantViolation && e.Hint != "": // what is there does not decode
+			damaged++
+		default:
+			t.Fatal(err)
+		}
+	}
+	if readable == 0 || damaged == 0 {
+		t.Fatalf("%d runs can be read, %d cannot: want some of each", readable, damaged)
+	}
+}
+
+// A disk that is full refuses writes, whatever was committed stays, and writing goes on when there is room.
+func TestFullDisk_LosesNothing(t *testing.T) {
+	t.Parallel()
+	disk, err := powerloss.NewDisk()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := sqlitelane.NewStorageOn(newPath(t), disk, false)
+	if err := s.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close(context.Background()) }()
+	f := lanetest.NewFactory("default")
+	disk.Fill(200_000)
+	var there []runlane.RunID
+	for len(there) < 1000 {
+		c := f.Creation(t, noon, lanetest.RunOptions{Payload: noise(3000)})
+		if _, err = s.AppendRunEvents(t.Context(), c); err != nil {
+			break
+		}
+		there = append(there, c.Projected.ID)
+	}
+	e, ok := errors.AsType[*runlane.Error](err)
+	if !ok || e.Code != runlane.ErrStorageUnavailable || !strings.Contains(e.Message, "full") || e.Meta["outcome"] != "not committed" {
+		t.Fatalf("after %d runs: %v", len(there), err)
+	}
+	check := func() {
+		t.Helper()
+		runs, err := s.GetRuns(t.Context(), &lane.RunsQuery{Environment: "default", IDs: there})
+		if err != nil || len(runs) != len(there) {
+			t.Fatalf("%d of %d runs are there: %v", len(runs), len(there), err)
+		}
+		page, err := s.Check(t.Context(), &lane.PageQuery{Environment: "default", Limit: runlane.MaxPageLimit})
+		if err != nil || len(page.Items) > 0 {
+			t.Fatal(page, err)
+		}
+	}
+	check()
+	disk.Fill(-1)
+	c := f.Creation(t, noon, lanetest.RunOptions{})
+	if _, err := s.AppendRunEvents(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	there = append(there, c.Projected.ID)
+	check()
+}
+
+// A sync that fails leaves the outcome unknown, and the caller learns that. The next commit works.
+func TestFailedSync_LeavesTheOutcomeUnknown(t *testing.T) {
+	t.Parallel()
+	disk, err := powerloss.NewDisk()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := sqlitelane.NewStorageOn(newPath(t), disk, false)
+	if err := s.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close(context.Background()) }()
+	f := lanetest.NewFactory("default")
+	disk.FailSyncs(true)
+	_, err = s.AppendRunEvents(t.Context(), f.Creation(t, noon, lanetest.RunOptions{}))
+	e, ok := errors.AsType[*runlane.Error](err)
+	if !ok || e.Code != runlane.ErrStorageUnavailable || e.Meta["outcome"] != "unknown" || !e.Retryable {
+		t.Fatal(err)
+	}
+	disk.FailSyncs(false)
+	if _, err := s.AppendRunEvents(t.Context(), f.Creation(t, noon, lanetest.RunOptions{})); err != nil {
+		t.Fatal(err)
+	}
+	page, err := s.Check(t.Context(), &lane.PageQuery{Environment: "default"})
+	if err != nil || len(page.Items) > 0 {
+		t.Fatal(page, err)
+	}
+}
+
+// Commits of callers at the same time share syncs.
+func TestCommits_ShareASync(t *testing.T) {
+	t.Parallel()
+	disk, err := powerloss.NewDisk()
+	if err != nil {
+		t.Fatal(err)
+	}
+	disk.Slow = 2 * time.Millisecond
+	s := sqlitelane.NewStorageOn(newPath(t), disk, false)
+	if err := s.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close(context.Background()) }()
+	f := lanetest.NewFactory("default")
+	before := disk.Syncs()
+	const commits = 320
+	if err := spread(commits, 16, func() error {
+		_, err := s.AppendRunEvents(t.Context(), f.Creation(t, noon, lanetest.RunOptions{}))
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if syncs := disk.Syncs() - before; syncs > commits/2 {
+		t.Fatalf("%d commits of 16 callers took %d syncs", commits, syncs)
+	}
+}
+
+// A command that is refused takes no other of its batch along: half of these lose a race.
+func TestCommits_ARefusedOneLeavesTheOthers(t *testing.T) {
+	t.Parallel()
+	s := started(t, newPath(t), 0)
+	f := lanetest.NewFactory("default")
+	c := f.Creation(t, noon, lanetest.RunOptions{SingletonKey: "one"})
+	if _, err := s.AppendRunEvents(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	turn := make(chan int, 200)
+	for n := range cap(turn) {
+		turn <- n
+	}
+	if err := spread(cap(turn), 16, func() error {
+		o := lanetest.RunOptions{}
+		if n := <-turn; n%2 == 0 {
+			o.SingletonKey = "one"
+		}
+		_, err := s.AppendRunEvents(t.Context(), f.Creation(t, noon, o))
+		if (o.SingletonKey != "") == errors.Is(err, runlane.ConflictSingletonKey) {
+			return nil
+		}
+		return errors.Join(err, errors.New("not what was expected"))
+	}); err != nil {
+		t.Fatal(err)
+	}
+	page, err := s.ListRuns(t.Context(), &lane.RunQuery{PageQuery: lane.PageQuery{Environment: "default", Limit: 500}})
+	if err != nil || len(page.Items) != 1+cap(turn)/2 {
+		t.Fatal(len(page.Items), err)
+	}
+}
+
+// Pruning gives the space back.
+func TestPruning_ShrinksTheFile(t *testing.T) {
+	t.Parallel()
+	path := newPath(t)
+	s := started(t, path, 0)
+	f := lanetest.NewFactory("default")
+	for range 60 {
+		commit, err := s.AppendRunEvents(t.Context(), f.Creation(t, noon, lanetest.RunOptions{Payload: noise(20_000)}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.AppendRunEvents(t.Context(), f.Append(t, commit.Run, noon, &runlane.RunCancelled{})); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pages := func() int64 {
+		t.Helper()
+		n, err := s.Pages()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	before := pages()
+	progress, err := s.PruneRuns(t.Context(), &lane.PruneCommand{
+		PageQuery: lane.PageQuery{Environment: "default", Limit: 500}, OlderThan: noon.Add(time.Hour),
+	})
+	if err != nil || progress.Pruned != 60 {
+		t.Fatal(progress, err)
+	}
+	if after := pages(); after > before/5 {
+		t.Fatalf("%d pages before pruning, %d after", before, after)
+	}
+}
+
+// Wakeups that one process publishes reach another.
+func TestWakeups_ReachAnotherProcess(t *testing.T) {
+	t.Parallel()
+	path := newPath(t)
+	here, there := started(t, path, 0), started(t, path, 0)
+	from, to := sqlitelane.NewTransport(here), sqlitelane.NewTransport(there)
+	ctx, cancel := context.WithCancel(t.Context())
+	arrived, done := make(chan lane.Wakeup), make(chan error, 1)
+	go func() {
+		done <- to.Receive(ctx, []runlane.QueueName{"mail"}, 2, func(_ context.Context, w lane.Wakeup) error {
+			arrived <- w
+			return nil
+		})
+	}()
+	for n := range 5 {
+		id := lanetest.NewFactory("default").NewRunID()
+		_, err := from.PublishWakeups(t.Context(), &lane.PublishCommand{Attempts: []lane.PublishAttempt{{
+			Wakeup: lane.Wakeup{RunKey: lane.RunKey{Environment: "default", RunID: id}, Queue: "mail", RequestedAt: noon},
+		}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case w := <-arrived:
+			if w.RunID != id {
+				t.Fatal(w)
+			}
+		case <-time.After(time.Minute):
+			t.Fatalf("wakeup %d did not arrive", n)
+		}
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(from.Close(t.Context()), to.Close(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+}
