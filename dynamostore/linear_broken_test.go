@@ -5,7 +5,7 @@ import (
 
 	"github.com/runlane/runlane-go/internal/proof/awstest"
 	"github.com/runlane/runlane-go/internal/proof/linear"
-	"github.com/runlane/runlane-go/internal/proof/protection"
+	"github.com/runlane/runlane-go/internal/proof/mutation/protection"
 )
 
 const complete = "no condition is missing"

@@ -23,7 +23,7 @@ readonly limit=45m
 readonly long=(
   ./dynamostore ./internal/proof/chaos ./localstack ./internal/proof/crashtest ./internal/proof/simulation ./internal/proof/lambdatest ./examples/worker
   ./internal/proof/e2e ./internal/tools/lambdazip ./internal/proof/model ./internal/proof/loadtest ./internal/tools/costs ./internal/tools/runbook ./cmd/runlane
-  ./core ./memlane ./internal/proof/lives ./internal/tools/docstest ./lanetest ./internal/proof/reliability
+  ./core ./memlane ./internal/proof/lives ./internal/tools/docstest ./lanetest ./internal/proof/mutation
 )
 
 # Most packages wait for local AWS more than they compute: two for a processor.

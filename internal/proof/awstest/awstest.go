@@ -20,7 +20,7 @@ import (
 
 	"github.com/runlane/runlane-go/infra"
 	"github.com/runlane/runlane-go/internal/proof/ddbfault/front"
-	"github.com/runlane/runlane-go/internal/proof/protection"
+	"github.com/runlane/runlane-go/internal/proof/mutation/protection"
 )
 
 // directDynamoDB is the variable in which local-up names DynamoDB Local itself, behind LocalStack: faster, and with an

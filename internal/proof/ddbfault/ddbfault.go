@@ -21,7 +21,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/runlane/runlane-go/dynamostore"
-	"github.com/runlane/runlane-go/internal/proof/protection"
+	"github.com/runlane/runlane-go/internal/proof/mutation/protection"
 )
 
 // Kind is what goes wrong.

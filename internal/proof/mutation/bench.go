@@ -51,16 +51,29 @@ func copyFile(from, to string) error {
 // chunk is a set of tests that is run in one process.
 type chunk struct {
 	pattern string
+	limit   time.Duration // a set that takes longer hangs
 	took    time.Duration
-	reaches map[int]bool
+	reaches map[int]bool // conditions
 }
 
-// bench is the built copy and its tests.
+// bench is the built tests of dynamostore.
 type bench struct {
-	dir     string
+	dir     string // the module
 	without string // leaves out sets of tests
+	output  io.Writer
 	binary  string
 	chunks  []*chunk
+}
+
+// build builds the tests into a folder.
+func (b *bench) build(ctx context.Context, into string) error {
+	b.binary = filepath.Join(into, "dynamostore.test")
+	build := exec.CommandContext(ctx, "go", "test", "-c", "-o", b.binary, "./dynamostore")
+	build.Dir = b.dir
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("the tests do not build: %w\n%s", err, out)
+	}
+	return nil
 }
 
 var (
@@ -69,14 +82,8 @@ var (
 	groupStart = regexp.MustCompile(`(?m)^=== RUN +TestConformance/([A-Za-z]+)$`)
 )
 
-// prepare builds the tests and learns from an unchanged run which set of them reaches which condition.
-func (b *bench) prepare(ctx context.Context) error {
-	b.binary = filepath.Join(b.dir, "dynamostore.test")
-	build := exec.CommandContext(ctx, "go", "test", "-c", "-o", b.binary, "./dynamostore")
-	build.Dir = b.dir
-	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("the copy does not build: %w\n%s", err, out)
-	}
+// learn finds out from a run with nothing taken out which set of tests reaches which condition.
+func (b *bench) learn(ctx context.Context, conditions []*removal) error {
 	list, err := b.command(ctx, "-test.list", ".").Output()
 	if err != nil {
 		return fmt.Errorf("list tests: %w", err)
@@ -100,11 +107,18 @@ func (b *bench) prepare(ctx context.Context) error {
 		return b.without != "" && strings.Contains(c.pattern, b.without)
 	})
 	for _, c := range b.chunks {
-		if err := b.learn(ctx, c); err != nil {
+		if err := b.learnSet(ctx, c); err != nil {
 			return err
 		}
 	}
 	slices.SortFunc(b.chunks, func(x, y *chunk) int { return int(x.took - y.took) })
+	for _, r := range conditions {
+		for _, c := range b.chunks {
+			if c.reaches[r.id] {
+				r.sets = append(r.sets, c)
+			}
+		}
+	}
 	return nil
 }
 
@@ -124,7 +138,7 @@ func (b *bench) groups(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-func (b *bench) learn(ctx context.Context, c *chunk) error {
+func (b *bench) learnSet(ctx context.Context, c *chunk) error {
 	file, err := os.CreateTemp(b.dir, "reached-")
 	if err != nil {
 		return err
@@ -134,11 +148,12 @@ func (b *bench) learn(ctx context.Context, c *chunk) error {
 	}
 	started := time.Now()
 	command := b.command(ctx, "-test.run", c.pattern)
-	command.Env = append(command.Env, "RUNLANE_REACHED="+file.Name())
+	command.Env = append(command.Env, reachedVariable+"="+file.Name())
 	if out, err := command.CombinedOutput(); err != nil {
 		return fmt.Errorf("%s fails without any change: %w\n%s", c.pattern, err, tail(out))
 	}
 	c.took = time.Since(started)
+	c.limit = time.Minute + 5*c.took
 	ids, err := os.ReadFile(file.Name())
 	if err != nil {
 		return err
@@ -154,23 +169,46 @@ func (b *bench) learn(ctx context.Context, c *chunk) error {
 	return nil
 }
 
-// kill runs the tests that reach a condition, the fast ones first, until one fails without it. "": none does.
-func (b *bench) kill(ctx context.Context, s *site) string {
-	for _, c := range b.chunks {
-		if !c.reaches[s.id] {
-			continue
+// miss runs the sets of tests that may miss a removal until one does, or fails for what is no answer of theirs. every: the
+// tests of a set go on when one has failed, so that all are named.
+func (b *bench) miss(ctx context.Context, r *removal, every bool) error {
+	for _, c := range r.sets {
+		arguments := []string{"-test.timeout", c.limit.String(), "-test.run", c.pattern}
+		if !every {
+			arguments = append(arguments, "-test.failfast")
 		}
-		s.reachedBy = append(s.reachedBy, c)
-		limited, cancel := context.WithTimeout(ctx, time.Minute+5*c.took) // a test that hangs has noticed as well
-		command := b.command(limited, "-test.failfast", "-test.run", c.pattern)
-		command.Env = append(command.Env, "RUNLANE_MUTANT="+strconv.Itoa(s.id))
-		err := command.Run()
+		limited, cancel := context.WithTimeout(ctx, c.limit)
+		command := b.command(limited, arguments...)
+		command.Env = append(command.Env, r.variable)
+		out, err := command.CombinedOutput()
+		hangs := limited.Err() != nil
 		cancel()
-		if err != nil {
-			return c.pattern
+		_, _ = b.output.Write(out)
+		switch _, failed := errors.AsType[*exec.ExitError](err); {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err == nil:
+			continue
+		case !failed && !hangs:
+			return err
+		}
+		if r.missedBy = failures(out); len(r.missedBy) == 0 { // a set that hangs has noticed as well
+			r.missedBy = []string{c.pattern}
+		}
+		return nil
+	}
+	return nil
+}
+
+// failures are the names of the tests that failed.
+func failures(out []byte) (names []string) {
+	for line := range strings.Lines(string(out)) {
+		if name, ok := strings.CutPrefix(strings.TrimSpace(line), "--- FAIL: "); ok {
+			name, _, _ = strings.Cut(name, " (")
+			names = append(names, name)
 		}
 	}
-	return ""
+	return names
 }
 
 func (b *bench) command(ctx context.Context, arguments ...string) *exec.Cmd {

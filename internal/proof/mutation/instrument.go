@@ -14,25 +14,12 @@ import (
 	"strings"
 )
 
-// site is one condition in the source, or one term of one.
-type site struct {
-	id        int
-	place     string // file:line
-	function  string
-	text      string // the source of the condition
-	ordinal   int    // among equal texts of the function, from 1
-	reachedBy []*chunk
-	killedBy  string
-}
-
-// name identifies a site across edits of other code.
-func (s *site) name() string {
-	name := s.function + ": " + s.text
-	if s.ordinal > 1 {
-		name += fmt.Sprintf(" (%d)", s.ordinal)
-	}
-	return name
-}
+// The variables of the environment that the instrumented tests read: the condition that is taken out, and a file that
+// gets the conditions that are reached.
+const (
+	mutantVariable  = "RUNLANE_MUTANT"
+	reachedVariable = "RUNLANE_REACHED"
+)
 
 // The folders whose conditions are tried, and the one of the package that they all take conditions from.
 var (
@@ -53,7 +40,7 @@ import (
 )
 
 var (
-	mutant  = os.Getenv("RUNLANE_MUTANT")
+	mutant  = os.Getenv("` + mutantVariable + `")
 	reached sync.Map
 )
 
@@ -63,7 +50,7 @@ func Mutated(site int, c Condition) Condition {
 
 func MutatedText(site int, text string) string {
 	if _, before := reached.LoadOrStore(site, true); !before {
-		if f, err := os.OpenFile(os.Getenv("RUNLANE_REACHED"), os.O_APPEND|os.O_WRONLY, 0); err == nil {
+		if f, err := os.OpenFile(os.Getenv("` + reachedVariable + `"), os.O_APPEND|os.O_WRONLY, 0); err == nil {
 			fmt.Fprintln(f, site)
 			f.Close()
 		}
@@ -82,7 +69,7 @@ func MutatedText(site int, text string) string {
 
 // instrument puts every condition of dynamostore, which is in dir, behind its switch and returns the conditions in the
 // order of the source.
-func instrument(dir string) ([]*site, error) {
+func instrument(dir string) ([]*removal, error) {
 	var paths []string
 	for _, folder := range conditioned {
 		found, err := filepath.Glob(filepath.Join(dir, filepath.FromSlash(folder), "*.go"))
@@ -91,7 +78,7 @@ func instrument(dir string) ([]*site, error) {
 		}
 		paths = append(paths, found...)
 	}
-	var sites []*site
+	var sites []*removal
 	names := map[string]int{}
 	for _, path := range paths {
 		if strings.HasSuffix(path, "_test.go") {
@@ -121,13 +108,13 @@ func instrument(dir string) ([]*site, error) {
 }
 
 // rewrite wraps the conditions of one file. before is how many sites there are already.
-func rewrite(name string, source []byte, before int) ([]byte, []*site, error) {
+func rewrite(name string, source []byte, before int) ([]byte, []*removal, error) {
 	files := token.NewFileSet()
 	file, err := parser.ParseFile(files, name, source, parser.SkipObjectResolution)
 	if err != nil {
 		return nil, nil, err
 	}
-	var sites []*site
+	var sites []*removal
 	insertions := map[int]string{}
 	for _, declaration := range file.Decls {
 		function, ok := declaration.(*ast.FuncDecl)
@@ -139,12 +126,12 @@ func rewrite(name string, source []byte, before int) ([]byte, []*site, error) {
 			if err := printer.Fprint(&text, files, c.node); err != nil {
 				return nil, nil, err
 			}
-			s := &site{
-				id:       before + len(sites) + 1,
-				place:    fmt.Sprintf("%s:%d", name, files.Position(c.node.Pos()).Line),
-				function: function.Name.Name,
-				text:     strings.Join(strings.Fields(text.String()), " "),
-			}
+			s := condition(
+				before+len(sites)+1,
+				fmt.Sprintf("%s:%d", name, files.Position(c.node.Pos()).Line),
+				function.Name.Name,
+				strings.Join(strings.Fields(text.String()), " "),
+			)
 			sites = append(sites, s)
 			insertions[files.Position(c.node.Pos()).Offset] += fmt.Sprintf("%s(%d, ", c.wrapper, s.id)
 			insertions[files.Position(c.node.End()).Offset] = ")" + insertions[files.Position(c.node.End()).Offset]

@@ -61,11 +61,11 @@ func TestSwitches_AreGo(t *testing.T) {
 
 func TestReport_FailsForSurvivorsAndForDeadExplanations(t *testing.T) {
 	t.Parallel()
-	killed, survivor := &site{function: "f", text: "absent", killedBy: "^TestA$"}, &site{function: "g", text: "absent"}
-	if err := report([]*site{killed}, false, 0); err != nil {
+	killed, survivor := &removal{function: "f", text: "absent", missedBy: []string{"TestA"}}, &removal{function: "g", text: "absent"}
+	if err := report([]*removal{killed}, false, 0); err != nil {
 		t.Error(err)
 	}
-	if err := report([]*site{killed, survivor}, false, 0); err == nil {
+	if err := report([]*removal{killed, survivor}, false, 0); err == nil {
 		t.Error("a survivor is no failure")
 	}
 }

@@ -1,7 +1,7 @@
 // Command reliability runs every machine that tries to break a promise of docs/guarantees.md, and makes one report of
 // what they did: steps driven, crash points tried, histories checked, faults injected, inputs tried, runs lost, what
-// runs that had not ended waited for. Then it turns off each protection at the SDK's seam (internal/proof/protection)
-// and names the tests that miss it.
+// runs that had not ended waited for. The last machine (internal/proof/mutation) turns off each protection at the SDK's
+// seam and names the tests that miss it.
 //
 //	go run ./internal/proof/reliability [-only NAME] [-log FILE]
 //
@@ -21,12 +21,10 @@ import (
 	"os/signal"
 	"strings"
 	"time"
-
-	"github.com/runlane/runlane-go/internal/proof/protection"
 )
 
 func main() {
-	only := flag.String("only", "", "run only the machine with this name, or only the \"protections\"")
+	only := flag.String("only", "", "run only the machine with this name")
 	log := flag.String("log", "", "write everything that the machines print to this file")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -49,7 +47,7 @@ func run(ctx context.Context, only, log string) error {
 	return errors.Join(runAll(ctx, only, file), file.Close())
 }
 
-// runAll runs the machines, then what misses each protection, and reports. everything gets what they print.
+// runAll runs the machines and reports. everything gets what they print.
 func runAll(ctx context.Context, only string, everything io.Writer) error {
 	report := newReport()
 	for _, m := range machines() {
@@ -64,26 +62,14 @@ func runAll(ctx context.Context, only string, everything io.Writer) error {
 		report.ran(m.name, time.Since(began), failed)
 		fmt.Fprintf(os.Stderr, "reliability: %s took %s\n", m.name, time.Since(began).Round(time.Second))
 	}
-	if only == "" || only == "protections" {
-		for _, p := range protection.All() {
-			failed, err := without(p).run(ctx, everything, func(string) {})
-			if err != nil {
-				return err
-			}
-			report.missed(string(p), failed)
-			fmt.Fprintf(os.Stderr, "reliability: without %s %d tests fail\n", p, len(failed))
-		}
-	}
 	report.print(os.Stdout)
 	return report.verdict(only == "")
 }
 
 // machine is a program that tries to break something, and prints what it did.
 type machine struct {
-	name        string
-	command     []string
-	folder      string // "" is where this program runs
-	environment []string
+	name    string
+	command []string
 }
 
 // tests is a machine made of tests.
@@ -122,24 +108,14 @@ func machines() []machine {
 			name:    "the protocol's rules, taken out one by one",
 			command: []string{"go", "run", "./internal/proof/model", "-mutations", "-states", "300000"},
 		},
+		{name: "protections", command: []string{"go", "run", "./internal/proof/mutation", "-protections"}},
 	}
-}
-
-// suspects are the tests that are asked whether they miss a protection.
-const suspects = "^TestCondition_|^TestHazard|^TestTransaction_|^TestScenarios_UnderFaults$"
-
-func without(p protection.Protection) machine {
-	m := tests("without "+string(p), suspects, "./dynamostore")
-	m.environment = []string{protection.Variable + "=" + string(p)}
-	return m
 }
 
 // run returns the names of the tests that failed; a command that is no test is named itself. err is for a machine that
 // did not run.
 func (m machine) run(ctx context.Context, everything io.Writer, read func(line string)) (failed []string, err error) {
 	command := exec.CommandContext(ctx, m.command[0], m.command[1:]...)
-	command.Dir = m.folder
-	command.Env = append(os.Environ(), m.environment...)
 	command.Stderr = everything
 	command.WaitDelay = 10 * time.Second
 	out, err := command.StdoutPipe()

@@ -109,6 +109,12 @@ var statements = []statement{
 		},
 	},
 	{
+		regexp.MustCompile(`^mutation: without (.+): \d+ fail: ?(.*)$`),
+		func(r *report, part []string) {
+			r.missed(part[1], strings.Fields(strings.ReplaceAll(part[2], ", ", " ")))
+		},
+	},
+	{
 		regexp.MustCompile(`reliability: ((?:chaos|load) .*)$`),
 		func(r *report, part []string) { r.notes = append(r.notes, part[1]) },
 	},
@@ -206,7 +212,7 @@ func (r *report) verdict(whole bool) error {
 	}
 	if whole &&
 		(len(r.steps) == 0 || r.crashAll == 0 || r.histories == 0 || len(r.faults) == 0 || r.inputs == 0 ||
-			r.triggered == 0) {
+			r.triggered == 0 || len(r.protections) == 0) {
 		add("a machine did not say what it did: a count above is 0")
 	}
 	return errors.Join(faults...)

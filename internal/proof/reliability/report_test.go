@@ -21,6 +21,7 @@ fuzz: elapsed: 1s, execs: 9000 (24406/sec), new interesting: 4 (total: 458)
 fuzz: FuzzPayload
 fuzz: elapsed: 1s, execs: 500 (24406/sec), new interesting: 4 (total: 458)
 reliability: chaos triggered=300 finished=298 waiting=2 lost=0 excess=12 recovered=2.1s seed=5
+mutation: without dedup by owner: 2 fail: TestCondition_A, TestScenarios_UnderFaults/b
 reliability: load case="a payload of 350 KB" lane=memlane runs=1 of=1 seconds=0.1
 `
 
@@ -44,6 +45,10 @@ func TestReport_AddsUpWhatMachinesPrint(t *testing.T) {
 	if r.crashTried != 212 || r.histories != 1 || r.operations != 164 || r.inputs != 1044 || r.fuzzed+r.fuzzing != 9500 {
 		t.Errorf("%+v", r)
 	}
+	if len(r.protections) != 1 || r.protections[0].name != "dedup by owner" ||
+		strings.Join(r.protections[0].failed, " ") != "TestCondition_A TestScenarios_UnderFaults/b" {
+		t.Errorf("protections: %+v", r.protections)
+	}
 	if r.triggered != 300 || r.excess != 12 || len(r.notes) != 2 {
 		t.Errorf("%+v", r)
 	}
@@ -59,12 +64,13 @@ func TestVerdict_WhateverMustNotBe_Fails(t *testing.T) {
 		change func(*report)
 		says   string
 	}{
-		"a lost run":             {said + "reliability: chaos triggered=9 finished=8 waiting=0 lost=1 excess=0", nil, "1 runs were lost"},
-		"an untried point":       {said + "reliability: crash points tried=1 total=2 lost=0", nil, "213 of 214 crash points"},
-		"a wait without a name":  {said + "reliability: waits =1", nil, "1 runs wait for nothing"},
-		"a failed machine":       {said, func(r *report) { r.ran("load", 0, []string{"TestLoad"}) }, "load: 1 failed"},
-		"an unmissed protection": {said, func(r *report) { r.missed("fencing", nil) }, `no test misses the protection "fencing"`},
-		"a silent machine":       {strings.ReplaceAll(said, "chaos triggered", "chaos tried"), nil, "did not say what it did"},
+		"a lost run":                       {said + "reliability: chaos triggered=9 finished=8 waiting=0 lost=1 excess=0", nil, "1 runs were lost"},
+		"an untried point":                 {said + "reliability: crash points tried=1 total=2 lost=0", nil, "213 of 214 crash points"},
+		"a wait without a name":            {said + "reliability: waits =1", nil, "1 runs wait for nothing"},
+		"a failed machine":                 {said, func(r *report) { r.ran("load", 0, []string{"TestLoad"}) }, "load: 1 failed"},
+		"a protection that no test misses": {said + "mutation: without fencing: 0 fail: ", nil, `no test misses the protection "fencing"`},
+		"an unmissed protection":           {said, func(r *report) { r.missed("fencing", nil) }, `no test misses the protection "fencing"`},
+		"a silent machine":                 {strings.ReplaceAll(said, "chaos triggered", "chaos tried"), nil, "did not say what it did"},
 	} {
 		r := heard(c.text)
 		if c.change != nil {
