@@ -1,9 +1,8 @@
 """Writes the template as CloudFormation gets it from SAM, for parameters given as NAME=VALUE: cfn-lint sees inside functions and
 their events only then. Usage: translate.py TEMPLATE OUTPUT [NAME=VALUE...] [-- NAME=VALUE...]...
 
-With several sets of parameters the output is a list of templates."""
+With several sets of parameters the output is a list of templates. A set that has =FILE is of that template instead."""
 
-import itertools
 import json
 import logging
 import sys
@@ -15,24 +14,30 @@ from samtranslator.yaml_helper import yaml_parse
 
 logging.disable(logging.WARNING)  # the translator warns of a feature toggle that only the service has
 source, target, *given = sys.argv[1:]
-with open(source, encoding="utf-8") as file:
-    text = file.read()
 
 
 def translate(pairs):
-    template = yaml_parse(text)  # each time: the translator changes it
+    path = next((pair[1:] for pair in pairs if pair.startswith("=")), source)
+    with open(path, encoding="utf-8") as file:
+        template = yaml_parse(file.read())  # each time: the translator changes it
     # Packaging replaces the folder by an object, and the translator takes nothing else.
     for part in [template.get("Globals", {}).get("Function", {}), *(r["Properties"] for r in template["Resources"].values())]:
-        if not str(part.get("CodeUri", "s3://")).startswith("s3://"):
+        code = part.get("CodeUri")
+        if isinstance(code, str) and not code.startswith("s3://"):
             part["CodeUri"] = "s3://bucket/key"
     # The service has every value as text.
     parameters = {name: str(p["Default"]) for name, p in template["Parameters"].items() if "Default" in p}
-    parameters.update(pair.split("=", 1) for pair in pairs)
+    parameters.update(pair.split("=", 1) for pair in pairs if not pair.startswith("="))
     translator = Translator(managed_policy_map={}, sam_parser=Parser(), boto_session=boto3.Session(region_name="us-east-1"))
     return translator.translate(sam_template=template, parameter_values=parameters)
 
 
-sets = [list(pairs) for separator, pairs in itertools.groupby(given, lambda pair: pair == "--") if not separator] or [[]]
+sets = [[]]
+for argument in given:
+    if argument == "--":
+        sets.append([])
+    else:
+        sets[-1].append(argument)
 translated = [translate(pairs) for pairs in sets]
 with open(target, "w", encoding="utf-8") as file:
     json.dump(translated if len(sets) > 1 else translated[0], file, indent=1)

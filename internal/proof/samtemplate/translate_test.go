@@ -3,11 +3,7 @@
 package samtemplate
 
 import (
-	"encoding/json"
 	"maps"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"testing"
@@ -16,32 +12,9 @@ import (
 // translate gives the template to AWS's own translator, as CloudFormation does, once for each set of parameters over the defaults.
 func translate(t *testing.T, sets []map[string]string) []*Template {
 	t.Helper()
-	target := filepath.Join(t.TempDir(), "translated.json")
-	arguments := []string{"../../../scripts/validate/translate.py", templatePath, target}
-	for i, parameters := range sets {
-		if i > 0 {
-			arguments = append(arguments, "--")
-		}
-		for _, name := range slices.Sorted(maps.Keys(parameters)) {
-			arguments = append(arguments, name+"="+parameters[name])
-		}
-	}
-	if out, err := exec.CommandContext(t.Context(), "python", arguments...).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	text, err := os.ReadFile(target)
+	templates, err := Translate(t.Context(), "../../../scripts/validate/translate.py", templatePath, sets)
 	if err != nil {
 		t.Fatal(err)
-	}
-	var list []json.RawMessage
-	if err := json.Unmarshal(text, &list); err != nil || len(list) != len(sets) {
-		t.Fatalf("%d templates of %d: %v", len(list), len(sets), err)
-	}
-	templates := make([]*Template, len(list))
-	for i, one := range list {
-		if templates[i], err = Parse(one); err != nil {
-			t.Fatal(err)
-		}
 	}
 	return templates
 }
