@@ -4,13 +4,14 @@
 #        validate.sh --translate TEMPLATE OUTPUT [PARAMETER=VALUE...]
 #
 # Checks the deployment template (template.yaml) by the tools of AWS: `sam validate`, its lint, cfn-lint over the translated template
-# for several sets of parameters, and `sam build`. A warning is a failure. Then the tests that see what no tool sees.
+# for several sets of parameters, and `sam build`. A warning is a failure. Then the tests that see what no tool sees. Among them are
+# those of the Terraform module, which OpenTofu validates, plans and applies with a provider that stands for AWS's.
 #
 # --sam runs the pinned SAM command line with the given arguments, in the caller's environment. --translate writes a template as
 # CloudFormation gets it from SAM, said in a way that local AWS bears.
 #
-# The tools are installed once a machine, in the user's cache folder, from scripts/validate/requirements.lock. Everything else works
-# without network and without credentials.
+# The tools are installed once a machine, in the user's cache folder, from scripts/validate/requirements.lock and
+# internal/proof/deployforms/testdata. Everything else works without network and without credentials.
 set -euo pipefail
 caller=$PWD
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -42,6 +43,26 @@ prepare_tools() {
 }
 
 tools_complete() { [ -f "$SAM_CACHE/complete" ] && "$SAM_CACHE/venv/bin/python" -c '' 2>/dev/null; }
+
+# prepare_tofu gives OpenTofu, and a provider that stands for AWS's.
+prepare_tofu() {
+  local folder=${XDG_CACHE_HOME:-$HOME/.cache}/runlane source=$PWD/internal/proof/deployforms/testdata/tofu os arch
+  os=$(go env GOOS) arch=$(go env GOARCH)
+  RUNLANE_TOFU=$folder/tofu-$({ go env GOVERSION && cat "$source/go.sum"; } | git hash-object --stdin)
+  if [ ! -x "$RUNLANE_TOFU" ]; then
+    mkdir -p "$folder"
+    lock 8 "$RUNLANE_TOFU.lock" "prepares the same tool"
+    if [ ! -x "$RUNLANE_TOFU" ]; then
+      say "building OpenTofu as $RUNLANE_TOFU (once a machine: a few minutes)"
+      go build -C "$source" -o "$RUNLANE_TOFU.part" github.com/opentofu/opentofu/cmd/tofu
+      mv "$RUNLANE_TOFU.part" "$RUNLANE_TOFU"
+    fi
+    exec 8>&-
+  fi
+  go build -C "$source" -o "$work/mirror/registry.opentofu.org/hashicorp/aws/6.25.0/${os}_$arch/terraform-provider-aws_v6.25.0" ./provider
+  printf 'provider_installation {\n  filesystem_mirror {\n    path = "%s"\n  }\n}\n' "$work/mirror" >"$work/tofu.rc"
+  export RUNLANE_TOFU TF_CLI_CONFIG_FILE=$work/tofu.rc
+}
 
 prepare_tools
 export SAM_CLI_TELEMETRY=0
@@ -88,6 +109,7 @@ translated() {
   cfn-lint --non-zero-exit-code informational --ignore-checks W1033 -- "$output"
 }
 
+prepare_tofu
 gate "sam validate" sam validate --template "$template"
 gate "sam validate --lint" sam validate --lint --template "$template"
 gate "cfn-lint, as it is" translated defaults
@@ -99,4 +121,5 @@ gate "cfn-lint, a company's rules" translated company KmsKey=arn:aws:kms:us-east
 gate "cfn-lint, bare" translated bare Alarms=false Dashboard=false Metrics=false Deployment=AllAtOnce
 gate "sam build" sam build --template "$template" --build-dir "$work/build"
 gate "below 51,200 bytes as built" go run ./internal/proof/samtemplate/compact "$work/build/template.yaml" "$work/template.json"
-go test -count=1 -short -tags validate ./internal/proof/samtemplate
+gate "tofu fmt" "$RUNLANE_TOFU" fmt -check -diff -recursive deploy/terraform
+go test -count=1 -short -tags validate ./internal/proof/samtemplate ./internal/proof/deployforms
