@@ -5,7 +5,8 @@
 #
 # Checks the deployment template (template.yaml) by the tools of AWS: `sam validate`, its lint, cfn-lint over the translated template
 # for several sets of parameters, and `sam build`. A warning is a failure. Then the tests that see what no tool sees. Among them are
-# those of the Terraform module, which OpenTofu validates, plans and applies with a provider that stands for AWS's.
+# those of the Terraform module, which OpenTofu validates, plans and applies with a provider that stands for AWS's, and of the CDK
+# construct, which the CDK synthesizes.
 #
 # --sam runs the pinned SAM command line with the given arguments, in the caller's environment. --translate writes a template as
 # CloudFormation gets it from SAM, said in a way that local AWS bears.
@@ -64,6 +65,27 @@ prepare_tofu() {
   export RUNLANE_TOFU TF_CLI_CONFIG_FILE=$work/tofu.rc
 }
 
+# prepare_cdk gives the CDK, its command line and a TypeScript compiler.
+prepare_cdk() {
+  local folder=${XDG_CACHE_HOME:-$HOME/.cache}/runlane source=internal/proof/deployforms/testdata/cdk
+  have npm || die "npm is missing: install Node.js"
+  RUNLANE_CDK=$folder/cdk-$(git hash-object "$source/package-lock.json")
+  if [ ! -f "$RUNLANE_CDK/complete" ]; then
+    mkdir -p "$folder"
+    lock 8 "$RUNLANE_CDK.lock" "prepares the same tools"
+    if [ ! -f "$RUNLANE_CDK/complete" ]; then
+      say "installing the CDK in $RUNLANE_CDK (once a machine: 250 MB, half a minute)"
+      rm -rf "$RUNLANE_CDK"
+      mkdir "$RUNLANE_CDK"
+      cp "$source/package.json" "$source/package-lock.json" "$RUNLANE_CDK"
+      npm ci --prefix "$RUNLANE_CDK" --ignore-scripts --no-audit --no-fund --silent >&2
+      touch "$RUNLANE_CDK/complete" # last: a half-made folder is thrown away, never used
+    fi
+    exec 8>&-
+  fi
+  export RUNLANE_CDK CDK_DISABLE_CLI_TELEMETRY=true
+}
+
 prepare_tools
 export SAM_CLI_TELEMETRY=0
 PATH=$SAM_CACHE/venv/bin:$PATH
@@ -110,6 +132,7 @@ translated() {
 }
 
 prepare_tofu
+prepare_cdk
 gate "sam validate" sam validate --template "$template"
 gate "sam validate --lint" sam validate --lint --template "$template"
 gate "cfn-lint, as it is" translated defaults
