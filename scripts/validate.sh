@@ -4,14 +4,14 @@
 #        validate.sh --translate TEMPLATE OUTPUT [PARAMETER=VALUE...]
 #
 # Checks the deployment template (template.yaml) by the tools of AWS: `sam validate`, its lint, cfn-lint over the translated template
-# for several sets of parameters, and `sam build`. A warning is a failure. Then the tests that see what no tool sees. Among them are
-# those of the Terraform module, which OpenTofu validates, plans and applies with a provider that stands for AWS's, and of the CDK
-# construct, which the CDK synthesizes.
+# for several sets of parameters, checkov, and `sam build`. A warning is a failure. Then the tests that see what no tool sees. Among
+# them are those of the Terraform module, which OpenTofu validates, plans and applies with a provider that stands for AWS's, and of
+# the CDK construct, which the CDK synthesizes.
 #
 # --sam runs the pinned SAM command line with the given arguments, in the caller's environment. --translate writes a template as
 # CloudFormation gets it from SAM, said in a way that local AWS bears.
 #
-# The tools are installed once a machine, in the user's cache folder, from scripts/validate/requirements.lock and
+# The tools are installed once a machine, in the user's cache folder, from scripts/validate/*.lock and
 # internal/proof/deployforms/testdata. Everything else works without network and without credentials.
 set -euo pipefail
 caller=$PWD
@@ -25,25 +25,32 @@ say() { printf 'validate: %s\n' "$*" >&2; }
 
 TOOLS=scripts/validate
 
-prepare_tools() {
-  local folder=${XDG_CACHE_HOME:-$HOME/.cache}/runlane
-  PYTHON=$(find_python)
-  [ -n "$PYTHON" ] || die "Python $PYTHON_VERSION with venv is missing: install it, or set RUNLANE_PYTHON to one"
-  SAM_CACHE=$folder/sam-$("$PYTHON" -c 'import hashlib, sys; print(hashlib.sha256(open(sys.argv[1], "rb").read()).hexdigest()[:16])' "$TOOLS/requirements.lock")
-  if tools_complete; then return; fi
+# environment NAME LOCK SIZE: makes the virtual environment of a lock file once a machine, and says in ENVIRONMENT where it is.
+environment() {
+  local name=$1 locked=$TOOLS/$2 folder=${XDG_CACHE_HOME:-$HOME/.cache}/runlane
+  ENVIRONMENT=$folder/$name-$("$PYTHON" -c 'import hashlib, sys; print(hashlib.sha256(open(sys.argv[1], "rb").read()).hexdigest()[:16])' "$locked")
+  if installed; then return; fi
   mkdir -p "$folder"
-  lock 8 "$SAM_CACHE.lock" "prepares the same tools"
-  if ! tools_complete; then
-    say "installing the SAM command line in $SAM_CACHE (once a machine: 350 MB, under a minute)"
-    rm -rf "$SAM_CACHE"
-    "$PYTHON" -m venv "$SAM_CACHE/venv"
-    "$SAM_CACHE/venv/bin/python" -m pip install --quiet --disable-pip-version-check --require-hashes --requirement "$TOOLS/requirements.lock" >&2
-    touch "$SAM_CACHE/complete" # last: a half-made folder is thrown away, never used
+  lock 8 "$ENVIRONMENT.lock" "prepares the same tools"
+  if ! installed; then
+    say "installing $name in $ENVIRONMENT (once a machine: $3, under a minute)"
+    rm -rf "$ENVIRONMENT"
+    "$PYTHON" -m venv "$ENVIRONMENT/venv"
+    "$ENVIRONMENT/venv/bin/python" -m pip install --quiet --disable-pip-version-check --require-hashes --requirement "$locked" >&2
+    touch "$ENVIRONMENT/complete" # last: a half-made folder is thrown away, never used
   fi
   exec 8>&-
 }
 
-tools_complete() { [ -f "$SAM_CACHE/complete" ] && "$SAM_CACHE/venv/bin/python" -c '' 2>/dev/null; }
+installed() { [ -f "$ENVIRONMENT/complete" ] && "$ENVIRONMENT/venv/bin/python" -c '' 2>/dev/null; }
+
+# prepare_tools gives the SAM command line.
+prepare_tools() {
+  PYTHON=$(find_python)
+  [ -n "$PYTHON" ] || die "Python $PYTHON_VERSION with venv is missing: install it, or set RUNLANE_PYTHON to one"
+  environment sam requirements.lock "350 MB"
+  PATH=$ENVIRONMENT/venv/bin:$PATH
+}
 
 # prepare_tofu gives OpenTofu, and a provider that stands for AWS's.
 prepare_tofu() {
@@ -88,7 +95,6 @@ prepare_cdk() {
 
 prepare_tools
 export SAM_CLI_TELEMETRY=0
-PATH=$SAM_CACHE/venv/bin:$PATH
 if [ "${1:-}" = --sam ]; then
   shift
   cd "$caller"
@@ -133,6 +139,15 @@ translated() {
 
 prepare_tofu
 prepare_cdk
+environment checkov checkov.lock "270 MB"
+# checkov PLACE ARGUMENT...: fails by what checkov.yaml does not list. PLACE is a folder, or the name of an output of `translated`.
+checkov() {
+  local place=$1 option=--file
+  shift
+  case $place in /*) option=--directory ;; *) place=$work/$place ;; esac
+  "$ENVIRONMENT/venv/bin/checkov" --config-file "$TOOLS/checkov.yaml" "$option" "$place" "$@"
+}
+
 gate "sam validate" sam validate --template "$template"
 gate "sam validate --lint" sam validate --lint --template "$template"
 gate "cfn-lint, as it is" translated defaults
@@ -142,6 +157,9 @@ gate "cfn-lint, a company's rules" translated company KmsKey=arn:aws:kms:us-east
   SecurityGroups=sg-1a PermissionsBoundary=arn:aws:iam::123456789012:policy/bound Layers=arn:aws:lambda:us-east-1:123456789012:layer:l:1 \
   BridgeSecrets=arn:aws:secretsmanager:us-east-1:123456789012:secret:shop TickSecrets=arn:aws:ssm:us-east-1:123456789012:parameter/shop
 gate "cfn-lint, bare" translated bare Alarms=false Dashboard=false Metrics=false Deployment=AllAtOnce
+gate "checkov, as it is" checkov defaults.json --framework cloudformation
+gate "checkov, everything" checkov everything.json --framework cloudformation
+gate "checkov, Terraform" checkov "$PWD/deploy/terraform" --framework terraform
 gate "sam build" sam build --template "$template" --build-dir "$work/build"
 gate "below 51,200 bytes as built" go run ./internal/proof/samtemplate/compact "$work/build/template.yaml" "$work/template.json"
 gate "tofu fmt" "$RUNLANE_TOFU" fmt -check -diff -recursive deploy/terraform
