@@ -3,6 +3,8 @@ package sqlitelane
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/runlane/runlane-go"
@@ -48,6 +50,32 @@ func (s *Storage) Sound() (fault string, err error) {
 		return err
 	})
 	return fault, err
+}
+
+// Plans are how SQLite carries out the statements that were prepared so far, but for those that make and check the file.
+func (s *Storage) Plans() (plans map[string][]string, err error) {
+	f, err := s.opened()
+	if err != nil {
+		return nil, err
+	}
+	plans = map[string][]string{}
+	for _, statement := range f.Statements() {
+		word, _, _ := strings.Cut(strings.TrimSpace(statement), " ")
+		if !slices.Contains([]string{"SELECT", "UPDATE", "DELETE", "INSERT"}, word) || strings.Contains(statement, "sqlite_") {
+			continue
+		}
+		plans[statement] = []string{}
+		err := s.read(context.Background(), false, func(c *file.Conn) error {
+			return c.Each("EXPLAIN QUERY PLAN "+statement, func(row []driverValue) (bool, error) {
+				plans[statement] = append(plans[statement], text(row[3]))
+				return true, nil
+			}, make([]any, 16)...)
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return plans, nil
 }
 
 // Pages is how many the file has.

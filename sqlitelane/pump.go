@@ -1,9 +1,9 @@
 package sqlitelane
 
 import (
+	"cmp"
 	"context"
-	"strconv"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/runlane/runlane-go"
@@ -91,27 +91,25 @@ func (t *Transport) take(ctx context.Context, r *reception) {
 	}
 }
 
-// queueNumbers are those of the reception's queues that have one, with commas between them.
-func (t *Transport) queueNumbers(c *file.Conn, r *reception) (string, map[int64]runlane.QueueName, error) {
-	var texts []string
+// queueNumbers are those of the reception's queues that have one.
+func (t *Transport) queueNumbers(c *file.Conn, r *reception) (map[int64]runlane.QueueName, error) {
 	queues := map[int64]runlane.QueueName{}
 	for _, name := range r.queues {
 		n, err := t.storage.names.find(c, string(name))
 		if err != nil {
-			return "", nil, err
+			return nil, err
 		}
 		if n != 0 {
-			texts = append(texts, strconv.FormatInt(n, 10))
 			queues[n] = name
 		}
 	}
-	return strings.Join(texts, ","), queues, nil
+	return queues, nil
 }
 
 // anything reports whether a wakeup can be taken, and when the next one can if none can now. It only reads.
 func (t *Transport) anything(ctx context.Context, r *reception, now time.Time) (found bool, next time.Time, err error) {
 	err = t.storage.read(ctx, true, func(c *file.Conn) error {
-		_, queues, err := t.queueNumbers(c, r)
+		queues, err := t.queueNumbers(c, r)
 		for n := range queues {
 			row, err := c.One("SELECT min(visible) FROM messages WHERE queue = ?", n)
 			if err != nil {
@@ -135,35 +133,42 @@ func (t *Transport) anything(ctx context.Context, r *reception, now time.Time) (
 
 // takeRows takes the wakeups that wait longest.
 func (t *Transport) takeRows(tx *tx, r *reception, most int) (taken []message, err error) {
-	numbers, queues, err := t.queueNumbers(tx.Conn, r)
-	if err != nil || numbers == "" {
+	queues, err := t.queueNumbers(tx.Conn, r)
+	if err != nil {
 		return nil, err
 	}
 	now := time.Now()
 	var damaged []int64
-	// The sums keep SQLite from planning the query again for each value.
-	err = tx.Each("SELECT n, queue, refused, wakeup FROM messages WHERE queue IN ("+numbers+
-		") AND visible <= ? + 0 ORDER BY visible, n LIMIT ? + 0",
-		func(row []driverValue) (bool, error) {
-			w, err := record.DecodeWakeup(queues[number(row[1])], blob(row[3]))
+	for queue, name := range queues {
+		// The sums keep SQLite from planning the query again for each value.
+		err := tx.Each(`SELECT n, visible, refused, wakeup FROM messages WHERE queue = ? AND visible <= ? + 0
+			ORDER BY visible, n LIMIT ? + 0`, func(row []driverValue) (bool, error) {
+			w, err := record.DecodeWakeup(name, blob(row[3]))
 			if err != nil {
 				damaged = append(damaged, number(row[0])) // its run is found without it
 				return true, nil
 			}
-			taken = append(taken, message{n: number(row[0]), refused: number(row[2]), wakeup: w})
+			taken = append(taken, message{number(row[0]), number(row[1]), number(row[2]), w})
 			return true, nil
-		}, now.UnixMilli(), int64(most))
+		}, queue, now.UnixMilli(), int64(most))
+		if err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(taken, func(a, b message) int { return cmp.Or(cmp.Compare(a.visible, b.visible), cmp.Compare(a.n, b.n)) })
+	taken = taken[:min(len(taken), most)]
 	for _, n := range damaged {
-		if err == nil {
-			err = tx.Exec("DELETE FROM messages WHERE n = ?", n)
+		if err := tx.Exec("DELETE FROM messages WHERE n = ?", n); err != nil {
+			return nil, err
 		}
 	}
 	for _, m := range taken {
-		if err == nil {
-			err = tx.Exec("UPDATE messages SET visible = ?, taken = 1 WHERE n = ?", now.Add(visibility).UnixMilli(), m.n)
+		err := tx.Exec("UPDATE messages SET visible = ?, taken = 1 WHERE n = ?", now.Add(visibility).UnixMilli(), m.n)
+		if err != nil {
+			return nil, err
 		}
 	}
-	return taken, err
+	return taken, nil
 }
 
 // keep tells other processes that wakeups are still being handled.

@@ -33,6 +33,7 @@ type reception struct {
 // message is a wakeup that was taken.
 type message struct {
 	n       int64
+	visible int64
 	refused int64
 	wakeup  lane.Wakeup
 }
