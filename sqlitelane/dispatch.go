@@ -217,7 +217,13 @@ const (
 // offers are the runs that were offered to callers of this process which freed a slot.
 type offers struct {
 	mu    sync.Mutex
-	given map[partitionKey][]runlane.RunID
+	given map[partitionKey][]offer
+}
+
+// offer is a run as it was offered. One that changed since has not been.
+type offer struct {
+	id       runlane.RunID
+	sequence int64
 }
 
 // next is the run that has waited longest of those that were not just offered to another caller, which has not reserved
@@ -225,17 +231,17 @@ type offers struct {
 func (o *offers) next(p partitionKey, waiting []item) item {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	waits := func(id runlane.RunID) bool {
-		return slices.ContainsFunc(waiting, func(i item) bool { return i.Run.ID == id })
-	}
-	given := slices.DeleteFunc(o.given[p], func(id runlane.RunID) bool { return !waits(id) })
-	next := slices.IndexFunc(waiting, func(i item) bool { return !slices.Contains(given, i.Run.ID) })
+	asOffered := func(i item) offer { return offer{i.Run.ID, i.Run.EventSequence} }
+	given := slices.DeleteFunc(o.given[p], func(old offer) bool {
+		return !slices.ContainsFunc(waiting, func(i item) bool { return asOffered(i) == old })
+	})
+	next := slices.IndexFunc(waiting, func(i item) bool { return !slices.Contains(given, asOffered(i)) })
 	if next < 0 {
 		given, next = nil, 0
 	}
 	if len(o.given) >= mostOffered {
 		clear(o.given)
 	}
-	o.given[p] = append(given, waiting[next].Run.ID)
+	o.given[p] = append(given, asOffered(waiting[next]))
 	return waiting[next]
 }

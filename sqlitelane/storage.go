@@ -47,7 +47,7 @@ var (
 func newStorage(o file.Options) *Storage {
 	return &Storage{
 		options: o, now: time.Now, prefix: rand.Text()[:12] + "-",
-		entries: map[entryKey]*entry{}, offers: offers{given: map[partitionKey][]runlane.RunID{}},
+		entries: map[entryKey]*entry{}, offers: offers{given: map[partitionKey][]offer{}},
 	}
 }
 

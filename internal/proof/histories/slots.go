@@ -1,9 +1,10 @@
-package memlane_test
+package histories
 
 import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -14,13 +15,13 @@ import (
 	"github.com/runlane/runlane-go/core"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/lanetest"
-	"github.com/runlane/runlane-go/memlane"
 )
 
 // slots is a random life of a bounded queue, and who has a slot as a reader of all outcomes would say. Its clock only goes
 // forward, so that a reservation which is over stays over.
 type slots struct {
-	s       *memlane.Storage
+	s       lane.Storage
+	name    runlane.Environment
 	f       *lanetest.Factory
 	t       testing.TB
 	now     time.Time
@@ -30,18 +31,19 @@ type slots struct {
 	held    map[runlane.RunID]bool // runs a slot without a limit in time
 }
 
-// TestOffer_RunThatWaitsAgainIsOfferedAgain: the run got the slot that was offered, ran and waits again from the same
-// millisecond on. The next free slot is for the one that has waited longest, which it is by its id.
-func TestOffer_RunThatWaitsAgainIsOfferedAgain(t *testing.T) {
-	t.Parallel()
-	s, f, ctx := memlane.NewStorage(nil), lanetest.NewFactory(modelEnvironment), t.Context()
+// CheckOffers: a run got the slot that was offered, ran and waits again from the same millisecond on. The next free slot
+// is for the one that has waited longest, which it is by its id.
+func CheckOffers(t *testing.T, s lane.Storage) {
+	t.Helper()
+	const name = "offers"
+	f, ctx := lanetest.NewFactory(name), t.Context()
 	now := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 	const limit = 2
 	offered := func() runlane.RunID {
 		t.Helper()
 		key := ""
 		page, err := s.ListRunsNeedingDispatch(ctx, &lane.DueQuery{
-			PageQuery: lane.PageQuery{Environment: modelEnvironment, Limit: 1}, At: now, ConcurrencyKey: &key,
+			PageQuery: lane.PageQuery{Environment: name, Limit: 1}, At: now, ConcurrencyKey: &key,
 			Bounded: []runlane.Queue{{Name: lanetest.Queue, Concurrency: limit}},
 		})
 		if err != nil || len(page.Items) != 1 {
@@ -85,17 +87,25 @@ func TestOffer_RunThatWaitsAgainIsOfferedAgain(t *testing.T) {
 	}
 }
 
-func TestStorage_SlotsAreWhatOutcomesSay(t *testing.T) {
-	t.Parallel()
+// CheckSlots is [Check] for a queue with a limit that changes: slots are what outcomes say.
+func CheckSlots(t *testing.T, storage func() lane.Storage) {
+	t.Helper()
+	lives := 0
 	rapid.Check(t, func(r *rapid.T) {
+		lives++
+		name := runlane.Environment(fmt.Sprint("slots-", lives))
 		m := &slots{
-			s: memlane.NewStorage(nil), f: lanetest.NewFactory(modelEnvironment), t: t, now: time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC),
+			s: storage(), name: name, f: lanetest.NewFactory(name), t: t, now: time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC),
 			limit: 2, current: map[runlane.RunID]*runlane.Run{}, held: map[runlane.RunID]bool{},
 		}
 		for range rapid.IntRange(1, 80).Draw(r, "steps") {
 			m.step(r)
 			m.checkDispatch(r)
-			page, err := m.s.Check(context.Background(), &lane.PageQuery{Environment: modelEnvironment})
+			checker, ok := lane.As[lane.Checker](m.s)
+			if !ok {
+				r.Fatal("the storage is no lane.Checker")
+			}
+			page, err := checker.Check(context.Background(), &lane.PageQuery{Environment: m.name})
 			if err != nil || len(page.Items) != 0 {
 				r.Fatalf("check: %v %v", page, err)
 			}
@@ -263,7 +273,7 @@ func (m *slots) checkDispatch(r *rapid.T) {
 		}
 	}
 	page, err := m.s.ListRunsNeedingDispatch(context.Background(), &lane.DueQuery{
-		PageQuery: lane.PageQuery{Environment: modelEnvironment, Limit: 100}, At: m.now,
+		PageQuery: lane.PageQuery{Environment: m.name, Limit: 100}, At: m.now,
 		Bounded: []runlane.Queue{{Name: lanetest.Queue, Concurrency: limit}},
 	})
 	if err != nil {
