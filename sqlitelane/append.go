@@ -14,7 +14,8 @@ func (s *Storage) AppendRunEvents(ctx context.Context, c *lane.AppendCommand) (*
 	return s.commit(ctx, &c.Transition, c.Outbox, judgment{
 		ownership: func(e *entry) error {
 			if c.LeaseToken != "" && (e == nil || e.Run.Lease.Token != c.LeaseToken) {
-				return conflict(runlane.ConflictLeaseOwnership, c.Projected.ID, "the lease no longer belongs to this worker")
+				return conflict(runlane.ConflictLeaseOwnership, c.Projected.ID,
+					"the lease no longer belongs to this worker")
 			}
 			return nil
 		},
@@ -125,7 +126,9 @@ func (t *tx) judge(env int64, e *entry, p *prepared, j judgment, todo *plan) err
 }
 
 // change writes what a command wants.
-func (t *tx) change(e *entry, p *prepared, initial lane.InitialOutbox, todo *plan, commit *lane.Commit) (*entry, error) {
+func (t *tx) change(
+	e *entry, p *prepared, initial lane.InitialOutbox, todo *plan, commit *lane.Commit,
+) (*entry, error) {
 	created := e == nil
 	if created {
 		e = &entry{Record: &record.Record{FirstPublished: record.Absent, First: 1}}

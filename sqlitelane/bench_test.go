@@ -22,15 +22,11 @@ import (
 	"github.com/runlane/runlane-go/sqlitelane"
 )
 
-// benchLane is a lane over a new file in BENCH_DIR, or the usual folder for temporary files.
+// benchLane is a lane over a new file: TMPDIR says on which disk.
 func benchLane(b *testing.B, o *sqlitelane.Options) (l *lane.Lane, path string) {
 	b.Helper()
-	folder, err := os.MkdirTemp(os.Getenv("BENCH_DIR"), "bench")
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { _ = os.RemoveAll(folder) })
-	path = filepath.Join(folder, "runlane.db")
+	path = filepath.Join(b.TempDir(), "runlane.db")
+	var err error
 	if l, err = sqlitelane.Open(context.Background(), path, o); err != nil {
 		b.Fatal(err)
 	}
@@ -63,16 +59,17 @@ func spread(n, callers int, call func() error) error {
 }
 
 func rate(b *testing.B, what string) {
+	b.Helper()
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), what)
 }
 
 // BenchmarkSync is what the disk does: 4 KB appended and synced, one after the other.
 func BenchmarkSync(b *testing.B) {
-	f, err := os.CreateTemp(os.Getenv("BENCH_DIR"), "sync")
+	f, err := os.Create(filepath.Join(b.TempDir(), "sync"))
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer func() { _ = f.Close(); _ = os.Remove(f.Name()) }()
+	defer func() { _ = f.Close() }()
 	page := make([]byte, 4096)
 	b.ResetTimer()
 	for range b.N {
@@ -89,16 +86,12 @@ func BenchmarkSync(b *testing.B) {
 // bareInsert is the table that one would write by hand, with the same pragmas: one commit an insertion.
 func bareInsert(b *testing.B) func() error {
 	b.Helper()
-	folder, err := os.MkdirTemp(os.Getenv("BENCH_DIR"), "bare")
-	if err != nil {
-		b.Fatal(err)
-	}
-	db, err := sql.Open("sqlite", "file:"+filepath.Join(folder, "bare.db")+
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(b.TempDir(), "bare.db")+
 		"?_pragma=busy_timeout(5000)&_pragma=auto_vacuum(2)&_pragma=journal_mode(wal)&_pragma=synchronous(full)&_txlock=immediate")
 	if err != nil {
 		b.Fatal(err)
 	}
-	b.Cleanup(func() { _ = db.Close(); _ = os.RemoveAll(folder) })
+	b.Cleanup(func() { _ = db.Close() })
 	db.SetMaxOpenConns(1)
 	_, err = db.ExecContext(b.Context(), `CREATE TABLE jobs(id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, state INTEGER NOT NULL,
 		due INTEGER NOT NULL, payload BLOB NOT NULL) STRICT; CREATE INDEX jobs_due ON jobs(state, due)`)

@@ -13,11 +13,11 @@ import (
 
 // The invariants of this storage.
 const (
-	ruleDue = "an active run is due in one list, at the instant its projection says; a finished one is only among the " +
-		"finished"
+	ruleDue = "an active run is due in one list, at the instant its projection says; a finished one is only among " +
+		"the finished"
 	ruleDelivery = "only the latest delivery of a queued or scheduled run is indexed, and every queued run is found"
-	ruleOwners   = "an active run owns its keys; an owner is a run of this environment with that key, and active where it " +
-		"must be"
+	ruleOwners   = "an active run owns its keys; an owner is a run of this environment with that key, and active " +
+		"where it must be"
 	ruleSlots = "a slot's holder is running or reserved and in its partition; a run that waits for one is indexed"
 	ruleBytes = "payload and output can be read"
 	ruleEvent = "a run has as many events as its sequence says, the first is run.created and no other"
@@ -48,10 +48,11 @@ func (s *Storage) Check(ctx context.Context, q *lane.PageQuery) (*runlane.Page[l
 			return err
 		}
 		var ids []string
-		err = c.Each("SELECT id FROM runs WHERE env = ? AND id > ? ORDER BY id LIMIT ?", func(row []driverValue) (bool, error) {
-			ids = append(ids, text(row[0]))
-			return true, nil
-		}, env, from, int64(limit+1))
+		err = c.Each("SELECT id FROM runs WHERE env = ? AND id > ? ORDER BY id LIMIT ?",
+			func(row []driverValue) (bool, error) {
+				ids = append(ids, text(row[0]))
+				return true, nil
+			}, env, from, int64(limit+1))
 		for n, id := range ids {
 			if n == limit {
 				page.Next = scope.Cursor(pages.Position{ID: ids[n-1]})
@@ -101,7 +102,8 @@ func (k *check) whole() error {
 			if number(row[0]) == singleton {
 				key = r.Run.SingletonKey
 			}
-			if string(r.Run.TaskID) != text(row[1]) || key != text(row[2]) || number(row[0]) == singleton && r.Run.Status.Terminal() {
+			if string(r.Run.TaskID) != text(row[1]) || key != text(row[2]) ||
+				number(row[0]) == singleton && r.Run.Status.Terminal() {
 				k.broken(r.Run.ID, ruleOwners, "it owns a key that is not its own, or is finished")
 			}
 			return true, nil
@@ -133,7 +135,8 @@ func (k *check) run(id runlane.RunID) error {
 	if err != nil || e == nil {
 		return err
 	}
-	row, err := k.c.One("SELECT kind, at, delivery, delivery_at, undelivered_at, wants_at, ckey FROM runs WHERE n = ?", e.n)
+	const columns = "SELECT kind, at, delivery, delivery_at, undelivered_at, wants_at, ckey FROM runs WHERE n = ?"
+	row, err := k.c.One(columns, e.n)
 	if err != nil {
 		return err
 	}
@@ -156,8 +159,10 @@ func (k *check) run(id runlane.RunID) error {
 	if number(row[0]) != int64(want.Kind) {
 		k.broken(id, ruleDue, "a %s run is in list %d", run.Status, number(row[0]))
 	}
-	if row[2] != deliveryKind(want.Delivery) || row[3] != instant(want.DeliveryAt) || row[4] != instant(want.Undelivered) {
-		k.broken(id, ruleDelivery, "the delivery of a %s run is indexed at %v %v %v", run.Status, row[2], row[3], row[4])
+	if row[2] != deliveryKind(want.Delivery) || row[3] != instant(want.DeliveryAt) ||
+		row[4] != instant(want.Undelivered) {
+		k.broken(id, ruleDelivery, "the delivery of a %s run is indexed at %v %v %v", run.Status, row[2], row[3],
+			row[4])
 	}
 	waits := run.Status == runlane.StatusQueued || run.Status == runlane.StatusScheduled
 	if run.Status == runlane.StatusQueued && row[2] == nil && row[4] == nil || !waits && row[2] != nil {

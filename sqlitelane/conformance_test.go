@@ -42,7 +42,10 @@ func TestStorage_Conformance(t *testing.T) {
 	t.Parallel()
 	path := newPath(t)
 	lanetest.RunStorage(t, lanetest.StorageHarness{
-		New:          func(t testing.TB) lane.Storage { return started(t, path, 0) }, // each case is a process
+		New: func(t testing.TB) lane.Storage { // each case is a process
+			t.Helper()
+			return started(t, path, 0)
+		},
 		Capabilities: everything,
 		Checker:      true, Progress: true, Catalog: true,
 		PlantUnknownEvent: func(t testing.TB, s lane.Storage, key lane.RunKey, event runlane.UnknownEvent) {
@@ -52,6 +55,7 @@ func TestStorage_Conformance(t *testing.T) {
 			}
 		},
 		Skewed: func(t testing.TB, s lane.Storage, ahead time.Duration) lane.Storage {
+			t.Helper()
 			return started(t, s.(*sqlitelane.Storage).Path(), ahead)
 		},
 	})

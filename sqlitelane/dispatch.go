@@ -150,8 +150,13 @@ func (d *dispatch) ofQueue(found []item, queue int64, limit int, after *pages.Po
 	return found, err
 }
 
+// ofPartition are the runs of one partition that want a slot.
+var ofPartition = list{"wants_at", "queue = ?5 AND ckey = ?6 AND wants_at IS NOT NULL"}
+
 // candidates adds those that wait in the partition, no more than it has room for.
-func (d *dispatch) candidates(found []item, p partitionKey, limit int, after *pages.Position, most int) ([]item, error) {
+func (d *dispatch) candidates(
+	found []item, p partitionKey, limit int, after *pages.Position, most int,
+) ([]item, error) {
 	taken, err := occupied(d.c, p, d.now)
 	if err != nil {
 		return nil, err
@@ -160,7 +165,7 @@ func (d *dispatch) candidates(found []item, p partitionKey, limit int, after *pa
 	if left <= 0 {
 		return found, nil
 	}
-	w := newWalk(d.c, d.env, d.q.Environment, after, d.now, false, list{"wants_at", "queue = ?5 AND ckey = ?6 AND wants_at IS NOT NULL"})
+	w := newWalk(d.c, d.env, d.q.Environment, after, d.now, false, ofPartition)
 	w.partition = &p
 	for left > 0 {
 		next, ok, err := w.next()

@@ -94,6 +94,10 @@ var updates = func() (texts [16]string) {
 	return texts
 }()
 
+const insertRun = `INSERT INTO
+	runs(env, id, kind, at, queue, delivery, delivery_at, undelivered_at, wants_at, ckey, record)
+	VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+
 // save writes a run's row, a new one for a run without a number, and indexes it.
 func (t *tx) save(e *entry) error {
 	limited, err := t.isLimited(e.env, e.queue)
@@ -110,10 +114,8 @@ func (t *tx) save(e *entry) error {
 		key = e.Run.ConcurrencyKey
 	}
 	if e.n == 0 {
-		e.n, err = t.Insert(`INSERT INTO runs(env, id, kind, at, queue, delivery, delivery_at, undelivered_at, wants_at, ckey, record)
-			VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-			e.env, string(e.Run.ID), int64(now.Kind), int64(now.At), e.queue, deliveryKind(now.Delivery), instant(now.DeliveryAt),
-			instant(now.Undelivered), wants, key, e.Encode())
+		e.n, err = t.Insert(insertRun, e.env, string(e.Run.ID), int64(now.Kind), int64(now.At), e.queue,
+			deliveryKind(now.Delivery), instant(now.DeliveryAt), instant(now.Undelivered), wants, key, e.Encode())
 		t.remember(e)
 		return err
 	}

@@ -99,10 +99,11 @@ func (s *Storage) ClaimScheduleOccurrence(
 		}
 		claim = &lane.OccurrenceClaim{Outcome: lane.Acquired, Token: "occurrence-" + s.nextToken()}
 		until := record.At(c.ClaimUntil)
-		return t.Exec(`INSERT INTO occurrences(env, schedule, fire, token, claim_until, kept_until) VALUES(?, ?, ?, ?, ?, ?)
-			ON CONFLICT(env, schedule, fire) DO UPDATE
+		kept := max(now, until).Add(occurrenceKept)
+		return t.Exec(`INSERT INTO occurrences(env, schedule, fire, token, claim_until, kept_until)
+			VALUES(?, ?, ?, ?, ?, ?) ON CONFLICT(env, schedule, fire) DO UPDATE
 			SET token = excluded.token, claim_until = excluded.claim_until, kept_until = excluded.kept_until`,
-			env, string(c.ScheduleID), int64(fire), claim.Token, int64(until), int64(max(now, until).Add(occurrenceKept)))
+			env, string(c.ScheduleID), int64(fire), claim.Token, int64(until), int64(kept))
 	})
 	if err != nil {
 		return nil, err
@@ -214,7 +215,8 @@ func (s *Storage) ListScheduleOccurrences(
 // became is the occurrence in the form of lists.
 func (o *occurrence) became(id runlane.ScheduleID) runlane.Occurrence {
 	shown := runlane.Occurrence{
-		ScheduleID: id, FireTime: o.fire.Time(), Skipped: o.result.Skipped, First: o.result.First, Count: o.result.Count,
+		ScheduleID: id, FireTime: o.fire.Time(),
+		Skipped: o.result.Skipped, First: o.result.First, Count: o.result.Count,
 	}
 	if n := len(o.result.Runs); n > 0 {
 		shown.RunID = o.result.Runs[n-1]

@@ -12,7 +12,9 @@ import (
 )
 
 // ClaimOutboxMessages gives the caller due rows to publish.
-func (s *Storage) ClaimOutboxMessages(ctx context.Context, c *lane.ClaimOutboxCommand) (messages []lane.OutboxMessage, err error) {
+func (s *Storage) ClaimOutboxMessages(
+	ctx context.Context, c *lane.ClaimOutboxCommand,
+) (messages []lane.OutboxMessage, err error) {
 	if err := ended(ctx); err != nil {
 		return nil, err
 	}
@@ -160,19 +162,21 @@ func (s *Storage) MarkOutboxMessagesPublished(ctx context.Context, c *lane.MarkP
 
 // MarkOutboxMessagesFailed records failures.
 func (s *Storage) MarkOutboxMessagesFailed(ctx context.Context, c *lane.MarkFailedCommand) error {
-	return mark(ctx, s, c.Environment, c.Messages, failureRef, func(_ *entry, d *record.Delivery, f lane.OutboxFailure) {
+	fail := func(_ *entry, d *record.Delivery, f lane.OutboxFailure) {
 		d.Status, d.Attempts, d.AvailableAt = lane.OutboxFailed, f.Attempts, record.At(f.NextAvailableAt)
 		d.Failure = f.Failure.Clone()
-	})
+	}
+	return mark(ctx, s, c.Environment, c.Messages, failureRef, fail)
 }
 
 // MarkOutboxMessagesDeadLettered gives rows up.
 func (s *Storage) MarkOutboxMessagesDeadLettered(ctx context.Context, c *lane.MarkDeadLetteredCommand) error {
 	now := record.At(c.At)
-	return mark(ctx, s, c.Environment, c.Messages, failureRef, func(_ *entry, d *record.Delivery, f lane.OutboxFailure) {
+	fail := func(_ *entry, d *record.Delivery, f lane.OutboxFailure) {
 		d.Status, d.Attempts, d.Since = lane.OutboxDeadLettered, f.Attempts, now
 		d.Failure = f.Failure.Clone()
-	})
+	}
+	return mark(ctx, s, c.Environment, c.Messages, failureRef, fail)
 }
 
 func failureRef(f lane.OutboxFailure) lane.OutboxRef { return f.OutboxRef }

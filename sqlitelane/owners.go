@@ -16,7 +16,9 @@ const (
 )
 
 // owner is the run that owns a key, nil when there is none.
-func owner(c *file.Conn, env, kind int64, environment runlane.Environment, task runlane.TaskID, key string) (*entry, error) {
+func owner(
+	c *file.Conn, env, kind int64, environment runlane.Environment, task runlane.TaskID, key string,
+) (*entry, error) {
 	if env == 0 || key == "" {
 		return nil, nil
 	}
@@ -32,7 +34,8 @@ func owner(c *file.Conn, env, kind int64, environment runlane.Environment, task 
 	return &entry{Record: r, n: number(row[0]), env: env, queue: number(row[1])}, nil
 }
 
-// judgeOwners tells which key of a new run has an owner already. The idempotency key is judged before the singleton key.
+// judgeOwners tells which key of a new run has an owner already. The idempotency key is judged before the singleton
+// key.
 func (t *tx) judgeOwners(env int64, p *prepared) error {
 	to := p.Projected
 	holder, err := owner(t.Conn, env, idempotency, to.Environment, to.TaskID, to.IdempotencyKey)
@@ -58,7 +61,8 @@ func (t *tx) own(e *entry) error {
 			continue
 		}
 		err := t.Exec(`INSERT INTO owners(env, kind, task, key, run) VALUES(?, ?, ?, ?, ?)
-			ON CONFLICT(env, kind, task, key) DO UPDATE SET run = excluded.run`, e.env, kind, string(e.Run.TaskID), key, e.n)
+			ON CONFLICT(env, kind, task, key) DO UPDATE SET run = excluded.run`,
+			e.env, kind, string(e.Run.TaskID), key, e.n)
 		if err != nil {
 			return err
 		}
@@ -66,7 +70,8 @@ func (t *tx) own(e *entry) error {
 	return nil
 }
 
-// disown frees the keys that a finished run does not keep. A key with a time to live stays and is judged when it is read.
+// disown frees the keys that a finished run does not keep. A key with a time to live stays and is judged when it is
+// read.
 func (t *tx) disown(e *entry) error {
 	if e.Run.IdempotencyKey != "" && !e.Retains(record.At(e.Run.FinishedAt)) {
 		if err := t.release(e, idempotency, e.Run.IdempotencyKey); err != nil {

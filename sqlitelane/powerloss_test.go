@@ -78,11 +78,11 @@ func crash(t *testing.T, disk *powerloss.Disk, lines []said, seed uint64) (o out
 		seen := map[string]bool{}
 		for _, fate := range powerloss.Fates() {
 			image := c.After(fate, seed)
-			if key := fingerprint(image); seen[key] {
+			key := fingerprint(image)
+			if seen[key] {
 				continue // nothing was unsynced: every fate is the same
-			} else {
-				seen[key] = true
 			}
+			seen[key] = true
 			o.images++
 			for _, fault := range reopen(t, image, w) {
 				o.lost = append(o.lost, fmt.Sprintf("power lost after step %d, unsynced writes %s, seed %d: %s", c.At, fate, seed, fault))
@@ -103,8 +103,8 @@ func fingerprint(image map[string][]byte) string {
 // reopen starts a process over what the disk holds, and says what is missing.
 func reopen(t *testing.T, image map[string][]byte, w *witness) []string {
 	t.Helper()
-	folder, err := os.MkdirTemp(t.TempDir(), "image")
-	if err != nil {
+	folder := filepath.Join(t.TempDir(), "image")
+	if err := os.Mkdir(folder, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = os.RemoveAll(folder) }()

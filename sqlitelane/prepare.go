@@ -51,9 +51,9 @@ func prepare(t *lane.Transition) (*prepared, error) {
 	if t.Projected == nil {
 		return nil, t.Validate()
 	}
-	p := &prepared{Transition: t, malformed: t.Validate()}
-	if p.malformed != nil {
-		return p, nil
+	p := &prepared{Transition: t}
+	if p.malformed = t.Validate(); p.malformed != nil {
+		return p, nil //nolint:nilerr // it is reported after the sequence
 	}
 	p.run = lane.RunAtRest(t.Projected)
 	base := record.At(t.Projected.CreatedAt)

@@ -40,8 +40,8 @@ func (s *Storage) GetProgress(ctx context.Context, key lane.RunKey) (p runlane.P
 		if err != nil {
 			return err
 		}
-		row, err := c.One(`SELECT attempt, at, note FROM notes WHERE run = (SELECT n FROM runs WHERE env = ? AND id = ?)`,
-			env, string(key.RunID))
+		row, err := c.One(`SELECT attempt, at, note FROM notes
+			WHERE run = (SELECT n FROM runs WHERE env = ? AND id = ?)`, env, string(key.RunID))
 		if err == nil && row != nil {
 			p = runlane.Progress{
 				Attempt: int(number(row[0])), At: record.Millis(number(row[1])).Time(), Note: text(row[2]),

@@ -28,7 +28,8 @@ func (s *Storage) PruneRuns(ctx context.Context, c *lane.PruneCommand) (*lane.Pr
 		return nil, err
 	}
 	cutoff, now := record.At(c.OlderThan), s.clock()
-	scope := pages.NewScope("PruneRuns", c.Environment, fmt.Sprint(statuses), fmt.Sprint(cutoff), fmt.Sprint(c.ReleaseOwners))
+	scope := pages.NewScope("PruneRuns", c.Environment, fmt.Sprint(statuses), fmt.Sprint(cutoff),
+		fmt.Sprint(c.ReleaseOwners))
 	limit, after, err := pages.Open(&page, scope)
 	if err != nil {
 		return nil, err

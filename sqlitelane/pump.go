@@ -115,7 +115,7 @@ func (t *Transport) anything(ctx context.Context, r *reception, now time.Time) (
 			if err != nil {
 				return err
 			}
-			if row == nil || row[0] == nil {
+			if len(row) == 0 || row[0] == nil {
 				continue
 			}
 			at := time.UnixMilli(number(row[0]))
@@ -146,7 +146,7 @@ func (t *Transport) takeRows(tx *tx, r *reception, most int) (taken []message, e
 			w, err := record.DecodeWakeup(name, blob(row[3]))
 			if err != nil {
 				damaged = append(damaged, number(row[0])) // its run is found without it
-				return true, nil
+				return true, nil                          //nolint:nilerr // and nothing is lost
 			}
 			taken = append(taken, message{number(row[0]), number(row[1]), number(row[2]), w})
 			return true, nil
@@ -155,7 +155,10 @@ func (t *Transport) takeRows(tx *tx, r *reception, most int) (taken []message, e
 			return nil, err
 		}
 	}
-	slices.SortFunc(taken, func(a, b message) int { return cmp.Or(cmp.Compare(a.visible, b.visible), cmp.Compare(a.n, b.n)) })
+	slices.SortFunc(taken, func(a, b message) int {
+		return cmp.Or(cmp.Compare(a.visible, b.visible), cmp.Compare(a.n,
+			b.n))
+	})
 	taken = taken[:min(len(taken), most)]
 	for _, n := range damaged {
 		if err := tx.Exec("DELETE FROM messages WHERE n = ?", n); err != nil {
@@ -184,7 +187,8 @@ func (t *Transport) keep(ctx context.Context, r *reception) {
 	}
 	_ = t.storage.write(ctx, func(tx *tx) error { // if it fails, they come again, which does no harm
 		for _, n := range flying {
-			if err := tx.Exec("UPDATE messages SET visible = ? WHERE n = ?", time.Now().Add(visibility).UnixMilli(), n); err != nil {
+			until := time.Now().Add(visibility).UnixMilli()
+			if err := tx.Exec("UPDATE messages SET visible = ? WHERE n = ?", until, n); err != nil {
 				return err
 			}
 		}
@@ -192,8 +196,8 @@ func (t *Transport) keep(ctx context.Context, r *reception) {
 	})
 }
 
-// watch finds out whether another process wrote the file: it asks SQLite for the file's version, which reads a few bytes
-// of shared memory, and lets every reception look when it is another one.
+// watch finds out whether another process wrote the file: it asks SQLite for the file's version, which reads a few
+// bytes of shared memory, and lets every reception look when it is another one.
 func (t *Transport) watch(ctx context.Context) {
 	f, err := t.storage.opened()
 	if err != nil {

@@ -170,7 +170,7 @@ func (s *Storage) ListRunEvents(ctx context.Context, q *lane.EventQuery) (*runla
 			first, last, by = last, first, -1
 		}
 		if after != nil {
-			first = int64(after.At) + by
+			first = after.At + by
 		}
 		if (last-first)*by < 0 {
 			return nil

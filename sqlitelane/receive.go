@@ -216,7 +216,8 @@ func (t *Transport) settle(r *reception, done message, err error) {
 	visible := time.Now().Add(pause)
 	t.later(func(tx *file.Tx) error {
 		tx.After(func(bool) { t.announce(done.wakeup.Queue, visible) })
-		return tx.Exec("UPDATE messages SET visible = ?, refused = refused + 1 WHERE n = ?", visible.UnixMilli(), done.n)
+		return tx.Exec("UPDATE messages SET visible = ?, refused = refused + 1 WHERE n = ?",
+			visible.UnixMilli(), done.n)
 	})
 }
 

@@ -15,8 +15,8 @@ func (s *Storage) ReserveRunDispatch(ctx context.Context, c *lane.ReserveCommand
 			p, last := c.Projected, c.Events[len(c.Events)-1]
 			if e == nil || last.Type() != runlane.EventDeliveryRequested || p.Status != runlane.StatusQueued ||
 				!c.Reserves() {
-				return violation(p.ID,
-					"a reservation is a run.delivery_requested of an existing run, for now and with the reservation's end")
+				return violation(p.ID, "a reservation is a run.delivery_requested of an existing run, for now "+
+					"and with the reservation's end")
 			}
 			todo.now = record.At(c.At)
 			if since, ok := e.DispatchableSince(); !ok || since > todo.now {

@@ -38,7 +38,9 @@ var schema = []string{
 	// Pieces of long histories: k = n * 2^20 + the number of the piece; first is the sequence of its first event.
 	`CREATE TABLE chunks(k INTEGER PRIMARY KEY, first INTEGER NOT NULL, data BLOB NOT NULL) STRICT`,
 	// The last progress note of a run.
-	`CREATE TABLE notes(run INTEGER PRIMARY KEY, attempt INTEGER NOT NULL, at INTEGER NOT NULL, note TEXT NOT NULL) STRICT`,
+	`CREATE TABLE notes(
+		run INTEGER PRIMARY KEY, attempt INTEGER NOT NULL, at INTEGER NOT NULL, note TEXT NOT NULL
+	) STRICT`,
 
 	// Owners of keys: kind 1 idempotency, 2 singleton.
 	`CREATE TABLE owners(
@@ -50,8 +52,8 @@ var schema = []string{
 	// run that executes. Slots are in the order in which they were taken.
 	`CREATE TABLE limited(env INTEGER NOT NULL, queue INTEGER NOT NULL, PRIMARY KEY(env, queue)) STRICT, WITHOUT ROWID`,
 	`CREATE TABLE slots(
-		n INTEGER PRIMARY KEY, env INTEGER NOT NULL, queue INTEGER NOT NULL, ckey TEXT NOT NULL, run INTEGER NOT NULL UNIQUE,
-		until INTEGER
+		n INTEGER PRIMARY KEY, env INTEGER NOT NULL, queue INTEGER NOT NULL, ckey TEXT NOT NULL,
+		run INTEGER NOT NULL UNIQUE, until INTEGER
 	) STRICT`,
 	`CREATE INDEX slots_partition ON slots(env, queue, ckey)`,
 
@@ -59,8 +61,8 @@ var schema = []string{
 		env INTEGER NOT NULL, id TEXT NOT NULL, record TEXT NOT NULL, PRIMARY KEY(env, id)
 	) STRICT, WITHOUT ROWID`,
 	`CREATE TABLE occurrences(
-		env INTEGER NOT NULL, schedule TEXT NOT NULL, fire INTEGER NOT NULL, token TEXT NOT NULL, claim_until INTEGER NOT NULL,
-		kept_until INTEGER NOT NULL, result TEXT,
+		env INTEGER NOT NULL, schedule TEXT NOT NULL, fire INTEGER NOT NULL, token TEXT NOT NULL,
+		claim_until INTEGER NOT NULL, kept_until INTEGER NOT NULL, result TEXT,
 		PRIMARY KEY(env, schedule, fire)
 	) STRICT, WITHOUT ROWID`,
 	`CREATE TABLE tasks(
@@ -69,8 +71,8 @@ var schema = []string{
 
 	// Wakeups on their way: visible is from when a receiver may take one, taken whether one did (until visible).
 	`CREATE TABLE messages(
-		n INTEGER PRIMARY KEY, queue INTEGER NOT NULL, visible INTEGER NOT NULL, taken INTEGER NOT NULL, refused INTEGER NOT NULL,
-		wakeup BLOB NOT NULL
+		n INTEGER PRIMARY KEY, queue INTEGER NOT NULL, visible INTEGER NOT NULL, taken INTEGER NOT NULL,
+		refused INTEGER NOT NULL, wakeup BLOB NOT NULL
 	) STRICT`,
 	`CREATE INDEX messages_visible ON messages(queue, visible, n)`,
 }

@@ -95,7 +95,8 @@ func occupies(c *file.Conn, e *entry, now record.Millis) (bool, error) {
 
 // occupied counts.
 func occupied(c *file.Conn, p partitionKey, now record.Millis) (int, error) {
-	n, err := c.Number(`SELECT count(*) FROM slots WHERE env = ? AND queue = ? AND ckey = ? AND (until IS NULL OR until > ?)`,
+	n, err := c.Number(`SELECT count(*) FROM slots WHERE env = ? AND queue = ? AND ckey = ?
+		AND (until IS NULL OR until > ?)`,
 		p.env, p.queue, p.key, int64(now))
 	return int(n), err
 }
@@ -179,8 +180,8 @@ func (t *tx) settleSlot(e *entry, p *prepared, todo *plan) error {
 	return t.takeSlot(e, p.Queue.Concurrency, todo.now, until)
 }
 
-// takeSlot gives the run a slot, of which there is one. That of another run's reservation which is over is taken only if
-// no other is left: that run's worker may still claim it, if its clock is behind.
+// takeSlot gives the run a slot, of which there is one. That of another run's reservation which is over is taken only
+// if no other is left: that run's worker may still claim it, if its clock is behind.
 func (t *tx) takeSlot(e *entry, limit int, now record.Millis, until any) error {
 	if err := t.Exec("DELETE FROM slots WHERE run = ?", e.n); err != nil {
 		return err
@@ -191,13 +192,15 @@ func (t *tx) takeSlot(e *entry, limit int, now record.Millis, until any) error {
 		return err
 	}
 	if over := kept - int64(limit) + 1; over > 0 {
-		err := t.Exec(`DELETE FROM slots WHERE n IN (SELECT n FROM slots WHERE env = ? AND queue = ? AND ckey = ? AND until <= ?
-			ORDER BY until, n LIMIT ?)`, p.env, p.queue, p.key, int64(now), over)
+		err := t.Exec(`DELETE FROM slots WHERE n IN (SELECT n FROM slots
+			WHERE env = ? AND queue = ? AND ckey = ? AND until <= ? ORDER BY until, n LIMIT ?)`,
+			p.env, p.queue, p.key, int64(now), over)
 		if err != nil {
 			return err
 		}
 	}
-	return t.Exec("INSERT INTO slots(env, queue, ckey, run, until) VALUES(?, ?, ?, ?, ?)", p.env, p.queue, p.key, e.n, until)
+	return t.Exec("INSERT INTO slots(env, queue, ckey, run, until) VALUES(?, ?, ?, ?, ?)",
+		p.env, p.queue, p.key, e.n, until)
 }
 
 // holders are the runs with a slot in the partition of e, in the order in which they took it.

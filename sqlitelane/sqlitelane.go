@@ -29,10 +29,10 @@ type Options struct {
 type Sync string
 
 const (
-	// SyncFull: before it returns. It survives the loss of power.
+	// SyncFull is before it returns. It survives the loss of power.
 	SyncFull Sync = "full"
-	// SyncNormal: a moment later. It survives the death of every process. With the power the last commits may be lost,
-	// all since the last checkpoint of the file at most; what is left is whole, as it was at one moment.
+	// SyncNormal is a moment later. It survives the death of every process. With the power the last commits may be
+	// lost, all since the last checkpoint of the file at most; what is left is whole, as it was at one moment.
 	SyncNormal Sync = "normal"
 )
 
@@ -74,7 +74,9 @@ func open(o file.Options, environment runlane.Environment) (*lane.Lane, error) {
 		return nil, err
 	}
 	s := newStorage(o)
-	return lane.New(s, newTransport(s), &lane.Options{Environment: environment, Name: "sqlite", ProductionDurable: true})
+	return lane.New(s, newTransport(s), &lane.Options{
+		Environment: environment, Name: "sqlite", ProductionDurable: true,
+	})
 }
 
 func invalid(message, hint string) error {

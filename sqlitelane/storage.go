@@ -108,8 +108,9 @@ func (s *Storage) opened() (*file.File, error) {
 	defer s.mu.RUnlock()
 	if s.file == nil {
 		return nil, &runlane.Error{
-			Code: runlane.ErrStorageUnavailable, Message: "the file is not open: the lane was not started, or is closed",
-			Meta: map[string]string{"outcome": "not committed"},
+			Code:    runlane.ErrStorageUnavailable,
+			Message: "the file is not open: the lane was not started, or is closed",
+			Meta:    map[string]string{"outcome": "not committed"},
 		}
 	}
 	return s.file, nil

@@ -160,8 +160,9 @@ func unsent(err error) error {
 		return err
 	}
 	return &runlane.Error{
-		Code: runlane.ErrTransportUnavailable, Message: "the wakeups could not be written into the file", Retryable: true,
-		Cause: err,
+		Code: runlane.ErrTransportUnavailable, Message: "the wakeups could not be written into the file",
+		Retryable: true,
+		Cause:     err,
 	}
 }
 

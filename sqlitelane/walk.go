@@ -64,10 +64,11 @@ const (
 
 // newWalk goes upwards from the first row behind after, or downwards from the last row before it; nil means all.
 func newWalk(
-	c *file.Conn, env int64, environment runlane.Environment, after *pages.Position, until record.Millis, descending bool,
-	lists ...list,
+	c *file.Conn, env int64, environment runlane.Environment, after *pages.Position, until record.Millis,
+	descending bool, lists ...list,
 ) *walk {
-	w := &walk{c: c, env: env, environment: runlane.Environment(environment.Name()), until: until, descending: descending}
+	name := runlane.Environment(environment.Name())
+	w := &walk{c: c, env: env, environment: name, until: until, descending: descending}
 	order, compare, from := "", ">", pages.Position{At: int64(beforeAll)}
 	if descending {
 		order, compare, from = " DESC", "<", pages.Position{At: int64(behindAll)}
@@ -77,8 +78,9 @@ func newWalk(
 	}
 	for _, l := range lists { // sums of numbers keep SQLite from planning the query again for each of them
 		w.sources = append(w.sources, source{
-			text: fmt.Sprintf(`SELECT n, queue, id, %[1]s, record FROM runs WHERE env = ?1 AND %[2]s AND (%[1]s, id) %[3]s (?2 + 0, ?3 || '')
-				AND %[1]s <= ?4 + 0 ORDER BY %[1]s%[4]s, id%[4]s LIMIT %[5]d`, l.column, l.where, compare, order, rowsAtOnce),
+			text: fmt.Sprintf(`SELECT n, queue, id, %[1]s, record FROM runs
+				WHERE env = ?1 AND %[2]s AND (%[1]s, id) %[3]s (?2 + 0, ?3 || '') AND %[1]s <= ?4 + 0
+				ORDER BY %[1]s%[4]s, id%[4]s LIMIT %[5]d`, l.column, l.where, compare, order, rowsAtOnce),
 			at: record.Millis(from.At), id: from.ID,
 		})
 	}
@@ -104,7 +106,8 @@ func (w *walk) fill(s *source) error {
 		if err != nil {
 			return false, err
 		}
-		i := item{&entry{Record: r, n: number(row[0]), env: w.env, queue: number(row[1])}, record.Millis(number(row[3]))}
+		e := &entry{Record: r, n: number(row[0]), env: w.env, queue: number(row[1])}
+		i := item{e, record.Millis(number(row[3]))}
 		s.ahead = append(s.ahead, i)
 		s.at, s.id = i.at, id
 		return true, nil
@@ -156,7 +159,9 @@ const (
 )
 
 // fillPage takes rows until the page is full, the walk ends, or mostExamined rows were read.
-func fillPage[T any](w *walk, s pages.Scope, limit int, part byte, judge func(item) (T, verdict, error)) (*runlane.Page[T], error) {
+func fillPage[T any](
+	w *walk, s pages.Scope, limit int, part byte, judge func(item) (T, verdict, error),
+) (*runlane.Page[T], error) {
 	page := &runlane.Page[T]{}
 	var last item
 	for examined := 0; ; examined++ {

@@ -54,7 +54,7 @@ func failure(err error, path, result string) error {
 		e.Hint = "let this user write the file and its folder"
 	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
 		e.Message = path + " is damaged"
-		e.Hint = "stop all programs that use it, keep a copy, and restore a backup; runs that were not on the damaged pages can be read"
+		e.Hint = "stop all programs that use it, keep a copy, restore a backup; what is on other pages can be read"
 	default:
 		e.Message, e.Retryable = path+" cannot be read or written", true
 		e.Hint = "look at the disk"

@@ -91,7 +91,7 @@ func judgePlace(path string) error {
 		}
 	}
 	if !mayWrite(folder) {
-		return unusable(nil, "let this user write the folder: SQLite keeps its log there", "%s cannot be written", folder)
+		return unusable(nil, "let this user write the folder, which has the log", "%s cannot be written", folder)
 	}
 	if network := networkOf(folder); network != "" {
 		return unusable(nil, "use a disk of this machine; for several machines use the lane on AWS",

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -103,7 +104,7 @@ func TestWrite_ACommandThatFailsAfterAWriteTakesNoOtherAlong(t *testing.T) {
 			return nil
 		}}
 	}
-	f.writer.settle(todo)
+	f.writer.settle(slices.Clone(todo))
 	for n, j := range todo {
 		if err := <-j.done; (n == 2) != errors.Is(err, fault) {
 			t.Errorf("command %d: %v", n, err)

@@ -10,7 +10,7 @@ var networks = map[uint32]string{
 	0x517b:     "SMB",
 	0x01021997: "9P",
 	0x00c36400: "Ceph",
-	0x0bd00bd0: "Lustre",
+	0x0bd00bd0: "Lustre", //nolint:misspell // its name
 	0x47504653: "GPFS",
 	0x5346414f: "AFS",
 	0x73757245: "Coda",

@@ -140,8 +140,8 @@ func connectReader(path string, o *Options) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = pragmas(c, fmt.Sprint("busy_timeout=", busyMillis), "trusted_schema=OFF", "cell_size_check=ON", "query_only=ON",
-		"temp_store=MEMORY")
+	err = pragmas(c, fmt.Sprint("busy_timeout=", busyMillis), "trusted_schema=OFF", "cell_size_check=ON",
+		"query_only=ON", "temp_store=MEMORY")
 	if err != nil {
 		return nil, errors.Join(err, c.close())
 	}

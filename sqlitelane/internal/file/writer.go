@@ -2,6 +2,7 @@ package file
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,10 +15,10 @@ const (
 	laterBy = 10 * time.Millisecond
 	// lockPatience is how long a commit waits for the lock of another process.
 	lockPatience = 10 * time.Second
-	// neighbourly is how long after another process wrote its next turn is considered, and giveWay how long each commit
-	// then leaves the lock free: who polls for a lock finds it free for an instant only.
-	neighbourly = 100 * time.Millisecond
-	giveWay     = 300 * time.Microsecond
+	// wary is how long after another process wrote its next turn is thought of. Until then each commit leaves the lock
+	// free for giveWay: who asks for a lock again and again finds it free for an instant only.
+	wary    = 100 * time.Millisecond
+	giveWay = 300 * time.Microsecond
 )
 
 // Tx is the transaction of a batch, as one command sees it. A command reads first and is refused before its first
@@ -80,7 +81,8 @@ type writer struct {
 
 func newWriter(path string, c *Conn) *writer {
 	w := &writer{
-		path: path, conn: c, waiting: make(chan *job, mostInBatch), stop: make(chan struct{}), ended: make(chan struct{}),
+		path: path, conn: c, waiting: make(chan *job, mostInBatch), stop: make(chan struct{}),
+		ended:   make(chan struct{}),
 		foreign: func() {}, version: -1,
 	}
 	go w.loop() // ends with close
@@ -191,7 +193,7 @@ func (w *writer) loop() {
 
 // batch carries out what waits. Commands that come while it works belong to it, too.
 func (w *writer) batch(first *job) {
-	if !time.Now().After(w.others.Add(neighbourly)) {
+	if !time.Now().After(w.others.Add(wary)) {
 		time.Sleep(giveWay)
 	}
 	if first.taken.CompareAndSwap(false, true) {
@@ -207,7 +209,7 @@ func (w *writer) settle(todo []*job) {
 			return
 		}
 		answer(ran[spoiler], err)
-		todo = append(ran[:spoiler:spoiler], ran[spoiler+1:]...)
+		todo = slices.Delete(ran, spoiler, spoiler+1)
 	}
 }
 

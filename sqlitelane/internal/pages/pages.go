@@ -35,7 +35,8 @@ type Position struct {
 	ID string
 }
 
-// Cursor is opaque: version, part, instant, id, and a checksum of these and the scope, which also reveals an altered one.
+// Cursor is opaque: version, part, instant, id, and a checksum of these and the scope, which also reveals an altered
+// one.
 func (s Scope) Cursor(p Position) runlane.Cursor {
 	b := make([]byte, 0, 18+len(p.ID))
 	b = append(b, 1, p.Part)
@@ -64,5 +65,6 @@ func Open(q *lane.PageQuery, s Scope) (limit int, after *Position, err error) {
 			Hint: "pass the cursor with the same filter, order and environment, or begin without one",
 		}
 	}
-	return limit, &Position{b[1], int64(binary.BigEndian.Uint64(b[2:])), string(b[10:end])}, nil //nolint:gosec // its bits
+	at := int64(binary.BigEndian.Uint64(b[2:])) //nolint:gosec // its bits
+	return limit, &Position{b[1], at, string(b[10:end])}, nil
 }

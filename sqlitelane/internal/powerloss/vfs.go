@@ -37,12 +37,11 @@ func function[F any](p uintptr) F {
 func pointerTo[F any](f F) uintptr { return *(*uintptr)(unsafe.Pointer(&f)) }
 
 var (
-	usual   *sqlite3.Tsqlite3_vfs // the system's file system
-	methods sync.Map              // *sqlite3.Tsqlite3_io_methods of the usual one, by the address of our copy
-	copies  sync.Map              // the reverse
-	disks   sync.Map              // *Disk by the address of its vfs
-	opened  sync.Map              // *handle by the address of an open file
-	names   atomic.Int64
+	usual  *sqlite3.Tsqlite3_vfs // the system's file system
+	copies sync.Map              // the address of our copy of a file's methods, by that of the usual ones
+	disks  sync.Map              // *Disk by the address of its vfs
+	opened sync.Map              // *handle by the address of an open file
+	names  atomic.Int64
 )
 
 // handle is a file that is open.
@@ -127,7 +126,8 @@ func write(tls *libc.TLS, file, from uintptr, size int32, offset int64) int32 {
 	}
 	rc := function[writeMethod](h.usual.FxWrite)(tls, file, from, size, offset)
 	if rc == sqlite3.SQLITE_OK && h.disk.Records {
-		h.disk.note(step{kind: written, name: h.name, offset: offset, bytes: bytes.Clone(libc.GoBytes(from, int(size)))})
+		copied := bytes.Clone(libc.GoBytes(from, int(size)))
+		h.disk.note(step{kind: written, name: h.name, offset: offset, bytes: copied})
 	}
 	return rc
 }

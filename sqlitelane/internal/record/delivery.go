@@ -119,7 +119,9 @@ func ParseEventID(text string) (id runlane.RunID, sequence int64, ok bool) {
 
 // Request makes the row of a delivery request, which supersedes every earlier one. Those stay only while a publisher
 // holds them and may still mark them. token is for the writer's own claim.
-func (r *Record) Request(sequence int64, d *runlane.Delivery, occurred Millis, initial lane.InitialOutbox, token string) *Delivery {
+func (r *Record) Request(
+	sequence int64, d *runlane.Delivery, occurred Millis, initial lane.InitialOutbox, token string,
+) *Delivery {
 	row := Delivery{
 		Sequence: sequence, Status: lane.OutboxPending, RequestedAt: At(d.RequestedAt), AvailableAt: At(d.AvailableAt),
 		ClaimUntil: Absent, Since: Absent,
@@ -139,13 +141,14 @@ func (r *Record) Request(sequence int64, d *runlane.Delivery, occurred Millis, i
 // Withdraw supersedes every row and makes none that could be due.
 func (r *Record) Withdraw(sequence int64) {
 	r.supersede(Delivery{
-		Sequence: sequence, Status: Withdrawn, RequestedAt: Absent, AvailableAt: Absent, ClaimUntil: Absent, Since: Absent,
+		Sequence: sequence, Status: Withdrawn,
+		RequestedAt: Absent, AvailableAt: Absent, ClaimUntil: Absent, Since: Absent,
 	})
 }
 
 func (r *Record) supersede(row Delivery) *Delivery {
-	held := slices.DeleteFunc(r.Deliveries, func(d Delivery) bool { return d.Status != lane.OutboxClaimed })
-	r.Deliveries = append(held, row)
+	r.Deliveries = slices.DeleteFunc(r.Deliveries, func(d Delivery) bool { return d.Status != lane.OutboxClaimed })
+	r.Deliveries = append(r.Deliveries, row)
 	return &r.Deliveries[len(r.Deliveries)-1]
 }
 
@@ -175,7 +178,8 @@ func (r *Record) Delivery(sequence int64) *Delivery {
 // into these two statuses makes another.
 func (r *Record) Settle() {
 	live := int64(0)
-	if status := r.Run.Status; len(r.Deliveries) > 0 && (status == runlane.StatusQueued || status == runlane.StatusScheduled) {
+	if status := r.Run.Status; len(r.Deliveries) > 0 &&
+		(status == runlane.StatusQueued || status == runlane.StatusScheduled) {
 		live = r.Deliveries[len(r.Deliveries)-1].Sequence
 	}
 	r.Deliveries = slices.DeleteFunc(r.Deliveries, func(d Delivery) bool {

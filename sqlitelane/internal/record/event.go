@@ -10,8 +10,8 @@ import (
 // eventTypes are stored as their places in this list; one that is not in it as text. It only grows at its end.
 var eventTypes = []runlane.EventType{
 	runlane.EventCreated, runlane.EventDeliveryRequested, runlane.EventLeaseClaimed, runlane.EventLeaseHeartbeat,
-	runlane.EventStarted, runlane.EventSucceeded, runlane.EventFailed, runlane.EventRetryScheduled, runlane.EventReleased,
-	runlane.EventCancellationRequested, runlane.EventCancelled,
+	runlane.EventStarted, runlane.EventSucceeded, runlane.EventFailed, runlane.EventRetryScheduled,
+	runlane.EventReleased, runlane.EventCancellationRequested, runlane.EventCancelled,
 }
 
 const (
@@ -113,7 +113,8 @@ func Events(run *runlane.Run, b []byte, first int64) ([]runlane.EventRecord, err
 			return nil, err
 		}
 		sequence := first + int64(len(records))
-		records = append(records, runlane.EventRecord{ID: EventID(run.ID, sequence), Sequence: sequence, Event: s.event})
+		id := EventID(run.ID, sequence)
+		records = append(records, runlane.EventRecord{ID: id, Sequence: sequence, Event: s.event})
 	}
 	return records, nil
 }

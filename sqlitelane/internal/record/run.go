@@ -85,7 +85,8 @@ const (
 // statuses are stored as their places in this list, plus 1; one that is not in it as text. It only grows at its end.
 var statuses = []runlane.Status{
 	runlane.StatusQueued, runlane.StatusScheduled, runlane.StatusRunning, runlane.StatusCancellationRequested,
-	runlane.StatusRetrying, runlane.StatusReleased, runlane.StatusSucceeded, runlane.StatusFailed, runlane.StatusCancelled,
+	runlane.StatusRetrying, runlane.StatusReleased,
+	runlane.StatusSucceeded, runlane.StatusFailed, runlane.StatusCancelled,
 }
 
 // StatusNumber is how a status is stored, also in the index of the file.
