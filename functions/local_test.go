@@ -9,16 +9,15 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/awslane"
 	"github.com/runlane/runlane-go/core"
 	"github.com/runlane/runlane-go/functions"
-	"github.com/runlane/runlane-go/functions/eventsource"
 	"github.com/runlane/runlane-go/infra"
 	"github.com/runlane/runlane-go/internal/proof/awstest"
+	"github.com/runlane/runlane-go/internal/proof/lambdatest"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -75,27 +74,10 @@ func openLocal(t *testing.T, fifo bool) (d *deployed, table string) {
 // feed runs the mappings until the test ends.
 func (d *deployed) feed(t *testing.T, table string) {
 	t.Helper()
-	described, err := awstest.LocalStackDynamoDB(t).DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: aws.String(table)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	var mappings sync.WaitGroup
-	mappings.Go(func() {
-		if err := eventsource.Queue(ctx, d.sqs, d.queue.URL, nil, functions.Bridge(d.Runtime)); err != nil {
-			t.Error(err)
-		}
-	})
-	mappings.Go(func() {
-		err := eventsource.Stream(ctx, awstest.Streams(t), aws.ToString(described.Table.LatestStreamArn), nil, functions.Relay(d.Runtime))
-		if err != nil {
-			t.Error(err)
-		}
-	})
-	t.Cleanup(func() {
-		cancel()
-		mappings.Wait()
-	})
+	mappings := &lambdatest.Mappings{Failed: func(err error) { t.Error(err) }}
+	mappings.Queue(d.sqs, d.queue.URL, nil, functions.Bridge(d.Runtime))
+	mappings.Stream(awstest.LocalStackDynamoDB(t), awstest.Streams(t), table, nil, functions.Relay(d.Runtime))
+	t.Cleanup(mappings.Stop)
 }
 
 // greet triggers a run for each name and waits until all are through.

@@ -2,8 +2,6 @@ package chaos_test
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -12,20 +10,15 @@ import (
 
 	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 
 	"github.com/runlane/runlane-go/functions"
 	"github.com/runlane/runlane-go/functions/eventsource"
 	"github.com/runlane/runlane-go/internal/proof/chaos"
-	"github.com/runlane/runlane-go/internal/proof/lambdaruntime"
 	"github.com/runlane/runlane-go/internal/proof/lambdatest"
 )
 
 const (
-	roleVariable   = functions.RoleVariable
-	ledgerVariable = lambdatest.LedgerVariable
-
 	initTime    = 30 * time.Second // a busy machine
 	pollers     = 2                // of each queue and bridge
 	batchSize   = 4
@@ -46,11 +39,11 @@ const (
 // invokes them stays, as event source mappings do.
 type fleet struct {
 	world    *world
-	stoppers []func()
+	mappings lambdatest.Mappings
 
 	version sync.RWMutex // held for reading while a function is invoked
 	mu      sync.Mutex
-	current map[string]*lambdaruntime.Function
+	current map[string]*lambdatest.Function
 	struck  map[int]bool // processes that were struck already
 	retired []string     // logs
 }
@@ -61,22 +54,23 @@ func (f *fleet) deploy(skew, ahead time.Duration) {
 	f.version.Lock()
 	defer f.version.Unlock()
 	f.close()
-	put := chaos.ForwardVariable + "=" + ahead.String()
-	clock := lambdatest.ClockVariable + "="
+	put := func(skew time.Duration) map[string]string {
+		return map[string]string{chaos.ForwardVariable: ahead.String(), lambdatest.ClockVariable: skew.String()}
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.struck = map[int]bool{}
-	f.current = map[string]*lambdaruntime.Function{
-		fastBridge: f.function(functions.RoleBridge, functionTimeout, put, clock+skew.String()),
-		slowBridge: f.function(functions.RoleBridge, functionTimeout, put, clock+(-skew).String()),
-		relayName:  f.function(functions.RoleRelay, functionTimeout, put),
-		tickName:   f.function(functions.RoleTick, tickTimeout, put),
+	f.current = map[string]*lambdatest.Function{
+		fastBridge: f.function(functions.RoleBridge, functionTimeout, put(skew)),
+		slowBridge: f.function(functions.RoleBridge, functionTimeout, put(-skew)),
+		relayName:  f.function(functions.RoleRelay, functionTimeout, put(0)),
+		tickName:   f.function(functions.RoleTick, tickTimeout, put(0)),
 	}
 }
 
-func (f *fleet) function(role string, timeout time.Duration, changes ...string) *lambdaruntime.Function {
-	return lambdaruntime.New(lambdaruntime.Options{
-		Program: bootstrap, Name: role, Environment: f.world.variables(role, changes...), Timeout: timeout, InitTimeout: initTime,
+func (f *fleet) function(role string, timeout time.Duration, changes map[string]string) *lambdatest.Function {
+	return lambdatest.New(lambdatest.Options{
+		Program: bootstrap, Name: role, Environment: f.world.variables(role, changes), Timeout: timeout, InitTimeout: initTime,
 	})
 }
 
@@ -118,22 +112,14 @@ func (f *fleet) begin() {
 	w.t.Helper()
 	for _, name := range []string{fastBridge, slowBridge} {
 		for _, queue := range w.queues {
-			f.background(func(ctx context.Context) error {
-				options := &eventsource.QueueOptions{Logger: quiet, Concurrency: pollers, BatchSize: batchSize, Timeout: functionTimeout}
-				return eventsource.Queue(ctx, w.sqs, queue.URL, options, handler[events.SQSEvent, events.SQSEventResponse](w, name))
-			})
+			options := &eventsource.QueueOptions{Logger: quiet, Concurrency: pollers, BatchSize: batchSize, Timeout: functionTimeout}
+			f.mappings.Queue(w.sqs, queue.URL, options, handler[events.SQSEvent, events.SQSEventResponse](w, name))
 		}
 	}
-	described, err := w.database(w.clean).DescribeTable(w.t.Context(), &dynamodb.DescribeTableInput{TableName: &w.table})
-	if err != nil {
-		w.t.Fatal(err)
-	}
 	streams := dynamodbstreams.NewFromConfig(w.config(), func(o *dynamodbstreams.Options) { o.BaseEndpoint = aws.String(w.clean.URL()) })
-	f.background(func(ctx context.Context) error {
-		return eventsource.Stream(ctx, streams, aws.ToString(described.Table.LatestStreamArn), &eventsource.StreamOptions{Logger: quiet},
-			handler[events.DynamoDBEvent, events.DynamoDBEventResponse](w, relayName))
-	})
-	f.background(func(ctx context.Context) error {
+	f.mappings.Stream(w.database(w.clean), streams, w.table, &eventsource.StreamOptions{Logger: quiet},
+		handler[events.DynamoDBEvent, events.DynamoDBEventResponse](w, relayName))
+	f.mappings.Go(func(ctx context.Context) error {
 		for pause(ctx, w.tickEvery()) {
 			if !w.tickStopped.Load() {
 				_, _ = invoke[map[string]string, any](context.WithoutCancel(ctx), w, tickName, nil) // what fails is done by the next one
@@ -143,29 +129,10 @@ func (f *fleet) begin() {
 	})
 }
 
-func (f *fleet) background(run func(context.Context) error) {
-	ctx, cancel := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	running.Go(func() {
-		if err := run(ctx); err != nil {
-			f.world.t.Error(err)
-		}
-	})
-	f.stoppers = append(f.stoppers, func() {
-		cancel()
-		running.Wait()
-	})
-}
-
 // retire ends what invokes the functions, after the invocations under way, and the functions. It may be called again.
 func (f *fleet) retire() {
 	f.killStruck()
-	var ending sync.WaitGroup
-	for _, stop := range f.stoppers {
-		ending.Go(stop)
-	}
-	ending.Wait()
-	f.stoppers = nil
+	f.mappings.Stop()
 	f.close()
 }
 
@@ -209,7 +176,7 @@ func (f *fleet) stop() (stopped bool) {
 }
 
 // unharmed are the processes of a function that were not struck yet.
-func (f *fleet) unharmed(function *lambdaruntime.Function) []int {
+func (f *fleet) unharmed(function *lambdatest.Function) []int {
 	return slices.DeleteFunc(function.Processes(), func(process int) bool { return f.struck[process] })
 }
 
@@ -241,11 +208,8 @@ func invoke[Event, Response any](ctx context.Context, w *world, name string, eve
 	if err != nil {
 		return response, err
 	}
-	if answer.Failure == lambdaruntime.FailureTimeout && answer.Took >= functionTimeout {
+	if answer.Failure == lambdatest.FailureTimeout && answer.Took >= functionTimeout {
 		w.faults.Note(chaos.KilledAtDeadline, 1)
 	}
-	if answer.Failure != "" {
-		return response, fmt.Errorf("%s: %s", answer.Failure, answer.Payload)
-	}
-	return response, json.Unmarshal(answer.Payload, &response)
+	return lambdatest.Read[Response](answer)
 }

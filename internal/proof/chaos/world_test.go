@@ -3,6 +3,7 @@ package chaos_test
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -23,6 +24,7 @@ import (
 	"github.com/runlane/runlane-go/infra"
 	"github.com/runlane/runlane-go/internal/proof/awstest"
 	"github.com/runlane/runlane-go/internal/proof/chaos"
+	"github.com/runlane/runlane-go/internal/proof/lambdatest"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/sqstransport"
 )
@@ -82,7 +84,7 @@ func newWorld(t *testing.T, plan *chaos.Plan) *world {
 		queues: map[runlane.QueueName]infra.Queue{}, runs: map[runlane.RunID]trait{}, messages: map[string]bool{},
 		emulator: &chaos.Emulator{Java: java, Folder: emulatorFolder, Data: dataFolder(t)},
 	}
-	w.fleet.world = w
+	w.fleet.world, w.fleet.mappings.Failed = w, func(err error) { t.Error(err) }
 	if err := w.emulator.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -157,11 +159,7 @@ func (w *world) database(through *chaos.Proxy) *dynamodb.Client {
 // open opens a runtime that triggers and looks, whose clock is ahead.
 func (w *world) open(through *chaos.Proxy, ahead time.Duration) *core.Runtime {
 	w.t.Helper()
-	urls := map[runlane.QueueName]string{}
-	for name, queue := range w.queues {
-		urls[name] = queue.URL
-	}
-	transport, err := sqstransport.New(w.sqs, urls, &sqstransport.Options{Logger: quiet})
+	transport, err := sqstransport.New(w.sqs, w.urls(), &sqstransport.Options{Logger: quiet})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -185,17 +183,22 @@ func (w *world) open(through *chaos.Proxy, ahead time.Duration) *core.Runtime {
 }
 
 // variables is the environment that the template gives a function, with changes.
-func (w *world) variables(role string, changes ...string) []string {
-	queues := ""
-	for name, queue := range w.queues {
-		queues += "," + string(name) + "=" + queue.URL
+func (w *world) variables(role string, changes map[string]string) []string {
+	d := &lambdatest.Deployment{
+		Role: role, Environment: environment, Table: w.table, DynamoDB: w.faulty.URL(), Queues: w.urls(),
 	}
-	return append([]string{
-		"AWS_ACCESS_KEY_ID=test", "AWS_SECRET_ACCESS_KEY=test", "AWS_REGION=us-east-1", "AWS_EC2_METADATA_DISABLED=true",
-		"AWS_NEW_RETRIES_2026=true", "AWS_ENDPOINT_URL=" + os.Getenv("AWS_ENDPOINT_URL"), "AWS_ENDPOINT_URL_DYNAMODB=" + w.faulty.URL(),
-		roleVariable + "=" + role, awslane.EnvironmentVariable + "=" + environment, awslane.TableVariable + "=" + w.table,
-		awslane.QueuesVariable + "=" + queues[1:], ledgerVariable + "=" + w.ledger,
-	}, changes...)
+	all := map[string]string{lambdatest.LedgerVariable: w.ledger}
+	maps.Copy(all, changes)
+	return d.Variables(all)
+}
+
+// urls are those of the queues.
+func (w *world) urls() map[runlane.QueueName]string {
+	urls := map[runlane.QueueName]string{}
+	for name, queue := range w.queues {
+		urls[name] = queue.URL
+	}
+	return urls
 }
 
 // tickEvery is the distance of ticks now.

@@ -1,5 +1,3 @@
-// Package lambdatest runs the Lambda functions as the processes they are, behind Lambda's Runtime API and on local AWS:
-// the three programs that are deployed, and testdata/program, whose runs do what breaks functions.
 package lambdatest
 
 import (

@@ -19,7 +19,7 @@ import (
 	"github.com/runlane/runlane-go/functions"
 	"github.com/runlane/runlane-go/functions/eventsource"
 	"github.com/runlane/runlane-go/internal/proof/awstest"
-	"github.com/runlane/runlane-go/internal/proof/lambdaruntime"
+	"github.com/runlane/runlane-go/internal/proof/lambdatest"
 )
 
 // opening are the log lines that say why a runtime cannot open.
@@ -109,10 +109,10 @@ func TestStart_BadInstallation_IsOneLineAndEatsNothing(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			bridge := i.deploy("bridge", functions.RoleBridge, lambdaruntime.Options{}, changes)
+			bridge := i.deploy("bridge", functions.RoleBridge, lambdatest.Options{}, changes)
 			var failed atomic.Int64
 			stop := i.background(func(ctx context.Context) error {
-				bridging := handler[events.SQSEvent, events.SQSEventResponse](bridge)
+				bridging := lambdatest.Handler[events.SQSEvent, events.SQSEventResponse](bridge)
 				return eventsource.Queue(ctx, i.sqs, i.queue.URL, &eventsource.QueueOptions{Concurrency: 1, Logger: quiet}, func(
 					ctx context.Context, e events.SQSEvent,
 				) (events.SQSEventResponse, error) {

@@ -19,7 +19,6 @@ import (
 	"github.com/runlane/runlane-go/examples/webhooks"
 	"github.com/runlane/runlane-go/functions"
 	"github.com/runlane/runlane-go/functions/eventsource"
-	"github.com/runlane/runlane-go/internal/proof/lambdaruntime"
 	"github.com/runlane/runlane-go/internal/proof/lambdatest"
 )
 
@@ -38,10 +37,10 @@ func TestDeployedPrograms_DeliverThroughQueueRelayAndTick(t *testing.T) {
 	}))
 	defer receiver.Close()
 	changes := map[string]string{webhooks.EndpointsVariable: "shop=" + receiver.URL, webhooks.SecretVariable: "secret"}
-	bridge := i.deploy("bridge", functions.RoleBridge, lambdaruntime.Options{}, changes)
+	bridge := i.deploy("bridge", functions.RoleBridge, lambdatest.Options{}, changes)
 	i.mapQueue(bridge, eventsource.QueueOptions{})
-	i.mapStream(i.deploy("relay", functions.RoleRelay, lambdaruntime.Options{}, changes))
-	i.tickEvery(i.deploy("tick", functions.RoleTick, lambdaruntime.Options{}, changes), 5*time.Second)
+	i.mapStream(i.deploy("relay", functions.RoleRelay, lambdatest.Options{}, changes))
+	i.tickEvery(i.deploy("tick", functions.RoleTick, lambdatest.Options{}, changes), 5*time.Second)
 
 	const each = 12
 	var ids []runlane.RunID
@@ -68,7 +67,7 @@ func TestDeployedPrograms_DeliverThroughQueueRelayAndTick(t *testing.T) {
 func TestBatch_OfEverything_ReportsAloneWhatCannotBeHandled(t *testing.T) {
 	t.Parallel()
 	i := install(t, installOptions{})
-	bridge := i.deploy("program", functions.RoleBridge, lambdaruntime.Options{}, map[string]string{lambdatest.WithoutVariable: "other"})
+	bridge := i.deploy("program", functions.RoleBridge, lambdatest.Options{}, map[string]string{lambdatest.WithoutVariable: "other"})
 	good := i.act(lambdatest.Play, lambdatest.Act{Name: "good"}, nil)
 	failing := i.act(lambdatest.Play, lambdatest.Act{Name: "failing", Do: lambdatest.Fail}, nil)
 	other := i.act(lambdatest.Other, lambdatest.Act{Name: "other"}, nil)
@@ -108,7 +107,7 @@ func TestBatch_OfEverything_ReportsAloneWhatCannotBeHandled(t *testing.T) {
 	i.sound()
 
 	// The next version has the handler: what came back, and the retry, reach their ends through the same queue.
-	next := i.deploy("program", functions.RoleBridge, lambdaruntime.Options{}, nil)
+	next := i.deploy("program", functions.RoleBridge, lambdatest.Options{}, nil)
 	i.mapQueue(next, eventsource.QueueOptions{})
 	i.succeeds(good, failing, other)
 	i.sound()
@@ -119,7 +118,7 @@ func TestInvocations_HundredAtOnce_EachExecutesItsRun(t *testing.T) {
 	t.Parallel()
 	const invocations = 100
 	i := install(t, installOptions{})
-	bridge := i.deploy("program", functions.RoleBridge, lambdaruntime.Options{
+	bridge := i.deploy("program", functions.RoleBridge, lambdatest.Options{
 		Concurrency: invocations, InitTimeout: patience, Timeout: patience,
 	}, nil)
 	var ids []runlane.RunID

@@ -13,7 +13,6 @@ import (
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/functions"
 	"github.com/runlane/runlane-go/functions/eventsource"
-	"github.com/runlane/runlane-go/internal/proof/lambdaruntime"
 	"github.com/runlane/runlane-go/internal/proof/lambdatest"
 )
 
@@ -33,19 +32,19 @@ func TestInvocation_EndsInTheMiddle_RunIsExecutedAgain(t *testing.T) {
 		signal  syscall.Signal // sent when the handler has begun
 		failure string         // what Lambda says of the invocation
 	}{
-		"killed at its deadline, because the process hangs": {lambdatest.Wait, syscall.SIGSTOP, lambdaruntime.FailureTimeout},
-		"SIGTERM":                {lambdatest.Wait, syscall.SIGTERM, lambdaruntime.FailureExit},
-		"out of memory":          {lambdatest.Wait, syscall.SIGKILL, lambdaruntime.FailureExit},
-		"handler ends the world": {lambdatest.Die, 0, lambdaruntime.FailureExit},
+		"killed at its deadline, because the process hangs": {lambdatest.Wait, syscall.SIGSTOP, lambdatest.FailureTimeout},
+		"SIGTERM":                {lambdatest.Wait, syscall.SIGTERM, lambdatest.FailureExit},
+		"out of memory":          {lambdatest.Wait, syscall.SIGKILL, lambdatest.FailureExit},
+		"handler ends the world": {lambdatest.Die, 0, lambdatest.FailureExit},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			i := install(t, installOptions{visibility: shortVisibility})
-			bridge := i.deploy("program", functions.RoleBridge, lambdaruntime.Options{Timeout: shortTimeout}, nil)
+			bridge := i.deploy("program", functions.RoleBridge, lambdatest.Options{Timeout: shortTimeout}, nil)
 			id := i.act(lambdatest.Play, lambdatest.Act{Name: "a", Do: tc.do}, nil)
 			bystander := i.act(lambdatest.Play, lambdatest.Act{Name: "b"}, nil)
 			event := i.receive(2)
-			answers := make(chan *lambdaruntime.Answer, 1)
+			answers := make(chan *lambdatest.Answer, 1)
 			go func() { answers <- invoke(t, bridge, event) }() // ends with the invocation
 			if tc.signal != 0 {
 				until(t, "both handlers have begun", func() bool { return len(i.attempts()) == 2 })
@@ -73,7 +72,7 @@ func TestInvocation_EndsInTheMiddle_RunIsExecutedAgain(t *testing.T) {
 func TestIdleProcess_SIGTERM_CostsNothing(t *testing.T) {
 	t.Parallel()
 	i := install(t, installOptions{})
-	bridge := i.deploy("program", functions.RoleBridge, lambdaruntime.Options{}, nil)
+	bridge := i.deploy("program", functions.RoleBridge, lambdatest.Options{}, nil)
 	for n := range 3 {
 		id := i.act(lambdatest.Play, lambdatest.Act{Name: fmt.Sprint(n)}, nil)
 		if answer := invoke(t, bridge, i.receive(1)); answer.Failure != "" || !answer.Cold {
@@ -96,16 +95,16 @@ func TestCrash_BetweenCommitAndPublish_TickPublishes(t *testing.T) {
 	if err := os.WriteFile(crash, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	bridge := i.deploy("program", functions.RoleBridge, lambdaruntime.Options{Timeout: shortTimeout}, map[string]string{lambdatest.CrashVariable: crash})
+	bridge := i.deploy("program", functions.RoleBridge, lambdatest.Options{Timeout: shortTimeout}, map[string]string{lambdatest.CrashVariable: crash})
 	id := i.act(lambdatest.Play, lambdatest.Act{Name: "parent", Do: lambdatest.Follow}, nil)
-	if answer := invoke(t, bridge, i.receive(1)); answer.Failure != lambdaruntime.FailureExit {
+	if answer := invoke(t, bridge, i.receive(1)); answer.Failure != lambdatest.FailureExit {
 		t.Fatalf("the process survived its crash: %+v", answer)
 	}
 	if _, err := os.Stat(crash); !os.IsNotExist(err) {
 		t.Fatalf("it died of something else: %v", err)
 	}
 	i.mapQueue(bridge, eventsource.QueueOptions{Timeout: shortTimeout})
-	i.tickEvery(i.deploy("program", functions.RoleTick, lambdaruntime.Options{}, nil), 5*time.Second)
+	i.tickEvery(i.deploy("program", functions.RoleTick, lambdatest.Options{}, nil), 5*time.Second)
 	i.succeeds(id) // it triggers again, with the same key
 	child := i.act(lambdatest.Play, lambdatest.Act{Name: "parent's"}, &runlane.TriggerOptions{IdempotencyKey: "parent"})
 	i.succeeds(child)
@@ -117,7 +116,7 @@ func TestCrash_BetweenCommitAndPublish_TickPublishes(t *testing.T) {
 func TestHandler_IgnoresItsContext_InvocationAnswersInTime(t *testing.T) {
 	t.Parallel()
 	i := install(t, installOptions{})
-	bridge := i.deploy("program", functions.RoleBridge, lambdaruntime.Options{Timeout: shortTimeout}, nil)
+	bridge := i.deploy("program", functions.RoleBridge, lambdatest.Options{Timeout: shortTimeout}, nil)
 	id := i.act(lambdatest.Play, lambdatest.Act{Name: "a", Do: lambdatest.Ignore}, nil)
 	answer := invoke(t, bridge, i.receive(1))
 	if answer.Failure != "" || answer.Took >= shortTimeout {

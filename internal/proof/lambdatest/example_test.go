@@ -13,7 +13,7 @@ import (
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/functions"
 	"github.com/runlane/runlane-go/functions/eventsource"
-	"github.com/runlane/runlane-go/internal/proof/lambdaruntime"
+	"github.com/runlane/runlane-go/internal/proof/lambdatest"
 	"github.com/runlane/runlane-go/internal/proof/samtemplate"
 )
 
@@ -32,9 +32,9 @@ func TestExample_OneBootstrapServesAllRoles(t *testing.T) {
 		}
 	}
 	const program = "example/build-Bridge"
-	i.mapQueue(i.deploy(program, functions.RoleBridge, lambdaruntime.Options{}, nil), eventsource.QueueOptions{})
-	i.mapStream(i.deploy(program, functions.RoleRelay, lambdaruntime.Options{}, nil))
-	i.tickEvery(i.deploy("example/build-Tick", functions.RoleTick, lambdaruntime.Options{}, nil), 5*time.Second)
+	i.mapQueue(i.deploy(program, functions.RoleBridge, lambdatest.Options{}, nil), eventsource.QueueOptions{})
+	i.mapStream(i.deploy(program, functions.RoleRelay, lambdatest.Options{}, nil))
+	i.tickEvery(i.deploy("example/build-Tick", functions.RoleTick, lambdatest.Options{}, nil), 5*time.Second)
 	confirm := runlane.NewTask[map[string]string]("orders.confirm", nil) // the example's own definition is its module's
 	for id, options := range map[string]*runlane.TriggerOptions{"o-1": nil, "o-2": {Deferred: true}, "o-3": {Delay: 2 * time.Second}} {
 		result, err := i.Trigger(t.Context(), confirm.With(map[string]string{"id": id, "email": "ada@example.org"}), options)

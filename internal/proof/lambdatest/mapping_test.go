@@ -2,89 +2,50 @@ package lambdatest_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/runlane/runlane-go/functions/eventsource"
 	"github.com/runlane/runlane-go/internal/proof/awstest"
-	"github.com/runlane/runlane-go/internal/proof/lambdaruntime"
+	"github.com/runlane/runlane-go/internal/proof/lambdatest"
 )
-
-// handler is a function as its event source mapping sees it.
-func handler[Event, Response any](f *lambdaruntime.Function) func(context.Context, Event) (Response, error) {
-	return func(ctx context.Context, event Event) (response Response, err error) {
-		answer, err := f.InvokeJSON(context.WithoutCancel(ctx), event) // Lambda's own deadline ends it
-		if err != nil {
-			return response, err
-		}
-		if answer.Failure != "" {
-			return response, fmt.Errorf("%s: %s", answer.Failure, answer.Payload)
-		}
-		return response, json.Unmarshal(answer.Payload, &response)
-	}
-}
-
-// background runs something until the test ends, or until stop is called.
-func (i *installation) background(run func(context.Context) error) (stop func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	running.Go(func() {
-		if err := run(ctx); err != nil {
-			i.t.Error(err)
-		}
-	})
-	stop = func() {
-		cancel()
-		running.Wait()
-	}
-	i.t.Cleanup(stop)
-	return stop
-}
 
 var quiet = slog.New(slog.DiscardHandler)
 
+// background runs something until the test ends, before its functions do, or until stop is called.
+func (i *installation) background(run func(context.Context) error) (stop func()) {
+	i.t.Cleanup(i.mappings.Stop)
+	return i.mappings.Go(run)
+}
+
 // mapQueue invokes the bridge with what is in the queue.
-func (i *installation) mapQueue(bridge *lambdaruntime.Function, options eventsource.QueueOptions) (stop func()) {
+func (i *installation) mapQueue(bridge *lambdatest.Function, options eventsource.QueueOptions) (stop func()) {
 	options.Logger = quiet
-	return i.background(func(ctx context.Context) error {
-		return eventsource.Queue(ctx, i.sqs, i.queue.URL, &options, handler[events.SQSEvent, events.SQSEventResponse](bridge))
-	})
+	i.t.Cleanup(i.mappings.Stop)
+	return i.mappings.Queue(i.sqs, i.queue.URL, &options, lambdatest.Handler[events.SQSEvent, events.SQSEventResponse](bridge))
 }
 
 // mapStream invokes the relay with pending rows.
-func (i *installation) mapStream(relay *lambdaruntime.Function) {
-	i.t.Helper()
-	described, err := awstest.LocalStackDynamoDB(i.t).DescribeTable(i.t.Context(), &dynamodb.DescribeTableInput{TableName: &i.table})
-	if err != nil {
-		i.t.Fatal(err)
-	}
-	arn := aws.ToString(described.Table.LatestStreamArn)
-	i.background(func(ctx context.Context) error {
-		return eventsource.Stream(ctx, awstest.Streams(i.t), arn, nil, handler[events.DynamoDBEvent, events.DynamoDBEventResponse](relay))
-	})
+func (i *installation) mapStream(relay *lambdatest.Function) {
+	i.t.Cleanup(i.mappings.Stop)
+	i.mappings.Stream(awstest.LocalStackDynamoDB(i.t), awstest.Streams(i.t), i.table, nil,
+		lambdatest.Handler[events.DynamoDBEvent, events.DynamoDBEventResponse](relay))
 }
 
 // tickEvery invokes the tick more often than the template does: what it leaves to others for a minute it leaves anyway.
-func (i *installation) tickEvery(tick *lambdaruntime.Function, d time.Duration) {
+func (i *installation) tickEvery(tick *lambdatest.Function, d time.Duration) {
+	invoke := lambdatest.Handler[map[string]string, any](tick)
 	i.background(func(ctx context.Context) error {
 		ticker := time.NewTicker(d)
 		defer ticker.Stop()
 		for {
-			answer, err := tick.Invoke(context.WithoutCancel(ctx), []byte(`{"detail-type":"Scheduled Event"}`))
-			if err != nil {
-				return err
-			}
-			if answer.Failure != "" {
-				return fmt.Errorf("tick: %s: %s", answer.Failure, answer.Payload)
+			if _, err := invoke(ctx, map[string]string{"detail-type": "Scheduled Event"}); err != nil {
+				return fmt.Errorf("tick: %w", err)
 			}
 			select {
 			case <-ticker.C:

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/runlane/runlane-go/functions"
-	"github.com/runlane/runlane-go/internal/proof/lambdaruntime"
 	"github.com/runlane/runlane-go/internal/proof/lambdatest"
 )
 
@@ -36,9 +35,9 @@ func metrics(t *testing.T, log, function string) (sums map[string]float64, lines
 func TestMetrics_TellWhatTheFunctionsDid(t *testing.T) {
 	t.Parallel()
 	i := install(t, installOptions{})
-	bridge := i.deploy("program", functions.RoleBridge, lambdaruntime.Options{}, nil)
-	quiet := i.deploy("program", functions.RoleBridge, lambdaruntime.Options{}, map[string]string{functions.MetricsVariable: "off"})
-	tick := i.deploy("program", functions.RoleTick, lambdaruntime.Options{}, nil)
+	bridge := i.deploy("program", functions.RoleBridge, lambdatest.Options{}, nil)
+	quiet := i.deploy("program", functions.RoleBridge, lambdatest.Options{}, map[string]string{functions.MetricsVariable: "off"})
+	tick := i.deploy("program", functions.RoleTick, lambdatest.Options{}, nil)
 	const runs = 4
 	for n := range runs {
 		i.act(lambdatest.Play, lambdatest.Act{Name: fmt.Sprint("parent-", n), Do: lambdatest.Follow}, nil)

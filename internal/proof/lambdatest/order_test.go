@@ -10,7 +10,6 @@ import (
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/functions"
 	"github.com/runlane/runlane-go/functions/eventsource"
-	"github.com/runlane/runlane-go/internal/proof/lambdaruntime"
 	"github.com/runlane/runlane-go/internal/proof/lambdatest"
 )
 
@@ -27,7 +26,7 @@ func TestFIFO_RecordFailsInTheMiddle_OrderIsKept(t *testing.T) {
 		}
 		ids = append(ids, i.act(task, lambdatest.Act{Name: name}, &runlane.TriggerOptions{ConcurrencyKey: name[:1]}))
 	}
-	first := i.deploy("program", functions.RoleBridge, lambdaruntime.Options{}, map[string]string{lambdatest.WithoutVariable: "other"})
+	first := i.deploy("program", functions.RoleBridge, lambdatest.Options{}, map[string]string{lambdatest.WithoutVariable: "other"})
 	stop := i.mapQueue(first, eventsource.QueueOptions{})
 	until(t, "the record without a handler was handed back, and group b is through", func() bool {
 		return strings.Count(first.Log(), "task_not_found") >= 1 && slices.Contains(i.attempts(), "b3")
@@ -44,7 +43,7 @@ func TestFIFO_RecordFailsInTheMiddle_OrderIsKept(t *testing.T) {
 	equal(t, "group a before", of("a"), []string{"a1"})
 	equal(t, "group b", of("b"), []string{"b1", "b2", "b3"})
 
-	i.mapQueue(i.deploy("program", functions.RoleBridge, lambdaruntime.Options{}, nil), eventsource.QueueOptions{})
+	i.mapQueue(i.deploy("program", functions.RoleBridge, lambdatest.Options{}, nil), eventsource.QueueOptions{})
 	i.succeeds(ids...)
 	equal(t, "group a", of("a"), []string{"a1", "a2", "a3", "a4"})
 	i.sound()
@@ -56,8 +55,8 @@ func TestClocks_Apart_NothingIsLostOrRepeated(t *testing.T) {
 	i := install(t, installOptions{})
 	for _, clock := range []string{"1250ms", "-1250ms"} {
 		changes := map[string]string{lambdatest.ClockVariable: clock}
-		i.mapQueue(i.deploy("program", functions.RoleBridge, lambdaruntime.Options{}, changes), eventsource.QueueOptions{Concurrency: 2, BatchSize: 3})
-		i.tickEvery(i.deploy("program", functions.RoleTick, lambdaruntime.Options{}, changes), 2*time.Second)
+		i.mapQueue(i.deploy("program", functions.RoleBridge, lambdatest.Options{}, changes), eventsource.QueueOptions{Concurrency: 2, BatchSize: 3})
+		i.tickEvery(i.deploy("program", functions.RoleTick, lambdatest.Options{}, changes), 2*time.Second)
 	}
 	var ids []runlane.RunID
 	for n := range 40 {

@@ -9,7 +9,6 @@ import (
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/functions"
 	"github.com/runlane/runlane-go/functions/eventsource"
-	"github.com/runlane/runlane-go/internal/proof/lambdaruntime"
 	"github.com/runlane/runlane-go/internal/proof/lambdatest"
 )
 
@@ -24,19 +23,19 @@ func TestPoison_TakesItsBatchAlongOnce_AndCostsItsNeighboursTimeAlone(t *testing
 		visibility = 22 * time.Second // when the leases, which end 5 s after the deadline, are over
 	)
 	i := install(t, installOptions{visibility: visibility})
-	bridge := i.deploy("program", functions.RoleBridge, lambdaruntime.Options{Timeout: timeout}, nil)
+	bridge := i.deploy("program", functions.RoleBridge, lambdatest.Options{Timeout: timeout}, nil)
 	poison := i.act(lambdatest.Play, lambdatest.Act{Name: "poison", Do: lambdatest.Poison, Party: neighbors + 1}, nil)
 	var others []runlane.RunID
 	for n := range neighbors {
 		others = append(others, i.act(lambdatest.Play, lambdatest.Act{Name: fmt.Sprint(n), Do: lambdatest.Linger}, nil))
 	}
-	if answer := invoke(t, bridge, i.receive(neighbors+1)); answer.Failure != lambdaruntime.FailureExit {
+	if answer := invoke(t, bridge, i.receive(neighbors+1)); answer.Failure != lambdatest.FailureExit {
 		t.Fatalf("the process survived: %q %s", answer.Failure, answer.Payload)
 	}
 	equal(t, "attempts before the first death", len(i.attempts()), neighbors+1)
 
 	i.mapQueue(bridge, eventsource.QueueOptions{Timeout: timeout, Concurrency: 1})
-	i.tickEvery(i.deploy("program", functions.RoleTick, lambdaruntime.Options{}, nil), 5*time.Second)
+	i.tickEvery(i.deploy("program", functions.RoleTick, lambdatest.Options{}, nil), 5*time.Second)
 	i.succeeds(others...)
 	for _, id := range others {
 		statuses := i.attemptStatuses(id)

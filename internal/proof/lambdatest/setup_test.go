@@ -7,7 +7,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -19,13 +18,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/runlane/runlane-go"
-	"github.com/runlane/runlane-go/awslane"
 	"github.com/runlane/runlane-go/core"
 	"github.com/runlane/runlane-go/dynamostore"
-	"github.com/runlane/runlane-go/functions"
 	"github.com/runlane/runlane-go/infra"
 	"github.com/runlane/runlane-go/internal/proof/awstest"
-	"github.com/runlane/runlane-go/internal/proof/lambdaruntime"
 	"github.com/runlane/runlane-go/internal/proof/lambdatest"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/sqstransport"
@@ -46,6 +42,8 @@ type installation struct {
 	name   runlane.QueueName // what the queue is bound to
 	ledger string
 	db     string // the endpoint of DynamoDB
+
+	mappings lambdatest.Mappings
 }
 
 type installOptions struct {
@@ -61,6 +59,7 @@ func install(t *testing.T, o installOptions) *installation {
 	i := &installation{
 		t: t, sqs: awstest.SQS(t), ledger: filepath.Join(t.TempDir(), "ledger"), name: o.name, db: os.Getenv("RUNLANE_LOCAL_DYNAMODB"),
 	}
+	i.mappings.Failed = func(err error) { t.Error(err) }
 	if i.name == "" {
 		i.name = "default"
 	}
@@ -104,30 +103,20 @@ func install(t *testing.T, o installOptions) *installation {
 
 // variables is the environment that the template gives a function, with changes; "" leaves a variable out.
 func (i *installation) variables(role string, changes map[string]string) []string {
-	all := map[string]string{
-		"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "us-east-1", "AWS_EC2_METADATA_DISABLED": "true",
-		"AWS_NEW_RETRIES_2026": "true", "AWS_ENDPOINT_URL": os.Getenv("AWS_ENDPOINT_URL"), "AWS_ENDPOINT_URL_DYNAMODB": i.db,
-		functions.RoleVariable: role, awslane.EnvironmentVariable: "prod", awslane.TableVariable: i.table,
-		awslane.QueuesVariable:    string(i.name) + "=" + i.queue.URL,
-		lambdatest.LedgerVariable: i.ledger,
+	d := &lambdatest.Deployment{
+		Role: role, Environment: "prod", Table: i.table, DynamoDB: i.db, Queues: map[runlane.QueueName]string{i.name: i.queue.URL},
 	}
+	all := map[string]string{lambdatest.LedgerVariable: i.ledger}
 	maps.Copy(all, changes)
-	var list []string
-	for name, value := range all {
-		if value != "" {
-			list = append(list, name+"="+value)
-		}
-	}
-	slices.Sort(list)
-	return list
+	return d.Variables(all)
 }
 
 // deploy makes a function of one of the programs.
-func (i *installation) deploy(program, role string, options lambdaruntime.Options, changes map[string]string) *lambdaruntime.Function {
+func (i *installation) deploy(program, role string, options lambdatest.Options, changes map[string]string) *lambdatest.Function {
 	i.t.Helper()
 	options.Program, options.Name = filepath.Join(bin, program, "bootstrap"), role
 	options.Environment = i.variables(role, changes)
-	f := lambdaruntime.New(options)
+	f := lambdatest.New(options)
 	i.t.Cleanup(func() {
 		f.Close()
 		if i.t.Failed() {
@@ -138,7 +127,7 @@ func (i *installation) deploy(program, role string, options lambdaruntime.Option
 }
 
 // invoke runs a function with one event.
-func invoke(t *testing.T, f *lambdaruntime.Function, event any) *lambdaruntime.Answer {
+func invoke(t *testing.T, f *lambdatest.Function, event any) *lambdatest.Answer {
 	t.Helper()
 	answer, err := f.InvokeJSON(t.Context(), event)
 	if err != nil {

@@ -169,8 +169,8 @@ func (b *bench) learnSet(ctx context.Context, c *chunk) error {
 	return nil
 }
 
-// miss runs the sets of tests that may miss a removal until one does, or fails for what is no answer of theirs. every: the
-// tests of a set go on when one has failed, so that all are named.
+// miss runs the sets of tests that may miss a removal until one does, or fails for what is no answer of theirs. every:
+// the tests of a set go on when one has failed, so that all are named.
 func (b *bench) miss(ctx context.Context, r *removal, every bool) error {
 	for _, c := range r.sets {
 		arguments := []string{"-test.timeout", c.limit.String(), "-test.run", c.pattern}

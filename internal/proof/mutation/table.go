@@ -56,8 +56,8 @@ var protectionTests = map[protection.Protection]string{
 // everyProtectionTest are all tests that may miss a protection.
 const everyProtectionTest = "^TestCondition_|^TestHazard|^TestTransaction_|^TestScenarios_UnderFaults$"
 
-// protections are what several conditions do together, or none of them: package protection turns them off at the seam of
-// the AWS SDK. every: all tests that may miss them are asked, else those that do it soonest.
+// protections are what several conditions do together, or none of them: package protection turns them off at the seam
+// of the AWS SDK. every: all tests that may miss them are asked, else those that do it soonest.
 func protections(every bool) []*removal {
 	var all []*removal
 	for _, p := range protection.All() {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -22,9 +21,9 @@ import (
 	"github.com/runlane/runlane-go/core"
 	"github.com/runlane/runlane-go/examples/webhooks"
 	"github.com/runlane/runlane-go/functions"
-	"github.com/runlane/runlane-go/functions/eventsource"
 	"github.com/runlane/runlane-go/infra"
 	"github.com/runlane/runlane-go/internal/proof/awstest"
+	"github.com/runlane/runlane-go/internal/proof/lambdatest"
 )
 
 // Idle connections belong to the SDK's HTTP client, which lives as long as the process.
@@ -72,29 +71,12 @@ func deploy(t *testing.T, withFunctions bool) *deployed {
 // feed runs the functions until the test ends.
 func (d *deployed) feed(t *testing.T, client *sqs.Client, queues ...infra.Queue) {
 	t.Helper()
-	table, err := d.db.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: &d.table})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	var mappings sync.WaitGroup
+	mappings := &lambdatest.Mappings{Failed: func(err error) { t.Error(err) }}
 	for _, queue := range queues {
-		mappings.Go(func() {
-			if err := eventsource.Queue(ctx, client, queue.URL, nil, functions.Bridge(d.Runtime)); err != nil {
-				t.Error(err)
-			}
-		})
+		mappings.Queue(client, queue.URL, nil, functions.Bridge(d.Runtime))
 	}
-	mappings.Go(func() {
-		err := eventsource.Stream(ctx, awstest.Streams(t), aws.ToString(table.Table.LatestStreamArn), nil, functions.Relay(d.Runtime))
-		if err != nil {
-			t.Error(err)
-		}
-	})
-	t.Cleanup(func() {
-		cancel()
-		mappings.Wait()
-	})
+	mappings.Stream(d.db, awstest.Streams(t), d.table, nil, functions.Relay(d.Runtime))
+	t.Cleanup(mappings.Stop)
 }
 
 // open plans a check of the deployment.

@@ -1,8 +1,12 @@
-// Package lambdaruntime is Lambda's side of its Runtime API, for tests: it runs a function's program as Lambda does.
-// Each execution environment is a separate process with a separate API endpoint; it serves one invocation at a time and
-// stays for the next. An invocation that is not over at its deadline is killed with its process. Nothing runs but what
-// an invocation asks for.
-package lambdaruntime
+// Package lambdatest is Lambda's side, for tests: it runs a function's program as Lambda does, behind its Runtime API
+// ([Function]), with the environment that the template gives it ([Deployment]), and invokes it as event source mappings
+// do ([Mappings]). Each execution environment is a separate process with a separate API endpoint; it serves one
+// invocation at a time and stays for the next. An invocation that is not over at its deadline is killed with its
+// process. Nothing runs but what an invocation asks for.
+//
+// Its tests run the Lambda functions as the processes they are, on local AWS: the three programs that are deployed, and
+// testdata/program, whose runs do what breaks functions ([Act]). Its benchmark is in bench.
+package lambdatest
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package lambdaruntime
+package lambdatest
 
 import (
 	"bytes"

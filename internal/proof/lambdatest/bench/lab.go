@@ -21,11 +21,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/runlane/runlane-go"
-	"github.com/runlane/runlane-go/awslane"
 	"github.com/runlane/runlane-go/core"
 	"github.com/runlane/runlane-go/dynamostore"
+	"github.com/runlane/runlane-go/examples/webhooks"
+	"github.com/runlane/runlane-go/functions"
 	"github.com/runlane/runlane-go/infra"
-	"github.com/runlane/runlane-go/internal/proof/lambdaruntime"
+	"github.com/runlane/runlane-go/internal/proof/lambdatest"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/sqstransport"
 )
@@ -87,21 +88,18 @@ func newLab(ctx context.Context, p programs) (l *lab, err error) {
 	if l.queue, err = infra.CreateQueue(ctx, l.sqs, name, nil); err != nil {
 		return nil, err
 	}
-	l.variables = []string{
-		"AWS_ACCESS_KEY_ID=" + os.Getenv("AWS_ACCESS_KEY_ID"),
-		"AWS_SECRET_ACCESS_KEY=" + os.Getenv("AWS_SECRET_ACCESS_KEY"),
-		"AWS_REGION=" + cfg.Region,
-		"AWS_ENDPOINT_URL=" + endpoint,
-		"AWS_ENDPOINT_URL_DYNAMODB=" + direct,
-		"AWS_NEW_RETRIES_2026=true",
-		awslane.EnvironmentVariable + "=" + environment,
-		awslane.TableVariable + "=" + name,
-		awslane.QueuesVariable + "=webhooks=" + l.queue.URL,
-		"RUNLANE_FUNCTION=bridge",
-		"WEBHOOK_ENDPOINTS=shop=http://127.0.0.1:9",
-		"WEBHOOK_SECRET=secret",
+	queues := map[runlane.QueueName]string{"webhooks": l.queue.URL}
+	deployed := &lambdatest.Deployment{
+		Role: functions.RoleBridge, Environment: environment, Table: name, Queues: queues, DynamoDB: direct,
 	}
-	transport, err := sqstransport.New(l.sqs, map[runlane.QueueName]string{"webhooks": l.queue.URL}, nil)
+	l.variables = deployed.Variables(map[string]string{
+		"AWS_ACCESS_KEY_ID":        os.Getenv("AWS_ACCESS_KEY_ID"),
+		"AWS_SECRET_ACCESS_KEY":    os.Getenv("AWS_SECRET_ACCESS_KEY"),
+		"AWS_REGION":               cfg.Region,
+		webhooks.EndpointsVariable: "shop=http://127.0.0.1:9",
+		webhooks.SecretVariable:    "secret",
+	})
+	transport, err := sqstransport.New(l.sqs, queues, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -127,14 +125,14 @@ func (l *lab) close() {
 		faults = append(faults, infra.DeleteTable(ctx, l.dynamodb, l.table))
 	}
 	if err := errors.Join(faults...); err != nil {
-		fmt.Fprintln(os.Stderr, "lambdabench: cleaning up:", err)
+		fmt.Fprintln(os.Stderr, "bench-functions: cleaning up:", err)
 	}
 }
 
 // start runs a program until it has answered its first event, and returns how long it took to ask for it, and to
 // answer.
 func (l *lab) start(ctx context.Context, program string) (asked, answered time.Duration, err error) {
-	f := lambdaruntime.New(lambdaruntime.Options{Program: program, Environment: l.variables})
+	f := lambdatest.New(lambdatest.Options{Program: program, Environment: l.variables})
 	defer f.Close()
 	event := `{"Records":[]}`
 	if program == l.hello {
@@ -196,7 +194,7 @@ func (l *lab) starts(ctx context.Context, rounds int) ([]figure, error) {
 
 // memory is what a bridge holds that was started and invoked, and has nothing to do.
 func (l *lab) memory(ctx context.Context) ([]figure, error) {
-	f := lambdaruntime.New(lambdaruntime.Options{Program: l.bridge, Environment: l.variables})
+	f := lambdatest.New(lambdatest.Options{Program: l.bridge, Environment: l.variables})
 	defer f.Close()
 	if err := l.batch(ctx, f, 0); err != nil {
 		return nil, err
@@ -207,13 +205,13 @@ func (l *lab) memory(ctx context.Context) ([]figure, error) {
 
 // records lets one bridge execute runs that do nothing, and counts its processor time.
 func (l *lab) records(ctx context.Context) ([]figure, error) {
-	folder, err := os.MkdirTemp("", "lambdabench")
+	folder, err := os.MkdirTemp("", "bench-functions")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = os.RemoveAll(folder) }()
 	path := filepath.Join(folder, "processor")
-	f := lambdaruntime.New(lambdaruntime.Options{
+	f := lambdatest.New(lambdatest.Options{
 		Program:     l.noop,
 		Environment: append(slices.Clone(l.variables), "PROFILE="+path),
 	})
@@ -253,7 +251,7 @@ func (l *lab) records(ctx context.Context) ([]figure, error) {
 }
 
 // batch triggers runs and hands their wakeups to the bridge as one event. What SQS got of them is of no interest.
-func (l *lab) batch(ctx context.Context, f *lambdaruntime.Function, size int) error {
+func (l *lab) batch(ctx context.Context, f *lambdatest.Function, size int) error {
 	event := events.SQSEvent{}
 	for n := range size {
 		result, err := l.rt.Trigger(ctx, task.With(struct{}{}), &runlane.TriggerOptions{Deferred: true})

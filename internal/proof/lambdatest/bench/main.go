@@ -1,4 +1,4 @@
-// Command lambdabench measures the deployed functions as processes: the size of their zips, how long a start takes and
+// Command bench measures the deployed functions as processes: the size of their zips, how long a start takes and
 // how much longer than that of a function which does nothing, how much memory an idle bridge holds, and what it
 // computes for a record. It needs local AWS and what `make build` made. With -strict it fails when a figure falls
 // short.
@@ -64,7 +64,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	if err := run(ctx, *bin, *rounds, *strict, *asGo); err != nil {
-		fmt.Fprintln(os.Stderr, "lambdabench:", err)
+		fmt.Fprintln(os.Stderr, "bench-functions:", err)
 		stop()
 		os.Exit(1) //nolint:gocritic // stop was called
 	}
