@@ -112,7 +112,7 @@ local-deploy: ## Deploys template.yaml to local AWS and ticks each minute until 
 
 .PHONY: tryout
 tryout: ## What a new user does, from an empty folder to a changed program on local AWS: seconds and edited files of each step.
-	@scripts/with-local-aws.sh $(GO) run ./internal/tools/tryout
+	@scripts/with-local-aws.sh --keep $(GO) run ./internal/tools/tryout
 
 .PHONY: e2e
 e2e: ## template.yaml deployed to local AWS, with its event source mappings, updated, rolled back and restored: about five minutes.

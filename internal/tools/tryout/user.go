@@ -154,7 +154,7 @@ func (u *user) deploy(ctx context.Context) error {
 		return fmt.Errorf("%w\n%s", err, log.String())
 	}
 	u.environment = strings.Fields(u.stack.Outputs["Variables"])
-	return nil
+	return u.stack.Tick(ctx) // local AWS never fires the schedule
 }
 
 // leave removes the stack, also after an interrupt.
@@ -167,7 +167,7 @@ func (u *user) leave(ctx context.Context) error {
 
 // finished triggers a run and wants it to succeed with this output.
 func (u *user) finished(ctx context.Context, task, payload, output string) error {
-	answer, err := u.runlane(ctx, "trigger", task, payload, "--wait", "--json")
+	answer, err := u.runlane(ctx, "trigger", task, payload, "--wait", "--timeout", "3m", "--json")
 	if err != nil {
 		return err
 	}
