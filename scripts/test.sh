@@ -23,7 +23,7 @@ readonly limit=45m
 readonly long=(
   ./dynamostore ./internal/proof/chaos ./localstack ./internal/proof/crashtest ./internal/proof/simulation ./internal/proof/lambdatest ./examples/worker
   ./internal/proof/e2e ./internal/tools/lambdazip ./internal/proof/model ./internal/proof/loadtest ./internal/tools/costs ./internal/tools/runbook ./cmd/runlane
-  ./core ./memlane ./internal/proof/lives ./internal/tools/docstest ./lanetest ./internal/proof/mutation
+  ./internal/proof/lives ./core ./memlane ./internal/tools/docstest ./lanetest ./internal/proof/mutation
 )
 
 # Most packages wait for local AWS more than they compute: two for a processor.
@@ -34,5 +34,5 @@ go test "${race[@]}" -p "$packages" -timeout "$limit" "${long[@]}" ./...
 # What goes through very many states, whole: under the race detector, which is five times slower, it was a part (internal/proof/race).
 [ "${#race[@]}" -eq 0 ] || go test -p "$packages" -timeout "$limit" \
   -run '^(TestCron_TenYears|TestModel_|TestRuntime_Memlane_UnderFaults|TestWorlds_|TestFullKey_Carries)' \
-  . ./core ./internal/proof/model ./internal/proof/simulation
+  . ./core ./internal/proof/lives ./internal/proof/model ./internal/proof/simulation
 scripts/fuzz.sh 2000

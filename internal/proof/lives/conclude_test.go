@@ -114,12 +114,12 @@ func (l *life) account(leave bool) {
 	dead := l.deadLetters()
 	for _, run := range l.book.runs() {
 		l.lookAt(run.ID)
-		l.tally.add(l.tally.statuses, string(run.Status), 1)
+		l.tally.add("ended", string(run.Status), 1)
 		if run.Status.Terminal() {
 			continue
 		}
 		got := l.explain(run)
-		l.tally.add(l.tally.waits, string(got.Wait), 1)
+		l.tally.add("waits", string(got.Wait), 1)
 		switch {
 		case got.Wait == core.WaitOperator && !dead[run.ID]:
 			l.fail("run %s waits for an operator, and is no dead letter: %+v", run.ID, got)

@@ -10,17 +10,6 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-func (l *life) drawOutcome() outcome {
-	o := outcome{kind: pick(l, "outcome", l.habit.outcomes)}
-	switch o.kind {
-	case releases:
-		o.delay = pick(l, "release", []time.Duration{0, 2 * time.Second, time.Minute, 20 * time.Minute, 400 * 24 * time.Hour})
-	case retryAfter:
-		o.delay = pick(l, "retry after", []time.Duration{0, 2 * time.Second, 16 * time.Minute})
-	}
-	return o
-}
-
 func (l *life) drawVisit(p *process) *visit { return &visit{p: p, outcome: l.drawOutcome()} }
 
 // drawDeadline is how much time the process has left; none for a long-lived one.

@@ -2,14 +2,8 @@ package lives
 
 import (
 	"context"
-	"fmt"
-	"math/bits"
-	"math/rand/v2"
 	"slices"
-	"strings"
 	"time"
-
-	"pgregory.net/rapid"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
@@ -17,39 +11,15 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// fate is where the choices of a life come from.
-type fate interface {
-	bit(label string) bool
-	// fail does not return.
-	fail(text string)
-}
-
-// rapidFate shrinks what fails.
-type rapidFate struct{ *rapid.T }
-
-var anyBit = rapid.Bool()
-
-func (f rapidFate) bit(label string) bool { return anyBit.Draw(f.T, label) }
-func (f rapidFate) fail(text string)      { f.Fatal(text) }
-
-// seededFate panics with what fails.
-type seededFate struct{ *rand.Rand }
-
-type failure string
-
-func (f seededFate) bit(string) bool  { return f.Uint64()>>63 == 1 }
-func (f seededFate) fail(text string) { panic(failure(text)) }
-
-// life is one random sequence of steps.
+// life is one random sequence of steps without an oracle.
 type life struct {
-	fate    fate
+	driver[*life]
+
 	ctx     context.Context //nolint:containedctx // the life is one call
 	world   *world
 	truth   lane.Storage // where no request goes wrong
 	weather *weather
-	habit   *habit
 	trouble *trouble
-	tally   *tally
 	clock   *scenarios.Clock
 	mail    *mail
 	book    *book
@@ -65,9 +35,8 @@ type life struct {
 	flying       []*visit // attempts that last until a step ends them
 	keys         []owned  // idempotency keys in use
 	pruning      bool     // since the last look
-	steps        int
+	tried        int      // steps
 	ids          idMaker
-	history      []string
 }
 
 // beginning is when every life begins.
@@ -75,8 +44,10 @@ var beginning = time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 
 // newLife draws what does not change in a life. makeWorld makes its world.
 func newLife(ctx context.Context, f fate, t *tally, makeWorld func(*life) *world) *life {
-	l := &life{
-		fate: f, ctx: ctx, clock: scenarios.NewClock(beginning), mail: &mail{}, book: newBook(), tally: t,
+	l := &life{ctx: ctx, clock: scenarios.NewClock(beginning), mail: &mail{}, book: newBook()}
+	l.driver = driver[*life]{
+		self: l, fate: f, tally: t, steps: allSteps, now: l.clock.Now, before: l.before, after: l.after, conclude: l.conclude,
+		soon: 2 * time.Second, delays: delays,
 	}
 	l.seed = uint64(l.below("seed of faults", 1<<16)) + 1 //nolint:gosec // positive
 	l.random = pick(l, "jitter", []uint64{0, 1 << 63, 1<<64 - 1})
@@ -98,18 +69,6 @@ func newLife(ctx context.Context, f fate, t *tally, makeWorld func(*life) *world
 	return l
 }
 
-// live is the whole of it: some runs to begin with, steps, and the end.
-func (l *life) live(steps int) {
-	for range l.below("runs", 4) {
-		l.does(&allSteps[0])
-	}
-	for range steps {
-		l.step()
-	}
-	l.conclude()
-	l.tally.lived()
-}
-
 // close ends whatever is still under way.
 func (l *life) close() error {
 	for _, p := range l.opened {
@@ -124,17 +83,9 @@ func (l *life) close() error {
 	return l.world.close(context.WithoutCancel(l.ctx))
 }
 
-// step does one thing and looks. What cannot be done now gives way to something else.
-func (l *life) step() {
-	for range 5 {
-		if l.does(&allSteps[pick(l, "step", l.habit.steps)]) {
-			return
-		}
-	}
-}
-
-func (l *life) does(s *step) bool {
-	l.steps++
+// before says what may go wrong in the next step.
+func (l *life) before() {
+	l.tried++
 	rates := map[fault]float64{}
 	for f, rate := range l.weather.calls {
 		if l.world.doorMeets || f != failedCall && f != unheard && f != repeated {
@@ -144,29 +95,15 @@ func (l *life) does(s *step) bool {
 	if l.chance("danger", 10) {
 		rates[deathBefore], rates[deathAfter] = 0.1, 0.1
 	}
-	l.trouble.begin(l.steps, rates)
-	l.world.begin(l.steps)
-	said := len(l.history)
-	l.note("%s", s.name)
-	if !s.do(l) {
-		l.history = l.history[:said]
-		return false
-	}
+	l.trouble.begin(l.tried, rates)
+	l.world.begin(l.tried)
+}
+
+// after looks at what a step left.
+func (l *life) after() {
 	l.settle()
-	l.tally.stepped(s.name)
-	l.trouble.begin(l.steps, nil)
+	l.trouble.begin(l.tried, nil)
 	l.look()
-	return true
-}
-
-// fail ends the life, with everything that led here.
-func (l *life) fail(format string, args ...any) {
-	l.fate.fail(fmt.Sprintf(format, args...) + "\n" + strings.Join(l.history, "\n"))
-}
-
-// note tells what a step does.
-func (l *life) note(format string, args ...any) {
-	l.history = append(l.history, l.clock.Now().Format("02T15:04:05.000 ")+fmt.Sprintf(format, args...))
 }
 
 // allows judges the error of a call. A dead process has none; where things go wrong a call may fail for that, and it is unknown what
@@ -197,7 +134,7 @@ func (l *life) settle() {
 			return false
 		}
 		l.note("  %s: told of the cancellation", v.p.name)
-		l.tally.add(l.tally.steps, toldStep, 1)
+		l.tally.add("seen", toldStep, 1)
 		l.finish(v, outcome{kind: stops})
 		return true
 	})
@@ -244,33 +181,5 @@ func (l *life) process() *process { return pick(l, "process", l.processes) }
 
 // someRun draws one of the runs that a step is about, now and then any; nil when there is none.
 func (l *life) someRun(wanted func(*runlane.Run) bool) *runlane.Run {
-	runs := l.book.runs()
-	if !l.chance("any", 10) {
-		runs = slices.DeleteFunc(runs, func(run *runlane.Run) bool { return !wanted(run) })
-	}
-	if len(runs) == 0 {
-		return nil
-	}
-	return pick(l, "run", runs)
+	return someOf(l, l.book.runs(), wanted)
 }
-
-// pick draws one of several.
-func pick[T any](l *life, label string, list []T) T { return list[l.below(label, len(list))] }
-
-// below draws a number below n, each as likely as the others: rapid's own generators of numbers prefer small ones.
-func (l *life) below(label string, n int) int {
-	drawn, length := 0, bits.Len(uint(n-1)) //nolint:gosec // positive
-	if n&(n-1) != 0 {
-		length += 2 // so that what does not divide evenly matters little
-	}
-	for range length {
-		drawn <<= 1
-		if l.fate.bit(label) {
-			drawn++
-		}
-	}
-	return drawn * n >> length
-}
-
-// chance is true once in so many times.
-func (l *life) chance(label string, in int) bool { return l.below(label, in) == in-1 }

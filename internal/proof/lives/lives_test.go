@@ -32,7 +32,8 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	_ = flag.Set("rapid.nofailfile", "true") // the seed is enough
 	one, _ = strconv.ParseUint(flag.Lookup("rapid.seed").Value.String(), 10, 64)
-	prepareHabits()
+	spread(habits, allSteps)
+	spread(modelHabits, modelSteps)
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"), // connections to local AWS that are kept
 		goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"))
 }
@@ -44,7 +45,7 @@ const parts = 4
 type drive struct {
 	lane  string
 	seed  uint64
-	until time.Time
+	until time.Time // zero: as long as it takes
 	// checks are how many hundreds of lives a part has at most; 0: as many as there is time for.
 	checks int
 	run    func(r *rapid.T, part int, tally *tally)
@@ -62,7 +63,7 @@ func newDrive(laneName string) *drive {
 
 // over ends a drive in time, unless a failure is being shrunk.
 func (d *drive) over() bool {
-	return time.Now().After(d.until) && !d.failed.Load()
+	return !d.until.IsZero() && time.Now().After(d.until) && !d.failed.Load()
 }
 
 func (d *drive) lives(t *testing.T) {
@@ -77,7 +78,7 @@ func (d *drive) lives(t *testing.T) {
 		running.Go(func() {
 			t.Run(strconv.Itoa(part), func(t *testing.T) {
 				for n := 0; !d.over() && !d.failed.Load() && (d.checks == 0 || n < d.checks); n++ {
-					d.check(t, part, d.seed+uint64(part+n*parts)*1_000_003)
+					d.check(t, part, d.seedOf(part, n))
 				}
 			})
 		})
@@ -112,6 +113,9 @@ func (d *drive) check(t *testing.T, part int, seed uint64) {
 	})
 }
 
+// seedOf is the seed of one of a part's checks.
+func (d *drive) seedOf(part, n int) uint64 { return d.seed + uint64(part+n*parts)*1_000_003 } //nolint:gosec // positive
+
 // report prints what was done.
 func (d *drive) report(t *testing.T) {
 	t.Helper()
@@ -121,19 +125,10 @@ func (d *drive) report(t *testing.T) {
 		failures = 1
 	}
 	t.Logf("reliability: lives lane=%s sequences=%d steps=%d failures=%d seed=%d", d.lane, sequences, steps, failures, d.seed)
-	d.tally.mu.Lock()
-	defer d.tally.mu.Unlock()
-	for _, list := range []struct {
-		what   string
-		counts map[string]int
-	}{{"step", d.tally.steps}, {"fault", d.tally.faults}, {"ended", d.tally.statuses}, {"waits", d.tally.waits}} {
-		for _, name := range slices.Sorted(maps.Keys(list.counts)) {
-			t.Logf("reliability: lives lane=%s %s %s=%d", d.lane, list.what, name, list.counts[name])
-		}
-	}
+	d.tally.print(t, d.lane)
 }
 
-// oneLife is a life of a length that prefers short ones: there are more of them.
+// oneLife is a life without an oracle.
 func oneLife(ctx context.Context, f fate, t *tally, makeWorld func(*life) *world) {
 	l := newLife(ctx, f, t, makeWorld)
 	defer func() {
@@ -141,10 +136,8 @@ func oneLife(ctx context.Context, f fate, t *tally, makeWorld func(*life) *world
 			f.fail(fmt.Sprintf("clean-up: %v", err))
 		}
 	}()
-	l.live(pick(l, "steps", lengths))
+	l.live()
 }
-
-var lengths = []int{5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 18, 20, 30, 40}
 
 func untouched(s lane.Storage) lane.Storage { return s }
 
@@ -225,14 +218,12 @@ func (d *drive) missing(t *testing.T, memory bool) {
 	if sequences, _ := d.tally.sums(); t.Failed() || sequences < enough {
 		return
 	}
-	d.tally.mu.Lock()
-	defer d.tally.mu.Unlock()
 	for _, s := range allSteps {
-		if d.tally.steps[s.name] == 0 {
+		if !d.tally.has("step", s.name) {
 			t.Errorf("no life had the step %q", s.name)
 		}
 	}
-	if d.tally.steps[toldStep] == 0 {
+	if !d.tally.has("seen", toldStep) {
 		t.Error("in no life was a handler told of a cancellation")
 	}
 	wanted := []string{
@@ -245,7 +236,7 @@ func (d *drive) missing(t *testing.T, memory bool) {
 		wanted = slices.AppendSeq(wanted, maps.Keys(weathers[2].requests))
 	}
 	for _, name := range wanted {
-		if d.tally.faults[name] == 0 {
+		if !d.tally.has("fault", name) {
 			t.Errorf("no life met the fault %q", name)
 		}
 	}

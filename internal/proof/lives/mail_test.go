@@ -57,9 +57,6 @@ type post struct {
 	p *process
 }
 
-// maxDelay is how long the mail holds a wakeup.
-const maxDelay = 15 * time.Minute
-
 // Capabilities implements lane.Transport.
 func (t *post) Capabilities() lane.TransportCapabilities {
 	return lane.TransportCapabilities{NativeDelay: true}

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
@@ -31,17 +30,6 @@ type process struct {
 	mu   sync.Mutex
 	next *visit // what the next execution is to do; nil succeeds
 }
-
-type payload struct {
-	Key string `json:"key,omitempty"` // of the concurrency
-	N   int    `json:"n"`
-}
-
-const (
-	slotQueue  = runlane.QueueName("slots") // its limit changes from deployment to deployment
-	plainQueue = runlane.QueueName("plain")
-	mostSlots  = 3 // the largest limit of a deployment; 0 is none
-)
 
 // errDead is what a dead process is told, so that it ends: there is no caller whom it could tell.
 func errDead() *runlane.Error {
@@ -66,51 +54,6 @@ func (p *process) dies(f fault, method, about string) bool {
 func (p *process) meets(f fault, method, about string) bool {
 	return !p.sound && !p.dead.Load() && p.life.trouble.strikes(f, method, about)
 }
-
-// task is a task that lives make runs of.
-type task struct {
-	id       runlane.TaskID
-	queue    runlane.QueueName
-	attempts int
-	fixed    time.Duration // the backoff; 0 means the default one
-	strange  bool          // has no handler anywhere
-}
-
-var tasks = []*task{
-	{id: "once", queue: "default", attempts: 1},
-	{id: "again", queue: "default", attempts: 3},
-	{id: "exact", queue: plainQueue, attempts: 4, fixed: 10 * time.Second},
-	{id: "slow", queue: plainQueue, attempts: 2, fixed: 20 * time.Minute},
-	{id: "slot", queue: slotQueue, attempts: 3, fixed: 5 * time.Second},
-	{id: "strange", queue: "default", attempts: 1, strange: true},
-}
-
-func (t *task) define(limit int) *runlane.Task[payload] {
-	options := &runlane.TaskOptions[payload]{
-		ConcurrencyKey: func(p payload) string { return p.Key }, IdempotencyTTL: time.Hour, Queue: runlane.Queue{Name: t.queue},
-	}
-	if t.attempts > 1 {
-		options.Retry.MaxAttempts = t.attempts
-	}
-	if t.fixed > 0 {
-		options.Retry.Backoff, options.Retry.NoJitter = runlane.Fixed(t.fixed), true
-	}
-	if t.queue == slotQueue {
-		options.Queue.Concurrency = limit
-	}
-	return runlane.NewTask(t.id, options)
-}
-
-// definitions are the real tasks, by the limit of a deployment.
-var definitions = sync.OnceValue(func() (all [mostSlots + 1]map[runlane.TaskID]*runlane.Task[payload]) {
-	for limit := range all {
-		all[limit] = map[runlane.TaskID]*runlane.Task[payload]{}
-		for _, t := range tasks {
-			all[limit][t.id] = t.define(limit)
-		}
-	}
-	return all
-})
 
 // open starts a process with a limit of the bounded queue. A sound one is how the life looks at things.
 func (l *life) open(limit int, sound bool) *process {
@@ -137,24 +80,6 @@ func (l *life) open(limit int, sound bool) *process {
 	}
 	return p
 }
-
-// What a handler does in the end.
-type outcome struct {
-	kind  string
-	delay time.Duration
-}
-
-const (
-	succeeds   = "success"
-	triggers   = "child" // another run, then succeeds
-	fails      = "fail"
-	failsFinal = "permanent"
-	retryAfter = "retry after"
-	releases   = "release"
-	panics     = "panic"
-	stops      = "context error"
-	kills      = "dies" // the process, in the handler
-)
 
 var anyOutcome = []string{succeeds, succeeds, succeeds, triggers, fails, fails, failsFinal, retryAfter, releases, releases, panics, stops, kills}
 
@@ -194,8 +119,6 @@ func (p *process) takeNext() *visit {
 	}
 	return v
 }
-
-var errForeign = errors.New("foreign")
 
 // outputOf is what an attempt leaves when it succeeds.
 func outputOf(attempt int) string { return fmt.Sprintf(`{"attempt": %d}`, attempt) }
@@ -247,27 +170,15 @@ func (p *process) act(ctx context.Context, a *runlane.Attempt, o outcome) error 
 			return err
 		}
 		p.life.book.answers(result.Run.ID)
-	case fails:
-		return errForeign
-	case failsFinal:
-		return runlane.Permanent(errForeign)
-	case retryAfter:
-		return runlane.RetryAfter(o.delay, errForeign)
-	case releases:
-		return runlane.Release(o.delay, "waits")
-	case panics:
-		panic("handler")
-	case stops:
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		return context.Canceled // of some client of the handler's
 	case kills:
 		if !p.sound {
 			p.life.tally.fault(string(deathInside))
 			p.die()
 			return errDead()
 		}
+	}
+	if err := o.returns(ctx); err != nil {
+		return err
 	}
 	p.life.book.succeeds(a.Run.ID, a.Number)
 	return nil

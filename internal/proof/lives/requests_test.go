@@ -75,7 +75,7 @@ func (f *faultyRequests) begin(step int) {
 	f.step = step
 	for _, client := range f.clients {
 		for _, kind := range requestFaults {
-			f.tally.add(f.tally.faults, string(kind), client.Happened(kind))
+			f.tally.add("fault", string(kind), client.Happened(kind))
 		}
 	}
 	clear(f.clients)

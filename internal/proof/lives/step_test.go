@@ -10,14 +10,7 @@ import (
 	"github.com/runlane/runlane-go/core"
 )
 
-// step is one kind of step. It returns false when there is nothing that it could do now.
-type step struct {
-	name   string
-	weight int
-	do     func(l *life) bool
-}
-
-var allSteps = []step{
+var allSteps = []step[*life]{
 	{"trigger", 14, (*life).stepTrigger},
 	{"batch", 3, (*life).stepBatch},
 	{"run now", 3, (*life).stepRunNow},
@@ -51,17 +44,6 @@ var allSteps = []step{
 	{"fire a schedule", 1, (*life).stepFire},
 }
 
-// habit is what happens often in one life, so that rare things come together.
-type habit struct {
-	name      string
-	tasks     []*task
-	outcomes  []string
-	more      map[string]int // weights of steps
-	scheduled bool
-	reuses    bool  // half of the runs have one of two ids and, like the others, the one singleton key
-	steps     []int // as often as their weights say
-}
-
 var habits = []*habit{
 	{name: "anything", tasks: tasks, outcomes: anyOutcome},
 	{
@@ -91,30 +73,6 @@ var habits = []*habit{
 	},
 }
 
-// prepareHabits spreads the weights once.
-var prepareHabits = sync.OnceFunc(func() {
-	for _, h := range habits {
-		for i, s := range allSteps {
-			weight := s.weight
-			if other, set := h.more[s.name]; set {
-				weight = other
-			}
-			for range weight {
-				h.steps = append(h.steps, i)
-			}
-		}
-	}
-})
-
-func taskOf(id runlane.TaskID) *task {
-	for _, t := range tasks {
-		if t.id == id {
-			return t
-		}
-	}
-	panic("no task " + id)
-}
-
 // idMaker counts.
 type idMaker struct {
 	mu sync.Mutex
@@ -128,65 +86,20 @@ func (l *life) newID(prefix string) string {
 	return fmt.Sprintf("%s%08d", prefix, l.ids.n)
 }
 
-const mostRuns = 12
-
-// drawCall is a call with random options; queues and keys are few, so that runs get in each other's way.
+// drawCall draws a call, and remembers its key.
 func (l *life) drawCall(list []*task) (t *task, p payload, o runlane.TriggerOptions) {
-	t = pick(l, "task", list)
-	p.N = l.below("payload", 3)
-	if t.queue == slotQueue && l.chance("key", 4) {
-		p.Key = "a"
-	}
-	if t.queue != plainQueue && !l.habit.reuses && l.chance("idempotency", 4) {
-		o.IdempotencyKey = pick(l, "idempotency key", []string{"i1", "i2"})
-		o.IdempotencyTTL = pick(l, "ttl", []time.Duration{0, runlane.WhileActive, time.Minute, 2 * time.Hour})
-		o.StrictPayload = l.chance("strict", 3)
-		if key := (owned{t.id, o.IdempotencyKey}); !slices.Contains(l.keys, key) {
-			l.keys = append(l.keys, key)
-		}
-	}
-	if t.queue != plainQueue && (l.habit.reuses || l.chance("singleton", 5)) {
-		o.SingletonKey = "one"
-		o.ReturnActive = l.chance("return active", 2)
-	}
-	if l.chance("named", 10) || l.habit.reuses && l.chance("named again", 2) {
-		o.RunID = pick(l, "id", []runlane.RunID{"mine-1", "mine-2"})
+	t, p, o = l.drawOptions(list)
+	if key := (owned{t.id, o.IdempotencyKey}); key.key != "" && !slices.Contains(l.keys, key) {
+		l.keys = append(l.keys, key)
 	}
 	return t, p, o
 }
 
 var delays = []time.Duration{2 * time.Second, 5 * time.Second, time.Minute, 15 * time.Minute, 15*time.Minute + time.Second, 40 * time.Minute, 30 * time.Hour}
 
-// drawDelay puts a run off, or not.
-func (l *life) drawDelay(o *runlane.TriggerOptions) {
-	switch l.below("when", 10) {
-	case 0:
-		o.Delay = pick(l, "delay", delays)
-	case 1:
-		o.RunAt = l.clock.Now().Add(pick(l, "run at", delays))
-	case 2:
-		o.RunAt = l.clock.Now().Add(-time.Hour)
-	}
-	o.Deferred = l.chance("deferred", 8)
-}
-
 // told is a call in the words of a history.
 func told(p *process, t *task, load payload, o *runlane.TriggerOptions) string {
-	text := fmt.Sprintf("  %s: %s %+v", p.name, t.id, load)
-	for _, option := range []struct {
-		name string
-		set  bool
-		is   any
-	}{
-		{"id", o.RunID != "", o.RunID}, {"idempotency", o.IdempotencyKey != "", o.IdempotencyKey}, {"ttl", o.IdempotencyTTL != 0, o.IdempotencyTTL},
-		{"strict", o.StrictPayload, true}, {"singleton", o.SingletonKey != "", o.SingletonKey}, {"return active", o.ReturnActive, true},
-		{"delay", o.Delay != 0, o.Delay}, {"at", !o.RunAt.IsZero(), o.RunAt.Format(time.RFC3339)}, {"deferred", o.Deferred, true},
-	} {
-		if option.set {
-			text += fmt.Sprintf(" %s=%v", option.name, option.is)
-		}
-	}
-	return text
+	return "  " + p.name + ": " + described(t, load, o)
 }
 
 // refusals of a call with these options.

@@ -83,8 +83,8 @@ func tests(name, pattern string, arguments ...string) machine {
 // machines in the order of the report.
 func machines() []machine {
 	return []machine{
-		tests("random lives beside a model", "^TestModel_", "./core"),
-		tests("random lives on both storages", ".", "./internal/proof/lives"),
+		tests("random lives beside a model", "^TestModel_", "./internal/proof/lives"),
+		tests("random lives on both storages", "^TestLives_", "./internal/proof/lives"),
 		tests("crash points", ".", "./internal/proof/crashtest"),
 		tests("linearizability", "Linearizability", "./memlane", "./dynamostore"),
 		tests(

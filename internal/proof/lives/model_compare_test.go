@@ -1,4 +1,4 @@
-package core_test
+package lives
 
 import (
 	"fmt"
@@ -16,7 +16,7 @@ func (s *modelSequence) compare() {
 	s.compareSchedule()
 	taken := map[string]int{}
 	for _, run := range s.m.all() {
-		if got := s.compareRun(run); got.Queue == modelSlots && (lane.HoldsSlot(got) && got.Status != runlane.StatusQueued || lane.ReservationActive(got, s.m.now)) {
+		if got := s.compareRun(run); got.Queue == slotQueue && (lane.HoldsSlot(got) && got.Status != runlane.StatusQueued || lane.ReservationActive(got, s.m.now)) {
 			taken[got.ConcurrencyKey]++
 		}
 	}
@@ -54,7 +54,7 @@ func (s *modelSequence) check() {
 
 // compareRun adopts what chance decides, within its bounds, and asks for equality in everything else.
 func (s *modelSequence) compareRun(want *modelRun) *runlane.Run {
-	s.coverage.add("status", string(want.Status))
+	s.tally.add("status", string(want.Status), 1)
 	got, err := s.d.rt.Runs().Get(s.ctx, want.ID)
 	if err != nil {
 		s.fail("run %s: %v", want.ID, err)
@@ -82,7 +82,7 @@ func (s *modelSequence) compareRun(want *modelRun) *runlane.Run {
 		s.fail("run %s: %s", want.ID, d)
 	}
 	if got.Failure.Code == runlane.ErrLeaseExpired {
-		s.coverage.add("seen", "failed by the bound")
+		s.tally.add("seen", "failed by the bound", 1)
 	}
 	return got
 }
@@ -98,7 +98,7 @@ func (s *modelSequence) adoptBeats(want *modelRun, got *runlane.Run) {
 	}
 	s.m.changes++
 	want.EventSequence, want.UpdatedAt, want.Lease.ExpiresAt = got.EventSequence, got.UpdatedAt, got.Lease.ExpiresAt
-	s.coverage.add("seen", "heartbeat")
+	s.tally.add("seen", "heartbeat", 1)
 }
 
 // modelDiff names what differs.
@@ -157,7 +157,7 @@ func (s *modelSequence) compareSent() {
 
 func (s *modelSequence) compareExplanation(run *modelRun, rt *core.Runtime, d *modelDeployment) {
 	want := s.m.explain(run, d)
-	s.coverage.add("wait", string(want.wait))
+	s.tally.add("wait", string(want.wait), 1)
 	got, err := rt.Runs().Explain(s.ctx, run.ID)
 	if err != nil {
 		s.fail("explain %s: %v", run.ID, err)
@@ -208,7 +208,7 @@ func (s *modelSequence) compareSchedule() {
 		if got != want.Occurrence {
 			s.fail("occurrence is %+v, not %+v", got, want.Occurrence)
 		}
-		s.coverage.add("skipped", string(got.Skipped))
+		s.tally.add("skipped", string(got.Skipped), 1)
 		if i--; i < len(sc.became)-20 {
 			break
 		}

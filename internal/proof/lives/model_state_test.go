@@ -1,4 +1,4 @@
-package core_test
+package lives
 
 import (
 	"cmp"
@@ -44,7 +44,7 @@ type modelKey struct {
 type modelRun struct {
 	runlane.Run
 
-	task  *modelTask
+	task  *task
 	row   *modelRow // the latest delivery, while one can be due
 	first time.Time // of the publications of this wait for a worker
 	slot  bool      // takes up capacity, for as long as its state does
@@ -75,7 +75,7 @@ type modelWait struct {
 }
 
 func newModel(now time.Time) *model {
-	return &model{now: now, runs: map[runlane.RunID]*modelRun{}, owners: map[modelKey]*modelRun{}, fault: transportSound}
+	return &model{now: now, runs: map[runlane.RunID]*modelRun{}, owners: map[modelKey]*modelRun{}, fault: modeSound}
 }
 
 // all are the runs in the order in which they were made.
@@ -91,7 +91,7 @@ func (m *model) all() []*modelRun {
 
 // limit is how many runs of a key a deployment admits; 0 is any number.
 func (d *modelDeployment) bound(queue runlane.QueueName) int {
-	if queue == modelSlots {
+	if queue == slotQueue {
 		return d.limit
 	}
 	return 0
@@ -203,7 +203,7 @@ func (run *modelRun) awaited() modelWait {
 		if run.Status == runlane.StatusScheduled && run.row != nil && run.row.status == lane.OutboxPublished {
 			return modelWait{due: run.row.published}
 		}
-		if run.RunAt.Sub(run.UpdatedAt) <= modelMaxDelay {
+		if run.RunAt.Sub(run.UpdatedAt) <= maxDelay {
 			return modelWait{due: run.RunAt, short: true}
 		}
 	case runlane.StatusRunning, runlane.StatusCancellationRequested:
@@ -267,19 +267,19 @@ func (m *model) publish(run *modelRun) {
 	row := run.row
 	row.status, row.claimUntil = lane.OutboxClaimed, m.now.Add(30*time.Second)
 	switch m.fault {
-	case transportRefuses:
+	case modeRefuses:
 		row.attempts++
 		row.status, row.available = lane.OutboxFailed, m.now.Add(min(time.Second<<(row.attempts-1), 5*time.Minute))
 		if row.attempts >= 10 {
 			row.status = lane.OutboxDeadLettered
 		}
-	case transportRejects:
+	case modeRejects:
 		row.attempts++
 		row.status = lane.OutboxDeadLettered
-	case transportOut, transportBroken:
+	case modeOut, modeBroken:
 		row.status = lane.OutboxFailed
 		row.available = m.now.Add(min(max(m.now.Sub(row.requested), time.Second), 5*time.Minute))
-	case transportUnmarked:
+	case modeUnmarked:
 		m.sends(run, 0)
 	default:
 		m.sends(run, 0)
@@ -292,7 +292,7 @@ func (m *model) publish(run *modelRun) {
 
 // sends reports whether the transport takes a message.
 func (m *model) sends(run *modelRun, delay time.Duration) bool {
-	if m.fault != transportSound && m.fault != transportUnmarked {
+	if m.fault != modeSound && m.fault != modeUnmarked {
 		return false
 	}
 	m.sent = append(m.sent, modelSent{run, delay})
@@ -301,7 +301,7 @@ func (m *model) sends(run *modelRun, delay time.Duration) bool {
 
 // wakeLater sends a wakeup for a wait that the transport can hold.
 func (m *model) wakeLater(run *modelRun, wait time.Duration) {
-	if wait <= modelMaxDelay {
+	if wait <= maxDelay {
 		m.sends(run, max(wait, 0))
 	}
 }

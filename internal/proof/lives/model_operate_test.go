@@ -1,4 +1,4 @@
-package core_test
+package lives
 
 import (
 	"cmp"
@@ -17,7 +17,7 @@ func (s *modelSequence) stepCancel() bool {
 	if run != nil {
 		id = run.ID
 	}
-	s.did("  %s", id)
+	s.note("  %s", id)
 	got, err := s.d.rt.Runs().Cancel(s.ctx, id, nil)
 	code := s.m.cancel(s.d, run)
 	s.refused("cancel", err, code)
@@ -38,12 +38,12 @@ func (s *modelSequence) stepRetry() bool {
 }
 
 // repeat makes one new run of a finished one, however often it is asked.
-func (s *modelSequence) repeat(kind runlane.SourceType, call repeatCall, allowed func(*modelRun) bool) bool {
+func (s *modelSequence) repeat(kind runlane.SourceType, call modelRepeatCall, allowed func(*modelRun) bool) bool {
 	source := s.someRun(allowed)
 	if source == nil || len(s.m.runs) >= 14 {
 		return false
 	}
-	s.did("  %s", source.ID)
+	s.note("  %s", source.ID)
 	got, err := call(s.ctx, source.ID, nil)
 	if !allowed(source) {
 		s.refused("repeat", err, runlane.ErrValidationFailed)
@@ -51,7 +51,7 @@ func (s *modelSequence) repeat(kind runlane.SourceType, call repeatCall, allowed
 	}
 	made := modelRepeat{source.ID, kind}
 	if known := s.m.runs[s.repeats[made]]; known != nil {
-		s.coverage.add("seen", "repeated before")
+		s.tally.add("seen", "repeated before", 1)
 		if err != nil || got.ID != known.ID {
 			s.fail("%s of %s is %+v, %v, not %s", kind, source.ID, got, err, known.ID)
 		}
@@ -79,7 +79,7 @@ func (s *modelSequence) stepPrune() bool {
 	if s.chance("some", 3) {
 		o.Statuses = []runlane.Status{runlane.StatusFailed, runlane.StatusCancelled}
 	}
-	s.did("  %+v", o)
+	s.note("  %+v", o)
 	result, err := s.d.rt.Runs().Prune(s.ctx, o)
 	if err != nil {
 		s.fail("prune: %v", err)
@@ -99,7 +99,7 @@ func (s *modelSequence) stepPrune() bool {
 	}
 	for _, due := range old {
 		s.m.remove(due.run)
-		s.coverage.add("seen", "pruned run")
+		s.tally.add("seen", "pruned run", 1)
 	}
 	return true
 }
@@ -123,7 +123,7 @@ func (s *modelSequence) stepReset() bool {
 	default:
 		s.refused("reset", err, "")
 		delete(s.m.owners, key)
-		s.coverage.add("seen", "key reset")
+		s.tally.add("seen", "key reset", 1)
 	}
 	return true
 }
@@ -133,14 +133,14 @@ func (s *modelSequence) stepRequeue() bool {
 	if run == nil {
 		return false
 	}
-	s.did("  %s", run.ID)
+	s.note("  %s", run.ID)
 	err := s.d.rt.DeadLetters().Requeue(s.ctx, run.ID, nil)
 	if !run.dead() {
 		s.refused("requeue", err, runlane.ErrValidationFailed)
 		return true
 	}
 	s.refused("requeue", err, "")
-	s.coverage.add("seen", "requeued dead letter")
+	s.tally.add("seen", "requeued dead letter", 1)
 	s.m.request(run, 0, s.d.bound(run.Queue) == 0)
 	s.m.handOver(s.d, run)
 	return true
@@ -159,8 +159,8 @@ func (s *modelSequence) stepRelay() bool {
 	if run.row == nil {
 		return false
 	}
-	s.did("  %s", run.ID)
-	if _, err := s.d.rt.PublishWakeups(s.ctx, []string{seen.Delivery.ID}); err != nil && s.m.fault == transportSound {
+	s.note("  %s", run.ID)
+	if _, err := s.d.rt.PublishWakeups(s.ctx, []string{seen.Delivery.ID}); err != nil && s.m.fault == modeSound {
 		s.fail("relay: %v", err)
 	}
 	if run.row.status != lane.OutboxPublished && !run.dead() && !run.row.dueAt().After(s.m.now) && !s.m.reservationOver(run) {
@@ -171,9 +171,9 @@ func (s *modelSequence) stepRelay() bool {
 
 // stepDeploy brings another limit, or another definition of the schedule. Attempts in progress keep to the old one.
 func (s *modelSequence) stepDeploy() bool {
-	limit := s.below("limit", modelMostSlots+1)
+	limit := s.below("limit", mostSlots+1)
 	changed := s.chance("changed", 2)
-	s.did("  limit %d, changed %t", limit, changed)
+	s.note("  limit %d, changed %t", limit, changed)
 	s.deploy(limit, changed)
 	if s.chance("ticks", 2) { // as workers do when they begin
 		return s.stepTick()
@@ -187,16 +187,16 @@ func (s *modelSequence) stepBreak() bool {
 }
 
 func (s *modelSequence) stepMend() bool {
-	if s.m.fault == transportSound {
+	if s.m.fault == modeSound {
 		return false
 	}
-	s.breakTransport(transportSound)
+	s.breakTransport(modeSound)
 	return true
 }
 
 func (s *modelSequence) breakTransport(fault string) {
-	s.did("  %s", fault)
-	s.coverage.add("transport", fault)
+	s.note("  %s", fault)
+	s.tally.add("transport", fault, 1)
 	s.m.fault = fault
 	s.w.transport.set(fault)
 }
@@ -204,7 +204,7 @@ func (s *modelSequence) breakTransport(fault string) {
 // stepRefuse lets the transport refuse a message until it is given up.
 func (s *modelSequence) stepRefuse() bool {
 	refused := func(run *modelRun) bool { return run.row != nil && run.row.status == lane.OutboxFailed }
-	if s.m.fault != transportRefuses || len(s.inFlight) > 0 || s.m.schedule != nil || s.someRun(refused) == nil {
+	if s.m.fault != modeRefuses || len(s.inFlight) > 0 || s.m.schedule != nil || s.someRun(refused) == nil {
 		return false
 	}
 	for range 10 {

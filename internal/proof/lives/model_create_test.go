@@ -1,4 +1,4 @@
-package core_test
+package lives
 
 import (
 	"encoding/json"
@@ -11,8 +11,8 @@ import (
 // modelCall is a request for a run, by any caller.
 type modelCall struct {
 	d       *modelDeployment
-	task    *modelTask
-	payload modelPayload
+	task    *task
+	payload payload
 	options runlane.TriggerOptions
 	source  runlane.Source
 	parent  runlane.RunID // whose handler triggers
@@ -63,7 +63,7 @@ func (m *model) resolve(c *modelCall) (answer modelAnswer, created bool) {
 	if c.illegal {
 		return modelAnswer{code: runlane.ErrValidationFailed}, false
 	}
-	if c.now && c.task.unknown {
+	if c.now && c.task.strange {
 		return modelAnswer{code: runlane.ErrTaskNotFound}, false
 	}
 	if owner := m.ownerOf(c.task.id, c.options.IdempotencyKey); owner != nil {

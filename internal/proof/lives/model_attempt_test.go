@@ -1,4 +1,4 @@
-package core_test
+package lives
 
 import (
 	"errors"
@@ -8,24 +8,9 @@ import (
 	"github.com/runlane/runlane-go/core"
 )
 
-// What a handler does in the end.
-const (
-	outcomeSuccess    = "success"
-	outcomeOutput     = "output"
-	outcomeChild      = "child" // triggers another run, then succeeds
-	outcomeFail       = "fail"
-	outcomeCode       = "code"
-	outcomePermanent  = "permanent"
-	outcomeRetryAfter = "retry after"
-	outcomeRelease    = "release"
-	outcomePanic      = "panic"
-	outcomeContext    = "context error"
-	outcomeDies       = "dies" // nothing that it writes arrives any more
-)
-
 var modelOutcomes = []string{
-	outcomeSuccess, outcomeSuccess, outcomeOutput, outcomeChild, outcomeFail, outcomeFail, outcomeCode, outcomePermanent, outcomeRetryAfter,
-	outcomeRelease, outcomeRelease, outcomePanic, outcomeContext, outcomeDies, outcomeDies,
+	succeeds, succeeds, outputs, triggers, fails, fails, failsCode, failsFinal, retryAfter,
+	releases, releases, panics, stops, kills, kills,
 }
 
 const (
@@ -85,7 +70,7 @@ func (m *model) judge(run *modelRun, queue runlane.QueueName, left time.Duration
 	switch {
 	case m.atBound(run):
 		v.ignored, v.fails = core.IgnoredAbandoned, true
-	case run.task.unknown:
+	case run.task.strange:
 		v.code = runlane.ErrTaskNotFound
 	case limited && left < need:
 		v.code = runlane.ErrOperationCancelled
@@ -120,9 +105,9 @@ func (m *model) claim(d *modelDeployment, run *modelRun, x *modelAttempt, leaseE
 }
 
 // spread is how far the runtime may move a delay.
-func (task *modelTask) backoff(failure int) (delay, spread time.Duration) {
-	if task.fixed > 0 {
-		return task.fixed, 0
+func (t *task) backoff(failure int) (delay, spread time.Duration) {
+	if t.fixed > 0 {
+		return t.fixed, 0
 	}
 	delay = min(time.Second<<(failure-1), 5*time.Minute)
 	return delay, delay / 5
@@ -136,20 +121,20 @@ func (m *model) end(run *modelRun, x *modelAttempt) bool {
 	run.beaten = run.beaten || x.model.beats
 	asked := run.Status == runlane.StatusCancellationRequested
 	switch kind := x.outcome.kind; kind {
-	case outcomeDies:
+	case kills:
 		return true // the lease ends by itself
-	case outcomeSuccess, outcomeOutput, outcomeChild:
+	case succeeds, outputs, triggers:
 		m.finish(run, runlane.StatusSucceeded, "")
-		if kind == outcomeOutput {
+		if kind == outputs {
 			run.Output = []byte(modelOutput)
 		}
-	case outcomeRelease:
+	case releases:
 		if x.outcome.delay <= 0 || x.outcome.delay > runlane.MaxReleaseDelay {
 			m.fail(run, runlane.ErrValidationFailed, asked)
 			break
 		}
 		m.release(run, x.outcome.delay, asked)
-	case outcomeContext:
+	case stops:
 		switch {
 		case x.cause == nil:
 			m.fail(run, runlane.ErrTaskFailed, asked)
@@ -160,19 +145,19 @@ func (m *model) end(run *modelRun, x *modelAttempt) bool {
 		default:
 			m.release(run, 0, false)
 		}
-	case outcomeRetryAfter:
+	case retryAfter:
 		if asked {
 			m.finish(run, runlane.StatusCancelled, "")
 		} else if !m.retry(run, runlane.ErrTaskFailed, x.outcome.delay, 0) {
 			m.fail(run, runlane.ErrTaskFailed, true)
 		}
-	case outcomePermanent:
+	case failsFinal:
 		m.fail(run, runlane.ErrTaskFailed, true)
-	case outcomeFail:
+	case fails:
 		m.fail(run, runlane.ErrTaskFailed, asked)
-	case outcomeCode:
+	case failsCode:
 		m.fail(run, modelCode, asked)
-	case outcomePanic:
+	case panics:
 		m.fail(run, runlane.ErrTaskPanicked, asked)
 	}
 	x.model.status = run.Status

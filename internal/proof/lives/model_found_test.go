@@ -1,4 +1,4 @@
-package core_test
+package lives
 
 import (
 	"testing"
@@ -78,7 +78,7 @@ func TestExecuteDelivery_DelayedRunOfABoundedQueue_IsNotTakenEarly(t *testing.T)
 		w := newModelWorld()
 		defer w.close()
 		d := w.deploy(1, false, nil)
-		result, err := d.rt.Trigger(t.Context(), d.tasks["slot"].With(modelPayload{}), &runlane.TriggerOptions{Delay: 3 * time.Second})
+		result, err := d.rt.Trigger(t.Context(), d.tasks["slot"].With(payload{}), &runlane.TriggerOptions{Delay: 3 * time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -101,12 +101,12 @@ func TestTick_DeadLetterOfAScheduledRun_IsNotDispatched(t *testing.T) {
 		w := newModelWorld()
 		defer w.close()
 		unlimited := w.deploy(0, false, nil)
-		result, err := unlimited.rt.Trigger(t.Context(), unlimited.tasks["slot"].With(modelPayload{}), &runlane.TriggerOptions{Delay: time.Hour})
+		result, err := unlimited.rt.Trigger(t.Context(), unlimited.tasks["slot"].With(payload{}), &runlane.TriggerOptions{Delay: time.Hour})
 		if err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Hour + time.Minute)
-		w.transport.set(transportRejects)
+		w.transport.set(modeRejects)
 		if _, err := unlimited.rt.Tick(t.Context(), nil); runlane.CodeOf(err) != runlane.ErrTransportPublishFailed {
 			t.Fatalf("the transport rejects everything, and the tick says %v", err)
 		}

@@ -1,4 +1,4 @@
-package core_test
+package lives
 
 import (
 	"slices"
@@ -9,14 +9,7 @@ import (
 	"github.com/runlane/runlane-go/core"
 )
 
-// modelStep is one kind of step. It returns false when there is nothing that it could do now.
-type modelStep struct {
-	name   string
-	weight int
-	do     func(s *modelSequence) bool
-}
-
-var modelSteps = []modelStep{
+var modelSteps = []step[*modelSequence]{
 	{"trigger", 14, (*modelSequence).stepTrigger},
 	{"deliver", 12, (*modelSequence).stepDeliver},
 	{"deliver astray", 4, (*modelSequence).stepStray},
@@ -47,67 +40,19 @@ var modelSteps = []modelStep{
 	{"ask a stranger", 1, (*modelSequence).stepStranger},
 }
 
-// step does one thing and compares. What cannot be done now gives way to something else.
-func (s *modelSequence) step() {
-	for range 5 {
-		if s.does(modelSteps[pick(s, "step", s.habits.steps)]) {
-			return
-		}
-	}
-}
-
-func (s *modelSequence) does(step modelStep) bool {
-	s.did("%s", step.name)
-	if !step.do(s) {
-		s.history = s.history[:len(s.history)-1]
-		return false
-	}
-	s.coverage.add("step", step.name)
-	s.compare()
-	return true
-}
-
-// A call with random options; queue and keys are few, so that runs get in each other's way.
-func (s *modelSequence) drawCall(tasks []*modelTask) *modelCall {
-	c := &modelCall{d: s.d, task: pick(s, "task", tasks)}
-	c.payload.N = s.below("payload", 3)
-	if c.task.queue == modelSlots {
-		if s.chance("key", 4) {
-			c.payload.Key = modelKeys[1]
-		}
-	}
-	o := &c.options
-	if c.task.queue != modelPlain && s.chance("idempotency", 4) {
-		o.IdempotencyKey = pick(s, "idempotency key", []string{"i1", "i2"})
-		o.IdempotencyTTL = pick(s, "ttl", []time.Duration{0, runlane.WhileActive, time.Minute, 2 * time.Hour})
-		o.StrictPayload = s.chance("strict", 3)
-	}
-	if c.task.queue != modelPlain && s.chance("singleton", 5) {
-		o.SingletonKey = modelKeyOne
-		o.ReturnActive = s.chance("return active", 2)
-	}
-	if s.chance("named", 10) {
-		o.RunID = pick(s, "id", []runlane.RunID{"mine-1", "mine-2"})
-	}
+// drawCall draws a call, which may contradict itself.
+func (s *modelSequence) drawCall(list []*task) *modelCall {
+	c := &modelCall{d: s.d}
+	c.task, c.payload, c.options = s.drawOptions(list)
 	return c
 }
 
-// drawDelay puts a run off, or not.
-func (s *modelSequence) drawDelay(c *modelCall) {
-	o := &c.options
-	switch s.below("when", 10) {
-	case 0:
-		o.Delay = pick(s, "delay", modelDelays)
-	case 1:
-		o.RunAt = s.m.now.Add(pick(s, "run at", modelDelays))
-	case 2:
-		o.RunAt = s.m.now.Add(-time.Hour)
-	case 3:
-		if s.chance("illegal", 3) {
-			o.Delay, o.RunAt, c.illegal = time.Minute, s.m.now.Add(time.Minute), true
-		}
+// putOff puts the run of a call off, or not.
+func (s *modelSequence) putOff(c *modelCall) {
+	s.drawDelay(&c.options)
+	if s.chance("illegal", 30) {
+		c.options.Delay, c.options.RunAt, c.illegal = time.Minute, s.m.now.Add(time.Minute), true
 	}
-	o.Deferred = s.chance("deferred", 10)
 }
 
 var modelDelays = []time.Duration{
@@ -118,9 +63,9 @@ func (s *modelSequence) stepTrigger() bool {
 	if len(s.m.runs) >= 12 {
 		return false
 	}
-	c := s.drawCall(s.habits.tasks)
-	s.drawDelay(c)
-	s.did("  %s", c)
+	c := s.drawCall(s.habit.tasks)
+	s.putOff(c)
+	s.note("  %s", c)
 	result, err := s.d.rt.Trigger(s.ctx, s.d.tasks[c.task.id].With(c.payload), &c.options)
 	s.answered(c, result, err)
 	return true
@@ -134,12 +79,12 @@ func (s *modelSequence) stepBatch() bool {
 	var calls []*modelCall
 	var items []core.BatchItem
 	for i := range 2 + s.below("items", 3) {
-		c := s.drawCall(modelTasks[i : i+1])
-		s.drawDelay(c)
+		c := s.drawCall(tasks[i : i+1])
+		s.putOff(c)
 		c.options.RunID = runlane.RunID(s.w.newID("batch_"))
 		calls = append(calls, c)
 		items = append(items, core.BatchItem{Call: s.d.tasks[c.task.id].With(c.payload), Options: &c.options})
-		s.did("  %s", c)
+		s.note("  %s", c)
 	}
 	results, err := s.d.rt.TriggerBatch(s.ctx, items)
 	if err != nil || len(results) != len(items) {
@@ -155,10 +100,10 @@ func (s *modelSequence) stepRunNow() bool {
 	if len(s.m.runs) >= 12 {
 		return false
 	}
-	c := s.drawCall(s.habits.tasks)
+	c := s.drawCall(s.habit.tasks)
 	c.now = true
 	x := s.drawAttempt()
-	s.did("  %s: %s", c, x.outcome)
+	s.note("  %s: %s", c, x.outcome)
 	s.w.prepare(x)
 	result, err := s.d.rt.RunNow(s.ctx, s.d.tasks[c.task.id].With(c.payload), &c.options)
 	s.w.prepare(nil)
@@ -187,7 +132,7 @@ func (s *modelSequence) stepAdvance() bool {
 	switch {
 	case len(s.inFlight) > 0:
 		list = modelShortJumps
-	case s.habits.scheduled:
+	case s.habit.scheduled:
 		list = modelLongJumps
 	}
 	s.jump(pick(s, "time", list))
@@ -217,8 +162,8 @@ func (s *modelSequence) stepAdvanceTo() bool {
 }
 
 func (s *modelSequence) jump(d time.Duration) {
-	s.did("  by %s", d)
-	if d > 2*modelMonth {
+	s.note("  by %s", d)
+	if d > 2*month {
 		s.fail("nothing waits for %s", d)
 	}
 	s.advance(d)
@@ -234,10 +179,10 @@ func (s *modelSequence) stepTick() bool {
 }
 
 func (s *modelSequence) tick(limit int) {
-	s.did("  limit %d", limit)
+	s.note("  limit %d", limit)
 	over := s.w.begin()
 	_, err := s.d.rt.Tick(s.ctx, &core.TickOptions{Limit: limit})
-	if err != nil && s.m.fault == transportSound {
+	if err != nil && s.m.fault == modeSound {
 		s.fail("tick: %v", err)
 	}
 	s.m.tick(s.d, limit)
@@ -266,16 +211,16 @@ func (m *model) drain(d *modelDeployment) {
 			if !run.Status.Active() || run.Status == runlane.StatusCancellationRequested || run.dueAt().After(m.now) {
 				continue
 			}
-			x := &modelAttempt{outcome: modelOutcome{kind: outcomeSuccess}, model: modelLease{deployment: d}}
+			x := &modelAttempt{outcome: outcome{kind: succeeds}, model: modelLease{deployment: d}}
 			switch {
 			case m.atBound(run):
 				m.failAbandoned(d, run)
-			case run.task.unknown || !m.claim(d, run, x, m.now.Add(modelLeased), false):
+			case run.task.strange || !m.claim(d, run, x, m.now.Add(modelLeased), false):
 				continue
 			default:
 				m.end(run, x)
 			}
-			run.drained = run.Queue == modelSlots
+			run.drained = run.Queue == slotQueue
 			again = true
 		}
 	}

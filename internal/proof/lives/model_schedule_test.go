@@ -1,4 +1,4 @@
-package core_test
+package lives
 
 import (
 	"slices"
@@ -56,16 +56,16 @@ func (k *modelScheduleKind) define(d *modelDeployment) runlane.Schedule {
 		when = runlane.Cron(k.cron)
 	}
 	s := runlane.Schedule{ID: modelScheduleID, When: when, Misfire: k.misfire, Overlap: k.overlap}
-	s.Call = d.tasks[modelScheduled].With(modelPayload{})
+	s.Call = d.tasks[modelScheduled].With(payload{})
 	if k.singleton {
-		s.Call = modelSingleton.With(modelPayload{})
+		s.Call = modelSingleton.With(payload{})
 	}
 	return s
 }
 
 // modelSingleton is a second definition of the task, with a key.
-var modelSingleton = runlane.NewTask(modelScheduled, &runlane.TaskOptions[modelPayload]{
-	SingletonKey: func(modelPayload) string { return modelKeyOne }, IdempotencyTTL: time.Hour,
+var modelSingleton = runlane.NewTask(modelScheduled, &runlane.TaskOptions[payload]{
+	SingletonKey: func(payload) string { return onlyKey }, IdempotencyTTL: time.Hour,
 })
 
 // next is the first fire after an instant, zero for none.
@@ -255,10 +255,10 @@ func (s *modelSchedule) byHand(m *model, d *modelDeployment, id runlane.RunID) {
 
 // call is what the schedule triggers.
 func (s *modelSchedule) call(d *modelDeployment) *modelCall {
-	c := &modelCall{d: d, task: modelTaskOf(modelScheduled)}
+	c := &modelCall{d: d, task: taskOf(modelScheduled)}
 	c.source = runlane.Source{Type: runlane.SourceSchedule, ScheduleID: modelScheduleID}
 	if s.kind.singleton {
-		c.options.SingletonKey = modelKeyOne
+		c.options.SingletonKey = onlyKey
 	}
 	return c
 }

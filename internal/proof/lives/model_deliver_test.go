@@ -1,4 +1,4 @@
-package core_test
+package lives
 
 import (
 	"slices"
@@ -10,21 +10,10 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-func (s *modelSequence) drawOutcome() modelOutcome {
-	o := modelOutcome{kind: pick(s, "outcome", s.habits.outcomes)}
-	switch o.kind {
-	case outcomeRelease:
-		o.delay = pick(s, "release", []time.Duration{0, time.Second, time.Minute, 20 * time.Minute, 400 * 24 * time.Hour})
-	case outcomeRetryAfter:
-		o.delay = pick(s, "retry after", []time.Duration{0, 2 * time.Second, 16 * time.Minute})
-	}
-	return o
-}
-
 func (s *modelSequence) drawAttempt() *modelAttempt {
 	x := &modelAttempt{outcome: s.drawOutcome(), childOption: &runlane.TriggerOptions{}}
-	if x.outcome.kind == outcomeChild && s.chance("child's key", 2) {
-		x.childOption.SingletonKey, x.childOption.ReturnActive = modelKeyOne, true
+	if x.outcome.kind == triggers && s.chance("child's key", 2) {
+		x.childOption.SingletonKey, x.childOption.ReturnActive = onlyKey, true
 	}
 	return x
 }
@@ -101,7 +90,7 @@ func (s *modelSequence) stepEnd() bool {
 	x := pick(s, "attempt", s.inFlight)
 	outcome := s.drawAttempt()
 	x.childOption = outcome.childOption
-	s.did("  %s of %s", outcome.outcome.kind, x.run)
+	s.note("  %s of %s", outcome.outcome.kind, x.run)
 	x.decision <- outcome.outcome
 	synctest.Wait()
 	if !x.finished {
@@ -121,7 +110,7 @@ func (s *modelSequence) stepInterrupt() bool {
 	if x.stubborn && (run == nil || run.owner != x || run.Status != runlane.StatusRunning || !x.model.ends.IsZero()) {
 		return false // how it ends depends on what it has seen
 	}
-	s.did("  of %s", x.run)
+	s.note("  of %s", x.run)
 	x.cancel()
 	if !x.stubborn {
 		synctest.Wait()
@@ -143,7 +132,7 @@ func (s *modelSequence) stepInterrupt() bool {
 
 // deliver executes one wakeup, as far as it goes.
 func (s *modelSequence) deliver(id runlane.RunID, queue runlane.QueueName, x *modelAttempt, limit time.Duration) {
-	s.did("  %s %s: %s, limit %s", id, queue, x, limit)
+	s.note("  %s %s: %s, limit %s", id, queue, x, limit)
 	options := &core.DeliveryOptions{WorkerID: modelOwner}
 	leaseEnd, left := time.Time{}, time.Duration(0)
 	if limit > 0 {
@@ -166,7 +155,7 @@ func (s *modelSequence) deliver(id runlane.RunID, queue runlane.QueueName, x *mo
 	switch {
 	case v.code != "":
 		s.refused("delivery", x.err, v.code)
-	case v.ignored == core.IgnoredNotDue && v.wait <= modelMaxDelay && !s.m.sends(run, v.wait):
+	case v.ignored == core.IgnoredNotDue && v.wait <= maxDelay && !s.m.sends(run, v.wait):
 		if x.err == nil {
 			s.fail("a wakeup that came early was lost: %+v", x.result)
 		}
@@ -183,7 +172,7 @@ func (s *modelSequence) deliver(id runlane.RunID, queue runlane.QueueName, x *mo
 }
 
 func (s *modelSequence) ignored(x *modelAttempt, want core.Ignored) {
-	s.coverage.add("ignored", string(want))
+	s.tally.add("ignored", string(want), 1)
 	if x.err != nil || x.begun || !x.finished || x.result.Ignored != want {
 		s.fail("the wakeup was not ignored as %s: %+v, %v", want, x.result, x.err)
 	}

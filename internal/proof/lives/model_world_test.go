@@ -1,9 +1,8 @@
-package core_test
+package lives
 
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -33,88 +32,16 @@ type modelWorld struct {
 	busy chan struct{} // closed when the step in progress lets handlers return whose contexts ended; nil: they may
 }
 
-type modelPayload struct {
-	Key string `json:"key,omitempty"` // of the concurrency
-	N   int    `json:"n"`
-}
-
 const (
-	modelSlots = runlane.QueueName("slots") // its limit changes from deployment to deployment
-	modelPlain = runlane.QueueName("plain")
 	modelOwner = "worker-1"
 	// modelOtherWorker is a worker whose name the runtime chooses.
 	modelOtherWorker = "other"
-	// modelMaxDelay is how long the transport holds a wakeup.
-	modelMaxDelay = 15 * time.Minute
 )
-
-// modelTask is a task as the model knows it; the real one is made from it.
-type modelTask struct {
-	id       runlane.TaskID
-	queue    runlane.QueueName
-	attempts int
-	fixed    time.Duration // the backoff; 0 means the default one, with jitter
-	timeout  time.Duration
-	ttl      time.Duration // of idempotency keys
-	unknown  bool          // has no handler anywhere
-}
-
-const modelMonth = 30 * 24 * time.Hour
-
-var modelTasks = []*modelTask{
-	{id: "once", queue: "default", attempts: 1, ttl: time.Hour},
-	{id: "again", queue: "default", attempts: 3, ttl: modelMonth},
-	{id: "exact", queue: modelPlain, attempts: 4, fixed: 10 * time.Second, timeout: 30 * time.Second, ttl: modelMonth},
-	{id: "slow", queue: modelPlain, attempts: 2, fixed: 20 * time.Minute, ttl: modelMonth},
-	{id: "slot", queue: modelSlots, attempts: 3, fixed: 5 * time.Second, ttl: modelMonth},
-	{id: "strange", queue: "default", attempts: 1, ttl: modelMonth, unknown: true},
-}
-
-func modelTaskOf(id runlane.TaskID) *modelTask {
-	for _, task := range modelTasks {
-		if task.id == id {
-			return task
-		}
-	}
-	panic("no task " + id)
-}
-
-// define makes the real task.
-func (task *modelTask) define(limit int) *runlane.Task[modelPayload] {
-	options := &runlane.TaskOptions[modelPayload]{
-		ConcurrencyKey: func(p modelPayload) string { return p.Key }, IdempotencyTTL: task.ttl, Queue: runlane.Queue{Name: task.queue},
-		Timeout: task.timeout,
-	}
-	if task.attempts > 1 {
-		options.Retry.MaxAttempts = task.attempts
-	}
-	if task.fixed > 0 {
-		options.Retry.Backoff, options.Retry.NoJitter = runlane.Fixed(task.fixed), true
-	}
-	if task.queue == modelSlots {
-		options.Queue.Concurrency = limit
-	}
-	return runlane.NewTask(task.id, options)
-}
-
-// modelMostSlots is the largest limit of a deployment; 0 is no limit.
-const modelMostSlots = 3
-
-// modelDefinitions are the real tasks, by the limit of a deployment.
-var modelDefinitions = sync.OnceValue(func() (all [modelMostSlots + 1]map[runlane.TaskID]*runlane.Task[modelPayload]) {
-	for limit := range all {
-		all[limit] = map[runlane.TaskID]*runlane.Task[modelPayload]{}
-		for _, task := range modelTasks {
-			all[limit][task.id] = task.define(limit)
-		}
-	}
-	return all
-})
 
 // modelDeployment is one version of the program. Older ones may still have attempts in progress.
 type modelDeployment struct {
 	rt      *core.Runtime
-	tasks   map[runlane.TaskID]*runlane.Task[modelPayload]
+	tasks   map[runlane.TaskID]*runlane.Task[payload]
 	limit   int
 	changed bool // the schedule's second definition
 }
@@ -154,10 +81,10 @@ func (w *modelWorld) open(options *core.Options) *core.Runtime {
 
 // deploy opens a runtime with another limit, or another definition of the schedule.
 func (w *modelWorld) deploy(limit int, changed bool, schedule *modelScheduleKind) *modelDeployment {
-	d := &modelDeployment{tasks: modelDefinitions()[limit], limit: limit, changed: changed}
+	d := &modelDeployment{tasks: virtualDefinitions()[limit], limit: limit, changed: changed}
 	options := w.options()
-	for _, task := range modelTasks {
-		if !task.unknown {
+	for _, task := range tasks {
+		if !task.strange {
 			options.Handlers = append(options.Handlers, d.tasks[task.id].Handle(w.handle))
 		}
 	}
@@ -180,11 +107,11 @@ func (w *modelWorld) close() {
 
 // modelAttempt is one execution: what it is to do, and its outcome.
 type modelAttempt struct {
-	outcome  modelOutcome
+	outcome  outcome
 	waits    bool // for a step to say the outcome
 	stubborn bool // ignores the end of its context
 	muted    bool // its heartbeats do not get through
-	decision chan modelOutcome
+	decision chan outcome
 	cancel   context.CancelFunc
 
 	run         runlane.RunID
@@ -202,14 +129,6 @@ type modelAttempt struct {
 
 	model modelLease
 }
-
-// modelOutcome is what a handler does in the end.
-type modelOutcome struct {
-	kind  string
-	delay time.Duration
-}
-
-var errModelForeign = errors.New("foreign")
 
 func (w *modelWorld) prepare(x *modelAttempt) {
 	w.mu.Lock()
@@ -241,7 +160,7 @@ func (w *modelWorld) pause() {
 	}
 }
 
-func (w *modelWorld) handle(ctx context.Context, a *runlane.Attempt, _ modelPayload) error {
+func (w *modelWorld) handle(ctx context.Context, a *runlane.Attempt, _ payload) error {
 	w.mu.Lock()
 	x := w.next
 	w.next = nil
@@ -262,7 +181,7 @@ func (w *modelWorld) handle(ctx context.Context, a *runlane.Attempt, _ modelPayl
 		case x.outcome = <-x.decision:
 		case <-ended:
 			w.pause()
-			x.outcome = modelOutcome{kind: outcomeContext}
+			x.outcome = outcome{kind: stops}
 		case <-w.over:
 			return nil
 		}
@@ -274,33 +193,18 @@ func (w *modelWorld) handle(ctx context.Context, a *runlane.Attempt, _ modelPayl
 // act is the end of a handler.
 func (w *modelWorld) act(ctx context.Context, a *runlane.Attempt, x *modelAttempt) error {
 	switch x.outcome.kind {
-	case outcomeOutput:
+	case outputs:
 		return a.SetOutput(json.RawMessage(modelOutput))
-	case outcomeChild:
-		call := w.deployments[0].tasks["once"].With(modelPayload{N: 77})
+	case triggers:
+		call := w.deployments[0].tasks["once"].With(payload{N: 77})
 		x.child, x.childErr = a.Trigger(context.WithoutCancel(ctx), call, x.childOption)
 		return nil
-	case outcomeFail:
-		return errModelForeign
-	case outcomeCode:
+	case failsCode:
 		return &runlane.Error{Code: modelCode, Message: "declined", Retryable: true}
-	case outcomePermanent:
-		return runlane.Permanent(errModelForeign)
-	case outcomeRetryAfter:
-		return runlane.RetryAfter(x.outcome.delay, errModelForeign)
-	case outcomeRelease:
-		return runlane.Release(x.outcome.delay, "waits")
-	case outcomePanic:
-		panic("handler")
-	case outcomeContext:
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		return context.Canceled // of some client of the handler's
-	case outcomeDies:
+	case kills:
 		w.storage.silence(w.storage.dead, a.Run.Lease.Token)
 	}
-	return nil
+	return x.outcome.returns(ctx)
 }
 
 // execute runs one wakeup to its end.
@@ -315,7 +219,7 @@ func (w *modelWorld) execute(d *modelDeployment, wakeup lane.Wakeup, options *co
 		cancel()
 	}
 	if x.waits {
-		x.decision = make(chan modelOutcome, 1)
+		x.decision = make(chan outcome, 1)
 		go run() // ends with the attempt
 	} else {
 		run()
@@ -364,7 +268,7 @@ func (s *modelStorage) HeartbeatRunLease(ctx context.Context, c *lane.HeartbeatC
 
 // A publisher that dies after sending records nothing.
 func (s *modelStorage) MarkOutboxMessagesPublished(ctx context.Context, c *lane.MarkPublishedCommand) error {
-	if s.transport.mode() == transportUnmarked {
+	if s.transport.mode() == modeUnmarked {
 		return &runlane.Error{Code: runlane.ErrInternal, Message: "this process is dead"}
 	}
 	return s.Storage.MarkOutboxMessagesPublished(ctx, c)

@@ -1,4 +1,4 @@
-package core_test
+package lives
 
 import (
 	"cmp"
@@ -28,20 +28,20 @@ type modelWakeup struct {
 
 // What the transport does with messages.
 const (
-	transportSound    = "sound"
-	transportRefuses  = "refuses"  // each message, for now
-	transportRejects  = "rejects"  // each message, for good
-	transportOut      = "out"      // says so for each message
-	transportBroken   = "broken"   // fails as a whole
-	transportUnmarked = "unmarked" // takes messages; no process can record it
+	modeSound    = "sound"
+	modeRefuses  = "refuses"  // each message, for now
+	modeRejects  = "rejects"  // each message, for good
+	modeOut      = "out"      // says so for each message
+	modeBroken   = "broken"   // fails as a whole
+	modeUnmarked = "unmarked" // takes messages; no process can record it
 )
 
-var modelFaults = []string{transportRefuses, transportRejects, transportOut, transportBroken, transportUnmarked}
+var modelFaults = []string{modeRefuses, modeRejects, modeOut, modeBroken, modeUnmarked}
 
 func (t *modelTransport) mode() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return cmp.Or(t.fault, transportSound)
+	return cmp.Or(t.fault, modeSound)
 }
 
 func (t *modelTransport) set(fault string) {
@@ -70,7 +70,7 @@ func (t *modelTransport) Capabilities() lane.TransportCapabilities {
 
 func (t *modelTransport) Queues() []runlane.QueueName { return nil }
 
-func (t *modelTransport) MaxDelay(runlane.QueueName) time.Duration { return modelMaxDelay }
+func (t *modelTransport) MaxDelay(runlane.QueueName) time.Duration { return maxDelay }
 
 func (t *modelTransport) PublishWakeups(_ context.Context, c *lane.PublishCommand) ([]lane.PublishOutcome, error) {
 	outcomes := make([]lane.PublishOutcome, len(c.Attempts))
@@ -99,15 +99,15 @@ func (t *modelTransport) send(run runlane.RunID, delay time.Duration) (lane.Publ
 	defer t.mu.Unlock()
 	refused := lane.PublishOutcome{Type: lane.PublishFailed, Failure: runlane.Failure{Code: runlane.ErrTransportPublishFailed, Message: "refused"}}
 	switch t.fault {
-	case transportRefuses:
+	case modeRefuses:
 		return refused, nil
-	case transportRejects:
+	case modeRejects:
 		refused.Permanent = true
 		return refused, nil
-	case transportOut:
+	case modeOut:
 		refused.Failure.Code = runlane.ErrTransportUnavailable
 		return refused, nil
-	case transportBroken:
+	case modeBroken:
 		return lane.PublishOutcome{}, &runlane.Error{Code: runlane.ErrTransportUnavailable, Message: "no connection", Retryable: true}
 	default:
 		t.sent = append(t.sent, modelWakeup{run, delay})

@@ -1,4 +1,4 @@
-package core_test
+package lives
 
 import (
 	"slices"
@@ -97,10 +97,10 @@ func (m *model) deliver(d *modelDeployment, limit int) {
 // tried reports whether the transport took the wakeup that a stage has just sent. Where it is out, the rest of the tick does without the
 // run's queue.
 func (m *model) tried(run *modelRun) bool {
-	if m.fault == transportOut || m.fault == transportBroken {
+	if m.fault == modeOut || m.fault == modeBroken {
 		m.aside[run.Queue] = true
 	}
-	return m.fault == transportSound || m.fault == transportUnmarked
+	return m.fault == modeSound || m.fault == modeUnmarked
 }
 
 // dueAt is when a publisher may take the row.
@@ -156,9 +156,9 @@ func (m *model) dispatch(d *modelDeployment, limit int) {
 	found := m.scanUntil(func(run *modelRun) (time.Time, bool) {
 		return run.Lease.ExpiresAt, run.Status == runlane.StatusRunning && d.bound(run.Queue) > 0 && !m.underway(run, modelShortPatience)
 	}, m.now)
-	for _, key := range modelKeys {
-		room := d.limit - m.occupied(modelSlots, key)
-		for _, due := range m.waiting(modelSlots, key) {
+	for _, key := range concurrencyKeys {
+		room := d.limit - m.occupied(slotQueue, key)
+		for _, due := range m.waiting(slotQueue, key) {
 			if room > 0 && !m.underway(due.run, modelShortPatience) {
 				found = append(found, due)
 				room--
@@ -216,14 +216,14 @@ func (m *model) contended(d *modelDeployment) bool {
 	if d.limit == 0 {
 		return false
 	}
-	for _, key := range modelKeys {
+	for _, key := range concurrencyKeys {
 		expired := 0
 		for _, run := range m.runs {
-			if run.Queue == modelSlots && run.ConcurrencyKey == key && run.owned() && !m.now.Before(run.Lease.ExpiresAt) {
+			if run.Queue == slotQueue && run.ConcurrencyKey == key && run.owned() && !m.now.Before(run.Lease.ExpiresAt) {
 				expired++
 			}
 		}
-		if expired > 0 && expired+len(m.waiting(modelSlots, key)) > 1 {
+		if expired > 0 && expired+len(m.waiting(slotQueue, key)) > 1 {
 			return true
 		}
 	}

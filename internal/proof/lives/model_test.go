@@ -1,9 +1,8 @@
-package core_test
+package lives
 
 import (
 	"context"
 	"fmt"
-	"sync"
 	"testing"
 	"time"
 
@@ -14,90 +13,57 @@ import (
 	"github.com/runlane/runlane-go/internal/proof/race"
 )
 
-type repeatCall = func(context.Context, runlane.RunID, *core.ChangeOptions) (*runlane.Run, error)
-
-// modelParts run side by side.
-const modelParts = 4
+type modelRepeatCall = func(context.Context, runlane.RunID, *core.ChangeOptions) (*runlane.Run, error)
 
 // TestModel_RandomLivesFollowTheRules drives the runtime on memory storage through random steps in virtual time and holds everything
-// that can be observed against a model that states the rules a second time. rapid names the seed of what fails, and shrinks it.
+// that can be observed against an oracle: a model that states the rules a second time. rapid shrinks what fails.
 //
-// It is 20,000 sequences, with the race detector or -short 2,000; CI runs both. What is rare may be missing among so few: then more are
-// drawn, up to the number of the whole run, until everything was reached.
-//
-//nolint:tparallel // the end of the parts is waited for here
+// It is 20,000 lives, with the race detector or -short 2,000; CI runs both. What is rare may be missing among so few: then more are
+// drawn, up to the number of the whole run, until everything was reached. It is not beside the other lives, which have a time and
+// would be fewer.
 func TestModel_RandomLivesFollowTheRules(t *testing.T) {
-	t.Parallel()
-	const all = 50 // checks of each part, of a hundred sequences each unless the test is short
+	const all = 50 // checks of each part, of a hundred lives each unless the test is short
 	whole := !race.Enabled && !testing.Short()
-	checks := 5
+	d := newDrive("model")
+	d.checks = 5
 	switch {
 	case whole:
-		checks = all
+		d.checks = all
 	case testing.Short():
-		checks *= 5 // rapid draws a fifth
+		d.checks *= 5 // rapid draws a fifth
 	}
-	total := &modelCoverage{counts: map[string]int{}}
-	var mu sync.Mutex
-	t.Run("parts", func(t *testing.T) {
-		for part := range modelParts {
-			t.Run(fmt.Sprint(part), func(t *testing.T) {
-				t.Parallel()
-				coverage := &modelCoverage{counts: map[string]int{}}
-				for range checks {
-					checkModelLives(t, coverage)
-				}
-				mu.Lock()
-				defer mu.Unlock()
-				total.merge(coverage)
-			})
+	d.run = func(r *rapid.T, _ int, total *tally) {
+		lived := newTally()
+		rapid.SyncTest(r, func(r *rapid.T) { newModelSequence(r, lived).live() })
+		total.merge(lived)
+	}
+	t.Cleanup(func() {
+		if one != 0 || t.Failed() {
+			return
+		}
+		for _, what := range missing(d.tally, whole) {
+			t.Errorf("no life reached %s", what)
 		}
 	})
-	for more := checks * modelParts; more < all*modelParts && len(total.missing(whole)) > 0 && !t.Failed(); more++ {
-		checkModelLives(t, total)
-	}
-	t.Logf("reliability: lives lane=model sequences=%d steps=%d", total.counts["sequence: all"], total.steps())
-	t.Log("\n" + total.String())
-	for _, what := range total.missing(whole) {
-		t.Errorf("no sequence reached %s", what)
+	d.lives(t)
+	for n := d.checks; one == 0 && n < all && len(missing(d.tally, whole)) > 0 && !t.Failed(); n++ {
+		for part := range parts {
+			d.check(t, part, d.seedOf(part, n))
+		}
 	}
 }
-
-// checkModelLives draws a hundred sequences, twenty if the test is short.
-func checkModelLives(t *testing.T, coverage *modelCoverage) {
-	t.Helper()
-	rapid.Check(t, func(r *rapid.T) {
-		rapid.SyncTest(r, func(r *rapid.T) { modelLife(r, coverage) })
-	})
-}
-
-// modelLife is one sequence.
-func modelLife(r *rapid.T, coverage *modelCoverage) {
-	s := newModelSequence(r, coverage)
-	coverage.add("sequence", "all")
-	for range s.below("runs", 4) {
-		s.does(modelSteps[0])
-	}
-	for range pick(s, "steps", modelLengths) {
-		s.step()
-	}
-	s.conclude()
-}
-
-// modelLengths prefers short lives: there are more of them.
-var modelLengths = []int{5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 18, 20, 30, 40}
 
 // conclude mends everything and lets time pass: each run ends, however badly it was treated.
 func (s *modelSequence) conclude() {
-	s.did("conclude")
-	if s.m.fault != transportSound {
-		s.breakTransport(transportSound)
+	s.note("conclude")
+	if s.m.fault != modeSound {
+		s.breakTransport(modeSound)
 	}
 	if s.m.schedule != nil {
 		s.stepPause()
 	}
 	for _, x := range s.inFlight {
-		x.decision <- modelOutcome{kind: outcomeSuccess}
+		x.decision <- outcome{kind: succeeds}
 	}
 	s.advance(time.Second)
 	for range 80 {
@@ -120,7 +86,7 @@ func (s *modelSequence) conclude() {
 	}
 	s.compare()
 	for _, run := range s.m.all() {
-		if run.Status.Active() && !run.task.unknown {
+		if run.Status.Active() && !run.task.strange {
 			s.fail("run %s is still %s and waits for %+v", run.ID, run.Status, s.m.explain(run, s.d))
 		}
 		s.compareAttempts(run)
@@ -150,7 +116,7 @@ func (s *modelSequence) compareAttempts(run *modelRun) {
 // nextChange is when the first of the runs that a worker can execute moves on, as the model explains it; zero when all have ended.
 func (s *modelSequence) nextChange() (first time.Time) {
 	for _, run := range s.m.all() {
-		if run.Status.Terminal() || run.task.unknown {
+		if run.Status.Terminal() || run.task.strange {
 			continue
 		}
 		until := s.m.explain(run, s.d).until
@@ -184,14 +150,14 @@ func (s *modelSequence) deliverAll() {
 			later = append(later, message)
 			continue
 		}
-		s.deliver(message.run, "", &modelAttempt{outcome: modelOutcome{kind: outcomeSuccess}}, 0)
+		s.deliver(message.run, "", &modelAttempt{outcome: outcome{kind: succeeds}}, 0)
 	}
 	s.mail = append(s.mail, later...)
 }
 
-// missing is what no sequence reached: a step, a state or an answer that is never drawn proves nothing. Some are so rare that only
+// missing is what no life with an oracle reached: a step, a state or an answer that is never drawn proves nothing. Some are so rare that only
 // the whole run has them for sure.
-func (c *modelCoverage) missing(whole bool) (names []string) {
+func missing(t *tally, whole bool) (names []string) {
 	want := map[string][]string{
 		"wait": {
 			"time", "slot", "publish", "wakeup", "reservation", "lease", "cancellation", "tick", "queue", "operator", "none",
@@ -218,7 +184,7 @@ func (c *modelCoverage) missing(whole bool) (names []string) {
 	}
 	for kind, values := range want {
 		for _, value := range values {
-			if c.counts[kind+": "+value] == 0 {
+			if !t.has(kind, value) {
 				names = append(names, fmt.Sprintf("%s %q", kind, value))
 			}
 		}
