@@ -64,7 +64,7 @@ func (b *taskBook) call(
 	index := slices.IndexFunc(tasks, func(known core.TaskState) bool { return known.ID == task })
 	switch {
 	case len(tasks) == 0:
-		b.note("", "no tick has stored the tasks of this environment yet: the name is taken as it is, in the queue default")
+		b.note("", "no tick has stored this environment's tasks yet: the name is taken as it is, in the queue default")
 		return asItIs, nil
 	case index < 0:
 		return runlane.Call{}, unknownTask(task, tasks)

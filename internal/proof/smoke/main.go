@@ -79,6 +79,13 @@ func checkStack(ctx context.Context, outputs map[string]string, each int, patien
 	if err != nil {
 		return err
 	}
+	_, err = fmt.Fprintf(
+		out, "%d runs named %s_…, which are removed afterwards: at most $%.2f by list prices, idle costs aside\n\n",
+		len(s.probes), s.prefix, max(s.atMost(), 0.01),
+	)
+	if err != nil {
+		return err
+	}
 	good := s.check(ctx)
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
 	defer cancel()

@@ -18,6 +18,7 @@ import (
 	"github.com/runlane/runlane-go/core"
 	"github.com/runlane/runlane-go/dynamostore"
 	"github.com/runlane/runlane-go/examples/webhooks"
+	"github.com/runlane/runlane-go/internal/tools/costs"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -27,6 +28,20 @@ const (
 	// idPrefix begins the id of every run of every check.
 	idPrefix = "smoke_"
 )
+
+// most is what a run of a check uses at most, with every repetition and all that watches it: several times what was
+// measured of the most expensive kind (docs/costs.md).
+var most = costs.Use{Writes: 80, Reads: 400, Sends: 8, Deliveries: 8}
+
+// gigabyteSeconds are those of the functions for each of these deliveries: four seconds of 256 MB, of which they need
+// a hundredth.
+const gigabyteSeconds = 1
+
+// atMost is what the check costs at most, in dollars.
+func (s *smoke) atMost() float64 {
+	aRun := most.Dollars(1) + most.Deliveries*gigabyteSeconds*costs.LambdaGigabyteSecond
+	return float64(len(s.probes)) * aRun / 1e6
+}
 
 var actor = runlane.Actor{Type: runlane.ActorOperator, ID: "smoke"}
 

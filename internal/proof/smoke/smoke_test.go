@@ -145,6 +145,10 @@ func TestCheck_SoundDeployment_EndsWellAndRemovesItsRunsOnly(t *testing.T) {
 	good := s.check(t.Context())
 	report := s.reportText(t)
 	t.Log("\n" + report)
+	runs := float64(len(s.probes))
+	if s.told.WriteUnits > runs*most.Writes || s.told.ReadUnits > runs*most.Reads {
+		t.Errorf("%.0f runs used %+v, more than the bound %+v of each", runs, s.told, most)
+	}
 	if !good || s.removed != 2*len(kinds()) {
 		t.Errorf("good: %t; %d runs were removed, want %d", good, s.removed, 2*len(kinds()))
 	}
