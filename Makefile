@@ -89,7 +89,7 @@ cli: ## Builds bin/runlane.
 	$(GO) build -trimpath -ldflags '-s -w' -o bin/runlane ./cmd/runlane
 
 .PHONY: validate
-validate: ## The deployment template by AWS's own tools, without network or account. The first run installs them.
+validate: ## The deployment template and its Terraform and CDK forms by their own tools, without an account. The first run installs them.
 	@scripts/validate.sh
 
 .PHONY: template

@@ -228,7 +228,7 @@ func TestCDK_MakesWhatTheTemplateMakes(t *testing.T) {
 	}
 	t.Run("the program and its variables", func(t *testing.T) {
 		t.Parallel()
-		before, after := stack(t, folder, "defaults"), stack(t, folder, "changed")
+		before, after := stack(t, folder, "cdk.out", "defaults"), stack(t, folder, "cdk.out", "changed")
 		for _, function := range []string{"Bridge", "Relay", "Tick"} {
 			key := textAt(before, "Resources", function, "Properties", "CodeUri", "Key")
 			asset := filepath.Join(folder, "cdk.out", "asset."+strings.TrimSuffix(key, ".zip"), "bootstrap")
@@ -256,7 +256,7 @@ func TestCDK_MakesWhatTheTemplateMakes(t *testing.T) {
 	})
 	t.Run("what is known on deployment alone", func(t *testing.T) {
 		t.Parallel()
-		related := stack(t, folder, "related")
+		related := stack(t, folder, "cdk.out", "related")
 		if at(related, "Resources", "Table") != nil || at(related, "Conditions") != nil {
 			t.Error("a table is made beside the one that is given")
 		}
@@ -297,9 +297,9 @@ func TestCDK_MakesWhatTheTemplateMakes(t *testing.T) {
 	}
 }
 
-func stack(t *testing.T, folder, name string) map[string]any {
+func stack(t *testing.T, folder, output, name string) map[string]any {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(folder, "cdk.out", name+".template.json"))
+	text, err := os.ReadFile(filepath.Join(folder, output, name+".template.json"))
 	if err != nil {
 		t.Fatal(err)
 	}

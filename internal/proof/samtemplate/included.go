@@ -32,7 +32,8 @@ func Included(text []byte) ([]byte, error) {
 		}
 		return nil
 	}
-	for section, name := range map[string]string{"Parameters": "Description", "Resources": "Metadata", "Globals": "CodeUri"} {
+	needless := map[string]string{"Parameters": "Description", "Resources": "Metadata", "Globals": "CodeUri"}
+	for section, name := range needless {
 		if err := without(section, name); err != nil {
 			return nil, err
 		}
