@@ -162,4 +162,4 @@ gate "checkov, Terraform" checkov "$PWD/deploy/terraform" --framework terraform
 gate "sam build" sam build --template "$template" --build-dir "$work/build"
 gate "below 51,200 bytes as built" go run ./internal/proof/samtemplate/compact "$work/build/template.yaml" "$work/template.json"
 gate "tofu fmt" "$RUNLANE_TOFU" fmt -check -diff -recursive deploy/terraform
-go test -count=1 -short -tags validate ./internal/proof/samtemplate ./internal/proof/deployforms
+go test -count=1 -short -timeout 30m -tags validate ./internal/proof/samtemplate ./internal/proof/deployforms
