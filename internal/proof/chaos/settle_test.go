@@ -12,6 +12,7 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/internal/proof/awstest"
 	"github.com/runlane/runlane-go/internal/proof/chaos"
 	"github.com/runlane/runlane-go/lane"
 )
@@ -202,22 +203,8 @@ func (w *world) complete(rt *core.Runtime) {
 
 // sound wants every invariant of the storage held.
 func (w *world) sound(rt *core.Runtime) {
-	checker, ok := lane.As[lane.Checker](rt.Lane().Storage)
-	if !ok {
-		w.t.Fatal("the storage cannot be checked")
-	}
-	q := &lane.PageQuery{Environment: environment}
-	for {
-		page, err := checker.Check(w.t.Context(), q)
-		if err != nil {
-			w.t.Fatal(err)
-		}
-		for _, violation := range page.Items {
-			w.t.Errorf("violation: %+v", violation)
-		}
-		if page.Next == "" {
-			return
-		}
-		q.After = page.Next
+	found, err := awstest.Violations(w.t.Context(), rt.Lane().Storage, environment)
+	if err != nil || len(found) > 0 {
+		w.t.Errorf("violations: %+v, %v", found, err)
 	}
 }

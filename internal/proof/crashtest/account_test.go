@@ -11,7 +11,7 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
-	"github.com/runlane/runlane-go/lane"
+	"github.com/runlane/runlane-go/internal/proof/awstest"
 )
 
 // account is what a world looks like in the end.
@@ -157,17 +157,10 @@ func (a *account) slots() {
 // check asks the storage for broken invariants.
 func (a *account) check() {
 	a.w.t.Helper()
-	var checker lane.Checker = a.w.storage
-	q := &lane.PageQuery{Environment: a.w.environment, Limit: runlane.MaxPageLimit}
-	for {
-		page, err := checker.Check(a.w.t.Context(), q)
-		a.w.must(err)
-		for _, violation := range page.Items {
-			a.fault("%s: %s: %s", violation.RunID, violation.Rule, violation.Detail)
-		}
-		if q.After = page.Next; q.After == "" {
-			return
-		}
+	found, err := awstest.Violations(a.w.t.Context(), a.w.storage, a.w.environment)
+	a.w.must(err)
+	for _, violation := range found {
+		a.fault("%s: %s: %s", violation.RunID, violation.Rule, violation.Detail)
 	}
 }
 

@@ -28,8 +28,8 @@ import (
 	"github.com/runlane/runlane-go/examples/webhooks"
 	"github.com/runlane/runlane-go/examples/webhooks/data"
 	"github.com/runlane/runlane-go/examples/webhooks/receiver"
+	"github.com/runlane/runlane-go/internal/proof/awstest"
 	"github.com/runlane/runlane-go/internal/tools/deployment"
-	"github.com/runlane/runlane-go/lane"
 )
 
 const (
@@ -339,22 +339,9 @@ func (d *deployed) eventually(t *testing.T, problem func() string) {
 
 func (d *deployed) wantNoViolations(t *testing.T) {
 	t.Helper()
-	checker, ok := lane.As[lane.Checker](d.rt.Lane().Storage)
-	if !ok {
-		t.Fatal("the storage checks nothing")
-	}
-	q := &lane.PageQuery{Environment: d.rt.Environment()}
-	for {
-		page, err := checker.Check(t.Context(), q)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, violation := range page.Items {
-			t.Errorf("%+v", violation)
-		}
-		if q.After = page.Next; q.After == "" {
-			return
-		}
+	found, err := awstest.Violations(t.Context(), d.rt.Lane().Storage, d.rt.Environment())
+	if err != nil || len(found) > 0 {
+		t.Errorf("violations: %+v, %v", found, err)
 	}
 }
 

@@ -72,7 +72,8 @@ func (m *Mappings) Stream(
 	options *eventsource.StreamOptions, handler eventsource.StreamHandler,
 ) (stop func()) {
 	return m.Go(func(ctx context.Context) error {
-		described, err := tables.DescribeTable(context.WithoutCancel(ctx), &dynamodb.DescribeTableInput{TableName: &table})
+		in := &dynamodb.DescribeTableInput{TableName: &table}
+		described, err := tables.DescribeTable(context.WithoutCancel(ctx), in)
 		if err != nil {
 			return err
 		}

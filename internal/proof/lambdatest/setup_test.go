@@ -190,23 +190,9 @@ func (i *installation) attempts() []string {
 // sound wants every invariant of the storage held.
 func (i *installation) sound() {
 	i.t.Helper()
-	checker, ok := lane.As[lane.Checker](i.Lane().Storage)
-	if !ok {
-		i.t.Fatal("the storage cannot be checked")
-	}
-	q := &lane.PageQuery{Environment: "prod"}
-	for {
-		page, err := checker.Check(i.t.Context(), q)
-		if err != nil {
-			i.t.Fatal(err)
-		}
-		for _, violation := range page.Items {
-			i.t.Errorf("violation: %+v", violation)
-		}
-		if page.Next == "" {
-			return
-		}
-		q.After = page.Next
+	found, err := awstest.Violations(i.t.Context(), i.Lane().Storage, "prod")
+	if err != nil || len(found) > 0 {
+		i.t.Errorf("violations: %+v, %v", found, err)
 	}
 }
 

@@ -42,22 +42,10 @@ func memoryWorld(decorate func(lane.Storage) lane.Storage) *world {
 	nothing := func() {}
 	return &world{
 		environment: "lives", doorMeets: true, storage: func(bool) lane.Storage { return storage },
-		check: func(ctx context.Context, _ bool) ([]lane.Violation, error) { return checkAll(ctx, inner, "lives") },
+		check: func(ctx context.Context, _ bool) ([]lane.Violation, error) {
+			return awstest.Violations(ctx, inner, "lives")
+		},
 		begin: func(int) {}, calm: nothing, close: func(context.Context) error { return nil },
-	}
-}
-
-func checkAll(ctx context.Context, c lane.Checker, environment runlane.Environment) (found []lane.Violation, err error) {
-	q := &lane.PageQuery{Environment: environment, Limit: runlane.MaxPageLimit}
-	for {
-		page, err := c.Check(ctx, q)
-		if err != nil {
-			return nil, err
-		}
-		found = append(found, page.Items...)
-		if q.After = page.Next; q.After == "" {
-			return found, nil
-		}
 	}
 }
 
@@ -81,7 +69,7 @@ func dynamoWorld(tb testing.TB, client *dynamodb.Client, table string, environme
 	checker := dynamostore.New(chosen, table, &dynamostore.Options{Now: l.clock.Now, RequestTimeout: awstest.RequestTimeout})
 	w.check = func(ctx context.Context, all bool) ([]lane.Violation, error) {
 		chosen.keys = items.takeFresh(all)
-		return checkAll(ctx, checker, environment)
+		return awstest.Violations(ctx, checker, environment)
 	}
 	w.close = func(ctx context.Context) error { return items.remove(ctx, client) }
 	return w
