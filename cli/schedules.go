@@ -49,11 +49,15 @@ func schedulesListCommand() *command {
 							return err
 						}
 					}
+					next := s.when(state.Next)
+					if state.Paused {
+						next = s.when(time.Time{}) // it does not fire then
+					}
 					t.add(
 						string(state.ID),
 						scheduleText(&state),
 						s.when(state.LastFire),
-						s.when(state.Next),
+						next,
 						string(state.LastRunID),
 					)
 				}
