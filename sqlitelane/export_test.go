@@ -78,6 +78,20 @@ func (s *Storage) Plans() (plans map[string][]string, err error) {
 	return plans, nil
 }
 
+// Schema is how SQLite made the tables and indexes.
+func (s *Storage) Schema() (statements []string, err error) {
+	err = s.read(context.Background(), false, func(c *file.Conn) error {
+		return c.Each("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY type, name", func(row []driverValue) (bool, error) {
+			statements = append(statements, strings.Join(strings.Fields(text(row[0])), " "))
+			return true, nil
+		})
+	})
+	return statements, err
+}
+
+// SetClock stops the storage's clock.
+func (s *Storage) SetClock(at time.Time) { s.now = func() time.Time { return at } }
+
 // Pages is how many the file has.
 func (s *Storage) Pages() (n int64, err error) {
 	err = s.read(context.Background(), false, func(c *file.Conn) error {

@@ -15,6 +15,7 @@ import (
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/sqlitelane/internal/file"
+	"github.com/runlane/runlane-go/sqlitelane/internal/record"
 )
 
 // Options of [Open]. nil means none.
@@ -44,6 +45,9 @@ const readers = 4
 // on a network) is runlane.ErrConfigurationInvalid, with a hint each.
 func Open(ctx context.Context, path string, options *Options) (*lane.Lane, error) {
 	if err := ended(ctx); err != nil {
+		return nil, err
+	}
+	if err := record.Fits(); err != nil {
 		return nil, err
 	}
 	if options == nil {
