@@ -4,12 +4,16 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -20,6 +24,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/lanetest"
 	"github.com/runlane/runlane-go/sqlitelane"
+	"github.com/runlane/runlane-go/sqlitelane/internal/powerloss"
 )
 
 // benchLane is a lane over a new file: TMPDIR says on which disk.
@@ -83,8 +88,8 @@ func BenchmarkSync(b *testing.B) {
 	rate(b, "syncs/s")
 }
 
-// bareInsert is the table that one would write by hand, with the same pragmas: one commit an insertion.
-func bareInsert(b *testing.B) func() error {
+// bareTable is the table that one would write by hand, with the same pragmas.
+func bareTable(b *testing.B) (*sql.DB, *sql.Stmt) {
 	b.Helper()
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(b.TempDir(), "bare.db")+
 		"?_pragma=busy_timeout(5000)&_pragma=auto_vacuum(2)&_pragma=journal_mode(wal)&_pragma=synchronous(full)&_txlock=immediate")
@@ -102,15 +107,81 @@ func bareInsert(b *testing.B) func() error {
 	if err != nil {
 		b.Fatal(err)
 	}
+	return db, insert
+}
+
+// bareInsert is one commit an insertion.
+func bareInsert(b *testing.B) func() error {
+	b.Helper()
+	_, insert := bareTable(b)
 	var n atomic.Int64
-	payload := bytes.Repeat([]byte("x"), 200)
 	return func() error {
-		_, err := insert.ExecContext(b.Context(), fmt.Sprintf("run_%026d", n.Add(1)), time.Now().UnixMilli(), payload)
+		_, err := insert.ExecContext(b.Context(), fmt.Sprintf("run_%026d", n.Add(1)), time.Now().UnixMilli(), benchPayload)
 		return err
 	}
 }
 
+// groupedInsert is bareInsert by one goroutine that takes all that waits into one commit.
+func groupedInsert(b *testing.B) func() error {
+	b.Helper()
+	type request struct{ done chan error }
+	waiting := make(chan request, 64)
+	db, insert := bareTable(b)
+	stopped := make(chan struct{})
+	var n int64
+	go func() {
+		defer close(stopped)
+		for first := range waiting {
+			batch := []request{first}
+		more:
+			for len(batch) < 64 {
+				select {
+				case r, ok := <-waiting:
+					if !ok {
+						break more
+					}
+					batch = append(batch, r)
+				default:
+					break more
+				}
+			}
+			tx, err := db.BeginTx(context.Background(), nil)
+			if err == nil {
+				s := tx.Stmt(insert)
+				for range batch {
+					n++
+					if _, e := s.Exec(fmt.Sprintf("run_%026d", n), time.Now().UnixMilli(), benchPayload); e != nil {
+						err = e
+					}
+				}
+				err = errors.Join(err, tx.Commit())
+			}
+			for _, r := range batch {
+				r.done <- err
+			}
+		}
+	}()
+	b.Cleanup(func() { close(waiting); <-stopped })
+	return func() error {
+		r := request{make(chan error, 1)}
+		waiting <- r
+		return <-r.done
+	}
+}
+
+var benchPayload = bytes.Repeat([]byte("x"), 200)
+
 func BenchmarkInsert(b *testing.B) {
+	b.Run("grouped/16", func(b *testing.B) {
+		insert := groupedInsert(b)
+		before := processorTime(b)
+		b.ResetTimer()
+		if err := spread(b.N, 16, insert); err != nil {
+			b.Fatal(err)
+		}
+		rate(b, "inserts/s")
+		b.ReportMetric(float64((processorTime(b)-before).Microseconds())/float64(b.N), "cpu-µs/commit")
+	})
 	for _, callers := range []int{1, 16} {
 		b.Run(fmt.Sprintf("bare/%d", callers), func(b *testing.B) {
 			insert := bareInsert(b)
@@ -128,71 +199,204 @@ func BenchmarkInsert(b *testing.B) {
 			defer func() { _ = l.Close(context.Background()) }()
 			f := lanetest.NewFactory("bench")
 			payload := []byte(`"` + string(bytes.Repeat([]byte("x"), 198)) + `"`)
-			var mu sync.Mutex
+			commands := make(chan *lane.AppendCommand, b.N)
+			for range b.N { // building them is not the lane's work
+				c := f.Creation(b, time.Now(), lanetest.RunOptions{Payload: payload})
+				c.WithoutRecords = true
+				commands <- c
+			}
+			before := processorTime(b)
 			b.ResetTimer()
 			err := spread(b.N, callers, func() error {
-				mu.Lock()
-				c := f.Creation(b, time.Now(), lanetest.RunOptions{Payload: payload})
-				mu.Unlock()
-				c.WithoutRecords = true
-				_, err := l.Storage.AppendRunEvents(b.Context(), c)
+				_, err := l.Storage.AppendRunEvents(b.Context(), <-commands)
 				return err
 			})
 			if err != nil {
 				b.Fatal(err)
 			}
 			rate(b, "inserts/s")
+			b.ReportMetric(float64((processorTime(b)-before).Microseconds())/float64(b.N), "cpu-µs/commit")
 		})
 	}
 }
 
-// BenchmarkRuns takes runs from trigger to success, their histories kept, triggered by 16 callers at once and executed
-// by as many workers of the same process.
+// processorTime is what this process used so far.
+func processorTime(b *testing.B) time.Duration {
+	b.Helper()
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// runs takes b.N runs from trigger to success, triggered by so many callers at once and executed by as many workers of
+// the same process.
+func runs(b *testing.B, l *lane.Lane, callers int) {
+	b.Helper()
+	payload := string(bytes.Repeat([]byte("x"), 198))
+	task := runlane.NewTask[string]("bench.noop", nil)
+	var left atomic.Int64
+	all := make(chan struct{})
+	rt, err := core.Open(b.Context(), l, &core.Options{
+		Logger: slog.New(slog.DiscardHandler),
+		Handlers: []runlane.Handler{task.Handle(func(context.Context, *runlane.Attempt, string) error {
+			if left.Add(-1) == 0 {
+				close(all)
+			}
+			return nil
+		})},
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	left.Store(int64(b.N))
+	ctx, cancel := context.WithCancel(b.Context())
+	worked := make(chan error, 1)
+	go func() { worked <- rt.Work(ctx, &core.WorkOptions{Concurrency: callers, NoTick: true}) }()
+	before := processorTime(b)
+	b.ResetTimer()
+	err = spread(b.N, callers, func() error {
+		_, err := rt.Trigger(b.Context(), task.With(payload), nil)
+		return err
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	<-all
+	cancel()
+	if err := <-worked; err != nil { // after the last outcome
+		b.Fatal(err)
+	}
+	b.StopTimer()
+	rate(b, "runs/s")
+	b.ReportMetric(float64((processorTime(b)-before).Microseconds())/float64(b.N), "cpu-µs/run")
+	if err := rt.Close(context.Background()); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// BenchmarkRuns takes runs from trigger to success, their histories kept, 16 at once.
 func BenchmarkRuns(b *testing.B) {
 	for name, o := range map[string]*sqlitelane.Options{"full": nil, "normal": {Sync: sqlitelane.SyncNormal}} {
 		b.Run(name, func(b *testing.B) {
 			l, path := benchLane(b, o)
-			payload := string(bytes.Repeat([]byte("x"), 198))
-			task := runlane.NewTask[string]("bench.noop", nil)
-			var left atomic.Int64
-			all := make(chan struct{})
-			rt, err := core.Open(b.Context(), l, &core.Options{
-				Logger: slog.New(slog.DiscardHandler),
-				Handlers: []runlane.Handler{task.Handle(func(context.Context, *runlane.Attempt, string) error {
-					if left.Add(-1) == 0 {
-						close(all)
-					}
-					return nil
-				})},
-			})
-			if err != nil {
-				b.Fatal(err)
-			}
-			left.Store(int64(b.N))
-			ctx, cancel := context.WithCancel(b.Context())
-			worked := make(chan error, 1)
-			go func() { worked <- rt.Work(ctx, &core.WorkOptions{Concurrency: 16, NoTick: true}) }()
-			b.ResetTimer()
-			err = spread(b.N, 16, func() error {
-				_, err := rt.Trigger(b.Context(), task.With(payload), nil)
-				return err
-			})
-			if err != nil {
-				b.Fatal(err)
-			}
-			<-all
-			cancel()
-			if err := <-worked; err != nil {
-				b.Fatal(err)
-			}
-			b.StopTimer()
-			rate(b, "runs/s")
-			if err := rt.Close(context.Background()); err != nil {
-				b.Fatal(err)
-			}
+			runs(b, l, 16)
 			if info, err := os.Stat(path); err == nil {
 				b.ReportMetric(float64(info.Size())/float64(b.N), "B/run")
 			}
 		})
+	}
+}
+
+// BenchmarkRunsOnANetworkVolume is the same on a disk whose syncs take a millisecond longer, 64 at once.
+func BenchmarkRunsOnANetworkVolume(b *testing.B) {
+	disk, err := powerloss.NewDisk()
+	if err != nil {
+		b.Fatal(err)
+	}
+	disk.Slow = time.Millisecond
+	l, err := sqlitelane.OpenOn(filepath.Join(b.TempDir(), "runlane.db"), disk)
+	if err != nil {
+		b.Fatal(err)
+	}
+	runs(b, l, 64)
+}
+
+// BenchmarkWakeup is how long a wakeup takes to an idle worker of another process, and what the waiting costs.
+func BenchmarkWakeup(b *testing.B) {
+	path := filepath.Join(b.TempDir(), "runlane.db")
+	here, there := started(b, path, 0), started(b, path, 0)
+	from, to := sqlitelane.NewTransport(here), sqlitelane.NewTransport(there)
+	ctx, cancel := context.WithCancel(b.Context())
+	arrived, done := make(chan time.Time), make(chan error, 1)
+	go func() {
+		done <- to.Receive(ctx, []runlane.QueueName{"mail"}, 1, func(context.Context, lane.Wakeup) error {
+			arrived <- time.Now()
+			return nil
+		})
+	}()
+	var took []time.Duration
+	for range b.N {
+		time.Sleep(time.Duration(len(took)%10) * time.Millisecond) // at any moment between two looks
+		sent := time.Now()
+		_, err := from.PublishWakeups(b.Context(), &lane.PublishCommand{Attempts: []lane.PublishAttempt{{
+			Wakeup: lane.Wakeup{RunKey: lane.RunKey{Environment: "default", RunID: "run_1"}, Queue: "mail", RequestedAt: sent},
+		}}})
+		if err != nil {
+			b.Fatal(err)
+		}
+		took = append(took, (<-arrived).Sub(sent))
+	}
+	slices.Sort(took)
+	b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, "p50-ms")
+	b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1000, "p99-ms")
+	before, began := processorTime(b), time.Now()
+	time.Sleep(3 * time.Second)
+	b.ReportMetric(100*float64(processorTime(b)-before)/float64(time.Since(began)), "idle-%")
+	cancel()
+	if err := <-done; err != nil {
+		b.Fatal(err)
+	}
+	if err := errors.Join(from.Close(ctx), to.Close(ctx)); err != nil {
+		b.Fatal(err)
+	}
+}
+
+// BenchmarkGrowth is what calls cost in a file that has finished runs already: BENCH_RUNS more than a thousand.
+func BenchmarkGrowth(b *testing.B) {
+	more, _ := strconv.Atoi(os.Getenv("BENCH_RUNS"))
+	l, _ := benchLane(b, &sqlitelane.Options{Sync: sqlitelane.SyncNormal})
+	if err := l.Start(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = l.Close(context.Background()) }()
+	f, filled := lanetest.NewFactory("bench"), 0
+	one := func() (*runlane.Run, error) {
+		now := time.Now()
+		commit, err := l.Storage.AppendRunEvents(b.Context(), f.Creation(b, now, lanetest.RunOptions{}))
+		if err != nil {
+			return nil, err
+		}
+		got, err := l.Storage.ClaimRunLease(b.Context(), f.Claim(b, commit.Run, now, now.Add(time.Minute), f.NewToken()))
+		if err != nil {
+			return nil, err
+		}
+		commit, err = l.Storage.AppendRunEvents(b.Context(), f.Append(b, got.Commit.Run, now, lanetest.Succeeded(got.Commit.Run, nil)))
+		if err != nil {
+			return nil, err
+		}
+		return commit.Run, nil
+	}
+	for _, size := range []int{1000, 1000 + more} {
+		if err := spread(size-filled, 16, func() error { _, err := one(); return err }); err != nil {
+			b.Fatal(err)
+		}
+		filled = size
+		page := lane.PageQuery{Environment: "bench"}
+		for name, call := range map[string]func() error{
+			"life": func() error { _, err := one(); return err },
+			"get": func() error {
+				_, err := l.Storage.GetRun(b.Context(), lane.RunKey{Environment: "bench", RunID: "run_00500"})
+				return err
+			},
+			"list": func() error { _, err := l.Storage.ListRuns(b.Context(), &lane.RunQuery{PageQuery: page}); return err },
+			"scan": func() error {
+				_, err := l.Storage.ListRunnableRuns(b.Context(), &lane.DueQuery{PageQuery: page, At: time.Now()})
+				return err
+			},
+			"events": func() error {
+				_, err := l.Storage.ListRunEvents(b.Context(), &lane.EventQuery{PageQuery: page, RunID: "run_00500"})
+				return err
+			},
+		} {
+			b.Run(fmt.Sprintf("%s/%d", name, size), func(b *testing.B) {
+				for range b.N {
+					if err := call(); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
 	}
 }

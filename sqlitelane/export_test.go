@@ -30,6 +30,14 @@ func NewStorageOn(path string, disk *powerloss.Disk, relaxed bool) *Storage {
 	})
 }
 
+// OpenOn is Open over a disk of package powerloss.
+func OpenOn(path string, disk *powerloss.Disk) (*lane.Lane, error) {
+	return open(file.Options{
+		Path: path, Schema: schema, Application: applicationID, Format: format, Readers: readers, VFS: disk.VFS,
+		Synced: disk.SyncFolder,
+	}, "")
+}
+
 // NewTransport shares a storage's file.
 func NewTransport(s *Storage) *Transport { return newTransport(s) }
 

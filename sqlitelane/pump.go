@@ -11,13 +11,16 @@ import (
 	"github.com/runlane/runlane-go/sqlitelane/internal/record"
 )
 
-// announce tells this process's receptions of a queue that a wakeup can be taken at an instant.
-func (t *Transport) announce(queue runlane.QueueName, visible time.Time) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, r := range t.receptions[queue] {
-		r.lookAt(visible)
-	}
+// announce tells the receptions of a queue, in this process and in others, that a wakeup can be taken at an instant.
+func (t *Transport) announce(tx *file.Tx, queue runlane.QueueName, visible time.Time) {
+	tx.Ring()
+	tx.After(func(bool) {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		for _, r := range t.receptions[queue] {
+			r.lookAt(visible)
+		}
+	})
 }
 
 // lookAt makes the reception look at an instant, if it does not do so earlier anyway.
@@ -196,32 +199,19 @@ func (t *Transport) keep(ctx context.Context, r *reception) {
 	})
 }
 
-// watch finds out whether another process wrote the file: it asks SQLite for the file's version, which reads a few
-// bytes of shared memory, and lets every reception look when it is another one.
+// watch lets every reception look when another process wrote the file.
 func (t *Transport) watch(ctx context.Context) {
 	f, err := t.storage.opened()
 	if err != nil {
 		return
 	}
-	tick := time.NewTicker(lookEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-t.closed:
-			return
-		case <-tick.C:
-			if changed, err := f.Changed(); err != nil || !changed {
-				continue
+	f.Watch(ctx, func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		for _, rs := range t.receptions {
+			for _, r := range rs {
+				r.nudge()
 			}
-			t.mu.Lock()
-			for _, rs := range t.receptions {
-				for _, r := range rs {
-					r.nudge()
-				}
-			}
-			t.mu.Unlock()
 		}
-	}
+	})
 }

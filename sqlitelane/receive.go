@@ -215,7 +215,7 @@ func (t *Transport) settle(r *reception, done message, err error) {
 	}
 	visible := time.Now().Add(pause)
 	t.later(func(tx *file.Tx) error {
-		tx.After(func(bool) { t.announce(done.wakeup.Queue, visible) })
+		t.announce(tx, done.wakeup.Queue, visible)
 		return tx.Exec("UPDATE messages SET visible = ?, refused = refused + 1 WHERE n = ?",
 			visible.UnixMilli(), done.n)
 	})
@@ -224,7 +224,7 @@ func (t *Transport) settle(r *reception, done message, err error) {
 // putBack returns a wakeup that no handler has seen.
 func (t *Transport) putBack(next message) {
 	t.later(func(tx *file.Tx) error {
-		tx.After(func(bool) { t.announce(next.wakeup.Queue, time.Now()) })
+		t.announce(tx, next.wakeup.Queue, time.Now())
 		return tx.Exec("UPDATE messages SET visible = ?, taken = 0 WHERE n = ?", time.Now().UnixMilli(), next.n)
 	})
 }

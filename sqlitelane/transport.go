@@ -23,13 +23,11 @@ const (
 	// visibility is how long a wakeup stays with the process that took it, unless that process says again that it is
 	// there, which it does three times as often. After a crash the wakeup comes again when it is over.
 	visibility = 30 * time.Second
-	// lookEvery is how often an idle process looks whether another one wrote the file.
-	lookEvery = 10 * time.Millisecond
 )
 
 // Transport wakes workers of every process that uses the file. Wakeups are rows of it until they are acknowledged. One
-// that is published while a worker of the same process is idle goes to that worker directly; idle workers of other
-// processes find it within about 10 ms. Any queue can be used. It is safe for concurrent use. It is part of what [Open]
+// that is published while a worker of the same process is idle goes to that worker directly. Otherwise the processes with
+// idle workers are told, on Linux by the system, elsewhere by looking every 10 ms. Any queue can be used. It is safe for concurrent use. It is part of what [Open]
 // returns.
 //
 // It is a [lane.Receiver], a [lane.DelayedSender] and a [lane.DepthReader].
@@ -78,6 +76,11 @@ func (*Transport) Queues() []runlane.QueueName { return nil }
 // Close ends every Receive. It does not wait for handlers: Receive does.
 func (t *Transport) Close(context.Context) error {
 	t.closing.Do(func() { close(t.closed) })
+	t.mu.Lock()
+	if t.unwatch != nil {
+		t.unwatch()
+	}
+	t.mu.Unlock()
 	t.watching.Wait()
 	return nil
 }
@@ -187,7 +190,7 @@ func (t *Transport) put(tx *tx, w *lane.DelayedWakeup, body []byte) error {
 		next := message{n: n, wakeup: w.Wakeup}
 		tx.After(func(committed bool) { t.handOver(to, next, committed && err == nil) })
 	} else {
-		tx.After(func(bool) { t.announce(w.Queue, visible) })
+		t.announce(tx.Tx, w.Queue, visible)
 	}
 	return err
 }

@@ -27,6 +27,7 @@ const (
 type Tx struct {
 	*Conn
 	wrote bool
+	rings bool
 	after []func(committed bool)
 }
 
@@ -231,7 +232,7 @@ func (w *writer) attempt(todo []*job) (ran []*job, spoiler int, err error) {
 		return nil, -1, nil
 	}
 	var done []answered
-	wrote := false
+	wrote, rings := false, false
 	for i := 0; i < len(todo); i++ {
 		j := todo[i]
 		tx := Tx{Conn: w.conn}
@@ -242,7 +243,7 @@ func (w *writer) attempt(todo []*job) (ran []*job, spoiler int, err error) {
 			tell(done, false)
 			return todo, i, failure(err, w.path, notCommitted)
 		}
-		wrote = wrote || tx.wrote
+		wrote, rings = wrote || tx.wrote, rings || tx.rings && err == nil
 		if i == len(todo)-1 && len(todo) < mostInBatch {
 			todo = w.join(todo)
 		}
@@ -263,6 +264,9 @@ func (w *writer) attempt(todo []*job) (ran []*job, spoiler int, err error) {
 		return nil, -1, nil
 	}
 	tell(done, true)
+	if rings {
+		w.ring()
+	}
 	for _, a := range done {
 		answer(a.job, failure(a.err, w.path, notCommitted))
 	}
