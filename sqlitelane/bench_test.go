@@ -1,3 +1,5 @@
+//go:build unix
+
 package sqlitelane_test
 
 import (
@@ -11,7 +13,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -36,31 +37,6 @@ func benchLane(b *testing.B, o *sqlitelane.Options) (l *lane.Lane, path string) 
 		b.Fatal(err)
 	}
 	return l, path
-}
-
-// spread divides n calls among callers.
-func spread(n, callers int, call func() error) error {
-	var left atomic.Int64
-	left.Store(int64(n))
-	faults := make(chan error, callers)
-	var all sync.WaitGroup
-	for range callers {
-		all.Go(func() {
-			for left.Add(-1) >= 0 {
-				if err := call(); err != nil {
-					faults <- err
-					return
-				}
-			}
-		})
-	}
-	all.Wait()
-	select {
-	case err := <-faults:
-		return err
-	default:
-		return nil
-	}
 }
 
 func rate(b *testing.B, what string) {
@@ -318,7 +294,7 @@ func BenchmarkWakeup(b *testing.B) {
 	}()
 	var took []time.Duration
 	for range b.N {
-		time.Sleep(time.Duration(len(took)%10) * time.Millisecond) // at any moment between two looks
+		<-time.After(time.Duration(len(took)%10) * time.Millisecond) // at any moment between two looks
 		sent := time.Now()
 		_, err := from.PublishWakeups(b.Context(), &lane.PublishCommand{Attempts: []lane.PublishAttempt{{
 			Wakeup: lane.Wakeup{RunKey: lane.RunKey{Environment: "default", RunID: "run_1"}, Queue: "mail", RequestedAt: sent},
@@ -332,7 +308,7 @@ func BenchmarkWakeup(b *testing.B) {
 	b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, "p50-ms")
 	b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1000, "p99-ms")
 	before, began := processorTime(b), time.Now()
-	time.Sleep(3 * time.Second)
+	<-time.After(3 * time.Second)
 	b.ReportMetric(100*float64(processorTime(b)-before)/float64(time.Since(began)), "idle-%")
 	cancel()
 	if err := <-done; err != nil {

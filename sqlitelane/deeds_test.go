@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -325,5 +326,30 @@ func (w *witness) missing(s *sqlitelane.Storage, transport *sqlitelane.Transport
 			slices.Sort(lost)
 			return lost, err
 		}
+	}
+}
+
+// spread divides n calls among callers.
+func spread(n, callers int, call func() error) error {
+	var left atomic.Int64
+	left.Store(int64(n))
+	faults := make(chan error, callers)
+	var all sync.WaitGroup
+	for range callers {
+		all.Go(func() {
+			for left.Add(-1) >= 0 {
+				if err := call(); err != nil {
+					faults <- err
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	select {
+	case err := <-faults:
+		return err
+	default:
+		return nil
 	}
 }

@@ -111,15 +111,16 @@ func makeTables(c *Conn, path string, o *Options) error {
 
 // judgeOwner refuses a file that is not ours, or that a newer program wrote.
 func judgeOwner(c *Conn, path string, o *Options) error {
+	// The tables first: another process makes them and the numbers in one transaction, perhaps just now.
+	tables, err := c.Number("SELECT count(*) FROM sqlite_schema")
+	if err != nil {
+		return err
+	}
 	application, err := c.Number("PRAGMA application_id")
 	if err != nil {
 		return err
 	}
 	format, err := c.Number("PRAGMA user_version")
-	if err != nil {
-		return err
-	}
-	tables, err := c.Number("SELECT count(*) FROM sqlite_schema")
 	switch {
 	case err != nil:
 		return err
