@@ -31,6 +31,7 @@ readonly packages=$((2 * $(getconf _NPROCESSORS_ONLN)))
 go test "${race[@]}" -p "$packages" -timeout "$limit" "${long[@]}" ./...
 # The lane on SQLite is a separate module.
 (cd sqlitelane && go test "${race[@]}" -timeout "$limit" ./...)
+[ "${#race[@]}" -eq 0 ] || (cd sqlitelane && go test -timeout "$limit" -run '^TestPowerLoss_' .) # a part of it under the race detector
 # What goes through very many states, whole: under the race detector, which is five times slower, it was a part (internal/proof/race).
 [ "${#race[@]}" -eq 0 ] || go test -p "$packages" -timeout "$limit" \
   -run '^(TestCron_TenYears|TestModel_|TestRuntime_Memlane_UnderFaults|TestWorlds_|TestFullKey_Carries)' \
