@@ -1,8 +1,8 @@
 // Command conformance runs the conformance suites and prints a line for each storage and transport: how many cases
 // there were, how many failed, how many were skipped.
 //
-//	go run ./internal/proof/conformance             memlane, SQLite, DynamoDB Local (-race), LocalStack, DynamoDB Local
-//	                                                behind a front that answers as AWS does, and with faults;
+//	go run ./internal/proof/conformance             memlane, SQLite, DynamoDB Local (-race), LocalStack, DynamoDB
+//	                                                Local behind a front that answers as AWS does, and with faults;
 //	                                                scenarios with faults
 //	go run ./internal/proof/conformance -only NAME  the line of that name
 //	go run ./internal/proof/conformance -endpoint   the endpoints that the AWS variables name

@@ -1,5 +1,5 @@
-// Package histories makes random lives of a few runs with a storage alone, and holds what its scans and reads say against
-// the projections that its commits returned: where an index says something else, the index is wrong.
+// Package histories makes random lives of a few runs with a storage alone, and holds what its scans and reads say
+// against the projections that its commits returned: where an index says something else, the index is wrong.
 package histories
 
 import (
@@ -80,10 +80,17 @@ func (h *history) step(r *rapid.T) {
 	run := h.current[rapid.SampledFrom(h.ids).Draw(r, "run")]
 	soon := h.now.Add(time.Duration(rapid.IntRange(0, 40).Draw(r, "until")) * time.Second)
 	bodies := map[string]runlane.EventBody{
-		"deliver": lanetest.Delivery(run, h.now, soon), "succeed": lanetest.Succeeded(run, nil), "fail": lanetest.Failed(run),
-		"retry": lanetest.Retried(run, soon), "release": lanetest.Released(run, soon), "ask": &runlane.RunCancellationRequested{},
-		"cancel": &runlane.RunCancelled{}, "claim": lanetest.Claimed(h.f.NewToken(), soon.Add(time.Second)),
-		"beat": &runlane.RunLeaseHeartbeat{Lease: runlane.Lease{Token: run.Lease.Token, WorkerID: run.Lease.WorkerID, ExpiresAt: soon}},
+		"ask": &runlane.RunCancellationRequested{},
+		"beat": &runlane.RunLeaseHeartbeat{
+			Lease: runlane.Lease{Token: run.Lease.Token, WorkerID: run.Lease.WorkerID, ExpiresAt: soon},
+		},
+		"cancel":  &runlane.RunCancelled{},
+		"claim":   lanetest.Claimed(h.f.NewToken(), soon.Add(time.Second)),
+		"deliver": lanetest.Delivery(run, h.now, soon),
+		"fail":    lanetest.Failed(run),
+		"release": lanetest.Released(run, soon),
+		"retry":   lanetest.Retried(run, soon),
+		"succeed": lanetest.Succeeded(run, nil),
 	}
 	names := []string{"ask", "beat", "cancel", "claim", "deliver", "fail", "release", "retry", "succeed"}
 	event := runlane.Event{RunID: run.ID, Environment: run.Environment, OccurredAt: h.now, Actor: runlane.SystemActor}
@@ -120,7 +127,8 @@ type listed struct {
 }
 
 func (h *history) checkScan(
-	r *rapid.T, what string, scan func(context.Context, *lane.DueQuery) (*runlane.Page[lane.RunRef], error), at time.Time,
+	r *rapid.T, what string,
+	scan func(context.Context, *lane.DueQuery) (*runlane.Page[lane.RunRef], error), at time.Time,
 	due func(*runlane.Run) (time.Time, bool),
 ) {
 	var want, got []listed
@@ -135,7 +143,8 @@ func (h *history) checkScan(
 		}
 		return strings.Compare(string(a.ID), string(b.ID))
 	})
-	q := &lane.DueQuery{PageQuery: lane.PageQuery{Environment: h.name, Limit: rapid.IntRange(1, 5).Draw(r, "limit")}, At: at}
+	limit := rapid.IntRange(1, 5).Draw(r, "limit")
+	q := &lane.DueQuery{PageQuery: lane.PageQuery{Environment: h.name, Limit: limit}, At: at}
 	for {
 		page, err := scan(context.Background(), q)
 		if err != nil {

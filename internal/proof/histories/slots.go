@@ -17,8 +17,8 @@ import (
 	"github.com/runlane/runlane-go/lanetest"
 )
 
-// slots is a random life of a bounded queue, and who has a slot as a reader of all outcomes would say. Its clock only goes
-// forward, so that a reservation which is over stays over.
+// slots is a random life of a bounded queue, and who has a slot as a reader of all outcomes would say. Its clock only
+// goes forward, so that a reservation which is over stays over.
 type slots struct {
 	s       lane.Storage
 	name    runlane.Environment
@@ -31,7 +31,7 @@ type slots struct {
 	held    map[runlane.RunID]bool // runs a slot without a limit in time
 }
 
-// CheckOffers: a run got the slot that was offered, ran and waits again from the same millisecond on. The next free slot
+// CheckOffers has a run get the slot that was offered, and wait again from the same millisecond on. The next free slot
 // is for the one that has waited longest, which it is by its id.
 func CheckOffers(t *testing.T, s lane.Storage) {
 	t.Helper()
@@ -95,7 +95,8 @@ func CheckSlots(t *testing.T, storage func() lane.Storage) {
 		lives++
 		name := runlane.Environment(fmt.Sprint("slots-", lives))
 		m := &slots{
-			s: storage(), name: name, f: lanetest.NewFactory(name), t: t, now: time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC),
+			s: storage(), name: name, f: lanetest.NewFactory(name), t: t,
+			now:   time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC),
 			limit: 2, current: map[runlane.RunID]*runlane.Run{}, held: map[runlane.RunID]bool{},
 		}
 		for range rapid.IntRange(1, 80).Draw(r, "steps") {
@@ -150,7 +151,8 @@ func (m *slots) step(r *rapid.T) {
 }
 
 func (m *slots) create(r *rapid.T, until time.Time) {
-	o := lanetest.RunOptions{Concurrency: m.limit, NoDelivery: true, ConcurrencyKey: rapid.SampledFrom([]string{"", "a"}).Draw(r, "key")}
+	key := rapid.SampledFrom([]string{"", "a"}).Draw(r, "key")
+	o := lanetest.RunOptions{Concurrency: m.limit, NoDelivery: true, ConcurrencyKey: key}
 	reserving := m.limit > 0 && rapid.Bool().Draw(r, "reserving")
 	if reserving {
 		o.NoDelivery, o.ReservedUntil = false, until
@@ -217,10 +219,13 @@ func (m *slots) claim(r *rapid.T, run *runlane.Run, until time.Time) {
 
 func (m *slots) commit(r *rapid.T, run *runlane.Run, until time.Time) {
 	body := rapid.SampledFrom([]runlane.EventBody{
-		lanetest.Delivery(run, m.now, m.now), lanetest.Succeeded(run, nil), lanetest.Retried(run, until), lanetest.Released(run, until),
+		lanetest.Delivery(run, m.now, m.now), lanetest.Succeeded(run, nil),
+		lanetest.Retried(run, until), lanetest.Released(run, until),
 		&runlane.RunCancellationRequested{}, &runlane.RunCancelled{},
 	}).Draw(r, "body")
-	event := runlane.Event{RunID: run.ID, Environment: run.Environment, OccurredAt: m.now, Actor: runlane.SystemActor, Body: body}
+	event := runlane.Event{
+		RunID: run.ID, Environment: run.Environment, OccurredAt: m.now, Actor: runlane.SystemActor, Body: body,
+	}
 	projected, err := core.ProjectRunEvents(run, run.EventSequence, event)
 	if err != nil {
 		return // core does not allow it here
