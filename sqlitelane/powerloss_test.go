@@ -174,7 +174,11 @@ func TestPowerLoss_RelaxedLosesTheLastCommitsAndBreaksNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	disk.Records = true
-	lines := live(t, disk, true, 6, "life", "outbox")
+	rounds := 6
+	if race.Enabled {
+		rounds = 2
+	}
+	lines := live(t, disk, true, rounds, "life", "outbox")
 	nothing := crash(t, disk, nil, 1)
 	for _, fault := range nothing.lost {
 		t.Error(fault)

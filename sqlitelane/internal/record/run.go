@@ -162,7 +162,8 @@ func Decode(environment runlane.Environment, id runlane.RunID, b []byte) (*Recor
 	r := &Record{FirstPublished: Absent}
 	p := &r.Run
 	p.Environment, p.ID = environment, id
-	var base Millis
+	base := Millis(0) // which is not written
+	p.CreatedAt = base.Time()
 	in := reader{b: b}
 	for {
 		f, ok := in.next()
