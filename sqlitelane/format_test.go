@@ -120,7 +120,7 @@ func everyState(t *testing.T, s *sqlitelane.Storage) {
 			}
 		}
 	}
-	make := func(o lanetest.RunOptions) *runlane.Run {
+	created := func(o lanetest.RunOptions) *runlane.Run {
 		t.Helper()
 		o.Retention = runlane.KeyRetention{TTL: 100 * 365 * 24 * time.Hour}
 		commit, err := d.create(o)
@@ -144,22 +144,22 @@ func everyState(t *testing.T, s *sqlitelane.Storage) {
 		}
 	}
 	far := time.Now().Add(1000 * time.Hour)
-	make(lanetest.RunOptions{RunAt: far, Meta: map[string]string{"a": "b"}, TraceCarrier: map[string]string{"traceparent": "00"}})
-	running := claim(make(lanetest.RunOptions{SingletonKey: "running", IdempotencyKey: "running", Payload: bytes.Repeat([]byte("{}"), 600)}))
+	created(lanetest.RunOptions{RunAt: far, Meta: map[string]string{"a": "b"}, TraceCarrier: map[string]string{"traceparent": "00"}})
+	running := claim(created(lanetest.RunOptions{SingletonKey: "running", IdempotencyKey: "running", Payload: bytes.Repeat([]byte("{}"), 600)}))
 	note := runlane.Progress{Attempt: 1, Note: "half way", At: noon}
 	if err := s.PutProgress(t.Context(), lane.RunKey{Environment: deedsEnvironment, RunID: running.ID}, running.Lease.Token, note); err != nil {
 		t.Fatal(err)
 	}
-	asked := claim(make(lanetest.RunOptions{Source: runlane.Source{Type: runlane.SourceRerun, RunID: "run_0"}}))
+	asked := claim(created(lanetest.RunOptions{Source: runlane.Source{Type: runlane.SourceRerun, RunID: "run_0"}}))
 	then(asked, &runlane.RunCancellationRequested{Reason: "why not"})
-	waiting := claim(make(lanetest.RunOptions{}))
+	waiting := claim(created(lanetest.RunOptions{}))
 	then(waiting, lanetest.Retried(waiting, far))
-	released := claim(make(lanetest.RunOptions{Source: runlane.Source{Type: runlane.SourceSchedule, ScheduleID: "nightly", FireTime: noon}}))
+	released := claim(created(lanetest.RunOptions{Source: runlane.Source{Type: runlane.SourceSchedule, ScheduleID: "nightly", FireTime: noon}}))
 	then(released, lanetest.Released(released, far))
-	ended := claim(make(lanetest.RunOptions{IdempotencyKey: "ended", Payload: noise(5000)}))
+	ended := claim(created(lanetest.RunOptions{IdempotencyKey: "ended", Payload: noise(5000)}))
 	then(ended, lanetest.Succeeded(ended, noise(3000)))
-	make(lanetest.RunOptions{Queue: "bounded", ConcurrencyKey: "waits", Concurrency: 1})
-	reserved := make(lanetest.RunOptions{Queue: "bounded", ConcurrencyKey: "has", Concurrency: 1})
+	created(lanetest.RunOptions{Queue: "bounded", ConcurrencyKey: "waits", Concurrency: 1})
+	reserved := created(lanetest.RunOptions{Queue: "bounded", ConcurrencyKey: "has", Concurrency: 1})
 	if got, err := s.ReserveRunDispatch(t.Context(), d.f.Reserve(t, reserved, time.Now(), far, 1)); err != nil || got.Outcome != lane.Acquired {
 		t.Fatal(got, err)
 	}

@@ -26,9 +26,9 @@ const (
 )
 
 // Transport wakes workers of every process that uses the file. Wakeups are rows of it until they are acknowledged. One
-// that is published while a worker of the same process is idle goes to that worker directly. Otherwise the processes with
-// idle workers are told, on Linux by the system, elsewhere by looking every 10 ms. Any queue can be used. It is safe for concurrent use. It is part of what [Open]
-// returns.
+// that is published while a worker of the same process is idle goes to that worker directly. Otherwise the processes
+// with idle workers are told, on Linux by the system, elsewhere by looking every 10 ms. Any queue can be used. It is
+// safe for concurrent use. It is part of what [Open] returns.
 //
 // It is a [lane.Receiver], a [lane.DelayedSender] and a [lane.DepthReader].
 type Transport struct {

@@ -13,8 +13,8 @@ import (
 // module, which has another field: it would be lost without a word.
 var shapes = map[reflect.Type]string{
 	reflect.TypeFor[runlane.Run](): "ID Environment TaskID Queue Status EventSequence Counters Payload Output Sealed " +
-		"RunAt StartedAt FinishedAt DispatchedAt DispatchExpiresAt Failure Lease ConcurrencyKey IdempotencyKey Retention " +
-		"SingletonKey Source TraceCarrier Meta CreatedAt UpdatedAt",
+		"RunAt StartedAt FinishedAt DispatchedAt DispatchExpiresAt Failure Lease ConcurrencyKey IdempotencyKey " +
+		"Retention SingletonKey Source TraceCarrier Meta CreatedAt UpdatedAt",
 	reflect.TypeFor[runlane.Counters]():     "Attempts Failures Retries Releases",
 	reflect.TypeFor[runlane.Failure]():      "Code Message Meta",
 	reflect.TypeFor[runlane.Lease]():        "Token WorkerID ExpiresAt",
