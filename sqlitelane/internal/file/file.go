@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	"github.com/runlane/runlane-go"
@@ -48,6 +49,7 @@ func Open(o *Options) (*File, error) {
 	if err != nil {
 		return nil, unusable(err, "name another path", "%s has no absolute path", o.Path)
 	}
+	path = resolved(path)
 	if err := judgePlace(path); err != nil {
 		return nil, err
 	}
@@ -70,6 +72,39 @@ func Open(o *Options) (*File, error) {
 	return f, nil
 }
 
+// resolved follows symbolic links: SQLite keeps the log beside their target.
+func resolved(path string) string {
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		return target
+	}
+	target, err := os.Readlink(path)
+	if err != nil {
+		return path
+	}
+	if !filepath.IsAbs(target) { // of a file that is not there yet
+		target = filepath.Join(filepath.Dir(path), target)
+	}
+	return target
+}
+
+// mounts is where Linux lists what is mounted where.
+const mounts = "/proc/self/mountinfo"
+
+// mounted reports a file that is a mount point itself, as a container has it that was given the file alone.
+func mounted(path string) bool {
+	list, err := os.ReadFile(mounts)
+	absolute, absoluteErr := filepath.Abs(path)
+	if err != nil || absoluteErr != nil {
+		return false
+	}
+	for line := range strings.Lines(string(list)) {
+		if fields := strings.Fields(line); len(fields) > 4 && fields[4] == absolute {
+			return true
+		}
+	}
+	return false
+}
+
 // judgePlace refuses what cannot hold the file: locks and shared memory do not work over a network.
 func judgePlace(path string) error {
 	folder := filepath.Dir(path)
@@ -88,6 +123,15 @@ func judgePlace(path string) error {
 		}
 		if !mayWrite(path) {
 			return unusable(nil, "let this user write the file and its folder", "%s cannot be written", path)
+		}
+		// The log is found beside the file, by its name: two names have two logs, and each takes the other's commits.
+		if links(info) > 1 {
+			return unusable(nil, "leave the file one name: remove the hard link",
+				"%s has another name, and processes that use the other one would lose commits", path)
+		}
+		if mounted(path) {
+			return unusable(nil, "mount the folder that has the file",
+				"%s is mounted alone, and processes outside would lose commits", path)
 		}
 	}
 	if !mayWrite(folder) {
