@@ -31,8 +31,8 @@ var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 //
 // Each is read once, with the configuration that [FromEnv] uses; functions.Start reads those of RUNLANE_SECRETS before
 // it opens the runtime. A secret that is missing, that may not be read or that has another form is
-// runlane.ErrConfigurationInvalid, as is a variable that two of them have; an outage is runlane.ErrStorageUnavailable,
-// and Retryable. No error and no log has a value in it.
+// runlane.ErrConfigurationInvalid, as is a variable that two of them have; an outage is runlane.ErrStorageUnavailable.
+// What the services refused or could not answer is Retryable. No error and no log has a value in it.
 func Secrets(ctx context.Context, arns []string) (map[string]string, error) {
 	if len(arns) == 0 {
 		return map[string]string{}, nil
@@ -108,14 +108,19 @@ const secretHint = "give ARNs of Secrets Manager, whose secrets are JSON objects
 
 // secretVariables reads the JSON object of a secret. Errors of the decoder would quote it.
 func secretVariables(text string) (map[string]string, error) {
-	var variables map[string]string
-	if err := json.Unmarshal([]byte(text), &variables); err != nil || variables == nil {
+	var values map[string]*string
+	if err := json.Unmarshal([]byte(text), &values); err != nil || values == nil {
 		return nil, invalid("is no JSON object of texts", secretHint)
 	}
-	for name := range variables {
-		if !variableName.MatchString(name) {
+	variables := map[string]string{}
+	for name, value := range values {
+		switch {
+		case !variableName.MatchString(name):
 			return nil, invalid("has a key that is no name of a variable", secretHint)
+		case value == nil:
+			return nil, invalid("is no JSON object of texts", secretHint)
 		}
+		variables[name] = *value
 	}
 	return variables, nil
 }
@@ -134,6 +139,9 @@ func secretFault(arn string, err error) error {
 			Message: "secret " + arn + " cannot be read: " + api.ErrorCode(),
 			Hint:    "see that it exists, and that the role may read it and use its key",
 			Cause:   err,
+			// Rights reach a new role after seconds, and a secret may be made later: an environment that is kept warm
+			// has to find that.
+			Retryable: true,
 		}
 	}
 	return &runlane.Error{

@@ -83,20 +83,22 @@ func TestSecrets_WhatCannotBeRead_IsNamedWithoutItsValue(t *testing.T) {
 	for name, c := range map[string]struct {
 		arn, value, says string
 		code             runlane.ErrorCode
+		retryable        bool
 	}{
-		"no JSON":         {shopSecret, "pa55", "is no JSON object of texts", runlane.ErrConfigurationInvalid},
-		"a zero byte":     {shopSecret, `{"P":"pa55\u0000"}`, "has a zero byte", runlane.ErrConfigurationInvalid},
-		"null":            {shopSecret, "null", "is no JSON object of texts", runlane.ErrConfigurationInvalid},
-		"a number":        {shopSecret, `{"PORT":5432,"P":"pa55"}`, "is no JSON object of texts", runlane.ErrConfigurationInvalid},
-		"an odd name":     {shopSecret, `{"a b":"pa55"}`, "has a key that is no name", runlane.ErrConfigurationInvalid},
-		"missing":         {shopSecret, "!ResourceNotFoundException", "ResourceNotFoundException", runlane.ErrConfigurationInvalid},
-		"denied":          {shopSecret, "!AccessDeniedException", "AccessDeniedException", runlane.ErrConfigurationInvalid},
-		"throttled":       {shopSecret, "!ThrottlingException", "cannot be read now", runlane.ErrStorageUnavailable},
-		"an outage":       {shopParameter, "!InternalServiceError", "cannot be read now", runlane.ErrStorageUnavailable},
-		"no such":         {shopParameter, "!ParameterNotFound", "ParameterNotFound", runlane.ErrConfigurationInvalid},
-		"no name":         {"arn:aws:ssm:eu-west-1:123456789012:parameter/shop/smtp-password", "pa55", "does not end with", runlane.ErrConfigurationInvalid},
-		"another service": {"arn:aws:s3:::bucket", "pa55", "is neither", runlane.ErrConfigurationInvalid},
-		"no ARN":          {"shop", "pa55", "is no ARN", runlane.ErrConfigurationInvalid},
+		"no JSON":         {shopSecret, "pa55", "is no JSON object of texts", runlane.ErrConfigurationInvalid, false},
+		"a zero byte":     {shopSecret, `{"P":"pa55\u0000"}`, "has a zero byte", runlane.ErrConfigurationInvalid, false},
+		"null":            {shopSecret, "null", "is no JSON object of texts", runlane.ErrConfigurationInvalid, false},
+		"null inside":     {shopSecret, `{"P":null}`, "is no JSON object of texts", runlane.ErrConfigurationInvalid, false},
+		"a number":        {shopSecret, `{"PORT":5432,"P":"pa55"}`, "is no JSON object of texts", runlane.ErrConfigurationInvalid, false},
+		"an odd name":     {shopSecret, `{"a b":"pa55"}`, "has a key that is no name", runlane.ErrConfigurationInvalid, false},
+		"missing":         {shopSecret, "!ResourceNotFoundException", "ResourceNotFoundException", runlane.ErrConfigurationInvalid, true},
+		"denied":          {shopSecret, "!AccessDeniedException", "AccessDeniedException", runlane.ErrConfigurationInvalid, true},
+		"throttled":       {shopSecret, "!ThrottlingException", "cannot be read now", runlane.ErrStorageUnavailable, true},
+		"an outage":       {shopParameter, "!InternalServiceError", "cannot be read now", runlane.ErrStorageUnavailable, true},
+		"no such":         {shopParameter, "!ParameterNotFound", "ParameterNotFound", runlane.ErrConfigurationInvalid, true},
+		"no name":         {"arn:aws:ssm:eu-west-1:123456789012:parameter/shop/smtp-password", "pa55", "does not end with", runlane.ErrConfigurationInvalid, false},
+		"another service": {"arn:aws:s3:::bucket", "pa55", "is neither", runlane.ErrConfigurationInvalid, false},
+		"no ARN":          {"shop", "pa55", "is no ARN", runlane.ErrConfigurationInvalid, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -108,7 +110,7 @@ func TestSecrets_WhatCannotBeRead_IsNamedWithoutItsValue(t *testing.T) {
 				t.Errorf("the value is told: %v", err)
 			}
 			var e *runlane.Error
-			if got := errors.As(err, &e) && e.Retryable; got != (c.code == runlane.ErrStorageUnavailable) {
+			if got := errors.As(err, &e) && e.Retryable; got != c.retryable {
 				t.Errorf("retryable: %t", got)
 			}
 		})
