@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/aymanbagabas/go-udiff"
+	"github.com/aymanbagabas/go-udiff/myers"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/cli/internal/samfile"
@@ -80,7 +81,10 @@ func (e *projectEdit) write(name, text string) {
 // apply shows the difference, asks, and writes.
 func (e *projectEdit) apply(ctx context.Context, s *session, dryRun, yes bool) error {
 	for _, name := range e.order {
-		diff := udiff.Unified(name, name, e.before[name], e.after[name])
+		diff, err := difference(name, e.before[name], e.after[name])
+		if err != nil {
+			return err
+		}
 		if s.json {
 			if err := s.emit("edit", &shownEdit{File: name, Diff: diff}); err != nil {
 				return err
@@ -105,6 +109,13 @@ func (e *projectEdit) apply(ctx context.Context, s *session, dryRun, yes bool) e
 	return e.save()
 }
 
+// difference is the shortest one, by lines: what was added is not shown as if something else had moved.
+func difference(name, before, after string) (string, error) {
+	// The library's other ways give up in a large file and show most of it as gone.
+	edits := myers.ComputeEdits(before, after) //nolint:staticcheck // see above
+	return udiff.ToUnified(name, name, before, edits, udiff.DefaultContextLines)
+}
+
 // save writes all files beside their places before it renames the first one.
 func (e *projectEdit) save() error {
 	staged := make([]string, 0, len(e.order))
@@ -114,7 +125,11 @@ func (e *projectEdit) save() error {
 		}
 	}()
 	for _, name := range e.order {
-		file, err := os.CreateTemp(e.folder, "."+name+"-*")
+		folder := e.folder
+		if target, err := filepath.EvalSymlinks(filepath.Join(folder, name)); err == nil {
+			folder = filepath.Dir(target)
+		}
+		file, err := os.CreateTemp(folder, "."+name+"-*")
 		if err != nil {
 			return unwritable(name, err)
 		}
@@ -125,7 +140,11 @@ func (e *projectEdit) save() error {
 		}
 	}
 	for i, name := range e.order {
-		if err := os.Rename(staged[i], filepath.Join(e.folder, name)); err != nil {
+		place := filepath.Join(e.folder, name)
+		if target, err := filepath.EvalSymlinks(place); err == nil { // a link stays one
+			place = target
+		}
+		if err := os.Rename(staged[i], place); err != nil {
 			return unwritable(name, err)
 		}
 	}

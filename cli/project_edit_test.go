@@ -129,6 +129,9 @@ func TestFunctionsAdd_BringsItsQueues(t *testing.T) {
 	project := newProject(t)
 	wantFiles(t, project, "queues add reports --own --yes", "queues.go", "template.yaml")
 	const add = "functions add slow --queues reports,exports --timeout 900 --memory 1024 --concurrency 4 --yes"
+	if r := inProject(t, project, strings.Replace(add, "--yes", "--dry-run", 1)); strings.Count(r.stdout, "\n-") > 20 {
+		t.Errorf("what is added is shown as if %d lines had gone", strings.Count(r.stdout, "\n-"))
+	}
 	wantFiles(t, project, add, "queues.go", "template.yaml")
 	wantFiles(t, project, add)
 	wantFiles(t, project, "functions add slow --queues reports,exports --timeout 300 --yes", "template.yaml")
@@ -162,11 +165,15 @@ func TestProjectEdit_DryRun_ChangesNothing(t *testing.T) {
 func TestProjectEdit_WhatCannotBe_IsRefusedAndChangesNothing(t *testing.T) {
 	t.Parallel()
 	project, small, empty := newProject(t), newProject(t, "--minimal"), t.TempDir()
+	limited := newProject(t)
+	wantFiles(t, limited, "queues add reports --concurrency 3 --yes", "queues.go")
 	before := contents(t, project)
 	for _, c := range []struct{ folder, args, says string }{
 		{empty, "queues add reports --yes", "there is no Go program"},
 		{project, "queues add", "argument is missing"},
 		{project, "queues add a/b --own --yes", "cannot have a separate SQS queue"},
+		{limited, "queues add reports --concurrency 4 --yes", "is there with another limit"},
+		{project, "queues add fifo --own --yes", "the template has another"},
 		{project, "queues add default --own --yes", "cannot have a separate SQS queue"},
 		{project, "queues add work --own --yes", "cannot have a separate SQS queue"},
 		{project, "queues add " + strings.Repeat("x", 41) + " --own --yes", "cannot have a separate SQS queue"},

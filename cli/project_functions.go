@@ -15,8 +15,11 @@ import (
 // timeouts are the seconds that the template has a visibility timeout for.
 var timeouts = []int{30, 60, 120, 300, 600, 900}
 
+// samconfigFile has the values of parameters.
+const samconfigFile = "samconfig.toml"
+
 // functionName is what a bridge may be called: it is part of logical ids and of alarms' names.
-var functionName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,19}$`)
+var functionName = regexp.MustCompile(`^[a-z]([a-z0-9-]{0,18}[a-z0-9])?$`)
 
 func functionsCommand() *command {
 	return &command{
@@ -35,7 +38,8 @@ func functionsAddCommand() *command {
 		long: "Adds a function to template.yaml that executes runs of the given queues: the same program, with a " +
 			"separate timeout, memory, concurrency, role, log and alarms, copied from those of the bridge, which " +
 			"executes all other runs. Each of the queues gets a separate SQS queue unless it has one. What is there " +
-			"stays as it is; called again with other limits it sets those. The difference is shown first.",
+			"stays as it is; called again with other limits it sets those of new stacks. The difference is shown " +
+			"first.",
 		examples: []string{
 			"functions add slow --queues reports,exports --timeout 900",
 			"functions add wide --queues thumbnails --memory 2048 --concurrency 200",
@@ -68,7 +72,12 @@ func functionsAddCommand() *command {
 				if err := e.addFunction(&f); err != nil {
 					return err
 				}
-				return e.apply(ctx, s, *dryRun, *yes)
+				if err := e.apply(ctx, s, *dryRun, *yes); err != nil || *dryRun {
+					return err
+				}
+				s.note("next: deploy. A stack that has it keeps its limits until %s says others", samconfigFile)
+				s.note("a task that needs this time in a queue with runs comes with the deployment after")
+				return nil
 			}
 		},
 	}

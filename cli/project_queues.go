@@ -98,8 +98,16 @@ func (e *projectEdit) addQueueToTemplate(name string, fifo bool) error {
 // addQueueToCode declares the queue, unless the project's code does already.
 func (e *projectEdit) addQueueToCode(q runlane.Queue) error {
 	declared, names, pkg, err := e.queuesInCode()
-	if err != nil || declared[string(q.Name)] {
+	if err != nil {
 		return err
+	}
+	if limit, there := declared[string(q.Name)]; there {
+		if q.Concurrency > 0 && limit != strconv.Itoa(q.Concurrency) {
+			return usagef(
+				"change it where it is declared; ", "queue %s is there with another limit", quoted(string(q.Name)),
+			)
+		}
+		return nil
 	}
 	variable := samfile.ID(string(q.Name))
 	if names[variable] || !token.IsIdentifier(variable) || !token.IsExported(variable) {
@@ -129,13 +137,14 @@ func (e *projectEdit) addQueueToCode(q runlane.Queue) error {
 	return nil
 }
 
-// queuesInCode reads the Go files of the folder: the queues that they declare, all names of the package, and its own.
-func (e *projectEdit) queuesInCode() (declared, names map[string]bool, pkg string, err error) {
+// queuesInCode reads the Go files of the folder: the queues that they declare, with their limits as written, all names
+// of the package, and its own.
+func (e *projectEdit) queuesInCode() (declared map[string]string, names map[string]bool, pkg string, err error) {
 	files, err := filepath.Glob(filepath.Join(e.folder, "*.go"))
 	if err != nil {
 		return nil, nil, "", err
 	}
-	declared, names = map[string]bool{}, map[string]bool{}
+	declared, names = map[string]string{}, map[string]bool{}
 	for _, path := range files {
 		if strings.HasSuffix(path, "_test.go") {
 			continue
@@ -152,7 +161,8 @@ func (e *projectEdit) queuesInCode() (declared, names map[string]bool, pkg strin
 		namesOf(file, names)
 		ast.Inspect(file, func(node ast.Node) bool {
 			if literal, ok := node.(*ast.CompositeLit); ok {
-				declared[queueName(literal)] = true
+				name, limit := declaredQueue(literal)
+				declared[name] = limit
 			}
 			return true
 		})
@@ -186,10 +196,10 @@ func namesOf(file *ast.File, names map[string]bool) {
 	}
 }
 
-// queueName is the name in runlane.Queue{Name: "…"}, "" in any other literal.
-func queueName(literal *ast.CompositeLit) string {
+// declaredQueue is the name and the limit in runlane.Queue{Name: "…", Concurrency: …}, "" in any other literal.
+func declaredQueue(literal *ast.CompositeLit) (name, limit string) {
 	if selector, ok := literal.Type.(*ast.SelectorExpr); !ok || selector.Sel.Name != "Queue" {
-		return ""
+		return "", ""
 	}
 	for _, element := range literal.Elts {
 		pair, ok := element.(*ast.KeyValueExpr)
@@ -197,11 +207,14 @@ func queueName(literal *ast.CompositeLit) string {
 			continue
 		}
 		key, isKey := pair.Key.(*ast.Ident)
-		value, isText := pair.Value.(*ast.BasicLit)
-		if isKey && isText && key.Name == "Name" {
-			name, _ := strconv.Unquote(value.Value)
-			return name
+		value, isLiteral := pair.Value.(*ast.BasicLit)
+		switch {
+		case !isKey || !isLiteral:
+		case key.Name == "Name":
+			name, _ = strconv.Unquote(value.Value)
+		case key.Name == "Concurrency":
+			limit = value.Value
 		}
 	}
-	return ""
+	return name, limit
 }

@@ -40,8 +40,19 @@ func AddFunction(template string, f Function) (string, error) {
 	for _, name := range bridgeParameters {
 		names = append(names, renamed{"Bridge" + name, id + name}) // BridgeTimeout is ReportsTimeout
 	}
+	if s, there := t.entry("Resources", id+"Bridge"); !there {
+		var ids []string
+		for _, pair := range names {
+			ids = append(ids, pair.replacement)
+		}
+		if err := t.untaken(ids...); err != nil {
+			return "", err
+		}
+	} else if !strings.Contains(strings.Join(t.lines[s.from:s.to], ""), "-canary-"+f.Name+`"`) {
+		return "", &TakenError{"function with the id " + id + "Bridge"}
+	}
 	for _, queue := range f.Queues {
-		if _, ok := t.entry("Resources", ID(queue)+"Queue"); !ok {
+		if !HasQueue(template, queue) {
 			return "", missing("separate SQS queue for %s", queue)
 		}
 	}
@@ -133,6 +144,9 @@ func (t *text) moveQueue(queue, id string, names renaming) error {
 		return missing("Resources %sBridge", id)
 	}
 	lines := t.copyOf(event, names)
+	for i := range lines { // also those of another further function
+		lines[i] = limits.ReplaceAllString(lines[i], "!Ref "+id+"$1")
+	}
 	if event.from < bridge.from || event.from >= bridge.to {
 		t.lines = slices.Delete(t.lines, event.from, event.to)
 		bridge, _ = t.entry("Resources", id+"Bridge")
@@ -148,11 +162,17 @@ func (t *text) moveQueue(queue, id string, names renaming) error {
 			t.lines[i] = timeouts.ReplaceAllString(t.lines[i], "!Ref "+id+"Timeout,")
 		}
 	}
+	if s, _ := t.entry("Resources", queue+"Queue"); !t.mentions(s, id+"Timeout") { // AWS refuses a mapping without it
+		return missing("VisibilityTimeout of %sQueue by !FindInMap [Visibility, !Ref …Timeout, Seconds]", queue)
+	}
 	return nil
 }
 
 // timeouts is the parameter of which a queue's visibility timeout is a multiple.
 var timeouts = regexp.MustCompile(`!Ref \w+Timeout,`)
+
+// limits are the parameters of a mapping.
+var limits = regexp.MustCompile(`!Ref \w+?(BatchSize|Concurrency)\b`)
 
 // addToSums counts the function in alarms that add up what all functions say. In sums names begin with a small letter.
 func (t *text) addToSums(id string) {

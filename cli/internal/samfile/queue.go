@@ -64,8 +64,14 @@ func AddQueue(template string, q Queue) (string, error) {
 		{"AlarmsFifoDeadLetters", "AlarmsDeadLetters"},
 		{"AlarmsFifoOldestMessage", "AlarmsOldestMessage"},
 	}
-	if _, there := t.entry("Resources", id+"Queue"); there && !HasQueue(template, q.Name) {
-		return "", &TakenError{"Resources " + id + "Queue"} // of another name with the same id, too
+	if !HasQueue(template, q.Name) { // else it is there, or a part of it was taken out by hand
+		for _, part := range []string{
+			"Queue", "DeadLetters", "DeadLettersAlarm", "OldestMessageAlarm", "QueueArn", "DeadLettersUrl",
+		} {
+			if err := t.untaken(id + part); err != nil {
+				return "", err
+			}
+		}
 	}
 	if err := t.addQueueResources(from, names, q); err != nil {
 		return "", err
@@ -79,7 +85,45 @@ func AddQueue(template string, q Queue) (string, error) {
 	}
 	t.addInline(arns, `,"${`+id+`Queue.Arn}"`)
 	t.addToBoard(id)
-	return t.String(), nil
+	for _, output := range []renamed{
+		{from.queue + "Arn", id + "QueueArn"}, {from.deadLetters + "Url", id + "DeadLettersUrl"},
+	} {
+		if _, err := t.addEntry("Outputs", output.old, append(names, output)); err != nil && from != minimalSource {
+			return "", err
+		}
+	}
+	return t.String(), t.checkQueue(id, q)
+}
+
+// checkQueue wants the queue wherever the template has its own first one: what is written there in another way than the
+// shipped template has it was passed over.
+func (t *text) checkQueue(id string, q Queue) error {
+	names := map[string]bool{}
+	for _, line := range t.lines {
+		name, ok := strings.CutPrefix(strings.TrimSpace(line), "QueueName:")
+		if ok && names[name] {
+			return &TakenError{"SQS queue called" + name}
+		}
+		names[name] = ok
+	}
+	globals, _ := t.section("Globals")
+	if !strings.Contains(strings.Join(t.lines[globals.from:globals.to], ""), ","+binding(q.Name)) {
+		return missing("RUNLANE_QUEUES with ${WorkQueue} in Globals")
+	}
+	resources, _ := t.section("Resources")
+	for i := resources.from; i < resources.to; i++ {
+		key := strings.TrimSuffix(t.lines[i], "\n")
+		if indent(key) != 2 || isComment(key) || !strings.HasSuffix(key, ":") {
+			continue
+		}
+		s, _ := t.entry("Resources", strings.Trim(key, " :"))
+		kind := t.kind(s)
+		rights := strings.HasSuffix(kind, "::Role") || strings.HasSuffix(kind, "Policy")
+		if rights && t.mentions(s, "WorkQueue") && !t.mentions(s, id+"Queue") {
+			return missing("list of rights with \"- !GetAtt WorkQueue.Arn\" in %s", strings.Trim(key, " :"))
+		}
+	}
+	return nil
 }
 
 func (t *text) addQueueResources(from source, names renaming, q Queue) error {
@@ -173,5 +217,6 @@ func (t *text) addToBoard(id string) {
 // metric is a line of the board that is not the last one of its list.
 func metric(line, old, made string) string {
 	line = strings.ReplaceAll(line, old, made)
-	return line[:strings.LastIndex(line, `"]`)+2] + ",\n"
+	end := strings.Index(line, `]`)
+	return line[:end+1] + ",\n"
 }

@@ -26,16 +26,26 @@ type TakenError struct{ Part string }
 func (e *TakenError) Error() string { return "the template has another " + e.Part }
 
 // text is a template's lines, each with its end.
-type text struct{ lines []string }
+type text struct {
+	lines []string
+	ends  string // of all lines in the file; here they end with "\n"
+}
 
 func newText(template string) *text {
+	t := &text{ends: "\n"}
+	if strings.Contains(template, "\r\n") {
+		t.ends, template = "\r\n", strings.ReplaceAll(template, "\r\n", "\n")
+	}
 	if template != "" && !strings.HasSuffix(template, "\n") {
 		template += "\n"
 	}
-	return &text{slices.Collect(strings.Lines(template))}
+	t.lines = slices.Collect(strings.Lines(template))
+	return t
 }
 
-func (t *text) String() string { return strings.Join(t.lines, "") }
+func (t *text) String() string {
+	return strings.ReplaceAll(strings.Join(t.lines, ""), "\n", t.ends)
+}
 
 // indent counts the blanks before a line's text; -1 of an empty line.
 func indent(line string) int {
@@ -59,10 +69,11 @@ func (t *text) within(outer span, key string) (span, bool) {
 		}
 		to := i + 1
 		for j := to; j < outer.to; j++ {
-			if depth := indent(t.lines[j]); depth >= 0 && depth <= indent(t.lines[i]) {
+			depth, comment := indent(t.lines[j]), isComment(t.lines[j])
+			if depth >= 0 && depth <= indent(t.lines[i]) && !comment {
 				break
-			} else if depth >= 0 {
-				to = j + 1 // not the empty lines behind it
+			} else if depth > indent(t.lines[i]) || depth >= 0 && !comment {
+				to = j + 1 // not the empty lines and the comments behind it, which are the next one's
 			}
 		}
 		return span{i, to}, true
@@ -156,16 +167,16 @@ func ID(name string) string {
 
 // addToLists adds "- !GetAtt made.Arn" to each list that has the first one.
 func (t *text) addToLists(first, made string) {
-	item := regexp.MustCompile(`^ *- !GetAtt \w+\.Arn\s*(#.*)?$`)
+	item := regexp.MustCompile(`^ *- !GetAtt (\w+)\.Arn\s*(#.*)?$`)
 	for i := 0; i < len(t.lines); i++ {
-		if strings.TrimSpace(t.lines[i]) != "- !GetAtt "+first+".Arn" {
+		if found := item.FindStringSubmatch(strings.TrimSuffix(t.lines[i], "\n")); len(found) < 2 || found[1] != first {
 			continue
 		}
 		from, to := i, i+1
-		for from > 0 && item.MatchString(strings.TrimRight(t.lines[from-1], "\n")) {
+		for from > 0 && item.MatchString(strings.TrimSuffix(t.lines[from-1], "\n")) {
 			from--
 		}
-		for to < len(t.lines) && item.MatchString(strings.TrimRight(t.lines[to], "\n")) {
+		for to < len(t.lines) && item.MatchString(strings.TrimSuffix(t.lines[to], "\n")) {
 			to++
 		}
 		there := slices.ContainsFunc(t.lines[from:to], func(line string) bool {
@@ -190,6 +201,28 @@ func (t *text) addInline(where *regexp.Regexp, addition string) (found bool) {
 		})
 	}
 	return found
+}
+
+// untaken wants that no part of the template has one of these ids, in any section.
+func (t *text) untaken(ids ...string) error {
+	for _, section := range []string{"Parameters", "Mappings", "Conditions", "Resources", "Outputs"} {
+		for _, id := range ids {
+			if _, there := t.entry(section, id); there {
+				return &TakenError{section + " " + id}
+			}
+		}
+	}
+	return nil
+}
+
+// mentions reports whether a block has a word.
+func (t *text) mentions(s span, name string) bool {
+	for _, line := range t.lines[s.from:s.to] {
+		if slices.Contains(word.FindAllString(line, -1), name) {
+			return true
+		}
+	}
+	return false
 }
 
 func missing(format string, values ...any) error {

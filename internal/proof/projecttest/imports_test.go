@@ -73,7 +73,7 @@ var importRules = []importRule{
 	}},
 	{"cli", "cli", "cli/*.go", []string{
 		"$gostd", runlanePkg, lanePkg, corePkg, module + "/internal/causes$", module + "/cli/internal/samfile$", hostMetrics,
-		"github.com/aymanbagabas/go-udiff$",
+		"github.com/aymanbagabas/go-udiff",
 	}},
 	{"samfile", "cli/internal/samfile", "cli/internal/samfile/**", []string{"$gostd"}},
 	{"sealed", "sealed/...", "sealed/**", []string{"$gostd", runlanePkg, compress}},

@@ -1,0 +1,268 @@
+package samfile_test
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/runlane/runlane-go/cli/internal/samfile"
+)
+
+// entryOf returns the lines of a resource: from its key to the next key two blanks deep.
+func entryOf(template, id string) string {
+	var out []string
+	on := false
+	key := regexp.MustCompile(`^  [A-Za-z0-9]+:`)
+	for _, line := range strings.Split(template, "\n") {
+		if key.MatchString(line) {
+			on = strings.HasPrefix(line, "  "+id+":")
+		}
+		if on {
+			out = append(out, line)
+		}
+	}
+	return strings.Join(out, "\n")
+}
+
+func edited(t *testing.T, text, old, replacement string) string {
+	t.Helper()
+	if !strings.Contains(text, old) {
+		t.Fatalf("the template has no %q", old)
+	}
+	return strings.Replace(text, old, replacement, 1)
+}
+
+// A comment that stands less deep than what it is about ends the entry for this package alone, if it does not take care.
+func TestByHand_CommentTwoBlanksDeep_EndsNoBlock(t *testing.T) {
+	t.Parallel()
+	before := read(t, full)
+	at := strings.Index(before, "\n  WorkQueue:")
+	before = before[:at] + edited(t, before[at:], "      VisibilityTimeout:", "  # an attempt and five more\n      VisibilityTimeout:")
+	after, err := samfile.AddQueue(before, samfile.Queue{Name: "orders"})
+	if err != nil {
+		return // refused, which is right
+	}
+	for _, property := range []string{"VisibilityTimeout:", "RedrivePolicy:"} {
+		if !strings.Contains(entryOf(after, "WorkQueue"), property) {
+			t.Errorf("WorkQueue lost %s", property)
+		}
+	}
+	if !strings.Contains(entryOf(after, "OrdersQueue"), "!GetAtt OrdersDeadLetters.Arn") {
+		t.Error("OrdersQueue has not its own dead letters")
+	}
+}
+
+// The same in Resources between two of them.
+func TestByHand_HeadingInTheFirstColumn_EndsNoSection(t *testing.T) {
+	t.Parallel()
+	before := edited(t, read(t, full), "\n  BridgeLogs:\n", "\n# ---- logs ----\n  BridgeLogs:\n")
+	after, err := samfile.AddQueue(before, samfile.Queue{Name: "orders"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, alarm := range []string{"OrdersDeadLettersAlarm", "OrdersOldestMessageAlarm"} {
+		if entryOf(after, alarm) == "" {
+			t.Errorf("no %s, and no error", alarm)
+		}
+	}
+}
+
+// Lists that are written in another way get nothing, silently.
+func TestByHand_PoliciesWrittenInAnotherWay_HaveTheQueueOrAreNamed(t *testing.T) {
+	t.Parallel()
+	block := "                Resource:\n                  - !GetAtt WorkQueue.Arn\n                  - !GetAtt FifoWorkQueue.Arn\n"
+	for name, other := range map[string]string{
+		"flow":    "                Resource: [!GetAtt WorkQueue.Arn, !GetAtt FifoWorkQueue.Arn]\n",
+		"comment": "                Resource:\n                  - !GetAtt WorkQueue.Arn # standard\n                  - !GetAtt FifoWorkQueue.Arn\n",
+		"long":    "                Resource:\n                  - Fn::GetAtt: [WorkQueue, Arn]\n                  - !GetAtt FifoWorkQueue.Arn\n",
+		"quoted":  "                Resource:\n                  - !GetAtt \"WorkQueue.Arn\"\n                  - !GetAtt FifoWorkQueue.Arn\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			text := read(t, full)
+			if !strings.Contains(text, block) {
+				t.Fatal("no block")
+			}
+			after, err := samfile.AddQueue(strings.ReplaceAll(text, block, other), samfile.Queue{Name: "orders"})
+			if err != nil {
+				return // refused, which is right
+			}
+			for _, role := range []string{"BridgeRole", "RelayRole", "TickRole"} {
+				if !strings.Contains(entryOf(after, role), "OrdersQueue") {
+					t.Errorf("%s has no right to OrdersQueue, and no error", role)
+				}
+			}
+		})
+	}
+}
+
+// Names that the command takes and whose ids are parameters or parts of the template.
+func TestByHand_NamesThatTheTemplateHas_AreRefused(t *testing.T) {
+	t.Parallel()
+	for _, q := range []samfile.Queue{{Name: "fifo"}, {Name: "standard"}, {Name: "tick"}, {Name: "work-dead-letters"}, {Name: "relay-failures"}} {
+		t.Run(q.Name, func(t *testing.T) {
+			t.Parallel()
+			after, err := samfile.AddQueue(read(t, full), q)
+			if err != nil {
+				return // refused, which is right
+			}
+			id := samfile.ID(q.Name)
+			parameters := after[:strings.Index(after, "\nResources:")]
+			if regexp.MustCompile(`\n  ` + id + `Queue:`).MatchString(parameters) {
+				t.Errorf("resource %sQueue has the id of a parameter", id)
+			}
+			if strings.Contains(entryOf(after, id+"DeadLetters"), "denyAll") {
+				t.Errorf("%sQueue redrives to a queue that denies all:\n%s", id, entryOf(after, id+"DeadLetters"))
+			}
+			names := map[string]bool{}
+			for _, m := range regexp.MustCompile(`QueueName: !Sub "(.*)"`).FindAllStringSubmatch(after, -1) {
+				if names[m[1]] {
+					t.Errorf("two SQS queues are called %s", m[1])
+				}
+				names[m[1]] = true
+			}
+			if !strings.Contains(entryOf(after, id+"OldestMessageAlarm"), id+"Queue.QueueName") {
+				t.Errorf("%sOldestMessageAlarm watches another queue", id)
+			}
+		})
+	}
+}
+
+// Who changed the queues' names by hand gets two queues of one name.
+func TestByHand_QueueNameByHand_IsNotTakenTwice(t *testing.T) {
+	t.Parallel()
+	before := strings.ReplaceAll(read(t, full), "${AWS::StackName}-work", "${AWS::StackName}-${Environment}-work")
+	after, err := samfile.AddQueue(before, samfile.Queue{Name: "orders"})
+	if err != nil {
+		return // refused, which is right
+	}
+	names := map[string]bool{}
+	for _, m := range regexp.MustCompile(`QueueName: !Sub "(.*)"`).FindAllStringSubmatch(after, -1) {
+		if names[m[1]] {
+			t.Errorf("two SQS queues are called %s", m[1])
+		}
+		names[m[1]] = true
+	}
+}
+
+// A queue that goes on from one further function to another keeps the limits of the first.
+func TestByHand_QueueMovesTwice_HasTheLastOnesLimits(t *testing.T) {
+	t.Parallel()
+	text := addQueue(t, read(t, full), samfile.Queue{Name: "reports"})
+	text, err := samfile.AddFunction(text, samfile.Function{Name: "fast", Queues: []string{"reports"}, Concurrency: 500})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err = samfile.AddFunction(text, samfile.Function{Name: "slow", Queues: []string{"reports"}, Timeout: 900, Concurrency: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slow := entryOf(text, "SlowBridge")
+	if strings.Contains(slow, "Fast") || !strings.Contains(slow, "!Ref SlowConcurrency") {
+		t.Errorf("the queue keeps another function's limits:\n%s", slow[strings.Index(slow, "Events:"):])
+	}
+}
+
+// Visibility timeouts written by hand or in block form stay below the new function's timeout.
+func TestByHand_VisibilityFollowsTheFunctionOrIsNamed(t *testing.T) {
+	t.Parallel()
+	for name, other := range map[string]string{
+		"number": "VisibilityTimeout: 360",
+		"block":  "VisibilityTimeout:\n        Fn::FindInMap:\n          - Visibility\n          - !Ref BridgeTimeout\n          - Seconds",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			before := addQueue(t, read(t, full), samfile.Queue{Name: "reports"})
+			at := strings.Index(before, "\n  ReportsQueue:")
+			before = before[:at] + edited(t, before[at:], "VisibilityTimeout: !FindInMap [Visibility, !Ref BridgeTimeout, Seconds]", other)
+			after, err := samfile.AddFunction(before, samfile.Function{Name: "slow", Queues: []string{"reports"}, Timeout: 900})
+			if err != nil {
+				return // refused, which is right
+			}
+			if !strings.Contains(entryOf(after, "ReportsQueue"), "SlowTimeout") {
+				t.Errorf("a function of 900 s on\n%s", entryOf(after, "ReportsQueue"))
+			}
+		})
+	}
+}
+
+// Two names with one id: the second command changes the first function.
+func TestByHand_TwoFunctionNamesOneID_AreRefused(t *testing.T) {
+	t.Parallel()
+	text := addQueue(t, addQueue(t, read(t, full), samfile.Queue{Name: "a"}), samfile.Queue{Name: "b"})
+	text, err := samfile.AddFunction(text, samfile.Function{Name: "v1", Queues: []string{"a"}, Timeout: 900})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err = samfile.AddFunction(text, samfile.Function{Name: "v-1", Queues: []string{"b"}, Timeout: 30})
+	if err != nil {
+		return // refused, which is right
+	}
+	if !strings.Contains(entryOf(text, "V1Timeout"), `"900"`) || strings.Contains(entryOf(text, "V1Timeout"), `Default: "30"`) {
+		t.Errorf("function v1 got the limits of v-1:\n%s", entryOf(text, "V1Timeout"))
+	}
+}
+
+// "tick-" is taken as a name, and shares TickConcurrency with the tick.
+func TestByHand_NameThatMeansTheTick_ChangesNothingOfIt(t *testing.T) {
+	t.Parallel()
+	text := addQueue(t, read(t, full), samfile.Queue{Name: "a"})
+	text, err := samfile.AddFunction(text, samfile.Function{Name: "tick-", Queues: []string{"a"}, Concurrency: 200})
+	if err != nil {
+		return // refused, which is right
+	}
+	if strings.Contains(entryOf(text, "TickConcurrency"), "Default: 200") {
+		t.Errorf("the tick reserves 200 environments:\n%s", entryOf(text, "TickConcurrency"))
+	}
+	if n := strings.Count(entryOf(text, "RefusedWakeupsAlarm"), "- Id: tick\n"); n != 1 {
+		t.Errorf("%d metrics tick in one alarm", n)
+	}
+}
+
+// A metric of the board with a label.
+func TestByHand_LabelOnTheBoard_LeavesJSON(t *testing.T) {
+	t.Parallel()
+	before := edited(t, read(t, full), `[".",".",".","${FifoWorkQueue.QueueName}"]]}}`, `[".",".",".","${FifoWorkQueue.QueueName}",{"label":"FIFO"}]]}}`)
+	after, err := samfile.AddQueue(before, samfile.Queue{Name: "orders"})
+	if err != nil {
+		return // refused, which is right
+	}
+	for i, line := range strings.Split(after, "\n") {
+		if strings.TrimSpace(line) == "," {
+			t.Errorf("line %d is a comma alone", i+1)
+		}
+	}
+}
+
+// RUNLANE_QUEUES of the functions is written in another way than the outputs.
+func TestByHand_BindingsInAnotherWay_AreNamed(t *testing.T) {
+	t.Parallel()
+	before := read(t, full)
+	at := strings.Index(before, "        RUNLANE_QUEUES: !Sub\n")
+	before = before[:at] + edited(t, before[at:], `"${StandardQueue}=${WorkQueue}${Fifo}"`, `"${StandardQueue}=${WorkQueue.QueueUrl}${Fifo}"`)
+	after, err := samfile.AddQueue(before, samfile.Queue{Name: "orders"})
+	if err != nil {
+		return // refused, which is right
+	}
+	globals := after[strings.Index(after, "\nGlobals:"):strings.Index(after, "\nResources:")]
+	if !strings.Contains(globals, "OrdersQueue") {
+		t.Error("functions do not know the queue, outputs do")
+	}
+}
+
+// A template of Windows.
+func TestByHand_EndsOfLines_Stay(t *testing.T) {
+	t.Parallel()
+	before := strings.ReplaceAll(read(t, full), "\n", "\r\n")
+	after, err := samfile.AddQueue(before, samfile.Queue{Name: "orders"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, _ := samfile.AddQueue(read(t, full), samfile.Queue{Name: "orders"})
+	if strings.ReplaceAll(after, "\r\n", "\n") != want {
+		t.Error("another template than with \\n")
+	}
+	if strings.Count(after, "\n") != strings.Count(after, "\r\n") {
+		t.Error("mixed ends of lines")
+	}
+}
