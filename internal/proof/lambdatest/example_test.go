@@ -61,9 +61,10 @@ func TestExample_MainIsShort(t *testing.T) {
 }
 
 // What the example's template has in common with the project's is said twice, and stays the same.
-func TestExample_TemplateHasTheTableAndTheMappingsOfTheProject(t *testing.T) {
+// The small template of `runlane init --minimal` has the table and the mappings of the whole one.
+func TestMinimal_TemplateHasTheTableAndTheMappingsOfTheProject(t *testing.T) {
 	t.Parallel()
-	example, own := loadTemplate(t, filepath.Join(exampleFolder, "template.yaml")), loadTemplate(t, "../../../template.yaml")
+	example, own := loadTemplate(t, "../../../cli/project/minimal/template.yaml"), loadTemplate(t, "../../../template.yaml")
 	for _, name := range []string{"AttributeDefinitions", "KeySchema", "GlobalSecondaryIndexes", "StreamSpecification", "TimeToLiveSpecification"} {
 		want, got := own["Table"].Properties[name], example["Table"].Properties[name]
 		if indexes, ok := want.([]any); ok && name == "GlobalSecondaryIndexes" {

@@ -55,7 +55,7 @@ func TestDeployment_AlarmsRollItBack(t *testing.T) {
 	t.Parallel()
 	for name, f := range each(evaluate(t, nil)) {
 		equal(t, name, f["DeploymentPreference"], any(map[string]any{
-			"Enabled": "true", "Type": "Canary10Percent5Minutes", "Alarms": []any{"${AWS::StackName}-canary-" + strings.ToLower(name)},
+			"Enabled": "true", "Type": "Canary10Percent5Minutes", "Role": "${DeploymentRole.Arn}", "Alarms": []any{"${AWS::StackName}-canary-" + strings.ToLower(name)},
 		}))
 	}
 	template := evaluate(t, nil)
@@ -72,7 +72,7 @@ func TestDeployment_AlarmsRollItBack(t *testing.T) {
 		}
 	}
 	for name, f := range each(evaluate(t, map[string]string{"Deployment": "AllAtOnce", "Alarms": "false"})) {
-		equal(t, name, f["DeploymentPreference"], any(map[string]any{"Enabled": "false", "Type": "AllAtOnce", "Alarms": []any{}}))
+		equal(t, name, f["DeploymentPreference"], any(map[string]any{"Enabled": "false", "Type": "AllAtOnce", "Role": "${DeploymentRole.Arn}", "Alarms": []any{}}))
 	}
 	template = load(t)
 	for _, kind := range template.Parameters["Deployment"].AllowedValues {

@@ -83,3 +83,15 @@ func TestTranslated_VersionsChangeWithTheConfiguration(t *testing.T) {
 		equal(t, parameter, changes[parameter], functions)
 	}
 }
+
+// SAM makes roles, too, where the template has none.
+func TestTranslated_Boundary_BoundsEveryRole(t *testing.T) {
+	t.Parallel()
+	given := maps.Clone(required)
+	given["PermissionsBoundary"] = boundaryARN
+	for name, role := range propertiesOf(translate(t, []map[string]string{given})[0], "AWS::IAM::Role") {
+		if role["PermissionsBoundary"] == nil {
+			t.Errorf("%s is not bound", name)
+		}
+	}
+}
