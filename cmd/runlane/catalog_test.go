@@ -26,7 +26,7 @@ func TestBinary_KnowsTheTasksOfAProgramThatTicks(t *testing.T) {
 	p := &program{environment: []string{
 		"RUNLANE_TABLE=" + table, "RUNLANE_QUEUES=default=" + plain.URL + ",parcels=" + parcels.URL, "RUNLANE_ENV=test", "USER=ada",
 	}}
-	if _, news := p.run(t, 0, "trigger", "parcels.shp", "--id", "mistyped"); !strings.Contains(news, "no tick has stored the tasks") {
+	if _, news := p.run(t, 0, "trigger", "parcels.shp", "--id", "mistyped"); !strings.Contains(news, "no tick has stored this environment's tasks") {
 		t.Errorf("before the first tick: %s", news)
 	}
 
