@@ -105,11 +105,10 @@ func TestAddQueue_IsWhatTheFirstOneIs(t *testing.T) {
 // wantSame compares the new queue with the template's own one: resources, event, policies, variables.
 func wantSame(t *testing.T, before, after *samtemplate.Template, id string, q samfile.Queue) {
 	t.Helper()
-	for name, r := range before.Resources {
+	for name := range before.Resources {
 		if _, ok := after.Resources[name]; !ok {
 			t.Errorf("%s is gone", name)
 		}
-		_ = r
 	}
 	for _, name := range []string{id + "Queue", id + "DeadLetters"} {
 		if r, ok := after.Resources[name]; !ok || r.Type != "AWS::SQS::Queue" {
