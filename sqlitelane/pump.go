@@ -25,14 +25,15 @@ func (t *Transport) announce(tx *file.Tx, queue runlane.QueueName, visible time.
 
 // lookAt makes the reception look at an instant, if it does not do so earlier anyway.
 func (r *reception) lookAt(at time.Time) {
-	wait := time.Until(at)
+	now := r.now()
+	wait := at.Sub(now)
 	if wait <= 0 {
 		r.nudge()
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.over || r.due != nil && r.dueAt.After(time.Now()) && !at.Before(r.dueAt) {
+	if r.over || r.due != nil && r.dueAt.After(now) && !at.Before(r.dueAt) {
 		return
 	}
 	if r.due != nil {
@@ -46,6 +47,7 @@ func (r *reception) lookAt(at time.Time) {
 func (t *Transport) pump(ctx context.Context, r *reception) {
 	keep := time.NewTicker(visibility / 3)
 	defer keep.Stop()
+	t.catchUp(ctx, r)
 	for {
 		select {
 		case <-ctx.Done():
@@ -54,6 +56,8 @@ func (t *Transport) pump(ctx context.Context, r *reception) {
 			return
 		case <-keep.C:
 			t.keep(ctx, r)
+			t.catchUp(ctx, r)
+			r.nudge() // the clock may be ahead of the timer
 		case <-r.look:
 			t.take(ctx, r)
 		}
@@ -67,7 +71,7 @@ func (t *Transport) take(ctx context.Context, r *reception) {
 		return // the next idle worker looks again
 	}
 	r.backlog.Store(false)
-	now := time.Now()
+	now := t.storage.now()
 	found, next, err := t.anything(ctx, r, now)
 	var taken []message
 	if err == nil && found {
@@ -140,7 +144,7 @@ func (t *Transport) takeRows(tx *tx, r *reception, most int) (taken []message, e
 	if err != nil {
 		return nil, err
 	}
-	now := time.Now()
+	now := t.storage.now()
 	var damaged []int64
 	for queue, name := range queues {
 		// The sums keep SQLite from planning the query again for each value.
@@ -169,7 +173,8 @@ func (t *Transport) takeRows(tx *tx, r *reception, most int) (taken []message, e
 		}
 	}
 	for _, m := range taken {
-		err := tx.Exec("UPDATE messages SET visible = ?, taken = 1 WHERE n = ?", now.Add(visibility).UnixMilli(), m.n)
+		err := tx.Exec("UPDATE messages SET visible = ?, told = ?, taken = 1 WHERE n = ?",
+			now.Add(visibility).UnixMilli(), now.UnixMilli(), m.n)
 		if err != nil {
 			return nil, err
 		}
@@ -190,8 +195,44 @@ func (t *Transport) keep(ctx context.Context, r *reception) {
 	}
 	_ = t.storage.write(ctx, func(tx *tx) error { // if it fails, they come again, which does no harm
 		for _, n := range flying {
-			until := time.Now().Add(visibility).UnixMilli()
-			if err := tx.Exec("UPDATE messages SET visible = ? WHERE n = ?", until, n); err != nil {
+			now := t.storage.now()
+			err := tx.Exec("UPDATE messages SET visible = ?, told = ? WHERE n = ?",
+				now.Add(visibility).UnixMilli(), now.UnixMilli(), n)
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// catchUp finds wakeups that were written while the clock was ahead of what it says now. What they had to wait for then
+// they wait for from now on: nobody knows how much of it is over.
+func (t *Transport) catchUp(ctx context.Context, r *reception) {
+	const ahead = " FROM messages WHERE queue = ?1 AND visible > ?2 + 0 AND told > ?2 + 0"
+	now := t.storage.now().UnixMilli()
+	var late []int64
+	err := t.storage.read(ctx, true, func(c *file.Conn) error {
+		queues, err := t.queueNumbers(c, r)
+		for queue := range queues {
+			n, err := c.Number("SELECT 1"+ahead+" LIMIT 1", queue, now)
+			if err != nil {
+				return err
+			}
+			if n > 0 {
+				late = append(late, queue)
+			}
+		}
+		return err
+	})
+	if err != nil || len(late) == 0 {
+		return // an error comes again where somebody waits for the answer
+	}
+	_ = t.storage.write(ctx, func(tx *tx) error {
+		for _, queue := range late {
+			err := tx.Exec(`UPDATE messages SET visible = visible - told + ?2, told = ?2
+				WHERE n IN (SELECT n`+ahead+`)`, queue, now)
+			if err != nil {
 				return err
 			}
 		}

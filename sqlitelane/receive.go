@@ -16,6 +16,7 @@ import (
 // reception is one call of Receive.
 type reception struct {
 	queues []runlane.QueueName
+	now    func() time.Time
 	handed chan message  // has room for every worker
 	look   chan struct{} // has room for one: there may be something to take
 
@@ -56,8 +57,11 @@ func (t *Transport) Receive(
 	receiving, cancel := context.WithCancel(ctx)
 	defer cancel()
 	r := &reception{
-		queues: slices.Compact(slices.Sorted(slices.Values(queues))), handed: make(chan message, concurrency),
-		look: make(chan struct{}, 1), flying: map[int64]bool{},
+		queues: slices.Compact(slices.Sorted(slices.Values(queues))),
+		now:    t.storage.now,
+		handed: make(chan message, concurrency),
+		look:   make(chan struct{}, 1),
+		flying: map[int64]bool{},
 	}
 	t.join(r)
 	r.nudge()
@@ -213,19 +217,20 @@ func (t *Transport) settle(r *reception, done message, err error) {
 	for range min(done.refused, 20) {
 		pause = min(2*pause, max(maxHandBack, t.handBack))
 	}
-	visible := time.Now().Add(pause)
+	now := t.storage.now()
 	t.later(func(tx *file.Tx) error {
-		t.announce(tx, done.wakeup.Queue, visible)
-		return tx.Exec("UPDATE messages SET visible = ?, refused = refused + 1 WHERE n = ?",
-			visible.UnixMilli(), done.n)
+		t.announce(tx, done.wakeup.Queue, now.Add(pause))
+		return tx.Exec("UPDATE messages SET visible = ?, told = ?, refused = refused + 1 WHERE n = ?",
+			now.Add(pause).UnixMilli(), now.UnixMilli(), done.n)
 	})
 }
 
 // putBack returns a wakeup that no handler has seen.
 func (t *Transport) putBack(next message) {
 	t.later(func(tx *file.Tx) error {
-		t.announce(tx, next.wakeup.Queue, time.Now())
-		return tx.Exec("UPDATE messages SET visible = ?, taken = 0 WHERE n = ?", time.Now().UnixMilli(), next.n)
+		now := t.storage.now()
+		t.announce(tx, next.wakeup.Queue, now)
+		return tx.Exec("UPDATE messages SET visible = ?1, told = ?1, taken = 0 WHERE n = ?2", now.UnixMilli(), next.n)
 	})
 }
 

@@ -69,10 +69,11 @@ var schema = []string{
 		env INTEGER NOT NULL, id TEXT NOT NULL, record TEXT NOT NULL, PRIMARY KEY(env, id)
 	) STRICT, WITHOUT ROWID`,
 
-	// Wakeups on their way: visible is from when a receiver may take one, taken whether one did (until visible).
+	// Wakeups on their way: visible is from when a receiver may take one, taken whether one did (until visible), and
+	// told what the clock said when visible was written.
 	`CREATE TABLE messages(
-		n INTEGER PRIMARY KEY, queue INTEGER NOT NULL, visible INTEGER NOT NULL, taken INTEGER NOT NULL,
-		refused INTEGER NOT NULL, wakeup BLOB NOT NULL
+		n INTEGER PRIMARY KEY, queue INTEGER NOT NULL, visible INTEGER NOT NULL, told INTEGER NOT NULL,
+		taken INTEGER NOT NULL, refused INTEGER NOT NULL, wakeup BLOB NOT NULL
 	) STRICT`,
-	`CREATE INDEX messages_visible ON messages(queue, visible, n)`,
+	`CREATE INDEX messages_visible ON messages(queue, visible, n, told)`,
 }

@@ -175,7 +175,7 @@ func (t *Transport) put(tx *tx, w *lane.DelayedWakeup, body []byte) error {
 	if err != nil {
 		return err
 	}
-	now := time.Now()
+	now := t.storage.now()
 	visible, taken := now.Add(w.Delay+time.Millisecond-1), int64(0)
 	var to *reception
 	if w.Delay <= 0 {
@@ -184,8 +184,8 @@ func (t *Transport) put(tx *tx, w *lane.DelayedWakeup, body []byte) error {
 			visible, taken = now.Add(visibility), 1
 		}
 	}
-	n, err := tx.Insert("INSERT INTO messages(queue, visible, taken, refused, wakeup) VALUES(?, ?, ?, 0, ?)",
-		queue, visible.UnixMilli(), taken, body)
+	n, err := tx.Insert("INSERT INTO messages(queue, visible, told, taken, refused, wakeup) VALUES(?, ?, ?, ?, 0, ?)",
+		queue, visible.UnixMilli(), now.UnixMilli(), taken, body)
 	if to != nil {
 		next := message{n: n, wakeup: w.Wakeup}
 		tx.After(func(committed bool) { t.handOver(to, next, committed && err == nil) })
@@ -200,7 +200,7 @@ func (t *Transport) Depth(ctx context.Context, name runlane.QueueName) (visible,
 	if err := ended(ctx); err != nil {
 		return 0, 0, err
 	}
-	now := time.Now().UnixMilli()
+	now := t.storage.now().UnixMilli()
 	err = t.storage.read(ctx, true, func(c *file.Conn) error {
 		queue, err := t.storage.names.known(c, string(name))
 		if err != nil {
