@@ -3,6 +3,7 @@
 package awslane
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"os"
@@ -22,7 +23,7 @@ import (
 // The environment variables of [FromEnv], beside the standard ones of AWS (region, credentials, AWS_ENDPOINT_URL).
 const (
 	// EnvironmentVariable names the environment. Unset means runlane.DefaultEnvironment.
-	EnvironmentVariable = "RUNLANE_ENV"
+	EnvironmentVariable = lane.EnvironmentVariable
 	// TableVariable names the DynamoDB table.
 	TableVariable = "RUNLANE_TABLE"
 	// QueuesVariable binds queues: name=url pairs with commas between them.
@@ -83,7 +84,19 @@ func New(cfg aws.Config, options Options) (*lane.Lane, error) {
 //
 // Programs built with the tag lambda.norpc, like functions, read variables only, as Lambda sets them: keys, region,
 // endpoints and retries. A variable that would need more, like AWS_PROFILE, is an error there.
-func FromEnv(ctx context.Context) (*lane.Lane, error) {
+func FromEnv(ctx context.Context) (*lane.Lane, error) { return fromEnv(ctx, os.Getenv(TableVariable)) }
+
+// Scheme opens "aws:", which is [FromEnv], and "aws:TABLE", which is the same with that table in place of the one that
+// RUNLANE_TABLE names. Errors are those of FromEnv.
+var Scheme = lane.Scheme{
+	Name: "aws",
+	Form: "aws:",
+	Open: func(ctx context.Context, table string) (*lane.Lane, error) {
+		return fromEnv(ctx, cmp.Or(table, os.Getenv(TableVariable)))
+	},
+}
+
+func fromEnv(ctx context.Context, table string) (*lane.Lane, error) {
 	environment := runlane.Environment(os.Getenv(EnvironmentVariable))
 	if err := environment.Validate(); err != nil {
 		return nil, &runlane.Error{
@@ -93,7 +106,6 @@ func FromEnv(ctx context.Context) (*lane.Lane, error) {
 			Cause:   err,
 		}
 	}
-	table := os.Getenv(TableVariable)
 	if table == "" {
 		return nil, invalid(TableVariable+" is not set", "set it to the name of the DynamoDB table")
 	}

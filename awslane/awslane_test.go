@@ -264,3 +264,13 @@ func ExampleParseQueues() {
 	fmt.Println(queues["emails"], err)
 	// Output: https://sqs.eu-west-1.amazonaws.com/123456789012/emails <nil>
 }
+
+func TestScheme_IsFromEnvWithTheTableOfTheName(t *testing.T) {
+	environment(t, "RUNLANE_TABLE", "")
+	for name, valid := range map[string]bool{"aws:": false, "aws:runs": true} {
+		l, err := lane.Open(t.Context(), name, awslane.Scheme)
+		if valid != (err == nil) || !valid && runlane.CodeOf(err) != runlane.ErrConfigurationInvalid {
+			t.Errorf("%s: %v, %v", name, l, err)
+		}
+	}
+}

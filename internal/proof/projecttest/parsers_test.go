@@ -66,6 +66,7 @@ var parserTargets = map[string]string{
 	"sqlitelane/internal/record/Open":         "FuzzRecord",
 	"sqlitelane/internal/record/ParseEventID": "FuzzRecord",
 	"sqlitelane/listRecords":                  "- records of the file, which this package wrote; anything else is invariant_violation",
+	"sqlitelane/parseName":                    "FuzzSchemeName",
 	"sqlitelane/readOccurrence":               "- a record of the file, which this package wrote; anything else is invariant_violation",
 	"sqstransport/newBinding":                 "FuzzQueueURL",
 	"sqstransport/ParseMessage":               "FuzzParseMessage",

@@ -1,0 +1,24 @@
+package memlane
+
+import (
+	"context"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// Scheme opens "mem:", a fresh lane each time, which is [New]. Anything behind the colon is
+// runlane.ErrConfigurationInvalid.
+var Scheme = lane.Scheme{
+	Name: "mem",
+	Open: func(_ context.Context, rest string) (*lane.Lane, error) {
+		if rest != "" {
+			return nil, &runlane.Error{
+				Code:    runlane.ErrConfigurationInvalid,
+				Message: "memory has no name: nothing stands behind \"mem:\"",
+				Hint:    "write mem:, or sqlite: with a path for runs that outlive the process",
+			}
+		}
+		return New(), nil
+	},
+}

@@ -1,0 +1,4 @@
+package sqlitelane
+
+// ParseName reads what stands behind "sqlite:".
+var ParseName = parseName
