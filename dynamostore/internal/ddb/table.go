@@ -62,8 +62,6 @@ func (t *Table) Failure(ctx context.Context, doing string, err error) error {
 	return failure(ctx, t.Name, doing, err)
 }
 
-func (t *Table) used(ctx context.Context, operation string, u Usage) { t.Meter.Used(ctx, operation, u) }
-
 // Check compares the table's keys and indexes with those that the program reads and writes.
 func (t *Table) Check(ctx context.Context) error {
 	var out *dynamodb.DescribeTableOutput
@@ -125,10 +123,10 @@ func (t *Table) Get(ctx context.Context, operation, pk, sk string) (item.Item, e
 		return err
 	})
 	if err != nil {
-		t.used(ctx, operation, Usage{Requests: 1})
+		t.Meter.Used(ctx, operation, Usage{Requests: 1})
 		return nil, t.Failure(ctx, operation, err)
 	}
-	t.used(ctx, operation, Usage{Requests: 1, ReadUnits: ReadUnits(item.Size(out.Item), true)})
+	t.Meter.Used(ctx, operation, Usage{Requests: 1, ReadUnits: ReadUnits(item.Size(out.Item), true)})
 	if len(out.Item) == 0 {
 		return nil, nil
 	}
@@ -156,7 +154,7 @@ func (t *Table) BatchGet(ctx context.Context, operation string, keys []item.Item
 		})
 		usage := Usage{Requests: 1}
 		if err != nil {
-			t.used(ctx, operation, usage)
+			t.Meter.Used(ctx, operation, usage)
 			return t.Failure(ctx, operation, err)
 		}
 		left := out.UnprocessedKeys[t.Name].Keys
@@ -167,7 +165,7 @@ func (t *Table) BatchGet(ctx context.Context, operation string, keys []item.Item
 				return err
 			}
 		}
-		t.used(ctx, operation, usage)
+		t.Meter.Used(ctx, operation, usage)
 		keys = append(left, keys[n:]...)
 		if len(left) == n {
 			if err := Sleep(ctx, unprocessedGap+jitter(unprocessedGap)); err != nil {
@@ -216,14 +214,14 @@ func (t *Table) Query(ctx context.Context, q *Query, each func(item.Item) (more 
 			return err
 		})
 		if err != nil {
-			t.used(ctx, q.Operation, Usage{Requests: 1})
+			t.Meter.Used(ctx, q.Operation, Usage{Requests: 1})
 			return t.Failure(ctx, q.Operation, err)
 		}
 		size := 0
 		for _, it := range out.Items {
 			size += item.Size(it)
 		}
-		t.used(ctx, q.Operation, Usage{Requests: 1, ReadUnits: ReadUnits(size, strong)})
+		t.Meter.Used(ctx, q.Operation, Usage{Requests: 1, ReadUnits: ReadUnits(size, strong)})
 		for _, it := range out.Items {
 			if more, err := each(it); err != nil || !more {
 				return err
@@ -259,6 +257,6 @@ func (t *Table) Scan(
 	for _, it := range out.Items {
 		size += item.Size(it)
 	}
-	t.used(ctx, operation, Usage{Requests: 1, ReadUnits: ReadUnits(size, true)})
+	t.Meter.Used(ctx, operation, Usage{Requests: 1, ReadUnits: ReadUnits(size, true)})
 	return out.Items, out.LastEvaluatedKey, nil
 }

@@ -58,7 +58,7 @@ func (t *Table) Transact(ctx context.Context, transaction *Transaction) ([]item.
 		if wasCancelled {
 			spent.WriteUnits -= sent.entries
 		}
-		t.used(ctx, sent.Operation, spent)
+		t.Meter.Used(ctx, sent.Operation, spent)
 		var pause time.Duration
 		var failed []item.Lost
 		over := false
@@ -89,16 +89,12 @@ func (t *Table) Transact(ctx context.Context, transaction *Transaction) ([]item.
 }
 
 func (t *Table) attempt(transaction *Transaction) *attempt {
-	out := &attempt{Transaction: transaction, usage: Usage{Requests: 1}}
-	out.in = &dynamodb.TransactWriteItemsInput{ClientRequestToken: &transaction.Token}
+	in := &dynamodb.TransactWriteItemsInput{ClientRequestToken: &transaction.Token}
 	for i := range transaction.Writes {
-		write := &transaction.Writes[i]
-		out.in.TransactItems = append(out.in.TransactItems, write.Part(&t.Name))
-		entries := indexUnits(t.Indexes, write.Before, write.After)
-		size := max(item.Size(write.Before), item.Size(write.After))
-		out.usage.WriteUnits += float64(2*max(item.Units(size), 1) + entries)
-		out.entries += float64(entries)
+		in.TransactItems = append(in.TransactItems, transaction.Writes[i].Part(&t.Name))
 	}
+	out := &attempt{Transaction: transaction, in: in}
+	out.usage, out.entries = transactionUsage(t.Indexes, transaction.Writes)
 	return out
 }
 

@@ -69,3 +69,15 @@ func writeUsage(indexes []Index, before, after item.Item) Usage {
 	size := max(item.Size(before), item.Size(after))
 	return Usage{Requests: 1, WriteUnits: float64(max(item.Units(size), 1) + indexUnits(indexes, before, after))}
 }
+
+// transactionUsage is the usage of one transaction. entries is the part of it for index entries, which a cancelled
+// transaction does not put.
+func transactionUsage(indexes []Index, writes []item.Write) (u Usage, entries float64) {
+	for i := range writes {
+		before, after := writes[i].Before, writes[i].After
+		size := max(item.Size(before), item.Size(after))
+		u.WriteUnits += float64(2 * max(item.Units(size), 1))
+		entries += float64(indexUnits(indexes, before, after))
+	}
+	return Usage{Requests: 1, WriteUnits: u.WriteUnits + entries}, entries
+}

@@ -46,7 +46,7 @@ func (t *Table) Update(ctx context.Context, operation string, u *item.Update) (a
 		return ok
 	})
 	if ok {
-		t.used(ctx, operation, writeUsage(t.Indexes, u.Before, after))
+		t.Meter.Used(ctx, operation, writeUsage(t.Indexes, u.Before, after))
 	}
 	return after, ok, err
 }
@@ -75,7 +75,7 @@ func (t *Table) Delete(ctx context.Context, operation string, it item.Item, seen
 		_, err := t.Client.DeleteItem(ctx, in, SentOnce)
 		if err == nil {
 			result = Removed
-			t.used(ctx, operation, writeUsage(t.Indexes, it, nil))
+			t.Meter.Used(ctx, operation, writeUsage(t.Indexes, it, nil))
 		}
 		return err
 	}, func(now item.Item, unknown bool) bool {
@@ -109,11 +109,11 @@ func (t *Table) plainWrite(
 			return nil
 		}
 		if now, failed := isConditionFailure(err); failed {
-			t.used(ctx, operation, Usage{Requests: 1, WriteUnits: 1})
+			t.Meter.Used(ctx, operation, Usage{Requests: 1, WriteUnits: 1})
 			settle(now, unknown != nil)
 			return nil
 		}
-		t.used(ctx, operation, Usage{Requests: 1})
+		t.Meter.Used(ctx, operation, Usage{Requests: 1})
 		pause := 5*time.Millisecond + jitter(conflictBackoff)
 		switch {
 		case isTransactionConflict(err):

@@ -1,6 +1,8 @@
 package item
 
 import (
+	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -92,6 +94,44 @@ func (m *Write) Change() (text string, values Item) {
 		text = strings.TrimSpace(text + " REMOVE " + strings.Join(remove, ", "))
 	}
 	return text, values
+}
+
+// SameValue reports equal values of one type.
+func SameValue(a, b types.AttributeValue) bool {
+	switch a := a.(type) {
+	case *types.AttributeValueMemberS:
+		b, ok := b.(*types.AttributeValueMemberS)
+		return ok && a.Value == b.Value
+	case *types.AttributeValueMemberN:
+		b, ok := b.(*types.AttributeValueMemberN)
+		return ok && a.Value == b.Value
+	case *types.AttributeValueMemberB:
+		b, ok := b.(*types.AttributeValueMemberB)
+		return ok && slices.Equal(a.Value, b.Value)
+	case *types.AttributeValueMemberM:
+		b, ok := b.(*types.AttributeValueMemberM)
+		if !ok || len(a.Value) != len(b.Value) {
+			return false
+		}
+		for name, v := range a.Value {
+			if w, has := b.Value[name]; !has || !SameValue(v, w) {
+				return false
+			}
+		}
+		return true
+	default: // types that only a newer program writes: an unchanged one is not written again
+		return reflect.DeepEqual(a, b)
+	}
+}
+
+// SortedKeys are the names of the attributes, in order.
+func SortedKeys(it Item) []string {
+	keys := make([]string, 0, len(it))
+	for name := range it {
+		keys = append(keys, name)
+	}
+	slices.Sort(keys)
+	return keys
 }
 
 // Key is the member's item.
