@@ -2,6 +2,8 @@ package dynamostore
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/dynamostore/internal/ddb"
@@ -28,14 +30,13 @@ func (s *Store) commit(ctx context.Context, c *rows.Change) (*lane.Commit, *rows
 			Token:     c.ID,
 			Writes:    built.Writes,
 			Version:   "sq",
-			Proof:     built.Log.Proof(),
+			Proof:     built.Proof,
 		})
 		if err != nil {
 			return nil, nil, err
 		}
 		if len(lost) == 0 {
-			s.snapshots.put(built.Run.PK, built.Run)
-			s.offers.follow(c, built)
+			s.remember(c, built)
 			return built.Result(c), nil, nil
 		}
 		refused := built.Refusal(lost)
@@ -61,8 +62,7 @@ func (s *Store) readFor(ctx context.Context, c *rows.Change) (err error) {
 		return err
 	}
 	c.FirstSent = 0
-	if c.Before == nil || c.Before.State() != runlane.StatusQueued || c.Before.DeliveryLog == 0 ||
-		!c.RequestsDelivery() {
+	if !c.Replaces() {
 		return nil
 	}
 	row, err := s.readDelivery(ctx, c.Key(), c.Before.DeliveryLog, c.Before.DeliveryIndex)
@@ -70,6 +70,13 @@ func (s *Store) readFor(ctx context.Context, c *rows.Change) (err error) {
 		c.FirstSent = row.FirstSent
 	}
 	return err
+}
+
+// randomID is 128 bits in hex: commit ids (also the request token, at most 36 characters) and claim tokens.
+func randomID() string {
+	var b [16]byte
+	rand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
 }
 
 // slotTries is how often a commit tries to get a slot when other commits took the chosen ones first.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/runlane/runlane-go/dynamostore/internal/rows"
+	"github.com/runlane/runlane-go/lane"
 )
 
 // How long a remembered slot is worth trying, by the clock of the commands: one that a scan found for a run, and one
@@ -143,6 +144,20 @@ func (o *offers) remember(row rows.DueRow) { o.moved.put(row.Memory(), rows.ToMi
 func (o *offers) movedOn(row rows.DueRow) bool {
 	since, known := o.moved.get(row.Memory())
 	return known && rows.ToMillis(o.now())-since <= rows.Millis(movedTime/time.Millisecond)
+}
+
+// remember records a commit: the run as it is now, and what the commit did to slots.
+func (s *Store) remember(c *rows.Change, w *rows.Built) {
+	s.snapshots.put(w.Run.PK, w.Run)
+	s.offers.follow(c, w)
+}
+
+// remembered is the run that the transition expects, from a recent read or commit; nil: it is not known.
+func (s *Store) remembered(t *lane.Transition) *rows.Run {
+	if known, ok := s.snapshots.get(rows.RunPK(t.Key())); ok && known.ExpectedBy(t) {
+		return known
+	}
+	return nil
 }
 
 // follow records a commit: a run that waited for a slot no longer does, and slots have changed hands.

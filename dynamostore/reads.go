@@ -50,7 +50,7 @@ func (s *Store) GetRun(ctx context.Context, key lane.RunKey) (*runlane.Run, erro
 // snapshot is the run item that the transition expects, from a recent read or commit, else read now. It may be at
 // another sequence, or belong to another run: the caller checks. nil: there is no run.
 func (s *Store) snapshot(ctx context.Context, t *lane.Transition) (*rows.Run, error) {
-	if known, ok := s.snapshots.get(rows.RunPK(t.Key())); ok && known.ExpectedBy(t) {
+	if known := s.remembered(t); known != nil {
 		return known, nil
 	}
 	return s.readRun(ctx, t.Key())

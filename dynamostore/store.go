@@ -11,8 +11,6 @@ package dynamostore
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"fmt"
 	"sync"
 	"time"
@@ -154,10 +152,3 @@ func (s *Store) Start(ctx context.Context) error {
 
 // Stats are the requests and capacity units since New.
 func (s *Store) Stats() Stats { return s.meter.Stats() }
-
-// randomID is 128 bits in hex: commit ids (also the request token, at most 36 characters) and claim tokens.
-func randomID() string {
-	var b [16]byte
-	rand.Read(b[:]) // never fails
-	return hex.EncodeToString(b[:])
-}

@@ -132,9 +132,9 @@ func empty(v reflect.Value) bool {
 func encode(v reflect.Value) (types.AttributeValue, error) {
 	switch v.Kind() { //nolint:exhaustive // the others are refused below
 	case reflect.String:
-		return item.Text(v.String()), nil
+		return &types.AttributeValueMemberS{Value: v.String()}, nil
 	case reflect.Int, reflect.Int64:
-		return item.Num(v.Int()), nil
+		return &types.AttributeValueMemberN{Value: strconv.FormatInt(v.Int(), 10)}, nil
 	case reflect.Bool:
 		return &types.AttributeValueMemberBOOL{Value: v.Bool()}, nil
 	case reflect.Struct:
@@ -254,3 +254,21 @@ func decodeTexts(it item.Item, v reflect.Value) error {
 	v.Set(reflect.ValueOf(texts))
 	return nil
 }
+
+// keepUnknown carries over attributes of a run item that a newer version wrote.
+func keepUnknown(after, before item.Item) {
+	known := runAttributes()
+	for name, v := range before {
+		if _, ok := known[name]; !ok {
+			after[name] = v
+		}
+	}
+}
+
+var runAttributes = sync.OnceValue(func() map[string]struct{} {
+	names := map[string]struct{}{}
+	for _, a := range attributesOf(reflect.TypeFor[Run]()) {
+		names[a.name] = struct{}{}
+	}
+	return names
+})

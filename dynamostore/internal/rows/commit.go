@@ -2,9 +2,6 @@ package rows
 
 import (
 	"maps"
-	"reflect"
-	"strings"
-	"sync"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/dynamostore/internal/item"
@@ -34,6 +31,7 @@ type Built struct {
 	Writes []item.Write
 	Run    *Run
 	Log    *Log
+	Proof  item.Proof
 	ids    []string // of the log item's delivery rows
 
 	Slot  SlotChange
@@ -50,38 +48,13 @@ const (
 // Build makes the writes of one commit: run, log, owners, bulk, slots. It reads nothing; the result is sent again
 // unchanged.
 func Build(c *Change) (*Built, error) {
-	run := Projected(c.Transition, c.Before)
-	bulk, err := run.placeBulk(c.Transition)
+	b := &Built{}
+	bulk, err := b.addRun(c)
 	if err != nil {
 		return nil, err
 	}
-	log, err := c.buildLog()
-	if err != nil {
+	if err := b.addLog(c); err != nil {
 		return nil, err
-	}
-	b := &Built{Run: run, Log: log}
-	for i := range log.Deliveries {
-		b.ids = append(b.ids, OutboxID(c.Projected.ID, c.ExpectedSequence+1, i))
-	}
-	run.latestDelivery(c, len(log.Deliveries))
-	b.Slot = c.settleSlot(run)
-	at, keep := c.markerAfter(run)
-	run.Index(at, c.Shards)
-	if keep && c.Before != nil && !c.Projected.Status.Terminal() {
-		run.DueP, run.DueA = c.Before.DueP, c.Before.DueA
-	}
-	if err := run.Marshal(); err != nil {
-		return nil, err
-	}
-	logRaw, err := Marshal(log)
-	if err != nil {
-		return nil, err
-	}
-	b.Writes = []item.Write{{After: run.Raw, Condition: item.Absent}, {After: logRaw, Condition: item.Absent}}
-	if c.Before != nil {
-		keepUnknown(run.Raw, c.Before.Raw)
-		b.Writes[runWrite].Before = c.Before.Raw
-		b.Writes[runWrite].Condition = c.expected()
 	}
 	if err := b.put(c, bulk); err != nil {
 		return nil, err
@@ -152,90 +125,19 @@ func (c *Change) OnlyMarkerMoved(current item.Item) bool {
 		(c.LeaseToken == "" || item.TextOf(current["lt"]) == c.LeaseToken)
 }
 
-// SameRun reports that the item is of the run that the transition changes. Once that run is pruned, another may have
-// its id, and be at the same sequence under the same marker; it was created at another instant.
-func SameRun(t *lane.Transition, current item.Item) bool {
-	return item.Number(current["ca"]) == int64(ToMillis(t.Projected.CreatedAt))
-}
-
-// ExpectedBy reports that this is the run that the transition changes, at the expected sequence.
-func (r *Run) ExpectedBy(t *lane.Transition) bool {
-	return r.Sequence == t.ExpectedSequence && r.CreatedAt == ToMillis(t.Projected.CreatedAt)
-}
-
-// RequestsDelivery reports a change that brings a delivery row.
-func (c *Change) RequestsDelivery() bool {
+// requested is how many delivery rows the change brings.
+func (c *Change) requested() (n int) {
 	for _, e := range c.Events {
 		if _, ok := e.Body.(*runlane.RunDeliveryRequested); ok {
-			return true
+			n++
 		}
 	}
-	return false
+	return n
 }
 
-// settleSlot decides which slot the run names after the commit, and what happens to the slot that it named before. The
-// run item decides this, whatever the queue's policy is by now.
-func (c *Change) settleSlot(run *Run) SlotChange {
-	switch {
-	case c.Slot.Put != nil:
-		run.Slot = c.Slot.Put.Number() + 1
-		return c.Slot
-	case c.Before == nil || c.Before.Slot == 0:
-		return SlotChange{}
-	case lane.HoldsSlot(c.Projected) && c.Slot.Delete == nil:
-		run.Slot = c.Before.Slot
-		return SlotChange{}
-	case c.WithoutSlot:
-		return SlotChange{}
-	default:
-		own := c.Before.HeldSlot()
-		return SlotChange{Delete: &own, Optional: true}
-	}
-}
-
-// expected is the condition on an existing run: its sequence and creation, the owner's token, and the marker as read,
-// because an inspection moves the marker without changing the sequence.
-func (c *Change) expected() item.Condition {
-	cond := item.Equal("sq", item.Num(c.ExpectedSequence)).And(
-		item.Equal("ca", item.Num(int64(ToMillis(c.Projected.CreatedAt)))),
-	)
-	if c.LeaseToken != "" {
-		cond = cond.And(item.Equal("lt", item.Text(c.LeaseToken)))
-	}
-	return cond.And(item.Equal(AttrDueP, item.Text(c.Before.DueP)), item.Equal(AttrDueA, item.Text(c.Before.DueA)))
-}
-
-// markerAfter is the marker table of the layout: the marker that a commit leaves on an active run. keep means
-// unchanged.
-func (c *Change) markerAfter(run *Run) (after Marker, keep bool) {
-	var before Marker
-	if c.Before != nil {
-		before = c.Before.Marker()
-	}
-	due, _ := run.RunnableAt()
-	switch status := run.State(); {
-	case status.Waiting():
-		return Marker{Waiting, run.RunAt}, false
-	case status == runlane.StatusQueued:
-		if c.Queue.Bounded() && !c.Reserves() {
-			return Marker{Slotless, due}, false
-		}
-		_, requested := c.Events[len(c.Events)-1].Body.(*runlane.RunDeliveryRequested)
-		if pending := c.Initial.ClaimUntil.IsZero() && !c.Initial.Published; requested && pending {
-			return Marker{Unpublished, run.UpdatedAt}, false
-		}
-		return Marker{Deliverable, due}, false
-	case status.Owned():
-		if !Claims(c.Transition) {
-			return before, true // a heartbeat or a request: a marker may be too early
-		}
-		if c.ByWakeup && (before.Kind == Deliverable || before.Kind == Waiting) && before.At <= run.LeaseUntil {
-			return before, true
-		}
-		return Marker{Leased, run.LeaseUntil}, false
-	default:
-		return before, true
-	}
+// Replaces reports that the change brings a delivery row instead of the run's latest one.
+func (c *Change) Replaces() bool {
+	return c.Before != nil && c.Before.State() == runlane.StatusQueued && c.Before.DeliveryLog != 0 && c.requested() > 0
 }
 
 // Claims reports a transition that claims the run.
@@ -246,62 +148,6 @@ func Claims(t *lane.Transition) bool {
 		}
 	}
 	return false
-}
-
-// buildLog makes the commit's log item with the delivery rows of its events.
-func (c *Change) buildLog() (*Log, error) {
-	events, err := encodeEvents(c.Transition)
-	if err != nil {
-		return nil, err
-	}
-	log := &Log{PK: RunPK(c.Key()), SK: LogSK(c.ExpectedSequence + 1), Commit: c.ID, Events: events}
-	for _, e := range c.Events {
-		request, ok := e.Body.(*runlane.RunDeliveryRequested)
-		if !ok {
-			continue
-		}
-		row := newDelivery(&request.Delivery, c, ToMillis(e.OccurredAt))
-		if c.FirstSent != 0 { // redeliveries grow apart from there
-			row.FirstSent = c.FirstSent
-		}
-		if row.State() == lane.OutboxPending && row.AvailableAt <= ToMillis(e.OccurredAt) {
-			log.Relay = "1"
-		}
-		log.Deliveries = append(log.Deliveries, row)
-	}
-	return log, nil
-}
-
-func newDelivery(d *runlane.Delivery, c *Change, occurredAt Millis) Delivery {
-	row := Delivery{
-		Status:      string(lane.OutboxPending),
-		AvailableAt: ToMillis(d.AvailableAt),
-		RequestedAt: ToMillis(d.RequestedAt),
-		Group:       c.Projected.ConcurrencyKey,
-		Trace:       c.Projected.TraceCarrier,
-	}
-	switch due := row.AvailableAt <= occurredAt; {
-	case c.Initial.Published && due:
-		row.Status, row.Published, row.FirstSent = string(lane.OutboxPublished), occurredAt, occurredAt
-	case !c.Initial.ClaimUntil.IsZero() && due:
-		row.Status, row.ClaimUntil, row.Token = string(lane.OutboxClaimed), ToMillis(c.Initial.ClaimUntil), c.ClaimToken
-	}
-	return row
-}
-
-// latestDelivery names the row that may be claimed. A later request, a claim of the run and its end supersede it; while
-// a run waits for a slot, no row may be claimed.
-func (r *Run) latestDelivery(c *Change, rows int) {
-	switch {
-	case rows > 0:
-		r.DeliveryLog, r.DeliveryIndex = c.ExpectedSequence+1, rows-1
-	case c.Before != nil && (r.State() == runlane.StatusQueued || r.State() == runlane.StatusScheduled):
-		r.DeliveryLog, r.DeliveryIndex = c.Before.DeliveryLog, c.Before.DeliveryIndex
-	}
-	slotless := c.Queue.Bounded() && !c.Reserves() && r.State() == runlane.StatusQueued
-	if slotless || r.State() != runlane.StatusQueued && r.State() != runlane.StatusScheduled {
-		r.DeliveryLog, r.DeliveryIndex = 0, 0
-	}
 }
 
 // Result is the commit as the caller gets it: exactly as reads will return it.
@@ -337,25 +183,3 @@ func AtRest(t *lane.Transition) *lane.Transition {
 	}
 	return &out
 }
-
-// keepUnknown carries over attributes that a newer version wrote.
-func keepUnknown(after, before item.Item) {
-	known := runAttributes()
-	for name, v := range before {
-		if _, ok := known[name]; !ok {
-			after[name] = v
-		}
-	}
-}
-
-var runAttributes = sync.OnceValue(func() map[string]struct{} {
-	names := map[string]struct{}{}
-	t := reflect.TypeFor[Run]()
-	for i := range t.NumField() {
-		if tag := t.Field(i).Tag.Get("dynamodbav"); tag != "" {
-			name, _, _ := strings.Cut(tag, ",")
-			names[name] = struct{}{}
-		}
-	}
-	return names
-})

@@ -7,7 +7,6 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/runlane/runlane-go"
-	"github.com/runlane/runlane-go/dynamostore/internal/item"
 )
 
 // maxOpenedBytes bounds the expanded size of stored bytes: four times the largest payload, and more than any commit's
@@ -75,49 +74,4 @@ func oneFrame(b []byte) bool {
 		at += checksum
 	}
 	return at == len(b)
-}
-
-// Place says where the bytes of a payload or an output are, and in which form. The place is stored.
-type Place int
-
-// The places of a payload or an output.
-const (
-	Nowhere      Place = iota
-	inline             // in the run item
-	inlineZstd         // in the run item, compressed
-	Separate           // in a separate item
-	SeparateZstd       // in a separate item, compressed
-)
-
-// Separate reports a place in an item apart from the run.
-func (p Place) Separate() bool { return p == Separate || p == SeparateZstd }
-
-func (p Place) compressed() bool { return p == inlineZstd || p == SeparateZstd }
-
-// place chooses the cheapest place for b when the run item has room for that many more bytes: raw in the run item,
-// compressed in it, or in a separate item, compressed when that saves a write unit.
-func place(b []byte, room int) (Place, []byte) {
-	if b == nil {
-		return Nowhere, nil
-	}
-	if len(b) <= room {
-		return inline, b
-	}
-	small := compress(b)
-	if len(small) <= room {
-		return inlineZstd, small
-	}
-	const keys = 128 // of the item's keys, roughly
-	if item.Units(len(small)+keys) < item.Units(len(b)+keys) {
-		return SeparateZstd, small
-	}
-	return Separate, b
-}
-
-// Open restores the bytes that were stored at a place.
-func Open(p Place, b []byte) ([]byte, error) {
-	if p.compressed() {
-		return decompress(b)
-	}
-	return b, nil
 }

@@ -131,19 +131,3 @@ const FarFuture Millis = 9_999_999_999_999
 
 // LastKey is the last sort key of a moment.
 func (m Millis) LastKey() string { return fmt.Sprintf("%013d:%s", m, item.BeyondKeys) }
-
-// retention is what storedRetention stored.
-func retention(ms int64) runlane.KeyRetention {
-	if ms < 0 {
-		return runlane.KeyRetention{WhileActive: true}
-	}
-	return runlane.KeyRetention{TTL: time.Duration(ms) * time.Millisecond}
-}
-
-// storedRetention is how long a key is kept, in milliseconds; -1 while its run is active.
-func storedRetention(k runlane.KeyRetention) int64 {
-	if k.WhileActive {
-		return -1
-	}
-	return k.TTL.Milliseconds()
-}

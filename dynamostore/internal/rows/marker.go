@@ -177,6 +177,63 @@ func (r *Run) DueKey(m Marker, shards Shards) DueKey {
 	return m.Key(key.Environment, ShardOf(string(key.RunID), shards.Write), runlane.QueueName(r.Queue))
 }
 
+// mark sets the run's index attributes: its new marker, or the one that the commit leaves as it is.
+func (c *Change) mark(run *Run) {
+	at, keep := c.markerAfter(run)
+	run.Index(at, c.Shards)
+	if keep && c.Before != nil && !c.Projected.Status.Terminal() {
+		run.DueP, run.DueA = c.Before.DueP, c.Before.DueA
+	}
+}
+
+// markerAfter is the marker table of the layout: the marker that a commit leaves on an active run. keep means
+// unchanged.
+func (c *Change) markerAfter(run *Run) (after Marker, keep bool) {
+	var before Marker
+	if c.Before != nil {
+		before = c.Before.Marker()
+	}
+	due, _ := run.RunnableAt()
+	switch status := run.State(); {
+	case status.Waiting():
+		return Marker{Waiting, run.RunAt}, false
+	case status == runlane.StatusQueued:
+		if c.Queue.Bounded() && !c.Reserves() {
+			return Marker{Slotless, due}, false
+		}
+		_, requested := c.Events[len(c.Events)-1].Body.(*runlane.RunDeliveryRequested)
+		if pending := c.Initial.ClaimUntil.IsZero() && !c.Initial.Published; requested && pending {
+			return Marker{Unpublished, run.UpdatedAt}, false
+		}
+		return Marker{Deliverable, due}, false
+	case status.Owned():
+		if !Claims(c.Transition) {
+			return before, true // a heartbeat or a request: a marker may be too early
+		}
+		if c.ByWakeup && (before.Kind == Deliverable || before.Kind == Waiting) && before.At <= run.LeaseUntil {
+			return before, true
+		}
+		return Marker{Leased, run.LeaseUntil}, false
+	default:
+		return before, true
+	}
+}
+
+// RunnableAt is when a worker may take the run; ok is false if time alone does not make it runnable.
+func (r *Run) RunnableAt() (since Millis, ok bool) {
+	return runlane.RunnableSince(r.State(), r.UpdatedAt, r.RunAt, r.LeaseUntil, 0)
+}
+
+// DispatchableAt is when a run of a bounded queue needs a slot: a queued one as soon as it has no live reservation, any
+// other when it is runnable.
+func (r *Run) DispatchableAt() (since Millis, ok bool) {
+	since, ok = r.RunnableAt()
+	if r.State() == runlane.StatusQueued {
+		since = max(since, r.DispatchExpiresAt)
+	}
+	return since, ok
+}
+
 // Memory is the text by which a store remembers a row.
 func (r DueRow) Memory() string { return string(r.Run) + " " + r.Key.Partition + " " + r.Key.Sort }
 

@@ -1,8 +1,8 @@
 package rows
 
 import (
-	"fmt"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -77,15 +77,6 @@ type Run struct {
 	Raw item.Item `dynamodbav:"-"` // as stored: updates are compared with it, and the meter weighs it
 }
 
-// Bulk is a payload or an output in a separate item.
-type Bulk struct {
-	PK   string `dynamodbav:"pk"`
-	SK   string `dynamodbav:"sk"`
-	Body []byte `dynamodbav:"bo"`
-
-	Commit string `dynamodbav:"ci,omitempty"` // that wrote it; items of older programs have none
-}
-
 // UnmarshalRun reads a run item.
 func UnmarshalRun(raw item.Item) (*Run, error) {
 	r := &Run{}
@@ -152,6 +143,27 @@ func (r *Run) Projection() *runlane.Run {
 		UpdatedAt:    r.UpdatedAt.Time(),
 	}
 	return run.Clone()
+}
+
+// addRun adds the run item after the change, and returns the separate items that its payload and its output need.
+func (b *Built) addRun(c *Change) (bulk []Bulk, err error) {
+	run := Projected(c.Transition, c.Before)
+	if bulk, err = run.placeBulk(c.Transition); err != nil {
+		return nil, err
+	}
+	run.latestDelivery(c)
+	b.Slot = c.settleSlot(run)
+	c.mark(run)
+	if err := run.Marshal(); err != nil {
+		return nil, err
+	}
+	write := item.Write{After: run.Raw, Condition: item.Absent}
+	if c.Before != nil {
+		keepUnknown(run.Raw, c.Before.Raw)
+		write.Before, write.Condition = c.Before.Raw, c.expected()
+	}
+	b.Run, b.Writes = run, append(b.Writes, write)
+	return bulk, nil
 }
 
 // Projected is the item after a transition, except for payload, output, delivery and index attributes, which it takes
@@ -231,65 +243,6 @@ func clipBytes(s string, limit int) string {
 	return s[:cut]
 }
 
-// placeBulk puts payload (of a creation) and output (of a success) into the item, or returns the separate items that
-// they need.
-func (r *Run) placeBulk(t *lane.Transition) (bulk []Bulk, err error) {
-	for _, e := range t.Events {
-		switch body := e.Body.(type) {
-		case *runlane.RunCreated:
-			without, err := Marshal(r)
-			if err != nil {
-				return nil, err
-			}
-			room := inlineLimit - inlineReserve - item.Size(without)
-			if err := tooLarge("payload", "", len(body.Payload), maxOpenedBytes, r.Key().RunID); err != nil {
-				return nil, err
-			}
-			p, b := place(body.Payload, room)
-			if r.PayloadPlace = p; p.Separate() {
-				bulk = append(bulk, Bulk{PK: r.PK, SK: PayloadSK, Body: b})
-			} else {
-				r.Payload = b
-			}
-			if err := tooLarge("payload", " compressed", len(b), maxStoredBytes, r.Key().RunID); err != nil {
-				return nil, err
-			}
-		case *runlane.RunSucceeded:
-			p, b, err := PutOutput(r.Key().RunID, body.Output)
-			if err != nil {
-				return nil, err
-			}
-			if r.OutputPlace = p; p.Separate() {
-				bulk = append(bulk, Bulk{PK: r.PK, SK: OutputSK, Body: b})
-			} else {
-				r.Output = b
-			}
-		}
-	}
-	return bulk, nil
-}
-
-// PutOutput is put for an output, within its limits.
-func PutOutput(run runlane.RunID, output []byte) (Place, []byte, error) {
-	if err := tooLarge("output", "", len(output), maxOpenedBytes, run); err != nil {
-		return Nowhere, nil, err
-	}
-	p, b := place(output, inlineOutput)
-	return p, b, tooLarge("output", " compressed", len(b), MaxOutputBytes, run)
-}
-
-func tooLarge(what, form string, size, limit int, run runlane.RunID) error {
-	if size <= limit {
-		return nil
-	}
-	return &runlane.Error{
-		Code:    runlane.ErrValidationFailed,
-		RunID:   run,
-		Message: fmt.Sprintf("%s has %d bytes%s, more than %d", what, size, form, limit),
-		Hint:    "store the bulk elsewhere and pass a reference",
-	}
-}
-
 // Marshal fills Raw.
 func (r *Run) Marshal() error {
 	raw, err := Marshal(r)
@@ -301,21 +254,6 @@ func (r *Run) Marshal() error {
 	}
 	r.Raw = raw
 	return nil
-}
-
-// RunnableAt is when a worker may take the run; ok is false if time alone does not make it runnable.
-func (r *Run) RunnableAt() (since Millis, ok bool) {
-	return runlane.RunnableSince(r.State(), r.UpdatedAt, r.RunAt, r.LeaseUntil, 0)
-}
-
-// DispatchableAt is when a run of a bounded queue needs a slot: a queued one as soon as it has no live reservation, any
-// other when it is runnable.
-func (r *Run) DispatchableAt() (since Millis, ok bool) {
-	since, ok = r.RunnableAt()
-	if r.State() == runlane.StatusQueued {
-		since = max(since, r.DispatchExpiresAt)
-	}
-	return since, ok
 }
 
 // StillFinished is the condition that the finished run is still this one.
@@ -355,4 +293,78 @@ func AsRead(part item.Item) item.Condition {
 		return item.Equal("at", at)
 	}
 	return item.Condition{}
+}
+
+// SameRun reports that the item is of the run that the transition changes. Once that run is pruned, another may have
+// its id, and be at the same sequence under the same marker; it was created at another instant.
+func SameRun(t *lane.Transition, current item.Item) bool {
+	return item.Number(current["ca"]) == int64(ToMillis(t.Projected.CreatedAt))
+}
+
+// ExpectedBy reports that this is the run that the transition changes, at the expected sequence.
+func (r *Run) ExpectedBy(t *lane.Transition) bool {
+	return r.Sequence == t.ExpectedSequence && r.CreatedAt == ToMillis(t.Projected.CreatedAt)
+}
+
+// expected is the condition on an existing run: its sequence and creation, the owner's token, and the marker as read,
+// because an inspection moves the marker without changing the sequence.
+func (c *Change) expected() item.Condition {
+	cond := item.Equal("sq", item.Num(c.ExpectedSequence)).And(
+		item.Equal("ca", item.Num(int64(ToMillis(c.Projected.CreatedAt)))),
+	)
+	if c.LeaseToken != "" {
+		cond = cond.And(item.Equal("lt", item.Text(c.LeaseToken)))
+	}
+	return cond.And(item.Equal(AttrDueP, item.Text(c.Before.DueP)), item.Equal(AttrDueA, item.Text(c.Before.DueA)))
+}
+
+// settleSlot decides which slot the run names after the commit, and what happens to the slot that it named before. The
+// run item decides this, whatever the queue's policy is by now.
+func (c *Change) settleSlot(run *Run) SlotChange {
+	switch {
+	case c.Slot.Put != nil:
+		run.Slot = c.Slot.Put.Number() + 1
+		return c.Slot
+	case c.Before == nil || c.Before.Slot == 0:
+		return SlotChange{}
+	case lane.HoldsSlot(c.Projected) && c.Slot.Delete == nil:
+		run.Slot = c.Before.Slot
+		return SlotChange{}
+	case c.WithoutSlot:
+		return SlotChange{}
+	default:
+		own := c.Before.HeldSlot()
+		return SlotChange{Delete: &own, Optional: true}
+	}
+}
+
+// latestDelivery names the row that may be claimed. A later request, a claim of the run and its end supersede it; while
+// a run waits for a slot, no row may be claimed.
+func (r *Run) latestDelivery(c *Change) {
+	switch rows := c.requested(); {
+	case rows > 0:
+		r.DeliveryLog, r.DeliveryIndex = c.ExpectedSequence+1, rows-1
+	case c.Before != nil && (r.State() == runlane.StatusQueued || r.State() == runlane.StatusScheduled):
+		r.DeliveryLog, r.DeliveryIndex = c.Before.DeliveryLog, c.Before.DeliveryIndex
+	}
+	slotless := c.Queue.Bounded() && !c.Reserves() && r.State() == runlane.StatusQueued
+	if slotless || r.State() != runlane.StatusQueued && r.State() != runlane.StatusScheduled {
+		r.DeliveryLog, r.DeliveryIndex = 0, 0
+	}
+}
+
+// retention is what storedRetention stored.
+func retention(ms int64) runlane.KeyRetention {
+	if ms < 0 {
+		return runlane.KeyRetention{WhileActive: true}
+	}
+	return runlane.KeyRetention{TTL: time.Duration(ms) * time.Millisecond}
+}
+
+// storedRetention is how long a key is kept, in milliseconds; -1 while its run is active.
+func storedRetention(k runlane.KeyRetention) int64 {
+	if k.WhileActive {
+		return -1
+	}
+	return k.TTL.Milliseconds()
 }
