@@ -21,6 +21,15 @@ func NewStorage(path string, ahead time.Duration) *Storage {
 	return s
 }
 
+// NewRelaxedStorage is another process's storage over a file, with a clock, whose commits do not wait for the disk.
+func NewRelaxedStorage(path string, now func() time.Time) *Storage {
+	s := newStorage(file.Options{
+		Path: path, Schema: schema, Application: applicationID, Format: format, Readers: 1, Relaxed: true,
+	})
+	s.now = now
+	return s
+}
+
 // NewStorageOn is a storage over a file on a disk of package powerloss, whose log is copied into the file after so many
 // pages.
 func NewStorageOn(path string, disk *powerloss.Disk, relaxed bool) *Storage {
@@ -35,6 +44,14 @@ func OpenOn(path string, disk *powerloss.Disk) (*lane.Lane, error) {
 	return open(file.Options{
 		Path: path, Schema: schema, Application: applicationID, Format: format, Readers: readers, VFS: disk.VFS,
 		Synced: disk.SyncFolder,
+	}, "")
+}
+
+// OpenQuick is Open for tests in bubbles of virtual time, where nothing may wait for the system, and the disk's work is
+// not what is tested.
+func OpenQuick(path string) (*lane.Lane, error) {
+	return open(file.Options{
+		Path: path, Schema: schema, Application: applicationID, Format: format, Readers: readers, Relaxed: true, Deaf: true,
 	}, "")
 }
 

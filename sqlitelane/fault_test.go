@@ -1,21 +1,32 @@
 package sqlitelane_test
 
 import (
+	"context"
 	"testing"
 
-	"github.com/runlane/runlane-go/internal/proof/lanefault"
 	"github.com/runlane/runlane-go/internal/proof/scenarios"
+	"github.com/runlane/runlane-go/lane"
+	"github.com/runlane/runlane-go/sqlitelane"
 )
 
-// The runtime's scenarios while wakeups are lost, or come twice.
+// quick is a lane whose time may be virtual.
+func quick(t testing.TB) *lane.Lane {
+	t.Helper()
+	l, err := sqlitelane.OpenQuick(newPath(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close(context.Background()) })
+	return l
+}
+
+// The runtime's scenarios while calls between the runtime and the lane go wrong, wakeups are lost, or come twice.
 func TestRuntime_Scenarios_UnderFaults(t *testing.T) {
 	t.Parallel()
 	for _, faults := range scenarios.FaultSets() {
-		if faults.WakeupsTwice || faults.Kind == lanefault.Loss {
-			t.Run(faults.Name, func(t *testing.T) {
-				t.Parallel()
-				scenarios.RunUnderFaults(t, scenarios.Harness{NewLane: fresh}, faults)
-			})
-		}
+		t.Run(faults.Name, func(t *testing.T) {
+			t.Parallel()
+			scenarios.RunUnderFaults(t, scenarios.Harness{NewLane: quick, Virtual: true}, faults)
+		})
 	}
 }

@@ -207,7 +207,7 @@ func (t *Transport) keep(ctx context.Context, r *reception) {
 }
 
 // catchUp finds wakeups that were written while the clock was ahead of what it says now. What they had to wait for then
-// they wait for from now on: nobody knows how much of it is over.
+// they wait for from now on: how much of it is over is not known.
 func (t *Transport) catchUp(ctx context.Context, r *reception) {
 	const ahead = " FROM messages WHERE queue = ?1 AND visible > ?2 + 0 AND told > ?2 + 0"
 	now := t.storage.now().UnixMilli()
@@ -226,7 +226,7 @@ func (t *Transport) catchUp(ctx context.Context, r *reception) {
 		return err
 	})
 	if err != nil || len(late) == 0 {
-		return // an error comes again where somebody waits for the answer
+		return // an error comes again where a caller waits for the answer
 	}
 	_ = t.storage.write(ctx, func(tx *tx) error {
 		for _, queue := range late {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -19,9 +18,6 @@ import (
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/memlane"
 )
-
-// patience is how long a run may take to end on a busy machine.
-const patience = 2 * time.Minute
 
 // hostileLog is a log's handler that panics wherever it can.
 type hostileLog struct{}
@@ -54,111 +50,23 @@ type hostileMetrics struct{}
 func (hostileMetrics) Count(core.Metric, int64, core.Labels)           { panic("count") }
 func (hostileMetrics) Observe(core.Metric, time.Duration, core.Labels) { panic("observe") }
 
-// hostile is a runtime with the handlers of the table, a polite one, and everything else that an application may put in.
-type hostile struct {
-	*core.Runtime
-	t      *testing.T
-	table  []hostiletest.Handler
-	tasks  []*runlane.Task[int]
-	polite *runlane.Task[int]
-}
-
-func openHostile(t *testing.T, storage lane.Storage, options *core.Options) *hostile {
-	t.Helper()
-	h := &hostile{t: t, table: hostiletest.Handlers(), polite: runlane.NewTask[int]("polite", nil)}
-	l, err := lane.New(storage, memlane.NewTransport(nil), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	options.Handlers = []runlane.Handler{h.polite.Handle(func(context.Context, *runlane.Attempt, int) error { return nil })}
-	for i, one := range h.table {
-		task := runlane.NewTask(runlane.TaskID(fmt.Sprintf("hostile.%d", i)), &runlane.TaskOptions[int]{
-			ErrorMessages: true, Timeout: one.Timeout, Retry: one.Retry,
-		})
-		h.tasks = append(h.tasks, task)
-		options.Handlers = append(options.Handlers, task.Handle(func(ctx context.Context, a *runlane.Attempt, _ int) error {
-			return one.Execute(ctx, a)
-		}))
-	}
-	if h.Runtime, err = core.Open(t.Context(), l, options); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = h.Close(context.Background()) })
-	return h
-}
-
-// ended waits for the end of a run.
-func (h *hostile) ended(id runlane.RunID) *runlane.Run {
-	h.t.Helper()
-	for end := time.Now().Add(patience); ; runtime.Gosched() {
-		run, err := h.Runs().Get(h.t.Context(), id)
-		if err != nil {
-			h.t.Fatal(err)
-		}
-		if run.Status.Terminal() {
-			return run
-		}
-		if time.Now().After(end) {
-			h.t.Fatalf("%s does not end: it is %s", run.TaskID, run.Status)
-		}
-		select {
-		case <-time.After(5 * time.Millisecond):
-		case <-h.t.Context().Done():
-		}
-	}
-}
-
-func (h *hostile) trigger(task *runlane.Task[int]) runlane.RunID {
-	h.t.Helper()
-	result, err := h.Trigger(h.t.Context(), task.With(1), nil)
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	return result.Run.ID
-}
-
-// attack executes each handler of the table beside a polite one: each ends its own run as the table says, and nothing else.
-func (h *hostile) attack() {
-	t := h.t
-	ctx, stop := context.WithCancel(t.Context())
-	worked := make(chan error, 1)
-	go func() { worked <- h.Work(ctx, &core.WorkOptions{Concurrency: 8, Grace: time.Millisecond}) }()
-	ids := make([]runlane.RunID, len(h.table))
-	for i := range h.table {
-		ids[i] = h.trigger(h.tasks[i])
-	}
-	for i, one := range h.table {
-		run := h.ended(ids[i])
-		if run.Status != one.Status || run.Failure.Code != one.Code || !strings.HasPrefix(run.Failure.Message, one.Message) {
-			t.Errorf("%s: the run is %s, %q %q; want %s, %q %q...", one.Name, run.Status, run.Failure.Code, run.Failure.Message, one.Status, one.Code, one.Message)
-		}
-	}
-	if run := h.ended(h.trigger(h.polite)); run.Status != runlane.StatusSucceeded {
-		t.Errorf("the polite run is %s: %+v", run.Status, run.Failure)
-	}
-	stop()
-	if err := <-worked; err != nil {
-		t.Error(err)
-	}
-}
-
 func TestHandlers_Memlane_EachEndsItsOwnRunAndNothingElse(t *testing.T) {
 	t.Parallel()
-	openHostile(t, memlane.NewStorage(nil), &core.Options{Logger: slog.New(slog.DiscardHandler)}).attack()
+	hostiletest.OpenProgram(t, memlane.NewStorage(nil), &core.Options{Logger: slog.New(slog.DiscardHandler)}).Attack()
 }
 
 func TestHandlers_DynamoDB_EachEndsItsOwnRunAndNothingElse(t *testing.T) {
 	t.Parallel()
 	client := awstest.DynamoDB(t)
 	storage := dynamostore.New(client, awstest.Table(t, client), &dynamostore.Options{RequestTimeout: awstest.RequestTimeout})
-	openHostile(t, storage, &core.Options{Logger: slog.New(slog.DiscardHandler)}).attack()
+	hostiletest.OpenProgram(t, storage, &core.Options{Logger: slog.New(slog.DiscardHandler)}).Attack()
 }
 
 // The same with a log, metrics, hooks and middleware that panic, or end their goroutine, whenever they are called.
 func TestHandlers_AmongHostileNeighbours_EachEndsItsOwnRunAndNothingElse(t *testing.T) {
 	t.Parallel()
 	seen := make(chan struct{}, 1<<16)
-	openHostile(t, memlane.NewStorage(nil), &core.Options{
+	hostiletest.OpenProgram(t, memlane.NewStorage(nil), &core.Options{
 		Logger: slog.New(hostileLog{}), Metrics: hostileMetrics{},
 		Hooks: []core.Hook{
 			func(core.Change) { panic("hook") },
@@ -167,7 +75,7 @@ func TestHandlers_AmongHostileNeighbours_EachEndsItsOwnRunAndNothingElse(t *test
 		Middleware: []runlane.Middleware{func(ctx context.Context, _ *runlane.Attempt, next func(context.Context) error) error {
 			return next(ctx)
 		}},
-	}).attack()
+	}).Attack()
 	if len(seen) < 100 {
 		t.Errorf("a hook that ends its goroutine saw %d changes", len(seen))
 	}
@@ -177,11 +85,11 @@ func TestHandlers_AmongHostileNeighbours_EachEndsItsOwnRunAndNothingElse(t *test
 func TestHandlers_LogThatEndsGoroutines_CostsItsLinesAlone(t *testing.T) {
 	t.Parallel()
 	lines := &atomic.Int64{}
-	openHostile(t, memlane.NewStorage(nil), &core.Options{Logger: slog.New(exitingLog{lines})}).attack()
+	hostiletest.OpenProgram(t, memlane.NewStorage(nil), &core.Options{Logger: slog.New(exitingLog{lines})}).Attack()
 	if n := lines.Load(); n < int64(len(hostiletest.Handlers())) {
 		t.Errorf("%d lines were written", n)
 	}
-	h := openHostile(t, memlane.NewStorage(nil), &core.Options{
+	h := hostiletest.OpenProgram(t, memlane.NewStorage(nil), &core.Options{
 		Logger: slog.New(exitingLog{lines}),
 		Middleware: []runlane.Middleware{func(ctx context.Context, a *runlane.Attempt, next func(context.Context) error) error {
 			a.Logger().With("key", "value").WithGroup("group").InfoContext(ctx, "a line of the attempt")
@@ -189,7 +97,7 @@ func TestHandlers_LogThatEndsGoroutines_CostsItsLinesAlone(t *testing.T) {
 		}},
 	})
 	before := lines.Load()
-	result, err := h.RunNow(t.Context(), h.polite.With(1), nil)
+	result, err := h.RunNow(t.Context(), h.Polite.With(1), nil)
 	if err != nil || result.Run.Status != runlane.StatusSucceeded || lines.Load() == before {
 		t.Errorf("%+v, %v, %d lines", result, err, lines.Load()-before)
 	}
@@ -208,13 +116,13 @@ func TestHandlers_HostileMiddleware_FailsItsRun(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := openHostile(t, memlane.NewStorage(nil), &core.Options{
+			h := hostiletest.OpenProgram(t, memlane.NewStorage(nil), &core.Options{
 				Logger: slog.New(slog.DiscardHandler),
 				Middleware: []runlane.Middleware{func(ctx context.Context, _ *runlane.Attempt, next func(context.Context) error) error {
 					return wrap(ctx, next)
 				}},
 			})
-			result, err := h.RunNow(t.Context(), h.polite.With(1), nil)
+			result, err := h.RunNow(t.Context(), h.Polite.With(1), nil)
 			if err != nil {
 				t.Fatal(err)
 			}

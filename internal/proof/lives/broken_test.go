@@ -2,7 +2,6 @@ package lives
 
 import (
 	"context"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -195,22 +194,9 @@ func TestLives_FindWhatIsWrongWithAStorage(t *testing.T) {
 func livesUntil(t *testing.T, most int, wrong func(lane.Storage) lane.Storage) (lived int, found string) {
 	t.Helper()
 	for lived = 1; lived <= most && found == ""; lived++ {
-		synctest.Test(t, func(*testing.T) { found = oneSeed(uint64(lived), wrong) }) //nolint:gosec // positive
+		synctest.Test(t, func(*testing.T) {
+			found = oneSeed(uint64(lived), newTally(), func(*life) *World { return memoryWorld(wrong) })
+		}) //nolint:gosec // positive
 	}
 	return lived - 1, found
-}
-
-func oneSeed(seed uint64, wrong func(lane.Storage) lane.Storage) (found string) {
-	defer func() {
-		if what := recover(); what != nil {
-			text, planned := what.(failure)
-			if !planned {
-				panic(what)
-			}
-			found = string(text)
-		}
-	}()
-	fate := seededFate{rand.New(rand.NewPCG(seed, 0))} //nolint:gosec // repeatable
-	oneLife(context.Background(), fate, newTally(), func(*life) *world { return memoryWorld(wrong) })
-	return ""
 }

@@ -4,16 +4,16 @@
 //
 // Without an oracle (life) anything may go wrong: processes die between two effects, messages are lost, doubled,
 // reordered and late, requests to the storage fail, two processes act at once, and time jumps, over DynamoDB as well as
-// over memory storage. After every step the storage is checked, each run that was touched is compared with its history,
-// and what holds for all runs together is asked for; in the end, with nothing going wrong any more, each run has to end
-// or to wait for something with a name.
+// over memory storage, and by Run over the storage of another module. After every step the storage is checked, each run
+// that was touched is compared with its history, and what holds for all runs together is asked for; in the end, with
+// nothing going wrong any more, each run has to end or to wait for something with a name.
 //
 // With an oracle (files named model) the exact result of every step is known: a model states the rules a second time,
 // on memory storage and in virtual time, and everything that can be observed is compared with it. That needs steps of
 // which nothing is unknown: docs/internals/decisions/0033-an-oracle-needs-its-own-steps.md says why they are not the
 // same.
 //
-// There are tests alone in here. A failure prints the seed of its life: go test ./internal/proof/lives -run NAME
+// A failure prints the seed of its life: go test ./internal/proof/lives -run NAME
 // -rapid.seed SEED lives it again, up to what happened at the same time. -lives.seed does so with all lives. Lives last
 // for hours with -soak DURATION.
 package lives

@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"os"
 	"slices"
 	"strconv"
@@ -23,20 +22,27 @@ import (
 )
 
 var (
-	soak     = flag.Duration("soak", 0, "how long the lives on DynamoDB go on, instead of the time they have in CI; needs -timeout 0")
-	seedFlag = flag.Uint64("lives.seed", 0, "the seed of all lives; 0 chooses one. One that failed is repeated by -rapid.seed")
-	one      uint64 // the seed of a life that is to be repeated
+	soak = flag.Duration("soak", 0, "how long the lives on DynamoDB go on, instead of the time they have in CI; needs -timeout 0")
+	one  uint64 // the seed of a life that is to be repeated
 )
 
 func TestMain(m *testing.M) {
 	flag.Parse()
 	_ = flag.Set("rapid.nofailfile", "true") // the seed is enough
 	one, _ = strconv.ParseUint(flag.Lookup("rapid.seed").Value.String(), 10, 64)
-	spread(habits, allSteps)
+	prepare()
 	spread(modelHabits, modelSteps)
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"), // connections to local AWS that are kept
 		goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"))
 }
+
+// rapidFate shrinks what fails.
+type rapidFate struct{ *rapid.T }
+
+var anyBit = rapid.Bool()
+
+func (f rapidFate) bit(label string) bool { return anyBit.Draw(f.T, label) }
+func (f rapidFate) fail(text string)      { f.Fatal(text) }
 
 // parts are lives at a time.
 const parts = 4
@@ -54,11 +60,7 @@ type drive struct {
 }
 
 func newDrive(laneName string) *drive {
-	d := &drive{lane: laneName, seed: *seedFlag, tally: newTally()}
-	for d.seed == 0 {
-		d.seed = rand.Uint64() >> 1 //nolint:gosec // printed, to be repeated
-	}
-	return d
+	return &drive{lane: laneName, seed: chosenSeed(), tally: newTally()}
 }
 
 // over ends a drive in time, unless a failure is being shrunk.
@@ -68,7 +70,7 @@ func (d *drive) over() bool {
 
 func (d *drive) lives(t *testing.T) {
 	t.Helper()
-	t.Cleanup(func() { d.report(t) })
+	t.Cleanup(func() { d.tally.report(t, d.lane, d.seed) })
 	if one != 0 {
 		t.Run("0", func(t *testing.T) { rapid.Check(t, func(r *rapid.T) { d.run(r, 0, d.tally) }) })
 		return
@@ -116,29 +118,6 @@ func (d *drive) check(t *testing.T, part int, seed uint64) {
 // seedOf is the seed of one of a part's checks.
 func (d *drive) seedOf(part, n int) uint64 { return d.seed + uint64(part+n*parts)*1_000_003 } //nolint:gosec // positive
 
-// report prints what was done.
-func (d *drive) report(t *testing.T) {
-	t.Helper()
-	sequences, steps := d.tally.sums()
-	failures := 0
-	if t.Failed() {
-		failures = 1
-	}
-	t.Logf("reliability: lives lane=%s sequences=%d steps=%d failures=%d seed=%d", d.lane, sequences, steps, failures, d.seed)
-	d.tally.print(t, d.lane)
-}
-
-// oneLife is a life without an oracle.
-func oneLife(ctx context.Context, f fate, t *tally, makeWorld func(*life) *world) {
-	l := newLife(ctx, f, t, makeWorld)
-	defer func() {
-		if err := l.close(); err != nil {
-			f.fail(fmt.Sprintf("clean-up: %v", err))
-		}
-	}()
-	l.live()
-}
-
 func untouched(s lane.Storage) lane.Storage { return s }
 
 // TestLives_Memory: on memory storage, in virtual time, what the lives themselves are worth is seen quickly.
@@ -150,7 +129,7 @@ func TestLives_Memory(t *testing.T) {
 	d.checks, d.until = 3, time.Now().Add(memoryInCI)
 	d.run = func(r *rapid.T, _ int, tally *tally) {
 		rapid.SyncTest(r, func(r *rapid.T) {
-			oneLife(context.Background(), rapidFate{r}, tally, func(*life) *world { return memoryWorld(untouched) })
+			oneLife(context.Background(), rapidFate{r}, tally, func(*life) *World { return memoryWorld(untouched) })
 		})
 	}
 	t.Cleanup(func() { d.missing(t, true) })
@@ -162,9 +141,6 @@ const (
 	memoryInCI   = 10 * time.Second
 	dynamoDBInCI = 35 * time.Second
 )
-
-// enough lives reach everything; with fewer, on a machine that has other things to do, something rare may be left out.
-const enough = 1000
 
 // TestLives_DynamoDB: lives that share a table, four at a time, each in a separate environment.
 //
@@ -181,7 +157,7 @@ func TestLives_DynamoDB(t *testing.T) {
 	}
 	d.run = func(r *rapid.T, part int, tally *tally) {
 		environment := runlane.Environment("lives-" + strconv.Itoa(part))
-		oneLife(context.Background(), rapidFate{r}, tally, func(l *life) *world { return dynamoWorld(t, client, table, environment, l) })
+		oneLife(context.Background(), rapidFate{r}, tally, func(l *life) *World { return dynamoWorld(t, client, table, environment, l) })
 	}
 	t.Cleanup(func() { d.missing(t, false) })
 	d.lives(t)
@@ -215,29 +191,9 @@ func (d *drive) tell(t *testing.T) {
 // missing fails for what no life reached: a step or a fault that never happens proves nothing.
 func (d *drive) missing(t *testing.T, memory bool) {
 	t.Helper()
-	if sequences, _ := d.tally.sums(); t.Failed() || sequences < enough {
-		return
+	faults := doorFaults
+	if !memory {
+		faults = slices.Collect(maps.Keys(weathers[2].requests))
 	}
-	for _, s := range allSteps {
-		if !d.tally.has("step", s.name) {
-			t.Errorf("no life had the step %q", s.name)
-		}
-	}
-	if !d.tally.has("seen", toldStep) {
-		t.Error("in no life was a handler told of a cancellation")
-	}
-	wanted := []string{
-		string(deathBefore), string(deathAfter), string(deathInside), string(transportOut), string(transportUnheard), string(refused), string(rejected),
-		string(lostWakeup), string(doubledWakeup), string(lateWakeup),
-	}
-	if memory {
-		wanted = append(wanted, string(failedCall), string(unheard), string(repeated))
-	} else {
-		wanted = slices.AppendSeq(wanted, maps.Keys(weathers[2].requests))
-	}
-	for _, name := range wanted {
-		if !d.tally.has("fault", name) {
-			t.Errorf("no life met the fault %q", name)
-		}
-	}
+	d.tally.missing(t, faults)
 }

@@ -19,46 +19,30 @@ import (
 	"github.com/runlane/runlane-go/memlane"
 )
 
-// world is what outlives the processes of a life.
-type world struct {
-	environment runlane.Environment
-	// storage is one process's way to what is stored. To a sound one nothing happens on the way.
-	storage func(sound bool) lane.Storage
-	// check reads what the storage's own invariants are about: what was written since the last time, or all there is.
-	check func(ctx context.Context, all bool) ([]lane.Violation, error)
-	// doorMeets: what goes wrong does so between a process and its storage, not behind the storage.
-	doorMeets bool
-	// begin is called before each step. calm ends what goes wrong behind the storage, for good.
-	begin func(step int)
-	calm  func()
-	// close removes what is stored.
-	close func(ctx context.Context) error
-}
-
 // memoryWorld is a world over memory storage, or what decorates it.
-func memoryWorld(decorate func(lane.Storage) lane.Storage) *world {
+func memoryWorld(decorate func(lane.Storage) lane.Storage) *World {
 	inner := memlane.NewStorage(nil)
 	storage := decorate(inner)
 	nothing := func() {}
-	return &world{
-		environment: "lives", doorMeets: true, storage: func(bool) lane.Storage { return storage },
-		check: func(ctx context.Context, _ bool) ([]lane.Violation, error) {
+	return &World{
+		Environment: "lives", DoorMeets: true, Storage: func(bool) lane.Storage { return storage },
+		Check: func(ctx context.Context, _ bool) ([]lane.Violation, error) {
 			return awstest.Violations(ctx, inner, "lives")
 		},
-		begin: func(int) {}, calm: nothing, close: func(context.Context) error { return nil },
+		Begin: func(int) {}, Calm: nothing, Close: func(context.Context) error { return nil },
 	}
 }
 
 // dynamoWorld is a world in a table that it shares with others.
-func dynamoWorld(tb testing.TB, client *dynamodb.Client, table string, environment runlane.Environment, l *life) *world {
+func dynamoWorld(tb testing.TB, client *dynamodb.Client, table string, environment runlane.Environment, l *life) *World {
 	tb.Helper()
 	items := &written{API: client, table: table, all: map[itemKey]bool{}, fresh: map[itemKey]bool{}}
 	if err := items.spread(l.ctx, client, environment, pick(l, "shards", []string{"1", "1", "1", "1", "1", "1", "2", "8"})); err != nil {
 		tb.Fatal(err)
 	}
 	faulty := newFaulty(tb, items, environment, l)
-	w := &world{environment: environment, begin: faulty.begin, calm: faulty.end}
-	w.storage = func(sound bool) lane.Storage {
+	w := &World{Environment: environment, Begin: faulty.begin, Calm: faulty.end}
+	w.Storage = func(sound bool) lane.Storage {
 		client := dynamostore.API(items)
 		if !sound {
 			client = faulty
@@ -67,11 +51,11 @@ func dynamoWorld(tb testing.TB, client *dynamodb.Client, table string, environme
 	}
 	chosen := &chosenItems{written: items}
 	checker := dynamostore.New(chosen, table, &dynamostore.Options{Now: l.clock.Now, RequestTimeout: awstest.RequestTimeout})
-	w.check = func(ctx context.Context, all bool) ([]lane.Violation, error) {
+	w.Check = func(ctx context.Context, all bool) ([]lane.Violation, error) {
 		chosen.keys = items.takeFresh(all)
 		return awstest.Violations(ctx, checker, environment)
 	}
-	w.close = func(ctx context.Context) error { return items.remove(ctx, client) }
+	w.Close = func(ctx context.Context) error { return items.remove(ctx, client) }
 	return w
 }
 

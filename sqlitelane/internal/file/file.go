@@ -27,6 +27,9 @@ type Options struct {
 	Readers int
 	// VFS is the name of SQLite's virtual file system, "" for the usual one: tests lose power with another.
 	VFS string
+	// Deaf processes are not told by the system that the file was written, and look every second: a test whose time is
+	// virtual cannot wait for the system.
+	Deaf bool
 	// Synced is called when the file's folder was synced, for the same tests; may be nil.
 	Synced func()
 }
@@ -39,6 +42,7 @@ type File struct {
 	looking sync.Mutex
 	looker  *Conn // has the version that Changed saw last
 	version int64
+	deaf    bool
 	done    chan struct{} // closed by Close
 	closing sync.Once
 }
@@ -57,7 +61,7 @@ func Open(o *Options) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &File{path: path, done: make(chan struct{}), readers: make(chan *Conn, o.Readers)}
+	f := &File{path: path, deaf: o.Deaf, done: make(chan struct{}), readers: make(chan *Conn, o.Readers)}
 	for range o.Readers {
 		c, err := connectReader(path, o)
 		if err != nil {

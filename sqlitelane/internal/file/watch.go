@@ -28,7 +28,9 @@ func (f *File) Watch(ctx context.Context, changed func()) {
 	every, rung := lookOften, make(chan struct{}, 1)
 	var listening sync.WaitGroup
 	defer listening.Wait()
-	if b, err := newBell(f.path); err == nil {
+	if f.deaf {
+		every = lookSeldom
+	} else if b, err := newBell(f.path); err == nil {
 		every = lookSeldom
 		defer func() { _ = b.close() }()
 		listening.Go(func() { // ends with the bell

@@ -59,12 +59,11 @@ type job struct {
 	done  chan error  // nil where no caller waits
 }
 
-var jobs = sync.Pool{New: func() any { return &job{done: make(chan error, 1)} }}
-
 // writer is the only one of its process that writes the file.
 type writer struct {
 	path    string
 	conn    *Conn
+	jobs    sync.Pool // of one file: a test in a bubble of time has its own channels
 	waiting chan *job
 	stop    chan struct{}
 	ended   chan struct{}
@@ -86,6 +85,7 @@ func newWriter(path string, c *Conn) *writer {
 		ended:   make(chan struct{}),
 		foreign: func() {}, version: -1,
 	}
+	w.jobs.New = func() any { return &job{done: make(chan error, 1)} }
 	go w.loop() // ends with close
 	return w
 }
@@ -97,7 +97,7 @@ func (f *File) Remember(forget func()) { f.writer.foreign = forget }
 // command may be called several times; the last call counts. An error of the command is returned as it is, and then it
 // wrote nothing.
 func (f *File) Write(ctx context.Context, run func(*Tx) error) error {
-	j := jobs.Get().(*job)
+	j := f.writer.jobs.Get().(*job)
 	j.run = run
 	j.taken.Store(false)
 	select {
@@ -110,7 +110,7 @@ func (f *File) Write(ctx context.Context, run func(*Tx) error) error {
 	select {
 	case err := <-j.done:
 		j.run = nil
-		jobs.Put(j)
+		f.writer.jobs.Put(j)
 		return err
 	case <-ctx.Done():
 	case <-f.writer.ended:

@@ -1,8 +1,6 @@
 package record
 
 import (
-	"sync"
-
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/runlane/runlane-go"
@@ -35,22 +33,24 @@ const (
 	mostOpened = 16 << 20
 )
 
-// zstd's coders are safe for concurrent EncodeAll and DecodeAll.
+// zstd's coders are safe for concurrent EncodeAll and DecodeAll. They are made at once, since they have channels: one
+// that is made in a test's bubble of virtual time is of no use outside.
 var (
-	encoder = sync.OnceValue(func() *zstd.Encoder {
+	encoder = func() *zstd.Encoder {
 		e, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(2))
 		if err != nil {
 			panic(err) // the options are constant
 		}
+		e.EncodeAll([]byte{0}, nil) // which makes the channel
 		return e
-	})
-	decoder = sync.OnceValue(func() *zstd.Decoder {
+	}()
+	decoder = func() *zstd.Decoder {
 		d, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(2), zstd.WithDecoderMaxMemory(mostOpened))
 		if err != nil {
 			panic(err)
 		}
 		return d
-	})
+	}()
 )
 
 // Shelve says where bytes belong, and what to store there. What does not become smaller, as what a codec made, is
@@ -63,7 +63,7 @@ func Shelve(b []byte) (Place, []byte) {
 	stored := b
 	compressed := false
 	if len(b) >= leastCompressed && len(b) <= mostOpened {
-		if packed := encoder().EncodeAll(b, nil); len(packed) < len(b)*9/10 {
+		if packed := encoder.EncodeAll(b, nil); len(packed) < len(b)*9/10 {
 			stored, compressed = packed, true
 		}
 	}
@@ -87,7 +87,7 @@ func Open(p Place, b []byte) ([]byte, error) {
 		}
 		return b, nil
 	case InlineZstd, ApartZstd:
-		out, err := decoder().DecodeAll(b, nil)
+		out, err := decoder.DecodeAll(b, nil)
 		if err == nil {
 			return out, nil
 		}

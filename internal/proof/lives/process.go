@@ -14,7 +14,8 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// process is one program of several that share storage and mail: a runtime, with what stands between it and them. Once it is dead
+// process is one program of several that share storage and mail: a runtime, with what stands between it and them. Once
+// it is dead
 // nothing that it does arrives.
 type process struct {
 	life  *life
@@ -57,10 +58,17 @@ func (p *process) meets(f fault, method, about string) bool {
 
 // open starts a process with a limit of the bounded queue. A sound one is how the life looks at things.
 func (l *life) open(limit int, sound bool) *process {
-	p := &process{life: l, name: fmt.Sprint("process-", len(l.opened)), sound: sound, limit: limit, tasks: definitions()[limit], over: make(chan struct{})}
+	p := &process{
+		life:  l,
+		name:  fmt.Sprint("process-", len(l.opened)),
+		sound: sound,
+		limit: limit,
+		tasks: definitions()[limit],
+		over:  make(chan struct{}),
+	}
 	l.opened = append(l.opened, p)
 	options := &core.Options{
-		Environment: l.world.environment, Logger: slog.New(slog.DiscardHandler), MaxAbandoned: l.maxAbandoned,
+		Environment: l.world.Environment, Logger: slog.New(slog.DiscardHandler), MaxAbandoned: l.maxAbandoned,
 		World: &core.World{Now: l.clock.Now, Rand: func() uint64 { return l.random }, NewID: l.newID},
 	}
 	for _, t := range tasks {
@@ -71,7 +79,7 @@ func (l *life) open(limit int, sound bool) *process {
 	if l.schedule != nil {
 		options.Schedules = []runlane.Schedule{l.schedule.define(p)}
 	}
-	joined, err := lane.New(&door{Storage: l.world.storage(sound), p: p}, &post{p: p}, nil)
+	joined, err := lane.New(&door{Storage: l.world.Storage(sound), p: p}, &post{p: p}, nil)
 	if err != nil {
 		l.fail("no lane: %v", err)
 	}
@@ -81,7 +89,21 @@ func (l *life) open(limit int, sound bool) *process {
 	return p
 }
 
-var anyOutcome = []string{succeeds, succeeds, succeeds, triggers, fails, fails, failsFinal, retryAfter, releases, releases, panics, stops, kills}
+var anyOutcome = []string{
+	succeeds,
+	succeeds,
+	succeeds,
+	triggers,
+	fails,
+	fails,
+	failsFinal,
+	retryAfter,
+	releases,
+	releases,
+	panics,
+	stops,
+	kills,
+}
 
 // visit is one execution: what it is to do, and its outcome.
 type visit struct {
@@ -89,10 +111,11 @@ type visit struct {
 	waits    bool // for a step to say the outcome
 	decision chan outcome
 	begun    chan struct{}
-	ctx      context.Context //nolint:containedctx // of the handler, once it has begun: the life asks whether it has ended
-	token    string          // of its lease
-	done     chan struct{}   // the delivery is over
-	cancel   context.CancelFunc
+	// ctx is of the handler, once it has begun: the life asks whether it has ended.
+	ctx    context.Context //nolint:containedctx // see above
+	token  string          // of its lease
+	done   chan struct{}   // the delivery is over
+	cancel context.CancelFunc
 
 	p      *process
 	letter letter

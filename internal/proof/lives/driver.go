@@ -7,8 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"github.com/runlane/runlane-go"
 )
 
@@ -127,14 +125,6 @@ type fate interface {
 	// fail does not return.
 	fail(text string)
 }
-
-// rapidFate shrinks what fails.
-type rapidFate struct{ *rapid.T }
-
-var anyBit = rapid.Bool()
-
-func (f rapidFate) bit(label string) bool { return anyBit.Draw(f.T, label) }
-func (f rapidFate) fail(text string)      { f.Fatal(text) }
 
 // seededFate panics with what fails.
 type seededFate struct{ *rand.Rand }

@@ -53,6 +53,55 @@ func (t *tally) sums() (sequences, steps int) {
 	return t.counts["sequence"]["all"], steps
 }
 
+// report prints what was done.
+func (t *tally) report(tb testing.TB, lane string, seed uint64) {
+	tb.Helper()
+	sequences, steps := t.sums()
+	failures := 0
+	if tb.Failed() {
+		failures = 1
+	}
+	tb.Logf(
+		"reliability: lives lane=%s sequences=%d steps=%d failures=%d seed=%d",
+		lane,
+		sequences,
+		steps,
+		failures,
+		seed,
+	)
+	t.print(tb, lane)
+}
+
+// enough lives reach everything; with fewer, on a machine that has other things to do, something rare may be left out.
+const enough = 1000
+
+// doorFaults happen between a process and its storage.
+var doorFaults = []string{string(failedCall), string(unheard), string(repeated)}
+
+// missing fails for what no life reached: a step or a fault that never happens proves nothing.
+func (t *tally) missing(tb testing.TB, faults []string) {
+	tb.Helper()
+	if sequences, _ := t.sums(); tb.Failed() || sequences < enough {
+		return
+	}
+	for _, s := range allSteps {
+		if !t.has("step", s.name) {
+			tb.Errorf("no life had the step %q", s.name)
+		}
+	}
+	if !t.has("seen", toldStep) {
+		tb.Error("in no life was a handler told of a cancellation")
+	}
+	for _, name := range slices.Concat(faults, []string{
+		string(deathBefore), string(deathAfter), string(deathInside), string(transportOut), string(transportUnheard),
+		string(refused), string(rejected), string(lostWakeup), string(doubledWakeup), string(lateWakeup),
+	}) {
+		if !t.has("fault", name) {
+			tb.Errorf("no life met the fault %q", name)
+		}
+	}
+}
+
 // print writes every count.
 func (t *tally) print(tb testing.TB, lane string) {
 	tb.Helper()

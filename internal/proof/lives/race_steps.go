@@ -11,7 +11,8 @@ import (
 // act is a call that is drawn, made and judged one after the other, so that two can be made at the same time.
 type act struct{ do, judge func() }
 
-// stepAtOnce lets both processes act at the same time, half of the time about the same run. Which is faster is not drawn: a life
+// stepAtOnce lets both processes act at the same time, half of the time about the same run. Which is faster is not
+// drawn: a life
 // that fails here may take several tries to fail again.
 func (l *life) stepAtOnce() bool {
 	var about *runlane.Run
@@ -96,7 +97,7 @@ func (l *life) drawDelivery(p *process, run *runlane.Run) *act {
 	options := &core.DeliveryOptions{}
 	l.drawDeadline(options)
 	l.note("  %s: deliver %s: %s", p.name, run.ID, v.outcome.kind)
-	wakeup := lane.Wakeup{RunKey: lane.RunKey{Environment: l.world.environment, RunID: run.ID}, Queue: run.Queue}
+	wakeup := lane.Wakeup{RunKey: lane.RunKey{Environment: l.world.Environment, RunID: run.ID}, Queue: run.Queue}
 	return &act{
 		do: func() {
 			p.prepare(v)

@@ -16,7 +16,7 @@ type life struct {
 	driver[*life]
 
 	ctx     context.Context //nolint:containedctx // the life is one call
-	world   *world
+	world   *World
 	truth   lane.Storage // where no request goes wrong
 	weather *weather
 	trouble *trouble
@@ -43,11 +43,19 @@ type life struct {
 var beginning = time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 
 // newLife draws what does not change in a life. makeWorld makes its world.
-func newLife(ctx context.Context, f fate, t *tally, makeWorld func(*life) *world) *life {
+func newLife(ctx context.Context, f fate, t *tally, makeWorld func(*life) *World) *life {
 	l := &life{ctx: ctx, clock: scenarios.NewClock(beginning), mail: &mail{}, book: newBook()}
 	l.driver = driver[*life]{
-		self: l, fate: f, tally: t, steps: allSteps, now: l.clock.Now, before: l.before, after: l.after, conclude: l.conclude,
-		soon: 2 * time.Second, delays: delays,
+		self:     l,
+		fate:     f,
+		tally:    t,
+		steps:    allSteps,
+		now:      l.clock.Now,
+		before:   l.before,
+		after:    l.after,
+		conclude: l.conclude,
+		soon:     2 * time.Second,
+		delays:   delays,
 	}
 	l.seed = uint64(l.below("seed of faults", 1<<16)) + 1 //nolint:gosec // positive
 	l.random = pick(l, "jitter", []uint64{0, 1 << 63, 1<<64 - 1})
@@ -60,7 +68,7 @@ func newLife(ctx context.Context, f fate, t *tally, makeWorld func(*life) *world
 		l.schedule = pick(l, "schedule", scheduleKinds)
 	}
 	l.world = makeWorld(l)
-	l.truth = l.world.storage(true)
+	l.truth = l.world.Storage(true)
 	l.limit = 1 + l.below("limit", mostSlots)
 	l.observer = l.open(l.limit, true)
 	for range 2 {
@@ -69,7 +77,7 @@ func newLife(ctx context.Context, f fate, t *tally, makeWorld func(*life) *world
 	return l
 }
 
-// close ends whatever is still under way.
+// close ends whatever is still under way, also where the context has ended.
 func (l *life) close() error {
 	for _, p := range l.opened {
 		p.die()
@@ -80,7 +88,7 @@ func (l *life) close() error {
 	for _, p := range l.opened {
 		_ = p.rt.Close(context.Background())
 	}
-	return l.world.close(context.WithoutCancel(l.ctx))
+	return l.world.Close(context.WithoutCancel(l.ctx))
 }
 
 // before says what may go wrong in the next step.
@@ -88,7 +96,7 @@ func (l *life) before() {
 	l.tried++
 	rates := map[fault]float64{}
 	for f, rate := range l.weather.calls {
-		if l.world.doorMeets || f != failedCall && f != unheard && f != repeated {
+		if l.world.DoorMeets || f != failedCall && f != unheard && f != repeated {
 			rates[f] = rate
 		}
 	}
@@ -96,7 +104,7 @@ func (l *life) before() {
 		rates[deathBefore], rates[deathAfter] = 0.1, 0.1
 	}
 	l.trouble.begin(l.tried, rates)
-	l.world.begin(l.tried)
+	l.world.Begin(l.tried)
 }
 
 // after looks at what a step left.
@@ -106,7 +114,8 @@ func (l *life) after() {
 	l.look()
 }
 
-// allows judges the error of a call. A dead process has none; where things go wrong a call may fail for that, and it is unknown what
+// allows judges the error of a call. A dead process has none; where things go wrong a call may fail for that, and it is
+// unknown what
 // came of it.
 func (l *life) allows(p *process, what string, err error, codes ...runlane.ErrorCode) {
 	if err == nil || p.dead.Load() {
@@ -123,7 +132,11 @@ func (l *life) allows(p *process, what string, err error, codes ...runlane.Error
 	l.fail("%s: %v", what, err)
 }
 
-var outages = []runlane.ErrorCode{runlane.ErrStorageUnavailable, runlane.ErrTransportUnavailable, runlane.ErrTransportPublishFailed}
+var outages = []runlane.ErrorCode{
+	runlane.ErrStorageUnavailable,
+	runlane.ErrTransportUnavailable,
+	runlane.ErrTransportPublishFailed,
+}
 
 const toldStep = "(told of a cancellation)"
 
@@ -171,7 +184,8 @@ func (l *life) explain(run *runlane.Run) *core.Explanation {
 	if err != nil {
 		l.fail("explain %s: %v", run.ID, err)
 	}
-	if !slices.Contains(core.Waits(), got.Wait) || got.Next == "" || (got.Wait == core.WaitNone) != run.Status.Terminal() {
+	if !slices.Contains(core.Waits(), got.Wait) || got.Next == "" ||
+		(got.Wait == core.WaitNone) != run.Status.Terminal() {
 		l.fail("it is unknown what run %s waits for: %+v, %+v", run.ID, got, run)
 	}
 	return got

@@ -32,7 +32,8 @@ const (
 	lateWakeup       fault = "wakeup late"
 )
 
-// trouble decides what goes wrong in a life. The decision about a call depends on the seed, the step, the call and what it is about, not
+// trouble decides what goes wrong in a life. The decision about a call depends on the seed, the step, the call and what
+// it is about, not
 // on the calls that others make at the same time: the same life meets the same faults.
 type trouble struct {
 	mu    sync.Mutex
@@ -94,21 +95,47 @@ var weathers = []weather{
 	{
 		name: "rough",
 		calls: map[fault]float64{
-			failedCall: 0.02, unheard: 0.02, repeated: 0.01,
-			transportOut: 0.02, transportUnheard: 0.02, refused: 0.03, rejected: 0.01, lostWakeup: 0.05, doubledWakeup: 0.05, lateWakeup: 0.05,
+			failedCall:       0.02,
+			unheard:          0.02,
+			repeated:         0.01,
+			transportOut:     0.02,
+			transportUnheard: 0.02,
+			refused:          0.03,
+			rejected:         0.01,
+			lostWakeup:       0.05,
+			doubledWakeup:    0.05,
+			lateWakeup:       0.05,
 		},
 		requests: map[string]float64{
-			"conflict": 0.04, "throttle": 0.02, "outage": 0.01, "lost answer": 0.03, "timeout after commit": 0.01, "stale index": 0.1,
+			"conflict":             0.04,
+			"throttle":             0.02,
+			"outage":               0.01,
+			"lost answer":          0.03,
+			"timeout after commit": 0.01,
+			"stale index":          0.1,
 		},
 	},
 	{
 		name: "stormy",
 		calls: map[fault]float64{
-			failedCall: 0.08, unheard: 0.08, repeated: 0.04,
-			transportOut: 0.1, transportUnheard: 0.05, refused: 0.1, rejected: 0.03, lostWakeup: 0.15, doubledWakeup: 0.1, lateWakeup: 0.15,
+			failedCall:       0.08,
+			unheard:          0.08,
+			repeated:         0.04,
+			transportOut:     0.1,
+			transportUnheard: 0.05,
+			refused:          0.1,
+			rejected:         0.03,
+			lostWakeup:       0.15,
+			doubledWakeup:    0.1,
+			lateWakeup:       0.15,
 		},
 		requests: map[string]float64{
-			"conflict": 0.15, "throttle": 0.08, "outage": 0.04, "lost answer": 0.08, "timeout after commit": 0.04, "stale index": 0.3,
+			"conflict":             0.15,
+			"throttle":             0.08,
+			"outage":               0.04,
+			"lost answer":          0.08,
+			"timeout after commit": 0.04,
+			"stale index":          0.3,
 		},
 	},
 }

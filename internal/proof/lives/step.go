@@ -47,28 +47,68 @@ var allSteps = []step[*life]{
 var habits = []*habit{
 	{name: "anything", tasks: tasks, outcomes: anyOutcome},
 	{
-		name: "a full queue", tasks: []*task{taskOf("slot"), taskOf("slot"), taskOf("slot"), taskOf("again")}, outcomes: anyOutcome,
-		more: map[string]int{"begin an attempt": 12, "end an attempt": 8, "trigger": 8, "cancel": 4, "act at once": 14},
+		name:     "a full queue",
+		tasks:    []*task{taskOf("slot"), taskOf("slot"), taskOf("slot"), taskOf("again")},
+		outcomes: anyOutcome,
+		more: map[string]int{
+			"begin an attempt": 12, "end an attempt": 8, "trigger": 8, "cancel": 4, "act at once": 14,
+		},
 	},
 	{
-		name: "dying workers", tasks: []*task{taskOf("once"), taskOf("slot"), taskOf("exact")},
+		name:     "dying workers",
+		tasks:    []*task{taskOf("once"), taskOf("slot"), taskOf("exact")},
 		outcomes: []string{kills, kills, fails, releases, succeeds},
-		more:     map[string]int{"deliver astray": 12, "begin an attempt": 10, "kill a process": 10, "advance to": 16, "tick": 16, "prune": 0},
+		more: map[string]int{
+			"deliver astray":   12,
+			"begin an attempt": 10,
+			"kill a process":   10,
+			"advance to":       16,
+			"tick":             16,
+			"prune":            0,
+		},
 	},
 	{
-		name: "overtaken workers", tasks: []*task{taskOf("again"), taskOf("slot")}, outcomes: []string{succeeds, succeeds, fails, releases},
-		more: map[string]int{"trigger": 3, "batch": 0, "begin an attempt": 24, "advance to": 24, "end an attempt": 10, "drain": 0, "deliver": 6, "prune": 1, "act at once": 8},
+		name:     "overtaken workers",
+		tasks:    []*task{taskOf("again"), taskOf("slot")},
+		outcomes: []string{succeeds, succeeds, fails, releases},
+		more: map[string]int{
+			"trigger":          3,
+			"batch":            0,
+			"begin an attempt": 24,
+			"advance to":       24,
+			"end an attempt":   10,
+			"drain":            0,
+			"deliver":          6,
+			"prune":            1,
+			"act at once":      8,
+		},
 	},
 	{ // two ids and one key go from run to run, and from process to process, whose memory of them is old
 		name: "ids used again", tasks: tasks[:1], outcomes: anyOutcome, reuses: true,
 		more: map[string]int{
-			"trigger": 60, "batch": 0, "run now": 0, "cancel": 40, "prune": 20, "deliver": 4, "tick": 4, "advance": 4, "advance to": 0,
+			"trigger":    60,
+			"batch":      0,
+			"run now":    0,
+			"cancel":     40,
+			"prune":      20,
+			"deliver":    4,
+			"tick":       4,
+			"advance":    4,
+			"advance to": 0,
 		},
 	},
 	{
 		name: "schedules", tasks: tasks[:1], outcomes: anyOutcome, scheduled: true,
 		more: map[string]int{
-			"trigger": 3, "batch": 0, "run now": 0, "pause a schedule": 3, "resume a schedule": 5, "fire a schedule": 3, "advance": 20, "tick": 24, "deploy": 6,
+			"trigger":           3,
+			"batch":             0,
+			"run now":           0,
+			"pause a schedule":  3,
+			"resume a schedule": 5,
+			"fire a schedule":   3,
+			"advance":           20,
+			"tick":              24,
+			"deploy":            6,
 		},
 	},
 }
@@ -95,7 +135,15 @@ func (l *life) drawCall(list []*task) (t *task, p payload, o runlane.TriggerOpti
 	return t, p, o
 }
 
-var delays = []time.Duration{2 * time.Second, 5 * time.Second, time.Minute, 15 * time.Minute, 15*time.Minute + time.Second, 40 * time.Minute, 30 * time.Hour}
+var delays = []time.Duration{
+	2 * time.Second,
+	5 * time.Second,
+	time.Minute,
+	15 * time.Minute,
+	15*time.Minute + time.Second,
+	40 * time.Minute,
+	30 * time.Hour,
+}
 
 // told is a call in the words of a history.
 func told(p *process, t *task, load payload, o *runlane.TriggerOptions) string {

@@ -10,8 +10,25 @@ import (
 )
 
 var (
-	shortJumps = []time.Duration{time.Millisecond, 2 * time.Second, 5 * time.Second, 10 * time.Second, 30 * time.Second, time.Minute, 90 * time.Second}
-	jumps      = append(append([]time.Duration(nil), shortJumps...), 2*time.Minute, 5*time.Minute, 10*time.Minute, 20*time.Minute, time.Hour, 7*time.Hour, 26*time.Hour)
+	shortJumps = []time.Duration{
+		time.Millisecond,
+		2 * time.Second,
+		5 * time.Second,
+		10 * time.Second,
+		30 * time.Second,
+		time.Minute,
+		90 * time.Second,
+	}
+	jumps = append(
+		append([]time.Duration(nil), shortJumps...),
+		2*time.Minute,
+		5*time.Minute,
+		10*time.Minute,
+		20*time.Minute,
+		time.Hour,
+		7*time.Hour,
+		26*time.Hour,
+	)
 )
 
 func (l *life) stepAdvance() bool {
@@ -62,7 +79,10 @@ func (l *life) stepRelay() bool {
 	if run == nil {
 		return false
 	}
-	seen, err := l.truth.InspectRun(l.ctx, &lane.InspectQuery{RunKey: lane.RunKey{Environment: l.world.environment, RunID: run.ID}})
+	seen, err := l.truth.InspectRun(
+		l.ctx,
+		&lane.InspectQuery{RunKey: lane.RunKey{Environment: l.world.Environment, RunID: run.ID}},
+	)
 	if err != nil {
 		l.fail("inspect %s: %v", run.ID, err)
 	}
@@ -105,7 +125,11 @@ func (l *life) stepRerun() bool {
 }
 
 func (l *life) stepRetry() bool {
-	return l.repeat("retry", (*core.Runs).Retry, func(run *runlane.Run) bool { return run.Status == runlane.StatusFailed })
+	return l.repeat(
+		"retry",
+		(*core.Runs).Retry,
+		func(run *runlane.Run) bool { return run.Status == runlane.StatusFailed },
+	)
 }
 
 type repeatCall = func(*core.Runs, context.Context, runlane.RunID, *core.ChangeOptions) (*runlane.Run, error)
@@ -151,7 +175,10 @@ func (l *life) bulk(what string, call bulkCall) bool {
 
 func (l *life) stepPrune() bool {
 	p := l.process()
-	o := &core.PruneOptions{OlderThan: pick(l, "age", []time.Duration{time.Millisecond, time.Minute, 25 * time.Hour}), ReleaseOwners: l.chance("owners", 3)}
+	o := &core.PruneOptions{
+		OlderThan:     pick(l, "age", []time.Duration{time.Millisecond, time.Minute, 25 * time.Hour}),
+		ReleaseOwners: l.chance("owners", 3),
+	}
 	if l.habit.reuses {
 		o.OlderThan = time.Millisecond
 		l.clock.Advance(2 * time.Millisecond)
@@ -182,7 +209,9 @@ func (l *life) stepReset() bool {
 }
 
 func (l *life) stepRequeue() bool {
-	run := l.someRun(func(run *runlane.Run) bool { return run.Status.Active() && l.explain(run).Wait == core.WaitOperator })
+	run := l.someRun(
+		func(run *runlane.Run) bool { return run.Status.Active() && l.explain(run).Wait == core.WaitOperator },
+	)
 	if run == nil {
 		return false
 	}
@@ -221,15 +250,34 @@ const scheduleID = runlane.ScheduleID("schedule")
 
 var scheduleKinds = []*scheduleKind{
 	{name: "interval, latest", when: runlane.Every(10 * time.Minute)},
-	{name: "interval, skip, forbid", when: runlane.Every(time.Hour), misfire: runlane.Misfire{Policy: runlane.MisfireSkip}, overlap: runlane.OverlapForbid},
-	{name: "cron, catch up, replace", when: runlane.Cron("30 2,14 * * *"),
-		misfire: runlane.Misfire{Policy: runlane.MisfireCatchUp, Limit: 2, Window: 30 * time.Hour}, overlap: runlane.OverlapReplace},
+	{
+		name:    "interval, skip, forbid",
+		when:    runlane.Every(time.Hour),
+		misfire: runlane.Misfire{Policy: runlane.MisfireSkip},
+		overlap: runlane.OverlapForbid,
+	},
+	{
+		name: "cron, catch up, replace",
+		when: runlane.Cron("30 2,14 * * *"),
+		misfire: runlane.Misfire{
+			Policy: runlane.MisfireCatchUp,
+			Limit:  2,
+			Window: 30 * time.Hour,
+		},
+		overlap: runlane.OverlapReplace,
+	},
 	{name: "cron, queue latest", when: runlane.Cron("*/5 * * * *"), overlap: runlane.OverlapQueueLatest},
 	{name: "once", when: runlane.Once(beginning.Add(25 * time.Minute))},
 }
 
 func (k *scheduleKind) define(p *process) runlane.Schedule {
-	return runlane.Schedule{ID: scheduleID, When: k.when, Call: p.tasks["once"].With(payload{}), Misfire: k.misfire, Overlap: k.overlap}
+	return runlane.Schedule{
+		ID:      scheduleID,
+		When:    k.when,
+		Call:    p.tasks["once"].With(payload{}),
+		Misfire: k.misfire,
+		Overlap: k.overlap,
+	}
 }
 
 func (l *life) stepPause() bool {

@@ -15,7 +15,10 @@ func (l *life) drawVisit(p *process) *visit { return &visit{p: p, outcome: l.dra
 // drawDeadline is how much time the process has left; none for a long-lived one.
 func (l *life) drawDeadline(o *core.DeliveryOptions) {
 	if l.chance("limited", 4) {
-		o.Deadline = l.clock.Now().Add(pick(l, "left", []time.Duration{time.Second, 6 * time.Second, 20 * time.Second, 2 * time.Minute, 15 * time.Minute}))
+		o.Deadline = l.clock.Now().
+			Add(pick(l, "left", []time.Duration{
+				time.Second, 6 * time.Second, 20 * time.Second, 2 * time.Minute, 15 * time.Minute,
+			}))
 	}
 }
 
@@ -41,9 +44,10 @@ func (l *life) stepDeliver() bool {
 
 // stepStray delivers what was never sent.
 func (l *life) stepStray() bool {
-	wakeup := lane.Wakeup{RunKey: lane.RunKey{Environment: l.world.environment, RunID: "absent"}}
+	wakeup := lane.Wakeup{RunKey: lane.RunKey{Environment: l.world.Environment, RunID: "absent"}}
 	if run := l.someRun(func(run *runlane.Run) bool { return run.Status.Active() }); run != nil {
-		wakeup.RunID, wakeup.Queue = run.ID, pick(l, "queue", []runlane.QueueName{"", run.Queue, run.Queue, "elsewhere"})
+		wakeup.RunID = run.ID
+		wakeup.Queue = pick(l, "queue", []runlane.QueueName{"", run.Queue, run.Queue, "elsewhere"})
 	}
 	v := l.drawVisit(l.process())
 	l.note("  %s of queue %q", wakeup.RunID, wakeup.Queue)
@@ -109,7 +113,9 @@ func (l *life) stepHold() bool {
 		return false
 	}
 	held := l.mail.take(l.below("message", len(letters)))
-	held.arrives = held.arrives.Add(pick(l, "held up", []time.Duration{30 * time.Second, 5 * time.Minute, 30 * time.Minute}))
+	held.arrives = held.arrives.Add(
+		pick(l, "held up", []time.Duration{30 * time.Second, 5 * time.Minute, 30 * time.Minute}),
+	)
 	l.note("  %s until %s", held.wakeup.RunID, held.arrives.Format("15:04:05"))
 	l.mail.put(held)
 	return true
@@ -131,7 +137,16 @@ func (l *life) stepNext() bool {
 // stepDrain lets a worker do what is due, whatever there are of wakeups.
 func (l *life) stepDrain() bool {
 	p := l.process()
-	err := p.rt.Work(l.ctx, &core.WorkOptions{Drain: true, DrainWait: -1, NoTick: true, Concurrency: 1 + l.below("concurrency", 2), WorkerID: p.name})
+	err := p.rt.Work(
+		l.ctx,
+		&core.WorkOptions{
+			Drain:       true,
+			DrainWait:   -1,
+			NoTick:      true,
+			Concurrency: 1 + l.below("concurrency", 2),
+			WorkerID:    p.name,
+		},
+	)
 	l.allows(p, "drain", err)
 	return true
 }
@@ -147,13 +162,18 @@ func (l *life) stepBegin() bool {
 	}
 	ctx, cancel := context.WithCancel(l.ctx)
 	v := &visit{
-		p: l.process(), waits: true, decision: make(chan outcome, 1), begun: make(chan struct{}), done: make(chan struct{}), cancel: cancel,
+		p:        l.process(),
+		waits:    true,
+		decision: make(chan outcome, 1),
+		begun:    make(chan struct{}),
+		done:     make(chan struct{}),
+		cancel:   cancel,
 	}
 	options := &core.DeliveryOptions{WorkerID: v.p.name}
 	l.drawDeadline(options)
 	l.note("  %s: %s", v.p.name, run.ID)
 	l.avoidShortWait(run.ID)
-	wakeup := lane.Wakeup{RunKey: lane.RunKey{Environment: l.world.environment, RunID: run.ID}, Queue: run.Queue}
+	wakeup := lane.Wakeup{RunKey: lane.RunKey{Environment: l.world.Environment, RunID: run.ID}, Queue: run.Queue}
 	v.p.prepare(v)
 	go func() { // ends with the attempt
 		defer close(v.done)

@@ -58,11 +58,14 @@ func taskOf(id runlane.TaskID) *task {
 	panic("no task " + id)
 }
 
-// define makes the real task. Only in virtual time has it a timeout: the context of a handler ends by the real clock, not
+// define makes the real task. Only in virtual time has it a timeout: the context of a handler ends by the real clock,
+// not
 // by that of a life.
 func (t *task) define(limit int, virtual bool) *runlane.Task[payload] {
 	options := &runlane.TaskOptions[payload]{
-		ConcurrencyKey: func(p payload) string { return p.Key }, IdempotencyTTL: time.Hour, Queue: runlane.Queue{Name: t.queue},
+		ConcurrencyKey: func(p payload) string { return p.Key },
+		IdempotencyTTL: time.Hour,
+		Queue:          runlane.Queue{Name: t.queue},
 	}
 	if virtual {
 		options.IdempotencyTTL, options.Timeout = t.ttl, t.timeout
@@ -156,9 +159,12 @@ func described(t *task, load payload, o *runlane.TriggerOptions) string {
 		set  bool
 		is   any
 	}{
-		{"id", o.RunID != "", o.RunID}, {"idempotency", o.IdempotencyKey != "", o.IdempotencyKey}, {"ttl", o.IdempotencyTTL != 0, o.IdempotencyTTL},
-		{"strict", o.StrictPayload, true}, {"singleton", o.SingletonKey != "", o.SingletonKey}, {"return active", o.ReturnActive, true},
-		{"delay", o.Delay != 0, o.Delay}, {"at", !o.RunAt.IsZero(), o.RunAt.Format(time.RFC3339)}, {"deferred", o.Deferred, true},
+		{"id", o.RunID != "", o.RunID}, {"idempotency", o.IdempotencyKey != "", o.IdempotencyKey},
+		{"ttl", o.IdempotencyTTL != 0, o.IdempotencyTTL},
+		{"strict", o.StrictPayload, true},
+		{"singleton", o.SingletonKey != "", o.SingletonKey}, {"return active", o.ReturnActive, true},
+		{"delay", o.Delay != 0, o.Delay},
+		{"at", !o.RunAt.IsZero(), o.RunAt.Format(time.RFC3339)}, {"deferred", o.Deferred, true},
 	} {
 		if option.set {
 			text = append(text, fmt.Sprintf("%s=%v", option.name, option.is))

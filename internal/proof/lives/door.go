@@ -8,7 +8,8 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// door is a process's way to the storage. What goes through it may be the last that the process does; on memory storage, which has no
+// door is a process's way to the storage. What goes through it may be the last that the process does; on memory
+// storage, which has no
 // requests that could go wrong, calls go wrong here. Optional abilities stay behind it: no life needs them.
 type door struct {
 	lane.Storage
@@ -67,7 +68,8 @@ func reach[T any](d *door, method, about string, do func() (T, error)) (T, error
 	switch {
 	case err == nil && p.meets(unheard, method, about):
 		return none, unavailable(method, "unknown")
-	case err == nil && method != "ClaimOutboxMessages" && method != "PruneRuns" && p.meets(repeated, method, about): // these would do more
+	case method == "ClaimOutboxMessages", method == "PruneRuns": // a second one would do more
+	case err == nil && p.meets(repeated, method, about):
 		_, _ = do() // the caller hears the first answer
 	}
 	return got, err
@@ -81,7 +83,10 @@ func reachDo(d *door, method, about string, do func() error) error {
 
 func unavailable(method, what string) *runlane.Error {
 	return &runlane.Error{
-		Code: runlane.ErrStorageUnavailable, Message: method + " went wrong", Retryable: true, Meta: map[string]string{"outcome": what},
+		Code:      runlane.ErrStorageUnavailable,
+		Message:   method + " went wrong",
+		Retryable: true,
+		Meta:      map[string]string{"outcome": what},
 	}
 }
 
@@ -218,7 +223,12 @@ func (d *door) ClaimScheduleOccurrence(
 }
 
 func (d *door) CompleteScheduleOccurrence(ctx context.Context, c *lane.CompleteOccurrenceCommand) error {
-	return reachDo(d, "CompleteScheduleOccurrence", c.FireTime.String(), func() error { return d.Storage.CompleteScheduleOccurrence(ctx, c) })
+	return reachDo(
+		d,
+		"CompleteScheduleOccurrence",
+		c.FireTime.String(),
+		func() error { return d.Storage.CompleteScheduleOccurrence(ctx, c) },
+	)
 }
 
 func (d *door) ListScheduleOccurrences(
@@ -236,15 +246,30 @@ func (d *door) ClaimOutboxMessages(ctx context.Context, c *lane.ClaimOutboxComma
 }
 
 func (d *door) MarkOutboxMessagesPublished(ctx context.Context, c *lane.MarkPublishedCommand) error {
-	return reachDo(d, "MarkOutboxMessagesPublished", rows(c.Messages), func() error { return d.Storage.MarkOutboxMessagesPublished(ctx, c) })
+	return reachDo(
+		d,
+		"MarkOutboxMessagesPublished",
+		rows(c.Messages),
+		func() error { return d.Storage.MarkOutboxMessagesPublished(ctx, c) },
+	)
 }
 
 func (d *door) MarkOutboxMessagesFailed(ctx context.Context, c *lane.MarkFailedCommand) error {
-	return reachDo(d, "MarkOutboxMessagesFailed", failures(c.Messages), func() error { return d.Storage.MarkOutboxMessagesFailed(ctx, c) })
+	return reachDo(
+		d,
+		"MarkOutboxMessagesFailed",
+		failures(c.Messages),
+		func() error { return d.Storage.MarkOutboxMessagesFailed(ctx, c) },
+	)
 }
 
 func (d *door) MarkOutboxMessagesDeadLettered(ctx context.Context, c *lane.MarkDeadLetteredCommand) error {
-	return reachDo(d, "MarkOutboxMessagesDeadLettered", failures(c.Messages), func() error { return d.Storage.MarkOutboxMessagesDeadLettered(ctx, c) })
+	return reachDo(
+		d,
+		"MarkOutboxMessagesDeadLettered",
+		failures(c.Messages),
+		func() error { return d.Storage.MarkOutboxMessagesDeadLettered(ctx, c) },
+	)
 }
 
 func (d *door) ListDeadLetters(

@@ -8,10 +8,11 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// conclude mends everything and lets time pass: each run ends, however badly it was treated, or waits for something with a name.
+// conclude mends everything and lets time pass: each run ends, however badly it was treated, or waits for something
+// with a name.
 func (l *life) conclude() {
 	l.note("conclude")
-	l.world.calm()
+	l.world.Calm()
 	l.trouble.begin(0, nil)
 	calm := weathers[0]
 	l.weather = &calm
@@ -133,7 +134,7 @@ func (l *life) account(leave bool) {
 
 func (l *life) deadLetters() map[runlane.RunID]bool {
 	dead, q := map[runlane.RunID]bool{}, &lane.DeadLetterQuery{}
-	q.Environment, q.Limit = l.world.environment, runlane.MaxPageLimit
+	q.Environment, q.Limit = l.world.Environment, runlane.MaxPageLimit
 	for {
 		page, err := l.truth.ListDeadLetters(l.ctx, q)
 		if err != nil {

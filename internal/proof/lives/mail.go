@@ -18,7 +18,11 @@ type letter struct {
 }
 
 func compareLetters(a, b letter) int {
-	return cmp.Or(a.arrives.Compare(b.arrives), cmp.Compare(a.wakeup.RunID, b.wakeup.RunID), a.wakeup.RequestedAt.Compare(b.wakeup.RequestedAt))
+	return cmp.Or(
+		a.arrives.Compare(b.arrives),
+		cmp.Compare(a.wakeup.RunID, b.wakeup.RunID),
+		a.wakeup.RequestedAt.Compare(b.wakeup.RequestedAt),
+	)
 }
 
 // mail is what all processes send into, and steps take from.
@@ -105,7 +109,10 @@ func (t *post) send(method string, wakeups []lane.DelayedWakeup) ([]lane.Publish
 
 func (t *post) sendOne(method string, w *lane.DelayedWakeup) lane.PublishOutcome {
 	p, about := t.p, string(w.RunID)
-	no := lane.PublishOutcome{Type: lane.PublishFailed, Failure: runlane.Failure{Code: runlane.ErrTransportPublishFailed, Message: "refused"}}
+	no := lane.PublishOutcome{
+		Type:    lane.PublishFailed,
+		Failure: runlane.Failure{Code: runlane.ErrTransportPublishFailed, Message: "refused"},
+	}
 	switch {
 	case p.meets(refused, method, about):
 		return no

@@ -86,7 +86,10 @@ func (b *book) runs() (runs []*runlane.Run) {
 			runs = append(runs, e.run)
 		}
 	}
-	slices.SortFunc(runs, func(a, b *runlane.Run) int { return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(
+		runs,
+		func(a, b *runlane.Run) int { return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID)) },
+	)
 	return runs
 }
 
@@ -115,16 +118,34 @@ func (b *book) seen(run *runlane.Run) (fault string) {
 	if old != nil && !old.CreatedAt.Equal(run.CreatedAt) {
 		return "was made again, and was never removed"
 	}
-	if old != nil && (run.EventSequence < old.EventSequence || old.Status.Terminal() && run.EventSequence != old.EventSequence) {
-		return fmt.Sprintf("was %s after event %d, and is %s after event %d", old.Status, old.EventSequence, run.Status, run.EventSequence)
+	if old != nil &&
+		(run.EventSequence < old.EventSequence || old.Status.Terminal() && run.EventSequence != old.EventSequence) {
+		return fmt.Sprintf(
+			"was %s after event %d, and is %s after event %d",
+			old.Status,
+			old.EventSequence,
+			run.Status,
+			run.EventSequence,
+		)
 	}
 	for attempt, times := range e.executed {
 		if times > 1 || attempt > run.Counters.Attempts {
-			return fmt.Sprintf("executed its attempt %d %d times, and counts %d attempts", attempt, times, run.Counters.Attempts)
+			return fmt.Sprintf(
+				"executed its attempt %d %d times, and counts %d attempts",
+				attempt,
+				times,
+				run.Counters.Attempts,
+			)
 		}
 	}
-	if last := run.Counters.Attempts; run.Status == runlane.StatusSucceeded && (!e.succeeded[last] || string(run.Output) != outputOf(last)) {
-		return fmt.Sprintf("succeeded in attempt %d with %s, and successful were the attempts %v", last, run.Output, e.succeeded)
+	if last := run.Counters.Attempts; run.Status == runlane.StatusSucceeded &&
+		(!e.succeeded[last] || string(run.Output) != outputOf(last)) {
+		return fmt.Sprintf(
+			"succeeded in attempt %d with %s, and successful were the attempts %v",
+			last,
+			run.Output,
+			e.succeeded,
+		)
 	}
 	return ""
 }
@@ -141,7 +162,7 @@ func (l *life) look() {
 }
 
 func (l *life) lookAt(id runlane.RunID) {
-	key := lane.RunKey{Environment: l.world.environment, RunID: id}
+	key := lane.RunKey{Environment: l.world.Environment, RunID: id}
 	run, err := l.truth.GetRun(l.ctx, key)
 	if runlane.CodeOf(err) == runlane.ErrRunNotFound {
 		if fault := l.book.absent(id, l.pruning); fault != "" {
@@ -167,9 +188,9 @@ func (l *life) lookAt(id runlane.RunID) {
 
 // checkStorage asks the storage for its own invariants.
 func (l *life) checkStorage(all bool) {
-	found, err := l.world.check(l.ctx, all)
+	found, err := l.world.Check(l.ctx, all)
 	if err == nil && len(found) > 0 {
-		found, err = l.world.check(l.ctx, true) // unless a heartbeat came between
+		found, err = l.world.Check(l.ctx, true) // unless a heartbeat came between
 	}
 	for i := range found {
 		seen, err := l.truth.InspectRun(l.ctx, &lane.InspectQuery{RunKey: found[i].RunKey})
@@ -198,7 +219,8 @@ func (l *life) checkTogether() {
 	slots := map[string][]runlane.RunID{}
 	singletons, keys, fires := map[owned]runlane.RunID{}, map[owned]runlane.RunID{}, map[fired]runlane.RunID{}
 	for _, run := range l.book.runs() {
-		if run.Queue == slotQueue && (lane.HoldsSlot(run) && run.Status != runlane.StatusQueued || lane.ReservationActive(run, now)) {
+		if run.Queue == slotQueue &&
+			(lane.HoldsSlot(run) && run.Status != runlane.StatusQueued || lane.ReservationActive(run, now)) {
 			slots[run.ConcurrencyKey] = append(slots[run.ConcurrencyKey], run.ID)
 		}
 		if run.Source.Type == runlane.SourceSchedule && !run.Source.FireTime.IsZero() {
@@ -216,7 +238,8 @@ func (l *life) checkTogether() {
 	}
 	for key, holders := range slots {
 		if l.limit > 0 && len(holders) > l.limit {
-			l.fail("the runs %v of key %q have slots, and no deployment ever admitted more than %d", holders, key, l.limit)
+			l.fail("the runs %v of key %q have slots, and no deployment ever admitted more than %d",
+				holders, key, l.limit)
 		}
 	}
 }
