@@ -76,7 +76,6 @@ func functionsAddCommand() *command {
 					return err
 				}
 				s.note("next: deploy. A stack that has it keeps its limits until %s says others", samconfigFile)
-				s.note("a task that needs this time in a queue with runs comes with the deployment after")
 				return nil
 			}
 		},

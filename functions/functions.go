@@ -35,6 +35,13 @@ const (
 	RoleTick   = "tick"
 )
 
+// BindingsVariable names the queues whose bindings are a bridge's own, with commas between them: those that its event
+// source mappings read. The bridge refuses tasks that need more time than its invocations only where one of these
+// carries their wakeups. What comes by another binding, as while a deployment moves a queue to another function, is
+// executed where it fits, else handed back, and the log says so once. Without the variable the bindings that an event
+// comes from count as own.
+const BindingsVariable = "RUNLANE_BINDINGS"
+
 // How Lambda says why an environment starts: because an event waits, or ahead of events (provisioned concurrency).
 const (
 	initializationVariable = "AWS_LAMBDA_INITIALIZATION_TYPE"
@@ -54,8 +61,8 @@ type Opener = func(ctx context.Context) (*core.Runtime, error)
 // The first event opens the runtime, or the start if environments start ahead of events
 // (docs/internals/decisions/0009). An error of opening is logged once, with code, message and hint. Invocations then
 // fail with it, so that messages and stream records come again. If the error is Retryable, the next invocation tries to
-// open again. The bridge also refuses a task with a timeout longer than an invocation, as soon as its first invocation
-// shows how long that is.
+// open again. The bridge also refuses a task of its own bindings ([BindingsVariable]) with a timeout longer than an
+// invocation, as soon as its first invocation shows how long that is.
 func Start(open Opener) {
 	logger := lambdacontext.NewLogger()
 	slog.SetDefault(logger)
@@ -64,7 +71,7 @@ func Start(open Opener) {
 
 // newHandler is Start without Lambda: a function that lambda.NewHandler takes.
 func newHandler(role string, open Opener, logger *slog.Logger) any {
-	p := &program{role: role, open: open, logger: logger, meter: newMeter(role)}
+	p := &program{role: role, open: open, logger: logger, meter: newMeter(role), bound: bound()}
 	var handler any
 	switch role {
 	case RoleBridge:
@@ -78,7 +85,7 @@ func newHandler(role string, open Opener, logger *slog.Logger) any {
 			if err != nil {
 				return events.SQSEventResponse{}, err
 			}
-			return bridge(ctx, rt, began, event)
+			return bridge(ctx, rt, &p.astray, began, event)
 		}
 	case RoleRelay:
 		handler = func(ctx context.Context, event events.DynamoDBEvent) (events.DynamoDBEventResponse, error) {
@@ -119,6 +126,8 @@ type program struct {
 	open   Opener
 	logger *slog.Logger
 	meter  *meter // nil where metrics are off
+	bound  []runlane.QueueName
+	astray astray
 
 	mu       sync.Mutex
 	rt       *core.Runtime

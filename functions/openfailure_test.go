@@ -30,9 +30,63 @@ func (twoBindings) BindingOf(arn string) (runlane.QueueName, bool) {
 	return binding, ok
 }
 
-// A program with two bridges: the one with short invocations must not refuse what only the other one executes.
-func TestFits_OnlyTasksOfTheEventsQueueAreJudged(t *testing.T) {
-	t.Parallel()
+// While a deployment moves the queue slow to a longer function, the function that had it still gets wakeups of it: it
+// judges the tasks of its own bindings alone, and says once what comes.
+func TestFits_WakeupsOfAnotherFunctionsBinding_AreNoReasonToRefuse(t *testing.T) {
+	rt := openTwoBindings(t)
+	var text strings.Builder
+	was := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&text, nil)))
+	defer slog.SetDefault(was)
+	for _, c := range []struct {
+		own, queue, says string
+		invocation       time.Duration
+	}{
+		{"shared", "shop-slow", "", time.Minute}, // a name that its binding carries
+		{"default", "shop-slow", "", time.Minute},
+		{"default", "shop-slow", `task "greet" needs`, 2 * time.Second},
+		{"slow", "shop-slow", `task "report" has a timeout of 2m`, time.Minute},
+		{"slow", "shop-work", `task "report" has a timeout of 2m`, time.Minute},
+		{"slow,default", "shop-work", `task "report" has a timeout of 2m`, time.Minute},
+	} {
+		t.Setenv(BindingsVariable, c.own)
+		text.Reset()
+		p := &program{logger: slog.New(slog.DiscardHandler), bound: bound()}
+		for range 2 {
+			if err := fitsEvent(t, p, rt, c.queue, c.invocation); (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
+				t.Errorf("own %s, event of %s, %s: %v", c.own, c.queue, c.invocation, err)
+			}
+		}
+		want := 1
+		if carrier, _ := (twoBindings{}).Carrier(runlane.QueueName(strings.TrimPrefix(c.queue, "shop-"))); strings.Contains(c.own, string(carrier)) {
+			want = 0
+		}
+		if said := strings.Count(text.String(), "a binding that is not this function's own"); said != want {
+			t.Errorf("own %s, event of %s: said %d times: %s", c.own, c.queue, said, text.String())
+		}
+	}
+}
+
+// Another program sends wakeups of a queue by another binding than this one would: they are executed, and it is said once.
+func TestBridge_WakeupsByAnotherBinding_AreToldOnce(t *testing.T) {
+	rt := openTwoBindings(t)
+	var text strings.Builder
+	was := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&text, nil)))
+	defer slog.SetDefault(was)
+	var a astray
+	for _, c := range []struct{ source, queue string }{
+		{"shop-work", "shared"}, {"shop-slow", "slow"}, {"another", "slow"}, {"shop-work", "slow"}, {"shop-work", "slow"},
+	} {
+		a.wakeup(t.Context(), rt, "arn:aws:sqs:us-east-1:123456789012:"+c.source, runlane.QueueName(c.queue))
+	}
+	if strings.Count(text.String(), "queue=slow binding=default") != 1 || strings.Count(text.String(), "\n") != 1 {
+		t.Error(text.String())
+	}
+}
+
+func openTwoBindings(t *testing.T) *core.Runtime {
+	t.Helper()
 	l := memlane.New()
 	l.Transport = twoBindings{l.Transport}
 	handle := func(context.Context, *runlane.Attempt, string) error { return nil }
@@ -44,6 +98,23 @@ func TestFits_OnlyTasksOfTheEventsQueueAreJudged(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = rt.Close(context.Background()) })
+	return rt
+}
+
+func fitsEvent(t *testing.T, p *program, rt *core.Runtime, queue string, invocation time.Duration) error {
+	t.Helper()
+	began := time.Now()
+	ctx, cancel := context.WithDeadline(t.Context(), began.Add(invocation))
+	defer cancel()
+	return p.fits(ctx, rt, began, events.SQSEvent{Records: []events.SQSMessage{{
+		EventSourceARN: "arn:aws:sqs:us-east-1:123456789012:" + queue,
+	}}})
+}
+
+// A program with two bridges: the one with short invocations must not refuse what only the other one executes.
+func TestFits_OnlyTasksOfTheEventsQueueAreJudged(t *testing.T) {
+	t.Parallel()
+	rt := openTwoBindings(t)
 	for _, c := range []struct {
 		queue, says string
 		invocation  time.Duration
@@ -54,13 +125,8 @@ func TestFits_OnlyTasksOfTheEventsQueueAreJudged(t *testing.T) {
 		{"shop-slow", "", 5 * time.Minute},
 		{"another", `task "report" has a timeout of 2m`, time.Minute}, // not bound: all are judged
 	} {
-		began := time.Now()
-		ctx, cancel := context.WithDeadline(t.Context(), began.Add(c.invocation))
 		p := &program{logger: slog.New(slog.DiscardHandler)}
-		err := p.fits(ctx, rt, began, events.SQSEvent{Records: []events.SQSMessage{{
-			EventSourceARN: "arn:aws:sqs:us-east-1:123456789012:" + c.queue,
-		}}})
-		cancel()
+		err := fitsEvent(t, p, rt, c.queue, c.invocation)
 		if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s, %s: %v", c.queue, c.invocation, err)
 		}

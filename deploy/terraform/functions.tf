@@ -46,7 +46,10 @@ resource "aws_lambda_function" "role" {
       # Each function reads its own, and its role allows no other.
       RUNLANE_SECRETS = join(" ", [for role in ["bridge", "relay", "tick"] : "${role}=${join(",", local.secrets[role])}"])
       RUNLANE_TABLE   = local.table_name
-    })
+      },
+      # Of RUNLANE_QUEUES, those that its mappings take: tasks of others may need longer.
+      each.key == "bridge" ? { RUNLANE_BINDINGS = join(",", compact([var.standard_queue, var.fifo_queue])) } : {},
+    )
   }
   logging_config {
     log_format            = "JSON"

@@ -15,12 +15,11 @@ locals {
         Resource = local.table_arn
       },
       { Effect = "Allow", Action = "dynamodb:Query", Resource = "${local.table_arn}/index/due" },
+      { Effect = "Allow", Action = ["sqs:GetQueueAttributes", "sqs:SendMessage"], Resource = local.work_queue_arns },
+      # The queues that it takes wakeups of. DeleteMessage and ReceiveMessage are the mappings'.
       {
-        Effect = "Allow"
-        # DeleteMessage and ReceiveMessage are the mappings'.
-        Action = [
-          "sqs:ChangeMessageVisibility", "sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage", "sqs:SendMessage",
-        ]
+        Effect   = "Allow"
+        Action   = ["sqs:ChangeMessageVisibility", "sqs:DeleteMessage", "sqs:ReceiveMessage"]
         Resource = local.work_queue_arns
       },
     ]

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/runlane/runlane-go/cli/internal/samfile"
+	"github.com/runlane/runlane-go/internal/proof/samtemplate"
 )
 
 // entryOf returns the lines of a resource: from its key to the next key two blanks deep.
@@ -160,6 +161,13 @@ func TestByHand_QueueMovesTwice_HasTheLastOnesLimits(t *testing.T) {
 	slow := entryOf(text, "SlowBridge")
 	if strings.Contains(slow, "Fast") || !strings.Contains(slow, "!Ref SlowConcurrency") {
 		t.Errorf("the queue keeps another function's limits:\n%s", slow[strings.Index(slow, "Events:"):])
+	}
+	if fast := entryOf(text, "FastBridge"); strings.Contains(fast, "Events:") {
+		t.Errorf("a function without a queue has an empty list of events:\n%s", fast)
+	}
+	text = addFunction(t, text, samfile.Function{Name: "fast", Queues: []string{"reports"}}) // and back again
+	for _, fault := range samtemplate.Faults(evaluate(t, text, nil)) {
+		t.Error(fault)
 	}
 }
 

@@ -66,6 +66,9 @@ func AddFunction(template string, f Function) (string, error) {
 		if err := t.moveQueue(ID(queue), id, names); err != nil {
 			return "", err
 		}
+		if err := t.receives(queue, id+"Bridge"); err != nil {
+			return "", err
+		}
 	}
 	t.addToSums(id)
 	t.addToOutputs(id)
@@ -117,7 +120,11 @@ func (t *text) addBridgeEntries(f Function, names renaming) error {
 				t.lines[i] = strings.ReplaceAll(t.lines[i], "he bridge ", "he function "+f.Name+" ")
 			}
 		}
+		if statement, ok := t.receiving(names.apply(id)); ok {
+			t.lines = slices.Delete(t.lines, statement.from, statement.to)
+		}
 		if id == "Bridge" {
+			t.countNone(s)
 			t.emptyEvents(s)
 			queues := strings.Join(f.Queues, ", ")
 			t.insert(s.from, fmt.Sprintf("  # One more bridge: the same program, for %s.\n", queues))
@@ -151,8 +158,9 @@ func (t *text) moveQueue(queue, id string, names renaming) error {
 		t.lines = slices.Delete(t.lines, event.from, event.to)
 		bridge, _ = t.entry("Resources", id+"Bridge")
 		events, ok := t.within(bridge, "Events")
-		if !ok {
-			return missing("Events of %sBridge", id)
+		if !ok { // its last queue moved away
+			t.insert(bridge.to, "      Events:\n")
+			events = span{bridge.to, bridge.to + 1}
 		}
 		t.insert(events.to, lines...)
 	}

@@ -1,6 +1,8 @@
 package samfile_test
 
 import (
+	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -48,6 +50,12 @@ func TestAddFunction_TakesItsQueuesWithItsLimits(t *testing.T) {
 		if slow["Timeout"] != seconds || slow["MemorySize"] != "1024" || bridge["Timeout"] != "60" {
 			t.Errorf("SlowBridge: %v s, %v MB; Bridge: %v s", slow["Timeout"], slow["MemorySize"], bridge["Timeout"])
 		}
+		if own := variable(bridge, "RUNLANE_BINDINGS"); own != strings.TrimSuffix("default,"+parameters["FifoQueue"], ",") {
+			t.Errorf("Bridge counts %s as its own", own)
+		}
+		if own := variable(slow, "RUNLANE_BINDINGS"); own != "reports,orders" {
+			t.Errorf("SlowBridge counts %s as its own", own)
+		}
 		for queue, want := range map[string]int{"ReportsQueue": visible, "OrdersQueue": visible, "WorkQueue": 360} {
 			if got := e.Resources[queue].Properties["VisibilityTimeout"]; got != want {
 				t.Errorf("%s is invisible for %v s, want %d", queue, got, want)
@@ -67,6 +75,32 @@ func TestAddFunction_TakesItsQueuesWithItsLimits(t *testing.T) {
 	}
 	if e.Outputs["SlowBridgeFunction"].Value != "${SlowBridge}" {
 		t.Errorf("output %v", e.Outputs["SlowBridgeFunction"].Value)
+	}
+}
+
+func variable(properties map[string]any, name string) string {
+	environment, _ := properties["Environment"].(map[string]any)
+	variables, _ := environment["Variables"].(map[string]any)
+	return fmt.Sprint(variables[name])
+}
+
+// A template of an earlier version has one statement for all that a bridge may do with queues, and no list of its own.
+func TestAddFunction_TemplateOfAnEarlierVersion_StaysAsItIs(t *testing.T) {
+	t.Parallel()
+	template := read(t, full)
+	from, to := strings.Index(template, "              # The queues of its events.\n"), strings.Index(template, "                Resource: !GetAtt BridgeLogs.Arn")
+	statement := template[from:to]
+	statement = statement[:strings.LastIndex(statement, "              - Effect: Allow")]
+	template = strings.Replace(template, statement, "", 1)
+	template = strings.Replace(template, "                  - sqs:GetQueueAttributes\n", "                  - sqs:GetQueueAttributes\n                  - sqs:ReceiveMessage\n", 1)
+	template = regexp.MustCompile(`(?m)^ *RUNLANE_BINDINGS.*\n`).ReplaceAllString(template, "")
+	template = addQueue(t, template, samfile.Queue{Name: "reports"})
+	template = addFunction(t, template, samfile.Function{Name: "slow", Queues: []string{"reports"}})
+	if strings.Contains(template, "RUNLANE_BINDINGS") || strings.Contains(entryOf(template, "SlowBridgeRole"), "The queues of its events") {
+		t.Error(entryOf(template, "SlowBridgeRole"))
+	}
+	if n := strings.Count(entryOf(template, "SlowBridgeRole"), "sqs:ReceiveMessage"); n != 1 {
+		t.Errorf("%d statements allow to receive", n)
 	}
 }
 

@@ -80,6 +80,10 @@ func AddQueue(template string, q Queue) (string, error) {
 		return "", err
 	}
 	t.addToLists("WorkQueue", id+"Queue")
+	event, _ := t.anyEvent(id + "Wakeups")
+	if err := t.receives(q.Name, t.owner(event)); err != nil {
+		return "", err
+	}
 	if !t.addInline(bindings, ","+binding(q.Name)) {
 		return "", missing("RUNLANE_QUEUES with ${WorkQueue}")
 	}

@@ -153,6 +153,7 @@ func TestAddQueue_KeepsWhatIsThere(t *testing.T) {
 		}
 		kept = strings.ReplaceAll(kept, grown, grown+addition)
 	}
+	kept = strings.Replace(kept, `RUNLANE_BINDINGS: !Sub ["${StandardQueue}${Fifo}"`, `RUNLANE_BINDINGS: !Sub ["${StandardQueue}${Fifo},orders,mail"`, 1)
 	wantKept(t, kept, after)
 	e := evaluate(t, after, nil)
 	policy, _ := e.Resources["OrdersQueue"].Properties["RedrivePolicy"].(map[string]any)

@@ -24,6 +24,7 @@ func Faults(template *Template) []string {
 				properties, _ := fields["Properties"].(map[string]any)
 				c.event(name+"."+event, fmt.Sprint(fields["Type"]), resource, properties)
 			}
+			c.receiver(name, resource)
 		case "AWS::Lambda::EventSourceMapping":
 			owner, _, _ := strings.Cut(strings.Trim(fmt.Sprint(resource.Properties["FunctionName"]), "${}"), ".")
 			c.mapping(

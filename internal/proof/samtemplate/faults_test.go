@@ -49,6 +49,9 @@ func TestFaults_AreFound(t *testing.T) {
 		"rate of seconds":        {"rate(1 minute)", "rate(30 seconds)", "no rate"},
 		"window as a truth":      {`Mode: "OFF"`, "Mode: false", "want the text OFF"},
 		"schedule without name":  {"      Name: !Sub \"${AWS::StackName}-tick\"\n", "", "called alike"},
+		"right too few":          {"                  - sqs:ReceiveMessage\n                Resource:\n                  - !GetAtt WorkQueue.Arn\n", "                  - sqs:ReceiveMessage\n                Resource:\n", "may receive from [FifoWorkQueue], and"},
+		"right too many":         {"Queue: !GetAtt FifoWorkQueue.Arn", "Queue: !GetAtt WorkQueue.Arn", "may receive from [FifoWorkQueue WorkQueue], and"},
+		"binding not its own":    {`{Fifo: !If [HasFifo, !Sub ",${FifoQueue}", ""]}]`, `{Fifo: ""}]`, "RUNLANE_BINDINGS has [WorkQueue], and its events are of [FifoWorkQueue WorkQueue]"},
 		"queue without an owner": {"Queue: !GetAtt WorkQueue.Arn", "Queue: !GetAtt Table.Arn", "no queue of this template"},
 	} {
 		t.Run(name, func(t *testing.T) {

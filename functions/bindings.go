@@ -1,0 +1,107 @@
+package functions
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// clockDifference is how far the clocks of Lambda and of this environment may be apart (docs/internals/decisions.md,
+// Programs), in whole seconds.
+const clockDifference = 3 * time.Second
+
+// bound are the queues of BindingsVariable.
+func bound() (names []runlane.QueueName) {
+	for _, name := range strings.FieldsFunc(os.Getenv(BindingsVariable), func(r rune) bool { return r == ',' || r == ' ' }) {
+		names = append(names, runlane.QueueName(name))
+	}
+	return names
+}
+
+// fits refuses invocations that are too short for a task of this function's own bindings: another function with longer
+// invocations may serve another one. Lambda tells a function's timeout only by each invocation's deadline.
+func (p *program) fits(ctx context.Context, rt *core.Runtime, began time.Time, event events.SQSEvent) error {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return nil
+	}
+	measured := deadline.Sub(began).Round(time.Second) // the service needs some of the first second
+	judged := p.judged(ctx, rt, event)
+	err := rt.CheckInvocation(measured, judged...)
+	if err != nil && rt.CheckInvocation(measured+clockDifference, judged...) == nil {
+		return nil // it may be the clock; a record that has too little time is handed back alone
+	}
+	if err != nil {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.log(err)
+	}
+	return err
+}
+
+// judged are the bindings whose tasks have to fit: the function's own, else those that the event comes from, none (which
+// are all) where one is not known.
+func (p *program) judged(ctx context.Context, rt *core.Runtime, event events.SQSEvent) (judged []runlane.QueueName) {
+	for _, name := range p.bound {
+		if own, ok := lane.CarrierOf(rt.Lane().Transport, name); ok {
+			judged = append(judged, own)
+		}
+	}
+	var sources []runlane.QueueName
+	for i := range event.Records {
+		source, ok := bindingOf(rt, event.Records[i].EventSourceARN)
+		if ok && len(p.bound) > 0 && !slices.Contains(judged, source) {
+			p.astray.tell(ctx, string(source), "wakeups come by a binding that is not this function's own, as while a "+
+				"deployment moves a queue; else correct "+BindingsVariable, "binding", source)
+		}
+		if !ok && len(p.bound) == 0 {
+			return nil
+		}
+		sources = append(sources, source)
+	}
+	if len(p.bound) > 0 {
+		return judged
+	}
+	return sources
+}
+
+// bindingOf names the binding of the queue that a record comes from.
+func bindingOf(rt *core.Runtime, source string) (binding runlane.QueueName, ok bool) {
+	transport, can := lane.As[interface {
+		BindingOf(queue string) (runlane.QueueName, bool)
+	}](rt.Lane().Transport)
+	if !can {
+		return "", false
+	}
+	return transport.BindingOf(source)
+}
+
+// astray logs, once for each, what comes another way than it should.
+type astray struct{ told sync.Map }
+
+func (a *astray) tell(ctx context.Context, what, message string, attrs ...any) {
+	if _, told := a.told.LoadOrStore(what, true); !told {
+		slog.WarnContext(ctx, message, attrs...)
+	}
+}
+
+// wakeup tells of a queue whose wakeups come by another binding than the one that carries them here: another program of
+// the environment has other bindings. Workers say the same.
+func (a *astray) wakeup(ctx context.Context, rt *core.Runtime, source string, queue runlane.QueueName) {
+	came, known := bindingOf(rt, source)
+	if carrier, ok := lane.CarrierOf(rt.Lane().Transport, queue); !known || ok && carrier == came {
+		return
+	}
+	a.tell(ctx, string(came)+" "+string(queue), "wakeups come by another binding than this function sends them with; "+
+		"give all programs of the environment the same RUNLANE_QUEUES", "queue", queue, "binding", came)
+}
