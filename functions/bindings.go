@@ -22,7 +22,8 @@ const clockDifference = 3 * time.Second
 
 // bound are the queues of BindingsVariable.
 func bound() (names []runlane.QueueName) {
-	for _, name := range strings.FieldsFunc(os.Getenv(BindingsVariable), func(r rune) bool { return r == ',' || r == ' ' }) {
+	separates := func(r rune) bool { return r == ',' || r == ' ' }
+	for _, name := range strings.FieldsFunc(os.Getenv(BindingsVariable), separates) {
 		names = append(names, runlane.QueueName(name))
 	}
 	return names
@@ -49,8 +50,8 @@ func (p *program) fits(ctx context.Context, rt *core.Runtime, began time.Time, e
 	return err
 }
 
-// judged are the bindings whose tasks have to fit: the function's own, else those that the event comes from, none (which
-// are all) where one is not known.
+// judged are the bindings whose tasks have to fit: the function's own, else those that the event comes from, none
+// (which are all) where one is not known.
 func (p *program) judged(ctx context.Context, rt *core.Runtime, event events.SQSEvent) (judged []runlane.QueueName) {
 	for _, name := range p.bound {
 		if own, ok := lane.CarrierOf(rt.Lane().Transport, name); ok {
@@ -60,9 +61,9 @@ func (p *program) judged(ctx context.Context, rt *core.Runtime, event events.SQS
 	var sources []runlane.QueueName
 	for i := range event.Records {
 		source, ok := bindingOf(rt, event.Records[i].EventSourceARN)
-		if ok && len(p.bound) > 0 && !slices.Contains(judged, source) {
-			p.astray.tell(ctx, string(source), "wakeups come by a binding that is not this function's own, as while a "+
-				"deployment moves a queue; else correct "+BindingsVariable, "binding", source)
+		if ok && len(p.bound) > 0 && !slices.Contains(judged, source) && p.astray.first(string(source)) {
+			slog.WarnContext(ctx, "wakeups come by a binding that is not this function's own, as while a deployment "+
+				"moves a queue; else correct RUNLANE_BINDINGS", "binding", source)
 		}
 		if !ok && len(p.bound) == 0 {
 			return nil
@@ -86,13 +87,12 @@ func bindingOf(rt *core.Runtime, source string) (binding runlane.QueueName, ok b
 	return transport.BindingOf(source)
 }
 
-// astray logs, once for each, what comes another way than it should.
+// astray remembers what was said of wakeups that come another way than they should, to say it once.
 type astray struct{ told sync.Map }
 
-func (a *astray) tell(ctx context.Context, what, message string, attrs ...any) {
-	if _, told := a.told.LoadOrStore(what, true); !told {
-		slog.WarnContext(ctx, message, attrs...)
-	}
+func (a *astray) first(what string) bool {
+	_, told := a.told.LoadOrStore(what, true)
+	return !told
 }
 
 // wakeup tells of a queue whose wakeups come by another binding than the one that carries them here: another program of
@@ -102,6 +102,8 @@ func (a *astray) wakeup(ctx context.Context, rt *core.Runtime, source string, qu
 	if carrier, ok := lane.CarrierOf(rt.Lane().Transport, queue); !known || ok && carrier == came {
 		return
 	}
-	a.tell(ctx, string(came)+" "+string(queue), "wakeups come by another binding than this function sends them with; "+
-		"give all programs of the environment the same RUNLANE_QUEUES", "queue", queue, "binding", came)
+	if a.first(string(came) + " " + string(queue)) {
+		slog.WarnContext(ctx, "wakeups come by another binding than this function sends them with; give all programs "+
+			"of the environment the same RUNLANE_QUEUES", "queue", queue, "binding", came)
+	}
 }

@@ -61,8 +61,8 @@ type Opener = func(ctx context.Context) (*core.Runtime, error)
 // The first event opens the runtime, or the start if environments start ahead of events
 // (docs/internals/decisions/0009). An error of opening is logged once, with code, message and hint. Invocations then
 // fail with it, so that messages and stream records come again. If the error is Retryable, the next invocation tries to
-// open again. The bridge also refuses a task of its own bindings ([BindingsVariable]) with a timeout longer than an
-// invocation, as soon as its first invocation shows how long that is.
+// open again. The bridge also refuses a task that its own bindings carry ([BindingsVariable]) with a timeout longer
+// than an invocation, as soon as its first invocation shows how long that is.
 func Start(open Opener) {
 	logger := lambdacontext.NewLogger()
 	slog.SetDefault(logger)

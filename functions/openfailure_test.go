@@ -31,7 +31,7 @@ func (twoBindings) BindingOf(arn string) (runlane.QueueName, bool) {
 }
 
 // While a deployment moves the queue slow to a longer function, the function that had it still gets wakeups of it: it
-// judges the tasks of its own bindings alone, and says once what comes.
+// judges the tasks that its own bindings carry, and says once what comes.
 func TestFits_WakeupsOfAnotherFunctionsBinding_AreNoReasonToRefuse(t *testing.T) {
 	rt := openTwoBindings(t)
 	var text strings.Builder

@@ -84,7 +84,7 @@ func variable(properties map[string]any, name string) string {
 	return fmt.Sprint(variables[name])
 }
 
-// A template of an earlier version has one statement for all that a bridge may do with queues, and no list of its own.
+// A template of an earlier version has one statement for all that a bridge may do with queues, and no list of bindings.
 func TestAddFunction_TemplateOfAnEarlierVersion_StaysAsItIs(t *testing.T) {
 	t.Parallel()
 	template := read(t, full)

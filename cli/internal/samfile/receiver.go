@@ -51,7 +51,7 @@ func (t *text) owner(event span) string {
 	return ""
 }
 
-// counted is a function's list of its own bindings, and what stands before and behind it.
+// counted is a function's list of bindings, and what stands before and behind it.
 var counted = regexp.MustCompile(`^(\s*RUNLANE_BINDINGS:\s*(?:!Sub \[)?"?)([^"\s]*)((?s).*)$`)
 
 // count makes a name one of a function's own bindings, or takes it away. A template without the list gets none.

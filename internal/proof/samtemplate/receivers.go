@@ -24,7 +24,8 @@ func (c *check) receiver(name string, function Resource) {
 	}
 	maps.DeleteFunc(on, func(_ string, enabled bool) bool { return !enabled })
 	role, _, _ := strings.Cut(strings.Trim(fmt.Sprint(function.Properties["Role"]), "${}"), ".")
-	if may := receives(c.template.Resources[role]); len(may) > 0 || len(taken) > 0 && c.template.Resources[role].Type != "" {
+	_, here := c.template.Resources[role]
+	if may := receives(c.template.Resources[role]); len(may) > 0 || len(taken) > 0 && here {
 		c.same(name, "its role may receive from %v, and its events are of %v", may, taken)
 	}
 	environment, _ := function.Properties["Environment"].(map[string]any)
