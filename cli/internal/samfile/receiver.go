@@ -98,8 +98,8 @@ func (t *text) statement(role, action string) (span, bool) {
 	return span{}, false
 }
 
-// receiving is the statement of a role about the queues that it takes wakeups of. Templates of earlier versions have one
-// for all that may be done with any queue: all that is left as it is.
+// receiving is the statement of a role about the queues that it takes wakeups of. Templates of earlier versions have
+// one for all that may be done with any queue: all that is left as it is.
 func (t *text) receiving(role string) (span, bool) {
 	s, ok := t.statement(role, "ReceiveMessage")
 	return s, ok && !t.mentions(s, "SendMessage")
