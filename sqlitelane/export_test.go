@@ -30,6 +30,18 @@ func NewRelaxedStorage(path string, now func() time.Time) *Storage {
 	return s
 }
 
+// NewTracedStorage is NewRelaxedStorage which tells of each command, and when it is durable.
+func NewTracedStorage(path string, now func() time.Time, effect func() (durable func())) *Storage {
+	s := NewRelaxedStorage(path, now)
+	s.options.Effect = effect
+	return s
+}
+
+// Lose removes every wakeup that is on its way.
+func (s *Storage) Lose() error {
+	return s.write(context.Background(), func(t *tx) error { return t.Exec("DELETE FROM messages") })
+}
+
 // NewStorageOn is a storage over a file on a disk of package powerloss, whose log is copied into the file after so many
 // pages.
 func NewStorageOn(path string, disk *powerloss.Disk, relaxed bool) *Storage {

@@ -31,14 +31,17 @@ func TestEnvironments_SQLite_ReachNothingOfEachOther(t *testing.T) {
 func TestHostileTexts_HaveTheAnswersOfMemory(t *testing.T) {
 	t.Parallel()
 	memory, onDisk := memlane.NewStorage(nil), started(t, newPath(t), 0)
+	tried := 0
 	for _, input := range hostiletest.Inputs() {
 		for place, ask := range askers(input.Text) {
+			tried++
 			want, got := runlane.CodeOf(ask(memory)), runlane.CodeOf(ask(onDisk))
 			if got != want {
 				t.Errorf("%s as %s: %q, in memory %q", input.Name, place, got, want)
 			}
 		}
 	}
+	t.Logf("%d inputs tried", tried)
 	if fault, err := onDisk.Sound(); err != nil || fault != "" {
 		t.Error(fault, err)
 	}

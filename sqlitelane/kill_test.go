@@ -29,6 +29,10 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	if text := os.Getenv(crashVariable); text != "" {
+		crashChild(text)
+		return
+	}
 	goleak.VerifyTestMain(m)
 }
 

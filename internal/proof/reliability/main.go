@@ -96,6 +96,13 @@ func machines() []machine {
 			"./dynamostore",
 			"./core",
 		),
+		{
+			name: "one file: lives, deaths, losses of power, faults",
+			command: []string{
+				"go", "-C", "sqlitelane", "test", "-count=1", "-v", "-timeout", "60m", "-run",
+				"^TestLives_|^TestCrash_|^TestKill_|^TestPowerLoss_|Linearizability|UnderFaults|_SQLite_|Hostile", ".",
+			},
+		},
 		tests("chaos", ".", "./internal/proof/chaos"),
 		tests("load", ".", "./internal/proof/loadtest"),
 		tests("hostile inputs and handlers", ".", "./internal/proof/hostiletest"),

@@ -15,11 +15,13 @@ import (
 // report adds up what the machines print. A machine says what it did in lines of a fixed form: "reliability: " and a
 // statement.
 type report struct {
-	steps, sequences      map[string]int // by lane
-	faults                map[string]int
-	crashTried, crashAll  int
-	histories, operations int
-	inputs                int
+	steps, sequences     map[string]int // by lane
+	faults               map[string]int
+	crashTried, crashAll int
+	// losses of power, and what they left on the disk
+	powerPoints, powerOutcomes int
+	histories, operations      int
+	inputs                     int
 	// inputs of the targets that are through, and of the one under way, whose count grows from line to line
 	fuzzed, fuzzing     int
 	lost, excess        int
@@ -83,6 +85,14 @@ var statements = []statement{
 		func(r *report, part []string) {
 			r.crashTried += number(part[1])
 			r.crashAll += number(part[2])
+			r.lost += number(part[3])
+		},
+	},
+	{
+		regexp.MustCompile(`reliability: power loss scenario=\S+ points=(\d+) outcomes=(\d+) .*lost=(\d+)$`),
+		func(r *report, part []string) {
+			r.powerPoints += number(part[1])
+			r.powerOutcomes += number(part[2])
 			r.lost += number(part[3])
 		},
 	},
@@ -163,6 +173,7 @@ func (r *report) print(out io.Writer) {
 	counts("sequences, by lane", r.sequences)
 	counts("faults injected", r.faults)
 	line("crash points covered, of all                       %10d of %d", r.crashTried, r.crashAll)
+	line("losses of power, different files that they left    %10d, %d", r.powerPoints, r.powerOutcomes)
 	line("histories checked, operations in them              %10d, %d", r.histories, r.operations)
 	line("inputs tried, hostile and by fuzzing               %10d, %d", r.inputs, r.fuzzed+r.fuzzing)
 	line("chaos: runs triggered, finished, extra effects     %10d, %d, %d", r.triggered, r.finished, r.excess)
@@ -211,7 +222,8 @@ func (r *report) verdict(whole bool) error {
 		add("%d of %d crash points were tried", r.crashTried, r.crashAll)
 	}
 	if whole &&
-		(len(r.steps) == 0 || r.crashAll == 0 || r.histories == 0 || len(r.faults) == 0 || r.inputs == 0 ||
+		(len(r.steps) == 0 || r.crashAll == 0 || r.powerPoints == 0 || r.histories == 0 || len(r.faults) == 0 ||
+			r.inputs == 0 ||
 			r.triggered == 0 || len(r.protections) == 0) {
 		add("a machine did not say what it did: a count above is 0")
 	}

@@ -12,6 +12,7 @@ reliability: lives lane=dynamodb sequences=40 steps=610 failures=0 seed=7
     lives_test.go:131: reliability: lives lane=dynamodb waits slot=2
 reliability: fault lost answer=4
 reliability: crash points tried=212 total=212 lost=0
+    powerloss_test.go:156: reliability: power loss scenario=outbox points=60 outcomes=150 acknowledged=12 lost=0
     linear.go:136: slot count: seed 12, 164 operations, 18 of them with unknown outcome: linearizable
     linear.go:136: slot count: seed 12, 90 operations, 18 of them with unknown outcome: not linearizable
     answers_test.go:244: 1044 inputs tried
@@ -42,6 +43,9 @@ func TestReport_AddsUpWhatMachinesPrint(t *testing.T) {
 	if r.faults["lost answer"] != 35 || r.waits["slot"] != 2 {
 		t.Errorf("faults %v, waits %v", r.faults, r.waits)
 	}
+	if r.powerPoints != 60 || r.powerOutcomes != 150 {
+		t.Errorf("losses of power: %d, %d", r.powerPoints, r.powerOutcomes)
+	}
 	if r.crashTried != 212 || r.histories != 1 || r.operations != 164 || r.inputs != 1044 || r.fuzzed+r.fuzzing != 9500 {
 		t.Errorf("%+v", r)
 	}
@@ -65,6 +69,7 @@ func TestVerdict_WhateverMustNotBe_Fails(t *testing.T) {
 		says   string
 	}{
 		"a lost run":                       {said + "reliability: chaos triggered=9 finished=8 waiting=0 lost=1 excess=0", nil, "1 runs were lost"},
+		"a run lost with the power":        {said + "reliability: power loss scenario=a points=1 outcomes=1 acknowledged=1 lost=2", nil, "2 runs were lost"},
 		"an untried point":                 {said + "reliability: crash points tried=1 total=2 lost=0", nil, "213 of 214 crash points"},
 		"a wait without a name":            {said + "reliability: waits =1", nil, "1 runs wait for nothing"},
 		"a failed machine":                 {said, func(r *report) { r.ran("load", 0, []string{"TestLoad"}) }, "load: 1 failed"},

@@ -30,6 +30,10 @@ type Options struct {
 	// Deaf processes are not told by the system that the file was written, and look every second: a test whose time is
 	// virtual cannot wait for the system.
 	Deaf bool
+	// Effect is called with each command before it waits for its batch, by the goroutine that gives it; what it returns
+	// is called when the command is durable and no caller knows yet. For tests that let the process die in between; may
+	// be nil.
+	Effect func() (durable func())
 	// Synced is called when the file's folder was synced, for the same tests; may be nil.
 	Synced func()
 }
@@ -43,6 +47,7 @@ type File struct {
 	looker  *Conn // has the version that Changed saw last
 	version int64
 	deaf    bool
+	effect  func() (durable func())
 	done    chan struct{} // closed by Close
 	closing sync.Once
 }
@@ -61,7 +66,9 @@ func Open(o *Options) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &File{path: path, deaf: o.Deaf, done: make(chan struct{}), readers: make(chan *Conn, o.Readers)}
+	f := &File{
+		path: path, deaf: o.Deaf, effect: o.Effect, done: make(chan struct{}), readers: make(chan *Conn, o.Readers),
+	}
 	for range o.Readers {
 		c, err := connectReader(path, o)
 		if err != nil {

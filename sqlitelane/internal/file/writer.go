@@ -97,6 +97,9 @@ func (f *File) Remember(forget func()) { f.writer.foreign = forget }
 // command may be called several times; the last call counts. An error of the command is returned as it is, and then it
 // wrote nothing.
 func (f *File) Write(ctx context.Context, run func(*Tx) error) error {
+	if f.effect != nil {
+		run = traced(run, f.effect())
+	}
 	j := f.writer.jobs.Get().(*job)
 	j.run = run
 	j.taken.Store(false)
@@ -127,6 +130,9 @@ func (f *File) Write(ctx context.Context, run func(*Tx) error) error {
 // Later carries a command out soon, with the next batch at the latest. No caller learns how it ended, and a crash may
 // forget it.
 func (f *File) Later(run func(*Tx) error) {
+	if f.effect != nil {
+		run = traced(run, f.effect())
+	}
 	w := f.writer
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -135,6 +141,18 @@ func (f *File) Later(run func(*Tx) error) {
 		w.timer = time.AfterFunc(laterBy, w.nudge)
 	} else if len(w.later) == 1 {
 		w.timer.Reset(laterBy)
+	}
+}
+
+// traced tells when a command is durable.
+func traced(run func(*Tx) error, durable func()) func(*Tx) error {
+	return func(tx *Tx) error {
+		tx.After(func(committed bool) {
+			if committed {
+				durable()
+			}
+		})
+		return run(tx)
 	}
 }
 
