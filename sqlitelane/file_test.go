@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	sqlite3 "modernc.org/sqlite/lib"
+
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/lanetest"
@@ -176,51 +178,94 @@ func TestDamagedPage_IsAnErrorOfWhatNeedsIt(t *testing.T) {
 	}
 }
 
-// A disk that is full refuses writes, whatever was committed stays, and writing goes on when there is room.
-func TestFullDisk_LosesNothing(t *testing.T) {
+// What a disk refuses is an error that says so, whatever was committed stays, and writing goes on when the disk takes it
+// again.
+func TestRefusingDisk_LosesNothing(t *testing.T) {
 	t.Parallel()
-	disk, err := powerloss.NewDisk()
-	if err != nil {
-		t.Fatal(err)
+	for name, c := range map[string]struct {
+		refuse    func(*powerloss.Disk)
+		says      string
+		outcome   string // of a commit that the disk refused
+		retryable bool
+	}{
+		"a full disk": {func(d *powerloss.Disk) { d.Fill(200_000) }, "is full", "not committed", true},
+		"a file that became read-only": {
+			func(d *powerloss.Disk) { d.Refuse(sqlite3.SQLITE_READONLY) }, "cannot be written", "unknown", false,
+		},
+		"a disk that fails": {
+			func(d *powerloss.Disk) { d.Refuse(sqlite3.SQLITE_IOERR_WRITE) }, "cannot be read or written", "unknown", true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			disk, err := powerloss.NewDisk()
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := sqlitelane.NewStorageOn(newPath(t), disk, false)
+			if err := s.Start(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = s.Close(context.Background()) }()
+			refused(t, s, func() { c.refuse(disk) }, runlane.Error{
+				Message: c.says, Retryable: c.retryable, Meta: map[string]string{"outcome": c.outcome},
+			}, func() {
+				disk.Fill(-1)
+				disk.Refuse(0)
+			})
+		})
 	}
-	s := sqlitelane.NewStorageOn(newPath(t), disk, false)
-	if err := s.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = s.Close(context.Background()) }()
+}
+
+// refused creates runs until the disk takes no more, and goes on when it does.
+func refused(t *testing.T, s *sqlitelane.Storage, refuse func(), want runlane.Error, allow func()) {
+	t.Helper()
 	f := lanetest.NewFactory("default")
-	disk.Fill(200_000)
 	var there []runlane.RunID
-	for len(there) < 1000 {
+	create := func() error {
 		c := f.Creation(t, noon, lanetest.RunOptions{Payload: noise(3000)})
-		if _, err = s.AppendRunEvents(t.Context(), c); err != nil {
-			break
+		_, err := s.AppendRunEvents(t.Context(), c)
+		if err == nil {
+			there = append(there, c.Projected.ID)
 		}
-		there = append(there, c.Projected.ID)
+		return err
+	}
+	for range 20 {
+		if err := create(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	refuse()
+	var err error
+	for err == nil && len(there) < 1000 {
+		err = create()
 	}
 	e, ok := errors.AsType[*runlane.Error](err)
-	if !ok || e.Code != runlane.ErrStorageUnavailable || !strings.Contains(e.Message, "full") || e.Meta["outcome"] != "not committed" {
-		t.Fatalf("after %d runs: %v", len(there), err)
+	if !ok || e.Code != runlane.ErrStorageUnavailable || !strings.Contains(e.Message, want.Message) || e.Hint == "" ||
+		e.Retryable != want.Retryable || e.Meta["outcome"] != want.Meta["outcome"] {
+		t.Fatalf("after %d runs: %+v", len(there), err)
 	}
 	check := func() {
 		t.Helper()
-		runs, err := s.GetRuns(t.Context(), &lane.RunsQuery{Environment: "default", IDs: there})
-		if err != nil || len(runs) != len(there) {
-			t.Fatalf("%d of %d runs are there: %v", len(runs), len(there), err)
+		for _, id := range there {
+			if _, err := s.GetRun(t.Context(), lane.RunKey{Environment: "default", RunID: id}); err != nil {
+				t.Fatal(id, err)
+			}
 		}
-		page, err := s.Check(t.Context(), &lane.PageQuery{Environment: "default", Limit: runlane.MaxPageLimit})
-		if err != nil || len(page.Items) > 0 {
-			t.Fatal(page, err)
+		found, err := violations(t.Context(), s, "default")
+		if err != nil || len(found) > 0 {
+			t.Fatal(found, err)
 		}
 	}
 	check()
-	disk.Fill(-1)
-	c := f.Creation(t, noon, lanetest.RunOptions{})
-	if _, err := s.AppendRunEvents(t.Context(), c); err != nil {
+	allow()
+	if err := create(); err != nil {
 		t.Fatal(err)
 	}
-	there = append(there, c.Projected.ID)
 	check()
+	if fault, err := s.Sound(); err != nil || fault != "" {
+		t.Error(fault, err)
+	}
 }
 
 // A sync that fails leaves the outcome unknown, and the caller learns that. The next commit works.

@@ -27,6 +27,8 @@ type Options struct {
 	Readers int
 	// VFS is the name of SQLite's virtual file system, "" for the usual one: tests lose power with another.
 	VFS string
+	// Network names the network file system that holds a folder; nil asks the system.
+	Network func(folder string) string
 	// Deaf processes are not told by the system that the file was written, and look every second: a test whose time is
 	// virtual cannot wait for the system.
 	Deaf bool
@@ -59,7 +61,7 @@ func Open(o *Options) (*File, error) {
 		return nil, unusable(err, "name another path", "%s has no absolute path", o.Path)
 	}
 	path = resolved(path)
-	if err := judgePlace(path); err != nil {
+	if err := judgePlace(path, o); err != nil {
 		return nil, err
 	}
 	first, err := connectWriter(path, o)
@@ -117,7 +119,7 @@ func mounted(path string) bool {
 }
 
 // judgePlace refuses what cannot hold the file: locks and shared memory do not work over a network.
-func judgePlace(path string) error {
+func judgePlace(path string, o *Options) error {
 	folder := filepath.Dir(path)
 	info, err := os.Stat(folder)
 	switch {
@@ -147,6 +149,10 @@ func judgePlace(path string) error {
 	}
 	if !mayWrite(folder) {
 		return unusable(nil, "let this user write the folder, which has the log", "%s cannot be written", folder)
+	}
+	networkOf := o.Network
+	if networkOf == nil {
+		networkOf = networkOfSystem
 	}
 	if network := networkOf(folder); network != "" {
 		return unusable(nil, "use a disk of this machine; for several machines use the lane on AWS",

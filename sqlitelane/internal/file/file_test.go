@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/runlane/runlane-go"
 )
@@ -161,4 +163,41 @@ func TestAtLeast_ComparesVersions(t *testing.T) {
 			t.Errorf("%q is new enough: %t", version, got)
 		}
 	}
+}
+
+// A process that keeps the lock makes others wait ten seconds, of virtual time here, and then say so. They go on when it
+// lets go.
+func TestWrite_AnotherKeepsTheLock(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		o := options(t)
+		o.Deaf = true
+		f := openFile(t, o)
+		other, err := connect(f.path, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = other.close() }()
+		if _, err := other.Exec("BEGIN IMMEDIATE"); err != nil {
+			t.Fatal(err)
+		}
+		write := func() error {
+			return f.Write(t.Context(), func(tx *Tx) error { return tx.Exec("INSERT INTO t(x) VALUES('x')") })
+		}
+		began := time.Now()
+		e, ok := errors.AsType[*runlane.Error](write())
+		if !ok || e.Code != runlane.ErrStorageUnavailable || !e.Retryable || e.Hint == "" || e.Meta[outcome] != notCommitted ||
+			!strings.Contains(e.Message, "holds the lock") {
+			t.Fatalf("%+v", e)
+		}
+		if waited := time.Since(began); waited < lockPatience || waited > lockPatience+time.Second {
+			t.Error("it waited", waited)
+		}
+		if _, err := other.Exec("COMMIT"); err != nil {
+			t.Fatal(err)
+		}
+		if err := write(); err != nil {
+			t.Fatal(err)
+		}
+	})
 }

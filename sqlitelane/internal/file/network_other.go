@@ -2,5 +2,5 @@
 
 package file
 
-// networkOf knows only Linux: elsewhere a network file system is not recognized.
-func networkOf(string) string { return "" }
+// networkOfSystem knows only Linux: elsewhere a network file system is not recognized.
+func networkOfSystem(string) string { return "" }

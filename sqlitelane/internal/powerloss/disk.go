@@ -25,6 +25,7 @@ type Disk struct {
 	log   []step
 	room  int64 // bytes that may still be written; negative: no limit
 	fails bool
+	code  int32 // of every write, where it is not 0
 	syncs int
 }
 
@@ -66,6 +67,13 @@ func (d *Disk) FailSyncs(fails bool) {
 	d.fails = fails
 }
 
+// Refuse makes every write fail with a code of SQLite's; 0 ends that.
+func (d *Disk) Refuse(code int32) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.code = code
+}
+
 // Syncs counts them.
 func (d *Disk) Syncs() int {
 	d.mu.Lock()
@@ -97,6 +105,9 @@ func (d *Disk) SyncFolder() { d.note(step{kind: folder}) }
 func (d *Disk) mayWrite(size int64) int32 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.code != 0 {
+		return d.code
+	}
 	if d.room < 0 {
 		return sqlite3.SQLITE_OK
 	}
