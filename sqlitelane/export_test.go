@@ -42,6 +42,18 @@ func (s *Storage) Lose() error {
 	return s.write(context.Background(), func(t *tx) error { return t.Exec("DELETE FROM messages") })
 }
 
+// Multiplied is the id of one of the runs that Multiply makes.
+func Multiplied(n int) runlane.RunID { return runlane.RunID(fmt.Sprintf("many_%08d", n)) }
+
+// Multiply makes so many finished runs like one, each of which ended a millisecond after the one before.
+func (s *Storage) Multiply(id runlane.RunID, n int) error {
+	return s.write(context.Background(), func(t *tx) error {
+		return t.Exec(`WITH RECURSIVE c(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM c WHERE i < ?2 - 1)
+			INSERT INTO runs(env, id, kind, at, queue, record)
+			SELECT env, printf('many_%08d', i), kind, at - ?2 + i, queue, record FROM runs, c WHERE id = ?1`, string(id), int64(n))
+	})
+}
+
 // NewStorageOn is a storage over a file on a disk of package powerloss, whose log is copied into the file after so many
 // pages.
 func NewStorageOn(path string, disk *powerloss.Disk, relaxed bool) *Storage {

@@ -50,7 +50,7 @@ func TestScheme_NamesThatAreNone_AreRefused(t *testing.T) {
 	}
 }
 
-// What is read from a name is what it says, who wrote it.
+// What is read from a name is what it says.
 func FuzzSchemeName(f *testing.F) {
 	for _, seed := range []string{"a", "a?sync=normal", "?", "a?sync=full&sync=full", "//a", "a?%zz"} {
 		f.Add(seed)
