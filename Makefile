@@ -149,7 +149,7 @@ bench-peers: ## The embedded lane beside River, asynq, SQLite and a channel. Ski
 	@cd bench/peers && $(GO) vet . && $(GO) test . && $(GO) run . $(if $(filter quick,$(BENCH)),-quick)
 
 .PHONY: model
-model: ## The protocol, state by state, 10⁶ states a world; each rule taken out once. MODEL=-full has no cut-off but memory.
+model: ## The protocols, state by state, up to 10⁶ states a world; each rule taken out once. MODEL=-full has no cut-off but memory.
 	@$(GO) run ./internal/proof/model $(MODEL)
 	@$(GO) run ./internal/proof/model -mutations -states 300000
 	@$(GO) run ./internal/proof/model -latency

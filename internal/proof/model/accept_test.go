@@ -1,16 +1,20 @@
 package main
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/runlane/runlane-go/internal/proof/model/explore"
+)
 
 // acceptor follows what is seen of a real engine: the states in which the model may be, given everything seen so far.
 type acceptor struct {
 	world *world
-	now   *space
+	now   *explore.Space[state]
 }
 
 func newAcceptor(w *world) *acceptor {
-	a := &acceptor{world: w, now: newSpace()}
-	a.now.add(&state{})
+	a := &acceptor{world: w, now: explore.NewSpace[state]()}
+	a.now.Add(&state{})
 	return a
 }
 
@@ -42,52 +46,52 @@ func seen(s *state) (o state) {
 
 // passes lets time pass for all.
 func (a *acceptor) passes() {
-	next := newSpace()
-	for i := range a.now.states {
-		s := a.world.later(a.now.states[i])
+	next := explore.NewSpace[state]()
+	for i := range a.now.States {
+		s := a.world.later(a.now.States[i])
 		a.world.tidy(&s)
-		next.add(&s)
+		next.Add(&s)
 	}
 	a.now = next
 }
 
 // accepts takes one observation: it is what is seen already, or one step that shows, after some that do not, leads to it.
 func (a *acceptor) accepts(to state) bool {
-	next, hidden := newSpace(), newSpace()
-	for i := range a.now.states {
-		if seen(&a.now.states[i]) == to {
-			next.add(&a.now.states[i])
+	next, hidden := explore.NewSpace[state](), explore.NewSpace[state]()
+	for i := range a.now.States {
+		if seen(&a.now.States[i]) == to {
+			next.Add(&a.now.States[i])
 		}
-		hidden.add(&a.now.states[i])
+		hidden.Add(&a.now.States[i])
 	}
-	if len(next.states) > 0 {
+	if len(next.States) > 0 {
 		a.now = next
 		return true
 	}
-	from, end := 0, len(hidden.states)
+	from, end := 0, len(hidden.States)
 	for depth := 0; depth <= hiddenSteps; depth++ {
 		for ; from < end; from++ {
-			s := hidden.states[from]
+			s := hidden.States[from]
 			before := seen(&s)
-			a.world.steps(&s, func(l label, t state, _ string) {
+			a.world.Steps(&s, func(l label, t state, _ string) {
 				if l.text == "time" {
 					return
 				}
 				a.world.tidy(&t)
 				switch seen(&t) {
 				case to:
-					next.add(&t)
+					next.Add(&t)
 				case before:
 					if depth < hiddenSteps {
-						hidden.add(&t)
+						hidden.Add(&t)
 					}
 				}
 			})
 		}
-		end = len(hidden.states)
+		end = len(hidden.States)
 	}
 	a.now = next
-	return len(next.states) > 0
+	return len(next.States) > 0
 }
 
 func TestAcceptor_StepsThatAreNone_AreRefused(t *testing.T) {

@@ -1,8 +1,8 @@
 package main
 
-// canon brings a state into the form in which it is compared: a process that can only notice that it lost is idle,
+// Canon brings a state into the form in which it is compared: a process that can only notice that it lost is idle,
 // flags that no longer matter are cleared, and processes and runs, which are interchangeable, are sorted.
-func (w *world) canon(s *state) {
+func (w *world) Canon(s *state) {
 	w.tidy(s)
 	for a := range int8(w.runs) {
 		for b := a + 1; b < int8(w.runs); b++ {
@@ -16,7 +16,7 @@ func (w *world) canon(s *state) {
 	}
 }
 
-// tidy is canon but for the runs, which keep their places.
+// tidy is Canon but for the runs, which keep their places.
 func (w *world) tidy(s *state) {
 	for i := range s.processes {
 		p := &s.processes[i]

@@ -1,7 +1,7 @@
 package main
 
-// check holds in every state. It returns what is violated.
-func (w *world) check(s *state) string {
+// Check holds in every state. It returns what is violated.
+func (w *world) Check(s *state) string {
 	unlimited, most := false, int8(0)
 	for _, l := range w.limits[:s.deployed+1] {
 		unlimited = unlimited || l == 0

@@ -3,20 +3,23 @@ package main
 import (
 	"fmt"
 	"io"
+
+	"github.com/runlane/runlane-go/internal/proof/model/explore"
 )
 
 // circle asks, where nothing fails and every wakeup takes equally long, whether a world can end and whether it can go
 // round for ever.
 func (w *world) circle(most int) (states int, ends, forEver bool) {
-	x := &search{space: newSpace(), world: w}
-	x.reach(&state{}, -1)
+	x := explore.NewSpace[state]()
+	x.Add(&state{})
 	var next [][]int32
-	for i := 0; i < len(x.states) && i < most; i++ {
-		s := x.states[i]
+	for i := 0; i < len(x.States) && i < most; i++ {
+		s := x.States[i]
 		var out []int32
-		w.steps(&s, func(_ label, t state, _ string) {
-			w.canon(&t)
-			out = append(out, x.reach(&t, int32(i))) //nolint:gosec // memory ends long before
+		w.Steps(&s, func(_ label, t state, _ string) {
+			w.Canon(&t)
+			id, _ := x.Add(&t)
+			out = append(out, id)
 		})
 		next = append(next, out)
 		over := true

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/runlane/runlane-go/internal/proof/model/explore"
 	"github.com/runlane/runlane-go/internal/proof/race"
 )
 
@@ -21,18 +22,40 @@ func bound(t *testing.T, most int) int {
 
 func TestWorlds_AllRulesInForce_NothingIsFound(t *testing.T) {
 	t.Parallel()
-	for _, w := range worlds() {
-		t.Run(w.name, func(t *testing.T) {
-			t.Parallel()
-			f := w.explore(bound(t, cutOff))
-			if f.bad != "" {
-				t.Fatalf("%s\n%s", f.bad, strings.Join(f.trace, "\n"))
+	for _, p := range protocols() {
+		for _, world := range p.Worlds {
+			t.Run(world, func(t *testing.T) {
+				t.Parallel()
+				f := p.Explore(world, 0, bound(t, p.Most))
+				if f.Bad != "" {
+					t.Fatalf("%s\n%s", f.Bad, strings.Join(f.Trace, "\n"))
+				}
+				if f.States < 10_000 {
+					t.Errorf("only %d states: this world can no longer do what it is for", f.States)
+				}
+				t.Logf("%d states, %d steps, depth %d, cut off: %v, settles within %d", f.States, f.Steps, f.Depth, f.Cut, f.Slowest)
+			})
+		}
+	}
+}
+
+// A name is all that the command line and the tables of docs/internals/model.md have.
+func TestProtocols_NamesOfRulesAndWorlds_AreOfOneOnly(t *testing.T) {
+	t.Parallel()
+	rules, worlds := map[string]bool{}, map[string]bool{}
+	for _, p := range protocols() {
+		for _, r := range p.Rules {
+			if r.Says == "" || rules[r.Name] {
+				t.Errorf("%s: rule %q stands twice, or says nothing", p.Name, r.Name)
 			}
-			if f.states < 10_000 {
-				t.Errorf("only %d states: this world can no longer do what it is for", f.states)
+			rules[r.Name] = true
+		}
+		for _, world := range p.Worlds {
+			if worlds[world] {
+				t.Errorf("%s: world %q stands twice", p.Name, world)
 			}
-			t.Logf("%d states, %d steps, depth %d, cut off: %v, settles within %d", f.states, f.steps, f.depth, f.cut, f.slowest)
-		})
+			worlds[world] = true
+		}
 	}
 }
 
@@ -40,9 +63,9 @@ func TestWorlds_AllRulesInForce_NothingIsFound(t *testing.T) {
 func TestExplore_SmallWorld_HasAlwaysTheSameStates(t *testing.T) {
 	t.Parallel()
 	for range 2 {
-		f := worlds()[0].explore(cutOff)
-		if f.states != 37_943 || f.steps != 261_489 || f.depth != 37 || f.cut {
-			t.Errorf("%d states, %d steps, depth %d, cut off: %v; expected 37943, 261489, 37, complete", f.states, f.steps, f.depth, f.cut)
+		f := markers().Explore("unbounded", 0, cutOff)
+		if f.States != 37_943 || f.Steps != 261_489 || f.Depth != 37 || f.Cut {
+			t.Errorf("%d states, %d steps, depth %d, cut off: %v; expected 37943, 261489, 37, complete", f.States, f.Steps, f.Depth, f.Cut)
 		}
 	}
 }
@@ -60,39 +83,42 @@ func TestMutations_EachRuleTakenOut_IsFoundAsDocumented(t *testing.T) {
 	for _, row := range mutationRow.FindAllStringSubmatch(string(page), -1) {
 		rows[row[1]] = row[2:]
 	}
-	if len(rows) != int(ruleCount) {
-		t.Errorf("docs/internals/model.md has %d rules, the model %d", len(rows), ruleCount)
-	}
-	for r := range ruleCount {
-		name := ruleTexts[r].name
-		row := rows[name]
-		if row == nil {
-			t.Errorf("docs/internals/model.md has no row for %s", name)
-			continue
+	all := 0
+	for _, p := range protocols() {
+		all += len(p.Rules)
+		for _, r := range p.Rules {
+			row := rows[r.Name]
+			if row == nil {
+				t.Errorf("docs/internals/model.md has no row for %s", r.Name)
+				continue
+			}
+			t.Run(r.Name, func(t *testing.T) {
+				t.Parallel()
+				var m explore.Mutation
+				if r.Unnoticed != "" || r.Alone != nil {
+					m = p.Mutate(r, cutOff)
+				} else {
+					m = p.MutateIn(r, row[0], 200_000)
+				}
+				if !m.Caught() {
+					t.Fatalf("nothing is found without %q", r.Says)
+				}
+				if m.World != "" && (m.World != row[0] || m.Finding.Bad != row[2]) {
+					t.Errorf("%s: %s; docs/internals/model.md says %s: %s", m.World, m.Finding.Bad, row[0], row[2])
+				}
+			})
 		}
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			var m mutation
-			switch {
-			case unnoticed[r] != "" || r == reserveDoubles:
-				m = without(r, 0)
-			default:
-				m = withoutIn(r, row[0], 100_000)
-			}
-			if !m.caught() {
-				t.Fatalf("nothing is found without %q", ruleTexts[r].says)
-			}
-			if m.world != "" && (m.world != row[0] || m.finding.bad != row[2]) {
-				t.Errorf("%s: %s; docs/internals/model.md says %s: %s", m.world, m.finding.bad, row[0], row[2])
-			}
-		})
+	}
+	if len(rows) != all {
+		t.Errorf("docs/internals/model.md has %d rules, the models %d", len(rows), all)
 	}
 }
 
 func TestMutate_RuleThatNobodyMisses_IsReported(t *testing.T) {
 	t.Parallel()
-	m := without(slotByRun, 100) // too few states to see anything
-	if m.caught() || !strings.Contains(m.String(), "NOT FOUND") {
+	p := markers()
+	m := p.Mutate(p.Rules[slotByRun], 100) // too few states to see anything
+	if m.Caught() || !strings.Contains(m.String(), "NOT FOUND") {
 		t.Errorf("not reported: %s", m)
 	}
 }
@@ -118,13 +144,11 @@ func TestReservations_WakeupsAsSlowAsReservations_GoRoundWithoutDoubling(t *test
 
 func TestTrace_ShortestWay_IsMadeOfStepsOfTheWorld(t *testing.T) {
 	t.Parallel()
-	w := worlds()[0]
-	w.removed = rules(0).with(claimMoves)
-	f := w.explore(cutOff)
-	if len(f.trace) != f.depth+1 && len(f.trace) != f.depth {
-		t.Errorf("a way of %d lines to depth %d", len(f.trace), f.depth)
+	f := markers().Explore("unbounded", 1<<claimMoves, cutOff)
+	if len(f.Trace) != f.Depth+1 && len(f.Trace) != f.Depth {
+		t.Errorf("a way of %d lines to depth %d", len(f.Trace), f.Depth)
 	}
-	for _, l := range f.trace {
+	for _, l := range f.Trace {
 		if !strings.HasPrefix(l, "run 0: ") || strings.HasPrefix(l, "run 0:  ") {
 			t.Errorf("no step: %q", l)
 		}

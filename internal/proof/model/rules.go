@@ -1,5 +1,7 @@
 package main
 
+import "github.com/runlane/runlane-go/internal/proof/model/explore"
+
 // rule is one sentence of the design that can be taken out.
 type rule uint8
 
@@ -38,82 +40,100 @@ const (
 	ruleCount
 )
 
-// ruleText is a rule's name and sentence.
-type ruleText struct{ name, says string }
-
 // ruleTexts say what each rule is and where it stands.
-var ruleTexts = [ruleCount]ruleText{
-	sequence: {"sequence", "a commit depends on the run's sequence (Commit)"},
+var ruleTexts = [ruleCount]explore.Rule{
+	sequence: {Name: "sequence", Says: "a commit depends on the run's sequence (Commit)"},
 	commitMarker: {
-		"commitMarker",
-		"a commit depends on the marker as read, and is repeated on the item as it is (Invariants 4, record 0001)",
+		Name: "commitMarker",
+		Says: "a commit depends on the marker as read, or is repeated on the item (Invariants 4, record 0001)",
 	},
-	moveCondition: {"moveCondition", "a marker moves only if sequence, dp and da are as read (Invariants 4)"},
+	moveCondition: {
+		Name: "moveCondition",
+		Says: "a marker moves only if sequence, dp and da are as read (Invariants 4)",
+	},
 	moveAfterMark: {
-		"moveAfterMark",
-		"a move after a mark depends on what the claim of the row knew (Invariants 4, record 0002)",
+		Name: "moveAfterMark",
+		Says: "a move after a mark depends on what the claim of the row knew (Invariants 4, record 0002)",
 	},
-	markHeldRow:     {"markHeldRow", "a mark whose claim is over marks and moves nothing (Marker table)"},
-	claimMoves:      {"claimMoves", "a claim from elsewhere than q or w moves the marker to l (Marker table)"},
-	terminalRemoves: {"terminalRemoves", "the end removes the marker (Invariants 1)"},
-	supersede:       {"supersede", "a claim and the end supersede the outbox row (Items, latest delivery)"},
-	rowFirst:        {"rowFirst", "an inspection judges the outbox row before a live reservation (Marker table)"},
+	markHeldRow: {Name: "markHeldRow", Says: "a mark whose claim is over marks and moves nothing (Marker table)"},
+	claimMoves: {
+		Name: "claimMoves",
+		Says: "a claim from elsewhere than q or w moves the marker to l (Marker table)",
+	},
+	terminalRemoves: {Name: "terminalRemoves", Says: "the end removes the marker (Invariants 1)"},
+	supersede: {
+		Name: "supersede",
+		Says: "a claim and the end supersede the outbox row (Items, latest delivery)",
+	},
+	rowFirst: {
+		Name: "rowFirst",
+		Says: "an inspection judges the outbox row before a live reservation (Marker table)",
+	},
 	liveClaimMoves: {
-		"liveClaimMoves",
-		"an inspection of a row under a live claim moves the marker to o at the claim's end (Marker table)",
+		Name: "liveClaimMoves",
+		Says: "an inspection of a row under a live claim moves the marker to o at the claim's end (Marker table)",
 	},
-	deadLookMoves: {"deadLookMoves", "an inspection of a dead row moves the marker to x (Marker table)"},
+	deadLookMoves: {Name: "deadLookMoves", Says: "an inspection of a dead row moves the marker to x (Marker table)"},
 	scanReadsKind: {
-		"scanReadsKind",
-		"a due row is of a kind that its stage reads, or is moved to one (Invariants 3)",
+		Name: "scanReadsKind",
+		Says: "a due row is of a kind that its stage reads, or is moved to one (Invariants 3)",
 	},
 	redeliverParked: {
-		"redeliverParked",
-		"a published row that no worker followed is asked for again (record 0005)",
+		Name: "redeliverParked",
+		Says: "a published row that no worker followed is asked for again (record 0005)",
 	},
 	unlimitedRedelivers: {
-		"unlimitedRedelivers",
-		"what waited for a slot of a queue without a limit is redelivered (record 0007)",
+		Name: "unlimitedRedelivers",
+		Says: "what waited for a slot of a queue without a limit is redelivered (record 0007)",
 	},
 	recoverToQueued: {
-		"recoverToQueued",
-		"an expired running run that gets no slot is made queued and d (Marker table)",
+		Name: "recoverToQueued",
+		Says: "an expired running run that gets no slot is made queued and d (Marker table)",
 	},
-	dispatchRunning: {"dispatchRunning", "dispatch recovers running runs with an expired lease (Slots)"},
-	abandonAlways:   {"abandonAlways", "the bound on abandoned attempts holds before deliveries and polls too"},
-	fence:           {"fence", "an owner's write carries the lease token (Commit)"},
-	slotUnchanged:   {"slotUnchanged", "a slot is taken only as it was read (Slots)"},
-	lowestFree:      {"lowestFree", "free are only the lowest (limit - occupied) unused numbers (Slots)"},
+	dispatchRunning: {Name: "dispatchRunning", Says: "dispatch recovers running runs with an expired lease (Slots)"},
+	abandonAlways: {
+		Name: "abandonAlways",
+		Says: "the bound on abandoned attempts holds before deliveries and polls too",
+	},
+	fence:         {Name: "fence", Says: "an owner's write carries the lease token (Commit)"},
+	slotUnchanged: {Name: "slotUnchanged", Says: "a slot is taken only as it was read (Slots)"},
+	lowestFree:    {Name: "lowestFree", Says: "free are only the lowest (limit - occupied) unused numbers (Slots)"},
 	aboveFirst: {
-		"aboveFirst",
-		"any unused number may be taken only where none at or above the limit is occupied (Slots)",
+		Name: "aboveFirst",
+		Says: "any unused number may be taken only where none at or above the limit is occupied (Slots)",
 	},
-	expiredIsFree:  {"expiredIsFree", "a reservation that is over may be taken (Slots)"},
-	reuseOwn:       {"reuseOwn", "a run keeps the slot that it holds (chooseSlot)"},
-	reuseJudged:    {"reuseJudged", "a run's own reservation that is over is judged like any number (chooseSlot)"},
-	claimHolds:     {"claimHolds", "a claim removes until from the slot (Slots)"},
-	claimInTime:    {"claimInTime", "a claim on a reservation commits before its end, or not at all (Slots)"},
-	outcomeFrees:   {"outcomeFrees", "the commit that ends running frees the slot (Slots)"},
-	freesOwnOnly:   {"freesOwnOnly", "a slot is freed only if this run holds it (Slots)"},
-	slotByRun:      {"slotByRun", "what happens to a slot follows the run item, not the policy in force (Slots)"},
-	claimTakesSlot: {"claimTakesSlot", "a wakeup without a live reservation may claim with a free slot"},
-	reserveDoubles: {"reserveDoubles", "each reservation that ended unclaimed makes the next twice as long"},
-}
-
-// rules is a set of rules that are taken out.
-type rules uint64
-
-func (r rules) with(one rule) rules { return r | 1<<one }
-
-// removal is the set of one named rule; "" is the empty set.
-func removal(name string) (removed rules, known bool) {
-	for r := range ruleCount {
-		if ruleTexts[r].name == name {
-			return rules(0).with(r), true
-		}
-	}
-	return 0, name == ""
+	expiredIsFree: {Name: "expiredIsFree", Says: "a reservation that is over may be taken (Slots)"},
+	reuseOwn: {
+		Name: "reuseOwn",
+		Says: "a run keeps the slot that it holds (chooseSlot)",
+		With: "recoverToQueued",
+	},
+	reuseJudged: {
+		Name: "reuseJudged",
+		Says: "a run's own reservation that is over is judged like any number (chooseSlot)",
+	},
+	claimHolds: {Name: "claimHolds", Says: "a claim removes until from the slot (Slots)"},
+	claimInTime: {
+		Name: "claimInTime",
+		Says: "a claim on a reservation commits before its end, or not at all (Slots)",
+	},
+	outcomeFrees: {Name: "outcomeFrees", Says: "the commit that ends running frees the slot (Slots)"},
+	freesOwnOnly: {Name: "freesOwnOnly", Says: "a slot is freed only if this run holds it (Slots)"},
+	slotByRun: {
+		Name: "slotByRun",
+		Says: "what happens to a slot follows the run item, not the policy in force (Slots)",
+	},
+	claimTakesSlot: {
+		Name:      "claimTakesSlot",
+		Says:      "a wakeup without a live reservation may claim with a free slot",
+		Unnoticed: "the tick reserves instead: the rule makes things faster",
+	},
+	reserveDoubles: {
+		Name:  "reserveDoubles",
+		Says:  "each reservation that ended unclaimed makes the next twice as long",
+		Alone: withoutDoubling,
+	},
 }
 
 // holds reports a rule that is in force.
-func (w *world) holds(r rule) bool { return w.removed&(1<<r) == 0 }
+func (w *world) holds(r rule) bool { return !w.removed.Lacks(int(r)) }

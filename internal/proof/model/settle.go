@@ -1,23 +1,27 @@
 package main
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/runlane/runlane-go/internal/proof/model/explore"
+)
 
 // longestRecovery is within how many units of time every run has ended once faults end.
 const longestRecovery = 40
 
-// settles asks whether everything ends. From s all processes stop, all wakeups under way are lost, then faults end.
+// Settles asks whether everything ends. From s all processes stop, all wakeups under way are lost, then faults end.
 // With nothing but the tick once a unit of time, and workers that serve wakeups, each run must end or wait for a person
 // in x, and no slot may stay held. Index, relay and messages are thus never needed, only faster. settled remembers
 // beginnings that do.
-func (w *world) settles(s state, settled *space) (bad string, log []string, took int) {
+func (w *world) Settles(s state, settled *explore.Space[state]) (bad string, log []string, took int) {
 	q := *w
 	q.skew, q.refusals, q.latency = false, false, 0
 	s.processes = [maxProcesses]process{}
 	s.wakeups = [maxRuns]uint8{}
-	if _, isNew := settled.add(&s); !isNew {
+	if _, isNew := settled.Add(&s); !isNew {
 		return "", nil, 0
 	}
-	log = append(log, line("--- processes stop, wakeups are lost, faults end ---", &s))
+	log = append(log, explore.Line("--- processes stop, wakeups are lost, faults end ---", s.String()))
 	for now := range longestRecovery {
 		for before := (state{}); before != s; {
 			before = s
@@ -34,7 +38,7 @@ func (w *world) settles(s state, settled *space) (bad string, log []string, took
 			return "", nil, now
 		}
 		s = q.later(s)
-		log = append(log, line("time", &s))
+		log = append(log, explore.Line("time", s.String()))
 	}
 	if len(log) > 14 {
 		log = append(log[:13:13], "and so on")
@@ -92,7 +96,7 @@ func (w *world) complete(s *state, p process, log *[]string) {
 		s.processes[0] = process{}
 		return
 	}
-	*log = append(*log, line(fmt.Sprintf("run %d: %s, %s", p.run, processName(p.kind), opName(p)), s))
+	*log = append(*log, explore.Line(fmt.Sprintf("run %d: %s, %s", p.run, processName(p.kind), opName(p)), s.String()))
 	for s.processes[0].kind != idle {
 		if s.processes[0].kind == worker {
 			w.finish(s, p.run, 0)

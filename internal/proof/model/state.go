@@ -121,6 +121,9 @@ type label struct {
 	run  int8
 }
 
+// Begin is a world without runs.
+func (w *world) Begin() state { return state{} }
+
 // down lets one unit of time pass.
 func down(at, floor int8) int8 {
 	if at > floor && at != held {

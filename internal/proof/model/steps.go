@@ -20,8 +20,8 @@ func (w *world) skews() []int8 {
 	return []int8{0}
 }
 
-// steps lists everything that can happen next.
-func (w *world) steps(s *state, emit emitter) {
+// Steps lists everything that can happen next.
+func (w *world) Steps(s *state, emit func(l label, s state, bad string)) {
 	work := w.vacant(s) != 0 // urgent worlds let no time pass while there is something to do
 	for i := range w.processes {
 		work = work || s.processes[i].kind != idle

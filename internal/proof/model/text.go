@@ -26,6 +26,11 @@ func stageName(stage int8) string {
 	return [...]string{"none", "finalizing", "delivering", "publishing", "redelivering", "dispatching"}[stage]
 }
 
+// Show is a state in one line.
+func (w *world) Show(s *state) string { return s.String() }
+
+func (l label) String() string { return fmt.Sprintf("run %d: %s", l.run, l.text) }
+
 // String shows runs and slots in one line.
 func (s *state) String() string {
 	var b strings.Builder

@@ -356,7 +356,7 @@ func TestTraces_OfTheRealEngine_AreAccepted(t *testing.T) {
 				if len(e.refused) > 0 {
 					t.Fatalf("after %v, no step of the model leads\n%s", done, e.refused[0])
 				}
-				t.Logf("%d writes accepted, the model in one of %d states; %v", e.writes, len(e.acceptor.now.states), done)
+				t.Logf("%d writes accepted, the model in one of %d states; %v", e.writes, len(e.acceptor.now.States), done)
 				if e.writes < 3 {
 					t.Errorf("only %d writes", e.writes)
 				}

@@ -1,5 +1,7 @@
 package main
 
+import "github.com/runlane/runlane-go/internal/proof/model/explore"
+
 // world is a small world: what there is, what may happen, and which rules hold.
 type world struct {
 	name             string
@@ -21,7 +23,7 @@ type world struct {
 	mixed            bool // a deployment meets commits with the old limit
 	doubling         bool // reserveDoubles is followed: multiplies states, see livelock.go
 	latency          int8 // > 0: nothing fails, and every wakeup takes so long
-	removed          rules
+	removed          explore.Rules
 }
 
 func (w *world) limit(s *state) int8 { return w.limits[s.deployed] }
