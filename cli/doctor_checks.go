@@ -36,6 +36,12 @@ func standardChecks(rt *core.Runtime, publish bool) []Check {
 			},
 		})
 	}
+	if reader, ok := lane.As[lane.IndexReader](rt.Lane().Storage); ok {
+		checks = append(checks, Check{
+			Name: "indexes",
+			Run:  func(ctx context.Context, _ *core.Runtime) (string, error) { return checkIndexes(ctx, reader) },
+		})
+	}
 	if publish {
 		checks = append(checks, Check{Name: "publishing", Run: checkPublishing})
 	}
@@ -198,6 +204,37 @@ func checkTimeouts(ctx context.Context, rt *core.Runtime, reader lane.Invocation
 		}
 	}
 	return "no task's timeout is too long for its queue's functions", nil
+}
+
+// checkIndexes looks whether what lists and ticks read is there, also while it is changed.
+func checkIndexes(ctx context.Context, reader lane.IndexReader) (string, error) {
+	states, err := reader.Indexes(ctx)
+	if err != nil {
+		return "", err
+	}
+	used := 0
+	var others []string
+	var mild *warning
+	for _, state := range states {
+		switch {
+		case state.Fault != nil && !state.Readable:
+			return "", state.Fault
+		case state.Fault != nil && mild == nil:
+			mild = &warning{message: state.Fault.Message, fix: state.Fault.Hint}
+		case state.Used:
+			used++
+		default:
+			others = append(others, state.Name)
+		}
+	}
+	if mild != nil {
+		return "", mild
+	}
+	detail := plural(used, "index answers", "indexes answer")
+	if len(others) > 0 {
+		detail += "; another version's: " + strings.Join(others, ", ")
+	}
+	return detail, nil
 }
 
 func checkWaiting(ctx context.Context, rt *core.Runtime) (string, error) {

@@ -20,6 +20,11 @@ type ill struct {
 	denied     string // the method that is not permitted
 	violations []lane.Violation
 	forged     bool // runs are not what their histories say
+	indexes    []lane.IndexState
+}
+
+func (s *ill) Indexes(context.Context) ([]lane.IndexState, error) {
+	return s.indexes, s.refuse("describe")
 }
 
 // healthy has the methods that are not overridden.
@@ -113,7 +118,21 @@ func TestDoctor_FindsEachFault(t *testing.T) {
 		"histories":      {storage: ill{forged: true}, code: cli.ExitFailed, finds: `failed   histories: the history of run "some-run" does not add up to the run`},
 		"no sample":      {storage: ill{forged: true}, args: "--sample 0", finds: "ok       histories: 0 histories add up"},
 		"overdue work":   {change: func(w *world) { w.millis.Add((2 * time.Hour).Milliseconds()) }, finds: `warning  work that waits: a run of queue "emails" is due since 2026-03-01 13:00:00Z`},
-		"publishing":     {change: func(w *world) { w.refuse = true }, args: "--publish", code: cli.ExitUnavailable, finds: `failed   publishing: queue "default" refused a wakeup: too large`},
+		"indexes":        {storage: ill{indexes: indexStates(false, false, "")}, finds: "ok       indexes: 1 index answers; another version's: next"},
+		"no description": {storage: ill{denied: "describe"}, code: cli.ExitUnavailable, finds: "failed   indexes: describe: access denied"},
+		"an index that is made": {
+			storage: ill{indexes: indexStates(true, false, runlane.ErrStorageUnavailable)}, code: cli.ExitUnavailable,
+			finds: "failed   indexes: index due is so\n         fix: do that",
+		},
+		"an index that is missing": {
+			storage: ill{indexes: indexStates(true, false, runlane.ErrConfigurationInvalid)}, code: cli.ExitUsage,
+			finds: "failed   indexes: index due is so\n         fix: do that",
+		},
+		"an index that costs more": {
+			storage: ill{indexes: indexStates(true, true, runlane.ErrConfigurationInvalid)},
+			finds:   "warning  indexes: index due is so\n         fix: do that",
+		},
+		"publishing": {change: func(w *world) { w.refuse = true }, args: "--publish", code: cli.ExitUnavailable, finds: `failed   publishing: queue "default" refused a wakeup: too large`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -135,6 +154,15 @@ func TestDoctor_FindsEachFault(t *testing.T) {
 			}
 		})
 	}
+}
+
+// indexStates are those of an index of this version, with a fault or without, and of another version's.
+func indexStates(ill, readable bool, code runlane.ErrorCode) []lane.IndexState {
+	due := lane.IndexState{Name: "due", Used: true, Readable: !ill || readable}
+	if ill {
+		due.Fault = &runlane.Error{Code: code, Message: "index due is so", Hint: "do that"}
+	}
+	return []lane.IndexState{due, {Name: "next", Readable: true}}
 }
 
 // forFunctions is a transport whose queues are made for functions of a minute.

@@ -64,7 +64,7 @@ const DefaultRequestTimeout = 5 * time.Second
 // indexes of the table.
 var indexes = []ddb.Index{
 	{Name: rows.IndexDue, Hash: rows.AttrDueP, Sort: rows.AttrDueA},
-	{Name: rows.IndexDone, Hash: rows.AttrDoneP, Sort: rows.AttrDoneA},
+	{Name: rows.IndexDone, Hash: rows.AttrDoneP, Sort: rows.AttrDoneA, Projected: rows.ListedAttributes()},
 }
 
 // Store is lane.Storage on a DynamoDB table. Make one with [New].

@@ -62,19 +62,27 @@ func (t *Table) Failure(ctx context.Context, doing string, err error) error {
 	return failure(ctx, t.Name, doing, err)
 }
 
-// Check compares the table's keys and indexes with those that the program reads and writes.
-func (t *Table) Check(ctx context.Context) error {
+func (t *Table) describe(ctx context.Context) (*types.TableDescription, error) {
 	var out *dynamodb.DescribeTableOutput
 	err := t.send(ctx, func(ctx context.Context) (err error) {
 		out, err = t.Client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &t.Name})
 		return err
 	})
 	if err != nil {
-		return t.Failure(ctx, "look at the table", err)
+		return nil, t.Failure(ctx, "look at the table", err)
 	}
-	faults := keyFaults("the table", out.Table.KeySchema, item.PK, item.SK)
+	return out.Table, nil
+}
+
+// Check compares the table's keys and indexes with those that the program reads and writes.
+func (t *Table) Check(ctx context.Context) error {
+	table, err := t.describe(ctx)
+	if err != nil {
+		return err
+	}
+	faults := keyFaults("the table", table.KeySchema, item.PK, item.SK)
 	for _, index := range t.Indexes {
-		faults = append(faults, indexFaults(out.Table, index)...)
+		faults = append(faults, indexFaults(table, index)...)
 	}
 	if len(faults) == 0 {
 		return nil
@@ -88,10 +96,8 @@ func (t *Table) Check(ctx context.Context) error {
 }
 
 func indexFaults(table *types.TableDescription, want Index) []string {
-	for _, index := range table.GlobalSecondaryIndexes {
-		if aws.ToString(index.IndexName) == want.Name {
-			return keyFaults("index "+want.Name, index.KeySchema, want.Hash, want.Sort)
-		}
+	if found := indexOf(table, want.Name); found != nil {
+		return keyFaults("index "+want.Name, found.KeySchema, want.Hash, want.Sort)
 	}
 	return []string{"index " + want.Name + " is missing"}
 }

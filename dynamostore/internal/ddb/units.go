@@ -24,7 +24,11 @@ type Meter interface {
 }
 
 // Index is a global secondary index: its name and its key attributes.
-type Index struct{ Name, Hash, Sort string }
+type Index struct {
+	Name, Hash, Sort string
+	// Projected are the attributes that it has beside the keys.
+	Projected []string
+}
 
 // ReadUnits is the number of 4 KB read units of a size, at least one.
 func ReadUnits(size int, consistent bool) float64 {

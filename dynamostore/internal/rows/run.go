@@ -77,6 +77,11 @@ type Run struct {
 	Raw item.Item `dynamodbav:"-"` // as stored: updates are compared with it, and the meter weighs it
 }
 
+// ListedAttributes are those that the index done has beside the keys: what a list shows of a finished run.
+func ListedAttributes() []string {
+	return []string{"tk", "qu", "ca", "ra", "na", "nf", "nt", "nl", "fc", "so", "sr", "ss", "sf"}
+}
+
 // UnmarshalRun reads a run item.
 func UnmarshalRun(raw item.Item) (*Run, error) {
 	r := &Run{}

@@ -143,8 +143,13 @@ func layout() map[string]any {
 	var indexes []map[string]any
 	for _, index := range table.GlobalSecondaryIndexes {
 		indexes = append(indexes, map[string]any{
-			"IndexName": aws.ToString(index.IndexName),
-			"KeySchema": keys(index.KeySchema),
+			"IndexName":   aws.ToString(index.IndexName),
+			"IndexStatus": types.IndexStatusActive,
+			"KeySchema":   keys(index.KeySchema),
+			"Projection": map[string]any{
+				"ProjectionType":   index.Projection.ProjectionType,
+				"NonKeyAttributes": index.Projection.NonKeyAttributes,
+			},
 		})
 	}
 	return map[string]any{
