@@ -40,7 +40,7 @@ check: ## What every commit passes: format, vet, linters, short tests, reducer c
 	@$(MAKE) cover
 
 .PHONY: test
-test: ## All tests, with the race detector, local AWS and 2,000 inputs of fuzzing a target. Does its own set-up and clean-up.
+test: ## All tests, what is concurrent with the race detector, local AWS and 2,000 inputs of fuzzing a target. Does its own set-up and clean-up.
 	@scripts/with-local-aws.sh scripts/test.sh
 
 .PHONY: test-busy

@@ -1,31 +1,35 @@
 #!/usr/bin/env bash
 # Usage: fuzz.sh [INPUTS]
+#        fuzz.sh --package FOLDER INPUTS
 #
 # Runs every fuzz target of the module with INPUTS each, 20000 unless given. A crash is kept under its package's testdata/fuzz and is a
 # test from then on. It counts inputs and not seconds, because a time that is over may fail a target that found nothing: go.dev/issue/75804.
-# Which parser has which target is held by a test in internal/proof/projecttest.
+# Which parser has which target is held by a test in internal/proof/projecttest. --package takes the targets of one package.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-corpus=$(go env GOCACHE)/fuzz
-
-count=0
-for package in $(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n 1 dirname | sort -u); do
+if [ "${1:-}" = --package ]; then
+  cd "$2" # it may be of a module below this one
+  work=$(mktemp -d)
+  trap 'rm -rf "$work"' EXIT
   # One instrumented program for all targets of a package: go test itself would link one for each.
-  (cd "$package" && go test -c -fuzz . -o "$work/fuzz.test" .) # it may be of a module below this one
-  targets=$(cd "$package" && "$work/fuzz.test" -test.short -test.list '^Fuzz' | grep '^Fuzz' || true)
+  go test -c -vet=off -fuzz . -o "$work/fuzz.test" .
+  targets=$("$work/fuzz.test" -test.short -test.list '^Fuzz' | grep '^Fuzz' || true)
   if [ -z "$targets" ]; then
-    echo "fuzz: $package has no fuzz target that is built here" >&2
+    echo "fuzz: $2 has no fuzz target that is built here" >&2
     exit 1
   fi
-  kept=$corpus/$(cd "$package" && go list .) # where go test keeps them
+  kept=$(go env GOCACHE)/fuzz/$(go list .) # where go test keeps them
   for target in $targets; do
     echo "fuzz: $target"
-    (cd "$package" && "$work/fuzz.test" -test.short -test.run '^$' -test.fuzz "^${target}\$" -test.fuzztime "${1:-20000}x" \
-      -test.fuzzminimizetime 20x -test.fuzzcachedir "$kept" -test.paniconexit0 -test.timeout 10m)
-    count=$((count + 1))
+    "$work/fuzz.test" -test.short -test.run '^$' -test.fuzz "^${target}\$" -test.fuzztime "${3}x" -test.parallel 1 \
+      -test.fuzzminimizetime 20x -test.fuzzcachedir "$kept" -test.paniconexit0 -test.timeout 10m
   done
-done
-echo "fuzz: $count targets"
+  exit
+fi
+
+# A package for each processor, with one worker: linking and starting use one processor only.
+packages=$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n 1 dirname | sort -u)
+xargs -P "$(getconf _NPROCESSORS_ONLN)" -I {} bash -c 'out=$("$0" --package "$1" "$2" 2>&1); status=$?; echo "$out"; exit "$status"' \
+  scripts/fuzz.sh {} "${1:-20000}" <<<"$packages"
+echo "fuzz: $(wc -l <<<"$packages") packages"

@@ -18,22 +18,35 @@ fi
 # processors, ten on half as fast ones, and three times that beside other work.
 readonly limit=45m
 
+# Where the race detector has nothing to see: what has no goroutine, what starts programs and looks at what they did, and what measures
+# or reads files. It would take three to five times the processor there. Packages that are not named have it.
+readonly plain=(
+  ./localstack/... ./internal/proof/crashtest ./internal/proof/lambdatest/... ./examples/worker ./internal/proof/e2e ./internal/tools/...
+  ./internal/proof/model ./internal/proof/simulation ./cmd/runlane ./internal/proof/mutation/... ./internal/proof/samtemplate/...
+  ./internal/proof/deployforms/... ./internal/proof/formats ./internal/proof/optionstest ./internal/proof/projecttest
+  ./internal/proof/reliability ./internal/proof/conformance ./internal/awsenvironment ./internal/causes ./infra
+)
+
 # Packages start in this order, the long ones first: one that starts last, alone, leaves processors idle. What is not named follows in
 # the order of ./...; a name that is no package ends the test.
 readonly long=(
-  ./dynamostore ./internal/proof/chaos ./localstack ./internal/proof/crashtest ./internal/proof/simulation ./internal/proof/lambdatest ./examples/worker
-  ./internal/proof/e2e ./internal/tools/lambdazip ./internal/proof/model ./internal/proof/loadtest ./internal/tools/costs ./internal/tools/runbook ./cmd/runlane
-  ./internal/proof/lives ./core ./memlane ./internal/tools/docstest ./lanetest ./internal/proof/mutation
+  ./dynamostore ./internal/proof/chaos ./internal/proof/loadtest ./internal/proof/lives ./core ./memlane ./lanetest
 )
+apart=$(go list "${plain[@]}")
+all=$(go list ./...)
+others=$(grep -vxF "$apart" <<<"$all")
 
-# Most packages wait for local AWS more than they compute: two for a processor.
+# Most packages wait for local AWS more than they compute: two for a processor. make check vets.
 readonly packages=$((2 * $(getconf _NPROCESSORS_ONLN)))
-go test "${race[@]}" -p "$packages" -timeout "$limit" "${long[@]}" ./...
+tests() { go test -vet=off -p "$packages" -timeout "$limit" "$@"; }
+# shellcheck disable=SC2086 # names of packages have no spaces
+tests "${race[@]}" "${long[@]}" $others
+tests "${plain[@]}"
 # The lane on SQLite is a separate module.
-(cd sqlitelane && go test "${race[@]}" -timeout "$limit" ./...)
-[ "${#race[@]}" -eq 0 ] || (cd sqlitelane && go test -timeout "$limit" -run '^TestPowerLoss_' .) # a part of it under the race detector
+(cd sqlitelane && tests "${race[@]}" ./...)
 # What goes through very many states, whole: under the race detector, which is five times slower, it was a part (internal/proof/race).
-[ "${#race[@]}" -eq 0 ] || go test -p "$packages" -timeout "$limit" \
-  -run '^(TestCron_TenYears|TestModel_|TestRuntime_Memlane_UnderFaults|TestWorlds_|TestFullKey_Carries)' \
-  . ./core ./internal/proof/lives ./internal/proof/model ./internal/proof/simulation
+if [ "${#race[@]}" -ne 0 ]; then
+  (cd sqlitelane && tests -run '^Test(PowerLoss|Crash)_' .)
+  tests -run '^(TestCron_TenYears|TestModel_|TestRuntime_Memlane_UnderFaults)' . ./core ./internal/proof/lives
+fi
 scripts/fuzz.sh 2000
