@@ -49,7 +49,8 @@ func initCommand() *command {
 		long: "NAME is the folder to make. The project is one Go program that has all commands of runlane with its " +
 			"own tasks. It keeps runs in memory until RUNLANE_TABLE is set; template.yaml brings it to AWS, with " +
 			"alarms, a dashboard and gradual deployments that its parameters turn off, or with --minimal without " +
-			"them. Nothing is overwritten.",
+			"them, and then without \"functions add\" and FIFO queues, which copy parts of the whole one. Nothing is " +
+			"overwritten.",
 		examples: []string{
 			"init hello", "init hello --minimal", "init hello --module example.org/hello --replace ../runlane-go",
 		},

@@ -128,14 +128,18 @@ func TestFunctionsAdd_BringsItsQueues(t *testing.T) {
 	t.Parallel()
 	project := newProject(t)
 	wantFiles(t, project, "queues add reports --own --yes", "queues.go", "template.yaml")
-	const add = "functions add slow --queues reports,exports --timeout 900 --memory 1024 --concurrency 4 --yes"
+	wantFiles(t, project, "queues add exports --yes", "queues.go")
+	const add = "functions add slow --queues reports,exports --timeout 900 --memory 1024 --batch-size 2 --concurrency 4 --yes"
 	if r := inProject(t, project, strings.Replace(add, "--yes", "--dry-run", 1)); strings.Count(r.stdout, "\n-") > 20 {
 		t.Errorf("what is added is shown as if %d lines had gone", strings.Count(r.stdout, "\n-"))
 	}
-	wantFiles(t, project, add, "queues.go", "template.yaml")
+	wantFiles(t, project, add, "template.yaml")
 	wantFiles(t, project, add)
 	wantFiles(t, project, "functions add slow --queues reports,exports --timeout 300 --yes", "template.yaml")
 	e := wantSound(t, project)
+	if size := e.Parameters["SlowBatchSize"].Default; size != 2 {
+		t.Errorf("batches of %v", size)
+	}
 	if slow := e.Resources["SlowBridge"].Properties; slow["Timeout"] != "300" || slow["MemorySize"] != "1024" {
 		t.Errorf("%v s, %v MB", slow["Timeout"], slow["MemorySize"])
 	}
@@ -166,6 +170,7 @@ func TestProjectEdit_WhatCannotBe_IsRefusedAndChangesNothing(t *testing.T) {
 	t.Parallel()
 	project, small, empty := newProject(t), newProject(t, "--minimal"), t.TempDir()
 	limited := newProject(t)
+	wantFiles(t, small, "queues add a --yes", "queues.go")
 	wantFiles(t, limited, "queues add reports --concurrency 3 --yes", "queues.go")
 	before := contents(t, project)
 	for _, c := range []struct{ folder, args, says string }{
@@ -180,6 +185,8 @@ func TestProjectEdit_WhatCannotBe_IsRefusedAndChangesNothing(t *testing.T) {
 		{project, "functions add slow --yes", "has no queues"},
 		{project, "functions add relay --queues a --yes", "is no name for a further function"},
 		{project, "functions add Slow --queues a --yes", "is no name for a further function"},
+		{project, "functions add slow --queues reprots --yes", "the project has no queue \"reprots\""},
+		{project, "functions add slow --queues a --batch-size 11 --yes", "use 1 to 10"},
 		{project, "functions add slow --queues a --timeout 61 --yes", "use 30, 60, 120, 300, 600 or 900"},
 		{project, "functions add slow --queues a --memory 1 --yes", "use 128 to 10240"},
 		{project, "functions add slow --queues a --concurrency 1 --yes", "use 2 to 1000"},
@@ -194,7 +201,7 @@ func TestProjectEdit_WhatCannotBe_IsRefusedAndChangesNothing(t *testing.T) {
 	if diff := cmp.Diff(before, contents(t, project)); diff != "" {
 		t.Error(diff)
 	}
-	if got := len(names(t, small)); got != len(before) {
-		t.Errorf("%d files in the minimal project, want %d", got, len(before))
+	if got := len(names(t, small)); got != len(before)+1 {
+		t.Errorf("%d files in the minimal project, want %d", got, len(before)+1)
 	}
 }

@@ -37,9 +37,9 @@ func functionsAddCommand() *command {
 		local: true,
 		long: "Adds a function to template.yaml that executes runs of the given queues: the same program, with a " +
 			"separate timeout, memory, concurrency, role, log and alarms, copied from those of the bridge, which " +
-			"executes all other runs. Each of the queues gets a separate SQS queue unless it has one. What is there " +
-			"stays as it is; called again with other limits it sets those of new stacks. The difference is shown " +
-			"first.",
+			"executes all other runs. The project declares the queues already (queues add); each gets a separate SQS " +
+			"queue unless it has one. What is there stays as it is; called again with other limits it sets those of " +
+			"new stacks. The difference is shown first.",
 		examples: []string{
 			"functions add slow --queues reports,exports --timeout 900",
 			"functions add wide --queues thumbnails --memory 2048 --concurrency 200",
@@ -55,6 +55,10 @@ func functionsAddCommand() *command {
 				"SECONDS of an invocation: 30, 60, 120, 300, 600 or 900; the bridge's unless given",
 			)
 			flags.IntVar(&f.Memory, "memory", 0, "MEGABYTES, 128 to 10240; the bridge's unless given")
+			flags.IntVar(
+				&f.BatchSize, "batch-size", 0,
+				"NUMBER of wakeups in an invocation at most, 1 to 10; the bridge's unless given",
+			)
 			flags.IntVar(
 				&f.Concurrency, "concurrency", 0,
 				"NUMBER of invocations of a queue at once, 2 to 1000; the bridge's unless given",
@@ -95,6 +99,8 @@ func judgeFunction(f *samfile.Function) error {
 		return usagef("use 30, 60, 120, 300, 600 or 900; ", "--timeout does not take %d", f.Timeout)
 	case f.Memory != 0 && (f.Memory < 128 || f.Memory > 10240):
 		return usagef("use 128 to 10240; ", "--memory does not take %d", f.Memory)
+	case f.BatchSize != 0 && (f.BatchSize < 1 || f.BatchSize > 10):
+		return usagef("use 1 to 10; ", "--batch-size does not take %d", f.BatchSize)
 	case f.Concurrency != 0 && (f.Concurrency < 2 || f.Concurrency > 1000):
 		return usagef("use 2 to 1000; ", "--concurrency does not take %s", strconv.Itoa(f.Concurrency))
 	}
@@ -107,15 +113,22 @@ func judgeFunction(f *samfile.Function) error {
 }
 
 func (e *projectEdit) addFunction(f *samfile.Function) error {
+	declared, _, _, err := e.queuesInCode()
+	if err != nil {
+		return err
+	}
 	for _, name := range f.Queues {
-		if err := e.addQueueToCode(runlane.Queue{Name: runlane.QueueName(name)}); err != nil {
-			return err
-		}
 		template, err := e.template()
 		if err != nil {
 			return err
 		}
-		if !samfile.HasQueue(template, name) {
+		has := samfile.HasQueue(template, name)
+		if _, known := declared[name]; !known && !has { // a name that is misspelt would make a queue of nobody
+			return usagef(
+				"correct the name, or first: queues add "+name, "the project has no queue %s", quoted(name),
+			)
+		}
+		if !has {
 			if err := e.addQueueToTemplate(name, false); err != nil {
 				return err
 			}

@@ -16,6 +16,7 @@ type Function struct {
 
 	Timeout     int // seconds of an invocation
 	Memory      int // megabytes
+	BatchSize   int // most wakeups in one invocation
 	Concurrency int // most invocations at once, for each queue
 }
 
@@ -71,13 +72,14 @@ func AddFunction(template string, f Function) (string, error) {
 		}
 	}
 	t.addToSums(id)
+	t.addToBoard(renamed{`"${Bridge}`, `"${` + id + `Bridge}`})
 	t.addToOutputs(id)
 	return t.String(), nil
 }
 
 // addBridgeParameters copies what bounds a bridge, with the values asked for as defaults.
 func (t *text) addBridgeParameters(f Function, names renaming) error {
-	values := map[string]int{"Timeout": f.Timeout, "Memory": f.Memory, "Concurrency": f.Concurrency}
+	values := map[string]int{"Timeout": f.Timeout, "Memory": f.Memory, "BatchSize": f.BatchSize, "Concurrency": f.Concurrency}
 	for _, parameter := range bridgeParameters {
 		added, err := t.addEntry("Parameters", "Bridge"+parameter, names)
 		if err != nil {

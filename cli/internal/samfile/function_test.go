@@ -1,8 +1,10 @@
 package samfile_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -73,9 +75,48 @@ func TestAddFunction_TakesItsQueuesWithItsLimits(t *testing.T) {
 	if n := strings.Count(template, "FILL(bridge, 0) + FILL(slow, 0)"); n != strings.Count(read(t, full), "FILL(bridge, 0)") {
 		t.Errorf("%d sums have the function", n)
 	}
+	var board any
+	body := fmt.Sprint(e.Resources["Board"].Properties["DashboardBody"])
+	if err := json.Unmarshal([]byte(body), &board); err != nil {
+		t.Errorf("the board is no JSON: %v\n%s", err, body)
+	}
+	before := fmt.Sprint(evaluate(t, read(t, full), nil).Resources["Board"].Properties["DashboardBody"])
+	if got, want := metricsOf(t, body, "${SlowBridge}"), metricsOf(t, before, "${Bridge}"); len(want) == 0 || !slices.Equal(got, want) {
+		t.Errorf("the board shows of the function %v, and of the bridge %v", got, want)
+	}
+	if got, want := metricsOf(t, body, "${Bridge}"), metricsOf(t, before, "${Bridge}"); !slices.Equal(got, want) {
+		t.Errorf("the board shows of the bridge %v, and before %v", got, want)
+	}
 	if e.Outputs["SlowBridgeFunction"].Value != "${SlowBridge}" {
 		t.Errorf("output %v", e.Outputs["SlowBridgeFunction"].Value)
 	}
+}
+
+// metricsOf lists the metrics of the board that have a dimension's value, with what "." repeats written out.
+func metricsOf(t *testing.T, body, value string) (list []string) {
+	t.Helper()
+	var board struct {
+		Widgets []struct {
+			Properties struct{ Metrics [][]string }
+		}
+	}
+	if err := json.Unmarshal([]byte(body), &board); err != nil {
+		t.Fatal(err)
+	}
+	for _, widget := range board.Widgets {
+		above := make([]string, 4)
+		for _, metric := range widget.Properties.Metrics {
+			for i := range metric {
+				if metric[i] != "." {
+					above[i] = metric[i]
+				}
+			}
+			if above[3] == value {
+				list = append(list, above[0]+" "+above[1])
+			}
+		}
+	}
+	return list
 }
 
 func variable(properties map[string]any, name string) string {

@@ -88,7 +88,10 @@ func AddQueue(template string, q Queue) (string, error) {
 		return "", missing("RUNLANE_QUEUES with ${WorkQueue}")
 	}
 	t.addInline(arns, `,"${`+id+`Queue.Arn}"`)
-	t.addToBoard(id)
+	t.addToBoard(
+		renamed{`"${FifoWorkQueue.QueueName}`, `"${` + id + `Queue.QueueName}`},
+		renamed{`"${FifoWorkDeadLetters.QueueName}`, `"${` + id + `DeadLetters.QueueName}`},
+	)
 	for _, output := range []renamed{
 		{from.queue + "Arn", id + "QueueArn"}, {from.deadLetters + "Url", id + "DeadLettersUrl"},
 	} {
@@ -195,32 +198,33 @@ func (t *text) anyEvent(name string) (span, bool) {
 	return t.within(resources, name)
 }
 
-// addToBoard shows the queue beside the first one. In a list of metrics "." repeats what stands above, so a line goes
-// before the FIFO queue's with all that differs, and the one below that with it.
-func (t *text) addToBoard(id string) {
-	shown := renaming{{"FifoWorkQueue", id + "Queue"}, {"FifoWorkDeadLetters", id + "DeadLetters"}}
-	for _, pair := range shown {
-		old, made := pair.old, pair.replacement
-		if strings.Contains(t.String(), `"${`+made+`.QueueName}"`) {
+// addToBoard shows a new queue or function beside the one that it is a copy of. In a list of metrics "." repeats what
+// stands above, so its line goes before that one's, with all that differs, and the lines below that repeat the name.
+func (t *text) addToBoard(names ...renamed) {
+	for _, pair := range names {
+		if strings.Contains(t.String(), pair.replacement+`"`) {
 			continue
 		}
 		for i := 0; i < len(t.lines); i++ {
-			if !strings.Contains(t.lines[i], `"${`+old+`.QueueName}"`) {
+			if !strings.Contains(t.lines[i], pair.old+`"`) || !strings.Contains(t.lines[i], `["`) {
 				continue
 			}
-			lines := []string{metric(t.lines[i], old, made)}
-			if i+1 < len(t.lines) && strings.Contains(t.lines[i+1], `".","."]`) {
-				lines = append(lines, metric(t.lines[i+1], old, made))
+			to := i + 1
+			for strings.Contains(t.lines[to-1], `],`) && to < len(t.lines) && repeats.MatchString(t.lines[to]) {
+				to++
+			}
+			var lines []string
+			for _, line := range t.lines[i:to] {
+				lines = append(lines, metric(strings.ReplaceAll(line, pair.old+`"`, pair.replacement+`"`)))
 			}
 			t.insert(i, lines...)
-			i += len(lines)
+			i += 2*len(lines) - 1
 		}
 	}
 }
 
+// repeats is a line of the board about what the line above is about.
+var repeats = regexp.MustCompile(`^ *\["[^]]*,"\."[],]`)
+
 // metric is a line of the board that is not the last one of its list.
-func metric(line, old, made string) string {
-	line = strings.ReplaceAll(line, old, made)
-	end := strings.Index(line, `]`)
-	return line[:end+1] + ",\n"
-}
+func metric(line string) string { return line[:strings.Index(line, `]`)+1] + ",\n" }
