@@ -20,6 +20,9 @@ const tickEvery = time.Minute
 // A handler that ignores the end of its context cannot delay Work for long: a few seconds after the grace Work returns
 // without it. Its goroutine is left behind, nothing more of it is recorded, and its lease ends by itself.
 //
+// Where other programs have tasks whose wakeups come to this worker too, and it lacks their handlers, a line of the log
+// names them at the start.
+//
 // Wakeups come from the lane's transport if it can deliver them to this process. Otherwise, and to Drain, Work asks the
 // storage for due work: every second, and less often, down to once a minute, while there is none.
 func (rt *Runtime) Work(ctx context.Context, options *WorkOptions) error {
@@ -89,14 +92,13 @@ func (w *worker) work(ctx context.Context) error {
 	defer unhook()
 
 	ticked := make(chan struct{})
-	if w.options.NoTick {
-		close(ticked)
-	} else {
-		go func() { // the ticks: end with acquiring
-			defer close(ticked)
+	go func() { // what no run waits for, and the ticks: end with acquiring
+		defer close(ticked)
+		w.warnUnhandled(acquiring)
+		if !w.options.NoTick {
 			w.rt.tickLoop(acquiring, w.options.WorkerID)
-		}()
-	}
+		}
+	}()
 	source := make(chan error, 1)
 	go func() { // the source: ends with acquiring, once its attempts have ended
 		if w.receiver != nil {

@@ -34,12 +34,16 @@ func say(format string, args ...any) { fmt.Fprintf(os.Stderr, "local-deploy: "+f
 func run(ctx context.Context) error {
 	name := flag.String("name", "runlane", "name of the stack")
 	once := flag.Bool("once", false, "deploy, tick once and end")
+	folder := flag.String("folder", "", "the project to deploy, with its template.yaml; this one unless given")
 	flag.Usage = func() {
-		fmt.Fprintln(flag.CommandLine.Output(), "usage: deploy [-name STACK] [-once] [PARAMETER=VALUE...]")
+		fmt.Fprintln(flag.CommandLine.Output(), "usage: deploy [-name STACK] [-folder FOLDER] [-once] [PARAMETER=VALUE...]")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
-	parameters := map[string]string{"WebhookSecret": "local"}
+	parameters := map[string]string{}
+	if *folder == "" {
+		parameters["WebhookSecret"] = "local" // the example's own
+	}
 	for _, argument := range flag.Args() {
 		key, value, ok := strings.Cut(argument, "=")
 		if !ok {
@@ -50,7 +54,12 @@ func run(ctx context.Context) error {
 	for _, parameter := range slices.Sorted(maps.Keys(deployment.Omitted)) {
 		say("left out here: %s=%s", parameter, deployment.Omitted[parameter])
 	}
-	stack, err := deployment.Deploy(ctx, deployment.Options{Name: *name, Parameters: parameters, Log: os.Stderr})
+	stack, err := deployment.Deploy(ctx, deployment.Options{
+		Name:       *name,
+		Parameters: parameters,
+		Log:        os.Stderr,
+		Folder:     *folder,
+	})
 	if err != nil {
 		return err
 	}

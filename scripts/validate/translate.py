@@ -21,12 +21,12 @@ def translate(pairs):
     with open(path, encoding="utf-8") as file:
         template = yaml_parse(file.read())  # each time: the translator changes it
     # Packaging replaces the folder by an object, and the translator takes nothing else.
-    for part in [template.get("Globals", {}).get("Function", {}), *(r["Properties"] for r in template["Resources"].values())]:
+    for part in [template.get("Globals", {}).get("Function", {}), *(r.get("Properties") or {} for r in template["Resources"].values())]:
         code = part.get("CodeUri")
         if isinstance(code, str) and not code.startswith("s3://"):
             part["CodeUri"] = "s3://bucket/key"
     # The service has every value as text.
-    parameters = {name: str(p["Default"]) for name, p in template["Parameters"].items() if "Default" in p}
+    parameters = {name: str(p["Default"]) for name, p in template.get("Parameters", {}).items() if "Default" in p}
     parameters.update(pair.split("=", 1) for pair in pairs if not pair.startswith("="))
     translator = Translator(managed_policy_map={}, sam_parser=Parser(), boto_session=boto3.Session(region_name="us-east-1"))
     return translator.translate(sam_template=template, parameter_values=parameters)

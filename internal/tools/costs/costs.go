@@ -7,6 +7,7 @@ const (
 	WriteUnit        = 0.625
 	ReadUnit         = 0.125
 	SQSRequest       = 0.40
+	SQSFIFORequest   = 0.50
 	LambdaInvocation = 0.20
 	// LambdaGigabyteSecond is that of the first tier, on arm64.
 	LambdaGigabyteSecond = 13.3334

@@ -278,16 +278,20 @@ func flags(t *testing.T, command string) map[string]string {
 
 func TestWhatIsMadeAgain_IsAsDeployed(t *testing.T) {
 	t.Parallel()
-	wanted, err := infra.QueueAttributes("STACK-work", "WORK_DEAD_LETTERS_ARN", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	queue, got := flags(t, "aws sqs create-queue"), map[string]string{}
-	if err := json.Unmarshal([]byte(queue["--attributes"]), &got); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(wanted, got); diff != "" {
-		t.Errorf("queue (-infra +runbook):\n%s", diff)
+	for name, deadLetters := range map[string]string{
+		"STACK-work": "WORK_DEAD_LETTERS_ARN", "STACK-work.fifo": "FIFO_WORK_DEAD_LETTERS_ARN",
+	} {
+		wanted, err := infra.QueueAttributes(name, deadLetters, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		queue, got := flags(t, "aws sqs create-queue --queue-name "+name+" "), map[string]string{}
+		if err := json.Unmarshal([]byte(queue["--attributes"]), &got); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(wanted, got); diff != "" {
+			t.Errorf("queue %s (-infra +runbook):\n%s", name, diff)
+		}
 	}
 	table := infra.TableInput("RESTORED")
 	for what, pair := range map[string][2]string{

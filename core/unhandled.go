@@ -1,0 +1,50 @@
+package core
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// warnUnhandled logs once which tasks of other programs share the worker's bindings and have no handler here: their
+// wakeups come to this process too, and are handed back. It asks the catalog, which a worker does not depend on: where
+// that cannot be read, nothing is said.
+func (w *worker) warnUnhandled(ctx context.Context) {
+	if w.receiver == nil {
+		return // it asks for runs of its tasks alone
+	}
+	tasks, err := w.rt.Tasks().List(ctx)
+	if err != nil {
+		return
+	}
+	transport := w.rt.lane.Transport
+	read := map[runlane.QueueName]bool{}
+	for _, queue := range w.options.Queues {
+		if binding, ok := lane.CarrierOf(transport, queue); ok {
+			read[binding] = true
+		}
+	}
+	var lacking []string
+	for _, task := range tasks {
+		binding, ok := lane.CarrierOf(transport, task.Queue.Name)
+		_, here := w.rt.handlers[task.ID]
+		if ok && !here && read[binding] && !task.Gone(w.rt.world.Now()) {
+			lacking = append(lacking, string(task.ID))
+		}
+	}
+	if len(lacking) == 0 {
+		return
+	}
+	slices.Sort(lacking)
+	w.rt.logger.LogAttrs(
+		ctx, slog.LevelWarn,
+		"this worker gets wakeups of tasks that it has no handler for, and hands them back; give it the handlers, or the "+
+			"tasks a queue with a separate binding",
+		slog.String("tasks", strings.Join(lacking, ", ")),
+		slog.String(attrWorkerID, w.options.WorkerID),
+	)
+}
