@@ -29,7 +29,7 @@ func TestWork_TasksWithoutAHandlerHere_AreNamedAtTheStart(t *testing.T) {
 		"shared":            {transport: shared, want: "tasks=report,"},
 		"of another":        {transport: separate, queues: []runlane.QueueName{"mail"}},
 		"asked for":         {transport: separate, queues: []runlane.QueueName{"mail", "reports"}, want: "tasks=report,"},
-		"of nobody anymore": {transport: shared, gone: true},
+		"gone": {transport: shared, gone: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
