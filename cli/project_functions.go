@@ -123,7 +123,7 @@ func (e *projectEdit) addFunction(f *samfile.Function) error {
 			return err
 		}
 		has := samfile.HasQueue(template, name)
-		if _, known := declared[name]; !known && !has { // a misspelt name would make a queue that no task names
+		if _, known := declared[name]; !known && !has { // a typing error would make a queue that no task names
 			return usagef(
 				"correct the name, or first: queues add "+name, "the project has no queue %s", quoted(name),
 			)

@@ -42,8 +42,8 @@ func (w *worker) warnUnhandled(ctx context.Context) {
 	slices.Sort(lacking)
 	w.rt.logger.LogAttrs(
 		ctx, slog.LevelWarn,
-		"this worker gets wakeups of tasks that it has no handler for, and hands them back; give it the handlers, or the "+
-			"tasks a queue with a separate binding",
+		"this worker gets wakeups of tasks that it has no handler for, and hands them back; give it the handlers, or "+
+			"the tasks a queue with a separate binding",
 		slog.String("tasks", strings.Join(lacking, ", ")),
 		slog.String(attrWorkerID, w.options.WorkerID),
 	)

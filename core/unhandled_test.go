@@ -26,10 +26,10 @@ func TestWork_TasksWithoutAHandlerHere_AreNamedAtTheStart(t *testing.T) {
 		gone      bool
 		want      string
 	}{
-		"shared":            {transport: shared, want: "tasks=report,"},
-		"of another":        {transport: separate, queues: []runlane.QueueName{"mail"}},
-		"asked for":         {transport: separate, queues: []runlane.QueueName{"mail", "reports"}, want: "tasks=report,"},
-		"gone": {transport: shared, gone: true},
+		"shared":     {transport: shared, want: "tasks=report,"},
+		"of another": {transport: separate, queues: []runlane.QueueName{"mail"}},
+		"asked for":  {transport: separate, queues: []runlane.QueueName{"mail", "reports"}, want: "tasks=report,"},
+		"gone":       {transport: shared, gone: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -36,7 +36,8 @@ func run(ctx context.Context) error {
 	once := flag.Bool("once", false, "deploy, tick once and end")
 	folder := flag.String("folder", "", "the project to deploy, with its template.yaml; this one unless given")
 	flag.Usage = func() {
-		fmt.Fprintln(flag.CommandLine.Output(), "usage: deploy [-name STACK] [-folder FOLDER] [-once] [PARAMETER=VALUE...]")
+		const usage = "usage: deploy [-name STACK] [-folder FOLDER] [-once] [PARAMETER=VALUE...]"
+		fmt.Fprintln(flag.CommandLine.Output(), usage)
 		flag.PrintDefaults()
 	}
 	flag.Parse()

@@ -79,7 +79,12 @@ func AddFunction(template string, f Function) (string, error) {
 
 // addBridgeParameters copies what bounds a bridge, with the values asked for as defaults.
 func (t *text) addBridgeParameters(f Function, names renaming) error {
-	values := map[string]int{"Timeout": f.Timeout, "Memory": f.Memory, "BatchSize": f.BatchSize, "Concurrency": f.Concurrency}
+	values := map[string]int{
+		"Timeout":     f.Timeout,
+		"Memory":      f.Memory,
+		"BatchSize":   f.BatchSize,
+		"Concurrency": f.Concurrency,
+	}
 	for _, parameter := range bridgeParameters {
 		added, err := t.addEntry("Parameters", "Bridge"+parameter, names)
 		if err != nil {
