@@ -23,7 +23,7 @@ import (
 // The environment variables of [FromEnv], beside the standard ones of AWS (region, credentials, AWS_ENDPOINT_URL).
 const (
 	// EnvironmentVariable names the environment. Unset means runlane.DefaultEnvironment.
-	EnvironmentVariable = lane.EnvironmentVariable
+	EnvironmentVariable = "RUNLANE_ENV"
 	// TableVariable names the DynamoDB table.
 	TableVariable = "RUNLANE_TABLE"
 	// QueuesVariable binds queues: name=url pairs with commas between them.
