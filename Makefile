@@ -12,6 +12,9 @@ GO ?= go
 GOLANGCI_VERSION := v2.15.0
 GOLANGCI := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
 
+# Separate modules, so that only who imports them requires SQLite: `./...` in the root does not reach them.
+MODULES := sqlitelane cmd/runlane
+
 BUSY ?= 4
 CHAOS ?= 30m
 FUZZ ?= 20000
@@ -34,7 +37,7 @@ help: ## Lists the targets.
 check: ## What every commit passes: format, vet, linters, short tests, reducer coverage. Needs no local AWS.
 	@scripts/check-format.sh
 	$(GO) vet ./...
-	@cd sqlitelane && $(GO) vet ./...
+	@for module in $(MODULES); do $(GO) -C "$$module" vet ./... || exit; done
 	@$(MAKE) lint
 	@$(MAKE) test-short
 	@$(MAKE) cover
@@ -50,7 +53,7 @@ test-busy: ## make test TIMES (3) times in a row beside BUSY (4) busy loops.
 .PHONY: test-short
 test-short: ## The tests that need nothing but Go: under a minute, no local AWS.
 	$(GO) test -short ./...
-	@cd sqlitelane && $(GO) test -short ./...
+	@for module in $(MODULES); do $(GO) -C "$$module" test -short ./... || exit; done
 
 .PHONY: conformance
 conformance: ## The conformance suites on memlane, SQLite, DynamoDB Local, LocalStack, and under faults: a line each.
@@ -86,7 +89,7 @@ demo-front: ## The same behind a front that answers as DynamoDB does: conflicts,
 
 .PHONY: cli
 cli: ## Builds bin/runlane.
-	$(GO) build -trimpath -ldflags '-s -w' -o bin/runlane ./cmd/runlane
+	$(GO) -C cmd/runlane build -trimpath -ldflags '-s -w' -o "$(CURDIR)/bin/runlane" .
 
 .PHONY: validate
 validate: ## The deployment template and its Terraform and CDK forms by their own tools, without an account. The first run installs them.
@@ -126,7 +129,7 @@ local-down: ## Stops what local-up started here, and nothing else.
 lint: ## golangci-lint, pinned. The first run on a machine builds it (about 80 s).
 	$(GOLANGCI) config verify
 	$(GOLANGCI) run ./...
-	@cd sqlitelane && $(GOLANGCI) run ./...
+	@for module in $(MODULES); do (cd "$$module" && $(GOLANGCI) run ./...) || exit; done
 
 .PHONY: fmt
 fmt: ## Formats every Go file.

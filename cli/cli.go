@@ -133,8 +133,15 @@ func (s *session) perform(ctx context.Context, cmd *command, path string, args [
 		if found != nil {
 			return s.forward(ctx, found)
 		}
+		if err := s.findDevState(); err != nil {
+			return err
+		}
+		if s.choice != "" {
+			s.note("no session of dev is running: this works on %s", s.choice)
+		}
 	}
 	s.alone = s.finds && !cmd.local && !cmd.hidden
+	s.makesFile = cmd.makesFile
 	if s.timeout > 0 {
 		limit := &unfinished{
 			message: "the time limit of " + s.timeout.String() + " is over",

@@ -25,6 +25,8 @@ type command struct {
 	below    []*command
 	hidden   bool
 	local    bool // never done by a session of dev
+
+	makesFile bool // a lane in a file may begin with it
 }
 
 // commandTree has all commands.
@@ -32,7 +34,7 @@ func commandTree() *command {
 	return &command{below: []*command{
 		initCommand(), devCommand(), runsCommand(), triggerCommand(), tasksCommand(), schedulesCommand(),
 		queuesCommand(), functionsCommand(), deadLettersCommand(), idempotencyCommand(),
-		tickCommand(), workerCommand(), benchCommand(), doctorCommand(), versionCommand(), completionCommand(),
+		tickCommand(), workerCommand(), backupCommand(), benchCommand(), doctorCommand(), versionCommand(), completionCommand(),
 		completeCommand(),
 	}}
 }

@@ -86,6 +86,7 @@ var (
 		"worker":     "it has no results",
 	}
 	elsewhere = map[string]string{ // commands whose cases are tests of another file
+		"backup":        "backup_test.go, and of cmd/runlane",
 		"dev":           "dev_test.go",
 		"functions add": "project_edit_test.go",
 		"init":          "init_test.go",

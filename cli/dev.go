@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -22,13 +23,17 @@ func devCommand() *command {
 		short: "Run everything in this process: worker, tick, schedules",
 		local: true,
 		long: "Every transition of a run is printed as it happens. While it runs, other terminals in the same " +
-			"folder, or below it, reach it: any command that names no table is done by this session. With the " +
-			"program's memory as lane, runs end with the session.\n\n" +
+			"folder, or below it, reach it: any command that names no lane and no table is done by this session.\n\n" +
+			"Where RUNLANE_LANE and RUNLANE_TABLE are not set, runs are kept in the file .runlane/dev.db of the " +
+			"folder, and the next session goes on with them; without a session, commands there work on the file. " +
+			"With --memory, or a program that keeps runs in its memory whatever RUNLANE_LANE says, runs end with the " +
+			"session.\n\n" +
 			"The program is not rebuilt when its source changes: stop it, and start it again. A binary without tasks " +
 			"builds the program in the current folder and runs its dev.\n\n" +
 			"An interrupt lets attempts in progress finish for the grace, then hands them back, and says what was " +
 			"left.",
-		examples: []string{"dev", "dev --json | jq -c .type"},
+		examples:  []string{"dev", "dev --memory", "dev --json | jq -c .type"},
+		makesFile: true,
 		act: func(flags *flag.FlagSet) action {
 			options := core.WorkOptions{Grace: devGrace}
 			flags.IntVar(&options.Concurrency, "concurrency", 0, "NUMBER of attempts at once; 10 unless given")
@@ -38,11 +43,12 @@ func devCommand() *command {
 				"grace",
 				"DURATION attempts may take to finish after an interrupt; 5s unless given",
 			)
+			memory := flags.Bool("memory", false, "keep runs in memory: nothing is left when it stops")
 			return func(ctx context.Context, s *session, _ []string) error {
 				if s.project {
 					return s.devProject(ctx)
 				}
-				return s.dev(ctx, &options)
+				return s.dev(ctx, &options, *memory)
 			}
 		},
 	}
@@ -59,12 +65,16 @@ type devState struct {
 	*workLeft
 }
 
-func (s *session) dev(ctx context.Context, options *core.WorkOptions) error {
+func (s *session) dev(ctx context.Context, options *core.WorkOptions, memory bool) error {
 	folder, err := s.callFolder()
 	if err != nil {
 		return err
 	}
 	if err := s.alreadyRuns(ctx, folder); err != nil { // before anything is opened for nothing
+		return err
+	}
+	defer os.Remove(filepath.Join(folder, devFolder)) // stays if there is anything in it
+	if err := s.chooseDevState(folder, memory); err != nil {
 		return err
 	}
 	rt, err := s.rt(hostmetrics.With(ctx, hostmetrics.Host{Metrics: ignored{}})) // commits then come with their records

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -24,10 +25,12 @@ RUNLANE_LIMITS (` + "`--limits`" + `, name=number pairs) tell it. Without RUNLAN
 wake a worker is refused. Keys of encrypted payloads are read from RUNLANE_KEYS or RUNLANE_KEYS_FILE ([encryption.md](encryption.md));
 without, runs are shown without them.
 
-A lane is chosen, in this order: by a flag of those that stand for a variable (` + "`--table`" + `, ` + "`--env`" + ` and the others); by RUNLANE_TABLE,
-RUNLANE_ENV or RUNLANE_QUEUES; by a session of ` + "`runlane dev`" + ` that runs in the current folder or in one above it, which then does the
-command and hands back what it writes; else by the program's opener. Variables of AWS alone choose nothing. A flag that is given empty
-(` + "`--table=`" + `) takes its variable away. ` + "`init`, `dev`, `worker`, `completion`" + ` and ` + "`version`" + ` are never done by a session.
+A lane is chosen, in this order: by a flag of those that stand for a variable (` + "`--lane`" + `, ` + "`--table`" + ` and the others); by
+RUNLANE_LANE, RUNLANE_TABLE, RUNLANE_ENV or RUNLANE_QUEUES; by a session of ` + "`runlane dev`" + ` that runs in the current folder or in one
+above it, which then does the command and hands back what it writes; by the file ` + "`.runlane/dev.db`" + ` that earlier sessions left
+there; else by the program's opener. A lane is ` + "`sqlite:PATH`, `aws:` or `mem:`" + ` ([sqlite.md](sqlite.md)); a table that is named
+means ` + "`aws:`" + `, unless RUNLANE_LANE says another. Variables of AWS alone choose nothing. A flag that is given empty
+(` + "`--table=`" + `) takes its variable away. ` + "`init`, `dev`, `worker`, `backup`, `completion`" + ` and ` + "`version`" + ` are never done by a session.
 A session announces itself in ` + "`.runlane/dev.json`" + `, readable by its user only, and listens on loopback only; a caller that cannot prove to
 know the token of that file gets nothing.
 
@@ -116,7 +119,7 @@ func TestJSONDocument_NamesWhatScriptsSaw(t *testing.T) {
 		}
 	}
 	for kind := range sections {
-		if !seen[kind] && !strings.HasPrefix(kind, "#") && kind != "version" && kind != "dev" && kind != "edit" { // these have separate tests
+		if !seen[kind] && !strings.HasPrefix(kind, "#") && !slices.Contains([]string{"backup", "dev", "edit", "version"}, kind) { // these have separate tests
 			t.Errorf("docs/json.md describes %q, which no script shows", kind)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/lane"
 )
 
 // Check is one check of doctor. Programs add their own with [Options].
@@ -46,7 +47,8 @@ func doctorCommand() *command {
 		name:  "doctor",
 		short: "Check whether everything works, and say how to correct it",
 		long: "Configuration, schema, access, queues, work that no worker takes, dead letters and the storage's " +
-			"invariants are checked; where RUNLANE_TABLE (--table) names a table, the clock too. Access is judged by " +
+			"invariants are checked; where RUNLANE_TABLE (--table) names a table, the clock too, and of a " +
+			"lane in a file its format, every page, its log, the disk's room and how it syncs. Access is judged by " +
 			"trying: reads that find nothing, and writes whose condition cannot hold, so that nothing is written. " +
 			"The exit code is that of the first check that failed.",
 		examples: []string{"doctor", "doctor --all --json"},
@@ -104,6 +106,9 @@ func (s *session) doctor(ctx context.Context, sample int, all, publish bool) err
 		}
 	}
 	if s.runtime != nil {
+		if err := s.examine(ctx, func(err error) { code = cmp.Or(code, max(exitCode(err), ExitFailed)) }); err != nil {
+			return err
+		}
 		for _, check := range invariantChecks(s, sample, all) {
 			if err := try(check, 24*time.Hour); err != nil {
 				return err
@@ -112,6 +117,36 @@ func (s *session) doctor(ctx context.Context, sample int, all, publish bool) err
 	}
 	if code != ExitOK {
 		return &told{code: code}
+	}
+	return nil
+}
+
+// examine shows what the storage finds about the place where it keeps its state, which may take long. failed is called
+// for a finding that is a failure.
+func (s *session) examine(ctx context.Context, failed func(error)) error {
+	examiner, ok := lane.As[lane.Examiner](s.runtime.Lane().Storage)
+	if !ok {
+		return nil
+	}
+	findings, err := examiner.Examine(ctx)
+	if err != nil {
+		if ctx.Err() == nil {
+			failed(err)
+		}
+		return errors.Join(ctx.Err(), s.showFinding("file", "", err))
+	}
+	for _, f := range findings {
+		var err error
+		switch {
+		case f.Broken:
+			err = &runlane.Error{Code: runlane.ErrStorageUnavailable, Message: f.Detail, Hint: f.Fix}
+			failed(err)
+		case f.Fix != "":
+			err = &warning{message: f.Detail, fix: f.Fix}
+		}
+		if err := s.showFinding(f.Check, f.Detail, err); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -49,8 +49,8 @@ func checkInvariants(ctx context.Context, s *session, rt *core.Runtime, all bool
 					first.Rule,
 					first.Detail,
 				),
-				Hint: "keep the table as it is and report this: it is a fault of the storage, or another program " +
-					"wrote to the table",
+				Hint: "keep the storage as it is and report this: it is a fault of the storage, or another program " +
+					"wrote to it",
 			}
 		}
 		if q.After = page.Next; q.After == "" {

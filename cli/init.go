@@ -47,7 +47,7 @@ func initCommand() *command {
 		max:   1,
 		local: true,
 		long: "NAME is the folder to make. The project is one Go program that has all commands of runlane with its " +
-			"own tasks. It keeps runs in memory until RUNLANE_TABLE is set; template.yaml brings it to AWS, with " +
+			"own tasks. RUNLANE_LANE says where it keeps runs: in memory, in a file, on AWS; template.yaml brings it there, with " +
 			"alarms, a dashboard and gradual deployments that its parameters turn off, or with --minimal without " +
 			"them, and then without \"functions add\" and FIFO queues, which copy parts of the whole one. Nothing is " +
 			"overwritten.",
@@ -225,7 +225,8 @@ func (p *newProject) write(folder, name string) (names []string, err error) {
 		}
 		content := values.Replace(string(text))
 		if name == "go.mod" && p.source != "" {
-			content += fmt.Sprintf("\nreplace %s => %s\n", modulePath, goModPath(p.source))
+			content += fmt.Sprintf("\nreplace %s => %s\n\nreplace %s => %s\n",
+				modulePath, goModPath(p.source), fileModule, goModPath(filepath.Join(p.source, "sqlitelane")))
 		}
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o666); err != nil {
 			return nil, err

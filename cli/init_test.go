@@ -69,8 +69,8 @@ func TestInit_WritesAWholeProject_AndNothingElse(t *testing.T) {
 	}
 	project := filepath.Join(folder, "hello")
 	want := []string{
-		".gitignore", "Makefile", "README.md", "go.mod", "go.sum", "greet.go", "greet_test.go", "main.go", "open.go", "samconfig.toml",
-		"template.yaml",
+		".gitignore", "Makefile", "README.md", "go.mod", "go.sum", "greet.go", "greet_test.go", "lanes.go", "lanes_lambda.go", "main.go", "open.go",
+		"samconfig.toml", "template.yaml",
 	}
 	if diff := cmp.Diff(want, names(t, project)); diff != "" {
 		t.Error(diff)
@@ -181,7 +181,7 @@ func TestInit_FolderWithOddName_IsQuotedInGoMod(t *testing.T) {
 func TestInit_ProjectFollowsTheModule(t *testing.T) {
 	t.Parallel()
 	ours := map[string]bool{}
-	for line := range strings.Lines(text(t, "..", "go.mod")) {
+	for line := range strings.Lines(text(t, "..", "go.mod") + text(t, "..", "sqlitelane", "go.mod")) {
 		words := strings.Fields(line)
 		if len(words) >= 2 && words[0] != "module" {
 			ours[words[0]+" "+words[1]] = true
@@ -189,14 +189,14 @@ func TestInit_ProjectFollowsTheModule(t *testing.T) {
 	}
 	for line := range strings.Lines(text(t, "project", "go.mod.txt")) {
 		words := strings.Fields(strings.TrimPrefix(line, "require "))
-		if len(words) < 2 || words[0] == "module" || words[0] == "(" || words[0] == "github.com/runlane/runlane-go" {
+		if len(words) < 2 || words[0] == "module" || words[0] == "(" || strings.HasPrefix(words[0], "github.com/runlane/runlane-go") {
 			continue
 		}
 		if !ours[words[0]+" "+words[1]] {
 			t.Errorf("cli/project/go.mod.txt has %s, go.mod has another version", strings.TrimSpace(line))
 		}
 	}
-	sums := text(t, "..", "go.sum")
+	sums := text(t, "..", "go.sum") + text(t, "..", "sqlitelane", "go.sum")
 	for line := range strings.Lines(text(t, "project", "go.sum.txt")) {
 		if !strings.Contains(sums, line) {
 			t.Errorf("cli/project/go.sum.txt has a line that go.sum has not: %s", line)

@@ -105,7 +105,7 @@ func (s *session) showTick(result *core.TickResult) error {
 func workerCommand() *command {
 	return &command{
 		name:  "worker",
-		local: true,
+		local: true, makesFile: true,
 		short: "Execute runs until interrupted",
 		long: "Only a program with handlers can: embed these commands in yours with cli.Main. An interrupt lets the " +
 			"attempts in progress finish for the grace, then puts them back; they cost the runs nothing. It says " +

@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"slices"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/lane"
 )
 
 // session is one call of the command line.
@@ -37,12 +39,13 @@ type session struct {
 	variables                                   []Variable
 	values                                      map[string]*string // by variable
 
-	folder  string // where the command is called; "" is the process's working folder
-	finds   bool   // uses a running session of dev
-	project bool   // dev runs the program of the folder
-	alone   bool   // a lane in this process's memory would be of no use to the command
-	choice  string // what chose the lane, for people
-	input   func(name string) (io.ReadCloser, error)
+	folder    string // where the command is called; "" is the process's working folder
+	finds     bool   // uses a running session of dev
+	project   bool   // dev runs the program of the folder
+	makesFile bool   // the command may begin with a file that is not there
+	alone     bool   // a lane in this process's memory would be of no use to the command
+	choice    string // what chose the lane, for people
+	input     func(name string) (io.ReadCloser, error)
 
 	open    Opener
 	runtime *core.Runtime
@@ -114,7 +117,8 @@ const tableVariable = "RUNLANE_TABLE"
 
 // standardVariables are what openers read on AWS.
 var standardVariables = []Variable{
-	{"env", "RUNLANE_ENV", "NAME of the environment"},
+	{"lane", lane.Variable, "NAME of the lane: sqlite:PATH, aws:"},
+	{"env", lane.EnvironmentVariable, "NAME of the environment"},
 	{"table", tableVariable, "NAME of the DynamoDB table"},
 	{"queues", "RUNLANE_QUEUES", "LIST of queue bindings, name=url with commas between"},
 	{"region", "AWS_REGION", "NAME of the AWS region"},
@@ -170,10 +174,60 @@ func (s *session) applyEnvironment(set, own *flag.FlagSet) error {
 			s.choice = v.Name
 		}
 	}
+	if err := s.chooseLane(given); err != nil {
+		return err
+	}
 	if s.verbose && s.stderr == os.Stderr { // of the whole process, not of a caller's buffer
 		slog.SetDefault(slog.New(slog.NewTextHandler(s.stderr, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	}
 	return nil
+}
+
+// chooseLane makes a table that is named mean the lane on AWS, so that openers need to read one variable. Of two that are
+// set, the one given by a flag is meant, and the lane before the table.
+func (s *session) chooseLane(given map[string]bool) error {
+	named := s.getenv(lane.Variable) != "" && (given["lane"] || !given["table"])
+	if named || s.getenv(tableVariable) == "" {
+		return nil
+	}
+	return s.setLane(onAWS)
+}
+
+// Names of lanes, or how they begin: package cli links none.
+const (
+	onAWS    = "aws:"
+	inMemory = "mem:"
+	fileLane = "sqlite:"
+)
+
+func (s *session) setLane(name string) error {
+	if err := s.setenv(lane.Variable, name); err != nil {
+		return usagef("", "%s cannot be set: %v", lane.Variable, err)
+	}
+	return nil
+}
+
+// inFile is the file of a lane that is named as one.
+func inFile(name string) (path string, ok bool) {
+	path, ok = strings.CutPrefix(name, fileLane)
+	path, _, _ = strings.Cut(path, "?")
+	return path, ok && path != ""
+}
+
+// fileExists refuses a lane in a file that is not there: opened, it would be made, and a mistyped path would have no runs.
+func (s *session) fileExists() error {
+	path, ok := inFile(s.getenv(lane.Variable))
+	if !ok || s.makesFile {
+		return nil
+	}
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		return nil //nolint:nilerr // what else is wrong with it is said by who opens it
+	}
+	return &runlane.Error{
+		Code:    runlane.ErrConfigurationInvalid,
+		Message: "there is no file " + path,
+		Hint:    "check --lane and " + lane.Variable + "; \"dev\", \"worker\" and \"import\" make the file",
+	}
 }
 
 // rt opens the runtime on its first call.
@@ -185,6 +239,9 @@ func (s *session) rt(ctx context.Context) (*core.Runtime, error) {
 		return nil, &runlane.Error{
 			Code: runlane.ErrConfigurationInvalid, Message: "the program has no opener", Hint: "pass one to cli.Main",
 		}
+	}
+	if err := s.fileExists(); err != nil {
+		return nil, err
 	}
 	runtime, err := s.open(ctx)
 	if err != nil {
@@ -206,10 +263,10 @@ func (s *session) rt(ctx context.Context) (*core.Runtime, error) {
 
 // memoryOnly refuses a lane that exists only as long as this command.
 func (s *session) memoryOnly() error {
-	hint := "start \"dev\" in another terminal, in this folder or above it, or set RUNLANE_TABLE (--table NAME)"
+	const others = "RUNLANE_LANE (--lane sqlite:PATH) or RUNLANE_TABLE (--table NAME)"
+	hint := "start \"dev\" in another terminal, in this folder or above it, or set " + others
 	if s.choice != "" {
-		hint = s.choice + " is set, so that no session of dev is looked for: leave it out, or set RUNLANE_TABLE " +
-			"(--table NAME) too"
+		hint = s.choice + " is set, so that no session of dev is looked for: leave it out, or set " + others + " too"
 	}
 	return &runlane.Error{
 		Code: runlane.ErrConfigurationInvalid, Hint: hint,

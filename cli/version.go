@@ -8,8 +8,11 @@ import (
 	"runtime/debug"
 )
 
-// modulePath is this module's, for programs that embed the command line.
-const modulePath = "github.com/runlane/runlane-go"
+// Paths of modules, for programs that embed the command line.
+const (
+	modulePath = "github.com/runlane/runlane-go"
+	fileModule = modulePath + "/sqlitelane" // released with it, under the same version
+)
 
 func versionCommand() *command {
 	return &command{

@@ -43,7 +43,7 @@ go_bench() {
 go_bench "embedded lane" 'EmbeddedRuns|TriggerToStart' ./core -count "$repeat"
 go_bench "costs" 'Costs' ./internal/tools/costs -benchtime 1x
 go_bench "AWS beside bare requests" 'RunBesideBareRequests' ./awslane -rounds "$rounds"
-go_bench "command line" 'Binary_Version' ./cmd/runlane -count "$repeat"
+measure "command line" "$go" -C cmd/runlane test -run '^$' -bench 'Binary_Version' -timeout 20m . -count "$repeat"
 measure "functions" "$go" run ./internal/proof/lambdatest/bench -go -rounds "$starts"
 if [ "$mode" = full ]; then
   go_bench "a million kept runs" 'KeptRuns' ./core -benchtime 200x

@@ -42,7 +42,8 @@ tests() { go test -vet=off -p "$packages" -timeout "$limit" "$@"; }
 # shellcheck disable=SC2086 # names of packages have no spaces
 tests "${race[@]}" "${long[@]}" $others
 tests "${plain[@]}"
-# The lane on SQLite is a separate module.
+# The command line and the lane on SQLite are separate modules.
+(cd cmd/runlane && tests ./...)
 (cd sqlitelane && tests "${race[@]}" ./...)
 # What goes through very many states, whole: under the race detector, which is five times slower, it was a part (internal/proof/race).
 if [ "${#race[@]}" -ne 0 ]; then

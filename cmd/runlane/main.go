@@ -1,8 +1,9 @@
-// Command runlane is the command line of package cli for a deployment on AWS: it operates the runs of any program and
-// executes none itself. A program that defines tasks embeds the same commands with cli.Main.
+// Command runlane is the command line of package cli for a file of SQLite or a deployment on AWS: it operates the runs
+// of any program and executes none itself. A program that defines tasks embeds the same commands with cli.Main.
 //
-// Flags or environment variables choose the deployment: RUNLANE_TABLE, RUNLANE_ENV, RUNLANE_QUEUES, RUNLANE_LIMITS and
-// the standard ones of AWS. Without RUNLANE_QUEUES it reads, cancels and prunes, and refuses commands that would wake a
+// RUNLANE_LANE (--lane) chooses: sqlite:PATH for a file, aws: for a deployment, which is also what RUNLANE_TABLE alone
+// means. RUNLANE_ENV names the environment. On AWS, RUNLANE_QUEUES, RUNLANE_LIMITS and AWS's own variables are read,
+// too. Without RUNLANE_QUEUES the program reads, cancels and prunes there, and refuses commands that would wake a
 // worker. RUNLANE_KEYS, or RUNLANE_KEYS_FILE, has the keys of encrypted payloads; without keys, runs are shown without
 // payloads.
 package main

@@ -17,8 +17,8 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// maxBinary is the budget of the program's size, in bytes.
-const maxBinary = 25_000_000
+// maxBinary is the budget of the program's size, in bytes: 25 MB, and 7 for SQLite with its symbols.
+const maxBinary = 32_000_000
 
 // folder has the binary while the tests run.
 var folder string

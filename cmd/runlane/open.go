@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -17,13 +18,15 @@ import (
 	"github.com/runlane/runlane-go/core"
 	"github.com/runlane/runlane-go/dynamostore"
 	"github.com/runlane/runlane-go/lane"
+	"github.com/runlane/runlane-go/memlane"
 	"github.com/runlane/runlane-go/sealed"
+	"github.com/runlane/runlane-go/sqlitelane"
 )
 
 // limitsVariable tells a program without tasks how many runs each bound queue admits: core never guesses that.
 const limitsVariable = "RUNLANE_LIMITS"
 
-// open opens a runtime without tasks on the deployment that the environment names.
+// open opens a runtime without tasks on the lane that the environment names.
 func open(ctx context.Context) (*core.Runtime, error) {
 	queues, err := parseLimits(os.Getenv(limitsVariable))
 	if err != nil {
@@ -33,7 +36,7 @@ func open(ctx context.Context) (*core.Runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := openLane(ctx)
+	l, err := lane.Open(ctx, cmp.Or(os.Getenv(lane.Variable), onAWS.Name+":"), sqlitelane.Scheme, onAWS, memlane.Scheme)
 	if err != nil {
 		return nil, err
 	}
@@ -43,17 +46,20 @@ func open(ctx context.Context) (*core.Runtime, error) {
 	return core.Open(ctx, l, &core.Options{Codec: codec, Queues: queues})
 }
 
-// openLane is awslane's, or one that cannot send wakeups where no queue is bound: most commands only read.
-func openLane(ctx context.Context) (*lane.Lane, error) {
-	table, environment := os.Getenv(awslane.TableVariable), runlane.Environment(os.Getenv(awslane.EnvironmentVariable))
+// onAWS is awslane's scheme, with lanes that cannot send wakeups where no queue is bound: most commands only read.
+var onAWS = lane.Scheme{Name: awslane.Scheme.Name, Form: awslane.Scheme.Form, Open: openAWS}
+
+func openAWS(ctx context.Context, table string) (*lane.Lane, error) {
+	table = cmp.Or(table, os.Getenv(awslane.TableVariable))
 	if table == "" {
 		return nil, invalid(
-			"no deployment is chosen: "+awslane.TableVariable+" is not set",
-			"give --table NAME, or set "+awslane.TableVariable+
+			"no lane is chosen: neither "+lane.Variable+" nor "+awslane.TableVariable+" is set",
+			"give --lane sqlite:PATH for a file or --table NAME for a deployment, or set the variable"+
 				"; or start \"dev\" in your project's folder, and repeat this there",
 			nil,
 		)
 	}
+	environment := runlane.Environment(os.Getenv(awslane.EnvironmentVariable))
 	if err := environment.Validate(); err != nil {
 		return nil, invalid("--env is no environment name", "use printable text without ':'", err)
 	}

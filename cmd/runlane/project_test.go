@@ -35,7 +35,7 @@ func newPlace(t *testing.T) *place {
 	}
 	return &place{folder: t.TempDir(), environment: []string{
 		"RUNLANE_SOURCE=" + checkout, "GOPROXY=off", "GOFLAGS=-mod=readonly", "GOWORK=off", "MAKEFLAGS=", "USER=ada",
-		"RUNLANE_TABLE=", "RUNLANE_QUEUES=", "RUNLANE_ENV=", "RUNLANE_FUNCTION=",
+		"RUNLANE_LANE=", "RUNLANE_TABLE=", "RUNLANE_QUEUES=", "RUNLANE_ENV=", "RUNLANE_FUNCTION=",
 	}}
 }
 
@@ -173,7 +173,7 @@ func TestProject_FromAnEmptyFolder(t *testing.T) {
 		"its own binary": {own, binary()},
 		"the other one":  {binary(), own},
 	} {
-		dev := p.start(t, programs.dev, "dev")
+		dev := p.start(t, programs.dev, "dev", "--memory")
 		dev.await(t, "an interrupt stops it")
 		if out, _ := p.call(t, 0, programs.other, "trigger", "greet", `{"name":"Ada"}`, "--wait"); !strings.Contains(out, `{"text":"Hello, Ada!"}`) {
 			t.Errorf("%s: the run:\n%s", name, out)
@@ -201,6 +201,64 @@ func TestProject_FromAnEmptyFolder(t *testing.T) {
 		}
 		if _, err := os.Stat(filepath.Join(p.folder, ".runlane")); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%s: the session's file stays: %v", name, err)
+		}
+	}
+}
+
+// TestProject_KeepsItsRuns from one session to the next, also when the first is killed, and shows them without any.
+func TestProject_KeepsItsRuns(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.call(t, 0, binary(), "init", "hello")
+	p.folder = filepath.Join(p.folder, "hello")
+	own := filepath.Join(t.TempDir(), "hello")
+	p.call(t, 0, "go", "build", "-o", own, ".")
+	dev := p.start(t, own, "dev")
+	dev.await(t, "an interrupt stops it")
+	p.call(t, 0, binary(), "trigger", "greet", `{"name":"Ada"}`, "--wait", "--id", "first")
+	p.call(t, 0, own, "trigger", "greet", `{"name":"Bob"}`, "--delay", "1h", "--id", "later")
+	if err := dev.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	<-dev.ended
+
+	out, news := p.call(t, 0, binary(), "runs", "list")
+	if !strings.Contains(out, "first") || !strings.Contains(out, "later") || !strings.Contains(news, "no session of dev is running: this works on the file of dev in ") {
+		t.Errorf("without a session:\n%s%s", out, news)
+	}
+	p.call(t, 0, own, "trigger", "greet", `{"name":"Cyd"}`, "--id", "between")
+	p.call(t, 0, own, "runs", "cancel", "later")
+	p.call(t, 0, own, "backup", "copy.db")
+	p.call(t, 0, own, "runs", "get", "between", "--lane", "sqlite:copy.db")
+
+	dev = p.start(t, own, "dev")
+	dev.await(t, "between  greet  succeeded")
+	if out, _ := p.call(t, 0, binary(), "runs", "list", "--status", "finished"); !strings.Contains(out, "first") || !strings.Contains(out, "later") {
+		t.Errorf("the list:\n%s", out)
+	}
+	if out, _ := p.call(t, 0, binary(), "doctor"); !strings.Contains(out, "ok       pages of the file") {
+		t.Errorf("doctor:\n%s", out)
+	}
+	if code := dev.interrupt(t); code != 0 || !strings.Contains(dev.console.String(), "stopped; no run was waiting\n") {
+		t.Errorf("%d\n%s", code, &dev.console)
+	}
+	if _, err := os.Stat(filepath.Join(p.folder, ".runlane", "dev.json")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the session's file stays: %v", err)
+	}
+}
+
+// A function's program has the lane on AWS and no other: no SQLite.
+func TestProject_FunctionsLinkNoFile(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.call(t, 0, binary(), "init", "hello")
+	p.folder = filepath.Join(p.folder, "hello")
+	for tags, linked := range map[string]bool{"": true, "lambda.norpc": false} {
+		out, _ := p.call(t, 0, "go", "list", "-deps", "-tags", tags, ".")
+		for _, name := range []string{"modernc.org/sqlite", "github.com/runlane/runlane-go/sqlitelane", "github.com/runlane/runlane-go/memlane"} {
+			if strings.Contains(out, name+"\n") != linked {
+				t.Errorf("tags %q: %s is linked: %v", tags, name, !linked)
+			}
 		}
 	}
 }
@@ -246,10 +304,10 @@ func TestProject_SessionThatWasKilled_IsForgotten(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-dev.ended
-	if _, news := p.call(t, 2, own, "runs", "list"); !strings.Contains(news, "ended without removing its file") {
+	if _, news := p.call(t, 0, own, "runs", "list"); !strings.Contains(news, "ended without removing its file") {
 		t.Errorf("%s", news)
 	}
-	if _, err := os.Stat(filepath.Join(p.folder, ".runlane")); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(filepath.Join(p.folder, ".runlane", "dev.json")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the file stays: %v", err)
 	}
 }

@@ -78,7 +78,8 @@ var importRules = []importRule{
 	{"samfile", "cli/internal/samfile", "cli/internal/samfile/**", []string{"$gostd"}},
 	{"sealed", "sealed/...", "sealed/**", []string{"$gostd", runlanePkg, compress}},
 	{"cmd", "cmd/...", "cmd/**", []string{
-		"$gostd", runlanePkg, lanePkg, corePkg, module + "/awslane$", module + "/dynamostore$", module + "/sealed$", module + "/cli$", awsSDK,
+		"$gostd", runlanePkg, lanePkg, corePkg, module + "/awslane$", module + "/memlane$", module + "/sqlitelane$", module + "/dynamostore$",
+		module + "/sealed$", module + "/cli$", awsSDK,
 	}},
 	{"infra", "infra/...", "infra/**", []string{"$gostd", awsSDK, smithy}},
 	{"localstack", "localstack/...", "localstack/**", []string{
@@ -209,7 +210,7 @@ func importFaults(packages []goPackage) []string {
 
 func TestImports_FollowTheTable(t *testing.T) {
 	t.Parallel()
-	for _, fault := range importFaults(goPackages(t)) {
+	for _, fault := range importFaults(append(goPackages(t), packagesOf(t, commandModule)...)) {
 		t.Error(fault)
 	}
 }

@@ -14,6 +14,9 @@ import (
 
 const module = "github.com/runlane/runlane-go"
 
+// commandModule is the folder of the command line's module.
+const commandModule = "cmd/runlane"
+
 // root is the project's folder.
 func root(t *testing.T) string {
 	t.Helper()
@@ -85,7 +88,13 @@ func (p goPackage) folder() string {
 // goPackages lists the project's packages that have code outside tests.
 func goPackages(t *testing.T) []goPackage {
 	t.Helper()
-	listed := run(t, root(t), nil, "go", "list", "-e", "-json=ImportPath,Name,Dir,GoFiles,Imports,Deps,Error", "./...")
+	return packagesOf(t, "")
+}
+
+// packagesOf are those of the module in a folder of this one.
+func packagesOf(t *testing.T, folder string) []goPackage {
+	t.Helper()
+	listed := run(t, filepath.Join(root(t), folder), nil, "go", "list", "-e", "-json=ImportPath,Name,Dir,GoFiles,Imports,Deps,Error", "./...")
 	var packages []goPackage
 	for decoder := json.NewDecoder(strings.NewReader(listed)); ; {
 		var p goPackage

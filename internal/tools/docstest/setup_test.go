@@ -40,8 +40,8 @@ func TestMain(m *testing.M) {
 // commandLine builds the command line, once, into the tools.
 var commandLine = sync.OnceValues(func() (string, error) {
 	binary := filepath.Join(tools, "runlane")
-	build := exec.CommandContext(context.Background(), "go", "build", "-trimpath", "-o", binary, "./cmd/runlane")
-	build.Dir = filepath.Join("..", "..", "..")
+	build := exec.CommandContext(context.Background(), "go", "build", "-trimpath", "-o", binary, ".")
+	build.Dir = filepath.Join("..", "..", "..", "cmd", "runlane") // a separate module
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w\n%s", err, out)
 	}

@@ -39,7 +39,9 @@ func testMain(m *testing.M) int {
 	}
 	defer os.RemoveAll(folder)
 	binary = filepath.Join(folder, "runlane")
-	if out, err := exec.CommandContext(context.Background(), "go", "build", "-o", binary, root+"/cmd/runlane").CombinedOutput(); err != nil {
+	build := exec.CommandContext(context.Background(), "go", "build", "-o", binary, ".")
+	build.Dir = root + "/cmd/runlane" // a separate module
+	if out, err := build.CombinedOutput(); err != nil {
 		panic(string(out))
 	}
 	return m.Run()

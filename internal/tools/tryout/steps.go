@@ -44,7 +44,9 @@ var steps = []step{
 }
 
 func install(ctx context.Context, u *user) error {
-	_, err := u.call(ctx, "go", "build", "-C", u.root, "-o", filepath.Join(u.place, "runlane"), "./cmd/runlane")
+	// A separate module, with a go.work, which a user's `go install` of a version does not need.
+	_, err := u.call(ctx, "env", "GOWORK=", "GOFLAGS=-mod=readonly", "go", "build", "-C", filepath.Join(u.root, "cmd", "runlane"),
+		"-o", filepath.Join(u.place, "runlane"), ".")
 	return err
 }
 

@@ -1,0 +1,172 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/sqlitelane"
+)
+
+// onFile is the binary on a separate file.
+func onFile(t *testing.T) (p *program, path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "state.db")
+	return &program{environment: []string{
+		"RUNLANE_LANE=sqlite:" + path, "RUNLANE_TABLE=", "RUNLANE_QUEUES=", "RUNLANE_ENV=", "RUNLANE_LIMITS=", "USER=ada",
+	}}, path
+}
+
+// writer is a program that executes tasks on the file. Its queue is an option: a limit is nothing that the binary knows.
+func writer(t *testing.T, path string, concurrency int) *core.Runtime {
+	t.Helper()
+	l, err := sqlitelane.Open(t.Context(), path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	greet := runlane.NewTask[string]("greet", nil)
+	rt, err := core.Open(t.Context(), l, &core.Options{
+		Logger:    slog.New(slog.DiscardHandler),
+		Handlers:  []runlane.Handler{greet.Handle(func(context.Context, *runlane.Attempt, string) error { return nil })},
+		Schedules: []runlane.Schedule{{ID: "daily", When: runlane.Cron("0 8 * * *"), Call: greet.With("all")}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := rt.Tick(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan error, 1)
+	go func() { ended <- rt.Work(ctx, &core.WorkOptions{Concurrency: concurrency}) }() // ends with the test
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		if err := rt.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return rt
+}
+
+// Every command does on a file what it does elsewhere, beside the program that executes the runs.
+func TestBinary_OnAFile(t *testing.T) {
+	t.Parallel()
+	p, path := onFile(t)
+	writer(t, path, 4)
+	out, _ := p.run(t, 0, "trigger", "greet", `"ada"`, "--wait", "--json")
+	var made struct {
+		Run runlane.RunID `json:"runId"`
+	}
+	if err := json.Unmarshal([]byte(strings.SplitN(out, "\n", 2)[0]), &made); err != nil || made.Run == "" {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, call := range []struct {
+		args []string
+		says string
+	}{
+		{[]string{"runs", "get", string(made.Run)}, "succeeded"},
+		{[]string{"runs", "list", "--json"}, string(made.Run)},
+		{[]string{"runs", "events", string(made.Run)}, "run.succeeded"},
+		{[]string{"runs", "rerun", string(made.Run)}, ""},
+		{[]string{"tasks", "list"}, "greet"},
+		{[]string{"schedules", "list"}, "daily"},
+		{[]string{"schedules", "pause", "daily"}, ""},
+		{[]string{"queues", "stats", "default"}, ""},
+		{[]string{"queues", "list"}, "default"},
+		{[]string{"deadletters", "list"}, ""},
+		{[]string{"tick"}, ""},
+		{[]string{"doctor", "--all"}, "ok       pages of the file: SQLite finds nothing wrong"},
+		{[]string{"backup", path + ".copy"}, path + ".copy has a copy of lane sqlite"},
+		{[]string{"runs", "get", string(made.Run), "--lane", "sqlite:" + path + ".copy"}, "succeeded"},
+		{[]string{"runs", "list", "--env", "other", "--json"}, ""},
+		{[]string{"runs", "prune", "--older-than", "1h", "--yes"}, ""},
+	} {
+		if out, news := p.run(t, 0, call.args...); !strings.Contains(out+news, call.says) || strings.Contains(out+news, "AWS") {
+			t.Errorf("%v:\n%s%s", call.args, out, news)
+		}
+	}
+	if out, _ := p.run(t, 0, "runs", "list", "--env", "other", "--json"); strings.Contains(out, string(made.Run)) {
+		t.Errorf("another environment has the run:\n%s", out)
+	}
+	p.run(t, 3, "runs", "get", "absent")
+}
+
+// A flag goes before the variable, and a mistyped path is told, not made.
+func TestBinary_WhichLane(t *testing.T) {
+	t.Parallel()
+	p, path := onFile(t)
+	if _, news := p.run(t, 2, "runs", "list"); !strings.Contains(news, "there is no file "+path) {
+		t.Error(news)
+	}
+	if _, err := os.Stat(path); err == nil {
+		t.Error("the file was made")
+	}
+	if _, news := p.run(t, 2, "runs", "list", "--lane", "postgres:x"); !strings.Contains(news, "sqlite:PATH, aws:, mem:") {
+		t.Error(news)
+	}
+	if _, news := p.run(t, 2, "runs", "list", "--table", "runs", "--region", ""); strings.Contains(news, path) {
+		t.Errorf("--table does not go before the variable: %s", news)
+	}
+	if _, news := p.run(t, 2, "runs", "list", "--lane", "aws:", "--table", ""); !strings.Contains(news, "no lane is chosen") {
+		t.Error(news)
+	}
+	other := filepath.Join(t.TempDir(), "other.db")
+	if _, news := p.run(t, 2, "runs", "list", "--lane", "sqlite:"+other); !strings.Contains(news, "there is no file "+other) {
+		t.Error(news)
+	}
+}
+
+// Lists are read while a worker writes 1,000 runs a second and more. The rate is printed, and is not what the test judges.
+func TestBinary_ListsAFileThatAWorkerWrites(t *testing.T) {
+	t.Parallel()
+	p, path := onFile(t)
+	rt := writer(t, path, 16)
+	var made atomic.Int64
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 16)
+	greet := runlane.NewTask[string]("greet", nil)
+	began := time.Now()
+	for range cap(ended) {
+		go func() { // ends with ctx
+			for ctx.Err() == nil {
+				if _, err := rt.Trigger(context.WithoutCancel(ctx), greet.With("ada"), nil); err != nil {
+					ended <- err
+					return
+				}
+				made.Add(1)
+			}
+			ended <- nil
+		}()
+	}
+	late := time.Now().Add(patience)
+	for lists := 0; lists < 5 || made.Load() < 2000; lists++ {
+		if time.Now().After(late) {
+			t.Fatalf("%d runs were made", made.Load())
+		}
+		before := made.Load()
+		if out, _ := p.run(t, 0, "runs", "list", "--status", "finished", "--json"); lists > 0 && strings.Count(out, `"status":"succeeded"`) == 0 {
+			t.Errorf("no finished run in\n%s", out)
+		}
+		if made.Load() == before {
+			t.Errorf("nothing was written while list %d was made", lists)
+		}
+	}
+	t.Logf("%.0f runs/s were triggered meanwhile", float64(made.Load())/time.Since(began).Seconds())
+	stop()
+	for range cap(ended) {
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+}

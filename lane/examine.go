@@ -1,0 +1,32 @@
+package lane
+
+import "context"
+
+// Examiner is the optional ability of a storage to examine the place where it keeps its state, for doctor. Found with
+// [As]. A storage whose place others look after, like a service, does without.
+type Examiner interface {
+	// Examine looks and changes nothing; it may read everything, and take long. An error is a look that could not be
+	// taken: findings are no errors.
+	Examine(ctx context.Context) ([]Finding, error)
+}
+
+// Finding is what an [Examiner] found.
+type Finding struct {
+	// Check names what was looked at, in a few words.
+	Check string
+	// Detail says what was found.
+	Detail string
+	// Fix says what to do; "" where that is nothing.
+	Fix string
+	// Broken says that the state cannot be relied on: the finding is more than a warning.
+	Broken bool
+}
+
+// Copier is the optional ability of a storage to copy all that it keeps, of every environment, into a file while it
+// works. Found with [As].
+type Copier interface {
+	// CopyTo makes the file at path, whole or not at all, checks it and returns its size in bytes. What is there is
+	// never overwritten: runlane.ErrValidationFailed. The copy is the state at one moment, at least as new as every
+	// commit that returned before the call.
+	CopyTo(ctx context.Context, path string) (size int64, err error)
+}

@@ -1,0 +1,124 @@
+package sqlitelane
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/runlane/runlane-go/lane"
+	"github.com/runlane/runlane-go/sqlitelane/internal/file"
+)
+
+const (
+	// longLog is the size of the log from which something keeps it from being copied into the file: SQLite does that
+	// from 4 MB on, and cuts it to 64 MB.
+	longLog = 256 << 20
+	// leastRoom is the free space of the disk below which a warning is due.
+	leastRoom = 256 << 20
+)
+
+var _ lane.Examiner = (*Storage)(nil)
+
+// Examine implements lane.Examiner: the file's format and size, its pages, its log, the disk's room, how it syncs. That
+// it is on a disk of this machine was made sure of by [Open].
+func (s *Storage) Examine(ctx context.Context) ([]lane.Finding, error) {
+	if err := ended(ctx); err != nil {
+		return nil, err
+	}
+	path := s.path()
+	var findings []lane.Finding
+	err := s.read(ctx, true, func(c *file.Conn) error {
+		about, err := examineHead(c, path)
+		if err != nil {
+			return err
+		}
+		pages, err := examinePages(c, path)
+		findings = []lane.Finding{about, pages}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return append(findings, examineLog(path), examineRoom(path), s.examineSync()), nil
+}
+
+// path is where the file is, from the root, behind symbolic links.
+func (s *Storage) path() string {
+	if real, err := filepath.EvalSymlinks(s.options.Path); err == nil {
+		if absolute, err := filepath.Abs(real); err == nil {
+			return absolute
+		}
+	}
+	return s.options.Path
+}
+
+func examineHead(c *file.Conn, path string) (lane.Finding, error) {
+	f := lane.Finding{Check: "file"}
+	var numbers []int64
+	for _, name := range []string{"user_version", "page_size", "page_count", "freelist_count"} {
+		number, err := c.Number("PRAGMA " + name)
+		if err != nil {
+			return f, err
+		}
+		numbers = append(numbers, number)
+	}
+	f.Detail = fmt.Sprintf("%s: format %d, %s, of which %s are free; on a disk of this machine",
+		path, numbers[0], megabytes(numbers[1]*numbers[2]), megabytes(numbers[1]*numbers[3]))
+	return f, nil
+}
+
+// examinePages reads every page.
+func examinePages(c *file.Conn, path string) (lane.Finding, error) {
+	f := lane.Finding{Check: "pages of the file"}
+	row, err := c.One("PRAGMA quick_check(1)")
+	if err != nil {
+		return f, err
+	}
+	switch text, _ := row[0].(string); text {
+	case "ok":
+		f.Detail = "SQLite finds nothing wrong with them"
+	default:
+		f.Detail, f.Broken = path+" is damaged: "+text, true
+		f.Fix = "stop all programs that use it, keep a copy, restore a backup; what is on other pages can be read"
+	}
+	return f, nil
+}
+
+func examineLog(path string) lane.Finding {
+	f := lane.Finding{Check: "log of the file"}
+	info, err := os.Stat(path + "-wal")
+	if err != nil {
+		f.Detail = "there is none"
+		return f
+	}
+	if f.Detail = megabytes(info.Size()); info.Size() >= longLog {
+		f.Detail += ": something keeps it from being copied into the file"
+		f.Fix = "look for a program that reads the file in one long transaction, like a shell of SQLite"
+	}
+	return f
+}
+
+func examineRoom(path string) lane.Finding {
+	f := lane.Finding{Check: "room on the disk"}
+	free, known := freeBytes(filepath.Dir(path))
+	switch {
+	case !known:
+		f.Detail = "this system does not tell it"
+	case free < leastRoom:
+		f.Detail, f.Fix = megabytes(free)+" are left", "make room: with a full disk commits fail, and nothing is lost"
+	default:
+		f.Detail = megabytes(free) + " are left"
+	}
+	return f
+}
+
+func (s *Storage) examineSync() lane.Finding {
+	f := lane.Finding{Check: "sync", Detail: "full: a commit that returned survives the loss of power"}
+	if s.options.Relaxed {
+		f.Detail = "normal: with the power the last commits may be lost"
+	}
+	return f
+}
+
+func megabytes(bytes int64) string { return fmt.Sprintf("%.1f MB", float64(bytes)/1e6) }

@@ -1,0 +1,14 @@
+//go:build linux || darwin
+
+package sqlitelane
+
+import "syscall"
+
+// freeBytes is what users may still write on the disk of a folder.
+func freeBytes(folder string) (bytes int64, known bool) {
+	var s syscall.Statfs_t
+	if syscall.Statfs(folder, &s) != nil {
+		return 0, false
+	}
+	return int64(s.Bavail) * int64(s.Bsize), true //nolint:gosec,unconvert // below 2^63; its types differ between systems
+}
