@@ -3,11 +3,7 @@
 package dynamostore_test
 
 import (
-	"context"
 	"testing"
-
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/runlane/runlane-go/dynamostore"
 	"github.com/runlane/runlane-go/internal/proof/awstest"
@@ -24,17 +20,6 @@ func TestConformance_Endpoint(t *testing.T) {
 	harness := storageHarness(client, awstest.Table(t, client), func(testing.TB) dynamostore.API { return fewShards{client} })
 	harness.EventuallyConsistent = true
 	lanetest.RunStorage(t, harness)
-}
-
-// fewShards answers for the config item of every environment, as if an operator had put it there.
-type fewShards struct{ dynamostore.API }
-
-func (f fewShards) GetItem(ctx context.Context, in *dynamodb.GetItemInput, o ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
-	if key, ok := in.Key["sk"].(*types.AttributeValueMemberS); ok && key.Value == "shards" {
-		two := &types.AttributeValueMemberN{Value: "2"}
-		return &dynamodb.GetItemOutput{Item: map[string]types.AttributeValue{"pk": in.Key["pk"], "sk": key, "wr": two, "rd": two}}, nil
-	}
-	return f.API.GetItem(ctx, in, o...)
 }
 
 func TestConformance_UnderMoreFaults(t *testing.T) {

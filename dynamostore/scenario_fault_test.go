@@ -29,7 +29,7 @@ func scenariosUnderFaults(t *testing.T, faults scenarios.Faults, rates map[ddbfa
 		t.Helper()
 		faulty := ddbfault.New(t, client, ddbfault.Plan{Rates: rates})
 		t.Cleanup(func() { count.add(faulty, rates) })
-		return faulty
+		return fewShards{faulty}
 	})
 	scenarios.RunUnderFaults(t, harness, faults)
 }
