@@ -97,6 +97,7 @@ func TestLocalAWS_TwoFolders_StopIndependently(t *testing.T) {
 	}
 	check(one)
 	check(two)
+	hasOneDatabaseAnAccessKey(t, two["RUNLANE_LOCAL_DYNAMODB"])
 	if out := first.mustRun(t, "up.sh"); first.variables(t, "env")["AWS_ENDPOINT_URL"] != one["AWS_ENDPOINT_URL"] {
 		t.Errorf("a second up changed the endpoint: %s", out)
 	}
@@ -121,10 +122,9 @@ func TestLocalAWS_TwoFolders_StopIndependently(t *testing.T) {
 	}
 }
 
-func TestLocalAWS_DynamoDBLocal_HasOneDatabaseAnAccessKey(t *testing.T) {
-	t.Parallel()
-	s := startShell(t, "")
-	endpoint := wantVariables(t, s)["RUNLANE_LOCAL_DYNAMODB"]
+// hasOneDatabaseAnAccessKey is what tests beside each other rely on.
+func hasOneDatabaseAnAccessKey(t *testing.T, endpoint string) {
+	t.Helper()
 	if err := infra.CreateTable(t.Context(), tables(endpoint, "111111111111"), "mine"); err != nil {
 		t.Fatal(err)
 	}
