@@ -148,53 +148,84 @@ func groupedInsert(b *testing.B) func() error {
 
 var benchPayload = bytes.Repeat([]byte("x"), 200)
 
-func BenchmarkInsert(b *testing.B) {
-	b.Run("grouped/16", func(b *testing.B) {
-		insert := groupedInsert(b)
-		before := processorTime(b)
-		b.ResetTimer()
-		if err := spread(b.N, 16, insert); err != nil {
-			b.Fatal(err)
-		}
-		rate(b, "inserts/s")
-		b.ReportMetric(float64((processorTime(b)-before).Microseconds())/float64(b.N), "cpu-µs/commit")
-	})
-	for _, callers := range []int{1, 16} {
-		b.Run(fmt.Sprintf("bare/%d", callers), func(b *testing.B) {
-			insert := bareInsert(b)
-			b.ResetTimer()
-			if err := spread(b.N, callers, insert); err != nil {
-				b.Fatal(err)
-			}
-			rate(b, "inserts/s")
-		})
-		b.Run(fmt.Sprintf("lane/%d", callers), func(b *testing.B) {
-			l, _ := benchLane(b, nil)
-			if err := l.Start(b.Context()); err != nil {
-				b.Fatal(err)
-			}
-			defer func() { _ = l.Close(context.Background()) }()
-			f := lanetest.NewFactory("bench")
-			payload := []byte(`"` + string(bytes.Repeat([]byte("x"), 198)) + `"`)
-			commands := make(chan *lane.AppendCommand, b.N)
-			for range b.N { // building them is not the lane's work
-				c := f.Creation(b, time.Now(), lanetest.RunOptions{Payload: payload})
-				c.WithoutRecords = true
-				commands <- c
-			}
-			before := processorTime(b)
-			b.ResetTimer()
-			err := spread(b.N, callers, func() error {
-				_, err := l.Storage.AppendRunEvents(b.Context(), <-commands)
-				return err
-			})
-			if err != nil {
-				b.Fatal(err)
-			}
-			rate(b, "inserts/s")
-			b.ReportMetric(float64((processorTime(b)-before).Microseconds())/float64(b.N), "cpu-µs/commit")
-		})
+// inserter is one way to insert.
+type inserter struct {
+	name    string
+	callers int
+	prepare func(n int) // nil: nothing
+	insert  func() error
+	rates   []float64 // a second, of each window
+	costs   []float64 // processor time of an insertion, in µs
+}
+
+// laneInsert inserts runs by the lane. Building the commands is not its work.
+func laneInsert(b *testing.B) (prepare func(n int), insert func() error) {
+	b.Helper()
+	l, _ := benchLane(b, nil)
+	if err := l.Start(b.Context()); err != nil {
+		b.Fatal(err)
 	}
+	b.Cleanup(func() { _ = l.Close(context.Background()) })
+	f := lanetest.NewFactory("bench")
+	payload := []byte(`"` + string(bytes.Repeat([]byte("x"), 198)) + `"`)
+	var commands chan *lane.AppendCommand
+	prepare = func(n int) {
+		commands = make(chan *lane.AppendCommand, n)
+		for range n {
+			c := f.Creation(b, time.Now(), lanetest.RunOptions{Payload: payload})
+			c.WithoutRecords = true
+			commands <- c
+		}
+	}
+	return prepare, func() error { return second(l.Storage.AppendRunEvents(b.Context(), <-commands)) }
+}
+
+// BenchmarkInsert compares insertions by the lane with those into a bare table: b.N windows of each in turns, and the
+// medians. A ratio is of what was measured one after the other.
+func BenchmarkInsert(b *testing.B) {
+	const window = 400
+	one, laneOne := laneInsert(b)
+	many, laneMany := laneInsert(b)
+	all := []*inserter{
+		{name: "bare-1", callers: 1, insert: bareInsert(b)},
+		{name: "lane-1", callers: 1, prepare: one, insert: laneOne},
+		{name: "grouped-16", callers: 16, insert: groupedInsert(b)},
+		{name: "lane-16", callers: 16, prepare: many, insert: laneMany},
+	}
+	for range b.N {
+		for _, i := range all {
+			if i.prepare != nil {
+				i.prepare(window)
+			}
+			before, began := processorTime(b), time.Now()
+			if err := spread(window, i.callers, i.insert); err != nil {
+				b.Fatal(i.name, err)
+			}
+			i.rates = append(i.rates, window/time.Since(began).Seconds())
+			i.costs = append(i.costs, float64((processorTime(b)-before).Microseconds())/window)
+		}
+	}
+	for _, i := range all {
+		b.ReportMetric(median(i.rates), i.name+"/s")
+		b.ReportMetric(median(i.costs), i.name+"-cpu-µs")
+	}
+	b.ReportMetric(ratio(all[1].rates, all[0].rates), "lane-1-of-bare-1")
+	b.ReportMetric(ratio(all[3].rates, all[0].rates), "lane-16-of-bare-1")
+	b.ReportMetric(ratio(all[3].costs, all[2].costs), "cpu-of-grouped")
+}
+
+func median(values []float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	return sorted[len(sorted)/2]
+}
+
+// ratio is the median of the ratios of each turn.
+func ratio(of, to []float64) float64 {
+	all := make([]float64, len(of))
+	for i := range of {
+		all[i] = of[i] / to[i]
+	}
+	return median(all)
 }
 
 // processorTime is what this process used so far.

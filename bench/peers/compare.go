@@ -28,6 +28,7 @@ type source struct {
 var sources = []source{
 	{"channel", []string{"memory/channel"}, channelSubjects},
 	{memlaneName, []string{"memory/" + memlaneName}, memlaneSubjects},
+	{fileName, []string{"process/" + fileName, "machine/" + fileName}, fileSubjects},
 	{"sqlite table", []string{"memory/sqlite table", "process/sqlite table", "machine/sqlite table"}, sqliteSubjects},
 	{"asynq", []string{"process/asynq", "process/asynq tuned", "machine/asynq", "machine/asynq tuned"}, asynqSubjects},
 	{"river", []string{"process/river", "process/river tuned", "machine/river", "machine/river tuned"}, riverSubjects},

@@ -103,9 +103,9 @@ func verdicts(rows []row) []string {
 			case len(beside) > 0:
 				said = append(
 					said,
-					fmt.Sprintf("%s, %s: beside %s, %s", g.group, m.metric, memlaneName, strings.Join(beside, "; ")),
+					fmt.Sprintf("%s, %s: beside %s, %s", g.group, m.metric, ownName(rows, g.group), strings.Join(beside, "; ")),
 				)
-			case best != "" && best != memlaneName:
+			case best != "" && !isRunlane(best):
 				fastest = append(fastest, fmt.Sprintf("%s in %s", best, m.metric))
 			}
 		}
@@ -140,4 +140,14 @@ func verdict(rows []row, g group, m metric) (best string, beside []string) {
 }
 
 // isRunlane tells Runlane's own subjects from its peers.
-func isRunlane(name string) bool { return name == memlaneName || name == awsName }
+func isRunlane(name string) bool { return name == memlaneName || name == fileName || name == awsName }
+
+// ownName is Runlane's subject in a group.
+func ownName(rows []row, g group) string {
+	for _, r := range rows {
+		if r.Group == g && isRunlane(r.Name) {
+			return r.Name
+		}
+	}
+	return ""
+}
