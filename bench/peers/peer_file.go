@@ -24,8 +24,11 @@ func fileSubjects(_ context.Context, p *place) ([]*subject, func() error, error)
 	}{{process, sqlitelane.SyncNormal, 1_000}, {machine, sqlitelane.SyncFull, 300}} {
 		subjects = append(subjects, &subject{
 			name: fileName, group: durability.group, fewest: durability.fewest,
-			setup: fmt.Sprintf("sqlitelane.Open with Sync %s, the rest as it comes; a new file for each session; every run, "+
-				"its history included, is kept", durability.sync),
+			setup: fmt.Sprintf(
+				"sqlitelane.Open with Sync %s, the rest as it comes; a new file for each session; every run, "+
+					"its history included, is kept",
+				durability.sync,
+			),
 			open: func(ctx context.Context, handle func(job)) (session, error) {
 				path := filepath.Join(p.dir, fmt.Sprintf("runlane-%d.db", opened.Add(1)))
 				l, err := sqlitelane.Open(ctx, path, &sqlitelane.Options{Sync: durability.sync})

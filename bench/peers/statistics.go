@@ -101,9 +101,10 @@ func verdicts(rows []row) []string {
 			best, beside := verdict(rows, g.group, m.metric)
 			switch {
 			case len(beside) > 0:
+				own := ownName(rows, g.group)
 				said = append(
 					said,
-					fmt.Sprintf("%s, %s: beside %s, %s", g.group, m.metric, ownName(rows, g.group), strings.Join(beside, "; ")),
+					fmt.Sprintf("%s, %s: beside %s, %s", g.group, m.metric, own, strings.Join(beside, "; ")),
 				)
 			case best != "" && !isRunlane(best):
 				fastest = append(fastest, fmt.Sprintf("%s in %s", best, m.metric))
