@@ -121,6 +121,10 @@ tryout: ## What a new user does, from an empty folder to a changed program on lo
 e2e: ## template.yaml deployed to local AWS, with its event source mappings, updated, rolled back and restored: about five minutes.
 	@scripts/with-local-aws.sh $(GO) test -count=1 -tags e2e -timeout 20m ./internal/proof/e2e
 
+.PHONY: upgrade-aws
+upgrade-aws: ## The last recorded format's program, deployed to local AWS with runs in every status; today's over it, back, and forward again.
+	@scripts/with-local-aws.sh --keep $(GO) run ./internal/proof/upgrade
+
 .PHONY: local-down
 local-down: ## Stops what local-up started here, and nothing else.
 	@localstack/down.sh

@@ -63,6 +63,17 @@ type Stack struct {
 // the same translator translates it here, and local AWS gets what AWS would compare, in a form that it can process
 // (scripts/validate/local.py).
 func Deploy(ctx context.Context, options Options) (*Stack, error) {
+	s, err := Build(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	return s, s.Update(ctx, options.Parameters)
+}
+
+// Build builds the functions for this machine and brings them to AWS_ENDPOINT_URL, as [Deploy] does, and deploys
+// nothing: [Stack.Update] does that. Until then the stack has no outputs. Two projects that are built for one name are
+// two versions of one stack.
+func Build(ctx context.Context, options Options) (*Stack, error) {
 	s := &Stack{options: options, endpoint: os.Getenv("AWS_ENDPOINT_URL")}
 	if err := onThisMachine(s.endpoint); err != nil {
 		return nil, err
@@ -87,7 +98,7 @@ func Deploy(ctx context.Context, options Options) (*Stack, error) {
 	if s.packaged, err = os.ReadFile(packaged); err != nil {
 		return nil, err
 	}
-	return s, s.Update(ctx, options.Parameters)
+	return s, nil
 }
 
 // Update deploys the stack with these parameters and the functions that were built for it.
@@ -254,9 +265,38 @@ func (s *Stack) Lambda(ctx context.Context, method, output, path, body string) (
 	return s.call(ctx, method, s.Outputs[output], path, body)
 }
 
+// EnableMappings turns the event source mappings of a function on or off, which an output of the stack names. What it
+// was given already goes on.
+func (s *Stack) EnableMappings(ctx context.Context, output string, enabled bool) error {
+	function := url.QueryEscape(s.Outputs[output] + ":live")
+	answer, err := s.request(ctx, http.MethodGet, "event-source-mappings/?FunctionName="+function, "")
+	if err != nil {
+		return err
+	}
+	var listed struct{ EventSourceMappings []struct{ UUID string } }
+	if err := json.Unmarshal(answer, &listed); err != nil {
+		return fmt.Errorf("mappings of %s: %w", output, err)
+	}
+	if len(listed.EventSourceMappings) == 0 {
+		return fmt.Errorf("%s has no event source mappings", output)
+	}
+	for _, mapping := range listed.EventSourceMappings {
+		path, body := "event-source-mappings/"+mapping.UUID, fmt.Sprintf(`{"Enabled":%t}`, enabled)
+		if _, err := s.request(ctx, http.MethodPut, path, body); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // call makes a request to a function by its name.
 func (s *Stack) call(ctx context.Context, method, function, path, body string) ([]byte, error) {
-	address := s.endpoint + "/2015-03-31/functions/" + url.PathEscape(function) + "/" + path
+	return s.request(ctx, method, "functions/"+url.PathEscape(function)+"/"+path, body)
+}
+
+// request makes a request to Lambda.
+func (s *Stack) request(ctx context.Context, method, path, body string) ([]byte, error) {
+	address := s.endpoint + "/2015-03-31/" + path
 	request, err := http.NewRequestWithContext(ctx, method, address, strings.NewReader(body))
 	if err != nil {
 		return nil, err
@@ -278,7 +318,7 @@ func (s *Stack) call(ctx context.Context, method, function, path, body string) (
 	}
 	if fault := response.Header.Get("X-Amz-Function-Error"); response.StatusCode >= http.StatusBadRequest ||
 		fault != "" {
-		return nil, fmt.Errorf("%s: %s %s: %s", function, response.Status, fault, answer)
+		return nil, fmt.Errorf("%s %s: %s %s: %s", method, path, response.Status, fault, answer)
 	}
 	return answer, nil
 }
