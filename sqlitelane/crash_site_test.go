@@ -126,12 +126,15 @@ func (s *site) idle(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
+// workers are the attempts of a process at a time.
+const workers = 2
+
 // workUntil is a worker until a condition holds.
 func (s *site) workUntil(ctx context.Context, over func(context.Context) (bool, error)) error {
 	working, stop := context.WithCancel(ctx)
 	defer stop()
 	ended := make(chan error, 1)
-	go func() { ended <- s.rt.Work(working, &core.WorkOptions{NoTick: true, Concurrency: 2}) }()
+	go func() { ended <- s.rt.Work(working, &core.WorkOptions{NoTick: true, Concurrency: workers}) }()
 	ticker := time.NewTicker(2 * time.Millisecond)
 	defer ticker.Stop()
 	for deadline := time.After(time.Minute); ; {
