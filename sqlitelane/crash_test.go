@@ -40,6 +40,8 @@ type point struct {
 	Name   string
 	Number int
 	After  bool
+	// Nth, where it is not 0, is the nth moment of any name instead.
+	Nth int
 }
 
 // job is what a child is to do.
@@ -65,6 +67,7 @@ type trap struct {
 	target *point
 	mu     sync.Mutex
 	seen   map[string]int
+	nth    int
 	out    *bufio.Writer
 }
 
@@ -81,7 +84,8 @@ func (t *trap) reach(p point) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.say(line{Point: &p})
-	if t.target != nil && *t.target == p {
+	t.nth++
+	if t.target != nil && (*t.target == p || t.target.Nth == t.nth) {
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		select {} // no goroutine says anything after this
 	}
@@ -294,11 +298,16 @@ func TestCrash_SQLite_AtEveryPoint_NothingIsLost(t *testing.T) {
 		t.Logf("reliability: side effects repeated=%d", repeated.Load())
 	})
 	places := make(chan struct{}, 4)
-	one := func(t *testing.T, name string, target *point) *trial {
+	one := func(t *testing.T, name string, target *point, place int) *trial {
 		t.Helper()
 		places <- struct{}{}
 		defer func() { <-places }()
-		for range 5 { // what is done by several goroutines may be done in another order, or by fewer commits
+		// What is done by several goroutines may be done in another order, or by fewer commits: a point that did not come
+		// again gives way to the moment that has its place.
+		for n := range 8 {
+			if n >= 3 && target != nil {
+				target = &point{Nth: max(1, place+1-(n-3))}
+			}
 			if result := try(t, name, target); result != nil {
 				for _, fault := range result.faults {
 					t.Errorf("%s, killed at %+v: %s", name, target, fault)
@@ -312,7 +321,7 @@ func TestCrash_SQLite_AtEveryPoint_NothingIsLost(t *testing.T) {
 	for name := range crashScenarios() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			lived := one(t, name, nil)
+			lived := one(t, name, nil, 0)
 			if len(lived.points) == 0 {
 				t.Fatal("the scenario has no effect")
 			}
@@ -321,7 +330,7 @@ func TestCrash_SQLite_AtEveryPoint_NothingIsLost(t *testing.T) {
 				total.Add(1)
 				t.Run(fmt.Sprint(n), func(t *testing.T) {
 					t.Parallel()
-					died := one(t, name, &target)
+					died := one(t, name, &target, n)
 					if died == nil {
 						t.Fatalf("no child came to die at %+v", target)
 					}
