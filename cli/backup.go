@@ -15,11 +15,11 @@ func backupCommand() *command {
 		name:  "backup",
 		usage: "FILE",
 		short: "Copy a lane in a file while it works",
-		long: "The copy has all environments, as they were at one moment, and is a lane like any other: --lane sqlite:FILE. " +
-			"It is written under another name beside FILE, synced, opened and checked, and then named FILE: what is " +
+		long: "The copy has all environments, as they were at one moment, and is a lane like any other: " +
+			"--lane sqlite:FILE. It is written under another name beside FILE, synced, opened and checked, and then named FILE: what is " +
 			"there is whole, and never overwritten. Programs go on meanwhile.\n\n" +
 			"Only a lane in a file has this. On AWS the table's own recovery and backups are the means: " +
-			"docs/operating.md. \"export\" moves an environment between lanes.",
+			"docs/operating.md.",
 		examples: []string{"backup state-2026-03-01.db --lane sqlite:state.db"},
 		min:      1, max: 1,
 		local: true,
@@ -44,7 +44,7 @@ func (s *session) backup(ctx context.Context, path string) error {
 		return &runlane.Error{
 			Code:    runlane.ErrCapabilityUnsupported,
 			Message: "lane " + rt.Lane().Name + " is no file",
-			Hint:    "give --lane sqlite:PATH; a table has its own backups, and \"export\" writes an environment of any lane",
+			Hint:    "give --lane sqlite:PATH; a table has its own backups: docs/operating.md",
 		}
 	}
 	name := path

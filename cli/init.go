@@ -47,7 +47,8 @@ func initCommand() *command {
 		max:   1,
 		local: true,
 		long: "NAME is the folder to make. The project is one Go program that has all commands of runlane with its " +
-			"own tasks. RUNLANE_LANE says where it keeps runs: in memory, in a file, on AWS; template.yaml brings it there, with " +
+			"own tasks. RUNLANE_LANE says where it keeps runs: in memory, in a file, on AWS; template.yaml brings it " +
+			"there, with " +
 			"alarms, a dashboard and gradual deployments that its parameters turn off, or with --minimal without " +
 			"them, and then without \"functions add\" and FIFO queues, which copy parts of the whole one. Nothing is " +
 			"overwritten.",

@@ -183,8 +183,8 @@ func (s *session) applyEnvironment(set, own *flag.FlagSet) error {
 	return nil
 }
 
-// chooseLane makes a table that is named mean the lane on AWS, so that openers need to read one variable. Of two that are
-// set, the one given by a flag is meant, and the lane before the table.
+// chooseLane makes a table that is named mean the lane on AWS, so that openers need to read one variable. Of two that
+// are set, the one given by a flag is meant, and the lane before the table.
 func (s *session) chooseLane(given map[string]bool) error {
 	named := s.getenv(lane.Variable) != "" && (given["lane"] || !given["table"])
 	if named || s.getenv(tableVariable) == "" {
@@ -214,14 +214,15 @@ func inFile(name string) (path string, ok bool) {
 	return path, ok && path != ""
 }
 
-// fileExists refuses a lane in a file that is not there: opened, it would be made, and a mistyped path would have no runs.
+// fileExists refuses a lane in a file that is not there: opened, it would be made, and a mistyped path would have no
+// runs.
 func (s *session) fileExists() error {
 	path, ok := inFile(s.getenv(lane.Variable))
 	if !ok || s.makesFile {
 		return nil
 	}
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
-		return nil //nolint:nilerr // what else is wrong with it is said by who opens it
+		return nil // what else is wrong with it is said by who opens it
 	}
 	return &runlane.Error{
 		Code:    runlane.ErrConfigurationInvalid,

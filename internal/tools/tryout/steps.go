@@ -45,7 +45,8 @@ var steps = []step{
 
 func install(ctx context.Context, u *user) error {
 	// A separate module, with a go.work, which a user's `go install` of a version does not need.
-	_, err := u.call(ctx, "env", "GOWORK=", "GOFLAGS=-mod=readonly", "go", "build", "-C", filepath.Join(u.root, "cmd", "runlane"),
+	module := filepath.Join(u.root, "cmd", "runlane")
+	_, err := u.call(ctx, "env", "GOWORK=", "GOFLAGS=-mod=readonly", "go", "build", "-C", module,
 		"-o", filepath.Join(u.place, "runlane"), ".")
 	return err
 }
