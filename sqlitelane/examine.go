@@ -45,8 +45,8 @@ func (s *Storage) Examine(ctx context.Context) ([]lane.Finding, error) {
 
 // path is where the file is, from the root, behind symbolic links.
 func (s *Storage) path() string {
-	if real, err := filepath.EvalSymlinks(s.options.Path); err == nil {
-		if absolute, err := filepath.Abs(real); err == nil {
+	if target, err := filepath.EvalSymlinks(s.options.Path); err == nil {
+		if absolute, err := filepath.Abs(target); err == nil {
 			return absolute
 		}
 	}
