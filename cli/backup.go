@@ -19,7 +19,7 @@ func backupCommand() *command {
 			"--lane sqlite:FILE. It is written under another name beside FILE, synced, opened and checked, and then named FILE: what is " +
 			"there is whole, and never overwritten. Programs go on meanwhile.\n\n" +
 			"Only a lane in a file has this. On AWS the table's own recovery and backups are the means: " +
-			"docs/operating.md.",
+			"docs/operating.md. \"export\" moves an environment between lanes.",
 		examples: []string{"backup state-2026-03-01.db --lane sqlite:state.db"},
 		min:      1, max: 1,
 		local: true,

@@ -34,8 +34,8 @@ func commandTree() *command {
 	return &command{below: []*command{
 		initCommand(), devCommand(), runsCommand(), triggerCommand(), tasksCommand(), schedulesCommand(),
 		queuesCommand(), functionsCommand(), deadLettersCommand(), idempotencyCommand(),
-		tickCommand(), workerCommand(), backupCommand(), benchCommand(), doctorCommand(), versionCommand(),
-		completionCommand(), completeCommand(),
+		tickCommand(), workerCommand(), backupCommand(), exportCommand(), importCommand(), benchCommand(),
+		doctorCommand(), versionCommand(), completionCommand(), completeCommand(),
 	}}
 }
 

@@ -88,6 +88,8 @@ var (
 	elsewhere = map[string]string{ // commands whose cases are tests of another file
 		"backup":        "backup_test.go, and of cmd/runlane",
 		"dev":           "dev_test.go",
+		"export":        "move_test.go, and of cmd/runlane",
+		"import":        "move_test.go, and of cmd/runlane",
 		"functions add": "project_edit_test.go",
 		"init":          "init_test.go",
 		"queues add":    "project_edit_test.go",

@@ -133,8 +133,12 @@ func (p *plan) settleRetention(taskTTL time.Duration) {
 	} else {
 		p.retention = runlane.KeyRetention{TTL: ttl}
 	}
-	sum := sha256.Sum256(p.payload)
-	p.payloadHash = hex.EncodeToString(sum[:16])
+	p.payloadHash = payloadHash(p.payload)
+}
+
+func payloadHash(payload []byte) string {
+	sum := sha256.Sum256(payload)
+	return hex.EncodeToString(sum[:16])
 }
 
 func prepareActor(p *plan) error {

@@ -25,6 +25,7 @@ var calls = map[string][]string{
 	"deadletters list":    {},
 	"deadletters requeue": {"--all", "--yes"},
 	"doctor":              {},
+	"export":              {},
 	"idempotency get":     {"emails.welcome", "u_1"},
 	"idempotency reset":   {"emails.welcome", "u_1"},
 	"queues list":         {},
@@ -69,7 +70,7 @@ func commands(t *testing.T) []string {
 // TestBinary_EveryCommand_UnderEveryFault_SaysWhatToDo goes through the program's own opener to an endpoint with each fault.
 func TestBinary_EveryCommand_UnderEveryFault_SaysWhatToDo(t *testing.T) {
 	t.Parallel()
-	local := []string{"backup", "completion", "dev", "functions add", "init", "queues add", "version"} // they reach no deployment
+	local := []string{"backup", "import", "completion", "dev", "functions add", "init", "queues add", "version"} // they reach no deployment
 	paths := slices.DeleteFunc(commands(t), func(path string) bool { return slices.Contains(local, path) })
 	if len(paths) < 20 {
 		t.Fatalf("the document names %d commands", len(paths))

@@ -38,6 +38,7 @@ var parserTargets = map[string]string{
 	"cli/unknownField":                        "FuzzBatchLine",
 	"cmd/runlane/parseLimits":                 "FuzzParseLimits",
 	"core/feed.check":                         "FuzzCursors",
+	"core/eachLine":                           "FuzzImport",
 	"core/openCursor":                         "FuzzCursors",
 	"core/Runtime.newPruning":                 "FuzzCursors",
 	"dynamostore/internal/rows/decode":        "FuzzParseStreamImage",

@@ -1,0 +1,50 @@
+package cli_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/runlane/runlane-go/cli"
+)
+
+func TestMove_FromOneLaneToAnother(t *testing.T) {
+	t.Parallel()
+	from := newWorld()
+	if r := from.run(t.Context(), "trigger", "emails.welcome", `{"to":"u_1"}`, "--id", "moved"); r.code != cli.ExitOK {
+		t.Fatalf("%+v", r)
+	}
+	r := from.run(t.Context(), "export")
+	if r.code != cli.ExitOK || !strings.HasPrefix(r.stderr, "wrote 1 run, ") {
+		t.Fatalf("%+v", r)
+	}
+	file := filepath.Join(t.TempDir(), "state.ndjson")
+	if err := os.WriteFile(file, []byte(r.stdout), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	to := newWorld()
+	if r := to.run(t.Context(), "import", file); r.code != cli.ExitOK || !strings.HasPrefix(r.stdout, "read 1 run, of which 1 had to be written; ") {
+		t.Errorf("%+v", r)
+	}
+	if r := to.run(t.Context(), "runs", "get", "moved"); r.code != cli.ExitOK || !strings.Contains(r.stdout, "queued") {
+		t.Errorf("%+v", r)
+	}
+	to.stdin = r.stdout
+	if r := to.run(t.Context(), "import", "-", "--json"); r.code != cli.ExitOK || !strings.HasPrefix(r.stdout, `{"v":1,"kind":"import","runs":1,"written":0,`) {
+		t.Errorf("%+v", r)
+	}
+	to.stdin = r.stdout[:len(r.stdout)-10]
+	if r := to.run(t.Context(), "import", "-"); r.code != cli.ExitUsage || !strings.Contains(r.stderr, "nothing was written") {
+		t.Errorf("%+v", r)
+	}
+	if r := to.run(t.Context(), "import", file+".absent"); r.code != cli.ExitUsage || !strings.Contains(r.stderr, "cannot be read") {
+		t.Errorf("%+v", r)
+	}
+	to.down = true
+	for _, args := range [][]string{{"export"}, {"import", file}} {
+		if r := to.run(t.Context(), args...); r.code != cli.ExitUnavailable {
+			t.Errorf("%v: %+v", args, r)
+		}
+	}
+}

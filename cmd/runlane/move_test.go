@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/awslane"
+	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/internal/proof/awstest"
+)
+
+// exported is a file of an environment with runs that ended and runs that wait, in a lane on SQLite.
+func exported(t *testing.T) (p *program, file string) {
+	t.Helper()
+	p, path := onFile(t)
+	t.Run("before", func(t *testing.T) { // its worker has ended with it
+		writer(t, path, 4)
+		p.run(t, 0, "trigger", "greet", `"ada"`, "--id", "done", "--idempotency-key", "k", "--wait")
+	})
+	p.run(t, 0, "trigger", "greet", `"bob"`, "--id", "waits")
+	p.run(t, 0, "trigger", "greet", `"cyd"`, "--id", "later", "--delay", "1h")
+	out, _ := p.run(t, 0, "export")
+	file = filepath.Join(t.TempDir(), "state.ndjson")
+	if err := os.WriteFile(file, []byte(out), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return p, file
+}
+
+func TestMove_FromAFileToAnother_RunsGoOn(t *testing.T) {
+	t.Parallel()
+	_, file := exported(t)
+	to, path := onFile(t)
+	if out, _ := to.run(t, 0, "import", file); !strings.HasPrefix(out, "read 3 runs, of which 3 had to be written; 1 schedule, 1 task") {
+		t.Error(out)
+	}
+	if out, _ := to.run(t, 0, "import", file); !strings.Contains(out, "of which 0 had to be written") {
+		t.Error(out)
+	}
+	to.run(t, 0, "doctor", "--all")
+	rt := writer(t, path, 4)
+	if run, err := rt.Wait(t.Context(), "waits"); err != nil || run.Status != runlane.StatusSucceeded {
+		t.Errorf("%+v, %v", run, err)
+	}
+	if out, _ := to.run(t, 0, "trigger", "greet", `"ada"`, "--idempotency-key", "k", "--json"); !strings.Contains(out, `"done"`) {
+		t.Errorf("the key's owner is another: %s", out)
+	}
+	to.run(t, 0, "runs", "cancel", "later")
+	to.run(t, 0, "doctor", "--all")
+}
+
+func TestMove_FromAFileToDynamoDB_RunsGoOn(t *testing.T) {
+	t.Parallel()
+	table, queue := awstest.Table(t, awstest.LocalStackDynamoDB(t)), awstest.Queue(t, awstest.SQS(t), false)
+	_, file := exported(t)
+	to := &program{environment: []string{
+		"RUNLANE_LANE=aws:" + table, "RUNLANE_TABLE=", "RUNLANE_QUEUES=default=" + queue.URL, "RUNLANE_ENV=default", "USER=ada",
+	}}
+	if out, _ := to.run(t, 0, "import", file); !strings.HasPrefix(out, "read 3 runs, of which 3 had to be written") {
+		t.Error(out)
+	}
+	to.run(t, 0, "doctor", "--all")
+	l, err := awslane.New(awstest.Config(t), awslane.Options{
+		Table: table, Queues: map[runlane.QueueName]string{"default": queue.URL},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	greet := runlane.NewTask[string]("greet", nil)
+	rt, err := core.Open(t.Context(), l, &core.Options{Logger: slog.New(slog.DiscardHandler), Handlers: []runlane.Handler{
+		greet.Handle(func(context.Context, *runlane.Attempt, string) error { return nil }),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = rt.Close(context.Background()) }()
+	if err := rt.Work(t.Context(), &core.WorkOptions{Drain: true}); err != nil {
+		t.Fatal(err)
+	}
+	if run, err := rt.Runs().Get(t.Context(), "waits"); err != nil || run.Status != runlane.StatusSucceeded {
+		t.Errorf("%+v, %v", run, err)
+	}
+	if out, _ := to.run(t, 0, "runs", "events", "done"); !strings.Contains(out, "run.succeeded") {
+		t.Errorf("the history:\n%s", out)
+	}
+	to.run(t, 0, "doctor", "--all")
+}

@@ -1,0 +1,344 @@
+package core
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// exportFormat is the version of what [Runtime.Export] writes: docs/moving.md.
+const exportFormat = 1
+
+// exportPoll is how often Export looks at a run that it waits for.
+const exportPoll = 200 * time.Millisecond
+
+// ExportOptions of [Runtime.Export]. nil means none.
+type ExportOptions struct {
+	// Wait waits for the end of attempts, where Export else refuses. The context bounds it.
+	Wait bool
+}
+
+// Moved counts what [Runtime.Export] wrote, or [Runtime.Import] read.
+type Moved struct {
+	// Runs, Schedules and Tasks are in the file.
+	Runs, Schedules, Tasks int
+	// Written are those of the runs that Import had to write: the others were there, from an import before.
+	Written int
+}
+
+// exportLine is a line of the file. Exactly one field is set.
+type exportLine struct {
+	Head     *exportHead             `json:"export,omitempty"`
+	Task     *runlane.TaskRecord     `json:"task,omitempty"`
+	Schedule *runlane.ScheduleRecord `json:"schedule,omitempty"`
+	Run      *exportRun              `json:"run,omitempty"`
+	End      *exportEnd              `json:"end,omitempty"`
+}
+
+type exportHead struct {
+	Format      int                 `json:"v"`
+	Environment runlane.Environment `json:"environment"`
+	At          time.Time           `json:"at"`
+}
+
+// exportRun is a run as its history. Bodies are as the storage keeps them, those of a codec included, in base64.
+type exportRun struct {
+	ID      runlane.RunID         `json:"runId"`
+	Owns    bool                  `json:"ownsIdempotencyKey,omitempty"`
+	Payload []byte                `json:"payload,omitempty"`
+	Output  []byte                `json:"output,omitempty"`
+	Events  []runlane.EventRecord `json:"events"`
+}
+
+// exportEnd tells a whole file from one that was cut off.
+type exportEnd struct {
+	Runs      int    `json:"runs"`
+	Schedules int    `json:"schedules"`
+	Tasks     int    `json:"tasks"`
+	SHA256    string `json:"sha256"` // of all lines before
+}
+
+// exporter writes lines and sums them up.
+type exporter struct {
+	rt    *Runtime
+	to    io.Writer
+	sum   hash.Hash
+	moved Moved
+}
+
+// Export writes the environment as JSON, one object a line: its tasks, its schedules, and its runs by the time of their
+// creation, each with its whole history. docs/moving.md has the format. Stop what triggers and executes first: runs
+// that are made meanwhile are left out. A run that an attempt executes is [runlane.ErrStorageConflict], unless options
+// wait for it.
+//
+// Every history is folded, and has to give the run that the storage shows, else [runlane.ErrInvariantViolation].
+// Payloads and outputs are written as the storage keeps them: those of a codec stay as they are, and need its keys later.
+// Dead letters, progress notes and the list of past occurrences are not written.
+func (rt *Runtime) Export(ctx context.Context, to io.Writer, options *ExportOptions) (*Moved, error) {
+	wait := options != nil && options.Wait
+	x := &exporter{rt: rt, to: to, sum: sha256.New()}
+	head := &exportHead{Format: exportFormat, Environment: rt.environment, At: runlane.UTCMillis(rt.world.Now())}
+	if err := x.line(&exportLine{Head: head}); err != nil {
+		return nil, err
+	}
+	if err := errors.Join(x.tasks(ctx), x.schedules(ctx)); err != nil {
+		return nil, err
+	}
+	ids, err := x.ids(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range ids {
+		run, err := x.run(ctx, id, wait)
+		if errors.Is(err, runlane.ErrRunNotFound) {
+			continue // pruned meanwhile
+		}
+		if err != nil {
+			return nil, err
+		}
+		if err := x.line(&exportLine{Run: run}); err != nil {
+			return nil, err
+		}
+		x.moved.Runs++
+	}
+	end := &exportEnd{
+		Runs:      x.moved.Runs,
+		Schedules: x.moved.Schedules,
+		Tasks:     x.moved.Tasks,
+		SHA256:    hex.EncodeToString(x.sum.Sum(nil)),
+	}
+	return &x.moved, x.line(&exportLine{End: end})
+}
+
+func (x *exporter) line(l *exportLine) error {
+	text, err := json.Marshal(l)
+	if err != nil {
+		return err
+	}
+	text = append(text, '\n')
+	_, _ = x.sum.Write(text)
+	_, err = x.to.Write(text)
+	return err
+}
+
+// stored is the storage behind a codec.
+func (rt *Runtime) stored() lane.Storage { return rt.codec.Storage }
+
+func (x *exporter) tasks(ctx context.Context) error {
+	catalog, ok := lane.As[lane.TaskCatalog](x.rt.lane.Storage)
+	if !ok {
+		return nil
+	}
+	return eachPage(x.rt, func(q *lane.PageQuery) (runlane.Cursor, error) {
+		page, err := catalog.ListTasks(ctx, q)
+		if err != nil {
+			return "", err
+		}
+		for i := range page.Items {
+			if err := x.line(&exportLine{Task: &page.Items[i]}); err != nil {
+				return "", err
+			}
+			x.moved.Tasks++
+		}
+		return page.Next, nil
+	})
+}
+
+func (x *exporter) schedules(ctx context.Context) error {
+	if !x.rt.lane.Storage.Capabilities().KeepsSchedules {
+		return nil
+	}
+	return eachPage(x.rt, func(q *lane.PageQuery) (runlane.Cursor, error) {
+		page, err := x.rt.stored().ListSchedules(ctx, q)
+		if err != nil {
+			return "", err
+		}
+		for i := range page.Items {
+			if err := x.line(&exportLine{Schedule: &page.Items[i]}); err != nil {
+				return "", err
+			}
+			x.moved.Schedules++
+		}
+		return page.Next, nil
+	})
+}
+
+// eachPage goes through a list to its end.
+func eachPage(rt *Runtime, read func(*lane.PageQuery) (runlane.Cursor, error)) error {
+	q := &lane.PageQuery{Environment: rt.environment, Limit: runlane.MaxPageLimit}
+	for {
+		next, err := read(q)
+		if err != nil || next == "" {
+			return err
+		}
+		q.After = next
+	}
+}
+
+// ids are those of all runs, by their creation: owners of keys were made in that order, too.
+func (x *exporter) ids(ctx context.Context) ([]runlane.RunID, error) {
+	type made struct {
+		id runlane.RunID
+		at time.Time
+	}
+	var all []made
+	err := eachPage(x.rt, func(q *lane.PageQuery) (runlane.Cursor, error) {
+		page, err := x.rt.stored().ListRuns(ctx, &lane.RunQuery{PageQuery: *q})
+		if err != nil {
+			return "", err
+		}
+		for i := range page.Items {
+			all = append(all, made{page.Items[i].ID, page.Items[i].CreatedAt})
+		}
+		return page.Next, nil
+	})
+	slices.SortFunc(all, func(a, b made) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.id, b.id)) })
+	all = slices.CompactFunc(all, func(a, b made) bool { return a.id == b.id }) // one that moved in the list
+	ids := make([]runlane.RunID, len(all))
+	for i := range all {
+		ids[i] = all[i].id
+	}
+	return ids, err
+}
+
+// run reads a run that nothing changes while it is read.
+func (x *exporter) run(ctx context.Context, id runlane.RunID, wait bool) (*exportRun, error) {
+	key := lane.RunKey{Environment: x.rt.environment, RunID: id}
+	for {
+		run, err := x.rt.stored().GetRun(ctx, key)
+		if err != nil {
+			return nil, err
+		}
+		if run.Lease.Token == "" {
+			out, changed, err := x.history(ctx, run)
+			if !changed || err != nil {
+				return out, err
+			}
+			continue
+		}
+		if !wait {
+			e := runlane.NewConflict(runlane.ConflictLeaseOwnership, "an attempt executes run "+string(id))
+			e.RunID, e.Hint = id, "stop the workers, let a tick recover what they lost, or wait for it"
+			return nil, e
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(exportPoll):
+		}
+	}
+}
+
+func (x *exporter) history(ctx context.Context, run *runlane.Run) (out *exportRun, changed bool, err error) {
+	out = &exportRun{ID: run.ID}
+	err = eachPage(x.rt, func(q *lane.PageQuery) (runlane.Cursor, error) {
+		page, err := x.rt.stored().ListRunEvents(ctx, &lane.EventQuery{PageQuery: *q, RunID: run.ID})
+		if err != nil {
+			return "", err
+		}
+		out.Events = append(out.Events, page.Items...)
+		return page.Next, nil
+	})
+	if err != nil || int64(len(out.Events)) != run.EventSequence {
+		return nil, err == nil && int64(len(out.Events)) > run.EventSequence, cmp.Or(err, incomplete(run, len(out.Events)))
+	}
+	out.takeBodies()
+	folded, err := out.fold(len(out.Events))
+	if err != nil {
+		return nil, false, err
+	}
+	if !sameProjection(folded, run) {
+		return nil, false, notAddingUp(run.ID)
+	}
+	if run.IdempotencyKey != "" {
+		owner, err := x.rt.stored().GetRunByIdempotencyKey(ctx, ownerOf(run))
+		if err != nil && !errors.Is(err, runlane.ErrRunNotFound) {
+			return nil, false, err
+		}
+		out.Owns = err == nil && owner.ID == run.ID
+	}
+	return out, false, nil
+}
+
+func incomplete(run *runlane.Run, events int) error {
+	if int64(events) > run.EventSequence {
+		return nil // it has moved on
+	}
+	return notAddingUp(run.ID)
+}
+
+func notAddingUp(id runlane.RunID) error {
+	return &runlane.Error{
+		Code:    runlane.ErrInvariantViolation,
+		RunID:   id,
+		Message: fmt.Sprintf("the history of run %q does not add up to the run", id),
+		Hint:    "keep the run as it is and report this, with \"runs events\" and \"runs get\"",
+	}
+}
+
+func ownerOf(run *runlane.Run) lane.OwnerKey {
+	return lane.OwnerKey{Environment: run.Environment, TaskID: run.TaskID, Key: run.IdempotencyKey}
+}
+
+// takeBodies moves the bodies out of the events, whose JSON does not have them.
+func (r *exportRun) takeBodies() {
+	for i := range r.Events {
+		switch body := r.Events[i].Body.(type) {
+		case *runlane.RunCreated:
+			r.Payload = body.Payload
+		case *runlane.RunSucceeded:
+			r.Output = body.Output
+		}
+	}
+}
+
+// giveBodies is the way back.
+func (r *exportRun) giveBodies() {
+	for i := range r.Events {
+		switch body := r.Events[i].Body.(type) {
+		case *runlane.RunCreated:
+			body.Payload = r.Payload
+		case *runlane.RunSucceeded:
+			body.Output = r.Output
+		}
+	}
+}
+
+// events are the first n without their ids.
+func (r *exportRun) events(n int) []runlane.Event {
+	events := make([]runlane.Event, n)
+	for i := range events {
+		events[i] = r.Events[i].Event
+	}
+	return events
+}
+
+// fold is the run after its first n events.
+func (r *exportRun) fold(n int) (*runlane.Run, error) {
+	return ProjectRunEvents(nil, 0, r.events(n)...)
+}
+
+// sameProjection compares runs as storages keep them. How a codec stores bodies is not part of it.
+func sameProjection(a, b *runlane.Run) bool {
+	a, b = lane.RunAtRest(a), lane.RunAtRest(b)
+	a.Sealed, b.Sealed = nil, nil
+	if !bytes.Equal(a.Payload, b.Payload) || !bytes.Equal(a.Output, b.Output) {
+		return false
+	}
+	a.Payload, a.Output, b.Payload, b.Output = nil, nil, nil, nil
+	first, firstErr := json.Marshal(a)
+	second, secondErr := json.Marshal(b)
+	return firstErr == nil && secondErr == nil && bytes.Equal(first, second)
+}

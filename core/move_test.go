@@ -1,0 +1,298 @@
+package core_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/lane"
+	"github.com/runlane/runlane-go/memlane"
+)
+
+// mover is a runtime with tasks of each outcome, on a fresh lane.
+type mover struct {
+	*core.Runtime
+
+	t *testing.T
+}
+
+var (
+	moveGood = runlane.NewTask("move.good", &runlane.TaskOptions[string]{
+		IdempotencyKey: func(s string) string { return s }, IdempotencyTTL: 24 * time.Hour,
+	})
+	moveBad  = runlane.NewTask[string]("move.bad", nil)
+	moveSlow = runlane.NewTask("move.slow", &runlane.TaskOptions[string]{
+		Queue: runlane.Queue{Name: "one", Concurrency: 1}, SingletonKey: func(s string) string { return s },
+	})
+	moveLong = runlane.NewTask("move.long", &runlane.TaskOptions[string]{Retry: runlane.Retry{MaxAttempts: 400}})
+)
+
+func newMover(t *testing.T, l *lane.Lane) *mover {
+	t.Helper()
+	rt, err := core.Open(t.Context(), l, &core.Options{
+		Logger: slog.New(slog.DiscardHandler),
+		Handlers: []runlane.Handler{
+			moveGood.Handle(func(_ context.Context, a *runlane.Attempt, s string) error { return a.SetOutput("done " + s) }),
+			moveBad.Handle(func(context.Context, *runlane.Attempt, string) error { return runlane.Permanent(errors.New("bad")) }),
+			moveSlow.Handle(func(context.Context, *runlane.Attempt, string) error { return nil }),
+			moveLong.Handle(func(_ context.Context, a *runlane.Attempt, _ string) error {
+				if a.Number < 60 {
+					return errors.New("again")
+				}
+				return nil
+			}),
+		},
+		Schedules: []runlane.Schedule{{ID: "daily", When: runlane.Cron("0 8 * * *"), Call: moveGood.With("daily")}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = rt.Close(context.Background()) })
+	return &mover{Runtime: rt, t: t}
+}
+
+func (m *mover) trigger(call runlane.Call, options *runlane.TriggerOptions) runlane.RunID {
+	m.t.Helper()
+	made, err := m.Trigger(m.t.Context(), call, options)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return made.Run.ID
+}
+
+func (m *mover) drain() {
+	m.t.Helper()
+	if err := m.Work(m.t.Context(), &core.WorkOptions{Drain: true}); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+// histories are those of all runs, with the runs.
+func (m *mover) histories() map[runlane.RunID]string {
+	m.t.Helper()
+	all := map[runlane.RunID]string{}
+	for summary, err := range m.Runs().All(m.t.Context(), nil) {
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		run, err := m.Runs().Get(m.t.Context(), summary.ID)
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		text, err := json.Marshal(run)
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		for record, err := range m.Runs().Events(m.t.Context(), summary.ID, nil) {
+			if err != nil {
+				m.t.Fatal(err)
+			}
+			line, err := json.Marshal(record)
+			if err != nil {
+				m.t.Fatal(err)
+			}
+			text = append(append(text, '\n'), line...)
+		}
+		all[summary.ID] = string(text)
+	}
+	return all
+}
+
+// sound wants every invariant of the storage held.
+func (m *mover) sound() {
+	m.t.Helper()
+	checker, ok := lane.As[lane.Checker](m.Lane().Storage)
+	if !ok {
+		m.t.Fatal("the storage cannot be checked")
+	}
+	page, err := checker.Check(m.t.Context(), &lane.PageQuery{Environment: m.Environment(), Limit: runlane.MaxPageLimit})
+	if err != nil || len(page.Items) > 0 {
+		m.t.Errorf("violations: %+v, %v", page, err)
+	}
+}
+
+// filled has runs of every kind that no attempt executes.
+func filled(t *testing.T) *mover {
+	t.Helper()
+	m := newMover(t, memlane.New())
+	m.trigger(moveGood.With("kept"), nil)
+	m.trigger(moveBad.With("x"), nil)
+	reset := m.trigger(moveGood.With("reset"), nil)
+	m.drain()
+	if _, err := m.Tick(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	run, err := m.Runs().Get(t.Context(), reset)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := lane.OwnerKey{Environment: run.Environment, TaskID: run.TaskID, Key: run.IdempotencyKey}
+	if err := m.Lane().Storage.ResetIdempotencyKey(t.Context(), key); err != nil {
+		t.Fatal(err)
+	}
+	m.trigger(moveGood.With("queued"), nil)
+	m.trigger(moveBad.With("later"), &runlane.TriggerOptions{Delay: time.Hour})
+	m.trigger(moveSlow.With("first"), nil)
+	m.trigger(moveSlow.With("second"), nil)
+	return m
+}
+
+func (m *mover) export() []byte {
+	m.t.Helper()
+	var b bytes.Buffer
+	moved, err := m.Export(m.t.Context(), &b, nil)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	if moved.Runs != len(m.histories()) {
+		m.t.Errorf("%+v", moved)
+	}
+	return b.Bytes()
+}
+
+func TestMove_EverythingIsThere_AndGoesOn(t *testing.T) {
+	t.Parallel()
+	from, to := filled(t), newMover(t, memlane.New())
+	file := from.export()
+	moved, err := to.Import(t.Context(), bytes.NewReader(file))
+	if err != nil || moved.Written != moved.Runs || moved.Runs != 7 || moved.Tasks != 4 {
+		t.Fatalf("%+v, %v", moved, err)
+	}
+	if diff := cmp.Diff(from.histories(), to.histories()); diff != "" {
+		t.Error(diff)
+	}
+	to.sound()
+	if again, err := to.Import(t.Context(), bytes.NewReader(file)); err != nil || again.Written != 0 {
+		t.Errorf("a second import: %+v, %v", again, err)
+	}
+	for payload, owned := range map[string]bool{"kept": true, "reset": false, "queued": true} {
+		made, err := to.Trigger(t.Context(), moveGood.With(payload), nil)
+		if err != nil || (made.Outcome == runlane.TriggerReturnedExisting) != owned || made.PayloadDiffers {
+			t.Errorf("%s: %+v, %v", payload, made, err)
+		}
+	}
+	if _, err := to.Tick(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	to.drain()
+	active := 0
+	for run, err := range to.Runs().All(t.Context(), nil) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if run.Status.Active() {
+			active++
+		}
+	}
+	if active != 1 { // the one that is due in an hour
+		t.Errorf("%d runs are active", active)
+	}
+	to.sound()
+}
+
+// A file that is not whole writes nothing.
+func TestImport_FilesThatAreNotWhole_AreRefused(t *testing.T) {
+	t.Parallel()
+	file := string(filled(t).export())
+	lines := strings.SplitAfter(file, "\n")
+	for name, text := range map[string]string{
+		"empty":               "",
+		"no last line":        strings.Join(lines[:len(lines)-2], ""),
+		"cut in a line":       file[:len(file)/2],
+		"a line is missing":   lines[0] + strings.Join(lines[2:], ""),
+		"a byte is changed":   strings.Replace(file, "move.good", "move.goof", 1),
+		"a line more":         file + lines[1],
+		"no head":             strings.Join(lines[1:], ""),
+		"two heads":           lines[0] + file,
+		"another format":      strings.Replace(file, `"v":1`, `"v":2`, 1),
+		"another kind":        lines[0] + "{}\n" + strings.Join(lines[1:], ""),
+		"another environment": strings.Replace(file, `"environment":"default"`, `"environment":"other"`, 1),
+	} {
+		to := newMover(t, memlane.New())
+		if _, err := to.Import(t.Context(), strings.NewReader(text)); !errors.Is(err, runlane.ErrValidationFailed) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if runs := to.histories(); len(runs) > 0 {
+			t.Errorf("%s: %d runs were written", name, len(runs))
+		}
+	}
+}
+
+// An import that ends in the middle is repeated, wherever it ended.
+func TestImport_Interrupted_IsRepeated(t *testing.T) {
+	t.Parallel()
+	from := filled(t)
+	file := from.export()
+	for writes := 1; ; writes++ {
+		l := memlane.New()
+		broken := &breaking{Storage: l.Storage, left: writes}
+		l.Storage = broken
+		to := newMover(t, l)
+		_, err := to.Import(t.Context(), bytes.NewReader(file))
+		if err == nil {
+			break
+		}
+		broken.left = 1 << 30
+		if _, err := to.Import(t.Context(), bytes.NewReader(file)); err != nil {
+			t.Fatalf("after %d writes: %v", writes, err)
+		}
+		if diff := cmp.Diff(from.histories(), to.histories()); diff != "" {
+			t.Errorf("after %d writes: %s", writes, diff)
+		}
+		to.sound()
+	}
+}
+
+// breaking fails after so many writes of events.
+type breaking struct {
+	lane.Storage
+
+	left int
+}
+
+func (b *breaking) Unwrap() lane.Storage { return b.Storage }
+
+func (b *breaking) AppendRunEvents(ctx context.Context, c *lane.AppendCommand) (*lane.Commit, error) {
+	if b.left--; b.left < 0 {
+		return nil, fmt.Errorf("broken")
+	}
+	return b.Storage.AppendRunEvents(ctx, c)
+}
+
+func TestImport_AnotherHistory_IsAConflict(t *testing.T) {
+	t.Parallel()
+	from := newMover(t, memlane.New())
+	from.trigger(moveBad.With("x"), &runlane.TriggerOptions{RunID: "same"})
+	to := newMover(t, memlane.New())
+	to.trigger(moveBad.With("y"), &runlane.TriggerOptions{RunID: "same"})
+	if _, err := to.Import(t.Context(), bytes.NewReader(from.export())); !errors.Is(err, runlane.ErrStorageConflict) {
+		t.Error(err)
+	}
+}
+
+// What is no whole file is refused, and changes nothing.
+func FuzzImport(f *testing.F) {
+	f.Add([]byte(`{"export":{"v":1,"environment":"default","at":"2026-03-01T12:00:00Z"}}` + "\n" +
+		`{"end":{"runs":0,"schedules":0,"tasks":0,"sha256":""}}` + "\n"))
+	f.Add([]byte(`{"run":{"runId":"a","events":[{"type":"run.created","data":{}}]}}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		to := newMover(t, memlane.New())
+		_, err := to.Import(t.Context(), bytes.NewReader(text))
+		if err != nil && runlane.CodeOf(err) != runlane.ErrValidationFailed {
+			t.Errorf("%v", err)
+		}
+		if err != nil && len(to.histories()) > 0 {
+			t.Error("something was written")
+		}
+	})
+}
