@@ -16,8 +16,8 @@ func backupCommand() *command {
 		usage: "FILE",
 		short: "Copy a lane in a file while it works",
 		long: "The copy has all environments, as they were at one moment, and is a lane like any other: " +
-			"--lane sqlite:FILE. It is written under another name beside FILE, synced, opened and checked, and then named FILE: what is " +
-			"there is whole, and never overwritten. Programs go on meanwhile.\n\n" +
+			"--lane sqlite:FILE. It is written under another name beside FILE, synced, opened and checked, and " +
+			"then named FILE: what is there is whole, and never overwritten. Programs go on meanwhile.\n\n" +
 			"Only a lane in a file has this. On AWS the table's own recovery and backups are the means: " +
 			"docs/operating.md. \"export\" moves an environment between lanes.",
 		examples: []string{"backup state-2026-03-01.db --lane sqlite:state.db"},

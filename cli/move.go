@@ -14,10 +14,12 @@ func exportCommand() *command {
 	return &command{
 		name:  "export",
 		short: "Write an environment as JSON, to move it to another lane",
-		long: "What is written to stdout is one object a line: tasks, schedules, and each run with its whole history, " +
-			"which is folded on the way. \"import\" reads it on another lane: docs/moving.md. Stop what triggers and " +
+		long: "What is written to stdout is one object a line: tasks, schedules, and each run with its whole " +
+			"history, which is folded on the way. \"import\" reads it on another lane: docs/moving.md. Stop what triggers and " +
 			"executes first. A run that an attempt executes is refused, or waited for with --wait.",
-		examples: []string{"export --lane sqlite:state.db > state.ndjson", "export --wait --timeout 10m > state.ndjson"},
+		examples: []string{
+			"export --lane sqlite:state.db > state.ndjson", "export --wait --timeout 10m > state.ndjson",
+		},
 		act: func(flags *flag.FlagSet) action {
 			wait := flags.Bool("wait", false, "wait for the end of attempts, and do not refuse them")
 			return func(ctx context.Context, s *session, _ []string) error {
@@ -50,9 +52,9 @@ func importCommand() *command {
 		name:  "import",
 		usage: "FILE|-",
 		short: "Read what \"export\" wrote into the environment of this lane",
-		long: "The file is read as a whole before anything is written: one that was cut off or changed is refused. Runs " +
-			"that wait go on here. An import that was interrupted is repeated with the same file. The environment has " +
-			"the name of the exported one; let nothing trigger into it meanwhile.",
+		long: "The file is read as a whole before anything is written: one that was cut off or changed is refused. " +
+			"Runs that wait go on here. An import that was interrupted is repeated with the same file. The " +
+			"environment has the name of the exported one; let nothing trigger into it meanwhile.",
 		examples: []string{"import state.ndjson --lane aws:", "import - --lane sqlite:new.db < state.ndjson"},
 		min:      1, max: 1,
 		makesFile: true,
@@ -67,7 +69,7 @@ func (s *session) importFile(ctx context.Context, name string) (err error) {
 	if name != "-" {
 		file, err := s.input(name)
 		if err != nil {
-			return usagef("name a file that \"export\" wrote, or - for standard input", "%s cannot be read: %v", name, err)
+			return usagef("name a file that \"export\" wrote, or -", "%s cannot be read: %v", name, err)
 		}
 		defer file.Close()
 		from = file

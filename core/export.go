@@ -84,8 +84,8 @@ type exporter struct {
 // wait for it.
 //
 // Every history is folded, and has to give the run that the storage shows, else [runlane.ErrInvariantViolation].
-// Payloads and outputs are written as the storage keeps them: those of a codec stay as they are, and need its keys later.
-// Dead letters, progress notes and the list of past occurrences are not written.
+// Payloads and outputs are written as the storage keeps them: those of a codec stay as they are, and need its keys
+// later. Dead letters, progress notes and the list of past occurrences are not written.
 func (rt *Runtime) Export(ctx context.Context, to io.Writer, options *ExportOptions) (*Moved, error) {
 	wait := options != nil && options.Wait
 	x := &exporter{rt: rt, to: to, sum: sha256.New()}
@@ -252,7 +252,8 @@ func (x *exporter) history(ctx context.Context, run *runlane.Run) (out *exportRu
 		return page.Next, nil
 	})
 	if err != nil || int64(len(out.Events)) != run.EventSequence {
-		return nil, err == nil && int64(len(out.Events)) > run.EventSequence, cmp.Or(err, incomplete(run, len(out.Events)))
+		changed = err == nil && int64(len(out.Events)) > run.EventSequence
+		return nil, changed, cmp.Or(err, incomplete(run, len(out.Events)))
 	}
 	out.takeBodies()
 	folded, err := out.fold(len(out.Events))
@@ -300,6 +301,7 @@ func (r *exportRun) takeBodies() {
 			r.Payload = body.Payload
 		case *runlane.RunSucceeded:
 			r.Output = body.Output
+		default: // has none
 		}
 	}
 }
@@ -312,6 +314,7 @@ func (r *exportRun) giveBodies() {
 			body.Payload = r.Payload
 		case *runlane.RunSucceeded:
 			body.Output = r.Output
+		default: // has none
 		}
 	}
 }

@@ -22,8 +22,8 @@ import (
 var parkedUntil = time.Date(2200, time.January, 1, 0, 0, 0, 0, time.UTC)
 
 // Import writes what [Runtime.Export] wrote into the runtime's environment, which has to have the same name. The whole
-// file is read first: one that was cut off or changed, or a history that does not fold, is [runlane.ErrValidationFailed],
-// and nothing is written.
+// file is read first: one that was cut off or changed, or a history that does not fold, is
+// [runlane.ErrValidationFailed], and nothing is written.
 //
 // A run is written with its history, its times and its keys; a run that waits goes on here, its wakeup is sent by the
 // next tick at the latest. An import that was interrupted is repeated with the same file: what is there is compared and
@@ -239,7 +239,7 @@ func (rt *Runtime) judgePresent(ctx context.Context, r *exportRun) (int, error) 
 		differs = differs || !sameEvent(&there.Events[i].Event, &r.Events[i].Event)
 	}
 	if differs || same < len(r.Events) && !run.RunAt.Equal(parkedUntil) {
-		e := runlane.NewConflict(runlane.ConflictEventSequence, fmt.Sprintf("run %q is there with another history", r.ID))
+		e := runlane.NewConflict(runlane.ConflictEventSequence, "the run is there with another history")
 		e.RunID, e.Hint = r.ID, "import into an environment that has no such run"
 		return 0, e
 	}
@@ -263,6 +263,7 @@ func (r *exportRun) nextPart(have int) int {
 			final = i
 		case *runlane.RunSucceeded, *runlane.RunFailed, *runlane.RunCancelled:
 			final = i
+		default: // neither
 		}
 	}
 	ended := false

@@ -1,0 +1,55 @@
+package core_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/memlane"
+)
+
+// A run that waits on one lane goes on, on another.
+func ExampleRuntime_Export() {
+	ctx := context.Background()
+	greet := runlane.NewTask[string]("greet", nil)
+	open := func() *core.Runtime {
+		rt, err := core.Open(ctx, memlane.New(), &core.Options{
+			Logger: slog.New(slog.DiscardHandler),
+			Handlers: []runlane.Handler{greet.Handle(func(_ context.Context, _ *runlane.Attempt, name string) error {
+				fmt.Println("hello,", name)
+				return nil
+			})},
+		})
+		if err != nil {
+			panic(err)
+		}
+		return rt
+	}
+	from, to := open(), open()
+	defer func() { _, _ = from.Close(ctx), to.Close(ctx) }()
+	if _, err := from.Trigger(ctx, greet.With("lane"), nil); err != nil {
+		panic(err)
+	}
+
+	var file bytes.Buffer
+	if _, err := from.Export(ctx, &file, &core.ExportOptions{Wait: true}); err != nil {
+		panic(err)
+	}
+	moved, err := to.Import(ctx, bytes.NewReader(file.Bytes()))
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(moved.Runs, "run,", moved.Written, "written")
+	if _, err := to.Tick(ctx, nil); err != nil { // sends its wakeup
+		panic(err)
+	}
+	if err := to.Work(ctx, &core.WorkOptions{Drain: true}); err != nil {
+		panic(err)
+	}
+	// Output:
+	// 1 run, 1 written
+	// hello, lane
+}
