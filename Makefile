@@ -72,7 +72,7 @@ conformance-endpoint: ## The suites against AWS_ENDPOINT_URL, or AWS_ENDPOINT_UR
 	@scripts/conformance.sh --endpoint
 
 .PHONY: mutation
-mutation: ## Takes out each condition of dynamostore and each protection, one by one, and names those that no test misses.
+mutation: ## Takes out each condition of dynamostore and each protection, one by one, and names those whose removal no test notices.
 	@scripts/with-local-aws.sh scripts/mutation.sh
 
 .PHONY: demo

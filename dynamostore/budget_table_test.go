@@ -89,7 +89,7 @@ func parseBudget(text string) (prices map[string]price, faults []string) {
 
 var sumPart = regexp.MustCompile(`\d+$`)
 
-// sumOf adds up "7 + 1" or "look 3, request 6"; ok is false where a part has no number.
+// sumOf adds up "7 + 1" or "inspection 3, request 6"; ok is false where a part has no number.
 func sumOf(text string) (total float64, ok bool) {
 	for _, part := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == '+' }) {
 		n, err := strconv.ParseFloat(sumPart.FindString(part[:len(strings.TrimRight(part, " "))]), 64)
@@ -106,13 +106,13 @@ func TestBudgetTable_TheRulesCanFail(t *testing.T) {
 	for row, sound := range map[string]bool{
 		"| trigger: run and log | 4 | 1 | 5 | 0 | 1 | 3.1250 |":                 true,
 		"| **a simple run** | 13 | 3 | **16** | 1 | 5 | 10.1250 |":              true,
-		"| abandoned: look 3, request 6 | | | 9 | 0 | 2 | 5.6250 |":             true,
+		"| abandoned: inspection 3, request 6 | | | 9 | 0 | 2 | 5.6250 |":       true,
 		"| bounded: 7 + 1 + 6 | | | 14 | 0 | 3 | 8.7500 |":                      true,
 		"| deferred | | | + 4 | 0.5 | 1 | 2.5625 |":                             true,
 		"| trigger: run and log | 4 | 1 | 6 | 0 | 1 | 3.7500 |":                 false,
 		"| trigger: run and log | 4 | 1 | 5 | 0 | 1 | 3.1251 |":                 false,
 		"| trigger: run and log | 4 | 1 | 5 | 0.4 | 1 | 3.1750 |":               false,
-		"| abandoned: look 3, request 6 | | | 10 | 0 | 2 | 6.2500 |":            false,
+		"| abandoned: inspection 3, request 6 | | | 10 | 0 | 2 | 6.2500 |":      false,
 		"| wait | | | 10 · 17 | 0 | 1 | 6.2500 |":                               false,
 		"| wait | | 10 | 0 | 1 | 6.2500 |":                                      false,
 		"| a | | | 1 | 0 | 1 | 0.6250 |\n| a | | | 1 | 0 | 1 | 0.6250 |":        false,

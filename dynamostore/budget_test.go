@@ -93,14 +93,14 @@ func budgetCases() map[string]budgetCase {
 		"longer wait with the tick's delayed wakeup": {running, func(w *world) *world { // which costs reads
 			return w.retry(time.Hour).pass(time.Hour).claim(budgetLease, true)
 		}, nil},
-		"longer wait with a delivery request": {running, func(w *world) *world { return again(w.retry(time.Hour).pass(time.Hour).look()) }, nil},
+		"longer wait with a delivery request": {running, func(w *world) *world { return again(w.retry(time.Hour).pass(time.Hour).inspect()) }, nil},
 		"abandoned attempt": {func(w *world) *world { return published(w).claim(time.Minute, true) }, func(w *world) *world {
-			return again(w.pass(61 * time.Second).look())
+			return again(w.pass(61 * time.Second).inspect())
 		}, nil},
 		"abandoned attempt that was inspected": {running, func(w *world) *world {
-			return again(w.pass(2 * time.Minute).look().pass(budgetLease).look())
+			return again(w.pass(2 * time.Minute).inspect().pass(budgetLease).inspect())
 		}, nil},
-		"still active at the first inspection": {nil, func(w *world) *world { return published(w).pass(2 * time.Minute).look() }, handedOver},
+		"still active at the first inspection": {nil, func(w *world) *world { return published(w).pass(2 * time.Minute).inspect() }, handedOver},
 		"publish failure and its retry": {created, func(w *world) *world {
 			return w.fail(time.Second).pass(time.Second).flush().ack()
 		}, []string{"publish acknowledged"}},
@@ -123,9 +123,9 @@ func budgetCases() map[string]budgetCase {
 			}
 			return w
 		}, nil},
-		"a minute of heartbeats": {func(w *world) *world { // the last look moved the marker to the lease's end
-			return published(w).claim(time.Minute, true).beats().pass(time.Second).look().pass(-time.Second)
-		}, func(w *world) *world { return w.beats().pass(time.Second).look() }, nil},
+		"a minute of heartbeats": {func(w *world) *world { // the last inspection moved the marker to the lease's end
+			return published(w).claim(time.Minute, true).beats().pass(time.Second).inspect().pass(-time.Second)
+		}, func(w *world) *world { return w.beats().pass(time.Second).inspect() }, nil},
 		"duplicate trigger": {func(w *world) *world { return w.create(eager, 0, keyed("a")) }, func(w *world) *world {
 			run, err := w.store.GetRunByIdempotencyKey(w.Context(), lane.OwnerKey{Environment: "test", TaskID: "bench.noop", Key: "a"})
 			if err != nil || run.ID != w.run.ID {
@@ -288,7 +288,7 @@ func TestMeter_AgreesWithTheEmulatorOnPlainWrites(t *testing.T) {
 	w.create(eager, 0, nil).ack().pass(2 * time.Minute)
 	counting := &countingClient{API: w.store.db.Client}
 	w.store.db.Client = counting
-	if w.look(); counting.units != w.meter.Stats().WriteUnits || counting.units != 3 {
+	if w.inspect(); counting.units != w.meter.Stats().WriteUnits || counting.units != 3 {
 		t.Errorf("the emulator says %v, the meter %v, want 3", counting.units, w.meter.Stats().WriteUnits)
 	}
 }

@@ -114,7 +114,7 @@ func TestCondition_LeaseTokenIsCheckedInTheWrite(t *testing.T) {
 	}
 }
 
-// A look moves the marker of a queued run between the read of a claim and its commit. The claim judges the marker as it is then.
+// An inspection moves the marker of a queued run between the read of a claim and its commit. The claim judges the marker as it is then.
 func TestCondition_ACommitDependsOnTheMarkerItRead(t *testing.T) {
 	t.Parallel()
 	for name, moved := range map[string]rows.Marker{

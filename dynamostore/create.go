@@ -92,7 +92,7 @@ func (s *Store) creationSlot(ctx context.Context, c *lane.AppendCommand) (rows.S
 	case err == nil && !ok:
 		return slot, noCapacity(c)
 	case err != nil && c.Reserves() && ctx.Err() == nil && !errors.Is(err, runlane.ErrInvariantViolation):
-		// newer format
+		// Not for slots of a newer format, which are an invariant violation.
 		full := noCapacity(c)
 		full.Cause = err
 		return slot, full

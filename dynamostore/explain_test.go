@@ -35,7 +35,7 @@ func TestExplain_ARunUnderEveryKindOfMarker(t *testing.T) {
 			holder.wantOutcome(holder.claimFor(time.Hour, true), lane.Acquired)
 			w.run = w.must(w.enter(0)).run
 		}, core.WaitSlot},
-		rows.Parked: {func(w *world) { w.create(eager, 0, nil).ack().pass(61 * time.Second).look() }, core.WaitWakeup},
+		rows.Parked: {func(w *world) { w.create(eager, 0, nil).ack().pass(61 * time.Second).inspect() }, core.WaitWakeup},
 		rows.Leased: {func(w *world) { w.create(eager, 0, nil).claim(time.Hour, false) }, core.WaitLease},
 	} {
 		delete(kinds, kind)

@@ -254,7 +254,7 @@ func TestHazard24_StaleRows_AreNobodysWork(t *testing.T) {
 	}); err != nil || entries != 3 {
 		t.Fatal(entries, err)
 	}
-	w.look() // moves the one that is left
+	w.inspect() // moves the one that is left
 	w.store = New(index, w.store.db.Name, &Options{Now: func() time.Time { return w.now }})
 	index.stale = true
 	q := &lane.DueQuery{PageQuery: lane.PageQuery{Environment: "test"}, At: w.now}

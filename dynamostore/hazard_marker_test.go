@@ -139,7 +139,7 @@ func (w *world) overtakenBy(act func()) *world {
 	return &slow
 }
 
-// A look does not change the sequence, so nothing but the marker in a commit's condition tells that it came in between. For the
+// An inspection does not change the sequence, so nothing but the marker in a commit's condition tells that it came in between. For the
 // caller it is no conflict.
 func TestHazard02_LookWithinACommit_TheCommitIsRepeatedOnTheNewMarker(t *testing.T) {
 	t.Parallel()
@@ -149,7 +149,7 @@ func TestHazard02_LookWithinACommit_TheCommitIsRepeatedOnTheNewMarker(t *testing
 	for name, c := range map[string]struct {
 		before func(w *world) *world
 		commit func(w *world) *world
-		moved  string // by the look
+		moved  string // by the inspection
 		want   string
 	}{
 		"claim":                {queued, func(w *world) *world { return w.claim(lease, true) }, "p+8m0s", "l+10m0s"},
@@ -162,10 +162,10 @@ func TestHazard02_LookWithinACommit_TheCommitIsRepeatedOnTheNewMarker(t *testing
 			w := newWorld(t)
 			w = c.before(w)
 			looked := ""
-			slow := w.overtakenBy(func() { w.another().look(); looked = w.marker() })
+			slow := w.overtakenBy(func() { w.another().inspect(); looked = w.marker() })
 			c.commit(slow)
 			if looked != c.moved {
-				t.Fatalf("the look moved the marker to %q, want %q", looked, c.moved)
+				t.Fatalf("the inspection moved the marker to %q, want %q", looked, c.moved)
 			}
 			if got := slow.marker(); got != c.want {
 				t.Errorf("marker %s, want %s", got, c.want)
@@ -175,7 +175,7 @@ func TestHazard02_LookWithinACommit_TheCommitIsRepeatedOnTheNewMarker(t *testing
 	}
 }
 
-// The other way round: the commit overtakes the look between its read and its update, which then gives way.
+// The other way round: the commit overtakes the inspection between its read and its update, which then gives way.
 func TestHazard02_CommitWithinALook_TheLookGivesWay(t *testing.T) {
 	w := newWorld(t)
 	w.create(eager, 0, nil).ack().pass(2 * time.Minute)
@@ -193,7 +193,7 @@ func TestHazard02_CommitWithinALook_TheLookGivesWay(t *testing.T) {
 }
 
 // A tick with patience, a worker that polls without, and an outbox row whose claim ends: one marker serves them all, because it
-// holds the moment of the creation and not that of the first look.
+// holds the moment of the creation and not that of the first inspection.
 func TestHazard03_MarkerHoldsTheTrueMoment_PatienceIsTheReaders(t *testing.T) {
 	w := newWorld(t)
 	w.create(eager, 0, nil)

@@ -9,8 +9,8 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// TestMarkerTable goes through docs/internals/layout.md, Indexes, row by row: the marker after each commit or look, and what the index
-// costs. The steps before the last one only lead there.
+// TestMarkerTable is about the marker table of docs/internals/layout.md on a real table: the marker after each commit or inspection, and
+// what the index costs. Its rows are kept by hand; TestMarkerAfter and TestNextMarker of package rows read the table itself. The steps before the last one only lead there.
 func TestMarkerTable(t *testing.T) {
 	t.Parallel()
 	const lease = time.Minute
@@ -31,7 +31,7 @@ func TestMarkerTable(t *testing.T) {
 		"claim by delivery from q":            {func(w *world) { running(w) }, "q+0s", 4},
 		"claim by delivery from w":            {func(w *world) { retry(running(w), time.Second).pass(time.Second).claim(lease, true) }, "w+0s", 4},
 		"claim by delivery from o":            {func(w *world) { w.create(deferred, 0, nil).claim(lease, true) }, "l+1m0s", 6},
-		"claim by delivery from p":            {func(w *world) { w.create(eager, 0, nil).ack().pass(2*time.Minute).look().claim(lease, true) }, "l+1m0s", 6},
+		"claim by delivery from p":            {func(w *world) { w.create(eager, 0, nil).ack().pass(2*time.Minute).inspect().claim(lease, true) }, "l+1m0s", 6},
 		"claim by a poll worker":              {func(w *world) { w.create(eager, 0, nil).ack().claim(lease, false) }, "l+1m0s", 6},
 		"heartbeat":                           {func(w *world) { running(w).pass(20 * time.Second).heartbeat(lease) }, "q-20s", 4},
 		"cancellation request":                {func(w *world) { running(w).other(&runlane.RunCancellationRequested{}) }, "q+0s", 4},
@@ -54,15 +54,15 @@ func TestMarkerTable(t *testing.T) {
 			w.claim(lease, true).succeed().rows = rows
 			w.bury()
 		}, "done", 2},
-		"look finds a live claim":           {func(w *world) { w.create(eager, 0, nil).pass(61 * time.Second).flush().look() }, "o+30s", 3},
-		"look finds a failed row, not due":  {func(w *world) { w.create(eager, 0, nil).fail(time.Hour).item(); w.pass(time.Minute).look() }, "o+59m0s", 0},
-		"look finds a dead row":             {func(w *world) { w.create(eager, 0, nil).bury().pass(time.Hour).look() }, "x-1h0m0s", 0},
-		"look finds a live lease":           {func(w *world) { running(w).pass(50 * time.Second).heartbeat(lease).pass(11 * time.Second).look() }, "l+49s", 3},
-		"look finds a published queued run": {func(w *world) { w.create(eager, 0, nil).ack().pass(61 * time.Second).look() }, "p+8m59s", 3},
-		"look with patience leaves q alone": {func(w *world) { w.create(eager, 0, nil).ack().pass(59 * time.Second).look() }, "q-59s", 0},
-		"requeue of a dead letter":          {func(w *world) { w.create(eager, 0, nil).bury().pass(time.Second).requeue() }, "o+0s", 4},
-		"terminal":                          {func(w *world) { running(w).succeed() }, "done", 6},
-		"cancelled while it waits":          {func(w *world) { w.create(eager, time.Hour, nil).other(&runlane.RunCancelled{}) }, "done", 6},
+		"inspection finds a live claim":           {func(w *world) { w.create(eager, 0, nil).pass(61 * time.Second).flush().inspect() }, "o+30s", 3},
+		"inspection finds a failed row, not due":  {func(w *world) { w.create(eager, 0, nil).fail(time.Hour).item(); w.pass(time.Minute).inspect() }, "o+59m0s", 0},
+		"inspection finds a dead row":             {func(w *world) { w.create(eager, 0, nil).bury().pass(time.Hour).inspect() }, "x-1h0m0s", 0},
+		"inspection finds a live lease":           {func(w *world) { running(w).pass(50 * time.Second).heartbeat(lease).pass(11 * time.Second).inspect() }, "l+49s", 3},
+		"inspection finds a published queued run": {func(w *world) { w.create(eager, 0, nil).ack().pass(61 * time.Second).inspect() }, "p+8m59s", 3},
+		"inspection with patience leaves q alone": {func(w *world) { w.create(eager, 0, nil).ack().pass(59 * time.Second).inspect() }, "q-59s", 0},
+		"requeue of a dead letter":                {func(w *world) { w.create(eager, 0, nil).bury().pass(time.Second).requeue() }, "o+0s", 4},
+		"terminal":                                {func(w *world) { running(w).succeed() }, "done", 6},
+		"cancelled while it waits":                {func(w *world) { w.create(eager, time.Hour, nil).other(&runlane.RunCancelled{}) }, "done", 6},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -85,12 +85,12 @@ func (w *world) another() *world {
 	return &other
 }
 
-// A look moves the marker between another process's read and its claim, without changing the sequence: the claim sees it, and the
+// An inspection moves the marker between another process's read and its claim, without changing the sequence: the claim sees it, and the
 // run is found at the end of its lease, not at the marker that the claim never saw.
 func TestHazard02_LookBetweenReadAndClaim_RunIsFoundAtItsLeaseEnd(t *testing.T) {
 	w := newWorld(t)
 	w.create(eager, 0, nil).ack().pass(2 * time.Minute)
-	w.another().look() // q to p, ten minutes away; w's memory of the run still says q
+	w.another().inspect() // q to p, ten minutes away; w's memory of the run still says q
 	w.claim(time.Minute, true)
 	if got := w.marker(); got != "l+1m0s" {
 		t.Errorf("marker %s, want it at the end of the lease", got)
@@ -102,12 +102,12 @@ func TestHazard02_LookBetweenReadAndClaim_RunIsFoundAtItsLeaseEnd(t *testing.T) 
 func TestHazard02_LookBeforeHeartbeatAndOutcome_NeitherIsRefused(t *testing.T) {
 	w := newWorld(t)
 	w.create(eager, 0, nil).ack().claim(10*time.Minute, true).pass(2 * time.Minute)
-	w.another().look() // q to l
+	w.another().inspect() // q to l
 	w.heartbeat(10 * time.Minute)
 	if got := w.marker(); got != "l+8m0s" {
-		t.Errorf("marker %s, want where the look put it", got)
+		t.Errorf("marker %s, want where the inspection put it", got)
 	}
-	w.pass(9 * time.Minute).another().look()
+	w.pass(9 * time.Minute).another().inspect()
 	w.succeed()
 	if got := w.marker(); got != "done" {
 		t.Errorf("marker %s", got)
@@ -115,14 +115,14 @@ func TestHazard02_LookBeforeHeartbeatAndOutcome_NeitherIsRefused(t *testing.T) {
 	w.checked()
 }
 
-// A publisher marks its row after a look has moved the marker: the row is marked, the marker stays, too early but never too late.
+// A publisher marks its row after an inspection has moved the marker: the row is marked, the marker stays, too early but never too late.
 func TestMarkerRace_LookBetweenClaimAndMark(t *testing.T) {
 	w := newWorld(t)
 	w.create(eager, 0, nil).pass(61 * time.Second).flush()
-	w.another().look() // q to o, at the end of the claim
+	w.another().inspect() // q to o, at the end of the claim
 	w.fail(time.Hour)
 	if got := w.marker(); got != "o+30s" {
-		t.Errorf("marker %s, want where the look put it", got)
+		t.Errorf("marker %s, want where the inspection put it", got)
 	}
 	w.pass(30 * time.Second)
 	rows, err := w.store.ClaimOutboxMessages(t.Context(), &lane.ClaimOutboxCommand{Environment: "test", At: w.now, ClaimUntil: w.now.Add(time.Minute)})
@@ -141,10 +141,10 @@ func TestMarkerRace_LookBetweenClaimAndMark(t *testing.T) {
 func TestMarkerRace_LookBetweenClaimAndAcknowledgement(t *testing.T) {
 	w := newWorld(t)
 	w.create(deferred, 40*time.Minute, nil).pass(41 * time.Minute).flush()
-	w.another().look() // o, at the end of the claim
+	w.another().inspect() // o, at the end of the claim
 	w.ack()
 	if got := w.marker(); got != "o+30s" {
-		t.Errorf("marker %s, want where the look put it", got)
+		t.Errorf("marker %s, want where the inspection put it", got)
 	}
 	w.checked()
 	w.pass(time.Minute)

@@ -100,17 +100,17 @@ func (c *consumption) TransactWriteItems(
 func TestMeter_AgreesWithTheEmulatorOnPlainRequests(t *testing.T) {
 	t.Parallel()
 	large := func() *runlane.RunCreated { return &runlane.RunCreated{Payload: bulky(9)} }
-	parked := func(w *world) { w.create(eager, 0, nil).ack().pass(2 * time.Minute).look() }
+	parked := func(w *world) { w.create(eager, 0, nil).ack().pass(2 * time.Minute).inspect() }
 	for name, row := range map[string]struct{ before, after func(w *world) }{
-		"acknowledge":       {func(w *world) { w.create(eager, 0, nil) }, func(w *world) { w.ack() }},
-		"publishing failed": {func(w *world) { w.create(eager, 0, nil) }, func(w *world) { w.fail(time.Second) }},
-		"a look that moves": {func(w *world) { w.create(eager, 0, nil).ack().pass(2 * time.Minute) }, func(w *world) { w.look() }},
-		"an empty look":     {parked, func(w *world) { w.look() }},
-		"flush":             {func(w *world) { w.create(deferred, 0, nil) }, func(w *world) { w.flush() }},
-		"an occurrence":     {func(w *world) { w.registered() }, func(w *world) { w.occurrence(w.now) }},
-		"pruning":           {func(w *world) { w.finished(owned("a", bulky(3)), bulky(2)) }, func(w *world) { w.prune(w.pruning()) }},
-		"one run":           {func(w *world) { w.create(eager, 0, large()) }, func(w *world) { w.get(1) }},
-		"many runs":         {func(w *world) { w.create(eager, 0, large()) }, func(w *world) { w.get(50) }},
+		"acknowledge":              {func(w *world) { w.create(eager, 0, nil) }, func(w *world) { w.ack() }},
+		"publishing failed":        {func(w *world) { w.create(eager, 0, nil) }, func(w *world) { w.fail(time.Second) }},
+		"an inspection that moves": {func(w *world) { w.create(eager, 0, nil).ack().pass(2 * time.Minute) }, func(w *world) { w.inspect() }},
+		"an empty inspection":      {parked, func(w *world) { w.inspect() }},
+		"flush":                    {func(w *world) { w.create(deferred, 0, nil) }, func(w *world) { w.flush() }},
+		"an occurrence":            {func(w *world) { w.registered() }, func(w *world) { w.occurrence(w.now) }},
+		"pruning":                  {func(w *world) { w.finished(owned("a", bulky(3)), bulky(2)) }, func(w *world) { w.prune(w.pruning()) }},
+		"one run":                  {func(w *world) { w.create(eager, 0, large()) }, func(w *world) { w.get(1) }},
+		"many runs":                {func(w *world) { w.create(eager, 0, large()) }, func(w *world) { w.get(50) }},
 		"a list": {func(w *world) { w.finished(large(), nil).create(eager, 0, nil) }, func(w *world) {
 			if ids, _ := w.list(&lane.RunQuery{}); len(ids) != 2 {
 				w.Errorf("%d runs", len(ids))

@@ -48,7 +48,7 @@ func (m *meeting) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, 
 }
 
 // A backlog at which no stage has anything to do: its markers are moved several at a time, each once and for the price of one, and the
-// run of a worker that died behind it is found by the same look.
+// run of a worker that died behind it is found by the same inspection.
 func TestScan_IdleMarkers_AreMovedAtOnceAndWhatLiesBehindIsFound(t *testing.T) {
 	w := newWorld(t)
 	const idle = 60
@@ -76,7 +76,7 @@ func TestScan_IdleMarkers_AreMovedAtOnceAndWhatLiesBehindIsFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	if used := w.meter.Stats().Operations["move marker"]; used.Requests != 0 {
-		t.Errorf("a second look moved markers again: %+v", used)
+		t.Errorf("a second inspection moved markers again: %+v", used)
 	}
 	w.run = &runlane.Run{ID: "run_published00000000000000000000"}
 	if r := w.item(); r.Marker().Kind != rows.Parked {
@@ -124,7 +124,7 @@ func TestScan_RowsOfPutOffRedelivery_LeaveTheWayOfOtherStages(t *testing.T) {
 			t.Fatal(page, err)
 		}
 		if used := w.meter.Stats().Operations["move marker"]; used.Requests != moved {
-			t.Errorf("the look moved %d markers, want %d", used.Requests, moved)
+			t.Errorf("the inspection moved %d markers, want %d", used.Requests, moved)
 		}
 	}
 	if got := w.marker(); got != "p-50m0s" {

@@ -216,8 +216,8 @@ func (w *world) succeed() *world {
 	return w.end(&runlane.RunSucceeded{Attempt: w.run.Counters.Attempts})
 }
 
-// look is what every stage of a tick reads at this instant, with the tick's patience.
-func (w *world) look() *world {
+// inspect is what every stage of a tick reads at this instant, with the tick's patience.
+func (w *world) inspect() *world {
 	w.Helper()
 	q := &lane.DueQuery{PageQuery: lane.PageQuery{Environment: "test"}, At: w.now, Patience: lane.Patience{Queued: time.Minute, ShortWait: 30 * time.Second}}
 	ctx := w.step()

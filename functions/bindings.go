@@ -61,7 +61,7 @@ func (p *program) judged(ctx context.Context, rt *core.Runtime, event events.SQS
 	var sources []runlane.QueueName
 	for i := range event.Records {
 		source, ok := bindingOf(rt, event.Records[i].EventSourceARN)
-		if ok && len(p.bound) > 0 && !slices.Contains(judged, source) && p.astray.first(string(source)) {
+		if ok && len(p.bound) > 0 && !slices.Contains(judged, source) && p.misrouted.first(string(source)) {
 			slog.WarnContext(ctx, "wakeups come by a binding that is not this function's own, as while a deployment "+
 				"moves a queue; else correct RUNLANE_BINDINGS", "binding", source)
 		}
@@ -87,17 +87,17 @@ func bindingOf(rt *core.Runtime, source string) (binding runlane.QueueName, ok b
 	return transport.BindingOf(source)
 }
 
-// astray remembers what was said of wakeups that come another way than they should, to say it once.
-type astray struct{ told sync.Map }
+// misrouted remembers which wakeups by a wrong binding were logged already: each binding, and each queue, is logged once.
+type misrouted struct{ told sync.Map }
 
-func (a *astray) first(what string) bool {
+func (a *misrouted) first(what string) bool {
 	_, told := a.told.LoadOrStore(what, true)
 	return !told
 }
 
 // wakeup tells of a queue whose wakeups come by another binding than the one that carries them here: another program of
 // the environment has other bindings. Workers say the same.
-func (a *astray) wakeup(ctx context.Context, rt *core.Runtime, source string, queue runlane.QueueName) {
+func (a *misrouted) wakeup(ctx context.Context, rt *core.Runtime, source string, queue runlane.QueueName) {
 	came, known := bindingOf(rt, source)
 	if carrier, ok := lane.CarrierOf(rt.Lane().Transport, queue); !known || ok && carrier == came {
 		return

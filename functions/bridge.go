@@ -38,7 +38,7 @@ import (
 //
 // The error is only for a batch with a record that has no id: Lambda slows down after errors.
 func Bridge(rt *core.Runtime) func(context.Context, events.SQSEvent) (events.SQSEventResponse, error) {
-	var a astray
+	var a misrouted
 	return func(ctx context.Context, event events.SQSEvent) (events.SQSEventResponse, error) {
 		return bridge(ctx, rt, &a, time.Now(), event)
 	}
@@ -46,7 +46,7 @@ func Bridge(rt *core.Runtime) func(context.Context, events.SQSEvent) (events.SQS
 
 // bridge is one invocation, which began before the runtime was opened for it.
 func bridge(
-	ctx context.Context, rt *core.Runtime, a *astray, began time.Time, event events.SQSEvent,
+	ctx context.Context, rt *core.Runtime, a *misrouted, began time.Time, event events.SQSEvent,
 ) (events.SQSEventResponse, error) {
 	bySource := map[string][]sqstransport.Record{}
 	for i := range event.Records {
@@ -59,7 +59,7 @@ func bridge(
 		}
 		bySource[m.EventSourceARN] = append(bySource[m.EventSourceARN], newRecord(m))
 	}
-	b := batch{rt: rt, astray: a, began: began, failed: map[string]bool{}}
+	b := batch{rt: rt, misrouted: a, began: began, failed: map[string]bool{}}
 	var sources sync.WaitGroup
 	for _, source := range slices.Sorted(maps.Keys(bySource)) { // one, as Lambda invokes
 		sources.Go(func() { b.deliver(ctx, source, bySource[source]) })
@@ -89,9 +89,9 @@ func newRecord(m *events.SQSMessage) sqstransport.Record {
 
 // batch is the batch of one invocation.
 type batch struct {
-	rt     *core.Runtime
-	astray *astray
-	began  time.Time
+	rt        *core.Runtime
+	misrouted *misrouted
+	began     time.Time
 
 	mu     sync.Mutex
 	failed map[string]bool // by message id
@@ -124,7 +124,7 @@ func (b *batch) deliver(ctx context.Context, source string, records []sqstranspo
 	}
 	sqstransport.Deliver(ctx, records, fifo,
 		func(ctx context.Context, record sqstransport.Record, w lane.Wakeup) error {
-			b.astray.wakeup(ctx, b.rt, source, w.Queue)
+			b.misrouted.wakeup(ctx, b.rt, source, w.Queue)
 			err := b.execute(ctx, record, w, options)
 			if errors.Is(err, core.ErrSuspect) {
 				return &suspectError{err, w}

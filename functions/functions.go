@@ -85,7 +85,7 @@ func newHandler(role string, open Opener, logger *slog.Logger) any {
 			if err != nil {
 				return events.SQSEventResponse{}, err
 			}
-			return bridge(ctx, rt, &p.astray, began, event)
+			return bridge(ctx, rt, &p.misrouted, began, event)
 		}
 	case RoleRelay:
 		handler = func(ctx context.Context, event events.DynamoDBEvent) (events.DynamoDBEventResponse, error) {
@@ -122,12 +122,12 @@ func newHandler(role string, open Opener, logger *slog.Logger) any {
 
 // program opens its runtime once, and again after failures that may pass.
 type program struct {
-	role   string
-	open   Opener
-	logger *slog.Logger
-	meter  *meter // nil where metrics are off
-	bound  []runlane.QueueName
-	astray astray
+	role      string
+	open      Opener
+	logger    *slog.Logger
+	meter     *meter // nil where metrics are off
+	bound     []runlane.QueueName
+	misrouted misrouted
 
 	mu       sync.Mutex
 	rt       *core.Runtime

@@ -74,7 +74,7 @@ func TestBridge_WakeupsByAnotherBinding_AreToldOnce(t *testing.T) {
 	was := slog.Default()
 	slog.SetDefault(slog.New(slog.NewTextHandler(&text, nil)))
 	defer slog.SetDefault(was)
-	var a astray
+	var a misrouted
 	for _, c := range []struct{ source, queue string }{
 		{"shop-work", "shared"}, {"shop-slow", "slow"}, {"another", "slow"}, {"shop-work", "slow"}, {"shop-work", "slow"},
 	} {

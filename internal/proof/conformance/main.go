@@ -49,12 +49,11 @@ var (
 			race:    true,
 		},
 		{name: "DynamoDB Local", folder: "./dynamostore", pattern: "^TestConformance$", race: true},
-		// they wait for indexes
 		{
 			name:     "DynamoDB Local, front",
 			folder:   "./dynamostore",
 			pattern:  "^Test(Conformance|Scenarios)_Front$",
-			parallel: 32,
+			parallel: 32, // they wait for indexes
 		},
 		{name: "LocalStack, DynamoDB", folder: "./dynamostore", pattern: "^TestConformance_Endpoint$"},
 		{name: "LocalStack, SQS", folder: "./sqstransport", pattern: "^TestLocal_Conformance_(Standard|FIFO)$"},

@@ -9,10 +9,10 @@ const (
 	redelivering
 	dispatching
 	stageCount
-	blind // a removed rule: the look does nothing
+	blind // a removed rule: the inspection does nothing
 )
 
-// sight is what a look finds: a stage with something to do, or the marker of the moment at which there will be.
+// sight is what an inspection finds: a stage with something to do, or the marker of the moment at which there will be.
 type sight struct {
 	stage    int8
 	outbox   bool // the row is to be published
@@ -26,7 +26,7 @@ func dueOr(stage, at, skew, kind int8) sight {
 	return sight{kind: kind, at: at}
 }
 
-// look is dynamostore's look: cancellation, lease, waiting time, reservation, outbox row.
+// look is the inspection of dynamostore (rows.Classify): cancellation, lease, waiting time, reservation, outbox row.
 func (w *world) look(run *item, skew int8, bounded bool) sight {
 	recovering := delivering
 	if bounded {

@@ -33,8 +33,8 @@ const (
 	fieldEventBodyTrace
 )
 
-// AppendEvent adds an event to others. What run.created says is the run's for ever, but for its first instant,
-// so only that is written. base is the instant of the run's creation.
+// AppendEvent adds an event to others. What run.created says stays on the run unchanged, except the instant
+// from which it may run first, so only that instant is written. base is the instant of the run's creation.
 func AppendEvent(events []byte, e *runlane.Event, base Millis) ([]byte, error) {
 	w := writer{b: make([]byte, 0, 96)}
 	if n := slices.Index(eventTypes, e.Type()); n >= 0 {
