@@ -48,7 +48,7 @@ const (
 	Waiting     MarkerKind = "w" // waits for a time
 	Slotless    MarkerKind = "d" // of a bounded queue, waits for a slot; ordered by partition, not by time
 	Parked      MarkerKind = "p" // queued and published, inspected once already
-	Leased      MarkerKind = "l" // owned, and claimed elsewhere than from q or w, or inspected once already
+	Leased      MarkerKind = "l" // owned, and claimed while its marker was neither q nor w, or inspected once already
 )
 
 // Marker is a run's place in the index due: which inspection the run needs, and the exact time from which there is
@@ -66,7 +66,7 @@ func (m Marker) Key(e runlane.Environment, shard int, queue runlane.QueueName) D
 	return DueKey{DuePartition(e, m.Kind, shard), fmt.Sprintf("%013d:%s", m.At, queue)}
 }
 
-// Entry holds the attributes that the marker alone tells about its item.
+// Entry has the attributes of a run item that its marker determines.
 func (k DueKey) Entry() item.Item {
 	return item.Item{AttrDueP: item.Text(k.Partition), AttrDueA: item.Text(k.Sort)}
 }

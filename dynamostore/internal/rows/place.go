@@ -100,7 +100,7 @@ func (r *Run) placeBulk(t *lane.Transition) (bulk []Bulk, err error) {
 	return bulk, nil
 }
 
-// PutOutput is put for an output, within its limits.
+// PutOutput is where an output goes and its bytes there, or the error that it is too large.
 func PutOutput(run runlane.RunID, output []byte) (Place, []byte, error) {
 	if err := tooLarge("output", "", len(output), maxOpenedBytes, run); err != nil {
 		return Nowhere, nil, err
