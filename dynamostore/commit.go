@@ -102,11 +102,13 @@ func (s *Store) acquire(
 		case choose == nil:
 			return &lane.Acquisition{Outcome: lane.LostReservation}, nil
 		}
-		slot, ok, err := choose()
-		if err != nil {
-			return nil, err
+		slot, ok := rows.SlotChange{}, false
+		if try < slotTries {
+			if slot, ok, err = choose(); err != nil {
+				return nil, err
+			}
 		}
-		if !ok || try == slotTries {
+		if !ok {
 			return s.refuse(ctx, c.Before, lane.LostCapacity)
 		}
 		c.Slot = slot

@@ -118,12 +118,12 @@ func TestSlotMarkers(t *testing.T) {
 		"reserved":                        {func(w *world) *world { r := w.must(w.enter(0)); r.pass(time.Second).reserve(reservation); return r }, "q+0s"},
 		"claimed from its reservation":    {func(w *world) *world { r := w.must(w.enter(reservation)); r.claimFor(time.Minute, false); return r }, "q+0s"},
 		"claimed from d with a free slot": {func(w *world) *world { r := w.must(w.enter(0)); r.claimFor(time.Minute, true); return r }, "l+1m0s"},
-		"look finds a live reservation": {func(w *world) *world {
+		"inspection finds a live reservation": {func(w *world) *world {
 			r := w.must(w.enter(reservation)).ack().pass(61 * time.Second)
 			r.dispatch()
 			return r
 		}, "l+59s"},
-		"look at a full partition": {func(w *world) *world {
+		"inspection of a full partition": {func(w *world) *world {
 			r := w.must(w.enter(reservation))
 			r.claimFor(time.Minute, false)
 			r.end(&runlane.RunRetryScheduled{Attempt: 1, Failure: runlane.Failure{Code: runlane.ErrTaskFailed}, RetryAt: w.now.Add(time.Second)})
@@ -329,5 +329,29 @@ func TestMarkFailed_BehindAReservation_IsLookedAtWhenThatEnds(t *testing.T) {
 	run.pass(time.Second)
 	if got := run.dispatch(); len(got) != 1 || got[0] != run.run.ID {
 		t.Errorf("needing dispatch when the reservation is over: %v", got)
+	}
+}
+
+// A reservation writes four times at most, so it chooses another slot three times: what it would choose after the last one is not read.
+func TestSlot_TakenAtEachTry_IsChosenAgainOnlyForAnotherTry(t *testing.T) {
+	w := newWorld(t).bounded(2)
+	holder := w.must(w.enter(reservation)).item()
+	run := w.must(w.enter(0))
+	change := &rows.Change{Before: run.item(), Initial: eager(run.now)}
+	wanted := run.transition(run.requestSlot(reservation))
+	change.Transition = &wanted
+	change.Slot.Put = &rows.SlotItem{ // another run has it
+		PK:    holder.Partition().PK(),
+		SK:    rows.SlotSK(holder.Slot - 1),
+		Run:   run.run.ID,
+		Until: rows.ToMillis(wanted.Projected.DispatchExpiresAt),
+	}
+	chosen, taken := 0, change.Slot
+	got, err := run.store.acquire(run.step(), change, func() (rows.SlotChange, bool, error) {
+		chosen++
+		return taken, true, nil
+	})
+	if err != nil || got.Outcome != lane.LostCapacity || chosen != slotTries-1 {
+		t.Errorf("%+v, %v, after choosing %d times", got, err, chosen)
 	}
 }
