@@ -92,7 +92,8 @@ const (
 // [As].
 type Receiver interface {
 	// Receive calls handle from as many goroutines as concurrency until ctx ends, then waits for those under way and
-	// returns nil. A nil return of handle acknowledges; an error hands the wakeup back, to come again later. The
+	// returns nil. A nil return of handle acknowledges; an error hands the wakeup back, to come again later. handle
+	// has logged it: the receiver need not. The
 	// context that handle gets does not end with ctx: the caller decides how long attempts may take to finish. queues
 	// are those to take wakeups of; one that is not bound is runlane.ErrConfigurationInvalid. Wakeups of queues that
 	// share a binding with them come too, and handle decides ([QueueCarrier]).

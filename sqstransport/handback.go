@@ -47,11 +47,12 @@ var _ HandBacker = (*Transport)(nil)
 //	The receiver stops                                  at once
 //	No time was left to begin it, because others of its
 //	group used it (runlane.ErrOperationCancelled)       at once
-//	Otherwise, standard queue                           10 s, doubled with every receipt, at most 5 min
-//	Otherwise, FIFO queue                               10 s, doubled with every receipt, at most 1 min
+//	Otherwise                                           10 s, doubled with every receipt, at most 5 min
 //
-// A record that comes at once has a predecessor that does not come again, so it uses up no more receipts than a batch
-// has records.
+// In a FIFO queue, which a record does not tell, [HandBacker] shortens it to 1 min.
+//
+// Where others used the time, at least one of them was begun and does not come again for that reason: so a record uses
+// up no more receipts in this way than a batch has records.
 func HandBackDelay(r Record, err error) time.Duration {
 	if held, ok := errors.AsType[*heldBackError](err); ok {
 		return HandBackDelay(held.after, held.cause)
@@ -66,7 +67,8 @@ func HandBackDelay(r Record, err error) time.Duration {
 	return min(delay, lastHandBack)
 }
 
-// HandBack implements [HandBacker]. Each record is logged by its message id when it is handed back for the first time.
+// HandBack implements [HandBacker]. Each record is logged by its message id when it is handed back for the first time:
+// unlike the handler of [lane.Receiver], a function's handler logs nothing.
 func (t *Transport) HandBack(ctx context.Context, queue string, records []HandedBack) error {
 	b := t.bindingOf(queue)
 	if b == nil {
@@ -76,10 +78,11 @@ func (t *Transport) HandBack(ctx context.Context, queue string, records []Handed
 			map[string]string{"queue": queue},
 		)
 	}
-	return t.handBack(ctx, b, records)
+	return t.handBack(ctx, b, records, slog.LevelWarn)
 }
 
-func (t *Transport) handBack(ctx context.Context, b *binding, records []HandedBack) error {
+// handBack logs what the caller's handler refused at the given level, the first time.
+func (t *Transport) handBack(ctx context.Context, b *binding, records []HandedBack, refused slog.Level) error {
 	changes := make([]visibilityChange, len(records))
 	for i := range records {
 		r := &records[i]
@@ -88,20 +91,26 @@ func (t *Transport) handBack(ctx context.Context, b *binding, records []HandedBa
 			delay = min(delay, lastFIFOHandBack)
 		}
 		changes[i] = visibilityChange{receiptHandle: r.ReceiptHandle, timeout: delay}
-		t.logHandBack(ctx, b, r, changes[i].timeout)
+		t.logHandBack(ctx, b, r, changes[i].timeout, refused)
 	}
 	_, err := t.changeVisibility(ctx, b, changes)
 	return err
 }
 
-func (t *Transport) logHandBack(ctx context.Context, b *binding, r *HandedBack, delay time.Duration) {
-	level := slog.LevelWarn
-	if r.ReceiveCount > 1 || delay == 0 || isHeldBack(r.Err) {
+func (t *Transport) logHandBack(
+	ctx context.Context, b *binding, r *HandedBack, delay time.Duration, refused slog.Level,
+) {
+	_, malformed := errors.AsType[*malformedError](r.Err)
+	level := refused
+	switch {
+	case r.ReceiveCount > 1 || delay == 0 || isHeldBack(r.Err):
 		level = slog.LevelDebug // already logged at its first receipt, or no action is needed
+	case malformed:
+		level = slog.LevelWarn // no handler saw it
 	}
 	logger := t.logger.With("queue", b.name, "message_id", r.MessageID, "receive_count", r.ReceiveCount,
 		"delay", delay, "code", runlane.CodeOf(r.Err), "error", r.Err)
-	if _, ok := errors.AsType[*malformedError](r.Err); ok {
+	if malformed {
 		logger.Log(ctx, level, "message is no wakeup and is left for the dead-letter queue")
 		return
 	}

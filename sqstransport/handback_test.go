@@ -99,6 +99,28 @@ func TestReceive_MalformedMessage_IsLeftForTheDeadLetterQueueAndLoggedOnce(t *te
 	})
 }
 
+// The handler of a receiver says itself why it hands a wakeup back, with the run's id: two lines would be about one event.
+func TestReceive_WakeupThatTheHandlerRefuses_IsNotLoggedAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		client := newFakeSQS()
+		transport := open(t, client, &sqstransport.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		publish(t, transport, attempts("mail", 1))
+		calls := 0
+		stop := receiving(t, transport, 10, func(context.Context, lane.Wakeup) error {
+			if calls++; calls == 1 {
+				return errors.New("not now")
+			}
+			return nil
+		}, "mail")
+		time.Sleep(time.Minute)
+		stop()
+		equal(t, "handler calls", calls, 2)
+		equal(t, "log", log.String(), "")
+	})
+}
+
 func TestReceive_FIFO_GroupStaysInOrderAndStopsAtItsFirstFailure(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -84,7 +84,7 @@ type receiver struct {
 	settler   *settler
 	bursts    *semaphore.Weighted
 	batches   sync.WaitGroup
-	astray    sync.Map // queues that were warned of
+	misrouted sync.Map // queues that were warned of
 
 	alone       bool
 	wait, pause time.Duration
@@ -234,7 +234,7 @@ func (r *receiver) deliver(ctx context.Context, records []Record) {
 		if ctx.Err() != nil {
 			return errStopping
 		}
-		r.warnAstray(own, w.Queue)
+		r.warnMisrouted(own, w.Queue)
 		return r.handle(own, w)
 	}
 	settled := func(record Record, err error) {
@@ -245,13 +245,13 @@ func (r *receiver) deliver(ctx context.Context, records []Record) {
 	Deliver(context.WithoutCancel(ctx), records, r.binding.fifo, handle, settled)
 }
 
-// warnAstray logs once that a queue's wakeups come by another binding than the one that carries them here: another
+// warnMisrouted logs once that a queue's wakeups come by another binding than the one that carries them here: another
 // program of the environment has other bindings.
-func (r *receiver) warnAstray(ctx context.Context, queue runlane.QueueName) {
+func (r *receiver) warnMisrouted(ctx context.Context, queue runlane.QueueName) {
 	if b, ok := r.transport.carrier(queue); ok && b == r.binding {
 		return
 	}
-	if _, warned := r.astray.LoadOrStore(queue, true); !warned {
+	if _, warned := r.misrouted.LoadOrStore(queue, true); !warned {
 		r.transport.logger.WarnContext(ctx, "wakeups come by another binding than this process sends them with; "+
 			"give all programs of the environment the same RUNLANE_QUEUES", "queue", queue, "binding", r.binding.name)
 	}

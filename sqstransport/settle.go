@@ -2,6 +2,7 @@ package sqstransport
 
 import (
 	"context"
+	"log/slog"
 	"strconv"
 	"time"
 
@@ -119,7 +120,7 @@ func (s *settler) delete(batch []HandedBack) {
 }
 
 func (s *settler) handBack(batch []HandedBack) {
-	if err := s.transport.handBack(context.Background(), s.binding, batch); err != nil {
+	if err := s.transport.handBack(context.Background(), s.binding, batch, slog.LevelDebug); err != nil {
 		s.transport.logger.Warn(
 			"wakeups were handed back and come again later than intended",
 			"queue",
