@@ -10,7 +10,7 @@ import (
 // EventType names a kind of event.
 type EventType string
 
-// The eleven types of events.
+// The types of events.
 const (
 	// EventCreated is the first event of every run.
 	EventCreated EventType = "run.created"
@@ -74,7 +74,7 @@ func newBody(t EventType) EventBody {
 	return &UnknownEvent{Type: t}
 }
 
-// Event is one step of a run's history: a header that all share and a Body of one of the eleven types below. Its JSON
+// Event is one step of a run's history: a header that all share and a Body of one of the types below. Its JSON
 // has the fields of the header, "type", and "data" with the body. Payload and output bytes are not in it.
 type Event struct {
 	RunID        RunID

@@ -51,7 +51,7 @@ func (rt *Runtime) abandonedInARow(ctx context.Context, run *runlane.Run, at tim
 	}
 	started := 0
 	for {
-		page, err := rt.encoded().ListRunEvents(ctx, &q)
+		page, err := rt.storage().ListRunEvents(ctx, &q)
 		if err != nil {
 			return 0, err
 		}

@@ -113,7 +113,7 @@ func (c change) append(
 	if err != nil {
 		return nil, err
 	}
-	return c.rt.encoded().AppendRunEvents(ctx, &lane.AppendCommand{Transition: transition, Outbox: initial})
+	return c.rt.storage().AppendRunEvents(ctx, &lane.AppendCommand{Transition: transition, Outbox: initial})
 }
 
 // eventMeta keeps the reason with events that have no field for it.

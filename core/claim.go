@@ -64,7 +64,7 @@ func (d *delivery) claim(
 			WithoutRecords:   !rt.watched,
 		},
 	}
-	got, err := rt.encoded().ClaimRunLease(ctx, &c.claim)
+	got, err := rt.storage().ClaimRunLease(ctx, &c.claim)
 	switch {
 	case err != nil && !rt.claimedAfterAll(ctx, err, run.ID, token):
 		return nil, "", err
@@ -90,7 +90,7 @@ func (rt *Runtime) claimedAfterAll(ctx context.Context, err error, id runlane.Ru
 	if !ok || e.Code != runlane.ErrStorageUnavailable || e.Meta["outcome"] != "unknown" {
 		return false
 	}
-	run, err := rt.encoded().GetRun(ctx, lane.RunKey{Environment: rt.environment, RunID: id})
+	run, err := rt.storage().GetRun(ctx, lane.RunKey{Environment: rt.environment, RunID: id})
 	if err != nil || !run.Status.Owned() || run.Lease.Token != token {
 		return false
 	}

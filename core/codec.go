@@ -25,10 +25,10 @@ type codedStorage struct {
 	codec runlane.Codec // nil: none
 }
 
-// encoded is the storage where bodies of runs are written and read: what callers pass and get is plain, what it keeps
-// is what the codec made of it, as the methods of codedStorage say. Hooks and metrics see the commits on their way
-// (observe.go).
-func (rt *Runtime) encoded() lane.Storage { return rt.lane.Storage }
+// storage is the lane's storage with what stands before it, for every call of core: the codec, so that callers pass and
+// get plain bodies while the storage keeps what the codec made of them (the methods of codedStorage), and hooks and
+// metrics, which see the commits on their way (observe.go).
+func (rt *Runtime) storage() lane.Storage { return rt.lane.Storage }
 
 // encode puts the codec before the storage.
 func (rt *Runtime) encode(codec runlane.Codec) {

@@ -63,7 +63,7 @@ func (rt *Runtime) commitCreation(ctx context.Context, p *plan, requests bool) (
 	if !p.options.Deferred {
 		c.command.Outbox.ClaimUntil = p.at.Add(outboxClaim)
 	}
-	commit, err := rt.encoded().AppendRunEvents(ctx, &c.command)
+	commit, err := rt.storage().AppendRunEvents(ctx, &c.command)
 	if err == nil && commit.Run == nil {
 		commit.Run = detach(projected)
 	}
@@ -126,7 +126,7 @@ func (rt *Runtime) createStarted(ctx context.Context, p *plan, lease runlane.Lea
 	if err != nil {
 		return nil, err
 	}
-	commit, err := rt.encoded().AppendRunEvents(ctx, &lane.AppendCommand{Transition: lane.Transition{
+	commit, err := rt.storage().AppendRunEvents(ctx, &lane.AppendCommand{Transition: lane.Transition{
 		Events:      events,
 		Projected:   projected,
 		Queue:       p.queue,

@@ -101,7 +101,7 @@ func (d *DeadLetters) RequeueAll(ctx context.Context, options *BulkOptions) (*Bu
 }
 
 func (rt *Runtime) checkDeadLetters() error {
-	if !rt.lane.Storage.Capabilities().KeepsDeadLetters {
+	if !rt.storage().Capabilities().KeepsDeadLetters {
 		return unsupported("the storage keeps no dead letters")
 	}
 	return nil
@@ -111,7 +111,7 @@ func (rt *Runtime) checkDeadLetters() error {
 func (rt *Runtime) listDeadLetters(
 	ctx context.Context, f *RunFilter, limit int, after runlane.Cursor,
 ) (*runlane.Page[runlane.DeadLetter], error) {
-	page, err := rt.lane.Storage.ListDeadLetters(ctx, &lane.DeadLetterQuery{
+	page, err := rt.storage().ListDeadLetters(ctx, &lane.DeadLetterQuery{
 		PageQuery: lane.PageQuery{Environment: rt.environment, Limit: limit, After: after}, Queue: f.Queue,
 	})
 	rest := *f
@@ -123,7 +123,7 @@ func (rt *Runtime) listDeadLetters(
 	for i := range page.Items {
 		ids[i] = page.Items[i].RunID
 	}
-	runs, err := rt.encoded().GetRuns(ctx, &lane.RunsQuery{Environment: rt.environment, IDs: ids, WithoutPayload: true})
+	runs, err := rt.storage().GetRuns(ctx, &lane.RunsQuery{Environment: rt.environment, IDs: ids, WithoutPayload: true})
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +143,7 @@ func (rt *Runtime) listDeadLetters(
 // requeue appends a fresh delivery request and publishes its row. It reports whether it changed anything.
 func (c change) requeue(ctx context.Context, id runlane.RunID) (changed bool, err error) {
 	for range changeRounds {
-		seen, err := c.rt.encoded().InspectRun(ctx, &lane.InspectQuery{
+		seen, err := c.rt.storage().InspectRun(ctx, &lane.InspectQuery{
 			RunKey: lane.RunKey{Environment: c.rt.environment, RunID: id},
 		})
 		if err != nil {

@@ -26,7 +26,9 @@ const (
 //     a run that was abandoned too often is failed, without this error.
 //   - runlane.ErrPayloadUnreadable: this process lacks a codec's keys; the run is not failed.
 //   - [ErrNoTime]: too little time before the deadline.
-//   - runlane.ErrConfigurationInvalid: no such invocation has time for the task, see [Runtime.CheckInvocation].
+//   - runlane.ErrConfigurationInvalid: no such invocation has time for the task, see [Runtime.CheckInvocation]; or the
+//     run's queue, which shares its binding, is not known here, so that its limit is not, or WorkOptions.Queues leaves
+//     it out.
 //   - runlane.ErrValidationFailed: the wakeup is of another environment.
 //   - [ErrSuspect]: the run is a suspect, and other deliveries are executed beside it.
 //   - an error of the storage, which cannot be reached.
@@ -94,7 +96,7 @@ func (d *delivery) deliver(ctx context.Context) (*DeliveryResult, error) {
 	var run *runlane.Run
 	for range deliveryRounds + 1 {
 		var err error
-		run, err = d.rt.encoded().GetRun(ctx, d.wakeup.RunKey)
+		run, err = d.rt.storage().GetRun(ctx, d.wakeup.RunKey)
 		if isNotFound(err) {
 			return &DeliveryResult{Ignored: IgnoredNotFound}, nil
 		}

@@ -5,8 +5,9 @@
 // process. [Runtime.ExecuteDelivery] executes one wakeup where something else receives them. [Runtime.Tick] is
 // maintenance.
 //
-// To follow one run through the code, read these files in order: trigger, create, publish, delivery, judge, claim,
-// attempt, outcome. The reducer, in internal/reducer, decides what events mean.
+// To follow one run through the code, read these files in order: trigger, plan, create, codec_commit, publish,
+// delivery, judge, claim, attempt, outcome. The reducer, in internal/reducer, decides what events mean. Which files of
+// the storage and the transport come between is in AGENTS.md.
 package core
 
 import _ "time/tzdata" // cron schedules need zones wherever a program runs; the system's data come first

@@ -56,7 +56,7 @@ func (p *poller) nextDue(ctx context.Context, until time.Time) (due time.Time, o
 		Bounded:   rt.bounded,
 	}
 	for {
-		page, err := rt.lane.Storage.ListRunnableRuns(ctx, &q)
+		page, err := rt.storage().ListRunnableRuns(ctx, &q)
 		if err != nil {
 			return due, false, err
 		}
@@ -105,7 +105,7 @@ func (w *worker) active(ctx context.Context) (*runlane.Page[runlane.RunSummary],
 			q.Statuses = append(q.Statuses, status)
 		}
 	}
-	return w.rt.lane.Storage.ListRuns(ctx, &q)
+	return w.rt.storage().ListRuns(ctx, &q)
 }
 
 func (r *DrainReport) add(w *worker, page *runlane.Page[runlane.RunSummary]) {

@@ -138,14 +138,14 @@ func (f *feed) read(ctx context.Context) error {
 	}
 	for {
 		q.After = f.page
-		page, err := f.rt.encoded().ListRunEvents(ctx, &q)
+		page, err := f.rt.storage().ListRunEvents(ctx, &q)
 		if err != nil {
 			return err
 		}
 		for i := range page.Items {
 			record := &page.Items[i]
 			f.any = true
-			f.ended = f.ended || endsRun(record)
+			f.ended = f.ended || effectOf(record).final
 			if !f.isBehind(record.Sequence) {
 				continue
 			}
@@ -178,7 +178,7 @@ func (f *feed) follow(ctx context.Context) error {
 			return cancelled(ctx, f.id)
 		}
 		wait = min(wait*3/2, waitLast)
-		runs, err := f.rt.encoded().GetRuns(ctx, &lane.RunsQuery{
+		runs, err := f.rt.storage().GetRuns(ctx, &lane.RunsQuery{
 			Environment: f.rt.environment, IDs: []runlane.RunID{f.id}, WithoutPayload: true,
 		})
 		switch {
@@ -205,15 +205,6 @@ func (f *feed) follow(ctx context.Context) error {
 		wait = waitFirst
 	}
 	return nil
-}
-
-func endsRun(record *runlane.EventRecord) bool {
-	switch record.Body.(type) {
-	case *runlane.RunSucceeded, *runlane.RunFailed, *runlane.RunCancelled:
-		return true
-	default:
-		return false
-	}
 }
 
 // operatorReads refuses reads that the lane hides or its storage cannot do.

@@ -118,13 +118,13 @@ type slotHeld struct {
 // queue costs a second read.
 func (rt *Runtime) inspect(ctx context.Context, id runlane.RunID) (*situation, error) {
 	q := lane.InspectQuery{RunKey: lane.RunKey{Environment: rt.environment, RunID: id}}
-	seen, err := rt.encoded().InspectRun(ctx, &q)
+	seen, err := rt.storage().InspectRun(ctx, &q)
 	if err != nil {
 		return nil, err
 	}
 	if queue, known := rt.knownQueue(seen.Run.Queue); known && queue.Bounded() && seen.Run.Status.Active() {
 		q.Queue = queue
-		if seen, err = rt.encoded().InspectRun(ctx, &q); err != nil {
+		if seen, err = rt.storage().InspectRun(ctx, &q); err != nil {
 			return nil, err
 		}
 	}
@@ -132,7 +132,7 @@ func (rt *Runtime) inspect(ctx context.Context, id runlane.RunID) (*situation, e
 		run:          seen.Run,
 		delivery:     seen.Delivery,
 		now:          rt.now(),
-		redelivered:  rt.lane.Storage.Capabilities().FindsLostWakeups,
+		redelivered:  rt.storage().Capabilities().FindsLostWakeups,
 		redeliverAt:  seen.RedeliverAt,
 		maxAbandoned: rt.maxAbandoned,
 	}
@@ -152,7 +152,7 @@ func (rt *Runtime) slotsHeld(ctx context.Context, seen *lane.Inspection, now tim
 	if len(seen.Holders) == 0 {
 		return nil, nil
 	}
-	runs, err := rt.encoded().GetRuns(ctx, &lane.RunsQuery{
+	runs, err := rt.storage().GetRuns(ctx, &lane.RunsQuery{
 		Environment:    rt.environment,
 		IDs:            seen.Holders,
 		WithoutPayload: true,

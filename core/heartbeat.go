@@ -104,7 +104,7 @@ func (x *execution) renew(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err = x.rt.encoded().HeartbeatRunLease(ctx, &lane.HeartbeatCommand{Transition: transition}); err != nil {
+	if _, err = x.rt.storage().HeartbeatRunLease(ctx, &lane.HeartbeatCommand{Transition: transition}); err != nil {
 		return err
 	}
 	x.run = transition.Projected
@@ -139,7 +139,7 @@ func (x *execution) ownRun(current *runlane.Run, payload []byte) *runlane.Run {
 
 // reread returns the run as it is now, nil when it is gone.
 func (x *execution) reread(ctx context.Context) (*runlane.Run, error) {
-	runs, err := x.rt.encoded().GetRuns(ctx, &lane.RunsQuery{
+	runs, err := x.rt.storage().GetRuns(ctx, &lane.RunsQuery{
 		Environment: x.rt.environment, IDs: []runlane.RunID{x.started.ID}, WithoutPayload: true,
 	})
 	if err != nil || len(runs) == 0 {

@@ -23,10 +23,10 @@ func (k *IdempotencyKeys) Reset(ctx context.Context, task runlane.TaskID, key st
 		return err
 	}
 	defer leave()
-	if !k.rt.lane.Storage.Capabilities().EnforcesIdempotency {
+	if !k.rt.storage().Capabilities().EnforcesIdempotency {
 		return unsupported("the storage does not enforce idempotency keys")
 	}
-	return k.rt.lane.Storage.ResetIdempotencyKey(ctx, owner)
+	return k.rt.storage().ResetIdempotencyKey(ctx, owner)
 }
 
 // ownerKey enters the gate and checks what names an owner. leave must be called unless there is an error.

@@ -45,7 +45,7 @@ func (rt *Runtime) ExecuteNext(ctx context.Context, options *DeliveryOptions) (*
 		q.Queues = options.Queues
 	}
 	for range nextPages {
-		page, err := rt.lane.Storage.ListRunnableRuns(ctx, &q)
+		page, err := rt.storage().ListRunnableRuns(ctx, &q)
 		if err != nil {
 			return nil, err
 		}

@@ -173,7 +173,7 @@ func (rt *Runtime) validate(options *Options) error {
 	for _, s := range options.Schedules {
 		faults = append(faults, rt.registerSchedule(s))
 	}
-	if c := rt.lane.Storage.Capabilities(); len(options.Handlers) > 0 {
+	if c := rt.storage().Capabilities(); len(options.Handlers) > 0 {
 		if !c.LeasesRuns {
 			faults = append(faults, unsupported("the storage cannot lease runs, so no handler could execute"))
 		}

@@ -190,7 +190,7 @@ func (x *execution) append(ctx context.Context, run *runlane.Run, c *ownerComman
 		Queue:            x.rt.policy(run.Queue),
 		WithoutRecords:   !x.rt.watched,
 	}}
-	_, err = x.rt.encoded().AppendRunEvents(ctx, &c.append)
+	_, err = x.rt.storage().AppendRunEvents(ctx, &c.append)
 	return projected, err
 }
 

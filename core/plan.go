@@ -103,7 +103,7 @@ func prepareKeys(p *plan) error {
 }
 
 func (rt *Runtime) checkOwners(p *plan) error {
-	if p.singletonKey != "" && !rt.lane.Storage.Capabilities().EnforcesSingleton {
+	if p.singletonKey != "" && !rt.storage().Capabilities().EnforcesSingleton {
 		return unsupported("the storage does not enforce singleton keys")
 	}
 	ttl := p.options.IdempotencyTTL
@@ -113,7 +113,7 @@ func (rt *Runtime) checkOwners(p *plan) error {
 	if p.idempotencyKey == "" {
 		return nil
 	}
-	if !rt.lane.Storage.Capabilities().EnforcesIdempotency {
+	if !rt.storage().Capabilities().EnforcesIdempotency {
 		return unsupported("the storage does not enforce idempotency keys")
 	}
 	return nil

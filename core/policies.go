@@ -61,7 +61,7 @@ func (rt *Runtime) checkQueue(q runlane.Queue) error {
 	if err := q.Validate(); err != nil {
 		return err
 	}
-	if q.Bounded() && !rt.lane.Storage.Capabilities().EnforcesQueueConcurrency {
+	if q.Bounded() && !rt.storage().Capabilities().EnforcesQueueConcurrency {
 		return unsupported(fmt.Sprintf("queue %q is bounded and the storage does not enforce limits", q.Name))
 	}
 	if _, bound := lane.CarrierOf(rt.lane.Transport, q.Name); !bound {

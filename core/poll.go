@@ -104,7 +104,7 @@ func (p *poller) round(ctx context.Context) (int, error) {
 		Bounded: rt.bounded,
 	}
 	for {
-		page, err := rt.lane.Storage.ListRunnableRuns(ctx, &q)
+		page, err := rt.storage().ListRunnableRuns(ctx, &q)
 		if err != nil {
 			return found, err
 		}

@@ -34,7 +34,7 @@ func (r *Runs) Prune(ctx context.Context, options *PruneOptions) (*BulkResult, e
 	if err := options.check(); err != nil {
 		return nil, err
 	}
-	if !r.rt.lane.Storage.Capabilities().PrunesRuns {
+	if !r.rt.storage().Capabilities().PrunesRuns {
 		return nil, unsupported("the storage does not prune runs")
 	}
 	p, err := r.rt.newPruning(options)
@@ -47,7 +47,7 @@ func (r *Runs) Prune(ctx context.Context, options *PruneOptions) (*BulkResult, e
 		}
 		return p.count(ctx)
 	}
-	progress, err := r.rt.lane.Storage.PruneRuns(ctx, &p.command)
+	progress, err := r.rt.storage().PruneRuns(ctx, &p.command)
 	if err != nil {
 		return nil, err
 	}
@@ -155,7 +155,7 @@ func (p *pruning) retaining(ctx context.Context, ids []runlane.RunID) (n int, er
 	if p.command.ReleaseOwners || len(ids) == 0 {
 		return 0, nil
 	}
-	runs, err := p.rt.encoded().GetRuns(ctx, &lane.RunsQuery{
+	runs, err := p.rt.storage().GetRuns(ctx, &lane.RunsQuery{
 		Environment:    p.rt.environment,
 		IDs:            ids,
 		WithoutPayload: true,
@@ -167,7 +167,7 @@ func (p *pruning) retaining(ctx context.Context, ids []runlane.RunID) (n int, er
 		if run.IdempotencyKey == "" || run.Status == runlane.StatusFailed || run.Retention.WhileActive {
 			continue // retains nothing after its end
 		}
-		owner, err := p.rt.encoded().GetRunByIdempotencyKey(ctx, lane.OwnerKey{
+		owner, err := p.rt.storage().GetRunByIdempotencyKey(ctx, lane.OwnerKey{
 			Environment: p.rt.environment, TaskID: run.TaskID, Key: run.IdempotencyKey,
 		})
 		switch {

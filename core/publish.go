@@ -46,7 +46,7 @@ func (rt *Runtime) PublishWakeups(ctx context.Context, outboxIDs []string) (Stag
 // publishRows claims the given rows and publishes those it got.
 func (rt *Runtime) publishRows(ctx context.Context, ids []string, aside *queuesAside) StageResult {
 	now := rt.now()
-	rows, err := rt.lane.Storage.ClaimOutboxMessages(ctx, &lane.ClaimOutboxCommand{
+	rows, err := rt.storage().ClaimOutboxMessages(ctx, &lane.ClaimOutboxCommand{
 		Environment: rt.environment,
 		IDs:         ids,
 		At:          now,
@@ -217,7 +217,7 @@ func (rt *Runtime) mark(ctx context.Context, s *shipment, m publishMarks) error 
 		defer late.stop()
 		ctx = late
 	}
-	storage, now := rt.lane.Storage, rt.now()
+	storage, now := rt.storage(), rt.now()
 	var published, failed, dead error
 	if len(m.published) > 0 {
 		s.mark = lane.MarkPublishedCommand{Environment: rt.environment, At: now, Messages: m.published}

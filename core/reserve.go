@@ -52,7 +52,7 @@ func (rt *Runtime) reserve(ctx context.Context, run *runlane.Run, at time.Time) 
 	if err != nil {
 		return nil, err
 	}
-	return rt.encoded().ReserveRunDispatch(ctx, &lane.ReserveCommand{
+	return rt.storage().ReserveRunDispatch(ctx, &lane.ReserveCommand{
 		Transition: transition, At: at, Outbox: lane.InitialOutbox{ClaimUntil: at.Add(outboxClaim)},
 	})
 }

@@ -36,7 +36,7 @@ func (rt *Runtime) RunNow(
 	if !ok {
 		return nil, taskNotFound(p.task.ID, "")
 	}
-	if !rt.lane.Storage.Capabilities().LeasesRuns {
+	if !rt.storage().Capabilities().LeasesRuns {
 		return nil, unsupported("the storage cannot lease runs")
 	}
 	r := newRules(&DeliveryOptions{}, rt.world.Now)

@@ -58,7 +58,7 @@ func (rt *Runtime) get(ctx context.Context, id runlane.RunID) (*runlane.Run, err
 	if err := id.Validate(); err != nil {
 		return nil, err
 	}
-	return rt.encoded().GetRun(ctx, lane.RunKey{Environment: rt.environment, RunID: id})
+	return rt.storage().GetRun(ctx, lane.RunKey{Environment: rt.environment, RunID: id})
 }
 
 // FindActive returns the active run that holds a singleton key. It reads the key's owner, so it cannot lag, as lists
@@ -69,10 +69,10 @@ func (r *Runs) FindActive(ctx context.Context, task runlane.TaskID, singletonKey
 		return nil, err
 	}
 	defer leave()
-	if !r.rt.lane.Storage.Capabilities().EnforcesSingleton {
+	if !r.rt.storage().Capabilities().EnforcesSingleton {
 		return nil, unsupported("the storage does not enforce singleton keys")
 	}
-	return r.rt.encoded().GetRunBySingletonKey(ctx, key)
+	return r.rt.storage().GetRunBySingletonKey(ctx, key)
 }
 
 // FindCurrent returns the run that owns an idempotency key: an active one, or a finished one that still retains it. It
@@ -83,8 +83,8 @@ func (r *Runs) FindCurrent(ctx context.Context, task runlane.TaskID, idempotency
 		return nil, err
 	}
 	defer leave()
-	if !r.rt.lane.Storage.Capabilities().EnforcesIdempotency {
+	if !r.rt.storage().Capabilities().EnforcesIdempotency {
 		return nil, unsupported("the storage does not enforce idempotency keys")
 	}
-	return r.rt.encoded().GetRunByIdempotencyKey(ctx, key)
+	return r.rt.storage().GetRunByIdempotencyKey(ctx, key)
 }

@@ -45,7 +45,7 @@ func (r *Runs) List(ctx context.Context, options *ListOptions) (*runlane.Page[ru
 func (rt *Runtime) listRuns(
 	ctx context.Context, f *RunFilter, limit int, after runlane.Cursor,
 ) (*runlane.Page[runlane.RunSummary], error) {
-	return rt.lane.Storage.ListRuns(ctx, &lane.RunQuery{
+	return rt.storage().ListRuns(ctx, &lane.RunQuery{
 		PageQuery:   lane.PageQuery{Environment: rt.environment, Limit: limit, After: after},
 		Statuses:    f.Statuses,
 		TaskID:      f.TaskID,

@@ -69,7 +69,7 @@ func (e *evaluation) overlapping(ctx context.Context, f firing, id runlane.RunID
 // tick's beginning may be older than a run that exists now. An id that is noted and has no run is not active: its
 // trigger died, or comes after this reading.
 func (e *evaluation) predecessors(ctx context.Context) ([]runlane.RunID, error) {
-	now, err := e.rt.lane.Storage.GetSchedule(ctx, lane.ScheduleKey{
+	now, err := e.rt.storage().GetSchedule(ctx, lane.ScheduleKey{
 		Environment: e.rt.environment,
 		ScheduleID:  e.schedule.ID,
 	})
@@ -95,7 +95,7 @@ func (e *evaluation) predecessors(ctx context.Context) ([]runlane.RunID, error) 
 
 // foundRun reads a run; nil: there is none.
 func (rt *Runtime) foundRun(ctx context.Context, id runlane.RunID) (*runlane.Run, error) {
-	run, err := rt.encoded().GetRun(ctx, lane.RunKey{Environment: rt.environment, RunID: id})
+	run, err := rt.storage().GetRun(ctx, lane.RunKey{Environment: rt.environment, RunID: id})
 	if isNotFound(err) {
 		return nil, nil //nolint:nilnil // said above
 	}

@@ -44,7 +44,7 @@ func (rt *Runtime) registerSchedule(s runlane.Schedule) error {
 	if err := rt.registerQueue(s.Call.Task.Queue); err != nil {
 		return fault("Call: ", err)
 	}
-	c := rt.lane.Storage.Capabilities()
+	c := rt.storage().Capabilities()
 	if !c.KeepsSchedules || !c.ClaimsScheduleOccurrences {
 		return unsupported(fmt.Sprintf("schedule %q: the storage keeps no schedules", s.ID))
 	}

@@ -69,7 +69,7 @@ func (rt *Runtime) scheduleRecords(ctx context.Context) (map[runlane.ScheduleID]
 	records := map[runlane.ScheduleID]*runlane.ScheduleRecord{}
 	q := lane.PageQuery{Environment: rt.environment, Limit: runlane.MaxPageLimit}
 	for {
-		page, err := rt.lane.Storage.ListSchedules(ctx, &q)
+		page, err := rt.storage().ListSchedules(ctx, &q)
 		if err != nil {
 			return nil, err
 		}
@@ -146,7 +146,7 @@ func (e *evaluation) salvage(ctx context.Context, plan []firing) ([]firing, erro
 		return plan, nil
 	}
 	_, id := occurrenceIDs(e.rt.environment, e.schedule.ID, skip.first)
-	runs, err := e.rt.encoded().GetRuns(ctx, &lane.RunsQuery{
+	runs, err := e.rt.storage().GetRuns(ctx, &lane.RunsQuery{
 		Environment:    e.rt.environment,
 		IDs:            []runlane.RunID{id},
 		WithoutPayload: true,
@@ -175,7 +175,7 @@ func (e *evaluation) claimFirst(ctx context.Context, skip firing) (ours bool, er
 // claim claims an occurrence for this tick; another one that has it is counted.
 func (e *evaluation) claim(ctx context.Context, at time.Time) (*lane.OccurrenceClaim, error) {
 	occurrence, _ := occurrenceIDs(e.rt.environment, e.schedule.ID, at)
-	claim, err := e.rt.lane.Storage.ClaimScheduleOccurrence(ctx, &lane.ClaimOccurrenceCommand{
+	claim, err := e.rt.storage().ClaimScheduleOccurrence(ctx, &lane.ClaimOccurrenceCommand{
 		ScheduleKey:  e.key(),
 		OccurrenceID: occurrence,
 		FireTime:     at,
@@ -225,7 +225,7 @@ func (e *evaluation) fire(ctx context.Context, f firing) (done bool, err error) 
 	case f.count > 1:
 		c.First, c.Count = f.first, f.count
 	}
-	err = e.rt.lane.Storage.CompleteScheduleOccurrence(ctx, c)
+	err = e.rt.storage().CompleteScheduleOccurrence(ctx, c)
 	// The claim of a slow process ended, and the process that has it now made the same run.
 	if isConflict(err, runlane.ConflictScheduleOccurrence) {
 		e.result.Skipped++
@@ -315,7 +315,7 @@ func (e *evaluation) note(ctx context.Context) error {
 
 // put writes the record, unless another process wrote it first: that process knew as much.
 func (e *evaluation) put(ctx context.Context, r *runlane.ScheduleRecord) error {
-	_, err := e.rt.lane.Storage.PutSchedule(ctx, &lane.PutScheduleCommand{Environment: e.rt.environment, Record: *r})
+	_, err := e.rt.storage().PutSchedule(ctx, &lane.PutScheduleCommand{Environment: e.rt.environment, Record: *r})
 	if isConflict(err, runlane.ConflictScheduleOccurrence) {
 		e.rt.logger.LogAttrs(
 			ctx,

@@ -13,7 +13,7 @@ import (
 // process can reach the state: reading it costs almost nothing, and no other process would do it. See
 // docs/internals/decisions.md, Schedules.
 func (rt *Runtime) firesBetweenTicks() bool {
-	return len(rt.schedules) > 0 && rt.lane.Storage.Capabilities().ProcessLocalState
+	return len(rt.schedules) > 0 && rt.storage().Capabilities().ProcessLocalState
 }
 
 // rest waits for the next tick. Meanwhile it makes the runs of schedules at their times, if [Runtime.firesBetweenTicks]

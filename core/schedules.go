@@ -50,7 +50,7 @@ func (s *Schedules) List(ctx context.Context) iter.Seq2[ScheduleState, error] {
 		unregistered := s.rt.schedules
 		q := lane.PageQuery{Environment: s.rt.environment}
 		for {
-			page, err := s.rt.lane.Storage.ListSchedules(ctx, &q)
+			page, err := s.rt.storage().ListSchedules(ctx, &q)
 			if err != nil {
 				yield(ScheduleState{}, err)
 				return
@@ -98,7 +98,7 @@ func (s *Schedules) record(ctx context.Context, id runlane.ScheduleID) (*runlane
 	if err := firstError(id.Validate(), s.rt.keepsSchedules()); err != nil {
 		return nil, err
 	}
-	record, err := s.rt.lane.Storage.GetSchedule(ctx, lane.ScheduleKey{Environment: s.rt.environment, ScheduleID: id})
+	record, err := s.rt.storage().GetSchedule(ctx, lane.ScheduleKey{Environment: s.rt.environment, ScheduleID: id})
 	if _, known := s.rt.findSchedule(id); known && errors.Is(err, runlane.ErrScheduleNotFound) {
 		return &runlane.ScheduleRecord{ID: id}, nil
 	}
@@ -117,7 +117,7 @@ func (s *Schedules) state(record *runlane.ScheduleRecord) ScheduleState {
 }
 
 func (rt *Runtime) keepsSchedules() error {
-	if !rt.lane.Storage.Capabilities().KeepsSchedules {
+	if !rt.storage().Capabilities().KeepsSchedules {
 		return unsupported("the storage keeps no schedules")
 	}
 	return nil
@@ -144,7 +144,7 @@ func (s *Schedules) Occurrences(
 			SkippedOnly: skippedOnly,
 		}
 		for {
-			page, err := s.rt.lane.Storage.ListScheduleOccurrences(ctx, &q)
+			page, err := s.rt.storage().ListScheduleOccurrences(ctx, &q)
 			if err != nil {
 				yield(runlane.Occurrence{}, err)
 				return
@@ -221,7 +221,7 @@ func (s *Schedules) Resume(ctx context.Context, id runlane.ScheduleID, options *
 		}
 		next := *record
 		next.Paused, next.PauseReason, next.LastEvaluated = false, "", e.now
-		_, err = s.rt.lane.Storage.PutSchedule(ctx, &lane.PutScheduleCommand{
+		_, err = s.rt.storage().PutSchedule(ctx, &lane.PutScheduleCommand{
 			Environment: s.rt.environment,
 			Record:      next,
 		})
@@ -315,7 +315,7 @@ func (s *Schedules) write(
 			next.DefinitionHash, next.RegisteredAt, next.LastEvaluated = own.hash, s.rt.now(), s.rt.now()
 		}
 		apply(&next)
-		_, err = s.rt.lane.Storage.PutSchedule(ctx, &lane.PutScheduleCommand{
+		_, err = s.rt.storage().PutSchedule(ctx, &lane.PutScheduleCommand{
 			Environment: s.rt.environment,
 			Record:      next,
 		})

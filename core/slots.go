@@ -39,7 +39,7 @@ func (rt *Runtime) handOver(ctx context.Context, run *runlane.Run) {
 // offerSlot reserves for the next run of a key. lost is true when another process moved that run on.
 func (rt *Runtime) offerSlot(ctx context.Context, queue runlane.Queue, key string) (lost bool, err error) {
 	at := rt.now()
-	page, err := rt.lane.Storage.ListRunsNeedingDispatch(ctx, &lane.DueQuery{
+	page, err := rt.storage().ListRunsNeedingDispatch(ctx, &lane.DueQuery{
 		PageQuery:      lane.PageQuery{Environment: rt.environment, Limit: 1},
 		At:             at,
 		Queues:         []runlane.QueueName{queue.Name},
@@ -49,7 +49,7 @@ func (rt *Runtime) offerSlot(ctx context.Context, queue runlane.Queue, key strin
 	if err != nil || len(page.Items) == 0 {
 		return false, err
 	}
-	runs, err := rt.encoded().GetRuns(ctx, &lane.RunsQuery{
+	runs, err := rt.storage().GetRuns(ctx, &lane.RunsQuery{
 		Environment: rt.environment, IDs: []runlane.RunID{page.Items[0].RunID}, WithoutPayload: true,
 	})
 	if err != nil || len(runs) == 0 || !waitsForSlot(runs[0], at) {
@@ -66,7 +66,7 @@ func (t *tick) dispatch(ctx context.Context) StageResult {
 	}
 	now := t.rt.now()
 	list := func(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
-		return t.rt.lane.Storage.ListRunsNeedingDispatch(ctx, q)
+		return t.rt.storage().ListRunsNeedingDispatch(ctx, q)
 	}
 	return t.paged(ctx, list, t.query(now), func(refs []lane.RunRef) StageResult {
 		return t.reserveAll(ctx, refs, now)

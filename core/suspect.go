@@ -73,7 +73,7 @@ func (rt *Runtime) Suspect(ctx context.Context, id runlane.RunID) (bool, error) 
 		return false, err
 	}
 	defer rt.gate.leave()
-	run, err := rt.encoded().GetRun(ctx, lane.RunKey{Environment: rt.environment, RunID: id})
+	run, err := rt.storage().GetRun(ctx, lane.RunKey{Environment: rt.environment, RunID: id})
 	if err != nil || run == nil || !run.Status.Active() {
 		return false, err
 	}

@@ -192,7 +192,7 @@ func (t *tick) runs(ctx context.Context, refs []lane.RunRef) ([]*runlane.Run, er
 	for i := range refs {
 		ids[i] = refs[i].RunID
 	}
-	return t.rt.encoded().GetRuns(ctx, &lane.RunsQuery{Environment: t.rt.environment, IDs: ids, WithoutPayload: true})
+	return t.rt.storage().GetRuns(ctx, &lane.RunsQuery{Environment: t.rt.environment, IDs: ids, WithoutPayload: true})
 }
 
 // scanner is one of the storage's scans for due runs.
@@ -236,7 +236,7 @@ func (t *tick) paged(
 func (t *tick) finalizeCancellations(ctx context.Context) StageResult {
 	now := t.rt.now()
 	list := func(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
-		return t.rt.lane.Storage.ListRunsNeedingCancellationFinalization(ctx, q)
+		return t.rt.storage().ListRunsNeedingCancellationFinalization(ctx, q)
 	}
 	return t.paged(ctx, list, t.query(now), func(refs []lane.RunRef) StageResult {
 		runs, err := t.runs(ctx, refs)
@@ -263,7 +263,7 @@ func (t *tick) scan(ctx context.Context, enough int) (passed int, err error) {
 	}
 	for !t.scanned && ctx.Err() == nil {
 		t.scanning.Limit = enough - len(t.due)
-		page, err := t.rt.lane.Storage.ListRunsNeedingDelivery(ctx, t.scanning)
+		page, err := t.rt.storage().ListRunsNeedingDelivery(ctx, t.scanning)
 		if err != nil {
 			t.scanned = ctx.Err() == nil
 			return passed, err

@@ -109,7 +109,7 @@ func (t *tick) sendAhead(ctx context.Context) StageResult {
 	q.Patience.ShortWait += aheadTime
 	var refs []lane.RunRef
 	for pages := 0; pages < aheadPages; {
-		page, err := t.rt.lane.Storage.ListRunsNeedingDelivery(ctx, &q)
+		page, err := t.rt.storage().ListRunsNeedingDelivery(ctx, &q)
 		if err != nil {
 			return StageResult{Err: err}
 		}
@@ -146,14 +146,14 @@ func (t *tick) sendAhead(ctx context.Context) StageResult {
 // because their queues have a backlog, it reads again without those queues, and then asks for no later wakeups of those
 // queues either. Runs of queues that are not known here are left to processes that know them.
 func (t *tick) redeliver(ctx context.Context) StageResult {
-	if !t.rt.lane.Storage.Capabilities().FindsLostWakeups {
+	if !t.rt.storage().Capabilities().FindsLostWakeups {
 		return StageResult{}
 	}
 	late := make(map[runlane.QueueName]bool)
 	skipped := 0
 	result := t.paged(ctx, func(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
 		for {
-			page, err := t.rt.lane.Storage.ListRunsNeedingRedelivery(ctx, q)
+			page, err := t.rt.storage().ListRunsNeedingRedelivery(ctx, q)
 			if err != nil {
 				return nil, err
 			}
@@ -198,7 +198,7 @@ func (t *tick) hasBacklog(ctx context.Context, queue runlane.QueueName) bool {
 func (t *tick) flush(ctx context.Context) (result StageResult) {
 	for {
 		now, limit := t.rt.now(), min(t.limit-result.Done, publishBatch)
-		rows, err := t.rt.lane.Storage.ClaimOutboxMessages(ctx, &lane.ClaimOutboxCommand{
+		rows, err := t.rt.storage().ClaimOutboxMessages(ctx, &lane.ClaimOutboxCommand{
 			Environment: t.rt.environment,
 			At:          now,
 			Patience:    t.query(now).Patience,

@@ -34,7 +34,7 @@ func (rt *Runtime) appendEvent(
 	if err != nil {
 		return nil, err
 	}
-	if _, err = rt.encoded().AppendRunEvents(ctx, &lane.AppendCommand{Transition: transition}); err != nil {
+	if _, err = rt.storage().AppendRunEvents(ctx, &lane.AppendCommand{Transition: transition}); err != nil {
 		return nil, err
 	}
 	projected := transition.Projected
@@ -63,7 +63,7 @@ func (rt *Runtime) requestDelivery(ctx context.Context, run *runlane.Run, at tim
 	if err != nil {
 		return nil, err
 	}
-	return rt.encoded().AppendRunEvents(ctx, &lane.AppendCommand{
+	return rt.storage().AppendRunEvents(ctx, &lane.AppendCommand{
 		Transition: transition, Outbox: lane.InitialOutbox{ClaimUntil: at.Add(outboxClaim)},
 	})
 }

@@ -92,7 +92,7 @@ func (rt *Runtime) attemptTrigger(
 ) (*runlane.TriggerResult, *lane.Commit, error) {
 	if p.idempotencyKey != "" {
 		owner := lane.OwnerKey{Environment: rt.environment, TaskID: p.task.ID, Key: p.idempotencyKey}
-		existing, err := rt.encoded().GetRunByIdempotencyKey(ctx, owner)
+		existing, err := rt.storage().GetRunByIdempotencyKey(ctx, owner)
 		if err == nil {
 			result, err := p.duplicate(existing)
 			return result, nil, err
@@ -144,7 +144,7 @@ func (rt *Runtime) holder(ctx context.Context, p *plan, conflict error) (*runlan
 	if holder == "" || p.parent != nil && holder == p.parent.ID {
 		return nil, conflict
 	}
-	run, err := rt.encoded().GetRun(ctx, lane.RunKey{Environment: rt.environment, RunID: holder})
+	run, err := rt.storage().GetRun(ctx, lane.RunKey{Environment: rt.environment, RunID: holder})
 	switch {
 	case isNotFound(err), err == nil && run.Status.Terminal():
 		return nil, &repeatError{conflict}
@@ -158,7 +158,7 @@ func (rt *Runtime) holder(ctx context.Context, p *plan, conflict error) (*runlan
 
 // sameRun answers a run id that exists: repeating the same call is no error, a different call under its id is one.
 func (rt *Runtime) sameRun(ctx context.Context, p *plan, conflict error) (*runlane.TriggerResult, error) {
-	run, err := rt.encoded().GetRun(ctx, lane.RunKey{Environment: rt.environment, RunID: p.id})
+	run, err := rt.storage().GetRun(ctx, lane.RunKey{Environment: rt.environment, RunID: p.id})
 	switch {
 	case isNotFound(err):
 		return nil, &repeatError{conflict}
