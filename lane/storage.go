@@ -32,7 +32,8 @@ type Storage interface {
 	//	everything else  for a creation also, the idempotency key before the singleton key:
 	//	                 ConflictIdempotencyKey, with the owner in Error.RunID
 	//	                 ConflictSingletonKey, with the owner in Error.RunID
-	//	                 ConflictQueueCapacity, when it carries a reservation
+	//	                 ConflictQueueCapacity, when it takes a slot: with a reservation, or for a run that
+	//	                 is started at once
 	//
 	// The events of the returned commit are exactly what ListRunEvents will return.
 	AppendRunEvents(ctx context.Context, c *AppendCommand) (*Commit, error)
@@ -53,7 +54,7 @@ type Storage interface {
 	// InspectRun returns what explaining a wait needs and the projection does not hold. Exact.
 	InspectRun(ctx context.Context, q *InspectQuery) (*Inspection, error)
 	// ListRuns pages summaries: active runs by when they next need attention, then finished ones newest first.
-	// Eventually consistent; a row that made no progress is neither repeated nor missed.
+	// Eventually consistent. A run that does not change while the pages are read is on exactly one of them.
 	ListRuns(ctx context.Context, q *RunQuery) (*runlane.Page[runlane.RunSummary], error)
 	// ListRunEvents pages one run's history in sequence order, both directions. Exact.
 	ListRunEvents(ctx context.Context, q *EventQuery) (*runlane.Page[runlane.EventRecord], error)
@@ -120,14 +121,16 @@ type Storage interface {
 	// ListDeadLetters pages given-up wakeups, oldest first.
 	ListDeadLetters(ctx context.Context, q *DeadLetterQuery) (*runlane.Page[runlane.DeadLetter], error)
 	// RequeueDeadLetters makes rows pending again with no attempts. It skips rows that are not dead letters any more.
+	// The runtime does not call it: an operator's request is an event of the run, with their name and reason, and a run
+	// of a bounded queue has to get a slot again, so core appends run.delivery_requested instead. It is for programs
+	// that repair a storage without a runtime.
 	RequeueDeadLetters(ctx context.Context, c *RequeueCommand) (requeued int, err error)
 
 	// PruneRuns removes terminal runs, oldest first, a bounded number a call, resumable by cursor and after a crash.
 	PruneRuns(ctx context.Context, c *PruneCommand) (*PruneProgress, error)
 }
 
-// StorageCapabilities are public promises. The zero value promises nothing. The last three are this implementation's
-// own.
+// StorageCapabilities are public promises. The zero value promises nothing.
 type StorageCapabilities struct {
 	// ClaimsScheduleOccurrences: maintenance can claim occurrences safely.
 	ClaimsScheduleOccurrences bool `json:"claimsScheduleOccurrences"`
