@@ -203,7 +203,7 @@ func TestWithLocalAWS_Keep_LeavesItRunning(t *testing.T) {
 func ciBench(t *testing.T) *workbench {
 	t.Helper()
 	b := newWorkbench(t)
-	for _, tool := range []string{"go", "git", "cc", "javac", "mvn", "npm", "python3.13"} {
+	for _, tool := range []string{"go", "git", "cc", "javac", "npm", "python3.13"} {
 		b.put("bin/"+tool, "#!/bin/sh\nexit 0\n")
 	}
 	b.put("bin/make", "#!/bin/sh\necho \"make $* CI=$CI\" >>calls\n[ \"$*\" != \"$FAIL\" ]\n")
