@@ -87,7 +87,7 @@ func bindingOf(rt *core.Runtime, source string) (binding runlane.QueueName, ok b
 	return transport.BindingOf(source)
 }
 
-// misrouted remembers which wakeups by a wrong binding were logged already: each binding, and each queue, is logged once.
+// misrouted remembers of which bindings and queues it was logged that wakeups come by a wrong binding: each once.
 type misrouted struct{ told sync.Map }
 
 func (a *misrouted) first(what string) bool {
