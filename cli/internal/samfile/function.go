@@ -64,7 +64,7 @@ func AddFunction(template string, f Function) (string, error) {
 		return "", err
 	}
 	for _, queue := range f.Queues {
-		if err := t.moveQueue(ID(queue), id, names); err != nil {
+		if err := t.moveQueue(ID(queue), f, names); err != nil {
 			return "", err
 		}
 		if err := t.receives(queue, id+"Bridge"); err != nil {
@@ -124,7 +124,8 @@ func (t *text) addBridgeEntries(f Function, names renaming) error {
 		for i := s.from; i < s.to; i++ {
 			t.lines[i] = strings.ReplaceAll(t.lines[i], "-canary-bridge", "-canary-"+f.Name)
 			if indent(t.lines[i]) == 6 { // descriptions
-				t.lines[i] = strings.ReplaceAll(t.lines[i], "he bridge ", "he function "+f.Name+" ")
+				t.lines[i] = strings.ReplaceAll(t.lines[i], "the bridge", "function "+f.Name)
+				t.lines[i] = strings.ReplaceAll(t.lines[i], "The bridge", "Function "+f.Name)
 			}
 		}
 		if statement, ok := t.receiving(names.apply(id)); ok {
@@ -148,7 +149,8 @@ func (t *text) emptyEvents(s span) {
 }
 
 // moveQueue lets the new function take a queue's wakeups, in its time.
-func (t *text) moveQueue(queue, id string, names renaming) error {
+func (t *text) moveQueue(queue string, f Function, names renaming) error {
+	id := ID(f.Name)
 	event, ok := t.anyEvent(queue + "Wakeups")
 	if !ok {
 		return missing("event %sWakeups", queue)
@@ -175,6 +177,7 @@ func (t *text) moveQueue(queue, id string, names renaming) error {
 		s, ok := t.entry("Resources", name)
 		for i := s.from; ok && i < s.to; i++ {
 			t.lines[i] = timeouts.ReplaceAllString(t.lines[i], "!Ref "+id+"Timeout,")
+			t.lines[i] = taker.ReplaceAllString(t.lines[i], "look at function "+f.Name+"'s ")
 		}
 	}
 	if s, _ := t.entry("Resources", queue+"Queue"); !t.mentions(s, id+"Timeout") { // AWS refuses a mapping without it
@@ -185,6 +188,9 @@ func (t *text) moveQueue(queue, id string, names renaming) error {
 
 // timeouts is the parameter of which a queue's visibility timeout is a multiple.
 var timeouts = regexp.MustCompile(`!Ref \w+Timeout,`)
+
+// taker is who takes a queue's wakeups, in the description of an alarm.
+var taker = regexp.MustCompile(`look at (?:the bridge|function [A-Za-z0-9_-]+)'s `)
 
 // limits are the parameters of a mapping.
 var limits = regexp.MustCompile(`!Ref \w+?(BatchSize|Concurrency)\b`)

@@ -174,3 +174,26 @@ func TestAddFunction_QueueWithoutItsOwn_IsNamed(t *testing.T) {
 		}
 	}
 }
+
+// What a copy says of the bridge, it says of the function.
+func TestAddFunction_DescriptionsAndComments_AreItsOwn(t *testing.T) {
+	t.Parallel()
+	template := addQueue(t, read(t, full), samfile.Queue{Name: "reports"})
+	template = addFunction(t, template, samfile.Function{Name: "fast", Queues: []string{"reports"}})
+	template = addFunction(t, template, samfile.Function{Name: "slow", Queues: []string{"reports"}})
+	for alarm, want := range map[string]string{
+		"SlowBridgeThrottlesAlarm":  "AlarmDescription: Lambda throttled function slow; ",
+		"SlowBridgeErrorsAlarm":     "AlarmDescription: Function slow failed invocations, ",
+		"SlowBridgeCanaryAlarm":     "The newest version of function slow failed ",
+		"ReportsOldestMessageAlarm": "look at function slow's errors, throttles and concurrency",
+		"OldestMessageAlarm":        "look at the bridge's errors, throttles and concurrency",
+	} {
+		if entry := entryOf(template, alarm); !strings.Contains(entry, want) {
+			t.Errorf("%s does not say %q:\n%s", alarm, want, entry)
+		}
+	}
+	comment := "              # The queues of its events.\n              - Effect: Allow\n                Action:\n                  - sqs:Change"
+	if role := entryOf(template, "SlowBridgeRole"); !strings.Contains(role, comment) {
+		t.Errorf("the comment stands elsewhere:\n%s", role)
+	}
+}

@@ -199,23 +199,32 @@ func (t *text) anyEvent(name string) (span, bool) {
 }
 
 // addToBoard shows a new queue or function beside the one that it is a copy of. In a list of metrics "." repeats what
-// stands above, so its line goes before that one's, with all that differs, and the lines below that repeat the name.
+// stands above, so its lines go before that one's, with all that differs. Below them, that one's first line is spelt
+// out where it would repeat something else now.
 func (t *text) addToBoard(names ...renamed) {
 	for _, pair := range names {
 		if strings.Contains(t.String(), pair.replacement+`"`) {
 			continue
 		}
+		var above []string
 		for i := 0; i < len(t.lines); i++ {
-			if !strings.Contains(t.lines[i], pair.old+`"`) || !strings.Contains(t.lines[i], `["`) {
+			first := spelt(t.lines[i], above)
+			if first == nil || !strings.Contains(t.lines[i], pair.old+`"`) {
+				above = first
 				continue
 			}
+			above = first
 			to := i + 1
 			for strings.Contains(t.lines[to-1], `],`) && to < len(t.lines) && repeats.MatchString(t.lines[to]) {
+				above = spelt(t.lines[to], above)
 				to++
 			}
 			var lines []string
 			for _, line := range t.lines[i:to] {
 				lines = append(lines, metric(strings.ReplaceAll(line, pair.old+`"`, pair.replacement+`"`)))
+			}
+			if !slices.Equal(spelt(t.lines[i], above), first) {
+				t.lines[i] = row.ReplaceAllString(t.lines[i], `${1}`+strings.ReplaceAll(strings.Join(first, ","), "$", "$$"))
 			}
 			t.insert(i, lines...)
 			i += 2*len(lines) - 1
@@ -223,8 +232,26 @@ func (t *text) addToBoard(names ...renamed) {
 	}
 }
 
-// repeats is a line of the board about what the line above is about.
-var repeats = regexp.MustCompile(`^ *\["[^]]*,"\."[],]`)
+// row is a line of the board about one metric: namespace, name, dimension and its value.
+var row = regexp.MustCompile(`^( *\[)("[^"]*"),("[^"]*"),("[^"]*"),("[^"]*")`)
+
+// spelt is a metric with what "." repeats of the one above; nil of another line.
+func spelt(line string, above []string) []string {
+	found := row.FindStringSubmatch(line)
+	if found == nil {
+		return nil
+	}
+	cells := found[2:]
+	for i := range cells {
+		if cells[i] == `"."` && above != nil {
+			cells[i] = above[i]
+		}
+	}
+	return cells
+}
+
+// repeats is a line of the board about what the line above is about: the value of its dimension is that one's.
+var repeats = regexp.MustCompile(`^ *\["[^"]*","[^"]*","[^"]*","\."[],]`)
 
 // metric is a line of the board that is not the last one of its list.
 func metric(line string) string { return line[:strings.Index(line, `]`)+1] + ",\n" }

@@ -147,6 +147,10 @@ func (t *text) allowFirst(role, queue string, from span) error {
 	if !ok {
 		return missing("statement about sqs:SendMessage in %s", role)
 	}
-	t.insert(before.to, lines...)
+	at := before.to
+	for isComment(t.lines[at]) { // the comment of the statement that the copy was left without
+		at++
+	}
+	t.insert(at, lines...)
 	return nil
 }
