@@ -198,12 +198,25 @@ func checkTimeouts(ctx context.Context, rt *core.Runtime, reader lane.Invocation
 					runlane.FormatDuration(invocation),
 					runlane.FormatDuration(longest),
 				),
-				fix: "shorten the timeout, or lengthen the function's (BridgeTimeout): it refuses to work; a " +
-					"long-lived worker may execute it",
+				fix: longerFunction(task.Queue.Name, task.Timeout),
 			}
 		}
 	}
 	return "no task's timeout is too long for its queue's functions", nil
+}
+
+// longerFunction is what to do about a timeout that is too long for a function.
+func longerFunction(queue runlane.QueueName, timeout time.Duration) string {
+	fix := "shorten the timeout, or lengthen the function's (BridgeTimeout): it refuses to work; "
+	for _, seconds := range timeouts {
+		if queue != runlane.DefaultQueue.Name && core.LongestTimeout(time.Duration(seconds)*time.Second) >= timeout {
+			fix += fmt.Sprintf(
+				"or move its queue: \"runlane functions add NAME --queues %s --timeout %d\"; ", queue, seconds,
+			)
+			break
+		}
+	}
+	return fix + "a long-lived worker may execute it"
 }
 
 // checkIndexes looks whether what lists and ticks read is there, also while it is changed.

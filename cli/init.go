@@ -254,7 +254,8 @@ func (s *session) fetchSums(ctx context.Context, folder string) {
 		last := strings.TrimSpace(string(out))
 		last = last[strings.LastIndex(last, "\n")+1:]
 		s.note(
-			"\"go mod tidy\" did not work (%s): repeat it in the project before you build",
+			"\"go mod tidy\" did not work (%s): repeat it in the project before you build; for a version that is no "+
+				"release, remove the project and give --replace FOLDER, a checkout of runlane-go, or "+sourceVariable,
 			shortened(strings.TrimSpace(last+" "+err.Error()), maxCause),
 		)
 	}

@@ -163,6 +163,7 @@ func (e *projectEdit) mode(name string) fs.FileMode {
 func templateFault(err error) error {
 	var missing *samfile.MissingError
 	var taken *samfile.TakenError
+	var kind *samfile.KindError
 	switch {
 	case errors.As(err, &missing):
 		return &runlane.Error{
@@ -173,6 +174,11 @@ func templateFault(err error) error {
 		return &runlane.Error{
 			Code: runlane.ErrConfigurationInvalid, Message: templateFile + ": " + taken.Error(),
 			Hint: "choose another name, or rename what is there",
+		}
+	case errors.As(err, &kind):
+		return &runlane.Error{
+			Code: runlane.ErrConfigurationInvalid, Message: templateFile + ": " + kind.Error(),
+			Hint: "a queue of SQS keeps its kind: add one of another name, and let the tasks name that",
 		}
 	}
 	return err

@@ -78,6 +78,14 @@ func TestQueuesAdd_TouchesWhatItHasTo(t *testing.T) {
 	wantFiles(t, project, "queues add reports --own --yes", "template.yaml")
 	wantFiles(t, project, "queues add mail-out --concurrency 5 --fifo --yes", "queues.go", "template.yaml")
 	wantFiles(t, project, "queues add mail-out --fifo --yes")
+	for args, says := range map[string]string{
+		"queues add reports --fifo --yes": "the queue reports has a standard queue of SQS",
+		"queues add mail-out --own --yes": "the queue mail-out has a FIFO queue of SQS",
+	} {
+		if r := inProject(t, project, args); r.code == cli.ExitOK || !strings.Contains(r.stderr, says) {
+			t.Errorf("%s: %+v", args, r)
+		}
+	}
 	code := text(t, project, "queues.go")
 	for _, want := range []string{
 		"var Reports = runlane.Queue{Name: \"reports\"}\n", "var MailOut = runlane.Queue{Name: \"mail-out\", Concurrency: 5}\n",

@@ -302,7 +302,7 @@ func (s *session) confirm(ctx context.Context, yes bool, question string) error 
 	}
 	if !s.interactive() {
 		return usagef(
-			"add --yes to go on without being asked, or --dry-run to only count",
+			"add --yes to go on without being asked, or --dry-run to only look",
 			"%s There is no terminal to ask on",
 			question,
 		)

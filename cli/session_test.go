@@ -181,6 +181,34 @@ func TestDoctor_OwnChecks(t *testing.T) {
 	}
 }
 
+// TestExplain_QueueOfAnotherProgram_GoesByWhatItsTicksStored has a program without tasks explain a run of a bounded queue.
+func TestExplain_QueueOfAnotherProgram_GoesByWhatItsTicksStored(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	mustRun(t, w, "trigger", "emails.bulk", "{}", "--id", "some-run", "--delay", "1m")
+	mustRun(t, w, "tick")
+	w.millis.Add(2 * 60 * 1000)
+	w.plain = true
+	r := w.run(t.Context(), "runs", "explain", "some-run")
+	if !strings.Contains(r.stdout, "a slot of its queue is free") || strings.Contains(r.stdout, "does not know its queue") {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestTrigger_QueueThatNoTaskUses_IsNamed misspells a queue: the run would wait for ever.
+func TestTrigger_QueueThatNoTaskUses_IsNamed(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	mustRun(t, w, "tick")
+	r := w.run(t.Context(), "trigger", "emails.bulk", "{}", "--queue", "slwo")
+	if r.code != cli.ExitOK || !strings.Contains(r.stderr, "no task that is known uses queue \"slwo\"") || !strings.Contains(r.stderr, "did you mean \"slow\"?") {
+		t.Errorf("%+v", r)
+	}
+	if r := w.run(t.Context(), "trigger", "emails.bulk", "{}", "--queue", "slow"); r.code != cli.ExitOK || r.stderr != "" {
+		t.Errorf("%+v", r)
+	}
+}
+
 // TestExplain_UnknownQueue_NamesTheFlagThatTellsItsLimit looks at a run of a bounded queue with a program that does not know the queue.
 func TestExplain_UnknownQueue_NamesTheFlagThatTellsItsLimit(t *testing.T) {
 	t.Parallel()

@@ -196,10 +196,27 @@ func (b *taskBook) settleQueue(ctx context.Context, options *runlane.TriggerOpti
 			latest = &tasks[i]
 		}
 	}
-	if latest != nil {
+	switch {
+	case latest != nil:
 		options.Queue = latest.Queue
+	case len(tasks) > 0:
+		b.noteStrangeQueue(name, tasks)
 	}
 	return nil
+}
+
+// noteStrangeQueue says that no task is known which uses a queue: nothing may ever take the run.
+func (b *taskBook) noteStrangeQueue(name runlane.QueueName, tasks []core.TaskState) {
+	var names []string
+	for i := range tasks {
+		names = append(names, string(tasks[i].Queue.Name))
+	}
+	b.note(
+		runlane.TaskID("queue "+string(name)),
+		"no task that is known uses queue %s: the run waits until a program that knows the queue takes it; %s\"queues list\" shows them",
+		quoted(string(name)),
+		didYouMean(string(name), names),
+	)
 }
 
 func firstError(errs ...error) error {

@@ -51,7 +51,7 @@ const (
 	WaitCancellation Wait = "cancellation"
 	// WaitTick: it is due, or its worker is gone: the next tick takes it.
 	WaitTick Wait = "tick"
-	// WaitQueue: it needs a runtime that knows its queue, and this runtime does not.
+	// WaitQueue: it needs a runtime that knows its queue, and neither this runtime does nor a stored task.
 	WaitQueue Wait = "queue"
 	// WaitOperator: its wakeup was given up. Requeue it, or cancel the run.
 	WaitOperator Wait = "operator"
@@ -69,8 +69,8 @@ func Waits() []Wait {
 // and not lists, and always gives an explanation. The answer is of the moment: the run may move on while it is made. A
 // run that does not exist is runlane.ErrRunNotFound.
 //
-// Explain uses the queues that this runtime knows. For a run of a bounded queue that is not among them (Options.Queues)
-// it says WaitQueue.
+// Explain uses the queues of [Queues.InUse]: those that this runtime knows, and those of the tasks that other programs'
+// ticks store. For a run of a queue that is not among them (Options.Queues) it says WaitQueue.
 func (r *Runs) Explain(ctx context.Context, id runlane.RunID) (*Explanation, error) {
 	if err := r.rt.gate.enterLate(); err != nil {
 		return nil, err
@@ -97,7 +97,7 @@ type situation struct {
 	now      time.Time
 
 	queue   runlane.Queue
-	known   bool       // this runtime knows the queue's policy
+	known   bool       // the queue's policy is known here, or stored by another program's ticks
 	holders []slotHeld // that count at now, the run itself left out
 
 	executor executor
@@ -122,7 +122,11 @@ func (rt *Runtime) inspect(ctx context.Context, id runlane.RunID) (*situation, e
 	if err != nil {
 		return nil, err
 	}
-	if queue, known := rt.knownQueue(seen.Run.Queue); known && queue.Bounded() && seen.Run.Status.Active() {
+	queue, known := rt.knownQueue(seen.Run.Queue)
+	if !known && seen.Run.Status.Active() {
+		queue, known = rt.queueInUse(ctx, seen.Run.Queue)
+	}
+	if known && queue.Bounded() && seen.Run.Status.Active() {
 		q.Queue = queue
 		if seen, err = rt.storage().InspectRun(ctx, &q); err != nil {
 			return nil, err
@@ -135,8 +139,9 @@ func (rt *Runtime) inspect(ctx context.Context, id runlane.RunID) (*situation, e
 		redelivered:  rt.storage().Capabilities().FindsLostWakeups,
 		redeliverAt:  seen.RedeliverAt,
 		maxAbandoned: rt.maxAbandoned,
+		queue:        queue,
+		known:        known,
 	}
-	s.queue, s.known = rt.knownQueue(seen.Run.Queue)
 	if s.run.Status.Active() {
 		if s.abandoned, err = rt.abandonedInARow(ctx, s.run, s.now); err != nil {
 			return nil, err

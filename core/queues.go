@@ -110,6 +110,20 @@ func (q *Queues) InUse(ctx context.Context) ([]QueueState, error) {
 	return states, nil
 }
 
+// queueInUse is the policy of a queue as [Queues.InUse] has it. What cannot be read is unknown.
+func (rt *Runtime) queueInUse(ctx context.Context, name runlane.QueueName) (q runlane.Queue, known bool) {
+	states, err := rt.Queues().InUse(ctx)
+	if err != nil {
+		return runlane.Queue{Name: name}, false
+	}
+	for i := range states {
+		if s := &states[i]; s.Queue.Name == name {
+			return s.Queue, s.Known || s.Stored
+		}
+	}
+	return runlane.Queue{Name: name}, false
+}
+
 func (q *Queues) state(name runlane.QueueName) QueueState {
 	policy, known := q.rt.knownQueue(name)
 	state := QueueState{Queue: policy, Known: known}

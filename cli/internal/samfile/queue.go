@@ -72,6 +72,8 @@ func AddQueue(template string, q Queue) (string, error) {
 				return "", err
 			}
 		}
+	} else if there, ok := t.entry("Resources", id+"Queue"); ok && t.mentions(there, "FifoQueue") != q.FIFO {
+		return "", &KindError{q.Name, !q.FIFO}
 	}
 	if err := t.addQueueResources(from, names, q); err != nil {
 		return "", err

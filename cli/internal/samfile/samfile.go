@@ -25,6 +25,21 @@ type TakenError struct{ Part string }
 // Error names the part.
 func (e *TakenError) Error() string { return "the template has another " + e.Part }
 
+// KindError is a queue that is there as an SQS queue of the other kind, which SQS cannot change.
+type KindError struct {
+	Queue string
+	FIFO  bool // what is there
+}
+
+// Error names the queue and its kind.
+func (e *KindError) Error() string {
+	kind := "standard"
+	if e.FIFO {
+		kind = "FIFO"
+	}
+	return fmt.Sprintf("the queue %s has a %s queue of SQS", e.Queue, kind)
+}
+
 // text is a template's lines, each with its end.
 type text struct {
 	lines []string

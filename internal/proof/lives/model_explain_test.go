@@ -15,12 +15,18 @@ type modelReason struct {
 	holders int
 }
 
-// explain says why the run is where it is, to a program that knows these queues. d is nil for a program that knows the default one only.
+// explain says why the run is where it is, to a program that knows these queues. d is nil for a program that knows the default one only,
+// and what ticks have stored of the others.
 func (m *model) explain(run *modelRun, d *modelDeployment) modelReason {
 	tick := modelReason{wait: core.WaitTick, until: m.now.Add(time.Minute)}
 	known, limit := d != nil || run.Queue == runlane.DefaultQueue.Name, 0
-	if d != nil {
+	switch {
+	case d != nil:
 		limit = d.bound(run.Queue)
+	case run.Queue == slotQueue && m.slots.tells(m.now):
+		known, limit = true, m.slots.limit
+	case run.Queue == plainQueue:
+		known = m.plain.tells(m.now)
 	}
 	if !known {
 		tick = modelReason{wait: core.WaitQueue}

@@ -27,6 +27,32 @@ type model struct {
 	aside map[runlane.QueueName]bool
 	// maxAbandoned is how many attempts of a run may end without an outcome.
 	maxAbandoned int
+	slots, plain modelCatalog
+}
+
+// modelCatalog is what ticks have stored of the tasks in a queue.
+type modelCatalog struct {
+	limit  int
+	seen   time.Time        // zero: nothing is stored
+	by     *modelDeployment // whose runtime compared last
+	merged time.Time        // and when
+}
+
+// store compares with the first tick of a deployment, and every half day. What is the same is stored anew after that time.
+func (c *modelCatalog) store(d *modelDeployment, limit int, now time.Time) {
+	const every = 12 * time.Hour
+	if c.by == d && now.Sub(c.merged) < every {
+		return
+	}
+	if c.seen.IsZero() || c.limit != limit || now.Sub(c.seen) >= every {
+		c.limit, c.seen = limit, now
+	}
+	c.by, c.merged = d, now
+}
+
+// tells says whether a stranger may go by it.
+func (c *modelCatalog) tells(now time.Time) bool {
+	return !c.seen.IsZero() && now.Sub(c.seen) <= 48*time.Hour
 }
 
 // modelSent is a message for a run whose id may not be known yet.

@@ -22,6 +22,8 @@ func (m *model) tick(d *modelDeployment, limit int) {
 		m.dispatch(d, limit)
 	}
 	m.flush(limit)
+	m.slots.store(d, d.limit, m.now)
+	m.plain.store(d, 0, m.now)
 }
 
 // scan lists what is due by an instant that the choice says; ok is false for what is of no concern to the scan.
