@@ -21,9 +21,9 @@ func queuesListCommand() *command {
 	return &command{
 		name:  "list",
 		short: "List the queues known here, and those that can be reached",
-		long: "KNOWN says whether this program has the queue's limit, from its code or RUNLANE_LIMITS; LIMIT of another " +
-			"program's queue is the one that its ticks have stored, or \"?\". BOUND says whether RUNLANE_QUEUES names " +
-			"the queue; \"by default\" is one whose wakeups travel with those of that queue.",
+		long: "KNOWN says whether this program has the queue's limit, from its code or RUNLANE_LIMITS; LIMIT of " +
+			"another program's queue is the one that its ticks have stored, or \"?\". BOUND says whether " +
+			"RUNLANE_QUEUES names the queue; \"by default\" is one whose wakeups travel with those of that queue.",
 		examples: []string{"queues list"},
 		act: func(*flag.FlagSet) action {
 			return func(ctx context.Context, s *session, _ []string) error {

@@ -28,8 +28,8 @@ func schedulesListCommand() *command {
 	return &command{
 		name:  "list",
 		short: "List schedules",
-		long: "STATE is active, paused, new where no program has stored the schedule yet, or elsewhere: this program does " +
-			"not have it, and one that has it evaluates it.",
+		long: "STATE is active, paused, new where no program has stored the schedule yet, or elsewhere: this program " +
+			"does not have it, and one that has it evaluates it.",
 		examples: []string{"schedules list"},
 		act: func(*flag.FlagSet) action {
 			return func(ctx context.Context, s *session, _ []string) error {

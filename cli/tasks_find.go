@@ -213,7 +213,8 @@ func (b *taskBook) noteStrangeQueue(name runlane.QueueName, tasks []core.TaskSta
 	}
 	b.note(
 		runlane.TaskID("queue "+string(name)),
-		"no task that is known uses queue %s: the run waits until a program that knows the queue takes it; %s\"queues list\" shows them",
+		"no task that is known uses queue %s: the run waits until a program that knows the queue takes it; %s"+
+			"\"queues list\" shows them",
 		quoted(string(name)),
 		didYouMean(string(name), names),
 	)

@@ -226,7 +226,8 @@ func (t *text) addToBoard(names ...renamed) {
 				lines = append(lines, metric(strings.ReplaceAll(line, pair.old+`"`, pair.replacement+`"`)))
 			}
 			if !slices.Equal(spelt(t.lines[i], above), first) {
-				t.lines[i] = row.ReplaceAllString(t.lines[i], `${1}`+strings.ReplaceAll(strings.Join(first, ","), "$", "$$"))
+				cells := strings.ReplaceAll(strings.Join(first, ","), "$", "$$")
+				t.lines[i] = row.ReplaceAllString(t.lines[i], "${1}"+cells)
 			}
 			t.insert(i, lines...)
 			i += 2*len(lines) - 1
