@@ -30,6 +30,8 @@ const (
 	EventRetryScheduled EventType = "run.retry_scheduled"
 	// EventReleased ends the attempt; the run waits and resumes.
 	EventReleased EventType = "run.released"
+	// EventResumed ends the wait of a run before its time.
+	EventResumed EventType = "run.resumed"
 	// EventCancellationRequested asks the owner of a running run to stop.
 	EventCancellationRequested EventType = "run.cancellation_requested"
 	// EventCancelled ends the run by cancellation.
@@ -51,6 +53,7 @@ var eventKinds = [...]struct {
 	{EventFailed, func() EventBody { return &RunFailed{} }},
 	{EventRetryScheduled, func() EventBody { return &RunRetryScheduled{} }},
 	{EventReleased, func() EventBody { return &RunReleased{} }},
+	{EventResumed, func() EventBody { return &RunResumed{} }},
 	{EventCancellationRequested, func() EventBody { return &RunCancellationRequested{} }},
 	{EventCancelled, func() EventBody { return &RunCancelled{} }},
 }
@@ -154,6 +157,10 @@ type (
 		ResumeAt time.Time `json:"resumeAt"`
 		Reason   string    `json:"reason"`
 	}
+	// RunResumed ends a wait: the run is due when the event occurred.
+	RunResumed struct {
+		Reason string `json:"reason,omitempty"`
+	}
 	// RunCancellationRequested asks the owner to stop.
 	RunCancellationRequested struct {
 		Reason string `json:"reason,omitempty"`
@@ -190,6 +197,7 @@ func (*RunSucceeded) eventType() EventType             { return EventSucceeded }
 func (*RunFailed) eventType() EventType                { return EventFailed }
 func (*RunRetryScheduled) eventType() EventType        { return EventRetryScheduled }
 func (*RunReleased) eventType() EventType              { return EventReleased }
+func (*RunResumed) eventType() EventType               { return EventResumed }
 func (*RunCancellationRequested) eventType() EventType { return EventCancellationRequested }
 func (*RunCancelled) eventType() EventType             { return EventCancelled }
 func (u *UnknownEvent) eventType() EventType           { return u.Type }
@@ -229,6 +237,7 @@ func (b *RunRetryScheduled) cloneBody() EventBody {
 }
 
 func (b *RunReleased) cloneBody() EventBody              { c := *b; return &c }
+func (b *RunResumed) cloneBody() EventBody               { c := *b; return &c }
 func (b *RunCancellationRequested) cloneBody() EventBody { c := *b; return &c }
 func (b *RunCancelled) cloneBody() EventBody             { c := *b; return &c }
 

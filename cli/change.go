@@ -100,6 +100,23 @@ func runsCancelCommand() *command {
 		runsOperation("cancel", "cancelled", cancelOne, (*core.Runs).CancelAll))
 }
 
+func resumeOne(
+	ctx context.Context, rt *core.Runtime, id runlane.RunID, o *core.ChangeOptions,
+) (*runlane.Run, runlane.TriggerOutcome, error) {
+	run, err := rt.Runs().Resume(ctx, id, o)
+	return run, "", err
+}
+
+func runsResumeCommand() *command {
+	return operationCommand("resume", "Let waiting runs go on now",
+		"What is left of a delay, of the backoff of a retry, or of a release is skipped. Counters and failures stay.",
+		[]string{
+			"runs resume run_01J8ZQ4T --reason \"the quota was raised\"",
+			"runs resume --status retrying --queue emails --dry-run",
+		},
+		runsOperation("resume", "resumed", resumeOne, (*core.Runs).ResumeAll))
+}
+
 const askTwice = "Asking twice makes one run, and the second answer says so: to repeat once more, repeat the run " +
 	"that was made."
 

@@ -58,6 +58,8 @@ func eventDetail(record *runlane.EventRecord) string {
 		add(fmt.Sprintf("attempt %d: %s, again at %s", body.Attempt, failureText(body.Failure), instant(body.RetryAt)))
 	case *runlane.RunReleased:
 		add(fmt.Sprintf("attempt %d: %s, again at %s", body.Attempt, body.Reason, instant(body.ResumeAt)))
+	case *runlane.RunResumed:
+		add(body.Reason)
 	case *runlane.RunCancellationRequested:
 		add(body.Reason)
 	case *runlane.RunCancelled:
@@ -87,6 +89,8 @@ func transition(record *runlane.EventRecord) (word, color string) {
 		return "retrying", yellow
 	case *runlane.RunReleased:
 		return "released", yellow
+	case *runlane.RunResumed:
+		return "resumed", ""
 	case *runlane.RunCancellationRequested:
 		return string(runlane.StatusCancellationRequested), yellow
 	case *runlane.RunCancelled:

@@ -14,7 +14,7 @@ func runsCommand() *command {
 	return &command{name: "runs", short: "Look at runs, stop them, repeat them, remove them", below: []*command{
 		runsListCommand(), runsGetCommand(), runsEventsCommand(), runsAttemptsCommand(), runsExplainCommand(),
 		runsWatchCommand(),
-		runsCancelCommand(), runsRetryCommand(), runsRerunCommand(), runsPruneCommand(),
+		runsCancelCommand(), runsResumeCommand(), runsRetryCommand(), runsRerunCommand(), runsPruneCommand(),
 	}}
 }
 

@@ -92,23 +92,26 @@ func (c change) cancel(ctx context.Context, id runlane.RunID) (run *runlane.Run,
 	return nil, false, changedTooOften(id)
 }
 
-// append commits one event in the operator's name to a run as it was read.
+// append commits events in the operator's name to a run as it was read.
 func (c change) append(
 	ctx context.Context,
 	run *runlane.Run,
 	at time.Time,
 	meta map[string]string,
 	initial lane.InitialOutbox,
-	body runlane.EventBody,
+	bodies ...runlane.EventBody,
 ) (*lane.Commit, error) {
-	events := []runlane.Event{{
-		RunID:       run.ID,
-		Environment: c.rt.environment,
-		OccurredAt:  at,
-		Actor:       c.actor,
-		Meta:        meta,
-		Body:        body,
-	}}
+	events := make([]runlane.Event, len(bodies))
+	for i, body := range bodies {
+		events[i] = runlane.Event{
+			RunID:       run.ID,
+			Environment: c.rt.environment,
+			OccurredAt:  at,
+			Actor:       c.actor,
+			Meta:        meta,
+			Body:        body,
+		}
+	}
 	transition, err := c.rt.transition(run, events)
 	if err != nil {
 		return nil, err

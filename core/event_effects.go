@@ -38,6 +38,7 @@ var eventEffects = map[runlane.EventType]eventEffect{
 	runlane.EventFailed:                {MetricRunsFailed, attemptEnds, runlane.AttemptFailed, true},
 	runlane.EventRetryScheduled:        {MetricRetriesScheduled, attemptEnds, runlane.AttemptRetrying, false},
 	runlane.EventReleased:              {MetricRunsReleased, attemptEnds, runlane.AttemptReleased, false},
+	runlane.EventResumed:               {metric: MetricRunsResumed},
 	runlane.EventCancellationRequested: {metric: MetricCancellationsRequested},
 	runlane.EventCancelled:             {MetricRunsCancelled, attemptEnds, runlane.AttemptCancelled, true},
 }

@@ -176,6 +176,30 @@ func ExampleRuns_CancelAll() {
 	// 1 cancelled
 }
 
+// A wait is over before its time. The run is queued, with a wakeup on its way.
+func ExampleRuns_Resume() {
+	rt := openExample()
+	defer rt.close()
+	ctx := context.Background()
+	call := welcome.With("ada@example.org")
+	do(rt.Trigger(ctx, call, &runlane.TriggerOptions{RunID: "run_1", Delay: time.Hour}))
+	run, err := rt.Runs().Resume(ctx, "run_1", &core.ChangeOptions{Reason: "she asked for it"})
+	fmt.Println(run.Status, err)
+	// Output: queued <nil>
+}
+
+// Many runs that failed for the same reason need not wait for their backoff once that is gone.
+func ExampleRuns_ResumeAll() {
+	rt := openExample()
+	defer rt.close()
+	result := do(rt.Runs().ResumeAll(context.Background(), &core.BulkOptions{
+		RunFilter: core.RunFilter{TaskID: "mail.welcome", Statuses: []runlane.Status{runlane.StatusRetrying}},
+		DryRun:    true,
+	}))
+	fmt.Println(result.Matched, "would be resumed")
+	// Output: 0 would be resumed
+}
+
 // A retry is a new run with the whole budget. Asking twice makes one.
 func ExampleRuns_Retry() {
 	rt := openExample()

@@ -66,6 +66,7 @@ const (
 	MetricAttemptsStarted        Metric = "attempts_started"
 	MetricRetriesScheduled       Metric = "retries_scheduled"
 	MetricRunsReleased           Metric = "runs_released"
+	MetricRunsResumed            Metric = "runs_resumed"
 	MetricCancellationsRequested Metric = "cancellations_requested"
 	MetricDeliveriesRequested    Metric = "deliveries_requested"
 	MetricHeartbeats             Metric = "heartbeats"

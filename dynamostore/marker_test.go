@@ -23,11 +23,20 @@ func TestMarkerTable(t *testing.T) {
 		marker string
 		units  float64 // of the last step, all told
 	}{
-		"create queued, eager":                {func(w *world) { w.create(eager, 0, nil) }, "q+0s", 5},
-		"create queued, deferred":             {func(w *world) { w.create(deferred, 0, nil) }, "o+0s", 5},
-		"create scheduled":                    {func(w *world) { w.create(eager, time.Hour, nil) }, "w+1h0m0s", 5},
-		"retry":                               {func(w *world) { retry(running(w), time.Second) }, "w+1s", 6},
-		"release":                             {func(w *world) { running(w).end(&runlane.RunReleased{Attempt: 1, ResumeAt: w.now.Add(time.Hour)}) }, "w+1h0m0s", 6},
+		"create queued, eager":    {func(w *world) { w.create(eager, 0, nil) }, "q+0s", 5},
+		"create queued, deferred": {func(w *world) { w.create(deferred, 0, nil) }, "o+0s", 5},
+		"create scheduled":        {func(w *world) { w.create(eager, time.Hour, nil) }, "w+1h0m0s", 5},
+		"retry":                   {func(w *world) { retry(running(w), time.Second) }, "w+1s", 6},
+		"release":                 {func(w *world) { running(w).end(&runlane.RunReleased{Attempt: 1, ResumeAt: w.now.Add(time.Hour)}) }, "w+1h0m0s", 6},
+		"resumed, with a delivery": {func(w *world) {
+			w.create(eager, time.Hour, nil)
+			w.other(&runlane.RunResumed{}, w.request(w.now))
+		}, "q+0s", 6},
+		"resumed in a bounded queue": {func(w *world) {
+			*w = *w.must(w.bounded(1).enter(reservation)).ack()
+			w.wantOutcome(w.claimFor(lease, false), lane.Acquired)
+			retry(w, time.Hour).other(&runlane.RunResumed{})
+		}, "d+0s", 6},
 		"claim by delivery from q":            {func(w *world) { running(w) }, "q+0s", 4},
 		"claim by delivery from w":            {func(w *world) { retry(running(w), time.Second).pass(time.Second).claim(lease, true) }, "w+0s", 4},
 		"claim by delivery from o":            {func(w *world) { w.create(deferred, 0, nil).claim(lease, true) }, "l+1m0s", 6},

@@ -207,9 +207,9 @@ func (w *world) end(body runlane.EventBody) *world {
 }
 
 // other appends as anybody.
-func (w *world) other(body runlane.EventBody) *world {
+func (w *world) other(bodies ...runlane.EventBody) *world {
 	w.Helper()
-	return w.append(&lane.AppendCommand{Transition: w.transition(body), Outbox: eager(w.now)})
+	return w.append(&lane.AppendCommand{Transition: w.transition(bodies...), Outbox: eager(w.now)})
 }
 
 func (w *world) succeed() *world {

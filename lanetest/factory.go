@@ -247,6 +247,9 @@ func Retried(run *runlane.Run, retryAt time.Time) *runlane.RunRetryScheduled {
 	}
 }
 
+// Resumed ends the wait of a run before its time.
+func Resumed() *runlane.RunResumed { return &runlane.RunResumed{Reason: "the quota was raised"} }
+
 // Released ends the current attempt and lets the run wait.
 func Released(run *runlane.Run, resumeAt time.Time) *runlane.RunReleased {
 	return &runlane.RunReleased{Attempt: run.Counters.Attempts, ResumeAt: resumeAt, Reason: "not yet"}

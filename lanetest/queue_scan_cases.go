@@ -13,6 +13,7 @@ import (
 func queueScanCases() []storageCase {
 	return []storageCase{
 		{"EachStatusWantsASlotFromItsExactMillisecond", needsQueues, queueScanExact},
+		{"AResumedRunWantsASlotAtOnce", needsQueues, queueScanResumed},
 		{"OnlyWhatWantsASlotNeedsDispatch", needsQueues, queueScanExclusion},
 		{"ABlockedPartitionNeverHidesTheWorkOfAnother", needsQueues, queueScanBlocked},
 		{"WithinAPartitionTheLongestDueComesFirst", needsQueues, queueScanOrder},
@@ -48,6 +49,17 @@ func queueScanExact(_ *testing.T, b *bundle) {
 		)
 		b.wantScan("at the millisecond", b.storage.ListRunsNeedingDispatch, s.bounded(due(i)), runs[:i+1]...)
 	}
+}
+
+func queueScanResumed(_ *testing.T, b *bundle) {
+	s := b.limited(10)
+	run := s.executing(noon, RunOptions{})
+	run = s.commit(run, noon, Released(run, noon.Add(time.Hour)))
+	at := noon.Add(time.Minute)
+	run = s.commit(run, at, Resumed())
+	b.wantScan("a millisecond early", b.storage.ListRunsNeedingDispatch, s.bounded(at.Add(-time.Millisecond)))
+	b.wantScan("resumed", b.storage.ListRunsNeedingDispatch, s.bounded(at), run)
+	s.won("reserve a resumed run", s.reserve(run, at))
 }
 
 func queueScanExclusion(_ *testing.T, b *bundle) {

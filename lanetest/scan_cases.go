@@ -16,6 +16,7 @@ func scanCases() []storageCase {
 		{"EachStatusIsFoundByItsScansAndNoOther", needsBoth(needsLeases, needsOutbox), scanExclusion},
 		{"RunnableFromTheExactMillisecondInDueOrder", needsLeases, scanRunnable},
 		{"DeliveryIsNeededFromTheExactMillisecondInDueOrder", needsLeases, scanDelivery},
+		{"AResumedRunIsDueAtOnce", needsLeases, scanResumed},
 		{"AQueuedRunIsRunnableWhateverItsWakeupDoes", needsBoth(needsLeases, needsOutbox), scanQueued},
 		{"AScheduledRunComesWithItsUnpublishedRow", needsBoth(needsLeases, needsOutbox), scanScheduledRow},
 		{"DeliveryLeavesBoundedQueuesOut", needsLeases, scanBounded},
@@ -145,6 +146,29 @@ func (b *bundle) wantSpread(what string, list scan, runs []*runlane.Run) {
 		due := noon.Add(time.Hour + time.Duration(i)*time.Second)
 		b.wantScanOrder(what+", a millisecond early", list, b.due(due.Add(-time.Millisecond)), runs[:i]...)
 		b.wantScanOrder(what+", at the millisecond", list, b.due(due), runs[:i+1]...)
+	}
+}
+
+// A wait that was ended before its time is over from that very millisecond on.
+func scanResumed(t *testing.T, b *bundle) {
+	runs := b.spread(runlane.StatusScheduled, runlane.StatusRetrying, runlane.StatusReleased)
+	at := noon.Add(time.Minute)
+	for i, run := range runs {
+		resumed := b.push(run, at.Add(time.Duration(i)*time.Second), Resumed())
+		if want := at.Add(time.Duration(i) * time.Second); !resumed.RunAt.Equal(want) || resumed.Status != run.Status {
+			t.Errorf("a resumed run is %s, due at %s, not at %s", resumed.Status, resumed.RunAt, want)
+		}
+		equal(t, "resumed run", resumed, b.get(run.ID))
+		runs[i] = resumed
+	}
+	for i, run := range runs {
+		early := b.due(run.RunAt.Add(-time.Millisecond))
+		b.wantScanOrder("runnable, early", b.storage.ListRunnableRuns, early, runs[:i]...)
+		b.wantScanOrder("runnable", b.storage.ListRunnableRuns, b.due(run.RunAt), runs[:i+1]...)
+	}
+	last := b.push(runs[0], at.Add(time.Hour), Resumed()) // its time came before: nothing but the sequence changes
+	if !last.RunAt.Equal(runs[0].RunAt) {
+		t.Errorf("a due run that is resumed is due at %s, not at %s", last.RunAt, runs[0].RunAt)
 	}
 }
 

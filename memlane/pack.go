@@ -225,6 +225,8 @@ func (p *packer) body(body runlane.EventBody) {
 		p.number(int64(b.Attempt))
 		p.instant(at(b.ResumeAt))
 		p.text(b.Reason)
+	case *runlane.RunResumed:
+		p.text(b.Reason)
 	case *runlane.RunCancellationRequested:
 		p.text(b.Reason)
 	case *runlane.RunCancelled:

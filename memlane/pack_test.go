@@ -87,6 +87,7 @@ func drawUnpacked(t *rapid.T, l *unpacked) {
 		func() runlane.EventBody {
 			return &runlane.RunReleased{Attempt: count.Draw(t, "attempt"), ResumeAt: whole.Draw(t, "resume"), Reason: text.Draw(t, "reason")}
 		},
+		func() runlane.EventBody { return &runlane.RunResumed{Reason: text.Draw(t, "reason")} },
 		func() runlane.EventBody { return &runlane.RunCancellationRequested{Reason: text.Draw(t, "reason")} },
 		func() runlane.EventBody { return &runlane.RunCancelled{Reason: text.Draw(t, "reason")} },
 		func() runlane.EventBody { return &runlane.UnknownEvent{Type: "run.newer", Data: data.Draw(t, "data")} },

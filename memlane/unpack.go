@@ -193,6 +193,8 @@ func (u *unpacker) body() runlane.EventBody {
 		return &runlane.RunRetryScheduled{Attempt: int(u.number()), Failure: u.failure(), RetryAt: u.instant().time()}
 	case runlane.EventReleased:
 		return &runlane.RunReleased{Attempt: int(u.number()), ResumeAt: u.instant().time(), Reason: u.text()}
+	case runlane.EventResumed:
+		return &runlane.RunResumed{Reason: u.text()}
 	case runlane.EventCancellationRequested:
 		return &runlane.RunCancellationRequested{Reason: u.text()}
 	case runlane.EventCancelled:

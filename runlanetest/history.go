@@ -170,6 +170,8 @@ func describe(record *runlane.EventRecord) (text, detail string) {
 	case *runlane.RunReleased:
 		wait := runlane.FormatDuration(body.ResumeAt.Sub(record.OccurredAt))
 		return withReason(fmt.Sprintf("attempt %d released for %s", body.Attempt, wait), body.Reason), ""
+	case *runlane.RunResumed:
+		return withReason("resumed", body.Reason), ""
 	case *runlane.RunCancellationRequested:
 		return withReason("cancellation requested", body.Reason), ""
 	case *runlane.RunCancelled:

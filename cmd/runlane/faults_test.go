@@ -38,6 +38,7 @@ var calls = map[string][]string{
 	"runs list":           {},
 	"runs prune":          {"--older-than", "1d", "--yes"},
 	"runs rerun":          {"some-run"},
+	"runs resume":         {"--all", "--yes"},
 	"runs retry":          {"some-run"},
 	"runs watch":          {"some-run"},
 	"schedules list":      {},

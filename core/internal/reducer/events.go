@@ -14,6 +14,7 @@ import (
 // Groups of statuses, in the order in which errors name them.
 var (
 	owned       = statuses(runlane.Status.Owned)
+	waiting     = statuses(runlane.Status.Waiting)
 	cancellable = append(
 		statuses(func(s runlane.Status) bool { return s.Active() && !s.Owned() }),
 		runlane.StatusCancellationRequested,
@@ -44,6 +45,8 @@ func (p *projection) applyBody() error {
 		return p.retryScheduled(body)
 	case *runlane.RunReleased:
 		return p.released(body)
+	case *runlane.RunResumed:
+		return p.resumed()
 	case *runlane.RunCancellationRequested:
 		return p.cancellationRequested()
 	case *runlane.RunCancelled:
@@ -227,6 +230,20 @@ func (p *projection) released(b *runlane.RunReleased) error {
 	p.run.Counters.Releases++
 	p.run.RunAt = resumeAt
 	p.run.Status = runlane.StatusReleased
+	return nil
+}
+
+// resumed ends a wait. What follows, a delivery or a slot, is asked for as for every run that is due.
+func (p *projection) resumed() error {
+	ahead := p.at.Before(p.run.RunAt)
+	if delayed := p.run.Status == runlane.StatusQueued && ahead; !delayed { // which waits for its time, then for a slot
+		if err := p.in(waiting...); err != nil {
+			return err
+		}
+	}
+	if ahead {
+		p.run.RunAt = p.at
+	}
 	return nil
 }
 

@@ -139,6 +139,7 @@ func eventFor(kind runlane.EventType, run *runlane.Run) runlane.Event {
 		runlane.EventReleased: &runlane.RunReleased{
 			Attempt: attempts, ResumeAt: noon.Add(3 * time.Second), Reason: "not provisioned",
 		},
+		runlane.EventResumed:               &runlane.RunResumed{Reason: "operator"},
 		runlane.EventCancellationRequested: &runlane.RunCancellationRequested{Reason: "operator"},
 		runlane.EventCancelled:             &runlane.RunCancelled{Reason: "operator"},
 	}
@@ -169,6 +170,9 @@ var allowed = map[runlane.EventType][]string{
 	runlane.EventFailed:         executing,
 	runlane.EventRetryScheduled: executing,
 	runlane.EventReleased:       executing,
+	runlane.EventResumed: {
+		"queued, due later", "scheduled, due now", "scheduled, due later", "retrying, due now", "retrying, due later", "released, due now", "released, due later",
+	},
 	runlane.EventCancellationRequested: {
 		"running, not started", "running again, not started", "running", "running, lease over now",
 	},
@@ -196,6 +200,7 @@ var statusAfter = map[runlane.EventType]runlane.Status{
 	runlane.EventFailed:                runlane.StatusFailed,
 	runlane.EventRetryScheduled:        runlane.StatusRetrying,
 	runlane.EventReleased:              runlane.StatusReleased,
+	runlane.EventResumed:               "", // stays
 	runlane.EventCancellationRequested: runlane.StatusCancellationRequested,
 	runlane.EventCancelled:             runlane.StatusCancelled,
 }

@@ -170,6 +170,16 @@ func TestProject_EventTable(t *testing.T) {
 			r.Counters.Releases, r.RunAt = 1, later.Add(time.Second)
 		}), project(t, run, at(later, &runlane.RunReleased{Attempt: 1, ResumeAt: later.Add(time.Second), Reason: "waits"})))
 	})
+	t.Run("run.resumed", func(t *testing.T) {
+		t.Parallel()
+		for _, status := range []runlane.Status{runlane.StatusScheduled, runlane.StatusRetrying, runlane.StatusReleased} {
+			run := running(t)
+			run.Status, run.Lease, run.RunAt, run.Failure = status, runlane.Lease{}, later.Add(time.Hour), boom
+			check(t, afterwards(run, status, func(r *runlane.Run) { r.RunAt = later }), project(t, run, at(later, &runlane.RunResumed{Reason: "operator"})))
+			run.RunAt = noon // its time came before
+			check(t, afterwards(run, status, func(*runlane.Run) {}), project(t, run, at(later, &runlane.RunResumed{})))
+		}
+	})
 	t.Run("run.cancellation_requested", func(t *testing.T) {
 		t.Parallel()
 		run := running(t)

@@ -196,6 +196,9 @@ func (c *Change) markerAfter(run *Run) (after Marker, keep bool) {
 	due, _ := run.RunnableAt()
 	switch status := run.State(); {
 	case status.Waiting():
+		if _, resumed := c.Events[len(c.Events)-1].Body.(*runlane.RunResumed); resumed && c.Queue.Bounded() {
+			return Marker{Slotless, due}, false // where a hand-over looks
+		}
 		return Marker{Waiting, run.RunAt}, false
 	case status == runlane.StatusQueued:
 		if c.Queue.Bounded() && !c.Reserves() {

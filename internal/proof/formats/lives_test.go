@@ -32,6 +32,7 @@ func (w *world) live() {
 	w.lookedFor()
 	w.claimedRows()
 	w.triggeredByHand()
+	w.resumed()
 }
 
 func payload(text string) json.RawMessage { return json.RawMessage(text) }
@@ -188,6 +189,17 @@ func (w *world) waiting() {
 	w.deliver("run_retrying_long", ends(failure(strings.Repeat("why? ", 60), map[string]string{"line": "7"})))
 	w.trigger(report.With(payload(`{}`)), "run_released", nil)
 	w.deliver("run_released", ends(&runlane.ReleaseError{Delay: time.Hour, Reason: "not before noon", Meta: map[string]string{"noon": "12:00"}}))
+}
+
+// resumed is a run whose wait an operator ended.
+func (w *world) resumed() {
+	w.Helper()
+	w.trigger(report.With(payload(`{}`)), "run_resumed", nil)
+	w.deliver("run_resumed", func(context.Context, *runlane.Attempt) error { return runlane.Release(time.Hour, "not before noon") })
+	if _, err := w.rt.Runs().Resume(w.Context(), "run_resumed", &core.ChangeOptions{Reason: "it is noon"}); err != nil {
+		w.Fatal(err)
+	}
+	w.pass(time.Second)
 }
 
 // ended are finished runs, and what was made from them.

@@ -89,10 +89,11 @@ func (h *history) step(r *rapid.T) {
 		"deliver": lanetest.Delivery(run, h.now, soon),
 		"fail":    lanetest.Failed(run),
 		"release": lanetest.Released(run, soon),
+		"resume":  lanetest.Resumed(),
 		"retry":   lanetest.Retried(run, soon),
 		"succeed": lanetest.Succeeded(run, nil),
 	}
-	names := []string{"ask", "beat", "cancel", "claim", "deliver", "fail", "release", "retry", "succeed"}
+	names := []string{"ask", "beat", "cancel", "claim", "deliver", "fail", "release", "resume", "retry", "succeed"}
 	event := runlane.Event{RunID: run.ID, Environment: run.Environment, OccurredAt: h.now, Actor: runlane.SystemActor}
 	name := rapid.SampledFrom(names).Draw(r, "event")
 	events := []runlane.Event{event}

@@ -221,7 +221,7 @@ func (m *slots) commit(r *rapid.T, run *runlane.Run, until time.Time) {
 	body := rapid.SampledFrom([]runlane.EventBody{
 		lanetest.Delivery(run, m.now, m.now), lanetest.Succeeded(run, nil),
 		lanetest.Retried(run, until), lanetest.Released(run, until),
-		&runlane.RunCancellationRequested{}, &runlane.RunCancelled{},
+		lanetest.Resumed(), &runlane.RunCancellationRequested{}, &runlane.RunCancelled{},
 	}).Draw(r, "body")
 	event := runlane.Event{
 		RunID: run.ID, Environment: run.Environment, OccurredAt: m.now, Actor: runlane.SystemActor, Body: body,

@@ -228,6 +228,27 @@ func (m *model) cancel(d *modelDeployment, run *modelRun) runlane.ErrorCode {
 	return ""
 }
 
+// resume ends a wait. It returns what refuses it.
+func (m *model) resume(d *modelDeployment, run *modelRun) runlane.ErrorCode {
+	switch {
+	case run == nil:
+		return runlane.ErrRunNotFound
+	case !run.Status.Waiting() && !(run.Status == runlane.StatusQueued && m.now.Before(run.RunAt)):
+		return runlane.ErrValidationFailed
+	}
+	run.EventSequence++
+	if m.now.Before(run.RunAt) {
+		run.RunAt = m.now
+	}
+	if d.bound(run.Queue) == 0 {
+		m.request(run, 0, true)
+		return ""
+	}
+	m.changed(run, 0)
+	m.handOver(d, run)
+	return ""
+}
+
 // tell ends the context of the run's handler at once, where the runtime that was asked executes it. Another one's learns of it with its
 // next heartbeat.
 func (m *model) tell(d *modelDeployment, run *modelRun) {

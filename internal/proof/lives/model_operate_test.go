@@ -29,6 +29,20 @@ func (s *modelSequence) stepCancel() bool {
 	return true
 }
 
+func (s *modelSequence) stepGoOn() bool {
+	id := runlane.RunID("absent")
+	run := s.someRun(func(run *modelRun) bool {
+		return run.Status.Waiting() || run.Status == runlane.StatusQueued && s.m.now.Before(run.RunAt)
+	})
+	if run != nil {
+		id = run.ID
+	}
+	s.note("  %s", id)
+	_, err := s.d.rt.Runs().Resume(s.ctx, id, nil)
+	s.refused("resume", err, s.m.resume(s.d, run))
+	return true
+}
+
 func (s *modelSequence) stepRerun() bool {
 	return s.repeat(runlane.SourceRerun, s.d.rt.Runs().Rerun, func(run *modelRun) bool { return run.Status.Terminal() })
 }

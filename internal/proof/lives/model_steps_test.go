@@ -24,6 +24,7 @@ var modelSteps = []step[*modelSequence]{
 	{"batch", 2, (*modelSequence).stepBatch},
 	{"drain", 1, (*modelSequence).stepDrain},
 	{"cancel", 5, (*modelSequence).stepCancel},
+	{"resume a run", 3, (*modelSequence).stepGoOn},
 	{"rerun", 2, (*modelSequence).stepRerun},
 	{"retry", 2, (*modelSequence).stepRetry},
 	{"prune", 2, (*modelSequence).stepPrune},

@@ -111,6 +111,20 @@ func (l *life) stepCancel() bool {
 	return true
 }
 
+func (l *life) stepGoOn() bool {
+	id := runlane.RunID("absent")
+	if run := l.someRun(func(run *runlane.Run) bool { return run.Status.Active() }); run != nil {
+		id = run.ID
+	}
+	p := l.process()
+	l.note("  %s: %s", p.name, id)
+	_, err := p.rt.Runs().Resume(l.ctx, id, nil)
+	l.allows(p, "resume", err, runlane.ErrRunNotFound, runlane.ErrValidationFailed)
+	return true
+}
+
+func (l *life) stepGoOnAll() bool { return l.bulk("resume all", (*core.Runs).ResumeAll) }
+
 // mustBeTold asks whether the handler of a run knows that the runtime which executes it was asked to cancel it.
 func (l *life) mustBeTold(p *process, run *runlane.Run) {
 	for _, v := range l.flying {

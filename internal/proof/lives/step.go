@@ -30,6 +30,8 @@ var allSteps = []step[*life]{
 	{"tick", 12, (*life).stepTick},
 	{"relay", 3, (*life).stepRelay},
 	{"cancel", 5, (*life).stepCancel},
+	{"resume a run", 3, (*life).stepGoOn},
+	{"resume all", 1, (*life).stepGoOnAll},
 	{"rerun", 2, (*life).stepRerun},
 	{"retry", 2, (*life).stepRetry},
 	{"cancel all", 1, (*life).stepCancelAll},

@@ -75,6 +75,24 @@ func (r runsCaller) Cancel(ctx context.Context, id runlane.RunID, o *core.Change
 	return nil, err
 }
 
+// Resume counts the refusal to resume what does not wait any more as success if the answer of an earlier try was lost.
+func (r runsCaller) Resume(ctx context.Context, id runlane.RunID, o *core.ChangeOptions) (*runlane.Run, error) {
+	before, _ := r.c.s.faults.unheard()
+	run, err := again(r.c, func() (*runlane.Run, error) { return r.Runs.Resume(ctx, id, o) })
+	if after, _ := r.c.s.faults.unheard(); runlane.CodeOf(err) != runlane.ErrValidationFailed || after == before {
+		return run, err
+	}
+	if current, readErr := r.Get(ctx, id); readErr == nil && current.Status == runlane.StatusQueued {
+		return current, nil
+	}
+	return nil, err
+}
+
+func (r runsCaller) ResumeAll(ctx context.Context, o *core.BulkOptions) (*core.BulkResult, error) {
+	return bulkAgain(r.c, o, func(o *core.BulkOptions) (*core.BulkResult, error) { return r.Runs.ResumeAll(ctx, o) },
+		func(o *core.BulkOptions, at runlane.Cursor) { o.After = at })
+}
+
 func (r runsCaller) CancelAll(ctx context.Context, o *core.BulkOptions) (*core.BulkResult, error) {
 	return bulkAgain(r.c, o, func(o *core.BulkOptions) (*core.BulkResult, error) { return r.Runs.CancelAll(ctx, o) },
 		func(o *core.BulkOptions, at runlane.Cursor) { o.After = at })

@@ -100,6 +100,7 @@ func spared() []sparing {
 				"a queue that this runtime does not know is named",
 				"a given-up wakeup of a bounded run goes back to waiting for a slot",
 				"a given-up wakeup is explained by its failure",
+				"a resumed run of a bounded queue waits for a slot",
 			},
 		},
 		{
@@ -217,6 +218,7 @@ func spared() []sparing {
 			scenarios: []string{
 				"a bulk cancellation counts, caps and resumes",
 				"a bulk cancellation skips what moved on and keeps what failed",
+				"a bulk resumption counts first, and skips what goes on",
 				"bulk reruns and retries make nothing twice",
 				"a bulk call that is stopped says where to resume",
 				"given-up wakeups are requeued by filter",
