@@ -14,6 +14,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/runlane/runlane-go/internal/proof/hostiletest"
 	"github.com/runlane/runlane-go/lanetest"
 	"github.com/runlane/runlane-go/sqlitelane"
 )
@@ -33,7 +34,7 @@ func TestMain(m *testing.M) {
 		crashChild(text)
 		return
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction(hostiletest.Blocks))
 }
 
 // failing is a testing.TB for a process that is no test.
