@@ -157,7 +157,7 @@ func (x *exporter) tasks(ctx context.Context) error {
 }
 
 func (x *exporter) schedules(ctx context.Context) error {
-	if !x.rt.lane.Storage.Capabilities().KeepsSchedules {
+	if !x.rt.storage().Capabilities().KeepsSchedules {
 		return nil
 	}
 	return eachPage(x.rt, func(q *lane.PageQuery) (runlane.Cursor, error) {
