@@ -137,7 +137,7 @@ func (x *exporter) line(l *exportLine) error {
 func (rt *Runtime) stored() lane.Storage { return rt.codec.Storage }
 
 func (x *exporter) tasks(ctx context.Context) error {
-	catalog, ok := lane.As[lane.TaskCatalog](x.rt.lane.Storage)
+	catalog, ok := lane.As[lane.TaskCatalog](x.rt.storage())
 	if !ok {
 		return nil
 	}

@@ -160,7 +160,7 @@ func (rt *Runtime) judgeRun(r *exportRun) error {
 }
 
 func (rt *Runtime) importTask(ctx context.Context, record *runlane.TaskRecord) error {
-	catalog, ok := lane.As[lane.TaskCatalog](rt.lane.Storage)
+	catalog, ok := lane.As[lane.TaskCatalog](rt.storage())
 	if !ok {
 		return nil
 	}

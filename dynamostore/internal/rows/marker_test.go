@@ -168,6 +168,10 @@ func commitCases() map[string][]commitCase {
 			{before: unclaimed(p), after: queued(), last: request, claimed: true, at: rowTime},
 			{before: unclaimed(Marker{DeadLetter, rowTime - rowHour}), after: queued(), last: request, claimed: true, at: rowTime},
 		},
+		"resumed: with a delivery · in a bounded queue": {
+			{before: rowRun(runlane.StatusReleased, w), after: queued(), last: request, claimed: true, at: rowTime},
+			{before: rowRun(runlane.StatusReleased, w), after: queued(), last: &runlane.RunResumed{}, bounded: true, at: rowTime},
+		},
 		"an expired running run that gets no slot": {
 			{before: running(q), after: queued(), last: request, bounded: true, at: rowTime},
 		},
