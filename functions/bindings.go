@@ -20,10 +20,15 @@ import (
 // Programs), in whole seconds.
 const clockDifference = 3 * time.Second
 
-// bound are the queues of BindingsVariable.
-func bound() (names []runlane.QueueName) {
+// bound are the queues of BindingsVariable: nil without the variable.
+func bound() []runlane.QueueName {
+	list, set := os.LookupEnv(BindingsVariable)
+	if !set {
+		return nil
+	}
+	names := []runlane.QueueName{}
 	separates := func(r rune) bool { return r == ',' || r == ' ' }
-	for _, name := range strings.FieldsFunc(os.Getenv(BindingsVariable), separates) {
+	for _, name := range strings.FieldsFunc(list, separates) {
 		names = append(names, runlane.QueueName(name))
 	}
 	return names
@@ -38,6 +43,9 @@ func (p *program) fits(ctx context.Context, rt *core.Runtime, began time.Time, e
 	}
 	measured := deadline.Sub(began).Round(time.Second) // the service needs some of the first second
 	judged := p.judged(ctx, rt, event)
+	if p.bound != nil && len(judged) == 0 {
+		return nil // it has none
+	}
 	err := rt.CheckInvocation(measured, judged...)
 	if err != nil && rt.CheckInvocation(measured+clockDifference, judged...) == nil {
 		return nil // it may be the clock; a record that has too little time is handed back alone
@@ -50,8 +58,8 @@ func (p *program) fits(ctx context.Context, rt *core.Runtime, began time.Time, e
 	return err
 }
 
-// judged are the bindings whose tasks have to fit: the function's own, else those that the event comes from, none
-// (which are all) where one is not known.
+// judged are the bindings whose tasks have to fit: those of the function's list that there are, and without a list those
+// that the event comes from, nil (which is all) where one is not known.
 func (p *program) judged(ctx context.Context, rt *core.Runtime, event events.SQSEvent) (judged []runlane.QueueName) {
 	for _, name := range p.bound {
 		if own, ok := lane.CarrierOf(rt.Lane().Transport, name); ok {
@@ -61,16 +69,16 @@ func (p *program) judged(ctx context.Context, rt *core.Runtime, event events.SQS
 	var sources []runlane.QueueName
 	for i := range event.Records {
 		source, ok := bindingOf(rt, event.Records[i].EventSourceARN)
-		if ok && len(p.bound) > 0 && !slices.Contains(judged, source) && p.misrouted.first(string(source)) {
+		if ok && p.bound != nil && !slices.Contains(judged, source) && p.misrouted.first(string(source)) {
 			slog.WarnContext(ctx, "wakeups come by a binding that is not this function's own, as while a deployment "+
 				"moves a queue; else correct RUNLANE_BINDINGS", "binding", source)
 		}
-		if !ok && len(p.bound) == 0 {
+		if !ok && p.bound == nil {
 			return nil
 		}
 		sources = append(sources, source)
 	}
-	if len(p.bound) > 0 {
+	if p.bound != nil {
 		return judged
 	}
 	return sources

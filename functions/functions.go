@@ -38,8 +38,9 @@ const (
 // BindingsVariable names the queues whose bindings are a bridge's own, with commas between them: those that its event
 // source mappings read. The bridge refuses tasks that need more time than its invocations only where one of these
 // carries their wakeups. What comes by another binding, as while a deployment moves a queue to another function, is
-// executed where it fits, else handed back, and the log says so once. Without the variable the bindings that an event
-// comes from count as own.
+// executed where it fits, else handed back, and the log says so once. A bridge with an empty list, whose last
+// queue moved away, refuses nothing. Without the variable the bindings that an event comes
+// from count as own.
 const BindingsVariable = "RUNLANE_BINDINGS"
 
 // How Lambda says why an environment starts: because an event waits, or ahead of events (provisioned concurrency).
@@ -59,10 +60,11 @@ type Opener = func(ctx context.Context) (*core.Runtime, error)
 // [SecretsVariable].
 //
 // The first event opens the runtime, or the start if environments start ahead of events
-// (docs/internals/decisions/0009). An error of opening is logged once, with code, message and hint. Invocations then
-// fail with it, so that messages and stream records come again. If the error is Retryable, the next invocation tries to
-// open again. The bridge also refuses a task that its own bindings carry ([BindingsVariable]) with a timeout longer
-// than an invocation, as soon as its first invocation shows how long that is.
+// (docs/internals/decisions/0009). An error of opening is logged, each code and message once, with its hint. Invocations
+// then fail with it, so that messages and stream records come again, until what was missing is there: the next
+// invocation tries to open again, 10 s after the last try unless the error is Retryable. The bridge also refuses a task
+// that its own bindings carry ([BindingsVariable]) with a timeout longer than an invocation, as soon as its first
+// invocation shows how long that is.
 func Start(open Opener) {
 	logger := lambdacontext.NewLogger()
 	slog.SetDefault(logger)
@@ -120,7 +122,7 @@ func newHandler(role string, open Opener, logger *slog.Logger) any {
 	return handler
 }
 
-// program opens its runtime once, and again after failures that may pass.
+// program opens its runtime, until it is open.
 type program struct {
 	role      string
 	open      Opener
@@ -132,14 +134,15 @@ type program struct {
 	mu       sync.Mutex
 	rt       *core.Runtime
 	err      error
-	logged   runlane.ErrorCode
+	failed   time.Time // when err was returned first
+	logged   map[told]bool
 	informed bool // the variables of secrets are set
 }
 
 func (p *program) runtime(ctx context.Context) (*core.Runtime, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.rt != nil || p.err != nil && !mayPass(p.err) {
+	if p.rt != nil || p.kept() {
 		return p.rt, p.err
 	}
 	ctx, cancel := context.WithTimeout(ctx, openTime)
@@ -155,7 +158,7 @@ func (p *program) runtime(ctx context.Context) (*core.Runtime, error) {
 		}
 	}
 	if p.err != nil {
-		p.rt = nil
+		p.rt, p.failed = nil, wall()
 		p.log(p.err)
 	}
 	return p.rt, p.err

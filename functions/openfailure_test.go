@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
@@ -19,8 +20,11 @@ import (
 type twoBindings struct{ lane.Transport }
 
 func (twoBindings) Carrier(queue runlane.QueueName) (runlane.QueueName, bool) {
-	if queue == "slow" {
+	switch queue {
+	case "slow":
 		return "slow", true
+	case "gone":
+		return "", false
 	}
 	return "default", true
 }
@@ -47,6 +51,9 @@ func TestFits_WakeupsOfAnotherFunctionsBinding_AreNoReasonToRefuse(t *testing.T)
 		{"default", "shop-slow", `task "greet" needs`, 2 * time.Second},
 		{"slow", "shop-slow", `task "report" has a timeout of 2m`, time.Minute},
 		{"slow", "shop-work", `task "report" has a timeout of 2m`, time.Minute},
+		{"", "shop-slow", "", time.Second}, // its last queue moved away: nothing is its own
+		{"", "shop-work", "", time.Second},
+		{"gone", "shop-slow", "", time.Second}, // a name that no binding carries
 		{"slow,default", "shop-work", `task "report" has a timeout of 2m`, time.Minute},
 	} {
 		t.Setenv(BindingsVariable, c.own)
@@ -130,5 +137,61 @@ func TestFits_OnlyTasksOfTheEventsQueueAreJudged(t *testing.T) {
 		if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s, %s: %v", c.queue, c.invocation, err)
 		}
+	}
+}
+
+// lacking answers as SQS does where a queue was deleted, until it is made again.
+type lacking struct {
+	lane.Transport
+	missing *bool
+}
+
+func (l lacking) Start(ctx context.Context) error {
+	if *l.missing {
+		return &runlane.Error{Code: runlane.ErrConfigurationInvalid, Message: `there is no queue for "default"`}
+	}
+	return l.Transport.Start(ctx)
+}
+
+// An environment that starts while a queue is missing opens when the queue is there again, and asks at most once in 10 s.
+func TestRuntime_WhatWasMissingIsThereAgain_Opens(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		missing, opened := true, 0
+		open := func(ctx context.Context) (*core.Runtime, error) {
+			opened++
+			l := memlane.New()
+			l.Transport = lacking{l.Transport, &missing}
+			return core.Open(ctx, l, &core.Options{})
+		}
+		var text strings.Builder
+		tick := newHandler(RoleTick, open, slog.New(slog.NewTextHandler(&text, nil))).(func(context.Context) error)
+		for range 25 {
+			if err := tick(t.Context()); err == nil || !strings.Contains(err.Error(), "there is no queue") {
+				t.Fatalf("without the queue: %v", err)
+			}
+			time.Sleep(time.Second)
+		}
+		if said := strings.Count(text.String(), "cannot open"); opened != 3 || said != 1 {
+			t.Errorf("asked %d times and logged %d times in 25 s: %s", opened, said, text.String())
+		}
+		missing = false
+		time.Sleep(time.Minute)
+		if err := tick(t.Context()); err != nil || opened != 4 {
+			t.Errorf("a minute later, with the queue: %v, asked %d times", err, opened)
+		}
+	})
+}
+
+// Two faults may have one code. Each is logged, and once.
+func TestLog_AnotherFaultOfACode_IsSaid(t *testing.T) {
+	t.Parallel()
+	var text strings.Builder
+	p := &program{logger: slog.New(slog.NewTextHandler(&text, nil))}
+	for _, message := range []string{"secret A cannot be read", "secret B cannot be read", "secret A cannot be read"} {
+		p.log(&runlane.Error{Code: runlane.ErrConfigurationInvalid, Message: message, Retryable: true})
+	}
+	if n := strings.Count(text.String(), "\n"); n != 2 || !strings.Contains(text.String(), "secret B") {
+		t.Errorf("%d lines: %s", n, text.String())
 	}
 }
