@@ -111,7 +111,7 @@ local-up: ## Starts local AWS on loopback and writes .local/env.
 
 .PHONY: local-deploy
 local-deploy: ## Deploys template.yaml to local AWS and ticks each minute until Ctrl-C. Needs local AWS without Docker.
-	@scripts/with-local-aws.sh --keep $(GO) run ./localstack/deploy $(if $(PROJECT),-folder $(abspath $(PROJECT)) -name $(notdir $(abspath $(PROJECT))))
+	@scripts/with-local-aws.sh --keep $(GO) run ./localstack/deploy $(if $(PROJECT),-folder $(abspath $(PROJECT)) -name $(notdir $(abspath $(PROJECT)))) $(PARAMETERS)
 
 .PHONY: tryout
 tryout: ## What a new user does, from an empty folder to a changed program on local AWS: seconds and edited files of each step.

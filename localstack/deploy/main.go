@@ -3,12 +3,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
 	"maps"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -65,6 +67,9 @@ func run(ctx context.Context) error {
 		return err
 	}
 	fmt.Println(stack.Outputs["Variables"])
+	say("deployed. Programs in another terminal need, in this folder:\n"+
+		"    set -a; . %s; set +a    # AWS_ENDPOINT_URL and its credentials\n    export %s",
+		filepath.Join(cmp.Or(os.Getenv("RUNLANE_LOCAL_DIR"), ".local"), "env"), stack.Outputs["Variables"])
 	if *once {
 		return stack.Tick(ctx)
 	}
