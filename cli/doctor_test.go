@@ -200,3 +200,21 @@ func TestDoctor_TimeoutBeyondTheQueuesFunctions_IsNamedWithBothNumbers(t *testin
 		}
 	}
 }
+
+func TestDoctor_TimeoutTooLong_SaysHowAQueueMoves(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		queue   runlane.QueueName
+		timeout time.Duration
+		moves   string // "" where no function would do
+	}{
+		{"reports", 2 * time.Minute, "\"runlane functions add NAME --queues reports --timeout 300\""},
+		{"reports", time.Hour, ""},
+		{"default", 2 * time.Minute, ""},
+	} {
+		fix := cli.LongerFunction(c.queue, c.timeout)
+		if strings.Contains(fix, "functions add") != (c.moves != "") || !strings.Contains(fix, c.moves) {
+			t.Errorf("queue %s, %s: %s", c.queue, c.timeout, fix)
+		}
+	}
+}

@@ -56,3 +56,6 @@ var Deviation = deviation
 
 // ClockTolerance, see Deviation.
 const ClockTolerance = clockTolerance
+
+// LongerFunction is what doctor says about a timeout that is too long for a function.
+var LongerFunction = longerFunction
