@@ -142,6 +142,10 @@ func TestFunctionsAdd_BringsItsQueues(t *testing.T) {
 		t.Errorf("what is added is shown as if %d lines had gone", strings.Count(r.stdout, "\n-"))
 	}
 	wantFiles(t, project, add, "template.yaml")
+	if !strings.Contains(text(t, project, "template.yaml"), "Sid: MovedQueues") {
+		t.Error("BridgeRole lost its right to reports before SlowBridge reads it")
+	}
+	wantFiles(t, project, add, "template.yaml") // after the deployment: takes that right away
 	wantFiles(t, project, add)
 	wantFiles(t, project, "functions add slow --queues reports,exports --timeout 300 --yes", "template.yaml")
 	e := wantSound(t, project)

@@ -39,7 +39,8 @@ func functionsAddCommand() *command {
 			"separate timeout, memory, concurrency, role, log and alarms, copied from those of the bridge, which " +
 			"executes all other runs. The project declares the queues already (queues add); each gets a separate SQS " +
 			"queue unless it has one. What is there stays as it is; called again with other limits it sets those of " +
-			"new stacks. The difference is shown first.",
+			"new stacks. A queue that another function had stays readable for that one until the command is called " +
+			"again after the deployment. The difference is shown first.",
 		examples: []string{
 			"functions add slow --queues reports,exports --timeout 900",
 			"functions add wide --queues thumbnails --memory 2048 --concurrency 200",
@@ -80,6 +81,10 @@ func functionsAddCommand() *command {
 					return err
 				}
 				s.note("next: deploy. A stack that has it keeps its limits until %s says others", samconfigFile)
+				if template, err := e.template(); err == nil && samfile.Moved(template) {
+					s.note("after the deployment call this again, and deploy: the function that had a queue keeps its right " +
+						"to receive until then, because its mapping goes last")
+				}
 				return nil
 			}
 		},
@@ -132,6 +137,7 @@ func (e *projectEdit) addFunction(f *samfile.Function) error {
 			if err := e.addQueueToTemplate(name, false); err != nil {
 				return err
 			}
+			f.New = append(f.New, name)
 		}
 	}
 	template, err := e.template()

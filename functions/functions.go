@@ -38,9 +38,8 @@ const (
 // BindingsVariable names the queues whose bindings are a bridge's own, with commas between them: those that its event
 // source mappings read. The bridge refuses tasks that need more time than its invocations only where one of these
 // carries their wakeups. What comes by another binding, as while a deployment moves a queue to another function, is
-// executed where it fits, else handed back, and the log says so once. A bridge with an empty list, whose last
-// queue moved away, refuses nothing. Without the variable the bindings that an event comes
-// from count as own.
+// executed where it fits, else handed back, and the log says so once. A bridge with an empty list, whose last queue
+// moved away, refuses nothing. Without the variable the bindings that an event comes from count as own.
 const BindingsVariable = "RUNLANE_BINDINGS"
 
 // How Lambda says why an environment starts: because an event waits, or ahead of events (provisioned concurrency).

@@ -1,6 +1,7 @@
 package samfile_test
 
 import (
+	"errors"
 	"regexp"
 	"strings"
 	"testing"
@@ -272,5 +273,51 @@ func TestByHand_EndsOfLines_Stay(t *testing.T) {
 	}
 	if strings.Count(after, "\n") != strings.Count(after, "\r\n") {
 		t.Error("mixed ends of lines")
+	}
+}
+
+// The list of bindings and the role of a function, in other ways to write them.
+func TestByHand_BindingsOfABridge_FollowOrAreNamed(t *testing.T) {
+	t.Parallel()
+	const (
+		list = `RUNLANE_BINDINGS: !Sub ["${StandardQueue}${Fifo}", {Fifo: !If [HasFifo, !Sub ",${FifoQueue}", ""]}]`
+		role = "RUNLANE_FUNCTION: bridge\n"
+	)
+	for name, c := range map[string]struct{ old, other, want string }{
+		"shipped":      {list, list, `RUNLANE_BINDINGS: !Sub ["${StandardQueue}${Fifo},reports", {`},
+		"quoted":       {list, `RUNLANE_BINDINGS: "default" # own`, `RUNLANE_BINDINGS: "default,reports" # own`},
+		"plain":        {list, `RUNLANE_BINDINGS: default # own`, `RUNLANE_BINDINGS: default,reports # own`},
+		"empty":        {list, `RUNLANE_BINDINGS: ""`, `RUNLANE_BINDINGS: "reports"`},
+		"ref":          {list, `RUNLANE_BINDINGS: !Ref StandardQueue`, ""},
+		"sub":          {list, `RUNLANE_BINDINGS: !Sub "${StandardQueue}"`, ""},
+		"join":         {list, `RUNLANE_BINDINGS: !Join [",", [!Ref StandardQueue]]`, ""},
+		"block":        {list, "RUNLANE_BINDINGS: !Sub\n            - \"${StandardQueue}\"\n            - {}", ""},
+		"folded":       {list, "RUNLANE_BINDINGS: >-\n            default", ""},
+		"single":       {list, `RUNLANE_BINDINGS: 'default'`, ""},
+		"blank":        {list, `RUNLANE_BINDINGS: "default, other"`, ""},
+		"none":         {list, `RUNLANE_BINDINGS:`, ""},
+		"role quoted":  {role, "RUNLANE_FUNCTION: \"bridge\"\n", `${Fifo},reports", {`},
+		"role single":  {role, "RUNLANE_FUNCTION: 'bridge'\n", `${Fifo},reports", {`},
+		"role remarks": {role, "RUNLANE_FUNCTION: bridge # role\n", `${Fifo},reports", {`},
+		"role by ref":  {role, "RUNLANE_FUNCTION: !Ref Role\n", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			after, err := samfile.AddQueue(edited(t, read(t, full), c.old, c.other), samfile.Queue{Name: "reports"})
+			if c.want == "" {
+				if _, ok := errors.AsType[*samfile.MissingError](err); !ok {
+					t.Errorf("%v, want a refusal; Bridge is\n%s", err, entryOf(after, "Bridge"))
+				}
+				return
+			}
+			if err != nil || !strings.Contains(entryOf(after, "Bridge"), c.want) {
+				t.Fatalf("%v, want %s in\n%s", err, c.want, entryOf(after, "Bridge"))
+			}
+			after = addFunction(t, after, samfile.Function{Name: "slow", Queues: []string{"reports"}})
+			line := regexp.MustCompile("RUNLANE_BINDINGS: .*").FindString(entryOf(after, "Bridge"))
+			if line == "" || strings.Contains(line, "reports") {
+				t.Errorf("after the move Bridge has %s", line)
+			}
+		})
 	}
 }

@@ -13,6 +13,7 @@ import (
 type Function struct {
 	Name   string
 	Queues []string // names of the application, each with a separate SQS queue
+	New    []string // of these, those that no deployed function takes
 
 	Timeout     int // seconds of an invocation
 	Memory      int // megabytes
@@ -30,7 +31,8 @@ var (
 )
 
 // AddFunction returns the template with one more bridge, which takes these queues' wakeups in place of the function
-// that took them. A queue without a separate SQS queue is a MissingError: wakeups of one SQS queue go to one function.
+// that took them. That one's role keeps its right to a queue that moves, until the function is added again: a deployment
+// takes its mapping away last. A queue without a separate SQS queue is a MissingError: wakeups of one SQS queue go to one function.
 func AddFunction(template string, f Function) (string, error) {
 	t := newText(template)
 	id := ID(f.Name)
@@ -64,6 +66,12 @@ func AddFunction(template string, f Function) (string, error) {
 		return "", err
 	}
 	for _, queue := range f.Queues {
+		event, _ := t.anyEvent(ID(queue) + "Wakeups")
+		if former := t.owner(event); former == id+"Bridge" {
+			t.forgetMoved(ID(queue) + "Queue")
+		} else if !slices.Contains(f.New, queue) {
+			t.keepRight(ID(queue)+"Queue", former)
+		}
 		if err := t.moveQueue(ID(queue), f, names); err != nil {
 			return "", err
 		}
@@ -128,8 +136,10 @@ func (t *text) addBridgeEntries(f Function, names renaming) error {
 				t.lines[i] = strings.ReplaceAll(t.lines[i], "The bridge", "Function "+f.Name)
 			}
 		}
-		if statement, ok := t.receiving(names.apply(id)); ok {
-			t.lines = slices.Delete(t.lines, statement.from, statement.to)
+		for _, of := range []func(string) (span, bool){t.receiving, t.movedOf} {
+			if statement, ok := of(names.apply(id)); ok {
+				t.lines = slices.Delete(t.lines, statement.from, statement.to)
+			}
 		}
 		if id == "Bridge" {
 			t.countNone(s)
@@ -232,3 +242,6 @@ func (t *text) addToOutputs(id string) {
 	}
 	t.insert(s.to, t.copyOf(s, renaming{{"BridgeFunction", id + "BridgeFunction"}, {"Bridge", id + "Bridge"}})...)
 }
+
+// Moved reports whether a function keeps the right to a queue that went to another one.
+func Moved(template string) bool { return strings.Contains(template, "Sid: "+moved) }

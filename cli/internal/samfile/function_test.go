@@ -20,11 +20,80 @@ func addFunction(t *testing.T, template string, f samfile.Function) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := samfile.AddFunction(out, f)
-	if diff := cmp.Diff(out, again); err != nil || diff != "" {
-		t.Errorf("added again: %v\n%s", err, diff)
+	again, err := samfile.AddFunction(out, f) // takes away what queues that moved left behind
+	if err != nil {
+		t.Fatal(err)
+	}
+	third, err := samfile.AddFunction(again, f)
+	if diff := cmp.Diff(again, third); err != nil || diff != "" {
+		t.Errorf("added a third time: %v\n%s", err, diff)
+	}
+	if diff := cmp.Diff(out, again); diff != "" && !samfile.Moved(out) {
+		t.Errorf("added again: %s", diff)
 	}
 	return out
+}
+
+// A deployment changes the role that a queue leaves first, and makes the mapping of the other function after its canary:
+// until the function is added again, both roles may receive.
+func TestAddFunction_QueueThatMoves_StaysReadable(t *testing.T) {
+	t.Parallel()
+	receives := func(template, role string) (own, moved bool) {
+		for _, statement := range strings.Split(entryOf(template, role), "- Effect:") {
+			if strings.Contains(statement, "sqs:ReceiveMessage") && strings.Contains(statement, "!GetAtt ExportsQueue.Arn") {
+				kept := strings.Contains(statement, "Sid: MovedQueues")
+				own, moved = own || !kept, moved || kept
+			}
+		}
+		return own, moved
+	}
+	add := func(template, name string, queues ...string) string {
+		out, err := samfile.AddFunction(template, samfile.Function{Name: name, Queues: queues})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, fault := range samtemplate.Faults(evaluate(t, out, nil)) {
+			t.Errorf("%s %v: %s", name, queues, fault)
+		}
+		return out
+	}
+	template := addQueue(t, addQueue(t, read(t, full), samfile.Queue{Name: "reports"}), samfile.Queue{Name: "exports"})
+	template = add(add(template, "slow", "reports"), "slow", "reports")
+	for i, step := range []struct {
+		function         string
+		queues           []string
+		bridge, slow, to [2]bool // own, moved
+	}{
+		{"slow", []string{"exports"}, [2]bool{false, true}, [2]bool{true, false}, [2]bool{}},
+		{"slow", []string{"reports"}, [2]bool{false, true}, [2]bool{true, false}, [2]bool{}}, // of another queue
+		{"slow", []string{"exports"}, [2]bool{}, [2]bool{true, false}, [2]bool{}},
+		{"to", []string{"exports"}, [2]bool{}, [2]bool{false, true}, [2]bool{true, false}},
+		{"slow", []string{"exports"}, [2]bool{}, [2]bool{true, false}, [2]bool{false, true}}, // and back
+		{"slow", []string{"exports"}, [2]bool{}, [2]bool{true, false}, [2]bool{}},
+	} {
+		template = add(template, step.function, step.queues...)
+		for role, want := range map[string][2]bool{"BridgeRole": step.bridge, "SlowBridgeRole": step.slow, "ToBridgeRole": step.to} {
+			if own, moved := receives(template, role); own != want[0] || moved != want[1] {
+				t.Errorf("step %d: %s may receive: own %v, moved %v, want %v", i, role, own, moved, want)
+			}
+		}
+		if again := addQueue(t, template, samfile.Queue{Name: "exports"}); again != template {
+			t.Errorf("step %d: adding the queue again changes it: %s", i, cmp.Diff(template, again))
+		}
+	}
+	if samfile.Moved(template) {
+		t.Error("rights of queues that moved are left")
+	}
+}
+
+// No deployed function takes the wakeups of a queue that is new with its function.
+func TestAddFunction_NewQueue_LeavesNoRight(t *testing.T) {
+	t.Parallel()
+	template := addQueue(t, read(t, full), samfile.Queue{Name: "reports"})
+	template = addFunction(t, template, samfile.Function{Name: "slow", Queues: []string{"reports"}, New: []string{"reports"}})
+	if samfile.Moved(template) {
+		t.Error(entryOf(template, "BridgeRole"))
+	}
 }
 
 func TestAddFunction_TakesItsQueuesWithItsLimits(t *testing.T) {

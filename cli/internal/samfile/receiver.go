@@ -6,11 +6,22 @@ import (
 	"strings"
 )
 
-// receives lets one function alone take a queue's wakeups: it counts them as its own, and no other role may take them.
+// moved names the statement with the rights that a role keeps after a queue's event went to another function: a
+// deployment changes roles before it makes the other function's mapping, and takes the mapping of this one away last.
+const moved = "MovedQueues"
+
+// receives lets one function take a queue's wakeups: it counts them as its own, and its role may take them. Other roles
+// lose the right.
 func (t *text) receives(name, owner string) error {
+	if !slices.Contains(t.bridges(), owner) {
+		return missing("function with RUNLANE_FUNCTION: bridge that has the event %sWakeups", ID(name))
+	}
 	for _, id := range t.bridges() {
-		t.count(id, name, id == owner)
-		if err := t.allow(id+"Role", ID(name)+"Queue", id == owner); err != nil {
+		role, queue := id+"Role", ID(name)+"Queue"
+		if err := t.count(id, name, id == owner); err != nil {
+			return err
+		}
+		if err := t.allow(role, queue, id == owner); err != nil {
 			return err
 		}
 		if s, ok := t.entry("Resources", id); ok {
@@ -18,6 +29,9 @@ func (t *text) receives(name, owner string) error {
 				t.lines = slices.Delete(t.lines, events.from, events.to)
 			}
 		}
+	}
+	if s, ok := t.movedOf(owner + "Role"); ok { // it came back
+		t.unlist(s, ID(name)+"Queue")
 	}
 	return nil
 }
@@ -30,16 +44,14 @@ func (t *text) bridges() (ids []string) {
 		if indent(t.lines[i]) != 2 || isComment(t.lines[i]) {
 			continue
 		}
-		if s, _ := t.entry("Resources", id); t.mentionsLine(s, "RUNLANE_FUNCTION: bridge") {
+		if s, _ := t.entry("Resources", id); slices.ContainsFunc(t.lines[s.from:s.to], bridge.MatchString) {
 			ids = append(ids, id)
 		}
 	}
 	return ids
 }
 
-func (t *text) mentionsLine(s span, line string) bool {
-	return slices.ContainsFunc(t.lines[s.from:s.to], func(l string) bool { return strings.TrimSpace(l) == line })
-}
+var bridge = regexp.MustCompile(`^ *RUNLANE_FUNCTION: *["']?bridge["']?(?: +#.*)?\s*$`)
 
 // owner is the function whose event a line is part of.
 func (t *text) owner(event span) string {
@@ -51,37 +63,53 @@ func (t *text) owner(event span) string {
 	return ""
 }
 
-// counted is a function's list of bindings, and what stands before and behind it.
-var counted = regexp.MustCompile(`^(\s*RUNLANE_BINDINGS:\s*(?:!Sub \[)?"?)([^"\s]*)((?s).*)$`)
+// counted is a function's list of bindings, and what stands before and behind it: a text, or the first part of a !Sub
+// with a list, which the shipped template has.
+var counted = regexp.MustCompile(
+	`^( *RUNLANE_BINDINGS: *(?:!Sub \["|"))((?:[\w.,-]|\$\{\w+\})*)("(?:, \{.*\}\])?(?: +#.*)?\s*)$`)
+
+// countedPlain is one without quotation marks.
+var countedPlain = regexp.MustCompile(`^( *RUNLANE_BINDINGS: *)([\w.-][\w.,-]*)((?: +#.*)?\s*)$`)
 
 // count makes a name one of a function's own bindings, or takes it away. A template without the list gets none.
-func (t *text) count(id, name string, own bool) {
+func (t *text) count(id, name string, own bool) error {
 	s, _ := t.entry("Resources", id)
 	for i := s.from; i < s.to; i++ {
+		if isComment(t.lines[i]) || !strings.Contains(t.lines[i], "RUNLANE_BINDINGS") {
+			continue
+		}
 		parts := counted.FindStringSubmatch(t.lines[i])
 		if parts == nil {
-			continue
+			parts = countedPlain.FindStringSubmatch(t.lines[i])
+		}
+		if parts == nil {
+			return missing("RUNLANE_BINDINGS of %s as \"a,b\" or as !Sub [\"a,b\", {…}], in one line", id)
 		}
 		names := strings.FieldsFunc(parts[2], func(r rune) bool { return r == ',' })
 		names = slices.DeleteFunc(names, func(n string) bool { return n == name && !own })
 		if own && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
-		t.lines[i] = parts[1] + strings.Join(names, ",") + parts[3]
+		list := strings.Join(names, ",")
+		if list == "" && !strings.Contains(parts[1], `"`) {
+			list = `""`
+		}
+		t.lines[i] = parts[1] + list + parts[3]
 	}
+	return nil
 }
 
 // countNone empties the list of a function that is a copy.
 func (t *text) countNone(s span) {
 	for i := s.from; i < s.to; i++ {
-		if counted.MatchString(t.lines[i]) {
+		if strings.HasPrefix(strings.TrimSpace(t.lines[i]), "RUNLANE_BINDINGS:") {
 			t.lines[i] = strings.Repeat(" ", indent(t.lines[i])) + "RUNLANE_BINDINGS: \"\"\n"
 		}
 	}
 }
 
-// statement is the one of a role that has an action.
-func (t *text) statement(role, action string) (span, bool) {
+// statement is the first one of a role that has all of some words and none of others.
+func (t *text) statement(role string, has []string, lacks ...string) (span, bool) {
 	s, _ := t.entry("Resources", role)
 	for i := s.from; i < s.to; i++ {
 		if !strings.HasPrefix(strings.TrimSpace(t.lines[i]), "- Effect:") {
@@ -91,45 +119,98 @@ func (t *text) statement(role, action string) (span, bool) {
 		for to < s.to && indent(t.lines[to]) > indent(t.lines[i]) {
 			to++
 		}
-		if found := (span{i, to}); t.mentions(found, action) {
+		found := span{i, to}
+		mentions := func(word string) bool { return t.mentions(found, word) }
+		if !slices.ContainsFunc(lacks, mentions) && !slices.ContainsFunc(has, func(w string) bool { return !mentions(w) }) {
 			return found, true
 		}
 	}
 	return span{}, false
 }
 
-// receiving is the statement of a role about the queues that it takes wakeups of. Templates of earlier versions have
-// one for all that may be done with any queue: all that is left as it is.
+// receiving is the statement of a role about the queues of its events. Templates of earlier versions have one for all
+// that may be done with any queue: all that is left as it is.
 func (t *text) receiving(role string) (span, bool) {
-	s, ok := t.statement(role, "ReceiveMessage")
-	return s, ok && !t.mentions(s, "SendMessage")
+	return t.statement(role, []string{"ReceiveMessage"}, "SendMessage", moved)
+}
+
+// movedOf is the statement of a role about queues that went to other functions.
+func (t *text) movedOf(role string) (span, bool) {
+	return t.statement(role, []string{"ReceiveMessage", moved})
 }
 
 // allow lets a role take a queue's wakeups, or no longer.
 func (t *text) allow(role, queue string, allowed bool) error {
 	s, ok := t.receiving(role)
-	item := func(line string) bool { return strings.HasPrefix(strings.TrimSpace(line), "- !GetAtt "+queue+".Arn") }
-	there := ok && slices.ContainsFunc(t.lines[s.from:s.to], item)
-	switch {
+	switch there := ok && t.lists(s, queue); {
 	case there == allowed:
 	case !ok:
 		if from, can := t.receiving("BridgeRole"); can {
 			return t.allowFirst(role, queue, from)
 		}
 		first, _ := t.entry("Resources", "BridgeRole")
-		if _, all := t.statement("BridgeRole", "ReceiveMessage"); !all && t.mentions(first, "ReceiveMessage") {
+		if _, all := t.statement("BridgeRole", []string{"ReceiveMessage"}); !all && t.mentions(first, "ReceiveMessage") {
 			return missing("statement about sqs:ReceiveMessage with \"- !GetAtt WorkQueue.Arn\" in BridgeRole")
 		}
 	case allowed:
 		t.insert(s.to, t.arnItem(s, queue))
 	default:
-		rest := slices.DeleteFunc(slices.Clone(t.lines[s.from:s.to]), item)
-		if !slices.ContainsFunc(rest, func(line string) bool { return strings.Contains(line, "- !GetAtt ") }) {
-			rest = nil
-		}
-		t.lines = slices.Replace(t.lines, s.from, s.to, rest...)
+		t.unlist(s, queue)
 	}
 	return nil
+}
+
+// keepRight lets the role of the function that has a queue's event keep its right when the event goes.
+func (t *text) keepRight(queue, function string) {
+	role := function + "Role"
+	receiving, ok := t.receiving(role)
+	if !ok || !t.lists(receiving, queue) {
+		return
+	}
+	if s, ok := t.movedOf(role); ok {
+		if !t.lists(s, queue) {
+			t.insert(s.to, t.arnItem(s, queue))
+		}
+		return
+	}
+	lines := t.emptied(receiving)
+	sid := strings.Repeat(" ", indent(lines[0])+2) + "Sid: " + moved +
+		" # until the deployment is over; then call functions add again\n"
+	lines = slices.Insert(lines, 1, sid)
+	t.insert(receiving.to, append(lines, t.arnItem(receiving, queue))...)
+}
+
+// forgetMoved takes away what roles kept of a queue.
+func (t *text) forgetMoved(queue string) {
+	for _, id := range t.bridges() {
+		if s, ok := t.movedOf(id + "Role"); ok {
+			t.unlist(s, queue)
+		}
+	}
+}
+
+func isItem(queue string) func(line string) bool {
+	return func(line string) bool { return strings.HasPrefix(strings.TrimSpace(line), "- !GetAtt "+queue+".Arn") }
+}
+
+func (t *text) lists(s span, queue string) bool {
+	return slices.ContainsFunc(t.lines[s.from:s.to], isItem(queue))
+}
+
+// unlist takes a queue out of a statement, and the statement away with its last one.
+func (t *text) unlist(s span, queue string) {
+	rest := slices.DeleteFunc(slices.Clone(t.lines[s.from:s.to]), isItem(queue))
+	if !slices.ContainsFunc(rest, func(line string) bool { return strings.Contains(line, "- !GetAtt ") }) {
+		rest = nil
+	}
+	t.lines = slices.Replace(t.lines, s.from, s.to, rest...)
+}
+
+// emptied are the lines of a statement without its queues.
+func (t *text) emptied(s span) []string {
+	return slices.DeleteFunc(slices.Clone(t.lines[s.from:s.to]), func(line string) bool {
+		return strings.Contains(line, "- !GetAtt ")
+	})
 }
 
 // arnItem is a line of the list that a statement ends with.
@@ -139,11 +220,8 @@ func (t *text) arnItem(s span, queue string) string {
 
 // allowFirst gives a role the statement of the bridge's own, about one queue.
 func (t *text) allowFirst(role, queue string, from span) error {
-	lines := slices.DeleteFunc(slices.Clone(t.lines[from.from:from.to]), func(line string) bool {
-		return strings.Contains(line, "- !GetAtt ")
-	})
-	lines = append(lines, t.arnItem(from, queue))
-	before, ok := t.statement(role, "SendMessage")
+	lines := append(t.emptied(from), t.arnItem(from, queue))
+	before, ok := t.statement(role, []string{"SendMessage"})
 	if !ok {
 		return missing("statement about sqs:SendMessage in %s", role)
 	}

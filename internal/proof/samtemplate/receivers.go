@@ -7,8 +7,12 @@ import (
 	"strings"
 )
 
-// receiver judges a function that takes wakeups: its role may receive from the queues of its events and from no other,
-// and RUNLANE_BINDINGS has the names of those that are on. Functions without a role in the template, or without the
+// movedQueues is the Sid of the statement that lets a role receive from queues whose events went to another function:
+// a deployment changes the role first and takes the mapping away last.
+const movedQueues = "MovedQueues"
+
+// receiver judges a function that takes wakeups: its role may receive from the queues of its events and, but for what
+// movedQueues says, from no other, and RUNLANE_BINDINGS has the names of those that are on. Functions without a role in the template, or without the
 // variable, are not judged.
 func (c *check) receiver(name string, function Resource) {
 	taken, on := map[string]bool{}, map[string]bool{}
@@ -25,8 +29,14 @@ func (c *check) receiver(name string, function Resource) {
 	maps.DeleteFunc(on, func(_ string, enabled bool) bool { return !enabled })
 	role, _, _ := strings.Cut(strings.Trim(fmt.Sprint(function.Properties["Role"]), "${}"), ".")
 	_, here := c.template.Resources[role]
-	if may := receives(c.template.Resources[role]); len(may) > 0 || len(taken) > 0 && here {
+	may, moved := receives(c.template.Resources[role])
+	if len(may) > 0 || len(taken) > 0 && here {
 		c.same(name, "its role may receive from %v, and its events are of %v", may, taken)
+	}
+	for queue := range moved {
+		if taken[queue] {
+			c.fault(name, "its role has %s as a queue that moved, and has an event of it", queue)
+		}
 	}
 	environment, _ := function.Properties["Environment"].(map[string]any)
 	variables, _ := environment["Variables"].(map[string]any)
@@ -54,9 +64,9 @@ func (c *check) same(where, format string, a, b map[string]bool) {
 	}
 }
 
-// receives are the queues that a role may receive from.
-func receives(role Resource) map[string]bool {
-	queues := map[string]bool{}
+// receives are the queues that a role may receive from, and those that it still may after they moved.
+func receives(role Resource) (queues, moved map[string]bool) {
+	queues, moved = map[string]bool{}, map[string]bool{}
 	policies, _ := role.Properties["Policies"].([]any)
 	for _, policy := range policies {
 		fields, _ := policy.(map[string]any)
@@ -68,11 +78,15 @@ func receives(role Resource) map[string]bool {
 				continue
 			}
 			resources, _ := fields["Resource"].([]any)
+			list := queues
+			if fields["Sid"] == movedQueues {
+				list = moved
+			}
 			for _, resource := range resources {
 				queue, _, _ := strings.Cut(strings.Trim(fmt.Sprint(resource), "${}"), ".")
-				queues[queue] = true
+				list[queue] = true
 			}
 		}
 	}
-	return queues
+	return queues, moved
 }
