@@ -38,16 +38,19 @@ others=$(grep -vxF "$apart" <<<"$all")
 
 # Most packages wait for local AWS more than they compute: two for a processor. make check vets.
 readonly packages=$((2 * $(getconf _NPROCESSORS_ONLN)))
-tests() { go test -vet=off -p "$packages" -timeout "$limit" "$@"; }
+# What fails does not keep the rest from running.
+failed=0
+tests() { go -C "$1" test -vet=off -p "$packages" -timeout "$limit" "${@:2}" || failed=1; }
 # shellcheck disable=SC2086 # names of packages have no spaces
-tests "${race[@]}" "${long[@]}" $others
-tests "${plain[@]}"
+tests . "${race[@]}" "${long[@]}" $others
+tests . "${plain[@]}"
 # The command line and the lane on SQLite are separate modules.
-(cd cmd/runlane && tests ./...)
-(cd sqlitelane && tests "${race[@]}" ./...)
+tests cmd/runlane ./...
+tests sqlitelane "${race[@]}" ./...
 # What goes through very many states, whole: under the race detector, which is five times slower, it was a part (internal/proof/race).
 if [ "${#race[@]}" -ne 0 ]; then
-  (cd sqlitelane && tests -run '^Test(PowerLoss|Crash)_' .)
-  tests -run '^(TestCron_TenYears|TestModel_|TestRuntime_Memlane_UnderFaults)' . ./core ./internal/proof/lives
+  tests sqlitelane -run '^Test(PowerLoss|Crash)_' .
+  tests . -run '^(TestCron_TenYears|TestModel_|TestRuntime_Memlane_UnderFaults)' . ./core ./internal/proof/lives
 fi
-scripts/fuzz.sh 2000
+scripts/fuzz.sh 2000 || failed=1
+exit "$failed"

@@ -29,7 +29,10 @@ type scenario struct {
 }
 
 func scenarios() []scenario {
-	all := slices.Concat(triggerScenarios(), deliveryScenarios(), tickScenarios(), scheduleScenarios(), operatorScenarios(), pruneScenarios())
+	all := slices.Concat(
+		triggerScenarios(), deliveryScenarios(), tickScenarios(), scheduleScenarios(), operatorScenarios(), resumeScenarios(),
+		[]scenario{importScenario()}, pruneScenarios(),
+	)
 	for i := range all {
 		if all[i].options == nil {
 			all[i].options = func(p *program) *core.Options { return p.options() }
