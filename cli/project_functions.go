@@ -82,8 +82,8 @@ func functionsAddCommand() *command {
 				}
 				s.note("next: deploy. A stack that has it keeps its limits until %s says others", samconfigFile)
 				if template, err := e.template(); err == nil && samfile.Moved(template) {
-					s.note("after the deployment call this again, and deploy: the function that had a queue keeps its right " +
-						"to receive until then, because its mapping goes last")
+					s.note("after the deployment call this again, and deploy: the function that had a queue " +
+						"keeps its right to receive until then, because its mapping goes last")
 				}
 				return nil
 			}

@@ -60,7 +60,8 @@ func queuesAddCommand() *command {
 				}
 				s.note("next: name it in a task, Queue: %s, and deploy", samfile.ID(args[0]))
 				if *own || *fifo {
-					s.note("programs outside get their policies (TriggerPolicy, OperatorPolicy, ReadPolicy) again after that")
+					s.note("programs outside get their policies (TriggerPolicy, OperatorPolicy, ReadPolicy) " +
+						"again after that")
 				}
 				return nil
 			}

@@ -58,8 +58,8 @@ func (p *program) fits(ctx context.Context, rt *core.Runtime, began time.Time, e
 	return err
 }
 
-// judged are the bindings whose tasks have to fit: those of the function's list that there are, and without a list those
-// that the event comes from, nil (which is all) where one is not known.
+// judged are the bindings whose tasks have to fit: those of the function's list that there are, and without a list
+// those that the event comes from, nil (which is all) where one is not known.
 func (p *program) judged(ctx context.Context, rt *core.Runtime, event events.SQSEvent) (judged []runlane.QueueName) {
 	for _, name := range p.bound {
 		if own, ok := lane.CarrierOf(rt.Lane().Transport, name); ok {

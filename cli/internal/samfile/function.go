@@ -31,8 +31,9 @@ var (
 )
 
 // AddFunction returns the template with one more bridge, which takes these queues' wakeups in place of the function
-// that took them. That one's role keeps its right to a queue that moves, until the function is added again: a deployment
-// takes its mapping away last. A queue without a separate SQS queue is a MissingError: wakeups of one SQS queue go to one function.
+// that took them. That one's role keeps its right to a queue that moves, until the function is added again: a
+// deployment takes its mapping away last. A queue without a separate SQS queue is a MissingError: wakeups of one SQS
+// queue go to one function.
 func AddFunction(template string, f Function) (string, error) {
 	t := newText(template)
 	id := ID(f.Name)

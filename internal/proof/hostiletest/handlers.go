@@ -90,7 +90,8 @@ func returns(err error) func(context.Context, *runlane.Attempt) error {
 	return func(context.Context, *runlane.Attempt) error { return err }
 }
 
-// Blocks is the name of the function in which the goroutines of handlers that never return stay: a check for leaks leaves them out.
+// Blocks is the name of the function in which the goroutines of handlers that never return stay: a check for leaks
+// leaves them out.
 const Blocks = "github.com/runlane/runlane-go/internal/proof/hostiletest.block"
 
 func block() { select {} }

@@ -12,8 +12,8 @@ import (
 const movedQueues = "MovedQueues"
 
 // receiver judges a function that takes wakeups: its role may receive from the queues of its events and, but for what
-// movedQueues says, from no other, and RUNLANE_BINDINGS has the names of those that are on. Functions without a role in the template, or without the
-// variable, are not judged.
+// movedQueues says, from no other, and RUNLANE_BINDINGS has the names of those that are on. Functions without a role in
+// the template, or without the variable, are not judged.
 func (c *check) receiver(name string, function Resource) {
 	taken, on := map[string]bool{}, map[string]bool{}
 	events, _ := function.Properties["Events"].(map[string]any)
