@@ -32,7 +32,7 @@ func exported(t *testing.T) (p *program, file string) {
 	return p, file
 }
 
-func TestMove_FromAFileToAnother_RunsGoOn(t *testing.T) {
+func TestMove_FromAFileToAnother_RunsGoOn(t *testing.T) { //nolint:tparallel // it has no subtests: the linter takes the program for one
 	t.Parallel()
 	_, file := exported(t)
 	to, path := onFile(t)
@@ -54,7 +54,7 @@ func TestMove_FromAFileToAnother_RunsGoOn(t *testing.T) {
 	to.run(t, 0, "doctor", "--all")
 }
 
-func TestMove_FromAFileToDynamoDB_RunsGoOn(t *testing.T) {
+func TestMove_FromAFileToDynamoDB_RunsGoOn(t *testing.T) { //nolint:tparallel // as above
 	t.Parallel()
 	table, queue := awstest.Table(t, awstest.LocalStackDynamoDB(t)), awstest.Queue(t, awstest.SQS(t), false)
 	_, file := exported(t)
