@@ -16,7 +16,8 @@ func exportCommand() *command {
 		short: "Write an environment as JSON, to move it to another lane",
 		long: "What is written to stdout is one object a line: tasks, schedules, and each run with its whole " +
 			"history, which is folded on the way. \"import\" reads it on another lane: docs/moving.md. " +
-			"Stop what triggers and executes first. A run that an attempt executes is refused, or waited for with --wait.",
+			"Stop what triggers and executes first. A run that an attempt executes is refused, or waited for " +
+			"with --wait.",
 		examples: []string{
 			"export --lane sqlite:state.db > state.ndjson", "export --wait --timeout 10m > state.ndjson",
 		},
