@@ -12,10 +12,11 @@ GO ?= go
 GOLANGCI_VERSION := v2.15.0
 GOLANGCI := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
 
-# Separate modules, so that only who imports them requires SQLite: `./...` in the root does not reach them.
-MODULES := sqlitelane cmd/runlane
+# Separate modules, so that only who imports them requires SQLite, or the SDK of MCP: `./...` in the root does not reach them.
+MODULES := sqlitelane mcp cmd/runlane examples/webhooks/cmd/demo examples/killed
 
 BUSY ?= 4
+CASES ?=
 CHAOS ?= 30m
 FUZZ ?= 20000
 INPUT ?=
@@ -24,7 +25,10 @@ RESUME ?=
 SEED ?= 0
 SOAK ?= 4h
 STACK ?=
+PROJECT ?=
+PARAMETERS ?=
 TIMES ?= 3
+build_demo = $(GO) -C examples/webhooks/cmd/demo build -o '$(CURDIR)/bin/demo' .
 demo_flags = $(if $(INPUT),-input '$(INPUT)') $(if $(filter-out 0,$(RESUME)),-resume)
 
 include build.mk
@@ -37,7 +41,7 @@ help: ## Lists the targets.
 check: ## What every commit passes: format, vet, linters, short tests, reducer coverage. Needs no local AWS.
 	@scripts/check-format.sh
 	$(GO) vet ./...
-	@for module in $(MODULES); do $(GO) -C "$$module" vet ./... || exit; done
+	@for module in $(MODULES) console/browser; do $(GO) -C "$$module" vet ./... || exit; done
 	@$(MAKE) lint
 	@$(MAKE) test-short
 	@$(MAKE) cover
@@ -76,16 +80,42 @@ mutation: ## Takes out each condition of dynamostore and each protection, one by
 	@scripts/with-local-aws.sh scripts/mutation.sh
 
 .PHONY: demo
-demo: ## Delivers 329 real webhooks in this process. Needs Go alone. INPUT=FILE takes other webhooks.
-	@$(GO) run ./examples/webhooks/cmd/demo -lane embedded $(demo_flags)
+demo: ## Delivers 329 real webhooks, is killed in the middle, and finishes them. Needs Go alone. INPUT=FILE has others; RESUME=1 finishes what Ctrl-C ended.
+	@$(build_demo)
+	@bin/demo $(if $(filter-out 0,$(RESUME)),,-kill) $(demo_flags)
+
+.PHONY: demo-order
+demo-order: ## 60 orders on a file, paid, approved or refused, sent or undone; its worker is killed 20 times. SEED repeats the moments.
+	@$(GO) -C examples/killed build -o '$(CURDIR)/bin/killed-order' .
+	@bin/killed-order -seed '$(SEED)' order
+
+.PHONY: demo-nightly
+demo-nightly: ## A report of 1,000 called runs on a file, whose worker is killed 20 times. SEED repeats the moments.
+	@$(GO) -C examples/killed build -o '$(CURDIR)/bin/killed-nightly' .
+	@bin/killed-nightly -seed '$(SEED)' nightly
+
+.PHONY: demo-memory
+demo-memory: ## The same in the memory of one process, which lives on.
+	@$(build_demo)
+	@RUNLANE_LANE=mem: bin/demo $(demo_flags)
 
 .PHONY: demo-aws
-demo-aws: ## The same through DynamoDB and SQS on local AWS, left running. RESUME=1 finishes an interrupted demo.
-	@scripts/with-local-aws.sh --keep $(GO) run ./examples/webhooks/cmd/demo -lane aws $(demo_flags)
+demo-aws: ## The same through DynamoDB and SQS on local AWS, left running.
+	@$(build_demo)
+	@RUNLANE_LANE=aws: scripts/with-local-aws.sh --keep bin/demo $(demo_flags)
 
 .PHONY: demo-front
 demo-front: ## The same behind a front that answers as DynamoDB does: conflicts, late reads, lost answers.
-	@scripts/with-local-aws.sh --keep $(GO) run ./internal/proof/ddbfault/behindfront $(GO) run ./examples/webhooks/cmd/demo -lane aws
+	@$(build_demo)
+	@RUNLANE_LANE=aws: scripts/with-local-aws.sh --keep $(GO) run ./internal/proof/ddbfault/behindfront bin/demo
+
+.PHONY: demo-polyglot
+demo-polyglot: ## Workers in Go, Python and TypeScript and their server complete 2,000 runs while one of the four is killed each second. Needs Go, Python, Node.
+	@scripts/test-clients.sh demo
+
+.PHONY: test-clients
+test-clients: ## Types, tests and packages of the clients in Python and TypeScript. The first run installs their tools.
+	@scripts/test-clients.sh
 
 .PHONY: cli
 cli: ## Builds bin/runlane.
@@ -119,7 +149,7 @@ tryout: ## What a new user does, from an empty folder to a changed program on lo
 
 .PHONY: e2e
 e2e: ## template.yaml deployed to local AWS, with its event source mappings, updated, rolled back and restored: about five minutes.
-	@scripts/with-local-aws.sh $(GO) test -count=1 -tags e2e -timeout 20m ./internal/proof/e2e
+	@scripts/with-local-aws.sh $(GO) test -count=1 -tags e2e -timeout 40m ./internal/proof/e2e
 
 .PHONY: upgrade-aws
 upgrade-aws: ## The last recorded format's program, deployed to local AWS with runs in every status; today's over it, back, and forward again.
@@ -133,7 +163,7 @@ local-down: ## Stops what local-up started here, and nothing else.
 lint: ## golangci-lint, pinned. The first run on a machine builds it (about 80 s).
 	$(GOLANGCI) config verify
 	$(GOLANGCI) run ./...
-	@for module in $(MODULES); do (cd "$$module" && $(GOLANGCI) run ./...) || exit; done
+	@for module in $(MODULES) console/browser; do (cd "$$module" && $(GOLANGCI) run ./...) || exit; done
 
 .PHONY: fmt
 fmt: ## Formats every Go file.
@@ -150,6 +180,14 @@ docs-test: ## Executes what the documents mark as runnable, the tutorial include
 .PHONY: fuzz
 fuzz: ## Fuzzes everything that parses, FUZZ inputs a target (20000).
 	@scripts/fuzz.sh '$(FUZZ)'
+
+.PHONY: test-console
+test-console: ## The console in a real browser, Chromium: pages × checks. PICTURES=FOLDER keeps pictures, RUN=NAME selects.
+	@scripts/test-console.sh
+
+.PHONY: openapi-fuzz
+openapi-fuzz: ## Has schemathesis call every path of the server, CASES each (40): no 5xx, no answer that openapi.json does not name. SEED repeats.
+	@scripts/openapi-fuzz.sh '$(CASES)' '$(filter-out 0,$(SEED))'
 
 .PHONY: bench-peers
 bench-peers: ## The embedded lane beside River, asynq, SQLite and a channel. Skips by name what is not installed.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"time"
 )
 
 // Attempt is one execution of a run's handler. The zero value works: in a unit test pass &runlane.Attempt{}.
@@ -21,6 +22,12 @@ type AttemptHost struct {
 	Output   func(json.RawMessage) error
 	Progress func(ctx context.Context, note string) error
 	Trigger  Triggerer
+	Steps    StepHost
+	Signal   Signaler
+	Wait     func(ctx context.Context, request WaitRequest) (WaitAnswer, error)
+	Token    func(name string, ttl time.Duration) (string, error)
+	Calls    Caller
+	Nodes    NodeWaiter
 }
 
 // NewAttempt is for runtimes and test helpers; applications receive attempts.

@@ -28,7 +28,13 @@ func fill(t *testing.T, v reflect.Value, path string) {
 		v.SetInt(int64(len(path)))
 	case reflect.Bool:
 		v.SetBool(true)
-	case reflect.Slice: // of bytes: JSON, as all of them are here
+	case reflect.Slice: // of texts, or of bytes
+		if v.Type().Elem().Kind() == reflect.String {
+			v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+			fill(t, v.Index(0), path)
+			return
+		}
+		// of bytes: JSON, as all of them are here
 		v.SetBytes([]byte(fmt.Sprintf("%q", path)))
 	case reflect.Map:
 		v.Set(reflect.ValueOf(map[string]string{path: "value", "other": path}))
@@ -62,6 +68,11 @@ func scribble(v reflect.Value) (changed int) {
 		}
 	case reflect.Slice:
 		for i := range v.Len() {
+			if v.Index(i).Kind() == reflect.String {
+				v.Index(i).SetString("scribbled")
+				changed++
+				continue
+			}
 			v.Index(i).SetUint(^v.Index(i).Uint() & 0xff)
 			changed++
 		}

@@ -2,7 +2,8 @@ package runlane
 
 import "context"
 
-// Codec changes payloads and outputs on their way to the storage and back: package sealed encrypts with one. A runtime
+// Codec changes payloads, outputs and results of steps on their way to the storage and back: package sealed encrypts
+// with one. A runtime
 // that is given a codec (core.Options.Codec) reads and writes as before; its storage keeps only what Encode returned,
 // with the name of the key. Implementations must be safe for concurrent use. They must be able to read bytes that were
 // stored years ago.
@@ -19,16 +20,31 @@ type Codec interface {
 	Decode(ctx context.Context, of BodyRef, key string, stored []byte) (plain []byte, err error)
 }
 
-// BodyRef names the payload or the output of one run.
+// BodyRef names the bytes of one run: its payload, its output, or what it keeps beside its history.
 type BodyRef struct {
 	// Environment and RunID name the run. The environment is spelled out.
 	Environment Environment
 	RunID       RunID
-	// TaskID is the run's for its payload, and "" for its output.
+	// TaskID is the run's for its payload, and "" for everything else.
 	TaskID TaskID
-	// Output is true for the output, false for the payload.
+	// Output is true for the output, false for everything else.
 	Output bool
+	// Kind says what else the bytes are. "" for payload and output.
+	Kind BodyKind
+	// Name is theirs among those of their kind.
+	Name string
 }
+
+// BodyKind is what bytes are that are neither payload nor output.
+type BodyKind string
+
+// The kinds of bytes.
+const (
+	// BodyStep: the result of the step that BodyRef.Name names, or of another record of the run.
+	BodyStep BodyKind = "step"
+	// BodySignal: the body of the signal that BodyRef.Name names, as "name:id".
+	BodySignal BodyKind = "signal"
+)
 
 // Sealed tells how a [Codec] keeps the bytes of a run that was read from the storage. It is nil for a run without a
 // codec, and not part of the run's history.

@@ -31,6 +31,8 @@ const (
 	ErrRunNotFound ErrorCode = "run_not_found"
 	// ErrScheduleNotFound: no such schedule in this environment.
 	ErrScheduleNotFound ErrorCode = "schedule_not_found"
+	// ErrFlowNotFound: no such flow in this environment.
+	ErrFlowNotFound ErrorCode = "flow_not_found"
 	// ErrStorageUnavailable: the storage could not be reached, or stayed busy. Retryable.
 	ErrStorageUnavailable ErrorCode = "storage_unavailable"
 	// ErrTransportUnavailable: the transport could not be reached. Retryable.
@@ -52,6 +54,17 @@ const (
 	ErrTaskTimedOut ErrorCode = "task_timed_out"
 	// ErrLeaseExpired: too many attempts of the run ended without an outcome.
 	ErrLeaseExpired ErrorCode = "lease_expired"
+	// ErrRunEnded: the run has ended, and nothing reaches it any more. Such an error is [ErrValidationFailed] too.
+	ErrRunEnded ErrorCode = "run_ended"
+	// ErrRunFailed: a run that was called failed. Its own failure is the cause.
+	ErrRunFailed ErrorCode = "run_failed"
+	// ErrRunCancelled: a run that was called was cancelled.
+	ErrRunCancelled ErrorCode = "run_cancelled"
+	// ErrWaitTimedOut: the time limit of a wait is over. Every later attempt is told the same; returned as it is, it
+	// fails the run without further retries.
+	ErrWaitTimedOut ErrorCode = "wait_timed_out"
+	// ErrTokenInvalid: the answer token is forged, expired, or of another environment.
+	ErrTokenInvalid ErrorCode = "token_invalid"
 	// ErrPayloadUnreadable: payload or output were stored through a [Codec], and this process cannot open them.
 	ErrPayloadUnreadable ErrorCode = "payload_unreadable"
 )
@@ -76,6 +89,12 @@ const (
 	ConflictOutboxClaim ConflictKind = "outbox_claim"
 	// ConflictScheduleOccurrence: another tick or operator has changed the occurrence or the schedule's record.
 	ConflictScheduleOccurrence ConflictKind = "schedule_occurrence"
+	// ConflictSignal: a signal of this name and id was sent with another body.
+	ConflictSignal ConflictKind = "signal"
+	// ConflictWait: what a suspension, or a signal, had looked at has changed. Look again.
+	ConflictWait ConflictKind = "wait"
+	// ConflictFlow: the flow was closed, retried or changed since it was read.
+	ConflictFlow ConflictKind = "flow"
 	// ConflictQueueCapacity: the bounded queue has no free slot.
 	ConflictQueueCapacity ConflictKind = "queue_capacity"
 )
@@ -153,15 +172,19 @@ var (
 
 // ReleaseError is what [Release] returns; wrap it freely.
 type ReleaseError struct {
-	Delay  time.Duration     // more than 0, at most MaxReleaseDelay
-	Reason string            // at most MaxReasonBytes
-	Meta   map[string]string // kept in the run's history
+	Delay   time.Duration     // more than 0, at most MaxReleaseDelay; not looked at with Waiting
+	Reason  string            // at most MaxReasonBytes
+	Meta    map[string]string // kept in the run's history
+	Waiting *Waiting          // what ends the wait, with its own time limit; nil for Release
 }
 
 // Error says what is asked for.
 func (e *ReleaseError) Error() string {
 	if e == nil {
 		return "nil *runlane.ReleaseError"
+	}
+	if e.Waiting != nil {
+		return "suspended: " + e.Reason
 	}
 	return "release for " + e.Delay.String() + ": " + e.Reason
 }
@@ -170,6 +193,20 @@ func (e *ReleaseError) Error() string {
 // handler returns it. A delay of 0, below 0 or above [MaxReleaseDelay] makes the attempt a failure.
 func Release(delay time.Duration, reason string) error {
 	return &ReleaseError{Delay: delay, Reason: reason}
+}
+
+// Block, returned from a handler, waits without a limit until an operator resumes the run. reason says what is to be
+// done first, at most [MaxPromptBytes]; a longer one makes the attempt a failure.
+func Block(reason string) error {
+	return &ReleaseError{Reason: reason, Waiting: &Waiting{For: []WaitingFor{WaitingBlocked}, Prompt: reason}}
+}
+
+// Suspended reports that err asks for the end of this attempt and not of the run: return it as it is. It is true for
+// what [Release] and [Block] return, and for calls of an attempt that have no answer yet. Every other error of such a
+// call is an answer.
+func Suspended(err error) bool {
+	r, ok := errors.AsType[*ReleaseError](err)
+	return ok && r != nil
 }
 
 // Permanent, returned from a handler, fails the run at once, without the retries it has left. Permanent(nil) is nil.

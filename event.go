@@ -119,9 +119,11 @@ type (
 		SingletonKey   string       `json:"singletonKey,omitempty"`
 		Source         Source       `json:"source"`
 	}
-	// RunDeliveryRequested asks for a wakeup.
+	// RunDeliveryRequested asks for a wakeup. Wait is set on the second event of a creation alone: what the new run
+	// waits for before its first attempt.
 	RunDeliveryRequested struct {
 		Delivery Delivery `json:"delivery"`
+		Wait     *Waiting `json:"wait,omitempty"`
 	}
 	// RunLeaseClaimed names the new owner.
 	RunLeaseClaimed struct {
@@ -151,15 +153,21 @@ type (
 		Failure Failure   `json:"failure"`
 		RetryAt time.Time `json:"retryAt"`
 	}
-	// RunReleased ends the attempt without a failure; the run is due again at ResumeAt.
+	// RunReleased ends the attempt without a failure; the run is due again at ResumeAt. Wait is what may end the wait
+	// before; nil for nothing but an operator.
 	RunReleased struct {
 		Attempt  int       `json:"attempt"`
 		ResumeAt time.Time `json:"resumeAt"`
 		Reason   string    `json:"reason"`
+		Wait     *Waiting  `json:"wait,omitempty"`
 	}
-	// RunResumed ends a wait: the run is due when the event occurred.
+	// RunResumed ends a wait: the run is due when the event occurred. By is the kind of what ended it, with the
+	// signal's Name and ID; "" says that an operator did, with a Reason.
 	RunResumed struct {
-		Reason string `json:"reason,omitempty"`
+		By     WaitingFor `json:"by,omitempty"`
+		Name   string     `json:"name,omitempty"`
+		ID     string     `json:"id,omitempty"`
+		Reason string     `json:"reason,omitempty"`
 	}
 	// RunCancellationRequested asks the owner to stop.
 	RunCancellationRequested struct {
@@ -211,6 +219,7 @@ func (b *RunCreated) cloneBody() EventBody {
 func (b *RunDeliveryRequested) cloneBody() EventBody {
 	c := *b
 	c.Delivery.TraceCarrier = maps.Clone(b.Delivery.TraceCarrier)
+	c.Wait = b.Wait.Clone()
 	return &c
 }
 
@@ -236,7 +245,12 @@ func (b *RunRetryScheduled) cloneBody() EventBody {
 	return &c
 }
 
-func (b *RunReleased) cloneBody() EventBody              { c := *b; return &c }
+func (b *RunReleased) cloneBody() EventBody {
+	c := *b
+	c.Wait = b.Wait.Clone()
+	return &c
+}
+
 func (b *RunResumed) cloneBody() EventBody               { c := *b; return &c }
 func (b *RunCancellationRequested) cloneBody() EventBody { c := *b; return &c }
 func (b *RunCancelled) cloneBody() EventBody             { c := *b; return &c }
@@ -284,6 +298,7 @@ func (e Event) AtRest() Event {
 
 func (b *RunCreated) restIn(Environment) {
 	b.RunAt, b.Source.FireTime = UTCMillis(b.RunAt), UTCMillis(b.Source.FireTime)
+	b.Source.CreatedAt = UTCMillis(b.Source.CreatedAt)
 }
 
 func (b *RunDeliveryRequested) restIn(e Environment) {
@@ -291,12 +306,15 @@ func (b *RunDeliveryRequested) restIn(e Environment) {
 	d.Environment = e
 	d.AvailableAt, d.RequestedAt = UTCMillis(d.AvailableAt), UTCMillis(d.RequestedAt)
 	d.DispatchExpiresAt = UTCMillis(d.DispatchExpiresAt)
+	b.Wait = b.Wait.AtRest()
 }
 
 func (b *RunLeaseClaimed) restIn(Environment)   { b.Lease.ExpiresAt = UTCMillis(b.Lease.ExpiresAt) }
 func (b *RunLeaseHeartbeat) restIn(Environment) { b.Lease.ExpiresAt = UTCMillis(b.Lease.ExpiresAt) }
 func (b *RunRetryScheduled) restIn(Environment) { b.RetryAt = UTCMillis(b.RetryAt) }
-func (b *RunReleased) restIn(Environment)       { b.ResumeAt = UTCMillis(b.ResumeAt) }
+func (b *RunReleased) restIn(Environment) {
+	b.ResumeAt, b.Wait = UTCMillis(b.ResumeAt), b.Wait.AtRest()
+}
 
 // Clone shares nothing with r.
 func (r EventRecord) Clone() EventRecord {

@@ -299,8 +299,8 @@ func TestEventBodies_HoldOnlyWhatCloneCopies(t *testing.T) {
 		got = append(got, references(of, of.Name())...)
 	}
 	want := []string{
-		"RunCreated.Payload", "RunDeliveryRequested.Delivery.TraceCarrier", "RunSucceeded.Output", "RunFailed.Failure.Meta",
-		"RunRetryScheduled.Failure.Meta", "UnknownEvent.Data",
+		"RunCreated.Payload", "RunDeliveryRequested.Delivery.TraceCarrier", "RunDeliveryRequested.Wait", "RunSucceeded.Output",
+		"RunFailed.Failure.Meta", "RunRetryScheduled.Failure.Meta", "RunReleased.Wait", "UnknownEvent.Data",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)

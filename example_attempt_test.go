@@ -237,3 +237,102 @@ func ExampleSchedule() {
 	fmt.Println(len(times), err)
 	// Output: 3 <nil>
 }
+
+// A run that needs an operator waits for one, without a time limit: runlane runs list --waiting blocked shows it with the reason.
+func ExampleBlock() {
+	handler := func(_ context.Context, a *runlane.Attempt, quota int) error {
+		if quota == 0 {
+			return runlane.Block("raise the quota, then resume")
+		}
+		return nil
+	}
+	err := handler(context.Background(), &runlane.Attempt{}, 0)
+	fmt.Println(runlane.Suspended(err), err)
+	// Output: true suspended: raise the quota, then resume
+}
+
+type decision struct {
+	By string `json:"by"`
+}
+
+// Declared beside the task: senders and handlers share the name and the type of the body.
+var (
+	approved  = runlane.NewSignal[decision]("approved")
+	withdrawn = runlane.NewSignal[string]("withdrawn")
+)
+
+// A handler waits for a signal by returning its error: it is called again from its beginning when the signal is there. Each
+// round of a loop has its own name.
+func ExampleSignal() {
+	approved := runlane.NewSignal[decision]("approved")
+	handler := func(ctx context.Context, a *runlane.Attempt, round int) error {
+		answer, err := approved.Named(fmt.Sprintf("approved/%d", round)).Wait(ctx, a, &runlane.WaitOptions{
+			Prompt:  "Approve?",
+			Timeout: 72 * time.Hour,
+		})
+		switch {
+		case errors.Is(err, runlane.ErrWaitTimedOut):
+			return runlane.Permanent(errors.New("not approved in time"))
+		case err != nil:
+			return err // also a suspension
+		}
+		fmt.Println("approved by", answer.By)
+		return nil
+	}
+	// What a runtime does for a signal that is there:
+	a := runlane.NewAttempt(runlane.Run{}, 1, runlane.AttemptHost{
+		Wait: func(_ context.Context, request runlane.WaitRequest) (runlane.WaitAnswer, error) {
+			fmt.Println(request.Names, request.Prompt)
+			return runlane.WaitAnswer{Signals: []runlane.ReceivedSignal{
+				{Name: request.Names[0], Body: []byte(`{"by":"ada"}`)},
+			}}, nil
+		},
+	})
+	fmt.Println(handler(context.Background(), a, 2))
+	// Output:
+	// [approved/2] Approve?
+	// approved by ada
+	// <nil>
+}
+
+// The pointers tell which of several signals was received.
+func ExampleWaitAny() {
+	handler := func(ctx context.Context, a *runlane.Attempt, wait func(
+		context.Context, *runlane.Attempt, *runlane.WaitOptions, ...runlane.Case,
+	) error) error {
+		var yes *decision
+		var reason *string
+		if err := wait(ctx, a, &runlane.WaitOptions{Name: "decision"}, approved.Into(&yes), withdrawn.Into(&reason)); err != nil {
+			return err
+		}
+		fmt.Println(yes != nil, reason != nil)
+		return nil
+	}
+	suspended := runlane.NewAttempt(runlane.Run{}, 1, runlane.AttemptHost{
+		Wait: func(context.Context, runlane.WaitRequest) (runlane.WaitAnswer, error) {
+			return runlane.WaitAnswer{}, &runlane.ReleaseError{Reason: "waits", Waiting: &runlane.Waiting{}}
+		},
+	})
+	fmt.Println(runlane.Suspended(handler(context.Background(), suspended, runlane.WaitAny)))
+	fmt.Println(runlane.Suspended(handler(context.Background(), suspended, runlane.WaitAll)))
+	// Output:
+	// true
+	// true
+}
+
+// A token is for a link in a mail. Signals to other runs have an id, since attempts are repeated.
+func ExampleSignal_Token() {
+	handler := func(ctx context.Context, a *runlane.Attempt, other runlane.RunID) error {
+		token, err := approved.Token(ctx, a, &runlane.TokenOptions{TTL: 72 * time.Hour})
+		if err != nil {
+			return err
+		}
+		if err := a.Signal(ctx, other, approved.With(decision{By: "ada"}), nil); err != nil {
+			return err
+		}
+		return a.Signal(ctx, other, runlane.NewRawSignal("asked", []byte(`"`+token+`"`)), &runlane.SignalOptions{ID: string(a.Run.ID)})
+	}
+	err := handler(context.Background(), &runlane.Attempt{}, "run_2")
+	fmt.Println(runlane.CodeOf(err), approved.Name())
+	// Output: configuration_invalid approved
+}

@@ -29,6 +29,7 @@ type Run struct {
 	// bounded queues: when the slot was reserved
 	DispatchedAt      time.Time `json:"dispatchedAt,omitzero"`
 	DispatchExpiresAt time.Time `json:"dispatchExpiresAt,omitzero"` // bounded queues: until when it is
+	Waiting           *Waiting  `json:"waiting,omitempty"`          // of a suspended run; nil for a time alone
 	Failure           Failure   `json:"failure,omitzero"`           // zero unless the last attempt failed
 	Lease             Lease     `json:"lease,omitzero"`             // zero unless a worker owns the run
 	ConcurrencyKey    string    `json:"concurrencyKey,omitempty"`
@@ -54,6 +55,7 @@ func (r *Run) Clone() *Run {
 	if r.Sealed != nil {
 		c.Sealed = new(*r.Sealed)
 	}
+	c.Waiting = r.Waiting.Clone()
 	c.Failure = r.Failure.Clone()
 	c.TraceCarrier = maps.Clone(r.TraceCarrier)
 	c.Meta = maps.Clone(r.Meta)
@@ -104,6 +106,7 @@ func (r *Run) Summary() RunSummary {
 		Status:      r.Status,
 		Counters:    r.Counters,
 		FailureCode: r.Failure.Code,
+		Waiting:     r.Waiting.Clone(),
 		Source:      r.Source,
 		RunAt:       r.RunAt,
 		CreatedAt:   r.CreatedAt,
@@ -119,6 +122,7 @@ type RunSummary struct {
 	Status      Status    `json:"status"`
 	Counters    Counters  `json:"counters"`
 	FailureCode ErrorCode `json:"failureCode,omitempty"`
+	Waiting     *Waiting  `json:"waiting,omitempty"` // what a suspended run waits for
 	Source      Source    `json:"source"`
 	RunAt       time.Time `json:"runAt,omitzero"`
 	CreatedAt   time.Time `json:"createdAt"`
@@ -205,9 +209,14 @@ func (l Lease) Expired(t time.Time) bool { return !t.Before(l.ExpiresAt) }
 // Source is a run's lineage, never rewritten.
 type Source struct {
 	Type       SourceType `json:"type"`
-	RunID      RunID      `json:"runId,omitempty"`      // rerun, manual retry, or the run whose handler triggered this
+	RunID      RunID      `json:"runId,omitempty"`      // rerun, manual retry, or the run that triggered or called this
 	ScheduleID ScheduleID `json:"scheduleId,omitempty"` // schedule
 	FireTime   time.Time  `json:"fireTime,omitzero"`    // schedule: the occurrence's own time, not when it was noticed
+	Call       string     `json:"call,omitempty"`       // call: its name among those of the run that called
+	CreatedAt  time.Time  `json:"createdAt,omitzero"`   // when the run that called, or the flow, was created
+	FlowID     FlowID     `json:"flowId,omitempty"`     // flow
+	Node       string     `json:"node,omitempty"`       // flow: the run's place in it
+	Round      int        `json:"round,omitempty"`      // flow: how often it had been retried when the run was made
 }
 
 // SourceType is how a run was made.
@@ -223,6 +232,10 @@ const (
 	SourceRerun SourceType = "rerun"
 	// SourceManualRetry: an operator retried a failed run.
 	SourceManualRetry SourceType = "manual_retry"
+	// SourceCall: a run called it, and waits for its end.
+	SourceCall SourceType = "call"
+	// SourceFlow: it is a node of a flow.
+	SourceFlow SourceType = "flow"
 )
 
 // Actor is who caused an event.

@@ -109,7 +109,7 @@ func TestRun_SummaryHasNoPayloadAndNoDetail(t *testing.T) {
 	run := filled[runlane.Run](t)
 	want := runlane.RunSummary{
 		ID: run.ID, TaskID: run.TaskID, Queue: run.Queue, Status: run.Status, Counters: run.Counters, FailureCode: run.Failure.Code,
-		Source: run.Source, RunAt: run.RunAt, CreatedAt: run.CreatedAt, FinishedAt: run.FinishedAt,
+		Waiting: run.Waiting, Source: run.Source, RunAt: run.RunAt, CreatedAt: run.CreatedAt, FinishedAt: run.FinishedAt,
 	}
 	if diff := cmp.Diff(want, run.Summary()); diff != "" {
 		t.Error(diff)

@@ -40,6 +40,11 @@ type TaskOptions[P any] struct {
 
 	// Timeout bounds one attempt. 0 means none (in Lambda the invocation's deadline holds anyway).
 	Timeout time.Duration
+
+	// Version is that of the task's code, for runs that remember and wait. Raise it with a change that runs which have
+	// begun cannot take, and let the handler ask [Attempt.Began]. A program of a lower version leaves runs alone that a
+	// higher one has gone on with. 0 is what code without a version has; runs pay nothing then.
+	Version int
 }
 
 // Definition is the part of a task that does not depend on its payload type: what operators see and tools list.
@@ -54,6 +59,7 @@ type Definition struct {
 	Queue   Queue
 	Retry   Retry
 	Timeout time.Duration
+	Version int
 
 	keys func(p *Prepared) error // computes the keys from an encoded payload; nil for a task without key functions
 	err  error
@@ -83,6 +89,7 @@ func (o *TaskOptions[P]) definition(id TaskID) *Definition {
 		Queue:   o.Queue,
 		Retry:   o.Retry,
 		Timeout: o.Timeout,
+		Version: o.Version,
 	}
 	if d.Queue == (Queue{}) {
 		d.Queue = DefaultQueue
@@ -102,6 +109,13 @@ func (d *Definition) validate() error {
 			Code:    ErrConfigurationInvalid,
 			Message: "Timeout is negative",
 			Hint:    "0 means no timeout",
+		})
+	}
+	if d.Version < 0 {
+		faults = append(faults, &Error{
+			Code:    ErrConfigurationInvalid,
+			Message: "Version is negative",
+			Hint:    "0 means no version",
 		})
 	}
 	if ttl := d.IdempotencyTTL; ttl < 0 && ttl != WhileActive {
@@ -144,6 +158,8 @@ type TaskRecord struct {
 	Timeout time.Duration
 	// ErrorMessages says that failures keep the text of any error.
 	ErrorMessages bool
+	// Version is that of the task's code, 0 for none.
+	Version int `json:",omitempty"`
 
 	// SeenAt is when a tick stored the record, by that process's clock.
 	SeenAt time.Time
@@ -159,6 +175,7 @@ func (d *Definition) Record(seen time.Time) TaskRecord {
 		MaxAttempts:    d.Retry.Attempts(),
 		Timeout:        d.Timeout,
 		ErrorMessages:  d.ErrorMessages,
+		Version:        d.Version,
 		SeenAt:         seen,
 	}
 	if r.IdempotencyTTL == 0 { // of a definition that no NewTask made
@@ -177,6 +194,7 @@ func (r TaskRecord) Definition() *Definition {
 		Queue:          r.Queue,
 		Retry:          Retry{MaxAttempts: r.MaxAttempts},
 		Timeout:        r.Timeout,
+		Version:        r.Version,
 	}
 	return o.definition(r.ID)
 }

@@ -15,7 +15,7 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/dynamostore"
-	"github.com/runlane/runlane-go/internal/hostmetrics"
+	"github.com/runlane/runlane-go/internal/host"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/sqstransport"
 )
@@ -96,6 +96,16 @@ var Scheme = lane.Scheme{
 	},
 }
 
+// Config is the configuration of AWS that [FromEnv] uses, tuned as [Tune] does: for clients of other services in the
+// same program. Errors are those of the SDK, and runlane.ErrConfigurationInvalid for certificates that cannot be read.
+func Config(ctx context.Context) (aws.Config, error) {
+	cfg, err := configure(ctx)
+	if err != nil {
+		return aws.Config{}, err
+	}
+	return Tune(cfg), nil
+}
+
 func fromEnv(ctx context.Context, table string) (*lane.Lane, error) {
 	environment := runlane.Environment(os.Getenv(EnvironmentVariable))
 	if err := environment.Validate(); err != nil {
@@ -129,7 +139,7 @@ func fromEnv(ctx context.Context, table string) (*lane.Lane, error) {
 		Environment: environment,
 		Table:       table,
 		Queues:      queues,
-		Throttled:   hostmetrics.Of(ctx).Throttled,
+		Throttled:   host.Of(ctx).Throttled,
 	})
 }
 

@@ -3,8 +3,6 @@ package awslane_test
 import (
 	"context"
 	"fmt"
-	"os"
-	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
@@ -54,18 +52,13 @@ func ExampleTune() {
 	// Output: 4 attempts
 }
 
-// A worker in a container reads the secrets that functions get by RUNLANE_SECRETS.
-func ExampleSecrets() {
-	variables, err := awslane.Secrets(context.Background(), strings.Fields(os.Getenv("SECRETS")))
+// Config is for a client of another service, which finds its account and Region as the lane does.
+func ExampleConfig() {
+	cfg, err := awslane.Config(context.Background())
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	for name, value := range variables {
-		if err := os.Setenv(name, value); err != nil {
-			fmt.Println(err)
-		}
-	}
-	fmt.Println(len(variables))
-	// Output: 0
+	fmt.Println(cfg.Retryer().MaxAttempts(), "attempts")
+	// Output: 4 attempts
 }

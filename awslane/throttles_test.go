@@ -10,7 +10,7 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/awslane"
-	"github.com/runlane/runlane-go/internal/hostmetrics"
+	"github.com/runlane/runlane-go/internal/host"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -50,7 +50,7 @@ func TestThrottled_CountsEveryAttemptThatWasThrottled(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			environment(t, "AWS_ENDPOINT_URL", answering(t, tc.body, 2))
 			var throttles atomic.Int64
-			l, err := awslane.FromEnv(hostmetrics.With(t.Context(), hostmetrics.Host{Throttled: func() { throttles.Add(1) }}))
+			l, err := awslane.FromEnv(host.With(t.Context(), host.Host{Throttled: func() { throttles.Add(1) }}))
 			if err != nil {
 				t.Fatal(err)
 			}

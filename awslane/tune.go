@@ -10,6 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+
+	"github.com/runlane/runlane-go/internal/awsclient"
 )
 
 const (
@@ -26,14 +28,20 @@ const (
 )
 
 // Tune returns cfg with the settings that its clients need under Lambda, where cfg leaves them open. HTTP: as many idle
-// connections to one host as a batch has records, and a dial that gives up early. Retries: four attempts, with an
+// connections to one host as a batch has records, a dial that gives up early, and, also of the SDK's own client in cfg,
+// answers that arrive whole however fast they come. Retries: four attempts, with an
 // average wait of 12 ms before the second (the SDK's default waits a second), and of half a second after a throttle. A
 // retryer, a retry mode other than standard, AWS_MAX_ATTEMPTS and AWS_NEW_RETRIES_2026 are the caller's choice and
 // stay. Retries are for reads and messages: dynamostore alone repeats writes to DynamoDB.
 func Tune(cfg aws.Config) aws.Config {
 	cfg = cfg.Copy()
-	if cfg.HTTPClient == nil {
-		cfg.HTTPClient = httpClient()
+	switch client := cfg.HTTPClient.(type) {
+	case nil:
+		cfg.HTTPClient = awsclient.Keep(httpClient())
+	case *awshttp.BuildableClient:
+		if cfg.DefaultsMode == "" || cfg.DefaultsMode == aws.DefaultsModeLegacy { // else the SDK sets its timeouts
+			cfg.HTTPClient = awsclient.Keep(client)
+		}
 	}
 	standard := cfg.RetryMode == "" || cfg.RetryMode == aws.RetryModeStandard
 	if cfg.Retryer == nil && standard && os.Getenv("AWS_NEW_RETRIES_2026") != "true" {

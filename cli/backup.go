@@ -41,17 +41,9 @@ func (s *session) backup(ctx context.Context, path string) error {
 	}
 	copier, ok := lane.As[lane.Copier](rt.Lane().Storage)
 	if !ok {
-		return &runlane.Error{
-			Code:    runlane.ErrCapabilityUnsupported,
-			Message: "lane " + rt.Lane().Name + " is no file",
-			Hint:    "give --lane sqlite:PATH; a table has its own backups: docs/operating.md",
-		}
+		return notInFile("lane " + rt.Lane().Name)
 	}
-	name := path
-	if s.folder != "" && !filepath.IsAbs(path) {
-		name = filepath.Join(s.folder, path)
-	}
-	size, err := copier.CopyTo(ctx, name)
+	size, err := copier.CopyTo(ctx, s.fromCall(path))
 	if err != nil {
 		return err
 	}
@@ -63,4 +55,77 @@ func (s *session) backup(ctx context.Context, path string) error {
 	}
 	s.line("%s has a copy of lane %s: %s", path, rt.Lane().Name, fmt.Sprintf("%.1f MB", float64(size)/1e6))
 	return nil
+}
+
+// fromCall is a path as the caller means it.
+func (s *session) fromCall(path string) string {
+	if s.folder == "" || filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(s.folder, path)
+}
+
+func restoreCommand() *command {
+	return &command{
+		name:  "restore",
+		usage: "COPY",
+		short: "Put a copy that \"backup\" made in the place of a lane's file",
+		long: "Stop all programs that use the file: while one has it open, it is left as it is. COPY is checked and " +
+			"copied, and stays. The file is replaced in one step; what it had is gone, with its log. Never use " +
+			"\"cp\" for this: the old log stays beside the file, which then is refused.",
+		examples: []string{"restore state-2026-03-01.db --lane sqlite:state.db"},
+		min:      1, max: 1,
+		local: true,
+		act: func(flags *flag.FlagSet) action {
+			yes := flags.Bool("yes", false, "do not ask")
+			return func(ctx context.Context, s *session, args []string) error { return s.restore(ctx, args[0], *yes) }
+		},
+	}
+}
+
+func (s *session) restore(ctx context.Context, copied string, yes bool) error {
+	if s.finds && s.choice == "" {
+		if err := s.findDevState(); err != nil {
+			return err
+		}
+	}
+	path, ok := inFile(s.getenv(lane.Variable))
+	if !ok {
+		return notInFile("the lane")
+	}
+	if err := s.setLane(fileLane + s.fromCall(copied)); err != nil {
+		return err
+	}
+	rt, err := s.rt(ctx) // on the copy
+	if err != nil {
+		return err
+	}
+	restorer, ok := lane.As[lane.Restorer](rt.Lane().Storage)
+	if !ok {
+		return notInFile("lane " + rt.Lane().Name)
+	}
+	if err := s.confirm(ctx, yes, "Everything in "+path+" is replaced by "+copied+". Go on?"); err != nil {
+		return err
+	}
+	size, err := restorer.RestoreTo(ctx, path)
+	if err != nil {
+		return err
+	}
+	if s.json {
+		return s.emit("restore", &struct {
+			File  string `json:"file"`
+			From  string `json:"from"`
+			Bytes int64  `json:"bytes"`
+		}{path, copied, size})
+	}
+	s.line("%s is what %s is: %.1f MB", path, copied, float64(size)/1e6)
+	return nil
+}
+
+func notInFile(what string) error {
+	return &runlane.Error{
+		Code:    runlane.ErrCapabilityUnsupported,
+		Message: what + " is no file",
+		Hint:    "give --lane sqlite:PATH; a table has its own backups: docs/operating.md",
+	}
 }

@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -16,6 +17,7 @@ type inFile struct {
 	lane.Storage
 
 	copied   string
+	restored string
 	findings []lane.Finding
 	fault    error
 }
@@ -24,6 +26,11 @@ func (f *inFile) Unwrap() lane.Storage { return f.Storage }
 
 func (f *inFile) CopyTo(_ context.Context, path string) (int64, error) {
 	f.copied = path
+	return 12_345_678, f.fault
+}
+
+func (f *inFile) RestoreTo(_ context.Context, path string) (int64, error) {
+	f.restored = path
 	return 12_345_678, f.fault
 }
 
@@ -101,6 +108,52 @@ func TestDoctor_ShowsWhatTheStorageFinds(t *testing.T) {
 	}
 	f.fault = &runlane.Error{Code: runlane.ErrStorageUnavailable, Message: "no page can be read"}
 	if r := w.run(t.Context(), "doctor", "--json"); r.code != cli.ExitUnavailable || !strings.Contains(r.stdout, "no page can be read") {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestRestore_ReplacesTheFileOfTheLane(t *testing.T) {
+	t.Parallel()
+	w, f := worldInFile()
+	folder := t.TempDir()
+	copied := filepath.Join(folder, "copy.db")
+	if err := os.WriteFile(copied, []byte("a copy"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := w.run(t.Context(), "restore", copied, "--lane", "sqlite:state.db?sync=normal", "--yes")
+	if r.code != cli.ExitOK || r.stdout != "state.db is what "+copied+" is: 12.3 MB\n" || f.restored != "state.db" {
+		t.Errorf("%+v", r)
+	}
+	r = w.run(t.Context(), "restore", copied, "--lane", "sqlite:state.db", "--yes", "--json")
+	if r.code != cli.ExitOK || r.stdout != `{"v":1,"kind":"restore","file":"state.db","from":"`+copied+`","bytes":12345678}`+"\n" {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestRestore_ThatCannotBeDone_SaysWhy(t *testing.T) {
+	t.Parallel()
+	w, f := worldInFile()
+	copied := filepath.Join(t.TempDir(), "copy.db")
+	r := w.run(t.Context(), "restore", copied, "--lane", "sqlite:state.db", "--yes")
+	if r.code != cli.ExitUsage || !strings.Contains(r.stderr, "there is no file "+copied) {
+		t.Errorf("%+v", r)
+	}
+	if err := os.WriteFile(copied, []byte("a copy"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r := w.run(t.Context(), "restore", copied, "--lane", "sqlite:state.db"); r.code != cli.ExitUsage || !strings.Contains(r.stderr, "--yes") ||
+		f.restored != "" {
+		t.Errorf("%+v", r)
+	}
+	if r := w.run(t.Context(), "restore", copied, "--lane", "aws:", "--yes"); r.code != cli.ExitUsage || !strings.Contains(r.stderr, "is no file") {
+		t.Errorf("%+v", r)
+	}
+	if r := newWorld().run(t.Context(), "restore", copied, "--lane", "sqlite:state.db", "--yes"); r.code != cli.ExitUsage ||
+		!strings.Contains(r.stderr, "lane memory is no file") {
+		t.Errorf("%+v", r)
+	}
+	f.fault = &runlane.Error{Code: runlane.ErrValidationFailed, Message: "state.db is open in another process"}
+	if r := w.run(t.Context(), "restore", copied, "--lane", "sqlite:state.db", "--yes"); r.code != cli.ExitUsage || !strings.Contains(r.stderr, "is open") {
 		t.Errorf("%+v", r)
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/internal/shown"
 )
 
 // batchSize is how many lines are triggered together.
@@ -28,15 +29,7 @@ type batch struct {
 	id      string
 	pending []core.BatchItem
 	lines   []int // of pending
-	total   batchTotal
-}
-
-// batchTotal is the result of a batch.
-type batchTotal struct {
-	Batch    string `json:"batchId"`
-	Created  int    `json:"created"`
-	Existing int    `json:"existing"`
-	Failed   int    `json:"failed"`
+	total   shown.Batch
 }
 
 // triggerBatch makes a run of each line. The run's id is computed from the batch's id and the line's number, unless the
@@ -70,7 +63,7 @@ func (s *session) triggerBatch(ctx context.Context, chosen *triggerFlags, task, 
 		chosen: chosen,
 		task:   task,
 		id:     id,
-		total:  batchTotal{Batch: id},
+		total:  shown.Batch{Batch: id},
 		book:   s.taskBook(rt, chosen.foreign, true),
 	}
 	if err := b.read(ctx, input); err != nil {
@@ -224,22 +217,11 @@ func (b *batch) flush(ctx context.Context) error {
 }
 
 func (b *batch) made(line int, result *runlane.TriggerResult) error {
-	if result.Outcome == runlane.TriggerCreated {
-		b.total.Created++
-	} else {
-		b.total.Existing++
-	}
+	b.total.Count(result.Outcome)
 	if !b.s.json {
 		return nil
 	}
-	return b.s.emit("triggered", &triggered{
-		Line:    line,
-		Run:     result.Run.ID,
-		Task:    result.Run.TaskID,
-		Status:  result.Run.Status,
-		Outcome: result.Outcome,
-		Differs: result.PayloadDiffers,
-	})
+	return b.s.emit("triggered", shown.TriggeredOf(result, line))
 }
 
 func (b *batch) fail(line int, err error) {
@@ -253,7 +235,7 @@ func (b *batch) fail(line int, err error) {
 		Line int `json:"line"`
 		fault
 	}{line, b.s.describe(err)}
-	text, encodeErr := object("error", &f)
+	text, encodeErr := shown.Object("error", &f)
 	if encodeErr != nil {
 		b.s.report(err)
 		return

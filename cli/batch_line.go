@@ -46,7 +46,8 @@ func readBatchLine(text []byte) (line batchLine, err error) {
 	}
 	if name, column, unknown := unknownField(text, batchFields()); unknown {
 		return line, usagef(
-			didYouMean(name, batchFields())+"fields are "+strings.Join(batchFields(), ", "),
+			didYouMean(name, batchFields())+"fields are "+strings.Join(batchFields(), ", ")+
+				`; a line is like {"payload":{}}`,
 			"column %d: there is no field %s",
 			column,
 			quoted(name),

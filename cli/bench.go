@@ -62,7 +62,7 @@ func benchCommand() *command {
 				case b.concurrency < 1:
 					return usagef("", "--concurrency is %d", b.concurrency)
 				}
-				payload, err := s.readPayload(ctx, append(args, "")[1])
+				payload, err := s.readJSON(ctx, append(args, "")[1], "the payload")
 				if err != nil {
 					return err
 				}

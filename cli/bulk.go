@@ -9,6 +9,7 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/internal/shown"
 )
 
 const (
@@ -96,20 +97,8 @@ type bulkCall struct {
 	stay        string // why the call skips some runs, if that is known when they are counted
 }
 
-// bulkTotal is the result of a bulk command.
-type bulkTotal struct {
-	Verb    string         `json:"verb"`
-	DryRun  bool           `json:"dryRun"`
-	Matched int            `json:"matched"`
-	Changed int            `json:"changed"`
-	Skipped int            `json:"skipped"`
-	Failed  int            `json:"failed"`
-	AtLeast bool           `json:"atLeast,omitempty"`
-	Next    runlane.Cursor `json:"next,omitempty"`
-}
-
 // meant is how many runs the operation is for, or was for.
-func (b *bulkCall) meant(total *bulkTotal) int {
+func (b *bulkCall) meant(total *shown.Bulk) int {
 	if b.stay != "" {
 		return total.Matched - total.Skipped
 	}
@@ -117,7 +106,7 @@ func (b *bulkCall) meant(total *bulkTotal) int {
 }
 
 // text says how many runs match, which may be a lower bound.
-func (b *bulkCall) text(total *bulkTotal) string {
+func (b *bulkCall) text(total *shown.Bulk) string {
 	text := plural(b.meant(total), "run matches", "runs match")
 	if total.AtLeast {
 		text = "at least " + text
@@ -162,7 +151,7 @@ func (s *session) countAndDo(ctx context.Context, b bulkCall) error {
 }
 
 // rounds calls until nothing is left or the limit is reached. The total is valid even with an error.
-func (s *session) rounds(ctx context.Context, b bulkCall, dry bool) (total bulkTotal, err error) {
+func (s *session) rounds(ctx context.Context, b bulkCall, dry bool) (total shown.Bulk, err error) {
 	total.Verb, total.DryRun, total.Next = b.verb, dry, b.after
 	for round := 1; ; round++ {
 		limit := roundRuns
@@ -209,7 +198,7 @@ func (s *session) showFailed(failed map[runlane.RunID]error) {
 	}
 }
 
-func (s *session) showTotal(b bulkCall, total bulkTotal) error {
+func (s *session) showTotal(b bulkCall, total shown.Bulk) error {
 	if total.DryRun || total.Matched == 0 {
 		total.Next = ""
 	}

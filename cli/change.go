@@ -8,6 +8,7 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/internal/shown"
 )
 
 // change is who changes something and why.
@@ -166,15 +167,6 @@ func operationCommand(name, short, long string, examples []string, op operation)
 	}
 }
 
-// doneTo is the outcome for one run.
-type doneTo struct {
-	Run     runlane.RunID          `json:"runId"`
-	Made    runlane.RunID          `json:"madeRunId,omitempty"` // of a retry or a rerun
-	Outcome runlane.TriggerOutcome `json:"outcome,omitempty"`   // whether this call made it
-	Now     runlane.Status         `json:"status,omitempty"`
-	Dry     bool                   `json:"dryRun,omitempty"`
-}
-
 // each does the operation on the named runs. A failure does not stop the others; the first failure's code is the
 // command's.
 func (s *session) each(
@@ -214,7 +206,7 @@ func (s *session) toOne(
 	if err != nil {
 		return err
 	}
-	done := doneTo{Run: run.ID, Now: run.Status, Dry: dryRun}
+	done := shown.Change{Run: run.ID, Now: run.Status, Dry: dryRun}
 	if dryRun {
 		if s.json {
 			return s.emit("change", &done)
@@ -267,7 +259,7 @@ func runsPruneCommand() *command {
 				"older-than",
 				"DURATION since the runs ended, like 90d; 0 is all that ended; required",
 			)
-			flags.Var(&which, "status", "STATUSES, finished ones, with commas between; all three unless given")
+			flags.Var(&which, "status", "STATUSES of finished runs, with commas between; all three unless given")
 			flags.BoolVar(&options.ReleaseOwners, "release-owners", false, "also runs that retain an idempotency key")
 			after := flags.String("after", "", "CURSOR with which an interrupted call said it could go on")
 			dryRun := flags.Bool("dry-run", false, "count, and remove nothing")

@@ -11,6 +11,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/signal"
 	"strings"
@@ -33,10 +34,14 @@ type Options struct {
 	// for in it and in the folders above. "" means the working folder of the process, without a search for a session
 	// when Args are given.
 	Folder string
-	// Project makes dev build and run the program in the folder: for programs that define no tasks.
+	// Project makes dev build the program in the folder, which then takes the place of this process, or runs as its
+	// child where a system has no such thing: for programs that define no tasks.
 	Project bool
 	// Checks are what doctor tries besides its own checks, in their order.
 	Checks []Check
+	// MCP makes what "mcp" serves, and "serve" at /mcp, for language models: New of package mcp, a separate module. The
+	// names are those of tools that may change something. nil means that the program has none.
+	MCP func(allow []string) (MCP, error)
 	// Getenv and Setenv reach the environment. nil means os.Getenv and os.Setenv.
 	Getenv func(name string) string
 	// Setenv, see Getenv.
@@ -56,6 +61,14 @@ type Options struct {
 	Variables []Variable
 
 	terminal func(stream any) (width int, ok bool) // what a stream is; tests replace it
+}
+
+// MCP is a server of the Model Context Protocol on the HTTP API of package server, which api is.
+type MCP interface {
+	// Handler speaks the protocol over HTTP.
+	Handler(api http.Handler) http.Handler
+	// Serve speaks it over two streams, until in ends or the context does.
+	Serve(ctx context.Context, api http.Handler, in io.Reader, out io.Writer) error
 }
 
 // Variable is a flag that sets an environment variable for the command.
@@ -161,12 +174,17 @@ func (s *session) perform(ctx context.Context, cmd *command, path string, args [
 // group answers a command that only has others below it.
 func (s *session) group(ctx context.Context, cmd *command, path string, args []string) int {
 	var unknown string
-	for _, arg := range args {
+	global := flag.NewFlagSet("", flag.ContinueOnError)
+	s.globalFlags(global)
+	for len(args) > 0 {
+		arg, taken := args[0], flagArguments(global, args)
+		args = args[max(1, taken):]
 		switch {
 		case arg == "--json":
 			s.json = true
 		case arg == "--help" || arg == "-h":
 			s.wantsHelp = true
+		case taken > 0: // a flag of every command: it has no say here
 		case unknown == "":
 			unknown = arg
 		}
@@ -181,8 +199,6 @@ func (s *session) group(ctx context.Context, cmd *command, path string, args []s
 	}
 	next := didYouMean(unknown, cmd.names())
 	if strings.HasPrefix(unknown, "-") {
-		global := flag.NewFlagSet("", flag.ContinueOnError)
-		s.globalFlags(global)
 		message, next = "there is no flag "+quoted(unknown)+" of every command", flagSuggestion(
 			global,
 			strings.TrimLeft(unknown, "-"),

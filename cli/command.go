@@ -32,9 +32,10 @@ type command struct {
 // commandTree has all commands.
 func commandTree() *command {
 	return &command{below: []*command{
-		initCommand(), devCommand(), runsCommand(), triggerCommand(), tasksCommand(), schedulesCommand(),
-		queuesCommand(), functionsCommand(), deadLettersCommand(), idempotencyCommand(),
-		tickCommand(), workerCommand(), backupCommand(), exportCommand(), importCommand(), benchCommand(),
+		initCommand(), devCommand(), runsCommand(), flowsCommand(), triggerCommand(), tasksCommand(),
+		schedulesCommand(), queuesCommand(), functionsCommand(), deadLettersCommand(), idempotencyCommand(),
+		tickCommand(), workerCommand(), serveCommand(), tokenCommand(), mcpCommand(),
+		backupCommand(), restoreCommand(), exportCommand(), importCommand(), benchCommand(),
 		doctorCommand(), versionCommand(), completionCommand(), completeCommand(),
 	}}
 }

@@ -93,6 +93,10 @@ var (
 		"functions add": "project_edit_test.go",
 		"init":          "init_test.go",
 		"queues add":    "project_edit_test.go",
+		"mcp":           "mcp_test.go, and of cmd/runlane",
+		"restore":       "backup_test.go, and of cmd/runlane",
+		"serve":         "serve_test.go",
+		"token":         "serve_test.go",
 	}
 )
 

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/runlane/runlane-go/internal/shown"
 )
 
 // completer is the hidden command that shells call. Its arguments are the words of the line without the program's name,
@@ -122,7 +124,7 @@ func (s *session) arguments(ctx context.Context, cmd *command, rest []string, ty
 		if known := set.Lookup(name); isFlag && known != nil && !isBool(known) {
 			switch name {
 			case "status":
-				return statusWords()
+				return shown.StatusWords()
 			case "task":
 				return taskNames(ctx, s)
 			case "queue":

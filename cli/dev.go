@@ -5,13 +5,13 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
-	"github.com/runlane/runlane-go/internal/hostmetrics"
+	"github.com/runlane/runlane-go/internal/host"
+	"github.com/runlane/runlane-go/server"
 )
 
 // devGrace is shorter than a worker's: a user waits at the terminal.
@@ -28,8 +28,9 @@ func devCommand() *command {
 			"folder, and the next session goes on with them; without a session, commands there work on the file. " +
 			"With --memory, or a program that keeps runs in its memory whatever RUNLANE_LANE says, runs end with the " +
 			"session.\n\n" +
+			"Without RUNLANE_TOKEN_KEYS a session makes a key for answer tokens, and keeps it beside that file.\n\n" +
 			"The program is not rebuilt when its source changes: stop it, and start it again. A binary without tasks " +
-			"builds the program in the current folder and runs its dev.\n\n" +
+			"builds the program in the current folder, beside that file, and becomes its dev.\n\n" +
 			"An interrupt lets attempts in progress finish for the grace, then hands them back, and says what was " +
 			"left.",
 		examples:  []string{"dev", "dev --memory", "dev --json | jq -c .type"},
@@ -43,12 +44,13 @@ func devCommand() *command {
 				"grace",
 				"DURATION attempts may take to finish after an interrupt; 5s unless given",
 			)
+			listen := flags.String("listen", "", "ADDRESS on which the HTTP API answers too, like 127.0.0.1:8080")
 			memory := flags.Bool("memory", false, "keep runs in memory: nothing is left when it stops")
 			return func(ctx context.Context, s *session, _ []string) error {
 				if s.project {
 					return s.devProject(ctx)
 				}
-				return s.dev(ctx, &options, *memory)
+				return s.dev(ctx, &options, *memory, *listen)
 			}
 		},
 	}
@@ -62,10 +64,11 @@ type devState struct {
 	Tasks       []runlane.TaskID    `json:"tasks,omitempty"`
 	Schedules   int                 `json:"schedules,omitempty"`
 	PID         int                 `json:"pid,omitempty"`
+	URL         string              `json:"url,omitempty"`
 	*workLeft
 }
 
-func (s *session) dev(ctx context.Context, options *core.WorkOptions, memory bool) error {
+func (s *session) dev(ctx context.Context, options *core.WorkOptions, memory bool, listen string) error {
 	folder, err := s.callFolder()
 	if err != nil {
 		return err
@@ -73,11 +76,15 @@ func (s *session) dev(ctx context.Context, options *core.WorkOptions, memory boo
 	if err := s.alreadyRuns(ctx, folder); err != nil { // before anything is opened for nothing
 		return err
 	}
-	defer os.Remove(filepath.Join(folder, devFolder)) // stays if there is anything in it
+	defer leaveDevFolder(folder)
 	if err := s.chooseDevState(folder, memory); err != nil {
 		return err
 	}
-	rt, err := s.rt(hostmetrics.With(ctx, hostmetrics.Host{Metrics: ignored{}})) // commits then come with their records
+	metrics := &server.Metrics{} // where something counts, commits come with their records
+	rt, err := s.rt(host.With(ctx, host.Host{Metrics: metrics}))
+	if err == nil {
+		err = s.keepDevKey(folder)
+	}
 	if err != nil {
 		return err
 	}
@@ -94,7 +101,15 @@ func (s *session) dev(ctx context.Context, options *core.WorkOptions, memory boo
 	seen := watchCommits(rt)
 	stop := control.serve(context.WithoutCancel(ctx), rt)
 	defer stop()
-	if err := s.devStarts(ctx, rt); err != nil {
+	url := ""
+	if listen != "" {
+		var end func()
+		if url, end, err = s.serveBeside(ctx, rt, listen, metrics); err != nil {
+			return err
+		}
+		defer end()
+	}
+	if err := s.devStarts(ctx, rt, url); err != nil {
 		return err
 	}
 	left, err := s.work(ctx, rt, seen, options, s.showTransition)
@@ -104,8 +119,14 @@ func (s *session) dev(ctx context.Context, options *core.WorkOptions, memory boo
 	return s.devStops(ctx, rt, left)
 }
 
-func (s *session) devStarts(ctx context.Context, rt *core.Runtime) error {
-	state := devState{State: "started", Lane: rt.Lane().Name, Environment: rt.Environment(), PID: os.Getpid()}
+func (s *session) devStarts(ctx context.Context, rt *core.Runtime, url string) error {
+	state := devState{
+		State:       "started",
+		Lane:        rt.Lane().Name,
+		Environment: rt.Environment(),
+		PID:         os.Getpid(),
+		URL:         url,
+	}
 	var names []string
 	for _, d := range rt.Definitions() {
 		state.Tasks = append(state.Tasks, d.ID)
@@ -139,6 +160,9 @@ func (s *session) devStarts(ctx context.Context, rt *core.Runtime) error {
 			line = wrapped(line, "", columns)
 		}
 		s.note("%s", line)
+	}
+	if url != "" {
+		s.note("the HTTP API answers on %s, for any user of this machine", url)
 	}
 	s.note("an interrupt stops it")
 	return nil

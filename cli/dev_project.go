@@ -3,16 +3,19 @@ package cli
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/runlane/runlane-go"
 )
+
+// devProgram is the folder, beside what announces a session, of the project's program: the next session builds it there
+// again, or finds it as it has to be.
+const devProgram = "program"
 
 // devProject builds the program in the folder of the call and runs its dev instead of this one's, which has no tasks.
 func (s *session) devProject(ctx context.Context) error {
@@ -26,16 +29,15 @@ func (s *session) devProject(ctx context.Context) error {
 	if err := embeds(ctx, folder); err != nil {
 		return err
 	}
-	built, err := os.MkdirTemp("", "runlane-dev")
-	if err != nil {
-		return err
+	if err := os.Mkdir(filepath.Join(folder, devFolder), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return refusesDev(folder, err)
 	}
-	defer os.RemoveAll(built)
-	program := filepath.Join(built, filepath.Base(folder))
+	program := filepath.Join(folder, devFolder, devProgram, filepath.Base(folder))
 	build := exec.CommandContext(ctx, "go", "build", "-o", program, ".")
 	build.Dir, build.Stderr = folder, s.stderr
 	s.note("building %s", folder)
 	if err := build.Run(); err != nil {
+		leaveDevFolder(folder)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -73,39 +75,4 @@ func embeds(ctx context.Context, folder string) error {
 			"the program in %s does not have the commands of runlane", folder)
 	}
 	return nil
-}
-
-// become runs a program with the arguments of this one, passes interrupts on, and ends as it ends. The program has a
-// separate process group: a terminal would interrupt both, and the program would treat the second interrupt as a user's
-// wish not to wait.
-func (s *session) become(ctx context.Context, program, folder string) error {
-	child := exec.CommandContext(ctx, program, s.args...)
-	child.Dir, child.Stdin, child.Stdout, child.Stderr = folder, s.stdin, s.stdout, s.stderr
-	child.Cancel = func() error { return interrupt(child.Process) }
-	ownGroup(child)
-	interrupts := make(chan os.Signal, 2)
-	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM)
-	defer signal.Stop(interrupts)
-	if err := child.Start(); err != nil {
-		return err
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- child.Wait() }() // ends with the program
-	for first := true; ; {
-		select {
-		case <-interrupts:
-			if !first { // the first one ended the context
-				_ = interrupt(child.Process)
-			}
-			first = false
-		case err := <-ended:
-			if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() > 0 {
-				return &told{code: exit.ExitCode()}
-			}
-			if child.ProcessState.Success() {
-				return nil // although the context ended
-			}
-			return err
-		}
-	}
 }

@@ -15,7 +15,7 @@ const devStateFile = "dev.db"
 // chooseDevState names the lane of a session of dev, where nothing else does: a file of the project.
 func (s *session) chooseDevState(folder string, memory bool) error {
 	if memory {
-		return s.setLane(inMemory)
+		return errors.Join(s.makeDevKey(), s.setLane(inMemory))
 	}
 	if s.getenv(lane.Variable) != "" {
 		return nil
@@ -26,7 +26,20 @@ func (s *session) chooseDevState(folder string, memory bool) error {
 	if s.folder == "" {
 		folder = "" // as people write it
 	}
+	if err := errors.Join(s.useDevKey(folder), s.makeDevKey()); err != nil {
+		return err
+	}
 	return s.setLane(fileLane + filepath.Join(folder, devFolder, devStateFile))
+}
+
+// leaveDevFolder is the end of a session: beside runs that are kept, the program stays for the next one; without any,
+// nothing does.
+func leaveDevFolder(folder string) {
+	inside := filepath.Join(folder, devFolder)
+	if _, err := os.Stat(filepath.Join(inside, devStateFile)); errors.Is(err, fs.ErrNotExist) {
+		_ = os.RemoveAll(filepath.Join(inside, devProgram))
+		_ = os.Remove(inside) // stays if there is anything in it
+	}
 }
 
 // findDevState lets a command work on the file that sessions of dev left in the folder of the call, or in one above it.
@@ -39,6 +52,9 @@ func (s *session) findDevState() error {
 		path := filepath.Join(folder, devFolder, devStateFile)
 		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
 			s.choice = "the file of dev in " + folder
+			if err := s.useDevKey(folder); err != nil {
+				return err
+			}
 			return s.setLane(fileLane + path)
 		}
 		above := filepath.Dir(folder)

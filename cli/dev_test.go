@@ -203,6 +203,19 @@ func TestDev_ThatCannotBegin_SaysWhy(t *testing.T) {
 	}
 }
 
+// A session is not built again when its source changes: a call for a task that it does not have says so.
+func TestDev_TaskThatIsNew_SaysToStartAgain(t *testing.T) {
+	t.Parallel()
+	s := startDev(t, newWorld(), t.TempDir())
+	r := s.away(t, "trigger", "reports.new", "{}")
+	if r.code != cli.ExitNotFound || !strings.Contains(r.stderr, "start it again for a task that is new") {
+		t.Errorf("%+v", r)
+	}
+	if r := runWith(t.Context(), newWorld(), &cli.Options{Args: []string{"trigger", "reports.new", "{}"}}); strings.Contains(r.stderr, "session") {
+		t.Errorf("without a session: %+v", r)
+	}
+}
+
 func TestDev_OnATerminal_FitsIt(t *testing.T) {
 	t.Parallel()
 	w := newWorld()

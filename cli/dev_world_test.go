@@ -13,7 +13,7 @@ import (
 )
 
 // limit is how long a test waits for what has to happen.
-const limit = 20 * time.Second
+const limit = time.Minute
 
 // stream keeps what is written and lets a test wait for it.
 type stream struct {

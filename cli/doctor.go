@@ -11,7 +11,8 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
-	"github.com/runlane/runlane-go/lane"
+	"github.com/runlane/runlane-go/internal/doctor"
+	"github.com/runlane/runlane-go/internal/shown"
 )
 
 // Check is one check of doctor. Programs add their own with [Options].
@@ -23,24 +24,6 @@ type Check struct {
 	// context.
 	Run func(ctx context.Context, rt *core.Runtime) (detail string, err error)
 }
-
-// checkTime bounds each check except those of the invariants.
-const checkTime = 20 * time.Second
-
-// finding is the result of one check.
-type finding struct {
-	Check  string `json:"check"`
-	Status string `json:"status"` // ok, warning or failed
-	Detail string `json:"detail,omitempty"`
-	Code   string `json:"code,omitempty"`
-	Cause  string `json:"cause,omitempty"`
-	Fix    string `json:"fix,omitempty"`
-}
-
-// warning is a finding that prevents nothing from working.
-type warning struct{ message, fix string }
-
-func (w *warning) Error() string { return w.message }
 
 func doctorCommand() *command {
 	return &command{
@@ -79,10 +62,10 @@ func (s *session) doctor(ctx context.Context, sample int, all, publish bool) err
 		if err != nil && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if _, mild := errors.AsType[*warning](err); err != nil && !mild && code == ExitOK {
+		if _, mild := errors.AsType[*doctor.Warning](err); err != nil && !mild && code == ExitOK {
 			code = max(exitCode(err), ExitFailed)
 		}
-		return s.showFinding(check.Name, detail, err)
+		return s.showFinding(s.findingOf(check.Name, detail, err))
 	}
 	opening := Check{Name: "configuration and schema", Run: func(ctx context.Context, _ *core.Runtime) (string, error) {
 		rt, err := s.rt(ctx)
@@ -97,11 +80,11 @@ func (s *session) doctor(ctx context.Context, sample int, all, publish bool) err
 			plural(len(rt.Definitions()), "task", "tasks"),
 		), nil
 	}}
-	if err := try(opening, checkTime); err != nil {
+	if err := try(opening, doctor.CheckTime); err != nil {
 		return err
 	}
 	for _, check := range s.boundedChecks(publish) {
-		if err := try(check, checkTime); err != nil {
+		if err := try(check, doctor.CheckTime); err != nil {
 			return err
 		}
 	}
@@ -109,8 +92,9 @@ func (s *session) doctor(ctx context.Context, sample int, all, publish bool) err
 		if err := s.examine(ctx, func(err error) { code = cmp.Or(code, max(exitCode(err), ExitFailed)) }); err != nil {
 			return err
 		}
-		for _, check := range invariantChecks(s, sample, all) {
-			if err := try(check, 24*time.Hour); err != nil {
+		told := func(pages int) { s.note("%d pages checked", pages) }
+		for _, check := range doctor.Invariants(sample, all, told) {
+			if err := try(Check(check), 24*time.Hour); err != nil {
 				return err
 			}
 		}
@@ -124,27 +108,20 @@ func (s *session) doctor(ctx context.Context, sample int, all, publish bool) err
 // examine shows what the storage finds about the place where it keeps its state, which may take long. failed is called
 // for a finding that is a failure.
 func (s *session) examine(ctx context.Context, failed func(error)) error {
-	examiner, ok := lane.As[lane.Examiner](s.runtime.Lane().Storage)
-	if !ok {
-		return nil
-	}
-	findings, err := examiner.Examine(ctx)
+	findings, err := doctor.Examine(ctx, s.runtime)
 	if err != nil {
 		if ctx.Err() == nil {
 			failed(err)
 		}
-		return errors.Join(ctx.Err(), s.showFinding("file", "", err))
+		return errors.Join(ctx.Err(), s.showFinding(s.findingOf("file", "", err)))
 	}
 	for _, f := range findings {
-		var err error
-		switch {
-		case f.Broken:
-			err = &runlane.Error{Code: runlane.ErrStorageUnavailable, Message: f.Detail, Hint: f.Fix}
+		if f.Status == doctor.Failing {
+			err := &runlane.Error{Code: runlane.ErrorCode(f.Code), Message: f.Detail, Hint: f.Fix}
 			failed(err)
-		case f.Fix != "":
-			err = &warning{message: f.Detail, fix: f.Fix}
+			f = s.findingOf(f.Check, "", err)
 		}
-		if err := s.showFinding(f.Check, f.Detail, err); err != nil {
+		if err := s.showFinding(f); err != nil {
 			return err
 		}
 	}
@@ -155,7 +132,9 @@ func (s *session) examine(ctx context.Context, failed func(error)) error {
 // that need none.
 func (s *session) boundedChecks(publish bool) (checks []Check) {
 	if s.runtime != nil {
-		checks = standardChecks(s.runtime, publish)
+		for _, check := range doctor.Standard(s.runtime, publish) {
+			checks = append(checks, Check(check))
+		}
 	}
 	if s.getenv(tableVariable) != "" {
 		checks = append(checks, Check{Name: "clock", Run: s.checkClock})
@@ -163,16 +142,18 @@ func (s *session) boundedChecks(publish bool) (checks []Check) {
 	return append(checks, s.checks...)
 }
 
-func (s *session) showFinding(name, detail string, err error) error {
-	f := finding{Check: name, Status: "ok", Detail: detail}
-	color := green
-	if mild, ok := errors.AsType[*warning](err); ok {
-		f.Status, f.Detail, f.Fix, color = "warning", mild.message, mild.fix, yellow
-	} else if err != nil {
+// findingOf is what a check has found, told as every error of a command is.
+func (s *session) findingOf(name, detail string, err error) shown.Finding {
+	f := doctor.FindingOf(name, detail, err)
+	if f.Status == doctor.Failing {
 		told := s.describe(err)
-		f.Status, color = "failed", red
 		f.Detail, f.Code, f.Cause, f.Fix = told.Message, told.Code, told.Cause, told.Next
 	}
+	return f
+}
+
+func (s *session) showFinding(f shown.Finding) error {
+	color := map[string]string{doctor.OK: green, doctor.Warned: yellow, doctor.Failing: red}[f.Status]
 	if s.json {
 		if err := s.emit("finding", &f); err != nil {
 			return err

@@ -57,8 +57,9 @@ func eventDetail(record *runlane.EventRecord) string {
 	case *runlane.RunRetryScheduled:
 		add(fmt.Sprintf("attempt %d: %s, again at %s", body.Attempt, failureText(body.Failure), instant(body.RetryAt)))
 	case *runlane.RunReleased:
-		add(fmt.Sprintf("attempt %d: %s, again at %s", body.Attempt, body.Reason, instant(body.ResumeAt)))
+		add(releasedText(body))
 	case *runlane.RunResumed:
+		add(strings.TrimRight(strings.TrimSpace(string(body.By)+" "+body.Name)+" "+body.ID, " "))
 		add(body.Reason)
 	case *runlane.RunCancellationRequested:
 		add(body.Reason)
@@ -72,6 +73,15 @@ func eventDetail(record *runlane.EventRecord) string {
 	}
 	add(pairsText(record.Meta))
 	return strings.Join(parts, ", ")
+}
+
+// releasedText says until when a run waits, or for what.
+func releasedText(body *runlane.RunReleased) string {
+	text := fmt.Sprintf("attempt %d: %s", body.Attempt, body.Reason)
+	if at := knownDue(body.ResumeAt); !at.IsZero() {
+		text += ", again at " + instant(at)
+	}
+	return text
 }
 
 // transition names what an event does to a run; "" for events that only programs need.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/internal/causes"
+	"github.com/runlane/runlane-go/internal/shown"
 )
 
 // The exit codes, which never change their meaning.
@@ -81,7 +82,7 @@ func exitCode(err error) int {
 	switch runlane.CodeOf(err) {
 	case runlane.ErrValidationFailed, runlane.ErrConfigurationInvalid, runlane.ErrCapabilityUnsupported:
 		return ExitUsage
-	case runlane.ErrRunNotFound, runlane.ErrScheduleNotFound, runlane.ErrTaskNotFound:
+	case runlane.ErrRunNotFound, runlane.ErrScheduleNotFound, runlane.ErrTaskNotFound, runlane.ErrFlowNotFound:
 		return ExitNotFound
 	case runlane.ErrStorageConflict:
 		return ExitConflict
@@ -97,6 +98,7 @@ var nextFor = map[runlane.ErrorCode]string{
 	runlane.ErrRunNotFound: "look for it with \"runs list\"; --env chooses another environment",
 	runlane.ErrScheduleNotFound: "look for it with \"schedules list\"; definitions are known to the program that " +
 		"has them",
+	runlane.ErrFlowNotFound:         "look for it with \"flows list\"; --env chooses another environment",
 	runlane.ErrTaskNotFound:         "check the task's name, or use the program that has its handler",
 	runlane.ErrStorageConflict:      "look at the run with \"runs explain\", then repeat",
 	runlane.ErrStorageUnavailable:   "run \"doctor\", then repeat",
@@ -108,7 +110,7 @@ var nextFor = map[runlane.ErrorCode]string{
 // wording puts what core says of its Go options into terms of the command line.
 var wording = strings.NewReplacer(
 	"ListOptions.After", "--after", "BulkOptions.After", "--after", "PruneOptions.After", "--after",
-	"EventOptions.After", "--after",
+	"EventOptions.After", "--after", "FlowListOptions.After", "--after", "FlowListOptions.Limit", "--limit",
 	"ListOptions.Statuses", "--status", "BulkOptions.Statuses", "--status", "PruneOptions.Statuses", "--status",
 	"ListOptions.Limit", "--limit", "PruneOptions.Limit", "--limit", "TickOptions.Limit", "--limit",
 	"EventOptions.Follow", "--follow", "EventOptions.Descending", "--descending", "WorkOptions.Queues", "--queue",
@@ -207,7 +209,7 @@ func (s *session) finish(ctx context.Context, err error) int {
 func (s *session) report(err error) {
 	f := s.describe(err)
 	if s.json {
-		line, encodeErr := object("error", f)
+		line, encodeErr := shown.Object("error", f)
 		if encodeErr == nil {
 			fmt.Fprintf(s.stderr, "%s\n", line)
 			return

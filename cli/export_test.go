@@ -48,14 +48,8 @@ func Paths() []string {
 	return paths
 }
 
-// CheckTimeouts is a check of doctor.
-var CheckTimeouts = checkTimeouts
-
 // Deviation and ClockTolerance are doctor's judgement of a clock.
 var Deviation = deviation
 
 // ClockTolerance, see Deviation.
 const ClockTolerance = clockTolerance
-
-// LongerFunction is what doctor says about a timeout that is too long for a function.
-var LongerFunction = longerFunction

@@ -13,6 +13,7 @@ import (
 type filter struct {
 	queue, schedule, source, task string
 	statuses                      statuses
+	waiting                       waitingKind
 }
 
 func (f *filter) define(set *flag.FlagSet) {
@@ -20,11 +21,13 @@ func (f *filter) define(set *flag.FlagSet) {
 	set.StringVar(&f.task, "task", "", "TASK of the runs")
 	set.StringVar(&f.queue, "queue", "", "QUEUE of the runs")
 	set.StringVar(&f.schedule, "schedule", "", "SCHEDULE that made the runs")
+	set.Var(&f.waiting, "waiting", "KIND of what suspended runs wait for: signal, input, blocked and so on")
 	set.StringVar(&f.source, "source", "", "RUN that the runs repeat, or whose handler triggered them")
 }
 
 func (f *filter) empty() bool {
-	return f.queue == "" && f.schedule == "" && f.source == "" && f.task == "" && len(f.statuses) == 0
+	return f.queue == "" && f.schedule == "" && f.source == "" && f.task == "" && len(f.statuses) == 0 &&
+		f.waiting == ""
 }
 
 // build completes a run id that was given by its prefix.
@@ -34,6 +37,7 @@ func (f *filter) build(ctx context.Context, s *session) (core.RunFilter, error) 
 		ScheduleID: runlane.ScheduleID(f.schedule),
 		Statuses:   f.statuses,
 		TaskID:     runlane.TaskID(f.task),
+		Waiting:    runlane.WaitingFor(f.waiting),
 	}
 	if f.source != "" {
 		source, err := s.findRun(ctx, f.source, false)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/shown"
 )
 
 // parseFlags sets the flags that stand anywhere among the arguments and returns the others. "--" ends the flags. It
@@ -156,43 +157,52 @@ func (w *words[T]) String() string { return "" }
 // statuses is a flag of run statuses. "active" and "finished" stand for all statuses of their kind.
 type statuses []runlane.Status
 
-// statusWords are what statuses takes.
-func statusWords() []string {
-	known := []string{"active", "finished"}
-	for _, status := range runlane.Statuses() {
-		known = append(known, string(status))
-	}
-	return known
-}
-
 // statusMeant are words that people use for a status and that resemble another one.
 var statusMeant = map[string]string{
 	"cancelling": string(runlane.StatusCancellationRequested), "canceling": string(runlane.StatusCancellationRequested),
 }
 
 func (st *statuses) Set(text string) error {
-	for word := range strings.SplitSeq(text, ",") {
-		word = strings.TrimSpace(word)
-		matched := false
-		for _, status := range runlane.Statuses() {
-			if string(status) == word || word == "active" && status.Active() ||
-				word == "finished" && status.Terminal() {
-				matched = true
-				if !slices.Contains(*st, status) {
-					*st = append(*st, status)
-				}
-			}
-		}
-		if !matched {
-			next := didYouMean(cmp.Or(statusMeant[word], word), statusWords())
-			return usagef(
-				fmt.Sprintf("%sstatuses are %s; ", next, strings.Join(statusWords(), ", ")),
-				"there is no status %s",
-				quoted(word),
-			)
+	found, unknown := shown.Statuses(text)
+	if unknown != nil {
+		next := didYouMean(cmp.Or(statusMeant[*unknown], *unknown), shown.StatusWords())
+		return usagef(
+			fmt.Sprintf("%sstatuses are %s; ", next, strings.Join(shown.StatusWords(), ", ")),
+			"there is no status %s",
+			quoted(*unknown),
+		)
+	}
+	for _, status := range found {
+		if !slices.Contains(*st, status) {
+			*st = append(*st, status)
 		}
 	}
 	return nil
 }
 
 func (st *statuses) String() string { return "" }
+
+// waitingKind is a flag of a kind of wait.
+type waitingKind runlane.WaitingFor
+
+func waitingWords() []string {
+	var known []string
+	for _, kind := range runlane.WaitingKinds() {
+		known = append(known, string(kind))
+	}
+	return known
+}
+
+func (k *waitingKind) Set(text string) error {
+	if !slices.Contains(waitingWords(), text) {
+		return usagef(
+			fmt.Sprintf("%skinds are %s; ", didYouMean(text, waitingWords()), strings.Join(waitingWords(), ", ")),
+			"no run waits for %s",
+			quoted(text),
+		)
+	}
+	*k = waitingKind(text)
+	return nil
+}
+
+func (k *waitingKind) String() string { return "" }

@@ -123,3 +123,21 @@ func FuzzFrame(f *testing.F) {
 		}
 	})
 }
+
+// FuzzTokens gives anything as the file of tokens, and as the address of a proxy.
+func FuzzTokens(f *testing.F) {
+	f.Add([]byte("{\"name\":\"a\",\"hash\":\"00\",\"scopes\":[\"read\"]}\n\n{}\n"), "10.0.0.0/8")
+	f.Add([]byte("[]"), "::1%eth0")
+	f.Add([]byte("{}{}"), "1.2.3.4/99")
+	f.Fuzz(func(t *testing.T, text []byte, address string) {
+		tokens, err := parseTokens(text)
+		if err == nil && len(tokens) > 1+bytes.Count(text, []byte("\n")) {
+			t.Fatalf("%d tokens of %q", len(tokens), text)
+		}
+		flags := serveFlags{proxies: words[string]{address}, proxyHeader: "X"}
+		_, err = flags.proxy()
+		if _, ok := errors.AsType[*usageError](err); err != nil && !ok {
+			t.Fatalf("%q: %v", address, err)
+		}
+	})
+}

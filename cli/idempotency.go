@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/shown"
 )
 
 func idempotencyCommand() *command {
@@ -60,11 +61,7 @@ func resetKey(ctx context.Context, s *session, args []string) error {
 		return s.unowned(ctx, args[0], err)
 	}
 	if s.json {
-		freed := struct {
-			Task runlane.TaskID `json:"taskId"`
-			Key  string         `json:"idempotencyKey"`
-		}{runlane.TaskID(args[0]), args[1]}
-		return s.emit("key.reset", &freed)
+		return s.emit("key.reset", shown.KeyReset{Task: runlane.TaskID(args[0]), Key: args[1]})
 	}
 	s.line("the key is free")
 	return nil

@@ -16,6 +16,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/runlane/runlane-go"
 )
 
 // project holds the files of a new project. Those that would mean something where they lie end in .txt.
@@ -98,8 +100,9 @@ func (s *session) writeProject(ctx context.Context, p *newProject) error {
 	staged := filepath.Join(parent, "."+name+"-"+strings.ToLower(rand.Text()[:12]))
 	defer os.RemoveAll(staged)
 	files, err := p.write(staged, name)
+	var unbuildable error
 	if err == nil && p.source == "" {
-		s.fetchSums(ctx, staged)
+		unbuildable = fetchSums(ctx, staged)
 	}
 	if err == nil {
 		err = ctx.Err()
@@ -112,14 +115,16 @@ func (s *session) writeProject(ctx context.Context, p *newProject) error {
 	}
 	result := written{Folder: p.folder, Module: p.module, Files: files}
 	if s.json {
-		return s.emit("project", &result)
+		return firstError(s.emit("project", &result), unbuildable)
 	}
 	s.line("wrote %s: %s", name, strings.Join(files, ", "))
 	if err := s.results.Flush(); err != nil { // before the note, also into a pipe
 		return err
 	}
-	s.note("next: go to %s, and there: go test ./... && go run . dev", name)
-	return nil
+	if unbuildable == nil {
+		s.note("next: go to %s, and there: go test ./... && go run . dev", name)
+	}
+	return unbuildable
 }
 
 func unwritable(folder string, err error) error {
@@ -246,18 +251,26 @@ func goModPath(path string) string {
 }
 
 // fetchSums completes go.sum, which cannot contain the checksum of the release that includes it. Without a network the
-// user has to do this.
-func (s *session) fetchSums(ctx context.Context, folder string) {
+// user has to do this: the project is written, and cannot be built yet.
+func fetchSums(ctx context.Context, folder string) error {
 	tidy := exec.CommandContext(ctx, "go", "mod", "tidy")
 	tidy.Dir = folder
-	if out, err := tidy.CombinedOutput(); err != nil && ctx.Err() == nil {
-		last := strings.TrimSpace(string(out))
-		last = last[strings.LastIndex(last, "\n")+1:]
-		s.note(
-			"\"go mod tidy\" did not work (%s): repeat it in the project before you build; for a version that is no "+
-				"release, remove the project and give --replace FOLDER, a checkout of runlane-go, or "+sourceVariable,
+	out, err := tidy.CombinedOutput()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if err == nil {
+		return nil
+	}
+	last := strings.TrimSpace(string(out))
+	last = last[strings.LastIndex(last, "\n")+1:]
+	return &runlane.Error{
+		Code: runlane.ErrConfigurationInvalid,
+		Message: "the project is written, and cannot be built yet: \"go mod tidy\" did not work in it: " +
 			shortened(strings.TrimSpace(last+" "+err.Error()), maxCause),
-		)
+		Hint: "repeat it there; for a version that is no release, remove the project and give --replace FOLDER, " +
+			"a checkout of runlane-go, or " + sourceVariable,
+		Cause: err,
 	}
 }
 

@@ -81,7 +81,7 @@ func mustRun(t *testing.T, w *world, args ...string) result {
 // TestBulk_Interrupted_GoesOnAndDoesNothingTwice interrupts each command, goes on as it says, and then gives the whole command once more.
 func TestBulk_Interrupted_GoesOnAndDoesNothingTwice(t *testing.T) {
 	t.Parallel()
-	others := []string{"bench", "functions add", "queues add"} // the first begins anew, the others change files and no runs
+	others := []string{"bench", "functions add", "queues add", "restore"} // the first begins anew, the others change files and no runs
 	for _, command := range cli.Commands() {
 		if _, listed := interruptible[command.Path]; slices.Contains(command.Flags, "yes") && !listed && !slices.Contains(others, command.Path) {
 			t.Errorf("%s changes many runs and has no case here", command.Path)
@@ -247,5 +247,18 @@ func TestWorker_DrainWithATimeLimit_SaysThatItIsOver(t *testing.T) {
 	r := w.run(t.Context(), "worker", "--drain", "--no-tick", "--timeout", "300ms", "--grace", "1ms")
 	if r.code != cli.ExitFailed || !strings.Contains(r.stderr, "the time limit of 300ms is over") || strings.HasSuffix(r.stderr, "stopped\n") {
 		t.Errorf("%+v", r)
+	}
+}
+
+// A worker without keys says so once, before the first attempt that needs one fails.
+func TestWorker_WithoutTokenKeys_SaysSo(t *testing.T) {
+	t.Parallel()
+	for _, keyless := range []bool{false, true} {
+		w := newWorld()
+		w.keyless = keyless
+		r := w.run(t.Context(), "worker", "--drain", "--no-tick")
+		if strings.Contains(r.stderr, "no keys for answer tokens") != keyless || r.code != cli.ExitOK {
+			t.Errorf("without keys %t: %+v", keyless, r)
+		}
 	}
 }

@@ -9,7 +9,8 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
-	"github.com/runlane/runlane-go/internal/hostmetrics"
+	"github.com/runlane/runlane-go/internal/host"
+	"github.com/runlane/runlane-go/internal/shown"
 )
 
 func tickCommand() *command {
@@ -53,46 +54,13 @@ func tickCommand() *command {
 	}
 }
 
-// stage is one stage of a tick.
-type stage struct {
-	Name    string `json:"name"`
-	Done    int    `json:"done"`
-	Skipped int    `json:"skipped"`
-	Failed  int    `json:"failed"`
-	More    bool   `json:"more"`
-}
-
 func (s *session) showTick(result *core.TickResult) error {
-	var shown struct {
-		Stages []stage `json:"stages"`
-		More   bool    `json:"more"`
-	}
-	shown.More = result.More
-	for _, one := range []struct {
-		name   string
-		result core.StageResult
-	}{
-		{"cancelled", result.Cancelled},
-		{"abandoned", result.Abandoned},
-		{"delivered", result.Delivered},
-		{"redelivered", result.Redelivered},
-		{"scheduled", result.Scheduled},
-		{"dispatched", result.Dispatched},
-		{"flushed", result.Flushed},
-	} {
-		shown.Stages = append(shown.Stages, stage{
-			Name:    one.name,
-			Done:    one.result.Done,
-			Skipped: one.result.Skipped,
-			Failed:  one.result.Failed,
-			More:    one.result.More,
-		})
-	}
+	seen := shown.TickOf(result)
 	if s.json {
-		return s.emit("tick", &shown)
+		return s.emit("tick", seen)
 	}
 	t := &table{header: []string{"STAGE", "DONE", "SKIPPED", "FAILED"}}
-	for _, one := range shown.Stages {
+	for _, one := range seen.Stages {
 		t.add(one.Name, fmt.Sprint(one.Done), fmt.Sprint(one.Skipped), fmt.Sprint(one.Failed))
 	}
 	s.write(t)
@@ -122,6 +90,12 @@ func workerCommand() *command {
 				"grace",
 				"DURATION attempts may take to finish after an interrupt; 30s unless given",
 			)
+			durationFlag(
+				flags,
+				&options.Lease,
+				"lease",
+				"DURATION after which others take over what a worker that died had; 1m unless given, at least 5s",
+			)
 			flags.BoolVar(&options.NoTick, "no-tick", false, "leave maintenance to another process")
 			flags.Var(&queues, "queue", "QUEUES with commas between; those of the handlers unless given")
 			flags.StringVar(&options.WorkerID, "worker-id", "", "NAME of the worker in leases and logs")
@@ -133,8 +107,15 @@ func workerCommand() *command {
 	}
 }
 
+// noteKeys says what a handler that makes answer tokens would else learn, attempt by attempt.
+func (s *session) noteKeys(rt *core.Runtime) {
+	if _, err := rt.ReadToken(""); runlane.CodeOf(err) == runlane.ErrCapabilityUnsupported {
+		s.note("there are no keys for answer tokens: attempts that make one fail (%s)", core.TokenKeysVariable)
+	}
+}
+
 func (s *session) worker(ctx context.Context, options *core.WorkOptions) error {
-	rt, err := s.rt(hostmetrics.With(ctx, hostmetrics.Host{Metrics: ignored{}})) // commits then come with their records
+	rt, err := s.rt(host.With(ctx, host.Host{Metrics: ignored{}})) // commits then come with their records
 	if err != nil {
 		return err
 	}
@@ -155,6 +136,7 @@ func (s *session) worker(ctx context.Context, options *core.WorkOptions) error {
 		}
 	}
 	s.note("working on %s; an interrupt stops", strings.Join(names, ", "))
+	s.noteKeys(rt)
 	for _, queue := range options.Queues {
 		(&filter{queue: string(queue)}).doubt(ctx, s)
 	}

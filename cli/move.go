@@ -4,36 +4,42 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"os"
 
+	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/lane"
 )
 
 func exportCommand() *command {
 	return &command{
 		name:  "export",
 		short: "Write an environment as JSON, to move it to another lane",
-		long: "What is written to stdout is one object a line: tasks, schedules, and each run with its whole " +
-			"history, which is folded on the way. \"import\" reads it on another lane: docs/moving.md. " +
+		long: "What is written to stdout is one object a line: tasks, schedules, each run with its whole " +
+			"history, which is folded on the way, and flows. \"import\" reads it on another lane: docs/moving.md. " +
 			"Stop what triggers and executes first. A run that an attempt executes is refused, or waited for " +
-			"with --wait.",
+			"with --wait. So is one with signals that it has not read, which the file has no place for, unless " +
+			"--leave-signals is given.",
 		examples: []string{
 			"export --lane sqlite:state.db > state.ndjson", "export --wait --timeout 10m > state.ndjson",
 		},
 		act: func(flags *flag.FlagSet) action {
 			wait := flags.Bool("wait", false, "wait for the end of attempts, and do not refuse them")
+			leave := flags.Bool("leave-signals", false, "leave signals behind that no wait has read")
 			return func(ctx context.Context, s *session, _ []string) error {
 				rt, err := s.rt(ctx)
 				if err != nil {
 					return err
 				}
-				moved, err := rt.Export(ctx, s.results, &core.ExportOptions{Wait: *wait})
+				moved, err := rt.Export(ctx, s.results, &core.ExportOptions{Wait: *wait, LeaveSignals: *leave})
 				if err != nil {
 					return err
 				}
-				s.note("wrote %s, %s, %s", plural(moved.Runs, "run", "runs"),
-					plural(moved.Schedules, "schedule", "schedules"), plural(moved.Tasks, "task", "tasks"))
+				s.note("wrote %s, %s, %s, %s", plural(moved.Runs, "run", "runs"),
+					plural(moved.Schedules, "schedule", "schedules"), plural(moved.Tasks, "task", "tasks"),
+					plural(moved.Flows, "flow", "flows"))
 				return nil
 			}
 		},
@@ -46,6 +52,9 @@ type moved struct {
 	Written   int `json:"written"`
 	Schedules int `json:"schedules"`
 	Tasks     int `json:"tasks"`
+	Flows     int `json:"flows,omitempty"`
+
+	Unordered []runlane.QueueName `json:"unordered,omitempty"`
 }
 
 func importCommand() *command {
@@ -75,15 +84,12 @@ func (s *session) importFile(ctx context.Context, name string) (err error) {
 		defer file.Close()
 		from = file
 	}
-	draft, err := os.CreateTemp("", "runlane-import") // it is read twice
+	draft, err := copied(from) // it is read twice
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, draft.Close(), os.Remove(draft.Name())) }()
-	if _, err := io.Copy(draft, from); err != nil {
-		return err
-	}
-	if _, err := draft.Seek(0, io.SeekStart); err != nil {
+	defer func() { err = errors.Join(err, draft.Close()) }()
+	if err := s.judgeBeforeMaking(draft); err != nil {
 		return err
 	}
 	rt, err := s.rt(ctx)
@@ -95,9 +101,76 @@ func (s *session) importFile(ctx context.Context, name string) (err error) {
 		return err
 	}
 	if s.json {
-		return s.emit("import", &moved{Runs: m.Runs, Written: m.Written, Schedules: m.Schedules, Tasks: m.Tasks})
+		return s.emit("import", &moved{
+			Runs:      m.Runs,
+			Written:   m.Written,
+			Schedules: m.Schedules,
+			Tasks:     m.Tasks,
+			Flows:     m.Flows,
+			Unordered: m.Unordered,
+		})
 	}
-	s.line("read %s, of which %d had to be written; %s, %s", plural(m.Runs, "run", "runs"), m.Written,
-		plural(m.Schedules, "schedule", "schedules"), plural(m.Tasks, "task", "tasks"))
+	s.line("read %s, of which %d had to be written; %s, %s, %s", plural(m.Runs, "run", "runs"), m.Written,
+		plural(m.Schedules, "schedule", "schedules"), plural(m.Tasks, "task", "tasks"),
+		plural(m.Flows, "flow", "flows"))
+	for _, name := range m.Unordered {
+		s.note("queue %s was an ordered queue where this was exported, and is none here: runs of one concurrency key "+
+			"may execute at once. To keep the order, import into a lane whose queue is ordered, before a worker "+
+			"starts", name)
+	}
 	return nil
+}
+
+// judgeBeforeMaking refuses a file before the lane that it would be imported into is made.
+func (s *session) judgeBeforeMaking(draft io.ReadSeeker) error {
+	if !s.laneIsNew() {
+		return nil // Import judges
+	}
+	environment, err := core.CheckImport(draft)
+	if err != nil {
+		return err
+	}
+	own := runlane.Environment(s.getenv(lane.EnvironmentVariable)).Name()
+	if s.project && environment.Name() != own { // other programs may name theirs in code
+		return &runlane.Error{
+			Code:    runlane.ErrValidationFailed,
+			Message: fmt.Sprintf("the file has environment %q, this is %q: nothing was written", environment, own),
+			Hint:    "name the file's with --env",
+		}
+	}
+	_, err = draft.Seek(0, io.SeekStart)
+	return err
+}
+
+// scratch is a file without a name, or one that loses it when it is closed.
+type scratch struct {
+	*os.File
+
+	named bool
+}
+
+// copied makes a scratch file of what is read. Where the system allows it, the file has no name from the beginning on:
+// it has payloads, and this process may be killed.
+func copied(from io.Reader) (*scratch, error) {
+	file, err := os.CreateTemp("", "runlane-import")
+	if err != nil {
+		return nil, err
+	}
+	draft := &scratch{file, os.Remove(file.Name()) != nil}
+	if _, err = io.Copy(file, from); err == nil {
+		_, err = file.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		return nil, errors.Join(err, draft.Close())
+	}
+	return draft, nil
+}
+
+// Close removes the file.
+func (f *scratch) Close() error {
+	err := f.File.Close()
+	if f.named {
+		err = errors.Join(err, os.Remove(f.Name()))
+	}
+	return err
 }

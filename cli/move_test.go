@@ -1,6 +1,8 @@
 package cli_test
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -46,5 +48,21 @@ func TestMove_FromOneLaneToAnother(t *testing.T) {
 		if r := to.run(t.Context(), args...); r.code != cli.ExitUnavailable {
 			t.Errorf("%v: %+v", args, r)
 		}
+	}
+}
+
+// An import says which queues have lost their order.
+func TestImport_NamesQueuesThatWereOrdered(t *testing.T) {
+	t.Parallel()
+	world := newWorld()
+	r := world.run(t.Context(), "export")
+	head, _, _ := strings.Cut(r.stdout, "\n")
+	head = strings.TrimSuffix(head, "}}") + `,"ordered":["emails"]}}` + "\n"
+	world.stdin = head + fmt.Sprintf(`{"end":{"runs":0,"schedules":0,"tasks":0,"sha256":"%x"}}`, sha256.Sum256([]byte(head)))
+	if r := world.run(t.Context(), "import", "-"); r.code != cli.ExitOK || !strings.Contains(r.stderr, "queue emails was an ordered queue") {
+		t.Errorf("%+v", r)
+	}
+	if r := world.run(t.Context(), "import", "-", "--json"); r.code != cli.ExitOK || !strings.Contains(r.stdout, `"unordered":["emails"]`) {
+		t.Errorf("%+v", r)
 	}
 }

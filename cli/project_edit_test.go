@@ -145,8 +145,15 @@ func TestFunctionsAdd_BringsItsQueues(t *testing.T) {
 	if !strings.Contains(text(t, project, "template.yaml"), "Sid: MovedQueues") {
 		t.Error("BridgeRole lost its right to reports before SlowBridge reads it")
 	}
+	again := strings.Replace(add, "--yes", "--dry-run", 1)
+	if r := inProject(t, project, again); !strings.Contains(r.stderr, "when the deployment that moved the queue is over") {
+		t.Errorf("it takes a right away and does not say when that may be: %s", r.stderr)
+	}
 	wantFiles(t, project, add, "template.yaml") // after the deployment: takes that right away
 	wantFiles(t, project, add)
+	if r := inProject(t, project, again); strings.Contains(r.stderr, "deployment") {
+		t.Errorf("it changes nothing and says %s", r.stderr)
+	}
 	wantFiles(t, project, "functions add slow --queues reports,exports --timeout 300 --yes", "template.yaml")
 	e := wantSound(t, project)
 	if size := e.Parameters["SlowBatchSize"].Default; size != 2 {

@@ -10,10 +10,8 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/cli/internal/samfile"
+	"github.com/runlane/runlane-go/internal/doctor"
 )
-
-// timeouts are the seconds that the template has a visibility timeout for.
-var timeouts = []int{30, 60, 120, 300, 600, 900}
 
 // samconfigFile has the values of parameters.
 const samconfigFile = "samconfig.toml"
@@ -55,7 +53,7 @@ func functionsAddCommand() *command {
 				&f.Timeout, "timeout", 0,
 				"SECONDS of an invocation: 30, 60, 120, 300, 600 or 900; the bridge's unless given",
 			)
-			flags.IntVar(&f.Memory, "memory", 0, "MEGABYTES, 128 to 10240; the bridge's unless given")
+			flags.IntVar(&f.Memory, "memory", 0, "MEGABYTES of memory, 128 to 10240; the bridge's unless given")
 			flags.IntVar(
 				&f.BatchSize, "batch-size", 0,
 				"NUMBER of wakeups in an invocation at most, 1 to 10; the bridge's unless given",
@@ -77,11 +75,19 @@ func functionsAddCommand() *command {
 				if err := e.addFunction(&f); err != nil {
 					return err
 				}
+				template, err := e.template()
+				if err != nil {
+					return err
+				}
+				if samfile.Forgets(e.before[templateFile], template) {
+					s.note("this takes away what the function that had a queue kept: deploy it when the deployment " +
+						"that moved the queue is over, else the queue has no reader while a canary lasts")
+				}
 				if err := e.apply(ctx, s, *dryRun, *yes); err != nil || *dryRun {
 					return err
 				}
 				s.note("next: deploy. A stack that has it keeps its limits until %s says others", samconfigFile)
-				if template, err := e.template(); err == nil && samfile.Moved(template) {
+				if samfile.Moved(template) {
 					s.note("after the deployment call this again, and deploy: the function that had a queue " +
 						"keeps its right to receive until then, because its mapping goes last")
 				}
@@ -100,7 +106,7 @@ func judgeFunction(f *samfile.Function) error {
 		)
 	case len(f.Queues) == 0:
 		return usagef("name them with --queues a,b", "the function has no queues")
-	case f.Timeout != 0 && !slices.Contains(timeouts, f.Timeout):
+	case f.Timeout != 0 && !slices.Contains(doctor.FunctionTimeouts, f.Timeout):
 		return usagef("use 30, 60, 120, 300, 600 or 900; ", "--timeout does not take %d", f.Timeout)
 	case f.Memory != 0 && (f.Memory < 128 || f.Memory > 10240):
 		return usagef("use 128 to 10240; ", "--memory does not take %d", f.Memory)

@@ -4,10 +4,10 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"time"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/internal/shown"
 )
 
 func queuesCommand() *command {
@@ -23,7 +23,8 @@ func queuesListCommand() *command {
 		short: "List the queues known here, and those that can be reached",
 		long: "KNOWN says whether this program has the queue's limit, from its code or RUNLANE_LIMITS; LIMIT of " +
 			"another program's queue is the one that its ticks have stored, or \"?\". BOUND says whether " +
-			"RUNLANE_QUEUES names the queue; \"by default\" is one whose wakeups travel with those of that queue.",
+			"RUNLANE_QUEUES names the queue; \"by default\" is one whose wakeups travel with those of that queue. " +
+			"ORDERED queues execute the runs of one concurrency key one after the other.",
 		examples: []string{"queues list"},
 		act: func(*flag.FlagSet) action {
 			return func(ctx context.Context, s *session, _ []string) error {
@@ -32,14 +33,15 @@ func queuesListCommand() *command {
 					return err
 				}
 				states, late := queuesInUse(ctx, rt)
-				t := &table{header: []string{"QUEUE", "LIMIT", "KNOWN", "BOUND"}}
+				t := &table{header: []string{"QUEUE", "LIMIT", "KNOWN", "BOUND", "ORDERED"}}
 				for _, state := range states {
 					if s.json {
-						if err := s.emit("queue", queueOf(&state)); err != nil {
+						if err := s.emit("queue", shown.QueueOf(&state)); err != nil {
 							return err
 						}
 					}
-					t.add(string(state.Queue.Name), limitText(&state), yesNo(state.Known), boundText(&state))
+					t.add(string(state.Queue.Name), limitText(&state), yesNo(state.Known), boundText(&state),
+						yesNo(state.Ordered))
 				}
 				if !s.json {
 					s.write(t)
@@ -57,46 +59,6 @@ func queuesInUse(ctx context.Context, rt *core.Runtime) ([]core.QueueState, erro
 		return rt.Queues().List(), err
 	}
 	return states, nil
-}
-
-// shownQueue is a queue in JSON. Its policy type has no tags.
-type shownQueue struct {
-	Name            runlane.QueueName `json:"queue"`
-	Concurrency     int               `json:"concurrency"`
-	DispatchTimeout string            `json:"dispatchTimeout,omitempty"`
-	Known           bool              `json:"known"`
-	Stored          bool              `json:"stored,omitempty"`
-	Bound           bool              `json:"bound"`
-	Carrier         runlane.QueueName `json:"carrier,omitempty"`
-}
-
-// shownStats are the fields of core.QueueStats beside those of the queue.
-type shownStats struct {
-	shownQueue
-	At            time.Time `json:"at"`
-	Waiting       int       `json:"waiting"`
-	OldestWaiting time.Time `json:"oldestWaiting,omitzero"`
-	Running       int       `json:"running"`
-	Delayed       int       `json:"delayed"`
-	NextDue       time.Time `json:"nextDue,omitzero"`
-	AtLeast       bool      `json:"atLeast,omitempty"`
-	Backlog       int       `json:"backlog"`
-	InFlight      int       `json:"inFlight"`
-}
-
-func queueOf(state *core.QueueState) shownQueue {
-	shown := shownQueue{
-		Name:        state.Queue.Name,
-		Concurrency: state.Queue.Concurrency,
-		Known:       state.Known,
-		Stored:      state.Stored,
-		Bound:       state.Bound,
-		Carrier:     state.Carrier,
-	}
-	if state.Queue.DispatchTimeout > 0 {
-		shown.DispatchTimeout = runlane.FormatDuration(state.Queue.DispatchTimeout)
-	}
-	return shown
 }
 
 func limitText(state *core.QueueState) string {
@@ -173,19 +135,7 @@ func (s *session) queueStats(ctx context.Context, rt *core.Runtime, names []stri
 			}
 		}
 		if s.json {
-			shown := shownStats{
-				shownQueue:    queueOf(&stats.QueueState),
-				At:            stats.At,
-				Waiting:       stats.Waiting,
-				OldestWaiting: stats.OldestWaiting,
-				Running:       stats.Running,
-				Delayed:       stats.Delayed,
-				NextDue:       stats.NextDue,
-				AtLeast:       stats.AtLeast,
-				Backlog:       stats.Backlog,
-				InFlight:      stats.InFlight,
-			}
-			if err := s.emit("queue.stats", &shown); err != nil {
+			if err := s.emit("queue.stats", shown.StatsOf(stats)); err != nil {
 				return err
 			}
 		}

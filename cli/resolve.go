@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/lane"
 )
 
 // Bounds of the search for a prefix: at most prefixRuns active runs, and as many of the newest finished ones.
@@ -25,8 +27,14 @@ func (s *session) findRun(ctx context.Context, given string, exact bool) (*runla
 		return nil, err
 	}
 	run, err := rt.Runs().Get(ctx, runlane.RunID(given))
-	if !errors.Is(err, runlane.ErrRunNotFound) || len(given) < minPrefix {
+	if !errors.Is(err, runlane.ErrRunNotFound) {
 		return run, err
+	}
+	if hint := otherEnvironments(ctx, rt); hint != "" {
+		return nil, &withNext{cause: err, next: hint}
+	}
+	if len(given) < minPrefix {
+		return nil, err
 	}
 	matches, all, listErr := prefixed(ctx, rt, given)
 	switch {
@@ -56,6 +64,25 @@ func (s *session) findRun(ctx context.Context, given string, exact bool) (*runla
 		)
 	}
 	return rt.Runs().Get(ctx, matches[0])
+}
+
+// otherEnvironments says where runs are, if there are none in the environment of the call: it was left out, or
+// mistyped. "" where the lane does not tell, or has no runs at all.
+func otherEnvironments(ctx context.Context, rt *core.Runtime) string {
+	lister, ok := lane.As[lane.EnvironmentLister](rt.Lane().Storage)
+	if !ok {
+		return ""
+	}
+	found, err := lister.Environments(ctx)
+	if err != nil || len(found) == 0 || slices.Contains(found, runlane.Environment(rt.Environment().Name())) {
+		return ""
+	}
+	names := make([]string, len(found))
+	for i, environment := range found {
+		names[i] = quoted(string(environment))
+	}
+	return fmt.Sprintf("environment %s has no runs here, %s has: see --env", quoted(rt.Environment().Name()),
+		strings.Join(names, ", "))
 }
 
 // ambiguous names runs whose ids begin alike.

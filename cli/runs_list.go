@@ -12,8 +12,11 @@ import (
 
 func runsCommand() *command {
 	return &command{name: "runs", short: "Look at runs, stop them, repeat them, remove them", below: []*command{
-		runsListCommand(), runsGetCommand(), runsEventsCommand(), runsAttemptsCommand(), runsExplainCommand(),
+		runsListCommand(), runsGetCommand(), runsEventsCommand(), runsAttemptsCommand(), runsStepsCommand(),
+		runsTreeCommand(),
+		runsExplainCommand(),
 		runsWatchCommand(),
+		runsSignalCommand(), runsAnswerCommand(),
 		runsCancelCommand(), runsResumeCommand(), runsRetryCommand(), runsRerunCommand(), runsPruneCommand(),
 	}}
 }
@@ -27,7 +30,11 @@ func runsListCommand() *command {
 		short: "List runs",
 		long: "Active runs come first, by when they next need attention, then finished ones, the newest first. Lists " +
 			"lag a little behind what \"runs get\" shows.",
-		examples: []string{"runs list --status failed --task emails.welcome", "runs list --status active --json --all"},
+		examples: []string{
+			"runs list --status failed --task emails.welcome",
+			"runs list --status active --json --all",
+			"runs list --waiting input",
+		},
 		act: func(flags *flag.FlagSet) action {
 			var selected filter
 			selected.define(flags)
@@ -56,6 +63,9 @@ func runsListCommand() *command {
 						s.note("no runs match")
 					}
 					selected.doubt(ctx, s)
+					if hint := otherEnvironments(ctx, rt); hint != "" {
+						s.note("%s", hint)
+					}
 				}
 				return s.goesOn(options.After)
 			}
@@ -117,4 +127,6 @@ func (s *session) showRuns(runs []runlane.RunSummary, headed bool) error {
 	return s.results.Flush()
 }
 
-func dueOrEnded(run *runlane.RunSummary) time.Time { return cmp.Or(run.FinishedAt, run.RunAt) }
+func dueOrEnded(run *runlane.RunSummary) time.Time {
+	return cmp.Or(run.FinishedAt, knownDue(run.RunAt))
+}

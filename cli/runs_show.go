@@ -8,9 +8,11 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/internal/shown"
 )
 
 func runsGetCommand() *command {
@@ -63,7 +65,7 @@ func runsGetCommand() *command {
 // showRun shows everything about a run.
 func (s *session) showRun(ctx context.Context, run *runlane.Run) error {
 	if s.json {
-		return s.emit("run", shownRun(run))
+		return s.emit("run", shown.Run(run))
 	}
 	s.facts(
 		[2]string{"run", string(run.ID)},
@@ -73,7 +75,8 @@ func (s *session) showRun(ctx context.Context, run *runlane.Run) error {
 		[2]string{"environment", string(run.Environment)},
 		[2]string{"source", sourceText(run.Source)},
 		[2]string{"created", s.at(run.CreatedAt)},
-		[2]string{"due", s.at(run.RunAt)},
+		[2]string{"due", s.at(knownDue(run.RunAt))},
+		[2]string{"waits for", waitingText(s, run.Waiting)},
 		[2]string{"started", s.at(run.StartedAt)},
 		[2]string{"finished", s.at(run.FinishedAt)},
 		[2]string{"attempts", countersText(run.Counters)},
@@ -89,6 +92,40 @@ func (s *session) showRun(ctx context.Context, run *runlane.Run) error {
 		[2]string{"encrypted with", keysText(run.Sealed)},
 	)
 	return nil
+}
+
+// knownDue leaves out the moment that stands for no time limit.
+func knownDue(at time.Time) time.Time {
+	if at.Equal(runlane.FarMoment()) {
+		return time.Time{}
+	}
+	return at
+}
+
+// waitingText is what a suspended run waits for.
+func waitingText(s *session, w *runlane.Waiting) string {
+	if w == nil {
+		return ""
+	}
+	var kinds []string
+	for _, kind := range w.For {
+		kinds = append(kinds, string(kind))
+	}
+	text := strings.Join(kinds, " or ")
+	if len(w.Names) > 0 {
+		joined := ", "
+		if w.All {
+			joined = " and "
+		}
+		text += ": " + strings.Join(w.Names, joined)
+	}
+	if w.Prompt != "" {
+		text += fmt.Sprintf(" (%s)", w.Prompt)
+	}
+	if !w.Until.IsZero() {
+		text += ", until " + s.at(w.Until)
+	}
+	return text
 }
 
 // shownBody is how much of a payload is shown where it is not asked for alone.
@@ -132,6 +169,9 @@ func sourceText(source runlane.Source) string {
 	}
 	if source.ScheduleID != "" {
 		text += " " + string(source.ScheduleID)
+	}
+	if source.FlowID != "" {
+		text += fmt.Sprintf(" %s, node %s", source.FlowID, source.Node)
 	}
 	if !source.FireTime.IsZero() {
 		text += " at " + instant(source.FireTime)
@@ -214,25 +254,10 @@ func runsEventsCommand() *command {
 	}
 }
 
-// eventWithCursor is an event with its place in the history.
-type eventWithCursor struct {
-	record runlane.EventRecord
-	cursor runlane.Cursor
-}
-
-// MarshalJSON adds the cursor to the event's own fields.
-func (e eventWithCursor) MarshalJSON() ([]byte, error) {
-	text, err := e.record.MarshalJSON()
-	if err != nil || len(text) < 2 {
-		return text, err
-	}
-	return append(fmt.Appendf(nil, `{"cursor":%q,`, string(e.cursor)), text[1:]...), nil
-}
-
 // showEvent writes one event at once: a user may be watching.
 func (s *session) showEvent(record *runlane.EventRecord) error {
 	if s.json {
-		if err := s.emit("event", eventWithCursor{shownEvent(*record), core.EventCursor(record)}); err != nil {
+		if err := s.emit("event", shown.EventOf(record)); err != nil {
 			return err
 		}
 		return s.results.Flush()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/internal/shown"
 )
 
 func schedulesCommand() *command {
@@ -114,11 +115,7 @@ func schedulesNextCommand() *command {
 						s.line("%s", s.at(at))
 						continue
 					}
-					fire := struct {
-						ID runlane.ScheduleID `json:"scheduleId"`
-						At time.Time          `json:"fireTime"`
-					}{runlane.ScheduleID(args[0]), at}
-					if err := s.emit("fire", &fire); err != nil {
+					if err := s.emit("fire", shown.Fire{ID: runlane.ScheduleID(args[0]), At: at}); err != nil {
 						return err
 					}
 				}
@@ -203,7 +200,7 @@ func schedulesTriggerCommand() *command {
 				if err != nil {
 					return s.suggestSchedule(ctx, args[0], err)
 				}
-				made := &triggered{Run: run.ID, Task: run.TaskID, Status: run.Status, Outcome: runlane.TriggerCreated}
+				made := shown.TriggeredOf(&runlane.TriggerResult{Run: run, Outcome: runlane.TriggerCreated}, 0)
 				if err := s.showTriggered(made, *wait); err != nil || !*wait {
 					return err
 				}

@@ -22,9 +22,9 @@ var update = flag.Bool("update", false, "write what the commands answer into tes
 // TestScripts plays testdata/*.txt: "$" is a command, ">" a line of its stdout, "!" one of stderr, "=" its exit code unless it is 0.
 // "@" changes the world: terminal COLUMNS, env NAME=VALUE, stdin TEXT, file NAME TEXT, advance DURATION, down, up, plain, refuse, accept,
 // keys NAMES (of what encrypts payloads; none ends it), aws FAULT (of an endpoint in place of AWS; none ends it), options NUMBER (of wrong
-// ones, with which the program opens), fail WAY (in which emails.watched returns its code mailbox_full), interrupt TEXT (the next command,
+// ones, with which the program opens), flow ID ADDRESS (starts a flow that prints for the address), fail WAY (in which emails.watched returns its code mailbox_full), interrupt TEXT (the next command,
 // when that is on its stderr).
-// Commands of one file share a storage. -update writes the answers down; read the difference before you keep it.
+// FOLDER is one of the test's own, TOKEN the answer token of single-run-0001. Commands of one file share a storage. -update writes the answers down; read the difference before you keep it.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	playAll(t, "testdata/*.txt")
@@ -68,7 +68,7 @@ func play(t *testing.T, script string) string {
 		switch {
 		case strings.HasPrefix(line, "$ "):
 			played.WriteString(line + "\n")
-			args := fields(t, strings.ReplaceAll(line[2:], "FOLDER", folder))
+			args := fields(t, strings.NewReplacer("FOLDER", folder, "TOKEN", askedToken).Replace(line[2:]))
 			played.WriteString(w.without(answer(w.run(t.Context(), args...)), folder))
 			w.stdin, w.interrupt = "", ""
 		case strings.HasPrefix(line, "@ "):
@@ -85,7 +85,7 @@ func play(t *testing.T, script string) string {
 
 // without has names in place of what is different each time.
 func (w *world) without(text, folder string) string {
-	text = strings.ReplaceAll(text, folder, "FOLDER")
+	text = strings.NewReplacer(folder, "FOLDER", askedToken, "TOKEN").Replace(text)
 	if address := strings.TrimPrefix(w.endpoint, "http://"); address != "" {
 		text = strings.ReplaceAll(text, address, "ENDPOINT")
 	}
@@ -130,6 +130,8 @@ func direct(t *testing.T, w *world, folder, line string) {
 		w.faults, _ = strconv.Atoi(rest)
 	case "fail":
 		w.during = withCode(t, rest)
+	case "flow":
+		w.startFlow(t, rest)
 	case "keys":
 		w.encrypt(t, rest)
 	case "plain", "orders", "mail":

@@ -24,6 +24,7 @@ type session struct {
 	name    string
 	args    []string
 	checks  []Check
+	mcp     func(allow []string) (MCP, error)
 	stdin   io.Reader
 	stderr  io.Writer
 	stdout  io.Writer
@@ -45,6 +46,8 @@ type session struct {
 	makesFile bool   // the command may begin with a file that is not there
 	alone     bool   // a lane in this process's memory would be of no use to the command
 	choice    string // what chose the lane, for people
+	looksOnly bool   // the command has --dry-run
+	devKey    string // of answer tokens, made by this session of dev
 	input     func(name string) (io.ReadCloser, error)
 
 	open    Opener
@@ -63,6 +66,7 @@ func newSession(open Opener, options *Options) *session {
 		name:      options.Name,
 		args:      options.Args,
 		checks:    options.Checks,
+		mcp:       options.MCP,
 		stdin:     options.Stdin,
 		stderr:    options.Stderr,
 		stdout:    options.Stdout,
@@ -144,6 +148,7 @@ func (s *session) withGlobalFlags(own *flag.FlagSet) *flag.FlagSet {
 	global := flag.NewFlagSet(own.Name(), flag.ContinueOnError)
 	s.globalFlags(global)
 	all := flag.NewFlagSet(own.Name(), flag.ContinueOnError)
+	s.looksOnly = own.Lookup("dry-run") != nil
 	for _, flags := range []*flag.FlagSet{own, global} {
 		flags.VisitAll(func(f *flag.Flag) {
 			if all.Lookup(f.Name) == nil {
@@ -214,20 +219,37 @@ func inFile(name string) (path string, ok bool) {
 	return path, ok && path != ""
 }
 
+// laneIsNew reports a lane in a file that is not there, or has nothing in it, nor in its log. What else is wrong with
+// one is said by who opens it.
+func (s *session) laneIsNew() bool {
+	path, ok := inFile(s.getenv(lane.Variable))
+	if !ok {
+		return false
+	}
+	info, err := os.Stat(path)
+	if err == nil && info.Mode().IsRegular() && info.Size() == 0 {
+		log, err := os.Stat(path + "-wal")
+		return err != nil || log.Size() == 0
+	}
+	return errors.Is(err, fs.ErrNotExist)
+}
+
 // fileExists refuses a lane in a file that is not there: opened, it would be made, and a mistyped path would have no
 // runs.
 func (s *session) fileExists() error {
-	path, ok := inFile(s.getenv(lane.Variable))
-	if !ok || s.makesFile {
+	if s.makesFile || !s.laneIsNew() {
 		return nil
 	}
-	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
-		return nil // what else is wrong with it is said by who opens it
+	path, _ := inFile(s.getenv(lane.Variable))
+	message := "there is no file " + path
+	if _, err := os.Stat(path); err == nil {
+		message = path + " is empty: no program has made it a lane, or it was cut off"
 	}
 	return &runlane.Error{
 		Code:    runlane.ErrConfigurationInvalid,
-		Message: "there is no file " + path,
-		Hint:    "check --lane and " + lane.Variable + "; \"dev\", \"worker\" and \"import\" make the file",
+		Message: message,
+		Hint: "check --lane and " + lane.Variable + "; \"dev\", \"worker\" and \"import\" make the file; " +
+			"\"restore COPY\" goes back to a copy",
 	}
 }
 
@@ -301,11 +323,11 @@ func (s *session) confirm(ctx context.Context, yes bool, question string) error 
 		return nil
 	}
 	if !s.interactive() {
-		return usagef(
-			"add --yes to go on without being asked, or --dry-run to only look",
-			"%s There is no terminal to ask on",
-			question,
-		)
+		hint := "add --yes to go on without being asked"
+		if s.looksOnly {
+			hint += ", or --dry-run to only look"
+		}
+		return usagef(hint, "%s There is no terminal to ask on", question)
 	}
 	fmt.Fprintf(s.stderr, "%s [y/N] ", question)
 	answer, err := bufio.NewReader(s.typed(ctx)).ReadString('\n')

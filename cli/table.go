@@ -162,7 +162,7 @@ func (s *session) paint(stream io.Writer, color, text string) string {
 
 func statusColor(cell string) string {
 	switch cell {
-	case string(runlane.StatusSucceeded):
+	case string(runlane.StatusSucceeded), string(runlane.FlowCompleted):
 		return green
 	case string(runlane.StatusFailed), string(runlane.AttemptAbandoned):
 		return red

@@ -5,10 +5,9 @@ import (
 	"flag"
 	"fmt"
 	"strings"
-	"time"
 
-	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/internal/shown"
 )
 
 func tasksCommand() *command {
@@ -39,23 +38,6 @@ func tasksListCommand() *command {
 	}
 }
 
-// shownTask is a task in JSON.
-type shownTask struct {
-	ID              runlane.TaskID    `json:"taskId"`
-	Queue           runlane.QueueName `json:"queue"`
-	Concurrency     int               `json:"concurrency"`
-	DispatchTimeout string            `json:"dispatchTimeout,omitempty"`
-	MaxAttempts     int               `json:"maxAttempts"`
-	Backoff         string            `json:"backoff,omitempty"`
-	Timeout         string            `json:"timeout,omitempty"`
-	IdempotencyTTL  string            `json:"idempotencyTtl"`
-	Keys            []string          `json:"keys"`
-	ErrorMessages   bool              `json:"errorMessages"`
-	Known           bool              `json:"known"`
-	SeenAt          time.Time         `json:"seenAt,omitzero"`
-	Gone            bool              `json:"gone,omitempty"`
-}
-
 func (s *session) showTasks(tasks []core.TaskState) error {
 	if len(tasks) == 0 {
 		s.note("no tick has stored the tasks of this environment yet")
@@ -63,27 +45,9 @@ func (s *session) showTasks(tasks []core.TaskState) error {
 	t := &table{header: []string{"TASK", "QUEUE", "LIMIT", "ATTEMPTS", "TIMEOUT", "KEYS", "KNOWN", "SEEN"}, shrink: 5}
 	for i := range tasks {
 		task := &tasks[i]
-		keys := keyNames(task.Keys)
-		timeout, dispatch, ttl := durationText(task.Timeout), durationText(task.Queue.DispatchTimeout), "while-active"
-		if task.IdempotencyTTL != runlane.WhileActive {
-			ttl = runlane.FormatDuration(task.IdempotencyTTL)
-		}
+		seenTask := shown.TaskOf(task, s.now())
 		if s.json {
-			if err := s.emit("task", &shownTask{
-				ID:              task.ID,
-				Queue:           task.Queue.Name,
-				Concurrency:     task.Queue.Concurrency,
-				DispatchTimeout: dispatch,
-				MaxAttempts:     task.MaxAttempts,
-				Backoff:         task.Backoff,
-				Timeout:         timeout,
-				IdempotencyTTL:  ttl,
-				Keys:            keys,
-				ErrorMessages:   task.ErrorMessages,
-				Known:           task.Known,
-				SeenAt:          task.SeenAt,
-				Gone:            task.Gone(s.now()),
-			}); err != nil {
+			if err := s.emit("task", seenTask); err != nil {
 				return err
 			}
 			continue
@@ -92,7 +56,7 @@ func (s *session) showTasks(tasks []core.TaskState) error {
 		if task.Queue.Bounded() {
 			limit = fmt.Sprint(task.Queue.Concurrency)
 		}
-		if task.Gone(s.now()) {
+		if seenTask.Gone {
 			seen += ", gone"
 		}
 		t.add(
@@ -100,8 +64,8 @@ func (s *session) showTasks(tasks []core.TaskState) error {
 			string(task.Queue.Name),
 			limit,
 			fmt.Sprint(task.MaxAttempts),
-			timeout,
-			strings.Join(keys, ","),
+			seenTask.Timeout,
+			strings.Join(seenTask.Keys, ","),
 			yesNo(task.Known),
 			seen,
 		)
@@ -110,28 +74,6 @@ func (s *session) showTasks(tasks []core.TaskState) error {
 		s.write(t)
 	}
 	return nil
-}
-
-// durationText is "" for none.
-func durationText(d time.Duration) string {
-	if d == 0 {
-		return ""
-	}
-	return runlane.FormatDuration(d)
-}
-
-// keyNames are the kinds of keys as flags and JSON call them.
-func keyNames(keys runlane.TaskKeys) []string {
-	names := []string{}
-	for _, key := range []struct {
-		has  bool
-		name string
-	}{{keys.Concurrency, "concurrency"}, {keys.Idempotency, "idempotency"}, {keys.Singleton, "singleton"}} {
-		if key.has {
-			names = append(names, key.name)
-		}
-	}
-	return names
 }
 
 func taskNames(ctx context.Context, s *session) []string {

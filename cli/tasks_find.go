@@ -3,34 +3,42 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/internal/taskbook"
 )
 
-// taskBook finds tasks by name for one command: the program's tasks first, then those that other programs stored.
+// taskBook finds tasks by name for one command, and says what it finds in terms of the command line.
 type taskBook struct {
-	s       *session
-	rt      *core.Runtime
-	foreign bool // names are taken as they are, without a lookup
-	lines   bool // keys are given in the lines of a batch
+	taskbook.Book
 
+	s     *session
+	lines bool // keys are given in the lines of a batch
 	read  bool
 	tasks []core.TaskState
-	warn  map[runlane.TaskID]bool // what was said once
+	said  map[string]bool // what was said once
 }
 
 func (s *session) taskBook(rt *core.Runtime, foreign, lines bool) *taskBook {
-	return &taskBook{s: s, rt: rt, foreign: foreign, lines: lines, warn: map[runlane.TaskID]bool{}}
+	b := &taskBook{s: s, lines: lines, said: map[string]bool{}}
+	b.Book = taskbook.Book{
+		Runtime: rt,
+		Foreign: foreign,
+		Tasks:   b.list,
+		Doubt:   b.note,
+		Now:     s.now,
+	}
+	return b
 }
 
 // list reads the catalog, once.
 func (b *taskBook) list(ctx context.Context) (tasks []core.TaskState, err error) {
 	if !b.read {
-		if b.tasks, err = b.rt.Tasks().List(ctx); err != nil {
+		if b.tasks, err = b.Runtime.Tasks().List(ctx); err != nil {
 			return nil, err
 		}
 		b.read = true
@@ -47,89 +55,51 @@ func (b *taskBook) call(
 	options *runlane.TriggerOptions,
 	given runlane.TaskKeys,
 ) (runlane.Call, error) {
-	if err := b.settleQueue(ctx, options); err != nil {
-		return runlane.Call{}, err
+	call, err := b.Call(ctx, task, payload, options, given)
+	if unknown, ok := errors.AsType[*taskbook.UnknownTaskError](err); ok {
+		next := didYouMean(string(task), unknown.Names) + unknown.Known(`"tasks list"`) +
+			"; --foreign takes the name as it is"
+		if b.s.lent {
+			next += ". A session of dev has the program that it began with: start it again for a task that is new"
+		}
+		return call, &runlane.Error{Code: runlane.ErrTaskNotFound, Message: unknown.Error(), Hint: next}
 	}
-	if slices.ContainsFunc(b.rt.Definitions(), func(d *runlane.Definition) bool { return d.ID == task }) {
-		return b.rt.CallJSON(task, payload)
+	if missing, ok := errors.AsType[*taskbook.MissingKeysError](err); ok {
+		return call, b.missingKeys(missing)
 	}
-	asItIs := runlane.NewRawCall(runlane.NewTask[json.RawMessage](task, nil).Definition(), payload)
-	if b.foreign {
-		return asItIs, nil
+	return call, err
+}
+
+// note shows what may not be meant, once.
+func (b *taskBook) note(d taskbook.Doubt) {
+	about := string(d.Kind) + string(d.Task) + string(d.Queue)
+	if b.said[about] {
+		return
 	}
-	tasks, err := b.list(ctx)
-	if err != nil {
-		return runlane.Call{}, err
-	}
-	index := slices.IndexFunc(tasks, func(known core.TaskState) bool { return known.ID == task })
-	switch {
-	case len(tasks) == 0:
-		b.note("", "no tick has stored this environment's tasks yet: the name is taken as it is, in the queue default")
-		return asItIs, nil
-	case index < 0:
-		return runlane.Call{}, unknownTask(task, tasks)
-	}
-	known := &tasks[index]
-	if err := firstError(b.checkKeys(known, given), b.adoptQueue(known, options)); err != nil {
-		return runlane.Call{}, err
-	}
-	if known.Gone(b.s.now()) {
-		b.note(
-			task,
+	b.said[about] = true
+	switch d.Kind {
+	case taskbook.DoubtEmpty:
+		b.s.note("no tick has stored this environment's tasks yet: the name is taken as it is, in the queue default")
+	case taskbook.DoubtGone:
+		b.s.note(
 			"no program with task %q has ticked since %s: the run waits until one does",
-			task,
-			b.s.at(known.SeenAt),
+			d.Task,
+			b.s.at(d.SeenAt),
+		)
+	case taskbook.DoubtQueue:
+		b.s.note(
+			"no task that is known uses queue %s: the run waits until a program that knows the queue takes it; %s"+
+				"\"queues list\" shows them",
+			quoted(string(d.Queue)),
+			didYouMean(string(d.Queue), d.Queues),
 		)
 	}
-	return runlane.NewRawCall(known.Definition(), payload), nil
 }
 
-// note shows a message once.
-func (b *taskBook) note(about runlane.TaskID, format string, args ...any) {
-	if !b.warn[about] {
-		b.warn[about] = true
-		b.s.note(format, args...)
-	}
-}
-
-// maxNamed is how many tasks an error names.
-const maxNamed = 10
-
-func unknownTask(task runlane.TaskID, tasks []core.TaskState) error {
-	var names []string
-	own := true
-	for i := range tasks {
-		names = append(names, string(tasks[i].ID))
-		own = own && tasks[i].Known
-	}
-	e := &runlane.Error{
-		Code:    runlane.ErrTaskNotFound,
-		Message: fmt.Sprintf("no program of this environment has a task %q", task),
-	}
-	what := "known are "
-	if own {
-		e.Message, what = fmt.Sprintf("this program has no task %q", task), "its tasks are "
-	}
-	listed := strings.Join(names[:min(len(names), maxNamed)], ", ")
-	if len(names) > maxNamed {
-		listed += fmt.Sprintf(" and %d more (\"tasks list\")", len(names)-maxNamed)
-	}
-	e.Hint = didYouMean(string(task), names) + what + listed + "; --foreign takes the name as it is"
-	return e
-}
-
-// checkKeys refuses a task that computes keys which the call does not give: without them the run could be a duplicate.
-func (b *taskBook) checkKeys(task *core.TaskState, given runlane.TaskKeys) error {
-	missing := keyNames(runlane.TaskKeys{
-		Concurrency: task.Keys.Concurrency && !given.Concurrency,
-		Idempotency: task.Keys.Idempotency && !given.Idempotency,
-		Singleton:   task.Keys.Singleton && !given.Singleton,
-	})
-	if len(missing) == 0 {
-		return nil
-	}
+// missingKeys refuses a call that does not give the keys which its task computes.
+func (b *taskBook) missingKeys(e *taskbook.MissingKeysError) error {
 	var places []string
-	for _, kind := range missing {
+	for _, kind := range e.Kinds {
 		if b.lines {
 			places = append(places, kind+"Key")
 		} else {
@@ -138,85 +108,8 @@ func (b *taskBook) checkKeys(task *core.TaskState, given runlane.TaskKeys) error
 	}
 	return usagef(
 		fmt.Sprintf("give %s, empty for none, or use the program that has the task", strings.Join(places, " and ")),
-		"task %q computes its %s key from the payload, which only its own program can",
-		task.ID,
-		strings.Join(missing, " and its "),
-	)
-}
-
-// adoptQueue checks the queue of another program's task against what this program knows about it. Only the limit
-// matters: who reserves a slot, and for how long, may differ.
-func (b *taskBook) adoptQueue(task *core.TaskState, options *runlane.TriggerOptions) error {
-	if options.Queue != (runlane.Queue{}) {
-		return nil // another one was named
-	}
-	for _, state := range b.rt.Queues().List() {
-		switch {
-		case state.Queue.Name != task.Queue.Name || !state.Known || state.Queue == runlane.DefaultQueue:
-		case state.Queue.Concurrency != task.Queue.Concurrency:
-			return &runlane.Error{
-				Code: runlane.ErrConfigurationInvalid,
-				Message: fmt.Sprintf("queue %q has limit %d here and %d in the program of task %q",
-					task.Queue.Name, state.Queue.Concurrency, task.Queue.Concurrency, task.ID),
-				Hint: fmt.Sprintf(
-					"correct the limit that this program is told; --queue %s goes by it",
-					task.Queue.Name,
-				),
-			}
-		default:
-			options.Queue = state.Queue
-		}
-	}
-	return nil
-}
-
-// settleQueue gives a named queue its policy: that of this program, or that of another program's task which uses the
-// queue.
-func (b *taskBook) settleQueue(ctx context.Context, options *runlane.TriggerOptions) error {
-	name := options.Queue.Name
-	if name == "" {
-		return nil
-	}
-	for _, state := range b.rt.Queues().List() {
-		if state.Known && state.Queue.Name == name {
-			options.Queue = state.Queue
-			return nil
-		}
-	}
-	if b.foreign {
-		return nil
-	}
-	tasks, err := b.list(ctx)
-	if err != nil {
-		return err
-	}
-	var latest *core.TaskState
-	for i := range tasks {
-		if tasks[i].Queue.Name == name && (latest == nil || tasks[i].SeenAt.After(latest.SeenAt)) {
-			latest = &tasks[i]
-		}
-	}
-	switch {
-	case latest != nil:
-		options.Queue = latest.Queue
-	case len(tasks) > 0:
-		b.noteStrangeQueue(name, tasks)
-	}
-	return nil
-}
-
-// noteStrangeQueue says that no task is known which uses a queue: nothing may ever take the run.
-func (b *taskBook) noteStrangeQueue(name runlane.QueueName, tasks []core.TaskState) {
-	var names []string
-	for i := range tasks {
-		names = append(names, string(tasks[i].Queue.Name))
-	}
-	b.note(
-		runlane.TaskID("queue "+string(name)),
-		"no task that is known uses queue %s: the run waits until a program that knows the queue takes it; %s"+
-			"\"queues list\" shows them",
-		quoted(string(name)),
-		didYouMean(string(name), names),
+		"%s",
+		e.Error(),
 	)
 }
 

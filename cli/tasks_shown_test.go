@@ -24,7 +24,7 @@ func leaves(path string, v reflect.Value) map[string]reflect.Value {
 	return all
 }
 
-// tasks list --json shows each field of a task's record. A new field needs a field of shownTask, and a row here.
+// tasks list --json shows each field of a task's record. A new field needs a field of shown.Task, and a row here.
 func TestTasksList_JSON_ShowsEveryFieldOfARecord(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
@@ -38,6 +38,7 @@ func TestTasksList_JSON_ShowsEveryFieldOfARecord(t *testing.T) {
 		Backoff:        "fixed, 1m",
 		Timeout:        2 * time.Minute,
 		ErrorMessages:  true,
+		Version:        3,
 		SeenAt:         w.now(),
 	}
 	keys := `"keys":["concurrency","idempotency","singleton"]`
@@ -54,6 +55,7 @@ func TestTasksList_JSON_ShowsEveryFieldOfARecord(t *testing.T) {
 		"Backoff":               `"backoff":"fixed, 1m"`,
 		"Timeout":               `"timeout":"2m"`,
 		"ErrorMessages":         `"errorMessages":true`,
+		"Version":               `"version":3`,
 		"SeenAt":                `"seenAt":"2026-03-01T12:00:00Z"`,
 	}
 	if err := w.storage.PutTask(t.Context(), &lane.PutTaskCommand{Record: record}); err != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/shown"
 )
 
 // maxInput bounds a payload's file, above what any storage takes.
@@ -102,9 +103,10 @@ func triggerCommand() *command {
 			"one that its program would make. Keys that the task computes from its payload have to be given then.\n\n" +
 			"With --wait the command follows the run; its exit code says how the run ended: 0 succeeded, 1 failed, 4 " +
 			"cancelled.\n\n" +
-			"--batch reads one object a line: payload, and optionally task, queue, runId, idempotencyKey, " +
-			"singletonKey, concurrencyKey, delay, runAt, meta. An interrupted batch says how to resume it: what was " +
-			"made already is not made twice.",
+			"--batch reads one object a line, like {\"payload\":{\"userId\":\"u_1\"}}: payload, and optionally " +
+			"task, queue, runId, idempotencyKey, singletonKey, concurrencyKey, delay, runAt, meta. On a lane with " +
+			"ordered queues the runs are made one after the other, in the order of the lines; elsewhere several at " +
+			"once. An interrupted batch says how to resume it: what was made already is not made twice.",
 		examples: []string{
 			"trigger emails.welcome '{\"userId\":\"u_1\"}' --wait", "trigger emails.welcome @payload.json --delay 10m",
 			"trigger emails.welcome --batch users.ndjson --json",
@@ -134,7 +136,7 @@ func triggerCommand() *command {
 func (s *session) trigger(
 	ctx context.Context, chosen *triggerFlags, task runlane.TaskID, input string, wait bool,
 ) error {
-	payload, err := s.readPayload(ctx, input)
+	payload, err := s.readJSON(ctx, input, "the payload")
 	if err != nil {
 		return err
 	}
@@ -154,13 +156,7 @@ func (s *session) trigger(
 	if err != nil {
 		return err
 	}
-	if err := s.showTriggered(&triggered{
-		Run:     result.Run.ID,
-		Task:    result.Run.TaskID,
-		Status:  result.Run.Status,
-		Outcome: result.Outcome,
-		Differs: result.PayloadDiffers,
-	}, wait); err != nil {
+	if err := s.showTriggered(shown.TriggeredOf(result, 0), wait); err != nil {
 		return err
 	}
 	if !wait {
@@ -169,19 +165,9 @@ func (s *session) trigger(
 	return s.watch(ctx, result.Run.ID)
 }
 
-// triggered is the outcome of a trigger.
-type triggered struct {
-	Line    int                    `json:"line,omitempty"` // of a batch
-	Run     runlane.RunID          `json:"runId"`
-	Task    runlane.TaskID         `json:"taskId"`
-	Status  runlane.Status         `json:"status"`
-	Outcome runlane.TriggerOutcome `json:"outcome"`
-	Differs bool                   `json:"payloadDiffers,omitempty"`
-}
-
 // showTriggered says which run was triggered. If the command waits for the run, this is a note: the finished run is the
 // result.
-func (s *session) showTriggered(t *triggered, waiting bool) error {
+func (s *session) showTriggered(t *shown.Triggered, waiting bool) error {
 	text := string(t.Run)
 	if t.Outcome == runlane.TriggerReturnedExisting {
 		text += " was there already"
@@ -202,9 +188,9 @@ func (s *session) showTriggered(t *triggered, waiting bool) error {
 	return nil
 }
 
-// readPayload reads JSON from the argument, the file it names, or stdin.
-func (s *session) readPayload(ctx context.Context, input string) (json.RawMessage, error) {
-	text, where := []byte(input), "the payload"
+// readJSON reads JSON from the argument, the file it names, or stdin. what names the argument in errors.
+func (s *session) readJSON(ctx context.Context, input, what string) (json.RawMessage, error) {
+	text, where := []byte(input), what
 	var err error
 	switch {
 	case input == "":

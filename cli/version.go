@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+
+	"github.com/runlane/runlane-go/internal/shown"
 )
 
 // Paths of modules, for programs that embed the command line.
@@ -33,7 +35,7 @@ func versionCommand() *command {
 					Go       string `json:"go"`
 					Platform string `json:"platform"`
 					Contract int    `json:"contract"`
-				}{version, runtime.Version(), fmt.Sprintf("%s/%s", runtime.GOOS, runtime.GOARCH), contractVersion}
+				}{version, runtime.Version(), fmt.Sprintf("%s/%s", runtime.GOOS, runtime.GOARCH), shown.Version}
 				return s.emit("version", &shown)
 			}
 		},

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -15,6 +16,7 @@ type workLeft struct {
 	HandedBack int  `json:"handedBack"`
 	Waiting    int  `json:"waiting"`
 	AtLeast    bool `json:"atLeast,omitempty"`
+	Leased     int  `json:"leased,omitempty"` // of those that wait
 	Lost       bool `json:"lost"`
 
 	unread bool // the waiting runs could not be counted
@@ -141,6 +143,9 @@ func (left *workLeft) count(ctx context.Context, rt *core.Runtime, queues []runl
 		for i := range page.Items {
 			if queues == nil || slices.Contains(queues, page.Items[i].Queue) {
 				left.Waiting++
+				if page.Items[i].Status.Owned() {
+					left.Leased++
+				}
 			}
 		}
 		if options.After = page.Next; options.After == "" {
@@ -170,6 +175,10 @@ func (s *session) sayLeft(left *workLeft) {
 	case left.Lost:
 		s.note("stopped; what waited in memory is gone: %s", waiting)
 	default:
-		s.note("stopped; %s left for the next worker", waiting)
+		leased := ""
+		if left.Leased > 0 {
+			leased = fmt.Sprintf(" (%d with the lease of a worker that executes or died)", left.Leased)
+		}
+		s.note("stopped; %s left for the next worker%s", waiting, leased)
 	}
 }

@@ -32,6 +32,7 @@ type world struct {
 	columns int // of the terminal, 0 for none
 	down    bool
 	plain   bool            // the program has no tasks
+	keyless bool            // the program has no keys for answer tokens
 	orders  bool            // the program is another one, with tasks that compute keys
 	queues  []runlane.Queue // that the program is told of
 	refuse  bool            // the transport accepts nothing, for ever
@@ -78,11 +79,46 @@ var (
 	patient = runlane.NewTask[struct{}]("emails.patient", nil)
 	watched = runlane.NewTask("emails.watched", &runlane.TaskOptions[struct{}]{ErrorMessages: true})
 	nightly = runlane.NewTask[struct{}]("reports.nightly", nil)
+
+	approved = runlane.NewSignal[map[string]string]("approved")
 )
+
+// askedToken is the one that ask makes for single-run-0001 at the beginning of a world.
+const askedToken = "rlt1.eyJlIjoiZGVmYXVsdCIsInIiOiJzaW5nbGUtcnVuLTAwMDEiLCJjIjoxNzcyMzY2NDAwMDAwLCJuIjoiYXBwcm92ZWQiLCJ" +
+	"4IjoxNzcyOTcxMjAwMDAwfQ.czUHm43TwYv32dFdQNhaEj6oi0GyiyxMfZlf_wVRnIU"
+
+// callMany calls a welcome for each address between commas.
+func callMany(ctx context.Context, a *runlane.Attempt, l letter) error {
+	if !strings.Contains(l.To, ",") {
+		return nil
+	}
+	var letters []letter
+	for to := range strings.SplitSeq(l.To, ",") {
+		letters = append(letters, letter{To: to})
+	}
+	_, err := runlane.CallAll(ctx, a, &runlane.Func[letter, map[string]string]{Task: welcome}, letters, nil)
+	return err
+}
+
+// ask mails a link with a token and waits for the answer.
+func ask(ctx context.Context, a *runlane.Attempt) error {
+	_, err := runlane.Step(ctx, a, "mail", func(ctx context.Context) (string, error) { return approved.Token(ctx, a, nil) })
+	if err != nil {
+		return err
+	}
+	by, err := approved.Wait(ctx, a, &runlane.WaitOptions{Prompt: "Publish it?"})
+	if err != nil {
+		return err
+	}
+	return a.SetOutput(by)
+}
 
 func (w *world) options() *core.Options {
 	options := &core.Options{Logger: slog.New(slog.DiscardHandler), World: &core.World{Now: w.now, Rand: func() uint64 { return 1 << 63 }, NewID: w.newID}}
 	options.Queues, options.Codec = w.queues, w.codec
+	if !w.plain && !w.keyless {
+		options.TokenKeys = [][]byte{[]byte(strings.Repeat("k", 32))}
+	}
 	if w.faults > 0 {
 		options.MaxAbandoned = -2
 	}
@@ -98,14 +134,30 @@ func (w *world) options() *core.Options {
 	}
 	options.Handlers = []runlane.Handler{
 		welcome.Handle(func(_ context.Context, a *runlane.Attempt, l letter) error {
+			if l.To == "unknown" {
+				return runlane.Permanent(errors.New("no such mailbox"))
+			}
 			return a.SetOutput(map[string]string{"sent": l.To})
 		}),
-		bulk.Handle(func(context.Context, *runlane.Attempt, letter) error { return nil }),
-		flaky.Handle(func(context.Context, *runlane.Attempt, json.RawMessage) error { return errors.New("mailbox is full") }),
+		bulk.Handle(callMany),
+		flaky.Handle(func(ctx context.Context, a *runlane.Attempt, _ json.RawMessage) error {
+			if _, err := runlane.Step(ctx, a, "find mailbox", func(context.Context) (string, error) { return "INBOX", nil }); err != nil {
+				return err
+			}
+			if err := a.Snapshot(ctx, fmt.Sprint("try/", a.Number), map[string]int{"attempt": a.Number}); err != nil {
+				return err
+			}
+			return errors.New("mailbox is full")
+		}),
 		patient.Handle(func(context.Context, *runlane.Attempt, struct{}) error {
 			return runlane.Release(time.Hour, "mailbox is locked")
 		}),
-		watched.Handle(func(ctx context.Context, a *runlane.Attempt, _ struct{}) error { return w.during(ctx, a.Run.ID) }),
+		watched.Handle(func(ctx context.Context, a *runlane.Attempt, _ struct{}) error {
+			if w.during == nil {
+				return ask(ctx, a)
+			}
+			return w.during(ctx, a.Run.ID)
+		}),
 		nightly.Handle(func(context.Context, *runlane.Attempt, struct{}) error { return nil }),
 	}
 	options.Schedules = []runlane.Schedule{{

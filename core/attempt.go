@@ -36,6 +36,8 @@ type execution struct {
 	logger   slog.Logger
 	short    bool            // the deadline leaves less time than the attempt is due
 	cut      bool            // the deadline ended it
+	remote   bool            // a client executes it: nothing of it is kept here between two calls
+	stopped  bool            // the runtime ended it: at the deadline, at its timeout or on a shutdown
 	ending   detachedContext // for the commit of the outcome
 	result   DeliveryResult
 
@@ -53,7 +55,12 @@ type execution struct {
 	verdict  verdict // what the handler's return means
 	halted   bool    // the handler must end
 
-	notes notes
+	notes     notes
+	suspended suspension
+
+	handling    context.Context //nolint:containedctx // the handler's, for contexts of steps, which end with it
+	steps       steps
+	checkpoints checkpoints
 
 	outputMu sync.Mutex
 	output   json.RawMessage
@@ -66,7 +73,7 @@ func (x *execution) perform(ctx context.Context, executions *executionSet) (*Del
 	limited, stop := x.limit(ctx)
 	defer stop()
 	handling, cancel := context.WithCancelCause(limited)
-	x.cancel = cancel
+	x.cancel, x.handling = cancel, handling
 	defer cancel(nil)
 	x.wake = make(chan struct{}, 2)
 	x.ctx, x.set = ctx, executions
@@ -74,18 +81,39 @@ func (x *execution) perform(ctx context.Context, executions *executionSet) (*Del
 	defer executions.remove(x)
 	x.rt.executing.add(x)
 
+	for {
+		result, again, err := x.once(ctx, limited, handling)
+		if !again {
+			return result, err
+		}
+		x.lookAgain()
+	}
+}
+
+// once calls the handler and records its outcome. again is true where it is to be called once more in this attempt.
+func (x *execution) once(ctx, limited, handling context.Context) (result *DeliveryResult, again bool, err error) {
 	v, returned := x.await(limited, handling)
 	x.cut = x.short && limited.Err() != nil && ctx.Err() == nil
 	x.flushNotes(ctx, true)
+	x.flushCheckpoints(ctx, true)
 	if !returned {
-		return x.abandon(ctx, handling)
+		result, err = x.abandon(ctx, handling)
+		return result, false, err
 	}
+	v = x.suspensionOf(ctx, v)
 	if x.cut && v.kind == verdictFailed && !v.final && !v.chosen && v.failure.Code != runlane.ErrTaskPanicked {
 		// What the handler returns after the end is ignored: it is probably a result of the end.
 		v = verdict{kind: verdictStopped, cause: runlane.ErrShutdown}
 	}
 	x.cut = x.cut && v.kind == verdictStopped
-	return x.finish(ctx, v)
+	result, err = x.finish(ctx, v)
+	if isConflict(err, runlane.ConflictWait) { // a signal came between the handler's look and its suspension
+		if handling.Err() == nil {
+			return nil, true, nil
+		}
+		result, err = x.finish(ctx, verdict{kind: verdictStopped, cause: context.Cause(handling)})
+	}
+	return result, false, err
 }
 
 // limit ends the handler's context at the task's timeout, or early enough before the deadline to record the outcome.
@@ -208,6 +236,12 @@ func (x *execution) newAttempt() *runlane.Attempt {
 		Output:   x.setOutput,
 		Progress: x.progress,
 		Trigger:  x,
+		Steps:    x,
+		Signal:   x,
+		Wait:     x.waitFor,
+		Token:    x.answerToken,
+		Calls:    x,
+		Nodes:    x,
 	})
 }
 
@@ -326,7 +360,21 @@ func (x *execution) Trigger(
 		return nil, err
 	}
 	defer x.rt.gate.leave()
-	return x.rt.trigger(ctx, call, options, x.started)
+	return x.rt.trigger(ctx, call, options, x.started, "")
+}
+
+// Signal sends a signal to another run.
+func (x *execution) Signal(
+	ctx context.Context, id runlane.RunID, value runlane.SignalValue, options *runlane.SignalOptions,
+) error {
+	if options == nil {
+		options = &runlane.SignalOptions{}
+	}
+	given := *options
+	if given.Actor == (runlane.Actor{}) {
+		given.Actor = x.actor()
+	}
+	return x.rt.Signal(ctx, id, value, &given)
 }
 
 func (x *execution) actor() runlane.Actor {

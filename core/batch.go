@@ -28,7 +28,8 @@ type BatchResult struct {
 
 // TriggerBatch makes many runs durable and returns one result for each item, in their order. Each run is a separate
 // commit, as with [Runtime.Trigger], so a bad item fails only its own result. Wakeups are published together, as many
-// in a request as the transport takes.
+// in a request as the transport takes. On a lane with ordered queues the runs are made one after the other, so that
+// those of a key keep the order of the items; elsewhere several at once.
 //
 // The error is for the batch as a whole: ctx has ended (runlane.ErrOperationCancelled) or the storage cannot be
 // reached. The results then say what was done before. Items that were not tried have the same error: trigger those
@@ -40,7 +41,11 @@ func (rt *Runtime) TriggerBatch(ctx context.Context, items []BatchItem) ([]Batch
 	defer rt.gate.leave()
 	b := batch{rt: rt, items: items, results: make([]BatchResult, len(items))}
 	// The goroutines are few and long-lived: a new one for each item would grow its stack each time.
-	for range min(batchParallel, len(items)) {
+	parallel := batchParallel
+	if rt.lane.Transport.Capabilities().OrderedDelivery {
+		parallel = 1
+	}
+	for range min(parallel, len(items)) {
 		b.triggering.Go(func() { b.run(ctx) })
 	}
 	b.triggering.Wait()

@@ -73,6 +73,23 @@ func missingAbilities() map[string]missingAbility {
 		"KeepsSchedules": {
 			take: func(c *lane.StorageCapabilities) { c.KeepsSchedules = false }, opens: []core.Options{scheduled(task.With(payload{}))}, calls: schedules,
 		},
+		"SuspendsRuns": {take: func(c *lane.StorageCapabilities) { c.SuspendsRuns = false }, calls: calls{
+			"Steps": func(ctx context.Context, rt *core.Runtime) error {
+				_, err := rt.Runs().Steps(ctx, "run_1")
+				return err
+			},
+			"Signal": func(ctx context.Context, rt *core.Runtime) error {
+				return rt.Signal(ctx, "run_1", runlane.NewSignal[int]("approved").With(1), nil)
+			},
+			"Tree": func(ctx context.Context, rt *core.Runtime) error {
+				_, err := rt.Runs().Tree(ctx, "run_1", nil)
+				return err
+			},
+			"Snapshots": func(ctx context.Context, rt *core.Runtime) error {
+				_, err := rt.Runs().Snapshots(ctx, "run_1")
+				return err
+			},
+		}},
 		"EnforcesSingleton": {
 			take:  func(c *lane.StorageCapabilities) { c.EnforcesSingleton = false },
 			opens: []core.Options{scheduled(single.With(payload{}))},

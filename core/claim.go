@@ -35,6 +35,9 @@ func (d *delivery) claim(
 	ctx context.Context, run *runlane.Run, h runlane.Handler, at time.Time, r rules, token string,
 ) (*execution, lane.Outcome, error) {
 	rt := d.rt
+	if timeout := h.Task.Timeout; d.give != nil && timeout > 0 { // nothing else would end the attempt
+		r.lease = min(r.lease, timeout+leaseAfterDeadline)
+	}
 	lease := runlane.Lease{Token: token, WorkerID: d.workerID, ExpiresAt: r.leaseEnd(at)}
 	c := newOwnerCommand()
 	defer c.done()

@@ -3,7 +3,6 @@ package core
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/runlane/runlane-go"
@@ -60,7 +59,7 @@ func (s *codedStorage) code(ctx context.Context, t *lane.Transition) (*coded, er
 }
 
 func (c *coded) replace(i int, body runlane.EventBody, plain, stored []byte) {
-	c.changed = fmt.Sprintf("the codec returned %d bytes for %d", len(stored), len(plain))
+	c.changed = codecChanged(plain, stored)
 	c.stored.Events = slices.Clone(c.stored.Events)
 	c.stored.Events[i].Body = body
 }
@@ -91,17 +90,6 @@ func (c *coded) commit(commit *lane.Commit) {
 	}
 }
 
-// failure adds to a refusal of bodies that were too long that the storage counted the codec's bytes.
-func (c *coded) failure(err error) error {
-	refused, ok := asError(err)
-	if !ok || refused.Code != runlane.ErrValidationFailed || c.changed == "" {
-		return err
-	}
-	told := *refused
-	told.Message += "; " + c.changed
-	return &told
-}
-
 // AppendRunEvents implements lane.Storage.
 func (s *codedStorage) AppendRunEvents(ctx context.Context, command *lane.AppendCommand) (*lane.Commit, error) {
 	if s.codec == nil {
@@ -113,9 +101,10 @@ func (s *codedStorage) AppendRunEvents(ctx context.Context, command *lane.Append
 	}
 	commit, err := s.Storage.AppendRunEvents(ctx, &lane.AppendCommand{
 		Transition: c.stored, LeaseToken: command.LeaseToken, Outbox: command.Outbox,
+		Look: command.Look, Flow: command.Flow,
 	})
 	if err != nil {
-		return nil, c.failure(err)
+		return nil, toldOfCodec(err, c.changed)
 	}
 	c.commit(commit)
 	return commit, nil

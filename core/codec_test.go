@@ -15,6 +15,7 @@ import (
 	"github.com/runlane/runlane-go/core"
 	"github.com/runlane/runlane-go/internal/proof/scenarios"
 	"github.com/runlane/runlane-go/lane"
+	"github.com/runlane/runlane-go/lanetest"
 	"github.com/runlane/runlane-go/memlane"
 )
 
@@ -124,6 +125,56 @@ func TestCodec_WhatCommitsReturn_IsPlain(t *testing.T) {
 	}
 	if seen.Load() != 2 {
 		t.Errorf("%d events were seen with their bodies", seen.Load())
+	}
+}
+
+// Results of steps pass the codec, each under its name. What another process encoded and this one cannot open is listed without it.
+func TestCodec_Records(t *testing.T) {
+	t.Parallel()
+	codec := &scriptedCodec{key: "k"}
+	raw := memlane.NewStorage(nil)
+	f := lanetest.NewFactory("default")
+	made, err := raw.AppendRunEvents(t.Context(), f.Creation(t, time.Now(), lanetest.RunOptions{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	keep := &lane.KeepCommand{
+		RunKey:    lane.RunKey{Environment: "default", RunID: made.Run.ID},
+		CreatedAt: made.Run.CreatedAt,
+		Record:    lane.StepRecord{Name: "charge", Kind: runlane.StepKindStep, Attempt: 1, At: time.Now(), Result: []byte("42")},
+	}
+	list := func(s lane.Storage) lane.StepRecord {
+		t.Helper()
+		page, err := s.ListRecords(t.Context(), &lane.RecordQuery{
+			PageQuery: lane.PageQuery{Environment: "default"}, RunID: keep.RunID, CreatedAt: keep.CreatedAt,
+		})
+		if err != nil || len(page.Items) != 1 {
+			t.Fatal(page, err)
+		}
+		return page.Items[0]
+	}
+	coded := core.NewCodedStorage(raw, codec)
+	for range 2 {
+		if kept, err := coded.KeepRecord(t.Context(), keep); err != nil || string(kept.Result) != "42" {
+			t.Errorf("%+v, %v", kept, err)
+		}
+	}
+	want := runlane.BodyRef{Environment: "default", RunID: keep.RunID, Kind: runlane.BodyStep, Name: "charge"}
+	if codec.refs[0] != want {
+		t.Errorf("encoded %+v, want %+v", codec.refs[0], want)
+	}
+	if r := list(coded); string(r.Result) != "42" || r.Fault != "" {
+		t.Errorf("listed %+v", r)
+	}
+	if r := list(raw); string(r.Result) != "\x01\x01k"+string(turned([]byte("42"))) {
+		t.Errorf("stored %q", r.Result)
+	}
+	if r := list(core.NewCodedStorage(raw, nil)); r.Result != nil || !strings.Contains(r.Fault, `key "k"`) {
+		t.Errorf("without the codec: %+v", r)
+	}
+	codec.encode = func() error { return errors.New("no key service") }
+	if _, err := coded.KeepRecord(t.Context(), keep); !errors.Is(err, runlane.ErrStorageUnavailable) {
+		t.Errorf("a codec that fails: %v", err)
 	}
 }
 

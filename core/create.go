@@ -12,7 +12,7 @@ import (
 // create commits run.created and its first delivery request. A run of a bounded queue gets its slot reserved in the
 // same commit. When no slot is free, or the run is not due yet, it is created without one and waits.
 func (rt *Runtime) create(ctx context.Context, p *plan) (*lane.Commit, error) {
-	if !p.queue.Bounded() {
+	if !p.queue.Bounded() || p.wait != nil {
 		return rt.commitCreation(ctx, p, true)
 	}
 	if p.runAt.IsZero() {
@@ -41,7 +41,8 @@ func (rt *Runtime) commitCreation(ctx context.Context, p *plan, requests bool) (
 		Actor:       p.actor,
 		Body:        &c.requested,
 	}
-	if p.queue.Bounded() {
+	c.requested.Wait = p.wait
+	if p.queue.Bounded() && p.wait == nil {
 		c.requested.Delivery.DispatchExpiresAt = p.at.Add(dispatchTimeout(p.queue))
 	}
 	events := c.events[:]
@@ -60,6 +61,7 @@ func (rt *Runtime) commitCreation(ctx context.Context, p *plan, requests bool) (
 		PayloadHash:    p.payloadHash,
 		WithoutRecords: !rt.watched,
 	}
+	c.command.Flow = p.node
 	if !p.options.Deferred {
 		c.command.Outbox.ClaimUntil = p.at.Add(outboxClaim)
 	}

@@ -39,6 +39,11 @@ func FuzzCursors(f *testing.F) {
 		}
 		f.Add(string(core.EventCursor(&record)))
 	}
+	now, err := rt.Runs().FeedStart(context.Background())
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(string(now))
 	for _, text := range []string{string(page.Next), "", "~", "eyJoIjoiIiwicCI6IiJ9", "bnVsbA", strings.Repeat("A", 5000)} {
 		f.Add(text)
 	}
@@ -67,6 +72,11 @@ func FuzzCursors(f *testing.F) {
 			events = err
 		}
 		count("events", events)
+		var told error
+		for _, err := range rt.Runs().Feed(t.Context(), &core.FeedOptions{After: after}) {
+			told = err
+		}
+		count("feed", told)
 		if text != "" && accepted > 1 {
 			t.Fatalf("%d lists take %q", accepted, text)
 		}

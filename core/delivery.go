@@ -31,6 +31,9 @@ const (
 //     it out.
 //   - runlane.ErrValidationFailed: the wakeup is of another environment.
 //   - [ErrSuspect]: the run is a suspect, and other deliveries are executed beside it.
+//   - [ErrOwned]: the queue is ordered, and another worker owns the run.
+//   - runlane.ErrOperationCancelled: ctx ended the attempt, which was released, in a queue that cannot delay wakeups.
+//     This one comes again in place of another, before those behind it.
 //   - an error of the storage, which cannot be reached.
 //
 // An attempt that the deadline ends before it had the time that it is due is released as on a shutdown and costs the
@@ -60,10 +63,16 @@ type delivery struct {
 	wakeup     lane.Wakeup
 	byWakeup   bool
 	time       DeliveryOptions // Deadline, Began, Follows and Beside
+	lease      time.Duration   // of workers; 0 means runlane.DefaultLease
 	workerID   string
 	executions *executionSet
 	only       []runlane.QueueName // of workers: the queues to take work from; nil: all that are known here
 	suspects   chan struct{}       // of workers, which execute one suspect at a time; nil: any number
+
+	// Of a claim for a client:
+	handlers map[runlane.TaskID]runlane.Handler // the tasks that it executes; nil: those of the runtime
+	token    string                             // of the lease; "": a new id
+	give     func(x *execution)                 // takes the attempt in place of a handler; nil: there is one
 }
 
 // apply checks the options and takes them into the delivery.
@@ -88,7 +97,7 @@ func (d *delivery) deliver(ctx context.Context) (*DeliveryResult, error) {
 	if err := d.check(); err != nil {
 		return nil, err
 	}
-	r := newRules(&d.time, d.rt.world.Now)
+	r := newRules(&d.time, d.lease, d.rt.world.Now)
 	if left, bounded := r.handlerTime(d.rt.world.Now); bounded && left <= 0 {
 		return nil, d.noTime(left)
 	}
@@ -124,6 +133,9 @@ func (d *delivery) deliver(ctx context.Context) (*DeliveryResult, error) {
 			return result, err
 		}
 	}
+	if d.byWakeup && d.rt.ordered(run.Queue) {
+		return nil, owned(run.ID)
+	}
 	return &DeliveryResult{Run: run, Ignored: IgnoredClaimLost}, nil
 }
 
@@ -145,9 +157,11 @@ func (d *delivery) check() error {
 }
 
 // ignore acknowledges a wakeup that leads to nothing. An early wakeup is sent again with the rest of its delay, because
-// otherwise its run would wait for the tick. If that fails too, the wakeup is handed back.
+// otherwise its run would wait for the tick. If that fails too, the wakeup is handed back. A run whose wait something
+// else may end needs none: it is woken by what ends the wait, or by a wakeup that a tick sends ahead, and a stray one
+// would be sent again for each of its later waits.
 func (d *delivery) ignore(ctx context.Context, run *runlane.Run, j judgement) (*DeliveryResult, error) {
-	if j.ignored == IgnoredNotDue && d.byWakeup && d.rt.canDelay(run.Queue, j.wait) {
+	if j.ignored == IgnoredNotDue && d.byWakeup && run.Waiting.Timed() && d.rt.canDelay(run.Queue, j.wait) {
 		if err := d.rt.sendDelayed(ctx, d.rt.delayedWakeup(run, j.wait)); err != nil {
 			return nil, err
 		}
@@ -171,7 +185,19 @@ func (d *delivery) take(
 		return &DeliveryResult{Run: failed, Ignored: IgnoredAbandoned}, false, nil
 	}
 	defer j.release()
-	token := d.rt.world.NewID("lease_")
+	if orphaned, err := d.rt.orphaned(ctx, run); err != nil || orphaned {
+		if err == nil {
+			run, err = d.rt.appendEvent(ctx, run, j.at, &runlane.RunCancelled{Reason: reasonCaller})
+		}
+		if isConflict(err, runlane.ConflictEventSequence) {
+			return nil, true, nil
+		}
+		return &DeliveryResult{Run: run, Ignored: IgnoredCancellation}, false, err
+	}
+	token := d.token
+	if token == "" {
+		token = d.rt.world.NewID("lease_")
+	}
 	d.rt.executing.expect(token)
 	defer d.rt.executing.forget(token)
 	x, lost, err := d.claim(ctx, run, j.handler, j.at, r, token)
@@ -182,11 +208,16 @@ func (d *delivery) take(
 		return &DeliveryResult{Run: run, Ignored: IgnoredNoCapacity}, false, nil
 	case x == nil:
 		return nil, true, nil
+	case d.give != nil:
+		result = &DeliveryResult{Run: x.run}
+		d.give(x) // whose it is from here on
+		return result, false, nil
 	}
-	result, err = x.perform(ctx, d.executions)
-	if err == nil && x.cut && d.byWakeup && result.Run.Status == runlane.StatusReleased &&
-		!d.rt.canDelay(run.Queue, 0) {
-		return nil, false, d.noTime(0) // no other wakeup was sent: this one comes again, before those behind it
+	if result, err = x.perform(ctx, d.executions); err == nil {
+		err = d.comesAgain(x, result)
 	}
-	return result, false, err
+	if err != nil {
+		return nil, false, err
+	}
+	return result, false, nil
 }

@@ -61,7 +61,7 @@ func (p *poller) nextDue(ctx context.Context, until time.Time) (due time.Time, o
 			return due, false, err
 		}
 		for i := range page.Items {
-			if ref := &page.Items[i]; !p.knows(ref.RunID) {
+			if ref := &page.Items[i]; !p.knows(ref) {
 				due, ok = earliest(due, ref.AvailableAt), true
 			}
 		}
@@ -71,12 +71,12 @@ func (p *poller) nextDue(ctx context.Context, until time.Time) (due time.Time, o
 	}
 }
 
-func (p *poller) knows(id runlane.RunID) bool {
+func (p *poller) knows(ref *lane.RunRef) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	_, passed := p.passed[id]
-	_, busy := p.busy[id]
-	return passed || busy
+	pass, passed := p.passed[ref.RunID]
+	_, busy := p.busy[ref.RunID]
+	return passed && pass.holds(ref.Sequence) || busy
 }
 
 // leave reports what a drain leaves, also one that was interrupted. Best effort: what cannot be read in time is not the
@@ -142,7 +142,7 @@ func (w *worker) logLeft(ctx context.Context, report *DrainReport) {
 		w.rt.logger.LogAttrs(
 			ctx,
 			slog.LevelInfo,
-			"drained; the runs that are left are not due, or have no handler here",
+			"drained; the runs that are left are not due, have a worker's lease, or no handler here",
 			attrs...,
 		)
 	}

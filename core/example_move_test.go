@@ -3,8 +3,10 @@ package core_test
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"log/slog"
+	"strings"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
@@ -52,4 +54,17 @@ func ExampleRuntime_Export() {
 	// Output:
 	// 1 run, 1 written
 	// hello, lane
+}
+
+// A lane is made only for a file that can be imported.
+func ExampleCheckImport() {
+	file := `{"export":{"v":1,"environment":"shop","at":"2026-03-01T12:00:00Z"}}` + "\n"
+	environment, err := core.CheckImport(strings.NewReader(file))
+	fmt.Printf("%q %v\n", environment, runlane.CodeOf(err))
+	file += fmt.Sprintf(`{"end":{"runs":0,"schedules":0,"tasks":0,"sha256":"%x"}}`, sha256.Sum256([]byte(file)))
+	environment, err = core.CheckImport(strings.NewReader(file))
+	fmt.Printf("%q %v\n", environment, err)
+	// Output:
+	// "" validation_failed
+	// "shop" <nil>
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/memlane"
 )
 
 func ExampleRuns_Get() {
@@ -309,4 +310,46 @@ func ExampleIdempotencyKeys_Reset() {
 	// Output:
 	// <nil>
 	// created
+}
+
+// remembered is a run of the example that remembers a step and a snapshot.
+func remembered() (*core.Runtime, runlane.RunID) {
+	task := runlane.NewTask[string]("orders.place", nil)
+	rt, err := core.Open(context.Background(), memlane.New(), &core.Options{Handlers: []runlane.Handler{
+		task.Handle(func(ctx context.Context, a *runlane.Attempt, order string) error {
+			err := a.Do(ctx, "charge", func(context.Context) error { return nil })
+			if err != nil {
+				return err
+			}
+			return a.Snapshot(ctx, "order", order)
+		}),
+	}})
+	if err != nil {
+		panic(err)
+	}
+	result, err := rt.RunNow(context.Background(), task.With("tea"), nil)
+	if err != nil {
+		panic(err)
+	}
+	return rt, result.Run.ID
+}
+
+func ExampleRuns_Steps() {
+	rt, id := remembered()
+	defer func() { _ = rt.Close(context.Background()) }()
+	steps, err := rt.Runs().Steps(context.Background(), id)
+	for _, step := range steps {
+		fmt.Println(step.Kind, step.Name, step.Attempt, err)
+	}
+	// Unordered output:
+	// step charge 1 <nil>
+	// snapshot order 1 <nil>
+}
+
+func ExampleRuns_Snapshots() {
+	rt, id := remembered()
+	defer func() { _ = rt.Close(context.Background()) }()
+	snapshots, err := rt.Runs().Snapshots(context.Background(), id)
+	fmt.Println(snapshots[0].Name, string(snapshots[0].Result), err)
+	// Output: order "tea" <nil>
 }

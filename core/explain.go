@@ -15,8 +15,11 @@ type Explanation struct {
 	// Wait is what the run waits for.
 	Wait Wait `json:"wait"`
 	// Until is when the wait ends by itself, or when maintenance next checks the run. Zero for WaitNone, WaitOperator
-	// and WaitQueue, and for a WaitWakeup that this storage cannot find again.
+	// and WaitQueue, for a WaitWakeup that this storage cannot find again, and for waits of suspended runs without a
+	// time limit.
 	Until time.Time `json:"until,omitzero"`
+	// Waiting is what a suspended run waits for.
+	Waiting *runlane.Waiting `json:"waiting,omitempty"`
 	// Holders are the runs that have the slots, of WaitSlot.
 	Holders []runlane.RunID `json:"holders,omitempty"`
 	// Owner is the worker's lease, of WaitLease and WaitCancellation. Its token is left out.
@@ -37,6 +40,14 @@ const (
 	WaitNone Wait = "none"
 	// WaitTime: scheduled, retrying or released, and not due before Until.
 	WaitTime Wait = "time"
+	// WaitSignal: suspended, until a signal comes or its time limit, Until, is over.
+	WaitSignal Wait = "signal"
+	// WaitInput: as WaitSignal, and a person is asked.
+	WaitInput Wait = "input"
+	// WaitRuns: suspended, until other runs have ended.
+	WaitRuns Wait = "runs"
+	// WaitBlocked: suspended, until an operator resumes it.
+	WaitBlocked Wait = "blocked"
 	// WaitSlot: its bounded queue is full.
 	WaitSlot Wait = "slot"
 	// WaitPublish: its wakeup has not been handed to the transport yet, or was refused and is tried again.
@@ -60,8 +71,8 @@ const (
 // Waits are all there are.
 func Waits() []Wait {
 	return []Wait{
-		WaitNone, WaitTime, WaitSlot, WaitPublish, WaitWakeup, WaitReservation, WaitLease, WaitCancellation, WaitTick,
-		WaitQueue, WaitOperator,
+		WaitNone, WaitTime, WaitSignal, WaitInput, WaitRuns, WaitBlocked, WaitSlot, WaitPublish, WaitWakeup,
+		WaitReservation, WaitLease, WaitCancellation, WaitTick, WaitQueue, WaitOperator,
 	}
 }
 
@@ -86,6 +97,7 @@ func (r *Runs) Explain(ctx context.Context, id runlane.RunID) (*Explanation, err
 	e := s.explain()
 	s.suspected(e)
 	s.unreadable(e)
+	s.inTurn(e)
 	e.Next += s.executor.text(s.run)
 	return e, nil
 }
@@ -98,6 +110,7 @@ type situation struct {
 
 	queue   runlane.Queue
 	known   bool       // the queue's policy is known here, or stored by another program's ticks
+	ordered bool       // the queue is an ordered one
 	holders []slotHeld // that count at now, the run itself left out
 
 	executor executor
@@ -141,6 +154,7 @@ func (rt *Runtime) inspect(ctx context.Context, id runlane.RunID) (*situation, e
 		maxAbandoned: rt.maxAbandoned,
 		queue:        queue,
 		known:        known,
+		ordered:      rt.ordered(seen.Run.Queue),
 	}
 	if s.run.Status.Active() {
 		if s.abandoned, err = rt.abandonedInARow(ctx, s.run, s.now); err != nil {

@@ -71,7 +71,7 @@ func (x executor) text(run *runlane.Run) string {
 		return fmt.Sprintf(
 			" Its task has a timeout of %s, and the functions that its queue is made for take %s, of which a handler "+
 				"has %s: none of them ever executes it. Shorten the timeout, lengthen the functions' "+
-				"(BridgeTimeout), or execute it in a long-lived worker.",
+				"(BridgeTimeout, or the added function's parameter), or execute it in a long-lived worker.",
 			runlane.FormatDuration(x.timeout),
 			runlane.FormatDuration(x.invocation),
 			runlane.FormatDuration(LongestTimeout(x.invocation)),

@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/runlane/runlane-go"
@@ -35,6 +36,14 @@ func (s *situation) unreadable(e *Explanation) {
 	if s.run.Status.Active() && s.run.PayloadError() != nil {
 		e.Next += " Its payload cannot be read here: " + s.run.Sealed.PayloadFault +
 			". A worker that cannot read it either hands its wakeup back."
+	}
+}
+
+// inTurn adds that nothing may be wrong: in an ordered queue a wakeup waits for those before it in its group.
+func (s *situation) inTurn(e *Explanation) {
+	if s.ordered && e.Wait == WaitWakeup && s.run.ConcurrencyKey != "" {
+		e.Next += " Its queue is ordered: it has its turn when the runs of its concurrency key whose wakeups were " +
+			"published before have ended or wait."
 	}
 }
 
@@ -167,7 +176,48 @@ func (s *situation) unowned(e *Explanation) {
 	}
 }
 
+// suspended is a run whose wait something else than its time may end.
+func (s *situation) suspended(e *Explanation) {
+	w := s.run.Waiting
+	e.Waiting = w.Clone()
+	names := ""
+	if len(w.Names) > 0 {
+		joined := " or "
+		if w.All {
+			joined = " and "
+		}
+		names = " " + strings.Join(w.Names, joined)
+	}
+	asked := ""
+	if w.Prompt != "" {
+		asked = fmt.Sprintf(" The question is: %s", w.Prompt)
+	}
+	limit := " It has no time limit."
+	if !w.Until.IsZero() {
+		limit = " At the end of its time limit the handler is called, too."
+	}
+	const ends = " Resume calls the handler at once, which looks again. Cancel ends it."
+	switch {
+	case w.Has(runlane.WaitingEnds):
+		const after = "It goes after %d other runs of its flow: the last of their ends resumes or cancels it."
+		e.says(WaitRuns, w.Until, fmt.Sprintf(after+" Cancel ends it.", w.Need))
+	case w.Has(runlane.WaitingBlocked):
+		e.says(WaitBlocked, w.Until, fmt.Sprintf(
+			"Its handler asked for an operator: %s. Resume calls the handler again. Cancel ends it.", w.Prompt))
+	case w.Has(runlane.WaitingInput):
+		e.says(WaitInput, w.Until, "A person has to answer: send the signal"+names+"."+asked+limit+ends)
+	case w.Has(runlane.WaitingSignal), w.Has(runlane.WaitingAnything):
+		e.says(WaitSignal, w.Until, "It waits for the signal"+names+"."+limit+ends)
+	default:
+		e.says(WaitRuns, w.Until, fmt.Sprintf("It waits for the ends of %d other runs.", w.Need)+limit+ends)
+	}
+}
+
 func (s *situation) early(e *Explanation) {
+	if !s.run.Waiting.Timed() {
+		s.suspended(e)
+		return
+	}
 	next := "It is delivered then. Cancel ends it before."
 	switch s.run.Status {
 	case runlane.StatusRetrying:

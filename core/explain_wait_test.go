@@ -59,6 +59,16 @@ func boundedBy(limit int, ends ...time.Duration) func(*situation) {
 
 func unknownQueue(s *situation) { s.known = false }
 
+// waitsFor is a wait for a signal "approved", or for two ends; with a limit where the time is among the kinds.
+func waitsFor(kinds ...runlane.WaitingFor) func(*situation) {
+	return func(s *situation) {
+		s.run.Waiting = &runlane.Waiting{For: kinds, Names: []string{"approved"}, Need: 2, Prompt: "raise the quota"}
+		if s.run.Waiting.Has(runlane.WaitingTime) {
+			s.run.Waiting.Until = s.run.RunAt
+		}
+	}
+}
+
 func TestExplain_Table(t *testing.T) {
 	t.Parallel()
 	const tick = time.Minute
@@ -126,6 +136,16 @@ func TestExplain_Table(t *testing.T) {
 		"one slot of two taken":        {waiting(runlane.StatusQueued, boundedBy(2, 9)), WaitTick, tick},
 		"handed over, bounded since":   {waiting(runlane.StatusQueued, withRow(lane.OutboxPublished), boundedBy(1, 9)), WaitSlot, 9},
 
+		"for a signal": {waiting(runlane.StatusReleased, runAt(time.Hour), waitsFor(runlane.WaitingSignal, runlane.WaitingTime)), WaitSignal, time.Hour},
+		"for an answer, with no limit": {waiting(runlane.StatusReleased, runAt(time.Hour), waitsFor(runlane.WaitingSignal, runlane.WaitingInput)),
+			WaitInput, 0},
+		"for anything":        {waiting(runlane.StatusReleased, runAt(time.Hour), waitsFor(runlane.WaitingAnything)), WaitSignal, 0},
+		"for children":        {waiting(runlane.StatusReleased, runAt(time.Hour), waitsFor(runlane.WaitingChildren)), WaitRuns, 0},
+		"for ends":            {waiting(runlane.StatusScheduled, runAt(time.Hour), waitsFor(runlane.WaitingEnds)), WaitRuns, 0},
+		"for an operator":     {waiting(runlane.StatusReleased, runAt(time.Hour), waitsFor(runlane.WaitingBlocked)), WaitBlocked, 0},
+		"a sleep":             {waiting(runlane.StatusReleased, runAt(time.Hour), waitsFor(runlane.WaitingTime)), WaitTime, time.Hour},
+		"a wait that is over": {waiting(runlane.StatusReleased, runAt(-time.Hour), waitsFor(runlane.WaitingSignal)), WaitTick, tick},
+
 		"a status of a newer version": {waiting("hibernating"), WaitOperator, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -162,7 +182,10 @@ func TestExplain_EveryStateHasAWait(t *testing.T) {
 	}
 	times := []func(*situation){runAt(-time.Hour), runAt(time.Hour), func(*situation) {}}
 	leases := []func(*situation){leaseEnds(-time.Hour), leaseEnds(time.Hour), reservationEnds(-time.Hour), reservationEnds(time.Hour), func(*situation) {}}
-	queues := []func(*situation){boundedBy(1), boundedBy(1, time.Hour), unknownQueue, func(*situation) {}}
+	queues := []func(*situation){
+		boundedBy(1), boundedBy(1, time.Hour), unknownQueue, func(*situation) {},
+		waitsFor(runlane.WaitingSignal), waitsFor(runlane.WaitingInput), waitsFor(runlane.WaitingEnds), waitsFor(runlane.WaitingBlocked),
+	}
 	for _, status := range append(runlane.Statuses(), "of a newer version") {
 		for _, row := range rows {
 			for i := range times {
@@ -187,6 +210,28 @@ func TestExplain_EveryStateHasAWait(t *testing.T) {
 	}
 	if len(seen) != len(waits) {
 		t.Errorf("only %v occurred", seen)
+	}
+}
+
+func TestExplain_OfAnOrderedQueue_NamesTheTurnOfARunWithAKeyThatHasAWakeup(t *testing.T) {
+	t.Parallel()
+	ordered := func(s *situation) { s.ordered = true }
+	keyed := func(s *situation) { s.run.ConcurrencyKey = "ada" }
+	for name, c := range map[string]struct {
+		s    *situation
+		says bool
+	}{
+		"handed over":        {waiting(runlane.StatusQueued, withRow(lane.OutboxPublished), ordered, keyed), true},
+		"without a key":      {waiting(runlane.StatusQueued, withRow(lane.OutboxPublished), ordered), false},
+		"in any other queue": {waiting(runlane.StatusQueued, withRow(lane.OutboxPublished), keyed), false},
+		"not handed over":    {waiting(runlane.StatusQueued, withRow(lane.OutboxPending), ordered, keyed), false},
+		"executed":           {waiting(runlane.StatusRunning, leaseEnds(time.Second), ordered, keyed), false},
+	} {
+		e := c.s.explain()
+		c.s.inTurn(e)
+		if says := strings.Contains(e.Next, "Its queue is ordered"); says != c.says {
+			t.Errorf("%s: %q", name, e.Next)
+		}
 	}
 }
 

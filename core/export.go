@@ -18,8 +18,12 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// exportFormat is the version of what [Runtime.Export] writes: docs/moving.md.
-const exportFormat = 1
+// Versions of what [Runtime.Export] writes, the lowest that has what there is: docs/moving.md.
+const (
+	exportFormat = 1
+	// exportFlows has flows, too.
+	exportFlows = 2
+)
 
 // exportPoll is how often Export looks at a run that it waits for.
 const exportPoll = 200 * time.Millisecond
@@ -28,14 +32,20 @@ const exportPoll = 200 * time.Millisecond
 type ExportOptions struct {
 	// Wait waits for the end of attempts, where Export else refuses. The context bounds it.
 	Wait bool
+	// LeaveSignals leaves signals behind that no wait has read, where Export else refuses: a run that waits for one of
+	// them then waits until it is sent again.
+	LeaveSignals bool
 }
 
 // Moved counts what [Runtime.Export] wrote, or [Runtime.Import] read.
 type Moved struct {
-	// Runs, Schedules and Tasks are in the file.
-	Runs, Schedules, Tasks int
+	// Runs, Schedules, Tasks and Flows are in the file.
+	Runs, Schedules, Tasks, Flows int
 	// Written are those of the runs that Import had to write: the others were there, from an import before.
 	Written int
+	// Unordered are the queues that were ordered ones where Export was, and are none where Import is: their runs of one
+	// concurrency key may execute at once here, in any order.
+	Unordered []runlane.QueueName
 }
 
 // exportLine is a line of the file. Exactly one field is set.
@@ -44,22 +54,44 @@ type exportLine struct {
 	Task     *runlane.TaskRecord     `json:"task,omitempty"`
 	Schedule *runlane.ScheduleRecord `json:"schedule,omitempty"`
 	Run      *exportRun              `json:"run,omitempty"`
+	Flow     *exportFlow             `json:"flow,omitempty"`
 	End      *exportEnd              `json:"end,omitempty"`
+}
+
+// fields counts what the line has.
+func (l *exportLine) fields() (n int) {
+	for _, has := range []bool{
+		l.Head != nil, l.Task != nil, l.Schedule != nil, l.Run != nil, l.Flow != nil, l.End != nil,
+	} {
+		if has {
+			n++
+		}
+	}
+	return n
 }
 
 type exportHead struct {
 	Format      int                 `json:"v"`
 	Environment runlane.Environment `json:"environment"`
 	At          time.Time           `json:"at"`
+	Ordered     []runlane.QueueName `json:"ordered,omitempty"`
 }
 
-// exportRun is a run as its history. Bodies are as the storage keeps them, those of a codec included, in base64.
+// exportRun is a run as its history, with what it remembers. Bodies are as the storage keeps them, those of a codec
+// included, in base64.
 type exportRun struct {
 	ID      runlane.RunID         `json:"runId"`
 	Owns    bool                  `json:"ownsIdempotencyKey,omitempty"`
 	Payload []byte                `json:"payload,omitempty"`
 	Output  []byte                `json:"output,omitempty"`
 	Events  []runlane.EventRecord `json:"events"`
+	Records []exportRecord        `json:"records,omitempty"`
+}
+
+// exportRecord is a record of a run. Its result is as the storage keeps it, in base64.
+type exportRecord struct {
+	runlane.StepRecord
+	Result []byte `json:"result,omitempty"`
 }
 
 // exportEnd tells a whole file from one that was cut off.
@@ -67,6 +99,7 @@ type exportEnd struct {
 	Runs      int    `json:"runs"`
 	Schedules int    `json:"schedules"`
 	Tasks     int    `json:"tasks"`
+	Flows     int    `json:"flows,omitempty"`
 	SHA256    string `json:"sha256"` // of all lines before
 }
 
@@ -76,47 +109,56 @@ type exporter struct {
 	to    io.Writer
 	sum   hash.Hash
 	moved Moved
+	leave bool // signals that were not read
 }
 
-// Export writes the environment as JSON, one object a line: its tasks, its schedules, and its runs by the time of their
-// creation, each with its whole history. docs/moving.md has the format. Stop what triggers and executes first: runs
-// that are made meanwhile are left out. A run that an attempt executes is [runlane.ErrStorageConflict], unless options
-// wait for it.
+// Export writes the environment as JSON, one object a line: its tasks, its schedules, its runs by the time of their
+// creation, each with its whole history, and its flows. docs/moving.md has the format. Stop what triggers and executes
+// first. A run that an attempt executes is [runlane.ErrStorageConflict], unless options wait for it; runs that it makes
+// until its end follow behind the others.
 //
 // Every history is folded, and has to give the run that the storage shows, else [runlane.ErrInvariantViolation].
 // Payloads and outputs are written as the storage keeps them: those of a codec stay as they are, and need its keys
-// later. Dead letters, progress notes and the list of past occurrences are not written.
+// later. Dead letters, progress notes and the list of past occurrences are not written. Nor are signals: what a wait
+// has read is remembered by its run and written, and a run that is active with others is
+// [runlane.ErrStorageConflict], unless options leave them.
 func (rt *Runtime) Export(ctx context.Context, to io.Writer, options *ExportOptions) (*Moved, error) {
 	wait := options != nil && options.Wait
-	x := &exporter{rt: rt, to: to, sum: sha256.New()}
-	head := &exportHead{Format: exportFormat, Environment: rt.environment, At: runlane.UTCMillis(rt.world.Now())}
+	x := &exporter{rt: rt, to: to, sum: sha256.New(), leave: options != nil && options.LeaveSignals}
+	ordered, err := rt.orderedInUse(ctx)
+	if err != nil {
+		return nil, err
+	}
+	flows, err := x.flowIDs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	head := &exportHead{
+		Format:      exportFormat,
+		Environment: rt.environment,
+		At:          runlane.UTCMillis(rt.world.Now()),
+		Ordered:     ordered,
+	}
+	if len(flows) > 0 {
+		head.Format = exportFlows
+	}
 	if err := x.line(&exportLine{Head: head}); err != nil {
 		return nil, err
 	}
 	if err := errors.Join(x.tasks(ctx), x.schedules(ctx)); err != nil {
 		return nil, err
 	}
-	ids, err := x.ids(ctx)
-	if err != nil {
+	if err := x.runs(ctx, wait); err != nil {
 		return nil, err
 	}
-	for _, id := range ids {
-		run, err := x.run(ctx, id, wait)
-		if errors.Is(err, runlane.ErrRunNotFound) {
-			continue // pruned meanwhile
-		}
-		if err != nil {
-			return nil, err
-		}
-		if err := x.line(&exportLine{Run: run}); err != nil {
-			return nil, err
-		}
-		x.moved.Runs++
+	if err := x.flows(ctx, flows); err != nil {
+		return nil, err
 	}
 	end := &exportEnd{
 		Runs:      x.moved.Runs,
 		Schedules: x.moved.Schedules,
 		Tasks:     x.moved.Tasks,
+		Flows:     x.moved.Flows,
 		SHA256:    hex.EncodeToString(x.sum.Sum(nil)),
 	}
 	return &x.moved, x.line(&exportLine{End: end})
@@ -187,8 +229,34 @@ func eachPage(rt *Runtime, read func(*lane.PageQuery) (runlane.Cursor, error)) e
 	}
 }
 
-// ids are those of all runs, by their creation: owners of keys were made in that order, too.
-func (x *exporter) ids(ctx context.Context) ([]runlane.RunID, error) {
+// runs writes all runs. A run that moves in the list while its pages are read may be on none of them, and an attempt
+// that was waited for may have made others: the list is read until it has nothing new.
+func (x *exporter) runs(ctx context.Context, wait bool) error {
+	written := map[runlane.RunID]bool{}
+	for {
+		ids, err := x.ids(ctx, written)
+		if err != nil || len(ids) == 0 {
+			return err
+		}
+		for _, id := range ids {
+			written[id] = true
+			run, err := x.run(ctx, id, wait)
+			if errors.Is(err, runlane.ErrRunNotFound) {
+				continue // pruned meanwhile
+			}
+			if err != nil {
+				return err
+			}
+			if err := x.line(&exportLine{Run: run}); err != nil {
+				return err
+			}
+			x.moved.Runs++
+		}
+	}
+}
+
+// ids are those of the runs that are not known yet, by their creation.
+func (x *exporter) ids(ctx context.Context, known map[runlane.RunID]bool) ([]runlane.RunID, error) {
 	type made struct {
 		id runlane.RunID
 		at time.Time
@@ -200,7 +268,9 @@ func (x *exporter) ids(ctx context.Context) ([]runlane.RunID, error) {
 			return "", err
 		}
 		for i := range page.Items {
-			all = append(all, made{page.Items[i].ID, page.Items[i].CreatedAt})
+			if !known[page.Items[i].ID] {
+				all = append(all, made{page.Items[i].ID, page.Items[i].CreatedAt})
+			}
 		}
 		return page.Next, nil
 	})
@@ -270,7 +340,74 @@ func (x *exporter) history(ctx context.Context, run *runlane.Run) (out *exportRu
 		}
 		out.Owns = err == nil && owner.ID == run.ID
 	}
-	return out, false, nil
+	if out.Records, err = x.records(ctx, run); err == nil {
+		err = x.unread(ctx, run)
+	}
+	return out, false, err
+}
+
+// unread refuses an active run with signals that no wait of it has read, or that are too large for the record of their
+// wait: the file has no place for them, and the run could not go on where it is imported.
+func (x *exporter) unread(ctx context.Context, run *runlane.Run) error {
+	if x.leave || run.Status.Terminal() || !x.rt.storage().Capabilities().SuspendsRuns {
+		return nil
+	}
+	mail, err := x.rt.stored().ReadMail(ctx, &lane.MailQuery{
+		RunKey: lane.RunKey{Environment: x.rt.environment, RunID: run.ID}, WithoutBodies: true,
+	})
+	if err != nil || mail.Count == 0 {
+		return err
+	}
+	records, err := x.rt.records(ctx, run)
+	if err != nil {
+		return err
+	}
+	read, sealed := map[string]bool{}, 0
+	for i := range records {
+		var answer runlane.WaitAnswer
+		switch {
+		case records[i].Kind != runlane.StepKindWait:
+			continue
+		case records[i].Fault == "" && json.Unmarshal(records[i].Result, new(answerRefs)) == nil:
+			continue // it only names signals, which stay behind
+		case records[i].Fault != "" || json.Unmarshal(records[i].Result, &answer) != nil:
+			sealed++ // which cannot be opened here: it has read one
+			continue
+		}
+		for _, signal := range answer.Signals {
+			read[signal.Name+":"+signal.ID] = true
+		}
+	}
+	left := mail.Count - int64(len(read)+sealed)
+	if left <= 0 {
+		return nil
+	}
+	return &runlane.Error{
+		Code:    runlane.ErrStorageConflict,
+		RunID:   run.ID,
+		Message: fmt.Sprintf("run %q has %d signals that it has not read", run.ID, left),
+		Hint:    "let it read them, or cancel it; ExportOptions.LeaveSignals (--leave-signals) leaves them behind",
+	}
+}
+
+// records are what a run remembers that nothing executes meanwhile.
+func (x *exporter) records(ctx context.Context, run *runlane.Run) (records []exportRecord, err error) {
+	if !x.rt.storage().Capabilities().SuspendsRuns {
+		return nil, nil
+	}
+	err = eachPage(x.rt, func(q *lane.PageQuery) (runlane.Cursor, error) {
+		page, err := x.rt.stored().ListRecords(ctx, &lane.RecordQuery{
+			PageQuery: *q, RunID: run.ID, CreatedAt: run.CreatedAt,
+		})
+		if err != nil {
+			return "", err
+		}
+		for _, r := range page.Items {
+			records = append(records, exportRecord{r, r.Result})
+		}
+		return page.Next, nil
+	})
+	return records, err
 }
 
 func incomplete(run *runlane.Run, events int) error {

@@ -4,13 +4,12 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"hash"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/runlane/runlane-go"
@@ -22,46 +21,110 @@ import (
 var parkedUntil = time.Date(2200, time.January, 1, 0, 0, 0, 0, time.UTC)
 
 // Import writes what [Runtime.Export] wrote into the runtime's environment, which has to have the same name. The whole
-// file is read first: one that was cut off or changed, or a history that does not fold, is
-// [runlane.ErrValidationFailed], and nothing is written.
+// file is read first: one that was cut off or changed, a history that does not fold, an id that is there twice, or two
+// owners of a key, is [runlane.ErrValidationFailed], and nothing is written.
 //
 // A run is written with its history, its times and its keys; a run that waits goes on here, its wakeup is sent by the
-// next tick at the latest. An import that was interrupted is repeated with the same file: what is there is compared and
-// left alone. A run with the same id and another history is [runlane.ErrStorageConflict]. Until it has ended, let
-// nothing else trigger into the environment.
+// next tick at the latest. A slot that it had reserved stays behind. An import that was interrupted is repeated with
+// the same file: what is there is compared and left alone. A run with the same id and another history, or a key that a
+// run has here, is [runlane.ErrStorageConflict]. Until it has ended, let nothing else trigger into the environment.
 func (rt *Runtime) Import(ctx context.Context, from io.ReadSeeker) (*Moved, error) {
-	end, err := rt.judgeImport(from)
+	plan, err := judgeImport(from)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := from.Seek(0, io.SeekStart); err != nil {
-		return nil, err
+	if plan.environment.Name() != rt.environment.Name() {
+		return nil, badImport(
+			nil, "the file has environment %q, this is %q", plan.environment.Name(), rt.environment.Name())
 	}
-	moved := &Moved{Runs: end.Runs, Schedules: end.Schedules, Tasks: end.Tasks}
-	err = eachLine(from, nil, func(l *exportLine) error {
-		if err := ctx.Err(); err != nil {
-			return context.Cause(ctx)
+	moved := &Moved{
+		Runs:      plan.end.Runs,
+		Schedules: plan.end.Schedules,
+		Tasks:     plan.end.Tasks,
+		Flows:     plan.end.Flows,
+		Unordered: slices.DeleteFunc(plan.ordered, rt.ordered),
+	}
+	for pass := passBefore; pass < passes; pass++ {
+		if !slices.Contains(plan.passes, pass) {
+			continue
 		}
-		switch {
-		case l.Task != nil:
-			return rt.importTask(ctx, l.Task)
-		case l.Schedule != nil:
-			return rt.importSchedule(ctx, l.Schedule)
-		case l.Run != nil:
-			written, err := rt.importRun(ctx, l.Run)
-			if written {
-				moved.Written++
-			}
-			return err
-		default:
-			return nil
+		if _, err := from.Seek(0, io.SeekStart); err != nil {
+			return moved, err
 		}
-	})
-	return moved, err
+		in := func(line int) bool { return line <= len(plan.passes) && plan.passes[line-1] == pass }
+		err := eachLine(from, nil, in, func(l *exportLine) error { return rt.importLine(ctx, l, moved) })
+		if err != nil {
+			return moved, err
+		}
+	}
+	return moved, rt.resumeCallers(ctx, plan.callers)
 }
 
-// eachLine reads lines; sum, if any, gets all that were read before each call.
-func eachLine(from io.Reader, sum hash.Hash, line func(*exportLine) error) error {
+// resumeCallers lets runs go on that wait for others that they have called: no end that came where they are from is
+// told here. Their handlers call again, find the runs that are there, and look for those that no one tells of.
+func (rt *Runtime) resumeCallers(ctx context.Context, callers map[runlane.RunID]int64) error {
+	for id, sequence := range callers {
+		run, err := rt.bare(ctx, id)
+		if err != nil {
+			return err
+		}
+		if run.EventSequence != sequence {
+			continue // it has gone on since an import before
+		}
+		body := &runlane.RunResumed{By: runlane.WaitingChildren, Name: run.Waiting.Names[0]}
+		command, err := rt.resumption(run, rt.now(), runlane.SystemActor, body)
+		if err != nil {
+			return err
+		}
+		commit, err := rt.storage().AppendRunEvents(ctx, command)
+		if isConflict(err, runlane.ConflictEventSequence) {
+			continue
+		}
+		if err != nil {
+			return ofRun(id, err)
+		}
+		rt.resumed(ctx, commit)
+	}
+	return nil
+}
+
+func (rt *Runtime) importLine(ctx context.Context, l *exportLine, moved *Moved) error {
+	if err := ctx.Err(); err != nil {
+		return context.Cause(ctx)
+	}
+	switch {
+	case l.Task != nil:
+		return rt.importTask(ctx, l.Task)
+	case l.Schedule != nil:
+		return rt.importSchedule(ctx, l.Schedule)
+	case l.Flow != nil:
+		return rt.importFlow(ctx, l.Flow)
+	default:
+		written, err := rt.importRun(ctx, l.Run)
+		if written {
+			moved.Written++
+		}
+		return ofRun(l.Run.ID, err)
+	}
+}
+
+// ofRun says which run of the file a conflict is about. One on a key names its owner, too.
+func ofRun(id runlane.RunID, err error) error {
+	lost, ok := errors.AsType[*runlane.Error](err)
+	if !ok || lost.Code != runlane.ErrStorageConflict {
+		return err
+	}
+	named := *lost
+	named.Message, named.Cause = fmt.Sprintf("run %q: %s", id, lost.Message), err
+	if lost.RunID != "" && lost.RunID != id {
+		named.Message += fmt.Sprintf(": run %q", lost.RunID)
+	}
+	return &named
+}
+
+// eachLine reads the lines whose numbers are wanted, nil for all; sum, if any, gets all that were read before each
+// call.
+func eachLine(from io.Reader, sum hash.Hash, wanted func(int) bool, line func(*exportLine) error) error {
 	reader := bufio.NewReaderSize(from, 1<<20)
 	for number := 1; ; number++ {
 		text, err := reader.ReadBytes('\n')
@@ -71,12 +134,16 @@ func eachLine(from io.Reader, sum hash.Hash, line func(*exportLine) error) error
 		if err != nil && !errors.Is(err, io.EOF) {
 			return err
 		}
+		if wanted != nil && !wanted(number) {
+			continue
+		}
 		var l exportLine
 		if err := json.Unmarshal(text, &l); err != nil {
 			return badImport(err, "line %d cannot be read", number)
 		}
 		if l.Run != nil {
 			l.Run.giveBodies()
+			l.Run.dropReservation()
 		}
 		if err := line(&l); err != nil {
 			return err
@@ -87,76 +154,18 @@ func eachLine(from io.Reader, sum hash.Hash, line func(*exportLine) error) error
 	}
 }
 
-func badImport(cause error, format string, args ...any) error {
-	return &runlane.Error{
-		Code:    runlane.ErrValidationFailed,
-		Message: fmt.Sprintf(format, args...) + ": nothing was written",
-		Hint:    "give a whole file that \"export\" of this version, or of an older one, wrote",
-		Cause:   cause,
-	}
-}
-
-// judgeImport reads the whole file and folds every history.
-func (rt *Runtime) judgeImport(from io.Reader) (*exportEnd, error) {
-	sum := sha256.New()
-	var have exportEnd
-	var end *exportEnd
-	number := 0
-	err := eachLine(from, sum, func(l *exportLine) error {
-		number++
-		switch {
-		case end != nil:
-			return badImport(nil, "something follows the last line")
-		case (number == 1) != (l.Head != nil):
-			return badImport(nil, "the first line, and no other, has to say what the file is")
-		case l.Head != nil:
-			return rt.judgeHead(l.Head)
-		case l.End != nil:
-			have.SHA256, end = hex.EncodeToString(sum.Sum(nil)), l.End
-		case l.Task != nil:
-			have.Tasks++
-		case l.Schedule != nil:
-			have.Schedules++
-		case l.Run != nil:
-			have.Runs++
-			return rt.judgeRun(l.Run)
-		default:
-			return badImport(nil, "line %d has nothing that this version knows", number)
+// keeps are the commands that keep what the run remembers.
+func (r *exportRun) keeps(environment runlane.Environment, createdAt time.Time) []*lane.KeepCommand {
+	commands := make([]*lane.KeepCommand, len(r.Records))
+	for i, record := range r.Records {
+		commands[i] = &lane.KeepCommand{
+			RunKey:    lane.RunKey{Environment: environment, RunID: r.ID},
+			CreatedAt: createdAt,
+			Record:    record.StepRecord,
 		}
-		return nil
-	})
-	switch {
-	case err != nil:
-		return nil, err
-	case end == nil:
-		return nil, badImport(nil, "the file was cut off: its last line is missing")
-	case *end != have:
-		return nil, badImport(nil, "the file was changed: it has other lines than its last line says")
+		commands[i].Record.Result = record.Result
 	}
-	return end, nil
-}
-
-func (rt *Runtime) judgeHead(h *exportHead) error {
-	switch {
-	case h.Format != exportFormat:
-		return badImport(nil, "the file is of format %d, this program reads %d", h.Format, exportFormat)
-	case h.Environment.Name() != rt.environment.Name():
-		return badImport(nil, "the file has environment %q, this is %q", h.Environment.Name(), rt.environment.Name())
-	}
-	return nil
-}
-
-func (rt *Runtime) judgeRun(r *exportRun) error {
-	run, err := r.fold(len(r.Events))
-	switch {
-	case err != nil:
-		return badImport(err, "the history of run %q does not fold", r.ID)
-	case run.ID != r.ID || run.Environment.Name() != rt.environment.Name():
-		return badImport(nil, "run %q has the history of another", r.ID)
-	case run.Lease.Token != "":
-		return badImport(nil, "an attempt executes run %q", r.ID)
-	}
-	return nil
+	return commands
 }
 
 func (rt *Runtime) importTask(ctx context.Context, record *runlane.TaskRecord) error {
@@ -173,10 +182,15 @@ func (rt *Runtime) importSchedule(ctx context.Context, record *runlane.ScheduleR
 	if !errors.Is(err, runlane.ErrScheduleNotFound) {
 		return err
 	}
-	fresh := *record
-	fresh.Version = 0
-	_, err = rt.stored().PutSchedule(ctx, &lane.PutScheduleCommand{Environment: rt.environment, Record: fresh})
+	_, err = rt.stored().PutSchedule(ctx, newSchedule(rt.environment, record))
 	return err
+}
+
+// newSchedule puts a record where there is none.
+func newSchedule(environment runlane.Environment, record *runlane.ScheduleRecord) *lane.PutScheduleCommand {
+	c := &lane.PutScheduleCommand{Environment: environment, Record: *record}
+	c.Record.Version = 0
+	return c
 }
 
 // importRun writes what is missing of a run's history.
@@ -185,8 +199,18 @@ func (rt *Runtime) importRun(ctx context.Context, r *exportRun) (written bool, e
 	if err != nil {
 		return false, err
 	}
-	for have < len(r.Events) {
+	for kept := false; have < len(r.Events) || !kept; {
+		if have > 0 && !kept {
+			if err := rt.importRecords(ctx, r); err != nil {
+				return written, err
+			}
+			kept = true
+			continue
+		}
 		next := r.nextPart(have)
+		if have == 0 && len(r.Records) > 0 {
+			next = 1 // the run is parked: no attempt begins before it has its records
+		}
 		if err := rt.importPart(ctx, r, have, next); err != nil {
 			return written, err
 		}
@@ -197,6 +221,29 @@ func (rt *Runtime) importRun(ctx context.Context, r *exportRun) (written bool, e
 		return written, err
 	}
 	return written, rt.releaseKey(ctx, run)
+}
+
+// importRecords keeps what the run remembers. What is there already, of an import before, has to be the same.
+func (rt *Runtime) importRecords(ctx context.Context, r *exportRun) error {
+	if len(r.Records) == 0 {
+		return nil
+	}
+	run, err := r.fold(1)
+	if err != nil {
+		return err
+	}
+	for _, command := range r.keeps(rt.environment, run.CreatedAt) {
+		kept, err := rt.stored().KeepRecord(ctx, command)
+		if err != nil {
+			return err
+		}
+		if !lane.SameRecord(kept, &command.Record) {
+			e := runlane.NewConflict(runlane.ConflictEventSequence, "the run is there and remembers something else")
+			e.RunID, e.Hint = r.ID, "import into an environment that has no such run"
+			return e
+		}
+	}
+	return nil
 }
 
 // releaseKey frees a key that the run did not own where it comes from: an operator had reset it.
@@ -233,6 +280,7 @@ func (rt *Runtime) judgePresent(ctx context.Context, r *exportRun) (int, error) 
 		return 0, err
 	}
 	there.takeBodies()
+	there.dropReservation()
 	same := min(len(there.Events), len(r.Events))
 	differs := !bytes.Equal(there.Payload, r.Payload)
 	for i := range same {
@@ -288,32 +336,52 @@ func (rt *Runtime) importedHash(run *runlane.Run, payload []byte) string {
 	return payloadHash(payload)
 }
 
-// importPart commits some events. Before the last ones the run is parked: as one that is due in 2200.
-func (rt *Runtime) importPart(ctx context.Context, r *exportRun, have, next int) error {
+// part is the commit of some events. Before the last ones the run is parked: as one that is due in 2200.
+func (r *exportRun) part(have, next int) (*lane.Transition, error) {
 	run, err := r.fold(next)
+	if err != nil {
+		return nil, err
+	}
+	if next < len(r.Events) {
+		run = run.Clone()
+		run.Status, run.RunAt, run.FinishedAt = runlane.StatusScheduled, parkedUntil, time.Time{}
+		run.Lease, run.DispatchedAt, run.DispatchExpiresAt = runlane.Lease{}, time.Time{}, time.Time{}
+	}
+	return &lane.Transition{
+		ExpectedSequence: int64(have),
+		Events:           r.events(next)[have:],
+		Projected:        run,
+		WithoutRecords:   true,
+	}, nil
+}
+
+// importPart commits some events. No queue has a limit here: the run holds no slot.
+func (rt *Runtime) importPart(ctx context.Context, r *exportRun, have, next int) error {
+	part, err := r.part(have, next)
 	if err != nil {
 		return err
 	}
-	whole := next == len(r.Events)
-	if !whole {
-		run = run.Clone()
-		run.Status, run.RunAt, run.FinishedAt = runlane.StatusScheduled, parkedUntil, time.Time{}
-		run.Lease, run.DispatchExpiresAt = runlane.Lease{}, time.Time{}
-	}
-	queue := runlane.Queue{}
-	if !run.DispatchExpiresAt.IsZero() { // it holds a slot, until then
-		queue = runlane.Queue{Name: run.Queue, Concurrency: runlane.MaxQueueConcurrency}
-	}
+	part.PayloadHash = rt.importedHash(part.Projected, r.Payload)
 	_, err = rt.stored().AppendRunEvents(ctx, &lane.AppendCommand{
-		Transition: lane.Transition{
-			ExpectedSequence: int64(have),
-			Events:           r.events(next)[have:],
-			Projected:        run,
-			Queue:            queue,
-			PayloadHash:      rt.importedHash(run, r.Payload),
-			WithoutRecords:   true,
-		},
-		Outbox: lane.InitialOutbox{Published: !whole || run.Status.Terminal()},
+		Transition: *part,
+		Outbox:     lane.InitialOutbox{Published: next < len(r.Events) || part.Projected.Status.Terminal()},
 	})
 	return err
+}
+
+// dropReservation takes the slot from a run that waits with one: slots belong to the lane where they are. The run gets
+// another when it is executed.
+func (r *exportRun) dropReservation() {
+	for i := len(r.Events) - 1; i >= 0; i-- {
+		switch body := r.Events[i].Body.(type) {
+		case *runlane.RunResumed: // leaves it
+		case *runlane.RunDeliveryRequested:
+			without := *body
+			without.Delivery.DispatchExpiresAt = time.Time{}
+			r.Events[i].Body = &without
+			return
+		default: // ended it, if there was one
+			return
+		}
+	}
 }

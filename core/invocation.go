@@ -1,6 +1,7 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -80,8 +81,8 @@ func fitsInvocation(task *runlane.Definition, invocation time.Duration) error {
 		task.ID, what, runlane.FormatDuration(invocation), runlane.FormatDuration(longest.Truncate(time.Millisecond)))
 	return &runlane.Error{
 		Code: runlane.ErrConfigurationInvalid, Message: message,
-		Hint: "shorten the task's timeout, lengthen the function's (BridgeTimeout of the template), or execute it in " +
-			"a long-lived worker",
+		Hint: "shorten the task's timeout, lengthen the function's (BridgeTimeout of the template, or the added " +
+			"function's parameter), or execute it in a long-lived worker",
 	}
 }
 
@@ -102,9 +103,10 @@ type rules struct {
 	follows    bool          // others of its group used some of this time before
 }
 
-func newRules(o *DeliveryOptions, now func() time.Time) rules {
+// newRules are those of a lease that is renewed, or, with a deadline, of one that is not.
+func newRules(o *DeliveryOptions, lease time.Duration, now func() time.Time) rules {
 	if o.Deadline.IsZero() {
-		return rules{lease: runlane.DefaultLease}
+		return rules{lease: cmp.Or(lease, runlane.DefaultLease)}
 	}
 	r := rules{deadline: o.Deadline, reserve: commitReserve(o.Deadline.Sub(now())), follows: o.Follows}
 	if !o.Began.IsZero() {

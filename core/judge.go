@@ -9,8 +9,8 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// clockSkew is how far the clocks of two processes may differ: a queued run is due, however far its writer's clock
-// was ahead.
+// clockSkew is how far the clocks of two processes may differ: a run that was due as it was written is due, as long as
+// its writer's clock is not further ahead.
 const clockSkew = 5 * time.Second
 
 // judgement is what a run means for a wakeup, or for a poll worker that found it.
@@ -30,10 +30,11 @@ type judgement struct {
 //
 //	the run                                        the wakeup
 //	is finished                                    is ignored: terminal
-//	was asked to stop                              is ignored: its owner ends it, or a tick
+//	was asked to stop                              is ignored: its owner ends it, or a tick; as below
 //	is of another queue than the wakeup            is ignored: wrong queue
 //	has a status of a newer version                is ignored: nothing that this one may touch
-//	is owned                                       is ignored: leased
+//	is owned                                       is ignored: leased; is handed back in an ordered queue
+//	is not due, and something may end its wait     is ignored: a tick sends another ahead
 //	is not due                                     is ignored, and sent again with a delay
 //	was abandoned too often                        is acknowledged, and the run is failed
 //	is of a queue that this process leaves alone   is handed back
@@ -48,7 +49,7 @@ type judgement struct {
 func (d *delivery) judge(ctx context.Context, run *runlane.Run, now time.Time, r rules) (judgement, error) {
 	j := d.judgeRun(run, now)
 	if j.ignored != "" {
-		return j, nil
+		return j, d.holdsPlace(run, j)
 	}
 	var err error
 	if j.abandoned, err = d.rt.atBound(ctx, run, j.at); err != nil || j.abandoned > 0 {
@@ -58,7 +59,7 @@ func (d *delivery) judge(ctx context.Context, run *runlane.Run, now time.Time, r
 		return judgement{}, err
 	}
 	var ok bool
-	if j.handler, ok = d.rt.handlers[run.TaskID]; !ok {
+	if j.handler, ok = d.handlersHere()[run.TaskID]; !ok {
 		return judgement{}, taskNotFound(run.TaskID, run.ID)
 	}
 	if err := run.PayloadError(); err != nil {
@@ -72,6 +73,14 @@ func (d *delivery) judge(ctx context.Context, run *runlane.Run, now time.Time, r
 		return judgement{}, err
 	}
 	return j, nil
+}
+
+// handlersHere are those of the runtime, or stand for the client that claims.
+func (d *delivery) handlersHere() map[runlane.TaskID]runlane.Handler {
+	if d.handlers != nil {
+		return d.handlers
+	}
+	return d.rt.handlers
 }
 
 // takes refuses runs of queues that this process leaves alone. Their wakeups come where queues share a binding.
@@ -114,9 +123,16 @@ func (d *delivery) judgeRun(run *runlane.Run, now time.Time) judgement {
 		return judgement{ignored: IgnoredLeased}
 	case !now.Before(due):
 		return judgement{at: now}
-	case run.Status == runlane.StatusQueued && !run.RunAt.After(run.UpdatedAt) && due.Sub(now) <= clockSkew:
-		return judgement{at: due} // not for a run that was created to be delivered later
+	case atOnce(run) && due.Sub(now) <= clockSkew:
+		return judgement{at: due}
 	default:
 		return judgement{ignored: IgnoredNotDue, wait: due.Sub(now)}
 	}
+}
+
+// atOnce reports a run that was to be executed at once when it was queued, or when a shutdown released it: it was not
+// created to be delivered later, and waits for nothing.
+func atOnce(run *runlane.Run) bool {
+	now := run.Status == runlane.StatusQueued || run.Status == runlane.StatusReleased
+	return now && !run.RunAt.After(run.UpdatedAt)
 }

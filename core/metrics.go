@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/runlane/runlane-go"
-	"github.com/runlane/runlane-go/internal/hostmetrics"
+	"github.com/runlane/runlane-go/internal/host"
 )
 
 // Metrics receives counts and durations of what this process does. Calls come from many goroutines at once and between
@@ -19,7 +19,7 @@ type Metrics interface {
 
 // withHostMetrics adds those of the program that called the opener.
 func withHostMetrics(ctx context.Context, own Metrics) Metrics {
-	given, ok := hostmetrics.Of(ctx).Metrics.(Metrics)
+	given, ok := host.Of(ctx).Metrics.(Metrics)
 	switch {
 	case !ok:
 		return own

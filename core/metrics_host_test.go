@@ -6,7 +6,7 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
-	"github.com/runlane/runlane-go/internal/hostmetrics"
+	"github.com/runlane/runlane-go/internal/host"
 	"github.com/runlane/runlane-go/memlane"
 )
 
@@ -18,7 +18,7 @@ func TestHostMetrics_CountBesideTheOptionsOwn(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				given := newTally()
 				task, handler := watched()
-				rt, err := core.Open(hostmetrics.With(t.Context(), hostmetrics.Host{Metrics: given}), memlane.New(), &core.Options{
+				rt, err := core.Open(host.With(t.Context(), host.Host{Metrics: given}), memlane.New(), &core.Options{
 					Handlers: []runlane.Handler{handler}, Metrics: own,
 				})
 				if err != nil {

@@ -21,8 +21,8 @@ const (
 // goes to one of them.
 //
 // Runs without a handler here, and those that another worker took first, are passed over; of a long list of such runs
-// it reads 200. Errors are those of ExecuteDelivery, and runlane.ErrConfigurationInvalid for impossible options or a
-// runtime without handlers.
+// it reads 200. Errors are those of ExecuteDelivery, and runlane.ErrConfigurationInvalid for impossible options, a
+// runtime without handlers, and ordered queues ([ErrOrdered]): name the others in DeliveryOptions.Queues.
 func (rt *Runtime) ExecuteNext(ctx context.Context, options *DeliveryOptions) (*DeliveryResult, error) {
 	if err := rt.gate.enter(); err != nil {
 		return nil, err
@@ -35,14 +35,24 @@ func (rt *Runtime) ExecuteNext(ctx context.Context, options *DeliveryOptions) (*
 	if len(rt.handlers) == 0 {
 		return nil, invalidOption("pass them to core.Open", "this runtime has no handlers to work with")
 	}
+	queues := rt.handlerQueues()
+	if options != nil && options.Queues != nil {
+		queues = options.Queues
+	}
+	if err := rt.inAnyOrder("ExecuteNext", queues...); err != nil {
+		return nil, err
+	}
+	return d.next(ctx, queues)
+}
+
+// next delivers what the storage says is due, until a run is taken.
+func (d *delivery) next(ctx context.Context, queues []runlane.QueueName) (*DeliveryResult, error) {
+	rt := d.rt
 	q := lane.DueQuery{
 		PageQuery: lane.PageQuery{Environment: rt.environment, Limit: dueRunsPage},
 		At:        rt.now(),
-		Queues:    rt.handlerQueues(),
+		Queues:    queues,
 		Bounded:   rt.bounded,
-	}
-	if options != nil && options.Queues != nil {
-		q.Queues = options.Queues
 	}
 	for range nextPages {
 		page, err := rt.storage().ListRunnableRuns(ctx, &q)
@@ -51,7 +61,7 @@ func (rt *Runtime) ExecuteNext(ctx context.Context, options *DeliveryOptions) (*
 		}
 		for i := range page.Items {
 			ref := &page.Items[i]
-			next := d
+			next := *d
 			next.wakeup = lane.Wakeup{RunKey: ref.RunKey, Queue: ref.Queue, RequestedAt: rt.now()}
 			result, err := next.deliver(ctx)
 			switch {

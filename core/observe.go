@@ -43,6 +43,24 @@ func (o *observedStorage) AppendRunEvents(ctx context.Context, c *lane.AppendCom
 	return commit, err
 }
 
+// SendSignal implements lane.Storage.
+func (o *observedStorage) SendSignal(ctx context.Context, c *lane.SignalCommand) (*lane.Commit, error) {
+	commit, err := o.Storage.SendSignal(ctx, c)
+	if err == nil {
+		o.committed(commit)
+	}
+	return commit, err
+}
+
+// TellEnd implements lane.Storage.
+func (o *observedStorage) TellEnd(ctx context.Context, c *lane.TellCommand) (*lane.Commit, error) {
+	commit, err := o.Storage.TellEnd(ctx, c)
+	if err == nil {
+		o.committed(commit)
+	}
+	return commit, err
+}
+
 // ClaimRunLease implements lane.Storage.
 func (o *observedStorage) ClaimRunLease(ctx context.Context, c *lane.ClaimCommand) (*lane.Acquisition, error) {
 	got, err := o.Storage.ClaimRunLease(ctx, c)

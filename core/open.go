@@ -1,12 +1,14 @@
 package core
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"maps"
 	"slices"
+	"sync/atomic"
+	"time"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/lane"
@@ -17,15 +19,19 @@ type Runtime struct {
 	lane         *lane.Lane
 	environment  runlane.Environment // never "": a default is written as its name
 	handlers     map[runlane.TaskID]runlane.Handler
-	definitions  []*runlane.Definition // by id
+	clientTasks  map[runlane.TaskID]ClientTask
+	definitions  []*runlane.Definition // of both, by id
 	queues       map[runlane.QueueName]runlane.Queue
 	schedules    []*schedule         // by id
 	bounded      []runlane.Queue     // those of them with a limit, by name
 	bindings     []runlane.QueueName // nil: any queue
 	delayed      lane.DelayedSender  // nil where the transport cannot delay
-	undelayed    []runlane.QueueName // bindings that cannot delay, where others can
+	undelayed    []runlane.QueueName // queues that cannot delay, where others can
+	orders       lane.Orderer        // nil: no queue is ordered
 	progress     lane.ProgressKeeper // nil where the storage keeps none
 	catalog      catalog
+	tellers      turns
+	tended       atomic.Pointer[time.Time] // when a tick of this runtime last looked for flows to tend; nil: never
 	logger       *slog.Logger
 	hooks        *watchers
 	watched      bool // hooks or metrics want the records of every commit
@@ -37,7 +43,9 @@ type Runtime struct {
 	texts        errorTexts
 	middleware   []runlane.Middleware
 	world        World
+	realTime     bool // the world's clock is the process's
 	workerID     string
+	tokenKeys    [][]byte
 	gate         gate
 	executions   executionSet  // attempts of direct ExecuteDelivery calls
 	executing    localAttempts // all attempts of this runtime
@@ -60,10 +68,18 @@ func Open(ctx context.Context, l *lane.Lane, options *Options) (*Runtime, error)
 			Hint: "pass a lane from memlane.New, awslane.FromEnv or lane.New",
 		}
 	}
+	given := *options
+	given.Tasks = withHostTasks(ctx, options.Tasks)
+	given.Handlers = withHostHandlers(ctx, options.Handlers)
+	options = &given
 	rt := newRuntime(l, options)
 	rt.metrics = gauges{withHostMetrics(ctx, options.Metrics)}
 	if err := rt.validate(options); err != nil {
 		return nil, err
+	}
+	rt.undelayed = rt.withoutDelay()
+	if scoper, ok := lane.As[lane.EnvironmentScoper](l.Transport); ok {
+		scoper.Scope(rt.environment)
 	}
 	if err := l.Start(ctx); err != nil {
 		return nil, err
@@ -72,6 +88,18 @@ func Open(ctx context.Context, l *lane.Lane, options *Options) (*Runtime, error)
 	rt.observe(options.Hooks)
 	rt.warnOfFineSchedules(ctx)
 	return rt, nil
+}
+
+// withoutDelay are the queues that cannot delay, where others can, as far as they are bound or known here.
+func (rt *Runtime) withoutDelay() (names []runlane.QueueName) {
+	if rt.delayed == nil {
+		return nil
+	}
+	all := append(slices.Collect(maps.Keys(rt.queues)), rt.bindings...)
+	slices.Sort(all)
+	return slices.DeleteFunc(slices.Compact(all), func(name runlane.QueueName) bool {
+		return rt.delayed.MaxDelay(name) > 0
+	})
 }
 
 // observe puts what hooks and metrics need before the storage. Without any, commits pay nothing for them.
@@ -95,13 +123,16 @@ func newRuntime(l *lane.Lane, options *Options) *Runtime {
 		lane:         l,
 		environment:  runlane.Environment(environment.Name()),
 		handlers:     make(map[runlane.TaskID]runlane.Handler, len(options.Handlers)),
+		clientTasks:  make(map[runlane.TaskID]ClientTask),
 		queues:       make(map[runlane.QueueName]runlane.Queue),
 		bindings:     l.Transport.Queues(),
 		logger:       options.Logger,
 		maxAbandoned: options.MaxAbandoned,
 		coded:        options.Codec != nil,
 		middleware:   slices.Clone(options.Middleware),
+		tokenKeys:    slices.Clone(options.TokenKeys),
 		world:        options.World.withDefaults(),
+		realTime:     options.World == nil || options.World.Now == nil,
 		forceClose:   make(chan struct{}),
 		suspects:     make(chan struct{}, 1),
 	}
@@ -114,13 +145,8 @@ func newRuntime(l *lane.Lane, options *Options) *Runtime {
 	if rt.maxAbandoned == 0 {
 		rt.maxAbandoned = runlane.DefaultMaxAbandoned
 	}
-	if rt.delayed, _ = lane.As[lane.DelayedSender](l.Transport); rt.delayed != nil {
-		for _, name := range rt.bindings {
-			if rt.delayed.MaxDelay(name) == 0 {
-				rt.undelayed = append(rt.undelayed, name)
-			}
-		}
-	}
+	rt.delayed, _ = lane.As[lane.DelayedSender](l.Transport)
+	rt.orders, _ = lane.As[lane.Orderer](l.Transport)
 	rt.outputs, _ = lane.As[lane.OutputChecker](l.Storage)
 	rt.progress, _ = lane.As[lane.ProgressKeeper](l.Storage)
 	rt.catalog.stored, _ = lane.As[lane.TaskCatalog](l.Storage)
@@ -134,6 +160,9 @@ func (rt *Runtime) validate(options *Options) error {
 	var faults []error
 	if err := rt.environment.Validate(); err != nil {
 		faults = append(faults, namedOption("Options.Environment", err))
+	}
+	if err := checkTokenKeys(options.TokenKeys); err != nil {
+		faults = append(faults, err)
 	}
 	if rt.maxAbandoned < -1 {
 		faults = append(
@@ -167,15 +196,18 @@ func (rt *Runtime) validate(options *Options) error {
 	for i, h := range options.Handlers {
 		faults = append(faults, rt.register(i, h))
 	}
+	for i, t := range options.Tasks {
+		faults = append(faults, rt.registerClientTask(i, t))
+	}
 	for _, q := range options.Queues {
 		faults = append(faults, rt.registerQueue(q))
 	}
 	for _, s := range options.Schedules {
 		faults = append(faults, rt.registerSchedule(s))
 	}
-	if c := rt.storage().Capabilities(); len(options.Handlers) > 0 {
+	if c := rt.storage().Capabilities(); len(options.Handlers)+len(options.Tasks) > 0 {
 		if !c.LeasesRuns {
-			faults = append(faults, unsupported("the storage cannot lease runs, so no handler could execute"))
+			faults = append(faults, unsupported("the storage cannot lease runs, so nothing could execute"))
 		}
 		if !c.PersistsOutbox {
 			faults = append(faults, unsupported("the storage keeps no outbox, so no wakeup would be sent"))
@@ -219,10 +251,7 @@ func (rt *Runtime) register(i int, h runlane.Handler) error {
 		)...)
 	}
 	rt.handlers[h.Task.ID] = h
-	at, _ := slices.BinarySearchFunc(rt.definitions, h.Task.ID, func(d *runlane.Definition, id runlane.TaskID) int {
-		return cmp.Compare(d.ID, id)
-	})
-	rt.definitions = slices.Insert(rt.definitions, at, h.Task)
+	rt.define(h.Task)
 	return errors.Join(append(faults, rt.registerQueue(h.Task.Queue))...)
 }
 
@@ -234,18 +263,20 @@ func (rt *Runtime) Environment() runlane.Environment { return rt.environment }
 // a codec; lane.As finds the storage behind it.
 func (rt *Runtime) Lane() *lane.Lane { return rt.lane }
 
-// Definitions lists the tasks that execute here, by id.
+// Definitions lists the tasks that execute here, and those whose runs clients claim here, by id.
 func (rt *Runtime) Definitions() []*runlane.Definition { return slices.Clone(rt.definitions) }
 
-// CallJSON builds a call of a task that executes here, for command lines and HTTP endpoints. The task's key functions
+// CallJSON builds a call of one of the Definitions, for command lines and HTTP endpoints. The task's key functions
 // are applied, see runlane.NewRawCall. An unknown task is runlane.ErrTaskNotFound. A payload that is not JSON, or from
 // which a key cannot be computed, is reported when the call is triggered.
 func (rt *Runtime) CallJSON(id runlane.TaskID, payload json.RawMessage) (runlane.Call, error) {
-	h, ok := rt.handlers[id]
-	if !ok {
-		return runlane.Call{}, taskNotFound(id, "")
+	if h, ok := rt.handlers[id]; ok {
+		return runlane.NewRawCall(h.Task, payload), nil
 	}
-	return runlane.NewRawCall(h.Task, payload), nil
+	if t, ok := rt.clientTasks[id]; ok {
+		return runlane.NewRawCall(t.Definition, payload), nil
+	}
+	return runlane.Call{}, taskNotFound(id, "")
 }
 
 // Close ends the runtime: no call is accepted any more, workers stop as if their contexts had ended, and calls in

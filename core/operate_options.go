@@ -21,6 +21,8 @@ type RunFilter struct {
 	Statuses []runlane.Status
 	// TaskID matches runs of the task.
 	TaskID runlane.TaskID
+	// Waiting matches suspended runs whose wait has this kind. No finished run is one.
+	Waiting runlane.WaitingFor
 }
 
 // ListOptions select and page. nil means all runs, active ones first by their next need for attention, 50 a page.
@@ -121,12 +123,21 @@ func (f *RunFilter) check(what string) error {
 			)
 		}
 	}
+	if f.Waiting != "" && !slices.Contains(runlane.WaitingKinds(), f.Waiting) {
+		return invalidInput(
+			fmt.Sprintf("use one of %q", runlane.WaitingKinds()),
+			"%s.Waiting is the unknown kind %q",
+			what,
+			f.Waiting,
+		)
+	}
 	return nil
 }
 
 // empty reports a filter that matches everything.
 func (f *RunFilter) empty() bool {
-	return f.Queue == "" && f.ScheduleID == "" && f.SourceRunID == "" && f.TaskID == "" && len(f.Statuses) == 0
+	return f.Queue == "" && f.ScheduleID == "" && f.SourceRunID == "" && f.TaskID == "" && len(f.Statuses) == 0 &&
+		f.Waiting == ""
 }
 
 // matches does in this package what storages do themselves, for lists that know no such filter.
@@ -134,12 +145,21 @@ func (f *RunFilter) matches(run *runlane.Run) bool {
 	return (len(f.Statuses) == 0 || slices.Contains(f.Statuses, run.Status)) &&
 		(f.TaskID == "" || f.TaskID == run.TaskID) &&
 		(f.Queue == "" || f.Queue == run.Queue) && (f.ScheduleID == "" || f.ScheduleID == run.Source.ScheduleID) &&
-		(f.SourceRunID == "" || f.SourceRunID == run.Source.RunID)
+		(f.SourceRunID == "" || f.SourceRunID == run.Source.RunID) &&
+		(f.Waiting == "" || run.Waiting.Has(f.Waiting))
 }
 
 // scope is the filter as part of the scope of a cursor.
 func (f *RunFilter) scope() string {
-	return fmt.Sprintf("%q %q %q %q %s", f.Queue, f.ScheduleID, f.SourceRunID, f.TaskID, describeList(f.Statuses))
+	return fmt.Sprintf(
+		"%q %q %q %q %s %q",
+		f.Queue,
+		f.ScheduleID,
+		f.SourceRunID,
+		f.TaskID,
+		describeList(f.Statuses),
+		f.Waiting,
+	)
 }
 
 func (o *ListOptions) check(what string) error {

@@ -56,6 +56,16 @@ type Options struct {
 	// tasks need no handler here. Ids are unique.
 	Schedules []runlane.Schedule
 
+	// Tasks have no handler here: clients in any language claim their runs ([Runtime.Claim]), through package server or
+	// a program of your own. A task stands here or among the Handlers, once.
+	Tasks []ClientTask
+
+	// TokenKeys sign answer tokens (runlane.Signal.Token): the first one signs, each verifies, so that a key can be
+	// replaced while tokens are on their way. Each has at least 32 random bytes. nil means no tokens: making and taking
+	// one is runlane.ErrCapabilityUnsupported. Who has a key can answer every wait of the environment.
+	// [TokenKeysFromEnv] reads them from a variable.
+	TokenKeys [][]byte
+
 	// World replaces clock, randomness and ids. nil means the real ones.
 	World *World
 }
@@ -141,8 +151,15 @@ type WorkOptions struct {
 	DrainWait time.Duration
 	// Grace is how long attempts may finish after the context ended. 0 means runlane.DefaultGrace.
 	Grace time.Duration
+	// Lease is how long a run is this worker's without another sign of life, of which it gives three in that time.
+	// When it is over, the next tick finds what a worker that died had, and others take it over: runs whose worker
+	// died are executed one at a time in a process, and the others of them come again after about half a minute each
+	// time. A shorter one is over sooner, but an attempt costs a commit for each third of it, and a worker that stands
+	// still for longer loses its attempts to others. 0 means runlane.DefaultLease; less than MinLease is
+	// runlane.ErrConfigurationInvalid.
+	Lease time.Duration
 	// NoTick leaves maintenance, schedules included, to another process. By default this process ticks at the start and
-	// every minute.
+	// every minute, on a lane in a file about every ten seconds.
 	NoTick bool
 	// Queues to take work from. nil means the queues of this process's handlers, and others that it knows
 	// ([Options].Queues) whose wakeups come because they share a binding with these. Wakeups of other queues are handed
@@ -152,11 +169,15 @@ type WorkOptions struct {
 	WorkerID string
 }
 
+// MinLease is the shortest WorkOptions.Lease: leases are renewed by a clock of a second.
+const MinLease = 5 * time.Second
+
 // DefaultDrainWait is the default of WorkOptions.DrainWait: a first retry comes after about a second.
 const DefaultDrainWait = 2 * time.Second
 
 // DrainReport is what a drain leaves in its queues: runs that wait for a later time, for a slot, or for a handler that
-// is not here. An interrupted drain also leaves runs that are due, and those that other workers execute.
+// is not here, and those that have the lease of another worker, also of one that died. An interrupted drain also leaves
+// runs that are due.
 type DrainReport struct {
 	// Interrupted says that the context ended, or the runtime was closed, before the drain found nothing due.
 	Interrupted bool
@@ -181,6 +202,12 @@ func (o *WorkOptions) check(rt *Runtime) error {
 			fmt.Sprintf("use 0 for %s, or a time", runlane.DefaultGrace),
 			"WorkOptions.Grace is %s",
 			o.Grace,
+		)
+	case o.Lease != 0 && o.Lease < MinLease:
+		return invalidOption(
+			fmt.Sprintf("use 0 for %s, or at least %s", runlane.DefaultLease, MinLease),
+			"WorkOptions.Lease is %s",
+			o.Lease,
 		)
 	}
 	if err := rt.checkQueues("WorkOptions.Queues", o.Queues); err != nil {
@@ -210,6 +237,8 @@ type TickResult struct {
 	Cancelled StageResult
 	// Abandoned counts runs failed by the bound on abandoned attempts.
 	Abandoned StageResult
+	// Told counts ends of called runs that were told to the runs that called them, and cancellations to those called.
+	Told StageResult
 	// Delivered counts due and recovered runs, and delayed wakeups sent ahead.
 	Delivered StageResult
 	// Redelivered counts lost wakeups asked for again. Zero where the storage cannot find them.

@@ -36,7 +36,11 @@ func (x *execution) outcomeBody(c *ownerCommand, run *runlane.Run, v verdict, at
 		if requested {
 			return &runlane.RunCancelled{}
 		}
-		return &runlane.RunReleased{Attempt: attempt, ResumeAt: ceilMillis(at.Add(v.delay)), Reason: v.reason}
+		resume := at.Add(v.delay)
+		if v.wait != nil {
+			resume = v.wait.Due()
+		}
+		return &runlane.RunReleased{Attempt: attempt, ResumeAt: ceilMillis(resume), Reason: v.reason, Wait: v.wait}
 	case verdictStopped:
 		if requested {
 			return &runlane.RunCancelled{}
@@ -119,7 +123,9 @@ func backoffDelay(r runlane.Retry, n int) time.Duration {
 
 // finish writes the outcome. It survives the caller's context: losing finished work costs more than a late answer.
 func (x *execution) finish(ctx context.Context, v verdict) (*DeliveryResult, error) {
+	x.stopped = v.kind == verdictStopped
 	run := x.stopWatching()
+	x.ending = detachedContext{} // a suspension that looked too early is followed by another outcome
 	limited := x.ending.start(ctx, x.leaseLeft(run))
 	defer limited.stop()
 	c := newOwnerCommand()
@@ -138,7 +144,7 @@ func (x *execution) finish(ctx context.Context, v verdict) (*DeliveryResult, err
 			Meta:        v.meta,
 			Body:        x.outcomeBody(c, run, v, at),
 		}
-		projected, err := x.append(limited, run, c)
+		projected, err := x.append(limited, run, c, v.look())
 		switch {
 		case err == nil:
 			return x.ended(limited, projected, v, at), nil
@@ -173,7 +179,9 @@ func (x *execution) finish(ctx context.Context, v verdict) (*DeliveryResult, err
 
 // append projects the command's event and commits it under the lease token. It returns the projection also with an
 // error of the storage.
-func (x *execution) append(ctx context.Context, run *runlane.Run, c *ownerCommand) (*runlane.Run, error) {
+func (x *execution) append(
+	ctx context.Context, run *runlane.Run, c *ownerCommand, look *lane.Look,
+) (*runlane.Run, error) {
 	events, room := c.events[:1], x.spare
 	if room == nil {
 		room = new(runlane.Run)
@@ -183,14 +191,17 @@ func (x *execution) append(ctx context.Context, run *runlane.Run, c *ownerComman
 	if err != nil {
 		return nil, err
 	}
-	c.append = lane.AppendCommand{LeaseToken: x.token, Transition: lane.Transition{
+	c.append = lane.AppendCommand{LeaseToken: x.token, Look: look, Transition: lane.Transition{
 		ExpectedSequence: run.EventSequence,
 		Events:           events,
 		Projected:        projected,
 		Queue:            x.rt.policy(run.Queue),
 		WithoutRecords:   !x.rt.watched,
 	}}
-	_, err = x.rt.storage().AppendRunEvents(ctx, &c.append)
+	commit, err := x.rt.storage().AppendRunEvents(ctx, &c.append)
+	if err == nil {
+		x.rt.committed(ctx, commit, projected)
+	}
 	return projected, err
 }
 
@@ -206,6 +217,7 @@ func (x *execution) ended(ctx context.Context, run *runlane.Run, v verdict, at t
 	x.rt.handOver(ctx, run)
 	level := slog.LevelDebug
 	switch {
+	case run.Status.Waiting() && !run.Waiting.Timed(): // no wakeup is sent now: the tick sends ahead
 	case run.Status.Waiting():
 		x.rt.wakeLater(ctx, run, run.RunAt.Sub(at))
 		// Readers who ask why it waits find the text where logs have their usual level.

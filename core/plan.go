@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
 )
 
 // Storages order instants from the epoch up to the last one that has 13 digits of milliseconds.
@@ -19,7 +20,10 @@ var (
 // plan is a validated trigger.
 type plan struct {
 	options *runlane.TriggerOptions
-	parent  *runlane.Run // the run whose handler triggers; nil for applications
+	parent  *runlane.Run     // the run whose handler triggers; nil for applications
+	call    string           // of the parent, which waits for the run's end; "" for none
+	node    *lane.FlowCheck  // what the flow has to be of which the run is a node; nil for none
+	wait    *runlane.Waiting // what the run waits for before it begins; nil for nothing
 
 	task           *runlane.Definition
 	queue          runlane.Queue
@@ -54,6 +58,9 @@ func (rt *Runtime) prepare(p *plan, call runlane.Call) error {
 	if err != nil {
 		return safeError(err)
 	}
+	if err := rt.checkPayload(call.Task.ID, prepared.Payload); err != nil {
+		return err
+	}
 	o := p.options
 	p.task, p.payload = call.Task, prepared.Payload
 	p.concurrencyKey = override(o.ConcurrencyKey, prepared.ConcurrencyKey)
@@ -61,8 +68,15 @@ func (rt *Runtime) prepare(p *plan, call runlane.Call) error {
 	p.singletonKey = override(o.SingletonKey, prepared.SingletonKey)
 	p.source = runlane.Source{Type: runlane.SourceTrigger}
 	p.traceCarrier = o.TraceCarrier
+	if p.node != nil {
+		p.idempotencyKey = "" // its id makes it one run, and another one would know no flow
+	}
 	if p.parent != nil {
 		p.source.RunID = p.parent.ID
+		if p.call != "" {
+			p.source = callSource(p.parent, p.call)
+			p.idempotencyKey = "" // its id makes it one run, and another one would know no caller
+		}
 		if p.traceCarrier == nil {
 			p.traceCarrier = p.parent.TraceCarrier
 		}
@@ -143,16 +157,19 @@ func payloadHash(payload []byte) string {
 
 func prepareActor(p *plan) error {
 	p.actor = p.options.Actor
-	switch p.actor.Type {
-	case runlane.ActorSystem, runlane.ActorOperator, runlane.ActorSchedule, runlane.ActorWorker:
-		return runlane.ValidateKey("actor id", p.actor.ID)
-	case "":
-		if p.actor.ID == "" {
-			p.actor = runlane.SystemActor
-			return nil
-		}
+	if p.actor == (runlane.Actor{}) {
+		p.actor = runlane.SystemActor
 	}
-	return invalidInput("use one of the runlane.Actor… types", "actor has the unknown type %q", p.actor.Type)
+	return checkActor(p.actor)
+}
+
+func checkActor(actor runlane.Actor) error {
+	switch actor.Type {
+	case runlane.ActorSystem, runlane.ActorOperator, runlane.ActorSchedule, runlane.ActorWorker:
+		return runlane.ValidateKey("actor id", actor.ID)
+	default:
+		return invalidInput("use one of the runlane.Actor… types", "actor has the unknown type %q", actor.Type)
+	}
 }
 
 func checkMeta(p *plan) error {

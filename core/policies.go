@@ -113,8 +113,8 @@ func (rt *Runtime) checkQueues(option string, names []runlane.QueueName) error {
 
 func (rt *Runtime) handlerQueues() []runlane.QueueName {
 	var names []runlane.QueueName
-	for _, d := range rt.definitions {
-		names = append(names, d.Queue.Name)
+	for _, h := range rt.handlers {
+		names = append(names, h.Task.Queue.Name)
 	}
 	slices.Sort(names)
 	return slices.Compact(names)

@@ -84,11 +84,17 @@ type poller struct {
 	ended    int                        // attempts that were executed here
 }
 
-// passed is why a run is left alone, and for how long. In a drain that is until the reason is gone.
+// passed is why a run is left alone, and for how long. In a drain that is until the reason is gone. A run that has
+// moved on since it was listed is another matter: the list was read before an attempt of it here ended, and it is due
+// anew now.
 type passed struct {
+	of    int64 // the sequence of the run when it was listed
 	until time.Time
 	full  bool // its slot is taken, or another suspect executes: the end of an attempt here may free either
 }
+
+// holds reports that a run is still left alone that is listed at a sequence.
+func (pass *passed) holds(sequence int64) bool { return pass.full || pass.of == sequence }
 
 // round starts what one scan finds and returns how many that was.
 func (p *poller) round(ctx context.Context) (int, error) {
@@ -126,7 +132,7 @@ func (p *poller) round(ctx context.Context) (int, error) {
 
 // start executes one run in a separate goroutine, once an attempt is free. The goroutine ends with the attempt.
 func (p *poller) start(ctx context.Context, ref *lane.RunRef) (bool, error) {
-	if !p.reserve(ref.RunID) {
+	if !p.reserve(ref) {
 		return false, nil
 	}
 	select {
@@ -141,7 +147,7 @@ func (p *poller) start(ctx context.Context, ref *lane.RunRef) (bool, error) {
 		defer func() { // the place becomes free whatever code of the application does
 			p.release(ref.RunID, executed)
 			if !executed {
-				p.pass(ref.RunID, full, before)
+				p.pass(ref, full, before)
 			}
 			<-p.free
 		}()
@@ -154,19 +160,19 @@ func (p *poller) start(ctx context.Context, ref *lane.RunRef) (bool, error) {
 	return true, nil
 }
 
-func (p *poller) reserve(id runlane.RunID) bool {
+func (p *poller) reserve(ref *lane.RunRef) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if pass, ok := p.passed[id]; ok {
-		if p.worker.options.Drain || time.Now().Before(pass.until) {
+	if pass, ok := p.passed[ref.RunID]; ok {
+		if pass.holds(ref.Sequence) && (p.worker.options.Drain || time.Now().Before(pass.until)) {
 			return false
 		}
-		delete(p.passed, id)
+		delete(p.passed, ref.RunID)
 	}
-	if _, executing := p.busy[id]; executing {
+	if _, executing := p.busy[ref.RunID]; executing {
 		return false
 	}
-	p.busy[id] = struct{}{}
+	p.busy[ref.RunID] = struct{}{}
 	return true
 }
 
@@ -191,7 +197,7 @@ func (p *poller) endedSoFar() int {
 // pass passes over a run that led to nothing: for a while, or for the whole of a drain. A run that is forgotten too
 // early is only read once more. A run for which there was no room is not passed over when an attempt has ended since
 // before: that may have made room after the run was judged.
-func (p *poller) pass(id runlane.RunID, full bool, before int) {
+func (p *poller) pass(ref *lane.RunRef, full bool, before int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if full && p.ended != before {
@@ -200,7 +206,7 @@ func (p *poller) pass(id runlane.RunID, full bool, before int) {
 	if len(p.passed) >= maxPassed && !p.worker.options.Drain {
 		clear(p.passed)
 	}
-	p.passed[id] = passed{time.Now().Add(pollLast), full}
+	p.passed[ref.RunID] = passed{of: ref.Sequence, until: time.Now().Add(pollLast), full: full}
 }
 
 // sawWork reports whether attempts ended since it was asked last: they may have made more work.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,7 +20,8 @@ const prunePages = 20
 // Prune removes runs that ended more than OlderThan ago, with their histories, oldest first and at most Limit in one
 // call. Call again with Next until it is empty. The first of these calls fixes the cutoff. Runs that still retain an
 // idempotency key are skipped unless ReleaseOwners is set. What was removed is gone: nothing lists it, and its id
-// counts as never used.
+// counts as never used. The last call, unless Statuses are given, also removes the records of flows that finished
+// before; a flow whose record is there can be retried while its runs are.
 //
 // A dry run counts by the list, which lags a little and begins with the newest. So one call may match a few more than
 // Limit, fewer, or none, and still have a Next. Its Skipped counts those of Matched that retain a key.
@@ -50,6 +52,12 @@ func (r *Runs) Prune(ctx context.Context, options *PruneOptions) (*BulkResult, e
 	progress, err := r.rt.storage().PruneRuns(ctx, &p.command)
 	if err != nil {
 		return nil, err
+	}
+	if progress.Next == "" && len(options.Statuses) == 0 {
+		if err := p.flows(ctx); err != nil {
+			r.rt.logger.LogAttrs(ctx, slog.LevelWarn, "records of flows were not pruned; the next pruning does it",
+				errorAttrs(err)...)
+		}
 	}
 	return &BulkResult{
 		Matched: progress.Pruned + progress.Skipped,
@@ -116,6 +124,33 @@ func (p *pruning) next(inner runlane.Cursor) runlane.Cursor {
 		return ""
 	}
 	return sealCursor(p.scope, fmt.Sprintf("%d %s", p.command.OlderThan.UnixMilli(), inner))
+}
+
+// flows removes the records of flows that finished before the cutoff. What another process changes meanwhile stays.
+func (p *pruning) flows(ctx context.Context) error {
+	if !p.rt.storage().Capabilities().SuspendsRuns {
+		return nil
+	}
+	q := lane.FlowQuery{
+		PageQuery: lane.PageQuery{Environment: p.rt.environment, Limit: min(p.command.Limit, runlane.MaxPageLimit)},
+		Finished:  true,
+		Before:    p.command.OlderThan,
+	}
+	for {
+		page, err := p.rt.storage().ListFlows(ctx, &q)
+		if err != nil {
+			return err
+		}
+		for i := range page.Items {
+			command := &lane.FlowCommand{Environment: p.rt.environment, Flow: page.Items[i], Remove: true}
+			if _, err := p.rt.storage().PutFlow(ctx, command); err != nil && !isConflict(err, runlane.ConflictFlow) {
+				return err
+			}
+		}
+		if q.After = page.Next; page.Next == "" {
+			return nil
+		}
+	}
 }
 
 // count does what a storage would count, without removing anything.

@@ -35,6 +35,9 @@ type QueueState struct {
 	// Carrier is the binding that carries its wakeups, where that is another queue's. Backlog and InFlight of
 	// [QueueStats] are then of all queues that share it.
 	Carrier runlane.QueueName `json:"carrier,omitempty"`
+	// Ordered says that the runs of one concurrency key execute one after the other, in the order in which their
+	// wakeups were published ([lane.Orderer]).
+	Ordered bool `json:"ordered,omitempty"`
 }
 
 // QueueStats counts the active runs of a queue, as the list of runs shows them: it lags a little.
@@ -126,7 +129,7 @@ func (rt *Runtime) queueInUse(ctx context.Context, name runlane.QueueName) (q ru
 
 func (q *Queues) state(name runlane.QueueName) QueueState {
 	policy, known := q.rt.knownQueue(name)
-	state := QueueState{Queue: policy, Known: known}
+	state := QueueState{Queue: policy, Known: known, Ordered: q.rt.ordered(name)}
 	carrier, bound := lane.CarrierOf(q.rt.lane.Transport, name)
 	if state.Bound = bound; bound && carrier != name {
 		state.Carrier = carrier

@@ -88,6 +88,9 @@ func (c change) repeat(
 		return commit.Run, true, nil
 	case isConflict(err, runlane.ConflictEventSequence):
 		run, err := c.rt.get(ctx, p.id) // its id is computed from its source: it exists, so it was made
+		if err == nil && !sameSource(run.Source, p.source) {
+			err = strangerError(run, p.source)
+		}
 		return run, false, err
 	default:
 		return nil, false, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/lane"
@@ -62,35 +63,74 @@ func (c change) resume(ctx context.Context, id runlane.RunID) (*runlane.Run, err
 		if err != nil {
 			return nil, err
 		}
-		at, initial := c.rt.now(), lane.InitialOutbox{}
+		at := c.rt.now()
 		if delayed := run.Status == runlane.StatusQueued && at.Before(run.RunAt); !delayed && !run.Status.Waiting() {
 			return nil, doesNotWait(run)
 		}
-		bodies := []runlane.EventBody{&runlane.RunResumed{Reason: c.reason}}
-		if !c.rt.policy(run.Queue).Bounded() {
-			initial.ClaimUntil = at.Add(outboxClaim)
-			bodies = append(bodies, &runlane.RunDeliveryRequested{Delivery: runlane.Delivery{
-				Environment: c.rt.environment,
-				RunID:       id,
-				Queue:       run.Queue,
-				AvailableAt: at,
-				RequestedAt: at,
-			}})
+		if run.Waiting.Has(runlane.WaitingEnds) {
+			return nil, &runlane.Error{
+				Code:    runlane.ErrValidationFailed,
+				Message: "the run waits for the runs of its flow that it goes after",
+				RunID:   id,
+				Hint:    "see the flow; cancel or resume what it waits for",
+				Cause:   errMovedOn,
+			}
 		}
-		commit, err := c.append(ctx, run, at, nil, initial, bodies...)
+		command, err := c.rt.resumption(run, at, c.actor, &runlane.RunResumed{Reason: c.reason})
+		if err != nil {
+			return nil, err
+		}
+		commit, err := c.rt.storage().AppendRunEvents(ctx, command)
 		switch {
 		case isConflict(err, runlane.ConflictEventSequence):
 			continue
 		case err != nil:
 			return nil, err
 		}
-		if result := c.rt.publishCommitted(ctx, commit.Outbox); result.Err != nil {
-			c.rt.logRun(ctx, commit.Run, "wakeup was not published; the outbox keeps it", result.Err)
-		}
-		c.rt.handOver(ctx, commit.Run) // of a bounded queue: it waits for a slot, and one may be free
+		c.rt.resumed(ctx, commit)
 		return commit.Run, nil
 	}
 	return nil, changedTooOften(id)
+}
+
+// resumed follows a commit that has ended a run's wait.
+func (rt *Runtime) resumed(ctx context.Context, commit *lane.Commit) {
+	if result := rt.publishCommitted(ctx, commit.Outbox); result.Err != nil {
+		rt.logRun(ctx, commit.Run, "wakeup was not published; the outbox keeps it", result.Err)
+	}
+	rt.handOver(ctx, commit.Run) // of a bounded queue: it waits for a slot, and one may be free
+}
+
+// resumption is the command that ends a run's wait, with a delivery where no slot is needed first.
+func (rt *Runtime) resumption(
+	run *runlane.Run, at time.Time, actor runlane.Actor, body *runlane.RunResumed,
+) (*lane.AppendCommand, error) {
+	initial, bodies := lane.InitialOutbox{}, []runlane.EventBody{body}
+	if !rt.policy(run.Queue).Bounded() {
+		initial.ClaimUntil = at.Add(outboxClaim)
+		bodies = append(bodies, &runlane.RunDeliveryRequested{Delivery: runlane.Delivery{
+			Environment: rt.environment,
+			RunID:       run.ID,
+			Queue:       run.Queue,
+			AvailableAt: at,
+			RequestedAt: at,
+		}})
+	}
+	events := make([]runlane.Event, len(bodies))
+	for i, body := range bodies {
+		events[i] = runlane.Event{
+			RunID:       run.ID,
+			Environment: rt.environment,
+			OccurredAt:  at,
+			Actor:       actor,
+			Body:        body,
+		}
+	}
+	transition, err := rt.transition(run, events)
+	if err != nil {
+		return nil, err
+	}
+	return &lane.AppendCommand{Transition: transition, Outbox: initial}, nil
 }
 
 // doesNotWait refuses a run that cannot be resumed.

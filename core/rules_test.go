@@ -17,7 +17,7 @@ func TestRules_KeepWhatTheOutcomeNeedsBeforeADeadline(t *testing.T) {
 		{40 * time.Second, 38 * time.Second},
 		{900 * time.Second, 855 * time.Second},
 	} {
-		r := newRules(&DeliveryOptions{Deadline: now.Add(c.left)}, clock)
+		r := newRules(&DeliveryOptions{Deadline: now.Add(c.left)}, 0, clock)
 		left, bounded := r.handlerTime(clock)
 		if !bounded || left != c.handler {
 			t.Errorf("%s before the deadline the handler has %s, want %s", c.left, left, c.handler)
@@ -37,7 +37,7 @@ func TestRules_KeepWhatTheOutcomeNeedsBeforeADeadline(t *testing.T) {
 			t.Errorf("invocations of %s fit a timeout of %s, want %s", invocation, got, want)
 		}
 	}
-	r := newRules(&DeliveryOptions{}, clock)
+	r := newRules(&DeliveryOptions{}, 0, clock)
 	if _, bounded := r.handlerTime(clock); bounded || r.leaseEnd(now).Sub(now) != runlane.DefaultLease {
 		t.Errorf("without a deadline the rules are %+v", r)
 	}

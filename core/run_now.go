@@ -13,8 +13,9 @@ import (
 //
 // The task needs a handler here (runlane.ErrTaskNotFound). A duplicate idempotency key executes nothing and returns the
 // existing run. When a bounded queue has no free slot, the error is runlane.ConflictQueueCapacity and nothing was
-// written. Options that delay the run (Delay, RunAt, Deferred) are runlane.ErrValidationFailed. When ctx ends, the
-// attempt ends as on a shutdown and is released.
+// written. In an ordered queue, where it would not wait for its turn, it is runlane.ErrConfigurationInvalid
+// ([ErrOrdered]). Options that delay the run (Delay, RunAt, Deferred) are runlane.ErrValidationFailed. When ctx ends,
+// the attempt ends as on a shutdown and is released.
 func (rt *Runtime) RunNow(
 	ctx context.Context, call runlane.Call, options *runlane.TriggerOptions,
 ) (*runlane.TriggerResult, error) {
@@ -36,10 +37,13 @@ func (rt *Runtime) RunNow(
 	if !ok {
 		return nil, taskNotFound(p.task.ID, "")
 	}
+	if err := rt.inAnyOrder("RunNow", p.queue.Name); err != nil {
+		return nil, err
+	}
 	if !rt.storage().Capabilities().LeasesRuns {
 		return nil, unsupported("the storage cannot lease runs")
 	}
-	r := newRules(&DeliveryOptions{}, rt.world.Now)
+	r := newRules(&DeliveryOptions{}, 0, rt.world.Now)
 	lease := runlane.Lease{Token: rt.world.NewID("lease_"), WorkerID: rt.workerID, ExpiresAt: r.leaseEnd(p.at)}
 	rt.executing.expect(lease.Token)
 	defer rt.executing.forget(lease.Token)

@@ -52,6 +52,7 @@ func (rt *Runtime) listRuns(
 		Queue:       f.Queue,
 		ScheduleID:  f.ScheduleID,
 		SourceRunID: f.SourceRunID,
+		Waiting:     f.Waiting,
 	})
 }
 

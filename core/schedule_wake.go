@@ -7,19 +7,32 @@ import (
 	"time"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
 )
 
-// firesBetweenTicks reports that workers here wait for the times of schedules themselves. They do so where only this
-// process can reach the state: reading it costs almost nothing, and no other process would do it. See
+// firesBetweenTicks reports that workers here wait for the times of schedules themselves. They do so where reading the
+// state costs almost nothing: in the memory of this process, or near it. Of several processes one makes each run. See
 // docs/internals/decisions.md, Schedules.
 func (rt *Runtime) firesBetweenTicks() bool {
-	return len(rt.schedules) > 0 && rt.storage().Capabilities().ProcessLocalState
+	if len(rt.schedules) == 0 {
+		return false
+	}
+	_, near := lane.As[lane.Near](rt.storage())
+	return near || rt.storage().Capabilities().ProcessLocalState
+}
+
+// tickDistance is about how long workers here wait between two ticks: a minute, unless the storage is near.
+func (rt *Runtime) tickDistance() time.Duration {
+	if near, ok := lane.As[lane.Near](rt.storage()); ok {
+		return near.TickEvery()
+	}
+	return tickEvery
 }
 
 // rest waits for the next tick. Meanwhile it makes the runs of schedules at their times, if [Runtime.firesBetweenTicks]
 // says so. tickedAt is an instant before the last tick read the schedules. It returns false when ctx has ended.
 func (rt *Runtime) rest(ctx context.Context, workerID string, tickedAt time.Time) bool {
-	whole := rt.world.around(tickEvery)
+	whole := rt.world.around(rt.tickDistance())
 	if !rt.firesBetweenTicks() {
 		return pause(ctx, whole)
 	}

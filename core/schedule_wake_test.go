@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -234,6 +235,48 @@ func TestWork_EmbeddedLane_GoesOnFiringAfterAFailure(t *testing.T) {
 		}
 		if !strings.Contains(w.log.String(), "schedules could not be fired at their time") {
 			t.Errorf("the log is %s", w.log.String())
+		}
+	})
+}
+
+// near is a storage that other processes reach too, and whose ticks cost little.
+type near struct {
+	shared
+
+	ticks *atomic.Int64
+}
+
+func (n near) Unwrap() lane.Storage { return n.shared }
+
+func (near) TickEvery() time.Duration { return 10 * time.Second }
+
+func (n near) ListRunsNeedingCancellationFinalization(
+	ctx context.Context, q *lane.DueQuery,
+) (*runlane.Page[lane.RunRef], error) {
+	n.ticks.Add(1) // the first stage of each
+	return n.shared.ListRunsNeedingCancellationFinalization(ctx, q)
+}
+
+// A worker on a storage that is near ticks as often as that says, and fires its schedules at their times.
+func TestWork_StorageThatIsNear_TicksMoreOften(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		storage := near{shared{memlane.NewStorage(nil)}, &atomic.Int64{}}
+		w := openSchedules(t, storage, map[runlane.ScheduleID]runlane.When{"often": runlane.Every(7 * time.Second)})
+		w.work(t, 2*time.Minute, nil)
+		if n := storage.ticks.Load(); n < 10 || n > 16 {
+			t.Errorf("%d ticks in two minutes", n)
+		}
+		if len(w.began["often"]) < 16 {
+			t.Errorf("%d runs in two minutes", len(w.began["often"]))
+		}
+		for i, at := range w.began["often"] {
+			if late := at.Sub(w.fires["often"][i]); late > time.Second {
+				t.Errorf("the run of %s began %s late", w.fires["often"][i], late)
+			}
+		}
+		if warned := w.warnings(t, "schedule is finer than the ticks that fire it"); warned != "" {
+			t.Errorf("warned of %q", warned)
 		}
 	})
 }

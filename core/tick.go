@@ -37,6 +37,7 @@ const (
 // harmless. A tick:
 //
 //   - finalizes cancellations
+//   - tells the ends of called runs
 //   - fails runs whose attempts were abandoned too often
 //   - delivers due and recovered runs
 //   - sends delayed wakeups ahead
@@ -110,7 +111,7 @@ func (rt *Runtime) tick(ctx context.Context, options *TickOptions) (*TickResult,
 // stages are in the order in which a round has them.
 func (r *TickResult) stages() []*StageResult {
 	return []*StageResult{
-		&r.Cancelled, &r.Abandoned, &r.Delivered, &r.Redelivered, &r.Scheduled, &r.Dispatched, &r.Flushed,
+		&r.Cancelled, &r.Abandoned, &r.Told, &r.Delivered, &r.Redelivered, &r.Scheduled, &r.Dispatched, &r.Flushed,
 	}
 }
 
@@ -121,8 +122,8 @@ func (t *tick) round(ctx context.Context) {
 		run   func(context.Context) StageResult
 		share int
 	}{
-		{t.finalizeCancellations, 2}, {t.failAbandoned, 2}, {t.deliver, 4}, {t.redeliver, 1}, {t.materialize, 2},
-		{t.dispatch, 2}, {t.flush, 3},
+		{t.finalizeCancellations, 2}, {t.failAbandoned, 2}, {t.tellEnds, 1}, {t.deliver, 4}, {t.redeliver, 1},
+		{t.materialize, 2}, {t.dispatch, 2}, {t.flush, 3},
 	}
 	shares := 0
 	for _, s := range stages {
@@ -311,12 +312,10 @@ func (t *tick) failAbandoned(ctx context.Context) StageResult {
 	if err != nil {
 		return StageResult{Passed: passed, Err: err}
 	}
-	var expired, others []lane.RunRef
+	var expired []lane.RunRef
 	for _, ref := range t.due {
 		if ref.Status == runlane.StatusRunning {
 			expired = append(expired, ref)
-		} else {
-			others = append(others, ref)
 		}
 	}
 	runs, err := t.runs(ctx, expired)
@@ -336,12 +335,7 @@ func (t *tick) failAbandoned(ctx context.Context) StageResult {
 			failing[run.ID] = n
 		}
 	}
-	for _, ref := range expired {
-		if failing[ref.RunID] == 0 {
-			others = append(others, ref)
-		}
-	}
-	t.due = others
+	t.due = slices.DeleteFunc(t.due, func(ref lane.RunRef) bool { return failing[ref.RunID] > 0 })
 	result := t.each(ctx, atBound, func(ctx context.Context, run *runlane.Run) (bool, error) {
 		failed, err := t.rt.failAbandoned(ctx, run, now, failing[run.ID])
 		if err != nil {

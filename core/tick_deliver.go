@@ -57,14 +57,15 @@ func (t *tick) wake(ctx context.Context, due []lane.RunRef) StageResult {
 }
 
 // request appends run.delivery_requested to each run, with rows that this tick claims in the same commit, and publishes
-// them. The bound on abandoned attempts is checked again, because it holds before every commit that recovers a run.
+// them in the order of refs, which is the one in which an ordered queue delivers them. The bound on abandoned attempts
+// is checked again, because it holds before every commit that recovers a run.
 func (t *tick) request(ctx context.Context, refs []lane.RunRef, recovers bool) StageResult {
 	runs, err := t.runs(ctx, refs)
 	if err != nil {
 		return StageResult{Err: err}
 	}
 	var mu sync.Mutex
-	var outbox []lane.OutboxMessage
+	requested := make(map[runlane.RunID]*lane.Commit, len(runs))
 	now := t.rt.now()
 	result := t.each(ctx, runs, func(ctx context.Context, run *runlane.Run) (bool, error) {
 		switch due, ok := lane.DeliveryRecoveryAt(run); {
@@ -86,10 +87,16 @@ func (t *tick) request(ctx context.Context, refs []lane.RunRef, recovers bool) S
 			return false, err
 		}
 		mu.Lock()
-		outbox = append(outbox, commit.Outbox...)
+		requested[run.ID] = commit
 		mu.Unlock()
 		return true, nil
 	})
+	var outbox []lane.OutboxMessage
+	for _, run := range runs {
+		if commit := requested[run.ID]; commit != nil {
+			outbox = append(outbox, commit.Outbox...)
+		}
+	}
 	published := t.rt.publish(ctx, mine(outbox), t.aside)
 	result.Failed += published.Failed
 	result.Err = errors.Join(result.Err, published.Err)

@@ -34,10 +34,12 @@ func (rt *Runtime) appendEvent(
 	if err != nil {
 		return nil, err
 	}
-	if _, err = rt.storage().AppendRunEvents(ctx, &lane.AppendCommand{Transition: transition}); err != nil {
+	commit, err := rt.storage().AppendRunEvents(ctx, &lane.AppendCommand{Transition: transition})
+	if err != nil {
 		return nil, err
 	}
 	projected := transition.Projected
+	rt.committed(ctx, commit, projected)
 	if lane.HoldsSlot(run) && !lane.HoldsSlot(projected) {
 		rt.handOver(ctx, projected)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/lane"
@@ -35,22 +36,23 @@ func (rt *Runtime) Trigger(
 		return nil, err
 	}
 	defer rt.gate.leave()
-	return rt.trigger(ctx, call, options, nil)
+	return rt.trigger(ctx, call, options, nil, "")
 }
 
 // noOptions stand for nil and are never written.
 var noOptions runlane.TriggerOptions
 
-// trigger serves applications (parent nil) and attempts, whose run is the parent.
+// trigger serves applications (parent nil) and attempts, whose run is the parent. of names the call of the parent that
+// counts the run's end; "" for none.
 func (rt *Runtime) trigger(
-	ctx context.Context, call runlane.Call, options *runlane.TriggerOptions, parent *runlane.Run,
+	ctx context.Context, call runlane.Call, options *runlane.TriggerOptions, parent *runlane.Run, of string,
 ) (*runlane.TriggerResult, error) {
 	if options == nil {
 		options = &noOptions
 	}
 	p := plans.Get().(*plan)
 	defer p.done()
-	p.options, p.parent = options, parent
+	p.options, p.parent, p.call = options, parent, of
 	if err := rt.prepare(p, call); err != nil {
 		return nil, err
 	}
@@ -164,6 +166,8 @@ func (rt *Runtime) sameRun(ctx context.Context, p *plan, conflict error) (*runla
 		return nil, &repeatError{conflict}
 	case err != nil:
 		return nil, err
+	case (p.call != "" || p.node != nil) && !sameSource(run.Source, p.source):
+		return nil, strangerError(run, p.source)
 	case run.PayloadError() != nil:
 		return nil, run.PayloadError()
 	case run.TaskID != p.task.ID || !bytes.Equal(run.Payload, p.payload):
@@ -177,10 +181,36 @@ func (rt *Runtime) sameRun(ctx context.Context, p *plan, conflict error) (*runla
 	return &runlane.TriggerResult{Run: run, Outcome: runlane.TriggerReturnedExisting}, nil
 }
 
+// sameSource reports that a run comes from where a computed id says. An id alone is no proof: a run that someone
+// triggered under it is another one, which tells its end to no one.
+func sameSource(a, b runlane.Source) bool {
+	same := a.CreatedAt.Equal(b.CreatedAt) && a.FireTime.Equal(b.FireTime)
+	a.CreatedAt, a.FireTime = b.CreatedAt, b.FireTime
+	return same && a == b
+}
+
+// strangerError refuses a run of another origin under a computed id. Ids name one run as long as it is kept, so another
+// attempt would find the same.
+func strangerError(run *runlane.Run, wanted runlane.Source) error {
+	of := fmt.Sprintf("a run of type %q", wanted.Type)
+	switch {
+	case wanted.Call != "":
+		of = fmt.Sprintf("a run of call %q", wanted.Call)
+	case wanted.Node != "":
+		of = fmt.Sprintf("node %q of flow %q", wanted.Node, wanted.FlowID)
+	}
+	return runlane.Permanent(&runlane.Error{
+		Code:    runlane.ErrValidationFailed,
+		Message: "a run of another origin has the id of " + of,
+		RunID:   run.ID,
+		Hint:    "find out who made it: leave TriggerOptions.RunID empty, or use ids of your own form",
+	})
+}
+
 // announce sends what the commit asks for: its wakeup at once, or a delayed one if the transport can hold it until the
 // run is due. Failures are recorded with the outbox row and logged.
 func (rt *Runtime) announce(ctx context.Context, p *plan, commit *lane.Commit) {
-	if p.options.Deferred {
+	if p.options.Deferred || p.wait != nil {
 		return
 	}
 	run := commit.Run

@@ -1,13 +1,16 @@
 package core
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
 )
 
 // foreignFailure is what a failure record says of an error that is not a *runlane.Error, unless the task opts in,
@@ -21,11 +24,16 @@ const maxCodeBytes = 64
 // verdict is what a handler's return means. Nothing else in this package inspects a handler's error.
 type verdict struct {
 	kind    verdictKind
-	cause   error         // stopped: why the runtime ended the context
-	delay   time.Duration // released, and a failure that chose its own delay
-	chosen  bool          // a failure that chose its own delay
-	final   bool          // a failure that must not be retried
-	reason  string        // released
+	cause   error                   // stopped: why the runtime ended the context
+	delay   time.Duration           // released, and a failure that chose its own delay
+	mailed  int64                   // of such a wait: how many signals there were when the handler looked
+	calls   []string                // of such a wait: the calls of which ends were missing
+	wait    *runlane.Waiting        // released until something happens, not for the delay
+	asked   []*runlane.ReleaseError // released: all that the handler returned, joined ones, too
+	lost    string                  // released: the code of a failure that was joined to it
+	chosen  bool                    // a failure that chose its own delay
+	final   bool                    // a failure that must not be retried
+	reason  string                  // released
 	meta    map[string]string
 	failure runlane.Failure
 	text    string // of the failure, for the log
@@ -51,7 +59,7 @@ const (
 //
 //  1. the runtime ended ctx, and err is its error or cause
 //  2. permanent
-//  3. released
+//  3. released: of several that are joined, whatever ends the first of them
 //  4. retry after
 //  5. any other: a failure that may be retried
 func verdictOf(ctx context.Context, err error, texts errorTexts) verdict {
@@ -73,8 +81,8 @@ func verdictOf(ctx context.Context, err error, texts errorTexts) verdict {
 		v.final = true
 		return v
 	}
-	if r, ok := errors.AsType[*runlane.ReleaseError](err); ok && r != nil {
-		return releaseVerdict(r)
+	if asked := releasesIn(err, nil); len(asked) > 0 {
+		return releasedFor(err, asked)
 	}
 	if r, ok := errors.AsType[*runlane.RetryAfterError](err); ok && r != nil {
 		v := failedWith(err, texts)
@@ -105,13 +113,69 @@ func endedByContext(ctx context.Context, err error) bool {
 		errors.Is(err, context.DeadlineExceeded)
 }
 
+// releasesIn finds the releases and suspensions of a handler's error, joined ones, too, in the order of errors.As.
+func releasesIn(err error, found []*runlane.ReleaseError) []*runlane.ReleaseError {
+	if r, ok := err.(*runlane.ReleaseError); ok && r != nil { //nolint:errorlint // each one is looked for
+		return append(found, r)
+	}
+	switch wrapper := err.(type) { //nolint:errorlint // the tree is walked
+	case interface{ Unwrap() error }:
+		if inner := wrapper.Unwrap(); inner != nil {
+			return releasesIn(inner, found)
+		}
+	case interface{ Unwrap() []error }:
+		for _, inner := range wrapper.Unwrap() {
+			found = releasesIn(inner, found)
+		}
+	}
+	return found
+}
+
+// releasedFor is the verdict on releases that are joined, which fail if one of them does.
+func releasedFor(err error, asked []*runlane.ReleaseError) verdict {
+	v := releaseVerdict(asked[0])
+	for _, r := range asked[1:] {
+		if v.kind != verdictReleased {
+			return v
+		}
+		also := releaseVerdict(r)
+		if also.kind != verdictReleased {
+			return also
+		}
+		v.reason = clipReason(v.reason + "; " + also.reason)
+		if len(v.meta) > 0 && len(also.meta) > 0 {
+			maps.Copy(also.meta, v.meta)
+		}
+		if len(also.meta) > 0 {
+			v.meta = runlane.NewFailure("", "", also.meta).Meta // for its limits
+		}
+	}
+	v.asked = asked
+	if r, ok := errors.AsType[*runlane.RetryAfterError](err); ok && r != nil {
+		v.lost = string(cmp.Or(runlane.CodeOf(r), runlane.ErrTaskFailed))
+	}
+	return v
+}
+
 func releaseVerdict(r *runlane.ReleaseError) verdict {
+	kept := runlane.NewFailure("", "", r.Meta) // for its limits
+	if r.Waiting != nil {
+		if err := r.Waiting.Validate(); err != nil {
+			return failed(runlane.NewFailure(runlane.ErrValidationFailed, messageOf(err), nil))
+		}
+		return verdict{
+			kind:   verdictReleased,
+			wait:   r.Waiting.Kept(),
+			mailed: -1,
+			reason: clipReason(r.Reason),
+			meta:   kept.Meta,
+		}
+	}
 	if r.Delay <= 0 || r.Delay > runlane.MaxReleaseDelay {
 		message := fmt.Sprintf("the handler released for %s; use more than 0 and at most %s", r.Delay,
 			runlane.FormatDuration(runlane.MaxReleaseDelay))
 		return failed(runlane.NewFailure(runlane.ErrValidationFailed, message, nil))
 	}
-	kept := runlane.NewFailure("", "", r.Meta) // for its limits
 	return verdict{kind: verdictReleased, delay: r.Delay, reason: clipReason(r.Reason), meta: kept.Meta}
 }
 
@@ -166,4 +230,19 @@ func clipReason(reason string) string {
 		cut--
 	}
 	return reason[:cut] + mark
+}
+
+// look is what a suspension depends on; nil where it waits for neither signals nor ends.
+func (v *verdict) look() *lane.Look {
+	if v.kind != verdictReleased || v.wait == nil {
+		return nil
+	}
+	look := &lane.Look{Signals: -1, Calls: v.calls}
+	if v.wait.Has(runlane.WaitingSignal) || v.wait.Has(runlane.WaitingAnything) {
+		look.Signals = v.mailed
+	}
+	if look.Signals < 0 && len(look.Calls) == 0 {
+		return nil
+	}
+	return look
 }

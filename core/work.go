@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -10,7 +11,7 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// tickEvery is the time between two ticks of a worker.
+// tickEvery is the time between two ticks of a worker, where the storage is not near (lane.Near).
 const tickEvery = time.Minute
 
 // Work executes runs until ctx ends, lets the attempts in progress finish for Grace, and then ends them with
@@ -24,7 +25,8 @@ const tickEvery = time.Minute
 // names them at the start.
 //
 // Wakeups come from the lane's transport if it can deliver them to this process. Otherwise, and to Drain, Work asks the
-// storage for due work: every second, and less often, down to once a minute, while there is none.
+// storage for due work: every second, and less often, down to once a minute, while there is none. It refuses ordered
+// queues then ([ErrOrdered], runlane.ErrConfigurationInvalid): name the others in WorkOptions.Queues.
 func (rt *Runtime) Work(ctx context.Context, options *WorkOptions) error {
 	w, err := rt.newWorker(options)
 	if err != nil {
@@ -79,6 +81,11 @@ func (rt *Runtime) newWorker(options *WorkOptions) (*worker, error) {
 	}
 	if !o.Drain {
 		w.receiver, _ = lane.As[lane.Receiver](rt.lane.Transport)
+	}
+	if w.receiver == nil {
+		if err := rt.inAnyOrder("a worker that polls or drains", o.Queues...); err != nil {
+			return nil, err
+		}
 	}
 	return w, nil
 }
@@ -156,6 +163,7 @@ func (w *worker) deliver(ctx context.Context, wakeup lane.Wakeup, byWakeup bool)
 		rt:         w.rt,
 		wakeup:     wakeup,
 		byWakeup:   byWakeup,
+		lease:      w.options.Lease,
 		workerID:   w.options.WorkerID,
 		executions: &w.executions,
 		suspects:   w.rt.suspects,
@@ -163,20 +171,45 @@ func (w *worker) deliver(ctx context.Context, wakeup lane.Wakeup, byWakeup bool)
 	}
 	result, err := d.deliver(ctx)
 	if err != nil {
-		attrs := append([]slog.Attr{
-			slog.String(attrRunID, string(wakeup.RunID)), slog.String(attrQueue, string(wakeup.Queue)),
-			slog.String(attrWorkerID, w.options.WorkerID),
-		}, errorAttrs(err)...)
-		if byWakeup {
+		attrs := untakenAttrs(&wakeup, w.options.WorkerID, err)
+		switch {
+		case errors.Is(err, ErrOwned), errors.Is(err, errReleased), errors.Is(err, ErrSuspect): // they come again
+			w.rt.logger.LogAttrs(ctx, slog.LevelDebug, "wakeup handed back", attrs...)
+		case byWakeup:
 			w.rt.logger.LogAttrs(ctx, slog.LevelWarn, "wakeup handed back", attrs...)
-		} else { // the storage lists it again
+		default: // the storage lists it again
 			w.rt.logger.LogAttrs(ctx, slog.LevelWarn, "due run passed over for now", attrs...)
 		}
 	}
 	return result, err
 }
 
-// tickLoop ticks at once and then about every minute, so that processes which started together do not tick together.
+// untakenAttrs say why a run was not taken.
+func untakenAttrs(wakeup *lane.Wakeup, workerID string, err error) []slog.Attr {
+	return append([]slog.Attr{
+		slog.String(attrRunID, string(wakeup.RunID)), slog.String(attrQueue, string(wakeup.Queue)),
+		slog.String(attrWorkerID, workerID),
+	}, errorAttrs(err)...)
+}
+
+// Maintain ticks until ctx ends, at once and then about every minute, on a lane in a file about every ten seconds, as
+// [Runtime.Work] does beside its attempts: for a program that executes nothing itself and whose clients do. What a tick
+// cannot do is logged, and the next one tries it again. The error is that of a closed runtime.
+func (rt *Runtime) Maintain(ctx context.Context) error {
+	if err := rt.gate.enter(); err != nil {
+		return err
+	}
+	defer rt.gate.leave()
+	ticking, stop := context.WithCancel(ctx)
+	defer stop()
+	unhook := rt.gate.onClose(stop)
+	defer unhook()
+	rt.tickLoop(ticking, rt.workerID)
+	return nil
+}
+
+// tickLoop ticks at once and then about every minute, or as often as the storage says, so that processes which started
+// together do not tick together.
 func (rt *Runtime) tickLoop(ctx context.Context, workerID string) {
 	for {
 		tickedAt := rt.now()

@@ -228,10 +228,56 @@ func TestWork_Drain_PassesRunsItCannotExecute(t *testing.T) {
 	})
 }
 
+// A worker owns its runs for the lease that it was given, and renews that while it executes them.
+func TestWork_Lease_IsHowLongARunStaysWithAWorkerThatSaysNothing(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ given, want time.Duration }{
+		"none":         {0, runlane.DefaultLease},
+		"the shortest": {core.MinLease, core.MinLease},
+		"a long one":   {time.Hour, time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				task := runlane.NewTask[payload]("long", nil)
+				rt := open(t, nil, task.Handle(func(ctx context.Context, _ *runlane.Attempt, _ payload) error {
+					return rest(ctx, 3*c.want)
+				}))
+				run := trigger(t, rt, task.With(payload{}))
+				if err := rt.Work(t.Context(), &core.WorkOptions{Drain: true, NoTick: true, Lease: c.given}); err != nil {
+					t.Fatal(err)
+				}
+				renewed := 0
+				for event, err := range rt.Runs().Events(t.Context(), run.ID, nil) {
+					if err != nil {
+						t.Fatal(err)
+					}
+					var lease runlane.Lease
+					switch body := event.Event.Body.(type) {
+					case *runlane.RunLeaseClaimed:
+						lease = body.Lease
+					case *runlane.RunLeaseHeartbeat:
+						lease = body.Lease
+						renewed++
+					default:
+						continue
+					}
+					if got := lease.ExpiresAt.Sub(event.Event.OccurredAt); got != c.want {
+						t.Errorf("event %d: the lease is %s, want %s", event.Sequence, got, c.want)
+					}
+				}
+				if got := status(t, rt, run.ID); got != runlane.StatusSucceeded || renewed < 5 || renewed > 12 {
+					t.Errorf("the run is %s, its lease was renewed %d times in three leases", got, renewed)
+				}
+			})
+		})
+	}
+}
+
 func TestWork_InvalidOptions(t *testing.T) {
 	t.Parallel()
 	rt := open(t, nil, handle("any", nil))
-	for _, options := range []*core.WorkOptions{{Concurrency: -1}, {Grace: -1}} {
+	for _, options := range []*core.WorkOptions{{Concurrency: -1}, {Grace: -1}, {Lease: -1}, {Lease: core.MinLease - 1}} {
 		if err := rt.Work(t.Context(), options); runlane.CodeOf(err) != runlane.ErrConfigurationInvalid {
 			t.Errorf("%+v: %v", options, err)
 		}

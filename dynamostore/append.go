@@ -2,6 +2,7 @@ package dynamostore
 
 import (
 	"context"
+	"errors"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/dynamostore/internal/item"
@@ -27,16 +28,31 @@ func (s *Store) AppendRunEvents(ctx context.Context, c *lane.AppendCommand) (*la
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	commit, refused, err := s.commit(ctx, &rows.Change{
+	change := &rows.Change{
 		Transition: &c.Transition,
 		Before:     before,
 		LeaseToken: c.LeaseToken,
 		Initial:    c.Outbox,
-	})
+	}
+	if c.Look != nil {
+		change.Missing = c.Look.Calls
+		if c.Look.Signals >= 0 {
+			change.Looked = &c.Look.Signals
+		}
+	}
+	commit, refused, err := s.commit(ctx, change)
 	if err != nil || refused == nil {
 		return commit, err
 	}
-	return nil, s.raceLost(ctx, &c.Transition, c.LeaseToken, refused)
+	if refused.Run() == nil && refused.Counted() {
+		return nil, lane.Moved(c.Projected.ID)
+	}
+	err = s.raceLost(ctx, &c.Transition, c.LeaseToken, refused)
+	if current := refused.Run(); current != nil && errors.Is(err, runlane.ErrStorageUnavailable) &&
+		change.Mailed(current) {
+		return nil, lane.Moved(c.Projected.ID) // neither sequence nor lease
+	}
+	return nil, err
 }
 
 // HeartbeatRunLease implements lane.Storage.

@@ -302,6 +302,81 @@ func scheduleCases() []methodCase {
 			}
 			return func(ctx context.Context) error { return w.store.CompleteScheduleOccurrence(ctx, c) }
 		}},
+		{"KeepRecord", func(w *world) operation {
+			w.create(eager, 0, nil)
+			return calling(w.store.KeepRecord, &lane.KeepCommand{
+				RunKey: w.key(), CreatedAt: w.run.CreatedAt,
+				Record: lane.StepRecord{Name: "charge", Kind: runlane.StepKindStep, Attempt: 1, At: w.now, Result: []byte(`{"id":"ch_1"}`)},
+			})
+		}},
+		{"ListRecords", func(w *world) operation {
+			w.create(eager, 0, nil)
+			for i := range many {
+				w.keep(fmt.Sprint(i), []byte(`{"id":"ch_1"}`))
+			}
+			return finding(many, itemsOf, w.store.ListRecords, &lane.RecordQuery{PageQuery: benchPage, RunID: w.run.ID, CreatedAt: w.run.CreatedAt})
+		}},
+		{"SendSignal", func(w *world) operation {
+			w.create(eager, 0, nil)
+			return calling(w.store.SendSignal, &lane.SignalCommand{
+				RunKey: w.key(), CreatedAt: w.run.CreatedAt,
+				Signal: lane.Signal{Name: "approved", ID: "1", Number: 1, SentAt: w.now, Body: []byte(`true`)},
+			})
+		}},
+		{"BeginCall", func(w *world) operation {
+			w.create(eager, 0, nil).ack().claim(time.Minute, true)
+			return calling(w.store.BeginCall, &lane.CallCommand{
+				RunKey: w.key(), CreatedAt: w.run.CreatedAt, LeaseToken: w.run.Lease.Token,
+				Call: lane.RunCall{Name: "pages", TaskID: "bench.noop", Count: 1, At: w.now},
+			})
+		}},
+		{"ReadCalls", func(w *world) operation {
+			w.create(eager, 0, nil).ack().claim(time.Minute, true).call(1)
+			there := func(read *lane.CallsRead) int { return len(read.Calls) }
+			return finding(1, there, w.store.ReadCalls, &lane.CallQuery{RunKey: w.key()})
+		}},
+		{"TellEnd", func(w *world) operation {
+			child := w.create(eager, 0, nil).ack().claim(time.Minute, true).call(2).ended()
+			return calling(w.store.TellEnd, &lane.TellCommand{
+				RunKey: child.key(), CreatedAt: child.run.CreatedAt, To: &lane.CallRead{
+					RunID: w.run.ID, CreatedAt: w.run.CreatedAt, Name: "pages", Count: 2,
+				},
+			})
+		}},
+		{"ListRunsToTell", func(w *world) operation {
+			w.create(eager, 0, nil).ack().claim(time.Minute, true).call(many)
+			for range many {
+				w.ended()
+			}
+			return finding(many, itemsOf, w.store.ListRunsToTell, &lane.DueQuery{PageQuery: benchPage, At: w.now})
+		}},
+		{"PutFlow", func(w *world) operation {
+			return calling(w.store.PutFlow, w.flow("flow"))
+		}},
+		{"GetFlow", func(w *world) operation {
+			w.started("flow")
+			there := func(f *lane.FlowRecord) int { return int(f.Version) }
+			return finding(1, there, func(ctx context.Context, key *lane.FlowKey) (*lane.FlowRecord, error) {
+				return w.store.GetFlow(ctx, *key)
+			}, &lane.FlowKey{Environment: "test", FlowID: "flow"})
+		}},
+		{"ListFlows", func(w *world) operation {
+			for i := range many {
+				w.started(runlane.FlowID(fmt.Sprint("flow ", i)))
+			}
+			return finding(many, itemsOf, w.store.ListFlows, &lane.FlowQuery{PageQuery: benchPage})
+		}},
+		{"ReadMail", func(w *world) operation {
+			w.create(eager, 0, nil)
+			if _, err := w.store.SendSignal(w.Context(), &lane.SignalCommand{
+				RunKey: w.key(), CreatedAt: w.run.CreatedAt,
+				Signal: lane.Signal{Name: "approved", ID: "1", Number: 1, SentAt: w.now, Body: []byte(`true`)},
+			}); err != nil {
+				w.Fatal(err)
+			}
+			sent := func(m *lane.Mail) int { return len(m.Signals) }
+			return finding(1, sent, w.store.ReadMail, &lane.MailQuery{RunKey: w.key(), Names: []string{"approved"}})
+		}},
 		{"ListScheduleOccurrences", func(w *world) operation {
 			w.registered()
 			for i := range many {

@@ -3,6 +3,7 @@ package dynamostore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -322,5 +323,57 @@ func TestCondition_PruningRemovesOnlyTheLogItRead(t *testing.T) {
 	gone, err := New(client, w.store.db.Name, nil).pruneRun(t.Context(), w.item(), nil)
 	if err != nil || gone || w.standing(rows.RunPK(w.key()), last) == nil || w.standing(rows.RunPK(w.key()), rows.RunSK) == nil {
 		t.Errorf("gone %t, %v", gone, err)
+	}
+}
+
+// sending is a signal to the run as the mail has it.
+func (w *world) sending(mail *lane.Mail, id string) *lane.SignalCommand {
+	return &lane.SignalCommand{
+		RunKey:    w.key(),
+		CreatedAt: mail.Run.CreatedAt,
+		Count:     mail.Count,
+		Signal:    lane.Signal{Name: "approved", ID: id, Number: mail.Count + 1, SentAt: w.now, Body: []byte("1")},
+	}
+}
+
+func (w *world) mail() *lane.Mail {
+	w.Helper()
+	mail, err := w.store.ReadMail(w.Context(), &lane.MailQuery{RunKey: w.key()})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return mail
+}
+
+// The store remembers the run with as many signals as it read; another process has sent one since.
+func TestCondition_ASignalDependsOnTheCountThatWasRead(t *testing.T) {
+	w := newWorld(t).create(eager, 0, nil)
+	for n := range 2 { // with none there, and with one
+		mail := w.mail()
+		mine, others := w.sending(mail, fmt.Sprint("mine ", n)), w.sending(mail, fmt.Sprint("theirs ", n))
+		if _, err := w.elsewhere().SendSignal(t.Context(), others); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.store.SendSignal(t.Context(), mine); !errors.Is(err, runlane.ConflictWait) {
+			t.Errorf("signal %d: %v", n, err)
+		}
+	}
+	if count := w.mail().Count; count != 2 {
+		t.Errorf("%d signals are counted", count)
+	}
+}
+
+// The store remembers the run; it was pruned and its id given to another meanwhile, which has as many signals, none.
+func TestCondition_ASignalReachesOnlyTheRunItRead(t *testing.T) {
+	w := newWorld(t).create(eager, 0, nil)
+	mine := w.sending(w.mail(), "1")
+	next := item.Num(int64(rows.ToMillis(w.run.CreatedAt.Add(time.Second))))
+	w.rewrite(item.Key(rows.RunPK(w.key()), rows.RunSK), "SET #ca = :ca", item.Item{":ca": next})
+	_, err := w.store.SendSignal(t.Context(), mine)
+	if !errors.Is(err, runlane.ConflictWait) {
+		t.Errorf("%v", err)
+	}
+	if w.standing(rows.RunPK(w.key()), rows.InboxSpan("approved")+"1") != nil {
+		t.Error("the signal stands beside another run")
 	}
 }

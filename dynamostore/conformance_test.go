@@ -2,6 +2,7 @@ package dynamostore_test
 
 import (
 	"context"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -103,16 +104,25 @@ func plantUnknownEvent(t testing.TB, client *dynamodb.Client, table string, key 
 	t.Helper()
 	pk := &types.AttributeValueMemberS{Value: key.Environment.Name() + ":run:" + string(key.RunID)}
 	run := map[string]types.AttributeValue{"pk": pk, "sk": &types.AttributeValueMemberS{Value: "run"}}
-	out, err := client.UpdateItem(context.Background(), &dynamodb.UpdateItemInput{
-		TableName: &table, Key: run, UpdateExpression: aws.String("ADD sq :one"), ReturnValues: types.ReturnValueAllNew,
-		ExpressionAttributeValues: map[string]types.AttributeValue{":one": &types.AttributeValueMemberN{Value: "1"}},
-	})
+	out, err := client.GetItem(context.Background(), &dynamodb.GetItemInput{TableName: &table, Key: run, ConsistentRead: aws.Bool(true)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var sequence string
-	if n, ok := out.Attributes["sq"].(*types.AttributeValueMemberN); ok {
-		sequence = n.Value
+	last := 0
+	if n, ok := out.Item["sq"].(*types.AttributeValueMemberN); ok {
+		last, err = strconv.Atoi(n.Value)
+	}
+	if err != nil || last == 0 {
+		t.Fatalf("the run has the sequence %v (%v)", out.Item["sq"], err)
+	}
+	sequence := strconv.Itoa(last + 1)
+	// A number and no addition: where an answer is lost, the SDK sends it again.
+	_, err = client.UpdateItem(context.Background(), &dynamodb.UpdateItemInput{
+		TableName: &table, Key: run, UpdateExpression: aws.String("SET sq = :next"),
+		ExpressionAttributeValues: map[string]types.AttributeValue{":next": &types.AttributeValueMemberN{Value: sequence}},
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 	for len(sequence) < 10 {
 		sequence = "0" + sequence

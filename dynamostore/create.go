@@ -32,6 +32,7 @@ func (s *Store) create(ctx context.Context, c *lane.AppendCommand) (*lane.Commit
 			Initial:    c.Outbox,
 			Owners:     owners,
 			Slot:       slot,
+			Flow:       c.Flow,
 		})
 		if err != nil || refused == nil {
 			return commit, err
@@ -62,6 +63,9 @@ func (s *Store) create(ctx context.Context, c *lane.AppendCommand) (*lane.Commit
 		}
 		if exists != nil {
 			return nil, rows.SequenceConflict(&c.Transition, item.Number(exists["sq"]))
+		}
+		if refused.Counted() {
+			return nil, c.Flow.Closed(c.Projected.ID)
 		}
 		if round == maxOwnerRounds {
 			return nil, &runlane.Error{

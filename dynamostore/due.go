@@ -25,8 +25,8 @@ func (s *Store) scan(ctx context.Context, q *lane.DueQuery, wanted rows.Stage) (
 		kinds = append(kinds, dueBound(kind, at, q.Patience))
 	}
 	keep := unbounded(q)
-	if wanted == rows.Finalizing {
-		keep = q.Wants // a cancellation has nothing to do with slots
+	if wanted == rows.Finalizing || wanted == rows.Telling {
+		keep = q.Wants // a cancellation has nothing to do with slots, nor has an end
 	}
 	return s.examine(ctx, q, fmt.Sprint("due ", wanted), kinds, keep, func(rows []rows.DueRow) ([]found, error) {
 		seen, err := s.inspect(ctx, q, rows, at)
@@ -85,7 +85,9 @@ func (s *Store) ListRunsNeedingCancellationFinalization(
 }
 
 // timedKinds are the markers that stand for a moment.
-var timedKinds = []rows.MarkerKind{rows.Deliverable, rows.Unpublished, rows.Waiting, rows.Parked, rows.Leased}
+var timedKinds = []rows.MarkerKind{
+	rows.Deliverable, rows.Unpublished, rows.Waiting, rows.Parked, rows.Leased, rows.Ended,
+}
 
 // OldestDue is the time since which the oldest marker has been due at an instant; zero when none is due. It reads the
 // index alone, changes nothing and inspects no run: until a tick moves it, a marker may be earlier than the run's next

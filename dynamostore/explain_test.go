@@ -37,6 +37,7 @@ func TestExplain_ARunUnderEveryKindOfMarker(t *testing.T) {
 		}, core.WaitSlot},
 		rows.Parked: {func(w *world) { w.create(eager, 0, nil).ack().pass(61 * time.Second).inspect() }, core.WaitWakeup},
 		rows.Leased: {func(w *world) { w.create(eager, 0, nil).claim(time.Hour, false) }, core.WaitLease},
+		rows.Ended:  {func(w *world) { *w = *w.create(eager, 0, nil).ack().claim(time.Hour, true).call(1).ended() }, core.WaitNone},
 	} {
 		delete(kinds, kind)
 		t.Run(string(kind), func(t *testing.T) {

@@ -47,13 +47,14 @@ func (s *Store) ListRuns(ctx context.Context, q *lane.RunQuery) (*runlane.Page[r
 		return nil, err
 	}
 	scope := fmt.Sprintf(
-		"runs %s %q %q %q %q %q",
+		"runs %s %q %q %q %q %q %q",
 		q.Environment.Name(),
 		q.Statuses,
 		q.TaskID,
 		q.Queue,
 		q.ScheduleID,
 		q.SourceRunID,
+		q.Waiting,
 	)
 	var at listPosition
 	if err := rows.OpenCursor(q.After, scope, &at); err != nil {
@@ -93,6 +94,9 @@ func (l *listing) page(next runlane.Cursor) *runlane.Page[runlane.RunSummary] {
 
 // wants reports whether a part can hold runs of the wanted statuses.
 func (l *listing) wants(part int) bool {
+	if l.Waiting != "" && part == finishedRuns {
+		return false
+	}
 	return len(l.Statuses) == 0 || slices.ContainsFunc(l.Statuses, func(status runlane.Status) bool {
 		switch part {
 		case finishedRuns:
@@ -139,7 +143,8 @@ func (l *listing) matches(r runlane.RunSummary) bool {
 	return (len(l.Statuses) == 0 || slices.Contains(l.Statuses, r.Status)) &&
 		(l.TaskID == "" || l.TaskID == r.TaskID) &&
 		(l.Queue == "" || l.Queue == r.Queue) && (l.ScheduleID == "" || l.ScheduleID == r.Source.ScheduleID) &&
-		(l.SourceRunID == "" || l.SourceRunID == r.Source.RunID)
+		(l.SourceRunID == "" || l.SourceRunID == r.Source.RunID) &&
+		(l.Waiting == "" || r.Waiting.Has(l.Waiting))
 }
 
 // take appends a run that matches; enough means that the page is full.

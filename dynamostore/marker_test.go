@@ -71,6 +71,9 @@ func TestMarkerTable(t *testing.T) {
 		"inspection with patience leaves q alone": {func(w *world) { w.create(eager, 0, nil).ack().pass(59 * time.Second).inspect() }, "q-59s", 0},
 		"requeue of a dead letter":                {func(w *world) { w.create(eager, 0, nil).bury().pass(time.Second).requeue() }, "o+0s", 4},
 		"terminal":                                {func(w *world) { running(w).succeed() }, "done", 6},
+		"terminal of a run that was called":       {func(w *world) { *w = *running(w).call(1).ended() }, "e+0s", 7},
+		"cancelled, of a run that calls":          {func(w *world) { running(w).call(1).waits().other(&runlane.RunCancelled{}) }, "e+0s", 7},
+		"told":                                    {func(w *world) { running(w).call(2); w.tell(w.ended(), 0, 2) }, "q+0s", 5},
 		"cancelled while it waits":                {func(w *world) { w.create(eager, time.Hour, nil).other(&runlane.RunCancelled{}) }, "done", 6},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -6,23 +6,18 @@ import (
 	"sync"
 
 	"github.com/runlane/runlane-go/dynamostore/internal/ddb"
+	"github.com/runlane/runlane-go/lane"
 )
 
-// Usage counts requests and capacity units. A write unit is one write of up to 1 KB, twice that in a transaction, plus
-// one for each index entry put or removed; a read unit is one strongly consistent read of up to 4 KB.
-type Usage struct {
-	Requests   int64   `json:"requests"`
-	WriteUnits float64 `json:"writeUnits"`
-	ReadUnits  float64 `json:"readUnits"`
-}
+// Usage counts requests and capacity units, see [lane.Usage].
+type Usage = lane.Usage
 
-func (u Usage) plus(v Usage) Usage {
-	return Usage{u.Requests + v.Requests, u.WriteUnits + v.WriteUnits, u.ReadUnits + v.ReadUnits}
-}
-
-// Minus is what was used between two readings.
-func (u Usage) Minus(before Usage) Usage {
-	return Usage{u.Requests - before.Requests, u.WriteUnits - before.WriteUnits, u.ReadUnits - before.ReadUnits}
+func plus(u, v Usage) Usage {
+	return Usage{
+		Requests:   u.Requests + v.Requests,
+		WriteUnits: u.WriteUnits + v.WriteUnits,
+		ReadUnits:  u.ReadUnits + v.ReadUnits,
+	}
 }
 
 // Stats are usage figures, in total and by operation. Operations are named after the last event of a commit
@@ -53,11 +48,11 @@ func (m *meter) Stats() Stats {
 func (m *meter) add(operation string, u Usage) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
-	m.stats.Usage = m.stats.plus(u)
+	m.stats.Usage = plus(m.stats.Usage, u)
 	if m.stats.Operations == nil {
 		m.stats.Operations = map[string]Usage{}
 	}
-	m.stats.Operations[operation] = m.stats.Operations[operation].plus(u)
+	m.stats.Operations[operation] = plus(m.stats.Operations[operation], u)
 }
 
 func (m *meter) conflict() {
@@ -65,6 +60,11 @@ func (m *meter) conflict() {
 	defer m.mutex.Unlock()
 	m.stats.Conflicts++
 }
+
+var _ lane.UsageReader = (*Store)(nil)
+
+// Usage implements lane.UsageReader: the figures of [Store.Stats] by operation.
+func (s *Store) Usage() map[string]Usage { return s.Stats().Operations }
 
 type meterKey struct{}
 

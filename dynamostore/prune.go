@@ -80,11 +80,20 @@ func (s *Store) pruneRows(ctx context.Context, p *pruning, entries []ddb.Row) (t
 	if err != nil {
 		return 0, err
 	}
+	callers, err := s.callersOf(ctx, p.Environment, runs)
+	if err != nil {
+		return 0, err
+	}
+	flows, err := s.flowsOf(ctx, p.Environment, runs)
+	if err != nil {
+		return 0, err
+	}
 	var chosen []*rows.Run
 	for ; taken < len(entries) && p.progress.Pruned+len(chosen) < p.limit; taken++ {
 		r := runs[ids[taken]]
 		switch {
 		case r == nil || r.DoneA != entries[taken].Sort: // pruned already, or the id is used again: the index is late
+		case r.Untold() || r.Needed(callers) || r.InFlow(flows):
 		case !p.ReleaseOwners &&
 			slices.ContainsFunc(owners[ids[taken]], func(o rows.Owner) bool { return o.Holds(r, s.now()) }):
 			p.progress.Skipped++
@@ -102,6 +111,28 @@ func (s *Store) pruneRows(ctx context.Context, p *pruning, entries []ddb.Row) (t
 	})
 	p.progress.Pruned += int(removed.Load())
 	return taken, err
+}
+
+// origins are where runs come from, each once.
+func origins[ID comparable](runs map[runlane.RunID]*rows.Run, of func(*rows.Run) (ID, bool)) []ID {
+	var ids []ID
+	for _, r := range runs {
+		if id, is := of(r); is && !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// callersOf reads the runs that have called some of the runs.
+func (s *Store) callersOf(
+	ctx context.Context, environment runlane.Environment, runs map[runlane.RunID]*rows.Run,
+) (map[runlane.RunID]*rows.Run, error) {
+	ids := origins(runs, (*rows.Run).Caller)
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	return s.readRuns(ctx, environment, ids)
 }
 
 // ownersHeld reads which of their keys the runs still own: a key may have been reset, or taken by another run.
@@ -126,10 +157,10 @@ func (s *Store) ownersHeld(
 	return held, err
 }
 
-// pruneRun removes one run: its owners, payload and output, its log from the newest back, and the run item last. Any
-// number of callers may repeat it until the run item is gone; gone is true for the caller that removed the item.
-// Another caller may finish first, and the id may be used again. So owners and everything under the run's key are read
-// before the run is last found unchanged, and each is removed only as it was read.
+// pruneRun removes one run: its owners, payload and output, its log from the newest back, its records, and the run item
+// last. Any number of callers may repeat it until the run item is gone; gone is true for the caller that removed the
+// item. Another caller may finish first, and the id may be used again. So owners and everything under the run's key are
+// read before the run is last found unchanged, and each is removed only as it was read.
 func (s *Store) pruneRun(ctx context.Context, r *rows.Run, owners []rows.Owner) (gone bool, err error) {
 	parts, err := s.partsOf(ctx, r)
 	if err != nil || parts == nil {
@@ -150,7 +181,7 @@ func (s *Store) pruneRun(ctx context.Context, r *rows.Run, owners []rows.Owner) 
 		}
 	}
 	run, rest := parts[len(parts)-1], parts[:len(parts)-1]
-	for _, part := range slices.Backward(rest) { // 'payload' > 'output' > 'note' > 'log:…': descending order
+	for _, part := range slices.Backward(rest) { // 'payload' > 'output' > 'note' > 'log:…' > 'kept:…': descending order
 		if result, err := s.db.Delete(ctx, "prune", part, rows.AsRead(part)); err != nil || result == ddb.Kept {
 			return false, err
 		}

@@ -25,6 +25,7 @@ func addPruningCases(cases map[string]budgetCase) {
 		return func(w *world) *world { return w.finished(created, nil) }
 	}
 	cases["pruning a simple run"] = budgetCase{finished(nil), pruned, nil}
+	cases["pruning a run with ten steps"] = budgetCase{func(w *world) *world { return w.finished(nil, nil).keepTen() }, pruned, nil}
 	cases["pruning a run with both owners"] = budgetCase{finished(owned("a", []byte(`{}`))), pruned, nil}
 	cases["pruning a run with a payload of 3 KB"] = budgetCase{finished(&runlane.RunCreated{Payload: bulky(3)}), pruned, nil}
 }

@@ -227,7 +227,7 @@ type kindBound struct {
 // dueBound asks for what is due of a kind, except deliveries that another process surely handles: patience skips the
 // markers of deliveries that were queued or begun within it, which may be many.
 func dueBound(kind rows.MarkerKind, at rows.Millis, p lane.Patience) kindBound {
-	if kind == rows.Deliverable {
+	if kind == rows.Deliverable || kind == rows.Ended {
 		at -= rows.Millis(p.Queued / time.Millisecond)
 	}
 	return kindBound{kind, at}

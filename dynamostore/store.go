@@ -129,6 +129,7 @@ func (s *Store) Capabilities() lane.StorageCapabilities {
 		FindsLostWakeups:          true,
 		KeepsDeadLetters:          true,
 		KeepsSchedules:            true,
+		SuspendsRuns:              true,
 	}
 }
 

@@ -105,7 +105,10 @@ func (w *world) create(initial func(time.Time) lane.InitialOutbox, at time.Durat
 	if created == nil {
 		created = &runlane.RunCreated{Payload: []byte(`{}`)}
 	}
-	created.TaskID, created.Queue, created.Source = "bench.noop", "default", runlane.Source{Type: runlane.SourceTrigger}
+	created.TaskID, created.Queue = "bench.noop", "default"
+	if created.Source.Type == "" {
+		created.Source.Type = runlane.SourceTrigger
+	}
 	c := &lane.AppendCommand{Outbox: initial(w.now)}
 	if at > 0 {
 		created.RunAt = w.now.Add(at)
@@ -252,7 +255,7 @@ func (w *world) marker() string {
 		return "none"
 	}
 	m, _, ok := r.Due().Parse()
-	if !ok || r.DoneP != "" {
+	if !ok || (r.DoneP != "") != (m.Kind == rows.Ended) {
 		w.Fatalf("bad index attributes %+v %q", r.Due(), r.DoneP)
 	}
 	return string(m.Kind) + sign(m.At.Time().Sub(w.now))

@@ -14,7 +14,7 @@ import (
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
 	"github.com/runlane/runlane-go/dynamostore"
-	"github.com/runlane/runlane-go/internal/hostmetrics"
+	"github.com/runlane/runlane-go/internal/host"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -127,7 +127,7 @@ func (m *meter) attach(ctx context.Context) context.Context {
 	if m == nil {
 		return ctx
 	}
-	return hostmetrics.With(ctx, hostmetrics.Host{Metrics: m, Throttled: m.throttled})
+	return host.With(ctx, host.Host{Metrics: m, Throttled: m.throttled})
 }
 
 // Count implements core.Metrics.

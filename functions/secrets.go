@@ -7,11 +7,11 @@ import (
 	"strings"
 
 	"github.com/runlane/runlane-go"
-	"github.com/runlane/runlane-go/awslane"
+	"github.com/runlane/runlane-go/awslane/secrets"
 )
 
 // SecretsVariable names the secrets of each role: role=arn,arn with blanks between roles. [Start] reads those of its
-// role, as awslane.Secrets does, and sets their variables before it calls the opener.
+// role, as secrets.Read does, and sets their variables before it calls the opener.
 const SecretsVariable = "RUNLANE_SECRETS"
 
 // secretsOf returns the ARNs that a role has.
@@ -31,7 +31,7 @@ func (p *program) readSecrets(ctx context.Context) error {
 	if p.informed || len(arns) == 0 {
 		return nil
 	}
-	variables, err := awslane.Secrets(ctx, arns)
+	variables, err := secrets.Read(ctx, arns)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/runlane/runlane-go"
@@ -80,17 +81,19 @@ func TestTick_MoreThanOneRound_GoesOnUntilNothingWaits(t *testing.T) {
 
 func TestTick_DeadlineNear_MakesOneRoundAndLeavesTheRest(t *testing.T) {
 	t.Parallel()
-	storage := &watched{Storage: memlane.NewStorage(nil)}
-	rt, transport := waiting(t, storage, 250)
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-	defer cancel()
-	if err := functions.Tick(rt)(ctx); err != nil {
-		t.Fatal(err)
-	}
-	equal(t, "rounds", storage.rounds.Load(), int64(1))
-	if n := depth(t, transport); n == 0 || n == 250 {
-		t.Errorf("%d wakeups were published", n)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		storage := &watched{Storage: memlane.NewStorage(nil)}
+		rt, transport := waiting(t, storage, 250)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		if err := functions.Tick(rt)(ctx); err != nil {
+			t.Fatal(err)
+		}
+		equal(t, "rounds", storage.rounds.Load(), int64(1))
+		if n := depth(t, transport); n == 0 || n == 250 {
+			t.Errorf("%d wakeups were published", n)
+		}
+	})
 }
 
 // What fails in each round ends nothing as long as another stage gets on: a few failing runs would else hold up a backlog.
@@ -123,15 +126,17 @@ func TestTick_Outage_EndsAfterTheRound(t *testing.T) {
 
 func TestTick_RoundWithoutTimeForAnything_LeavesTheRestToTheNext(t *testing.T) {
 	t.Parallel()
-	storage := &watched{Storage: memlane.NewStorage(nil), hangs: true}
-	rt, _ := waiting(t, storage, 0)
-	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
-	defer cancel()
-	if err := functions.Tick(rt)(ctx); err != nil {
-		t.Fatal(err)
-	}
-	equal(t, "rounds", storage.rounds.Load(), int64(1))
-	if deadline, _ := ctx.Deadline(); time.Until(deadline) < 5*time.Second {
-		t.Errorf("only %s are left, another round would not have fitted anyway", time.Until(deadline))
-	}
+	synctest.Test(t, func(t *testing.T) {
+		storage := &watched{Storage: memlane.NewStorage(nil), hangs: true}
+		rt, _ := waiting(t, storage, 0)
+		ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
+		defer cancel()
+		if err := functions.Tick(rt)(ctx); err != nil {
+			t.Fatal(err)
+		}
+		equal(t, "rounds", storage.rounds.Load(), int64(1))
+		if deadline, _ := ctx.Deadline(); time.Until(deadline) < 5*time.Second {
+			t.Errorf("only %s are left, another round would not have fitted anyway", time.Until(deadline))
+		}
+	})
 }

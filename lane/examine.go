@@ -1,6 +1,10 @@
 package lane
 
-import "context"
+import (
+	"context"
+
+	"github.com/runlane/runlane-go"
+)
 
 // Examiner is the optional ability of a storage to examine the place where it keeps its state, for doctor. Found with
 // [As]. A storage whose place others look after, like a service, does without.
@@ -22,6 +26,12 @@ type Finding struct {
 	Broken bool
 }
 
+// EnvironmentLister is the optional ability of a storage to name its environments cheaply. Found with [As].
+type EnvironmentLister interface {
+	// Environments are the names of those that have runs, in their order.
+	Environments(ctx context.Context) ([]runlane.Environment, error)
+}
+
 // Copier is the optional ability of a storage to copy all that it keeps, of every environment, into a file while it
 // works. Found with [As].
 type Copier interface {
@@ -29,4 +39,14 @@ type Copier interface {
 	// never overwritten: runlane.ErrValidationFailed. The copy is the state at one moment, at least as new as every
 	// commit that returned before the call.
 	CopyTo(ctx context.Context, path string) (size int64, err error)
+}
+
+// Restorer is the optional ability of a storage in a file to take the place of another such file: of a copy, to go back
+// to it. Found with [As].
+type Restorer interface {
+	// RestoreTo puts a checked copy of all that the storage keeps in the place of the file at path, in one step, and
+	// returns its size in bytes. What that file had is gone, with its log. The storage itself stays as it is. While any
+	// process has the file open it is left as it is: runlane.ErrValidationFailed. The calling process must not have it
+	// open. There may be no file at path.
+	RestoreTo(ctx context.Context, path string) (size int64, err error)
 }

@@ -89,6 +89,12 @@ func New(storage Storage, transport Transport, options *Options) (*Lane, error) 
 			Hint: "implement MaxDelay and SendWakeups, or clear the flag",
 		}
 	}
+	if _, ok := As[Orderer](transport); c.Transport.OrderedDelivery && !ok {
+		return nil, &runlane.Error{
+			Code: runlane.ErrContractViolation, Message: "transport reports ordered delivery but is no lane.Orderer",
+			Hint: "implement Ordered, or clear the flag",
+		}
+	}
 	if l.ProductionDurable && (!c.Storage.DurableState || !c.Transport.DurableDelivery) {
 		return nil, invalid("lane is declared production durable but one half is not",
 			"clear ProductionDurable, or use a storage of durable state with a transport of durable delivery")

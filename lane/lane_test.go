@@ -126,6 +126,7 @@ func TestNew_RefusesAPairThatCannotWork(t *testing.T) {
 		"native delay behind a sealed decorator": {s, sealedTransport{&delayed{transport: transport{capabilities: delaying}}}, nil, runlane.ErrContractViolation},
 		"native delay with a sender":             {s, &delayed{transport: transport{capabilities: delaying}}, nil, ""},
 		"native delay behind decorators":         {s, wrappedTransport{wrappedTransport{&delayed{transport: transport{capabilities: delaying}}}}, nil, ""},
+		"order that no queue has":                {s, &transport{capabilities: lane.TransportCapabilities{OrderedDelivery: true}}, nil, runlane.ErrContractViolation},
 		"a sender without the promise":           {s, &delayed{}, nil, ""},
 		"production without durable halves":      {s, w, durable, runlane.ErrConfigurationInvalid},
 		"production without durable state":       {s, durableTransport, durable, runlane.ErrConfigurationInvalid},

@@ -136,6 +136,8 @@ type RunQuery struct {
 	ScheduleID runlane.ScheduleID
 	// SourceRunID finds reruns, manual retries and follow-ups of a run.
 	SourceRunID runlane.RunID
+	// Waiting matches suspended runs whose wait has this kind.
+	Waiting runlane.WaitingFor
 }
 
 // EventQuery pages one run's history.

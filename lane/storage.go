@@ -29,11 +29,13 @@ type Storage interface {
 	//
 	//	sequence         ConflictEventSequence
 	//	lease token      ConflictLeaseOwnership
+	//	look             ConflictWait, for a suspension: mail has come since, or the last end of a call
 	//	everything else  for a creation also, the idempotency key before the singleton key:
 	//	                 ConflictIdempotencyKey, with the owner in Error.RunID
 	//	                 ConflictSingletonKey, with the owner in Error.RunID
 	//	                 ConflictQueueCapacity, when it takes a slot: with a reservation, or for a run that
 	//	                 is started at once
+	//	                 ConflictFlow, when the flow of the run gets no further runs
 	//
 	// The events of the returned commit are exactly what ListRunEvents will return.
 	AppendRunEvents(ctx context.Context, c *AppendCommand) (*Commit, error)
@@ -89,6 +91,48 @@ type Storage interface {
 	// ConflictLeaseOwnership; an absent run is runlane.ErrRunNotFound.
 	ReleaseRunLease(ctx context.Context, c *ReleaseCommand) error
 
+	// KeepRecord keeps a record beside a run's history and returns the one that is kept: the command's, or the one that
+	// was there first and stays. It needs no lease, so a late worker's record may be the first. With Replace the answer
+	// is what is kept by then: a storage whose own answers get lost may have kept the command's for a moment before
+	// another one replaced it. A result that is larger than the storage can hold is runlane.ErrValidationFailed. A
+	// storage that sees that there is no such run, or that it was created at another instant, answers
+	// runlane.ErrRunNotFound; one that does not see it keeps a record that no one finds.
+	KeepRecord(ctx context.Context, c *KeepCommand) (*StepRecord, error)
+	// ListRecords pages the records of a run by name. Exact. Without the run there are none.
+	ListRecords(ctx context.Context, q *RecordQuery) (*runlane.Page[StepRecord], error)
+	// ReadMail returns what was sent to a run, exact, see [Mail]. Absent: runlane.ErrRunNotFound.
+	ReadMail(ctx context.Context, q *MailQuery) (*Mail, error)
+	// SendSignal puts a signal beside an active run and counts it, and with Resume appends that in the same commit,
+	// which it returns; without, it returns nil. A signal of that name and id that is there is ConflictSignal. Whatever
+	// else is not as it was read (another count, a wait that began, a run that ended or is gone or of another creation)
+	// is ConflictWait; another sequence than that of Resume is ConflictEventSequence. A body that is larger than the
+	// storage can hold is runlane.ErrValidationFailed.
+	SendSignal(ctx context.Context, c *SignalCommand) (*Commit, error)
+
+	// BeginCall puts a call beside a run and returns what stands there: the command's, or the one that was there first.
+	// A run that is absent or of another creation is runlane.ErrRunNotFound, another lease is
+	// ConflictLeaseOwnership.
+	BeginCall(ctx context.Context, c *CallCommand) (*RunCall, error)
+	// ReadCalls returns the calls of a run, exact, see [CallsRead]. Absent: runlane.ErrRunNotFound.
+	ReadCalls(ctx context.Context, q *CallQuery) (*CallsRead, error)
+	// ListRunsToTell returns runs whose end is untold, see [Untold], since they ended. A storage may leave out those
+	// that ended within q.Patience.Queued. It does not look at q.Bounded.
+	ListRunsToTell(ctx context.Context, q *DueQuery) (*runlane.Page[RunRef], error)
+	// TellEnd tells an end once: it removes the mark that it is untold and counts it in the call of To, in one commit
+	// with Resume, which it returns; without, it returns nil. Whatever is not as it was read (an end that was told,
+	// another count, a wait that began, a run that called and is gone) is ConflictWait; another sequence than that of
+	// Resume is ConflictEventSequence.
+	TellEnd(ctx context.Context, c *TellCommand) (*Commit, error)
+
+	// PutFlow writes the record of a flow, or removes it, if its version is still what the caller read (0: absent),
+	// else ConflictFlow, and returns what is written, without a plan that the command left out; nil for a removal. The
+	// creation of a flow never changes, and a plan only with the round.
+	PutFlow(ctx context.Context, c *FlowCommand) (*FlowRecord, error)
+	// GetFlow returns the record, exact, else runlane.ErrFlowNotFound.
+	GetFlow(ctx context.Context, key FlowKey) (*FlowRecord, error)
+	// ListFlows pages records, see [FlowQuery], without their plans. Eventually consistent.
+	ListFlows(ctx context.Context, q *FlowQuery) (*runlane.Page[FlowRecord], error)
+
 	// PutSchedule writes a schedule's record if its Version is still what the caller read (0: absent), else
 	// ConflictScheduleOccurrence.
 	PutSchedule(ctx context.Context, c *PutScheduleCommand) (*runlane.ScheduleRecord, error)
@@ -107,8 +151,8 @@ type Storage interface {
 
 	// ClaimOutboxMessages gives the caller due rows to publish, under a token and until ClaimUntil. A row is due when
 	// its time has come, it is pending, failed or under an expired claim, and it is the latest delivery row of a queued
-	// or scheduled run. A later delivery request, a claim of the run or the run's end supersedes it. With given IDs,
-	// other rows are never claimed.
+	// or scheduled run. A later delivery request, the end of its wait, a claim of the run or its end supersedes it.
+	// With given IDs, other rows are never claimed.
 	ClaimOutboxMessages(ctx context.Context, c *ClaimOutboxCommand) ([]OutboxMessage, error)
 	// MarkOutboxMessagesPublished acknowledges. This and the following marks check each message separately: those whose
 	// token is stale stay as they are and are named in the Meta ("outbox_ids") of one ConflictOutboxClaim; the rest are
@@ -126,7 +170,9 @@ type Storage interface {
 	// that repair a storage without a runtime.
 	RequeueDeadLetters(ctx context.Context, c *RequeueCommand) (requeued int, err error)
 
-	// PruneRuns removes terminal runs, oldest first, a bounded number a call, resumable by cursor and after a crash.
+	// PruneRuns removes terminal runs, oldest first, a bounded number a call, resumable by cursor and after a crash. It
+	// passes over runs whose end is untold, over those that an active run has called, and over nodes of flows that
+	// have not finished.
 	PruneRuns(ctx context.Context, c *PruneCommand) (*PruneProgress, error)
 }
 
@@ -159,6 +205,8 @@ type StorageCapabilities struct {
 	KeepsDeadLetters bool `json:"keepsDeadLetters"`
 	// KeepsSchedules: schedule records are stored.
 	KeepsSchedules bool `json:"keepsSchedules"`
+	// SuspendsRuns: runs remember what they have done, and can wait for what is told to them.
+	SuspendsRuns bool `json:"suspendsRuns"`
 }
 
 // RunKey names one run. Keys are structs so that two strings in a row cannot be swapped.

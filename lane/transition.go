@@ -108,6 +108,8 @@ type Commit struct {
 	Events []runlane.EventRecord
 	// Outbox are the rows made.
 	Outbox []OutboxMessage
+	// Untold says that the run has ended and that its end is to be told, see [Untold].
+	Untold bool
 }
 
 // AppendCommand appends to a run.
@@ -117,6 +119,10 @@ type AppendCommand struct {
 	LeaseToken string
 	// Outbox is how rows of run.delivery_requested events begin.
 	Outbox InitialOutbox
+	// Look, of a suspension, is what the attempt had looked at: nothing may have come since. nil for none.
+	Look *Look
+	// Flow, of the creation of a flow's run, is what the flow has to be. nil for none.
+	Flow *FlowCheck
 }
 
 // ReserveCommand takes a slot of a bounded queue.

@@ -28,7 +28,8 @@ type Transport interface {
 	PublishWakeups(ctx context.Context, c *PublishCommand) ([]PublishOutcome, error)
 }
 
-// TransportCapabilities are public promises. NativeDelay without [DelayedSender] is a contract violation.
+// TransportCapabilities are public promises. NativeDelay without [DelayedSender] is a contract violation, and so is
+// OrderedDelivery without [Orderer].
 type TransportCapabilities struct {
 	// DurableDelivery: accepted wakeups survive the loss of the process.
 	DurableDelivery bool `json:"durableDelivery"`
@@ -36,7 +37,7 @@ type TransportCapabilities struct {
 	MessageGrouping bool `json:"messageGrouping"`
 	// NativeDelay: the provider can hold wakeups for later.
 	NativeDelay bool `json:"nativeDelay"`
-	// OrderedDelivery: the provider keeps the order within a group, for the configured queues.
+	// OrderedDelivery: the provider keeps the order within a group, for the queues of which [Orderer] says so.
 	OrderedDelivery bool `json:"orderedDelivery"`
 }
 
@@ -120,10 +121,21 @@ func CarrierOf(t Transport, queue runlane.QueueName) (binding runlane.QueueName,
 	return queue, bindings == nil || slices.Contains(bindings, queue)
 }
 
+// Orderer is the optional ability to deliver the wakeups of a group one after the other, in the order of their
+// publication: the next one comes when that before it was acknowledged. Found with [As].
+//
+// In an ordered queue core acknowledges no wakeup while a lease on its run stands, so that no run executes beside or
+// before those whose wakeups came earlier. A queue that is ordered cannot delay ([DelayedSender]): a delayed wakeup
+// would be in no group (docs/internals/decisions/0044).
+type Orderer interface {
+	// Ordered reports whether a queue is an ordered one. It makes no request to a provider.
+	Ordered(queue runlane.QueueName) bool
+}
+
 // DelayedSender is the optional ability to send wakeups that no outbox row stands for, each after its delay, rounded
 // up. Best effort: the tick finds what is lost. Found with [As].
 type DelayedSender interface {
-	// MaxDelay is the longest delay of a queue; 0 where it cannot delay (FIFO).
+	// MaxDelay is the longest delay of a queue; 0 where it cannot delay, as ordered queues ([Orderer]).
 	MaxDelay(queue runlane.QueueName) time.Duration
 	// SendWakeups returns one outcome for each wakeup, in order, or an error as PublishWakeups does.
 	SendWakeups(ctx context.Context, wakeups []DelayedWakeup) ([]PublishOutcome, error)
@@ -141,6 +153,15 @@ type DelayedWakeup struct {
 type DepthReader interface {
 	// Depth counts wakeups that wait and wakeups that were received and not yet acknowledged.
 	Depth(ctx context.Context, queue runlane.QueueName) (visible, inFlight int, err error)
+}
+
+// EnvironmentScoper is the optional ability of a transport whose queues have the wakeups of several environments, as
+// those in one file: each environment's then have their own order and their own receivers. A transport without it is
+// given separate queues for each environment. Found with [As].
+type EnvironmentScoper interface {
+	// Scope says whose wakeups Receive takes and Depth counts: those of the default environment where it is not called.
+	// core calls it once, before both. Wakeups are sent to the environment that each one names.
+	Scope(environment runlane.Environment)
 }
 
 // InvocationReader is the optional ability to tell how long an invocation may take that executes a queue's wakeups, for

@@ -120,6 +120,61 @@ func (UnimplementedStorage) ReleaseRunLease(context.Context, *ReleaseCommand) er
 	return unsupported("ReleaseRunLease")
 }
 
+// KeepRecord answers runlane.ErrCapabilityUnsupported.
+func (UnimplementedStorage) KeepRecord(context.Context, *KeepCommand) (*StepRecord, error) {
+	return nil, unsupported("KeepRecord")
+}
+
+// ListRecords answers runlane.ErrCapabilityUnsupported.
+func (UnimplementedStorage) ListRecords(context.Context, *RecordQuery) (*runlane.Page[StepRecord], error) {
+	return nil, unsupported("ListRecords")
+}
+
+// ReadMail answers runlane.ErrCapabilityUnsupported.
+func (UnimplementedStorage) ReadMail(context.Context, *MailQuery) (*Mail, error) {
+	return nil, unsupported("ReadMail")
+}
+
+// SendSignal answers runlane.ErrCapabilityUnsupported.
+func (UnimplementedStorage) SendSignal(context.Context, *SignalCommand) (*Commit, error) {
+	return nil, unsupported("SendSignal")
+}
+
+// BeginCall answers runlane.ErrCapabilityUnsupported.
+func (UnimplementedStorage) BeginCall(context.Context, *CallCommand) (*RunCall, error) {
+	return nil, unsupported("BeginCall")
+}
+
+// ReadCalls answers runlane.ErrCapabilityUnsupported.
+func (UnimplementedStorage) ReadCalls(context.Context, *CallQuery) (*CallsRead, error) {
+	return nil, unsupported("ReadCalls")
+}
+
+// ListRunsToTell answers runlane.ErrCapabilityUnsupported.
+func (UnimplementedStorage) ListRunsToTell(context.Context, *DueQuery) (*runlane.Page[RunRef], error) {
+	return nil, unsupported("ListRunsToTell")
+}
+
+// TellEnd answers runlane.ErrCapabilityUnsupported.
+func (UnimplementedStorage) TellEnd(context.Context, *TellCommand) (*Commit, error) {
+	return nil, unsupported("TellEnd")
+}
+
+// PutFlow answers runlane.ErrCapabilityUnsupported.
+func (UnimplementedStorage) PutFlow(context.Context, *FlowCommand) (*FlowRecord, error) {
+	return nil, unsupported("PutFlow")
+}
+
+// GetFlow answers runlane.ErrCapabilityUnsupported.
+func (UnimplementedStorage) GetFlow(context.Context, FlowKey) (*FlowRecord, error) {
+	return nil, unsupported("GetFlow")
+}
+
+// ListFlows answers runlane.ErrCapabilityUnsupported.
+func (UnimplementedStorage) ListFlows(context.Context, *FlowQuery) (*runlane.Page[FlowRecord], error) {
+	return nil, unsupported("ListFlows")
+}
+
 // PutSchedule answers runlane.ErrCapabilityUnsupported.
 func (UnimplementedStorage) PutSchedule(context.Context, *PutScheduleCommand) (*runlane.ScheduleRecord, error) {
 	return nil, unsupported("PutSchedule")

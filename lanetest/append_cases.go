@@ -27,6 +27,11 @@ func appendCases() []storageCase {
 		{"ReturnedEventsAreExactlyThoseListedLater", needsBoth(needsHistory, needsLeases), appendReturnsListed},
 		{"WithoutRecordsTheCommitIsTheSame", needsBoth(needsHistory, needsOutbox), appendWithoutRecords},
 		{"SeveralEventsAreOneCommit", needsHistory, appendSeveral},
+		{
+			"AWholeHistoryIsOneCommit",
+			needsBoth(needsBoth(needsHistory, needsLeases), needsBoth(needsOutbox, needsIdempotency)),
+			appendWhole,
+		},
 		{"AHundredEventsFitOneCommit", needsBoth(needsHistory, needsLeases), appendHundred},
 		{"ConcurrentAppendsHaveOneWinner", nil, appendRace},
 		{"ProjectionWithoutPayloadKeepsTheStoredOne", nil, appendWithoutPayload},

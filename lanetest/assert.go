@@ -19,7 +19,7 @@ func must[T any](v T, err error) func(t testing.TB) T {
 	return func(t testing.TB) T {
 		t.Helper()
 		if err != nil {
-			t.Fatalf("unexpected error: %v", err)
+			t.Fatalf("unexpected error: %v, cause: %v", err, errors.Unwrap(err))
 		}
 		return v
 	}

@@ -109,6 +109,17 @@ func (s notesOfAnybody) PutProgress(ctx context.Context, key lane.RunKey, _ stri
 	return s.sound.PutProgress(ctx, key, run.Lease.Token, p)
 }
 
+// forgetsWaits keeps no wait.
+type forgetsWaits struct{ sound }
+
+func (s forgetsWaits) GetRun(ctx context.Context, key lane.RunKey) (*runlane.Run, error) {
+	run, err := s.sound.GetRun(ctx, key)
+	if err == nil {
+		run.Waiting = nil
+	}
+	return run, err
+}
+
 // prunesTheCutoff removes what finished at it.
 type prunesTheCutoff struct{ sound }
 
@@ -161,6 +172,7 @@ func init() {
 		"leaksKeys":            {func(s sound) lane.Storage { return leaksKeys{s} }, "Environments/RunsAndKeysOfOneAreUnknownInAnother"},
 		"marksElsewhere":       {func(s sound) lane.Storage { return marksElsewhere{s} }, "Environments/EveryMethodKeepsToOne"},
 		"sharesHeartbeats":     {func(s sound) lane.Storage { return sharesHeartbeats{s} }, "Contract/HeartbeatsShareNothing"},
+		"forgetsWaits":         {func(s sound) lane.Storage { return forgetsWaits{s} }, "Waits/AWaitIsKeptUntilTheNextEvent"},
 		"ordersByTime":         {func(s sound) lane.Storage { return ordersByTime{s} }, "Clocks/InstantsMayGoBackFromCommitToCommit"},
 		"prunesTheCutoff":      {func(s sound) lane.Storage { return prunesTheCutoff{s} }, "Pruning/TheCutoffIsExclusiveAtTheMillisecond"},
 		"strandsTheAbandoned":  {func(s sound) lane.Storage { return needsRoomForItsOwn{s} }, "Hazards/Hazard07_AnAbandonedRunIsRecoveredInItsOwnSlot"},

@@ -119,6 +119,12 @@ func capabilitiesHonest(t *testing.T, b *bundle) {
 			"GetRunBySingletonKey",
 			func() error { return first(s.GetRunBySingletonKey(ctx, owner)) },
 		},
+		{"SuspendsRuns", c.SuspendsRuns, "KeepRecord", func() error {
+			return first(s.KeepRecord(ctx, b.keeping(run.Projected, "step", "1")))
+		}},
+		{"SuspendsRuns", c.SuspendsRuns, "ListRecords", func() error {
+			return first(s.ListRecords(ctx, &lane.RecordQuery{PageQuery: page, RunID: "run_1", CreatedAt: noon}))
+		}},
 		{"LeasesRuns", c.LeasesRuns, "ClaimRunLease", func() error {
 			return first(s.ClaimRunLease(ctx, &lane.ClaimCommand{Transition: run.Transition, At: noon}))
 		}},

@@ -22,6 +22,7 @@ func clockCases() []storageCase {
 		{"AnOccurrenceClaimThatIsOverToOneOnlyIsCompletedOnce", needsOccurrences, clockOccurrence},
 		{"AKeyThatIsOverToOneOnlyHasOneOwner", needsBoth(needsIdempotency, needsLeases), clockKey},
 		{"AnActiveRunKeepsItsKeyWhateverTheClock", needsIdempotency, clockActiveKey},
+		{"AKeyThatIsOverIsFreeForARunOfAnEarlierInstant", needsIdempotency, clockEarlierRun},
 	}
 }
 
@@ -311,4 +312,14 @@ func clockActiveKey(t *testing.T, b *bundle) {
 		wantConflict(t, err, runlane.ConflictIdempotencyKey, run.ID)
 		wantConflict(t, process.storage.ResetIdempotencyKey(b.ctx(), key), runlane.ConflictIdempotencyKey, run.ID)
 	}
+}
+
+// A history that is written later, as an import does: its first instant is before the end of the key's time.
+func clockEarlierRun(t *testing.T, b *bundle) {
+	made := time.Now().Add(-2 * time.Hour)
+	o := RunOptions{IdempotencyKey: "key", Retention: runlane.KeyRetention{TTL: time.Hour}}
+	b.end(b.create(made, o), made.Add(time.Second), runlane.StatusSucceeded)
+	second := b.create(made.Add(time.Minute), o)
+	key := lane.OwnerKey{Environment: b.env, TaskID: TaskID, Key: "key"}
+	equal(t, "owner", second, must(b.storage.GetRunByIdempotencyKey(b.ctx(), key))(t))
 }

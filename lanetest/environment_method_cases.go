@@ -18,6 +18,7 @@ type inhabited struct {
 	queued, running, waiting             *runlane.Run
 	eager, dead                          lane.OutboxMessage
 	nightly                              runlane.ScheduleRecord
+	flow                                 lane.FlowRecord
 	occurrence                           string // token of a claim
 	fire, later                          time.Time
 	key                                  lane.OwnerKey
@@ -44,6 +45,9 @@ func (b *bundle) inhabited() *inhabited {
 	h.queued = commit.Run
 	h.queuedThere = moved(h.queued)
 	h.runningThere, h.waitThere = h.queuedThere, h.queuedThere
+	if has.SuspendsRuns {
+		b.keep(b.keeping(h.queued, "step", "1"))
+	}
 	if has.PersistsOutbox {
 		h.eager = commit.Outbox[0]
 	}
@@ -64,6 +68,9 @@ func (b *bundle) inhabited() *inhabited {
 	}
 	if has.FindsLostWakeups {
 		b.create(noon, RunOptions{Outbox: lane.InitialOutbox{Published: true}})
+	}
+	if h.flow = withVersion(newFlow("flow"), 1); has.SuspendsRuns {
+		b.putFlow(&lane.FlowRecord{ID: "flow", CreatedAt: noon, Plan: []byte("plan")})
 	}
 	h.fire = noon.Add(time.Minute)
 	if has.KeepsSchedules {
@@ -155,6 +162,7 @@ func (h *inhabited) probes() map[string]probe {
 		"ListRunsNeedingDispatch":                 {has.EnforcesQueueConcurrency, scanned(s.ListRunsNeedingDispatch)},
 		"ListRunsNeedingDelivery":                 {has.LeasesRuns, scanned(s.ListRunsNeedingDelivery)},
 		"ListRunsNeedingRedelivery":               {has.FindsLostWakeups, scanned(s.ListRunsNeedingRedelivery)},
+		"ListRunsToTell":                          {has.SuspendsRuns, scanned(s.ListRunsToTell)},
 		"ListRunsNeedingCancellationFinalization": {has.LeasesRuns, scanned(s.ListRunsNeedingCancellationFinalization)},
 		"ReserveRunDispatch": {has.EnforcesQueueConcurrency, lost(func() (*lane.Acquisition, error) {
 			return s.ReserveRunDispatch(ctx, h.Reserve(h.t, h.waitThere, noon, noon.Add(reservation), 1))
@@ -173,6 +181,60 @@ func (h *inhabited) probes() map[string]probe {
 				RunKey: lane.RunKey{Environment: h.elsewhere, RunID: h.running.ID}, LeaseToken: h.running.Lease.Token,
 			})
 		})},
+		"KeepRecord": {has.SuspendsRuns, func(t *testing.T) {
+			if _, err := s.KeepRecord(ctx, h.keeping(h.queuedThere, "step", "2")); err != nil {
+				wantError(t, err, runlane.ErrRunNotFound)
+			}
+			equal(t, "record here", "1", string(h.records(h.queued)[0].Result))
+		}},
+		"ListRecords": {has.SuspendsRuns, func(t *testing.T) {
+			for _, r := range h.records(h.queuedThere) { // what KeepRecord may have put there
+				equal(t, "result", "2", string(r.Result))
+			}
+		}},
+		"ReadMail": {has.SuspendsRuns, notFound(runlane.ErrRunNotFound, func() error {
+			return first(s.ReadMail(ctx, &lane.MailQuery{
+				RunKey: lane.RunKey{Environment: h.elsewhere, RunID: h.running.ID},
+			}))
+		})},
+		"SendSignal": {has.SuspendsRuns, conflict(runlane.ConflictWait, func() error {
+			return first(s.SendSignal(ctx, &lane.SignalCommand{
+				RunKey:    lane.RunKey{Environment: h.elsewhere, RunID: h.running.ID},
+				CreatedAt: h.running.CreatedAt,
+				Signal:    lane.Signal{Name: "approved", ID: "1", Number: 1, SentAt: noon},
+			}))
+		})},
+		"BeginCall": {has.SuspendsRuns, notFound(runlane.ErrRunNotFound, func() error {
+			return first(s.BeginCall(ctx, &lane.CallCommand{
+				RunKey:     lane.RunKey{Environment: h.elsewhere, RunID: h.running.ID},
+				CreatedAt:  h.running.CreatedAt,
+				LeaseToken: h.running.Lease.Token,
+				Call:       lane.RunCall{Name: "pages", TaskID: TaskID, Count: 1, At: noon},
+			}))
+		})},
+		"ReadCalls": {has.SuspendsRuns, notFound(runlane.ErrRunNotFound, func() error {
+			return first(s.ReadCalls(ctx, &lane.CallQuery{
+				RunKey: lane.RunKey{Environment: h.elsewhere, RunID: h.running.ID},
+			}))
+		})},
+		"TellEnd": {has.SuspendsRuns, conflict(runlane.ConflictWait, func() error {
+			return first(s.TellEnd(ctx, &lane.TellCommand{
+				RunKey:    lane.RunKey{Environment: h.elsewhere, RunID: h.running.ID},
+				CreatedAt: h.running.CreatedAt,
+			}))
+		})},
+		"PutFlow": {has.SuspendsRuns, conflict(runlane.ConflictFlow, func() error {
+			return first(s.PutFlow(ctx, &lane.FlowCommand{Environment: h.elsewhere, Flow: h.flow}))
+		})},
+		"GetFlow": {has.SuspendsRuns, notFound(runlane.ErrFlowNotFound, func() error {
+			return first(s.GetFlow(ctx, lane.FlowKey{Environment: h.elsewhere, FlowID: h.flow.ID}))
+		})},
+		"ListFlows": {has.SuspendsRuns, func(t *testing.T) {
+			for _, finished := range []bool{false, true} {
+				found := must(s.ListFlows(ctx, &lane.FlowQuery{PageQuery: page, Finished: finished}))(t)
+				equal(t, "found", nil, found.Items)
+			}
+		}},
 		"PutSchedule": {has.KeepsSchedules, conflict(runlane.ConflictScheduleOccurrence, func() error {
 			return first(s.PutSchedule(ctx, &lane.PutScheduleCommand{Environment: h.elsewhere, Record: h.nightly}))
 		})},

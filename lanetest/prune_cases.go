@@ -207,11 +207,7 @@ func pruneOldest(t *testing.T, b *bundle) {
 	for _, i := range []int{6, 2, 9, 13, 0, 4, 11, 1, 7, 12, 3, 10, 5, 8} { // made in no order
 		ids[i] = b.finished(noon.Add(time.Duration(i)*time.Second), statuses[i%3], RunOptions{})
 	}
-	if b.h.Capabilities.ReadsRunHistory {
-		b.eventually(func() string {
-			return difference(len(ids), len(b.listRuns(&lane.RunQuery{PageQuery: lane.PageQuery{Environment: b.env}})))
-		})
-	}
+	b.untilShown(len(ids))
 	left := 0
 	for limit := 1; left < len(ids); limit++ {
 		c := b.pruning(noon.Add(time.Hour))
@@ -258,6 +254,7 @@ func pruneCursors(t *testing.T, b *bundle) {
 	for i := range 4 {
 		b.finished(noon.Add(time.Duration(i)*time.Second), runlane.StatusSucceeded, RunOptions{})
 	}
+	b.untilShown(4) // a run that shows alone is pruned alone, and then there is no second page
 	c := b.pruning(noon.Add(time.Hour))
 	c.Limit = 1
 	c.After = b.firstCursor(func() (runlane.Cursor, error) {
@@ -293,6 +290,17 @@ func pruneCursors(t *testing.T, b *bundle) {
 	c.Limit = 3 // the size of a page is not part of what it is a page of
 	b.pruneThrough(c)
 	b.forget(left...)
+}
+
+// untilShown waits until the case's runs, so many, are in the list, and so in what pruning looks at.
+func (b *bundle) untilShown(runs int) {
+	b.t.Helper()
+	if !b.h.Capabilities.ReadsRunHistory {
+		return
+	}
+	b.eventually(func() string {
+		return difference(runs, len(b.listRuns(&lane.RunQuery{PageQuery: lane.PageQuery{Environment: b.env}})))
+	})
 }
 
 // existing are the runs of the case that are there.

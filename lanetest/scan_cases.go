@@ -19,6 +19,7 @@ func scanCases() []storageCase {
 		{"AResumedRunIsDueAtOnce", needsLeases, scanResumed},
 		{"AQueuedRunIsRunnableWhateverItsWakeupDoes", needsBoth(needsLeases, needsOutbox), scanQueued},
 		{"AScheduledRunComesWithItsUnpublishedRow", needsBoth(needsLeases, needsOutbox), scanScheduledRow},
+		{"ARowForLaterIsNoWakeupOfAResumedRun", needsBoth(needsLeases, needsOutbox), scanResumedRow},
 		{"DeliveryLeavesBoundedQueuesOut", needsLeases, scanBounded},
 		{"CancellationIsFinishedWhenTheLeaseEnds", needsLeases, scanCancellation},
 		{"HeartbeatsMoveTheLeaseEnd", needsLeases, scanHeartbeat},
@@ -224,6 +225,30 @@ func scanScheduledRow(t *testing.T, b *bundle) {
 		}
 		return difference(map[runlane.RunID]string{pending.ID: b.row(pending.ID).ID, published.ID: ""}, got)
 	})
+}
+
+// A run whose queue has a limit only where it is resumed: its wakeup is for the time that it waited for, which may be
+// centuries away, and it needs another one where the queue has no limit any more.
+func scanResumedRow(t *testing.T, b *bundle) {
+	due, at := noon.Add(time.Hour), noon.Add(time.Minute)
+	pending := b.create(noon, RunOptions{RunAt: due})
+	row := b.row(pending.ID).ID
+	c := b.Append(t, pending, at, Resumed())
+	c.Queue = runlane.Queue{Name: Queue, Concurrency: 3}
+	resumed := b.append(c).Run
+	b.wantScan("the queue has the limit", b.storage.ListRunsNeedingDispatch, &lane.DueQuery{
+		PageQuery: lane.PageQuery{Environment: b.env, Limit: 100}, At: at, Bounded: []runlane.Queue{c.Queue},
+	}, resumed)
+	b.eventually(func() string {
+		got := map[runlane.RunID]string{}
+		for _, ref := range b.scanAll(b.storage.ListRunsNeedingDelivery, b.due(at)) {
+			got[ref.RunID] = ref.OutboxID
+		}
+		return difference(map[runlane.RunID]string{pending.ID: ""}, got)
+	})
+	equal(t, "rows that may be claimed", 0, len(b.outboxOf(due, row)))
+	b.deliver(resumed, at, at, lane.InitialOutbox{})
+	equal(t, "rows of the new request", 1, len(b.outboxOf(at, b.row(pending.ID).ID)))
 }
 
 func scanBounded(_ *testing.T, b *bundle) {

@@ -75,6 +75,11 @@ func storageGroups() []storageGroup {
 		{"Clocks", clockCases()},
 		{"Pruning", pruneCases()}, {"Lists", listCases()},
 		{"Progress", progressCases()},
+		{"Waits", waitCases()},
+		{"Signals", signalCases()},
+		{"Calls", callCases()},
+		{"Flows", flowCases()},
+		{"Records", recordCases()},
 		{catalogGroup, catalogCases()},
 		{"Hazards", slices.Concat(
 			hazardCases(),

@@ -16,7 +16,8 @@ import (
 type TransportHarness struct {
 	// New returns a transport that is started, bound to the queues, which are empty, and closed by t.Cleanup. Required.
 	New func(t testing.TB, queues ...runlane.QueueName) lane.Transport
-	// Capabilities are what the transport is expected to promise.
+	// Capabilities are what the transport is expected to promise. With OrderedDelivery all queues of New are ordered
+	// ones, and none of them can delay.
 	Capabilities lane.TransportCapabilities
 	// AnyQueue: bindings cannot be listed, every queue is accepted.
 	AnyQueue bool
@@ -48,6 +49,14 @@ type transportCase struct {
 // RunTransport proves the contract of lane.Transport, and of the optional abilities that the harness declares.
 func RunTransport(t *testing.T, h TransportHarness) {
 	t.Helper()
+	made := h.New
+	h.New = func(t testing.TB, queues ...runlane.QueueName) lane.Transport {
+		transport := made(t, queues...)
+		if scoper, ok := lane.As[lane.EnvironmentScoper](transport); ok {
+			scoper.Scope(transportEnvironment)
+		}
+		return transport
+	}
 	for _, c := range transportCases() {
 		if c.needs != nil && !c.needs(h) {
 			continue // CapabilitiesAreThoseDeclared proves that the ability is absent
@@ -61,7 +70,9 @@ func RunTransport(t *testing.T, h TransportHarness) {
 
 func transportCases() []transportCase {
 	receives := func(h TransportHarness) bool { return h.Receives }
-	delays := func(h TransportHarness) bool { return h.Receives && h.Capabilities.NativeDelay }
+	delays := func(h TransportHarness) bool {
+		return h.Receives && h.Capabilities.NativeDelay && !h.Capabilities.OrderedDelivery
+	}
 	groups := func(h TransportHarness) bool {
 		return h.Receives && h.Capabilities.MessageGrouping && h.Capabilities.OrderedDelivery
 	}
@@ -104,7 +115,7 @@ func transportCases() []transportCase {
 		{"DelayedWakeupsArriveAfterTheirDelay", delays, transportDelay},
 		{
 			"WithoutNativeDelayNothingIsDelayed",
-			func(h TransportHarness) bool { return !h.Capabilities.NativeDelay },
+			func(h TransportHarness) bool { return !h.Capabilities.NativeDelay || h.Capabilities.OrderedDelivery },
 			transportNoDelay,
 		},
 		{
@@ -115,6 +126,9 @@ func transportCases() []transportCase {
 	}
 }
 
+// transportEnvironment is that of the suite's wakeups.
+const transportEnvironment runlane.Environment = "lanetest"
+
 // patience is how long a case waits for what must happen.
 const patience = 30 * time.Second
 
@@ -123,7 +137,7 @@ func attempt(n int, queue runlane.QueueName) lane.PublishAttempt {
 	return lane.PublishAttempt{
 		OutboxRef: lane.OutboxRef{ID: fmt.Sprintf("row_%03d", n), ClaimToken: "token"},
 		Wakeup: lane.Wakeup{
-			RunKey:       lane.RunKey{Environment: "lanetest", RunID: id},
+			RunKey:       lane.RunKey{Environment: transportEnvironment, RunID: id},
 			Queue:        queue,
 			RequestedAt:  noon.Add(time.Duration(n) * time.Millisecond),
 			TraceCarrier: map[string]string{"traceparent": fmt.Sprint("00-", n)},

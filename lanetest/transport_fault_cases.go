@@ -108,6 +108,9 @@ func transportOversize(t *testing.T, h TransportHarness) {
 // has to come again.
 func transportGroups(t *testing.T, h TransportHarness) {
 	transport := h.New(t, "alpha")
+	if orders, ok := lane.As[lane.Orderer](transport); !ok || !orders.Ordered("alpha") {
+		t.Error("queue alpha is not said to be ordered, so core does not keep its order")
+	}
 	const groups, each = 3, 4
 	var attempts []lane.PublishAttempt
 	groupOf := map[runlane.RunID]string{}

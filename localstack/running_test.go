@@ -149,7 +149,7 @@ func TestHostMode_LocalStackKilled_DownEndsItsChildren(t *testing.T) {
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for answers(before["AWS_ENDPOINT_URL"]) && time.Now().Before(deadline) {
 		<-time.After(50 * time.Millisecond)
 	}

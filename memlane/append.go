@@ -21,7 +21,15 @@ func (s *Storage) AppendRunEvents(ctx context.Context, c *lane.AppendCommand) (*
 			)
 		}
 		return nil
-	}, func(_ *environment, e *entry) error { return judgeAppend(e, &c.Transition) })
+	}, func(env *environment, e *entry) error {
+		if c.Flow != nil && !c.Flow.Open(env.flow(c.Flow.FlowID)) {
+			return c.Flow.Closed(c.Projected.ID)
+		}
+		if c.Look != nil && e != nil && (c.Look.Mailed(e.mailed()) || !e.missing(c.Look.Calls)) {
+			return lane.Moved(c.Projected.ID)
+		}
+		return judgeAppend(e, &c.Transition)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +110,7 @@ func (s *Storage) write(
 	if e == nil {
 		e = newEntry(p)
 		e.copyEvents(t.Events)
-		if err := env.judgeCreation(e, t); err != nil {
+		if err := env.judgeCreation(e, t, at(s.now())); err != nil {
 			return err
 		}
 		env.own(e)
@@ -116,17 +124,20 @@ func (s *Storage) write(
 		env.disown(e)
 	}
 	env.reindex(e)
+	s.feed.note(e, t)
+	r.commit.Untold = e.leave(p)
 	e.pack()
 	return nil
 }
 
-// judgeCreation returns why a run cannot be made, or takes the slot that it begins with.
-func (env *environment) judgeCreation(e *entry, t *lane.Transition) error {
+// judgeCreation returns why a run cannot be made, or takes the slot that it begins with. now is the storage's clock: an
+// import makes runs of a past in which a key had an owner that is over by now.
+func (env *environment) judgeCreation(e *entry, t *lane.Transition, now millis) error {
 	e.created = e.events[0].body.(*runlane.RunCreated) // which it is, by Transition.Validate
 	if field := e.contradicts(t.Projected); field != "" {
 		return violation(e.id, "projected run and run.created differ in %s", field)
 	}
-	if err := env.judgeOwners(e, e.events[0].at); err != nil {
+	if err := env.judgeOwners(e, max(now, e.events[0].at)); err != nil {
 		return err
 	}
 	return env.admit(e, t, e.events[len(e.events)-1].at)
@@ -174,6 +185,10 @@ func (e *entry) apply(t *lane.Transition, initial lane.InitialOutbox, r *receipt
 		switch body := added[i].body.(type) {
 		case *runlane.RunLeaseClaimed:
 			e.firstPublished = absent // what is published later is for another wait
+		case *runlane.RunResumed:
+			if e.liveRow() != nil { // it is for the time that the run waited for
+				e.withdrawRows(t.ExpectedSequence + int64(i) + 1)
+			}
 		case *runlane.RunDeliveryRequested:
 			if t.Queue.Bounded() && body.Delivery.DispatchExpiresAt.IsZero() {
 				// the run waits for a slot, and for the delivery that comes with it

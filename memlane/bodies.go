@@ -34,12 +34,13 @@ func (room *bodyRoom) copyBody(body runlane.EventBody) runlane.EventBody {
 		c := claimRoom(&room.created)
 		*c = *b
 		c.Payload = bytes.Clone(b.Payload)
-		round(&c.RunAt, &c.Source.FireTime)
+		round(&c.RunAt, &c.Source.FireTime, &c.Source.CreatedAt)
 		return c
 	case *runlane.RunDeliveryRequested:
 		c := claimRoom(&room.delivery)
 		*c = *b
 		c.Delivery.TraceCarrier = maps.Clone(b.Delivery.TraceCarrier)
+		c.Wait = b.Wait.AtRest()
 		round(&c.Delivery.AvailableAt, &c.Delivery.RequestedAt, &c.Delivery.DispatchExpiresAt)
 		return c
 	case *runlane.RunLeaseClaimed:

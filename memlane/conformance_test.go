@@ -27,7 +27,7 @@ func TestStorage_Conformance(t *testing.T) {
 		Capabilities: lane.StorageCapabilities{
 			EnforcesIdempotency: true, EnforcesQueueConcurrency: true, EnforcesSingleton: true, LeasesRuns: true, PersistsOutbox: true,
 			ProcessLocalState: true, ReadsRunHistory: true, FindsLostWakeups: true, KeepsDeadLetters: true,
-			ClaimsScheduleOccurrences: true, KeepsSchedules: true, PrunesRuns: true,
+			ClaimsScheduleOccurrences: true, KeepsSchedules: true, PrunesRuns: true, SuspendsRuns: true,
 		},
 		Checker:  true,
 		Progress: true,

@@ -87,6 +87,7 @@ func (s *Storage) scan(
 		return &runlane.Page[lane.RunRef]{}, nil
 	}
 	return fillPage(ascend(env.sets(sets), after.place()), scope, limit, 0, func(i item) (lane.RunRef, verdict) {
+		i.entry = i.entry.view() // of a finished run, which may be packed
 		e := i.entry
 		switch {
 		case i.at > now:
@@ -156,7 +157,8 @@ const longestDelay = 15 * time.Minute
 //
 //	queued                         the wakeup that a publisher has claimed or published
 //	waiting, wakeup published      that one
-//	waiting for up to 15 minutes   the delayed wakeup that the transport's timer sends
+//	waiting for up to 15 minutes   the delayed wakeup that the transport's timer sends, unless something else may end
+//	                               the wait
 //	owned by a worker              the wakeup that its claim answered
 func (e *entry) awaited() wait {
 	s := &e.state
@@ -169,7 +171,7 @@ func (e *entry) awaited() wait {
 		if r := e.liveRow(); r != nil && r.status == lane.OutboxPublished {
 			return wait{wakeupUnderway, r.since}
 		}
-		if s.runAt.since(s.updatedAt) <= longestDelay {
+		if s.waiting.Timed() && s.runAt.since(s.updatedAt) <= longestDelay {
 			return wait{delayedWakeup, s.runAt}
 		}
 	case s.status.Owned():

@@ -61,6 +61,7 @@ type state struct {
 	leaseToken, leaseWorker         string
 	leaseExpiresAt                  millis
 	traceCarrier, meta              map[string]string
+	waiting                         *runlane.Waiting // never of a finished run; never changed
 }
 
 // unpackedPool has those of packed runs, for new ones.
@@ -100,6 +101,7 @@ func (e *entry) keep(p *runlane.Run) {
 		failure := p.Failure.Clone()
 		s.failure = &failure
 	}
+	s.waiting = p.Waiting.AtRest()
 	s.traceCarrier = keepMap(s.traceCarrier, p.TraceCarrier)
 	s.meta = keepMap(s.meta, p.Meta)
 }
@@ -131,6 +133,9 @@ func (e *entry) contradicts(p *runlane.Run) string {
 		return "singleton key"
 	case p.Source.Type != c.Source.Type || p.Source.RunID != c.Source.RunID ||
 		p.Source.ScheduleID != c.Source.ScheduleID ||
+		p.Source.Call != c.Source.Call || at(p.Source.CreatedAt) != at(c.Source.CreatedAt) ||
+		p.Source.FlowID != c.Source.FlowID || p.Source.Node != c.Source.Node ||
+		p.Source.Round != c.Source.Round ||
 		at(p.Source.FireTime) != at(c.Source.FireTime):
 		return "source"
 	default:
@@ -168,6 +173,7 @@ func (e *entry) fill(run *runlane.Run) {
 			WorkerID:  s.leaseWorker,
 			ExpiresAt: s.leaseExpiresAt.time(),
 		},
+		Waiting:        s.waiting,
 		ConcurrencyKey: c.ConcurrencyKey,
 		IdempotencyKey: c.IdempotencyKey,
 		Retention:      c.Retention,
@@ -188,6 +194,7 @@ func (e *entry) fill(run *runlane.Run) {
 // own makes a filled run share nothing. It needs no lock.
 func own(run *runlane.Run, bulk bool) {
 	run.TraceCarrier, run.Meta = maps.Clone(run.TraceCarrier), maps.Clone(run.Meta)
+	run.Waiting = run.Waiting.Clone()
 	run.Failure = run.Failure.Clone()
 	if bulk {
 		run.Payload, run.Output = bytes.Clone(run.Payload), bytes.Clone(run.Output)
@@ -205,6 +212,7 @@ func (e *entry) summary() runlane.RunSummary {
 		Queue:      c.Queue,
 		Status:     s.status,
 		Counters:   s.counters,
+		Waiting:    s.waiting.Clone(),
 		Source:     c.Source,
 		RunAt:      s.runAt.time(),
 		CreatedAt:  s.createdAt.time(),

@@ -28,6 +28,8 @@ type indexes struct {
 	// they may be taken, and those with a reservation, from its end. They need a slot, or a delivery request if their
 	// queue has no limit any more.
 	undelivered ordered
+
+	untold ordered // finished runs whose end is to be told: by the end of the run
 }
 
 // place is where a run lies in one of the indexes.

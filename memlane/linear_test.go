@@ -179,7 +179,73 @@ func (s marksForAnybody) MarkOutboxMessagesFailed(ctx context.Context, c *lane.M
 	return err
 }
 
+// tellsOwn answers with the caller's record, whichever is kept.
+type tellsOwn struct{ *liar }
+
+func (s tellsOwn) KeepRecord(ctx context.Context, c *lane.KeepCommand) (*lane.StepRecord, error) {
+	kept, err := s.liar.KeepRecord(ctx, c)
+	if err == nil && s.now() {
+		return lane.RecordAtRest(&c.Record), nil
+	}
+	return kept, err
+}
+
+// replacesAll lets a late worker overwrite a checkpoint.
+type replacesAll struct{ *liar }
+
+func (s replacesAll) KeepRecord(ctx context.Context, c *lane.KeepCommand) (*lane.StepRecord, error) {
+	late := *c
+	if c.Replace {
+		late.Record.Attempt, late.Record.At = 9, c.Record.At.Add(time.Hour)
+	}
+	return s.liar.KeepRecord(ctx, &late)
+}
+
+// sendsTwice tells who sends an id again that it was taken.
+type sendsTwice struct{ *liar }
+
+func (s sendsTwice) SendSignal(ctx context.Context, c *lane.SignalCommand) (*lane.Commit, error) {
+	commit, err := s.liar.SendSignal(ctx, c)
+	if errors.Is(err, runlane.ConflictSignal) && s.now() {
+		return nil, nil
+	}
+	return commit, err
+}
+
+// losesSignals tells who sends that it was taken, and keeps nothing.
+type losesSignals struct{ *liar }
+
+func (s losesSignals) SendSignal(ctx context.Context, c *lane.SignalCommand) (*lane.Commit, error) {
+	if s.now() {
+		return nil, nil
+	}
+	return s.liar.SendSignal(ctx, c)
+}
+
 // The check is worth what it catches. Each storage is broken in one way, and the history of the subject beside it shows it.
+// losesEnds tells an end and does not count it.
+type losesEnds struct{ *liar }
+
+func (s losesEnds) TellEnd(ctx context.Context, c *lane.TellCommand) (*lane.Commit, error) {
+	if s.now() {
+		lost := *c
+		lost.To = nil
+		c = &lost
+	}
+	return s.liar.TellEnd(ctx, c)
+}
+
+// tellsTwice says that it told an end that was told before.
+type tellsTwice struct{ *liar }
+
+func (s tellsTwice) TellEnd(ctx context.Context, c *lane.TellCommand) (*lane.Commit, error) {
+	commit, err := s.liar.TellEnd(ctx, c)
+	if errors.Is(err, runlane.ConflictWait) && s.now() {
+		return nil, nil
+	}
+	return commit, err
+}
+
 func TestStorage_Linearizability_CatchesEachLie(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -187,7 +253,11 @@ func TestStorage_Linearizability_CatchesEachLie(t *testing.T) {
 		lies     func(l *liar) lane.Storage
 		subjects []linear.Subject
 	}{
-		"shares keys": {10, func(l *liar) lane.Storage { return sharesKeys{l} }, []linear.Subject{linear.Singleton, linear.Idempotency}},
+		"sends twice":   {10, func(l *liar) lane.Storage { return sendsTwice{l} }, []linear.Subject{linear.Mail}},
+		"loses ends":    {10, func(l *liar) lane.Storage { return losesEnds{l} }, []linear.Subject{linear.Ends}},
+		"tells twice":   {10, func(l *liar) lane.Storage { return tellsTwice{l} }, []linear.Subject{linear.Ends}},
+		"loses signals": {10, func(l *liar) lane.Storage { return losesSignals{l} }, []linear.Subject{linear.Mail}},
+		"shares keys":   {10, func(l *liar) lane.Storage { return sharesKeys{l} }, []linear.Subject{linear.Singleton, linear.Idempotency}},
 		"forgets writes": {10, func(l *liar) lane.Storage { return forgets{l} }, []linear.Subject{
 			linear.Singleton, linear.Idempotency, linear.Lease,
 		}},
@@ -199,6 +269,8 @@ func TestStorage_Linearizability_CatchesEachLie(t *testing.T) {
 		"a slot too many":   {1, func(l *liar) lane.Storage { return oneTooMany{l} }, []linear.Subject{linear.Slots}},
 		"leaks slots":       {5, func(l *liar) lane.Storage { return leaksSlots{l} }, []linear.Subject{linear.Slots}},
 		"shares rows":       {5, func(l *liar) lane.Storage { return sharesRows{l, map[string][]lane.OutboxMessage{}} }, []linear.Subject{linear.Outbox}},
+		"tells its caller":  {5, func(l *liar) lane.Storage { return tellsOwn{l} }, []linear.Subject{linear.Records}},
+		"replaces all":      {1, func(l *liar) lane.Storage { return replacesAll{l} }, []linear.Subject{linear.Records}},
 		"marks for anybody": {2, func(l *liar) lane.Storage { return marksForAnybody{l} }, []linear.Subject{linear.Outbox}},
 	} {
 		for _, subject := range c.subjects {

@@ -25,7 +25,8 @@ func (s *Storage) ListRuns(ctx context.Context, q *lane.RunQuery) (*runlane.Page
 		statuses[i] = string(status)
 	}
 	scope := newScope("ListRuns", q.Environment,
-		strings.Join(statuses, ","), string(q.TaskID), string(q.Queue), string(q.ScheduleID), string(q.SourceRunID))
+		strings.Join(statuses, ","), string(q.TaskID), string(q.Queue), string(q.ScheduleID), string(q.SourceRunID),
+		string(q.Waiting))
 	limit, after, err := openPage(&q.PageQuery, scope)
 	if err != nil {
 		return nil, err
@@ -64,7 +65,8 @@ var lastPosition = position{at: 1<<63 - 1}
 
 // wantsFinished tells whether the second part can have what is asked for: a list of active runs reads no finished one.
 func wantsFinished(q *lane.RunQuery) bool {
-	return len(q.Statuses) == 0 || slices.ContainsFunc(q.Statuses, runlane.Status.Terminal)
+	return q.Waiting == "" &&
+		(len(q.Statuses) == 0 || slices.ContainsFunc(q.Statuses, runlane.Status.Terminal))
 }
 
 func matches(q *lane.RunQuery, e *entry) bool {
@@ -73,7 +75,8 @@ func matches(q *lane.RunQuery, e *entry) bool {
 		(q.TaskID == "" || q.TaskID == c.TaskID) &&
 		(q.Queue == "" || q.Queue == c.Queue) &&
 		(q.ScheduleID == "" || q.ScheduleID == c.Source.ScheduleID) &&
-		(q.SourceRunID == "" || q.SourceRunID == c.Source.RunID)
+		(q.SourceRunID == "" || q.SourceRunID == c.Source.RunID) &&
+		(q.Waiting == "" || e.state.waiting.Has(q.Waiting))
 }
 
 // ListRunEvents pages one run's history in sequence order. A run that does not exist has no events.

@@ -172,6 +172,16 @@ func (p *packer) created(c *runlane.RunCreated) {
 	p.text(string(c.Source.RunID))
 	p.text(string(c.Source.ScheduleID))
 	p.instant(at(c.Source.FireTime))
+	if c.Source.Type == runlane.SourceCall {
+		p.text(c.Source.Call)
+		p.instant(at(c.Source.CreatedAt))
+	}
+	if c.Source.Type == runlane.SourceFlow {
+		p.text(string(c.Source.FlowID))
+		p.text(c.Source.Node)
+		p.number(int64(c.Source.Round))
+		p.instant(at(c.Source.CreatedAt))
+	}
 }
 
 func (p *packer) events(e *entry) {
@@ -193,8 +203,31 @@ func (p *packer) events(e *entry) {
 	}
 }
 
+// rareBody stands before the type of a body that is stored as JSON: of waits that something may end.
+const rareBody = "+"
+
+func rare(body runlane.EventBody) bool {
+	switch b := body.(type) {
+	case *runlane.RunDeliveryRequested:
+		return b.Wait != nil
+	case *runlane.RunReleased:
+		return b.Wait != nil
+	case *runlane.RunResumed:
+		return b.By != ""
+	default:
+		return false
+	}
+}
+
 func (p *packer) body(body runlane.EventBody) {
-	p.text(string(runlane.Event{Body: body}.Type()))
+	kind := string(runlane.Event{Body: body}.Type())
+	if rare(body) {
+		p.text(rareBody + kind)
+		data, _ := runlane.MarshalBody(body) // every body has one
+		p.bytes(data)
+		return
+	}
+	p.text(kind)
 	switch b := body.(type) {
 	case *runlane.RunDeliveryRequested:
 		d := &b.Delivery

@@ -62,6 +62,15 @@ func drawUnpacked(t *rapid.T, l *unpacked) {
 	lease := rapid.Custom(func(t *rapid.T) runlane.Lease {
 		return runlane.Lease{Token: text.Draw(t, "token"), WorkerID: text.Draw(t, "worker"), ExpiresAt: whole.Draw(t, "expires")}
 	})
+	valid := rapid.SampledFrom([]string{"", "a", "approval", "ä"}) // what JSON keeps
+	released := rapid.Map(rapid.Int64Range(0, 1e13-1), func(m int64) time.Time { return millis(m).time() })
+	waits := rapid.OneOf(rapid.Just((*runlane.Waiting)(nil)), rapid.Custom(func(t *rapid.T) *runlane.Waiting {
+		return &runlane.Waiting{
+			For: []runlane.WaitingFor{runlane.WaitingFor(valid.Draw(t, "for"))}, Names: []string{valid.Draw(t, "name")},
+			All: rapid.Bool().Draw(t, "all"), Need: rapid.IntRange(0, 1<<40).Draw(t, "need"),
+			Until: rapid.SampledFrom([]time.Time{{}, millis(1_700_000_000_123).time()}).Draw(t, "until"), Prompt: valid.Draw(t, "prompt"),
+		}
+	}))
 	bodies := []func() runlane.EventBody{
 		func() runlane.EventBody {
 			return &runlane.RunDeliveryRequested{Delivery: runlane.Delivery{
@@ -85,14 +94,19 @@ func drawUnpacked(t *rapid.T, l *unpacked) {
 			}
 		},
 		func() runlane.EventBody {
-			return &runlane.RunReleased{Attempt: count.Draw(t, "attempt"), ResumeAt: whole.Draw(t, "resume"), Reason: text.Draw(t, "reason")}
+			return &runlane.RunReleased{Attempt: count.Draw(t, "attempt"), ResumeAt: released.Draw(t, "resume"), Reason: valid.Draw(t, "reason"), Wait: waits.Draw(t, "wait")}
+		},
+		func() runlane.EventBody {
+			return &runlane.RunResumed{
+				By: runlane.WaitingSignal, Name: valid.Draw(t, "name"), ID: valid.Draw(t, "id"), Reason: valid.Draw(t, "reason"),
+			}
 		},
 		func() runlane.EventBody { return &runlane.RunResumed{Reason: text.Draw(t, "reason")} },
 		func() runlane.EventBody { return &runlane.RunCancellationRequested{Reason: text.Draw(t, "reason")} },
 		func() runlane.EventBody { return &runlane.RunCancelled{Reason: text.Draw(t, "reason")} },
 		func() runlane.EventBody { return &runlane.UnknownEvent{Type: "run.newer", Data: data.Draw(t, "data")} },
 	}
-	if want := len(runlane.EventTypes()); /* without the first event's, with the unknown one */ len(bodies) != want {
+	if want := len(runlane.EventTypes()) + 1; /* without the first event's, with the unknown one and both resumptions */ len(bodies) != want {
 		t.Fatalf("%d of %d types of events are drawn", len(bodies), want)
 	}
 

@@ -47,6 +47,8 @@ func (s *Storage) PruneRuns(ctx context.Context, c *lane.PruneCommand) (*lane.Pr
 			switch {
 			case i.at >= cutoff:
 				return nil, stop
+			case i.entry.untold() || env.needed(i.entry):
+				return nil, skip
 			case !c.ReleaseOwners && env.keepsKey(i.entry, now):
 				if examined <= maxExamined { // the row after these is counted by the next call
 					progress.Skipped++
@@ -99,5 +101,8 @@ func (env *environment) remove(e *entry) {
 	}
 	e.due.move(e, place{})
 	delete(e.shard.runs, e.id)
+	delete(e.shard.records, e.id)
+	delete(e.shard.mail, e.id)
+	delete(e.shard.calls, e.id)
 	delete(env.progress, e.id)
 }

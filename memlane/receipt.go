@@ -70,7 +70,7 @@ func (r *receipt) record(t *lane.Transition) {
 	round(
 		&run.RunAt, &run.StartedAt, &run.FinishedAt, &run.DispatchedAt, &run.DispatchExpiresAt, &run.CreatedAt,
 		&run.UpdatedAt,
-		&run.Lease.ExpiresAt, &run.Source.FireTime,
+		&run.Lease.ExpiresAt, &run.Source.FireTime, &run.Source.CreatedAt,
 	)
 
 	s := r.records

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
 )
 
 // shardCount is how many shards an environment has: more than most machines have processors, so that two commits seldom
@@ -17,7 +18,10 @@ const shardCount = 16
 type shard struct {
 	mu      sync.Mutex
 	runs    map[runlane.RunID]*entry
+	records map[runlane.RunID]map[string]*lane.StepRecord // by name; nil until there is one
 	indexes indexes
+	mail    map[runlane.RunID]*mailbox                 // nil until a signal was sent
+	calls   map[runlane.RunID]map[string]*lane.RunCall // by name; nil until a run called others
 }
 
 var shardSeed = maphash.MakeSeed()

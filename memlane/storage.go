@@ -12,8 +12,8 @@ import (
 
 // StorageOptions of [NewStorage]. nil means none.
 type StorageOptions struct {
-	// Now is called only by lookups of retained idempotency keys, the only request without an instant in it. nil means
-	// time.Now.
+	// Now tells whether the time of an idempotency key is over: where it is looked up, and where a run wants it. nil
+	// means time.Now.
 	Now func() time.Time
 }
 
@@ -24,6 +24,7 @@ type Storage struct {
 
 	now    func() time.Time
 	tokens atomic.Uint64 // outbox claims are numbered
+	feed   feed
 
 	mu           sync.RWMutex // read-locked by holders of a shard, see held
 	environments map[string]*environment
@@ -55,6 +56,7 @@ func (s *Storage) Capabilities() lane.StorageCapabilities {
 		KeepsDeadLetters:          true,
 		ClaimsScheduleOccurrences: true,
 		KeepsSchedules:            true,
+		SuspendsRuns:              true,
 	}
 }
 
@@ -64,9 +66,10 @@ type environment struct {
 	// Owners of keys. A finished run stays in idempotency while it retains its key, and longer: lookups check the time.
 	idempotency map[scopedKey]*owner
 	singletons  map[scopedKey]*entry
-	schedules   map[runlane.ScheduleID]*schedule   // nil until there is one
-	progress    map[runlane.RunID]runlane.Progress // the last notes; nil until there is one
-	tasks       map[runlane.TaskID]lane.TaskRecord // nil until there is one
+	schedules   map[runlane.ScheduleID]*schedule    // nil until there is one
+	progress    map[runlane.RunID]runlane.Progress  // the last notes; nil until there is one
+	tasks       map[runlane.TaskID]lane.TaskRecord  // nil until there is one
+	flows       map[runlane.FlowID]*lane.FlowRecord // nil until there is one
 
 	// Queues that any command ever limited, and the partitions of those that are in use. nil until there is one.
 	limited    map[runlane.QueueName]bool

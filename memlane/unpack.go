@@ -2,6 +2,7 @@ package memlane
 
 import (
 	"encoding/binary"
+	"strings"
 	"time"
 	"unique"
 
@@ -147,6 +148,13 @@ func (u *unpacker) created(c *runlane.RunCreated) {
 		ScheduleID: runlane.ScheduleID(u.text()),
 		FireTime:   u.instant().time(),
 	}
+	if c.Source.Type == runlane.SourceCall {
+		c.Source.Call, c.Source.CreatedAt = u.text(), u.instant().time()
+	}
+	if c.Source.Type == runlane.SourceFlow {
+		c.Source.FlowID, c.Source.Node = runlane.FlowID(u.text()), u.text()
+		c.Source.Round, c.Source.CreatedAt = int(u.number()), u.instant().time()
+	}
 }
 
 func (u *unpacker) events(l *unpacked) {
@@ -200,7 +208,8 @@ func (u *unpacker) body() runlane.EventBody {
 	case runlane.EventCancelled:
 		return &runlane.RunCancelled{Reason: u.text()}
 	default:
-		body, _ := runlane.UnmarshalBody(t, u.bytes()) // as the packer wrote it
+		plain := strings.TrimPrefix(string(t), rareBody)
+		body, _ := runlane.UnmarshalBody(runlane.EventType(plain), u.bytes()) // as the packer wrote it
 		return body
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"sync"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/runlane/runlane-go"
@@ -27,6 +28,9 @@ type Attempt struct {
 
 	logs lineBuffer
 
+	steps stepHost
+	mail  mailHost
+
 	mu     sync.Mutex
 	output json.RawMessage
 	notes  []string
@@ -41,6 +45,29 @@ type AttemptOptions struct {
 	// Run is what the handler finds in Attempt.Run. An empty id becomes "run_test"; an empty status and empty counters
 	// become those of an attempt in progress.
 	Run runlane.Run
+	// Steps are what earlier attempts have recorded, by name: results of steps, values of checkpoints and snapshots. A
+	// sleep that is among them is over, whatever its value.
+	Steps map[string]any
+	// Began is what Attempt.Began returns: the version of the task that the run began with.
+	Began int
+	// Signals were sent to the run, in this order. A wait finds the first of each name; one that finds none suspends,
+	// unless its answer is among Steps, as a [runlane.WaitAnswer] of the wait's name: one that timed out, for example.
+	Signals []runlane.SignalValue
+	// Children are the ends of the runs that the handler calls, by the name of the call (that of the task unless it has
+	// another), in the order of the payloads. A call with fewer ends than payloads suspends.
+	Children map[string][]End
+	// Nodes are the ends of nodes of flows, by their names, for [runlane.Ref.Wait].
+	Nodes map[string]End
+}
+
+// End is how a run ended that the attempt calls, or reads the result of.
+type End struct {
+	// Task is that of a node's run. Of a call it is the call's.
+	Task runlane.TaskID
+	// Output is encoded as JSON. nil is none.
+	Output any
+	// Err is why the run failed; one that is [runlane.ErrRunCancelled] says that it was cancelled. nil: it succeeded.
+	Err error
 }
 
 // NewAttempt returns an attempt whose output, notes, logs and triggers the test can read. What it logs is also in the
@@ -74,7 +101,24 @@ func NewAttempt(t testing.TB, options *AttemptOptions) *Attempt {
 		Output:   a.setOutput,
 		Progress: a.note,
 		Trigger:  &lineage{a},
+		Steps:    &a.steps,
+		Wait:     a.waitFor,
+		Token:    func(name string, _ time.Duration) (string, error) { return "token of " + name, nil },
+		Calls:    &callHost{a},
+		Nodes:    &nodeHost{a},
 	})
+	a.mail = mailHost{children: options.Children, nodes: options.Nodes}
+	for _, value := range options.Signals {
+		if err := a.mail.send(value); err != nil {
+			t.Fatalf("runlanetest: AttemptOptions.Signals, %q: %v", value.Name(), err)
+		}
+	}
+	a.steps.number, a.steps.began = number, options.Began
+	for name, v := range options.Steps {
+		if err := a.steps.plant(name, v); err != nil {
+			t.Fatalf("runlanetest: AttemptOptions.Steps[%q]: %v", name, err)
+		}
+	}
 	return a
 }
 

@@ -21,6 +21,8 @@ type History struct {
 	// Children are the runs that it made, in the order of their creation: follow-ups of its handler, reruns and manual
 	// retries.
 	Children []runlane.Run
+	// Steps are what it remembers, in the order of recording.
+	Steps []runlane.StepRecord
 }
 
 // HistoryOf returns the history of a run in any runtime, for tests that use another lane. If it cannot be read, the
@@ -73,6 +75,13 @@ func readHistories(ctx context.Context, rt *core.Runtime, task runlane.TaskID) (
 }
 
 func (h *History) readEvents(ctx context.Context, rt *core.Runtime) error {
+	if rt.Lane().Capabilities().Storage.SuspendsRuns {
+		steps, err := rt.Runs().Steps(ctx, h.ID)
+		if err != nil {
+			return err
+		}
+		h.Steps = steps
+	}
 	for record, err := range rt.Runs().Events(ctx, h.ID, nil) {
 		if err != nil {
 			return err
@@ -168,10 +177,13 @@ func describe(record *runlane.EventRecord) (text, detail string) {
 			wait,
 		), body.Failure.Message
 	case *runlane.RunReleased:
-		wait := runlane.FormatDuration(body.ResumeAt.Sub(record.OccurredAt))
-		return withReason(fmt.Sprintf("attempt %d released for %s", body.Attempt, wait), body.Reason), ""
+		return withReason(fmt.Sprintf("attempt %d %s", body.Attempt, releasedText(record, body)), body.Reason), ""
 	case *runlane.RunResumed:
-		return withReason("resumed", body.Reason), ""
+		by := strings.TrimSpace(string(body.By) + " " + body.Name)
+		if by != "" {
+			by = " by " + by
+		}
+		return withReason("resumed"+by, body.Reason), ""
 	case *runlane.RunCancellationRequested:
 		return withReason("cancellation requested", body.Reason), ""
 	case *runlane.RunCancelled:
@@ -230,4 +242,34 @@ func RequireTransitions(t testing.TB, run *History, want ...string) {
 		run.TaskID,
 		diff(want, got, met),
 	)
+}
+
+// releasedText says how long an attempt was released for, or what the run waits for.
+func releasedText(record *runlane.EventRecord, body *runlane.RunReleased) string {
+	text := ""
+	if !body.ResumeAt.Equal(runlane.FarMoment()) {
+		text = " for " + runlane.FormatDuration(body.ResumeAt.Sub(record.OccurredAt))
+	}
+	if w := body.Wait; w != nil {
+		kinds := make([]string, len(w.For))
+		for i, kind := range w.For {
+			kinds[i] = string(kind)
+		}
+		text += strings.TrimRight(" until "+strings.Join(kinds, " or ")+" "+strings.Join(w.Names, ", "), " ")
+	}
+	return "released" + text
+}
+
+// RequireSteps ends the test unless these are the names that the run remembers, in the order of recording: its steps,
+// sleeps, checkpoints and snapshots.
+func RequireSteps(t testing.TB, run *History, want ...string) {
+	t.Helper()
+	got := make([]string, len(run.Steps))
+	for i := range run.Steps {
+		got[i] = run.Steps[i].Name
+	}
+	if !slices.Equal(want, got) {
+		t.Fatalf("runlanetest: run %s of task %q remembers something else (-want +got)\n%s", run.ID, run.TaskID,
+			diff(want, got, same))
+	}
 }

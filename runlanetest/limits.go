@@ -35,6 +35,14 @@ func (s tableLimits) AppendRunEvents(ctx context.Context, c *lane.AppendCommand)
 	return s.Storage.AppendRunEvents(ctx, c)
 }
 
+// KeepRecord implements lane.Storage.
+func (s tableLimits) KeepRecord(ctx context.Context, c *lane.KeepCommand) (*lane.StepRecord, error) {
+	if err := tooLarge("result of a step", c.Record.Result, maxStoredPayload, c.RunID); err != nil {
+		return nil, err
+	}
+	return s.Storage.KeepRecord(ctx, c)
+}
+
 // CheckOutput implements lane.OutputChecker.
 func (s tableLimits) CheckOutput(run runlane.RunID, output []byte) error {
 	return tooLarge("output", output, maxStoredOutput, run)

@@ -78,6 +78,8 @@ type Runtime struct {
 
 	t         testing.TB
 	clock     clock
+	world     *core.World
+	logger    *slog.Logger
 	limit     time.Duration
 	maxSteps  int
 	schedules []runlane.Schedule
@@ -115,6 +117,7 @@ func New(t testing.TB, options *Options) *Runtime {
 	if logger == nil {
 		logger = newLogger(newTestLog(t), rt.Now)
 	}
+	rt.logger, rt.world = logger, counted(rt.Now)
 	storage := tableLimits{memlane.NewStorage(&memlane.StorageOptions{Now: rt.Now})}
 	l, err := lane.New(storage, memlane.NewTransport(nil), &lane.Options{Name: "runlanetest"})
 	if err != nil {
@@ -127,7 +130,8 @@ func New(t testing.TB, options *Options) *Runtime {
 		Middleware: rt.middleware(options.Middleware),
 		Queues:     options.Queues,
 		Schedules:  options.Schedules,
-		World:      counted(rt.Now),
+		TokenKeys:  [][]byte{[]byte("answer tokens of runlanetest, 32+")},
+		World:      rt.world,
 	})
 	if err != nil {
 		t.Fatalf("runlanetest.New: %v", err)

@@ -275,6 +275,9 @@ func (rt *Runtime) nextInstant(waiting []runlane.RunSummary) (next time.Time, ok
 		}
 	}
 	for _, run := range waiting {
+		if run.RunAt.Equal(runlane.FarMoment()) && !owned(run.Status) {
+			continue // it waits without a time limit, for what the test sends
+		}
 		if run.RunAt.After(now) && !owned(run.Status) {
 			consider(run.RunAt)
 			continue

@@ -40,14 +40,16 @@ go_bench() {
   echo "commit: $(git describe --always --dirty 2>/dev/null || echo unknown)"
 } >"$out"
 
-go_bench "embedded lane" 'EmbeddedRuns|TriggerToStart' ./core -count "$repeat"
+go_bench "embedded lane" 'EmbeddedRuns|TriggerToStart|SignalToStart' ./core -count "$repeat"
 go_bench "costs" 'Costs' ./internal/tools/costs -benchtime 1x
 go_bench "AWS beside bare requests" 'RunBesideBareRequests' ./awslane -rounds "$rounds"
+measure "lane on SQLite" "$go" -C sqlitelane test -run '^$' -bench 'Insert|Runs|Wakeup|SignalToStart' -timeout 20m . -count "$repeat"
 measure "command line" "$go" -C cmd/runlane test -run '^$' -bench 'Binary_Version' -timeout 20m . -count "$repeat"
 measure "functions" "$go" run ./internal/proof/lambdatest/bench -go -rounds "$starts"
 if [ "$mode" = full ]; then
   go_bench "a million kept runs" 'KeptRuns' ./core -benchtime 200x
   go_bench "growth, embedded" 'Growth' ./core -benchtime 25x
+  measure "growth, SQLite" "$go" -C sqlitelane test -run '^$' -bench GrowthOfAFile -benchtime 100x -timeout 30m .
   go_bench "growth, DynamoDB" 'GrowthDynamoDB' ./dynamostore -benchtime 1x -retained
   go_bench "precision, embedded" 'WakeupPrecision' ./core
   go_bench "precision and steps, AWS" 'WakeupPrecision|Latency' ./awslane

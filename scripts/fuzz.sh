@@ -2,8 +2,9 @@
 # Usage: fuzz.sh [INPUTS]
 #        fuzz.sh --package FOLDER INPUTS
 #
-# Runs every fuzz target of the module with INPUTS each, 20000 unless given. A crash is kept under its package's testdata/fuzz and is a
-# test from then on. It counts inputs and not seconds, because a time that is over may fail a target that found nothing: go.dev/issue/75804.
+# Runs every fuzz target of the module with INPUTS each, 20000 unless given. A crash is printed and run by itself; it is kept under
+# its package's testdata/fuzz and is a test from then on. It counts inputs and not seconds, because a time that
+# is over may fail a target that found nothing: go.dev/issue/75804.
 # Which parser has which target is held by a test in internal/proof/projecttest. --package takes the targets of one package.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -20,12 +21,23 @@ if [ "${1:-}" = --package ]; then
     exit 1
   fi
   kept=$(go env GOCACHE)/fuzz/$(go list .) # where go test keeps them
+  failed=0
   for target in $targets; do
     echo "fuzz: $target"
     "$work/fuzz.test" -test.short -test.run '^$' -test.fuzz "^${target}\$" -test.fuzztime "${3}x" -test.parallel 1 \
-      -test.fuzzminimizetime 20x -test.fuzzcachedir "$kept" -test.paniconexit0 -test.timeout 10m
+      -test.fuzzminimizetime 20x -test.fuzzcachedir "$kept" -test.paniconexit0 -test.timeout 10m 2>&1 | tee "$work/log" && continue
+    failed=1
+    # A worker that dies gives no reason, and the machine may go with its files.
+    input=$(sed -n 's/^ *Failing input written to //p' "$work/log")
+    [ -n "$input" ] || continue
+    printf 'fuzz: %s:\n' "$input"
+    head -c 4096 "$input"
+    printf '\nfuzz: %s by itself:\n' "$target/${input##*/}"
+    "$work/fuzz.test" -test.short -test.run "^${target}\$/^${input##*/}\$" -test.timeout 10m >"$work/log" 2>&1 &&
+      echo "fuzz: it passes: what it began died later, or another input killed the worker"
+    head -n 40 "$work/log"
   done
-  exit
+  exit "$failed"
 fi
 
 # A package for each processor, with one worker: linking and starting use one processor only.

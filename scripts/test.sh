@@ -24,7 +24,7 @@ readonly plain=(
   ./localstack/... ./internal/proof/crashtest ./internal/proof/lambdatest/... ./examples/worker ./internal/proof/e2e ./internal/tools/...
   ./internal/proof/model ./internal/proof/simulation ./internal/proof/mutation/... ./internal/proof/samtemplate/...
   ./internal/proof/deployforms/... ./internal/proof/formats ./internal/proof/optionstest ./internal/proof/projecttest
-  ./internal/proof/reliability ./internal/proof/conformance ./internal/awsenvironment ./internal/causes ./infra
+  ./internal/proof/reliability ./internal/proof/conformance ./internal/awsenvironment ./internal/causes ./infra ./cli/internal/samfile
 )
 
 # Packages start in this order, the long ones first: one that starts last, alone, leaves processors idle. What is not named follows in
@@ -44,13 +44,19 @@ tests() { go -C "$1" test -vet=off -p "$packages" -timeout "$limit" "${@:2}" || 
 # shellcheck disable=SC2086 # names of packages have no spaces
 tests . "${race[@]}" "${long[@]}" $others
 tests . "${plain[@]}"
-# The command line and the lane on SQLite are separate modules.
+# The command line, the demo, the tools for models and the lane on SQLite are separate modules.
 tests cmd/runlane ./...
-tests sqlitelane "${race[@]}" ./...
+tests examples/webhooks/cmd/demo ./...
+tests examples/killed ./...
+tests mcp "${race[@]}" ./...
+# SQLite is Go, and ten times slower under the race detector. What dies is a process of its own, and the runtime's goroutines are
+# those of core: the lane's own are in everything else.
+readonly alone='^Test(Crash|PowerLoss|Restore.*Killed|Runtime_Scenarios)'
+tests sqlitelane -run "$alone" ./...
+tests sqlitelane "${race[@]}" -skip "$alone" ./...
 # What goes through very many states, whole: under the race detector, which is five times slower, it was a part (internal/proof/race).
 if [ "${#race[@]}" -ne 0 ]; then
-  tests sqlitelane -run '^Test(PowerLoss|Crash)_' .
-  tests . -run '^(TestCron_TenYears|TestModel_|TestRuntime_Memlane_UnderFaults)' . ./core ./internal/proof/lives
+  tests . -run '^(TestCron_TenYears|TestModel_|TestRuntime_Memlane)' . ./core ./internal/proof/lives
 fi
 scripts/fuzz.sh 2000 || failed=1
 exit "$failed"

@@ -22,34 +22,16 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 source localstack/common.sh
 source localstack/versions.sh
 source localstack/prepare.sh
+source scripts/environment.sh
 say() { printf 'validate: %s\n' "$*" >&2; }
 
 TOOLS=scripts/validate
-
-# environment NAME LOCK SIZE: makes the virtual environment of a lock file once a machine, and says in ENVIRONMENT where it is.
-environment() {
-  local name=$1 locked=$TOOLS/$2 folder=${XDG_CACHE_HOME:-$HOME/.cache}/runlane
-  ENVIRONMENT=$folder/$name-$("$PYTHON" -c 'import hashlib, sys; print(hashlib.sha256(open(sys.argv[1], "rb").read()).hexdigest()[:16])' "$locked")
-  if installed; then return; fi
-  mkdir -p "$folder"
-  lock 8 "$ENVIRONMENT.lock" "prepares the same tools"
-  if ! installed; then
-    say "installing $name in $ENVIRONMENT (once a machine: $3, under a minute)"
-    rm -rf "$ENVIRONMENT"
-    "$PYTHON" -m venv "$ENVIRONMENT/venv"
-    "$ENVIRONMENT/venv/bin/python" -m pip install --quiet --disable-pip-version-check --require-hashes --requirement "$locked" >&2
-    touch "$ENVIRONMENT/complete" # last: a half-made folder is thrown away, never used
-  fi
-  exec 8>&-
-}
-
-installed() { [ -f "$ENVIRONMENT/complete" ] && "$ENVIRONMENT/venv/bin/python" -c '' 2>/dev/null; }
 
 # prepare_tools gives the SAM command line.
 prepare_tools() {
   PYTHON=$(find_python)
   [ -n "$PYTHON" ] || die "Python $PYTHON_VERSION with venv is missing: install it, or set RUNLANE_PYTHON to one"
-  environment sam requirements.lock "350 MB"
+  environment sam "$TOOLS/requirements.lock" "350 MB"
   PATH=$ENVIRONMENT/venv/bin:$PATH
 }
 
@@ -153,7 +135,7 @@ if [ -z "$own" ]; then
   prepare_tofu
   prepare_cdk
 fi
-environment checkov checkov.lock "270 MB"
+environment checkov "$TOOLS/checkov.lock" "270 MB"
 # checkov PLACE ARGUMENT...: fails by what checkov.yaml does not list. PLACE is a folder, or the name of an output of `translated`.
 checkov() {
   local place=$1 option=--file
@@ -178,4 +160,5 @@ advice "below 51,200 bytes as built" go run ./internal/proof/samtemplate/compact
 if [ -n "$own" ]; then exit; fi
 gate "checkov, Terraform" checkov "$PWD/deploy/terraform" --framework terraform
 gate "tofu fmt" "$RUNLANE_TOFU" fmt -check -diff -recursive deploy/terraform
+gate "Grafana dashboard" go test -count=1 -run '^TestDashboard_' ./server
 go test -count=1 -short -timeout 30m -tags validate ./internal/proof/samtemplate ./internal/proof/deployforms

@@ -162,8 +162,12 @@ func place(of runlane.BodyRef) string {
 	if of.Output {
 		kind = "output"
 	}
+	parts := []string{kind, of.Environment.Name(), string(of.RunID), string(of.TaskID)}
+	if of.Kind != "" {
+		parts[0], parts = string(of.Kind), append(parts, of.Name)
+	}
 	b := []byte("runlane sealed 1")
-	for _, part := range [...]string{kind, of.Environment.Name(), string(of.RunID), string(of.TaskID)} {
+	for _, part := range parts {
 		b = binary.AppendUvarint(b, uint64(len(part)))
 		b = append(b, part...)
 	}

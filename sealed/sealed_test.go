@@ -103,6 +103,7 @@ func TestDecode_BytesOfAnotherPlace_AreRefused(t *testing.T) {
 	c := codec(t, nil, key(t, "k", 1), key(t, "same-secret", 1))
 	stored, id := encode(t, c, place, []byte(`{"a":1}`))
 	for what, of := range map[string]runlane.BodyRef{
+		"a step":                     {Environment: place.Environment, RunID: place.RunID, TaskID: place.TaskID, Kind: runlane.BodyStep, Name: "a"},
 		"another run":                {Environment: "production", RunID: "run_2", TaskID: "mail.send"},
 		"another environment":        {Environment: "staging", RunID: "run_1", TaskID: "mail.send"},
 		"no environment":             {RunID: "run_1", TaskID: "mail.send"},

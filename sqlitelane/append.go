@@ -2,7 +2,9 @@ package sqlitelane
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"errors"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/lane"
@@ -19,7 +21,22 @@ func (s *Storage) AppendRunEvents(ctx context.Context, c *lane.AppendCommand) (*
 			}
 			return nil
 		},
-		eligibility: func(_ *tx, e *entry, _ *plan) error { return judgeAppend(e, &c.Transition) },
+		eligibility: func(t *tx, e *entry, _ *plan) error {
+			if c.Flow != nil {
+				if takes, err := t.takes(c.Flow, c.Projected.Environment); err != nil || !takes {
+					return cmp.Or(err, c.Flow.Closed(c.Projected.ID))
+				}
+			}
+			if c.Look != nil && e != nil {
+				if count, err := mailed(t.Conn, e); err != nil || c.Look.Mailed(count) {
+					return cmp.Or(err, lane.Moved(c.Projected.ID))
+				}
+				if are, err := missing(t.Conn, e, c.Look.Calls); err != nil || !are {
+					return cmp.Or(err, lane.Moved(c.Projected.ID))
+				}
+			}
+			return judgeAppend(e, &c.Transition)
+		},
 	})
 }
 
@@ -48,6 +65,8 @@ type plan struct {
 	freesSlot bool // one from when the queue had a limit
 	now       record.Millis
 	woken     *record.Wait
+	signal    *lane.SignalCommand // that ends the run's wait
+	tell      *lane.TellCommand   // the end that does
 }
 
 // commit is the only way to change a run. It checks in the order of the contract:
@@ -73,15 +92,8 @@ func (s *Storage) commit(
 	var payload []byte
 	err = s.write(ctx, func(t *tx) error {
 		commit, payload = &lane.Commit{}, nil
-		env, e, err := t.run(p.Projected.Environment, p.Projected.ID)
-		if err != nil {
-			return err
-		}
-		todo := &plan{}
-		if err := t.judge(env, e, p, j, todo); err != nil {
-			return err
-		}
-		if e, err = t.change(e, p, initial, todo, commit); err != nil || p.WithoutRecords || p.run.Payload != nil {
+		e, err := t.carryOut(p, initial, j, commit)
+		if err != nil || p.WithoutRecords || p.run.Payload != nil {
 			return err
 		}
 		payload, err = bytesOf(t.Conn, e.Payload, e.Run.Payload, payloadKey(e.n))
@@ -97,6 +109,33 @@ func (s *Storage) commit(
 		}
 	}
 	return commit, nil
+}
+
+// carryOut judges a command, and writes what it wants. A creation does not look first: whether its id is used is what
+// the index says to the row. Where something refuses it, the run that has the id comes before all else.
+func (t *tx) carryOut(p *prepared, initial lane.InitialOutbox, j judgment, commit *lane.Commit) (*entry, error) {
+	env, err := t.s.names.find(t.Conn, p.Projected.Environment.Name())
+	if err != nil {
+		return nil, err
+	}
+	if p.ExpectedSequence == 0 {
+		todo := &plan{}
+		if err = t.judge(env, nil, p, j, todo); err == nil {
+			var e *entry
+			if e, err = t.change(nil, p, initial, todo, commit); !errors.Is(err, errUsed) {
+				return e, err
+			}
+		}
+	}
+	e, found := t.find(env, p.Projected.Environment, p.Projected.ID)
+	if found != nil || e == nil && err != nil {
+		return nil, cmp.Or(found, err)
+	}
+	todo := &plan{}
+	if err := t.judge(env, e, p, j, todo); err != nil {
+		return nil, err
+	}
+	return t.change(e, p, initial, todo, commit)
 }
 
 func (t *tx) judge(env int64, e *entry, p *prepared, j judgment, todo *plan) error {
@@ -148,6 +187,16 @@ func (t *tx) change(
 	if todo.woken != nil {
 		e.Woken = *todo.woken
 	}
+	if todo.signal != nil {
+		if err := t.putSignal(e, todo.signal); err != nil {
+			return nil, err
+		}
+	}
+	if todo.tell != nil {
+		if err := t.tell(todo.tell); err != nil {
+			return nil, err
+		}
+	}
 	e.keep(p)
 	t.request(e, p, initial, commit)
 	for _, encoded := range p.events {
@@ -160,7 +209,14 @@ func (t *tx) change(
 	if err := t.saveBytes(e, p, created); err != nil {
 		return nil, err
 	}
+	if err := t.feed(e, p); err != nil {
+		return nil, err
+	}
 	if err := t.settleSlot(e, p, todo); err != nil {
+		return nil, err
+	}
+	var err error
+	if commit.Untold, err = t.leave(e); err != nil {
 		return nil, err
 	}
 	if created {
@@ -179,6 +235,10 @@ func (t *tx) request(e *entry, p *prepared, initial lane.InitialOutbox, commit *
 		switch body := p.Events[i].Body.(type) {
 		case *runlane.RunLeaseClaimed:
 			e.FirstPublished = record.Absent // what is published later is for another wait
+		case *runlane.RunResumed:
+			if e.Live() != nil { // it is for the time that the run waited for
+				e.Withdraw(sequence)
+			}
 		case *runlane.RunDeliveryRequested:
 			if p.Queue.Bounded() && body.Delivery.DispatchExpiresAt.IsZero() {
 				e.Withdraw(sequence) // the run waits for a slot, and for the delivery that comes with it

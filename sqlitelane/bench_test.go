@@ -5,9 +5,7 @@ package sqlitelane_test
 import (
 	"bytes"
 	"context"
-	"database/sql"
 	"errors"
-	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"os"
@@ -19,10 +17,9 @@ import (
 	"testing"
 	"time"
 
-	_ "modernc.org/sqlite" // the driver
-
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/internal/proof/scenarios"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/lanetest"
 	"github.com/runlane/runlane-go/sqlitelane"
@@ -63,155 +60,6 @@ func BenchmarkSync(b *testing.B) {
 		}
 	}
 	rate(b, "syncs/s")
-}
-
-// bareTable is the table that one would write by hand, with the same pragmas.
-func bareTable(b *testing.B) (*sql.DB, *sql.Stmt) {
-	b.Helper()
-	db, err := sql.Open("sqlite", "file:"+filepath.Join(b.TempDir(), "bare.db")+
-		"?_pragma=busy_timeout(5000)&_pragma=auto_vacuum(2)&_pragma=journal_mode(wal)&_pragma=synchronous(full)&_txlock=immediate")
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { _ = db.Close() })
-	db.SetMaxOpenConns(1)
-	_, err = db.ExecContext(b.Context(), `CREATE TABLE jobs(id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, state INTEGER NOT NULL,
-		due INTEGER NOT NULL, payload BLOB NOT NULL) STRICT; CREATE INDEX jobs_due ON jobs(state, due)`)
-	if err != nil {
-		b.Fatal(err)
-	}
-	insert, err := db.PrepareContext(b.Context(), "INSERT INTO jobs(key, state, due, payload) VALUES(?, 0, ?, ?)")
-	if err != nil {
-		b.Fatal(err)
-	}
-	return db, insert
-}
-
-// bareInsert is one commit an insertion.
-func bareInsert(b *testing.B) func() error {
-	b.Helper()
-	_, insert := bareTable(b)
-	var n atomic.Int64
-	return func() error {
-		_, err := insert.ExecContext(b.Context(), fmt.Sprintf("run_%026d", n.Add(1)), time.Now().UnixMilli(), benchPayload)
-		return err
-	}
-}
-
-// groupedInsert is bareInsert by one goroutine that takes all that waits into one commit.
-func groupedInsert(b *testing.B) func() error {
-	b.Helper()
-	type request struct{ done chan error }
-	waiting := make(chan request, 64)
-	db, insert := bareTable(b)
-	stopped := make(chan struct{})
-	var n int64
-	go func() {
-		defer close(stopped)
-		for first := range waiting {
-			batch := []request{first}
-		more:
-			for len(batch) < 64 {
-				select {
-				case r, ok := <-waiting:
-					if !ok {
-						break more
-					}
-					batch = append(batch, r)
-				default:
-					break more
-				}
-			}
-			tx, err := db.BeginTx(context.Background(), nil)
-			if err == nil {
-				s := tx.Stmt(insert)
-				for range batch {
-					n++
-					if _, e := s.Exec(fmt.Sprintf("run_%026d", n), time.Now().UnixMilli(), benchPayload); e != nil {
-						err = e
-					}
-				}
-				err = errors.Join(err, tx.Commit())
-			}
-			for _, r := range batch {
-				r.done <- err
-			}
-		}
-	}()
-	b.Cleanup(func() { close(waiting); <-stopped })
-	return func() error {
-		r := request{make(chan error, 1)}
-		waiting <- r
-		return <-r.done
-	}
-}
-
-var benchPayload = bytes.Repeat([]byte("x"), 200)
-
-// inserter is one way to insert.
-type inserter struct {
-	name    string
-	callers int
-	prepare func(n int) // nil: nothing
-	insert  func() error
-	rates   []float64 // a second, of each window
-	costs   []float64 // processor time of an insertion, in µs
-}
-
-// laneInsert inserts runs by the lane. Building the commands is not its work.
-func laneInsert(b *testing.B) (prepare func(n int), insert func() error) {
-	b.Helper()
-	l, _ := benchLane(b, nil)
-	if err := l.Start(b.Context()); err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { _ = l.Close(context.Background()) })
-	f := lanetest.NewFactory("bench")
-	payload := []byte(`"` + string(bytes.Repeat([]byte("x"), 198)) + `"`)
-	var commands chan *lane.AppendCommand
-	prepare = func(n int) {
-		commands = make(chan *lane.AppendCommand, n)
-		for range n {
-			c := f.Creation(b, time.Now(), lanetest.RunOptions{Payload: payload})
-			c.WithoutRecords = true
-			commands <- c
-		}
-	}
-	return prepare, func() error { return second(l.Storage.AppendRunEvents(b.Context(), <-commands)) }
-}
-
-// BenchmarkInsert compares insertions by the lane with those into a bare table: b.N windows of each in turns, and the
-// medians. A ratio is of what was measured one after the other.
-func BenchmarkInsert(b *testing.B) {
-	const window = 400
-	one, laneOne := laneInsert(b)
-	many, laneMany := laneInsert(b)
-	all := []*inserter{
-		{name: "bare-1", callers: 1, insert: bareInsert(b)},
-		{name: "lane-1", callers: 1, prepare: one, insert: laneOne},
-		{name: "grouped-16", callers: 16, insert: groupedInsert(b)},
-		{name: "lane-16", callers: 16, prepare: many, insert: laneMany},
-	}
-	for range b.N {
-		for _, i := range all {
-			if i.prepare != nil {
-				i.prepare(window)
-			}
-			before, began := processorTime(b), time.Now()
-			if err := spread(window, i.callers, i.insert); err != nil {
-				b.Fatal(i.name, err)
-			}
-			i.rates = append(i.rates, window/time.Since(began).Seconds())
-			i.costs = append(i.costs, float64((processorTime(b)-before).Microseconds())/window)
-		}
-	}
-	for _, i := range all {
-		b.ReportMetric(median(i.rates), i.name+"/s")
-		b.ReportMetric(median(i.costs), i.name+"-cpu-µs")
-	}
-	b.ReportMetric(ratio(all[1].rates, all[0].rates), "lane-1-of-bare-1")
-	b.ReportMetric(ratio(all[3].rates, all[0].rates), "lane-16-of-bare-1")
-	b.ReportMetric(ratio(all[3].costs, all[2].costs), "cpu-of-grouped")
 }
 
 func median(values []float64) float64 {
@@ -311,7 +159,15 @@ func BenchmarkRunsOnANetworkVolume(b *testing.B) {
 	runs(b, l, 64)
 }
 
-// BenchmarkWakeup is how long a wakeup takes to an idle worker of another process, and what the waiting costs.
+func BenchmarkSignalToStart(b *testing.B) {
+	b.Run("file", func(b *testing.B) {
+		l, _ := benchLane(b, nil)
+		scenarios.BenchmarkSignalToStart(b, l)
+	})
+}
+
+// BenchmarkWakeup is how long a wakeup takes to an idle worker of another process, and what the waiting costs. One round
+// is so many wakeups that a 99th percentile means something.
 func BenchmarkWakeup(b *testing.B) {
 	path := filepath.Join(b.TempDir(), "runlane.db")
 	here, there := started(b, path, 0), started(b, path, 0)
@@ -324,8 +180,9 @@ func BenchmarkWakeup(b *testing.B) {
 			return nil
 		})
 	}()
+	const wakeups = 500
 	var took []time.Duration
-	for range b.N {
+	for range b.N * wakeups {
 		<-time.After(time.Duration(len(took)%10) * time.Millisecond) // at any moment between two looks
 		sent := time.Now()
 		_, err := from.PublishWakeups(b.Context(), &lane.PublishCommand{Attempts: []lane.PublishAttempt{{
@@ -438,10 +295,10 @@ type growingCall struct {
 	make func() error
 }
 
-// BenchmarkGrowth compares calls to a file with a thousand finished runs with the same calls to one that has BENCH_RUNS,
+// BenchmarkGrowthOfAFile compares calls to a file with a thousand finished runs with the same calls to one that has BENCH_RUNS,
 // a million by default. They are made in turns; the medians of single calls are compared, for whatever else the machine
 // does.
-func BenchmarkGrowth(b *testing.B) {
+func BenchmarkGrowthOfAFile(b *testing.B) {
 	many, _ := strconv.Atoi(os.Getenv("BENCH_RUNS"))
 	if many == 0 {
 		many = 1_000_000
@@ -466,6 +323,7 @@ func BenchmarkGrowth(b *testing.B) {
 		}
 	}
 	b.StopTimer()
+	slowest := 0.0
 	for name, all := range took {
 		var medians [2]float64
 		for i := range all {
@@ -473,8 +331,10 @@ func BenchmarkGrowth(b *testing.B) {
 			medians[i] = float64(all[i][len(all[i])/2].Nanoseconds()) / 1000
 		}
 		b.ReportMetric(medians[1]/medians[0], name+"-x")
+		slowest = max(slowest, medians[1]/medians[0])
 		if b.N > 1 {
 			b.Logf("%-12s %8.1f µs with a thousand, %8.1f µs with %d", name, medians[0], medians[1], many)
 		}
 	}
+	b.ReportMetric(slowest, "slowest-x")
 }

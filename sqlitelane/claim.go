@@ -1,6 +1,7 @@
 package sqlitelane
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -29,12 +30,16 @@ func acquisition(commit *lane.Commit, err error) (*lane.Acquisition, error) {
 	return nil, err
 }
 
-// ClaimRunLease gives a worker the run when it is runnable at c.At.
+// ClaimRunLease gives a worker the run when it is runnable at c.At. Within a handler of an ordered queue's wakeup it
+// does so only while that is this process's.
 func (s *Storage) ClaimRunLease(ctx context.Context, c *lane.ClaimCommand) (*lane.Acquisition, error) {
 	return acquisition(s.commit(ctx, &c.Transition, lane.InitialOutbox{}, judgment{
 		eligibility: func(t *tx, e *entry, todo *plan) error {
 			if err := judgeClaim(e, c); err != nil {
 				return err
+			}
+			if holds, err := t.holds(ctx, e.Run.ID); err != nil || !holds {
+				return cmp.Or(err, error(lostRace(lane.LostEligibility)))
 			}
 			woken := e.Answers(c)
 			todo.woken = &woken

@@ -15,7 +15,7 @@ import (
 var everything = lane.StorageCapabilities{
 	ClaimsScheduleOccurrences: true, DurableState: true, EnforcesIdempotency: true, EnforcesQueueConcurrency: true,
 	EnforcesSingleton: true, LeasesRuns: true, PersistsOutbox: true, PrunesRuns: true, ReadsRunHistory: true,
-	FindsLostWakeups: true, KeepsDeadLetters: true, KeepsSchedules: true,
+	FindsLostWakeups: true, KeepsDeadLetters: true, KeepsSchedules: true, SuspendsRuns: true,
 }
 
 // started is a process's storage over a file.
@@ -63,29 +63,43 @@ func TestStorage_Conformance(t *testing.T) {
 
 func TestTransport_Conformance(t *testing.T) {
 	t.Parallel()
-	made := func(t testing.TB, _ ...runlane.QueueName) lane.Transport {
-		t.Helper()
-		l := opened(t)
-		l.Transport.(*sqlitelane.Transport).SetHandBack(10 * time.Millisecond)
-		return l.Transport
-	}
-	lanetest.RunTransport(t, lanetest.TransportHarness{
-		New:          made,
-		Capabilities: lane.TransportCapabilities{DurableDelivery: true, NativeDelay: true},
-		AnyQueue:     true, Receives: true, Depth: true,
-		Down: func(t testing.TB, queues ...runlane.QueueName) lane.Transport {
-			t.Helper()
-			transport := made(t, queues...)
-			_ = transport.Close(context.Background())
-			return transport
+	for name, c := range map[string]struct {
+		ordered []runlane.QueueName
+		promise lane.TransportCapabilities
+	}{
+		"AnyOrder": {nil, lane.TransportCapabilities{DurableDelivery: true, NativeDelay: true}},
+		"Ordered": {
+			[]runlane.QueueName{"alpha", "beta"},
+			lane.TransportCapabilities{DurableDelivery: true, MessageGrouping: true, NativeDelay: true, OrderedDelivery: true},
 		},
-	})
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			made := func(t testing.TB, _ ...runlane.QueueName) lane.Transport {
+				t.Helper()
+				l := opened(t, c.ordered...)
+				l.Transport.(*sqlitelane.Transport).SetHandBack(10 * time.Millisecond)
+				return l.Transport
+			}
+			lanetest.RunTransport(t, lanetest.TransportHarness{
+				New:          made,
+				Capabilities: c.promise,
+				AnyQueue:     true, Receives: true, Depth: true,
+				Down: func(t testing.TB, queues ...runlane.QueueName) lane.Transport {
+					t.Helper()
+					transport := made(t, queues...)
+					_ = transport.Close(context.Background())
+					return transport
+				},
+			})
+		})
+	}
 }
 
 // opened is a lane that is started.
-func opened(t testing.TB) *lane.Lane {
+func opened(t testing.TB, ordered ...runlane.QueueName) *lane.Lane {
 	t.Helper()
-	l, err := sqlitelane.Open(context.Background(), newPath(t), nil)
+	l, err := sqlitelane.Open(context.Background(), newPath(t), &sqlitelane.Options{Ordered: ordered})
 	if err != nil {
 		t.Fatal(err)
 	}

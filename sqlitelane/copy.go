@@ -15,7 +15,10 @@ import (
 	"github.com/runlane/runlane-go/sqlitelane/internal/file"
 )
 
-var _ lane.Copier = (*Storage)(nil)
+var (
+	_ lane.Copier   = (*Storage)(nil)
+	_ lane.Restorer = (*Storage)(nil)
+)
 
 // CopyTo implements lane.Copier. The copy is made from one state of the file by a reader, so writers go on; meanwhile
 // their log only grows. It is written beside path under another name, without free pages, is synced, opened and checked
@@ -30,16 +33,58 @@ func (s *Storage) CopyTo(ctx context.Context, path string) (size int64, err erro
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 		return 0, taken(path, err)
 	}
-	draft := path + "." + rand.Text()[:12]
-	defer func() {
-		for _, ending := range []string{"", "-journal", "-wal", "-shm"} {
-			_ = os.Remove(draft + ending)
+	for _, ending := range []string{"-wal", "-shm", "-journal"} { // of a file that was removed: SQLite would use them
+		if _, err := os.Lstat(path + ending); !errors.Is(err, fs.ErrNotExist) {
+			return 0, taken(path+ending, err)
 		}
-	}()
+	}
+	draft := path + "." + rand.Text()[:12]
+	defer discard(draft)
+	if size, err = s.copyTo(ctx, draft); err != nil {
+		return 0, err
+	}
+	return size, name(draft, path)
+}
+
+// RestoreTo implements lane.Restorer: a copy like that of CopyTo takes the place of the file at path in one step, while
+// the lock of that file is held. The commits of its log are moved into it before: where this is stopped, it is as it
+// was, or replaced. It keeps its mode, and its owner where this process may.
+func (s *Storage) RestoreTo(ctx context.Context, path string) (size int64, err error) {
+	if err := ended(ctx); err != nil {
+		return 0, err
+	}
+	if path, err = filepath.Abs(path); err != nil {
+		return 0, refused(err, "%s has no absolute path", path)
+	}
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		path = target
+	}
+	if path == s.path() {
+		return 0, &runlane.Error{
+			Code: runlane.ErrValidationFailed, Message: path + " is the copy itself", Hint: "name the file to replace",
+		}
+	}
+	draft := path + "." + rand.Text()[:12]
+	defer discard(draft)
+	if size, err = s.copyTo(ctx, draft); err != nil {
+		return 0, err
+	}
+	return size, file.Replace(path, draft, &s.options)
+}
+
+// discard removes a copy that did not get its name, and what SQLite made beside it.
+func discard(draft string) {
+	for _, ending := range []string{"", "-journal", "-wal", "-shm", file.MarkEnding} {
+		_ = os.Remove(draft + ending)
+	}
+}
+
+// copyTo makes a checked and synced copy at a path that nothing has.
+func (s *Storage) copyTo(ctx context.Context, draft string) (size int64, err error) {
 	// What the file has is its users' alone: so has the copy to be, from the beginning.
 	empty, err := os.OpenFile(draft, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
-		return 0, refused(err, "%s cannot be written", filepath.Dir(path))
+		return 0, refused(err, "%s cannot be written", filepath.Dir(draft))
 	}
 	if err := empty.Close(); err != nil {
 		return 0, refused(err, "%s cannot be written", draft)
@@ -48,7 +93,10 @@ func (s *Storage) CopyTo(ctx context.Context, path string) (size int64, err erro
 		if _, err := c.Exec("PRAGMA query_only=OFF"); err != nil { // which also keeps a reader from writing other files
 			return err
 		}
-		_, err := c.Exec("VACUUM INTO ?", draft)
+		err := c.Within(ctx, func() error {
+			_, err := c.Exec("VACUUM INTO ?", draft)
+			return cmp.Or(file.Full(err, draft), err) // a reader writes to no other file
+		})
 		_, restored := c.Exec("PRAGMA query_only=ON")
 		return cmp.Or(err, restored)
 	})
@@ -61,7 +109,7 @@ func (s *Storage) CopyTo(ctx context.Context, path string) (size int64, err erro
 	if size, err = synced(draft); err != nil {
 		return 0, refused(err, "%s cannot be synced", draft)
 	}
-	return size, name(draft, path)
+	return size, nil
 }
 
 // checkCopy opens the copy as any program would, and reads every page.
@@ -73,9 +121,11 @@ func (s *Storage) checkCopy(ctx context.Context, path string) error {
 		return err
 	}
 	var found lane.Finding
-	err = f.Read(ctx, func(c *file.Conn) (err error) {
-		found, err = examinePages(c, path)
-		return err
+	err = f.Read(ctx, func(c *file.Conn) error {
+		return c.Within(ctx, func() (err error) {
+			found, err = examinePages(c, path)
+			return err
+		})
 	})
 	if err := errors.Join(err, f.Close()); err != nil {
 		return err

@@ -2,6 +2,7 @@ package sqlitelane_test
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/runlane/runlane-go"
@@ -37,6 +38,23 @@ func ends(status runlane.Status, count ...int) func(*site, map[runlane.RunID]*ru
 }
 
 var succeed = ends(runlane.StatusSucceeded)
+
+// inOrder wants every run to have succeeded, and none to have begun before those that were triggered earlier had ended.
+func inOrder(s *site, runs map[runlane.RunID]*runlane.Run) {
+	succeed(s, runs)
+	order := s.effects()
+	place := func(e effect) int {
+		if at := slices.Index(s.runs, e.run); at >= 0 {
+			return at
+		}
+		return len(s.runs) // its trigger did not return
+	}
+	for n := 1; n < len(order); n++ {
+		if place(order[n]) < place(order[n-1]) {
+			s.fault("not in the order of their triggers: %v, triggered %v", order, s.runs)
+		}
+	}
+}
 
 // crashScenarios by name.
 func crashScenarios() map[string]crashScenario {
@@ -84,6 +102,12 @@ func triggering() map[string]crashScenario {
 			}
 			return err
 		}},
+		"trigger in order": {judge: inOrder, act: func(_ context.Context, s *site) error {
+			for range 3 {
+				s.trigger(queued.With(act{}), nil)
+			}
+			return nil
+		}},
 		"run now": {judge: succeed, act: func(ctx context.Context, s *site) error {
 			result, err := s.rt.RunNow(ctx, plain, nil)
 			if err == nil {
@@ -93,6 +117,9 @@ func triggering() map[string]crashScenario {
 		}},
 	}
 }
+
+// unordered are the queues whose runs can be taken from the storage.
+var unordered = []runlane.QueueName{runlane.DefaultQueue.Name, narrow.Name}
 
 // delivered is a worker until no wakeup can be taken.
 func delivered(ctx context.Context, s *site) error { return s.workUntil(ctx, s.idle) }
@@ -131,12 +158,18 @@ func delivering() map[string]crashScenario {
 			s.trigger(plain, nil)
 			s.abandon()
 		}, act: delivered, judge: ends(runlane.StatusFailed)},
+		"delivery in order": {
+			prepare: prepared(queued.With(act{}), queued.With(act{}), queued.With(act{})), act: delivered, judge: inOrder,
+		},
+		"delivery in order that is retried": {
+			prepare: prepared(queued.With(act{Do: fail}), queued.With(act{})), act: delivered, judge: succeed,
+		},
 		"execute next": {prepare: prepared(plain), judge: succeed, act: func(ctx context.Context, s *site) error {
-			_, err := s.rt.ExecuteNext(ctx, nil)
+			_, err := s.rt.ExecuteNext(ctx, &core.DeliveryOptions{Queues: unordered})
 			return err
 		}},
 		"drain": {prepare: prepared(line, line, plain), judge: succeed, repeat: slotIsFree, act: func(ctx context.Context, s *site) error {
-			return s.rt.Work(ctx, &core.WorkOptions{Drain: true, NoTick: true, Concurrency: 1})
+			return s.rt.Work(ctx, &core.WorkOptions{Drain: true, NoTick: true, Concurrency: 1, Queues: unordered})
 		}},
 	}
 }

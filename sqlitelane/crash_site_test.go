@@ -35,6 +35,13 @@ var narrow = runlane.Queue{Name: "line", Concurrency: 1}
 var (
 	play  = crashTask("play", runlane.DefaultQueue)
 	lined = crashTask("lined", narrow)
+
+	// queued executes in the order of its runs: they have one key, in an ordered queue.
+	queued = runlane.NewTask("queued", &runlane.TaskOptions[act]{
+		Queue:          runlane.Queue{Name: "turns"},
+		ConcurrencyKey: func(act) string { return "ada" },
+		Retry:          runlane.Retry{MaxAttempts: 3, Backoff: runlane.Fixed(20 * time.Second), NoJitter: true},
+	})
 )
 
 func crashTask(id runlane.TaskID, queue runlane.Queue) *runlane.Task[act] {
@@ -45,7 +52,7 @@ func crashTask(id runlane.TaskID, queue runlane.Queue) *runlane.Task[act] {
 }
 
 func (s *site) handlers() []runlane.Handler {
-	return []runlane.Handler{play.Handle(s.execute), lined.Handle(s.execute)}
+	return []runlane.Handler{play.Handle(s.execute), lined.Handle(s.execute), queued.Handle(s.execute)}
 }
 
 // execute has one side effect: a line in the ledger.
@@ -117,7 +124,7 @@ func (s *site) deliver() {
 
 // idle reports that no wakeup can be taken, and none is being handled.
 func (s *site) idle(ctx context.Context) (bool, error) {
-	for _, name := range []runlane.QueueName{runlane.DefaultQueue.Name, narrow.Name} {
+	for _, name := range []runlane.QueueName{runlane.DefaultQueue.Name, narrow.Name, "turns"} {
 		visible, inFlight, err := s.sends.Depth(ctx, name)
 		if err != nil || visible+inFlight > 0 {
 			return false, err
@@ -210,17 +217,26 @@ type effect struct {
 	attempt int
 }
 
-func (s *site) ledger() map[effect]int {
+// effects are the side effects, in their order.
+func (s *site) effects() (all []effect) {
 	s.t.Helper()
 	text, err := os.ReadFile(s.Ledger)
 	if err != nil && !os.IsNotExist(err) {
 		s.must(err)
 	}
-	entries := map[effect]int{}
 	for l := range strings.Lines(string(text)) {
 		var e effect
 		_, err := fmt.Sscanf(l, "%s %d", &e.run, &e.attempt)
 		s.must(err)
+		all = append(all, e)
+	}
+	return all
+}
+
+func (s *site) ledger() map[effect]int {
+	s.t.Helper()
+	entries := map[effect]int{}
+	for _, e := range s.effects() {
 		entries[e]++
 	}
 	return entries

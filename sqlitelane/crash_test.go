@@ -22,7 +22,6 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
-	"github.com/runlane/runlane-go/internal/proof/race"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/sqlitelane"
 )
@@ -167,7 +166,7 @@ func (s *site) open(c *crashScenario) {
 	if s.trap != nil {
 		s.storage = sqlitelane.NewTracedStorage(s.Path, s.now, s.trap.effect)
 	}
-	s.sends = sqlitelane.NewTransport(s.storage)
+	s.sends = sqlitelane.NewTransport(s.storage, "turns")
 	l, err := lane.New(s.storage, s.sends, nil)
 	s.must(err)
 	o := &core.Options{Handlers: s.handlers()}
@@ -290,8 +289,8 @@ func TestCrash_SQLite_AtEveryPoint_NothingIsLost(t *testing.T) {
 	t.Parallel()
 	var tried, total, lost, repeated atomic.Int64
 	every := 1
-	if race.Enabled || testing.Short() {
-		every = 5 // scripts/test.sh has the whole of it without
+	if testing.Short() {
+		every = 5
 	}
 	t.Cleanup(func() {
 		t.Logf("reliability: crash points tried=%d total=%d lost=%d", tried.Load(), total.Load(), lost.Load())

@@ -2,6 +2,7 @@ package sqlitelane_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -35,6 +36,7 @@ type deeds struct {
 var kinds = map[string]func(*deeds, int) error{
 	"life": (*deeds).life, "retry": (*deeds).retry, "bounded": (*deeds).bounded, "outbox": (*deeds).outbox,
 	"schedule": (*deeds).schedule, "wakeup": (*deeds).wakeup, "prune": (*deeds).prune,
+	"ordered": (*deeds).ordered,
 }
 
 func (d *deeds) acknowledge(run *runlane.Run) {
@@ -234,6 +236,28 @@ func (d *deeds) wakeup(n int) error {
 	return err
 }
 
+// ordered sends some in groups, and takes the first.
+func (d *deeds) ordered(n int) error {
+	const each = 3
+	c := &lane.PublishCommand{}
+	for range each {
+		c.Attempts = append(c.Attempts, lane.PublishAttempt{GroupKey: fmt.Sprint(n % 2), Wakeup: lane.Wakeup{
+			RunKey: lane.RunKey{Environment: deedsEnvironment, RunID: d.f.NewRunID()}, Queue: "turns", RequestedAt: time.Now(),
+		}})
+	}
+	if _, err := d.w.PublishWakeups(context.Background(), c); err != nil {
+		return err
+	}
+	d.ack(fmt.Sprint("turns ", d.f.NewToken(), " ", each))
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	return d.w.Receive(ctx, []runlane.QueueName{"turns"}, 1, func(context.Context, lane.Wakeup) error {
+		cancel()
+		d.ack(fmt.Sprint("turns ", d.f.NewToken(), " -1")) // it is gone some time after this
+		return nil
+	})
+}
+
 // prune removes what has ended, and shrinks the file.
 func (d *deeds) prune(int) error {
 	d.ack("pruning - 0") // from now on runs may be gone
@@ -249,6 +273,7 @@ type witness struct {
 	runs    map[runlane.RunID]int64
 	plans   map[runlane.ScheduleID]int64
 	wakeups int64
+	turns   int64
 	pruned  bool
 }
 
@@ -275,6 +300,8 @@ func (w *witness) hear(line string) error {
 		w.plans[runlane.ScheduleID(parts[1])] = n
 	case "wakeups":
 		w.wakeups += n
+	case "turns":
+		w.turns += n
 	case "pruning":
 		w.pruned = true
 	default:
@@ -312,6 +339,13 @@ func (w *witness) missing(s *sqlitelane.Storage, transport *sqlitelane.Transport
 	visible, inFlight, err := transport.Depth(ctx, "wakeups")
 	if int64(visible+inFlight) < w.wakeups {
 		lost = append(lost, fmt.Sprint(visible, " of ", w.wakeups, " wakeups"))
+	}
+	visible, inFlight, ordered := transport.Depth(ctx, "turns")
+	if err = errors.Join(err, ordered); int64(visible+inFlight) < w.turns {
+		lost = append(lost, fmt.Sprint(visible, " of ", w.turns, " wakeups in order"))
+	}
+	if _, stuck, unread := s.Pauses(); stuck || unread != nil {
+		lost = append(lost, fmt.Sprint("the first of a group waits for none: ", unread))
 	}
 	q := &lane.PageQuery{Environment: deedsEnvironment, Limit: runlane.MaxPageLimit}
 	for {
@@ -352,4 +386,11 @@ func spread(n, callers int, call func() error) error {
 	default:
 		return nil
 	}
+}
+
+// deedsTransport shares a storage's file, for the wakeups of the deeds.
+func deedsTransport(s *sqlitelane.Storage) *sqlitelane.Transport {
+	w := sqlitelane.NewTransport(s, "turns")
+	w.Scope(deedsEnvironment)
+	return w
 }

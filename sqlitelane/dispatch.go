@@ -151,7 +151,7 @@ func (d *dispatch) ofQueue(found []item, queue int64, limit int, after *pages.Po
 }
 
 // ofPartition are the runs of one partition that want a slot.
-var ofPartition = list{"wants_at", "queue = ?5 AND ckey = ?6 AND wants_at IS NOT NULL"}
+var ofPartition = list{column: "wants_at", where: "queue = ?5 AND ckey = ?6 AND wants_at IS NOT NULL"}
 
 // candidates adds those that wait in the partition, no more than it has room for.
 func (d *dispatch) candidates(

@@ -1,7 +1,9 @@
 package sqlitelane
 
 import (
+	"cmp"
 	"database/sql/driver"
+	"errors"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/sqlitelane/internal/file"
@@ -96,7 +98,10 @@ var updates = func() (texts [16]string) {
 
 const insertRun = `INSERT INTO
 	runs(env, id, kind, at, queue, delivery, delivery_at, undelivered_at, wants_at, ckey, record)
-	VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+	VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT(env, id) DO NOTHING`
+
+// errUsed is the refusal of a new row whose id another run has. Nothing was written for it.
+var errUsed = errors.New("the run is there already")
 
 // save writes a run's row, a new one for a run without a number, and indexes it.
 func (t *tx) save(e *entry) error {
@@ -113,14 +118,19 @@ func (t *tx) save(e *entry) error {
 	if wants != nil {
 		key = e.Run.ConcurrencyKey
 	}
+	encoded := e.Encode(t.s.encoded[:0]) // SQLite copies it
+	t.s.encoded = encoded
 	if e.n == 0 {
 		e.n, err = t.Insert(insertRun, e.env, string(e.Run.ID), int64(now.Kind), int64(now.At), e.queue,
-			deliveryKind(now.Delivery), instant(now.DeliveryAt), instant(now.Undelivered), wants, key, e.Encode())
+			deliveryKind(now.Delivery), instant(now.DeliveryAt), instant(now.Undelivered), wants, key, encoded)
+		if err != nil || e.n == 0 {
+			return cmp.Or(err, errUsed)
+		}
 		t.remember(e)
-		return err
+		return nil
 	}
 	mask, values := 0, make([]any, 0, 9)
-	values = append(values, e.Encode())
+	values = append(values, encoded)
 	if now.Kind != old.Kind || now.At != old.At {
 		mask |= changesPlace
 		values = append(values, int64(now.Kind), int64(now.At))

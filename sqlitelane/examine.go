@@ -34,7 +34,11 @@ func (s *Storage) Examine(ctx context.Context) ([]lane.Finding, error) {
 			return err
 		}
 		pages, err := examinePages(c, path)
-		findings = []lane.Finding{about, pages}
+		if err != nil {
+			return err
+		}
+		order, err := examineOrder(c)
+		findings = []lane.Finding{about, pages, order}
 		return err
 	})
 	if err != nil {
@@ -80,9 +84,20 @@ func examinePages(c *file.Conn, path string) (lane.Finding, error) {
 		f.Detail = "SQLite finds nothing wrong with them"
 	default:
 		f.Detail, f.Broken = path+" is damaged: "+text, true
-		f.Fix = "stop all programs that use it, keep a copy, restore a backup; what is on other pages can be read"
+		f.Fix = "stop all programs that use it, keep a copy, go back to a backup with \"runlane restore COPY\"; " +
+			"what is on other pages can be read"
 	}
 	return f, nil
+}
+
+// examineOrder names the ordered queues: a misspelled one is seen here.
+func examineOrder(c *file.Conn) (lane.Finding, error) {
+	f := lane.Finding{Check: "ordered queues", Detail: "none"}
+	names, err := orderedIn(c)
+	if len(names) > 0 {
+		f.Detail = fmt.Sprintf("%q", names)
+	}
+	return f, err
 }
 
 func examineLog(path string) lane.Finding {

@@ -2,7 +2,10 @@ package sqlitelane
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +16,9 @@ import (
 	"github.com/runlane/runlane-go/sqlitelane/internal/powerloss"
 	"github.com/runlane/runlane-go/sqlitelane/internal/record"
 )
+
+// SelectEnvironments reads all names.
+const SelectEnvironments = selectEnvironments
 
 // NewStorage is another process's storage over a file, whose clock is ahead.
 func NewStorage(path string, ahead time.Duration) *Storage {
@@ -35,6 +41,18 @@ func NewTracedStorage(path string, now func() time.Time, effect func() (durable 
 	s := NewRelaxedStorage(path, now)
 	s.options.Effect = effect
 	return s
+}
+
+// NewSteppedStorage is NewStorage which tells of each step of a restore, and when it has opened its file.
+func NewSteppedStorage(path string, step func(name string) error) *Storage {
+	s := NewStorage(path, 0)
+	s.options.Step = step
+	return s
+}
+
+// Drop removes a table.
+func (s *Storage) Drop(table string) error {
+	return s.write(context.Background(), func(t *tx) error { return t.Exec("DROP TABLE " + table) })
 }
 
 // Lose removes every wakeup that is on its way.
@@ -68,7 +86,7 @@ func OpenOn(path string, disk *powerloss.Disk) (*lane.Lane, error) {
 	return open(file.Options{
 		Path: path, Schema: schema, Application: applicationID, Format: format, Readers: readers, VFS: disk.VFS,
 		Synced: disk.SyncFolder,
-	}, "")
+	}, &Options{})
 }
 
 // OpenQuick is Open for tests in bubbles of virtual time, where nothing may wait for the system, and the disk's work is
@@ -76,11 +94,43 @@ func OpenOn(path string, disk *powerloss.Disk) (*lane.Lane, error) {
 func OpenQuick(path string) (*lane.Lane, error) {
 	return open(file.Options{
 		Path: path, Schema: schema, Application: applicationID, Format: format, Readers: readers, Relaxed: true, Deaf: true,
-	}, "")
+	}, &Options{})
 }
 
 // NewTransport shares a storage's file.
-func NewTransport(s *Storage) *Transport { return newTransport(s) }
+func NewTransport(s *Storage, ordered ...runlane.QueueName) *Transport {
+	return newTransport(s, nil, ordered...)
+}
+
+// ForgetGroups makes the file one of a program that knew of no groups.
+func (s *Storage) ForgetGroups() error {
+	return s.write(context.Background(), func(t *tx) error {
+		return errors.Join(t.Exec("DROP INDEX messages_group"), t.Exec("ALTER TABLE messages DROP COLUMN grp"))
+	})
+}
+
+// LoseFirst removes the wakeup that was written first, as a program does that knows of no groups.
+func (s *Storage) LoseFirst() error {
+	return s.write(context.Background(), func(t *tx) error {
+		return t.Exec("DELETE FROM messages WHERE n = (SELECT min(n) FROM messages)")
+	})
+}
+
+// Pauses are how long wakeups that were handed back wait, and whether the first of a group waits for another.
+func (s *Storage) Pauses() (pauses []time.Duration, stuck bool, err error) {
+	err = s.read(context.Background(), true, func(c *file.Conn) error {
+		n, err := c.Number(`SELECT count(*) FROM messages a WHERE visible = ? AND NOT EXISTS (
+			SELECT 1 FROM messages b WHERE b.queue = a.queue AND b.grp = a.grp AND b.n < a.n)`, int64(parked))
+		if stuck = n > 0; err != nil {
+			return err
+		}
+		return c.Each("SELECT visible - told FROM messages WHERE taken = 1", func(row []driverValue) (bool, error) {
+			pauses = append(pauses, time.Duration(number(row[0]))*time.Millisecond)
+			return true, nil
+		})
+	})
+	return pauses, stuck, err
+}
 
 // SetCheckpoint copies the log into the file after so many pages.
 func (s *Storage) SetCheckpoint(pages int) error {
@@ -172,4 +222,30 @@ func (s *Storage) Plant(key lane.RunKey, body runlane.EventBody) error {
 		e.Run.EventSequence++
 		return t.save(e)
 	})
+}
+
+// Keep tells other processes that the transport's receptions still handle what they took, as they do every ten seconds.
+func (t *Transport) Keep() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, rs := range t.receptions {
+		for _, r := range rs {
+			t.keep(context.Background(), r)
+		}
+	}
+}
+
+// SetLogger replaces the logger of a transport that does not receive yet.
+func (t *Transport) SetLogger(to *slog.Logger) { t.logger = to }
+
+// Look lets the transport's receptions take what they can, now.
+func (t *Transport) Look() {
+	t.mu.Lock()
+	all := maps.Clone(t.receptions)
+	t.mu.Unlock()
+	for _, rs := range all {
+		for _, r := range rs {
+			t.take(context.Background(), r)
+		}
+	}
 }

@@ -268,9 +268,9 @@ func refused(t *testing.T, s *sqlitelane.Storage, refuse func(), want runlane.Er
 	}
 }
 
-// A sync that fails leaves the outcome unknown, and the caller learns that. The next commit works.
-func TestFailedSync_LeavesTheOutcomeUnknown(t *testing.T) {
-	t.Parallel()
+// onDisk is a storage on a disk that fails when it is told to.
+func onDisk(t *testing.T) (*sqlitelane.Storage, *powerloss.Disk) {
+	t.Helper()
 	disk, err := powerloss.NewDisk()
 	if err != nil {
 		t.Fatal(err)
@@ -279,10 +279,17 @@ func TestFailedSync_LeavesTheOutcomeUnknown(t *testing.T) {
 	if err := s.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = s.Close(context.Background()) }()
+	t.Cleanup(func() { _ = s.Close(context.Background()) })
+	return s, disk
+}
+
+// A sync that fails leaves the outcome unknown, and the caller learns that. The next commit works.
+func TestFailedSync_LeavesTheOutcomeUnknown(t *testing.T) {
+	t.Parallel()
+	s, disk := onDisk(t)
 	f := lanetest.NewFactory("default")
 	disk.FailSyncs(true)
-	_, err = s.AppendRunEvents(t.Context(), f.Creation(t, noon, lanetest.RunOptions{}))
+	_, err := s.AppendRunEvents(t.Context(), f.Creation(t, noon, lanetest.RunOptions{}))
 	e, ok := errors.AsType[*runlane.Error](err)
 	if !ok || e.Code != runlane.ErrStorageUnavailable || e.Meta["outcome"] != "unknown" || !e.Retryable {
 		t.Fatal(err)

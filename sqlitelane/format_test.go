@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -41,6 +42,7 @@ type told struct {
 	Occurrences []runlane.Occurrence
 	Tasks       []lane.TaskRecord
 	Notes       map[runlane.RunID]runlane.Progress
+	Records     map[runlane.RunID][]lane.StepRecord
 	Keys        map[string]runlane.RunID
 	Waiting     int // wakeups
 	Schema      []string
@@ -57,7 +59,7 @@ func tell(t *testing.T, s *sqlitelane.Storage, w *sqlitelane.Transport) *told {
 	ctx, page := t.Context(), lane.PageQuery{Environment: deedsEnvironment, Limit: runlane.MaxPageLimit}
 	out := &told{
 		Payloads: map[runlane.RunID][2]string{}, Events: map[runlane.RunID][]runlane.EventRecord{},
-		Deliveries: map[runlane.RunID]*lane.OutboxMessage{}, Notes: map[runlane.RunID]runlane.Progress{}, Keys: map[string]runlane.RunID{},
+		Deliveries: map[runlane.RunID]*lane.OutboxMessage{}, Notes: map[runlane.RunID]runlane.Progress{}, Records: map[runlane.RunID][]lane.StepRecord{}, Keys: map[string]runlane.RunID{},
 	}
 	runs, err := s.ListRuns(ctx, &lane.RunQuery{PageQuery: page})
 	must(err)
@@ -78,6 +80,11 @@ func tell(t *testing.T, s *sqlitelane.Storage, w *sqlitelane.Transport) *told {
 		out.Events[id] = events.Items
 		out.Notes[id], err = s.GetProgress(ctx, key)
 		must(err)
+		records, err := s.ListRecords(ctx, &lane.RecordQuery{PageQuery: page, RunID: id, CreatedAt: i.Run.CreatedAt})
+		must(err)
+		if len(records.Items) > 0 {
+			out.Records[id] = records.Items
+		}
 		for _, name := range []string{i.Run.IdempotencyKey, i.Run.SingletonKey} {
 			owner := lane.OwnerKey{Environment: deedsEnvironment, TaskID: i.Run.TaskID, Key: name}
 			if run, err := s.GetRunBySingletonKey(ctx, owner); err == nil {
@@ -112,7 +119,7 @@ func tell(t *testing.T, s *sqlitelane.Storage, w *sqlitelane.Transport) *told {
 // everyState fills a file: runs in every status, with everything that a run can have.
 func everyState(t *testing.T, s *sqlitelane.Storage) {
 	t.Helper()
-	d := &deeds{t: t, s: s, w: sqlitelane.NewTransport(s), f: lanetest.NewFactory(deedsEnvironment), ack: func(string) {}}
+	d := &deeds{t: t, s: s, w: deedsTransport(s), f: lanetest.NewFactory(deedsEnvironment), ack: func(string) {}}
 	for _, name := range []string{"life", "retry", "bounded", "outbox", "schedule", "wakeup"} {
 		for n := range 3 {
 			if err := kinds[name](d, n); err != nil {
@@ -149,6 +156,17 @@ func everyState(t *testing.T, s *sqlitelane.Storage) {
 	note := runlane.Progress{Attempt: 1, Note: "half way", At: noon}
 	if err := s.PutProgress(t.Context(), lane.RunKey{Environment: deedsEnvironment, RunID: running.ID}, running.Lease.Token, note); err != nil {
 		t.Fatal(err)
+	}
+	for i, result := range []string{`{"id":"ch_1"}`, `"` + strings.Repeat("page ", 1000) + `"`, ""} {
+		if _, err := s.KeepRecord(t.Context(), &lane.KeepCommand{
+			RunKey: lane.RunKey{Environment: deedsEnvironment, RunID: running.ID}, CreatedAt: running.CreatedAt,
+			Record: lane.StepRecord{
+				Name: fmt.Sprint("step ", i), Kind: runlane.StepKindStep, Attempt: 1, StartedAt: noon, At: noon.Add(time.Second), Type: "shop.Receipt",
+				Result: []byte(result),
+			},
+		}); err != nil {
+			t.Fatal(err)
+		}
 	}
 	asked := claim(created(lanetest.RunOptions{Source: runlane.Source{Type: runlane.SourceRerun, RunID: "run_0"}}))
 	then(asked, &runlane.RunCancellationRequested{Reason: "why not"})
@@ -189,7 +207,7 @@ func record(t *testing.T) {
 		t.Fatal(err)
 	}
 	everyState(t, s)
-	said, err := json.MarshalIndent(tell(t, s, sqlitelane.NewTransport(s)), "", " ")
+	said, err := json.MarshalIndent(tell(t, s, deedsTransport(s)), "", " ")
 	if err = errors.Join(err, s.Close(context.Background())); err != nil {
 		t.Fatal(err)
 	}
@@ -226,7 +244,7 @@ func TestFormat_ARecordedFileSaysTheSameForEver(t *testing.T) {
 	}
 	s := started(t, replay(t), 0)
 	s.SetClock(noon) // by which keys are retained and occurrences kept
-	w := sqlitelane.NewTransport(s)
+	w := deedsTransport(s)
 	got, err := json.MarshalIndent(tell(t, s, w), "", " ")
 	if err != nil {
 		t.Fatal(err)

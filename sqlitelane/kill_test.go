@@ -30,6 +30,13 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	if text := os.Getenv(restoreVariable); text != "" {
+		if err := restoreChild(text); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	if text := os.Getenv(crashVariable); text != "" {
 		crashChild(text)
 		return
@@ -54,8 +61,8 @@ func child(path string, out io.Writer) error {
 	}
 	var mu sync.Mutex
 	faults := make(chan error, len(kinds))
-	for _, name := range []string{"life", "bounded", "outbox", "schedule", "wakeup", "retry"} {
-		d := &deeds{t: failing{}, s: s, w: sqlitelane.NewTransport(s), f: lanetest.NewFactory(deedsEnvironment)}
+	for _, name := range []string{"life", "bounded", "outbox", "schedule", "wakeup", "ordered", "retry"} {
+		d := &deeds{t: failing{}, s: s, w: deedsTransport(s), f: lanetest.NewFactory(deedsEnvironment)}
 		d.prefix = fmt.Sprint(name, os.Getpid(), "-")
 		d.ack = func(line string) {
 			mu.Lock()
@@ -94,7 +101,7 @@ func TestKill_LosesNothingThatWasCommitted(t *testing.T) {
 		if err := s.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		lost, err := w.missing(s, sqlitelane.NewTransport(s))
+		lost, err := w.missing(s, deedsTransport(s))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -28,7 +28,8 @@ func (s *Storage) ListRuns(ctx context.Context, q *lane.RunQuery) (page *runlane
 		statuses[i] = string(status)
 	}
 	scope := pages.NewScope("ListRuns", q.Environment,
-		strings.Join(statuses, ","), string(q.TaskID), string(q.Queue), string(q.ScheduleID), string(q.SourceRunID))
+		strings.Join(statuses, ","), string(q.TaskID), string(q.Queue), string(q.ScheduleID), string(q.SourceRunID),
+		string(q.Waiting))
 	limit, after, err := pages.Open(&q.PageQuery, scope)
 	if err != nil {
 		return nil, err
@@ -75,7 +76,8 @@ func (s *Storage) ListRuns(ctx context.Context, q *lane.RunQuery) (page *runlane
 
 // wantsFinished tells whether the second part can have what is asked for: a list of active runs reads no finished one.
 func wantsFinished(q *lane.RunQuery) bool {
-	return len(q.Statuses) == 0 || slices.ContainsFunc(q.Statuses, runlane.Status.Terminal)
+	return q.Waiting == "" &&
+		(len(q.Statuses) == 0 || slices.ContainsFunc(q.Statuses, runlane.Status.Terminal))
 }
 
 func matches(q *lane.RunQuery, run *runlane.Run) bool {
@@ -83,5 +85,6 @@ func matches(q *lane.RunQuery, run *runlane.Run) bool {
 		(q.TaskID == "" || q.TaskID == run.TaskID) &&
 		(q.Queue == "" || q.Queue == run.Queue) &&
 		(q.ScheduleID == "" || q.ScheduleID == run.Source.ScheduleID) &&
-		(q.SourceRunID == "" || q.SourceRunID == run.Source.RunID)
+		(q.SourceRunID == "" || q.SourceRunID == run.Source.RunID) &&
+		(q.Waiting == "" || run.Waiting.Has(q.Waiting))
 }

@@ -1,8 +1,10 @@
 package sqlitelane
 
 import (
+	"context"
 	"sync"
 
+	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/sqlitelane/internal/file"
 )
 
@@ -75,6 +77,23 @@ func (n *names) rememberIf(tx *file.Tx, text string, number int64) {
 			n.remember(text, number)
 		}
 	})
+}
+
+const selectEnvironments = `SELECT name FROM names WHERE EXISTS(SELECT 1 FROM runs WHERE env = names.id) ORDER BY name`
+
+// Environments implements lane.EnvironmentLister.
+func (s *Storage) Environments(ctx context.Context) (found []runlane.Environment, err error) {
+	if err := ended(ctx); err != nil {
+		return nil, err
+	}
+	err = s.read(ctx, false, func(c *file.Conn) error {
+		found = nil
+		return c.Each(selectEnvironments, func(row []driverValue) (bool, error) {
+			found = append(found, runlane.Environment(text(row[0])))
+			return true, nil
+		})
+	})
+	return found, err
 }
 
 // named is the name of a number.

@@ -22,8 +22,10 @@ func owner(
 	if env == 0 || key == "" {
 		return nil, nil
 	}
+	// The sums keep SQLite from planning the query again whenever a number becomes 1 or another one.
 	row, err := c.One(`SELECT runs.n, runs.queue, runs.id, runs.record FROM owners JOIN runs ON runs.n = owners.run
-		WHERE owners.env = ? AND owners.kind = ? AND owners.task = ? AND owners.key = ?`, env, kind, string(task), key)
+		WHERE owners.env = ? + 0 AND owners.kind = ? + 0 AND owners.task = ? AND owners.key = ?`,
+		env, kind, string(task), key)
 	if err != nil || row == nil {
 		return nil, err
 	}
@@ -35,14 +37,14 @@ func owner(
 }
 
 // judgeOwners tells which key of a new run has an owner already. The idempotency key is judged before the singleton
-// key.
+// key. An import makes runs of a past in which a key had an owner that is over by now.
 func (t *tx) judgeOwners(env int64, p *prepared) error {
 	to := p.Projected
 	holder, err := owner(t.Conn, env, idempotency, to.Environment, to.TaskID, to.IdempotencyKey)
 	if err != nil {
 		return err
 	}
-	if holder != nil && holder.Retains(record.At(p.Events[0].OccurredAt)) {
+	if holder != nil && holder.Retains(max(t.s.clock(), record.At(p.Events[0].OccurredAt))) {
 		return conflict(runlane.ConflictIdempotencyKey, holder.Run.ID, "another run owns the idempotency key")
 	}
 	if holder, err = owner(t.Conn, env, singleton, to.Environment, to.TaskID, to.SingletonKey); err != nil {

@@ -55,7 +55,15 @@ func readEverything(t *testing.T, s *sqlitelane.Storage, w *sqlitelane.Transport
 			})
 			return err
 		},
-		"depth": func() error { _, _, err := w.Depth(ctx, "wakeups"); return err },
+		"feed": func() error {
+			after, err := s.BeginFeed(ctx)
+			if err == nil {
+				_, err = s.ReadFeed(ctx, &lane.FeedQuery{Environment: deedsEnvironment, After: after, Limit: 1})
+			}
+			return err
+		},
+		"environments": func() error { _, err := s.Environments(ctx); return err },
+		"depth":        func() error { _, _, err := w.Depth(ctx, "wakeups"); return err },
 	} {
 		if err := call(); err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -75,18 +83,25 @@ func readEverything(t *testing.T, s *sqlitelane.Storage, w *sqlitelane.Transport
 func TestStatements_GoByAnIndex(t *testing.T) {
 	t.Parallel()
 	s := started(t, newPath(t), 0)
-	d := &deeds{t: t, s: s, w: sqlitelane.NewTransport(s), f: lanetest.NewFactory(deedsEnvironment), ack: func(string) {}}
+	d := &deeds{t: t, s: s, w: deedsTransport(s), f: lanetest.NewFactory(deedsEnvironment), ack: func(string) {}}
 	for name, deed := range kinds {
 		if err := deed(d, 1); err != nil {
 			t.Fatal(name, err)
 		}
 	}
 	readEverything(t, s, d.w)
+	publish(t, ordered(t, s), "a", "1", "2")
+	receiveAll(t, ordered(t, s), 2)
 	plans, err := s.Plans()
 	if err != nil {
 		t.Fatal(err, errors.Unwrap(err))
 	}
-	whole := []string{"SELECT env, queue FROM limited"} // read once by each process: a row for each queue with a limit
+	whole := []string{ // read once by each process
+		"SELECT env, queue FROM limited",                // a row for each queue with a limit
+		"SELECT name FROM epoch",                        // one row
+		sqlitelane.SelectEnvironments,                   // a row for each environment and each queue
+		"SELECT name FROM ordered_queues ORDER BY name", // a row for each queue with an order
+	}
 	for statement, plan := range plans {
 		for _, step := range plan {
 			reads := strings.HasPrefix(step, "SCAN") && step != "SCAN CONSTANT ROW"

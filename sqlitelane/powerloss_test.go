@@ -10,7 +10,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/runlane/runlane-go/internal/proof/race"
 	"github.com/runlane/runlane-go/lanetest"
 	"github.com/runlane/runlane-go/sqlitelane"
 	"github.com/runlane/runlane-go/sqlitelane/internal/powerloss"
@@ -34,7 +33,7 @@ func live(t *testing.T, disk *powerloss.Disk, relaxed bool, rounds int, names ..
 		t.Fatal(err)
 	}
 	var mu sync.Mutex
-	d := &deeds{t: t, s: s, w: sqlitelane.NewTransport(s), f: lanetest.NewFactory(deedsEnvironment)}
+	d := &deeds{t: t, s: s, w: deedsTransport(s), f: lanetest.NewFactory(deedsEnvironment)}
 	d.ack = func(line string) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -119,7 +118,7 @@ func reopen(t *testing.T, image map[string][]byte, w *witness) []string {
 		return []string{"it does not open: " + err.Error()}
 	}
 	defer func() { _ = s.Close(context.Background()) }()
-	missing, err := w.missing(s, sqlitelane.NewTransport(s))
+	missing, err := w.missing(s, deedsTransport(s))
 	if err != nil {
 		return []string{err.Error()}
 	}
@@ -137,6 +136,7 @@ func TestPowerLoss_LosesNothingThatWasCommitted(t *testing.T) {
 		"lives":     {4, []string{"life", "life", "retry"}},
 		"bounded":   {5, []string{"bounded", "bounded"}},
 		"outbox":    {6, []string{"outbox", "wakeup"}},
+		"ordered":   {6, []string{"ordered", "ordered"}},
 		"schedules": {8, []string{"schedule"}},
 		"pruning":   {8, []string{"life", "prune"}},
 	} {
@@ -147,16 +147,12 @@ func TestPowerLoss_LosesNothingThatWasCommitted(t *testing.T) {
 				t.Fatal(err)
 			}
 			disk.Records = true
-			rounds, points, acknowledged := c.rounds, 20, 8
-			if race.Enabled { // scripts/test.sh has the whole of it without
-				rounds, points, acknowledged = (rounds+2)/3, 10, 3
-			}
-			lines := live(t, disk, false, rounds, c.kinds...)
+			lines := live(t, disk, false, c.rounds, c.kinds...)
 			o := crash(t, disk, lines, 1)
 			for _, fault := range o.lost {
 				t.Error(fault)
 			}
-			if o.points < points || len(lines) < acknowledged {
+			if o.points < 20 || len(lines) < 8 {
 				t.Errorf("only %d points and %d acknowledgments: this proves little", o.points, len(lines))
 			}
 			t.Logf("reliability: power loss scenario=%s points=%d outcomes=%d acknowledged=%d lost=%d",
@@ -174,11 +170,7 @@ func TestPowerLoss_RelaxedLosesTheLastCommitsAndBreaksNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	disk.Records = true
-	rounds := 6
-	if race.Enabled {
-		rounds = 2
-	}
-	lines := live(t, disk, true, rounds, "life", "outbox")
+	lines := live(t, disk, true, 6, "life", "outbox")
 	nothing := crash(t, disk, nil, 1)
 	for _, fault := range nothing.lost {
 		t.Error(fault)

@@ -141,7 +141,10 @@ func contradiction(p, fixed *runlane.Run) string {
 	case p.SingletonKey != fixed.SingletonKey:
 		return "singleton key"
 	case p.Source.Type != fixed.Source.Type || p.Source.RunID != fixed.Source.RunID ||
-		p.Source.ScheduleID != fixed.Source.ScheduleID ||
+		p.Source.ScheduleID != fixed.Source.ScheduleID || p.Source.Call != fixed.Source.Call ||
+		p.Source.FlowID != fixed.Source.FlowID || p.Source.Node != fixed.Source.Node ||
+		p.Source.Round != fixed.Source.Round ||
+		record.At(p.Source.CreatedAt) != record.At(fixed.Source.CreatedAt) ||
 		record.At(p.Source.FireTime) != record.At(fixed.Source.FireTime):
 		return "source"
 	default:
@@ -166,7 +169,7 @@ func (e *entry) keep(p *prepared) {
 	run := *p.run
 	run.Payload, run.Output = e.Run.Payload, nil
 	run.TraceCarrier, run.Meta = maps.Clone(run.TraceCarrier), maps.Clone(run.Meta)
-	run.Failure = run.Failure.Clone()
+	run.Failure, run.Waiting = run.Failure.Clone(), run.Waiting.Clone()
 	e.Run = run
 	if e.n == 0 {
 		created := p.Events[0].Body.(*runlane.RunCreated)

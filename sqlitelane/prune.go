@@ -49,6 +49,9 @@ func (s *Storage) PruneRuns(ctx context.Context, c *lane.PruneCommand) (*lane.Pr
 		w := newWalk(t.Conn, env, c.Environment, after, cutoff-1, false, lists...)
 		old, err := fillPage(w, scope, limit, 0, func(i item) (*entry, verdict, error) {
 			examined++
+			if needed, err := t.needed(i.entry); err != nil || needed {
+				return nil, skip, err
+			}
 			keeps, err := t.keepsKey(i.entry, now)
 			if err != nil {
 				return nil, skip, err
@@ -110,6 +113,17 @@ func (t *tx) remove(e *entry) error {
 		}
 	}
 	if err := t.Exec("DELETE FROM notes WHERE run = ?", e.n); err != nil {
+		return err
+	}
+	if err := t.Exec("DELETE FROM signals WHERE run = ?", e.n); err != nil {
+		return err
+	}
+	if e.Calls {
+		if err := t.Exec("DELETE FROM calls WHERE run = ?", e.n); err != nil {
+			return err
+		}
+	}
+	if err := t.Exec("DELETE FROM records WHERE run = ?", e.n); err != nil {
 		return err
 	}
 	return t.Exec("DELETE FROM runs WHERE n = ?", e.n)

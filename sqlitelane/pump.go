@@ -3,6 +3,7 @@ package sqlitelane
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -82,7 +83,10 @@ func (t *Transport) take(ctx context.Context, r *reception) {
 	}
 	if err != nil {
 		taken = nil
-		if ctx.Err() == nil && !t.isClosed() {
+	}
+	if ctx.Err() == nil && !t.isClosed() {
+		t.report(ctx, r, err)
+		if err != nil {
 			r.lookAt(now.Add(time.Second)) // the file may be usable again
 		}
 	}
@@ -98,11 +102,23 @@ func (t *Transport) take(ctx context.Context, r *reception) {
 	}
 }
 
+// report tells people once that the file cannot be used, whatever becomes of the next looks, and once that it can.
+func (t *Transport) report(ctx context.Context, r *reception, err error) {
+	switch {
+	case err == nil && r.failing.CompareAndSwap(true, false):
+		t.logger.InfoContext(ctx, "wakeups are taken again", "queues", r.queues)
+	case err != nil && r.failing.CompareAndSwap(false, true):
+		t.logger.ErrorContext(ctx, "wakeups cannot be taken; looking again every second", "queues", r.queues,
+			"code", runlane.CodeOf(err), "error", err.Error())
+	default: // said already
+	}
+}
+
 // queueNumbers are those of the reception's queues that have one.
 func (t *Transport) queueNumbers(c *file.Conn, r *reception) (map[int64]runlane.QueueName, error) {
 	queues := map[int64]runlane.QueueName{}
 	for _, name := range r.queues {
-		n, err := t.storage.names.find(c, string(name))
+		n, err := t.storage.names.find(c, inbox(t.environment, name))
 		if err != nil {
 			return nil, err
 		}
@@ -125,6 +141,9 @@ func (t *Transport) anything(ctx context.Context, r *reception, now time.Time) (
 			if len(row) == 0 || row[0] == nil {
 				continue
 			}
+			if number(row[0]) == parked {
+				continue
+			}
 			at := time.UnixMilli(number(row[0]))
 			switch {
 			case !at.After(now):
@@ -145,17 +164,25 @@ func (t *Transport) takeRows(tx *tx, r *reception, most int) (taken []message, e
 		return nil, err
 	}
 	now := t.storage.now()
-	var damaged []int64
+	var damaged []message
 	for queue, name := range queues {
 		// The sums keep SQLite from planning the query again for each value.
-		err := tx.Each(`SELECT n, visible, refused, wakeup FROM messages WHERE queue = ? AND visible <= ? + 0
-			ORDER BY visible, n LIMIT ? + 0`, func(row []driverValue) (bool, error) {
-			w, err := record.DecodeWakeup(name, blob(row[3]))
-			if err != nil {
-				damaged = append(damaged, number(row[0])) // its run is found without it
-				return true, nil                          //nolint:nilerr // and nothing is lost
+		const due = `SELECT n, taken, visible, refused, grp IS NOT NULL, wakeup FROM messages
+			WHERE queue = ? AND visible <= ? + 0 ORDER BY visible, n LIMIT ? + 0`
+		err := tx.Each(due, func(row []driverValue) (bool, error) {
+			m := message{
+				n:       number(row[0]),
+				take:    number(row[1]), // the last one
+				visible: number(row[2]),
+				refused: number(row[3]),
+				grouped: number(row[4]) != 0,
 			}
-			taken = append(taken, message{number(row[0]), number(row[1]), number(row[2]), w})
+			var err error
+			if m.wakeup, err = record.DecodeWakeup(name, blob(row[5])); err != nil {
+				damaged = append(damaged, m) // its run is found without it
+				return true, nil             //nolint:nilerr // and nothing is lost
+			}
+			taken = append(taken, m)
 			return true, nil
 		}, queue, now.UnixMilli(), int64(most))
 		if err != nil {
@@ -167,14 +194,16 @@ func (t *Transport) takeRows(tx *tx, r *reception, most int) (taken []message, e
 			b.n))
 	})
 	taken = taken[:min(len(taken), most)]
-	for _, n := range damaged {
-		if err := tx.Exec("DELETE FROM messages WHERE n = ?", n); err != nil {
+	for i := range damaged {
+		if err := remove(tx.Tx, &damaged[i], now); err != nil {
 			return nil, err
 		}
 	}
-	for _, m := range taken {
-		err := tx.Exec("UPDATE messages SET visible = ?, told = ?, taken = 1 WHERE n = ?",
-			now.Add(visibility).UnixMilli(), now.UnixMilli(), m.n)
+	for i := range taken {
+		m := &taken[i]
+		m.take = nextTake()
+		err := tx.Exec("UPDATE messages SET visible = ?, told = ?, taken = ? WHERE n = ?",
+			now.Add(visibility).UnixMilli(), now.UnixMilli(), m.take, m.n)
 		if err != nil {
 			return nil, err
 		}
@@ -182,22 +211,19 @@ func (t *Transport) takeRows(tx *tx, r *reception, most int) (taken []message, e
 	return taken, nil
 }
 
-// keep tells other processes that wakeups are still being handled.
+// keep tells other processes that wakeups are still being handled: those that none of them took meanwhile.
 func (t *Transport) keep(ctx context.Context, r *reception) {
 	r.mu.Lock()
-	var flying []int64
-	for n := range r.flying {
-		flying = append(flying, n)
-	}
+	flying := maps.Clone(r.flying)
 	r.mu.Unlock()
 	if len(flying) == 0 {
 		return
 	}
 	_ = t.storage.write(ctx, func(tx *tx) error { // if it fails, they come again, which does no harm
-		for _, n := range flying {
+		for take, n := range flying {
 			now := t.storage.now()
-			err := tx.Exec("UPDATE messages SET visible = ?, told = ? WHERE n = ?",
-				now.Add(visibility).UnixMilli(), now.UnixMilli(), n)
+			err := tx.Exec("UPDATE messages SET visible = ?, told = ? WHERE n = ? AND taken = ?",
+				now.Add(visibility).UnixMilli(), now.UnixMilli(), n, take)
 			if err != nil {
 				return err
 			}
@@ -209,30 +235,36 @@ func (t *Transport) keep(ctx context.Context, r *reception) {
 // catchUp finds wakeups that were written while the clock was ahead of what it says now. What they had to wait for then
 // they wait for from now on: how much of it is over is not known.
 func (t *Transport) catchUp(ctx context.Context, r *reception) {
-	const ahead = " FROM messages WHERE queue = ?1 AND visible > ?2 + 0 AND told > ?2 + 0"
+	const ahead = " FROM messages WHERE queue = ?1 AND visible > ?3 + 0 AND visible < ?2 AND told > ?3 + 0"
+	t.correct(ctx, r, "SELECT 1"+ahead+" LIMIT 1",
+		"UPDATE messages SET visible = visible - told + ?3, told = ?3 WHERE n IN (SELECT n"+ahead+")", int64(parked))
+	t.unpark(ctx, r)
+}
+
+// correct changes wakeups of a reception's queues where there are any to change. Both statements get the queue, a value
+// and the time.
+func (t *Transport) correct(ctx context.Context, r *reception, find, change string, value int64) {
 	now := t.storage.now().UnixMilli()
-	var late []int64
+	var found []int64
 	err := t.storage.read(ctx, true, func(c *file.Conn) error {
 		queues, err := t.queueNumbers(c, r)
 		for queue := range queues {
-			n, err := c.Number("SELECT 1"+ahead+" LIMIT 1", queue, now)
+			n, err := c.Number(find, queue, value, now)
 			if err != nil {
 				return err
 			}
 			if n > 0 {
-				late = append(late, queue)
+				found = append(found, queue)
 			}
 		}
 		return err
 	})
-	if err != nil || len(late) == 0 {
+	if err != nil || len(found) == 0 {
 		return // an error comes again where a caller waits for the answer
 	}
 	_ = t.storage.write(ctx, func(tx *tx) error {
-		for _, queue := range late {
-			err := tx.Exec(`UPDATE messages SET visible = visible - told + ?2, told = ?2
-				WHERE n IN (SELECT n`+ahead+`)`, queue, now)
-			if err != nil {
+		for _, queue := range found {
+			if err := tx.Exec(change, queue, value, now); err != nil {
 				return err
 			}
 		}

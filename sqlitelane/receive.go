@@ -23,9 +23,11 @@ type reception struct {
 	// backlog tells that a worker which becomes idle should look: most wakeups are handed over without.
 	backlog atomic.Bool
 
+	failing atomic.Bool // the last look failed, and the logger knows
+
 	mu     sync.Mutex
-	idle   int // workers that wait on handed, less those something is on its way to
-	flying map[int64]bool
+	idle   int             // workers that wait on handed, less those something is on its way to
+	flying map[int64]int64 // what its workers have: the number of the wakeup by that of its take
 	over   bool
 	due    *time.Timer // of what becomes visible later
 	dueAt  time.Time
@@ -34,8 +36,10 @@ type reception struct {
 // message is a wakeup that was taken.
 type message struct {
 	n       int64
+	take    int64 // see nextTake
 	visible int64
 	refused int64
+	grouped bool // others of its group may wait for it
 	wakeup  lane.Wakeup
 }
 
@@ -61,7 +65,7 @@ func (t *Transport) Receive(
 		now:    t.storage.now,
 		handed: make(chan message, concurrency),
 		look:   make(chan struct{}, 1),
-		flying: map[int64]bool{},
+		flying: map[int64]int64{},
 	}
 	t.join(r)
 	r.nudge()
@@ -77,7 +81,7 @@ func (t *Transport) Receive(
 				}
 				w := next.wakeup
 				w.TraceCarrier = maps.Clone(w.TraceCarrier)
-				t.settle(r, next, handle(attempt, w))
+				t.settle(r, next, handle(holding(attempt, &next), w))
 			}
 		})
 	}
@@ -86,6 +90,28 @@ func (t *Transport) Receive(
 	pump.Wait()
 	t.leave(r)
 	return nil
+}
+
+// held is the key of the wakeup that a handler's context carries.
+type held struct{}
+
+// holding lets claims know the wakeup that they answer, where others of its group may wait for it.
+func holding(ctx context.Context, m *message) context.Context {
+	if !m.grouped {
+		return ctx
+	}
+	return context.WithValue(ctx, held{}, m)
+}
+
+// holds reports whether the wakeup that the claim of a run answers is still this process's. If it was taken again, the
+// run had its turn, and gets another. Claims outside of a handler, and of other runs, answer none.
+func (t *tx) holds(ctx context.Context, run runlane.RunID) (bool, error) {
+	m, ok := ctx.Value(held{}).(*message)
+	if !ok || m.wakeup.RunID != run {
+		return true, nil
+	}
+	n, err := t.Number("SELECT count(*) FROM messages WHERE n = ? AND taken = ?", m.n, m.take)
+	return n > 0, err
 }
 
 func (t *Transport) join(r *reception) {
@@ -150,17 +176,17 @@ func (t *Transport) next(ctx context.Context, r *reception) (next message, ok bo
 	return message{}, false
 }
 
-// reserve finds an idle worker of a queue's receptions, which waits from now on for what is handed over.
-func (t *Transport) reserve(queue runlane.QueueName) *reception {
+// reserve finds an idle worker of a wakeup's receptions, which waits from now on for what is handed over.
+func (t *Transport) reserve(w *lane.Wakeup) *reception {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.isClosed() {
+	if t.isClosed() || w.Environment.Name() != t.environment.Name() {
 		return nil
 	}
-	for i, r := range t.receptions[queue] {
+	for i, r := range t.receptions[w.Queue] {
 		if r.reserve(1) == 1 {
-			if all := t.receptions[queue]; len(all) > 1 { // the next one's turn
-				t.receptions[queue] = append(append(slices.Clone(all[:i]), all[i+1:]...), r)
+			if all := t.receptions[w.Queue]; len(all) > 1 { // the next one's turn
+				t.receptions[w.Queue] = append(append(slices.Clone(all[:i]), all[i+1:]...), r)
 			}
 			return r
 		}
@@ -194,7 +220,7 @@ func (t *Transport) handOver(r *reception, next message, written bool) {
 	r.mu.Lock()
 	over := r.over
 	if !over {
-		r.flying[next.n] = true
+		r.flying[next.take] = next.n
 		r.handed <- next // has room for every worker
 	}
 	r.mu.Unlock()
@@ -204,24 +230,35 @@ func (t *Transport) handOver(r *reception, next message, written bool) {
 }
 
 // settle acknowledges a wakeup, or lets it come again after a pause. No one waits for that: a crash before makes the
-// wakeup come again, which does no harm.
+// wakeup come again, which does no harm. It changes nothing where the wakeup was taken again meanwhile, because this
+// process was suspended or could not write.
 func (t *Transport) settle(r *reception, done message, err error) {
 	r.mu.Lock()
-	delete(r.flying, done.n)
+	delete(r.flying, done.take)
 	r.mu.Unlock()
 	if err == nil {
-		t.later(func(tx *file.Tx) error { return tx.Exec("DELETE FROM messages WHERE n = ?", done.n) })
+		t.later(func(tx *file.Tx) error {
+			now := t.storage.now()
+			if done.grouped {
+				t.announce(tx, done.wakeup.Queue, now)
+			}
+			return remove(tx, &done, now)
+		})
 		return
 	}
-	pause := t.handBack
+	pause, longest := t.handBack, maxHandBack
+	if done.grouped {
+		longest = maxOrderedHandBack
+	}
 	for range min(done.refused, 20) {
-		pause = min(2*pause, max(maxHandBack, t.handBack))
+		pause = min(2*pause, max(longest, t.handBack))
 	}
 	now := t.storage.now()
 	t.later(func(tx *file.Tx) error {
 		t.announce(tx, done.wakeup.Queue, now.Add(pause))
-		return tx.Exec("UPDATE messages SET visible = ?, told = ?, refused = refused + 1 WHERE n = ?",
-			now.Add(pause).UnixMilli(), now.UnixMilli(), done.n)
+		return tx.Exec(`UPDATE messages SET visible = ?, told = ?, taken = ?, refused = refused + 1
+			WHERE n = ? AND taken = ?`,
+			now.Add(pause).UnixMilli(), now.UnixMilli(), int64(handedBack), done.n, done.take)
 	})
 }
 
@@ -230,7 +267,8 @@ func (t *Transport) putBack(next message) {
 	t.later(func(tx *file.Tx) error {
 		now := t.storage.now()
 		t.announce(tx, next.wakeup.Queue, now)
-		return tx.Exec("UPDATE messages SET visible = ?1, told = ?1, taken = 0 WHERE n = ?2", now.UnixMilli(), next.n)
+		return tx.Exec("UPDATE messages SET visible = ?1, told = ?1, taken = 0 WHERE n = ?2 AND taken = ?3",
+			now.UnixMilli(), next.n, next.take)
 	})
 }
 

@@ -1,14 +1,23 @@
 package sqlitelane
 
+import "github.com/runlane/runlane-go/sqlitelane/internal/file"
+
 // The head of the file says whose it is and in which form it is kept. A program refuses a form newer than its own.
 const (
 	applicationID = 0x524c4e31 // "RLN1"
 	format        = 1
 )
 
-// schema makes an empty file one of format 1.
-var schema = []string{
-	// Names of environments and queues, which rows name by their numbers.
+// schema is that of a file of format 1, with what was added within the format.
+var schema = file.Schema{
+	Tables:    tables,
+	Additions: []file.Addition{records, ordered, signals, orderedQueues, callsAndEnds, commits, flows},
+}
+
+// tables makes those of an empty file.
+var tables = []string{
+	// Names of environments and queues, which rows name by their numbers, and of an environment's queue,
+	// ENVIRONMENT:QUEUE, by whose number its wakeups are found.
 	`CREATE TABLE names(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT`,
 
 	// One row a run. Everything that is not needed to find it is in its record (package record); the indexes are those
@@ -69,11 +78,80 @@ var schema = []string{
 		env INTEGER NOT NULL, id TEXT NOT NULL, record TEXT NOT NULL, PRIMARY KEY(env, id)
 	) STRICT, WITHOUT ROWID`,
 
-	// Wakeups on their way: visible is from when a receiver may take one, taken whether one did (until visible), and
-	// told what the clock said when visible was written.
+	// Wakeups on their way: visible is from when a receiver may take one, taken whether one did (until visible): 0, or
+	// which take it was, or 1 where it handed the wakeup back. told is what the clock said when visible was written.
 	`CREATE TABLE messages(
 		n INTEGER PRIMARY KEY, queue INTEGER NOT NULL, visible INTEGER NOT NULL, told INTEGER NOT NULL,
 		taken INTEGER NOT NULL, refused INTEGER NOT NULL, wakeup BLOB NOT NULL
 	) STRICT`,
 	`CREATE INDEX messages_visible ON messages(queue, visible, n, told)`,
+}
+
+// records are what runs remember; created is the run's creation, as numbers of rows come again.
+var records = file.Addition{
+	Name: "records",
+	Statements: []string{
+		`CREATE TABLE records(
+			run INTEGER NOT NULL, created INTEGER NOT NULL, name TEXT NOT NULL, kind TEXT NOT NULL,
+			attempt INTEGER NOT NULL, started INTEGER NOT NULL, at INTEGER NOT NULL,
+			type TEXT NOT NULL, place INTEGER NOT NULL, result BLOB,
+			UNIQUE(run, created, name)
+		) STRICT`,
+	},
+}
+
+// ordered is the order of wakeups in groups: grp is the group of one that was published to an ordered queue. The first
+// of a group is visible like any other, and those behind it are parked until it is acknowledged.
+var ordered = file.Addition{
+	Name: "messages_group",
+	Statements: []string{
+		`ALTER TABLE messages ADD COLUMN grp TEXT`,
+		`CREATE INDEX messages_group ON messages(queue, grp, n) WHERE grp IS NOT NULL`,
+	},
+}
+
+// signals is what was sent to runs; created as in records.
+var signals = file.Addition{
+	Name: "signals",
+	Statements: []string{
+		`CREATE TABLE signals(
+			run INTEGER NOT NULL, created INTEGER NOT NULL, name TEXT NOT NULL, id TEXT NOT NULL,
+			number INTEGER NOT NULL, at INTEGER NOT NULL, place INTEGER NOT NULL, body BLOB,
+			UNIQUE(run, created, name, id)
+		) STRICT`,
+	},
+}
+
+// callsAndEnds are the calls of runs, created as in records, and the finished runs whose end is to be told.
+var callsAndEnds = file.Addition{
+	Name: "calls",
+	Statements: []string{
+		`CREATE TABLE calls(
+			run INTEGER NOT NULL, created INTEGER NOT NULL, name TEXT NOT NULL, task TEXT NOT NULL,
+			count INTEGER NOT NULL, ended INTEGER NOT NULL, sum TEXT NOT NULL, at INTEGER NOT NULL,
+			UNIQUE(run, created, name)
+		) STRICT`,
+		`CREATE TABLE untold(run INTEGER PRIMARY KEY) STRICT`,
+	},
+}
+
+// flows are the records of flows; a moment of 0 is none.
+var flows = file.Addition{
+	Name: "flows",
+	Statements: []string{
+		`CREATE TABLE flows(
+			env INTEGER NOT NULL, id TEXT NOT NULL, version INTEGER NOT NULL, created INTEGER NOT NULL,
+			round INTEGER NOT NULL, closed INTEGER NOT NULL, tend INTEGER NOT NULL, finished INTEGER NOT NULL,
+			status TEXT NOT NULL, plan BLOB,
+			PRIMARY KEY(env, id)
+		) STRICT, WITHOUT ROWID`,
+		`CREATE INDEX flows_tend ON flows(env, tend) WHERE tend > 0`,
+		`CREATE INDEX flows_finished ON flows(env, finished, id)`,
+	},
+}
+
+// orderedQueues are the queues that were ever named as ordered, for programs that do not name them.
+var orderedQueues = file.Addition{
+	Name:       "ordered_queues",
+	Statements: []string{`CREATE TABLE ordered_queues(name TEXT PRIMARY KEY) STRICT, WITHOUT ROWID`},
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// Scheme opens "sqlite:PATH" and, with options behind a question mark, "sqlite:PATH?sync=normal" (or full): see
-// [Options].Sync. The path is as the system takes it, relative to the process's folder or absolute, and has no question
-// mark. An empty path, an unknown option and what [Open] refuses are runlane.ErrConfigurationInvalid.
+// Scheme opens "sqlite:PATH" and, with options behind a question mark, "sqlite:PATH?sync=normal&ordered=orders,mail":
+// see [Options].Sync and Ordered. The path is as the system takes it, relative to the process's folder or absolute, and
+// has no question mark. An empty path, an unknown option and what [Open] refuses are runlane.ErrConfigurationInvalid.
 var Scheme = lane.Scheme{
 	Name: "sqlite",
 	Form: "sqlite:PATH",
@@ -51,14 +51,32 @@ func parseName(rest string) (path string, options *Options, err error) {
 	}
 	options = &Options{}
 	for name, given := range values {
-		if name != "sync" {
-			return "", nil, invalid(fmt.Sprintf("a lane on SQLite has no option %q", name), "the only one is sync")
-		}
-		options.Sync = Sync(given[len(given)-1])
-		if len(given) > 1 || options.Sync != SyncFull && options.Sync != SyncNormal {
-			return "", nil, invalid(fmt.Sprintf("no way to sync is named %q", strings.Join(given, ",")),
-				"use full or normal, or leave it out")
+		if err := options.set(name, given); err != nil {
+			return "", nil, err
 		}
 	}
 	return path, options, nil
+}
+
+// set takes an option of the name.
+func (o *Options) set(name string, given []string) error {
+	last := given[len(given)-1]
+	switch name {
+	case "sync":
+		o.Sync = Sync(last)
+		if len(given) > 1 || o.Sync != SyncFull && o.Sync != SyncNormal {
+			return invalid(fmt.Sprintf("no way to sync is named %q", strings.Join(given, ",")),
+				"use full or normal, or leave it out")
+		}
+	case "ordered":
+		if len(given) > 1 || last == "" {
+			return invalid("the option ordered names queues once", "write ordered=orders,mail, or leave it out")
+		}
+		for queue := range strings.SplitSeq(last, ",") {
+			o.Ordered = append(o.Ordered, runlane.QueueName(queue))
+		}
+	default:
+		return invalid(fmt.Sprintf("a lane on SQLite has no option %q", name), "use sync or ordered")
+	}
+	return nil
 }

@@ -11,6 +11,9 @@ package sqlitelane
 
 import (
 	"context"
+	"errors"
+	"log/slog"
+	"path/filepath"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/lane"
@@ -22,6 +25,15 @@ import (
 type Options struct {
 	// Environment of runtimes on this lane that name none themselves. "" means runlane.DefaultEnvironment.
 	Environment runlane.Environment
+	// Logger hears that wakeups cannot be taken any more, as with a full disk, and that they are again: a line each.
+	// nil means slog.Default().
+	Logger *slog.Logger
+	// Ordered names queues that deliver wakeups of one group one after the other, in the order in which they were
+	// published: a group is a concurrency key, else a run. A run that waits for its next attempt lets others pass it.
+	// The file keeps the names, for programs that name none: those take the file's. One that names queues may add to
+	// them, and leaves none of the file's out: runlane.ErrConfigurationInvalid. A queue stays ordered as long as the
+	// file is. Runs of one key never execute at once there.
+	Ordered []runlane.QueueName
 	// Sync is what a commit that returned survives. "" means SyncFull.
 	Sync Sync
 }
@@ -56,8 +68,22 @@ func Open(ctx context.Context, path string, options *Options) (*lane.Lane, error
 	if path == "" {
 		return nil, invalid("the lane has no path", "name the file, as in runlane.db")
 	}
+	path, err := filepath.Abs(path) // the process may go to another folder before the lane starts
+	if err != nil {
+		return nil, invalid("the path "+path+" cannot be made absolute", "give an absolute path")
+	}
 	o := file.Options{
 		Path: path, Schema: schema, Application: applicationID, Format: format, Readers: readers,
+	}
+	for _, name := range options.Ordered {
+		if err := name.Validate(); err != nil {
+			return nil, &runlane.Error{
+				Code:    runlane.ErrConfigurationInvalid,
+				Message: "Options.Ordered has a bad name",
+				Hint:    "use printable text without ':'",
+				Cause:   err,
+			}
+		}
 	}
 	switch options.Sync {
 	case "", SyncFull:
@@ -66,20 +92,21 @@ func Open(ctx context.Context, path string, options *Options) (*lane.Lane, error
 	default:
 		return nil, invalid("no way to sync is named "+string(options.Sync), "use full or normal, or leave it out")
 	}
-	return open(o, options.Environment)
+	return open(o, options)
 }
 
-func open(o file.Options, environment runlane.Environment) (*lane.Lane, error) {
+func open(o file.Options, options *Options) (*lane.Lane, error) {
 	first, err := file.Open(&o) // what is wrong with the file is known before anything is started
 	if err != nil {
 		return nil, err
 	}
-	if err := first.Close(); err != nil {
+	ordered, err := agree(first, options.Ordered)
+	if err := errors.Join(err, first.Close()); err != nil {
 		return nil, err
 	}
 	s := newStorage(o)
-	return lane.New(s, newTransport(s), &lane.Options{
-		Environment: environment, Name: "sqlite", ProductionDurable: true,
+	return lane.New(s, newTransport(s, options.Logger, ordered...), &lane.Options{
+		Environment: options.Environment, Name: "sqlite", ProductionDurable: true,
 	})
 }
 

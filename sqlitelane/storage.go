@@ -32,9 +32,14 @@ type Storage struct {
 	mu   sync.RWMutex
 	file *file.File // nil before Start and after Close
 
-	// What the writer remembers of the file, until another process writes it. Only commands use it.
+	// What the writer remembers of the file, until another process writes it. Only commands use it and encoded.
 	entries map[entryKey]*entry
 	limited map[limitedQueue]bool // nil: not read yet
+	fed     *bool                 // nil: not read yet
+	encoded []byte                // room for the record that is written
+
+	// ordered is what the writer knows of the file in the same way; others may look. nil: not read yet.
+	ordered atomic.Pointer[[]runlane.QueueName]
 }
 
 var (
@@ -42,6 +47,9 @@ var (
 	_ lane.Checker        = (*Storage)(nil)
 	_ lane.ProgressKeeper = (*Storage)(nil)
 	_ lane.TaskCatalog    = (*Storage)(nil)
+	_ lane.Near           = (*Storage)(nil)
+
+	_ lane.EnvironmentLister = (*Storage)(nil)
 )
 
 func newStorage(o file.Options) *Storage {
@@ -66,8 +74,12 @@ func (*Storage) Capabilities() lane.StorageCapabilities {
 		FindsLostWakeups:          true,
 		KeepsDeadLetters:          true,
 		KeepsSchedules:            true,
+		SuspendsRuns:              true,
 	}
 }
+
+// TickEvery implements lane.Near: a tick that finds nothing takes a quarter of a millisecond.
+func (*Storage) TickEvery() time.Duration { return 10 * time.Second }
 
 // Start opens the file.
 func (s *Storage) Start(ctx context.Context) error {
@@ -119,7 +131,8 @@ func (s *Storage) opened() (*file.File, error) {
 // forget is called by the writer when another process wrote, or when its own writes were taken back.
 func (s *Storage) forget() {
 	clear(s.entries)
-	s.limited = nil
+	s.limited, s.fed = nil, nil
+	s.ordered.Store(nil)
 }
 
 func (s *Storage) nextToken() string {

@@ -17,17 +17,20 @@ const (
 	rowsAtOnce = 64
 )
 
-// list is an index of runs by an instant, ties by id: a column of a kind, and what rows have to be.
-type list struct{ column, where string }
+// list is an index of runs by an instant, ties by id: a column of a kind, what rows have to be, and where they are read
+// from, if not from the runs alone.
+type list struct{ column, where, from string }
 
-func runsOf(kind record.Kind) list { return list{"at", fmt.Sprint("kind = ", int64(kind))} }
+func runsOf(kind record.Kind) list {
+	return list{column: "at", where: fmt.Sprint("kind = ", int64(kind))}
+}
 
 func deliveriesOf(kind record.DeliveryKind) list {
-	return list{"delivery_at", fmt.Sprint("delivery = ", int64(kind))}
+	return list{column: "delivery_at", where: fmt.Sprint("delivery = ", int64(kind))}
 }
 
 // undelivered are queued runs that no delivery is certain to bring to a worker.
-var undelivered = list{"undelivered_at", "undelivered_at IS NOT NULL"}
+var undelivered = list{column: "undelivered_at", where: "undelivered_at IS NOT NULL"}
 
 // item is a run at its place in a list.
 type item struct {
@@ -78,9 +81,10 @@ func newWalk(
 	}
 	for _, l := range lists { // sums of numbers keep SQLite from planning the query again for each of them
 		w.sources = append(w.sources, source{
-			text: fmt.Sprintf(`SELECT n, queue, id, %[1]s, record FROM runs
+			text: fmt.Sprintf(`SELECT n, queue, id, %[1]s, record FROM %[6]s
 				WHERE env = ?1 AND %[2]s AND (%[1]s, id) %[3]s (?2 + 0, ?3 || '') AND %[1]s <= ?4 + 0
-				ORDER BY %[1]s%[4]s, id%[4]s LIMIT %[5]d`, l.column, l.where, compare, order, rowsAtOnce),
+				ORDER BY %[1]s%[4]s, id%[4]s LIMIT %[5]d`,
+				l.column, l.where, compare, order, rowsAtOnce, cmp.Or(l.from, "runs")),
 			at: record.Millis(from.At), id: from.ID,
 		})
 	}

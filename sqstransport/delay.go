@@ -19,6 +19,12 @@ func (t *Transport) MaxDelay(queue runlane.QueueName) time.Duration {
 	return 0
 }
 
+// Ordered implements [lane.Orderer]: FIFO queues are.
+func (t *Transport) Ordered(queue runlane.QueueName) bool {
+	b, ok := t.carrier(queue)
+	return ok && b.fifo
+}
+
 // SendWakeups sends each wakeup after its delay, rounded up to whole seconds; a delay that is not positive means at
 // once. Outcomes are those of PublishWakeups, with one more: a delay that the queue cannot give is a permanent failure.
 // The error is only for a context that has ended before anything was sent: runlane.ErrOperationCancelled.

@@ -77,7 +77,7 @@ type Options struct {
 	Visibility time.Duration
 }
 
-// Transport implements [lane.Transport], [lane.QueueCarrier], [lane.Receiver], [lane.DelayedSender],
+// Transport implements [lane.Transport], [lane.QueueCarrier], [lane.Receiver], [lane.Orderer], [lane.DelayedSender],
 // [lane.DepthReader], [lane.InvocationReader] and [HandBacker].
 type Transport struct {
 	lane.UnimplementedTransport
@@ -94,6 +94,7 @@ var (
 	_ lane.Transport     = (*Transport)(nil)
 	_ lane.QueueCarrier  = (*Transport)(nil)
 	_ lane.Receiver      = (*Transport)(nil)
+	_ lane.Orderer       = (*Transport)(nil)
 	_ lane.DelayedSender = (*Transport)(nil)
 	_ lane.DepthReader   = (*Transport)(nil)
 

@@ -61,7 +61,11 @@ func TestCapabilities_FollowTheKindsOfQueues(t *testing.T) {
 			equal(t, "capabilities", open(t, newFakeSQS(), nil, tc.queues...).Capabilities(), tc.want)
 		})
 	}
-	equal(t, "queues", open(t, newFakeSQS(), nil).Queues(), []runlane.QueueName{"audio", "mail", "orders"})
+	all := open(t, newFakeSQS(), nil)
+	for queue, want := range map[runlane.QueueName]bool{"orders": true, "mail": false, "unbound": false} {
+		equal(t, string(queue)+" is ordered", all.Ordered(queue), want)
+	}
+	equal(t, "queues", all.Queues(), []runlane.QueueName{"audio", "mail", "orders"})
 }
 
 func TestStart_QueuesThatExist_IsNil(t *testing.T) {

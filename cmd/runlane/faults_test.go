@@ -17,7 +17,12 @@ const (
 	secretKey     = "very-secret-key"
 	secretToken   = "very-secret-token/of+a=session"
 	secretPayload = `{"to":"very-secret-recipient"}`
+	tokenKey      = "YWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWE="
 )
+
+// someToken was signed with tokenKey for some-run, and does not expire before the year 2286.
+const someToken = "rlt1.eyJlIjoiZGVmYXVsdCIsInIiOiJzb21lLXJ1biIsImMiOjAsIm4iOiJhcHByb3ZlZCIsIngiOjk5OTk5OTk5O" +
+	"Tk5OTl9.5onpdUsJ6ab-O6vf5CaFq-k5PNuYSvv4kl5s_b8lKE4"
 
 // calls are one call of each command that needs a deployment, by its path.
 var calls = map[string][]string{
@@ -26,10 +31,16 @@ var calls = map[string][]string{
 	"deadletters requeue": {"--all", "--yes"},
 	"doctor":              {},
 	"export":              {},
+	"flows cancel":        {"some-flow"},
+	"flows list":          {},
+	"flows retry":         {"some-flow"},
+	"flows show":          {"some-flow"},
 	"idempotency get":     {"emails.welcome", "u_1"},
 	"idempotency reset":   {"emails.welcome", "u_1"},
+	"mcp":                 {},
 	"queues list":         {},
 	"queues stats":        {"mail"},
+	"runs answer":         {someToken},
 	"runs attempts":       {"some-run"},
 	"runs cancel":         {"--all", "--yes"},
 	"runs events":         {"some-run"},
@@ -40,12 +51,16 @@ var calls = map[string][]string{
 	"runs rerun":          {"some-run"},
 	"runs resume":         {"--all", "--yes"},
 	"runs retry":          {"some-run"},
+	"runs signal":         {"some-run", "approved"},
+	"runs steps":          {"some-run"},
+	"runs tree":           {"some-run"},
 	"runs watch":          {"some-run"},
 	"schedules list":      {},
 	"schedules next":      {"nightly"},
 	"schedules pause":     {"nightly"},
 	"schedules resume":    {"nightly"},
 	"schedules trigger":   {"nightly"},
+	"serve":               {},
 	"tasks list":          {},
 	"tick":                {},
 	"trigger":             {"emails.welcome", secretPayload},
@@ -71,7 +86,7 @@ func commands(t *testing.T) []string {
 // TestBinary_EveryCommand_UnderEveryFault_SaysWhatToDo goes through the program's own opener to an endpoint with each fault.
 func TestBinary_EveryCommand_UnderEveryFault_SaysWhatToDo(t *testing.T) {
 	t.Parallel()
-	local := []string{"backup", "import", "completion", "dev", "functions add", "init", "queues add", "version"} // they reach no deployment
+	local := []string{"backup", "import", "completion", "dev", "functions add", "init", "queues add", "restore", "token", "version"} // they reach no deployment
 	paths := slices.DeleteFunc(commands(t), func(path string) bool { return slices.Contains(local, path) })
 	if len(paths) < 20 {
 		t.Fatalf("the document names %d commands", len(paths))
@@ -93,7 +108,7 @@ func TestBinary_EveryCommand_UnderEveryFault_SaysWhatToDo(t *testing.T) {
 			p := &program{environment: []string{
 				"RUNLANE_TABLE=runs", "RUNLANE_QUEUES=mail=" + endpoint + "/1/mail", "RUNLANE_ENV=", "AWS_MAX_ATTEMPTS=1", "AWS_REGION=eu-west-1",
 				"AWS_ACCESS_KEY_ID=AKIATEST", "AWS_SECRET_ACCESS_KEY=" + secretKey, "AWS_SESSION_TOKEN=" + secretToken, "AWS_ENDPOINT_URL=" + endpoint,
-				"AWS_ENDPOINT_URL_DYNAMODB=", "AWS_ENDPOINT_URL_SQS=",
+				"AWS_ENDPOINT_URL_DYNAMODB=", "AWS_ENDPOINT_URL_SQS=", "RUNLANE_TOKEN_KEYS=" + tokenKey,
 			}}
 			for n, path := range paths {
 				arguments, known := calls[path]

@@ -5,7 +5,7 @@
 // means. RUNLANE_ENV names the environment. On AWS, RUNLANE_QUEUES, RUNLANE_LIMITS and AWS's own variables are read,
 // too. Without RUNLANE_QUEUES the program reads, cancels and prunes there, and refuses commands that would wake a
 // worker. RUNLANE_KEYS, or RUNLANE_KEYS_FILE, has the keys of encrypted payloads; without keys, runs are shown without
-// payloads.
+// payloads. RUNLANE_TOKEN_KEYS has the keys of answer tokens, for "runs answer".
 package main
 
 import (
@@ -14,6 +14,7 @@ import (
 	"os"
 
 	"github.com/runlane/runlane-go/cli"
+	"github.com/runlane/runlane-go/mcp"
 )
 
 func main() {
@@ -21,6 +22,9 @@ func main() {
 	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})))
 	os.Exit(cli.Run(context.Background(), open, &cli.Options{
 		Project: true,
+		MCP: func(allow []string) (cli.MCP, error) {
+			return mcp.New(&mcp.Options{Allow: allow})
+		},
 		Variables: []cli.Variable{
 			{
 				Flag:  "limits",

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -89,4 +90,52 @@ func TestMove_FromAFileToDynamoDB_RunsGoOn(t *testing.T) { //nolint:tparallel //
 		t.Errorf("the history:\n%s", out)
 	}
 	to.run(t, 0, "doctor", "--all")
+}
+
+// A file that is refused makes no lane, whatever is wrong with it.
+func TestMove_ARefusedImport_LeavesNoFile(t *testing.T) { //nolint:tparallel // as above
+	t.Parallel()
+	_, file := exported(t)
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cut := filepath.Join(t.TempDir(), "cut.ndjson")
+	if err := os.WriteFile(cut, text[:len(text)/2], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	to, path := onFile(t)
+	for _, args := range [][]string{{"import", cut}, {"import", file, "--env", "other"}, {"import", file + ".absent"}} {
+		_, news := to.run(t, 2, args...)
+		if files, err := filepath.Glob(path + "*"); err != nil || len(files) > 0 {
+			t.Errorf("%v leaves %v, %v: %s", args, files, err, news)
+		}
+	}
+	to.run(t, 0, "import", file)
+}
+
+// A killed import leaves nothing of what it read: it has payloads.
+func TestMove_AKilledImport_LeavesNoDraft(t *testing.T) {
+	t.Parallel()
+	p, _ := onFile(t)
+	folder := t.TempDir()
+	command := exec.CommandContext(t.Context(), binary(), "import", "-")
+	command.Env = append(append(os.Environ(), p.environment...), "TMPDIR="+folder)
+	in, err := command.StdinPipe()
+	if err == nil {
+		err = command.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := in.Write(make([]byte, 1<<20)); err != nil { // more than a pipe holds: it reads
+		t.Error(err)
+	}
+	if err := command.Process.Kill(); err != nil {
+		t.Error(err)
+	}
+	_ = command.Wait()
+	if left, err := os.ReadDir(folder); err != nil || len(left) > 0 {
+		t.Errorf("%v, %v", left, err)
+	}
 }

@@ -36,6 +36,10 @@ func open(ctx context.Context) (*core.Runtime, error) {
 	if err != nil {
 		return nil, err
 	}
+	tokenKeys, err := core.TokenKeysFromEnv()
+	if err != nil {
+		return nil, err
+	}
 	l, err := lane.Open(ctx, cmp.Or(os.Getenv(lane.Variable), onAWS.Name+":"), sqlitelane.Scheme, onAWS, memlane.Scheme)
 	if err != nil {
 		return nil, err
@@ -43,7 +47,7 @@ func open(ctx context.Context) (*core.Runtime, error) {
 	if _, alone := l.Transport.(unbound); alone {
 		queues = nil // core wants a binding for each queue that it is told of
 	}
-	return core.Open(ctx, l, &core.Options{Codec: codec, Queues: queues})
+	return core.Open(ctx, l, &core.Options{Codec: codec, Queues: queues, TokenKeys: tokenKeys})
 }
 
 // onAWS is awslane's scheme, with lanes that cannot send wakeups where no queue is bound: most commands only read.

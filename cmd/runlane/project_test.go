@@ -146,12 +146,27 @@ func (b *background) interrupt(t *testing.T) (code int) {
 	}
 }
 
-// TestProject_FromAnEmptyFolder is a new user's first minutes, with the binary and with the project's own.
-func TestProject_FromAnEmptyFolder(t *testing.T) {
-	t.Parallel()
+// newProject is a place in a project that the command line has just made.
+func newProject(t *testing.T) *place {
+	t.Helper()
 	p := newPlace(t)
 	p.call(t, 0, binary(), "init", "hello")
 	p.folder = filepath.Join(p.folder, "hello")
+	return p
+}
+
+// build compiles the project's own program.
+func (p *place) build(t *testing.T) string {
+	t.Helper()
+	own := filepath.Join(t.TempDir(), "hello")
+	p.call(t, 0, "go", "build", "-o", own, ".")
+	return own
+}
+
+// TestProject_FromAnEmptyFolder is a new user's first minutes, with the binary and with the project's own.
+func TestProject_FromAnEmptyFolder(t *testing.T) {
+	t.Parallel()
+	p := newProject(t)
 	p.call(t, 0, "go", "vet", "./...")
 	if out, _ := p.call(t, 0, "go", "test", "./..."); !strings.HasPrefix(out, "ok") {
 		t.Errorf("the project's tests:\n%s", out)
@@ -208,11 +223,8 @@ func TestProject_FromAnEmptyFolder(t *testing.T) {
 // TestProject_KeepsItsRuns from one session to the next, also when the first is killed, and shows them without any.
 func TestProject_KeepsItsRuns(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
-	p.call(t, 0, binary(), "init", "hello")
-	p.folder = filepath.Join(p.folder, "hello")
-	own := filepath.Join(t.TempDir(), "hello")
-	p.call(t, 0, "go", "build", "-o", own, ".")
+	p := newProject(t)
+	own := p.build(t)
 	dev := p.start(t, own, "dev")
 	dev.await(t, "an interrupt stops it")
 	p.call(t, 0, binary(), "trigger", "greet", `{"name":"Ada"}`, "--wait", "--id", "first")
@@ -228,6 +240,12 @@ func TestProject_KeepsItsRuns(t *testing.T) {
 	}
 	p.call(t, 0, own, "trigger", "greet", `{"name":"Cyd"}`, "--id", "between")
 	p.call(t, 0, own, "runs", "cancel", "later")
+	if _, news := p.call(t, 1, own, "runs", "answer", "rlt1.e30.AAAA"); !strings.Contains(news, "token is not valid") {
+		t.Errorf("the key of answer tokens is gone with its session:\n%s", news)
+	}
+	if info, err := os.Stat(filepath.Join(p.folder, ".runlane", "token-keys")); err != nil || info.Mode().Perm()&0o077 != 0 {
+		t.Errorf("the key of answer tokens: %v, %v", info, err)
+	}
 	p.call(t, 0, own, "backup", "copy.db")
 	p.call(t, 0, own, "runs", "get", "between", "--lane", "sqlite:copy.db")
 
@@ -250,9 +268,7 @@ func TestProject_KeepsItsRuns(t *testing.T) {
 // A function's program has the lane on AWS and no other: no SQLite.
 func TestProject_FunctionsLinkNoFile(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
-	p.call(t, 0, binary(), "init", "hello")
-	p.folder = filepath.Join(p.folder, "hello")
+	p := newProject(t)
 	for tags, linked := range map[string]bool{"": true, "lambda.norpc": false} {
 		out, _ := p.call(t, 0, "go", "list", "-deps", "-tags", tags, ".")
 		for _, name := range []string{"modernc.org/sqlite", "github.com/runlane/runlane-go/sqlitelane", "github.com/runlane/runlane-go/memlane"} {
@@ -268,11 +284,8 @@ func TestProject_OnLocalAWS(t *testing.T) {
 	t.Parallel()
 	table := awstest.StreamedTable(t, awstest.LocalStackDynamoDB(t))
 	queue := awstest.Queue(t, awstest.SQS(t), false)
-	p := newPlace(t)
-	p.call(t, 0, binary(), "init", "hello")
-	p.folder = filepath.Join(p.folder, "hello")
-	own := filepath.Join(t.TempDir(), "hello")
-	p.call(t, 0, "go", "build", "-o", own, ".")
+	p := newProject(t)
+	own := p.build(t)
 	deployed := &place{folder: p.folder, environment: append(slices.Clone(p.environment), "RUNLANE_TABLE="+table, "RUNLANE_QUEUES=default="+queue.URL)}
 	dev := deployed.start(t, own, "dev")
 	dev.await(t, "an interrupt stops it")
@@ -293,11 +306,8 @@ func TestProject_OnLocalAWS(t *testing.T) {
 // TestProject_SessionThatWasKilled_IsForgotten leaves its file to the next command.
 func TestProject_SessionThatWasKilled_IsForgotten(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
-	p.call(t, 0, binary(), "init", "hello")
-	p.folder = filepath.Join(p.folder, "hello")
-	own := filepath.Join(t.TempDir(), "hello")
-	p.call(t, 0, "go", "build", "-o", own, ".")
+	p := newProject(t)
+	own := p.build(t)
 	dev := p.start(t, own, "dev")
 	dev.await(t, "an interrupt stops it")
 	if err := dev.Process.Kill(); err != nil {
@@ -336,13 +346,36 @@ func TestDev_WithoutAProject_SaysWhatToDo(t *testing.T) {
 
 func TestDev_ProjectThatDoesNotCompile_ShowsTheCompiler(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
-	p.call(t, 0, binary(), "init", "hello")
-	p.folder = filepath.Join(p.folder, "hello")
+	p := newProject(t)
 	if err := os.WriteFile(filepath.Join(p.folder, "broken.go"), []byte("package main\n\nvar x int = \"text\"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, news := p.call(t, 2, binary(), "dev"); !strings.Contains(news, "broken.go:3") || !strings.Contains(news, "cannot be built") {
 		t.Errorf("%s", news)
+	}
+}
+
+// A session that builds its program is one process: a kill leaves none behind, and no program in the temporary folder.
+func TestDev_ThatIsKilled_LeavesNothingRunning(t *testing.T) {
+	t.Parallel()
+	p := newProject(t)
+	temporary := t.TempDir()
+	p.environment = append(p.environment, "TMPDIR="+temporary)
+	dev := p.start(t, binary(), "dev")
+	dev.await(t, "an interrupt stops it")
+	if err := dev.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	<-dev.ended
+	if _, news := p.call(t, 0, binary(), "runs", "list"); !strings.Contains(news, "ended without removing its file") {
+		t.Errorf("its program goes on:\n%s", news)
+	}
+	if left, err := os.ReadDir(temporary); err != nil || len(left) > 0 {
+		t.Errorf("%v stays: %v", left, err)
+	}
+	dev = p.start(t, binary(), "dev") // in the place of the first one's program
+	dev.await(t, "an interrupt stops it")
+	if code := dev.interrupt(t); code != 0 {
+		t.Errorf("dev exits with %d", code)
 	}
 }

@@ -43,8 +43,8 @@ locals {
       {
         Effect = "Allow"
         Action = [
-          "dynamodb:BatchGetItem", "dynamodb:DeleteItem", "dynamodb:DescribeTable", "dynamodb:GetItem", "dynamodb:PutItem",
-          "dynamodb:Query", "dynamodb:UpdateItem",
+          "dynamodb:BatchGetItem", "dynamodb:ConditionCheckItem", "dynamodb:DeleteItem", "dynamodb:DescribeTable",
+          "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:Query", "dynamodb:UpdateItem",
         ]
         Resource = local.table_arn
       },

@@ -1,12 +1,14 @@
 package webhooks
 
 import (
+	"cmp"
 	"context"
 	"os"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/awslane"
 	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/lane"
 )
 
 // The application's environment variables, beside those of the lane.
@@ -17,14 +19,16 @@ const (
 	SecretVariable = "WEBHOOK_SECRET"
 )
 
-// Open opens the application on AWS, as configured by the environment. The same opener serves the Lambda functions, a
-// worker in a container and the command line. What is missing or wrong is [runlane.ErrConfigurationInvalid].
+// Open opens the application on the lane that RUNLANE_LANE names, "aws:" unless it is set, as configured by the
+// environment. The same opener serves the Lambda functions, a worker in a container and the command line. What is
+// missing or wrong is [runlane.ErrConfigurationInvalid]; so is a lane whose scheme does not stand here, because a
+// program links what it lists.
 func Open(ctx context.Context) (*core.Runtime, error) {
 	sender, err := senderFromEnv()
 	if err != nil {
 		return nil, err
 	}
-	l, err := awslane.FromEnv(ctx)
+	l, err := lane.Open(ctx, cmp.Or(os.Getenv(lane.Variable), "aws:"), awslane.Scheme)
 	if err != nil {
 		return nil, err
 	}

@@ -287,16 +287,19 @@ func TestWorker_Killed_AnotherFinishesItsRuns(t *testing.T) {
 
 func TestRun_WhatMakesNoSense_EndsAtOnce(t *testing.T) {
 	for name, tc := range map[string]struct {
+		lane      string
 		arguments []string
 		status    int
 		says      string
 	}{
-		"unknown flag": {[]string{"-other"}, 2, "-other"},
-		"a word":       {[]string{"webhooks"}, 2, ""},
-		"help":         {[]string{"-help"}, 2, "-grace"},
-		"no table":     {nil, 1, `"code":"configuration_invalid"`},
+		"unknown flag": {"", []string{"-other"}, 2, "-other"},
+		"a word":       {"", []string{"webhooks"}, 2, ""},
+		"help":         {"", []string{"-help"}, 2, "-grace"},
+		"no table":     {"", nil, 1, `"code":"configuration_invalid"`},
+		"other lane":   {"sqlite:runs.db", nil, 1, "this program knows aws:"},
 	} {
 		t.Run(name, func(t *testing.T) { // one after the other: slog's default is the process's
+			t.Setenv(lane.Variable, tc.lane)
 			t.Setenv(awslane.TableVariable, "")
 			t.Setenv(webhooks.SecretVariable, "secret")
 			var stderr bytes.Buffer

@@ -321,3 +321,52 @@ func TestByHand_BindingsOfABridge_FollowOrAreNamed(t *testing.T) {
 		})
 	}
 }
+
+// The statement about the queues of a function's events, in other ways to write it.
+func TestByHand_ReceivingInAnotherWay_FollowsOrIsNamed(t *testing.T) {
+	t.Parallel()
+	const (
+		actions = "                Action:\n                  - sqs:ChangeMessageVisibility\n" +
+			"                  - sqs:DeleteMessage # the mappings, as ReceiveMessage\n                  - sqs:ReceiveMessage\n"
+		list   = "                  - !GetAtt WorkQueue.Arn\n                  - !GetAtt FifoWorkQueue.Arn\n"
+		behind = "                Resource:\n" + list
+	)
+	for name, c := range map[string]struct {
+		other   string
+		refused bool
+	}{
+		"flow":         {actions + "                Resource: [!GetAtt WorkQueue.Arn, !GetAtt FifoWorkQueue.Arn]\n", true},
+		"long":         {actions + behind[:strings.Index(behind, "!GetAtt Fifo")-2] + "- Fn::GetAtt: [FifoWorkQueue, Arn]\n", true},
+		"first":        {behind + actions, true},
+		"condition":    {actions + behind + "                Condition: {Bool: {\"aws:SecureTransport\": true}}\n", true},
+		"remark":       {actions + behind + "                # and no other\n", false},
+		"less deep":    {actions + strings.ReplaceAll(behind, "  - ", "- "), false},
+		"flow actions": {"                Action: [sqs:DeleteMessage, sqs:ReceiveMessage]\n" + behind, false},
+		"another before": {
+			"                Action: sqs:ReceiveMessage\n                Resource: !GetAtt RelayFailures.Arn\n" +
+				"              - Effect: Allow\n" + actions + behind, false,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			before := edited(t, read(t, full), actions+behind, c.other)
+			text, err := samfile.AddQueue(before, samfile.Queue{Name: "reports"})
+			if c.refused {
+				if _, ok := errors.AsType[*samfile.MissingError](err); !ok {
+					t.Errorf("%v, want a refusal; BridgeRole is\n%s", err, entryOf(text, "BridgeRole"))
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			text = addFunction(t, text, samfile.Function{Name: "slow", Queues: []string{"reports"}})
+			known := samtemplate.Faults(evaluate(t, before, nil))
+			for _, fault := range samtemplate.Faults(evaluate(t, text, nil)) {
+				if name != "another before" || !strings.Contains(fault, "RelayFailures") {
+					t.Error(fault, known)
+				}
+			}
+		})
+	}
+}

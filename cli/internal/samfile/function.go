@@ -246,3 +246,22 @@ func (t *text) addToOutputs(id string) {
 
 // Moved reports whether a function keeps the right to a queue that went to another one.
 func Moved(template string) bool { return strings.Contains(template, "Sid: "+moved) }
+
+// Forgets reports whether a function loses such a right between two forms of a template.
+func Forgets(before, after string) bool {
+	was, is := newText(before), newText(after)
+	for _, id := range was.bridges() {
+		role := id + "Role"
+		kept, _ := was.movedOf(role)
+		still, _ := is.movedOf(role)
+		again, _ := is.receiving(role)
+		for _, line := range was.lines[kept.from:kept.to] {
+			queue, ok := strings.CutPrefix(strings.TrimSpace(line), "- !GetAtt ")
+			queue, _, _ = strings.Cut(queue, ".")
+			if ok && !is.lists(still, queue) && !is.lists(again, queue) {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -63,15 +63,20 @@ func TestAddFunction_QueueThatMoves_StaysReadable(t *testing.T) {
 		function         string
 		queues           []string
 		bridge, slow, to [2]bool // own, moved
+		forgets          bool
 	}{
-		{"slow", []string{"exports"}, [2]bool{false, true}, [2]bool{true, false}, [2]bool{}},
-		{"slow", []string{"reports"}, [2]bool{false, true}, [2]bool{true, false}, [2]bool{}}, // of another queue
-		{"slow", []string{"exports"}, [2]bool{}, [2]bool{true, false}, [2]bool{}},
-		{"to", []string{"exports"}, [2]bool{}, [2]bool{false, true}, [2]bool{true, false}},
-		{"slow", []string{"exports"}, [2]bool{}, [2]bool{true, false}, [2]bool{false, true}}, // and back
-		{"slow", []string{"exports"}, [2]bool{}, [2]bool{true, false}, [2]bool{}},
+		{"slow", []string{"exports"}, [2]bool{false, true}, [2]bool{true, false}, [2]bool{}, false},
+		{"slow", []string{"reports"}, [2]bool{false, true}, [2]bool{true, false}, [2]bool{}, false}, // of another queue
+		{"slow", []string{"exports"}, [2]bool{}, [2]bool{true, false}, [2]bool{}, true},
+		{"to", []string{"exports"}, [2]bool{}, [2]bool{false, true}, [2]bool{true, false}, false},
+		{"slow", []string{"exports"}, [2]bool{}, [2]bool{true, false}, [2]bool{false, true}, false}, // and back
+		{"slow", []string{"exports"}, [2]bool{}, [2]bool{true, false}, [2]bool{}, true},
 	} {
+		before := template
 		template = add(template, step.function, step.queues...)
+		if forgets := samfile.Forgets(before, template); forgets != step.forgets {
+			t.Errorf("step %d: forgets %t", i, forgets)
+		}
 		for role, want := range map[string][2]bool{"BridgeRole": step.bridge, "SlowBridgeRole": step.slow, "ToBridgeRole": step.to} {
 			if own, moved := receives(template, role); own != want[0] || moved != want[1] {
 				t.Errorf("step %d: %s may receive: own %v, moved %v, want %v", i, role, own, moved, want)

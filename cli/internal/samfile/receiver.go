@@ -110,6 +110,14 @@ func (t *text) countNone(s span) {
 
 // statement is the first one of a role that has all of some words and none of others.
 func (t *text) statement(role string, has []string, lacks ...string) (span, bool) {
+	all := t.statements(role, has, lacks...)
+	if len(all) == 0 {
+		return span{}, false
+	}
+	return all[0], true
+}
+
+func (t *text) statements(role string, has []string, lacks ...string) (all []span) {
 	s, _ := t.entry("Resources", role)
 	for i := s.from; i < s.to; i++ {
 		if !strings.HasPrefix(strings.TrimSpace(t.lines[i]), "- Effect:") {
@@ -123,16 +131,42 @@ func (t *text) statement(role string, has []string, lacks ...string) (span, bool
 		mentions := func(word string) bool { return t.mentions(found, word) }
 		misses := func(word string) bool { return !mentions(word) }
 		if !slices.ContainsFunc(lacks, mentions) && !slices.ContainsFunc(has, misses) {
-			return found, true
+			all = append(all, found)
+		}
+	}
+	return all
+}
+
+// receiving is the statement of a role about the queues of its events, which ends with their list. Templates of earlier
+// versions have one for all that may be done with any queue: all that is left as it is.
+func (t *text) receiving(role string) (span, bool) {
+	for _, s := range t.statements(role, []string{"ReceiveMessage"}, "SendMessage", moved) {
+		if t.endsWithList(s) {
+			return s, true
 		}
 	}
 	return span{}, false
 }
 
-// receiving is the statement of a role about the queues of its events. Templates of earlier versions have one for all
-// that may be done with any queue: all that is left as it is.
-func (t *text) receiving(role string) (span, bool) {
-	return t.statement(role, []string{"ReceiveMessage"}, "SendMessage", moved)
+// endsWithList reports a statement that has nothing behind its resources, which are a list of "- !GetAtt Queue.Arn".
+func (t *text) endsWithList(s span) bool {
+	for i := s.to - 1; i >= s.from; i-- {
+		switch line := strings.TrimSpace(t.lines[i]); {
+		case line == "Resource:":
+			return i < s.to-1
+		case !isComment(line) && !queueItem.MatchString(line):
+			return false
+		}
+	}
+	return false
+}
+
+var queueItem = regexp.MustCompile(`^- !GetAtt \w+\.Arn(?: +#.*)?$`)
+
+// otherwise reports a role that may receive from a queue by a statement which this package cannot change.
+func (t *text) otherwise(role, queue string) bool {
+	return slices.ContainsFunc(t.statements(role, []string{"ReceiveMessage", queue}, "SendMessage", moved),
+		func(s span) bool { return !t.endsWithList(s) })
 }
 
 // movedOf is the statement of a role about queues that went to other functions.
@@ -144,15 +178,17 @@ func (t *text) movedOf(role string) (span, bool) {
 func (t *text) allow(role, queue string, allowed bool) error {
 	s, ok := t.receiving(role)
 	switch there := ok && t.lists(s, queue); {
+	case t.otherwise(role, queue):
+		return missingReceiving(role)
 	case there == allowed:
 	case !ok:
 		if from, can := t.receiving("BridgeRole"); can {
 			return t.allowFirst(role, queue, from)
 		}
 		first, _ := t.entry("Resources", "BridgeRole")
-		_, all := t.statement("BridgeRole", []string{"ReceiveMessage"})
+		_, all := t.statement("BridgeRole", []string{"ReceiveMessage", "SendMessage"})
 		if !all && t.mentions(first, "ReceiveMessage") {
-			return missing("statement about sqs:ReceiveMessage with \"- !GetAtt WorkQueue.Arn\" in BridgeRole")
+			return missingReceiving("BridgeRole")
 		}
 	case allowed:
 		t.insert(s.to, t.arnItem(s, queue))
@@ -217,7 +253,15 @@ func (t *text) emptied(s span) []string {
 
 // arnItem is a line of the list that a statement ends with.
 func (t *text) arnItem(s span, queue string) string {
-	return strings.Repeat(" ", indent(t.lines[s.to-1])) + "- !GetAtt " + queue + ".Arn\n"
+	last := s.to - 1
+	for isComment(t.lines[last]) {
+		last--
+	}
+	return strings.Repeat(" ", indent(t.lines[last])) + "- !GetAtt " + queue + ".Arn\n"
+}
+
+func missingReceiving(role string) error {
+	return missing("statement about sqs:ReceiveMessage that ends with \"- !GetAtt WorkQueue.Arn\" in %s", role)
 }
 
 // allowFirst gives a role the statement of the bridge's own, about one queue.

@@ -30,7 +30,7 @@ func (p *projection) applyBody() error {
 	case *runlane.RunCreated:
 		return p.created(body)
 	case *runlane.RunDeliveryRequested:
-		return p.deliveryRequested(&body.Delivery)
+		return p.deliveryRequested(body)
 	case *runlane.RunLeaseClaimed:
 		return p.leaseClaimed(body.Lease)
 	case *runlane.RunLeaseHeartbeat:
@@ -90,7 +90,8 @@ func (p *projection) created(b *runlane.RunCreated) error {
 
 // deliveryRequested wakes a queued run at any time, a waiting one when it is due, and a running one when its lease is
 // over.
-func (p *projection) deliveryRequested(d *runlane.Delivery) error {
+func (p *projection) deliveryRequested(b *runlane.RunDeliveryRequested) error {
+	d := &b.Delivery
 	availableAt := runlane.UTCMillis(d.AvailableAt)
 	switch {
 	case d.RunID != p.run.ID:
@@ -112,6 +113,12 @@ func (p *projection) deliveryRequested(d *runlane.Delivery) error {
 		if err := p.reached(p.run.RunnableAt()); err != nil {
 			return err
 		}
+	}
+	if b.Wait != nil && (p.run.EventSequence != 1 || !availableAt.After(p.at)) {
+		return p.violation("only the second event of a run that is made for later has a wait")
+	}
+	if err := p.waits(b.Wait, availableAt); err != nil {
+		return err
 	}
 
 	p.run.RunAt = availableAt
@@ -227,9 +234,28 @@ func (p *projection) released(b *runlane.RunReleased) error {
 	if err := p.endAttempt(b.Attempt); err != nil {
 		return err
 	}
+	if err := p.waits(b.Wait, resumeAt); err != nil {
+		return err
+	}
 	p.run.Counters.Releases++
 	p.run.RunAt = resumeAt
 	p.run.Status = runlane.StatusReleased
+	return nil
+}
+
+// waits takes over what the event waits for: until the run is due at the latest. nil is a wait for the time alone.
+func (p *projection) waits(w *runlane.Waiting, due time.Time) error {
+	if w == nil {
+		return nil
+	}
+	w = w.AtRest()
+	switch {
+	case len(w.For) == 0:
+		return p.missing("kind of wait")
+	case !w.Due().Equal(due):
+		return p.violation("waits until %s and is due at %s", instant(w.Due()), instant(due))
+	}
+	p.run.Waiting = w
 	return nil
 }
 

@@ -92,6 +92,9 @@ func fuzzBody(kind byte, attempts int, lease runlane.Lease, moment time.Time, sh
 		if shape >= 128 {
 			d.DispatchExpiresAt, d.TraceCarrier = moment, map[string]string{}
 		}
+		if shape >= 240 {
+			return &runlane.RunDeliveryRequested{Delivery: d, Wait: fuzzWait(3, moment)}
+		}
 		return &runlane.RunDeliveryRequested{Delivery: d}
 	case 2:
 		return &runlane.RunLeaseClaimed{Lease: lease}
@@ -106,7 +109,7 @@ func fuzzBody(kind byte, attempts int, lease runlane.Lease, moment time.Time, sh
 	case 7:
 		return &runlane.RunRetryScheduled{Attempt: attempts, Failure: failure, RetryAt: moment}
 	case 8:
-		return &runlane.RunReleased{Attempt: attempts, ResumeAt: moment}
+		return &runlane.RunReleased{Attempt: attempts, ResumeAt: moment, Wait: fuzzWait(attempts, moment)}
 	case 9:
 		return &runlane.RunCancellationRequested{}
 	case 10:
@@ -118,6 +121,18 @@ func fuzzBody(kind byte, attempts int, lease runlane.Lease, moment time.Time, sh
 	default:
 		return nil
 	}
+}
+
+// fuzzWait is a wait of every fourth event, not always one that fits.
+func fuzzWait(n int, moment time.Time) *runlane.Waiting {
+	if n%4 != 3 {
+		return nil
+	}
+	w := &runlane.Waiting{For: []runlane.WaitingFor{runlane.WaitingSignal}, Names: []string{"approval"}, Until: moment}
+	if n%8 == 7 {
+		w.For = nil
+	}
+	return w
 }
 
 func emptyBody(kind byte) runlane.EventBody {
@@ -197,6 +212,7 @@ func checkStep(t *testing.T, before, after *runlane.Run, e runlane.Event) {
 		kept.RunAt, kept.StartedAt, kept.FinishedAt, kept.UpdatedAt = before.RunAt, before.StartedAt, before.FinishedAt, before.UpdatedAt
 		kept.DispatchedAt, kept.DispatchExpiresAt = before.DispatchedAt, before.DispatchExpiresAt
 		kept.Failure, kept.Lease, kept.TraceCarrier = before.Failure, before.Lease, before.TraceCarrier
+		kept.Waiting = before.Waiting
 		must(reflect.DeepEqual(before, kept), "identity never changes")
 	}
 	must(after.EventSequence == before.EventSequence+1, "sequence advances by one")
@@ -216,6 +232,7 @@ func checkStep(t *testing.T, before, after *runlane.Run, e runlane.Event) {
 	must(owned == (after.Lease != runlane.Lease{}), "a lease exactly while a worker owns the run")
 	must(!after.FinishedAt.IsZero() == status.Terminal(), "finished exactly when terminal")
 	must(!waiting || !after.RunAt.IsZero(), "who waits knows until when")
+	must(after.Waiting == nil || waiting && after.Waiting.Due().Equal(after.RunAt), "only a waiting run has a wait")
 	must(after.DispatchedAt.IsZero() == after.DispatchExpiresAt.IsZero(), "a reservation has both times")
 	must(after.DispatchedAt.IsZero() || status == runlane.StatusQueued || status == runlane.StatusScheduled, "only who waits for a worker has a reservation")
 	must(after.Output == nil || status == runlane.StatusSucceeded, "output only of a success")

@@ -105,6 +105,7 @@ func (p *projection) append(e *runlane.Event) error {
 	if err := p.checkEvent(); err != nil {
 		return err
 	}
+	p.run.Waiting = nil // every event ends a wait; two begin one
 	if err := p.applyBody(); err != nil {
 		return err
 	}

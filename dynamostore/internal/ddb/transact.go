@@ -183,7 +183,7 @@ func (t *Table) failing(ctx context.Context, writes []item.Write) ([]item.Lost, 
 // succeeded.
 func (t *Table) lostTo(ctx context.Context, sent *attempt, failed []item.Lost) ([]item.Lost, error) {
 	image := item.OldOf(failed, sent.proofIndex())
-	if image == nil && sent.unanswered == nil {
+	if sent.unanswered == nil && (image == nil || sent.Proof.Shared) {
 		return failed, nil
 	}
 	switch done, err := t.proves(ctx, sent, image); {

@@ -11,7 +11,8 @@ import (
 )
 
 // Update writes one item: a plain write, conditional unless the condition is empty. ok is false when the condition
-// failed. It returns the item after the write. A write that collides with a transaction or is throttled is repeated,
+// failed. It returns the item after the write, or the one on which the condition failed; nil where that is not known.
+// A write that collides with a transaction or is throttled is repeated,
 // and the same request is sent again while its outcome is unknown. If its condition fails after that, u.Wrote tells
 // from the current item whether the write was carried out.
 func (t *Table) Update(ctx context.Context, operation string, u *item.Update) (after item.Item, ok bool, err error) {
@@ -40,9 +41,7 @@ func (t *Table) Update(ctx context.Context, operation string, u *item.Update) (a
 		}
 		return err
 	}, func(now item.Item, unknown bool) bool {
-		if unknown && u.Wrote != nil && u.Wrote(now) {
-			after, ok = now, true
-		}
+		after, ok = now, unknown && u.Wrote != nil && u.Wrote(now)
 		return ok
 	})
 	if ok {

@@ -166,6 +166,8 @@ type Proof struct {
 	Operation string // of the read
 	Pk, Sk    string
 	Values    Item
+	// Shared: another transaction may have written the same. It proves nothing where every sending was answered.
+	Shared bool
 }
 
 // Holds tells whether the item is as the transaction writes it; false if there is no item.

@@ -20,6 +20,7 @@ const (
 	Publishing         // its outbox row is to be published
 	Redelivering       // its published wakeup is to be sent again
 	Dispatching        // it needs a slot of its bounded queue
+	Telling            // it has ended, and its end is to be told
 )
 
 // ScanKinds are the markers that may hide work of a stage. A claim leaves its marker in q or w, so expired leases are
@@ -28,6 +29,7 @@ var ScanKinds = map[Stage][]MarkerKind{
 	Finalizing:   {Deliverable, Waiting, Leased},
 	Delivering:   {Deliverable, Waiting, Leased, Slotless},
 	Publishing:   {Unpublished, Deliverable, Waiting},
+	Telling:      {Ended},
 	Redelivering: {Parked, Deliverable, Leased, Slotless}, // leased: reservations from when the queue had a limit
 }
 
@@ -56,6 +58,8 @@ func Classify(r *Run, row *Delivery, at Millis, bounded bool) Finding {
 		recovering = Dispatching
 	}
 	switch status := r.State(); {
+	case r.Untold():
+		return Finding{Stage: Telling, Since: r.FinishedAt}
 	case status == runlane.StatusCancellationRequested:
 		return dueOr(Finalizing, r.LeaseUntil, at, Marker{Leased, r.LeaseUntil})
 	case status == runlane.StatusRunning:
@@ -124,17 +128,17 @@ func classifyRow(r *Run, row *Delivery, at Millis) Finding {
 	}
 }
 
-// shortWait reports a wait of at most 15 minutes: its delayed wakeup was sent when it began.
+// shortWait reports a wait of at most 15 minutes that only its time ends: its delayed wakeup was sent when it began.
 func shortWait(r *Run) bool {
 	const longestNativeDelay = 15 * time.Minute
-	return r.RunAt-r.UpdatedAt <= Millis(longestNativeDelay/time.Millisecond)
+	return r.Waiting().Timed() && r.RunAt-r.UpdatedAt <= Millis(longestNativeDelay/time.Millisecond)
 }
 
 // Patient reports that the reader may leave the row to the processes that surely handle it already.
 func Patient(r *Run, at Millis, p lane.Patience) bool {
 	m := r.Marker()
 	switch m.Kind {
-	case Deliverable:
+	case Deliverable, Ended:
 		return m.At > at-Millis(p.Queued/time.Millisecond)
 	case Waiting:
 		return shortWait(r) && !slices.Contains(p.Undelayed, runlane.QueueName(r.Queue)) &&

@@ -198,56 +198,11 @@ func inspectionCases() map[string][]inspectionCase {
 
 func TestNextMarker(t *testing.T) {
 	t.Parallel()
-	table, cases := layoutTable(t, markerTable), inspectionCases()
-	for row := range table {
-		if _, ok := cases[row]; !ok && strings.HasPrefix(row, "an inspection ") {
-			t.Errorf("no case inspects %q", row)
+	cases, isInspection := inspectionCases(), func(row string) bool { return strings.HasPrefix(row, "an inspection ") }
+	walkMarkerTable(t, cases, isInspection, func(row, says string, c *inspectionCase) {
+		to, moves := NextMarker(c.run, Classify(c.run, c.row, rowTime, c.bounded), c.stage, rowTime)
+		if want := (Marker{kindsIn(says)[0], c.at}); !moves || to != want {
+			t.Errorf("%s: %v, %t, the table says %q: %v", row, to, moves, says, want)
 		}
-	}
-	for row, inspections := range cases {
-		cells, ok := table[row]
-		if !ok {
-			t.Errorf("the marker table has no row %q", row)
-			continue
-		}
-		alternatives := strings.Split(cells[0], " · ")
-		for i := range inspections {
-			c, says := &inspections[i], cells[0]
-			if len(alternatives) > 1 {
-				says = alternatives[i]
-			}
-			to, moves := NextMarker(c.run, Classify(c.run, c.row, rowTime, c.bounded), c.stage, rowTime)
-			if want := (Marker{kindsIn(says)[0], c.at}); !moves || to != want {
-				t.Errorf("%s (%d): %v, %t, the table says %q: %v", row, i, to, moves, says, want)
-			}
-		}
-	}
-}
-
-// What has work for the stage that inspects it stays, and so does what another stage reads where it is.
-func TestNextMarker_WhatIsReadWhereItIs_Stays(t *testing.T) {
-	t.Parallel()
-	past := rowTime - rowHour
-	pending := outboxRow(lane.OutboxPending, func(d *Delivery) { d.AvailableAt = past })
-	for name, c := range map[string]inspectionCase{
-		"an expired lease in q": {
-			run: rowRun(runlane.StatusRunning, Marker{Deliverable, past}, leasedUntil(past)), stage: Delivering,
-		},
-		"a due row in o": {
-			run: rowRun(runlane.StatusQueued, Marker{Unpublished, past}, delivered), row: pending, stage: Publishing,
-		},
-		"in q, never published, its reservation over": {
-			run: rowRun(runlane.StatusQueued, Marker{Deliverable, past}, reservedUntil(past)), row: pending, stage: Delivering,
-		},
-		"in o, its reservation over for less than a minute": {
-			run: rowRun(runlane.StatusQueued, Marker{Unpublished, past}, reservedUntil(rowTime-59*rowSecond)), row: pending, stage: Publishing,
-		},
-	} {
-		if to, moves := NextMarker(c.run, Classify(c.run, c.row, rowTime, c.bounded), c.stage, rowTime); moves {
-			t.Errorf("%s moves to %v", name, to)
-		}
-	}
-	if _, moves := NextMarker(nil, Finding{}, Publishing, rowTime); moves {
-		t.Error("a run that is gone moves")
-	}
+	})
 }

@@ -16,7 +16,7 @@ import (
 
 // Format is the number of the format in which items are stored (docs/compatibility.md). An item of another format says
 // so in its attribute v; without v it has format 1. A run item's format applies to everything under the run's key.
-const Format = 1
+const Format = 2
 
 // AttrFormat is the attribute with the number of an item's format.
 const AttrFormat = "v"

@@ -15,8 +15,13 @@ type Change struct {
 	LeaseToken string // fences owner writes
 	Initial    lane.InitialOutbox
 	ByWakeup   bool
-	Owners     []Owner    // of a creation
-	Slot       SlotChange // the slot that it takes; the run item tells which one it gives up
+	Owners     []Owner             // of a creation
+	Slot       SlotChange          // the slot that it takes; the run item tells which one it gives up
+	Signal     *lane.SignalCommand // that it puts beside the run
+	Telling    *ToldEnd            // the end that it tells
+	Missing    []string            // calls of which ends have to be missing
+	Flow       *lane.FlowCheck     // what the flow of a run that is made has to be
+	Looked     *int64              // how many signals stand beside the run, where the change depends on it
 
 	WithoutSlot bool // repeated without the slot, because another run took it
 
@@ -36,6 +41,9 @@ type Built struct {
 
 	Slot  SlotChange
 	slots int // the index of the first write about slots: they come last
+
+	signal int // the index of the write of a signal; 0 for none
+	calls  int // the index of the first write about calls; behind them come those about slots
 }
 
 // Every commit begins with the run and the log item. Owners come next, in the order of the change, then payload and
@@ -59,6 +67,12 @@ func Build(c *Change) (*Built, error) {
 	if err := b.put(c, bulk); err != nil {
 		return nil, err
 	}
+	if c.Signal != nil {
+		if err := b.addSignal(c); err != nil {
+			return nil, err
+		}
+	}
+	b.addCalls(c)
 	slots, err := b.Slot.Writes()
 	b.slots = len(b.Writes)
 	b.Writes = append(b.Writes, slots...)
@@ -86,14 +100,61 @@ func (b *Built) put(c *Change, bulk []Bulk) error {
 	return nil
 }
 
+// addSignal adds the signal that the change puts beside the run.
+func (b *Built) addSignal(c *Change) error {
+	signal, err := NewSignal(c.Signal, c.ID)
+	if err != nil {
+		return err
+	}
+	put, err := signal.Put()
+	b.signal, b.Writes = len(b.Writes), append(b.Writes, put)
+	return err
+}
+
+// addCalls adds what the change tells, and the flow and the calls on which it depends.
+func (b *Built) addCalls(c *Change) {
+	b.calls = len(b.Writes)
+	if c.Telling != nil {
+		b.Writes = append(b.Writes, c.Telling.Ended.Told(), c.Telling.Call.Counted())
+	}
+	if c.Flow != nil {
+		b.Writes = append(b.Writes, open(lane.FlowKey{
+			Environment: c.Projected.Environment, FlowID: c.Flow.FlowID,
+		}, c.Flow.Round))
+	}
+	for _, name := range c.Missing {
+		b.Writes = append(b.Writes, missing(c.Key(), ToMillis(c.Projected.CreatedAt), name))
+	}
+}
+
 // Refusal is what prevented a commit.
 type Refusal struct {
-	lost  []item.Lost
-	slots int // the index of the first write about slots
+	lost   []item.Lost
+	slots  int // the index of the first write about slots
+	calls  int // and about calls
+	signal int
 }
 
 // Refusal is what prevented the commit.
-func (b *Built) Refusal(lost []item.Lost) *Refusal { return &Refusal{lost, b.slots} }
+func (b *Built) Refusal(lost []item.Lost) *Refusal { return &Refusal{lost, b.slots, b.calls, b.signal} }
+
+// Counted reports a call that is whole although ends of it had to be missing, or a flow that takes no run.
+func (r *Refusal) Counted() bool {
+	for _, l := range r.lost {
+		if l.Index >= r.calls && l.Index < r.slots {
+			return true
+		}
+	}
+	return false
+}
+
+// Signal is the signal that the commit did not expect; nil if there is none.
+func (r *Refusal) Signal() item.Item {
+	if r.signal == 0 {
+		return nil
+	}
+	return item.OldOf(r.lost, r.signal)
+}
 
 // Run is the run item that the commit did not expect; nil if its condition held or there is no item.
 func (r *Refusal) Run() item.Item { return item.OldOf(r.lost, runWrite) }
@@ -122,7 +183,12 @@ func (r *Refusal) OnlySlots() bool {
 // OnlyMarkerMoved reports that run, sequence and lease are as the change expects: only the marker moved meanwhile.
 func (c *Change) OnlyMarkerMoved(current item.Item) bool {
 	return c.Before != nil && SameRun(c.Transition, current) && item.Number(current["sq"]) == c.ExpectedSequence &&
-		(c.LeaseToken == "" || item.TextOf(current["lt"]) == c.LeaseToken)
+		(c.LeaseToken == "" || item.TextOf(current["lt"]) == c.LeaseToken) && !c.Mailed(current)
+}
+
+// Mailed reports a run with other mail than the change depends on.
+func (c *Change) Mailed(current item.Item) bool {
+	return c.Looked != nil && item.Number(current["mb"]) != *c.Looked
 }
 
 // requested is how many delivery rows the change brings.
@@ -133,6 +199,12 @@ func (c *Change) requested() (n int) {
 		}
 	}
 	return n
+}
+
+// resumes reports a run whose wait ends and that has no delivery yet: it waits for a slot first.
+func (c *Change) resumes() bool {
+	_, last := c.Events[len(c.Events)-1].Body.(*runlane.RunResumed)
+	return last
 }
 
 // Replaces reports that the change brings a delivery row instead of the run's latest one.
@@ -152,7 +224,7 @@ func Claims(t *lane.Transition) bool {
 
 // Result is the commit as the caller gets it: exactly as reads will return it.
 func (b *Built) Result(c *Change) *lane.Commit {
-	out := &lane.Commit{Run: c.Projected}
+	out := &lane.Commit{Run: c.Projected, Untold: b.Run.Untold()}
 	for i, e := range c.Events {
 		sequence := c.ExpectedSequence + 1 + int64(i)
 		out.Events = append(out.Events, runlane.EventRecord{

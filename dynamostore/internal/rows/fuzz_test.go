@@ -2,7 +2,9 @@ package rows
 
 import (
 	"bytes"
+	"reflect"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/runlane/runlane-go"
@@ -65,6 +67,7 @@ func FuzzKeys(f *testing.F) {
 	f.Add("run_1:3:0", "token:4:test:due:d:0:0000000000001:run_1")
 	f.Add("run_1:+3:00", "token:4:a:b:c:d:e")
 	f.Add("a:run:b", "::::::")
+	f.Add("a:flow:release-42", "")
 	f.Add("default:run:", "")
 	f.Fuzz(func(t *testing.T, id, token string) {
 		if run, first, index, ok := ParseOutboxID(id); ok {
@@ -78,6 +81,9 @@ func FuzzKeys(f *testing.F) {
 		if key, ok := ParseRunPK(id); ok && key.Environment != "" && RunPK(key) != id {
 			t.Fatalf("%q is read as %q", id, RunPK(key))
 		}
+		if flow := ParseFlowPK(id); flow.Validate() == nil && !strings.HasSuffix(id, ":flow:"+string(flow)) {
+			t.Fatalf("%q is read as flow %q", id, flow)
+		}
 		row, ok := ParseDueRow(item.Item{item.PK: item.Text("test:run:run_1"), AttrDueP: item.Text(id), AttrDueA: item.Text(token)})
 		if row.Run != "run_1" || ok && row.Key != (DueKey{id, token}) {
 			t.Fatalf("%q and %q are read as %+v", id, token, row)
@@ -86,6 +92,28 @@ func FuzzKeys(f *testing.F) {
 			if n, err := strconv.ParseInt(id, 10, 64); err != nil || Millis(n) != ms {
 				t.Fatalf("%q is read as %d", id, ms)
 			}
+		}
+	})
+}
+
+// FuzzWait gives anything as a stored wait: it is none, or says the same when it is stored again.
+func FuzzWait(f *testing.F) {
+	f.Add(`{"f":["s","t"],"n":["approved"],"u":1700000000000,"p":"Approve?"}`)
+	f.Add(`{"f":["e"],"d":2}`)
+	f.Add(`{"f":["later"]}`)
+	f.Add(`{`)
+	f.Fuzz(func(t *testing.T, stored string) {
+		r := Run{Sequence: 3, Wait: stored, WaitSequence: 3}
+		w := r.Waiting()
+		if w == nil {
+			return
+		}
+		r.keepWait(w)
+		if again := r.Waiting(); !reflect.DeepEqual(again, w) {
+			t.Fatalf("%q is %+v, then %+v", stored, w, again)
+		}
+		if r.Sequence++; r.Waiting() != nil {
+			t.Fatal("a wait is in force after a later event")
 		}
 	})
 }

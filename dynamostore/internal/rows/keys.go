@@ -27,8 +27,8 @@ const (
 	AttrDoneA = "fa"
 )
 
-// Sort keys within a run's partition. 'log:…' < 'output' < 'payload' < 'run', so one query from 'payload' on reads
-// payload and run.
+// Sort keys within a run's partition. 'kept:…' < 'log:…' < 'output' < 'payload' < 'run', so one query from 'payload' on
+// reads payload and run.
 const (
 	RunSK     = "run"
 	PayloadSK = "payload"

@@ -48,6 +48,7 @@ const (
 	Waiting     MarkerKind = "w" // waits for a time
 	Slotless    MarkerKind = "d" // of a bounded queue, waits for a slot; ordered by partition, not by time
 	Parked      MarkerKind = "p" // queued and published, inspected once already
+	Ended       MarkerKind = "e" // has ended, and its end is to be told
 	Leased      MarkerKind = "l" // owned, and claimed while its marker was neither q nor w, or inspected once already
 )
 
@@ -156,6 +157,10 @@ func (r *Run) Index(m Marker, shards Shards) {
 	key := r.Key()
 	if r.State().Terminal() {
 		r.DueP, r.DueA = "", ""
+		if r.Leaves() {
+			due := r.DueKey(Marker{Ended, r.FinishedAt}, shards)
+			r.DueP, r.DueA = due.Partition, due.Sort
+		}
 		r.DoneP = DonePartition(key.Environment, r.State(), ShardOf(string(key.RunID), shards.Write))
 		r.DoneA = fmt.Sprintf("%013d:%s", r.FinishedAt, key.RunID)
 		return
@@ -196,7 +201,7 @@ func (c *Change) markerAfter(run *Run) (after Marker, keep bool) {
 	due, _ := run.RunnableAt()
 	switch status := run.State(); {
 	case status.Waiting():
-		if _, resumed := c.Events[len(c.Events)-1].Body.(*runlane.RunResumed); resumed && c.Queue.Bounded() {
+		if c.resumes() && c.Queue.Bounded() {
 			return Marker{Slotless, due}, false // where a hand-over looks
 		}
 		return Marker{Waiting, run.RunAt}, false

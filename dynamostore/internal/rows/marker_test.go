@@ -38,7 +38,7 @@ func layoutTable(t *testing.T, header string) map[string][]string {
 	return rows
 }
 
-var kindInText = regexp.MustCompile("`([qoxwdpl])`")
+var kindInText = regexp.MustCompile("`([qoxwdple])`")
 
 // kindsIn are the kinds of markers that a text names, in its order.
 func kindsIn(text string) (kinds []MarkerKind) {
@@ -77,7 +77,6 @@ func rowRun(status runlane.Status, m Marker, changes ...func(*Run)) *Run {
 	return r
 }
 
-func delivered(r *Run)                   { r.DeliveryLog = 1 }
 func leasedUntil(at Millis) func(*Run)   { return func(r *Run) { r.LeaseUntil = at } }
 func runnableFrom(at Millis) func(*Run)  { return func(r *Run) { r.RunAt = at } }
 func reservedUntil(at Millis) func(*Run) { return func(r *Run) { r.DispatchExpiresAt = at } }
@@ -127,6 +126,8 @@ func commitCases() map[string][]commitCase {
 	end, later := rowTime+60*rowSecond, rowTime+rowHour
 	request, claim := &runlane.RunDeliveryRequested{}, &runlane.RunLeaseClaimed{}
 	q, w, p := Marker{Deliverable, rowTime - rowSecond}, Marker{Waiting, rowTime - rowSecond}, Marker{Parked, later}
+	called := func(r *Run) { r.SourceType = string(runlane.SourceCall) }
+	calls, finished := func(r *Run) { r.Calls = 1 }, func(r *Run) { r.FinishedAt = rowTime }
 	queued := func(changes ...func(*Run)) *Run { return rowRun(runlane.StatusQueued, Marker{}, changes...) }
 	running := func(m Marker) *Run { return rowRun(runlane.StatusRunning, m, leasedUntil(end)) }
 	unclaimed := func(m Marker) *Run { return rowRun(runlane.StatusQueued, m) }
@@ -175,7 +176,12 @@ func commitCases() map[string][]commitCase {
 		"an expired running run that gets no slot": {
 			{before: running(q), after: queued(), last: request, bounded: true, at: rowTime},
 		},
+		"terminal, of a run that was called · cancelled, of one that calls": {
+			{before: running(q), after: rowRun(runlane.StatusSucceeded, Marker{}, called, finished), last: &runlane.RunSucceeded{}, at: rowTime},
+			{before: unclaimed(w), after: rowRun(runlane.StatusCancelled, Marker{}, calls, finished), last: &runlane.RunCancelled{}, at: rowTime},
+		},
 		"terminal": {
+			{before: running(q), after: rowRun(runlane.StatusFailed, Marker{}, calls, finished), last: &runlane.RunFailed{}},
 			{before: running(q), after: rowRun(runlane.StatusSucceeded, Marker{}), last: &runlane.RunSucceeded{}},
 			{before: unclaimed(w), after: rowRun(runlane.StatusCancelled, Marker{}), last: &runlane.RunCancelled{}},
 		},
@@ -187,42 +193,55 @@ var byMarks = []string{
 	"`RequeueDeadLetters`, which the runtime does not call",
 	"publish acknowledged, from `q` or `w` · from `o`",
 	"publish failed · given up",
+	"told",
 	"the same for a row that is superseded, or whose run is no longer queued or scheduled",
 }
 
-const markerTable = "| Commit or inspection | Marker afterwards |"
-
 func TestMarkerAfter(t *testing.T) {
 	t.Parallel()
-	table, cases := layoutTable(t, markerTable), commitCases()
+	isCommit := func(row string) bool {
+		return !slices.Contains(byMarks, row) && !strings.HasPrefix(row, "an inspection ")
+	}
+	walkMarkerTable(t, commitCases(), isCommit, func(row, says string, c *commitCase) {
+		got, active := c.marker()
+		var want Marker
+		switch kinds := kindsIn(says); {
+		case strings.HasPrefix(says, "as it was"):
+			want = c.before.Marker()
+		case len(kinds) > 0:
+			want = Marker{kinds[0], c.at}
+		}
+		if got != want || active == (row == "terminal") {
+			t.Errorf("%s: %v, the table says %q: %v", row, got, says, want)
+		}
+	})
+}
+
+// walkMarkerTable calls check for each case of each row, with what the row says of it. Each row that has to have cases
+// has them, and each case has its row.
+func walkMarkerTable[C any](
+	t *testing.T, cases map[string][]C, needsCases func(row string) bool, check func(row, says string, c *C),
+) {
+	t.Helper()
+	table := layoutTable(t, "| Commit or inspection | Marker afterwards |")
 	for row := range table {
-		if _, ok := cases[row]; !ok && !slices.Contains(byMarks, row) && !strings.HasPrefix(row, "an inspection ") {
-			t.Errorf("no case commits %q", row)
+		if _, ok := cases[row]; !ok && needsCases(row) {
+			t.Errorf("no case has the row %q", row)
 		}
 	}
-	for row, commits := range cases {
+	for row, inRow := range cases {
 		cells, ok := table[row]
 		if !ok {
 			t.Errorf("the marker table has no row %q", row)
 			continue
 		}
 		alternatives := strings.Split(cells[0], " · ")
-		for i := range commits {
-			c, says := &commits[i], cells[0]
+		for i := range inRow {
+			says := cells[0]
 			if len(alternatives) > 1 {
 				says = alternatives[i]
 			}
-			got, active := c.marker()
-			var want Marker
-			switch kinds := kindsIn(says); {
-			case strings.HasPrefix(says, "as it was"):
-				want = c.before.Marker()
-			case len(kinds) > 0:
-				want = Marker{kinds[0], c.at}
-			}
-			if got != want || active == (row == "terminal") {
-				t.Errorf("%s (%d): %v, the table says %q: %v", row, i, got, says, want)
-			}
+			check(row, says, &inRow[i])
 		}
 	}
 }

@@ -38,8 +38,22 @@ func place(b []byte, room int) (Place, []byte) {
 	if len(small) <= room {
 		return inlineZstd, small
 	}
-	const keys = 128 // of the item's keys, roughly
-	if item.Units(len(small)+keys) < item.Units(len(b)+keys) {
+	return cheaper(b, small, separateKeys)
+}
+
+const separateKeys = 128 // of a separate item, roughly
+
+// separate is the form of bytes in a separate item, whose other attributes have some size.
+func separate(b []byte, others int) (Place, []byte) {
+	if item.Units(len(b)+others) == 1 {
+		return Separate, b
+	}
+	return cheaper(b, compress(b), others)
+}
+
+// cheaper compresses what saves a write unit.
+func cheaper(b, small []byte, others int) (Place, []byte) {
+	if item.Units(len(small)+others) < item.Units(len(b)+others) {
 		return SeparateZstd, small
 	}
 	return Separate, b

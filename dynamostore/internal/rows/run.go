@@ -1,6 +1,7 @@
 package rows
 
 import (
+	"strconv"
 	"strings"
 	"time"
 
@@ -63,6 +64,13 @@ type Run struct {
 	PayloadPlace Place  `dynamodbav:"pz,omitempty"`
 	Output       []byte `dynamodbav:"ou,omitempty"`
 	OutputPlace  Place  `dynamodbav:"oz,omitempty"`
+
+	Wait         string `dynamodbav:"wt,omitempty"` // what it waits for, see storedWait
+	WaitSequence int64  `dynamodbav:"ws,omitempty"` // of the event that began the wait: any later one ends it
+
+	Calls int `dynamodbav:"cl,omitempty"` // 1 where it has called runs; changes without a sequence, under the lease
+
+	Signals int64 `dynamodbav:"mb,omitempty"` // that stand beside it: counted without a sequence, by who puts them
 
 	Slot int `dynamodbav:"sn,omitempty"` // the number of the slot that it has, plus 1; 0 for none
 
@@ -130,24 +138,52 @@ func (r *Run) Projection() *runlane.Run {
 		FinishedAt:        r.FinishedAt.Time(),
 		DispatchedAt:      r.DispatchedAt.Time(),
 		DispatchExpiresAt: r.DispatchExpiresAt.Time(),
+		Waiting:           r.Waiting(),
 		Failure:           runlane.Failure{Code: runlane.ErrorCode(r.FailureCode), Message: r.FailureMessage},
 		Lease:             runlane.Lease{Token: r.LeaseToken, WorkerID: r.LeaseWorker, ExpiresAt: r.LeaseUntil.Time()},
 		ConcurrencyKey:    r.ConcurrencyKey,
 		IdempotencyKey:    r.IdempotencyKey,
 		Retention:         retention(r.Retention),
 		SingletonKey:      r.SingletonKey,
-		Source: runlane.Source{
-			Type:       runlane.SourceType(r.SourceType),
-			RunID:      runlane.RunID(r.SourceRun),
-			ScheduleID: runlane.ScheduleID(r.SourceSchedule),
-			FireTime:   r.SourceFire.Time(),
-		},
-		TraceCarrier: r.Trace,
-		Meta:         r.Meta,
-		CreatedAt:    r.CreatedAt.Time(),
-		UpdatedAt:    r.UpdatedAt.Time(),
+		Source:            r.source(),
+		TraceCarrier:      r.Trace,
+		Meta:              r.Meta,
+		CreatedAt:         r.CreatedAt.Time(),
+		UpdatedAt:         r.UpdatedAt.Time(),
 	}
 	return run.Clone()
+}
+
+// source is where the run comes from. One that was called has the name of its call where others have their schedule,
+// and the creation of the run that called where they have the time; a node of a flow has the flow's id, round and name,
+// and the creation of the flow: the index done shows these.
+func (r *Run) source() runlane.Source {
+	s := runlane.Source{Type: runlane.SourceType(r.SourceType), RunID: runlane.RunID(r.SourceRun)}
+	switch s.Type {
+	case runlane.SourceCall:
+		s.Call, s.CreatedAt = r.SourceSchedule, r.SourceFire.Time()
+	case runlane.SourceFlow:
+		s.FlowID, s.RunID, s.CreatedAt = runlane.FlowID(r.SourceRun), "", r.SourceFire.Time()
+		round, node, _ := strings.Cut(r.SourceSchedule, ":")
+		s.Round, _ = strconv.Atoi(round)
+		s.Node = node
+	default:
+		s.ScheduleID, s.FireTime = runlane.ScheduleID(r.SourceSchedule), r.SourceFire.Time()
+	}
+	return s
+}
+
+// keepSource is the inverse of source.
+func (r *Run) keepSource(s *runlane.Source) {
+	r.SourceType, r.SourceRun = string(s.Type), string(s.RunID)
+	r.SourceSchedule, r.SourceFire = string(s.ScheduleID), ToMillis(s.FireTime)
+	if s.Type == runlane.SourceCall {
+		r.SourceSchedule, r.SourceFire = s.Call, ToMillis(s.CreatedAt)
+	}
+	if s.Type == runlane.SourceFlow {
+		r.SourceRun, r.SourceFire = string(s.FlowID), ToMillis(s.CreatedAt)
+		r.SourceSchedule = strconv.Itoa(s.Round) + ":" + s.Node
+	}
 }
 
 // addRun adds the run item after the change, and returns the separate items that its payload and its output need.
@@ -158,6 +194,9 @@ func (b *Built) addRun(c *Change) (bulk []Bulk, err error) {
 	}
 	run.latestDelivery(c)
 	b.Slot = c.settleSlot(run)
+	if c.Signal != nil {
+		run.Signals = c.Signal.Signal.Number
+	}
 	c.mark(run)
 	if err := run.Marshal(); err != nil {
 		return nil, err
@@ -200,17 +239,16 @@ func Projected(t *lane.Transition, before *Run) *Run {
 		IdempotencyKey:    run.IdempotencyKey,
 		Retention:         storedRetention(run.Retention),
 		SingletonKey:      run.SingletonKey,
-		SourceType:        string(run.Source.Type),
-		SourceRun:         string(run.Source.RunID),
-		SourceSchedule:    string(run.Source.ScheduleID),
-		SourceFire:        ToMillis(run.Source.FireTime),
 		Trace:             run.TraceCarrier,
 		Meta:              run.Meta,
 	}
+	r.keepSource(&run.Source)
 	r.keepFailure(t, before)
+	r.keepWait(run.Waiting)
 	if before != nil {
 		r.Payload, r.PayloadPlace = before.Payload, before.PayloadPlace
 		r.Output, r.OutputPlace = before.Output, before.OutputPlace
+		r.Signals, r.Calls = before.Signals, before.Calls
 	}
 	return r
 }
@@ -256,6 +294,9 @@ func (r *Run) Marshal() error {
 	}
 	if r.Trace != nil && len(r.Trace) == 0 { // an empty carrier replaces, an absent one does not
 		raw["tc"] = &types.AttributeValueMemberM{Value: item.Item{}}
+	}
+	if lane.Tells(runlane.SourceType(r.SourceType)) || r.Calls > 0 {
+		raw[AttrFormat] = item.Num(callFormat)
 	}
 	r.Raw = raw
 	return nil
@@ -320,6 +361,12 @@ func (c *Change) expected() item.Condition {
 	if c.LeaseToken != "" {
 		cond = cond.And(item.Equal("lt", item.Text(c.LeaseToken)))
 	}
+	if c.Looked != nil {
+		cond = cond.And(Mailed(*c.Looked))
+	}
+	if c.Projected.Status.Terminal() {
+		cond = cond.And(c.asCalled())
+	}
 	return cond.And(item.Equal(AttrDueP, item.Text(c.Before.DueP)), item.Equal(AttrDueA, item.Text(c.Before.DueA)))
 }
 
@@ -343,12 +390,14 @@ func (c *Change) settleSlot(run *Run) SlotChange {
 	}
 }
 
-// latestDelivery names the row that may be claimed. A later request, a claim of the run and its end supersede it; while
-// a run waits for a slot, no row may be claimed.
+// latestDelivery names the row that may be claimed. A later request, the end of the run's wait, a claim of the run and
+// its end supersede it; while a run waits for a slot, no row may be claimed.
 func (r *Run) latestDelivery(c *Change) {
 	switch rows := c.requested(); {
 	case rows > 0:
 		r.DeliveryLog, r.DeliveryIndex = c.ExpectedSequence+1, rows-1
+	case c.resumes(): // the earlier one is for the time that the run waited for
+		r.DeliveryLog, r.DeliveryIndex = 0, 0
 	case c.Before != nil && (r.State() == runlane.StatusQueued || r.State() == runlane.StatusScheduled):
 		r.DeliveryLog, r.DeliveryIndex = c.Before.DeliveryLog, c.Before.DeliveryIndex
 	}

@@ -25,11 +25,12 @@ type Task struct {
 	Timeout         time.Duration     `dynamodbav:"to"`
 	ErrorMessages   bool              `dynamodbav:"em"`
 	SeenAt          Millis            `dynamodbav:"sa"`
+	Version         int               `dynamodbav:"cv"`
 }
 
 // taskChange sets all of them. An attribute that this version does not know stays.
 const taskChange = "SET #qn = :qn, #qc = :qc, #qd = :qd, #it = :it, #kc = :kc, #ki = :ki, #ks = :ks, #ma = :ma, #bo " +
-	"= :bo, #to = :to, #em = :em, #sa = :sa"
+	"= :bo, #to = :to, #em = :em, #sa = :sa, #cv = :cv"
 
 // TaskPK is the partition key of the tasks.
 func TaskPK(e runlane.Environment) string { return e.Name() + ":task" }
@@ -51,6 +52,7 @@ func NewTaskItem(e runlane.Environment, r *lane.TaskRecord) Task {
 		Timeout:         r.Timeout,
 		ErrorMessages:   r.ErrorMessages,
 		SeenAt:          ToMillis(r.SeenAt),
+		Version:         r.Version,
 	}
 }
 
@@ -85,6 +87,7 @@ func (i *Task) Record() lane.TaskRecord {
 		Timeout:       i.Timeout,
 		ErrorMessages: i.ErrorMessages,
 		SeenAt:        i.SeenAt.Time(),
+		Version:       i.Version,
 	}
 }
 

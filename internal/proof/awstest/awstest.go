@@ -5,6 +5,7 @@ package awstest
 import (
 	"context"
 	"crypto/rand"
+	"net/http"
 	"os"
 	"strings"
 	"sync"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -19,6 +21,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/runlane/runlane-go/infra"
+	"github.com/runlane/runlane-go/internal/awsclient"
 	"github.com/runlane/runlane-go/internal/proof/ddbfault/front"
 	"github.com/runlane/runlane-go/internal/proof/mutation/protection"
 )
@@ -61,10 +64,24 @@ func configOf(t testing.TB, service string) aws.Config {
 	return configuration(t)
 }
 
+// connections are those of all tests of a process. Emulators hold fifty that they have not accepted yet, and reset
+// others. A client for each test, which keeps ten and closes the rest, opened thousands.
+var connections = sync.OnceValues(func() (aws.HTTPClient, error) {
+	client := awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
+		t.MaxIdleConns, t.MaxIdleConnsPerHost = 0, 256
+		t.IdleConnTimeout = 20 * time.Second // before DynamoDB Local closes them
+	})
+	cfg, err := config.LoadDefaultConfig(context.Background(), config.WithHTTPClient(client)) // with AWS_CA_BUNDLE
+	return awsclient.Keep(cfg.HTTPClient), err
+})
+
 func configuration(t testing.TB) aws.Config {
 	t.Helper()
 	cfg, err := config.LoadDefaultConfig(context.Background(), config.WithRegion(region()),
 		config.WithCredentialsProvider(credentials.NewStaticCredentialsProvider("test", "test", "")))
+	if err == nil {
+		cfg.HTTPClient, err = connections()
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

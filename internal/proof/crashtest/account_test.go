@@ -136,6 +136,15 @@ func (a *account) executed() int {
 	return n
 }
 
+// executions counts the side effects of each run.
+func (a *account) executions() map[runlane.RunID]int {
+	all := map[runlane.RunID]int{}
+	for e, times := range a.entries {
+		all[e.run] += times
+	}
+	return all
+}
+
 // slots finds those that are held although no run has them: of a run that ended, without an end or with one that lies ahead.
 func (a *account) slots() {
 	for pk, items := range a.items {

@@ -31,6 +31,15 @@ var exceptions = map[string]string{
 	"sqstransport.(*receiver).run > sqstransport.(*keeper).run":                     "as the one above",
 	"core.(*execution).progress > core.(*execution).flushNotes":                     "a second after a note; the note at the end of an attempt is the same write",
 
+	"core.(*execution).Checkpoint > core.(*execution).flushCheckpoints": "a second after a checkpoint; the one at the end of an attempt is the same write",
+
+	// What an attempt remembers first keeps the version of its task before; in the scenarios that is a step.
+	"core.(*execution).Began > core.(*execution).load":                versioned,
+	"core.(*execution).Checkpoint > core.(*execution).noteCheckpoint": versioned,
+	"core.(*execution).Restore > core.(*execution).load":              versioned,
+	"core.(*execution).Snapshots > core.(*execution).load":            versioned,
+	"core.(*execution).noteCheckpoint > core.(*execution).load":       versioned,
+
 	// Races: another process is faster between two requests of this process. The write that follows is one that scenarios come to.
 	"core.(*Runtime).announce > core.(*Runtime).reserveFreed":                  "a slot was freed after the trigger had found none",
 	"core.(*Runtime).reserveFreed > core.(*Runtime).reserveAndPublish":         "a slot was freed after the trigger had found none",
@@ -43,7 +52,49 @@ var exceptions = map[string]string{
 	"core.(*delivery).judge > core.(*delivery).suspect":                        "as the one above",
 	"core.(*delivery).deliver > core.(*delivery).judge (1)":                    "as the one above",
 	"core.(*delivery).deliver > core.(*delivery).judge (2)":                    "as the one above",
+	"core.(*execution).once > core.(*execution).finish (2)":                    "a signal came between look and suspension, and the attempt's time was over just then",
+	"core.(*Runtime).Answer > core.(*sending).send":                            "a signal whose run and id a token names; it is sent by the same call",
+	"core.(*codedStorage).SendSignal > lane.Storage.SendSignal (3)":            "with a codec, a signal that ends a wait; without one it is the same call",
 	"core.(*batch).run > core.(*batch).run":                                    "the code of an item panicked; the others go on by the same calls",
+
+	// Calls: what a scenario comes to by another way of the same calls.
+	"core.(*Runtime).CallRuns > core.(*Runtime).Trigger":                  "the trigger of an application, which has its scenarios",
+	"core.(*Runtime).appendEvent > core.(*Runtime).committed":             "the end of a called run by a tick; it is told by the same call as that by a cancellation",
+	"core.(*codedStorage).TellEnd > lane.Storage.TellEnd (2)":             "with a codec, an end that ends a wait; without one it is the same call",
+	"core.(*observedStorage).TellEnd > lane.Storage.TellEnd":              "with hooks; without them it is the same call",
+	"core.(*delivery).take > core.(*Runtime).appendEvent":                 "one commit: a called run that was made after the cancellation of its caller is cancelled",
+	"core.(*tick).tellEnds > lane.Storage.ListRunsToTell":                 "it reads, and moves no marker",
+	"dynamostore.(*Store).ListRunsToTell > dynamostore.(*Store).scanRefs": "as the one above",
+
+	// Clients.
+	"core.(*Claim).Complete > core.(*Claim).end":          byClient,
+	"core.(*Claim).Fail > core.(*Claim).end":              byClient,
+	"core.(*Claim).Heartbeat > core.(*Claim).end":         byClient,
+	"core.(*Claim).Heartbeat > core.(*execution).keep":    byClient,
+	"core.(*Claim).Keep > core.(*Claim).suspending":       byClient,
+	"core.(*Claim).Keep > core.(*execution).Remember":     byClient,
+	"core.(*Claim).Progress > core.(*execution).progress": byClient,
+	"core.(*Claim).Release > core.(*Claim).end (1)":       byClient,
+	"core.(*Claim).Release > core.(*Claim).end (2)":       byClient,
+	"core.(*Claim).Sleep > core.(*Claim).suspending":      byClient,
+	"core.(*Claim).Sleep > core.(*execution).Sleep":       byClient,
+	"core.(*Claim).Wait > core.(*Claim).suspending":       byClient,
+	"core.(*Claim).Wait > core.(*execution).waitFor":      byClient,
+	"core.(*Claim).end > core.(*execution).finish":        byClient,
+	"core.(*Claim).given > core.(*Claim).Release":         byClient,
+	"core.(*Claim).suspending > core.(*Claim).end":        byClient,
+	"core.(*Runtime).Claim > core.(*Claim).given (1)":     byClient,
+	"core.(*Runtime).Claim > core.(*Claim).given (2)":     byClient,
+	"core.(*Runtime).Claim > core.(*claiming).look":       byClient,
+	"core.(*Runtime).Claim > core.(*delivery).deliver":    byClient,
+	"core.(*claiming).look > core.(*delivery).next":       byClient,
+	"core.(*Runtime).Claim > lane.Receiver.Receive":       byClient,
+	"core.(*Runtime).Maintain > core.(*Runtime).tickLoop": ticksAlone,
+
+	// Flows.
+	"core.(*flow).decide > core.(*Runtime).appendEvent (1)": "a dependent that a teller cancels faster than the sweep of a cancelled flow, by the same commit",
+	"core.(*flow).sweep > core.(*flow).judge":               "what goes after runs that were never made; the rest is judged by the tellers of the cancelled ones, by the same call",
+	"core.(*flow).sweep > core.(*flow).finish":              "the teller of the last end has written it, by the same call",
 
 	// Looks that move a marker: in a tick the stage of cancellations has looked at the same rows before.
 	"core.(*tick).deliver > core.(*tick).scan":                                       looked,
@@ -78,8 +129,11 @@ var exceptions = map[string]string{
 }
 
 const (
-	heartbeat = "a heartbeat is a commit of one event by the owner, like an outcome"
-	looked    = "the same move, of a row that the first look has left"
+	heartbeat  = "a heartbeat is a commit of one event by the owner, like an outcome"
+	byClient   = "the write of a handler's attempt, which has its scenarios: between two requests of a client no process keeps anything"
+	ticksAlone = "the ticks of a worker"
+	versioned  = "the same write as before a step"
+	looked     = "the same move, of a row that the first look has left"
 )
 
 // uncovered wants every call that leads to an effect to have been on the stack of one, or to be an exception with its reason.

@@ -16,11 +16,17 @@ import (
 const (
 	succeed = ""
 	fail    = "fail"
-	refuse  = "refuse" // for good
-	follow  = "follow" // triggers another run
-	report  = "report" // a progress note, and an output that stands in a separate item
-	cancels = "cancel" // asks for its own cancellation, and gives in
-	ignore  = "ignore" // its context, for ever
+	refuse  = "refuse"  // for good
+	follow  = "follow"  // triggers another run
+	report  = "report"  // a progress note, and an output that stands in a separate item
+	cancels = "cancel"  // asks for its own cancellation, and gives in
+	ignore  = "ignore"  // its context, for ever
+	asks    = "asks"    // waits for a signal
+	answers = "answers" // waits for a signal that it sends itself
+	single  = "single"  // calls a run
+	calls   = "calls"   // calls two runs
+	calling = "calling" // calls a run that waits for a signal
+	recall  = "recall"  // steps, a snapshot and checkpoints, which have to be the same in each attempt
 )
 
 // act is the payload.
@@ -44,7 +50,8 @@ var (
 
 func newTask(id runlane.TaskID, queue runlane.Queue) *runlane.Task[act] {
 	return runlane.NewTask(id, &runlane.TaskOptions[act]{
-		Queue: queue, Retry: runlane.Retry{MaxAttempts: 3, Backoff: runlane.Fixed(20 * time.Second), NoJitter: true},
+		Version: 1,
+		Queue:   queue, Retry: runlane.Retry{MaxAttempts: 3, Backoff: runlane.Fixed(20 * time.Second), NoJitter: true},
 	})
 }
 
@@ -63,10 +70,16 @@ func (p *program) options() *core.Options {
 // execute has one side effect: a line in the ledger.
 func (p *program) execute(ctx context.Context, a *runlane.Attempt, what act) error {
 	p.mark("the handler begins")
+	if what.Do == answers { // it is called twice in an attempt: its side effect is behind the wait
+		if err := waits(ctx, a, true); err != nil {
+			return err
+		}
+	}
 	if err := enter(p.ledger, entry{run: a.Run.ID, attempt: a.Number}); err != nil {
 		return err
 	}
-	if a.Number > 1 && what.Do != refuse && what.Do != follow && what.Do != cancels {
+	if a.Number > 1 && what.Do != refuse && what.Do != follow && what.Do != cancels && what.Do != asks && what.Do != calls &&
+		what.Do != single && what.Do != calling {
 		return nil
 	}
 	err := p.do(ctx, a, what)
@@ -94,6 +107,16 @@ func (p *program) do(ctx context.Context, a *runlane.Attempt, what act) error {
 		if p.dies {
 			select {} // ends with the process
 		}
+	case recall:
+		return recalls(ctx, a)
+	case single:
+		return callsOthers(ctx, a, 1, succeed)
+	case calls:
+		return callsOthers(ctx, a, 2, succeed)
+	case calling:
+		return callsOthers(ctx, a, 1, asks)
+	case asks:
+		return waits(ctx, a, false)
 	case cancels:
 		if err := p.cancel(ctx, a.Run.ID); err != nil {
 			return err
@@ -101,6 +124,48 @@ func (p *program) do(ctx context.Context, a *runlane.Attempt, what act) error {
 		return runlane.Release(time.Second, "asked to stop")
 	}
 	return nil
+}
+
+// recalls is an attempt whose step has the result that the first one recorded, however the process died since. A snapshot beside it has to be of that one.
+func recalls(ctx context.Context, a *runlane.Attempt) error {
+	charge, err := runlane.Step(ctx, a, "charge", func(context.Context) (string, error) { return fmt.Sprint("by attempt ", a.Number), nil })
+	if err != nil {
+		return err
+	}
+	if err := a.Snapshot(ctx, "seen", charge); err != nil {
+		return err
+	}
+	seen, err := a.Snapshots(ctx)
+	if err != nil {
+		return err
+	}
+	if len(seen) != 1 || string(seen[0].Result) != fmt.Sprintf("%q", charge) {
+		return runlane.Permanent(fmt.Errorf("the step is %q, and was %+v", charge, seen))
+	}
+	if err := a.Sleep(ctx, "nap", time.Millisecond); err != nil {
+		return err
+	}
+	for n := range 3 { // the first at once, the last when the attempt ends
+		if err := a.Checkpoint(ctx, "rows", n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// approved is what runs of these scenarios wait for.
+var approved = runlane.NewSignal[string]("approved")
+
+// waits is an attempt that waits for an answer, or gives it when it has looked in vain: its suspension finds that it came.
+func waits(ctx context.Context, a *runlane.Attempt, itself bool) error {
+	by, err := approved.Wait(ctx, a, &runlane.WaitOptions{Timeout: time.Hour})
+	switch {
+	case runlane.Suspended(err) && itself:
+		return errors.Join(err, a.Signal(ctx, a.Run.ID, approved.With("ada"), &runlane.SignalOptions{ID: "1"}))
+	case err == nil && by != "ada":
+		return runlane.Permanent(fmt.Errorf("answered by %q", by))
+	}
+	return err
 }
 
 // noise is text that does not get smaller.

@@ -3,6 +3,7 @@ package crashtest
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"time"
@@ -41,11 +42,38 @@ func resumeScenarios() []scenario {
 	}, func(a *account) { a.all(runlane.StatusSucceeded) })}
 }
 
+// signalScenarios send a signal to a run that waits for it, that is to wait for it, and that needs a slot then.
+func signalScenarios() []scenario {
+	made := func(name string, call runlane.Call, waits bool) scenario {
+		send := func(ctx context.Context, rt *core.Runtime, id string) error {
+			return rt.Signal(ctx, runlane.RunID(id), approved.With("ada"), &runlane.SignalOptions{ID: "1"})
+		}
+		s := operating(name, func(w *world) {
+			w.arguments["run"] = string(w.trigger(call, nil))
+			if waits {
+				w.deliver()
+			}
+		}, nil, func(a *account) { a.all(runlane.StatusSucceeded) })
+		s.act = func(ctx context.Context, c *child) error { return send(ctx, c.rt, c.Arguments["run"]) }
+		s.repeat = func(w *world) {
+			w.must(send(w.t.Context(), w.rt, w.arguments["run"])) // the same id: also of a run that has ended
+			w.deliver()
+		}
+		return s
+	}
+	asking := act{Name: "a", Do: asks}
+	return []scenario{
+		made("signal a waiting run", play.With(asking), true),
+		made("signal a run that is to wait", play.With(asking), false),
+		made("signal a waiting run of a bounded queue", lined.With(asking), true),
+	}
+}
+
 // imported are the runs of the environment that the import scenario moves.
-const imported = 3
+const imported = 8
 
 // importScenario moves an environment of the embedded lane: a run that ended and whose key was reset, one that ended and has its key,
-// and one that waits; with a schedule and the catalog.
+// one that waits, one that waits for what it called, and two flows that no one was told the ends of; with a schedule and the catalog.
 func importScenario() scenario {
 	s := operating("import", exportFirst, nil, func(a *account) {
 		a.count(imported)
@@ -56,6 +84,9 @@ func importScenario() scenario {
 		w.must(importFile(w.t.Context(), w.rt, w.arguments["file"]))
 		_, err := w.rt.Tick(w.t.Context(), nil) // sends what an import leaves to it
 		w.must(err)
+		w.deliver()
+		w.advance(2 * time.Minute) // who waits for what it called looks each minute
+		w.tick()
 		w.deliver()
 	}
 	return s
@@ -70,13 +101,28 @@ func importFile(ctx context.Context, rt *core.Runtime, path string) error {
 	return err
 }
 
+// deaf is a storage whose flows cannot be read for a while: no end is told.
+type deaf struct {
+	*memlane.Storage
+
+	on bool
+}
+
+func (d *deaf) GetFlow(ctx context.Context, key lane.FlowKey) (*lane.FlowRecord, error) {
+	if d.on {
+		return nil, errors.New("deaf")
+	}
+	return d.Storage.GetFlow(ctx, key)
+}
+
 func exportFirst(w *world) {
 	w.t.Helper()
 	options := (&program{ledger: w.ledger, mark: func(string) {}}).options()
 	options.World = &core.World{Now: w.now}
 	options.Schedules = []runlane.Schedule{{ID: "yearly", When: runlane.Every(365 * 24 * time.Hour), Call: play.With(act{Name: "a"})}}
-	l := memlane.New()
-	l.Environment = w.environment
+	storage := &deaf{Storage: memlane.NewStorage(nil)}
+	l, err := lane.New(storage, memlane.NewTransport(nil), &lane.Options{Environment: w.environment})
+	w.must(err)
 	rt, err := core.Open(w.t.Context(), l, options)
 	w.must(err)
 	defer func() { w.must(rt.Close(context.Background())) }()
@@ -93,7 +139,31 @@ func exportFirst(w *world) {
 	w.must(l.Storage.ResetIdempotencyKey(w.t.Context(), lane.OwnerKey{Environment: w.environment, TaskID: "play", Key: "order"}))
 	trigger(keyed())
 	finish()
-	trigger(nil)
+	f := runlane.NewFlow("release")
+	build := f.Add("build", play.With(act{Name: "a"}), nil)
+	f.Add("deploy", play.With(act{Name: "a"}), &runlane.NodeOptions{After: []runlane.Node{build}})
+	over := runlane.NewFlow("over")
+	over.Add("all", play.With(act{Name: "a"}), nil)
+	for _, flow := range []*runlane.Flow{f, over} {
+		_, err = rt.StartFlow(w.t.Context(), flow, nil)
+		w.must(err)
+	}
+	storage.on = true
+	w.must(rt.Work(w.t.Context(), &core.WorkOptions{Drain: true, NoTick: true}))
+	storage.on = false
+	_, err = rt.Trigger(w.t.Context(), lined.With(act{Name: "a", Do: single}), nil)
+	w.must(err)
+	w.must(rt.Work(w.t.Context(), &core.WorkOptions{Drain: true, NoTick: true, Queues: []runlane.QueueName{lined.Definition().Queue.Name}}))
+	waiting, err := rt.Trigger(w.t.Context(), play.With(act{Name: "a"}), nil)
+	w.must(err)
+	_, err = l.Storage.KeepRecord(w.t.Context(), &lane.KeepCommand{
+		RunKey:    lane.RunKey{Environment: w.environment, RunID: waiting.Run.ID},
+		CreatedAt: waiting.Run.CreatedAt,
+		Record: lane.StepRecord{
+			Name: "charge", Kind: runlane.StepKindStep, Attempt: 1, At: waiting.Run.CreatedAt, Result: []byte(`1`),
+		},
+	})
+	w.must(err)
 	var file bytes.Buffer
 	_, err = rt.Export(w.t.Context(), &file, nil)
 	w.must(err)

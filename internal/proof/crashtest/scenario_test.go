@@ -24,13 +24,15 @@ type scenario struct {
 	act func(ctx context.Context, c *child) error
 	// repeat is what is done after two ticks, by the caller of the process that died, which got no answer.
 	repeat func(w *world)
+	// atOnce is how many attempts the process that dies may be in the middle of. 0 means one.
+	atOnce int
 	// judge finds faults beside those that every world may have.
 	judge func(a *account)
 }
 
 func scenarios() []scenario {
 	all := slices.Concat(
-		triggerScenarios(), deliveryScenarios(), tickScenarios(), scheduleScenarios(), operatorScenarios(), resumeScenarios(),
+		triggerScenarios(), deliveryScenarios(), tickScenarios(), scheduleScenarios(), operatorScenarios(), resumeScenarios(), signalScenarios(), callScenarios(), flowScenarios(),
 		[]scenario{importScenario()}, pruneScenarios(),
 	)
 	for i := range all {

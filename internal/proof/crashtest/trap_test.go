@@ -30,6 +30,12 @@ type point struct {
 
 func (p point) String() string { return fmt.Sprintf("%s %s (%d)", p.When, p.Name, p.Number) }
 
+// raced reports a point that a race alone may have brought: several goroutines of one call write the same commit when all
+// of them read before the first has written. The storage refuses all but one, so the others have no effect to die beside.
+func (p *point) raced() bool {
+	return p != nil && p.Number > 1 && strings.Contains(p.Name, "core.inParallel")
+}
+
 // line is what a child says, one line of JSON each.
 type line struct {
 	Effect    *point  `json:"effect,omitempty"` // comes next

@@ -171,39 +171,45 @@ func (w *world) trigger(call runlane.Call, options *runlane.TriggerOptions) runl
 func (w *world) deliver() {
 	w.t.Helper()
 	for range 20 {
-		idle := true
-		for _, name := range w.names() {
-			var batch []message
-			w.queues.with(name, func(of *queue, now time.Time) { batch = w.queues.receive(of, now, 10) })
-			if len(batch) == 0 {
-				continue
-			}
-			idle = false
-			event := events.SQSEvent{}
-			receipts := map[string]string{}
-			for _, m := range batch {
-				receipts[m.id] = m.receipt
-				event.Records = append(event.Records, events.SQSMessage{
-					MessageId: m.id, ReceiptHandle: m.receipt, Body: m.body, EventSourceARN: sourceOf(w.queues.url(name)),
-					Attributes: map[string]string{"ApproximateReceiveCount": strconv.Itoa(m.receives)},
-				})
-			}
-			response, err := functions.Bridge(w.rt)(w.t.Context(), event)
-			w.must(err)
-			for _, failure := range response.BatchItemFailures {
-				delete(receipts, failure.ItemIdentifier)
-			}
-			w.queues.with(name, func(of *queue, _ time.Time) {
-				for _, receipt := range receipts {
-					of.delete(receipt)
-				}
-			})
-		}
-		if idle {
+		if w.deliverOnce() {
 			return
 		}
 	}
 	w.fault("messages came again and again")
+}
+
+// deliverOnce is an invocation for each queue that has messages. idle says that none has.
+func (w *world) deliverOnce() (idle bool) {
+	w.t.Helper()
+	idle = true
+	for _, name := range w.names() {
+		var batch []message
+		w.queues.with(name, func(of *queue, now time.Time) { batch = w.queues.receive(of, now, 10) })
+		if len(batch) == 0 {
+			continue
+		}
+		idle = false
+		event := events.SQSEvent{}
+		receipts := map[string]string{}
+		for _, m := range batch {
+			receipts[m.id] = m.receipt
+			event.Records = append(event.Records, events.SQSMessage{
+				MessageId: m.id, ReceiptHandle: m.receipt, Body: m.body, EventSourceARN: sourceOf(w.queues.url(name)),
+				Attributes: map[string]string{"ApproximateReceiveCount": strconv.Itoa(m.receives)},
+			})
+		}
+		response, err := functions.Bridge(w.rt)(w.t.Context(), event)
+		w.must(err)
+		for _, failure := range response.BatchItemFailures {
+			delete(receipts, failure.ItemIdentifier)
+		}
+		w.queues.with(name, func(of *queue, _ time.Time) {
+			for _, receipt := range receipts {
+				of.delete(receipt)
+			}
+		})
+	}
+	return idle
 }
 
 func (w *world) tick() {

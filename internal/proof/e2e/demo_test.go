@@ -23,12 +23,13 @@ func TestDemo_KilledAndResumed_LosesNothing(t *testing.T) {
 	t.Parallel()
 	dynamodb, sqs := awstest.LocalStackDynamoDB(t), awstest.SQS(t)
 	environment := append(os.Environ(),
+		"RUNLANE_LANE=aws:",
 		"RUNLANE_TABLE="+awstest.StreamedTable(t, dynamodb),
 		"RUNLANE_QUEUES=default="+awstest.Queue(t, sqs, false).URL+",webhooks="+awstest.Queue(t, sqs, false).URL,
 	)
 	folder := t.TempDir()
 	program := filepath.Join(folder, "demo")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "../../../examples/webhooks/cmd/demo").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "go", "-C", "../../../examples/webhooks/cmd/demo", "build", "-o", program, ".").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	const webhooks = 40
@@ -38,7 +39,7 @@ func TestDemo_KilledAndResumed_LosesNothing(t *testing.T) {
 	}
 	state := filepath.Join(folder, "state")
 	demo := func(ctx context.Context, more ...string) (*exec.Cmd, *bytes.Buffer) {
-		cmd := exec.CommandContext(ctx, program, append([]string{"-lane", "aws", "-noop", "3", "-input", input, "-state", state}, more...)...)
+		cmd := exec.CommandContext(ctx, program, append([]string{"-noop", "3", "-input", input, "-state", state}, more...)...)
 		cmd.Env = environment
 		out := &bytes.Buffer{}
 		cmd.Stdout, cmd.Stderr = out, out

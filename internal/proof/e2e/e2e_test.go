@@ -37,7 +37,7 @@ const (
 	secret = "sesame"
 	orders = runlane.QueueName("orders") // the FIFO queue
 	// patience is how long anything may take: local mappings poll, and the first invocation starts a process.
-	patience = 2 * time.Minute
+	patience = 5 * time.Minute
 )
 
 // TestTemplate_DeployedRunsWebhooks goes through the deployed stack as a user would, with one receiver for all deliveries.

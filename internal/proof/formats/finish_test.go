@@ -208,6 +208,14 @@ func (w *world) finishes(r *recording) {
 	if err := w.rt.DeadLetters().Requeue(w.Context(), letters.Items[0].RunID, nil); err != nil {
 		w.Fatal(err)
 	}
+	for _, run := range w.runs(r) {
+		if run.Waiting.Timed() {
+			continue
+		}
+		if _, err := w.rt.Runs().Resume(w.Context(), run.ID, nil); err != nil {
+			w.Fatal(err)
+		}
+	}
 	var waiting []runlane.RunID
 	for _, d := range turns {
 		w.turn(d)

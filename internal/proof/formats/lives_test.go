@@ -33,6 +33,7 @@ func (w *world) live() {
 	w.claimedRows()
 	w.triggeredByHand()
 	w.resumed()
+	w.suspended()
 }
 
 func payload(text string) json.RawMessage { return json.RawMessage(text) }
@@ -162,6 +163,7 @@ func (w *world) owned() {
 	if err := w.store.PutProgress(w.Context(), w.key(run.ID), run.Lease.Token, runlane.Progress{Attempt: 1, Note: "half", At: w.now()}); err != nil {
 		w.Fatal(err)
 	}
+	w.remembers(run)
 	w.pass(time.Second)
 	w.trigger(report.With(payload(`{}`)), "run_asked_to_stop", nil)
 	w.claim("run_asked_to_stop", time.Hour, runlane.DefaultQueue)
@@ -169,6 +171,24 @@ func (w *world) owned() {
 		w.Fatal(err)
 	}
 	w.pass(time.Second)
+}
+
+// remembers gives a run records of each form.
+func (w *world) remembers(run *runlane.Run) {
+	w.Helper()
+	for _, r := range []lane.StepRecord{
+		{Name: "charge", Kind: runlane.StepKindStep, StartedAt: w.now(), Type: "shop.Receipt", Result: payload(`{"id":"ch_1"}`)},
+		{Name: "pages", Kind: runlane.StepKindStep, Type: "string", Result: payload(`"` + strings.Repeat("page ", 1000) + `"`)},
+		{Name: "mail: ä/1", Kind: runlane.StepKindStep},
+		{Name: "rows", Kind: runlane.StepKindCheckpoint, Type: "int", Result: payload(`1000`)},
+	} {
+		r.Attempt, r.At = 1, w.now()
+		if _, err := w.store.KeepRecord(w.Context(), &lane.KeepCommand{
+			RunKey: w.key(run.ID), CreatedAt: run.CreatedAt, Record: r, Replace: r.Kind == runlane.StepKindCheckpoint,
+		}); err != nil {
+			w.Fatal(err)
+		}
+	}
 }
 
 func failure(message string, meta map[string]string) error {
@@ -199,6 +219,21 @@ func (w *world) resumed() {
 	if _, err := w.rt.Runs().Resume(w.Context(), "run_resumed", &core.ChangeOptions{Reason: "it is noon"}); err != nil {
 		w.Fatal(err)
 	}
+	w.pass(time.Second)
+}
+
+// suspended runs wait for something, one until its time is over.
+func (w *world) suspended() {
+	w.Helper()
+	w.trigger(report.With(payload(`{}`)), "run_blocked", nil)
+	w.deliver("run_blocked", func(context.Context, *runlane.Attempt) error { return runlane.Block("raise the quota") })
+	w.trigger(report.With(payload(`{}`)), "run_asking", nil)
+	w.deliver("run_asking", func(_ context.Context, a *runlane.Attempt) error {
+		return &runlane.ReleaseError{Reason: "not approved", Waiting: &runlane.Waiting{
+			For:   []runlane.WaitingFor{runlane.WaitingSignal, runlane.WaitingInput, runlane.WaitingTime},
+			Names: []string{"approved", "withdrawn"}, All: true, Until: a.Run.StartedAt.Add(72 * time.Hour), Prompt: "Approve?",
+		}}
+	})
 	w.pass(time.Second)
 }
 

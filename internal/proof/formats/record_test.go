@@ -185,7 +185,7 @@ func TestRecording_HasEveryStatusEventAndKindOfItem(t *testing.T) {
 		missing["delivery "+string(s)] = true
 	}
 	for _, kind := range []string{
-		"run", "run log", "run note", "run payload", "run output", "idem", "single", "slot", "sched", "schedule", "task", "config shards", "config dispatch",
+		"run", "run log", "run note", "run kept", "run payload", "run output", "idem", "single", "slot", "sched", "schedule", "task", "config shards", "config dispatch",
 	} {
 		missing["item "+kind] = true
 	}

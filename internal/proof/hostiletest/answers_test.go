@@ -117,6 +117,28 @@ func readers(t *testing.T) []reader {
 			_, err := sqstransport.New(sqs.New(sqs.Options{}), map[runlane.QueueName]string{"q": text}, nil)
 			return err
 		}},
+		{"name of a signal", func(_ context.Context, text string) error { return runlane.ValidateSignalName(text) }},
+		{"name of a call", func(_ context.Context, text string) error { return runlane.ValidateCallName(text) }},
+		{"name of a step", func(_ context.Context, text string) error { return runlane.ValidateStepName(text) }},
+		{"body of a signal", func(ctx context.Context, text string) error {
+			return unless(runlane.ErrRunNotFound, rt.Signal(ctx, "run_none", runlane.NewRawSignal("s", json.RawMessage(text)), nil))
+		}},
+		{"id of a signal", func(ctx context.Context, text string) error {
+			one := runlane.NewRawSignal("s", json.RawMessage("1"))
+			return unless(runlane.ErrRunNotFound, rt.Signal(ctx, "run_none", one, &runlane.SignalOptions{ID: text}))
+		}},
+		{"run of a signal", func(ctx context.Context, text string) error {
+			one := runlane.NewRawSignal("s", json.RawMessage("1"))
+			return unless(runlane.ErrRunNotFound, rt.Signal(ctx, runlane.RunID(text), one, nil))
+		}},
+		{"token of an answer", func(ctx context.Context, text string) error {
+			return rt.Answer(ctx, text, runlane.NewRawSignal("s", json.RawMessage("1")), nil)
+		}},
+		{"token of an answer, read", func(_ context.Context, text string) error { _, err := rt.ReadToken(text); return err }},
+		{"run of a tree", func(ctx context.Context, text string) error {
+			_, err := rt.Runs().Tree(ctx, runlane.RunID(text), nil)
+			return unless(runlane.ErrRunNotFound, err)
+		}},
 		{"command line, a status", command("runs", "list", "--status")},
 		{"command line, a time", command("trigger", "hostile", "--at")},
 		{"command line, a run", command("runs", "get")},
@@ -128,7 +150,7 @@ func readers(t *testing.T) []reader {
 
 func open(t *testing.T, l *lane.Lane) *core.Runtime {
 	t.Helper()
-	rt, err := core.Open(t.Context(), l, nil)
+	rt, err := core.Open(t.Context(), l, &core.Options{TokenKeys: [][]byte{bytes.Repeat([]byte("k"), 32)}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -147,6 +147,74 @@ func (s *faultyStorage) ReleaseRunLease(ctx context.Context, c *lane.ReleaseComm
 	return storageDo(ctx, s, "ReleaseRunLease", func() error { return s.Storage.ReleaseRunLease(ctx, c) })
 }
 
+func (s *faultyStorage) ReadMail(ctx context.Context, q *lane.MailQuery) (*lane.Mail, error) {
+	return storageCall(ctx, s, "ReadMail", func() (*lane.Mail, error) {
+		return s.Storage.ReadMail(ctx, q)
+	})
+}
+
+func (s *faultyStorage) SendSignal(ctx context.Context, c *lane.SignalCommand) (*lane.Commit, error) {
+	return storageCall(ctx, s, "SendSignal", func() (*lane.Commit, error) {
+		return s.Storage.SendSignal(ctx, c)
+	})
+}
+
+func (s *faultyStorage) BeginCall(ctx context.Context, c *lane.CallCommand) (*lane.RunCall, error) {
+	return storageCall(ctx, s, "BeginCall", func() (*lane.RunCall, error) {
+		return s.Storage.BeginCall(ctx, c)
+	})
+}
+
+func (s *faultyStorage) ReadCalls(ctx context.Context, q *lane.CallQuery) (*lane.CallsRead, error) {
+	return storageCall(ctx, s, "ReadCalls", func() (*lane.CallsRead, error) {
+		return s.Storage.ReadCalls(ctx, q)
+	})
+}
+
+func (s *faultyStorage) ListRunsToTell(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
+	return storageCall(ctx, s, "ListRunsToTell", func() (*runlane.Page[lane.RunRef], error) {
+		return s.Storage.ListRunsToTell(ctx, q)
+	})
+}
+
+func (s *faultyStorage) TellEnd(ctx context.Context, c *lane.TellCommand) (*lane.Commit, error) {
+	return storageCall(ctx, s, "TellEnd", func() (*lane.Commit, error) {
+		return s.Storage.TellEnd(ctx, c)
+	})
+}
+
+func (s *faultyStorage) PutFlow(ctx context.Context, c *lane.FlowCommand) (*lane.FlowRecord, error) {
+	return storageCall(ctx, s, "PutFlow", func() (*lane.FlowRecord, error) {
+		return s.Storage.PutFlow(ctx, c)
+	})
+}
+
+func (s *faultyStorage) GetFlow(ctx context.Context, key lane.FlowKey) (*lane.FlowRecord, error) {
+	return storageCall(ctx, s, "GetFlow", func() (*lane.FlowRecord, error) {
+		return s.Storage.GetFlow(ctx, key)
+	})
+}
+
+func (s *faultyStorage) ListFlows(ctx context.Context, q *lane.FlowQuery) (*runlane.Page[lane.FlowRecord], error) {
+	return storageCall(ctx, s, "ListFlows", func() (*runlane.Page[lane.FlowRecord], error) {
+		return s.Storage.ListFlows(ctx, q)
+	})
+}
+
+func (s *faultyStorage) KeepRecord(ctx context.Context, c *lane.KeepCommand) (*lane.StepRecord, error) {
+	return storageCall(ctx, s, "KeepRecord", func() (*lane.StepRecord, error) {
+		return s.Storage.KeepRecord(ctx, c)
+	})
+}
+
+func (s *faultyStorage) ListRecords(
+	ctx context.Context, q *lane.RecordQuery,
+) (*runlane.Page[lane.StepRecord], error) {
+	return storageCall(ctx, s, "ListRecords", func() (*runlane.Page[lane.StepRecord], error) {
+		return s.Storage.ListRecords(ctx, q)
+	})
+}
+
 func (s *faultyStorage) PutSchedule(ctx context.Context, c *lane.PutScheduleCommand) (*runlane.ScheduleRecord, error) {
 	return storageCall(ctx, s, "PutSchedule", func() (*runlane.ScheduleRecord, error) {
 		return s.Storage.PutSchedule(ctx, c)

@@ -40,6 +40,9 @@ var linearSubjects = map[Subject]linearSubject{
 	Lease:       leaseSubject(),
 	Slots:       slotSubject(),
 	Outbox:      outboxSubject(),
+	Records:     recordSubject(),
+	Mail:        mailSubject(),
+	Ends:        endSubject(),
 }
 
 // linearCall is an operation on one key.

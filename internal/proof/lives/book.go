@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -18,24 +19,32 @@ type book struct {
 	mu      sync.Mutex
 	entries map[runlane.RunID]*entry
 	touched map[runlane.RunID]bool
+	memory
 }
 
 type entry struct {
-	run       *runlane.Run // as it was seen last; nil: never seen
-	answered  bool         // a caller was told that it is there
-	executed  map[int]int  // how often, by attempt
-	succeeded map[int]bool // attempts whose handler returned without an error
+	run       *runlane.Run    // as it was seen last; nil: never seen
+	answered  bool            // a caller was told that it is there
+	executed  map[int]int     // how often, by attempt
+	suspended map[int]int     // of these, how often its handler returned a suspension
+	succeeded map[int]bool    // attempts whose handler returned without an error
+	accepted  map[string]bool // signals of which a sender was told that they are kept
 }
 
 func newBook() *book {
-	return &book{entries: map[runlane.RunID]*entry{}, touched: map[runlane.RunID]bool{}}
+	return &book{entries: map[runlane.RunID]*entry{}, touched: map[runlane.RunID]bool{}, memory: newMemory()}
 }
 
 // entry makes it where there is none. The lock is held.
 func (b *book) entry(id runlane.RunID) *entry {
 	e := b.entries[id]
 	if e == nil {
-		e = &entry{executed: map[int]int{}, succeeded: map[int]bool{}}
+		e = &entry{
+			executed:  map[int]int{},
+			suspended: map[int]int{},
+			succeeded: map[int]bool{},
+			accepted:  map[string]bool{},
+		}
 		b.entries[id] = e
 	}
 	return e
@@ -61,6 +70,12 @@ func (b *book) executes(id runlane.RunID, attempt int) {
 	defer b.mu.Unlock()
 	b.entry(id).executed[attempt]++
 	b.touched[id] = true
+}
+
+func (b *book) suspends(id runlane.RunID, attempt int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.entry(id).suspended[attempt]++
 }
 
 func (b *book) succeeds(id runlane.RunID, attempt int) {
@@ -103,9 +118,17 @@ func (b *book) absent(id runlane.RunID, pruning bool) (fault string) {
 		return "is lost: a caller was told that it is there"
 	case e.run != nil && (!pruning || !e.run.Status.Terminal()):
 		return fmt.Sprintf("is lost: it was %s", e.run.Status)
+	case e.run != nil && e.run.Source.Type == runlane.SourceCall && b.calls(&e.run.Source):
+		return "is pruned, and what called it has not ended"
 	}
 	delete(b.entries, id) // a caller may choose its id again
 	return ""
+}
+
+// calls reports that the run which a source names has not ended. The lock is held.
+func (b *book) calls(s *runlane.Source) bool {
+	caller := b.entry(s.RunID).run
+	return caller != nil && caller.CreatedAt.Equal(s.CreatedAt) && !caller.Status.Terminal()
 }
 
 // seen judges a run by what is known of it.
@@ -129,7 +152,8 @@ func (b *book) seen(run *runlane.Run) (fault string) {
 		)
 	}
 	for attempt, times := range e.executed {
-		if times > 1 || attempt > run.Counters.Attempts {
+		// what comes while an attempt is about to be suspended has its handler called again in that attempt
+		if times-e.suspended[attempt] > 1 || attempt > run.Counters.Attempts {
 			return fmt.Sprintf(
 				"executed its attempt %d %d times, and counts %d attempts",
 				attempt,
@@ -153,6 +177,9 @@ func (b *book) seen(run *runlane.Run) (fault string) {
 // look reads what the last step touched, and asks for what must hold.
 func (l *life) look() {
 	l.bury()
+	if found := l.book.faults(); len(found) > 0 {
+		l.fail("%s", strings.Join(found, "; "))
+	}
 	for _, id := range l.book.takeTouched() {
 		l.lookAt(id)
 	}
@@ -217,6 +244,7 @@ type fired struct {
 func (l *life) checkTogether() {
 	now := l.clock.Now()
 	slots := map[string][]runlane.RunID{}
+	nodes, called := map[runlane.Source]runlane.RunID{}, map[runlane.Source]int{}
 	singletons, keys, fires := map[owned]runlane.RunID{}, map[owned]runlane.RunID{}, map[fired]runlane.RunID{}
 	for _, run := range l.book.runs() {
 		if run.Queue == slotQueue &&
@@ -225,6 +253,12 @@ func (l *life) checkTogether() {
 		}
 		if run.Source.Type == runlane.SourceSchedule && !run.Source.FireTime.IsZero() {
 			twice(l, "occurrence", fires, fired{run.Source.ScheduleID, run.Source.FireTime}, run.ID)
+		}
+		if run.Source.Type == runlane.SourceFlow {
+			twice(l, "node of a flow", nodes, run.Source, run.ID)
+		}
+		if called[run.Source]++; run.Source.Type == runlane.SourceCall && called[run.Source] > mostCalled {
+			l.fail("%+v made more runs than it calls", run.Source)
 		}
 		if run.Status.Terminal() {
 			continue

@@ -163,6 +163,42 @@ func (s *answersTooEarly) AppendRunEvents(ctx context.Context, c *lane.AppendCom
 	return s.Storage.AppendRunEvents(ctx, c)
 }
 
+// forgetsSteps says that it keeps every second record of a step, and does not.
+type forgetsSteps struct {
+	lane.Storage
+
+	mu   sync.Mutex
+	kept int
+}
+
+func (s *forgetsSteps) KeepRecord(ctx context.Context, c *lane.KeepCommand) (*lane.StepRecord, error) {
+	s.mu.Lock()
+	s.kept++
+	lost := s.kept%2 == 0
+	s.mu.Unlock()
+	if lost {
+		record := c.Record
+		return &record, nil
+	}
+	return s.Storage.KeepRecord(ctx, c)
+}
+
+// losesSignals says that it keeps a signal, and wakes no run with it.
+type losesSignals struct{ lane.Storage }
+
+func (s losesSignals) SendSignal(ctx context.Context, c *lane.SignalCommand) (*lane.Commit, error) {
+	asleep := *c
+	asleep.Resume = nil
+	return s.Storage.SendSignal(ctx, &asleep)
+}
+
+// tellsNothing never finds an end that was not told by who brought it about.
+type tellsNothing struct{ lane.Storage }
+
+func (s tellsNothing) ListRunsToTell(context.Context, *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
+	return &runlane.Page[lane.RunRef]{}, nil
+}
+
 func TestLives_FindWhatIsWrongWithAStorage(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -178,6 +214,9 @@ func TestLives_FindWhatIsWrongWithAStorage(t *testing.T) {
 		{"no fence", func(s lane.Storage) lane.Storage { return fencesNothing{s} }, "succeeded in attempt", 400},
 		{"a dead worker's cancellation", func(s lane.Storage) lane.Storage { return forgetsCancellations{s} }, "does not end", 200},
 		{"an answer before the commit", func(s lane.Storage) lane.Storage { return &answersTooEarly{Storage: s} }, "is lost", 40},
+		{"a step is forgotten", func(s lane.Storage) lane.Storage { return &forgetsSteps{Storage: s} }, "does its step", 100},
+		{"a signal wakes no run", func(s lane.Storage) lane.Storage { return losesSignals{s} }, "which it has", 100},
+		{"ends are told once", func(s lane.Storage) lane.Storage { return tellsNothing{s} }, "does not end", 200},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -1,6 +1,7 @@
 package lives
 
 import (
+	"slices"
 	"time"
 
 	"github.com/runlane/runlane-go"
@@ -25,12 +26,28 @@ func (l *life) conclude() {
 			l.fail("pause: %v", err)
 		}
 	}
-	leave := l.chance("leave dead letters", 2)
+	leave := l.chance("leave dead letters", 2) && !l.depends()
 	l.look()
+	l.goOn(leave)
+	if l.retryFlows() {
+		l.goOn(leave)
+	}
+	l.account(leave)
+	for _, g := range l.graphs {
+		l.judgeFlow(g)
+	}
+}
+
+// goOn lets time pass until nothing moves on.
+func (l *life) goOn(leave bool) {
 	for range 150 {
+		l.answerAll()
 		until := l.nextChange(leave)
 		if until.IsZero() {
-			break
+			if !l.flowsGoOn() {
+				break
+			}
+			until = l.clock.Now().Add(patience) // an interrupted start ends after an hour
 		}
 		l.clock.Advance(max(until.Sub(l.clock.Now()), time.Minute))
 		l.tickAll()
@@ -39,11 +56,19 @@ func (l *life) conclude() {
 		l.deliverAll()
 		l.look()
 	}
-	l.account(leave)
 }
 
-// nextChange is when the first of the runs moves on that a worker can execute; zero when there is none.
+// depends reports that something may wait for a run that is a dead letter.
+func (l *life) depends() bool {
+	return len(l.graphs) > 0 || slices.ContainsFunc(l.book.runs(), func(run *runlane.Run) bool {
+		return taskOf(run.TaskID).waits()
+	})
+}
+
+// nextChange is when the first of the runs moves on that a worker can execute; zero when there is none. One that waits
+// for other runs moves on with them: only where there are no others is it looked at without delay.
 func (l *life) nextChange(leave bool) (first time.Time) {
+	depends := false
 	for _, run := range l.book.runs() {
 		if run.Status.Terminal() || taskOf(run.TaskID).strange {
 			continue
@@ -54,11 +79,18 @@ func (l *life) nextChange(leave bool) (first time.Time) {
 		}
 		until := got.Until
 		if until.IsZero() {
+			if got.Wait == core.WaitRuns {
+				depends = true
+				continue
+			}
 			until = l.clock.Now()
 		}
 		if first.IsZero() || until.Before(first) {
 			first = until
 		}
+	}
+	if first.IsZero() && depends {
+		first = l.clock.Now()
 	}
 	return first
 }
@@ -97,6 +129,9 @@ func (l *life) deliverAll() {
 			return
 		}
 		v := &visit{p: l.observer, outcome: outcome{kind: succeeds}, letter: l.mail.take(0)}
+		if l.chance("fails in the end", 8) { // so that what is called fails, and nodes undo
+			v.outcome.kind = failsFinal
+		}
 		l.avoidShortWait(v.letter.wakeup.RunID)
 		v.p.prepare(v)
 		v.result, v.err = v.p.rt.ExecuteDelivery(l.ctx, v.letter.wakeup, nil)

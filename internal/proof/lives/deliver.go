@@ -10,7 +10,9 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-func (l *life) drawVisit(p *process) *visit { return &visit{p: p, outcome: l.drawOutcome()} }
+func (l *life) drawVisit(p *process) *visit {
+	return &visit{p: p, outcome: l.drawOutcome(), after: l.below("after", 4)}
+}
 
 // drawDeadline is how much time the process has left; none for a long-lived one.
 func (l *life) drawDeadline(o *core.DeliveryOptions) {
@@ -163,6 +165,7 @@ func (l *life) stepBegin() bool {
 	ctx, cancel := context.WithCancel(l.ctx)
 	v := &visit{
 		p:        l.process(),
+		after:    l.below("after", 4),
 		waits:    true,
 		decision: make(chan outcome, 1),
 		begun:    make(chan struct{}),

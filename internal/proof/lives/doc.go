@@ -8,6 +8,11 @@
 // that was touched is compared with its history, and what holds for all runs together is asked for; in the end, with
 // nothing going wrong any more, each run has to end or to wait for something with a name.
 //
+// Runs with programs wait there: for signals, which come early, late, again and to runs that have ended, for times, for
+// what they call, and for the other nodes of their flow. The book remembers what their handlers were told, so that each
+// attempt is told the same: a step that has returned is not done again, a signal ends one wait, a call has one end, a
+// node executes when what it goes after has ended as its condition wants. In the end flows are retried, and finish.
+//
 // With an oracle (files named model) the exact result of every step is known: a model states the rules a second time,
 // on memory storage and in virtual time, and everything that can be observed is compared with it. That needs steps of
 // which nothing is unknown: docs/internals/decisions/0033-an-oracle-needs-its-own-steps.md says why they are not the

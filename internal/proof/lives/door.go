@@ -92,7 +92,11 @@ func unavailable(method, what string) *runlane.Error {
 
 func (d *door) AppendRunEvents(ctx context.Context, c *lane.AppendCommand) (*lane.Commit, error) {
 	return reach(d, "AppendRunEvents", d.touches(c.Projected), func() (*lane.Commit, error) {
-		return d.Storage.AppendRunEvents(ctx, c)
+		commit, err := d.Storage.AppendRunEvents(ctx, c)
+		if err == nil && c.Creates() { // it is there from now on, also for those who do not hear of it
+			d.p.life.book.answers(c.Projected.ID)
+		}
+		return commit, err
 	})
 }
 
@@ -194,6 +198,72 @@ func (d *door) HeartbeatRunLease(ctx context.Context, c *lane.HeartbeatCommand) 
 
 func (d *door) ReleaseRunLease(ctx context.Context, c *lane.ReleaseCommand) error {
 	return reachDo(d, "ReleaseRunLease", string(c.RunID), func() error { return d.Storage.ReleaseRunLease(ctx, c) })
+}
+
+func (d *door) ReadMail(ctx context.Context, q *lane.MailQuery) (*lane.Mail, error) {
+	return reach(d, "ReadMail", string(q.RunID), func() (*lane.Mail, error) {
+		return d.Storage.ReadMail(ctx, q)
+	})
+}
+
+func (d *door) SendSignal(ctx context.Context, c *lane.SignalCommand) (*lane.Commit, error) {
+	return reach(d, "SendSignal", string(c.RunID), func() (*lane.Commit, error) {
+		return d.Storage.SendSignal(ctx, c)
+	})
+}
+
+func (d *door) BeginCall(ctx context.Context, c *lane.CallCommand) (*lane.RunCall, error) {
+	return reach(d, "BeginCall", string(c.RunID), func() (*lane.RunCall, error) {
+		return d.Storage.BeginCall(ctx, c)
+	})
+}
+
+func (d *door) ReadCalls(ctx context.Context, q *lane.CallQuery) (*lane.CallsRead, error) {
+	return reach(d, "ReadCalls", string(q.RunID), func() (*lane.CallsRead, error) {
+		return d.Storage.ReadCalls(ctx, q)
+	})
+}
+
+func (d *door) ListRunsToTell(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
+	return reach(d, "ListRunsToTell", "", func() (*runlane.Page[lane.RunRef], error) {
+		return d.Storage.ListRunsToTell(ctx, q)
+	})
+}
+
+func (d *door) TellEnd(ctx context.Context, c *lane.TellCommand) (*lane.Commit, error) {
+	return reach(d, "TellEnd", string(c.RunID), func() (*lane.Commit, error) {
+		return d.Storage.TellEnd(ctx, c)
+	})
+}
+
+func (d *door) PutFlow(ctx context.Context, c *lane.FlowCommand) (*lane.FlowRecord, error) {
+	return reach(d, "PutFlow", string(c.Flow.ID), func() (*lane.FlowRecord, error) {
+		return d.Storage.PutFlow(ctx, c)
+	})
+}
+
+func (d *door) GetFlow(ctx context.Context, key lane.FlowKey) (*lane.FlowRecord, error) {
+	return reach(d, "GetFlow", string(key.FlowID), func() (*lane.FlowRecord, error) {
+		return d.Storage.GetFlow(ctx, key)
+	})
+}
+
+func (d *door) ListFlows(ctx context.Context, q *lane.FlowQuery) (*runlane.Page[lane.FlowRecord], error) {
+	return reach(d, "ListFlows", "", func() (*runlane.Page[lane.FlowRecord], error) {
+		return d.Storage.ListFlows(ctx, q)
+	})
+}
+
+func (d *door) KeepRecord(ctx context.Context, c *lane.KeepCommand) (*lane.StepRecord, error) {
+	return reach(d, "KeepRecord", string(c.RunID), func() (*lane.StepRecord, error) {
+		return d.Storage.KeepRecord(ctx, c)
+	})
+}
+
+func (d *door) ListRecords(ctx context.Context, q *lane.RecordQuery) (*runlane.Page[lane.StepRecord], error) {
+	return reach(d, "ListRecords", string(q.RunID), func() (*runlane.Page[lane.StepRecord], error) {
+		return d.Storage.ListRecords(ctx, q)
+	})
 }
 
 func (d *door) PutSchedule(ctx context.Context, c *lane.PutScheduleCommand) (*runlane.ScheduleRecord, error) {

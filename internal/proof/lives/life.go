@@ -34,8 +34,10 @@ type life struct {
 	opened       []*process
 	flying       []*visit // attempts that last until a step ends them
 	keys         []owned  // idempotency keys in use
-	pruning      bool     // since the last look
-	tried        int      // steps
+	sent         []sending
+	graphs       []*graph
+	pruning      bool // since the last look
+	tried        int  // steps
 	ids          idMaker
 }
 
@@ -187,6 +189,9 @@ func (l *life) explain(run *runlane.Run) *core.Explanation {
 	if !slices.Contains(core.Waits(), got.Wait) || got.Next == "" ||
 		(got.Wait == core.WaitNone) != run.Status.Terminal() {
 		l.fail("it is unknown what run %s waits for: %+v, %+v", run.ID, got, run)
+	}
+	if !got.Until.Before(runlane.FarMoment()) { // a tick moves it on: the clock does not go there
+		got.Until = time.Time{}
 	}
 	return got
 }

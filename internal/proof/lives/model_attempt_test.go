@@ -245,6 +245,7 @@ func (m *model) resume(d *modelDeployment, run *modelRun) runlane.ErrorCode {
 		return ""
 	}
 	m.changed(run, 0)
+	run.row = nil // it was for the time that the run waited for
 	m.handOver(d, run)
 	return ""
 }

@@ -3,7 +3,9 @@ package lives
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"pgregory.net/rapid"
@@ -62,8 +64,12 @@ func (s *modelSequence) conclude() {
 	if s.m.schedule != nil {
 		s.stepPause()
 	}
-	for _, x := range s.inFlight {
-		x.decision <- outcome{kind: succeeds}
+	for _, x := range slices.Clone(s.inFlight) { // one after another: those of other deployments hand their slots over or not
+		if !x.finished {
+			x.decision <- outcome{kind: succeeds}
+			synctest.Wait()
+			s.settle()
+		}
 	}
 	s.advance(time.Second)
 	for range 80 {

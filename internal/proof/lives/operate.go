@@ -201,6 +201,9 @@ func (l *life) stepPrune() bool {
 	}
 	l.note("  %s: %+v", p.name, *o)
 	l.pruning = true
+	for _, g := range l.graphs {
+		l.flowState(g) // it may be gone
+	}
 	for _, run := range l.book.runs() {
 		if run.Status.Terminal() {
 			l.book.touch(run.ID)

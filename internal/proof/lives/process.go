@@ -71,7 +71,7 @@ func (l *life) open(limit int, sound bool) *process {
 		Environment: l.world.Environment, Logger: slog.New(slog.DiscardHandler), MaxAbandoned: l.maxAbandoned,
 		World: &core.World{Now: l.clock.Now, Rand: func() uint64 { return l.random }, NewID: l.newID},
 	}
-	for _, t := range tasks {
+	for _, t := range everyTask {
 		if !t.strange {
 			options.Handlers = append(options.Handlers, p.tasks[t.id].Handle(p.handle))
 		}
@@ -100,6 +100,7 @@ var anyOutcome = []string{
 	retryAfter,
 	releases,
 	releases,
+	blocks,
 	panics,
 	stops,
 	kills,
@@ -108,6 +109,7 @@ var anyOutcome = []string{
 // visit is one execution: what it is to do, and its outcome.
 type visit struct {
 	outcome  outcome
+	after    int  // how many parts of a program come before the outcome
 	waits    bool // for a step to say the outcome
 	decision chan outcome
 	begun    chan struct{}
@@ -146,9 +148,27 @@ func (p *process) takeNext() *visit {
 // outputOf is what an attempt leaves when it succeeds.
 func outputOf(attempt int) string { return fmt.Sprintf(`{"attempt": %d}`, attempt) }
 
-func (p *process) handle(ctx context.Context, a *runlane.Attempt, _ payload) error {
-	v := p.takeNext()
+func (p *process) handle(ctx context.Context, a *runlane.Attempt, load payload) error {
 	p.life.book.executes(a.Run.ID, a.Number)
+	err := p.lives(ctx, a, load)
+	switch {
+	case err == nil:
+		p.life.book.succeeds(a.Run.ID, a.Number)
+	case runlane.Suspended(err):
+		p.life.book.suspends(a.Run.ID, a.Number)
+	}
+	return err
+}
+
+// lives does what the payload's program says, and in its midst what a step has drawn.
+func (p *process) lives(ctx context.Context, a *runlane.Attempt, load payload) error {
+	v := p.takeNext()
+	p.judgeNode(ctx, &a.Run)
+	performs := p.performs(a)
+	first := load.Program[:min(v.after, len(load.Program))]
+	if err := performs.all(ctx, first, 0); err != nil {
+		return err
+	}
 	if err := a.SetOutput(json.RawMessage(outputOf(a.Number))); err != nil {
 		return err
 	}
@@ -159,7 +179,10 @@ func (p *process) handle(ctx context.Context, a *runlane.Attempt, _ payload) err
 			return errDead()
 		}
 	}
-	return p.act(ctx, a, o)
+	if err := p.act(ctx, a, o); err != nil {
+		return err
+	}
+	return performs.all(ctx, load.Program[len(first):], len(first))
 }
 
 // await is the handler of an attempt that lasts until a step ends it, its context, or the process.
@@ -184,7 +207,7 @@ func (v *visit) await(ctx context.Context, a *runlane.Attempt) (o outcome, dead 
 	}
 }
 
-// act is the end of a handler.
+// act is what a handler does beside its program: unless it succeeds, that is its end.
 func (p *process) act(ctx context.Context, a *runlane.Attempt, o outcome) error {
 	switch o.kind {
 	case triggers:
@@ -200,9 +223,5 @@ func (p *process) act(ctx context.Context, a *runlane.Attempt, o outcome) error 
 			return errDead()
 		}
 	}
-	if err := o.returns(ctx); err != nil {
-		return err
-	}
-	p.life.book.succeeds(a.Run.ID, a.Number)
-	return nil
+	return o.returns(ctx)
 }

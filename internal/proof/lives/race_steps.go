@@ -41,9 +41,12 @@ func (l *life) stepAtOnce() bool {
 
 // drawAct draws what a process does. It is nil when there is nothing that it could do.
 func (l *life) drawAct(p *process, about *runlane.Run) *act {
-	switch l.below("act", 4) {
+	switch l.below("act", 5) {
 	case 0:
 		return l.drawTick(p)
+	case 4:
+		// the other may end the run meanwhile, make it, or send the signal's id with another body
+		return l.drawSending(p, runlane.ErrRunEnded, runlane.ErrRunNotFound, runlane.ErrStorageConflict)
 	case 1:
 		if about == nil {
 			return l.drawTrigger(p)

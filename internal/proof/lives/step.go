@@ -41,13 +41,45 @@ var allSteps = []step[*life]{
 	{"reset a key", 1, (*life).stepReset},
 	{"requeue", 2, (*life).stepRequeue},
 	{"deploy", 3, (*life).stepDeploy},
+	{"signal", 4, (*life).stepSignal},
+	{"start a flow", 3, (*life).stepFlow},
+	{"cancel a flow", 1, (*life).stepFlowCancel},
+	{"retry a flow", 2, (*life).stepFlowRetry},
 	{"pause a schedule", 1, (*life).stepPause},
 	{"resume a schedule", 1, (*life).stepResume},
 	{"fire a schedule", 1, (*life).stepFire},
 }
 
 var habits = []*habit{
-	{name: "anything", tasks: tasks, outcomes: anyOutcome},
+	{name: "anything", tasks: everyTask, outcomes: anyOutcome},
+	{ // and of an attempt that dies, of a child that fails, of a node that is cancelled
+		name:     "runs that wait",
+		tasks:    slices.Concat(waiters, waiters, tasks[:1]),
+		outcomes: []string{succeeds, succeeds, succeeds, succeeds, fails, failsFinal, kills, blocks},
+		more: map[string]int{
+			"signal":       24,
+			"deliver":      30,
+			"cancel":       3,
+			"retry a flow": 3,
+			"prune":        3,
+		},
+	},
+	{
+		name:     "flows",
+		tasks:    []*task{taskOf("once"), taskOf("again"), taskOf("slot"), waiters[0]},
+		outcomes: []string{succeeds, succeeds, succeeds, fails, failsFinal, failsFinal, kills},
+		more: map[string]int{
+			"trigger":       3,
+			"batch":         0,
+			"signal":        6,
+			"deliver":       40,
+			"drain":         4,
+			"start a flow":  14,
+			"cancel a flow": 4,
+			"retry a flow":  14,
+			"prune":         3,
+		},
+	},
 	{
 		name:     "a full queue",
 		tasks:    []*task{taskOf("slot"), taskOf("slot"), taskOf("slot"), taskOf("again")},
@@ -131,6 +163,9 @@ func (l *life) newID(prefix string) string {
 // drawCall draws a call, and remembers its key.
 func (l *life) drawCall(list []*task) (t *task, p payload, o runlane.TriggerOptions) {
 	t, p, o = l.drawOptions(list)
+	if t.waits() {
+		p.Program = pick(l, "program", programs)
+	}
 	if key := (owned{t.id, o.IdempotencyKey}); key.key != "" && !slices.Contains(l.keys, key) {
 		l.keys = append(l.keys, key)
 	}

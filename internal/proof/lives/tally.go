@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"testing"
+
+	"github.com/runlane/runlane-go"
 )
 
 // tally counts what happened in lives, by kind and name. It is safe for concurrent use.
@@ -87,6 +89,26 @@ func (t *tally) missing(tb testing.TB, faults []string) {
 	for _, s := range allSteps {
 		if !t.has("step", s.name) {
 			tb.Errorf("no life had the step %q", s.name)
+		}
+	}
+	for _, p := range []rune{
+		doesStep, waitsSignal, asksPerson, waitsAtMost, waitsAny, waitsAll, sleeps, callsOne, callsMany, callsDeeper,
+	} {
+		if !t.has("part", string(p)) {
+			tb.Errorf("in no life a program came beyond its part %q", p)
+		}
+	}
+	for _, seen := range [][2]string{
+		{"called", string(runlane.StatusFailed)},
+		{"called", string(runlane.StatusSucceeded)},
+		{"flow", "retried"},
+		{"flow", string(runlane.FlowCancelled)},
+		{"node", string(runlane.IfFailed)},
+		{"node", string(runlane.Always)},
+		{"signal", "kept"},
+	} {
+		if !t.has(seen[0], seen[1]) {
+			tb.Errorf("in no life was seen: %s %s", seen[0], seen[1])
 		}
 	}
 	if !t.has("seen", toldStep) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -12,8 +13,9 @@ import (
 )
 
 type payload struct {
-	Key string `json:"key,omitempty"` // of the concurrency
-	N   int    `json:"n"`
+	Key     string  `json:"key,omitempty"` // of the concurrency
+	N       int     `json:"n"`
+	Program program `json:"program,omitempty"`
 }
 
 const (
@@ -49,14 +51,26 @@ var tasks = []*task{
 	{id: "strange", queue: "default", attempts: 1, ttl: month, strange: true},
 }
 
+// waiters are tasks of lives without an oracle: their handlers do what a program of their payload says.
+var waiters = []*task{
+	{id: "program", queue: "default", attempts: 3, ttl: month},
+	{id: "program in a slot", queue: slotQueue, attempts: 2, fixed: 5 * time.Second, ttl: month},
+}
+
+// everyTask has them all.
+var everyTask = slices.Concat(tasks, waiters)
+
 func taskOf(id runlane.TaskID) *task {
-	for _, t := range tasks {
+	for _, t := range everyTask {
 		if t.id == id {
 			return t
 		}
 	}
 	panic("no task " + id)
 }
+
+// waits reports a task whose runs have programs.
+func (t *task) waits() bool { return slices.Contains(waiters, t) }
 
 // define makes the real task. Only in virtual time has it a timeout: the context of a handler ends by the real clock,
 // not
@@ -88,7 +102,7 @@ type defined [mostSlots + 1]map[runlane.TaskID]*runlane.Task[payload]
 func define(virtual bool) (all defined) {
 	for limit := range all {
 		all[limit] = map[runlane.TaskID]*runlane.Task[payload]{}
-		for _, t := range tasks {
+		for _, t := range everyTask {
 			all[limit][t.id] = t.define(limit, virtual)
 		}
 	}
@@ -124,6 +138,7 @@ const (
 	releases   = "release"
 	panics     = "panic"
 	stops      = "context error"
+	blocks     = "block"
 	kills      = "dies" // the process, in the handler; with an oracle nothing that the attempt writes arrives any more
 )
 
@@ -140,6 +155,8 @@ func (o outcome) returns(ctx context.Context) error {
 		return runlane.RetryAfter(o.delay, errForeign)
 	case releases:
 		return runlane.Release(o.delay, "waits")
+	case blocks:
+		return runlane.Block("an operator is to look at it")
 	case panics:
 		panic("handler")
 	case stops:

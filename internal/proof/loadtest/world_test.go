@@ -2,6 +2,7 @@ package loadtest_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync/atomic"
@@ -103,7 +104,7 @@ func (w *world) open(options *core.Options) {
 func (w *world) must(err error) {
 	w.Helper()
 	if err != nil {
-		w.Fatal(err)
+		w.Fatalf("%v, cause: %v", err, errors.Unwrap(err))
 	}
 }
 

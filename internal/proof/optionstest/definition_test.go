@@ -69,6 +69,7 @@ func definitionRules() map[string]rule {
 		"runlane.TaskOptions.IdempotencyTTL": refuses(defining("negative, not WhileActive", taskOptions{IdempotencyTTL: -5 * time.Second})),
 		"runlane.TaskOptions.Queue":          refuses(defining("without a name", taskOptions{Queue: runlane.Queue{Concurrency: 1}})),
 		"runlane.TaskOptions.Retry":          refuses(retrying("see runlane.Retry", runlane.Retry{MaxAttempts: -1})),
+		"runlane.TaskOptions.Version":        refuses(defining("negative", taskOptions{Version: -1})),
 		"runlane.TaskOptions.Timeout":        refuses(defining("negative", taskOptions{Timeout: -1})),
 
 		"runlane.Queue.Name": refuses(

@@ -56,6 +56,13 @@ func following(what string, o core.EventOptions) refusal {
 	})
 }
 
+// claiming is a refusal by Claim.
+func claiming(what string, options core.ClaimOptions) refusal {
+	return failed(what, func(w *world) []error {
+		return []error{errorOf(w.rt.Claim(w.ctx(), &options))}
+	})
+}
+
 func operateRules() map[string]rule {
 	const madeUp = "made up"
 	longReason := strings.Repeat("r", runlane.MaxReasonBytes+1)
@@ -71,6 +78,7 @@ func operateRules() map[string]rule {
 		"core.ListOptions.SourceRunID": refuses(listing("a colon", core.ListOptions{RunFilter: core.RunFilter{SourceRunID: colon}})),
 		"core.ListOptions.TaskID":      refuses(listing("a colon", core.ListOptions{RunFilter: core.RunFilter{TaskID: colon}})),
 		"core.ListOptions.Statuses":    refuses(listing("unknown", core.ListOptions{RunFilter: statuses("odd")})),
+		"core.ListOptions.Waiting":     refuses(listing("unknown", core.ListOptions{RunFilter: core.RunFilter{Waiting: "odd"}})),
 		"core.ListOptions.After":       refuses(listing("made up", core.ListOptions{After: madeUp})),
 		"core.ListOptions.Limit": refuses(
 			listing("negative", core.ListOptions{Limit: -1}), listing("too many", core.ListOptions{Limit: runlane.MaxPageLimit + 1}),
@@ -94,6 +102,7 @@ func operateRules() map[string]rule {
 		"core.BulkOptions.ScheduleID":  refuses(all("a colon", filtered(core.RunFilter{ScheduleID: colon}))),
 		"core.BulkOptions.SourceRunID": refuses(all("a colon", filtered(core.RunFilter{SourceRunID: colon}))),
 		"core.BulkOptions.TaskID":      refuses(all("a colon", filtered(core.RunFilter{TaskID: colon}))),
+		"core.BulkOptions.Waiting":     refuses(all("unknown", filtered(core.RunFilter{Waiting: "odd"}))),
 		"core.BulkOptions.Statuses": refuses(
 			all("unknown", filtered(statuses("odd"))),
 			failed("not what the call is about", func(w *world) []error {
@@ -126,9 +135,42 @@ func operateRules() map[string]rule {
 			pruning("too many", &core.PruneOptions{OlderThan: 1, Limit: runlane.MaxPageLimit + 1}),
 		),
 		"core.ExportOptions.Wait":         legal("both are meant"),
+		"core.ExportOptions.LeaveSignals": legal("both are meant"),
 		"core.PruneOptions.DryRun":        legal("both are meant"),
 		"core.PruneOptions.ReleaseOwners": legal("both are meant"),
 
+		"core.ClaimOptions.Lease": refuses(
+			claiming("too short", core.ClaimOptions{Lease: core.MinLease - 1}),
+			claiming("too long", core.ClaimOptions{Lease: core.MaxClaimLease + 1}),
+		),
+		"core.ClaimOptions.Queues": refuses(invalid("no binding", func(w *world) []error {
+			return []error{errorOf(w.rt.Claim(w.ctx(), &core.ClaimOptions{Queues: []runlane.QueueName{"elsewhere"}}))}
+		})),
+		"core.ClaimOptions.Tasks": refuses(refusal{
+			what:  "unknown",
+			code:  runlane.ErrTaskNotFound,
+			names: "task",
+			calls: func(w *world) []error {
+				return []error{errorOf(w.rt.Claim(w.ctx(), &core.ClaimOptions{Tasks: []runlane.TaskID{"odd"}, Wait: 1}))}
+			},
+		}),
+		"core.ClaimOptions.Wait":     refuses(claiming("negative", core.ClaimOptions{Wait: -1})),
+		"core.ClaimOptions.WorkerID": refuses(claiming("unprintable", core.ClaimOptions{WorkerID: unprintable}).as("worker")),
+
+		"core.FeedOptions.After": refuses(failed("made up", func(w *world) []error {
+			for _, err := range w.rt.Runs().Feed(w.ctx(), &core.FeedOptions{After: madeUp}) {
+				return []error{err}
+			}
+			return []error{nil}
+		})),
+		"core.FeedOptions.Follow": legal("both are meant"),
+
+		"core.TreeOptions.Each": refuses(failed("negative", func(w *world) []error {
+			return []error{errorOf(w.rt.Runs().Tree(w.ctx(), "run_1", &core.TreeOptions{Each: -1}))}
+		})),
+		"core.TreeOptions.Read": refuses(failed("above the most", func(w *world) []error {
+			return []error{errorOf(w.rt.Runs().Tree(w.ctx(), "run_1", &core.TreeOptions{Read: core.MaxTreeRead + 1}))}
+		})),
 		"core.EventOptions.After":      refuses(following("made up", core.EventOptions{After: madeUp})),
 		"core.EventOptions.Descending": refuses(following("with Follow", core.EventOptions{Descending: true, Follow: true})),
 		"core.EventOptions.Follow":     refuses(following("with Descending", core.EventOptions{Descending: true, Follow: true})),

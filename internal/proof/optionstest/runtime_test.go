@@ -26,11 +26,19 @@ func optionStructs() map[string]reflect.Type {
 		"core.BulkOptions": reflect.TypeFor[core.BulkOptions](), "core.PruneOptions": reflect.TypeFor[core.PruneOptions](),
 		"core.ExportOptions": reflect.TypeFor[core.ExportOptions](),
 		"core.EventOptions":  reflect.TypeFor[core.EventOptions](), "core.World": reflect.TypeFor[core.World](),
+		"core.TreeOptions":       reflect.TypeFor[core.TreeOptions](),
+		"core.ClaimOptions":      reflect.TypeFor[core.ClaimOptions](),
+		"core.FeedOptions":       reflect.TypeFor[core.FeedOptions](),
 		"runlane.TriggerOptions": reflect.TypeFor[runlane.TriggerOptions](), "runlane.TaskOptions": reflect.TypeFor[runlane.TaskOptions[payload]](),
 		"runlane.Queue": reflect.TypeFor[runlane.Queue](), "runlane.Retry": reflect.TypeFor[runlane.Retry](),
 		"runlane.Exponential": reflect.TypeFor[runlane.Exponential](), "runlane.Schedule": reflect.TypeFor[runlane.Schedule](),
-		"runlane.Misfire": reflect.TypeFor[runlane.Misfire](),
-		"lane.Options":    reflect.TypeFor[lane.Options](), "memlane.StorageOptions": reflect.TypeFor[memlane.StorageOptions](),
+		"runlane.Misfire": reflect.TypeFor[runlane.Misfire](), "runlane.SignalOptions": reflect.TypeFor[runlane.SignalOptions](),
+		"runlane.WaitOptions": reflect.TypeFor[runlane.WaitOptions](), "runlane.CallOptions": reflect.TypeFor[runlane.CallOptions](),
+		"runlane.NodeOptions": reflect.TypeFor[runlane.NodeOptions](), "runlane.FlowOptions": reflect.TypeFor[runlane.FlowOptions](),
+		"core.CancelFlowOptions": reflect.TypeFor[core.CancelFlowOptions](),
+		"core.FlowListOptions":   reflect.TypeFor[core.FlowListOptions](),
+		"runlane.TokenOptions":   reflect.TypeFor[runlane.TokenOptions](),
+		"lane.Options":           reflect.TypeFor[lane.Options](), "memlane.StorageOptions": reflect.TypeFor[memlane.StorageOptions](),
 		"memlane.TransportOptions": reflect.TypeFor[memlane.TransportOptions](), "dynamostore.Options": reflect.TypeFor[dynamostore.Options](),
 		"sqstransport.Options": reflect.TypeFor[sqstransport.Options](), "awslane.Options": reflect.TypeFor[awslane.Options](),
 	}
@@ -39,7 +47,7 @@ func optionStructs() map[string]reflect.Type {
 // rules are all of them.
 func rules() map[string]rule {
 	all := map[string]rule{}
-	for _, some := range []map[string]rule{runtimeRules(), operateRules(), definitionRules(), triggerRules(), adapterRules()} {
+	for _, some := range []map[string]rule{runtimeRules(), operateRules(), signalRules(), flowRules(), definitionRules(), triggerRules(), adapterRules()} {
 		maps.Copy(all, some)
 	}
 	return all
@@ -86,6 +94,7 @@ func runtimeRules() map[string]rule {
 		"core.Options.HideErrorTexts": legal("both are meant"),
 		"core.Options.Hooks":          refuses(opening("nil", func(_ *world, o *core.Options) { o.Hooks = []core.Hook{nil} })),
 		"core.Options.Logger":         legal("nil is the default; every other one is the caller's"),
+		"core.Options.TokenKeys":      refuses(opening("31 bytes", func(_ *world, o *core.Options) { o.TokenKeys = [][]byte{make([]byte, 31)} })),
 		"core.Options.MaxAbandoned":   refuses(opening("below -1", func(_ *world, o *core.Options) { o.MaxAbandoned = -2 })),
 		"core.Options.Metrics":        legal("nil is none; every other one is the caller's, and its panics are recovered"),
 		"core.Options.Middleware":     refuses(opening("nil", func(_ *world, o *core.Options) { o.Middleware = []runlane.Middleware{nil} })),
@@ -100,6 +109,7 @@ func runtimeRules() map[string]rule {
 			opening("the zero value", func(_ *world, o *core.Options) { o.Schedules = []runlane.Schedule{{}} }),
 			opening("one id twice", func(w *world, o *core.Options) { o.Schedules = []runlane.Schedule{w.schedule(), w.schedule()} }),
 		),
+		"core.Options.Tasks": refuses(opening("no definition", func(_ *world, o *core.Options) { o.Tasks = []core.ClientTask{{}} })),
 		"core.Options.World": legal("nil is the real one; see core.World"),
 
 		"core.World.Now":   legal("nil is the real one, every other function is the caller's"),
@@ -130,6 +140,7 @@ func runtimeRules() map[string]rule {
 		"core.WorkOptions.DrainReport": legal("nil is none; it is only written to"),
 		"core.WorkOptions.DrainWait":   legal("less than 0 is no wait, 0 the default"),
 		"core.WorkOptions.Grace":       refuses(working("negative", core.WorkOptions{Grace: -1})),
+		"core.WorkOptions.Lease":       refuses(working("too short", core.WorkOptions{Lease: core.MinLease - 1})),
 		"core.WorkOptions.NoTick":      legal("both are meant"),
 		"core.WorkOptions.Queues": refuses(
 			working("empty", core.WorkOptions{Queues: []runlane.QueueName{}}),

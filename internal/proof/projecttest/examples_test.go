@@ -20,7 +20,7 @@ import (
 
 // userPackages are the packages whose names people type. Those of adapter authors, lane and lanetest, are explained by docs/internals/adapters.md,
 // whose code is compiled and tested.
-var userPackages = []string{"", "core", "memlane", "awslane", "functions", "cli", "runlanetest", "dynamostore", "sqstransport", "sealed"}
+var userPackages = []string{"", "core", "memlane", "awslane", "awslane/secrets", "functions", "cli", "runlanetest", "dynamostore", "sqstransport", "sealed"}
 
 // protocol are methods that no code calls by name: fmt, errors and encoding/json do, or the runtime when it opens.
 var protocol = []string{"Error", "Unwrap", "Is", "String", "GoString", "Format", "LogValue", "MarshalJSON", "UnmarshalJSON", "Validate", "IsZero"}
@@ -33,7 +33,6 @@ var composed = []string{
 
 // excused are names that need no Example, with the reason. A name ending in "." stands for all methods of the type.
 var excused = map[string]string{
-	"runlane.NewAttempt":           "for runtimes and test helpers: applications receive attempts",
 	"runlane.WithAttempt":          "for runtimes",
 	"runlane.MarshalBody":          "for storages",
 	"runlane.UnmarshalBody":        "for storages",
@@ -50,6 +49,12 @@ var excused = map[string]string{
 	"runlane.Run.Abandoned":        "for runtimes",
 	"runlane.Run.RunnableAt":       "for runtimes and storages",
 	"runlane.RunnableSince":        "for storages",
+	"runlane.Waiting.":             "for runtimes and storages",
+	"runlane.SignalValue.":         "for runtimes: With makes them",
+	"runlane.WaitingKinds":         "for tools that list the vocabulary",
+	"runlane.FarMoment":            "for runtimes, storages and tools that show times",
+	"runlane.ValidateSignalName":   "for runtimes",
+	"runlane.ValidateStepName":     "for runtimes",
 	"runlane.Definition.Record":    "for runtimes",
 	"runlane.TaskRecord.":          "for runtimes and storages",
 	"runlane.Lease.":               "for runtimes and storages",

@@ -32,7 +32,7 @@ const (
 	compress   = "github.com/klauspost/compress"
 	xsync      = "golang.org/x/sync"
 
-	hostMetrics = module + "/internal/hostmetrics$"
+	hostOf = module + "/internal/host$"
 
 	reducerFolder = "core/internal/reducer"
 
@@ -46,7 +46,7 @@ var importRules = []importRule{
 	{"lane", "lane/...", "lane/**", []string{"$gostd", runlanePkg}},
 	{"reducer", reducerFolder, reducerFolder + "/**", []string{runlanePkg, "fmt$", "reflect$", "slices$", "strings$", "time$"}},
 	{"core", "core/...", "core/**", []string{
-		"$gostd", runlanePkg, lanePkg, module + "/" + reducerFolder + "$", hostMetrics, "github.com/oklog/ulid/v2$", xsync,
+		"$gostd", runlanePkg, lanePkg, module + "/" + reducerFolder + "$", hostOf, "github.com/oklog/ulid/v2$", xsync,
 	}},
 	{"memlane", "memlane/...", "memlane/**", []string{"$gostd", runlanePkg, lanePkg}},
 	{"dynamostore", "dynamostore", "dynamostore/*.go", []string{
@@ -61,25 +61,43 @@ var importRules = []importRule{
 	}},
 	{"sqstransport", "sqstransport/...", "sqstransport/**", []string{"$gostd", runlanePkg, lanePkg, awsSDK, smithy, xsync}},
 	{"awslane", "awslane/...", "awslane/**", []string{
-		"$gostd", runlanePkg, lanePkg, module + "/dynamostore$", module + "/sqstransport$", hostMetrics, awsSDK, smithy, xsync,
+		"$gostd", runlanePkg, lanePkg, module + "/awslane$", module + "/dynamostore$", module + "/sqstransport$",
+		module + "/internal/awsclient$", hostOf, awsSDK, smithy, xsync,
 	}},
+	{"awsclient", "internal/awsclient/...", "internal/awsclient/**", []string{"$gostd", awsSDK}},
 	{"functions", "functions", "functions/*.go", []string{
-		"$gostd", runlanePkg, lanePkg, corePkg, module + "/awslane$", module + "/sqstransport$", module + "/dynamostore$", lambdaGo,
-		awsSDK + "/service/dynamodb/types$", module + "/internal/causes$", hostMetrics,
+		"$gostd", runlanePkg, lanePkg, corePkg, module + "/awslane$", module + "/awslane/secrets$", module + "/sqstransport$",
+		module + "/dynamostore$", lambdaGo,
+		awsSDK + "/service/dynamodb/types$", module + "/internal/causes$", hostOf,
 	}},
 	{"eventsource", "functions/eventsource", "functions/eventsource/**", []string{"$gostd", runlanePkg, awsSDK, smithy, lambdaGo, xsync}},
 	{"functions-mains", "functions/...", "functions/*/main.go", []string{
 		"$gostd", runlanePkg, corePkg, module + "/awslane$", module + "/functions$", module + "/examples/webhooks",
 	}},
 	{"cli", "cli", "cli/*.go", []string{
-		"$gostd", runlanePkg, lanePkg, corePkg, module + "/internal/causes$", module + "/cli/internal/samfile$", hostMetrics,
+		"$gostd", runlanePkg, lanePkg, corePkg, module + "/internal/causes$", module + "/internal/doctor$", module + "/internal/shown$",
+		module + "/internal/taskbook$", module + "/server$", module + "/console$", module + "/cli/internal/samfile$", hostOf,
 		"github.com/aymanbagabas/go-udiff",
+	}},
+	{"doctor", "internal/doctor/...", "internal/doctor/**", []string{
+		"$gostd", runlanePkg, corePkg, lanePkg, module + "/internal/causes$", module + "/internal/shown$",
+	}},
+	{"server", "server/...", "server/**", []string{
+		"$gostd", runlanePkg, corePkg, lanePkg, module + "/internal/doctor$", module + "/internal/shown$", module + "/internal/taskbook$", compress,
+		"github.com/google/jsonschema-go",
+	}},
+	{"console", "console", "console/*.go", []string{
+		"$gostd", runlanePkg, corePkg, module + "/internal/doctor$", module + "/internal/shown$", module + "/server$", "maragu.dev/gomponents",
+	}},
+	{"console-world", "console/internal/world", "console/internal/**", []string{"$gostd", runlanePkg, corePkg, lanePkg}},
+	{"mcp", "mcp/...", "mcp/**", []string{
+		"$gostd", runlanePkg, module + "/server$", "github.com/modelcontextprotocol/go-sdk/mcp$", "github.com/google/jsonschema-go/jsonschema$",
 	}},
 	{"samfile", "cli/internal/samfile", "cli/internal/samfile/**", []string{"$gostd"}},
 	{"sealed", "sealed/...", "sealed/**", []string{"$gostd", runlanePkg, compress}},
 	{"cmd", "cmd/...", "cmd/**", []string{
 		"$gostd", runlanePkg, lanePkg, corePkg, module + "/awslane$", module + "/memlane$", module + "/sqlitelane$", module + "/dynamostore$",
-		module + "/sealed$", module + "/cli$", awsSDK,
+		module + "/sealed$", module + "/cli$", module + "/mcp$", awsSDK,
 	}},
 	{"infra", "infra/...", "infra/**", []string{"$gostd", awsSDK, smithy}},
 	{"localstack", "localstack/...", "localstack/**", []string{
@@ -91,7 +109,7 @@ var importRules = []importRule{
 	}},
 	{"runlanetest", "runlanetest/...", "runlanetest/**", []string{"$gostd", runlanePkg, lanePkg, corePkg, module + "/memlane$"}},
 	{"examples", "examples/...", "examples/**", []string{
-		"$gostd", runlanePkg, lanePkg, corePkg, module + "/memlane$", module + "/awslane$", module + "/dynamostore$",
+		"$gostd", runlanePkg, lanePkg, corePkg, module + "/memlane$", module + "/sqlitelane$", module + "/awslane$", module + "/dynamostore$",
 		module + "/sealed$", module + "/sqstransport$", module + "/functions$", module + "/functions/eventsource$", module + "/examples", awsSDK, lambdaGo, compress, xsync,
 	}},
 }
@@ -123,8 +141,13 @@ var reachRules = []reachRule{
 		forbidden: []string{module + "/functions"},
 	},
 	{
+		why:       "a function that executes or maintains starts without an HTTP server",
+		from:      inFolders("functions"),
+		forbidden: []string{module + "/server", module + "/cli"},
+	},
+	{
 		why:       "the embedded lane needs no AWS",
-		from:      inFolders("lane", "memlane", "core", "sealed"),
+		from:      inFolders("lane", "memlane", "core", "sealed", "server"),
 		forbidden: []string{awsSDK, smithy, lambdaGo},
 	},
 }
@@ -210,7 +233,11 @@ func importFaults(packages []goPackage) []string {
 
 func TestImports_FollowTheTable(t *testing.T) {
 	t.Parallel()
-	for _, fault := range importFaults(append(goPackages(t), packagesOf(t, commandModule)...)) {
+	packages := goPackages(t)
+	for _, folder := range programModules {
+		packages = append(packages, packagesOf(t, folder)...)
+	}
+	for _, fault := range importFaults(packages) {
 		t.Error(fault)
 	}
 }
@@ -269,6 +296,9 @@ func TestImports_EachRuleCanFail(t *testing.T) {
 		"production reaches testing":        {goPackage{ImportPath: module + "/core", Deps: []string{"testing"}}, "test support"},
 		"program reaches lanetest":          {goPackage{ImportPath: module + "/examples/x/cmd/y", Name: "main", Deps: []string{module + "/lanetest"}}, "test support"},
 		"library reaches functions":         {goPackage{ImportPath: module + "/examples/webhooks", Name: "webhooks", Deps: []string{module + "/functions"}}, "only programs"},
+		"the server imports the cli":        {at("server", "server", module+"/cli"), "imports"},
+		"the server reaches the AWS SDK":    {at("server", "server", awsSDK+"/aws"), "needs no AWS"},
+		"a bridge reaches the server":       {goPackage{ImportPath: module + "/functions/bridge", Name: "main", Deps: []string{module + "/server"}}, "without an HTTP server"},
 		"sealed imports core":               {at("sealed", "sealed", module+"/core"), "imports"},
 		"sealed reaches the AWS SDK":        {goPackage{ImportPath: module + "/sealed", Deps: []string{awsSDK + "/service/kms"}}, "needs no AWS"},
 		"core reaches the AWS SDK":          {goPackage{ImportPath: module + "/core", Deps: []string{awsSDK + "/aws"}}, "needs no AWS"},

@@ -14,8 +14,8 @@ import (
 
 const module = "github.com/runlane/runlane-go"
 
-// commandModule is the folder of the command line's module.
-const commandModule = "cmd/runlane"
+// programModules are the folders of the programs that are separate modules.
+var programModules = []string{"cmd/runlane", "examples/webhooks/cmd/demo", "examples/killed"}
 
 // root is the project's folder.
 func root(t *testing.T) string {

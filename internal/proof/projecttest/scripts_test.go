@@ -203,7 +203,7 @@ func TestWithLocalAWS_Keep_LeavesItRunning(t *testing.T) {
 func ciBench(t *testing.T) *workbench {
 	t.Helper()
 	b := newWorkbench(t)
-	for _, tool := range []string{"go", "git", "cc", "javac", "npm", "python3.13"} {
+	for _, tool := range []string{"go", "git", "cc", "javac", "npm", "python3.13", "chromium"} {
 		b.put("bin/"+tool, "#!/bin/sh\nexit 0\n")
 	}
 	b.put("bin/make", "#!/bin/sh\necho \"make $* CI=$CI\" >>calls\n[ \"$*\" != \"$FAIL\" ]\n")
@@ -211,8 +211,8 @@ func ciBench(t *testing.T) *workbench {
 	return b
 }
 
-const everyStep = "make test CI=true, make demo CI=true, make -j3 -O demo-aws validate build CI=true, " +
-	"make -j4 -O e2e conformance-localstack check conformance-front demo-front tryout CI=true, make local-down CI=true"
+const everyStep = "make test CI=true, make demo CI=true, make demo-memory CI=true, make -k -j5 -O demo-aws validate build demo-order demo-nightly CI=true, " +
+	"make -k -j4 -O e2e conformance-localstack check conformance-front upgrade-aws demo-front tryout openapi-fuzz test-console test-clients demo-polyglot CI=true, make local-down CI=true"
 
 func TestCIScript_RunsEveryStepAndTimesIt(t *testing.T) {
 	t.Parallel()

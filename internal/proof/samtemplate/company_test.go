@@ -153,3 +153,30 @@ func TestCompany_Names_BeginWithTheStacks(t *testing.T) {
 		t.Errorf("%d names were found: the test looks in the wrong place", named)
 	}
 }
+
+// CloudFormation gives the tags of a stack to every resource that takes some, so the template adds none and has no
+// parameter for them. A new type of resource has to be looked up: docs/deploying.md names what takes none.
+func TestCompany_TagsOfTheStack_GoToEverythingThatTakesSome(t *testing.T) {
+	t.Parallel()
+	takes := map[string]bool{
+		"AWS::CloudWatch::Alarm":     true,
+		"AWS::CloudWatch::Dashboard": false,
+		"AWS::DynamoDB::Table":       true,
+		"AWS::IAM::Role":             true,
+		"AWS::Logs::LogGroup":        true,
+		"AWS::SQS::Queue":            true,
+		"AWS::SSM::Parameter":        true,
+		"AWS::Scheduler::Schedule":   false,
+		"AWS::Serverless::Function":  true,
+	}
+	template := load(t)
+	for name, resource := range template.Resources {
+		if _, known := takes[resource.Type]; !known {
+			t.Errorf("%s: does %s take the tags of its stack?", name, resource.Type)
+		}
+		if _, own := resource.Properties["Tags"]; own {
+			t.Errorf("%s has tags beside those of the stack", name)
+		}
+	}
+	equal(t, "what SAM makes of functions", at(template.Globals, "Function", "PropagateTags"), any(true))
+}

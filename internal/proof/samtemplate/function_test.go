@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/runlane/runlane-go/functions"
+	"github.com/runlane/runlane-go/lane"
 )
 
 // each returns the functions by name.
@@ -123,8 +124,9 @@ func TestVariables_AreThoseThatTheCodeReads(t *testing.T) {
 	read := map[string]bool{"RUNLANE_REVISION": true} // its change is what matters
 	for _, folder := range []string{"awslane", "functions", "examples/webhooks"} {
 		for _, name := range variablesRead(t, filepath.Join("..", "..", "..", folder)) {
-			// Lambda itself sets the ones; the other is of networks with their own authority, which no function is in.
-			read[name] = !strings.HasPrefix(name, "AWS_LAMBDA_") && name != "AWS_CA_BUNDLE"
+			// Lambda itself sets the ones; another is of networks with their own authority, which no function is in. Without a name the
+			// lane is that on AWS.
+			read[name] = !strings.HasPrefix(name, "AWS_LAMBDA_") && name != "AWS_CA_BUNDLE" && name != lane.Variable
 		}
 	}
 	maps.DeleteFunc(read, func(_ string, expected bool) bool { return !expected })
@@ -164,8 +166,11 @@ func variablesRead(t *testing.T, folder string) (names []string) {
 	}
 	for _, argument := range calls {
 		name := literal(argument)
-		if identifier, ok := argument.(*ast.Ident); ok {
-			name = constants[identifier.Name]
+		switch a := argument.(type) {
+		case *ast.Ident:
+			name = constants[a.Name]
+		case *ast.SelectorExpr: // of package lane
+			name = constants[a.Sel.Name]
 		}
 		if name == "" {
 			t.Errorf("%s reads a variable whose name is not a constant", folder)

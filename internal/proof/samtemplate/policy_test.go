@@ -303,15 +303,21 @@ func (s *stack) liveThroughEverything(t *testing.T, granted map[string][]string)
 	for _, queue := range []runlane.Queue{{}, bounded} {
 		trigger(outside, alien.With(order{}), &runlane.TriggerOptions{Queue: queue, ConcurrencyKey: "alien"}) // handed back again and again
 	}
+	ids = append(ids, s.startWaits(ctx, t, outside)...)
 	stop := s.feed(t) // not before now: runs of one key have to wait for each other
 	for _, id := range ids {
 		if _, err := now.Wait(ctx, id); err != nil {
-			t.Fatal(err)
+			explanation, _ := now.Runs().Explain(t.Context(), id)
+			t.Fatalf("%s: %v: %+v", id, err, explanation)
 		}
 	}
 	for len(s.notSeen(t, granted, "bridge"))+len(s.notSeen(t, granted, "relay")) > 0 && pause(ctx) {
 	}
 	stop()
+	if ctx.Err() != nil {
+		t.Fatalf("the bridge was not seen to call %v, the relay %v",
+			s.notSeen(t, granted, "bridge"), s.notSeen(t, granted, "relay"))
+	}
 
 	// What only a tick finds: it happened twenty minutes ago.
 	past := s.open(t, 20*time.Minute, nil)
@@ -322,10 +328,11 @@ func (s *stack) liveThroughEverything(t *testing.T, granted map[string][]string)
 	}
 	trigger(past, one.With(order{}), &runlane.TriggerOptions{Delay: 10 * time.Minute})
 	trigger(outside, act.With(order{}), &runlane.TriggerOptions{Delay: 16 * time.Minute})
-	s.abandon(ctx, t, past, act)
+	s.abandon(ctx, t, past, act.With(order{Do: "hang"}))
+	s.leaveUntold(ctx, t, past)
 	elsewhere := s.open(t, 20*time.Minute, nil) // the runtime that executes a run would tell its handler, and leave nothing to the tick
 	for _, task := range []*runlane.Task[order]{act, one} {
-		if _, err := elsewhere.Runs().Cancel(ctx, s.abandon(ctx, t, past, task), nil); err != nil {
+		if _, err := elsewhere.Runs().Cancel(ctx, s.abandon(ctx, t, past, task.With(order{Do: "hang"})), nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -345,14 +352,21 @@ func pause(ctx context.Context) bool {
 }
 
 // abandon leaves a run behind whose worker died.
-func (s *stack) abandon(ctx context.Context, t *testing.T, rt *core.Runtime, task *runlane.Task[order]) runlane.RunID {
+func (s *stack) abandon(ctx context.Context, t *testing.T, rt *core.Runtime, call runlane.Call) runlane.RunID {
 	t.Helper()
 	id := runlane.RunID(fmt.Sprint("run_abandoned_", time.Now().UnixNano()))
 	attempt, end := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { // ends with the test
 		defer close(done)
-		_, _ = rt.RunNow(attempt, task.With(order{Do: "hang"}), &runlane.TriggerOptions{RunID: id, ConcurrencyKey: string(id)})
+		options := &runlane.TriggerOptions{RunID: id, ConcurrencyKey: string(id), Deferred: true}
+		made, err := rt.Trigger(attempt, call, options)
+		if err == nil { // as by its wakeup: an ordered queue has no other way
+			_, _ = rt.ExecuteDelivery(attempt, lane.Wakeup{
+				RunKey: lane.RunKey{Environment: made.Run.Environment, RunID: id},
+				Queue:  made.Run.Queue,
+			}, nil)
+		}
 	}()
 	t.Cleanup(func() {
 		end()
@@ -407,9 +421,17 @@ func (s *stack) operate(t *testing.T) {
 		}
 		_, err = checker.Check(ctx, &lane.PageQuery{Environment: rt.Environment()})
 		look("check", err)
+		for _, err := range rt.Flows().All(ctx, nil) {
+			look("flows", err)
+		}
+		_, err = rt.Runs().Tree(ctx, s.waits, nil)
+		look("tree", err)
+		_, err = rt.Runs().Steps(ctx, s.waits)
+		look("steps", err)
 		if by == s.reader {
 			continue
 		}
+		s.operateWaits(t, rt, look)
 		all := &core.BulkOptions{AllRuns: true}
 		result, err := rt.Trigger(ctx, act.With(order{}), &runlane.TriggerOptions{Delay: time.Hour, IdempotencyKey: "operator"})
 		look("trigger", err)

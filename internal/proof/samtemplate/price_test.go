@@ -193,8 +193,9 @@ func TestPrices_Idle_AreThoseOfTheDefaults(t *testing.T) {
 	})
 	all, alone := cents(parts(t, rows)), cents(engine)
 	for path, says := range map[string]string{
-		"../../../README.md":   fmt.Sprintf("it costs $%s a month while idle: $%s for the engine, $%s for what watches it", all, alone, cents(parts(t, rows)-engine)),
-		"../../../docs/faq.md": fmt.Sprintf("Idle, $%s a month with alarms, metrics and dashboard, $%s without", all, alone),
+		"../../../README.md":        fmt.Sprintf("it costs $%s a month while idle: $%s for the engine, $%s for what watches it", all, alone, cents(parts(t, rows)-engine)),
+		"../../../docs/faq.md":      fmt.Sprintf("Idle, $%s a month with alarms, metrics and dashboard, $%s without", all, alone),
+		"../../../docs/tutorial.md": fmt.Sprintf("Idle it costs $%s a month, or $%s with `Alarms`, `Dashboard` and `Metrics` off", all, alone),
 	} {
 		text, err := os.ReadFile(path)
 		if err != nil {
@@ -237,5 +238,11 @@ func TestPrices_Arithmetic(t *testing.T) {
 			sum += part
 		}
 		equal(t, cells[0]+" runs", strings.ReplaceAll(cells[5], ",", ""), cents(sum))
+		if millions == 1 {
+			added := documentedTable(t, "Added by", "Polls", "Alarm metrics", "$ a month", "Metrics of the function, $ a month at most")
+			equal(t, "a million runs with one more of each",
+				documentedNumbers(t, `one more queue \(.--own.\) and one more function are ([0-9.]+), and at most ([0-9.]+) more`),
+				[]float64{number(t, cents(sum+number(t, added[0][3])+number(t, added[2][3]))), number(t, added[2][4])})
+		}
 	}
 }

@@ -21,6 +21,8 @@ var (
 	one   = runlane.NewTask("one", &runlane.TaskOptions[order]{Queue: bounded, Retry: retry})
 	alien = runlane.NewTask("alien", &runlane.TaskOptions[order]{Queue: runlane.Queue{Name: "plain"}}) // no program has a handler
 
+	nod = runlane.NewSignal[string]("nod")
+
 	retry = runlane.Retry{MaxAttempts: 3}
 )
 
@@ -75,6 +77,18 @@ func perform(ctx context.Context, attempt *runlane.Attempt, o order) error {
 	case "hang":
 		<-ctx.Done()
 		return ctx.Err()
+	case "wait":
+		if err := attempt.Do(ctx, "once", func(context.Context) error { return nil }); err != nil {
+			return err
+		}
+		if _, err := nod.Wait(ctx, attempt, nil); err != nil {
+			return err
+		}
+		return callTwo(ctx, attempt)
+	case "call and hang":
+		_ = callTwo(ctx, attempt) // it begins no wait as long as it executes
+		<-ctx.Done()
+		return ctx.Err()
 	case "follow":
 		key := string(attempt.Run.ID)
 		_, err := attempt.Trigger(ctx, act.With(order{Bulk: noise(12 << 10)}), keys(key))
@@ -84,6 +98,13 @@ func perform(ctx context.Context, attempt *runlane.Attempt, o order) error {
 		return err
 	}
 	return nil
+}
+
+func callTwo(ctx context.Context, attempt *runlane.Attempt) error {
+	_, err := attempt.CallRuns(ctx, runlane.CallRequest{
+		CallOptions: runlane.CallOptions{Name: "two"}, Calls: []runlane.Call{act.With(order{}), act.With(order{})},
+	})
+	return err
 }
 
 func keys(key string) *runlane.TriggerOptions {

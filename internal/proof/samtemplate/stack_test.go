@@ -18,6 +18,7 @@ import (
 	"github.com/runlane/runlane-go/infra"
 	"github.com/runlane/runlane-go/internal/proof/awstest"
 	"github.com/runlane/runlane-go/internal/proof/lambdatest"
+	"github.com/runlane/runlane-go/lane"
 )
 
 // stack is what the template deploys, on local AWS: a table, two queues and three functions, each a separate process that is
@@ -31,6 +32,7 @@ type stack struct {
 	operator       *recorder            // of an operator's
 	reader         *recorder            // of one that only looks
 	functions      map[string]*lambdatest.Function
+	waits          runlane.RunID // a run that has waited
 }
 
 func deployLocally(t *testing.T, what, metrics string) *stack {
@@ -73,6 +75,12 @@ func (s *stack) urls() map[runlane.QueueName]string {
 // open is a program outside, whose clock is late by the given time, through a recorder if one is given.
 func (s *stack) open(t *testing.T, late time.Duration, through *recorder) *core.Runtime {
 	t.Helper()
+	return s.openOn(t, late, through, func(*lane.Lane) {})
+}
+
+// openOn is open on a lane that was changed.
+func (s *stack) openOn(t *testing.T, late time.Duration, through *recorder, change func(*lane.Lane)) *core.Runtime {
+	t.Helper()
 	cfg := awstest.Config(t)
 	if through != nil {
 		cfg.BaseEndpoint = aws.String(through.url)
@@ -83,6 +91,7 @@ func (s *stack) open(t *testing.T, late time.Duration, through *recorder) *core.
 	if err != nil {
 		t.Fatal(err)
 	}
+	change(l)
 	rt, err := core.Open(t.Context(), l, &core.Options{
 		Handlers: []runlane.Handler{act.Handle(perform), one.Handle(perform)},
 		World:    &core.World{Now: func() time.Time { return time.Now().Add(-late) }},

@@ -199,7 +199,7 @@ func (c *caller) Tick(ctx context.Context, options *core.TickOptions) (*core.Tic
 
 func tickStages(r *core.TickResult) []*core.StageResult {
 	return []*core.StageResult{
-		&r.Cancelled, &r.Abandoned, &r.Delivered, &r.Redelivered, &r.Scheduled, &r.Dispatched, &r.Flushed,
+		&r.Cancelled, &r.Abandoned, &r.Told, &r.Delivered, &r.Redelivered, &r.Scheduled, &r.Dispatched, &r.Flushed,
 	}
 }
 

@@ -150,15 +150,16 @@ func deliveryLeased(t *testing.T, h Harness) {
 	}
 }
 
+// neverAcquired is a claim for which another one is always faster.
+func neverAcquired(*lane.ClaimCommand, func() (*lane.Acquisition, error)) (*lane.Acquisition, error) {
+	return &lane.Acquisition{Outcome: lane.LostSequence}, nil
+}
+
 func deliveryClaimLost(t *testing.T, h Harness) {
 	task, handler := job("scenario.lost", nil, succeed)
 	s := newScene(t, h, handler)
 	run := s.trigger(task.With(jobPayload{}), nil)
-	s.storage.script(func() {
-		s.storage.onClaim = func(*lane.ClaimCommand, func() (*lane.Acquisition, error)) (*lane.Acquisition, error) {
-			return &lane.Acquisition{Outcome: lane.LostSequence}, nil
-		}
-	})
+	s.storage.script(func() { s.storage.onClaim = neverAcquired })
 	before := s.storage.readCount()
 	s.ignored(run, core.IgnoredClaimLost)
 	if claims, reads := len(s.storage.claimed()), s.storage.readCount()-before; claims != 4 || reads != 4 {

@@ -45,7 +45,8 @@ func (s *scene) explains(what string, rt *caller, id runlane.RunID, want core.Wa
 	if s.waits != nil {
 		s.waits.Store(want, true)
 	}
-	endless := want == core.WaitNone || want == core.WaitOperator || want == core.WaitQueue
+	endless := want == core.WaitNone || want == core.WaitOperator || want == core.WaitQueue ||
+		e.Waiting != nil && e.Waiting.Until.IsZero()
 	if e.Until.IsZero() != endless || !endless && !e.Until.After(runlane.UTCMillis(s.clock.Now())) {
 		s.Errorf("%s: it waits until %v, now is %v", what, e.Until, s.clock.Now())
 	}

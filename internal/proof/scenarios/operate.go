@@ -41,7 +41,7 @@ func operateScenarios() []scenario {
 		{"a manual retry takes a failed run", nil, operateRetries, false},
 		{"a rerun asked for twice is made once", nil, operateRerunsOnce, false},
 		{"a rerun never gets around a held singleton key", needsSingleton, operateRerunSingleton, false},
-	}, operateResumeScenarios(), operateBulkScenarios(), explainScenarios())
+	}, operateResumeScenarios(), suspendScenarios(), operateBulkScenarios(), explainScenarios())
 }
 
 func operateRefuses(t *testing.T, h Harness) {

@@ -51,6 +51,7 @@ func scenarioTable() []scenarioGroup {
 		{"Trigger", triggerScenarios()},
 		{"Start", startScenarios()},
 		{"Delivery", deliveryScenarios()},
+		{"Ordered", orderedScenarios()},
 		{"Outcome", outcomeScenarios()},
 		{"Publish", publishScenarios()},
 		{"Tick", tickScenarios()},
@@ -58,8 +59,13 @@ func scenarioTable() []scenarioGroup {
 		{"Stats", statsScenarios()},
 		{"Rules", ruleScenarios()},
 		{"Schedules", scheduleScenarios()},
+		{"Steps", stepScenarios()},
 		{"Operate", operateScenarios()},
 		{"Work", workScenarios()},
+		{"Clients", clientScenarios()},
+		{"Signals", signalScenarios()},
+		{"Calls", callScenarios()},
+		{"Flows", flowScenarios()},
 	}
 }
 

@@ -40,6 +40,51 @@ func spared() []sparing {
 			methods: []string{"AppendRunEvents", "CompleteScheduleOccurrence", "ClaimScheduleOccurrence", "GetRun"},
 		},
 		{
+			reason: "its handler takes errors of reading records as they come; a finished step outlives an outage",
+			kinds:  failing(), groups: []string{"Steps"},
+			methods: []string{"ListRecords", "GetRuns"},
+		},
+		{
+			reason: "a checkpoint that meets an outage is written with the next one",
+			kinds:  failing(), methods: []string{"KeepRecord"},
+			scenarios: []string{
+				"a checkpoint is what the next attempt goes on from", "a step within a step is refused",
+				"bad names, results and too many steps are refused before anything is written",
+				"of two workers the one that records first decides for both",
+			},
+		},
+		{
+			reason: "its handlers take the errors of waits as they come, and who sends a signal repeats it with " +
+				"its id",
+			kinds: failing(), groups: []string{"Signals", "Calls"},
+			methods: []string{
+				"AppendRunEvents", "GetRun", "GetRuns", "KeepRecord", "ListRecords", "ReadMail", "SendSignal",
+				"ClaimRunLease", "BeginCall", "ReadCalls", "TellEnd",
+			},
+		},
+		{
+			reason: "its client takes errors as they come: that one which repeats its calls loses nothing is shown " +
+				"by make demo-polyglot",
+			kinds: failing(), groups: []string{"Clients"},
+			methods: []string{
+				"AppendRunEvents", "ClaimRunLease", "GetRun", "GetRuns", "KeepRecord", "ListRecords", "ReadMail",
+				"SendSignal", "ListRunnableRuns", "PublishWakeups", "HeartbeatRunLease",
+			},
+		},
+		{
+			reason: "a lost wakeup comes again after ten minutes, and its client asks for thirty seconds",
+			kinds:  []lanefault.Kind{lanefault.Loss}, groups: []string{"Clients"}, methods: []string{"PublishWakeups"},
+		},
+		{
+			reason: "an end that was not told at once is told by a tick, which is a separate scenario, and a call " +
+				"that failed is repeated",
+			kinds: failing(), groups: []string{"Flows"},
+			methods: []string{
+				"AppendRunEvents", "GetRun", "GetRuns", "ReadCalls", "TellEnd", "ClaimRunLease", "PutFlow", "GetFlow",
+				"ListFlows", "ListRunsToTell", "KeepRecord", "ListRecords", "ReadMail", "SendSignal",
+			},
+		},
+		{
 			reason: "its point is the one wakeup that is sent at once, and that it is not sent again",
 			kinds:  anyFault(), methods: []string{"AppendRunEvents", "PublishWakeups", "MarkOutboxMessagesPublished"},
 			scenarios: []string{"a trigger publishes its wakeup at once and acknowledges it"},
@@ -49,6 +94,7 @@ func spared() []sparing {
 				"is a separate scenario",
 			kinds: failing(),
 			methods: []string{
+				"GetRuns",
 				"ListRunsNeedingCancellationFinalization",
 				"ListRunsNeedingDelivery",
 				"ListRunsNeedingRedelivery",

@@ -24,6 +24,7 @@ type scriptedStorage struct {
 	onScan   func() error // before the scan for cancellations
 	onBeat   func() error // before a heartbeat
 	onListed func()       // after schedules were listed
+	onFlow   func()       // before the record of a flow is put
 }
 
 // Unwrap lets lane.As find the abilities of the storage under test.
@@ -52,6 +53,8 @@ func (s *scriptedStorage) scripts(method string) bool {
 		return s.onBeat != nil
 	case "ListSchedules":
 		return s.onListed != nil
+	case "PutFlow":
+		return s.onFlow != nil
 	default:
 		return false
 	}
@@ -116,6 +119,16 @@ func (s *scriptedStorage) ClaimRunLease(ctx context.Context, c *lane.ClaimComman
 		return script(c, next)
 	}
 	return next()
+}
+
+func (s *scriptedStorage) PutFlow(ctx context.Context, c *lane.FlowCommand) (*lane.FlowRecord, error) {
+	s.mu.Lock()
+	script := s.onFlow
+	s.mu.Unlock()
+	if script != nil {
+		script()
+	}
+	return s.Storage.PutFlow(ctx, c)
 }
 
 func (s *scriptedStorage) ListSchedules(

@@ -12,12 +12,13 @@ import (
 
 // ScriptedTransport delivers nothing by itself: it records what it is asked to send and gives the answers that the test
 // sets. Tests take a wakeup from it and pass it to ExecuteDelivery, when and as often as they like. It is a
-// [lane.DelayedSender] and a [lane.DepthReader], and safe for concurrent use.
+// [lane.Orderer], a [lane.DelayedSender] and a [lane.DepthReader], and safe for concurrent use.
 type ScriptedTransport struct {
 	lane.UnimplementedTransport
 
 	mu        sync.Mutex
 	longest   time.Duration
+	ordered   []runlane.QueueName
 	bindings  []runlane.QueueName
 	depth     map[runlane.QueueName]int // "" is of every queue that is not named
 	publish   func(*lane.PublishCommand) ([]lane.PublishOutcome, error)
@@ -29,6 +30,7 @@ type ScriptedTransport struct {
 
 var (
 	_ lane.Transport     = (*ScriptedTransport)(nil)
+	_ lane.Orderer       = (*ScriptedTransport)(nil)
 	_ lane.DelayedSender = (*ScriptedTransport)(nil)
 	_ lane.DepthReader   = (*ScriptedTransport)(nil)
 )
@@ -64,6 +66,20 @@ func (s *ScriptedTransport) SetMaxDelay(longest time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.longest = longest
+}
+
+// Order makes queues ordered ones, which cannot delay. Nothing orders what tests take from it.
+func (s *ScriptedTransport) Order(queues ...runlane.QueueName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ordered = queues
+}
+
+// Ordered is what Order said.
+func (s *ScriptedTransport) Ordered(queue runlane.QueueName) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Contains(s.ordered, queue)
 }
 
 // SetDepth sets how many wakeups seem to wait in each of the queues; without queues, in all for which it was not
@@ -157,8 +173,11 @@ func (s *ScriptedTransport) PublishWakeups(_ context.Context, c *lane.PublishCom
 	return outcomes, err
 }
 
-// MaxDelay is what SetMaxDelay set.
-func (s *ScriptedTransport) MaxDelay(runlane.QueueName) time.Duration {
+// MaxDelay is what SetMaxDelay set, but 0 for ordered queues.
+func (s *ScriptedTransport) MaxDelay(queue runlane.QueueName) time.Duration {
+	if s.Ordered(queue) {
+		return 0
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.longest

@@ -30,6 +30,11 @@ func workScenarios() []scenario {
 // ownTransport opens the scene on the lane's own transport, as programs do.
 func ownTransport(t *testing.T, h Harness, handlers ...runlane.Handler) *scene {
 	t.Helper()
+	return ownTransportWith(t, h, core.Options{Handlers: handlers})
+}
+
+func ownTransportWith(t *testing.T, h Harness, options core.Options) *scene {
+	t.Helper()
 	l := h.NewLane(t)
 	s := &scene{
 		T:       t,
@@ -46,7 +51,8 @@ func ownTransport(t *testing.T, h Harness, handlers ...runlane.Handler) *scene {
 		l = faulty
 	}
 	s.lane = l
-	s.options = core.Options{Environment: newEnvironment(), Handlers: handlers, Logger: discard()}
+	s.options = options
+	s.options.Environment, s.options.Logger = newEnvironment(), discard()
 	s.rt = s.open(l)
 	return s
 }
@@ -284,8 +290,12 @@ func workTicks(t *testing.T, h Harness) {
 	})
 	stop := s.work(nil)
 	s.must(wait(s.Context(), 10*time.Minute))
+	every := int32(1)
+	if near, ok := lane.As[lane.Near](s.lane.Storage); ok {
+		every = int32(time.Minute / near.TickEvery())
+	}
 	// Two scans a tick: due runs, and waits to send ahead.
-	if n := counted.ticks.Load(); n < 2*9 || n > 2*14 {
+	if n := counted.ticks.Load(); n < 2*9*every || n > 2*14*every {
 		t.Errorf("%d scans in ten minutes", n)
 	}
 	s.must(stop())

@@ -64,7 +64,7 @@ const (
 	rowBytes   = 118
 
 	// idleTickReads is what a tick with nothing to do reads for each shard.
-	idleTickReads = 72.0 / defaultShards
+	idleTickReads = 76.0 / defaultShards
 
 	// The template's.
 	bridgeConcurrency = 50
@@ -82,9 +82,9 @@ func shardOf(id string, n int) int {
 	return int(h.Sum32() % uint32(n))
 }
 
-// stageShares are the shares of a tick's time: cancellations, abandoned, deliver, redeliver, schedules, dispatch,
-// flush.
-var stageShares = []int{2, 2, 4, 1, 2, 2, 3}
+// stageShares are the shares of a tick's time: cancellations, abandoned, ends told, deliver, redeliver, schedules,
+// dispatch, flush.
+var stageShares = []int{2, 2, 1, 4, 1, 2, 2, 3}
 
 // jittered is the runtime's: 20 % more or less.
 func jittered(d time.Duration, fraction float64) time.Duration {

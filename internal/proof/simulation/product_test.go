@@ -151,8 +151,12 @@ func TestStageShares_AreTheProducts(t *testing.T) {
 func TestScanKinds_AreTheProducts(t *testing.T) {
 	t.Parallel()
 	text := source(t, "dynamostore/internal/rows/classify.go")
-	names := map[stage]string{finalizing: "Finalizing", delivering: "Delivering", publishing: "Publishing", redelivering: "Redelivering"}
-	kinds := map[marker]string{deliverable: "Deliverable", unpublished: "Unpublished", waiting: "Waiting", parked: "Parked", leased: "Leased"}
+	names := map[stage]string{
+		finalizing: "Finalizing", delivering: "Delivering", publishing: "Publishing", redelivering: "Redelivering", telling: "Telling",
+	}
+	kinds := map[marker]string{
+		deliverable: "Deliverable", unpublished: "Unpublished", waiting: "Waiting", parked: "Parked", leased: "Leased", ended: "Ended",
+	}
 	for stage, name := range names {
 		match := regexp.MustCompile(`(?m)^\t` + name + `:\s+\{(.*?)\}`).FindStringSubmatch(text)
 		if match == nil {

@@ -13,6 +13,7 @@ const (
 	parked      marker = 'p'
 	leased      marker = 'l'
 	slotless    marker = 'd'
+	ended       marker = 'e' // an end that is to be told: no run here was called
 )
 
 // request is one request that the product sends to DynamoDB for a run, by the name that the product's own meter gives

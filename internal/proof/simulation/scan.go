@@ -15,6 +15,7 @@ const (
 	publishing
 	redelivering
 	dispatching
+	telling
 )
 
 // scanKinds are dynamostore's, without the walk over what waits for a slot.
@@ -24,6 +25,7 @@ var scanKinds = map[stage][]marker{
 	publishing:   {unpublished, deliverable, waiting},
 	redelivering: {parked, deliverable, leased},
 	dispatching:  {deliverable, waiting, leased, unpublished, parked},
+	telling:      {ended},
 }
 
 // judge judges a run as dynamostore's look does: the stage that it is for, and the marker where there is none.

@@ -3,8 +3,8 @@ package main
 import "time"
 
 // tickRun is one invocation of the tick: rounds of stages, each with its share of the time that is left, as core's Tick
-// and functions' Tick have it. There are no cancellations and schedules here, so those stages only look. Where rows of
-// a full queue are due, the stage which reserves slots only moves them to where runs wait for one.
+// and functions' Tick have it. There are no cancellations, calls and schedules here, so those stages only look. Where
+// rows of a full queue are due, the stage which reserves slots only moves them to where runs wait for one.
 type tickRun struct {
 	world *world
 	end   time.Duration
@@ -41,7 +41,7 @@ func (t *tickRun) round() {
 		left += share
 	}
 	stages := []func(until time.Duration, then func()){
-		t.finalize, t.abandoned, t.deliver, t.redeliver, t.idle, t.dispatch, t.flush,
+		t.finalize, t.abandoned, t.tell, t.deliver, t.redeliver, t.idle, t.dispatch, t.flush,
 	}
 	var next func(i int)
 	next = func(i int) {
@@ -83,6 +83,10 @@ func (t *tickRun) dispatch(until time.Duration, then func()) {
 
 func (t *tickRun) finalize(until time.Duration, then func()) {
 	t.scan(finalizing, most, until, func([]*cohort, bool) { then() })
+}
+
+func (t *tickRun) tell(until time.Duration, then func()) {
+	t.scan(telling, most, until, func([]*cohort, bool) { then() })
 }
 
 // scan is shared by the two stages that deal with what needs a delivery.

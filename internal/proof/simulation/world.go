@@ -104,7 +104,7 @@ func newWorld(seed uint64, d deployment, l load) *world {
 	w.done = newKeyspace("done", true, max(d.IndexPartitions, 1), d.Quota, spread(3*dueUnits))
 	w.dueKeys, w.doneKeys = map[marker][]uint64{}, map[status][]uint64{}
 	var dueKeys, doneKeys []uint64
-	for _, m := range []marker{deliverable, unpublished, waiting, parked, leased} {
+	for _, m := range []marker{deliverable, unpublished, waiting, parked, leased, ended} {
 		for shard := range d.Shards {
 			w.dueKeys[m] = append(w.dueKeys[m], w.hash(string(m)+":"+strconv.Itoa(shard)))
 		}

@@ -52,6 +52,9 @@ func run(ctx context.Context) error {
 		broken: *broken,
 		out:    os.Stdout,
 	}
+	if w.log, err = os.Create(w.logFile()); err != nil {
+		return errors.Join(err, os.RemoveAll(place))
+	}
 	err = w.walk(ctx)
 	if *broken {
 		err = w.foundOut(err)
@@ -62,7 +65,8 @@ func run(ctx context.Context) error {
 	}
 	if err != nil { // what tools and programs said
 		if said, failed := os.ReadFile(w.logFile()); failed == nil {
-			fmt.Fprintf(os.Stderr, "%s\n", said)
+			const last = 20_000
+			fmt.Fprintf(os.Stderr, "%s\n", said[max(0, len(said)-last):])
 		}
 	}
 	return errors.Join(err, w.remove(context.WithoutCancel(ctx)))
@@ -77,13 +81,13 @@ func (w *world) foundOut(err error) error {
 	return err
 }
 
-// remove takes away the stack and the folder.
+// remove takes away the stack, of which the log tells too, and the folder.
 func (w *world) remove(ctx context.Context) error {
 	var err error
 	if w.serving != nil {
 		err = w.serving.stack.Delete(ctx)
 	}
-	return errors.Join(err, os.RemoveAll(w.place))
+	return errors.Join(err, w.log.Close(), os.RemoveAll(w.place))
 }
 
 func (w *world) logFile() string { return filepath.Join(w.place, "log") }

@@ -77,7 +77,8 @@ func acrossUpdate(p string) []order {
 	for _, name := range []string{"-holds", "-holds-too"} {
 		orders = append(orders, order{Name: p + name, Do: "hold", Gate: p, ends: runlane.StatusSucceeded})
 	}
-	return append(orders, order{Name: p + "-asked", Do: "hold", Gate: p, ends: runlane.StatusCancelled})
+	// No one opens its gate: it ends by being told that it is to be cancelled, however late that is.
+	return append(orders, order{Name: p + "-asked", Do: "hold", Gate: "never", ends: runlane.StatusCancelled})
 }
 
 // passing is what is triggered all the time.

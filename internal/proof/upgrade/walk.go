@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -21,11 +20,7 @@ type step struct {
 }
 
 // walk goes forward, back, and forward again.
-func (w *world) walk(ctx context.Context) (err error) {
-	if w.log, err = os.Create(w.logFile()); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, w.log.Close()) }()
+func (w *world) walk(ctx context.Context) error {
 	began := time.Now()
 	steps := []step{
 		{"build the old program and today's", w.buildBoth},
@@ -152,15 +147,16 @@ func (w *world) taken(ctx context.Context, p string, before int) error {
 	if err := w.until(ctx, true, func() (string, error) { return w.ended(ctx, w.serving, orders) }); err != nil {
 		return err
 	}
-	runs, err := w.look(ctx, w.serving)
-	if err != nil {
-		return err
-	}
-	found := &verdict{}
-	if w.ledger.compare(found, runs); found.String() != "" {
-		return fmt.Errorf("the %s program sees, right after its deployment:\n%s", w.serving.name, found)
-	}
-	return nil
+	// Again and again, for runs go on, and a list may miss a run that changes while it is read.
+	return w.until(ctx, true, func() (string, error) {
+		runs, err := w.look(ctx, w.serving)
+		if err != nil {
+			return "", err
+		}
+		found := &verdict{}
+		w.ledger.compare(found, runs)
+		return found.String(), nil
+	})
 }
 
 func (w *world) id(name string) string { return string(w.ledger.byName[name]) }

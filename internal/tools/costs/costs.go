@@ -35,6 +35,8 @@ const (
 	// million.
 	DurableOperation = 8.00
 	DurableGigabyte  = 0.25
+	// TemporalAction is that of Temporal Cloud, of the first five million in a month.
+	TemporalAction = 50.00
 )
 
 // Use is what something uses, on average.

@@ -38,7 +38,32 @@ var (
 	waiting = runlane.NewTask[payload]("costs.waiting", nil)
 	bounded = runlane.NewTask("costs.bounded", &runlane.TaskOptions[payload]{Queue: runlane.Queue{Name: "narrow", Concurrency: 1}})
 	timed   = runlane.NewTask[payload]("costs.timed", nil)
+	order   = runlane.NewTask[payload]("costs.order", nil)
+
+	approved = runlane.NewSignal[payload]("approved")
 )
+
+// orderSteps is an order of five steps: two, an approval, a day of waiting, and three more.
+func orderSteps(ctx context.Context, a *runlane.Attempt, _ payload) error {
+	step := func(name string) error {
+		_, err := runlane.Step(ctx, a, name, func(context.Context) (payload, error) { return small(name), nil })
+		return err
+	}
+	for _, do := range []func() error{
+		func() error { return step("reserve") },
+		func() error { return step("ask") },
+		func() error { _, err := approved.Wait(ctx, a, nil); return err },
+		func() error { return a.Sleep(ctx, "cooling-off", 24*time.Hour) },
+		func() error { return step("charge") },
+		func() error { return step("ship") },
+		func() error { return step("thank") },
+	} {
+		if err := do(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 func options() *core.Options {
 	succeeds := func(context.Context, *runlane.Attempt, payload) error { return nil }
@@ -56,6 +81,7 @@ func options() *core.Options {
 			}
 			return nil
 		}),
+		order.Handle(orderSteps),
 		webhooks.Deliver.Handle(func(context.Context, *runlane.Attempt, webhooks.Delivery) error { return nil }),
 	}}
 }
@@ -119,6 +145,18 @@ func rows() []row {
 		{"one failure, again after a minute", 1, nil, ordinary(twice.With(small("hello")), nil)},
 		{"one failure, again after an hour", 1, nil, ordinary(later.With(small("hello")), nil)},
 		{"one release of a day", 1, nil, ordinary(waiting.With(small("hello")), nil)},
+		{"order of five steps, an approval and a wait of a day", 1, nil, func(w *world) {
+			id := w.trigger(order.With(small("hello")), nil)
+			for wakeup, ok := w.wire.next(time.Minute); ok; wakeup, ok = w.wire.next(time.Minute) {
+				w.deliver(wakeup)
+			}
+			w.measured(func() {
+				if err := w.rt.Signal(w.Context(), id, approved.With(small("ada")), nil); err != nil {
+					w.Fatal(err)
+				}
+			})
+			w.settle()
+		}},
 		{"cancelled while it waits", 1, nil, func(w *world) {
 			id := w.trigger(once.With(small("hello")), &runlane.TriggerOptions{Delay: time.Hour})
 			w.measured(func() {
@@ -243,20 +281,22 @@ type job struct {
 	kilobytes   float64 // that its checkpoints write: for a million, as many GB
 	table       float64 // write units of an idempotency table
 	invocations float64
+	actions     float64 // of Temporal Cloud
 }
 
 func compared(find func(string) costs.Use) string {
 	hour := find("simple run")
 	hour.Writes += 60 * minuteOfHeartbeats
 	var b strings.Builder
-	b.WriteString("| Work | Runlane | Step Functions Standard | Lambda durable functions | SQS and an idempotency table |\n|---|---|---|---|---|\n")
+	b.WriteString("| Work | Runlane | Step Functions Standard | Lambda durable functions | Temporal Cloud | SQS and an idempotency table |\n|---|---|---|---|---|---|\n")
 	for _, j := range []job{
-		{"one step, at once", find("simple run"), 1, 2, 1, 2, 1},
-		{"one step, in batches of 100", find("a batch of 100, each run"), 1, 2, 1, 2, 1},
-		{"a real webhook", find("real webhooks, each of 329"), 1, 2, webhookKilobytes, 2, 1},
-		{"one step that fails once", find("one failure, again after a minute"), 2, 3, 1, 3, 2},
-		{"one step and a wait of a day", find("one release of a day"), 3, 4, 1, 0, 2},
-		{"one step of an hour, watched by heartbeats", hour, 1, 0, 0, 0, 0},
+		{"one step, at once", find("simple run"), 1, 2, 1, 2, 1, 2},
+		{"one step, in batches of 100", find("a batch of 100, each run"), 1, 2, 1, 2, 1, 2},
+		{"a real webhook", find("real webhooks, each of 329"), 1, 2, webhookKilobytes, 2, 1, 2},
+		{"one step that fails once", find("one failure, again after a minute"), 2, 3, 1, 3, 2, 3},
+		{"one step and a wait of a day", find("one release of a day"), 3, 4, 1, 0, 2, 3},
+		{"an order: five steps, an approval, a wait of a day", find("order of five steps, an approval and a wait of a day"), 7, 10, 5, 0, 3, 8},
+		{"one step of an hour, watched by heartbeats", hour, 1, 0, 0, 0, 0, 62},
 	} {
 		steps := j.transitions*costs.StepFunctionsTransition + j.invocations*costs.LambdaInvocation
 		durable := "not in a function"
@@ -267,7 +307,7 @@ func compared(find func(string) costs.Use) string {
 		if j.table > 0 {
 			plain = fmt.Sprintf("%.2f", costs.Use{Writes: j.table, Sends: 1, Deliveries: j.invocations}.Dollars(1))
 		}
-		fmt.Fprintf(&b, "| %s | %.2f | %.2f | %s | %s |\n", j.name, j.use.Dollars(1), steps, durable, plain)
+		fmt.Fprintf(&b, "| %s | %.2f | %.2f | %s | %.2f | %s |\n", j.name, j.use.Dollars(1), steps, durable, j.actions*costs.TemporalAction, plain)
 	}
 	return b.String()
 }

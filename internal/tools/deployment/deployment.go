@@ -78,6 +78,9 @@ func Build(ctx context.Context, options Options) (*Stack, error) {
 	if err := onThisMachine(s.endpoint); err != nil {
 		return nil, err
 	}
+	if err := s.makeBucket(ctx); err != nil {
+		return nil, err
+	}
 	build, err := os.MkdirTemp("", "runlane-deploy")
 	if err != nil {
 		return nil, err
@@ -87,12 +90,9 @@ func Build(ctx context.Context, options Options) (*Stack, error) {
 		return nil, err
 	}
 	packaged := filepath.Join(build, "packaged.yaml")
-	err = s.sam(
-		ctx, options.Log, "package", "--template", filepath.Join(build, "template.yaml"), "--resolve-s3",
-		"--no-progressbar",
-		"--output-template-file", packaged,
-	)
-	if err != nil {
+	arguments := append([]string{"package", "--template", filepath.Join(build, "template.yaml")}, s.place()...)
+	arguments = append(arguments, "--no-progressbar", "--output-template-file", packaged)
+	if err := s.sam(ctx, options.Log, arguments...); err != nil {
 		return nil, err
 	}
 	if s.packaged, err = os.ReadFile(packaged); err != nil {
@@ -122,18 +122,41 @@ func (s *Stack) Update(ctx context.Context, given map[string]string) error {
 	); err != nil {
 		return err
 	}
-	arguments := []string{
-		"deploy", "--template", translated, "--stack-name", s.options.Name, "--resolve-s3", "--capabilities",
-		"CAPABILITY_IAM",
-		"--no-confirm-changeset", "--no-fail-on-empty-changeset", "--no-progressbar", "--parameter-overrides",
+	template, err := os.ReadFile(translated)
+	if err != nil {
+		return err
 	}
-	if err := s.sam(ctx, s.options.Log, append(arguments, parameters...)...); err != nil {
+	overrides, err := complete(template, parameters)
+	if err != nil {
+		return err
+	}
+	arguments := append([]string{"deploy", "--template", translated, "--stack-name", s.options.Name}, s.place()...)
+	arguments = append(
+		arguments, "--capabilities", "CAPABILITY_IAM",
+		"--no-confirm-changeset", "--no-fail-on-empty-changeset", "--no-progressbar", "--parameter-overrides",
+	)
+	if err := s.sam(ctx, s.options.Log, append(arguments, overrides...)...); err != nil {
 		return err
 	}
 	if s.Outputs, err = ReadOutputs(ctx, s.options); err != nil {
 		return err
 	}
 	return s.moveAliases(ctx)
+}
+
+// bucket has what is deployed to local AWS. SAM would make one too, and two deployments that
+// begin at once would make it twice.
+const bucket = "runlane-deployments"
+
+// place is where the stack's objects are: `sam delete` takes them away, and another stack may have the same code.
+func (s *Stack) place() []string {
+	return []string{"--s3-bucket", bucket, "--s3-prefix", s.options.Name}
+}
+
+// makeBucket makes the bucket unless it is there.
+func (s *Stack) makeBucket(ctx context.Context) error {
+	_, err := s.ask(ctx, "s3", http.MethodPut, bucket, "")
+	return err
 }
 
 // moveAliases points each alias to the version that the template names, as CloudFormation would. If that version is the
@@ -178,6 +201,30 @@ func pairs(given map[string]string) (list []string) {
 		list = append(list, name+"="+parameters[name])
 	}
 	return list
+}
+
+// complete adds the default of every parameter that is not given. A stack would keep its own value of such a parameter;
+// but the template was translated with the default, which decided conditions and named the functions' versions.
+func complete(translated []byte, given []string) ([]string, error) {
+	var template struct {
+		Parameters map[string]struct{ Default any }
+	}
+	decoder := json.NewDecoder(bytes.NewReader(translated))
+	decoder.UseNumber() // 1000000, not 1e+06
+	if err := decoder.Decode(&template); err != nil {
+		return nil, fmt.Errorf("parameters of the translated template: %w", err)
+	}
+	for _, pair := range given {
+		name, _, _ := strings.Cut(pair, "=")
+		delete(template.Parameters, name)
+	}
+	all := slices.Clone(given)
+	for _, name := range slices.Sorted(maps.Keys(template.Parameters)) {
+		if value := template.Parameters[name].Default; value != nil {
+			all = append(all, fmt.Sprintf("%s=%q", name, fmt.Sprint(value))) // quoted, or SAM takes no empty text
+		}
+	}
+	return all, nil
 }
 
 // onThisMachine prevents a deployment to an account when the environment is wrong.
@@ -296,16 +343,20 @@ func (s *Stack) call(ctx context.Context, method, function, path, body string) (
 
 // request makes a request to Lambda.
 func (s *Stack) request(ctx context.Context, method, path, body string) ([]byte, error) {
-	address := s.endpoint + "/2015-03-31/" + path
-	request, err := http.NewRequestWithContext(ctx, method, address, strings.NewReader(body))
+	return s.ask(ctx, "lambda", method, "2015-03-31/"+path, body)
+}
+
+// ask makes a request to a service of local AWS.
+func (s *Stack) ask(ctx context.Context, service, method, path, body string) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, method, s.endpoint+"/"+path, strings.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
 	// Local AWS takes account and region from the credential and checks no signature.
 	request.Header.Set(
 		"Authorization",
-		fmt.Sprintf("AWS4-HMAC-SHA256 Credential=%s/20260101/%s/lambda/aws4_request, SignedHeaders=host, Signature=0",
-			os.Getenv("AWS_ACCESS_KEY_ID"), os.Getenv("AWS_REGION")),
+		fmt.Sprintf("AWS4-HMAC-SHA256 Credential=%s/20260101/%s/%s/aws4_request, SignedHeaders=host, Signature=0",
+			os.Getenv("AWS_ACCESS_KEY_ID"), os.Getenv("AWS_REGION"), service),
 	)
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {

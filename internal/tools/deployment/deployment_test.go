@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -21,6 +22,24 @@ func TestParseOutputs(t *testing.T) {
 		if _, err := parseOutputs([]byte(text)); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v", text, err)
 		}
+	}
+}
+
+// A parameter that is not given has the template's default also where the stack has another value: the versions of the
+// functions are named after the default.
+func TestComplete_GivesEveryDefault(t *testing.T) {
+	t.Parallel()
+	const template = `{"Parameters":{
+		"FifoQueue":{"Type":"String","Default":""},"LogLevel":{"Default":"INFO"},
+		"SlowTimeout":{"Type":"String","Default":"900"},"TickConcurrency":{"Type":"Number","Default":2000000},
+		"WebhookSecret":{"NoEcho":true}}}`
+	got, err := complete([]byte(template), []string{"Alarms=false", "LogLevel=DEBUG"})
+	want := []string{"Alarms=false", "LogLevel=DEBUG", `FifoQueue=""`, `SlowTimeout="900"`, `TickConcurrency="2000000"`}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("got %q (%v), want %q", got, err, want)
+	}
+	if _, err := complete([]byte("{"), nil); err == nil {
+		t.Error("a template that is none is taken")
 	}
 }
 

@@ -3,6 +3,7 @@
 package file
 
 import (
+	"io"
 	"os"
 	"syscall"
 )
@@ -19,4 +20,21 @@ func links(info os.FileInfo) uint64 {
 		return uint64(s.Nlink) //nolint:unconvert // it has another type elsewhere
 	}
 	return 1
+}
+
+// lockWhole takes all locks that SQLite takes on a file: it fails while any process has the file open, and until the
+// file is closed no other can open it.
+func lockWhole(f *os.File) error {
+	const pending, reserved, shared = 1, 1, 510 // bytes, in this order
+	return syscall.FcntlFlock(f.Fd(), syscall.F_SETLK, &syscall.Flock_t{
+		Type: syscall.F_WRLCK, Whence: io.SeekStart, Start: 0x40000000, Len: pending + reserved + shared,
+	})
+}
+
+// keepOwner gives f the owner and the group that info has, or the group alone, where this process may.
+func keepOwner(f *os.File, info os.FileInfo) {
+	s, ok := info.Sys().(*syscall.Stat_t)
+	if ok && f.Chown(int(s.Uid), int(s.Gid)) != nil {
+		_ = f.Chown(-1, int(s.Gid))
+	}
 }

@@ -9,6 +9,8 @@ type bell struct{}
 
 func newBell(string) (*bell, error) { return nil, errors.ErrUnsupported }
 
+func ring(string) error { return nil }
+
 func (*bell) wait() error { return errors.ErrUnsupported }
 
 func (*bell) close() error { return nil }

@@ -18,6 +18,7 @@ type Conn struct {
 	raw        driver.Conn
 	statements map[string]driver.Stmt
 	arguments  []driver.NamedValue
+	within     context.Context //nolint:containedctx // of Within alone; nil otherwise
 }
 
 // mostStatements bounds the statements that are kept: a few have lists of queues in their text.
@@ -25,10 +26,15 @@ const mostStatements = 256
 
 // connect opens the file at path by the virtual file system vfs, "" for the usual one.
 func connect(path, vfs string) (*Conn, error) {
-	name := url.URL{Scheme: "file", Path: path}
-	if vfs != "" {
-		name.RawQuery = url.Values{"vfs": {vfs}}.Encode()
+	if vfs == "" {
+		return connectTo(path, "")
 	}
+	return connectTo(path, url.Values{"vfs": {vfs}}.Encode())
+}
+
+// connectTo opens the file with parameters of SQLite's.
+func connectTo(path, parameters string) (*Conn, error) {
+	name := url.URL{Scheme: "file", Path: path, RawQuery: parameters}
 	raw, err := (&sqlite.Driver{}).Open(name.String())
 	if err != nil {
 		return nil, err
@@ -72,13 +78,32 @@ func (c *Conn) prepare(text string, arguments []any) (driver.Stmt, []driver.Name
 	return s, c.arguments, nil
 }
 
+// Within lets the statements of do end with the context. Statements outside are short, and bound by none: to watch a
+// context costs more than they do.
+func (c *Conn) Within(ctx context.Context, do func() error) error {
+	c.within = ctx
+	defer func() { c.within = nil }()
+	err := do()
+	if err != nil && ctx.Err() != nil {
+		return cancelled(ctx)
+	}
+	return err
+}
+
+func (c *Conn) context() context.Context {
+	if c.within != nil {
+		return c.within
+	}
+	return context.Background()
+}
+
 // Exec carries a statement out. Arguments are int64, string, []byte or nil.
 func (c *Conn) Exec(text string, arguments ...any) (driver.Result, error) {
 	s, bound, err := c.prepare(text, arguments)
 	if err != nil {
 		return nil, err
 	}
-	return s.(driver.StmtExecContext).ExecContext(context.Background(), bound)
+	return s.(driver.StmtExecContext).ExecContext(c.context(), bound)
 }
 
 // Each calls row with each row of a query until it returns false. The row is only valid during the call, its texts and
@@ -88,7 +113,7 @@ func (c *Conn) Each(text string, row func([]driver.Value) (more bool, err error)
 	if err != nil {
 		return err
 	}
-	rows, err := s.(driver.StmtQueryContext).QueryContext(context.Background(), bound)
+	rows, err := s.(driver.StmtQueryContext).QueryContext(c.context(), bound)
 	if err != nil {
 		return err
 	}
@@ -113,6 +138,16 @@ func (c *Conn) One(text string, arguments ...any) (found []driver.Value, err err
 		return false, nil
 	}, arguments...)
 	return found, err
+}
+
+// Version is another number after each commit that the connection makes or sees when it begins a transaction, -1 with
+// an error. PRAGMA data_version leaves its own commits out, and is a query.
+func (c *Conn) Version() (int64, error) {
+	version, err := c.raw.(sqlite.FileControl).FileControlDataVersion("main")
+	if err != nil {
+		return -1, err
+	}
+	return int64(version), nil
 }
 
 // Number is the number that a query returns, 0 when it returns none.

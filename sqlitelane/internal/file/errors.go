@@ -42,24 +42,33 @@ func failure(err error, path, result string) error {
 	if result != "" {
 		e.Meta = map[string]string{outcome: result}
 	}
-	switch kind(err) {
-	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
-		e.Message, e.Retryable = "another process holds the lock of "+path+" for too long", true
-		e.Hint = "look for a program that keeps a transaction of the file open"
-	case sqlite3.SQLITE_FULL:
+	switch k := kind(err); {
+	case noRoom(err):
 		e.Message, e.Retryable = "the disk of "+path+" is full", true
 		e.Hint = "make room; nothing that was committed is lost"
-	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_CANTOPEN:
+	case k == sqlite3.SQLITE_BUSY, k == sqlite3.SQLITE_LOCKED:
+		e.Message, e.Retryable = "another process holds the lock of "+path+" for too long", true
+		e.Hint = "look for a program that keeps a transaction of the file open"
+	case k == sqlite3.SQLITE_READONLY, k == sqlite3.SQLITE_PERM, k == sqlite3.SQLITE_CANTOPEN:
 		e.Message = path + " cannot be written"
 		e.Hint = "let this user write the file and its folder"
-	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
+	case k == sqlite3.SQLITE_CORRUPT, k == sqlite3.SQLITE_NOTADB:
 		e.Message = path + " is damaged"
-		e.Hint = "stop all programs that use it, keep a copy, restore a backup; what is on other pages can be read"
+		e.Hint = "stop all programs that use it, keep a copy, go back to a backup with \"runlane restore COPY\"; " +
+			"what is on other pages can be read"
 	default:
 		e.Message, e.Retryable = path+" cannot be read or written", true
 		e.Hint = "look at the disk"
 	}
 	return e
+}
+
+// Full is the error of a full disk that has no room for what is written to path, nil for any other error.
+func Full(err error, path string) error {
+	if !noRoom(err) {
+		return nil
+	}
+	return failure(err, path, notCommitted)
 }
 
 // unusable is an error of opening the file: the program cannot start before a person does something.
@@ -75,7 +84,7 @@ func unusable(cause error, hint, format string, args ...any) error {
 // opening turns an error of SQLite while the file is opened into one of configuration, except where trying again helps.
 func opening(err error, path string) error {
 	e, ok := errors.AsType[*runlane.Error](failure(err, path, ""))
-	if !ok || Busy(err) || e.Code != runlane.ErrStorageUnavailable || kind(err) == sqlite3.SQLITE_FULL {
+	if !ok || Busy(err) || e.Code != runlane.ErrStorageUnavailable || noRoom(err) {
 		return failure(err, path, "")
 	}
 	if kind(err) == sqlite3.SQLITE_NOTADB {
@@ -93,5 +102,24 @@ func closed(path string) error {
 	}
 }
 
-// full reports that there was no room: the last page of a commit is what makes it one, so nothing was committed.
+// full reports that there was no room for a page: the last page of a commit is what makes it one, so nothing was
+// committed.
 func full(err error) bool { return kind(err) == sqlite3.SQLITE_FULL }
+
+// noRoom also has what all processes of the file share: the first to open it needs 32 KB for that, and a long log more.
+// A commit that found none for it may be in the log.
+func noRoom(err error) bool {
+	e, ok := errors.AsType[*sqlite.Error](err)
+	return full(err) || ok && e.Code() == sqlite3.SQLITE_IOERR_SHMSIZE
+}
+
+// abandoned is the error of a command that was in one batch with another that panicked.
+func abandoned(path string) error {
+	return &runlane.Error{
+		Code:      runlane.ErrStorageUnavailable,
+		Message:   "a write to " + path + " was torn down by a fault of another one",
+		Hint:      "look for a panic in the program's output",
+		Retryable: true,
+		Meta:      map[string]string{outcome: unknown},
+	}
+}

@@ -17,8 +17,8 @@ import (
 type Options struct {
 	// Path of the file.
 	Path string
-	// Schema makes the tables of an empty file, statement by statement.
-	Schema []string
+	// Schema makes the tables.
+	Schema Schema
 	// Application and Format are numbers in the file's head: whose file it is, and in which form it is kept.
 	Application, Format int64
 	// Relaxed leaves it to the system when a commit reaches the disk.
@@ -38,6 +38,33 @@ type Options struct {
 	Effect func() (durable func())
 	// Synced is called when the file's folder was synced, for the same tests; may be nil.
 	Synced func()
+	// Step is called before each step of [Replace], and when [Open] has opened the file and has no lock of it yet, with
+	// the name of what comes. What it returns is how the step ends. For tests that let the process die there, the step
+	// fail or another process be faster; may be nil.
+	Step func(name string) error
+}
+
+func (o *Options) step(name string) error {
+	if o.Step == nil {
+		return nil
+	}
+	return o.Step(name)
+}
+
+// Schema is what a file of a format has.
+type Schema struct {
+	// Tables makes those of an empty file, statement by statement.
+	Tables []string
+	// Additions come after them, and into a file of the same format that an older program made, which passes over them.
+	Additions []Addition
+}
+
+// Addition is what a version added within a format.
+type Addition struct {
+	// Name is that of a table or an index that Statements make; a file that has none of the name lacks all of them.
+	Name string
+	// Statements make it.
+	Statements []string
 }
 
 // File is an open file. It is safe for concurrent use.
@@ -64,7 +91,7 @@ func Open(o *Options) (*File, error) {
 	if err := judgePlace(path, o); err != nil {
 		return nil, err
 	}
-	first, err := connectWriter(path, o)
+	first, where, err := connectWriter(path, o)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +108,10 @@ func Open(o *Options) (*File, error) {
 	if f.looker, err = connectReader(path, o); err != nil {
 		return nil, errors.Join(opening(err, path), f.closeReaders(), first.close())
 	}
-	f.writer = newWriter(path, first)
+	if err := where.findLog(); err != nil {
+		return nil, errors.Join(moved(err, path), f.closeReaders(), first.close())
+	}
+	f.writer = newWriter(where, first)
 	return f, nil
 }
 
@@ -103,15 +133,20 @@ func resolved(path string) string {
 // mounts is where Linux lists what is mounted where.
 const mounts = "/proc/self/mountinfo"
 
+// unescaped is a path as mounts writes it.
+var unescaped = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
+
 // mounted reports a file that is a mount point itself, as a container has it that was given the file alone.
 func mounted(path string) bool {
 	list, err := os.ReadFile(mounts)
 	absolute, absoluteErr := filepath.Abs(path)
-	if err != nil || absoluteErr != nil {
-		return false
-	}
-	for line := range strings.Lines(string(list)) {
-		if fields := strings.Fields(line); len(fields) > 4 && fields[4] == absolute {
+	return err == nil && absoluteErr == nil && lists(string(list), absolute)
+}
+
+// lists reports that a list of mounts has a path from the root.
+func lists(mounts, path string) bool {
+	for line := range strings.Lines(mounts) {
+		if fields := strings.Fields(line); len(fields) > 4 && unescaped.Replace(fields[4]) == path {
 			return true
 		}
 	}
@@ -185,7 +220,7 @@ func (f *File) Read(ctx context.Context, read func(*Conn) error) error {
 func cancelled(ctx context.Context) error {
 	return &runlane.Error{
 		Code:      runlane.ErrOperationCancelled,
-		Message:   "the context ended before the call",
+		Message:   "the context ended before anything was done",
 		Retryable: true,
 		Meta:      map[string]string{outcome: notCommitted},
 		Cause:     context.Cause(ctx),

@@ -17,7 +17,7 @@ import (
 func options(t *testing.T) *Options {
 	t.Helper()
 	return &Options{
-		Path: filepath.Join(t.TempDir(), "a b?%#.db"), Schema: []string{"CREATE TABLE t(n INTEGER PRIMARY KEY, x TEXT)"},
+		Path: filepath.Join(t.TempDir(), "a b?%#.db"), Schema: Schema{Tables: []string{"CREATE TABLE t(n INTEGER PRIMARY KEY, x TEXT)"}},
 		Application: 7, Format: 1, Readers: 1,
 	}
 }
@@ -152,6 +152,99 @@ func TestWrite_EndedContextsAndClosedFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// The caller that has the turn carries out what others wait for. One that gives up meanwhile is passed over.
+func TestWrite_OneCallerCarriesOutWhatOthersWaitFor(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		o := options(t)
+		o.Deaf = true
+		f := openFile(t, o)
+		insert := func(tx *Tx) error { return tx.Exec("INSERT INTO t(x) VALUES('x')") }
+		if err := f.Write(t.Context(), insert); err != nil {
+			t.Fatal(err)
+		}
+		f.writer.turn <- struct{}{} // another is at work
+		const callers = 2*mostInBatch + 10
+		ended := make(chan error, callers)
+		for range callers {
+			go func() { ended <- f.Write(t.Context(), insert) }()
+		}
+		given, cancel := context.WithCancel(t.Context())
+		up := make(chan error, 1)
+		go func() {
+			up <- f.Write(given, func(*Tx) error { t.Error("it was given up"); return nil })
+		}()
+		synctest.Wait()
+		cancel()
+		if err := <-up; runlane.CodeOf(err) != runlane.ErrOperationCancelled {
+			t.Error(err)
+		}
+		before := f.writer.version
+		<-f.writer.turn
+		for range callers {
+			if err := <-ended; err != nil {
+				t.Fatal(err)
+			}
+		}
+		if commits := f.writer.version - before; commits > 4 {
+			t.Errorf("%d commands took %d commits", callers, commits)
+		}
+	})
+}
+
+// A caller may survive the panic of its command, as a server's handler does. Those that were in its batch are told, and
+// the next ones are carried out.
+func TestWrite_ACommandThatPanicsHoldsNoOtherUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		o := options(t)
+		o.Deaf = true
+		f := openFile(t, o)
+		f.writer.turn <- struct{}{}
+		type end struct {
+			err      error
+			panicked any
+		}
+		ends := make(chan end, 2)
+		for n := range 2 {
+			go func() {
+				e := end{}
+				defer func() {
+					e.panicked = recover()
+					ends <- e
+				}()
+				e.err = f.Write(t.Context(), func(tx *Tx) error {
+					if n == 1 {
+						panic("a fault")
+					}
+					return tx.Exec("INSERT INTO t(x) VALUES('x')")
+				})
+			}()
+		}
+		synctest.Wait()
+		<-f.writer.turn
+		panics := 0
+		for range 2 {
+			e := <-ends
+			if e.panicked != nil {
+				panics++
+			} else if runlane.CodeOf(e.err) != runlane.ErrStorageUnavailable {
+				t.Error(e.err)
+			}
+		}
+		if panics != 1 {
+			t.Error(panics, "callers panicked")
+		}
+		if err := f.Write(t.Context(), func(tx *Tx) error { return tx.Exec("INSERT INTO t(x) VALUES('y')") }); err != nil {
+			t.Fatal(err)
+		}
+		row, err := f.writer.conn.One("SELECT group_concat(x, '') FROM t")
+		if err != nil || row[0] != "y" {
+			t.Fatal(row, err)
+		}
+	})
 }
 
 func TestAtLeast_ComparesVersions(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,28 +19,70 @@ var oldest = [3]int{3, 51, 3}
 // after a crash.
 const busyMillis = 5000
 
+const (
+	// longestLog is how many pages the log gets before they are carried into the file: 16 MB. That costs two syncs and
+	// scattered writes, and SQLite's index of the log finds a page of so many in one step.
+	longestLog = 4000
+	// longestUnsynced is the same where nothing but that syncs the log, and a loss of power takes back what it has.
+	longestUnsynced = 1000
+)
+
 // connectWriter opens the file, judges it, and makes its tables where it is empty. Where another process does the same,
-// it waits: SQLite gives up at once when two of them begin to keep a log.
-func connectWriter(path string, o *Options) (*Conn, error) {
+// it waits: SQLite gives up at once when two of them begin to keep a log. Where the file was replaced meanwhile, it
+// opens what is there now.
+func connectWriter(path string, o *Options) (*Conn, place, error) {
 	for deadline, pause := time.Now().Add(lockPatience), time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
-		c, err := connect(path, o.VFS)
-		if err == nil {
-			if err = prepareFile(c, path, o); err == nil {
-				err = syncFolder(filepath.Dir(path), o)
-			}
-			if err == nil {
-				return c, nil
-			}
-			err = errors.Join(err, c.close())
+		if err := makePrivate(path, o); err != nil {
+			return nil, place{}, err
 		}
-		if !Busy(err) || time.Now().After(deadline) {
-			return nil, opening(err, path)
+		if err := judgeLog(path, o); err != nil {
+			return nil, place{}, err
 		}
-		time.Sleep(pause)
+		c, where, err := connectAt(path, o)
+		replaced := errors.Is(err, errMoved)
+		switch {
+		case err == nil:
+			return c, where, nil
+		case !time.Now().After(deadline) && (replaced || Busy(err)):
+			time.Sleep(pause)
+		case replaced:
+			return nil, place{}, moved(err, path)
+		default:
+			return nil, place{}, opening(err, path)
+		}
 	}
 }
 
-func prepareFile(c *Conn, path string, o *Options) error {
+func moved(cause error, path string) error {
+	return unusable(cause, "look who moves it", "%s was moved while it was opened", path)
+}
+
+// connectAt opens the file once, and says which one that is.
+func connectAt(path string, o *Options) (c *Conn, where place, err error) {
+	if where, err = placeOf(path, o); err != nil {
+		return nil, where, err
+	}
+	defer where.release()
+	if c, err = connect(path, o.VFS); err != nil {
+		return nil, where, err
+	}
+	if err = o.step("lock the opened file"); err == nil {
+		err = prepareFile(c, &where, o)
+	}
+	if err == nil {
+		err = syncFolder(filepath.Dir(path), o)
+	}
+	if err == nil {
+		err = mark(c, path, o)
+	}
+	if err != nil {
+		return nil, where, errors.Join(where.judgeOpened(), err, c.close())
+	}
+	return c, where, nil
+}
+
+func prepareFile(c *Conn, where *place, o *Options) error {
+	path := where.path
 	version, err := c.One("SELECT sqlite_version()")
 	if err != nil {
 		return err
@@ -51,16 +94,21 @@ func prepareFile(c *Conn, path string, o *Options) error {
 	if err := pragmas(c, "busy_timeout=0", "trusted_schema=OFF", "cell_size_check=ON"); err != nil {
 		return err
 	}
-	if err := judgeOwner(c, path, o); err != nil {
+	empty, err := judgeOwner(c, path, o)
+	if err != nil {
 		return err
 	}
-	synchronous := "synchronous=FULL"
+	synchronous, checkpoint := "synchronous=FULL", longestLog
 	if o.Relaxed {
-		synchronous = "synchronous=NORMAL"
+		synchronous, checkpoint = "synchronous=NORMAL", longestUnsynced
 	}
-	// Where the file is new, its form has to be chosen before the first table is made.
-	if err := pragmas(c, "auto_vacuum=INCREMENTAL", synchronous); err != nil {
+	if err := pragmas(c, synchronous, fmt.Sprint("wal_autocheckpoint=", checkpoint)); err != nil {
 		return err
+	}
+	if empty { // the form has to be chosen before the first table is made; to choose it again would be a write
+		if err := pragmas(c, "auto_vacuum=INCREMENTAL"); err != nil {
+			return err
+		}
 	}
 	mode, err := c.One("PRAGMA journal_mode=WAL")
 	if err != nil {
@@ -70,6 +118,9 @@ func prepareFile(c *Conn, path string, o *Options) error {
 		return unusable(nil, "use a disk of this machine, and let this user write the folder",
 			"%s cannot keep a write-ahead log: its journal mode is %q", path, text)
 	}
+	if err := where.judgeOpened(); err != nil { // a file with a log stays locked while it is open
+		return err
+	}
 	// macOS: fsync alone does not reach the disk.
 	if err := pragmas(c, "fullfsync=ON", "checkpoint_fullfsync=ON", "journal_size_limit=67108864", "cache_size=-16000",
 		"temp_store=MEMORY"); err != nil {
@@ -78,61 +129,99 @@ func prepareFile(c *Conn, path string, o *Options) error {
 	return makeTables(c, path, o)
 }
 
-// makeTables makes them unless another process just did.
+// makeTables makes them, and what they lack, unless another process just did.
 func makeTables(c *Conn, path string, o *Options) error {
-	if format, err := c.Number("PRAGMA user_version"); err != nil || format == o.Format {
+	if whole, err := isWhole(c, o); err != nil || whole {
 		return err
 	}
-	if _, err := c.Exec("BEGIN IMMEDIATE"); err != nil {
-		return err
-	}
-	err := func() error {
-		format, err := c.Number("PRAGMA user_version")
-		if err != nil || format == o.Format {
+	return locked(c, func() error {
+		if err := makeFirstTables(c, path, o); err != nil {
 			return err
 		}
-		if err := judgeOwner(c, path, o); err != nil {
-			return err
-		}
-		for _, statement := range o.Schema {
-			if _, err := c.Exec(statement); err != nil {
+		for _, a := range o.additions() {
+			has, err := a.in(c)
+			if err == nil && !has {
+				err = statements(c, a.Statements)
+			}
+			if err != nil {
 				return err
 			}
 		}
-		return pragmas(c, fmt.Sprint("application_id=", o.Application), fmt.Sprint("user_version=", o.Format))
-	}()
-	end := "COMMIT"
-	if err != nil {
-		end = "ROLLBACK"
-	}
-	_, ended := c.Exec(end)
-	return errors.Join(err, ended)
+		return nil
+	})
 }
 
-// judgeOwner refuses a file that is not ours, or that a newer program wrote.
-func judgeOwner(c *Conn, path string, o *Options) error {
+// isWhole reports whether the file has all tables of its format, with what was added.
+func isWhole(c *Conn, o *Options) (bool, error) {
+	format, err := c.Number("PRAGMA user_version")
+	if err != nil || format != o.Format {
+		return false, err
+	}
+	for _, a := range o.additions() {
+		if has, err := a.in(c); err != nil || !has {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// additions are those of the schema, and the file's own.
+func (o *Options) additions() []Addition { return append(slices.Clip(o.Schema.Additions), epochs) }
+
+// in reports whether the file has what was added.
+func (a *Addition) in(c *Conn) (bool, error) {
+	n, err := c.Number("SELECT count(*) FROM sqlite_schema WHERE name = ?", a.Name)
+	return n > 0, err
+}
+
+func makeFirstTables(c *Conn, path string, o *Options) error {
+	format, err := c.Number("PRAGMA user_version")
+	if err != nil || format == o.Format {
+		return err
+	}
+	if _, err := judgeOwner(c, path, o); err != nil {
+		return err
+	}
+	if err := statements(c, o.Schema.Tables); err != nil {
+		return err
+	}
+	return pragmas(c, fmt.Sprint("application_id=", o.Application), fmt.Sprint("user_version=", o.Format))
+}
+
+func statements(c *Conn, texts []string) error {
+	for _, text := range texts {
+		if _, err := c.Exec(text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// judgeOwner refuses a file that is not ours, or that a newer program wrote. An empty one becomes ours.
+func judgeOwner(c *Conn, path string, o *Options) (empty bool, err error) {
 	// The tables first: another process makes them and the numbers in one transaction, perhaps just now.
 	tables, err := c.Number("SELECT count(*) FROM sqlite_schema")
 	if err != nil {
-		return err
+		return false, err
 	}
 	application, err := c.Number("PRAGMA application_id")
 	if err != nil {
-		return err
+		return false, err
 	}
 	format, err := c.Number("PRAGMA user_version")
 	switch {
 	case err != nil:
-		return err
+		return false, err
 	case application == 0 && format == 0 && tables == 0:
-		return nil // empty: it becomes ours
+		return true, nil
 	case application != o.Application:
-		return unusable(nil, "name another path; nothing was changed", "%s is another program's SQLite file", path)
+		return false, unusable(nil, "name another path; nothing was changed",
+			"%s is another program's SQLite file", path)
 	case format > o.Format:
-		return unusable(nil, "update this program; nothing was changed",
+		return false, unusable(nil, "update this program; nothing was changed",
 			"%s is of format %d, this program reads up to %d", path, format, o.Format)
 	default:
-		return nil
+		return false, nil
 	}
 }
 

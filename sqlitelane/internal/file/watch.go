@@ -2,7 +2,6 @@ package file
 
 import (
 	"context"
-	"os"
 	"sync"
 	"time"
 )
@@ -16,12 +15,6 @@ const (
 
 // Ring makes the processes that watch the file look at it once the batch is durable.
 func (tx *Tx) Ring() { tx.rings = true }
-
-// ring tells the watchers.
-func (w *writer) ring() {
-	now := time.Now()
-	_ = os.Chtimes(w.path, now, now) // they look by themselves, a little later
-}
 
 // Watch calls changed whenever the file may have been written by another process, until the context or the file ends.
 func (f *File) Watch(ctx context.Context, changed func()) {

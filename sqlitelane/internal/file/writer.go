@@ -38,11 +38,16 @@ func (tx *Tx) Exec(text string, arguments ...any) (err error) {
 	return err
 }
 
-// Insert is Exec for a new row, whose number it returns.
+// Insert is Exec for a new row, whose number it returns: 0 where a conflict leaves it out, and then it wrote nothing.
 func (tx *Tx) Insert(text string, arguments ...any) (row int64, err error) {
+	wrote := tx.wrote
 	tx.wrote = true
 	result, err := tx.Conn.Exec(text, arguments...)
 	if err != nil {
+		return 0, err
+	}
+	if n, err := result.RowsAffected(); err != nil || n == 0 {
+		tx.wrote = wrote
 		return 0, err
 	}
 	return result.LastInsertId()
@@ -55,38 +60,40 @@ func (tx *Tx) After(call func(committed bool)) { tx.after = append(tx.after, cal
 // job is a command that waits for its batch.
 type job struct {
 	run   func(*Tx) error
-	taken atomic.Bool // by the writer, or by its caller, who does not wait any more
+	taken atomic.Bool // into a batch, or by its caller, who does not wait any more
 	done  chan error  // nil where no caller waits
 }
 
-// writer is the only one of its process that writes the file.
+// writer is the only one of its process that writes the file: who has the turn. A caller that finds it free carries
+// out its own command and those of all that wait, so that one who is alone needs no other goroutine.
 type writer struct {
-	path    string
-	conn    *Conn
-	jobs    sync.Pool // of one file: a test in a bubble of time has its own channels
-	waiting chan *job
-	stop    chan struct{}
-	ended   chan struct{}
+	path  string
+	place place
+	conn  *Conn
+	jobs  sync.Pool     // of one file: a test in a bubble of time has its own channels
+	turn  chan struct{} // has room for one: who put something in has the turn, the last one for good
+	ended chan struct{} // closed with the last turn
 
 	// foreign is called at the beginning of a batch, under the lock, when another process wrote since the last one, or
 	// a batch was taken back: what is remembered of the file does not hold any more.
 	foreign func()
-	version int64     // of the data, as the last batch left it
+	version int64     // of the data, as the last commit left it; -1: not known
 	others  time.Time // when another process was last seen to write
+	batch   []*job    // that is carried out and has no answers yet
 
-	mu    sync.Mutex
-	later []func(*Tx) error
-	timer *time.Timer
+	mu      sync.Mutex
+	waiting []*job
+	later   []func(*Tx) error
+	timer   *time.Timer
+	closed  bool
 }
 
-func newWriter(path string, c *Conn) *writer {
+func newWriter(p place, c *Conn) *writer {
 	w := &writer{
-		path: path, conn: c, waiting: make(chan *job, mostInBatch), stop: make(chan struct{}),
-		ended:   make(chan struct{}),
+		path: p.path, place: p, conn: c, turn: make(chan struct{}, 1), ended: make(chan struct{}),
 		foreign: func() {}, version: -1,
 	}
 	w.jobs.New = func() any { return &job{done: make(chan error, 1)} }
-	go w.loop() // ends with close
 	return w
 }
 
@@ -94,37 +101,44 @@ func newWriter(path string, c *Conn) *writer {
 func (f *File) Remember(forget func()) { f.writer.foreign = forget }
 
 // Write carries a command out in a transaction that it may share with others, and returns when that is durable. The
-// command may be called several times; the last call counts. An error of the command is returned as it is, and then it
-// wrote nothing.
+// command may be called several times, by any caller's goroutine; the last call counts. An error of the command is
+// returned as it is, and then it wrote nothing.
 func (f *File) Write(ctx context.Context, run func(*Tx) error) error {
 	if f.effect != nil {
 		run = traced(run, f.effect())
 	}
-	j := f.writer.jobs.Get().(*job)
+	w := f.writer
+	j := w.jobs.Get().(*job)
 	j.run = run
 	j.taken.Store(false)
-	select {
-	case f.writer.waiting <- j:
-	case <-f.done:
+	if !w.enqueue(j) {
 		return closed(f.path)
-	case <-ctx.Done():
-		return cancelled(ctx)
 	}
-	select {
-	case err := <-j.done:
-		j.run = nil
-		f.writer.jobs.Put(j)
-		return err
-	case <-ctx.Done():
-	case <-f.writer.ended:
-	}
-	if j.taken.CompareAndSwap(false, true) { // the writer passes over it
-		if ctx.Err() != nil {
-			return cancelled(ctx)
+	for {
+		select {
+		case err := <-j.done:
+			j.run = nil
+			w.jobs.Put(j)
+			return err
+		case w.turn <- struct{}{}:
+			w.lead(j)
+		case <-ctx.Done():
+			if j.taken.CompareAndSwap(false, true) { // the writer passes over it
+				return cancelled(ctx)
+			}
+			return <-j.done // it is in a batch: its outcome is known in a moment
 		}
-		return closed(f.path)
 	}
-	return <-j.done // it is in a batch: its outcome is known in a moment
+}
+
+// enqueue lets a command wait; false when the file is closed.
+func (w *writer) enqueue(j *job) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.closed {
+		w.waiting = append(w.waiting, j)
+	}
+	return !w.closed
 }
 
 // Later carries a command out soon, with the next batch at the latest. No caller learns how it ended, and a crash may
@@ -156,68 +170,78 @@ func traced(run func(*Tx) error, durable func()) func(*Tx) error {
 	}
 }
 
-// nudge makes a batch begin.
+// nudge carries out what is to be done later.
 func (w *writer) nudge() {
-	j := &job{run: func(*Tx) error { return nil }}
 	select {
-	case w.waiting <- j:
-	default: // a batch begins anyway
+	case w.turn <- struct{}{}:
+		w.lead(nil)
+	case <-w.ended:
 	}
 }
 
-func (w *writer) takeLater() []*job {
+// take takes what waits, room commands at most, and what is to be done later.
+func (w *writer) take(todo []*job, room int) []*job {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	taken := make([]*job, len(w.later))
-	for i, run := range w.later {
-		taken[i] = &job{run: run}
+	for _, run := range w.later {
+		todo = append(todo, &job{run: run})
 	}
+	clear(w.later)
 	w.later = w.later[:0]
-	return taken
+	n := 0
+	for ; n < len(w.waiting) && len(todo) < room; n++ {
+		if j := w.waiting[n]; j.taken.CompareAndSwap(false, true) {
+			todo = append(todo, j)
+		}
+	}
+	left := copy(w.waiting, w.waiting[n:])
+	clear(w.waiting[left:])
+	w.waiting = w.waiting[:left]
+	return todo
 }
 
+// lead carries out a batch: what waits, and what comes while it works. It has the turn, and gives it back. The caller's
+// own command is nil, or was perhaps carried out by the one before.
+func (w *writer) lead(own *job) {
+	defer func() {
+		w.abandon()
+		<-w.turn
+	}()
+	if own != nil && own.taken.Load() {
+		return
+	}
+	if !time.Now().After(w.others.Add(wary)) {
+		time.Sleep(giveWay)
+	}
+	w.settle(w.take(nil, mostInBatch))
+}
+
+// abandon takes back a batch whose leader was torn out of it, by a panic that its caller may survive: others wait.
+func (w *writer) abandon() {
+	if w.batch == nil {
+		return
+	}
+	w.rollback()
+	for _, j := range w.batch {
+		answer(j, abandoned(w.path))
+	}
+	w.batch = nil
+}
+
+// close carries out what waits, and keeps the turn.
 func (w *writer) close() error {
-	close(w.stop)
-	<-w.ended
 	w.mu.Lock()
+	w.closed = true
 	if w.timer != nil {
 		w.timer.Stop()
 	}
 	w.mu.Unlock()
+	w.turn <- struct{}{}
+	close(w.ended)
+	for todo := w.take(nil, mostInBatch); len(todo) > 0; todo = w.take(nil, mostInBatch) {
+		w.settle(todo)
+	}
 	return w.conn.close()
-}
-
-func (w *writer) loop() {
-	defer close(w.ended)
-	for {
-		select {
-		case j := <-w.waiting:
-			w.batch(j)
-		case <-w.stop:
-			for {
-				select {
-				case j := <-w.waiting:
-					w.batch(j)
-					continue
-				default:
-				}
-				if later := w.takeLater(); len(later) > 0 {
-					w.settle(later)
-				}
-				return
-			}
-		}
-	}
-}
-
-// batch carries out what waits. Commands that come while it works belong to it, too.
-func (w *writer) batch(first *job) {
-	if !time.Now().After(w.others.Add(wary)) {
-		time.Sleep(giveWay)
-	}
-	if first.taken.CompareAndSwap(false, true) {
-		w.settle(append(w.takeLater(), first))
-	}
 }
 
 // settle carries commands out, without those that spoil the batch for the others, until the rest is durable.
@@ -249,6 +273,7 @@ func (w *writer) attempt(todo []*job) (ran []*job, spoiler int, err error) {
 		}
 		return nil, -1, nil
 	}
+	w.batch = todo
 	var done []answered
 	wrote, rings := false, false
 	for i := 0; i < len(todo); i++ {
@@ -259,16 +284,19 @@ func (w *writer) attempt(todo []*job) (ran []*job, spoiler int, err error) {
 		if err != nil && (tx.wrote || kind(err) != 0) { // SQLite may have taken the transaction back by itself
 			w.rollback()
 			tell(done, false)
+			w.batch = nil
 			return todo, i, failure(err, w.path, notCommitted)
 		}
 		wrote, rings = wrote || tx.wrote, rings || tx.rings && err == nil
 		if i == len(todo)-1 && len(todo) < mostInBatch {
-			todo = w.join(todo)
+			todo = w.take(todo, mostInBatch)
+			w.batch = todo
 		}
 	}
 	if _, err := w.conn.Exec("COMMIT"); err != nil {
 		w.rollback()
 		tell(done, false)
+		w.batch = nil
 		result := unknown
 		if !wrote || Busy(err) || full(err) {
 			result = notCommitted
@@ -281,29 +309,16 @@ func (w *writer) attempt(todo []*job) (ran []*job, spoiler int, err error) {
 		}
 		return nil, -1, nil
 	}
+	w.version, _ = w.conn.Version() // -1 with an error
 	tell(done, true)
+	w.batch = nil
 	if rings {
-		w.ring()
+		_ = ring(w.path) // the watchers look by themselves, a little later
 	}
 	for _, a := range done {
 		answer(a.job, failure(a.err, w.path, notCommitted))
 	}
 	return nil, -1, nil
-}
-
-// join adds the commands that came meanwhile.
-func (w *writer) join(todo []*job) []*job {
-	for len(todo) < mostInBatch {
-		select {
-		case j := <-w.waiting:
-			if j.taken.CompareAndSwap(false, true) {
-				todo = append(todo, j)
-			}
-		default:
-			return todo
-		}
-	}
-	return todo
 }
 
 func answer(j *job, err error) {
@@ -335,7 +350,11 @@ func (w *writer) begin() error {
 		time.Sleep(pause)
 		pause = min(2*pause, 2*time.Millisecond)
 	}
-	version, err := w.conn.Number("PRAGMA data_version")
+	if err := w.place.judge(); err != nil {
+		w.rollback()
+		return err
+	}
+	version, err := w.conn.Version()
 	if err != nil {
 		w.rollback()
 		return err
@@ -344,7 +363,6 @@ func (w *writer) begin() error {
 		if w.version >= 0 {
 			w.others = time.Now()
 		}
-		w.version = version
 		w.foreign()
 	}
 	return nil
@@ -353,5 +371,6 @@ func (w *writer) begin() error {
 // rollback takes the batch back. What is remembered of the file may be of it.
 func (w *writer) rollback() {
 	_, _ = w.conn.Exec("ROLLBACK") // which fails where SQLite has done so already
+	w.version = -1
 	w.foreign()
 }

@@ -13,6 +13,7 @@ func FuzzCursors(f *testing.F) {
 	f.Add(string(scope.Cursor(Position{1, 5, "run_1"})))
 	f.Add("")
 	f.Add("AAAA")
+	f.Add("AQEAAAAAAAAABXJ1bl8xs-k2-PRUkjO") // the bytes of one, with other bits behind them
 	f.Fuzz(func(t *testing.T, cursor string) {
 		_, after, err := Open(&lane.PageQuery{After: runlane.Cursor(cursor)}, scope)
 		if err == nil && after != nil && scope.Cursor(*after) != runlane.Cursor(cursor) {

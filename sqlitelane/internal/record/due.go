@@ -187,7 +187,8 @@ const longestDelay = 15 * time.Minute
 //
 //	queued                         the wakeup that a publisher has claimed or published
 //	waiting, wakeup published      that one
-//	waiting for up to 15 minutes   the delayed wakeup that the transport's timer sends
+//	waiting for up to 15 minutes   the delayed wakeup that the transport's timer sends, unless something else may end
+//	                               the wait
 //	owned by a worker              the wakeup that its claim answered
 func (r *Record) awaited() Wait {
 	p, d := &r.Run, r.Live()
@@ -202,7 +203,7 @@ func (r *Record) awaited() Wait {
 		if d != nil && d.Status == lane.OutboxPublished {
 			return Wait{WakeupUnderway, d.Since}
 		}
-		if At(p.RunAt).Since(At(p.UpdatedAt)) <= longestDelay {
+		if p.Waiting.Timed() && At(p.RunAt).Since(At(p.UpdatedAt)) <= longestDelay {
 			return Wait{DelayedWakeup, At(p.RunAt)}
 		}
 	}

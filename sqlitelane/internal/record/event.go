@@ -31,6 +31,7 @@ const (
 	fieldEventWorker
 	fieldEventAttempt
 	fieldEventBodyTrace
+	fieldEventWait // JSON
 )
 
 // AppendEvent adds an event to others. What run.created says stays on the run unchanged, except the instant
@@ -57,6 +58,7 @@ func AppendEvent(events []byte, e *runlane.Event, base Millis) ([]byte, error) {
 		w.instant(fieldEventRequestedAt, base, At(body.Delivery.RequestedAt))
 		w.instant(fieldEventExpiresAt, base, At(body.Delivery.DispatchExpiresAt))
 		w.texts(fieldEventBodyTrace, body.Delivery.TraceCarrier)
+		w.json(fieldEventWait, body.Wait.AtRest())
 	case *runlane.RunLeaseClaimed:
 		w.lease(body.Lease, base)
 	case *runlane.RunLeaseHeartbeat:
@@ -91,6 +93,7 @@ type stored struct {
 	token, worker                        string
 	attempt                              int
 	trace                                map[string]string
+	wait                                 *runlane.Waiting
 }
 
 // Events decodes the events of a run that begin with the sequence first. run has the payload and the output that go
@@ -164,6 +167,8 @@ func decodeEvent(b []byte, base Millis) (*stored, error) {
 			s.attempt = int(f.n)
 		case fieldEventBodyTrace:
 			s.trace = in.textsIn(f.bytes)
+		case fieldEventWait:
+			s.wait = in.waiting(f.bytes)
 		}
 	}
 }
@@ -182,7 +187,7 @@ func (s *stored) content(run *runlane.Run) (runlane.EventBody, error) {
 		return &runlane.RunDeliveryRequested{Delivery: runlane.Delivery{
 			Environment: run.Environment, RunID: run.ID, Queue: run.Queue, AvailableAt: s.available.Time(),
 			RequestedAt: s.requested.Time(), DispatchExpiresAt: s.expires.Time(), TraceCarrier: s.trace,
-		}}, nil
+		}, Wait: s.wait}, nil
 	case runlane.EventLeaseClaimed:
 		return &runlane.RunLeaseClaimed{Lease: lease}, nil
 	case runlane.EventLeaseHeartbeat:

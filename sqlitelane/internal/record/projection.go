@@ -45,6 +45,14 @@ func projection(p *runlane.Run, f field, base Millis, in *reader) bool {
 		p.Source.RunID = runlane.RunID(f.bytes)
 	case fieldSourceSchedule:
 		p.Source.ScheduleID = runlane.ScheduleID(f.bytes)
+	case fieldSourceCall:
+		p.Source.Call = string(f.bytes)
+	case fieldSourceFlow:
+		p.Source.FlowID = runlane.FlowID(f.bytes)
+	case fieldSourceNode:
+		p.Source.Node = string(f.bytes)
+	case fieldSourceRound:
+		p.Source.Round = int(f.n)
 	case fieldTraceCarrier:
 		p.TraceCarrier = in.textsIn(f.bytes)
 	case fieldMeta:
@@ -55,6 +63,8 @@ func projection(p *runlane.Run, f field, base Millis, in *reader) bool {
 		p.Failure.Message = string(f.bytes)
 	case fieldFailureMeta:
 		p.Failure.Meta = in.textsIn(f.bytes)
+	case fieldWaiting:
+		p.Waiting = in.waiting(f.bytes)
 	case fieldPayload:
 		p.Payload = f.bytes
 	case fieldOutput:
@@ -84,6 +94,8 @@ func instants(p *runlane.Run, f field, base Millis) bool {
 		p.Lease.ExpiresAt = at.Time()
 	case fieldSourceFireTime:
 		p.Source.FireTime = at.Time()
+	case fieldSourceCreatedAt:
+		p.Source.CreatedAt = at.Time()
 	default:
 		return false
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
 )
 
 // Record is a run at rest. Environment and id are those of its row, in whose key they stand.
@@ -29,6 +30,8 @@ type Record struct {
 	First  int64
 	// Chunks counts the pieces of history that were moved out.
 	Chunks int64
+	// Calls says that the run has called others.
+	Calls bool
 
 	unknown []byte // fields of newer programs
 }
@@ -80,6 +83,13 @@ const (
 	fieldChunks
 	fieldTTLNanos
 	fieldPayloadSum
+	fieldWaiting // JSON
+	fieldCalls
+	fieldSourceCall
+	fieldSourceCreatedAt
+	fieldSourceFlow
+	fieldSourceNode
+	fieldSourceRound
 )
 
 // statuses are stored as their places in this list, plus 1; one that is not in it as text. It only grows at its end.
@@ -92,13 +102,26 @@ var statuses = []runlane.Status{
 // StatusNumber is how a status is stored, also in the index of the file.
 func StatusNumber(s runlane.Status) int64 { return int64(slices.Index(statuses, s) + 1) }
 
-// Encode is the record's bytes.
-func (r *Record) Encode() []byte {
+// tells is added to the status of a run that calls or was called: a program that knows no calls, and whose commit of
+// its end would tell no one, refuses it.
+const tells = 64
+
+// status is how the run's status is stored.
+func (r *Record) status() int64 {
+	n := StatusNumber(r.Run.Status)
+	if n > 0 && (r.Calls || lane.Tells(r.Run.Source.Type)) {
+		n += tells
+	}
+	return n
+}
+
+// Encode appends the record's bytes.
+func (r *Record) Encode(to []byte) []byte {
 	p := &r.Run
 	base := At(p.CreatedAt)
-	w := writer{b: make([]byte, 0, 256+len(r.Events)+len(p.Payload)+len(p.Output))}
+	w := writer{b: to}
 	w.number(fieldCreatedAt, int64(base))
-	w.number(fieldStatus, StatusNumber(p.Status))
+	w.number(fieldStatus, r.status())
 	w.number(fieldSequence, p.EventSequence)
 	w.text(fieldTask, string(p.TaskID))
 	w.text(fieldQueue, string(p.Queue))
@@ -148,6 +171,13 @@ func (r *Record) Encode() []byte {
 	w.bytes(fieldEvents, r.Events)
 	w.number(fieldFirst, r.First)
 	w.number(fieldChunks, r.Chunks)
+	w.json(fieldWaiting, p.Waiting)
+	w.flag(fieldCalls, r.Calls)
+	w.text(fieldSourceCall, p.Source.Call)
+	w.instant(fieldSourceCreatedAt, base, At(p.Source.CreatedAt))
+	w.text(fieldSourceFlow, string(p.Source.FlowID))
+	w.text(fieldSourceNode, p.Source.Node)
+	w.number(fieldSourceRound, int64(p.Source.Round))
 	return append(w.b, r.unknown...)
 }
 
@@ -175,6 +205,9 @@ func Decode(environment runlane.Environment, id runlane.RunID, b []byte) (*Recor
 			base = Millis(f.n)
 			p.CreatedAt = base.Time()
 		case fieldStatus:
+			if f.n > tells {
+				f.n -= tells
+			}
 			if f.n < 1 || f.n > int64(len(statuses)) {
 				return nil, damaged(id, fmt.Errorf("status %d", f.n))
 			}
@@ -203,6 +236,8 @@ func Decode(environment runlane.Environment, id runlane.RunID, b []byte) (*Recor
 			r.PayloadSum = f.n
 		case fieldOutputPlace:
 			r.Output = Place(f.n)
+		case fieldCalls:
+			r.Calls = f.n != 0
 		default:
 			if !projection(p, f, base, &in) {
 				r.unknown = append(r.unknown, f.raw...)

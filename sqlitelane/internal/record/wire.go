@@ -2,9 +2,12 @@ package record
 
 import (
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"maps"
 	"slices"
+
+	"github.com/runlane/runlane-go"
 )
 
 // What is stored is a list of fields, each a number and a value. A reader passes over the numbers that it does not
@@ -42,6 +45,18 @@ func (w *writer) text(field int, s string) {
 		w.b = binary.AppendUvarint(w.b, uint64(len(s)))
 		w.b = append(w.b, s...)
 	}
+}
+
+// json writes a wait, which few runs have.
+func (w *writer) json(field int, wait *runlane.Waiting) {
+	if wait == nil {
+		return
+	}
+	data, err := json.Marshal(wait)
+	if err != nil {
+		panic(err) // of texts, numbers and instants, all of which encode
+	}
+	w.bytes(field, data)
 }
 
 // texts tells an empty map from none.
@@ -133,6 +148,15 @@ func (r *reader) piece() []byte {
 	piece := r.b[:size:size]
 	r.b = r.b[size:]
 	return piece
+}
+
+// waiting reads a wait.
+func (r *reader) waiting(b []byte) *runlane.Waiting {
+	w := &runlane.Waiting{}
+	if err := json.Unmarshal(b, w); err != nil {
+		r.err = err
+	}
+	return w
 }
 
 // textsIn reads a map.

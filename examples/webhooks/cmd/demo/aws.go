@@ -33,18 +33,20 @@ const (
 
 // onAWS is the deployed application in one process: the application that triggers and the three functions, each with a
 // runtime and a separate lane, fed from queue, stream and clock as Lambda feeds them.
-func onAWS() demo.Engine {
+func onAWS(open func(context.Context) (*lane.Lane, error)) demo.Engine {
 	return demo.Engine{
 		Name: "aws", DeferEvery: 5, Durable: true, Separate: true,
-		Lane:     awsLane,
+		Lane:     open,
 		Patience: 2 * time.Minute, PollEvery: 250 * time.Millisecond, SweepEvery: 5 * time.Second,
 		Work: runFunctions,
 	}
 }
 
-// awsLane is for emulators only: the demo's many small runs, and what it leaves behind, have no place in a real
-// account.
-func awsLane(ctx context.Context) (*lane.Lane, error) {
+// emulated is awslane's scheme for emulators only: the demo's many small runs, and what it leaves behind, have no place
+// in a real account.
+var emulated = lane.Scheme{Name: awslane.Scheme.Name, Form: awslane.Scheme.Form, Open: openEmulated}
+
+func openEmulated(ctx context.Context, rest string) (*lane.Lane, error) {
 	if os.Getenv("AWS_ENDPOINT_URL") == "" {
 		return nil, &runlane.Error{
 			Code:    runlane.ErrConfigurationInvalid,
@@ -52,7 +54,7 @@ func awsLane(ctx context.Context) (*lane.Lane, error) {
 			Hint:    `run "make demo-aws", which starts local AWS`,
 		}
 	}
-	return awslane.FromEnv(ctx)
+	return awslane.Scheme.Open(ctx, rest)
 }
 
 func runFunctions(ctx context.Context, w *demo.Workplace) error {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/runlane/runlane-go"
@@ -22,6 +23,7 @@ import (
 // Options of [Run]. All but Input are required.
 type Options struct {
 	Engine   Engine
+	Die      bool      // end this process, as nothing can prevent, in the middle of its deliveries
 	Input    string    // a file of webhooks; "" means the project's own
 	NoOps    int       // runs that do nothing, to be measured before the webhooks where the engine has a meter
 	Resume   bool      // finish an interrupted demo instead of starting anew
@@ -56,6 +58,9 @@ type demo struct {
 	webhooks *board
 	noOps    *board
 	meter    meter
+
+	good      int          // lines of the input that are webhooks
+	delivered atomic.Int64 // attempts of this process that the receiver accepted
 
 	mu           sync.Mutex
 	badLines     int
@@ -115,6 +120,9 @@ func (d *demo) play(ctx context.Context, application, look *core.Runtime) (*Summ
 
 // prepare reads the input once, loads or makes the state, and starts the receiver.
 func (d *demo) prepare(ctx context.Context) (err error) {
+	if err := os.MkdirAll(d.folder, 0o750); err != nil {
+		return badState("state folder cannot be made", err)
+	}
 	if _, err := d.Engine.Lane(ctx); err != nil {
 		return err // before the state of an interrupted demo is thrown away
 	}
@@ -122,8 +130,11 @@ func (d *demo) prepare(ctx context.Context) (err error) {
 		return &runlane.Error{
 			Code:    runlane.ErrValidationFailed,
 			Message: "the " + d.Engine.Name + " lane keeps nothing that could be resumed",
-			Hint:    "use -lane aws, or start without -resume",
+			Hint:    "use RUNLANE_LANE=sqlite:PATH, or start without -resume",
 		}
+	}
+	if err := d.holdFolder(); err != nil {
+		return err
 	}
 	if d.Resume {
 		d.state, err = readState(d.folder)
@@ -171,21 +182,20 @@ func (d *demo) prepare(ctx context.Context) (err error) {
 
 // expectInput tells the receiver of every delivery and reports bad lines.
 func (d *demo) expectInput() error {
-	good := 0
 	hash, err := d.input.each(func(line webhooks.Line) bool {
 		if line.Err != nil {
 			d.badLines++
 			fmt.Fprintf(d.Stderr, "demo: skipped: %v\n", line.Err)
 			return true
 		}
-		good++
+		d.good++
 		d.receiver.Expect(line.Delivery.ID, []byte(line.Delivery.Payload))
 		return true
 	})
 	switch {
 	case err != nil:
 		return err
-	case good == 0:
+	case d.good == 0:
 		return &runlane.Error{
 			Code:    runlane.ErrValidationFailed,
 			Message: "input holds no webhook",
@@ -227,7 +237,19 @@ func (d *demo) watch(ctx context.Context, a *runlane.Attempt, next func(context.
 	if a.Run.TaskID == d.noOp.Definition().ID {
 		return d.noOps.watch(ctx, a, next)
 	}
-	return d.webhooks.watch(ctx, a, next)
+	err := d.webhooks.watch(ctx, a, next)
+	if err == nil && d.delivered.Add(1) == int64(d.good+1)/2 && d.Die {
+		die()
+	}
+	return err
+}
+
+// die ends this process by SIGKILL. The receiver has accepted a webhook, and that is not recorded yet.
+func die() {
+	if self, err := os.FindProcess(os.Getpid()); err == nil {
+		_ = self.Kill()
+	}
+	select {} // until it arrives
 }
 
 // startWorkers returns a context that also ends when the workers fail, and a function that stops them and says how they
@@ -239,7 +261,12 @@ func (d *demo) startWorkers(
 	working, stopWork := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() { // the workers, until stop
-		err := d.Engine.Work(working, &Workplace{Application: application, Log: d.log, Open: d.open})
+		err := d.Engine.Work(working, &Workplace{
+			Application: application,
+			Log:         d.log,
+			Resume:      d.Resume,
+			Open:        d.open,
+		})
 		if working.Err() == nil { // they stopped by themselves
 			fail(err)
 		}
@@ -257,10 +284,10 @@ func (d *demo) interrupted() error {
 	e := &runlane.Error{
 		Code:    runlane.ErrOperationCancelled,
 		Message: fmt.Sprintf("stopped with %d runs triggered, %d of them ended, %d left", f.runs, len(f.ended), f.open),
-		Hint:    `finish it with "make demo-aws RESUME=1", or this command with -resume`,
+		Hint:    "finish it with the same command of make and RESUME=1, or with -resume",
 	}
 	if !d.Engine.Durable {
-		e.Hint = "the embedded lane ends with its process: start again"
+		e.Hint = "a lane in memory ends with its process: start again"
 	}
 	return e
 }

@@ -74,6 +74,10 @@ func (s *stage) lastLine() string {
 	return lines[len(lines)-1]
 }
 
+func inMemory() Engine {
+	return InMemory(func(context.Context) (*lane.Lane, error) { return memlane.New(), nil })
+}
+
 func webhook(id string) string {
 	return fmt.Sprintf(`{"id":%q,"event":"push","payload":{"of": "%s"}}`, id, id)
 }
@@ -87,7 +91,7 @@ func manyWebhooks(n int) (lines []string) {
 
 func TestRun_RealWebhooks_AreAllDelivered(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, Embedded())
+	s := newStage(t, inMemory())
 	summary := s.play(t)
 	if want := "demo: 329 runs, 329 succeeded, 0 failed, 0 lost"; s.lastLine() != want || !summary.Complete() {
 		t.Errorf("last line %q, want %q; %+v", s.lastLine(), want, summary)
@@ -104,7 +108,7 @@ func TestRun_RealWebhooks_AreAllDelivered(t *testing.T) {
 func TestRun_BadLinesAreNamedAndStopNothing(t *testing.T) {
 	t.Parallel()
 	huge := `{"id":"huge","event":"push","payload":"` + strings.Repeat("x", runlane.MaxPayloadBytes) + `"}`
-	s := newStage(t, Embedded(),
+	s := newStage(t, inMemory(),
 		webhook("a"), `{"id":"b"`, webhook("c"), webhook("a"), huge,
 		`{"id":"d","event":"push","payload":  {"a": "<b>", "n": 1.0e2, "s": "\ud800"}  , "endpoint":"elsewhere"}`)
 	summary := s.play(t)
@@ -126,7 +130,7 @@ func TestRun_BadLinesAreNamedAndStopNothing(t *testing.T) {
 
 func TestRun_CompressedInput(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, Embedded(), "")
+	s := newStage(t, inMemory(), "")
 	var zipped bytes.Buffer
 	w := gzip.NewWriter(&zipped)
 	_, _ = w.Write([]byte(webhook("a") + "\n" + webhook("b")))
@@ -141,10 +145,10 @@ func TestRun_CompressedInput(t *testing.T) {
 
 func TestRun_InputThatCannotWork(t *testing.T) {
 	t.Parallel()
-	missing := newStage(t, Embedded())
+	missing := newStage(t, inMemory())
 	missing.Input = filepath.Join(t.TempDir(), "missing")
 	for name, s := range map[string]*stage{
-		"missing": missing, "empty": newStage(t, Embedded(), ""), "only bad lines": newStage(t, Embedded(), "bad", "worse"),
+		"missing": missing, "empty": newStage(t, inMemory(), ""), "only bad lines": newStage(t, inMemory(), "bad", "worse"),
 	} {
 		_, err := Run(t.Context(), s.Options)
 		if e, ok := errors.AsType[*runlane.Error](err); !ok || e.Code != runlane.ErrValidationFailed || e.Hint == "" {
@@ -155,7 +159,7 @@ func TestRun_InputThatCannotWork(t *testing.T) {
 
 func TestRun_RunsThatNeverEnd_AreLost(t *testing.T) {
 	t.Parallel()
-	idle := Embedded()
+	idle := inMemory()
 	idle.Patience = 50 * time.Millisecond
 	idle.Work = func(ctx context.Context, _ *Workplace) error {
 		<-ctx.Done()
@@ -172,7 +176,7 @@ func TestRun_RunsThatNeverEnd_AreLost(t *testing.T) {
 
 func TestRun_WorkersThatStop_EndTheDemo(t *testing.T) {
 	t.Parallel()
-	broken := Embedded()
+	broken := inMemory()
 	broken.Work = func(context.Context, *Workplace) error { return runlane.ErrTransportUnavailable }
 	if _, err := Run(t.Context(), newStage(t, broken, manyWebhooks(3)...).Options); !errors.Is(err, runlane.ErrTransportUnavailable) {
 		t.Errorf("got %v", err)
@@ -209,7 +213,7 @@ func newLasting(t *testing.T) *lasting {
 }
 
 func (l *lasting) engine() Engine {
-	e := Embedded()
+	e := inMemory()
 	e.Name, e.Durable = "lasting", true
 	e.Lane = func(context.Context) (*lane.Lane, error) { return lane.New(l.storage, l.transport, nil) }
 	return e
@@ -300,7 +304,7 @@ func TestRun_ResumeThatCannotWork(t *testing.T) {
 		stage *stage
 		code  runlane.ErrorCode
 	}{
-		"embedded":      {newStage(t, Embedded()), runlane.ErrValidationFailed},
+		"in memory":     {newStage(t, inMemory()), runlane.ErrValidationFailed},
 		"nothing there": {newStage(t, l.engine()), runlane.ErrConfigurationInvalid},
 		"other input":   {other, runlane.ErrConfigurationInvalid},
 		"damaged state": {damaged, runlane.ErrConfigurationInvalid},
@@ -311,4 +315,25 @@ func TestRun_ResumeThatCannotWork(t *testing.T) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
+}
+
+func TestRun_InTheFolderOfAnotherDemo_TouchesNothing(t *testing.T) {
+	t.Parallel()
+	l := newLasting(t)
+	s := newStage(t, l.engine(), manyWebhooks(2)...)
+	running := &demo{folder: filepath.Join(s.State, "lasting")}
+	kept := filepath.Join(running.folder, ledgerFile)
+	err := errors.Join(os.MkdirAll(running.folder, 0o750), os.WriteFile(kept, []byte("{}\n"), 0o600), running.holdFolder())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = Run(t.Context(), s.Options)
+	if !errors.Is(err, runlane.ErrConfigurationInvalid) || !strings.Contains(err.Error(), "another demo runs") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := os.Stat(kept); err != nil {
+		t.Error(err)
+	}
+	running.close()
+	s.play(t)
 }

@@ -18,7 +18,7 @@ type meter struct {
 
 type statistician interface{ Stats() dynamostore.Stats }
 
-// add watches a role's lane. The embedded one has nothing to bill.
+// add watches a role's lane. What is in one process or file has nothing to bill.
 func (m *meter) add(role Role, l *lane.Lane) {
 	if s, ok := lane.As[statistician](l.Storage); ok && role != observer {
 		m.mu.Lock()

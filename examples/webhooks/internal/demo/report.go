@@ -63,13 +63,19 @@ func (d *demo) print(s *Summary, took time.Duration, noOps, webhooks usage) {
 	}
 	table := tabwriter.NewWriter(d.Stdout, 0, 0, 2, ' ', 0)
 	row := func(name, format string, values ...any) { fmt.Fprintf(table, name+"\t"+format+"\n", values...) }
-	attempts, retries := 0, 0
+	attempts, retries, before := 0, 0, 0
 	var durations []time.Duration
 	for _, run := range s.runs.ended {
 		attempts, retries = attempts+run.attempts, retries+run.retries
 		durations = append(durations, run.took)
+		if !run.here {
+			before++
+		}
 	}
 	row("lane", "%s, seed %d", d.Engine.Name, d.state.Seed)
+	if d.Resume {
+		row("resumed", "%d of %d runs had ended before", before, s.Runs)
+	}
 	row("runs", "%d: %d succeeded, %d failed, %d lost", s.Runs, s.Succeeded, s.Failed, s.Lost)
 	if s.BadLines+s.NotTriggered > 0 {
 		row("lines left out", "%d bad, %d not triggered", s.BadLines, s.NotTriggered)
@@ -87,6 +93,9 @@ func (d *demo) print(s *Summary, took time.Duration, noOps, webhooks usage) {
 		r.BadSignatures,
 	)
 	row("failed on purpose", "%d with 5xx, %d with 429, %d answered too late", r.Unavailable, r.Throttled, r.Late)
+	if d.Engine.LookAt != "" {
+		row("look at them", "runlane --lane %s --env %s runs list", d.Engine.LookAt, d.state.Environment)
+	}
 	_ = table.Flush()
 	if len(webhooks) > 0 && !d.Resume { // which repeats triggers and skips runs: an average would mislead
 		d.printUsage(noOps, webhooks, took)

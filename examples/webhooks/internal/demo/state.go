@@ -17,7 +17,12 @@ const (
 	stateFile  = "state.json"
 	ledgerFile = "ledger.ndjson"
 	logFile    = "demo.log"
+	lockFile   = "lock"    // of the demo that runs here
+	runsFile   = "runs.db" // of the lane on SQLite, unless another is named
 )
+
+// RunsFile is the path of the file of runs in a state folder: each demo begins with an empty one.
+func RunsFile(folder string) string { return filepath.Join(folder, "sqlite", runsFile) }
 
 // state is what a resumed demo has to know of the interrupted one.
 type state struct {
@@ -27,12 +32,27 @@ type state struct {
 	InputSHA256 string              `json:"inputSha256"`
 }
 
+// holdFolder keeps other demos out of the state folder until this one ends, however it ends: they would take its files.
+func (d *demo) holdFolder() error {
+	f, err := os.OpenFile(filepath.Join(d.folder, lockFile), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return badState("lock of the state folder cannot be opened", err)
+	}
+	d.closers = append(d.closers, func() { _ = f.Close() })
+	if err := lock(f); err != nil {
+		return &runlane.Error{
+			Code:    runlane.ErrConfigurationInvalid,
+			Message: "another demo runs in " + d.folder,
+			Hint:    "wait for its end, or name another folder with -state",
+			Cause:   err,
+		}
+	}
+	return nil
+}
+
 // newState begins anew: another environment, so that runs of earlier demos cannot interfere, and an empty ledger.
 func newState(folder string, o *Options) (*state, error) {
-	if err := os.MkdirAll(folder, 0o750); err != nil {
-		return nil, badState("state folder cannot be made", err)
-	}
-	for _, name := range []string{stateFile, ledgerFile, logFile} {
+	for _, name := range []string{stateFile, ledgerFile, logFile, runsFile, runsFile + "-wal", runsFile + "-shm"} {
 		if err := os.Remove(filepath.Join(folder, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, badState("state of the last demo cannot be removed", err)
 		}

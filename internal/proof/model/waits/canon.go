@@ -52,14 +52,16 @@ func (w *world) forget(r *run) {
 
 func (p *process) key() (k key) {
 	for _, v := range [...]uint8{
-		uint8(p.kind), uint8(p.phase), p.run, p.at, p.n, p.counted, p.ended, p.have, p.life, p.parity,
+		uint8(p.kind), uint8(p.phase), p.run, p.at, p.n, p.counted, p.ended, p.have, p.life, p.parity, p.closed,
 	} {
 		k[0] = k[0]<<4 | uint64(v)
 	}
 	for _, v := range [...]uint8{p.val, p.asks.kinds, p.asks.names<<4 | p.missing, p.last, p.wakes} {
 		k[1] = k[1]<<8 | uint64(v)
 	}
-	for _, on := range [...]bool{p.asks.all, p.current, p.peers, p.counts, p.stopped, p.satisfied, p.listened} {
+	for _, on := range [...]bool{
+		p.asks.all, p.current, p.peers, p.counts, p.stopped, p.satisfied, p.listened, p.over, p.head,
+	} {
 		k[1] <<= 1
 		if on {
 			k[1]++

@@ -1,33 +1,169 @@
 package waits
 
+// nodeRun is the run of a node as of a round.
+func (w *world) nodeRun(s *state, n, round uint8) uint8 {
+	if round == 1 && w.remade(s, n) {
+		return w.runOf(n, 1)
+	}
+	return n
+}
+
+// remade reports a node that a retry makes again: it goes after one that is remade, or it did not succeed and the ends
+// that stay are what it wants.
+func (w *world) remade(s *state, n uint8) bool {
+	for set := w.nodes[n].after; set != 0; set &= set - 1 {
+		if w.remade(s, first(set)) {
+			return true
+		}
+	}
+	unmet := w.holds(unmetStays) && !w.met(s, n, 0)
+	return s.runs[n].status != succeeded && !unmet
+}
+
+// met reports that the ends of what a node goes after are what it wants. What was never made has not begun.
+func (w *world) met(s *state, n, round uint8) bool {
+	met := w.nodes[n].when != ifFailed
+	for set := w.nodes[n].after; set != 0; set &= set - 1 {
+		switch x := &s.runs[w.nodeRun(s, first(set), round)]; {
+		case x.status == succeeded:
+		case w.nodes[n].when == ifSucceeded:
+			return false
+		case x.begun || !w.holds(undoOfBegun):
+			met = true
+		}
+	}
+	return met
+}
+
+// beginFlow lets what concerns the flow as a whole begin.
+func (w *world) beginFlow(s *state, free int, emit emitter) {
+	f := s.flow
+	if !f.begun {
+		t := *s
+		t.flow = flow{begun: true, tend: w.holds(flowMarker)}
+		t.procs[free] = process{kind: starter}
+		emit(label{"a flow is started", 0, outside}, t, "")
+		return
+	}
+	if f.finished && w.holds(retryEnded) {
+		w.beginRetry(s, free, emit)
+		return
+	}
+	once := func(bit int, text string, change func(t *state) string) {
+		if s.did&(1<<bit) == 0 {
+			t := *s
+			t.did |= 1 << bit
+			emit(label{text, 0, outside}, t, change(&t))
+		}
+	}
+	for n := range w.flowActs('x') {
+		if s.did&(1<<(12+n)) == 0 {
+			once(12+n, "the flow is cancelled", func(t *state) string { return w.closeFlow(t, free, false) })
+			break
+		}
+	}
+	if w.flowActs('z') > 0 && f.closed > 0 && f.tend {
+		once(14, "its cancellation is repeated", func(t *state) string { return w.closeFlow(t, free, true) })
+	}
+	w.beginRetry(s, free, emit)
+	t := *s
+	switch {
+	case !f.tend:
+	case f.closed > 0:
+		t.procs[free] = sweeper(&t.flow)
+		emit(label{"tick: reads the closed flow", 0, byTick}, t, "")
+	default:
+		t.procs[free] = process{kind: closer, phase: phTend, n: f.round}
+		if _, some := w.missing(&t, f.round); some {
+			t.procs[free].val = 1
+		}
+		emit(label{"tick: reads the flow whose hour is over", 0, byTime}, t, "")
+	}
+}
+
+// beginRetry lets the retry of a flow begin in which something did not succeed.
+func (w *world) beginRetry(s *state, free int, emit emitter) {
+	if w.flowActs('y') == 0 || s.flow.round > 0 || w.holds(retryEnded) && !s.flow.finished {
+		return
+	}
+	some := false
+	for n := range uint8(len(w.nodes)) { //nolint:gosec // at most maxRuns
+		if s.runs[n].status == absent {
+			return
+		}
+		some = some || w.remade(s, n)
+	}
+	if some {
+		t := *s
+		t.flow = flow{begun: true, tend: w.holds(flowMarker), round: 1}
+		w.headChanged(&t)
+		t.procs[free] = process{kind: starter, n: 1}
+		emit(label{"the failed part of the flow is retried", 0, outside}, t, "")
+	}
+}
+
+// sweeper is who asks the nodes of a closed flow, as it was read.
+func sweeper(f *flow) process {
+	return process{kind: closer, phase: phChildren, n: f.round, closed: f.closed, head: true}
+}
+
+// headChanged is what every write of the head does to those who read it before.
+func (w *world) headChanged(t *state) {
+	for k := range t.procs {
+		t.procs[k].head = false
+	}
+}
+
+// closeFlow is a cancellation of the flow. One on its way is not another one.
+func (w *world) closeFlow(t *state, k int, repeated bool) (bad string) {
+	if f := &t.flow; f.closed == 0 || !f.tend || !w.holds(sameCancel) {
+		if repeated {
+			bad = "a repeated cancellation counts as a second one"
+		}
+		f.closed, f.tend = min(f.closed+1, 2), w.holds(closeTends)
+		w.headChanged(t)
+	}
+	t.procs[k] = sweeper(&t.flow)
+	return bad
+}
+
 // create makes a flow's next node.
 func (w *world) create(s *state, k uint8, emit emitter) {
 	t := *s
-	if t.flow.closed > 0 && w.holds(flowOpen) {
-		t.procs[k] = process{}
-		emit(label{"starter finds the flow closed", 0, byWork}, t, "")
-		return
-	}
-	i, ok := w.missing(&t)
-	if ok {
+	p, f := &t.procs[k], &t.flow
+	i, some := w.missing(&t, p.n)
+	text := "starter makes a node"
+	switch {
+	case !some:
+		text = "starter completes the flow"
+		w.complete(f, p.n)
+		w.headChanged(&t)
+		*p = process{}
+	case (f.closed > 0 || f.round != p.n) && w.holds(flowOpen):
+		text = "starter finds the flow closed"
+		*p = process{}
+	default:
 		w.makeNode(&t, i)
 	}
-	if _, more := w.missing(&t); !more {
-		t.flow.complete = true
-		t.procs[k] = process{}
+	emit(label{text, i, byWork}, t, "")
+}
+
+// complete records that every run of the round is there.
+func (w *world) complete(f *flow, round uint8) {
+	if f.closed == 0 && f.tend && f.round == round {
+		f.tend, f.complete = false, true
 	}
-	emit(label{"starter makes a node", i, byWork}, t, "")
 }
 
 // missing is the next node of this round that is not made.
-func (w *world) missing(s *state) (i uint8, ok bool) {
+func (w *world) missing(s *state, round uint8) (i uint8, ok bool) {
 	for k := range w.nodes {
 		if w.holds(sinksFirst) {
 			k = len(w.nodes) - 1 - k
 		}
 		n := uint8(k) //nolint:gosec // at most maxRuns
-		i = w.runOf(n, s.flow.round)
-		if s.runs[i].status == absent && (s.flow.round == 0 || w.remade(s, n)) {
+		i = w.runOf(n, round)
+		if s.runs[i].status == absent && (round == 0 || w.remade(s, n)) {
 			return i, true
 		}
 	}
@@ -38,237 +174,75 @@ func (w *world) missing(s *state) (i uint8, ok bool) {
 // alone.
 func (w *world) makeNode(s *state, i uint8) {
 	n, round, _ := w.place(i)
-	r := run{
-		status:  scheduled,
-		inForce: true,
-		stored:  wait{kinds: forEnds},
-		truly:   wait{kinds: forEnds},
-	}
-	for set := w.nodes[n].after; set != 0 && round == 1; set &= set - 1 {
-		if !w.remade(s, first(set)) {
-			r.have++
+	r := run{status: queued}
+	for set := w.nodes[n].after; set != 0; set &= set - 1 {
+		if round == 0 || w.remade(s, first(set)) {
+			r = run{status: scheduled, inForce: true, stored: wait{kinds: forEnds}, truly: wait{kinds: forEnds}}
 		}
-	}
-	if r.have == w.endsWanted(i) {
-		r = run{status: queued, have: r.have}
 	}
 	s.runs[i] = r
 }
 
-// retriable reports a flow that has ended, with something that did not succeed.
-func (w *world) retriable(s *state) bool {
-	if s.flow.round != 0 || !s.flow.begun {
-		return false
-	}
-	some := false
-	for n := range w.nodes {
-		r := &s.runs[n]
-		if w.holds(retryEnded) && (!r.status.ended() || r.untold || s.flow.swept < s.flow.closed) {
-			return false
-		}
-		some = some || r.status == failed || r.status == cancelled
-	}
-	return some
+// spared reports a node that its flow's cancellation leaves to its condition.
+func (w *world) spared(n, closed uint8) bool {
+	return w.nodes[n].when != ifSucceeded && w.holds(undoSpared) && (closed < 2 || !w.holds(secondCancel))
 }
 
-// head is what the tick and people do to a flow as a whole.
-func (w *world) head(s *state, emit emitter) {
-	f := s.flow
-	if !f.begun {
-		return
-	}
-	for n := range w.flowActs('x') {
-		if bit := 12 + n; s.did&(1<<bit) == 0 && f.closed < 2 {
-			t := *s
-			t.did |= 1 << bit
-			t.flow.closed++
-			emit(label{"the flow is cancelled", 0, outside}, t, "")
-			break
-		}
-	}
-	if !f.complete && f.closed == 0 && w.holds(flowMarker) {
-		t := *s
-		t.flow.closed = 1
-		emit(label{"tick: the incomplete flow is closed", 0, byTime}, t, "")
-	}
-	if f.swept < f.closed {
-		w.sweep(s, emit)
-	}
-}
-
-// sweep asks the nodes of a closed flow, one at a time, and makes those that are missing, cancelled.
-func (w *world) sweep(s *state, emit emitter) {
-	if i, ok := w.missing(s); ok && !s.flow.complete && w.holds(missingMade) {
-		t := *s
-		w.makeNode(&t, i)
-		w.end(&t, i, cancelled)
-		emit(label{"tick: a missing node is made, cancelled", i, byTick}, t, "")
-		return
-	}
-	for n := range w.nodes {
-		i := w.runOf(uint8(n), s.flow.round) //nolint:gosec // at most maxRuns
-		if st := s.runs[i].status; w.asked(s, n) && st.active() && st != cancelling {
-			t := *s
-			w.ask(&t, i)
-			emit(label{"tick: a node of the closed flow is asked", i, byTick}, t, "")
-			return
-		}
-	}
+// sweep is the next request of who closes a flow: it asks the nodes, judges those that are spared, as what was never
+// made tells no one, and records that this is done.
+func (w *world) sweep(s *state, k uint8, emit emitter) {
 	t := *s
-	t.flow.swept = t.flow.closed
-	emit(label{"tick: every node of the closed flow was asked", 0, byTick}, t, "")
-}
-
-// asked reports a node that the flow's cancellation is for.
-func (w *world) asked(s *state, n int) bool {
-	return w.nodes[n].when == ifSucceeded || !w.holds(undoSpared) || s.flow.closed == 2 && w.holds(secondCancel)
-}
-
-// tell is the next request of a teller.
-func (w *world) tell(s *state, k uint8, emit emitter) {
-	t := *s
-	p := &t.procs[k]
-	i := p.run
-	c := &t.runs[i]
-	text, bad := "teller reads", ""
+	p, f := &t.procs[k], &t.flow
+	text, bad := "closer: every node was asked", ""
 	switch p.phase {
-	case phRead:
-		w.readAddressees(&t, p)
-		if p.phase = phCommit; c.status == cancelled && c.knowsIt {
-			p.phase = phChildren
-		}
+	case phTend:
+		text, bad = w.tendIncomplete(&t, p)
 	case phChildren:
-		text = "teller asks the children"
-		for ; p.n < maxRuns && w.parent[p.n] != i+1; p.n++ {
+		p.phase = phLook
+		for ; int(p.at) < len(w.nodes); p.at++ {
+			i := w.nodeRun(&t, p.at, p.n)
+			if st := t.runs[i].status; st.active() && st != cancelling && !w.spared(p.at, p.closed) {
+				w.ask(&t, i)
+				p.at, p.phase, text = p.at+1, phChildren, "closer asks a node"
+				break
+			}
 		}
-		if p.n == maxRuns {
-			p.n, p.phase = 0, phCommit
-			break
+		if p.phase == phLook {
+			if p.at = 0; !w.holds(sweepJudges) {
+				p.phase = phFinish
+			}
 		}
-		w.ask(&t, p.n)
-		p.n++
+	case phEnd:
+		text = "closer: that is recorded"
+		if f.closed == p.closed && f.round == p.n && !f.finished {
+			f.tend = false
+			w.headChanged(&t)
+		}
+		*p = process{}
 	default:
-		text = "teller commits"
-		switch {
-		case !c.untold && w.holds(toldOnce) || c.status == pruned:
-			*p = process{}
-		case w.conflicts(&t, p):
-			text = "teller: conflict"
-			p.phase = phRead
-		default:
-			var told bool
-			if told, bad = w.told(&t, p); told {
-				c.untold = false
-			}
-			t.procs[k] = process{}
-		}
+		w.judge(s, k, emit)
+		return
 	}
-	emit(label{text, i, byWork}, t, bad)
+	emit(label{text, 0, byWork}, t, bad)
 }
 
-// readAddressees is what a teller reads: for whom its end is the last, and who of them waits.
-func (w *world) readAddressees(t *state, p *process) {
-	p.last, p.wakes, p.peers, p.counts = 0, 0, true, true
-	for set := w.addressees(t, p.run); set != 0; set &= set - 1 {
-		y := first(set)
-		if w.isLast(t, p.run, y) {
-			p.last |= 1 << y
-		}
-		if w.waitsFor(t, p.run, y) {
-			p.wakes |= 1 << y
-		}
+// tendIncomplete is what a tick does to a flow whose starter is an hour old, by what it read of the runs.
+func (w *world) tendIncomplete(t *state, p *process) (text, bad string) {
+	f := &t.flow
+	switch {
+	case p.val == 0:
+		w.complete(f, p.n)
+		w.headChanged(t)
+		*p = process{}
+		return "tick: the flow is complete", ""
+	case f.closed > 0, f.finished, f.round != p.n, !f.tend && w.holds(closesIncomplete):
+		*p = process{}
+		return "tick: the flow has changed", ""
+	case f.complete:
+		bad = "a tick cancels a flow that is complete"
 	}
-}
-
-// isLast reports that y needs no other end than that of i.
-func (w *world) isLast(t *state, i, y uint8) bool {
-	r := &t.runs[y]
-	if w.parent[i] == y+1 {
-		return r.ended+1 == w.children(y)
-	}
-	early := !w.holds(judgedLast) && t.runs[i].status != succeeded
-	return r.have+1 == w.endsWanted(y) || early
-}
-
-// waitsFor reports that y waits, among other things perhaps, for ends like that of i.
-func (w *world) waitsFor(t *state, i, y uint8) bool {
-	r := &t.runs[y]
-	what := forEnds
-	if w.parent[i] == y+1 {
-		what = forChildren
-	}
-	return r.inForce && r.status.waiting() && r.stored.kinds&(what|forAnything) != 0
-}
-
-// conflicts reports that the transaction of a teller does not go through.
-func (w *world) conflicts(t *state, p *process) bool {
-	if !p.counts && w.holds(tellCount) {
-		return true
-	}
-	for set := p.last; set != 0; set &= set - 1 {
-		y := first(set)
-		if t.runs[y].status.ended() {
-			continue
-		}
-		wakes := p.wakes&(1<<y) != 0
-		if wakes && !p.peers || !wakes && w.waitsFor(t, p.run, y) && w.holds(lastChecks) {
-			return true
-		}
-	}
-	return false
-}
-
-// told raises the counts of the addressees, and resumes or cancels those for whom this is the last end.
-func (w *world) told(t *state, p *process) (done bool, bad string) {
-	c := t.runs[p.run]
-	for set := w.addressees(t, p.run); set != 0 && bad == ""; set &= set - 1 {
-		y := first(set)
-		r := &t.runs[y]
-		if r.status.ended() {
-			if !w.holds(tellGone) {
-				return false, ""
-			}
-			continue
-		}
-		by := forEnds
-		if w.parent[p.run] == y+1 {
-			by = forChildren
-			r.ended++
-		} else if r.status != absent {
-			r.have++
-		}
-		if c.status != succeeded {
-			r.worst |= sawBad
-			if c.begun || !w.holds(undoOfBegun) {
-				r.worst |= sawUndo
-			}
-		}
-		w.moved(t, y, func(q *process) { q.counts = false })
-		if p.last&p.wakes&(1<<y) != 0 {
-			bad = w.goOn(t, y, by)
-		}
-	}
-	return true, bad
-}
-
-// goOn is what the last end does to who waits for it.
-func (w *world) goOn(t *state, y, by uint8) (bad string) {
-	r := &t.runs[y]
-	if n, _, ok := w.place(y); ok {
-		met := r.worst&sawBad == 0
-		switch w.nodes[n].when {
-		case ifSucceeded:
-		case ifFailed:
-			met = r.worst&sawUndo != 0
-		case always:
-			met = true
-		}
-		if !met {
-			if w.holds(unmetCancelled) {
-				w.end(t, y, cancelled)
-			}
-			return ""
-		}
-	}
-	return w.resume(t, y, by)
+	f.closed, f.tend = 1, w.holds(closeTends)
+	w.headChanged(t)
+	*p = sweeper(f)
+	return "tick: the incomplete flow is closed", bad
 }

@@ -48,13 +48,6 @@ func (w *world) checkRun(s *state, i uint8) string {
 	case of > 0 && s.runs[of-1].status == cancelled && !s.runs[of-1].untold && r.status == running:
 		return "a run goes on although its parent was cancelled and its children were asked"
 	}
-	n, _, ok := w.place(i)
-	if !ok || !r.status.waiting() || r.stored.kinds != forEnds {
-		return ""
-	}
-	if r.have != w.toldOf(s, func(d uint8) bool { return w.goesAfter(s, n, i, d) }) {
-		return "a node counts other ends than were told"
-	}
 	return ""
 }
 
@@ -84,15 +77,17 @@ func (w *world) goesAfter(s *state, n, i, d uint8) bool {
 // checkNode is what holds of a node and its runs.
 func (w *world) checkNode(s *state, k int) string {
 	n := uint8(k) //nolint:gosec // at most maxRuns
-	i := w.runOf(n, s.flow.round)
+	i := w.latest(s, n)
 	r := &s.runs[i]
 	closed, goesOn := s.flow.closed, r.status.active() && r.status != cancelling
 	switch {
-	case s.flow.round == 1 && s.runs[n].status.active() && r.status.active():
+	case i != n && s.runs[n].status.active() && r.status.active():
 		return "two runs of a node are active"
-	case goesOn && s.flow.swept >= 1 && closed >= 1 && w.nodes[k].when == ifSucceeded:
+	case s.flow.finished && (r.status.active() || r.status == absent && closed == 0):
+		return "a flow has finished before its runs"
+	case goesOn && !s.flow.tend && closed >= 1 && w.nodes[k].when == ifSucceeded:
 		return "a node goes on although its flow was cancelled"
-	case goesOn && s.flow.swept == 2 && closed == 2:
+	case goesOn && !s.flow.tend && closed == 2:
 		return "a node goes on although its flow was cancelled twice"
 	case !r.begun:
 		return ""
@@ -103,7 +98,7 @@ func (w *world) checkNode(s *state, k int) string {
 			continue
 		}
 		x := &s.runs[d]
-		if !x.status.ended() {
+		if !x.status.ended() && (x.status != absent || closed == 0) {
 			return "a node runs before what it goes after has ended"
 		}
 		bad = bad || x.status != succeeded
@@ -145,28 +140,33 @@ func (w *world) atEnd(s *state) string {
 			return "a run is lost: nothing ever looks at it again"
 		}
 	}
-	if !s.flow.begun || s.flow.closed == 2 {
+	if !s.flow.begun {
 		return ""
 	}
+	stays := false
 	for k := range w.nodes {
 		n := uint8(k) //nolint:gosec // at most maxRuns
-		i := w.runOf(n, s.flow.round)
+		i := w.latest(s, n)
 		r := &s.runs[i]
-		if r.status == absent || r.status.active() || r.begun {
+		active := r.status.active()
+		stays = stays || active
+		if active || r.status == absent || r.begun || s.flow.closed == 2 {
 			continue
 		}
-		undo, some := false, s.flow.complete // what was never made of a flow that never was complete is not to run
+		undo := false
 		for d := range uint8(maxRuns) {
-			if x := &s.runs[d]; w.goesAfter(s, n, i, d) && x.begun {
-				some, undo = true, undo || x.status != succeeded
-			}
+			x := &s.runs[d]
+			undo = undo || w.goesAfter(s, n, i, d) && x.begun && x.status != succeeded
 		}
 		if w.nodes[k].when == ifFailed && undo {
 			return "what began and did not succeed is not undone"
 		}
-		if w.nodes[k].when == always && some {
+		if w.nodes[k].when == always {
 			return "a node that always runs did not"
 		}
+	}
+	if !stays && !s.flow.finished {
+		return "a flow whose runs have ended has not finished"
 	}
 	return ""
 }
@@ -228,7 +228,8 @@ func (w *world) Show(s *state) (text string) {
 		text += fmt.Sprintf(" %d/%b,%b ended%d have%d;", r.counted, r.inbox[0], r.inbox[1], r.ended, r.have)
 	}
 	if s.flow.begun {
-		text += fmt.Sprintf(" flow closed%d swept%d round%d", s.flow.closed, s.flow.swept, s.flow.round)
+		text += fmt.Sprintf(" flow closed%d tend %v finished %v round%d",
+			s.flow.closed, s.flow.tend, s.flow.finished, s.flow.round)
 	}
 	return text
 }

@@ -39,18 +39,31 @@ const (
 	pruneChild
 	sinksFirst
 	flowMarker
+	closesIncomplete
 	flowOpen
-	missingMade
-	judgedLast
-	unmetCancelled
-	undoOfBegun
+	closeTends
+	sameCancel
 	undoSpared
 	secondCancel
+	sweepJudges
+	missingEnded
+	lookExact
+	judgedAll
+	judgeSequence
+	unmetCancelled
+	undoOfBegun
+	markLast
+	finishedAll
+	headVersion
 	retryEnded
+	unmetStays
 	latestRun
 	leaseToken
 	ruleCount
 )
+
+// flowRules are those of flows alone.
+const flowRules = explore.Rules(1<<leaseToken - 1<<sinksFirst)
 
 // ruleTexts say what each rule is.
 var ruleTexts = [ruleCount]explore.Rule{
@@ -112,23 +125,45 @@ var ruleTexts = [ruleCount]explore.Rule{
 		Name: "cascadeMarker",
 		Says: "the cancellation of a run with a call leaves marker e until each child is asked",
 	},
-	pruneTold:   {Name: "pruneTold", Says: "a run with marker e is not pruned"},
-	pruneChild:  {Name: "pruneChild", Says: "a child is not pruned while its parent is active"},
-	sinksFirst:  {Name: "sinksFirst", Says: "nodes are made dependents first"},
-	flowMarker:  {Name: "flowMarker", Says: "an incomplete flow has a marker, and the tick closes it"},
-	flowOpen:    {Name: "flowOpen", Says: "the creation of a node depends on its flow not being closed"},
-	missingMade: {Name: "missingMade", Says: "who closes an incomplete flow makes its missing nodes, cancelled"},
-	judgedLast:  {Name: "judgedLast", Says: "a node is judged once all that it goes after have ended"},
-	unmetCancelled: {
-		Name: "unmetCancelled",
-		Says: "a node whose condition is not met is cancelled with the last telling",
+	pruneTold:  {Name: "pruneTold", Says: "a run with marker e is not pruned"},
+	pruneChild: {Name: "pruneChild", Says: "a child is not pruned while its parent is active"},
+	sinksFirst: {Name: "sinksFirst", Says: "nodes are made dependents first"},
+	flowMarker: {Name: "flowMarker", Says: "a flow is tended until it is complete"},
+	closesIncomplete: {
+		Name: "closesIncomplete",
+		Says: "a tick closes what it saw incomplete only while it is to be tended",
 	},
-	undoOfBegun:  {Name: "undoOfBegun", Says: "only an end of what had begun asks for undoing"},
+	flowOpen:     {Name: "flowOpen", Says: "the creation of a node depends on its flow: not closed, in this round"},
+	closeTends:   {Name: "closeTends", Says: "a closed flow is tended until every node was asked"},
+	sameCancel:   {Name: "sameCancel", Says: "a cancellation of a flow that is being asked is the same one"},
 	undoSpared:   {Name: "undoSpared", Says: "the first cancellation of a flow asks ordinary nodes alone"},
 	secondCancel: {Name: "secondCancel", Says: "the second cancellation asks every node"},
-	retryEnded:   {Name: "retryEnded", Says: "a flow is retried when each of its runs has ended and was told"},
-	latestRun:    {Name: "latestRun", Says: "a node is resolved to its latest run when the signal is sent"},
-	leaseToken:   {Name: "leaseToken", Says: "outcomes and calls depend on the lease token"},
+	sweepJudges: {
+		Name: "sweepJudges",
+		Says: "who closes a flow judges the nodes that are spared: what was never made tells no one",
+	},
+	missingEnded:  {Name: "missingEnded", Says: "what a closed flow misses has ended"},
+	lookExact:     {Name: "lookExact", Says: "the look at the ends before a node sees what is committed"},
+	judgedAll:     {Name: "judgedAll", Says: "a node is judged once all that it goes after have ended"},
+	judgeSequence: {Name: "judgeSequence", Says: "a judgement is a commit on the node's sequence as read"},
+	unmetCancelled: {
+		Name: "unmetCancelled",
+		Says: "a node whose condition is not met is cancelled by who judges it",
+	},
+	undoOfBegun: {Name: "undoOfBegun", Says: "only an end of what had begun asks for undoing"},
+	markLast: {
+		Name: "markLast",
+		Says: "the mark of a node's end is removed once its dependents were judged and the flow was looked at",
+	},
+	finishedAll: {Name: "finishedAll", Says: "a flow has finished when each of its runs has ended"},
+	headVersion: {Name: "headVersion", Says: "a change of a flow depends on its record as read"},
+	retryEnded:  {Name: "retryEnded", Says: "a flow is retried once it has finished"},
+	unmetStays: {
+		Name: "unmetStays",
+		Says: "a retry leaves a node alone whose condition the ends that stay do not meet",
+	},
+	latestRun:  {Name: "latestRun", Says: "a node is resolved to its latest run when the signal is sent"},
+	leaseToken: {Name: "leaseToken", Says: "outcomes and calls depend on the lease token"},
 }
 
 // holds reports a rule that is in force.

@@ -76,8 +76,7 @@ type run struct {
 	hasCall  bool // the record of a call stands beside it
 	knowsIt  bool // and the item says so
 	ended    uint8
-	have     uint8 // ends told to it, of what it goes after or listens to
-	worst    uint8 // of those
+	have     uint8 // ends told to it, of what it listens to
 	listened bool  // its end is listened to
 	listens  bool  // it does, to run 0
 	untold   bool  // marker e: its end is to be told
@@ -90,12 +89,6 @@ type run struct {
 	attempt uint8 // parity
 }
 
-// How the ends that a node was told of went.
-const (
-	sawBad  uint8 = 1 << iota // one did not succeed
-	sawUndo                   // and had begun
-)
-
 type kind uint8
 
 const (
@@ -106,6 +99,7 @@ const (
 	canceller
 	teller
 	starter // of a flow, or of its next round
+	closer  // of a flow: who cancels it, or a tick
 	pruner
 )
 
@@ -125,6 +119,11 @@ const (
 	phCommit
 	phWake
 	phChildren
+	phTend
+	phLook
+	phJudge
+	phFinish
+	phHead
 )
 
 // process is a process between two requests, with what it knows. Its flags say whether that is still so.
@@ -132,9 +131,10 @@ type process struct {
 	kind    kind
 	phase   phase
 	run     uint8
-	at      uint8 // how far it is in its script
+	at      uint8 // how far it is in its script, or in the nodes of a flow
 	val     uint8
-	n       uint8
+	n       uint8 // of a flow, its round as read
+	closed  uint8 // and how often it was cancelled
 	counted uint8 // as looked at
 	ended   uint8
 	have    uint8
@@ -142,8 +142,8 @@ type process struct {
 	parity  uint8
 	asks    wait
 	missing uint8 // of a wait for all, as looked at
-	last    uint8 // tellers: addressees that need no other end
-	wakes   uint8 // and those of them that wait
+	last    uint8 // tellers: addressees that need no other end, or the node that is judged
+	wakes   uint8 // and those of them that wait and are to go on
 
 	current   bool // nothing was committed to run since it was read
 	peers     bool // nor to its addressees
@@ -151,13 +151,18 @@ type process struct {
 	stopped   bool // the parent was cancelled, as read with the claim
 	satisfied bool // a signal: the run waits, and this is what it waits for
 	listened  bool // as known
+	over      bool // all nodes that it looked at have ended
+	head      bool // the flow is as it was read
 }
 
-// flow is the head of a flow.
+// flow is the record of a flow.
 type flow struct {
-	begun, complete bool
-	closed, swept   uint8 // how often it was cancelled; for which of these every node was asked
-	round           uint8 // 1: its failed part was retried
+	begun    bool
+	tend     bool  // a tick looks at it: not all is made, or not all is asked
+	closed   uint8 // how often it was cancelled
+	finished bool
+	round    uint8 // 1: its failed part was retried
+	complete bool  // ghost: all was made, and its starter was told
 }
 
 type state struct {
@@ -190,7 +195,7 @@ func (l label) String() string { return fmt.Sprintf("run %d: %s", l.run, l.text)
 // emitter takes one step: what it is, where it leads, and a violation that only the step shows.
 type emitter = func(l label, s state, bad string)
 
-// satisfied reports that a wait is over, apart from its time.
+// satisfied reports that a wait is over, apart from its time. A node's is over when it is judged.
 func (w *world) satisfied(s *state, i uint8, what wait) bool {
 	r := &s.runs[i]
 	has := uint8(0)
@@ -203,7 +208,7 @@ func (w *world) satisfied(s *state, i uint8, what wait) bool {
 	case what.kinds&forSignal != 0 && !what.all && has&what.names != 0,
 		what.kinds&forSignal != 0 && what.all && has&what.names == what.names,
 		what.kinds&forChildren != 0 && r.ended >= w.children(i),
-		what.kinds&forEnds != 0 && r.have >= w.endsWanted(i):
+		what.kinds&forEnds != 0 && r.have > 0:
 		return true
 	}
 	return false
@@ -224,11 +229,11 @@ func (w *world) commit(s *state, i uint8) {
 	}
 }
 
-// moved tells the tellers of run i's children and dependencies.
+// moved tells the tellers of run i's children, and who judges it.
 func (w *world) moved(s *state, i uint8, what func(*process)) {
 	for k := range s.procs {
 		p := &s.procs[k]
-		if p.kind == teller && w.addressees(s, p.run)&(1<<i) != 0 {
+		if (p.kind == teller || p.kind == closer) && (w.addressees(s, p.run)|p.last)&(1<<i) != 0 {
 			what(p)
 		}
 	}
@@ -239,7 +244,8 @@ func (w *world) end(s *state, i uint8, how status) {
 	w.commit(s, i)
 	r := &s.runs[i]
 	r.status, r.owner, r.over, r.slot = how, 0, false, false
-	r.untold = w.holds(endMarker) && w.addressees(s, i) != 0 ||
+	_, _, isNode := w.place(i)
+	r.untold = w.holds(endMarker) && (isNode || w.addressees(s, i) != 0) ||
 		how == cancelled && r.knowsIt && w.holds(cascadeMarker)
 }
 

@@ -24,7 +24,6 @@ func (w *world) Steps(s *state, emit emitter) {
 		}
 		w.proceed(s, uint8(k), emit) //nolint:gosec // at most maxProcs
 	}
-	w.head(s, emit)
 	for i := range uint8(maxRuns) {
 		w.times(s, i, emit)
 		if free >= 0 {
@@ -33,6 +32,9 @@ func (w *world) Steps(s *state, emit emitter) {
 	}
 	if free >= 0 {
 		w.begin(s, free, emit)
+		if len(w.nodes) > 0 {
+			w.beginFlow(s, free, emit)
+		}
 	}
 }
 
@@ -49,6 +51,8 @@ func (w *world) proceed(s *state, k uint8, emit emitter) {
 		w.tell(s, k, emit)
 	case starter:
 		w.create(s, k, emit)
+	case closer:
+		w.sweep(s, k, emit)
 	}
 }
 
@@ -119,21 +123,7 @@ func (w *world) begin(s *state, free int, emit emitter) {
 				t.runs[0] = run{status: queued, life: 1, kept: r.kept, keptOf: r.keptOf, inbox: r.inbox}
 				emit(label{"its id is used again", 0, outside}, t, "")
 			}
-		case 'y':
-			if w.retriable(s) && s.did&(1<<bit) == 0 {
-				t := *s
-				t.did |= 1 << bit
-				t.flow = flow{begun: true, round: 1}
-				t.procs[free] = process{kind: starter}
-				emit(label{"the failed part of the flow is retried", 0, outside}, t, "")
-			}
 		}
-	}
-	if len(w.nodes) > 0 && !s.flow.begun {
-		t := *s
-		t.flow.begun = true
-		t.procs[free] = process{kind: starter}
-		emit(label{"a flow is started", 0, outside}, t, "")
 	}
 }
 
@@ -306,7 +296,9 @@ func (w *world) endsWith(v wait, box uint8) bool {
 }
 
 func kindName(k kind) string {
-	return [...]string{"idle", "worker", "signaller", "operator", "canceller", "teller", "starter", "pruner"}[k]
+	return [...]string{
+		"idle", "worker", "signaller", "operator", "canceller", "teller", "starter", "closer", "pruner",
+	}[k]
 }
 
 // flowActs reports acts that are about the flow as a whole.

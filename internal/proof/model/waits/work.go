@@ -79,7 +79,7 @@ func (w *world) work(s *state, k uint8, emit emitter) {
 		do("release with a wait", job.suspend)
 	case phEnd:
 		do("outcome", job.outcome)
-	case phRead, phCommit, phWake, phChildren: // of others
+	case phRead, phCommit, phWake, phChildren, phTend, phLook, phJudge, phFinish, phHead: // of others
 	}
 }
 

@@ -39,7 +39,8 @@ type world struct {
 	narrow  bool   // the run item has room for one thing
 	toNode  bool   // signals go to node 0
 	signals []signal
-	acts    string // o: resume 0. c: cancel 0. p: prune. r: use the id again. x: cancel the flow. y: retry it
+	// o: resume 0. c: cancel 0. p: prune. r: use the id again. x: cancel the flow. z: repeat that. y: retry the flow.
+	acts    string
 	deaths  uint8
 	fails   uint8
 	procs   int
@@ -71,27 +72,9 @@ func (w *world) place(i uint8) (n, round uint8, ok bool) {
 func (w *world) runOf(n, round uint8) uint8 { return n + round*uint8(len(w.nodes)) } //nolint:gosec // at most maxRuns
 
 // latest is the run that a node names now.
-func (w *world) latest(s *state, n uint8) uint8 {
-	if s.flow.round == 1 && w.remade(s, n) {
-		return w.runOf(n, 1)
-	}
-	return n
-}
+func (w *world) latest(s *state, n uint8) uint8 { return w.nodeRun(s, n, s.flow.round) }
 
-// remade reports a node that a retry makes again: it did not succeed, or goes after one that is remade.
-func (w *world) remade(s *state, n uint8) bool {
-	if s.runs[n].status != succeeded {
-		return true
-	}
-	for set := w.nodes[n].after; set != 0; set &= set - 1 {
-		if w.remade(s, first(set)) {
-			return true
-		}
-	}
-	return false
-}
-
-// addressees are the runs that want to be told of the end of run i.
+// addressees are the runs that want to be told of the end of run i: who called it, who listens to it.
 func (w *world) addressees(s *state, i uint8) (set uint8) {
 	if of := w.parent[i]; of > 0 {
 		set |= 1 << (of - 1)
@@ -99,25 +82,7 @@ func (w *world) addressees(s *state, i uint8) (set uint8) {
 	if s.runs[i].listened {
 		set |= 1 << 1
 	}
-	n, round, ok := w.place(i)
-	if !ok {
-		return set
-	}
-	for k := range w.nodes {
-		if w.nodes[k].after&(1<<n) != 0 {
-			set |= 1 << w.runOf(uint8(k), round) //nolint:gosec // at most maxRuns
-		}
-	}
 	return set
-}
-
-// endsWanted is how many ends a node or a listener waits for.
-func (w *world) endsWanted(i uint8) uint8 {
-	n, _, ok := w.place(i)
-	if !ok {
-		return 1
-	}
-	return uint8(bits.OnesCount8(w.nodes[n].after)) //nolint:gosec // at most maxRuns
 }
 
 func first(set uint8) uint8 { return uint8(bits.TrailingZeros8(set)) } //nolint:gosec // at most 8
@@ -228,9 +193,14 @@ var worlds = []world{
 		scripts: scripts{"W"},
 		nodes:   []node{{}, {after: 1, when: ifFailed}},
 		signals: []signal{{0, 0}},
-		acts:    "xx",
+		acts:    "xxz",
 		deaths:  1,
 		fails:   1,
+	},
+	{
+		name:  "flow with undo, retried",
+		nodes: []node{{}, {after: 1, when: ifFailed}},
+		acts:  "cxy", deaths: 1, fails: 1, procs: 2,
 	},
 	{
 		name:  "undo of two",
@@ -246,6 +216,7 @@ var worlds = []world{
 		acts:    "xy",
 		deaths:  1,
 		fails:   1,
+		procs:   2,
 	},
 	{name: "pruned under signals", scripts: scripts{"SW"}, signals: []signal{{0, 0}, {0, 1}}, acts: "cp", deaths: 1},
 	{name: "id used again", scripts: scripts{"SS"}, signals: []signal{{0, 0}}, acts: "cpr", deaths: 1, procs: 4},
@@ -273,6 +244,9 @@ func Protocol() *explore.Protocol {
 	}
 	p.Explore = func(name string, without explore.Rules, most int) explore.Finding {
 		w := byName[name]
+		if w.nodes == nil && without != 0 && without&^flowRules == 0 {
+			return explore.Finding{} // there is no flow to miss it
+		}
 		w.removed = without
 		return explore.Explore[state, label](&w, most)
 	}

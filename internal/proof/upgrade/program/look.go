@@ -8,6 +8,8 @@ import (
 	"os"
 	"reflect"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
 )
@@ -38,26 +40,42 @@ func list(ctx context.Context, briefly bool) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, rt.Close(ctx)) }()
-	out := json.NewEncoder(os.Stdout)
+	var all []*Seen
 	for summary, err := range rt.Runs().All(ctx, nil) {
 		if err != nil {
 			return err
 		}
-		if briefly {
-			if err := out.Encode(&Seen{Run: summary.ID, Status: summary.Status}); err != nil {
-				return err
-			}
-			continue
+		all = append(all, &Seen{Run: summary.ID, Status: summary.Status})
+	}
+	if !briefly {
+		if err := readAll(ctx, rt, all); err != nil {
+			return err
 		}
-		seen, err := read(ctx, rt, summary.ID)
-		if err != nil {
-			return fmt.Errorf("run %s: %w", summary.ID, err)
-		}
+	}
+	out := json.NewEncoder(os.Stdout)
+	for _, seen := range all {
 		if err := out.Encode(seen); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// readAll puts in place of each run what is read of it, a few at once: each is three requests.
+func readAll(ctx context.Context, rt *core.Runtime, all []*Seen) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(8)
+	for i := range all {
+		group.Go(func() error {
+			seen, err := read(ctx, rt, all[i].Run)
+			if err != nil {
+				return fmt.Errorf("run %s: %w", all[i].Run, err)
+			}
+			all[i] = seen
+			return nil
+		})
+	}
+	return group.Wait()
 }
 
 func read(ctx context.Context, rt *core.Runtime, id runlane.RunID) (*Seen, error) {

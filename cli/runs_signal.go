@@ -1,0 +1,125 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"slices"
+	"strings"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/shown"
+)
+
+// sentFlags are those of a signal, however its run is named.
+type sentFlags struct{ actor, body string }
+
+func (f *sentFlags) define(set *flag.FlagSet) {
+	set.StringVar(&f.actor, "actor", "", "NAME of who sends it, kept with what it does; else RUNLANE_ACTOR, else USER")
+	set.StringVar(&f.body, "body", "", "JSON|@FILE|- of the signal: here, in a file, or on stdin; null unless given")
+}
+
+// read checks what the flags say, so that a refusal of core is about the run.
+func (f *sentFlags) read(ctx context.Context, s *session) (runlane.Actor, json.RawMessage, error) {
+	actor, err := s.actor(f.actor)
+	if err != nil {
+		return actor, nil, err
+	}
+	body, err := s.readJSON(ctx, f.body, "the body")
+	return actor, body, err
+}
+
+func runsSignalCommand() *command {
+	return &command{
+		name:  "signal",
+		usage: "RUN NAME",
+		short: "Send a signal to a run",
+		min:   2,
+		max:   2,
+		long: "A run that waits for it is called again with the body; another one finds it at its next wait of that " +
+			"name. With --id it may be sent any number of times: the first counts. What runs wait for is shown by " +
+			"\"runs get\"; \"runs list --waiting input\" lists those that wait for a person.",
+		examples: []string{
+			"runs signal run_01J8ZQ4T approved --body '{\"by\":\"ada\"}' --id mail-7",
+			"runs signal run_01J8ZQ4T invoice --body @invoice.json",
+		},
+		act: func(flags *flag.FlagSet) action {
+			var sent sentFlags
+			sent.define(flags)
+			id := flags.String("id", "", "ID under which it counts once, however often it is sent; new unless given")
+			return func(ctx context.Context, s *session, args []string) error {
+				actor, body, err := sent.read(ctx, s)
+				if err != nil {
+					return err
+				}
+				run, err := s.findRun(ctx, args[0], true)
+				if err != nil {
+					return err
+				}
+				options := &runlane.SignalOptions{Actor: actor, ID: *id}
+				if err := s.runtime.Signal(ctx, run.ID, runlane.NewRawSignal(args[1], body), options); err != nil {
+					return err
+				}
+				s.doubtSignal(run, args[1])
+				return s.showSent(ctx, run.ID)
+			}
+		},
+	}
+}
+
+// doubtSignal tells of a name that the run does not wait for: it may be mistyped.
+func (s *session) doubtSignal(run *runlane.Run, name string) {
+	if run.Waiting != nil && len(run.Waiting.Names) > 0 && !slices.Contains(run.Waiting.Names, name) {
+		s.note("the run waits for %s; %s is kept for a wait of that name", strings.Join(run.Waiting.Names, ", "), name)
+	}
+}
+
+func runsAnswerCommand() *command {
+	return &command{
+		name:  "answer",
+		usage: "TOKEN",
+		short: "Answer the question of a run with the token of a link",
+		min:   1,
+		max:   1,
+		long: "The token names the run and the signal, and is verified with the keys of RUNLANE_TOKEN_KEYS. It " +
+			"answers once: the same again is a success, another answer is a conflict. \"runs signal\" needs no " +
+			"token.",
+		examples: []string{"runs answer rlt1.eyJlIjoi.Zm9yZ2Vk --body '{\"by\":\"ada\"}'"},
+		act: func(flags *flag.FlagSet) action {
+			var sent sentFlags
+			sent.define(flags)
+			return func(ctx context.Context, s *session, args []string) error {
+				actor, body, err := sent.read(ctx, s)
+				if err != nil {
+					return err
+				}
+				rt, err := s.rt(ctx)
+				if err != nil {
+					return err
+				}
+				asked, err := rt.ReadToken(args[0])
+				if err != nil {
+					return err
+				}
+				value, options := runlane.NewRawSignal(asked.Signal, body), &runlane.SignalOptions{Actor: actor}
+				if err := rt.Answer(ctx, args[0], value, options); err != nil {
+					return err
+				}
+				return s.showSent(ctx, asked.RunID)
+			}
+		},
+	}
+}
+
+// showSent says what a run is after a signal to it.
+func (s *session) showSent(ctx context.Context, id runlane.RunID) error {
+	run, err := s.runtime.Runs().Get(ctx, id)
+	if err != nil {
+		return err
+	}
+	if s.json {
+		return s.emit("change", &shown.Change{Run: run.ID, Now: run.Status})
+	}
+	s.line("%s is %s", run.ID, run.Status)
+	return nil
+}

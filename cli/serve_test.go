@@ -1,0 +1,162 @@
+package cli_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/runlane/runlane-go/cli"
+	"github.com/runlane/runlane-go/server"
+)
+
+// serving runs a command until the test ends, and returns where it listens.
+func serving(t *testing.T, w *world, folder string, args ...string) (url string, stop func() result) {
+	t.Helper()
+	ctx, interrupt := context.WithCancel(context.Background())
+	out, done := newStream(), make(chan result, 1)
+	go func() { // ends with the interrupt
+		done <- runWith(ctx, w, &cli.Options{Args: args, Folder: folder, Stdout: out, Stderr: out})
+	}()
+	stopped := false
+	stop = func() (r result) {
+		if stopped {
+			return r
+		}
+		stopped = true
+		interrupt()
+		r = <-done
+		r.stdout = out.String()
+		return r
+	}
+	t.Cleanup(func() { stop() })
+	out.await(t, "://127.0.0.1:")
+	return regexp.MustCompile(`http://127\.0\.0\.1:\d+`).FindString(out.String()), stop
+}
+
+func fetch(t *testing.T, url, token string) (status int, body string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	transport := &http.Transport{DisableKeepAlives: true}
+	response, err := transport.RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(text)
+}
+
+func TestServe_AnswersUntilInterrupted(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	if r := w.run(t.Context(), "trigger", "emails.welcome", `{"to":"u"}`, "--id", "r1"); r.code != cli.ExitOK {
+		t.Fatalf("%+v", r)
+	}
+	url, stop := serving(t, w, t.TempDir(), "serve")
+	status, item := fetch(t, url+"/v1/runs", "")
+	line := w.run(t.Context(), "runs", "list", "--json").stdout
+	if status != http.StatusOK || !strings.Contains(item, strings.TrimSpace(line)) {
+		t.Errorf("the server's list does not have the command's line:\n%s\n%s", item, line)
+	}
+	if _, run := fetch(t, url+"/v1/runs/r1", ""); run+"\n" != w.run(t.Context(), "runs", "get", "r1", "--json").stdout {
+		t.Errorf("the server's run is not the command's: %s", run)
+	}
+	if r := stop(); r.code != cli.ExitOK || !strings.HasPrefix(r.stdout, "listening on "+url+"\n") {
+		t.Errorf("%+v", r)
+	}
+	_, stop = serving(t, w, t.TempDir(), "serve", "--json")
+	if r := stop(); !strings.HasPrefix(r.stdout, `{"v":1,"kind":"serve","url":"http://127.0.0.1:`) {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestServe_DevAnswersToo(t *testing.T) {
+	t.Parallel()
+	url, stop := serving(t, newWorld(), t.TempDir(), "dev", "--listen", "127.0.0.1:0")
+	if status, tasks := fetch(t, url+"/v1/tasks", ""); status != http.StatusOK || !strings.Contains(tasks, `"taskId":"emails.welcome"`) {
+		t.Errorf("%d %s", status, tasks)
+	}
+	if status, text := fetch(t, url+"/metrics", ""); status != http.StatusOK || !strings.Contains(text, "runlane_storage_up 1") {
+		t.Errorf("%d %s", status, text)
+	}
+	if r := stop(); r.code != cli.ExitOK {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestToken_IsShownOnceAndStoredAsAHash(t *testing.T) {
+	t.Parallel()
+	w, folder := newWorld(), t.TempDir()
+	call := func(args ...string) result {
+		return runWith(t.Context(), w, &cli.Options{Args: args, Folder: folder})
+	}
+	made := call("token", "ci", "--scopes", "read,trigger", "--file", "tokens.ndjson")
+	other := call("token", "ops", "--scopes", "operate", "--environments", "production", "--json")
+	token := strings.TrimSpace(made.stdout)
+	if made.code != cli.ExitOK || !strings.HasPrefix(token, "runlane_") || !strings.Contains(other.stdout, `"name":"ops"`) {
+		t.Fatalf("%+v %+v", made, other)
+	}
+	file, err := os.ReadFile(filepath.Join(folder, "tokens.ndjson"))
+	if err != nil || strings.Contains(string(file), token) || !strings.Contains(string(file), server.HashToken(token)) {
+		t.Errorf("%v: %s", err, file)
+	}
+	url, stop := serving(t, w, folder, "serve", "--tokens", "tokens.ndjson", "--proxy", "192.0.2.1,10.0.0.0/8", "--proxy-header", "X-User")
+	for given, want := range map[string]int{token: 200, "": 401, "runlane_wrong": 401} {
+		if status, body := fetch(t, url+"/v1/runs", given); status != want {
+			t.Errorf("%q: %d %s", given, status, body)
+		}
+	}
+	if r := stop(); strings.Contains(r.stdout, token) {
+		t.Error("the server shows a token")
+	}
+}
+
+func TestServe_WrongUsage_SaysWhatToDo(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	write(t, `{"name":"ci"}`, folder, "scopeless.ndjson")
+	write(t, "{\n", folder, "broken.ndjson")
+	write(t, `{"name":"ci"}}`, folder, "more.ndjson")
+	for _, c := range []struct {
+		args []string
+		says string
+	}{
+		{[]string{"serve", "--listen", "0.0.0.0:0"}, "nothing tells callers apart"},
+		{[]string{"serve", "--listen", "nowhere"}, "cannot be listened on"},
+		{[]string{"serve", "--tokens", "absent"}, "absent cannot be read"},
+		{[]string{"serve", "--tokens", "broken.ndjson"}, "line 1 is no token"},
+		{[]string{"serve", "--tokens", "more.ndjson"}, "line 1 is more than a token"},
+		{[]string{"serve", "--tokens", "scopeless.ndjson"}, "is no SHA-256 in hex"},
+		{[]string{"serve", "--proxy", "everywhere", "--proxy-header", "X"}, "is no address"},
+		{[]string{"serve", "--proxy-header", "X"}, "a proxy is known by both"},
+		{[]string{"serve", "--proxy", "10.0.0.1", "--proxy-header", "X", "--proxy-scopes", "all"}, "there is no scope"},
+		{[]string{"serve", "--webhook", "https://example.com/"}, "has no secret"},
+		{[]string{"serve", "--webhook", "https://example.com/", "--webhook-secret-env", "ABSENT"}, "has no secret"},
+		{[]string{"serve", "--webhook-status", "failed"}, "there is no webhook"},
+		{[]string{"serve", "--certificate", "absent", "--key", "absent"}, "cannot be used"},
+		{[]string{"token"}, "1 argument is missing"},
+		{[]string{"token", "a:b"}, "cannot name a token"},
+		{[]string{"token", "a", "--scopes", "all"}, "there is no scope"},
+		{[]string{"token", "a", "--file", "no/such/folder"}, "cannot be written"},
+		{[]string{"dev", "--listen", "0.0.0.0:0"}, "nothing tells callers apart"},
+	} {
+		r := runWith(t.Context(), newWorld(), &cli.Options{Args: c.args, Folder: folder})
+		if r.code != cli.ExitUsage || !strings.Contains(r.stderr, c.says) || !strings.Contains(r.stderr, "next: ") {
+			t.Errorf("%v: %+v", c.args, r)
+		}
+	}
+}

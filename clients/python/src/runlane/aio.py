@@ -1,0 +1,161 @@
+"""The same for asyncio. Requests are made in threads, so that the standard library is enough."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import functools
+import logging
+import signal
+from typing import Any, Awaitable, Callable, TypeVar
+
+from .client import Client
+from .errors import ClaimLost, Problem, Suspended, duration, failure
+from .worker import Attempt, Worker
+
+T = TypeVar("T")
+AsyncHandler = Callable[["AsyncAttempt", Any], Awaitable[Any]]
+log = logging.getLogger("runlane")
+
+
+class AsyncClient:
+    """A Client whose methods are awaited."""
+
+    def __init__(self, url: str | None = None, token: str | None = None, *, threads: int = 64) -> None:
+        self.sync = Client(url, token)
+        self._threads = concurrent.futures.ThreadPoolExecutor(threads, "runlane")
+
+    async def call(self, function: Callable[..., T], *args: Any, **options: Any) -> T:
+        """Calls a function of the client in a thread."""
+        bound = functools.partial(function, *args, **options)
+        return await asyncio.get_running_loop().run_in_executor(self._threads, bound)
+
+    async def trigger(self, task: str, payload: Any = None, **options: Any) -> dict[str, Any]:
+        """See Client.trigger."""
+        return await self.call(self.sync.trigger, task, payload, **options)
+
+    async def get(self, run_id: str) -> dict[str, Any]:
+        """See Client.get."""
+        return await self.call(self.sync.get, run_id)
+
+    async def wait(self, run_id: str, timeout: float = 60.0) -> dict[str, Any]:
+        """See Client.wait."""
+        return await self.call(self.sync.wait, run_id, timeout)
+
+    async def signal(self, run_id: str, name: str, body: Any = None, signal_id: str | None = None) -> None:
+        """See Client.signal."""
+        await self.call(self.sync.signal, run_id, name, body, signal_id)
+
+    async def cancel(self, run_id: str, reason: str = "") -> None:
+        """See Client.cancel."""
+        await self.call(self.sync.cancel, run_id, reason)
+
+
+class AsyncAttempt:
+    """One execution of a run's handler. When it should stop, the handler's task is cancelled."""
+
+    def __init__(self, client: AsyncClient, attempt: Attempt) -> None:
+        self._client, self.sync = client, attempt
+        self.run_id, self.task, self.number = attempt.run_id, attempt.task, attempt.number
+        self.meta, self.trace, self.deadline = attempt.meta, attempt.trace, attempt.deadline
+
+    async def step(self, name: str, work: Callable[[], Awaitable[T]]) -> T:
+        """See Attempt.step; work is awaited."""
+        known = await self._client.call(self.sync.recall)
+        if name in known:
+            found: T = known[name]
+            return found
+        return await self._client.call(self.sync.keep, name, await work())
+
+    async def sleep(self, name: str, seconds: float) -> None:
+        """See Attempt.sleep."""
+        await self._client.call(self.sync.sleep, name, seconds)
+
+    async def wait(self, *signals: str, **options: Any) -> list[dict[str, Any]]:
+        """See Attempt.wait."""
+        return await self._client.call(self.sync.wait, *signals, **options)
+
+    async def progress(self, note: str) -> None:
+        """See Attempt.progress."""
+        await self._client.call(self.sync.progress, note)
+
+
+class AsyncWorker:
+    """Claims runs and executes them as tasks of one event loop."""
+
+    def __init__(
+        self, client: AsyncClient, *, concurrency: int = 16, name: str = "", lease: float = 60.0, grace: float = 30.0,
+    ) -> None:
+        self.client, self.concurrency, self.lease, self.grace = client, concurrency, lease, grace
+        self._worker = Worker(client.sync, name=name, lease=lease)  # its claims and outcomes
+        self._handlers: dict[str, AsyncHandler] = {}
+        self._stop = asyncio.Event()
+
+    def task(self, task: str) -> Callable[[AsyncHandler], AsyncHandler]:
+        """Makes a coroutine function the handler of a task."""
+
+        def add(handler: AsyncHandler) -> AsyncHandler:
+            self._handlers[task] = handler
+            return handler
+
+        return add
+
+    def stop(self) -> None:
+        """Takes no more runs. run returns when those in progress have ended, or after the grace."""
+        self._stop.set()
+        self._worker.stop()
+
+    async def run(self, *, signals: bool = True) -> None:
+        """Works until stop is called, with signals also by SIGTERM and SIGINT."""
+        self._worker.claims(self._handlers)
+        if signals:
+            for number in (signal.SIGTERM, signal.SIGINT):
+                asyncio.get_running_loop().add_signal_handler(number, self.stop)
+        loops = [asyncio.create_task(self._loop()) for _ in range(self.concurrency)]
+        await self._stop.wait()
+        _, late = await asyncio.wait(loops, timeout=self.grace)
+        for loop in late:
+            loop.cancel()
+        await asyncio.gather(*loops, return_exceptions=True)
+
+    async def _loop(self) -> None:
+        while not self._stop.is_set():
+            try:
+                claim = await self.client.call(self._worker.claim)
+            except Problem as problem:
+                if not self._stop.is_set():
+                    log.warning("no run could be claimed: %s", problem)
+                    await asyncio.sleep(1.0)
+                continue
+            if claim:
+                await self._execute(claim)
+
+    async def _execute(self, claim: dict[str, Any]) -> None:
+        attempt = Attempt(self.client.sync, claim)
+        handler = asyncio.ensure_future(self._handlers[attempt.task](AsyncAttempt(self.client, attempt), claim["payload"]))
+        beats = asyncio.create_task(self._beat(attempt, handler))
+        path, body = "release", {}
+        try:
+            output = await handler
+            path, body = "complete", {} if output is None else {"output": output}
+        except (Suspended, ClaimLost):
+            return
+        except asyncio.CancelledError:  # the worker or the attempt ends: others go on with the run
+            if not handler.done():
+                handler.cancel()
+        except Exception as error:  # noqa: BLE001: whatever a handler raises is a failure of its run
+            log.warning("run %s, attempt %d: %r", attempt.run_id, attempt.number, error)
+            path, body = failure(error)
+        finally:
+            beats.cancel()
+        if not attempt.lost:
+            await self.client.call(self._worker.settle, attempt, path, body)
+
+    async def _beat(self, attempt: Attempt, handler: asyncio.Future[Any]) -> None:
+        while not attempt.stopped.is_set():
+            await asyncio.sleep(self.lease / 3)
+            try:
+                await self.client.call(attempt.heartbeat, self.lease)
+            except Problem as problem:
+                log.warning("no sign of life of run %s: %s", attempt.run_id, problem)
+        handler.cancel()

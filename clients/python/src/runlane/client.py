@@ -1,0 +1,139 @@
+"""Requests to a Runlane server."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import random
+import socket
+import ssl
+import threading
+import time
+import urllib.parse
+import uuid
+from typing import Any
+
+from .errors import ClaimLost, Problem, duration
+
+_PAUSES = (0.0, 0.1, 0.3, 1.0, 2.0, 4.0)  # before the tries of a request; together less than half of a usual lease
+
+
+class Client:
+    """Calls a server. It may be used by many threads: each has its own connection. Requests that got no answer, or a 503,
+    are repeated for some seconds. That is safe for all of them, since triggers always name their run."""
+
+    def __init__(self, url: str | None = None, token: str | None = None, timeout: float = 30.0) -> None:
+        given = url or os.environ.get("RUNLANE_URL", "http://127.0.0.1:8080")
+        self._url = urllib.parse.urlsplit(given)
+        if self._url.scheme not in ("http", "https") or not self._url.hostname:
+            raise ValueError(f"{given!r} is no http or https address")
+        self._token = token or os.environ.get("RUNLANE_TOKEN", "")
+        self._timeout = timeout
+        self._local = threading.local()
+
+    def trigger(
+        self, task: str, payload: Any = None, *, run_id: str | None = None, idempotency_key: str | None = None,
+        delay: float | None = None, **options: Any,
+    ) -> dict[str, Any]:
+        """Makes a run, or finds the one of the key or id: see "outcome". options are other fields of POST /v1/runs."""
+        body = {"task": task, "payload": payload, "runId": run_id or "run_" + uuid.uuid4().hex, **options}
+        if idempotency_key is not None:
+            body["idempotencyKey"] = idempotency_key
+        if delay:
+            body["delay"] = duration(delay)
+        return self.request("POST", "/v1/runs", body) or {}
+
+    def trigger_many(self, runs: list[dict[str, Any]]) -> dict[str, Any]:
+        """Makes up to 10,000 runs; each has the fields of POST /v1/runs. The answer has one result for each."""
+        return self.request("POST", "/v1/batch", {"runs": [{"runId": "run_" + uuid.uuid4().hex, **r} for r in runs]}) or {}
+
+    def get(self, run_id: str) -> dict[str, Any]:
+        """The run as it is now."""
+        return self.request("GET", "/v1/runs/" + urllib.parse.quote(run_id, safe="")) or {}
+
+    def wait(self, run_id: str, timeout: float = 60.0) -> dict[str, Any]:
+        """The run when it has ended. TimeoutError comes first when it has not in that time."""
+        end = time.monotonic() + timeout
+        while True:
+            left = max(0.05, min(20.0, end - time.monotonic()))
+            path = f"/v1/runs/{urllib.parse.quote(run_id, safe='')}?wait={duration(left)}"
+            run = self.request("GET", path) or {}
+            if run.get("status") in ("succeeded", "failed", "cancelled"):
+                return run
+            if time.monotonic() >= end:
+                raise TimeoutError(f"run {run_id} is {run.get('status')}")
+
+    def signal(self, run_id: str, name: str, body: Any = None, signal_id: str | None = None) -> None:
+        """Sends a signal to a run, once: a repeated request has the same id."""
+        path = f"/v1/runs/{urllib.parse.quote(run_id, safe='')}/signals"
+        self.request("POST", path, {"name": name, "body": body, "id": signal_id or uuid.uuid4().hex})
+
+    def cancel(self, run_id: str, reason: str = "") -> None:
+        """Asks a run to stop. One that waits ends at once."""
+        path = f"/v1/runs/{urllib.parse.quote(run_id, safe='')}/cancel"
+        self.request("POST", path, {"reason": reason} if reason else None)
+
+    def request(self, method: str, path: str, body: Any = None) -> dict[str, Any] | None:
+        """One request of the API; None for an answer without a body. An error is a Problem."""
+        for last, pause in ((pause == _PAUSES[-1], pause) for pause in _PAUSES):
+            time.sleep(pause * random.uniform(0.5, 1.5))
+            try:
+                return self.once(method, path, body)
+            except Problem as problem:
+                if last or problem.status not in (0, 503):
+                    raise
+        return None  # not reached
+
+    def once(self, method: str, path: str, body: Any = None) -> dict[str, Any] | None:
+        """One try of a request."""
+        headers = {"Authorization": "Bearer " + self._token} if self._token else {}
+        text = None
+        if body is not None:
+            text, headers["Content-Type"] = json.dumps(body).encode(), "application/json"
+        connection = self._connection()
+        try:
+            if connection.sock is None:
+                connection.connect()
+            connection.request(method, self._url.path.rstrip("/") + path, text, headers)
+            answer = connection.getresponse()
+            status, content = answer.status, answer.read()
+        except (OSError, http.client.HTTPException) as fault:
+            self.disconnect()
+            raise Problem(0, {"code": "no_answer", "detail": type(fault).__name__, "retryable": True}) from fault
+        if status < 400:
+            found: dict[str, Any] | None = json.loads(content) if content else None
+            return found
+        try:
+            said = json.loads(content)
+        except ValueError:
+            said = {}
+        kind = ClaimLost if said.get("conflict") == "lease_ownership" else Problem
+        raise kind(status, said)
+
+    def disconnect(self) -> None:
+        """Closes the connection of this thread."""
+        connection: http.client.HTTPConnection | None = getattr(self._local, "connection", None)
+        self._local.connection = None
+        if connection is not None:
+            connection.close()
+
+    def hang_up(self, connection: http.client.HTTPConnection | None) -> None:
+        """Ends what another thread waits for on its connection."""
+        if connection is not None and connection.sock is not None:
+            try:
+                connection.sock.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass  # it has ended
+
+    def _connection(self) -> http.client.HTTPConnection:
+        connection: http.client.HTTPConnection | None = getattr(self._local, "connection", None)
+        if connection is None:
+            host, port = self._url.hostname or "", self._url.port
+            if self._url.scheme == "https":
+                connection = http.client.HTTPSConnection(
+                    host, port, timeout=self._timeout, context=ssl.create_default_context())
+            else:
+                connection = http.client.HTTPConnection(host, port, timeout=self._timeout)
+            self._local.connection = connection
+        return connection

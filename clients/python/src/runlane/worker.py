@@ -1,0 +1,237 @@
+"""A worker that executes runs in threads."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socket
+import threading
+import time
+from typing import Any, Callable, TypeVar
+
+from .client import Client
+from .errors import ClaimLost, Problem, Suspended, duration, failure
+
+T = TypeVar("T")
+Handler = Callable[["Attempt", Any], Any]
+log = logging.getLogger("runlane")
+
+
+class Attempt:
+    """One execution of a run's handler."""
+
+    def __init__(self, client: Client, claim: dict[str, Any]) -> None:
+        self._client, self._token = client, str(claim["token"])
+        self._known: dict[str, Any] | None = {} if claim["attempt"] == 1 else None
+        self.run_id: str = claim["runId"]
+        self.task: str = claim["taskId"]
+        self.number: int = claim["attempt"]
+        self.meta: dict[str, str] = claim.get("meta", {})
+        self.trace: dict[str, str] = claim.get("traceCarrier", {})
+        self.deadline: str | None = claim.get("deadline")
+        self.lost = False
+        self.stopped = threading.Event()
+        """Set when the handler should return: the run was cancelled, the lease was lost, or the worker stops."""
+
+    def call(self, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+        """A request with the token of the claim."""
+        try:
+            return self._client.request("POST", "/v1/work/" + path, {"token": self._token, **(body or {})}) or {}
+        except ClaimLost:
+            self.ended()
+            raise
+
+    def ended(self) -> None:
+        """The lease is lost."""
+        self.lost = True
+        self.stopped.set()
+
+    def heartbeat(self, lease: float) -> None:
+        """Extends the lease. One that gets no answer is sent again with the next."""
+        body = {"token": self._token, "lease": duration(lease)}
+        try:
+            answer = self._client.once("POST", "/v1/work/heartbeat", body) or {}
+        except ClaimLost:
+            self.ended()
+            raise
+        if answer["cancelRequested"]:
+            self.stopped.set()
+
+    def step(self, name: str, work: Callable[[], T]) -> T:
+        """Does work once for the run: later attempts get its recorded result, which is JSON. It runs at least once."""
+        known = self.recall()
+        return known[name] if name in known else self.keep(name, work())
+
+    def recall(self) -> dict[str, Any]:
+        """The results that the run remembers, by name."""
+        if self._known is None:
+            records = self.call("steps")["items"]
+            self._known = {r["name"]: r.get("result") for r in records if r["stepKind"] == "step"}
+        return self._known
+
+    def keep(self, name: str, result: T) -> T:
+        """Records a result, and returns the one that was recorded first."""
+        kept: T = self.call("step", {"name": name, "result": result}).get("result")  # type: ignore[assignment]
+        self.recall()[name] = kept
+        return kept
+
+    def sleep(self, name: str, seconds: float) -> None:
+        """Returns once the time since the first call has passed; until then the attempt ends here."""
+        if self.call("sleep", {"name": name, "for": duration(seconds)})["suspended"]:
+            raise Suspended
+
+    def wait(self, *signals: str, name: str = "", timeout: float = 0, prompt: str = "", every: bool = False) -> list[dict[str, Any]]:
+        """The signal of one of the names, or of each. Without any the attempt ends here. An empty list: the time is over."""
+        body: dict[str, Any] = {"signals": list(signals), "all": every}
+        if name:
+            body["name"] = name
+        if prompt:
+            body["prompt"] = prompt
+        if timeout:
+            body["timeout"] = duration(timeout)
+        answer = self.call("wait", body)
+        if answer["suspended"]:
+            raise Suspended
+        found: list[dict[str, Any]] = answer.get("signals", [])
+        return found
+
+    def progress(self, note: str) -> None:
+        """Shows operators a note."""
+        self.call("progress", {"note": note})
+
+
+class Worker:
+    """Claims runs of the tasks that have handlers, and executes them in threads."""
+
+    def __init__(
+        self, client: Client, *, concurrency: int = 4, name: str = "", lease: float = 60.0, grace: float = 30.0,
+    ) -> None:
+        self.client, self.concurrency, self.lease, self.grace = client, concurrency, lease, grace
+        self.name = name or f"{socket.gethostname()}-{os.getpid()}"
+        self._handlers: dict[str, Handler] = {}
+        self._stop = threading.Event()
+        self._lock = threading.Lock()
+        self._active: dict[Attempt, float] = {}  # when each has to give a sign of life
+        self._waiting: set[Any] = set()  # connections of claims that wait
+
+    def task(self, task: str) -> Callable[[Handler], Handler]:
+        """Makes a function the handler of a task."""
+
+        def add(handler: Handler) -> Handler:
+            self._handlers[task] = handler
+            return handler
+
+        return add
+
+    def stop(self) -> None:
+        """Takes no more runs. run returns when those in progress have ended, or after the grace."""
+        self._stop.set()
+        with self._lock:
+            for connection in self._waiting:
+                self.client.hang_up(connection)
+
+    def run(self) -> None:
+        """Works until stop is called. In the main thread SIGTERM and SIGINT call it."""
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGTERM, signal.SIGINT):
+                signal.signal(number, lambda *_: threading.Thread(target=self.stop, daemon=True).start())
+        threads = [threading.Thread(target=self._loop, daemon=True) for _ in range(self.concurrency)]
+        threads.append(threading.Thread(target=self._beat, daemon=True))
+        for thread in threads:
+            thread.start()
+        while not self._stop.wait(0.5):
+            pass  # signals come between two waits
+        end = time.monotonic() + self.grace
+        for thread in threads[:-1]:
+            thread.join(max(0.0, end - time.monotonic()))
+        with self._lock:
+            left = list(self._active)
+        for attempt in left:  # others go on with them at once
+            attempt.stopped.set()
+            self.settle(attempt, "release", {})
+
+    def _loop(self) -> None:
+        while not self._stop.is_set():
+            try:
+                claim = self.claim()
+            except Problem as problem:
+                if not self._stop.is_set():
+                    log.warning("no run could be claimed: %s", problem)
+                    self._stop.wait(1.0)
+                continue
+            if claim:
+                self._execute(claim)
+        self.client.disconnect()
+
+    def claims(self, handlers: dict[str, Any]) -> None:
+        """Sets the tasks whose runs are claimed."""
+        self._handlers = handlers
+
+    def claim(self) -> dict[str, Any] | None:
+        """Waits for a run of the tasks; None when none came in 20 seconds."""
+        connection = self.client._connection()
+        with self._lock:
+            self._waiting.add(connection)
+        try:
+            if self._stop.is_set():
+                return None
+            return self.client.once("POST", "/v1/work/claim", {
+                "tasks": list(self._handlers), "worker": self.name, "lease": duration(self.lease), "wait": "20s",
+            })
+        finally:
+            with self._lock:
+                self._waiting.discard(connection)
+
+    def _execute(self, claim: dict[str, Any]) -> None:
+        attempt = Attempt(self.client, claim)
+        with self._lock:
+            self._active[attempt] = time.monotonic() + self.lease / 3
+        try:
+            output = self._handlers[attempt.task](attempt, claim["payload"])
+            path, body = "complete", {} if output is None else {"output": output}
+        except Suspended:
+            return  # it ended when it was asked for
+        except ClaimLost:
+            return
+        except Exception as error:  # noqa: BLE001: whatever a handler raises is a failure of its run
+            log.warning("run %s, attempt %d: %r", attempt.run_id, attempt.number, error)
+            path, body = failure(error)
+            if attempt.stopped.is_set():
+                path, body = "release", {}
+        finally:
+            with self._lock:
+                self._active.pop(attempt, None)
+        self.settle(attempt, path, body)
+
+    def settle(self, attempt: Attempt, path: str, body: dict[str, Any]) -> None:
+        """Records how an attempt has ended."""
+        try:
+            attempt.call(path, body)
+        except ClaimLost:
+            log.warning("run %s, attempt %d: its lease was lost, nothing is recorded", attempt.run_id, attempt.number)
+        except Problem as problem:
+            log.error("run %s, attempt %d: the outcome is not recorded: %s", attempt.run_id, attempt.number, problem)
+            if problem.status in (400, 413) and path == "complete":  # an output that cannot be
+                self.settle(attempt, "fail", {"message": "The output was refused.", "permanent": False})
+        except (TypeError, ValueError):
+            self.settle(attempt, "fail", {"message": "The output is no JSON.", "permanent": False})
+
+    def _beat(self) -> None:
+        """Gives the signs of life of all attempts."""
+        while not self._stop.wait(min(1.0, self.lease / 10)) or self._active:
+            now = time.monotonic()
+            with self._lock:
+                due = [attempt for attempt, at in self._active.items() if at <= now]
+            for attempt in due:
+                try:
+                    attempt.heartbeat(self.lease)
+                except ClaimLost:
+                    log.warning("run %s, attempt %d: its lease was lost", attempt.run_id, attempt.number)
+                except Problem as problem:
+                    log.warning("no sign of life of run %s: %s", attempt.run_id, problem)
+                with self._lock:
+                    if attempt in self._active:
+                        self._active[attempt] = time.monotonic() + (9e9 if attempt.lost else self.lease / 3)
+            if self._stop.is_set():
+                time.sleep(0.1)

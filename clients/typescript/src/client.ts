@@ -1,0 +1,130 @@
+import { randomUUID } from "node:crypto";
+import { setTimeout as pause } from "node:timers/promises";
+import { ClaimLost, duration, Problem } from "./errors.js";
+
+/** Before the tries of a request, in milliseconds; together less than half of a usual lease. */
+const pauses = [0, 100, 300, 1000, 2000, 4000];
+
+export interface ClientOptions {
+  /** Where the server is; RUNLANE_URL, or this machine's port 8080, unless given. */
+  url?: string;
+  /** The token of the caller; RUNLANE_TOKEN unless given. */
+  token?: string;
+}
+
+/** Fields of POST /v1/runs. */
+export interface TriggerOptions {
+  runId?: string;
+  idempotencyKey?: string;
+  queue?: string;
+  delay?: string;
+  meta?: Record<string, string>;
+  [field: string]: unknown;
+}
+
+export interface Triggered {
+  runId: string;
+  taskId: string;
+  status: string;
+  outcome: "created" | "returned_existing";
+}
+
+export interface Run {
+  runId: string;
+  taskId: string;
+  status: string;
+  output?: unknown;
+  failure?: { code: string; message: string };
+  counters: { attempts: number; failures: number; retries: number; releases: number };
+  [field: string]: unknown;
+}
+
+/**
+ * Calls a server. Requests that got no answer, or a 503, are repeated for some seconds. That is safe for all of them, since
+ * triggers always name their run.
+ */
+export class Client {
+  readonly #url: string;
+  readonly #token: string;
+
+  constructor(options: ClientOptions = {}) {
+    this.#url = (options.url ?? process.env["RUNLANE_URL"] ?? "http://127.0.0.1:8080").replace(/\/+$/, "");
+    this.#token = options.token ?? process.env["RUNLANE_TOKEN"] ?? "";
+    new URL(this.#url);
+  }
+
+  /** Makes a run, or finds the one of the key or id: see outcome. */
+  async trigger(task: string, payload: unknown = null, options: TriggerOptions = {}): Promise<Triggered> {
+    return (await this.request("POST", "/v1/runs", { task, payload, runId: newRun(), ...options })) as Triggered;
+  }
+
+  /** The run as it is now. */
+  async get(run: string): Promise<Run> {
+    return (await this.request("GET", `/v1/runs/${encodeURIComponent(run)}`)) as Run;
+  }
+
+  /** The run when it has ended; an error when it has not in that time. */
+  async wait(run: string, ms = 60_000): Promise<Run> {
+    const end = Date.now() + ms;
+    for (;;) {
+      const left = Math.max(50, Math.min(20_000, end - Date.now()));
+      const path = `/v1/runs/${encodeURIComponent(run)}?wait=${duration(left)}`;
+      const found = (await this.request("GET", path)) as Run;
+      if (["succeeded", "failed", "cancelled"].includes(found.status)) return found;
+      if (Date.now() >= end) throw new Error(`run ${run} is ${found.status}`);
+    }
+  }
+
+  /** Sends a signal to a run, once: a repeated request has the same id. */
+  async signal(run: string, name: string, body: unknown = null, id: string = randomUUID()): Promise<void> {
+    await this.request("POST", `/v1/runs/${encodeURIComponent(run)}/signals`, { name, body, id });
+  }
+
+  /** Asks a run to stop. One that waits ends at once. */
+  async cancel(run: string, reason = ""): Promise<void> {
+    await this.request("POST", `/v1/runs/${encodeURIComponent(run)}/cancel`, reason ? { reason } : undefined);
+  }
+
+  /** One request of the API; undefined for an answer without a body. An error is a Problem. */
+  async request(method: string, path: string, body?: unknown): Promise<unknown> {
+    for (let i = 0; ; i++) {
+      await pause((pauses[i] ?? 0) * (0.5 + Math.random()));
+      try {
+        return await this.once(method, path, body);
+      } catch (error) {
+        if (!(error instanceof Problem) || ![0, 503].includes(error.status) || i === pauses.length - 1) throw error;
+      }
+    }
+  }
+
+  /** One try of a request. */
+  async once(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<unknown> {
+    const headers: Record<string, string> = {};
+    if (this.#token) headers["Authorization"] = `Bearer ${this.#token}`;
+    if (body !== undefined) headers["Content-Type"] = "application/json";
+    const limit = AbortSignal.timeout(30_000);
+    const init: RequestInit = { method, headers, signal: signal ? AbortSignal.any([signal, limit]) : limit };
+    if (body !== undefined) init.body = JSON.stringify(body);
+    let status: number;
+    let text: string;
+    try {
+      const answer = await fetch(this.#url + path, init);
+      [status, text] = [answer.status, await answer.text()];
+    } catch (fault) {
+      const detail = fault instanceof Error ? fault.name : "the request failed";
+      throw new Problem(0, { code: "no_answer", detail, retryable: true });
+    }
+    if (status < 400) return text ? JSON.parse(text) : undefined;
+    let said: Record<string, unknown> = {};
+    try {
+      said = JSON.parse(text) as Record<string, unknown>;
+    } catch {
+      // no answer of the server itself
+    }
+    throw said["conflict"] === "lease_ownership" ? new ClaimLost(status, said) : new Problem(status, said);
+  }
+}
+
+function newRun(): string {
+  return `run_${randomUUID().replaceAll("-", "")}`;
+}

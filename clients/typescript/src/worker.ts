@@ -1,0 +1,247 @@
+import { hostname } from "node:os";
+import { setTimeout as pause } from "node:timers/promises";
+import type { Client } from "./client.js";
+import { ClaimLost, duration, failure, Problem, Suspended } from "./errors.js";
+
+export interface WorkerOptions {
+  /** Attempts at once; 8 unless given. */
+  concurrency?: number;
+  /** Name in leases and events; host and process unless given. */
+  name?: string;
+  /** How long a run is this worker's without a sign of life, in milliseconds; a minute unless given, at least 5 seconds. */
+  lease?: number;
+  /** How long attempts may take to finish after stop, in milliseconds; 30 seconds unless given. */
+  grace?: number;
+  /** Takes what an operator may have to act on; console.warn unless given. */
+  log?: (message: string) => void;
+}
+
+/** A signal that a run got. */
+export interface Signal {
+  name: string;
+  id: string;
+  body: unknown;
+}
+
+export type Handler<P = unknown> = (attempt: Attempt, payload: P) => unknown;
+
+interface Claim {
+  token: string;
+  runId: string;
+  taskId: string;
+  attempt: number;
+  payload: unknown;
+  meta?: Record<string, string>;
+  traceCarrier?: Record<string, string>;
+  deadline?: string;
+}
+
+interface Step {
+  name: string;
+  stepKind: string;
+  result?: unknown;
+}
+
+/** One execution of a run's handler. */
+export class Attempt {
+  readonly runId: string;
+  readonly task: string;
+  /** From 1. */
+  readonly number: number;
+  readonly meta: Record<string, string>;
+  readonly trace: Record<string, string>;
+  readonly deadline: string | undefined;
+  /** Aborted when the handler should return: the run was cancelled, the lease was lost, or the worker stops. */
+  readonly signal: AbortSignal;
+  /** The lease is lost: nothing more is recorded. */
+  lost = false;
+
+  readonly #client: Client;
+  readonly #token: string;
+  readonly #ends = new AbortController();
+  #known: Map<string, unknown> | undefined;
+
+  constructor(client: Client, claim: Claim) {
+    this.#client = client;
+    this.#token = claim.token;
+    this.#known = claim.attempt === 1 ? new Map() : undefined;
+    this.runId = claim.runId;
+    this.task = claim.taskId;
+    this.number = claim.attempt;
+    this.meta = claim.meta ?? {};
+    this.trace = claim.traceCarrier ?? {};
+    this.deadline = claim.deadline;
+    this.signal = this.#ends.signal;
+  }
+
+  /** A request with the token of the claim. */
+  async call(path: string, body: Record<string, unknown> = {}, again = true): Promise<unknown> {
+    const request = { token: this.#token, ...body };
+    try {
+      return again
+        ? await this.#client.request("POST", `/v1/work/${path}`, request)
+        : await this.#client.once("POST", `/v1/work/${path}`, request);
+    } catch (error) {
+      if (error instanceof ClaimLost) {
+        this.lost = true;
+        this.stop();
+      }
+      throw error;
+    }
+  }
+
+  /** Asks the handler to return. */
+  stop(): void {
+    this.#ends.abort();
+  }
+
+  /** Extends the lease. One that gets no answer is sent again with the next. */
+  async heartbeat(lease: number): Promise<void> {
+    const answer = (await this.call("heartbeat", { lease: duration(lease) }, false)) as { cancelRequested: boolean };
+    if (answer.cancelRequested) this.stop();
+  }
+
+  /** Does work once for the run: later attempts get its recorded result, which is JSON. It runs at least once. */
+  async step<T>(name: string, work: () => T | Promise<T>): Promise<T> {
+    if (!this.#known) {
+      const { items } = (await this.call("steps")) as { items: Step[] };
+      this.#known = new Map(items.filter((s) => s.stepKind === "step").map((s) => [s.name, s.result]));
+    }
+    if (!this.#known.has(name)) {
+      const result = await work();
+      const kept = (await this.call("step", result === undefined ? { name } : { name, result })) as Step;
+      this.#known.set(name, kept.result);
+    }
+    return this.#known.get(name) as T;
+  }
+
+  /** Returns once the time since the first call has passed; until then the attempt ends here. */
+  async sleep(name: string, ms: number): Promise<void> {
+    const answer = (await this.call("sleep", { name, for: duration(ms) })) as { suspended: boolean };
+    if (answer.suspended) throw new Suspended();
+  }
+
+  /** The signal of one of the names, or of each. Without any the attempt ends here. An empty list: the time is over. */
+  async wait(
+    signals: string | string[],
+    options: { name?: string; timeout?: number; prompt?: string; all?: boolean } = {},
+  ): Promise<Signal[]> {
+    const { timeout, ...others } = options;
+    const body: Record<string, unknown> = { signals: [signals].flat(), ...others };
+    if (timeout) body["timeout"] = duration(timeout);
+    const answer = (await this.call("wait", body)) as { suspended: boolean; signals?: Signal[] };
+    if (answer.suspended) throw new Suspended();
+    return answer.signals ?? [];
+  }
+
+  /** Shows operators a note. */
+  async progress(note: string): Promise<void> {
+    await this.call("progress", { note });
+  }
+}
+
+/** Claims runs of the tasks that have handlers, and executes them. */
+export class Worker {
+  readonly #client: Client;
+  readonly #options: Required<WorkerOptions>;
+  readonly #handlers = new Map<string, Handler>();
+  readonly #active = new Set<Attempt>();
+  readonly #stop = new AbortController();
+
+  constructor(client: Client, options: WorkerOptions = {}) {
+    this.#client = client;
+    this.#options = {
+      concurrency: 8,
+      name: `${hostname()}-${process.pid}`,
+      lease: 60_000,
+      grace: 30_000,
+      log: (message) => console.warn(message),
+      ...options,
+    };
+  }
+
+  /** Gives a task its handler. */
+  task<P = unknown>(task: string, handler: Handler<P>): this {
+    this.#handlers.set(task, handler as Handler);
+    return this;
+  }
+
+  /** Takes no more runs. run returns when those in progress have ended, or after the grace. */
+  stop(): void {
+    this.#stop.abort();
+  }
+
+  /** Works until stop is called; with signals also by SIGTERM and SIGINT. */
+  async run({ signals = true } = {}): Promise<void> {
+    const stop = () => this.stop();
+    if (signals) for (const name of ["SIGTERM", "SIGINT"]) process.once(name, stop);
+    const stopped = new Promise<void>((resolve) => {
+      this.#stop.signal.addEventListener("abort", () => resolve(), { once: true });
+    });
+    const loops = Promise.all(Array.from({ length: this.#options.concurrency }, () => this.#loop()));
+    await stopped;
+    const over = new AbortController();
+    await Promise.race([loops, pause(this.#options.grace, undefined, { signal: over.signal }).catch(() => {})]);
+    over.abort();
+    for (const attempt of this.#active) {
+      attempt.stop(); // others go on with the run at once
+      await this.#settle(attempt, "release", {});
+    }
+    if (signals) for (const name of ["SIGTERM", "SIGINT"]) process.removeListener(name, stop);
+  }
+
+  async #loop(): Promise<void> {
+    const { lease, name, log } = this.#options;
+    const stopped = this.#stop.signal;
+    while (!stopped.aborted) {
+      const body = { tasks: [...this.#handlers.keys()], worker: name, lease: duration(lease), wait: "20s" };
+      let claim: Claim | undefined;
+      try {
+        claim = (await this.#client.once("POST", "/v1/work/claim", body, stopped)) as Claim | undefined;
+      } catch (error) {
+        if (stopped.aborted) return;
+        log(`runlane: no run could be claimed: ${String(error)}`);
+        await pause(1000, undefined, { signal: stopped }).catch(() => {});
+        continue;
+      }
+      if (claim) await this.#execute(claim);
+    }
+  }
+
+  async #execute(claim: Claim): Promise<void> {
+    const attempt = new Attempt(this.#client, claim);
+    const { lease, log } = this.#options;
+    const beats = setInterval(() => {
+      attempt.heartbeat(lease).catch((error: unknown) => {
+        if (attempt.lost) clearInterval(beats);
+        log(`runlane: no sign of life of run ${attempt.runId}: ${String(error)}`);
+      });
+    }, lease / 3);
+    this.#active.add(attempt);
+    let path = "complete";
+    let body: Record<string, unknown> = {};
+    try {
+      const output = await this.#handlers.get(attempt.task)?.(attempt, claim.payload);
+      if (output !== undefined) body = { output };
+    } catch (error) {
+      if (error instanceof Suspended || error instanceof ClaimLost) return;
+      log(`runlane: run ${attempt.runId}, attempt ${attempt.number}: ${String(error)}`);
+      [path, body] = attempt.signal.aborted ? ["release", {}] : failure(error);
+    } finally {
+      clearInterval(beats);
+      this.#active.delete(attempt);
+    }
+    if (!attempt.lost) await this.#settle(attempt, path, body);
+  }
+
+  /** Records how an attempt has ended. */
+  async #settle(attempt: Attempt, path: string, body: Record<string, unknown>): Promise<void> {
+    try {
+      await attempt.call(path, body);
+    } catch (error) {
+      this.#options.log(`runlane: run ${attempt.runId}: its outcome is not recorded: ${String(error)}`);
+      const refused = error instanceof Problem ? [400, 413].includes(error.status) : error instanceof TypeError;
+      if (path === "complete" && refused) await this.#settle(attempt, "fail", { message: "The output was refused." });
+    }
+  }
+}

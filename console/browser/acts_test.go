@@ -1,0 +1,175 @@
+package browser
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/console/internal/world"
+	"github.com/runlane/runlane-go/memlane"
+	"github.com/runlane/runlane-go/server"
+)
+
+// A run's page shows what happens to it without being read again, also after its server was away.
+func TestRun_IsLive(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t, memlane.New(), nil)
+	p.open("/runs/" + string(p.Delayed))
+	p.onPage("mail.welcome")
+	says[bool](p, `window.same = true`)
+	p.until("the stream is open", `document.body.dataset.stream == "open"`)
+	address := strings.TrimPrefix(p.url, "http://")
+	p.stop()
+	p.serve(address)
+	if _, err := p.Runs().Cancel(t.Context(), p.Delayed, nil); err != nil {
+		t.Fatal(err)
+	}
+	p.until("the run shows as cancelled", `document.querySelector(".head .badge").innerText == "cancelled"`)
+	if !says[bool](p, `window.same === true`) {
+		t.Error("the page was loaded again")
+	}
+}
+
+// A list shows new runs, and leaves alone what a person does meanwhile.
+func TestList_IsLive(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t, memlane.New(), nil)
+	p.open("/runs")
+	p.onPage("Runs")
+	says[bool](p, `window.same = true`)
+	made, err := p.Trigger(t.Context(), world.Welcome.With([]byte(`1`)), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.shows(string(made.Run.ID))
+	if !says[bool](p, `window.same === true`) {
+		t.Error("the page was loaded again")
+	}
+	p.do(chromedp.Click(chromedp.CSS("#filter-task")), chromedp.SendKeys(chromedp.CSS("#filter-task"), "mail.bro"))
+	p.until("what was typed is there", `document.activeElement.id == "filter-task" && document.activeElement.value == "mail.bro"`)
+	p.press(kb.Enter)
+	p.until("the filter is in the address", `location.search.includes("task=mail.bro")`)
+}
+
+// What a person types and marks while a list is being read stays.
+func TestList_WhatIsTypedMeanwhile_Stays(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t, memlane.New(), nil)
+	p.open("/runs")
+	p.onPage("Runs")
+	says[bool](p, `(() => {
+		const read = window.fetch;
+		window.fetch = async (...a) => { const all = await read(...a); await new Promise((go) => { window.go = go; }); return all; };
+		return true;
+	})()`)
+	p.press("jj")
+	marked := says[string](p, `document.querySelector("tr.here a.id").innerText`)
+	made, err := p.Trigger(t.Context(), world.Welcome.With([]byte(`1`)), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.press("r")
+	p.until("the list is being read", `!!window.go`)
+	p.do(chromedp.SendKeys(chromedp.CSS("#filter-task"), "mail"))
+	says[bool](p, `(window.go(), true)`)
+	p.shows(string(made.Run.ID))
+	if typed := says[string](p, `document.querySelector("#filter-task").value`); typed != "mail" {
+		t.Errorf("typed is %q", typed)
+	}
+	if now := says[string](p, `document.querySelector("tr.here a.id").innerText`); now != marked {
+		t.Errorf("%s is marked, %s was", now, marked)
+	}
+}
+
+// An approval is answered in three clicks from the overview.
+func TestApproval_IsAnswered(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t, memlane.New(), nil)
+	p.open("/")
+	p.shows("waits for the answer of a person: approved")
+	p.click(string(p.Asking))
+	p.onPage("order.refund")
+	p.shows("Refund 40 euros?")
+	p.click("Answer approved")
+	p.until("the run goes on", `document.querySelector(".head .badge")?.innerText != "released"`)
+	run, err := p.Runs().Get(t.Context(), p.Asking)
+	if err != nil || run.Status == runlane.StatusReleased {
+		t.Fatal(run.Status, err)
+	}
+}
+
+// Two hundred failed runs are repaired in four clicks and a number.
+func TestFailed_AreRepaired(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t, memlane.New(), nil)
+	for range 200 {
+		if _, err := p.RunNow(t.Context(), world.Broken.With([]byte(`1`)), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.open("/")
+	p.click("All that failed")
+	p.onPage("Runs")
+	p.click("Retry all…")
+	p.onPage("Retry 201 runs?")
+	p.do(chromedp.SendKeys(chromedp.CSS("#count"), "201"))
+	p.click("retry 201")
+	p.onPage("Runs")
+	waiting, err := p.Queues().Stats(t.Context(), "slow")
+	if err != nil || waiting.Waiting != 201 {
+		t.Fatalf("%+v, %v", waiting, err)
+	}
+}
+
+// Everything can be reached by keys alone.
+func TestKeys(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t, memlane.New(), nil)
+	p.open("/")
+	p.onPage("Overview")
+	p.press("gr")
+	p.onPage("Runs")
+	p.press("jj")
+	want := says[string](p, `document.querySelector("tr.here a.id").innerText`)
+	p.press(kb.Enter)
+	p.until("the run is open", fmt.Sprintf(`location.pathname == "/runs/%s"`, want))
+	p.onPage("")
+	p.press("?")
+	p.until("the keys are shown", `document.querySelector("#help").open`)
+	p.press(kb.Escape)
+	p.until("the keys are gone", `!document.querySelector("#help").open`)
+	p.press("/")
+	p.until("the search has the keys", `document.activeElement.id == "search"`)
+	p.press("order.refund" + kb.Enter)
+	p.until("the search has found the task", `location.search == "?task=order.refund"`)
+}
+
+// A browser logs in by the form, and sees what its token allows.
+func TestLogin(t *testing.T) {
+	t.Parallel()
+	token := strings.Repeat("reader-", 6)
+	access, err := server.TokenAccess(server.Token{
+		Name: "reader", Hash: server.HashToken(token), Scopes: []server.Scope{server.ScopeRead},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newPerson(t, memlane.New(), &server.Options{Access: access})
+	p.open("/runs?status=failed")
+	p.onPage("Log in")
+	p.do(chromedp.SendKeys(chromedp.CSS("#token"), token))
+	p.click("Log in")
+	p.onPage("Runs")
+	p.shows(string(p.Failed))
+	if says[bool](p, `document.cookie.includes("reader")`) {
+		t.Error("a script can read the token")
+	}
+	p.open("/runs/" + string(p.Failed))
+	if says[bool](p, `!!document.querySelector("main form")`) {
+		t.Error("a reader is offered a change")
+	}
+}

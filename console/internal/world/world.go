@@ -1,0 +1,166 @@
+// Package world is what the console's tests look at: runs in every state that a page shows, with payloads that are
+// hostile to pages.
+package world
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// Hostile is a text that would change a page that does not escape it, and one that reads backwards.
+const Hostile = `</pre><script>document.title="owned"</script><img src=x onerror=alert(1)>"'` + "\u202etxt.exe"
+
+// Tasks of the world.
+var (
+	Welcome = runlane.NewTask[json.RawMessage]("mail.welcome", nil)
+	Broken  = runlane.NewTask[json.RawMessage]("mail.broken", &runlane.TaskOptions[json.RawMessage]{
+		Queue: runlane.Queue{Name: "slow", Concurrency: 1},
+	})
+	Part     = runlane.NewFunc[json.RawMessage, json.RawMessage]("report.part", nil)
+	Refund   = runlane.NewTask[json.RawMessage]("order.refund", nil)
+	Later    = runlane.NewTask[json.RawMessage]("report.later", nil)
+	Fanned   = runlane.NewTask[int]("report.fanned", nil)
+	Approved = runlane.NewSignal[json.RawMessage]("approved")
+)
+
+// World is a runtime and its runs.
+type World struct {
+	*core.Runtime
+
+	Succeeded, Failed, Asking, Blocked, Delayed, Hostile runlane.RunID
+
+	// Of what Work makes.
+	FailedFlow, WaitingFlow runlane.FlowID
+	Caller                  runlane.RunID
+}
+
+// Open makes the world on a lane.
+func Open(ctx context.Context, l *lane.Lane) (*World, error) {
+	w := &World{}
+	var later atomic.Int64 // each look at the clock is a millisecond after the one before
+	rt, err := core.Open(ctx, l, &core.Options{
+		Logger: slog.New(slog.DiscardHandler),
+		World: &core.World{Now: func() time.Time {
+			return time.Now().Add(time.Duration(later.Add(1)) * time.Millisecond)
+		}},
+		TokenKeys: [][]byte{bytes.Repeat([]byte("k"), 32)},
+		Handlers: []runlane.Handler{
+			Welcome.Handle(func(ctx context.Context, a *runlane.Attempt, payload json.RawMessage) error {
+				if err := a.Progress(ctx, "half way"); err != nil {
+					return err
+				}
+				return a.SetOutput(payload)
+			}),
+			Broken.Handle(func(context.Context, *runlane.Attempt, json.RawMessage) error {
+				return runlane.Permanent(errors.New("the mail server refused it: " + Hostile))
+			}),
+			Refund.Handle(func(ctx context.Context, a *runlane.Attempt, _ json.RawMessage) error {
+				_, err := runlane.Step(ctx, a, "looked up", func(context.Context) (int, error) { return 7, nil })
+				if err != nil {
+					return err
+				}
+				_, err = Approved.Wait(ctx, a, &runlane.WaitOptions{Prompt: "Refund 40 euros?"})
+				return err
+			}),
+			Later.Handle(func(context.Context, *runlane.Attempt, json.RawMessage) error {
+				return runlane.Block("raise the quota, then resume")
+			}),
+			Fanned.Handle(func(ctx context.Context, a *runlane.Attempt, n int) error {
+				payloads := make([]json.RawMessage, n)
+				for i := range payloads {
+					payloads[i] = json.RawMessage("1")
+				}
+				_, err := runlane.CallAll(ctx, a, Part, payloads, nil)
+				return err
+			}),
+			Part.Handle(func(context.Context, *runlane.Attempt, json.RawMessage) (json.RawMessage, error) {
+				return json.RawMessage("1"), nil
+			}),
+		},
+		Schedules: []runlane.Schedule{{
+			ID:   "nightly",
+			When: runlane.Cron("0 2 * * *"),
+			Call: Welcome.With(json.RawMessage(`{"to":"all"}`)),
+		}},
+	})
+	if err != nil {
+		return nil, err
+	}
+	w.Runtime = rt
+	hostile, err := json.Marshal(map[string]any{
+		"text":   Hostile,
+		"long":   strings.Repeat("x", 100_000),
+		"number": json.Number("12345678901234567890.10"),
+		Hostile:  []int{1, 2},
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, made := range []struct {
+		id   *runlane.RunID
+		call runlane.Call
+	}{
+		{&w.Succeeded, Welcome.With(json.RawMessage(`{"to":"ada"}`))},
+		{&w.Failed, Broken.With(json.RawMessage(`{"to":"bob"}`))},
+		{&w.Asking, Refund.With(json.RawMessage(`{"order":7}`))},
+		{&w.Blocked, Later.With(json.RawMessage(`1`))},
+		{&w.Hostile, Welcome.With(hostile)},
+	} {
+		result, err := rt.RunNow(ctx, made.call, nil)
+		if err != nil {
+			return nil, err
+		}
+		*made.id = result.Run.ID
+	}
+	inAnHour := &runlane.TriggerOptions{Delay: time.Hour}
+	delayed, err := rt.Trigger(ctx, Welcome.With(json.RawMessage(`{"to":"eve"}`)), inAnHour)
+	if err != nil {
+		return nil, err
+	}
+	w.Delayed = delayed.Run.ID
+	_, err = rt.Tick(ctx, nil)
+	return w, err
+}
+
+// Work adds what takes several runs, and executes what is due: two flows, of which one has failed and one waits for a
+// person, and a run that has called others.
+func (w *World) Work(ctx context.Context) error {
+	w.FailedFlow, w.WaitingFlow, w.Caller = "release-42", "release-43", "run_caller"
+	for _, f := range []*runlane.Flow{Release(w.FailedFlow, Broken), Release(w.WaitingFlow, Refund)} {
+		if _, err := w.StartFlow(ctx, f, nil); err != nil {
+			return err
+		}
+	}
+	if _, err := w.Trigger(ctx, Fanned.With(40), &runlane.TriggerOptions{RunID: w.Caller}); err != nil {
+		return err
+	}
+	return w.Runtime.Work(ctx, &core.WorkOptions{Drain: true})
+}
+
+// Release is a flow that goes as one of its tasks does: a build, two tests, a deployment that waits for both, and what
+// undoes it.
+func Release(id runlane.FlowID, test *runlane.Task[json.RawMessage]) *runlane.Flow {
+	f, payload := runlane.NewFlow(id), json.RawMessage(`1`)
+	after := func(nodes ...runlane.Node) *runlane.NodeOptions { return &runlane.NodeOptions{After: nodes} }
+	build := f.Add("build", Welcome.With(payload), nil)
+	linux := f.Add("test/linux", Welcome.With(payload), after(build))
+	darwin := f.Add("test/darwin", test.With(payload), after(build))
+	deploy := f.Add("deploy to all of the machines", Welcome.With(payload), after(linux, darwin))
+	f.Add("undo", Welcome.With(payload), &runlane.NodeOptions{
+		After: []runlane.Node{linux, darwin, deploy}, If: runlane.IfFailed,
+	})
+	f.Add("tell", Welcome.With(payload), &runlane.NodeOptions{
+		After: []runlane.Node{deploy}, If: runlane.Always,
+	})
+	return f
+}

@@ -1,0 +1,102 @@
+package console
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"net/url"
+	"slices"
+
+	g "maragu.dev/gomponents"
+)
+
+func pathEscape(s string) string { return url.PathEscape(s) }
+
+func sortedKeys(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }
+
+// Bounds of a tree: what is larger or deeper is shown as text, clipped.
+const (
+	treeNodes = 2_000
+	treeDepth = 16
+	textShown = 64 << 10
+)
+
+// tree is JSON that folds. Numbers stay as they were written, and fields in their order.
+func tree(text []byte) g.Node {
+	t := &jsonTree{decoder: json.NewDecoder(bytes.NewReader(text))}
+	t.decoder.UseNumber()
+	if len(text) <= 1<<20 {
+		if node, ok := t.value(0); ok {
+			return h.Div(h.Class("json"), node)
+		}
+	}
+	shown := text[:min(len(text), textShown)]
+	return h.Pre(h.Class("wrap json"), h.TabIndex("0"),
+		g.Text(visible(string(shown))), g.If(len(shown) < len(text), g.Text("…")))
+}
+
+type jsonTree struct {
+	decoder *json.Decoder
+	nodes   int
+}
+
+// value reads one value; false when it is no JSON, or too much of it.
+func (t *jsonTree) value(depth int) (g.Node, bool) {
+	token, err := t.decoder.Token()
+	t.nodes++
+	if err != nil || t.nodes > treeNodes || depth > treeDepth {
+		return nil, false
+	}
+	switch x := token.(type) {
+	case json.Delim:
+		return t.fold(x, depth)
+	case string:
+		quoted, _ := json.Marshal(x)
+		return h.Span(h.Class("string"), g.Text(visible(unescapeHTML(quoted)))), true
+	case json.Number:
+		return h.Span(h.Class("number"), g.Text(x.String())), true
+	case bool:
+		return h.Span(h.Class("word"), g.Textf("%t", x)), true
+	default:
+		return h.Span(h.Class("word"), g.Text("null")), true
+	}
+}
+
+func (t *jsonTree) fold(open json.Delim, depth int) (g.Node, bool) {
+	var items g.Group
+	for t.decoder.More() {
+		var name g.Node
+		if open == '{' {
+			key, err := t.decoder.Token()
+			text, ok := key.(string)
+			if err != nil || !ok {
+				return nil, false
+			}
+			name = g.Group{h.Span(h.Class("name"), g.Text(visible(text))), g.Text(": ")}
+		}
+		value, ok := t.value(depth + 1)
+		if !ok {
+			return nil, false
+		}
+		items = append(items, h.Li(name, value))
+	}
+	if _, err := t.decoder.Token(); err != nil {
+		return nil, false
+	}
+	kind := "field"
+	if open == '[' {
+		kind = "item"
+	}
+	if len(items) != 1 {
+		kind += "s"
+	}
+	return h.Details(g.If(depth < 2, h.Attr("open")), h.Summary(g.Textf("%d %s", len(items), kind)), h.Ul(items)), true
+}
+
+// unescapeHTML takes back what encoding/json does for HTML: gomponents escapes once more.
+func unescapeHTML(text []byte) string {
+	for escaped, plain := range map[string]string{`\u003c`: "<", `\u003e`: ">", `\u0026`: "&"} {
+		text = bytes.ReplaceAll(text, []byte(escaped), []byte(plain))
+	}
+	return string(text)
+}

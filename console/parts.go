@@ -1,0 +1,233 @@
+package console
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+
+	g "maragu.dev/gomponents"
+
+	"github.com/runlane/runlane-go"
+)
+
+func since(t time.Time) time.Duration { return time.Since(t) }
+
+// assetVersion is a part of a file's address that changes with the file.
+func assetVersion(name string) string {
+	if known, ok := versions.Load(name); ok {
+		return known.(string)
+	}
+	text, _ := assets.ReadFile("assets/" + name)
+	sum := sha256.Sum256(text)
+	version := hex.EncodeToString(sum[:6])
+	versions.Store(name, version)
+	return version
+}
+
+var versions sync.Map
+
+// visible is a text without runes that change how what stands around it is read: controls, and marks of direction.
+func visible(text string) string {
+	hidden := func(r rune) bool {
+		return unicode.Is(unicode.Cf, r) || r == unicode.ReplacementChar ||
+			unicode.Is(unicode.Cc, r) && r != '\n' && r != '\t'
+	}
+	if strings.IndexFunc(text, hidden) < 0 {
+		return text
+	}
+	var out strings.Builder
+	for _, r := range text {
+		if hidden(r) {
+			fmt.Fprintf(&out, "\\u%04x", r)
+			continue
+		}
+		out.WriteRune(r)
+	}
+	return out.String()
+}
+
+// clip bounds what stands in a list.
+func clip(text string, n int) string {
+	runes := []rune(text)
+	if len(runes) <= n {
+		return text
+	}
+	return string(runes[:n-1]) + "…"
+}
+
+// short is a duration in its two largest units.
+func short(d time.Duration) string {
+	switch {
+	case d < 0:
+		return "-" + short(-d)
+	case d < time.Second:
+		return fmt.Sprintf("%d ms", d.Milliseconds())
+	case d < time.Minute:
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	case d < time.Hour:
+		return fmt.Sprintf("%d min %d s", int(d.Minutes()), int(d.Seconds())%60)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h %d min", int(d.Hours()), int(d.Minutes())%60)
+	default:
+		return fmt.Sprintf("%d days", int(d.Hours()/24))
+	}
+}
+
+const exact = "2006-01-02 15:04:05.000Z"
+
+// ago is a moment beside now, with the exact one behind it.
+func (v *visitor) ago(t time.Time) g.Node {
+	if t.IsZero() {
+		return g.Text("–")
+	}
+	t = t.UTC()
+	text := ""
+	switch d := v.now.Sub(t); {
+	case t.Equal(runlane.FarMoment()):
+		return g.Text("without an end")
+	case d.Abs() < time.Second:
+		text = "now"
+	case d >= 0:
+		text = rounded(d) + " ago"
+	default:
+		text = "in " + rounded(-d)
+	}
+	return h.Time(h.DateTime(t.Format(time.RFC3339Nano)), h.Title(t.Format(exact)), g.Text(text))
+}
+
+// rounded is a duration in its largest unit.
+func rounded(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%d s", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%d min", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h", int(d.Hours()))
+	default:
+		return fmt.Sprintf("%d days", int(d.Hours()/24))
+	}
+}
+
+// badge is a status, told by a word and not by color alone.
+func badge(s runlane.Status) g.Node {
+	return h.Span(h.Class("badge "+string(s)), g.Text(strings.ReplaceAll(string(s), "_", " ")))
+}
+
+func (v *visitor) runPath(id runlane.RunID) string {
+	return v.Prefix + "/runs/" + url.PathEscape(string(id))
+}
+
+func (v *visitor) runLink(id runlane.RunID) g.Node {
+	return h.A(h.Class("id"), h.Href(v.runPath(id)), g.Text(visible(string(id))))
+}
+
+// listed is the address of the list of runs with a filter.
+func (v *visitor) listed(pairs ...string) string {
+	query := url.Values{}
+	for i := 0; i < len(pairs); i += 2 {
+		query.Set(pairs[i], pairs[i+1])
+	}
+	return v.Prefix + "/runs?" + query.Encode()
+}
+
+// more leads to the next page of a list.
+func (v *visitor) more(path string, query url.Values) g.Node {
+	return h.P(h.A(h.Class("button"), h.Rel("next"), h.Href(v.Prefix+path+"?"+query.Encode()), g.Text("More")))
+}
+
+// queueLink and scheduleLink lead to the runs of one.
+func (v *visitor) queueLink(name runlane.QueueName) g.Node {
+	return h.A(h.Href(v.listed("queue", string(name))), g.Text(visible(string(name))))
+}
+
+func (v *visitor) scheduleLink(id runlane.ScheduleID) g.Node {
+	return h.A(h.Href(v.listed("schedule", string(id))), g.Text(visible(string(id))))
+}
+
+// choice is a field of a filter that takes one of some words, or none.
+func choice(name, title, chosen string, words []string) g.Node {
+	id := "filter-" + name
+	return h.Div(h.Label(h.For(id), g.Text(title)), h.Select(h.ID(id), h.Name(name),
+		h.Option(h.Value(""), g.Text("any")),
+		g.Map(words, func(word string) g.Node {
+			return h.Option(h.Value(word), g.If(chosen == word, h.Selected()),
+				g.Text(strings.ReplaceAll(word, "_", " ")))
+		}),
+	))
+}
+
+// reasonField asks why something is changed.
+func reasonField(id, value string) g.Node {
+	return h.Input(h.ID(id), h.Name("reason"), h.Placeholder("Reason"), h.Value(value),
+		h.MaxLength(fmt.Sprint(runlane.MaxReasonBytes)))
+}
+
+func copyButton(text, what string) g.Node {
+	return h.Button(h.Type("button"), h.Class("copy plain"), h.Data("copy", text), h.Aria("label", "Copy "+what),
+		g.Text("Copy"))
+}
+
+// command is the line that does the same as a button.
+func (v *visitor) command(words ...string) g.Node {
+	line := "runlane " + strings.Join(quoted(append(words, "--env", string(v.rt.Environment()))), " ")
+	return h.Span(h.Class("command"), h.Code(g.Text(visible(line))), copyButton(line, "the command"))
+}
+
+// quoted are words for a shell.
+func quoted(words []string) []string {
+	plain := func(r rune) bool {
+		return r < unicode.MaxASCII && (unicode.IsLetter(r) || unicode.IsDigit(r)) ||
+			strings.ContainsRune("-_./:=,@%+", r)
+	}
+	out := make([]string, len(words))
+	for i, word := range words {
+		if word != "" && strings.IndexFunc(word, func(r rune) bool { return !plain(r) }) < 0 {
+			out[i] = word
+			continue
+		}
+		out[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+	}
+	return out
+}
+
+// facts are pairs of a name and a value; those without a value are left out.
+type fact struct {
+	name  string
+	value g.Node
+}
+
+func facts(all ...fact) g.Node {
+	var list g.Group
+	for _, f := range all {
+		if f.value != nil {
+			list = append(list, h.Dt(g.Text(f.name)), h.Dd(f.value))
+		}
+	}
+	return h.Dl(h.Class("facts"), list)
+}
+
+// text is a value of a fact; "" is none.
+func text(s string) g.Node {
+	if s == "" {
+		return nil
+	}
+	return g.Text(visible(s))
+}
+
+// table has a heading for each column. Without rows it says what to do next.
+func table(name string, columns []string, rows g.Group, empty g.Node) g.Node {
+	if len(rows) == 0 {
+		return h.P(h.Class("empty"), empty)
+	}
+	return h.Div(h.Class("scroll"), h.Role("region"), h.Aria("label", name), h.TabIndex("0"), h.Table(
+		h.Caption(h.Class("sr"), g.Text(name)),
+		h.THead(h.Tr(g.Map(columns, func(c string) g.Node { return h.Th(h.Scope("col"), g.Text(c)) }))),
+		h.TBody(rows),
+	))
+}

@@ -1,0 +1,375 @@
+package console
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	g "maragu.dev/gomponents"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/internal/shown"
+	"github.com/runlane/runlane-go/server"
+)
+
+// redirect goes on to another page, which is read instead.
+func (v *visitor) redirect(to string) (*page, error) {
+	http.Redirect(v.w, v.r, v.Prefix+to, http.StatusSeeOther)
+	return nil, nil
+}
+
+// Bounds of what a page of a run shows.
+const (
+	eventsShown   = 200
+	childrenShown = 50
+)
+
+// run is the page of one run.
+func (v *visitor) run() (*page, error) {
+	ctx, id := v.r.Context(), runlane.RunID(v.r.PathValue("run"))
+	run, err := v.rt.Runs().Get(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	why, err := v.rt.Runs().Explain(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	attempts, err := v.rt.Runs().Attempts(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	steps, err := v.rt.Runs().Steps(ctx, id)
+	if err != nil && runlane.CodeOf(err) != runlane.ErrCapabilityUnsupported {
+		return nil, err
+	}
+	note, err := v.rt.Runs().Progress(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	children, err := v.rt.Runs().List(ctx, &core.ListOptions{
+		RunFilter: core.RunFilter{SourceRunID: id}, Limit: childrenShown,
+	})
+	if err != nil {
+		return nil, err
+	}
+	called, err := v.called(id)
+	if err != nil {
+		return nil, err
+	}
+	history, err := v.history(run)
+	if err != nil {
+		return nil, err
+	}
+	p := &page{title: string(run.TaskID), nav: "Runs", body: g.Group{
+		h.P(h.Class("head"), badge(run.Status), g.Text(" "),
+			h.Code(g.Text(visible(string(id)))), copyButton(string(id), "the id")),
+		v.why(why),
+		v.actions(run),
+		v.runFacts(run, note),
+		v.failure(run),
+		section("Attempts", v.attempts(run, attempts)),
+		v.steps(steps),
+		called,
+		v.others(id, children),
+		v.body("Payload", "payload", run.Payload, run.PayloadError(), id),
+		v.body("Output", "output", run.Output, run.OutputError(), id),
+		section("Events", history),
+	}}
+	if !run.Status.Terminal() {
+		p.live = "run:" + string(id)
+	}
+	return p, nil
+}
+
+func section(title string, body g.Node) g.Node {
+	return h.Section(h.H2(g.Text(title)), body)
+}
+
+// why says what the run waits for, on top of the page.
+func (v *visitor) why(e *core.Explanation) g.Node {
+	return h.Section(h.Class("card why"), h.Aria("label", "Why it is where it is"),
+		h.P(h.Strong(g.Text(visible(e.Next)))),
+		facts(
+			fact{"Until", v.until(e.Until)},
+			fact{"Waits for", v.waiting(e.Waiting)},
+			fact{"Worker", text(e.Owner.WorkerID)},
+			fact{"Slots held by", v.holders(e.Holders)},
+		),
+		h.P(v.command("runs", "explain", string(e.RunID))),
+	)
+}
+
+func (v *visitor) until(t time.Time) g.Node {
+	if t.IsZero() {
+		return nil
+	}
+	return v.ago(t)
+}
+
+func (v *visitor) waiting(w *runlane.Waiting) g.Node {
+	if w == nil {
+		return nil
+	}
+	said := waitsFor(w)
+	if w.Prompt != "" {
+		said += ": " + visible(w.Prompt)
+	}
+	return g.Text(said)
+}
+
+func (v *visitor) holders(ids []runlane.RunID) g.Node {
+	if len(ids) == 0 {
+		return nil
+	}
+	var links g.Group
+	for i, id := range ids[:min(len(ids), 20)] {
+		links = append(links, g.If(i > 0, g.Text(", ")), v.runLink(id))
+	}
+	return links
+}
+
+func (v *visitor) runFacts(run *runlane.Run, note *runlane.Progress) g.Node {
+	var noted, from g.Node
+	if note != nil {
+		noted = g.Group{g.Text(visible(note.Note) + " "), v.ago(note.At)}
+	}
+	switch s := run.Source; {
+	case s.FlowID != "":
+		from = g.Group{g.Text("flow "), v.flowLink(s.FlowID), g.Text(", node " + visible(s.Node))}
+	case s.RunID != "":
+		from = g.Group{g.Text(string(s.Type) + " "), v.runLink(s.RunID), g.Text(" " + visible(s.Call))}
+	case s.ScheduleID != "":
+		from = g.Group{g.Text("schedule "), v.scheduleLink(s.ScheduleID)}
+	default:
+		from = g.Text(string(s.Type))
+	}
+	all := []fact{
+		{"Queue", v.queueLink(run.Queue)},
+		{"Progress", noted},
+		{"Source", from},
+		{"Created", v.ago(run.CreatedAt)},
+		{"Due", v.until(run.RunAt)},
+		{"Started", v.until(run.StartedAt)},
+		{"Ended", v.until(run.FinishedAt)},
+		{"Attempts", g.Textf("%d, %d failed, %d retried, %d released", run.Counters.Attempts, run.Counters.Failures,
+			run.Counters.Retries, run.Counters.Releases)},
+		{"Singleton key", text(run.SingletonKey)},
+		{"Concurrency key", text(run.ConcurrencyKey)},
+		{"Idempotency key", text(run.IdempotencyKey)},
+	}
+	for _, name := range sortedKeys(run.Meta) {
+		all = append(all, fact{clip(visible(name), 60), text(run.Meta[name])})
+	}
+	return facts(all...)
+}
+
+func (v *visitor) failure(run *runlane.Run) g.Node {
+	if run.Failure.IsZero() {
+		return g.Group{}
+	}
+	all := []fact{{"Code", text(string(run.Failure.Code))}}
+	for _, name := range sortedKeys(run.Failure.Meta) {
+		all = append(all, fact{clip(visible(name), 60), text(run.Failure.Meta[name])})
+	}
+	return h.Section(h.Class("card bad"), h.H2(g.Text("Failure")),
+		h.Pre(h.Class("wrap"), g.Text(visible(run.Failure.Message))), facts(all...))
+}
+
+// attempts are lines with a bar from the beginning of an attempt to its end.
+func (v *visitor) attempts(run *runlane.Run, attempts []core.AttemptSummary) g.Node {
+	begin, end := run.CreatedAt, v.now
+	if !run.FinishedAt.IsZero() {
+		end = run.FinishedAt
+	}
+	whole := max(end.Sub(begin), time.Millisecond)
+	rows := g.Map(attempts, func(a core.AttemptSummary) g.Node {
+		ended := a.FinishedAt
+		if ended.IsZero() {
+			ended = v.now
+		}
+		left := max(0, 100*a.StartedAt.Sub(begin).Seconds()/whole.Seconds())
+		width := max(0.7, 100*ended.Sub(a.StartedAt).Seconds()/whole.Seconds())
+		return h.Tr(
+			h.Td(g.Textf("%d", a.Number)),
+			h.Td(h.Span(h.Class("badge "+string(a.Status)), g.Text(strings.ReplaceAll(string(a.Status), "_", " ")))),
+			h.Td(v.ago(a.StartedAt)),
+			h.Td(g.Text(short(ended.Sub(a.StartedAt)))),
+			h.Td(h.Class("line"), bar(string(a.Status), left, width)),
+			h.Td(g.Text(visible(clip(a.Failure.Message, 120)))),
+			h.Td(g.Text(visible(a.WorkerID))),
+		)
+	})
+	return table("Attempts", []string{"Attempt", "Outcome", "Began", "Took", "When", "Failure", "Worker"}, rows,
+		g.Text("None yet. What the run waits for is said above."))
+}
+
+// bar is a part of a line, from a percentage of it on.
+func bar(class string, left, width float64) g.Node {
+	percent := func(x float64) string { return fmt.Sprintf("%.2f", x) }
+	return h.SVG(h.Attr("viewBox", "0 0 100 8"), h.Attr("preserveAspectRatio", "none"), h.Aria("hidden", "true"),
+		h.El("rect", h.Class("bar "+class), h.Attr("y", "1"), h.Attr("height", "6"),
+			h.Attr("x", percent(min(left, 99.3))), h.Attr("width", percent(min(width, 100)))))
+}
+
+func (v *visitor) steps(steps []runlane.StepRecord) g.Node {
+	if len(steps) == 0 {
+		return g.Group{}
+	}
+	rows := g.Map(steps, func(s runlane.StepRecord) g.Node {
+		took := g.Text("–")
+		if !s.StartedAt.IsZero() {
+			took = g.Text(short(s.At.Sub(s.StartedAt)))
+		}
+		return h.Tr(
+			h.Td(g.Text(visible(s.Name))), h.Td(g.Text(string(s.Kind))), h.Td(g.Textf("%d", s.Attempt)),
+			h.Td(v.ago(s.At)), h.Td(took), h.Td(v.result(&s)),
+		)
+	})
+	columns := []string{"Name", "Kind", "Attempt", "Recorded", "Took", "Result"}
+	return section("Steps", table("Steps", columns, rows, g.Text("")))
+}
+
+func (v *visitor) result(s *runlane.StepRecord) g.Node {
+	switch {
+	case v.HidePayloads:
+		return h.Span(h.Class("note"), g.Text("hidden"))
+	case s.Fault != "":
+		return h.Span(h.Class("note"), g.Text(visible(s.Fault)))
+	case len(s.Result) == 0:
+		return g.Text("–")
+	case len(s.Result) <= 80:
+		return h.Code(g.Text(visible(string(s.Result))))
+	default:
+		return h.Details(h.Summary(g.Textf("%d bytes", len(s.Result))), tree(s.Result))
+	}
+}
+
+// body shows what the application wrote: as JSON that folds, and as it is for download.
+func (v *visitor) body(title, name string, text []byte, fault error, id runlane.RunID) g.Node {
+	switch {
+	case v.HidePayloads:
+		note := h.P(h.Class("note"), g.Text("This server shows no payloads and outputs."))
+		return g.If(name == "payload", section(title, note))
+	case fault != nil:
+		return section(title, h.P(h.Class("note"), g.Text(visible(fault.Error()))))
+	case text == nil:
+		return g.Group{}
+	}
+	return section(title, g.Group{
+		h.P(h.Class("note"), g.Textf("%d bytes · ", len(text)),
+			h.A(h.Href(v.Prefix+"/v1/runs/"+pathEscape(string(id))+"/"+name), g.Text("as it is"))),
+		tree(text),
+	})
+}
+
+// history is the run's last events, the newest first.
+func (v *visitor) history(run *runlane.Run) (g.Node, error) {
+	var rows g.Group
+	for event, err := range v.rt.Runs().Events(v.r.Context(), run.ID, &core.EventOptions{Descending: true}) {
+		if err != nil {
+			return nil, err
+		}
+		if len(rows) == eventsShown {
+			older := v.command("runs", "events", string(run.ID))
+			rows = append(rows, h.Tr(h.Td(h.ColSpan("5"), g.Text("Older ones: "), older)))
+			break
+		}
+		rows = append(rows, h.Tr(
+			h.Td(g.Textf("%d", event.Sequence)), h.Td(h.Code(g.Text(string(event.Type())))),
+			h.Td(v.ago(event.OccurredAt)), h.Td(g.Text(actorText(event.Actor))), h.Td(v.told(&event)),
+		))
+	}
+	return table("Events", []string{"Number", "Event", "When", "By", "What"}, rows, g.Text("")), nil
+}
+
+// told is what an event has beside its name: what a person said, and all of it as JSON.
+func (v *visitor) told(event *runlane.EventRecord) g.Node {
+	var said []string
+	for _, name := range sortedKeys(event.Meta) {
+		said = append(said, event.Meta[name])
+	}
+	text, err := json.Marshal(shown.EventOf(event))
+	if err != nil {
+		return g.Text(visible(err.Error()))
+	}
+	return g.Group{
+		g.Text(visible(clip(strings.Join(said, ", "), 200)) + " "),
+		h.Details(
+			h.Summary(h.Span(h.Class("sr"), g.Textf("Event %d as ", event.Sequence)), g.Text("JSON")),
+			tree(text),
+		),
+	}
+}
+
+func actorText(a runlane.Actor) string {
+	if a.ID == "" {
+		return string(a.Type)
+	}
+	return visible(string(a.Type) + " " + a.ID)
+}
+
+// action is a button of a run.
+type action struct {
+	name, title string
+	fits        bool
+	danger      bool
+}
+
+// actions are the buttons that mean something now, each beside the command that does the same.
+func (v *visitor) actions(run *runlane.Run) g.Node {
+	id := string(run.ID)
+	var forms g.Group
+	if v.Has(server.ScopeTrigger) && run.Waiting != nil {
+		for _, name := range signalNames(run.Waiting) {
+			forms = append(forms, v.signalForm(run, name))
+		}
+	}
+	if v.Has(server.ScopeOperate) {
+		for _, a := range []action{
+			{"resume", "Resume now", run.Status.Waiting(), false},
+			{"cancel", "Cancel", run.Status.Active() && run.Status != runlane.StatusCancellationRequested, true},
+			{"retry", "Retry", run.Status == runlane.StatusFailed, false},
+			{"rerun", "Rerun", run.Status.Terminal(), false},
+		} {
+			if !a.fits {
+				continue
+			}
+			forms = append(forms, h.Form(h.Method("post"), h.Action(v.runPath(run.ID)+"/"+a.name), h.Class("action"),
+				h.Label(h.Class("sr"), h.For("reason-"+a.name), g.Text("Reason to "+a.name)),
+				reasonField("reason-"+a.name, ""),
+				h.Button(g.If(a.danger, h.Class("danger")), g.Text(a.title)), v.command("runs", a.name, id),
+			))
+		}
+	}
+	if len(forms) == 0 {
+		return g.Group{}
+	}
+	return h.Section(h.Class("actions"), h.Aria("label", "Actions"), forms)
+}
+
+// signalNames are the signals that a run waits for.
+func signalNames(w *runlane.Waiting) []string {
+	if w.Has(runlane.WaitingSignal) || w.Has(runlane.WaitingInput) {
+		return w.Names
+	}
+	return nil
+}
+
+func (v *visitor) signalForm(run *runlane.Run, name string) g.Node {
+	title := "Send signal " + visible(name)
+	if run.Waiting.Has(runlane.WaitingInput) {
+		title = "Answer " + visible(name)
+	}
+	id := "signal-" + name
+	return h.Form(h.Method("post"), h.Action(v.runPath(run.ID)+"/signal"), h.Class("card"),
+		h.Input(h.Type("hidden"), h.Name("signal"), h.Value(name)),
+		g.If(run.Waiting.Prompt != "", h.P(g.Text(visible(run.Waiting.Prompt)))),
+		h.Label(h.For(id), g.Text("Body, JSON")),
+		h.Textarea(h.ID(id), h.Name("body"), h.Rows("3"), h.Attr("spellcheck", "false"), g.Text("true")),
+		h.Div(h.Button(g.Text(title)), v.command("runs", "signal", string(run.ID), name, "--body", "true")),
+	)
+}

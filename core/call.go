@@ -1,0 +1,312 @@
+package core
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+const (
+	// callChunk is how many called runs are read at once.
+	callChunk = 100
+	// callLook is when a run looks again for runs that no one tells it of: they were there before their call.
+	callLook = time.Minute
+)
+
+// calling is a call on its way to its answer.
+type calling struct {
+	rt      *Runtime
+	parent  *runlane.Run
+	request runlane.CallRequest
+	calls   []runlane.Call // encoded
+	call    lane.RunCall
+}
+
+// CallRuns implements runlane.Caller: it blocks until the runs have ended, or ctx has.
+func (rt *Runtime) CallRuns(ctx context.Context, request runlane.CallRequest) ([]*runlane.Run, error) {
+	if runlane.AttemptFrom(ctx) != nil {
+		return nil, callInvalid(request.Name, "call by the attempt: a runtime would hold its worker",
+			"is made by a runtime within a handler")
+	}
+	c := calling{rt: rt, request: request}
+	if err := c.prepare(); err != nil {
+		return nil, err
+	}
+	runs := make([]*runlane.Run, len(c.calls))
+	options := runlane.TriggerOptions{Queue: request.Queue, Meta: request.Meta}
+	return runs, inParallel(len(runs), func(i int) error {
+		result, err := rt.Trigger(ctx, c.calls[i], &options)
+		if err == nil {
+			runs[i], err = rt.Wait(ctx, result.Run.ID)
+		}
+		return err
+	})
+}
+
+// inParallel does n things, some at once, and returns the first error.
+func inParallel(n int, do func(i int) error) error {
+	var group errgroup.Group
+	group.SetLimit(tickParallel)
+	for i := range n {
+		group.Go(func() error { return do(i) })
+	}
+	return group.Wait()
+}
+
+// prepare encodes the payloads and refuses what can be no call, before anything is read or written.
+func (c *calling) prepare() error {
+	n := len(c.request.Calls)
+	if n == 0 || n > runlane.MaxCalled {
+		return callInvalid(c.request.Name, fmt.Sprintf("call 1 to %d runs", runlane.MaxCalled), "has %d runs", n)
+	}
+	sum := sha256.New()
+	c.calls = make([]runlane.Call, n)
+	for i, call := range c.request.Calls {
+		prepared, err := call.Prepare()
+		if err != nil {
+			return safeError(err)
+		}
+		if call.Task.ID != c.request.Calls[0].Task.ID {
+			return callInvalid(c.request.Name, "make a call for each task", "is of more than one task")
+		}
+		if prepared.SingletonKey != "" && c.parent != nil {
+			return callInvalid(c.request.Name, "trigger such a task: another run may hold its key, a sibling, too",
+				"is of a task with a singleton key")
+		}
+		c.calls[i] = runlane.NewRawCall(call.Task, prepared.Payload)
+		fmt.Fprintf(sum, "%d:", len(prepared.Payload))
+		sum.Write(prepared.Payload)
+	}
+	c.call = lane.RunCall{Name: c.request.Name, TaskID: c.calls[0].Task.ID, Count: n}
+	if !c.rt.coded { // a hash would confirm a correct guess of the payloads
+		c.call.Sum = hex.EncodeToString(sum.Sum(nil)[:16])
+	}
+	return nil
+}
+
+func callInvalid(name, hint, format string, args ...any) error {
+	return invalidInput(hint, fmt.Sprintf("call %q ", name)+format, args...)
+}
+
+// CallRuns implements runlane.Caller: it makes children once and suspends the attempt until all of them have ended.
+// Ends never change, so no record of the answer is needed.
+func (x *execution) CallRuns(ctx context.Context, request runlane.CallRequest) (runs []*runlane.Run, err error) {
+	if err := x.rt.suspends(); err != nil {
+		return nil, err
+	}
+	c := calling{rt: x.rt, parent: x.started, request: request}
+	if err := firstError(runlane.ValidateCallName(request.Name), c.prepare()); err != nil {
+		return nil, err
+	}
+	if _, err := x.recall(ctx, runlane.StepCall{Name: request.Name, Kind: runlane.StepKindCall}); err != nil {
+		return nil, err
+	}
+	answered := false
+	defer func() { x.called(request.Name, answered) }()
+	known, begun, err := x.begin(ctx, &c)
+	if err != nil {
+		return nil, err
+	}
+	if !known.Same(&c.call) {
+		return nil, c.changed(known)
+	}
+	c.call = *known
+	var look time.Time
+	if !c.call.Whole() {
+		missing, ended, err := c.missing(ctx, begun)
+		if err != nil {
+			return nil, err
+		}
+		existing, err := c.make(x.handling, missing)
+		if err != nil {
+			return nil, err
+		}
+		if existing && begun || ended > c.call.Ended {
+			look = x.rt.now().Add(callLook)
+		}
+		answered = ended == c.call.Count
+	}
+	if c.call.Whole() || answered {
+		runs, err = c.read(ctx, false)
+		answered = err == nil
+		return runs, err
+	}
+	return nil, x.suspendCall(&c, look)
+}
+
+// changed says how a call differs from what an earlier attempt made of it, and what to do.
+func (c *calling) changed(known *lane.RunCall) error {
+	const hint = "a call never changes: give the new one another name, and the task a Version to tell runs of before"
+	switch name := c.request.Name; {
+	case known.TaskID != c.call.TaskID:
+		return callInvalid(name, hint, "is of task %q, and was of %q in an earlier attempt",
+			c.call.TaskID, known.TaskID)
+	case known.Count != c.call.Count:
+		return callInvalid(name, "take the payloads from the run's own or from a step; "+hint,
+			"has %d runs, and had %d in an earlier attempt", c.call.Count, known.Count)
+	default:
+		return callInvalid(name, "take them from the run's own payload or from a step, and give a new field"+
+			" of their type omitempty or omitzero; or "+hint,
+			"has other payloads than in an earlier attempt, as when their type has got a field without omitempty")
+	}
+}
+
+// called ends a call: one that was answered keeps its name, every other may be made again.
+func (x *execution) called(name string, answered bool) {
+	if !answered {
+		x.forgo(name)
+		return
+	}
+	x.steps.mu.Lock()
+	x.steps.begun-- // it has no record
+	x.steps.mu.Unlock()
+}
+
+// suspendCall suspends the attempt until the call is whole, or until look.
+func (x *execution) suspendCall(c *calling, look time.Time) error {
+	w := &runlane.Waiting{
+		For:   []runlane.WaitingFor{runlane.WaitingChildren},
+		Names: []string{c.call.Name},
+		Need:  c.call.Count - c.call.Ended,
+		Until: ceilMillis(look),
+	}
+	if !look.IsZero() {
+		w.For = append(w.For, runlane.WaitingTime)
+	}
+	reason := fmt.Sprintf("waits for %d runs of %s", w.Need, c.call.TaskID)
+	err := x.suspend(c.call.Name, reason, w, -1)
+	x.suspended.mu.Lock()
+	defer x.suspended.mu.Unlock()
+	x.suspended.calls = append(x.suspended.calls, c.call.Name)
+	return err
+}
+
+// begin returns the call as it stands beside the run. begun says that it was put there now: none of its children was
+// made. Only an attempt that may find it there reads it first.
+func (x *execution) begin(ctx context.Context, c *calling) (known *lane.RunCall, begun bool, err error) {
+	key := lane.RunKey{Environment: x.rt.environment, RunID: x.started.ID}
+	x.suspended.mu.Lock()
+	again := x.suspended.again
+	x.suspended.mu.Unlock()
+	if again || x.started.Counters.Attempts > 1 {
+		read, err := x.rt.storage().ReadCalls(ctx, &lane.CallQuery{RunKey: key, Name: c.call.Name})
+		if err != nil {
+			return nil, false, err
+		}
+		if len(read.Calls) > 0 {
+			return &read.Calls[0], false, nil
+		}
+	}
+	c.call.At = x.rt.now()
+	known, err = x.rt.storage().BeginCall(ctx, &lane.CallCommand{
+		RunKey:     key,
+		CreatedAt:  x.started.CreatedAt,
+		LeaseToken: x.token,
+		Call:       c.call,
+	})
+	return known, true, err
+}
+
+// missing are the places of children that were not made yet, and ended is how many have ended. Where that is more than
+// the call has counted, they were told before the call was there, or are just being told.
+func (c *calling) missing(ctx context.Context, begun bool) (places []int, ended int, err error) {
+	if begun {
+		for i := range c.calls {
+			places = append(places, i)
+		}
+		return places, 0, nil
+	}
+	runs, err := c.read(ctx, true)
+	if err != nil {
+		return nil, 0, err
+	}
+	for i, run := range runs {
+		switch {
+		case run == nil:
+			places = append(places, i)
+		case run.Status.Terminal():
+			ended++
+		}
+	}
+	return places, ended, nil
+}
+
+// read reads the children, in their order; one that is missing is nil where bare ones are asked for. A run of another
+// origin is none of them: who makes the child finds it.
+func (c *calling) read(ctx context.Context, bare bool) ([]*runlane.Run, error) {
+	ids := childIDs(c.parent, &c.call)
+	runs := make([]*runlane.Run, len(ids))
+	place := make(map[runlane.RunID]int, len(ids))
+	for i, id := range ids {
+		place[id] = i
+	}
+	for chunk := range slices.Chunk(ids, callChunk) {
+		found, err := c.rt.storage().GetRuns(ctx, &lane.RunsQuery{
+			Environment: c.rt.environment, IDs: chunk, WithoutPayload: bare,
+		})
+		if err != nil {
+			return nil, err
+		}
+		for _, run := range found {
+			if sameSource(run.Source, callSource(c.parent, c.call.Name)) {
+				runs[place[run.ID]] = run
+			}
+		}
+	}
+	if i := slices.Index(runs, nil); i >= 0 && !bare {
+		return nil, &runlane.Error{
+			Code:    runlane.ErrInvariantViolation,
+			Message: fmt.Sprintf("run %d of call %q is gone, and has been counted", i, c.call.Name),
+			RunID:   ids[i],
+		}
+	}
+	return runs, nil
+}
+
+// make makes children, each once. existing says that one was there.
+func (c *calling) make(ctx context.Context, places []int) (existing bool, err error) {
+	var mu sync.Mutex
+	ids := childIDs(c.parent, &c.call)
+	options := runlane.TriggerOptions{Queue: c.request.Queue, Meta: c.request.Meta}
+	err = inParallel(len(places), func(n int) error {
+		if ctx.Err() != nil { // the lease is lost, or the attempt's time is over
+			return context.Cause(ctx)
+		}
+		i := places[n]
+		given := options
+		given.RunID = ids[i]
+		result, err := c.rt.trigger(ctx, c.calls[i], &given, c.parent, c.call.Name)
+		if err == nil && result.Outcome == runlane.TriggerReturnedExisting {
+			mu.Lock()
+			existing = true
+			mu.Unlock()
+		}
+		return err
+	})
+	return existing, err
+}
+
+// callSource is where the runs of a call come from.
+func callSource(parent *runlane.Run, call string) runlane.Source {
+	return runlane.Source{Type: runlane.SourceCall, RunID: parent.ID, Call: call, CreatedAt: parent.CreatedAt}
+}
+
+// childIDs are the ids of a call's runs. No id comes again with another meaning: the creation of the run that calls is
+// in them.
+func childIDs(parent *runlane.Run, call *lane.RunCall) []runlane.RunID {
+	ids := make([]runlane.RunID, call.Count)
+	for i := range ids {
+		sum := sha256.Sum256(fmt.Appendf(nil, "%s:%d:%s:%d", parent.ID, parent.CreatedAt.UnixMilli(), call.Name, i))
+		ids[i] = runlane.RunID("run_" + hex.EncodeToString(sum[:16]))
+	}
+	return ids
+}

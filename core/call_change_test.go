@@ -1,0 +1,105 @@
+package core_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/memlane"
+	"github.com/runlane/runlane-go/sealed"
+)
+
+// A codec is given while a run waits for what it called: it goes on, and a flow may be started again.
+func TestCalls_ACodecIsGivenMeanwhile(t *testing.T) {
+	t.Parallel()
+	key, err := sealed.NewKey("k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	codec, err := sealed.New([]sealed.Key{key}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := memlane.New()
+	child, parent := runlane.NewFunc[int, int]("child", nil), runlane.NewTask[int]("parent", nil)
+	calls := parent.Handle(func(ctx context.Context, a *runlane.Attempt, _ int) error {
+		_, err := child.Call(ctx, a, 7, nil)
+		return err
+	})
+	flow := func() *runlane.Flow {
+		f := runlane.NewFlow("f")
+		f.Add("n", child.With(1), nil)
+		return f
+	}
+	before := &retryWorld{Runtime: openQuiet(t, l, core.Options{}, calls)}
+	if _, err := before.Trigger(t.Context(), parent.With(1), &runlane.TriggerOptions{RunID: "run_p"}); err != nil {
+		t.Fatal(err)
+	}
+	before.start(t, flow())
+	after := &retryWorld{Runtime: openQuiet(t, l, core.Options{Codec: codec}, calls,
+		child.Handle(func(context.Context, *runlane.Attempt, int) (int, error) { return 1, nil }))}
+	after.start(t, flow())
+	run, err := after.Runs().Get(t.Context(), "run_p")
+	if err != nil || run.Status != runlane.StatusSucceeded {
+		t.Fatal(run, err)
+	}
+	if _, err := before.StartFlow(t.Context(), flow(), nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// Another run may hold a singleton key, so a task with one is called by no run. Nothing is made.
+func TestCalls_OfATaskWithASingletonKey_AreRefused(t *testing.T) {
+	t.Parallel()
+	child := runlane.NewFunc[int, int]("child", &runlane.TaskOptions[int]{SingletonKey: func(int) string { return "one" }})
+	parent := runlane.NewTask[int]("parent", nil)
+	w := &retryWorld{Runtime: openQuiet(t, memlane.New(), core.Options{},
+		parent.Handle(func(ctx context.Context, a *runlane.Attempt, _ int) error {
+			_, err := child.Call(ctx, a, 7, nil)
+			return err
+		}))}
+	if _, err := w.Trigger(t.Context(), parent.With(1), &runlane.TriggerOptions{RunID: "run_p"}); err != nil {
+		t.Fatal(err)
+	}
+	w.drain(t)
+	run, err := w.Runs().Get(t.Context(), "run_p")
+	if err != nil || run.Failure.Code != runlane.ErrValidationFailed || !strings.Contains(run.Failure.Message, "singleton key") {
+		t.Fatal(run, err)
+	}
+	runs, err := w.Runs().List(t.Context(), nil)
+	if err != nil || len(runs.Items) != 1 {
+		t.Error(runs, err)
+	}
+}
+
+// A run that waits since before its task had a number, and remembers nothing, began without one.
+func TestBegan_OfARunThatWaits(t *testing.T) {
+	t.Parallel()
+	l := memlane.New()
+	child := runlane.NewFunc[int, int]("child", nil)
+	before, after := runlane.NewTask[int]("t", nil), runlane.NewTask("t", &runlane.TaskOptions[int]{Version: 2})
+	old := &retryWorld{Runtime: openQuiet(t, l, core.Options{},
+		before.Handle(func(ctx context.Context, a *runlane.Attempt, _ int) error {
+			_, err := child.Call(ctx, a, 1, nil)
+			return err
+		}))}
+	if _, err := old.Trigger(t.Context(), before.With(1), &runlane.TriggerOptions{RunID: "run_a"}); err != nil {
+		t.Fatal(err)
+	}
+	old.drain(t)
+	began := -1
+	now := &retryWorld{Runtime: openQuiet(t, l, core.Options{},
+		after.Handle(func(ctx context.Context, a *runlane.Attempt, _ int) (err error) {
+			if began, err = a.Began(ctx); err == nil {
+				_, err = child.Call(ctx, a, 1, nil)
+			}
+			return err
+		}),
+		child.Handle(func(context.Context, *runlane.Attempt, int) (int, error) { return 1, nil }))}
+	now.drain(t)
+	if run, err := now.Runs().Get(t.Context(), "run_a"); err != nil || run.Status != runlane.StatusSucceeded || began != 0 {
+		t.Error(run, err, began)
+	}
+}

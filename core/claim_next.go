@@ -1,0 +1,238 @@
+package core
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// lookAfter is when a claim that got no wakeup looks into the storage, once: wakeups may be lost, and those of a client
+// that died are gone.
+const lookAfter = time.Second
+
+// MaxClaimLease is the longest lease that a client may ask for: a run whose client died waits that long.
+const MaxClaimLease = 15 * time.Minute
+
+// ClaimOptions say what a client takes. nil means the defaults.
+type ClaimOptions struct {
+	// Lease is how long the run is the client's without a heartbeat, from MinLease to MaxClaimLease. 0 means
+	// runlane.DefaultLease. It never goes beyond the task's timeout.
+	Lease time.Duration
+	// Queues to take work from. nil means the queues of Tasks.
+	Queues []runlane.QueueName
+	// Tasks that the client executes, of Options.Tasks. nil means all of these. Wakeups of other tasks in the same
+	// queues are handed back, and come again to another client.
+	Tasks []runlane.TaskID
+	// Wait is how long to wait for a run. 0 means until the context ends.
+	Wait time.Duration
+	// WorkerID names the client in leases, events and logs. "" means this runtime's.
+	WorkerID string
+}
+
+// Claim is one attempt that a client outside this process executes. Every method judges anew who owns the run: once
+// another attempt does, or the run has ended, each returns runlane.ErrStorageConflict of the kind
+// runlane.ConflictLeaseOwnership, and nothing is written. A claim is kept by the storage alone, and by the token: it
+// outlives this process, and any runtime of the environment that has the task can go on with it ([Runtime.ByToken]).
+// Methods of one value may not be called at once; several values of one token may.
+type Claim struct {
+	// Token proves the claim. Who has it may end the attempt; it is in no answer of the operator API.
+	Token string
+	// Run is the run as the claim, or the last method, left it. Its payload is there only after [Runtime.Claim].
+	Run *runlane.Run
+
+	x *execution
+}
+
+// Claim takes a run of Options.Tasks for a client: it waits for a wakeup of the queues, judges it as
+// [Runtime.ExecuteDelivery] does, starts the attempt and returns it. Nil and no error mean that nothing came in the
+// time. A claim that has waited for a second looks into the storage, too, once: for runs whose wakeup was lost, or
+// whose client died. The attempt is the client's until a method of the claim ends it, or until its lease ends: then
+// another claim finds the run, or a tick sends a wakeup. The wakeup is acknowledged with the claim, since the lease
+// stands for it from then on.
+//
+// A run that is claimed as ctx ends is released at once, since no one hears of it. Middleware does not see these
+// attempts; hooks and metrics do.
+//
+// Errors: runlane.ErrConfigurationInvalid for options that cannot be, and for ordered queues ([ErrOrdered]), whose
+// order is that of wakeups which are held until their attempt has ended; runlane.ErrCapabilityUnsupported where the
+// transport delivers no wakeups to this process; those of the storage and the transport. Safe for concurrent use: each
+// run goes to one caller.
+func (rt *Runtime) Claim(ctx context.Context, options *ClaimOptions) (*Claim, error) {
+	c, err := rt.newClaiming(options)
+	if err != nil {
+		return nil, err
+	}
+	if err := rt.gate.enter(); err != nil {
+		return nil, err
+	}
+	receiving, stop := context.WithCancel(ctx)
+	if c.options.Wait > 0 {
+		receiving, stop = context.WithTimeout(ctx, c.options.Wait)
+	}
+	unhook := rt.gate.onClose(stop)
+	c.taken, c.stop = make(chan *Claim, 1), stop
+	ended := make(chan error, 1)
+	go func() { // ends with receiving, once what came is settled
+		defer rt.gate.leave()
+		defer unhook()
+		defer stop()
+		var looking sync.WaitGroup
+		looking.Go(func() { c.look(receiving) })
+		err := c.receiver.Receive(receiving, c.options.Queues, 1, func(own context.Context, w lane.Wakeup) error {
+			return c.take(ctx, w.RunID, func(d *delivery) error {
+				d.wakeup, d.byWakeup = w, true
+				_, err := d.deliver(own)
+				return err
+			})
+		})
+		stop()
+		looking.Wait()
+		ended <- err
+	}()
+	select {
+	case claim := <-c.taken:
+		return claim.given(ctx)
+	case err := <-ended:
+		select {
+		case claim := <-c.taken:
+			return claim.given(ctx)
+		default:
+		}
+		if err == nil && ctx.Err() != nil {
+			err = cancelled(ctx, "")
+		}
+		return nil, err
+	}
+}
+
+// given returns a claim to a caller that is still there.
+func (c *Claim) given(ctx context.Context) (*Claim, error) {
+	if ctx.Err() == nil {
+		return c, nil
+	}
+	c.x.ctx = context.WithoutCancel(ctx)
+	return nil, firstError(c.Release(c.x.ctx, nil), cancelled(ctx, c.Run.ID))
+}
+
+// claiming is one call of Claim.
+type claiming struct {
+	rt       *Runtime
+	options  ClaimOptions
+	receiver lane.Receiver
+	handlers map[runlane.TaskID]runlane.Handler
+	taken    chan *Claim // has room for the one
+	stop     func()
+
+	mu   sync.Mutex // held while a run is taken
+	over bool       // one was
+}
+
+func (rt *Runtime) newClaiming(options *ClaimOptions) (*claiming, error) {
+	c := &claiming{rt: rt, handlers: map[runlane.TaskID]runlane.Handler{}}
+	if options != nil {
+		c.options = *options
+	}
+	o := &c.options
+	if err := o.check(rt); err != nil {
+		return nil, err
+	}
+	if o.Tasks == nil {
+		o.Tasks = slices.Collect(maps.Keys(rt.clientTasks))
+	}
+	queues := o.Queues
+	for _, id := range o.Tasks {
+		task, ok := rt.clientTasks[id]
+		if !ok {
+			e, _ := asError(taskNotFound(id, ""))
+			e.Message, e.Retryable = fmt.Sprintf("clients claim no runs of task %q here", id), false
+			e.Hint = "define it in core.Options.Tasks, or in the file of \"serve --tasks\""
+			return nil, e
+		}
+		c.handlers[id] = runlane.Handler{Task: task.Definition}
+		if o.Queues == nil {
+			queues = append(queues, task.Definition.Queue.Name)
+		}
+	}
+	slices.Sort(queues)
+	o.Queues = slices.Compact(queues)
+	if len(c.handlers) == 0 {
+		return nil, invalidOption("define some in core.Options.Tasks, or in the file of \"serve --tasks\"",
+			"this runtime has no tasks whose runs clients claim")
+	}
+	if err := rt.inAnyOrder("a client", o.Queues...); err != nil {
+		return nil, err
+	}
+	var ok bool
+	if c.receiver, ok = lane.As[lane.Receiver](rt.lane.Transport); !ok {
+		return nil, unsupported("the transport delivers no wakeups to this process")
+	}
+	return c, nil
+}
+
+func (o *ClaimOptions) check(rt *Runtime) error {
+	if o.Lease != 0 && (o.Lease < MinLease || o.Lease > MaxClaimLease) {
+		return invalidInput(
+			fmt.Sprintf("use %s to %s", runlane.FormatDuration(MinLease), runlane.FormatDuration(MaxClaimLease)),
+			"the lease is %s", o.Lease,
+		)
+	}
+	if o.Wait < 0 {
+		return invalidInput("use a time", "the wait is %s", o.Wait)
+	}
+	if o.WorkerID == "" {
+		o.WorkerID = rt.workerID
+	}
+	return firstError(runlane.ValidateKey("worker", o.WorkerID), rt.checkQueues("ClaimOptions.Queues", o.Queues))
+}
+
+// take lets a delivery claim a run, unless one was claimed, or the caller is gone.
+func (c *claiming) take(ctx context.Context, id runlane.RunID, deliver func(d *delivery) error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.over || ctx.Err() != nil {
+		return cancelled(ctx, id)
+	}
+	secret := rand.Text()
+	err := deliver(&delivery{
+		rt:       c.rt,
+		lease:    c.options.Lease,
+		workerID: c.options.WorkerID,
+		only:     c.options.Queues,
+		handlers: c.handlers,
+		token:    leaseOf(secret),
+		give: func(x *execution) {
+			c.over = true
+			c.taken <- &Claim{Token: claimToken(x.run.ID, secret), Run: x.run.Clone(), x: x.rejoin()}
+			c.stop()
+		},
+	})
+	if err == nil {
+		return nil
+	}
+	level := slog.LevelWarn
+	if errors.Is(err, runlane.ErrTaskNotFound) { // another client takes it
+		level = slog.LevelDebug
+	}
+	attrs := untakenAttrs(&lane.Wakeup{RunKey: lane.RunKey{RunID: id}}, c.options.WorkerID, err)
+	c.rt.logger.LogAttrs(ctx, level, "run not claimed", attrs...)
+	return err
+}
+
+// look takes what is due without a wakeup, once the claim has waited for a moment.
+func (c *claiming) look(ctx context.Context) {
+	if pause(ctx, c.rt.world.around(lookAfter)) {
+		_ = c.take(ctx, "", func(d *delivery) error { // logged; wakeups come all the same
+			_, err := d.next(context.WithoutCancel(ctx), c.options.Queues)
+			return err
+		})
+	}
+}

@@ -1,0 +1,89 @@
+package core
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/host"
+)
+
+// ClientTask is a task without a handler here: clients, in any language, claim its runs ([Runtime.Claim]). To this
+// runtime it is a task like others: it is triggered by name, its queue is known, and ticks store its definition.
+type ClientTask struct {
+	// Definition has the task's rules, which hold for its attempts as for those of a handler: retries by its Retry, and
+	// an end after its Timeout. runlane.NewTask makes one. Required.
+	Definition *runlane.Definition
+	// Check judges the payload of each call that this runtime triggers, which is JSON, before anything is written. Its
+	// error refuses the call: runlane.ErrValidationFailed unless it is a *runlane.Error. It is called from many
+	// goroutines at once, and its text must not quote the payload. nil takes any payload.
+	Check func(payload json.RawMessage) error
+}
+
+// withHostTasks adds the tasks of the program around the opener.
+func withHostTasks(ctx context.Context, own []ClientTask) []ClientTask {
+	given, _ := host.Of(ctx).Tasks.([]ClientTask)
+	return slices.Concat(own, given)
+}
+
+// withHostHandlers adds the handlers of the program around the opener.
+func withHostHandlers(ctx context.Context, own []runlane.Handler) []runlane.Handler {
+	given, _ := host.Of(ctx).Handlers.([]runlane.Handler)
+	return slices.Concat(own, given)
+}
+
+func (rt *Runtime) registerClientTask(i int, t ClientTask) error {
+	if t.Definition == nil {
+		return invalidOption("give it what runlane.NewTask defines", "Options.Tasks[%d] has no definition", i)
+	}
+	if err := t.Definition.Err(); err != nil {
+		return err
+	}
+	id := t.Definition.ID
+	_, handled := rt.handlers[id]
+	if _, twice := rt.clientTasks[id]; twice || handled {
+		return invalidOption(
+			"let one program claim a task's runs, or handle them",
+			"Options.Tasks: task %q is there twice, or has a handler",
+			id,
+		)
+	}
+	rt.clientTasks[id] = t
+	rt.define(t.Definition)
+	return rt.registerQueue(t.Definition.Queue)
+}
+
+// define adds a task to the sorted definitions.
+func (rt *Runtime) define(task *runlane.Definition) {
+	at, _ := slices.BinarySearchFunc(rt.definitions, task.ID, func(d *runlane.Definition, id runlane.TaskID) int {
+		return cmp.Compare(d.ID, id)
+	})
+	rt.definitions = slices.Insert(rt.definitions, at, task)
+}
+
+// checkPayload asks the task's check. A panic of it is a fault of this call alone.
+func (rt *Runtime) checkPayload(task runlane.TaskID, payload json.RawMessage) error {
+	t, ok := rt.clientTasks[task]
+	if !ok || t.Check == nil {
+		return nil
+	}
+	var err error
+	if fault := caught(func() { err = t.Check(payload) }); fault != nil {
+		err = errors.New("the check panicked")
+	}
+	if err == nil {
+		return nil
+	}
+	if e, typed := asError(err); typed {
+		return e
+	}
+	return &runlane.Error{
+		Code:    runlane.ErrValidationFailed,
+		Message: fmt.Sprintf("the payload does not fit task %q: %s", task, err),
+		Hint:    "compare the payload with what the task takes",
+	}
+}

@@ -1,0 +1,76 @@
+package core
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// KeepRecord implements lane.Storage.
+func (s *codedStorage) KeepRecord(ctx context.Context, c *lane.KeepCommand) (*lane.StepRecord, error) {
+	command, changed := c, ""
+	if s.codec != nil && len(c.Record.Result) > 0 {
+		given := *c
+		stored, _, err := s.encodeBody(ctx, recordBody(c.RunKey, c.Record.Name), c.Record.Result)
+		if err != nil {
+			return nil, err
+		}
+		given.Record.Result = stored
+		command, changed = &given, codecChanged(c.Record.Result, stored)
+	}
+	kept, err := s.Storage.KeepRecord(ctx, command)
+	if err != nil {
+		return nil, toldOfCodec(err, changed)
+	}
+	return kept, s.openRecord(ctx, c.RunKey, kept)
+}
+
+// ListRecords implements lane.Storage.
+func (s *codedStorage) ListRecords(
+	ctx context.Context, q *lane.RecordQuery,
+) (*runlane.Page[lane.StepRecord], error) {
+	page, err := s.Storage.ListRecords(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	key := lane.RunKey{Environment: q.Environment, RunID: q.RunID}
+	for i := range page.Items {
+		if err := s.openRecord(ctx, key, &page.Items[i]); err != nil {
+			return nil, err
+		}
+	}
+	return page, nil
+}
+
+// openRecord makes a record plain that the storage returned.
+func (s *codedStorage) openRecord(ctx context.Context, key lane.RunKey, r *lane.StepRecord) (err error) {
+	r.Result, _, r.Fault, err = s.decodeBody(ctx, recordBody(key, r.Name), r.Result)
+	return err
+}
+
+func recordBody(key lane.RunKey, name string) runlane.BodyRef {
+	return runlane.BodyRef{
+		Environment: runlane.Environment(key.Environment.Name()),
+		RunID:       key.RunID,
+		Kind:        runlane.BodyStep,
+		Name:        name,
+	}
+}
+
+// codecChanged says how the codec changed a size, for a message.
+func codecChanged(plain, stored []byte) string {
+	return fmt.Sprintf("the codec returned %d bytes for %d", len(stored), len(plain))
+}
+
+// toldOfCodec adds to a refusal of bytes that were too long that the storage counted the codec's.
+func toldOfCodec(err error, changed string) error {
+	refused, ok := asError(err)
+	if !ok || refused.Code != runlane.ErrValidationFailed || changed == "" {
+		return err
+	}
+	told := *refused
+	told.Message += "; " + changed
+	return &told
+}

@@ -1,0 +1,92 @@
+package core
+
+import (
+	"context"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// SendSignal implements lane.Storage.
+func (s *codedStorage) SendSignal(ctx context.Context, c *lane.SignalCommand) (*lane.Commit, error) {
+	if s.codec == nil {
+		return s.Storage.SendSignal(ctx, c)
+	}
+	given, changed := *c, ""
+	if len(c.Signal.Body) > 0 {
+		stored, _, err := s.encodeBody(ctx, signalBody(c.RunKey, &c.Signal), c.Signal.Body)
+		if err != nil {
+			return nil, err
+		}
+		given.Signal.Body, changed = stored, codecChanged(c.Signal.Body, stored)
+	}
+	if c.Resume == nil {
+		_, err := s.Storage.SendSignal(ctx, &given)
+		return nil, toldOfCodec(err, changed)
+	}
+	coded, err := s.code(ctx, &c.Resume.Transition)
+	if err != nil {
+		return nil, err
+	}
+	given.Resume = &lane.AppendCommand{Transition: coded.stored, Outbox: c.Resume.Outbox}
+	commit, err := s.Storage.SendSignal(ctx, &given)
+	if err != nil {
+		return nil, toldOfCodec(err, changed)
+	}
+	coded.commit(commit)
+	return commit, nil
+}
+
+// TellEnd implements lane.Storage.
+func (s *codedStorage) TellEnd(ctx context.Context, c *lane.TellCommand) (*lane.Commit, error) {
+	if s.codec == nil || c.Resume == nil {
+		return s.Storage.TellEnd(ctx, c)
+	}
+	coded, err := s.code(ctx, &c.Resume.Transition)
+	if err != nil {
+		return nil, err
+	}
+	given := *c
+	given.Resume = &lane.AppendCommand{Transition: coded.stored, Outbox: c.Resume.Outbox}
+	commit, err := s.Storage.TellEnd(ctx, &given)
+	if err == nil {
+		coded.commit(commit)
+	}
+	return commit, err
+}
+
+// ReadMail implements lane.Storage. A body that cannot be opened here is an error: a caller that asks needs it.
+func (s *codedStorage) ReadMail(ctx context.Context, q *lane.MailQuery) (*lane.Mail, error) {
+	mail, err := s.Storage.ReadMail(ctx, q)
+	if err != nil || q.WithoutBodies {
+		return mail, err
+	}
+	for i := range mail.Signals {
+		signal := &mail.Signals[i]
+		plain, key, fault, err := s.decodeBody(ctx, signalBody(q.RunKey, signal), signal.Body)
+		if err == nil && fault != "" {
+			err = &runlane.Error{
+				Code:      runlane.ErrPayloadUnreadable,
+				Message:   "the body of signal " + signal.Name + " cannot be read here: " + fault,
+				RunID:     q.RunID,
+				Retryable: true,
+				Hint:      "give this process the codec and the keys of the one that stored it",
+				Meta:      map[string]string{"key": key},
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+		signal.Body = plain
+	}
+	return mail, nil
+}
+
+func signalBody(key lane.RunKey, signal *lane.Signal) runlane.BodyRef {
+	return runlane.BodyRef{
+		Environment: runlane.Environment(key.Environment.Name()),
+		RunID:       key.RunID,
+		Kind:        runlane.BodySignal,
+		Name:        signal.Name + ":" + signal.ID,
+	}
+}

@@ -1,0 +1,278 @@
+package core
+
+import (
+	"context"
+	"iter"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// FeedOptions of [Runs.Feed]. nil means what comes from now on, without following it.
+type FeedOptions struct {
+	// After resumes behind an event: the cursor of a [FeedRecord], or of [Runs.FeedStart]. "" means from now on.
+	After runlane.Cursor
+	// Follow waits at the end for more events, until the context ends.
+	Follow bool
+}
+
+// FeedRecord is an event of the environment's feed. Its cursor resumes behind it.
+type FeedRecord struct {
+	runlane.EventRecord
+
+	// Cursor is for FeedOptions.After.
+	Cursor runlane.Cursor
+}
+
+const (
+	feedPage = 256
+	// feedLast is the longest pause between two looks at a feed.
+	feedLast = 500 * time.Millisecond
+)
+
+// FeedStart is the cursor of now: [Runs.Feed] with it tells every event that is committed after this call. The first
+// call of all begins the feed of a storage. Errors are those of Feed.
+func (r *Runs) FeedStart(ctx context.Context) (runlane.Cursor, error) {
+	w := feedWalk{rt: r.rt}
+	if err := w.open(); err != nil {
+		return "", err
+	}
+	defer r.rt.gate.leave()
+	position, err := w.storage.BeginFeed(ctx)
+	if err != nil {
+		return "", err
+	}
+	return r.rt.feedCursor(position, 0), nil
+}
+
+func feedScope(environment runlane.Environment) string { return "feed " + environment.Name() }
+
+// feedCursor is the place behind an event: the position of its commit, and its sequence; 0 for the whole commit.
+func (rt *Runtime) feedCursor(position, sequence int64) runlane.Cursor {
+	at := strconv.FormatInt(position, 10)
+	if sequence > 0 {
+		at += "." + strconv.FormatInt(sequence, 10)
+	}
+	return sealCursor(feedScope(rt.environment), at)
+}
+
+// Feed walks the events of all runs of the environment, in the order in which they were committed: none is missed, and
+// none comes twice. Events of runs that were pruned meanwhile are left out. With Follow it waits for more, and looks
+// after 10 ms, then after growing pauses of up to half a second.
+//
+// A feed keeps the latest 100,000 commits at least. An error is the last thing it yields:
+//
+//   - runlane.ErrCapabilityUnsupported: the storage keeps no order of commits; those of memory and of a file do.
+//   - runlane.ErrValidationFailed: the cursor is of another request, or what it names is not kept any more.
+//   - runlane.ErrOperationCancelled: ctx ended.
+//   - runlane.ErrConfigurationInvalid: the runtime was closed meanwhile.
+//
+// After any other than the first two, and after a break, the cursor of the last record resumes.
+func (r *Runs) Feed(ctx context.Context, options *FeedOptions) iter.Seq2[FeedRecord, error] {
+	if options == nil {
+		options = &FeedOptions{}
+	}
+	return func(yield func(FeedRecord, error) bool) {
+		w := feedWalk{rt: r.rt, options: *options, yield: yield}
+		if err := w.walk(ctx); err != nil {
+			yield(FeedRecord{}, err)
+		}
+	}
+}
+
+// feedWalk is one walk along a feed.
+type feedWalk struct {
+	rt      *Runtime
+	options FeedOptions
+	yield   func(FeedRecord, error) bool
+	storage lane.Feed
+
+	after   int64 // the position behind which the walk goes on
+	partly  int64 // the position of a commit whose events up to seen were yielded; 0: of none
+	seen    int64
+	stopped bool // the caller wants no more
+}
+
+// open finds the ability. Without an error the caller leaves the gate.
+func (w *feedWalk) open() error {
+	if err := w.rt.gate.enterLate(); err != nil {
+		return err
+	}
+	err := w.rt.operatorReads()
+	if found, ok := lane.As[lane.Feed](w.rt.storage()); ok {
+		w.storage = found
+	} else if err == nil {
+		err = &runlane.Error{
+			Code:    runlane.ErrCapabilityUnsupported,
+			Message: "the lane keeps no order of the commits of all runs",
+			Hint:    "follow single runs, or use a lane in memory or in a file",
+		}
+	}
+	if err != nil {
+		w.rt.gate.leave()
+	}
+	return err
+}
+
+// walk returns the error to yield last, nil when there is none.
+func (w *feedWalk) walk(ctx context.Context) error {
+	if err := w.open(); err != nil {
+		return err
+	}
+	defer w.rt.gate.leave()
+	if err := w.begin(ctx); err != nil {
+		return err
+	}
+	following, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer w.rt.gate.onClose(func() { cancel(errFeedClosed) })()
+	wait := waitFirst
+	for {
+		found, err := w.read(following)
+		switch {
+		case context.Cause(following) == errFeedClosed: //nolint:errorlint // our own, never wrapped
+			return errFeedClosed
+		case err != nil && ctx.Err() != nil:
+			return cancelled(ctx, "")
+		case err != nil || w.stopped || !w.options.Follow:
+			return err
+		case found:
+			wait = waitFirst
+		}
+		if !pause(following, w.rt.world.around(wait)) {
+			continue // the read says why
+		}
+		wait = min(wait*3/2, feedLast)
+	}
+}
+
+// begin reads the cursor.
+func (w *feedWalk) begin(ctx context.Context) (err error) {
+	if w.options.After == "" {
+		w.after, err = w.storage.BeginFeed(ctx)
+		return err
+	}
+	at, err := openCursor(w.options.After, feedScope(w.rt.environment), "FeedOptions.After")
+	if err != nil {
+		return err
+	}
+	position, sequence, within := strings.Cut(at, ".")
+	if w.after, err = strconv.ParseInt(position, 10, 64); err != nil || w.after < 0 {
+		return foreignCursor("FeedOptions.After")
+	}
+	if within {
+		if w.seen, err = strconv.ParseInt(sequence, 10, 64); err != nil || w.seen < 1 || w.after < 1 {
+			return foreignCursor("FeedOptions.After")
+		}
+		w.partly = w.after
+		w.after-- // the commit is read again
+	}
+	return nil
+}
+
+// read yields what there is behind the position.
+func (w *feedWalk) read(ctx context.Context) (found bool, err error) {
+	for {
+		page, err := w.storage.ReadFeed(ctx, &lane.FeedQuery{
+			Environment: w.rt.environment,
+			After:       w.after,
+			Limit:       feedPage,
+		})
+		if err != nil {
+			return found, err
+		}
+		alive, err := w.alive(ctx, page.Items)
+		if err != nil {
+			return found, err
+		}
+		for i := range page.Items {
+			item := &page.Items[i]
+			if created, ok := alive[item.RunID]; ok && created.Equal(item.CreatedAt) {
+				found = true
+				if err := w.commit(ctx, item); err != nil || w.stopped {
+					return found, err
+				}
+			}
+			w.after = item.Position
+		}
+		w.after = page.Next
+		if !page.More {
+			return found, nil
+		}
+	}
+}
+
+// alive are the instants of creation of the runs that are still there.
+func (w *feedWalk) alive(ctx context.Context, items []lane.FeedItem) (map[runlane.RunID]time.Time, error) {
+	alive := map[runlane.RunID]time.Time{}
+	var ids []runlane.RunID
+	for i := range items {
+		if _, known := alive[items[i].RunID]; !known {
+			alive[items[i].RunID] = time.Time{}
+			ids = append(ids, items[i].RunID)
+		}
+	}
+	clear(alive)
+	for len(ids) > 0 {
+		some := ids[:min(len(ids), runlane.MaxPageLimit)]
+		ids = ids[len(some):]
+		runs, err := w.rt.storage().GetRuns(ctx, &lane.RunsQuery{
+			Environment: w.rt.environment, IDs: some, WithoutPayload: true,
+		})
+		if err != nil {
+			return nil, err
+		}
+		for _, run := range runs {
+			alive[run.ID] = run.CreatedAt
+		}
+	}
+	return alive, nil
+}
+
+// commit yields the events of one commit that were not yielded yet. They are near the end of the run's history, from
+// where they are read.
+func (w *feedWalk) commit(ctx context.Context, item *lane.FeedItem) error {
+	first := item.First
+	if item.Position == w.partly {
+		first = max(first, w.seen+1)
+	}
+	q := lane.EventQuery{
+		PageQuery: lane.PageQuery{
+			Environment: w.rt.environment,
+			Limit:       min(int(item.Last-first)+runlane.DefaultPageLimit, runlane.MaxPageLimit),
+		},
+		RunID:      item.RunID,
+		Descending: true,
+	}
+	var events []runlane.EventRecord // the last one first
+	for {
+		page, err := w.rt.storage().ListRunEvents(ctx, &q)
+		if err != nil {
+			return err
+		}
+		for i := range page.Items {
+			if at := page.Items[i].Sequence; first <= at && at <= item.Last {
+				events = append(events, page.Items[i])
+			}
+		}
+		if n := len(page.Items); page.Next == "" || n == 0 || page.Items[n-1].Sequence <= first {
+			break
+		}
+		q.After = page.Next
+	}
+	for i := len(events) - 1; i >= 0; i-- {
+		record := FeedRecord{EventRecord: events[i]}
+		record.Cursor = w.rt.feedCursor(item.Position, record.Sequence)
+		if record.Sequence == item.Last {
+			record.Cursor = w.rt.feedCursor(item.Position, 0)
+		}
+		if !w.yield(record, nil) {
+			w.stopped = true
+			return nil
+		}
+	}
+	return nil
+}

@@ -1,0 +1,436 @@
+package core
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// flowPatience is how long the runs of a flow may take to be made. After it, a tick takes the maker for dead and closes
+// the flow.
+const flowPatience = time.Hour
+
+// flowPlan is the graph of a flow as its record keeps it.
+type flowPlan struct {
+	Nodes []plannedNode `json:"nodes"`
+	// Sum tells other payloads; "" where the storage must not learn of them.
+	Sum string `json:"sum,omitempty"`
+}
+
+// plannedNode is a node. Of every retry that made another run of it, Round is that of the latest.
+type plannedNode struct {
+	Name   string            `json:"name"`
+	Task   runlane.TaskID    `json:"task"`
+	After  []int             `json:"after,omitempty"` // places of nodes
+	If     runlane.Condition `json:"if,omitempty"`
+	Round  int               `json:"round,omitempty"`
+	Before []int             `json:"before,omitempty"` // rounds of earlier runs
+	// End is how the run had ended that a retry left as it is: it counts where the run is pruned since.
+	End runlane.Status `json:"end,omitempty"`
+	// Owed says of a node with IfFailed that what it undoes had begun in an earlier round and was not undone there.
+	Owed bool `json:"owed,omitempty"`
+}
+
+// flow is a flow as it was read.
+type flow struct {
+	rt         *Runtime
+	record     *lane.FlowRecord
+	plan       flowPlan
+	place      map[string]int
+	dependents [][]int
+}
+
+// StartFlow makes the runs of a flow durable: those that go after others wait for them. A flow of this id with the same
+// nodes is returned as it is, and made complete where an earlier call was interrupted, so a call whose outcome is
+// unknown is repeated. Nodes run by the rules of their tasks, but have no idempotency keys: their ids make each of them
+// once. Errors, before anything was written:
+//
+//   - runlane.ErrValidationFailed: a bad id, name or payload; no nodes, or more than runlane.MaxFlowNodes; two nodes of
+//     a name, one after an unknown node, a cycle; a task with a singleton key, which another run might hold; a flow of
+//     this id that has other nodes.
+//   - runlane.ErrConfigurationInvalid: a bad definition, or a queue that has no binding.
+//   - runlane.ErrCapabilityUnsupported: the storage keeps no flows.
+//
+// A flow whose start was interrupted for more than an hour is cancelled by a tick.
+func (rt *Runtime) StartFlow(
+	ctx context.Context, f *runlane.Flow, options *runlane.FlowOptions,
+) (*runlane.FlowState, error) {
+	if err := rt.gate.enterLate(); err != nil {
+		return nil, err
+	}
+	defer rt.gate.leave()
+	if options == nil {
+		options = &runlane.FlowOptions{}
+	}
+	s, err := rt.planFlow(f, options)
+	if err != nil {
+		return nil, err
+	}
+	started, err := s.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !started.record.TendAt.IsZero() && started.record.Closed == 0 {
+		err = started.make(ctx, func(ctx context.Context, i int) error { return s.makeNode(ctx, started, i) })
+		if err != nil {
+			return nil, err
+		}
+	}
+	return started.state(ctx)
+}
+
+// flowStart is a flow on its way to be made.
+type flowStart struct {
+	flow
+	calls   []runlane.Call // encoded
+	options []runlane.TriggerOptions
+}
+
+// planFlow refuses what can be no flow, before anything is read or written.
+func (rt *Runtime) planFlow(f *runlane.Flow, options *runlane.FlowOptions) (*flowStart, error) {
+	if err := rt.suspends(); err != nil {
+		return nil, err
+	}
+	if f == nil {
+		return nil, invalidInput("build it with runlane.NewFlow", "the flow is nil")
+	}
+	nodes := f.Nodes()
+	if err := f.ID().Validate(); err != nil {
+		return nil, err
+	}
+	if len(nodes) == 0 || len(nodes) > runlane.MaxFlowNodes {
+		return nil, flowInvalid(f.ID(), fmt.Sprintf("give it 1 to %d nodes", runlane.MaxFlowNodes), "has %d nodes",
+			len(nodes))
+	}
+	s := &flowStart{flow: flow{rt: rt, place: make(map[string]int, len(nodes))}}
+	for i := range nodes {
+		name := nodes[i].Name
+		if err := runlane.ValidateNodeName(name); err != nil {
+			return nil, err
+		}
+		if _, twice := s.place[name]; twice {
+			return nil, flowInvalid(f.ID(), "give each node its own name", "has two nodes of the name %q", name)
+		}
+		s.place[name] = i
+	}
+	sum := sha256.New()
+	for i := range nodes {
+		if err := s.planNode(f, &nodes[i], options); err != nil {
+			return nil, err
+		}
+		fmt.Fprintf(sum, "%d:", len(nodes[i].Name))
+		prepared, err := s.calls[i].Prepare()
+		if err != nil {
+			return nil, safeError(err)
+		}
+		sum.Write(prepared.Payload)
+	}
+	if !rt.coded { // a hash would confirm a correct guess of the payloads
+		s.plan.Sum = hex.EncodeToString(sum.Sum(nil)[:16])
+	}
+	if s.index(); len(s.levels()) == 0 {
+		return nil, flowInvalid(f.ID(), "let each node go after nodes that need not wait for it", "has a cycle")
+	}
+	encoded, err := json.Marshal(s.plan)
+	if err != nil || len(encoded) > lane.MaxFlowPlanBytes {
+		return nil, flowInvalid(f.ID(), "use fewer nodes, shorter names or fewer dependencies",
+			"has a graph of %d bytes, more than %d", len(encoded), lane.MaxFlowPlanBytes)
+	}
+	at := rt.now()
+	s.record = &lane.FlowRecord{ID: f.ID(), CreatedAt: at, TendAt: at.Add(flowPatience), Plan: encoded}
+	return s, nil
+}
+
+// planNode adds a node to the plan.
+func (s *flowStart) planNode(f *runlane.Flow, n *runlane.FlowNode, options *runlane.FlowOptions) error {
+	planned := plannedNode{Name: n.Name, If: n.If}
+	switch n.If {
+	case "":
+		planned.If = runlane.IfSucceeded
+	case runlane.IfSucceeded, runlane.IfFailed, runlane.Always:
+	default:
+		return flowInvalid(f.ID(), "see runlane.Condition", "has the node %q with the condition %q", n.Name, n.If)
+	}
+	for _, after := range n.After {
+		i, known := s.place[after.Name]
+		if !known || after.Flow != "" && after.Flow != f.ID() {
+			return flowInvalid(f.ID(), "add each node that another one goes after to the same flow",
+				"has the node %q after %q, which is none of it", n.Name, after.Name)
+		}
+		if !slices.Contains(planned.After, i) {
+			planned.After = append(planned.After, i)
+		}
+	}
+	prepared, err := n.Call.Prepare()
+	if err != nil {
+		return safeError(err)
+	}
+	if prepared.SingletonKey != "" {
+		return flowInvalid(f.ID(), "let a run of the node trigger such a task", "has the node %q with a singleton key",
+			n.Name)
+	}
+	call := runlane.NewRawCall(n.Call.Task, prepared.Payload)
+	meta := maps.Clone(options.Meta)
+	if len(n.Meta) > 0 {
+		if meta == nil {
+			meta = map[string]string{}
+		}
+		maps.Copy(meta, n.Meta)
+	}
+	given := runlane.TriggerOptions{Queue: n.Queue, Actor: options.Actor, Meta: meta}
+	p := &plan{options: &given, node: &lane.FlowCheck{}}
+	if err := s.rt.prepare(p, call); err != nil {
+		return err
+	}
+	planned.Task = n.Call.Task.ID
+	s.plan.Nodes = append(s.plan.Nodes, planned)
+	s.calls, s.options = append(s.calls, call), append(s.options, given)
+	return nil
+}
+
+func flowInvalid(id runlane.FlowID, hint, format string, args ...any) error {
+	return invalidInput(hint, fmt.Sprintf("flow %q ", id)+format, args...)
+}
+
+// begin puts the record of the flow, or finds the one that is there.
+func (s *flowStart) begin(ctx context.Context) (*flow, error) {
+	record, err := s.rt.storage().PutFlow(ctx, &lane.FlowCommand{Environment: s.rt.environment, Flow: *s.record})
+	if err == nil {
+		s.record = record
+		return &s.flow, nil
+	}
+	if !isConflict(err, runlane.ConflictFlow) {
+		return nil, err
+	}
+	known, err := s.rt.flow(ctx, s.record.ID)
+	if err != nil {
+		return nil, err
+	}
+	if !s.plan.same(&known.plan) {
+		return nil, flowInvalid(s.record.ID, "a flow's id names one graph, with its payloads: use another id",
+			"is there, with other nodes or payloads")
+	}
+	if known.record.Round > 0 { // a retry makes its runs
+		known.record.TendAt = time.Time{}
+	}
+	return known, nil
+}
+
+// same reports an equal graph, whatever became of it. Payloads are compared where both tell of them: a codec may have
+// been given, or taken away, since.
+func (p *flowPlan) same(other *flowPlan) bool {
+	known := p.Sum == "" || other.Sum == "" || p.Sum == other.Sum
+	return known && slices.EqualFunc(p.Nodes, other.Nodes, func(a, b plannedNode) bool {
+		return a.Name == b.Name && a.Task == b.Task && a.If == b.If && slices.Equal(a.After, b.After)
+	})
+}
+
+// flow reads a flow.
+func (rt *Runtime) flow(ctx context.Context, id runlane.FlowID) (*flow, error) {
+	record, err := rt.storage().GetFlow(ctx, lane.FlowKey{Environment: rt.environment, FlowID: id})
+	if err != nil {
+		return nil, err
+	}
+	f := &flow{rt: rt, record: record}
+	if err := errors.Join(json.Unmarshal(record.Plan, &f.plan), f.plan.fault()); err != nil {
+		return nil, &runlane.Error{
+			Code:    runlane.ErrInvariantViolation,
+			Message: fmt.Sprintf("the graph of flow %q cannot be read", id),
+			Cause:   err,
+		}
+	}
+	f.place = make(map[string]int, len(f.plan.Nodes))
+	for i := range f.plan.Nodes {
+		f.place[f.plan.Nodes[i].Name] = i
+	}
+	f.index()
+	return f, nil
+}
+
+// fault is a dependency on a node that is not there.
+func (p *flowPlan) fault() error {
+	for i := range p.Nodes {
+		for _, after := range p.Nodes[i].After {
+			if after < 0 || after >= len(p.Nodes) {
+				return fmt.Errorf("node %d goes after node %d of %d", i, after, len(p.Nodes))
+			}
+		}
+	}
+	return nil
+}
+
+// index finds the dependents of each node.
+func (f *flow) index() {
+	f.dependents = make([][]int, len(f.plan.Nodes))
+	for i := range f.plan.Nodes {
+		for _, after := range f.plan.Nodes[i].After {
+			f.dependents[after] = append(f.dependents[after], i)
+		}
+	}
+}
+
+// levels are the places of the nodes, those of each level before those that they go after. None: there is a cycle.
+func (f *flow) levels() (levels [][]int) {
+	left := make([]int, len(f.plan.Nodes))
+	var level []int
+	for i := range f.dependents {
+		if left[i] = len(f.dependents[i]); left[i] == 0 {
+			level = append(level, i)
+		}
+	}
+	for done := 0; len(level) > 0; {
+		levels = append(levels, level)
+		if done += len(level); done == len(f.plan.Nodes) {
+			return levels
+		}
+		var next []int
+		for _, i := range level {
+			for _, after := range f.plan.Nodes[i].After {
+				if left[after]--; left[after] == 0 {
+					next = append(next, after)
+				}
+			}
+		}
+		level = next
+	}
+	return nil
+}
+
+// runID is the id of a node's latest run. No id comes again with another meaning: the flow's creation is in it.
+func (f *flow) runID(i int) runlane.RunID { return f.runOf(i, f.plan.Nodes[i].Round) }
+
+func (f *flow) runOf(i, round int) runlane.RunID {
+	sum := sha256.Sum256([]byte(strings.Join([]string{
+		"flow",
+		string(f.record.ID),
+		fmt.Sprint(f.record.CreatedAt.UnixMilli()),
+		fmt.Sprint(round),
+		f.plan.Nodes[i].Name,
+	}, ":")))
+	return runlane.RunID("run_" + hex.EncodeToString(sum[:16]))
+}
+
+// source is where a node's run of a round comes from.
+func (f *flow) source(i, round int) runlane.Source {
+	return runlane.Source{
+		Type:      runlane.SourceFlow,
+		FlowID:    f.record.ID,
+		Node:      f.plan.Nodes[i].Name,
+		Round:     round,
+		CreatedAt: f.record.CreatedAt,
+	}
+}
+
+// make makes the runs of this round that are missing, those that wait before those that they wait for, and records that
+// all are there. One that is found closed is left to who closed it.
+func (f *flow) make(ctx context.Context, one func(ctx context.Context, i int) error) error {
+	for _, level := range f.levels() {
+		err := inParallel(len(level), func(n int) error {
+			i := level[n]
+			if ctx.Err() != nil {
+				return cancelled(ctx, "")
+			}
+			if f.plan.Nodes[i].Round != f.record.Round {
+				return nil
+			}
+			return one(ctx, i)
+		})
+		if isConflict(err, runlane.ConflictFlow) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return f.complete(ctx)
+}
+
+// makeNode makes one run of a new flow.
+func (s *flowStart) makeNode(ctx context.Context, f *flow, i int) error {
+	options := s.options[i]
+	options.RunID = f.runID(i)
+	p := plans.Get().(*plan)
+	defer p.done()
+	p.options, p.node = &options, &lane.FlowCheck{FlowID: f.record.ID, Round: f.record.Round}
+	if err := s.rt.prepare(p, s.calls[i]); err != nil {
+		return err
+	}
+	return f.create(ctx, p, i)
+}
+
+// create makes a planned run of a node, once.
+func (f *flow) create(ctx context.Context, p *plan, i int) error {
+	p.source = f.source(i, f.plan.Nodes[i].Round)
+	if need := f.waitsFor(i); need > 0 {
+		p.wait = &runlane.Waiting{For: []runlane.WaitingFor{runlane.WaitingEnds}, Need: need}
+		p.availableAt = p.wait.Due()
+	}
+	_, commit, err := f.rt.resolve(ctx, p, f.rt.create)
+	if commit != nil {
+		f.rt.announce(ctx, p, commit)
+	}
+	return err
+}
+
+// waitsFor is how many ends a node of this round waits for: those of runs that this round makes.
+func (f *flow) waitsFor(i int) (need int) {
+	for _, after := range f.plan.Nodes[i].After {
+		if f.plan.Nodes[after].Round == f.record.Round {
+			need++
+		}
+	}
+	return need
+}
+
+// complete records that every run of the round is there.
+func (f *flow) complete(ctx context.Context) error {
+	_, err := f.change(ctx, func(record *lane.FlowRecord) bool {
+		made := record.Closed == 0 && !record.TendAt.IsZero()
+		record.TendAt = time.Time{}
+		return made
+	})
+	return err
+}
+
+// change writes the record as by changes it, while the flow is in the same round and has not finished, on the record as
+// it was read last. by reports whether there is anything to write. changed is false where there was not.
+func (f *flow) change(ctx context.Context, by func(record *lane.FlowRecord) bool) (changed bool, err error) {
+	for range changeRounds {
+		next := *f.record
+		if next.Finished() || !by(&next) {
+			return false, nil
+		}
+		next.Plan = nil
+		command := &lane.FlowCommand{Environment: f.rt.environment, Flow: next}
+		put, err := f.rt.storage().PutFlow(ctx, command)
+		if err == nil {
+			put.Plan = f.record.Plan
+			f.record = put
+			return true, nil
+		}
+		if !isConflict(err, runlane.ConflictFlow) {
+			return false, err
+		}
+		now, err := f.rt.flow(ctx, f.record.ID)
+		switch {
+		case errors.Is(err, runlane.ErrFlowNotFound):
+			return false, nil
+		case err != nil:
+			return false, err
+		case now.record.Round != f.record.Round || !now.record.CreatedAt.Equal(f.record.CreatedAt):
+			return false, nil
+		}
+		*f = *now
+	}
+	return false, runlane.NewConflict(runlane.ConflictFlow, fmt.Sprintf("flow %q changed during each try", f.record.ID))
+}

@@ -1,0 +1,135 @@
+package core
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// state is the flow with its runs as they are now.
+func (f *flow) state(ctx context.Context) (*runlane.FlowState, error) {
+	runs, err := f.read(ctx, f.every())
+	if err != nil {
+		return nil, err
+	}
+	return f.shown(runs), nil
+}
+
+// shown is the flow in the form of the API.
+func (f *flow) shown(runs map[int]*runlane.Run) *runlane.FlowState {
+	s := &runlane.FlowState{
+		ID:         f.record.ID,
+		Status:     f.record.Status,
+		Retries:    f.record.Round,
+		Cancelled:  f.record.Closed > 0,
+		CreatedAt:  f.record.CreatedAt,
+		FinishedAt: f.record.FinishedAt,
+	}
+	if s.Status == "" {
+		s.Status = f.derive(runs)
+	}
+	for i := range f.plan.Nodes {
+		s.Nodes = append(s.Nodes, f.shownNode(i, runs[i]))
+	}
+	return s
+}
+
+// shownNode is a node with its latest run, nil where that is not made.
+func (f *flow) shownNode(i int, run *runlane.Run) runlane.NodeState {
+	n := &f.plan.Nodes[i]
+	shown := runlane.NodeState{
+		Name:    n.Name,
+		If:      n.If,
+		RunID:   f.runID(i),
+		TaskID:  n.Task,
+		Retries: len(n.Before),
+	}
+	for _, after := range n.After {
+		shown.After = append(shown.After, f.plan.Nodes[after].Name)
+	}
+	if run != nil {
+		shown.Status, shown.Waiting, shown.Attempts = run.Status, run.Waiting, run.Counters.Attempts
+		shown.Failure = run.Failure
+		shown.Failure.Meta = maps.Clone(run.Failure.Meta)
+	}
+	return shown
+}
+
+// derive is the status of a flow whose runs are these, by the table of docs/internals/contract.md, Flows: the first row
+// that fits. Missing runs of a closed flow were cancelled before they were made.
+func (f *flow) derive(runs map[int]*runlane.Run) runlane.FlowStatus {
+	count := map[runlane.FlowStatus]int{}
+	for i := range f.plan.Nodes {
+		count[f.deriveNode(runs[i])]++
+	}
+	switch {
+	case len(runs) == 0 && f.record.Closed == 0:
+		return runlane.FlowPending
+	case count[runlane.FlowActive] > 0:
+		return runlane.FlowActive
+	case count[runlane.FlowWaiting] > 0:
+		return runlane.FlowWaiting
+	case count[runlane.FlowPending] > 0: // nothing but runs that wait for others: it is about to be told
+		return runlane.FlowActive
+	case f.record.Closed > 0:
+		return runlane.FlowCancelled
+	case count[runlane.FlowFailed] > 0:
+		return runlane.FlowFailed
+	case count[runlane.FlowCompleted] > 0:
+		return runlane.FlowCompleted
+	default:
+		return runlane.FlowCancelled
+	}
+}
+
+// deriveNode is what one run contributes: pending while it waits for others of the flow, or is not made yet.
+func (f *flow) deriveNode(run *runlane.Run) runlane.FlowStatus {
+	switch {
+	case run == nil && f.record.Closed == 0:
+		return runlane.FlowPending
+	case run == nil || run.Status == runlane.StatusCancelled:
+		return runlane.FlowCancelled
+	case run.Status == runlane.StatusSucceeded:
+		return runlane.FlowCompleted
+	case run.Status == runlane.StatusFailed:
+		return runlane.FlowFailed
+	case run.Waiting.Has(runlane.WaitingEnds):
+		return runlane.FlowPending
+	case run.Waiting.Has(runlane.WaitingSignal), run.Waiting.Has(runlane.WaitingInput),
+		run.Waiting.Has(runlane.WaitingBlocked):
+		return runlane.FlowWaiting
+	default:
+		return runlane.FlowActive
+	}
+}
+
+// ReadSizes sets OutputBytes of the nodes of a flow that have succeeded. It reads each of their runs with its output,
+// one hundred at once; an output that cannot be opened here, or whose run is gone, has no size.
+func (f *Flows) ReadSizes(ctx context.Context, state *runlane.FlowState) error {
+	if err := f.rt.gate.enterLate(); err != nil {
+		return err
+	}
+	defer f.rt.gate.leave()
+	at := map[runlane.RunID]*runlane.NodeState{}
+	var ids []runlane.RunID
+	for i := range state.Nodes {
+		if n := &state.Nodes[i]; n.Status == runlane.StatusSucceeded {
+			at[n.RunID], ids = n, append(ids, n.RunID)
+		}
+	}
+	for chunk := range slices.Chunk(ids, callChunk) {
+		runs, err := f.rt.storage().GetRuns(ctx, &lane.RunsQuery{Environment: f.rt.environment, IDs: chunk})
+		if err != nil {
+			return err
+		}
+		for _, run := range runs {
+			if run.OutputError() == nil {
+				at[run.ID].OutputBytes = len(run.Output)
+			}
+		}
+	}
+	return nil
+}

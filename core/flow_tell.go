@@ -1,0 +1,327 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// Reasons of cancellations that the runtime decides on.
+const (
+	reasonUnmet      = "the runs before it did not end as its condition wants"
+	reasonFlowClosed = "the flow was cancelled"
+	reasonIncomplete = "the start of the flow was not finished"
+)
+
+// tellFlow tells the end of a node to those that go after it. Nothing is counted: who tells looks at all ends after its
+// own, so the last of them is seen by one teller at least, and the sequence of the dependent decides between several.
+func (rt *Runtime) tellFlow(ctx context.Context, run *runlane.Run) error {
+	f, err := rt.flow(ctx, run.Source.FlowID)
+	if errors.Is(err, runlane.ErrFlowNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	i, known := f.place[run.Source.Node]
+	if !known || f.runID(i) != run.ID || !f.record.CreatedAt.Equal(run.Source.CreatedAt) {
+		return nil // of an earlier round, or an earlier flow
+	}
+	dependents := f.dependents[i]
+	over := make([]bool, len(dependents))
+	err = inParallel(len(dependents), func(n int) (err error) {
+		over[n], err = f.judge(ctx, dependents[n])
+		return err
+	})
+	if err == nil && !slices.Contains(over, false) {
+		err = f.finish(ctx)
+	}
+	return err
+}
+
+// judge lets a node go on, or cancels it, once all that it goes after has ended. ended says that it had ended before.
+func (f *flow) judge(ctx context.Context, i int) (ended bool, err error) {
+	for range changeRounds {
+		runs, err := f.read(ctx, []int{i})
+		if err != nil {
+			return false, err
+		}
+		run := runs[i]
+		switch {
+		case run == nil:
+			return f.record.Closed > 0, nil // never made
+		case run.Status.Terminal():
+			return true, nil
+		case !run.Waiting.Has(runlane.WaitingEnds):
+			return false, nil // it goes on already
+		}
+		before, all, err := f.ended(ctx, f.plan.Nodes[i].After)
+		if err != nil || !all {
+			return false, err
+		}
+		err = f.decide(ctx, run, i, before)
+		if !isConflict(err, runlane.ConflictEventSequence) {
+			return false, err
+		}
+	}
+	return false, changedTooOften(f.runID(i))
+}
+
+// decide is what the ends before a node lead to.
+func (f *flow) decide(ctx context.Context, run *runlane.Run, i int, before map[int]*runlane.Run) error {
+	now := f.rt.now()
+	if !f.spared(i) && f.record.Closed > 0 {
+		_, err := f.rt.appendEvent(ctx, run, now, &runlane.RunCancelled{Reason: reasonFlowClosed})
+		return err
+	}
+	if !f.met(i, before) {
+		_, err := f.rt.appendEvent(ctx, run, now, &runlane.RunCancelled{Reason: reasonUnmet})
+		return err
+	}
+	body := &runlane.RunResumed{By: runlane.WaitingEnds, Name: string(f.record.ID)}
+	command, err := f.rt.resumption(run, now, runlane.SystemActor, body)
+	if err != nil {
+		return err
+	}
+	commit, err := f.rt.storage().AppendRunEvents(ctx, command)
+	if err == nil {
+		f.rt.resumed(ctx, commit)
+	}
+	return err
+}
+
+// met reports that the ends are what the node's condition wants. A run that was never made has not begun.
+func (f *flow) met(i int, before map[int]*runlane.Run) bool {
+	switch f.plan.Nodes[i].If {
+	case runlane.Always:
+		return true
+	case runlane.IfFailed:
+		owed := f.plan.Nodes[i].Owed
+		for _, after := range f.plan.Nodes[i].After {
+			switch run := before[after]; {
+			case run == nil && owed:
+				return true
+			case run != nil && run.Status != runlane.StatusSucceeded && (owed || run.Counters.Attempts > 0):
+				return true
+			}
+		}
+		return false
+	default:
+		for _, after := range f.plan.Nodes[i].After {
+			if run := before[after]; run == nil || run.Status != runlane.StatusSucceeded {
+				return false
+			}
+		}
+		return true
+	}
+}
+
+// spared reports a node that goes on by its condition although the flow was cancelled, once.
+func (f *flow) spared(i int) bool {
+	return f.plan.Nodes[i].If != runlane.IfSucceeded && f.record.Closed < 2
+}
+
+// read reads the latest runs of nodes, without payloads, by place. Missing ones are left out, and
+// runs of another origin.
+func (f *flow) read(ctx context.Context, places []int) (map[int]*runlane.Run, error) {
+	runs := make(map[int]*runlane.Run, len(places))
+	for chunk := range slices.Chunk(places, callChunk) {
+		at := make(map[runlane.RunID]int, len(chunk))
+		ids := make([]runlane.RunID, len(chunk))
+		for n, i := range chunk {
+			ids[n] = f.runID(i)
+			at[ids[n]] = i
+		}
+		found, err := f.rt.storage().GetRuns(ctx, &lane.RunsQuery{
+			Environment: f.rt.environment, IDs: ids, WithoutPayload: true,
+		})
+		if err != nil {
+			return nil, err
+		}
+		for _, run := range found {
+			if i := at[run.ID]; sameSource(run.Source, f.source(i, f.plan.Nodes[i].Round)) {
+				runs[i] = run
+			}
+		}
+		for id, i := range at {
+			if n := &f.plan.Nodes[i]; runs[i] == nil && n.End != "" {
+				runs[i] = &runlane.Run{ID: id, TaskID: n.Task, Status: n.End}
+			}
+		}
+	}
+	return runs, nil
+}
+
+// firstLook is how many runs are read first where all have to have ended; then twice as many.
+const firstLook = 4
+
+// ended reads runs of nodes, all of them where all have ended, else no more than it takes to find one that has not.
+// They are read in the order of their ids, which are hashes: whatever order they end in, few are read in vain. What a
+// closed flow misses has ended.
+func (f *flow) ended(ctx context.Context, places []int) (runs map[int]*runlane.Run, all bool, err error) {
+	order := slices.Clone(places)
+	slices.SortFunc(order, func(a, b int) int { return strings.Compare(string(f.runID(a)), string(f.runID(b))) })
+	runs = make(map[int]*runlane.Run, len(order))
+	for look := firstLook; len(order) > 0; look *= 2 {
+		chunk := order[:min(look, len(order))]
+		order = order[len(chunk):]
+		found, err := f.read(ctx, chunk)
+		if err != nil {
+			return nil, false, err
+		}
+		for _, i := range chunk {
+			run := found[i]
+			if run == nil && f.record.Closed == 0 || run != nil && !run.Status.Terminal() {
+				return nil, false, nil
+			}
+			runs[i] = run
+		}
+	}
+	return runs, true, nil
+}
+
+// finish records that every run of the flow has ended, if that is so.
+func (f *flow) finish(ctx context.Context) error {
+	runs, all, err := f.ended(ctx, f.every())
+	if err != nil || !all {
+		return err
+	}
+	_, err = f.change(ctx, func(record *lane.FlowRecord) bool {
+		record.TendAt, record.FinishedAt = time.Time{}, f.rt.now()
+		record.Status = f.derive(runs)
+		return true
+	})
+	return err
+}
+
+// every is the places of all nodes.
+func (f *flow) every() []int {
+	places := make([]int, len(f.plan.Nodes))
+	for i := range places {
+		places[i] = i
+	}
+	return places
+}
+
+// sweep asks the nodes of a closed flow to end, judges those that go on by their conditions, as what was never made
+// tells no one.
+func (f *flow) sweep(ctx context.Context, by change) error {
+	runs, err := f.read(ctx, f.every())
+	if err != nil {
+		return err
+	}
+	err = inParallel(len(f.plan.Nodes), func(i int) error {
+		if runs[i] == nil || runs[i].Status.Terminal() || f.spared(i) {
+			return nil
+		}
+		_, _, err := by.cancel(ctx, runs[i].ID)
+		if movedOn(err) {
+			return nil // it has ended meanwhile
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	err = inParallel(len(f.plan.Nodes), func(i int) error {
+		if runs[i] == nil || !f.spared(i) {
+			return nil
+		}
+		_, err := f.judge(ctx, i)
+		return err
+	})
+	if err == nil {
+		err = f.finish(ctx)
+	}
+	return err
+}
+
+// swept records that every node of the closed flow was asked.
+func (f *flow) swept(ctx context.Context) error {
+	closed := f.record.Closed
+	_, err := f.change(ctx, func(record *lane.FlowRecord) bool {
+		swept := record.Closed == closed && !record.TendAt.IsZero()
+		record.TendAt = time.Time{}
+		return swept
+	})
+	return err
+}
+
+// tend does to a flow what its maker or its canceller did not come to.
+func (rt *Runtime) tend(ctx context.Context, id runlane.FlowID) (done bool, err error) {
+	f, err := rt.flow(ctx, id)
+	if errors.Is(err, runlane.ErrFlowNotFound) {
+		return false, nil
+	}
+	if err != nil || !f.record.Tended(rt.now().Add(time.Millisecond)) || f.record.Finished() {
+		return false, err
+	}
+	reason := reasonFlowClosed
+	if f.record.Closed == 0 {
+		runs, err := f.read(ctx, f.every())
+		if err != nil {
+			return false, err
+		}
+		if len(runs) == len(f.plan.Nodes) {
+			return true, f.complete(ctx)
+		}
+		reason = reasonIncomplete
+		closed, err := f.change(ctx, func(record *lane.FlowRecord) bool {
+			late := record.Closed == 0 && !record.TendAt.IsZero() // and not complete since it was read
+			record.Closed, record.TendAt = 1, rt.now()
+			return late
+		})
+		if err != nil || !closed {
+			return false, err
+		}
+	}
+	if err := f.sweep(ctx, change{rt: rt, actor: runlane.SystemActor, reason: reason}); err != nil {
+		return false, err
+	}
+	return true, f.swept(ctx)
+}
+
+// tendEvery is how often a runtime looks for flows to tend: their makers and cancellers do what is to be done, so it is
+// no work of every tick.
+const tendEvery = 10 * time.Minute
+
+// tendFlows is the part of a tick that concerns flows as a whole: of the first one of a runtime, and of later ones from
+// time to time.
+func (t *tick) tendFlows(ctx context.Context) (result StageResult) {
+	now := t.rt.world.Now()
+	last := t.rt.tended.Load()
+	if last != nil && now.Sub(*last) < tendEvery {
+		return result
+	}
+	defer func() {
+		if result.Err == nil && !result.More && ctx.Err() == nil {
+			t.rt.tended.Store(&now)
+		}
+	}()
+	q := lane.FlowQuery{
+		PageQuery: lane.PageQuery{Environment: t.rt.environment, Limit: t.limit},
+		Before:    t.rt.now().Add(time.Millisecond),
+	}
+	page, err := t.rt.storage().ListFlows(ctx, &q)
+	if err != nil {
+		result.Err = err
+		return result
+	}
+	for i := range page.Items {
+		done, err := t.rt.tend(ctx, page.Items[i].ID)
+		switch {
+		case err != nil:
+			result.Failed++
+			result.Err = errors.Join(result.Err, err)
+		case done:
+			result.Done++
+		}
+	}
+	result.More = page.Next != "" && result.Done > 0
+	return result
+}

@@ -1,0 +1,452 @@
+package core
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// Flows is the operator's view of flows. Stateless: get one with [Runtime.Flows] when you need it.
+type Flows struct{ rt *Runtime }
+
+// Flows returns the view.
+func (rt *Runtime) Flows() *Flows { return &Flows{rt: rt} }
+
+// FlowListOptions select and page. nil means all.
+type FlowListOptions struct {
+	// Statuses to list. Empty: all.
+	Statuses []runlane.FlowStatus
+	// After continues where an earlier page ended.
+	After runlane.Cursor
+	// Limit bounds the flows that a page looks at, 0 for the default of lists.
+	Limit int
+}
+
+// Get returns a flow exactly as it is now. Absent: runlane.ErrFlowNotFound.
+func (f *Flows) Get(ctx context.Context, id runlane.FlowID) (*runlane.FlowState, error) {
+	if err := f.rt.gate.enterLate(); err != nil {
+		return nil, err
+	}
+	defer f.rt.gate.leave()
+	read, err := f.read(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return read.state(ctx)
+}
+
+func (f *Flows) read(ctx context.Context, id runlane.FlowID) (*flow, error) {
+	if err := firstError(id.Validate(), f.rt.suspends()); err != nil {
+		return nil, err
+	}
+	return f.rt.flow(ctx, id)
+}
+
+// Wait returns the flow once its last run has ended, see [Runtime.Wait].
+func (f *Flows) Wait(ctx context.Context, id runlane.FlowID) (*runlane.FlowState, error) {
+	if err := f.rt.gate.enterLate(); err != nil {
+		return nil, err
+	}
+	defer f.rt.gate.leave()
+	for wait := waitFirst; ; wait = min(wait*3/2, waitLast) {
+		read, err := f.read(ctx, id)
+		switch {
+		case ctx.Err() != nil:
+			return nil, cancelled(ctx, "")
+		case err != nil:
+			return nil, err
+		case read.record.Finished():
+			return read.state(ctx)
+		case !pause(ctx, f.rt.world.around(wait)):
+			return nil, cancelled(ctx, "")
+		}
+	}
+}
+
+// List returns a page of flows without their nodes: those that have not finished by id, then the others, the latest
+// first. A page may be short or empty and still have a Next. Lists lag a little behind [Flows.Get].
+func (f *Flows) List(
+	ctx context.Context, options *FlowListOptions,
+) (*runlane.Page[runlane.FlowState], error) {
+	if err := f.rt.gate.enterLate(); err != nil {
+		return nil, err
+	}
+	defer f.rt.gate.leave()
+	if options == nil {
+		options = &FlowListOptions{}
+	}
+	if err := f.rt.suspends(); err != nil {
+		return nil, err
+	}
+	for _, status := range options.Statuses {
+		if !slices.Contains(runlane.FlowStatuses(), status) {
+			return nil, invalidInput("see runlane.FlowStatuses", "FlowListOptions.Statuses has %q", status)
+		}
+	}
+	if options.Limit < 0 || options.Limit > runlane.MaxPageLimit {
+		return nil, invalidInput("use 0 for the default", "FlowListOptions.Limit is %d, not within 0 and %d",
+			options.Limit, runlane.MaxPageLimit)
+	}
+	scope := fmt.Sprintf("flows %s %s", f.rt.environment, describeList(options.Statuses))
+	q := lane.FlowQuery{PageQuery: lane.PageQuery{Environment: f.rt.environment, Limit: options.Limit}}
+	if options.After != "" {
+		position, err := openCursor(options.After, scope, "FlowListOptions.After")
+		if err != nil {
+			return nil, err
+		}
+		part, inner, _ := strings.Cut(position, " ")
+		q.Finished, q.After = part == "finished", runlane.Cursor(inner)
+	}
+	shown := &runlane.Page[runlane.FlowState]{}
+	for q.Limit = cmp.Or(q.Limit, runlane.DefaultPageLimit); ; {
+		page, err := f.rt.storage().ListFlows(ctx, &q)
+		if err != nil {
+			return nil, err
+		}
+		for i := range page.Items {
+			state, err := f.listed(ctx, &page.Items[i])
+			if err != nil {
+				return nil, err
+			}
+			if state != nil && (len(options.Statuses) == 0 || slices.Contains(options.Statuses, state.Status)) {
+				shown.Items = append(shown.Items, *state)
+			}
+		}
+		switch q.Limit -= len(page.Items); {
+		case page.Next != "" && q.Finished:
+			shown.Next = sealCursor(scope, "finished "+string(page.Next))
+		case page.Next != "":
+			shown.Next = sealCursor(scope, "open "+string(page.Next))
+		case !q.Finished && q.Limit <= 0:
+			shown.Next = sealCursor(scope, "finished ")
+		case !q.Finished: // there is room for those that have finished
+			q.Finished, q.After = true, ""
+			continue
+		}
+		return shown, nil
+	}
+}
+
+// listed is a flow as lists show it; nil for one that is gone meanwhile.
+func (f *Flows) listed(ctx context.Context, record *lane.FlowRecord) (*runlane.FlowState, error) {
+	if record.Finished() {
+		return (&flow{rt: f.rt, record: record}).shown(nil), nil
+	}
+	read, err := f.rt.flow(ctx, record.ID)
+	if errors.Is(err, runlane.ErrFlowNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	state, err := read.state(ctx)
+	if err == nil {
+		state.Nodes = nil
+	}
+	return state, err
+}
+
+// All walks the pages of [Flows.List]. An error is the last thing it yields.
+func (f *Flows) All(ctx context.Context, options *FlowListOptions) iter.Seq2[runlane.FlowState, error] {
+	at := FlowListOptions{}
+	if options != nil {
+		at = *options
+	}
+	return func(yield func(runlane.FlowState, error) bool) {
+		for at := at; ; {
+			page, err := f.List(ctx, &at)
+			if err != nil {
+				yield(runlane.FlowState{}, err)
+				return
+			}
+			for i := range page.Items {
+				if !yield(page.Items[i], nil) {
+					return
+				}
+			}
+			if at.After = page.Next; page.Next == "" {
+				return
+			}
+		}
+	}
+}
+
+// CancelFlowOptions of [Flows.Cancel]. nil means those of a nil ChangeOptions, and that nodes which undo still run.
+type CancelFlowOptions struct {
+	ChangeOptions
+	// Everything ends nodes with runlane.IfFailed or runlane.Always, too: what had begun is not undone.
+	Everything bool
+}
+
+// Cancel closes a flow and cancels its runs that have not ended, as [Runs.Cancel] does. Nodes with runlane.IfFailed or
+// runlane.Always are left to their conditions, which the cancelled runs may meet, unless the options say Everything. A
+// call may be repeated, whatever became of the one before: it is the same cancellation. The flow is returned as the
+// call left it. What this call does not come to is done by a tick. Errors:
+//
+//   - runlane.ErrValidationFailed: the flow has finished, or the options are wrong (then nothing was read).
+//   - runlane.ErrFlowNotFound: there is no such flow.
+func (f *Flows) Cancel(
+	ctx context.Context, id runlane.FlowID, options *CancelFlowOptions,
+) (*runlane.FlowState, error) {
+	if err := f.rt.gate.enterLate(); err != nil {
+		return nil, err
+	}
+	defer f.rt.gate.leave()
+	if options == nil {
+		options = &CancelFlowOptions{}
+	}
+	read, by, err := f.toChange(ctx, id, &options.ChangeOptions)
+	if err != nil {
+		return nil, err
+	}
+	closed := 1
+	if options.Everything {
+		closed = 2
+	}
+	open := false
+	_, err = read.change(ctx, func(record *lane.FlowRecord) bool {
+		open = true
+		if record.Closed >= closed {
+			return false // this very cancellation, whose answer was lost, or another one
+		}
+		record.Closed, record.TendAt = closed, f.rt.now()
+		return true
+	})
+	if err != nil {
+		return nil, err
+	}
+	if !open {
+		return nil, flowInvalid(id, "a flow that has finished is retried, or started under another id",
+			"has finished, or was retried meanwhile: there is nothing to cancel")
+	}
+	if by.reason == "" {
+		by.reason = reasonFlowClosed
+	}
+	if err := read.sweep(ctx, by); err != nil {
+		return nil, err
+	}
+	state, err := f.again(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if err := read.swept(ctx); err != nil {
+		f.rt.logger.LogAttrs(ctx, slog.LevelWarn, "a tick looks again at the nodes of a cancelled flow",
+			slog.String("flow", string(id)), slog.Any("error", err))
+	}
+	return state, nil
+}
+
+// toChange reads a flow that is to be changed, once the options are known to be right.
+func (f *Flows) toChange(ctx context.Context, id runlane.FlowID, options *ChangeOptions) (*flow, change, error) {
+	by, err := f.rt.newChange(options, "ChangeOptions")
+	if err != nil {
+		return nil, change{}, err
+	}
+	read, err := f.read(ctx, id)
+	return read, by, err
+}
+
+// again reads a flow after a change.
+func (f *Flows) again(ctx context.Context, id runlane.FlowID) (*runlane.FlowState, error) {
+	read, err := f.rt.flow(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return read.state(ctx)
+}
+
+// Retry makes new runs for the nodes of a finished flow that failed or were cancelled, and for all that goes after
+// those, with the same payloads. What succeeded stays, and so does a node whose condition the ends that stay do not
+// meet. A call whose outcome is unknown is repeated: it goes on with what was begun. Errors:
+//
+//   - runlane.ErrValidationFailed: the flow has not finished, nothing in it is to be retried, a run was never made or
+//     is pruned, or the options are wrong (then nothing was read).
+//   - runlane.ErrFlowNotFound: there is no such flow.
+//   - runlane.ErrPayloadUnreadable: this process cannot open a payload.
+func (f *Flows) Retry(ctx context.Context, id runlane.FlowID, options *ChangeOptions) (*runlane.FlowState, error) {
+	if err := f.rt.gate.enterLate(); err != nil {
+		return nil, err
+	}
+	defer f.rt.gate.leave()
+	read, by, err := f.toChange(ctx, id, options)
+	if err != nil {
+		return nil, err
+	}
+	if !read.retrying() {
+		if err := read.renew(ctx, by); err != nil {
+			return nil, err
+		}
+	}
+	if err := read.make(ctx, func(ctx context.Context, i int) error { return read.remake(ctx, by, i) }); err != nil {
+		return nil, err
+	}
+	return f.again(ctx, id)
+}
+
+// PlanRetry names the nodes of which [Flows.Retry] would make new runs, in the order of their adding, and changes
+// nothing. Errors are those of Retry.
+func (f *Flows) PlanRetry(ctx context.Context, id runlane.FlowID) ([]string, error) {
+	if err := f.rt.gate.enterLate(); err != nil {
+		return nil, err
+	}
+	defer f.rt.gate.leave()
+	read, err := f.read(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	round, plan := read.record.Round, read.plan
+	if !read.retrying() {
+		next, err := read.renewal(ctx)
+		if err != nil {
+			return nil, err
+		}
+		round, plan = round+1, *next
+	}
+	var names []string
+	for i := range plan.Nodes {
+		if plan.Nodes[i].Round == round {
+			names = append(names, plan.Nodes[i].Name)
+		}
+	}
+	return names, nil
+}
+
+// retrying reports a retry that was begun and has not made all its runs.
+func (f *flow) retrying() bool {
+	return f.record.Round > 0 && !f.record.TendAt.IsZero() && f.record.Closed == 0
+}
+
+// renew begins the next round, once it is known that each of its runs can be made: what it writes takes the flow's end
+// away.
+func (f *flow) renew(ctx context.Context, by change) error {
+	plan, err := f.renewal(ctx)
+	if err != nil {
+		return err
+	}
+	next := *f.record
+	err = inParallel(len(plan.Nodes), func(i int) error {
+		if plan.Nodes[i].Round != next.Round+1 {
+			return nil
+		}
+		_, err := f.repeat(ctx, by, i, plan.Nodes[i].Before)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	next.Round, next.Closed, next.Status = next.Round+1, 0, ""
+	next.FinishedAt, next.TendAt = time.Time{}, f.rt.now().Add(flowPatience)
+	if next.Plan, err = json.Marshal(plan); err != nil {
+		return err
+	}
+	put, err := f.rt.storage().PutFlow(ctx, &lane.FlowCommand{Environment: f.rt.environment, Flow: next})
+	if err == nil {
+		f.record, f.plan = put, *plan
+	}
+	return err
+}
+
+// renewal is the graph of the next round.
+func (f *flow) renewal(ctx context.Context) (*flowPlan, error) {
+	if !f.record.Finished() {
+		return nil, flowInvalid(f.record.ID, "cancel it first, or wait for its end", "has not finished")
+	}
+	if f.record.Round == runlane.MaxFlowRetries {
+		return nil, flowInvalid(f.record.ID, "start it under another id", "was retried %d times", f.record.Round)
+	}
+	runs, err := f.read(ctx, f.every())
+	if err != nil {
+		return nil, err
+	}
+	round, plan := f.record.Round+1, f.plan
+	plan.Nodes = slices.Clone(plan.Nodes)
+	renewed := 0
+	levels := f.levels()
+	for _, level := range slices.Backward(levels) {
+		for _, i := range level {
+			n := &plan.Nodes[i]
+			torn := f.record.Closed > 0 && len(n.Before) > 0 // by a cancellation, while a retry made its runs
+			if runs[i] == nil && !torn {
+				return nil, flowInvalid(f.record.ID, "start it under another id",
+					"has the node %q, whose run is gone or was never made", n.Name)
+			}
+			if f.stays(&plan, round, i, runs) {
+				n.End = runs[i].Status
+				continue
+			}
+			n.Owed = f.owes(i, runs)
+			n.Before = append(slices.Clone(n.Before), n.Round)
+			n.Round, n.End = round, ""
+			renewed++
+		}
+	}
+	if renewed == 0 {
+		return nil, flowInvalid(f.record.ID, "look at its nodes", "has nothing to retry")
+	}
+	return &plan, nil
+}
+
+// stays reports a node that a retry leaves as it is.
+func (f *flow) stays(plan *flowPlan, round, i int, runs map[int]*runlane.Run) bool {
+	before := map[int]*runlane.Run{}
+	for _, after := range plan.Nodes[i].After {
+		if plan.Nodes[after].Round == round {
+			return false
+		}
+		before[after] = runs[after]
+	}
+	return runs[i] != nil && (runs[i].Status == runlane.StatusSucceeded || len(before) > 0 && !f.met(i, before))
+}
+
+// owes reports a node that undoes and has to do so still: what it undoes has begun, in this round or before, and it has
+// not succeeded since.
+func (f *flow) owes(i int, runs map[int]*runlane.Run) bool {
+	n := &f.plan.Nodes[i]
+	if n.If != runlane.IfFailed || runs[i] != nil && runs[i].Status == runlane.StatusSucceeded {
+		return false
+	}
+	return n.Owed || slices.ContainsFunc(n.After, func(after int) bool {
+		run := runs[after]
+		return run != nil && run.Status != runlane.StatusSucceeded && run.Counters.Attempts > 0
+	})
+}
+
+// repeat plans another run of a node, from the latest of its runs that was made in these rounds.
+func (f *flow) repeat(ctx context.Context, by change, i int, rounds []int) (*plan, error) {
+	for n := len(rounds) - 1; ; n-- {
+		source := f.source(i, rounds[n])
+		old, err := f.rt.get(ctx, f.runOf(i, rounds[n]))
+		stranger := err == nil && !sameSource(old.Source, source)
+		switch {
+		case n > 0 && (stranger || errors.Is(err, runlane.ErrRunNotFound)):
+			continue
+		case stranger:
+			return nil, strangerError(old, source)
+		case err != nil:
+			return nil, err
+		}
+		return by.planRepeat(old, runlane.SourceRerun)
+	}
+}
+
+// remake makes the run of a node once more.
+func (f *flow) remake(ctx context.Context, by change, i int) error {
+	p, err := f.repeat(ctx, by, i, f.plan.Nodes[i].Before)
+	if err != nil {
+		return err
+	}
+	p.id = f.runID(i)
+	p.options.RunID = p.id
+	p.node = &lane.FlowCheck{FlowID: f.record.ID, Round: f.record.Round}
+	return f.create(ctx, p, i)
+}

@@ -1,0 +1,238 @@
+package core
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// importPass is when a line is written. A key is free again when a run that does not own it any more is written, so
+// that these runs go before its owner; the file's own order does not tell, since a clock may have been set back.
+type importPass uint8
+
+const (
+	passNone   importPass = iota
+	passBefore            // tasks, schedules, and runs that ended and own no idempotency key
+	passOwners            // runs that ended and own one
+	passActive            // runs that are active: they own all their keys
+	passFlows             // flows, which look at their runs
+	passes
+)
+
+// importPlan is what a file says of itself, once nothing is wrong with it.
+type importPlan struct {
+	environment runlane.Environment
+	ordered     []runlane.QueueName // where the file is from
+	end         exportEnd
+	passes      []importPass            // of each line
+	callers     map[runlane.RunID]int64 // active runs that wait for runs they have called, at these sequences
+}
+
+// importJudge reads a whole file and folds every history.
+type importJudge struct {
+	plan   importPlan
+	have   exportEnd
+	format int
+	ended  bool
+	seen   map[string]bool            // ids of each kind
+	owners map[ownedKey]runlane.RunID // of idempotency and singleton keys
+}
+
+type ownedKey struct {
+	kind runlane.ConflictKind
+	task runlane.TaskID
+	key  string
+}
+
+// CheckImport judges a file as [Runtime.Import] does before it writes, and returns the environment that it is of: for
+// callers that make a lane only for a file that can be imported. What Import would refuse is
+// [runlane.ErrValidationFailed].
+func CheckImport(from io.Reader) (runlane.Environment, error) {
+	plan, err := judgeImport(from)
+	if err != nil {
+		return "", err
+	}
+	return plan.environment, nil
+}
+
+func judgeImport(from io.Reader) (*importPlan, error) {
+	j := &importJudge{seen: map[string]bool{}, owners: map[ownedKey]runlane.RunID{}}
+	j.plan.callers = map[runlane.RunID]int64{}
+	sum := sha256.New()
+	err := eachLine(from, sum, nil, func(l *exportLine) error {
+		if l.End != nil {
+			j.have.SHA256 = hex.EncodeToString(sum.Sum(nil))
+		}
+		pass, err := j.line(l)
+		j.plan.passes = append(j.plan.passes, pass)
+		return err
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case !j.ended:
+		return nil, badImport(nil, "the file was cut off: its last line is missing")
+	case j.plan.end != j.have:
+		return nil, badImport(nil, "the file was changed: it has other lines than its last line says")
+	}
+	return &j.plan, nil
+}
+
+func badImport(cause error, format string, args ...any) error {
+	return &runlane.Error{
+		Code:    runlane.ErrValidationFailed,
+		Message: fmt.Sprintf(format, args...) + ": nothing was written",
+		Hint:    "give a whole file that \"export\" of this version, or of an older one, wrote",
+		Cause:   cause,
+	}
+}
+
+func (j *importJudge) line(l *exportLine) (importPass, error) {
+	number := len(j.plan.passes) + 1
+	switch {
+	case j.ended:
+		return passNone, badImport(nil, "something follows the last line")
+	case (number == 1) != (l.Head != nil):
+		return passNone, badImport(nil, "the first line, and no other, has to say what the file is")
+	case l.fields() != 1:
+		return passNone, badImport(nil, "line %d has nothing that this version knows, or more than one thing", number)
+	case l.Head != nil:
+		return passNone, j.head(l.Head)
+	case l.End != nil:
+		j.ended, j.plan.end = true, *l.End
+		return passNone, nil
+	case l.Task != nil:
+		return passBefore, j.task(l.Task)
+	case l.Schedule != nil:
+		return passBefore, j.schedule(l.Schedule)
+	case l.Flow != nil && j.format < exportFlows:
+		return passNone, badImport(nil, "line %d is a flow, which a file of format %d has none of", number, j.format)
+	case l.Flow != nil:
+		return passFlows, j.flow(l.Flow)
+	default:
+		return j.run(l.Run)
+	}
+}
+
+func (j *importJudge) head(h *exportHead) error {
+	if h.Format < exportFormat || h.Format > exportFlows {
+		return badImport(
+			nil, "the file is of format %d, this program reads %d to %d", h.Format, exportFormat, exportFlows)
+	}
+	j.format = h.Format
+	j.plan.environment, j.plan.ordered = runlane.Environment(h.Environment.Name()), h.Ordered
+	return nil
+}
+
+// once refuses what is there twice.
+func (j *importJudge) once(kind, id string) error {
+	name := kind + " " + id
+	if j.seen[name] {
+		return badImport(nil, "%s %q is there twice", kind, id)
+	}
+	j.seen[name] = true
+	return nil
+}
+
+func (j *importJudge) task(record *runlane.TaskRecord) error {
+	j.have.Tasks++
+	put := lane.PutTaskCommand{Environment: j.plan.environment, Record: *record}
+	if err := put.Validate(); err != nil {
+		return badImport(err, "task %q cannot be kept", record.ID)
+	}
+	return j.once("task", string(record.ID))
+}
+
+func (j *importJudge) schedule(record *runlane.ScheduleRecord) error {
+	j.have.Schedules++
+	if err := newSchedule(j.plan.environment, record).Validate(); err != nil {
+		return badImport(err, "schedule %q cannot be kept", record.ID)
+	}
+	return j.once("schedule", string(record.ID))
+}
+
+func (j *importJudge) run(r *exportRun) (importPass, error) {
+	j.have.Runs++
+	run, err := r.fold(len(r.Events))
+	switch {
+	case err != nil:
+		return passNone, badImport(err, "the history of run %q does not fold", r.ID)
+	case run.ID != r.ID || run.Environment.Name() != j.plan.environment.Name():
+		return passNone, badImport(nil, "run %q has the history of another", r.ID)
+	case run.Lease.Token != "":
+		return passNone, badImport(nil, "an attempt executes run %q", r.ID)
+	case run.Status.Active() && run.IdempotencyKey != "" && !r.Owns:
+		return passNone, badImport(nil, "run %q is active and does not own its idempotency key", r.ID)
+	case len(r.Records) > runlane.MaxSteps:
+		return passNone, badImport(
+			nil, "run %q remembers %d things, more than %d", r.ID, len(r.Records), runlane.MaxSteps)
+	}
+	if err := j.writable(r, run); err != nil {
+		return passNone, badImport(err, "run %q cannot be kept", r.ID)
+	}
+	if err := j.once("run", string(r.ID)); err != nil {
+		return passNone, err
+	}
+	if run.Waiting.Has(runlane.WaitingChildren) && len(run.Waiting.Names) > 0 {
+		j.plan.callers[r.ID] = run.EventSequence
+	}
+	return j.owns(r, run)
+}
+
+// writable judges what a run would be written with.
+func (j *importJudge) writable(r *exportRun, run *runlane.Run) error {
+	for _, err := range []error{
+		run.TaskID.Validate(),
+		run.Queue.Validate(),
+		runlane.ValidateKey("idempotency key", run.IdempotencyKey),
+		runlane.ValidateKey("singleton key", run.SingletonKey),
+		runlane.ValidateKey("concurrency key", run.ConcurrencyKey),
+	} {
+		if err != nil {
+			return err
+		}
+	}
+	for have := 0; have < len(r.Events); {
+		part, err := r.part(have, r.nextPart(have))
+		if err == nil {
+			err = part.Validate()
+		}
+		if err != nil {
+			return err
+		}
+		have += len(part.Events)
+	}
+	for _, command := range r.keeps(j.plan.environment, run.CreatedAt) {
+		if err := command.Validate(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// owns refuses two owners of a key, and says when the run is written.
+func (j *importJudge) owns(r *exportRun, run *runlane.Run) (importPass, error) {
+	pass := passBefore
+	var keys []ownedKey
+	if run.IdempotencyKey != "" && r.Owns {
+		pass = passOwners
+		keys = append(keys, ownedKey{runlane.ConflictIdempotencyKey, run.TaskID, run.IdempotencyKey})
+	}
+	if run.Status.Active() {
+		pass = passActive
+		if run.SingletonKey != "" {
+			keys = append(keys, ownedKey{runlane.ConflictSingletonKey, run.TaskID, run.SingletonKey})
+		}
+	}
+	for _, key := range keys {
+		if other, taken := j.owners[key]; taken {
+			return passNone, badImport(nil, "runs %q and %q own the same key (%s)", other, r.ID, key.kind)
+		}
+		j.owners[key] = r.ID
+	}
+	return pass, nil
+}

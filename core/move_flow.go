@@ -1,0 +1,166 @@
+package core
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// exportFlow is the record of a flow. Its runs are among the others.
+type exportFlow struct {
+	ID         runlane.FlowID     `json:"flowId"`
+	CreatedAt  time.Time          `json:"createdAt"`
+	Round      int                `json:"round,omitempty"`
+	Closed     int                `json:"closed,omitempty"`
+	TendAt     time.Time          `json:"tendAt,omitzero"`
+	FinishedAt time.Time          `json:"finishedAt,omitzero"`
+	Status     runlane.FlowStatus `json:"status,omitempty"`
+	Plan       json.RawMessage    `json:"plan"`
+}
+
+// put is the command that writes the record where there is none.
+func (e *exportFlow) put(environment runlane.Environment) *lane.FlowCommand {
+	return &lane.FlowCommand{Environment: environment, Flow: lane.FlowRecord{
+		ID:         e.ID,
+		CreatedAt:  e.CreatedAt,
+		Round:      e.Round,
+		Closed:     e.Closed,
+		TendAt:     e.TendAt,
+		FinishedAt: e.FinishedAt,
+		Status:     e.Status,
+		Plan:       e.Plan,
+	}}
+}
+
+// flowIDs are those of all flows.
+func (x *exporter) flowIDs(ctx context.Context) (ids []runlane.FlowID, err error) {
+	if !x.rt.storage().Capabilities().SuspendsRuns {
+		return nil, nil
+	}
+	seen := map[runlane.FlowID]bool{} // one that finishes while pages are read is in both parts
+	for _, finished := range []bool{false, true} {
+		err = errors.Join(err, eachPage(x.rt, func(q *lane.PageQuery) (runlane.Cursor, error) {
+			page, err := x.rt.stored().ListFlows(ctx, &lane.FlowQuery{PageQuery: *q, Finished: finished})
+			if err != nil {
+				return "", err
+			}
+			for i := range page.Items {
+				if id := page.Items[i].ID; !seen[id] {
+					seen[id], ids = true, append(ids, id)
+				}
+			}
+			return page.Next, nil
+		}))
+	}
+	return ids, err
+}
+
+// flows writes the records of flows.
+func (x *exporter) flows(ctx context.Context, ids []runlane.FlowID) error {
+	for _, id := range ids {
+		f, err := x.rt.flow(ctx, id)
+		if errors.Is(err, runlane.ErrFlowNotFound) {
+			continue // pruned meanwhile
+		}
+		if err != nil {
+			return err
+		}
+		r := f.record
+		err = x.line(&exportLine{Flow: &exportFlow{
+			ID:         r.ID,
+			CreatedAt:  r.CreatedAt,
+			Round:      r.Round,
+			Closed:     r.Closed,
+			TendAt:     r.TendAt,
+			FinishedAt: r.FinishedAt,
+			Status:     r.Status,
+			Plan:       r.Plan,
+		}})
+		if err != nil {
+			return err
+		}
+		x.moved.Flows++
+	}
+	return nil
+}
+
+func (j *importJudge) flow(e *exportFlow) error {
+	j.have.Flows++
+	var plan flowPlan
+	err := cmp.Or(json.Unmarshal(e.Plan, &plan), plan.fault(), e.put(j.plan.environment).Validate())
+	names := map[string]bool{}
+	for i := range plan.Nodes {
+		name := plan.Nodes[i].Name
+		if err = cmp.Or(err, runlane.ValidateNodeName(name)); err == nil && names[name] {
+			err = errors.New("it has two nodes of one name")
+		}
+		names[name] = true
+	}
+	if err == nil {
+		f := flow{plan: plan}
+		if f.index(); len(f.levels()) == 0 {
+			err = errors.New("it has no nodes, or a cycle")
+		}
+	}
+	if err != nil {
+		return badImport(err, "flow %q cannot be kept", e.ID)
+	}
+	return j.once("flow", string(e.ID))
+}
+
+// importFlow writes the record of a flow behind its runs, unless it is there from an import before, and looks at what
+// its nodes wait for: what had ended where they are from tells no one here. It is the same look as that of every end,
+// so a runtime that works meanwhile may do it, too.
+func (rt *Runtime) importFlow(ctx context.Context, e *exportFlow) error {
+	if err := rt.suspends(); err != nil {
+		return err
+	}
+	_, err := rt.stored().PutFlow(ctx, e.put(rt.environment))
+	if err != nil && !isConflict(err, runlane.ConflictFlow) {
+		return err
+	}
+	there := err != nil
+	f, err := rt.flow(ctx, e.ID)
+	if err != nil {
+		return err
+	}
+	var plan flowPlan
+	if err := json.Unmarshal(e.Plan, &plan); err != nil {
+		return err
+	}
+	same := f.record.CreatedAt.Equal(e.CreatedAt) && f.record.Round >= e.Round && plan.same(&f.plan)
+	if there && !same {
+		conflict := runlane.NewConflict(runlane.ConflictFlow, "the flow is there, and is another one")
+		conflict.Hint = "import into an environment that has no such flow"
+		conflict.Meta = map[string]string{"flow": string(e.ID)}
+		return conflict
+	}
+	return f.settle(ctx)
+}
+
+// settle judges all nodes that wait, and finishes the flow where nothing is left.
+func (f *flow) settle(ctx context.Context) error {
+	if f.record.Finished() {
+		return nil
+	}
+	runs, err := f.read(ctx, f.every())
+	if err != nil {
+		return err
+	}
+	err = inParallel(len(f.plan.Nodes), func(i int) error {
+		if run := runs[i]; run == nil || !run.Waiting.Has(runlane.WaitingEnds) {
+			return nil
+		}
+		_, err := f.judge(ctx, i)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return f.finish(ctx)
+}

@@ -1,0 +1,265 @@
+package core
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+var _ runlane.Signaler = (*Runtime)(nil)
+
+const (
+	// signalRounds is how often a signal that met another one reads again.
+	signalRounds = 10
+	// signalBackoff is the pause before the second round; it doubles.
+	signalBackoff = 2 * time.Millisecond
+)
+
+// Signal sends a signal to a run, see runlane.Signaler for its errors. When it returns nil the signal is durable, and a
+// run that waits for it is due: its wakeup was published, or the outbox keeps it. The tick needs not be waited for.
+// A lane whose storage keeps no signals is runlane.ErrCapabilityUnsupported.
+func (rt *Runtime) Signal(
+	ctx context.Context, id runlane.RunID, value runlane.SignalValue, options *runlane.SignalOptions,
+) error {
+	if err := rt.gate.enterLate(); err != nil {
+		return err
+	}
+	defer rt.gate.leave()
+	s, err := rt.newSignal(id, value, options)
+	if err != nil {
+		return err
+	}
+	return s.send(ctx)
+}
+
+// sending is a signal on its way to a run.
+type sending struct {
+	rt       *Runtime
+	key      lane.RunKey
+	name, id string
+	given    bool      // the id is the caller's: it may be there already
+	created  time.Time // of the run that is meant; zero for any of the id
+	body     []byte
+	actor    runlane.Actor
+}
+
+func (rt *Runtime) newSignal(
+	id runlane.RunID, value runlane.SignalValue, options *runlane.SignalOptions,
+) (*sending, error) {
+	if options == nil {
+		options = &runlane.SignalOptions{}
+	}
+	if err := rt.suspends(); err != nil {
+		return nil, err
+	}
+	s := &sending{
+		rt:    rt,
+		key:   lane.RunKey{Environment: rt.environment, RunID: id},
+		name:  value.Name(),
+		id:    options.ID,
+		given: options.ID != "",
+		actor: options.Actor,
+	}
+	if s.actor == (runlane.Actor{}) {
+		s.actor = runlane.SystemActor
+	}
+	if !s.given {
+		s.id = rt.world.NewID("signal_")
+	}
+	err := firstError(
+		id.Validate(),
+		runlane.ValidateSignalName(s.name),
+		checkSignalID(s.id),
+		checkActor(s.actor),
+	)
+	if err != nil {
+		return nil, err
+	}
+	s.body, err = value.Prepare()
+	return s, err
+}
+
+// suspends refuses what a storage without mail and records cannot do.
+func (rt *Runtime) suspends() error {
+	if rt.lane.Capabilities().Storage.SuspendsRuns {
+		return nil
+	}
+	return &runlane.Error{
+		Code:    runlane.ErrCapabilityUnsupported,
+		Message: "this lane's storage keeps no signals and no records of runs",
+		Hint:    "use a lane that reports suspendsRuns",
+	}
+}
+
+func checkSignalID(id string) error {
+	if len(id) > runlane.MaxSignalIDBytes {
+		return invalidInput(
+			fmt.Sprintf("use at most %d bytes", runlane.MaxSignalIDBytes), "SignalOptions.ID has %d bytes", len(id))
+	}
+	if err := runlane.ValidateKey("SignalOptions.ID", id); err != nil {
+		return err
+	}
+	return nil
+}
+
+// send puts the signal, reading again where it met another one.
+func (s *sending) send(ctx context.Context) error {
+	wait := signalBackoff
+	for range signalRounds {
+		done, err := s.round(ctx)
+		if done || err != nil {
+			return err
+		}
+		if !pause(ctx, s.rt.world.around(wait)) {
+			return cancelled(ctx, s.key.RunID)
+		}
+		wait = min(2*wait, 50*time.Millisecond)
+	}
+	return &runlane.Error{
+		Code:      runlane.ErrStorageUnavailable,
+		RunID:     s.key.RunID,
+		Message:   fmt.Sprintf("the run got other signals, or changed, during each of %d tries", signalRounds),
+		Hint:      "send it again, with the same ID",
+		Retryable: true,
+		Meta:      map[string]string{"outcome": "not committed"},
+	}
+}
+
+// round reads the run's mail and puts the signal on what was read. done is false where something came between.
+func (s *sending) round(ctx context.Context) (done bool, err error) {
+	q := &lane.MailQuery{RunKey: s.key}
+	if s.given {
+		q.Names, q.ID = []string{s.name}, s.id
+	}
+	mail, err := s.rt.storage().ReadMail(ctx, q)
+	if err != nil {
+		return false, err
+	}
+	if done, err := s.judge(mail); done || err != nil {
+		return done, err
+	}
+	c := &lane.SignalCommand{
+		RunKey:    s.key,
+		CreatedAt: mail.Run.CreatedAt,
+		Count:     mail.Count,
+		Signal: lane.Signal{
+			Name:   s.name,
+			ID:     s.id,
+			Number: mail.Count + 1,
+			SentAt: s.rt.now(),
+			Body:   s.body,
+		},
+	}
+	if mail.Run.Waiting != nil {
+		c.Wait = mail.Run.EventSequence
+	}
+	satisfied, err := s.satisfies(ctx, mail.Run.Waiting)
+	if err != nil {
+		return false, err
+	}
+	if satisfied {
+		if c.Resume, err = s.resumption(mail.Run, c.Signal.SentAt); err != nil {
+			return false, err
+		}
+	}
+	commit, err := s.rt.storage().SendSignal(ctx, c)
+	switch {
+	case isConflict(err, runlane.ConflictWait), isConflict(err, runlane.ConflictEventSequence):
+		return false, nil
+	case isConflict(err, runlane.ConflictSignal):
+		s.given = true // it is there by now: the next round compares it
+		return false, nil
+	case err != nil:
+		return false, err
+	case commit == nil:
+		return true, nil
+	}
+	if result := s.rt.publishCommitted(ctx, commit.Outbox); result.Err != nil {
+		s.rt.logRun(ctx, commit.Run, "wakeup was not published; the outbox keeps it", result.Err)
+	}
+	s.rt.handOver(ctx, commit.Run) // of a bounded queue: it waits for a slot, and one may be free
+	return true, nil
+}
+
+// judge compares the signal with one of its id that is there, and refuses what can never be put.
+func (s *sending) judge(mail *lane.Mail) (done bool, err error) {
+	run := mail.Run
+	switch {
+	case !s.created.IsZero() && !run.CreatedAt.Equal(s.created):
+		return false, ended(run, "the run that is meant is gone, and another has its id")
+	case s.given && len(mail.Signals) > 0:
+		if bytes.Equal(mail.Signals[0].Body, s.body) {
+			return true, nil
+		}
+		e := runlane.NewConflict(
+			runlane.ConflictSignal,
+			fmt.Sprintf("signal %q was sent with this id and another body", s.name),
+		)
+		e.RunID, e.Retryable, e.Hint = run.ID, false, "the first one counts"
+		return false, e
+	case run.Status.Terminal():
+		return false, ended(run, fmt.Sprintf("the run is %s: no signal reaches it", run.Status))
+	case mail.Count >= runlane.MaxRunSignals:
+		e := &runlane.Error{
+			Code:    runlane.ErrValidationFailed,
+			RunID:   run.ID,
+			Message: fmt.Sprintf("the run has %d signals, which is the most", mail.Count),
+			Hint:    "send to a run for each round, or send fewer",
+		}
+		return false, e
+	default:
+		return false, nil
+	}
+}
+
+// ended is runlane.ErrRunEnded, and runlane.ErrValidationFailed behind it.
+func ended(run *runlane.Run, message string) error {
+	return &runlane.Error{
+		Code:    runlane.ErrRunEnded,
+		Message: message,
+		RunID:   run.ID,
+		Hint:    "a finished run never changes again",
+		Cause:   runlane.ErrValidationFailed,
+	}
+}
+
+// satisfies reports a wait that the signal ends. Of a wait for all, the other signals are read now: one that comes
+// after the count was read makes the write fail.
+func (s *sending) satisfies(ctx context.Context, w *runlane.Waiting) (bool, error) {
+	switch {
+	case w.Has(runlane.WaitingAnything):
+		return true, nil
+	case !w.Has(runlane.WaitingSignal) && !w.Has(runlane.WaitingInput) || !slices.Contains(w.Names, s.name):
+		return false, nil
+	case !w.All:
+		return true, nil
+	}
+	q := &lane.MailQuery{RunKey: s.key, WithoutBodies: true}
+	for _, name := range w.Names {
+		if name != s.name {
+			q.Names = append(q.Names, name)
+		}
+	}
+	if len(q.Names) == 0 {
+		return true, nil
+	}
+	mail, err := s.rt.storage().ReadMail(ctx, q)
+	if err != nil {
+		return false, err
+	}
+	return len(mail.Signals) == len(q.Names), nil
+}
+
+// resumption ends the run's wait, with a delivery where no slot is needed first.
+func (s *sending) resumption(run *runlane.Run, at time.Time) (*lane.AppendCommand, error) {
+	by := runlane.WaitingSignal
+	if run.Waiting.Has(runlane.WaitingInput) {
+		by = runlane.WaitingInput
+	}
+	return s.rt.resumption(run, at, s.actor, &runlane.RunResumed{By: by, Name: s.name, ID: s.id})
+}

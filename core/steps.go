@@ -1,0 +1,312 @@
+package core
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// steps are what an attempt remembers, with what its run remembered before.
+type steps struct {
+	mu     sync.Mutex
+	loaded bool
+	known  map[string]*runlane.StepRecord // records of the run; never changed, only replaced
+	used   map[string]bool                // names of this attempt, each of which has one call
+	begun  int                            // calls under way, whose records are still to come
+	bytes  int                            // of all results
+	last   time.Time                      // when the last one was recorded
+	began  int                            // the version of the task that the run began with
+}
+
+var _ runlane.StepHost = (*execution)(nil)
+
+// Remember implements runlane.StepHost.
+func (x *execution) Remember(
+	ctx context.Context, call runlane.StepCall, work runlane.StepWork,
+) (*runlane.StepRecord, error) {
+	known, err := x.recall(ctx, call)
+	if err != nil || known != nil {
+		return known, err
+	}
+	recorded := false
+	defer func() {
+		if !recorded { // also after a panic: the same attempt may try again
+			x.forgo(call.Name)
+		}
+	}()
+	record := &runlane.StepRecord{Name: call.Name, Kind: call.Kind, Type: call.Type}
+	if call.Kind == runlane.StepKindStep {
+		record.StartedAt = x.rt.now()
+	}
+	if record.Result, err = x.work(ctx, work); err != nil {
+		return nil, err
+	}
+	kept, err := x.keepStep(ctx, record)
+	recorded = err == nil
+	return kept, err
+}
+
+// recall begins the call of a name. It returns the record that the run has under it, or nil for a call that has to
+// keep one, or to forgo it.
+func (x *execution) recall(ctx context.Context, call runlane.StepCall) (*runlane.StepRecord, error) {
+	if err := runlane.ValidateStepName(call.Name); err != nil {
+		return nil, err
+	}
+	s := &x.steps
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := x.load(ctx); err != nil {
+		return nil, err
+	}
+	if s.used[call.Name] {
+		return nil, stepFault(x, call.Name, "give each round of a loop its own name, such as \"send/\" and an id",
+			"is called twice in this attempt")
+	}
+	known := s.known[call.Name]
+	if err := x.judgeKnown(call, known); err != nil {
+		return nil, err
+	}
+	if known == nil {
+		if err := x.judgeRoom(call.Name); err != nil {
+			return nil, err
+		}
+		s.begun++
+	}
+	s.used[call.Name] = true
+	return known, nil
+}
+
+// judgeKnown refuses a name that another kind of call has.
+func (x *execution) judgeKnown(call runlane.StepCall, known *runlane.StepRecord) error {
+	if known == nil || known.Kind == call.Kind {
+		return nil
+	}
+	return stepFault(x, call.Name, "a name never changes its meaning: give the new call another name",
+		"is a %s, and attempt %d recorded a %s of that name", call.Kind, known.Attempt, known.Kind)
+}
+
+func (x *execution) judgeRoom(name string) error {
+	if len(x.steps.known)+x.steps.begun < runlane.MaxSteps {
+		return nil
+	}
+	return stepFault(x, name, "use a checkpoint for long loops, or a run for each part",
+		"would be record %d of this run, and %d is the most", runlane.MaxSteps+1, runlane.MaxSteps)
+}
+
+// forgo ends a call that records nothing.
+func (x *execution) forgo(name string) {
+	s := &x.steps
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.used, name)
+	s.begun--
+}
+
+// load reads what earlier attempts have recorded, once. The caller has the lock.
+func (x *execution) load(ctx context.Context) error {
+	s := &x.steps
+	if s.loaded {
+		return nil
+	}
+	if !x.rt.storage().Capabilities().SuspendsRuns {
+		return unsupported("the storage keeps no records of steps")
+	}
+	known := map[string]*runlane.StepRecord{}
+	size := 0
+	if x.remote || x.started.Counters.Attempts > 1 { // the first attempt has nothing to remember
+		records, err := x.rt.records(ctx, x.started)
+		if err != nil {
+			return err
+		}
+		for i := range records {
+			known[records[i].Name] = &records[i]
+			size += len(records[i].Result)
+		}
+	}
+	if err := x.settleVersion(ctx, known); err != nil {
+		return err
+	}
+	s.known, s.used, s.bytes, s.loaded = known, map[string]bool{}, size, true
+	return nil
+}
+
+// records are all of a run, by name.
+func (rt *Runtime) records(ctx context.Context, run *runlane.Run) (records []runlane.StepRecord, err error) {
+	err = eachPage(rt, func(q *lane.PageQuery) (runlane.Cursor, error) {
+		page, err := rt.storage().ListRecords(ctx, &lane.RecordQuery{
+			PageQuery: *q, RunID: run.ID, CreatedAt: run.CreatedAt,
+		})
+		if err != nil {
+			return "", err
+		}
+		records = append(records, page.Items...)
+		return page.Next, nil
+	})
+	return records, err
+}
+
+// work does a step's work under a context that also ends with the attempt.
+func (x *execution) work(ctx context.Context, work runlane.StepWork) (json.RawMessage, error) {
+	inside, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stop := context.AfterFunc(x.handling, func() { cancel(context.Cause(x.handling)) })
+	defer stop()
+	return work(inside)
+}
+
+// keepStep records for a call that recall has begun, and returns what is kept: this record, or the one that another
+// attempt recorded first. What was done is recorded also when the attempt has ended meanwhile.
+func (x *execution) keepStep(ctx context.Context, r *runlane.StepRecord) (*runlane.StepRecord, error) {
+	s := &x.steps
+	s.mu.Lock()
+	size := s.bytes + len(r.Result)
+	if r.At = x.rt.now(); !r.At.After(s.last) {
+		r.At = s.last.Add(time.Millisecond) // records of one millisecond keep their order, too
+	}
+	s.last = r.At
+	s.mu.Unlock()
+	if size > runlane.MaxStepsBytes {
+		return nil, stepFault(x, r.Name, "store bulk elsewhere and record a reference",
+			"would make the results of this run %d bytes, more than %d", size, runlane.MaxStepsBytes)
+	}
+	kept, err := x.keepOn(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := x.judgeKnown(runlane.StepCall{Name: r.Name, Kind: r.Kind}, kept); err != nil {
+		return nil, err
+	}
+	s.known[r.Name] = kept
+	s.begun--
+	s.bytes += len(kept.Result)
+	return kept, nil
+}
+
+// keepOn writes a record. A storage that cannot be reached is asked again for some seconds: what has been done should
+// not be done again for the sake of an outage.
+func (x *execution) keepOn(ctx context.Context, r *runlane.StepRecord) (*runlane.StepRecord, error) {
+	limited := afterCommit(ctx)
+	defer limited.stop()
+	for wait := outcomeBackoffBase; ; wait = min(2*wait, outcomeBackoffMax) {
+		kept, err := x.put(limited, r, false)
+		if err == nil || !errors.Is(err, runlane.ErrStorageUnavailable) || !pause(limited, x.rt.world.around(wait)) {
+			return kept, err
+		}
+	}
+}
+
+// put writes a record of this attempt.
+func (x *execution) put(ctx context.Context, r *runlane.StepRecord, replace bool) (*runlane.StepRecord, error) {
+	r.Attempt = x.started.Counters.Attempts
+	return x.rt.storage().KeepRecord(ctx, &lane.KeepCommand{
+		RunKey:    lane.RunKey{Environment: x.rt.environment, RunID: x.started.ID},
+		CreatedAt: x.started.CreatedAt,
+		Record:    *r,
+		Replace:   replace,
+	})
+}
+
+// Snapshots implements runlane.StepHost.
+func (x *execution) Snapshots(ctx context.Context) ([]runlane.StepRecord, error) {
+	s := &x.steps
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := x.load(ctx); err != nil {
+		return nil, err
+	}
+	var records []runlane.StepRecord
+	for _, r := range s.known {
+		records = append(records, *lane.RecordAtRest(r))
+	}
+	return snapshotsOf(records), nil
+}
+
+// snapshotsOf are those among the records, the latest first.
+func snapshotsOf(records []runlane.StepRecord) []runlane.StepRecord {
+	records = slices.DeleteFunc(records, func(r runlane.StepRecord) bool {
+		return r.Kind != runlane.StepKindSnapshot
+	})
+	byTime(records)
+	slices.Reverse(records)
+	return records
+}
+
+// byTime puts records into the order of their recording; those of one millisecond by attempt and name.
+func byTime(records []runlane.StepRecord) {
+	slices.SortFunc(records, func(a, b runlane.StepRecord) int {
+		if order := a.At.Compare(b.At); order != 0 {
+			return order
+		}
+		if order := a.Attempt - b.Attempt; order != 0 {
+			return order
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+}
+
+func stepFault(x *execution, name, hint, format string, args ...any) error {
+	return &runlane.Error{
+		Code:    runlane.ErrValidationFailed,
+		Message: fmt.Sprintf("step %q ", name) + fmt.Sprintf(format, args...),
+		RunID:   x.started.ID,
+		Hint:    hint,
+	}
+}
+
+// Steps returns what a run remembers, in the order of recording: its steps, checkpoints and snapshots. A run that does
+// not exist is runlane.ErrRunNotFound; a storage that keeps no records is runlane.ErrCapabilityUnsupported.
+func (r *Runs) Steps(ctx context.Context, id runlane.RunID) ([]runlane.StepRecord, error) {
+	if err := r.rt.gate.enterLate(); err != nil {
+		return nil, err
+	}
+	defer r.rt.gate.leave()
+	if !r.rt.storage().Capabilities().SuspendsRuns {
+		return nil, unsupported("the storage keeps no records of steps")
+	}
+	run, err := r.rt.bare(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	records, err := r.rt.records(ctx, run)
+	byTime(records)
+	return records, err
+}
+
+// Snapshots returns what the run's attempts kept with runlane.Attempt.Snapshot, the latest first. Errors as
+// [Runs.Steps].
+func (r *Runs) Snapshots(ctx context.Context, id runlane.RunID) ([]runlane.StepRecord, error) {
+	records, err := r.Steps(ctx, id)
+	return snapshotsOf(records), err
+}
+
+// bare is a run without payload and output.
+func (rt *Runtime) bare(ctx context.Context, id runlane.RunID) (*runlane.Run, error) {
+	if err := id.Validate(); err != nil {
+		return nil, err
+	}
+	runs, err := rt.storage().GetRuns(ctx, &lane.RunsQuery{
+		Environment: rt.environment, IDs: []runlane.RunID{id}, WithoutPayload: true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(runs) == 0 {
+		return nil, &runlane.Error{
+			Code:    runlane.ErrRunNotFound,
+			Message: "no such run",
+			RunID:   id,
+			Hint:    "check the run id and the environment; the run may have been pruned",
+		}
+	}
+	return runs[0], nil
+}

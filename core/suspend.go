@@ -1,0 +1,335 @@
+package core
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// suspension is what the calls of an attempt wait for. Several goroutines of a handler may wait at once: the release
+// carries all of it, and any of it resumes the run.
+type suspension struct {
+	mu     sync.Mutex
+	wait   *runlane.Waiting        // nil: nothing is waited for
+	mailed int64                   // how many signals there were at the first look that found too few; -1: no look
+	calls  []string                // runs that were called: names of calls of which ends are missing
+	again  bool                    // the handler was called before in this attempt
+	names  []string                // of the calls that wait, for the log
+	made   []*runlane.ReleaseError // what the calls returned
+}
+
+// limitRecord is the name of the record of the moment at which the time limit of a wait is over.
+func limitRecord(name string) string { return name + ":limit" }
+
+// waitFor answers a wait, or suspends the attempt. An answer is a record like a step's: it is kept before the handler
+// hears it, and the first one wins.
+func (x *execution) waitFor(ctx context.Context, request runlane.WaitRequest) (answer runlane.WaitAnswer, err error) {
+	if err := x.checkWait(&request); err != nil {
+		return answer, err
+	}
+	call := runlane.StepCall{Name: request.Name, Kind: runlane.StepKindWait}
+	var found runlane.WaitAnswer
+	for refer := false; ; refer = true {
+		kept, err := x.Remember(ctx, call, func(ctx context.Context) (json.RawMessage, error) {
+			if refer {
+				return json.Marshal(referTo(&found))
+			}
+			looked, err := x.lookFor(ctx, &request)
+			if err != nil {
+				return nil, err
+			}
+			found = looked
+			return json.Marshal(found)
+		})
+		tooLarge := len(found.Signals) > 0 && runlane.CodeOf(err) == runlane.ErrValidationFailed
+		switch {
+		case tooLarge && !refer: // and nothing was kept
+		case err != nil:
+			return answer, err
+		default:
+			return x.answered(ctx, &request, kept)
+		}
+	}
+}
+
+// lookFor looks for what answers a wait; where there is nothing, its error suspends the attempt. Mail is counted before
+// it is looked at, so that the suspension finds what comes between.
+func (x *execution) lookFor(
+	ctx context.Context, request *runlane.WaitRequest,
+) (answer runlane.WaitAnswer, err error) {
+	mail, err := x.rt.storage().ReadMail(ctx, &lane.MailQuery{
+		RunKey: lane.RunKey{Environment: x.rt.environment, RunID: x.started.ID},
+		Names:  request.Names,
+	})
+	if err != nil {
+		return answer, err
+	}
+	answer, answered := answerOf(request, mail)
+	until := time.Time{}
+	if !answered {
+		if until, err = x.waitLimit(ctx, request); err != nil {
+			return answer, err
+		}
+		answer.TimedOut = request.Timeout < 0 || !until.IsZero() && !x.rt.now().Before(until)
+	}
+	if !answered && !answer.TimedOut {
+		reason := "waits for " + strings.Join(request.Names, ", ")
+		return answer, x.suspend(request.Name, reason, x.waiting(request, until), mail.Count)
+	}
+	return answer, nil
+}
+
+// opened reads a record that core made.
+func opened(x *execution, kept *runlane.StepRecord, into any) error {
+	if kept.Fault != "" {
+		return &runlane.Error{
+			Code:      runlane.ErrPayloadUnreadable,
+			Message:   fmt.Sprintf("the record %q cannot be read here: %s", kept.Name, kept.Fault),
+			RunID:     x.started.ID,
+			Retryable: true,
+			Hint:      "give this process the codec and the keys of the one that stored it",
+		}
+	}
+	if err := json.Unmarshal(kept.Result, into); err != nil {
+		return stepFault(x, kept.Name, "use the version that recorded it", "has a record that does not decode")
+	}
+	return nil
+}
+
+// answerRefs are an answer whose bodies together are too large for a record: signals stay beside their run as long as
+// it does. A program that does not know it cannot decode it, and leaves the run to one that does.
+type answerRefs struct {
+	Signals  map[string]string `json:"signals"` // ids by name
+	TimedOut bool              `json:"timedOut,omitempty"`
+}
+
+func referTo(answer *runlane.WaitAnswer) *answerRefs {
+	refs := &answerRefs{Signals: map[string]string{}, TimedOut: answer.TimedOut}
+	for i := range answer.Signals {
+		refs.Signals[answer.Signals[i].Name] = answer.Signals[i].ID
+	}
+	return refs
+}
+
+// answered reads what a wait was answered: its record, and the bodies that did not fit into it.
+func (x *execution) answered(
+	ctx context.Context, request *runlane.WaitRequest, kept *runlane.StepRecord,
+) (answer runlane.WaitAnswer, err error) {
+	var refs answerRefs
+	if kept.Fault != "" || json.Unmarshal(kept.Result, &refs) != nil {
+		return answer, opened(x, kept, &answer)
+	}
+	answer.TimedOut = refs.TimedOut
+	for _, name := range request.Names {
+		id, received := refs.Signals[name]
+		if !received {
+			continue
+		}
+		mail, err := x.rt.storage().ReadMail(ctx, &lane.MailQuery{
+			RunKey: lane.RunKey{Environment: x.rt.environment, RunID: x.started.ID},
+			Names:  []string{name},
+			ID:     id,
+		})
+		if err != nil {
+			return answer, err
+		}
+		if len(mail.Signals) == 0 {
+			return answer, &runlane.Error{
+				Code:    runlane.ErrInvariantViolation,
+				Message: fmt.Sprintf("signal %q answered a wait, and is gone", name),
+				RunID:   x.started.ID,
+			}
+		}
+		answer.Signals = append(answer.Signals, runlane.ReceivedSignal{
+			Name: name, ID: id, Body: mail.Signals[0].Body,
+		})
+	}
+	return answer, nil
+}
+
+// checkWait refuses a wait that cannot be, before anything is read or written.
+func (x *execution) checkWait(request *runlane.WaitRequest) error {
+	if err := x.rt.suspends(); err != nil {
+		return err
+	}
+	w := x.waiting(request, time.Time{})
+	if err := w.Validate(); err != nil {
+		return err
+	}
+	if err := runlane.ValidateKey("wait", request.Name); err != nil {
+		return err
+	}
+	if len(limitRecord(request.Name)) > runlane.MaxStepNameBytes {
+		return waitInvalid("the name of a wait has %d bytes", len(request.Name))
+	}
+	if request.Timeout > runlane.MaxReleaseDelay {
+		return waitInvalid("the time limit of wait %q is more than %s", request.Name,
+			runlane.FormatDuration(runlane.MaxReleaseDelay))
+	}
+	return nil
+}
+
+func waitInvalid(format string, args ...any) error {
+	return invalidInput("see runlane.WaitOptions", format, args...)
+}
+
+// waiting is what the call waits for.
+func (x *execution) waiting(request *runlane.WaitRequest, until time.Time) *runlane.Waiting {
+	w := &runlane.Waiting{
+		For:    []runlane.WaitingFor{runlane.WaitingSignal},
+		Names:  request.Names,
+		All:    request.All && len(request.Names) > 1,
+		Prompt: request.Prompt,
+		Until:  until,
+	}
+	if request.Prompt != "" {
+		w.For = append(w.For, runlane.WaitingInput)
+	}
+	if !until.IsZero() {
+		w.For = append(w.For, runlane.WaitingTime)
+	}
+	return w
+}
+
+// waitLimit is the moment at which the wait's time is over, counted from the first attempt that asked; zero for none.
+func (x *execution) waitLimit(ctx context.Context, request *runlane.WaitRequest) (until time.Time, err error) {
+	if request.Timeout <= 0 {
+		return until, nil
+	}
+	call := runlane.StepCall{Name: limitRecord(request.Name), Kind: runlane.StepKindLimit}
+	kept, err := x.Remember(ctx, call, func(context.Context) (json.RawMessage, error) {
+		return json.Marshal(ceilMillis(x.rt.now().Add(request.Timeout)).UTC())
+	})
+	if err == nil {
+		err = opened(x, kept, &until)
+	}
+	return until, err
+}
+
+// answerOf is what the mail answers.
+func answerOf(request *runlane.WaitRequest, mail *lane.Mail) (answer runlane.WaitAnswer, answered bool) {
+	for i := range mail.Signals {
+		signal := &mail.Signals[i]
+		answer.Signals = append(answer.Signals, runlane.ReceivedSignal{
+			Name: signal.Name, ID: signal.ID, Body: signal.Body,
+		})
+		if !request.All {
+			return answer, true
+		}
+	}
+	return answer, len(answer.Signals) == len(request.Names)
+}
+
+// suspend adds a wait to those of the attempt, and returns what the handler has to return.
+// mailed is how many signals there were when the call looked; -1 for one that does not wait for signals.
+func (x *execution) suspend(name, reason string, w *runlane.Waiting, mailed int64) error {
+	if x.rt.coded {
+		w.Prompt = "" // what is encoded elsewhere does not stand in the clear here
+	}
+	s := &x.suspended
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.wait == nil || s.mailed < 0 || mailed >= 0 && mailed < s.mailed {
+		s.mailed = mailed
+	}
+	s.wait = s.wait.Union(w)
+	s.names = append(s.names, name)
+	asked := &runlane.ReleaseError{Reason: reason, Waiting: w}
+	s.made = append(s.made, asked)
+	return asked
+}
+
+// suspensionOf makes the handler's return the suspension that it is. A handler that ended well although a call of it
+// had no answer yet has lost that call's error: the attempt was suspended, and the log names the call. A failure is
+// recorded as what it is. What the handler itself asks for beside, by Release or Block, ends the wait, too.
+func (x *execution) suspensionOf(ctx context.Context, v verdict) verdict {
+	s := &x.suspended
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	own := slices.DeleteFunc(slices.Clone(v.asked), func(r *runlane.ReleaseError) bool {
+		return slices.Contains(s.made, r)
+	})
+	if v.lost != "" {
+		x.rt.logger.LogAttrs(ctx, slog.LevelWarn,
+			"the handler joined a failure to a suspension: it waits, and the failure is not recorded",
+			append(runAttrs(x.started), slog.String("code", v.lost))...)
+	}
+	if s.wait == nil {
+		if len(own) > 1 {
+			v.waitForAny(nil, own, x.rt.now())
+		}
+		return v
+	}
+	names := strings.Join(s.names, ", ")
+	attrs := append(runAttrs(x.started), slog.String("waits", names))
+	switch {
+	case v.kind == verdictReleased && (v.wait != nil || len(own) > 0):
+	case v.kind == verdictSucceeded:
+		x.rt.logger.LogAttrs(ctx, slog.LevelWarn,
+			"the handler returned no error although it was suspended: it waits; return the errors of waits", attrs...)
+		v = verdict{kind: verdictReleased, reason: "waits for " + names}
+	case v.kind == verdictFailed && !v.final:
+		x.rt.logger.LogAttrs(ctx, slog.LevelWarn,
+			"the handler returned another error than that of a wait: the attempt failed", attrs...)
+		return v
+	default:
+		return v
+	}
+	v.waitForAny(s.wait, own, x.rt.now())
+	v.mailed, v.calls = s.mailed, s.calls
+	v.reason = clipReason(v.reason)
+	return v
+}
+
+// waitForAny lets a released run wait for whatever comes first: what its calls wait for, nil for nothing, and what its
+// handler asks for beside.
+func (v *verdict) waitForAny(calls *runlane.Waiting, own []*runlane.ReleaseError, now time.Time) {
+	wait := calls.Clone()
+	for _, r := range own {
+		also := r.Waiting
+		if also == nil {
+			also = &runlane.Waiting{
+				For:   []runlane.WaitingFor{runlane.WaitingTime},
+				Until: ceilMillis(now.Add(r.Delay)),
+			}
+			v.delay = min(cmp.Or(v.delay, r.Delay), r.Delay)
+		}
+		wait = wait.Union(also)
+	}
+	if v.wait = wait.Kept(); v.wait.Timed() && calls == nil {
+		v.wait = nil // releases alone
+	}
+}
+
+// lookAgain makes the attempt ready to call its handler once more: something came between its look and its suspension.
+func (x *execution) lookAgain() {
+	s := &x.suspended
+	s.mu.Lock()
+	s.wait, s.names, s.made, s.calls, s.again = nil, nil, nil, nil, true
+	s.mu.Unlock()
+	x.steps.mu.Lock()
+	x.steps.used, x.steps.begun = map[string]bool{}, 0
+	x.steps.mu.Unlock()
+	x.notes.mu.Lock()
+	x.notes.over = false
+	x.notes.mu.Unlock()
+	x.checkpoints.mu.Lock()
+	x.checkpoints.over = false
+	x.checkpoints.mu.Unlock()
+	x.stateMu.Lock()
+	x.returned, x.verdict = false, verdict{}
+	x.stateMu.Unlock()
+	x.mu.Lock()
+	x.over = false
+	x.mu.Unlock()
+	x.set.beatLater(x, x.nextBeat())
+}

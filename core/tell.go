@@ -1,0 +1,249 @@
+package core
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+const (
+	// tellRounds is how often a teller that met those of other processes reads again: for some three seconds.
+	tellRounds = 60
+	// tellBackoff is the pause before the second round; it doubles, up to tellPause.
+	tellBackoff = 2 * time.Millisecond
+	tellPause   = 50 * time.Millisecond
+)
+
+// committed tells what the end of a run has left to be told. What fails is left to the tick.
+func (rt *Runtime) committed(ctx context.Context, commit *lane.Commit, run *runlane.Run) {
+	if commit == nil || !commit.Untold {
+		return
+	}
+	limited := afterCommit(ctx)
+	defer limited.stop()
+	if _, err := rt.tell(limited, run); err != nil {
+		rt.logRun(ctx, run, "the end of the run was not told; the tick tells it", err)
+	}
+}
+
+// tell tells the end of a run to the run that called it, or to those of its flow that go after it, and before that its
+// cancellation to the runs that it has called. It may be told by any number of processes, and is counted once. done is
+// false where another one told it.
+func (rt *Runtime) tell(ctx context.Context, run *runlane.Run) (done bool, err error) {
+	wait := tellBackoff
+	for round := range tellRounds {
+		if round > 0 && !pause(ctx, rt.world.around(wait)) {
+			return false, cancelled(ctx, run.ID)
+		}
+		wait = min(2*wait, tellPause)
+		if round > 0 || run.Status == runlane.StatusCancelled {
+			told, err := rt.cascade(ctx, run)
+			if told || err != nil {
+				return false, err
+			}
+		}
+		if run.Source.Type == runlane.SourceFlow {
+			if err := rt.tellFlow(ctx, run); err != nil {
+				return false, err
+			}
+		}
+		var commit *lane.Commit
+		commit, err = rt.tellCaller(ctx, run)
+		switch {
+		case isConflict(err, runlane.ConflictWait), isConflict(err, runlane.ConflictEventSequence):
+			continue
+		case err != nil:
+			return false, err
+		case commit == nil:
+			return true, nil
+		}
+		rt.resumed(ctx, commit)
+		return true, nil
+	}
+	return false, err
+}
+
+// tellCaller counts the end in its caller's call. Those of one process take turns: they would only meet each other.
+func (rt *Runtime) tellCaller(ctx context.Context, run *runlane.Run) (*lane.Commit, error) {
+	if source := run.Source; source.Type == runlane.SourceCall {
+		end := rt.tellers.begin(ctx, source.RunID, source.Call)
+		if end == nil {
+			return nil, cancelled(ctx, run.ID)
+		}
+		defer end()
+	}
+	c, err := rt.telling(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	return rt.storage().TellEnd(ctx, c)
+}
+
+// turns lets one at a time do something with a call. Safe for concurrent use.
+type turns struct {
+	mu   sync.Mutex
+	held map[turn]chan struct{} // closed when the turn ends
+}
+
+type turn struct {
+	caller runlane.RunID
+	call   string
+}
+
+// begin waits for the turn; nil when the context ends before.
+func (t *turns) begin(ctx context.Context, caller runlane.RunID, call string) (end func()) {
+	key := turn{caller, call}
+	for {
+		t.mu.Lock()
+		held := t.held[key]
+		if held == nil {
+			break
+		}
+		t.mu.Unlock()
+		select {
+		case <-held:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+	defer t.mu.Unlock()
+	if t.held == nil {
+		t.held = map[turn]chan struct{}{}
+	}
+	mine := make(chan struct{})
+	t.held[key] = mine
+	return func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		delete(t.held, key)
+		close(mine)
+	}
+}
+
+// telling is the command that tells the end of a run, by what its caller is now. A caller that has ended, is gone or is
+// another run of that id counts nothing.
+func (rt *Runtime) telling(ctx context.Context, run *runlane.Run) (*lane.TellCommand, error) {
+	c := &lane.TellCommand{
+		RunKey:    lane.RunKey{Environment: rt.environment, RunID: run.ID},
+		CreatedAt: run.CreatedAt,
+	}
+	source := run.Source
+	if source.Type != runlane.SourceCall {
+		return c, nil
+	}
+	read, err := rt.storage().ReadCalls(ctx, &lane.CallQuery{
+		RunKey: lane.RunKey{Environment: rt.environment, RunID: source.RunID}, Name: source.Call,
+	})
+	switch {
+	case isNotFound(err):
+		return c, nil
+	case err != nil:
+		return nil, err
+	}
+	caller := read.Run
+	if caller.Status.Terminal() || !caller.CreatedAt.Equal(source.CreatedAt) || len(read.Calls) == 0 ||
+		read.Calls[0].Whole() {
+		return c, nil
+	}
+	call := &read.Calls[0]
+	c.To = &lane.CallRead{
+		RunID:     caller.ID,
+		CreatedAt: caller.CreatedAt,
+		Name:      call.Name,
+		Count:     call.Count,
+		Ended:     call.Ended,
+	}
+	switch {
+	case !c.To.Last() || caller.Waiting == nil:
+	case waitsForCall(caller.Waiting, call.Name):
+		body := &runlane.RunResumed{By: runlane.WaitingChildren, Name: call.Name, ID: string(run.ID)}
+		c.Resume, err = rt.resumption(caller, rt.now(), runlane.SystemActor, body)
+	default:
+		c.To.Wait = caller.EventSequence
+	}
+	return c, err
+}
+
+// waitsForCall reports a wait that the last end of a call ends.
+func waitsForCall(w *runlane.Waiting, name string) bool {
+	return w.Has(runlane.WaitingAnything) || w.Has(runlane.WaitingChildren) && slices.Contains(w.Names, name)
+}
+
+// cascade asks the runs that a cancelled run has called to end. told says that all of it was told already.
+func (rt *Runtime) cascade(ctx context.Context, run *runlane.Run) (told bool, err error) {
+	read, err := rt.storage().ReadCalls(ctx, &lane.CallQuery{
+		RunKey: lane.RunKey{Environment: rt.environment, RunID: run.ID},
+	})
+	switch {
+	case isNotFound(err):
+		return true, nil
+	case err != nil:
+		return false, err
+	case !read.Untold || !read.Run.CreatedAt.Equal(run.CreatedAt):
+		return true, nil
+	case run.Status != runlane.StatusCancelled:
+		return false, nil
+	}
+	for i := range read.Calls {
+		c := calling{rt: rt, parent: run, call: read.Calls[i]}
+		children, err := c.read(ctx, true)
+		if err != nil {
+			return false, err
+		}
+		children = slices.DeleteFunc(children, func(child *runlane.Run) bool {
+			return child == nil || child.Status.Terminal() || child.Status == runlane.StatusCancellationRequested
+		})
+		by := change{rt: rt, actor: runlane.SystemActor, reason: reasonCaller}
+		err = inParallel(len(children), func(n int) error {
+			_, _, err := by.cancel(ctx, children[n].ID)
+			if movedOn(err) {
+				return nil // it has ended meanwhile
+			}
+			return err
+		})
+		if err != nil {
+			return false, err
+		}
+	}
+	return false, nil
+}
+
+// reasonCaller is why a called run is cancelled by the runtime.
+const reasonCaller = "the run that called it was cancelled"
+
+// orphaned reports a run that was called and made after its caller was cancelled: no one asked it to end. Later than
+// its first claim there is nothing to find: a cancellation asks those that are there.
+func (rt *Runtime) orphaned(ctx context.Context, run *runlane.Run) (bool, error) {
+	if run.Source.Type != runlane.SourceCall || run.Counters.Attempts > 0 {
+		return false, nil
+	}
+	callers, err := rt.storage().GetRuns(ctx, &lane.RunsQuery{
+		Environment: rt.environment, IDs: []runlane.RunID{run.Source.RunID}, WithoutPayload: true,
+	})
+	return err == nil && len(callers) == 1 && callers[0].Status == runlane.StatusCancelled &&
+		callers[0].CreatedAt.Equal(run.Source.CreatedAt), err
+}
+
+// tellEnds tells ends that no process has told.
+func (t *tick) tellEnds(ctx context.Context) StageResult {
+	if !t.rt.storage().Capabilities().SuspendsRuns {
+		return StageResult{}
+	}
+	list := func(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
+		return t.rt.storage().ListRunsToTell(ctx, q)
+	}
+	result := t.paged(ctx, list, t.query(t.rt.now()), func(refs []lane.RunRef) StageResult {
+		runs, err := t.runs(ctx, refs)
+		if err != nil {
+			return StageResult{Err: err}
+		}
+		return t.each(ctx, runs, t.rt.tell)
+	})
+	flows := t.tendFlows(ctx)
+	result.add(flows)
+	return result
+}

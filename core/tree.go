@@ -1,0 +1,178 @@
+package core
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+const (
+	// DefaultTreeEach is how many runs of each call a tree shows unless told otherwise.
+	DefaultTreeEach = 20
+	// MaxTreeShown is how many runs a tree shows altogether.
+	MaxTreeShown = 1000
+	// MaxTreeRead is how many runs a tree counts by their status unless told otherwise.
+	MaxTreeRead = 20_000
+)
+
+// TreeOptions of [Runs.Tree]. nil means none.
+type TreeOptions struct {
+	// Each is how many runs of each call are shown, the first ones; the others are counted. 0 means DefaultTreeEach.
+	Each int
+	// Read is how many runs are read altogether to count them by their status. Of a call that goes beyond it only the
+	// runs that are shown are read. 0 means MaxTreeRead, which is also the most.
+	Read int
+}
+
+// RunTree is a run with what it called.
+type RunTree struct {
+	// Run is the run, without payload and output.
+	Run *runlane.Run
+	// Calls that the run has made, by name. Those of a run that is not shown are not read.
+	Calls []CallTree
+}
+
+// CallTree is a call of a run, with the runs that it made.
+type CallTree struct {
+	// Name is unique among the calls of the run.
+	Name string
+	// TaskID is the task of each of the runs.
+	TaskID runlane.TaskID
+	// CalledAt is when the first attempt came to the call.
+	CalledAt time.Time
+	// Count is how many runs the call has.
+	Count int
+	// Ended is how many of their ends were told to the run that called. A run that has just ended may not be among
+	// them.
+	Ended int
+	// Statuses counts the runs by their status. A run that was not made yet is in none. nil for a call beyond
+	// TreeOptions.Read.
+	Statuses map[runlane.Status]int
+	// Runs are the first ones, in the order of the payloads.
+	Runs []RunTree
+	// More counts the runs that are there and not in Runs, by their status. nil where Statuses is.
+	More map[runlane.Status]int
+}
+
+// Tree returns a run with what it called, what that called, and so on. Each run is as it was when it was read, one
+// after the other: it is no snapshot. Runs near the root are shown first, at most MaxTreeShown; what is beyond a limit
+// is counted. On DynamoDB it costs a read for each run of a call, also for those that are only counted.
+//
+// A run that does not exist is runlane.ErrRunNotFound, one that was called and pruned meanwhile is left out;
+// runlane.ErrValidationFailed: Each is negative, or Read is, or above MaxTreeRead;
+// runlane.ErrCapabilityUnsupported: the storage keeps no calls.
+func (r *Runs) Tree(ctx context.Context, id runlane.RunID, options *TreeOptions) (*RunTree, error) {
+	if err := r.rt.gate.enterLate(); err != nil {
+		return nil, err
+	}
+	defer r.rt.gate.leave()
+	if err := r.rt.suspends(); err != nil {
+		return nil, err
+	}
+	if options == nil {
+		options = &TreeOptions{}
+	}
+	switch {
+	case options.Each < 0:
+		return nil, invalidInput("leave it out, or ask for some", "a tree shows %d runs of each call", options.Each)
+	case options.Read < 0 || options.Read > MaxTreeRead:
+		return nil, invalidInput(fmt.Sprintf("leave it out, or ask for 1 to %d", MaxTreeRead),
+			"a tree reads %d runs", options.Read)
+	}
+	t := tree{
+		rt:    r.rt,
+		each:  cmp.Or(options.Each, DefaultTreeEach),
+		most:  cmp.Or(options.Read, MaxTreeRead),
+		read:  1,
+		shown: 1,
+	}
+	run, err := r.rt.bare(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	root := &RunTree{Run: run}
+	for level := []*RunTree{root}; len(level) > 0; { // level by level: a deep branch leaves room for its neighbors
+		var below []*RunTree
+		for _, node := range level {
+			nodes, err := t.grow(ctx, node)
+			if err != nil {
+				return nil, err
+			}
+			below = append(below, nodes...)
+		}
+		level = below
+	}
+	return root, nil
+}
+
+// tree is a tree that is being read.
+type tree struct {
+	rt          *Runtime
+	each, most  int
+	read, shown int
+}
+
+// grow reads the calls of a run, and returns the nodes that were added.
+func (t *tree) grow(ctx context.Context, node *RunTree) (added []*RunTree, err error) {
+	read, err := t.rt.storage().ReadCalls(ctx, &lane.CallQuery{
+		RunKey: lane.RunKey{Environment: t.rt.environment, RunID: node.Run.ID},
+	})
+	switch {
+	case runlane.CodeOf(err) == runlane.ErrRunNotFound && t.shown > 1:
+		return nil, nil // pruned since it was read
+	case err != nil:
+		return nil, err
+	}
+	node.Calls = make([]CallTree, len(read.Calls))
+	for i := range read.Calls {
+		known, call := &read.Calls[i], &node.Calls[i]
+		*call = CallTree{
+			Name:     known.Name,
+			TaskID:   known.TaskID,
+			CalledAt: known.At,
+			Count:    known.Count,
+			Ended:    known.Ended,
+		}
+		if err := t.fill(ctx, node.Run, known, call); err != nil {
+			return nil, err
+		}
+		for n := range call.Runs {
+			added = append(added, &call.Runs[n])
+		}
+	}
+	return added, nil
+}
+
+// fill reads the runs of a call.
+func (t *tree) fill(ctx context.Context, parent *runlane.Run, known *lane.RunCall, call *CallTree) error {
+	c := calling{rt: t.rt, parent: parent, call: *known}
+	if t.read+known.Count > t.most {
+		c.call.Count = min(known.Count, t.each, MaxTreeShown-t.shown)
+	} else {
+		t.read += known.Count
+		call.Statuses, call.More = map[runlane.Status]int{}, map[runlane.Status]int{}
+	}
+	runs, err := c.read(ctx, true)
+	if err != nil {
+		return err
+	}
+	for _, run := range runs {
+		switch {
+		case run == nil:
+			continue
+		case len(call.Runs) < t.each && t.shown < MaxTreeShown:
+			call.Runs = append(call.Runs, RunTree{Run: run})
+			t.shown++
+		default:
+			call.More[run.Status]++
+		}
+		if call.Statuses != nil {
+			call.Statuses[run.Status]++
+		}
+	}
+	return nil
+}

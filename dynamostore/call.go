@@ -1,0 +1,211 @@
+package dynamostore
+
+import (
+	"context"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/dynamostore/internal/ddb"
+	"github.com/runlane/runlane-go/dynamostore/internal/item"
+	"github.com/runlane/runlane-go/dynamostore/internal/rows"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// BeginCall implements lane.Storage: the call and the mark on its run, under the lease, in one transaction.
+func (s *Store) BeginCall(ctx context.Context, c *lane.CallCommand) (*lane.RunCall, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	r, err := s.owned(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	call := rows.NewCall(c, randomID())
+	put, err := call.Put()
+	if err != nil {
+		return nil, err
+	}
+	lost, err := s.db.Transact(ctx, &ddb.Transaction{
+		Operation: "begin call",
+		Token:     call.Commit,
+		Writes:    []item.Write{r.Calling(c), put},
+		Proof:     call.Proof(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(lost) == 0 {
+		s.snapshots.put(r.PK, r.Called())
+		return call.Call(), nil
+	}
+	if current := item.OldOf(lost, 0); current != nil || item.OldOf(lost, 1) == nil {
+		if item.Number(current["ca"]) != int64(rows.ToMillis(c.CreatedAt)) {
+			return nil, rows.NotFound(c.RunKey)
+		}
+		return nil, rows.LeaseLost(c.RunKey)
+	}
+	kept, err := rows.ReadCall(item.OldOf(lost, 1))
+	if err != nil {
+		return nil, err
+	}
+	return kept.Call(), nil
+}
+
+// owned is the run under the command's lease, from a recent read, else read now.
+func (s *Store) owned(ctx context.Context, c *lane.CallCommand) (*rows.Run, error) {
+	created := rows.ToMillis(c.CreatedAt)
+	known, ok := s.snapshots.get(rows.RunPK(c.RunKey))
+	if ok && known.LeaseToken == c.LeaseToken && known.CreatedAt == created {
+		return known, nil
+	}
+	r, err := s.readRun(ctx, c.RunKey)
+	switch {
+	case err != nil:
+		return nil, err
+	case r == nil || r.CreatedAt != created:
+		return nil, rows.NotFound(c.RunKey)
+	case r.LeaseToken != c.LeaseToken:
+		return nil, rows.LeaseLost(c.RunKey)
+	}
+	return r, nil
+}
+
+// ReadCalls implements lane.Storage. A run that has called none is one read.
+func (s *Store) ReadCalls(ctx context.Context, q *lane.CallQuery) (*lane.CallsRead, error) {
+	r, err := s.readRun(ctx, q.RunKey)
+	if err == nil && r == nil {
+		err = rows.NotFound(q.RunKey)
+	}
+	if err != nil {
+		return nil, err
+	}
+	read := &lane.CallsRead{Run: r.Projection(), Untold: r.Untold()}
+	if r.Calls == 0 {
+		return read, nil
+	}
+	if q.Name != "" {
+		call, err := s.readCall(ctx, q.RunKey, r.CreatedAt, q.Name)
+		if call != nil {
+			read.Calls = append(read.Calls, *call.Call())
+		}
+		return read, err
+	}
+	err = s.db.Query(ctx, &ddb.Query{
+		Operation: "read calls",
+		Where:     "#pk = :pk AND #sk BETWEEN :from AND :until",
+		Values: item.Item{
+			":pk":    item.Text(r.PK),
+			":from":  item.Text(rows.CallSpan(r.CreatedAt)),
+			":until": item.Text(rows.CallSpan(r.CreatedAt) + item.BeyondKeys),
+		},
+	}, func(raw item.Item) (bool, error) {
+		call, err := rows.ReadCall(raw)
+		if err == nil {
+			read.Calls = append(read.Calls, *call.Call())
+		}
+		return true, err
+	})
+	return read, err
+}
+
+// readCall reads one call, nil where there is none.
+func (s *Store) readCall(
+	ctx context.Context, run lane.RunKey, createdAt rows.Millis, name string,
+) (*rows.Call, error) {
+	key := rows.CallKey(run, createdAt, name)
+	raw, err := s.db.Get(ctx, "read call", item.TextOf(key[item.PK]), item.TextOf(key[item.SK]))
+	if err != nil || raw == nil {
+		return nil, err
+	}
+	return rows.ReadCall(raw)
+}
+
+// ListRunsToTell implements lane.Storage.
+func (s *Store) ListRunsToTell(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
+	return s.scanRefs(ctx, q, rows.Telling)
+}
+
+// TellEnd implements lane.Storage: the mark, the count and what the last end leads to, in one transaction.
+func (s *Store) TellEnd(ctx context.Context, c *lane.TellCommand) (*lane.Commit, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	told, err := s.telling(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	if c.Resume == nil {
+		return nil, s.tell(ctx, c, told)
+	}
+	t := &c.Resume.Transition
+	before, err := s.expected(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.Validate(); err != nil {
+		return nil, err
+	}
+	commit, refused, err := s.commit(ctx, &rows.Change{
+		Transition: t, Before: before, Initial: c.Resume.Outbox, Telling: told,
+	})
+	switch {
+	case err != nil || refused == nil:
+		return commit, err
+	case refused.Run() == nil:
+		return nil, c.NotTold()
+	default:
+		return nil, s.raceLost(ctx, t, "", refused)
+	}
+}
+
+// telling reads what telling changes, as the command expects it.
+func (s *Store) telling(ctx context.Context, c *lane.TellCommand) (*rows.ToldEnd, error) {
+	r, err := s.readRun(ctx, c.RunKey)
+	if err != nil {
+		return nil, err
+	}
+	if r == nil || r.CreatedAt != rows.ToMillis(c.CreatedAt) || !r.Untold() {
+		return nil, c.NotTold()
+	}
+	told := &rows.ToldEnd{Ended: r}
+	if c.To == nil {
+		return told, nil
+	}
+	caller := lane.RunKey{Environment: c.Environment, RunID: c.To.RunID}
+	told.Call, err = s.readCall(ctx, caller, rows.ToMillis(c.To.CreatedAt), c.To.Name)
+	if err != nil {
+		return nil, err
+	}
+	if told.Call == nil || told.Call.Ended != c.To.Ended || told.Call.Count != c.To.Count {
+		return nil, c.NotTold()
+	}
+	return told, nil
+}
+
+// tell counts an end that resumes no run.
+func (s *Store) tell(ctx context.Context, c *lane.TellCommand, told *rows.ToldEnd) error {
+	writes := []item.Write{told.Ended.Told()}
+	if told.Call != nil {
+		writes = append(writes, told.Call.Counted())
+	}
+	if told.Call != nil && c.To.Last() {
+		caller, err := s.readRun(ctx, lane.RunKey{Environment: c.Environment, RunID: c.To.RunID})
+		if err != nil {
+			return err
+		}
+		if caller == nil {
+			return c.NotTold()
+		}
+		writes = append(writes, caller.NotBegun(c.To))
+	}
+	lost, err := s.db.Transact(ctx, &ddb.Transaction{
+		Operation: "tell end",
+		Token:     randomID(),
+		Writes:    writes,
+		Version:   "sq",
+		Proof:     told.Ended.ToldProof(),
+	})
+	if err == nil && len(lost) > 0 {
+		err = c.NotTold()
+	}
+	return err
+}

@@ -1,0 +1,107 @@
+package rows
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/dynamostore/internal/item"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// RecordPrefix begins the sort keys of what a run remembers. It sorts before 'log:', so that a run is read without it,
+// and pruning removes it with the rest.
+const RecordPrefix = "kept:"
+
+// Kept is a record beside a run. The run's creation is in its key: an id that is used again finds none of the records
+// of the run before.
+type Kept struct {
+	PK      string `dynamodbav:"pk"`
+	SK      string `dynamodbav:"sk"`
+	At      Millis `dynamodbav:"at"`
+	Kind    string `dynamodbav:"kd"`
+	Attempt int    `dynamodbav:"an"`
+	Started Millis `dynamodbav:"st,omitempty"`
+	Type    string `dynamodbav:"ty,omitempty"`
+	Place   Place  `dynamodbav:"pl,omitempty"`
+	Result  []byte `dynamodbav:"bo,omitempty"`
+}
+
+// RecordSpan is the prefix of all records of one creation.
+func RecordSpan(createdAt Millis) string { return fmt.Sprintf("%s%013d:", RecordPrefix, createdAt) }
+
+// keptKeys is the size of a record without its result, roughly.
+const keptKeys = 200
+
+// NewKept is the item of a record. A result that no item can hold is an error.
+func NewKept(c *lane.KeepCommand) (*Kept, error) {
+	r := &c.Record
+	k := &Kept{
+		PK:      RunPK(c.RunKey),
+		SK:      RecordSpan(ToMillis(c.CreatedAt)) + r.Name,
+		At:      ToMillis(r.At),
+		Kind:    string(r.Kind),
+		Attempt: r.Attempt,
+		Started: ToMillis(r.StartedAt),
+		Type:    r.Type,
+	}
+	if len(r.Result) == 0 {
+		return k, nil
+	}
+	if len(r.Result) > maxOpenedBytes {
+		return nil, c.TooLarge("", len(r.Result), maxOpenedBytes)
+	}
+	k.Place, k.Result = separate(r.Result, keptKeys)
+	if len(k.Result) > maxStoredBytes {
+		return nil, c.TooLarge(" compressed", len(k.Result), maxStoredBytes)
+	}
+	return k, nil
+}
+
+// keptAttributes are all but the key.
+var keptAttributes = []string{"at", "kd", "an", "st", "ty", "pl", "bo"}
+
+// Put is the plain write of the record. Without replace it is conditional on there being none, with it on there being
+// none that was recorded later.
+func (k *Kept) Put(replace bool) (*item.Update, error) {
+	raw, err := Marshal(k)
+	if err != nil {
+		return nil, err
+	}
+	set, remove := make([]string, 0, len(keptAttributes)), []string(nil)
+	u := &item.Update{Key: item.KeyOf(raw), Values: item.Item{}, Condition: item.Absent}
+	for _, name := range keptAttributes {
+		if v, there := raw[name]; there {
+			set = append(set, "#"+name+" = :"+name)
+			u.Values[":"+name] = v
+		} else {
+			remove = append(remove, "#"+name)
+		}
+	}
+	u.Expression = "SET " + strings.Join(set, ", ")
+	if replace {
+		if len(remove) > 0 { // what the replaced record has and this one has not
+			u.Expression += " REMOVE " + strings.Join(remove, ", ")
+		}
+		u.Condition.Text += " OR #kd = :kd AND (#an < :an OR #an = :an AND #at <= :at)"
+	}
+	return u, nil
+}
+
+// Record is the record in the form of the contract.
+func (k *Kept) Record() (*lane.StepRecord, error) {
+	result, err := Open(k.Place, k.Result)
+	if err != nil {
+		return nil, err
+	}
+	_, name, _ := strings.Cut(strings.TrimPrefix(k.SK, RecordPrefix), ":")
+	return &lane.StepRecord{
+		Name:      name,
+		Kind:      runlane.StepKind(k.Kind),
+		Attempt:   k.Attempt,
+		StartedAt: k.Started.Time(),
+		At:        k.At.Time(),
+		Type:      k.Type,
+		Result:    result,
+	}, nil
+}

@@ -1,0 +1,186 @@
+// Package order is an order that is paid, approved by a person, and sent; whatever ends badly is undone. It shows
+// steps, answers by a link, and calls: docs/workflows.md.
+package order
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/runlane/runlane-go"
+)
+
+// Order is what a customer wants.
+type Order struct {
+	ID       string `json:"id"`
+	Customer string `json:"customer"`
+	Cents    int64  `json:"cents"`
+}
+
+// Decision is what a person says of an order.
+type Decision struct {
+	Approved bool   `json:"approved"`
+	By       string `json:"by"`
+}
+
+// Withdrawal is what a customer says who does not want the order any more.
+type Withdrawal struct {
+	Reason string `json:"reason"`
+}
+
+// Payment is what the bank answers.
+type Payment struct {
+	ID string `json:"id"`
+}
+
+// Parcel is what the carrier answers.
+type Parcel struct {
+	Tracking string `json:"tracking"`
+}
+
+// Receipt is how an order ended: sent, or undone and why.
+type Receipt struct {
+	Payment  string            `json:"payment,omitempty"`
+	Tracking string            `json:"tracking,omitempty"`
+	Undone   runlane.ErrorCode `json:"undone,omitempty"`
+}
+
+// What other programs may name: tasks and signals, without a handler.
+var (
+	// Take is an order from its beginning to its end.
+	Take = runlane.NewFunc[Order, Receipt]("orders.take", nil)
+	// Place charges, asks and ships. It ends badly as soon as one of them does.
+	Place = runlane.NewFunc[Order, Receipt]("orders.place", nil)
+	// Ship hands an order to the carrier.
+	Ship = runlane.NewFunc[Order, Parcel]("orders.ship", nil)
+	// Undo takes back what Place may have done, and tries for long.
+	Undo = runlane.NewFunc[Order, struct{}]("orders.undo", &runlane.TaskOptions[Order]{
+		Retry: runlane.Retry{MaxAttempts: 100, Backoff: runlane.Exponential{Max: time.Hour}},
+	})
+
+	// Decided is the answer of the person who was asked, Withdrawn one of the customer.
+	Decided   = runlane.NewSignal[Decision]("decided")
+	Withdrawn = runlane.NewSignal[Withdrawal]("withdrawn")
+)
+
+const (
+	// approvalFrom is what an order costs that a person has to approve.
+	approvalFrom = 100_00
+	// approvalTime is how long there is for an answer.
+	approvalTime = 72 * time.Hour
+)
+
+// Shop has what the handlers need. Each call has the order's id as its key: who is called with a key again does nothing
+// and answers as before.
+type Shop struct {
+	Bank interface {
+		Charge(ctx context.Context, key string, cents int64) (Payment, error)
+		Refund(ctx context.Context, key string) error
+	}
+	Mail interface {
+		AskForApproval(ctx context.Context, o Order, token string) error
+	}
+	Carrier interface {
+		Send(ctx context.Context, key string) (Parcel, error)
+		Recall(ctx context.Context, key string) error
+	}
+}
+
+// Handlers are the tasks that a program with this shop executes.
+func (s *Shop) Handlers() []runlane.Handler {
+	return []runlane.Handler{
+		Take.Handle(s.Take), Place.Handle(s.Place), Ship.Handle(s.Ship), Undo.Handle(s.Undo),
+	}
+}
+
+// Take places the order and undoes it when that ends in any other way than by success: refused, withdrawn, cancelled
+// while it waited, or abandoned by its workers. No handler is called in the last two cases, so the undoing is a
+// separate run, and not a few lines at the end of Place.
+func (s *Shop) Take(ctx context.Context, a *runlane.Attempt, o Order) (Receipt, error) {
+	receipt, err := Place.Call(ctx, a, o, nil)
+	if !errors.Is(err, runlane.ErrRunFailed) && !errors.Is(err, runlane.ErrRunCancelled) {
+		return receipt, err
+	}
+	if _, err := Undo.Call(ctx, a, o, nil); err != nil {
+		return Receipt{}, err
+	}
+	return Receipt{Undone: reason(err)}, nil
+}
+
+// reason is the code that the failed run ended with, or that of the cancellation.
+func reason(err error) runlane.ErrorCode {
+	if e, ok := errors.AsType[*runlane.Error](err); ok && e.Cause != nil && e.Code == runlane.ErrRunFailed {
+		return runlane.CodeOf(e.Cause)
+	}
+	return runlane.CodeOf(err)
+}
+
+// Place charges first: an order that is not paid is not worth a question.
+func (s *Shop) Place(ctx context.Context, a *runlane.Attempt, o Order) (Receipt, error) {
+	payment, err := runlane.Step(ctx, a, "charge", func(ctx context.Context) (Payment, error) {
+		return s.Bank.Charge(ctx, o.ID, o.Cents)
+	})
+	if err != nil {
+		return Receipt{}, err
+	}
+	if o.Cents >= approvalFrom {
+		if err := s.approve(ctx, a, o); err != nil {
+			return Receipt{}, err
+		}
+	}
+	parcel, err := Ship.Call(ctx, a, o, nil)
+	if err != nil {
+		return Receipt{}, err
+	}
+	return Receipt{Payment: payment.ID, Tracking: parcel.Tracking}, nil
+}
+
+// approve mails a link once, and waits for the answer. Only one that approves is no error.
+func (s *Shop) approve(ctx context.Context, a *runlane.Attempt, o Order) error {
+	err := a.Do(ctx, "ask", func(ctx context.Context) error {
+		token, err := Decided.Token(ctx, a, &runlane.TokenOptions{TTL: approvalTime})
+		if err != nil {
+			return err
+		}
+		return s.Mail.AskForApproval(ctx, o, token)
+	})
+	if err != nil {
+		return err
+	}
+	var decision *Decision
+	var withdrawal *Withdrawal
+	err = runlane.WaitAny(ctx, a, &runlane.WaitOptions{
+		Name:    "approval",
+		Prompt:  fmt.Sprintf("Approve order %s of %s?", o.ID, o.Customer),
+		Timeout: approvalTime,
+	}, Decided.Into(&decision), Withdrawn.Into(&withdrawal))
+	switch {
+	case errors.Is(err, runlane.ErrWaitTimedOut):
+		return ended("order_expired", "no one approved in time")
+	case err != nil:
+		return err
+	case withdrawal != nil:
+		return ended("order_withdrawn", "the customer withdrew the order")
+	case !decision.Approved:
+		return ended("order_refused", "the order was refused")
+	}
+	return nil
+}
+
+func ended(code runlane.ErrorCode, message string) error {
+	return runlane.Permanent(&runlane.Error{Code: code, Message: message})
+}
+
+// Ship hands the order to the carrier.
+func (s *Shop) Ship(ctx context.Context, _ *runlane.Attempt, o Order) (Parcel, error) {
+	return s.Carrier.Send(ctx, o.ID)
+}
+
+// Undo takes back whatever there is to take back. Carrier and bank take it well when there is nothing.
+func (s *Shop) Undo(ctx context.Context, a *runlane.Attempt, o Order) (struct{}, error) {
+	if err := a.Do(ctx, "recall", func(ctx context.Context) error { return s.Carrier.Recall(ctx, o.ID) }); err != nil {
+		return struct{}{}, err
+	}
+	return struct{}{}, a.Do(ctx, "refund", func(ctx context.Context) error { return s.Bank.Refund(ctx, o.ID) })
+}

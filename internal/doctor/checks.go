@@ -1,0 +1,345 @@
+package doctor
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// overdue is how long due work may wait before doctor says so.
+const overdue = 5 * time.Minute
+
+// unusedID is an id that no run, task or schedule has.
+func unusedID() string { return "doctor-" + strings.ToLower(rand.Text()) }
+
+// Standard are the checks of a runtime that are over in seconds. With publish each queue is sent a wakeup for a run
+// that does not exist, which workers ignore.
+func Standard(rt *core.Runtime, publish bool) []Check {
+	checks := []Check{
+		{Name: "durability", Run: checkDurability},
+		{Name: "reading", Run: checkReading},
+		{Name: "writing", Run: checkWriting},
+		{Name: "queues", Run: checkQueues},
+		{Name: "work that waits", Run: checkWaiting},
+		{Name: "dead letters", Run: checkDeadLetters},
+	}
+	if reader, ok := lane.As[lane.InvocationReader](rt.Lane().Transport); ok {
+		checks = append(checks, Check{
+			Name: "timeouts",
+			Run: func(ctx context.Context, rt *core.Runtime) (string, error) {
+				return checkTimeouts(ctx, rt, reader)
+			},
+		})
+	}
+	if reader, ok := lane.As[lane.IndexReader](rt.Lane().Storage); ok {
+		checks = append(checks, Check{
+			Name: "indexes",
+			Run:  func(ctx context.Context, _ *core.Runtime) (string, error) { return checkIndexes(ctx, reader) },
+		})
+	}
+	if publish {
+		checks = append(checks, Check{Name: "publishing", Run: checkPublishing})
+	}
+	return checks
+}
+
+func checkDurability(_ context.Context, rt *core.Runtime) (string, error) {
+	if !rt.Lane().ProductionDurable {
+		return "", &Warning{
+			Message: "runs end with this process or its host",
+			Fix:     "use a durable lane, like awslane, in production",
+		}
+	}
+	return "runs survive the loss of any process", nil
+}
+
+// checkReading tries a list, an exact read and a key's owner.
+func checkReading(ctx context.Context, rt *core.Runtime) (string, error) {
+	if _, err := rt.Runs().List(ctx, &core.ListOptions{Limit: 1}); err != nil {
+		return "", err
+	}
+	if _, err := rt.Runs().Get(ctx, runlane.RunID(unusedID())); !errors.Is(err, runlane.ErrRunNotFound) {
+		return "", unexpected(err, "reading a run that does not exist")
+	}
+	if rt.Lane().Storage.Capabilities().EnforcesIdempotency {
+		if _, err := rt.Runs().FindCurrent(
+			ctx,
+			runlane.TaskID(unusedID()),
+			"doctor",
+		); !errors.Is(err, runlane.ErrRunNotFound) {
+			return "", unexpected(err, "looking for the owner of an unused key")
+		}
+	}
+	return "runs, lists and owners of keys can be read", nil
+}
+
+// checkWriting tries writes whose conditions cannot hold: they need the same permissions as other writes, and write
+// nothing.
+func checkWriting(ctx context.Context, rt *core.Runtime) (string, error) {
+	storage, id, at := rt.Lane().Storage, runlane.RunID(unusedID()), time.Unix(0, 0)
+	_, err := storage.AppendRunEvents(ctx, &lane.AppendCommand{Transition: lane.Transition{
+		ExpectedSequence: 1,
+		Events: []runlane.Event{{
+			RunID:       id,
+			Environment: rt.Environment(),
+			OccurredAt:  at,
+			Actor:       runlane.OperatorActor,
+			Body:        &runlane.RunCancelled{},
+		}},
+		Projected: &runlane.Run{
+			ID:            id,
+			Environment:   rt.Environment(),
+			TaskID:        "doctor",
+			Queue:         runlane.DefaultQueue.Name,
+			Status:        runlane.StatusCancelled,
+			EventSequence: 2,
+			Source:        runlane.Source{Type: runlane.SourceTrigger},
+			CreatedAt:     at,
+			UpdatedAt:     at,
+			FinishedAt:    at,
+		},
+	}})
+	if !errors.Is(err, runlane.ErrStorageConflict) {
+		return "", unexpected(err, "appending to a run that does not exist")
+	}
+	if storage.Capabilities().KeepsSchedules {
+		_, err := storage.PutSchedule(ctx, &lane.PutScheduleCommand{
+			Environment: rt.Environment(),
+			Record:      runlane.ScheduleRecord{ID: runlane.ScheduleID(unusedID()), Version: 1},
+		})
+		if !errors.Is(err, runlane.ErrStorageConflict) && !errors.Is(err, runlane.ErrScheduleNotFound) {
+			return "", unexpected(err, "changing a schedule that does not exist")
+		}
+	}
+	return "writes are allowed; nothing was written", nil
+}
+
+// unexpected is the error for a call that should have found nothing.
+func unexpected(err error, doing string) error {
+	if err != nil {
+		return err
+	}
+	return &runlane.Error{
+		Code: runlane.ErrContractViolation, Message: doing + " succeeded",
+		Hint: "the adapter breaks its contract: run the conformance suite on it",
+	}
+}
+
+func checkQueues(ctx context.Context, rt *core.Runtime) (string, error) {
+	states, _ := queuesInUse(ctx, rt) // tasks that cannot be read are told by checkWaiting
+	reader, measured := lane.As[lane.DepthReader](rt.Lane().Transport)
+	bound := 0
+	var unbound *Warning
+	for _, state := range states {
+		if !state.Bound {
+			known := state.Known && (len(rt.Definitions()) > 0 || state.Queue.Name != runlane.DefaultQueue.Name)
+			if unbound == nil && (known || state.Stored) {
+				unbound = &Warning{
+					Message: fmt.Sprintf("tasks use queue %q, and it has no binding here", state.Queue.Name),
+					Fix: "add it to RUNLANE_QUEUES (--queues) as name=url, or bind \"default\" to a standard queue, " +
+						"which carries all others; until then nothing can be triggered into it from here",
+				}
+			}
+			continue
+		}
+		bound++
+		if measured {
+			if _, _, err := reader.Depth(ctx, state.Queue.Name); err != nil {
+				return "", err
+			}
+		}
+	}
+	if bound == 0 {
+		return "", &Warning{
+			Message: "no queue is bound: from here nothing can be triggered, retried or requeued",
+			Fix:     "set RUNLANE_QUEUES (--queues) to name=url pairs with commas between; reading needs none",
+		}
+	}
+	if unbound != nil {
+		return "", unbound
+	}
+	return count(bound, "queue answers", "queues answer"), nil
+}
+
+// checkTimeouts compares the tasks with what the functions take that their queues are made for.
+func checkTimeouts(ctx context.Context, rt *core.Runtime, reader lane.InvocationReader) (string, error) {
+	tasks, err := rt.Tasks().List(ctx)
+	if err != nil {
+		return "", err
+	}
+	invocations := map[runlane.QueueName]time.Duration{}
+	for _, task := range tasks {
+		queue := task.Queue.Name
+		if task.Timeout == 0 || task.Gone(time.Now()) {
+			continue
+		}
+		if _, bound := lane.CarrierOf(rt.Lane().Transport, queue); !bound {
+			continue
+		}
+		if _, known := invocations[queue]; !known {
+			if invocations[queue], err = reader.InvocationTime(ctx, queue); err != nil {
+				return "", err
+			}
+		}
+		invocation := invocations[queue]
+		if longest := core.LongestTimeout(invocation); invocation > 0 && task.Timeout > longest {
+			return "", &Warning{
+				Message: fmt.Sprintf(
+					"task %q has a timeout of %s, and the functions that queue %q is made for take %s, of which a "+
+						"handler has %s",
+					task.ID,
+					runlane.FormatDuration(task.Timeout),
+					queue,
+					runlane.FormatDuration(invocation),
+					runlane.FormatDuration(longest),
+				),
+				Fix: longerFunction(task.Queue.Name, task.Timeout),
+			}
+		}
+	}
+	return "no task's timeout is too long for its queue's functions", nil
+}
+
+// longerFunction is what to do about a timeout that is too long for a function.
+func longerFunction(queue runlane.QueueName, timeout time.Duration) string {
+	fix := "shorten the timeout, or lengthen the function's (BridgeTimeout, or the added function's parameter): it " +
+		"refuses to work; "
+	for _, seconds := range FunctionTimeouts {
+		if queue != runlane.DefaultQueue.Name && core.LongestTimeout(time.Duration(seconds)*time.Second) >= timeout {
+			fix += fmt.Sprintf(
+				"or move its queue: \"runlane functions add NAME --queues %s --timeout %d\"; ", queue, seconds,
+			)
+			break
+		}
+	}
+	return fix + "a long-lived worker may execute it"
+}
+
+// checkIndexes looks whether what lists and ticks read is there, also while it is changed.
+func checkIndexes(ctx context.Context, reader lane.IndexReader) (string, error) {
+	states, err := reader.Indexes(ctx)
+	if err != nil {
+		return "", err
+	}
+	used := 0
+	var others []string
+	var mild *Warning
+	for _, state := range states {
+		switch {
+		case state.Fault != nil && !state.Readable:
+			return "", state.Fault
+		case state.Fault != nil && mild == nil:
+			mild = &Warning{Message: state.Fault.Message, Fix: state.Fault.Hint}
+		case state.Used:
+			used++
+		default:
+			others = append(others, state.Name)
+		}
+	}
+	if mild != nil {
+		return "", mild
+	}
+	detail := count(used, "index answers", "indexes answer")
+	if len(others) > 0 {
+		detail += "; another version's: " + strings.Join(others, ", ")
+	}
+	return detail, nil
+}
+
+func checkWaiting(ctx context.Context, rt *core.Runtime) (string, error) {
+	waiting := 0
+	states, incomplete := queuesInUse(ctx, rt)
+	for _, state := range states {
+		stats, err := rt.Queues().Stats(ctx, state.Queue.Name)
+		if stats == nil {
+			return "", err
+		}
+		waiting += stats.Waiting
+		if !stats.OldestWaiting.IsZero() && stats.At.Sub(stats.OldestWaiting) > overdue {
+			return "", &Warning{
+				Message: fmt.Sprintf(
+					"a run of queue %q is due since %s%s",
+					state.Queue.Name,
+					instant(stats.OldestWaiting),
+					whyWaiting(ctx, rt, stats.Oldest),
+				),
+				Fix: "\"runs list --status active --queue " + string(state.Queue.Name) +
+					"\" shows it, \"runs explain\" says what it waits for",
+			}
+		}
+	}
+	if incomplete != nil {
+		return "", incomplete
+	}
+	return fmt.Sprintf("%d due, none for longer than %s", waiting, runlane.FormatDuration(overdue)), nil
+}
+
+// whyWaiting explains a run. It is "" where that cannot be read.
+func whyWaiting(ctx context.Context, rt *core.Runtime, id runlane.RunID) string {
+	why, err := rt.Runs().Explain(ctx, id)
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf("; run %s waits (%s): %s", why.RunID, why.Wait, why.Next)
+}
+
+func checkDeadLetters(ctx context.Context, rt *core.Runtime) (string, error) {
+	if !rt.Lane().Storage.Capabilities().KeepsDeadLetters {
+		return "this storage keeps none", nil
+	}
+	page, err := rt.DeadLetters().List(ctx, nil)
+	if err != nil {
+		return "", err
+	}
+	if len(page.Items) > 0 {
+		return "", &Warning{
+			Message: fmt.Sprintf(
+				"at least %d wakeups were given up, the first %s",
+				len(page.Items),
+				instant(page.Items[0].Since),
+			),
+			Fix: "\"deadletters list\" shows why; correct that, then \"deadletters requeue\"",
+		}
+	}
+	return "none", nil
+}
+
+func checkPublishing(ctx context.Context, rt *core.Runtime) (string, error) {
+	sent := 0
+	states, _ := queuesInUse(ctx, rt) // tasks that cannot be read are told by checkWaiting
+	for _, state := range states {
+		if !state.Bound {
+			continue
+		}
+		id := unusedID()
+		key := lane.RunKey{Environment: rt.Environment(), RunID: runlane.RunID(id)}
+		outcomes, err := rt.Lane().Transport.PublishWakeups(ctx, &lane.PublishCommand{Attempts: []lane.PublishAttempt{{
+			OutboxRef: lane.OutboxRef{ID: id},
+			Wakeup:    lane.Wakeup{RunKey: key, Queue: state.Queue.Name, RequestedAt: time.Now()},
+			GroupKey:  id,
+		}}})
+		if err != nil {
+			return "", err
+		}
+		if len(outcomes) != 1 || outcomes[0].Type != lane.Published {
+			failure := &runlane.Error{
+				Code:    runlane.ErrTransportPublishFailed,
+				Message: fmt.Sprintf("queue %q refused a wakeup", state.Queue.Name),
+				Hint:    "check the queue's policy and its kind",
+			}
+			if len(outcomes) == 1 {
+				failure.Message += ": " + outcomes[0].Failure.Message
+			}
+			return "", failure
+		}
+		sent++
+	}
+	return count(sent, "queue takes wakeups", "queues take wakeups"), nil
+}

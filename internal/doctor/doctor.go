@@ -1,0 +1,138 @@
+// Package doctor checks whether a runtime's environment works, for the command line, the API and the console.
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/internal/causes"
+	"github.com/runlane/runlane-go/internal/shown"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// Check is one check.
+type Check struct {
+	// Name says what is tried, in a few words.
+	Name string
+	// Run returns a text about what is fine, or the finding as an error: its message says what is wrong and its hint
+	// how to correct it. It writes nothing and ends with the context.
+	Run func(ctx context.Context, rt *core.Runtime) (detail string, err error)
+}
+
+// Warning is a finding that prevents nothing from working.
+type Warning struct{ Message, Fix string }
+
+// Error implements error.
+func (w *Warning) Error() string { return w.Message }
+
+// Statuses of a finding.
+const (
+	OK      = "ok"
+	Warned  = "warning"
+	Failing = "failed"
+)
+
+// CheckTime bounds each check except those of every run.
+const CheckTime = 20 * time.Second
+
+// sampled is how many histories are projected again where it is not said.
+const sampled = 20
+
+// FindingOf is what a check has found.
+func FindingOf(check, detail string, err error) shown.Finding {
+	if mild, ok := errors.AsType[*Warning](err); ok {
+		return shown.Finding{Check: check, Status: Warned, Detail: mild.Message, Fix: mild.Fix}
+	}
+	f := shown.Finding{Check: check, Status: OK, Detail: detail}
+	if err == nil {
+		return f
+	}
+	f.Status, f.Detail, f.Code = Failing, err.Error(), "failed"
+	if e, ok := errors.AsType[*runlane.Error](err); ok {
+		f.Detail, f.Code, f.Fix = e.Message, string(e.Code), e.Hint
+		f.Cause = strings.Join(causes.Untold(e.Message, e.Cause), "; ")
+	}
+	return f
+}
+
+// Look makes all checks of a runtime, those of runs with a sample, in the order in which the command line shows them.
+// The error is that of ctx.
+func Look(ctx context.Context, rt *core.Runtime) (findings []shown.Finding, err error) {
+	try := func(checks []Check) error {
+		for _, check := range checks {
+			bounded, cancel := context.WithTimeout(ctx, CheckTime)
+			detail, err := check.Run(bounded, rt)
+			cancel()
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			findings = append(findings, FindingOf(check.Name, detail, err))
+		}
+		return nil
+	}
+	if err := try(Standard(rt, false)); err != nil {
+		return nil, err
+	}
+	places, err := Examine(ctx, rt)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if err != nil {
+		places = append(places, FindingOf("file", "", err))
+	}
+	findings = append(findings, places...)
+	if err := try(Invariants(sampled, false, func(int) {})); err != nil {
+		return nil, err
+	}
+	return findings, nil
+}
+
+// Examine is what the storage finds about the place where it keeps its state, which may take long. A storage that does
+// not look finds nothing.
+func Examine(ctx context.Context, rt *core.Runtime) (findings []shown.Finding, err error) {
+	examiner, ok := lane.As[lane.Examiner](rt.Lane().Storage)
+	if !ok {
+		return nil, nil
+	}
+	found, err := examiner.Examine(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range found {
+		finding := shown.Finding{Check: f.Check, Status: OK, Detail: f.Detail, Fix: f.Fix}
+		switch {
+		case f.Broken:
+			finding.Status, finding.Code = Failing, string(runlane.ErrStorageUnavailable)
+		case f.Fix != "":
+			finding.Status = Warned
+		}
+		findings = append(findings, finding)
+	}
+	return findings, nil
+}
+
+// FunctionTimeouts are the seconds that the template has a visibility timeout for.
+var FunctionTimeouts = []int{30, 60, 120, 300, 600, 900}
+
+// queuesInUse are the queues in use, or with an error those that are known without a request.
+func queuesInUse(ctx context.Context, rt *core.Runtime) ([]core.QueueState, error) {
+	states, err := rt.Queues().InUse(ctx)
+	if err != nil {
+		return rt.Queues().List(), err
+	}
+	return states, nil
+}
+
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+func instant(at time.Time) string { return at.UTC().Format("2006-01-02 15:04:05Z") }

@@ -1,0 +1,183 @@
+package shown
+
+import (
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core"
+)
+
+// Finding is the result of one check of doctor.
+type Finding struct {
+	Check  string `json:"check"`
+	Status string `json:"status"` // ok, warning or failed
+	Detail string `json:"detail,omitempty"`
+	Code   string `json:"code,omitempty"`
+	Cause  string `json:"cause,omitempty"`
+	Fix    string `json:"fix,omitempty"`
+}
+
+// Queue is a queue. Its policy type has no tags.
+type Queue struct {
+	Name            runlane.QueueName `json:"queue"`
+	Concurrency     int               `json:"concurrency"`
+	DispatchTimeout string            `json:"dispatchTimeout,omitempty"`
+	Known           bool              `json:"known"`
+	Stored          bool              `json:"stored,omitempty"`
+	Bound           bool              `json:"bound"`
+	Carrier         runlane.QueueName `json:"carrier,omitempty"`
+	Ordered         bool              `json:"ordered,omitempty"`
+}
+
+// QueueOf shows a queue.
+func QueueOf(state *core.QueueState) Queue {
+	return Queue{
+		Name:            state.Queue.Name,
+		Concurrency:     state.Queue.Concurrency,
+		DispatchTimeout: Duration(state.Queue.DispatchTimeout),
+		Known:           state.Known,
+		Stored:          state.Stored,
+		Bound:           state.Bound,
+		Carrier:         state.Carrier,
+		Ordered:         state.Ordered,
+	}
+}
+
+// Stats are the counts of a queue.
+type Stats struct {
+	Queue
+	At            time.Time `json:"at"`
+	Waiting       int       `json:"waiting"`
+	OldestWaiting time.Time `json:"oldestWaiting,omitzero"`
+	Running       int       `json:"running"`
+	Delayed       int       `json:"delayed"`
+	NextDue       time.Time `json:"nextDue,omitzero"`
+	AtLeast       bool      `json:"atLeast,omitempty"`
+	Backlog       int       `json:"backlog"`
+	InFlight      int       `json:"inFlight"`
+}
+
+// StatsOf shows the counts of a queue.
+func StatsOf(stats *core.QueueStats) *Stats {
+	return &Stats{
+		Queue:         QueueOf(&stats.QueueState),
+		At:            stats.At,
+		Waiting:       stats.Waiting,
+		OldestWaiting: stats.OldestWaiting,
+		Running:       stats.Running,
+		Delayed:       stats.Delayed,
+		NextDue:       stats.NextDue,
+		AtLeast:       stats.AtLeast,
+		Backlog:       stats.Backlog,
+		InFlight:      stats.InFlight,
+	}
+}
+
+// Task is a task.
+type Task struct {
+	ID              runlane.TaskID    `json:"taskId"`
+	Queue           runlane.QueueName `json:"queue"`
+	Concurrency     int               `json:"concurrency"`
+	DispatchTimeout string            `json:"dispatchTimeout,omitempty"`
+	MaxAttempts     int               `json:"maxAttempts"`
+	Backoff         string            `json:"backoff,omitempty"`
+	Timeout         string            `json:"timeout,omitempty"`
+	IdempotencyTTL  string            `json:"idempotencyTtl"`
+	Keys            []string          `json:"keys"`
+	ErrorMessages   bool              `json:"errorMessages"`
+	Version         int               `json:"version,omitempty"`
+	Known           bool              `json:"known"`
+	SeenAt          time.Time         `json:"seenAt,omitzero"`
+	Gone            bool              `json:"gone,omitempty"`
+}
+
+// WhileActive is how an idempotency TTL of runlane.WhileActive reads.
+const WhileActive = "while-active"
+
+// TaskOf shows a task as it is at an instant.
+func TaskOf(task *core.TaskState, now time.Time) *Task {
+	ttl := WhileActive
+	if task.IdempotencyTTL != runlane.WhileActive {
+		ttl = runlane.FormatDuration(task.IdempotencyTTL)
+	}
+	return &Task{
+		ID:              task.ID,
+		Queue:           task.Queue.Name,
+		Concurrency:     task.Queue.Concurrency,
+		DispatchTimeout: Duration(task.Queue.DispatchTimeout),
+		MaxAttempts:     task.MaxAttempts,
+		Backoff:         task.Backoff,
+		Timeout:         Duration(task.Timeout),
+		IdempotencyTTL:  ttl,
+		Keys:            KeyNames(task.Keys),
+		ErrorMessages:   task.ErrorMessages,
+		Version:         task.Version,
+		Known:           task.Known,
+		SeenAt:          task.SeenAt,
+		Gone:            task.Gone(now),
+	}
+}
+
+// Duration is "" for none.
+func Duration(d time.Duration) string {
+	if d <= 0 {
+		return ""
+	}
+	return runlane.FormatDuration(d)
+}
+
+// KeyNames are the kinds of keys as flags and JSON call them.
+func KeyNames(keys runlane.TaskKeys) []string {
+	names := []string{}
+	for _, key := range []struct {
+		has  bool
+		name string
+	}{{keys.Concurrency, "concurrency"}, {keys.Idempotency, "idempotency"}, {keys.Singleton, "singleton"}} {
+		if key.has {
+			names = append(names, key.name)
+		}
+	}
+	return names
+}
+
+// Tick is one round of maintenance.
+type Tick struct {
+	Stages []Stage `json:"stages"`
+	More   bool    `json:"more"`
+}
+
+// Stage is one stage of a tick.
+type Stage struct {
+	Name    string `json:"name"`
+	Done    int    `json:"done"`
+	Skipped int    `json:"skipped"`
+	Failed  int    `json:"failed"`
+	More    bool   `json:"more"`
+}
+
+// TickOf shows a tick, with its stages in their order.
+func TickOf(result *core.TickResult) *Tick {
+	seen := &Tick{More: result.More}
+	for _, one := range []struct {
+		name   string
+		result core.StageResult
+	}{
+		{"cancelled", result.Cancelled},
+		{"abandoned", result.Abandoned},
+		{"told", result.Told},
+		{"delivered", result.Delivered},
+		{"redelivered", result.Redelivered},
+		{"scheduled", result.Scheduled},
+		{"dispatched", result.Dispatched},
+		{"flushed", result.Flushed},
+	} {
+		seen.Stages = append(seen.Stages, Stage{
+			Name:    one.name,
+			Done:    one.result.Done,
+			Skipped: one.result.Skipped,
+			Failed:  one.result.Failed,
+			More:    one.result.More,
+		})
+	}
+	return seen
+}

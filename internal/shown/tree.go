@@ -1,0 +1,51 @@
+package shown
+
+import (
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core"
+)
+
+// Tree is a run as lists show it, with what it called.
+type Tree struct {
+	runlane.RunSummary
+
+	Failure *runlane.Failure `json:"failure,omitempty"`
+	Calls   []Called         `json:"calls,omitempty"`
+}
+
+// Called is a call of a run.
+type Called struct {
+	Name     string                 `json:"name"`
+	TaskID   runlane.TaskID         `json:"taskId"`
+	CalledAt time.Time              `json:"calledAt"`
+	Count    int                    `json:"count"`
+	Ended    int                    `json:"ended"`
+	Statuses map[runlane.Status]int `json:"statuses,omitempty"`
+	Runs     []Tree                 `json:"runs,omitempty"`
+}
+
+// TreeOf shows a tree.
+func TreeOf(tree *core.RunTree) Tree {
+	seen := Tree{RunSummary: tree.Run.Summary()}
+	if !tree.Run.Failure.IsZero() {
+		seen.Failure = &tree.Run.Failure
+	}
+	for i := range tree.Calls {
+		call := &tree.Calls[i]
+		called := Called{
+			Name:     call.Name,
+			TaskID:   call.TaskID,
+			CalledAt: call.CalledAt,
+			Count:    call.Count,
+			Ended:    call.Ended,
+			Statuses: call.Statuses,
+		}
+		for n := range call.Runs {
+			called.Runs = append(called.Runs, TreeOf(&call.Runs[n]))
+		}
+		seen.Calls = append(seen.Calls, called)
+	}
+	return seen
+}

@@ -1,0 +1,64 @@
+package shown
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core"
+)
+
+// Claim is a run for a client to execute.
+type Claim struct {
+	Token        string            `json:"token"`
+	Run          runlane.RunID     `json:"runId"`
+	Task         runlane.TaskID    `json:"taskId"`
+	Queue        runlane.QueueName `json:"queue"`
+	Attempt      int               `json:"attempt"`
+	Payload      json.RawMessage   `json:"payload"`
+	LeaseUntil   time.Time         `json:"leaseUntil"`
+	Deadline     time.Time         `json:"deadline,omitzero"`
+	Meta         map[string]string `json:"meta,omitempty"`
+	TraceCarrier map[string]string `json:"traceCarrier,omitempty"`
+	CreatedAt    time.Time         `json:"createdAt"`
+}
+
+// ClaimOf shows a claim as it was made.
+func ClaimOf(c *core.Claim) *Claim {
+	return &Claim{
+		Token:        c.Token,
+		Run:          c.Run.ID,
+		Task:         c.Run.TaskID,
+		Queue:        c.Run.Queue,
+		Attempt:      c.Run.Counters.Attempts,
+		Payload:      c.Run.Payload,
+		LeaseUntil:   c.Run.Lease.ExpiresAt,
+		Deadline:     c.Deadline(),
+		Meta:         c.Run.Meta,
+		TraceCarrier: c.Run.TraceCarrier,
+		CreatedAt:    c.Run.CreatedAt,
+	}
+}
+
+// Lease is how long a claim lasts, and whether its client should stop.
+type Lease struct {
+	Run             runlane.RunID `json:"runId"`
+	LeaseUntil      time.Time     `json:"leaseUntil"`
+	CancelRequested bool          `json:"cancelRequested"`
+}
+
+// LeaseOf shows the lease of a claim.
+func LeaseOf(c *core.Claim) *Lease {
+	return &Lease{
+		Run:             c.Run.ID,
+		LeaseUntil:      c.Run.Lease.ExpiresAt,
+		CancelRequested: c.Run.Status == runlane.StatusCancellationRequested,
+	}
+}
+
+// Waited is what a wait of a client found.
+type Waited struct {
+	Run       runlane.RunID `json:"runId"`
+	Suspended bool          `json:"suspended"`
+	runlane.WaitAnswer
+}

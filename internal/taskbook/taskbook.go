@@ -1,0 +1,226 @@
+// Package taskbook finds tasks by name, for all that trigger what others name: the command line and the server. The
+// program's tasks come first, then those that the ticks of other programs stored.
+package taskbook
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/internal/shown"
+)
+
+// Book looks tasks up. All fields but Foreign are required.
+type Book struct {
+	Runtime *core.Runtime
+	// Foreign takes names as they are, without a lookup.
+	Foreign bool
+	// Tasks lists the tasks of the environment. It may remember them.
+	Tasks func(context.Context) ([]core.TaskState, error)
+	// Doubt is told of what will work, and may not be meant.
+	Doubt func(Doubt)
+	// Now is the clock by which a task is gone.
+	Now func() time.Time
+}
+
+// Doubt is something that may not be meant.
+type Doubt struct {
+	Kind   DoubtKind
+	Task   runlane.TaskID
+	SeenAt time.Time         // of DoubtGone
+	Queue  runlane.QueueName // of DoubtQueue
+	Queues []string          // of DoubtQueue: those that tasks use
+}
+
+// DoubtKind tells doubts apart.
+type DoubtKind string
+
+// The kinds of doubts.
+const (
+	// DoubtEmpty: no tick has stored tasks, so that the name is taken as it is.
+	DoubtEmpty DoubtKind = "empty"
+	// DoubtGone: no program with the task ticks any more.
+	DoubtGone DoubtKind = "gone"
+	// DoubtQueue: no task that is known uses the queue.
+	DoubtQueue DoubtKind = "queue"
+)
+
+// UnknownTaskError says that no program has a task.
+type UnknownTaskError struct {
+	Task  runlane.TaskID
+	Names []string // of the tasks that are known
+	Own   bool     // all of these are this program's
+}
+
+// Error says what is wrong.
+func (e *UnknownTaskError) Error() string {
+	if e.Own {
+		return fmt.Sprintf("this program has no task %q", e.Task)
+	}
+	return fmt.Sprintf("no program of this environment has a task %q", e.Task)
+}
+
+// maxNamed is how many tasks Known names.
+const maxNamed = 10
+
+// Known names tasks that there are, the first ones of many. more says where the others are.
+func (e *UnknownTaskError) Known(more string) string {
+	what := "known are "
+	if e.Own {
+		what = "its tasks are "
+	}
+	listed := strings.Join(e.Names[:min(len(e.Names), maxNamed)], ", ")
+	if len(e.Names) > maxNamed {
+		listed += fmt.Sprintf(" and %d more (%s)", len(e.Names)-maxNamed, more)
+	}
+	return what + listed
+}
+
+// MissingKeysError says that a task computes keys which only its program can compute, and which were not given: without
+// them the run could be a duplicate.
+type MissingKeysError struct {
+	Task  runlane.TaskID
+	Kinds []string
+}
+
+// Error says what is wrong.
+func (e *MissingKeysError) Error() string {
+	return fmt.Sprintf(
+		"task %q computes its %s key from the payload, which only its own program can",
+		e.Task,
+		strings.Join(e.Kinds, " and its "),
+	)
+}
+
+// Call pairs a task with a payload, and gives the options the policy of the queue that they name. given are the keys
+// that the call has, even if they are empty. Errors are [UnknownTaskError], [MissingKeysError] and those of core.
+func (b *Book) Call(
+	ctx context.Context,
+	task runlane.TaskID,
+	payload json.RawMessage,
+	options *runlane.TriggerOptions,
+	given runlane.TaskKeys,
+) (runlane.Call, error) {
+	if err := b.settleQueue(ctx, options); err != nil {
+		return runlane.Call{}, err
+	}
+	if slices.ContainsFunc(b.Runtime.Definitions(), func(d *runlane.Definition) bool { return d.ID == task }) {
+		return b.Runtime.CallJSON(task, payload)
+	}
+	asItIs := runlane.NewRawCall(runlane.NewTask[json.RawMessage](task, nil).Definition(), payload)
+	if b.Foreign {
+		return asItIs, nil
+	}
+	tasks, err := b.Tasks(ctx)
+	if err != nil {
+		return runlane.Call{}, err
+	}
+	index := slices.IndexFunc(tasks, func(known core.TaskState) bool { return known.ID == task })
+	switch {
+	case len(tasks) == 0:
+		b.Doubt(Doubt{Kind: DoubtEmpty})
+		return asItIs, nil
+	case index < 0:
+		return runlane.Call{}, unknownTask(task, tasks)
+	}
+	known := &tasks[index]
+	if err := checkKeys(known, given); err != nil {
+		return runlane.Call{}, err
+	}
+	if err := b.adoptQueue(known, options); err != nil {
+		return runlane.Call{}, err
+	}
+	if known.Gone(b.Now()) {
+		b.Doubt(Doubt{Kind: DoubtGone, Task: task, SeenAt: known.SeenAt})
+	}
+	return runlane.NewRawCall(known.Definition(), payload), nil
+}
+
+func unknownTask(task runlane.TaskID, tasks []core.TaskState) error {
+	e := &UnknownTaskError{Task: task, Own: true}
+	for i := range tasks {
+		e.Names = append(e.Names, string(tasks[i].ID))
+		e.Own = e.Own && tasks[i].Known
+	}
+	return e
+}
+
+func checkKeys(task *core.TaskState, given runlane.TaskKeys) error {
+	missing := shown.KeyNames(runlane.TaskKeys{
+		Concurrency: task.Keys.Concurrency && !given.Concurrency,
+		Idempotency: task.Keys.Idempotency && !given.Idempotency,
+		Singleton:   task.Keys.Singleton && !given.Singleton,
+	})
+	if len(missing) == 0 {
+		return nil
+	}
+	return &MissingKeysError{Task: task.ID, Kinds: missing}
+}
+
+// adoptQueue checks the queue of another program's task against what this program knows about it. Only the limit
+// matters: who reserves a slot, and for how long, may differ.
+func (b *Book) adoptQueue(task *core.TaskState, options *runlane.TriggerOptions) error {
+	if options.Queue != (runlane.Queue{}) {
+		return nil // another one was named
+	}
+	for _, state := range b.Runtime.Queues().List() {
+		switch {
+		case state.Queue.Name != task.Queue.Name || !state.Known || state.Queue == runlane.DefaultQueue:
+		case state.Queue.Concurrency != task.Queue.Concurrency:
+			return &runlane.Error{
+				Code: runlane.ErrConfigurationInvalid,
+				Message: fmt.Sprintf("queue %q has limit %d here and %d in the program of task %q",
+					task.Queue.Name, state.Queue.Concurrency, task.Queue.Concurrency, task.ID),
+				Hint: fmt.Sprintf(
+					"correct the limit that this program is told; --queue %s goes by it",
+					task.Queue.Name,
+				),
+			}
+		default:
+			options.Queue = state.Queue
+		}
+	}
+	return nil
+}
+
+// settleQueue gives a named queue its policy: that of this program, or that of another program's task which uses the
+// queue.
+func (b *Book) settleQueue(ctx context.Context, options *runlane.TriggerOptions) error {
+	name := options.Queue.Name
+	if name == "" {
+		return nil
+	}
+	for _, state := range b.Runtime.Queues().List() {
+		if state.Known && state.Queue.Name == name {
+			options.Queue = state.Queue
+			return nil
+		}
+	}
+	if b.Foreign {
+		return nil
+	}
+	tasks, err := b.Tasks(ctx)
+	if err != nil {
+		return err
+	}
+	var latest *core.TaskState
+	var names []string
+	for i := range tasks {
+		names = append(names, string(tasks[i].Queue.Name))
+		if tasks[i].Queue.Name == name && (latest == nil || tasks[i].SeenAt.After(latest.SeenAt)) {
+			latest = &tasks[i]
+		}
+	}
+	switch {
+	case latest != nil:
+		options.Queue = latest.Queue
+	case len(tasks) > 0: // nothing may ever take the run
+		b.Doubt(Doubt{Kind: DoubtQueue, Queue: name, Queues: names})
+	}
+	return nil
+}

@@ -1,0 +1,64 @@
+package lane
+
+import (
+	"context"
+	"time"
+
+	"github.com/runlane/runlane-go"
+)
+
+// FeedKept is how many of the latest commits a [Feed] keeps at least, over all environments of its storage.
+const FeedKept = 100_000
+
+// Feed is the optional ability of a storage to tell the commits of an environment in their order. Found with [As]: a
+// storage without it works, but no caller can follow all runs of an environment at once.
+type Feed interface {
+	// BeginFeed begins to keep the order of commits, unless that was begun before, and returns the position of the last
+	// one that is kept, or of none. What it began lasts as long as the storage's state.
+	BeginFeed(ctx context.Context) (position int64, err error)
+	// ReadFeed returns commits behind a position in their order. Exact: what it returns has no gap, and every commit
+	// that was answered before the call is behind the position, or in what this call and those that follow it return.
+	// A position that is not kept any more, or not yet reached, is runlane.ErrValidationFailed.
+	ReadFeed(ctx context.Context, q *FeedQuery) (*FeedPage, error)
+}
+
+// FeedQuery asks for commits behind a position.
+type FeedQuery struct {
+	// Environment whose commits are meant.
+	Environment runlane.Environment
+	// After is a position that the storage returned.
+	After int64
+	// Limit is how many commits of all environments are looked at, 1 or more.
+	Limit int
+}
+
+// FeedPage is a part of a feed.
+type FeedPage struct {
+	// Items are the commits of the environment.
+	Items []FeedItem
+	// Next is the position behind everything that was looked at.
+	Next int64
+	// More says that there was more to look at.
+	More bool
+}
+
+// FeedItem is one commit: its events are First to Last of the run's history.
+type FeedItem struct {
+	// Position grows from commit to commit.
+	Position int64
+	// RunID and CreatedAt name the run. It may have been pruned since, and its id used again.
+	RunID runlane.RunID
+	// CreatedAt, see RunID.
+	CreatedAt time.Time
+	// First and Last are sequences of the run's events.
+	First, Last int64
+}
+
+// FeedLost is the error of ReadFeed for a position that is not kept any more, or not yet reached.
+func FeedLost() error {
+	return &runlane.Error{
+		Code:    runlane.ErrValidationFailed,
+		Message: "the feed has nothing at this position: it is too old, or of another storage",
+		Hint:    "begin anew, and read what runs are now from the list of runs",
+	}
+}

@@ -1,0 +1,87 @@
+package mcp
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/runlane/runlane-go"
+)
+
+// tool is a line of the table: an operation of the API under the name that models see.
+type tool struct {
+	name      string
+	operation string // of openapi.json
+	text      string // beside what the operation says
+	writes    bool   // it is there where Options.Allow names it
+	ends      bool   // it may undo or end what was there
+	repeats   bool   // once more with the same arguments changes nothing more
+}
+
+// tools are all there are. What they read and answer is the operation's.
+var tools = []tool{
+	{name: "find", operation: "listRuns"},
+	{name: "get", operation: "getRun"},
+	{name: "explain", operation: "explainRun", text: "Begin here where the question is why a run has not happened."},
+	{name: "history", operation: "listEvents"},
+	{name: "attempts", operation: "listAttempts"},
+	{name: "steps", operation: "listSteps"},
+	{name: "tree", operation: "getTree"},
+	{name: "flows", operation: "listFlows"},
+	{name: "flow", operation: "getFlow"},
+	{name: "deadletters", operation: "listDeadLetters"},
+	{name: "tasks", operation: "listTasks"},
+	{name: "queues", operation: "listQueues"},
+	{name: "queue", operation: "queueStats"},
+	{name: "schedules", operation: "listSchedules"},
+	{name: "schedule", operation: "getSchedule"},
+	{name: "occurrences", operation: "listOccurrences"},
+	{
+		name:      "trigger",
+		operation: "triggerRun",
+		text:      "Give idempotencyKey or runId, then the call can be repeated.",
+		writes:    true,
+	},
+	{name: "cancel", operation: "cancelRun", writes: true, ends: true, repeats: true},
+	{name: "resume", operation: "resumeRun", writes: true},
+	{name: "retry", operation: "retryRun", writes: true, repeats: true},
+	{name: "rerun", operation: "rerunRun", writes: true, repeats: true},
+	{name: "requeue", operation: "requeueRun", writes: true},
+	{name: "signal", operation: "signalRun", writes: true},
+	{name: "cancel_flow", operation: "cancelFlow", writes: true, ends: true},
+	{name: "retry_flow", operation: "retryFlow", writes: true, repeats: true},
+	{name: "answer", operation: "answerRun", writes: true, repeats: true},
+}
+
+// Writing are the names of the tools that change something, which Options.Allow may have.
+func Writing() []string {
+	var names []string
+	for i := range tools {
+		if tools[i].writes {
+			names = append(names, tools[i].name)
+		}
+	}
+	return names
+}
+
+// allowed refuses names of tools that are not there, or need no permission.
+func allowed(names []string) error {
+	for _, name := range names {
+		if !slices.Contains(Writing(), name) {
+			return &runlane.Error{
+				Code:    runlane.ErrConfigurationInvalid,
+				Message: "there is no tool " + clip(name) + " to be allowed",
+				Hint:    "tools that change something are " + strings.Join(Writing(), ", "),
+			}
+		}
+	}
+	return nil
+}
+
+// clip bounds what is repeated of an argument.
+func clip(text string) string {
+	const most = 100
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "…"
+	}
+	return `"` + text + `"`
+}

@@ -1,0 +1,177 @@
+package memlane
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// called are the calls of a run, by name.
+func (e *entry) called() map[string]*lane.RunCall { return e.shard.calls[e.id] }
+
+// untold reports a finished run whose end is still to be told.
+func (e *entry) untold() bool {
+	_, _, ok := e.shard.indexes.untold.find(item{e.due.at, e})
+	return ok
+}
+
+// leave marks a run that has just ended where its end is to be told, and reports that.
+func (e *entry) leave(p *runlane.Run) bool {
+	untold := lane.Untold(p, len(e.called()) > 0)
+	if untold {
+		e.shard.indexes.untold.insert(item{e.due.at, e})
+	}
+	return untold
+}
+
+// BeginCall puts a call beside a run.
+func (s *Storage) BeginCall(ctx context.Context, c *lane.CallCommand) (*lane.RunCall, error) {
+	if err := ended(ctx); err != nil {
+		return nil, err
+	}
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	h, env := s.lockRun(c.Environment, c.RunID)
+	defer h.unlock()
+	e := env.run(c.RunID)
+	if e == nil || e.view().state.createdAt != at(c.CreatedAt) {
+		return nil, notFound(c.RunID)
+	}
+	if e.view().state.leaseToken != c.LeaseToken {
+		return nil, conflict(runlane.ConflictLeaseOwnership, c.RunID, "the lease no longer belongs to this worker")
+	}
+	if kept := e.called()[c.Call.Name]; kept != nil {
+		return new(*kept), nil
+	}
+	if e.shard.calls == nil {
+		e.shard.calls = map[runlane.RunID]map[string]*lane.RunCall{}
+	}
+	if e.called() == nil {
+		e.shard.calls[e.id] = map[string]*lane.RunCall{}
+	}
+	kept := c.Call
+	kept.At = whole(kept.At)
+	e.called()[kept.Name] = &kept
+	return new(kept), nil
+}
+
+// ReadCalls returns the calls of a run.
+func (s *Storage) ReadCalls(ctx context.Context, q *lane.CallQuery) (*lane.CallsRead, error) {
+	if err := ended(ctx); err != nil {
+		return nil, err
+	}
+	h, env := s.lockRun(q.Environment, q.RunID)
+	defer h.unlock()
+	e := env.run(q.RunID)
+	if e == nil {
+		return nil, notFound(q.RunID)
+	}
+	read := &lane.CallsRead{Run: e.view().project(false), Untold: e.untold()}
+	for name, kept := range e.called() {
+		if q.Name == "" || q.Name == name {
+			read.Calls = append(read.Calls, *kept)
+		}
+	}
+	slices.SortFunc(read.Calls, func(a, b lane.RunCall) int { return strings.Compare(a.Name, b.Name) })
+	return read, nil
+}
+
+// ListRunsToTell returns runs whose end is untold.
+func (s *Storage) ListRunsToTell(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
+	return s.scan(ctx, "ListRunsToTell", q, func(ix *indexes) []*ordered { return []*ordered{&ix.untold} }, nil)
+}
+
+// TellEnd tells an end once. It concerns two runs, so everything is locked.
+func (s *Storage) TellEnd(ctx context.Context, c *lane.TellCommand) (*lane.Commit, error) {
+	if err := ended(ctx); err != nil {
+		return nil, err
+	}
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	if c.Resume == nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		env := s.find(c.Environment)
+		if err := env.judgeTelling(c); err != nil {
+			return nil, err
+		}
+		env.tell(c)
+		return nil, nil
+	}
+	t := &c.Resume.Transition
+	r := newReceipt(t)
+	s.mu.Lock()
+	err := s.write(t, c.Resume.Outbox, r, nil, func(env *environment, e *entry) error {
+		if err := env.judgeTelling(c); err != nil {
+			return err
+		}
+		if err := judgeAppend(e, t); err != nil {
+			return err
+		}
+		env.tell(c)
+		return nil
+	})
+	s.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	r.record(t)
+	return &r.commit, nil
+}
+
+// judgeTelling returns why an end cannot be told.
+func (env *environment) judgeTelling(c *lane.TellCommand) error {
+	e := env.run(c.RunID)
+	if e == nil || !e.untold() || e.view().state.createdAt != at(c.CreatedAt) {
+		return c.NotTold()
+	}
+	if c.To == nil {
+		return nil
+	}
+	to := env.run(c.To.RunID)
+	if to == nil || to.view().state.createdAt != at(c.To.CreatedAt) {
+		return c.NotTold()
+	}
+	kept, known := to.called()[c.To.Name], to.view().state
+	began := c.To.Last() && c.Resume == nil && known.waiting != nil && known.sequence != c.To.Wait
+	if kept == nil || kept.Ended != c.To.Ended || kept.Count != c.To.Count || began {
+		return c.NotTold()
+	}
+	return nil
+}
+
+// tell removes the mark and counts the end.
+func (env *environment) tell(c *lane.TellCommand) {
+	e := env.run(c.RunID)
+	e.shard.indexes.untold.remove(item{e.due.at, e})
+	if c.To != nil {
+		env.run(c.To.RunID).called()[c.To.Name].Ended++
+	}
+}
+
+// needed reports a run that its caller, which is active, may still read, or of a flow that has not finished.
+func (env *environment) needed(e *entry) bool {
+	source := e.view().created.Source
+	if env.inFlow(&source) {
+		return true
+	}
+	if source.Type != runlane.SourceCall {
+		return false
+	}
+	caller := env.run(source.RunID)
+	return caller != nil && caller.unpacked != nil && caller.state.createdAt == at(source.CreatedAt) &&
+		caller.state.status.Active()
+}
+
+// missing reports a call of which ends are still to be counted.
+func (e *entry) missing(names []string) bool {
+	return !slices.ContainsFunc(names, func(name string) bool {
+		kept := e.called()[name]
+		return kept == nil || kept.Whole()
+	})
+}

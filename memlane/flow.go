@@ -1,0 +1,140 @@
+package memlane
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// flow returns the record of one, nil when it is absent. env may be nil.
+func (env *environment) flow(id runlane.FlowID) *lane.FlowRecord {
+	if env == nil {
+		return nil
+	}
+	return env.flows[id]
+}
+
+// PutFlow writes the record of a flow, or removes it, if its version is still what the caller read.
+func (s *Storage) PutFlow(ctx context.Context, c *lane.FlowCommand) (*lane.FlowRecord, error) {
+	if err := ended(ctx); err != nil {
+		return nil, err
+	}
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known, version := s.find(c.Environment).flow(c.Flow.ID), int64(0)
+	if known != nil {
+		version = known.Version
+	}
+	if version != c.Flow.Version || known != nil && at(known.CreatedAt) != at(c.Flow.CreatedAt) && !c.Remove {
+		return nil, c.Changed()
+	}
+	env := s.open(c.Environment)
+	if c.Remove {
+		delete(env.flows, c.Flow.ID)
+		return nil, nil
+	}
+	put := c.Flow.AtRest()
+	put.Version++
+	returned := put.AtRest()
+	if len(put.Plan) == 0 {
+		put.Plan = known.Plan
+	}
+	if env.flows == nil {
+		env.flows = map[runlane.FlowID]*lane.FlowRecord{}
+	}
+	env.flows[put.ID] = put
+	return returned, nil
+}
+
+// GetFlow returns the record.
+func (s *Storage) GetFlow(ctx context.Context, key lane.FlowKey) (*lane.FlowRecord, error) {
+	if err := ended(ctx); err != nil {
+		return nil, err
+	}
+	if err := key.FlowID.Validate(); err != nil {
+		return nil, err
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	known := s.find(key.Environment).flow(key.FlowID)
+	if known == nil {
+		return nil, lane.FlowNotFound(key.FlowID)
+	}
+	return known.AtRest(), nil
+}
+
+// ListFlows pages records without their plans.
+func (s *Storage) ListFlows(ctx context.Context, q *lane.FlowQuery) (*runlane.Page[lane.FlowRecord], error) {
+	if err := ended(ctx); err != nil {
+		return nil, err
+	}
+	scope := newScope("ListFlows", q.Environment, fmt.Sprint(q.Finished, at(q.Before)))
+	limit, after, err := openPage(&q.PageQuery, scope)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	page := &runlane.Page[lane.FlowRecord]{}
+	env := s.find(q.Environment)
+	if env == nil {
+		return page, nil
+	}
+	for _, known := range env.flows {
+		if !listed(q, known) || after != nil && compareFlows(flowPosition(known), after.position) <= 0 {
+			continue
+		}
+		shown := *known
+		shown.Plan = nil
+		page.Items = append(page.Items, shown)
+	}
+	slices.SortFunc(page.Items, func(a, b lane.FlowRecord) int {
+		return compareFlows(flowPosition(&a), flowPosition(&b))
+	})
+	if len(page.Items) > limit {
+		page.Items = slices.Clone(page.Items[:limit])
+		page.Next = scope.cursor(0, flowPosition(&page.Items[limit-1]))
+	}
+	return page, nil
+}
+
+// listed reports a flow that the query asks for.
+func listed(q *lane.FlowQuery, f *lane.FlowRecord) bool {
+	switch {
+	case f.Finished() != q.Finished:
+		return false
+	case q.Before.IsZero():
+		return true
+	case q.Finished:
+		return f.FinishedAt.Before(q.Before)
+	default:
+		return f.Tended(q.Before)
+	}
+}
+
+// flowPosition is the place of a flow in its list: by id, or by when it finished.
+func flowPosition(f *lane.FlowRecord) position {
+	p := position{id: runlane.RunID(f.ID)}
+	if f.Finished() {
+		p.at = at(f.FinishedAt)
+	}
+	return p
+}
+
+// compareFlows orders places, the latest first.
+func compareFlows(a, b position) int {
+	return cmp.Or(cmp.Compare(b.at, a.at), cmp.Compare(a.id, b.id))
+}
+
+// inFlow reports a node of a flow that has not finished.
+func (env *environment) inFlow(source *runlane.Source) bool {
+	f := env.flow(source.FlowID)
+	return source.Type == runlane.SourceFlow && f != nil && !f.Finished() && at(f.CreatedAt) == at(source.CreatedAt)
+}

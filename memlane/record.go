@@ -1,0 +1,82 @@
+package memlane
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// KeepRecord keeps a record beside a run that is there.
+func (s *Storage) KeepRecord(ctx context.Context, c *lane.KeepCommand) (*lane.StepRecord, error) {
+	if err := ended(ctx); err != nil {
+		return nil, err
+	}
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	record := lane.RecordAtRest(&c.Record)
+	h, env := s.lockRun(c.Environment, c.RunID)
+	defer h.unlock()
+	e := env.run(c.RunID)
+	if e == nil || e.view().state.createdAt != at(c.CreatedAt) {
+		return nil, notFound(c.RunID)
+	}
+	if e.shard.records == nil {
+		e.shard.records = map[runlane.RunID]map[string]*lane.StepRecord{}
+	}
+	records := e.shard.records[e.id]
+	if records == nil {
+		records = map[string]*lane.StepRecord{}
+		e.shard.records[e.id] = records
+	}
+	if kept := records[record.Name]; kept == nil || c.Replaces(kept) {
+		records[record.Name] = record // never changed, only replaced
+	} else {
+		record = kept
+	}
+	return lane.RecordAtRest(record), nil
+}
+
+// ListRecords pages the records by name.
+func (s *Storage) ListRecords(ctx context.Context, q *lane.RecordQuery) (*runlane.Page[lane.StepRecord], error) {
+	if err := ended(ctx); err != nil {
+		return nil, err
+	}
+	scope := newScope("ListRecords", q.Environment, string(q.RunID), fmt.Sprint(at(q.CreatedAt)))
+	limit, after, err := openPage(&q.PageQuery, scope)
+	if err != nil {
+		return nil, err
+	}
+	records := s.recordsOf(q)
+	slices.SortFunc(records, func(a, b *lane.StepRecord) int { return strings.Compare(a.Name, b.Name) })
+	page := &runlane.Page[lane.StepRecord]{}
+	for _, record := range records {
+		switch {
+		case after != nil && record.Name <= string(after.id):
+		case len(page.Items) == limit:
+			page.Next = scope.cursor(0, position{id: runlane.RunID(page.Items[limit-1].Name)})
+			return page, nil
+		default:
+			page.Items = append(page.Items, *lane.RecordAtRest(record))
+		}
+	}
+	return page, nil
+}
+
+// recordsOf are the storage's own, which are never changed.
+func (s *Storage) recordsOf(q *lane.RecordQuery) (records []*lane.StepRecord) {
+	h, env := s.lockRun(q.Environment, q.RunID)
+	defer h.unlock()
+	e := env.run(q.RunID)
+	if e == nil || e.view().state.createdAt != at(q.CreatedAt) {
+		return nil
+	}
+	for _, record := range e.shard.records[e.id] {
+		records = append(records, record)
+	}
+	return records
+}

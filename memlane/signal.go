@@ -1,0 +1,138 @@
+package memlane
+
+import (
+	"bytes"
+	"context"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// mailbox has the signals that were sent to a run.
+type mailbox struct {
+	count int64
+	byID  map[string]map[string]*lane.Signal // by name and id; a signal is never changed
+}
+
+// mail is that of a run, nil for none.
+func (e *entry) mail() *mailbox { return e.shard.mail[e.id] }
+
+// mailed is how many signals stand beside the run.
+func (e *entry) mailed() int64 {
+	if m := e.mail(); m != nil {
+		return m.count
+	}
+	return 0
+}
+
+// find returns a signal by its id, or the first of the name for "".
+func (m *mailbox) find(name, id string) *lane.Signal {
+	if m == nil {
+		return nil
+	}
+	if id != "" {
+		return m.byID[name][id]
+	}
+	var first *lane.Signal
+	for _, s := range m.byID[name] {
+		if first == nil || s.ID < first.ID {
+			first = s
+		}
+	}
+	return first
+}
+
+func (e *entry) put(s *lane.Signal) {
+	m := e.mail()
+	if m == nil {
+		m = &mailbox{byID: map[string]map[string]*lane.Signal{}}
+		if e.shard.mail == nil {
+			e.shard.mail = map[runlane.RunID]*mailbox{}
+		}
+		e.shard.mail[e.id] = m
+	}
+	if m.byID[s.Name] == nil {
+		m.byID[s.Name] = map[string]*lane.Signal{}
+	}
+	kept := *s
+	kept.Body, kept.SentAt = bytes.Clone(s.Body), whole(s.SentAt)
+	m.byID[s.Name][s.ID] = &kept
+	m.count++
+}
+
+// ReadMail returns what was sent to a run.
+func (s *Storage) ReadMail(ctx context.Context, q *lane.MailQuery) (*lane.Mail, error) {
+	if err := ended(ctx); err != nil {
+		return nil, err
+	}
+	h, env := s.lockRun(q.Environment, q.RunID)
+	defer h.unlock()
+	e := env.run(q.RunID)
+	if e == nil {
+		return nil, notFound(q.RunID)
+	}
+	mail := &lane.Mail{Run: e.view().project(false), Count: e.mailed()}
+	for _, name := range q.Names {
+		if found := e.mail().find(name, q.ID); found != nil {
+			signal := *found
+			if signal.Body = nil; !q.WithoutBodies {
+				signal.Body = bytes.Clone(found.Body)
+			}
+			mail.Signals = append(mail.Signals, signal)
+		}
+	}
+	return mail, nil
+}
+
+// SendSignal puts a signal beside an active run.
+func (s *Storage) SendSignal(ctx context.Context, c *lane.SignalCommand) (*lane.Commit, error) {
+	if err := ended(ctx); err != nil {
+		return nil, err
+	}
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	if c.Resume == nil {
+		h, env := s.lockRun(c.Environment, c.RunID)
+		defer h.unlock()
+		e := env.run(c.RunID)
+		if err := judgeSignal(e, c); err != nil {
+			return nil, err
+		}
+		e.put(&c.Signal)
+		return nil, nil
+	}
+	r, err := s.commit(&c.Resume.Transition, c.Resume.Outbox, nil, func(_ *environment, e *entry) error {
+		if err := judgeSignal(e, c); err != nil {
+			return err
+		}
+		if err := judgeAppend(e, &c.Resume.Transition); err != nil {
+			return err
+		}
+		e.put(&c.Signal)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &r.commit, nil
+}
+
+// judgeSignal returns why a signal cannot be put.
+func judgeSignal(e *entry, c *lane.SignalCommand) error {
+	if e == nil {
+		return lane.Moved(c.RunID)
+	}
+	known := e.view().state
+	switch {
+	case known.createdAt != at(c.CreatedAt):
+		return lane.Moved(c.RunID)
+	case e.mail().find(c.Signal.Name, c.Signal.ID) != nil:
+		return c.Exists()
+	case known.status.Terminal(), e.mailed() != c.Count,
+		c.Resume == nil && known.waiting != nil && known.sequence != c.Wait:
+		return lane.Moved(c.RunID)
+	default:
+		return nil
+	}
+}

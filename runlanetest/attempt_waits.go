@@ -1,0 +1,185 @@
+package runlanetest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/runlane/runlane-go"
+)
+
+// Called are the calls that the handler has made, those that suspended it among them, in their order.
+func (a *Attempt) Called() []runlane.CallRequest {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.mail.called)
+}
+
+// mailHost is what the test gives an attempt from outside.
+type mailHost struct {
+	signals  []runlane.ReceivedSignal
+	children map[string][]End
+	nodes    map[string]End
+	called   []runlane.CallRequest
+}
+
+func (m *mailHost) send(value runlane.SignalValue) error {
+	if err := runlane.ValidateSignalName(value.Name()); err != nil {
+		return err
+	}
+	body, err := value.Prepare()
+	if err == nil {
+		id := fmt.Sprintf("signal-%d", len(m.signals)+1)
+		m.signals = append(m.signals, runlane.ReceivedSignal{Name: value.Name(), ID: id, Body: body})
+	}
+	return err
+}
+
+// waitFor answers a wait from what was sent, and remembers the answer.
+func (a *Attempt) waitFor(
+	ctx context.Context, request runlane.WaitRequest,
+) (answer runlane.WaitAnswer, err error) {
+	call := runlane.StepCall{Name: request.Name, Kind: runlane.StepKindWait}
+	kept, err := a.steps.Remember(ctx, call, func(context.Context) (json.RawMessage, error) {
+		for _, name := range request.Names {
+			if err := runlane.ValidateSignalName(name); err != nil {
+				return nil, err
+			}
+			at := slices.IndexFunc(a.mail.signals, func(s runlane.ReceivedSignal) bool { return s.Name == name })
+			if at >= 0 {
+				answer.Signals = append(answer.Signals, a.mail.signals[at])
+			}
+		}
+		switch {
+		case request.All && len(answer.Signals) == len(request.Names), !request.All && len(answer.Signals) == 1:
+		case !request.All && len(answer.Signals) > 1:
+			answer.Signals = answer.Signals[:1]
+		case request.Timeout < 0:
+			answer.TimedOut = true
+		default:
+			return nil, unanswered(&request)
+		}
+		return json.Marshal(answer)
+	})
+	if err == nil {
+		answer = runlane.WaitAnswer{}
+		err = json.Unmarshal(kept.Result, &answer)
+	}
+	return answer, err
+}
+
+// unanswered suspends a wait.
+func unanswered(request *runlane.WaitRequest) error {
+	w := &runlane.Waiting{
+		For:    []runlane.WaitingFor{runlane.WaitingSignal},
+		Names:  request.Names,
+		All:    request.All && len(request.Names) > 1,
+		Prompt: request.Prompt,
+	}
+	if request.Prompt != "" {
+		w.For = append(w.For, runlane.WaitingInput)
+	}
+	if request.Timeout > 0 {
+		w.For, w.Until = append(w.For, runlane.WaitingTime), time.Now().Add(request.Timeout)
+	}
+	return &runlane.ReleaseError{Reason: "waits for " + strings.Join(request.Names, ", "), Waiting: w}
+}
+
+// callHost answers calls by what the test says of their runs.
+type callHost struct{ *Attempt }
+
+var _ runlane.Caller = (*callHost)(nil)
+
+// CallRuns implements runlane.Caller.
+func (h *callHost) CallRuns(_ context.Context, request runlane.CallRequest) ([]*runlane.Run, error) {
+	if err := runlane.ValidateCallName(request.Name); err != nil {
+		return nil, err
+	}
+	if _, err := h.steps.begin(request.Name, runlane.StepKindCall); err != nil {
+		return nil, err
+	}
+	h.mu.Lock()
+	h.mail.called = append(h.mail.called, request)
+	h.mu.Unlock()
+	ends := h.mail.children[request.Name]
+	if len(ends) > len(request.Calls) {
+		return nil, refusedStep("call %q has %d runs, and AttemptOptions.Children %d", request.Name,
+			len(request.Calls), len(ends))
+	}
+	runs := make([]*runlane.Run, len(ends))
+	for i, call := range request.Calls {
+		prepared, err := call.Prepare()
+		if err != nil {
+			return nil, err
+		}
+		if i == len(ends) {
+			break
+		}
+		id := runlane.RunID(fmt.Sprintf("%s_%s_%d", h.Run.ID, request.Name, i+1))
+		if runs[i], err = ends[i].run(id, call.Task.ID); err != nil {
+			return nil, err
+		}
+		runs[i].Payload = prepared.Payload
+	}
+	if need := len(request.Calls) - len(ends); need > 0 {
+		return nil, &runlane.ReleaseError{
+			Reason: fmt.Sprintf("waits for %d runs of %s", need, request.Calls[0].Task.ID),
+			Waiting: &runlane.Waiting{
+				For:   []runlane.WaitingFor{runlane.WaitingChildren},
+				Names: []string{request.Name},
+				Need:  need,
+			},
+		}
+	}
+	return runs, nil
+}
+
+// run is a run that ended so.
+func (e End) run(id runlane.RunID, task runlane.TaskID) (*runlane.Run, error) {
+	run := &runlane.Run{
+		ID:          id,
+		Environment: runlane.DefaultEnvironment,
+		TaskID:      task,
+		Status:      runlane.StatusSucceeded,
+	}
+	switch {
+	case errors.Is(e.Err, runlane.ErrRunCancelled):
+		run.Status = runlane.StatusCancelled
+	case e.Err != nil:
+		run.Status = runlane.StatusFailed
+		code := runlane.CodeOf(e.Err)
+		if code == "" || code == runlane.ErrInternal {
+			code = runlane.ErrTaskFailed
+		}
+		run.Failure = runlane.NewFailure(code, e.Err.Error(), nil)
+	case e.Output != nil:
+		output, err := json.Marshal(e.Output)
+		if err != nil {
+			return nil, err
+		}
+		run.Output = output
+	}
+	return run, nil
+}
+
+// nodeHost knows the ends of nodes that the test gave.
+type nodeHost struct{ *Attempt }
+
+var _ runlane.NodeWaiter = (*nodeHost)(nil)
+
+// WaitNode implements runlane.NodeWaiter.
+func (h *nodeHost) WaitNode(_ context.Context, node runlane.Node) (*runlane.Run, error) {
+	end, known := h.mail.nodes[node.Name]
+	if !known {
+		return nil, &runlane.Error{
+			Code:    runlane.ErrValidationFailed,
+			Message: fmt.Sprintf("node %q has not ended", node.Name),
+			Hint:    "give its end in AttemptOptions.Nodes",
+		}
+	}
+	return end.run(runlane.RunID(fmt.Sprintf("%s_%s", h.Run.ID, node.Name)), end.Task)
+}

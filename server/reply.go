@@ -1,0 +1,317 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/shown"
+)
+
+// operation is a line of the table: a method and a path, who may call it, what it reads and what it answers.
+type operation struct {
+	method, path string
+	scope        Scope
+	name         string // like "getRun", unique
+	group        string
+	summary      string
+	text         string
+	answers      []answer
+	limit        int64 // of the body; 0 means MaxBody
+	takesKey     bool  // the header Idempotency-Key
+	tagged       bool  // answers have an ETag, and judge If-None-Match
+	streams      bool  // the answer ends when it ends, not with the request's time
+
+	reads reflect.Type
+	in    *input
+	run   func(ctx context.Context, c *call) (*reply, error)
+}
+
+// answer is one kind of success.
+type answer struct {
+	status int
+	kind   string // of docs/json.md; "" for bytes as they are
+	of     reflect.Type
+	list   bool   // a page of them
+	media  string // of bytes as they are; "" means application/json
+	text   string
+}
+
+// call is one request.
+type call struct {
+	*api
+	by Access
+	r  *http.Request
+	w  http.ResponseWriter
+}
+
+// reply is what a function answers: an object, a page of objects, or bytes.
+type reply struct {
+	status   int // 0 means 200
+	kind     string
+	value    any
+	items    []any
+	page     bool
+	next     runlane.Cursor
+	raw      []byte
+	media    string // of raw; "" means application/json
+	sequence int64  // of the run: its ETag; 0 for what is of no single run
+	run      string // the id of the run that was made or changed, for the audit
+	flow     string // the id of the flow, as well
+	made     bool   // run is new: it has a Location
+	streamed bool   // everything was written
+}
+
+func object(kind string, value any) *reply { return &reply{kind: kind, value: value} }
+
+// pageOf is a page of objects of one kind.
+func pageOf[T any](kind string, items []T, next runlane.Cursor, show func(*T) any) *reply {
+	r := &reply{kind: kind, page: true, next: next, items: make([]any, len(items))}
+	for i := range items {
+		r.items[i] = show(&items[i])
+	}
+	return r
+}
+
+func asItIs[T any](v *T) any { return v }
+
+// serve joins a line of the table with its function, which takes what it reads as a struct.
+func serve[In any](o operation, do func(ctx context.Context, c *call, in *In) (*reply, error)) operation {
+	if o.limit == 0 {
+		o.limit = MaxBody
+	}
+	o.reads = reflect.TypeFor[In]()
+	o.in = newInput(o.reads, o.limit)
+	reader := o.in
+	o.run = func(ctx context.Context, c *call) (*reply, error) {
+		in := new(In)
+		if err := reader.readRequest(c.w, c.r, reflect.ValueOf(in).Elem()); err != nil {
+			return nil, err
+		}
+		return do(ctx, c, in)
+	}
+	return o
+}
+
+// handler serves one line of the table.
+func (a *api) handler(o *operation) http.Handler {
+	return http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		w, began := &watched{ResponseWriter: out, status: http.StatusOK}, time.Now()
+		defer func() { a.metrics.answered(o.name, w.status, time.Since(began)) }()
+		by := callerOf(r.Context())
+		if o.scope != "" && !by.has(o.scope) {
+			a.fail(r.Context(), w, o.name, refusal(http.StatusForbidden, codeForbidden,
+				"the caller has no scope "+string(o.scope), "use a token that has it"))
+			return
+		}
+		if err := o.headers(r); err != nil {
+			a.fail(r.Context(), w, o.name, err)
+			return
+		}
+		ctx, cancel, err := o.bounded(r.Context(), r.Header.Get("Request-Timeout"))
+		if err != nil {
+			a.fail(r.Context(), w, o.name, err)
+			return
+		}
+		defer cancel()
+		answered, err := o.run(ctx, &call{api: a, by: by, r: r, w: w})
+		if o.scope == ScopeTrigger || o.scope == ScopeOperate || o.scope == ScopeWork {
+			a.audit(ctx, o, by, answered, err)
+		}
+		if err == nil {
+			err = a.answer(w, r, o, answered)
+		}
+		if err != nil {
+			a.fail(ctx, w, o.name, err)
+		}
+	})
+}
+
+// watched remembers the status of an answer.
+type watched struct {
+	http.ResponseWriter
+
+	status int
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (w *watched) WriteHeader(status int) {
+	w.status = status
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap lets http.ResponseController find what the writer can.
+func (w *watched) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+func (by Access) has(scope Scope) bool {
+	for _, s := range by.Scopes {
+		if s == scope {
+			return true
+		}
+	}
+	return false
+}
+
+// headers refuses conditions that the operation would not judge: who sends one relies on it.
+func (o *operation) headers(r *http.Request) error {
+	if r.Header.Get("If-Match") != "" {
+		return badInput(
+			"If-Match is not judged here",
+			"changes judge the run's state themselves and answer 409; leave the header out",
+		)
+	}
+	if r.Header.Get("Idempotency-Key") != "" && !o.takesKey && r.Method == http.MethodPost {
+		return badInput(
+			"Idempotency-Key is not judged here",
+			"it is for POST /v1/runs; runs of a batch have idempotencyKey or runId each",
+		)
+	}
+	return nil
+}
+
+// bounded gives the request its time: that of Request-Timeout, up to MaxTimeout.
+func (o *operation) bounded(ctx context.Context, asked string) (context.Context, context.CancelFunc, error) {
+	limit := DefaultTimeout
+	if asked != "" {
+		d, err := runlane.ParseDuration(asked)
+		if err != nil || d <= 0 {
+			return nil, nil, badInput("the header Request-Timeout is no duration", "write it like 5s")
+		}
+		limit = min(d, MaxTimeout)
+	}
+	if o.streams {
+		ctx, cancel := context.WithCancel(ctx)
+		return ctx, cancel, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	return ctx, cancel, nil
+}
+
+// audit writes a line for each change that was tried: who, what, to which run, and the outcome.
+func (a *api) audit(ctx context.Context, o *operation, by Access, answered *reply, err error) {
+	attrs := []slog.Attr{
+		slog.String("actor", by.Actor.ID),
+		slog.String("operation", o.name),
+	}
+	if answered != nil && answered.run != "" {
+		attrs = append(attrs, slog.String("run_id", answered.run))
+	}
+	if answered != nil && answered.flow != "" {
+		attrs = append(attrs, slog.String("flow", answered.flow))
+	}
+	level, outcome := slog.LevelInfo, "done"
+	if o.scope == ScopeWork { // the run's events name the client
+		level = slog.LevelDebug
+	}
+	if err != nil {
+		outcome = problemOf(err).Code
+	}
+	attrs = append(attrs, slog.String("code", outcome))
+	a.logger.LogAttrs(ctx, level, "runlane: a change by HTTP", attrs...)
+}
+
+// answer writes a reply.
+func (a *api) answer(w http.ResponseWriter, r *http.Request, o *operation, answered *reply) error {
+	if answered.streamed {
+		return nil
+	}
+	h := w.Header()
+	body, err := answered.body()
+	if err != nil {
+		return err
+	}
+	if tag := answered.tag(o, body); tag != "" {
+		h.Set("ETag", tag)
+		if o.tagged && matches(r.Header.Values("If-None-Match"), tag) {
+			w.WriteHeader(http.StatusNotModified)
+			return nil
+		}
+	}
+	status := answered.status
+	if status == 0 {
+		status = http.StatusOK
+	}
+	if answered.made {
+		h.Set("Location", a.prefix+"/v1/runs/"+pathEscape(answered.run))
+	}
+	h.Set("Content-Type", cmp.Or(answered.media, "application/json"))
+	a.write(w, r, status, body)
+	return nil
+}
+
+// tag is the ETag of an answer: the sequence of its run, or a hash of what has none. It is weak: an answer may be
+// compressed or not.
+func (r *reply) tag(o *operation, body []byte) string {
+	switch {
+	case r.sequence > 0:
+		return `W/"` + strconv.FormatInt(r.sequence, 10) + `"`
+	case o.tagged:
+		sum := sha256.Sum256(body)
+		return `W/"` + hex.EncodeToString(sum[:12]) + `"`
+	default:
+		return ""
+	}
+}
+
+func matches(given []string, tag string) bool {
+	for _, line := range given {
+		for one := range strings.SplitSeq(line, ",") {
+			one = strings.TrimSpace(one)
+			if one == "*" || strings.TrimPrefix(one, "W/") == strings.TrimPrefix(tag, "W/") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// body is the reply as bytes.
+func (r *reply) body() ([]byte, error) {
+	switch {
+	case r.raw != nil:
+		return r.raw, nil
+	case !r.page:
+		return shown.Object(r.kind, r.value)
+	}
+	text := fmt.Appendf(nil, `{"v":%d,"kind":"page","items":[`, shown.Version)
+	for i, item := range r.items {
+		one, err := shown.Object(r.kind, item)
+		if err != nil {
+			return nil, err
+		}
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = append(text, one...)
+	}
+	text = append(text, ']')
+	if r.next != "" {
+		next, err := json.Marshal(r.next)
+		if err != nil {
+			return nil, err
+		}
+		text = append(append(text, `,"next":`...), next...)
+	}
+	return append(text, '}'), nil
+}
+
+// toAnswer is what is left of a request's time after a wait.
+const toAnswer = 100 * time.Millisecond
+
+// until is the end of a wait: that of the request, less the time to answer in.
+func until(ctx context.Context, wait time.Duration) (context.Context, context.CancelFunc) {
+	if end, ok := ctx.Deadline(); ok {
+		wait = min(wait, time.Until(end)-toAnswer)
+	}
+	return context.WithTimeout(ctx, min(wait, MaxWait))
+}

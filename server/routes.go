@@ -1,0 +1,446 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"reflect"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/internal/shown"
+)
+
+// operations is the table of routes: each is served, described in openapi.json, and called by a test with each kind of
+// fault.
+func operations() []operation {
+	all := runOperations()
+	all = append(all, waitOperations()...)
+	all = append(all, flowOperations()...)
+	all = append(all, workOperations()...)
+	all = append(all, changeOperations()...)
+	all = append(all, bulkOperations()...)
+	all = append(all, scheduleOperations()...)
+	return append(append(all, environmentOperations()...), fixedOperations()...)
+}
+
+func ok[T any](kind string) []answer {
+	return []answer{{status: http.StatusOK, kind: kind, of: reflect.TypeFor[T]()}}
+}
+
+func many[T any](kind string) []answer {
+	return []answer{{status: http.StatusOK, kind: kind, of: reflect.TypeFor[T](), list: true}}
+}
+
+// madeOrFound are the answers of what makes a run, or finds the one that was made before.
+func madeOrFound[T any](kind string) []answer {
+	return []answer{
+		{status: http.StatusCreated, kind: kind, of: reflect.TypeFor[T](), text: "the run was made"},
+		{status: http.StatusOK, kind: kind, of: reflect.TypeFor[T](), text: "an earlier call made the run"},
+	}
+}
+
+// asBytes is an answer that the application wrote.
+func asBytes() []answer {
+	return []answer{{status: http.StatusOK, text: "JSON, byte by byte as it was given"}}
+}
+
+func runOperations() []operation {
+	return []operation{
+		serve(operation{
+			method:  "GET",
+			path:    "/v1/runs",
+			scope:   ScopeRead,
+			name:    "listRuns",
+			group:   "Runs",
+			summary: "List runs",
+			text: "Active runs come first, by when they next need attention, then finished ones, the newest " +
+				"first. A page may be short or empty and still have next. Lists lag a little behind single " +
+				"runs.",
+			answers: many[runlane.RunSummary]("run.summary"),
+		}, listRuns),
+		serve(operation{
+			method:  "POST",
+			path:    "/v1/runs",
+			scope:   ScopeTrigger,
+			name:    "triggerRun",
+			group:   "Runs",
+			summary: "Trigger a run",
+			text: "When it answers, the run is durable and will execute. The header Idempotency-Key is the " +
+				"field idempotencyKey. Without a key or an id of your own, a call whose answer was lost makes " +
+				"a second run when it is repeated.",
+			answers:  madeOrFound[shown.Triggered]("triggered"),
+			limit:    MaxTriggerBody,
+			takesKey: true,
+		}, triggerRun),
+		serve(operation{
+			method:  "POST",
+			path:    "/v1/batch",
+			scope:   ScopeTrigger,
+			name:    "triggerBatch",
+			group:   "Runs",
+			summary: "Trigger many runs",
+			text: "Each run is a separate commit: one that is wrong fails alone, with its error at its place. " +
+				"Give each a key or an id, then a batch can be repeated.",
+			answers: ok[batchResult]("batch"),
+			limit:   MaxBatchBody,
+		}, triggerBatch),
+		serve(operation{
+			method:  "GET",
+			path:    "/v1/runs/{run}",
+			scope:   ScopeRead,
+			name:    "getRun",
+			group:   "Runs",
+			summary: "Get a run, exactly as it is now",
+			text:    "The ETag is the number of the last event. With wait the answer comes when the run has ended.",
+			answers: ok[runlane.Run]("run"),
+			tagged:  true,
+		}, getRun),
+		serve(operation{
+			method:  "GET",
+			path:    "/v1/runs/{run}/payload",
+			scope:   ScopeRead,
+			name:    "getPayload",
+			group:   "Runs",
+			summary: "Get a payload, byte by byte",
+			answers: asBytes(),
+			tagged:  true,
+		}, getPayload),
+		serve(operation{
+			method:  "GET",
+			path:    "/v1/runs/{run}/output",
+			scope:   ScopeRead,
+			name:    "getOutput",
+			group:   "Runs",
+			summary: "Get an output, byte by byte",
+			answers: asBytes(),
+			tagged:  true,
+		}, getOutput),
+		serve(operation{
+			method:  "GET",
+			path:    "/v1/runs/{run}/events",
+			scope:   ScopeRead,
+			name:    "listEvents",
+			group:   "Runs",
+			summary: "List what happened to a run",
+			text:    "Every event has a cursor, which is also a value for after. /events streams them.",
+			answers: many[shown.Event]("event"),
+		}, listEvents),
+		serve(operation{
+			method:  "GET",
+			path:    "/v1/runs/{run}/attempts",
+			scope:   ScopeRead,
+			name:    "listAttempts",
+			group:   "Runs",
+			summary: "List the attempts of a run",
+			answers: many[core.AttemptSummary]("attempt"),
+		}, listAttempts),
+		serve(operation{
+			method:  "GET",
+			path:    "/v1/runs/{run}/explanation",
+			scope:   ScopeRead,
+			name:    "explainRun",
+			group:   "Runs",
+			summary: "Say why a run is where it is, and what happens next",
+			answers: ok[core.Explanation]("explanation"),
+		}, explainRun),
+		serve(operation{
+			method:  "GET",
+			path:    "/v1/runs/{run}/progress",
+			scope:   ScopeRead,
+			name:    "getProgress",
+			group:   "Runs",
+			summary: "Get the last note that an attempt of a run left",
+			answers: ok[runlane.Progress]("progress"),
+		}, getProgress),
+	}
+}
+
+// changesRun is the line of an operation on one run.
+func changesRun(verb, name, summary, text string, repeats bool, one changeOne) operation {
+	answers := ok[shown.Change]("change")
+	if repeats {
+		answers = madeOrFound[shown.Change]("change")
+	}
+	return serve(operation{
+		method:  "POST",
+		path:    "/v1/runs/{run}/" + verb,
+		scope:   ScopeOperate,
+		name:    name,
+		group:   "Changes",
+		summary: summary,
+		text:    text,
+		answers: answers,
+	}, changing(one))
+}
+
+const askTwice = " Asking twice makes one run: to repeat once more, repeat the run that was made."
+
+func changeOperations() []operation {
+	return []operation{
+		changesRun("cancel", "cancelRun", "Stop a run",
+			"A waiting run ends at once. A running one is asked to stop: its worker ends the handler's "+
+				"context.", false, cancelRun),
+		changesRun("resume", "resumeRun", "Let a waiting run go on now",
+			"What is left of a delay, of the backoff of a retry, or of a release is skipped.", false, resumeRun),
+		changesRun("retry", "retryRun", "Repeat a failed run, as a new run",
+			"The new run has the task's whole retry budget and names the old one as its source."+
+				askTwice, true, repeatRun(runlane.SourceManualRetry)),
+		changesRun("rerun", "rerunRun", "Repeat a finished run, as a new run",
+			"The new run has the payload of the old one and names it as its source."+
+				askTwice, true, repeatRun(runlane.SourceRerun)),
+		serve(operation{
+			method:  "GET",
+			path:    "/v1/deadletters",
+			scope:   ScopeRead,
+			name:    "listDeadLetters",
+			group:   "Dead letters",
+			summary: "List wakeups that were given up, the oldest first",
+			text:    "Their runs wait until the wakeup is requeued or the run is cancelled.",
+			answers: many[runlane.DeadLetter]("deadletter"),
+		}, listDeadLetters),
+		serve(operation{
+			method:  "POST",
+			path:    "/v1/deadletters/{run}/requeue",
+			scope:   ScopeOperate,
+			name:    "requeueRun",
+			group:   "Dead letters",
+			summary: "Ask for a fresh wakeup of a run",
+			text:    "Correct the cause first: the list shows it.",
+			answers: ok[shown.Change]("change"),
+		}, changing(requeueRun)),
+		serve(operation{
+			method:  "POST",
+			path:    "/v1/keys/find",
+			scope:   ScopeRead,
+			name:    "findKey",
+			group:   "Keys",
+			summary: "Get the run that owns a key",
+			text:    "The key stands in the body, since addresses are logged on their way.",
+			answers: ok[runlane.Run]("run"),
+		}, findKey),
+		serve(operation{
+			method:  "POST",
+			path:    "/v1/keys/reset",
+			scope:   ScopeOperate,
+			name:    "resetKey",
+			group:   "Keys",
+			summary: "Free an idempotency key that a finished run still retains",
+			text: "The next trigger with the key makes a new run. A key of an active run stays: cancel the run " +
+				"first.",
+			answers: ok[shown.KeyReset]("key.reset"),
+		}, resetKey),
+	}
+}
+
+// inAll is the line of an operation on many runs.
+func inAll(
+	verb, name, summary string, all func(context.Context, *core.Runtime, *core.BulkOptions) (*core.BulkResult, error),
+) operation {
+	return serve(operation{
+		method:  "POST",
+		path:    "/v1/bulk/" + verb,
+		scope:   ScopeOperate,
+		name:    name,
+		group:   "Bulk",
+		summary: summary,
+		text: "A filter is required, or all. Count with dryRun first. Call again with the same body and after = " +
+			"next until there is no next: what was done is not done twice.",
+		answers: ok[bulkOutcome]("bulk"),
+	}, inBulk(verb, all))
+}
+
+func bulkOperations() []operation {
+	return []operation{
+		inAll("cancel", "cancelAll", "Stop runs", cancelAll),
+		inAll("resume", "resumeAll", "Let waiting runs go on now", resumeAll),
+		inAll("retry", "retryAll", "Repeat failed runs, as new runs", retryAll),
+		inAll("rerun", "rerunAll", "Repeat finished runs, as new runs", rerunAll),
+		inAll("requeue", "requeueAll", "Ask for fresh wakeups of runs whose wakeups were given up", requeueAll),
+		serve(operation{
+			method:  "POST",
+			path:    "/v1/bulk/prune",
+			scope:   ScopeOperate,
+			name:    "pruneRuns",
+			group:   "Bulk",
+			summary: "Remove runs that ended long enough ago, with their histories",
+			text: "The oldest go first. What was removed is gone. Call again with the same body and after = " +
+				"next until there is no next.",
+			answers: ok[bulkOutcome]("bulk"),
+		}, pruneRuns),
+	}
+}
+
+func scheduleOperations() []operation {
+	return []operation{
+		serve(operation{
+			method:  "GET",
+			path:    "/v1/schedules",
+			scope:   ScopeRead,
+			name:    "listSchedules",
+			group:   "Schedules",
+			summary: "List schedules",
+			answers: many[core.ScheduleState]("schedule"),
+		}, listSchedules),
+		serve(operation{
+			method:  "GET",
+			path:    "/v1/schedules/{schedule}",
+			scope:   ScopeRead,
+			name:    "getSchedule",
+			group:   "Schedules",
+			summary: "Get a schedule",
+			answers: ok[core.ScheduleState]("schedule"),
+		}, getSchedule),
+		serve(operation{
+			method:  "GET",
+			path:    "/v1/schedules/{schedule}/next",
+			scope:   ScopeRead,
+			name:    "nextFires",
+			group:   "Schedules",
+			summary: "Show when a schedule fires next",
+			text:    "The program that serves needs its definition.",
+			answers: many[shown.Fire]("fire"),
+		}, nextFires),
+		serve(operation{
+			method:  "GET",
+			path:    "/v1/schedules/{schedule}/occurrences",
+			scope:   ScopeRead,
+			name:    "listOccurrences",
+			group:   "Schedules",
+			summary: "List the times at which a schedule fired or was skipped, the newest first",
+			answers: many[runlane.Occurrence]("occurrence"),
+		}, listOccurrences),
+		serve(operation{
+			method:  "POST",
+			path:    "/v1/schedules/{schedule}/pause",
+			scope:   ScopeOperate,
+			name:    "pauseSchedule",
+			group:   "Schedules",
+			summary: "Stop a schedule from firing, in every process",
+			answers: ok[core.ScheduleState]("schedule"),
+		}, switching((*core.Schedules).Pause)),
+		serve(operation{
+			method:  "POST",
+			path:    "/v1/schedules/{schedule}/resume",
+			scope:   ScopeOperate,
+			name:    "resumeSchedule",
+			group:   "Schedules",
+			summary: "Let a paused schedule fire again",
+			text:    "What came due meanwhile is skipped.",
+			answers: ok[core.ScheduleState]("schedule"),
+		}, switching((*core.Schedules).Resume)),
+		serve(operation{
+			method:  "POST",
+			path:    "/v1/schedules/{schedule}/trigger",
+			scope:   ScopeOperate,
+			name:    "triggerSchedule",
+			group:   "Schedules",
+			summary: "Make a run of a schedule at once",
+			text:    "Each call makes a run. The program that serves needs the definition.",
+			answers: []answer{{status: http.StatusCreated, kind: "triggered", of: reflect.TypeFor[shown.Triggered]()}},
+		}, triggerSchedule),
+	}
+}
+
+func environmentOperations() []operation {
+	return []operation{
+		serve(operation{
+			method:  "GET",
+			path:    "/v1/tasks",
+			scope:   ScopeRead,
+			name:    "listTasks",
+			group:   "Environment",
+			summary: "List the tasks of the environment",
+			answers: many[shown.Task]("task"),
+		}, listTasks),
+		serve(operation{
+			method:  "GET",
+			path:    "/v1/queues",
+			scope:   ScopeRead,
+			name:    "listQueues",
+			group:   "Environment",
+			summary: "List the queues that are known here, and those that can be reached",
+			answers: many[shown.Queue]("queue"),
+		}, listQueues),
+		serve(operation{
+			method:  "GET",
+			path:    "/v1/queues/{queue}",
+			scope:   ScopeRead,
+			name:    "queueStats",
+			group:   "Environment",
+			summary: "Count what waits and what runs in a queue",
+			answers: ok[shown.Stats]("queue.stats"),
+		}, queueStats),
+		serve(operation{
+			method:  "POST",
+			path:    "/v1/doctor",
+			scope:   ScopeOperate,
+			name:    "doctor",
+			group:   "Environment",
+			summary: "Check whether everything works, and say how to correct it",
+			text: "The lane, access, queues, work that no worker takes, dead letters, and the storage's invariants " +
+				"on a sample. Access is judged by trying: reads that find nothing, and writes whose condition cannot " +
+				"hold. On DynamoDB it costs about as much as a page of runs and one of each queue.",
+			answers: many[shown.Finding]("finding"),
+		}, diagnose),
+		serve(operation{
+			method:  "POST",
+			path:    "/v1/tick",
+			scope:   ScopeOperate,
+			name:    "tick",
+			group:   "Environment",
+			summary: "Do one round of maintenance",
+			text:    "Deployments tick by themselves; two ticks at once are harmless.",
+			answers: ok[shown.Tick]("tick"),
+		}, tick),
+	}
+}
+
+// fixedOperations are those whose places do not depend on the version of the API.
+func fixedOperations() []operation {
+	return []operation{
+		serve(operation{
+			method:  "GET",
+			path:    "/events",
+			scope:   ScopeRead,
+			name:    "streamEvents",
+			group:   "Events",
+			summary: "Stream the events of a run, or of all runs, as Server-Sent Events",
+			text: "The event of each is the event's type, its data the object event, and its id resumes behind it, " +
+				"as Last-Event-ID. The stream of a run ends behind the event that ends the run; a caller that " +
+				"connects again with all of them gets 204. That of all runs tells what is committed from now " +
+				"on, in that order, and does not end: on lanes in memory and in a file, 501 elsewhere.",
+			answers: []answer{
+				{status: http.StatusOK, media: eventStream, text: "the events"},
+				{status: http.StatusNoContent, text: "the run has ended and everything was seen"},
+			},
+			streams: true,
+		}, streamEvents),
+		serve(operation{
+			method:  "GET",
+			path:    "/metrics",
+			scope:   ScopeRead,
+			name:    "metrics",
+			group:   "Metrics",
+			summary: "Metrics for Prometheus",
+			text: "Counts and durations of this process, its requests, and the state of the queues, which is read at " +
+				"most every 15 seconds.",
+			answers: []answer{{status: http.StatusOK, media: "text/plain", text: "Prometheus' text format"}},
+		}, showMetrics),
+		serve(operation{
+			method:  "GET",
+			path:    "/openapi.json",
+			name:    "openapi",
+			group:   "Description",
+			summary: "This description",
+			answers: []answer{{status: http.StatusOK, text: "OpenAPI 3.1"}},
+		}, func(_ context.Context, c *call, _ *nothing) (*reply, error) { return &reply{raw: c.openAPI}, nil }),
+		serve(operation{
+			method:  "GET",
+			path:    "/docs",
+			name:    "docs",
+			group:   "Description",
+			summary: "This description, for people",
+			answers: []answer{{status: http.StatusOK, media: "text/html", text: "a page without scripts"}},
+		}, showPage),
+	}
+}

@@ -1,0 +1,311 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/internal/doctor"
+	"github.com/runlane/runlane-go/internal/shown"
+)
+
+// filter is the one syntax by which requests select runs; in bodies it is filterBody.
+type filter struct {
+	Queue    runlane.QueueName  `query:"queue" doc:"runs of this queue"`
+	Schedule runlane.ScheduleID `query:"schedule" doc:"runs that this schedule made"`
+	Source   runlane.RunID      `query:"source" doc:"runs that repeat this one, or that its handler triggered"`
+	Status   statusList         `query:"status" doc:"with commas between; active and finished stand for several"`
+	Task     runlane.TaskID     `query:"task" doc:"runs of this task"`
+	Waiting  runlane.WaitingFor `query:"waiting" doc:"suspended runs that wait for this, like input or signal"`
+}
+
+func (f *filter) built() core.RunFilter {
+	return core.RunFilter{
+		Queue:       f.Queue,
+		ScheduleID:  f.Schedule,
+		SourceRunID: f.Source,
+		Statuses:    f.Status,
+		TaskID:      f.Task,
+		Waiting:     f.Waiting,
+	}
+}
+
+// paging is how lists go on.
+type paging struct {
+	After runlane.Cursor `query:"after" doc:"the field next of the page before, with the same filter"`
+	Limit int            `query:"limit" min:"1" max:"500" doc:"how many; 50 unless given"`
+}
+
+// oneRun names a run.
+type oneRun struct {
+	Run runlane.RunID `path:"run" doc:"the id of the run"`
+}
+
+type listInput struct {
+	filter
+	paging
+}
+
+func listRuns(ctx context.Context, c *call, in *listInput) (*reply, error) {
+	page, err := c.rt.Runs().List(ctx, &core.ListOptions{
+		RunFilter: in.built(),
+		After:     in.After,
+		Limit:     in.Limit,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return pageOf("run.summary", page.Items, page.Next, asItIs), nil
+}
+
+type getInput struct {
+	oneRun
+	Wait span `query:"wait" doc:"answer when the run has ended, or after this time, 20s at most; without it at once"`
+}
+
+func getRun(ctx context.Context, c *call, in *getInput) (*reply, error) {
+	if in.Wait < 0 || time.Duration(in.Wait) > MaxWait {
+		return nil, badInput("wait is not from 0s to 20s", "ask again to wait longer")
+	}
+	if in.Wait > 0 {
+		waiting, cancel := until(ctx, time.Duration(in.Wait))
+		defer cancel()
+		run, err := c.rt.Wait(waiting, in.Run)
+		if err == nil {
+			return c.shownRun(run), nil
+		}
+		if waiting.Err() == nil || ctx.Err() != nil {
+			return nil, err
+		}
+	}
+	run, err := c.rt.Runs().Get(ctx, in.Run)
+	if err != nil {
+		return nil, err
+	}
+	return c.shownRun(run), nil
+}
+
+func (c *call) shownRun(run *runlane.Run) *reply {
+	seen := shown.Run(run)
+	if c.hidden {
+		seen.Payload, seen.Output = nil, nil
+	}
+	return &reply{kind: "run", value: seen, sequence: run.EventSequence}
+}
+
+func getPayload(ctx context.Context, c *call, in *oneRun) (*reply, error) {
+	return c.bytesOf(ctx, in.Run, "payload", (*runlane.Run).PayloadError, func(run *runlane.Run) []byte {
+		return run.Payload
+	})
+}
+
+func getOutput(ctx context.Context, c *call, in *oneRun) (*reply, error) {
+	return c.bytesOf(ctx, in.Run, "output", (*runlane.Run).OutputError, func(run *runlane.Run) []byte {
+		return run.Output
+	})
+}
+
+// bytesOf answers with what the application wrote, byte by byte.
+func (c *call) bytesOf(
+	ctx context.Context, id runlane.RunID, what string, fault func(*runlane.Run) error, body func(*runlane.Run) []byte,
+) (*reply, error) {
+	if c.hidden {
+		return nil, refusal(
+			http.StatusForbidden,
+			codeForbidden,
+			"this server shows no payloads and outputs",
+			"read it with \"runlane runs get\"",
+		)
+	}
+	run, err := c.rt.Runs().Get(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if err := fault(run); err != nil {
+		return nil, err
+	}
+	text := body(run)
+	if text == nil {
+		return nil, refusal(http.StatusNotFound, string(runlane.ErrRunNotFound), "the run has no "+what, "")
+	}
+	return &reply{raw: text, sequence: run.EventSequence}, nil
+}
+
+type eventsInput struct {
+	oneRun
+	paging
+	Descending bool `query:"descending" doc:"true: the newest first"`
+}
+
+func listEvents(ctx context.Context, c *call, in *eventsInput) (*reply, error) {
+	limit := cmp.Or(in.Limit, runlane.DefaultPageLimit)
+	var events []runlane.EventRecord
+	var next runlane.Cursor
+	options := &core.EventOptions{After: in.After, Descending: in.Descending}
+	for record, err := range c.rt.Runs().Events(ctx, in.Run, options) {
+		if err != nil {
+			return nil, err
+		}
+		if len(events) == limit {
+			next = core.EventCursor(&events[limit-1])
+			break
+		}
+		events = append(events, record)
+	}
+	return pageOf("event", events, next, func(e *runlane.EventRecord) any { return shown.EventOf(e) }), nil
+}
+
+func listAttempts(ctx context.Context, c *call, in *oneRun) (*reply, error) {
+	attempts, err := c.rt.Runs().Attempts(ctx, in.Run)
+	if err != nil {
+		return nil, err
+	}
+	return pageOf("attempt", attempts, "", asItIs), nil
+}
+
+func explainRun(ctx context.Context, c *call, in *oneRun) (*reply, error) {
+	explanation, err := c.rt.Runs().Explain(ctx, in.Run)
+	if err != nil {
+		return nil, err
+	}
+	return object("explanation", explanation), nil
+}
+
+func getProgress(ctx context.Context, c *call, in *oneRun) (*reply, error) {
+	note, err := c.rt.Runs().Progress(ctx, in.Run)
+	if err != nil {
+		return nil, err
+	}
+	if note == nil {
+		return nil, refusal(
+			http.StatusNotFound,
+			string(runlane.ErrRunNotFound),
+			"no attempt of the run has left a note",
+			"",
+		)
+	}
+	return object("progress", note), nil
+}
+
+type keyBody struct {
+	Task        named[runlane.TaskID] `json:"taskId" required:"true" doc:"the task"`
+	Idempotency string                `json:"idempotencyKey" doc:"whose owner is meant; this or singletonKey"`
+	Singleton   string                `json:"singletonKey" doc:"the key whose active run is meant"`
+}
+
+type keyInput struct {
+	Body keyBody `body:"json" required:"true"`
+}
+
+// findKey takes the key in the body: keys are often personal data, and addresses are logged on their way.
+func findKey(ctx context.Context, c *call, in *keyInput) (*reply, error) {
+	find, key := c.rt.Runs().FindCurrent, in.Body.Idempotency
+	if in.Body.Singleton != "" {
+		find, key = c.rt.Runs().FindActive, in.Body.Singleton
+	}
+	if key == "" || in.Body.Idempotency != "" && in.Body.Singleton != "" {
+		return nil, badInput("one of idempotencyKey and singletonKey is needed", "give exactly one")
+	}
+	run, err := find(ctx, in.Body.Task.ID, key)
+	if err != nil {
+		return nil, err
+	}
+	return c.shownRun(run), nil
+}
+
+type freeBody struct {
+	Task named[runlane.TaskID] `json:"taskId" required:"true" doc:"the task"`
+	Key  string                `json:"idempotencyKey" required:"true" doc:"the key to free"`
+}
+
+type freeInput struct {
+	Body freeBody `body:"json" required:"true"`
+}
+
+func resetKey(ctx context.Context, c *call, in *freeInput) (*reply, error) {
+	if in.Body.Key == "" {
+		return nil, badInput("idempotencyKey is missing", "name the key to free")
+	}
+	if err := c.rt.IdempotencyKeys().Reset(ctx, in.Body.Task.ID, in.Body.Key); err != nil {
+		return nil, err
+	}
+	return object("key.reset", shown.KeyReset{Task: in.Body.Task.ID, Key: in.Body.Key}), nil
+}
+
+// nothing is what a route without parameters reads.
+type nothing struct{}
+
+func listTasks(ctx context.Context, c *call, _ *nothing) (*reply, error) {
+	tasks, err := c.rt.Tasks().List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return pageOf("task", tasks, "", func(task *core.TaskState) any { return shown.TaskOf(task, time.Now()) }), nil
+}
+
+func listQueues(ctx context.Context, c *call, _ *nothing) (*reply, error) {
+	queues, err := c.rt.Queues().InUse(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return pageOf("queue", queues, "", func(state *core.QueueState) any { return shown.QueueOf(state) }), nil
+}
+
+type queueInput struct {
+	Queue runlane.QueueName `path:"queue" doc:"the name of the queue"`
+}
+
+func queueStats(ctx context.Context, c *call, in *queueInput) (*reply, error) {
+	stats, err := c.rt.Queues().Stats(ctx, in.Queue)
+	if stats == nil {
+		return nil, err
+	}
+	// An error that comes with stats is of a transport that does not answer: its counts are -1 then.
+	states, err := c.rt.Queues().InUse(ctx)
+	if err != nil {
+		return nil, err
+	}
+	index := slices.IndexFunc(states, func(s core.QueueState) bool { return s.Queue.Name == in.Queue })
+	if index >= 0 {
+		stats.QueueState = states[index] // with what other programs have stored
+	}
+	return object("queue.stats", shown.StatsOf(stats)), nil
+}
+
+func listDeadLetters(ctx context.Context, c *call, in *listInput) (*reply, error) {
+	page, err := c.rt.DeadLetters().List(ctx, &core.ListOptions{
+		RunFilter: in.built(),
+		After:     in.After,
+		Limit:     in.Limit,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return pageOf("deadletter", page.Items, page.Next, asItIs), nil
+}
+
+func diagnose(ctx context.Context, c *call, _ *nothing) (*reply, error) {
+	findings, err := doctor.Look(ctx, c.rt)
+	if err != nil {
+		return nil, err
+	}
+	return pageOf("finding", findings, "", func(f *shown.Finding) any { return f }), nil
+}
+
+func tick(ctx context.Context, c *call, _ *nothing) (*reply, error) {
+	options := &core.TickOptions{}
+	options.Deadline, _ = ctx.Deadline()
+	result, err := c.rt.Tick(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	return object("tick", shown.TickOf(result)), nil
+}
+
+// pathEscape writes an id as one segment of a path.
+func pathEscape(id string) string { return url.PathEscape(id) }

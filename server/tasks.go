@@ -1,0 +1,78 @@
+package server
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core"
+)
+
+// tasksFile is a file of tasks whose runs clients execute.
+type tasksFile struct {
+	Tasks []taskEntry `json:"tasks"`
+}
+
+type taskEntry struct {
+	Task           runlane.TaskID    `json:"task"`
+	Queue          runlane.QueueName `json:"queue"`
+	Concurrency    int               `json:"concurrency"`
+	MaxAttempts    int               `json:"maxAttempts"`
+	Backoff        span              `json:"backoff"`
+	Timeout        span              `json:"timeout"`
+	IdempotencyTTL retention         `json:"idempotencyTtl"`
+	Version        int               `json:"version"`
+	Schema         json.RawMessage   `json:"schema"`
+}
+
+// ReadTasks reads a file that defines tasks for clients, which core.Options.Tasks takes (docs/server.md). Its schemas,
+// JSON Schema of draft 2020-12 or draft 7 without references to other documents, judge payloads. What is wrong with the
+// file is runlane.ErrConfigurationInvalid, each problem named; fields that it does not have are refused.
+func ReadTasks(text []byte) ([]core.ClientTask, error) {
+	var file tasksFile
+	if err := parseBody(text, &file); err != nil {
+		p := problemOf(err)
+		return nil, invalid("the file of tasks cannot be read: "+p.Detail,
+			`write {"tasks":[{"task":"images.resize"}]}; docs/server.md has all fields`)
+	}
+	if len(file.Tasks) == 0 {
+		return nil, invalid("the file of tasks has no tasks", `write {"tasks":[{"task":"images.resize"}]}`)
+	}
+	var faults []error
+	tasks := make([]core.ClientTask, len(file.Tasks))
+	for i := range file.Tasks {
+		var err error
+		if tasks[i], err = file.Tasks[i].built(); err != nil {
+			faults = append(faults, err)
+		}
+	}
+	return tasks, errors.Join(faults...)
+}
+
+// built is the entry as core takes it.
+func (e *taskEntry) built() (core.ClientTask, error) {
+	o := &runlane.TaskOptions[json.RawMessage]{
+		IdempotencyTTL: time.Duration(e.IdempotencyTTL),
+		Retry:          runlane.Retry{MaxAttempts: e.MaxAttempts},
+		Timeout:        time.Duration(e.Timeout),
+		Version:        e.Version,
+	}
+	if e.Queue != "" || e.Concurrency != 0 {
+		o.Queue = runlane.Queue{Name: e.Queue, Concurrency: e.Concurrency}
+	}
+	if e.Backoff != 0 {
+		o.Retry.Backoff = runlane.Fixed(e.Backoff)
+	}
+	task := core.ClientTask{Definition: runlane.NewTask(e.Task, o).Definition()}
+	if err := task.Definition.Err(); err != nil || e.Schema == nil {
+		return task, err
+	}
+	var err error
+	if task.Check, err = schemaCheck(e.Schema); err != nil {
+		return task, invalid(fmt.Sprintf("task %q has no sound schema: %s", e.Task, err),
+			"write JSON Schema, draft 2020-12, without references to other documents")
+	}
+	return task, nil
+}

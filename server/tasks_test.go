@@ -1,0 +1,97 @@
+package server_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/server"
+)
+
+const imagesFile = `{"tasks":[{"task":"images.resize","queue":"images","concurrency":4,"maxAttempts":3,"backoff":"10s","timeout":"5m",
+	"idempotencyTtl":"while-active","version":2,"schema":{"type":"object","required":["url"],"additionalProperties":false,
+	"properties":{"url":{"type":"string","pattern":"^https:"},"sizes":{"type":"array","items":{"type":"integer","minimum":1}}}}}]}`
+
+func TestReadTasks(t *testing.T) {
+	t.Parallel()
+	tree := `{"tasks":[{"task":"a","schema":{"type":"array","items":{"$ref":"#"}}}]}` // goes one level deeper each time
+	trees, err := server.ReadTasks([]byte(tree))
+	if err != nil || trees[0].Check(json.RawMessage("[[[]]]")) != nil || trees[0].Check(json.RawMessage("[[1]]")) == nil {
+		t.Error(err)
+	}
+	tasks, err := server.ReadTasks([]byte(imagesFile))
+	if err != nil || len(tasks) != 1 {
+		t.Fatal(tasks, err)
+	}
+	d := tasks[0].Definition
+	if d.ID != "images.resize" || d.Queue != (runlane.Queue{Name: "images", Concurrency: 4}) || d.Timeout != 5*time.Minute ||
+		d.Retry.Attempts() != 3 || d.Retry.Delay(2) != 10*time.Second || d.Version != 2 || d.IdempotencyTTL != runlane.WhileActive {
+		t.Errorf("%+v", d)
+	}
+	for payload, place := range map[string]string{
+		`{"url":"https://a"}`:                    "",
+		`{"url":"https://a","sizes":[1,2]}`:      "",
+		`{"url":"https://a","sizes":[1,0]}`:      "/properties/sizes/items",
+		`{"url":"secret"}`:                       "/properties/url",
+		`{}`:                                     "root",
+		`{"url":"https://a","validating x: ":1}`: "root",
+		`"secret"`:                               "root",
+	} {
+		err := tasks[0].Check(json.RawMessage(payload))
+		switch {
+		case place == "" && err != nil, place != "" && err == nil:
+			t.Errorf("%s: %v", payload, err)
+		case err != nil && (!strings.HasSuffix(err.Error(), place) || strings.Contains(err.Error(), "secret")):
+			t.Errorf("%s: %v, want %s", payload, err, place)
+		}
+	}
+}
+
+func TestReadTasks_RefusesWhatCannotBe(t *testing.T) {
+	t.Parallel()
+	for text, says := range map[string]string{
+		``:                                   "cannot be read",
+		`{"tasks":[]}`:                       "has no tasks",
+		`{"tasks":[{"task":"a","que":"b"}]}`: "there is no field",
+		`{"tasks":[{"task":"a:b"}]}`:         "task",
+		`{"tasks":[{"task":"a","schema":{"type":7}}]}`:                                                                                       "no sound schema",
+		`{"tasks":[{"task":"a","schema":{"$ref":"https://example.com/x.json"}}]}`:                                                            "no sound schema",
+		`{"tasks":[{"task":"a","schema":{"pattern":"("}},{"task":"b","schema":{"type":"x"}}]}`:                                               `task "a"`,
+		`{"tasks":[{"task":"a","schema":{"$ref":"#"}}]}`:                                                                                     "refers to itself",
+		`{"tasks":[{"task":"a","schema":{"properties":{"x":{"$ref":"#/$defs/a~1b"}},"$defs":{"a/b":{"anyOf":[{"$ref":"#/$defs/a~1b"}]}}}}]}`: "refers to itself",
+		`{"tasks":[{"task":"a","schema":{"$REF":"#"}}]}`:                                                                                     "refers to itself",
+		`{"tasks":[{"task":"a","schema":{"not":{"$ref":"#"},"not":{}}}]}`:                                                                    "refers to itself",
+		`{"tasks":[{"task":"a","schema":{"items":[{"$ref":"#"}],"ALLOF":[{"$ref":"#"}]}}]}`:                                                  "refers to itself",
+		`{"tasks":[{"task":"a","schema":{"$id":"https://a","$ref":"#/$defs/x","$defs":{"x":` +
+			`{"$id":"https://b","$ref":"#/$defs/y","$defs":{"y":{"$ref":"#"}}}}}}]}`: "another document",
+		`{"tasks":[{"task":"a","schema":{"$dynamicRef":"#x"}}]}`: "is for",
+		`{"tasks":[{"task":"a","timeout":"soon"}]}`:              "no duration",
+	} {
+		_, err := server.ReadTasks([]byte(text))
+		if runlane.CodeOf(err) != runlane.ErrConfigurationInvalid || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v, want %s", text, err, says)
+		}
+	}
+}
+
+// FuzzTasks gives anything as a file of tasks, and as the payload of what it defines: neither panics.
+func FuzzTasks(f *testing.F) {
+	f.Add([]byte(imagesFile), []byte(`{"url":"https://a","sizes":[1,0]}`))
+	f.Add([]byte(`{"tasks":[{"task":"a","schema":{"$ref":"#"}}]}`), []byte(`[[[]]]`))
+	f.Add([]byte(`{"tasks":[{"task":"a","schema":true}]}`), []byte(`1e999`))
+	f.Add([]byte(`{"tasks":[{"task":"a","schema":{"not":{"$REF":"#"},"not":{}}}]}`), []byte(`{}`))
+	f.Add([]byte(`{"tasks":[{"task":"a","schema":{"anyOf":[{"$id":"b"}],"$defs":{"a":{"items":{"$ref":"#/$defs/a"}}}}}]}`), []byte(`[[]]`))
+	f.Fuzz(func(t *testing.T, file, payload []byte) {
+		tasks, err := server.ReadTasks(file)
+		if err != nil {
+			return
+		}
+		for _, task := range tasks {
+			if task.Check != nil {
+				_ = task.Check(payload) // any answer will do
+			}
+		}
+	})
+}

@@ -1,0 +1,272 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/internal/shown"
+	"github.com/runlane/runlane-go/internal/taskbook"
+)
+
+// triggerBody is one run to make. Its names are those of a line of "trigger --batch".
+type triggerBody struct {
+	Task           named[runlane.TaskID]    `json:"task" required:"true" doc:"the task"`
+	Payload        json.RawMessage          `json:"payload" doc:"any JSON, kept byte by byte; null unless given"`
+	Queue          named[runlane.QueueName] `json:"queue" doc:"a queue in place of the task's"`
+	RunID          named[runlane.RunID]     `json:"runId" doc:"your own id; a second trigger returns the run"`
+	IdempotencyKey *string                  `json:"idempotencyKey" doc:"a second trigger returns the first run"`
+	IdempotencyTTL retention                `json:"idempotencyTtl" doc:"how long it is kept: 30d, or while-active"`
+	SingletonKey   *string                  `json:"singletonKey" doc:"one run at a time is active; empty is none"`
+	ConcurrencyKey *string                  `json:"concurrencyKey" doc:"partitions a bounded queue; empty is none"`
+	Delay          span                     `json:"delay" doc:"before the run starts, like 90s or 2d; this or runAt"`
+	RunAt          time.Time                `json:"runAt" doc:"the run does not start before"`
+	Meta           map[string]string        `json:"meta" doc:"kept with the run"`
+	TraceCarrier   map[string]string        `json:"traceCarrier" doc:"for example a W3C traceparent"`
+	ReturnActive   bool                     `json:"returnActive" doc:"a held singleton key returns its holder"`
+	StrictPayload  bool                     `json:"strictPayload" doc:"refuse a duplicate with another payload"`
+	Deferred       bool                     `json:"deferred" doc:"leave the wakeup to the relay or the tick"`
+	Foreign        bool                     `json:"foreign" doc:"take the name of the task without looking it up"`
+}
+
+// retention is how long a key is kept.
+type retention time.Duration
+
+// UnmarshalJSON reads a duration, or while-active.
+func (r *retention) UnmarshalJSON(text []byte) error {
+	if string(text) == strconv.Quote(shown.WhileActive) {
+		*r = retention(runlane.WhileActive)
+		return nil
+	}
+	return (*span)(r).UnmarshalJSON(text)
+}
+
+// options are the body's in core's terms, and which keys it gives, be they empty.
+func (b *triggerBody) options(by Access) (*runlane.TriggerOptions, runlane.TaskKeys) {
+	o := &runlane.TriggerOptions{
+		Actor:          by.Actor,
+		Deferred:       b.Deferred,
+		Delay:          time.Duration(b.Delay),
+		IdempotencyTTL: time.Duration(b.IdempotencyTTL),
+		Meta:           b.Meta,
+		Queue:          runlane.Queue{Name: b.Queue.ID},
+		ReturnActive:   b.ReturnActive,
+		RunAt:          b.RunAt,
+		RunID:          b.RunID.ID,
+		StrictPayload:  b.StrictPayload,
+		TraceCarrier:   b.TraceCarrier,
+	}
+	for _, key := range []struct{ given, to *string }{
+		{b.IdempotencyKey, &o.IdempotencyKey},
+		{b.SingletonKey, &o.SingletonKey},
+		{b.ConcurrencyKey, &o.ConcurrencyKey},
+	} {
+		if key.given != nil {
+			*key.to = *key.given
+		}
+	}
+	return o, runlane.TaskKeys{
+		Concurrency: b.ConcurrencyKey != nil,
+		Idempotency: b.IdempotencyKey != nil,
+		Singleton:   b.SingletonKey != nil,
+	}
+}
+
+type triggerInput struct {
+	Body triggerBody `body:"json" required:"true"`
+}
+
+func triggerRun(ctx context.Context, c *call, in *triggerInput) (*reply, error) {
+	if err := in.Body.adoptKey(c.r); err != nil {
+		return nil, err
+	}
+	item, err := c.item(ctx, &in.Body)
+	if err != nil {
+		return nil, err
+	}
+	result, err := c.rt.Trigger(ctx, item.Call, item.Options)
+	if err != nil {
+		return nil, err
+	}
+	answered := object("triggered", shown.TriggeredOf(result, 0))
+	answered.run, answered.made, answered.sequence = string(result.Run.ID), true, result.Run.EventSequence
+	if result.Outcome == runlane.TriggerCreated {
+		answered.status = http.StatusCreated
+	}
+	return answered, nil
+}
+
+// adoptKey takes the key of the header Idempotency-Key, which may stand in quotes, as a structured field does.
+func (b *triggerBody) adoptKey(r *http.Request) error {
+	lines := r.Header.Values("Idempotency-Key")
+	if len(lines) == 0 {
+		return nil
+	}
+	key := strings.TrimSpace(lines[0])
+	if len(key) > 1 && strings.HasPrefix(key, `"`) && strings.HasSuffix(key, `"`) {
+		key = strings.NewReplacer(`\\`, `\`, `\"`, `"`).Replace(key[1 : len(key)-1])
+	}
+	if len(lines) > 1 || key == "" || b.IdempotencyKey != nil && *b.IdempotencyKey != key {
+		return badInput("there are several idempotency keys, or an empty one", "give one, in the header or in the body")
+	}
+	b.IdempotencyKey = &key
+	return nil
+}
+
+// ownTasks begins the names of tasks whose runs this package makes, and no one else.
+const ownTasks = "runlane."
+
+// item looks the task up.
+func (c *call) item(ctx context.Context, body *triggerBody) (core.BatchItem, error) {
+	if err := body.Task.ID.Validate(); err != nil {
+		return core.BatchItem{}, err
+	}
+	if strings.HasPrefix(string(body.Task.ID), ownTasks) {
+		return core.BatchItem{}, badInput(
+			"runs of tasks that begin with "+ownTasks+" are made by the server",
+			"trigger a task of an application",
+		)
+	}
+	options, given := body.options(c.by)
+	book := taskbook.Book{
+		Runtime: c.rt,
+		Foreign: body.Foreign,
+		Tasks:   c.catalog.list,
+		Doubt:   func(taskbook.Doubt) {}, // there is no one to be told
+		Now:     time.Now,
+	}
+	call, err := book.Call(ctx, body.Task.ID, orNull(body.Payload), options, given)
+	return core.BatchItem{Call: call, Options: options}, wordedForHTTP(err)
+}
+
+// wordedForHTTP puts what the book says into terms of the API.
+func wordedForHTTP(err error) error {
+	if unknown, ok := errors.AsType[*taskbook.UnknownTaskError](err); ok {
+		return refusal(http.StatusNotFound, string(runlane.ErrTaskNotFound), unknown.Error(),
+			unknown.Known("GET /v1/tasks")+"; \"foreign\": true takes the name as it is")
+	}
+	if missing, ok := errors.AsType[*taskbook.MissingKeysError](err); ok {
+		names := make([]string, len(missing.Kinds))
+		for i, kind := range missing.Kinds {
+			names[i] = kind + "Key"
+		}
+		return badInput(missing.Error(), "give "+strings.Join(names, " and ")+", empty for none")
+	}
+	return err
+}
+
+// catalogAge is how long the tasks that other programs stored are remembered: ticks change them once a day.
+const catalogAge = 5 * time.Second
+
+// catalog remembers the tasks of the environment for a moment. Only tasks of other programs need it.
+type catalog struct {
+	rt  *core.Runtime
+	now func() time.Time
+
+	mu    sync.Mutex
+	at    time.Time
+	tasks []core.TaskState
+}
+
+// list is safe for concurrent use. Callers do not change the tasks.
+func (c *catalog) list(ctx context.Context) ([]core.TaskState, error) {
+	c.mu.Lock()
+	tasks, fresh := c.tasks, !c.at.IsZero() && c.now().Sub(c.at) < catalogAge
+	c.mu.Unlock()
+	if fresh {
+		return tasks, nil
+	}
+	tasks, err := c.rt.Tasks().List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	c.tasks, c.at = tasks, c.now()
+	c.mu.Unlock()
+	return tasks, nil
+}
+
+type batchBody struct {
+	Runs []triggerBody `json:"runs" required:"true" doc:"the runs to make, 1 to 10,000"`
+}
+
+type batchInput struct {
+	Body batchBody `body:"json" required:"true"`
+}
+
+// batchResult is the outcome of a batch: results has one for each run, in their order.
+type batchResult struct {
+	Created  int         `json:"created"`
+	Existing int         `json:"existing"`
+	Failed   int         `json:"failed"`
+	Results  []oneResult `json:"results"`
+}
+
+// oneResult is the outcome of one run of a batch, or its error.
+type oneResult struct {
+	*shown.Triggered
+	Error *problem `json:"error,omitempty"`
+}
+
+// triggerBatch makes each run by a separate commit, so that one that is wrong fails alone.
+func triggerBatch(ctx context.Context, c *call, in *batchInput) (*reply, error) {
+	if n := len(in.Body.Runs); n == 0 || n > MaxBatch {
+		return nil, badInput(fmt.Sprintf("runs has %d runs", n), fmt.Sprintf("send 1 to %d", MaxBatch))
+	}
+	result := &batchResult{Results: make([]oneResult, len(in.Body.Runs))}
+	items := make([]core.BatchItem, 0, len(in.Body.Runs))
+	places := make([]int, 0, len(in.Body.Runs))
+	for i := range in.Body.Runs {
+		item, err := c.item(ctx, &in.Body.Runs[i])
+		if p := problemOfItem(err); p != nil {
+			if p.Status >= http.StatusInternalServerError {
+				return nil, err // the tasks cannot be looked up: no fault of the run
+			}
+			result.Results[i].Error = p
+			continue
+		}
+		items, places = append(items, item), append(places, i)
+	}
+	if len(items) > 0 {
+		results, err := c.rt.TriggerBatch(ctx, items)
+		if err != nil && !slices.ContainsFunc(results, func(r core.BatchResult) bool { return r.Err == nil }) {
+			return nil, err // nothing was made
+		}
+		for i, one := range results {
+			result.Results[places[i]] = resultOf(&one)
+		}
+	}
+	var total shown.Batch
+	for i := range result.Results {
+		if one := &result.Results[i]; one.Error != nil {
+			total.Failed++
+		} else {
+			total.Count(one.Outcome)
+		}
+	}
+	result.Created, result.Existing, result.Failed = total.Created, total.Existing, total.Failed
+	return object("batch", result), nil
+}
+
+func problemOfItem(err error) *problem {
+	if err == nil {
+		return nil
+	}
+	return problemOf(err)
+}
+
+func resultOf(one *core.BatchResult) oneResult {
+	if one.Err != nil {
+		return oneResult{Error: problemOf(one.Err)}
+	}
+	return oneResult{Triggered: shown.TriggeredOf(one.Result, 0)}
+}

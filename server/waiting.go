@@ -1,0 +1,137 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/shown"
+)
+
+type stepsInput struct {
+	oneRun
+	Snapshots bool `query:"snapshots" doc:"true: only snapshots, the latest first"`
+}
+
+func listSteps(ctx context.Context, c *call, in *stepsInput) (*reply, error) {
+	list := c.rt.Runs().Steps
+	if in.Snapshots {
+		list = c.rt.Runs().Snapshots
+	}
+	records, err := list(ctx, in.Run)
+	if err != nil {
+		return nil, err
+	}
+	return pageOf("step", records, "", func(r *runlane.StepRecord) any {
+		if c.hidden {
+			r.Result = nil
+		}
+		return r
+	}), nil
+}
+
+// signalBody is a signal to one run.
+type signalBody struct {
+	Name string          `json:"name" required:"true" doc:"the name that the run waits for"`
+	ID   string          `json:"id" doc:"a second request with it and the same body changes nothing"`
+	Body json.RawMessage `json:"body" doc:"any JSON, kept byte by byte; null unless given"`
+}
+
+type signalInput struct {
+	oneRun
+	Body signalBody `body:"json" required:"true"`
+}
+
+func signalRun(ctx context.Context, c *call, in *signalInput) (*reply, error) {
+	value := runlane.NewRawSignal(in.Body.Name, orNull(in.Body.Body))
+	options := &runlane.SignalOptions{Actor: c.by.Actor, ID: in.Body.ID}
+	if err := c.rt.Signal(ctx, in.Run, value, options); err != nil {
+		return nil, err
+	}
+	return c.changed(ctx, in.Run)
+}
+
+// changed is the answer after a signal: what the run is now.
+func (c *call) changed(ctx context.Context, id runlane.RunID) (*reply, error) {
+	run, err := c.rt.Runs().Get(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	answered := object("change", &shown.Change{Run: id, Now: run.Status})
+	answered.run, answered.sequence = string(id), run.EventSequence
+	return answered, nil
+}
+
+type answerBody struct {
+	Token string          `json:"token" required:"true" doc:"the token of a link"`
+	Body  json.RawMessage `json:"body" doc:"any JSON, kept byte by byte; null unless given"`
+}
+
+type answerInput struct {
+	Body answerBody `body:"json" required:"true"`
+}
+
+func answerRun(ctx context.Context, c *call, in *answerInput) (*reply, error) {
+	if in.Body.Token == "" {
+		return nil, badInput("token is missing", "send the token of the link")
+	}
+	asked, err := c.rt.ReadToken(in.Body.Token)
+	if err != nil {
+		return nil, err
+	}
+	value := runlane.NewRawSignal(asked.Signal, orNull(in.Body.Body))
+	options := &runlane.SignalOptions{Actor: c.by.Actor}
+	if err := c.rt.Answer(ctx, in.Body.Token, value, options); err != nil {
+		return nil, err
+	}
+	return c.changed(ctx, asked.RunID)
+}
+
+// orNull is a value that may be left out.
+func orNull(value json.RawMessage) json.RawMessage {
+	if value == nil {
+		return json.RawMessage("null")
+	}
+	return value
+}
+
+func waitOperations() []operation {
+	return []operation{
+		serve(operation{
+			method:  "GET",
+			path:    "/v1/runs/{run}/steps",
+			scope:   ScopeRead,
+			name:    "listSteps",
+			group:   "Runs that wait",
+			summary: "List what a run remembers",
+			text: "Steps, sleeps, answers of waits, checkpoints and snapshots, in the order of recording. Attempts " +
+				"that come find them again.",
+			answers: many[runlane.StepRecord]("step"),
+		}, listSteps),
+		serve(operation{
+			method:  "POST",
+			path:    "/v1/runs/{run}/signals",
+			scope:   ScopeTrigger,
+			name:    "signalRun",
+			group:   "Runs that wait",
+			summary: "Send a signal to a run",
+			text: "When it answers, the signal is durable: a run that waits for it goes on, one that does not " +
+				"wait yet finds it later. Without an id, a request whose answer was lost sends a second signal " +
+				"when it is repeated.",
+			answers: ok[shown.Change]("change"),
+			limit:   MaxTriggerBody,
+		}, signalRun),
+		serve(operation{
+			method:  "POST",
+			path:    "/v1/answers",
+			scope:   ScopeTrigger,
+			name:    "answerRun",
+			group:   "Runs that wait",
+			summary: "Answer the question of a run with the token of a link",
+			text: "The token names the run and the signal. It answers once: the same answer again is a success, " +
+				"another one a conflict.",
+			answers: ok[shown.Change]("change"),
+			limit:   MaxTriggerBody,
+		}, answerRun),
+	}
+}

@@ -1,0 +1,79 @@
+package server_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/server"
+)
+
+// A run is signaled by HTTP and goes on; a request whose answer was lost is sent again; another body is refused.
+func TestSignal_ByHTTP_CountsOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.trigger(t, asking, "order", true)
+	const first = `{"name":"approved","id":"mail-7","body":{"by":"ada"}}`
+	w.ask(t, "POST", "/v1/runs/order/signals", first).want(t, 200, `"status":"queued"`)
+	w.ask(t, "POST", "/v1/runs/order/signals", first).want(t, 200)
+	other := w.ask(t, "POST", "/v1/runs/order/signals", `{"name":"approved","id":"mail-7","body":{"by":"bob"}}`)
+	other.want(t, 409, `"conflict":"signal"`, "the first one counts", `"retryable":false`)
+	done, err := w.ExecuteNext(t.Context(), nil)
+	if err != nil || done.Run.Status != runlane.StatusSucceeded {
+		t.Fatalf("%+v, %v", done.Run, err)
+	}
+	w.ask(t, "GET", "/v1/runs/order/steps", "").want(t, 200,
+		`"stepKind":"wait"`, `"id":"mail-7","body":{"by":"ada"}`)
+	late := w.ask(t, "POST", "/v1/runs/order/signals", `{"name":"approved","id":"mail-8"}`)
+	late.want(t, 409, `"code":"run_ended"`)
+}
+
+// The token of a link answers once; a server whose runtime has no keys says so.
+func TestAnswer_ByHTTP_CountsOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.trigger(t, asking, "order", true)
+	answer := `{"token":"` + w.token + `","body":{"by":"ada"}}`
+	w.ask(t, "POST", "/v1/answers", answer).want(t, 200, `"runId":"order"`, `"status":"queued"`)
+	w.ask(t, "POST", "/v1/answers", answer).want(t, 200)
+	w.ask(t, "POST", "/v1/answers", `{"token":"`+w.token+`","body":1}`).want(t, 409, `"conflict":"signal"`)
+	w.ask(t, "POST", "/v1/answers", `{"token":"`+w.token+`x"}`).want(t, 403, `"code":"token_invalid"`)
+	w.ask(t, "POST", "/v1/answers", `{}`).want(t, 400)
+	keyless := metricsWorld(t, &server.Metrics{})
+	keyless.ask(t, "POST", "/v1/answers", answer).want(t, 501, `"code":"capability_unsupported"`)
+}
+
+// What is wrong with a signal is said before anything is written.
+func TestSignal_ByHTTP_BadInput(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.trigger(t, asking, "order", true)
+	large, err := json.Marshal(strings.Repeat("x", runlane.MaxPayloadBytes))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for body, status := range map[string]int{
+		`{}`:                            400,
+		`{"name":""}`:                   400,
+		`{"name":"a\u0000"}`:            400,
+		`{"name":"approved","id":"\n"}`: 400,
+		`{"name":"approved","id":"` + strings.Repeat("i", runlane.MaxSignalIDBytes+1) + `"}`: 400,
+		`{"name":"approved","body":` + string(large) + `}`:                                   400,
+		`{"name":"approved","body":{}`:                                                       400,
+	} {
+		w.ask(t, "POST", "/v1/runs/order/signals", body).want(t, status)
+	}
+	w.ask(t, "GET", "/v1/runs/order", "").want(t, 200, `"status":"released"`)
+}
+
+func TestHidePayloads_HidesResultsOfSteps(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, &server.Options{HidePayloads: true})
+	w.trigger(t, asking, "order", true)
+	got := w.ask(t, "GET", "/v1/runs/order/steps", "")
+	got.want(t, 200, `"name":"looked up"`)
+	if strings.Contains(got.text, `"result"`) {
+		t.Errorf("a result is shown: %s", got.text)
+	}
+}

@@ -1,0 +1,239 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/shown"
+)
+
+// delivery is what a run carries that delivers an end. It names the run and holds no body: who may trigger can make a
+// true end be told again, and no other.
+type delivery struct {
+	Webhook string        `json:"webhook"`
+	Run     runlane.RunID `json:"run"`
+	Created time.Time     `json:"created"` // of the run: one that has the id of a run that was removed is another
+}
+
+// key is the same for the same end, in every process.
+func (d *delivery) key() string {
+	return d.Webhook + ":" + strconv.FormatInt(d.Created.UnixMilli(), 10) + ":" + string(d.Run)
+}
+
+const (
+	secretPrefix = "whsec_"
+	// maxWebhookAnswer is how much of an answer is read, so that its connection can be used again.
+	maxWebhookAnswer = 16 << 10
+	// maxRetryAfter keeps a receiver from parking its webhooks for ever.
+	maxRetryAfter = 6 * time.Hour
+)
+
+// parsedSecrets are the keys that secrets stand for.
+func parsedSecrets(secrets []string) (keys [][]byte, err error) {
+	if n := len(secrets); n < 1 || n > 2 {
+		return nil, fmt.Errorf("has %d secrets", n)
+	}
+	for i, secret := range secrets {
+		text, prefixed := strings.CutPrefix(secret, secretPrefix)
+		key, err := base64.StdEncoding.DecodeString(text)
+		if !prefixed || err != nil || len(key) < 24 || len(key) > 64 {
+			return nil, fmt.Errorf("has a secret, number %d, that is none of the scheme", i+1)
+		}
+		keys = append(keys, key)
+	}
+	return keys, nil
+}
+
+// signature is the header webhook-signature: one for each key.
+func signature(keys [][]byte, id, timestamp string, body []byte) string {
+	signatures := make([]string, len(keys))
+	for i, key := range keys {
+		mac := hmac.New(sha256.New, key)
+		mac.Write([]byte(id + "." + timestamp + "."))
+		mac.Write(body)
+		signatures[i] = "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
+	}
+	return strings.Join(signatures, " ")
+}
+
+// parsedURL refuses what could not be called. It does not repeat the URL, which may hold a secret.
+func (h *Webhook) parsedURL() (*url.URL, error) {
+	to, err := url.Parse(h.URL)
+	switch {
+	case err != nil || to.Host == "" || to.Hostname() == "":
+		return nil, errors.New("has a URL that is none")
+	case to.Scheme != "https" && (to.Scheme != "http" || !h.Private):
+		return nil, errors.New("has a URL that is not https")
+	case to.User != nil || to.Fragment != "":
+		return nil, errors.New("has a URL with a user or a fragment")
+	}
+	return to, nil
+}
+
+// newClient makes a client that connects to allowed addresses alone, follows no redirect and uses no proxy, which would
+// connect elsewhere.
+func (h *hook) newClient() *http.Client {
+	dialer := &net.Dialer{Timeout: h.Timeout, ControlContext: h.control}
+	return &http.Client{
+		Timeout:       h.Timeout,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Transport: &http.Transport{
+			DialContext:            dialer.DialContext,
+			DisableCompression:     true,
+			ForceAttemptHTTP2:      true,
+			IdleConnTimeout:        idleTime,
+			MaxConnsPerHost:        webhookConcurrency,
+			MaxResponseHeaderBytes: maxHeader,
+		},
+	}
+}
+
+var errAddress = errors.New("the address is not one that webhooks may reach")
+
+// control is called with the address that a connection is about to be made to, behind the name's resolution.
+func (h *hook) control(_ context.Context, _, address string, _ syscall.RawConn) error {
+	at, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return errAddress
+	}
+	if public := isPublic(at.Addr()); public && h.to.Scheme == "https" || !public && h.Private {
+		return nil
+	}
+	return errAddress
+}
+
+// unpublic are networks within the unicast addresses that lead to no public machine, or translate to others.
+var unpublic = func() (found []netip.Prefix) {
+	for _, text := range []string{
+		"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24",
+		"192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24",
+		"224.0.0.0/3", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20",
+	} {
+		found = append(found, netip.MustParsePrefix(text))
+	}
+	return found
+}()
+
+// global are the addresses of version 6 that are given out.
+var global = netip.MustParsePrefix("2000::/3")
+
+func isPublic(at netip.Addr) bool {
+	at = at.Unmap().WithZone("")
+	if at.Is6() && !global.Contains(at) {
+		return false
+	}
+	for _, network := range unpublic {
+		if network.Contains(at) {
+			return false
+		}
+	}
+	return true
+}
+
+// deliver reads the run, and sends the request once.
+func (w *Webhooks) deliver(ctx context.Context, a *runlane.Attempt, d delivery) error {
+	h, rt := w.hooks[d.Webhook], w.rt.Load()
+	if h == nil || rt == nil {
+		return notDelivered("this program has no webhook "+quoted(d.Webhook), nil)
+	}
+	run, err := rt.Runs().Get(ctx, d.Run)
+	if err != nil && runlane.CodeOf(err) != runlane.ErrRunNotFound {
+		return err
+	}
+	if err != nil || !run.CreatedAt.Equal(d.Created) || !h.wants(run.TaskID, run.Status) {
+		text := "the run was removed, or its end is none for webhook "
+		return runlane.Permanent(notDelivered(text+quoted(h.Name), nil))
+	}
+	told := *run
+	if !h.Payload {
+		told.Payload, told.Output = nil, nil
+	}
+	body, err := shown.Object("run", shown.Run(&told))
+	if err != nil {
+		return err
+	}
+	sum := sha256.Sum256([]byte(run.Environment.Name() + ":" + d.key()))
+	return h.post(ctx, a, "msg_"+hex.EncodeToString(sum[:16]), body)
+}
+
+// post sends a request.
+func (h *hook) post(ctx context.Context, a *runlane.Attempt, id string, body []byte) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, h.to.String(), bytes.NewReader(body))
+	if err != nil {
+		return notDelivered("webhook "+quoted(h.Name)+" has no usable URL", nil)
+	}
+	now := strconv.FormatInt(time.Now().Unix(), 10)
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("User-Agent", "runlane-webhook")
+	request.Header.Set("Webhook-Id", id)
+	request.Header.Set("Webhook-Timestamp", now)
+	request.Header.Set("Webhook-Signature", signature(h.keys, id, now, body))
+	response, err := h.client.Do(request)
+	if err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err() // cancelled, shut down or timed out: the runtime knows which
+		}
+		return h.unanswered(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	_, _ = io.CopyN(io.Discard, response.Body, maxWebhookAnswer)
+	a.Logger().DebugContext(ctx, "webhook answered", "webhook", h.Name, "status", response.StatusCode)
+	return h.judge(response)
+}
+
+// unanswered is the failure of a request without an answer. The text of the cause would hold the URL.
+func (h *hook) unanswered(err error) error {
+	var wrapped *url.Error
+	if errors.As(err, &wrapped) {
+		err = wrapped.Err
+	}
+	if errors.Is(err, errAddress) {
+		failure := notDelivered("webhook "+quoted(h.Name)+" leads to an address that is refused", nil)
+		failure.Hint = "use https and a public address, or allow private ones"
+		return failure
+	}
+	return notDelivered("webhook "+quoted(h.Name)+" did not answer", err)
+}
+
+// judge makes the outcome of the attempt of an answer.
+func (h *hook) judge(response *http.Response) error {
+	status := response.StatusCode
+	if status >= 200 && status <= 299 {
+		return nil
+	}
+	text := fmt.Sprintf("webhook %s answered %d", quoted(h.Name), status)
+	if status >= 300 && status <= 399 {
+		text += ": redirects are not followed"
+	}
+	failure := notDelivered(text, nil)
+	failure.Meta = map[string]string{"status": strconv.Itoa(status)}
+	if status == http.StatusGone {
+		failure.Code, failure.Retryable = ErrWebhookGone, false
+		failure.Hint = "leave the webhook out: its receiver wants no such request again"
+		return runlane.Permanent(failure)
+	}
+	if seconds, err := strconv.ParseUint(response.Header.Get("Retry-After"), 10, 31); err == nil && seconds > 0 {
+		return runlane.RetryAfter(min(time.Duration(seconds)*time.Second, maxRetryAfter), failure)
+	}
+	return failure
+}
+
+func notDelivered(message string, cause error) *runlane.Error {
+	return &runlane.Error{Code: ErrWebhookNotDelivered, Message: message, Retryable: true, Cause: cause}
+}

@@ -1,0 +1,382 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/internal/shown"
+)
+
+// Clients in any language execute runs with these routes. The server keeps nothing of a claim: its token is checked
+// against the lease in the storage, so that a claim outlives the server that answered it.
+
+// maxPolls is how many claims wait at once: each receives from the transport.
+const maxPolls = 1000
+
+type claimBody struct {
+	Tasks  []named[runlane.TaskID]    `json:"tasks" doc:"what the client executes; all there are unless given"`
+	Queues []named[runlane.QueueName] `json:"queues" doc:"queues to take from; those of the tasks unless given"`
+	Wait   span                       `json:"wait" doc:"how long to wait for a run, 20s at most; 20s unless given"`
+	Lease  span                       `json:"lease" doc:"until the client gives a sign of life; 5s to 15m, or 1m"`
+	Worker string                     `json:"worker" doc:"name of the client in leases and events"`
+}
+
+type claimInput struct {
+	Body claimBody `body:"json"`
+}
+
+// claimRun answers with a run for the client, or 204 when none came.
+func claimRun(ctx context.Context, c *call, in *claimInput) (*reply, error) {
+	wait := time.Duration(in.Body.Wait)
+	if wait < 0 || wait > MaxWait {
+		return nil, badInput("wait is not from 0s to 20s", "ask again to wait longer")
+	}
+	if wait == 0 {
+		wait = MaxWait
+	}
+	options := &core.ClaimOptions{
+		Lease:    time.Duration(in.Body.Lease),
+		Tasks:    idsOf(in.Body.Tasks),
+		Queues:   idsOf(in.Body.Queues),
+		Wait:     wait,
+		WorkerID: c.worker(in.Body.Worker),
+	}
+	if end, ok := ctx.Deadline(); ok {
+		options.Wait = max(min(wait, time.Until(end)-toAnswer), time.Millisecond)
+	}
+	if c.polls.Add(1) > maxPolls {
+		c.polls.Add(-1)
+		p := refusal(
+			http.StatusServiceUnavailable,
+			codeTooManyStreams,
+			"too many claims are waiting",
+			"ask again later",
+		)
+		p.Retryable, p.retryAfter = true, 1
+		return nil, p
+	}
+	defer c.polls.Add(-1)
+	ctx, stop := c.untilEnding(ctx)
+	defer stop()
+	claim, err := c.rt.Claim(ctx, options)
+	if err != nil && !c.isEnding() {
+		return nil, err
+	}
+	if claim == nil {
+		return nothingToDo(c)
+	}
+	answered := object("claim", shown.ClaimOf(claim))
+	answered.run = string(claim.Run.ID)
+	return answered, nil
+}
+
+func nothingToDo(c *call) (*reply, error) {
+	c.w.WriteHeader(http.StatusNoContent)
+	return &reply{streamed: true}, nil
+}
+
+// untilEnding is a context that ends with the request, and when the server stops.
+func (a *api) untilEnding(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, stop := context.WithCancel(ctx)
+	if a.ending != nil {
+		go func() { // ends with the context
+			select {
+			case <-a.ending:
+				stop()
+			case <-ctx.Done():
+			}
+		}()
+	}
+	return ctx, stop
+}
+
+func (a *api) isEnding() bool {
+	select {
+	case <-a.ending:
+		return true
+	default:
+		return false
+	}
+}
+
+// worker is the name of a client. A caller that the server knows stands before it, so that none takes another's name.
+func (c *call) worker(name string) string {
+	switch by := c.by.Actor; {
+	case by == runlane.OperatorActor:
+		return name
+	case name == "":
+		return by.ID
+	default:
+		return by.ID + "/" + name
+	}
+}
+
+func idsOf[T ~string](names []named[T]) (ids []T) {
+	for _, name := range names {
+		ids = append(ids, name.ID)
+	}
+	return ids
+}
+
+// claimToken is a field of every body that goes on with a claim.
+type claimToken struct {
+	Token string `json:"token" required:"true" doc:"the token of the claim"`
+}
+
+type heartbeatBody struct {
+	claimToken
+	Lease span `json:"lease" doc:"how long the lease lasts from now on, 5s to 15m; 1m unless given"`
+}
+
+type completeBody struct {
+	claimToken
+	Output json.RawMessage `json:"output" doc:"any JSON, kept byte by byte; none unless given"`
+}
+
+type failBody struct {
+	claimToken
+	Code      string            `json:"code" doc:"a code of your own; task_failed unless given"`
+	Message   string            `json:"message" doc:"kept in the run for people: leave payloads and secrets out"`
+	Meta      map[string]string `json:"meta" doc:"kept beside it"`
+	Permanent bool              `json:"permanent" doc:"true: the run is not tried again"`
+	After     *span             `json:"after" doc:"when it is tried again, in place of the task's backoff"`
+}
+
+type releaseBody struct {
+	claimToken
+	After  span   `json:"after" doc:"when the run goes on; at once unless given, as for a client that stops"`
+	Reason string `json:"reason" doc:"kept with the run; only with after"`
+}
+
+type progressBody struct {
+	claimToken
+	Note string `json:"note" required:"true" doc:"what operators see of the attempt"`
+}
+
+type recallBody struct{ claimToken }
+
+type stepBody struct {
+	claimToken
+	Name   string          `json:"name" required:"true" doc:"the identity of the step for the life of the run"`
+	Result json.RawMessage `json:"result" doc:"any JSON, kept byte by byte; none unless given"`
+}
+
+type sleepBody struct {
+	claimToken
+	Name string `json:"name" required:"true" doc:"the identity of the pause for the life of the run"`
+	For  span   `json:"for" required:"true" doc:"how long, from the first time on"`
+}
+
+type awaitBody struct {
+	claimToken
+	Name    string   `json:"name" doc:"the identity of the wait for the life of the run; the signals unless given"`
+	Signals []string `json:"signals" required:"true" doc:"their names"`
+	All     bool     `json:"all" doc:"true: a signal of each name is needed"`
+	Prompt  string   `json:"prompt" doc:"the question to a person"`
+	Timeout span     `json:"timeout" doc:"how long to wait, from the first time on; for ever unless given"`
+}
+
+// work is what a route reads that goes on with a claim.
+type work[Body any] struct {
+	Body Body `body:"json" required:"true"`
+}
+
+// token is the claim's.
+func (t *claimToken) token() string { return t.Token }
+
+// working is a route that goes on with a claim.
+func working[Body any, B interface {
+	*Body
+	token() string
+}](
+	do func(ctx context.Context, c *call, claim *core.Claim, body B) (*reply, error),
+) func(context.Context, *call, *work[Body]) (*reply, error) {
+	return func(ctx context.Context, c *call, in *work[Body]) (*reply, error) {
+		body := B(&in.Body)
+		if body.token() == "" {
+			return nil, badInput("token is missing", "send the token of the claim")
+		}
+		claim, err := c.rt.ByToken(ctx, body.token())
+		if err != nil {
+			return nil, err
+		}
+		answered, err := do(ctx, c, claim, body)
+		if runlane.Suspended(err) { // where the caller asked for no wait
+			p := refusal(http.StatusConflict, string(runlane.ErrStorageConflict), "the attempt has ended: a newer "+
+				"version of the task has gone on with the run", "start the program of the newer version")
+			p.Conflict, p.RunID = runlane.ConflictLeaseOwnership, claim.Run.ID
+			return nil, p
+		}
+		if answered != nil {
+			answered.run = string(claim.Run.ID)
+		}
+		return answered, err
+	}
+}
+
+func heartbeat(ctx context.Context, _ *call, claim *core.Claim, body *heartbeatBody) (*reply, error) {
+	if err := claim.Heartbeat(ctx, time.Duration(body.Lease)); err != nil {
+		return nil, err
+	}
+	return object("lease", shown.LeaseOf(claim)), nil
+}
+
+// outcome is the answer after the end of an attempt.
+func outcome(claim *core.Claim, err error) (*reply, error) {
+	if err != nil {
+		return nil, err
+	}
+	return object("change", &shown.Change{Run: claim.Run.ID, Now: claim.Run.Status}), nil
+}
+
+func completeRun(ctx context.Context, _ *call, claim *core.Claim, body *completeBody) (*reply, error) {
+	return outcome(claim, claim.Complete(ctx, body.Output))
+}
+
+func failRun(ctx context.Context, _ *call, claim *core.Claim, body *failBody) (*reply, error) {
+	return outcome(claim, claim.Fail(ctx, &core.ClaimFailure{
+		Code:      runlane.ErrorCode(body.Code),
+		Message:   body.Message,
+		Meta:      body.Meta,
+		Permanent: body.Permanent,
+		After:     (*time.Duration)(body.After),
+	}))
+}
+
+func releaseRun(ctx context.Context, _ *call, claim *core.Claim, body *releaseBody) (*reply, error) {
+	if body.After == 0 {
+		if body.Reason != "" {
+			return nil, badInput("reason is for a release with after", "leave it out, or say when the run goes on")
+		}
+		return outcome(claim, claim.Release(ctx, nil))
+	}
+	return outcome(claim, claim.Release(ctx, &runlane.ReleaseError{
+		Delay:  time.Duration(body.After),
+		Reason: body.Reason,
+	}))
+}
+
+func noteProgress(ctx context.Context, _ *call, claim *core.Claim, body *progressBody) (*reply, error) {
+	if err := claim.Progress(ctx, body.Note); err != nil {
+		return nil, err
+	}
+	return object("lease", shown.LeaseOf(claim)), nil
+}
+
+func recallSteps(ctx context.Context, _ *call, claim *core.Claim, _ *recallBody) (*reply, error) {
+	records, err := claim.Steps(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return pageOf("step", records, "", asItIs), nil
+}
+
+func keepStep(ctx context.Context, _ *call, claim *core.Claim, body *stepBody) (*reply, error) {
+	kept, err := claim.Keep(ctx, body.Name, body.Result)
+	if err != nil {
+		return nil, err
+	}
+	return object("step", kept), nil
+}
+
+func sleepRun(ctx context.Context, _ *call, claim *core.Claim, body *sleepBody) (*reply, error) {
+	return waited(claim, runlane.WaitAnswer{}, claim.Sleep(ctx, body.Name, time.Duration(body.For)))
+}
+
+func awaitSignal(ctx context.Context, _ *call, claim *core.Claim, body *awaitBody) (*reply, error) {
+	if len(body.Signals) == 0 {
+		return nil, badInput("signals is empty", "name what the run waits for")
+	}
+	name := body.Name
+	if name == "" {
+		name = body.Signals[0]
+	}
+	answer, err := claim.Wait(ctx, runlane.WaitRequest{
+		Name:    name,
+		Names:   body.Signals,
+		All:     body.All,
+		Prompt:  body.Prompt,
+		Timeout: time.Duration(body.Timeout),
+	})
+	return waited(claim, answer, err)
+}
+
+// waited answers what a wait found, or that the attempt has ended to wait.
+func waited(claim *core.Claim, answer runlane.WaitAnswer, err error) (*reply, error) {
+	suspended := runlane.Suspended(err)
+	if err != nil && !suspended {
+		return nil, err
+	}
+	return object("waited", &shown.Waited{
+		Run:        claim.Run.ID,
+		Suspended:  suspended,
+		WaitAnswer: answer,
+	}), nil
+}
+
+// onClaim is the line of an operation on a claim.
+func onClaim[Body any, B interface {
+	*Body
+	token() string
+}](
+	path, name, summary, text string, answers []answer,
+	do func(ctx context.Context, c *call, claim *core.Claim, body B) (*reply, error),
+) operation {
+	return serve(operation{
+		method:  "POST",
+		path:    "/v1/work/" + path,
+		scope:   ScopeWork,
+		name:    name,
+		group:   "Work",
+		summary: summary,
+		text:    text,
+		answers: answers,
+		limit:   MaxTriggerBody,
+	}, working(do))
+}
+
+func workOperations() []operation {
+	change := ok[shown.Change]("change")
+	return []operation{
+		serve(operation{
+			method:  "POST",
+			path:    "/v1/work/claim",
+			scope:   ScopeWork,
+			name:    "claimRun",
+			group:   "Work",
+			summary: "Claim a run to execute",
+			text: "The answer comes with the first run of the tasks that is due, or with 204 when none came. Until " +
+				"the lease ends the attempt is the caller's. What is sent with the token later is 409 with the " +
+				"conflict lease_ownership once it is not. Payloads are answered whatever the server hides elsewhere.",
+			answers: append(
+				ok[shown.Claim]("claim"),
+				answer{status: http.StatusNoContent, text: "no run came in the time"},
+			),
+		}, claimRun),
+		onClaim("heartbeat", "heartbeat", "Extend the lease of a claim",
+			"Three in the time of a lease are usual. With cancelRequested the caller should stop, and release.",
+			ok[shown.Lease]("lease"), heartbeat),
+		onClaim("complete", "completeRun", "End an attempt with success", "", change, completeRun),
+		onClaim("fail", "failRun", "End an attempt with a failure",
+			"The retries of the task decide whether it is tried again.", change, failRun),
+		onClaim("release", "releaseRun", "Give a claim back",
+			"It costs the run no retry. A run that was asked to stop is cancelled by it.", change, releaseRun),
+		onClaim("progress", "noteProgress", "Leave a note about an attempt", "",
+			ok[shown.Lease]("lease"), noteProgress),
+		onClaim("steps", "recallSteps", "List what the run of a claim remembers", "",
+			many[runlane.StepRecord]("step"), recallSteps),
+		onClaim("step", "keepStep", "Record the result of a step",
+			"The first record of a name counts: the answer is the one that is kept.",
+			ok[runlane.StepRecord]("step"), keepStep),
+		onClaim("sleep", "sleepRun", "Let a run pause",
+			"suspended says that the attempt has ended: the run is claimed again when the time has come, and sleeps "+
+				"no second time.", ok[shown.Waited]("waited"), sleepRun),
+		onClaim("wait", "awaitSignal", "Let a run wait for signals",
+			"suspended says that the attempt has ended: the run is claimed again when a signal came, and finds it.",
+			ok[shown.Waited]("waited"), awaitSignal),
+	}
+}

@@ -1,0 +1,237 @@
+package sqlitelane
+
+import (
+	"context"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+	"github.com/runlane/runlane-go/sqlitelane/internal/file"
+	"github.com/runlane/runlane-go/sqlitelane/internal/record"
+)
+
+// calls are those of a run by name, or the one of a name.
+func calls(c *file.Conn, e *entry, name string) (found []lane.RunCall, err error) {
+	err = c.Each(`SELECT name, task, count, ended, sum, at FROM calls
+		WHERE run = ? AND created = ? AND (? = '' OR name = ?) ORDER BY name`,
+		func(row []driverValue) (bool, error) {
+			found = append(found, lane.RunCall{
+				Name:   text(row[0]),
+				TaskID: runlane.TaskID(text(row[1])),
+				Count:  int(number(row[2])),
+				Ended:  int(number(row[3])),
+				Sum:    text(row[4]),
+				At:     record.Millis(number(row[5])).Time(),
+			})
+			return true, nil
+		}, e.n, int64(record.At(e.Run.CreatedAt)), name, name)
+	return found, err
+}
+
+// untold reports a finished run whose end is still to be told.
+func untold(c *file.Conn, e *entry) (bool, error) {
+	row, err := c.One("SELECT 1 FROM untold WHERE run = ?", e.n)
+	return row != nil, err
+}
+
+// missing reports that each of the calls has ends that are still to be counted.
+func missing(c *file.Conn, e *entry, names []string) (bool, error) {
+	for _, name := range names {
+		found, err := calls(c, e, name)
+		if err != nil || len(found) == 0 || found[0].Whole() {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// BeginCall puts a call beside a run.
+func (s *Storage) BeginCall(ctx context.Context, c *lane.CallCommand) (kept *lane.RunCall, err error) {
+	if err := ended(ctx); err != nil {
+		return nil, err
+	}
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	err = s.write(ctx, func(t *tx) error {
+		_, e, err := t.run(c.Environment, c.RunID)
+		switch {
+		case err != nil:
+			return err
+		case e == nil || record.At(e.Run.CreatedAt) != record.At(c.CreatedAt):
+			return notFound(c.RunID)
+		case e.Run.Lease.Token != c.LeaseToken:
+			return conflict(runlane.ConflictLeaseOwnership, c.RunID, "the lease no longer belongs to this worker")
+		}
+		found, err := calls(t.Conn, e, c.Call.Name)
+		if err != nil {
+			return err
+		}
+		if len(found) > 0 {
+			kept = &found[0]
+			return nil
+		}
+		kept = new(c.Call)
+		kept.At = runlane.UTCMillis(kept.At)
+		err = t.Exec(`INSERT INTO calls(run, created, name, task, count, ended, sum, at)
+			VALUES(?, ?, ?, ?, ?, 0, ?, ?)`,
+			e.n, int64(record.At(c.CreatedAt)), kept.Name, string(kept.TaskID), int64(kept.Count), kept.Sum,
+			int64(record.At(kept.At)))
+		if err != nil || e.Calls {
+			return err
+		}
+		e.Calls = true
+		return t.save(e)
+	})
+	return kept, err
+}
+
+// ReadCalls returns the calls of a run.
+func (s *Storage) ReadCalls(ctx context.Context, q *lane.CallQuery) (read *lane.CallsRead, err error) {
+	if err := ended(ctx); err != nil {
+		return nil, err
+	}
+	err = s.read(ctx, true, func(c *file.Conn) error {
+		e, err := s.look(c, q.Environment, q.RunID)
+		switch {
+		case err != nil:
+			return err
+		case e == nil:
+			return notFound(q.RunID)
+		}
+		read = &lane.CallsRead{Run: e.bare()}
+		if read.Untold, err = untold(c, e); err != nil || !e.Calls {
+			return err
+		}
+		read.Calls, err = calls(c, e, q.Name)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return read, nil
+}
+
+// toTell are finished runs whose end is untold, by when they ended.
+var toTell = list{column: "at", where: "TRUE", from: "untold CROSS JOIN runs ON runs.n = untold.run"}
+
+// ListRunsToTell returns runs whose end is untold.
+func (s *Storage) ListRunsToTell(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
+	return s.scan(ctx, "ListRunsToTell", q,
+		func(*file.Conn, *entry, *lane.RunRef) (verdict, error) { return take, nil }, toTell)
+}
+
+// TellEnd tells an end once.
+func (s *Storage) TellEnd(ctx context.Context, c *lane.TellCommand) (*lane.Commit, error) {
+	if err := ended(ctx); err != nil {
+		return nil, err
+	}
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	if c.Resume == nil {
+		return nil, s.write(ctx, func(t *tx) error {
+			if err := t.judgeTelling(c); err != nil {
+				return err
+			}
+			return t.tell(c)
+		})
+	}
+	return s.commit(ctx, &c.Resume.Transition, c.Resume.Outbox, judgment{
+		eligibility: func(t *tx, e *entry, todo *plan) error {
+			if err := t.judgeTelling(c); err != nil {
+				return err
+			}
+			todo.tell = c
+			return judgeAppend(e, &c.Resume.Transition)
+		},
+	})
+}
+
+// judgeTelling returns why an end cannot be told.
+func (t *tx) judgeTelling(c *lane.TellCommand) error {
+	e, err := t.created(c.RunKey, record.At(c.CreatedAt))
+	if err != nil {
+		return err
+	}
+	if e == nil {
+		return c.NotTold()
+	}
+	if is, err := untold(t.Conn, e); err != nil || !is {
+		if err == nil {
+			err = c.NotTold()
+		}
+		return err
+	}
+	if c.To == nil {
+		return nil
+	}
+	to, err := t.created(lane.RunKey{Environment: c.Environment, RunID: c.To.RunID}, record.At(c.To.CreatedAt))
+	if err != nil {
+		return err
+	}
+	if to == nil {
+		return c.NotTold()
+	}
+	found, err := calls(t.Conn, to, c.To.Name)
+	if err != nil {
+		return err
+	}
+	began := c.To.Last() && c.Resume == nil && to.Run.Waiting != nil && to.Run.EventSequence != c.To.Wait
+	if len(found) == 0 || found[0].Ended != c.To.Ended || found[0].Count != c.To.Count || began {
+		return c.NotTold()
+	}
+	return nil
+}
+
+// created is a run of that creation, nil where there is none.
+func (t *tx) created(key lane.RunKey, at record.Millis) (*entry, error) {
+	_, e, err := t.run(key.Environment, key.RunID)
+	if err != nil || e == nil || record.At(e.Run.CreatedAt) != at {
+		return nil, err
+	}
+	return e, nil
+}
+
+// tell removes the mark and counts the end.
+func (t *tx) tell(c *lane.TellCommand) error {
+	e, err := t.created(c.RunKey, record.At(c.CreatedAt))
+	if err == nil {
+		err = t.Exec("DELETE FROM untold WHERE run = ?", e.n)
+	}
+	if err != nil || c.To == nil {
+		return err
+	}
+	created := record.At(c.To.CreatedAt)
+	to, err := t.created(lane.RunKey{Environment: c.Environment, RunID: c.To.RunID}, created)
+	if err != nil {
+		return err
+	}
+	return t.Exec("UPDATE calls SET ended = ended + 1 WHERE run = ? AND created = ? AND name = ?",
+		to.n, int64(created), c.To.Name)
+}
+
+// leave marks a run that has just ended where its end is to be told, and reports that.
+func (t *tx) leave(e *entry) (bool, error) {
+	if !lane.Untold(&e.Run, e.Calls) {
+		return false, nil
+	}
+	return true, t.Exec("INSERT INTO untold(run) VALUES(?)", e.n)
+}
+
+// needed reports a finished run whose end is untold, that its caller, which is active, may still read, or of a flow
+// that has not finished.
+func (t *tx) needed(e *entry) (bool, error) {
+	if is, err := untold(t.Conn, e); is || err != nil {
+		return is, err
+	}
+	if is, err := t.inFlow(e); is || err != nil {
+		return is, err
+	}
+	source := e.Run.Source
+	if source.Type != runlane.SourceCall {
+		return false, nil
+	}
+	key := lane.RunKey{Environment: e.Run.Environment, RunID: source.RunID}
+	caller, err := t.created(key, record.At(source.CreatedAt))
+	return caller != nil && caller.Run.Status.Active(), err
+}

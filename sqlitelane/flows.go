@@ -1,0 +1,202 @@
+package sqlitelane
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+	"github.com/runlane/runlane-go/sqlitelane/internal/file"
+	"github.com/runlane/runlane-go/sqlitelane/internal/pages"
+	"github.com/runlane/runlane-go/sqlitelane/internal/record"
+)
+
+// flowColumns are those of a record without its plan.
+const flowColumns = "id, version, created, round, closed, tend, finished, status"
+
+func flowRecord(row []driverValue) *lane.FlowRecord {
+	return &lane.FlowRecord{
+		ID:         runlane.FlowID(text(row[0])),
+		Version:    number(row[1]),
+		CreatedAt:  record.Millis(number(row[2])).Time(),
+		Round:      int(number(row[3])),
+		Closed:     int(number(row[4])),
+		TendAt:     flowTime(number(row[5])),
+		FinishedAt: flowTime(number(row[6])),
+		Status:     runlane.FlowStatus(text(row[7])),
+	}
+}
+
+// flowMoment is how a time of a flow is stored, 0 for none, and flowTime is its inverse.
+func flowMoment(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return int64(record.At(t))
+}
+
+func flowTime(ms int64) time.Time {
+	if ms == 0 {
+		return time.Time{}
+	}
+	return record.Millis(ms).Time()
+}
+
+// flow reads a record without its plan, nil when it is absent.
+func flow(c *file.Conn, env int64, id runlane.FlowID) (*lane.FlowRecord, error) {
+	row, err := c.One("SELECT "+flowColumns+" FROM flows WHERE env = ? AND id = ?", env, string(id))
+	if err != nil || row == nil {
+		return nil, err
+	}
+	return flowRecord(row), nil
+}
+
+// PutFlow writes the record of a flow, or removes it, if its version is still what the caller read.
+func (s *Storage) PutFlow(ctx context.Context, c *lane.FlowCommand) (put *lane.FlowRecord, err error) {
+	if err := ended(ctx); err != nil {
+		return nil, err
+	}
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	err = s.write(ctx, func(t *tx) error {
+		env, err := s.names.find(t.Conn, c.Environment.Name())
+		if err != nil {
+			return err
+		}
+		known, err := flow(t.Conn, env, c.Flow.ID)
+		if err != nil {
+			return err
+		}
+		version := int64(0)
+		if known != nil {
+			version = known.Version
+		}
+		if version != c.Flow.Version || known != nil && !c.Remove &&
+			record.At(known.CreatedAt) != record.At(c.Flow.CreatedAt) {
+			return c.Changed()
+		}
+		if put = nil; c.Remove {
+			return t.Exec("DELETE FROM flows WHERE env = ? AND id = ?", env, string(c.Flow.ID))
+		}
+		if env, err = s.names.made(t.Tx, c.Environment.Name()); err != nil {
+			return err
+		}
+		put = c.Flow.AtRest()
+		put.Version++
+		return t.putFlow(env, put)
+	})
+	return put, err
+}
+
+func (t *tx) putFlow(env int64, f *lane.FlowRecord) error {
+	var plan any
+	if len(f.Plan) > 0 {
+		plan = f.Plan
+	}
+	return t.Exec(`INSERT INTO flows(env, `+flowColumns+`, plan) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+		ON CONFLICT(env, id) DO UPDATE SET version = excluded.version, round = excluded.round,
+			closed = excluded.closed, tend = excluded.tend, finished = excluded.finished, status = excluded.status,
+			plan = coalesce(excluded.plan, plan)`,
+		env, string(f.ID), f.Version, int64(record.At(f.CreatedAt)), int64(f.Round), int64(f.Closed),
+		flowMoment(f.TendAt), flowMoment(f.FinishedAt), string(f.Status), plan)
+}
+
+// GetFlow returns the record.
+func (s *Storage) GetFlow(ctx context.Context, key lane.FlowKey) (f *lane.FlowRecord, err error) {
+	if err := ended(ctx); err != nil {
+		return nil, err
+	}
+	if err := key.FlowID.Validate(); err != nil {
+		return nil, err
+	}
+	err = s.read(ctx, true, func(c *file.Conn) error {
+		env, err := s.names.known(c, key.Environment.Name())
+		if err != nil {
+			return err
+		}
+		row, err := c.One("SELECT "+flowColumns+", plan FROM flows WHERE env = ? AND id = ?", env, string(key.FlowID))
+		if err != nil {
+			return err
+		}
+		if row == nil {
+			return lane.FlowNotFound(key.FlowID)
+		}
+		f = flowRecord(row)
+		f.Plan = blob(row[8])
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// ListFlows pages records without their plans.
+func (s *Storage) ListFlows(ctx context.Context, q *lane.FlowQuery) (*runlane.Page[lane.FlowRecord], error) {
+	if err := ended(ctx); err != nil {
+		return nil, err
+	}
+	before := flowMoment(q.Before)
+	scope := pages.NewScope("ListFlows", q.Environment, fmt.Sprint(q.Finished, before))
+	limit, after, err := pages.Open(&q.PageQuery, scope)
+	if err != nil {
+		return nil, err
+	}
+	where := "finished = 0 AND id > ?3 AND (?4 = 0 OR tend BETWEEN 1 AND ?4 - 1) AND ?2 >= 0 ORDER BY id"
+	last := pages.Position{}
+	if q.Finished {
+		where = "finished > 0 AND (finished, ?3) < (?2, id) AND (?4 = 0 OR finished < ?4) ORDER BY finished DESC, id"
+		last.At = int64(record.At(runlane.FarMoment())) + 1
+	}
+	if after != nil {
+		last = *after
+	}
+	page := &runlane.Page[lane.FlowRecord]{}
+	err = s.read(ctx, true, func(c *file.Conn) error {
+		env, err := s.names.known(c, q.Environment.Name())
+		if err != nil {
+			return err
+		}
+		return c.Each("SELECT "+flowColumns+" FROM flows WHERE env = ?1 AND "+where+" LIMIT ?5",
+			func(row []driverValue) (bool, error) {
+				if len(page.Items) == limit {
+					page.Next = scope.Cursor(last)
+					return false, nil
+				}
+				f := flowRecord(row)
+				last = pages.Position{At: flowMoment(f.FinishedAt), ID: string(f.ID)}
+				page.Items = append(page.Items, *f)
+				return true, nil
+			}, env, last.At, last.ID, before, int64(limit+1))
+	})
+	if err != nil {
+		return nil, err
+	}
+	return page, nil
+}
+
+// inFlow reports a node of a flow that has not finished.
+func (t *tx) inFlow(e *entry) (bool, error) {
+	source := e.Run.Source
+	if source.Type != runlane.SourceFlow {
+		return false, nil
+	}
+	env, err := t.s.names.find(t.Conn, e.Run.Environment.Name())
+	if err != nil {
+		return false, err
+	}
+	f, err := flow(t.Conn, env, source.FlowID)
+	return f != nil && !f.Finished() && record.At(f.CreatedAt) == record.At(source.CreatedAt), err
+}
+
+// takes reports a flow to which the run of the check may be added.
+func (t *tx) takes(c *lane.FlowCheck, e runlane.Environment) (bool, error) {
+	env, err := t.s.names.find(t.Conn, e.Name())
+	if err != nil {
+		return false, err
+	}
+	f, err := flow(t.Conn, env, c.FlowID)
+	return c.Open(f), err
+}

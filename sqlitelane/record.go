@@ -1,0 +1,119 @@
+package sqlitelane
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+	"github.com/runlane/runlane-go/sqlitelane/internal/file"
+	"github.com/runlane/runlane-go/sqlitelane/internal/pages"
+	"github.com/runlane/runlane-go/sqlitelane/internal/record"
+)
+
+// mostRecorded ends a page of records early: 500 results of the largest size would not fit into memory.
+const mostRecorded = 8 << 20
+
+// recordColumns are those that recordOf reads.
+const recordColumns = "name, kind, attempt, started, at, type, place, result"
+
+// KeepRecord keeps a record beside a run that is there.
+func (s *Storage) KeepRecord(ctx context.Context, c *lane.KeepCommand) (*lane.StepRecord, error) {
+	if err := ended(ctx); err != nil {
+		return nil, err
+	}
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	r := lane.RecordAtRest(&c.Record)
+	place, result := record.Shelve(r.Result)
+	var kept *lane.StepRecord
+	err := s.write(ctx, func(t *tx) error {
+		_, e, err := t.run(c.Environment, c.RunID)
+		switch {
+		case err != nil:
+			return err
+		case e == nil || record.At(e.Run.CreatedAt) != record.At(c.CreatedAt):
+			return notFound(c.RunID)
+		}
+		created := int64(record.At(c.CreatedAt))
+		row, err := t.One("SELECT "+recordColumns+" FROM records WHERE run = ? AND created = ? AND name = ?",
+			e.n, created, r.Name)
+		if err != nil {
+			return err
+		}
+		if row != nil {
+			if kept, err = recordOf(row); err != nil || !c.Replaces(kept) {
+				return err
+			}
+		}
+		kept = r
+		return t.Exec(`INSERT INTO records(run, created, `+recordColumns+`) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+			ON CONFLICT(run, created, name) DO UPDATE SET kind = excluded.kind, attempt = excluded.attempt,
+			started = excluded.started, at = excluded.at, type = excluded.type, place = excluded.place,
+			result = excluded.result`,
+			e.n, created, r.Name, string(r.Kind), int64(r.Attempt), int64(record.At(r.StartedAt)),
+			int64(record.At(r.At)), r.Type, int64(place), result)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return kept, nil
+}
+
+// recordOf reads a row of recordColumns.
+func recordOf(row []driverValue) (*lane.StepRecord, error) {
+	result, err := record.Open(record.Place(number(row[6])), blob(row[7]))
+	if err != nil {
+		return nil, err
+	}
+	return &lane.StepRecord{
+		Name:      text(row[0]),
+		Kind:      runlane.StepKind(text(row[1])),
+		Attempt:   int(number(row[2])),
+		StartedAt: record.Millis(number(row[3])).Time(),
+		At:        record.Millis(number(row[4])).Time(),
+		Type:      text(row[5]),
+		Result:    result,
+	}, nil
+}
+
+// ListRecords pages the records by name.
+func (s *Storage) ListRecords(ctx context.Context, q *lane.RecordQuery) (*runlane.Page[lane.StepRecord], error) {
+	if err := ended(ctx); err != nil {
+		return nil, err
+	}
+	created := record.At(q.CreatedAt)
+	scope := pages.NewScope("ListRecords", q.Environment, string(q.RunID), fmt.Sprint(created))
+	limit, after, err := pages.Open(&q.PageQuery, scope)
+	if err != nil {
+		return nil, err
+	}
+	page, from, size := &runlane.Page[lane.StepRecord]{}, "", 0
+	if after != nil {
+		from = after.ID
+	}
+	err = s.read(ctx, true, func(c *file.Conn) error {
+		e, err := s.look(c, q.Environment, q.RunID)
+		if err != nil || e == nil || record.At(e.Run.CreatedAt) != created {
+			return err
+		}
+		return c.Each("SELECT "+recordColumns+` FROM records WHERE run = ? AND created = ? AND name > ?
+			ORDER BY name LIMIT ?`, func(row []driverValue) (bool, error) {
+			if n := len(page.Items); n == limit || size > mostRecorded {
+				page.Next = scope.Cursor(pages.Position{ID: page.Items[n-1].Name})
+				return false, nil
+			}
+			r, err := recordOf(row)
+			if err != nil {
+				return false, err
+			}
+			page.Items, size = append(page.Items, *r), size+len(r.Result)
+			return true, nil
+		}, e.n, int64(created), from, int64(limit+1))
+	})
+	if err != nil {
+		return nil, err
+	}
+	return page, nil
+}

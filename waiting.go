@@ -1,0 +1,219 @@
+package runlane
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Bounds of what a run waits for.
+const (
+	// MaxWaitNames bounds the names that one wait may have.
+	MaxWaitNames = 32
+	// MaxSignalNameBytes bounds the name of a signal.
+	MaxSignalNameBytes = 64
+	// MaxPromptBytes bounds the question of a wait for input.
+	MaxPromptBytes = 160
+
+	// keptWaitBytes bounds names and prompt of a wait as a run keeps it, and keptWaitNames its names: a run that waits
+	// stays as small as one that executes.
+	keptWaitBytes = 200
+	keptWaitNames = 3
+)
+
+// Waiting is what a suspended run waits for. Whatever of For happens first ends the wait, and so does an operator's
+// resumption; after it the handler is called again from its beginning. It belongs to the run's last event: the next
+// event, whatever it is, ends it (docs/internals/decisions/0040).
+type Waiting struct {
+	// For are the kinds, each once, in the order of [WaitingKinds].
+	For []WaitingFor `json:"for"`
+	// Names are those of the signals and of the calls. Empty where [WaitingAnything] is among the kinds.
+	Names []string `json:"names,omitempty"`
+	// All says that a signal of each name is needed, not of any.
+	All bool `json:"all,omitempty"`
+	// Need is how many ends of other runs are missing.
+	Need int `json:"need,omitempty"`
+	// Until is when the wait ends by itself. Zero: never.
+	Until time.Time `json:"until,omitzero"`
+	// Prompt is the question to a person; of a blocked run, what is to be done first.
+	Prompt string `json:"prompt,omitempty"`
+}
+
+// WaitingFor is a kind of what a run waits for.
+type WaitingFor string
+
+// The kinds.
+const (
+	// WaitingSignal ends with a signal of one of the names.
+	WaitingSignal WaitingFor = "signal"
+	// WaitingInput is a wait for a signal with a prompt: a person answers.
+	WaitingInput WaitingFor = "input"
+	// WaitingChildren ends when the runs that the run has called have ended.
+	WaitingChildren WaitingFor = "children"
+	// WaitingEnds ends when other runs have ended.
+	WaitingEnds WaitingFor = "ends"
+	// WaitingTime ends by itself: a sleep, or the time limit of a wait.
+	WaitingTime WaitingFor = "time"
+	// WaitingBlocked ends when an operator resumes the run.
+	WaitingBlocked WaitingFor = "blocked"
+	// WaitingAnything ends with any signal and any call, also of names that are not listed: they were too many to keep.
+	WaitingAnything WaitingFor = "anything"
+)
+
+// WaitingKinds lists the kinds that this version knows.
+func WaitingKinds() []WaitingFor {
+	return []WaitingFor{
+		WaitingSignal, WaitingInput, WaitingChildren, WaitingEnds, WaitingTime, WaitingBlocked, WaitingAnything,
+	}
+}
+
+// FarMoment is the instant at which a wait without a limit is due, in the year 2286: the last one with 13 digits of
+// milliseconds.
+func FarMoment() time.Time { return time.UnixMilli(9_999_999_999_999).UTC() }
+
+// Has reports whether kind is one of the kinds. A nil wait has none.
+func (w *Waiting) Has(kind WaitingFor) bool { return w != nil && slices.Contains(w.For, kind) }
+
+// Timed reports a run that time alone moves on: one without a wait, or with a wait for nothing but a time.
+func (w *Waiting) Timed() bool { return w == nil || len(w.For) == 1 && w.For[0] == WaitingTime }
+
+// Due is when the wait ends by itself, [FarMoment] where it does not.
+func (w *Waiting) Due() time.Time {
+	if w.Until.IsZero() {
+		return FarMoment()
+	}
+	return w.Until
+}
+
+// Clone shares nothing with w. A nil wait stays nil.
+func (w *Waiting) Clone() *Waiting {
+	if w == nil {
+		return nil
+	}
+	c := *w
+	c.For, c.Names = slices.Clone(w.For), slices.Clone(w.Names)
+	return &c
+}
+
+// AtRest is the wait as storages keep it: sharing nothing with w, the time limit in whole milliseconds.
+func (w *Waiting) AtRest() *Waiting {
+	c := w.Clone()
+	if c != nil {
+		c.Until = UTCMillis(c.Until)
+	}
+	return c
+}
+
+// Validate finds what makes a wait impossible: [ErrValidationFailed].
+func (w *Waiting) Validate() error {
+	fault := ""
+	switch unknown := slices.IndexFunc(w.For, func(k WaitingFor) bool { return !slices.Contains(WaitingKinds(), k) }); {
+	case len(w.For) == 0:
+		fault = "waits for nothing"
+	case unknown >= 0:
+		fault = fmt.Sprintf("is for %q", w.For[unknown])
+	case len(w.Names) > MaxWaitNames:
+		fault = fmt.Sprintf("has %d names", len(w.Names))
+	case len(w.Prompt) > MaxPromptBytes:
+		fault = fmt.Sprintf("has a prompt of %d bytes", len(w.Prompt))
+	case w.Has(WaitingTime) && w.Until.IsZero():
+		fault = "is for a time and has none"
+	case w.Need < 0:
+		fault = fmt.Sprintf("needs %d ends", w.Need)
+	case (w.Has(WaitingSignal) || w.Has(WaitingInput)) && len(w.Names) == 0 && !w.Has(WaitingAnything):
+		fault = "is for signals and has no names"
+	}
+	if fault == "" && textFault(w.Prompt, -1) != "" {
+		fault = "has a prompt that " + textFault(w.Prompt, -1)
+	}
+	if fault != "" {
+		return &Error{
+			Code:    ErrValidationFailed,
+			Message: "the wait " + fault,
+			Hint: fmt.Sprintf(
+				"wait for at most %d names, with a prompt of at most %d bytes",
+				MaxWaitNames,
+				MaxPromptBytes,
+			),
+		}
+	}
+	for _, name := range w.Names {
+		if err := ValidateSignalName(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ValidateSignalName checks the name of a signal: 1 to [MaxSignalNameBytes] bytes of printable text without ':'. A bad
+// one is [ErrValidationFailed].
+func ValidateSignalName(name string) error {
+	fault := textFault(name, ':')
+	switch {
+	case name == "":
+		fault = "is empty"
+	case len(name) > MaxSignalNameBytes:
+		fault = fmt.Sprintf("has %d bytes", len(name))
+	}
+	if fault == "" {
+		return nil
+	}
+	return &Error{
+		Code:    ErrValidationFailed,
+		Message: "a signal's name " + fault,
+		Hint:    fmt.Sprintf("use 1 to %d bytes of printable text without ':'", MaxSignalNameBytes),
+	}
+}
+
+// ValidateCallName checks the name of a call by the rules of [ValidateSignalName]: a run keeps both in its wait.
+func ValidateCallName(name string) error {
+	err := ValidateSignalName(name)
+	if e, ok := errors.AsType[*Error](err); ok {
+		e.Message = strings.Replace(e.Message, "a signal's name", "a call's name", 1)
+	}
+	return err
+}
+
+// Kept is the wait as a run keeps it: kinds and names in order, each once. Names that a run has no room for (more than
+// three, or more than 200 bytes together with the prompt) are left out, and it waits for [WaitingAnything] too: its
+// handler is then called too often rather than never.
+func (w *Waiting) Kept() *Waiting {
+	c := w.Clone()
+	slices.Sort(c.Names)
+	c.Names = slices.Compact(c.Names)
+	size := len(c.Prompt)
+	for _, name := range c.Names {
+		size += len(name)
+	}
+	if len(c.Names) > keptWaitNames || size > keptWaitBytes {
+		c.Names, c.All = nil, false
+		c.For = append(c.For, WaitingAnything)
+	}
+	kinds := slices.DeleteFunc(WaitingKinds(), func(kind WaitingFor) bool { return !slices.Contains(c.For, kind) })
+	c.For = kinds
+	return c
+}
+
+// Union is a wait for what either waits for. Either may be nil. A wait for all of several names becomes one for any of
+// them: the handler looks again.
+func (w *Waiting) Union(other *Waiting) *Waiting {
+	if w == nil || other == nil {
+		if w == nil {
+			w = other
+		}
+		return w.Clone()
+	}
+	c := w.Clone()
+	c.For, c.Names = append(c.For, other.For...), append(c.Names, other.Names...)
+	c.All = false
+	c.Need += other.Need
+	if c.Prompt == "" {
+		c.Prompt = other.Prompt
+	}
+	if c.Until.IsZero() || !other.Until.IsZero() && other.Until.Before(c.Until) {
+		c.Until = other.Until
+	}
+	return c
+}
