@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"slices"
+	"strings"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
@@ -21,7 +22,7 @@ func (f *filter) define(set *flag.FlagSet) {
 	set.StringVar(&f.task, "task", "", "TASK of the runs")
 	set.StringVar(&f.queue, "queue", "", "QUEUE of the runs")
 	set.StringVar(&f.schedule, "schedule", "", "SCHEDULE that made the runs")
-	set.Var(&f.waiting, "waiting", "KIND of what suspended runs wait for: signal, input, blocked and so on")
+	set.Var(&f.waiting, "waiting", "KIND of what suspended runs wait for: "+strings.Join(waitingWords(), ", "))
 	set.StringVar(&f.source, "source", "", "RUN that the runs repeat, or whose handler triggered them")
 }
 

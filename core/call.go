@@ -183,6 +183,9 @@ func (x *execution) suspendCall(c *calling, look time.Time) error {
 		w.For = append(w.For, runlane.WaitingTime)
 	}
 	reason := fmt.Sprintf("waits for %d runs of %s", w.Need, c.call.TaskID)
+	if w.Need == 1 {
+		reason = fmt.Sprintf("waits for a run of %s", c.call.TaskID)
+	}
 	err := x.suspend(c.call.Name, reason, w, -1)
 	x.suspended.mu.Lock()
 	defer x.suspended.mu.Unlock()

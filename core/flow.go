@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -19,6 +20,9 @@ import (
 // flowPatience is how long the runs of a flow may take to be made. After it, a tick takes the maker for dead and closes
 // the flow.
 const flowPatience = time.Hour
+
+// cycleShown bounds how many names of a cycle an error has.
+const cycleShown = 8
 
 // flowPlan is the graph of a flow as its record keeps it.
 type flowPlan struct {
@@ -139,7 +143,8 @@ func (rt *Runtime) planFlow(f *runlane.Flow, options *runlane.FlowOptions) (*flo
 		s.plan.Sum = hex.EncodeToString(sum.Sum(nil)[:16])
 	}
 	if s.index(); len(s.levels()) == 0 {
-		return nil, flowInvalid(f.ID(), "let each node go after nodes that need not wait for it", "has a cycle")
+		return nil, flowInvalid(f.ID(), "let each node go after nodes that need not wait for it",
+			"has a cycle: %s", s.cycle())
 	}
 	encoded, err := json.Marshal(s.plan)
 	if err != nil || len(encoded) > lane.MaxFlowPlanBytes {
@@ -304,6 +309,42 @@ func (f *flow) levels() (levels [][]int) {
 		level = next
 	}
 	return nil
+}
+
+// cycle says which nodes of a graph without levels wait for each other.
+func (f *flow) cycle() string {
+	const ended = -1
+	var (
+		place = make([]int, len(f.plan.Nodes)) // on the way, from 1
+		way   []int                            // each node goes after the next
+		from  func(i int) bool
+	)
+	from = func(i int) bool {
+		switch way = append(way, i); {
+		case place[i] > 0:
+			way = way[place[i]-1:]
+			return true
+		case place[i] != ended:
+			place[i] = len(way)
+			if slices.ContainsFunc(f.plan.Nodes[i].After, from) {
+				return true
+			}
+			place[i] = ended
+		}
+		way = way[:len(way)-1]
+		return false
+	}
+	for i := 0; !from(i); i++ { // ends: there is a cycle
+	}
+	var names []string
+	for n, i := range way {
+		if n == cycleShown {
+			names = append(names, "…")
+			break
+		}
+		names = append(names, strconv.Quote(f.plan.Nodes[i].Name))
+	}
+	return strings.Join(names, " after ")
 }
 
 // runID is the id of a node's latest run. No id comes again with another meaning: the flow's creation is in it.

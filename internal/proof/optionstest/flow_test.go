@@ -35,7 +35,7 @@ func flowRules() map[string]rule {
 	return map[string]rule{
 		"runlane.NodeOptions.After": refuses(
 			starting("unknown", runlane.NodeOptions{After: []runlane.Node{{Name: "none"}}}).as("after"),
-			starting("itself", runlane.NodeOptions{After: []runlane.Node{{Name: "node"}}}).as("cycle"),
+			starting("itself", runlane.NodeOptions{After: []runlane.Node{{Name: "node"}}}).as(`a cycle: "node" after "node"`),
 			starting("another flow's", runlane.NodeOptions{After: []runlane.Node{{Flow: "other", Name: "node"}}}).as("after"),
 		),
 		"runlane.NodeOptions.If":    refuses(starting("unknown", runlane.NodeOptions{If: "odd"}).as("condition")),

@@ -39,6 +39,9 @@ var (
 	bounded = runlane.NewTask("costs.bounded", &runlane.TaskOptions[payload]{Queue: runlane.Queue{Name: "narrow", Concurrency: 1}})
 	timed   = runlane.NewTask[payload]("costs.timed", nil)
 	order   = runlane.NewTask[payload]("costs.order", nil)
+	asking  = runlane.NewTask[payload]("costs.asking", nil)
+	calling = runlane.NewTask[payload]("costs.calling", nil)
+	called  = runlane.NewFunc[payload, payload]("costs.called", nil)
 
 	approved = runlane.NewSignal[payload]("approved")
 )
@@ -82,6 +85,15 @@ func options() *core.Options {
 			return nil
 		}),
 		order.Handle(orderSteps),
+		asking.Handle(func(ctx context.Context, a *runlane.Attempt, _ payload) error {
+			_, err := approved.Wait(ctx, a, nil)
+			return err
+		}),
+		calling.Handle(func(ctx context.Context, a *runlane.Attempt, _ payload) error {
+			_, err := called.Call(ctx, a, small("hello"), nil)
+			return err
+		}),
+		called.Handle(func(_ context.Context, _ *runlane.Attempt, p payload) (payload, error) { return p, nil }),
 		webhooks.Deliver.Handle(func(context.Context, *runlane.Attempt, webhooks.Delivery) error { return nil }),
 	}}
 }
@@ -150,8 +162,33 @@ func rows() []row {
 			for wakeup, ok := w.wire.next(time.Minute); ok; wakeup, ok = w.wire.next(time.Minute) {
 				w.deliver(wakeup)
 			}
+			w.approve(id)
+			w.settle()
+		}},
+		{"an approval that comes after a month", 1, nil, func(w *world) {
+			id := w.trigger(asking.With(small("hello")), nil)
+			for wakeup, ok := w.wire.next(time.Minute); ok; wakeup, ok = w.wire.next(time.Minute) {
+				w.deliver(wakeup)
+			}
+			w.wire.reach(w.wire.Now().Add(30 * 24 * time.Hour))
+			w.tick() // of a month without ticks: not what one of each minute costs
+			for range 10 {
+				w.wire.reach(w.wire.Now().Add(time.Minute))
+				w.measured(w.tick)
+				w.used.Reads -= w.idle.ReadUnits
+				w.used.Requests -= float64(w.idle.Requests)
+			}
+			w.approve(id)
+			w.settle()
+		}},
+		{"a run that calls another, both", 1, nil, ordinary(calling.With(small("hello")), nil)},
+		{"a flow of 3 nodes, one after the other, each", 3, nil, func(w *world) {
+			f := runlane.NewFlow("costs")
+			build := f.Add("build", once.With(small("hello")), nil)
+			test := f.Add("test", once.With(small("hello")), &runlane.NodeOptions{After: []runlane.Node{build}})
+			f.Add("deploy", once.With(small("hello")), &runlane.NodeOptions{After: []runlane.Node{test}})
 			w.measured(func() {
-				if err := w.rt.Signal(w.Context(), id, approved.With(small("ada")), nil); err != nil {
+				if _, err := w.rt.StartFlow(w.Context(), f, nil); err != nil {
 					w.Fatal(err)
 				}
 			})

@@ -177,6 +177,15 @@ func (w *world) trigger(call runlane.Call, options *runlane.TriggerOptions) runl
 	return id
 }
 
+func (w *world) approve(id runlane.RunID) {
+	w.Helper()
+	w.measured(func() {
+		if err := w.rt.Signal(w.Context(), id, approved.With(small("ada")), nil); err != nil {
+			w.Fatal(err)
+		}
+	})
+}
+
 // deliver does what a bridge does with a wakeup.
 func (w *world) deliver(wakeup lane.Wakeup) {
 	w.Helper()

@@ -160,9 +160,10 @@ func TestCloseMonth_WaitsForItsChild(t *testing.T) {
 	t.Parallel()
 	rt := runlanetest.New(t, &runlanetest.Options{Handlers: new(guide.App).Handlers()})
 	run := rt.Finish(rt.MustTrigger(guide.CloseMonth.With("2026-01"), nil).ID)
-	runlanetest.RequireTransitions(t, run, "triggered", "attempt 1 started", "attempt 1 released for 1m: waits for the report",
+	runlanetest.RequireTransitions(t, run, "triggered", "attempt 1 started",
+		"attempt 1 released until children months.report: waits for a run of months.report", "resumed by children months.report",
 		"attempt 2 started", "attempt 2 succeeded")
-	if string(run.Output) != "7" || len(run.Children) != 1 || run.Children[0].ID != run.ID+"-report" {
+	if string(run.Output) != "7" || len(run.Children) != 1 || run.Children[0].TaskID != "months.report" {
 		t.Errorf("output %s, children %+v", run.Output, run.Children)
 	}
 }
@@ -172,11 +173,14 @@ func TestCloseMonth_WhoseReportFails_FailsWithoutAskingForAnother(t *testing.T) 
 	app := &guide.App{}
 	rt := runlanetest.New(t, &runlanetest.Options{Handlers: []runlane.Handler{
 		guide.CloseMonth.Handle(app.CloseMonth),
-		guide.MakeReport.Handle(func(context.Context, *runlane.Attempt, string) error { return errors.New("no figures") }),
+		guide.MakeReport.Handle(func(context.Context, *runlane.Attempt, string) (int, error) {
+			return 0, runlane.Permanent(errors.New("no figures"))
+		}),
 	}})
 	run := rt.Finish(rt.MustTrigger(guide.CloseMonth.With("2026-01"), nil).ID)
-	runlanetest.RequireTransitions(t, run, "triggered", "attempt 1 started", "attempt 1 released for 1m: waits for the report",
-		"attempt 2 started", "attempt 2 failed: no_report")
+	runlanetest.RequireTransitions(t, run, "triggered", "attempt 1 started",
+		"attempt 1 released until children months.report: waits for a run of months.report", "resumed by children months.report",
+		"attempt 2 started", "attempt 2 failed: run_failed")
 	if n := len(rt.Histories("months.report")); n != 1 {
 		t.Errorf("%d reports", n)
 	}

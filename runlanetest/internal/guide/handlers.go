@@ -92,25 +92,16 @@ func (app *App) discard(context.Context, Import) error { return nil }
 
 // CloseMonth is the handler of the task.
 func (app *App) CloseMonth(ctx context.Context, a *runlane.Attempt, month string) error {
-	report, err := a.Trigger(ctx, MakeReport.With(month), &runlane.TriggerOptions{RunID: a.Run.ID + "-report"})
+	total, err := MakeReport.Call(ctx, a, month, nil)
 	if err != nil {
-		return err
+		return err // as it is: it suspends this run until the report is there, or says that there will be none
 	}
-	switch run := report.Run; run.Status {
-	case runlane.StatusSucceeded:
-		var total int
-		_, err := run.DecodeOutput(&total)
-		return errors.Join(err, a.SetOutput(total))
-	case runlane.StatusFailed, runlane.StatusCancelled:
-		return runlane.Permanent(&runlane.Error{Code: "no_report", Message: "the report was not made", RunID: run.ID})
-	default:
-		return runlane.Release(time.Minute, "waits for the report")
-	}
+	return a.SetOutput(total)
 }
 
 // MakeReport is the handler of the task.
-func (app *App) MakeReport(_ context.Context, a *runlane.Attempt, month string) error {
-	return a.SetOutput(len(month))
+func (app *App) MakeReport(_ context.Context, _ *runlane.Attempt, month string) (int, error) {
+	return len(month), nil
 }
 
 type txKey struct{}

@@ -65,8 +65,8 @@ var ImportFile = runlane.NewTask("files.import", &runlane.TaskOptions[Import]{
 	Retry: runlane.Retry{MaxAttempts: 10},
 })
 
-// CloseMonth waits for a report and sends it.
+// CloseMonth calls for a report and keeps its total.
 var CloseMonth = runlane.NewTask[string]("months.close", nil)
 
-// MakeReport computes the report of a month.
-var MakeReport = runlane.NewTask[string]("months.report", nil)
+// MakeReport computes the report of a month: a task with a result.
+var MakeReport = runlane.NewFunc[string, int]("months.report", nil)
