@@ -3,7 +3,8 @@
 #
 # Has schemathesis call every path of the server with what its description allows and forbids, CASES (40) a path and phase: no answer is a
 # fault of the server, or one that the description does not name, or does not fit its schema, and none comes without a token. What is served
-# is a lane in a file with runs in every status that lasts, by internal/proof/openapifuzz. /events is left out: its answer goes on.
+# is a lane in a file with runs in every status that lasts, by internal/proof/openapifuzz. /events is left out: its answer goes on. An answer
+# may take the 20 s of the parameter wait, and longer on a busy machine.
 # The last line counts; SEED (a new one each time) repeats the cases.
 #
 # The tool is installed once a machine, in the user's cache folder, from scripts/openapi-fuzz/requirements.lock.
@@ -51,7 +52,7 @@ status=0 config=$PWD/scripts/openapi-fuzz/schemathesis.toml
 cd "$work" # where the tool leaves what it remembers
 "$ENVIRONMENT/venv/bin/st" --config-file "$config" run "${line#listening on }/openapi.json" \
   --header "Authorization: Bearer $token" --max-examples "${1:-40}" ${2:+--seed "$2"} --exclude-path /events --warnings off --no-color \
-  --checks "$(IFS=, && echo "${checks[*]}")" --report json --report-json-path "$work/report.json" >"$work/output" 2>&1 || status=$?
+  --request-timeout 60 --checks "$(IFS=, && echo "${checks[*]}")" --report json --report-json-path "$work/report.json" >"$work/output" 2>&1 || status=$?
 [ "$status" = 0 ] || { cat "$work/output" && grep -v level=INFO "$work/log"; } >&2 || true
 "$ENVIRONMENT/venv/bin/python" - "$work/report.json" <<'END' || status=1
 import json, sys
