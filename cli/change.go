@@ -110,8 +110,8 @@ func resumeOne(
 
 func runsResumeCommand() *command {
 	return operationCommand("resume", "Let waiting runs go on now",
-		"What is left of a delay, of the backoff of a retry, or of a release is skipped. Counters and failures stay. A "+
-			"handler that sleeps or waits for something looks again, and waits on where it has not come.",
+		"What is left of a delay, of the backoff of a retry, or of a release is skipped. Counters and failures stay. "+
+			"A handler that sleeps or waits for something looks again, and waits on where it has not come.",
 		[]string{
 			"runs resume run_01J8ZQ4T --reason \"the quota was raised\"",
 			"runs resume --status retrying --queue emails --dry-run",
