@@ -28,11 +28,30 @@ func (w *world) met(s *state, n, round uint8) bool {
 		case x.status == succeeded:
 		case w.nodes[n].when == ifSucceeded:
 			return false
-		case x.begun || !w.holds(undoOfBegun):
+		case x.begun || !w.holds(undoOfBegun) || w.holds(undoOwed) && w.owes(s, n, round):
 			met = true
 		}
 	}
 	return met
+}
+
+// owes reports a node that undoes and was remade because what it undoes had begun and it did not succeed: it has to
+// still, whether or not what it undoes begins again.
+func (w *world) owes(s *state, n, round uint8) bool {
+	if round == 0 || w.nodes[n].when != ifFailed || s.runs[n].status == succeeded {
+		return false
+	}
+	for set := w.nodes[n].after; set != 0; set &= set - 1 {
+		if x := &s.runs[first(set)]; x.begun && x.status != succeeded {
+			return true
+		}
+	}
+	return false
+}
+
+// undoes reports that run x, before node n in a round, has left something to undo.
+func (w *world) undoes(s *state, n, round uint8, x *run) bool {
+	return x.status != succeeded && (x.begun || w.owes(s, n, round))
 }
 
 // beginFlow lets what concerns the flow as a whole begin.

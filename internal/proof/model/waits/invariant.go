@@ -93,6 +93,7 @@ func (w *world) checkNode(s *state, k int) string {
 		return ""
 	}
 	bad, undo := false, false
+	_, round, _ := w.place(i)
 	for d := range uint8(maxRuns) {
 		if !w.goesAfter(s, n, i, d) {
 			continue
@@ -102,7 +103,7 @@ func (w *world) checkNode(s *state, k int) string {
 			return "a node runs before what it goes after has ended"
 		}
 		bad = bad || x.status != succeeded
-		undo = undo || x.status != succeeded && x.begun
+		undo = undo || w.undoes(s, n, round, x)
 	}
 	if w.nodes[k].when == ifSucceeded && bad || w.nodes[k].when == ifFailed && !undo {
 		return "a node runs although its condition is not met"
@@ -154,9 +155,9 @@ func (w *world) atEnd(s *state) string {
 			continue
 		}
 		undo := false
+		_, round, _ := w.place(i)
 		for d := range uint8(maxRuns) {
-			x := &s.runs[d]
-			undo = undo || w.goesAfter(s, n, i, d) && x.begun && x.status != succeeded
+			undo = undo || w.goesAfter(s, n, i, d) && w.undoes(s, n, round, &s.runs[d])
 		}
 		if w.nodes[k].when == ifFailed && undo {
 			return "what began and did not succeed is not undone"

@@ -52,6 +52,7 @@ const (
 	judgeSequence
 	unmetCancelled
 	undoOfBegun
+	undoOwed
 	markLast
 	finishedAll
 	headVersion
@@ -151,6 +152,10 @@ var ruleTexts = [ruleCount]explore.Rule{
 		Says: "a node whose condition is not met is cancelled by who judges it",
 	},
 	undoOfBegun: {Name: "undoOfBegun", Says: "only an end of what had begun asks for undoing"},
+	undoOwed: {
+		Name: "undoOwed",
+		Says: "a retry of a flow remembers what had begun and was not undone",
+	},
 	markLast: {
 		Name: "markLast",
 		Says: "the mark of a node's end is removed once its dependents were judged and the flow was looked at",
