@@ -2,9 +2,11 @@ package crashtest
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,6 +25,7 @@ const (
 	ignore  = "ignore"  // its context, for ever
 	asks    = "asks"    // waits for a signal
 	answers = "answers" // waits for a signal that it sends itself
+	large   = "large"   // waits for signals whose bodies no record holds together
 	single  = "single"  // calls a run
 	calls   = "calls"   // calls two runs
 	calling = "calling" // calls a run that waits for a signal
@@ -79,7 +82,7 @@ func (p *program) execute(ctx context.Context, a *runlane.Attempt, what act) err
 		return err
 	}
 	if a.Number > 1 && what.Do != refuse && what.Do != follow && what.Do != cancels && what.Do != asks && what.Do != calls &&
-		what.Do != single && what.Do != calling {
+		what.Do != single && what.Do != calling && what.Do != large {
 		return nil
 	}
 	err := p.do(ctx, a, what)
@@ -117,6 +120,8 @@ func (p *program) do(ctx context.Context, a *runlane.Attempt, what act) error {
 		return callsOthers(ctx, a, 1, asks)
 	case asks:
 		return waits(ctx, a, false)
+	case large:
+		return hears(ctx, a)
 	case cancels:
 		if err := p.cancel(ctx, a.Run.ID); err != nil {
 			return err
@@ -166,6 +171,29 @@ func waits(ctx context.Context, a *runlane.Attempt, itself bool) error {
 		return runlane.Permanent(fmt.Errorf("answered by %q", by))
 	}
 	return err
+}
+
+// refused is the other signal of those whose bodies are large.
+var refused = runlane.NewSignal[[]byte]("refused")
+
+// hears is an attempt that is answered by two bodies, each as large as a record may be.
+func hears(ctx context.Context, a *runlane.Attempt) error {
+	var yes *string
+	var no *[]byte
+	err := runlane.WaitAll(ctx, a, nil, approved.Into(&yes), refused.Into(&no))
+	if err == nil && (*yes != largeText() || !slices.Equal(*no, noise(largeBytes))) {
+		return runlane.Permanent(fmt.Errorf("answered by %d and %d bytes", len(*yes), len(*no)))
+	}
+	return err
+}
+
+// largeBytes are 330 KB as JSON has them.
+const largeBytes = 248_000
+
+func largeText() string {
+	body := noise(largeBytes)
+	slices.Reverse(body)
+	return base64.StdEncoding.EncodeToString(body)
 }
 
 // noise is text that does not get smaller.

@@ -62,7 +62,14 @@ func signalScenarios() []scenario {
 		return s
 	}
 	asking := act{Name: "a", Do: asks}
+	heard := delivering("delivery that large bodies answer", play.With(act{Name: "a", Do: large}))
+	heard.prepare = func(w *world) {
+		id := w.trigger(play.With(act{Name: "a", Do: large}), nil)
+		w.must(w.rt.Signal(w.t.Context(), id, approved.With(largeText()), nil))
+		w.must(w.rt.Signal(w.t.Context(), id, refused.With(noise(largeBytes)), nil))
+	}
 	return []scenario{
+		heard,
 		made("signal a waiting run", play.With(asking), true),
 		made("signal a run that is to wait", play.With(asking), false),
 		made("signal a waiting run of a bounded queue", lined.With(asking), true),
