@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"time"
 )
 
 // Attempt is one execution of a run's handler. The zero value works: in a unit test pass &runlane.Attempt{}.
@@ -18,16 +17,22 @@ type Attempt struct {
 
 // AttemptHost is what a runtime puts behind an Attempt. Any field may be nil.
 type AttemptHost struct {
-	Logger   *slog.Logger
-	Output   func(json.RawMessage) error
-	Progress func(ctx context.Context, note string) error
-	Trigger  Triggerer
-	Steps    StepHost
-	Signal   Signaler
-	Wait     func(ctx context.Context, request WaitRequest) (WaitAnswer, error)
-	Token    func(name string, ttl time.Duration) (string, error)
-	Calls    Caller
-	Nodes    NodeWaiter
+	Logger  *slog.Logger
+	Reports ReportHost
+	Trigger Triggerer
+	Steps   StepHost
+	Signal  Signaler
+	Waits   WaitHost
+	Calls   Caller
+	Nodes   NodeWaiter
+}
+
+// ReportHost takes what an attempt says of itself. It is for runtimes and test helpers.
+type ReportHost interface {
+	// ReportOutput keeps an output, which is JSON, in the place of an earlier one.
+	ReportOutput(output json.RawMessage) error
+	// ReportProgress keeps a note for operators.
+	ReportProgress(ctx context.Context, note string) error
 }
 
 // NewAttempt is for runtimes and test helpers; applications receive attempts.
@@ -62,10 +67,10 @@ func (a *Attempt) Logger() *slog.Logger {
 // the storage cannot hold, is [ErrValidationFailed] here.
 func (a *Attempt) SetOutput(v any) error {
 	b, err := encodeOutput(v)
-	if err != nil || a.host.Output == nil {
+	if err != nil || a.host.Reports == nil {
 		return err
 	}
-	return a.host.Output(b)
+	return a.host.Reports.ReportOutput(b)
 }
 
 // encodeOutput survives a panic of the value's own encoding.
@@ -84,10 +89,10 @@ func encodeOutput(v any) (b json.RawMessage, err error) {
 
 // Progress shows an operator a note; the last one is kept. Best effort: an error never concerns the run.
 func (a *Attempt) Progress(ctx context.Context, note string) error {
-	if a.host.Progress == nil {
+	if a.host.Reports == nil {
 		return nil
 	}
-	return a.host.Progress(ctx, note)
+	return a.host.Reports.ReportProgress(ctx, note)
 }
 
 // Trigger starts another run whose source is this one. Handlers run at least once: give follow-ups an idempotency key.

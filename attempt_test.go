@@ -42,7 +42,9 @@ func TestAttempt_SetOutput_ValidatesEvenWithoutAHost(t *testing.T) {
 		"does not encode": math.Inf(1), "invalid JSON": json.RawMessage(`{`), "too long": strings.Repeat("x", runlane.MaxPayloadBytes),
 	} {
 		called := false
-		hosted := runlane.NewAttempt(runlane.Run{}, 1, runlane.AttemptHost{Output: func(json.RawMessage) error { called = true; return nil }})
+		hosted := runlane.NewAttempt(runlane.Run{}, 1, runlane.AttemptHost{Reports: reports{
+			output: func(json.RawMessage) error { called = true; return nil },
+		}})
 		for _, a := range []*runlane.Attempt{{}, hosted} {
 			if err := a.SetOutput(value); !errors.Is(err, runlane.ErrValidationFailed) {
 				t.Errorf("%s: got %v", name, err)
@@ -67,10 +69,12 @@ func TestAttempt_PassesOnToItsHost(t *testing.T) {
 	var notes, outputs []string
 	starts := &triggerer{}
 	a := runlane.NewAttempt(runlane.Run{ID: "run_1"}, 2, runlane.AttemptHost{
-		Logger:   slog.New(slog.NewTextHandler(&log, nil)),
-		Output:   func(b json.RawMessage) error { outputs = append(outputs, string(b)); return io.ErrShortWrite },
-		Progress: func(_ context.Context, note string) error { notes = append(notes, note); return io.ErrClosedPipe },
-		Trigger:  starts,
+		Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		Reports: reports{
+			output:   func(b json.RawMessage) error { outputs = append(outputs, string(b)); return io.ErrShortWrite },
+			progress: func(note string) error { notes = append(notes, note); return io.ErrClosedPipe },
+		},
+		Trigger: starts,
 	})
 	a.Logger().Info("hello")
 	if a.Run.ID != "run_1" || a.Number != 2 || !strings.Contains(log.String(), "msg=hello") {
@@ -105,3 +109,13 @@ func TestAttemptFrom_FindsTheAttemptOfItsContext(t *testing.T) {
 		t.Error("the nearest attempt counts")
 	}
 }
+
+// reports are what a test does with outputs and notes.
+type reports struct {
+	output   func(json.RawMessage) error
+	progress func(note string) error
+}
+
+func (r reports) ReportOutput(b json.RawMessage) error { return r.output(b) }
+
+func (r reports) ReportProgress(_ context.Context, note string) error { return r.progress(note) }

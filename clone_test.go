@@ -28,8 +28,8 @@ func fill(t *testing.T, v reflect.Value, path string) {
 		v.SetInt(int64(len(path)))
 	case reflect.Bool:
 		v.SetBool(true)
-	case reflect.Slice: // of texts, or of bytes
-		if v.Type().Elem().Kind() == reflect.String {
+	case reflect.Slice: // of texts or structs, or of bytes
+		if kind := v.Type().Elem().Kind(); kind == reflect.String || kind == reflect.Struct {
 			v.Set(reflect.MakeSlice(v.Type(), 1, 1))
 			fill(t, v.Index(0), path)
 			return
@@ -68,10 +68,18 @@ func scribble(v reflect.Value) (changed int) {
 		}
 	case reflect.Slice:
 		for i := range v.Len() {
-			if v.Index(i).Kind() == reflect.String {
+			switch v.Index(i).Kind() {
+			case reflect.String:
 				v.Index(i).SetString("scribbled")
 				changed++
 				continue
+			case reflect.Struct:
+				for k := range v.Index(i).NumField() {
+					v.Index(i).Field(k).SetString("scribbled")
+					changed++
+				}
+				continue
+			default:
 			}
 			v.Index(i).SetUint(^v.Index(i).Uint() & 0xff)
 			changed++

@@ -149,6 +149,18 @@ func ExampleStatus_Terminal() {
 	// of_a_newer_version false true false
 }
 
+// Who waits for the end of a run goes by what its status counts as.
+func ExampleStatus_End() {
+	for _, s := range append(runlane.TerminalStatuses(), runlane.StatusReleased) {
+		fmt.Printf("%s %q\n", s, s.End())
+	}
+	// Output:
+	// succeeded "succeeded"
+	// failed "failed"
+	// cancelled "cancelled"
+	// released ""
+}
+
 // What waits has a time in Run.RunAt; what is owned has a worker, in Run.Lease.
 func ExampleStatus_Waiting() {
 	for _, s := range []runlane.Status{runlane.StatusQueued, runlane.StatusRetrying, runlane.StatusCancellationRequested} {
@@ -281,12 +293,12 @@ func ExampleSignal() {
 	}
 	// What a runtime does for a signal that is there:
 	a := runlane.NewAttempt(runlane.Run{}, 1, runlane.AttemptHost{
-		Wait: func(_ context.Context, request runlane.WaitRequest) (runlane.WaitAnswer, error) {
+		Waits: waits(func(_ context.Context, request runlane.WaitRequest) (runlane.WaitAnswer, error) {
 			fmt.Println(request.Names, request.Prompt)
 			return runlane.WaitAnswer{Signals: []runlane.ReceivedSignal{
 				{Name: request.Names[0], Body: []byte(`{"by":"ada"}`)},
 			}}, nil
-		},
+		}),
 	})
 	fmt.Println(handler(context.Background(), a, 2))
 	// Output:
@@ -309,9 +321,9 @@ func ExampleWaitAny() {
 		return nil
 	}
 	suspended := runlane.NewAttempt(runlane.Run{}, 1, runlane.AttemptHost{
-		Wait: func(context.Context, runlane.WaitRequest) (runlane.WaitAnswer, error) {
+		Waits: waits(func(context.Context, runlane.WaitRequest) (runlane.WaitAnswer, error) {
 			return runlane.WaitAnswer{}, &runlane.ReleaseError{Reason: "waits", Waiting: &runlane.Waiting{}}
-		},
+		}),
 	})
 	fmt.Println(runlane.Suspended(handler(context.Background(), suspended, runlane.WaitAny)))
 	fmt.Println(runlane.Suspended(handler(context.Background(), suspended, runlane.WaitAll)))
@@ -336,3 +348,23 @@ func ExampleSignal_Token() {
 	fmt.Println(runlane.CodeOf(err), approved.Name())
 	// Output: configuration_invalid approved
 }
+
+// A node of a flow is an address that lasts: the signal reaches its latest run, also after a retry.
+func ExampleAttempt_SignalNode() {
+	handler := func(ctx context.Context, a *runlane.Attempt, order string) error {
+		node := runlane.Node{Flow: runlane.FlowID("order-" + order), Name: "place"}
+		return a.SignalNode(ctx, node, approved.With(decision{By: "ada"}), &runlane.SignalOptions{ID: string(a.Run.ID)})
+	}
+	err := handler(context.Background(), &runlane.Attempt{}, "17")
+	fmt.Println(runlane.CodeOf(err))
+	// Output: configuration_invalid
+}
+
+// waits answers waits as a runtime does.
+type waits func(context.Context, runlane.WaitRequest) (runlane.WaitAnswer, error)
+
+func (w waits) Wait(ctx context.Context, request runlane.WaitRequest) (runlane.WaitAnswer, error) {
+	return w(ctx, request)
+}
+
+func (waits) Token(name string, _ time.Duration) (string, error) { return "token of " + name, nil }

@@ -29,13 +29,20 @@ func ExampleCallAll() {
 	})
 	output := ""
 	a := runlane.NewAttempt(runlane.Run{}, 2, runlane.AttemptHost{
-		Calls:  called{Output: []byte("3")},
-		Output: func(b json.RawMessage) error { output = string(b); return nil },
+		Calls:   called{Output: []byte("3")},
+		Reports: reported{&output},
 	})
 	err := handler.Execute(context.Background(), a, []byte(`["a page", "another"]`))
 	fmt.Println(output, err)
 	// Output: 6 <nil>
 }
+
+// reported keeps the output, as a runtime does.
+type reported struct{ output *string }
+
+func (r reported) ReportOutput(b json.RawMessage) error { *r.output = string(b); return nil }
+
+func (reported) ReportProgress(context.Context, string) error { return nil }
 
 // called stands for a runtime: every run that it calls has ended like this.
 type called runlane.Run
@@ -66,7 +73,7 @@ func ExampleFunc_Call() {
 	runs, err := a.CallRuns(context.Background(), runlane.CallRequest{Calls: []runlane.Call{charge.With(50)}})
 	fmt.Println(len(runs), err)
 	// Output:
-	// run_failed: the run failed: The card was declined.
+	// run_failed: run run_1 of task "charge" failed: The card was declined.
 	// true true
 	// true
 	// 1 <nil>

@@ -64,6 +64,12 @@ func ExampleTask_Handle() {
 	// emails.welcome <nil>
 }
 
+func ExampleTask_ID() {
+	fmt.Println(SendWelcome.ID()) // by which lists filter: core.RunFilter{TaskID: SendWelcome.ID()}
+	// Output:
+	// emails.welcome
+}
+
 func ExampleTask_With() {
 	call := SendWelcome.With(Welcome{UserID: "u_1"}) // what Trigger takes
 

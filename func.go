@@ -6,8 +6,13 @@ import (
 	"maps"
 )
 
-// MaxCalled is how many runs one call may have.
-const MaxCalled = 10_000
+// Bounds of calls.
+const (
+	// MaxCalled is how many runs one call may have.
+	MaxCalled = 10_000
+	// MaxCallDepth is how many called runs may stand one below the other: a task that calls itself ends there.
+	MaxCallDepth = 32
+)
 
 // Func is a task with a result: P goes in, R comes out. It is a [Task] in every other respect (With, Decode, key
 // functions, schedules), which it embeds. Func[P, R]{Task: t} gives a result to a task that exists already and whose
@@ -40,8 +45,9 @@ func (f *Func[P, R]) Handle(fn func(ctx context.Context, a *Attempt, payload P) 
 // from its beginning when the child has ended. By a runtime, it blocks until ctx ends; the run goes on.
 //
 // A run that did not succeed is [ErrRunFailed] or [ErrRunCancelled], with its own failure as the cause: errors.Is finds
-// the code that the handler of the child returned. In a handler such an error is [Permanent] already, because every
-// other attempt would get it again. Errors of the call itself are those of [Caller].
+// the code that the handler of the child returned. The message names the run and its task. In a handler such an error
+// is [Permanent] already, because every other attempt would get it again. Errors of the call itself are those of
+// [Caller].
 func (f *Func[P, R]) Call(ctx context.Context, c Caller, payload P, options *CallOptions) (R, error) {
 	results, err := CallAll(ctx, c, f, []P{payload}, options)
 	if err != nil {
@@ -58,22 +64,27 @@ func (f *Func[P, R]) Result(run *Run) (R, error) { return resultOf[R](f.definiti
 // resultOf is [Func.Result] of a task.
 func resultOf[R any](task TaskID, run *Run) (R, error) {
 	var result R
-	switch {
-	case run.TaskID != task:
+	if run.TaskID != task {
 		return result, &Error{
 			Code:    ErrValidationFailed,
 			Message: fmt.Sprintf("the run is of task %q, not %q", run.TaskID, task),
 			RunID:   run.ID,
 		}
-	case run.Status == StatusSucceeded:
+	}
+	switch run.Status.End() {
+	case StatusSucceeded:
 		_, err := run.DecodeOutput(&result)
 		return result, err
-	case run.Status == StatusCancelled:
-		return result, &Error{Code: ErrRunCancelled, Message: "the run was cancelled", RunID: run.ID}
-	case run.Status == StatusFailed:
+	case StatusCancelled:
+		return result, &Error{
+			Code:    ErrRunCancelled,
+			Message: fmt.Sprintf("run %s of task %q was cancelled", run.ID, task),
+			RunID:   run.ID,
+		}
+	case StatusFailed:
 		return result, &Error{
 			Code:    ErrRunFailed,
-			Message: "the run failed: " + run.Failure.Message,
+			Message: fmt.Sprintf("run %s of task %q failed: %s", run.ID, task, run.Failure.Message),
 			RunID:   run.ID,
 			Cause: &Error{
 				Code:    run.Failure.Code,
@@ -152,7 +163,8 @@ type CallRequest struct {
 //   - a suspension ([Suspended]), by an attempt.
 //   - [ErrValidationFailed]: the name is bad or has another meaning in this run; there are no calls, more than
 //     [MaxCalled], or those of an earlier attempt were others (number, task or payloads: take them from the payload or
-//     from a step); the call stands within a step; a runtime is used within a handler.
+//     from a step); the call stands within a step, or in a run below [MaxCallDepth] called ones; a runtime is used
+//     within a handler.
 //   - [ConflictSingletonKey]: another run has the singleton key of a call.
 //   - [ErrOperationCancelled]: ctx ended first, by a runtime.
 //   - [ErrCapabilityUnsupported]: the storage keeps no calls, by an attempt.

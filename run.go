@@ -111,6 +111,9 @@ func (r *Run) Summary() RunSummary {
 		RunAt:       r.RunAt,
 		CreatedAt:   r.CreatedAt,
 		FinishedAt:  r.FinishedAt,
+
+		ConcurrencyKey:    r.ConcurrencyKey,
+		DispatchExpiresAt: r.DispatchExpiresAt,
 	}
 }
 
@@ -127,6 +130,9 @@ type RunSummary struct {
 	RunAt       time.Time `json:"runAt,omitzero"`
 	CreatedAt   time.Time `json:"createdAt"`
 	FinishedAt  time.Time `json:"finishedAt,omitzero"`
+
+	ConcurrencyKey    string    `json:"concurrencyKey,omitempty"`
+	DispatchExpiresAt time.Time `json:"dispatchExpiresAt,omitzero"` // bounded queues: until when its slot is reserved
 }
 
 // Counters are materialized from the events of a run.
@@ -213,6 +219,7 @@ type Source struct {
 	ScheduleID ScheduleID `json:"scheduleId,omitempty"` // schedule
 	FireTime   time.Time  `json:"fireTime,omitzero"`    // schedule: the occurrence's own time, not when it was noticed
 	Call       string     `json:"call,omitempty"`       // call: its name among those of the run that called
+	Depth      int        `json:"depth,omitempty"`      // call: how many called runs there are above this one
 	CreatedAt  time.Time  `json:"createdAt,omitzero"`   // when the run that called, or the flow, was created
 	FlowID     FlowID     `json:"flowId,omitempty"`     // flow
 	Node       string     `json:"node,omitempty"`       // flow: the run's place in it

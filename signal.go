@@ -36,8 +36,12 @@ func (s *Signal[T]) With(body T) SignalValue {
 // Wait returns the body of the signal, whether it came before or comes now: the first of this name. Until there is one,
 // the error is a suspension ([Suspended]): return it, and the handler is called again from its beginning when the
 // signal is there. [ErrWaitTimedOut] says that the time limit is over. What a wait was answered is remembered: every
-// later attempt gets the same. A second wait of the same name in an attempt is [ErrValidationFailed].
+// later attempt gets the same. A signal answers one wait: a second wait of the same name in an attempt, and one
+// for a signal that another wait of the run is for, are [ErrValidationFailed].
 func (s *Signal[T]) Wait(ctx context.Context, a *Attempt, options *WaitOptions) (T, error) {
+	if options != nil && options.Name != "" {
+		s = s.Named(options.Name)
+	}
 	var body *T
 	err := waitFor(ctx, a, options, false, []Case{s.Into(&body)})
 	if body == nil {
@@ -69,7 +73,7 @@ func (s *Signal[T]) Into(body **T) Case {
 // core.Runtime.Answer. It is signed with core.Options.TokenKeys, without which it is [ErrCapabilityUnsupported], and
 // stored nowhere. A token of the same run and name is worth the same: the first answer counts.
 func (s *Signal[T]) Token(_ context.Context, a *Attempt, options *TokenOptions) (string, error) {
-	if a.host.Token == nil {
+	if a.host.Waits == nil {
 		return "", noHost("makes tokens")
 	}
 	ttl := defaultTokenTTL
@@ -86,7 +90,7 @@ func (s *Signal[T]) Token(_ context.Context, a *Attempt, options *TokenOptions) 
 	if err := ValidateSignalName(s.name); err != nil {
 		return "", err
 	}
-	return a.host.Token(s.name, ttl)
+	return a.host.Waits.Token(s.name, ttl)
 }
 
 const defaultTokenTTL = 7 * 24 * time.Hour
@@ -102,8 +106,8 @@ type Case struct {
 	decode func([]byte) error
 }
 
-// WaitAny waits for the first of several signals, as [Signal.Wait] does. It is remembered under options.Name, or the
-// first case's name.
+// WaitAny waits for the first of several signals, as [Signal.Wait] does: of those that are there, the one that came
+// first. It is remembered under options.Name, or the first case's name.
 func WaitAny(ctx context.Context, a *Attempt, options *WaitOptions, cases ...Case) error {
 	return waitFor(ctx, a, options, false, cases)
 }
@@ -114,7 +118,7 @@ func WaitAll(ctx context.Context, a *Attempt, options *WaitOptions, cases ...Cas
 }
 
 func waitFor(ctx context.Context, a *Attempt, options *WaitOptions, all bool, cases []Case) error {
-	if a.host.Wait == nil {
+	if a.host.Waits == nil {
 		return noHost("waits")
 	}
 	if outer, ok := ctx.Value(stepKey{}).(within); ok && outer.attempt == a {
@@ -139,7 +143,7 @@ func waitFor(ctx context.Context, a *Attempt, options *WaitOptions, all bool, ca
 	if request.Name == "" && len(cases) > 0 {
 		request.Name = cases[0].name
 	}
-	answer, err := a.host.Wait(ctx, request)
+	answer, err := a.host.Waits.Wait(ctx, request)
 	if err != nil {
 		return err
 	}
@@ -170,7 +174,9 @@ func noHost(does string) error {
 
 // WaitOptions of a wait. nil means none.
 type WaitOptions struct {
-	// Name under which the answer is remembered, unique in the run. "" means the signal's.
+	// Name of the wait, unique in the run: its answer is remembered under it. Of [Signal.Wait] it is also the name of
+	// the signal that is waited for, as [Signal.Named] gives it: who sends it, or makes a token for it, uses the same.
+	// "" means the signal's, of several the first one's.
 	Name string
 	// Prompt is the question to a person, at most [MaxPromptBytes]: it makes the wait one for input. It is kept in the
 	// clear, as names are, and left out where payloads are encoded.
@@ -181,6 +187,14 @@ type WaitOptions struct {
 
 // NoWait, as a time limit, answers with what is there already.
 const NoWait time.Duration = -1
+
+// WaitHost answers the waits of an attempt. It is for runtimes and test helpers.
+type WaitHost interface {
+	// Wait returns what answers a wait. Until there is something its error is a suspension.
+	Wait(ctx context.Context, request WaitRequest) (WaitAnswer, error)
+	// Token makes an answer token for signals of a name to the attempt's run.
+	Token(name string, ttl time.Duration) (string, error)
+}
 
 // WaitRequest is a wait as a runtime gets it.
 type WaitRequest struct {
@@ -239,6 +253,15 @@ type SignalOptions struct {
 	// ID makes sending it again a success that changes nothing: another body under it is [ConflictSignal]. At most
 	// [MaxSignalIDBytes] of printable text. "" means a new one.
 	ID string
+	// Receipt, where there is one, is filled in before the call returns nil. One receipt is for one call at a time.
+	Receipt *SignalReceipt
+}
+
+// SignalReceipt is what sending a signal did.
+type SignalReceipt struct {
+	// Existing says that the signal was there already, with its ID and body: this call changed nothing. A try whose
+	// answer was lost counts as another call.
+	Existing bool
 }
 
 // Signaler sends signals. *core.Runtime does, *Attempt does.
@@ -251,8 +274,13 @@ type SignalOptions struct {
 //   - [ErrValidationFailed]: name, id or body are wrong, or the run has [MaxRunSignals] already.
 //   - [ConflictSignal]: a signal of this name and id has another body.
 //   - [ErrStorageUnavailable]: so many were sent to this run at once that each try met another. Retryable.
+//
+// SignalNode sends to the latest run of a flow's node, as it is when the signal is sent: a node stays the same when its
+// flow is retried, and its runs do not. Its errors are those of Signal, [ErrFlowNotFound], and [ErrValidationFailed]
+// for a node that is not in the flow. [ErrRunNotFound] is a node whose run is not made.
 type Signaler interface {
 	Signal(ctx context.Context, id RunID, value SignalValue, options *SignalOptions) error
+	SignalNode(ctx context.Context, node Node, value SignalValue, options *SignalOptions) error
 }
 
 var _ Signaler = (*Attempt)(nil)
@@ -263,4 +291,12 @@ func (a *Attempt) Signal(ctx context.Context, id RunID, value SignalValue, optio
 		return noHost("sends signals")
 	}
 	return a.host.Signal.Signal(ctx, id, value, options)
+}
+
+// SignalNode sends a signal to the latest run of a node, see [Signaler]. Attempts are repeated: give it an ID.
+func (a *Attempt) SignalNode(ctx context.Context, node Node, value SignalValue, options *SignalOptions) error {
+	if a.host.Signal == nil {
+		return noHost("sends signals")
+	}
+	return a.host.Signal.SignalNode(ctx, node, value, options)
 }

@@ -1,5 +1,7 @@
 package runlane
 
+import "slices"
+
 // Status is where a run stands.
 type Status string
 
@@ -39,11 +41,13 @@ func Statuses() []Status {
 type phase byte
 
 const (
-	phaseUnknown  phase = iota // of a newer version: nothing that this one may touch
-	phaseQueued                // due since RunAt, or since its last event
-	phaseWaiting               // due at RunAt
-	phaseOwned                 // a worker has it under a lease
-	phaseTerminal              // never changes again
+	phaseUnknown   phase = iota // of a newer version: nothing that this one may touch
+	phaseQueued                 // due since RunAt, or since its last event
+	phaseWaiting                // due at RunAt
+	phaseOwned                  // a worker has it under a lease
+	phaseSucceeded              // these three never change again
+	phaseFailed
+	phaseCancelled
 )
 
 func (s Status) phase() phase {
@@ -54,15 +58,38 @@ func (s Status) phase() phase {
 		return phaseWaiting
 	case StatusRunning, StatusCancellationRequested:
 		return phaseOwned
-	case StatusSucceeded, StatusFailed, StatusCancelled:
-		return phaseTerminal
+	case StatusSucceeded:
+		return phaseSucceeded
+	case StatusFailed:
+		return phaseFailed
+	case StatusCancelled:
+		return phaseCancelled
 	default:
 		return phaseUnknown
 	}
 }
 
 // Terminal reports whether no later event can change the run; rerun and manual retry make new runs.
-func (s Status) Terminal() bool { return s.phase() == phaseTerminal }
+func (s Status) Terminal() bool { return s.End() != "" }
+
+// End is what a terminal status counts as for those who wait for the end of a run: StatusSucceeded, StatusFailed or
+// StatusCancelled, and "" for every other status. Results of calls, nodes of flows, exit codes and colors go by it, so
+// that a terminal status that is added says here what it counts as.
+func (s Status) End() Status {
+	switch s.phase() {
+	case phaseSucceeded:
+		return StatusSucceeded
+	case phaseFailed:
+		return StatusFailed
+	case phaseCancelled:
+		return StatusCancelled
+	default:
+		return ""
+	}
+}
+
+// TerminalStatuses lists the statuses of [Statuses] that are terminal.
+func TerminalStatuses() []Status { return slices.DeleteFunc(Statuses(), Status.Active) }
 
 // Active reports whether the run can still change. The unknown status of a newer writer is active.
 func (s Status) Active() bool { return !s.Terminal() }

@@ -86,6 +86,24 @@ func TestStatus_IsActiveOrTerminal(t *testing.T) {
 	}
 }
 
+func TestStatus_End_OfTerminalOnesAlone(t *testing.T) {
+	t.Parallel()
+	fn := runlane.NewFunc[int, int]("status.end", nil)
+	for _, status := range append(runlane.Statuses(), "of a newer version") {
+		end := status.End()
+		if end.End() != end || (end != "") != status.Terminal() {
+			t.Errorf("%s counts as %q, which counts as %q", status, end, end.End())
+		}
+		if slices.Contains(runlane.TerminalStatuses(), status) != status.Terminal() {
+			t.Errorf("%s: in the list of terminal ones: %t", status, !status.Terminal())
+		}
+		_, err := fn.Result(&runlane.Run{TaskID: "status.end", Status: status})
+		if unended := runlane.CodeOf(err) == runlane.ErrValidationFailed; unended == status.Terminal() {
+			t.Errorf("%s: its result is %v", status, err)
+		}
+	}
+}
+
 func TestStatus_EachIsOfOneKind(t *testing.T) {
 	t.Parallel()
 	for _, s := range runlane.Statuses() {

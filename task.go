@@ -37,6 +37,9 @@ func NewTask[P any](id TaskID, options *TaskOptions[P]) *Task[P] {
 	return t
 }
 
+// ID returns the task's id, by which it is stored, listed and filtered. A [Func] has it, too.
+func (t *Task[P]) ID() TaskID { return t.definition.ID }
+
 // Definition returns the untyped part.
 func (t *Task[P]) Definition() *Definition { return t.definition }
 

@@ -150,7 +150,9 @@ func TestRawMessage_KeepsItsBytes(t *testing.T) {
 		}
 
 		var output json.RawMessage
-		attempt := runlane.NewAttempt(runlane.Run{}, 1, runlane.AttemptHost{Output: func(b json.RawMessage) error { output = b; return nil }})
+		attempt := runlane.NewAttempt(runlane.Run{}, 1, runlane.AttemptHost{Reports: reports{
+			output: func(b json.RawMessage) error { output = b; return nil },
+		}})
 		if err := attempt.SetOutput(json.RawMessage(payload)); err != nil || string(output) != payload {
 			t.Errorf("output, %q: got %q, %v", payload, output, err)
 		}

@@ -1,11 +1,13 @@
 package runlane
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // Bounds of what a run waits for.
@@ -39,6 +41,17 @@ type Waiting struct {
 	Until time.Time `json:"until,omitzero"`
 	// Prompt is the question to a person; of a blocked run, what is to be done first.
 	Prompt string `json:"prompt,omitempty"`
+	// Questions are all prompts by their names, where several calls of the attempt have one; Prompt is the first of
+	// them. They are as long as the run has room for: the rest is cut off. [Waiting.Asks] has them in every case.
+	Questions []Question `json:"questions,omitempty"`
+}
+
+// Question is the prompt of one of several waits.
+type Question struct {
+	// Name is the wait's: the signal's, where it waits for one. "" for what a blocked run asks for.
+	Name string `json:"name,omitempty"`
+	// Prompt is the question.
+	Prompt string `json:"prompt"`
 }
 
 // WaitingFor is a kind of what a run waits for.
@@ -93,8 +106,27 @@ func (w *Waiting) Clone() *Waiting {
 		return nil
 	}
 	c := *w
-	c.For, c.Names = slices.Clone(w.For), slices.Clone(w.Names)
+	c.For, c.Names, c.Questions = slices.Clone(w.For), slices.Clone(w.Names), slices.Clone(w.Questions)
 	return &c
+}
+
+// Asks are the questions of the wait by their names: none, its Prompt, or Questions.
+func (w *Waiting) Asks() []Question {
+	switch {
+	case w == nil:
+		return nil
+	case len(w.Questions) > 0 || w.Prompt == "":
+		return questionsInOrder(w.Questions)
+	default:
+		return []Question{{Prompt: w.Prompt}}
+	}
+}
+
+// questionsInOrder is a copy of the questions, by their names; those of one name stay as they are.
+func questionsInOrder(questions []Question) []Question {
+	ordered := slices.Clone(questions)
+	slices.SortStableFunc(ordered, func(a, b Question) int { return cmp.Compare(a.Name, b.Name) })
+	return ordered
 }
 
 // AtRest is the wait as storages keep it: sharing nothing with w, the time limit in whole milliseconds.
@@ -125,8 +157,14 @@ func (w *Waiting) Validate() error {
 	case (w.Has(WaitingSignal) || w.Has(WaitingInput)) && len(w.Names) == 0 && !w.Has(WaitingAnything):
 		fault = "is for signals and has no names"
 	}
-	if fault == "" && textFault(w.Prompt, -1) != "" {
-		fault = "has a prompt that " + textFault(w.Prompt, -1)
+	for _, q := range w.Asks() {
+		switch {
+		case fault != "":
+		case textFault(q.Prompt, -1) != "":
+			fault = "has a prompt that " + textFault(q.Prompt, -1)
+		case len(q.Prompt) > MaxPromptBytes || len(q.Name) > MaxStepNameBytes || textFault(q.Name, -1) != "":
+			fault = fmt.Sprintf("has a question of %d bytes, or one of a wait without a usable name", len(q.Prompt))
+		}
 	}
 	if fault != "" {
 		return &Error{
@@ -176,16 +214,34 @@ func ValidateCallName(name string) error {
 	return err
 }
 
-// Kept is the wait as a run keeps it: kinds and names in order, each once. Names that a run has no room for (more than
-// three, or more than 200 bytes together with the prompt) are left out, and it waits for [WaitingAnything] too: its
-// handler is then called too often rather than never.
+// Kept is the wait as a run keeps it: kinds and names in order, each once, and questions by their names. Names that a
+// run has no room for (more than three, or more than 200 bytes together with the prompt) are left out, and it waits for
+// [WaitingAnything] too: its handler is then called too often rather than never.
 func (w *Waiting) Kept() *Waiting {
 	c := w.Clone()
+	c.Questions = questionsInOrder(c.Questions)
 	slices.Sort(c.Names)
 	c.Names = slices.Compact(c.Names)
 	size := len(c.Prompt)
 	for _, name := range c.Names {
 		size += len(name)
+	}
+	if len(c.Questions) > 1 {
+		names := size - len(c.Prompt)
+		room := keptWaitBytes - names
+		if len(c.Names) > keptWaitNames || !keepQuestions(c.Questions[:2], room) {
+			names, room = 0, keptWaitBytes
+			c.Names, c.All = nil, false
+			c.For = append(c.For, WaitingAnything)
+		}
+		c.Questions = cutQuestions(c.Questions, room)
+		size = names
+	}
+	if len(c.Questions) > 0 {
+		c.Prompt = c.Questions[0].Prompt
+	}
+	if len(c.Questions) == 1 {
+		c.Questions = nil
 	}
 	if len(c.Names) > keptWaitNames || size > keptWaitBytes {
 		c.Names, c.All = nil, false
@@ -194,6 +250,52 @@ func (w *Waiting) Kept() *Waiting {
 	kinds := slices.DeleteFunc(WaitingKinds(), func(kind WaitingFor) bool { return !slices.Contains(c.For, kind) })
 	c.For = kinds
 	return c
+}
+
+const (
+	// keptQuestion is what a question takes beside its texts, and keptPrompt how much of each prompt is worth keeping.
+	keptQuestion = 18
+	keptPrompt   = 16
+)
+
+// keepQuestions reports that there is room for these questions, each with the beginning of its prompt.
+func keepQuestions(questions []Question, room int) bool {
+	return shareOf(questions, room) >= keptPrompt
+}
+
+// shareOf is how many bytes of each prompt there is room for.
+func shareOf(questions []Question, room int) int {
+	for _, q := range questions {
+		room -= keptQuestion + len(q.Name)
+	}
+	return room / len(questions)
+}
+
+// cutQuestions are as many of the questions as there is room for, three at most, with prompts that are cut to it.
+func cutQuestions(questions []Question, room int) []Question {
+	kept := questions[:min(len(questions), keptWaitNames)]
+	for len(kept) > 1 && !keepQuestions(kept, room) {
+		kept = kept[:len(kept)-1]
+	}
+	if len(kept) == 1 {
+		return kept // its prompt is short enough by itself
+	}
+	share := shareOf(kept, room)
+	for i := range kept {
+		kept[i].Prompt = cutText(kept[i].Prompt, share)
+	}
+	return kept
+}
+
+// cutText is a text of at most n bytes, with an ellipsis where it was longer.
+func cutText(text string, n int) string {
+	const ellipsis = "…"
+	if len(text) <= n {
+		return text
+	}
+	for n -= len(ellipsis); n > 0 && !utf8.RuneStart(text[n]); n-- {
+	}
+	return text[:max(n, 0)] + ellipsis
 }
 
 // Union is a wait for what either waits for. Either may be nil. A wait for all of several names becomes one for any of
@@ -209,8 +311,8 @@ func (w *Waiting) Union(other *Waiting) *Waiting {
 	c.For, c.Names = append(c.For, other.For...), append(c.Names, other.Names...)
 	c.All = false
 	c.Need += other.Need
-	if c.Prompt == "" {
-		c.Prompt = other.Prompt
+	if c.Questions = append(w.Asks(), other.Asks()...); len(c.Questions) > 0 {
+		c.Prompt = c.Questions[0].Prompt
 	}
 	if c.Until.IsZero() || !other.Until.IsZero() && other.Until.Before(c.Until) {
 		c.Until = other.Until

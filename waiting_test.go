@@ -3,6 +3,7 @@ package runlane_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -130,5 +131,76 @@ func TestBlock(t *testing.T) {
 	}
 	if text := r.Error(); text != "suspended: raise the quota" {
 		t.Error(text)
+	}
+}
+
+// Questions of several waits are kept as far as there is room: each with its beginning, before names are.
+func TestWaiting_Kept_Questions(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("é", 80)
+	ask := func(name, prompt string) *runlane.Waiting {
+		return &runlane.Waiting{
+			For:       []runlane.WaitingFor{runlane.WaitingSignal, runlane.WaitingInput},
+			Names:     []string{name},
+			Prompt:    prompt,
+			Questions: []runlane.Question{{Name: name, Prompt: prompt}},
+		}
+	}
+	for name, c := range map[string]struct {
+		waits    []*runlane.Waiting
+		asks     int
+		anything bool
+	}{
+		"one":                 {[]*runlane.Waiting{ask("a", long)}, 1, false},
+		"two short ones":      {[]*runlane.Waiting{ask("a", "A?"), ask("b", "B?")}, 2, false},
+		"two long ones":       {[]*runlane.Waiting{ask("a", long), ask("b", long)}, 2, false},
+		"four":                {[]*runlane.Waiting{ask("a", "A?"), ask("b", "B?"), ask("c", "C?"), ask("d", "D?")}, 3, true},
+		"two with long names": {[]*runlane.Waiting{ask(strings.Repeat("a", 64), long), ask(strings.Repeat("b", 64), long)}, 2, true},
+		"beside a block": {[]*runlane.Waiting{
+			{For: []runlane.WaitingFor{runlane.WaitingBlocked}, Prompt: "repair it"}, ask("a", "A?"),
+		}, 2, false},
+	} {
+		var all *runlane.Waiting
+		for _, w := range c.waits {
+			all = all.Union(w)
+		}
+		kept := all.Kept()
+		if err := kept.Validate(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		size := len(strings.Join(kept.Names, ""))
+		for _, q := range kept.Questions {
+			size += len(q.Name) + len(q.Prompt) + 18
+			if len(q.Prompt) < len("A?") {
+				t.Errorf("%s: a question is cut to %q", name, q.Prompt)
+			}
+		}
+		asks := kept.Asks()
+		if len(asks) != c.asks || kept.Has(runlane.WaitingAnything) != c.anything || size > 200 || kept.Prompt != asks[0].Prompt {
+			t.Errorf("%s: %d bytes, %+v", name, size, kept)
+		}
+		if (kept.Questions == nil) != (c.asks == 1) {
+			t.Errorf("%s: questions %+v", name, kept.Questions)
+		}
+	}
+}
+
+// Questions have one order, by their names, whichever of the waits came first: as kept, and as they are asked.
+func TestWaiting_Questions_AreByName(t *testing.T) {
+	t.Parallel()
+	ask := func(name string) *runlane.Waiting {
+		return &runlane.Waiting{
+			For:    []runlane.WaitingFor{runlane.WaitingSignal, runlane.WaitingInput},
+			Names:  []string{name},
+			Prompt: name + "?", Questions: []runlane.Question{{Name: name, Prompt: name + "?"}},
+		}
+	}
+	want := []runlane.Question{{Name: "a", Prompt: "a?"}, {Name: "b", Prompt: "b?"}}
+	for _, order := range [][2]string{{"a", "b"}, {"b", "a"}} {
+		both := ask(order[0]).Union(ask(order[1]))
+		kept := both.Kept()
+		if !slices.Equal(kept.Questions, want) || !slices.Equal(both.Asks(), want) || kept.Prompt != "a?" {
+			t.Errorf("%v: kept %+v, asked %+v", order, kept, both.Asks())
+		}
 	}
 }

@@ -232,16 +232,14 @@ func (x *execution) newAttempt() *runlane.Attempt {
 	}
 	x.logger = *slog.New(&x.logs)
 	return runlane.NewAttempt(given, x.started.Counters.Attempts, runlane.AttemptHost{
-		Logger:   &x.logger,
-		Output:   x.setOutput,
-		Progress: x.progress,
-		Trigger:  x,
-		Steps:    x,
-		Signal:   x,
-		Wait:     x.waitFor,
-		Token:    x.answerToken,
-		Calls:    x,
-		Nodes:    x,
+		Logger:  &x.logger,
+		Reports: x,
+		Trigger: x,
+		Steps:   x,
+		Signal:  x,
+		Waits:   x,
+		Calls:   x,
+		Nodes:   x,
 	})
 }
 
@@ -332,8 +330,8 @@ func (x *execution) checkOutput(b json.RawMessage) error {
 	return x.rt.outputs.CheckOutput(x.started.ID, stored)
 }
 
-// setOutput keeps the last output that the storage can hold.
-func (x *execution) setOutput(b json.RawMessage) error {
+// ReportOutput implements runlane.ReportHost: it keeps the last output that the storage can hold.
+func (x *execution) ReportOutput(b json.RawMessage) error {
 	if err := x.checkOutput(b); err != nil {
 		return err
 	}
@@ -367,14 +365,7 @@ func (x *execution) Trigger(
 func (x *execution) Signal(
 	ctx context.Context, id runlane.RunID, value runlane.SignalValue, options *runlane.SignalOptions,
 ) error {
-	if options == nil {
-		options = &runlane.SignalOptions{}
-	}
-	given := *options
-	if given.Actor == (runlane.Actor{}) {
-		given.Actor = x.actor()
-	}
-	return x.rt.Signal(ctx, id, value, &given)
+	return x.rt.Signal(ctx, id, value, x.asWorker(options))
 }
 
 func (x *execution) actor() runlane.Actor {

@@ -20,6 +20,7 @@ var (
 	cancellable = slices.DeleteFunc(runlane.Statuses(), func(s runlane.Status) bool {
 		return s.Terminal() || s == runlane.StatusCancellationRequested
 	})
+	ownedStatuses    = []runlane.Status{runlane.StatusRunning, runlane.StatusCancellationRequested}
 	activeStatuses   = append(slices.Clone(cancellable), runlane.StatusCancellationRequested)
 	terminalStatuses = slices.DeleteFunc(runlane.Statuses(), runlane.Status.Active)
 	failedStatuses   = []runlane.Status{runlane.StatusFailed}

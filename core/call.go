@@ -104,7 +104,7 @@ func (x *execution) CallRuns(ctx context.Context, request runlane.CallRequest) (
 		return nil, err
 	}
 	c := calling{rt: x.rt, parent: x.started, request: request}
-	if err := firstError(runlane.ValidateCallName(request.Name), c.prepare()); err != nil {
+	if err := firstError(runlane.ValidateCallName(request.Name), c.tooDeep(), c.prepare()); err != nil {
 		return nil, err
 	}
 	if _, err := x.recall(ctx, runlane.StepCall{Name: request.Name, Kind: runlane.StepKindCall}); err != nil {
@@ -200,7 +200,7 @@ func (x *execution) begin(ctx context.Context, c *calling) (known *lane.RunCall,
 	x.suspended.mu.Lock()
 	again := x.suspended.again
 	x.suspended.mu.Unlock()
-	if again || x.started.Counters.Attempts > 1 {
+	if again || x.remote || x.started.Counters.Attempts > 1 { // a client repeats what got no answer
 		read, err := x.rt.storage().ReadCalls(ctx, &lane.CallQuery{RunKey: key, Name: c.call.Name})
 		if err != nil {
 			return nil, false, err
@@ -300,7 +300,22 @@ func (c *calling) make(ctx context.Context, places []int) (existing bool, err er
 
 // callSource is where the runs of a call come from.
 func callSource(parent *runlane.Run, call string) runlane.Source {
-	return runlane.Source{Type: runlane.SourceCall, RunID: parent.ID, Call: call, CreatedAt: parent.CreatedAt}
+	source := runlane.Source{Type: runlane.SourceCall, RunID: parent.ID, Call: call, CreatedAt: parent.CreatedAt}
+	if parent.Source.Type == runlane.SourceCall {
+		source.Depth = parent.Source.Depth + 1
+	}
+	return source
+}
+
+// tooDeep refuses a call by a run that has too many called ones above it: calls that go round would make runs without
+// an end. Another attempt would get the same.
+func (c *calling) tooDeep() error {
+	depth := callSource(c.parent, c.request.Name).Depth
+	if depth < runlane.MaxCallDepth {
+		return nil
+	}
+	return runlane.Permanent(callInvalid(c.request.Name, "let a task that calls itself come to an end",
+		"is made below %d called runs, which is the most", depth))
 }
 
 // childIDs are the ids of a call's runs. No id comes again with another meaning: the creation of the run that calls is

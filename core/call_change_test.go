@@ -2,6 +2,7 @@ package core_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 
@@ -101,5 +102,80 @@ func TestBegan_OfARunThatWaits(t *testing.T) {
 	now.drain(t)
 	if run, err := now.Runs().Get(t.Context(), "run_a"); err != nil || run.Status != runlane.StatusSucceeded || began != 0 {
 		t.Error(run, err, began)
+	}
+}
+
+// One payload that is too large refuses the call: no run of it is made, and no record.
+func TestCallAll_OnePayloadIsTooLarge_MakesNothing(t *testing.T) {
+	t.Parallel()
+	child, parent := runlane.NewFunc[string, int]("child", nil), runlane.NewTask[int]("parent", nil)
+	payloads := []string{"a", "b", strings.Repeat("x", runlane.MaxPayloadBytes)}
+	var refused error
+	w := &retryWorld{Runtime: openQuiet(t, memlane.New(), core.Options{},
+		parent.Handle(func(ctx context.Context, a *runlane.Attempt, _ int) error {
+			_, refused = runlane.CallAll(ctx, a, child, payloads, nil)
+			return nil
+		}))}
+	if _, err := w.Trigger(t.Context(), parent.With(1), &runlane.TriggerOptions{RunID: "run_p"}); err != nil {
+		t.Fatal(err)
+	}
+	w.drain(t)
+	tree, err := w.Runs().Tree(t.Context(), "run_p", nil)
+	if err != nil || len(tree.Calls) != 0 || !errors.Is(refused, runlane.ErrValidationFailed) {
+		t.Errorf("%+v, %v, %v", tree, err, refused)
+	}
+	if _, err := runlane.CallAll(t.Context(), w.Runtime, child, payloads, nil); !errors.Is(err, runlane.ErrValidationFailed) {
+		t.Error(err)
+	}
+	runs, err := w.Runs().List(t.Context(), nil)
+	if err != nil || len(runs.Items) != 1 {
+		t.Error(runs, err)
+	}
+}
+
+// A run that a newer version of its task has gone on with says which, to those who ask why an older one leaves it alone.
+func TestExplain_ARunOfANewerVersion_NamesIt(t *testing.T) {
+	t.Parallel()
+	l := memlane.New()
+	open := func(version int) (*runlane.Task[int], *retryWorld) {
+		task := runlane.NewTask("t", &runlane.TaskOptions[int]{Version: version})
+		return task, &retryWorld{Runtime: openQuiet(t, l, core.Options{},
+			task.Handle(func(ctx context.Context, a *runlane.Attempt, _ int) error {
+				if _, err := runlane.Step(ctx, a, "s", func(context.Context) (int, error) { return 1, nil }); err != nil {
+					return err
+				}
+				_, err := runlane.NewSignal[int]("go").Wait(ctx, a, nil)
+				return err
+			}))}
+	}
+	task, newer := open(7)
+	if _, err := newer.Trigger(t.Context(), task.With(1), &runlane.TriggerOptions{RunID: "run_a"}); err != nil {
+		t.Fatal(err)
+	}
+	if done, err := newer.ExecuteNext(t.Context(), nil); err != nil || done.Run == nil { // a worker's tick stores the task
+		t.Fatal(done, err)
+	}
+	_, older := open(3)
+	without := &retryWorld{Runtime: openQuiet(t, l, core.Options{})}
+	for name, c := range map[string]struct {
+		w    *retryWorld
+		want []string
+	}{
+		"newer":   {newer, nil},
+		"older":   {older, []string{"Version 7 of its task", "version 3"}},
+		"unknown": {without, []string{"Version 7 of its task", "none is known"}},
+	} {
+		e, err := c.w.Runs().Explain(t.Context(), "run_a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range c.want {
+			if !strings.Contains(e.Next, want) {
+				t.Errorf("%s: %q does not say %q", name, e.Next, want)
+			}
+		}
+		if c.want == nil && strings.Contains(e.Next, "Version") {
+			t.Errorf("%s: %q", name, e.Next)
+		}
 	}
 }

@@ -23,14 +23,9 @@ func (rt *Runtime) ByToken(ctx context.Context, token string) (*Claim, error) {
 	if !ok {
 		return nil, invalidClaim()
 	}
-	run, err := rt.bare(ctx, id)
-	switch {
-	case isNotFound(err):
-		return nil, lostClaim(id)
-	case err != nil:
+	run, err := rt.leasedBy(ctx, id, lease)
+	if err != nil {
 		return nil, err
-	case !run.Status.Owned() || run.Lease.Token != lease:
-		return nil, lostClaim(id)
 	}
 	task, ok := rt.clientTasks[run.TaskID]
 	if !ok {
@@ -44,7 +39,21 @@ func (rt *Runtime) ByToken(ctx context.Context, token string) (*Claim, error) {
 		started:  run,
 		run:      run,
 	}
-	return &Claim{Token: token, Run: run, x: x.rejoin()}, nil
+	return &Claim{Token: token, Run: run, x: x.rejoin(), judged: true}, nil
+}
+
+// leasedBy reads a run, without its payload, that has the lease of a claim.
+func (rt *Runtime) leasedBy(ctx context.Context, id runlane.RunID, lease string) (*runlane.Run, error) {
+	run, err := rt.bare(ctx, id)
+	switch {
+	case isNotFound(err):
+		return nil, lostClaim(id)
+	case err != nil:
+		return nil, err
+	case !run.Status.Owned() || run.Lease.Token != lease:
+		return nil, lostClaim(id)
+	}
+	return run, nil
 }
 
 // rejoin makes an execution one whose handler is elsewhere: it has no context until a call, and does not know what the
@@ -66,6 +75,7 @@ func (c *Claim) during(ctx context.Context, do func(x *execution) error) error {
 	}
 	defer c.x.rt.gate.leave()
 	c.x.ctx, c.x.handling = ctx, ctx
+	c.judged = false
 	err := do(c.x)
 	if err == nil && c.x.lost.Load() {
 		err = lostClaim(c.Run.ID)
@@ -130,7 +140,7 @@ func (c *Claim) Heartbeat(ctx context.Context, lease time.Duration) error {
 // hold is runlane.ErrValidationFailed, and the attempt goes on.
 func (c *Claim) Complete(ctx context.Context, output json.RawMessage) error {
 	if output != nil {
-		checked := runlane.NewAttempt(runlane.Run{}, 1, runlane.AttemptHost{Output: c.x.checkOutput})
+		checked := runlane.NewAttempt(runlane.Run{}, 1, runlane.AttemptHost{Reports: outputCheck{c.x}})
 		err := c.during(ctx, func(*execution) error { return checked.SetOutput(output) })
 		if err != nil {
 			return err
@@ -139,6 +149,12 @@ func (c *Claim) Complete(ctx context.Context, output json.RawMessage) error {
 	c.x.output = output
 	return c.end(ctx, verdict{kind: verdictSucceeded})
 }
+
+// outputCheck refuses an output that the storage cannot hold, and keeps none.
+type outputCheck struct{ *execution }
+
+// ReportOutput implements runlane.ReportHost.
+func (c outputCheck) ReportOutput(output json.RawMessage) error { return c.checkOutput(output) }
 
 // ClaimFailure is why a client's attempt failed.
 type ClaimFailure struct {
@@ -195,7 +211,7 @@ func (c *Claim) Release(ctx context.Context, r *runlane.ReleaseError) error {
 // Progress leaves a note for operators, as runlane.Attempt.Progress does. It is written at once: send one a second at
 // most.
 func (c *Claim) Progress(ctx context.Context, note string) error {
-	return c.during(ctx, func(x *execution) error { return x.progress(ctx, note) })
+	return c.during(ctx, func(x *execution) error { return x.ReportProgress(ctx, note) })
 }
 
 // Steps are what the run remembers, in the order of recording.
@@ -210,12 +226,24 @@ func (c *Claim) Steps(ctx context.Context) (records []runlane.StepRecord, err er
 // Keep records the result of a step, unless the run has a record of the name: that one is returned then, as a second
 // call of a step returns the first one's. The rules are those of runlane.Step. It reads the records of the run. Code of
 // a higher version that has gone on with the run suspends the attempt, as in a handler.
-func (c *Claim) Keep(ctx context.Context, name string, result json.RawMessage) (kept *runlane.StepRecord, err error) {
+func (c *Claim) Keep(ctx context.Context, name string, result json.RawMessage) (*runlane.StepRecord, error) {
+	return c.record(ctx, name, runlane.StepKindStep, result)
+}
+
+// Snapshot records a value as it is now, for later attempts and for operators, as runlane.Attempt.Snapshot does.
+// Otherwise it is as Keep.
+func (c *Claim) Snapshot(ctx context.Context, name string, value json.RawMessage) (*runlane.StepRecord, error) {
+	return c.record(ctx, name, runlane.StepKindSnapshot, value)
+}
+
+func (c *Claim) record(
+	ctx context.Context, name string, kind runlane.StepKind, result json.RawMessage,
+) (kept *runlane.StepRecord, err error) {
 	if len(result) > runlane.MaxPayloadBytes || result != nil && !json.Valid(result) {
-		return nil, invalidInput("send one JSON value", "the result of the step is no JSON, or too large")
+		return nil, invalidInput("send one JSON value", "the value of the %s is no JSON, or too large", kind)
 	}
 	err = c.suspending(ctx, func(x *execution) error {
-		call := runlane.StepCall{Name: name, Kind: runlane.StepKindStep}
+		call := runlane.StepCall{Name: name, Kind: kind}
 		kept, err = x.Remember(ctx, call, func(context.Context) (json.RawMessage, error) { return result, nil })
 		return err
 	})
@@ -233,7 +261,7 @@ func (c *Claim) Sleep(ctx context.Context, name string, d time.Duration) error {
 // [runlane.Suspended]: the run is claimed again when one comes.
 func (c *Claim) Wait(ctx context.Context, request runlane.WaitRequest) (answer runlane.WaitAnswer, err error) {
 	err = c.suspending(ctx, func(x *execution) error {
-		answer, err = x.waitFor(ctx, request)
+		answer, err = x.Wait(ctx, request)
 		return err
 	})
 	return answer, err
@@ -243,7 +271,7 @@ func (c *Claim) Wait(ctx context.Context, request runlane.WaitRequest) (answer r
 // again.
 func (c *Claim) suspending(ctx context.Context, call func(x *execution) error) error {
 	for {
-		err := c.during(ctx, call)
+		err := c.owned(ctx, call)
 		release, suspended := errors.AsType[*runlane.ReleaseError](err)
 		if !suspended {
 			return err
@@ -255,7 +283,8 @@ func (c *Claim) suspending(ctx context.Context, call func(x *execution) error) e
 		if ctx.Err() != nil {
 			return cancelled(ctx, c.Run.ID)
 		}
-		c.x.suspended.wait, c.x.suspended.names = nil, nil
+		s := &c.x.suspended
+		s.wait, s.names, s.call, s.calls = nil, nil, nil, nil
 		c.x.over, c.x.steps.loaded = false, false
 	}
 }

@@ -29,6 +29,10 @@ type ClaimOptions struct {
 	Lease time.Duration
 	// Queues to take work from. nil means the queues of Tasks.
 	Queues []runlane.QueueName
+	// RunID is the run whose wakeup the client has received itself, in place of the next run: nothing is received here,
+	// and Wait is not looked at. Without an error the wakeup is acknowledged, also where nothing was claimed; with one
+	// it is left to come again. "" means the next run.
+	RunID runlane.RunID
 	// Tasks that the client executes, of Options.Tasks. nil means all of these. Wakeups of other tasks in the same
 	// queues are handed back, and come again to another client.
 	Tasks []runlane.TaskID
@@ -49,7 +53,8 @@ type Claim struct {
 	// Run is the run as the claim, or the last method, left it. Its payload is there only after [Runtime.Claim].
 	Run *runlane.Run
 
-	x *execution
+	x      *execution
+	judged bool // the lease was read just now, and no method was called since
 }
 
 // Claim takes a run of Options.Tasks for a client: it waits for a wakeup of the queues, judges it as
@@ -62,6 +67,8 @@ type Claim struct {
 // A run that is claimed as ctx ends is released at once, since no one hears of it. Middleware does not see these
 // attempts; hooks and metrics do.
 //
+// With ClaimOptions.RunID it judges that run alone, and what would hand its wakeup back is the error.
+//
 // Errors: runlane.ErrConfigurationInvalid for options that cannot be, and for ordered queues ([ErrOrdered]), whose
 // order is that of wakeups which are held until their attempt has ended; runlane.ErrCapabilityUnsupported where the
 // transport delivers no wakeups to this process; those of the storage and the transport. Safe for concurrent use: each
@@ -73,6 +80,10 @@ func (rt *Runtime) Claim(ctx context.Context, options *ClaimOptions) (*Claim, er
 	}
 	if err := rt.gate.enter(); err != nil {
 		return nil, err
+	}
+	if c.options.RunID != "" {
+		defer rt.gate.leave()
+		return c.takeNamed(ctx)
 	}
 	receiving, stop := context.WithCancel(ctx)
 	if c.options.Wait > 0 {
@@ -171,6 +182,9 @@ func (rt *Runtime) newClaiming(options *ClaimOptions) (*claiming, error) {
 	if err := rt.inAnyOrder("a client", o.Queues...); err != nil {
 		return nil, err
 	}
+	if o.RunID != "" {
+		return c, nil
+	}
 	var ok bool
 	if c.receiver, ok = lane.As[lane.Receiver](rt.lane.Transport); !ok {
 		return nil, unsupported("the transport delivers no wakeups to this process")
@@ -190,6 +204,11 @@ func (o *ClaimOptions) check(rt *Runtime) error {
 	}
 	if o.WorkerID == "" {
 		o.WorkerID = rt.workerID
+	}
+	if o.RunID != "" {
+		if err := o.RunID.Validate(); err != nil {
+			return err
+		}
 	}
 	return firstError(runlane.ValidateKey("worker", o.WorkerID), rt.checkQueues("ClaimOptions.Queues", o.Queues))
 }
@@ -225,6 +244,26 @@ func (c *claiming) take(ctx context.Context, id runlane.RunID, deliver func(d *d
 	attrs := untakenAttrs(&lane.Wakeup{RunKey: lane.RunKey{RunID: id}}, c.options.WorkerID, err)
 	c.rt.logger.LogAttrs(ctx, level, "run not claimed", attrs...)
 	return err
+}
+
+// takeNamed takes the run whose wakeup the client has.
+func (c *claiming) takeNamed(ctx context.Context) (*Claim, error) {
+	c.taken, c.stop = make(chan *Claim, 1), func() {}
+	err := c.take(ctx, c.options.RunID, func(d *delivery) error {
+		key := lane.RunKey{Environment: c.rt.environment, RunID: c.options.RunID}
+		d.wakeup, d.byWakeup = lane.Wakeup{RunKey: key, RequestedAt: c.rt.now()}, true
+		_, err := d.deliver(ctx)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case claim := <-c.taken:
+		return claim.given(ctx)
+	default: // the wakeup leads to nothing
+		return nil, nil
+	}
 }
 
 // look takes what is due without a wakeup, once the claim has waited for a moment.

@@ -22,6 +22,9 @@ type ClientTask struct {
 	// error refuses the call: runlane.ErrValidationFailed unless it is a *runlane.Error. It is called from many
 	// goroutines at once, and its text must not quote the payload. nil takes any payload.
 	Check func(payload json.RawMessage) error
+	// Schema is the JSON Schema by which Check judges, for those who write payloads: TaskState has it. It is not judged
+	// by here, and not stored. nil means none.
+	Schema json.RawMessage
 }
 
 // withHostTasks adds the tasks of the program around the opener.

@@ -49,6 +49,45 @@ func ExampleRuntime_Signal() {
 	// true
 }
 
+// A signal to a node of a flow reaches its latest run: here that of a retry.
+func ExampleRuntime_SignalNode() {
+	approved := runlane.NewSignal[bool]("approved")
+	deploy := runlane.NewTask[int]("deploy", nil)
+	ctx := context.Background()
+	rt, err := core.Open(ctx, memlane.New(), &core.Options{Handlers: []runlane.Handler{
+		deploy.Handle(func(ctx context.Context, a *runlane.Attempt, _ int) error {
+			yes, err := approved.Wait(ctx, a, nil)
+			if err == nil && !yes {
+				err = runlane.Permanent(errors.New("refused"))
+			}
+			return err
+		}),
+	}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer rt.Close(ctx)
+	f := runlane.NewFlow("release-42")
+	node := f.Add("deploy", deploy.With(1), nil)
+	_, err = rt.StartFlow(ctx, f, nil)
+	fmt.Println(err)
+	for _, answer := range []bool{false, true} {
+		err := rt.SignalNode(ctx, node, approved.With(answer), nil)
+		done, _ := rt.ExecuteNext(ctx, nil)
+		fmt.Println(done.Run.Status, err)
+		if !answer {
+			_, err = rt.Flows().Retry(ctx, "release-42", nil)
+			fmt.Println(err)
+		}
+	}
+	// Output:
+	// <nil>
+	// failed <nil>
+	// <nil>
+	// succeeded <nil>
+}
+
 // A token from a mail's link answers once, and needs no other credential.
 func ExampleRuntime_Answer() {
 	approved := runlane.NewSignal[string]("approved")

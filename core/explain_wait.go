@@ -189,8 +189,15 @@ func (s *situation) suspended(e *Explanation) {
 		names = " " + strings.Join(w.Names, joined)
 	}
 	asked := ""
-	if w.Prompt != "" {
-		asked = fmt.Sprintf(" The question is: %s", w.Prompt)
+	switch asks := w.Asks(); len(asks) {
+	case 0:
+	case 1:
+		asked = " The question is: " + asks[0].Prompt
+	default:
+		asked = " The questions are:"
+		for _, q := range asks {
+			asked += fmt.Sprintf(" %s: %s", q.Name, q.Prompt)
+		}
 	}
 	limit := " It has no time limit."
 	if !w.Until.IsZero() {

@@ -346,50 +346,6 @@ func (x *exporter) history(ctx context.Context, run *runlane.Run) (out *exportRu
 	return out, false, err
 }
 
-// unread refuses an active run with signals that no wait of it has read, or that are too large for the record of their
-// wait: the file has no place for them, and the run could not go on where it is imported.
-func (x *exporter) unread(ctx context.Context, run *runlane.Run) error {
-	if x.leave || run.Status.Terminal() || !x.rt.storage().Capabilities().SuspendsRuns {
-		return nil
-	}
-	mail, err := x.rt.stored().ReadMail(ctx, &lane.MailQuery{
-		RunKey: lane.RunKey{Environment: x.rt.environment, RunID: run.ID}, WithoutBodies: true,
-	})
-	if err != nil || mail.Count == 0 {
-		return err
-	}
-	records, err := x.rt.records(ctx, run)
-	if err != nil {
-		return err
-	}
-	read, sealed := map[string]bool{}, 0
-	for i := range records {
-		var answer runlane.WaitAnswer
-		switch {
-		case records[i].Kind != runlane.StepKindWait:
-			continue
-		case records[i].Fault == "" && json.Unmarshal(records[i].Result, new(answerRefs)) == nil:
-			continue // it only names signals, which stay behind
-		case records[i].Fault != "" || json.Unmarshal(records[i].Result, &answer) != nil:
-			sealed++ // which cannot be opened here: it has read one
-			continue
-		}
-		for _, signal := range answer.Signals {
-			read[signal.Name+":"+signal.ID] = true
-		}
-	}
-	left := mail.Count - int64(len(read)+sealed)
-	if left <= 0 {
-		return nil
-	}
-	return &runlane.Error{
-		Code:    runlane.ErrStorageConflict,
-		RunID:   run.ID,
-		Message: fmt.Sprintf("run %q has %d signals that it has not read", run.ID, left),
-		Hint:    "let it read them, or cancel it; ExportOptions.LeaveSignals (--leave-signals) leaves them behind",
-	}
-}
-
 // records are what a run remembers that nothing executes meanwhile.
 func (x *exporter) records(ctx context.Context, run *runlane.Run) (records []exportRecord, err error) {
 	if !x.rt.storage().Capabilities().SuspendsRuns {

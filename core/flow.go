@@ -9,20 +9,16 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/blind"
 	"github.com/runlane/runlane-go/lane"
 )
 
 // flowPatience is how long the runs of a flow may take to be made. After it, a tick takes the maker for dead and closes
 // the flow.
 const flowPatience = time.Hour
-
-// cycleShown bounds how many names of a cycle an error has.
-const cycleShown = 8
 
 // flowPlan is the graph of a flow as its record keeps it.
 type flowPlan struct {
@@ -47,11 +43,9 @@ type plannedNode struct {
 
 // flow is a flow as it was read.
 type flow struct {
-	rt         *Runtime
-	record     *lane.FlowRecord
-	plan       flowPlan
-	place      map[string]int
-	dependents [][]int
+	rt     *Runtime
+	record *lane.FlowRecord
+	*graph
 }
 
 // StartFlow makes the runs of a flow durable: those that go after others wait for them. A flow of this id with the same
@@ -116,7 +110,7 @@ func (rt *Runtime) planFlow(f *runlane.Flow, options *runlane.FlowOptions) (*flo
 		return nil, flowInvalid(f.ID(), fmt.Sprintf("give it 1 to %d nodes", runlane.MaxFlowNodes), "has %d nodes",
 			len(nodes))
 	}
-	s := &flowStart{flow: flow{rt: rt, place: make(map[string]int, len(nodes))}}
+	s := &flowStart{flow: flow{rt: rt, graph: &graph{place: make(map[string]int, len(nodes))}}}
 	for i := range nodes {
 		name := nodes[i].Name
 		if err := runlane.ValidateNodeName(name); err != nil {
@@ -207,11 +201,13 @@ func flowInvalid(id runlane.FlowID, hint, format string, args ...any) error {
 	return invalidInput(hint, fmt.Sprintf("flow %q ", id)+format, args...)
 }
 
-// begin puts the record of the flow, or finds the one that is there.
+// begin puts the record of the flow, or finds the one that is there. Payloads are compared where both tell of them: a
+// codec may have been given, or taken away, since. Who may not learn payloads gets the flow as it is.
 func (s *flowStart) begin(ctx context.Context) (*flow, error) {
 	record, err := s.rt.storage().PutFlow(ctx, &lane.FlowCommand{Environment: s.rt.environment, Flow: *s.record})
 	if err == nil {
-		s.record = record
+		s.record, s.version = record, record.Version
+		s.rt.graphs.keep(record, s.graph)
 		return &s.flow, nil
 	}
 	if !isConflict(err, runlane.ConflictFlow) {
@@ -221,45 +217,53 @@ func (s *flowStart) begin(ctx context.Context) (*flow, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !s.plan.same(&known.plan) {
+	alike := s.plan.Sum == "" || known.plan.Sum == "" || s.plan.Sum == known.plan.Sum
+	if !s.plan.same(&known.plan) || !alike && !blind.Is(ctx) {
 		return nil, flowInvalid(s.record.ID, "a flow's id names one graph, with its payloads: use another id",
 			"is there, with other nodes or payloads")
 	}
-	if known.record.Round > 0 { // a retry makes its runs
+	if known.record.Round > 0 || !alike { // a retry makes its runs, or who has its payloads
 		known.record.TendAt = time.Time{}
 	}
 	return known, nil
 }
 
-// same reports an equal graph, whatever became of it. Payloads are compared where both tell of them: a codec may have
-// been given, or taken away, since.
+// same reports an equal graph, in whatever state its runs are.
 func (p *flowPlan) same(other *flowPlan) bool {
-	known := p.Sum == "" || other.Sum == "" || p.Sum == other.Sum
-	return known && slices.EqualFunc(p.Nodes, other.Nodes, func(a, b plannedNode) bool {
+	return slices.EqualFunc(p.Nodes, other.Nodes, func(a, b plannedNode) bool {
 		return a.Name == b.Name && a.Task == b.Task && a.If == b.If && slices.Equal(a.After, b.After)
 	})
 }
 
-// flow reads a flow.
+// flow reads a flow. Its graph is read where this runtime does not have it: the record may be without its plan.
 func (rt *Runtime) flow(ctx context.Context, id runlane.FlowID) (*flow, error) {
-	record, err := rt.storage().GetFlow(ctx, lane.FlowKey{Environment: rt.environment, FlowID: id})
+	kept := rt.graphs.find(id)
+	if kept.graph != nil {
+		record, err := rt.readFlow(ctx, id, true)
+		if err != nil {
+			return nil, err
+		}
+		if kept.of(record) {
+			rt.graphs.keep(record, kept.graph)
+			return &flow{rt: rt, record: record, graph: kept.graph}, nil
+		}
+	}
+	record, err := rt.readFlow(ctx, id, false)
 	if err != nil {
 		return nil, err
 	}
 	f := &flow{rt: rt, record: record}
-	if err := errors.Join(json.Unmarshal(record.Plan, &f.plan), f.plan.fault()); err != nil {
-		return nil, &runlane.Error{
-			Code:    runlane.ErrInvariantViolation,
-			Message: fmt.Sprintf("the graph of flow %q cannot be read", id),
-			Cause:   err,
-		}
+	if f.graph, err = readGraph(record); err != nil {
+		return nil, err
 	}
-	f.place = make(map[string]int, len(f.plan.Nodes))
-	for i := range f.plan.Nodes {
-		f.place[f.plan.Nodes[i].Name] = i
-	}
-	f.index()
+	f.version = record.Version
+	rt.graphs.keep(record, f.graph)
 	return f, nil
+}
+
+func (rt *Runtime) readFlow(ctx context.Context, id runlane.FlowID, withoutPlan bool) (*lane.FlowRecord, error) {
+	key := lane.FlowKey{Environment: rt.environment, FlowID: id}
+	return rt.storage().GetFlow(ctx, &lane.FlowRead{FlowKey: key, WithoutPlan: withoutPlan})
 }
 
 // fault is a dependency on a node that is not there.
@@ -272,93 +276,6 @@ func (p *flowPlan) fault() error {
 		}
 	}
 	return nil
-}
-
-// index finds the dependents of each node.
-func (f *flow) index() {
-	f.dependents = make([][]int, len(f.plan.Nodes))
-	for i := range f.plan.Nodes {
-		for _, after := range f.plan.Nodes[i].After {
-			f.dependents[after] = append(f.dependents[after], i)
-		}
-	}
-}
-
-// levels are the places of the nodes, those of each level before those that they go after. None: there is a cycle.
-func (f *flow) levels() (levels [][]int) {
-	left := make([]int, len(f.plan.Nodes))
-	var level []int
-	for i := range f.dependents {
-		if left[i] = len(f.dependents[i]); left[i] == 0 {
-			level = append(level, i)
-		}
-	}
-	for done := 0; len(level) > 0; {
-		levels = append(levels, level)
-		if done += len(level); done == len(f.plan.Nodes) {
-			return levels
-		}
-		var next []int
-		for _, i := range level {
-			for _, after := range f.plan.Nodes[i].After {
-				if left[after]--; left[after] == 0 {
-					next = append(next, after)
-				}
-			}
-		}
-		level = next
-	}
-	return nil
-}
-
-// cycle says which nodes of a graph without levels wait for each other.
-func (f *flow) cycle() string {
-	const ended = -1
-	var (
-		place = make([]int, len(f.plan.Nodes)) // on the way, from 1
-		way   []int                            // each node goes after the next
-		from  func(i int) bool
-	)
-	from = func(i int) bool {
-		switch way = append(way, i); {
-		case place[i] > 0:
-			way = way[place[i]-1:]
-			return true
-		case place[i] != ended:
-			place[i] = len(way)
-			if slices.ContainsFunc(f.plan.Nodes[i].After, from) {
-				return true
-			}
-			place[i] = ended
-		}
-		way = way[:len(way)-1]
-		return false
-	}
-	for i := 0; !from(i); i++ { // ends: there is a cycle
-	}
-	var names []string
-	for n, i := range way {
-		if n == cycleShown {
-			names = append(names, "…")
-			break
-		}
-		names = append(names, strconv.Quote(f.plan.Nodes[i].Name))
-	}
-	return strings.Join(names, " after ")
-}
-
-// runID is the id of a node's latest run. No id comes again with another meaning: the flow's creation is in it.
-func (f *flow) runID(i int) runlane.RunID { return f.runOf(i, f.plan.Nodes[i].Round) }
-
-func (f *flow) runOf(i, round int) runlane.RunID {
-	sum := sha256.Sum256([]byte(strings.Join([]string{
-		"flow",
-		string(f.record.ID),
-		fmt.Sprint(f.record.CreatedAt.UnixMilli()),
-		fmt.Sprint(round),
-		f.plan.Nodes[i].Name,
-	}, ":")))
-	return runlane.RunID("run_" + hex.EncodeToString(sum[:16]))
 }
 
 // source is where a node's run of a round comes from.

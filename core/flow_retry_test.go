@@ -195,6 +195,66 @@ func TestFlows_RetryThatMeetsPruning_Ends(t *testing.T) {
 	})
 }
 
+// Pruning beside a retry that makes a new run of a failed node. Before the retry its run is gone: nothing is written.
+// Between the look and the write, a typed error tells of it and a tick ends the flow. Afterwards the flow keeps its runs.
+func TestFlows_RetryBesidePruning(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		pruned  int
+		refused bool
+		want    runlane.FlowStatus
+	}{
+		"before":          {1, true, runlane.FlowFailed},
+		"at the write":    {1, true, runlane.FlowCancelled},
+		"after the write": {0, false, runlane.FlowCompleted},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				broken := true
+				w := newRetryWorld(t, func(n int) error {
+					if n == 2 {
+						time.Sleep(time.Hour)
+					}
+					if n == 1 && broken {
+						return runlane.Permanent(errRetry)
+					}
+					return nil
+				})
+				f := runlane.NewFlow("f")
+				f.Add("a", w.task.With(1), nil)
+				f.Add("b", w.task.With(2), nil)
+				w.start(t, f)
+				broken = false
+				prune := func() {
+					pruned, err := w.Runs().Prune(t.Context(), &core.PruneOptions{OlderThan: 30 * time.Minute})
+					if err != nil || pruned.Changed != c.pruned {
+						t.Error(pruned, err)
+					}
+				}
+				switch name {
+				case "before":
+					prune()
+				case "at the write":
+					w.store.before = prune
+				default:
+					w.store.after = prune
+				}
+				_, err := w.Flows().Retry(t.Context(), "f", nil)
+				if errors.Is(err, runlane.ErrValidationFailed) != c.refused || !c.refused && err != nil {
+					t.Errorf("%v", err)
+				}
+				time.Sleep(time.Hour)
+				if _, err := w.Tick(t.Context(), nil); err != nil {
+					t.Error(err)
+				}
+				w.drain(t)
+				w.wantFlow(t, c.want)
+			})
+		})
+	}
+}
+
 // What had begun in the round before is undone, when its undo failed there and the retry is cancelled before it begins.
 // What was undone there is not undone twice.
 func TestFlows_UndoThatFailed_IsOwed(t *testing.T) {

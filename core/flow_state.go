@@ -90,11 +90,11 @@ func (f *flow) deriveNode(run *runlane.Run) runlane.FlowStatus {
 	switch {
 	case run == nil && f.record.Closed == 0:
 		return runlane.FlowPending
-	case run == nil || run.Status == runlane.StatusCancelled:
+	case run == nil || run.Status.End() == runlane.StatusCancelled:
 		return runlane.FlowCancelled
-	case run.Status == runlane.StatusSucceeded:
+	case run.Status.End() == runlane.StatusSucceeded:
 		return runlane.FlowCompleted
-	case run.Status == runlane.StatusFailed:
+	case run.Status.End() == runlane.StatusFailed:
 		return runlane.FlowFailed
 	case run.Waiting.Has(runlane.WaitingEnds):
 		return runlane.FlowPending

@@ -29,6 +29,12 @@ func TestFlow_StatusTable(t *testing.T) {
 		"failed":    {Status: runlane.StatusFailed},
 		"cancelled": {Status: runlane.StatusCancelled},
 	}
+	for _, status := range runlane.Statuses() {
+		f, run := &flow{record: &lane.FlowRecord{}}, &runlane.Run{Status: status}
+		if got := f.deriveNode(run); (got == runlane.FlowActive) != status.Active() {
+			t.Errorf("a node whose run is %s is %s", status, got)
+		}
+	}
 	active, waiting := "calls sleeps queued delayed running stopping retrying", "asks blocked input"
 	has := func(nodes []string, of string) bool {
 		for _, n := range nodes {
@@ -63,7 +69,7 @@ func TestFlow_StatusTable(t *testing.T) {
 		for b := range kinds {
 			for c := range kinds {
 				for closed := range 2 {
-					f := &flow{record: &lane.FlowRecord{Closed: closed}}
+					f := &flow{record: &lane.FlowRecord{Closed: closed}, graph: &graph{}}
 					runs, nodes := map[int]*runlane.Run{}, []string{a, b, c}
 					for i, name := range nodes {
 						f.plan.Nodes = append(f.plan.Nodes, plannedNode{Name: fmt.Sprint(i)})

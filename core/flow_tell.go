@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/runlane/runlane-go"
@@ -32,10 +31,17 @@ func (rt *Runtime) tellFlow(ctx context.Context, run *runlane.Run) error {
 	if !known || f.runID(i) != run.ID || !f.record.CreatedAt.Equal(run.Source.CreatedAt) {
 		return nil // of an earlier round, or an earlier flow
 	}
+	f.saw(i, run)
 	dependents := f.dependents[i]
 	over := make([]bool, len(dependents))
+	held, err := f.held(ctx, dependents)
+	if err != nil {
+		return err
+	}
 	err = inParallel(len(dependents), func(n int) (err error) {
-		over[n], err = f.judge(ctx, dependents[n])
+		if !held[dependents[n]] {
+			over[n], err = f.judge(ctx, dependents[n])
+		}
 		return err
 	})
 	if err == nil && !slices.Contains(over, false) {
@@ -44,8 +50,13 @@ func (rt *Runtime) tellFlow(ctx context.Context, run *runlane.Run) error {
 	return err
 }
 
-// judge lets a node go on, or cancels it, once all that it goes after has ended. ended says that it had ended before.
+// judge lets a node go on, or cancels it, once all that it goes after has ended. ended says that it had ended before;
+// of one that goes after what has not ended it says nothing.
 func (f *flow) judge(ctx context.Context, i int) (ended bool, err error) {
+	before, all, err := f.ended(ctx, f.plan.Nodes[i].After)
+	if err != nil || !all {
+		return false, err
+	}
 	for range changeRounds {
 		runs, err := f.read(ctx, []int{i})
 		if err != nil {
@@ -59,10 +70,6 @@ func (f *flow) judge(ctx context.Context, i int) (ended bool, err error) {
 			return true, nil
 		case !run.Waiting.Has(runlane.WaitingEnds):
 			return false, nil // it goes on already
-		}
-		before, all, err := f.ended(ctx, f.plan.Nodes[i].After)
-		if err != nil || !all {
-			return false, err
 		}
 		err = f.decide(ctx, run, i, before)
 		if !isConflict(err, runlane.ConflictEventSequence) {
@@ -146,11 +153,13 @@ func (f *flow) read(ctx context.Context, places []int) (map[int]*runlane.Run, er
 		for _, run := range found {
 			if i := at[run.ID]; sameSource(run.Source, f.source(i, f.plan.Nodes[i].Round)) {
 				runs[i] = run
+				f.saw(i, run)
 			}
 		}
 		for id, i := range at {
 			if n := &f.plan.Nodes[i]; runs[i] == nil && n.End != "" {
 				runs[i] = &runlane.Run{ID: id, TaskID: n.Task, Status: n.End}
+				f.saw(i, runs[i])
 			}
 		}
 	}
@@ -160,29 +169,65 @@ func (f *flow) read(ctx context.Context, places []int) (map[int]*runlane.Run, er
 // firstLook is how many runs are read first where all have to have ended; then twice as many.
 const firstLook = 4
 
-// ended reads runs of nodes, all of them where all have ended, else no more than it takes to find one that has not.
-// They are read in the order of their ids, which are hashes: whatever order they end in, few are read in vain. What a
-// closed flow misses has ended.
+// ended returns the runs of nodes where all of them have ended. It reads no more than it takes to find one that has
+// not, and none that is known to have ended: first the one that had not when it was read last. What a closed flow
+// misses has ended.
 func (f *flow) ended(ctx context.Context, places []int) (runs map[int]*runlane.Run, all bool, err error) {
-	order := slices.Clone(places)
-	slices.SortFunc(order, func(a, b int) int { return strings.Compare(string(f.runID(a)), string(f.runID(b))) })
-	runs = make(map[int]*runlane.Run, len(order))
-	for look := firstLook; len(order) > 0; look *= 2 {
-		chunk := order[:min(look, len(order))]
-		order = order[len(chunk):]
-		found, err := f.read(ctx, chunk)
-		if err != nil {
+	if open := f.openedOf(places); open >= 0 {
+		held, err := f.stillOpen(ctx, []int{open})
+		if err != nil || held[open] {
 			return nil, false, err
 		}
-		for _, i := range chunk {
-			run := found[i]
-			if run == nil && f.record.Closed == 0 || run != nil && !run.Status.Terminal() {
-				return nil, false, nil
-			}
-			runs[i] = run
+	}
+	runs = make(map[int]*runlane.Run, len(places))
+	left := f.unknown(places)
+	for look := firstLook; len(left) > 0; look *= 2 {
+		chunk := left[:min(look, len(left))]
+		left = left[len(chunk):]
+		held, err := f.stillOpen(ctx, chunk)
+		if err != nil || len(held) > 0 {
+			return nil, false, err
 		}
 	}
+	f.known(places, runs)
 	return runs, true, nil
+}
+
+// stillOpen reads runs of nodes, and returns those that have not ended.
+func (f *flow) stillOpen(ctx context.Context, places []int) (open map[int]bool, err error) {
+	found, err := f.read(ctx, places)
+	if err != nil {
+		return nil, err
+	}
+	open = map[int]bool{}
+	for _, i := range places {
+		if run := found[i]; run == nil && f.record.Closed == 0 || run != nil && !run.Status.Terminal() {
+			open[i] = true
+		}
+	}
+	return open, nil
+}
+
+// held are those among nodes that go after one which had not ended when it was read last, and has not now. What several
+// of them go after is read once.
+func (f *flow) held(ctx context.Context, nodes []int) (held map[int]bool, err error) {
+	of, places := map[int]int{}, []int(nil)
+	for _, i := range nodes {
+		if open := f.openedOf(f.plan.Nodes[i].After); open >= 0 {
+			if of[i] = open; !slices.Contains(places, open) {
+				places = append(places, open)
+			}
+		}
+	}
+	held = map[int]bool{}
+	if len(places) == 0 {
+		return held, nil
+	}
+	open, err := f.stillOpen(ctx, places)
+	for i, place := range of {
+		held[i] = open[place]
+	}
+	return held, err
 }
 
 // finish records that every run of the flow has ended, if that is so.
@@ -307,21 +352,26 @@ func (t *tick) tendFlows(ctx context.Context) (result StageResult) {
 		PageQuery: lane.PageQuery{Environment: t.rt.environment, Limit: t.limit},
 		Before:    t.rt.now().Add(time.Millisecond),
 	}
-	page, err := t.rt.storage().ListFlows(ctx, &q)
-	if err != nil {
-		result.Err = err
-		return result
-	}
-	for i := range page.Items {
-		done, err := t.rt.tend(ctx, page.Items[i].ID)
-		switch {
-		case err != nil:
-			result.Failed++
+	for { // flows that fail, or have nothing left to do, do not hide those behind them
+		page, err := t.rt.storage().ListFlows(ctx, &q)
+		if err != nil {
 			result.Err = errors.Join(result.Err, err)
-		case done:
-			result.Done++
+			return result
+		}
+		for i := range page.Items {
+			done, err := t.rt.tend(ctx, page.Items[i].ID)
+			switch {
+			case err != nil:
+				result.Failed++
+				result.Err = errors.Join(result.Err, err)
+			case done:
+				result.Done++
+			}
+		}
+		q.After = page.Next
+		if page.Next == "" || result.Done >= t.limit || result.Failed >= failuresOfALimit*t.limit || ctx.Err() != nil {
+			result.More = page.Next != "" && result.Done > 0
+			return result
 		}
 	}
-	result.More = page.Next != "" && result.Done > 0
-	return result
 }

@@ -140,7 +140,7 @@ func (f *Flows) List(
 // listed is a flow as lists show it; nil for one that is gone meanwhile.
 func (f *Flows) listed(ctx context.Context, record *lane.FlowRecord) (*runlane.FlowState, error) {
 	if record.Finished() {
-		return (&flow{rt: f.rt, record: record}).shown(nil), nil
+		return (&flow{rt: f.rt, record: record, graph: &graph{}}).shown(nil), nil
 	}
 	read, err := f.rt.flow(ctx, record.ID)
 	if errors.Is(err, runlane.ErrFlowNotFound) {
@@ -351,7 +351,7 @@ func (f *flow) renew(ctx context.Context, by change) error {
 	}
 	put, err := f.rt.storage().PutFlow(ctx, &lane.FlowCommand{Environment: f.rt.environment, Flow: next})
 	if err == nil {
-		f.record, f.plan = put, *plan
+		f.record, f.graph = put, newGraph(*plan)
 	}
 	return err
 }
@@ -419,34 +419,4 @@ func (f *flow) owes(i int, runs map[int]*runlane.Run) bool {
 		run := runs[after]
 		return run != nil && run.Status != runlane.StatusSucceeded && run.Counters.Attempts > 0
 	})
-}
-
-// repeat plans another run of a node, from the latest of its runs that was made in these rounds.
-func (f *flow) repeat(ctx context.Context, by change, i int, rounds []int) (*plan, error) {
-	for n := len(rounds) - 1; ; n-- {
-		source := f.source(i, rounds[n])
-		old, err := f.rt.get(ctx, f.runOf(i, rounds[n]))
-		stranger := err == nil && !sameSource(old.Source, source)
-		switch {
-		case n > 0 && (stranger || errors.Is(err, runlane.ErrRunNotFound)):
-			continue
-		case stranger:
-			return nil, strangerError(old, source)
-		case err != nil:
-			return nil, err
-		}
-		return by.planRepeat(old, runlane.SourceRerun)
-	}
-}
-
-// remake makes the run of a node once more.
-func (f *flow) remake(ctx context.Context, by change, i int) error {
-	p, err := f.repeat(ctx, by, i, f.plan.Nodes[i].Before)
-	if err != nil {
-		return err
-	}
-	p.id = f.runID(i)
-	p.options.RunID = p.id
-	p.node = &lane.FlowCheck{FlowID: f.record.ID, Round: f.record.Round}
-	return f.create(ctx, p, i)
 }

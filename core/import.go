@@ -71,7 +71,10 @@ func (rt *Runtime) resumeCallers(ctx context.Context, callers map[runlane.RunID]
 		if run.EventSequence != sequence {
 			continue // it has gone on since an import before
 		}
-		body := &runlane.RunResumed{By: runlane.WaitingChildren, Name: run.Waiting.Names[0]}
+		body := &runlane.RunResumed{By: runlane.WaitingChildren}
+		if names := run.Waiting.Names; len(names) > 0 { // a large wait keeps none
+			body.Name = names[0]
+		}
 		command, err := rt.resumption(run, rt.now(), runlane.SystemActor, body)
 		if err != nil {
 			return err

@@ -177,7 +177,7 @@ func (j *importJudge) run(r *exportRun) (importPass, error) {
 	if err := j.once("run", string(r.ID)); err != nil {
 		return passNone, err
 	}
-	if run.Waiting.Has(runlane.WaitingChildren) && len(run.Waiting.Names) > 0 {
+	if run.Waiting.Has(runlane.WaitingChildren) {
 		j.plan.callers[r.ID] = run.EventSequence
 	}
 	return j.owns(r, run)

@@ -19,6 +19,18 @@ var (
 // newCaller is a program whose runs call two others, the second of which is released for an hour; with its clock.
 func newCaller(t *testing.T) (m *mover, now *time.Time) {
 	t.Helper()
+	return newCallerOf(t, func(ctx context.Context, a *runlane.Attempt) error {
+		numbers, err := runlane.CallAll(ctx, a, moveChild, []int{1, 2}, nil)
+		if err != nil {
+			return err
+		}
+		return a.SetOutput(numbers[0].Value + numbers[1].Value)
+	})
+}
+
+// newCallerOf is a program whose runs call others as they like.
+func newCallerOf(t *testing.T, call func(context.Context, *runlane.Attempt) error) (m *mover, now *time.Time) {
+	t.Helper()
 	now = new(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
 	clock := func() time.Time { return *now }
 	l := memlane.New()
@@ -33,13 +45,7 @@ func newCaller(t *testing.T) (m *mover, now *time.Time) {
 				}
 				return n, nil
 			}),
-			moveCaller.Handle(func(ctx context.Context, a *runlane.Attempt, _ string) error {
-				numbers, err := runlane.CallAll(ctx, a, moveChild, []int{1, 2}, nil)
-				if err != nil {
-					return err
-				}
-				return a.SetOutput(numbers[0].Value + numbers[1].Value)
-			}),
+			moveCaller.Handle(func(ctx context.Context, a *runlane.Attempt, _ string) error { return call(ctx, a) }),
 		},
 	})
 	if err != nil {

@@ -63,14 +63,16 @@ func (x *exporter) flowIDs(ctx context.Context) (ids []runlane.FlowID, err error
 // flows writes the records of flows.
 func (x *exporter) flows(ctx context.Context, ids []runlane.FlowID) error {
 	for _, id := range ids {
-		f, err := x.rt.flow(ctx, id)
+		r, err := x.rt.readFlow(ctx, id, false)
 		if errors.Is(err, runlane.ErrFlowNotFound) {
 			continue // pruned meanwhile
+		}
+		if err == nil {
+			_, err = readGraph(r)
 		}
 		if err != nil {
 			return err
 		}
-		r := f.record
 		err = x.line(&exportLine{Flow: &exportFlow{
 			ID:         r.ID,
 			CreatedAt:  r.CreatedAt,
@@ -102,8 +104,7 @@ func (j *importJudge) flow(e *exportFlow) error {
 		names[name] = true
 	}
 	if err == nil {
-		f := flow{plan: plan}
-		if f.index(); len(f.levels()) == 0 {
+		if len(newGraph(plan).levels()) == 0 {
 			err = errors.New("it has no nodes, or a cycle")
 		}
 	}

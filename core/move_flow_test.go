@@ -23,11 +23,11 @@ type untelling struct {
 
 func (s *untelling) Unwrap() lane.Storage { return s.Storage }
 
-func (s *untelling) GetFlow(ctx context.Context, key lane.FlowKey) (*lane.FlowRecord, error) {
+func (s *untelling) GetFlow(ctx context.Context, q *lane.FlowRead) (*lane.FlowRecord, error) {
 	if s.on.Load() {
 		return nil, &runlane.Error{Code: runlane.ErrStorageUnavailable, Message: "it does not answer", Retryable: true}
 	}
-	return s.Storage.GetFlow(ctx, key)
+	return s.Storage.GetFlow(ctx, q)
 }
 
 // startFlow starts a flow that has a node that succeeds, one that fails, one after both, and what undoes the second.

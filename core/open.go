@@ -31,6 +31,8 @@ type Runtime struct {
 	progress     lane.ProgressKeeper // nil where the storage keeps none
 	catalog      catalog
 	tellers      turns
+	cascades     cascades
+	graphs       graphs
 	tended       atomic.Pointer[time.Time] // when a tick of this runtime last looked for flows to tend; nil: never
 	logger       *slog.Logger
 	hooks        *watchers

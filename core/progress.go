@@ -25,8 +25,9 @@ type notes struct {
 	over    bool
 }
 
-// progress writes a note, or keeps it for a moment: at most one is written each second, and the last one always is.
-func (x *execution) progress(ctx context.Context, note string) error {
+// ReportProgress implements runlane.ReportHost. It writes a note, or keeps it for a moment: at most one is written each
+// second, and the last one always is.
+func (x *execution) ReportProgress(ctx context.Context, note string) error {
 	switch {
 	case len(note) > runlane.MaxReasonBytes:
 		return invalidInput(

@@ -19,6 +19,8 @@ const (
 	afterCommitTime = 5 * time.Second
 	// publishBatch is how many rows are claimed, sent and marked together, well within outboxClaim.
 	publishBatch = 100
+	// rowTime is what each further row adds to afterCommitTime: a slow storage takes longer for a hundred marks.
+	rowTime = 100 * time.Millisecond
 	// maxPublishFailures is how often a message may be refused before it is dead-lettered.
 	maxPublishFailures = 10
 	// publishBackoffMax caps the time between two tries to publish; the first is publishBackoffBase.
@@ -99,7 +101,7 @@ func (rt *Runtime) publish(ctx context.Context, rows []lane.OutboxMessage, aside
 	if len(rows) == 0 {
 		return StageResult{}
 	}
-	limited := afterCommit(ctx)
+	limited := new(detachedContext).start(ctx, afterCommitTime+time.Duration(len(rows)-1)*rowTime)
 	defer limited.stop()
 	s := shipments.Get().(*shipment)
 	defer s.done()

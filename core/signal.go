@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/blind"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -42,10 +43,13 @@ type sending struct {
 	rt       *Runtime
 	key      lane.RunKey
 	name, id string
-	given    bool      // the id is the caller's: it may be there already
-	created  time.Time // of the run that is meant; zero for any of the id
+	given    bool            // the id is the caller's: it may be there already
+	created  time.Time       // of the run that is meant; zero for any of the id
+	source   *runlane.Source // of the run that is meant; nil for any
 	body     []byte
 	actor    runlane.Actor
+	fresh    bool                   // the id is new: no other call sends it
+	receipt  *runlane.SignalReceipt // nil for none
 }
 
 func (rt *Runtime) newSignal(
@@ -58,12 +62,14 @@ func (rt *Runtime) newSignal(
 		return nil, err
 	}
 	s := &sending{
-		rt:    rt,
-		key:   lane.RunKey{Environment: rt.environment, RunID: id},
-		name:  value.Name(),
-		id:    options.ID,
-		given: options.ID != "",
-		actor: options.Actor,
+		rt:      rt,
+		key:     lane.RunKey{Environment: rt.environment, RunID: id},
+		name:    value.Name(),
+		id:      options.ID,
+		given:   options.ID != "",
+		fresh:   options.ID == "",
+		actor:   options.Actor,
+		receipt: options.Receipt,
 	}
 	if s.actor == (runlane.Actor{}) {
 		s.actor = runlane.SystemActor
@@ -140,9 +146,15 @@ func (s *sending) round(ctx context.Context) (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if done, err := s.judge(mail); done || err != nil {
-		return done, err
+	if existing, err := s.judge(ctx, mail); existing || err != nil {
+		s.note(existing)
+		return existing, err
 	}
+	defer func() {
+		if done {
+			s.note(false)
+		}
+	}()
 	c := &lane.SignalCommand{
 		RunKey:    s.key,
 		CreatedAt: mail.Run.CreatedAt,
@@ -186,21 +198,31 @@ func (s *sending) round(ctx context.Context) (done bool, err error) {
 	return true, nil
 }
 
-// judge compares the signal with one of its id that is there, and refuses what can never be put.
-func (s *sending) judge(mail *lane.Mail) (done bool, err error) {
+// note fills in the receipt.
+func (s *sending) note(existing bool) {
+	if s.receipt != nil {
+		s.receipt.Existing = existing && !s.fresh
+	}
+}
+
+// judge compares the signal with one of its id that is there, and refuses what can never be put. Who may not learn
+// bodies is told of one that is there whatever its body is.
+func (s *sending) judge(ctx context.Context, mail *lane.Mail) (existing bool, err error) {
 	run := mail.Run
 	switch {
+	case s.source != nil && !sameSource(run.Source, *s.source):
+		return false, strangerError(run, *s.source)
 	case !s.created.IsZero() && !run.CreatedAt.Equal(s.created):
 		return false, ended(run, "the run that is meant is gone, and another has its id")
 	case s.given && len(mail.Signals) > 0:
-		if bytes.Equal(mail.Signals[0].Body, s.body) {
+		if blind.Is(ctx) || bytes.Equal(mail.Signals[0].Body, s.body) {
 			return true, nil
 		}
 		e := runlane.NewConflict(
 			runlane.ConflictSignal,
 			fmt.Sprintf("signal %q was sent with this id and another body", s.name),
 		)
-		e.RunID, e.Retryable, e.Hint = run.ID, false, "the first one counts"
+		e.RunID, e.Retryable, e.Hint = run.ID, false, "the first one counts; all links to one question are one answer"
 		return false, e
 	case run.Status.Terminal():
 		return false, ended(run, fmt.Sprintf("the run is %s: no signal reaches it", run.Status))

@@ -16,14 +16,15 @@ import (
 
 // steps are what an attempt remembers, with what its run remembered before.
 type steps struct {
-	mu     sync.Mutex
-	loaded bool
-	known  map[string]*runlane.StepRecord // records of the run; never changed, only replaced
-	used   map[string]bool                // names of this attempt, each of which has one call
-	begun  int                            // calls under way, whose records are still to come
-	bytes  int                            // of all results
-	last   time.Time                      // when the last one was recorded
-	began  int                            // the version of the task that the run began with
+	mu      sync.Mutex
+	loaded  bool
+	known   map[string]*runlane.StepRecord // records of the run; never changed, only replaced
+	used    map[string]bool                // names of this attempt, each of which has one call
+	inboxes map[string]string              // names of signals, each with the wait that it answers
+	begun   int                            // calls under way, whose records are still to come
+	bytes   int                            // of all results
+	last    time.Time                      // when the last one was recorded
+	began   int                            // the version of the task that the run began with
 }
 
 var _ runlane.StepHost = (*execution)(nil)
@@ -59,6 +60,10 @@ func (x *execution) Remember(
 func (x *execution) recall(ctx context.Context, call runlane.StepCall) (*runlane.StepRecord, error) {
 	if err := runlane.ValidateStepName(call.Name); err != nil {
 		return nil, err
+	}
+	if strings.HasPrefix(call.Name, versionPrefix) {
+		return nil, stepFault(x, call.Name, "choose another name: records of this form keep a task's version",
+			"begins with %q", versionPrefix)
 	}
 	s := &x.steps
 	s.mu.Lock()
@@ -135,6 +140,7 @@ func (x *execution) load(ctx context.Context) error {
 		return err
 	}
 	s.known, s.used, s.bytes, s.loaded = known, map[string]bool{}, size, true
+	s.inboxes = inboxesOf(known)
 	return nil
 }
 
@@ -236,18 +242,18 @@ func snapshotsOf(records []runlane.StepRecord) []runlane.StepRecord {
 	records = slices.DeleteFunc(records, func(r runlane.StepRecord) bool {
 		return r.Kind != runlane.StepKindSnapshot
 	})
-	byTime(records)
+	inOrder(records)
 	slices.Reverse(records)
 	return records
 }
 
-// byTime puts records into the order of their recording; those of one millisecond by attempt and name.
-func byTime(records []runlane.StepRecord) {
+// inOrder puts records into the order of their recording: clocks of two attempts may differ.
+func inOrder(records []runlane.StepRecord) {
 	slices.SortFunc(records, func(a, b runlane.StepRecord) int {
-		if order := a.At.Compare(b.At); order != 0 {
+		if order := a.Attempt - b.Attempt; order != 0 {
 			return order
 		}
-		if order := a.Attempt - b.Attempt; order != 0 {
+		if order := a.At.Compare(b.At); order != 0 {
 			return order
 		}
 		return strings.Compare(a.Name, b.Name)
@@ -278,7 +284,7 @@ func (r *Runs) Steps(ctx context.Context, id runlane.RunID) ([]runlane.StepRecor
 		return nil, err
 	}
 	records, err := r.rt.records(ctx, run)
-	byTime(records)
+	inOrder(records)
 	return records, err
 }
 

@@ -19,25 +19,45 @@ import (
 // carries all of it, and any of it resumes the run.
 type suspension struct {
 	mu     sync.Mutex
-	wait   *runlane.Waiting        // nil: nothing is waited for
-	mailed int64                   // how many signals there were at the first look that found too few; -1: no look
-	calls  []string                // runs that were called: names of calls of which ends are missing
-	again  bool                    // the handler was called before in this attempt
-	names  []string                // of the calls that wait, for the log
-	made   []*runlane.ReleaseError // what the calls returned
+	wait   *runlane.Waiting // nil: nothing is waited for
+	mailed int64            // how many signals there were at the first look that found too few; -1: no look
+	calls  []string         // runs that were called: names of calls of which ends are missing
+	again  bool             // the handler was called before in this attempt
+	names  []string         // of the calls that wait, for the log
+	call   *handlerCall     // the present one; nil: nothing has waited in it
 }
+
+// handlerCall is one call of a handler: an attempt makes several where something comes between a look and the
+// suspension. Pointers to it are compared.
+type handlerCall struct{ _ byte }
+
+// callWaits is the error of a call without an answer. It means something in that call of its handler alone: another one
+// has not looked. What a handler asks for itself, by Release or Block, means the same everywhere: it is in no call.
+type callWaits struct {
+	*runlane.ReleaseError
+
+	in *handlerCall
+}
+
+// Unwrap lets errors.As find what is asked for.
+func (e *callWaits) Unwrap() error { return e.ReleaseError }
 
 // limitRecord is the name of the record of the moment at which the time limit of a wait is over.
 func limitRecord(name string) string { return name + ":limit" }
 
-// waitFor answers a wait, or suspends the attempt. An answer is a record like a step's: it is kept before the handler
-// hears it, and the first one wins.
-func (x *execution) waitFor(ctx context.Context, request runlane.WaitRequest) (answer runlane.WaitAnswer, err error) {
+var _ runlane.WaitHost = (*execution)(nil)
+
+// Wait implements runlane.WaitHost: it answers a wait, or suspends the attempt. An answer is a record like a step's: it
+// is kept before the handler hears it, and the first one wins.
+func (x *execution) Wait(ctx context.Context, request runlane.WaitRequest) (answer runlane.WaitAnswer, err error) {
 	if err := x.checkWait(&request); err != nil {
 		return answer, err
 	}
+	if err := x.takeInboxes(ctx, &request); err != nil {
+		return answer, err
+	}
 	call := runlane.StepCall{Name: request.Name, Kind: runlane.StepKindWait}
-	var found runlane.WaitAnswer
+	var found keptAnswer
 	for refer := false; ; refer = true {
 		kept, err := x.Remember(ctx, call, func(ctx context.Context) (json.RawMessage, error) {
 			if refer {
@@ -47,7 +67,10 @@ func (x *execution) waitFor(ctx context.Context, request runlane.WaitRequest) (a
 			if err != nil {
 				return nil, err
 			}
-			found = looked
+			found.WaitAnswer = looked
+			if found.Missing = nil; looked.TimedOut {
+				found.Missing = missingOf(&request, &looked)
+			}
 			return json.Marshal(found)
 		})
 		tooLarge := len(found.Signals) > 0 && runlane.CodeOf(err) == runlane.ErrValidationFailed
@@ -66,10 +89,7 @@ func (x *execution) waitFor(ctx context.Context, request runlane.WaitRequest) (a
 func (x *execution) lookFor(
 	ctx context.Context, request *runlane.WaitRequest,
 ) (answer runlane.WaitAnswer, err error) {
-	mail, err := x.rt.storage().ReadMail(ctx, &lane.MailQuery{
-		RunKey: lane.RunKey{Environment: x.rt.environment, RunID: x.started.ID},
-		Names:  request.Names,
-	})
+	mail, err := x.mailFor(ctx, request)
 	if err != nil {
 		return answer, err
 	}
@@ -105,15 +125,30 @@ func opened(x *execution, kept *runlane.StepRecord, into any) error {
 	return nil
 }
 
+// keptAnswer is the record of an answer.
+type keptAnswer struct {
+	runlane.WaitAnswer
+	// Missing are the names of signals that did not come in time. They answer no other wait.
+	Missing []string `json:"missing,omitempty"`
+}
+
+// missingOf are the names of a wait that no signal answered.
+func missingOf(request *runlane.WaitRequest, answer *runlane.WaitAnswer) []string {
+	return slices.DeleteFunc(slices.Clone(request.Names), func(name string) bool {
+		return slices.ContainsFunc(answer.Signals, func(s runlane.ReceivedSignal) bool { return s.Name == name })
+	})
+}
+
 // answerRefs are an answer whose bodies together are too large for a record: signals stay beside their run as long as
 // it does. A program that does not know it cannot decode it, and leaves the run to one that does.
 type answerRefs struct {
 	Signals  map[string]string `json:"signals"` // ids by name
 	TimedOut bool              `json:"timedOut,omitempty"`
+	Missing  []string          `json:"missing,omitempty"`
 }
 
-func referTo(answer *runlane.WaitAnswer) *answerRefs {
-	refs := &answerRefs{Signals: map[string]string{}, TimedOut: answer.TimedOut}
+func referTo(answer *keptAnswer) *answerRefs {
+	refs := &answerRefs{Signals: map[string]string{}, TimedOut: answer.TimedOut, Missing: answer.Missing}
 	for i := range answer.Signals {
 		refs.Signals[answer.Signals[i].Name] = answer.Signals[i].ID
 	}
@@ -193,6 +228,7 @@ func (x *execution) waiting(request *runlane.WaitRequest, until time.Time) *runl
 	}
 	if request.Prompt != "" {
 		w.For = append(w.For, runlane.WaitingInput)
+		w.Questions = []runlane.Question{{Name: request.Name, Prompt: request.Prompt}}
 	}
 	if !until.IsZero() {
 		w.For = append(w.For, runlane.WaitingTime)
@@ -215,25 +251,11 @@ func (x *execution) waitLimit(ctx context.Context, request *runlane.WaitRequest)
 	return until, err
 }
 
-// answerOf is what the mail answers.
-func answerOf(request *runlane.WaitRequest, mail *lane.Mail) (answer runlane.WaitAnswer, answered bool) {
-	for i := range mail.Signals {
-		signal := &mail.Signals[i]
-		answer.Signals = append(answer.Signals, runlane.ReceivedSignal{
-			Name: signal.Name, ID: signal.ID, Body: signal.Body,
-		})
-		if !request.All {
-			return answer, true
-		}
-	}
-	return answer, len(answer.Signals) == len(request.Names)
-}
-
 // suspend adds a wait to those of the attempt, and returns what the handler has to return.
 // mailed is how many signals there were when the call looked; -1 for one that does not wait for signals.
 func (x *execution) suspend(name, reason string, w *runlane.Waiting, mailed int64) error {
 	if x.rt.coded {
-		w.Prompt = "" // what is encoded elsewhere does not stand in the clear here
+		w.Prompt, w.Questions = "", nil // what is encoded elsewhere does not stand in the clear here
 	}
 	s := &x.suspended
 	s.mu.Lock()
@@ -243,21 +265,34 @@ func (x *execution) suspend(name, reason string, w *runlane.Waiting, mailed int6
 	}
 	s.wait = s.wait.Union(w)
 	s.names = append(s.names, name)
-	asked := &runlane.ReleaseError{Reason: reason, Waiting: w}
-	s.made = append(s.made, asked)
-	return asked
+	if s.call == nil {
+		s.call = &handlerCall{}
+	}
+	return &callWaits{ReleaseError: &runlane.ReleaseError{Reason: reason, Waiting: w}, in: s.call}
 }
+
+// staleWait is the failure of a handler that returns what was asked for elsewhere.
+const staleWait = "The handler returned the error of a wait of another attempt, or of an earlier call in this one: " +
+	"call again, and do not keep such errors."
 
 // suspensionOf makes the handler's return the suspension that it is. A handler that ended well although a call of it
 // had no answer yet has lost that call's error: the attempt was suspended, and the log names the call. A failure is
-// recorded as what it is. What the handler itself asks for beside, by Release or Block, ends the wait, too.
+// recorded as what it is. What the handler itself asks for beside, by Release or Block, ends the wait, too. The error
+// of a wait in another attempt is a failure: this one has not looked for what came before.
 func (x *execution) suspensionOf(ctx context.Context, v verdict) verdict {
 	s := &x.suspended
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	own := slices.DeleteFunc(slices.Clone(v.asked), func(r *runlane.ReleaseError) bool {
-		return slices.Contains(s.made, r)
-	})
+	var own []*runlane.ReleaseError
+	for _, r := range v.asked {
+		switch r.in {
+		case nil:
+			own = append(own, r.ReleaseError)
+		case s.call:
+		default:
+			return failed(runlane.NewFailure(runlane.ErrValidationFailed, staleWait, nil))
+		}
+	}
 	if v.lost != "" {
 		x.rt.logger.LogAttrs(ctx, slog.LevelWarn,
 			"the handler joined a failure to a suspension: it waits, and the failure is not recorded",
@@ -314,10 +349,10 @@ func (v *verdict) waitForAny(calls *runlane.Waiting, own []*runlane.ReleaseError
 func (x *execution) lookAgain() {
 	s := &x.suspended
 	s.mu.Lock()
-	s.wait, s.names, s.made, s.calls, s.again = nil, nil, nil, nil, true
+	s.wait, s.names, s.call, s.calls, s.again = nil, nil, nil, nil, true
 	s.mu.Unlock()
 	x.steps.mu.Lock()
-	x.steps.used, x.steps.begun = map[string]bool{}, 0
+	x.steps.used, x.steps.begun, x.steps.inboxes = map[string]bool{}, 0, inboxesOf(x.steps.known)
 	x.steps.mu.Unlock()
 	x.notes.mu.Lock()
 	x.notes.over = false

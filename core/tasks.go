@@ -3,6 +3,7 @@ package core
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"maps"
 	"slices"
 	"time"
@@ -26,6 +27,8 @@ type TaskState struct {
 	lane.TaskRecord
 	// Known says that this runtime has the task.
 	Known bool
+	// Schema is the ClientTask's of this runtime: what payloads of the task are. nil means that none is known.
+	Schema json.RawMessage
 }
 
 // Definition is for programs without the task, which trigger it with runlane.NewRawCall. That makes the same run as the
@@ -55,7 +58,11 @@ func (t *Tasks) List(ctx context.Context) ([]TaskState, error) {
 		states[id] = TaskState{TaskRecord: record}
 	}
 	for _, d := range t.rt.definitions {
-		states[d.ID] = TaskState{TaskRecord: taskRecord(d, stored[d.ID].SeenAt), Known: true}
+		states[d.ID] = TaskState{
+			TaskRecord: taskRecord(d, stored[d.ID].SeenAt),
+			Known:      true,
+			Schema:     t.rt.clientTasks[d.ID].Schema,
+		}
 	}
 	return slices.SortedFunc(maps.Values(states), func(a, b TaskState) int { return cmp.Compare(a.ID, b.ID) }), nil
 }

@@ -30,8 +30,8 @@ func (rt *Runtime) committed(ctx context.Context, commit *lane.Commit, run *runl
 	}
 }
 
-// tell tells the end of a run to the run that called it, or to those of its flow that go after it, and before that its
-// cancellation to the runs that it has called. It may be told by any number of processes, and is counted once. done is
+// tell tells the end of a run to those of its flow that go after it, its cancellation to the runs that it has called,
+// and then its end to the run that called it. It may be told by any number of processes, and is counted once. done is
 // false where another one told it.
 func (rt *Runtime) tell(ctx context.Context, run *runlane.Run) (done bool, err error) {
 	wait := tellBackoff
@@ -40,14 +40,14 @@ func (rt *Runtime) tell(ctx context.Context, run *runlane.Run) (done bool, err e
 			return false, cancelled(ctx, run.ID)
 		}
 		wait = min(2*wait, tellPause)
-		if round > 0 || run.Status == runlane.StatusCancelled {
-			told, err := rt.cascade(ctx, run)
-			if told || err != nil {
+		if run.Source.Type == runlane.SourceFlow { // first: a cascade may take minutes
+			if err := rt.tellFlow(ctx, run); err != nil {
 				return false, err
 			}
 		}
-		if run.Source.Type == runlane.SourceFlow {
-			if err := rt.tellFlow(ctx, run); err != nil {
+		if round > 0 || run.Status == runlane.StatusCancelled {
+			told, err := rt.cascade(ctx, run)
+			if told || err != nil {
 				return false, err
 			}
 		}
@@ -58,10 +58,11 @@ func (rt *Runtime) tell(ctx context.Context, run *runlane.Run) (done bool, err e
 			continue
 		case err != nil:
 			return false, err
-		case commit == nil:
-			return true, nil
 		}
-		rt.resumed(ctx, commit)
+		rt.cascades.forget(run)
+		if commit != nil {
+			rt.resumed(ctx, commit)
+		}
 		return true, nil
 	}
 	return false, err
@@ -171,61 +172,6 @@ func (rt *Runtime) telling(ctx context.Context, run *runlane.Run) (*lane.TellCom
 // waitsForCall reports a wait that the last end of a call ends.
 func waitsForCall(w *runlane.Waiting, name string) bool {
 	return w.Has(runlane.WaitingAnything) || w.Has(runlane.WaitingChildren) && slices.Contains(w.Names, name)
-}
-
-// cascade asks the runs that a cancelled run has called to end. told says that all of it was told already.
-func (rt *Runtime) cascade(ctx context.Context, run *runlane.Run) (told bool, err error) {
-	read, err := rt.storage().ReadCalls(ctx, &lane.CallQuery{
-		RunKey: lane.RunKey{Environment: rt.environment, RunID: run.ID},
-	})
-	switch {
-	case isNotFound(err):
-		return true, nil
-	case err != nil:
-		return false, err
-	case !read.Untold || !read.Run.CreatedAt.Equal(run.CreatedAt):
-		return true, nil
-	case run.Status != runlane.StatusCancelled:
-		return false, nil
-	}
-	for i := range read.Calls {
-		c := calling{rt: rt, parent: run, call: read.Calls[i]}
-		children, err := c.read(ctx, true)
-		if err != nil {
-			return false, err
-		}
-		children = slices.DeleteFunc(children, func(child *runlane.Run) bool {
-			return child == nil || child.Status.Terminal() || child.Status == runlane.StatusCancellationRequested
-		})
-		by := change{rt: rt, actor: runlane.SystemActor, reason: reasonCaller}
-		err = inParallel(len(children), func(n int) error {
-			_, _, err := by.cancel(ctx, children[n].ID)
-			if movedOn(err) {
-				return nil // it has ended meanwhile
-			}
-			return err
-		})
-		if err != nil {
-			return false, err
-		}
-	}
-	return false, nil
-}
-
-// reasonCaller is why a called run is cancelled by the runtime.
-const reasonCaller = "the run that called it was cancelled"
-
-// orphaned reports a run that was called and made after its caller was cancelled: no one asked it to end. Later than
-// its first claim there is nothing to find: a cancellation asks those that are there.
-func (rt *Runtime) orphaned(ctx context.Context, run *runlane.Run) (bool, error) {
-	if run.Source.Type != runlane.SourceCall || run.Counters.Attempts > 0 {
-		return false, nil
-	}
-	callers, err := rt.storage().GetRuns(ctx, &lane.RunsQuery{
-		Environment: rt.environment, IDs: []runlane.RunID{run.Source.RunID}, WithoutPayload: true,
-	})
-	return err == nil && len(callers) == 1 && callers[0].Status == runlane.StatusCancelled &&
-		callers[0].CreatedAt.Equal(run.Source.CreatedAt), err
 }
 
 // tellEnds tells ends that no process has told.

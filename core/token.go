@@ -1,6 +1,7 @@
 package core
 
 import (
+	"bytes"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -15,8 +16,8 @@ import (
 )
 
 const (
-	// maxTokenBytes bounds a token before it is looked at.
-	maxTokenBytes = 2 << 10
+	// maxTokenBytes bounds a token before it is looked at: one of the longest ids and names has less.
+	maxTokenBytes = 4 << 10
 	// tokenMark begins every token, and what is signed: a token is never taken for anything else that a key signs.
 	tokenMark = "rlt1."
 )
@@ -28,16 +29,25 @@ type tokenClaims struct {
 	CreatedAt   int64         `json:"c"` // of the run, in milliseconds: an id that is used again is another run
 	Name        string        `json:"n"`
 	ExpiresAt   int64         `json:"x"` // milliseconds
+
+	// Of a run that is a node: its place, and when its flow was created. The answer is for the latest run of the node.
+	Flow     runlane.FlowID `json:"f,omitempty"`
+	FlowFrom int64          `json:"g,omitempty"`
+	Node     string         `json:"o,omitempty"`
 }
 
-// id is the same for every token of a run and a name: of all of them one answer counts.
+// id is the same for every token of a run and a name, or of a node and a name: of all of them one answer counts.
 func (c *tokenClaims) id() string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %d %q", c.Environment, c.RunID, c.CreatedAt, c.Name))
+	said := fmt.Appendf(nil, "%q %q %d %q", c.Environment, c.RunID, c.CreatedAt, c.Name)
+	if c.Flow != "" {
+		said = fmt.Appendf(nil, "node %q %q %d %q %q", c.Environment, c.Flow, c.FlowFrom, c.Node, c.Name)
+	}
+	sum := sha256.Sum256(said)
 	return "token_" + hex.EncodeToString(sum[:16])
 }
 
-// answerToken makes a token for a signal to the attempt's run.
-func (x *execution) answerToken(name string, ttl time.Duration) (string, error) {
+// Token implements runlane.WaitHost.
+func (x *execution) Token(name string, ttl time.Duration) (string, error) {
 	if err := firstError(x.rt.hasTokenKeys(), x.rt.suspends()); err != nil {
 		return "", err
 	}
@@ -48,15 +58,20 @@ func (x *execution) answerToken(name string, ttl time.Duration) (string, error) 
 		Name:        name,
 		ExpiresAt:   x.rt.now().Add(ttl).UnixMilli(),
 	}
+	if source := x.started.Source; source.Type == runlane.SourceFlow {
+		claims.Flow, claims.Node, claims.FlowFrom = source.FlowID, source.Node, source.CreatedAt.UnixMilli()
+	}
 	return claims.sign(x.rt.tokenKeys[0])
 }
 
 func (c *tokenClaims) sign(key []byte) (string, error) {
-	said, err := json.Marshal(c)
-	if err != nil {
+	var said bytes.Buffer
+	encoder := json.NewEncoder(&said)
+	encoder.SetEscapeHTML(false) // six bytes for one
+	if err := encoder.Encode(c); err != nil {
 		return "", err
 	}
-	text := tokenMark + base64.RawURLEncoding.EncodeToString(said)
+	text := tokenMark + base64.RawURLEncoding.EncodeToString(bytes.TrimSpace(said.Bytes()))
 	return text + "." + base64.RawURLEncoding.EncodeToString(tokenMAC(key, text)), nil
 }
 
@@ -97,8 +112,10 @@ func parseToken(keys [][]byte, token string) (*tokenClaims, bool) {
 
 // AnswerToken is what a token allows: one answer to a wait of a run.
 type AnswerToken struct {
-	// RunID is the run that asks.
+	// RunID is the run that asked.
 	RunID runlane.RunID
+	// Node is the run's place, where it is one of a flow: the answer is for the latest run of the node.
+	Node runlane.Node
 	// Signal is the name of what it asks for.
 	Signal string
 	// ExpiresAt is when the token ends.
@@ -117,6 +134,7 @@ func (rt *Runtime) ReadToken(token string) (*AnswerToken, error) {
 	}
 	return &AnswerToken{
 		RunID:     claims.RunID,
+		Node:      runlane.Node{Flow: claims.Flow, Name: claims.Node},
 		Signal:    claims.Name,
 		ExpiresAt: time.UnixMilli(claims.ExpiresAt).UTC(),
 	}, nil
@@ -141,11 +159,11 @@ func invalidToken() error {
 	}
 }
 
-// Answer sends a signal with a token from runlane.Signal.Token, which names the run; the signal's name must be the
-// token's. Of all tokens of a run and a name the first answer counts: the same one again is nil, another is
-// runlane.ConflictSignal. options.ID is not used. A token that is forged, expired, or of another environment or name is
-// runlane.ErrTokenInvalid, without a read of the storage; a runtime without core.Options.TokenKeys is
-// runlane.ErrCapabilityUnsupported. Other errors are those of runlane.Signaler.
+// Answer sends a signal with a token from runlane.Signal.Token, which names the run, or the node of a flow whose latest
+// run is meant; the signal's name must be the token's. Of all tokens of a run and a name the first answer counts: the
+// same one again is nil, another is runlane.ConflictSignal. options.ID is not used. A token that is forged, expired, or
+// of another environment or name is runlane.ErrTokenInvalid, without a read of the storage; a runtime without
+// core.Options.TokenKeys is runlane.ErrCapabilityUnsupported. Other errors are those of runlane.Signaler.
 func (rt *Runtime) Answer(
 	ctx context.Context, token string, value runlane.SignalValue, options *runlane.SignalOptions,
 ) error {
@@ -162,7 +180,11 @@ func (rt *Runtime) Answer(
 	}
 	given := runlane.SignalOptions{ID: claims.id()}
 	if options != nil {
-		given.Actor = options.Actor
+		given.Actor, given.Receipt = options.Actor, options.Receipt
+	}
+	if claims.Flow != "" {
+		node := runlane.Node{Flow: claims.Flow, Name: claims.Node}
+		return rt.signalNode(ctx, node, time.UnixMilli(claims.FlowFrom).UTC(), value, &given)
 	}
 	s, err := rt.newSignal(claims.RunID, value, &given)
 	if err != nil {

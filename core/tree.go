@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/runlane/runlane-go"
@@ -21,7 +22,8 @@ const (
 
 // TreeOptions of [Runs.Tree]. nil means none.
 type TreeOptions struct {
-	// Each is how many runs of each call are shown, the first ones; the others are counted. 0 means DefaultTreeEach.
+	// Each is how many runs of each call are shown; the others are counted. 0 means DefaultTreeEach. Where a call has
+	// more, those that failed are shown first, then those that have not ended, then cancelled ones.
 	Each int
 	// Read is how many runs are read altogether to count them by their status. Of a call that goes beyond it only the
 	// runs that are shown are read. 0 means MaxTreeRead, which is also the most.
@@ -52,7 +54,8 @@ type CallTree struct {
 	// Statuses counts the runs by their status. A run that was not made yet is in none. nil for a call beyond
 	// TreeOptions.Read.
 	Statuses map[runlane.Status]int
-	// Runs are the first ones, in the order of the payloads.
+	// Runs are those that are shown, in the order of the payloads. Where some are not, failed ones come first, then
+	// those that have not ended, then cancelled ones; of a call beyond TreeOptions.Read they are the first ones.
 	Runs []RunTree
 	// More counts the runs that are there and not in Runs, by their status. nil where Statuses is.
 	More map[runlane.Status]int
@@ -160,10 +163,12 @@ func (t *tree) fill(ctx context.Context, parent *runlane.Run, known *lane.RunCal
 	if err != nil {
 		return err
 	}
+	runs = slices.DeleteFunc(runs, func(run *runlane.Run) bool { return run == nil })
+	if len(runs) > min(t.each, MaxTreeShown-t.shown) {
+		slices.SortStableFunc(runs, func(a, b *runlane.Run) int { return cmp.Compare(treeRank(a), treeRank(b)) })
+	}
 	for _, run := range runs {
 		switch {
-		case run == nil:
-			continue
 		case len(call.Runs) < t.each && t.shown < MaxTreeShown:
 			call.Runs = append(call.Runs, RunTree{Run: run})
 			t.shown++
@@ -175,4 +180,19 @@ func (t *tree) fill(ctx context.Context, parent *runlane.Run, known *lane.RunCal
 		}
 	}
 	return nil
+}
+
+// treeRank is the place of a run among those of its call, where not all of them are shown: what an operator looks for
+// comes first.
+func treeRank(run *runlane.Run) int {
+	switch end := run.Status.End(); {
+	case end == runlane.StatusFailed:
+		return 0
+	case !run.Status.Terminal():
+		return 1
+	case end == runlane.StatusCancelled:
+		return 2
+	default:
+		return 3
+	}
 }

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
@@ -117,6 +119,44 @@ func TestTree_OfThousands_IsBounded(t *testing.T) {
 	more := map[runlane.Status]int{runlane.StatusSucceeded: many - len(call.Runs)}
 	if len(call.Runs) != core.MaxTreeShown-1 || !maps.Equal(call.Statuses, all) || !maps.Equal(call.More, more) {
 		t.Errorf("shown %d, %v, more %v", len(call.Runs), call.Statuses, call.More)
+	}
+}
+
+// A list that is cut begins with what an operator looks for, in the order of the payloads otherwise.
+func TestTree_ThatIsCut_ShowsFailedAndOpenRunsFirst(t *testing.T) {
+	t.Parallel()
+	const many = 30
+	payloads := make([]int, many)
+	for i := range payloads {
+		payloads[i] = i + 1
+	}
+	rt := openTree(t, treeNode.Handle(func(ctx context.Context, a *runlane.Attempt, n int) (int, error) {
+		switch n {
+		case 0:
+			_, err := runlane.CallAll(ctx, a, treeNode, payloads, nil)
+			return n, err
+		case many:
+			return 0, runlane.Permanent(errors.New("the last one fails"))
+		case many - 1:
+			return 0, runlane.Release(time.Hour, "waits")
+		default:
+			return n, nil
+		}
+	}))
+	drained(t, rt, treeNode.With(0), "run_root")
+	for each, want := range map[int]string{
+		3:        "(29/30 f r s map[succeeded:27])",
+		1:        "(29/30 f map[released:1 succeeded:28])",
+		many:     "(29/30" + strings.Repeat(" s", many-2) + " r f)",
+		many - 1: "(29/30 f r" + strings.Repeat(" s", many-3) + " map[succeeded:1])",
+	} {
+		tree, err := rt.Runs().Tree(t.Context(), "run_root", &core.TreeOptions{Each: each})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := treeText(tree); !strings.HasSuffix(got, want) {
+			t.Errorf("each %d: got %s, want %s", each, got, want)
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/blind"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -158,7 +159,8 @@ func (rt *Runtime) holder(ctx context.Context, p *plan, conflict error) (*runlan
 	}, nil
 }
 
-// sameRun answers a run id that exists: repeating the same call is no error, a different call under its id is one.
+// sameRun answers a run id that exists: repeating the same call is no error, a different call under its id is one. Who
+// may not learn payloads gets the run for another payload, too.
 func (rt *Runtime) sameRun(ctx context.Context, p *plan, conflict error) (*runlane.TriggerResult, error) {
 	run, err := rt.storage().GetRun(ctx, lane.RunKey{Environment: rt.environment, RunID: p.id})
 	switch {
@@ -170,7 +172,9 @@ func (rt *Runtime) sameRun(ctx context.Context, p *plan, conflict error) (*runla
 		return nil, strangerError(run, p.source)
 	case run.PayloadError() != nil:
 		return nil, run.PayloadError()
-	case run.TaskID != p.task.ID || !bytes.Equal(run.Payload, p.payload):
+	}
+	differs := !bytes.Equal(run.Payload, p.payload)
+	if run.TaskID != p.task.ID || differs && (p.call != "" || p.node != nil || !blind.Is(ctx)) {
 		return nil, &runlane.Error{
 			Code:    runlane.ErrValidationFailed,
 			Message: "a run with this id has another task or payload",
@@ -178,7 +182,7 @@ func (rt *Runtime) sameRun(ctx context.Context, p *plan, conflict error) (*runla
 			Hint:    "ids name one run for ever: leave RunID empty, or derive it from task and payload",
 		}
 	}
-	return &runlane.TriggerResult{Run: run, Outcome: runlane.TriggerReturnedExisting}, nil
+	return &runlane.TriggerResult{Run: run, Outcome: runlane.TriggerReturnedExisting, PayloadDiffers: differs}, nil
 }
 
 // sameSource reports that a run comes from where a computed id says. An id alone is no proof: a run that someone

@@ -24,16 +24,16 @@ const maxCodeBytes = 64
 // verdict is what a handler's return means. Nothing else in this package inspects a handler's error.
 type verdict struct {
 	kind    verdictKind
-	cause   error                   // stopped: why the runtime ended the context
-	delay   time.Duration           // released, and a failure that chose its own delay
-	mailed  int64                   // of such a wait: how many signals there were when the handler looked
-	calls   []string                // of such a wait: the calls of which ends were missing
-	wait    *runlane.Waiting        // released until something happens, not for the delay
-	asked   []*runlane.ReleaseError // released: all that the handler returned, joined ones, too
-	lost    string                  // released: the code of a failure that was joined to it
-	chosen  bool                    // a failure that chose its own delay
-	final   bool                    // a failure that must not be retried
-	reason  string                  // released
+	cause   error            // stopped: why the runtime ended the context
+	delay   time.Duration    // released, and a failure that chose its own delay
+	mailed  int64            // of such a wait: how many signals there were when the handler looked
+	calls   []string         // of such a wait: the calls of which ends were missing
+	wait    *runlane.Waiting // released until something happens, not for the delay
+	asked   []*callWaits     // released: all that the handler returned, joined ones, too
+	lost    string           // released: the code of a failure that was joined to it
+	chosen  bool             // a failure that chose its own delay
+	final   bool             // a failure that must not be retried
+	reason  string           // released
 	meta    map[string]string
 	failure runlane.Failure
 	text    string // of the failure, for the log
@@ -114,11 +114,14 @@ func endedByContext(ctx context.Context, err error) bool {
 }
 
 // releasesIn finds the releases and suspensions of a handler's error, joined ones, too, in the order of errors.As.
-func releasesIn(err error, found []*runlane.ReleaseError) []*runlane.ReleaseError {
-	if r, ok := err.(*runlane.ReleaseError); ok && r != nil { //nolint:errorlint // each one is looked for
-		return append(found, r)
-	}
+func releasesIn(err error, found []*callWaits) []*callWaits {
 	switch wrapper := err.(type) { //nolint:errorlint // the tree is walked
+	case *callWaits:
+		return append(found, wrapper)
+	case *runlane.ReleaseError:
+		if wrapper != nil {
+			return append(found, &callWaits{ReleaseError: wrapper})
+		}
 	case interface{ Unwrap() error }:
 		if inner := wrapper.Unwrap(); inner != nil {
 			return releasesIn(inner, found)
@@ -132,13 +135,13 @@ func releasesIn(err error, found []*runlane.ReleaseError) []*runlane.ReleaseErro
 }
 
 // releasedFor is the verdict on releases that are joined, which fail if one of them does.
-func releasedFor(err error, asked []*runlane.ReleaseError) verdict {
-	v := releaseVerdict(asked[0])
+func releasedFor(err error, asked []*callWaits) verdict {
+	v := releaseVerdict(asked[0].ReleaseError)
 	for _, r := range asked[1:] {
 		if v.kind != verdictReleased {
 			return v
 		}
-		also := releaseVerdict(r)
+		also := releaseVerdict(r.ReleaseError)
 		if also.kind != verdictReleased {
 			return also
 		}

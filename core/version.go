@@ -13,7 +13,10 @@ import (
 const newerPause = time.Minute
 
 // versionRecord is the name of the record of a version.
-func versionRecord(version int) string { return fmt.Sprintf("version:%d", version) }
+func versionRecord(version int) string { return fmt.Sprint(versionPrefix, version) }
+
+// versionPrefix begins the names of these records. No step, wait or call has such a name.
+const versionPrefix = "version:"
 
 // settleVersion finds out which version of its task the run began with, before the attempt remembers anything, and
 // keeps that this one goes on with it. Tasks without a version pay nothing. The caller has the lock of steps.

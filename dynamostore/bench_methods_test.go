@@ -354,15 +354,15 @@ func scheduleCases() []methodCase {
 			return calling(w.store.PutFlow, w.flow("flow"))
 		}},
 		{"GetFlow", func(w *world) operation {
-			w.started("flow")
+			w.startFlow("flow")
 			there := func(f *lane.FlowRecord) int { return int(f.Version) }
 			return finding(1, there, func(ctx context.Context, key *lane.FlowKey) (*lane.FlowRecord, error) {
-				return w.store.GetFlow(ctx, *key)
+				return w.store.GetFlow(ctx, &lane.FlowRead{FlowKey: *key})
 			}, &lane.FlowKey{Environment: "test", FlowID: "flow"})
 		}},
 		{"ListFlows", func(w *world) operation {
 			for i := range many {
-				w.started(runlane.FlowID(fmt.Sprint("flow ", i)))
+				w.startFlow(runlane.FlowID(fmt.Sprint("flow ", i)))
 			}
 			return finding(many, itemsOf, w.store.ListFlows, &lane.FlowQuery{PageQuery: benchPage})
 		}},

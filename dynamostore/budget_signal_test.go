@@ -56,6 +56,9 @@ func addSignalCases(cases map[string]budgetCase) {
 	}, nil}
 	cases["suspended until a signal comes"] = budgetCase{running, (*world).awaits, nil}
 	cases["a signal that resumes its run"] = budgetCase{func(w *world) *world { return running(w).awaits() }, send, nil}
+	cases["a waiting run resumed by an operator"] = budgetCase{func(w *world) *world { return running(w).retry(time.Hour) }, func(w *world) *world {
+		return w.other(&runlane.RunResumed{}, w.request(w.now))
+	}, nil}
 	cases["suspended for a sleep of a day"] = budgetCase{running, func(w *world) *world {
 		until := w.now.Add(24 * time.Hour)
 		return w.end(&runlane.RunReleased{

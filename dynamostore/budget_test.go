@@ -67,7 +67,6 @@ func budgetCases() map[string]budgetCase {
 	published := func(w *world) *world { return created(w).ack() }
 	running := func(w *world) *world { return published(w).claim(budgetLease, true) }
 	again := func(w *world) *world { return w.other(w.request(w.now)).ack().claim(budgetLease, true) }
-	tenSteps := func(w *world) *world { return running(w).keepTen() }
 	handedOver := []string{"trigger", "publish acknowledged"}
 	cases := map[string]budgetCase{
 		"trigger":              {nil, created, nil},
@@ -124,22 +123,6 @@ func budgetCases() map[string]budgetCase {
 			}
 			return w
 		}, nil},
-		"a step": {running, func(w *world) *world { return w.keep("charge", []byte(`{"id":"ch_1"}`)) }, nil},
-		"a step with a result of 3 KB": {running, func(w *world) *world {
-			return w.keep("charge", bulky(3))
-		}, nil},
-		"a step that was recorded": {func(w *world) *world { return running(w).keep("charge", []byte(`1`)) }, func(w *world) *world {
-			return w.keep("charge", []byte(`2`))
-		}, nil},
-		"reading the records of ten steps": {tenSteps, func(w *world) *world {
-			page, err := w.store.ListRecords(w.Context(), &lane.RecordQuery{
-				PageQuery: lane.PageQuery{Environment: "test", Limit: runlane.MaxPageLimit}, RunID: w.run.ID, CreatedAt: w.run.CreatedAt,
-			})
-			if err != nil || len(page.Items) != 10 {
-				w.Fatal(page, err)
-			}
-			return w
-		}, nil},
 		"a minute of heartbeats": {func(w *world) *world { // the last inspection moved the marker to the lease's end
 			return published(w).claim(time.Minute, true).beats().pass(time.Second).inspect().pass(-time.Second)
 		}, func(w *world) *world { return w.beats().pass(time.Second).inspect() }, nil},
@@ -171,29 +154,8 @@ func budgetCases() map[string]budgetCase {
 	addCallCases(cases)
 	addFlowCases(cases)
 	addSignalCases(cases)
+	addStepCases(cases)
 	return cases
-}
-
-// keep records a step.
-func (w *world) keep(name string, result []byte) *world {
-	w.Helper()
-	_, err := w.store.KeepRecord(w.Context(), &lane.KeepCommand{
-		RunKey:    w.key(),
-		CreatedAt: w.run.CreatedAt,
-		Record:    lane.StepRecord{Name: name, Kind: runlane.StepKindStep, Attempt: 1, At: w.now, Result: result},
-	})
-	if err != nil {
-		w.Fatal(err)
-	}
-	return w
-}
-
-func (w *world) keepTen() *world {
-	w.Helper()
-	for n := range 10 {
-		w.keep(fmt.Sprintf("step %d", n), []byte(`{"id":"ch_1"}`))
-	}
-	return w
 }
 
 func keyed(key string) *runlane.RunCreated {

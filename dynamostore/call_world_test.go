@@ -62,7 +62,6 @@ func (w *world) tell(child *world, ended, count int) *world {
 
 func addCallCases(cases map[string]budgetCase) {
 	running := func(w *world) *world { return w.create(eager, 0, nil).ack().claim(budgetLease, true) }
-	var child *world
 	cases["a call begun"] = budgetCase{running, func(w *world) *world { return w.call(2) }, nil}
 	cases["another call begun"] = budgetCase{
 		func(w *world) *world { return running(w).call(2) },
@@ -81,17 +80,17 @@ func addCallCases(cases map[string]budgetCase) {
 	}
 	cases["success of a called run"] = budgetCase{
 		func(w *world) *world {
-			child = running(w).call(2).child().ack().claim(budgetLease, true)
+			w.called = running(w).call(2).child().ack().claim(budgetLease, true)
 			return w
 		},
-		func(w *world) *world { child.succeed(); return w }, nil,
+		func(w *world) *world { w.called.succeed(); return w }, nil,
 	}
 	cases["an end told"] = budgetCase{
-		func(w *world) *world { child = running(w).call(2).ended(); return w.waits() },
-		func(w *world) *world { return w.tell(child, 0, 2) }, nil,
+		func(w *world) *world { w.called = running(w).call(2).ended(); return w.waits() },
+		func(w *world) *world { return w.tell(w.called, 0, 2) }, nil,
 	}
 	cases["the last end told, which resumes"] = budgetCase{
-		func(w *world) *world { child = running(w).call(1).ended(); return w.waits() },
-		func(w *world) *world { return w.tell(child, 0, 1) }, nil,
+		func(w *world) *world { w.called = running(w).call(1).ended(); return w.waits() },
+		func(w *world) *world { return w.tell(w.called, 0, 1) }, nil,
 	}
 }

@@ -120,16 +120,26 @@ func (s *Store) readFlow(ctx context.Context, key lane.FlowKey) (*rows.Flow, err
 	return rows.ReadFlow(raw)
 }
 
-// GetFlow implements lane.Storage: head and plans in one query.
-func (s *Store) GetFlow(ctx context.Context, key lane.FlowKey) (*lane.FlowRecord, error) {
-	if err := key.FlowID.Validate(); err != nil {
+// GetFlow implements lane.Storage: the head alone, or head and plans in one query.
+func (s *Store) GetFlow(ctx context.Context, q *lane.FlowRead) (*lane.FlowRecord, error) {
+	if err := q.FlowID.Validate(); err != nil {
 		return nil, err
+	}
+	if q.WithoutPlan {
+		head, err := s.readFlow(ctx, q.FlowKey)
+		switch {
+		case err != nil:
+			return nil, err
+		case head == nil:
+			return nil, lane.FlowNotFound(q.FlowID)
+		}
+		return head.Record(), nil
 	}
 	var record *lane.FlowRecord
 	err := s.db.Query(ctx, &ddb.Query{
 		Operation: "read flow",
 		Where:     "#pk = :pk",
-		Values:    item.Item{":pk": item.Text(rows.FlowPK(key))},
+		Values:    item.Item{":pk": item.Text(rows.FlowPK(q.FlowKey))},
 	}, func(raw item.Item) (bool, error) {
 		sk := item.TextOf(raw[item.SK])
 		switch {
@@ -149,7 +159,7 @@ func (s *Store) GetFlow(ctx context.Context, key lane.FlowKey) (*lane.FlowRecord
 		return record != nil, nil
 	})
 	if err == nil && record == nil {
-		err = lane.FlowNotFound(key.FlowID)
+		err = lane.FlowNotFound(q.FlowID)
 	}
 	if err != nil {
 		return nil, err

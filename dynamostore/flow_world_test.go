@@ -17,8 +17,8 @@ func (w *world) flow(id runlane.FlowID) *lane.FlowCommand {
 	}}
 }
 
-// started puts the record of a flow.
-func (w *world) started(id runlane.FlowID) *lane.FlowRecord {
+// startFlow puts the record of a flow.
+func (w *world) startFlow(id runlane.FlowID) *lane.FlowRecord {
 	w.Helper()
 	f, err := w.store.PutFlow(w.Context(), w.flow(id))
 	if err != nil {
@@ -43,16 +43,15 @@ func (w *world) changed(f *lane.FlowRecord, by func(f *lane.FlowRecord)) *lane.F
 func made(f *lane.FlowRecord) { f.TendAt = time.Time{} }
 
 func addFlowCases(cases map[string]budgetCase) {
-	var f *lane.FlowRecord
-	cases["a flow started"] = budgetCase{nil, func(w *world) *world { w.started("flow"); return w }, nil}
+	cases["a flow started"] = budgetCase{nil, func(w *world) *world { w.startFlow("flow"); return w }, nil}
 	cases["every run of a flow made"] = budgetCase{
-		func(w *world) *world { f = w.started("flow"); return w },
-		func(w *world) *world { w.changed(f, made); return w }, nil,
+		func(w *world) *world { w.started = w.startFlow("flow"); return w },
+		func(w *world) *world { w.changed(w.started, made); return w }, nil,
 	}
 	cases["a flow finished"] = budgetCase{
-		func(w *world) *world { f = w.changed(w.started("flow"), made); return w },
+		func(w *world) *world { w.started = w.changed(w.startFlow("flow"), made); return w },
 		func(w *world) *world {
-			w.changed(f, func(f *lane.FlowRecord) { f.FinishedAt, f.Status = w.now, runlane.FlowCompleted })
+			w.changed(w.started, func(f *lane.FlowRecord) { f.FinishedAt, f.Status = w.now, runlane.FlowCompleted })
 			return w
 		}, nil,
 	}

@@ -29,24 +29,37 @@ func (s *Store) ReadMail(ctx context.Context, q *lane.MailQuery) (*lane.Mail, er
 	}
 	found := make([]*lane.Signal, len(q.Names))
 	err = ddb.InParallel(ctx, q.Names, func(ctx context.Context, i int, name string) error {
-		return s.db.Query(ctx, &ddb.Query{
-			Operation: "read signals",
-			Where:     "#pk = :pk AND #sk BETWEEN :from AND :until",
-			Values: item.Item{
-				":pk":    item.Text(r.PK),
-				":from":  item.Text(rows.InboxSpan(name)),
-				":until": item.Text(rows.InboxSpan(name) + item.BeyondKeys),
-			},
-			Limit: 1,
-		}, func(raw item.Item) (more bool, err error) {
+		raw, err := s.firstSignal(ctx, r.PK, name)
+		if err == nil && raw != nil {
 			found[i], err = rows.ReadSignal(raw, !q.WithoutBodies)
-			return false, err
-		})
+		}
+		return err
 	})
 	for _, signal := range slices.DeleteFunc(found, func(s *lane.Signal) bool { return s == nil }) {
 		mail.Signals = append(mail.Signals, *signal)
 	}
 	return mail, err
+}
+
+// firstSignal is the signal of a name that came first, nil for none. The keys are in the order of ids, so it looks at
+// all of the name: usually that is one.
+func (s *Store) firstSignal(ctx context.Context, pk, name string) (first item.Item, err error) {
+	err = s.db.Query(ctx, &ddb.Query{
+		Operation: "read signals",
+		Where:     "#pk = :pk AND #sk BETWEEN :from AND :until",
+		Values: item.Item{
+			":pk":    item.Text(pk),
+			":from":  item.Text(rows.InboxSpan(name)),
+			":until": item.Text(rows.InboxSpan(name) + item.BeyondKeys),
+		},
+	}, func(raw item.Item) (more bool, err error) {
+		number := item.Number(raw["nr"])
+		if first == nil || number < item.Number(first["nr"]) {
+			first = raw
+		}
+		return number > 1, nil // none came before the first
+	})
+	return first, err
 }
 
 // readMailOf reads the run and signals of one id in one request.

@@ -29,6 +29,9 @@ type world struct {
 	group string               // the concurrency key of new runs
 	rows  []lane.OutboxMessage // of the last commit or claim
 	meter *meter               // of the last step
+
+	called  *world           // the run that this one has called
+	started *lane.FlowRecord // the flow that was started
 }
 
 func newWorld(t *testing.T) *world {

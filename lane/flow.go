@@ -42,6 +42,13 @@ type FlowKey struct {
 	FlowID runlane.FlowID
 }
 
+// FlowRead reads the record of one flow.
+type FlowRead struct {
+	FlowKey
+	// WithoutPlan leaves the plan out: it changes only with the round, and may be large.
+	WithoutPlan bool
+}
+
 // FlowCommand writes the record of a flow.
 type FlowCommand struct {
 	// Environment holds the flow.
@@ -52,7 +59,8 @@ type FlowCommand struct {
 	Remove bool
 }
 
-// FlowQuery pages flows: those that have not finished, by id, or those that have, by when, the latest first.
+// FlowQuery pages flows: those that have not finished, by id, or with Before by when they are to be tended; or those
+// that have, by when, the latest first.
 type FlowQuery struct {
 	PageQuery
 	// Finished asks for flows that have finished.

@@ -177,7 +177,7 @@ func (c *PruneCommand) Terminal() ([]runlane.Status, error) {
 			}
 		}
 	}
-	terminal := slices.DeleteFunc(runlane.Statuses(), runlane.Status.Active)
+	terminal := runlane.TerminalStatuses()
 	if len(c.Statuses) == 0 {
 		return terminal, nil
 	}

@@ -10,7 +10,7 @@ import (
 type Signal struct {
 	// Name and ID are unique together beside one run.
 	Name, ID string
-	// Number counts the signals of the run, from 1.
+	// Number counts the signals of the run, from 1: the order in which they came.
 	Number int64
 	// SentAt is when it was sent.
 	SentAt time.Time
@@ -23,7 +23,7 @@ type MailQuery struct {
 	RunKey
 	// Names are those of the signals that are asked for.
 	Names []string
-	// ID asks for one signal of each name. "" asks for the first of each by id.
+	// ID asks for one signal of each name. "" asks for the one of each that came first: that of the smallest Number.
 	ID string
 	// WithoutBodies leaves the bodies out.
 	WithoutBodies bool

@@ -34,7 +34,8 @@ type Storage interface {
 	//	                 ConflictIdempotencyKey, with the owner in Error.RunID
 	//	                 ConflictSingletonKey, with the owner in Error.RunID
 	//	                 ConflictQueueCapacity, when it takes a slot: with a reservation, or for a run that
-	//	                 is started at once
+	//	                 is started at once. Of a reservation also where no slot could be looked
+	//	                 for, or taken, in time: its run can wait without one
 	//	                 ConflictFlow, when the flow of the run gets no further runs
 	//
 	// The events of the returned commit are exactly what ListRunEvents will return.
@@ -129,7 +130,7 @@ type Storage interface {
 	// creation of a flow never changes, and a plan only with the round.
 	PutFlow(ctx context.Context, c *FlowCommand) (*FlowRecord, error)
 	// GetFlow returns the record, exact, else runlane.ErrFlowNotFound.
-	GetFlow(ctx context.Context, key FlowKey) (*FlowRecord, error)
+	GetFlow(ctx context.Context, q *FlowRead) (*FlowRecord, error)
 	// ListFlows pages records, see [FlowQuery], without their plans. Eventually consistent.
 	ListFlows(ctx context.Context, q *FlowQuery) (*runlane.Page[FlowRecord], error)
 

@@ -166,7 +166,7 @@ func (UnimplementedStorage) PutFlow(context.Context, *FlowCommand) (*FlowRecord,
 }
 
 // GetFlow answers runlane.ErrCapabilityUnsupported.
-func (UnimplementedStorage) GetFlow(context.Context, FlowKey) (*FlowRecord, error) {
+func (UnimplementedStorage) GetFlow(context.Context, *FlowRead) (*FlowRecord, error) {
 	return nil, unsupported("GetFlow")
 }
 

@@ -26,7 +26,7 @@ func (s lastFlowWins) PutFlow(ctx context.Context, c *lane.FlowCommand) (*lane.F
 	if !errors.Is(err, runlane.ConflictFlow) {
 		return put, err
 	}
-	known, err := s.GetFlow(ctx, lane.FlowKey{Environment: c.Environment, FlowID: c.Flow.ID})
+	known, err := s.GetFlow(ctx, &lane.FlowRead{FlowKey: lane.FlowKey{Environment: c.Environment, FlowID: c.Flow.ID}})
 	if err != nil {
 		return nil, err
 	}

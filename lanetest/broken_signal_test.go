@@ -69,6 +69,22 @@ func (s toldTwice) SendSignal(ctx context.Context, c *lane.SignalCommand) (*lane
 	return commit, err
 }
 
+// readsByID takes the smallest id for the first signal.
+type readsByID struct{ sound }
+
+func (s readsByID) ReadMail(ctx context.Context, q *lane.MailQuery) (*lane.Mail, error) {
+	if q.ID == "" {
+		for _, id := range []string{"a", "0", "1"} {
+			of := *q
+			of.ID = id
+			if mail, err := s.sound.ReadMail(ctx, &of); err != nil || len(mail.Signals) == len(q.Names) && len(q.Names) > 0 {
+				return mail, err
+			}
+		}
+	}
+	return s.sound.ReadMail(ctx, q)
+}
+
 func init() {
 	maps.Copy(broken, map[string]struct {
 		storage func(sound) lane.Storage
@@ -78,6 +94,7 @@ func init() {
 		"resumesApart":      {func(s sound) lane.Storage { return resumesApart{s} }, "Signals/OnAStaleSequenceNothingIsPut"},
 		"ignoresWaits":      {func(s sound) lane.Storage { return ignoresWaits{s} }, "Signals/DependOnTheWaitThatWasRead"},
 		"countsAnew":        {func(s sound) lane.Storage { return countsAnew{s} }, "Signals/DependOnTheCountThatWasRead"},
+		"readsByID":         {func(s sound) lane.Storage { return readsByID{s} }, "Signals/OfANameTheOneThatCameFirstIsRead"},
 		"toldTwice":         {func(s sound) lane.Storage { return toldTwice{s} }, "Signals/OneOfANameAndIDIsPut"},
 	})
 }

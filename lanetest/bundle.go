@@ -64,10 +64,19 @@ func (b *bundle) remember(run *runlane.Run) {
 // append commits a command that must succeed.
 func (b *bundle) append(c *lane.AppendCommand) *lane.Commit {
 	b.t.Helper()
-	commit := must(b.storage.AppendRunEvents(b.ctx(), c))(b.t)
-	b.remember(commit.Run)
+	commit, err := b.storage.AppendRunEvents(b.ctx(), c)
+	mayRefuse := b.h.LosesAnswers && c.Reserves()
+	for n := 0; n < capacityTries && mayRefuse && isConflict(err, runlane.ConflictQueueCapacity); n++ {
+		commit, err = b.storage.AppendRunEvents(b.ctx(), c)
+	}
+	b.remember(must(commit, err)(b.t).Run)
 	return commit
 }
+
+// capacityTries is how often, under faults alone, a creation with a reservation is sent again that got no slot where
+// there is one: a storage may say so of a slot that it could not read, or that it met another at. It has written
+// nothing then.
+const capacityTries = 20
 
 // create makes a run.
 func (b *bundle) create(at time.Time, o RunOptions) *runlane.Run {

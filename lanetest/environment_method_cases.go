@@ -227,7 +227,8 @@ func (h *inhabited) probes() map[string]probe {
 			return first(s.PutFlow(ctx, &lane.FlowCommand{Environment: h.elsewhere, Flow: h.flow}))
 		})},
 		"GetFlow": {has.SuspendsRuns, notFound(runlane.ErrFlowNotFound, func() error {
-			return first(s.GetFlow(ctx, lane.FlowKey{Environment: h.elsewhere, FlowID: h.flow.ID}))
+			key := lane.FlowKey{Environment: h.elsewhere, FlowID: h.flow.ID}
+			return first(s.GetFlow(ctx, &lane.FlowRead{FlowKey: key}))
 		})},
 		"ListFlows": {has.SuspendsRuns, func(t *testing.T) {
 			for _, finished := range []bool{false, true} {

@@ -46,7 +46,7 @@ func (b *bundle) putFlow(f *lane.FlowRecord) *lane.FlowRecord {
 
 func (b *bundle) getFlow(id runlane.FlowID) *lane.FlowRecord {
 	b.t.Helper()
-	return must(b.storage.GetFlow(b.ctx(), lane.FlowKey{Environment: b.env, FlowID: id}))(b.t)
+	return must(b.storage.GetFlow(b.ctx(), &lane.FlowRead{FlowKey: lane.FlowKey{Environment: b.env, FlowID: id}}))(b.t)
 }
 
 func (b *bundle) wantFlowChanged(c *lane.FlowCommand) {
@@ -58,7 +58,7 @@ func (b *bundle) wantFlowChanged(c *lane.FlowCommand) {
 
 func flowsKept(t *testing.T, b *bundle) {
 	id := runlane.FlowID("release Ω/1")
-	_, err := b.storage.GetFlow(b.ctx(), lane.FlowKey{Environment: b.env, FlowID: id})
+	_, err := b.storage.GetFlow(b.ctx(), &lane.FlowRead{FlowKey: lane.FlowKey{Environment: b.env, FlowID: id}})
 	wantError(t, err, runlane.ErrFlowNotFound)
 	f := newFlow(id)
 	f.CreatedAt = noon.Add(123456 * time.Nanosecond) // not a whole millisecond
@@ -78,6 +78,13 @@ func flowsKept(t *testing.T, b *bundle) {
 	want = next.AtRest()
 	want.Plan = []byte("another")
 	equal(t, "after a change of the copy", want, b.getFlow(id))
+	want.Plan = nil
+	key := lane.FlowKey{Environment: b.env, FlowID: id}
+	read := must(b.storage.GetFlow(b.ctx(), &lane.FlowRead{FlowKey: key, WithoutPlan: true}))(t)
+	equal(t, "without its plan", want, read)
+	key.FlowID = "absent"
+	_, err = b.storage.GetFlow(b.ctx(), &lane.FlowRead{FlowKey: key, WithoutPlan: true})
+	wantError(t, err, runlane.ErrFlowNotFound)
 }
 
 func flowsVersioned(t *testing.T, b *bundle) {
@@ -97,7 +104,7 @@ func flowsVersioned(t *testing.T, b *bundle) {
 	b.wantFlowChanged(&lane.FlowCommand{Flow: next, Remove: true})
 	equal(t, "its closing", 1, b.getFlow(f.ID).Closed)
 	must(b.storage.PutFlow(b.ctx(), &lane.FlowCommand{Environment: b.env, Flow: withVersion(f, 2), Remove: true}))(t)
-	_, err := b.storage.GetFlow(b.ctx(), lane.FlowKey{Environment: b.env, FlowID: f.ID})
+	_, err := b.storage.GetFlow(b.ctx(), &lane.FlowRead{FlowKey: lane.FlowKey{Environment: b.env, FlowID: f.ID}})
 	wantError(t, err, runlane.ErrFlowNotFound)
 	equal(t, "the version of one that is made anew", int64(1), b.putFlow(&f).Version)
 }
@@ -273,6 +280,10 @@ func flowsTended(_ *testing.T, b *bundle) {
 	f.TendAt = time.Time{}
 	b.putFlow(&f)
 	b.wantFlows("one that was tended", tended(time.Hour), "f2", "f3")
+	soon := withVersion(newFlow("f3"), 1)
+	soon.TendAt = noon.Add(time.Second)
+	b.putFlow(&soon)
+	b.wantFlows("the soonest first", tended(time.Hour), "f3", "f2")
 }
 
 func flowsMalformed(t *testing.T, b *bundle) {
@@ -297,7 +308,7 @@ func flowsMalformed(t *testing.T, b *bundle) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	_, err := b.storage.GetFlow(b.ctx(), lane.FlowKey{Environment: b.env, FlowID: "a:b"})
+	_, err := b.storage.GetFlow(b.ctx(), &lane.FlowRead{FlowKey: lane.FlowKey{Environment: b.env, FlowID: "a:b"}})
 	wantError(t, err, runlane.ErrValidationFailed)
 	b.wantFlows("nothing", lane.FlowQuery{})
 }

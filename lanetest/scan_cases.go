@@ -79,7 +79,7 @@ func (b *bundle) everyStatus() map[runlane.Status]*runlane.Run {
 	retrying, released := b.running(noon, end, RunOptions{}), b.running(noon, end, RunOptions{})
 	cancelling := b.running(noon, end, RunOptions{})
 	failed, succeeded := b.running(noon, end, RunOptions{}), b.running(noon, end, RunOptions{})
-	return map[runlane.Status]*runlane.Run{
+	runs := map[runlane.Status]*runlane.Run{
 		runlane.StatusQueued:                b.create(noon, RunOptions{Outbox: lane.InitialOutbox{Published: true}}),
 		runlane.StatusScheduled:             b.create(noon, RunOptions{RunAt: end}),
 		runlane.StatusRunning:               b.running(noon, end, RunOptions{}),
@@ -90,6 +90,12 @@ func (b *bundle) everyStatus() map[runlane.Status]*runlane.Run {
 		runlane.StatusFailed:                b.push(failed, noon, Failed(failed)),
 		runlane.StatusCancelled:             b.push(b.create(noon, RunOptions{}), noon, &runlane.RunCancelled{}),
 	}
+	for _, status := range runlane.Statuses() {
+		if runs[status] == nil {
+			b.t.Fatalf("everyStatus makes no run that is %s", status)
+		}
+	}
+	return runs
 }
 
 func scanExclusion(_ *testing.T, b *bundle) {

@@ -18,7 +18,7 @@ func signalCases() []storageCase {
 	waits := needsBoth(needsKept, needsLeases)
 	return []storageCase{
 		{"StandBesideTheirRunAndAreCounted", needsKept, signalsKept},
-		{"AreFirstOfTheirNameByID", needsKept, signalsFirst},
+		{"OfANameTheOneThatCameFirstIsRead", needsKept, signalsFirst},
 		{"OneOfANameAndIDIsPut", needsKept, signalsOnce},
 		{"DependOnTheCountThatWasRead", needsKept, signalsCounted},
 		{"EndAWaitInTheSameCommit", waits, signalsResume},
@@ -126,24 +126,6 @@ func bare(signals []lane.Signal) []lane.Signal {
 		}
 	}
 	return signals
-}
-
-func signalsFirst(t *testing.T, b *bundle) {
-	run := b.create(noon, RunOptions{})
-	for _, id := range []string{"c", "a", "b"} {
-		b.send(run, "approved", id, `"`+id+`"`)
-	}
-	b.send(run, "approved2", "0", "0")
-	equal(t, "the first", "a", b.mail(run, "approved").Signals[0].ID)
-	named := must(b.storage.ReadMail(b.ctx(), &lane.MailQuery{
-		RunKey: b.key(run.ID), Names: []string{"approved"}, ID: "c",
-	}))(t)
-	equal(t, "the one that is named", `"c"`, string(named.Signals[0].Body))
-	equal(t, "its count", int64(4), named.Count)
-	none := must(b.storage.ReadMail(b.ctx(), &lane.MailQuery{
-		RunKey: b.key(run.ID), Names: []string{"approved"}, ID: "d",
-	}))(t)
-	equal(t, "one that is not there", 0, len(none.Signals))
 }
 
 func signalsOnce(t *testing.T, b *bundle) {

@@ -217,6 +217,9 @@ func (e *entry) summary() runlane.RunSummary {
 		RunAt:      s.runAt.time(),
 		CreatedAt:  s.createdAt.time(),
 		FinishedAt: s.finishedAt.time(),
+
+		ConcurrencyKey:    c.ConcurrencyKey,
+		DispatchExpiresAt: s.dispatchExpiresAt.time(),
 	}
 	if s.failure != nil {
 		summary.FailureCode = s.failure.Code

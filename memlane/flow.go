@@ -54,20 +54,26 @@ func (s *Storage) PutFlow(ctx context.Context, c *lane.FlowCommand) (*lane.FlowR
 }
 
 // GetFlow returns the record.
-func (s *Storage) GetFlow(ctx context.Context, key lane.FlowKey) (*lane.FlowRecord, error) {
+func (s *Storage) GetFlow(ctx context.Context, q *lane.FlowRead) (*lane.FlowRecord, error) {
 	if err := ended(ctx); err != nil {
 		return nil, err
 	}
-	if err := key.FlowID.Validate(); err != nil {
+	if err := q.FlowID.Validate(); err != nil {
 		return nil, err
 	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	known := s.find(key.Environment).flow(key.FlowID)
-	if known == nil {
-		return nil, lane.FlowNotFound(key.FlowID)
+	known := s.find(q.Environment).flow(q.FlowID)
+	switch {
+	case known == nil:
+		return nil, lane.FlowNotFound(q.FlowID)
+	case q.WithoutPlan:
+		head := *known
+		head.Plan = nil
+		return &head, nil
+	default:
+		return known.AtRest(), nil
 	}
-	return known.AtRest(), nil
 }
 
 // ListFlows pages records without their plans.
@@ -88,7 +94,7 @@ func (s *Storage) ListFlows(ctx context.Context, q *lane.FlowQuery) (*runlane.Pa
 		return page, nil
 	}
 	for _, known := range env.flows {
-		if !listed(q, known) || after != nil && compareFlows(flowPosition(known), after.position) <= 0 {
+		if !listed(q, known) || after != nil && compareFlows(flowPosition(q, known), after.position) <= 0 {
 			continue
 		}
 		shown := *known
@@ -96,11 +102,11 @@ func (s *Storage) ListFlows(ctx context.Context, q *lane.FlowQuery) (*runlane.Pa
 		page.Items = append(page.Items, shown)
 	}
 	slices.SortFunc(page.Items, func(a, b lane.FlowRecord) int {
-		return compareFlows(flowPosition(&a), flowPosition(&b))
+		return compareFlows(flowPosition(q, &a), flowPosition(q, &b))
 	})
 	if len(page.Items) > limit {
 		page.Items = slices.Clone(page.Items[:limit])
-		page.Next = scope.cursor(0, flowPosition(&page.Items[limit-1]))
+		page.Next = scope.cursor(0, flowPosition(q, &page.Items[limit-1]))
 	}
 	return page, nil
 }
@@ -119,11 +125,14 @@ func listed(q *lane.FlowQuery, f *lane.FlowRecord) bool {
 	}
 }
 
-// flowPosition is the place of a flow in its list: by id, or by when it finished.
-func flowPosition(f *lane.FlowRecord) position {
+// flowPosition is the place of a flow in its list: by id, by when it is to be tended, or by when it finished.
+func flowPosition(q *lane.FlowQuery, f *lane.FlowRecord) position {
 	p := position{id: runlane.RunID(f.ID)}
-	if f.Finished() {
+	switch {
+	case f.Finished():
 		p.at = at(f.FinishedAt)
+	case !q.Before.IsZero():
+		p.at = -at(f.TendAt) // the soonest first
 	}
 	return p
 }

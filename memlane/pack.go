@@ -174,6 +174,7 @@ func (p *packer) created(c *runlane.RunCreated) {
 	p.instant(at(c.Source.FireTime))
 	if c.Source.Type == runlane.SourceCall {
 		p.text(c.Source.Call)
+		p.number(int64(c.Source.Depth))
 		p.instant(at(c.Source.CreatedAt))
 	}
 	if c.Source.Type == runlane.SourceFlow {

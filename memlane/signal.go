@@ -25,7 +25,7 @@ func (e *entry) mailed() int64 {
 	return 0
 }
 
-// find returns a signal by its id, or the first of the name for "".
+// find returns a signal by its id, or the one of the name that came first for "".
 func (m *mailbox) find(name, id string) *lane.Signal {
 	if m == nil {
 		return nil
@@ -35,7 +35,7 @@ func (m *mailbox) find(name, id string) *lane.Signal {
 	}
 	var first *lane.Signal
 	for _, s := range m.byID[name] {
-		if first == nil || s.ID < first.ID {
+		if first == nil || s.Number < first.Number {
 			first = s
 		}
 	}

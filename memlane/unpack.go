@@ -149,7 +149,8 @@ func (u *unpacker) created(c *runlane.RunCreated) {
 		FireTime:   u.instant().time(),
 	}
 	if c.Source.Type == runlane.SourceCall {
-		c.Source.Call, c.Source.CreatedAt = u.text(), u.instant().time()
+		c.Source.Call, c.Source.Depth = u.text(), int(u.number())
+		c.Source.CreatedAt = u.instant().time()
 	}
 	if c.Source.Type == runlane.SourceFlow {
 		c.Source.FlowID, c.Source.Node = runlane.FlowID(u.text()), u.text()

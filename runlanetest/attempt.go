@@ -6,9 +6,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"testing"
-	"time"
 	"unicode/utf8"
 
 	"github.com/runlane/runlane-go"
@@ -23,8 +23,11 @@ import (
 type Attempt struct {
 	*runlane.Attempt
 
-	// Recorder has what the handler triggered.
+	// Recorder has what the handler triggered, and the signals that it sent.
 	Recorder *Recorder
+
+	t              testing.TB
+	allowSwallowed bool
 
 	logs lineBuffer
 
@@ -40,7 +43,7 @@ type Attempt struct {
 type AttemptOptions struct {
 	// Number counts from 1. 0 means 1.
 	Number int
-	// Recorder gets what the handler triggers. nil means a new one.
+	// Recorder gets what the handler triggers, and the signals that it sends. nil means a new one.
 	Recorder *Recorder
 	// Run is what the handler finds in Attempt.Run. An empty id becomes "run_test"; an empty status and empty counters
 	// become those of an attempt in progress.
@@ -58,6 +61,9 @@ type AttemptOptions struct {
 	Children map[string][]End
 	// Nodes are the ends of nodes of flows, by their names, for [runlane.Ref.Wait].
 	Nodes map[string]End
+	// AllowSwallowed lets a handler end well although a call of it was suspended: a runtime would let it wait all the
+	// same. Without it [Attempt.Execute] fails the test, and names the call.
+	AllowSwallowed bool
 }
 
 // End is how a run ended that the attempt calls, or reads the result of.
@@ -91,21 +97,20 @@ func NewAttempt(t testing.TB, options *AttemptOptions) *Attempt {
 	if run.Counters == (runlane.Counters{}) {
 		run.Counters = runlane.Counters{Attempts: number, Failures: number - 1, Retries: number - 1}
 	}
-	a := &Attempt{Recorder: options.Recorder}
+	a := &Attempt{Recorder: options.Recorder, t: t, allowSwallowed: options.AllowSwallowed}
 	if a.Recorder == nil {
 		a.Recorder = &Recorder{}
 	}
 	logger := newLogger(io.MultiWriter(&a.logs, newTestLog(t)), nil)
 	a.Attempt = runlane.NewAttempt(run, number, runlane.AttemptHost{
-		Logger:   logger,
-		Output:   a.setOutput,
-		Progress: a.note,
-		Trigger:  &lineage{a},
-		Steps:    &a.steps,
-		Wait:     a.waitFor,
-		Token:    func(name string, _ time.Duration) (string, error) { return "token of " + name, nil },
-		Calls:    &callHost{a},
-		Nodes:    &nodeHost{a},
+		Logger:  logger,
+		Reports: &reports{a},
+		Trigger: &lineage{a},
+		Steps:   &a.steps,
+		Signal:  a.Recorder,
+		Waits:   &waitHost{a},
+		Calls:   &callHost{a},
+		Nodes:   &nodeHost{a},
 	})
 	a.mail = mailHost{children: options.Children, nodes: options.Nodes}
 	for _, value := range options.Signals {
@@ -123,8 +128,10 @@ func NewAttempt(t testing.TB, options *AttemptOptions) *Attempt {
 }
 
 // Execute calls a handler as a runtime does: with the payload encoded and decoded again, and the attempt in its
-// context. It fills in task, queue, keys and payload of [runlane.Attempt.Run]. It does not recover a panic.
+// context. It fills in task, queue, keys and payload of [runlane.Attempt.Run]. It does not recover a panic. A handler
+// that returns nil although a call of it was suspended fails the test: it has to return the error of that call.
 func (a *Attempt) Execute(ctx context.Context, handler runlane.Handler, call runlane.Call) error {
+	a.t.Helper()
 	prepared, err := call.Prepare()
 	if err != nil {
 		return err
@@ -140,7 +147,13 @@ func (a *Attempt) Execute(ctx context.Context, handler runlane.Handler, call run
 	run.TaskID, run.Queue, run.Payload = call.Task.ID, call.Task.Queue.Name, prepared.Payload
 	run.IdempotencyKey, run.SingletonKey = prepared.IdempotencyKey, prepared.SingletonKey
 	run.ConcurrencyKey = prepared.ConcurrencyKey
-	return handler.Execute(runlane.WithAttempt(ctx, a.Attempt), a.Attempt, bytes.Clone(prepared.Payload))
+	err = handler.Execute(runlane.WithAttempt(ctx, a.Attempt), a.Attempt, bytes.Clone(prepared.Payload))
+	if names := a.steps.suspendedBy(); err == nil && len(names) > 0 && !a.allowSwallowed {
+		a.t.Errorf("runlanetest: the handler of task %q returned no error although it was suspended by %s: return the "+
+			"errors of waits, sleeps and calls as they are (AttemptOptions.AllowSwallowed)", run.TaskID,
+			strings.Join(names, ", "))
+	}
+	return err
 }
 
 // Output is what the handler set last, nil when it set none. It would be kept only if the attempt succeeds.
@@ -161,7 +174,13 @@ func (a *Attempt) Notes() []string {
 // the attributes of the run, which a runtime adds.
 func (a *Attempt) Logs() []string { return a.logs.lines() }
 
-func (a *Attempt) setOutput(b json.RawMessage) error {
+// reports keeps what the handler says.
+type reports struct{ *Attempt }
+
+var _ runlane.ReportHost = (*reports)(nil)
+
+// ReportOutput implements runlane.ReportHost.
+func (a *reports) ReportOutput(b json.RawMessage) error {
 	if err := tooLarge("output", b, maxStoredOutput, a.Run.ID); err != nil {
 		return err
 	}
@@ -171,8 +190,8 @@ func (a *Attempt) setOutput(b json.RawMessage) error {
 	return nil
 }
 
-// note refuses what a runtime refuses.
-func (a *Attempt) note(_ context.Context, note string) error {
+// ReportProgress implements runlane.ReportHost. It refuses what a runtime refuses.
+func (a *reports) ReportProgress(_ context.Context, note string) error {
 	if len(note) > runlane.MaxReasonBytes || !utf8.ValidString(note) {
 		return &runlane.Error{
 			Code:    runlane.ErrValidationFailed,

@@ -26,6 +26,22 @@ type stepHost struct {
 	known    map[string]*runlane.StepRecord
 	used     map[string]bool
 	recorded []runlane.StepRecord
+	waiting  []string // names of calls that suspended the attempt
+}
+
+// suspendedBy are the calls that suspended the attempt.
+func (h *stepHost) suspendedBy() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.waiting)
+}
+
+// suspend notes a call that suspends the attempt, and returns its error.
+func (h *stepHost) suspend(name, reason string, w *runlane.Waiting) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.waiting = append(h.waiting, name)
+	return &runlane.ReleaseError{Reason: reason, Waiting: w}
 }
 
 var _ runlane.StepHost = (*stepHost)(nil)
@@ -143,10 +159,8 @@ func (h *stepHost) Sleep(_ context.Context, name string, d time.Duration) error 
 	if err != nil {
 		return err
 	}
-	return &runlane.ReleaseError{
-		Reason:  "sleeps: " + name,
-		Waiting: &runlane.Waiting{For: []runlane.WaitingFor{runlane.WaitingTime}, Until: until},
-	}
+	w := &runlane.Waiting{For: []runlane.WaitingFor{runlane.WaitingTime}, Until: until}
+	return h.suspend(name, "sleeps: "+name, w)
 }
 
 // Began implements runlane.StepHost.

@@ -85,7 +85,7 @@ func TestNewAttempt_StepsThatARuntimeRefuses(t *testing.T) {
 		}
 	}
 	for what, err := range map[string]error{
-		"a name twice":       a.Do(ctx, "once", nothing),
+		"a name twice":       a.Do(ctx, "once", nothing), //runlanevet:ignore it is refused
 		"a name of a record": a.Do(ctx, "rows", nothing),
 		"no name":            a.Do(ctx, "", nothing),
 		"another type":       errorOf(runlane.Step(ctx, a.Attempt, "charge", func(context.Context) (string, error) { return "", nil })),

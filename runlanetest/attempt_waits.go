@@ -25,6 +25,7 @@ type mailHost struct {
 	children map[string][]End
 	nodes    map[string]End
 	called   []runlane.CallRequest
+	inboxes  map[string]string // names of signals, each with the wait that is for it
 }
 
 func (m *mailHost) send(value runlane.SignalValue) error {
@@ -39,10 +40,23 @@ func (m *mailHost) send(value runlane.SignalValue) error {
 	return err
 }
 
-// waitFor answers a wait from what was sent, and remembers the answer.
-func (a *Attempt) waitFor(
+// waitHost answers waits from what was sent.
+type waitHost struct{ *Attempt }
+
+var _ runlane.WaitHost = (*waitHost)(nil)
+
+// Token implements runlane.WaitHost.
+func (a *waitHost) Token(name string, _ time.Duration) (string, error) {
+	return "token of " + name, nil
+}
+
+// Wait implements runlane.WaitHost, and remembers the answer.
+func (a *waitHost) Wait(
 	ctx context.Context, request runlane.WaitRequest,
 ) (answer runlane.WaitAnswer, err error) {
+	if err := a.takeInboxes(&request); err != nil {
+		return answer, err
+	}
 	call := runlane.StepCall{Name: request.Name, Kind: runlane.StepKindWait}
 	kept, err := a.steps.Remember(ctx, call, func(context.Context) (json.RawMessage, error) {
 		for _, name := range request.Names {
@@ -56,12 +70,16 @@ func (a *Attempt) waitFor(
 		}
 		switch {
 		case request.All && len(answer.Signals) == len(request.Names), !request.All && len(answer.Signals) == 1:
-		case !request.All && len(answer.Signals) > 1:
-			answer.Signals = answer.Signals[:1]
+		case !request.All && len(answer.Signals) > 1: // the one that came first
+			at := slices.IndexFunc(a.mail.signals, func(s runlane.ReceivedSignal) bool {
+				return slices.Contains(request.Names, s.Name)
+			})
+			answer.Signals = a.mail.signals[at : at+1]
 		case request.Timeout < 0:
 			answer.TimedOut = true
 		default:
-			return nil, unanswered(&request)
+			w := unanswered(&request)
+			return nil, a.steps.suspend(request.Name, "waits for "+strings.Join(request.Names, ", "), w)
 		}
 		return json.Marshal(answer)
 	})
@@ -72,8 +90,26 @@ func (a *Attempt) waitFor(
 	return answer, err
 }
 
-// unanswered suspends a wait.
-func unanswered(request *runlane.WaitRequest) error {
+// takeInboxes refuses a wait for a signal that another wait is for.
+func (a *waitHost) takeInboxes(request *runlane.WaitRequest) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, name := range request.Names {
+		if of, taken := a.mail.inboxes[name]; taken && of != request.Name {
+			return refusedStep("the signal %q of wait %q answers wait %q of this run", name, request.Name, of)
+		}
+	}
+	if a.mail.inboxes == nil {
+		a.mail.inboxes = map[string]string{}
+	}
+	for _, name := range request.Names {
+		a.mail.inboxes[name] = request.Name
+	}
+	return nil
+}
+
+// unanswered is what a wait waits for.
+func unanswered(request *runlane.WaitRequest) *runlane.Waiting {
 	w := &runlane.Waiting{
 		For:    []runlane.WaitingFor{runlane.WaitingSignal},
 		Names:  request.Names,
@@ -86,7 +122,7 @@ func unanswered(request *runlane.WaitRequest) error {
 	if request.Timeout > 0 {
 		w.For, w.Until = append(w.For, runlane.WaitingTime), time.Now().Add(request.Timeout)
 	}
-	return &runlane.ReleaseError{Reason: "waits for " + strings.Join(request.Names, ", "), Waiting: w}
+	return w
 }
 
 // callHost answers calls by what the test says of their runs.
@@ -126,14 +162,12 @@ func (h *callHost) CallRuns(_ context.Context, request runlane.CallRequest) ([]*
 		runs[i].Payload = prepared.Payload
 	}
 	if need := len(request.Calls) - len(ends); need > 0 {
-		return nil, &runlane.ReleaseError{
-			Reason: fmt.Sprintf("waits for %d runs of %s", need, request.Calls[0].Task.ID),
-			Waiting: &runlane.Waiting{
-				For:   []runlane.WaitingFor{runlane.WaitingChildren},
-				Names: []string{request.Name},
-				Need:  need,
-			},
-		}
+		reason := fmt.Sprintf("waits for %d runs of %s", need, request.Calls[0].Task.ID)
+		return nil, h.steps.suspend(request.Name, reason, &runlane.Waiting{
+			For:   []runlane.WaitingFor{runlane.WaitingChildren},
+			Names: []string{request.Name},
+			Need:  need,
+		})
 	}
 	return runs, nil
 }

@@ -38,6 +38,24 @@ func ExampleRuntime_MustAnswer() {
 	// Output: "bob"
 }
 
+// Signals that the code under test sends are kept, each id once.
+func ExampleRecorder_Signals() {
+	example(func(t testing.TB) {
+		r := &runlanetest.Recorder{}
+		node := runlane.Node{Flow: "release-42", Name: "deploy"}
+		fmt.Println(r.Signal(t.Context(), "run_1", approved.With("ada"), nil))
+		fmt.Println(r.SignalNode(t.Context(), node, approved.With("bob"), &runlane.SignalOptions{ID: "hook-7"}))
+		for _, sent := range r.Signals() {
+			fmt.Println(sent.RunID, sent.Node.Name, sent.Name, string(sent.Body))
+		}
+	})
+	// Output:
+	// <nil>
+	// <nil>
+	// run_1  approved "ada"
+	//  deploy approved "bob"
+}
+
 func ExampleRequireWaiting() {
 	example(func(t testing.TB) {
 		token := ""

@@ -261,7 +261,8 @@ func releasedText(record *runlane.EventRecord, body *runlane.RunReleased) string
 }
 
 // RequireSteps ends the test unless these are the names that the run remembers, in the order of recording: its steps,
-// sleeps, checkpoints and snapshots.
+// sleeps, checkpoints, snapshots, and the answers of its waits. A wait with a time limit is two: when the limit ends,
+// with ":limit" behind its name, and what it was answered.
 func RequireSteps(t testing.TB, run *History, want ...string) {
 	t.Helper()
 	got := make([]string, len(run.Steps))

@@ -28,9 +28,9 @@ func TestLimits_AreThoseOfATable(t *testing.T) {
 	} {
 		a := runlanetest.NewAttempt(t, nil)
 		refused := a.SetOutput(c.output)
-		stored := runlane.NewAttempt(runlane.Run{}, 1, runlane.AttemptHost{Output: func(b json.RawMessage) error {
+		stored := runlane.NewAttempt(runlane.Run{}, 1, runlane.AttemptHost{Reports: outputs(func(b json.RawMessage) error {
 			return table.CheckOutput("run_1", b)
-		}}).SetOutput(c.output)
+		})}).SetOutput(c.output)
 		if (refused == nil) != (stored == nil) || refused != nil && !errors.Is(refused, runlane.ErrValidationFailed) {
 			t.Errorf("%s: %v here, %v on a table", c.what, refused, stored)
 		}
@@ -54,3 +54,10 @@ func TestLimits_AreThoseOfATable(t *testing.T) {
 		}
 	}
 }
+
+// outputs takes outputs, and no notes.
+type outputs func(json.RawMessage) error
+
+func (o outputs) ReportOutput(b json.RawMessage) error { return o(b) }
+
+func (outputs) ReportProgress(context.Context, string) error { return nil }

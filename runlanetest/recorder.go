@@ -30,9 +30,10 @@ type Recorder struct {
 	// Now is the recorder's time. nil means time.Now.
 	Now func() time.Time
 
-	mu    sync.Mutex
-	rt    *core.Runtime
-	calls []Recorded
+	mu      sync.Mutex
+	rt      *core.Runtime
+	calls   []Recorded
+	signals []SentSignal
 }
 
 // Recorded is one call of Trigger.

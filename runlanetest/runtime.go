@@ -33,6 +33,10 @@ var defaultStart = time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC)
 
 // Options of [New]. nil means none: such a runtime takes triggers and executes nothing.
 type Options struct {
+	// AllowSwallowed lets a handler return nil although a call of it was suspended: its run waits all the same. Without
+	// it the test fails, and the message names the call.
+	AllowSwallowed bool
+
 	// AttemptLimit is how long one attempt may take, in real time, before the test fails. 0 means DefaultAttemptLimit;
 	// a day with Synctest, whose time is virtual.
 	AttemptLimit time.Duration
@@ -86,10 +90,12 @@ type Runtime struct {
 	tasks     map[runlane.TaskID]bool    // that execute here
 	queues    map[runlane.QueueName]bool // that are worked on here
 	delivery  core.DeliveryOptions
+	lenient   bool       // Options.AllowSwallowed
 	moving    sync.Mutex // held by the one call that executes
 
 	mu        sync.Mutex
 	executing runlane.RunID
+	swallows  bool                    // the attempt ended without an error
 	interrupt context.CancelCauseFunc // of the attempt in progress
 }
 
@@ -108,6 +114,7 @@ func New(t testing.TB, options *Options) *Runtime {
 		t:         t,
 		limit:     options.AttemptLimit,
 		maxSteps:  options.MaxSteps,
+		lenient:   options.AllowSwallowed,
 		schedules: options.Schedules,
 		tasks:     map[runlane.TaskID]bool{},
 		queues:    map[runlane.QueueName]bool{},
@@ -202,13 +209,17 @@ func (rt *Runtime) settleOptions(o *Options) {
 	rt.delivery.Queues = slices.Sorted(maps.Keys(rt.queues))
 }
 
-// middleware adds an outermost one that knows which run is executing.
+// middleware adds an outermost one that knows which run is executing, and how its handler ended.
 func (rt *Runtime) middleware(own []runlane.Middleware) []runlane.Middleware {
 	observe := func(ctx context.Context, a *runlane.Attempt, next func(context.Context) error) error {
 		rt.mu.Lock()
 		rt.executing = a.Run.ID
 		rt.mu.Unlock()
-		return next(ctx)
+		err := next(ctx)
+		rt.mu.Lock()
+		defer rt.mu.Unlock()
+		rt.swallows = err == nil
+		return err
 	}
 	return append([]runlane.Middleware{observe}, own...)
 }

@@ -205,14 +205,14 @@ func (rt *Runtime) attempt(execute func(context.Context) (*core.DeliveryResult, 
 	ctx, cancel := context.WithCancelCause(rt.t.Context())
 	defer cancel(nil)
 	rt.mu.Lock()
-	rt.interrupt, rt.executing = cancel, ""
+	rt.interrupt, rt.executing, rt.swallows = cancel, "", false
 	rt.mu.Unlock()
 	limit := time.AfterFunc(rt.limit, func() { cancel(errAttemptLimit) })
 	defer limit.Stop()
 
 	result, err := execute(ctx)
 	rt.mu.Lock()
-	id := rt.executing
+	id, swallows := rt.executing, rt.swallows
 	rt.interrupt, rt.executing = nil, ""
 	rt.mu.Unlock()
 	switch {
@@ -227,8 +227,23 @@ func (rt *Runtime) attempt(execute func(context.Context) (*core.DeliveryResult, 
 		)
 	case err != nil:
 		rt.t.Fatalf("runlanetest: executing failed: %v", err)
+	case swallows && !rt.lenient && result.Run != nil && result.Run.Status == runlane.StatusReleased:
+		rt.t.Errorf("runlanetest: the handler of run %s of task %q returned no error although it was suspended: it "+
+			"%s. Return the errors of waits, sleeps and calls as they are (Options.AllowSwallowed)",
+			id, result.Run.TaskID, rt.releasedFor(id))
 	}
 	return result
+}
+
+// releasedFor is why a run was released last.
+func (rt *Runtime) releasedFor(id runlane.RunID) (reason string) {
+	rt.t.Helper()
+	for _, event := range rt.History(id).Events {
+		if released, ok := event.Body.(*runlane.RunReleased); ok {
+			reason = released.Reason
+		}
+	}
+	return reason
 }
 
 // owned reports the statuses of runs that have a worker.

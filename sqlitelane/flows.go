@@ -104,27 +104,32 @@ func (t *tx) putFlow(env int64, f *lane.FlowRecord) error {
 }
 
 // GetFlow returns the record.
-func (s *Storage) GetFlow(ctx context.Context, key lane.FlowKey) (f *lane.FlowRecord, err error) {
+func (s *Storage) GetFlow(ctx context.Context, q *lane.FlowRead) (f *lane.FlowRecord, err error) {
 	if err := ended(ctx); err != nil {
 		return nil, err
 	}
-	if err := key.FlowID.Validate(); err != nil {
+	if err := q.FlowID.Validate(); err != nil {
 		return nil, err
 	}
 	err = s.read(ctx, true, func(c *file.Conn) error {
-		env, err := s.names.known(c, key.Environment.Name())
+		env, err := s.names.known(c, q.Environment.Name())
 		if err != nil {
 			return err
 		}
-		row, err := c.One("SELECT "+flowColumns+", plan FROM flows WHERE env = ? AND id = ?", env, string(key.FlowID))
+		columns := flowColumns
+		if !q.WithoutPlan {
+			columns += ", plan"
+		}
+		row, err := c.One("SELECT "+columns+" FROM flows WHERE env = ? AND id = ?", env, string(q.FlowID))
 		if err != nil {
 			return err
 		}
 		if row == nil {
-			return lane.FlowNotFound(key.FlowID)
+			return lane.FlowNotFound(q.FlowID)
 		}
-		f = flowRecord(row)
-		f.Plan = blob(row[8])
+		if f = flowRecord(row); !q.WithoutPlan {
+			f.Plan = blob(row[8])
+		}
 		return nil
 	})
 	if err != nil {
@@ -144,37 +149,83 @@ func (s *Storage) ListFlows(ctx context.Context, q *lane.FlowQuery) (*runlane.Pa
 	if err != nil {
 		return nil, err
 	}
-	where := "finished = 0 AND id > ?3 AND (?4 = 0 OR tend BETWEEN 1 AND ?4 - 1) AND ?2 >= 0 ORDER BY id"
-	last := pages.Position{}
-	if q.Finished {
-		where = "finished > 0 AND (finished, ?3) < (?2, id) AND (?4 = 0 OR finished < ?4) ORDER BY finished DESC, id"
-		last.At = int64(record.At(runlane.FarMoment())) + 1
-	}
-	if after != nil {
-		last = *after
-	}
+	parts := flowParts(q, before, after)
 	page := &runlane.Page[lane.FlowRecord]{}
 	err = s.read(ctx, true, func(c *file.Conn) error {
 		env, err := s.names.known(c, q.Environment.Name())
 		if err != nil {
 			return err
 		}
-		return c.Each("SELECT "+flowColumns+" FROM flows WHERE env = ?1 AND "+where+" LIMIT ?5",
-			func(row []driverValue) (bool, error) {
+		var last pages.Position
+		for _, p := range parts {
+			err := c.Each(p.text, func(row []driverValue) (bool, error) {
 				if len(page.Items) == limit {
 					page.Next = scope.Cursor(last)
 					return false, nil
 				}
 				f := flowRecord(row)
-				last = pages.Position{At: flowMoment(f.FinishedAt), ID: string(f.ID)}
+				last = pages.Position{At: number(row[p.at]), ID: string(f.ID)}
 				page.Items = append(page.Items, *f)
 				return true, nil
-			}, env, last.At, last.ID, before, int64(limit+1))
+			}, append([]any{env, int64(limit - len(page.Items) + 1)}, p.arguments...)...)
+			if err != nil || page.Next != "" {
+				return err
+			}
+		}
+		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
 	return page, nil
+}
+
+// flowPart is a piece of a list of flows that one search of an index finds, in the order of the list.
+type flowPart struct {
+	text      string
+	arguments []any
+	at        int // the column by which it is ordered
+}
+
+// The columns of flowColumns by which lists are ordered.
+const (
+	tendColumn     = 5
+	finishedColumn = 6
+)
+
+// Each list names its index: SQLite would rather go through all flows by id. Sums and joined texts keep it from
+// planning a query again for each of its values.
+const (
+	flowsByEnd    = "SELECT " + flowColumns + " FROM flows INDEXED BY flows_over WHERE env = ?1 AND "
+	flowsByTend   = "SELECT " + flowColumns + " FROM flows INDEXED BY flows_tend WHERE env = ?1 AND "
+	flowsOpen     = flowsByEnd + "finished = 0 AND id > (?3 || '') ORDER BY id LIMIT ?2"
+	flowsOfMoment = flowsByEnd + "finished = ?3 + 0 AND id > (?4 || '') ORDER BY id LIMIT ?2"
+	flowsEarlier  = flowsByEnd + "finished > 0 AND finished < ?3 + 0 ORDER BY finished DESC, id LIMIT ?2"
+	// The place comes before 0, or the search begins at 0.
+	flowsTended = flowsByTend + `(tend, id) > (?3 + 0, ?4 || '') AND tend < ?5 + 0 AND tend > 0 AND finished = 0
+		ORDER BY tend, id LIMIT ?2`
+)
+
+// flowParts are those of a list behind a place in it, nil at its beginning.
+func flowParts(q *lane.FlowQuery, before int64, after *pages.Position) []flowPart {
+	var from pages.Position
+	if after != nil {
+		from = *after
+	}
+	switch {
+	case !q.Finished && before == 0:
+		return []flowPart{{flowsOpen, []any{from.ID}, finishedColumn}}
+	case !q.Finished:
+		return []flowPart{{flowsTended, []any{from.At, from.ID, before}, tendColumn}}
+	case after != nil:
+		return []flowPart{
+			{flowsOfMoment, []any{from.At, from.ID}, finishedColumn},
+			{flowsEarlier, []any{from.At}, finishedColumn},
+		}
+	case before == 0:
+		before = int64(record.At(runlane.FarMoment())) + 1
+	}
+	return []flowPart{{flowsEarlier, []any{before}, finishedColumn}}
 }
 
 // inFlow reports a node of a flow that has not finished.

@@ -143,7 +143,7 @@ func contradiction(p, fixed *runlane.Run) string {
 	case p.Source.Type != fixed.Source.Type || p.Source.RunID != fixed.Source.RunID ||
 		p.Source.ScheduleID != fixed.Source.ScheduleID || p.Source.Call != fixed.Source.Call ||
 		p.Source.FlowID != fixed.Source.FlowID || p.Source.Node != fixed.Source.Node ||
-		p.Source.Round != fixed.Source.Round ||
+		p.Source.Round != fixed.Source.Round || p.Source.Depth != fixed.Source.Depth ||
 		record.At(p.Source.CreatedAt) != record.At(fixed.Source.CreatedAt) ||
 		record.At(p.Source.FireTime) != record.At(fixed.Source.FireTime):
 		return "source"

@@ -11,7 +11,7 @@ const (
 // schema is that of a file of format 1, with what was added within the format.
 var schema = file.Schema{
 	Tables:    tables,
-	Additions: []file.Addition{records, ordered, signals, orderedQueues, callsAndEnds, commits, flows},
+	Additions: []file.Addition{records, ordered, signals, orderedQueues, callsAndEnds, commits, flows, flowsOver},
 }
 
 // tables makes those of an empty file.
@@ -146,7 +146,16 @@ var flows = file.Addition{
 			PRIMARY KEY(env, id)
 		) STRICT, WITHOUT ROWID`,
 		`CREATE INDEX flows_tend ON flows(env, tend) WHERE tend > 0`,
-		`CREATE INDEX flows_finished ON flows(env, finished, id)`,
+	},
+}
+
+// flowsOver finds flows that have finished, the latest first, and those that have not by id. What it replaces had them
+// in the other order, by which a list of the latest had to sort all.
+var flowsOver = file.Addition{
+	Name: "flows_over",
+	Statements: []string{
+		`DROP INDEX IF EXISTS flows_finished`,
+		`CREATE INDEX flows_over ON flows(env, finished DESC, id)`,
 	},
 }
 

@@ -54,12 +54,13 @@ func (s *Storage) ReadMail(ctx context.Context, q *lane.MailQuery) (mail *lane.M
 	return mail, nil
 }
 
-// signalOf is a signal by its id, the first of the name for "", nil for none.
+// signalOf is a signal by its id, the one of the name that came first for "", nil for none. Of a row that min finds
+// SQLite returns the other columns, too, without sorting.
 func signalOf(c *file.Conn, e *entry, name, id string, bodies bool) (*lane.Signal, error) {
-	row, err := c.One(`SELECT id, number, at, place, body FROM signals
-		WHERE run = ? AND created = ? AND name = ? AND (? = '' OR id = ?) ORDER BY id LIMIT 1`,
+	row, err := c.One(`SELECT id, min(number), at, place, body FROM signals
+		WHERE run = ? AND created = ? AND name = ? AND (? = '' OR id = ?)`,
 		e.n, int64(record.At(e.Run.CreatedAt)), name, id, id)
-	if err != nil || row == nil {
+	if err != nil || row == nil || row[1] == nil {
 		return nil, err
 	}
 	signal := &lane.Signal{

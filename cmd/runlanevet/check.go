@@ -14,19 +14,33 @@ const (
 	ignoreMark  = "runlanevet:ignore"
 )
 
-// calls are those that have a name in their run, with the position of that argument and of the work; -1: no work.
+// calls are those that belong to an attempt, with the positions of their name, their work and the attempt; -1: none.
 // Those that suspend return an error that has to reach the caller.
 var calls = map[string]struct {
-	name, work int
-	suspends   bool
+	name, work, attempt int
+	suspends            bool
 }{
-	"Step":             {2, 3, false},
-	"Attempt.Do":       {1, 2, false},
-	"Attempt.Sleep":    {1, -1, true},
-	"Attempt.Snapshot": {1, -1, false},
-	"Signal.Wait":      {-1, -1, true},
-	"WaitAny":          {-1, -1, true},
-	"WaitAll":          {-1, -1, true},
+	"Step":             {2, 3, 1, false},
+	"Attempt.Do":       {1, 2, -1, false},
+	"Attempt.Sleep":    {1, -1, -1, true},
+	"Attempt.Snapshot": {1, -1, -1, false},
+	"Attempt.CallRuns": {-1, -1, -1, true},
+	"Attempt.WaitNode": {-1, -1, -1, true},
+	"Signal.Wait":      {-1, -1, 1, true},
+	"WaitAny":          {-1, -1, 1, true},
+	"WaitAll":          {-1, -1, 1, true},
+	"Func.Call":        {-1, -1, 1, true},
+	"CallAll":          {-1, -1, 1, true},
+	"Ref.Wait":         {-1, -1, 1, true},
+}
+
+// once are those whose name is that of one call in an attempt.
+var once = []string{"Step", "Attempt.Do", "Attempt.Sleep"}
+
+// use is a name that an attempt is given by a block of statements: all of these are executed together.
+type use struct {
+	block         ast.Node
+	attempt, name string
 }
 
 // checker looks at one file.
@@ -34,6 +48,7 @@ type checker struct {
 	set      *token.FileSet
 	info     *types.Info
 	ignored  map[int]bool // lines with the mark
+	used     map[use]bool
 	findings []finding
 }
 
@@ -45,7 +60,7 @@ type finding struct {
 // checkFiles returns what is wrong in a package, by position.
 func checkFiles(set *token.FileSet, files []*ast.File, info *types.Info) (found []finding) {
 	for _, file := range files {
-		c := &checker{set: set, info: info, ignored: map[int]bool{}}
+		c := &checker{set: set, info: info, ignored: map[int]bool{}, used: map[use]bool{}}
 		for _, group := range file.Comments {
 			for _, comment := range group.List {
 				if strings.HasPrefix(strings.TrimPrefix(comment.Text, "//"), ignoreMark) {
@@ -129,10 +144,57 @@ func (c *checker) named(e ast.Expr) string {
 			text = named.Obj().Name() + "." + text
 		}
 	}
-	if _, known := calls[text]; !known {
+	rule, known := calls[text]
+	if !known {
 		return ""
 	}
+	if at := rule.attempt; at >= 0 && (at >= len(call.Args) || !isAttempt(c.info.TypeOf(call.Args[at]))) {
+		return "" // a runtime blocks where an attempt is suspended
+	}
 	return text
+}
+
+func isAttempt(t types.Type) bool {
+	pointer, ok := t.(*types.Pointer)
+	if !ok {
+		return false
+	}
+	named, ok := pointer.Elem().(*types.Named)
+	return ok && named.Obj().Name() == "Attempt" && named.Obj().Pkg() != nil && named.Obj().Pkg().Path() == runlanePath
+}
+
+// twice finds a constant name that two calls of one block have.
+func (c *checker) twice(name string, call *ast.CallExpr, around []ast.Node) {
+	rule := calls[name]
+	if !slices.Contains(once, name) || rule.name >= len(call.Args) {
+		return
+	}
+	given := call.Args[rule.name]
+	value := c.info.Types[given].Value
+	if value == nil {
+		return
+	}
+	one := use{block: blockOf(around), name: value.ExactString()}
+	if rule.attempt >= 0 {
+		one.attempt = types.ExprString(call.Args[rule.attempt])
+	} else if fun, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr); ok {
+		one.attempt = types.ExprString(fun.X)
+	}
+	if c.used[one] {
+		c.report(given.Pos(), "%s has the name %s of a call before it: an attempt uses a name once", name, one.name)
+	}
+	c.used[one] = true
+}
+
+// blockOf is the innermost list of statements around a node.
+func blockOf(around []ast.Node) ast.Node {
+	for _, n := range slices.Backward(around) {
+		switch n.(type) {
+		case *ast.BlockStmt, *ast.CaseClause, *ast.CommClause:
+			return n
+		}
+	}
+	return nil
 }
 
 // dropped finds suspensions whose error reaches no one.
@@ -156,6 +218,7 @@ func (c *checker) call(call *ast.CallExpr, around []ast.Node) {
 			c.report(given.Pos(), "%s has the same name in each round of the loop: add what tells them apart", name)
 		}
 	}
+	c.twice(name, call, around)
 	if rule.work < 0 || rule.work >= len(call.Args) {
 		return
 	}

@@ -1,6 +1,6 @@
-// Command runlanevet finds misuse of steps that compiles: what a step writes to a variable of its handler, a name that
-// does not change in a loop, a step within a step, a result that JSON does not hold, a suspension that is dropped. It
-// is a tool for go vet:
+// Command runlanevet finds misuse of steps and waits that compiles: what a step writes to a variable of its handler, a
+// name that does not change in a loop or that a block uses twice, a step or a wait within a step, a result that JSON
+// does not hold, a suspension that is dropped. It is a tool for go vet:
 //
 //	go install github.com/runlane/runlane-go/cmd/runlanevet@VERSION
 //	go vet -vettool=$(which runlanevet) ./...

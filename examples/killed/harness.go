@@ -85,24 +85,20 @@ func (h *harness) play(ctx context.Context, stdout io.Writer) (bool, error) {
 	if err := h.live(ctx, rt, environment); err != nil {
 		return false, err
 	}
-	lines, faults, err := h.example.look(ctx, rt)
-	if err != nil {
-		return false, err
-	}
-	verdict, failed, err := h.verdict(ctx, rt)
+	found, err := h.example.look(ctx, rt, h.deaths)
 	if err != nil {
 		return false, err
 	}
 	took := time.Since(began).Round(time.Second)
 	fmt.Fprintf(stdout, "killed    %d times, at moments of seed %d, %s\n", h.deaths, h.seed, took)
-	for _, line := range lines {
+	for _, line := range found.lines {
 		fmt.Fprintln(stdout, line)
 	}
-	for _, fault := range faults {
+	for _, fault := range found.faults {
 		fmt.Fprintln(stdout, "WRONG    ", fault)
 	}
-	fmt.Fprintln(stdout, verdict)
-	return len(faults) == 0 && !failed && h.deaths == h.kills, nil
+	fmt.Fprintln(stdout, found.verdict())
+	return len(found.faults) == 0 && found.all > 0 && h.deaths == h.kills, nil
 }
 
 // open opens a runtime on the file.
@@ -261,21 +257,4 @@ func (h *harness) strike() {
 	doomed := h.worker
 	h.moments, h.worker = h.moments[1:], nil
 	time.AfterFunc(time.Duration(h.chance.Int64N(int64(jitter))), func() { _ = doomed.Kill() })
-}
-
-// verdict counts the runs that were triggered.
-func (h *harness) verdict(ctx context.Context, rt *core.Runtime) (line string, failed bool, err error) {
-	counts, all := map[runlane.Status]int{}, 0
-	for run, err := range rt.Runs().All(ctx, &core.ListOptions{Limit: runlane.MaxPageLimit}) {
-		if err != nil {
-			return "", false, err
-		}
-		if run.Source.Type == runlane.SourceTrigger {
-			counts[run.Status]++
-			all++
-		}
-	}
-	succeeded, bad := counts[runlane.StatusSucceeded], counts[runlane.StatusFailed]
-	return fmt.Sprintf("demo: %d runs, %d succeeded, %d failed, %d lost", all, succeeded, bad, all-succeeded-bad),
-		all == 0 || succeeded != all, nil
 }

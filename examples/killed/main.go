@@ -1,7 +1,7 @@
 // Command killed plays the examples order and nightly on a file, kills the worker by SIGKILL at random moments, starts
 // it again each time, and proves that everything ended right:
 //
-//	killed order      60 orders: each is paid once, and sent or, if it was refused, undone
+//	killed order      60 orders: each is paid, and sent or, if it was refused, withdrawn or cancelled, undone
 //	killed nightly    1,000 shops, one report
 //
 // Results are on stdout, the last line being the verdict; progress is on stderr. The exit status is 0 when nothing was
@@ -38,8 +38,35 @@ type example interface {
 	calls() int
 	// begin triggers what is to be done.
 	begin(ctx context.Context, rt *core.Runtime) error
-	// look returns a line for each thing that is wrong, once all runs have ended; lines says what was done.
-	look(ctx context.Context, rt *core.Runtime) (lines, faults []string, err error)
+	// look says what was done and what is wrong, once all runs have ended, after so many deaths of the worker.
+	look(ctx context.Context, rt *core.Runtime, deaths int) (*findings, error)
+}
+
+// findings are what an example has found in the end.
+type findings struct {
+	what          string // what it counts
+	all, right    int
+	lines, faults []string
+}
+
+func (f *findings) say(format string, args ...any) {
+	f.lines = append(f.lines, fmt.Sprintf(format, args...))
+}
+
+func (f *findings) wrong(format string, args ...any) {
+	f.faults = append(f.faults, fmt.Sprintf(format, args...))
+}
+
+// count counts one thing, which is right unless a fault was found since.
+func (f *findings) count(before int) {
+	if f.all++; len(f.faults) == before {
+		f.right++
+	}
+}
+
+// verdict is the last line.
+func (f *findings) verdict() string {
+	return fmt.Sprintf("demo: %d %s, %d ended right, %d wrong", f.all, f.what, f.right, f.all-f.right)
 }
 
 // side does what a worker asks for under a key, and answers. What it has done under a key it does not do again.

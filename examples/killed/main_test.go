@@ -26,9 +26,9 @@ func TestRun_ExitStatusAndLastLine(t *testing.T) {
 		stdout    string // its end
 		stderr    string // part of it
 	}{
-		"orders":         {[]string{"-kills", "2", "-size", "8", "order"}, 0, "\ndemo: 8 runs, 8 succeeded, 0 failed, 0 lost\n", "death 2 of 2"},
-		"a night":        {[]string{"-kills", "2", "-size", "30", "nightly"}, 0, "\ndemo: 1 runs, 1 succeeded, 0 failed, 0 lost\n", "death 2 of 2"},
-		"none is killed": {[]string{"-kills", "0", "-size", "4", "order"}, 0, "\ndemo: 4 runs, 4 succeeded, 0 failed, 0 lost\n", ""},
+		"orders":         {[]string{"-kills", "2", "-size", "10", "order"}, 0, "\ndemo: 10 orders, 10 ended right, 0 wrong\n", "death 2 of 2"},
+		"a night":        {[]string{"-kills", "2", "-size", "30", "nightly"}, 0, "\ndemo: 1 reports, 1 ended right, 0 wrong\n", "death 2 of 2"},
+		"none is killed": {[]string{"-kills", "0", "-size", "4", "order"}, 0, "\ndemo: 4 orders, 4 ended right, 0 wrong\n", ""},
 		"no patience":    {[]string{"-patience", "1ns", "order"}, 1, "", "operation_cancelled"},
 		"no example":     {nil, 2, "", "name one example"},
 		"another":        {[]string{"agent"}, 2, "", "name one example"},
@@ -60,16 +60,27 @@ func TestOrders_Look_FindsWhatIsWrong(t *testing.T) {
 	if err := o.begin(ctx, rt); err != nil {
 		t.Fatal(err)
 	}
-	_, faults, err := o.look(ctx, rt)
-	if err != nil || len(faults) < 6 { // none has ended, none is charged
-		t.Errorf("%q, %v", faults, err)
+	found, err := o.look(ctx, rt, 0)
+	if err != nil || len(found.faults) < 6 || found.right != 0 { // none has ended, none is charged
+		t.Errorf("%+v, %v", found, err)
+	}
+	before := len(found.faults)
+	for range 9 {
+		o.first("/charge", "0")
+	}
+	found, err = o.look(ctx, rt, 2)
+	if err != nil || len(found.faults) != before-1 { // charged, and as often again as two deaths may make it
+		t.Errorf("%+v, %v", found, err)
+	}
+	if found, err = o.look(ctx, rt, 1); err != nil || len(found.faults) != before {
+		t.Errorf("%+v, %v", found, err)
 	}
 	n := newNight(3, 0)
 	if err := n.begin(ctx, rt); err != nil {
 		t.Fatal(err)
 	}
-	_, faults, err = n.look(ctx, rt)
-	if err != nil || len(faults) != 3 { // no report, none mailed, nothing called
-		t.Errorf("%q, %v", faults, err)
+	found, err = n.look(ctx, rt, 0)
+	if err != nil || len(found.faults) != 3 { // no report, none mailed, nothing called
+		t.Errorf("%+v, %v", found, err)
 	}
 }

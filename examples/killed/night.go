@@ -63,18 +63,19 @@ func (s *night) sides() map[string]side {
 	}
 }
 
-func (s *night) look(ctx context.Context, rt *core.Runtime) (lines, faults []string, err error) {
+func (s *night) look(ctx context.Context, rt *core.Runtime, deaths int) (f *findings, err error) {
+	f = &findings{what: "reports"}
 	run, err := rt.Runs().Get(ctx, reportID)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	got, err := nightly.Nightly.Result(run)
 	want := nightly.Totals{Orders: 2 * s.n, Cents: int64(50 * s.n)}
 	if err != nil || got.Totals != want || len(got.Failed) > 0 {
-		faults = append(faults, fmt.Sprintf("the report is %+v, %v, not of %+v", got, err, want))
+		f.wrong("the report is %+v, %v, not of %+v", got, err, want)
 	}
 	if len(s.reports) != 1 || s.reports[string(reportID)].Totals != want {
-		faults = append(faults, fmt.Sprintf("%d reports were mailed", len(s.reports)))
+		f.wrong("%d reports were mailed", len(s.reports))
 	}
 	again := 0
 	for _, n := range s.sums {
@@ -86,18 +87,21 @@ func (s *night) look(ctx context.Context, rt *core.Runtime) (lines, faults []str
 		Limit:     runlane.MaxPageLimit,
 	}) {
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		if called++; summary.Status != runlane.StatusSucceeded {
-			faults = append(faults, fmt.Sprintf("run %s is %s", summary.ID, summary.Status))
+			f.wrong("run %s is %s", summary.ID, summary.Status)
 		}
 	}
 	if called != s.n {
-		faults = append(faults, fmt.Sprintf("%d runs were called, not %d", called, s.n))
+		f.wrong("%d runs were called, not %d", called, s.n)
 	}
-	return []string{
-		fmt.Sprintf("shops     %d summed up, %d again after a death", len(s.sums), again),
-		fmt.Sprintf("report    1 from %d runs, in %d attempts; mailed under one key, %d times",
-			called, run.Counters.Attempts, s.mails),
-	}, faults, nil
+	if bound := deaths * concurrency; again > bound || s.mails > 1+deaths {
+		f.wrong("%d shops were summed up again, %d mails were sent, after %d deaths", again, s.mails, deaths)
+	}
+	f.count(0)
+	f.say("shops     %d summed up, %d again after a death", len(s.sums), again)
+	f.say("report    1 from %d runs, in %d attempts; mailed under one key, %d times",
+		called, run.Counters.Attempts, s.mails)
+	return f, nil
 }

@@ -18,6 +18,8 @@ import (
 )
 
 const (
+	// concurrency is how many attempts a worker has at once.
+	concurrency = 4
 	// workerVariable makes the program a worker of the example that it names.
 	workerVariable = "RUNLANE_KILLED_WORKER"
 	// sidesVariable is where the worker finds what it calls.
@@ -47,7 +49,7 @@ func work(ctx context.Context, name string) error {
 	defer rt.Close(context.WithoutCancel(ctx))
 	for ctx.Err() == nil {
 		if err := rt.Work(ctx, &core.WorkOptions{
-			Concurrency: 4,
+			Concurrency: concurrency,
 			Drain:       true,
 			DrainWait:   -1,
 			Lease:       core.MinLease,

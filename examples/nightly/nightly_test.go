@@ -44,7 +44,7 @@ func (c *chain) app() *nightly.App {
 
 func TestNightly_OneReportOfAllShops(t *testing.T) {
 	t.Parallel()
-	c := &chain{n: 50}
+	c := &chain{n: 1_000}
 	rt := runlanetest.New(t, &runlanetest.Options{
 		Handlers:  c.app().Handlers(),
 		Schedules: []runlane.Schedule{nightly.Schedule},
@@ -57,12 +57,12 @@ func TestNightly_OneReportOfAllShops(t *testing.T) {
 	}
 	run := runs[0]
 	report, err := nightly.Nightly.Result(&run.Run)
-	want := nightly.Report{Shops: 50, Totals: nightly.Totals{Orders: 98, Cents: 49 * 50}, Failed: []string{"3"}}
+	want := nightly.Report{Shops: 1_000, Totals: nightly.Totals{Orders: 2 * 999, Cents: 50 * 999}, Failed: []string{"3"}}
 	if err != nil || !same(report, want) || len(c.reports) != 1 || !same(c.reports[string(run.ID)], want) {
 		t.Errorf("got %+v, %v, mailed %+v", report, err, c.reports)
 	}
 	runlanetest.RequireSteps(t, run, "shops", "mail")
-	if run.Counters.Attempts != 2 || len(run.Children) != 50 {
+	if run.Counters.Attempts != 2 || len(run.Children) != 1_000 {
 		t.Errorf("%d attempts, %d children", run.Counters.Attempts, len(run.Children))
 	}
 }

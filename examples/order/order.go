@@ -1,5 +1,5 @@
 // Package order is an order that is paid, approved by a person, and sent; whatever ends badly is undone. It shows
-// steps, answers by a link, and calls: docs/workflows.md.
+// steps, answers by a link, and a flow of two nodes, the second of which undoes the first: docs/workflows.md.
 package order
 
 import (
@@ -39,23 +39,20 @@ type Parcel struct {
 	Tracking string `json:"tracking"`
 }
 
-// Receipt is how an order ended: sent, or undone and why.
+// Receipt is of an order that was sent.
 type Receipt struct {
-	Payment  string            `json:"payment,omitempty"`
-	Tracking string            `json:"tracking,omitempty"`
-	Undone   runlane.ErrorCode `json:"undone,omitempty"`
+	Payment  string `json:"payment"`
+	Tracking string `json:"tracking"`
 }
 
 // What other programs may name: tasks and signals, without a handler.
 var (
-	// Take is an order from its beginning to its end.
-	Take = runlane.NewFunc[Order, Receipt]("orders.take", nil)
-	// Place charges, asks and ships. It ends badly as soon as one of them does.
-	Place = runlane.NewFunc[Order, Receipt]("orders.place", nil)
-	// Ship hands an order to the carrier.
-	Ship = runlane.NewFunc[Order, Parcel]("orders.ship", nil)
+	// Place charges, asks and sends. It ends badly as soon as one of them does.
+	Place = runlane.NewFunc[Order, Receipt]("orders.place", &runlane.TaskOptions[Order]{
+		Retry: runlane.Retry{MaxAttempts: 5, Backoff: runlane.Exponential{Base: time.Second, Max: time.Minute}},
+	})
 	// Undo takes back what Place may have done, and tries for long.
-	Undo = runlane.NewFunc[Order, struct{}]("orders.undo", &runlane.TaskOptions[Order]{
+	Undo = runlane.NewTask("orders.undo", &runlane.TaskOptions[Order]{
 		Retry: runlane.Retry{MaxAttempts: 100, Backoff: runlane.Exponential{Max: time.Hour}},
 	})
 
@@ -63,6 +60,22 @@ var (
 	Decided   = runlane.NewSignal[Decision]("decided")
 	Withdrawn = runlane.NewSignal[Withdrawal]("withdrawn")
 )
+
+// Flow places an order and undoes it when that ends in any other way than by success: refused, withdrawn, failed,
+// cancelled while it waited, or abandoned by its workers. No handler is called in the last two cases, so the undoing is
+// a separate run, and not a few lines at the end of Place. It begins when Place has ended, so all that it undoes has to
+// be done by Place itself: what Place would call could go on beside it.
+func Flow(o Order) *runlane.Flow {
+	f := runlane.NewFlow(runlane.FlowID("order-" + o.ID))
+	place := f.Add("place", Place.With(o), nil)
+	f.Add("undo", Undo.With(o), &runlane.NodeOptions{After: []runlane.Node{place}, If: runlane.IfFailed})
+	return f
+}
+
+// Node is where signals about an order go, also after an operator has retried it.
+func Node(id string) runlane.Node {
+	return runlane.Node{Flow: runlane.FlowID("order-" + id), Name: "place"}
+}
 
 const (
 	// approvalFrom is what an order costs that a person has to approve.
@@ -89,31 +102,7 @@ type Shop struct {
 
 // Handlers are the tasks that a program with this shop executes.
 func (s *Shop) Handlers() []runlane.Handler {
-	return []runlane.Handler{
-		Take.Handle(s.Take), Place.Handle(s.Place), Ship.Handle(s.Ship), Undo.Handle(s.Undo),
-	}
-}
-
-// Take places the order and undoes it when that ends in any other way than by success: refused, withdrawn, cancelled
-// while it waited, or abandoned by its workers. No handler is called in the last two cases, so the undoing is a
-// separate run, and not a few lines at the end of Place.
-func (s *Shop) Take(ctx context.Context, a *runlane.Attempt, o Order) (Receipt, error) {
-	receipt, err := Place.Call(ctx, a, o, nil)
-	if !errors.Is(err, runlane.ErrRunFailed) && !errors.Is(err, runlane.ErrRunCancelled) {
-		return receipt, err
-	}
-	if _, err := Undo.Call(ctx, a, o, nil); err != nil {
-		return Receipt{}, err
-	}
-	return Receipt{Undone: reason(err)}, nil
-}
-
-// reason is the code that the failed run ended with, or that of the cancellation.
-func reason(err error) runlane.ErrorCode {
-	if e, ok := errors.AsType[*runlane.Error](err); ok && e.Cause != nil && e.Code == runlane.ErrRunFailed {
-		return runlane.CodeOf(e.Cause)
-	}
-	return runlane.CodeOf(err)
+	return []runlane.Handler{Place.Handle(s.Place), Undo.Handle(s.Undo)}
 }
 
 // Place charges first: an order that is not paid is not worth a question.
@@ -129,7 +118,9 @@ func (s *Shop) Place(ctx context.Context, a *runlane.Attempt, o Order) (Receipt,
 			return Receipt{}, err
 		}
 	}
-	parcel, err := Ship.Call(ctx, a, o, nil)
+	parcel, err := runlane.Step(ctx, a, "send", func(ctx context.Context) (Parcel, error) {
+		return s.Carrier.Send(ctx, o.ID)
+	})
 	if err != nil {
 		return Receipt{}, err
 	}
@@ -172,15 +163,10 @@ func ended(code runlane.ErrorCode, message string) error {
 	return runlane.Permanent(&runlane.Error{Code: code, Message: message})
 }
 
-// Ship hands the order to the carrier.
-func (s *Shop) Ship(ctx context.Context, _ *runlane.Attempt, o Order) (Parcel, error) {
-	return s.Carrier.Send(ctx, o.ID)
-}
-
 // Undo takes back whatever there is to take back. Carrier and bank take it well when there is nothing.
-func (s *Shop) Undo(ctx context.Context, a *runlane.Attempt, o Order) (struct{}, error) {
+func (s *Shop) Undo(ctx context.Context, a *runlane.Attempt, o Order) error {
 	if err := a.Do(ctx, "recall", func(ctx context.Context) error { return s.Carrier.Recall(ctx, o.ID) }); err != nil {
-		return struct{}{}, err
+		return err
 	}
-	return struct{}{}, a.Do(ctx, "refund", func(ctx context.Context) error { return s.Bank.Refund(ctx, o.ID) })
+	return a.Do(ctx, "refund", func(ctx context.Context) error { return s.Bank.Refund(ctx, o.ID) })
 }

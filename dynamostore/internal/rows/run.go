@@ -154,14 +154,16 @@ func (r *Run) Projection() *runlane.Run {
 	return run.Clone()
 }
 
-// source is where the run comes from. One that was called has the name of its call where others have their schedule,
-// and the creation of the run that called where they have the time; a node of a flow has the flow's id, round and name,
-// and the creation of the flow: the index done shows these.
+// source is where the run comes from. One that was called has the name of its call, with its depth, where others have
+// their schedule, and the creation of the run that called where they have the time; a node of a flow has the flow's id,
+// round and name, and the creation of the flow: the index done shows these.
 func (r *Run) source() runlane.Source {
 	s := runlane.Source{Type: runlane.SourceType(r.SourceType), RunID: runlane.RunID(r.SourceRun)}
 	switch s.Type {
 	case runlane.SourceCall:
-		s.Call, s.CreatedAt = r.SourceSchedule, r.SourceFire.Time()
+		name, depth, _ := strings.Cut(r.SourceSchedule, ":")
+		s.Call, s.CreatedAt = name, r.SourceFire.Time()
+		s.Depth, _ = strconv.Atoi(depth)
 	case runlane.SourceFlow:
 		s.FlowID, s.RunID, s.CreatedAt = runlane.FlowID(r.SourceRun), "", r.SourceFire.Time()
 		round, node, _ := strings.Cut(r.SourceSchedule, ":")
@@ -179,6 +181,9 @@ func (r *Run) keepSource(s *runlane.Source) {
 	r.SourceSchedule, r.SourceFire = string(s.ScheduleID), ToMillis(s.FireTime)
 	if s.Type == runlane.SourceCall {
 		r.SourceSchedule, r.SourceFire = s.Call, ToMillis(s.CreatedAt)
+		if s.Depth > 0 { // names of calls have no ':'
+			r.SourceSchedule += ":" + strconv.Itoa(s.Depth)
+		}
 	}
 	if s.Type == runlane.SourceFlow {
 		r.SourceRun, r.SourceFire = string(s.FlowID), ToMillis(s.CreatedAt)

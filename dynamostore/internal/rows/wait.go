@@ -14,7 +14,14 @@ type storedWait struct {
 	All    bool                 `json:"a,omitempty"`
 	Need   int                  `json:"d,omitempty"`
 	Until  Millis               `json:"u,omitempty"`
-	Prompt string               `json:"p,omitempty"`
+	Prompt string               `json:"p,omitempty"` // of several questions it is the first, and not here
+	Asks   []storedQuestion     `json:"q,omitempty"`
+}
+
+// storedQuestion is a question of several.
+type storedQuestion struct {
+	Name   string `json:"n,omitempty"`
+	Prompt string `json:"p"`
 }
 
 // shortKinds are the kinds as they are stored; one that is not in it is stored in full.
@@ -53,14 +60,18 @@ func (r *Run) keepWait(w *runlane.Waiting) {
 	if w == nil {
 		return
 	}
-	data, err := json.Marshal(storedWait{
+	stored := storedWait{
 		For:    renamed(w.For, shortKinds),
 		Names:  w.Names,
 		All:    w.All,
 		Need:   w.Need,
 		Until:  ToMillis(w.Until),
 		Prompt: w.Prompt,
-	})
+	}
+	for _, q := range w.Questions {
+		stored.Prompt, stored.Asks = "", append(stored.Asks, storedQuestion(q))
+	}
+	data, err := json.Marshal(stored)
 	if err != nil {
 		panic(err) // of texts and numbers, all of which encode
 	}
@@ -76,7 +87,7 @@ func (r *Run) Waiting() *runlane.Waiting {
 	if json.Unmarshal([]byte(r.Wait), &w) != nil {
 		return nil // of a newer program
 	}
-	return &runlane.Waiting{
+	waiting := &runlane.Waiting{
 		For:    renamed(w.For, longKinds),
 		Names:  append([]string(nil), w.Names...), // none is nil, as in a projection
 		All:    w.All,
@@ -84,4 +95,9 @@ func (r *Run) Waiting() *runlane.Waiting {
 		Until:  w.Until.Time(),
 		Prompt: w.Prompt,
 	}
+	for _, q := range w.Asks {
+		waiting.Questions = append(waiting.Questions, runlane.Question(q))
+		waiting.Prompt = waiting.Questions[0].Prompt
+	}
+	return waiting
 }

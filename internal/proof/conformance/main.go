@@ -53,7 +53,7 @@ var (
 			name:     "DynamoDB Local, front",
 			folder:   "./dynamostore",
 			pattern:  "^Test(Conformance|Scenarios)_Front$",
-			parallel: 32, // they wait for indexes
+			parallel: 16, // they wait for indexes, and more at once wait for each other
 		},
 		{name: "LocalStack, DynamoDB", folder: "./dynamostore", pattern: "^TestConformance_Endpoint$"},
 		{name: "LocalStack, SQS", folder: "./sqstransport", pattern: "^TestLocal_Conformance_(Standard|FIFO)$"},

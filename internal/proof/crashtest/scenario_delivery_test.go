@@ -58,10 +58,6 @@ func deliveryScenarios() []scenario {
 	last.options, last.prepare = fails, takeOver.prepare
 	last.judge = func(a *account) { a.all(runlane.StatusFailed) }
 
-	answering := delivering("delivery that is answered while it suspends", play.With(act{Name: "a", Do: answers}))
-	recalling := delivering("delivery that remembers", play.With(act{Name: "a", Do: recall}))
-	recalling.options, answering.options = hooked, hooked
-
 	early := delivering("delivery before its time", play.With(act{Name: "a"}))
 	early.prepare = func(w *world) {
 		w.trigger(play.With(act{Name: "a"}), &runlane.TriggerOptions{Delay: time.Minute})
@@ -143,7 +139,7 @@ func deliveryScenarios() []scenario {
 	return []scenario{
 		delivering("delivery", play.With(act{Name: "a", Do: report})),
 		delivering("delivery that is retried", play.With(act{Name: "a", Do: fail})),
-		refusing, following, cancelling, succession, takeOver, suspect, last, recalling, answering, early, foreign, slotless, refusedSlot, ignoring, next,
+		refusing, following, cancelling, succession, takeOver, suspect, last, early, foreign, slotless, refusedSlot, ignoring, next,
 		working, unknowing, draining, ticking,
 	}
 }

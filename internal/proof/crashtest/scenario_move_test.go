@@ -10,77 +10,17 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/internal/proof/waiting"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/memlane"
 )
-
-// resumeScenarios make runs due that wait for an hour.
-func resumeScenarios() []scenario {
-	later := &runlane.TriggerOptions{Delay: time.Hour}
-	inLine := operating("resume a run of a bounded queue",
-		func(w *world) { w.arguments["run"] = string(w.trigger(lined.With(act{Name: "a"}), later)) },
-		nil, func(a *account) { a.all(runlane.StatusSucceeded) })
-	inLine.act = func(ctx context.Context, c *child) error {
-		_, err := c.rt.Runs().Resume(ctx, runlane.RunID(c.Arguments["run"]), nil)
-		return err
-	}
-	inLine.repeat = func(w *world) {
-		// A run that was resumed before its caller died waits no more: then the call is refused, and the run has ended already.
-		_, err := w.rt.Runs().Resume(w.t.Context(), runlane.RunID(w.arguments["run"]), nil)
-		if err != nil && runlane.CodeOf(err) != runlane.ErrValidationFailed {
-			w.must(err)
-		}
-		w.deliver()
-	}
-	return []scenario{inLine, operating("resume all", func(w *world) {
-		for range 2 {
-			w.trigger(play.With(act{Name: "a"}), later)
-		}
-	}, func(ctx context.Context, rt *core.Runtime) error {
-		_, err := rt.Runs().ResumeAll(ctx, everything())
-		return err
-	}, func(a *account) { a.all(runlane.StatusSucceeded) })}
-}
-
-// signalScenarios send a signal to a run that waits for it, that is to wait for it, and that needs a slot then.
-func signalScenarios() []scenario {
-	made := func(name string, call runlane.Call, waits bool) scenario {
-		send := func(ctx context.Context, rt *core.Runtime, id string) error {
-			return rt.Signal(ctx, runlane.RunID(id), approved.With("ada"), &runlane.SignalOptions{ID: "1"})
-		}
-		s := operating(name, func(w *world) {
-			w.arguments["run"] = string(w.trigger(call, nil))
-			if waits {
-				w.deliver()
-			}
-		}, nil, func(a *account) { a.all(runlane.StatusSucceeded) })
-		s.act = func(ctx context.Context, c *child) error { return send(ctx, c.rt, c.Arguments["run"]) }
-		s.repeat = func(w *world) {
-			w.must(send(w.t.Context(), w.rt, w.arguments["run"])) // the same id: also of a run that has ended
-			w.deliver()
-		}
-		return s
-	}
-	asking := act{Name: "a", Do: asks}
-	heard := delivering("delivery that large bodies answer", play.With(act{Name: "a", Do: large}))
-	heard.prepare = func(w *world) {
-		id := w.trigger(play.With(act{Name: "a", Do: large}), nil)
-		w.must(w.rt.Signal(w.t.Context(), id, approved.With(largeText()), nil))
-		w.must(w.rt.Signal(w.t.Context(), id, refused.With(noise(largeBytes)), nil))
-	}
-	return []scenario{
-		heard,
-		made("signal a waiting run", play.With(asking), true),
-		made("signal a run that is to wait", play.With(asking), false),
-		made("signal a waiting run of a bounded queue", lined.With(asking), true),
-	}
-}
 
 // imported are the runs of the environment that the import scenario moves.
 const imported = 8
 
 // importScenario moves an environment of the embedded lane: a run that ended and whose key was reset, one that ended and has its key,
-// one that waits, one that waits for what it called, and two flows that no one was told the ends of; with a schedule and the catalog.
+// one that waits, one that waits for what it called, and two flows that no one was told the ends of; with a schedule and the catalog. The lane on
+// SQLite has the same scenario on a file (sqlitelane/crash_import_test.go).
 func importScenario() scenario {
 	s := operating("import", exportFirst, nil, func(a *account) {
 		a.count(imported)
@@ -115,11 +55,11 @@ type deaf struct {
 	on bool
 }
 
-func (d *deaf) GetFlow(ctx context.Context, key lane.FlowKey) (*lane.FlowRecord, error) {
+func (d *deaf) GetFlow(ctx context.Context, q *lane.FlowRead) (*lane.FlowRecord, error) {
 	if d.on {
 		return nil, errors.New("deaf")
 	}
-	return d.Storage.GetFlow(ctx, key)
+	return d.Storage.GetFlow(ctx, q)
 }
 
 func exportFirst(w *world) {
@@ -158,7 +98,7 @@ func exportFirst(w *world) {
 	storage.on = true
 	w.must(rt.Work(w.t.Context(), &core.WorkOptions{Drain: true, NoTick: true}))
 	storage.on = false
-	_, err = rt.Trigger(w.t.Context(), lined.With(act{Name: "a", Do: single}), nil)
+	_, err = rt.Trigger(w.t.Context(), lined.With(act{Name: "a", Do: waiting.Single}), nil)
 	w.must(err)
 	w.must(rt.Work(w.t.Context(), &core.WorkOptions{Drain: true, NoTick: true, Queues: []runlane.QueueName{lined.Definition().Queue.Name}}))
 	waiting, err := rt.Trigger(w.t.Context(), play.With(act{Name: "a"}), nil)

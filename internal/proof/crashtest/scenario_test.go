@@ -8,6 +8,7 @@ import (
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
 	"github.com/runlane/runlane-go/functions"
+	"github.com/runlane/runlane-go/internal/proof/waiting"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -32,7 +33,7 @@ type scenario struct {
 
 func scenarios() []scenario {
 	all := slices.Concat(
-		triggerScenarios(), deliveryScenarios(), tickScenarios(), scheduleScenarios(), operatorScenarios(), resumeScenarios(), signalScenarios(), callScenarios(), flowScenarios(),
+		triggerScenarios(), deliveryScenarios(), tickScenarios(), scheduleScenarios(), operatorScenarios(), waitScenarios(),
 		[]scenario{importScenario()}, pruneScenarios(),
 	)
 	for i := range all {
@@ -62,22 +63,8 @@ func fails(p *program) *core.Options {
 // hooked has a hook that sees every commit, and a codec.
 func hooked(p *program) *core.Options {
 	o := p.options()
-	o.Hooks, o.Codec = []core.Hook{func(core.Change) {}}, backwards{}
+	waiting.Hooked(o)
 	return o
-}
-
-// backwards stores what it is given with its end first.
-type backwards struct{}
-
-func (backwards) Encode(_ context.Context, _ runlane.BodyRef, plain []byte) (stored []byte, key string, err error) {
-	stored = slices.Clone(plain)
-	slices.Reverse(stored)
-	return stored, "k", nil
-}
-
-func (b backwards) Decode(ctx context.Context, of runlane.BodyRef, _ string, stored []byte) ([]byte, error) {
-	plain, _, err := b.Encode(ctx, of, stored)
-	return plain, err
 }
 
 // invoke lets a function of the dying process take what its queues have.

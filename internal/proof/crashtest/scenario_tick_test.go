@@ -271,9 +271,23 @@ func scheduleScenarios() []scenario {
 	alone.repeat = nothingHeldUp
 	alone.judge = func(a *account) { a.all(runlane.StatusSucceeded) }
 
-	return []scenario{
+	return fromTenPast([]scenario{
 		fresh, scheduled("schedule, fired", ""), replacing, latest, skipping, noted, paused, resumed, now, alone,
+	})
+}
+
+// fromTenPast lets the worlds of the scenarios begin at ten minutes past the next hour.
+func fromTenPast(all []scenario) []scenario {
+	for i := range all {
+		prepare := all[i].prepare
+		all[i].prepare = func(w *world) {
+			w.toTenPast()
+			if prepare != nil {
+				prepare(w)
+			}
+		}
 	}
+	return all
 }
 
 // nothingHeldUp wants the next occurrence to make its run, whatever the record says of runs that were never made.

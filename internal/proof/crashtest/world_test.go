@@ -127,6 +127,15 @@ func (w *world) advance(d time.Duration) {
 	}
 }
 
+// toTenPast moves the clock to ten minutes past the next hour. Schedules fire at whole hours: of two worlds that began shortly
+// before one by the wall clock, the later could see another time of its schedule while it settles. It moves by ten minutes at
+// least, so that every child ticks in the same way (tickOnce).
+func (w *world) toTenPast() {
+	const past = 10 * time.Minute
+	now := w.now()
+	w.advance(past + time.Hour - now.Sub(now.Truncate(time.Hour)))
+}
+
 func (w *world) refusing(code string) {
 	for _, name := range w.names() {
 		w.queues.with(name, func(of *queue, _ time.Time) { of.refuses = code })

@@ -189,9 +189,9 @@ func (s *faultyStorage) PutFlow(ctx context.Context, c *lane.FlowCommand) (*lane
 	})
 }
 
-func (s *faultyStorage) GetFlow(ctx context.Context, key lane.FlowKey) (*lane.FlowRecord, error) {
+func (s *faultyStorage) GetFlow(ctx context.Context, q *lane.FlowRead) (*lane.FlowRecord, error) {
 	return storageCall(ctx, s, "GetFlow", func() (*lane.FlowRecord, error) {
-		return s.Storage.GetFlow(ctx, key)
+		return s.Storage.GetFlow(ctx, q)
 	})
 }
 

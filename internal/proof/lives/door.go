@@ -242,9 +242,9 @@ func (d *door) PutFlow(ctx context.Context, c *lane.FlowCommand) (*lane.FlowReco
 	})
 }
 
-func (d *door) GetFlow(ctx context.Context, key lane.FlowKey) (*lane.FlowRecord, error) {
-	return reach(d, "GetFlow", string(key.FlowID), func() (*lane.FlowRecord, error) {
-		return d.Storage.GetFlow(ctx, key)
+func (d *door) GetFlow(ctx context.Context, q *lane.FlowRead) (*lane.FlowRecord, error) {
+	return reach(d, "GetFlow", string(q.FlowID), func() (*lane.FlowRecord, error) {
+		return d.Storage.GetFlow(ctx, q)
 	})
 }
 

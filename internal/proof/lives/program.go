@@ -121,7 +121,23 @@ func (x *performance) step(ctx context.Context, name string) error {
 func (x *performance) wait(ctx context.Context, place int, options *runlane.WaitOptions) error {
 	signal := signalAt(place, "")
 	got, err := signal.Wait(ctx, x.a, options)
+	if err == nil || runlane.Suspended(err) || errors.Is(err, runlane.ErrWaitTimedOut) {
+		x.waitAgain(ctx, place, signal)
+	}
 	return x.answered(place, options, err, answer{signal.Name(), &got})
+}
+
+// waitAgain waits for the signal of a wait under another name: it is refused, whatever the first was told. One that
+// failed because a storage did not answer was never asked, and has no signal.
+func (x *performance) waitAgain(ctx context.Context, place int, signal *runlane.Signal[sent]) {
+	var again *sent
+	err := runlane.WaitAny(ctx, x.a, &runlane.WaitOptions{
+		Name:    strconv.Itoa(place) + " again",
+		Timeout: runlane.NoWait,
+	}, signal.Into(&again))
+	if !x.p.dead.Load() && !errors.Is(err, runlane.ErrValidationFailed) {
+		x.p.life.book.finds("run %s waits twice for signal %s: %v, %v", x.run.id, signal.Name(), again, err)
+	}
 }
 
 type waitCall = func(context.Context, *runlane.Attempt, *runlane.WaitOptions, ...runlane.Case) error

@@ -146,6 +146,7 @@ func operateRules() map[string]rule {
 		"core.ClaimOptions.Queues": refuses(invalid("no binding", func(w *world) []error {
 			return []error{errorOf(w.rt.Claim(w.ctx(), &core.ClaimOptions{Queues: []runlane.QueueName{"elsewhere"}}))}
 		})),
+		"core.ClaimOptions.RunID": refuses(claiming("unprintable", core.ClaimOptions{RunID: unprintable}).as("run id")),
 		"core.ClaimOptions.Tasks": refuses(refusal{
 			what:  "unknown",
 			code:  runlane.ErrTaskNotFound,

@@ -28,7 +28,7 @@ func waiting(what string, o runlane.WaitOptions) refusal {
 }
 
 func signalRules() map[string]rule {
-	host := runlane.AttemptHost{Token: func(string, time.Duration) (string, error) { return "token", nil }}
+	host := runlane.AttemptHost{Waits: tokens{}}
 	return map[string]rule{
 		"runlane.SignalOptions.Actor": refuses(
 			sendingSignal("an unknown type", runlane.SignalOptions{Actor: runlane.Actor{Type: "robot"}}),
@@ -38,6 +38,7 @@ func signalRules() map[string]rule {
 			sendingSignal("too long", runlane.SignalOptions{ID: strings.Repeat("i", runlane.MaxSignalIDBytes+1)}),
 			sendingSignal("unprintable", runlane.SignalOptions{ID: unprintable}),
 		),
+		"runlane.SignalOptions.Receipt": legal("nil asks for none; any other is filled in"),
 		"runlane.WaitOptions.Prompt": refuses(
 			waiting("too long", runlane.WaitOptions{Prompt: strings.Repeat("p", runlane.MaxPromptBytes+1)}).as("prompt"),
 			waiting("no text", runlane.WaitOptions{Prompt: notUTF8}).as("prompt"),
@@ -53,3 +54,8 @@ func signalRules() map[string]rule {
 		})),
 	}
 }
+
+// tokens makes tokens, and answers no wait.
+type tokens struct{ runlane.WaitHost }
+
+func (tokens) Token(string, time.Duration) (string, error) { return "token", nil }

@@ -25,6 +25,7 @@ func callScenarios() []scenario {
 		{"a call and a signal are waited for at once", needsMail, callAndSignal, false},
 		{"other payloads under the name of a call are refused", needsMail, callChanged, false},
 		{"bad calls are refused before anything is written", needsMail, callInvalid, false},
+		{"a task that calls itself ends at the bound of depth", needsMail, callItself, false},
 		{"a runtime calls, waits and decodes", needsMail, callOutside, false},
 		{"a call resumes a run of a bounded queue with a slot", needsBoth(needsMail, needsSlots), callBounded, false},
 	}

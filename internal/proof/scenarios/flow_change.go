@@ -55,7 +55,7 @@ func flowSwept(t *testing.T, h Harness) {
 	s := newScene(t, h, doubling())
 	s.startFlow(graph("swept", "a", "b a", "c! a"))
 	key := lane.FlowKey{Environment: s.rt.Environment(), FlowID: "swept"}
-	record, err := s.storage.Storage.GetFlow(s.Context(), key)
+	record, err := s.storage.Storage.GetFlow(s.Context(), &lane.FlowRead{FlowKey: key})
 	s.must(err)
 	record.Closed, record.TendAt = 1, runlane.UTCMillis(s.clock.Now())
 	_, err = s.storage.Storage.PutFlow(s.Context(), &lane.FlowCommand{Environment: s.rt.Environment(), Flow: *record})

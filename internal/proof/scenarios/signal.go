@@ -21,14 +21,17 @@ func signalScenarios() []scenario {
 		{"a signal sent again changes nothing, and with another body is refused", needsMail, signalRepeated, false},
 		{"a signal to a run that ended, or that is unknown, says so", needsMail, signalRefused, false},
 		{"a wait for any of several goes on with the first", needsMail, signalAny, false},
+		{"of several answers the one that came first counts", needsMail, signalFirst, false},
 		{"a wait for all of several goes on with the last", needsMail, signalAll, false},
 		{"a time limit is remembered, and a late answer changes nothing", needsMail, signalLimited, false},
 		{"an answer to one round is not the next round's", needsMail, signalRounds, false},
+		{"a signal answers one wait, whose name is that of its inbox", needsMail, signalOneWait, false},
 		{"what answered a wait is the same in every attempt", needsMail, signalRemembered, false},
 		{"answers that fit into no record together are the same in every attempt", needsMail, signalLarge, false},
 		{"a signal between look and suspension calls the handler again", needsMail, signalBetween, false},
 		{"a suspension that a handler swallows is one, with a warning", needsMail, signalSwallowed, false},
 		{"two goroutines wait at once, and either signal resumes", needsMail, signalBranches, false},
+		{"a run that asks several questions shows each", needsMail, signalQuestions, false},
 		{"many names are waited for as anything", needsMail, signalAnything, false},
 		{
 			"a signal resumes a run of a bounded queue with a slot",
@@ -173,16 +176,6 @@ func several(
 		}
 		return err
 	})
-}
-
-func signalAny(t *testing.T, h Harness) {
-	got := &heardOf{}
-	task, handler := several("scenario.signal-any", got, nil, runlane.WaitAny)
-	s := newScene(t, h, handler)
-	run := s.execute(s.trigger(task.With(jobPayload{}), nil))
-	s.signal(run.ID, withdrawn.With(decision{By: "ada"}), nil)
-	s.wantStatus(s.execute(s.get(run.ID)), runlane.StatusSucceeded)
-	s.wantTold(got, "withdrawn ada")
 }
 
 func signalAll(t *testing.T, h Harness) {

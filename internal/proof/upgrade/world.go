@@ -61,7 +61,7 @@ func (w *world) build(ctx context.Context, name, sources string) (*version, erro
 		return nil, err
 	}
 	bootstrap := filepath.Join(v.folder, "bootstrap")
-	makefile := "build-Bridge build-Relay build-Tick:\n\tcp " + bootstrap + " $(ARTIFACTS_DIR)/bootstrap\n"
+	makefile := "build-Bridge build-Relay build-Tick build-Server:\n\tcp " + bootstrap + " $(ARTIFACTS_DIR)/bootstrap\n"
 	if err := writeAll(v.folder, []file{{"template.yaml", template}, {"Makefile", []byte(makefile)}}); err != nil {
 		return nil, err
 	}

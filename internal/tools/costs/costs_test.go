@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -40,8 +41,6 @@ var (
 	timed   = runlane.NewTask[payload]("costs.timed", nil)
 	order   = runlane.NewTask[payload]("costs.order", nil)
 	asking  = runlane.NewTask[payload]("costs.asking", nil)
-	calling = runlane.NewTask[payload]("costs.calling", nil)
-	called  = runlane.NewFunc[payload, payload]("costs.called", nil)
 
 	approved = runlane.NewSignal[payload]("approved")
 )
@@ -76,7 +75,7 @@ func options() *core.Options {
 		}
 		return nil
 	}
-	return &core.Options{Handlers: []runlane.Handler{
+	return &core.Options{Handlers: append(callHandlers(),
 		once.Handle(succeeds), twice.Handle(failsOnce), later.Handle(failsOnce), bounded.Handle(succeeds), timed.Handle(succeeds),
 		waiting.Handle(func(_ context.Context, a *runlane.Attempt, _ payload) error {
 			if a.Number == 1 {
@@ -89,13 +88,8 @@ func options() *core.Options {
 			_, err := approved.Wait(ctx, a, nil)
 			return err
 		}),
-		calling.Handle(func(ctx context.Context, a *runlane.Attempt, _ payload) error {
-			_, err := called.Call(ctx, a, small("hello"), nil)
-			return err
-		}),
-		called.Handle(func(_ context.Context, _ *runlane.Attempt, p payload) (payload, error) { return p, nil }),
 		webhooks.Deliver.Handle(func(context.Context, *runlane.Attempt, webhooks.Delivery) error { return nil }),
-	}}
+	)}
 }
 
 // row is one line of the table.
@@ -108,13 +102,15 @@ type row struct {
 
 func small(text string) payload { return payload{Text: text} }
 
-func rows() []row {
-	ordinary := func(call runlane.Call, options *runlane.TriggerOptions) func(*world) {
-		return func(w *world) {
-			w.trigger(call, options)
-			w.settle()
-		}
+// ordinary triggers a run and executes it, with all that follows.
+func ordinary(call runlane.Call, options *runlane.TriggerOptions) func(*world) {
+	return func(w *world) {
+		w.trigger(call, options)
+		w.settle()
 	}
+}
+
+func rows() []row {
 	return []row{
 		{"simple run", 1, nil, ordinary(once.With(small("hello")), nil)},
 		{"with an idempotency key", 1, nil, ordinary(once.With(small("hello")), &runlane.TriggerOptions{IdempotencyKey: "a"})},
@@ -181,7 +177,6 @@ func rows() []row {
 			w.approve(id)
 			w.settle()
 		}},
-		{"a run that calls another, both", 1, nil, ordinary(calling.With(small("hello")), nil)},
 		{"a flow of 3 nodes, one after the other, each", 3, nil, func(w *world) {
 			f := runlane.NewFlow("costs")
 			build := f.Add("build", once.With(small("hello")), nil)
@@ -194,6 +189,8 @@ func rows() []row {
 			})
 			w.settle()
 		}},
+		{"a flow of 100 nodes, 99 and one after all of them, each", 100, nil, join(100)},
+		{"a flow of 1,000 nodes, 999 and one after all of them, each", 1000, nil, join(1000)},
 		{"cancelled while it waits", 1, nil, func(w *world) {
 			id := w.trigger(once.With(small("hello")), &runlane.TriggerOptions{Delay: time.Hour})
 			w.measured(func() {
@@ -269,7 +266,7 @@ func incompressible(n int) string {
 func TestCosts_AreWhatTheDocumentSays(t *testing.T) { //nolint:tparallel // the group of rows is waited for
 	t.Parallel()
 	awstest.DynamoDB(t) // not under -short
-	all := rows()
+	all := slices.Concat(rows(), callRows())
 	lines := make([]string, len(all))
 	used := make([]costs.Use, len(all))
 	t.Run("rows", func(t *testing.T) {

@@ -53,6 +53,8 @@ func projection(p *runlane.Run, f field, base Millis, in *reader) bool {
 		p.Source.Node = string(f.bytes)
 	case fieldSourceRound:
 		p.Source.Round = int(f.n)
+	case fieldSourceDepth:
+		p.Source.Depth = int(f.n)
 	case fieldTraceCarrier:
 		p.TraceCarrier = in.textsIn(f.bytes)
 	case fieldMeta:

@@ -37,7 +37,7 @@ func fill(v reflect.Value, next *int) {
 	case reflect.Bool:
 		v.SetBool(true)
 	case reflect.Slice:
-		if v.Type().Elem().Kind() == reflect.String {
+		if kind := v.Type().Elem().Kind(); kind == reflect.String || kind == reflect.Struct {
 			v.Set(reflect.MakeSlice(v.Type(), 2, 2))
 			fill(v.Index(0), next)
 			fill(v.Index(1), next)

@@ -90,6 +90,7 @@ const (
 	fieldSourceFlow
 	fieldSourceNode
 	fieldSourceRound
+	fieldSourceDepth
 )
 
 // statuses are stored as their places in this list, plus 1; one that is not in it as text. It only grows at its end.
@@ -178,6 +179,7 @@ func (r *Record) Encode(to []byte) []byte {
 	w.text(fieldSourceFlow, string(p.Source.FlowID))
 	w.text(fieldSourceNode, p.Source.Node)
 	w.number(fieldSourceRound, int64(p.Source.Round))
+	w.number(fieldSourceDepth, int64(p.Source.Depth))
 	return append(w.b, r.unknown...)
 }
 

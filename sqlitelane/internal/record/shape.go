@@ -19,13 +19,13 @@ var shapes = map[reflect.Type]string{
 	reflect.TypeFor[runlane.Failure]():      "Code Message Meta",
 	reflect.TypeFor[runlane.Lease]():        "Token WorkerID ExpiresAt",
 	reflect.TypeFor[runlane.KeyRetention](): "WhileActive TTL",
-	reflect.TypeFor[runlane.Source]():       "Type RunID ScheduleID FireTime Call CreatedAt FlowID Node Round",
+	reflect.TypeFor[runlane.Source]():       "Type RunID ScheduleID FireTime Call Depth CreatedAt FlowID Node Round",
 	reflect.TypeFor[runlane.Actor]():        "Type ID",
 	reflect.TypeFor[runlane.Event]():        "RunID Environment OccurredAt Actor Meta TraceCarrier Body",
 	reflect.TypeFor[runlane.RunCreated](): "TaskID Queue Payload RunAt ConcurrencyKey IdempotencyKey Retention " +
 		"SingletonKey Source",
 	reflect.TypeFor[runlane.RunDeliveryRequested](): "Delivery Wait",
-	reflect.TypeFor[runlane.Waiting]():              "For Names All Need Until Prompt",
+	reflect.TypeFor[runlane.Waiting]():              "For Names All Need Until Prompt Questions",
 	reflect.TypeFor[runlane.Delivery](): "Environment RunID Queue AvailableAt RequestedAt DispatchExpiresAt " +
 		"TraceCarrier",
 	reflect.TypeFor[runlane.RunLeaseClaimed]():   "Lease",

@@ -11,6 +11,7 @@ const (
 	notWaiting
 	signalActive
 	inboxOfWait
+	inboxOnce
 	waitEnds
 	lookCounter
 	callCheck
@@ -78,6 +79,7 @@ var ruleTexts = [ruleCount]explore.Rule{
 	},
 	signalActive: {Name: "signalActive", Says: "a signal depends on the run being active"},
 	inboxOfWait:  {Name: "inboxOfWait", Says: "the name of a wait is the name of its inbox"},
+	inboxOnce:    {Name: "inboxOnce", Says: "a wait for a signal that another wait of the run is for is refused"},
 	waitEnds:     {Name: "waitEnds", Says: "every later event ends a wait"},
 	lookCounter:  {Name: "lookCounter", Says: "a suspension depends on the count of signals as looked at"},
 	callCheck:    {Name: "callCheck", Says: "a suspension depends on the count of ended children as looked at"},

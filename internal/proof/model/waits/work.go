@@ -122,6 +122,9 @@ func (j job) call() string {
 		}
 	}
 	j.p.counted, j.p.ended, j.p.have, j.p.missing = j.r.counted, j.r.ended, j.r.have, 0
+	if j.taken(word) && j.w.holds(inboxOnce) {
+		return j.becomes(failed)
+	}
 	asks, bad, wait := j.signals(word)
 	if wait || bad != "" {
 		return bad
@@ -143,6 +146,20 @@ func (j job) call() string {
 	}
 	j.p.asks, j.p.phase = asks, phSuspend
 	return ""
+}
+
+// taken reports that a call before this one in the handler is a wait for some of the same signals, under another name.
+func (j job) taken(word byte) bool {
+	for _, before := range []byte(j.w.scripts[j.p.run][:j.p.at]) {
+		for _, b := range branches(before) {
+			for _, c := range branches(word) {
+				if b.record != c.record && b.names&c.names != 0 {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }
 
 // signals looks at the inboxes; recording: an outcome has to be recorded first.
@@ -212,6 +229,11 @@ func (j job) hear(b branch, v uint8) string {
 		return "two attempts are told two outcomes of one wait"
 	}
 	*told = v
+	for record, other := range j.r.told {
+		if record != int(b.record) && other&v&3 != 0 {
+			return "one signal answers two waits"
+		}
+	}
 	return ""
 }
 

@@ -119,6 +119,7 @@ var worlds = []world{
 		deaths:  1,
 		fails:   1,
 	},
+	{name: "rounds of one name", scripts: scripts{"AW"}, signals: []signal{{0, 0}, {1, 0}}, deaths: 1, fails: 1},
 	{name: "either of two", scripts: scripts{"AS"}, signals: []signal{{0, 0}, {1, 0}}, acts: "o", deaths: 2},
 	{
 		name:    "both of two",

@@ -1,0 +1,46 @@
+package core_test
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/internal/proof/race"
+	"github.com/runlane/runlane-go/lane"
+	"github.com/runlane/runlane-go/memlane"
+)
+
+// A run that neither remembers nor waits pays nothing for those that do: its way from trigger to success has as many
+// allocations as written here. More of them is a fault; fewer is another number here and in docs/benchmarks.md.
+func TestAllocations_OfARunThatWaitsForNothing_AreExact(t *testing.T) { //nolint:paralleltest // allocations are the process's
+	const want = 33
+	task := runlane.NewTask[struct{}]("noop", nil)
+	rt, err := core.Open(t.Context(), memlane.New(), &core.Options{
+		Logger: slog.New(slog.DiscardHandler),
+		Handlers: []runlane.Handler{task.Handle(func(context.Context, *runlane.Attempt, struct{}) error {
+			return nil
+		})},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = rt.Close(context.Background()) }()
+	got := testing.AllocsPerRun(2000, func() {
+		made, err := rt.Trigger(t.Context(), task.With(struct{}{}), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wakeup := lane.Wakeup{RunKey: lane.RunKey{Environment: rt.Environment(), RunID: made.Run.ID}, Queue: made.Run.Queue}
+		result, err := rt.ExecuteDelivery(t.Context(), wakeup, nil)
+		if err != nil || result.Run.Status != runlane.StatusSucceeded {
+			t.Fatal(result, err)
+		}
+	})
+	if race.Enabled {
+		t.Logf("%v allocations, of which the race detector has some", got)
+	} else if got != want {
+		t.Errorf("%v allocations, and %d are expected", got, want)
+	}
+}

@@ -1,0 +1,84 @@
+package core
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
+)
+
+// unread refuses an active run with signals that no wait of it has read, or that are too large for the record of their
+// wait: the file has no place for them, and the run could not go on where it is imported. An answer that cannot be read
+// here may be of a signal that was moved, and stayed behind: so it stands for none.
+func (x *exporter) unread(ctx context.Context, run *runlane.Run) error {
+	if x.leave || run.Status.Terminal() || !x.rt.storage().Capabilities().SuspendsRuns {
+		return nil
+	}
+	mail, err := x.rt.stored().ReadMail(ctx, &lane.MailQuery{
+		RunKey: lane.RunKey{Environment: x.rt.environment, RunID: run.ID}, WithoutBodies: true,
+	})
+	if err != nil || mail.Count == 0 {
+		return err
+	}
+	records, err := x.rt.records(ctx, run)
+	if err != nil {
+		return err
+	}
+	read, sealed := map[readSignal]bool{}, 0
+	for i := range records {
+		var answer runlane.WaitAnswer
+		switch {
+		case records[i].Kind != runlane.StepKindWait:
+			continue
+		case records[i].Fault == "" && json.Unmarshal(records[i].Result, new(answerRefs)) == nil:
+			continue // it only names signals, which stay behind
+		case records[i].Fault != "" || json.Unmarshal(records[i].Result, &answer) != nil:
+			sealed++
+			continue
+		}
+		for _, signal := range answer.Signals {
+			read[readSignal{signal.Name, signal.ID}] = true
+		}
+	}
+	here, err := x.stillThere(ctx, run, read)
+	if err != nil {
+		return err
+	}
+	left := mail.Count - int64(here)
+	if left <= 0 {
+		return nil
+	}
+	e := &runlane.Error{
+		Code:    runlane.ErrStorageConflict,
+		RunID:   run.ID,
+		Message: fmt.Sprintf("run %q has %d signals that it has not read", run.ID, left),
+		Hint:    "let it read them, or cancel it; ExportOptions.LeaveSignals (--leave-signals) leaves them behind",
+	}
+	if sealed > 0 {
+		e.Message = fmt.Sprintf("run %q has %d signals, and %d answers that cannot be read here: "+
+			"they may have read them or not", run.ID, left, sealed)
+		e.Hint = "export with the codec and the keys of its program; or " + e.Hint
+	}
+	return e
+}
+
+type readSignal struct{ name, id string }
+
+// stillThere counts the signals that stand beside the run: those of an answer that was moved here stayed behind.
+func (x *exporter) stillThere(ctx context.Context, run *runlane.Run, read map[readSignal]bool) (n int, err error) {
+	for signal := range read {
+		mail, err := x.rt.stored().ReadMail(ctx, &lane.MailQuery{
+			RunKey:        lane.RunKey{Environment: x.rt.environment, RunID: run.ID},
+			Names:         []string{signal.name},
+			ID:            signal.id,
+			WithoutBodies: true,
+		})
+		if err != nil {
+			return 0, err
+		}
+		n += len(mail.Signals)
+	}
+	return n, nil
+}

@@ -1,0 +1,78 @@
+package core
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/runlane/runlane-go"
+)
+
+// SignalNode sends a signal to the latest run of a flow's node, see runlane.Signaler. A retry of the flow that comes
+// between the look and the sending is followed.
+func (rt *Runtime) SignalNode(
+	ctx context.Context, node runlane.Node, value runlane.SignalValue, options *runlane.SignalOptions,
+) error {
+	if err := rt.gate.enterLate(); err != nil {
+		return err
+	}
+	defer rt.gate.leave()
+	return rt.signalNode(ctx, node, time.Time{}, value, options)
+}
+
+// signalNode sends to a node of the flow that was created at a time, zero for any.
+func (rt *Runtime) signalNode(
+	ctx context.Context,
+	node runlane.Node,
+	created time.Time,
+	value runlane.SignalValue,
+	options *runlane.SignalOptions,
+) error {
+	s, err := rt.newSignal("node", value, options) // its run is still to be found
+	if err != nil {
+		return err
+	}
+	for refused := error(nil); ; {
+		f, i, err := rt.node(ctx, node)
+		if err != nil {
+			return err
+		}
+		if !created.IsZero() && f.record.CreatedAt.UnixMilli() != created.UnixMilli() {
+			return &runlane.Error{
+				Code:    runlane.ErrRunEnded,
+				Message: fmt.Sprintf("the flow %q that is meant is gone, and another has its id", node.Flow),
+				Hint:    "a finished run never changes again",
+				Cause:   runlane.ErrValidationFailed,
+			}
+		}
+		before, source := s.key.RunID, f.source(i, f.plan.Nodes[i].Round)
+		if s.key.RunID, s.source = f.runID(i), &source; s.key.RunID == before {
+			return refused // the run is the latest still
+		}
+		err = s.send(ctx)
+		if !errors.Is(err, runlane.ErrRunEnded) && !errors.Is(err, runlane.ErrRunNotFound) {
+			return err
+		}
+		refused = err
+	}
+}
+
+// SignalNode sends a signal to a node of a flow.
+func (x *execution) SignalNode(
+	ctx context.Context, node runlane.Node, value runlane.SignalValue, options *runlane.SignalOptions,
+) error {
+	return x.rt.SignalNode(ctx, node, value, x.asWorker(options))
+}
+
+// asWorker are options of a signal whose sender, unless one is given, is the worker.
+func (x *execution) asWorker(options *runlane.SignalOptions) *runlane.SignalOptions {
+	given := runlane.SignalOptions{}
+	if options != nil {
+		given = *options
+	}
+	if given.Actor == (runlane.Actor{}) {
+		given.Actor = x.actor()
+	}
+	return &given
+}

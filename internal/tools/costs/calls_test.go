@@ -1,0 +1,37 @@
+package costs_test
+
+import (
+	"context"
+	"slices"
+
+	"github.com/runlane/runlane-go"
+)
+
+var (
+	calling = runlane.NewTask[payload]("costs.calling", nil)
+	fanning = runlane.NewTask[int]("costs.fanning", nil)
+	called  = runlane.NewFunc[payload, payload]("costs.called", nil)
+)
+
+func callHandlers() []runlane.Handler {
+	return []runlane.Handler{
+		calling.Handle(func(ctx context.Context, a *runlane.Attempt, _ payload) error {
+			_, err := called.Call(ctx, a, small("hello"), nil)
+			return err
+		}),
+		fanning.Handle(func(ctx context.Context, a *runlane.Attempt, n int) error {
+			_, err := runlane.CallAll(ctx, a, called, slices.Repeat([]payload{small("hello")}, n), nil)
+			return err
+		}),
+		called.Handle(func(_ context.Context, _ *runlane.Attempt, p payload) (payload, error) { return p, nil }),
+	}
+}
+
+// callRows are those of runs that call others.
+func callRows() []row {
+	return []row{
+		{"a run that calls another, both", 1, nil, ordinary(calling.With(small("hello")), nil)},
+		{"a run that calls 10 others at once, each of the 11", 11, nil, ordinary(fanning.With(10), nil)},
+		{"a run that calls 1,000 others at once, each of the 1,001", 1001, nil, ordinary(fanning.With(1000), nil)},
+	}
+}
