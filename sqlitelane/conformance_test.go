@@ -35,7 +35,7 @@ func started(t testing.TB, path string, ahead time.Duration) *sqlitelane.Storage
 
 func newPath(t testing.TB) string {
 	t.Helper()
-	return filepath.Join(t.TempDir(), "runlane.db")
+	return filepath.Join(memoryFolder(t), "runlane.db")
 }
 
 func TestStorage_Conformance(t *testing.T) {

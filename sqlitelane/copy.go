@@ -74,7 +74,7 @@ func (s *Storage) RestoreTo(ctx context.Context, path string) (size int64, err e
 
 // discard removes a copy that did not get its name, and what SQLite made beside it.
 func discard(draft string) {
-	for _, ending := range []string{"", "-journal", "-wal", "-shm", file.MarkEnding} {
+	for _, ending := range []string{"", "-journal", "-wal", "-shm", file.MarkEnding, file.ClaimEnding} {
 		_ = os.Remove(draft + ending)
 	}
 }

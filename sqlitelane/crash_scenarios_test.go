@@ -19,6 +19,8 @@ type crashScenario struct {
 	act func(ctx context.Context, s *site) error
 	// repeat is done after two ticks, by the caller of the process that died, which got no answer.
 	repeat func(s *site)
+	// atOnce is how many attempts the process that dies may be in the middle of. 0 means as many as a worker has.
+	atOnce int
 	// judge finds faults beside those that every file may have.
 	judge func(s *site, runs map[runlane.RunID]*runlane.Run)
 }
@@ -59,7 +61,7 @@ func inOrder(s *site, runs map[runlane.RunID]*runlane.Run) {
 // crashScenarios by name.
 func crashScenarios() map[string]crashScenario {
 	all := map[string]crashScenario{}
-	for _, some := range []map[string]crashScenario{triggering(), delivering(), ticking(), scheduling(), operating()} {
+	for _, some := range []map[string]crashScenario{triggering(), delivering(), ticking(), scheduling(), operating(), moving(), waits()} {
 		for name, c := range some {
 			all[name] = c
 		}

@@ -11,30 +11,26 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/internal/proof/waiting"
 	"github.com/runlane/runlane-go/lane"
 )
 
-// What an attempt does. But for what fails for good, the second attempt of a run succeeds.
+// What an attempt does, beside what package waiting has. But for what fails for good, the second attempt of a run
+// succeeds.
 const (
 	fail   = "fail"
-	refuse = "refuse" // for good
+	refuse = waiting.Refuse
 	follow = "follow" // triggers another run
 	report = "report" // a progress note, and an output that stands apart
 	cancel = "cancel" // asks for its own cancellation, and gives in
 )
 
 // act is the payload.
-type act struct {
-	Do   string `json:"do,omitempty"`
-	Bulk []byte `json:"bulk,omitempty"`
-}
-
-// narrow holds one run at a time.
-var narrow = runlane.Queue{Name: "line", Concurrency: 1}
+type act = waiting.Act
 
 var (
-	play  = crashTask("play", runlane.DefaultQueue)
-	lined = crashTask("lined", narrow)
+	narrow      = waiting.Narrow
+	play, lined = waiting.Play, waiting.Lined
 
 	// queued executes in the order of its runs: they have one key, in an ordered queue.
 	queued = runlane.NewTask("queued", &runlane.TaskOptions[act]{
@@ -43,13 +39,6 @@ var (
 		Retry:          runlane.Retry{MaxAttempts: 3, Backoff: runlane.Fixed(20 * time.Second), NoJitter: true},
 	})
 )
-
-func crashTask(id runlane.TaskID, queue runlane.Queue) *runlane.Task[act] {
-	return runlane.NewTask(id, &runlane.TaskOptions[act]{
-		Queue: queue,
-		Retry: runlane.Retry{MaxAttempts: 3, Backoff: runlane.Fixed(20 * time.Second), NoJitter: true},
-	})
-}
 
 func (s *site) handlers() []runlane.Handler {
 	return []runlane.Handler{play.Handle(s.execute), lined.Handle(s.execute), queued.Handle(s.execute)}
@@ -61,17 +50,14 @@ func (s *site) execute(ctx context.Context, a *runlane.Attempt, what act) error 
 		s.trap.mark("the handler begins")
 		defer s.trap.mark("the handler returns")
 	}
-	file, err := os.OpenFile(s.Ledger, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
+	enter := func() error { return s.enter(effect{a.Run.ID, a.Number}) }
+	if done, err := waiting.Execute(ctx, a, what, enter); done {
 		return err
 	}
-	_, err = fmt.Fprintf(file, "%s %d\n", a.Run.ID, a.Number)
-	if err = errors.Join(err, file.Close()); err != nil {
+	if err := enter(); err != nil {
 		return err
 	}
 	switch {
-	case what.Do == refuse:
-		return runlane.Permanent(errors.New("as asked"))
 	case what.Do == follow:
 		_, err := a.Trigger(ctx, play.With(act{}), &runlane.TriggerOptions{IdempotencyKey: string(a.Run.ID)})
 		return err
@@ -91,6 +77,17 @@ func (s *site) execute(ctx context.Context, a *runlane.Attempt, what act) error 
 		return a.SetOutput(json.RawMessage(noise(3000)))
 	}
 	return nil
+}
+
+// enter adds a line to the ledger.
+func (s *site) enter(e effect) error {
+	s.note(e)
+	file, err := os.OpenFile(s.Ledger, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(file, "%s %d\n", e.run, e.attempt)
+	return errors.Join(err, file.Close())
 }
 
 func (s *site) advance(d time.Duration) { s.ahead.Add(int64(d)) }

@@ -2,6 +2,7 @@ package sqlitelane
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -69,6 +70,29 @@ func (s *Storage) Multiply(id runlane.RunID, n int) error {
 		return t.Exec(`WITH RECURSIVE c(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM c WHERE i < ?2 - 1)
 			INSERT INTO runs(env, id, kind, at, queue, record)
 			SELECT env, printf('many_%08d', i), kind, at - ?2 + i, queue, record FROM runs, c WHERE id = ?1`, string(id), int64(n))
+	})
+}
+
+// FlowLists are the statements that list flows.
+var FlowLists = map[string]string{
+	"open flows": flowsOpen, "flows to tend": flowsTended, "finished flows": flowsEarlier,
+	"flows that finished at once": flowsOfMoment,
+}
+
+// MultiplyFlows makes so many flows of each sort, a millisecond apart: finished ones, those that are to be tended and
+// those that are not.
+func (s *Storage) MultiplyFlows(e runlane.Environment, n int, at time.Time) error {
+	return s.write(context.Background(), func(t *tx) error {
+		env, err := s.names.made(t.Tx, e.Name())
+		if err != nil {
+			return err
+		}
+		return t.Exec(`WITH RECURSIVE c(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM c WHERE i < ?3 - 1)
+			INSERT INTO flows(env, `+flowColumns+`, plan)
+			SELECT ?1, printf('%08d_%s', i, sort), 1, ?2, 0, 0, iif(sort = 'tend', ?2 + i, 0), iif(sort = 'over', ?2 + i, 0),
+				iif(sort = 'over', 'completed', 'active'), x'7b7d'
+			FROM c, (SELECT 'tend' AS sort UNION ALL SELECT 'over' UNION ALL SELECT 'open')`,
+			env, at.UnixMilli(), int64(n))
 	})
 }
 
@@ -191,6 +215,29 @@ func (s *Storage) Schema() (statements []string, err error) {
 // SetClock stops the storage's clock.
 func (s *Storage) SetClock(at time.Time) { s.now = func() time.Time { return at } }
 
+// SetNow replaces the storage's clock.
+func (s *Storage) SetNow(now func() time.Time) { s.now = now }
+
+// Contents is a digest of all rows, but for the name that each opening gives the file.
+func (s *Storage) Contents() (sum string, err error) {
+	digest := sha256.New()
+	err = s.read(context.Background(), false, func(c *file.Conn) error {
+		var tables []string
+		err := c.Each("SELECT name FROM sqlite_schema WHERE type = 'table' AND name <> 'epoch'", func(row []driverValue) (bool, error) {
+			tables = append(tables, text(row[0]))
+			return true, nil
+		})
+		for _, table := range tables {
+			err = errors.Join(err, c.Each("SELECT * FROM "+table, func(row []driverValue) (bool, error) {
+				fmt.Fprintf(digest, "%s %q\n", table, row)
+				return true, nil
+			}))
+		}
+		return err
+	})
+	return string(digest.Sum(nil)), err
+}
+
 // Pages is how many the file has.
 func (s *Storage) Pages() (n int64, err error) {
 	err = s.read(context.Background(), false, func(c *file.Conn) error {
@@ -249,3 +296,6 @@ func (t *Transport) Look() {
 		}
 	}
 }
+
+// FreeBytes is how much room the file system of a folder has, where the system tells.
+func FreeBytes(folder string) (free int64, known bool) { return freeBytes(folder) }

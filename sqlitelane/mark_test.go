@@ -135,6 +135,9 @@ func TestWrite_FileIsNotWhereItWas_IsRefused(t *testing.T) {
 		"removed":         os.Remove,
 		"its log removed": func(path string) error { return os.Remove(path + "-wal") },
 		"linked":          func(path string) error { return os.Link(path, path+".linked") },
+		"moved, and a link in its place": func(path string) error {
+			return errors.Join(os.Rename(path, path+".moved"), os.Symlink(path+".moved", path))
+		},
 		"replaced": func(path string) error {
 			return errors.Join(os.WriteFile(path+".new", nil, 0o600), os.Rename(path+".new", path))
 		},

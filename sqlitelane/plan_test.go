@@ -90,6 +90,14 @@ func TestStatements_GoByAnIndex(t *testing.T) {
 		}
 	}
 	readEverything(t, s, d.w)
+	if err := s.MultiplyFlows(deedsEnvironment, 10, flowsBegan); err != nil {
+		t.Fatal(err)
+	}
+	for _, q := range flowLists(10) {
+		behind(t, s, q, 1)
+		q.After = behind(t, s, q, 2)
+		behind(t, s, q, 1)
+	}
 	publish(t, ordered(t, s), "a", "1", "2")
 	receiveAll(t, ordered(t, s), 2)
 	plans, err := s.Plans()
@@ -109,6 +117,11 @@ func TestStatements_GoByAnIndex(t *testing.T) {
 				t.Errorf("%s\n\t%s", statement, strings.Join(plan, "\n\t"))
 				break
 			}
+		}
+	}
+	for what, ofFlows := range sqlitelane.FlowLists {
+		if len(plans[ofFlows]) == 0 {
+			t.Errorf("%s were not listed", what)
 		}
 	}
 	if len(plans) < 50 {

@@ -103,7 +103,7 @@ func fingerprint(image map[string][]byte) string {
 // reopen starts a process over what the disk holds, and says what is missing.
 func reopen(t *testing.T, image map[string][]byte, w *witness) []string {
 	t.Helper()
-	folder := filepath.Join(t.TempDir(), "image")
+	folder := filepath.Join(memoryFolder(t), "image")
 	if err := os.Mkdir(folder, 0o700); err != nil {
 		t.Fatal(err)
 	}

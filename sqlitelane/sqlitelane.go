@@ -5,8 +5,8 @@
 // A commit that returned is on disk: it survives the death of every process and the loss of power, unless
 // [Options].Sync says otherwise. Commits of concurrent callers share the disk's work.
 //
-// The file lives on a disk of this machine, never on a network file system. Beside it are two more, with the endings
-// -wal and -shm, which belong to it while a process uses it.
+// The file lives on a disk of this machine, never on a network file system. Beside it are others, with the endings
+// -wal, -shm and -host, which belong to it while a process uses it, and -mark, which stays.
 package sqlitelane
 
 import (
@@ -54,7 +54,8 @@ const readers = 4
 
 // Open returns a lane over the file, which it makes where there is none. It is closed like every lane, by closing the
 // runtime that was opened on it. A file that cannot be used (of a newer format, damaged, another program's, read-only,
-// on a network) is runlane.ErrConfigurationInvalid, with a hint each.
+// on a network, open on another host) is runlane.ErrConfigurationInvalid, with a hint each. Where a host had it open
+// that has ended since, as by a loss of power, Open waits five seconds for an answer of it.
 func Open(ctx context.Context, path string, options *Options) (*lane.Lane, error) {
 	if err := ended(ctx); err != nil {
 		return nil, err

@@ -29,6 +29,8 @@ type Options struct {
 	VFS string
 	// Network names the network file system that holds a folder; nil asks the system.
 	Network func(folder string) string
+	// Host is the kernel that this process is of; nil asks the system.
+	Host func() Host
 	// Deaf processes are not told by the system that the file was written, and look every second: a test whose time is
 	// virtual cannot wait for the system.
 	Deaf bool
@@ -70,6 +72,7 @@ type Addition struct {
 // File is an open file. It is safe for concurrent use.
 type File struct {
 	path    string
+	claim   *claim
 	writer  *writer
 	readers chan *Conn
 	looking sync.Mutex
@@ -91,12 +94,26 @@ func Open(o *Options) (*File, error) {
 	if err := judgePlace(path, o); err != nil {
 		return nil, err
 	}
+	c, err := takeClaim(path, o)
+	if err != nil {
+		return nil, err
+	}
+	f, err := openClaimed(path, c, o)
+	if err != nil {
+		c.give(false)
+	}
+	return f, err
+}
+
+// openClaimed opens a file that this kernel has.
+func openClaimed(path string, claimed *claim, o *Options) (*File, error) {
 	first, where, err := connectWriter(path, o)
 	if err != nil {
 		return nil, err
 	}
 	f := &File{
-		path: path, deaf: o.Deaf, effect: o.Effect, done: make(chan struct{}), readers: make(chan *Conn, o.Readers),
+		path: path, claim: claimed, deaf: o.Deaf, effect: o.Effect, done: make(chan struct{}),
+		readers: make(chan *Conn, o.Readers),
 	}
 	for range o.Readers {
 		c, err := connectReader(path, o)
@@ -111,7 +128,12 @@ func Open(o *Options) (*File, error) {
 	if err := where.findLog(); err != nil {
 		return nil, errors.Join(moved(err, path), f.closeReaders(), first.close())
 	}
+	if err := claimed.judge(); err != nil { // two kernels may have found no claim at once
+		return nil, errors.Join(err, f.closeReaders(), first.close())
+	}
+	claimed.watch()
 	f.writer = newWriter(where, first)
+	f.writer.claim = claimed
 	return f, nil
 }
 
@@ -233,6 +255,7 @@ func (f *File) Close() (err error) {
 		close(f.done)
 		err = errors.Join(f.writer.close(), f.closeReaders())
 		err = failure(err, f.path, "")
+		f.claim.give(true)
 	})
 	return err
 }

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/runlane/runlane-go/sqlitelane/internal/gather"
 )
 
 // oldest is the first version of SQLite that cannot damage a file which several connections write (its fault of
@@ -63,7 +65,11 @@ func connectAt(path string, o *Options) (c *Conn, where place, err error) {
 		return nil, where, err
 	}
 	defer where.release()
-	if c, err = connect(path, o.VFS); err != nil {
+	vfs, err := gather.Before(o.VFS)
+	if err != nil {
+		return nil, where, err
+	}
+	if c, err = connect(path, vfs); err != nil {
 		return nil, where, err
 	}
 	if err = o.step("lock the opened file"); err == nil {

@@ -44,7 +44,7 @@ func (p *place) judgeOpened() error {
 	if p.file == nil {
 		return nil
 	}
-	if now, err := os.Stat(p.path); err != nil || !os.SameFile(now, p.file) {
+	if now, err := os.Lstat(p.path); err != nil || !os.SameFile(now, p.file) {
 		return errors.Join(errMoved, err)
 	}
 	return nil
@@ -63,9 +63,9 @@ func (p *place) judge() error {
 	if p.file == nil {
 		return nil
 	}
-	now, err := os.Stat(p.path)
-	if err == nil && os.SameFile(now, p.file) && links(now) == 1 {
-		if now, err = os.Stat(p.path + logEnding); err == nil && os.SameFile(now, p.log) {
+	still, names, err := isStill(p.path, p.file)
+	if still && names == 1 {
+		if still, _, err = isStill(p.path+logEnding, p.log); still {
 			return nil
 		}
 	}
@@ -76,6 +76,14 @@ func (p *place) judge() error {
 		Meta:    map[string]string{outcome: notCommitted},
 		Cause:   err,
 	}
+}
+
+func isStillByStat(path string, was os.FileInfo) (still bool, names uint64, err error) {
+	now, err := os.Lstat(path)
+	if err != nil {
+		return false, 0, err
+	}
+	return os.SameFile(now, was), links(now), nil
 }
 
 // makePrivate makes the file where there is none, for its users alone: SQLite gives the log the same rights.

@@ -25,6 +25,11 @@ type replacement struct {
 // A process that is stopped at any step leaves at path what was there with all its commits (an empty file where there
 // was none), or the draft: the commits of the log are moved into the old file before the log is removed.
 func Replace(path, draft string, o *Options) error {
+	claimed, err := takeClaim(path, o)
+	if err != nil {
+		return err
+	}
+	defer claimed.give(true)
 	r := &replacement{path: path, draft: draft, options: o}
 	defer r.unlock()
 	for _, step := range []struct {

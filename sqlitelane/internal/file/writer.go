@@ -2,6 +2,7 @@ package file
 
 import (
 	"context"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -11,6 +12,8 @@ import (
 const (
 	// mostInBatch bounds the commands of one commit, and so how long others wait for the lock.
 	mostInBatch = 256
+	// mostYields is how often a batch lets other goroutines run before it begins.
+	mostYields = 2
 	// laterBy is how long a command that no caller waits for may wait for the company of another.
 	laterBy = 10 * time.Millisecond
 	// lockPatience is how long a commit waits for the lock of another process.
@@ -20,42 +23,6 @@ const (
 	wary    = 100 * time.Millisecond
 	giveWay = 300 * time.Microsecond
 )
-
-// Tx is the transaction of a batch, as one command sees it. A command reads first and is refused before its first
-// write: then no other command of the batch notices. One that fails after a write takes the batch back, and the others
-// are carried out again without it.
-type Tx struct {
-	*Conn
-	wrote bool
-	rings bool
-	after []func(committed bool)
-}
-
-// Exec writes.
-func (tx *Tx) Exec(text string, arguments ...any) (err error) {
-	tx.wrote = true
-	_, err = tx.Conn.Exec(text, arguments...)
-	return err
-}
-
-// Insert is Exec for a new row, whose number it returns: 0 where a conflict leaves it out, and then it wrote nothing.
-func (tx *Tx) Insert(text string, arguments ...any) (row int64, err error) {
-	wrote := tx.wrote
-	tx.wrote = true
-	result, err := tx.Conn.Exec(text, arguments...)
-	if err != nil {
-		return 0, err
-	}
-	if n, err := result.RowsAffected(); err != nil || n == 0 {
-		tx.wrote = wrote
-		return 0, err
-	}
-	return result.LastInsertId()
-}
-
-// After is called when the batch has ended: with true once the command's writes are durable, with false when they were
-// taken back. It must not block.
-func (tx *Tx) After(call func(committed bool)) { tx.after = append(tx.after, call) }
 
 // job is a command that waits for its batch.
 type job struct {
@@ -69,6 +36,7 @@ type job struct {
 type writer struct {
 	path  string
 	place place
+	claim *claim
 	conn  *Conn
 	jobs  sync.Pool     // of one file: a test in a bubble of time has its own channels
 	turn  chan struct{} // has room for one: who put something in has the turn, the last one for good
@@ -80,6 +48,7 @@ type writer struct {
 	version int64     // of the data, as the last commit left it; -1: not known
 	others  time.Time // when another process was last seen to write
 	batch   []*job    // that is carried out and has no answers yet
+	crowd   int       // how many callers the last batch answered
 
 	mu      sync.Mutex
 	waiting []*job
@@ -213,7 +182,22 @@ func (w *writer) lead(own *job) {
 	if !time.Now().After(w.others.Add(wary)) {
 		time.Sleep(giveWay)
 	}
+	w.await()
 	w.settle(w.take(nil, mostInBatch))
+}
+
+// await lets callers of the last batch run, which are about to come again: a commit costs as much for one as for many.
+// Who was alone does not wait.
+func (w *writer) await() {
+	for range mostYields {
+		w.mu.Lock()
+		here := len(w.waiting)
+		w.mu.Unlock()
+		if here >= w.crowd {
+			return
+		}
+		runtime.Gosched()
+	}
 }
 
 // abandon takes back a batch whose leader was torn out of it, by a panic that its caller may survive: others wait.
@@ -315,7 +299,11 @@ func (w *writer) attempt(todo []*job) (ran []*job, spoiler int, err error) {
 	if rings {
 		_ = ring(w.path) // the watchers look by themselves, a little later
 	}
+	w.crowd = 0
 	for _, a := range done {
+		if a.job.done != nil {
+			w.crowd++
+		}
 		answer(a.job, failure(a.err, w.path, notCommitted))
 	}
 	return nil, -1, nil
@@ -337,6 +325,9 @@ func tell(done []answered, committed bool) {
 
 // begin takes the lock of the file, and finds out whether another process wrote since it was last held.
 func (w *writer) begin() error {
+	if err := w.claim.judge(); err != nil {
+		return err
+	}
 	deadline, pause := time.Now().Add(lockPatience), 50*time.Microsecond
 	for {
 		_, err := w.conn.Exec("BEGIN IMMEDIATE")

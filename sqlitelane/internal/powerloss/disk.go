@@ -7,9 +7,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/runlane/runlane-go/sqlitelane/internal/vfs"
 )
 
 // Disk is one such file system. Its fields may be set before a file is opened; Full and Fails at any time.
@@ -21,12 +24,16 @@ type Disk struct {
 	// Slow is added to every sync.
 	Slow time.Duration
 
+	usual vfs.FileSystem // that it passes everything to
+
 	mu    sync.Mutex
 	log   []step
 	room  int64 // bytes that may still be written; negative: no limit
 	fails bool
 	code  int32 // of every write, where it is not 0
 	syncs int
+	reads atomic.Int64
+	wrote atomic.Int64
 }
 
 // step is one thing that happened to a file.
@@ -80,6 +87,12 @@ func (d *Disk) Syncs() int {
 	defer d.mu.Unlock()
 	return d.syncs
 }
+
+// Reads counts what SQLite read from files: a page that it had already is not among them.
+func (d *Disk) Reads() int64 { return d.reads.Load() }
+
+// Writes counts the calls by which SQLite wrote to files.
+func (d *Disk) Writes() int64 { return d.wrote.Load() }
 
 // Now is how much has happened so far: what returned before is on the disk of every [Crash] at or after it.
 func (d *Disk) Now() int {
@@ -141,7 +154,7 @@ const (
 	Kept Fate = "kept"
 	// Torn: all but the end of the last write.
 	Torn Fate = "torn"
-	// Reordered: the later half of the writes, and not the earlier one.
+	// Reordered: the later half of the sectors that were written, and not the earlier one.
 	Reordered Fate = "reordered"
 	// Scattered: any sector of any write, or not.
 	Scattered Fate = "scattered"
@@ -256,23 +269,30 @@ func (f *file) survive(fate Fate, choose *rand.Rand) (kept []step) {
 		}
 		return kept
 	case Reordered:
-		return f.pending[len(f.pending)/2:]
+		all := inSectors(f.pending)
+		return all[len(all)/2:]
 	default:
-		for _, s := range f.pending {
-			if s.kind != written {
-				if choose.IntN(2) == 0 {
-					kept = append(kept, s)
-				}
-				continue
-			}
-			for from := 0; from < len(s.bytes); from += sector {
-				if choose.IntN(2) == 0 {
-					part := s
-					part.offset, part.bytes = s.offset+int64(from), s.bytes[from:min(from+sector, len(s.bytes))]
-					kept = append(kept, part)
-				}
+		for _, part := range inSectors(f.pending) {
+			if choose.IntN(2) == 0 {
+				kept = append(kept, part)
 			}
 		}
 		return kept
 	}
+}
+
+// inSectors are steps whose writes are one for each sector: a disk has each, or not, in any order.
+func inSectors(steps []step) (parts []step) {
+	for _, s := range steps {
+		if s.kind != written {
+			parts = append(parts, s)
+			continue
+		}
+		for from := 0; from < len(s.bytes); from += sector {
+			part := s
+			part.offset, part.bytes = s.offset+int64(from), s.bytes[from:min(from+sector, len(s.bytes))]
+			parts = append(parts, part)
+		}
+	}
+	return parts
 }

@@ -1,0 +1,296 @@
+// Package gather is a file system of SQLite's that writes the frames of a commit to the log at once. SQLite writes each
+// page of a commit in two pieces, and each piece is a call of the system, which takes longer than the bytes do.
+//
+// Only what SQLite appends to its log is held back, and only until the frame that ends the commit, whose write reports
+// how all of it went: when that returns, the system has what it would have without. What was held back of a transaction
+// that ended otherwise is dropped before another writer may follow: no one reads it.
+package gather
+
+import (
+	"encoding/binary"
+	"fmt"
+	"sync"
+	"unsafe"
+
+	"modernc.org/libc"
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/runlane/runlane-go/sqlitelane/internal/vfs"
+)
+
+const (
+	// headSize is the size of a frame's head. Bytes 4 to 7 are the size of the database behind a commit, and 0 where
+	// the frame does not end one.
+	headSize = 24
+	// room is how much is held back at most, 31 pages: SQLite writes no more than that at once.
+	room = 1<<17 - 1
+	// nowhere is no place in the log.
+	nowhere int64 = -1
+	// writeLock is the lock of who writes the log.
+	writeLock = 0
+)
+
+// system is a file system that gathers, and the one behind it.
+type system struct {
+	name  string
+	usual vfs.FileSystem
+	err   error
+}
+
+var (
+	making  sync.Mutex
+	made    = map[string]*system{} // by the name of the usual one
+	systems sync.Map               // *system by its address
+	copies  sync.Map               // the address of our copy of methods, by tableKey
+	logs    sync.Map               // *log by the address of the open log
+	owners  sync.Map               // *database by the address of the open file
+)
+
+// tableKey is a table of methods, for the log or for the database.
+type tableKey struct {
+	usual uintptr
+	log   bool
+}
+
+// database is the open file whose lock says who writes the log.
+type database struct {
+	usual *vfs.Methods
+	log   *log // nil: not open yet
+}
+
+// log is an open log. What it holds back are frames at the end of what was written.
+type log struct {
+	usual  *vfs.Methods
+	owner  *database
+	memory uintptr
+	held   int32
+	at     int64 // where what is held belongs; where nothing is, the end of the last write
+	opened bool  // a frame's head is held, and not its page
+	commit bool  // which ends a commit
+	turn   bool  // the lock of the writer is held
+	failed int32 // what was held could not be written: no write of this turn may succeed
+}
+
+// Before is the name of the file system that gathers before another one, "" for the usual one.
+func Before(base string) (name string, err error) {
+	making.Lock()
+	defer making.Unlock()
+	s := made[base]
+	if s == nil {
+		s = &system{name: "runlane-gather-" + base}
+		var ours vfs.FileSystem
+		s.usual, ours, s.err = vfs.Before(base, s.name, func(f *sqlite3.Tsqlite3_vfs) {
+			f.FxOpen, f.FxDelete = vfs.PointerTo[vfs.Open](open), vfs.PointerTo[vfs.Remove](remove)
+		})
+		if s.err == nil {
+			systems.Store(ours.Address, s)
+		}
+		made[base] = s
+	}
+	if s.err != nil {
+		return "", fmt.Errorf("gather commits: %w", s.err)
+	}
+	return s.name, nil
+}
+
+func usualOf(address uintptr) vfs.FileSystem {
+	s, _ := systems.Load(address)
+	return s.(*system).usual
+}
+
+func open(tls *libc.TLS, system, name, file uintptr, flags int32, out uintptr) int32 {
+	usual := usualOf(system)
+	rc := vfs.Function[vfs.Open](usual.FxOpen)(tls, usual.Address, name, file, flags, out)
+	table := vfs.MethodsOf(file)
+	if rc != sqlite3.SQLITE_OK || name == 0 || *table == 0 {
+		return rc
+	}
+	methods := (*vfs.Methods)(vfs.Pointer(*table))
+	switch {
+	case flags&sqlite3.SQLITE_OPEN_MAIN_DB != 0 && methods.FiVersion > 1: // it has locks of a log
+		if ours := tableOf(tls, tableKey{*table, false}); ours != 0 {
+			owners.Store(file, &database{usual: methods})
+			*table = ours
+		}
+	case flags&sqlite3.SQLITE_OPEN_WAL != 0:
+		of := sqlite3.Xsqlite3_database_file_object(tls, name)
+		owner, known := owners.Load(of)
+		if !known || !overwrites(tls, owner.(*database), of) {
+			return rc
+		}
+		memory, ours := libc.Xmalloc(tls, room), tableOf(tls, tableKey{*table, true})
+		if memory == 0 || ours == 0 {
+			libc.Xfree(tls, memory)
+			return rc
+		}
+		l := &log{usual: methods, owner: owner.(*database), memory: memory}
+		l.forget()
+		l.owner.log = l
+		logs.Store(file, l)
+		*table = ours
+	}
+	return rc
+}
+
+// overwrites reports that a disk leaves what lies beside a write as it is. Where it may not, SQLite fills up sectors,
+// and syncs in the middle of a frame.
+func overwrites(tls *libc.TLS, d *database, file uintptr) bool {
+	traits := vfs.Function[vfs.Traits](d.usual.FxDeviceCharacteristics)(tls, file)
+	return traits&sqlite3.SQLITE_IOCAP_POWERSAFE_OVERWRITE != 0
+}
+
+// tableOf is a copy of a table of methods with ours in it, 0 where there is no memory.
+func tableOf(tls *libc.TLS, key tableKey) uintptr {
+	if ours, known := copies.Load(key); known {
+		return ours.(uintptr)
+	}
+	ours := vfs.Copy(tls, key.usual, func(m *vfs.Methods) {
+		if !key.log {
+			m.FxShmLock = vfs.PointerTo[vfs.Lock](lock)
+			m.FxClose = vfs.PointerTo[vfs.Close](closeDatabase)
+			return
+		}
+		m.FxWrite, m.FxRead = vfs.PointerTo[vfs.Write](write), vfs.PointerTo[vfs.Read](read)
+		m.FxSync, m.FxTruncate = vfs.PointerTo[vfs.Sync](syncLog), vfs.PointerTo[vfs.Truncate](truncate)
+		m.FxFileSize, m.FxClose = vfs.PointerTo[vfs.Size](size), vfs.PointerTo[vfs.Close](closeLog)
+	})
+	if ours != 0 {
+		copies.Store(key, ours)
+	}
+	return ours
+}
+
+func remove(tls *libc.TLS, system, name uintptr, syncFolder int32) int32 {
+	usual := usualOf(system)
+	return vfs.Function[vfs.Remove](usual.FxDelete)(tls, usual.Address, name, syncFolder)
+}
+
+// lock drops what a transaction that was taken back left, before another one may write.
+func lock(tls *libc.TLS, file uintptr, offset, n, flags int32) int32 {
+	owner, _ := owners.Load(file)
+	d := owner.(*database)
+	const ends = sqlite3.SQLITE_SHM_UNLOCK | sqlite3.SQLITE_SHM_EXCLUSIVE
+	if offset == writeLock && flags&ends == ends && d.log != nil {
+		if d.log.held > 0 {
+			d.log.forget()
+		}
+		d.log.turn, d.log.failed = false, 0
+	}
+	rc := vfs.Function[vfs.Lock](d.usual.FxShmLock)(tls, file, offset, n, flags)
+	const begins = sqlite3.SQLITE_SHM_LOCK | sqlite3.SQLITE_SHM_EXCLUSIVE
+	if offset == writeLock && flags&begins == begins && d.log != nil && rc == 0 {
+		d.log.turn = true
+	}
+	return rc
+}
+
+func closeDatabase(tls *libc.TLS, file uintptr) int32 {
+	owner, _ := owners.LoadAndDelete(file)
+	return vfs.Function[vfs.Close](owner.(*database).usual.FxClose)(tls, file)
+}
+
+func logOf(file uintptr) *log {
+	l, _ := logs.Load(file)
+	return l.(*log)
+}
+
+func (l *log) forget() { l.held, l.at, l.opened = 0, nowhere, false }
+
+// write holds back a head at the end of what was written, and its page. Anything else goes where it belongs at once.
+func write(tls *libc.TLS, file, from uintptr, size int32, offset int64) int32 {
+	l := logOf(file)
+	if l.failed != 0 {
+		return l.failed
+	}
+	head := !l.opened && size == headSize
+	if !l.turn || offset != l.at+int64(l.held) || !l.opened && !head || l.held+size > room {
+		if rc := l.flush(tls, file); rc != sqlite3.SQLITE_OK {
+			return rc
+		}
+		return l.pass(tls, file, from, size, offset)
+	}
+	piece := bytesAt(from, size)
+	copy(bytesAt(l.memory+uintptr(l.held), size), piece)
+	l.held += size
+	l.opened = head
+	if head {
+		l.commit = binary.BigEndian.Uint32(piece[4:]) != 0
+		return sqlite3.SQLITE_OK
+	}
+	if l.commit {
+		return l.flush(tls, file)
+	}
+	return sqlite3.SQLITE_OK
+}
+
+// bytesAt is memory of SQLite's.
+func bytesAt(p uintptr, size int32) []byte { return unsafe.Slice((*byte)(vfs.Pointer(p)), size) }
+
+// flush writes what is held back.
+func (l *log) flush(tls *libc.TLS, file uintptr) int32 {
+	if l.held == 0 {
+		return sqlite3.SQLITE_OK
+	}
+	size, at := l.held, l.at
+	l.forget()
+	l.failed = l.pass(tls, file, l.memory, size, at)
+	return l.failed
+}
+
+// pass writes now.
+func (l *log) pass(tls *libc.TLS, file, from uintptr, size int32, offset int64) int32 {
+	l.forget()
+	rc := vfs.Function[vfs.Write](l.usual.FxWrite)(tls, file, from, size, offset)
+	if rc == sqlite3.SQLITE_OK {
+		l.at = offset + int64(size)
+	}
+	return rc
+}
+
+func read(tls *libc.TLS, file, to uintptr, size int32, offset int64) int32 {
+	l := logOf(file)
+	if end := offset + int64(size); l.held > 0 && end > l.at {
+		if offset >= l.at && end <= l.at+int64(l.held) {
+			copy(bytesAt(to, size), bytesAt(l.memory+uintptr(offset-l.at), size))
+			return sqlite3.SQLITE_OK
+		}
+		if rc := l.flush(tls, file); rc != sqlite3.SQLITE_OK {
+			return rc
+		}
+	}
+	return vfs.Function[vfs.Read](l.usual.FxRead)(tls, file, to, size, offset)
+}
+
+func syncLog(tls *libc.TLS, file uintptr, flags int32) int32 {
+	l := logOf(file)
+	if rc := l.flush(tls, file); rc != sqlite3.SQLITE_OK {
+		return rc
+	}
+	return vfs.Function[vfs.Sync](l.usual.FxSync)(tls, file, flags)
+}
+
+func truncate(tls *libc.TLS, file uintptr, to int64) int32 {
+	l := logOf(file)
+	if rc := l.flush(tls, file); rc != sqlite3.SQLITE_OK {
+		return rc
+	}
+	return vfs.Function[vfs.Truncate](l.usual.FxTruncate)(tls, file, to)
+}
+
+func size(tls *libc.TLS, file, to uintptr) int32 {
+	l := logOf(file)
+	if rc := l.flush(tls, file); rc != sqlite3.SQLITE_OK {
+		return rc
+	}
+	return vfs.Function[vfs.Size](l.usual.FxFileSize)(tls, file, to)
+}
+
+func closeLog(tls *libc.TLS, file uintptr) int32 {
+	l := logOf(file)
+	logs.Delete(file)
+	if l.owner.log == l {
+		l.owner.log = nil
+	}
+	libc.Xfree(tls, l.memory)
+	return vfs.Function[vfs.Close](l.usual.FxClose)(tls, file)
+}
