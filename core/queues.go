@@ -51,18 +51,41 @@ type QueueStats struct {
 	OldestWaiting time.Time `json:"oldestWaiting,omitzero"`
 	// Oldest is that run.
 	Oldest runlane.RunID `json:"oldest,omitempty"`
-	// Running counts the runs that a worker has, also those that were asked to stop.
+	// Reserved counts those of Waiting that have a slot of their bounded queue already.
+	Reserved int `json:"reserved,omitempty"`
+	// Running counts the runs that a worker has, also those that were asked to stop. Each has a slot where the queue is
+	// bounded.
 	Running int `json:"running"`
 	// Delayed counts the runs that are not due yet: delayed, to be retried, or released.
 	Delayed int `json:"delayed"`
 	// NextDue is when the first of them will be due. Zero when there is none.
 	NextDue time.Time `json:"nextDue,omitzero"`
-	// AtLeast says that the call reached its bound first: the queue has more runs than were counted.
+	// AtLeast says that the call reached its bound first: the queue, and any of Keys, has more runs than were counted.
+	// Those that workers have were counted before the others.
 	AtLeast bool `json:"atLeast,omitempty"`
+	// Keys are the same counts by concurrency key, at most [MaxQueueKeys] of them: those with the most waiting runs,
+	// then those with the most slots. A bounded queue has its limit of slots for each key. nil where no active run has
+	// a key.
+	Keys []KeyStats `json:"keys,omitempty"`
+	// MoreKeys is how many keys were left out.
+	MoreKeys int `json:"moreKeys,omitempty"`
 	// Backlog and InFlight count the transport's wakeups: those that wait, and those that were received and not
 	// acknowledged. -1 where the transport does not know.
 	Backlog  int `json:"backlog"`
 	InFlight int `json:"inFlight"`
+}
+
+// MaxQueueKeys bounds [QueueStats].Keys.
+const MaxQueueKeys = 100
+
+// KeyStats counts the active runs of one concurrency key of a queue. The fields are as in [QueueStats].
+type KeyStats struct {
+	// Key is the concurrency key, "" for the runs that have none.
+	Key      string `json:"key"`
+	Waiting  int    `json:"waiting"`
+	Reserved int    `json:"reserved,omitempty"`
+	Running  int    `json:"running"`
+	Delayed  int    `json:"delayed"`
 }
 
 // List returns the queues that this runtime knows and those that its transport has bindings for, by name. It makes no
@@ -140,8 +163,9 @@ func (q *Queues) state(name runlane.QueueName) QueueState {
 // Stats counts the active runs of a queue. It reads no finished run. Its price is bounded whatever the environment
 // holds: at most 20 pages of active runs and one request to the transport. On DynamoDB the first page is a query for
 // each kind of marker in each shard (56, half a unit each while there are few runs) and one read for up to 100 runs of
-// the queue; runs of other queues cost only their keys. Beyond 10,000 runs of the queue, or 20,000 active runs of all
-// queues, the counts are lower bounds and AtLeast is set.
+// the queue; runs of other queues cost only their keys. Where a page does not hold all, up to 5,000 runs that workers
+// have are counted before the others, which takes a page more. Beyond some 9,000 runs of the queue, or 18,000 active
+// runs of all queues, less where thousands are running, the counts are lower bounds and AtLeast is set.
 //
 // Any queue may be asked about, also one that this runtime does not know. An invalid name is
 // runlane.ErrValidationFailed. A lane that does not show runs to operators is runlane.ErrCapabilityUnsupported. When a
@@ -155,20 +179,9 @@ func (q *Queues) Stats(ctx context.Context, name runlane.QueueName) (*QueueStats
 		return nil, err
 	}
 	stats := &QueueStats{QueueState: q.state(name), At: q.rt.now(), Backlog: -1, InFlight: -1}
-	filter, after := RunFilter{Queue: name, Statuses: activeStatuses}, runlane.Cursor("")
-	for range statsPages {
-		page, err := q.rt.listRuns(ctx, &filter, runlane.MaxPageLimit, after)
-		if err != nil {
-			return nil, err
-		}
-		for i := range page.Items {
-			stats.add(&page.Items[i])
-		}
-		if after = page.Next; after == "" {
-			break
-		}
+	if err := q.count(ctx, stats); err != nil {
+		return nil, err
 	}
-	stats.AtLeast = after != ""
 	reader, ok := lane.As[lane.DepthReader](q.rt.lane.Transport)
 	if !ok || !stats.Bound {
 		return stats, nil
@@ -181,7 +194,66 @@ func (q *Queues) Stats(ctx context.Context, name runlane.QueueName) (*QueueStats
 	return stats, nil
 }
 
-func (s *QueueStats) add(run *runlane.RunSummary) {
+// count counts the runs of a queue. The lists have those that wait first: where a page does not hold all, those that
+// have slots are counted before.
+func (q *Queues) count(ctx context.Context, stats *QueueStats) error {
+	keys, owned, left := map[string]*KeyStats{}, map[runlane.RunID]bool{}, statsPages
+	each := func(statuses []runlane.Status, after runlane.Cursor, pages int, add func(*runlane.RunSummary)) error {
+		filter := RunFilter{Queue: stats.Queue.Name, Statuses: statuses}
+		for ; pages > 0; pages-- {
+			page, err := q.rt.listRuns(ctx, &filter, runlane.MaxPageLimit, after)
+			if err != nil {
+				return err
+			}
+			left--
+			for i := range page.Items {
+				add(&page.Items[i])
+			}
+			if after = page.Next; after == "" {
+				return nil
+			}
+		}
+		stats.AtLeast = true
+		return nil
+	}
+	filter := RunFilter{Queue: stats.Queue.Name, Statuses: activeStatuses}
+	first, err := q.rt.listRuns(ctx, &filter, runlane.MaxPageLimit, "")
+	if err != nil {
+		return err
+	}
+	left--
+	if first.Next != "" {
+		err := each(ownedStatuses, "", statsPages/2, func(run *runlane.RunSummary) {
+			owned[run.ID] = true
+			stats.add(run, keys)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	rest := func(run *runlane.RunSummary) {
+		if !owned[run.ID] && (first.Next == "" || !run.Status.Owned()) {
+			stats.add(run, keys)
+		}
+	}
+	for i := range first.Items {
+		rest(&first.Items[i])
+	}
+	if first.Next != "" {
+		if err := each(activeStatuses, first.Next, left, rest); err != nil {
+			return err
+		}
+	}
+	stats.byKey(keys)
+	return nil
+}
+
+func (s *QueueStats) add(run *runlane.RunSummary, keys map[string]*KeyStats) {
+	key := keys[run.ConcurrencyKey]
+	if key == nil {
+		key = &KeyStats{Key: run.ConcurrencyKey}
+		keys[run.ConcurrencyKey] = key
+	}
 	due := run.RunAt // of a queued run by its writer's clock, which may be ahead
 	if due.IsZero() {
 		due = run.CreatedAt // queued without a delivery request: it waits for its first slot
@@ -189,13 +261,39 @@ func (s *QueueStats) add(run *runlane.RunSummary) {
 	switch {
 	case run.Status.Owned():
 		s.Running++
+		key.Running++
 	case due.After(s.At) && (run.Status != runlane.StatusQueued || due.After(s.At.Add(clockSkew))):
 		s.Delayed++
+		key.Delayed++
 		s.NextDue = earliest(s.NextDue, due)
 	default:
 		s.Waiting++
+		key.Waiting++
+		if s.At.Before(run.DispatchExpiresAt) {
+			s.Reserved++
+			key.Reserved++
+		}
 		if s.Oldest == "" || due.Before(s.OldestWaiting) {
 			s.OldestWaiting, s.Oldest = due, run.ID
 		}
 	}
+}
+
+// byKey keeps the counts of keys in their order.
+func (s *QueueStats) byKey(keys map[string]*KeyStats) {
+	if keyless := keys[""]; len(keys) == 0 || len(keys) == 1 && keyless != nil {
+		return
+	}
+	for _, key := range keys {
+		s.Keys = append(s.Keys, *key)
+	}
+	slices.SortFunc(s.Keys, func(a, b KeyStats) int {
+		return cmp.Or(
+			cmp.Compare(b.Waiting, a.Waiting),
+			cmp.Compare(b.Running+b.Reserved, a.Running+a.Reserved),
+			cmp.Compare(a.Key, b.Key),
+		)
+	})
+	s.MoreKeys = max(0, len(s.Keys)-MaxQueueKeys)
+	s.Keys = s.Keys[:len(s.Keys)-s.MoreKeys]
 }

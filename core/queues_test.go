@@ -4,9 +4,13 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
@@ -33,8 +37,12 @@ func (l *listed) ListRuns(ctx context.Context, q *lane.RunQuery) (*runlane.Page[
 		return l.Storage.ListRuns(ctx, q)
 	}
 	page := &runlane.Page[runlane.RunSummary]{Next: runlane.Cursor(fmt.Sprint(n))}
-	for range q.Limit {
-		page.Items = append(page.Items, runlane.RunSummary{Queue: q.Queue, Status: runlane.StatusQueued, CreatedAt: time.Now().Add(time.Second)})
+	status := runlane.StatusQueued
+	if !slices.Contains(q.Statuses, status) {
+		status = runlane.StatusRunning
+	}
+	for i := range q.Limit {
+		page.Items = append(page.Items, runlane.RunSummary{ID: runlane.RunID(fmt.Sprint(n, "-", i)), Queue: q.Queue, Status: status, CreatedAt: time.Now().Add(time.Second)})
 	}
 	return page, nil
 }
@@ -82,7 +90,31 @@ func TestQueueStats_ABusyQueue_IsCountedUpToABound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if pages := storage.pages.Load(); pages != 20 || !stats.AtLeast || stats.Waiting != 20*runlane.MaxPageLimit {
+	if pages := storage.pages.Load(); pages != 20 || !stats.AtLeast || stats.Waiting != 10*runlane.MaxPageLimit || stats.Running != 10*runlane.MaxPageLimit {
+		t.Errorf("%d pages, stats %+v", pages, stats)
+	}
+}
+
+// backlogged is a queue whose list has a great many runs that wait before the two that hold its slots.
+type backlogged struct{ *listed }
+
+func (c backlogged) ListRuns(ctx context.Context, q *lane.RunQuery) (*runlane.Page[runlane.RunSummary], error) {
+	page, err := c.listed.ListRuns(ctx, q)
+	if err == nil && !slices.Contains(q.Statuses, runlane.StatusQueued) {
+		page.Items, page.Next = page.Items[:2], ""
+	}
+	return page, err
+}
+
+func TestQueueStats_RunsThatHoldSlots_AreCountedBehindAnyNumberThatWait(t *testing.T) {
+	t.Parallel()
+	storage := backlogged{&listed{Storage: memlane.NewStorage(nil), endless: true}}
+	stats, err := openQueues(t, storage, scenarios.NewScriptedTransport()).Queues().Stats(t.Context(), "busy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages := storage.pages.Load()
+	if pages != 20 || !stats.AtLeast || stats.Running != 2 || stats.Waiting != 19*runlane.MaxPageLimit {
 		t.Errorf("%d pages, stats %+v", pages, stats)
 	}
 }
@@ -173,5 +205,55 @@ func TestQueueStats_FinishedRuns_CostNothing(t *testing.T) {
 	stats, err := rt.Queues().Stats(t.Context(), "default")
 	if err != nil || stats.Waiting != 1 || stats.AtLeast || storage.pages.Load() != 1 {
 		t.Errorf("%d pages, stats %+v, %v", storage.pages.Load(), stats, err)
+	}
+}
+
+// The slots of a bounded queue are counted for each concurrency key: what runs, what has one reserved, and what waits.
+func TestQueueStats_SlotsOfEachKey(t *testing.T) {
+	t.Parallel()
+	task := runlane.NewTask("keyed", &runlane.TaskOptions[string]{
+		Queue:          runlane.Queue{Name: "narrow", Concurrency: 2},
+		ConcurrencyKey: strings.Clone,
+	})
+	var rt *core.Runtime
+	var seen *core.QueueStats
+	rt = openQueues(t, memlane.NewStorage(nil), scenarios.NewScriptedTransport(), task.Handle(
+		func(ctx context.Context, _ *runlane.Attempt, _ string) (err error) {
+			seen, err = rt.Queues().Stats(ctx, "narrow")
+			return err
+		}))
+	for _, key := range []string{"a", "a", "a", "b", ""} {
+		trigger(t, rt, task.With(key))
+	}
+	if _, err := rt.RunNow(t.Context(), task.With("c"), nil); err != nil {
+		t.Fatal(err)
+	}
+	want := []core.KeyStats{
+		{Key: "a", Waiting: 3, Reserved: 2},
+		{Key: "", Waiting: 1, Reserved: 1},
+		{Key: "b", Waiting: 1, Reserved: 1},
+		{Key: "c", Running: 1},
+	}
+	if diff := cmp.Diff(want, seen.Keys); diff != "" || seen.Reserved != 4 || seen.Running != 1 || seen.MoreKeys != 0 {
+		t.Errorf("stats %+v\n%s", seen, diff)
+	}
+}
+
+// A queue of a great many keys has those with the most waiting runs, and the number of the others.
+func TestQueueStats_ManyKeys_AreCounted(t *testing.T) {
+	t.Parallel()
+	task := runlane.NewTask("keyed", &runlane.TaskOptions[string]{ConcurrencyKey: strings.Clone})
+	rt := openQueues(t, memlane.NewStorage(nil), scenarios.NewScriptedTransport())
+	for n := range core.MaxQueueKeys + 7 {
+		trigger(t, rt, task.With(fmt.Sprintf("key %03d", n)))
+	}
+	trigger(t, rt, task.With("key 106"))
+	stats, err := rt.Queues().Stats(t.Context(), "default")
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, last := stats.Keys[0], stats.Keys[len(stats.Keys)-1]
+	if len(stats.Keys) != core.MaxQueueKeys || stats.MoreKeys != 7 || first.Key != "key 106" || last.Key != "key 098" {
+		t.Errorf("%d keys from %+v to %+v, %d more", len(stats.Keys), first, last, stats.MoreKeys)
 	}
 }

@@ -80,6 +80,7 @@ type tableMeter struct{ store *meter }
 // Used implements Meter of the table.
 func (m tableMeter) Used(ctx context.Context, operation string, u ddb.Usage) {
 	m.store.add(operation, Usage(u))
+	lane.AddUsage(ctx, Usage(u))
 	if of, ok := ctx.Value(meterKey{}).(*meter); ok {
 		of.add(operation, Usage(u))
 	}

@@ -30,8 +30,12 @@ type Scope string
 
 // The scopes.
 const (
-	// ScopeRead reads everything there is, payloads too.
+	// ScopeRead reads what there is. Of runs it reads what happens to them, and not what they work on: that takes
+	// ScopePayloads, too.
 	ScopeRead Scope = "read"
+	// ScopePayloads shows payloads and outputs of runs, and results of their steps, to who may read or change runs. A
+	// worker gets the payload of its claim without it.
+	ScopePayloads Scope = "payloads"
 	// ScopeTrigger makes runs.
 	ScopeTrigger Scope = "trigger"
 	// ScopeWork executes runs.
@@ -41,7 +45,9 @@ const (
 )
 
 // Scopes lists all there are.
-func Scopes() []Scope { return []Scope{ScopeRead, ScopeTrigger, ScopeWork, ScopeOperate} }
+func Scopes() []Scope {
+	return []Scope{ScopeRead, ScopePayloads, ScopeTrigger, ScopeWork, ScopeOperate}
+}
 
 // Errors of [Options].Access. Any other error is answered with 500, and logged.
 var (

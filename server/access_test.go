@@ -151,7 +151,7 @@ func TestAccess_FailedLogins_AreLimitedByAddress(t *testing.T) {
 	}
 	for i := range server.LoginBurst {
 		from("192.0.2.1:1", fmt.Sprint("wrong", i)).want(t, 401)
-		from("[2001:db8::"+fmt.Sprint(i+1)+"]:1", "wrong").want(t, 401) // one customer has many addresses
+		from("[2001:db8::"+fmt.Sprint(i+1)+"]:1", fmt.Sprint("wrong", i)).want(t, 401) // one customer has many addresses
 	}
 	locked := from("192.0.2.1:2", "right")
 	locked.want(t, 429, `"code":"too_many_logins"`)
@@ -160,6 +160,8 @@ func TestAccess_FailedLogins_AreLimitedByAddress(t *testing.T) {
 	}
 	from("[2001:db8::ffff]:1", "right").want(t, 429)
 	from("[2001:db8:0:1::1]:1", "right").want(t, 200)
+	from("192.0.2.1:2", "right").want(t, 200) // let in from elsewhere meanwhile: it is no guess
+	from("192.0.2.1:2", "another").want(t, 429)
 	from("192.0.2.2:1", "right").want(t, 200)
 	w.ask(t, "GET", "/v1/runs", "", "Peer: 192.0.2.1:1").want(t, 401)
 	for i := range 5000 { // more addresses than are remembered cost nothing but the memory of the others

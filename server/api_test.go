@@ -230,21 +230,6 @@ func TestRun_ETagAndWait(t *testing.T) {
 	w.ask(t, "GET", "/v1/runs/one", "", "Request-Timeout: 1d").want(t, 200)
 }
 
-func TestHidePayloads_LeavesThemOut(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, &server.Options{HidePayloads: true})
-	w.trigger(t, welcome, "one", true)
-	for _, path := range []string{"/v1/runs/one", "/v1/runs/one/events", "/events?run=one", "/v1/runs"} {
-		got := w.ask(t, "GET", path, "")
-		got.want(t, 200)
-		if strings.Contains(got.text, "12345678901234567890") {
-			t.Errorf("%s shows a payload", path)
-		}
-	}
-	w.ask(t, "GET", "/v1/runs/one/payload", "").want(t, 403)
-	w.ask(t, "GET", "/v1/runs/one/output", "").want(t, 403)
-}
-
 func TestLists_PagesMeetEachRunOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)

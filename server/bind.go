@@ -313,6 +313,9 @@ func parseBody(text []byte, into any) error {
 	if string(bytes.TrimSpace(text)) == "null" { // which encoding/json takes for nothing
 		return badInput("the body is null", "send one JSON object")
 	}
+	if err := tooLong(text, into); err != nil {
+		return err
+	}
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
 	err := decoder.Decode(into)

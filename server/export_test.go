@@ -12,6 +12,7 @@ import (
 type Line struct {
 	Method, Path, Name string
 	Scope              Scope
+	Scopes             []Scope // all that the caller needs
 	HasBody            bool
 	Queries            []string
 }
@@ -20,7 +21,14 @@ type Line struct {
 func Lines() []Line {
 	var lines []Line
 	for _, o := range operations() {
-		line := Line{Method: o.method, Path: o.path, Name: o.name, Scope: o.scope, HasBody: o.in.body != nil}
+		line := Line{
+			Method:  o.method,
+			Path:    o.path,
+			Name:    o.name,
+			Scope:   o.scope,
+			Scopes:  o.scopes(),
+			HasBody: o.in.body != nil,
+		}
 		for _, f := range o.in.fields {
 			if f.place == inQuery {
 				line.Queries = append(line.Queries, f.name)
@@ -44,6 +52,9 @@ func Filters() []reflect.Type {
 
 // LoginBurst is how many logins may fail.
 const LoginBurst = loginBurst
+
+// MaxConnections are open at once.
+const MaxConnections = maxConnections
 
 // NewBounded is newBounded.
 var NewBounded = newBounded
@@ -87,3 +98,6 @@ func JudgeWebhook(h Webhook, address string, answer *http.Response) (reach, outc
 	}
 	return made.control(context.Background(), "tcp", address, nil), made.judge(answer)
 }
+
+// EndOf is what webhooks take an event for.
+var EndOf = endOf

@@ -32,12 +32,12 @@ func listFlows(ctx context.Context, c *call, in *flowsInput) (*reply, error) {
 
 type flowInput struct {
 	oneFlow
-	Sizes bool `query:"sizes" doc:"true: with outputBytes, for which the outputs are read"`
+	Sizes bool `query:"sizes" doc:"true: with outputBytes to callers who may see outputs, which are read for it"`
 }
 
 func getFlow(ctx context.Context, c *call, in *flowInput) (*reply, error) {
 	state, err := c.rt.Flows().Get(ctx, in.Flow)
-	if err == nil && in.Sizes {
+	if err == nil && in.Sizes && !c.hides(&c.by) {
 		err = c.rt.Flows().ReadSizes(ctx, state)
 	}
 	if err != nil {
@@ -136,6 +136,18 @@ func flowOperations() []operation {
 				"may be short or empty and still have next. Lists lag a little behind single flows.",
 			answers: many[runlane.FlowState]("flow"),
 		}, listFlows),
+		serve(operation{
+			method:  "POST",
+			path:    "/v1/flows",
+			scope:   ScopeTrigger,
+			name:    "startFlow",
+			group:   "Flows",
+			summary: "Start a flow",
+			text: "When it answers, all its runs are durable. The same flow again changes nothing, so a request " +
+				"whose answer was lost is repeated; a flow of this id with other nodes is refused.",
+			answers: ok[runlane.FlowState]("flow"),
+			limit:   MaxBatchBody,
+		}, startFlow),
 		serve(operation{
 			method:  "GET",
 			path:    "/v1/flows/{flow}",

@@ -15,6 +15,7 @@ import (
 // guarded is the handler: what holds for every request, before the table is asked.
 func (a *api) guarded() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		seeTLS(r)
 		defer a.recovered(w, r)
 		h := w.Header()
 		h.Set("X-Content-Type-Options", "nosniff")
@@ -34,7 +35,11 @@ func (a *api) guarded() http.Handler {
 			a.fail(r.Context(), w, "none", err)
 			return
 		}
-		caller, err := a.admit(a.withSession(r))
+		said := r
+		if !root || !a.forStrangers(r) {
+			said = a.withSession(r)
+		}
+		caller, err := a.admit(said)
 		switch p, _ := errors.AsType[*problem](err); {
 		case root && err == nil:
 			a.visited(w, r, &caller)
@@ -187,6 +192,9 @@ func (a *api) admit(r *http.Request) (Access, error) {
 		)
 	case err != nil:
 		return Access{}, err
+	}
+	if tries {
+		a.logins.succeeded(r)
 	}
 	if caller.Environments != nil && !slices.Contains(caller.Environments, a.rt.Environment()) {
 		return Access{}, refusal(

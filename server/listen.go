@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"log/slog"
 	"net"
@@ -42,6 +43,7 @@ func Serve(ctx context.Context, l net.Listener, rt *core.Runtime, options *Optio
 	a.ending = ctx.Done()
 	s := &http.Server{
 		Handler:           a.guarded(),
+		ConnContext:       withTLS,
 		BaseContext:       func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 		ErrorLog:          slog.NewLogLogger(a.logger.Handler(), slog.LevelDebug),
 		IdleTimeout:       idleTime,
@@ -69,6 +71,26 @@ func Serve(ctx context.Context, l net.Listener, rt *core.Runtime, options *Optio
 		return nil
 	}
 	return err
+}
+
+type tlsKey struct{}
+
+// withTLS remembers a connection of TLS, which net/http does not see behind the one that counts.
+func withTLS(ctx context.Context, c net.Conn) context.Context {
+	if behind, ok := c.(*counted); ok {
+		if secured, ok := behind.Conn.(*tls.Conn); ok {
+			return context.WithValue(ctx, tlsKey{}, secured)
+		}
+	}
+	return ctx
+}
+
+// seeTLS gives a request the state of its connection, as net/http does. It was read, so the handshake is over.
+func seeTLS(r *http.Request) {
+	if secured, ok := r.Context().Value(tlsKey{}).(*tls.Conn); ok && r.TLS == nil {
+		state := secured.ConnectionState()
+		r.TLS = &state
+	}
 }
 
 // Reachable refuses options without Access for an address that other machines reach.

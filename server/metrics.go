@@ -177,6 +177,9 @@ func number(n float64) string { return strconv.FormatFloat(n, 'g', -1, 64) }
 // gaugeAge is how long what was read of the queues holds: on DynamoDB a queue costs about 30 read units.
 const gaugeAge = 15 * time.Second
 
+// gaugeTime bounds the reading of all queues.
+const gaugeTime = 30 * time.Second
+
 // gauges remembers the state of the queues for a moment.
 type gauges struct {
 	mu   sync.Mutex
@@ -192,6 +195,12 @@ var queueGauges = []struct {
 	{"waiting", func(s *core.QueueStats) (float64, bool) { return float64(s.Waiting), true }},
 	{"running", func(s *core.QueueStats) (float64, bool) { return float64(s.Running), true }},
 	{"delayed", func(s *core.QueueStats) (float64, bool) { return float64(s.Delayed), true }},
+	{"counts_at_least", func(s *core.QueueStats) (float64, bool) {
+		if s.AtLeast {
+			return 1, true
+		}
+		return 0, true
+	}},
 	{"oldest_waiting_seconds", func(s *core.QueueStats) (float64, bool) {
 		if s.OldestWaiting.IsZero() {
 			return 0, true
@@ -212,7 +221,9 @@ func (a *api) queueText(ctx context.Context) string {
 	if a.gauges.text != "" && time.Since(a.gauges.at) < gaugeAge {
 		return a.gauges.text
 	}
-	stats, err := a.allStats(ctx)
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), gaugeTime) // for the callers to come, too
+	defer cancel()
+	stats, err := a.allStats(limited)
 	up := 1
 	if err != nil {
 		up = 0

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/blind"
 	"github.com/runlane/runlane-go/internal/shown"
 )
 
@@ -22,6 +23,7 @@ import (
 type operation struct {
 	method, path string
 	scope        Scope
+	also         Scope  // a second one that the caller needs, "" for none
 	name         string // like "getRun", unique
 	group        string
 	summary      string
@@ -53,6 +55,8 @@ type call struct {
 	by Access
 	r  *http.Request
 	w  http.ResponseWriter
+
+	claimed runlane.RunID // the run of the claim that the request goes on with
 }
 
 // reply is what a function answers: an object, a page of objects, or bytes.
@@ -103,16 +107,30 @@ func serve[In any](o operation, do func(ctx context.Context, c *call, in *In) (*
 	return o
 }
 
+// scopes are those that the caller needs.
+func (o *operation) scopes() (scopes []Scope) {
+	for _, scope := range []Scope{o.scope, o.also} {
+		if scope != "" {
+			scopes = append(scopes, scope)
+		}
+	}
+	return scopes
+}
+
 // handler serves one line of the table.
 func (a *api) handler(o *operation) http.Handler {
 	return http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
 		w, began := &watched{ResponseWriter: out, status: http.StatusOK}, time.Now()
 		defer func() { a.metrics.answered(o.name, w.status, time.Since(began)) }()
-		by := callerOf(r.Context())
-		if o.scope != "" && !by.has(o.scope) {
-			a.fail(r.Context(), w, o.name, refusal(http.StatusForbidden, codeForbidden,
-				"the caller has no scope "+string(o.scope), "use a token that has it"))
-			return
+		c := &call{api: a, by: callerOf(r.Context()), r: r, w: w}
+		for _, scope := range o.scopes() {
+			if !c.by.has(scope) {
+				err := refusal(http.StatusForbidden, codeForbidden,
+					"the caller has no scope "+string(scope), "use a token that has it")
+				c.audit(r.Context(), o, nil, err)
+				a.fail(r.Context(), w, o.name, err)
+				return
+			}
 		}
 		if err := o.headers(r); err != nil {
 			a.fail(r.Context(), w, o.name, err)
@@ -124,10 +142,11 @@ func (a *api) handler(o *operation) http.Handler {
 			return
 		}
 		defer cancel()
-		answered, err := o.run(ctx, &call{api: a, by: by, r: r, w: w})
-		if o.scope == ScopeTrigger || o.scope == ScopeOperate || o.scope == ScopeWork {
-			a.audit(ctx, o, by, answered, err)
+		if a.hides(&c.by) {
+			ctx = blind.In(ctx)
 		}
+		answered, err := o.run(ctx, c)
+		c.audit(ctx, o, answered, err)
 		if err == nil {
 			err = a.answer(w, r, o, answered)
 		}
@@ -153,7 +172,10 @@ func (w *watched) WriteHeader(status int) {
 // Unwrap lets http.ResponseController find what the writer can.
 func (w *watched) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-func (by Access) has(scope Scope) bool {
+// hides reports that a caller sees no payloads.
+func (a *api) hides(by *Access) bool { return a.hidden || !by.has(ScopePayloads) }
+
+func (by *Access) has(scope Scope) bool {
 	for _, s := range by.Scopes {
 		if s == scope {
 			return true
@@ -197,18 +219,16 @@ func (o *operation) bounded(ctx context.Context, asked string) (context.Context,
 	return ctx, cancel, nil
 }
 
-// audit writes a line for each change that was tried: who, what, to which run, and the outcome.
-func (a *api) audit(ctx context.Context, o *operation, by Access, answered *reply, err error) {
-	attrs := []slog.Attr{
-		slog.String("actor", by.Actor.ID),
+// audit writes a line for each change that was tried, also by a caller without its scope: who, what, to which run, flow
+// or schedule, and the outcome. What only reads has none.
+func (c *call) audit(ctx context.Context, o *operation, answered *reply, err error) {
+	if o.scope != ScopeTrigger && o.scope != ScopeOperate && o.scope != ScopeWork {
+		return
+	}
+	attrs := append([]slog.Attr{
+		slog.String("actor", c.by.Actor.ID),
 		slog.String("operation", o.name),
-	}
-	if answered != nil && answered.run != "" {
-		attrs = append(attrs, slog.String("run_id", answered.run))
-	}
-	if answered != nil && answered.flow != "" {
-		attrs = append(attrs, slog.String("flow", answered.flow))
-	}
+	}, c.subject(answered)...)
 	level, outcome := slog.LevelInfo, "done"
 	if o.scope == ScopeWork { // the run's events name the client
 		level = slog.LevelDebug
@@ -217,7 +237,41 @@ func (a *api) audit(ctx context.Context, o *operation, by Access, answered *repl
 		outcome = problemOf(err).Code
 	}
 	attrs = append(attrs, slog.String("code", outcome))
-	a.logger.LogAttrs(ctx, level, "runlane: a change by HTTP", attrs...)
+	c.logger.LogAttrs(ctx, level, "runlane: a change by HTTP", attrs...)
+}
+
+// subject is what a change is about: what the address or the claim names, however it ended, and what the answer adds.
+func (c *call) subject(answered *reply) (attrs []slog.Attr) {
+	if answered == nil {
+		answered = &reply{}
+	}
+	named := cmp.Or(nameOf(c.r, "run"), string(c.claimed))
+	for _, a := range []struct{ key, id string }{
+		{"run_id", cmp.Or(named, answered.run)},
+		{"flow", cmp.Or(nameOf(c.r, "flow"), answered.flow)},
+		{"schedule", nameOf(c.r, "schedule")},
+	} {
+		if a.id != "" {
+			attrs = append(attrs, slog.String(a.key, a.id))
+		}
+	}
+	if named == "" || answered.run == "" || answered.run == named {
+		return attrs
+	}
+	key := "changed_run_id"
+	if answered.made {
+		key = "made_run_id"
+	}
+	return append(attrs, slog.String(key, answered.run))
+}
+
+// nameOf is an id in the address. One that is too long to be one is cut.
+func nameOf(r *http.Request, part string) string {
+	id := r.PathValue(part)
+	if len(id) > runlane.MaxIDBytes {
+		return clip(id)
+	}
+	return id
 }
 
 // answer writes a reply.

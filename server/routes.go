@@ -13,7 +13,7 @@ import (
 // operations is the table of routes: each is served, described in openapi.json, and called by a test with each kind of
 // fault.
 func operations() []operation {
-	all := runOperations()
+	all := append(runOperations(), bodyOperations()...)
 	all = append(all, waitOperations()...)
 	all = append(all, flowOperations()...)
 	all = append(all, workOperations()...)
@@ -91,30 +91,11 @@ func runOperations() []operation {
 			name:    "getRun",
 			group:   "Runs",
 			summary: "Get a run, exactly as it is now",
-			text:    "The ETag is the number of the last event. With wait the answer comes when the run has ended.",
+			text: "The ETag is the number of the last event. With wait the answer comes when the run has ended. " +
+				"Callers without the scope payloads get it without payload and output.",
 			answers: ok[runlane.Run]("run"),
 			tagged:  true,
 		}, getRun),
-		serve(operation{
-			method:  "GET",
-			path:    "/v1/runs/{run}/payload",
-			scope:   ScopeRead,
-			name:    "getPayload",
-			group:   "Runs",
-			summary: "Get a payload, byte by byte",
-			answers: asBytes(),
-			tagged:  true,
-		}, getPayload),
-		serve(operation{
-			method:  "GET",
-			path:    "/v1/runs/{run}/output",
-			scope:   ScopeRead,
-			name:    "getOutput",
-			group:   "Runs",
-			summary: "Get an output, byte by byte",
-			answers: asBytes(),
-			tagged:  true,
-		}, getOutput),
 		serve(operation{
 			method:  "GET",
 			path:    "/v1/runs/{run}/events",
@@ -338,60 +319,6 @@ func scheduleOperations() []operation {
 			text:    "Each call makes a run. The program that serves needs the definition.",
 			answers: []answer{{status: http.StatusCreated, kind: "triggered", of: reflect.TypeFor[shown.Triggered]()}},
 		}, triggerSchedule),
-	}
-}
-
-func environmentOperations() []operation {
-	return []operation{
-		serve(operation{
-			method:  "GET",
-			path:    "/v1/tasks",
-			scope:   ScopeRead,
-			name:    "listTasks",
-			group:   "Environment",
-			summary: "List the tasks of the environment",
-			answers: many[shown.Task]("task"),
-		}, listTasks),
-		serve(operation{
-			method:  "GET",
-			path:    "/v1/queues",
-			scope:   ScopeRead,
-			name:    "listQueues",
-			group:   "Environment",
-			summary: "List the queues that are known here, and those that can be reached",
-			answers: many[shown.Queue]("queue"),
-		}, listQueues),
-		serve(operation{
-			method:  "GET",
-			path:    "/v1/queues/{queue}",
-			scope:   ScopeRead,
-			name:    "queueStats",
-			group:   "Environment",
-			summary: "Count what waits and what runs in a queue",
-			answers: ok[shown.Stats]("queue.stats"),
-		}, queueStats),
-		serve(operation{
-			method:  "POST",
-			path:    "/v1/doctor",
-			scope:   ScopeOperate,
-			name:    "doctor",
-			group:   "Environment",
-			summary: "Check whether everything works, and say how to correct it",
-			text: "The lane, access, queues, work that no worker takes, dead letters, and the storage's invariants " +
-				"on a sample. Access is judged by trying: reads that find nothing, and writes whose condition cannot " +
-				"hold. On DynamoDB it costs about as much as a page of runs and one of each queue.",
-			answers: many[shown.Finding]("finding"),
-		}, diagnose),
-		serve(operation{
-			method:  "POST",
-			path:    "/v1/tick",
-			scope:   ScopeOperate,
-			name:    "tick",
-			group:   "Environment",
-			summary: "Do one round of maintenance",
-			text:    "Deployments tick by themselves; two ticks at once are harmless.",
-			answers: ok[shown.Tick]("tick"),
-		}, tick),
 	}
 }
 

@@ -2,11 +2,9 @@ package server_test
 
 import (
 	"encoding/json"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/server"
@@ -38,7 +36,7 @@ var cases = map[string]routeCase{
 	},
 	"triggerBatch": {
 		sound: one{
-			"/v1/batch", `{"runs":[{"task":"mail.welcome","runId":"b1"},{"task":"mail.no"},{"task":"mail.welcome","runId":"waits","payload":1}]}`, 200,
+			"/v1/batch", `{"runs":[{"task":"mail.welcome","runId":"b1"},{"task":"mail.no"},{"task":"mail.broken","runId":"waits"}]}`, 200,
 			[]string{`"created":1,"existing":0,"failed":2`, `{"runId":"b1"`, `"code":"task_not_found"`},
 		},
 		wrong: one{"/v1/batch", `{"runs":[]}`, 400, []string{"send 1 to 10000"}},
@@ -79,7 +77,7 @@ var cases = map[string]routeCase{
 		missing: one{"/v1/runs/waits/progress", "", 404, []string{"no attempt of the run has left a note"}},
 	},
 	"listSteps": {
-		sound:   one{"/v1/runs/asks/steps", "", 200, []string{`{"v":1,"kind":"step","name":"looked up","stepKind":"step","attempt":1,`, `"result":7}`}},
+		sound:   one{"/v1/runs/asks/steps", "", 200, []string{`{"v":1,"kind":"step","name":"looked up","stepKind":"step","attempt":1,`}},
 		wrong:   one{"/v1/runs/ended/steps?snapshots=maybe", "", 400, nil},
 		missing: one{"/v1/runs/none/steps", "", 404, nil},
 	},
@@ -87,6 +85,11 @@ var cases = map[string]routeCase{
 		sound:   one{"/v1/runs/asks/signals", `{"name":"approved","body":{"by":"ada"}}`, 200, []string{`{"v":1,"kind":"change","runId":"asks","status":"queued"}`}},
 		wrong:   one{"/v1/runs/ended/signals", `{"name":"approved"}`, 409, []string{`"code":"run_ended"`}},
 		missing: one{"/v1/runs/none/signals", `{"name":"approved"}`, 404, nil},
+	},
+	"signalNode": {
+		sound:   one{"/v1/flows/release/signals", `{"node":"build","name":"approved","body":{"by":"ada"}}`, 200, []string{`{"v":1,"kind":"change","runId":"run_`, `"status":"queued"}`}},
+		wrong:   one{"/v1/flows/release/signals", `{"node":"build","name":"a:b"}`, 400, []string{`"code":"validation_failed"`}},
+		missing: one{"/v1/flows/none/signals", `{"node":"a","name":"approved"}`, 404, []string{`"code":"flow_not_found"`}},
 	},
 	"answerRun": {
 		sound: one{"/v1/answers", `{"token":"TOKEN","body":{"by":"ada"}}`, 200, []string{`{"v":1,"kind":"change","runId":"asks","status":"queued"}`}},
@@ -133,6 +136,39 @@ var cases = map[string]routeCase{
 	"awaitSignal": {
 		sound: one{"/v1/work/wait", `{"token":"CLAIM","signals":["approved"],"timeout":"1h"}`, 200, []string{`"suspended":true`}},
 		wrong: one{"/v1/work/wait", `{"token":"rlc1.bGVudA.OTHER","signals":["approved"]}`, 409, nil},
+	},
+	"keepSnapshot": {
+		sound: one{"/v1/work/snapshot", `{"token":"CLAIM","name":"seen","value":{"id":7}}`, 200, []string{`"kind":"step","name":"seen","stepKind":"snapshot"`, `"result":{"id":7}`}},
+		wrong: one{"/v1/work/snapshot", `{"token":"rlc1.bGVudA.OTHER","name":"seen"}`, 409, nil},
+	},
+	"blockRun": {
+		sound: one{"/v1/work/block", `{"token":"CLAIM","reason":"the disk is full"}`, 200, []string{`"kind":"change","runId":"lent","status":"released"`}},
+		wrong: one{"/v1/work/block", `{"token":"rlc1.bGVudA.OTHER","reason":"x"}`, 409, nil},
+	},
+	"triggerByClaim": {
+		sound:   one{"/v1/work/trigger", `{"token":"CLAIM","task":"mail.welcome","runId":"follows"}`, 201, []string{`"kind":"triggered","runId":"follows"`}},
+		wrong:   one{"/v1/work/trigger", `{"token":"rlc1.bGVudA.OTHER","task":"mail.welcome"}`, 409, nil},
+		missing: one{"/v1/work/trigger", `{"token":"rlc1.bm9uZQ.OTHER","task":"mail.welcome"}`, 409, []string{`"conflict":"lease_ownership"`}},
+	},
+	"signalByClaim": {
+		sound: one{"/v1/work/signal", `{"token":"CLAIM","runId":"asks","name":"approved","body":1}`, 200, []string{`"kind":"change","runId":"asks","status":"queued"`}},
+		wrong: one{"/v1/work/signal", `{"token":"rlc1.bGVudA.OTHER","name":"approved","runId":"asks"}`, 409, nil},
+	},
+	"callRuns": {
+		sound: one{"/v1/work/call", `{"token":"CLAIM","task":"mail.welcome","payloads":[1,2]}`, 200, []string{`{"v":1,"kind":"called","runId":"lent","suspended":true}`}},
+		wrong: one{"/v1/work/call", `{"token":"CLAIM","task":"mail.welcome","payloads":7}`, 400, nil},
+	},
+	"flowByClaim": {
+		sound: one{"/v1/work/flow", `{"token":"CLAIM","flowId":"f","nodes":[{"name":"a","task":"mail.welcome"}]}`, 200, []string{`"kind":"flow","flowId":"f","status":"active"`}},
+		wrong: one{"/v1/work/flow", `{"token":"rlc1.bGVudA.OTHER","flowId":"f","nodes":[]}`, 409, nil},
+	},
+	"startFlow": {
+		sound: one{
+			"/v1/flows", `{"flowId":"f","nodes":[{"name":"a","task":"mail.welcome","payload":{"n": 1}},{"name":"b","task":"mail.broken","after":["a"],"if":"always"}]}`, 200,
+			[]string{`"kind":"flow","flowId":"f","status":"active","nodes":[{"name":"a",`, `"name":"b","after":["a"],"if":"always"`},
+		},
+		wrong:   one{"/v1/flows", `{"flowId":"f","nodes":[{"name":"a","task":"mail.welcome","after":["b"]}]}`, 400, []string{`"code":"validation_failed"`}},
+		missing: one{"/v1/flows", `{"flowId":"f","nodes":[{"name":"a","task":"mail.no"}]}`, 404, []string{`"code":"task_not_found"`}},
 	},
 	"cancelRun": {
 		sound:   one{"/v1/runs/waits/cancel", `{"reason":"too late"}`, 200, []string{`{"v":1,"kind":"change","runId":"waits","status":"cancelled"}`}},
@@ -260,6 +296,11 @@ var cases = map[string]routeCase{
 		sound: one{"/v1/tasks", "", 200, []string{`"kind":"task","taskId":"mail.alone"`, `"keys":["singleton"]`}},
 		wrong: one{"/v1/tasks?limit=3", "", 400, nil},
 	},
+	"getTask": {
+		sound:   one{"/v1/tasks/work.resize", "", 200, []string{`{"v":1,"kind":"task","taskId":"work.resize","queue":"default"`, `"known":true`}},
+		wrong:   one{"/v1/tasks/a%3Ab", "", 400, []string{"printable text without ':'"}},
+		missing: one{"/v1/tasks/none", "", 404, []string{`"code":"task_not_found"`}},
+	},
 	"listQueues": {
 		sound: one{"/v1/queues", "", 200, []string{`"kind":"queue","queue":"default"`}},
 		wrong: one{"/v1/queues?x=1", "", 400, nil},
@@ -335,18 +376,6 @@ func (w *world) sound(t *testing.T, line server.Line) one {
 	return asked
 }
 
-// byScope lets callers in with the scopes of the header Scopes, all of them without one.
-func byScope(r *http.Request) (server.Access, error) {
-	caller := server.Access{Actor: runlane.Actor{Type: runlane.ActorOperator, ID: "ada"}, Scopes: server.Scopes()}
-	if given := r.Header.Values("Scopes"); given != nil {
-		caller.Scopes = nil
-		for _, scope := range given {
-			caller.Scopes = append(caller.Scopes, server.Scope(scope))
-		}
-	}
-	return caller, nil
-}
-
 // Every line of the table answers what is sound, wrong, and missing, and refuses callers without its scope.
 func TestRoutes_EachLine(t *testing.T) {
 	t.Parallel()
@@ -363,50 +392,17 @@ func TestRoutes_EachLine(t *testing.T) {
 					w.ask(t, line.Method, asked.path, asked.body).want(t, asked.status, asked.says...)
 				}
 			}
-			if line.Scope != "" {
-				others := []string{"Scopes: "}
-				for _, scope := range server.Scopes() {
-					if scope != line.Scope {
-						others = append(others, "Scopes: "+string(scope))
-					}
-				}
-				w.ask(t, line.Method, c.sound.path, c.sound.body, others...).want(t, 403, "the caller has no scope "+string(line.Scope))
+			for _, needed := range line.Scopes {
+				others := without(server.Scopes(), needed)
+				w.ask(t, line.Method, c.sound.path, c.sound.body, others...).want(t, 403, "the caller has no scope "+string(needed))
 			}
 			c.sound = w.sound(t, line)
-			w.ask(t, line.Method, c.sound.path, c.sound.body, "Scopes: "+string(line.Scope)).want(t, c.sound.status, c.sound.says...)
+			w.ask(t, line.Method, c.sound.path, c.sound.body, without(line.Scopes, "")...).want(t, c.sound.status, c.sound.says...)
 		})
 	}
 	for name := range cases {
 		if !slices.ContainsFunc(server.Lines(), func(l server.Line) bool { return l.Name == name }) {
 			t.Errorf("there is no line %s", name)
-		}
-	}
-}
-
-// Whatever is asked, the answer is one that openapi.json names, and no fault of the server.
-func TestRoutes_AnyInput_IsNoFaultOfTheServer(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, anyInput) // a claim waits for a run as long as it may
-}
-
-func anyInput(t *testing.T) {
-	w := furnished(t)
-	bodies := []string{"", "{}", "[]", "null", `"x"`, "{", "1e999", `{"runs":null}`, `{"task":"\u0000"}`, `{"payload":`, `{"all":true,"after":"x"}`, `{"olderThan":"-1s"}`}
-	for _, line := range server.Lines() {
-		path := strings.NewReplacer("{run}", "%F0%9F%98%80", "{schedule}", "%00", "{queue}", strings.Repeat("q", 300), "{flow}", "%2F..").Replace(line.Path)
-		for _, body := range bodies {
-			queries := []string{"", "?%zz", "?a=b"}
-			for _, name := range line.Queries {
-				queries = append(queries, "?"+name+"=", "?"+name+"=-1", "?"+name+"=%FF%00", "?"+name+"=9999999999999999999999", "?"+name+"=x&"+name+"=y")
-			}
-			for _, query := range queries {
-				if line.Name == "streamEvents" && query == "" && body == "" {
-					continue // of all runs: it does not end, and TestStream_OfAllRuns asks for it
-				}
-				if got := w.ask(t, line.Method, path+query, body); got.status >= 500 {
-					t.Errorf("%s %s%s %s: %d %s", line.Method, path, query, body, got.status, got.text)
-				}
-			}
 		}
 	}
 }

@@ -92,10 +92,38 @@ func getRun(ctx context.Context, c *call, in *getInput) (*reply, error) {
 
 func (c *call) shownRun(run *runlane.Run) *reply {
 	seen := shown.Run(run)
-	if c.hidden {
+	if c.hides(&c.by) {
 		seen.Payload, seen.Output = nil, nil
 	}
 	return &reply{kind: "run", value: seen, sequence: run.EventSequence}
+}
+
+// bodyOperations answer with what an application wrote.
+func bodyOperations() []operation {
+	return []operation{
+		serve(operation{
+			method:  "GET",
+			path:    "/v1/runs/{run}/payload",
+			scope:   ScopeRead,
+			also:    ScopePayloads,
+			name:    "getPayload",
+			group:   "Runs",
+			summary: "Get a payload, byte by byte",
+			answers: asBytes(),
+			tagged:  true,
+		}, getPayload),
+		serve(operation{
+			method:  "GET",
+			path:    "/v1/runs/{run}/output",
+			scope:   ScopeRead,
+			also:    ScopePayloads,
+			name:    "getOutput",
+			group:   "Runs",
+			summary: "Get an output, byte by byte",
+			answers: asBytes(),
+			tagged:  true,
+		}, getOutput),
+	}
 }
 
 func getPayload(ctx context.Context, c *call, in *oneRun) (*reply, error) {
@@ -246,6 +274,26 @@ func listTasks(ctx context.Context, c *call, _ *nothing) (*reply, error) {
 		return nil, err
 	}
 	return pageOf("task", tasks, "", func(task *core.TaskState) any { return shown.TaskOf(task, time.Now()) }), nil
+}
+
+type oneTask struct {
+	Task runlane.TaskID `path:"task" doc:"the name of the task"`
+}
+
+// getTask shows also the schema, which may be long, of the task.
+func getTask(ctx context.Context, c *call, in *oneTask) (*reply, error) {
+	tasks, err := c.rt.Tasks().List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(tasks, func(t core.TaskState) bool { return t.ID == in.Task })
+	if i < 0 {
+		return nil, refusal(http.StatusNotFound, string(runlane.ErrTaskNotFound),
+			"no program of this environment has the task", "GET /v1/tasks lists those that there are")
+	}
+	task := shown.TaskOf(&tasks[i], time.Now())
+	task.Schema = tasks[i].Schema
+	return object("task", task), nil
 }
 
 func listQueues(ctx context.Context, c *call, _ *nothing) (*reply, error) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/url"
 	"slices"
 	"strconv"
@@ -28,14 +29,19 @@ func schemaCheck(text json.RawMessage) (func(json.RawMessage) error, error) {
 	if err := json.Unmarshal(read, &root); err != nil {
 		return nil, err
 	}
-	if err := (&loops{root: root, seen: map[string]bool{}}).findIn("", root); err != nil {
+	l := &loops{root: root, seen: map[string]bool{}}
+	if err := l.findIn("", root); err != nil {
 		return nil, err
 	}
+	deepest := l.depthOf()
 	resolved, err := schema.Resolve(nil)
 	if err != nil {
 		return nil, err
 	}
 	return func(payload json.RawMessage) error {
+		if deepest > 0 && nesting(payload) > deepest {
+			return fmt.Errorf("it is nested more than %d deep, and its schema judges a value in several ways", deepest)
+		}
 		var value any
 		if err := json.NewDecoder(bytes.NewReader(payload)).Decode(&value); err != nil {
 			return errors.New("it is no JSON")
@@ -115,9 +121,8 @@ func (l *loops) follow(at string) error {
 		return errRefer
 	}
 	if reference, ok := part["$ref"].(string); ok {
-		to, local := strings.CutPrefix(reference, "#")
-		plain, err := url.PathUnescape(to)
-		if !local || err != nil || plain != "" && plain[0] != '/' {
+		plain, local := localRef(reference)
+		if !local {
 			return errRefer
 		}
 		if err := l.follow(plain); err != nil {
@@ -130,6 +135,14 @@ func (l *loops) follow(at string) error {
 		}
 	}
 	return nil
+}
+
+// localRef is the pointer of a "$ref" within its document.
+func localRef(reference any) (pointer string, ok bool) {
+	text, _ := reference.(string)
+	to, local := strings.CutPrefix(text, "#")
+	plain, err := url.PathUnescape(to)
+	return plain, local && err == nil && (plain == "" || plain[0] == '/')
 }
 
 // apply goes on into the keywords that judge the value that their schema judges.

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -19,8 +20,8 @@ type Options struct {
 	// Access says who calls and what they may do; it is called for every request but those of health, by many at once.
 	// nil means all scopes for callers on this machine, see above. [TokenAccess] and [ProxyAccess] make others.
 	Access func(*http.Request) (Access, error)
-	// HidePayloads leaves payloads and outputs of runs, and results of their steps, out of every answer. A route of
-	// nothing else is then refused with 403.
+	// HidePayloads leaves payloads and outputs of runs, and results of their steps, out of every answer, whatever
+	// [ScopePayloads] allows. A route of nothing else is then refused with 403.
 	HidePayloads bool
 	// Hosts are the names, without ports, that requests may have as their host, which keeps out pages that make their
 	// own name lead here. nil means those of loopback where Access is nil, and else any.
@@ -38,9 +39,10 @@ type Options struct {
 	Mounts map[string]func(api http.Handler) http.Handler
 	// Prefix is where the handler is mounted, like "/runlane". "" means at the root.
 	Prefix string
-	// Root answers the paths that the server does not have, without the prefix: a console. What comes from another site
-	// does not reach it, but for links that a person follows. Each request has a [Visit], also one whose caller is not
-	// known. nil means none: 404.
+	// Root answers the paths that the server does not have, without the prefix: a console. What is below /v1 and the
+	// server's other paths is none of its, nor what asks for JSON: such a caller gets a problem. What comes from
+	// another site does not reach it, but for links that a person follows. Each request has a [Visit], also one whose
+	// caller is not known, and a context that ends after MaxTimeout. nil means none: 404.
 	Root http.Handler
 }
 
@@ -173,6 +175,7 @@ func (a *api) mount() (err error) {
 
 // readiness remembers whether the storage answers, so that probes cost one read a second at most.
 type readiness struct {
+	mu    sync.Mutex // held while the storage is asked
 	asked atomic.Pointer[asked]
 }
 
@@ -187,12 +190,18 @@ const (
 	probeAge  = time.Second
 )
 
-// readyNow asks the storage for a run that does not exist.
+// readyNow asks the storage for a run that does not exist, for one caller at a time: a caller that goes away does not
+// spoil the answer of the others.
 func (a *api) readyNow(ctx context.Context) error {
 	if last := a.ready.asked.Load(); last != nil && time.Since(last.at) < probeAge {
 		return last.err
 	}
-	ctx, cancel := context.WithTimeout(ctx, probeTime)
+	a.ready.mu.Lock()
+	defer a.ready.mu.Unlock()
+	if last := a.ready.asked.Load(); last != nil && time.Since(last.at) < probeAge {
+		return last.err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeTime)
 	defer cancel()
 	_, err := a.rt.Runs().Get(ctx, "runlane-ready")
 	if runlane.CodeOf(err) == runlane.ErrRunNotFound {

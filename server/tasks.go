@@ -74,5 +74,6 @@ func (e *taskEntry) built() (core.ClientTask, error) {
 		return task, invalid(fmt.Sprintf("task %q has no sound schema: %s", e.Task, err),
 			"write JSON Schema, draft 2020-12, without references to other documents")
 	}
+	task.Schema = e.Schema
 	return task, nil
 }

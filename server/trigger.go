@@ -33,7 +33,7 @@ type triggerBody struct {
 	Meta           map[string]string        `json:"meta" doc:"kept with the run"`
 	TraceCarrier   map[string]string        `json:"traceCarrier" doc:"for example a W3C traceparent"`
 	ReturnActive   bool                     `json:"returnActive" doc:"a held singleton key returns its holder"`
-	StrictPayload  bool                     `json:"strictPayload" doc:"refuse a duplicate with another payload"`
+	StrictPayload  bool                     `json:"strictPayload" doc:"refuse another payload (scope payloads)"`
 	Deferred       bool                     `json:"deferred" doc:"leave the wakeup to the relay or the tick"`
 	Foreign        bool                     `json:"foreign" doc:"take the name of the task without looking it up"`
 }
@@ -97,12 +97,23 @@ func triggerRun(ctx context.Context, c *call, in *triggerInput) (*reply, error) 
 	if err != nil {
 		return nil, err
 	}
-	answered := object("triggered", shown.TriggeredOf(result, 0))
+	return c.triggered(result), nil
+}
+
+// triggeredOf leaves out how the payload compares to that of a run that the caller may not read.
+func (c *call) triggeredOf(result *runlane.TriggerResult) *shown.Triggered {
+	seen := shown.TriggeredOf(result, 0)
+	seen.Differs = seen.Differs && !c.hides(&c.by)
+	return seen
+}
+
+func (c *call) triggered(result *runlane.TriggerResult) *reply {
+	answered := object("triggered", c.triggeredOf(result))
 	answered.run, answered.made, answered.sequence = string(result.Run.ID), true, result.Run.EventSequence
 	if result.Outcome == runlane.TriggerCreated {
 		answered.status = http.StatusCreated
 	}
-	return answered, nil
+	return answered
 }
 
 // adoptKey takes the key of the header Idempotency-Key, which may stand in quotes, as a structured field does.
@@ -122,19 +133,24 @@ func (b *triggerBody) adoptKey(r *http.Request) error {
 	return nil
 }
 
-// ownTasks begins the names of tasks whose runs this package makes, and no one else.
-const ownTasks = "runlane."
+// OwnTasks begins the names of tasks whose runs this package makes, and no caller: those of [Webhook].
+const OwnTasks = "runlane."
 
 // item looks the task up.
 func (c *call) item(ctx context.Context, body *triggerBody) (core.BatchItem, error) {
 	if err := body.Task.ID.Validate(); err != nil {
 		return core.BatchItem{}, err
 	}
-	if strings.HasPrefix(string(body.Task.ID), ownTasks) {
+	if strings.HasPrefix(string(body.Task.ID), OwnTasks) {
 		return core.BatchItem{}, badInput(
-			"runs of tasks that begin with "+ownTasks+" are made by the server",
+			"runs of tasks that begin with "+OwnTasks+" are made by the server",
 			"trigger a task of an application",
 		)
+	}
+	if body.StrictPayload && c.hides(&c.by) {
+		return core.BatchItem{}, refusal(http.StatusForbidden, codeForbidden,
+			"strictPayload tells of payloads, and the caller has no scope payloads, or this server shows none",
+			"leave strictPayload out, or use a token that has the scope")
 	}
 	options, given := body.options(c.by)
 	book := taskbook.Book{
@@ -242,7 +258,7 @@ func triggerBatch(ctx context.Context, c *call, in *batchInput) (*reply, error) 
 			return nil, err // nothing was made
 		}
 		for i, one := range results {
-			result.Results[places[i]] = resultOf(&one)
+			result.Results[places[i]] = c.resultOf(&one)
 		}
 	}
 	var total shown.Batch
@@ -264,9 +280,9 @@ func problemOfItem(err error) *problem {
 	return problemOf(err)
 }
 
-func resultOf(one *core.BatchResult) oneResult {
+func (c *call) resultOf(one *core.BatchResult) oneResult {
 	if one.Err != nil {
 		return oneResult{Error: problemOf(one.Err)}
 	}
-	return oneResult{Triggered: shown.TriggeredOf(one.Result, 0)}
+	return oneResult{Triggered: c.triggeredOf(one.Result)}
 }

@@ -23,7 +23,7 @@ func listSteps(ctx context.Context, c *call, in *stepsInput) (*reply, error) {
 		return nil, err
 	}
 	return pageOf("step", records, "", func(r *runlane.StepRecord) any {
-		if c.hidden {
+		if c.hides(&c.by) {
 			r.Result = nil
 		}
 		return r
@@ -44,20 +44,55 @@ type signalInput struct {
 
 func signalRun(ctx context.Context, c *call, in *signalInput) (*reply, error) {
 	value := runlane.NewRawSignal(in.Body.Name, orNull(in.Body.Body))
-	options := &runlane.SignalOptions{Actor: c.by.Actor, ID: in.Body.ID}
+	options := &runlane.SignalOptions{Actor: c.by.Actor, ID: in.Body.ID, Receipt: &runlane.SignalReceipt{}}
 	if err := c.rt.Signal(ctx, in.Run, value, options); err != nil {
 		return nil, err
 	}
-	return c.changed(ctx, in.Run)
+	return c.changed(ctx, in.Run, options.Receipt)
 }
 
-// changed is the answer after a signal: what the run is now.
-func (c *call) changed(ctx context.Context, id runlane.RunID) (*reply, error) {
+// nodeSignalBody is a signal to a node of a flow.
+type nodeSignalBody struct {
+	Node string `json:"node" required:"true" doc:"the name of the node, whose latest run is meant"`
+	signalBody
+}
+
+type nodeSignalInput struct {
+	oneFlow
+	Body nodeSignalBody `body:"json" required:"true"`
+}
+
+func signalNode(ctx context.Context, c *call, in *nodeSignalInput) (*reply, error) {
+	node := runlane.Node{Flow: in.Flow, Name: in.Body.Node}
+	value := runlane.NewRawSignal(in.Body.Name, orNull(in.Body.Body))
+	options := &runlane.SignalOptions{Actor: c.by.Actor, ID: in.Body.ID, Receipt: &runlane.SignalReceipt{}}
+	if err := c.rt.SignalNode(ctx, node, value, options); err != nil {
+		return nil, err
+	}
+	return c.changedNode(ctx, node, options.Receipt)
+}
+
+// changedNode is the answer after a signal to a node: what its latest run is now.
+func (c *call) changedNode(
+	ctx context.Context, node runlane.Node, receipt *runlane.SignalReceipt,
+) (*reply, error) {
+	state, err := c.rt.Flows().Get(ctx, node.Flow)
+	if err != nil {
+		return nil, err
+	}
+	found, _ := state.Node(node.Name)
+	return c.changed(ctx, found.RunID, receipt)
+}
+
+// changed is the answer after a signal: what the run is now, and whether the signal was there before.
+func (c *call) changed(
+	ctx context.Context, id runlane.RunID, receipt *runlane.SignalReceipt,
+) (*reply, error) {
 	run, err := c.rt.Runs().Get(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	answered := object("change", &shown.Change{Run: id, Now: run.Status})
+	answered := object("change", &shown.Change{Run: id, Now: run.Status, Existing: receipt.Existing})
 	answered.run, answered.sequence = string(id), run.EventSequence
 	return answered, nil
 }
@@ -80,11 +115,14 @@ func answerRun(ctx context.Context, c *call, in *answerInput) (*reply, error) {
 		return nil, err
 	}
 	value := runlane.NewRawSignal(asked.Signal, orNull(in.Body.Body))
-	options := &runlane.SignalOptions{Actor: c.by.Actor}
+	options := &runlane.SignalOptions{Actor: c.by.Actor, Receipt: &runlane.SignalReceipt{}}
 	if err := c.rt.Answer(ctx, in.Body.Token, value, options); err != nil {
 		return nil, err
 	}
-	return c.changed(ctx, asked.RunID)
+	if asked.Node.Flow != "" {
+		return c.changedNode(ctx, asked.Node, options.Receipt)
+	}
+	return c.changed(ctx, asked.RunID, options.Receipt)
 }
 
 // orNull is a value that may be left out.
@@ -123,13 +161,25 @@ func waitOperations() []operation {
 		}, signalRun),
 		serve(operation{
 			method:  "POST",
+			path:    "/v1/flows/{flow}/signals",
+			scope:   ScopeTrigger,
+			name:    "signalNode",
+			group:   "Runs that wait",
+			summary: "Send a signal to a node of a flow",
+			text: "It goes to the latest run of the node, also after the flow was retried; otherwise as a signal to " +
+				"a run.",
+			answers: ok[shown.Change]("change"),
+			limit:   MaxTriggerBody,
+		}, signalNode),
+		serve(operation{
+			method:  "POST",
 			path:    "/v1/answers",
 			scope:   ScopeTrigger,
 			name:    "answerRun",
 			group:   "Runs that wait",
 			summary: "Answer the question of a run with the token of a link",
-			text: "The token names the run and the signal. It answers once: the same answer again is a success, " +
-				"another one a conflict.",
+			text: "The token names the run, or the node of a flow, and the signal. It answers once: the same answer " +
+				"again is a success, another one a conflict.",
 			answers: ok[shown.Change]("change"),
 			limit:   MaxTriggerBody,
 		}, answerRun),

@@ -66,14 +66,3 @@ func TestSignal_ByHTTP_BadInput(t *testing.T) {
 	}
 	w.ask(t, "GET", "/v1/runs/order", "").want(t, 200, `"status":"released"`)
 }
-
-func TestHidePayloads_HidesResultsOfSteps(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, &server.Options{HidePayloads: true})
-	w.trigger(t, asking, "order", true)
-	got := w.ask(t, "GET", "/v1/runs/order/steps", "")
-	got.want(t, 200, `"name":"looked up"`)
-	if strings.Contains(got.text, `"result"`) {
-		t.Errorf("a result is shown: %s", got.text)
-	}
-}

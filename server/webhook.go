@@ -146,7 +146,7 @@ func (h Webhook) checked() (*hook, error) {
 		h.Timeout = webhookTimeout
 	}
 	if h.Statuses == nil {
-		h.Statuses = []runlane.Status{runlane.StatusSucceeded, runlane.StatusFailed, runlane.StatusCancelled}
+		h.Statuses = runlane.TerminalStatuses()
 	}
 	made := &hook{Webhook: h}
 	var faults []error

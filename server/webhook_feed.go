@@ -42,10 +42,8 @@ func (w *Webhooks) follow(ctx context.Context, rt *core.Runtime, name string, fr
 		return err
 	}
 	options := &core.ListOptions{
-		RunFilter: core.RunFilter{TaskID: webhookFeedTask, Statuses: []runlane.Status{
-			runlane.StatusSucceeded, runlane.StatusFailed, runlane.StatusCancelled,
-		}},
-		Limit: 2 * len(w.hooks),
+		RunFilter: core.RunFilter{TaskID: webhookFeedTask, Statuses: runlane.TerminalStatuses()},
+		Limit:     2 * len(w.hooks),
 	}
 	for summary, err := range rt.Runs().All(ctx, options) {
 		if err != nil {

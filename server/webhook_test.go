@@ -66,65 +66,10 @@ func (r *receiver) RoundTrip(request *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// mortal is the storage as one process reaches it, until it dies.
-type mortal struct {
-	lane.Storage
-
-	writes atomic.Int64
-	dies   int64 // at this write; 0: never
-}
-
-var errDead = errors.New("the process is dead")
-
-func (m *mortal) Unwrap() lane.Storage { return m.Storage }
-
-func (m *mortal) write() error {
-	if n := m.writes.Add(1); m.dies > 0 && n >= m.dies {
-		return errDead
-	}
-	return nil
-}
-
-func (m *mortal) AppendRunEvents(ctx context.Context, c *lane.AppendCommand) (*lane.Commit, error) {
-	if err := m.write(); err != nil {
-		return nil, err
-	}
-	return m.Storage.AppendRunEvents(ctx, c)
-}
-
-func (m *mortal) ClaimRunLease(ctx context.Context, c *lane.ClaimCommand) (*lane.Acquisition, error) {
-	if err := m.write(); err != nil {
-		return nil, err
-	}
-	return m.Storage.ClaimRunLease(ctx, c)
-}
-
-func (m *mortal) HeartbeatRunLease(ctx context.Context, c *lane.HeartbeatCommand) (*lane.Commit, error) {
-	if err := m.write(); err != nil {
-		return nil, err
-	}
-	return m.Storage.HeartbeatRunLease(ctx, c)
-}
-
-func (m *mortal) ReleaseRunLease(ctx context.Context, c *lane.ReleaseCommand) error {
-	if err := m.write(); err != nil {
-		return err
-	}
-	return m.Storage.ReleaseRunLease(ctx, c)
-}
-
-func (m *mortal) KeepRecord(ctx context.Context, c *lane.KeepCommand) (*runlane.StepRecord, error) {
-	if err := m.write(); err != nil {
-		return nil, err
-	}
-	return m.Storage.KeepRecord(ctx, c)
-}
-
-func (m *mortal) ClaimOutboxMessages(ctx context.Context, c *lane.ClaimOutboxCommand) ([]lane.OutboxMessage, error) {
-	if err := m.write(); err != nil {
-		return nil, err
-	}
-	return m.Storage.ClaimOutboxMessages(ctx, c)
+func (r *receiver) body(run string) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.bodies[run]
 }
 
 var ending = runlane.NewTask[string]("ending", nil)
@@ -255,7 +200,7 @@ func TestWebhooks_TwoProcesses_TellEachEndOnce(t *testing.T) {
 		one.end(t, "late", "succeed")
 		time.Sleep(time.Minute)
 		r.judge(t, 31)
-		if body := r.bodies["run-0"]; !strings.Contains(body, `"status":"succeeded"`) || strings.Contains(body, "output") ||
+		if body := r.body("run-0"); !strings.Contains(body, `"status":"succeeded"`) || strings.Contains(body, "output") ||
 			strings.Contains(body, "payload") || !strings.HasPrefix(body, `{"v":1,"kind":"run","runId":"run-0"`) {
 			t.Errorf("the body is %s", body)
 		}
@@ -270,6 +215,21 @@ func TestWebhooks_TwoProcesses_TellEachEndOnce(t *testing.T) {
 			t.Errorf("%d runs followed the feed for three hours", followed)
 		}
 	})
+}
+
+func TestWebhooks_KnowAnEventForEachTerminalStatus(t *testing.T) {
+	t.Parallel()
+	known := map[runlane.Status]bool{}
+	for _, event := range runlane.EventTypes() {
+		if status, ends := server.EndOf(event); ends {
+			known[status] = true
+		}
+	}
+	for _, status := range runlane.Statuses() {
+		if known[status] != status.Terminal() {
+			t.Errorf("an event leads to %s: %t", status, known[status])
+		}
+	}
 }
 
 func TestWebhooks_TellWhatTheyAreFor(t *testing.T) {
@@ -287,7 +247,7 @@ func TestWebhooks_TellWhatTheyAreFor(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		r.judge(t, 1)
-		if body := r.bodies["fail"]; !strings.Contains(body, `"payload":"fail"`) || !strings.Contains(body, `"code":"task_failed"`) {
+		if body := r.body("fail"); !strings.Contains(body, `"payload":"fail"`) || !strings.Contains(body, `"code":"task_failed"`) {
 			t.Errorf("the body is %s", body)
 		}
 	})
@@ -338,6 +298,8 @@ func TestWebhooks_AProcessDiesAtAnyWrite_NothingIsLost(t *testing.T) {
 			}
 			newProcess(t, shared, r, toldOf).begin(t)
 			time.Sleep(lostTime)
+			r.mu.Lock()
+			defer r.mu.Unlock()
 			if len(r.bodies) != 8 || len(r.faults) > 0 || r.taken > 8+8 {
 				world.show(t)
 				t.Errorf("dies at write %d: %d ends were told by %d requests: %v", dies, len(r.bodies), r.taken, r.faults)

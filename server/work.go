@@ -3,7 +3,9 @@ package server
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/runlane/runlane-go"
@@ -19,6 +21,7 @@ const maxPolls = 1000
 
 type claimBody struct {
 	Tasks  []named[runlane.TaskID]    `json:"tasks" doc:"what the client executes; all there are unless given"`
+	Run    named[runlane.RunID]       `json:"runId" doc:"the run of a wakeup that the client has received itself"`
 	Queues []named[runlane.QueueName] `json:"queues" doc:"queues to take from; those of the tasks unless given"`
 	Wait   span                       `json:"wait" doc:"how long to wait for a run, 20s at most; 20s unless given"`
 	Lease  span                       `json:"lease" doc:"until the client gives a sign of life; 5s to 15m, or 1m"`
@@ -42,6 +45,7 @@ func claimRun(ctx context.Context, c *call, in *claimInput) (*reply, error) {
 		Lease:    time.Duration(in.Body.Lease),
 		Tasks:    idsOf(in.Body.Tasks),
 		Queues:   idsOf(in.Body.Queues),
+		RunID:    in.Body.Run.ID,
 		Wait:     wait,
 		WorkerID: c.worker(in.Body.Worker),
 	}
@@ -103,15 +107,18 @@ func (a *api) isEnding() bool {
 	}
 }
 
+// inWorker is how the name of a caller stands in that of its worker, whose first slash ends it.
+var inWorker = strings.NewReplacer("%", "%25", "/", "%2F")
+
 // worker is the name of a client. A caller that the server knows stands before it, so that none takes another's name.
 func (c *call) worker(name string) string {
 	switch by := c.by.Actor; {
 	case by == runlane.OperatorActor:
 		return name
 	case name == "":
-		return by.ID
+		return inWorker.Replace(by.ID)
 	default:
-		return by.ID + "/" + name
+		return inWorker.Replace(by.ID) + "/" + name
 	}
 }
 
@@ -202,8 +209,12 @@ func working[Body any, B interface {
 		}
 		claim, err := c.rt.ByToken(ctx, body.token())
 		if err != nil {
+			if e, ok := errors.AsType[*runlane.Error](err); ok {
+				c.claimed = e.RunID // for the audit: a claim that is over names its run, too
+			}
 			return nil, err
 		}
+		c.claimed = claim.Run.ID
 		answered, err := do(ctx, c, claim, body)
 		if runlane.Suspended(err) { // where the caller asked for no wait
 			p := refusal(http.StatusConflict, string(runlane.ErrStorageConflict), "the attempt has ended: a newer "+
@@ -211,7 +222,7 @@ func working[Body any, B interface {
 			p.Conflict, p.RunID = runlane.ConflictLeaseOwnership, claim.Run.ID
 			return nil, p
 		}
-		if answered != nil {
+		if answered != nil && answered.run == "" && answered.flow == "" {
 			answered.run = string(claim.Run.ID)
 		}
 		return answered, err
@@ -341,7 +352,7 @@ func onClaim[Body any, B interface {
 
 func workOperations() []operation {
 	change := ok[shown.Change]("change")
-	return []operation{
+	return append([]operation{
 		serve(operation{
 			method:  "POST",
 			path:    "/v1/work/claim",
@@ -351,7 +362,8 @@ func workOperations() []operation {
 			summary: "Claim a run to execute",
 			text: "The answer comes with the first run of the tasks that is due, or with 204 when none came. Until " +
 				"the lease ends the attempt is the caller's. What is sent with the token later is 409 with the " +
-				"conflict lease_ownership once it is not. Payloads are answered whatever the server hides elsewhere.",
+				"conflict lease_ownership once it is not. With runId the answer comes at once, and the wakeup is " +
+				"acknowledged after 200 and 204. Payloads are answered whatever the server hides elsewhere.",
 			answers: append(
 				ok[shown.Claim]("claim"),
 				answer{status: http.StatusNoContent, text: "no run came in the time"},
@@ -378,5 +390,5 @@ func workOperations() []operation {
 		onClaim("wait", "awaitSignal", "Let a run wait for signals",
 			"suspended says that the attempt has ended: the run is claimed again when a signal came, and finds it.",
 			ok[shown.Waited]("waited"), awaitSignal),
-	}
+	}, makingOperations()...)
 }

@@ -72,7 +72,7 @@ func (b *lockedBuffer) String() string {
 func newWorld(t testing.TB, options *server.Options) *world {
 	t.Helper()
 	w := &world{log: &lockedBuffer{}}
-	logger := slog.New(slog.NewJSONHandler(w.log, nil))
+	logger := slog.New(slog.NewJSONHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	var later atomic.Int64 // each look at the clock is a millisecond after the one before
 	now := func() time.Time { return time.Now().Add(time.Duration(later.Add(1)) * time.Millisecond) }
 	rt, err := core.Open(context.Background(), memlane.New(), &core.Options{

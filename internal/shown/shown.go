@@ -123,6 +123,8 @@ type Change struct {
 	Outcome runlane.TriggerOutcome `json:"outcome,omitempty"`   // whether this call made it
 	Now     runlane.Status         `json:"status,omitempty"`
 	Dry     bool                   `json:"dryRun,omitempty"`
+	// Existing, of a signal: it was there already.
+	Existing bool `json:"existing,omitempty"`
 }
 
 // Bulk counts what an operation did to many runs.

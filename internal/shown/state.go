@@ -1,6 +1,7 @@
 package shown
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/runlane/runlane-go"
@@ -46,15 +47,18 @@ func QueueOf(state *core.QueueState) Queue {
 // Stats are the counts of a queue.
 type Stats struct {
 	Queue
-	At            time.Time `json:"at"`
-	Waiting       int       `json:"waiting"`
-	OldestWaiting time.Time `json:"oldestWaiting,omitzero"`
-	Running       int       `json:"running"`
-	Delayed       int       `json:"delayed"`
-	NextDue       time.Time `json:"nextDue,omitzero"`
-	AtLeast       bool      `json:"atLeast,omitempty"`
-	Backlog       int       `json:"backlog"`
-	InFlight      int       `json:"inFlight"`
+	At            time.Time       `json:"at"`
+	Waiting       int             `json:"waiting"`
+	Reserved      int             `json:"reserved,omitempty"`
+	OldestWaiting time.Time       `json:"oldestWaiting,omitzero"`
+	Running       int             `json:"running"`
+	Delayed       int             `json:"delayed"`
+	NextDue       time.Time       `json:"nextDue,omitzero"`
+	AtLeast       bool            `json:"atLeast,omitempty"`
+	Keys          []core.KeyStats `json:"keys,omitempty"`
+	MoreKeys      int             `json:"moreKeys,omitempty"`
+	Backlog       int             `json:"backlog"`
+	InFlight      int             `json:"inFlight"`
 }
 
 // StatsOf shows the counts of a queue.
@@ -63,11 +67,14 @@ func StatsOf(stats *core.QueueStats) *Stats {
 		Queue:         QueueOf(&stats.QueueState),
 		At:            stats.At,
 		Waiting:       stats.Waiting,
+		Reserved:      stats.Reserved,
 		OldestWaiting: stats.OldestWaiting,
 		Running:       stats.Running,
 		Delayed:       stats.Delayed,
 		NextDue:       stats.NextDue,
 		AtLeast:       stats.AtLeast,
+		Keys:          stats.Keys,
+		MoreKeys:      stats.MoreKeys,
 		Backlog:       stats.Backlog,
 		InFlight:      stats.InFlight,
 	}
@@ -89,6 +96,7 @@ type Task struct {
 	Known           bool              `json:"known"`
 	SeenAt          time.Time         `json:"seenAt,omitzero"`
 	Gone            bool              `json:"gone,omitempty"`
+	Schema          json.RawMessage   `json:"schema,omitempty"` // of one task alone, not in lists
 }
 
 // WhileActive is how an idempotency TTL of runlane.WhileActive reads.

@@ -62,3 +62,32 @@ type Waited struct {
 	Suspended bool          `json:"suspended"`
 	runlane.WaitAnswer
 }
+
+// CallAnswer is what a call of a client found: its runs once all of them have ended.
+type CallAnswer struct {
+	Run       runlane.RunID `json:"runId"`
+	Suspended bool          `json:"suspended"`
+	Runs      []CallEnd     `json:"runs,omitempty"`
+}
+
+// CallEnd is how a run of a call has ended.
+type CallEnd struct {
+	Run     runlane.RunID   `json:"runId"`
+	Status  runlane.Status  `json:"status"`
+	Output  json.RawMessage `json:"output,omitempty"`
+	Failure runlane.Failure `json:"failure,omitzero"`
+}
+
+// CallAnswerOf shows the runs of a call, or that the attempt waits for them.
+func CallAnswerOf(caller runlane.RunID, runs []*runlane.Run, suspended bool) *CallAnswer {
+	called := &CallAnswer{Run: caller, Suspended: suspended}
+	for _, run := range runs {
+		called.Runs = append(called.Runs, CallEnd{
+			Run:     run.ID,
+			Status:  run.Status,
+			Output:  run.Output,
+			Failure: run.Failure,
+		})
+	}
+	return called
+}

@@ -1,7 +1,9 @@
-// Command openapifuzz writes the environment that make openapi-fuzz serves: an export of runs in the statuses that
-// last, with the tasks, queues and schedules that they use.
+// Command openapifuzz makes what make openapi-fuzz serves and names. With FILE it writes an export: runs in the
+// statuses that last, with the tasks, queues, schedules and flows that they use. With an address and a token it claims
+// the runs that are there for it, and prints their tokens as a dictionary of the tool's configuration.
 //
 //	go run ./internal/proof/openapifuzz FILE
+//	go run ./internal/proof/openapifuzz ADDRESS TOKEN
 package main
 
 import (
@@ -20,11 +22,17 @@ import (
 )
 
 func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: openapifuzz FILE")
+	var err error
+	switch len(os.Args) {
+	case 2:
+		err = write(os.Args[1])
+	case 3:
+		err = printClaims(context.Background(), os.Stdout, os.Args[1], os.Args[2])
+	default:
+		fmt.Fprintln(os.Stderr, "usage: openapifuzz FILE | openapifuzz ADDRESS TOKEN")
 		os.Exit(2)
 	}
-	if err := write(os.Args[1]); err != nil {
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "openapifuzz:", err)
 		os.Exit(1)
 	}
@@ -46,7 +54,17 @@ var (
 	})
 	waiting  = runlane.NewTask[json.RawMessage]("fuzz.waiting", nil)
 	answered = runlane.NewSignal[json.RawMessage]("answered")
+	// claimed is a task without a handler here: its runs are there to be claimed.
+	claimed = runlane.NewTask("fuzz.claimed", &runlane.TaskOptions[json.RawMessage]{
+		Queue: runlane.Queue{Name: claims},
+	})
 )
+
+// claims is the queue of the runs that are claimed.
+const claims runlane.QueueName = "claims"
+
+// toClaim is their number: six routes end a claim, and each is called some hundred times.
+const toClaim = 400
 
 var handlers = []runlane.Handler{
 	sound.Handle(func(_ context.Context, a *runlane.Attempt, payload json.RawMessage) error {
@@ -84,6 +102,26 @@ var runs = []struct {
 	{"cancelled", sound, true},
 }
 
+type flowOf struct {
+	id   runlane.FlowID
+	task *runlane.Task[json.RawMessage]
+}
+
+// flows are what is started, each of two nodes of which the second goes after the first.
+var flows = []flowOf{
+	{"flow-ended", sound},
+	{"flow-failed", broken},
+	{"flow-waiting", waiting},
+	{"flow-waiting-too", waiting},
+}
+
+func (f *flowOf) build() *runlane.Flow {
+	flow := runlane.NewFlow(f.id)
+	first := flow.Add("first", f.task.With(json.RawMessage(`{}`)), nil)
+	flow.Add("second", sound.With(json.RawMessage(`{}`)), &runlane.NodeOptions{After: []runlane.Node{first}})
+	return flow
+}
+
 // export makes the runs in memory and writes them.
 func export(ctx context.Context, to io.Writer) error {
 	rt, err := core.Open(ctx, memlane.New(), &core.Options{
@@ -115,18 +153,31 @@ func fill(ctx context.Context, rt *core.Runtime) error {
 			return err
 		}
 	}
-	for range runs {
-		if done, err := rt.ExecuteNext(ctx, nil); err != nil || done.Run == nil {
-			return errors.Join(err, finish(ctx, rt))
+	for i := range flows {
+		if _, err := rt.StartFlow(ctx, flows[i].build(), nil); err != nil {
+			return err
 		}
 	}
-	return finish(ctx, rt)
+	for {
+		done, err := rt.ExecuteNext(ctx, nil)
+		if err != nil {
+			return err
+		}
+		if done.Run == nil {
+			return finish(ctx, rt)
+		}
+	}
 }
 
-// finish is what is done by hand: one run is cancelled, one is left queued, and a tick stores schedules and tasks.
+// finish is what is done by hand: one run is cancelled, some are left queued, and a tick stores schedules and tasks.
 func finish(ctx context.Context, rt *core.Runtime) error {
 	_, cancelled := rt.Runs().Cancel(ctx, "cancelled", nil)
 	_, ticked := rt.Tick(ctx, nil)
 	_, queued := rt.Trigger(ctx, sound.With(json.RawMessage(`{}`)), &runlane.TriggerOptions{RunID: "queued"})
-	return errors.Join(cancelled, ticked, queued)
+	err := errors.Join(cancelled, ticked, queued)
+	for range toClaim {
+		_, triggered := rt.Trigger(ctx, claimed.With(json.RawMessage(`{}`)), nil)
+		err = errors.Join(err, triggered)
+	}
+	return err
 }

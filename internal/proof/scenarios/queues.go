@@ -159,11 +159,18 @@ func statsBounded(t *testing.T, h Harness) {
 	if !third.RunAt.IsZero() {
 		t.Fatalf("the third run of two slots is %+v", third)
 	}
-	s.wantStats("limited", core.QueueStats{QueueState: state, Waiting: 3, OldestWaiting: first.RunAt, Oldest: first.ID})
+	s.wantStats("limited", core.QueueStats{
+		QueueState:    state,
+		Waiting:       3,
+		Reserved:      2,
+		OldestWaiting: first.RunAt,
+		Oldest:        first.ID,
+	})
 	s.die(first.ID)
 	s.wantStats("limited", core.QueueStats{
 		QueueState:    state,
 		Waiting:       2,
+		Reserved:      1,
 		OldestWaiting: second.RunAt,
 		Oldest:        second.ID,
 		Running:       1,

@@ -1,0 +1,99 @@
+package shown
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/runlane/runlane-go"
+)
+
+// WaitsFor says what a suspended run waits for, in words that go after "waits for": "the answer of a person
+// (approved), or 2 runs that it called". Its questions and the moment of its time limit are not in it.
+func WaitsFor(w *runlane.Waiting) string {
+	if w == nil {
+		return ""
+	}
+	var parts []string
+	for _, kind := range w.For {
+		if part := waitsForKind(w, kind); part != "" {
+			parts = append(parts, part)
+		}
+	}
+	signals := w.Has(runlane.WaitingSignal) || w.Has(runlane.WaitingInput)
+	calls := w.Has(runlane.WaitingChildren)
+	switch names := strings.Join(w.Names, ", "); {
+	case names == "":
+	case signals && calls: // both have names, and a run keeps them together
+		return inWords(parts) + ": " + names
+	case signals, calls:
+		parts[0] += " (" + names + ")" // these kinds come first
+	}
+	return inWords(parts)
+}
+
+// Asked is what a suspended run asks, in one line: with the names of the questions where there are several.
+func Asked(w *runlane.Waiting) string {
+	asks := w.Asks()
+	texts := make([]string, len(asks))
+	for i, q := range asks {
+		if texts[i] = q.Prompt; len(asks) > 1 && q.Name != "" {
+			texts[i] = q.Name + ": " + q.Prompt
+		}
+	}
+	return strings.Join(strings.Fields(strings.Join(texts, "; ")), " ")
+}
+
+// waitsForKind is a part of a wait. "" is for what is said by another part, or by its moment.
+func waitsForKind(w *runlane.Waiting, kind runlane.WaitingFor) string {
+	person := w.Has(runlane.WaitingInput)
+	switch kind {
+	case runlane.WaitingSignal:
+		switch {
+		case person: // who sends it
+			return ""
+		case w.All && len(w.Names) > 1:
+			return "all of its signals"
+		default:
+			return "a signal"
+		}
+	case runlane.WaitingInput:
+		if w.All && len(w.Names) > 1 {
+			return "all answers of a person"
+		}
+		return "the answer of a person"
+	case runlane.WaitingChildren:
+		return ends(w.Need, "that it called")
+	case runlane.WaitingEnds:
+		return ends(w.Need, "of its flow")
+	case runlane.WaitingBlocked:
+		return "an operator"
+	case runlane.WaitingAnything:
+		return "any signal or called run"
+	case runlane.WaitingTime:
+		if len(w.For) > 1 {
+			return ""
+		}
+		return "its time"
+	default:
+		return string(kind)
+	}
+}
+
+func ends(need int, which string) string {
+	switch need {
+	case 0:
+		return "runs " + which
+	case 1:
+		return "1 run " + which
+	default:
+		return fmt.Sprintf("%d runs %s", need, which)
+	}
+}
+
+// inWords joins what may happen first: "a, b, or c".
+func inWords(parts []string) string {
+	if last := len(parts) - 1; last > 0 {
+		return strings.Join(parts[:last], ", ") + ", or " + parts[last]
+	}
+	return strings.Join(parts, "")
+}

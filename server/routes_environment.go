@@ -1,0 +1,67 @@
+package server
+
+import "github.com/runlane/runlane-go/internal/shown"
+
+func environmentOperations() []operation {
+	return []operation{
+		serve(operation{
+			method:  "GET",
+			path:    "/v1/tasks",
+			scope:   ScopeRead,
+			name:    "listTasks",
+			group:   "Environment",
+			summary: "List the tasks of the environment",
+			answers: many[shown.Task]("task"),
+		}, listTasks),
+		serve(operation{
+			method:  "GET",
+			path:    "/v1/tasks/{task}",
+			scope:   ScopeRead,
+			name:    "getTask",
+			group:   "Environment",
+			summary: "Get a task, with the schema of its payloads",
+			text:    "Schemas are those of the file of tasks that the serving program was given.",
+			answers: ok[shown.Task]("task"),
+		}, getTask),
+		serve(operation{
+			method:  "GET",
+			path:    "/v1/queues",
+			scope:   ScopeRead,
+			name:    "listQueues",
+			group:   "Environment",
+			summary: "List the queues that are known here, and those that can be reached",
+			answers: many[shown.Queue]("queue"),
+		}, listQueues),
+		serve(operation{
+			method:  "GET",
+			path:    "/v1/queues/{queue}",
+			scope:   ScopeRead,
+			name:    "queueStats",
+			group:   "Environment",
+			summary: "Count what waits and what runs in a queue",
+			answers: ok[shown.Stats]("queue.stats"),
+		}, queueStats),
+		serve(operation{
+			method:  "POST",
+			path:    "/v1/doctor",
+			scope:   ScopeOperate,
+			name:    "doctor",
+			group:   "Environment",
+			summary: "Check whether everything works, and say how to correct it",
+			text: "The lane, access, queues, work that no worker takes, dead letters, and the storage's invariants " +
+				"on a sample. Access is judged by trying: reads that find nothing, and writes whose condition cannot " +
+				"hold. On DynamoDB it costs about as much as a page of runs and one of each queue.",
+			answers: many[shown.Finding]("finding"),
+		}, diagnose),
+		serve(operation{
+			method:  "POST",
+			path:    "/v1/tick",
+			scope:   ScopeOperate,
+			name:    "tick",
+			group:   "Environment",
+			summary: "Do one round of maintenance",
+			text:    "Deployments tick by themselves; two ticks at once are harmless.",
+			answers: ok[shown.Tick]("tick"),
+		}, tick),
+	}
+}
