@@ -16,22 +16,25 @@ const (
 	calledRead  = 500
 )
 
-// called is what a run called, and what that called.
-func (v *visitor) called(id runlane.RunID) (g.Node, error) {
+// runTree is what a run called, and what that called; an empty one where the lane keeps none.
+func (v *visitor) runTree(id runlane.RunID) (*core.RunTree, error) {
 	tree, err := v.rt.Runs().Tree(v.r.Context(), id, &core.TreeOptions{Each: calledShown, Read: calledRead})
-	switch {
-	case runlane.CodeOf(err) == runlane.ErrCapabilityUnsupported:
-		return g.Group{}, nil
-	case err != nil:
-		return nil, err
-	case len(tree.Calls) == 0:
-		return g.Group{}, nil
+	if runlane.CodeOf(err) == runlane.ErrCapabilityUnsupported {
+		return &core.RunTree{}, nil
+	}
+	return tree, err
+}
+
+// called shows what a run called, and what that called.
+func (v *visitor) called(id runlane.RunID, tree *core.RunTree) g.Node {
+	if len(tree.Calls) == 0 {
+		return g.Group{}
 	}
 	return section("What it called", g.Group{
 		v.calls(tree),
 		h.P(h.A(h.Href(v.listed("source", string(id))), g.Text("All runs that come from it")), g.Text(" · "),
 			v.command("runs", "tree", string(id))),
-	}), nil
+	})
 }
 
 // calls is a list of a run's calls, each with its first runs and how many more there are.
@@ -70,11 +73,11 @@ func (v *visitor) others(id runlane.RunID, made *runlane.Page[runlane.RunSummary
 	runs := slices.DeleteFunc(made.Items, func(run runlane.RunSummary) bool {
 		return run.Source.Type == runlane.SourceCall
 	})
-	if len(runs) == 0 {
+	if len(runs) == 0 && made.Next == "" {
 		return g.Group{}
 	}
 	return section("Runs that come from it", g.Group{
-		v.runTable("Runs that come from it", runs, g.Text("")),
+		v.runTable("Runs that come from it", runs, none(made, g.Text(""))),
 		g.If(made.Next != "", h.P(h.A(h.Href(v.listed("source", string(id))), g.Text("All of them")))),
 	})
 }

@@ -1,14 +1,21 @@
 package console
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"log/slog"
 	"net/url"
+	"slices"
 	"strings"
+	"time"
 
 	g "maragu.dev/gomponents"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/internal/taskbook"
 	"github.com/runlane/runlane-go/server"
 )
 
@@ -21,7 +28,9 @@ func (v *visitor) changeRun() (*page, error) {
 	case "cancel":
 		_, err = runs.Cancel(ctx, id, &options)
 	case "resume":
-		_, err = runs.Resume(ctx, id, &options)
+		if _, err = v.runAsSeen(id); err == nil {
+			_, err = runs.Resume(ctx, id, &options)
+		}
 	case "retry", "rerun":
 		again := runs.Retry
 		if change == "rerun" {
@@ -32,15 +41,35 @@ func (v *visitor) changeRun() (*page, error) {
 			to = made.ID
 		}
 	case "signal":
-		var body json.RawMessage
-		if body, err = given(v.r.PostFormValue("body")); err == nil {
-			value := runlane.NewRawSignal(v.r.PostFormValue("signal"), body)
-			err = v.rt.Signal(ctx, id, value, &runlane.SignalOptions{Actor: v.Actor})
-		}
+		err = v.signal(id)
 	default:
 		return v.nothing()
 	}
-	return v.changed(change, string(id), "/runs/"+pathEscape(string(to)), err)
+	return v.changed(change, slog.String("run_id", string(id)), "/runs/"+pathEscape(string(to)), err)
+}
+
+// runAsSeen is a run, unless it has changed since the form was made.
+func (v *visitor) runAsSeen(id runlane.RunID) (*runlane.Run, error) {
+	run, err := v.rt.Runs().Get(v.r.Context(), id)
+	if err == nil {
+		err = v.asSeen(runlane.ConflictEventSequence, runSeen(run))
+	}
+	return run, err
+}
+
+// signal answers the wait that the form shows, once: a second, other answer of the same form is a conflict.
+func (v *visitor) signal(id runlane.RunID) error {
+	body, err := given(v.r.PostFormValue("body"))
+	if err != nil {
+		return err
+	}
+	run, err := v.runAsSeen(id)
+	if err != nil {
+		return err
+	}
+	name := v.r.PostFormValue("signal")
+	options := &runlane.SignalOptions{Actor: v.Actor, ID: formSignal(run, name)}
+	return v.rt.Signal(v.r.Context(), id, runlane.NewRawSignal(name, body), options)
 }
 
 // given is JSON that a person typed.
@@ -76,13 +105,13 @@ func (v *visitor) changeSchedule() (*page, error) {
 	default:
 		return v.nothing()
 	}
-	return v.changed("schedule "+change, string(id), to, err)
+	return v.changed("schedule "+change, slog.String("schedule", string(id)), to, err)
 }
 
 func (v *visitor) requeue() (*page, error) {
 	id, options := runlane.RunID(v.r.PathValue("run")), v.reason()
 	err := v.rt.DeadLetters().Requeue(v.r.Context(), id, &options)
-	return v.changed("requeue", string(id), "/runs/"+pathEscape(string(id)), err)
+	return v.changed("requeue", slog.String("run_id", string(id)), "/runs/"+pathEscape(string(id)), err)
 }
 
 // triggerForm asks for a task and its payload.
@@ -90,60 +119,144 @@ func (v *visitor) triggerForm() (*page, error) {
 	if !v.Has(server.ScopeTrigger) {
 		return nil, &denied{server.ScopeTrigger}
 	}
-	tasks, err := v.rt.Tasks().List(v.r.Context())
+	tasks, err := v.triggerable()
 	if err != nil {
 		return nil, err
 	}
-	chosen := v.r.URL.Query().Get("task")
-	var options g.Group
-	for i := range tasks {
-		id := string(tasks[i].Definition().ID)
-		options = append(options, h.Option(h.Value(id), g.If(id == chosen, h.Selected()), g.Text(visible(id))))
-	}
-	if len(options) == 0 {
+	if len(tasks) == 0 {
 		return &page{title: "Trigger a run", body: g.Group{h.P(
 			h.Class("empty"),
 			g.Text("No task is known yet: a worker tells of its tasks when it ticks. Start one, or "),
 			v.command("dev"),
 		)}}, nil
 	}
+	query := v.r.URL.Query()
+	chosen := query.Get("task")
+	var options, forms g.Group
+	for i := range tasks {
+		id := string(tasks[i].Definition().ID)
+		fields := fieldsOf(tasks[i].Schema)
+		if id == chosen && len(fields) > 0 && query.Get("as") != "json" {
+			return v.fieldsForm(id, fields), nil
+		}
+		options = append(options, h.Option(h.Value(id), g.If(id == chosen, h.Selected()), g.Text(visible(id))))
+		if len(fields) > 0 {
+			at := v.Prefix + "/trigger?task=" + pathEscape(id)
+			forms = append(forms, g.Text(" "), h.A(h.Href(at), g.Text(visible(id))))
+		}
+	}
 	return &page{title: "Trigger a run", body: g.Group{
+		g.If(len(forms) > 0, h.P(g.Text("With a form:"), forms)),
 		h.Form(h.Method("post"), h.Action(v.Prefix+"/trigger"), h.Class("card"),
 			h.Label(h.For("task"), g.Text("Task")), h.Select(h.ID("task"), h.Name("task"), options),
 			h.Label(h.For("payload"), g.Text("Payload, JSON")),
 			h.Textarea(h.ID("payload"), h.Name("payload"), h.Rows("10"), h.Attr("spellcheck", "false"), g.Text("{}")),
-			h.Label(h.For("key"), g.Text("Idempotency key, if the same form may be sent twice")),
-			h.Input(h.ID("key"), h.Name("key"), h.AutoComplete("off"), h.MaxLength(fmt.Sprint(runlane.MaxKeyBytes))),
-			h.Div(h.Button(g.Text("Trigger"))),
+			triggerFoot(),
 		),
 		h.P(v.command("trigger", "TASK", "PAYLOAD")),
 	}}, nil
 }
 
+// fieldsForm asks for the payload of a task whose schema is known.
+func (v *visitor) fieldsForm(task string, fields []field) *page {
+	nodes := make(g.Group, len(fields))
+	for i := range fields {
+		nodes[i] = fields[i].node(i)
+	}
+	return &page{title: "Trigger " + visible(task), body: g.Group{
+		h.Form(h.Method("post"), h.Action(v.Prefix+"/trigger"), h.Class("card"),
+			h.Input(h.Type("hidden"), h.Name("task"), h.Value(task)),
+			h.Input(h.Type("hidden"), h.Name("as"), h.Value("fields")),
+			nodes,
+			triggerFoot(),
+		),
+		h.P(
+			h.A(h.Href(v.Prefix+"/trigger?as=json&task="+pathEscape(task)), g.Text("Type the payload as JSON")),
+			g.Text(" · "), h.A(h.Href(v.Prefix+"/trigger"), g.Text("Another task")),
+		),
+		h.P(v.command("trigger", task, "PAYLOAD")),
+	}}
+}
+
+func triggerFoot() g.Node {
+	return g.Group{
+		h.Label(h.For("key"), g.Text("Idempotency key, if the same form may be sent twice")),
+		h.Input(h.ID("key"), h.Name("key"), h.AutoComplete("off"), h.MaxLength(fmt.Sprint(runlane.MaxKeyBytes))),
+		h.Div(h.Button(g.Text("Trigger"))),
+	}
+}
+
 func (v *visitor) trigger() (*page, error) {
-	id := runlane.TaskID(v.r.PostFormValue("task"))
-	payload, err := given(v.r.PostFormValue("payload"))
+	ctx, id := v.r.Context(), runlane.TaskID(v.r.PostFormValue("task"))
+	tasks, err := v.triggerable()
 	if err != nil {
 		return nil, err
 	}
-	tasks, err := v.rt.Tasks().List(v.r.Context())
-	if err != nil {
-		return nil, err
-	}
-	for i := range tasks {
-		if definition := tasks[i].Definition(); definition.ID == id {
-			options := &runlane.TriggerOptions{IdempotencyKey: v.r.PostFormValue("key")}
-			made, err := v.rt.Trigger(v.r.Context(), runlane.NewRawCall(definition, payload), options)
-			to, which := "", string(id)
-			if err == nil {
-				to, which = "/runs/"+url.PathEscape(string(made.Run.ID)), string(made.Run.ID)
-			}
-			return v.changed("trigger", which, to, err)
+	at := slices.IndexFunc(tasks, func(t core.TaskState) bool { return t.Definition().ID == id })
+	if at < 0 {
+		return nil, &runlane.Error{
+			Code:    runlane.ErrTaskNotFound,
+			Message: fmt.Sprintf("no task %q is known here", clip(string(id), 100)),
+			Hint:    "start its worker: tasks are known when it ticks",
 		}
 	}
-	return nil, &runlane.Error{
-		Code:    runlane.ErrTaskNotFound,
-		Message: fmt.Sprintf("no task %q is known here", id),
-		Hint:    "start its worker: tasks are known when it ticks",
+	payload, err := v.payload(tasks[at].Schema)
+	if err != nil {
+		return nil, err
 	}
+	options := &runlane.TriggerOptions{Actor: v.Actor, IdempotencyKey: v.r.PostFormValue("key")}
+	book := taskbook.Book{
+		Runtime: v.rt,
+		Tasks:   func(context.Context) ([]core.TaskState, error) { return tasks, nil },
+		Doubt:   func(taskbook.Doubt) {}, // the list of tasks says it
+		Now:     func() time.Time { return v.now },
+	}
+	call, err := book.Call(ctx, id, payload, options, runlane.TaskKeys{Idempotency: options.IdempotencyKey != ""})
+	if missing, ok := errors.AsType[*taskbook.MissingKeysError](err); ok {
+		return nil, keysMissing(missing)
+	}
+	if err != nil {
+		return nil, err
+	}
+	made, err := v.rt.Trigger(ctx, call, options)
+	to, of := "", slog.String("task", string(id))
+	if err == nil {
+		to, of = "/runs/"+url.PathEscape(string(made.Run.ID)), slog.String("made_run_id", string(made.Run.ID))
+		if made.Outcome == runlane.TriggerReturnedExisting {
+			to += "?there=already"
+		}
+		if made.PayloadDiffers && !v.HidePayloads {
+			to += "&payload=differs"
+		}
+	}
+	return v.changed("trigger", of, to, err)
+}
+
+// triggerable are the tasks that people trigger: those of the server itself are not.
+func (v *visitor) triggerable() ([]core.TaskState, error) {
+	tasks, err := v.rt.Tasks().List(v.r.Context())
+	return slices.DeleteFunc(tasks, func(t core.TaskState) bool {
+		return strings.HasPrefix(string(t.Definition().ID), server.OwnTasks)
+	}), err
+}
+
+// keysMissing refuses what could be a duplicate.
+func keysMissing(missing *taskbook.MissingKeysError) error {
+	flags := make([]string, len(missing.Kinds))
+	for i, kind := range missing.Kinds {
+		flags[i] = "--" + kind + "-key"
+	}
+	return &runlane.Error{
+		Code:    runlane.ErrValidationFailed,
+		Message: missing.Error(),
+		Hint:    `give an idempotency key in the form; "runlane trigger" takes every key: ` + strings.Join(flags, ", "),
+	}
+}
+
+// payload is what the fields of a form say, or JSON as it was typed.
+func (v *visitor) payload(schema json.RawMessage) (json.RawMessage, error) {
+	if v.r.PostFormValue("as") == "fields" {
+		return v.filledIn(fieldsOf(schema))
+	}
+	return given(v.r.PostFormValue("payload"))
 }

@@ -2,6 +2,7 @@ package console
 
 import (
 	"bytes"
+	"context"
 	"embed"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/server"
 )
 
@@ -100,12 +102,28 @@ type visitor struct {
 	w   http.ResponseWriter
 	r   *http.Request
 	now time.Time
+
+	used  *lane.UsageCount // what the page has read so far
+	nodes int              // of JSON that the page shows as trees so far
+}
+
+// visit begins a request: what it reads is counted where the storage counts.
+func (c *console) visit(w http.ResponseWriter, r *http.Request) *visitor {
+	ctx, used := lane.CountUsage(r.Context())
+	return &visitor{
+		console: c,
+		Visit:   server.VisitOf(ctx),
+		w:       w,
+		r:       r.WithContext(ctx),
+		now:     time.Now(),
+		used:    used,
+	}
 }
 
 // handler serves a page to who is known. Others log in first.
 func (c *console) handler(show func(*visitor) (*page, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		v := &visitor{console: c, Visit: server.VisitOf(r.Context()), w: w, r: r, now: time.Now()}
+		v := c.visit(w, r)
 		if !v.Known {
 			if r.Method == http.MethodGet {
 				http.Redirect(w, r, v.Prefix+"/login?to="+url.QueryEscape(r.URL.RequestURI()), http.StatusSeeOther)
@@ -115,7 +133,7 @@ func (c *console) handler(show func(*visitor) (*page, error)) http.HandlerFunc {
 			return
 		}
 		var shown *page
-		err := v.allowed()
+		err := v.allowed(r.Context())
 		if err == nil {
 			shown, err = show(v)
 		}
@@ -129,7 +147,7 @@ func (c *console) handler(show func(*visitor) (*page, error)) http.HandlerFunc {
 }
 
 // allowed reads the form and judges whether the caller may have what is asked for.
-func (v *visitor) allowed() error {
+func (v *visitor) allowed(ctx context.Context) error {
 	scope := server.ScopeRead
 	if v.r.Method == http.MethodPost {
 		v.r.Body = http.MaxBytesReader(v.w, v.r.Body, maxForm)
@@ -146,7 +164,11 @@ func (v *visitor) allowed() error {
 	if v.Has(scope) {
 		return nil
 	}
-	return &denied{scope}
+	err := &denied{scope}
+	if v.r.Method == http.MethodPost {
+		v.audit(ctx, "POST", slog.String("path", v.r.URL.Path), err)
+	}
+	return err
 }
 
 // scopeOf is what a change needs.
@@ -174,11 +196,15 @@ func statusOf(err error) int {
 		return http.StatusNotFound
 	case runlane.ErrValidationFailed, runlane.ErrTokenInvalid, runlane.ErrConfigurationInvalid:
 		return http.StatusBadRequest
-	case runlane.ErrStorageConflict:
+	case runlane.ErrStorageConflict, runlane.ErrRunEnded:
 		return http.StatusConflict
+	case runlane.ErrPayloadUnreadable:
+		return http.StatusUnprocessableEntity
+	case runlane.ErrOperationCancelled:
+		return http.StatusGatewayTimeout
 	case runlane.ErrCapabilityUnsupported:
 		return http.StatusNotImplemented
-	case runlane.ErrStorageUnavailable:
+	case runlane.ErrStorageUnavailable, runlane.ErrTransportUnavailable, runlane.ErrTransportPublishFailed:
 		return http.StatusServiceUnavailable
 	default:
 		return http.StatusInternalServerError
@@ -203,22 +229,26 @@ func (v *visitor) nothing() (*page, error) {
 	return nil, &runlane.Error{Code: runlane.ErrRunNotFound, Message: "there is no such page", Hint: "see the overview"}
 }
 
-// audit writes a line for a change that was tried, and goes on to a page where it worked.
-func (v *visitor) changed(what, which, to string, err error) (*page, error) {
-	attrs := []slog.Attr{
-		slog.String("actor", string(v.Actor.Type)+":"+v.Actor.ID),
-		slog.String("change", what),
-		slog.String("of", which),
-	}
-	if err != nil {
-		attrs = append(attrs, slog.String("error", string(runlane.CodeOf(err))))
-	}
-	v.logger.LogAttrs(v.r.Context(), slog.LevelInfo, "runlane: a change by the console", attrs...)
+// changed goes on to a page where a change worked.
+func (v *visitor) changed(what string, of slog.Attr, to string, err error) (*page, error) {
+	v.audit(v.r.Context(), what, of, err)
 	if err != nil {
 		return nil, err
 	}
-	http.Redirect(v.w, v.r, v.Prefix+to, http.StatusSeeOther)
-	return nil, nil
+	return v.redirect(to)
+}
+
+// audit writes a line for a change that was tried, with the words of the API's.
+func (v *visitor) audit(ctx context.Context, what string, of slog.Attr, err error) {
+	outcome := "done"
+	if err != nil {
+		outcome = string(runlane.CodeOf(err))
+	}
+	if _, ok := errors.AsType[*denied](err); ok {
+		outcome = "forbidden"
+	}
+	v.logger.LogAttrs(ctx, slog.LevelInfo, "runlane: a change by the console",
+		slog.String("actor", v.Actor.ID), slog.String("operation", what), of, slog.String("code", outcome))
 }
 
 // asset serves a file of the console. Its address has its version, so that a browser keeps it.
@@ -240,7 +270,7 @@ func asset(w http.ResponseWriter, r *http.Request) {
 }
 
 func (c *console) loginPage(w http.ResponseWriter, r *http.Request) {
-	v := &visitor{console: c, Visit: server.VisitOf(r.Context()), w: w, r: r, now: time.Now()}
+	v := c.visit(w, r)
 	v.write(http.StatusOK, v.loginForm())
 }
 
@@ -249,7 +279,9 @@ func (c *console) login(w http.ResponseWriter, r *http.Request) {
 	visit := server.VisitOf(r.Context())
 	r.Body = http.MaxBytesReader(w, r.Body, 1<<14)
 	to := r.PostFormValue("to")
-	if !strings.HasPrefix(to, "/") || strings.HasPrefix(to, "//") || strings.Contains(to, "\\") {
+	// Browsers leave tabs and the like out of an address: what is behind them would be another host.
+	odd := strings.ContainsFunc(to, func(r rune) bool { return r <= ' ' || r == '\\' })
+	if !strings.HasPrefix(to, "/") || strings.HasPrefix(to, "//") || odd {
 		to = "/"
 	}
 	http.SetCookie(w, server.NewSession(r, visit.Prefix, strings.TrimSpace(r.PostFormValue("token"))))

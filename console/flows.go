@@ -2,6 +2,7 @@ package console
 
 import (
 	"fmt"
+	"log/slog"
 	"net/url"
 	"strings"
 
@@ -230,18 +231,25 @@ func (v *visitor) changeFlow() (*page, error) {
 		}
 		_, err = v.rt.Flows().Cancel(ctx, id, &core.CancelFlowOptions{ChangeOptions: reason, Everything: everything})
 	case "retry":
-		if v.r.PostFormValue("sure") != "yes" {
-			return v.askRetry(id)
+		var state *runlane.FlowState
+		if state, err = v.rt.Flows().Get(ctx, id); err != nil {
+			break
 		}
-		_, err = v.rt.Flows().Retry(ctx, id, &reason)
+		if v.r.PostFormValue("sure") != "yes" {
+			return v.askRetry(state)
+		}
+		if err = v.asSeen(runlane.ConflictFlow, flowSeen(state)); err == nil {
+			_, err = v.rt.Flows().Retry(ctx, id, &reason)
+		}
 	default:
 		return v.nothing()
 	}
-	return v.changed("flow "+change, string(id), v.flowPath(id), err)
+	return v.changed("flow "+change, slog.String("flow", string(id)), v.flowPath(id), err)
 }
 
 // askRetry names the nodes that would get new runs.
-func (v *visitor) askRetry(id runlane.FlowID) (*page, error) {
+func (v *visitor) askRetry(state *runlane.FlowState) (*page, error) {
+	id := state.ID
 	renewed, err := v.rt.Flows().PlanRetry(v.r.Context(), id)
 	if err != nil {
 		return nil, err
@@ -255,7 +263,7 @@ func (v *visitor) askRetry(id runlane.FlowID) (*page, error) {
 			g.Text(" get new runs with the payloads of the old ones. What has succeeded stays.")),
 		h.Ul(g.Map(renewed, func(name string) g.Node { return h.Li(g.Text(visible(name))) })),
 		h.Form(h.Method("post"), h.Action(v.Prefix+v.flowPath(id)+"/retry"), h.Class("card"),
-			h.Input(h.Type("hidden"), h.Name("sure"), h.Value("yes")),
+			h.Input(h.Type("hidden"), h.Name("sure"), h.Value("yes")), seen(flowSeen(state)),
 			h.Label(h.For("reason"), g.Text("Reason, kept with the change")), reasonField("reason", ""),
 			h.Div(h.Button(g.Textf("Retry %d", len(renewed))), g.Text(" "),
 				h.A(h.Href(v.Prefix+v.flowPath(id)), g.Text("Leave them"))),

@@ -62,14 +62,14 @@ func TestFlows_AreListedAndShown(t *testing.T) {
 
 	page := s.get(http.StatusOK, "/flows/"+failed)
 	s.has(page, "4 succeeded, 1 failed, 1 cancelled", "the mail server refused it", "undo", "if failed", "always",
-		"runlane flows show "+failed, "runlane flows retry "+failed+" --dry-run", `data-live=""`)
+		"runlane flows show "+failed, "runlane flows retry --dry-run "+failed, `data-live=""`)
 	s.hasNot(page, "Cancel", "<script>", `style="`)
 	run := string(s.node(s.FailedFlow, "test/darwin").RunID)
 	s.has(page, fmt.Sprintf(`<a href="/runs/%s"><g `, run))
 	s.has(s.get(http.StatusOK, "/runs/"+run), `href="/flows/`+failed+`"`, "node test/darwin")
 
-	s.has(s.get(http.StatusOK, "/flows/"+waiting), "1 released", "waiting for others", "waits for the answer of a person: approved",
-		"Still to run, where their conditions are met: undo, tell.", "runlane flows cancel "+waiting+" --everything", `data-live="list"`)
+	s.has(s.get(http.StatusOK, "/flows/"+waiting), "1 released", "waiting for others", "waits for the answer of a person (approved)",
+		"Still to run, where their conditions are met: undo, tell.", "runlane flows cancel --everything "+waiting, `data-live="list"`)
 	s.get(http.StatusNotFound, "/flows/absent")
 }
 
@@ -101,12 +101,15 @@ func TestFlow_IsRetriedAfterItsNodesWereNamed(t *testing.T) {
 	at, before := "/flows/"+string(s.FailedFlow), s.node(s.FailedFlow, "test/darwin").RunID
 	asked := s.post(http.StatusOK, at+"/retry", nil)
 	s.has(asked, "Retry 4 nodes?", "<li>test/darwin</li>", "<li>deploy to all of the machines</li>", "<li>undo</li>",
-		"runlane flows retry "+string(s.FailedFlow)+" --env")
+		"<code>runlane flows retry "+string(s.FailedFlow)+"</code>")
 	s.hasNot(asked, "<li>build</li>", "<li>test/linux</li>")
 	if now := s.node(s.FailedFlow, "test/darwin").RunID; now != before {
 		t.Fatal("a run was made before it was sure")
 	}
-	s.has(s.post(http.StatusOK, at+"/retry", url.Values{"sure": {"yes"}, "reason": {"mail is back"}}), "retried once", "Retried", `data-live="list"`)
+	sure := url.Values{"sure": {"yes"}, "reason": {"mail is back"}, "seen": {"0.1"}}
+	s.post(http.StatusConflict, at+"/retry", sure) // of other nodes than those that were named
+	sure.Set("seen", field(asked, "seen"))
+	s.has(s.post(http.StatusOK, at+"/retry", sure), "retried once", "Retried", `data-live="list"`)
 	if now := s.node(s.FailedFlow, "test/darwin"); now.RunID == before || now.Status != runlane.StatusQueued {
 		t.Errorf("%+v", now)
 	}

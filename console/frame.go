@@ -18,11 +18,13 @@ var entries = []struct{ name, path string }{
 	{"Schedules", "/schedules"}, {"Dead letters", "/deadletters"}, {"Tasks", "/tasks"}, {"Doctor", "/doctor"},
 }
 
-// eventNames are what a stream of a run may tell.
+// eventNames are what a stream of a run may tell. A sign of life changes nothing that is worth to read a page again.
 var eventNames = func() string {
 	var names []string
 	for _, t := range runlane.EventTypes() {
-		names = append(names, string(t))
+		if t != runlane.EventLeaseHeartbeat {
+			names = append(names, string(t))
+		}
 	}
 	return strings.Join(names, " ")
 }()
@@ -48,8 +50,8 @@ func (v *visitor) frame(p *page) g.Node {
 			h.Main(h.ID("main"), h.TabIndex("-1"), h.H1(g.Text(p.title)), p.body),
 			h.Footer(
 				g.Iff(v.Known, func() g.Node {
-					return g.Textf("%s on %s · made in %s · ",
-						v.rt.Environment(), v.rt.Lane().Name, short(since(v.now)))
+					return g.Textf("%s on %s · made in %s%s · ",
+						v.rt.Environment(), v.rt.Lane().Name, short(since(v.now)), v.cost())
 				}),
 				h.A(h.Href(v.Prefix+"/docs"), g.Text("API")), g.Text(" · "),
 				h.Button(h.Type("button"), h.ID("zone"), h.Class("plain"), g.Text("Times: UTC")), g.Text(" · "),
@@ -60,6 +62,19 @@ func (v *visitor) frame(p *page) g.Node {
 			h.Div(h.ID("said"), h.Role("status"), h.Class("sr")),
 		),
 	))
+}
+
+// cost is what the page has asked of a storage that is paid for by requests; "" elsewhere.
+func (v *visitor) cost() string {
+	used := v.used.Usage()
+	if used.Requests == 0 {
+		return ""
+	}
+	text := fmt.Sprintf(" · %d requests, %g read units", used.Requests, used.ReadUnits)
+	if used.WriteUnits > 0 {
+		text += fmt.Sprintf(", %g write units", used.WriteUnits)
+	}
+	return text
 }
 
 func (v *visitor) asset(name string) string {
@@ -85,6 +100,7 @@ func (v *visitor) header(p *page) g.Node {
 			}),
 			g.Iff(v.session(), func() g.Node {
 				return h.Form(h.Method("post"), h.Action(v.Prefix+"/logout"),
+					h.Span(h.Class("note"), g.Text(visible(v.Actor.ID)+" ")),
 					h.Button(h.Class("plain"), g.Text("Log out")))
 			}),
 		),
@@ -153,6 +169,7 @@ func (v *visitor) loginForm() *page {
 			h.Button(g.Text("Log in")),
 		),
 		h.P(h.Class("note"), g.Text(fmt.Sprintf("Tokens are made by %q and given to %q. Scopes: read sees, "+
-			"trigger makes runs and answers, operate changes.", "runlane token", "runlane serve --tokens"))),
+			"payloads shows what runs work on, trigger makes runs and answers, operate changes.",
+			"runlane token", "runlane serve --tokens"))),
 	}}
 }

@@ -1,9 +1,45 @@
 package console
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 )
+
+// Whatever a schema is, its form is text, and whatever is typed there makes JSON of its property, or is refused.
+func FuzzForm(f *testing.F) {
+	for _, seed := range []string{
+		`{"properties":{"a":{"type":"string","title":"<b>"},"b":{"enum":[null,"x",1.50]},"c":true,"d":{"type":["string","null"]}},"required":["a"]}`,
+		`{"properties":{"\u202e<script":{"type":"boolean","default":true},"a":{"type":"integer"},"a":{"type":"number"}}}`,
+		`{"properties":[]}`, `{"properties":{"a":`, `{"properties":null}`, `true`, "",
+	} {
+		for _, typed := range []string{"x", "1.50", `{"a":1} 2`, "\x00\xff", "-", " "} {
+			f.Add([]byte(seed), typed)
+		}
+	}
+	f.Fuzz(func(t *testing.T, schema []byte, typed string) {
+		fields := fieldsOf(schema)
+		if len(fields) > mostFields {
+			t.Fatalf("%d fields", len(fields))
+		}
+		for i := range fields {
+			var page strings.Builder
+			if err := fields[i].node(i).Render(&page); err != nil {
+				t.Fatal(err)
+			}
+			for _, part := range []string{"<script", "<b>"} {
+				if strings.Contains(page.String(), part) {
+					t.Errorf("%q shows %q", schema, part)
+				}
+			}
+			left := typed == "" || !fields[i].is("string") && strings.TrimSpace(typed) == ""
+			value, err := fields[i].value(typed)
+			if err == nil && (value == nil) != left || value != nil && !json.Valid(value) {
+				t.Errorf("%q of %q is %q, %v", typed, fields[i].name, value, err)
+			}
+		}
+	})
+}
 
 // Whatever a payload is, its tree is text: no tag of it, and no mark of direction, stands on the page.
 func FuzzTree(f *testing.F) {
@@ -15,7 +51,7 @@ func FuzzTree(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var page strings.Builder
-		if err := tree(text).Render(&page); err != nil {
+		if err := new(visitor).tree(text).Render(&page); err != nil {
 			t.Fatal(err)
 		}
 		shown := page.String()

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/url"
 	"slices"
+	"strings"
 
 	g "maragu.dev/gomponents"
 )
@@ -14,19 +15,22 @@ func pathEscape(s string) string { return url.PathEscape(s) }
 
 func sortedKeys(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }
 
-// Bounds of a tree: what is larger or deeper is shown as text, clipped.
+// Bounds of a tree, and of all on a page: what is larger or deeper is shown as text, clipped.
 const (
 	treeNodes = 2_000
+	pageNodes = 10_000
 	treeDepth = 16
 	textShown = 64 << 10
 )
 
 // tree is JSON that folds. Numbers stay as they were written, and fields in their order.
-func tree(text []byte) g.Node {
+func (v *visitor) tree(text []byte) g.Node {
 	t := &jsonTree{decoder: json.NewDecoder(bytes.NewReader(text))}
 	t.decoder.UseNumber()
-	if len(text) <= 1<<20 {
-		if node, ok := t.value(0); ok {
+	if len(text) <= 1<<20 && v.nodes < pageNodes {
+		node, ok := t.value(0)
+		v.nodes += t.nodes
+		if ok {
 			return h.Div(h.Class("json"), node)
 		}
 	}
@@ -51,8 +55,7 @@ func (t *jsonTree) value(depth int) (g.Node, bool) {
 	case json.Delim:
 		return t.fold(x, depth)
 	case string:
-		quoted, _ := json.Marshal(x)
-		return h.Span(h.Class("string"), g.Text(visible(unescapeHTML(quoted)))), true
+		return h.Span(h.Class("string"), g.Text(visible(quotedJSON(x)))), true
 	case json.Number:
 		return h.Span(h.Class("number"), g.Text(x.String())), true
 	case bool:
@@ -93,10 +96,11 @@ func (t *jsonTree) fold(open json.Delim, depth int) (g.Node, bool) {
 	return h.Details(g.If(depth < 2, h.Attr("open")), h.Summary(g.Textf("%d %s", len(items), kind)), h.Ul(items)), true
 }
 
-// unescapeHTML takes back what encoding/json does for HTML: gomponents escapes once more.
-func unescapeHTML(text []byte) string {
-	for escaped, plain := range map[string]string{`\u003c`: "<", `\u003e`: ">", `\u0026`: "&"} {
-		text = bytes.ReplaceAll(text, []byte(escaped), []byte(plain))
-	}
-	return string(text)
+// quotedJSON is a text of JSON as it was: gomponents escapes for HTML.
+func quotedJSON(text string) string {
+	var b strings.Builder
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	_ = encoder.Encode(text) // of a string, to a string: never fails
+	return strings.TrimSuffix(b.String(), "\n")
 }

@@ -1,8 +1,11 @@
 package console
 
 import (
+	"fmt"
 	"net/url"
 	"slices"
+	"strings"
+	"time"
 
 	g "maragu.dev/gomponents"
 
@@ -15,14 +18,13 @@ import (
 // overview is what needs a person, what waits longest, and how full the queues are.
 func (v *visitor) overview() (*page, error) {
 	ctx := v.r.Context()
-	list := func(filter core.RunFilter) ([]runlane.RunSummary, error) {
-		found, err := v.rt.Runs().List(ctx, &core.ListOptions{RunFilter: filter, Limit: 10})
-		if err != nil {
-			return nil, err
-		}
-		return found.Items, nil
+	list := func(filter core.RunFilter) (*runlane.Page[runlane.RunSummary], error) {
+		return v.list(core.ListOptions{RunFilter: filter, Limit: 10})
 	}
-	active, _ := shown.Statuses("active")
+	byStatus := func(words string) (*runlane.Page[runlane.RunSummary], error) {
+		statuses, _ := shown.Statuses(words)
+		return v.list(core.ListOptions{RunFilter: core.RunFilter{Statuses: statuses}, Limit: chartRead})
+	}
 	asked, err := list(core.RunFilter{Waiting: runlane.WaitingInput})
 	if err != nil {
 		return nil, err
@@ -35,21 +37,32 @@ func (v *visitor) overview() (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	waits, err := list(core.RunFilter{Statuses: active})
+	active, err := byStatus("active")
 	if err != nil {
 		return nil, err
 	}
+	ended, err := byStatus("finished")
+	if err != nil {
+		return nil, err
+	}
+	waits := active.Items[:min(len(active.Items), 10)]
 	dead, err := v.rt.DeadLetters().List(ctx, &core.ListOptions{Limit: 10})
 	if err != nil {
 		return nil, err
 	}
-	queues, err := v.queueTable()
+	queues, _, err := v.queueTable()
 	if err != nil {
 		return nil, err
 	}
 	needs := g.Group{}
-	if people := slices.Concat(asked, blocked); len(people) > 0 {
-		needs = append(needs, section("Waits for people", v.runTable("Waits for people", people, g.Text(""))))
+	people := slices.Concat(asked.Items, blocked.Items)
+	if len(people) > 0 || asked.Next != "" || blocked.Next != "" {
+		first := asked
+		if first.Next == "" {
+			first = blocked
+		}
+		needs = append(needs, section("Waits for people",
+			v.runTable("Waits for people", people, none(first, g.Text("")))))
 	}
 	if len(dead.Items) > 0 {
 		needs = append(needs, section("Dead letters", v.deadTable(dead.Items)))
@@ -57,9 +70,11 @@ func (v *visitor) overview() (*page, error) {
 	return &page{title: "Overview", nav: "Overview", live: "list", body: g.Group{
 		needs,
 		section("Failed last", g.Group{
-			v.runTable("Failed last", failed, g.Text("No run has failed.")),
-			g.If(len(failed) > 0, h.P(h.A(h.Href(v.listed("status", "failed")), g.Text("All that failed")))),
+			v.runTable("Failed last", failed.Items, none(failed, g.Text("No run has failed."))),
+			g.If(len(failed.Items) > 0 || failed.Next != "",
+				h.P(h.A(h.Href(v.listed("status", "failed")), g.Text("All that failed")))),
 		}),
+		v.chart(ended, active),
 		section("Needs attention first", v.runTable("Needs attention first", waits, g.Group{
 			g.Text("Nothing is active. "), h.A(h.Href(v.Prefix+"/trigger"), g.Text("Trigger a run")), g.Text("."),
 		})),
@@ -70,12 +85,13 @@ func (v *visitor) overview() (*page, error) {
 // queueMost bounds how many queues a page counts: each costs a list of its runs.
 const queueMost = 20
 
-func (v *visitor) queueTable() (g.Node, error) {
+// queueTable is the table of all queues, and one of the slots of those whose runs have concurrency keys.
+func (v *visitor) queueTable() (queues, slots g.Node, err error) {
 	states, err := v.rt.Queues().InUse(v.r.Context())
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var rows g.Group
+	var rows, keys g.Group
 	for i, state := range states {
 		name := state.Queue.Name
 		link := h.A(h.Href(v.listed("queue", string(name), "status", "active")), g.Text(visible(string(name))))
@@ -85,11 +101,15 @@ func (v *visitor) queueTable() (g.Node, error) {
 		}
 		stats, err := v.rt.Queues().Stats(v.r.Context(), name)
 		if stats == nil {
-			return nil, err
+			return nil, nil, err
 		}
-		limit := g.Text("none")
-		if n := state.Queue.Concurrency; n > 0 {
-			limit = g.Textf("%d", n)
+		keys = append(keys, v.keyRows(&state.Queue, stats)...)
+		limit := g.Text("no limit")
+		switch n := state.Queue.Concurrency; {
+		case n > 0 && len(stats.Keys) > 0:
+			limit = g.Textf("%d for each key", n)
+		case n > 0:
+			limit = slotsOf(stats.Running, stats.Reserved, n, stats.AtLeast)
 		}
 		rows = append(rows, h.Tr(
 			h.Td(link), h.Td(counted(stats.Waiting, stats.AtLeast)), h.Td(v.ago(stats.OldestWaiting)),
@@ -97,8 +117,51 @@ func (v *visitor) queueTable() (g.Node, error) {
 			h.Td(v.ago(stats.NextDue)), h.Td(limit),
 		))
 	}
-	columns := []string{"Queue", "Waiting", "Oldest", "Running", "Delayed", "Next due", "Limit"}
-	return table("Queues", columns, rows, g.Text("No queue is known yet.")), nil
+	columns := []string{"Queue", "Waiting", "Oldest", "Running", "Delayed", "Next due", "Slots"}
+	queues = table("Queues", columns, rows, g.Text("No queue is known yet."))
+	columns = []string{"Queue", "Key", "Slots", "Waiting", "Running", "Delayed"}
+	return queues, table("Slots by key", columns, keys, g.Text("No active run has a concurrency key.")), nil
+}
+
+// keysShown is how many keys of a queue a page has.
+const keysShown = 20
+
+// keyRows are the concurrency keys of a queue, those with the most waiting runs first.
+func (v *visitor) keyRows(queue *runlane.Queue, stats *core.QueueStats) g.Group {
+	var rows g.Group
+	name := g.Text(visible(string(queue.Name)))
+	for i := range stats.Keys[:min(len(stats.Keys), keysShown)] {
+		k := &stats.Keys[i]
+		key := h.Code(g.Text(visible(clip(k.Key, 80))))
+		if k.Key == "" {
+			key = g.Text("none")
+		}
+		slots := g.Text("no limit")
+		if queue.Bounded() {
+			slots = slotsOf(k.Running, k.Reserved, queue.Concurrency, stats.AtLeast)
+		}
+		rows = append(rows, h.Tr(
+			h.Td(name), h.Td(key), h.Td(slots), h.Td(counted(k.Waiting, stats.AtLeast)),
+			h.Td(counted(k.Running, stats.AtLeast)), h.Td(counted(k.Delayed, stats.AtLeast)),
+		))
+	}
+	if more := len(stats.Keys) - keysShown + stats.MoreKeys; more > 0 {
+		rows = append(rows, h.Tr(h.Td(name), h.Td(h.ColSpan("5"), g.Textf("%d more: ", more),
+			v.command("queues", "stats", string(queue.Name)))))
+	}
+	return rows
+}
+
+// slotsOf says how many of the slots of a bounded queue are taken, and by what.
+func slotsOf(running, reserved, limit int, atLeast bool) g.Node {
+	said := fmt.Sprintf("%d of %d", running+reserved, limit)
+	if reserved > 0 {
+		said += fmt.Sprintf(", %d reserved", reserved)
+	}
+	if atLeast {
+		said = "at least " + said
+	}
+	return g.Text(said)
 }
 
 func counted(n int, atLeast bool) g.Node {
@@ -109,11 +172,11 @@ func counted(n int, atLeast bool) g.Node {
 }
 
 func (v *visitor) queues() (*page, error) {
-	body, err := v.queueTable()
+	body, keys, err := v.queueTable()
 	if err != nil {
 		return nil, err
 	}
-	return &page{title: "Queues", nav: "Queues", live: "list", body: g.Group{body}}, nil
+	return &page{title: "Queues", nav: "Queues", live: "list", body: g.Group{body, section("Slots by key", keys)}}, nil
 }
 
 func (v *visitor) schedules() (*page, error) {
@@ -122,19 +185,78 @@ func (v *visitor) schedules() (*page, error) {
 		if err != nil {
 			return nil, err
 		}
-		rows = append(rows, v.scheduleRow(&state))
+		skipped := g.Text("not read")
+		if len(rows) < skippedMost {
+			if skipped, err = v.skipped(state.ID); err != nil {
+				return nil, err
+			}
+		}
+		rows = append(rows, v.scheduleRow(&state, skipped))
 	}
 	return &page{title: "Schedules", nav: "Schedules", live: "list", body: g.Group{
-		table("Schedules", []string{"Schedule", "State", "Next", "Last", "Last run", "Change"}, rows,
+		table("Schedules", []string{"Schedule", "State", "Next", "Last", "Last run", "Skipped", "Change"}, rows,
 			g.Text("No schedule is known: a worker tells of its schedules when it ticks.")),
 	}}, nil
 }
 
-func (v *visitor) scheduleRow(s *core.ScheduleState) g.Node {
+// Bounds of what is read of times that made no run: of how many schedules, and how many of each.
+const (
+	skippedMost  = 20
+	skippedShown = 5
+)
+
+// skipped are the last times of a schedule that made no run, with the reason.
+func (v *visitor) skipped(id runlane.ScheduleID) (g.Node, error) {
+	var times g.Group
+	first := g.Text("–")
+	for at, err := range v.rt.Schedules().Occurrences(v.r.Context(), id, true) {
+		if err != nil {
+			return nil, err
+		}
+		if len(times) == skippedShown {
+			times = append(times, h.Li(g.Text("older ones")))
+			break
+		}
+		why := skippedWord(at.Skipped)
+		if at.Count > 1 {
+			why = fmt.Sprintf("%s, %d times", why, at.Count)
+		}
+		said := g.Group{v.ago(at.FireTime), g.Text(": " + why)}
+		if len(times) == 0 {
+			first = said
+		}
+		times = append(times, h.Li(said))
+	}
+	if len(times) < 2 {
+		return first, nil
+	}
+	return h.Details(h.Summary(first), h.Ul(times)), nil
+}
+
+// skippedWord is a reason as a person says it.
+func skippedWord(why runlane.SkipReason) string {
+	switch why {
+	case runlane.SkippedMisfire:
+		return "missed"
+	case runlane.SkippedOverlap:
+		return "the run before was active"
+	case runlane.SkippedSingleton:
+		return "another run had its singleton key"
+	case runlane.SkippedPaused:
+		return "paused"
+	default:
+		return visible(string(why))
+	}
+}
+
+func (v *visitor) scheduleRow(s *core.ScheduleState, skipped g.Node) g.Node {
 	id := string(s.ID)
 	state, next := g.Text("active"), v.ago(s.Next)
 	if s.Paused {
-		state, next = g.Text(visible("paused: "+s.PauseReason)), g.Text("–")
+		state, next = g.Text("paused"), g.Text("–")
+		if s.PauseReason != "" {
+			state = g.Text(visible("paused: " + s.PauseReason))
+		}
 	}
 	var upcoming g.Group
 	if times, err := v.rt.Schedules().Preview(s.ID, 5); err == nil && !s.Paused {
@@ -154,17 +276,28 @@ func (v *visitor) scheduleRow(s *core.ScheduleState) g.Node {
 			changes = []string{"resume", "trigger"}
 		}
 		for _, change := range changes {
-			if change == "trigger" && !s.Known {
+			if change != "pause" && !s.Known {
 				continue
 			}
 			forms = append(forms, h.Form(h.Method("post"), h.Class("inline"),
 				h.Action(v.Prefix+"/schedules/"+pathEscape(id)+"/"+change),
+				g.Iff(change == "pause", func() g.Node {
+					field := "reason-" + id
+					return g.Group{
+						h.Label(h.Class("sr"), h.For(field), g.Text("Reason to pause "+visible(id))),
+						reasonField(field, ""),
+					}
+				}),
 				h.Button(h.Aria("label", change+" "+id), g.Text(change)), v.command("schedules", change, id)))
 		}
 	}
+	if v.Has(server.ScopeOperate) && !s.Known {
+		forms = append(forms, h.P(h.Class("note"), g.Text("This server does not have its definition: the program that "+
+			"has it resumes and triggers it, by its worker or its own serve.")))
+	}
 	return h.Tr(
 		h.Td(h.A(h.Href(v.listed("schedule", id)), g.Text(visible(id)))), h.Td(state), h.Td(next),
-		h.Td(v.ago(s.LastFire)), h.Td(last), h.Td(forms),
+		h.Td(v.ago(s.LastFire)), h.Td(last), h.Td(skipped), h.Td(forms),
 	)
 }
 
@@ -224,8 +357,8 @@ func (v *visitor) tasks() (*page, error) {
 		return h.Tr(
 			h.Td(h.A(h.Href(v.listed("task", string(d.ID))), g.Text(visible(string(d.ID))))),
 			h.Td(g.Text(visible(string(d.Queue.Name)))), h.Td(g.Textf("%d", d.Retry.MaxAttempts)),
-			h.Td(g.Text(short(d.Timeout))), h.Td(seen, g.If(state.Gone(v.now), g.Text(" (gone)"))),
-			h.Td(g.Iff(v.Has(server.ScopeTrigger), func() g.Node {
+			h.Td(timeoutText(d.Timeout)), h.Td(seen, g.If(state.Gone(v.now), g.Text(" (gone)"))),
+			h.Td(g.Iff(v.Has(server.ScopeTrigger) && !strings.HasPrefix(string(d.ID), server.OwnTasks), func() g.Node {
 				return h.A(h.Href(v.Prefix+"/trigger?task="+pathEscape(string(d.ID))), g.Text("Trigger"))
 			})),
 		)
@@ -234,4 +367,12 @@ func (v *visitor) tasks() (*page, error) {
 		table("Tasks", []string{"Task", "Queue", "Attempts at most", "Timeout", "Seen", "Run"}, rows,
 			g.Text("No task is known yet: a worker tells of its tasks when it ticks.")),
 	}}, nil
+}
+
+// timeoutText is how long an attempt may take; 0 is for ever.
+func timeoutText(d time.Duration) g.Node {
+	if d == 0 {
+		return g.Text("none")
+	}
+	return g.Text(short(d))
 }

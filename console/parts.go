@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -100,17 +101,19 @@ func (v *visitor) ago(t time.Time) g.Node {
 	return h.Time(h.DateTime(t.Format(time.RFC3339Nano)), h.Title(t.Format(exact)), g.Text(text))
 }
 
-// rounded is a duration in its largest unit.
+// rounded is a duration in its largest unit, rounded to the nearest.
 func rounded(d time.Duration) string {
+	const day = 24 * time.Hour
+	in := func(unit time.Duration) int { return int(d.Round(unit) / unit) }
 	switch {
-	case d < time.Minute:
-		return fmt.Sprintf("%d s", int(d.Seconds()))
-	case d < time.Hour:
-		return fmt.Sprintf("%d min", int(d.Minutes()))
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%d h", int(d.Hours()))
+	case in(time.Second) < 60:
+		return fmt.Sprintf("%d s", in(time.Second))
+	case in(time.Minute) < 60:
+		return fmt.Sprintf("%d min", in(time.Minute))
+	case in(time.Hour) < 48:
+		return fmt.Sprintf("%d h", in(time.Hour))
 	default:
-		return fmt.Sprintf("%d days", int(d.Hours()/24))
+		return fmt.Sprintf("%d days", in(day))
 	}
 }
 
@@ -155,6 +158,9 @@ func choice(name, title, chosen string, words []string) g.Node {
 	id := "filter-" + name
 	return h.Div(h.Label(h.For(id), g.Text(title)), h.Select(h.ID(id), h.Name(name),
 		h.Option(h.Value(""), g.Text("any")),
+		g.Iff(chosen != "" && !slices.Contains(words, chosen), func() g.Node { // several of them, by the address
+			return h.Option(h.Value(chosen), h.Selected(), g.Text(visible(chosen)))
+		}),
 		g.Map(words, func(word string) g.Node {
 			return h.Option(h.Value(word), g.If(chosen == word, h.Selected()),
 				g.Text(strings.ReplaceAll(word, "_", " ")))
@@ -173,10 +179,33 @@ func copyButton(text, what string) g.Node {
 		g.Text("Copy"))
 }
 
-// command is the line that does the same as a button.
+// command is the line that does the same as a button: the name of a command, what it is about, then its flags.
 func (v *visitor) command(words ...string) g.Node {
-	line := "runlane " + strings.Join(quoted(append(words, "--env", string(v.rt.Environment()))), " ")
+	line := commandLine(v.rt.Environment(), words)
 	return h.Span(h.Class("command"), h.Code(g.Text(visible(line))), copyButton(line, "the command"))
+}
+
+// commandLine has its flags first, so that no id is taken for one. A session of dev is found without an environment.
+func commandLine(environment runlane.Environment, words []string) string {
+	named, about := 2, 1
+	switch {
+	case words[0] == "trigger":
+		named, about = 1, 2
+	case len(words) > 3 && words[0] == "runs" && words[1] == "signal":
+		about = 2
+	case len(words) > 3 && words[0] == "runs": // all that match
+		about = 0
+	}
+	named = min(named, len(words))
+	about = min(named+about, len(words))
+	line := slices.Concat([]string{"runlane"}, words[:named], words[about:])
+	if environment != runlane.DefaultEnvironment {
+		line = append(line, "--env", string(environment))
+	}
+	if slices.ContainsFunc(words[named:about], func(word string) bool { return strings.HasPrefix(word, "-") }) {
+		line = append(line, "--")
+	}
+	return strings.Join(quoted(append(line, words[named:about]...)), " ")
 }
 
 // quoted are words for a shell.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,7 +13,6 @@ import (
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
 	"github.com/runlane/runlane-go/internal/shown"
-	"github.com/runlane/runlane-go/server"
 )
 
 // redirect goes on to another page, which is read instead.
@@ -23,6 +23,7 @@ func (v *visitor) redirect(to string) (*page, error) {
 
 // Bounds of what a page of a run shows.
 const (
+	attemptsShown = 200 // the last ones
 	eventsShown   = 200
 	childrenShown = 50
 )
@@ -42,6 +43,8 @@ func (v *visitor) run() (*page, error) {
 	if err != nil {
 		return nil, err
 	}
+	more := max(0, len(attempts)-attemptsShown)
+	attempts = attempts[more:]
 	steps, err := v.rt.Runs().Steps(ctx, id)
 	if err != nil && runlane.CodeOf(err) != runlane.ErrCapabilityUnsupported {
 		return nil, err
@@ -50,13 +53,11 @@ func (v *visitor) run() (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	children, err := v.rt.Runs().List(ctx, &core.ListOptions{
-		RunFilter: core.RunFilter{SourceRunID: id}, Limit: childrenShown,
-	})
+	children, err := v.list(core.ListOptions{RunFilter: core.RunFilter{SourceRunID: id}, Limit: childrenShown})
 	if err != nil {
 		return nil, err
 	}
-	called, err := v.called(id)
+	tree, err := v.runTree(id)
 	if err != nil {
 		return nil, err
 	}
@@ -65,15 +66,17 @@ func (v *visitor) run() (*page, error) {
 		return nil, err
 	}
 	p := &page{title: string(run.TaskID), nav: "Runs", body: g.Group{
+		v.triggered(),
 		h.P(h.Class("head"), badge(run.Status), g.Text(" "),
 			h.Code(g.Text(visible(string(id)))), copyButton(string(id), "the id")),
 		v.why(why),
 		v.actions(run),
 		v.runFacts(run, note),
 		v.failure(run),
-		section("Attempts", v.attempts(run, attempts)),
-		v.steps(steps),
-		called,
+		v.timeline(run, timelineOf(run, attempts, steps, tree)),
+		section("Attempts", v.attempts(run, attempts, more)),
+		v.steps(id, steps),
+		v.called(id, tree),
 		v.others(id, children),
 		v.body("Payload", "payload", run.Payload, run.PayloadError(), id),
 		v.body("Output", "output", run.Output, run.OutputError(), id),
@@ -115,8 +118,8 @@ func (v *visitor) waiting(w *runlane.Waiting) g.Node {
 		return nil
 	}
 	said := waitsFor(w)
-	if w.Prompt != "" {
-		said += ": " + visible(w.Prompt)
+	if asked := shown.Asked(w); asked != "" {
+		said += ": " + visible(asked)
 	}
 	return g.Text(said)
 }
@@ -180,7 +183,7 @@ func (v *visitor) failure(run *runlane.Run) g.Node {
 }
 
 // attempts are lines with a bar from the beginning of an attempt to its end.
-func (v *visitor) attempts(run *runlane.Run, attempts []core.AttemptSummary) g.Node {
+func (v *visitor) attempts(run *runlane.Run, attempts []core.AttemptSummary, more int) g.Node {
 	begin, end := run.CreatedAt, v.now
 	if !run.FinishedAt.IsZero() {
 		end = run.FinishedAt
@@ -203,8 +206,27 @@ func (v *visitor) attempts(run *runlane.Run, attempts []core.AttemptSummary) g.N
 			h.Td(g.Text(visible(a.WorkerID))),
 		)
 	})
-	return table("Attempts", []string{"Attempt", "Outcome", "Began", "Took", "When", "Failure", "Worker"}, rows,
-		g.Text("None yet. What the run waits for is said above."))
+	columns := []string{"Attempt", "Outcome", "Began", "Took", "When", "Failure", "Worker"}
+	return g.Group{
+		g.Iff(more > 0, func() g.Node {
+			return h.P(h.Class("note"), g.Textf("%d earlier ones: ", more),
+				v.command("runs", "attempts", string(run.ID)))
+		}),
+		table("Attempts", columns, rows, g.Text("None yet. What the run waits for is said above.")),
+	}
+}
+
+// triggered says that a trigger has found the run.
+func (v *visitor) triggered() g.Node {
+	query := v.r.URL.Query()
+	if query.Get("there") != "already" {
+		return g.Group{}
+	}
+	said := "This run was there already, with the key or the id that was given: no other one was made."
+	if query.Get("payload") == "differs" {
+		said += " Its payload is another one than yours."
+	}
+	return h.P(h.Class("note"), h.Role("status"), g.Text(said))
 }
 
 // bar is a part of a line, from a percentage of it on.
@@ -215,44 +237,12 @@ func bar(class string, left, width float64) g.Node {
 			h.Attr("x", percent(min(left, 99.3))), h.Attr("width", percent(min(width, 100)))))
 }
 
-func (v *visitor) steps(steps []runlane.StepRecord) g.Node {
-	if len(steps) == 0 {
-		return g.Group{}
-	}
-	rows := g.Map(steps, func(s runlane.StepRecord) g.Node {
-		took := g.Text("–")
-		if !s.StartedAt.IsZero() {
-			took = g.Text(short(s.At.Sub(s.StartedAt)))
-		}
-		return h.Tr(
-			h.Td(g.Text(visible(s.Name))), h.Td(g.Text(string(s.Kind))), h.Td(g.Textf("%d", s.Attempt)),
-			h.Td(v.ago(s.At)), h.Td(took), h.Td(v.result(&s)),
-		)
-	})
-	columns := []string{"Name", "Kind", "Attempt", "Recorded", "Took", "Result"}
-	return section("Steps", table("Steps", columns, rows, g.Text("")))
-}
-
-func (v *visitor) result(s *runlane.StepRecord) g.Node {
-	switch {
-	case v.HidePayloads:
-		return h.Span(h.Class("note"), g.Text("hidden"))
-	case s.Fault != "":
-		return h.Span(h.Class("note"), g.Text(visible(s.Fault)))
-	case len(s.Result) == 0:
-		return g.Text("–")
-	case len(s.Result) <= 80:
-		return h.Code(g.Text(visible(string(s.Result))))
-	default:
-		return h.Details(h.Summary(g.Textf("%d bytes", len(s.Result))), tree(s.Result))
-	}
-}
-
 // body shows what the application wrote: as JSON that folds, and as it is for download.
 func (v *visitor) body(title, name string, text []byte, fault error, id runlane.RunID) g.Node {
 	switch {
 	case v.HidePayloads:
-		note := h.P(h.Class("note"), g.Text("This server shows no payloads and outputs."))
+		note := h.P(h.Class("note"), g.Text(
+			"Payloads and outputs are hidden: by the server, or for want of the scope payloads."))
 		return g.If(name == "payload", section(title, note))
 	case fault != nil:
 		return section(title, h.P(h.Class("note"), g.Text(visible(fault.Error()))))
@@ -262,7 +252,7 @@ func (v *visitor) body(title, name string, text []byte, fault error, id runlane.
 	return section(title, g.Group{
 		h.P(h.Class("note"), g.Textf("%d bytes · ", len(text)),
 			h.A(h.Href(v.Prefix+"/v1/runs/"+pathEscape(string(id))+"/"+name), g.Text("as it is"))),
-		tree(text),
+		v.tree(text),
 	})
 }
 
@@ -279,6 +269,7 @@ func (v *visitor) history(run *runlane.Run) (g.Node, error) {
 			break
 		}
 		rows = append(rows, h.Tr(
+			h.ID(fmt.Sprintf("event-%d", event.Sequence)),
 			h.Td(g.Textf("%d", event.Sequence)), h.Td(h.Code(g.Text(string(event.Type())))),
 			h.Td(v.ago(event.OccurredAt)), h.Td(g.Text(actorText(event.Actor))), h.Td(v.told(&event)),
 		))
@@ -288,21 +279,35 @@ func (v *visitor) history(run *runlane.Run) (g.Node, error) {
 
 // told is what an event has beside its name: what a person said, and all of it as JSON.
 func (v *visitor) told(event *runlane.EventRecord) g.Node {
-	var said []string
-	for _, name := range sortedKeys(event.Meta) {
-		said = append(said, event.Meta[name])
-	}
 	text, err := json.Marshal(shown.EventOf(event))
 	if err != nil {
 		return g.Text(visible(err.Error()))
 	}
 	return g.Group{
-		g.Text(visible(clip(strings.Join(said, ", "), 200)) + " "),
+		g.Text(visible(clip(said(event), 200)) + " "),
 		h.Details(
 			h.Summary(h.Span(h.Class("sr"), g.Textf("Event %d as ", event.Sequence)), g.Text("JSON")),
-			tree(text),
+			v.tree(text),
 		),
 	}
+}
+
+// said is the reason of a change, and the event's meta.
+func said(event *runlane.EventRecord) string {
+	var words []string
+	switch body := event.Body.(type) {
+	case *runlane.RunCancellationRequested:
+		words = append(words, body.Reason)
+	case *runlane.RunCancelled:
+		words = append(words, body.Reason)
+	case *runlane.RunResumed:
+		words = append(words, body.Reason)
+	default: // the reason of others is in their meta
+	}
+	for _, name := range sortedKeys(event.Meta) {
+		words = append(words, event.Meta[name])
+	}
+	return strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), ", ")
 }
 
 func actorText(a runlane.Actor) string {
@@ -310,66 +315,4 @@ func actorText(a runlane.Actor) string {
 		return string(a.Type)
 	}
 	return visible(string(a.Type) + " " + a.ID)
-}
-
-// action is a button of a run.
-type action struct {
-	name, title string
-	fits        bool
-	danger      bool
-}
-
-// actions are the buttons that mean something now, each beside the command that does the same.
-func (v *visitor) actions(run *runlane.Run) g.Node {
-	id := string(run.ID)
-	var forms g.Group
-	if v.Has(server.ScopeTrigger) && run.Waiting != nil {
-		for _, name := range signalNames(run.Waiting) {
-			forms = append(forms, v.signalForm(run, name))
-		}
-	}
-	if v.Has(server.ScopeOperate) {
-		for _, a := range []action{
-			{"resume", "Resume now", run.Status.Waiting(), false},
-			{"cancel", "Cancel", run.Status.Active() && run.Status != runlane.StatusCancellationRequested, true},
-			{"retry", "Retry", run.Status == runlane.StatusFailed, false},
-			{"rerun", "Rerun", run.Status.Terminal(), false},
-		} {
-			if !a.fits {
-				continue
-			}
-			forms = append(forms, h.Form(h.Method("post"), h.Action(v.runPath(run.ID)+"/"+a.name), h.Class("action"),
-				h.Label(h.Class("sr"), h.For("reason-"+a.name), g.Text("Reason to "+a.name)),
-				reasonField("reason-"+a.name, ""),
-				h.Button(g.If(a.danger, h.Class("danger")), g.Text(a.title)), v.command("runs", a.name, id),
-			))
-		}
-	}
-	if len(forms) == 0 {
-		return g.Group{}
-	}
-	return h.Section(h.Class("actions"), h.Aria("label", "Actions"), forms)
-}
-
-// signalNames are the signals that a run waits for.
-func signalNames(w *runlane.Waiting) []string {
-	if w.Has(runlane.WaitingSignal) || w.Has(runlane.WaitingInput) {
-		return w.Names
-	}
-	return nil
-}
-
-func (v *visitor) signalForm(run *runlane.Run, name string) g.Node {
-	title := "Send signal " + visible(name)
-	if run.Waiting.Has(runlane.WaitingInput) {
-		title = "Answer " + visible(name)
-	}
-	id := "signal-" + name
-	return h.Form(h.Method("post"), h.Action(v.runPath(run.ID)+"/signal"), h.Class("card"),
-		h.Input(h.Type("hidden"), h.Name("signal"), h.Value(name)),
-		g.If(run.Waiting.Prompt != "", h.P(g.Text(visible(run.Waiting.Prompt)))),
-		h.Label(h.For(id), g.Text("Body, JSON")),
-		h.Textarea(h.ID(id), h.Name("body"), h.Rows("3"), h.Attr("spellcheck", "false"), g.Text("true")),
-		h.Div(h.Button(g.Text(title)), v.command("runs", "signal", string(run.ID), name, "--body", "true")),
-	)
 }

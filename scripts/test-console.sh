@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The console in a real browser. Gets axe, which judges pages, from npm. PICTURES=FOLDER keeps a picture of each page.
+# The console in a real browser, over each lane: needs local AWS, which make test-console brings. Gets axe, which judges pages, from
+# npm. PICTURES=FOLDER keeps a picture of each page.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -18,5 +19,5 @@ if [ -n "${PICTURES:-}" ]; then
   mkdir -p "$PICTURES"
   PICTURES=$(cd "$PICTURES" && pwd)
 fi
-RUNLANE_AXE=$axe RUNLANE_PICTURES=${PICTURES:-} go -C console/browser test -count=1 -timeout 40m -v -run "${RUN:-.}" . |
-  grep -v -E '^(=== |    --- PASS)'
+RUNLANE_AXE=$axe RUNLANE_PICTURES=${PICTURES:-} go -C console/browser test -count=1 -timeout 40m -v -run "${RUN:-.}" . ${UPDATE:+-update} |
+  grep -v -E '^(=== | +--- PASS)'

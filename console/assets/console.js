@@ -10,17 +10,40 @@
     const at = document.activeElement;
     return document.querySelector("dialog[open]") || (at && at.closest && at.closest("form:not([role=search])"));
   };
-  let reading = false, typed, here = "";
+  let reading = false, stopped = false, typed, here = "", took = 0;
   const opens = (row) => (row?.querySelector("a.id") || row?.querySelector("a"))?.href || "";
   document.addEventListener("input", (e) => typed?.set(e.target.id, e.target.value)); // while the page is read, too
+  // What can be opened is known by the row that it is in, and its place there: rows come and go.
+  const folds = () => {
+    const counts = new Map();
+    return [...document.querySelectorAll("main details")].map((d) => {
+      const row = d.parentElement.closest("[id]")?.id ?? "", n = counts.get(row) ?? 0;
+      counts.set(row, n + 1);
+      return [row + " " + n, d];
+    });
+  };
+  // A page that is not answered any more (logged out, refused, gone) stays as it was, and is not asked for again.
+  document.addEventListener("htmx:before:response", (e) => {
+    const { status, raw } = e.detail.ctx.response;
+    if (status === 200 && !raw.redirected) return;
+    e.preventDefault();
+    if (status >= 500 || stopped) return;
+    stopped = true;
+    const note = document.createElement("p");
+    note.className = "bad";
+    note.setAttribute("role", "alert");
+    note.textContent = "This page is not kept up to date any more (" + (raw.redirected ? "logged out" : status) + "): load it again.";
+    document.getElementById("main").prepend(note);
+  });
   const again = async (asked) => {
-    if (reading || document.hidden || (!asked && busy())) return;
+    if (reading || stopped || document.hidden || (!asked && busy())) return;
     reading = true;
-    const open = new Set([...document.querySelectorAll("main details")].flatMap((d, i) => (d.open ? [i] : [])));
+    const began = performance.now();
+    const open = new Map(folds().map(([key, d]) => [key, d.open]));
     typed = new Map([...document.querySelectorAll("main input, main textarea, main select")].map((e) => [e.id, e.value]));
     try {
       await htmx.ajax("GET", location.href, { target: "#main", select: "#main", swap: "outerMorph" });
-      document.querySelectorAll("main details").forEach((d, i) => { d.open = open.has(i) || d.open && !open.size; });
+      for (const [key, d] of folds()) if (open.has(key)) d.open = open.get(key);
       for (const [id, value] of typed) {
         const e = id && document.getElementById(id);
         if (e && e.value !== value && e.type !== "hidden") e.value = value;
@@ -29,16 +52,20 @@
       row?.classList.add("here");
       times();
     } finally {
+      took = performance.now() - began;
       reading = false;
       typed = undefined;
     }
   };
 
+  // Every five seconds, and not so often where reading takes long: a page costs what it reads.
+  const every = (read) => setTimeout(async () => { await read(); every(read); }, Math.max(5000, 10 * took));
+
   // A run tells of its events; lists are read now and then.
   if (live.startsWith("run:")) {
     let stream;
     const follow = () => {
-      if (stream || document.hidden) return;
+      if (stream || stopped || document.hidden) return;
       stream = new EventSource(prefix + "/events?run=" + encodeURIComponent(live.slice(4)));
       for (const name of document.body.dataset.events.split(" ")) stream.addEventListener(name, soon);
       stream.addEventListener("open", () => { document.body.dataset.stream = "open"; });
@@ -51,14 +78,14 @@
       });
     };
     let waiting;
-    const soon = () => { waiting ||= setTimeout(() => { waiting = 0; again(); }, 250); };
+    const soon = () => { waiting ||= setTimeout(() => { waiting = 0; again(); }, Math.max(250, 4 * took)); };
     document.addEventListener("visibilitychange", () => {
       if (document.hidden && stream) { stream.close(); stream = undefined; } else { follow(); again(); }
     });
     follow();
-    setInterval(() => document.querySelector("main .tree") && again(), 5000); // what it called has events of its own
+    every(() => document.querySelector("main .tree") && again()); // what it called has events, too
   } else if (live === "list") {
-    setInterval(again, 5000);
+    every(again);
     document.addEventListener("visibilitychange", () => again());
   }
 
@@ -97,6 +124,13 @@
     localStorage.setItem("runlane.theme", dressed);
     dress(dressed);
   });
+
+  // What was sent once is not sent again by a second click. Back on the page it can be.
+  const sends = (of, disabled) => of.querySelectorAll("button:not([type=button])").forEach((b) => { b.disabled = disabled; });
+  document.addEventListener("submit", (e) => setTimeout(() => {
+    if (e.target.method === "post") sends(e.target, true);
+  }));
+  addEventListener("pageshow", (e) => { if (e.persisted) document.querySelectorAll("form[method=post]").forEach((f) => sends(f, false)); });
 
   document.addEventListener("click", async (e) => {
     const button = e.target.closest("[data-copy]");

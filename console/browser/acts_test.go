@@ -85,17 +85,29 @@ func TestList_WhatIsTypedMeanwhile_Stays(t *testing.T) {
 	}
 }
 
+// Why a run waits is the first that its page says, one click from the overview.
+func TestWaiting_IsExplained(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t, memlane.New(), nil)
+	p.open("/")
+	p.click(string(p.Blocked))
+	p.onPage("report.later")
+	p.until("the first lines say why", `document.querySelector("main .why").innerText.includes("an operator")`)
+	p.underFive()
+}
+
 // An approval is answered in three clicks from the overview.
 func TestApproval_IsAnswered(t *testing.T) {
 	t.Parallel()
 	p := newPerson(t, memlane.New(), nil)
 	p.open("/")
-	p.shows("waits for the answer of a person: approved")
+	p.shows("waits for the answer of a person (approved)")
 	p.click(string(p.Asking))
 	p.onPage("order.refund")
 	p.shows("Refund 40 euros?")
 	p.click("Answer approved")
-	p.until("the run goes on", `document.querySelector(".head .badge")?.innerText != "released"`)
+	p.until("the run goes on", `(document.querySelector(".head .badge")?.innerText ?? "released") != "released"`)
+	p.underFive()
 	run, err := p.Runs().Get(t.Context(), p.Asking)
 	if err != nil || run.Status == runlane.StatusReleased {
 		t.Fatal(run.Status, err)
@@ -106,19 +118,12 @@ func TestApproval_IsAnswered(t *testing.T) {
 func TestFailed_AreRepaired(t *testing.T) {
 	t.Parallel()
 	p := newPerson(t, memlane.New(), nil)
-	for range 200 {
-		if _, err := p.RunNow(t.Context(), world.Broken.With([]byte(`1`)), nil); err != nil {
-			t.Fatal(err)
-		}
-	}
-	p.open("/")
-	p.click("All that failed")
-	p.onPage("Runs")
-	p.click("Retry all…")
-	p.onPage("Retry 201 runs?")
+	p.failed(200)
+	p.toRetryAll(201)
 	p.do(chromedp.SendKeys(chromedp.CSS("#count"), "201"))
 	p.click("retry 201")
 	p.onPage("Runs")
+	p.underFive()
 	waiting, err := p.Queues().Stats(t.Context(), "slow")
 	if err != nil || waiting.Waiting != 201 {
 		t.Fatalf("%+v, %v", waiting, err)
@@ -172,4 +177,68 @@ func TestLogin(t *testing.T) {
 	if says[bool](p, `!!document.querySelector("main form")`) {
 		t.Error("a reader is offered a change")
 	}
+}
+
+// What a person does with a mouse is done by keys alone: an answer, a cancellation with its reason, a trigger by a form.
+func TestKeys_Act(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t, memlane.New(), nil)
+	p.open("/runs/" + string(p.Asking))
+	p.tabTo("Answer approved")
+	p.press(kb.Enter)
+	p.until("the run goes on", `(document.querySelector(".head .badge")?.innerText ?? "released") != "released"`)
+
+	p.open("/runs/" + string(p.Delayed))
+	p.tabTo("Reason to cancel")
+	p.press("by keys")
+	p.tabTo("Cancel")
+	p.press(kb.Enter)
+	p.until("the run is cancelled", `document.querySelector(".head .badge")?.innerText == "cancelled"`)
+
+	p.open("/trigger?task=mail.invite")
+	p.tabTo("field:to")
+	p.press("ada@example.com")
+	p.tabTo("Trigger")
+	p.press(kb.Enter)
+	p.onPage("mail.invite")
+
+	p.open("/runs/" + string(p.Delayed))
+	if !says[bool](p, `document.querySelector("main").textContent.includes("by keys")`) {
+		t.Error("the reason is not there")
+	}
+}
+
+// tabTo presses the tab key until what has this text, name or label has the focus, in the page's main part.
+func (p *person) tabTo(text string) {
+	p.t.Helper()
+	says[bool](p, `(document.querySelector("main").focus(), true)`)
+	for range 60 {
+		p.press(kb.Tab)
+		has := `((e) => [e.innerText, e.name, e.labels?.[0]?.textContent].includes(%q))(document.activeElement)`
+		if says[bool](p, fmt.Sprintf(has, text)) {
+			checks.Add(1)
+			return
+		}
+	}
+	p.t.Fatalf("no key leads to %q: %s", text, says[string](p, `document.activeElement.outerHTML`))
+}
+
+// failed makes runs that have failed, beside the one of the world.
+func (p *person) failed(n int) {
+	p.t.Helper()
+	for range n {
+		if _, err := p.RunNow(p.ctx, world.Broken.With([]byte(`1`)), nil); err != nil {
+			p.t.Fatal(err)
+		}
+	}
+}
+
+// toRetryAll goes from the overview to the question whether all runs that have failed are to be retried.
+func (p *person) toRetryAll(n int) {
+	p.t.Helper()
+	p.open("/")
+	p.click("All that failed")
+	p.onPage("Runs")
+	p.click("Retry all…")
+	p.onPage(fmt.Sprintf("Retry %d runs?", n))
 }

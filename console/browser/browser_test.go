@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -19,12 +21,16 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/console"
 	"github.com/runlane/runlane-go/console/internal/world"
+	"github.com/runlane/runlane-go/dynamostore"
+	"github.com/runlane/runlane-go/internal/proof/awstest"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/memlane"
 	"github.com/runlane/runlane-go/server"
 	"github.com/runlane/runlane-go/sqlitelane"
+	"github.com/runlane/runlane-go/sqstransport"
 )
 
 // patience is how long a test waits for what a page does by itself: a list is read every five seconds.
@@ -62,6 +68,8 @@ type person struct {
 	url    string
 	stop   func()
 	access *server.Options
+	forms  *forms
+	clicks int // so far
 }
 
 func newPerson(t *testing.T, l *lane.Lane, options *server.Options) *person {
@@ -71,7 +79,7 @@ func newPerson(t *testing.T, l *lane.Lane, options *server.Options) *person {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = w.Close(context.Background()) })
-	p := &person{World: w, t: t, access: options}
+	p := &person{World: w, t: t, access: options, forms: newForms(t)}
 	p.serve("127.0.0.1:0")
 	t.Cleanup(func() { p.stop() })
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
@@ -111,7 +119,8 @@ func (p *person) serve(address string) {
 	if p.access != nil {
 		*options = *p.access
 	}
-	options.Logger, options.Root = quiet, console.New(p.Runtime, &console.Options{Logger: quiet})
+	options.Logger = quiet
+	options.Root = p.forms.around(console.New(p.Runtime, &console.Options{Logger: quiet}))
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(ctx, l, p.Runtime, options, time.Second) }()
@@ -137,8 +146,22 @@ func (p *person) open(path string) { p.t.Helper(); p.do(chromedp.Navigate(p.url 
 // click clicks on what has a text: a link or a button.
 func (p *person) click(text string) {
 	p.t.Helper()
+	p.clicks++
 	path := fmt.Sprintf(`//main//*[self::a or self::button][normalize-space()=%q]`, text)
 	p.do(chromedp.Click(chromedp.Search(path)))
+}
+
+// head clicks on what has a text above the page's main part.
+func (p *person) head(text string) {
+	p.t.Helper()
+	p.do(chromedp.Click(chromedp.Search(fmt.Sprintf(`//header//*[self::a or self::button][normalize-space()=%q]`, text))))
+}
+
+// fill types a text into a field, in place of what is there.
+func (p *person) fill(field, text string) {
+	p.t.Helper()
+	p.until(field+" is there", fmt.Sprintf(`((e) => e && (e.focus(), e.select(), true))(document.querySelector(%q)) ?? false`, field))
+	p.press(text)
 }
 
 // press presses keys one after the other, as a keyboard does: what a page refuses of a key is not typed.
@@ -192,24 +215,50 @@ func (p *person) onPage(heading string) {
 	p.until("page "+heading, fmt.Sprintf(`document.readyState == "complete" && document.querySelector("h1")?.innerText.startsWith(%q)`, heading))
 }
 
+// underFive judges the clicks that something took.
+func (p *person) underFive() {
+	p.t.Helper()
+	if p.clicks >= 5 {
+		p.t.Errorf("it took %d clicks", p.clicks)
+	}
+	checks.Add(1)
+}
+
 // shows waits for a text on the page.
 func (p *person) shows(text string) {
 	p.t.Helper()
 	p.until("shows "+text, fmt.Sprintf(`document.querySelector("main").innerText.includes(%q)`, text))
 }
 
-func lanes(t *testing.T) map[string]func() *lane.Lane {
-	t.Helper()
-	return map[string]func() *lane.Lane{
-		"memory": memlane.New,
-		"file": func() *lane.Lane {
-			l, err := sqlitelane.Open(t.Context(), filepath.Join(t.TempDir(), "runlane.db"), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return l
-		},
-	}
+// lanes opens each lane that the console is made for, with nothing in it.
+var lanes = map[string]func(t *testing.T) *lane.Lane{
+	"memory": func(*testing.T) *lane.Lane { return memlane.New() },
+	"file": func(t *testing.T) *lane.Lane {
+		t.Helper()
+		l, err := sqlitelane.Open(t.Context(), filepath.Join(t.TempDir(), "runlane.db"), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	},
+	"aws": func(t *testing.T) *lane.Lane { // DynamoDB and SQS as awslane puts them together, on local AWS
+		t.Helper()
+		client, queues := awstest.DynamoDB(t), awstest.SQS(t)
+		transport, err := sqstransport.New(queues, map[runlane.QueueName]string{
+			runlane.DefaultQueue.Name: awstest.Queue(t, queues, false).URL, // which carries all others
+		}, &sqstransport.Options{Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		storage := dynamostore.New(client, awstest.Table(t, client), &dynamostore.Options{
+			RequestTimeout: awstest.RequestTimeout,
+		})
+		l, err := lane.New(storage, transport, &lane.Options{Name: "aws", ProductionDurable: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	},
 }
 
 func axe(t *testing.T) string {
@@ -224,28 +273,36 @@ func axe(t *testing.T) string {
 	return string(text)
 }
 
-// Every page, wide and as narrow as WCAG 2.2 asks (1.4.10 Reflow: 320 pixels), light and dark: nothing that axe finds, and no word on the browser's console.
+// pages are the addresses of all pages, by the names of their pictures.
+func (p *person) pages() map[string]string {
+	return map[string]string{
+		"overview": "/", "runs": "/runs", "runs-failed": "/runs?status=failed", "run-failed": "/runs/" + string(p.Failed),
+		"run-waiting": "/runs/" + string(p.Asking), "run-hostile": "/runs/" + string(p.Hostile),
+		"run-succeeded": "/runs/" + string(p.Succeeded), "queues": "/queues", "schedules": "/schedules",
+		"flows": "/flows", "flow-failed": "/flows/" + string(p.FailedFlow), "flow-waiting": "/flows/" + string(p.WaitingFlow),
+		"run-caller": "/runs/" + string(p.Caller), "deadletters": "/deadletters", "tasks": "/tasks", "doctor": "/doctor",
+		"trigger": "/trigger", "trigger-form": "/trigger?task=mail.invite", "login": "/login",
+	}
+}
+
+// Every page over every lane, wide and as narrow as WCAG 2.2 asks (1.4.10 Reflow: 320 pixels), light and dark: nothing that axe finds, and no word on the browser's console.
 func TestPages_HaveNoViolations(t *testing.T) {
 	t.Parallel()
 	script := axe(t)
 	pictures := os.Getenv("RUNLANE_PICTURES")
-	for name, l := range lanes(t) {
+	for name, open := range lanes {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := newPerson(t, l(), nil)
+			p := newPerson(t, open(t), nil)
 			p.work()
 			heard := chromedp.Console(p.ctx)
 			themes, widths := []string{"light", "dark"}, []int64{1280, 320}
 			if name != "memory" { // what differs between lanes is not how a page looks
 				themes, widths = themes[:1], widths[:1]
 			}
-			all := map[string]string{
-				"overview": "/", "runs": "/runs", "runs-failed": "/runs?status=failed", "run-failed": "/runs/" + string(p.Failed),
-				"run-waiting": "/runs/" + string(p.Asking), "run-hostile": "/runs/" + string(p.Hostile),
-				"run-succeeded": "/runs/" + string(p.Succeeded), "queues": "/queues", "schedules": "/schedules",
-				"flows": "/flows", "flow-failed": "/flows/" + string(p.FailedFlow), "flow-waiting": "/flows/" + string(p.WaitingFlow),
-				"run-caller": "/runs/" + string(p.Caller), "deadletters": "/deadletters", "tasks": "/tasks", "doctor": "/doctor",
-				"trigger": "/trigger", "login": "/login",
+			all := p.pages()
+			for _, page := range unopened(sources(t), slices.Collect(maps.Values(all))) {
+				t.Errorf("%s is not among the pages that are looked at", page)
 			}
 			for title, path := range all {
 				for _, theme := range themes {

@@ -28,10 +28,23 @@ var (
 	})
 	Part     = runlane.NewFunc[json.RawMessage, json.RawMessage]("report.part", nil)
 	Refund   = runlane.NewTask[json.RawMessage]("order.refund", nil)
+	Ship     = runlane.NewTask[json.RawMessage]("order.ship", nil)
 	Later    = runlane.NewTask[json.RawMessage]("report.later", nil)
 	Fanned   = runlane.NewTask[int]("report.fanned", nil)
+	Invite   = runlane.NewTask[json.RawMessage]("mail.invite", nil)
 	Approved = runlane.NewSignal[json.RawMessage]("approved")
+	Packed   = runlane.NewSignal[json.RawMessage]("packed")
 )
+
+// InviteSchema has a property of each kind that a form knows, and one whose name is hostile.
+const InviteSchema = `{"type":"object","required":["to","seats"],"properties":{
+	"to":{"type":"string","title":"Address","description":"Who is invited","format":"email"},
+	"seats":{"type":"integer","default":1},
+	"plan":{"enum":["free","team",3]},
+	"trial":{"type":"boolean"},
+	"labels":{"type":"array","items":{"type":"string"}},
+	"anything":true,
+	"\"><script>":{"type":"string"}}}`
 
 // World is a runtime and its runs.
 type World struct {
@@ -54,44 +67,9 @@ func Open(ctx context.Context, l *lane.Lane) (*World, error) {
 			return time.Now().Add(time.Duration(later.Add(1)) * time.Millisecond)
 		}},
 		TokenKeys: [][]byte{bytes.Repeat([]byte("k"), 32)},
-		Handlers: []runlane.Handler{
-			Welcome.Handle(func(ctx context.Context, a *runlane.Attempt, payload json.RawMessage) error {
-				if err := a.Progress(ctx, "half way"); err != nil {
-					return err
-				}
-				return a.SetOutput(payload)
-			}),
-			Broken.Handle(func(context.Context, *runlane.Attempt, json.RawMessage) error {
-				return runlane.Permanent(errors.New("the mail server refused it: " + Hostile))
-			}),
-			Refund.Handle(func(ctx context.Context, a *runlane.Attempt, _ json.RawMessage) error {
-				_, err := runlane.Step(ctx, a, "looked up", func(context.Context) (int, error) { return 7, nil })
-				if err != nil {
-					return err
-				}
-				_, err = Approved.Wait(ctx, a, &runlane.WaitOptions{Prompt: "Refund 40 euros?"})
-				return err
-			}),
-			Later.Handle(func(context.Context, *runlane.Attempt, json.RawMessage) error {
-				return runlane.Block("raise the quota, then resume")
-			}),
-			Fanned.Handle(func(ctx context.Context, a *runlane.Attempt, n int) error {
-				payloads := make([]json.RawMessage, n)
-				for i := range payloads {
-					payloads[i] = json.RawMessage("1")
-				}
-				_, err := runlane.CallAll(ctx, a, Part, payloads, nil)
-				return err
-			}),
-			Part.Handle(func(context.Context, *runlane.Attempt, json.RawMessage) (json.RawMessage, error) {
-				return json.RawMessage("1"), nil
-			}),
-		},
-		Schedules: []runlane.Schedule{{
-			ID:   "nightly",
-			When: runlane.Cron("0 2 * * *"),
-			Call: Welcome.With(json.RawMessage(`{"to":"all"}`)),
-		}},
+		Handlers:  handlers(),
+		Tasks:     []core.ClientTask{{Definition: Invite.Definition(), Schema: json.RawMessage(InviteSchema)}},
+		Schedules: nightly(),
 	})
 	if err != nil {
 		return nil, err
@@ -130,6 +108,51 @@ func Open(ctx context.Context, l *lane.Lane) (*World, error) {
 	w.Delayed = delayed.Run.ID
 	_, err = rt.Tick(ctx, nil)
 	return w, err
+}
+
+func handlers() []runlane.Handler {
+	return []runlane.Handler{
+		Welcome.Handle(func(ctx context.Context, a *runlane.Attempt, payload json.RawMessage) error {
+			if err := a.Progress(ctx, "half way"); err != nil {
+				return err
+			}
+			return a.SetOutput(payload)
+		}),
+		Broken.Handle(func(context.Context, *runlane.Attempt, json.RawMessage) error {
+			return runlane.Permanent(errors.New("the mail server refused it: " + Hostile))
+		}),
+		Refund.Handle(func(ctx context.Context, a *runlane.Attempt, _ json.RawMessage) error {
+			_, err := runlane.Step(ctx, a, "looked up", func(context.Context) (int, error) { return 7, nil })
+			if err != nil {
+				return err
+			}
+			_, err = Approved.Wait(ctx, a, &runlane.WaitOptions{Prompt: "Refund 40 euros?"})
+			return err
+		}),
+		Ship.Handle(func(ctx context.Context, a *runlane.Attempt, _ json.RawMessage) error {
+			_, err := Packed.Wait(ctx, a, nil)
+			return err
+		}),
+		Later.Handle(func(context.Context, *runlane.Attempt, json.RawMessage) error {
+			return runlane.Block("raise the quota, then resume")
+		}),
+		Fanned.Handle(func(ctx context.Context, a *runlane.Attempt, n int) error {
+			payloads := make([]json.RawMessage, n)
+			for i := range payloads {
+				payloads[i] = json.RawMessage("1")
+			}
+			_, err := runlane.CallAll(ctx, a, Part, payloads, nil)
+			return err
+		}),
+		Part.Handle(func(context.Context, *runlane.Attempt, json.RawMessage) (json.RawMessage, error) {
+			return json.RawMessage("1"), nil
+		}),
+	}
+}
+
+func nightly() []runlane.Schedule {
+	call := Welcome.With(json.RawMessage(`{"to":"all"}`))
+	return []runlane.Schedule{{ID: "nightly", When: runlane.Cron("0 2 * * *"), Call: call}}
 }
 
 // Work adds what takes several runs, and executes what is due: two flows, of which one has failed and one waits for a

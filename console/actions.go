@@ -1,0 +1,103 @@
+package console
+
+import (
+	"slices"
+
+	g "maragu.dev/gomponents"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/server"
+)
+
+// action is a button of a run.
+type action struct {
+	name, title string
+	fits        bool
+	danger      bool
+}
+
+// actions are the buttons that mean something now, each beside the command that does the same.
+func (v *visitor) actions(run *runlane.Run) g.Node {
+	id := string(run.ID)
+	var forms g.Group
+	if v.Has(server.ScopeTrigger) && run.Waiting != nil {
+		for _, name := range signalNames(run.Waiting) {
+			forms = append(forms, v.signalForm(run, name))
+		}
+		if run.Waiting.Has(runlane.WaitingAnything) {
+			forms = append(forms, v.anySignalForm(run))
+		}
+	}
+	if v.Has(server.ScopeOperate) {
+		for _, a := range []action{
+			{"resume", "Resume now", run.Status.Waiting(), false},
+			{"cancel", "Cancel", run.Status.Active() && run.Status != runlane.StatusCancellationRequested, true},
+			{"retry", "Retry", run.Status == runlane.StatusFailed, false},
+			{"rerun", "Rerun", run.Status.Terminal(), false},
+		} {
+			if !a.fits {
+				continue
+			}
+			forms = append(forms, h.Form(h.Method("post"), h.Action(v.runPath(run.ID)+"/"+a.name), h.Class("action"),
+				g.If(a.name == "resume", seen(runSeen(run))),
+				h.Label(h.Class("sr"), h.For("reason-"+a.name), g.Text("Reason to "+a.name)),
+				reasonField("reason-"+a.name, ""),
+				h.Button(g.If(a.danger, h.Class("danger")), g.Text(a.title)), v.command("runs", a.name, id),
+			))
+		}
+	}
+	if len(forms) == 0 {
+		return g.Group{}
+	}
+	return h.Section(h.Class("actions"), h.Aria("label", "Actions"), forms)
+}
+
+// signalNames are the signals that a run waits for.
+func signalNames(w *runlane.Waiting) []string {
+	if w.Has(runlane.WaitingSignal) || w.Has(runlane.WaitingInput) {
+		return w.Names
+	}
+	return nil
+}
+
+// questionOf is what a wait asks for by a signal: the question of its name, or all that it asks.
+func questionOf(w *runlane.Waiting, name string) g.Node {
+	asks := w.Asks()
+	if i := slices.IndexFunc(asks, func(q runlane.Question) bool { return q.Name == name }); i >= 0 {
+		asks = asks[i : i+1]
+	}
+	return g.Map(asks, func(q runlane.Question) g.Node { return h.P(g.Text(visible(q.Prompt))) })
+}
+
+func (v *visitor) signalForm(run *runlane.Run, name string) g.Node {
+	title := "Send signal " + visible(name)
+	if run.Waiting.Has(runlane.WaitingInput) {
+		title = "Answer " + visible(name)
+	}
+	id := "signal-" + name
+	return h.Form(h.Method("post"), h.Action(v.runPath(run.ID)+"/signal"), h.Class("card"),
+		h.Input(h.Type("hidden"), h.Name("signal"), h.Value(name)), seen(runSeen(run)),
+		questionOf(run.Waiting, name),
+		signalBody(id),
+		h.Div(h.Button(g.Text(title)), v.command("runs", "signal", string(run.ID), name, "--body", "true")),
+	)
+}
+
+// signalBody asks for what a signal carries.
+func signalBody(id string) g.Node {
+	return g.Group{
+		h.Label(h.For(id), g.Text("Body, JSON of the type that the task reads: another one ends the run")),
+		h.Textarea(h.ID(id), h.Name("body"), h.Rows("3"), h.Attr("spellcheck", "false"), g.Text("true")),
+	}
+}
+
+// anySignalForm sends a signal by its name: the run waits for more of them than it keeps.
+func (v *visitor) anySignalForm(run *runlane.Run) g.Node {
+	return h.Form(h.Method("post"), h.Action(v.runPath(run.ID)+"/signal"), h.Class("card"), seen(runSeen(run)),
+		questionOf(run.Waiting, ""),
+		h.Label(h.For("signal-name"), g.Text("Name of the signal: the task's code has those that it waits for")),
+		h.Input(h.ID("signal-name"), h.Name("signal"), h.Required(), h.AutoComplete("off")),
+		signalBody("signal-any"),
+		h.Div(h.Button(g.Text("Send signal")), v.command("runs", "signal", string(run.ID), "NAME", "--body", "true")),
+	)
+}

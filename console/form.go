@@ -1,0 +1,210 @@
+package console
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	g "maragu.dev/gomponents"
+
+	"github.com/runlane/runlane-go"
+)
+
+// mostFields is how many fields a form has at most. A payload with more properties is typed as JSON.
+const mostFields = 50
+
+// field is a property of a payload, as the task's JSON Schema describes it. What a form cannot say in a simple field is
+// typed as JSON there; the task's check judges the whole, whatever the form allows.
+type field struct {
+	name     string
+	required bool
+
+	Title       string            `json:"title"`
+	Description string            `json:"description"`
+	Type        json.RawMessage   `json:"type"`
+	Format      string            `json:"format"`
+	Enum        []json.RawMessage `json:"enum"`
+	Default     json.RawMessage   `json:"default"`
+}
+
+// fieldsOf are the properties of an object's schema, in the order of its text. There are none where the schema is of
+// another value, or of one with more than mostFields.
+func fieldsOf(schema json.RawMessage) []field {
+	var object struct {
+		Properties json.RawMessage `json:"properties"`
+		Required   []string        `json:"required"`
+	}
+	if json.Unmarshal(schema, &object) != nil || len(object.Properties) == 0 {
+		return nil
+	}
+	properties := json.NewDecoder(bytes.NewReader(object.Properties))
+	if begin, err := properties.Token(); err != nil || begin != json.Delim('{') {
+		return nil
+	}
+	var fields []field
+	for properties.More() {
+		name, err := properties.Token()
+		f := field{}
+		f.name, _ = name.(string) // a key is one
+		var described json.RawMessage
+		if err != nil || properties.Decode(&described) != nil || len(fields) == mostFields {
+			return nil
+		}
+		if json.Unmarshal(described, &f) != nil { // such as true: anything
+			f = field{name: f.name}
+		}
+		f.tidy()
+		f.required = slices.Contains(object.Required, f.name)
+		fields = append(fields, f)
+	}
+	return fields
+}
+
+// tidy makes values as a browser sends them back, without breaks of lines; null is no value to begin with.
+func (f *field) tidy() {
+	for i, c := range f.Enum {
+		var tidy bytes.Buffer
+		if json.Compact(&tidy, c) == nil {
+			f.Enum[i] = tidy.Bytes()
+		}
+	}
+	if string(f.Default) == "null" {
+		f.Default = nil
+	}
+}
+
+func (f *field) is(kind string) bool { return string(f.Type) == `"`+kind+`"` }
+
+// choices are the values that a list offers; none where the field is typed.
+func (f *field) choices() []json.RawMessage {
+	if len(f.Enum) == 0 && f.is("boolean") {
+		return []json.RawMessage{[]byte("true"), []byte("false")}
+	}
+	return f.Enum
+}
+
+// textOf is a value as a person reads it: the text of a string, and JSON of anything else.
+func textOf(value json.RawMessage) string {
+	var text string
+	if len(value) > 0 && value[0] == '"' && json.Unmarshal(value, &text) == nil {
+		return text
+	}
+	return string(value)
+}
+
+const fieldPrefix = "field:"
+
+// posted is the name of the field in what a browser sends.
+func (f *field) posted() string { return fieldPrefix + f.name }
+
+// value is the JSON of what a person typed; nil for an empty field, which is left out.
+func (f *field) value(text string) (json.RawMessage, error) {
+	choices := f.choices()
+	wrong := ""
+	if !f.is("string") {
+		text = strings.TrimSpace(text)
+	}
+	switch {
+	case text == "":
+		return nil, nil
+	case len(choices) > 0:
+		if !slices.ContainsFunc(choices, func(c json.RawMessage) bool { return string(c) == text }) {
+			wrong = "is none of its values"
+		}
+	case f.is("string"):
+		return json.Marshal(text)
+	case !json.Valid([]byte(text)):
+		wrong = "is no JSON"
+	case (f.is("integer") || f.is("number")) && text[0] != '-' && (text[0] < '0' || text[0] > '9'):
+		wrong = "is no number"
+	}
+	if wrong != "" {
+		return nil, &runlane.Error{
+			Code:    runlane.ErrValidationFailed,
+			Message: fmt.Sprintf("%s %s: %s", f.label(), wrong, clip(text, 60)),
+			Hint:    "go back and change it, or type the payload as JSON",
+		}
+	}
+	return json.RawMessage(text), nil
+}
+
+func (f *field) label() string {
+	if f.Title != "" {
+		return clip(f.Title, 100)
+	}
+	return clip(f.name, 100)
+}
+
+// node is the field on the page. Numbers are typed as text: browsers round them.
+func (f *field) node(at int) g.Node {
+	id := fmt.Sprintf("field-%d", at)
+	common := g.Group{h.ID(id), h.Name(f.posted()), h.AutoComplete("off"), g.If(f.required, h.Required())}
+	if f.Description != "" {
+		common = append(common, h.Aria("describedby", id+"-is"))
+	}
+	var input g.Node
+	switch choices := f.choices(); {
+	case len(choices) > 0:
+		options := g.Group{h.Option(h.Value(""), g.Text("–"))}
+		for _, c := range choices {
+			usual := g.If(string(c) == string(f.Default), h.Selected())
+			options = append(options, h.Option(h.Value(string(c)), usual, g.Text(visible(textOf(c)))))
+		}
+		input = h.Select(common, options)
+	case f.is("string"), f.is("integer"), f.is("number"):
+		kind := "text"
+		if f.is("string") && (f.Format == "date" || f.Format == "email") {
+			kind = f.Format
+		}
+		input = h.Input(common, h.Type(kind), h.Value(textOf(f.Default)),
+			g.If(!f.is("string"), h.Attr("inputmode", "decimal")))
+	default:
+		input = h.Textarea(common, h.Rows("3"), h.Attr("spellcheck", "false"), h.Placeholder("JSON"),
+			g.Text(string(f.Default)))
+	}
+	return g.Group{
+		h.Label(h.For(id), g.Text(visible(f.label())), g.If(!f.required, g.Text(" (may be left out)"))),
+		input,
+		g.If(f.Description != "", h.P(h.ID(id+"-is"), h.Class("note"), g.Text(visible(clip(f.Description, 500))))),
+	}
+}
+
+// filledIn is the payload that a form's fields make. A form that was made by another schema is refused: what is not a
+// property any more would be missing in silence.
+func (v *visitor) filledIn(fields []field) (json.RawMessage, error) {
+	for name := range v.r.PostForm {
+		known := slices.ContainsFunc(fields, func(f field) bool { return f.posted() == name })
+		if strings.HasPrefix(name, fieldPrefix) && !known {
+			return nil, &runlane.Error{
+				Code:    runlane.ErrValidationFailed,
+				Message: fmt.Sprintf("the schema of the task has no %s any more", clip(name[len(fieldPrefix):], 100)),
+				Hint:    "open the form again",
+			}
+		}
+	}
+	var payload bytes.Buffer
+	payload.WriteByte('{')
+	for i := range fields {
+		value, err := fields[i].value(v.r.PostFormValue(fields[i].posted()))
+		if err != nil {
+			return nil, err
+		}
+		if value == nil {
+			continue
+		}
+		if payload.Len() > 1 {
+			payload.WriteByte(',')
+		}
+		name, err := json.Marshal(fields[i].name)
+		if err != nil {
+			return nil, err
+		}
+		payload.Write(name)
+		payload.WriteByte(':')
+		payload.Write(value)
+	}
+	payload.WriteByte('}')
+	return payload.Bytes(), nil
+}

@@ -1,0 +1,58 @@
+package console_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"testing"
+
+	"github.com/runlane/runlane-go/server"
+)
+
+// poll reads a page as a page that is open does, and follows to the form for logging in.
+func (s *site) poll(token string) {
+	s.t.Helper()
+	s.browser.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	cookie := map[string]string{"Cookie": "runlane_token=" + token, "Sec-Fetch-Site": "same-origin"}
+	s.send(http.StatusSeeOther, http.MethodGet, "/runs", nil, cookie)
+	s.send(http.StatusOK, http.MethodGet, "/login?to=/runs", nil, cookie)
+	s.send(http.StatusOK, http.MethodGet, "/assets/console.css", nil, cookie)
+}
+
+// Pages that are open in a browser with a token that was withdrawn keep out no other of the same address.
+func TestLogin_OpenPagesWithAnOldToken_KeepOutNoOther(t *testing.T) {
+	t.Parallel()
+	access, words := tokens(t)
+	s := newSite(t, &server.Options{Access: access})
+	for range 20 {
+		s.poll("withdrawn")
+		s.poll("withdrawn-too")
+	}
+	bearer := func(token string) map[string]string { return map[string]string{"Authorization": "Bearer " + token} }
+	s.send(http.StatusOK, http.MethodGet, "/v1/runs", nil, bearer(words["chief"]))
+	for i := range 8 {
+		s.send(http.StatusUnauthorized, http.MethodGet, "/v1/runs", nil, bearer(fmt.Sprint("guess", i)))
+	}
+	s.send(http.StatusTooManyRequests, http.MethodGet, "/v1/runs", nil, bearer(words["reader"]))
+	s.send(http.StatusOK, http.MethodGet, "/v1/runs", nil, bearer(words["chief"])) // let in before
+}
+
+// A browser forgets a token that is refused, with the page that says so.
+func TestLogin_ARefusedToken_IsForgotten(t *testing.T) {
+	t.Parallel()
+	access, words := tokens(t)
+	s := newSite(t, &server.Options{Access: access, Prefix: "/runlane"})
+	at, err := url.Parse(s.url + "/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.has(s.post(http.StatusOK, "/login", url.Values{"token": {"wrong"}, "to": {"/runs"}}), "not known here")
+	if kept := s.browser.Jar.Cookies(at); len(kept) > 0 {
+		t.Errorf("the browser keeps %v", kept)
+	}
+	s.post(http.StatusOK, "/login", url.Values{"token": {words["chief"]}, "to": {"/runs"}})
+	s.get(http.StatusOK, "/login")
+	if kept := s.browser.Jar.Cookies(at); len(kept) != 1 || kept[0].Value != words["chief"] {
+		t.Errorf("the browser keeps %v", kept)
+	}
+}

@@ -1,0 +1,107 @@
+package console
+
+import (
+	"fmt"
+	"time"
+
+	g "maragu.dev/gomponents"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/core"
+)
+
+// Measures of a run's picture.
+const (
+	timelineLines = 40 // steps and called runs at most; the tables have all
+	timelineNames = 200
+	timelineWidth = 700
+	timelineRow   = 22
+)
+
+// span is a bar of a picture.
+type span struct {
+	class    string
+	from, to time.Time // zero: it goes on
+}
+
+// timelineRowOf is a line of a picture: a name, and its bars.
+type timelineRowOf struct {
+	name  string
+	spans []span
+}
+
+// timelineOf is what happened to a run, in lines: its attempts with the waits between them, its steps, what it called.
+func timelineOf(
+	run *runlane.Run, attempts []core.AttemptSummary, steps []runlane.StepRecord, tree *core.RunTree,
+) []timelineRowOf {
+	waits, worked := timelineRowOf{name: "waits"}, timelineRowOf{name: "attempts"}
+	since := run.CreatedAt
+	for i := range attempts {
+		a := &attempts[i]
+		waits.spans = append(waits.spans, span{"wait", since, a.StartedAt})
+		worked.spans = append(worked.spans, span{string(a.Status), a.StartedAt, a.FinishedAt})
+		since = a.FinishedAt
+	}
+	if !since.IsZero() && !run.Status.Terminal() {
+		waits.spans = append(waits.spans, span{"wait", since, time.Time{}})
+	}
+	rows := []timelineRowOf{waits, worked}
+	for i := range steps {
+		from := steps[i].StartedAt
+		if from.IsZero() {
+			from = steps[i].At
+		}
+		rows = append(rows, timelineRowOf{"step " + steps[i].Name, []span{{"step", from, steps[i].At}}})
+	}
+	for i := range tree.Calls {
+		call := &tree.Calls[i]
+		for j := range call.Runs {
+			if r := call.Runs[j].Run; r != nil && !r.CreatedAt.IsZero() {
+				rows = append(rows, timelineRowOf{
+					fmt.Sprintf("%s, %d", call.Name, j+1), []span{{string(r.Status), r.CreatedAt, r.FinishedAt}},
+				})
+			}
+		}
+	}
+	return rows
+}
+
+// timeline is the picture of a run. What it shows is in the tables of the page, too.
+func (v *visitor) timeline(run *runlane.Run, rows []timelineRowOf) g.Node {
+	begin, end := run.CreatedAt, v.now
+	if !run.FinishedAt.IsZero() {
+		end = run.FinishedAt
+	}
+	whole, more := max(end.Sub(begin), time.Millisecond), 0
+	if len(rows) > timelineLines {
+		rows, more = rows[:timelineLines], len(rows)-timelineLines
+	}
+	x := func(t time.Time) float64 {
+		if t.IsZero() {
+			t = end
+		}
+		return timelineNames + min(max(t.Sub(begin).Seconds()/whole.Seconds(), 0), 1)*timelineWidth
+	}
+	var lines g.Group
+	for i, row := range rows {
+		y := i * timelineRow
+		lines = append(lines, h.El("text", h.Attr("x", "0"), h.Attr("y", fmt.Sprint(y+timelineRow-7)),
+			g.Text(visible(clip(row.name, 26)))))
+		for _, s := range row.spans {
+			left := min(x(s.from), timelineNames+timelineWidth-2)
+			lines = append(lines, h.El("rect", h.Class("bar "+s.class),
+				h.Attr("x", fmt.Sprintf("%.1f", left)), h.Attr("y", fmt.Sprint(y+5)),
+				h.Width(fmt.Sprintf("%.1f", max(x(s.to)-left, 2))), h.Height("12")))
+		}
+	}
+	width, height := timelineNames+timelineWidth, len(rows)*timelineRow
+	said := fmt.Sprintf("%s from its creation on: when it waited, its attempts, steps and what it called", short(whole))
+	return section("Timeline", g.Group{
+		h.Div(h.Class("scroll"), h.Role("region"), h.Aria("label", "Timeline"), h.TabIndex("0"), h.SVG(
+			h.Class("graph"), h.Role("img"), h.Aria("label", said+"; the tables below say the same"),
+			h.Attr("viewBox", fmt.Sprintf("0 0 %d %d", width, height)),
+			h.Width(fmt.Sprint(width)), h.Height(fmt.Sprint(height)), lines,
+		)),
+		h.P(h.Class("note"), g.Text(said+"."), g.If(more > 0, g.Textf(" %d more lines are in the tables.", more))),
+	})
+}

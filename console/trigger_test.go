@@ -1,0 +1,51 @@
+package console_test
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"testing"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/memlane"
+	"github.com/runlane/runlane-go/server"
+)
+
+// A task with keys is triggered with them: by its program, which computes them, and not by one that cannot.
+func TestTrigger_OfATaskWithKeys_HasThem(t *testing.T) {
+	t.Parallel()
+	l := memlane.New()
+	alone := runlane.NewTask("mail.alone", &runlane.TaskOptions[string]{SingletonKey: func(to string) string { return to }})
+	program := programOn(t, l, alone.Handle(func(context.Context, *runlane.Attempt, string) error { return nil }))
+	if _, err := program.Tick(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	form := url.Values{"task": {"mail.alone"}, "payload": {`"ada"`}}
+	access, words := tokens(t)
+	own := siteOf(t, program, &server.Options{Access: access})
+	own.post(http.StatusOK, "/login", url.Values{"token": {words["chief"]}, "to": {"/"}})
+	own.post(http.StatusOK, "/trigger", form)
+	own.has(own.post(http.StatusConflict, "/trigger", form), "singleton")
+	other := siteOf(t, programOn(t, l), nil)
+	other.has(other.post(http.StatusBadRequest, "/trigger", form), "only its own program can", "--singleton-key")
+
+	page, err := program.Runs().List(t.Context(), nil)
+	if err != nil || len(page.Items) != 1 {
+		t.Fatalf("%d runs, %v", len(page.Items), err)
+	}
+	for record, err := range program.Runs().Events(t.Context(), page.Items[0].ID, nil) {
+		if err != nil || record.Event.Actor.ID != "chief" {
+			t.Errorf("%s is by %+v, %v", record.Event.Type(), record.Event.Actor, err)
+		}
+	}
+}
+
+// What the server makes itself, no one else triggers.
+func TestTrigger_OfTheServersTasks_IsRefused(t *testing.T) {
+	t.Parallel()
+	hook := runlane.NewTask[string](server.OwnTasks+"webhook", nil)
+	handler := hook.Handle(func(context.Context, *runlane.Attempt, string) error { return nil })
+	s := siteOf(t, programOn(t, memlane.New(), handler), nil)
+	s.has(s.get(http.StatusOK, "/trigger"), "No task is known yet")
+	s.post(http.StatusNotFound, "/trigger", url.Values{"task": {server.OwnTasks + "webhook"}, "payload": {`"x"`}})
+}
