@@ -126,9 +126,35 @@ func TestQueuesAdd_DeclaredByHand_StaysSo(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantFiles(t, project, "queues add reports --yes")
-	wantFiles(t, project, "queues add greet --yes", "queues.go")
+	wantAdvice(t, project, "queues add reports --yes", "name it in a task, where it is not yet, and deploy")
+	wantAdvice(t, project, "queues add greet --yes", "Queue: QueueGreet, and deploy")
+	wantAdvice(t, project, "queues add greet --yes", "Queue: QueueGreet, and deploy")
 	if code := text(t, project, "queues.go"); !strings.Contains(code, "var QueueGreet = ") { // Greet is a task
 		t.Error(code)
+	}
+}
+
+func wantAdvice(t *testing.T, project, args, says string) {
+	t.Helper()
+	if r := inProject(t, project, args); r.code != cli.ExitOK || !strings.Contains(r.stderr, says) {
+		t.Errorf("%s: %+v", args, r)
+	}
+}
+
+// A queue that a parameter names is carried by an SQS queue already: bound twice it would keep every function from opening.
+func TestQueuesAdd_QueueOfAParameter_IsRefused(t *testing.T) {
+	t.Parallel()
+	for _, value := range []string{"FifoQueue=orders", `FifoQueue=\"orders\"`, "StandardQueue=orders"} {
+		project := newProject(t)
+		values := strings.Replace(text(t, project, "samconfig.toml"), "# parameter_overrides = ", "parameter_overrides = \"A=b "+value+" C=d\" # ", 1)
+		if err := os.WriteFile(filepath.Join(project, "samconfig.toml"), []byte(values), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		wantFiles(t, project, "queues add orders-2 --own --yes", "queues.go", "template.yaml")
+		r := inProject(t, project, "queues add orders --own --yes")
+		if r.code == cli.ExitOK || !strings.Contains(r.stderr, "of samconfig.toml names an SQS queue for \"orders\" already") {
+			t.Errorf("%s: %+v", value, r)
+		}
 	}
 }
 
@@ -137,7 +163,7 @@ func TestFunctionsAdd_BringsItsQueues(t *testing.T) {
 	project := newProject(t)
 	wantFiles(t, project, "queues add reports --own --yes", "queues.go", "template.yaml")
 	wantFiles(t, project, "queues add exports --yes", "queues.go")
-	const add = "functions add slow --queues reports,exports --timeout 900 --memory 1024 --batch-size 2 --concurrency 4 --yes"
+	const add = "functions add slow --queues reports,exports,reports --timeout 900 --memory 1024 --batch-size 2 --concurrency 4 --yes"
 	if r := inProject(t, project, strings.Replace(add, "--yes", "--dry-run", 1)); strings.Count(r.stdout, "\n-") > 20 {
 		t.Errorf("what is added is shown as if %d lines had gone", strings.Count(r.stdout, "\n-"))
 	}

@@ -115,6 +115,8 @@ func judgeFunction(f *samfile.Function) error {
 	case f.Concurrency != 0 && (f.Concurrency < 2 || f.Concurrency > 1000):
 		return usagef("use 2 to 1000; ", "--concurrency does not take %s", strconv.Itoa(f.Concurrency))
 	}
+	slices.Sort(f.Queues)
+	f.Queues = slices.Compact(f.Queues) // one that stands there twice would be taken for one that the function has
 	for _, name := range f.Queues {
 		if err := (runlane.Queue{Name: runlane.QueueName(name)}).Validate(); err != nil {
 			return err

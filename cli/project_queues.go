@@ -47,7 +47,8 @@ func queuesAddCommand() *command {
 				if err != nil {
 					return err
 				}
-				if err := e.addQueueToCode(q); err != nil {
+				variable, err := e.addQueueToCode(q)
+				if err != nil {
 					return err
 				}
 				if *own || *fifo {
@@ -58,7 +59,14 @@ func queuesAddCommand() *command {
 				if err := e.apply(ctx, s, *dryRun, *yes); err != nil || *dryRun {
 					return err
 				}
-				s.note("next: name it in a task, Queue: %s, and deploy", samfile.ID(args[0]))
+				if variable == "" {
+					s.note("next: name it in a task, where it is not yet, and deploy")
+				} else {
+					s.note("next: name it in a task, Queue: %s, and deploy", variable)
+				}
+				if *fifo {
+					s.note("a file orders it as SQS does with sqlite:PATH?ordered=%s", args[0])
+				}
 				if *own || *fifo {
 					s.note("programs outside get their policies (TriggerPolicy, OperatorPolicy, ReadPolicy) " +
 						"again after that")
@@ -91,6 +99,16 @@ func (e *projectEdit) addQueueToTemplate(name string, fifo bool) error {
 	if err != nil {
 		return err
 	}
+	values, err := e.read(samconfigFile)
+	if err != nil {
+		return err
+	}
+	if parameter := carrierOf(values, name); parameter != "" {
+		return usagef(
+			"choose another name, or let the parameter name another queue; ",
+			"%s of %s names an SQS queue for %s already", parameter, samconfigFile, quoted(name),
+		)
+	}
 	after, err := samfile.AddQueue(template, samfile.Queue{Name: name, FIFO: fifo})
 	if err != nil {
 		return templateFault(err)
@@ -99,33 +117,44 @@ func (e *projectEdit) addQueueToTemplate(name string, fifo bool) error {
 	return nil
 }
 
-// addQueueToCode declares the queue, unless the project's code does already.
-func (e *projectEdit) addQueueToCode(q runlane.Queue) error {
+// carrierOf is the parameter that has a queue as its value, "" for none.
+func carrierOf(values, queue string) string {
+	found := regexp.MustCompile(`\b(StandardQueue|FifoQueue)=[\\"']*` + regexp.QuoteMeta(queue) + `[\\"'\s]`).
+		FindStringSubmatch(values + "\n")
+	if found == nil {
+		return ""
+	}
+	return found[1]
+}
+
+// addQueueToCode declares the queue, unless the project's code does already, and returns its variable, "" where the
+// code has none for it.
+func (e *projectEdit) addQueueToCode(q runlane.Queue) (variable string, err error) {
 	declared, names, pkg, err := e.queuesInCode()
 	if err != nil {
-		return err
+		return "", err
 	}
-	if limit, there := declared[string(q.Name)]; there {
-		if q.Concurrency > 0 && limit != strconv.Itoa(q.Concurrency) {
-			return usagef(
+	if there, ok := declared[string(q.Name)]; ok {
+		if q.Concurrency > 0 && there.limit != strconv.Itoa(q.Concurrency) {
+			return "", usagef(
 				"change it where it is declared; ", "queue %s is there with another limit", quoted(string(q.Name)),
 			)
 		}
-		return nil
+		return there.variable, nil
 	}
-	variable := samfile.ID(string(q.Name))
+	variable = samfile.ID(string(q.Name))
 	if names[variable] || !token.IsIdentifier(variable) || !token.IsExported(variable) {
 		variable = "Queue" + variable
 	}
 	if names[variable] {
-		return usagef(
+		return "", usagef(
 			"declare it by hand: runlane.Queue{Name: "+strconv.Quote(string(q.Name))+"}; ",
 			"%s is declared already", variable,
 		)
 	}
 	text, err := e.read(queuesFile)
 	if err != nil {
-		return err
+		return "", err
 	}
 	if text == "" {
 		text = "package " + pkg + "\n\nimport \"" + modulePath + "\"\n"
@@ -138,17 +167,19 @@ func (e *projectEdit) addQueueToCode(q runlane.Queue) error {
 		"\n\n// %s is a queue: a task names it with Queue: %[1]s.\nvar %[1]s = runlane.Queue{Name: %q%s}\n",
 		variable, q.Name, limit,
 	))
-	return nil
+	return variable, nil
 }
 
-// queuesInCode reads the Go files of the folder: the queues that they declare, with their limits as written, all names
-// of the package, and its own.
-func (e *projectEdit) queuesInCode() (declared map[string]string, names map[string]bool, pkg string, err error) {
+// codeQueue is a queue that code declares: its limit as written, and its variable, "" for none.
+type codeQueue struct{ limit, variable string }
+
+// queuesInCode reads the Go files of the folder: the queues that they declare, all names of the package, and its own.
+func (e *projectEdit) queuesInCode() (declared map[string]codeQueue, names map[string]bool, pkg string, err error) {
 	files, err := filepath.Glob(filepath.Join(e.folder, "*.go"))
 	if err != nil {
 		return nil, nil, "", err
 	}
-	declared, names = map[string]string{}, map[string]bool{}
+	declared, names = map[string]codeQueue{}, map[string]bool{}
 	for _, path := range files {
 		if strings.HasSuffix(path, "_test.go") {
 			continue
@@ -164,9 +195,17 @@ func (e *projectEdit) queuesInCode() (declared map[string]string, names map[stri
 		pkg = cmp.Or(pkg, file.Name.Name)
 		namesOf(file, names)
 		ast.Inspect(file, func(node ast.Node) bool {
-			if literal, ok := node.(*ast.CompositeLit); ok {
-				name, limit := declaredQueue(literal)
-				declared[name] = limit
+			switch node := node.(type) {
+			case *ast.CompositeLit:
+				name, limit := declaredQueue(node)
+				declared[name] = codeQueue{limit, declared[name].variable}
+			case *ast.ValueSpec: // comes before its values
+				for i, value := range node.Values {
+					if literal, ok := value.(*ast.CompositeLit); ok && len(node.Names) == len(node.Values) {
+						name, limit := declaredQueue(literal)
+						declared[name] = codeQueue{limit, node.Names[i].Name}
+					}
+				}
 			}
 			return true
 		})

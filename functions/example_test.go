@@ -27,6 +27,39 @@ func ExampleStart() {
 	})
 }
 
+// Another function of the same runtime: one that answers how many runs wait, when it is asked.
+func ExampleStartRole() {
+	type question struct{ Queue runlane.QueueName }
+
+	functions.StartRole("backlog", func(ctx context.Context) (*core.Runtime, error) {
+		l, err := awslane.FromEnv(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return core.Open(ctx, l, nil)
+	}, func(rt *core.Runtime) (func(context.Context, question) (int64, error), error) {
+		return func(ctx context.Context, asked question) (int64, error) {
+			stats, err := rt.Queues().Stats(ctx, asked.Queue)
+			return int64(stats.Waiting), err
+		}, nil
+	})
+}
+
+// A worker in a container has its secrets before its runtime opens: RUNLANE_SECRETS is worker=ARN,ARN there. Here it is
+// not set, so none is read.
+func ExampleWithSecrets() {
+	open := functions.WithSecrets("worker", func(ctx context.Context) (*core.Runtime, error) {
+		return core.Open(ctx, memlane.New(), &core.Options{Logger: slog.New(slog.DiscardHandler)})
+	})
+	ctx := context.Background()
+	rt, err := open(ctx)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(rt.Close(ctx))
+	// Output: <nil>
+}
+
 // The handlers are plain functions, for tests and for programs with their own main.
 func ExampleBridge() {
 	ctx := context.Background()

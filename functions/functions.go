@@ -6,7 +6,8 @@
 //   - tick maintains, once a minute ([Tick]).
 //
 // A program's main is one line, functions.Start(open). Package functions/eventsource feeds the same handlers from local
-// AWS.
+// AWS. The fourth function, the server behind a function URL, is package functionurl's, so that these three do not link
+// it.
 package functions
 
 import (
@@ -115,10 +116,15 @@ func newHandler(role string, open Opener, logger *slog.Logger) any {
 		p.log(err)
 		return func(context.Context) error { return err }
 	}
+	p.openAhead()
+	return handler
+}
+
+// openAhead opens the runtime where environments start ahead of their events.
+func (p *program) openAhead() {
 	if kind := os.Getenv(initializationVariable); kind != "" && kind != onDemand {
 		_, _ = p.runtime(context.Background()) // kept, and returned by every invocation
 	}
-	return handler
 }
 
 // program opens its runtime, until it is open.

@@ -4,34 +4,91 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/awslane/secrets"
+	"github.com/runlane/runlane-go/core"
 )
 
 // SecretsVariable names the secrets of each role: role=arn,arn with blanks between roles. [Start] reads those of its
-// role, as secrets.Read does, and sets their variables before it calls the opener.
+// role, as secrets.Read does, and sets their variables before it calls the opener; [WithSecrets] does so elsewhere.
 const SecretsVariable = "RUNLANE_SECRETS"
 
-// secretsOf returns the ARNs that a role has.
-func secretsOf(role, text string) []string {
+// secretsOf returns the ARNs that a role has. What is no entry, and a role that the text does not have, is an error: a
+// program would work without its secrets, and nothing would say so.
+func secretsOf(role, text string) ([]string, error) {
+	roles := map[string]string{}
 	for entry := range strings.FieldsSeq(text) {
-		if name, list, _ := strings.Cut(entry, "="); name == role && list != "" {
-			return strings.Split(list, ",")
+		name, list, ok := strings.Cut(entry, "=")
+		_, twice := roles[name]
+		if !ok || twice || !roleName.MatchString(name) || list != "" && !arns.MatchString(list) {
+			return nil, secretsFault(fmt.Sprintf("%s has %q, no role with its secrets", SecretsVariable, entry))
 		}
+		roles[name] = list
 	}
-	return nil
+	list, there := roles[role]
+	switch {
+	case text != "" && !there:
+		return nil, secretsFault(fmt.Sprintf("%s has no role %q", SecretsVariable, role))
+	case list == "":
+		return nil, nil
+	}
+	return strings.Split(list, ","), nil
 }
 
-// readSecrets sets the variables that secrets hold. One that the function's configuration sets too is an error: which
-// of the two counts would be a guess.
+var (
+	roleName = regexp.MustCompile(`^[a-z]+$`)
+	arns     = regexp.MustCompile(`^arn:[^,]+(,arn:[^,]+)*$`)
+)
+
+func secretsFault(message string) error {
+	return &runlane.Error{
+		Code:    runlane.ErrConfigurationInvalid,
+		Message: message,
+		Hint:    "write worker=ARN,ARN with a blank before the next role, and no quotes in the value",
+	}
+}
+
+// readSecrets sets the variables of a function's secrets, once.
 func (p *program) readSecrets(ctx context.Context) error {
-	arns := secretsOf(p.role, os.Getenv(SecretsVariable))
-	if p.informed || len(arns) == 0 {
+	if p.informed {
 		return nil
 	}
-	variables, err := secrets.Read(ctx, arns)
+	err := setSecrets(ctx, p.role)
+	p.informed = err == nil
+	return err
+}
+
+// WithSecrets returns an opener that first reads the secrets that RUNLANE_SECRETS names for a role, once, and sets
+// their variables, as [Start] does for the role of its function. It is for programs that are no functions, such as a
+// worker in a container, whose role is "worker". Without the variable it reads nothing.
+//
+// Errors of the opener are then also those of secrets.Read; runlane.ErrConfigurationInvalid for a text of another form,
+// for one without the role, and for a variable that is set already: which of the two counts would be a guess. After an
+// error none is set, and the next call reads again. Safe for concurrent use.
+func WithSecrets(role string, open Opener) Opener {
+	p := &program{role: role}
+	var mu sync.Mutex
+	return func(ctx context.Context) (*core.Runtime, error) {
+		mu.Lock()
+		err := p.readSecrets(ctx)
+		mu.Unlock()
+		if err != nil {
+			return nil, err
+		}
+		return open(ctx)
+	}
+}
+
+func setSecrets(ctx context.Context, role string) error {
+	list, err := secretsOf(role, os.Getenv(SecretsVariable))
+	if err != nil || len(list) == 0 {
+		return err
+	}
+	variables, err := secrets.Read(ctx, list)
 	if err != nil {
 		return err
 	}
@@ -41,7 +98,7 @@ func (p *program) readSecrets(ctx context.Context) error {
 			return &runlane.Error{
 				Code:    runlane.ErrConfigurationInvalid,
 				Message: fmt.Sprintf("the variable %s is set, and a secret has it too", name),
-				Hint:    "take it out of the function's configuration, or out of the secret",
+				Hint:    "take it out of the function's or the container's configuration, or out of the secret",
 			}
 		}
 	}
@@ -50,6 +107,5 @@ func (p *program) readSecrets(ctx context.Context) error {
 			return err
 		}
 	}
-	p.informed = true
 	return nil
 }

@@ -4,7 +4,8 @@
 #        validate.sh --translate TEMPLATE OUTPUT [PARAMETER=VALUE...]
 #
 # Checks the deployment template (template.yaml) by the tools of AWS: `sam validate`, its lint, cfn-lint over the translated template
-# for several sets of parameters, checkov, and `sam build`. A warning is a failure. Then the tests that see what no tool sees. With
+# for several sets of parameters, parliament over its policies, checkov, and `sam build`; and the templates of projects. A warning is a
+# failure. Then the tests that see what no tool sees. With
 # TEMPLATE, that of a project, these are left out; what checkov finds, and whether it fits 51,200 bytes, is said and fails nothing. Among
 # them are those of the Terraform module, which OpenTofu validates, plans and applies with a provider that stands for AWS's, and of
 # the CDK construct, which the CDK synthesizes.
@@ -128,13 +129,16 @@ translated() {
   local output=$work/$1.json name=$1
   shift
   python "$TOOLS/translate.py" "$template" "$output" WebhookSecret=secret "$@" || return
-  cfn-lint --non-zero-exit-code informational "$output"
+  cfn-lint --non-zero-exit-code informational "$output" || return
+  "$POLICIES/venv/bin/python" "$TOOLS/policies.py" "$output"
 }
 
 if [ -z "$own" ]; then
   prepare_tofu
   prepare_cdk
 fi
+environment policies "$TOOLS/policies.lock" "60 MB"
+POLICIES=$ENVIRONMENT
 environment checkov "$TOOLS/checkov.lock" "270 MB"
 # checkov PLACE ARGUMENT...: fails by what checkov.yaml does not list. PLACE is a folder, or the name of an output of `translated`.
 checkov() {
@@ -144,20 +148,39 @@ checkov() {
   "$ENVIRONMENT/venv/bin/checkov" --config-file "$TOOLS/checkov.yaml" "$option" "$place" "$@"
 }
 
+gate "policies: a wrong action is found anywhere" "$POLICIES/venv/bin/python" "$TOOLS/policies.py" --self-test
 gate "sam validate" sam validate --template "$template"
 gate "sam validate --lint" sam validate --lint --template "$template"
-gate "cfn-lint, as it is" translated defaults
-gate "cfn-lint, everything" translated everything FifoQueue=orders MaximumReadUnits=100 AlarmTopic=arn:aws:sns:us-east-1:123456789012:alarms \
-  BridgeTimeout=900 Deployment=Linear10PercentEvery1Minute
-gate "cfn-lint, a company's rules" translated company KmsKey=arn:aws:kms:us-east-1:123456789012:key/1 Subnets=subnet-1a,subnet-2b \
+gate "cfn-lint and policies, as it is" translated defaults
+gate "cfn-lint and policies, everything" translated everything FifoQueue=orders MaximumReadUnits=100 AlarmTopic=arn:aws:sns:us-east-1:123456789012:alarms \
+  BridgeTimeout=900 Deployment=Linear10PercentEvery1Minute ServerScopes=read,operate
+gate "cfn-lint and policies, a company's rules" translated company KmsKey=arn:aws:kms:us-east-1:123456789012:key/1 Subnets=subnet-1a,subnet-2b \
   SecurityGroups=sg-1a PermissionsBoundary=arn:aws:iam::123456789012:policy/bound Layers=arn:aws:lambda:us-east-1:123456789012:layer:l:1 \
-  BridgeSecrets=arn:aws:secretsmanager:us-east-1:123456789012:secret:shop TickSecrets=arn:aws:ssm:us-east-1:123456789012:parameter/shop
-gate "cfn-lint, bare" translated bare Alarms=false Dashboard=false Metrics=false Deployment=AllAtOnce
+  BridgeSecrets=arn:aws:secretsmanager:us-east-1:123456789012:secret:shop TickSecrets=arn:aws:ssm:us-east-1:123456789012:parameter/shop ServerScopes=read
+gate "cfn-lint and policies, bare" translated bare Alarms=false Dashboard=false Metrics=false Deployment=AllAtOnce
 advice "checkov, as it is" checkov defaults.json --framework cloudformation
 advice "checkov, everything" checkov everything.json --framework cloudformation
 gate "sam build" sam build --template "$template" --build-dir "$work/build"
-advice "below 51,200 bytes as built" go run ./internal/proof/samtemplate/compact "$work/build/template.yaml" "$work/template.json"
+advice "below 51,200 bytes as built" go run ./internal/proof/samtemplate/compact "$work/build/template.yaml" "$work/template.yaml"
 if [ -n "$own" ]; then exit; fi
+
+# projects makes what a user has: the smallest project, and one with a queue and a function by command.
+projects() {
+  go -C cmd/runlane build -o "$work/runlane" . || return
+  export RUNLANE_SOURCE=$PWD
+  (
+    cd "$work"
+    ./runlane init --minimal smallest && ./runlane init edited && cd edited &&
+      ../runlane queues add reports --own --yes && ../runlane queues add ordered --own --fifo --yes &&
+      ../runlane functions add slow --queues reports,ordered --timeout 300 --memory 512 --yes
+  )
+}
+gate "projects by runlane init" projects
+for project in smallest edited; do
+  template=$work/$project/template.yaml
+  gate "cfn-lint and policies, the $project project" translated "$project"
+  gate "checkov, the $project project" checkov "$project.json" --framework cloudformation
+done
 gate "checkov, Terraform" checkov "$PWD/deploy/terraform" --framework terraform
 gate "tofu fmt" "$RUNLANE_TOFU" fmt -check -diff -recursive deploy/terraform
 gate "Grafana dashboard" go test -count=1 -run '^TestDashboard_' ./server

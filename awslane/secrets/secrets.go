@@ -150,7 +150,7 @@ func secretFault(arn string, err error) error {
 	return &runlane.Error{
 		Code:      runlane.ErrStorageUnavailable,
 		Message:   "secret " + arn + " cannot be read now",
-		Hint:      "wait; in a VPC its service has to be reachable",
+		Hint:      "wait; its service has to be reachable, also from a VPC, and this process needs credentials",
 		Retryable: true,
 		Cause:     err,
 	}

@@ -178,6 +178,11 @@ func TestProject_FromAnEmptyFolder(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(bootstrap, "bootstrap")); err != nil {
 		t.Error(err)
 	}
+	p.call(t, 0, "make", "build-Server", "ARTIFACTS_DIR="+bootstrap, "LAMBDA_ARCH="+runtime.GOARCH)
+	out, _ := p.call(t, 0, "go", "version", "-m", filepath.Join(bootstrap, "bootstrap"))
+	if !strings.Contains(out, "-tags=lambda.norpc,lambda.server") || !strings.Contains(out, "maragu.dev/gomponents") {
+		t.Errorf("the server's program is another one:\n%s", out)
+	}
 	if out, _ := p.call(t, 0, "make"); !strings.Contains(out, "deploy") {
 		t.Errorf("make alone lists no targets:\n%s", out)
 	}
@@ -265,15 +270,28 @@ func TestProject_KeepsItsRuns(t *testing.T) {
 	}
 }
 
-// A function's program has the lane on AWS and no other: no SQLite.
+// A function's program has the lane on AWS and no other: no SQLite. It has no commands either, and so no server and no console.
 func TestProject_FunctionsLinkNoFile(t *testing.T) {
 	t.Parallel()
 	p := newProject(t)
-	for tags, linked := range map[string]bool{"": true, "lambda.norpc": false} {
+	lanes := []string{
+		"modernc.org/sqlite", "github.com/runlane/runlane-go/sqlitelane", "github.com/runlane/runlane-go/memlane", "github.com/runlane/runlane-go/cli",
+	}
+	serves := []string{
+		"github.com/runlane/runlane-go/server", "github.com/runlane/runlane-go/console", "github.com/google/jsonschema-go/jsonschema",
+	}
+	for tags, links := range map[string]struct{ lanes, serves bool }{
+		"": {true, true}, "lambda.norpc": {false, false}, "lambda.norpc,lambda.server": {false, true},
+	} {
 		out, _ := p.call(t, 0, "go", "list", "-deps", "-tags", tags, ".")
-		for _, name := range []string{"modernc.org/sqlite", "github.com/runlane/runlane-go/sqlitelane", "github.com/runlane/runlane-go/memlane"} {
-			if strings.Contains(out, name+"\n") != linked {
-				t.Errorf("tags %q: %s is linked: %v", tags, name, !linked)
+		for _, of := range []struct {
+			names  []string
+			linked bool
+		}{{lanes, links.lanes}, {serves, links.serves}} {
+			for _, name := range of.names {
+				if strings.Contains(out, name+"\n") != of.linked {
+					t.Errorf("tags %q: %s is linked: %v", tags, name, !of.linked)
+				}
 			}
 		}
 	}

@@ -77,6 +77,14 @@ locals {
       dimensions  = { FunctionName = local.names.tick }
       period      = 60
     }
+    server-errors = {
+      on          = var.alarm_errors && local.serves
+      description = "The server failed invocations, ${local.broke}"
+      namespace   = "AWS/Lambda"
+      metric      = "Errors"
+      dimensions  = { FunctionName = try(local.names.server, "") }
+      period      = 60
+    }
     invocations = {
       on          = var.alarm_invocations
       description = "The bridge was invoked more than invocations_limit times in 5 minutes; look for runs that trigger each other for ever"
@@ -129,7 +137,7 @@ locals {
       description = "SQS did not take wakeups; look for access, a missing queue, an outage"
       expression  = "FILL(bridge, 0) + FILL(relay, 0) + FILL(tick, 0)"
       queries = { for role, name in local.names :
-        role => { namespace = "Runlane", metric = "WakeupsRefused", dimensions = { FunctionName = name } }
+        role => { namespace = "Runlane", metric = "WakeupsRefused", dimensions = { FunctionName = name } } if role != "server"
       }
       periods = 2
     }

@@ -1,10 +1,14 @@
 locals {
-  in_vpc = length(var.subnets) > 0
-  functions = {
+  in_vpc    = length(var.subnets) > 0
+  serves    = length(var.server_scopes) > 0
+  functions = { for role, f in local.roles : role => f if role != "server" || local.serves }
+  roles = {
     bridge = { description = "Executes the runs that wakeups name", timeout = var.bridge_timeout, memory = var.bridge_memory, recursive = true }
     relay  = { description = "Publishes the wakeups that no other process has published", timeout = 60, memory = 256, recursive = false }
     # Less than the minute to the next one. Two at once are harmless.
     tick = { description = "Finds, once a minute, whatever a wakeup missed", timeout = 55, memory = 256, recursive = true }
+    # More than a request may take, and a start before it. A stream of events ends by then, and its caller goes on.
+    server = { description = "Answers requests to its URL, for programs and for people", timeout = 90, memory = 256, recursive = false }
   }
 }
 
@@ -15,7 +19,7 @@ resource "aws_cloudwatch_log_group" "function" {
   kms_key_id        = var.kms_key == "" ? null : var.kms_key
 }
 
-# One program in all roles. A change of the code or of the configuration publishes a version, and the alias goes to it at once.
+# One program in all roles but the server's, which is another one. A change of the code or of the configuration publishes a version, and the alias goes to it at once.
 resource "aws_lambda_function" "role" {
   for_each         = local.functions
   function_name    = "${var.name}-${each.key}"
@@ -26,8 +30,8 @@ resource "aws_lambda_function" "role" {
   layers           = length(var.layers) > 0 ? var.layers : null
   kms_key_arn      = var.kms_key == "" ? null : var.kms_key
   handler          = "bootstrap"
-  filename         = var.code
-  source_code_hash = filebase64sha256(var.code)
+  filename         = each.key == "server" ? var.server_code : var.code
+  source_code_hash = filebase64sha256(each.key == "server" ? var.server_code : var.code)
   publish          = true
   memory_size      = each.value.memory
   timeout          = each.value.timeout
@@ -44,11 +48,17 @@ resource "aws_lambda_function" "role" {
       # Read by nothing. Without it nothing would change with revision, with another stream of the same table, or with half a network.
       RUNLANE_REVISION = "${var.revision} ${var.existing_table} ${join(",", var.security_groups)}"
       # Each function reads its own, and its role allows no other.
-      RUNLANE_SECRETS = join(" ", [for role in ["bridge", "relay", "tick"] : "${role}=${join(",", local.secrets[role])}"])
-      RUNLANE_TABLE   = local.table_name
+      RUNLANE_SECRETS = join(" ", [for role in each.key == "server" ? ["server"] : ["bridge", "relay", "tick"] :
+        "${role}=${join(",", local.secrets[role])}"
+      ])
+      RUNLANE_TABLE = local.table_name
       },
       # Of RUNLANE_QUEUES, those that its mappings take: tasks of others may need longer.
       each.key == "bridge" ? { RUNLANE_BINDINGS = join(",", compact([var.standard_queue, var.fifo_queue])) } : {},
+      each.key == "server" ? {
+        RUNLANE_SERVER_BUFFERED = local.in_vpc ? "on" : "off"
+        RUNLANE_SERVER_SCOPES   = join(",", var.server_scopes)
+      } : {},
     )
   }
   logging_config {
@@ -76,6 +86,10 @@ resource "aws_lambda_function" "role" {
 
   lifecycle {
     precondition {
+      condition     = each.key != "server" || var.server_code != ""
+      error_message = "server_scopes needs server_code: the server is another program."
+    }
+    precondition {
       condition     = local.in_vpc == (length(var.security_groups) > 0)
       error_message = "subnets and security_groups go together."
     }
@@ -89,6 +103,15 @@ resource "aws_lambda_alias" "live" {
   name             = "live"
   function_name    = aws_lambda_function.role[each.key].function_name
   function_version = aws_lambda_function.role[each.key].version
+}
+
+# IAM says who calls. A URL streams nothing from a VPC.
+resource "aws_lambda_function_url" "server" {
+  count              = local.serves ? 1 : 0
+  function_name      = aws_lambda_function.role["server"].function_name
+  qualifier          = aws_lambda_alias.live["server"].name
+  authorization_type = "AWS_IAM"
+  invoke_mode        = local.in_vpc ? "BUFFERED" : "RESPONSE_STREAM"
 }
 
 # A run may trigger runs for ever, a retry is one more message: loops are the product. alarm_invocations watches them.
@@ -119,7 +142,7 @@ resource "aws_lambda_event_source_mapping" "commits" {
   maximum_retry_attempts         = 10
   maximum_record_age_in_seconds  = 3600
   function_response_types        = ["ReportBatchItemFailures"]
-  # Only log items with a row that was born pending: all else costs no invocation.
+  # Only log items with a row that is pending from the start: all else costs no invocation.
   filter_criteria {
     filter {
       pattern = jsonencode({ eventName = ["INSERT"], dynamodb = { NewImage = { relay = { S = ["1"] } } } })

@@ -130,3 +130,13 @@ output "bridge_role" {
   description = "Name of the role that runs are executed with: attach what your tasks may do"
   value       = aws_iam_role.function["bridge"].name
 }
+
+output "server_function" {
+  description = "Name of the function"
+  value       = one([for role, f in aws_lambda_function.role : f.function_name if role == "server"])
+}
+
+output "server_url" {
+  description = "Where the server answers callers whom IAM lets in"
+  value       = one(aws_lambda_function_url.server[*].function_url)
+}

@@ -1,6 +1,6 @@
 # What each function may do: what it was seen doing (a test records it), what its mapping does in its name, and its logs.
 locals {
-  secrets         = { bridge = var.bridge_secrets, relay = var.relay_secrets, tick = var.tick_secrets }
+  secrets         = { bridge = var.bridge_secrets, relay = var.relay_secrets, tick = var.tick_secrets, server = var.server_secrets }
   uses_key        = var.kms_key == "" ? [] : [{ Effect = "Allow", Action = ["kms:Decrypt", "kms:GenerateDataKey"], Resource = var.kms_key }]
   work_queue_arns = [aws_sqs_queue.work["work"].arn, aws_sqs_queue.work["fifo"].arn]
 
@@ -52,6 +52,28 @@ locals {
       { Effect = "Allow", Action = ["sqs:GetQueueAttributes", "sqs:SendMessage"], Resource = local.work_queue_arns },
       { Effect = "Allow", Action = "sqs:SendMessage", Resource = aws_sqs_queue.failures["tick"].arn },
     ]
+    # With the scope read alone it may do what read_policy of the outputs allows, with others what operator_policy does.
+    server = concat(
+      [
+        {
+          Effect   = "Allow"
+          Action   = ["dynamodb:BatchGetItem", "dynamodb:DescribeTable", "dynamodb:GetItem", "dynamodb:Query", "dynamodb:Scan"]
+          Resource = local.table_arn
+        },
+        { Effect = "Allow", Action = "dynamodb:Query", Resource = ["${local.table_arn}/index/due", "${local.table_arn}/index/done"] },
+        { Effect = "Allow", Action = "sqs:GetQueueAttributes", Resource = local.work_queue_arns },
+      ],
+      [for changes in length(setsubtract(var.server_scopes, ["read", "payloads"])) == 0 ? [] : [true] :
+        {
+          Effect   = "Allow"
+          Action   = ["dynamodb:ConditionCheckItem", "dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:UpdateItem"]
+          Resource = local.table_arn
+        }
+      ],
+      [for changes in length(setsubtract(var.server_scopes, ["read", "payloads"])) == 0 ? [] : [true] :
+        { Effect = "Allow", Action = "sqs:SendMessage", Resource = local.work_queue_arns }
+      ],
+    )
   }
 }
 

@@ -12,6 +12,12 @@ variable "code" {
   type        = string
 }
 
+variable "server_code" {
+  description = "The zip of the server's program, which is another one; needed with server_scopes."
+  type        = string
+  default     = ""
+}
+
 variable "code_variables" {
   description = "Environment variables of the program. Those that begin with RUNLANE_ are set here."
   type        = map(string)
@@ -118,6 +124,16 @@ variable "maximum_write_units" {
   }
 }
 
+variable "server_scopes" {
+  description = "What callers of the server's URL may do, of read, payloads, trigger and operate. Without any there is no server."
+  type        = list(string)
+  default     = []
+  validation {
+    condition     = alltrue([for scope in var.server_scopes : can(regex("^(?:(read|payloads|trigger|operate))$", scope))])
+    error_message = "Each is read, payloads, trigger or operate."
+  }
+}
+
 variable "existing_table" {
   description = "Stream ARN of a table to use, one that was made before or that was restored. Empty, the module makes a table."
   type        = string
@@ -200,6 +216,16 @@ variable "tick_secrets" {
   default     = []
   validation {
     condition     = alltrue([for one in var.tick_secrets : can(regex("^(?:arn:[a-z-]+:(secretsmanager|ssm):[^, ]+)$", one))])
+    error_message = "ARNs of Secrets Manager and Parameter Store."
+  }
+}
+
+variable "server_secrets" {
+  description = "Those of the server."
+  type        = list(string)
+  default     = []
+  validation {
+    condition     = alltrue([for one in var.server_secrets : can(regex("^(?:arn:[a-z-]+:(secretsmanager|ssm):[^, ]+)$", one))])
     error_message = "ARNs of Secrets Manager and Parameter Store."
   }
 }

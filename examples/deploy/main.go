@@ -1,4 +1,4 @@
-// Command deploy is the bootstrap of all three functions: which of them a process is, RUNLANE_FUNCTION says.
+// Command deploy is the bootstrap of bridge, relay and tick: which of them a process is, RUNLANE_FUNCTION says.
 package main
 
 import (

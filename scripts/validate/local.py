@@ -2,6 +2,7 @@
 
 - Conditions are decided by the parameters. Where one changes, local AWS asks for an attribute of a resource that goes away also in the
   part of an Fn::If that no longer counts.
+- An alias's attribute AliasArn is said as its Ref, which is the same. Local AWS knows that one alone.
 - Aliases point to $LATEST, and an output for each says where to move it: "function alias version". Local AWS can make an alias and cannot
   change one."""
 
@@ -39,6 +40,8 @@ def decided(value):
     if set(value) == {"Fn::If"}:
         condition, then, otherwise = value["Fn::If"]
         return decided(then if holds(condition) else otherwise)
+    if set(value) == {"Fn::GetAtt"} and value["Fn::GetAtt"][1] == "AliasArn":
+        return {"Ref": value["Fn::GetAtt"][0]}
     return {k: decided(v) for k, v in value.items()}
 
 

@@ -83,7 +83,7 @@ func AddFunction(template string, f Function) (string, error) {
 	t.addToSums(id)
 	t.addToBoard(renamed{`"${Bridge}`, `"${` + id + `Bridge}`})
 	t.addToOutputs(id)
-	return t.String(), nil
+	return t.String(), t.differentNames()
 }
 
 // addBridgeParameters copies what bounds a bridge, with the values asked for as defaults.

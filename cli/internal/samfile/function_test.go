@@ -2,6 +2,7 @@ package samfile_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -269,5 +270,17 @@ func TestAddFunction_DescriptionsAndComments_AreItsOwn(t *testing.T) {
 	comment := "              # The queues of its events.\n              - Effect: Allow\n                Action:\n                  - sqs:Change"
 	if role := entryOf(template, "SlowBridgeRole"); !strings.Contains(role, comment) {
 		t.Errorf("the comment stands elsewhere:\n%s", role)
+	}
+}
+
+// A name that was written by hand is copied, too, and CloudFormation takes it once.
+func TestAddFunction_NameByHand_IsRefused(t *testing.T) {
+	t.Parallel()
+	template := strings.Replace(read(t, full), "      Description: Executes the runs", "      FunctionName: my-bridge\n      Description: Executes the runs", 1)
+	template = addQueue(t, template, samfile.Queue{Name: "reports"})
+	var taken *samfile.TakenError
+	if _, err := samfile.AddFunction(template, samfile.Function{Name: "slow", Queues: []string{"reports"}}); !errors.As(err, &taken) ||
+		!strings.Contains(err.Error(), "FunctionName: my-bridge") {
+		t.Errorf("a second my-bridge: %v", err)
 	}
 }

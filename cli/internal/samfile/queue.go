@@ -75,6 +75,9 @@ func AddQueue(template string, q Queue) (string, error) {
 	} else if there, ok := t.entry("Resources", id+"Queue"); ok && t.mentions(there, "FifoQueue") != q.FIFO {
 		return "", &KindError{q.Name, !q.FIFO}
 	}
+	if err := t.addRule(id, q.Name); err != nil {
+		return "", err
+	}
 	if err := t.addQueueResources(from, names, q); err != nil {
 		return "", err
 	}
@@ -101,7 +104,43 @@ func AddQueue(template string, q Queue) (string, error) {
 			return "", err
 		}
 	}
-	return t.String(), t.checkQueue(id, q)
+	if err := t.checkQueue(id, q); err != nil {
+		return "", err
+	}
+	return t.String(), t.differentNames()
+}
+
+// carriers are the parameters that say which queue of the application an SQS queue of the template's carries.
+var carriers = []string{"StandardQueue", "FifoQueue"}
+
+// addRule has CloudFormation refuse a deployment whose parameters bind the queue a second time: no function would open.
+func (t *text) addRule(id, name string) error {
+	var others []string
+	for _, parameter := range carriers {
+		s, there := t.entry("Parameters", parameter)
+		if !there {
+			continue
+		}
+		if value, ok := t.within(s, "Default"); ok {
+			if _, text, _ := strings.Cut(t.lines[value.from], ":"); strings.Trim(text, " \"'\n") == name {
+				return &TakenError{"place for " + name + ": it is the Default of " + parameter}
+			}
+		}
+		others = append(others, parameter)
+	}
+	rules, ok := t.section("Rules")
+	if _, there := t.entry("Rules", id+"QueueDiffers"); there || !ok || len(others) < len(carriers) {
+		return nil // the smallest template has none of these parameters
+	}
+	is := func(parameter string) string { return "!Equals [!Ref " + parameter + `, "` + name + `"]` }
+	t.insert(
+		rules.to,
+		"  "+id+"QueueDiffers:\n",
+		"    Assertions:\n",
+		"      - Assert: !Not [!Or ["+is("StandardQueue")+", "+is("FifoQueue")+"]]\n",
+		"        AssertDescription: "+name+" has a separate SQS queue; let StandardQueue and FifoQueue name others\n",
+	)
+	return nil
 }
 
 // checkQueue wants the queue wherever the template has its own first one: what is written there in another way than the
@@ -115,9 +154,13 @@ func (t *text) checkQueue(id string, q Queue) error {
 		}
 		names[name] = ok
 	}
-	globals, _ := t.section("Globals")
-	if !strings.Contains(strings.Join(t.lines[globals.from:globals.to], ""), ","+binding(q.Name)) {
-		return missing("RUNLANE_QUEUES with ${WorkQueue} in Globals")
+	for _, place := range []string{"Globals", "Outputs"} {
+		s, _ := t.section(place)
+		lines := strings.Join(t.lines[s.from:s.to], "")
+		has := strings.Contains(lines, ","+binding(q.Name))
+		if !has && (place == "Globals" || strings.Contains(lines, "  Queues:")) {
+			return missing("RUNLANE_QUEUES with ${WorkQueue} in %s", place)
+		}
 	}
 	resources, _ := t.section("Resources")
 	for i := resources.from; i < resources.to; i++ {

@@ -243,3 +243,24 @@ func (t *text) mentions(s span, name string) bool {
 func missing(format string, values ...any) error {
 	return &MissingError{fmt.Sprintf(format, values...)}
 }
+
+// fixedName is a property that names a resource, where resources have their properties.
+var fixedName = regexp.MustCompile(`^      ((?:Queue|Function|Role|LogGroup|Alarm|Dashboard)Name: \S.*)$`)
+
+// differentNames refuses two resources with one name, which CloudFormation would: a name that was written by hand is
+// copied with what has it.
+func (t *text) differentNames() error {
+	resources, _ := t.section("Resources")
+	seen := map[string]bool{}
+	for _, line := range t.lines[resources.from:resources.to] {
+		found := fixedName.FindStringSubmatch(strings.TrimRight(line, "\n"))
+		switch {
+		case found == nil:
+		case seen[found[1]]:
+			return &TakenError{"resource that would have " + found[1] + ": take the name out of the first one"}
+		default:
+			seen[found[1]] = true
+		}
+	}
+	return nil
+}

@@ -185,3 +185,32 @@ func TestAddQueue_WhatIsMissingOrTaken_IsNamed(t *testing.T) {
 		t.Errorf("FIFO in the minimal template: %v", err)
 	}
 }
+
+// Parameters name queues of the application, too: one that has a separate SQS queue is refused there, now or by CloudFormation.
+func TestAddQueue_ParameterThatNamesIt_IsRefused(t *testing.T) {
+	t.Parallel()
+	template := read(t, full)
+	var taken *samfile.TakenError
+	if _, err := samfile.AddQueue(strings.Replace(template, "  StandardQueue:\n", "  StandardQueue:\n    Default: orders\n", 1),
+		samfile.Queue{Name: "orders"}); !errors.As(err, &taken) {
+		t.Errorf("the Default of StandardQueue: %v", err)
+	}
+	after := addQueue(t, template, samfile.Queue{Name: "orders"})
+	parsed, err := samtemplate.Parse([]byte(after))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{"Assertions": []any{map[string]any{
+		"Assert": map[string]any{"Fn::Not": []any{map[string]any{"Fn::Or": []any{
+			map[string]any{"Fn::Equals": []any{map[string]any{"Ref": "StandardQueue"}, "orders"}},
+			map[string]any{"Fn::Equals": []any{map[string]any{"Ref": "FifoQueue"}, "orders"}},
+		}}}},
+		"AssertDescription": "orders has a separate SQS queue; let StandardQueue and FifoQueue name others",
+	}}}
+	if diff := cmp.Diff(want, parsed.Rules["OrdersQueueDiffers"]); diff != "" {
+		t.Error(diff)
+	}
+	if again := addQueue(t, after, samfile.Queue{Name: "orders"}); again != after {
+		t.Error("adding it again changes something")
+	}
+}

@@ -17,6 +17,8 @@ import { Construct } from "constructs";
 export interface RunlaneProps {
   /** The program: a folder with a bootstrap in it, or a zip of that. It is bridge, relay and tick. */
   readonly code: string;
+  /** The server's program, which is another one: a folder or a zip. Needed with serverScopes. */
+  readonly serverCode?: string;
   /** Environment variables of the program. Those that begin with RUNLANE_ are set here. Default: none. */
   readonly codeVariables?: { readonly [name: string]: string };
 
@@ -48,6 +50,8 @@ export interface RunlaneProps {
   readonly maximumReadUnits?: number;
   /** Most write units a second of the table, and of each index. 0 for the account's own limit. Default: 0. */
   readonly maximumWriteUnits?: number;
+  /** What callers of the server's URL may do. Default: nothing, and there is no server. */
+  readonly serverScopes?: readonly ("read" | "trigger" | "operate")[];
   /**
    * Stream ARN of a table to use, one that a deleted stack left or that was restored. Empty, the stack makes and keeps
    * a table. Default: none.
@@ -75,6 +79,8 @@ export interface RunlaneProps {
   readonly relaySecrets?: readonly string[];
   /** Those of the tick. Default: none. */
   readonly tickSecrets?: readonly string[];
+  /** Those of the server. Default: none. */
+  readonly serverSecrets?: readonly string[];
   /** ARN of a KMS key that encrypts table, queues, logs and variables. Default: AWS's own keys do. */
   readonly kmsKey?: string;
   /**
@@ -137,7 +143,7 @@ const functions = ["Bridge", "Relay", "Tick"];
 const read = (): Json => JSON.parse(fs.readFileSync(path.join(__dirname, "template.json"), "utf8"));
 
 /**
- * One environment: a table, queues, three functions and what watches them. A stack has at most one, because queues and
+ * One environment: a table, queues, the functions and what watches them. A stack has at most one, because queues and
  * alarms are called after the stack; an app has as many as it has stacks. Grants to it are grants to the program that
  * executes runs.
  */
@@ -166,12 +172,17 @@ export class Runlane extends Construct implements iam.IGrantable {
     if ((parameters.Subnets === "") !== (parameters.SecurityGroups === "")) {
       fail("subnets and securityGroups go together");
     }
+    const programs: Record<string, string> = Object.fromEntries(functions.map((name) => [name, props.code]));
+    if (parameters.ServerScopes !== "") {
+      programs.Server = props.serverCode ?? fail("serverScopes needs serverCode: the server is another program");
+    }
     this.template = this.include(decided(template, parameters), parameters);
 
     const code = new assets.Asset(this, "Code", { path: props.code });
-    for (const name of functions) {
+    for (const [name, path] of Object.entries(programs)) {
       const role = this.resource(name);
-      role.addPropertyOverride("CodeUri", { Bucket: code.s3BucketName, Key: code.s3ObjectKey });
+      const asset = name === "Server" ? new assets.Asset(this, "ServerCode", { path }) : code;
+      role.addPropertyOverride("CodeUri", { Bucket: asset.s3BucketName, Key: asset.s3ObjectKey });
       for (const [variable, value] of Object.entries(props.codeVariables ?? {})) {
         if (variable.startsWith("RUNLANE_")) fail(`codeVariables: ${variable} is set by Runlane`);
         role.addPropertyOverride(`Environment.Variables.${variable}`, value);
@@ -276,9 +287,11 @@ function decided(template: Json, parameters: Values): Json {
   };
   const { Conditions, Mappings, Parameters, ...sections } = template;
   const out = part(sections);
-  for (const [id, { Condition, ...resource }] of Object.entries<Json>(out.Resources)) {
-    if (Condition !== undefined && !holds(Condition)) delete out.Resources[id];
-    else out.Resources[id] = resource;
+  for (const section of [out.Resources, out.Outputs]) {
+    for (const [id, { Condition, ...entry }] of Object.entries<Json>(section)) {
+      if (Condition !== undefined && !holds(Condition)) delete section[id];
+      else section[id] = entry;
+    }
   }
   return { ...out, Parameters };
 }

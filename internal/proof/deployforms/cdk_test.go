@@ -288,7 +288,7 @@ func TestCDK_MakesWhatTheTemplateMakes(t *testing.T) {
 			"standardQueue and fifoQueue are two queues of the application; give them two names",
 			"bridgeBatchSize: 11 is not from 1 to 10",
 			"codeVariables: RUNLANE_ENV is set by Runlane",
-			"subnets and securityGroups go together",
+			"subnets and securityGroups go together", `serverScopes: ["work"] is not of the form ` + load(t).Parameters["ServerScopes"].AllowedPattern,
 			"changed/Runlane is in the stack already: queues are called after their stack",
 		})
 	})
@@ -345,7 +345,7 @@ func TestCDK_HasTheTemplatesParameters(t *testing.T) {
 	for _, property := range regexp.MustCompile(`(?m)^  readonly (\w+)\??:`).FindAllStringSubmatch(declared, -1) {
 		got = append(got, property[1])
 	}
-	want := []string{"code", "codeVariables"}
+	want := []string{"code", "codeVariables", "serverCode"}
 	for name := range load(t).Parameters {
 		want = append(want, string(unicode.ToLower(rune(name[0])))+name[1:])
 	}

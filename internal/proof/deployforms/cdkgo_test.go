@@ -39,10 +39,9 @@ func goProperties(t *testing.T, set map[string]string) map[string]any {
 	return out
 }
 
-// The construct for Go makes what the template makes. The CDK's modules for Go are stood for by testdata/cdkgo, which declares what the
-// construct calls, as they do, and includes a template in the same way.
-func TestCDKGo_MakesWhatTheTemplateMakes(t *testing.T) {
-	t.Parallel()
+// goWorkplace compiles the construct with the app of testdata and the example of the README, by the CDK's own modules for Go.
+func goWorkplace(t *testing.T) string {
+	t.Helper()
 	folder := t.TempDir()
 	if err := os.CopyFS(folder, os.DirFS("testdata/cdkgo")); err != nil {
 		t.Fatal(err)
@@ -60,24 +59,43 @@ func TestCDKGo_MakesWhatTheTemplateMakes(t *testing.T) {
 	}
 	example = strings.Replace(example, `"infra/runlane"`, `"example.com/app/runlane"`, 1)
 	write(t, filepath.Join(folder, "infra", "infra.go"), []byte(example), 0o600)
-	names := slices.Sorted(maps.Keys(cdkSets))
-	given, sets, files := map[string]any{}, make([]map[string]string, len(names)), make([]string, len(names))
-	for i, name := range names {
-		given[name], sets[i] = goProperties(t, cdkSets[name]), cdkSets[name]
-		files[i] = filepath.Join(folder, name+".template.json")
+	for _, code := range []string{"code", "bin/lambda"} {
+		write(t, filepath.Join(folder, code, "bootstrap"), []byte("program"), 0o755)
+	}
+	given := map[string]any{}
+	for name, set := range cdkSets {
+		given[name] = goProperties(t, set)
 	}
 	text, err := json.Marshal(given)
 	if err != nil {
 		t.Fatal(err)
 	}
 	write(t, filepath.Join(folder, "sets.json"), text, 0o600)
-	for _, arguments := range [][]string{{"vet", "./..."}, {"run", "."}, {"run", "./infra"}} {
-		command := exec.CommandContext(t.Context(), "go", arguments...)
-		command.Dir = folder
-		command.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOPROXY=off", "GOWORK=off")
-		if out, err := command.CombinedOutput(); err != nil {
-			t.Fatalf("go %v: %v\n%s", arguments, err, out)
+	for _, place := range []string{".", "infra"} {
+		// A built program, not `go run`: what it starts ends with it.
+		program := filepath.Join(folder, "program-"+strings.Trim(place, "."))
+		for _, arguments := range [][]string{{"go", "build", "-o", program, "."}, {program}} {
+			command := exec.CommandContext(t.Context(), arguments[0], arguments[1:]...) //nolint:gosec // what was just built
+			command.Dir = filepath.Join(folder, place)
+			command.Env = append(os.Environ(), "GOFLAGS=-mod=readonly", "GOWORK=off", "CDK_OUTDIR="+filepath.Join(folder, place, "cdk.out"))
+			if out, err := command.CombinedOutput(); err != nil {
+				t.Fatalf("%v: %v\n%s", arguments, err, out)
+			}
 		}
+	}
+	return folder
+}
+
+// The construct for Go makes, stack for stack, what the template makes, as SAM's translator says of both.
+func TestCDKGo_MakesWhatTheTemplateMakes(t *testing.T) {
+	t.Parallel()
+	folder := goWorkplace(t)
+	names := slices.Sorted(maps.Keys(cdkSets))
+	sets := make([]map[string]string, len(names))
+	files := []string{filepath.Join(folder, "infra", "cdk.out", "orders.template.json")}
+	for i, name := range names {
+		sets[i] = cdkSets[name]
+		files = append(files, filepath.Join(folder, "cdk.out", name+".template.json"))
 	}
 	translated, made := translate(t, templatePath, sets), synthesized(t, files...)
 	for i, name := range names {
@@ -90,26 +108,18 @@ func TestCDKGo_MakesWhatTheTemplateMakes(t *testing.T) {
 		equal(t, name+", outputs", outputs, wantedOutputs)
 		equal(t, name+", resources", got, wanted)
 	}
+	if got := len(made["orders"].Resources); got < 50 {
+		t.Errorf("the example has %d resources", got)
+	}
+	related(t, stack(t, folder, "cdk.out", "related"))
 
-	related := stack(t, filepath.Dir(folder), filepath.Base(folder), "related")
-	for _, function := range []string{"Bridge", "Relay", "Tick"} {
-		equal(t, function, at(related, "Resources", function, "Properties", "CodeUri"), any(map[string]any{"Bucket": "assets", "Key": "code.zip"}))
-		equal(t, function, textAt(related, "Resources", function, "Properties", "Environment", "Variables", "SHOP"), "https://shop.example")
-	}
-	equal(t, "the topic", at(related, "Resources", "BridgeErrorsAlarm", "Properties", "AlarmActions"), any([]any{"${Token[topic]}"}))
-	var granted []map[string]any
 	var refused []string
-	for path, into := range map[string]any{"granted.json": &granted, "refused.json": &refused} {
-		text, err := os.ReadFile(filepath.Join(folder, path))
-		if err == nil {
-			err = json.Unmarshal(text, into)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+	text, err := os.ReadFile(filepath.Join(folder, "refused.json"))
+	if err == nil {
+		err = json.Unmarshal(text, &refused)
 	}
-	if len(granted) != 4 || granted[3]["Resource"] != "${Token[key]}" {
-		t.Errorf("GrantRead allows %v", granted)
+	if err != nil {
+		t.Fatal(err)
 	}
 	equal(t, "refused", refused, []string{
 		`BridgeTimeout: "61" is not one of [30 60 120 300 600 900]`,
@@ -119,6 +129,32 @@ func TestCDKGo_MakesWhatTheTemplateMakes(t *testing.T) {
 		"Subnets and SecurityGroups go together",
 		"there is a Runlane in the stack already: queues are called after their stack",
 	})
+}
+
+// related judges a stack whose construct has grants, and properties that are known on deployment alone.
+func related(t *testing.T, made map[string]any) {
+	t.Helper()
+	for _, function := range []string{"Bridge", "Relay", "Tick"} {
+		if textAt(made, "Resources", function, "Properties", "CodeUri", "Key") == "" {
+			t.Errorf("%s has no program", function)
+		}
+		shop := textAt(made, "Resources", function, "Properties", "Environment", "Variables", "SHOP")
+		equal(t, function, shop, "https://shop.example")
+	}
+	topic := "Topic" + suffix(t, made, "Topic")
+	equal(t, "the topic", at(made, "Resources", "BridgeErrorsAlarm", "Properties", "AlarmActions"), any([]any{map[string]any{"Ref": topic}}))
+	for role, action := range map[string]string{"Caller": "dynamodb:PutItem", "Reader": "dynamodb:Scan", "Operator": "dynamodb:Scan"} {
+		id := role + "DefaultPolicy"
+		statements := listAt(made, "Resources", id+suffix(t, made, id), "Properties", "PolicyDocument", "Statement")
+		if len(statements) != 4 || !slices.Contains(listAt(statements[0], "Action"), any(action)) {
+			t.Errorf("%s may not %s: %v", role, action, statements)
+			continue
+		}
+		equal(t, role+"'s table", at(statements[0], "Resource"), any(map[string]any{"Fn::GetAtt": []any{"Table", "Arn"}}))
+		equal(t, role+"'s key", at(statements[3], "Resource"), any(map[string]any{"Fn::GetAtt": []any{"Key" + suffix(t, made, "Key"), "Arn"}}))
+	}
+	granted := "RunlaneRolePolicy" + suffix(t, made, "RunlaneRolePolicy")
+	equal(t, "who may publish", at(made, "Resources", granted, "Properties", "Roles"), any([]any{map[string]any{"Ref": "BridgeRole"}}))
 }
 
 // Each parameter of the template is a field, there is no other, and the file is formatted.
@@ -138,7 +174,7 @@ func TestCDKGo_HasTheTemplatesParameters(t *testing.T) {
 	for _, field := range regexp.MustCompile(`(?m)^\t(\w+) +\*`).FindAllStringSubmatch(declared, -1) {
 		got = append(got, field[1])
 	}
-	want := slices.AppendSeq([]string{"Code", "CodeVariables"}, maps.Keys(load(t).Parameters))
+	want := slices.AppendSeq([]string{"Code", "CodeVariables", "ServerCode"}, maps.Keys(load(t).Parameters))
 	slices.Sort(got)
 	slices.Sort(want)
 	equal(t, "fields", fmt.Sprint(got), fmt.Sprint(want))

@@ -31,7 +31,7 @@ var terraformSets = map[string]map[string]string{
 		"Environment": "live", "StandardQueue": "mail", "FifoQueue": "orders", "BridgeTimeout": "900", "BridgeMemory": "1024",
 		"BridgeBatchSize": "1", "BridgeConcurrency": "7", "TickConcurrency": "0", "MaximumReadUnits": "100",
 		"AlarmTopic": "arn:aws:sns:eu-central-1:123456789012:alarms", "DeletionProtection": "false", "RecoveryDays": "7",
-		"LogRetention": "90", "LogLevel": "DEBUG", "Revision": "two", "InvocationsLimit": "5",
+		"LogRetention": "90", "LogLevel": "DEBUG", "Revision": "two", "InvocationsLimit": "5", "ServerScopes": "read,trigger",
 	},
 	"an existing table": {
 		"ExistingTable":     "arn:aws:dynamodb:eu-central-1:123456789012:table/restored/stream/2026-11-01T00:00:00.000",
@@ -43,6 +43,8 @@ var terraformSets = map[string]map[string]string{
 		"Layers":              "arn:aws:lambda:eu-central-1:123456789012:layer:l:1,arn:aws:lambda:eu-central-1:123456789012:layer:m:2",
 		"BridgeSecrets":       "arn:aws:secretsmanager:eu-central-1:123456789012:secret:shop,arn:aws:ssm:eu-central-1:123456789012:parameter/a",
 		"TickSecrets":         "arn:aws:ssm:eu-central-1:123456789012:parameter/a",
+		"ServerScopes":        "read",
+		"ServerSecrets":       "arn:aws:ssm:eu-central-1:123456789012:parameter/b",
 	},
 	"bare":            {"Alarms": "false", "Dashboard": "false", "Metrics": "false", "MaximumWriteUnits": "10"},
 	"without metrics": {"Metrics": "false", "AlarmThrottles": "false", "AlarmErrors": "false", "AlarmConcurrency": "false"},
@@ -61,7 +63,7 @@ func with(set map[string]string, name, value string) map[string]string {
 
 // lists are the parameters that are texts with commas in the template, and lists elsewhere.
 var lists = map[string]bool{
-	"BridgeSecrets": true, "RelaySecrets": true, "TickSecrets": true, "Subnets": true, "SecurityGroups": true, "Layers": true,
+	"BridgeSecrets": true, "RelaySecrets": true, "TickSecrets": true, "ServerSecrets": true, "ServerScopes": true, "Subnets": true, "SecurityGroups": true, "Layers": true,
 }
 
 // snake is a parameter's name in Terraform.
@@ -112,7 +114,7 @@ func module(t *testing.T) string {
 // applied is what the module makes for parameters by the template's names.
 func applied(t *testing.T, folder string, parameters map[string]string) *state {
 	t.Helper()
-	arguments := []string{"apply", "-auto-approve", "-input=false", "-no-color", "-var=name=app", "-var=code=code.zip"}
+	arguments := []string{"apply", "-auto-approve", "-input=false", "-no-color", "-var=name=app", "-var=code=code.zip", "-var=server_code=code.zip"}
 	for name, value := range parameters {
 		if lists[name] {
 			value = `["` + strings.ReplaceAll(value, ",", `","`) + `"]`
@@ -266,7 +268,7 @@ func TestTerraform_HasTheTemplatesParameters(t *testing.T) {
 		variables[strings.Trim(name, `"`)] = body
 	}
 	template := load(t)
-	known := []string{"code", "code_variables", "name"}
+	known := []string{"code", "code_variables", "name", "server_code"}
 	for name, p := range template.Parameters {
 		if notInTerraform[name] != "" {
 			continue
@@ -310,7 +312,8 @@ func TestTerraform_HasTheTemplatesParameters(t *testing.T) {
 func TestTerraform_RefusesWhatTheTemplateRefuses(t *testing.T) {
 	t.Parallel()
 	folder := module(t)
-	for _, wrong := range []string{"bridge_timeout=61", "log_level=LOUD", "existing_table=name", "fifo_queue=default", "name=a.b", `subnets=["subnet-1"]`, `layers=["l"]`} {
+	for _, wrong := range []string{"bridge_timeout=61", "log_level=LOUD", "existing_table=name", "fifo_queue=default", "name=a.b", `subnets=["subnet-1"]`, `layers=["l"]`,
+		`server_scopes=["work"]`, `server_scopes=["read"]`} {
 		_, err := tofu(t, folder, "plan", "-input=false", "-no-color", "-var=name=app", "-var=code=code.zip", "-var="+wrong)
 		if err == nil || !strings.Contains(err.Error(), "exit status 1") {
 			t.Errorf("%s: %v", wrong, err)

@@ -20,6 +20,7 @@ var conversions = map[string]func(c *comparison, r *stateResource) object{
 	"aws_lambda_event_source_mapping":         tfMapping,
 	"aws_lambda_function":                     tfFunction,
 	"aws_lambda_function_event_invoke_config": tfInvokeConfig,
+	"aws_lambda_function_url":                 tfURL,
 	"aws_scheduler_schedule":                  tfSchedule,
 	"aws_sqs_queue":                           tfQueue,
 }
@@ -145,6 +146,17 @@ func tfRole(c *comparison, r *stateResource) object {
 
 func tfAlias(_ *comparison, r *stateResource) object {
 	return renamed(r.Values, map[string]string{"name": "Name", "function_name": "FunctionName", "function_version": "FunctionVersion"})
+}
+
+func tfURL(c *comparison, r *stateResource) object {
+	out := renamed(r.Values, map[string]string{"authorization_type": "AuthType", "invoke_mode": "InvokeMode"})
+	for _, alias := range c.made { // CloudFormation names it by its ARN
+		v := alias.Values
+		if alias.Type == "aws_lambda_alias" && v["function_name"] == r.Values["function_name"] && v["name"] == r.Values["qualifier"] {
+			out["TargetFunctionArn"] = v["arn"]
+		}
+	}
+	return out
 }
 
 func tfMapping(_ *comparison, r *stateResource) object {

@@ -58,7 +58,9 @@ func build(short bool) (err error) {
 	if short {
 		return nil
 	}
-	for target, folder := range map[string]string{"build-Bridge": "bridge", "build-Relay": "relay", "build-Tick": "tick"} {
+	for target, folder := range map[string]string{
+		"build-Bridge": "bridge", "build-Relay": "relay", "build-Tick": "tick", "build-Server": "server",
+	} {
 		if err := run("make", "-C", "../../..", "-f", "build.mk", target, "ARTIFACTS_DIR="+filepath.Join(bin, folder), "LAMBDA_ARCH="+runtime.GOARCH); err != nil {
 			return err
 		}

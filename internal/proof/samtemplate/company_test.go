@@ -25,9 +25,9 @@ func propertiesOf(template *Template, kind string) map[string]map[string]any {
 
 func TestCompany_Boundary_BoundsEveryRole(t *testing.T) {
 	t.Parallel()
-	roles := propertiesOf(evaluate(t, map[string]string{"PermissionsBoundary": boundaryARN}), "AWS::IAM::Role")
-	if len(roles) != 5 {
-		t.Errorf("%d roles, want 5", len(roles))
+	roles := propertiesOf(evaluate(t, map[string]string{"PermissionsBoundary": boundaryARN, "ServerScopes": "read"}), "AWS::IAM::Role")
+	if len(roles) != 6 {
+		t.Errorf("%d roles, want 6", len(roles))
 	}
 	for name, role := range roles {
 		equal(t, name, role["PermissionsBoundary"], any(boundaryARN))
@@ -42,7 +42,7 @@ func TestCompany_Boundary_BoundsEveryRole(t *testing.T) {
 // With a key everything that keeps data is encrypted with it, and everything that reads or writes that may use it.
 func TestCompany_Key_EncryptsAllThatKeepsData(t *testing.T) {
 	t.Parallel()
-	template := evaluate(t, map[string]string{"KmsKey": keyARN, "FifoQueue": "orders"})
+	template := evaluate(t, map[string]string{"KmsKey": keyARN, "FifoQueue": "orders", "ServerScopes": "read"})
 	for name, queue := range propertiesOf(template, "AWS::SQS::Queue") {
 		equal(t, name, queue["KmsMasterKeyId"], any(keyARN))
 		if _, both := queue["SqsManagedSseEnabled"]; both {
@@ -78,13 +78,13 @@ func TestCompany_Key_EncryptsAllThatKeepsData(t *testing.T) {
 
 func TestCompany_Network_IsTheFunctionsOwn(t *testing.T) {
 	t.Parallel()
-	template := evaluate(t, map[string]string{"Subnets": "subnet-1,subnet-2", "SecurityGroups": "sg-1,sg-2"})
+	template := evaluate(t, map[string]string{"Subnets": "subnet-1,subnet-2", "SecurityGroups": "sg-1,sg-2", "ServerScopes": "read"})
 	for name, function := range each(template) {
 		equal(t, name, function["VpcConfig"], any(map[string]any{
 			"SubnetIds": []any{"subnet-1", "subnet-2"}, "SecurityGroupIds": []any{"sg-1", "sg-2"},
 		}))
 	}
-	for _, role := range []string{"BridgeRole", "RelayRole", "TickRole"} {
+	for _, role := range []string{"BridgeRole", "RelayRole", "TickRole", "ServerRole"} {
 		equal(t, role, listAt(template.Resources[role].Properties, "ManagedPolicyArns"), []any{
 			"arn:${AWS::Partition}:iam::aws:policy/service-role/AWSLambdaENIManagementAccess",
 		})
@@ -100,14 +100,17 @@ func TestCompany_Network_IsTheFunctionsOwn(t *testing.T) {
 func TestCompany_Secrets_AreEachFunctionsOwn(t *testing.T) {
 	t.Parallel()
 	const parameter = "arn:aws:ssm:us-east-1:123456789012:parameter/shop/TOKEN"
-	template := evaluate(t, map[string]string{"BridgeSecrets": secretARN + "," + parameter, "TickSecrets": parameter})
+	template := evaluate(t, map[string]string{
+		"BridgeSecrets": secretARN + "," + parameter, "TickSecrets": parameter, "ServerSecrets": parameter, "ServerScopes": "read",
+	})
 	for role, want := range map[string][]string{
 		"BridgeRole": {
 			"secretsmanager:GetSecretValue " + secretARN, "secretsmanager:GetSecretValue " + parameter,
 			"ssm:GetParameter " + secretARN, "ssm:GetParameter " + parameter,
 		},
-		"RelayRole": {},
-		"TickRole":  {"secretsmanager:GetSecretValue " + parameter, "ssm:GetParameter " + parameter},
+		"RelayRole":  {},
+		"TickRole":   {"secretsmanager:GetSecretValue " + parameter, "ssm:GetParameter " + parameter},
+		"ServerRole": {"secretsmanager:GetSecretValue " + parameter, "ssm:GetParameter " + parameter},
 	} {
 		got := slices.DeleteFunc(allowed(t, template, role), func(p string) bool {
 			return !strings.HasPrefix(p, "secretsmanager:") && !strings.HasPrefix(p, "ssm:")
@@ -116,14 +119,18 @@ func TestCompany_Secrets_AreEachFunctionsOwn(t *testing.T) {
 		equal(t, role, got, want)
 	}
 	for name, function := range each(template) {
-		equal(t, name, variables(function)["RUNLANE_SECRETS"], "bridge="+secretARN+","+parameter+" relay= tick="+parameter)
+		want := "bridge=" + secretARN + "," + parameter + " relay= tick=" + parameter
+		if name == "Server" { // it begins anew with its own alone
+			want = "server=" + parameter
+		}
+		equal(t, name, variables(function)["RUNLANE_SECRETS"], want)
 	}
 }
 
 func TestCompany_Layers_AreOfEveryFunction(t *testing.T) {
 	t.Parallel()
 	const one, two = "arn:aws:lambda:us-east-1:123456789012:layer:a:1", "arn:aws:lambda:us-east-1:123456789012:layer:b:2"
-	for name, function := range each(evaluate(t, map[string]string{"Layers": one + "," + two})) {
+	for name, function := range each(evaluate(t, map[string]string{"Layers": one + "," + two, "ServerScopes": "read"})) {
 		equal(t, name, listAt(function, "Layers"), []any{one, two})
 	}
 }
@@ -132,7 +139,7 @@ func TestCompany_Layers_AreOfEveryFunction(t *testing.T) {
 // a prefix gives it to the stack.
 func TestCompany_Names_BeginWithTheStacks(t *testing.T) {
 	t.Parallel()
-	template := evaluate(t, withFIFO)
+	template := evaluate(t, map[string]string{"FifoQueue": "orders", "ServerScopes": "read"})
 	named := 0
 	for name, r := range template.Resources {
 		for property, value := range r.Properties {
@@ -163,6 +170,7 @@ func TestCompany_TagsOfTheStack_GoToEverythingThatTakesSome(t *testing.T) {
 		"AWS::CloudWatch::Dashboard": false,
 		"AWS::DynamoDB::Table":       true,
 		"AWS::IAM::Role":             true,
+		"AWS::Lambda::Url":           false,
 		"AWS::Logs::LogGroup":        true,
 		"AWS::SQS::Queue":            true,
 		"AWS::SSM::Parameter":        true,

@@ -31,9 +31,9 @@ func each(template *Template) map[string]map[string]any {
 
 func TestFunctions_AreBuiltAndRunAlike(t *testing.T) {
 	t.Parallel()
-	template := evaluate(t, map[string]string{"LogLevel": "WARN", "LogRetention": "7"})
+	template := evaluate(t, map[string]string{"LogLevel": "WARN", "LogRetention": "7", "ServerScopes": "read"})
 	found := each(template)
-	equal(t, "functions", slices.Sorted(maps.Keys(found)), []string{"Bridge", "Relay", "Tick"})
+	equal(t, "functions", slices.Sorted(maps.Keys(found)), []string{"Bridge", "Relay", "Server", "Tick"})
 	for name, f := range found {
 		for property, want := range map[string]any{
 			"Runtime": "provided.al2023", "Architectures": []any{"arm64"}, "Handler": "bootstrap", "CodeUri": ".",
@@ -59,15 +59,15 @@ func TestDeployment_AlarmsRollItBack(t *testing.T) {
 			"Enabled": "true", "Type": "Canary10Percent5Minutes", "Role": "${DeploymentRole.Arn}", "Alarms": []any{"${AWS::StackName}-canary-" + strings.ToLower(name)},
 		}))
 	}
-	template := evaluate(t, nil)
-	for _, name := range []string{"Bridge", "Relay", "Tick"} { // only the version under test can stop its deployment
+	template := evaluate(t, withServer)
+	for _, name := range []string{"Bridge", "Relay", "Tick", "Server"} { // only the version under test can stop its deployment
 		alarm := template.Resources[name+"CanaryAlarm"].Properties
 		equal(t, "name of the alarm", alarm["AlarmName"], any("${AWS::StackName}-canary-"+strings.ToLower(name)))
 		equal(t, "what it counts", alarmMetrics(alarm), []metric{{"AWS/Lambda", "Errors", map[string]string{
 			"FunctionName": "${" + name + "}", "Resource": "${" + name + "}:live", "ExecutedVersion": "${" + name + ".Version.Version}",
 		}}}, cmp.AllowUnexported(metric{}))
 	}
-	for _, name := range ofType(evaluate(t, map[string]string{"Deployment": "AllAtOnce"}), "AWS::CloudWatch::Alarm") {
+	for _, name := range ofType(evaluate(t, map[string]string{"Deployment": "AllAtOnce", "ServerScopes": "read"}), "AWS::CloudWatch::Alarm") {
 		if strings.HasSuffix(name, "CanaryAlarm") {
 			t.Errorf("%s watches no deployment", name)
 		}
@@ -255,7 +255,7 @@ func TestBuild_HasATargetForEachFunction(t *testing.T) {
 		}
 		text.Write(content)
 	}
-	for name := range each(evaluate(t, nil)) {
+	for name := range each(evaluate(t, withServer)) {
 		if !strings.Contains(text.String(), "\nbuild-"+name+":") {
 			t.Errorf("there is no target build-%s", name)
 		}

@@ -9,12 +9,8 @@ import (
 // Included turns a project's template into what the CDK construct includes: without the sections that stand for a whole
 // stack, and without what its properties and its asset say.
 func Included(text []byte) ([]byte, error) {
-	compact, err := Compact(text)
+	template, err := bare(text)
 	if err != nil {
-		return nil, err
-	}
-	var template map[string]any
-	if err := json.Unmarshal(compact, &template); err != nil {
 		return nil, err
 	}
 	for _, section := range []string{"AWSTemplateFormatVersion", "Description", "Metadata", "Rules"} {

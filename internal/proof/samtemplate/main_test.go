@@ -37,8 +37,11 @@ func load(t *testing.T) *Template {
 // required are the parameters that have no default.
 var required = map[string]string{"WebhookSecret": "secret"}
 
-// withFIFO turns on everything that a parameter leaves out by default.
-var withFIFO = map[string]string{"FifoQueue": "orders"}
+// withFIFO has the FIFO queue, which a parameter leaves out by default, and withServer the function.
+var (
+	withFIFO   = map[string]string{"FifoQueue": "orders"}
+	withServer = map[string]string{"ServerScopes": "read"}
+)
 
 // evaluate gives the parameters that have no default some value.
 func evaluate(t *testing.T, parameters map[string]string) *Template {

@@ -68,8 +68,8 @@ func names(cell string) (list []string) {
 
 func TestPrices_OfAlarms_AreTheTemplates(t *testing.T) {
 	t.Parallel()
-	plain, all := everyAlarm(t, nil), everyAlarm(t, withFIFO)
-	template := evaluate(t, withFIFO)
+	plain := everyAlarm(t, nil)
+	template := evaluate(t, map[string]string{"FifoQueue": "orders", "ServerScopes": "read"})
 	want := map[string]string{} // parameter: alarms, metrics, price
 	row := func(parameter string, alarms []string) {
 		metrics := 0
@@ -81,14 +81,13 @@ func TestPrices_OfAlarms_AreTheTemplates(t *testing.T) {
 	}
 	for parameter, alarms := range plain {
 		row(parameter, alarms)
-		var more []string
-		for _, alarm := range all[parameter] {
-			if !slices.Contains(alarms, alarm) {
-				more = append(more, alarm)
+	}
+	for more, given := range map[string]map[string]string{"FifoQueue": withFIFO, "ServerScopes": withServer} {
+		for parameter, alarms := range everyAlarm(t, given) {
+			alarms = slices.DeleteFunc(alarms, func(alarm string) bool { return slices.Contains(plain[parameter], alarm) })
+			if len(alarms) > 0 {
+				row(parameter+" "+more, alarms)
 			}
-		}
-		if len(more) > 0 {
-			row(parameter+" FifoQueue", more)
 		}
 	}
 	got := map[string]string{}

@@ -4,6 +4,8 @@ package samtemplate
 
 import (
 	"maps"
+	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"testing"
@@ -53,16 +55,18 @@ func TestTranslated_VersionsChangeWithTheConfiguration(t *testing.T) {
 	t.Parallel()
 	template := load(t)
 	parameters := slices.Sorted(maps.Keys(template.Parameters))
-	sets := []map[string]string{required}
+	all := maps.Clone(required)
+	all["ServerScopes"] = "read"
+	sets := []map[string]string{all}
 	for _, name := range parameters {
 		p := template.Parameters[name]
-		given := maps.Clone(required)
+		given := maps.Clone(all)
 		given[name] = another(t, name, &p)
 		sets = append(sets, given)
 	}
 	translated := translate(t, sets)
-	configuration, ids := configurations(t, translated[0], required), versions(translated[0])
-	equal(t, "functions", slices.Sorted(maps.Keys(ids)), []string{"Bridge", "Relay", "Tick"})
+	configuration, ids := configurations(t, translated[0], all), versions(translated[0])
+	equal(t, "functions", slices.Sorted(maps.Keys(ids)), []string{"Bridge", "Relay", "Server", "Tick"})
 	changes := map[string]int{}
 	for i, name := range parameters {
 		changed, published := configurations(t, translated[i+1], sets[i+1]), versions(translated[i+1])
@@ -79,7 +83,9 @@ func TestTranslated_VersionsChangeWithTheConfiguration(t *testing.T) {
 			}
 		}
 	}
-	for parameter, functions := range map[string]int{"LogLevel": 3, "BridgeTimeout": 1, "FifoQueue": 3, "Revision": 3, "WebhookEndpoints": 3} {
+	for parameter, functions := range map[string]int{
+		"LogLevel": 4, "BridgeTimeout": 1, "FifoQueue": 4, "Revision": 4, "WebhookEndpoints": 4, "ServerScopes": 1, "ServerSecrets": 1, "TickSecrets": 3,
+	} {
 		equal(t, parameter, changes[parameter], functions)
 	}
 }
@@ -88,10 +94,34 @@ func TestTranslated_VersionsChangeWithTheConfiguration(t *testing.T) {
 func TestTranslated_Boundary_BoundsEveryRole(t *testing.T) {
 	t.Parallel()
 	given := maps.Clone(required)
-	given["PermissionsBoundary"] = boundaryARN
+	given["PermissionsBoundary"], given["ServerScopes"] = boundaryARN, "read"
 	for name, role := range propertiesOf(translate(t, []map[string]string{given})[0], "AWS::IAM::Role") {
 		if role["PermissionsBoundary"] == nil {
 			t.Errorf("%s is not bound", name)
 		}
 	}
+}
+
+// AWS's translator reads the short form as it reads the template.
+func TestTranslated_CompactIsTheSame(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(templatePath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	compact, err := Compact(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "template.yaml")
+	if err := os.WriteFile(path, compact, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	given := maps.Clone(required)
+	given["ServerScopes"], given["FifoQueue"] = "read", "orders"
+	other := maps.Clone(given)
+	other[""] = path
+	both := translate(t, []map[string]string{given, other})
+	equal(t, "resources", both[1].Resources, both[0].Resources)
+	equal(t, "conditions", both[1].Conditions, both[0].Conditions)
 }

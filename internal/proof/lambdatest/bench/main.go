@@ -15,13 +15,17 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+
+	"github.com/runlane/runlane-go/functionurl"
 )
 
 // The limits.
 const (
 	maxZip    = 5.0   // MiB
+	maxServer = 6.0   // MiB, of the server's zip
 	maxStart  = 60.0  // ms, median
 	maxRatio  = 1.8   // to hello
+	maxServes = 2.2   // the server's start to hello
 	maxMemory = 40.0  // MB
 	maxRecord = 250.0 // µs
 )
@@ -80,13 +84,16 @@ func run(ctx context.Context, bin string, rounds int, strict, asGo bool) error {
 		bridge: filepath.Join(native, "bridge"),
 		hello:  filepath.Join(native, "hello"),
 		noop:   filepath.Join(native, "noop"),
+		server: filepath.Join(native, "server"),
 	})
 	if err != nil {
 		return err
 	}
 	defer l.close() //nolint:contextcheck // cleaning up outlives an interrupt
 	for _, measure := range []func(context.Context) ([]figure, error){
-		func(ctx context.Context) ([]figure, error) { return l.starts(ctx, rounds) }, l.memory, l.records,
+		func(ctx context.Context) ([]figure, error) { return l.starts(ctx, l.bridge, maxRatio, rounds) },
+		func(ctx context.Context) ([]figure, error) { return l.starts(ctx, l.server, maxServes, rounds) },
+		l.memory, l.records,
 	} {
 		more, err := measure(ctx)
 		if err != nil {
@@ -118,12 +125,16 @@ func run(ctx context.Context, bin string, rounds int, strict, asGo bool) error {
 
 func zips(bin string) ([]figure, error) {
 	var figures []figure
-	for _, role := range []string{"bridge", "relay", "tick"} {
+	for _, role := range []string{"bridge", "relay", "tick", functionurl.Role} {
 		info, err := os.Stat(filepath.Join(bin, role+".zip"))
 		if err != nil {
 			return nil, fmt.Errorf("%w: run make build first", err)
 		}
-		figures = append(figures, figure{role + ".zip", float64(info.Size()) / (1 << 20), "MiB", maxZip, "arm64"})
+		name, limit := role+".zip", maxZip
+		if role == functionurl.Role {
+			name, limit = "server, zip", maxServer
+		}
+		figures = append(figures, figure{name, float64(info.Size()) / (1 << 20), "MiB", limit, "arm64"})
 	}
 	return figures, nil
 }

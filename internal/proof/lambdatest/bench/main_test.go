@@ -33,12 +33,12 @@ func TestZips_WithoutABuild_SayWhatToDo(t *testing.T) {
 	if _, err := zips(folder); err == nil || !strings.Contains(err.Error(), "make build") {
 		t.Errorf("error is %v", err)
 	}
-	for _, role := range []string{"bridge", "relay", "tick"} {
+	for _, role := range []string{"bridge", "relay", "tick", "server"} {
 		if err := os.WriteFile(filepath.Join(folder, role+".zip"), make([]byte, 1<<19), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if figures, err := zips(folder); err != nil || len(figures) != 3 || figures[0].value != 0.5 {
+	if figures, err := zips(folder); err != nil || len(figures) != 4 || figures[0].value != 0.5 {
 		t.Errorf("%v, %v", figures, err)
 	}
 }

@@ -10,7 +10,7 @@ import { Runlane, type RunlaneProps } from "./runlane";
 const app = new cdk.App({ analyticsReporting: false });
 const sets: Record<string, RunlaneProps> = JSON.parse(fs.readFileSync("sets.json", "utf8"));
 for (const [name, props] of Object.entries(sets)) {
-  new Runlane(new cdk.Stack(app, name), "Runlane", { ...props, code: "code" });
+  new Runlane(new cdk.Stack(app, name), "Runlane", { ...props, code: "code", serverCode: "code" });
 }
 
 const changed = new Runlane(new cdk.Stack(app, "changed"), "Runlane", {
@@ -44,7 +44,7 @@ const refused: string[] = [];
 for (const wrong of [
   { bridgeTimeout: 61 }, { logLevel: "LOUD" }, { existingTable: "name" }, { fifoQueue: "default" },
   { bridgeBatchSize: 11 }, { codeVariables: { RUNLANE_ENV: "other" } },
-  { subnets: ["subnet-1"] },
+  { subnets: ["subnet-1"] }, { serverScopes: ["work"] },
 ]) {
   try {
     new Runlane(new cdk.Stack(new cdk.App(), "wrong"), "Runlane", { code: "code", ...wrong } as unknown as RunlaneProps);

@@ -1,4 +1,4 @@
-// Command app makes a stack for each set of properties of sets.json, and writes its template and what was refused.
+// Command app makes a stack for each set of properties in sets.json, then what the construct does with other resources and refuses.
 package main
 
 import (
@@ -9,7 +9,8 @@ import (
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
-	"github.com/aws/aws-cdk-go/awscdk/v2/cloudformationinclude"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awskms"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awssns"
 	"github.com/aws/constructs-go/constructs/v10"
 	"github.com/aws/jsii-runtime-go"
 
@@ -17,41 +18,47 @@ import (
 )
 
 func main() {
+	defer jsii.Close()
+	app := awscdk.NewApp(&awscdk.AppProps{AnalyticsReporting: jsii.Bool(false), Outdir: jsii.String("cdk.out")})
 	var sets map[string]map[string]any
 	read("sets.json", &sets)
-	root := constructs.NewConstruct(nil, jsii.String("app"))
 	for name, set := range sets {
-		stack := awscdk.NewStack(root, &name, nil)
-		made := runlane.New(stack, jsii.String("Runlane"), props(set))
-		write(name+".template.json", made.Template.(*cloudformationinclude.Included).Template)
+		runlane.New(awscdk.NewStack(app, &name, nil), jsii.String("Runlane"), props(set))
 	}
 
-	stack := awscdk.NewStack(root, jsii.String("related"), nil)
-	related := props(map[string]any{"KmsKey": "${Token[key]}", "AlarmTopic": "${Token[topic]}", "Subnets": []any{"${Token[a]}", "${Token[b]}"},
-		"SecurityGroups": []any{"${Token[group]}"}})
+	stack := awscdk.NewStack(app, jsii.String("related"), nil)
+	topic := awssns.NewTopic(stack, jsii.String("Topic"), nil)
+	related := props(nil)
+	related.AlarmTopic = topic.TopicArn()
+	related.KmsKey = awskms.NewKey(stack, jsii.String("Key"), nil).KeyArn()
 	related.CodeVariables = &map[string]*string{"SHOP": jsii.String("https://shop.example")}
 	made := runlane.New(stack, jsii.String("Runlane"), related)
-	reader := &awsiam.Imported{Name: jsii.String("reader")}
-	made.GrantRead(reader)
-	write("related.template.json", made.Template.(*cloudformationinclude.Included).Template)
-	write("granted.json", reader.Statements)
+	grants := map[string]func(awsiam.IGrantable){"Caller": made.GrantTrigger, "Reader": made.GrantRead, "Operator": made.GrantOperate}
+	for name, grant := range grants {
+		anyone := &awsiam.RoleProps{AssumedBy: awsiam.NewAccountRootPrincipal()}
+		grant(awsiam.NewRole(stack, &name, anyone))
+	}
+	topic.GrantPublish(made.Role)
 
 	refused := []string{}
 	try := func(scope constructs.Construct, id string, props *runlane.Props) {
 		defer func() { refused = append(refused, fmt.Sprint(recover())) }()
 		runlane.New(scope, &id, props)
 	}
+	other := awscdk.NewApp(&awscdk.AppProps{Outdir: jsii.String("wrong.out")})
 	for i, wrong := range []map[string]any{
 		{"BridgeTimeout": 61.0}, {"LogLevel": "LOUD"}, {"FifoQueue": "default"}, {"BridgeBatchSize": 11.0}, {"Subnets": []any{"subnet-1"}},
 	} {
-		try(awscdk.NewStack(root, jsii.String(fmt.Sprint("wrong", i)), nil), "Runlane", props(wrong))
+		try(awscdk.NewStack(other, jsii.String(fmt.Sprint("wrong", i)), nil), "Runlane", props(wrong))
 	}
 	try(stack, "Second", props(nil))
+	stack.Node().TryRemoveChild(jsii.String("Second"))
 	write("refused.json", refused)
+	app.Synth(nil)
 }
 
 func props(set map[string]any) *runlane.Props {
-	out := &runlane.Props{Code: jsii.String("code")}
+	out := &runlane.Props{Code: jsii.String("code"), ServerCode: jsii.String("code")}
 	for name, value := range set {
 		field := reflect.ValueOf(out).Elem().FieldByName(name)
 		if !field.IsValid() {

@@ -9,7 +9,7 @@ const [lib, target] = process.argv.slice(2);
 const folders = [
   "cloudwatch-dashboard", "cloudwatch-log-group", "cloudwatch-metric-alarm", "data-aws-caller-identity", "data-aws-partition",
   "data-aws-region", "dynamodb-table", "iam-role", "iam-role-policy", "iam-role-policy-attachment", "lambda-alias", "lambda-event-source-mapping", "lambda-function",
-  "lambda-function-event-invoke-config", "lambda-function-recursion-config", "scheduler-schedule", "sqs-queue",
+  "lambda-function-event-invoke-config", "lambda-function-recursion-config", "lambda-function-url", "scheduler-schedule", "sqs-queue",
   "sqs-queue-redrive-allow-policy",
 ];
 const types = {

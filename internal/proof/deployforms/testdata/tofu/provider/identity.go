@@ -62,6 +62,8 @@ func identity(typeName, attribute string, kind tftypes.Type, values map[string]t
 		return arn("dynamodb", "table/"+name+"/stream/2026-01-01T00:00:00.000")
 	case "aws_lambda_alias.arn":
 		return arn("lambda", "function:"+text("function_name")+":"+name)
+	case "aws_lambda_function_url.function_url":
+		return "https://" + name + ".lambda-url." + region + ".on.aws/"
 	case "aws_lambda_function.version":
 		return "1"
 	case "aws_sqs_queue.url", "aws_sqs_queue.id":

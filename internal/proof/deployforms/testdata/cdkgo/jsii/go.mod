@@ -1,3 +1,0 @@
-module github.com/aws/jsii-runtime-go
-
-go 1.26.0
