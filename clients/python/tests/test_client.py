@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -16,12 +17,17 @@ from typing import Any
 from runlane import (
     AsyncAttempt, AsyncClient, AsyncWorker, Attempt, ClaimLost, Client, Permanent, Problem, Release, RetryAfter, TaskError, Worker,
 )
+from runlane.api import Run
 
 SCHEMA = {"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}}
 TASKS = {"tasks": [
     {"task": "t.echo", "queue": "py", "maxAttempts": 3, "backoff": "10ms", "schema": SCHEMA},
     {"task": "t.aio", "queue": "aio", "maxAttempts": 3, "backoff": "10ms"},
     {"task": "t.raw", "queue": "raw"},
+    {"task": "t.parent", "queue": "family"},
+    {"task": "t.child", "queue": "family"},
+    {"task": "t.waiter", "queue": "family"},
+    {"task": "images.resize", "queue": "images"},
 ]}
 
 
@@ -68,7 +74,7 @@ class ClientTest(unittest.TestCase):
         cls.server.stop()
         cls.server.folder.cleanup()
 
-    def works(self, handler: Any, *payloads: Any) -> list[dict[str, Any]]:
+    def works(self, handler: Any, *payloads: Any) -> list[Run]:
         """The runs of the payloads, once a worker has executed them."""
         worker = Worker(self.client, concurrency=2, name="py", grace=5)
         worker.task("t.echo")(handler)
@@ -86,6 +92,21 @@ class ClientTest(unittest.TestCase):
     def test_executes(self) -> None:
         runs = self.works(lambda attempt, payload: {"n": payload["n"] + 1}, {"n": 1}, {"n": 2})
         self.assertEqual([(r["status"], r["output"]) for r in runs], [("succeeded", {"n": 2}), ("succeeded", {"n": 3})])
+
+    def test_readme(self) -> None:
+        """The program of the README, as it stands there, until SIGTERM."""
+        text = (pathlib.Path(__file__).parent.parent / "README.md").read_text()
+        code = text.split("```python\n", 1)[1].split("```", 1)[0]
+        address = "http://127.0.0.1:8080"
+        self.assertIn(address, code)
+        program = "store = lambda url: len(url)\n" + code.replace(address, self.server.url)
+        process = subprocess.Popen([sys.executable, "-c", program])
+        try:
+            run = self.client.wait(self.client.trigger("images.resize", {"url": "https://example.com/b.png"})["runId"], 20)
+            self.assertEqual((run["status"], run["output"]), ("succeeded", {"stored": 25}))
+        finally:
+            process.terminate()
+            self.assertEqual(process.wait(20), 0)
 
     def test_failures(self) -> None:
         def handler(attempt: Attempt, payload: Any) -> Any:
@@ -145,6 +166,11 @@ class ClientTest(unittest.TestCase):
         self.assertEqual((caught.exception.status, caught.exception.code), (400, "validation_failed"))
         self.assertNotIn("secret", str(caught.exception))
 
+    def test_task_has_its_schema(self) -> None:
+        self.assertEqual(self.client.task("t.echo")["schema"], SCHEMA)
+        self.assertNotIn("schema", self.client.task("t.raw"))
+        self.assertEqual(asyncio.run(AsyncClient(self.server.url).task("t.raw"))["queue"], "raw")
+
     def test_trigger_finds_its_run(self) -> None:
         first = self.client.trigger("t.raw", 1, idempotency_key="k", delay=3600)
         again = self.client.trigger("t.raw", 1, idempotency_key="k", delay=3600)
@@ -165,8 +191,82 @@ class ClientTest(unittest.TestCase):
             attempt.heartbeat(30)
         self.assertTrue(attempt.stopped.is_set())
 
+    def test_makes_runs_flows_and_signals(self) -> None:
+        other = self.client.trigger("t.waiter")["runId"]
+
+        def parent(attempt: Attempt, payload: Any) -> Any:
+            first = attempt.snapshot("first", attempt.number)
+            called = attempt.run_all("t.child", [1, 2])
+            made = attempt.trigger("t.child", 3, run_id=attempt.run_id + "-next")
+            flow = attempt.flow(attempt.run_id + "-flow", [{"name": "a", "task": "t.child", "payload": 4}])
+            attempt.send_signal(other, "go", "ada", signal_id=attempt.run_id)
+            if attempt.number == 2:
+                attempt.block("the disk is full")
+            return [first, [run["output"] for run in called], made["outcome"], flow["flowId"]]
+
+        worker = Worker(self.client, concurrency=3)
+        worker.task("t.parent")(parent)
+        worker.task("t.child")(lambda attempt, payload: payload * 2)
+        worker.task("t.waiter")(lambda attempt, payload: attempt.wait("go")[0]["body"])
+        thread = threading.Thread(target=worker.run)
+        thread.start()
+        run = self.client.trigger("t.parent")["runId"]
+        try:
+            self.blocked(run)
+            self.client.request("POST", f"/v1/runs/{run}/resume")
+            ended = self.client.wait(run, 20)
+            self.assertEqual(ended["output"], [1, [2, 4], "returned_existing", run + "-flow"])
+            self.assertEqual(self.client.wait(run + "-next", 20)["output"], 6)
+            self.assertEqual(self.client.wait(other, 20)["output"], "ada")
+        finally:
+            worker.stop()
+            thread.join()
+
+    def blocked(self, run: str) -> None:
+        """Waits until the second attempt of a run has ended."""
+        end = time.monotonic() + 20
+        while True:
+            now = self.client.get(run)
+            if now["status"] == "released" and now["counters"]["attempts"] == 2:
+                return
+            self.assertLess(time.monotonic(), end, now)
+            time.sleep(0.02)
+
+    def test_asyncio_makes_runs_flows_and_signals(self) -> None:
+        async def all_of_it() -> Run:
+            client = AsyncClient(self.server.url)
+            worker = AsyncWorker(client, concurrency=3)
+
+            async def parent(attempt: AsyncAttempt, payload: Any) -> Any:
+                first = await attempt.snapshot("first", attempt.number)
+                called = await attempt.run_all("t.child", [1, 2])
+                made = await attempt.trigger("t.raw", 3, run_id=attempt.run_id + "-next", delay="1h")
+                flow = await attempt.flow(attempt.run_id + "-flow", [{"name": "a", "task": "t.child", "payload": 4}])
+                await attempt.send_signal(made["runId"], "go", "ada", signal_id=attempt.run_id)
+                if attempt.number == 2:
+                    await attempt.block("the disk is full")
+                return [first, [run["output"] for run in called], made["outcome"], flow["flowId"]]
+
+            async def child(attempt: AsyncAttempt, payload: Any) -> Any:
+                return payload * 2
+
+            worker.task("t.parent")(parent)
+            worker.task("t.child")(child)
+            working = asyncio.create_task(worker.run(signals=False))
+            run = (await client.trigger("t.parent"))["runId"]
+            await client.call(self.blocked, run)
+            await client.call(self.client.request, "POST", f"/v1/runs/{run}/resume")
+            ended = await client.wait(run, 20)
+            await client.cancel(run + "-next")
+            worker.stop()
+            await working
+            return ended
+
+        run = asyncio.run(all_of_it())
+        self.assertEqual(run["output"], [1, [2, 4], "returned_existing", run["runId"] + "-flow"])
+
     def test_asyncio(self) -> None:
-        async def all_of_it() -> dict[str, Any]:
+        async def all_of_it() -> Run:
             client = AsyncClient(self.server.url)
             worker = AsyncWorker(client, concurrency=3, lease=5)
 

@@ -1,9 +1,12 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
+import type { Run, Task, TriggerBody, Triggered } from "./api.js";
 import { ClaimLost, duration, Problem } from "./errors.js";
 
 /** Before the tries of a request, in milliseconds; together less than half of a usual lease. */
 const pauses = [0, 100, 300, 1000, 2000, 4000];
+/** Statuses after which there is another try; 0 is no answer. */
+const passing = [0, 429, 502, 503, 504];
 
 export interface ClientOptions {
   /** Where the server is; RUNLANE_URL, or this machine's port 8080, unless given. */
@@ -13,35 +16,11 @@ export interface ClientOptions {
 }
 
 /** Fields of POST /v1/runs. */
-export interface TriggerOptions {
-  runId?: string;
-  idempotencyKey?: string;
-  queue?: string;
-  delay?: string;
-  meta?: Record<string, string>;
-  [field: string]: unknown;
-}
-
-export interface Triggered {
-  runId: string;
-  taskId: string;
-  status: string;
-  outcome: "created" | "returned_existing";
-}
-
-export interface Run {
-  runId: string;
-  taskId: string;
-  status: string;
-  output?: unknown;
-  failure?: { code: string; message: string };
-  counters: { attempts: number; failures: number; retries: number; releases: number };
-  [field: string]: unknown;
-}
+export type TriggerOptions = Omit<TriggerBody, "task" | "payload">;
 
 /**
- * Calls a server. Requests that got no answer, or a 503, are repeated for some seconds. That is safe for all of them, since
- * triggers always name their run.
+ * Calls a server. Requests that got no answer, or one of passing, are repeated for some seconds. That is safe for all of
+ * them, since triggers always name their run.
  */
 export class Client {
   readonly #url: string;
@@ -61,6 +40,11 @@ export class Client {
   /** The run as it is now. */
   async get(run: string): Promise<Run> {
     return (await this.request("GET", `/v1/runs/${encodeURIComponent(run)}`)) as Run;
+  }
+
+  /** What is known of a task: its rules, and the JSON Schema of its payloads where the server has one. */
+  async task(name: string): Promise<Task> {
+    return (await this.request("GET", `/v1/tasks/${encodeURIComponent(name)}`)) as Task;
   }
 
   /** The run when it has ended; an error when it has not in that time. */
@@ -92,7 +76,7 @@ export class Client {
       try {
         return await this.once(method, path, body);
       } catch (error) {
-        if (!(error instanceof Problem) || ![0, 503].includes(error.status) || i === pauses.length - 1) throw error;
+        if (!(error instanceof Problem) || !passing.includes(error.status) || i === pauses.length - 1) throw error;
       }
     }
   }

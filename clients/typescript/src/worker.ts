@@ -1,6 +1,9 @@
 import { hostname } from "node:os";
 import { setTimeout as pause } from "node:timers/promises";
-import type { Client } from "./client.js";
+import type {
+  CalledObject, CallEnd, Claim, Flow, LeaseObject, NodeBody, ReceivedSignal, Step, StepPage, Triggered, Waited,
+} from "./api.js";
+import type { Client, TriggerOptions } from "./client.js";
 import { ClaimLost, duration, failure, Problem, Suspended } from "./errors.js";
 
 export interface WorkerOptions {
@@ -16,31 +19,7 @@ export interface WorkerOptions {
   log?: (message: string) => void;
 }
 
-/** A signal that a run got. */
-export interface Signal {
-  name: string;
-  id: string;
-  body: unknown;
-}
-
 export type Handler<P = unknown> = (attempt: Attempt, payload: P) => unknown;
-
-interface Claim {
-  token: string;
-  runId: string;
-  taskId: string;
-  attempt: number;
-  payload: unknown;
-  meta?: Record<string, string>;
-  traceCarrier?: Record<string, string>;
-  deadline?: string;
-}
-
-interface Step {
-  name: string;
-  stepKind: string;
-  result?: unknown;
-}
 
 /** One execution of a run's handler. */
 export class Attempt {
@@ -97,14 +76,14 @@ export class Attempt {
 
   /** Extends the lease. One that gets no answer is sent again with the next. */
   async heartbeat(lease: number): Promise<void> {
-    const answer = (await this.call("heartbeat", { lease: duration(lease) }, false)) as { cancelRequested: boolean };
+    const answer = (await this.call("heartbeat", { lease: duration(lease) }, false)) as LeaseObject;
     if (answer.cancelRequested) this.stop();
   }
 
   /** Does work once for the run: later attempts get its recorded result, which is JSON. It runs at least once. */
   async step<T>(name: string, work: () => T | Promise<T>): Promise<T> {
     if (!this.#known) {
-      const { items } = (await this.call("steps")) as { items: Step[] };
+      const { items } = (await this.call("steps")) as StepPage;
       this.#known = new Map(items.filter((s) => s.stepKind === "step").map((s) => [s.name, s.result]));
     }
     if (!this.#known.has(name)) {
@@ -117,7 +96,7 @@ export class Attempt {
 
   /** Returns once the time since the first call has passed; until then the attempt ends here. */
   async sleep(name: string, ms: number): Promise<void> {
-    const answer = (await this.call("sleep", { name, for: duration(ms) })) as { suspended: boolean };
+    const answer = (await this.call("sleep", { name, for: duration(ms) })) as Waited;
     if (answer.suspended) throw new Suspended();
   }
 
@@ -125,11 +104,11 @@ export class Attempt {
   async wait(
     signals: string | string[],
     options: { name?: string; timeout?: number; prompt?: string; all?: boolean } = {},
-  ): Promise<Signal[]> {
+  ): Promise<ReceivedSignal[]> {
     const { timeout, ...others } = options;
     const body: Record<string, unknown> = { signals: [signals].flat(), ...others };
     if (timeout) body["timeout"] = duration(timeout);
-    const answer = (await this.call("wait", body)) as { suspended: boolean; signals?: Signal[] };
+    const answer = (await this.call("wait", body)) as Waited;
     if (answer.suspended) throw new Suspended();
     return answer.signals ?? [];
   }
@@ -137,6 +116,39 @@ export class Attempt {
   /** Shows operators a note. */
   async progress(note: string): Promise<void> {
     await this.call("progress", { note });
+  }
+
+  /** Records a value as it is now, for operators and later attempts. Returns the one that was recorded first. */
+  async snapshot(name: string, value: unknown = null): Promise<unknown> {
+    return ((await this.call("snapshot", { name, value })) as Step).result;
+  }
+
+  /** Ends the attempt here. The handler is called again when an operator resumes the run. */
+  async block(reason: string): Promise<never> {
+    await this.call("block", { reason });
+    throw new Suspended();
+  }
+
+  /** Makes a run of each payload once, and returns them when all have ended; until then the attempt ends here. */
+  async runAll(task: string, payloads: unknown[], options: Record<string, unknown> = {}): Promise<CallEnd[]> {
+    const answer = (await this.call("call", { task, payloads, ...options })) as CalledObject;
+    if (answer.suspended) throw new Suspended();
+    return answer.runs ?? [];
+  }
+
+  /** Makes a run whose source is this one. An attempt may be repeated, so that its id has to be the same each time. */
+  async trigger(task: string, payload: unknown, options: TriggerOptions & { runId: string }): Promise<Triggered> {
+    return (await this.call("trigger", { task, payload, ...options })) as Triggered;
+  }
+
+  /** Sends a signal to another run, once for each id. */
+  async sendSignal(runId: string, name: string, body: unknown, id: string): Promise<void> {
+    await this.call("signal", { runId, name, body, id });
+  }
+
+  /** Starts a flow of nodes, once for its id; each has the fields of POST /v1/flows. */
+  async flow(flowId: string, nodes: NodeBody[]): Promise<Flow> {
+    return (await this.call("flow", { flowId, nodes })) as Flow;
   }
 }
 

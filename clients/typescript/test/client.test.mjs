@@ -2,11 +2,12 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { after, before, test } from "node:test";
+import typescript from "typescript";
 import { ClaimLost, Client, Permanent, Problem, Release, RetryAfter, TaskError, Worker } from "runlane";
 
 const tasks = {
@@ -17,6 +18,10 @@ const tasks = {
     },
     { task: "t.waits", queue: "waits" },
     { task: "t.raw", queue: "raw" },
+    { task: "t.parent", queue: "family" },
+    { task: "t.child", queue: "family" },
+    { task: "t.waiter", queue: "family" },
+    { task: "images.resize", queue: "images" },
   ],
 };
 let folder, server, url, client;
@@ -61,6 +66,27 @@ async function works(task, handler, ...payloads) {
 test("executes, and keeps outputs", async () => {
   const runs = await works("t.echo", async (_, payload) => ({ n: payload.n + 1 }), { n: 1 }, { n: 2 });
   assert.deepEqual(runs.map((r) => [r.status, r.output]), [["succeeded", { n: 2 }], ["succeeded", { n: 3 }]]);
+});
+
+test("the program of the README works as it stands there, until SIGTERM", async () => {
+  const root = join(import.meta.dirname, "..");
+  const address = "http://127.0.0.1:8080";
+  const typed = readFileSync(join(root, "README.md"), "utf8").split("```ts\n")[1].split("```")[0];
+  assert.ok(typed.includes(address));
+  const { outputText } = typescript.transpileModule(typed.replace(address, url), {
+    compilerOptions: { module: typescript.ModuleKind.ESNext, target: typescript.ScriptTarget.ES2022 },
+  });
+  const program = "const store = async (url) => url.length;\n" + outputText;
+  const worker = spawn(process.execPath, ["--input-type=module", "-e", program], { cwd: root, stdio: "inherit" });
+  const ended = once(worker, "exit");
+  try {
+    const made = await client.trigger("images.resize", { url: "https://example.com/b.png" });
+    const run = await client.wait(made.runId, 20_000);
+    assert.deepEqual([run.status, run.output], ["succeeded", { stored: 25 }]);
+  } finally {
+    worker.kill("SIGTERM");
+    assert.deepEqual(await ended, [0, null]);
+  }
 });
 
 test("failures follow the handler's error", async () => {
@@ -108,6 +134,11 @@ test("a payload that does not fit is refused", async () => {
   });
 });
 
+test("a task has its schema", async () => {
+  assert.deepEqual((await client.task("t.echo")).schema, tasks.tasks[0].schema);
+  assert.equal((await client.task("t.raw")).schema, undefined);
+});
+
 test("a claim outlives the server, and nothing is taken after its end", async () => {
   const { runId } = await client.trigger("t.raw", 1);
   const { token } = await client.request("POST", "/v1/work/claim", { tasks: ["t.raw"] });
@@ -117,6 +148,36 @@ test("a claim outlives the server, and nothing is taken after its end", async ()
   await client.request("POST", "/v1/work/complete", { token, output: 7 });
   assert.equal((await client.get(runId)).output, 7);
   await assert.rejects(client.request("POST", "/v1/work/complete", { token }), ClaimLost);
+});
+
+test("makes runs, flows and signals", async () => {
+  const other = await client.trigger("t.waiter");
+  const worker = new Worker(client, { concurrency: 3, log: () => {} });
+  worker.task("t.parent", async (attempt) => {
+    const first = await attempt.snapshot("first", attempt.number);
+    const called = await attempt.runAll("t.child", [1, 2]);
+    const made = await attempt.trigger("t.child", 3, { runId: `${attempt.runId}-next` });
+    const flow = await attempt.flow(`${attempt.runId}-flow`, [{ name: "a", task: "t.child", payload: 4 }]);
+    await attempt.sendSignal(other.runId, "go", "ada", attempt.runId);
+    if (attempt.number === 2) await attempt.block("the disk is full");
+    return [first, called.map((run) => run.output), made.outcome, flow.flowId];
+  });
+  worker.task("t.child", async (_, payload) => payload * 2);
+  worker.task("t.waiter", async (attempt) => (await attempt.wait("go"))[0].body);
+  const working = worker.run({ signals: false });
+  const { runId } = await client.trigger("t.parent");
+  for (const end = Date.now() + 20_000; ; await new Promise((again) => setTimeout(again, 20))) {
+    const { status, counters } = await client.get(runId);
+    if (status === "released" && counters.attempts === 2) break;
+    assert.ok(Date.now() < end, `${status} after ${counters.attempts} attempts`);
+  }
+  await client.request("POST", `/v1/runs/${runId}/resume`);
+  const ended = await client.wait(runId, 20_000);
+  assert.deepEqual(ended.output, [1, [2, 4], "returned_existing", `${runId}-flow`]);
+  assert.equal((await client.wait(`${runId}-next`, 20_000)).output, 6);
+  assert.equal((await client.wait(other.runId, 20_000)).output, "ada");
+  worker.stop();
+  await working;
 });
 
 test("a cancelled run stops its handler", async () => {

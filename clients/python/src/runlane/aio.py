@@ -7,8 +7,9 @@ import concurrent.futures
 import functools
 import logging
 import signal
-from typing import Any, Awaitable, Callable, TypeVar
+from typing import Any, Awaitable, Callable, NoReturn, TypeVar
 
+from .api import CallEnd, Claim, Flow, NodeBody, ReceivedSignal, Run, Task, Triggered
 from .client import Client
 from .errors import ClaimLost, Problem, Suspended, duration, failure
 from .worker import Attempt, Worker
@@ -30,15 +31,19 @@ class AsyncClient:
         bound = functools.partial(function, *args, **options)
         return await asyncio.get_running_loop().run_in_executor(self._threads, bound)
 
-    async def trigger(self, task: str, payload: Any = None, **options: Any) -> dict[str, Any]:
+    async def trigger(self, task: str, payload: Any = None, **options: Any) -> Triggered:
         """See Client.trigger."""
         return await self.call(self.sync.trigger, task, payload, **options)
 
-    async def get(self, run_id: str) -> dict[str, Any]:
+    async def get(self, run_id: str) -> Run:
         """See Client.get."""
         return await self.call(self.sync.get, run_id)
 
-    async def wait(self, run_id: str, timeout: float = 60.0) -> dict[str, Any]:
+    async def task(self, name: str) -> Task:
+        """See Client.task."""
+        return await self.call(self.sync.task, name)
+
+    async def wait(self, run_id: str, timeout: float = 60.0) -> Run:
         """See Client.wait."""
         return await self.call(self.sync.wait, run_id, timeout)
 
@@ -71,13 +76,38 @@ class AsyncAttempt:
         """See Attempt.sleep."""
         await self._client.call(self.sync.sleep, name, seconds)
 
-    async def wait(self, *signals: str, **options: Any) -> list[dict[str, Any]]:
+    async def wait(self, *signals: str, **options: Any) -> list[ReceivedSignal]:
         """See Attempt.wait."""
         return await self._client.call(self.sync.wait, *signals, **options)
 
     async def progress(self, note: str) -> None:
         """See Attempt.progress."""
         await self._client.call(self.sync.progress, note)
+
+    async def snapshot(self, name: str, value: Any = None) -> Any:
+        """See Attempt.snapshot."""
+        return await self._client.call(self.sync.snapshot, name, value)
+
+    async def block(self, reason: str) -> NoReturn:
+        """See Attempt.block."""
+        await self._client.call(self.sync.call, "block", {"reason": reason})
+        raise Suspended
+
+    async def run_all(self, task: str, payloads: list[Any], **options: Any) -> list[CallEnd]:
+        """See Attempt.run_all."""
+        return await self._client.call(self.sync.run_all, task, payloads, **options)
+
+    async def trigger(self, task: str, payload: Any = None, *, run_id: str, **options: Any) -> Triggered:
+        """See Attempt.trigger."""
+        return await self._client.call(self.sync.trigger, task, payload, run_id=run_id, **options)
+
+    async def send_signal(self, run_id: str, name: str, body: Any = None, *, signal_id: str) -> None:
+        """See Attempt.send_signal."""
+        await self._client.call(self.sync.send_signal, run_id, name, body, signal_id=signal_id)
+
+    async def flow(self, flow_id: str, nodes: list[NodeBody], **options: Any) -> Flow:
+        """See Attempt.flow."""
+        return await self._client.call(self.sync.flow, flow_id, nodes, **options)
 
 
 class AsyncWorker:
@@ -130,7 +160,7 @@ class AsyncWorker:
             if claim:
                 await self._execute(claim)
 
-    async def _execute(self, claim: dict[str, Any]) -> None:
+    async def _execute(self, claim: Claim) -> None:
         attempt = Attempt(self.client.sync, claim)
         handler = asyncio.ensure_future(self._handlers[attempt.task](AsyncAttempt(self.client, attempt), claim["payload"]))
         beats = asyncio.create_task(self._beat(attempt, handler))

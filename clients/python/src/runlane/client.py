@@ -14,14 +14,16 @@ import urllib.parse
 import uuid
 from typing import Any
 
+from .api import Batch, Run, Task, TriggerBody, Triggered
 from .errors import ClaimLost, Problem, duration
 
 _PAUSES = (0.0, 0.1, 0.3, 1.0, 2.0, 4.0)  # before the tries of a request; together less than half of a usual lease
+_AGAIN = (0, 429, 502, 503, 504)  # statuses after which there is another try; 0 is no answer
 
 
 class Client:
-    """Calls a server. It may be used by many threads: each has its own connection. Requests that got no answer, or a 503,
-    are repeated for some seconds. That is safe for all of them, since triggers always name their run."""
+    """Calls a server. It may be used by many threads: each has its own connection. Requests that got no answer, or one of
+    _AGAIN, are repeated for some seconds. That is safe for all of them, since triggers always name their run."""
 
     def __init__(self, url: str | None = None, token: str | None = None, timeout: float = 30.0) -> None:
         given = url or os.environ.get("RUNLANE_URL", "http://127.0.0.1:8080")
@@ -35,34 +37,43 @@ class Client:
     def trigger(
         self, task: str, payload: Any = None, *, run_id: str | None = None, idempotency_key: str | None = None,
         delay: float | None = None, **options: Any,
-    ) -> dict[str, Any]:
+    ) -> Triggered:
         """Makes a run, or finds the one of the key or id: see "outcome". options are other fields of POST /v1/runs."""
         body = {"task": task, "payload": payload, "runId": run_id or "run_" + uuid.uuid4().hex, **options}
         if idempotency_key is not None:
             body["idempotencyKey"] = idempotency_key
         if delay:
             body["delay"] = duration(delay)
-        return self.request("POST", "/v1/runs", body) or {}
+        made: Triggered = self.request("POST", "/v1/runs", body)
+        return made
 
-    def trigger_many(self, runs: list[dict[str, Any]]) -> dict[str, Any]:
+    def trigger_many(self, runs: list[TriggerBody]) -> Batch:
         """Makes up to 10,000 runs; each has the fields of POST /v1/runs. The answer has one result for each."""
-        return self.request("POST", "/v1/batch", {"runs": [{"runId": "run_" + uuid.uuid4().hex, **r} for r in runs]}) or {}
+        body = {"runs": [{"runId": "run_" + uuid.uuid4().hex, **r} for r in runs]}
+        made: Batch = self.request("POST", "/v1/batch", body)
+        return made
 
-    def get(self, run_id: str) -> dict[str, Any]:
+    def get(self, run_id: str) -> Run:
         """The run as it is now."""
-        return self.request("GET", "/v1/runs/" + urllib.parse.quote(run_id, safe="")) or {}
+        run: Run = self.request("GET", "/v1/runs/" + urllib.parse.quote(run_id, safe=""))
+        return run
 
-    def wait(self, run_id: str, timeout: float = 60.0) -> dict[str, Any]:
+    def task(self, name: str) -> Task:
+        """What is known of a task: its rules, and as schema the JSON Schema of its payloads, where the server has one."""
+        task: Task = self.request("GET", "/v1/tasks/" + urllib.parse.quote(name, safe=""))
+        return task
+
+    def wait(self, run_id: str, timeout: float = 60.0) -> Run:
         """The run when it has ended. TimeoutError comes first when it has not in that time."""
         end = time.monotonic() + timeout
         while True:
             left = max(0.05, min(20.0, end - time.monotonic()))
             path = f"/v1/runs/{urllib.parse.quote(run_id, safe='')}?wait={duration(left)}"
-            run = self.request("GET", path) or {}
-            if run.get("status") in ("succeeded", "failed", "cancelled"):
+            run: Run = self.request("GET", path)
+            if run["status"] in ("succeeded", "failed", "cancelled"):
                 return run
             if time.monotonic() >= end:
-                raise TimeoutError(f"run {run_id} is {run.get('status')}")
+                raise TimeoutError(f"run {run_id} is {run['status']}")
 
     def signal(self, run_id: str, name: str, body: Any = None, signal_id: str | None = None) -> None:
         """Sends a signal to a run, once: a repeated request has the same id."""
@@ -74,18 +85,18 @@ class Client:
         path = f"/v1/runs/{urllib.parse.quote(run_id, safe='')}/cancel"
         self.request("POST", path, {"reason": reason} if reason else None)
 
-    def request(self, method: str, path: str, body: Any = None) -> dict[str, Any] | None:
-        """One request of the API; None for an answer without a body. An error is a Problem."""
+    def request(self, method: str, path: str, body: Any = None) -> Any:
+        """One request of the API, whose answers are in runlane.api; None for one without a body. An error is a Problem."""
         for last, pause in ((pause == _PAUSES[-1], pause) for pause in _PAUSES):
             time.sleep(pause * random.uniform(0.5, 1.5))
             try:
                 return self.once(method, path, body)
             except Problem as problem:
-                if last or problem.status not in (0, 503):
+                if last or problem.status not in _AGAIN:
                     raise
         return None  # not reached
 
-    def once(self, method: str, path: str, body: Any = None) -> dict[str, Any] | None:
+    def once(self, method: str, path: str, body: Any = None) -> Any:
         """One try of a request."""
         headers = {"Authorization": "Bearer " + self._token} if self._token else {}
         text = None
@@ -102,8 +113,7 @@ class Client:
             self.disconnect()
             raise Problem(0, {"code": "no_answer", "detail": type(fault).__name__, "retryable": True}) from fault
         if status < 400:
-            found: dict[str, Any] | None = json.loads(content) if content else None
-            return found
+            return json.loads(content) if content else None
         try:
             said = json.loads(content)
         except ValueError:

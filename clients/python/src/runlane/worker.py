@@ -8,8 +8,12 @@ import signal
 import socket
 import threading
 import time
-from typing import Any, Callable, TypeVar
+from typing import Any, Callable, NoReturn, TypeVar
 
+from .api import (
+    CalledObject, CallEnd, Claim, Flow, LeaseObject, NodeBody, ReceivedSignal, Step, StepPage, Triggered,
+    Waited,
+)
 from .client import Client
 from .errors import ClaimLost, Problem, Suspended, duration, failure
 
@@ -21,7 +25,7 @@ log = logging.getLogger("runlane")
 class Attempt:
     """One execution of a run's handler."""
 
-    def __init__(self, client: Client, claim: dict[str, Any]) -> None:
+    def __init__(self, client: Client, claim: Claim) -> None:
         self._client, self._token = client, str(claim["token"])
         self._known: dict[str, Any] | None = {} if claim["attempt"] == 1 else None
         self.run_id: str = claim["runId"]
@@ -34,10 +38,10 @@ class Attempt:
         self.stopped = threading.Event()
         """Set when the handler should return: the run was cancelled, the lease was lost, or the worker stops."""
 
-    def call(self, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+    def call(self, path: str, body: dict[str, Any] | None = None) -> Any:
         """A request with the token of the claim."""
         try:
-            return self._client.request("POST", "/v1/work/" + path, {"token": self._token, **(body or {})}) or {}
+            return self._client.request("POST", "/v1/work/" + path, {"token": self._token, **(body or {})})
         except ClaimLost:
             self.ended()
             raise
@@ -51,7 +55,7 @@ class Attempt:
         """Extends the lease. One that gets no answer is sent again with the next."""
         body = {"token": self._token, "lease": duration(lease)}
         try:
-            answer = self._client.once("POST", "/v1/work/heartbeat", body) or {}
+            answer: LeaseObject = self._client.once("POST", "/v1/work/heartbeat", body)
         except ClaimLost:
             self.ended()
             raise
@@ -66,22 +70,24 @@ class Attempt:
     def recall(self) -> dict[str, Any]:
         """The results that the run remembers, by name."""
         if self._known is None:
-            records = self.call("steps")["items"]
-            self._known = {r["name"]: r.get("result") for r in records if r["stepKind"] == "step"}
+            page: StepPage = self.call("steps")
+            self._known = {r["name"]: r.get("result") for r in page["items"] if r["stepKind"] == "step"}
         return self._known
 
     def keep(self, name: str, result: T) -> T:
         """Records a result, and returns the one that was recorded first."""
-        kept: T = self.call("step", {"name": name, "result": result}).get("result")  # type: ignore[assignment]
+        step: Step = self.call("step", {"name": name, "result": result})
+        kept: T = step.get("result")  # type: ignore[assignment]
         self.recall()[name] = kept
         return kept
 
     def sleep(self, name: str, seconds: float) -> None:
         """Returns once the time since the first call has passed; until then the attempt ends here."""
-        if self.call("sleep", {"name": name, "for": duration(seconds)})["suspended"]:
+        answer: Waited = self.call("sleep", {"name": name, "for": duration(seconds)})
+        if answer["suspended"]:
             raise Suspended
 
-    def wait(self, *signals: str, name: str = "", timeout: float = 0, prompt: str = "", every: bool = False) -> list[dict[str, Any]]:
+    def wait(self, *signals: str, name: str = "", timeout: float = 0, prompt: str = "", every: bool = False) -> list[ReceivedSignal]:
         """The signal of one of the names, or of each. Without any the attempt ends here. An empty list: the time is over."""
         body: dict[str, Any] = {"signals": list(signals), "all": every}
         if name:
@@ -90,15 +96,46 @@ class Attempt:
             body["prompt"] = prompt
         if timeout:
             body["timeout"] = duration(timeout)
-        answer = self.call("wait", body)
+        answer: Waited = self.call("wait", body)
         if answer["suspended"]:
             raise Suspended
-        found: list[dict[str, Any]] = answer.get("signals", [])
-        return found
+        return answer.get("signals", [])
 
     def progress(self, note: str) -> None:
         """Shows operators a note."""
         self.call("progress", {"note": note})
+
+    def snapshot(self, name: str, value: Any = None) -> Any:
+        """Records a value as it is now, for operators and later attempts. Returns the one that was recorded first."""
+        step: Step = self.call("snapshot", {"name": name, "value": value})
+        return step.get("result")
+
+    def block(self, reason: str) -> NoReturn:
+        """Ends the attempt here. The handler is called again when an operator resumes the run."""
+        self.call("block", {"reason": reason})
+        raise Suspended
+
+    def run_all(self, task: str, payloads: list[Any], **options: Any) -> list[CallEnd]:
+        """Makes a run of each payload once, and returns them when all have ended; until then the attempt ends here.
+        options are other fields of POST /v1/work/call."""
+        answer: CalledObject = self.call("call", {"task": task, "payloads": payloads, **options})
+        if answer["suspended"]:
+            raise Suspended
+        return answer.get("runs", [])
+
+    def trigger(self, task: str, payload: Any = None, *, run_id: str, **options: Any) -> Triggered:
+        """Makes a run whose source is this one. An attempt may be repeated, so that run_id has to be the same each time."""
+        made: Triggered = self.call("trigger", {"task": task, "payload": payload, "runId": run_id, **options})
+        return made
+
+    def send_signal(self, run_id: str, name: str, body: Any = None, *, signal_id: str) -> None:
+        """Sends a signal to another run, once for each signal_id."""
+        self.call("signal", {"runId": run_id, "name": name, "body": body, "id": signal_id})
+
+    def flow(self, flow_id: str, nodes: list[NodeBody], **options: Any) -> Flow:
+        """Starts a flow of nodes, once for its id; each has the fields of POST /v1/flows."""
+        flow: Flow = self.call("flow", {"flowId": flow_id, "nodes": nodes, **options})
+        return flow
 
 
 class Worker:
@@ -168,7 +205,7 @@ class Worker:
         """Sets the tasks whose runs are claimed."""
         self._handlers = handlers
 
-    def claim(self) -> dict[str, Any] | None:
+    def claim(self) -> Claim | None:
         """Waits for a run of the tasks; None when none came in 20 seconds."""
         connection = self.client._connection()
         with self._lock:
@@ -176,14 +213,15 @@ class Worker:
         try:
             if self._stop.is_set():
                 return None
-            return self.client.once("POST", "/v1/work/claim", {
+            claim: Claim | None = self.client.once("POST", "/v1/work/claim", {
                 "tasks": list(self._handlers), "worker": self.name, "lease": duration(self.lease), "wait": "20s",
             })
+            return claim
         finally:
             with self._lock:
                 self._waiting.discard(connection)
 
-    def _execute(self, claim: dict[str, Any]) -> None:
+    def _execute(self, claim: Claim) -> None:
         attempt = Attempt(self.client, claim)
         with self._lock:
             self._active[attempt] = time.monotonic() + self.lease / 3
