@@ -138,19 +138,9 @@ func (s *session) perform(ctx context.Context, cmd *command, path string, args [
 	if err := s.applyEnvironment(set, own); err != nil {
 		return err
 	}
-	if s.finds && !cmd.local && s.choice == "" {
-		found, err := s.findDev(ctx)
-		if err != nil {
+	if s.finds && !cmd.local && !s.elsewhere {
+		if done, err := s.leaveToDev(ctx); done || err != nil {
 			return err
-		}
-		if found != nil {
-			return s.forward(ctx, found)
-		}
-		if err := s.findDevState(); err != nil {
-			return err
-		}
-		if s.choice != "" {
-			s.note("no session of dev is running: this works on %s", s.choice)
 		}
 	}
 	s.alone = s.finds && !cmd.local && !cmd.hidden

@@ -34,6 +34,8 @@ type devRecord struct {
 	PID     int       `json:"pid"`
 	Folder  string    `json:"folder"`
 	Started time.Time `json:"started"`
+
+	Environment runlane.Environment `json:"environment"`
 }
 
 func devPath(folder string) string { return filepath.Join(folder, devFolder, devFile) }

@@ -7,12 +7,35 @@ import (
 	"sync"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lane"
 )
 
 // devPeer is a running session of dev, as a client sees it.
 type devPeer struct {
 	record *devRecord
 	link   *link
+}
+
+// leaveToDev lets a session of dev do this call where one runs, and else chooses the file that one left. An environment
+// that was given has to be the session's, and chooses no file.
+func (s *session) leaveToDev(ctx context.Context) (done bool, err error) {
+	found, err := s.findDev(ctx)
+	switch {
+	case err != nil:
+		return false, err
+	case found != nil && (s.choice == "" || string(found.record.Environment) == s.getenv(lane.EnvironmentVariable)):
+		return true, s.forward(ctx, found)
+	case found != nil:
+		s.note("the session of dev in %s is not asked: its environment is %s, and %s says another",
+			found.record.Folder, found.record.Environment, s.choice)
+		return false, found.link.connection.Close()
+	case s.choice != "":
+		return false, nil
+	}
+	if err = s.findDevState(); err == nil && s.choice != "" {
+		s.note("no session of dev is running: this works on %s", s.choice)
+	}
+	return false, err
 }
 
 // forward lets a session of dev do this call, as if it ran here.

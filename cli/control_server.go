@@ -49,6 +49,8 @@ func (s *session) listen(ctx context.Context, folder string) (*control, error) {
 		PID:     os.Getpid(),
 		Folder:  folder,
 		Started: time.Now().UTC(),
+
+		Environment: s.runtime.Environment(),
 	}}
 	err = announce(&c.record)
 	if errors.Is(err, fs.ErrExist) { // of a session that ended without removing it, or of one that runs

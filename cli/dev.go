@@ -17,6 +17,9 @@ import (
 // devGrace is shorter than a worker's: a user waits at the terminal.
 const devGrace = 5 * time.Second
 
+// devListen is a free port: several projects may have their sessions at once.
+const devListen = "127.0.0.1:0"
+
 func devCommand() *command {
 	return &command{
 		name:  "dev",
@@ -44,7 +47,8 @@ func devCommand() *command {
 				"grace",
 				"DURATION attempts may take to finish after an interrupt; 5s unless given",
 			)
-			listen := flags.String("listen", "", "ADDRESS on which the HTTP API answers too, like 127.0.0.1:8080")
+			listen := flags.String("listen", devListen, "ADDRESS on which HTTP API and console answer; a free port of "+
+				"this machine unless given, and nowhere with an empty one")
 			memory := flags.Bool("memory", false, "keep runs in memory: nothing is left when it stops")
 			return func(ctx context.Context, s *session, _ []string) error {
 				if s.project {
@@ -147,7 +151,7 @@ func (s *session) devStarts(ctx context.Context, rt *core.Runtime, url string) e
 		return s.results.Flush()
 	}
 	columns, ok := s.width(s.stderr)
-	for _, line := range []string{
+	lines := []string{
 		fmt.Sprintf(
 			"executing %s; %s; lane %s",
 			strings.Join(names, ", "),
@@ -155,14 +159,15 @@ func (s *session) devStarts(ctx context.Context, rt *core.Runtime, url string) e
 			state.Lane,
 		),
 		fmt.Sprintf("other terminals reach this session from this folder: %s trigger %s", s.name, names[0]),
-	} {
+	}
+	if url != "" {
+		lines = append(lines, fmt.Sprintf("console and HTTP API answer on %s, for any user of this machine", url))
+	}
+	for _, line := range lines {
 		if ok {
 			line = wrapped(line, "", columns)
 		}
 		s.note("%s", line)
-	}
-	if url != "" {
-		s.note("the HTTP API answers on %s, for any user of this machine", url)
 	}
 	s.note("an interrupt stops it")
 	return nil

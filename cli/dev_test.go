@@ -264,7 +264,7 @@ func TestRun_NothingChosen_NamesBothWays(t *testing.T) {
 	w := newWorld()
 	w.env["RUNLANE_ENV"] = "staging"
 	r = runWith(t.Context(), w, &cli.Options{Args: []string{"trigger", "emails.welcome"}, Folder: t.TempDir()})
-	if r.code != cli.ExitUsage || !strings.Contains(r.stderr, "RUNLANE_ENV is set, so that no session of dev is looked for") {
+	if r.code != cli.ExitUsage || !strings.Contains(r.stderr, "RUNLANE_ENV is set, and no session of dev has that environment") {
 		t.Errorf("%+v", r)
 	}
 	for _, args := range [][]string{{"worker", "--drain"}, {"version"}, {"completion", "bash"}, {"runs", "--help"}} {
@@ -282,15 +282,18 @@ func TestRun_ChosenLane_IsUsedBesideASession(t *testing.T) {
 		env  map[string]string
 		away bool // the session is not asked
 	}{
-		"nothing":            {[]string{"runs", "list"}, nil, false},
-		"a flag":             {[]string{"runs", "list", "--table", "t"}, nil, true},
-		"a flag in front":    {[]string{"--region=eu-west-1", "runs", "list"}, nil, true},
-		"a variable":         {[]string{"runs", "list"}, map[string]string{"RUNLANE_TABLE": "t"}, true},
-		"an environment":     {[]string{"runs", "list"}, map[string]string{"RUNLANE_ENV": "e"}, true},
-		"one of AWS":         {[]string{"runs", "list"}, map[string]string{"AWS_REGION": "eu-west-1", "AWS_PROFILE": "p"}, false},
-		"taken away again":   {[]string{"runs", "list", "--table="}, map[string]string{"RUNLANE_TABLE": "t"}, false},
-		"local in any case":  {[]string{"worker", "--drain"}, nil, true},
-		"usage needs no one": {[]string{"runs", "get"}, nil, false},
+		"nothing":             {[]string{"runs", "list"}, nil, false},
+		"a flag":              {[]string{"runs", "list", "--table", "t"}, nil, true},
+		"a flag in front":     {[]string{"--region=eu-west-1", "runs", "list"}, nil, true},
+		"a variable":          {[]string{"runs", "list"}, map[string]string{"RUNLANE_TABLE": "t"}, true},
+		"an environment":      {[]string{"runs", "list"}, map[string]string{"RUNLANE_ENV": "e"}, true},
+		"that of the session": {[]string{"runs", "list"}, map[string]string{"RUNLANE_ENV": "default"}, false},
+		"the same by a flag":  {[]string{"runs", "list", "--env", "default"}, nil, false},
+		"and more":            {[]string{"runs", "list", "--env", "default", "--region", "eu-west-1"}, nil, true},
+		"one of AWS":          {[]string{"runs", "list"}, map[string]string{"AWS_REGION": "eu-west-1", "AWS_PROFILE": "p"}, false},
+		"taken away again":    {[]string{"runs", "list", "--table="}, map[string]string{"RUNLANE_TABLE": "t"}, false},
+		"local in any case":   {[]string{"worker", "--drain"}, nil, true},
+		"usage needs no one":  {[]string{"runs", "get"}, nil, false},
 	} {
 		s.environment = c.env
 		r := s.away(t, c.args...)

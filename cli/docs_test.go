@@ -21,8 +21,8 @@ What ` + "`runlane COMMAND --help`" + ` says, for reading. A test holds the two 
 A program with tasks has the same commands: ` + "`func main() { os.Exit(cli.Main(context.Background(), open)) }`" + `, where open
 builds the runtime; ` + "`runlane init NAME`" + ` writes such a program. The binary of ` + "[cmd/runlane](../cmd/runlane)" + ` has no tasks:
 it operates what others triggered, triggers the tasks that ticks have stored, and knows of other queues what RUNLANE_QUEUES and
-RUNLANE_LIMITS (` + "`--limits`" + `, name=number pairs) tell it. Without RUNLANE_QUEUES it reads, cancels and prunes; what would have to
-wake a worker is refused. Keys of encrypted payloads are read from RUNLANE_KEYS or RUNLANE_KEYS_FILE ([encryption.md](encryption.md));
+RUNLANE_LIMITS (` + "`--limits`" + `, name=number pairs) tell it. On AWS without RUNLANE_QUEUES it reads, cancels and prunes; what would have
+to wake a worker is refused. Keys of encrypted payloads are read from RUNLANE_KEYS or RUNLANE_KEYS_FILE ([encryption.md](encryption.md));
 without, runs are shown without them. Those of answer tokens are read from RUNLANE_TOKEN_KEYS ([workflows.md](workflows.md#signals)).
 
 A lane is chosen, in this order: by a flag of those that stand for a variable (` + "`--lane`" + `, ` + "`--table`" + ` and the others); by
@@ -31,7 +31,7 @@ above it, which then does the command and hands back what it writes; by the file
 there; else by the program's opener. A lane is ` + "`sqlite:PATH`, `aws:` or `mem:`" + ` ([sqlite.md](sqlite.md)); a table that is named
 means ` + "`aws:`" + `, unless RUNLANE_LANE says another. Variables of AWS alone choose nothing. A flag that is given empty
 (` + "`--table=`" + `) takes its variable away. ` + "`init`, `dev`, `worker`, `serve`, `token`, `backup`, `restore`, `completion`" + ` and ` + "`version`" + ` are never done by a session,
-and ` + "`worker`" + ` and ` + "`serve`" + ` not on its file unless the lane is named: a worker without a lane executes what its own opener's lane has.
+and ` + "`worker`" + ` not on its file unless the lane is named: a worker without a lane executes what its own opener's lane has.
 A session announces itself in ` + "`.runlane/dev.json`" + `, readable by its user only, and listens on loopback only; a caller that cannot prove to
 know the token of that file gets nothing.
 

@@ -23,7 +23,7 @@ func (f *filter) define(set *flag.FlagSet) {
 	set.StringVar(&f.queue, "queue", "", "QUEUE of the runs")
 	set.StringVar(&f.schedule, "schedule", "", "SCHEDULE that made the runs")
 	set.Var(&f.waiting, "waiting", "KIND of what suspended runs wait for: "+strings.Join(waitingWords(), ", "))
-	set.StringVar(&f.source, "source", "", "RUN that the runs repeat, or whose handler triggered them")
+	set.StringVar(&f.source, "source", "", "RUN that the runs repeat, or whose handler triggered or called them")
 }
 
 func (f *filter) empty() bool {

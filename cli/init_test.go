@@ -70,7 +70,7 @@ func TestInit_WritesAWholeProject_AndNothingElse(t *testing.T) {
 	project := filepath.Join(folder, "hello")
 	want := []string{
 		".gitignore", "Makefile", "README.md", "go.mod", "go.sum", "greet.go", "greet_test.go", "lanes.go", "lanes_lambda.go", "main.go", "open.go",
-		"samconfig.toml", "template.yaml",
+		"samconfig.toml", "server_lambda.go", "template.yaml",
 	}
 	if diff := cmp.Diff(want, names(t, project)); diff != "" {
 		t.Error(diff)

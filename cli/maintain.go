@@ -136,6 +136,10 @@ func (s *session) worker(ctx context.Context, options *core.WorkOptions) error {
 		}
 	}
 	s.note("working on %s; an interrupt stops", strings.Join(names, ", "))
+	if rt.Lane().Storage.Capabilities().ProcessLocalState {
+		s.note("runs are in this process's memory: they end with it, and no other program sees them. RUNLANE_LANE " +
+			"and RUNLANE_TABLE name another place")
+	}
 	s.noteKeys(rt)
 	for _, queue := range options.Queues {
 		(&filter{queue: string(queue)}).doubt(ctx, s)

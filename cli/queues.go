@@ -94,7 +94,9 @@ func queuesStatsCommand() *command {
 		short: "Count what waits and what runs",
 		max:   -1,
 		long: "WAITING runs are due, OLDEST is since when the first of them is; DELAYED ones are not due yet. " +
-			"BACKLOG and TAKEN are the transport's own messages. A plus says that there are more than were counted.",
+			"BACKLOG and TAKEN are the transport's own messages. A plus says that there are more than were counted. " +
+			"Of queues that are named, the concurrency keys follow: a bounded queue has its limit of slots for each " +
+			"key, which RUNNING runs and the RESERVED ones among those that wait hold.",
 		examples: []string{"queues stats", "queues stats emails --json"},
 		words:    queueNames,
 		act: func(*flag.FlagSet) action {
@@ -104,22 +106,26 @@ func queuesStatsCommand() *command {
 					return err
 				}
 				states, incomplete := queuesInUse(ctx, rt)
-				if len(args) == 0 {
+				named := len(args) > 0
+				if !named {
 					for _, state := range states {
 						args = append(args, string(state.Queue.Name))
 					}
 				}
-				return firstError(s.queueStats(ctx, rt, args, states), incomplete)
+				return firstError(s.queueStats(ctx, rt, args, states, named), incomplete)
 			}
 		},
 	}
 }
 
-func (s *session) queueStats(ctx context.Context, rt *core.Runtime, names []string, states []core.QueueState) error {
+func (s *session) queueStats(
+	ctx context.Context, rt *core.Runtime, names []string, states []core.QueueState, byKey bool,
+) error {
 	t := &table{
 		header: []string{"QUEUE", "LIMIT", "WAITING", "OLDEST", "RUNNING", "DELAYED", "BACKLOG", "TAKEN"},
 		spare:  []int{7, 6},
 	}
+	keys := &table{header: []string{"QUEUE", "KEY", "WAITING", "RESERVED", "RUNNING", "DELAYED"}}
 	var late error // a transport that does not answer: the stats are shown beside it
 	for _, name := range names {
 		stats, err := rt.Queues().Stats(ctx, runlane.QueueName(name))
@@ -153,14 +159,35 @@ func (s *session) queueStats(ctx context.Context, rt *core.Runtime, names []stri
 			unknownBelowZero(stats.Backlog),
 			unknownBelowZero(stats.InFlight),
 		)
+		addKeys(keys, stats, plus)
 	}
 	if !s.json {
 		s.write(t)
+	}
+	if !s.json && byKey && len(keys.rows) > 0 {
+		s.line("")
+		s.write(keys)
 	}
 	for _, name := range names {
 		(&filter{queue: name}).doubt(ctx, s)
 	}
 	return late
+}
+
+// addKeys adds a row for each concurrency key of a queue.
+func addKeys(t *table, stats *core.QueueStats, plus string) {
+	for i := range stats.Keys {
+		k := &stats.Keys[i]
+		key := quoted(k.Key)
+		if k.Key == "" {
+			key = "none"
+		}
+		t.add(string(stats.Queue.Name), key, fmt.Sprint(k.Waiting)+plus, fmt.Sprint(k.Reserved)+plus,
+			fmt.Sprint(k.Running)+plus, fmt.Sprint(k.Delayed)+plus)
+	}
+	if stats.MoreKeys > 0 {
+		t.add(string(stats.Queue.Name), fmt.Sprintf("%d%s more", stats.MoreKeys, plus))
+	}
 }
 
 func unknownBelowZero(n int) string {

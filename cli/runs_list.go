@@ -8,6 +8,7 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/internal/shown"
 )
 
 func runsCommand() *command {
@@ -87,7 +88,7 @@ func (s *session) listRuns(
 		if err != nil {
 			return shown, err
 		}
-		if err := s.showRuns(page.Items, shown > 0); err != nil {
+		if err := s.showRuns(page.Items, shown > 0, options.Waiting == runlane.WaitingInput); err != nil {
 			return shown, err
 		}
 		shown += len(page.Items)
@@ -103,7 +104,8 @@ func (s *session) listRuns(
 	}
 }
 
-func (s *session) showRuns(runs []runlane.RunSummary, headed bool) error {
+// showRuns shows a page of runs, where it is asked for with what they ask a person.
+func (s *session) showRuns(runs []runlane.RunSummary, headed, asked bool) error {
 	if s.json {
 		for i := range runs {
 			if err := s.emit("run.summary", &runs[i]); err != nil {
@@ -119,13 +121,25 @@ func (s *session) showRuns(runs []runlane.RunSummary, headed bool) error {
 		headed: headed,
 		color:  map[int]func(string) string{1: statusColor},
 	}
+	if asked {
+		t.header, t.spare = append(t.header, "QUESTION"), append(t.spare, 4)
+	}
 	for i := range runs {
 		run := &runs[i]
-		t.add(string(run.ID), string(run.Status), string(run.TaskID), s.when(run.CreatedAt), s.when(dueOrEnded(run)))
+		row := []string{
+			string(run.ID), string(run.Status), string(run.TaskID), s.when(run.CreatedAt), s.when(dueOrEnded(run)),
+		}
+		if asked {
+			row = append(row, shortened(shown.Asked(run.Waiting), shownQuestion))
+		}
+		t.add(row...)
 	}
 	s.write(t)
 	return s.results.Flush()
 }
+
+// shownQuestion is how much of a run's questions a list shows.
+const shownQuestion = 60
 
 func dueOrEnded(run *runlane.RunSummary) time.Time {
 	return cmp.Or(run.FinishedAt, knownDue(run.RunAt))

@@ -102,28 +102,14 @@ func knownDue(at time.Time) time.Time {
 	return at
 }
 
-// waitingText is what a suspended run waits for.
+// waitingText is what a suspended run waits for, until when, and what it asks.
 func waitingText(s *session, w *runlane.Waiting) string {
-	if w == nil {
-		return ""
-	}
-	var kinds []string
-	for _, kind := range w.For {
-		kinds = append(kinds, string(kind))
-	}
-	text := strings.Join(kinds, " or ")
-	if len(w.Names) > 0 {
-		joined := ", "
-		if w.All {
-			joined = " and "
-		}
-		text += ": " + strings.Join(w.Names, joined)
-	}
-	if w.Prompt != "" {
-		text += fmt.Sprintf(" (%s)", w.Prompt)
-	}
-	if !w.Until.IsZero() {
+	text := shown.WaitsFor(w)
+	if w != nil && !w.Until.IsZero() {
 		text += ", until " + s.at(w.Until)
+	}
+	if asks := shown.Asked(w); asks != "" {
+		text += ": " + asks
 	}
 	return text
 }

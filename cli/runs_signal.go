@@ -32,39 +32,79 @@ func (f *sentFlags) read(ctx context.Context, s *session) (runlane.Actor, json.R
 func runsSignalCommand() *command {
 	return &command{
 		name:  "signal",
-		usage: "RUN NAME",
-		short: "Send a signal to a run",
-		min:   2,
+		usage: "[RUN] NAME",
+		short: "Send a signal to a run, or to a node of a flow",
+		min:   1,
 		max:   2,
 		long: "A run that waits for it is called again with the body; another one finds it at its next wait of that " +
 			"name. With --id it may be sent any number of times: the first counts. What runs wait for is shown by " +
-			"\"runs get\"; \"runs list --waiting input\" lists those that wait for a person.",
+			"\"runs get\"; \"runs list --waiting input\" lists those that wait for a person. With --flow and --node " +
+			"it goes to the latest run of the node, also after the flow was retried.",
 		examples: []string{
 			"runs signal run_01J8ZQ4T approved --body '{\"by\":\"ada\"}' --id mail-7",
 			"runs signal run_01J8ZQ4T invoice --body @invoice.json",
+			"runs signal approved --flow release-42 --node deploy --id mail-8",
 		},
 		act: func(flags *flag.FlagSet) action {
 			var sent sentFlags
 			sent.define(flags)
 			id := flags.String("id", "", "ID under which it counts once, however often it is sent; new unless given")
+			var node runlane.Node
+			flags.StringVar((*string)(&node.Flow), "flow", "", "FLOW of the node that it is for")
+			flags.StringVar(&node.Name, "node", "", "NAME of the node that it is for")
 			return func(ctx context.Context, s *session, args []string) error {
+				toNode := node != runlane.Node{}
+				switch {
+				case toNode && (node.Flow == "" || node.Name == "" || len(args) > 1):
+					return usagef("give both, and NAME alone", "--flow and --node name a node, in the place of RUN")
+				case !toNode && len(args) < 2:
+					return usagef("give RUN and NAME, or NAME with --flow and --node",
+						"what the signal is for is missing")
+				}
 				actor, body, err := sent.read(ctx, s)
 				if err != nil {
 					return err
+				}
+				options := &runlane.SignalOptions{Actor: actor, ID: *id, Receipt: &runlane.SignalReceipt{}}
+				if toNode {
+					return s.signalNode(ctx, node, runlane.NewRawSignal(args[0], body), options)
 				}
 				run, err := s.findRun(ctx, args[0], true)
 				if err != nil {
 					return err
 				}
-				options := &runlane.SignalOptions{Actor: actor, ID: *id}
 				if err := s.runtime.Signal(ctx, run.ID, runlane.NewRawSignal(args[1], body), options); err != nil {
 					return err
 				}
 				s.doubtSignal(run, args[1])
-				return s.showSent(ctx, run.ID)
+				return s.showSent(ctx, run.ID, options.Receipt)
 			}
 		},
 	}
+}
+
+// signalNode sends a signal to a node.
+func (s *session) signalNode(
+	ctx context.Context, node runlane.Node, value runlane.SignalValue, options *runlane.SignalOptions,
+) error {
+	rt, err := s.rt(ctx)
+	if err != nil {
+		return err
+	}
+	if err := rt.SignalNode(ctx, node, value, options); err != nil {
+		return err
+	}
+	return s.showNodeSent(ctx, node, options.Receipt)
+}
+
+// showNodeSent says what the latest run of a node is after a signal to it.
+func (s *session) showNodeSent(ctx context.Context, node runlane.Node, receipt *runlane.SignalReceipt) error {
+	state, err := s.runtime.Flows().Get(ctx, node.Flow)
+	if err != nil {
+		return err
+	}
+	found, _ := state.Node(node.Name)
+	return s.showSent(ctx, found.RunID, receipt)
 }
 
 // doubtSignal tells of a name that the run does not wait for: it may be mistyped.
@@ -101,25 +141,32 @@ func runsAnswerCommand() *command {
 				if err != nil {
 					return err
 				}
-				value, options := runlane.NewRawSignal(asked.Signal, body), &runlane.SignalOptions{Actor: actor}
+				value := runlane.NewRawSignal(asked.Signal, body)
+				options := &runlane.SignalOptions{Actor: actor, Receipt: &runlane.SignalReceipt{}}
 				if err := rt.Answer(ctx, args[0], value, options); err != nil {
 					return err
 				}
-				return s.showSent(ctx, asked.RunID)
+				if asked.Node.Flow != "" {
+					return s.showNodeSent(ctx, asked.Node, options.Receipt)
+				}
+				return s.showSent(ctx, asked.RunID, options.Receipt)
 			}
 		},
 	}
 }
 
-// showSent says what a run is after a signal to it.
-func (s *session) showSent(ctx context.Context, id runlane.RunID) error {
+// showSent says what a run is after a signal to it, and whether the signal was there before.
+func (s *session) showSent(ctx context.Context, id runlane.RunID, receipt *runlane.SignalReceipt) error {
 	run, err := s.runtime.Runs().Get(ctx, id)
 	if err != nil {
 		return err
 	}
 	if s.json {
-		return s.emit("change", &shown.Change{Run: run.ID, Now: run.Status})
+		return s.emit("change", &shown.Change{Run: run.ID, Now: run.Status, Existing: receipt.Existing})
 	}
 	s.line("%s is %s", run.ID, run.Status)
+	if receipt.Existing {
+		s.note("the signal was there already: nothing was sent")
+	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"flag"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
@@ -61,7 +62,8 @@ func serveCommand() *command {
 			"It executes no runs and does no maintenance: workers and ticks do. With a file of tasks, clients in any " +
 			"language execute these, and it ticks as a worker does. With a webhook it delivers the ends of runs, by " +
 			"runs that it executes, on a lane in a file or in memory, and ticks too. docs/server.md shows requests; " +
-			"the server itself has its reference at /docs. An interrupt lets requests finish, ten seconds at most.",
+			"the server itself has its reference at /docs. Each change is a line of the log, on stderr. An interrupt " +
+			"lets requests finish, ten seconds at most.",
 		examples: []string{
 			"serve", "serve --lane sqlite:state.db --listen 127.0.0.1:8080",
 			"serve --listen 0.0.0.0:8080 --tokens tokens.ndjson", "serve --tasks tasks.json",
@@ -125,7 +127,8 @@ func (s *session) serve(ctx context.Context, chosen *serveFlags) error {
 			return err
 		}
 	}
-	options.Root = console.New(rt, nil)
+	options.Logger = s.changes(ctx)
+	options.Root = console.New(rt, &console.Options{Logger: options.Logger})
 	listener, url, err := chosen.open(ctx, s, options)
 	if err != nil {
 		return err
@@ -146,6 +149,15 @@ func (s *session) serve(ctx context.Context, chosen *serveFlags) error {
 	return tickAndTell(rt, tasks, hooks).with(ctx, func(ctx context.Context) error {
 		return server.Serve(ctx, listener, rt, options, serveGrace)
 	})
+}
+
+// changes is where a server says each change: schedules, keys and removed runs keep no actor elsewhere. A program whose
+// log leaves such lines out gets them on stderr.
+func (s *session) changes(ctx context.Context) *slog.Logger {
+	if log := slog.Default(); log.Enabled(ctx, slog.LevelInfo) {
+		return log
+	}
+	return slog.New(slog.NewTextHandler(s.stderr, nil))
 }
 
 // readTasks reads the file of tasks; nil without one.
@@ -171,7 +183,8 @@ func (s *session) serveBeside(
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan error, 1)
-	options := &server.Options{Metrics: metrics, Root: console.New(rt, nil)}
+	options := &server.Options{Metrics: metrics, Logger: s.changes(ctx)}
+	options.Root = console.New(rt, &console.Options{Logger: options.Logger})
 	go func() { ended <- server.Serve(ctx, listener, rt, options, serveGrace) }() // ends with ctx
 	return url, func() {
 		cancel()

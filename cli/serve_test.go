@@ -86,15 +86,26 @@ func TestServe_AnswersUntilInterrupted(t *testing.T) {
 
 func TestServe_DevAnswersToo(t *testing.T) {
 	t.Parallel()
-	url, stop := serving(t, newWorld(), t.TempDir(), "dev", "--listen", "127.0.0.1:0")
+	url, stop := serving(t, newWorld(), t.TempDir(), "dev")
 	if status, tasks := fetch(t, url+"/v1/tasks", ""); status != http.StatusOK || !strings.Contains(tasks, `"taskId":"emails.welcome"`) {
 		t.Errorf("%d %s", status, tasks)
 	}
 	if status, text := fetch(t, url+"/metrics", ""); status != http.StatusOK || !strings.Contains(text, "runlane_storage_up 1") {
 		t.Errorf("%d %s", status, text)
 	}
+	if status, page := fetch(t, url+"/", ""); status != http.StatusOK || !strings.Contains(page, "<html") {
+		t.Errorf("%d %s", status, page)
+	}
 	if r := stop(); r.code != cli.ExitOK {
 		t.Errorf("%+v", r)
+	}
+}
+
+func TestServe_DevWithoutAddress_ListensNowhere(t *testing.T) {
+	t.Parallel()
+	s := startDev(t, newWorld(), t.TempDir(), "--json", "--listen", "")
+	if code := s.stop(t); code != cli.ExitOK || strings.Contains(s.out.String(), `"url"`) {
+		t.Errorf("%d\n%s", code, s.out)
 	}
 }
 

@@ -46,6 +46,7 @@ type session struct {
 	makesFile bool   // the command may begin with a file that is not there
 	alone     bool   // a lane in this process's memory would be of no use to the command
 	choice    string // what chose the lane, for people
+	elsewhere bool   // more than the environment was chosen: no session of dev is looked for
 	looksOnly bool   // the command has --dry-run
 	devKey    string // of answer tokens, made by this session of dev
 	input     func(name string) (io.ReadCloser, error)
@@ -170,13 +171,13 @@ func (s *session) applyEnvironment(set, own *flag.FlagSet) error {
 		if err := s.setenv(v.Name, *s.values[v.Name]); err != nil {
 			return usagef("", "--%s cannot be set: %v", v.Flag, err)
 		}
-		if *s.values[v.Name] != "" && s.choice == "" {
-			s.choice = "--" + v.Flag
+		if *s.values[v.Name] != "" {
+			s.chose(v.Name, "--"+v.Flag)
 		}
 	}
 	for _, v := range standardVariables {
-		if s.choice == "" && strings.HasPrefix(v.Name, ownVariables) && s.getenv(v.Name) != "" {
-			s.choice = v.Name
+		if strings.HasPrefix(v.Name, ownVariables) && s.getenv(v.Name) != "" {
+			s.chose(v.Name, v.Name)
 		}
 	}
 	if err := s.chooseLane(given); err != nil {
@@ -186,6 +187,14 @@ func (s *session) applyEnvironment(set, own *flag.FlagSet) error {
 		slog.SetDefault(slog.New(slog.NewTextHandler(s.stderr, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	}
 	return nil
+}
+
+// chose notes what chose a lane. An environment alone may be that of a session of dev.
+func (s *session) chose(variable, by string) {
+	if s.choice == "" {
+		s.choice = by
+	}
+	s.elsewhere = s.elsewhere || variable != lane.EnvironmentVariable
 }
 
 // chooseLane makes a table that is named mean the lane on AWS, so that openers need to read one variable. Of two that
@@ -288,8 +297,11 @@ func (s *session) rt(ctx context.Context) (*core.Runtime, error) {
 func (s *session) memoryOnly() error {
 	const others = "RUNLANE_LANE (--lane sqlite:PATH) or RUNLANE_TABLE (--table NAME)"
 	hint := "start \"dev\" in another terminal, in this folder or above it, or set " + others
-	if s.choice != "" {
+	switch {
+	case s.elsewhere:
 		hint = s.choice + " is set, so that no session of dev is looked for: leave it out, or set " + others + " too"
+	case s.choice != "":
+		hint = s.choice + " is set, and no session of dev has that environment: leave it out, or set " + others + " too"
 	}
 	return &runlane.Error{
 		Code: runlane.ErrConfigurationInvalid, Hint: hint,

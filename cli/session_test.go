@@ -227,3 +227,23 @@ func TestExplain_UnknownQueue_NamesTheFlagThatTellsItsLimit(t *testing.T) {
 		t.Errorf("a program without the flag: %+v", r)
 	}
 }
+
+// The console shows such lines for ids that look like flags.
+func TestRun_FlagsEndAtTwoDashes(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	for _, id := range []string{"--all", "kept"} {
+		if r := w.run(t.Context(), "trigger", "emails.welcome", "--id", id); r.code != cli.ExitOK {
+			t.Fatalf("%+v", r)
+		}
+	}
+	if r := w.run(t.Context(), "runs", "cancel", "--env", "default", "--", "--all"); r.code != cli.ExitOK {
+		t.Errorf("%+v", r)
+	}
+	for id, want := range map[string]string{"--all": "cancelled", "kept": "queued"} {
+		r := w.run(t.Context(), "runs", "get", "--json", "--", id)
+		if r.code != cli.ExitOK || !strings.Contains(r.stdout, `"status":"`+want+`"`) {
+			t.Errorf("%s: %+v", id, r)
+		}
+	}
+}

@@ -161,12 +161,14 @@ func (s *session) paint(stream io.Writer, color, text string) string {
 }
 
 func statusColor(cell string) string {
-	switch cell {
-	case string(runlane.StatusSucceeded), string(runlane.FlowCompleted):
+	status := runlane.Status(cell)
+	switch {
+	case status.End() == runlane.StatusSucceeded, cell == string(runlane.FlowCompleted):
 		return green
-	case string(runlane.StatusFailed), string(runlane.AttemptAbandoned):
+	case status.End() == runlane.StatusFailed, cell == string(runlane.AttemptAbandoned):
 		return red
-	case string(runlane.StatusRetrying), string(runlane.StatusCancelled), string(runlane.StatusCancellationRequested):
+	case status.End() == runlane.StatusCancelled,
+		status == runlane.StatusRetrying, status == runlane.StatusCancellationRequested:
 		return yellow
 	default:
 		return ""
@@ -197,14 +199,19 @@ func (s *session) ago(at time.Time) string {
 	}
 }
 
-// rough is a duration in its largest unit.
+// rough is a duration in its largest unit, rounded to the nearest: three days less a second are "3d".
 func rough(d time.Duration) string {
-	for _, unit := range []struct {
+	units := []struct {
 		size time.Duration
 		name string
-	}{{24 * time.Hour, "d"}, {time.Hour, "h"}, {time.Minute, "m"}, {time.Second, "s"}} {
-		if n := d / unit.size; n >= 1 {
-			return strconv.Itoa(int(n)) + unit.name
+	}{{24 * time.Hour, "d"}, {time.Hour, "h"}, {time.Minute, "m"}, {time.Second, "s"}}
+	for i, unit := range units {
+		least := unit.size
+		if i+1 < len(units) {
+			least -= units[i+1].size / 2 // what the next unit would round up to this one
+		}
+		if d >= least {
+			return strconv.Itoa(int(d.Round(unit.size)/unit.size)) + unit.name
 		}
 	}
 	return "1s"

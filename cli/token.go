@@ -31,8 +31,8 @@ func tokenCommand() *command {
 		local: true,
 		long: "The token is shown once; its hash goes into the file, a JSON object a line, which \"serve --tokens\" " +
 			"reads when it starts. NAME is the actor of what is done with it. Remove the line to withdraw the token, " +
-			"and start the server again. Scopes: read, trigger, work, operate.",
-		examples: []string{"token ci --scopes trigger,read --file tokens.ndjson"},
+			"and start the server again. Scopes: read, payloads, trigger, work, operate.",
+		examples: []string{"token ci --scopes trigger,read,payloads --file tokens.ndjson"},
 		act: func(flags *flag.FlagSet) action {
 			var made server.Token
 			var scopes words[server.Scope]
@@ -62,7 +62,7 @@ func checkScopes(where string, scopes []server.Scope) error {
 	for _, scope := range scopes {
 		if !slices.Contains(server.Scopes(), scope) {
 			return usagef(
-				"scopes are read, trigger, work, operate; ",
+				"scopes are read, payloads, trigger, work, operate; ",
 				"%s: there is no scope %s",
 				where,
 				quoted(string(scope)),

@@ -59,7 +59,7 @@ func (s *session) watch(ctx context.Context, id runlane.RunID) error {
 
 // ending is the exit code of how a run ended.
 func ending(status runlane.Status) error {
-	switch status {
+	switch status.End() {
 	case runlane.StatusFailed:
 		return &told{code: ExitFailed}
 	case runlane.StatusCancelled:

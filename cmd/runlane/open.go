@@ -56,12 +56,14 @@ var onAWS = lane.Scheme{Name: awslane.Scheme.Name, Form: awslane.Scheme.Form, Op
 func openAWS(ctx context.Context, table string) (*lane.Lane, error) {
 	table = cmp.Or(table, os.Getenv(awslane.TableVariable))
 	if table == "" {
+		hint := "give --lane sqlite:PATH for a file or --table NAME for a deployment, or set the variable" +
+			"; or start \"dev\" in your project's folder, and repeat this there"
+		if os.Getenv(awslane.EnvironmentVariable) != "" {
+			hint += "; with --env or " + awslane.EnvironmentVariable +
+				" the file that a session of dev left is not looked for: leave it out"
+		}
 		return nil, invalid(
-			"no lane is chosen: neither "+lane.Variable+" nor "+awslane.TableVariable+" is set",
-			"give --lane sqlite:PATH for a file or --table NAME for a deployment, or set the variable"+
-				"; or start \"dev\" in your project's folder, and repeat this there",
-			nil,
-		)
+			"no lane is chosen: neither "+lane.Variable+" nor "+awslane.TableVariable+" is set", hint, nil)
 	}
 	environment := runlane.Environment(os.Getenv(awslane.EnvironmentVariable))
 	if err := environment.Validate(); err != nil {

@@ -21,14 +21,18 @@ const (
 
 // Open opens the application on the lane that RUNLANE_LANE names, "aws:" unless it is set, as configured by the
 // environment. The same opener serves the Lambda functions, a worker in a container and the command line. What is
-// missing or wrong is [runlane.ErrConfigurationInvalid]; so is a lane whose scheme does not stand here, because a
-// program links what it lists.
-func Open(ctx context.Context) (*core.Runtime, error) {
+// missing or wrong is [runlane.ErrConfigurationInvalid]; so is a lane of another scheme than "aws:", because a program
+// links what it lists: see [OpenOn].
+func Open(ctx context.Context) (*core.Runtime, error) { return OpenOn(ctx) }
+
+// OpenOn is Open for a program that links other schemes beside "aws:". The functions do not.
+func OpenOn(ctx context.Context, others ...lane.Scheme) (*core.Runtime, error) {
 	sender, err := senderFromEnv()
 	if err != nil {
 		return nil, err
 	}
-	l, err := lane.Open(ctx, cmp.Or(os.Getenv(lane.Variable), "aws:"), awslane.Scheme)
+	schemes := append([]lane.Scheme{awslane.Scheme}, others...)
+	l, err := lane.Open(ctx, cmp.Or(os.Getenv(lane.Variable), "aws:"), schemes...)
 	if err != nil {
 		return nil, err
 	}

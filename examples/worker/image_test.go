@@ -91,7 +91,7 @@ func readImage(t *testing.T) image {
 	return i
 }
 
-var buildCommand = regexp.MustCompile(`^(CGO_ENABLED=0 go build .*)-o (\S+) (\./\S+)$`)
+var buildCommand = regexp.MustCompile(`^(CGO_ENABLED=0 go build -C \S+ .*)-o (\S+) (\.)$`)
 
 // program builds what the image contains, by the Dockerfile's own command, where everybody may execute it.
 func (i image) program(t *testing.T) string {

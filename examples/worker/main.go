@@ -1,8 +1,9 @@
-// Command worker executes the webhooks of the example application in a process that stays: it polls SQS, renews the
-// leases of what it executes, and ticks once a minute. It is what the Dockerfile packs. docs/containers.md says when to
-// prefer it to the functions.
+// Command worker executes the webhooks of the example application in a process that stays: it receives, renews the
+// leases of what it executes, and ticks. It is what the Dockerfile packs. docs/containers.md says when to prefer it to
+// the functions. It is a separate module, as it opens files, which nothing that is deployed as a function does.
 //
-// Everything but its flags is in the environment, the same variables as for the functions. Told to stop (SIGTERM,
+// Everything but its flags is in the environment, the same variables as for the functions. RUNLANE_LANE or -lane names
+// the lane: "aws:", which is meant when neither says anything, "sqlite:PATH" or "mem:". Told to stop (SIGTERM,
 // SIGINT) it takes no more work, lets its attempts finish for -grace, releases the others, and ends with status 0. A
 // second signal ends it at once.
 package main
@@ -21,6 +22,9 @@ import (
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
 	"github.com/runlane/runlane-go/examples/webhooks"
+	"github.com/runlane/runlane-go/lane"
+	"github.com/runlane/runlane-go/memlane"
+	"github.com/runlane/runlane-go/sqlitelane"
 )
 
 // closeTime bounds the end after Work has returned.
@@ -50,8 +54,14 @@ func run(ctx context.Context, arguments []string, stderr io.Writer) int {
 		"",
 		"`names` of the queues to work on, with commas between; all of the tasks' if empty",
 	)
+	named := flags.String("lane", "", "the lane's `name`, before "+lane.Variable+": aws:, sqlite:PATH or mem:")
 	if err := flags.Parse(arguments); err != nil || flags.NArg() > 0 {
 		return 2
+	}
+	if *named != "" {
+		if err := os.Setenv(lane.Variable, *named); err != nil { // which is what openers read
+			return 2
+		}
 	}
 	for name := range strings.SplitSeq(*queues, ",") {
 		if name = strings.TrimSpace(name); name != "" {
@@ -68,7 +78,7 @@ func run(ctx context.Context, arguments []string, stderr io.Writer) int {
 }
 
 func work(ctx context.Context, options *core.WorkOptions) error {
-	rt, err := webhooks.Open(ctx)
+	rt, err := webhooks.OpenOn(ctx, memlane.Scheme, sqlitelane.Scheme)
 	if err != nil {
 		return err
 	}

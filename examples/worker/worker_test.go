@@ -296,7 +296,8 @@ func TestRun_WhatMakesNoSense_EndsAtOnce(t *testing.T) {
 		"a word":       {"", []string{"webhooks"}, 2, ""},
 		"help":         {"", []string{"-help"}, 2, "-grace"},
 		"no table":     {"", nil, 1, `"code":"configuration_invalid"`},
-		"other lane":   {"sqlite:runs.db", nil, 1, "this program knows aws:"},
+		"other lane":   {"redis:runs", nil, 1, "this program knows aws:"},
+		"the flag":     {"aws:", []string{"-lane", "sqlite:"}, 1, "has no path"},
 	} {
 		t.Run(name, func(t *testing.T) { // one after the other: slog's default is the process's
 			t.Setenv(lane.Variable, tc.lane)

@@ -2,18 +2,22 @@
 // functions execute them, compares what DynamoDB reports as consumed with what the storage's meter computes, prints
 // both with where the time went, and removes what it made, also after an interruption.
 //
-//	go run ./internal/proof/smoke -stack NAME [-each N] [-patience DURATION]
+//	go run ./internal/proof/smoke -stack NAME [-task ID -payload JSON [-retried JSON]] [-memory MB] [-each N]
+//		[-patience DURATION]
 //
-// Region and credentials are the standard ones of AWS. It has to be started in the project's folder and needs the tasks
-// of examples/webhooks on the other side. It ends with 1 when anything did not end as it should, or is left behind.
+// Every queue of the stack gets runs. They are of webhooks.check, which examples/webhooks has, or of the task that is
+// named. Region and credentials are the standard ones of AWS. It has to be started in this repository's folder. It ends
+// with 1 when anything did not end as it should, or is left behind.
 package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/signal"
 	"syscall"
@@ -21,6 +25,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/config"
 
+	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/awslane"
 	"github.com/runlane/runlane-go/internal/tools/deployment"
 )
@@ -31,11 +36,20 @@ var errNotAsWanted = errors.New("not everything ended as it should: see the line
 
 func main() {
 	stack := flag.String("stack", "", "`name` of the stack")
-	each := flag.Int("each", 3, "how many `runs` of each kind")
-	patience := flag.Duration("patience", 3*time.Minute, "how long the runs have to end")
+	task := flag.String("task", "", "`id` of a task of the stack's program that starts nothing else")
+	payload := flag.String("payload", "{}", "`JSON` with which that task succeeds")
+	retried := flag.String("retried", "", "`JSON` with which its first attempt fails and the second succeeds")
+	var w wish
+	flag.IntVar(&w.memory, "memory", 256, "`megabytes` of the stack's bridges, for the bound of the cost")
+	flag.IntVar(&w.each, "each", 0, "how many `runs` of each kind; 0 for three, or as many as fit")
+	flag.DurationVar(&w.patience, "patience", 3*time.Minute, "how long the runs have to end")
 	flag.Parse()
+	w.task, w.payload = runlane.TaskID(*task), json.RawMessage(*payload)
+	if *retried != "" {
+		w.retried = json.RawMessage(*retried)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, *stack, *each, *patience, os.Stdout)
+	err := run(ctx, *stack, w, os.Stdout)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "smoke:", err)
@@ -43,7 +57,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, stack string, each int, patience time.Duration, out io.Writer) error {
+func run(ctx context.Context, stack string, w wish, out io.Writer) error {
 	if stack == "" || flag.NArg() > 0 {
 		return errors.New("which stack? make smoke-aws STACK=name")
 	}
@@ -51,11 +65,11 @@ func run(ctx context.Context, stack string, each int, patience time.Duration, ou
 	if err != nil {
 		return err
 	}
-	return checkStack(ctx, outputs, each, patience, out)
+	return checkStack(ctx, outputs, w, out)
 }
 
 // checkStack checks the deployment that has these outputs.
-func checkStack(ctx context.Context, outputs map[string]string, each int, patience time.Duration, out io.Writer) error {
+func checkStack(ctx context.Context, outputs map[string]string, w wish, out io.Writer) error {
 	for _, name := range []string{"EnvironmentName", "TableName", "Queues"} {
 		if outputs[name] == "" {
 			return fmt.Errorf("the stack has no output %s: it is not one of template.yaml", name)
@@ -73,15 +87,15 @@ func checkStack(ctx context.Context, outputs map[string]string, each int, patien
 		ctx,
 		cfg,
 		target{environment: outputs["EnvironmentName"], table: outputs["TableName"], queues: queues},
-		each,
-		patience,
+		w,
 	)
 	if err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(
-		out, "%d runs named %s_…, which are removed afterwards: at most $%.2f by list prices, idle costs aside\n\n",
-		len(s.probes), s.prefix, max(s.atMost(), 0.01),
+		out, "%d runs of %s named %s_…, which are removed afterwards: at most $%.2f by list prices, with bridges "+
+			"of %d MB; idle costs and what handlers use elsewhere aside\n\n",
+		len(s.probes), s.task.ID, s.prefix, math.Ceil(s.atMost()*100)/100, s.memory,
 	)
 	if err != nil {
 		return err

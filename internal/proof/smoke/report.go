@@ -53,11 +53,11 @@ func middleAndMost(times []time.Duration) string {
 func (s *smoke) report(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "kind\truns\tas wanted\tuntil commit\tuntil start\tuntil end\t")
-	for _, k := range kinds() {
+	for _, k := range s.kinds {
 		var runs, sound int
 		var commit, start, end []time.Duration
 		for _, p := range s.probes {
-			if p.name != k.name {
+			if p.label() != k.label() {
 				continue
 			}
 			if runs++; p.fault == nil {
@@ -67,20 +67,19 @@ func (s *smoke) report(w io.Writer) error {
 				commit, start, end = append(commit, x.commit), append(start, x.start), append(end, x.end)
 			}
 		}
-		if runs == 0 {
-			fmt.Fprintf(t, "%s\t0\t-\tthe deployment has no such queue\t\t\t\n", k.name)
-			continue
-		}
 		fmt.Fprintf(
 			t,
 			"%s\t%d\t%d\t%s\t%s\t%s\t\n",
-			k.name,
+			k.label(),
 			runs,
 			sound,
 			middleAndMost(commit),
 			middleAndMost(start),
 			middleAndMost(end),
 		)
+	}
+	for _, g := range s.without {
+		fmt.Fprintf(t, "%s\t0\t-\t%s\t\t\t\n", g.name, g.reason)
 	}
 	fmt.Fprintln(t, "\t\t\tms, median / most\t\t\t")
 	fmt.Fprintln(t, "\ntriggering\trequests\twrite units\tread units\t\t\t")

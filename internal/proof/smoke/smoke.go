@@ -1,10 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -27,19 +28,24 @@ const (
 	maxRuns = 100
 	// idPrefix begins the id of every run of every check.
 	idPrefix = "smoke_"
+	// maxPayload bounds what a payload adds to the cost of a run.
+	maxPayload = 1024
 )
 
 // most is what a run of a check uses at most, with every repetition and all that watches it: several times what was
 // measured of the most expensive kind (docs/costs.md).
 var most = costs.Use{Writes: 80, Reads: 400, Sends: 8, Deliveries: 8}
 
-// gigabyteSeconds are those of the functions for each of these deliveries: four seconds of 256 MB, of which they need
-// a hundredth.
-const gigabyteSeconds = 1
-
-// atMost is what the check costs at most, in dollars.
+// atMost is what the check costs at most, in dollars: a handler that always takes all the time it has, and a bridge of
+// so many megabytes that has nothing else to do meanwhile. A run is executed at one place at a time, and not for longer
+// than the check goes on.
 func (s *smoke) atMost() float64 {
-	aRun := most.Dollars(1) + most.Deliveries*gigabyteSeconds*costs.LambdaGigabyteSecond
+	deliveries := max(most.Deliveries, float64(s.task.Retry.Attempts()))
+	limit := (s.patience + cleanUpTime).Seconds()
+	if s.task.Timeout > 0 {
+		limit = min(limit, deliveries*s.task.Timeout.Seconds())
+	}
+	aRun := most.Dollars(1)*deliveries/most.Deliveries + limit*float64(s.memory)/1024*costs.LambdaGigabyteSecond
 	return float64(len(s.probes)) * aRun / 1e6
 }
 
@@ -52,8 +58,24 @@ type target struct {
 	queues      map[runlane.QueueName]string
 }
 
+// wish is what a check is to do.
+type wish struct {
+	each     int // runs of each kind; 0 means three, or as many as fit
+	patience time.Duration
+	task     runlane.TaskID  // of the deployment's program; "" means webhooks.check
+	payload  json.RawMessage // with which the task succeeds
+	retried  json.RawMessage // with which it fails once, and succeeds then; nil for none
+	memory   int             // megabytes of the bridges
+}
+
 // smoke is one check of a deployment.
 type smoke struct {
+	task     *runlane.Definition
+	payloads map[string]json.RawMessage // by what the handler is asked for
+	kinds    []kind
+	without  []gap
+	memory   int
+
 	rt       *core.Runtime
 	store    *dynamostore.Store
 	db       *dynamodb.Client // for the clean-up alone: it is not part of what is measured
@@ -68,25 +90,22 @@ type smoke struct {
 	removed      int
 }
 
-// open plans a check with each runs of every kind. It has no handlers: whatever is executed, the deployment executes.
-func open(ctx context.Context, cfg aws.Config, to target, each int, patience time.Duration) (*smoke, error) {
-	if each < 1 || each*len(kinds()) > maxRuns {
-		return nil, fmt.Errorf("%d runs of each of %d kinds: a check makes 1 to %d runs", each, len(kinds()), maxRuns)
-	}
-	standard, fifo := chooseQueues(to.queues)
-	if standard == "" {
-		return nil, errors.New("the deployment has no standard queue")
-	}
+// open plans a check. It has no handlers: whatever is executed, the deployment executes.
+func open(ctx context.Context, cfg aws.Config, to target, w wish) (*smoke, error) {
 	s := &smoke{
 		table:    to.table,
 		prefix:   idPrefix + strings.ToLower(ulid.Make().String()),
-		patience: patience,
+		patience: w.patience,
+		memory:   w.memory,
 		reported: &consumption{},
+		task:     webhooks.Check.Definition(),
 		db: dynamodb.NewFromConfig(awslane.Tune(cfg), func(o *dynamodb.Options) {
 			o.DisableValidateResponseChecksum = o.DisableValidateResponseChecksum || o.BaseEndpoint != nil
 		}),
 	}
-	s.probes = plan(s.prefix, each, standard, fifo)
+	if err := s.plan(to, w); err != nil {
+		return nil, err
+	}
 	measured := cfg.Copy()
 	measured.APIOptions = append(slices.Clone(cfg.APIOptions), s.reported.register)
 	l, err := awslane.New(measured, awslane.Options{
@@ -97,25 +116,80 @@ func open(ctx context.Context, cfg aws.Config, to target, each int, patience tim
 	if err != nil {
 		return nil, err
 	}
+	l.Transport = sender{l.Transport}
 	store, ok := lane.As[*dynamostore.Store](l.Storage)
 	if !ok {
 		return nil, errors.New("the lane has no meter")
 	}
 	s.store = store
-	s.rt, err = core.Open(ctx, l, nil)
-	return s, err
+	if s.rt, err = core.Open(ctx, l, nil); err != nil {
+		return nil, err
+	}
+	if err := s.find(ctx, w.task); err != nil {
+		return nil, errors.Join(err, s.rt.Close(ctx))
+	}
+	return s, nil
 }
 
-// chooseQueues takes the first queue of each sort. SQS demands the suffix of FIFO queues.
-func chooseQueues(queues map[runlane.QueueName]string) (standard, fifo runlane.QueueName) {
-	for _, name := range slices.Backward(slices.Sorted(maps.Keys(queues))) {
-		if strings.HasSuffix(queues[name], ".fifo") {
-			fifo = name
-		} else {
-			standard = name
+// plan decides which runs the check makes, in every queue of the deployment.
+func (s *smoke) plan(to target, w wish) error {
+	if s.payloads = map[string]json.RawMessage{}; w.task == "" {
+		for _, do := range []string{webhooks.CheckSucceed, webhooks.CheckRetry, webhooks.CheckRelease} {
+			payload, err := json.Marshal(webhooks.Probe{Do: do})
+			if err != nil {
+				return err
+			}
+			s.payloads[do] = payload
+		}
+	} else {
+		s.payloads[webhooks.CheckSucceed] = w.payload
+		if w.retried != nil {
+			s.payloads[webhooks.CheckRetry] = w.retried
 		}
 	}
-	return standard, fifo
+	for _, payload := range s.payloads {
+		if len(payload) > maxPayload || !json.Valid(payload) {
+			return fmt.Errorf("a payload is JSON of at most %d bytes: %q", maxPayload, payload[:min(len(payload), 100)])
+		}
+	}
+	if standard, _ := sorts(to.queues); len(standard) == 0 {
+		return errors.New("the deployment has no standard queue")
+	}
+	s.kinds, s.without = kindsFor(to.queues, s.payloads)
+	each := w.each
+	if each == 0 {
+		each = max(1, min(3, maxRuns/len(s.kinds)))
+	}
+	if each < 1 || each*len(s.kinds) > maxRuns {
+		return fmt.Errorf("%d runs of each of %d kinds: a check makes 1 to %d runs", each, len(s.kinds), maxRuns)
+	}
+	s.probes = plan(s.prefix, each, s.kinds)
+	return nil
+}
+
+// find takes the task from the catalog, into which the deployed tick writes what its program has.
+func (s *smoke) find(ctx context.Context, task runlane.TaskID) error {
+	all, err := s.rt.Tasks().List(ctx)
+	if err != nil {
+		return err
+	}
+	want := cmp.Or(task, s.task.ID)
+	var names []string
+	for i := range all {
+		if all[i].ID == want {
+			s.task = all[i].Definition()
+			return nil
+		}
+		names = append(names, string(all[i].ID))
+	}
+	switch {
+	case len(names) > 0:
+		return fmt.Errorf("the deployment has no task %s: name one that it has with TASK= and PAYLOAD=, of %s",
+			want, strings.Join(names, ", "))
+	case task != "":
+		return fmt.Errorf("the deployment's tick has not written down its tasks yet, %s among them", want)
+	}
+	return nil
 }
 
 // check triggers all runs, watches them end, judges, and cleans up, in any case. It reports whether everything was as
@@ -127,6 +201,7 @@ func (s *smoke) check(ctx context.Context) bool {
 		p.judge()
 	}
 	judgeOrder(s.probes)
+	judgeRelay(s.probes)
 	s.cleanUp(context.WithoutCancel(ctx))
 	return len(s.leftover) == 0 && !slices.ContainsFunc(s.probes, func(p *probe) bool { return p.fault != nil })
 }
@@ -145,11 +220,15 @@ func (s *smoke) trigger(ctx context.Context) {
 }
 
 func (s *smoke) triggerOne(ctx context.Context, p *probe) error {
-	call := webhooks.Check.With(webhooks.Probe{Do: p.do})
+	call := runlane.NewRawCall(s.task, s.payloads[p.do])
 	options := p.options
 	options.Actor = actor
 	p.triggered = time.Now()
-	result, err := s.rt.Trigger(withCommit(ctx, &p.committed), call, &options)
+	committing := withCommit(ctx, &p.committed)
+	if p.unsent {
+		committing = context.WithValue(committing, unsentKey{}, true)
+	}
+	result, err := s.rt.Trigger(committing, call, &options)
 	if err != nil {
 		return err
 	}
@@ -171,6 +250,23 @@ func (s *smoke) triggerOne(ctx context.Context, p *probe) error {
 		return err
 	}
 	return nil
+}
+
+// unsentKey is in the context of what is not to reach SQS.
+type unsentKey struct{}
+
+// sender is the deployment's transport, which takes no wakeup under a context with unsentKey.
+type sender struct{ lane.Transport }
+
+// Unwrap lets a runtime find what the transport can do besides.
+func (s sender) Unwrap() lane.Transport { return s.Transport }
+
+// PublishWakeups implements [lane.Transport].
+func (s sender) PublishWakeups(ctx context.Context, c *lane.PublishCommand) ([]lane.PublishOutcome, error) {
+	if ctx.Value(unsentKey{}) != nil {
+		return nil, &runlane.Error{Code: runlane.ErrTransportUnavailable, Message: "kept from SQS", Retryable: true}
+	}
+	return s.Transport.PublishWakeups(ctx, c)
 }
 
 // watch waits until every run has ended, or patience or the context has.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -39,21 +40,34 @@ type deployed struct {
 	db *dynamodb.Client
 }
 
-// deploy makes it. Without functions no run is executed.
-func deploy(t *testing.T, withFunctions bool) *deployed {
+// part is a function that deploy leaves out.
+type part string
+
+const (
+	everyFunction part = "" // none is left out
+	tick          part = "tick"
+	noFunction    part = "all" // no run is executed
+)
+
+// deploy makes it.
+func deploy(t *testing.T, without part, handlers ...runlane.Handler) *deployed {
 	t.Helper()
 	d := &deployed{db: awstest.LocalStackDynamoDB(t)}
 	queueClient := awstest.SQS(t)
 	standard, fifo := awstest.Queue(t, queueClient, false), awstest.Queue(t, queueClient, true)
+	further := awstest.Queue(t, queueClient, false)
+	if handlers == nil {
+		handlers = (&webhooks.Sender{}).Handlers()
+	}
 	d.target = target{
 		environment: "prod", table: awstest.StreamedTable(t, d.db),
-		queues: map[runlane.QueueName]string{webhooks.Queue.Name: standard.URL, "orders": fifo.URL},
+		queues: map[runlane.QueueName]string{webhooks.Queue.Name: standard.URL, "orders": fifo.URL, "zebra": further.URL},
 	}
 	l, err := awslane.New(awstest.Config(t), awslane.Options{Environment: "prod", Table: d.table, Queues: d.queues})
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.Runtime, err = core.Open(t.Context(), l, &core.Options{Handlers: (&webhooks.Sender{}).Handlers()})
+	d.Runtime, err = core.Open(t.Context(), l, &core.Options{Handlers: handlers})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,14 +76,14 @@ func deploy(t *testing.T, withFunctions bool) *deployed {
 			t.Error(err)
 		}
 	})
-	if withFunctions {
-		d.feed(t, queueClient, standard, fifo)
+	if without != noFunction {
+		d.feed(t, without, queueClient, standard, fifo, further)
 	}
 	return d
 }
 
-// feed runs the functions until the test ends.
-func (d *deployed) feed(t *testing.T, client *sqs.Client, queues ...infra.Queue) {
+// feed runs the functions until the test ends. The tick comes each second, instead of each minute.
+func (d *deployed) feed(t *testing.T, without part, client *sqs.Client, queues ...infra.Queue) {
 	t.Helper()
 	mappings := &lambdatest.Mappings{Failed: func(err error) { t.Error(err) }}
 	for _, queue := range queues {
@@ -77,12 +91,32 @@ func (d *deployed) feed(t *testing.T, client *sqs.Client, queues ...infra.Queue)
 	}
 	mappings.Stream(d.db, awstest.Streams(t), d.table, nil, functions.Relay(d.Runtime))
 	t.Cleanup(mappings.Stop)
+	if without == tick {
+		return
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ticked := make(chan struct{})
+	go func() { // ends with ctx
+		defer close(ticked)
+		seconds := time.NewTicker(time.Second)
+		defer seconds.Stop()
+		for ctx.Err() == nil {
+			if _, err := d.Tick(ctx, nil); err != nil && ctx.Err() == nil {
+				t.Error(err)
+			}
+			select {
+			case <-seconds.C:
+			case <-ctx.Done():
+			}
+		}
+	}()
+	t.Cleanup(func() { stop(); <-ticked })
 }
 
 // open plans a check of the deployment.
-func (d *deployed) open(t *testing.T, cfg aws.Config, patience time.Duration) *smoke {
+func (d *deployed) open(t *testing.T, cfg aws.Config, w wish) *smoke {
 	t.Helper()
-	s, err := open(t.Context(), cfg, d.target, 2, patience)
+	s, err := open(t.Context(), cfg, d.target, w)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,8 +141,8 @@ func (d *deployed) wantKept(t *testing.T, ids ...runlane.RunID) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, item := range page.Items {
-			if pk := item["pk"].(*types.AttributeValueMemberS).Value; !strings.HasPrefix(pk, "prod:config") && !slices.Contains(got, pk) {
+		for _, item := range page.Items { // the catalog of tasks is the tick's
+			if pk := item["pk"].(*types.AttributeValueMemberS).Value; pk != "prod:task" && !strings.HasPrefix(pk, "prod:config") && !slices.Contains(got, pk) {
 				got = append(got, pk)
 			}
 		}
@@ -131,7 +165,7 @@ func (s *smoke) reportText(t *testing.T) string {
 
 func TestCheck_SoundDeployment_EndsWellAndRemovesItsRunsOnly(t *testing.T) {
 	t.Parallel()
-	d := deploy(t, true)
+	d := deploy(t, everyFunction)
 	// A run of the application, as finished as those of the check.
 	theirs, err := d.Trigger(t.Context(), webhooks.Check.With(webhooks.Probe{Do: webhooks.CheckSucceed}), nil)
 	if err != nil {
@@ -141,7 +175,7 @@ func TestCheck_SoundDeployment_EndsWellAndRemovesItsRunsOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	s := d.open(t, awstest.Config(t), time.Minute)
+	s := d.open(t, awstest.Config(t), wish{each: 2, patience: time.Minute})
 	good := s.check(t.Context())
 	report := s.reportText(t)
 	t.Log("\n" + report)
@@ -149,8 +183,8 @@ func TestCheck_SoundDeployment_EndsWellAndRemovesItsRunsOnly(t *testing.T) {
 	if s.told.WriteUnits > runs*most.Writes || s.told.ReadUnits > runs*most.Reads {
 		t.Errorf("%.0f runs used %+v, more than the bound %+v of each", runs, s.told, most)
 	}
-	if !good || s.removed != 2*len(kinds()) {
-		t.Errorf("good: %t; %d runs were removed, want %d", good, s.removed, 2*len(kinds()))
+	if !good || s.removed != 2*(len(everyKind())+1) {
+		t.Errorf("good: %t; %d runs were removed, want %d", good, s.removed, 2*(len(everyKind())+1))
 	}
 	d.wantKept(t, theirs.Run.ID)
 	for _, p := range s.probes {
@@ -165,10 +199,77 @@ func TestCheck_SoundDeployment_EndsWellAndRemovesItsRunsOnly(t *testing.T) {
 	}
 }
 
+// A program without the example's task is checked with a task that it has, in all its queues.
+func TestCheck_TaskOfOnesOwn_IsFoundExecutedAndRemoved(t *testing.T) {
+	t.Parallel()
+	greet := runlane.NewTask("greet", &runlane.TaskOptions[map[string]int]{
+		Retry: runlane.Retry{MaxAttempts: 3, Backoff: runlane.Fixed(time.Second)}, Timeout: 5 * time.Second, Queue: webhooks.Queue,
+	})
+	d := deploy(t, everyFunction, greet.Handle(func(_ context.Context, a *runlane.Attempt, p map[string]int) error {
+		if a.Number <= p["failures"] {
+			return errors.New("asked for")
+		}
+		return nil
+	}))
+	w := wish{
+		each: 2, patience: time.Minute, task: "greet", payload: json.RawMessage(`{}`), retried: json.RawMessage(`{"failures":1}`),
+	}
+	for end := time.Now().Add(time.Minute); ; { // a tick that finds another one storing the tasks leaves it to that one
+		if _, err := d.Tick(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		_, err := open(t.Context(), awstest.Config(t), d.target, wish{each: 2})
+		if err != nil && strings.Contains(err.Error(), "of greet") {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal(err)
+		}
+	}
+	s := d.open(t, awstest.Config(t), w)
+	good := s.check(t.Context())
+	report := s.reportText(t)
+	t.Log("\n" + report)
+	if want := 2 * len(everyKind()); !good || s.removed != want { // one queue more, and never released
+		t.Errorf("good: %t; %d runs were removed, want %d", good, s.removed, want)
+	}
+	if !strings.Contains(report, "eager in zebra  2") || !strings.Contains(report, "released") {
+		t.Error(report)
+	}
+	d.wantKept(t)
+}
+
+// Before the first tick nothing is known of the task.
+func TestOpen_BeforeTheFirstTick_SaysSo(t *testing.T) {
+	t.Parallel()
+	greet := runlane.NewTask("greet", &runlane.TaskOptions[map[string]int]{Queue: webhooks.Queue})
+	d := deploy(t, tick, greet.Handle(func(context.Context, *runlane.Attempt, map[string]int) error { return nil }))
+	w := wish{each: 2, patience: time.Minute, task: "greet", payload: json.RawMessage(`{}`), retried: json.RawMessage(`{}`)}
+	if _, err := open(t.Context(), awstest.Config(t), d.target, w); err == nil || !strings.Contains(err.Error(), "not written down") {
+		t.Error(err)
+	}
+}
+
+// A tick that does not come is found by the run that nothing else wakes.
+func TestCheck_DeadTick_IsFound(t *testing.T) {
+	t.Parallel()
+	d := deploy(t, tick)
+	s := d.open(t, awstest.Config(t), wish{each: 1, patience: 20 * time.Second})
+	if s.check(t.Context()) {
+		t.Error("everything is well")
+	}
+	for _, p := range s.probes {
+		if (p.fault != nil) != p.unsent {
+			t.Errorf("%s: %v", p.id, p.fault)
+		}
+	}
+	d.wantKept(t)
+}
+
 func TestCheck_NothingExecutes_SaysWhyAndRemovesAll(t *testing.T) {
 	t.Parallel()
-	d := deploy(t, false)
-	s := d.open(t, awstest.Config(t), 100*time.Millisecond)
+	d := deploy(t, noFunction)
+	s := d.open(t, awstest.Config(t), wish{each: 2, patience: 100 * time.Millisecond})
 	if s.check(t.Context()) {
 		t.Error("everything is well")
 	}
@@ -185,7 +286,7 @@ func TestCheck_NothingExecutes_SaysWhyAndRemovesAll(t *testing.T) {
 
 func TestCheck_Interrupted_RemovesWhatItMade(t *testing.T) {
 	t.Parallel()
-	d := deploy(t, false)
+	d := deploy(t, noFunction)
 	for _, commits := range []int{0, 1, 5} { // one after the other: each looks at the whole table
 		ctx, interrupt := context.WithCancel(t.Context())
 		if commits == 0 {
@@ -198,7 +299,7 @@ func TestCheck_Interrupted_RemovesWhatItMade(t *testing.T) {
 				interrupt()
 			}
 		}))
-		s := d.open(t, cfg, time.Minute)
+		s := d.open(t, cfg, wish{each: 2, patience: time.Minute})
 		if s.check(ctx) {
 			t.Errorf("%d commits: everything is well", commits)
 		}
@@ -212,7 +313,7 @@ func TestCheck_Interrupted_RemovesWhatItMade(t *testing.T) {
 
 func TestCheck_MayNotDelete_NamesWhatIsLeftBehind(t *testing.T) {
 	t.Parallel()
-	d := deploy(t, false)
+	d := deploy(t, noFunction)
 	denied := errors.New("denied")
 	cfg := awstest.Config(t)
 	cfg.APIOptions = append(cfg.APIOptions, func(stack *middleware.Stack) error {
@@ -225,7 +326,7 @@ func TestCheck_MayNotDelete_NamesWhatIsLeftBehind(t *testing.T) {
 			return next.HandleInitialize(ctx, in)
 		}), middleware.Before)
 	})
-	s := d.open(t, cfg, 100*time.Millisecond)
+	s := d.open(t, cfg, wish{each: 2, patience: 100 * time.Millisecond})
 	if s.check(t.Context()) || s.removed != 0 || len(s.leftover) != len(s.probes) || !errors.Is(s.leftover[0], denied) {
 		t.Errorf("%d of %d runs were removed; left: %v", s.removed, len(s.probes), s.leftover)
 	}

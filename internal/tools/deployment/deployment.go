@@ -260,6 +260,9 @@ func tool(ctx context.Context, options Options, out io.Writer, mode string, argu
 	cmd := exec.CommandContext(ctx, script, append([]string{mode}, arguments...)...)
 	cmd.Dir = cmp.Or(options.Folder, options.Root)
 	cmd.Env = append(os.Environ(), "LAMBDA_ARCH="+runtime.GOARCH, "SAM_CLI_POLL_DELAY=1")
+	if region := os.Getenv("AWS_REGION"); region != "" { // the SAM command line knows the other name alone
+		cmd.Env = append(cmd.Env, "AWS_DEFAULT_REGION="+region)
+	}
 	cmd.Stdout, cmd.Stderr = out, options.Log
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 10 * time.Second

@@ -5,6 +5,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -21,6 +23,28 @@ func TestParseOutputs(t *testing.T) {
 	} {
 		if _, err := parseOutputs([]byte(text)); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+// The SDKs for Go take AWS_REGION before AWS_DEFAULT_REGION, and the SAM command line knows the latter alone: both are in one Region.
+func TestReadOutputs_RegionOfTheSDK_IsTheTools(t *testing.T) { //nolint:paralleltest // sets variables
+	root := t.TempDir()
+	const script = "#!/bin/sh\necho \"[{\\\"OutputKey\\\": \\\"Region\\\", \\\"OutputValue\\\": \\\"$AWS_DEFAULT_REGION\\\"}]\"\n"
+	if err := os.MkdirAll(filepath.Join(root, "scripts"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(root, "scripts", "validate.sh"), []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct{ region, other, want string }{
+		{"eu-west-1", "", "eu-west-1"}, {"eu-west-1", "us-east-1", "eu-west-1"}, {"", "us-east-1", "us-east-1"},
+	} {
+		t.Setenv("AWS_REGION", row.region)
+		t.Setenv("AWS_DEFAULT_REGION", row.other)
+		outputs, err := ReadOutputs(t.Context(), Options{Name: "any", Log: t.Output(), Root: root})
+		if err != nil || outputs["Region"] != row.want {
+			t.Errorf("%+v: %v, %v", row, outputs, err)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 // Command tryout does what a new user does, from an empty folder: makes a project with runlane init, gives it a task in
 // a queue of the task's name, bounds the queue, turns an alarm on, deploys to local AWS, triggers, changes the handler
-// and deploys again. For each step it says the seconds and the files that had to be edited by hand.
+// and deploys again; then adds SQS queues, standard and FIFO, and functions by command, and moves a queue from one
+// function to another. For each step it says the seconds and the files that had to be edited by hand.
 //
 //	tryout [-keep]
 //

@@ -37,10 +37,14 @@ var steps = []step{
 	{"make deploy, again", byHand, 0, deployed},
 	{"triggered and finished, as changed", byHand, 0, secondRun},
 	{"runlane queues add reports --own", command, 0, addOwnQueue},
-	{"runlane functions add slow --queues reports", command, 0, addFunction},
-	{"a task in that queue", byHand, 2, addReport},
+	{"runlane queues add ledger --own --fifo", command, 0, addFIFOQueue},
+	{"runlane functions add slow --queues reports,ledger", command, 0, addFunction},
+	{"a task in each of them", byHand, 2, addReport},
 	{"make deploy, for the third time", byHand, 0, deployed},
 	{"triggered and finished, by the function slow", byHand, 0, thirdRun},
+	{"runlane functions add books --queues ledger", command, 0, moveQueue},
+	{"make deploy, for the fourth time", byHand, 0, deployed},
+	{"triggered and finished, by slow and by books", byHand, 0, fourthRun},
 }
 
 func install(ctx context.Context, u *user) error {
@@ -155,14 +159,26 @@ func addOwnQueue(ctx context.Context, u *user) error {
 	return err
 }
 
+func addFIFOQueue(ctx context.Context, u *user) error {
+	_, err := u.runlane(ctx, "queues", "add", "ledger", "--own", "--fifo", "--yes")
+	return err
+}
+
 func addFunction(ctx context.Context, u *user) error {
 	_, err := u.runlane(
-		ctx, "functions", "add", "slow", "--queues", "reports", "--timeout", "300", "--memory", "512", "--yes",
+		ctx, "functions", "add", "slow", "--queues", "reports,ledger", "--timeout", "300", "--memory", "512", "--yes",
 	)
 	return err
 }
 
-// The bridge has a minute, so only the function slow can execute it.
+func moveQueue(ctx context.Context, u *user) error {
+	_, err := u.runlane(
+		ctx, "functions", "add", "books", "--queues", "ledger", "--timeout", "300", "--memory", "1024", "--yes",
+	)
+	return err
+}
+
+// The bridge has a minute, so only the functions that were added can execute them. Their memory says which did.
 const reports = `package main
 
 import (
@@ -184,6 +200,12 @@ var Report = runlane.NewTask("reports.monthly", &runlane.TaskOptions[Month]{
 	Queue:   Reports,
 })
 
+// Close closes a month of the ledger.
+var Close = runlane.NewTask("ledger.close", &runlane.TaskOptions[Month]{
+	Timeout: 4 * time.Minute,
+	Queue:   Ledger,
+})
+
 func report(_ context.Context, a *runlane.Attempt, _ Month) error {
 	return a.SetOutput(map[string]string{"memory": os.Getenv("AWS_LAMBDA_FUNCTION_MEMORY_SIZE")})
 }
@@ -193,9 +215,22 @@ func addReport(_ context.Context, u *user) error {
 	if err := u.write("reports.go", reports); err != nil {
 		return err
 	}
-	return u.edit("open.go", "Confirm.Handle(confirm)}", "Confirm.Handle(confirm), Report.Handle(report)}")
+	const confirm, both = "Confirm.Handle(confirm)", ", Report.Handle(report), Close.Handle(report)"
+	return u.edit("open.go", confirm+"}", confirm+both+"}")
 }
 
 func thirdRun(ctx context.Context, u *user) error {
-	return u.finished(ctx, "reports.monthly", `{"of":"2026-11"}`, `{"memory":"512"}`)
+	return u.executed(ctx, "512", "512")
+}
+
+func fourthRun(ctx context.Context, u *user) error {
+	return u.executed(ctx, "512", "1024")
+}
+
+// executed wants a run of each added queue to have succeeded in a function with so much memory.
+func (u *user) executed(ctx context.Context, report, ledger string) error {
+	if err := u.finished(ctx, "reports.monthly", `{"of":"2026-11"}`, `{"memory":"`+report+`"}`); err != nil {
+		return err
+	}
+	return u.finished(ctx, "ledger.close", `{"of":"2026-11"}`, `{"memory":"`+ledger+`"}`)
 }

@@ -203,7 +203,7 @@ func (d *demo) killInTurn(ctx context.Context, end time.Time) error {
 	return nil
 }
 
-// account reads each run and counts how they ended.
+// account reads each run and counts how they ended. A program that had no part in it is an error.
 func (d *demo) account(ctx context.Context, took time.Duration) (lost int, err error) {
 	succeeded, failed, attempts, by := 0, 0, 0, map[string]int{}
 	for n := range d.runs {
@@ -233,9 +233,17 @@ func (d *demo) account(ctx context.Context, took time.Duration) (lost int, err e
 	}
 	fmt.Fprintf(d.out, "killed: %s\n", strings.Join(kills, ", "))
 	fmt.Fprintf(d.out, "completed: %s, in %d attempts and %.1f s\n", strings.Join(ends, ", "), attempts, took.Seconds())
+	for _, p := range d.programs {
+		if p.kills == 0 {
+			err = errors.Join(err, fmt.Errorf("%s was never killed", p.name))
+		}
+		if p != d.server && by[p.name] == 0 {
+			err = errors.Join(err, fmt.Errorf("%s completed nothing", p.name))
+		}
+	}
 	lost = d.runs - succeeded - failed
 	fmt.Fprintf(d.out, "demo: %d runs, %d succeeded, %d failed, %d lost\n", d.runs, succeeded, failed, lost)
-	return failed + lost, nil
+	return failed + lost, err
 }
 
 // ask sends a request of the API, and again while the server does not answer.
