@@ -1,11 +1,13 @@
 # The worker of the example application, alone in its image: a static program, the certificates that it trusts, a user without rights.
-# docs/containers.md says when to prefer it to the functions. For your own tasks change the last argument of go build.
+# docs/containers.md says when to prefer it to the functions. For your own tasks change the folder of go build.
 FROM golang:1.26 AS build
 WORKDIR /src
 COPY go.mod go.sum ./
-RUN go mod download
+COPY sqlitelane/go.mod sqlitelane/go.sum sqlitelane/
+COPY examples/worker/go.mod examples/worker/go.sum examples/worker/
+RUN go -C examples/worker mod download
 COPY . .
-RUN CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-s -w" -o /worker ./examples/worker
+RUN CGO_ENABLED=0 go build -C examples/worker -trimpath -buildvcs=false -ldflags "-s -w" -o /worker .
 
 FROM scratch
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt

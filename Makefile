@@ -13,23 +13,30 @@ GOLANGCI_VERSION := v2.15.0
 GOLANGCI := $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
 
 # Separate modules, so that only who imports them requires SQLite, or the SDK of MCP: `./...` in the root does not reach them.
-MODULES := sqlitelane mcp cmd/runlane examples/webhooks/cmd/demo examples/killed
+MODULES := sqlitelane mcp cmd/runlane examples/webhooks/cmd/demo examples/worker examples/killed
 
 BUSY ?= 4
 CASES ?=
 CHAOS ?= 30m
+CONSOLE ?=
 FUZZ ?= 20000
 INPUT ?=
+MEMORY ?=
 MODEL ?=
+PAYLOAD ?=
 RESUME ?=
+RETRIED ?=
 SEED ?= 0
 SOAK ?= 4h
 STACK ?=
+TASK ?=
 PROJECT ?=
 PARAMETERS ?=
 TIMES ?= 3
 build_demo = $(GO) -C examples/webhooks/cmd/demo build -o '$(CURDIR)/bin/demo' .
 demo_flags = $(if $(INPUT),-input '$(INPUT)') $(if $(filter-out 0,$(RESUME)),-resume)
+
+with_console = $(filter-out 0,$(CONSOLE))
 
 include build.mk
 
@@ -38,12 +45,16 @@ help: ## Lists the targets.
 	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## / { printf "  %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: check
-check: ## What every commit passes: format, vet, linters, short tests, reducer coverage. Needs no local AWS.
+check: ## What every commit passes: static, and the short tests. Needs no local AWS.
+	@$(MAKE) static
+	@$(MAKE) test-short
+
+.PHONY: static
+static: ## Format, vet, linters, reducer coverage: what check has beside tests that make test has, too.
 	@scripts/check-format.sh
 	$(GO) vet ./...
 	@for module in $(MODULES) console/browser; do $(GO) -C "$$module" vet ./... || exit; done
 	@$(MAKE) lint
-	@$(MAKE) test-short
 	@$(MAKE) cover
 
 .PHONY: test
@@ -80,9 +91,10 @@ mutation: ## Takes out each condition of dynamostore and each protection, one by
 	@scripts/with-local-aws.sh scripts/mutation.sh
 
 .PHONY: demo
-demo: ## Delivers 329 real webhooks, is killed in the middle, and finishes them. Needs Go alone. INPUT=FILE has others; RESUME=1 finishes what Ctrl-C ended.
+demo: ## Delivers 329 real webhooks, is killed in the middle, and finishes them. Needs Go alone. INPUT=FILE has others; RESUME=1 finishes what Ctrl-C ended. CONSOLE=1 serves the console meanwhile, and until Ctrl-C.
 	@$(build_demo)
-	@bin/demo $(if $(filter-out 0,$(RESUME)),,-kill) $(demo_flags)
+	@$(if $(with_console),$(MAKE) cli)
+	@$(if $(with_console),CONSOLE='$(CONSOLE)' scripts/demo-console.sh,bin/demo) $(if $(filter-out 0,$(RESUME)),,-kill) $(demo_flags)
 
 .PHONY: demo-order
 demo-order: ## 60 orders on a file, paid, approved or refused, sent or undone; its worker is killed 20 times. SEED repeats the moments.
@@ -126,14 +138,15 @@ validate: ## The deployment template and its Terraform and CDK forms by their ow
 	@scripts/validate.sh
 
 .PHONY: template
-template: ## bin/template.json, the built template below 51,200 bytes for Terraform and CDK. S3_BUCKET=name uploads the code first.
+template: ## bin/template.yaml, the built template below 51,200 bytes for Terraform and CDK. S3_BUCKET=name uploads the code first.
 	@scripts/validate.sh --sam build --template template.yaml --build-dir bin/template
 	@$(if $(S3_BUCKET),scripts/validate.sh --sam package --template bin/template/template.yaml --s3-bucket '$(S3_BUCKET)' --output-template-file bin/template/packaged.yaml)
-	@$(GO) run ./internal/proof/samtemplate/compact bin/template/$(if $(S3_BUCKET),packaged,template).yaml bin/template.json
+	@$(GO) run ./internal/proof/samtemplate/compact bin/template/$(if $(S3_BUCKET),packaged,template).yaml bin/template.yaml
 
 .PHONY: smoke-aws
-smoke-aws: ## Checks a deployment in an account with a few runs of each kind, then removes them. STACK=name
-	@$(GO) run ./internal/proof/smoke -stack '$(STACK)'
+smoke-aws: ## Checks a deployment in an account with a few runs of each kind in every queue, then removes them. STACK=name, a program's own TASK=id PAYLOAD=json
+	@$(GO) run ./internal/proof/smoke -stack '$(STACK)' $(if $(TASK),-task '$(TASK)') $(if $(PAYLOAD),-payload '$(PAYLOAD)') $(if $(RETRIED),-retried '$(RETRIED)') \
+	  $(if $(MEMORY),-memory '$(MEMORY)')
 
 .PHONY: local-up
 local-up: ## Starts local AWS on loopback and writes .local/env.
@@ -182,8 +195,12 @@ fuzz: ## Fuzzes everything that parses, FUZZ inputs a target (20000).
 	@scripts/fuzz.sh '$(FUZZ)'
 
 .PHONY: test-console
-test-console: ## The console in a real browser, Chromium: pages × checks. PICTURES=FOLDER keeps pictures, RUN=NAME selects.
-	@scripts/test-console.sh
+test-console: ## The console in a real browser, Chromium: pages × checks, on every lane. PICTURES=FOLDER keeps pictures, RUN=NAME selects.
+	@scripts/with-local-aws.sh scripts/test-console.sh
+
+.PHONY: console-pictures
+console-pictures: ## Draws the pictures of docs/console.md again, and takes new looks of the main pages.
+	@RUN='Pictures|LookAs' UPDATE=1 scripts/test-console.sh
 
 .PHONY: openapi-fuzz
 openapi-fuzz: ## Has schemathesis call every path of the server, CASES each (40): no 5xx, no answer that openapi.json does not name. SEED repeats.
@@ -212,7 +229,7 @@ load: ## The load cases in full: about ten minutes.
 	@scripts/with-local-aws.sh $(GO) test -count=1 -v -timeout 30m ./internal/proof/loadtest -load full
 
 .PHONY: reliability
-reliability: ## Runs every machine that tries to break a promise, then without each protection, and reports: about half an hour.
+reliability: ## Runs every machine that tries to break a promise, then without each protection, and reports: about an hour.
 	@mkdir -p .local && scripts/with-local-aws.sh $(GO) run ./internal/proof/reliability -log .local/reliability.log
 
 .PHONY: simulate

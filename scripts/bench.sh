@@ -44,6 +44,7 @@ go_bench "embedded lane" 'EmbeddedRuns|TriggerToStart|SignalToStart' ./core -cou
 go_bench "costs" 'Costs' ./internal/tools/costs -benchtime 1x
 go_bench "AWS beside bare requests" 'RunBesideBareRequests' ./awslane -rounds "$rounds"
 measure "lane on SQLite" "$go" -C sqlitelane test -run '^$' -bench 'Insert|Runs|Wakeup|SignalToStart' -timeout 20m . -count "$repeat"
+go_bench "server" 'Overhead|Claim|OverLoopback' ./server -count "$repeat"
 measure "command line" "$go" -C cmd/runlane test -run '^$' -bench 'Binary_Version' -timeout 20m . -count "$repeat"
 measure "functions" "$go" run ./internal/proof/lambdatest/bench -go -rounds "$starts"
 if [ "$mode" = full ]; then

@@ -61,9 +61,13 @@ func agentsFaults(folder, document string) []string {
 func TestAgents_NamesWhatExists(t *testing.T) {
 	t.Parallel()
 	document := read(t, "AGENTS.md")
-	for _, row := range []string{"| a type of event |", "| a status |", "| an option of tasks |", "| a command of `runlane` |"} {
-		if !strings.Contains(document, row) {
-			t.Errorf("there is no recipe that begins with %q", row)
+	for _, row := range []string{
+		"a type of event |", "a status |", "an option of tasks |", "a command of `runlane` |",
+		"follow a call:", "follow a flow:", "follow a signal:", "follow a request to the API ", "follow a claim of a client:",
+		"follow a page of the console ",
+	} {
+		if !strings.Contains(document, "\n| "+row) {
+			t.Errorf("there is no row that begins with %q", row)
 		}
 	}
 	for _, fault := range agentsFaults(root(t), document) {

@@ -84,7 +84,11 @@ func TestAPI_IsTheGoldenOne(t *testing.T) {
 	t.Parallel()
 	var text strings.Builder
 	text.WriteString("Names and signatures of every package that can be imported. go test ./internal/proof/projecttest -run API -update writes this.\n")
-	for _, p := range goPackages(t) {
+	packages := goPackages(t)
+	for _, folder := range libraryModules {
+		packages = append(packages, packagesOf(t, folder)...)
+	}
+	for _, p := range packages {
 		if p.Name == "main" || slices.Contains(strings.Split(p.folder(), "/"), "internal") || strings.HasPrefix(p.folder(), "examples") {
 			continue
 		}

@@ -32,7 +32,8 @@ const (
 	compress   = "github.com/klauspost/compress"
 	xsync      = "golang.org/x/sync"
 
-	hostOf = module + "/internal/host$"
+	hostOf  = module + "/internal/host$"
+	blindOf = module + "/internal/blind$"
 
 	reducerFolder = "core/internal/reducer"
 
@@ -46,7 +47,7 @@ var importRules = []importRule{
 	{"lane", "lane/...", "lane/**", []string{"$gostd", runlanePkg}},
 	{"reducer", reducerFolder, reducerFolder + "/**", []string{runlanePkg, "fmt$", "reflect$", "slices$", "strings$", "time$"}},
 	{"core", "core/...", "core/**", []string{
-		"$gostd", runlanePkg, lanePkg, module + "/" + reducerFolder + "$", hostOf, "github.com/oklog/ulid/v2$", xsync,
+		"$gostd", runlanePkg, lanePkg, module + "/" + reducerFolder + "$", blindOf, hostOf, "github.com/oklog/ulid/v2$", xsync,
 	}},
 	{"memlane", "memlane/...", "memlane/**", []string{"$gostd", runlanePkg, lanePkg}},
 	{"dynamostore", "dynamostore", "dynamostore/*.go", []string{
@@ -74,6 +75,10 @@ var importRules = []importRule{
 	{"functions-mains", "functions/...", "functions/*/main.go", []string{
 		"$gostd", runlanePkg, corePkg, module + "/awslane$", module + "/functions$", module + "/examples/webhooks",
 	}},
+	{"functionurl", "functionurl", "functionurl/*.go", []string{
+		"$gostd", runlanePkg, corePkg, module + "/functions$", module + "/server$", module + "/console$", lambdaGo,
+	}},
+	{"functionurl-mains", "functionurl/...", "functionurl/*/main.go", []string{module + "/functionurl$", module + "/examples/webhooks"}},
 	{"cli", "cli", "cli/*.go", []string{
 		"$gostd", runlanePkg, lanePkg, corePkg, module + "/internal/causes$", module + "/internal/doctor$", module + "/internal/shown$",
 		module + "/internal/taskbook$", module + "/server$", module + "/console$", module + "/cli/internal/samfile$", hostOf,
@@ -83,11 +88,13 @@ var importRules = []importRule{
 		"$gostd", runlanePkg, corePkg, lanePkg, module + "/internal/causes$", module + "/internal/shown$",
 	}},
 	{"server", "server/...", "server/**", []string{
-		"$gostd", runlanePkg, corePkg, lanePkg, module + "/internal/doctor$", module + "/internal/shown$", module + "/internal/taskbook$", compress,
+		"$gostd", runlanePkg, corePkg, lanePkg, blindOf, module + "/internal/doctor$", module + "/internal/shown$", module + "/internal/taskbook$", compress,
 		"github.com/google/jsonschema-go",
 	}},
 	{"console", "console", "console/*.go", []string{
-		"$gostd", runlanePkg, corePkg, module + "/internal/doctor$", module + "/internal/shown$", module + "/server$", "maragu.dev/gomponents",
+		"$gostd", runlanePkg, corePkg, lanePkg, module + "/internal/doctor$", module + "/internal/shown$", module + "/internal/taskbook$",
+		module + "/server$",
+		"maragu.dev/gomponents",
 	}},
 	{"console-world", "console/internal/world", "console/internal/**", []string{"$gostd", runlanePkg, corePkg, lanePkg}},
 	{"mcp", "mcp/...", "mcp/**", []string{
@@ -110,7 +117,7 @@ var importRules = []importRule{
 	{"runlanetest", "runlanetest/...", "runlanetest/**", []string{"$gostd", runlanePkg, lanePkg, corePkg, module + "/memlane$"}},
 	{"examples", "examples/...", "examples/**", []string{
 		"$gostd", runlanePkg, lanePkg, corePkg, module + "/memlane$", module + "/sqlitelane$", module + "/awslane$", module + "/dynamostore$",
-		module + "/sealed$", module + "/sqstransport$", module + "/functions$", module + "/functions/eventsource$", module + "/examples", awsSDK, lambdaGo, compress, xsync,
+		module + "/sealed$", module + "/sqstransport$", module + "/functions$", module + "/functions/eventsource$", module + "/functionurl$", module + "/examples", awsSDK, lambdaGo, compress, xsync,
 	}},
 }
 
@@ -136,14 +143,16 @@ var reachRules = []reachRule{
 		},
 	},
 	{
-		why:       "only programs and tests know the Lambda handlers",
-		from:      func(p goPackage) bool { return p.Name != "main" && !inFolders("functions", "internal")(p) },
+		why: "only programs and tests know the Lambda handlers",
+		from: func(p goPackage) bool {
+			return p.Name != "main" && !inFolders("functions", "functionurl", "internal")(p)
+		},
 		forbidden: []string{module + "/functions"},
 	},
 	{
 		why:       "a function that executes or maintains starts without an HTTP server",
 		from:      inFolders("functions"),
-		forbidden: []string{module + "/server", module + "/cli"},
+		forbidden: []string{module + "/server", module + "/console", module + "/cli", module + "/functionurl"},
 	},
 	{
 		why:       "the embedded lane needs no AWS",
@@ -321,26 +330,6 @@ func TestImports_EachRuleCanFail(t *testing.T) {
 	}
 	if faults := importFaults(sound); len(faults) > 0 {
 		t.Errorf("sound packages are refused: %v", faults)
-	}
-}
-
-func TestPureFolders_AskNoClock(t *testing.T) {
-	t.Parallel()
-	clock := regexp.MustCompile(`\btime\.(Now|Since|Until|After|AfterFunc|NewTimer|NewTicker|Tick|Sleep)\(`)
-	for _, folder := range pureFolders {
-		paths, err := filepath.Glob(filepath.Join(root(t), filepath.FromSlash(folder), "*.go"))
-		if err != nil || len(paths) == 0 {
-			t.Fatalf("%s: %d files, %v", folder, len(paths), err)
-		}
-		for _, path := range paths {
-			text, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if asked := clock.Find(text); asked != nil && !strings.HasSuffix(path, "_test.go") {
-				t.Errorf("%s calls %s", path, asked)
-			}
-		}
 	}
 }
 

@@ -15,7 +15,10 @@ import (
 const module = "github.com/runlane/runlane-go"
 
 // programModules are the folders of the programs that are separate modules.
-var programModules = []string{"cmd/runlane", "examples/webhooks/cmd/demo", "examples/killed"}
+var programModules = []string{"cmd/runlane", "examples/webhooks/cmd/demo", "examples/worker", "examples/killed"}
+
+// libraryModules are the folders of the separate modules that users import.
+var libraryModules = []string{"mcp", "sqlitelane"}
 
 // root is the project's folder.
 func root(t *testing.T) string {
