@@ -261,7 +261,7 @@ func (s *bareSide) poll(ctx context.Context) {
 
 func (s *bareSide) receive(ctx context.Context, n int, wait int32) int {
 	out, err := s.queues.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
-		QueueUrl: &s.queue, MaxNumberOfMessages: int32(n), WaitTimeSeconds: wait, VisibilityTimeout: 30, //nolint:gosec // at most 10
+		QueueUrl: &s.queue, MaxNumberOfMessages: int32(n), WaitTimeSeconds: wait, VisibilityTimeout: 30, // at most 10
 		MessageSystemAttributeNames: []types.MessageSystemAttributeName{
 			types.MessageSystemAttributeNameApproximateReceiveCount, types.MessageSystemAttributeNameMessageGroupId,
 		},

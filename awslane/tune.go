@@ -63,7 +63,7 @@ func newRetryer(attempts int) aws.Retryer {
 			if throttles.IsErrorThrottle(err).Bool() {
 				base = throttleBase
 			}
-			return rand.N(min(base<<min(max(attempt-1, 0), 10), maxRetryWait)) + 1, nil //nolint:gosec // jitter
+			return rand.N(min(base<<min(max(attempt-1, 0), 10), maxRetryWait)) + 1, nil // jitter
 		})
 	})
 }

@@ -36,7 +36,7 @@ func (f *webhookFlags) webhooks(s *session) (*server.Webhooks, error) {
 		if f.name != "" || f.secret != "" || f.tasks != nil || f.statuses != nil || f.payload || f.private {
 			return nil, usagef("give --webhook its URL; ", "there is no webhook to which the other flags belong")
 		}
-		return nil, nil //nolint:nilnil // no webhook is no fault
+		return nil, nil // no webhook is no fault
 	}
 	if f.secret == "" || s.getenv(f.secret) == "" {
 		return nil, usagef("put a secret like whsec_… into a variable, and its name behind --webhook-secret-env; ",

@@ -14,7 +14,7 @@ import (
 
 // A run that neither remembers nor waits pays nothing for those that do: its way from trigger to success has as many
 // allocations as written here. More of them is a fault; fewer is another number here and in docs/benchmarks.md.
-func TestAllocations_OfARunThatWaitsForNothing_AreExact(t *testing.T) { //nolint:paralleltest // allocations are the process's
+func TestAllocations_OfARunThatWaitsForNothing_AreExact(t *testing.T) { // allocations are the process's
 	const want = 33
 	task := runlane.NewTask[struct{}]("noop", nil)
 	rt, err := core.Open(t.Context(), memlane.New(), &core.Options{

@@ -41,7 +41,7 @@ type execution struct {
 	ending   detachedContext // for the commit of the outcome
 	result   DeliveryResult
 
-	ctx    context.Context //nolint:containedctx // for heartbeats, which a timer starts and no caller
+	ctx    context.Context // for heartbeats, which a timer starts and no caller
 	beatAt time.Time       // of the real clock, when the next heartbeat is due; guarded by the set's lock
 	mu     sync.Mutex      // held during a heartbeat
 	run    *runlane.Run    // as this owner knows it
@@ -58,7 +58,7 @@ type execution struct {
 	notes     notes
 	suspended suspension
 
-	handling    context.Context //nolint:containedctx // the handler's, for contexts of steps, which end with it
+	handling    context.Context // the handler's, for contexts of steps, which end with it
 	steps       steps
 	checkpoints checkpoints
 

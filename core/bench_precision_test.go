@@ -71,7 +71,7 @@ func measurePrecision(b *testing.B, transport lane.Transport, every time.Duratio
 	ticks := startTicking(b, rt, every)
 	seed := rand.Uint64()
 	b.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // no secrecy
+	random := rand.New(rand.NewPCG(seed, 0)) // no secrecy
 	var starts []lateness
 	for b.Loop() {
 		at := time.Now().Add(precisionFirst)

@@ -10,11 +10,11 @@ import (
 // Done is called: every run needs several, and an adapter in memory never calls it. Begin it with start and end it with
 // stop.
 type detachedContext struct {
-	parent   context.Context //nolint:containedctx // this is a context
+	parent   context.Context // this is a context
 	deadline time.Time
 
 	mu      sync.Mutex
-	made    context.Context //nolint:containedctx // this is a context
+	made    context.Context // this is a context
 	cancel  context.CancelFunc
 	stopped bool
 }

@@ -97,7 +97,7 @@ func (e *evaluation) predecessors(ctx context.Context) ([]runlane.RunID, error) 
 func (rt *Runtime) foundRun(ctx context.Context, id runlane.RunID) (*runlane.Run, error) {
 	run, err := rt.storage().GetRun(ctx, lane.RunKey{Environment: rt.environment, RunID: id})
 	if isNotFound(err) {
-		return nil, nil //nolint:nilnil // said above
+		return nil, nil // said above
 	}
 	return run, err
 }

@@ -30,7 +30,7 @@ func TestJudge_ReadsErrorsInOrder(t *testing.T) {
 
 	for _, c := range []struct {
 		name  string
-		ctx   context.Context //nolint:containedctx // a row
+		ctx   context.Context // a row
 		err   error
 		kind  verdictKind
 		final bool

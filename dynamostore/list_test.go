@@ -229,7 +229,7 @@ func TestWalkIndex_TiesAreNeitherMissedNorRepeated(t *testing.T) {
 	t.Parallel()
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // no secrecy
+	random := rand.New(rand.NewPCG(seed, 0)) // no secrecy
 	for range 300 {
 		index := &tiedIndex{partitions: map[string][]ddb.Row{}}
 		sp := &ddb.Span{Index: indexes[0], SK: rows.RunSK, Backwards: random.IntN(2) == 0}

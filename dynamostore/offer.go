@@ -51,7 +51,7 @@ func (d *dispatch) offer(ctx context.Context, p rows.Partition, limit int, shard
 	}
 	search.position, search.stride, search.free = slices.Index(reading.Free, mine), len(reading.Free), len(reading.Free)
 	if search.position < 0 { // freed by another process, or its run was taken by one
-		search.position = rand.IntN(search.free) //nolint:gosec // avoiding conflicts needs no secrecy
+		search.position = rand.IntN(search.free) // avoiding conflicts needs no secrecy
 	}
 	offer := slotOffer{partition: p, limit: limit, number: reading.Free[search.position], at: d.at}
 	search.share = offer.number / rows.WindowWidth(limit)
@@ -175,7 +175,7 @@ func (o *offerSearch) beyond(rows int) int {
 	if o.free == 1 {
 		return rows - 1
 	}
-	return rand.IntN(rows) //nolint:gosec // avoiding conflicts needs no secrecy
+	return rand.IntN(rows) // avoiding conflicts needs no secrecy
 }
 
 // waits is the first of some candidates whose run waits for a slot.

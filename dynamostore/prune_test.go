@@ -24,7 +24,7 @@ import (
 
 // bulky makes a payload or output that needs a separate item, of about so many write units.
 func bulky(units int) []byte {
-	random := rand.New(rand.NewPCG(3, uint64(units))) //nolint:gosec // fixed bytes
+	random := rand.New(rand.NewPCG(3, uint64(units))) // fixed bytes
 	b := make([]byte, units*1024-300)
 	for i := range b {
 		b[i] = byte('#' + random.UintN(90))

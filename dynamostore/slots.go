@@ -21,7 +21,7 @@ func (s *Store) chooseSlot(ctx context.Context, q *rows.SlotQuery) (change rows.
 	if err != nil {
 		return change, false, err
 	}
-	change, ok = reading.Choose(q, rand.IntN) //nolint:gosec // avoiding conflicts needs no secrecy
+	change, ok = reading.Choose(q, rand.IntN) // avoiding conflicts needs no secrecy
 	return change, ok, nil
 }
 
@@ -83,7 +83,7 @@ func (s *Store) readFree(ctx context.Context, q *rows.SlotQuery) (*rows.SlotRead
 
 // windowOrder lists the windows of a limit: first the window of near, then the others at random.
 func windowOrder(limit, near int) []int {
-	order := rand.Perm(rows.Windows(limit)) //nolint:gosec // avoiding conflicts needs no secrecy
+	order := rand.Perm(rows.Windows(limit)) // avoiding conflicts needs no secrecy
 	if near >= 0 && near < limit {
 		i := slices.Index(order, near/rows.WindowWidth(limit))
 		order[0], order[i] = order[i], order[0]

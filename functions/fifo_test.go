@@ -187,7 +187,7 @@ func TestFIFO_GroupsOfAnyLength_ExecuteWholeAndInOrder(t *testing.T) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // a test's
+				random := rand.New(rand.NewPCG(seed, 0)) // a test's
 				var options runlane.TaskOptions[work]
 				longest := core.LongestTimeout(invocationTime) * 9 / 10
 				if random.IntN(2) == 0 {

@@ -74,7 +74,7 @@ func TestWithSecrets_OfARole_AreVariablesOfTheOpener(t *testing.T) {
 	opened := []string{}
 	open := functions.WithSecrets("worker", func(context.Context) (*core.Runtime, error) {
 		opened = append(opened, os.Getenv("RUNLANE_TEST_SECRET"))
-		return nil, nil //nolint:nilnil // no one uses it
+		return nil, nil // no one uses it
 	})
 	if _, err := open(t.Context()); !errors.Is(err, runlane.ErrConfigurationInvalid) {
 		t.Errorf("set twice: %v", err)
@@ -97,7 +97,7 @@ func TestWithSecrets_TextOfAnotherForm_IsRefused(t *testing.T) {
 	const arn = "arn:aws:ssm:eu-west-1:123456789012:parameter/X"
 	open := functions.WithSecrets("worker", func(context.Context) (*core.Runtime, error) {
 		t.Error("the program opened")
-		return nil, nil //nolint:nilnil // no one uses it
+		return nil, nil // no one uses it
 	})
 	for _, given := range []string{
 		arn, `"worker=` + arn + `"`, "worker = " + arn, "worker= " + arn, "worker:" + arn, "Worker=" + arn, "wroker=" + arn,

@@ -23,7 +23,7 @@ type storage struct {
 	capabilities       lane.StorageCapabilities
 	journal            *journal
 	startErr, closeErr error
-	closeContext       context.Context //nolint:containedctx // inspected by the test
+	closeContext       context.Context // inspected by the test
 }
 
 func (s *storage) Capabilities() lane.StorageCapabilities { return s.capabilities }

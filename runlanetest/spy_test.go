@@ -19,7 +19,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type spy struct {
 	testing.TB // for the methods that are not called
 
-	ctx      context.Context //nolint:containedctx // it stands for a test, which has one
+	ctx      context.Context // it stands for a test, which has one
 	mu       sync.Mutex
 	cleanups []func()
 	failures []string

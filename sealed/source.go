@@ -24,7 +24,7 @@ func FromEnv(options *Options) (runlane.Codec, error) {
 	case text != "" && file != "":
 		return nil, invalidKeys("set one of them", "%s and %s are both set", KeysVariable, KeysFileVariable)
 	case text == "" && file == "":
-		return nil, nil //nolint:nilnil // documented: there is no codec, and nothing is wrong
+		return nil, nil // documented: there is no codec, and nothing is wrong
 	case file != "":
 		read, err := os.ReadFile(file)
 		if err != nil {

@@ -81,7 +81,7 @@ type Webhooks struct {
 	rt      atomic.Pointer[core.Runtime] // nil before Begin
 	feed    *runlane.Task[feedPayload]
 	send    *runlane.Task[delivery]
-	running context.Context //nolint:containedctx // of Run, which has ended it once its attempts have to stop
+	running context.Context // of Run, which has ended it once its attempts have to stop
 	stop    context.CancelFunc
 }
 

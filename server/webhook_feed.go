@@ -111,7 +111,7 @@ func (w *Webhooks) readFeed(ctx context.Context, a *runlane.Attempt, p feedPaylo
 	}
 	following, cancel := context.WithTimeout(ctx, feedTime)
 	defer cancel()
-	defer context.AfterFunc(w.running, cancel)() //nolint:contextcheck // Run ends it, beside the attempt
+	defer context.AfterFunc(w.running, cancel)() // Run ends it, beside the attempt
 	err := r.read(following)
 	if runlane.CodeOf(err) == runlane.ErrValidationFailed { // the feed does not keep what follows the cursor any more
 		a.Logger().WarnContext(

@@ -53,7 +53,7 @@ func TestOpen_ReadOnly_IsRefusedAndLeftAsItIs(t *testing.T) {
 			before := content(t, path)
 			folder := filepath.Dir(path)
 			if err := errors.Join(
-				os.Chmod(path, c.file), os.Chmod(folder, c.folder), os.Chmod(filepath.Dir(folder), 0o755), //nolint:gosec // another user goes there
+				os.Chmod(path, c.file), os.Chmod(folder, c.folder), os.Chmod(filepath.Dir(folder), 0o755), // another user goes there
 			); err != nil {
 				t.Fatal(err)
 			}

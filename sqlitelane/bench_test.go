@@ -261,7 +261,7 @@ func (g *grown) succeed() error {
 }
 
 // any is one of the finished runs.
-func (g *grown) any() runlane.RunID { return sqlitelane.Multiplied(rand.IntN(g.n)) } //nolint:gosec // which one does not matter
+func (g *grown) any() runlane.RunID { return sqlitelane.Multiplied(rand.IntN(g.n)) } // which one does not matter
 
 // calls in the order in which they are made.
 func (g *grown) calls() []growingCall {

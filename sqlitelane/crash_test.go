@@ -286,7 +286,7 @@ func (s *site) child(target *point) (lines []line, died bool) {
 	s.must(err)
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	command := exec.CommandContext(ctx, self) //nolint:gosec // this test's own binary
+	command := exec.CommandContext(ctx, self) // this test's own binary
 	command.Env = append(os.Environ(), crashVariable+"="+string(text))
 	var out, errs bytes.Buffer
 	command.Stdout, command.Stderr = &out, &errs

@@ -437,3 +437,18 @@ func TestWakeups_ReachAnotherProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// violations are all that the storage finds in an environment.
+func violations(ctx context.Context, s *sqlitelane.Storage, environment runlane.Environment) (found []lane.Violation, err error) {
+	q := &lane.PageQuery{Environment: environment, Limit: runlane.MaxPageLimit}
+	for {
+		page, err := s.Check(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, page.Items...)
+		if q.After = page.Next; q.After == "" {
+			return found, nil
+		}
+	}
+}

@@ -90,7 +90,7 @@ func TestKill_LosesNothingThatWasCommitted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seed := rand.Uint64() //nolint:gosec // printed
+	seed := rand.Uint64() // printed
 	choose := rand.New(rand.NewPCG(seed, 0))
 	w := newWitness()
 	acknowledged := 0

@@ -22,7 +22,7 @@ func memoryFolder(t testing.TB) string {
 	if free, known := sqlitelane.FreeBytes(memory); !known || free < memoryRoom {
 		return t.TempDir()
 	}
-	folder, err := os.MkdirTemp(memory, "runlane-") //nolint:usetesting // t.TempDir is on a disk
+	folder, err := os.MkdirTemp(memory, "runlane-") // t.TempDir is on a disk
 	if err != nil {
 		return t.TempDir()
 	}

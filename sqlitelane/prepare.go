@@ -41,7 +41,7 @@ func shelvePayload(b []byte) shelved {
 	s := shelve(b)
 	if b != nil {
 		sum := sha256.Sum256(b)
-		s.sum = int64(binary.BigEndian.Uint64(sum[:])) //nolint:gosec // its bits
+		s.sum = int64(binary.BigEndian.Uint64(sum[:])) // its bits
 	}
 	return s
 }

@@ -356,7 +356,7 @@ func TestOpen_FileThatIsReplacedBeforeTheFirstLock_IsOpenedAgain(t *testing.T) {
 func TestRestoreTo_KeepsTheRights(t *testing.T) {
 	t.Parallel()
 	k, copied := saved(t)
-	if err := os.Chmod(k.path, 0o660); err != nil { //nolint:gosec // a group shares the file
+	if err := os.Chmod(k.path, 0o660); err != nil { // a group shares the file
 		t.Fatal(err)
 	}
 	const other = 65534

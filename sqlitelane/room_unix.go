@@ -10,5 +10,5 @@ func freeBytes(folder string) (bytes int64, known bool) {
 	if syscall.Statfs(folder, &s) != nil {
 		return 0, false
 	}
-	return int64(s.Bavail) * int64(s.Bsize), true //nolint:gosec,unconvert // types differ between systems
+	return int64(s.Bavail) * int64(s.Bsize), true // types differ between systems
 }

@@ -272,7 +272,7 @@ func (t *Transport) put(tx *tx, w *sending, body []byte) error {
 
 // nextTake names one taking of a wakeup. A process may change what it took only while that is the last one. Numbers of
 // wakeups come again, those of takes do not.
-func nextTake() int64 { return handedBack + 1 + rand.Int64N(math.MaxInt64-handedBack) } //nolint:gosec // no secret
+func nextTake() int64 { return handedBack + 1 + rand.Int64N(math.MaxInt64-handedBack) } // no secret
 
 func insert(tx *tx, queue, visible int64, now time.Time, taken int64, group string, body []byte) (n int64, err error) {
 	return tx.Insert(`INSERT INTO messages(queue, visible, told, taken, refused, wakeup, grp)

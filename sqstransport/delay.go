@@ -69,5 +69,5 @@ func delaySeconds(d time.Duration) int32 {
 	if d <= 0 {
 		return 0
 	}
-	return int32((d + time.Second - 1) / time.Second) //nolint:gosec // at most 900
+	return int32((d + time.Second - 1) / time.Second) // at most 900
 }

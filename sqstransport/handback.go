@@ -140,7 +140,7 @@ func (t *Transport) changeVisibility(
 		for i, c := range batch {
 			entries[i] = types.ChangeMessageVisibilityBatchRequestEntry{
 				Id: aws.String(strconv.Itoa(i)), ReceiptHandle: aws.String(c.receiptHandle),
-				VisibilityTimeout: int32(c.timeout / time.Second), //nolint:gosec // at most 12 h
+				VisibilityTimeout: int32(c.timeout / time.Second), // at most 12 h
 			}
 		}
 		failed, err := t.changeBatch(ctx, b, entries)

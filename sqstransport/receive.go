@@ -191,9 +191,9 @@ func (r *receiver) receive(ctx context.Context, n int, wait time.Duration) (int,
 	asked := time.Now()
 	out, err := t.api.ReceiveMessage(request, &sqs.ReceiveMessageInput{
 		QueueUrl:            aws.String(r.binding.url),
-		MaxNumberOfMessages: int32(n), //nolint:gosec // at most 10
+		MaxNumberOfMessages: int32(n), // at most 10
 		WaitTimeSeconds:     int32(wait / time.Second),
-		VisibilityTimeout:   int32(t.visibility / time.Second), //nolint:gosec // bounded in New
+		VisibilityTimeout:   int32(t.visibility / time.Second), // bounded in New
 		MessageSystemAttributeNames: []types.MessageSystemAttributeName{
 			types.MessageSystemAttributeNameApproximateReceiveCount, types.MessageSystemAttributeNameMessageGroupId,
 		},
@@ -261,7 +261,7 @@ func (r *receiver) warnMisrouted(ctx context.Context, queue runlane.QueueName) {
 func pollPause(failures int) time.Duration {
 	pause := firstPollPause << min(failures-1, 10)
 	pause = min(pause, lastPollPause)
-	return pause + time.Duration((rand.Float64()-0.5)*0.4*float64(pause)) //nolint:gosec // jitter
+	return pause + time.Duration((rand.Float64()-0.5)*0.4*float64(pause)) // jitter
 }
 
 // sleep ends early with ctx.

@@ -25,7 +25,7 @@ func keeper(t *testing.T, values map[string]string) aws.Config {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var asked struct {
-			SecretId, Name string //nolint:revive // the service's names
+			SecretId, Name string // the service's names
 			WithDecryption bool
 		}
 		body, _ := io.ReadAll(r.Body)

@@ -18,5 +18,5 @@ func inMemory(dir string) bool {
 	if err := syscall.Statfs(dir, &fs); err != nil {
 		return false
 	}
-	return int64(fs.Type) == tmpfs || int64(fs.Type) == ramfs //nolint:unconvert // the type differs between processors
+	return int64(fs.Type) == tmpfs || int64(fs.Type) == ramfs // the type differs between processors
 }

@@ -95,7 +95,7 @@ func compareAll(ctx context.Context, o *options, p *place, tell func(string)) (r
 		benches = append(benches, newBench(s, o))
 	}
 	began := time.Now()
-	order := rand.New(rand.NewPCG(o.seed, 2)) //nolint:gosec // nothing secret
+	order := rand.New(rand.NewPCG(o.seed, 2)) // nothing secret
 	figures := map[*subject][]map[metric]float64{}
 	for round := range o.rounds + 1 {
 		if passed := time.Since(began); round > 1 && passed+passed/time.Duration(round) > o.limit {

@@ -76,7 +76,7 @@ type bench struct {
 }
 
 func newBench(s *subject, o *options) *bench {
-	random := rand.New(rand.NewPCG(o.seed, 1)) //nolint:gosec // nothing secret
+	random := rand.New(rand.NewPCG(o.seed, 1)) // nothing secret
 	return &bench{
 		subject: s, workers: o.workers, window: o.window, jobs: newJobs(random, differentJobs), random: random,
 		drained: s.fewest, began: time.Now(), started: make(chan struct{}, 1),

@@ -74,7 +74,7 @@ func awsSubjects(ctx context.Context, _ *place) ([]*subject, func() error, error
 	if _, err := e.dynamodb.CreateTable(ctx, table); err != nil {
 		return nil, nil, err
 	}
-	release := func() error { //nolint:contextcheck // cleaning up outlives an interrupt
+	release := func() error { // cleaning up outlives an interrupt
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		return infra.DeleteTable(ctx, e.dynamodb, e.table)

@@ -20,7 +20,7 @@ func newPlace(parent string) (*place, error) {
 		return nil, err
 	}
 	// A server under another account has to get through to its folder; only the owner may write here.
-	if err := os.Chmod(dir, 0o711); err != nil { //nolint:gosec // for that server
+	if err := os.Chmod(dir, 0o711); err != nil { // for that server
 		return nil, err
 	}
 	return &place{dir: dir}, nil
@@ -49,7 +49,7 @@ type account struct{ user, group uint32 }
 // machine.
 func serverAccount() (*account, error) {
 	if os.Geteuid() != 0 {
-		return nil, nil //nolint:nilnil // nil is our own account
+		return nil, nil // nil is our own account
 	}
 	for _, name := range []string{"postgres", "nobody"} {
 		found, err := user.Lookup(name)

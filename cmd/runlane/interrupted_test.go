@@ -174,7 +174,7 @@ func TestBinary_ClosedPipe_IsNoFailure(t *testing.T) {
 			t.Fatal(closeErr)
 		}
 		exit, _ := errors.AsType[*exec.ExitError](err)
-		if err != nil && (exit == nil || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGPIPE) { //nolint:forcetypeassert // of this system
+		if err != nil && (exit == nil || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGPIPE) { // of this system
 			t.Errorf("%s ends with %v", args, err)
 		}
 		if news.Len() > 0 {

@@ -33,7 +33,7 @@ func exported(t *testing.T) (p *program, file string) {
 	return p, file
 }
 
-func TestMove_FromAFileToAnother_RunsGoOn(t *testing.T) { //nolint:tparallel // it has no subtests: the linter takes the program for one
+func TestMove_FromAFileToAnother_RunsGoOn(t *testing.T) { // it has no subtests: the linter takes the program for one
 	t.Parallel()
 	_, file := exported(t)
 	to, path := onFile(t)
@@ -55,7 +55,7 @@ func TestMove_FromAFileToAnother_RunsGoOn(t *testing.T) { //nolint:tparallel // 
 	to.run(t, 0, "doctor", "--all")
 }
 
-func TestMove_FromAFileToDynamoDB_RunsGoOn(t *testing.T) { //nolint:tparallel // as above
+func TestMove_FromAFileToDynamoDB_RunsGoOn(t *testing.T) { // as above
 	t.Parallel()
 	table, queue := awstest.Table(t, awstest.LocalStackDynamoDB(t)), awstest.Queue(t, awstest.SQS(t), false)
 	_, file := exported(t)
@@ -93,7 +93,7 @@ func TestMove_FromAFileToDynamoDB_RunsGoOn(t *testing.T) { //nolint:tparallel //
 }
 
 // A file that is refused makes no lane, whatever is wrong with it.
-func TestMove_ARefusedImport_LeavesNoFile(t *testing.T) { //nolint:tparallel // as above
+func TestMove_ARefusedImport_LeavesNoFile(t *testing.T) { // as above
 	t.Parallel()
 	_, file := exported(t)
 	text, err := os.ReadFile(file)

@@ -64,7 +64,7 @@ type person struct {
 	*world.World
 
 	t      *testing.T
-	ctx    context.Context //nolint:containedctx // of the browser
+	ctx    context.Context // of the browser
 	url    string
 	stop   func()
 	access *server.Options

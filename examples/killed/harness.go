@@ -52,7 +52,7 @@ const (
 // play returns whether everything ended right.
 func (h *harness) play(ctx context.Context, stdout io.Writer) (bool, error) {
 	began := time.Now()
-	h.chance = random.New(random.NewPCG(h.seed, 0)) //nolint:gosec // not for secrets
+	h.chance = random.New(random.NewPCG(h.seed, 0)) // not for secrets
 	for range h.kills {
 		h.moments = append(h.moments, 1+h.chance.IntN(h.example.calls()))
 	}
@@ -121,7 +121,7 @@ func (h *harness) live(ctx context.Context, rt *core.Runtime, environment []stri
 	ended, stopLooking := h.looking(ctx, rt)
 	defer stopLooking()
 	for ctx.Err() == nil {
-		c := exec.Command(self) //nolint:gosec,noctx // this program, which is told to stop below
+		c := exec.Command(self) //nolint:noctx // this program, which is told to stop below
 		c.Env, c.Stderr = environment, h.log
 		if err := c.Start(); err != nil {
 			return err

@@ -91,7 +91,7 @@ func run(ctx context.Context, arguments []string, stdout, stderr io.Writer) int 
 		return 0
 	}
 	if *seed == 0 {
-		*seed = rand.Uint64() //nolint:gosec // printed
+		*seed = rand.Uint64() // printed
 	}
 	var e example
 	switch name := flags.Arg(0); {

@@ -106,7 +106,7 @@ func (i image) program(t *testing.T) string {
 	}
 	folder := t.TempDir()
 	for _, open := range []string{filepath.Dir(folder), folder} {
-		if err := os.Chmod(open, 0o755); err != nil { //nolint:gosec // the image's user has no other rights
+		if err := os.Chmod(open, 0o755); err != nil { // the image's user has no other rights
 			t.Fatal(err)
 		}
 	}

@@ -25,7 +25,7 @@ const (
 // pause waits after the given number of failures in a row, with jitter, and reports whether ctx is still alive.
 func pause(ctx context.Context, failures int) bool {
 	d := min(firstPause<<min(failures-1, 10), lastPause)
-	return sleep(ctx, d/2+rand.N(d/2)) //nolint:gosec // jitter
+	return sleep(ctx, d/2+rand.N(d/2)) // jitter
 }
 
 func sleep(ctx context.Context, d time.Duration) bool {

@@ -154,7 +154,7 @@ func (q *queue) receive(ctx context.Context) ([]types.Message, error) {
 	out, err := q.client.ReceiveMessage(request, &sqs.ReceiveMessageInput{
 		QueueUrl:                    aws.String(q.url),
 		WaitTimeSeconds:             int32(longPoll / time.Second),
-		MaxNumberOfMessages:         int32(q.size), //nolint:gosec // at most 10
+		MaxNumberOfMessages:         int32(q.size), // at most 10
 		MessageSystemAttributeNames: []types.MessageSystemAttributeName{types.MessageSystemAttributeNameAll},
 	})
 	if err != nil {

@@ -64,7 +64,7 @@ func Pause(ctx context.Context) error { return Sleep(ctx, jitter(conflictBackoff
 
 // jitter is a random part of d.
 func jitter(d time.Duration) time.Duration {
-	return time.Duration(rand.Int64N(int64(d) + 1)) //nolint:gosec // spreading retries needs no secrecy
+	return time.Duration(rand.Int64N(int64(d) + 1)) // spreading retries needs no secrecy
 }
 
 // Sleep waits, or returns early with the context's error.

@@ -211,7 +211,7 @@ func (t *Table) Query(ctx context.Context, q *Query, each func(item.Item) (more 
 		in.IndexName = &q.Index
 	}
 	if q.Limit > 0 {
-		in.Limit = aws.Int32(int32(q.Limit)) //nolint:gosec // bounded by page limits
+		in.Limit = aws.Int32(int32(q.Limit)) // bounded by page limits
 	}
 	for {
 		var out *dynamodb.QueryOutput
@@ -249,7 +249,7 @@ func (t *Table) Scan(
 		TableName:         &t.Name,
 		ConsistentRead:    aws.Bool(true),
 		Limit:             aws.Int32(int32(limit)),
-		ExclusiveStartKey: behind, //nolint:gosec // bounded
+		ExclusiveStartKey: behind, // bounded
 	}
 	var out *dynamodb.ScanOutput
 	err = t.send(ctx, func(ctx context.Context) (err error) {

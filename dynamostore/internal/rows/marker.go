@@ -149,7 +149,7 @@ const DefaultShards = 8
 func ShardOf(id string, n int) int {
 	h := fnv.New32a()
 	h.Write([]byte(id))
-	return int(h.Sum32() % uint32(n)) //nolint:gosec // n is a small positive count
+	return int(h.Sum32() % uint32(n)) // n is a small positive count
 }
 
 // Index sets the index attributes: the marker of an active run, the summary key of a finished one.

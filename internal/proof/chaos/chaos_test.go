@@ -21,7 +21,7 @@ func TestChaos(t *testing.T) {
 	t.Parallel()
 	awstest.Config(t) // skips under -short
 	for *seed == 0 {
-		*seed = rand.Uint64() //nolint:gosec // a choice of faults
+		*seed = rand.Uint64() // a choice of faults
 	}
 	plan := chaos.NewPlan(*seed, *duration)
 	fmt.Print(plan)
@@ -33,7 +33,7 @@ func TestChaos(t *testing.T) {
 	t.Cleanup(w.fleet.retire)
 	w.fleet.begin()
 
-	w.suffer(&load{world: w, rt: rt, random: rand.New(rand.NewPCG(plan.Seed, 2))}) //nolint:gosec // repeatable
+	w.suffer(&load{world: w, rt: rt, random: rand.New(rand.NewPCG(plan.Seed, 2))}) // repeatable
 
 	observer, r, settled := w.settle()
 	recovered := time.Since(r.began)

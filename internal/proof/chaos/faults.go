@@ -17,7 +17,7 @@ type Faults struct {
 
 // NewFaults are off.
 func NewFaults(seed uint64) *Faults {
-	return &Faults{random: rand.New(rand.NewPCG(seed, 1)), happened: map[Kind]int{}} //nolint:gosec // repeatable
+	return &Faults{random: rand.New(rand.NewPCG(seed, 1)), happened: map[Kind]int{}} // repeatable
 }
 
 // Switch turns what has a rate on or off.

@@ -98,7 +98,7 @@ type rule struct {
 // NewPlan draws a plan. Each kind with a time is in it at least once. Queues are emptied in the first half only, and
 // messages that no program can read come in the second: one that gets lost proves nothing.
 func NewPlan(seed uint64, duration time.Duration) *Plan {
-	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // repeatable
+	random := rand.New(rand.NewPCG(seed, 0)) // repeatable
 	outage := outageOf(duration)
 	p := &Plan{Seed: seed, Duration: duration}
 	for _, r := range []rule{

@@ -109,7 +109,7 @@ func newWorld(t *testing.T, plan *chaos.Plan) *world {
 // dataFolder is in memory where that is possible: what outlives a process is all that counts, and a disk takes 15 times as long.
 func dataFolder(t *testing.T) string {
 	t.Helper()
-	if folder, err := os.MkdirTemp(memory, "chaos"); err == nil { //nolint:usetesting // t.TempDir is on a disk
+	if folder, err := os.MkdirTemp(memory, "chaos"); err == nil { // t.TempDir is on a disk
 		t.Cleanup(func() { _ = os.RemoveAll(folder) })
 		return folder
 	}

@@ -257,7 +257,7 @@ func (w *world) run(target *point, protection string) (lines []line, dead bool) 
 	ctx, cancel := context.WithTimeout(w.t.Context(), childTime)
 	defer cancel()
 	var out, faults bytes.Buffer
-	command := exec.CommandContext(ctx, self) //nolint:gosec // this test's own binary
+	command := exec.CommandContext(ctx, self) // this test's own binary
 	command.Stdout, command.Stderr = &out, &faults
 	command.Env = []string{
 		jobVariable + "=" + string(text), "GODEBUG=tracebackancestors=20", "AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=" + key.AccessKeyID,

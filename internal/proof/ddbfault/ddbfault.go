@@ -87,7 +87,7 @@ var _ dynamostore.API = (*Client)(nil)
 func New(t testing.TB, client dynamostore.API, plan Plan) *Client {
 	t.Helper()
 	for plan.Seed == 0 {
-		plan.Seed = rand.Uint64() //nolint:gosec // a choice of faults
+		plan.Seed = rand.Uint64() // a choice of faults
 	}
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -126,7 +126,7 @@ func (c *Client) strikes(kind Kind, operation string, request any) (bool, uint64
 	c.calls[name]++
 	hash := fnv.New64a()
 	hash.Write([]byte(c.test + " " + name + " " + strconv.Itoa(c.calls[name]))) // never fails
-	source := rand.New(rand.NewPCG(c.plan.Seed, hash.Sum64()))                  //nolint:gosec // repeatable
+	source := rand.New(rand.NewPCG(c.plan.Seed, hash.Sum64()))                  // repeatable
 	if source.Float64() >= rate {
 		return false, 0
 	}

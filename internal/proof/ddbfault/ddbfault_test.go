@@ -54,7 +54,7 @@ func (b *backend) Query(_ context.Context, in *dynamodb.QueryInput, _ ...func(*d
 	rows := slices.DeleteFunc(slices.Clone(b.rows), func(item map[string]types.AttributeValue) bool {
 		return b.indexed != "" && (item[b.indexed] == nil || text(item, b.indexed) > text(in.ExpressionAttributeValues, ":until"))
 	})
-	return &dynamodb.QueryOutput{Items: rows, Count: int32(len(rows))}, nil //nolint:gosec // few
+	return &dynamodb.QueryOutput{Items: rows, Count: int32(len(rows))}, nil // few
 }
 
 func always(kind Kind) Plan { return Plan{Seed: 1, Rates: map[Kind]float64{kind: 1}} }

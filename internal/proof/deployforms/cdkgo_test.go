@@ -75,7 +75,7 @@ func goWorkplace(t *testing.T) string {
 		// A built program, not `go run`: what it starts ends with it.
 		program := filepath.Join(folder, "program-"+strings.Trim(place, "."))
 		for _, arguments := range [][]string{{"go", "build", "-o", program, "."}, {program}} {
-			command := exec.CommandContext(t.Context(), arguments[0], arguments[1:]...) //nolint:gosec // what was just built
+			command := exec.CommandContext(t.Context(), arguments[0], arguments[1:]...) // what was just built
 			command.Dir = filepath.Join(folder, place)
 			command.Env = append(os.Environ(), "GOFLAGS=-mod=readonly", "GOWORK=off", "CDK_OUTDIR="+filepath.Join(folder, place, "cdk.out"))
 			if out, err := command.CombinedOutput(); err != nil {

@@ -29,7 +29,7 @@ func (h *linearHistory) client(number int) *linearClient {
 	return &linearClient{
 		linearHistory: h,
 		number:        number,
-		choose:        rand.New(rand.NewPCG(h.o.Seed, uint64(number))), //nolint:gosec // repeatable
+		choose:        rand.New(rand.NewPCG(h.o.Seed, uint64(number))), // repeatable
 		mine:          map[string][]runlane.RunID{},
 		tokens:        map[string][]string{},
 		seen:          map[string]*runlane.Run{},

@@ -235,7 +235,7 @@ func livesUntil(t *testing.T, most int, wrong func(lane.Storage) lane.Storage) (
 	for lived = 1; lived <= most && found == ""; lived++ {
 		synctest.Test(t, func(*testing.T) {
 			found = oneSeed(uint64(lived), newTally(), func(*life) *World { return memoryWorld(wrong) })
-		}) //nolint:gosec // positive
+		}) // positive
 	}
 	return lived - 1, found
 }

@@ -136,7 +136,7 @@ func (f seededFate) fail(text string) { panic(failure(text)) }
 
 // below draws a number below n, each as likely as the others: rapid's own generators of numbers prefer small ones.
 func (d *driver[L]) below(label string, n int) int {
-	drawn, length := 0, bits.Len(uint(n-1)) //nolint:gosec // positive
+	drawn, length := 0, bits.Len(uint(n-1)) // positive
 	if n&(n-1) != 0 {
 		length += 2 // so that what does not divide evenly matters little
 	}

@@ -15,7 +15,7 @@ import (
 type life struct {
 	driver[*life]
 
-	ctx     context.Context //nolint:containedctx // the life is one call
+	ctx     context.Context // the life is one call
 	world   *World
 	truth   lane.Storage // where no request goes wrong
 	weather *weather
@@ -59,7 +59,7 @@ func newLife(ctx context.Context, f fate, t *tally, makeWorld func(*life) *World
 		soon:     2 * time.Second,
 		delays:   delays,
 	}
-	l.seed = uint64(l.below("seed of faults", 1<<16)) + 1 //nolint:gosec // positive
+	l.seed = uint64(l.below("seed of faults", 1<<16)) + 1 // positive
 	l.random = pick(l, "jitter", []uint64{0, 1 << 63, 1<<64 - 1})
 	l.weather = pick(l, "weather", []*weather{&weathers[0], &weathers[1], &weathers[1], &weathers[2]})
 	l.habit = pick(l, "habit", habits)

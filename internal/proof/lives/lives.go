@@ -19,7 +19,7 @@ var prepare = sync.OnceFunc(func() { spread(habits, allSteps) })
 // chosenSeed is the flag's, or any.
 func chosenSeed() (seed uint64) {
 	for seed = *seedFlag; seed == 0; {
-		seed = rand.Uint64() >> 1 //nolint:gosec // printed, to be repeated
+		seed = rand.Uint64() >> 1 // printed, to be repeated
 	}
 	return seed
 }
@@ -27,7 +27,7 @@ func chosenSeed() (seed uint64) {
 // oneLife is a life without an oracle.
 func oneLife(ctx context.Context, f fate, t *tally, makeWorld func(*life) *World) {
 	l := newLife(ctx, f, t, makeWorld)
-	defer func() { //nolint:contextcheck // what is closed is closed also where the context has ended
+	defer func() { // what is closed is closed also where the context has ended
 		if err := l.close(); err != nil {
 			f.fail(fmt.Sprintf("clean-up: %v", err))
 		}
@@ -47,7 +47,7 @@ func Run(t *testing.T, laneName string, most int, while time.Duration, makeWorld
 	}
 	until := time.Now().Add(while)
 	for n := 0; n < most && !t.Failed() && time.Now().Before(until); n++ {
-		at := seed + uint64(n) //nolint:gosec // positive
+		at := seed + uint64(n) // positive
 		if found := oneSeed(at, tally, func(l *life) *World { return makeWorld(l.clock.Now) }); found != "" {
 			t.Errorf("again by -lives.seed %d: %s", at, found)
 		}
@@ -67,7 +67,7 @@ func oneSeed(seed uint64, t *tally, makeWorld func(*life) *World) (found string)
 			found = string(text)
 		}
 	}()
-	fate := seededFate{rand.New(rand.NewPCG(seed, 0))} //nolint:gosec // repeatable
+	fate := seededFate{rand.New(rand.NewPCG(seed, 0))} // repeatable
 	oneLife(context.Background(), fate, t, makeWorld)
 	return ""
 }

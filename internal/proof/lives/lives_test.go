@@ -116,13 +116,13 @@ func (d *drive) check(t *testing.T, part int, seed uint64) {
 }
 
 // seedOf is the seed of one of a part's checks.
-func (d *drive) seedOf(part, n int) uint64 { return d.seed + uint64(part+n*parts)*1_000_003 } //nolint:gosec // positive
+func (d *drive) seedOf(part, n int) uint64 { return d.seed + uint64(part+n*parts)*1_000_003 } // positive
 
 func untouched(s lane.Storage) lane.Storage { return s }
 
 // TestLives_Memory: on memory storage, in virtual time, what the lives themselves are worth is seen quickly.
 //
-//nolint:tparallel // its parts are parallel without: see lives
+// its parts are parallel without: see lives
 func TestLives_Memory(t *testing.T) {
 	t.Parallel()
 	d := newDrive("memory")
@@ -144,7 +144,7 @@ const (
 
 // TestLives_DynamoDB: lives that share a table, four at a time, each in a separate environment.
 //
-//nolint:tparallel // its parts are parallel without: see lives
+// its parts are parallel without: see lives
 func TestLives_DynamoDB(t *testing.T) {
 	t.Parallel()
 	client := awstest.DynamoDB(t)

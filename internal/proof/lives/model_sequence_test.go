@@ -19,7 +19,7 @@ import (
 type modelSequence struct {
 	driver[*modelSequence]
 
-	ctx      context.Context //nolint:containedctx // the sequence is one call
+	ctx      context.Context // the sequence is one call
 	w        *modelWorld
 	m        *model
 	d        *modelDeployment // the latest

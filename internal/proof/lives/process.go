@@ -114,7 +114,7 @@ type visit struct {
 	decision chan outcome
 	begun    chan struct{}
 	// ctx is of the handler, once it has begun: the life asks whether it has ended.
-	ctx    context.Context //nolint:containedctx // see above
+	ctx    context.Context // see above
 	token  string          // of its lease
 	done   chan struct{}   // the delivery is over
 	cancel context.CancelFunc

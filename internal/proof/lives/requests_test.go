@@ -98,7 +98,7 @@ func (f *faultyRequests) client(keys ...itemKey) dynamostore.API {
 	name := strings.TrimPrefix(keys[0].pk, f.environment+":") + " " + keys[0].sk
 	client := f.clients[name]
 	if client == nil {
-		seed := f.seed ^ hashOf(name)*uint64(2*f.step+1) //nolint:gosec // a step is positive
+		seed := f.seed ^ hashOf(name)*uint64(2*f.step+1) // a step is positive
 		client = ddbfault.New(f.tb, f.stale, ddbfault.Plan{Seed: seed | 1, Rates: f.rates})
 		f.clients[name] = client
 	}

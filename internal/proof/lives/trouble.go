@@ -74,7 +74,7 @@ func (t *trouble) strikes(f fault, method, about string) bool {
 
 // chanceOf is a number in [0, 1) that belongs to a seed and a name.
 func chanceOf(seed uint64, name string) float64 {
-	return rand.New(rand.NewPCG(seed, hashOf(name))).Float64() //nolint:gosec // repeatable
+	return rand.New(rand.NewPCG(seed, hashOf(name))).Float64() // repeatable
 }
 
 func hashOf(name string) uint64 {

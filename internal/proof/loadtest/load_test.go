@@ -165,5 +165,5 @@ func observe() (over func() (took time.Duration, peak uint64)) {
 
 // perRun is a bound for the heap: so much for the process, and so much a run.
 func perRun(bytes int) func(runs int) uint64 {
-	return func(runs int) uint64 { return 64<<20 + uint64(max(0, min(runs, math.MaxInt32/bytes)))*uint64(bytes) } //nolint:gosec // not negative
+	return func(runs int) uint64 { return 64<<20 + uint64(max(0, min(runs, math.MaxInt32/bytes)))*uint64(bytes) } // not negative
 }

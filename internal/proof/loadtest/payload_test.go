@@ -16,7 +16,7 @@ const payloadBytes = 350 << 10
 // large is a separate payload for each number, of text that hardly compresses.
 func large(seed uint64, number int) string {
 	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
-	source := rand.New(rand.NewPCG(seed, uint64(number))) //nolint:gosec // repeatable, and not negative
+	source := rand.New(rand.NewPCG(seed, uint64(number))) // repeatable, and not negative
 	text := make([]byte, payloadBytes-len(`""`))
 	for i := range text {
 		text[i] = letters[source.Uint32()%uint32(len(letters))]
@@ -25,7 +25,7 @@ func large(seed uint64, number int) string {
 }
 
 func TestLoad_LargePayloads_ArriveByteForByteInBoundedMemory(t *testing.T) {
-	seed := rand.Uint64() //nolint:gosec // a choice of payloads
+	seed := rand.Uint64() // a choice of payloads
 	onEachLane(t, &loadCase{
 		name: "a 350 KB payload", embedded: 200, dynamoDB: 100, short: 10, heap: perRun(4 * payloadBytes), requests: 8,
 		play: func(w *world) {

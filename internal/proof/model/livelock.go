@@ -39,11 +39,11 @@ func cyclic(next [][]int32) bool {
 		for _, j := range out {
 			if int(j) < len(next) {
 				degree[i]++
-				before[j] = append(before[j], int32(i)) //nolint:gosec // memory ends long before
+				before[j] = append(before[j], int32(i)) // memory ends long before
 			}
 		}
 		if degree[i] == 0 {
-			leaves = append(leaves, int32(i)) //nolint:gosec // memory ends long before
+			leaves = append(leaves, int32(i)) // memory ends long before
 		}
 	}
 	left := len(next)

@@ -185,7 +185,7 @@ func (e *engine) units(at int64, floor int8) int8 {
 	if left > 0 && left%unit != 0 {
 		n++
 	}
-	return int8(max(min(n, 100), int64(floor))) //nolint:gosec // within bounds
+	return int8(max(min(n, 100), int64(floor))) // within bounds
 }
 
 var statuses = map[string]int8{
@@ -230,7 +230,7 @@ func (e *engine) observe() (o state) {
 }
 
 func (e *engine) number(id string) int8 {
-	return int8(slices.Index(e.runs, runlane.RunID(id))) //nolint:gosec // of two runs
+	return int8(slices.Index(e.runs, runlane.RunID(id))) // of two runs
 }
 
 func (e *engine) project(it *stored, items []stored) item {
@@ -239,7 +239,7 @@ func (e *engine) project(it *stored, items []stored) item {
 		r.reserved = e.units(it.Reserved, 0)
 	}
 	if kind, _, ok := strings.Cut(strings.TrimPrefix(it.DueP, "test:"), ":"); ok {
-		r.kind = int8(strings.Index("-qoxwdpl", kind)) //nolint:gosec // of eight
+		r.kind = int8(strings.Index("-qoxwdpl", kind)) // of eight
 		if at, err := strconv.ParseInt(strings.Split(it.DueA, ":")[0], 10, 64); err == nil && r.kind != slotless && r.kind != deadLetter {
 			r.at = e.units(at, -patience)
 		}

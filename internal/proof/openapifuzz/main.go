@@ -39,7 +39,7 @@ func main() {
 }
 
 func write(path string) error {
-	file, err := os.Create(path) //nolint:gosec // the file that the caller names
+	file, err := os.Create(path) // the file that the caller names
 	if err != nil {
 		return err
 	}

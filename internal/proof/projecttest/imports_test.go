@@ -8,17 +8,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
-	"go.yaml.in/yaml/v3"
 )
 
-// importRule says what the packages of a folder may import outside tests. The form of allow is the linter's: "$gostd" is the
+// importRule says what the packages of a folder may import outside tests. In allow "$gostd" is the
 // standard library, a trailing "$" means exactly this package, everything else is a prefix.
 type importRule struct {
-	name   string // of the linter's list
 	folder string // "core" means that folder, "core/..." what is below it too
-	files  string // the linter's pattern for the same files
 	allow  []string
 }
 
@@ -43,79 +38,79 @@ const (
 
 // The import table. A package that no rule names is an error, so a new folder gets its line here.
 var importRules = []importRule{
-	{"runlane", "", "*.go", []string{"$gostd"}},
-	{"lane", "lane/...", "lane/**", []string{"$gostd", runlanePkg}},
-	{"reducer", reducerFolder, reducerFolder + "/**", []string{runlanePkg, "fmt$", "reflect$", "slices$", "strings$", "time$"}},
-	{"core", "core/...", "core/**", []string{
+	{"", []string{"$gostd"}},
+	{"lane/...", []string{"$gostd", runlanePkg}},
+	{reducerFolder, []string{runlanePkg, "fmt$", "reflect$", "slices$", "strings$", "time$"}},
+	{"core/...", []string{
 		"$gostd", runlanePkg, lanePkg, module + "/" + reducerFolder + "$", blindOf, hostOf, "github.com/oklog/ulid/v2$", xsync,
 	}},
-	{"memlane", "memlane/...", "memlane/**", []string{"$gostd", runlanePkg, lanePkg}},
-	{"dynamostore", "dynamostore", "dynamostore/*.go", []string{
+	{"memlane/...", []string{"$gostd", runlanePkg, lanePkg}},
+	{"dynamostore", []string{
 		"$gostd", runlanePkg, lanePkg, itemPkg, module + "/dynamostore/internal/rows$", module + "/dynamostore/internal/ddb$", awsSDK, xsync,
 	}},
-	{"dynamostore-item", "dynamostore/internal/item", "dynamostore/internal/item/**", []string{"$gostd", dynamoTypes}},
-	{"dynamostore-rows", "dynamostore/internal/rows", "dynamostore/internal/rows/**", []string{
+	{"dynamostore/internal/item", []string{"$gostd", dynamoTypes}},
+	{"dynamostore/internal/rows", []string{
 		"$gostd", runlanePkg, lanePkg, itemPkg, dynamoTypes, compress,
 	}},
-	{"dynamostore-ddb", "dynamostore/internal/ddb", "dynamostore/internal/ddb/**", []string{
+	{"dynamostore/internal/ddb", []string{
 		"$gostd", runlanePkg, itemPkg, awsSDK, smithy, xsync,
 	}},
-	{"sqstransport", "sqstransport/...", "sqstransport/**", []string{"$gostd", runlanePkg, lanePkg, awsSDK, smithy, xsync}},
-	{"awslane", "awslane/...", "awslane/**", []string{
+	{"sqstransport/...", []string{"$gostd", runlanePkg, lanePkg, awsSDK, smithy, xsync}},
+	{"awslane/...", []string{
 		"$gostd", runlanePkg, lanePkg, module + "/awslane$", module + "/dynamostore$", module + "/sqstransport$",
 		module + "/internal/awsclient$", hostOf, awsSDK, smithy, xsync,
 	}},
-	{"awsclient", "internal/awsclient/...", "internal/awsclient/**", []string{"$gostd", awsSDK}},
-	{"functions", "functions", "functions/*.go", []string{
+	{"internal/awsclient/...", []string{"$gostd", awsSDK}},
+	{"functions", []string{
 		"$gostd", runlanePkg, lanePkg, corePkg, module + "/awslane$", module + "/awslane/secrets$", module + "/sqstransport$",
 		module + "/dynamostore$", lambdaGo,
 		awsSDK + "/service/dynamodb/types$", module + "/internal/causes$", hostOf,
 	}},
-	{"eventsource", "functions/eventsource", "functions/eventsource/**", []string{"$gostd", runlanePkg, awsSDK, smithy, lambdaGo, xsync}},
-	{"functions-mains", "functions/...", "functions/*/main.go", []string{
+	{"functions/eventsource", []string{"$gostd", runlanePkg, awsSDK, smithy, lambdaGo, xsync}},
+	{"functions/...", []string{
 		"$gostd", runlanePkg, corePkg, module + "/awslane$", module + "/functions$", module + "/examples/webhooks",
 	}},
-	{"functionurl", "functionurl", "functionurl/*.go", []string{
+	{"functionurl", []string{
 		"$gostd", runlanePkg, corePkg, module + "/functions$", module + "/server$", module + "/console$", lambdaGo,
 	}},
-	{"functionurl-mains", "functionurl/...", "functionurl/*/main.go", []string{module + "/functionurl$", module + "/examples/webhooks"}},
-	{"cli", "cli", "cli/*.go", []string{
+	{"functionurl/...", []string{module + "/functionurl$", module + "/examples/webhooks"}},
+	{"cli", []string{
 		"$gostd", runlanePkg, lanePkg, corePkg, module + "/internal/causes$", module + "/internal/doctor$", module + "/internal/shown$",
 		module + "/internal/taskbook$", module + "/server$", module + "/console$", module + "/cli/internal/samfile$", hostOf,
 		"github.com/aymanbagabas/go-udiff",
 	}},
-	{"doctor", "internal/doctor/...", "internal/doctor/**", []string{
+	{"internal/doctor/...", []string{
 		"$gostd", runlanePkg, corePkg, lanePkg, module + "/internal/causes$", module + "/internal/shown$",
 	}},
-	{"server", "server/...", "server/**", []string{
+	{"server/...", []string{
 		"$gostd", runlanePkg, corePkg, lanePkg, blindOf, module + "/internal/doctor$", module + "/internal/shown$", module + "/internal/taskbook$", compress,
 		"github.com/google/jsonschema-go",
 	}},
-	{"console", "console", "console/*.go", []string{
+	{"console", []string{
 		"$gostd", runlanePkg, corePkg, lanePkg, module + "/internal/doctor$", module + "/internal/shown$", module + "/internal/taskbook$",
 		module + "/server$",
 		"maragu.dev/gomponents",
 	}},
-	{"console-world", "console/internal/world", "console/internal/**", []string{"$gostd", runlanePkg, corePkg, lanePkg}},
-	{"mcp", "mcp/...", "mcp/**", []string{
+	{"console/internal/world", []string{"$gostd", runlanePkg, corePkg, lanePkg}},
+	{"mcp/...", []string{
 		"$gostd", runlanePkg, module + "/server$", "github.com/modelcontextprotocol/go-sdk/mcp$", "github.com/google/jsonschema-go/jsonschema$",
 	}},
-	{"samfile", "cli/internal/samfile", "cli/internal/samfile/**", []string{"$gostd"}},
-	{"sealed", "sealed/...", "sealed/**", []string{"$gostd", runlanePkg, compress}},
-	{"cmd", "cmd/...", "cmd/**", []string{
+	{"cli/internal/samfile", []string{"$gostd"}},
+	{"sealed/...", []string{"$gostd", runlanePkg, compress}},
+	{"cmd/...", []string{
 		"$gostd", runlanePkg, lanePkg, corePkg, module + "/awslane$", module + "/memlane$", module + "/sqlitelane$", module + "/dynamostore$",
 		module + "/sealed$", module + "/cli$", module + "/mcp$", awsSDK,
 	}},
-	{"infra", "infra/...", "infra/**", []string{"$gostd", awsSDK, smithy}},
-	{"localstack", "localstack/...", "localstack/**", []string{
+	{"infra/...", []string{"$gostd", awsSDK, smithy}},
+	{"localstack/...", []string{
 		"$gostd", module + "/infra$", module + "/internal/tools/deployment$", module + "/internal/tools/freeport$", awsSDK, smithy,
 	}},
-	{"lanetest", "lanetest/...", "lanetest/**", []string{
+	{"lanetest/...", []string{
 		"$gostd", runlanePkg, lanePkg, corePkg, module + "/internal/proof/lanefault$", module + "/internal/proof/scenarios$",
 		"github.com/google/go-cmp",
 	}},
-	{"runlanetest", "runlanetest/...", "runlanetest/**", []string{"$gostd", runlanePkg, lanePkg, corePkg, module + "/memlane$"}},
-	{"examples", "examples/...", "examples/**", []string{
+	{"runlanetest/...", []string{"$gostd", runlanePkg, lanePkg, corePkg, module + "/memlane$"}},
+	{"examples/...", []string{
 		"$gostd", runlanePkg, lanePkg, corePkg, module + "/memlane$", module + "/sqlitelane$", module + "/awslane$", module + "/dynamostore$",
 		module + "/sealed$", module + "/sqstransport$", module + "/functions$", module + "/functions/eventsource$", module + "/functionurl$", module + "/examples", awsSDK, lambdaGo, compress, xsync,
 	}},
@@ -330,52 +325,5 @@ func TestImports_EachRuleCanFail(t *testing.T) {
 	}
 	if faults := importFaults(sound); len(faults) > 0 {
 		t.Errorf("sound packages are refused: %v", faults)
-	}
-}
-
-// The linter shows a wrong import while one types; this table proves it from the build. They have to say the same.
-func TestImports_LinterHasTheSameTable(t *testing.T) {
-	t.Parallel()
-	var config struct {
-		Linters struct {
-			Enable   []string
-			Settings struct {
-				Depguard struct {
-					Rules map[string]struct {
-						ListMode string `yaml:"list-mode"`
-						Files    []string
-						Allow    []string
-					}
-				}
-			}
-		}
-	}
-	if err := yaml.Unmarshal([]byte(read(t, ".golangci.yml")), &config); err != nil {
-		t.Fatal(err)
-	}
-	if !slices.Contains(config.Linters.Enable, "depguard") {
-		t.Error("depguard is not enabled")
-	}
-	rules := config.Linters.Settings.Depguard.Rules
-	for _, want := range importRules {
-		got, ok := rules[want.name]
-		if !ok {
-			t.Errorf(".golangci.yml has no depguard list %q", want.name)
-			continue
-		}
-		delete(rules, want.name)
-		if got.ListMode != "strict" {
-			t.Errorf("%s: list-mode is %q", want.name, got.ListMode)
-		}
-		if diff := cmp.Diff([]string{"${config-path}/" + want.files, "!$test"}, got.Files); diff != "" {
-			t.Errorf("%s: files (-table +linter)\n%s", want.name, diff)
-		}
-		if diff := cmp.Diff(slices.Sorted(slices.Values(want.allow)), slices.Sorted(slices.Values(got.Allow))); diff != "" {
-			t.Errorf("%s: allow (-table +linter)\n%s", want.name, diff)
-		}
-	}
-	delete(rules, "everywhere") // general taste, not the table
-	for name := range rules {
-		t.Errorf("depguard list %q is not in the table", name)
 	}
 }

@@ -263,7 +263,7 @@ func incompressible(n int) string {
 
 // TestCosts_AreWhatTheDocumentSays measures every row. A cell that gets worse fails, and one that gets better too: then write it down with
 // go test ./internal/tools/costs -update.
-func TestCosts_AreWhatTheDocumentSays(t *testing.T) { //nolint:tparallel // the group of rows is waited for
+func TestCosts_AreWhatTheDocumentSays(t *testing.T) { // the group of rows is waited for
 	t.Parallel()
 	awstest.DynamoDB(t) // not under -short
 	all := slices.Concat(rows(), callRows())

@@ -28,7 +28,7 @@ func TestParseOutputs(t *testing.T) {
 }
 
 // The SDKs for Go take AWS_REGION before AWS_DEFAULT_REGION, and the SAM command line knows the latter alone: both are in one Region.
-func TestReadOutputs_RegionOfTheSDK_IsTheTools(t *testing.T) { //nolint:paralleltest // sets variables
+func TestReadOutputs_RegionOfTheSDK_IsTheTools(t *testing.T) { // sets variables
 	root := t.TempDir()
 	const script = "#!/bin/sh\necho \"[{\\\"OutputKey\\\": \\\"Region\\\", \\\"OutputValue\\\": \\\"$AWS_DEFAULT_REGION\\\"}]\"\n"
 	if err := os.MkdirAll(filepath.Join(root, "scripts"), 0o700); err != nil {

@@ -33,7 +33,7 @@ func Choose(count int) ([]int, error) {
 		if len(ports) == count {
 			return ports, nil
 		}
-		port := first + rand.IntN(last-first+1) //nolint:gosec // it is no secret
+		port := first + rand.IntN(last-first+1) // it is no secret
 		var listener net.Listener
 		if listener, err = net.Listen("tcp4", "127.0.0.1:"+strconv.Itoa(port)); err == nil {
 			ports, listeners = append(ports, port), append(listeners, listener)

@@ -56,7 +56,7 @@ func write(program, path string, limit float64) (string, error) {
 	if size > limit {
 		return line, fmt.Errorf("%s has %.2f MiB, more than %g", path, size, limit)
 	}
-	return line, os.WriteFile(path, packed, 0o644) //nolint:gosec // it is to be read by the user who deploys it
+	return line, os.WriteFile(path, packed, 0o644) // it is to be read by the user who deploys it
 }
 
 // pack is the zip, a function of the content alone.

@@ -17,7 +17,7 @@ func mayWrite(path string) bool {
 // links is how many names a file has.
 func links(info os.FileInfo) uint64 {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok {
-		return uint64(s.Nlink) //nolint:unconvert // it has another type elsewhere
+		return uint64(s.Nlink) // it has another type elsewhere
 	}
 	return 1
 }

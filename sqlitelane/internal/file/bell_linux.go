@@ -21,7 +21,7 @@ func newBell(path string) (*bell, error) {
 		_ = syscall.Close(fd)
 		return nil, err
 	}
-	return &bell{events: os.NewFile(uintptr(fd), "inotify")}, nil //nolint:gosec // it is not negative
+	return &bell{events: os.NewFile(uintptr(fd), "inotify")}, nil // it is not negative
 }
 
 // ring tells the watchers. The time is that of the system's clock: any user who may write the file may set that, and

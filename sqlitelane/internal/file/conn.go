@@ -18,7 +18,7 @@ type Conn struct {
 	raw        driver.Conn
 	statements map[string]driver.Stmt
 	arguments  []driver.NamedValue
-	within     context.Context //nolint:containedctx // of Within alone; nil otherwise
+	within     context.Context // of Within alone; nil otherwise
 }
 
 // mostStatements bounds the statements that are kept: a few have lists of queues in their text.

@@ -14,7 +14,7 @@ var networks = map[uint32]string{
 	0x517b:     "SMB",
 	0x01021997: "9P",
 	0x00c36400: "Ceph",
-	0x0bd00bd0: "Lustre", //nolint:misspell // its name
+	0x0bd00bd0: "Lustre", // its name
 	0x47504653: "GPFS",
 	0x5346414f: "AFS",
 	0x73757245: "Coda",
@@ -39,7 +39,7 @@ func networkOfSystem(folder string) string {
 	if syscall.Statfs(folder, &s) != nil {
 		return ""
 	}
-	kind := uint32(s.Type) //nolint:gosec // the numbers have 32 bits
+	kind := uint32(s.Type) // the numbers have 32 bits
 	if kind != fuse {
 		return networks[kind]
 	}

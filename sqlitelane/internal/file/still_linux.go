@@ -31,7 +31,7 @@ func isStill(path string, was os.FileInfo) (still bool, names uint64, err error)
 	case err != nil:
 		return false, 0, &fs.PathError{Op: "statx", Path: path, Err: err}
 	}
-	//nolint:unconvert // the device's number has another type elsewhere
+	// the device's number has another type elsewhere
 	same := now.Ino == old.Ino && unix.Mkdev(now.Dev_major, now.Dev_minor) == uint64(old.Dev)
 	return same, uint64(now.Nlink), nil
 }

@@ -40,7 +40,7 @@ type Position struct {
 func (s Scope) Cursor(p Position) runlane.Cursor {
 	b := make([]byte, 0, 18+len(p.ID))
 	b = append(b, 1, p.Part)
-	b = binary.BigEndian.AppendUint64(b, uint64(p.At)) //nolint:gosec // its bits
+	b = binary.BigEndian.AppendUint64(b, uint64(p.At)) // its bits
 	b = append(b, p.ID...)
 	return runlane.Cursor(base64.RawURLEncoding.EncodeToString(binary.BigEndian.AppendUint64(b, s.sum(b))))
 }
@@ -60,7 +60,7 @@ func Open(q *lane.PageQuery, s Scope) (limit int, after *Position, err error) {
 	b, err := base64.RawURLEncoding.DecodeString(string(q.After))
 	after = &Position{}
 	if end := len(b) - 8; err == nil && end >= 10 { // of the content
-		at := int64(binary.BigEndian.Uint64(b[2:])) //nolint:gosec // its bits
+		at := int64(binary.BigEndian.Uint64(b[2:])) // its bits
 		*after = Position{b[1], at, string(b[10:end])}
 	}
 	if s.Cursor(*after) != q.After { // base64 has several texts for the same bytes

@@ -244,7 +244,7 @@ const sector = 512
 
 // After is what the disk holds by file: those that are there. The same seed gives the same.
 func (c Crash) After(fate Fate, seed uint64) map[string][]byte {
-	choose := rand.New(rand.NewPCG(seed, uint64(c.At))) //nolint:gosec // repeatable
+	choose := rand.New(rand.NewPCG(seed, uint64(c.At))) // repeatable
 	image := map[string][]byte{}
 	for name, f := range c.files {
 		kept := f.survive(fate, choose)

@@ -223,7 +223,7 @@ func Decode(environment runlane.Environment, id runlane.RunID, b []byte) (*Recor
 		case fieldFirstPublished:
 			r.FirstPublished = instantFrom(base, f.n)
 		case fieldWokenKind:
-			r.Woken.Kind = WaitKind(f.n) //nolint:gosec // a few values
+			r.Woken.Kind = WaitKind(f.n) // a few values
 		case fieldWokenDue:
 			r.Woken.Due = instantFrom(base, f.n)
 		case fieldEvents:

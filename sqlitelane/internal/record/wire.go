@@ -19,7 +19,7 @@ type writer struct{ b []byte }
 
 func (w *writer) number(field int, n int64) {
 	if n != 0 {
-		w.b = binary.AppendUvarint(w.b, uint64(field)<<1) //nolint:gosec // fields are small
+		w.b = binary.AppendUvarint(w.b, uint64(field)<<1) // fields are small
 		w.b = binary.AppendVarint(w.b, n)
 	}
 }
@@ -33,7 +33,7 @@ func (w *writer) flag(field int, is bool) {
 // bytes writes an empty value, too: only nil is left out.
 func (w *writer) bytes(field int, b []byte) {
 	if b != nil {
-		w.b = binary.AppendUvarint(w.b, uint64(field)<<1|1) //nolint:gosec // fields are small
+		w.b = binary.AppendUvarint(w.b, uint64(field)<<1|1) // fields are small
 		w.b = binary.AppendUvarint(w.b, uint64(len(b)))
 		w.b = append(w.b, b...)
 	}
@@ -41,7 +41,7 @@ func (w *writer) bytes(field int, b []byte) {
 
 func (w *writer) text(field int, s string) {
 	if s != "" {
-		w.b = binary.AppendUvarint(w.b, uint64(field)<<1|1) //nolint:gosec // fields are small
+		w.b = binary.AppendUvarint(w.b, uint64(field)<<1|1) // fields are small
 		w.b = binary.AppendUvarint(w.b, uint64(len(s)))
 		w.b = append(w.b, s...)
 	}
@@ -110,7 +110,7 @@ func (r *reader) next() (f field, ok bool) {
 	}
 	before := r.b
 	head := r.unsigned()
-	f.number = int(head >> 1) //nolint:gosec // compared with what is known only
+	f.number = int(head >> 1) // compared with what is known only
 	if head&1 == 0 {
 		n, size := binary.Varint(r.b)
 		if size <= 0 {

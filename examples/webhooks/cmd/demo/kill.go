@@ -43,7 +43,7 @@ func play(arguments []string, o *demo.Options, flag string) error {
 		return err
 	}
 	arguments = slices.Concat(arguments, []string{"-kill=false", flag})
-	c := exec.Command(self, arguments...) //nolint:gosec,noctx // this program, which is told to stop below
+	c := exec.Command(self, arguments...) //nolint:noctx // this program, which is told to stop below
 	c.Stdout, c.Stderr = o.Stdout, o.Stderr
 	told, ended := make(chan os.Signal, 1), make(chan struct{})
 	signal.Notify(told, syscall.SIGTERM) // Ctrl-C reaches both processes by itself

@@ -53,7 +53,7 @@ func run(ctx context.Context, options *front.Options, command []string) error {
 	if err != nil {
 		return err
 	}
-	c := exec.CommandContext(ctx, command[0], command[1:]...) //nolint:gosec // the caller's own
+	c := exec.CommandContext(ctx, command[0], command[1:]...) // the caller's own
 	c.Cancel = func() error { return c.Process.Signal(os.Interrupt) }
 	c.WaitDelay = 30 * time.Second
 	c.Stdin, c.Stdout, c.Stderr = os.Stdin, os.Stdout, os.Stderr

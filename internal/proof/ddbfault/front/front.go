@@ -56,7 +56,7 @@ func (s Span) pick(n uint64) time.Duration {
 	if s.Most <= s.Least {
 		return s.Least
 	}
-	return s.Least + time.Duration(n%uint64(s.Most-s.Least)) //nolint:gosec // both are positive
+	return s.Least + time.Duration(n%uint64(s.Most-s.Least)) // both are positive
 }
 
 // lostInSuccession is how many answers to one request get lost at most, however often it is sent: less than the SDK
@@ -112,7 +112,7 @@ func Start(backend string, options *Options) (*Front, error) {
 	}
 	o := &f.options
 	for o.Seed == 0 {
-		o.Seed = rand.Uint64() //nolint:gosec // a choice of faults
+		o.Seed = rand.Uint64() // a choice of faults
 	}
 	o.Late = cmp.Or(o.Late, Span{300 * time.Millisecond, 3 * time.Second})
 	o.Commit = cmp.Or(o.Commit, Span{5 * time.Millisecond, 15 * time.Millisecond})

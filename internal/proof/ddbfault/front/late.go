@@ -65,7 +65,7 @@ type changes struct {
 
 func (c *changes) Len() int      { return len(c.list) }
 func (c *changes) Swap(i, j int) { c.list[i], c.list[j] = c.list[j], c.list[i] }
-func (c *changes) Push(v any)    { c.list = append(c.list, v.(change)) } //nolint:forcetypeassert // only changes come
+func (c *changes) Push(v any)    { c.list = append(c.list, v.(change)) } // only changes come
 func (c *changes) Pop() any {
 	last := c.list[len(c.list)-1]
 	c.list = c.list[:len(c.list)-1]
@@ -305,7 +305,7 @@ func (t *replica) next() (due []change, wait time.Duration, ended bool) {
 	defer t.mu.Unlock()
 	now, at := time.Now(), map[string]int{}
 	for t.pending.Len() > 0 && !t.pending.list[0].due.After(now) {
-		c := heap.Pop(&t.pending).(change) //nolint:forcetypeassert // only changes are there
+		c := heap.Pop(&t.pending).(change) // only changes are there
 		if i, again := at[c.id]; again {
 			due[i] = c
 			continue

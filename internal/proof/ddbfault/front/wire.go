@@ -18,7 +18,7 @@ type object map[string]any
 
 // request is one request of DynamoDB's JSON protocol.
 type request struct {
-	ctx       context.Context //nolint:containedctx // of the one request
+	ctx       context.Context // of the one request
 	header    http.Header
 	operation string
 	body      []byte
@@ -81,7 +81,7 @@ func (q *request) as(operation, key string) http.Header {
 func (f *Front) source(what, id string, n int) *rand.Rand {
 	hash := fnv.New64a()
 	hash.Write([]byte(what + " " + id + " " + strconv.Itoa(n))) // never fails
-	return rand.New(rand.NewPCG(f.options.Seed, hash.Sum64()))  //nolint:gosec // repeatable
+	return rand.New(rand.NewPCG(f.options.Seed, hash.Sum64()))  // repeatable
 }
 
 // decode reads an object. Numbers stay as they were written.

@@ -68,7 +68,7 @@ func newLab(ctx context.Context, p programs) (l *lab, err error) {
 	l.dynamodb = dynamodb.NewFromConfig(cfg, func(o *dynamodb.Options) {
 		o.BaseEndpoint, o.DisableValidateResponseChecksum = aws.String(direct), true
 	})
-	defer func() { //nolint:contextcheck // cleaning up outlives an interrupt
+	defer func() { // cleaning up outlives an interrupt
 		if err != nil {
 			l.close()
 		}

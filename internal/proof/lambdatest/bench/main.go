@@ -70,7 +70,7 @@ func main() {
 	if err := run(ctx, *bin, *rounds, *strict, *asGo); err != nil {
 		fmt.Fprintln(os.Stderr, "bench-functions:", err)
 		stop()
-		os.Exit(1) //nolint:gocritic // stop was called
+		os.Exit(1) // stop was called
 	}
 }
 
@@ -89,7 +89,7 @@ func run(ctx context.Context, bin string, rounds int, strict, asGo bool) error {
 	if err != nil {
 		return err
 	}
-	defer l.close() //nolint:contextcheck // cleaning up outlives an interrupt
+	defer l.close() // cleaning up outlives an interrupt
 	for _, measure := range []func(context.Context) ([]figure, error){
 		func(ctx context.Context) ([]figure, error) { return l.starts(ctx, l.bridge, maxRatio, rounds) },
 		func(ctx context.Context) ([]figure, error) { return l.starts(ctx, l.server, maxServes, rounds) },

@@ -107,7 +107,7 @@ var accounting = regexp.MustCompile(`Showing nodes accounting for ([0-9.]+m?s), 
 // own clock: only the relation of two sums says something.
 func samples(ctx context.Context, program, path string, filters ...string) (time.Duration, error) {
 	arguments := append([]string{"tool", "pprof", "-top", "-nodecount=1000000", "-nodefraction=0"}, filters...)
-	out, err := exec.CommandContext(ctx, "go", append(arguments, program, path)...).Output() //nolint:gosec // our own
+	out, err := exec.CommandContext(ctx, "go", append(arguments, program, path)...).Output() // our own
 	if err != nil {
 		return 0, fmt.Errorf("go tool pprof: %w", err)
 	}

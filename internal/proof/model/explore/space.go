@@ -26,7 +26,7 @@ func (x *Space[S]) Add(s *S) (int32, bool) {
 		switch i := x.table[h]; {
 		case i == 0:
 			x.States = append(x.States, *s)
-			x.table[h] = int32(len(x.States)) //nolint:gosec // memory ends long before
+			x.table[h] = int32(len(x.States)) // memory ends long before
 			return int32(len(x.States)) - 1, true
 		case x.States[i-1] == *s:
 			return i - 1, false

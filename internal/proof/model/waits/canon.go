@@ -22,9 +22,9 @@ func (w *world) Canon(s *state) {
 			for i := range s.runs {
 				switch int(s.runs[i].owner) {
 				case b:
-					s.runs[i].owner = uint8(b + 1) //nolint:gosec // at most maxProcs
+					s.runs[i].owner = uint8(b + 1) // at most maxProcs
 				case b + 1:
-					s.runs[i].owner = uint8(b) //nolint:gosec // at most maxProcs
+					s.runs[i].owner = uint8(b) // at most maxProcs
 				}
 			}
 		}

@@ -106,7 +106,7 @@ func (w *world) beginRetry(s *state, free int, emit emitter) {
 		return
 	}
 	some := false
-	for n := range uint8(len(w.nodes)) { //nolint:gosec // at most maxRuns
+	for n := range uint8(len(w.nodes)) { // at most maxRuns
 		if s.runs[n].status == absent {
 			return
 		}
@@ -180,7 +180,7 @@ func (w *world) missing(s *state, round uint8) (i uint8, ok bool) {
 		if w.holds(sinksFirst) {
 			k = len(w.nodes) - 1 - k
 		}
-		n := uint8(k) //nolint:gosec // at most maxRuns
+		n := uint8(k) // at most maxRuns
 		i = w.runOf(n, round)
 		if s.runs[i].status == absent && (round == 0 || w.remade(s, n)) {
 			return i, true

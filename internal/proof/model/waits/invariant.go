@@ -76,7 +76,7 @@ func (w *world) goesAfter(s *state, n, i, d uint8) bool {
 
 // checkNode is what holds of a node and its runs.
 func (w *world) checkNode(s *state, k int) string {
-	n := uint8(k) //nolint:gosec // at most maxRuns
+	n := uint8(k) // at most maxRuns
 	i := w.latest(s, n)
 	r := &s.runs[i]
 	closed, goesOn := s.flow.closed, r.status.active() && r.status != cancelling
@@ -146,7 +146,7 @@ func (w *world) atEnd(s *state) string {
 	}
 	stays := false
 	for k := range w.nodes {
-		n := uint8(k) //nolint:gosec // at most maxRuns
+		n := uint8(k) // at most maxRuns
 		i := w.latest(s, n)
 		r := &s.runs[i]
 		active := r.status.active()

@@ -22,12 +22,12 @@ func (w *world) Steps(s *state, emit emitter) {
 			t.deaths++
 			emit(label{kindName(p.kind) + " dies", p.run, outside}, t, "")
 		}
-		w.proceed(s, uint8(k), emit) //nolint:gosec // at most maxProcs
+		w.proceed(s, uint8(k), emit) // at most maxProcs
 	}
 	for i := range uint8(maxRuns) {
 		w.times(s, i, emit)
 		if free >= 0 {
-			w.come(s, i, uint8(free), workers, emit) //nolint:gosec // at most maxProcs
+			w.come(s, i, uint8(free), workers, emit) // at most maxProcs
 		}
 	}
 	if free >= 0 {

@@ -61,7 +61,7 @@ func (w *world) children(i uint8) (n uint8) {
 
 // place is which node a run is, and of which round; false: it is of no flow.
 func (w *world) place(i uint8) (n, round uint8, ok bool) {
-	count := uint8(len(w.nodes)) //nolint:gosec // at most maxRuns
+	count := uint8(len(w.nodes)) // at most maxRuns
 	if count == 0 || i >= 2*count {
 		return 0, 0, false
 	}
@@ -69,7 +69,7 @@ func (w *world) place(i uint8) (n, round uint8, ok bool) {
 }
 
 // runOf is the run of a node in a round.
-func (w *world) runOf(n, round uint8) uint8 { return n + round*uint8(len(w.nodes)) } //nolint:gosec // at most maxRuns
+func (w *world) runOf(n, round uint8) uint8 { return n + round*uint8(len(w.nodes)) } // at most maxRuns
 
 // latest is the run that a node names now.
 func (w *world) latest(s *state, n uint8) uint8 { return w.nodeRun(s, n, s.flow.round) }
@@ -85,7 +85,7 @@ func (w *world) addressees(s *state, i uint8) (set uint8) {
 	return set
 }
 
-func first(set uint8) uint8 { return uint8(bits.TrailingZeros8(set)) } //nolint:gosec // at most 8
+func first(set uint8) uint8 { return uint8(bits.TrailingZeros8(set)) } // at most 8
 
 // Begin has the runs of the start queued.
 func (w *world) Begin() (s state) {

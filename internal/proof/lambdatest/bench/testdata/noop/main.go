@@ -27,7 +27,7 @@ func profile(path string) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGUSR1)
 	<-signals
-	file, err := os.Create(path + ".part") //nolint:gosec // the user who starts this names it
+	file, err := os.Create(path + ".part") // the user who starts this names it
 	if err != nil {
 		panic(err)
 	}
