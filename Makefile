@@ -23,6 +23,7 @@ FUZZ ?= 20000
 INPUT ?=
 MEMORY ?=
 MODEL ?=
+ONLY ?=
 PAYLOAD ?=
 RESUME ?=
 RETRIED ?=
@@ -45,46 +46,23 @@ help: ## Lists the targets.
 	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## / { printf "  %-20s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: check
-check: ## What every commit passes: static, and the short tests. Needs no local AWS.
-	@$(MAKE) static
-	@$(MAKE) test-short
-
-.PHONY: static
-static: ## Format, vet, linters, reducer coverage: what check has beside tests that make test has, too.
+check: ## What every commit passes: format, linters, reducer coverage. Needs Go alone.
 	@scripts/check-format.sh
-	$(GO) vet ./...
-	@for module in $(MODULES) console/browser; do $(GO) -C "$$module" vet ./... || exit; done
 	@$(MAKE) lint
 	@$(MAKE) cover
 
 .PHONY: test
-test: ## All tests, what is concurrent with the race detector, local AWS and 2,000 inputs of fuzzing a target. Does its own set-up and clean-up.
+test: ## The product's own tests, local AWS included. Does its own set-up and clean-up.
+	@scripts/tools.sh
 	@scripts/with-local-aws.sh scripts/test.sh
+
+.PHONY: proof
+proof: ## Looks for rare faults: about two hours. ONLY=name runs one proof; scripts/proof.sh --list names them.
+	@scripts/proof.sh $(ONLY)
 
 .PHONY: test-busy
 test-busy: ## make test TIMES (3) times in a row beside BUSY (4) busy loops.
 	@scripts/test-busy.sh '$(TIMES)' '$(BUSY)'
-
-.PHONY: test-short
-test-short: ## The tests that need nothing but Go: under a minute, no local AWS.
-	$(GO) test -short ./...
-	@for module in $(MODULES); do $(GO) -C "$$module" test -short ./... || exit; done
-
-.PHONY: conformance
-conformance: ## The conformance suites on memlane, SQLite, DynamoDB Local, LocalStack, and under faults: a line each.
-	@scripts/with-local-aws.sh scripts/conformance.sh
-
-.PHONY: conformance-front
-conformance-front: ## The storage contract and the scenarios behind a front that answers as DynamoDB does: about three minutes.
-	@scripts/with-local-aws.sh scripts/conformance.sh -only 'DynamoDB Local, front'
-
-.PHONY: conformance-localstack
-conformance-localstack: ## The storage contract behind LocalStack: about four minutes.
-	@scripts/with-local-aws.sh scripts/conformance.sh -only 'LocalStack, DynamoDB'
-
-.PHONY: conformance-endpoint
-conformance-endpoint: ## The suites against AWS_ENDPOINT_URL, or AWS_ENDPOINT_URL_DYNAMODB and _SQS. Starts nothing.
-	@scripts/conformance.sh --endpoint
 
 .PHONY: mutation
 mutation: ## Takes out each condition of dynamostore and each protection, one by one, and names those whose removal no test notices.
@@ -184,11 +162,9 @@ fmt: ## Formats every Go file.
 
 .PHONY: cover
 cover: ## The reducer's statement coverage by its own tests. Fails below 100 %.
-	@$(GO) run ./internal/tools/covergate -package ./core/internal/reducer -files '*.go' -minimum 100
-
-.PHONY: docs-test
-docs-test: ## Executes what the documents mark as runnable, the tutorial included. Part of make test.
-	@scripts/with-local-aws.sh $(GO) test -count=1 ./internal/tools/docstest
+	@mkdir -p .local
+	@$(GO) test -coverprofile .local/reducer.cover ./core/internal/reducer
+	@$(GO) tool cover -func .local/reducer.cover | awk '$$3 != "100.0%" { print; bad = 1 } END { exit bad }'
 
 .PHONY: fuzz
 fuzz: ## Fuzzes everything that parses, FUZZ inputs a target (20000).
@@ -227,10 +203,6 @@ soak: ## Random lives on DynamoDB for SOAK (4h): a line each ten minutes; a fail
 .PHONY: load
 load: ## The load cases in full: about ten minutes.
 	@scripts/with-local-aws.sh $(GO) test -count=1 -v -timeout 30m ./internal/proof/loadtest -load full
-
-.PHONY: reliability
-reliability: ## Runs every machine that tries to break a promise, then without each protection, and reports: about an hour.
-	@mkdir -p .local && scripts/with-local-aws.sh $(GO) run ./internal/proof/reliability -log .local/reliability.log
 
 .PHONY: simulate
 simulate: ## The engine at 10 to 100,000 runs a second, simulated: a minute, needs Go alone.

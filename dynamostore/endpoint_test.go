@@ -1,4 +1,4 @@
-//go:build conformance
+//go:build proof
 
 package dynamostore_test
 
@@ -12,8 +12,8 @@ import (
 )
 
 // TestConformance_Endpoint is the same over the endpoint of the standard variables: LocalStack where local AWS was started here, and
-// whatever make conformance-endpoint is given. An index may be late there. Every environment has two shards, which takes a third of
-// the requests: eight are TestConformance's. It is slow even so, and has a build tag: make conformance and CI set it.
+// any other that AWS_ENDPOINT_URL names. An index may be late there. Every environment has two shards, which takes a third of
+// the requests: eight are TestConformance's.
 func TestConformance_Endpoint(t *testing.T) {
 	t.Parallel()
 	client := awstest.LocalStackDynamoDB(t)

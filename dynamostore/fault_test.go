@@ -1,4 +1,4 @@
-//go:build conformance
+//go:build proof
 
 package dynamostore_test
 
@@ -23,7 +23,7 @@ func conformUnderFaults(t *testing.T, rates map[ddbfault.Kind]float64) {
 	t.Helper()
 	client := awstest.DynamoDB(t)
 	table := awstest.Table(t, client)
-	plan := ddbfault.Plan{Seed: rand.Uint64(), Rates: rates} //nolint:gosec // a choice of faults
+	plan := ddbfault.Plan{Seed: rand.Uint64(), Rates: rates} // a choice of faults
 	t.Logf("seed %d", plan.Seed)
 	faults := &faultCount{happened: map[ddbfault.Kind]int{}}
 	t.Cleanup(func() { faults.verify(t, rates) })

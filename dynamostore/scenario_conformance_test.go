@@ -1,4 +1,4 @@
-//go:build conformance
+//go:build proof
 
 package dynamostore_test
 

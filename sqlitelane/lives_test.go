@@ -1,3 +1,5 @@
+//go:build proof
+
 package sqlitelane_test
 
 import (
@@ -52,19 +54,4 @@ func fileWorld(t *testing.T, path string, environment runlane.Environment, now f
 		return err
 	}
 	return w
-}
-
-// violations are all that the storage finds in an environment.
-func violations(ctx context.Context, s *sqlitelane.Storage, environment runlane.Environment) (found []lane.Violation, err error) {
-	q := &lane.PageQuery{Environment: environment, Limit: runlane.MaxPageLimit}
-	for {
-		page, err := s.Check(ctx, q)
-		if err != nil {
-			return nil, err
-		}
-		found = append(found, page.Items...)
-		if q.After = page.Next; q.After == "" {
-			return found, nil
-		}
-	}
 }

@@ -9,7 +9,7 @@
 // It needs local AWS (see scripts/mutation.sh) and changes nothing here: it works on a copy of the module. The copy is
 // built once, with every condition behind a switch that the environment sets. A first pass learns which tests reach
 // which condition; then each condition is switched off and only those tests run, until one fails. With -protections
-// it asks more tests, with nothing but protections taken out, and names all that fail: make reliability reports them.
+// it asks more tests, with nothing but protections taken out, and names all that fail.
 package main
 
 import (
@@ -79,7 +79,7 @@ func run(ctx context.Context, only, without string, parallel int) error {
 	return report(removals, only == "" && without == "", time.Since(started))
 }
 
-// runProtections prints a line for each protection, which internal/proof/reliability reads.
+// runProtections prints a line for each protection.
 func runProtections(ctx context.Context) error {
 	work, err := os.MkdirTemp("", "mutation-")
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/runlane/runlane-go/internal/proof/mutation/protection"
 )
 
-// Every protection is missed by a test of dynamostore. The same tests pass with everything in place: make test runs them. make
-// reliability asks more tests, and names those that fail.
+// Every protection is missed by a test of dynamostore. The same tests pass with everything in place:
+// make test runs them.
 func TestProtections_EachTurnedOff_IsMissed(t *testing.T) {
 	t.Parallel()
 	_ = awstest.Config(t)

@@ -1,7 +1,7 @@
 // Package protection turns off, one at a time, what keeps runs from being lost or executed twice, at the seam of the
 // AWS SDK, so that tests can be shown to miss it. The product has no such switch. Set [Variable] to a [Protection] and
-// run any test that has its DynamoDB from internal/proof/awstest or its faults from internal/proof/ddbfault: make
-// reliability does, and names the tests that fail.
+// run any test that has its DynamoDB from internal/proof/awstest or its faults from internal/proof/ddbfault: internal/proof/mutation
+// does, and names the tests that fail.
 package protection
 
 import (

@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# Usage: tools.sh
+#
+# Makes sure, before anything else runs, that what make test needs besides Go is there: a C compiler for the race detector, and for local
+# AWS a JDK, Python and npm (or Docker, or an endpoint in AWS_ENDPOINT_URL). As root on Debian it installs what is missing; elsewhere it
+# says in a line what is missing.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+# shellcheck source=localstack/common.sh
+. localstack/common.sh
+# shellcheck source=localstack/versions.sh
+. localstack/versions.sh
+# shellcheck source=localstack/prepare.sh
+. localstack/prepare.sh
+
+missing=()
+have go || { echo "tools: Go is missing: install it (go.dev/dl)" >&2; exit 1; }
+have "$(go env CC)" || missing+=(gcc libc6-dev)
+if [ -z "${AWS_ENDPOINT_URL:-}" ] && ! { have docker && docker info; } >/dev/null 2>&1; then
+  [ -n "$(find_java)" ] || missing+=("openjdk-$JAVA_VERSION-jdk-headless")
+  [ -n "$(find_python)" ] || missing+=("python$PYTHON_VERSION" "python$PYTHON_VERSION-venv")
+  have npm || missing+=(npm)
+fi
+[ "${#missing[@]}" -gt 0 ] || exit 0
+if [ "$(id -u)" != 0 ] || ! have apt-get; then
+  echo "tools: install these, or what your system calls them: ${missing[*]}" >&2
+  exit 1
+fi
+echo "tools: installing ${missing[*]}" >&2
+apt-get update -qq
+DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >&2
