@@ -140,7 +140,7 @@ tryout: ## What a new user does, from an empty folder to a changed program on lo
 
 .PHONY: e2e
 e2e: ## template.yaml deployed to local AWS, with its event source mappings, updated, rolled back and restored: about five minutes.
-	@scripts/with-local-aws.sh $(GO) test -count=1 -tags e2e -timeout 40m ./internal/proof/e2e
+	@scripts/with-local-aws.sh $(GO) test -count=1 -tags e2e -timeout 40m ./internal/proof/e2e ./infra
 
 .PHONY: upgrade-aws
 upgrade-aws: ## The last recorded format's program, deployed to local AWS with runs in every status; today's over it, back, and forward again.

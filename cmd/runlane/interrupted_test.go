@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -30,7 +31,7 @@ type between struct {
 // front is its address.
 func (b *between) front(t *testing.T) string {
 	t.Helper()
-	behind, err := url.Parse(*awstest.Config(t).BaseEndpoint)
+	behind, err := url.Parse(*awstest.LocalStackDynamoDB(t).Options().BaseEndpoint)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +81,8 @@ func TestBinary_CredentialsEndDuringABatch_ItResumesAndMakesNothingTwice(t *test
 	p, lines := deployment(t), linesFile(t, all)
 	expiring := &between{action: ".TransactWriteItems", code: "ExpiredTokenException", after: 105}
 	args := []string{"trigger", "emails.welcome", "--foreign", "--batch", lines, "--batch-id", "b1"}
-	out, news := p.run(t, cli.ExitUnavailable, append(args, "--endpoint-url", expiring.front(t), "--verbose")...)
+	failing := &program{environment: append(slices.Clone(p.environment), "AWS_ENDPOINT_URL_DYNAMODB="+expiring.front(t))}
+	out, news := failing.run(t, cli.ExitUnavailable, append(args, "--verbose")...)
 	if !strings.Contains(news, "the credentials for AWS have expired\n") || !strings.Contains(news, "The rest: repeat the command with --batch-id b1") {
 		t.Errorf("%s%s", out, news)
 	}

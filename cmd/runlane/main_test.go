@@ -137,7 +137,8 @@ func TestBinary_OnLocalAWS(t *testing.T) {
 
 	// What is wrong with the surroundings has separate codes, and no secret is shown.
 	p.run(t, 2, "runs", "list", "--table", "absent")
-	away := &program{environment: append(slices.Clone(p.environment), "AWS_SECRET_ACCESS_KEY=very-secret", "AWS_MAX_ATTEMPTS=1")}
+	away := &program{environment: append(slices.Clone(p.environment), "AWS_SECRET_ACCESS_KEY=very-secret", "AWS_MAX_ATTEMPTS=1",
+		"AWS_ENDPOINT_URL_DYNAMODB=", "AWS_ENDPOINT_URL_SQS=")}
 	out, news := away.run(t, 5, "runs", "list", "--endpoint-url", "http://127.0.0.1:1")
 	if out != "" || !strings.Contains(news, "next: ") || strings.Contains(news, "very-secret") {
 		t.Errorf("unreachable: %s%s", out, news)

@@ -19,6 +19,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/runlane/runlane-go/infra"
 	"github.com/runlane/runlane-go/internal/awsclient"
@@ -206,47 +207,59 @@ func deleteAfter(t testing.TB, client *dynamodb.Client, table string) {
 }
 
 // Queue makes a work queue with its dead-letter queue for the test and deletes both afterwards. A FIFO queue where fifo
-// is set.
+// is set. What an emulator does not keep of the definition is not looked at: tests of package infra do.
 func Queue(t testing.TB, client *sqs.Client, fifo bool) infra.Queue {
 	t.Helper()
-	name := Name(t)
-	if fifo {
-		name += ".fifo"
-	}
-	queue, err := infra.CreateQueue(context.Background(), client, name, nil)
+	name := queueName(t, fifo)
+	queue := infra.Queue{Name: name, DeadLetterName: infra.DeadLetterName(name)}
+	queue.DeadLetterURL, queue.DeadLetterARN = createQueue(
+		t, client, queue.DeadLetterName, infra.DeadLetterAttributes(queue.DeadLetterName),
+	)
+	attributes, err := infra.QueueAttributes(name, queue.DeadLetterARN, nil)
 	if err != nil {
-		t.Fatalf("create queue: %v", err)
+		t.Fatal(err)
 	}
-	deleteQueueAfter(t, client, queue)
+	queue.URL, queue.ARN = createQueue(t, client, name, attributes)
 	return queue
 }
 
-func deleteQueueAfter(t testing.TB, client *sqs.Client, queue infra.Queue) {
-	t.Helper()
-	t.Cleanup(func() {
-		if err := infra.DeleteQueue(context.Background(), client, queue); err != nil {
-			t.Errorf("delete queue: %v", err)
-		}
-	})
-}
-
-// LenientQueue is the work queue of [Queue] on any emulator: what it does not keep of the definition is not looked at,
-// and there is no dead-letter queue. A suite behind it shows what is missing where it matters.
+// LenientQueue is the work queue of [Queue] on any emulator, without a dead-letter queue. A suite behind it shows what
+// is missing where it matters.
 func LenientQueue(t testing.TB, client *sqs.Client, fifo bool) (url string) {
 	t.Helper()
-	name := Name(t)
+	name := queueName(t, fifo)
+	url, _ = createQueue(t, client, name, infra.DeadLetterAttributes(name)) // those of a work queue, without redrive
+	return url
+}
+
+func queueName(t testing.TB, fifo bool) string {
+	t.Helper()
 	if fifo {
-		name += ".fifo"
+		return Name(t) + ".fifo"
 	}
-	created, err := client.CreateQueue(context.Background(), &sqs.CreateQueueInput{
-		// those of a work queue, without redrive
-		QueueName: aws.String(name), Attributes: infra.DeadLetterAttributes(name),
-	})
+	return Name(t)
+}
+
+func createQueue(t testing.TB, client *sqs.Client, name string, attributes map[string]string) (url, arn string) {
+	t.Helper()
+	created, err := client.CreateQueue(
+		context.Background(), &sqs.CreateQueueInput{QueueName: aws.String(name), Attributes: attributes},
+	)
 	if err != nil {
 		t.Fatalf("create queue: %v", err)
 	}
-	deleteQueueAfter(t, client, infra.Queue{URL: aws.ToString(created.QueueUrl)})
-	return aws.ToString(created.QueueUrl)
+	t.Cleanup(func() {
+		if err := infra.DeleteQueue(context.Background(), client, infra.Queue{URL: *created.QueueUrl}); err != nil {
+			t.Errorf("delete queue: %v", err)
+		}
+	})
+	read, err := client.GetQueueAttributes(context.Background(), &sqs.GetQueueAttributesInput{
+		QueueUrl: created.QueueUrl, AttributeNames: []types.QueueAttributeName{types.QueueAttributeNameQueueArn},
+	})
+	if err != nil {
+		t.Fatalf("read queue: %v", err)
+	}
+	return *created.QueueUrl, read.Attributes[string(types.QueueAttributeNameQueueArn)]
 }
 
 // Name is a fresh name for a table or a queue.
