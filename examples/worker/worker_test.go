@@ -67,13 +67,14 @@ func (r *receiver) ServeHTTP(_ http.ResponseWriter, request *http.Request) {
 
 func newSite(t *testing.T) *site {
 	t.Helper()
-	cfg, queues := awstest.Config(t), awstest.SQS(t)
+	cfg, db, queues := awstest.Config(t), awstest.LocalStackDynamoDB(t), awstest.SQS(t)
 	s := &site{t: t, image: readImage(t), receiver: &receiver{arrived: make(chan string, 100), answer: make(chan struct{})}}
-	table, queue := awstest.StreamedTable(t, awstest.LocalStackDynamoDB(t)), awstest.Queue(t, queues, false)
+	table, queue := awstest.StreamedTable(t, db), awstest.Queue(t, queues, false)
 	server := httptest.NewServer(s.receiver)
 	t.Cleanup(server.Close)
 	s.values = map[string]string{
-		"AWS_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_ENDPOINT_URL": aws.ToString(queues.Options().BaseEndpoint),
+		"AWS_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test",
+		"AWS_ENDPOINT_URL": aws.ToString(queues.Options().BaseEndpoint), "AWS_ENDPOINT_URL_DYNAMODB": aws.ToString(db.Options().BaseEndpoint),
 		"RUNLANE_ENV": "prod", "RUNLANE_TABLE": table, "RUNLANE_QUEUES": "webhooks=" + queue.URL,
 		webhooks.EndpointsVariable: "shop=" + server.URL, webhooks.SecretVariable: "secret",
 	}
