@@ -9,12 +9,12 @@ STATE=${RUNLANE_LOCAL_DIR:-$ROOT/.local}
 mkdir -p "$STATE"
 STATE=$(cd "$STATE" && pwd -P)
 
-MODE_FILE=$STATE/mode           # host, docker or endpoint: what was started
-PID_FILE=$STATE/pid             # host: LocalStack's process
-LOG_FILE=$STATE/log             # host: its output
+MODE_FILE=$STATE/mode           # host, tests, docker or endpoint: what was started
+PID_FILE=$STATE/pid             # host: LocalStack's process; tests: LocalAWS's
+LOG_FILE=$STATE/log             # its output
 PROJECT_FILE=$STATE/project     # docker: the compose project
 PORTS_FILE=$STATE/ports         # docker: the values that compose.yaml asks for
-ENDPOINTS_FILE=$STATE/endpoints # host: those of LocalStack and of DynamoDB Local
+ENDPOINTS_FILE=$STATE/endpoints # host, tests: those of LocalStack or SQS, and of DynamoDB Local
 HOST_FILES=$STATE/host-mode     # host: LocalStack's file system, temporary files and home, gone after a stop
 PREVIOUS_FILE=$STATE/previous   # the endpoint of the last one that was stopped
 ENV_FILE=$STATE/env             # for every program: KEY=VALUE lines
@@ -38,12 +38,12 @@ lock() { # descriptor file what-for
   done
 }
 
-# A recorded pid may belong to another process now. LocalStack is started with this state folder as its last argument.
+# A recorded pid may belong to another process now. Ours is started with this state folder as its last argument.
 host_running() {
   local pid
   pid=$(recorded "$PID_FILE")
   [ -n "$pid" ] && kill -0 "$pid" 2>/dev/null &&
-    case "$(ps -ww -o args= -p "$pid" 2>/dev/null)" in *"localstack.runtime.main $STATE") true ;; *) false ;; esac
+    case "$(ps -ww -o args= -p "$pid" 2>/dev/null)" in *"localstack.runtime.main $STATE" | *" LocalAWS "*" $STATE") true ;; *) false ;; esac
 }
 
 # Processes that LocalStack left behind, when it was killed: DynamoDB Local, whose agent lies in this state folder, and
@@ -76,7 +76,7 @@ stop_host() {
     pid=$(recorded "$PID_FILE")
     kill -TERM "$pid" 2>/dev/null || true
     if ! wait_gone 30 "$pid"; then
-      say "LocalStack (pid $pid) did not end within 30 s and is killed"
+      say "pid $pid did not end within 30 s and is killed"
       kill -KILL "$pid" 2>/dev/null || true
       wait_gone 5 "$pid" || say "pid $pid is still there"
     fi

@@ -24,7 +24,7 @@ type shell struct {
 func newShell(t *testing.T) *shell {
 	t.Helper()
 	// Reading the scripts tells go test that its cached result depends on them.
-	for _, pattern := range []string{"*.sh", "compose.yaml", "requirements.*", "executor/*", "dynamodb/*", "bootstrap/*.go"} {
+	for _, pattern := range []string{"*.sh", "compose.yaml", "requirements.*", "executor/*", "java/*", "bootstrap/*.go"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)

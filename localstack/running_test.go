@@ -13,7 +13,9 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/runlane/runlane-go/infra"
 )
@@ -119,6 +121,47 @@ func TestLocalAWS_TwoFolders_StopIndependently(t *testing.T) {
 	second.mustRun(t, "down.sh")
 	if answers(two["AWS_ENDPOINT_URL"]) || answers(two["RUNLANE_LOCAL_DYNAMODB"]) {
 		t.Error("the second one still answers after its down")
+	}
+}
+
+// Nothing of it is to be had from another machine, and Ctrl-C in the terminal does not end it before what uses it.
+func TestModeTests_ServesOnLoopbackUntilDown(t *testing.T) {
+	t.Parallel()
+	s := startShell(t, "tests")
+	v := s.variables(t, "env")
+	db, queues := v["AWS_ENDPOINT_URL_DYNAMODB"], v["AWS_ENDPOINT_URL"]
+	if v["AWS_ENDPOINT_URL_DYNAMODB_STREAMS"] != db || v["RUNLANE_LOCAL_DYNAMODB"] != db {
+		t.Errorf("DynamoDB has several endpoints: %v", v)
+	}
+	hasOneDatabaseAnAccessKey(t, db)
+	client := sqs.New(sqs.Options{
+		BaseEndpoint: aws.String(queues), Region: v["AWS_REGION"], Credentials: credentials.NewStaticCredentialsProvider("test", "test", ""),
+	})
+	created, err := client.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("mail")})
+	if err != nil || !strings.HasPrefix(aws.ToString(created.QueueUrl), queues+"/") {
+		t.Errorf("queue %v, %v: want one below %s", created, err, queues)
+	}
+	for _, endpoint := range []string{db, queues} {
+		// Who listens on every interface answers at every loopback address.
+		if !answers(endpoint) || answers("127.0.0.2"+endpoint[strings.LastIndex(endpoint, ":"):]) {
+			t.Errorf("%s is not on 127.0.0.1, or not there alone", endpoint)
+		}
+	}
+
+	pid, err := strconv.Atoi(s.file(t, "pid"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	s.mustRun(t, "up.sh")
+	if got := s.variables(t, "env")["AWS_ENDPOINT_URL"]; got != queues {
+		t.Errorf("after an interrupt it is at %s, no more at %s", got, queues)
+	}
+	s.mustRun(t, "down.sh")
+	if answers(db) || answers(queues) {
+		t.Error("it still answers after down")
 	}
 }
 

@@ -5,6 +5,7 @@
 # In this order: the endpoint named by AWS_ENDPOINT_URL; Docker; LocalStack without Docker. Running it again is harmless.
 # Read: AWS_ENDPOINT_URL, AWS_REGION, RUNLANE_TABLE, RUNLANE_ENV, RUNLANE_LOCAL_QUEUES (default,webhooks), RUNLANE_LOCAL_PORT,
 # RUNLANE_LOCAL_DYNAMODB_PORT, RUNLANE_LOCAL_DIR (state folder), RUNLANE_LOCAL_MODE (docker or host: try only that), RUNLANE_PYTHON.
+# RUNLANE_LOCAL_MODE=tests is less, and sooner: DynamoDB Local and ElasticMQ in one process, without table and queues.
 set -euo pipefail
 # shellcheck source=localstack/common.sh
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -22,7 +23,7 @@ main() {
   (cd "$ROOT" && go build -o "$BOOTSTRAP" ./localstack/bootstrap)
 
   case "$(recorded "$MODE_FILE")" in
-    host)
+    host | tests)
       if host_running; then
         refuse_other_endpoint
         finish_host "already running" || die "it is not ready; its log is $LOG_FILE; make local-down stops it"
@@ -43,6 +44,8 @@ main() {
 
   if [ -n "${AWS_ENDPOINT_URL:-}" ]; then
     use_endpoint
+  elif [ "${RUNLANE_LOCAL_MODE:-}" = tests ] && { [ -n "$(find_java)" ] || ! docker_usable; }; then
+    start_tests
   elif wanted docker && docker_usable; then
     start_docker
   elif wanted host; then
@@ -53,7 +56,12 @@ main() {
 }
 
 wanted() {
-  case "${RUNLANE_LOCAL_MODE:-}" in '' | "$1") true ;; docker | host) false ;; *) die "RUNLANE_LOCAL_MODE=$RUNLANE_LOCAL_MODE: use docker or host, or leave it unset" ;; esac
+  case "${RUNLANE_LOCAL_MODE:-}" in
+    '' | "$1") true ;;
+    tests) [ "$1" = docker ] ;; # without a JDK
+    docker | host) false ;;
+    *) die "RUNLANE_LOCAL_MODE=$RUNLANE_LOCAL_MODE: use docker, host or tests, or leave it unset" ;;
+  esac
 }
 
 # Empty when a start was interrupted before its env file was written.
@@ -78,7 +86,11 @@ forget_previous_endpoint() {
 
 # Writes the env file last: who finds it finds everything that it names.
 create() { # endpoint dynamodb-endpoint
-  AWS_ENDPOINT_URL=$1 RUNLANE_LOCAL_DYNAMODB=$2 "$BOOTSTRAP" create "$ENV_FILE"
+  if [ "$(recorded "$MODE_FILE")" = tests ]; then
+    write_test_environment "$@"
+  else
+    AWS_ENDPOINT_URL=$1 RUNLANE_LOCAL_DYNAMODB=$2 "$BOOTSTRAP" create "$ENV_FILE"
+  fi
 }
 
 use_endpoint() {
@@ -136,13 +148,23 @@ start_docker() {
 }
 
 start_host() {
-  local attempt
   find_host_tools
   prepare_cache
+  start_process launch_localstack
+}
+
+start_tests() {
+  find_test_tools
+  prepare_test_cache
+  start_process launch_tests
+}
+
+start_process() { # launch
+  local attempt
   for attempt in 1 2 3; do
     stop_host # leftovers of a start that was interrupted
     choose_ports
-    launch_localstack
+    "$1"
     if finish_host "up"; then return; fi
     tail -n 40 "$LOG_FILE" >&2
     stop_host
@@ -152,7 +174,7 @@ start_host() {
     if [ "$attempt" = 3 ] || [ -n "${RUNLANE_LOCAL_PORT:-}${RUNLANE_LOCAL_DYNAMODB_PORT:-}" ]; then break; fi
     say "trying again with other ports"
   done
-  die "LocalStack did not start; its log is $LOG_FILE"
+  die "it did not start; its log is $LOG_FILE"
 }
 
 # Waits for the recorded server and prepares what is in it. Fails when it is not ready in time, or what answers is another server.
@@ -206,9 +228,7 @@ launch_localstack() {
     # Event source mappings look often enough for tests; the default is once a second.
     LAMBDA_EVENT_SOURCE_MAPPING_POLL_INTERVAL_SEC=0.05 LAMBDA_EVENT_SOURCE_MAPPING_MAX_BACKOFF_ON_EMPTY_POLL_SEC=1
   )
-  : >"$LOG_FILE"
-  printf 'http://127.0.0.1:%s http://127.0.0.1:%s\n' "$PORT" "$DYNAMODB_PORT" >"$ENDPOINTS_FILE"
-  echo host >"$MODE_FILE" # from here on down.sh has something to stop
+  record_start host
   # A separate session, so that Ctrl-C in the terminal does not reach it. The last argument is how down.sh knows it again.
   env -i "${environment[@]}" "$CACHE/venv/bin/python" -c '
 import os, sys
@@ -216,6 +236,40 @@ os.setsid()
 os.execv(sys.executable, [sys.executable, "-m", "localstack.runtime.main", sys.argv[1]])' "$STATE" \
     >"$LOG_FILE" 2>&1 </dev/null 9>&- &
   echo $! >"$PID_FILE"
+}
+
+# One process for SQS and DynamoDB: two seconds. The heap is for streams, as above; what compiles best takes too long to pay in tests.
+launch_tests() {
+  record_start tests
+  mkdir -p "$HOST_FILES/tmp"
+  env -i PATH="$PATH" LANG=C.UTF-8 TMPDIR="$HOST_FILES/tmp" \
+    "$JAVA_DIR/bin/java" -Xmx2g -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Djava.io.tmpdir="$HOST_FILES/tmp" \
+    -Djava.library.path="$CACHE/dynamodb-local/DynamoDBLocal_lib" -cp "$(test_class_path)" \
+    LocalAWS "$PORT" "$DYNAMODB_PORT" "${AWS_REGION:-us-east-1}" "$STATE" >"$LOG_FILE" 2>&1 </dev/null 9>&- &
+  echo $! >"$PID_FILE"
+}
+
+# SQS and DynamoDB are two endpoints here. ElasticMQ keeps less of a queue's definition than infra.CreateQueue wants, and tests
+# make their own tables and queues.
+write_test_environment() { # sqs dynamodb
+  cat >"$ENV_FILE.new" <<EOF
+AWS_ENDPOINT_URL=$1
+AWS_ENDPOINT_URL_DYNAMODB=$2
+AWS_ENDPOINT_URL_DYNAMODB_STREAMS=$2
+AWS_ACCESS_KEY_ID=test
+AWS_SECRET_ACCESS_KEY=test
+AWS_REGION=${AWS_REGION:-us-east-1}
+AWS_DEFAULT_REGION=${AWS_REGION:-us-east-1}
+AWS_EC2_METADATA_DISABLED=true
+RUNLANE_LOCAL_DYNAMODB=$2
+EOF
+  mv "$ENV_FILE.new" "$ENV_FILE"
+}
+
+record_start() { # mode
+  : >"$LOG_FILE"
+  printf 'http://127.0.0.1:%s http://127.0.0.1:%s\n' "$PORT" "$DYNAMODB_PORT" >"$ENDPOINTS_FILE"
+  echo "$1" >"$MODE_FILE" # from here on down.sh has something to stop
 }
 
 wait_ready() {

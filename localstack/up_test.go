@@ -252,6 +252,28 @@ func TestUp_MissingTools_AreNamedOneLineEach(t *testing.T) {
 	}
 }
 
+// Mode tests needs no Python, and Docker takes the place of a JDK.
+func TestUp_ModeTests_WithoutItsTools(t *testing.T) {
+	t.Parallel()
+	s := newShell(t)
+	s.restrictPath(t, nil)
+	s.env["RUNLANE_LOCAL_MODE"] = "tests"
+	out, ok := s.run(t, "up.sh")
+	for _, tool := range []string{"a JDK 17", "Node.js with npm", "Maven"} {
+		if ok || !strings.Contains(out, tool) || strings.Contains(out, "Python") {
+			t.Errorf("up said %q, want that %s is missing, and nothing of Python", out, tool)
+		}
+	}
+
+	endpoint := newFakeAWS(t)
+	s = withDocker(t, recordingDocker)
+	s.env["RUNLANE_LOCAL_MODE"], s.env["RUNLANE_LOCAL_PORT"] = "tests", endpoint.port()
+	s.mustRun(t, "up.sh")
+	if mode := s.file(t, "mode"); mode != "docker" {
+		t.Errorf("mode %q, want docker", mode)
+	}
+}
+
 func TestUp_WithoutGo_SaysSo(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)

@@ -19,6 +19,10 @@ public final class LoopbackDynamoDB {
   public static void premain(String arguments) {}
 
   public static void main(String[] arguments) throws Exception {
+    start(arguments).join();
+  }
+
+  static DynamoDBProxyServer start(String... arguments) throws Exception {
     DynamoDBProxyServer server = ServerRunner.createServerFromCommandLineArgs(arguments);
     // Anything unexpected here throws, which ends the program before it listens anywhere.
     Field field = DynamoDBProxyServer.class.getDeclaredField("server");
@@ -31,6 +35,6 @@ public final class LoopbackDynamoDB {
       ((AbstractNetworkConnector) connector).setHost("127.0.0.1");
     }
     server.start();
-    server.join();
+    return server;
   }
 }
