@@ -54,7 +54,7 @@ check: ## What every commit passes: format, linters, reducer coverage. Needs Go 
 .PHONY: test
 test: ## The product's own tests, local AWS included. Does its own set-up and clean-up.
 	@scripts/tools.sh
-	@scripts/with-local-aws.sh scripts/test.sh
+	@RUNLANE_LOCAL_MODE=$${RUNLANE_LOCAL_MODE:-tests} RUNLANE_LOCAL_DIR=$${RUNLANE_LOCAL_DIR:-.local/tests} scripts/with-local-aws.sh scripts/test.sh
 
 .PHONY: proof
 proof: ## Looks for rare faults: about two hours. ONLY=name runs one proof; scripts/proof.sh --list names them.

@@ -14,18 +14,23 @@ readonly also=(
 )
 # Where goroutines are the subject.
 readonly concurrent=(./core/... ./memlane ./server)
-apart=$(go list ./internal/proof/... ./internal/tools/... ./localstack/... "${concurrent[@]}")
+apart=$(go list ./internal/proof/... ./internal/tools/... ./localstack/... ./dynamostore "${concurrent[@]}")
 others=$(go list ./... | grep -vxF "$apart")
 
-# dynamostore waits for DynamoDB Local most of the time, so it starts first, beside others.
+# dynamostore waits for DynamoDB Local most of the time: beside everything else. Its output comes at the end.
+output=$(mktemp)
+go test -vet=off -timeout "$limit" ./dynamostore >"$output" 2>&1 &
+dynamostore=$!
+trap 'kill "$dynamostore" 2>/dev/null || true; rm -f "$output"' EXIT
+
 # shellcheck disable=SC2086 # names of packages have no spaces
-tests . -p 3 ./dynamostore $others "${also[@]}"
+tests . $others "${also[@]}"
 tests . -short ./internal/proof/lives # half a minute of the random oracle
 tests . -run 'TestDocuments_AreTrue/^(README.md|docs_tutorial.md)$' ./internal/tools/docstest
 for module in mcp cmd/runlane examples/webhooks/cmd/demo examples/killed; do tests "$module" ./...; done
 
-# SQLite is ten times slower under the race detector: what goes through crash points and scenarios runs without it.
-readonly many='^Test(Crash|PowerLoss|Restore.*Killed|Runtime_Scenarios)'
+# SQLite is ten times slower under the race detector: what goes through very many states or runs is without it.
+readonly many='^Test(Crash|PowerLoss|Restore.*Killed|Runtime_Scenarios|ListFlows_Reads|Storage_Slots)'
 tests sqlitelane -run "$many" .
 race=(-race)
 if ! [ "$(go env CGO_ENABLED)" = 1 ] || ! command -v "$(go env CC)" >/dev/null; then
@@ -34,4 +39,7 @@ if ! [ "$(go env CGO_ENABLED)" = 1 ] || ! command -v "$(go env CC)" >/dev/null; 
 fi
 tests sqlitelane "${race[@]}" -skip "$many" ./...
 tests . "${race[@]}" "${concurrent[@]}"
+
+wait "$dynamostore" || failed=1
+cat "$output"
 exit "$failed"

@@ -5,6 +5,8 @@ package awstest
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"net/http"
 	"os"
 	"strings"
@@ -103,7 +105,7 @@ func DynamoDB(t testing.TB) *dynamodb.Client {
 		o.DisableValidateResponseChecksum = true // DynamoDB Local sends none on errors
 		if endpoint := os.Getenv(directDynamoDB); endpoint != "" {
 			o.BaseEndpoint = aws.String(endpoint)
-			o.Credentials = credentials.NewStaticCredentialsProvider(nameSpace(), "test", "")
+			o.Credentials = credentials.NewStaticCredentialsProvider(nameSpace(t), "test", "")
 		}
 		if _, measures := t.(*testing.B); !measures {
 			o.HTTPClient = CheckSameBytes(t, o.HTTPClient)
@@ -138,8 +140,15 @@ func Front(t testing.TB, options *front.Options) (*front.Front, *dynamodb.Client
 	return f, dynamodb.New(behind)
 }
 
-// nameSpace is an access key of this process's own: DynamoDB Local keeps a data base, and a lock, for each.
-var nameSpace = sync.OnceValue(func() string { return "AKIA" + rand.Text()[:16] })
+// nameSpace is an access key of this process and of the test that t belongs to: DynamoDB Local keeps a data base, and a
+// lock, for each.
+func nameSpace(t testing.TB) string {
+	test, _, _ := strings.Cut(t.Name(), "/")
+	sum := sha256.Sum256([]byte(process + test))
+	return "AKIA" + hex.EncodeToString(sum[:8])
+}
+
+var process = rand.Text()
 
 // RequestTimeout is how long a storage under test waits for a request: an emulator on a busy machine takes longer at
 // times than DynamoDB, and tests are not about that.

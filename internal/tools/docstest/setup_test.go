@@ -129,7 +129,8 @@ func installation(t *testing.T) []string {
 	table := awstest.Table(t, awstest.LocalStackDynamoDB(t))
 	queue := awstest.Queue(t, awstest.SQS(t), false)
 	return []string{
-		"AWS_ENDPOINT_URL=" + os.Getenv("AWS_ENDPOINT_URL"), "AWS_REGION=" + cfg.Region, "AWS_ACCESS_KEY_ID=test", "AWS_SECRET_ACCESS_KEY=test",
+		"AWS_ENDPOINT_URL=" + os.Getenv("AWS_ENDPOINT_URL"), "AWS_ENDPOINT_URL_DYNAMODB=" + os.Getenv("AWS_ENDPOINT_URL_DYNAMODB"),
+		"AWS_REGION=" + cfg.Region, "AWS_ACCESS_KEY_ID=test", "AWS_SECRET_ACCESS_KEY=test",
 		"AWS_EC2_METADATA_DISABLED=true", "RUNLANE_TABLE=" + table, "RUNLANE_QUEUES=default=" + queue.URL,
 	}
 }
