@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -22,7 +21,7 @@ import (
 // changeRun does what a button of a run says.
 func (v *visitor) changeRun() (*page, error) {
 	ctx, id, change := v.r.Context(), runlane.RunID(v.r.PathValue("run")), v.r.PathValue("change")
-	options, to := v.reason(), id
+	options, to := v.reason(), "/runs/"+pathEscape(string(id))
 	var err error
 	switch runs := v.rt.Runs(); change {
 	case "cancel":
@@ -32,20 +31,20 @@ func (v *visitor) changeRun() (*page, error) {
 			_, err = runs.Resume(ctx, id, &options)
 		}
 	case "retry", "rerun":
-		again := runs.Retry
+		kind := runlane.SourceManualRetry
 		if change == "rerun" {
-			again = runs.Rerun
+			kind = runlane.SourceRerun
 		}
-		var made *runlane.Run
-		if made, err = again(ctx, id, &options); err == nil {
-			to = made.ID
+		var made *runlane.TriggerResult
+		if made, err = runs.Repeat(ctx, id, kind, &options); err == nil {
+			to = v.madePath(made)
 		}
 	case "signal":
 		err = v.signal(id)
 	default:
 		return v.nothing()
 	}
-	return v.changed(change, slog.String("run_id", string(id)), "/runs/"+pathEscape(string(to)), err)
+	return v.changed(change, slog.String("run_id", string(id)), to, err)
 }
 
 // runAsSeen is a run, unless it has changed since the form was made.
@@ -186,21 +185,30 @@ func triggerFoot() g.Node {
 	}
 }
 
+// trigger makes the run that the API makes of the same task, payload and keys.
 func (v *visitor) trigger() (*page, error) {
-	ctx, id := v.r.Context(), runlane.TaskID(v.r.PostFormValue("task"))
-	tasks, err := v.triggerable()
+	id := runlane.TaskID(v.r.PostFormValue("task"))
+	made, err := v.makeRun(id)
+	to, of := "", slog.String("task", string(id))
+	if err == nil {
+		to, of = v.madePath(made), slog.String("made_run_id", string(made.Run.ID))
+	}
+	return v.changed("trigger", of, to, err)
+}
+
+func (v *visitor) makeRun(id runlane.TaskID) (*runlane.TriggerResult, error) {
+	ctx := v.r.Context()
+	tasks, err := v.rt.Tasks().List(ctx)
 	if err != nil {
 		return nil, err
 	}
-	at := slices.IndexFunc(tasks, func(t core.TaskState) bool { return t.Definition().ID == id })
-	if at < 0 {
-		return nil, &runlane.Error{
-			Code:    runlane.ErrTaskNotFound,
-			Message: fmt.Sprintf("no task %q is known here", clip(string(id), 100)),
-			Hint:    "start its worker: tasks are known when it ticks",
+	var schema json.RawMessage
+	for i := range tasks {
+		if tasks[i].Definition().ID == id {
+			schema = tasks[i].Schema
 		}
 	}
-	payload, err := v.payload(tasks[at].Schema)
+	payload, err := v.payload(schema)
 	if err != nil {
 		return nil, err
 	}
@@ -212,24 +220,22 @@ func (v *visitor) trigger() (*page, error) {
 		Now:     func() time.Time { return v.now },
 	}
 	call, err := book.Call(ctx, id, payload, options, runlane.TaskKeys{Idempotency: options.IdempotencyKey != ""})
-	if missing, ok := errors.AsType[*taskbook.MissingKeysError](err); ok {
-		return nil, keysMissing(missing)
-	}
 	if err != nil {
-		return nil, err
+		return nil, wordedForForms(err)
 	}
-	made, err := v.rt.Trigger(ctx, call, options)
-	to, of := "", slog.String("task", string(id))
-	if err == nil {
-		to, of = "/runs/"+url.PathEscape(string(made.Run.ID)), slog.String("made_run_id", string(made.Run.ID))
-		if made.Outcome == runlane.TriggerReturnedExisting {
-			to += "?there=already"
-		}
+	return v.rt.Trigger(ctx, call, options)
+}
+
+// madePath is the page of a run that was made, or found, which it says then.
+func (v *visitor) madePath(made *runlane.TriggerResult) string {
+	to := "/runs/" + pathEscape(string(made.Run.ID))
+	if made.Outcome == runlane.TriggerReturnedExisting {
+		to += "?there=already"
 		if made.PayloadDiffers && !v.HidePayloads {
 			to += "&payload=differs"
 		}
 	}
-	return v.changed("trigger", of, to, err)
+	return to
 }
 
 // triggerable are the tasks that people trigger: those of the server itself are not.
@@ -240,8 +246,19 @@ func (v *visitor) triggerable() ([]core.TaskState, error) {
 	}), err
 }
 
-// keysMissing refuses what could be a duplicate.
-func keysMissing(missing *taskbook.MissingKeysError) error {
+// wordedForForms puts what the book says into terms of the page.
+func wordedForForms(err error) error {
+	if unknown, ok := errors.AsType[*taskbook.UnknownTaskError](err); ok {
+		return &runlane.Error{
+			Code:    runlane.ErrTaskNotFound,
+			Message: unknown.Error(),
+			Hint:    "start its worker: tasks are known when it ticks",
+		}
+	}
+	missing, ok := errors.AsType[*taskbook.MissingKeysError](err)
+	if !ok {
+		return err
+	}
 	flags := make([]string, len(missing.Kinds))
 	for i, kind := range missing.Kinds {
 		flags[i] = "--" + kind + "-key"

@@ -11,12 +11,15 @@ import (
 	"github.com/runlane/runlane-go/server"
 )
 
+func nothing(context.Context, *runlane.Attempt, string) error { return nil }
+
 // A task with keys is triggered with them: by its program, which computes them, and not by one that cannot.
 func TestTrigger_OfATaskWithKeys_HasThem(t *testing.T) {
 	t.Parallel()
 	l := memlane.New()
 	alone := runlane.NewTask("mail.alone", &runlane.TaskOptions[string]{SingletonKey: func(to string) string { return to }})
-	program := programOn(t, l, alone.Handle(func(context.Context, *runlane.Attempt, string) error { return nil }))
+	once := runlane.NewTask("mail.once", &runlane.TaskOptions[string]{IdempotencyKey: func(to string) string { return to }})
+	program := programOn(t, l, alone.Handle(nothing), once.Handle(nothing))
 	if _, err := program.Tick(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
@@ -26,11 +29,14 @@ func TestTrigger_OfATaskWithKeys_HasThem(t *testing.T) {
 	own.post(http.StatusOK, "/login", url.Values{"token": {words["chief"]}, "to": {"/"}})
 	own.post(http.StatusOK, "/trigger", form)
 	own.has(own.post(http.StatusConflict, "/trigger", form), "singleton")
+	again := url.Values{"task": {"mail.once"}, "payload": {`"ada"`}}
+	own.post(http.StatusOK, "/trigger", again)
+	own.has(own.post(http.StatusOK, "/trigger", again), "was there already")
 	other := siteOf(t, programOn(t, l), nil)
 	other.has(other.post(http.StatusBadRequest, "/trigger", form), "only its own program can", "--singleton-key")
 
 	page, err := program.Runs().List(t.Context(), nil)
-	if err != nil || len(page.Items) != 1 {
+	if err != nil || len(page.Items) != 2 {
 		t.Fatalf("%d runs, %v", len(page.Items), err)
 	}
 	for record, err := range program.Runs().Events(t.Context(), page.Items[0].ID, nil) {
@@ -44,8 +50,8 @@ func TestTrigger_OfATaskWithKeys_HasThem(t *testing.T) {
 func TestTrigger_OfTheServersTasks_IsRefused(t *testing.T) {
 	t.Parallel()
 	hook := runlane.NewTask[string](server.OwnTasks+"webhook", nil)
-	handler := hook.Handle(func(context.Context, *runlane.Attempt, string) error { return nil })
-	s := siteOf(t, programOn(t, memlane.New(), handler), nil)
+	s := siteOf(t, programOn(t, memlane.New(), hook.Handle(nothing)), nil)
 	s.has(s.get(http.StatusOK, "/trigger"), "No task is known yet")
-	s.post(http.StatusNotFound, "/trigger", url.Values{"task": {server.OwnTasks + "webhook"}, "payload": {`"x"`}})
+	refused := s.post(http.StatusBadRequest, "/trigger", url.Values{"task": {server.OwnTasks + "webhook"}, "payload": {`"x"`}})
+	s.has(refused, "made by the server")
 }

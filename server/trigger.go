@@ -134,19 +134,10 @@ func (b *triggerBody) adoptKey(r *http.Request) error {
 }
 
 // OwnTasks begins the names of tasks whose runs this package makes, and no caller: those of [Webhook].
-const OwnTasks = "runlane."
+const OwnTasks = taskbook.Reserved
 
 // item looks the task up.
 func (c *call) item(ctx context.Context, body *triggerBody) (core.BatchItem, error) {
-	if err := body.Task.ID.Validate(); err != nil {
-		return core.BatchItem{}, err
-	}
-	if strings.HasPrefix(string(body.Task.ID), OwnTasks) {
-		return core.BatchItem{}, badInput(
-			"runs of tasks that begin with "+OwnTasks+" are made by the server",
-			"trigger a task of an application",
-		)
-	}
 	if body.StrictPayload && c.hides(&c.by) {
 		return core.BatchItem{}, refusal(http.StatusForbidden, codeForbidden,
 			"strictPayload tells of payloads, and the caller has no scope payloads, or this server shows none",

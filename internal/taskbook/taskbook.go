@@ -97,8 +97,20 @@ func (e *MissingKeysError) Error() string {
 	)
 }
 
+// Reserved begins the names of tasks whose runs a server makes for itself, such as those of its webhooks.
+const Reserved = "runlane."
+
+func reservedTask(task runlane.TaskID) error {
+	return &runlane.Error{
+		Code:    runlane.ErrValidationFailed,
+		Message: fmt.Sprintf("task %q is reserved: runs of tasks that begin with %s are made by the server", task, Reserved),
+		Hint:    "trigger a task of an application",
+	}
+}
+
 // Call pairs a task with a payload, and gives the options the policy of the queue that they name. given are the keys
-// that the call has, even if they are empty. Errors are [UnknownTaskError], [MissingKeysError] and those of core.
+// that the call has, even if they are empty. Errors are [UnknownTaskError], [MissingKeysError] and those of core;
+// a name that begins with [Reserved] is runlane.ErrValidationFailed.
 func (b *Book) Call(
 	ctx context.Context,
 	task runlane.TaskID,
@@ -106,6 +118,12 @@ func (b *Book) Call(
 	options *runlane.TriggerOptions,
 	given runlane.TaskKeys,
 ) (runlane.Call, error) {
+	if err := task.Validate(); err != nil {
+		return runlane.Call{}, err
+	}
+	if strings.HasPrefix(string(task), Reserved) {
+		return runlane.Call{}, reservedTask(task)
+	}
 	if err := b.settleQueue(ctx, options); err != nil {
 		return runlane.Call{}, err
 	}
