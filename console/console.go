@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"strings"
 	"time"
+	"unicode"
 
 	g "maragu.dev/gomponents"
 
@@ -278,14 +279,20 @@ func (c *console) loginPage(w http.ResponseWriter, r *http.Request) {
 func (c *console) login(w http.ResponseWriter, r *http.Request) {
 	visit := server.VisitOf(r.Context())
 	r.Body = http.MaxBytesReader(w, r.Body, 1<<14)
-	to := r.PostFormValue("to")
-	// Browsers leave tabs and the like out of an address: what is behind them would be another host.
-	odd := strings.ContainsFunc(to, func(r rune) bool { return r <= ' ' || r == '\\' })
-	if !strings.HasPrefix(to, "/") || strings.HasPrefix(to, "//") || odd {
-		to = "/"
-	}
+	to := pathHere(r.PostFormValue("to"))
 	http.SetCookie(w, server.NewSession(r, visit.Prefix, strings.TrimSpace(r.PostFormValue("token"))))
 	http.Redirect(w, r, visit.Prefix+to, http.StatusSeeOther)
+}
+
+// pathHere is an address of this site as a path, or the overview. Browsers leave control characters out of an address
+// and read a backslash as a slash, so what is behind them may be another host.
+func pathHere(to string) string {
+	at, err := url.Parse(to) // an error for ASCII's control characters
+	if err != nil || at.Scheme != "" || at.Host != "" || at.User != nil || !strings.HasPrefix(at.Path, "/") ||
+		strings.HasPrefix(at.Path, "//") || strings.ContainsFunc(to, unicode.IsControl) {
+		return "/"
+	}
+	return at.RequestURI() // escaped, so that no backslash is left
 }
 
 func (c *console) logout(w http.ResponseWriter, r *http.Request) {

@@ -56,3 +56,32 @@ func TestLogin_ARefusedToken_IsForgotten(t *testing.T) {
 		t.Errorf("the browser keeps %v", kept)
 	}
 }
+
+// Nothing that was sent along makes a login lead to another site.
+func TestLogin_LeadsToAPathOfTheConsole(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, &server.Options{Prefix: "/runlane"})
+	s.browser.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	for to, want := range map[string]string{
+		"/runs?status=failed&task=a%20b": "/runs?status=failed&task=a%20b",
+		"/runs/a%2Fb":                    "/runs/a%2Fb",
+		`/\evil.example/`:                "/%5Cevil.example/",
+		"":                               "/",
+		"runs":                           "/",
+		"//evil.example/":                "/",
+		"///evil.example/":               "/",
+		"https://evil.example/":          "/",
+		"https:/evil.example/":           "/",
+		"javascript:alert(1)":            "/",
+		"/\t/evil.example/":              "/",
+		"\t//evil.example/":              "/",
+		"/\x7f/evil.example/":            "/",
+		"/\u0085/evil.example/":          "/",
+		"/\r\n/evil.example/":            "/",
+	} {
+		s.post(http.StatusSeeOther, "/login", url.Values{"token": {"any"}, "to": {to}})
+		if at := s.header.Get("Location"); at != "/runlane"+want {
+			t.Errorf("%q leads to %q, want %q", to, at, "/runlane"+want)
+		}
+	}
+}
