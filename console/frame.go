@@ -44,10 +44,10 @@ func (v *visitor) frame(p *page) g.Node {
 			h.Script(h.Src(v.asset("console.js")), h.Defer()),
 		),
 		h.Body(
-			h.Data("prefix", v.Prefix), h.Data("live", p.live), h.Data("events", eventNames),
+			h.Data("prefix", v.Prefix), h.Data("events", eventNames),
 			h.A(h.Class("skip"), h.Href("#main"), g.Text("Skip to the page")),
 			g.Iff(v.Known, func() g.Node { return v.header(p) }),
-			h.Main(h.ID("main"), h.TabIndex("-1"), h.H1(g.Text(p.title)), p.body),
+			h.Main(h.ID("main"), h.TabIndex("-1"), h.Data("live", p.live), h.H1(g.Text(p.title)), p.body),
 			h.Footer(
 				g.Iff(v.Known, func() g.Node {
 					return g.Textf("%s on %s · made in %s%s · ",

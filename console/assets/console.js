@@ -2,7 +2,8 @@
 (() => {
   "use strict";
   const prefix = document.body.dataset.prefix;
-  const live = document.body.dataset.live;
+  const main = () => document.getElementById("main");
+  const live = () => main().dataset.live; // as the page was read last: "" when nothing more happens to it
   const said = document.getElementById("said");
 
   // Reads the page again and changes only what is new. What a person has typed or opened stays.
@@ -10,7 +11,12 @@
     const at = document.activeElement;
     return document.querySelector("dialog[open]") || (at && at.closest && at.closest("form:not([role=search])"));
   };
-  let reading = false, stopped = false, typed, here = "", took = 0;
+  let reading = false, stopped = false, fresh = false, stream, typed, here = "", took = 0;
+  const hangUp = () => {
+    stream?.close();
+    stream = undefined;
+    document.body.dataset.stream = stopped || !live() ? "over" : "paused";
+  };
   const opens = (row) => (row?.querySelector("a.id") || row?.querySelector("a"))?.href || "";
   document.addEventListener("input", (e) => typed?.set(e.target.id, e.target.value)); // while the page is read, too
   // What can be opened is known by the row that it is in, and its place there: rows come and go.
@@ -25,19 +31,23 @@
   // A page that is not answered any more (logged out, refused, gone) stays as it was, and is not asked for again.
   document.addEventListener("htmx:before:response", (e) => {
     const { status, raw } = e.detail.ctx.response;
-    if (status === 200 && !raw.redirected) return;
+    fresh = status === 200 && !raw.redirected;
+    if (fresh) return;
     e.preventDefault();
     if (status >= 500 || stopped) return;
     stopped = true;
+    hangUp();
     const note = document.createElement("p");
     note.className = "bad";
     note.setAttribute("role", "alert");
     note.textContent = "This page is not kept up to date any more (" + (raw.redirected ? "logged out" : status) + "): load it again.";
-    document.getElementById("main").prepend(note);
+    main().prepend(note);
   });
+  // Reports whether the page is as it is now.
   const again = async (asked) => {
-    if (reading || stopped || document.hidden || (!asked && busy())) return;
+    if (reading || stopped || document.hidden || (!asked && (!live() || busy()))) return false;
     reading = true;
+    fresh = false;
     const began = performance.now();
     const open = new Map(folds().map(([key, d]) => [key, d.open]));
     typed = new Map([...document.querySelectorAll("main input, main textarea, main select")].map((e) => [e.id, e.value]));
@@ -56,35 +66,41 @@
       reading = false;
       typed = undefined;
     }
+    if (!live()) hangUp();
+    return fresh;
   };
 
   // Every five seconds, and not so often where reading takes long: a page costs what it reads.
   const every = (read) => setTimeout(async () => { await read(); every(read); }, Math.max(5000, 10 * took));
 
   // A run tells of its events; lists are read now and then.
-  if (live.startsWith("run:")) {
-    let stream;
+  if (live().startsWith("run:")) {
+    const url = prefix + "/events?run=" + encodeURIComponent(live().slice(4));
     const follow = () => {
-      if (stream || stopped || document.hidden) return;
-      stream = new EventSource(prefix + "/events?run=" + encodeURIComponent(live.slice(4)));
+      if (stream || stopped || document.hidden || !live()) return;
+      stream = new EventSource(url);
       for (const name of document.body.dataset.events.split(" ")) stream.addEventListener(name, soon);
       stream.addEventListener("open", () => { document.body.dataset.stream = "open"; });
       stream.addEventListener("error", () => {
         document.body.dataset.stream = "lost";
-        soon();
-        if (stream?.readyState !== EventSource.CLOSED) return; // else the browser tries again by itself
+        if (stream?.readyState !== EventSource.CLOSED) return soon(); // the browser tries again by itself
         stream = undefined;
-        setTimeout(follow, 3000);
+        ask();
       });
     };
+    // The answer was no stream, as that of a run that has ended or of a caller who is not let in: the page says which.
+    const ask = () => setTimeout(async () => {
+      if (stopped || stream || document.hidden || !live()) return;
+      if (await again()) follow(); else ask();
+    }, 3000);
     let waiting;
     const soon = () => { waiting ||= setTimeout(() => { waiting = 0; again(); }, Math.max(250, 4 * took)); };
     document.addEventListener("visibilitychange", () => {
-      if (document.hidden && stream) { stream.close(); stream = undefined; } else { follow(); again(); }
+      if (document.hidden) { hangUp(); } else { follow(); again(); }
     });
     follow();
     every(() => document.querySelector("main .tree") && again()); // what it called has events, too
-  } else if (live === "list") {
+  } else if (live() === "list") {
     every(again);
     document.addEventListener("visibilitychange", () => again());
   }

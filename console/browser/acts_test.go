@@ -2,7 +2,9 @@ package browser
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -32,6 +34,67 @@ func TestRun_IsLive(t *testing.T) {
 	if !says[bool](p, `window.same === true`) {
 		t.Error("the page was loaded again")
 	}
+}
+
+// asksNothing judges that a page has stopped asking: it does not even when someone comes back to it.
+func (p *person) asksNothing() {
+	p.t.Helper()
+	p.until("nothing more is awaited", `document.body.dataset.stream == "over"`)
+	asked := says[int](p, `(() => {
+		let asked = 0;
+		window.fetch = async () => { asked++; return new Response(); };
+		window.EventSource = function () { asked++; };
+		document.dispatchEvent(new Event("visibilitychange"));
+		return asked;
+	})()`)
+	if asked != 0 {
+		p.t.Errorf("the page has asked %d times", asked)
+	}
+}
+
+// The page of a run asks for nothing after the run's end, even when the end comes while a person fills in a form.
+func TestRun_Ended_AsksNothing(t *testing.T) {
+	t.Parallel()
+	p := newPerson(t, memlane.New(), nil)
+	p.open("/runs/" + string(p.Delayed))
+	p.until("the stream is open", `document.body.dataset.stream == "open"`)
+	says[bool](p, `(() => {
+		document.querySelector("#reason-cancel").focus();
+		window.streams = 0;
+		const real = EventSource;
+		window.EventSource = function (url) { streams++; return new real(url); };
+		return true;
+	})()`)
+	if _, err := p.Runs().Cancel(t.Context(), p.Delayed, nil); err != nil {
+		t.Fatal(err)
+	}
+	p.until("the stream has ended", `document.body.dataset.stream == "lost"`)
+	says[bool](p, `(document.activeElement.blur(), true)`)
+	p.until("the run shows as cancelled", `document.querySelector(".head .badge").innerText == "cancelled"`)
+	p.asksNothing()
+	if opened := says[int](p, `window.streams`); opened != 0 {
+		t.Errorf("%d streams were opened after the end", opened)
+	}
+}
+
+// The page of a caller who is not let in any more asks for nothing.
+func TestRun_Refused_AsksNothing(t *testing.T) {
+	t.Parallel()
+	var out atomic.Bool
+	p := newPerson(t, memlane.New(), &server.Options{Access: func(*http.Request) (server.Access, error) {
+		if out.Load() {
+			return server.Access{}, server.ErrForbidden
+		}
+		return server.Access{Scopes: server.Scopes()}, nil
+	}})
+	p.open("/runs/" + string(p.Delayed))
+	p.until("the stream is open", `document.body.dataset.stream == "open"`)
+	out.Store(true)
+	address := strings.TrimPrefix(p.url, "http://")
+	p.stop()
+	p.serve(address)
+	p.shows("not kept up to date any more (403)")
+	p.asksNothing()
 }
 
 // A list shows new runs, and leaves alone what a person does meanwhile.
