@@ -46,6 +46,7 @@ func mcpCommand() *command {
 						return server.Access{Actor: by, Scopes: server.Scopes()}, nil
 					},
 					HidePayloads: *hide,
+					Logger:       s.changes(ctx),
 				})
 			}
 		},

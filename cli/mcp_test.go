@@ -66,7 +66,8 @@ func TestMCP_ToolsActInTheNameOfTheUser(t *testing.T) {
 		strings.Contains(r.stdout, `"payload"`) {
 		t.Errorf("%+v", r)
 	}
-	if r := call("/v1/runs/r1/cancel {}", "mcp", "--allow", "cancel,retry", "--actor", "carol"); !strings.HasPrefix(r.stdout, "[cancel retry] ") {
+	if r := call("/v1/runs/r1/cancel {}", "mcp", "--allow", "cancel,retry", "--actor", "carol"); !strings.HasPrefix(r.stdout, "[cancel retry] ") ||
+		strings.Count(r.stderr, "actor=carol operation=cancelRun run_id=r1 code=done") != 1 {
 		t.Errorf("%+v", r)
 	}
 	if r := w.run(t.Context(), "runs", "events", "r1", "--json"); !strings.Contains(r.stdout, `"actor":{"type":"operator","id":"carol"}`) {

@@ -154,7 +154,7 @@ func (s *session) serve(ctx context.Context, chosen *serveFlags) error {
 // changes is where a server says each change: schedules, keys and removed runs keep no actor elsewhere. A program whose
 // log leaves such lines out gets them on stderr.
 func (s *session) changes(ctx context.Context) *slog.Logger {
-	if log := slog.Default(); log.Enabled(ctx, slog.LevelInfo) {
+	if log := slog.Default(); s.stderr == os.Stderr && log.Enabled(ctx, slog.LevelInfo) {
 		return log
 	}
 	return slog.New(slog.NewTextHandler(s.stderr, nil))

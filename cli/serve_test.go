@@ -84,6 +84,39 @@ func TestServe_AnswersUntilInterrupted(t *testing.T) {
 	}
 }
 
+// A server says each change on stderr, whoever asks for it and however: without tokens it names the address.
+func TestServe_EachChangeIsALine(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	for _, id := range []string{"r1", "r2"} {
+		if r := w.run(t.Context(), "trigger", "emails.welcome", `{"to":"u"}`, "--id", id, "--delay", "1h"); r.code != cli.ExitOK {
+			t.Fatalf("%+v", r)
+		}
+	}
+	url, stop := serving(t, w, t.TempDir(), "serve")
+	for _, path := range []string{"/v1/runs/r1/cancel", "/runs/r2/cancel"} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Origin", url)
+		answer, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(r)
+		if err != nil || answer.StatusCode >= http.StatusBadRequest {
+			t.Fatalf("%s: %+v, %v", path, answer, err)
+		}
+		_ = answer.Body.Close()
+	}
+	said := stop().stdout
+	for _, line := range []string{
+		`msg="runlane: a change by HTTP" actor=127.0.0.1 operation=cancelRun run_id=r1 code=done`,
+		`msg="runlane: a change by the console" actor=127.0.0.1 operation=cancel run_id=r2 code=done`,
+	} {
+		if strings.Count(said, line+"\n") != 1 || strings.Count(said, "a change by") != 2 {
+			t.Errorf("not once %s:\n%s", line, said)
+		}
+	}
+}
+
 func TestServe_DevAnswersToo(t *testing.T) {
 	t.Parallel()
 	url, stop := serving(t, newWorld(), t.TempDir(), "dev")

@@ -249,7 +249,7 @@ func (v *visitor) audit(ctx context.Context, what string, of slog.Attr, err erro
 		outcome = "forbidden"
 	}
 	v.logger.LogAttrs(ctx, slog.LevelInfo, "runlane: a change by the console",
-		slog.String("actor", v.Actor.ID), slog.String("operation", what), of, slog.String("code", outcome))
+		slog.String("actor", v.Caller()), slog.String("operation", what), of, slog.String("code", outcome))
 }
 
 // asset serves a file of the console. Its address has its version, so that a browser keeps it.

@@ -1,6 +1,8 @@
 package console
 
 import (
+	"log/slog"
+
 	g "maragu.dev/gomponents"
 
 	"github.com/runlane/runlane-go/internal/doctor"
@@ -15,6 +17,7 @@ func (v *visitor) doctorForm() (*page, error) {
 
 func (v *visitor) doctor() (*page, error) {
 	findings, err := doctor.Look(v.r.Context(), v.rt)
+	v.audit(v.r.Context(), "doctor", slog.Attr{}, err)
 	if err != nil {
 		return nil, err
 	}

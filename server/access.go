@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/hex"
@@ -192,6 +193,14 @@ func peerOf(r *http.Request) (netip.Addr, bool) {
 		return netip.Addr{}, false
 	}
 	return peer.Addr().Unmap().WithZone(""), true
+}
+
+// nameOfCaller is who a line of the log names: the actor, or the address where the actor has no name.
+func nameOfCaller(caller *Access, r *http.Request) string {
+	if peer, ok := peerOf(r); ok && caller.Actor.ID == "" {
+		return peer.String()
+	}
+	return cmp.Or(caller.Actor.ID, r.RemoteAddr)
 }
 
 // proxied are headers that a proxy adds: what comes with one is not from this machine, though its connection is.

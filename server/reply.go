@@ -226,7 +226,7 @@ func (c *call) audit(ctx context.Context, o *operation, answered *reply, err err
 		return
 	}
 	attrs := append([]slog.Attr{
-		slog.String("actor", c.by.Actor.ID),
+		slog.String("actor", nameOfCaller(&c.by, c.r)),
 		slog.String("operation", o.name),
 	}, c.subject(answered)...)
 	level, outcome := slog.LevelInfo, "done"

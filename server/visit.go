@@ -23,10 +23,15 @@ type Visit struct {
 	// HidePayloads says that the visitor may see no payload, output or result of a step: by the Options, or for want of
 	// [ScopePayloads].
 	HidePayloads bool
+
+	caller string
 }
 
 // Has reports that the visitor has a scope.
 func (v *Visit) Has(scope Scope) bool { return v.has(scope) }
+
+// Caller names the visitor for a log: the actor, or the address where the actor has no name.
+func (v *Visit) Caller() string { return v.caller }
 
 type visitKey struct{}
 
@@ -138,6 +143,7 @@ func (a *api) visited(w http.ResponseWriter, r *http.Request, caller *Access) {
 	if caller != nil {
 		visit.Access = *caller
 		visit.HidePayloads = a.hides(caller)
+		visit.caller = nameOfCaller(caller, r)
 	}
 	ctx, cancel := context.WithTimeout(context.WithValue(r.Context(), visitKey{}, visit), MaxTimeout)
 	defer cancel()
