@@ -335,7 +335,8 @@ func fixedOperations() []operation {
 			text: "The event of each is the event's type, its data the object event, and its id resumes behind it, " +
 				"as Last-Event-ID. The stream of a run ends behind the event that ends the run; a caller that " +
 				"connects again with all of them gets 204. That of all runs tells what is committed from now " +
-				"on, in that order, and does not end: on lanes in memory and in a file, 501 elsewhere.",
+				"on, in that order, and does not end: on lanes in memory and in a file, 501 elsewhere. It begins with an " +
+				"event begin, whose id resumes at its beginning.",
 			answers: []answer{
 				{status: http.StatusOK, media: eventStream, text: "the events"},
 				{status: http.StatusNoContent, text: "the run has ended and everything was seen"},

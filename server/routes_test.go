@@ -321,7 +321,7 @@ var cases = map[string]routeCase{
 		wrong: one{"/v1/tick", `{}`, 400, []string{"takes no body"}},
 	},
 	"streamEvents": {
-		sound:   one{"/events?run=ended", "", 200, []string{"retry: 2000\n\nid: 1\nevent: run.created\ndata: {\"v\":1,\"kind\":\"event\"", "event: run.succeeded\n"}},
+		sound:   one{"/events?run=ended", "", 200, []string{"retry: 2000\nid: 1\nevent: run.created\ndata: {\"v\":1,\"kind\":\"event\"", "event: run.succeeded\n"}},
 		wrong:   one{"/events?run=ended&after=99", "", 400, []string{"the run has no event 99 yet"}},
 		missing: one{"/events?run=none", "", 404, nil},
 	},

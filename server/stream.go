@@ -85,8 +85,8 @@ func (c *call) streamRun(ctx context.Context, id runlane.RunID, text runlane.Cur
 	})
 }
 
-// streamAll sends the events of all runs, in the order of their commits. It begins with the id of its beginning, so
-// that a caller that got nothing else can resume, too.
+// streamAll sends the events of all runs, in the order of their commits. It begins with an event that has the id of the
+// beginning, so that a caller that got nothing else can resume, too.
 func (c *call) streamAll(ctx context.Context, after runlane.Cursor) (*reply, error) {
 	begins := ""
 	if after == "" {
@@ -189,7 +189,7 @@ func (c *call) follow(ctx context.Context, out *stream, from source) error {
 			}
 			err = out.event(&one)
 		case <-beat.C:
-			err = out.write(": still here\n\n")
+			err = out.write(": still here\n") // no blank line: some clients make an event of it
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-c.ending:
@@ -211,17 +211,22 @@ func newStream(w http.ResponseWriter) *stream {
 	return &stream{w: w, control: http.NewResponseController(w)}
 }
 
-// begin sends the head, so that the caller knows that it is connected.
+// begins is the first event of a stream that has a position before it has events.
+type begins struct {
+	Cursor string `json:"cursor"`
+}
+
+// begin sends the head, so that the caller knows that it is connected. Each blank line ends an event with data: many
+// clients take another one for an empty event, and forget an id that comes without data.
 func (s *stream) begin(id string) error {
 	h := s.w.Header()
 	h.Set("Content-Type", eventStream)
 	h.Set("X-Accel-Buffering", "no") // a proxy would keep events back
 	s.w.WriteHeader(http.StatusOK)
-	text := "retry: 2000\n\n"
-	if id != "" {
-		text = "retry: 2000\nid: " + id + "\n\n"
+	if err := s.write("retry: 2000\n"); err != nil || id == "" {
+		return err
 	}
-	return s.write(text)
+	return s.send(id, "begin", "begin", &begins{id})
 }
 
 // write sends a piece at once. The time of the server's other answers does not hold for it.
@@ -240,11 +245,16 @@ func (s *stream) write(text string) error {
 }
 
 func (s *stream) event(one *told) error {
-	text, err := shown.Object("event", shown.EventOf(one.record))
+	return s.send(one.id, string(one.record.Type()), "event", shown.EventOf(one.record))
+}
+
+// send writes an object as an event.
+func (s *stream) send(id, name, kind string, value any) error {
+	text, err := shown.Object(kind, value)
 	if err != nil {
 		return err
 	}
-	return s.write(fmt.Sprintf("id: %s\nevent: %s\ndata: %s\n\n", one.id, one.record.Type(), text))
+	return s.write(fmt.Sprintf("id: %s\nevent: %s\ndata: %s\n\n", id, name, text))
 }
 
 // fault tells why a stream ends early. The caller resumes.

@@ -2,13 +2,17 @@ package server_test
 
 import (
 	"bufio"
+	"context"
+	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"runtime"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/runlane/runlane-go"
@@ -24,13 +28,10 @@ func TestStream_OfAllRuns_MissesNothing(t *testing.T) {
 	w := newWorld(t, nil)
 	url, client, _ := listening(t, w, nil)
 	w.trigger(t, welcome, "before", false)
-	// What begins the stream is an id without an event: next would pass over it.
-	begun := bufio.NewScanner(get(t, client, url+"/events").body)
-	begun.Scan()
-	if begun.Text() != "retry: 2000" || !begun.Scan() || !strings.HasPrefix(begun.Text(), "id: ") {
-		t.Fatalf("the stream begins with %q", begun.Text())
+	last, begins, _ := next(t, bufio.NewScanner(get(t, client, url+"/events").body))
+	if last == "" || begins != "begin" {
+		t.Fatalf("the stream begins with %q, %q", last, begins)
 	}
-	last := strings.TrimPrefix(begun.Text(), "id: ")
 	var want, found []string
 	for n := range 5 {
 		id := runlane.RunID(fmt.Sprint("run-", n))
@@ -57,6 +58,42 @@ func TestStream_OfAllRuns_MissesNothing(t *testing.T) {
 	for _, after := range []string{"3", "x", strings.Repeat("A", 100)} {
 		w.ask(t, "GET", "/events?after="+after, "").want(t, 400, "is no cursor of this request")
 	}
+}
+
+// Every blank line of a stream ends an event with an id and data, whatever keeps it open meanwhile.
+func TestStream_HasNoEmptyEvents(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		for path, run := range map[string]runlane.RunID{"/events": "any", "/events?run=one": "one"} {
+			if _, err := w.Trigger(t.Context(), welcome.With(json.RawMessage("1")), &runlane.TriggerOptions{
+				RunID: run, Delay: time.Hour,
+			}); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			r := httptest.NewRequestWithContext(ctx, http.MethodGet, "http://localhost"+path, nil)
+			r.RemoteAddr = "127.0.0.1:1"
+			got, ended := httptest.NewRecorder(), make(chan bool)
+			go func() { w.handler.ServeHTTP(got, r); close(ended) }()
+			time.Sleep(20 * time.Second) // of the bubble: a sign of life is before the events
+			if _, err := w.Runs().Resume(t.Context(), run, nil); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(20 * time.Second)
+			cancel()
+			<-ended
+			text := strings.ReplaceAll(got.Body.String(), ": still here\n", "")
+			for block := range strings.SplitSeq(strings.TrimSuffix(text, "\n\n"), "\n\n") {
+				if !strings.Contains("\n"+block, "\nid: ") || !strings.Contains(block, "\ndata: {") {
+					t.Errorf("%s has an event without id or data: %q", path, block)
+				}
+			}
+			if len(text) == got.Body.Len() || !strings.Contains(text, "event: run.resumed\n") {
+				t.Errorf("%s has no sign of life, or no event:\n%s", path, got.Body)
+			}
+		}
+	})
 }
 
 // withoutFeed is a storage that keeps no order of commits.
