@@ -190,13 +190,16 @@ func TestResources_AreRunsAndTheirHistories(t *testing.T) {
 		t, w, client := on.t, on.w, on.client
 		w.trigger(t, welcome, "a/b c", 0)
 		templates, err := client.ListResourceTemplates(t.Context(), nil)
-		if err != nil || len(templates.ResourceTemplates) != 2 {
+		if err != nil || len(templates.ResourceTemplates) != 2 || templates.CacheScope != "private" {
 			t.Fatalf("%v: %+v", err, templates)
 		}
 		read := func(uri string) (string, error) {
 			got, err := client.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: uri})
 			if err != nil {
 				return "", err
+			}
+			if got.CacheScope != "private" {
+				t.Errorf("%s may be kept for others: %q", uri, got.CacheScope)
 			}
 			return got.Contents[0].Text, nil
 		}

@@ -74,6 +74,7 @@ func (s *Server) serverFor(c *caller) *sdk.Server {
 		Capabilities: &sdk.ServerCapabilities{},
 		Instructions: instructions,
 		Logger:       s.options.Logger,
+		SetCacheable: private,
 	})
 	for i := range tools {
 		if t := &tools[i]; !t.writes || slices.Contains(s.options.Allow, t.name) {
@@ -83,6 +84,9 @@ func (s *Server) serverFor(c *caller) *sdk.Server {
 	c.addResources(made)
 	return made
 }
+
+// private keeps a result from everyone but its caller, whose token it depends on. Unless it is said, all may have it.
+func private(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { c.CacheScope = "private" }
 
 // caller is who a request says that it is.
 func (s *Server) caller(api http.Handler, r *http.Request) *caller {
