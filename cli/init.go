@@ -231,8 +231,10 @@ func (p *newProject) write(folder, name string) (names []string, err error) {
 		}
 		content := values.Replace(string(text))
 		if name == "go.mod" && p.source != "" {
-			content += fmt.Sprintf("\nreplace %s => %s\n\nreplace %s => %s\n",
-				modulePath, goModPath(p.source), fileModule, goModPath(filepath.Join(p.source, "sqlitelane")))
+			for _, module := range []string{modulePath, mcpModule, fileModule} {
+				at := filepath.Join(p.source, strings.TrimPrefix(module, modulePath))
+				content += fmt.Sprintf("\nreplace %s => %s\n", module, goModPath(at))
+			}
 		}
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(content), 0o666); err != nil {
 			return nil, err

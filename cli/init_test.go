@@ -181,7 +181,7 @@ func TestInit_FolderWithOddName_IsQuotedInGoMod(t *testing.T) {
 func TestInit_ProjectFollowsTheModule(t *testing.T) {
 	t.Parallel()
 	ours := map[string]bool{}
-	for line := range strings.Lines(text(t, "..", "go.mod") + text(t, "..", "sqlitelane", "go.mod")) {
+	for line := range strings.Lines(text(t, "..", "go.mod") + text(t, "..", "sqlitelane", "go.mod") + text(t, "..", "mcp", "go.mod")) {
 		words := strings.Fields(line)
 		if len(words) >= 2 && words[0] != "module" {
 			ours[words[0]+" "+words[1]] = true
@@ -196,7 +196,7 @@ func TestInit_ProjectFollowsTheModule(t *testing.T) {
 			t.Errorf("cli/project/go.mod.txt has %s, go.mod has another version", strings.TrimSpace(line))
 		}
 	}
-	sums := text(t, "..", "go.sum") + text(t, "..", "sqlitelane", "go.sum")
+	sums := text(t, "..", "go.sum") + text(t, "..", "sqlitelane", "go.sum") + text(t, "..", "mcp", "go.sum")
 	for line := range strings.Lines(text(t, "project", "go.sum.txt")) {
 		if !strings.Contains(sums, line) {
 			t.Errorf("cli/project/go.sum.txt has a line that go.sum has not: %s", line)

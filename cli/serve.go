@@ -184,6 +184,9 @@ func (s *session) serveBeside(
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	options := &server.Options{Metrics: metrics, Logger: s.changes(ctx)}
+	if err := s.mountMCP(options, nil); err != nil {
+		return "", nil, errors.Join(err, listener.Close())
+	}
 	options.Root = console.New(rt, &console.Options{Logger: options.Logger})
 	go func() { ended <- server.Serve(ctx, listener, rt, options, serveGrace) }() // ends with ctx
 	return url, func() {

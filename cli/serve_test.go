@@ -20,7 +20,7 @@ func serving(t *testing.T, w *world, folder string, args ...string) (url string,
 	ctx, interrupt := context.WithCancel(context.Background())
 	out, done := newStream(), make(chan result, 1)
 	go func() { // ends with the interrupt
-		done <- runWith(ctx, w, &cli.Options{Args: args, Folder: folder, Stdout: out, Stderr: out})
+		done <- runWith(ctx, w, &cli.Options{Args: args, Folder: folder, MCP: echo, Stdout: out, Stderr: out})
 	}()
 	stopped := false
 	stop = func() (r result) {
@@ -84,7 +84,7 @@ func TestServe_AnswersUntilInterrupted(t *testing.T) {
 	}
 }
 
-// A server says each change on stderr, whoever asks for it and however: without tokens it names the address.
+// A server says each change on stderr, by API and console: without tokens it names the address.
 func TestServe_EachChangeIsALine(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
@@ -128,6 +128,9 @@ func TestServe_DevAnswersToo(t *testing.T) {
 	}
 	if status, page := fetch(t, url+"/", ""); status != http.StatusOK || !strings.Contains(page, "<html") {
 		t.Errorf("%d %s", status, page)
+	}
+	if status, tools := fetch(t, url+"/mcp", ""); status != http.StatusOK || !strings.HasPrefix(tools, `[] {"v":1`) {
+		t.Errorf("%d %s", status, tools)
 	}
 	if r := stop(); r.code != cli.ExitOK {
 		t.Errorf("%+v", r)

@@ -14,6 +14,7 @@ import (
 const (
 	modulePath = "github.com/runlane/runlane-go"
 	fileModule = modulePath + "/sqlitelane" // released with it, under the same version
+	mcpModule  = modulePath + "/mcp"        // as that
 )
 
 func versionCommand() *command {

@@ -377,24 +377,3 @@ func TestDoctor_ShowsWhatIsWrong(t *testing.T) {
 	s.has(s.get(http.StatusOK, "/doctor"), "Check everything")
 	s.has(s.post(http.StatusOK, "/doctor", nil), "runs end with this process or its host", "use a durable lane", "writes are allowed")
 }
-
-// What another site makes a browser send changes nothing; a link to a page works.
-func TestForeignPages_ReadAndChangeNothing(t *testing.T) {
-	t.Parallel()
-	s := newSite(t, nil)
-	cancel := "/runs/" + string(s.Delayed) + "/cancel"
-	for _, headers := range []map[string]string{
-		{"Sec-Fetch-Site": "cross-site"}, {"Origin": "https://evil.example"}, {"Sec-Fetch-Site": "same-site"}, {},
-	} {
-		s.send(http.StatusForbidden, http.MethodPost, cancel, nil, headers)
-	}
-	if got := s.status(s.Delayed); got != runlane.StatusScheduled {
-		t.Fatal(got)
-	}
-	s.send(http.StatusForbidden, http.MethodGet, "/runs", nil, map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "cors"})
-	link := map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
-	s.send(http.StatusOK, http.MethodGet, "/runs", nil, link)
-	s.send(http.StatusForbidden, http.MethodGet, "/v1/runs", nil, link) // the API has no pages
-	link["Sec-Fetch-Dest"] = "iframe"
-	s.send(http.StatusForbidden, http.MethodGet, "/runs", nil, link)
-}

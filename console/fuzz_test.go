@@ -41,6 +41,20 @@ func FuzzForm(f *testing.F) {
 	})
 }
 
+// Whatever a form says, a login leads to a path of this site: nothing in it is left for a browser to read in another way.
+func FuzzPathHere(f *testing.F) {
+	for _, seed := range []string{"/runs?find=a%2Fb", "//evil.example", "/\t/evil.example", `/\evil.example`, "https://evil.example", "/%2F/", ""} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, to string) {
+		at := pathHere(to)
+		odd := strings.ContainsFunc(at, func(r rune) bool { return r <= ' ' || r == '\\' || r == 0x7f })
+		if !strings.HasPrefix(at, "/") || strings.HasPrefix(at, "//") || odd {
+			t.Errorf("%q leads to %q", to, at)
+		}
+	})
+}
+
 // Whatever a payload is, its tree is text: no tag of it, and no mark of direction, stands on the page.
 func FuzzTree(f *testing.F) {
 	for _, seed := range []string{

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"testing"
 
+	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/server"
 )
 
@@ -84,4 +85,26 @@ func TestLogin_LeadsToAPathOfTheConsole(t *testing.T) {
 			t.Errorf("%q leads to %q, want %q", to, at, "/runlane"+want)
 		}
 	}
+}
+
+// What another site makes a browser send changes nothing; a link to a page works.
+func TestForeignPages_ReadAndChangeNothing(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	cancel := "/runs/" + string(s.Delayed) + "/cancel"
+	for _, headers := range []map[string]string{
+		{"Sec-Fetch-Site": "cross-site"}, {"Origin": "https://evil.example"}, {"Sec-Fetch-Site": "same-site"},
+	} {
+		s.send(http.StatusForbidden, http.MethodPost, cancel, nil, headers)
+	}
+	s.send(http.StatusNotFound, http.MethodPost, cancel, nil, nil) // from no browser: a program, which has the API
+	if got := s.status(s.Delayed); got != runlane.StatusScheduled {
+		t.Fatal(got)
+	}
+	s.send(http.StatusForbidden, http.MethodGet, "/runs", nil, map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "cors"})
+	link := map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
+	s.send(http.StatusOK, http.MethodGet, "/runs", nil, link)
+	s.send(http.StatusForbidden, http.MethodGet, "/v1/runs", nil, link) // the API has no pages
+	link["Sec-Fetch-Dest"] = "iframe"
+	s.send(http.StatusForbidden, http.MethodGet, "/runs", nil, link)
 }

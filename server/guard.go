@@ -152,9 +152,6 @@ func (a *api) sameSite(r *http.Request, root bool) error {
 	if foreignSite := site != "" && site != "same-origin" && site != "none"; foreignSite && !(root && linked(r)) {
 		return foreign
 	}
-	if root && !says(r) {
-		return foreign
-	}
 	return nil
 }
 

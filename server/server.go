@@ -40,7 +40,8 @@ type Options struct {
 	// Prefix is where the handler is mounted, like "/runlane". "" means at the root.
 	Prefix string
 	// Root answers the paths that the server does not have, without the prefix: a console. What is below /v1 and the
-	// server's other paths is none of its, nor what asks for JSON: such a caller gets a problem. What comes from
+	// server's other paths is none of its, nor what asks for JSON or sends something as no browser does: such a caller
+	// gets a problem. What comes from
 	// another site does not reach it, but for links that a person follows. Each request has a [Visit], also one whose
 	// caller is not known, and a context that ends after MaxTimeout. nil means none: 404.
 	Root http.Handler

@@ -96,10 +96,10 @@ func (a *api) refused(r *http.Request) bool {
 }
 
 // forRoot reports a request for a path that no route of the table has. A program gets problems, not pages: what asks
-// for JSON is none of the root's, and neither is what looks like a path of the API.
+// for JSON is none of the root's, and neither is what looks like a path of the API, nor a change that no browser sends.
 func (a *api) forRoot(r *http.Request) bool {
 	path := strings.TrimPrefix(r.URL.Path, a.prefix)
-	if a.root == nil || a.mounts[path] != nil || ofAPI(path) || asksJSON(r) {
+	if a.root == nil || a.mounts[path] != nil || ofAPI(path) || asksJSON(r) || !says(r) {
 		return false
 	}
 	found := false

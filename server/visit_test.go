@@ -30,6 +30,10 @@ func TestRoot_UnknownPathsOfTheAPI_AreProblems(t *testing.T) {
 			w.ask(t, method, "/runs", "", header).want(t, 401, `"code":"unauthenticated"`)
 		}
 	}
+	for _, path := range []string{"/v2/runs", "/runs"} {
+		w.ask(t, "POST", path, "", known, "Type: application/octet-stream").want(t, 404, `"code":"no_route"`)
+		w.ask(t, "POST", path, "", "Type: application/octet-stream").want(t, 401, `"code":"unauthenticated"`)
+	}
 	for _, path := range []string{"/", "/runs", "/v1a", "/event", "/flows/v1"} {
 		w.ask(t, "GET", path, "").wantStatus(t, http.StatusTeapot)
 		w.ask(t, "GET", path, "", "Accept: text/html,application/json;q=0.5").wantStatus(t, http.StatusTeapot)

@@ -270,12 +270,12 @@ func TestProject_KeepsItsRuns(t *testing.T) {
 	}
 }
 
-// A function's program has the lane on AWS and no other: no SQLite. It has no commands either, and so no server and no console.
+// A function's program has the lane on AWS and no other: no SQLite. It has no commands either, and so no server, console or tools.
 func TestProject_FunctionsLinkNoFile(t *testing.T) {
 	t.Parallel()
 	p := newProject(t)
 	lanes := []string{
-		"modernc.org/sqlite", "github.com/runlane/runlane-go/sqlitelane", "github.com/runlane/runlane-go/memlane", "github.com/runlane/runlane-go/cli",
+		"modernc.org/sqlite", "github.com/runlane/runlane-go/sqlitelane", "github.com/runlane/runlane-go/memlane", "github.com/runlane/runlane-go/cli", "github.com/runlane/runlane-go/mcp",
 	}
 	serves := []string{
 		"github.com/runlane/runlane-go/server", "github.com/runlane/runlane-go/console", "github.com/google/jsonschema-go/jsonschema",

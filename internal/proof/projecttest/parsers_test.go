@@ -107,6 +107,7 @@ var parserTargets = map[string]string{
 	"sqstransport/Transport.InvocationTime":     "- seconds that SQS says; anything else counts as not known",
 	"sqstransport/Transport.Depth":              "- a count that SQS says; anything else is transport_unavailable",
 	"console/fieldsOf":                          "FuzzForm",
+	"console/pathHere":                          "FuzzPathHere",
 	"console/textOf":                            "FuzzForm",
 	"console/visitor.tree":                      "FuzzTree",
 	"server/nesting":                            "FuzzTasks",
