@@ -169,6 +169,10 @@ func invalidJSON(what string, b []byte) error {
 type Handler struct {
 	Task    *Definition
 	Execute func(ctx context.Context, a *Attempt, payload []byte) error
+	// Accepts reports whether this process can execute a run with the payload. Other runs are left to other processes,
+	// as those of a task without a handler are: nothing is written. nil accepts all. It must be quick, since it is
+	// asked before each attempt.
+	Accepts func(payload []byte) bool
 }
 
 // Call is a task with a payload, not yet a run.

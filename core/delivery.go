@@ -22,8 +22,9 @@ const (
 //
 // An error hands the wakeup back, so that it comes again:
 //
-//   - runlane.ErrTaskNotFound: no handler here; the run is not failed for that. What needs no handler was done before:
-//     a run that was abandoned too often is failed, without this error.
+//   - runlane.ErrTaskNotFound: no handler here, or one that does not accept the run (runlane.Handler.Accepts); the run
+//     is not failed for that. What needs no handler was done before: a run that was abandoned too often is failed,
+//     without this error.
 //   - runlane.ErrPayloadUnreadable: this process lacks a codec's keys; the run is not failed.
 //   - [ErrNoTime]: too little time before the deadline.
 //   - runlane.ErrConfigurationInvalid: no such invocation has time for the task, see [Runtime.CheckInvocation]; or the

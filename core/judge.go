@@ -40,6 +40,7 @@ type judgement struct {
 //	is of a queue that this process leaves alone   is handed back
 //	has a task without a handler here              is handed back
 //	has a payload that cannot be read here         is handed back
+//	is none that its handler here accepts          is handed back
 //	is a suspect, and others execute               comes again, or is handed back
 //	may need more time than is left                is handed back
 //	anything else                                  leads to a claim
@@ -65,6 +66,9 @@ func (d *delivery) judge(ctx context.Context, run *runlane.Run, now time.Time, r
 	if err := run.PayloadError(); err != nil {
 		return judgement{}, err // the run waits for a process that can open it
 	}
+	if err := accepted(j.handler, run.ID, run.Payload); err != nil {
+		return judgement{}, err
+	}
 	if j.release, j.ignored, err = d.suspect(ctx, run, j.at); err != nil || j.ignored != "" {
 		return j, err
 	}
@@ -81,6 +85,24 @@ func (d *delivery) handlersHere() map[runlane.TaskID]runlane.Handler {
 		return d.handlers
 	}
 	return d.rt.handlers
+}
+
+// accepted refuses a run that its handler leaves to other processes.
+func accepted(h runlane.Handler, id runlane.RunID, payload []byte) error {
+	if h.Accepts == nil {
+		return nil
+	}
+	ok := false
+	if fault := caught(func() { ok = h.Accepts(payload) }); ok && fault == nil {
+		return nil
+	}
+	return &runlane.Error{
+		Code:      runlane.ErrTaskNotFound,
+		Message:   fmt.Sprintf("the handler of task %q in this process does not accept the run", h.Task.ID),
+		RunID:     id,
+		Hint:      "start a process whose handler accepts it",
+		Retryable: true,
+	}
 }
 
 // takes refuses runs of queues that this process leaves alone. Their wakeups come where queues share a binding.

@@ -20,7 +20,7 @@ const (
 // themselves when to work (a cron job, a test); [Runtime.Work] does it repeatedly. Concurrent calls are safe: each run
 // goes to one of them.
 //
-// Runs without a handler here, and those that another worker took first, are passed over; of a long list of such runs
+// Runs without a handler here that accepts them, and those that another worker took first, are passed over; of a long list of such runs
 // it reads 200. Errors are those of ExecuteDelivery, and runlane.ErrConfigurationInvalid for impossible options, a
 // runtime without handlers, and ordered queues ([ErrOrdered]): name the others in DeliveryOptions.Queues.
 func (rt *Runtime) ExecuteNext(ctx context.Context, options *DeliveryOptions) (*DeliveryResult, error) {

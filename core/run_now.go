@@ -11,7 +11,7 @@ import (
 // commit, and no wakeup is sent. It returns after that attempt, whatever its outcome: a handler that fails is no error
 // here, read Run.Status and Run.Failure. A run that is to be retried or was released goes on like any other.
 //
-// The task needs a handler here (runlane.ErrTaskNotFound). A duplicate idempotency key executes nothing and returns the
+// The task needs a handler here that accepts the payload (runlane.ErrTaskNotFound). A duplicate idempotency key executes nothing and returns the
 // existing run. When a bounded queue has no free slot, the error is runlane.ConflictQueueCapacity and nothing was
 // written. In an ordered queue, where it would not wait for its turn, it is runlane.ErrConfigurationInvalid
 // ([ErrOrdered]). Options that delay the run (Delay, RunAt, Deferred) are runlane.ErrValidationFailed. When ctx ends,
@@ -36,6 +36,9 @@ func (rt *Runtime) RunNow(
 	h, ok := rt.handlers[p.task.ID]
 	if !ok {
 		return nil, taskNotFound(p.task.ID, "")
+	}
+	if err := accepted(h, "", p.payload); err != nil {
+		return nil, err
 	}
 	if err := rt.inAnyOrder("RunNow", p.queue.Name); err != nil {
 		return nil, err

@@ -191,7 +191,17 @@ func (h *hook) wants(task runlane.TaskID, status runlane.Status) bool {
 
 // Handlers are for core.Options.Handlers of the runtime that Run is called with.
 func (w *Webhooks) Handlers() []runlane.Handler {
-	return []runlane.Handler{w.feed.Handle(w.readFeed), w.send.Handle(w.deliver)}
+	handlers := []runlane.Handler{w.feed.Handle(w.readFeed), w.send.Handle(w.deliver)}
+	for i := range handlers {
+		handlers[i].Accepts = w.accepts
+	}
+	return handlers
+}
+
+// accepts leaves runs of other webhooks to the servers that have these. Payloads that are none fail.
+func (w *Webhooks) accepts(payload []byte) bool {
+	d, err := w.send.Decode(payload) // both payloads name the webhook alike
+	return err != nil || w.rt.Load() != nil && w.hooks[d.Webhook] != nil
 }
 
 // Begin ensures that ends are kept from now on until they are told, also when this process dies. Run does that, too: it

@@ -103,9 +103,6 @@ type reader struct {
 // readFeed makes a run for each end that the webhook wants, and remembers how far it has come.
 func (w *Webhooks) readFeed(ctx context.Context, a *runlane.Attempt, p feedPayload) error {
 	r := &reader{rt: w.rt.Load(), hook: w.hooks[p.Webhook], send: w.send, attempt: a, mark: p.From}
-	if r.rt == nil || r.hook == nil {
-		return nil // a program that has the webhook makes another run, which goes on
-	}
 	if _, err := a.Restore(ctx, feedMarkName, &r.mark); err != nil {
 		return err
 	}

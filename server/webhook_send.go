@@ -149,9 +149,6 @@ func isPublic(at netip.Addr) bool {
 // deliver reads the run, and sends the request once.
 func (w *Webhooks) deliver(ctx context.Context, a *runlane.Attempt, d delivery) error {
 	h, rt := w.hooks[d.Webhook], w.rt.Load()
-	if h == nil || rt == nil {
-		return notDelivered("this program has no webhook "+quoted(d.Webhook), nil)
-	}
 	run, err := rt.Runs().Get(ctx, d.Run)
 	if err != nil && runlane.CodeOf(err) != runlane.ErrRunNotFound {
 		return err
