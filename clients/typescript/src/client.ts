@@ -5,7 +5,7 @@ import { ClaimLost, duration, Problem } from "./errors.js";
 
 /** Before the tries of a request, in milliseconds; together less than half of a usual lease. */
 const pauses = [0, 100, 300, 1000, 2000, 4000];
-/** Statuses after which there is another try; 0 is no answer. */
+/** Statuses after which there is another try; 0 is no answer of the API. */
 const passing = [0, 429, 502, 503, 504];
 
 export interface ClientOptions {
@@ -18,9 +18,18 @@ export interface ClientOptions {
 /** Fields of POST /v1/runs. */
 export type TriggerOptions = Omit<TriggerBody, "task" | "payload">;
 
+/** What one try of a request needs beside its body. */
+export interface Try {
+  /** Of the answer, as in docs/json.md: any other counts as none. */
+  kind?: string;
+  /** In milliseconds; 30 seconds unless given. */
+  timeout?: number;
+  signal?: AbortSignal;
+}
+
 /**
- * Calls a server. Requests that got no answer, or one of passing, are repeated for some seconds. That is safe for all of
- * them, since triggers always name their run.
+ * Calls a server. Requests that got no answer, one that cannot be read, or one of passing, are repeated for some seconds.
+ * That is safe for all of them, since triggers always name their run.
  */
 export class Client {
   readonly #url: string;
@@ -34,17 +43,18 @@ export class Client {
 
   /** Makes a run, or finds the one of the key or id: see outcome. */
   async trigger(task: string, payload: unknown = null, options: TriggerOptions = {}): Promise<Triggered> {
-    return (await this.request("POST", "/v1/runs", { task, payload, runId: newRun(), ...options })) as Triggered;
+    const body = { task, payload, runId: newRun(), ...options };
+    return (await this.request("POST", "/v1/runs", body, "triggered")) as Triggered;
   }
 
   /** The run as it is now. */
   async get(run: string): Promise<Run> {
-    return (await this.request("GET", `/v1/runs/${encodeURIComponent(run)}`)) as Run;
+    return (await this.request("GET", `/v1/runs/${encodeURIComponent(run)}`, undefined, "run")) as Run;
   }
 
   /** What is known of a task: its rules, and the JSON Schema of its payloads where the server has one. */
   async task(name: string): Promise<Task> {
-    return (await this.request("GET", `/v1/tasks/${encodeURIComponent(name)}`)) as Task;
+    return (await this.request("GET", `/v1/tasks/${encodeURIComponent(name)}`, undefined, "task")) as Task;
   }
 
   /** The run when it has ended; an error when it has not in that time. */
@@ -53,7 +63,7 @@ export class Client {
     for (;;) {
       const left = Math.max(50, Math.min(20_000, end - Date.now()));
       const path = `/v1/runs/${encodeURIComponent(run)}?wait=${duration(left)}`;
-      const found = (await this.request("GET", path)) as Run;
+      const found = (await this.request("GET", path, undefined, "run")) as Run;
       if (["succeeded", "failed", "cancelled"].includes(found.status)) return found;
       if (Date.now() >= end) throw new Error(`run ${run} is ${found.status}`);
     }
@@ -61,32 +71,38 @@ export class Client {
 
   /** Sends a signal to a run, once: a repeated request has the same id. */
   async signal(run: string, name: string, body: unknown = null, id: string = randomUUID()): Promise<void> {
-    await this.request("POST", `/v1/runs/${encodeURIComponent(run)}/signals`, { name, body, id });
+    await this.request("POST", `/v1/runs/${encodeURIComponent(run)}/signals`, { name, body, id }, "change");
   }
 
   /** Asks a run to stop. One that waits ends at once. */
   async cancel(run: string, reason = ""): Promise<void> {
-    await this.request("POST", `/v1/runs/${encodeURIComponent(run)}/cancel`, reason ? { reason } : undefined);
+    const path = `/v1/runs/${encodeURIComponent(run)}/cancel`;
+    await this.request("POST", path, reason ? { reason } : undefined, "change");
   }
 
-  /** One request of the API; undefined for an answer without a body. An error is a Problem. */
-  async request(method: string, path: string, body?: unknown): Promise<unknown> {
+  /**
+   * One request of the API; undefined for an answer without a body. An error is a Problem. With a kind, as in
+   * docs/json.md, any other answer counts as none.
+   */
+  async request(method: string, path: string, body?: unknown, kind = ""): Promise<unknown> {
     for (let i = 0; ; i++) {
       await pause((pauses[i] ?? 0) * (0.5 + Math.random()));
       try {
-        return await this.once(method, path, body);
+        return await this.once(method, path, body, { kind });
       } catch (error) {
-        if (!(error instanceof Problem) || !passing.includes(error.status) || i === pauses.length - 1) throw error;
+        if (!(error instanceof Problem) || i === pauses.length - 1) throw error;
+        if (error.code && !passing.includes(error.status)) throw error; // without a code it is none of the API
       }
     }
   }
 
   /** One try of a request. */
-  async once(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<unknown> {
+  async once(method: string, path: string, body?: unknown, options: Try = {}): Promise<unknown> {
+    const { kind = "", timeout = 30_000, signal } = options;
     const headers: Record<string, string> = {};
     if (this.#token) headers["Authorization"] = `Bearer ${this.#token}`;
     if (body !== undefined) headers["Content-Type"] = "application/json";
-    const limit = AbortSignal.timeout(30_000);
+    const limit = AbortSignal.timeout(timeout);
     const init: RequestInit = { method, headers, signal: signal ? AbortSignal.any([signal, limit]) : limit };
     if (body !== undefined) init.body = JSON.stringify(body);
     let status: number;
@@ -95,18 +111,26 @@ export class Client {
       const answer = await fetch(this.#url + path, init);
       [status, text] = [answer.status, await answer.text()];
     } catch (fault) {
-      const detail = fault instanceof Error ? fault.name : "the request failed";
-      throw new Problem(0, { code: "no_answer", detail, retryable: true });
+      throw noAnswer(fault instanceof Error ? fault.name : "the request failed");
     }
-    if (status < 400) return text ? JSON.parse(text) : undefined;
-    let said: Record<string, unknown> = {};
+    let said: unknown;
+    let readable = true;
     try {
-      said = JSON.parse(text) as Record<string, unknown>;
+      said = text ? JSON.parse(text) : undefined;
     } catch {
-      // no answer of the server itself
+      readable = false;
     }
-    throw said["conflict"] === "lease_ownership" ? new ClaimLost(status, said) : new Problem(status, said);
+    const fields = (typeof said === "object" && said !== null ? said : {}) as Record<string, unknown>;
+    if (status >= 300) {
+      throw fields["conflict"] === "lease_ownership" ? new ClaimLost(status, fields) : new Problem(status, fields);
+    }
+    if (!readable || (kind && status !== 204 && fields["kind"] !== kind)) throw noAnswer("the answer is none of the API");
+    return said;
   }
+}
+
+function noAnswer(detail: string): Problem {
+  return new Problem(0, { code: "no_answer", detail, retryable: true });
 }
 
 function newRun(): string {

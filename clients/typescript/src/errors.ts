@@ -1,4 +1,4 @@
-/** An answer that is an error: the fields of RFC 9457, with code, hint and retryability. Status 0: no answer came. */
+/** An answer that is an error: the fields of RFC 9457, with code, hint and retryability. Status 0: no answer of the API came. */
 export class Problem extends Error {
   readonly code: string;
   readonly conflict: string;

@@ -19,6 +19,13 @@ export interface WorkerOptions {
   log?: (message: string) => void;
 }
 
+/** Of the answers below /v1/work. */
+const kinds: Record<string, string> = {
+  block: "change", call: "called", complete: "change", fail: "change", flow: "flow", heartbeat: "lease",
+  progress: "lease", release: "change", signal: "change", sleep: "waited", snapshot: "step", step: "step",
+  steps: "page", trigger: "triggered", wait: "waited",
+};
+
 export type Handler<P = unknown> = (attempt: Attempt, payload: P) => unknown;
 
 /** One execution of a run's handler. */
@@ -54,12 +61,13 @@ export class Attempt {
   }
 
   /** A request with the token of the claim. */
-  async call(path: string, body: Record<string, unknown> = {}, again = true): Promise<unknown> {
-    const request = { token: this.#token, ...body };
+  async call(path: string, body: Record<string, unknown> = {}): Promise<unknown> {
+    return this.#judged(this.#client.request("POST", `/v1/work/${path}`, { token: this.#token, ...body }, kinds[path]));
+  }
+
+  async #judged(answer: Promise<unknown>): Promise<unknown> {
     try {
-      return again
-        ? await this.#client.request("POST", `/v1/work/${path}`, request)
-        : await this.#client.once("POST", `/v1/work/${path}`, request);
+      return await answer;
     } catch (error) {
       if (error instanceof ClaimLost) {
         this.lost = true;
@@ -74,9 +82,12 @@ export class Attempt {
     this.#ends.abort();
   }
 
-  /** Extends the lease. One that gets no answer is sent again with the next. */
+  /** Extends the lease. It waits for the answer for a sixth of it, so that there is time for others. */
   async heartbeat(lease: number): Promise<void> {
-    const answer = (await this.call("heartbeat", { lease: duration(lease) }, false)) as LeaseObject;
+    const body = { token: this.#token, lease: duration(lease) };
+    const options = { kind: "lease", timeout: Math.ceil(lease / 6) };
+    const sent = this.#client.once("POST", "/v1/work/heartbeat", body, options);
+    const answer = (await this.#judged(sent)) as LeaseObject;
     if (answer.cancelRequested) this.stop();
   }
 
@@ -207,28 +218,22 @@ export class Worker {
     const stopped = this.#stop.signal;
     while (!stopped.aborted) {
       const body = { tasks: [...this.#handlers.keys()], worker: name, lease: duration(lease), wait: "20s" };
-      let claim: Claim | undefined;
       try {
-        claim = (await this.#client.once("POST", "/v1/work/claim", body, stopped)) as Claim | undefined;
+        const claim = await this.#client.once("POST", "/v1/work/claim", body, { kind: "claim", signal: stopped });
+        if (claim) await this.#execute(claim as Claim);
       } catch (error) {
         if (stopped.aborted) return;
         log(`runlane: no run could be claimed: ${String(error)}`);
         await pause(1000, undefined, { signal: stopped }).catch(() => {});
-        continue;
       }
-      if (claim) await this.#execute(claim);
     }
   }
 
   async #execute(claim: Claim): Promise<void> {
     const attempt = new Attempt(this.#client, claim);
-    const { lease, log } = this.#options;
-    const beats = setInterval(() => {
-      attempt.heartbeat(lease).catch((error: unknown) => {
-        if (attempt.lost) clearInterval(beats);
-        log(`runlane: no sign of life of run ${attempt.runId}: ${String(error)}`);
-      });
-    }, lease / 3);
+    const { log } = this.#options;
+    const over = new AbortController();
+    void this.#beat(attempt, over.signal);
     this.#active.add(attempt);
     let path = "complete";
     let body: Record<string, unknown> = {};
@@ -240,10 +245,27 @@ export class Worker {
       log(`runlane: run ${attempt.runId}, attempt ${attempt.number}: ${String(error)}`);
       [path, body] = attempt.signal.aborted ? ["release", {}] : failure(error);
     } finally {
-      clearInterval(beats);
+      over.abort();
       this.#active.delete(attempt);
     }
     if (!attempt.lost) await this.#settle(attempt, path, body);
+  }
+
+  /** Gives the signs of life of an attempt. One that failed is repeated soon. */
+  async #beat(attempt: Attempt, over: AbortSignal): Promise<void> {
+    const { lease, log } = this.#options;
+    for (let wait = lease / 3; !attempt.lost; ) {
+      await pause(wait, undefined, { signal: over }).catch(() => {});
+      if (over.aborted) return;
+      const began = performance.now();
+      try {
+        await attempt.heartbeat(lease);
+        wait = Math.max(0, began + lease / 3 - performance.now());
+      } catch (error) {
+        log(`runlane: no sign of life of run ${attempt.runId}: ${String(error)}`);
+        wait = lease / 12;
+      }
+    }
   }
 
   /** Records how an attempt has ended. */
@@ -252,7 +274,7 @@ export class Worker {
       await attempt.call(path, body);
     } catch (error) {
       this.#options.log(`runlane: run ${attempt.runId}: its outcome is not recorded: ${String(error)}`);
-      const refused = error instanceof Problem ? [400, 413].includes(error.status) : error instanceof TypeError;
+      const refused = !(error instanceof Problem) || [400, 413].includes(error.status); // or it is no JSON
       if (path === "complete" && refused) await this.#settle(attempt, "fail", { message: "The output was refused." });
     }
   }

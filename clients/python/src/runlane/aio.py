@@ -11,7 +11,7 @@ from typing import Any, Awaitable, Callable, NoReturn, TypeVar
 
 from .api import CallEnd, Claim, Flow, NodeBody, ReceivedSignal, Run, Task, Triggered
 from .client import Client
-from .errors import ClaimLost, Problem, Suspended, duration, failure
+from .errors import ClaimLost, Suspended, failure
 from .worker import Attempt, Worker
 
 T = TypeVar("T")
@@ -120,6 +120,7 @@ class AsyncWorker:
         self._worker = Worker(client.sync, name=name, lease=lease)  # its claims and outcomes
         self._handlers: dict[str, AsyncHandler] = {}
         self._stop = asyncio.Event()
+        self._threads = concurrent.futures.ThreadPoolExecutor(2 * concurrency, "runlane-worker")  # one, and a late beat
 
     def task(self, task: str) -> Callable[[AsyncHandler], AsyncHandler]:
         """Makes a coroutine function the handler of a task."""
@@ -147,22 +148,29 @@ class AsyncWorker:
         for loop in late:
             loop.cancel()
         await asyncio.gather(*loops, return_exceptions=True)
+        self._threads.shutdown(wait=False)
 
     async def _loop(self) -> None:
         while not self._stop.is_set():
             try:
-                claim = await self.client.call(self._worker.claim)
-            except Problem as problem:
+                claim = await self._call(self._worker.claim)
+                if claim:
+                    await self._execute(claim)
+            except Exception as fault:  # noqa: BLE001: whatever a server answers, the loop goes on
                 if not self._stop.is_set():
-                    log.warning("no run could be claimed: %s", problem)
+                    log.warning("no run could be claimed: %r", fault)
                     await asyncio.sleep(1.0)
-                continue
-            if claim:
-                await self._execute(claim)
+
+    async def _call(self, function: Callable[..., T], *args: Any) -> T:
+        """Calls a function of the worker in a thread that no handler uses."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, function, *args)
+
+    async def _handle(self, attempt: Attempt, payload: Any) -> Any:
+        return await self._handlers[attempt.task](AsyncAttempt(self.client, attempt), payload)
 
     async def _execute(self, claim: Claim) -> None:
         attempt = Attempt(self.client.sync, claim)
-        handler = asyncio.ensure_future(self._handlers[attempt.task](AsyncAttempt(self.client, attempt), claim["payload"]))
+        handler = asyncio.ensure_future(self._handle(attempt, claim["payload"]))
         beats = asyncio.create_task(self._beat(attempt, handler))
         path, body = "release", {}
         try:
@@ -179,13 +187,11 @@ class AsyncWorker:
         finally:
             beats.cancel()
         if not attempt.lost:
-            await self.client.call(self._worker.settle, attempt, path, body)
+            await self._call(self._worker.settle, attempt, path, body)
 
     async def _beat(self, attempt: Attempt, handler: asyncio.Future[Any]) -> None:
+        pause = self.lease / 3
         while not attempt.stopped.is_set():
-            await asyncio.sleep(self.lease / 3)
-            try:
-                await self.client.call(attempt.heartbeat, self.lease)
-            except Problem as problem:
-                log.warning("no sign of life of run %s: %s", attempt.run_id, problem)
+            await asyncio.sleep(pause)
+            pause = await self._call(self._worker.beat, attempt)
         handler.cancel()

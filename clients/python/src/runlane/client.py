@@ -18,12 +18,13 @@ from .api import Batch, Run, Task, TriggerBody, Triggered
 from .errors import ClaimLost, Problem, duration
 
 _PAUSES = (0.0, 0.1, 0.3, 1.0, 2.0, 4.0)  # before the tries of a request; together less than half of a usual lease
-_AGAIN = (0, 429, 502, 503, 504)  # statuses after which there is another try; 0 is no answer
+_AGAIN = (0, 429, 502, 503, 504)  # statuses after which there is another try; 0 is no answer of the API
 
 
 class Client:
-    """Calls a server. It may be used by many threads: each has its own connection. Requests that got no answer, or one of
-    _AGAIN, are repeated for some seconds. That is safe for all of them, since triggers always name their run."""
+    """Calls a server. It may be used by many threads: each has its own connection. Requests that got no answer, one that
+    cannot be read, or one of _AGAIN, are repeated for some seconds. That is safe for all of them, since triggers always
+    name their run."""
 
     def __init__(self, url: str | None = None, token: str | None = None, timeout: float = 30.0) -> None:
         given = url or os.environ.get("RUNLANE_URL", "http://127.0.0.1:8080")
@@ -44,23 +45,23 @@ class Client:
             body["idempotencyKey"] = idempotency_key
         if delay:
             body["delay"] = duration(delay)
-        made: Triggered = self.request("POST", "/v1/runs", body)
+        made: Triggered = self.request("POST", "/v1/runs", body, "triggered")
         return made
 
     def trigger_many(self, runs: list[TriggerBody]) -> Batch:
         """Makes up to 10,000 runs; each has the fields of POST /v1/runs. The answer has one result for each."""
         body = {"runs": [{"runId": "run_" + uuid.uuid4().hex, **r} for r in runs]}
-        made: Batch = self.request("POST", "/v1/batch", body)
+        made: Batch = self.request("POST", "/v1/batch", body, "batch")
         return made
 
     def get(self, run_id: str) -> Run:
         """The run as it is now."""
-        run: Run = self.request("GET", "/v1/runs/" + urllib.parse.quote(run_id, safe=""))
+        run: Run = self.request("GET", "/v1/runs/" + urllib.parse.quote(run_id, safe=""), kind="run")
         return run
 
     def task(self, name: str) -> Task:
         """What is known of a task: its rules, and as schema the JSON Schema of its payloads, where the server has one."""
-        task: Task = self.request("GET", "/v1/tasks/" + urllib.parse.quote(name, safe=""))
+        task: Task = self.request("GET", "/v1/tasks/" + urllib.parse.quote(name, safe=""), kind="task")
         return task
 
     def wait(self, run_id: str, timeout: float = 60.0) -> Run:
@@ -69,7 +70,7 @@ class Client:
         while True:
             left = max(0.05, min(20.0, end - time.monotonic()))
             path = f"/v1/runs/{urllib.parse.quote(run_id, safe='')}?wait={duration(left)}"
-            run: Run = self.request("GET", path)
+            run: Run = self.request("GET", path, kind="run")
             if run["status"] in ("succeeded", "failed", "cancelled"):
                 return run
             if time.monotonic() >= end:
@@ -78,31 +79,32 @@ class Client:
     def signal(self, run_id: str, name: str, body: Any = None, signal_id: str | None = None) -> None:
         """Sends a signal to a run, once: a repeated request has the same id."""
         path = f"/v1/runs/{urllib.parse.quote(run_id, safe='')}/signals"
-        self.request("POST", path, {"name": name, "body": body, "id": signal_id or uuid.uuid4().hex})
+        self.request("POST", path, {"name": name, "body": body, "id": signal_id or uuid.uuid4().hex}, "change")
 
     def cancel(self, run_id: str, reason: str = "") -> None:
         """Asks a run to stop. One that waits ends at once."""
         path = f"/v1/runs/{urllib.parse.quote(run_id, safe='')}/cancel"
-        self.request("POST", path, {"reason": reason} if reason else None)
+        self.request("POST", path, {"reason": reason} if reason else None, "change")
 
-    def request(self, method: str, path: str, body: Any = None) -> Any:
-        """One request of the API, whose answers are in runlane.api; None for one without a body. An error is a Problem."""
+    def request(self, method: str, path: str, body: Any = None, kind: str = "") -> Any:
+        """One request of the API, whose answers are in runlane.api; None for one without a body. An error is a Problem.
+        With a kind, as in docs/json.md, any other answer counts as none."""
         for last, pause in ((pause == _PAUSES[-1], pause) for pause in _PAUSES):
             time.sleep(pause * random.uniform(0.5, 1.5))
             try:
-                return self.once(method, path, body)
+                return self.once(method, path, body, kind)
             except Problem as problem:
-                if last or problem.status not in _AGAIN:
+                if last or problem.code and problem.status not in _AGAIN:  # without a code it is none of the API
                     raise
         return None  # not reached
 
-    def once(self, method: str, path: str, body: Any = None) -> Any:
-        """One try of a request."""
+    def once(self, method: str, path: str, body: Any = None, kind: str = "", timeout: float | None = None) -> Any:
+        """One try of a request, in another time than the client's."""
         headers = {"Authorization": "Bearer " + self._token} if self._token else {}
         text = None
         if body is not None:
             text, headers["Content-Type"] = json.dumps(body).encode(), "application/json"
-        connection = self._connection()
+        connection = self._connection(timeout or self._timeout)
         try:
             if connection.sock is None:
                 connection.connect()
@@ -112,14 +114,16 @@ class Client:
         except (OSError, http.client.HTTPException) as fault:
             self.disconnect()
             raise Problem(0, {"code": "no_answer", "detail": type(fault).__name__, "retryable": True}) from fault
-        if status < 400:
-            return json.loads(content) if content else None
         try:
-            said = json.loads(content)
-        except ValueError:
-            said = {}
-        kind = ClaimLost if said.get("conflict") == "lease_ownership" else Problem
-        raise kind(status, said)
+            said, readable = json.loads(content) if content else None, True
+        except (ValueError, RecursionError):
+            said, readable = None, False
+        if status >= 300:
+            fields = said if isinstance(said, dict) else {}
+            raise (ClaimLost if fields.get("conflict") == "lease_ownership" else Problem)(status, fields)
+        if not readable or kind and status != 204 and not (isinstance(said, dict) and said.get("kind") == kind):
+            raise Problem(0, {"code": "no_answer", "detail": "the answer is none of the API", "retryable": True})
+        return said
 
     def disconnect(self) -> None:
         """Closes the connection of this thread."""
@@ -136,14 +140,16 @@ class Client:
             except OSError:
                 pass  # it has ended
 
-    def _connection(self) -> http.client.HTTPConnection:
+    def _connection(self, timeout: float) -> http.client.HTTPConnection:
         connection: http.client.HTTPConnection | None = getattr(self._local, "connection", None)
         if connection is None:
             host, port = self._url.hostname or "", self._url.port
             if self._url.scheme == "https":
-                connection = http.client.HTTPSConnection(
-                    host, port, timeout=self._timeout, context=ssl.create_default_context())
+                connection = http.client.HTTPSConnection(host, port, context=ssl.create_default_context())
             else:
-                connection = http.client.HTTPConnection(host, port, timeout=self._timeout)
+                connection = http.client.HTTPConnection(host, port)
             self._local.connection = connection
+        connection.timeout = timeout
+        if connection.sock is not None:
+            connection.sock.settimeout(timeout)
         return connection

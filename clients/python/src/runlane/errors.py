@@ -6,7 +6,8 @@ from typing import Any
 
 
 class Problem(Exception):
-    """An answer that is an error: the fields of RFC 9457, with code, hint and retryability. status 0: no answer came."""
+    """An answer that is an error: the fields of RFC 9457, with code, hint and retryability. status 0: no answer of
+    the API came."""
 
     def __init__(self, status: int, body: dict[str, Any]) -> None:
         super().__init__(f"{body.get('code', status)}: {body.get('detail', 'no answer')}")
@@ -53,7 +54,7 @@ class Suspended(BaseException):
     """The attempt has ended to wait. It is no Exception, so that "except Exception" does not take it: let it pass."""
 
 
-def failure(error: Exception) -> tuple[str, dict[str, Any]]:
+def failure(error: BaseException) -> tuple[str, dict[str, Any]]:
     """The request below /v1/work that a handler's exception leads to."""
     if isinstance(error, Release):
         return "release", {"after": duration(error.seconds), "reason": error.reason}

@@ -20,6 +20,12 @@ from .errors import ClaimLost, Problem, Suspended, duration, failure
 T = TypeVar("T")
 Handler = Callable[["Attempt", Any], Any]
 log = logging.getLogger("runlane")
+_KINDS = {
+    "block": "change", "call": "called", "complete": "change", "fail": "change", "flow": "flow", "heartbeat": "lease",
+    "progress": "lease", "release": "change", "signal": "change", "sleep": "waited", "snapshot": "step", "step": "step",
+    "steps": "page", "trigger": "triggered", "wait": "waited",
+}  # of the answers below /v1/work
+_CLAIM_TIME = 30.0  # of a request that waits for 20 seconds
 
 
 class Attempt:
@@ -41,7 +47,8 @@ class Attempt:
     def call(self, path: str, body: dict[str, Any] | None = None) -> Any:
         """A request with the token of the claim."""
         try:
-            return self._client.request("POST", "/v1/work/" + path, {"token": self._token, **(body or {})})
+            return self._client.request(
+                "POST", "/v1/work/" + path, {"token": self._token, **(body or {})}, _KINDS.get(path, ""))
         except ClaimLost:
             self.ended()
             raise
@@ -52,10 +59,10 @@ class Attempt:
         self.stopped.set()
 
     def heartbeat(self, lease: float) -> None:
-        """Extends the lease. One that gets no answer is sent again with the next."""
+        """Extends the lease. It waits for the answer for a sixth of it, so that there is time for others."""
         body = {"token": self._token, "lease": duration(lease)}
         try:
-            answer: LeaseObject = self._client.once("POST", "/v1/work/heartbeat", body)
+            answer: LeaseObject = self._client.once("POST", "/v1/work/heartbeat", body, "lease", lease / 6)
         except ClaimLost:
             self.ended()
             raise
@@ -149,7 +156,7 @@ class Worker:
         self._handlers: dict[str, Handler] = {}
         self._stop = threading.Event()
         self._lock = threading.Lock()
-        self._active: dict[Attempt, float] = {}  # when each has to give a sign of life
+        self._active: set[Attempt] = set()
         self._waiting: set[Any] = set()  # connections of claims that wait
 
     def task(self, task: str) -> Callable[[Handler], Handler]:
@@ -174,13 +181,12 @@ class Worker:
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, lambda *_: threading.Thread(target=self.stop, daemon=True).start())
         threads = [threading.Thread(target=self._loop, daemon=True) for _ in range(self.concurrency)]
-        threads.append(threading.Thread(target=self._beat, daemon=True))
         for thread in threads:
             thread.start()
         while not self._stop.wait(0.5):
             pass  # signals come between two waits
         end = time.monotonic() + self.grace
-        for thread in threads[:-1]:
+        for thread in threads:
             thread.join(max(0.0, end - time.monotonic()))
         with self._lock:
             left = list(self._active)
@@ -192,13 +198,12 @@ class Worker:
         while not self._stop.is_set():
             try:
                 claim = self.claim()
-            except Problem as problem:
+                if claim:
+                    self._execute(claim)
+            except Exception as fault:  # noqa: BLE001: whatever a server answers, the loop goes on
                 if not self._stop.is_set():
-                    log.warning("no run could be claimed: %s", problem)
+                    log.warning("no run could be claimed: %r", fault)
                     self._stop.wait(1.0)
-                continue
-            if claim:
-                self._execute(claim)
         self.client.disconnect()
 
     def claims(self, handlers: dict[str, Any]) -> None:
@@ -207,7 +212,7 @@ class Worker:
 
     def claim(self) -> Claim | None:
         """Waits for a run of the tasks; None when none came in 20 seconds."""
-        connection = self.client._connection()
+        connection = self.client._connection(_CLAIM_TIME)
         with self._lock:
             self._waiting.add(connection)
         try:
@@ -215,16 +220,17 @@ class Worker:
                 return None
             claim: Claim | None = self.client.once("POST", "/v1/work/claim", {
                 "tasks": list(self._handlers), "worker": self.name, "lease": duration(self.lease), "wait": "20s",
-            })
+            }, "claim", _CLAIM_TIME)
             return claim
         finally:
             with self._lock:
                 self._waiting.discard(connection)
 
     def _execute(self, claim: Claim) -> None:
-        attempt = Attempt(self.client, claim)
+        attempt, over = Attempt(self.client, claim), threading.Event()
         with self._lock:
-            self._active[attempt] = time.monotonic() + self.lease / 3
+            self._active.add(attempt)
+        threading.Thread(target=self._beat, args=(attempt, over), daemon=True).start()
         try:
             output = self._handlers[attempt.task](attempt, claim["payload"])
             path, body = "complete", {} if output is None else {"output": output}
@@ -232,14 +238,15 @@ class Worker:
             return  # it ended when it was asked for
         except ClaimLost:
             return
-        except Exception as error:  # noqa: BLE001: whatever a handler raises is a failure of its run
+        except BaseException as error:  # noqa: BLE001: whatever a handler raises is a failure of its run
             log.warning("run %s, attempt %d: %r", attempt.run_id, attempt.number, error)
             path, body = failure(error)
             if attempt.stopped.is_set():
                 path, body = "release", {}
         finally:
+            over.set()
             with self._lock:
-                self._active.pop(attempt, None)
+                self._active.discard(attempt)
         self.settle(attempt, path, body)
 
     def settle(self, attempt: Attempt, path: str, body: dict[str, Any]) -> None:
@@ -252,24 +259,24 @@ class Worker:
             log.error("run %s, attempt %d: the outcome is not recorded: %s", attempt.run_id, attempt.number, problem)
             if problem.status in (400, 413) and path == "complete":  # an output that cannot be
                 self.settle(attempt, "fail", {"message": "The output was refused.", "permanent": False})
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, RecursionError):
             self.settle(attempt, "fail", {"message": "The output is no JSON.", "permanent": False})
 
-    def _beat(self) -> None:
-        """Gives the signs of life of all attempts."""
-        while not self._stop.wait(min(1.0, self.lease / 10)) or self._active:
-            now = time.monotonic()
-            with self._lock:
-                due = [attempt for attempt, at in self._active.items() if at <= now]
-            for attempt in due:
-                try:
-                    attempt.heartbeat(self.lease)
-                except ClaimLost:
-                    log.warning("run %s, attempt %d: its lease was lost", attempt.run_id, attempt.number)
-                except Problem as problem:
-                    log.warning("no sign of life of run %s: %s", attempt.run_id, problem)
-                with self._lock:
-                    if attempt in self._active:
-                        self._active[attempt] = time.monotonic() + (9e9 if attempt.lost else self.lease / 3)
-            if self._stop.is_set():
-                time.sleep(0.1)
+    def _beat(self, attempt: Attempt, over: threading.Event) -> None:
+        """Gives the signs of life of an attempt. Each attempt has a thread, so that none waits for another's answer."""
+        pause = self.lease / 3
+        while not over.wait(pause) and not attempt.lost:
+            pause = self.beat(attempt)
+        self.client.disconnect()
+
+    def beat(self, attempt: Attempt) -> float:
+        """Gives a sign of life. It returns the time until the next, which comes soon when this one failed."""
+        began = time.monotonic()
+        try:
+            attempt.heartbeat(self.lease)
+            return max(0.0, began + self.lease / 3 - time.monotonic())
+        except ClaimLost:
+            log.warning("run %s, attempt %d: its lease was lost", attempt.run_id, attempt.number)
+        except Exception as fault:  # noqa: BLE001: whatever a server answers, the next one follows
+            log.warning("no sign of life of run %s: %r", attempt.run_id, fault)
+        return self.lease / 12

@@ -1,0 +1,125 @@
+"""Workers of a server whose answers cannot be read, or do not come."""
+
+from __future__ import annotations
+
+import asyncio
+import http.server
+import json
+import threading
+import unittest
+from typing import Any
+
+from runlane import AsyncAttempt, AsyncClient, AsyncWorker, Attempt, Client, Worker
+
+Answer = tuple[int, Any]
+SILENCE: Answer = (0, None)
+GARBLED: list[Answer] = [(200, "<html>"), (502, ["bad"]), (200, []), (200, {}), (404, "<html>")]
+
+
+def claim(run: str) -> Answer:
+    return 200, {"kind": "claim", "token": run, "runId": run, "taskId": "t", "attempt": 1, "payload": None}
+
+
+class Stub(http.server.ThreadingHTTPServer):
+    """Answers what it was given, then properly."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server_port}"
+        self.over = threading.Event()
+        self.alive = {run: threading.Event() for run in "ab"}  # a sign of life was answered
+        self.ended = {run: threading.Event() for run in "ab"}
+        self.answers = {
+            "claim": [*GARBLED[:3], claim("a"), claim("b")],
+            "a/heartbeat": [SILENCE, *GARBLED],
+            "a/complete": GARBLED[:4],
+        }
+        threading.Thread(target=self.serve_forever).start()
+
+    def close(self) -> None:
+        self.over.set()
+        self.shutdown()
+        self.server_close()
+
+    def reply(self, path: str, run: str) -> Answer:
+        left = self.answers.get(path if path == "claim" else f"{run}/{path}")
+        if left:
+            return left.pop(0)
+        match path:
+            case "claim":
+                return SILENCE
+            case "heartbeat":
+                self.alive[run].set()
+                return 200, {"kind": "lease", "cancelRequested": False}
+        self.ended[run].set()
+        return 200, {"kind": "change", "runId": run}
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    server: Stub
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        status, said = self.server.reply(self.path.rsplit("/", 1)[1], body.get("token", ""))
+        if not status:
+            self.server.over.wait(60)
+            self.close_connection = True
+            return
+        text = said.encode() if isinstance(said, str) else json.dumps(said).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+class AnswersTest(unittest.TestCase):
+    def setUp(self) -> None:
+        self.stub = Stub()
+        self.addCleanup(self.stub.close)
+
+    def judge(self) -> None:
+        """Both runs have ended: less than the 30 seconds after which a request is given up."""
+        for run, ended in self.stub.ended.items():
+            self.assertTrue(ended.wait(25), f"run {run} has not ended: {self.stub.answers}")
+        self.assertEqual([left for left in self.stub.answers.values() if left], [])
+
+    def test_worker(self) -> None:
+        def handler(attempt: Attempt, payload: Any) -> None:
+            self.assertTrue(self.stub.alive[attempt.run_id].wait(25))
+
+        worker = Worker(Client(self.stub.url), concurrency=2, lease=1.2)
+        worker.task("t")(handler)
+        thread = threading.Thread(target=worker.run)
+        thread.start()
+        try:
+            self.judge()
+        finally:
+            worker.stop()
+            thread.join()
+
+    def test_asyncio(self) -> None:
+        async def handler(attempt: AsyncAttempt, payload: Any) -> None:
+            while not self.stub.alive[attempt.run_id].is_set():
+                await asyncio.sleep(0.01)
+
+        async def all_of_it() -> None:
+            worker = AsyncWorker(AsyncClient(self.stub.url), concurrency=2, lease=1.2, grace=1)
+            worker.task("t")(handler)
+            working = asyncio.create_task(worker.run(signals=False))
+            try:
+                await asyncio.to_thread(self.judge)
+            finally:
+                worker.stop()
+                await working
+
+        asyncio.run(all_of_it())
+
+
+if __name__ == "__main__":
+    unittest.main()

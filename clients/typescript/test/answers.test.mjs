@@ -1,0 +1,55 @@
+// A worker of a server whose answers cannot be read, or do not come.
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import { test } from "node:test";
+import { Client, Worker } from "runlane";
+
+const silence = [0];
+const garbled = [[200, "<html>"], [502, ["bad"]], [200, []], [200, {}], [404, "<html>"], [502, null]];
+const claim = (runId) => [200, { kind: "claim", token: runId, runId, taskId: "t", attempt: 1, payload: null }];
+
+test("a worker goes on whatever is answered", { timeout: 25_000 }, async () => {
+  const answers = {
+    claim: [...garbled.slice(0, 3), claim("a"), claim("b")],
+    "a/heartbeat": [silence, ...garbled],
+    "a/complete": garbled.slice(0, 4),
+  };
+  const alive = { a: deferred(), b: deferred() };
+  const ended = { a: deferred(), b: deferred() };
+  const reply = (path, run) => {
+    const given = answers[path === "claim" ? path : `${run}/${path}`]?.shift();
+    if (given) return given;
+    if (path === "claim") return silence;
+    (path === "heartbeat" ? alive : ended)[run].resolve();
+    return [200, path === "heartbeat" ? { kind: "lease", cancelRequested: false } : { kind: "change" }];
+  };
+  const server = createServer(async (request, response) => {
+    let text = "";
+    for await (const part of request) text += part;
+    const [status, said] = reply(request.url.split("/").at(-1), JSON.parse(text).token);
+    if (!status) return;
+    response.writeHead(status).end(typeof said === "string" ? said : JSON.stringify(said));
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const client = new Client({ url: `http://127.0.0.1:${server.address().port}` });
+  const worker = new Worker(client, { concurrency: 2, lease: 1200, log: () => {} });
+  worker.task("t", (attempt) => alive[attempt.runId].promise);
+  const working = worker.run({ signals: false });
+  try {
+    await Promise.all([ended.a.promise, ended.b.promise]);
+    assert.deepEqual(Object.values(answers), [[], [], []]);
+  } finally {
+    worker.stop();
+    await working;
+    server.closeAllConnections();
+    server.close();
+  }
+});
+
+function deferred() {
+  const made = {};
+  made.promise = new Promise((resolve) => (made.resolve = resolve));
+  return made;
+}
