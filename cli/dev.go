@@ -41,7 +41,7 @@ func devCommand() *command {
 		act: func(flags *flag.FlagSet) action {
 			options := core.WorkOptions{Grace: devGrace}
 			flags.IntVar(&options.Concurrency, "concurrency", 0, "NUMBER of attempts at once; 10 unless given")
-			durationFlag(
+			graceFlag(
 				flags,
 				&options.Grace,
 				"grace",

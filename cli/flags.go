@@ -107,6 +107,33 @@ func durationFlag(set *flag.FlagSet, into *time.Duration, name, usage string) {
 	set.Var(parsed[time.Duration]{into: into, read: runlane.ParseDuration}, name, usage)
 }
 
+// timeoutFlag is for a duration of which zero would mean none.
+func timeoutFlag(set *flag.FlagSet, into *time.Duration, name, usage string) {
+	set.Var(parsed[time.Duration]{into: into, read: readTimeout}, name, usage)
+}
+
+func readTimeout(text string) (time.Duration, error) {
+	d, err := runlane.ParseDuration(text)
+	if err == nil && d <= 0 {
+		err = usagef("give more than 0, or leave it out; ", "%s is no time", quoted(text))
+	}
+	return d, err
+}
+
+// graceFlag is for a duration of which zero is none to wait.
+func graceFlag(set *flag.FlagSet, into *time.Duration, name, usage string) {
+	set.Var(parsed[time.Duration]{into: into, read: func(text string) (time.Duration, error) {
+		d, err := runlane.ParseDuration(text)
+		switch {
+		case err == nil && d < 0:
+			err = usagef("give 0 or more; ", "%s is no time", quoted(text))
+		case d == 0:
+			d = runlane.NoWait
+		}
+		return d, err
+	}}, name, usage)
+}
+
 func timeFlag(set *flag.FlagSet, into *time.Time, name, usage string) {
 	set.Var(parsed[time.Time]{into: into, read: readTime}, name, usage)
 }

@@ -84,13 +84,13 @@ func workerCommand() *command {
 			var queues words[runlane.QueueName]
 			flags.IntVar(&options.Concurrency, "concurrency", 0, "NUMBER of attempts at once; 10 unless given")
 			flags.BoolVar(&options.Drain, "drain", false, "end when nothing is due, nor becomes due within two seconds")
-			durationFlag(
+			graceFlag(
 				flags,
 				&options.Grace,
 				"grace",
 				"DURATION attempts may take to finish after an interrupt; 30s unless given",
 			)
-			durationFlag(
+			timeoutFlag(
 				flags,
 				&options.Lease,
 				"lease",

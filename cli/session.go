@@ -137,7 +137,7 @@ func (s *session) globalFlags(set *flag.FlagSet) {
 	set.BoolVar(&s.noColor, "no-color", false, "no color on a terminal, as NO_COLOR does")
 	set.BoolVar(&s.verbose, "verbose", false, "log to stderr, in all detail")
 	set.BoolVar(&s.wantsHelp, "help", s.wantsHelp, "show help and do nothing")
-	durationFlag(set, &s.timeout, "timeout", "DURATION after which the command gives up")
+	timeoutFlag(set, &s.timeout, "timeout", "DURATION after which the command gives up")
 	for _, v := range s.variables {
 		s.values[v.Name] = new(string)
 		set.StringVar(s.values[v.Name], v.Flag, "", v.Usage+"; else "+v.Name)

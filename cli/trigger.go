@@ -65,7 +65,7 @@ func readRetention(text string) (time.Duration, error) {
 	if text == "while-active" {
 		return runlane.WhileActive, nil
 	}
-	return runlane.ParseDuration(text)
+	return readTimeout(text)
 }
 
 func (f *triggerFlags) options(s *session) (*runlane.TriggerOptions, error) {

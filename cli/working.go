@@ -100,7 +100,7 @@ func graceOf(options *core.WorkOptions) time.Duration {
 	if options.Grace == 0 {
 		return runlane.DefaultGrace
 	}
-	return options.Grace
+	return max(options.Grace, 0)
 }
 
 // see records the attempts in progress, and, once the process stops, how they end.

@@ -36,7 +36,8 @@ type ClaimOptions struct {
 	// Tasks that the client executes, of Options.Tasks. nil means all of these. Wakeups of other tasks in the same
 	// queues are handed back, and come again to another client.
 	Tasks []runlane.TaskID
-	// Wait is how long to wait for a run. 0 means until the context ends.
+	// Wait is how long to wait for a run. 0 means until the context ends; less than 0, such as runlane.NoWait, that what
+	// the storage says is due now is taken, and nothing is waited for.
 	Wait time.Duration
 	// WorkerID names the client in leases, events and logs. "" means this runtime's.
 	WorkerID string
@@ -81,9 +82,9 @@ func (rt *Runtime) Claim(ctx context.Context, options *ClaimOptions) (*Claim, er
 	if err := rt.gate.enter(); err != nil {
 		return nil, err
 	}
-	if c.options.RunID != "" {
+	if c.options.RunID != "" || c.options.Wait < 0 {
 		defer rt.gate.leave()
-		return c.takeNamed(ctx)
+		return c.takeNow(ctx)
 	}
 	receiving, stop := context.WithCancel(ctx)
 	if c.options.Wait > 0 {
@@ -182,7 +183,7 @@ func (rt *Runtime) newClaiming(options *ClaimOptions) (*claiming, error) {
 	if err := rt.inAnyOrder("a client", o.Queues...); err != nil {
 		return nil, err
 	}
-	if o.RunID != "" {
+	if o.RunID != "" || o.Wait < 0 {
 		return c, nil
 	}
 	var ok bool
@@ -198,9 +199,6 @@ func (o *ClaimOptions) check(rt *Runtime) error {
 			fmt.Sprintf("use %s to %s", runlane.FormatDuration(MinLease), runlane.FormatDuration(MaxClaimLease)),
 			"the lease is %s", o.Lease,
 		)
-	}
-	if o.Wait < 0 {
-		return invalidInput("use a time", "the wait is %s", o.Wait)
 	}
 	if o.WorkerID == "" {
 		o.WorkerID = rt.workerID
@@ -246,10 +244,14 @@ func (c *claiming) take(ctx context.Context, id runlane.RunID, deliver func(d *d
 	return err
 }
 
-// takeNamed takes the run whose wakeup the client has.
-func (c *claiming) takeNamed(ctx context.Context) (*Claim, error) {
+// takeNow takes the run whose wakeup the client has, or what is due, without waiting.
+func (c *claiming) takeNow(ctx context.Context) (*Claim, error) {
 	c.taken, c.stop = make(chan *Claim, 1), func() {}
 	err := c.take(ctx, c.options.RunID, func(d *delivery) error {
+		if c.options.RunID == "" {
+			_, err := d.next(ctx, c.options.Queues)
+			return err
+		}
 		key := lane.RunKey{Environment: c.rt.environment, RunID: c.options.RunID}
 		d.wakeup, d.byWakeup = lane.Wakeup{RunKey: key, RequestedAt: c.rt.now()}, true
 		_, err := d.deliver(ctx)
@@ -261,7 +263,7 @@ func (c *claiming) takeNamed(ctx context.Context) (*Claim, error) {
 	select {
 	case claim := <-c.taken:
 		return claim.given(ctx)
-	default: // the wakeup leads to nothing
+	default: // the wakeup leads to nothing, or nothing is due
 		return nil, nil
 	}
 }

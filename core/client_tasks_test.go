@@ -342,7 +342,6 @@ func TestClaim_RefusesWhatCannotBe(t *testing.T) {
 	}{
 		"a short lease":    {core.ClaimOptions{Lease: time.Second}, runlane.ErrValidationFailed},
 		"a long lease":     {core.ClaimOptions{Lease: time.Hour}, runlane.ErrValidationFailed},
-		"a negative wait":  {core.ClaimOptions{Wait: -1}, runlane.ErrValidationFailed},
 		"no queue":         {core.ClaimOptions{Queues: []runlane.QueueName{}}, runlane.ErrConfigurationInvalid},
 		"an unknown task":  {core.ClaimOptions{Tasks: []runlane.TaskID{"images.none"}}, runlane.ErrTaskNotFound},
 		"a worker with \n": {core.ClaimOptions{WorkerID: "a\n"}, runlane.ErrValidationFailed},

@@ -149,7 +149,8 @@ type WorkOptions struct {
 	// waits for it. 0 means DefaultDrainWait; less than 0 means that it does not wait. Under a clock that stands still
 	// (Options.World) it never waits.
 	DrainWait time.Duration
-	// Grace is how long attempts may finish after the context ended. 0 means runlane.DefaultGrace.
+	// Grace is how long attempts may finish after the context ended. 0 means runlane.DefaultGrace; less than 0, such as
+	// runlane.NoWait, that it does not wait.
 	Grace time.Duration
 	// Lease is how long a run is this worker's without another sign of life, of which it gives three in that time.
 	// When it is over, the next tick finds what a worker that died had, and others take it over: runs whose worker
@@ -197,12 +198,6 @@ func (o *WorkOptions) check(rt *Runtime) error {
 	case o.Concurrency < 0:
 		hint := fmt.Sprintf("use 0 for %d, or a number of attempts", runlane.DefaultConcurrency)
 		return invalidOption(hint, "WorkOptions.Concurrency is %d", o.Concurrency)
-	case o.Grace < 0:
-		return invalidOption(
-			fmt.Sprintf("use 0 for %s, or a time", runlane.DefaultGrace),
-			"WorkOptions.Grace is %s",
-			o.Grace,
-		)
 	case o.Lease != 0 && o.Lease < MinLease:
 		return invalidOption(
 			fmt.Sprintf("use 0 for %s, or at least %s", runlane.DefaultLease, MinLease),

@@ -277,7 +277,7 @@ func TestWork_Lease_IsHowLongARunStaysWithAWorkerThatSaysNothing(t *testing.T) {
 func TestWork_InvalidOptions(t *testing.T) {
 	t.Parallel()
 	rt := open(t, nil, handle("any", nil))
-	for _, options := range []*core.WorkOptions{{Concurrency: -1}, {Grace: -1}, {Lease: -1}, {Lease: core.MinLease - 1}} {
+	for _, options := range []*core.WorkOptions{{Concurrency: -1}, {Lease: -1}, {Lease: core.MinLease - 1}} {
 		if err := rt.Work(t.Context(), options); runlane.CodeOf(err) != runlane.ErrConfigurationInvalid {
 			t.Errorf("%+v: %v", options, err)
 		}

@@ -20,8 +20,8 @@ type taskEntry struct {
 	Queue          runlane.QueueName `json:"queue"`
 	Concurrency    int               `json:"concurrency"`
 	MaxAttempts    int               `json:"maxAttempts"`
-	Backoff        span              `json:"backoff"`
-	Timeout        span              `json:"timeout"`
+	Backoff        *span             `json:"backoff"`
+	Timeout        *span             `json:"timeout"`
 	IdempotencyTTL retention         `json:"idempotencyTtl"`
 	Version        int               `json:"version"`
 	Schema         json.RawMessage   `json:"schema"`
@@ -56,14 +56,19 @@ func (e *taskEntry) built() (core.ClientTask, error) {
 	o := &runlane.TaskOptions[json.RawMessage]{
 		IdempotencyTTL: time.Duration(e.IdempotencyTTL),
 		Retry:          runlane.Retry{MaxAttempts: e.MaxAttempts},
-		Timeout:        time.Duration(e.Timeout),
 		Version:        e.Version,
 	}
 	if e.Queue != "" || e.Concurrency != 0 {
 		o.Queue = runlane.Queue{Name: e.Queue, Concurrency: e.Concurrency}
 	}
-	if e.Backoff != 0 {
-		o.Retry.Backoff = runlane.Fixed(e.Backoff)
+	if e.Backoff != nil {
+		o.Retry.Backoff = runlane.Fixed(*e.Backoff)
+	}
+	if e.Timeout != nil {
+		if o.Timeout = time.Duration(*e.Timeout); o.Timeout == 0 {
+			return core.ClientTask{}, invalid(fmt.Sprintf("task %q has a timeout of 0s", e.Task),
+				"give attempts time, or leave it out for no limit")
+		}
 	}
 	task := core.ClientTask{Definition: runlane.NewTask(e.Task, o).Definition()}
 	if err := task.Definition.Err(); err != nil || e.Schema == nil {

@@ -47,7 +47,13 @@ func (r *retention) UnmarshalJSON(text []byte) error {
 		*r = retention(runlane.WhileActive)
 		return nil
 	}
-	return (*span)(r).UnmarshalJSON(text)
+	if err := (*span)(r).UnmarshalJSON(text); err != nil {
+		return err
+	}
+	if *r <= 0 {
+		return badInput("the time to keep the key is not more than 0", "give a time, while-active, or leave it out")
+	}
+	return nil
 }
 
 // options are the body's in core's terms, and which keys it gives, be they empty.

@@ -23,8 +23,8 @@ type claimBody struct {
 	Tasks  []named[runlane.TaskID]    `json:"tasks" doc:"what the client executes; all there are unless given"`
 	Run    named[runlane.RunID]       `json:"runId" doc:"the run of a wakeup that the client has received itself"`
 	Queues []named[runlane.QueueName] `json:"queues" doc:"queues to take from; those of the tasks unless given"`
-	Wait   span                       `json:"wait" doc:"how long to wait for a run, 20s at most; 20s unless given"`
-	Lease  span                       `json:"lease" doc:"until the client gives a sign of life; 5s to 15m, or 1m"`
+	Wait   *span                      `json:"wait" doc:"how long to wait for a run, 20s at most; 20s unless given"`
+	Lease  *span                      `json:"lease" doc:"until the client gives a sign of life; 5s to 15m, or 1m"`
 	Worker string                     `json:"worker" doc:"name of the client in leases and events"`
 }
 
@@ -34,22 +34,28 @@ type claimInput struct {
 
 // claimRun answers with a run for the client, or 204 when none came.
 func claimRun(ctx context.Context, c *call, in *claimInput) (*reply, error) {
-	wait := time.Duration(in.Body.Wait)
+	wait := MaxWait
+	if in.Body.Wait != nil {
+		wait = time.Duration(*in.Body.Wait)
+	}
 	if wait < 0 || wait > MaxWait {
 		return nil, badInput("wait is not from 0s to 20s", "ask again to wait longer")
 	}
-	if wait == 0 {
-		wait = MaxWait
+	lease, err := leaseOf(in.Body.Lease)
+	if err != nil {
+		return nil, err
 	}
 	options := &core.ClaimOptions{
-		Lease:    time.Duration(in.Body.Lease),
+		Lease:    lease,
 		Tasks:    idsOf(in.Body.Tasks),
 		Queues:   idsOf(in.Body.Queues),
 		RunID:    in.Body.Run.ID,
 		Wait:     wait,
 		WorkerID: c.worker(in.Body.Worker),
 	}
-	if end, ok := ctx.Deadline(); ok {
+	if wait == 0 {
+		options.Wait = runlane.NoWait
+	} else if end, ok := ctx.Deadline(); ok {
 		options.Wait = max(min(wait, time.Until(end)-toAnswer), time.Millisecond)
 	}
 	if c.polls.Add(1) > maxPolls {
@@ -76,6 +82,17 @@ func claimRun(ctx context.Context, c *call, in *claimInput) (*reply, error) {
 	answered := object("claim", shown.ClaimOf(claim))
 	answered.run = string(claim.Run.ID)
 	return answered, nil
+}
+
+// leaseOf is a lease that was given; 0, for core's default, without one.
+func leaseOf(given *span) (time.Duration, error) {
+	if given == nil {
+		return 0, nil
+	}
+	if *given == 0 {
+		return 0, badInput("the lease is 0s", "give 5s to 15m, or leave it out")
+	}
+	return time.Duration(*given), nil
 }
 
 func nothingToDo(c *call) (*reply, error) {
@@ -136,7 +153,7 @@ type claimToken struct {
 
 type heartbeatBody struct {
 	claimToken
-	Lease span `json:"lease" doc:"how long the lease lasts from now on, 5s to 15m; 1m unless given"`
+	Lease *span `json:"lease" doc:"how long the lease lasts from now on, 5s to 15m; 1m unless given"`
 }
 
 type completeBody struct {
@@ -155,7 +172,7 @@ type failBody struct {
 
 type releaseBody struct {
 	claimToken
-	After  span   `json:"after" doc:"when the run goes on; at once unless given, as for a client that stops"`
+	After  *span  `json:"after" doc:"when the run goes on; at once unless given, as for a client that stops"`
 	Reason string `json:"reason" doc:"kept with the run; only with after"`
 }
 
@@ -184,7 +201,7 @@ type awaitBody struct {
 	Signals []string `json:"signals" required:"true" doc:"their names"`
 	All     bool     `json:"all" doc:"true: a signal of each name is needed"`
 	Prompt  string   `json:"prompt" doc:"the question to a person"`
-	Timeout span     `json:"timeout" doc:"how long to wait, from the first time on; for ever unless given"`
+	Timeout *span    `json:"timeout" doc:"how long to wait, from the first time on; for ever unless given; 0s: not at all"`
 }
 
 // work is what a route reads that goes on with a claim.
@@ -230,7 +247,11 @@ func working[Body any, B interface {
 }
 
 func heartbeat(ctx context.Context, _ *call, claim *core.Claim, body *heartbeatBody) (*reply, error) {
-	if err := claim.Heartbeat(ctx, time.Duration(body.Lease)); err != nil {
+	lease, err := leaseOf(body.Lease)
+	if err == nil {
+		err = claim.Heartbeat(ctx, lease)
+	}
+	if err != nil {
 		return nil, err
 	}
 	return object("lease", shown.LeaseOf(claim)), nil
@@ -259,16 +280,17 @@ func failRun(ctx context.Context, _ *call, claim *core.Claim, body *failBody) (*
 }
 
 func releaseRun(ctx context.Context, _ *call, claim *core.Claim, body *releaseBody) (*reply, error) {
-	if body.After == 0 {
+	if body.After == nil {
 		if body.Reason != "" {
 			return nil, badInput("reason is for a release with after", "leave it out, or say when the run goes on")
 		}
 		return outcome(claim, claim.Release(ctx, nil))
 	}
-	return outcome(claim, claim.Release(ctx, &runlane.ReleaseError{
-		Delay:  time.Duration(body.After),
-		Reason: body.Reason,
-	}))
+	delay := time.Duration(*body.After)
+	if delay == 0 {
+		delay = time.Millisecond // the shortest that a release has
+	}
+	return outcome(claim, claim.Release(ctx, &runlane.ReleaseError{Delay: delay, Reason: body.Reason}))
 }
 
 func noteProgress(ctx context.Context, _ *call, claim *core.Claim, body *progressBody) (*reply, error) {
@@ -306,13 +328,14 @@ func awaitSignal(ctx context.Context, _ *call, claim *core.Claim, body *awaitBod
 	if name == "" {
 		name = body.Signals[0]
 	}
-	answer, err := claim.Wait(ctx, runlane.WaitRequest{
-		Name:    name,
-		Names:   body.Signals,
-		All:     body.All,
-		Prompt:  body.Prompt,
-		Timeout: time.Duration(body.Timeout),
-	})
+	request := runlane.WaitRequest{Name: name, Names: body.Signals, All: body.All, Prompt: body.Prompt}
+	if body.Timeout != nil {
+		request.Timeout = time.Duration(*body.Timeout)
+		if request.Timeout == 0 {
+			request.Timeout = runlane.NoWait
+		}
+	}
+	answer, err := claim.Wait(ctx, request)
 	return waited(claim, answer, err)
 }
 

@@ -10,6 +10,7 @@ import unittest
 from typing import Any
 
 from runlane import AsyncAttempt, AsyncClient, AsyncWorker, Attempt, Client, Worker
+from runlane.errors import duration
 
 Answer = tuple[int, Any]
 SILENCE: Answer = (0, None)
@@ -76,6 +77,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def log_message(self, *_: Any) -> None:
         pass
+
+
+class DurationTest(unittest.TestCase):
+    def test_rounds_up(self) -> None:
+        times = {0: "0ms", 0.0001: "1ms", 1e-12: "1ms", 0.07: "70ms", 1.0001: "1001ms", 90: "90000ms"}
+        self.assertEqual({seconds: duration(seconds) for seconds in times}, times)
 
 
 class AnswersTest(unittest.TestCase):

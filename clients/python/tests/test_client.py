@@ -141,6 +141,7 @@ class ClientTest(unittest.TestCase):
                 return len(done)
 
             first = attempt.step("charge", charge)
+            self.assertEqual(attempt.wait("never", timeout=0), [])
             attempt.progress("charged")
             answers = attempt.wait("approved", timeout=60)
             attempt.sleep("nap", 0.01)

@@ -16,7 +16,7 @@ export interface AwaitBody {
   prompt?: string;
   /** their names */
   signals: string[];
-  /** how long to wait, from the first time on; for ever unless given */
+  /** how long to wait, from the first time on; for ever unless given; 0s: not at all */
   timeout?: string;
   /** the token of the claim */
   token: string;

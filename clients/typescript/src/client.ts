@@ -61,7 +61,7 @@ export class Client {
   async wait(run: string, ms = 60_000): Promise<Run> {
     const end = Date.now() + ms;
     for (;;) {
-      const left = Math.max(50, Math.min(20_000, end - Date.now()));
+      const left = Math.max(0, Math.min(20_000, end - Date.now()));
       const path = `/v1/runs/${encodeURIComponent(run)}?wait=${duration(left)}`;
       const found = (await this.request("GET", path, undefined, "run")) as Run;
       if (["succeeded", "failed", "cancelled"].includes(found.status)) return found;

@@ -67,7 +67,8 @@ export function failure(error: unknown): [path: string, body: Record<string, unk
   return ["fail", body];
 }
 
-/** A time as the server reads it. */
+/** A time as the server reads it, in whole milliseconds: what is left of one counts as one. */
 export function duration(ms: number): string {
-  return `${Math.round(ms)}ms`;
+  const whole = Math.ceil(Number(ms.toFixed(6))); // 70.00000000000001 is 70
+  return `${ms > 0 ? Math.max(whole, 1) : whole}ms`;
 }

@@ -111,14 +111,17 @@ export class Attempt {
     if (answer.suspended) throw new Suspended();
   }
 
-  /** The signal of one of the names, or of each. Without any the attempt ends here. An empty list: the time is over. */
+  /**
+   * The signal of one of the names, or of each. Without any the attempt ends here. An empty list: the time is over; a
+   * timeout of 0 does not wait, and without one there is no limit.
+   */
   async wait(
     signals: string | string[],
     options: { name?: string; timeout?: number; prompt?: string; all?: boolean } = {},
   ): Promise<ReceivedSignal[]> {
     const { timeout, ...others } = options;
     const body: Record<string, unknown> = { signals: [signals].flat(), ...others };
-    if (timeout) body["timeout"] = duration(timeout);
+    if (timeout !== undefined) body["timeout"] = duration(timeout);
     const answer = (await this.call("wait", body)) as Waited;
     if (answer.suspended) throw new Suspended();
     return answer.signals ?? [];

@@ -4,10 +4,16 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import { test } from "node:test";
 import { Client, Worker } from "runlane";
+import { duration } from "../dist/errors.js";
 
 const silence = [0];
 const garbled = [[200, "<html>"], [502, ["bad"]], [200, []], [200, {}], [404, "<html>"], [502, null]];
 const claim = (runId) => [200, { kind: "claim", token: runId, runId, taskId: "t", attempt: 1, payload: null }];
+
+test("durations are rounded up", () => {
+  const times = [0, 0.1, 1e-9, 70.00000000000001, 1000.1];
+  assert.deepEqual(times.map(duration), ["0ms", "1ms", "1ms", "70ms", "1001ms"]);
+});
 
 test("a worker goes on whatever is answered", { timeout: 25_000 }, async () => {
   const answers = {

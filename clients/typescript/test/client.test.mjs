@@ -112,6 +112,7 @@ test("remembers and waits", async () => {
   const worker = new Worker(client, { log: () => {} });
   worker.task("t.waits", async (attempt) => {
     const first = await attempt.step("charge", () => ++charges);
+    assert.deepEqual(await attempt.wait("never", { timeout: 0 }), []);
     await attempt.progress("charged");
     const [answer] = await attempt.wait("approved", { timeout: 60_000 });
     await attempt.sleep("nap", 10);

@@ -30,7 +30,7 @@ class AwaitBody(_AwaitBodyNeeded, total=False):
     prompt: str
     """the question to a person"""
     timeout: str
-    """how long to wait, from the first time on; for ever unless given"""
+    """how long to wait, from the first time on; for ever unless given; 0s: not at all"""
 
 
 class BatchBody(TypedDict):

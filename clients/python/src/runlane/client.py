@@ -43,7 +43,7 @@ class Client:
         body = {"task": task, "payload": payload, "runId": run_id or "run_" + uuid.uuid4().hex, **options}
         if idempotency_key is not None:
             body["idempotencyKey"] = idempotency_key
-        if delay:
+        if delay is not None:
             body["delay"] = duration(delay)
         made: Triggered = self.request("POST", "/v1/runs", body, "triggered")
         return made
@@ -68,7 +68,7 @@ class Client:
         """The run when it has ended. TimeoutError comes first when it has not in that time."""
         end = time.monotonic() + timeout
         while True:
-            left = max(0.05, min(20.0, end - time.monotonic()))
+            left = max(0.0, min(20.0, end - time.monotonic()))
             path = f"/v1/runs/{urllib.parse.quote(run_id, safe='')}?wait={duration(left)}"
             run: Run = self.request("GET", path, kind="run")
             if run["status"] in ("succeeded", "failed", "cancelled"):
@@ -104,7 +104,7 @@ class Client:
         text = None
         if body is not None:
             text, headers["Content-Type"] = json.dumps(body).encode(), "application/json"
-        connection = self._connection(timeout or self._timeout)
+        connection = self._connection(self._timeout if timeout is None else timeout)
         try:
             if connection.sock is None:
                 connection.connect()

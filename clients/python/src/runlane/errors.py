@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 
@@ -70,5 +71,6 @@ def failure(error: BaseException) -> tuple[str, dict[str, Any]]:
 
 
 def duration(seconds: float) -> str:
-    """A time as the server reads it."""
-    return f"{round(seconds * 1000)}ms"
+    """A time as the server reads it, in whole milliseconds: what is left of one counts as one."""
+    ms = math.ceil(round(seconds * 1000, 6))  # 0.07 is 70 of them
+    return f"{max(ms, 1) if seconds > 0 else ms}ms"

@@ -94,14 +94,17 @@ class Attempt:
         if answer["suspended"]:
             raise Suspended
 
-    def wait(self, *signals: str, name: str = "", timeout: float = 0, prompt: str = "", every: bool = False) -> list[ReceivedSignal]:
-        """The signal of one of the names, or of each. Without any the attempt ends here. An empty list: the time is over."""
+    def wait(
+        self, *signals: str, name: str = "", timeout: float | None = None, prompt: str = "", every: bool = False,
+    ) -> list[ReceivedSignal]:
+        """The signal of one of the names, or of each. Without any the attempt ends here. An empty list: the time is over;
+        a timeout of 0 does not wait, and without one there is no limit."""
         body: dict[str, Any] = {"signals": list(signals), "all": every}
         if name:
             body["name"] = name
         if prompt:
             body["prompt"] = prompt
-        if timeout:
+        if timeout is not None:
             body["timeout"] = duration(timeout)
         answer: Waited = self.call("wait", body)
         if answer["suspended"]:
