@@ -57,7 +57,7 @@ func (d *delivery) claim(
 	policy := rt.policy(run.Queue)
 	c.claim = lane.ClaimCommand{
 		At:       at,
-		ByWakeup: d.byWakeup,
+		ByWakeup: d.byWakeup && !r.shortLease(),
 		Slot:     policy.Bounded(),
 		Transition: lane.Transition{
 			ExpectedSequence: run.EventSequence,

@@ -115,6 +115,10 @@ func newRules(o *DeliveryOptions, lease time.Duration, now func() time.Time) rul
 	return r
 }
 
+// shortLease reports a lease of a worker or a client that may be over while ticks still wait for the wakeup that led to
+// it. Its end alone counts then: the wakeup may come no more.
+func (r rules) shortLease() bool { return !r.bounded() && r.lease < queuedPatience }
+
 func (r rules) bounded() bool { return !r.deadline.IsZero() }
 
 // handlerTime is what the handler has left; bounded is false where nothing but its timeout limits it.

@@ -141,7 +141,8 @@ type ClaimCommand struct {
 	At time.Time
 	// Slot takes a free slot in the same commit: for a bounded run without a live reservation.
 	Slot bool
-	// ByWakeup is false for poll workers: no message will be delivered again if they die after the claim.
+	// ByWakeup is false for poll workers: no message will be delivered again if they die after the claim. It is also
+	// false for a lease that is shorter than the patience of scans, which find the run as soon as it is over.
 	ByWakeup bool
 }
 
