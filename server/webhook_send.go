@@ -225,10 +225,22 @@ func (h *hook) judge(response *http.Response) error {
 		failure.Hint = "leave the webhook out: its receiver wants no such request again"
 		return runlane.Permanent(failure)
 	}
-	if seconds, err := strconv.ParseUint(response.Header.Get("Retry-After"), 10, 31); err == nil && seconds > 0 {
-		return runlane.RetryAfter(min(time.Duration(seconds)*time.Second, maxRetryAfter), failure)
+	if delay := retryAfter(response.Header.Get("Retry-After"), time.Now()); delay > 0 {
+		return runlane.RetryAfter(delay, failure)
 	}
 	return failure
+}
+
+// retryAfter reads both forms of RFC 9110, seconds and a date; 0: nothing is asked for.
+func retryAfter(text string, now time.Time) time.Duration {
+	if seconds, err := strconv.ParseUint(text, 10, 64); err == nil || errors.Is(err, strconv.ErrRange) {
+		return time.Duration(min(seconds, uint64(maxRetryAfter/time.Second))) * time.Second
+	}
+	at, err := http.ParseTime(text)
+	if err != nil {
+		return 0
+	}
+	return max(0, min(at.Sub(now), maxRetryAfter))
 }
 
 func notDelivered(message string, cause error) *runlane.Error {

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/runlane/runlane-go"
@@ -154,6 +155,26 @@ func TestDeliver_AnswersDecide(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestDeliver_WaitsAsLongAsTheAnswerSays(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) { // it is midnight before the first of January 2000, a Saturday
+		for text, want := range map[string]time.Duration{
+			"120": 2 * time.Minute, "0": 0, "": 0, "-1": 0, "soon": 0, "1.5": 0,
+			"99999999999999999999":          6 * time.Hour,
+			"Sat, 01 Jan 2000 00:02:00 GMT": 2 * time.Minute, "Saturday, 01-Jan-00 00:02:00 GMT": 2 * time.Minute,
+			"Sat Jan  1 00:02:00 2000":      2 * time.Minute,
+			"Fri, 31 Dec 1999 23:59:59 GMT": 0, "Fri, 31 Dec 2100 23:59:59 GMT": 6 * time.Hour,
+		} {
+			answer := &http.Response{StatusCode: 503, Header: http.Header{"Retry-After": {text}}}
+			_, err := server.JudgeWebhook(server.Webhook{URL: "https://example.com", Secrets: []string{secret}}, "1.1.1.1:443", answer)
+			after, asked := errors.AsType[*runlane.RetryAfterError](err)
+			if runlane.CodeOf(err) != server.ErrWebhookNotDelivered || asked != (want > 0) || asked && after.Delay != want {
+				t.Errorf("%q: %v", text, err)
+			}
+		}
+	})
 }
 
 func TestDeliver_AReceiverThatNeverAnswers_IsLeft(t *testing.T) {
