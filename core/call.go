@@ -20,6 +20,8 @@ const (
 	callChunk = 100
 	// callLook is when a run looks again for runs that no one tells it of: they were there before their call.
 	callLook = time.Minute
+	// callLookMax bounds how rarely a run looks again that waits for more calls than a suspension can depend on.
+	callLookMax = time.Hour
 )
 
 // calling is a call on its way to its answer.
@@ -186,11 +188,7 @@ func (x *execution) suspendCall(c *calling, look time.Time) error {
 	if w.Need == 1 {
 		reason = fmt.Sprintf("waits for a run of %s", c.call.TaskID)
 	}
-	err := x.suspend(c.call.Name, reason, w, -1)
-	x.suspended.mu.Lock()
-	defer x.suspended.mu.Unlock()
-	x.suspended.calls = append(x.suspended.calls, c.call.Name)
-	return err
+	return x.suspendFor(reason, pendingWait{name: c.call.Name, wait: w, mailed: -1, called: c.call.At})
 }
 
 // begin returns the call as it stands beside the run. begun says that it was put there now: none of its children was

@@ -2,7 +2,10 @@ package core_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -111,6 +114,63 @@ func TestCallAll_EndsThatMeet_AreToldWithoutATick(t *testing.T) {
 		}
 		if err := rt.Close(context.Background()); err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// looksKept is a storage that keeps what suspensions depend on.
+type looksKept struct {
+	*memlane.Storage
+
+	looks chan *lane.Look
+}
+
+func (s looksKept) AppendRunEvents(ctx context.Context, c *lane.AppendCommand) (*lane.Commit, error) {
+	if c.Look != nil {
+		s.looks <- c.Look
+	}
+	return s.Storage.AppendRunEvents(ctx, c)
+}
+
+// A suspension depends on a set of calls that every storage can check in one commit, whatever the handler does: more
+// calls at once than that, each asked for twice. The run looks again for the rest.
+func TestCall_ManyAtOnceAndTwice_SuspendOnEveryStorage(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const calls = 2 * lane.MaxLookCalls
+		s := looksKept{memlane.NewStorage(nil), make(chan *lane.Look, calls)}
+		l, err := lane.New(s, memlane.NewTransport(nil), &lane.Options{Environment: "test"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		child := runlane.NewFunc[int, int]("child", nil)
+		parent := runlane.NewTask[int]("parent", nil)
+		w := &retryWorld{Runtime: openQuiet(t, l, core.Options{},
+			child.Handle(func(context.Context, *runlane.Attempt, int) (int, error) { return 1, nil }),
+			parent.Handle(func(ctx context.Context, a *runlane.Attempt, _ int) error {
+				var faults []error
+				for i := range 2 * calls {
+					_, err := child.Call(ctx, a, i/2, &runlane.CallOptions{Name: fmt.Sprintf("call/%03d", i/2)})
+					if runlane.Suspended(err) {
+						faults = append(faults, err)
+					}
+				}
+				return errors.Join(faults...)
+			}))}
+		if _, err := w.Trigger(t.Context(), parent.With(1), &runlane.TriggerOptions{RunID: "run_p"}); err != nil {
+			t.Fatal(err)
+		}
+		if done, err := w.ExecuteNext(t.Context(), nil); err != nil || done.Run.Status != runlane.StatusReleased || done.Run.RunAt.After(time.Now().Add(time.Minute)) {
+			t.Fatal(done, err)
+		}
+		look := <-s.looks
+		names := slices.Compact(slices.Sorted(slices.Values(look.Calls)))
+		if len(look.Calls) != lane.MaxLookCalls || len(names) != len(look.Calls) {
+			t.Errorf("the suspension depends on %d calls, %d of them different", len(look.Calls), len(names))
+		}
+		w.drain(t)
+		if run, err := w.Runs().Get(t.Context(), "run_p"); err != nil || run.Status != runlane.StatusSucceeded {
+			t.Error(run, err)
 		}
 	})
 }

@@ -284,7 +284,7 @@ func (c *Claim) suspending(ctx context.Context, call func(x *execution) error) e
 			return cancelled(ctx, c.Run.ID)
 		}
 		s := &c.x.suspended
-		s.wait, s.names, s.call, s.calls = nil, nil, nil, nil
+		s.waits, s.call = nil, nil
 		c.x.over, c.x.steps.loaded = false, false
 	}
 }

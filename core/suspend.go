@@ -8,39 +8,11 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/lane"
 )
-
-// suspension is what the calls of an attempt wait for. Several goroutines of a handler may wait at once: the release
-// carries all of it, and any of it resumes the run.
-type suspension struct {
-	mu     sync.Mutex
-	wait   *runlane.Waiting // nil: nothing is waited for
-	mailed int64            // how many signals there were at the first look that found too few; -1: no look
-	calls  []string         // runs that were called: names of calls of which ends are missing
-	again  bool             // the handler was called before in this attempt
-	names  []string         // of the calls that wait, for the log
-	call   *handlerCall     // the present one; nil: nothing has waited in it
-}
-
-// handlerCall is one call of a handler: an attempt makes several where something comes between a look and the
-// suspension. Pointers to it are compared.
-type handlerCall struct{ _ byte }
-
-// callWaits is the error of a call without an answer. It means something in that call of its handler alone: another one
-// has not looked. What a handler asks for itself, by Release or Block, means the same everywhere: it is in no call.
-type callWaits struct {
-	*runlane.ReleaseError
-
-	in *handlerCall
-}
-
-// Unwrap lets errors.As find what is asked for.
-func (e *callWaits) Unwrap() error { return e.ReleaseError }
 
 // limitRecord is the name of the record of the moment at which the time limit of a wait is over.
 func limitRecord(name string) string { return name + ":limit" }
@@ -254,17 +226,24 @@ func (x *execution) waitLimit(ctx context.Context, request *runlane.WaitRequest)
 // suspend adds a wait to those of the attempt, and returns what the handler has to return.
 // mailed is how many signals there were when the call looked; -1 for one that does not wait for signals.
 func (x *execution) suspend(name, reason string, w *runlane.Waiting, mailed int64) error {
+	return x.suspendFor(reason, pendingWait{name: name, wait: w, mailed: mailed})
+}
+
+func (x *execution) suspendFor(reason string, p pendingWait) error {
+	w := p.wait
 	if x.rt.coded {
 		w.Prompt, w.Questions = "", nil // what is encoded elsewhere does not stand in the clear here
 	}
 	s := &x.suspended
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.wait == nil || s.mailed < 0 || mailed >= 0 && mailed < s.mailed {
-		s.mailed = mailed
+	again := func(other pendingWait) bool { return other.name == p.name && other.wait.For[0] == w.For[0] }
+	if i := slices.IndexFunc(s.waits, again); i >= 0 {
+		p.mailed = min(p.mailed, s.waits[i].mailed) // both, or neither, have looked
+		s.waits[i] = p
+	} else {
+		s.waits = append(s.waits, p)
 	}
-	s.wait = s.wait.Union(w)
-	s.names = append(s.names, name)
 	if s.call == nil {
 		s.call = &handlerCall{}
 	}
@@ -298,13 +277,13 @@ func (x *execution) suspensionOf(ctx context.Context, v verdict) verdict {
 			"the handler joined a failure to a suspension: it waits, and the failure is not recorded",
 			append(runAttrs(x.started), slog.String("code", v.lost))...)
 	}
-	if s.wait == nil {
+	if len(s.waits) == 0 {
 		if len(own) > 1 {
 			v.waitForAny(nil, own, x.rt.now())
 		}
 		return v
 	}
-	names := strings.Join(s.names, ", ")
+	names := s.names()
 	attrs := append(runAttrs(x.started), slog.String("waits", names))
 	switch {
 	case v.kind == verdictReleased && (v.wait != nil || len(own) > 0):
@@ -319,8 +298,9 @@ func (x *execution) suspensionOf(ctx context.Context, v verdict) verdict {
 	default:
 		return v
 	}
-	v.waitForAny(s.wait, own, x.rt.now())
-	v.mailed, v.calls = s.mailed, s.calls
+	var wait *runlane.Waiting
+	wait, v.mailed, v.calls = s.all(x.rt.now())
+	v.waitForAny(wait, own, x.rt.now())
 	v.reason = clipReason(v.reason)
 	return v
 }
@@ -349,7 +329,7 @@ func (v *verdict) waitForAny(calls *runlane.Waiting, own []*runlane.ReleaseError
 func (x *execution) lookAgain() {
 	s := &x.suspended
 	s.mu.Lock()
-	s.wait, s.names, s.call, s.calls, s.again = nil, nil, nil, nil, true
+	s.waits, s.call, s.again = nil, nil, true
 	s.mu.Unlock()
 	x.steps.mu.Lock()
 	x.steps.used, x.steps.begun, x.steps.inboxes = map[string]bool{}, 0, inboxesOf(x.steps.known)

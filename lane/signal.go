@@ -59,9 +59,12 @@ type SignalCommand struct {
 type Look struct {
 	// Signals is the count of the mail; -1 where it was not looked at.
 	Signals int64
-	// Calls are the names of calls of which ends were missing.
+	// Calls are the names of calls of which ends were missing: a set of at most [MaxLookCalls].
 	Calls []string
 }
+
+// MaxLookCalls bounds the calls on which a suspension depends. Every storage can check as many in one commit.
+const MaxLookCalls = 64
 
 // Mailed reports another count of the mail than was looked at. l may be nil.
 func (l *Look) Mailed(count int64) bool { return l != nil && l.Signals >= 0 && l.Signals != count }

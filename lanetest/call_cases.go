@@ -1,6 +1,7 @@
 package lanetest
 
 import (
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -23,6 +24,7 @@ func callCases() []storageCase {
 		{"OnAStaleSequenceNoEndIsCounted", calls, callsStale},
 		{"TheLastEndDependsOnTheWaitThatWasRead", calls, callsWait},
 		{"ASuspensionDependsOnTheEndsThatWereMissing", calls, callsLooked},
+		{"ASuspensionDependsOnASetOfCalls", calls, callsMany},
 		{"OfManyEndsAtOnceEachIsCountedOnce", calls, callsRace},
 		{"ACancellationOfARunThatCallsIsUntold", calls, callsCancelled},
 		{"MalformedOnesAreRefused", calls, callsMalformed},
@@ -296,6 +298,26 @@ func callsLooked(t *testing.T, b *bundle) {
 	_, err = b.storage.AppendRunEvents(b.ctx(), both)
 	wantConflict(t, err, runlane.ConflictWait, run.ID)
 	b.append(suspending(&lane.Look{Signals: 0, Calls: []string{"covers"}}))
+}
+
+func callsMany(t *testing.T, b *bundle) {
+	run, children := b.caller(1)
+	names := []string{"pages", "pages"}
+	for i := 1; i <= lane.MaxLookCalls; i++ {
+		name := fmt.Sprintf("pages/%d", i)
+		must(b.storage.BeginCall(b.ctx(), b.calling(run, name, 1)))(t)
+		names = append(names, name, name)
+	}
+	suspending := func(names []string) *lane.AppendCommand {
+		c := b.Append(t, run, noon, Waits(run, &runlane.Waiting{For: []runlane.WaitingFor{runlane.WaitingAnything}}))
+		c.LeaseToken, c.Look = run.Lease.Token, &lane.Look{Signals: -1, Calls: names}
+		return c
+	}
+	ended := b.end(children[0], noon, runlane.StatusSucceeded)
+	b.tell(b.telling(ended, run))
+	_, err := b.storage.AppendRunEvents(b.ctx(), suspending(names[:2*lane.MaxLookCalls]))
+	wantConflict(t, err, runlane.ConflictWait, run.ID)
+	b.append(suspending(names[2:]))
 }
 
 func callsRace(t *testing.T, b *bundle) {

@@ -2,6 +2,7 @@ package rows
 
 import (
 	"maps"
+	"slices"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/dynamostore/internal/item"
@@ -122,7 +123,8 @@ func (b *Built) addCalls(c *Change) {
 			Environment: c.Projected.Environment, FlowID: c.Flow.FlowID,
 		}, c.Flow.Round))
 	}
-	for _, name := range c.Missing {
+	// A transaction has each item once.
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(c.Missing))) {
 		b.Writes = append(b.Writes, missing(c.Key(), ToMillis(c.Projected.CreatedAt), name))
 	}
 }
