@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"errors"
+	"log/slog"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/lane"
@@ -20,9 +21,11 @@ const (
 // themselves when to work (a cron job, a test); [Runtime.Work] does it repeatedly. Concurrent calls are safe: each run
 // goes to one of them.
 //
-// Runs without a handler here that accepts them, and those that another worker took first, are passed over; of a long list of such runs
-// it reads 200. Errors are those of ExecuteDelivery, and runlane.ErrConfigurationInvalid for impossible options, a
-// runtime without handlers, and ordered queues ([ErrOrdered]): name the others in DeliveryOptions.Queues.
+// Runs without a handler here that accepts them, those that another worker took first, and those that this process cannot execute, such
+// as one whose payload it cannot read, are passed over; of a long list of such runs it reads 200. The error of the first
+// that cannot be executed is returned where no run was; the log has each. Other errors are those of ExecuteDelivery, and
+// runlane.ErrConfigurationInvalid for impossible options, a runtime without handlers, and ordered queues ([ErrOrdered]):
+// name the others in DeliveryOptions.Queues.
 func (rt *Runtime) ExecuteNext(ctx context.Context, options *DeliveryOptions) (*DeliveryResult, error) {
 	if err := rt.gate.enter(); err != nil {
 		return nil, err
@@ -54,6 +57,7 @@ func (d *delivery) next(ctx context.Context, queues []runlane.QueueName) (*Deliv
 		Queues:    queues,
 		Bounded:   rt.bounded,
 	}
+	var passed error
 	for range nextPages {
 		page, err := rt.storage().ListRunnableRuns(ctx, &q)
 		if err != nil {
@@ -66,6 +70,9 @@ func (d *delivery) next(ctx context.Context, queues []runlane.QueueName) (*Deliv
 			result, err := next.deliver(ctx)
 			switch {
 			case errors.Is(err, runlane.ErrTaskNotFound):
+			case err != nil && passable(ctx, err):
+				rt.logger.LogAttrs(ctx, slog.LevelWarn, passedOver, untakenAttrs(&next.wakeup, d.workerID, err)...)
+				passed = firstError(passed, err)
 			case err != nil:
 				return nil, err
 			case result.Ignored == "":
@@ -76,5 +83,14 @@ func (d *delivery) next(ctx context.Context, queues []runlane.QueueName) (*Deliv
 			break
 		}
 	}
+	if passed != nil {
+		return nil, passed
+	}
 	return &DeliveryResult{}, nil
+}
+
+// passable reports an error that is of one run: the next one may be executed all the same.
+func passable(ctx context.Context, err error) bool {
+	return ctx.Err() == nil && !errors.Is(err, runlane.ErrStorageUnavailable) &&
+		!errors.Is(err, runlane.ErrOperationCancelled)
 }

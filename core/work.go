@@ -178,11 +178,14 @@ func (w *worker) deliver(ctx context.Context, wakeup lane.Wakeup, byWakeup bool)
 		case byWakeup:
 			w.rt.logger.LogAttrs(ctx, slog.LevelWarn, "wakeup handed back", attrs...)
 		default: // the storage lists it again
-			w.rt.logger.LogAttrs(ctx, slog.LevelWarn, "due run passed over for now", attrs...)
+			w.rt.logger.LogAttrs(ctx, slog.LevelWarn, passedOver, attrs...)
 		}
 	}
 	return result, err
 }
+
+// passedOver is logged of a run that the storage lists again.
+const passedOver = "due run passed over for now"
 
 // untakenAttrs say why a run was not taken.
 func untakenAttrs(wakeup *lane.Wakeup, workerID string, err error) []slog.Attr {
