@@ -72,8 +72,7 @@ func (x *execution) recall(ctx context.Context, call runlane.StepCall) (*runlane
 		return nil, err
 	}
 	if s.used[call.Name] {
-		return nil, stepFault(x, call.Name, "give each round of a loop its own name, such as \"send/\" and an id",
-			"is called twice in this attempt")
+		return nil, x.calledTwice(call)
 	}
 	known := s.known[call.Name]
 	if err := x.judgeKnown(call, known); err != nil {
@@ -87,6 +86,21 @@ func (x *execution) recall(ctx context.Context, call runlane.StepCall) (*runlane
 	}
 	s.used[call.Name] = true
 	return known, nil
+}
+
+// calledTwice refuses the second call of a name in one attempt, which would get the answer of the first one.
+func (x *execution) calledTwice(call runlane.StepCall) error {
+	e := &runlane.Error{
+		Code:    runlane.ErrValidationFailed,
+		Message: fmt.Sprintf("%s %q is called twice in this attempt", call.Kind, call.Name),
+		RunID:   x.started.ID,
+		Hint:    "give each round of a loop its own name, such as \"send/\" and an id",
+	}
+	if call.Kind == runlane.StepKindWait {
+		e.Hint = "a signal answers one wait: give each round its own signal, as Signal.Named or WaitOptions.Name " +
+			"does, and send that one"
+	}
+	return e
 }
 
 // judgeKnown refuses a name that another kind of call has.

@@ -83,7 +83,7 @@ func (h *stepHost) begin(name string, kind runlane.StepKind) (*runlane.StepRecor
 	case kind == runlane.StepKindCheckpoint:
 		return known, nil
 	case h.used[name]:
-		return nil, refusedStep("step %q is called twice in this attempt", name)
+		return nil, refusedStep("%s %q is called twice in this attempt", kind, name)
 	case known == nil && len(h.known) >= runlane.MaxSteps:
 		return nil, refusedStep("step %q would be one more than %d", name, runlane.MaxSteps)
 	}
