@@ -10,7 +10,8 @@ import (
 const (
 	// MaxSignalIDBytes bounds the id of a signal.
 	MaxSignalIDBytes = 256
-	// MaxRunSignals bounds the signals that are kept beside one run.
+	// MaxRunSignals bounds the signals that are kept beside one run. Beyond it the first signal of a name that the run
+	// waits for is taken, and an answer by a token: who fills the mail keeps no run from its answer.
 	MaxRunSignals = 1000
 )
 
@@ -271,7 +272,8 @@ type SignalReceipt struct {
 //
 //   - [ErrRunEnded]: the run has ended. It is [ErrValidationFailed] too.
 //   - [ErrRunNotFound]: there is no such run.
-//   - [ErrValidationFailed]: name, id or body are wrong, or the run has [MaxRunSignals] already.
+//   - [ErrValidationFailed]: name, id or body are wrong, or the run has [MaxRunSignals] already and
+//     does not wait for this one. Retryable where the run does not wait at the moment.
 //   - [ConflictSignal]: a signal of this name and id has another body.
 //   - [ErrStorageUnavailable]: so many were sent to this run at once that each try met another. Retryable.
 //

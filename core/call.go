@@ -188,7 +188,12 @@ func (x *execution) suspendCall(c *calling, look time.Time) error {
 	if w.Need == 1 {
 		reason = fmt.Sprintf("waits for a run of %s", c.call.TaskID)
 	}
-	return x.suspendFor(reason, pendingWait{name: c.call.Name, wait: w, mailed: -1, called: c.call.At})
+	return x.suspendFor(reason, pendingWait{
+		name:   c.call.Name,
+		wait:   w,
+		mailed: -1,
+		called: c.call.At,
+	})
 }
 
 // begin returns the call as it stands beside the run. begun says that it was put there now: none of its children was

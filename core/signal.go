@@ -48,6 +48,7 @@ type sending struct {
 	source   *runlane.Source // of the run that is meant; nil for any
 	body     []byte
 	actor    runlane.Actor
+	answer   bool                   // by a token
 	fresh    bool                   // the id is new: no other call sends it
 	receipt  *runlane.SignalReceipt // nil for none
 }
@@ -171,6 +172,9 @@ func (s *sending) round(ctx context.Context) (done bool, err error) {
 		c.Wait = mail.Run.EventSequence
 	}
 	satisfied, err := s.satisfies(ctx, mail.Run.Waiting)
+	if err == nil {
+		err = s.room(ctx, mail, satisfied)
+	}
 	if err != nil {
 		return false, err
 	}
@@ -226,16 +230,33 @@ func (s *sending) judge(ctx context.Context, mail *lane.Mail) (existing bool, er
 		return false, e
 	case run.Status.Terminal():
 		return false, ended(run, fmt.Sprintf("the run is %s: no signal reaches it", run.Status))
-	case mail.Count >= runlane.MaxRunSignals:
-		e := &runlane.Error{
-			Code:    runlane.ErrValidationFailed,
-			RunID:   run.ID,
-			Message: fmt.Sprintf("the run has %d signals, which is the most", mail.Count),
-			Hint:    "send to a run for each round, or send fewer",
-		}
-		return false, e
 	default:
 		return false, nil
+	}
+}
+
+// room refuses a signal to a run that has as many as are kept, unless something waits for it: an answer by a token, of
+// which there is one for each name, or the first signal of a name that the run waits for.
+func (s *sending) room(ctx context.Context, mail *lane.Mail, satisfied bool) error {
+	if mail.Count < runlane.MaxRunSignals || s.answer {
+		return nil
+	}
+	w := mail.Run.Waiting
+	if satisfied || w.Has(runlane.WaitingSignal) && slices.Contains(w.Names, s.name) { // of a wait for all
+		there, err := s.rt.storage().ReadMail(ctx, &lane.MailQuery{
+			RunKey: s.key, Names: []string{s.name}, WithoutBodies: true,
+		})
+		if err != nil || len(there.Signals) == 0 {
+			return err
+		}
+	}
+	return &runlane.Error{
+		Code:    runlane.ErrValidationFailed,
+		RunID:   s.key.RunID,
+		Message: fmt.Sprintf("the run has %d signals, which is the most that are kept unasked", mail.Count),
+		Hint: "send what it waits for, or an answer by a token: these are always taken; send others to a run for " +
+			"each round, or fewer of them",
+		Retryable: w == nil, // it may wait for this one next
 	}
 }
 

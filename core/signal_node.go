@@ -33,6 +33,7 @@ func (rt *Runtime) signalNode(
 	if err != nil {
 		return err
 	}
+	s.answer = !created.IsZero()
 	for refused := error(nil); ; {
 		f, i, err := rt.node(ctx, node)
 		if err != nil {

@@ -190,6 +190,6 @@ func (rt *Runtime) Answer(
 	if err != nil {
 		return err
 	}
-	s.created = time.UnixMilli(claims.CreatedAt).UTC()
+	s.created, s.answer = time.UnixMilli(claims.CreatedAt).UTC(), true
 	return s.send(ctx)
 }

@@ -33,14 +33,10 @@ func signalScenarios() []scenario {
 		{"two goroutines wait at once, and either signal resumes", needsMail, signalBranches, false},
 		{"a run that asks several questions shows each", needsMail, signalQuestions, false},
 		{"many names are waited for as anything", needsMail, signalAnything, false},
-		{
-			"a signal resumes a run of a bounded queue with a slot",
-			needsBoth(needsMail, needsSlots),
-			signalBounded,
-			false,
-		},
+		{"a signal resumes a run of a bounded queue with a slot", needsBoth(needsMail, needsSlots), signalBounded, false},
 		{"bad waits and signals are refused before anything is written", needsMail, signalInvalid, false},
 		{"the signals beside a run are bounded", needsMail, signalBound, true},
+		{"what a run waits for, and an answer by a token, is taken when its mail is full", needsMail, signalAwaited, true},
 		{"a token answers once, and no forged one does", needsMail, signalToken, false},
 	}
 }

@@ -58,12 +58,6 @@ func signalOneWait(t *testing.T, h Harness) {
 			return errors.New("once more")
 		}
 		faults = append(faults, one("again", approved), one("later", late))
-		if err := one("either", approved); err != nil {
-			t.Errorf("the first wait once more: %v", err)
-		}
-		if err := one("either", approved); err == nil || !strings.Contains(err.Error(), `wait "either" is called twice`) {
-			t.Errorf("two waits of one name: %v", err)
-		}
 		if err := one("other", withdrawn); !errors.Is(err, runlane.ErrWaitTimedOut) {
 			t.Errorf("a wait for what answered none: %v", err)
 		}

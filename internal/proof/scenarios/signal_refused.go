@@ -94,6 +94,41 @@ func signalBound(t *testing.T, h Harness) {
 	s.wantStatus(s.execute(run), runlane.StatusSucceeded)
 }
 
+// signalAwaited fills the mail of runs that wait for one signal, for all of two, and for an answer by a token.
+func signalAwaited(t *testing.T, h Harness) {
+	tokens := map[string]string{}
+	task, handler := job("scenario.signal-awaited", nil, func(ctx context.Context, a *runlane.Attempt) (err error) {
+		if tokens["later"], err = approved.Named("later").Token(ctx, a, nil); err != nil {
+			return err
+		}
+		if _, err := approved.Wait(ctx, a, nil); err != nil {
+			return err
+		}
+		var one, two, later *decision
+		err = runlane.WaitAll(ctx, a, &runlane.WaitOptions{Name: "all"},
+			approved.Named("one").Into(&one), approved.Named("two").Into(&two), approved.Named("later").Into(&later))
+		return err
+	})
+	s := openScene(t, h, core.Options{Handlers: []runlane.Handler{handler}, TokenKeys: [][]byte{make([]byte, 32)}}, nil)
+	run := s.execute(s.trigger(task.With(jobPayload{}), nil))
+	for range runlane.MaxRunSignals {
+		s.signal(run.ID, approved.Named("noise").With(decision{}), nil)
+	}
+	refused := func(name string) {
+		t.Helper()
+		s.wantCode(s.rt.Signal(t.Context(), run.ID, approved.Named(name).With(decision{}), nil), runlane.ErrValidationFailed)
+	}
+	refused("noise")
+	s.must(s.rt.Answer(t.Context(), tokens["later"], approved.Named("later").With(decision{}), nil))
+	s.signal(run.ID, approved.With(decision{}), nil)
+	refused("one") // it is queued, and waits for nothing
+	run = s.execute(s.get(run.ID))
+	s.signal(run.ID, approved.Named("one").With(decision{}), nil)
+	refused("one")
+	s.signal(run.ID, approved.Named("two").With(decision{}), nil)
+	s.wantStatus(s.execute(s.get(run.ID)), runlane.StatusSucceeded)
+}
+
 func signalToken(t *testing.T, h Harness) {
 	key := func(b byte) []byte { return []byte(strings.Repeat(string(rune(b)), 32)) }
 	got, token := &heardOf{}, ""
