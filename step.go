@@ -55,7 +55,7 @@ func (a *Attempt) Do(ctx context.Context, name string, fn func(ctx context.Conte
 // Sleep returns nil once d has passed since the run first called it under this name. Until then its error is a
 // suspension ([Suspended]): return it as it is, and the handler is called again from its beginning when the time has
 // come; no worker waits meanwhile. The moment is recorded, so that no other attempt begins the pause anew, whatever it
-// passes as d. A pause of a second or less is slept by the attempt itself.
+// passes as d; an operator's resumption ends the pause. A pause of a second or less is slept by the attempt itself.
 //
 // d is at most [MaxReleaseDelay]; 0 and less is no pause. Names follow the rules of [Step], and a sleep within a step
 // is [ErrValidationFailed]. On DynamoDB a pause of more than 15 minutes ends with the tick that follows, elsewhere at

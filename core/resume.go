@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -17,8 +18,8 @@ var (
 	resumable = append(slices.Clone(waitingStatuses), runlane.StatusQueued)
 )
 
-// Resume makes a waiting run due now: what is left of its delay, its backoff or its release is skipped. The reason is
-// kept with the event. Counters and the last failure stay, and so does the run's retry budget. The returned run is as
+// Resume makes a waiting run due now: what is left of its delay, its backoff, its release or its sleep is skipped. The
+// reason is kept with the event. Counters and the last failure stay, and so does the run's retry budget. The returned run is as
 // the call left it: queued, or, of a bounded queue, in its status and due, until it has a slot. A wakeup that is
 // refused does not fail the call: the outbox keeps it. Errors:
 //
@@ -76,6 +77,9 @@ func (c change) resume(ctx context.Context, id runlane.RunID) (*runlane.Run, err
 				Cause:   errMovedOn,
 			}
 		}
+		if err := c.rt.endSleeps(ctx, run, at); err != nil {
+			return nil, err
+		}
 		command, err := c.rt.resumption(run, at, c.actor, &runlane.RunResumed{Reason: c.reason})
 		if err != nil {
 			return nil, err
@@ -91,6 +95,40 @@ func (c change) resume(ctx context.Context, id runlane.RunID) (*runlane.Run, err
 		return commit.Run, nil
 	}
 	return nil, changedTooOften(id)
+}
+
+// endSleeps lets the sleep for which a run waits be over: its handler would only sleep on. The record is written before
+// the run goes on, which is the later of the two that an interrupted call can leave out.
+func (rt *Runtime) endSleeps(ctx context.Context, run *runlane.Run, at time.Time) error {
+	if !run.Waiting.Has(runlane.WaitingTime) || !at.Before(run.Waiting.Until) {
+		return nil
+	}
+	records, err := rt.records(ctx, run)
+	if err != nil {
+		return err
+	}
+	for i := range records {
+		r := &records[i]
+		var until time.Time
+		if r.Kind != runlane.StepKindSleep || r.Fault != "" || json.Unmarshal(r.Result, &until) != nil ||
+			!until.Equal(run.Waiting.Until) {
+			continue
+		}
+		if r.Result, err = json.Marshal(runlane.UTCMillis(at)); err != nil {
+			return err
+		}
+		r.Attempt, r.At = run.Counters.Attempts, latest(at, r.At.Add(time.Millisecond))
+		_, err := rt.storage().KeepRecord(ctx, &lane.KeepCommand{
+			RunKey:    lane.RunKey{Environment: rt.environment, RunID: run.ID},
+			CreatedAt: run.CreatedAt,
+			Record:    *r,
+			Replace:   true,
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // resumed follows a commit that has ended a run's wait.
