@@ -46,7 +46,7 @@ type Copier interface {
 type Restorer interface {
 	// RestoreTo puts a checked copy of all that the storage keeps in the place of the file at path, in one step, and
 	// returns its size in bytes. What that file had is gone, with its log. The storage itself stays as it is. While any
-	// process has the file open it is left as it is: runlane.ErrValidationFailed. The calling process must not have it
-	// open. There may be no file at path.
+	// process has the file open, the calling one included, it is left as it is: runlane.ErrValidationFailed. There may
+	// be no file at path.
 	RestoreTo(ctx context.Context, path string) (size int64, err error)
 }

@@ -106,12 +106,17 @@ func Open(o *Options) (*File, error) {
 }
 
 // openClaimed opens a file that this kernel has.
-func openClaimed(path string, claimed *claim, o *Options) (*File, error) {
+func openClaimed(path string, claimed *claim, o *Options) (f *File, err error) {
 	first, where, err := connectWriter(path, o)
 	if err != nil {
 		return nil, err
 	}
-	f := &File{
+	defer func() {
+		if err != nil {
+			where.use.end()
+		}
+	}()
+	f = &File{
 		path: path, claim: claimed, deaf: o.Deaf, effect: o.Effect, done: make(chan struct{}),
 		readers: make(chan *Conn, o.Readers),
 	}
@@ -255,6 +260,7 @@ func (f *File) Close() (err error) {
 		close(f.done)
 		err = errors.Join(f.writer.close(), f.closeReaders())
 		err = failure(err, f.path, "")
+		f.writer.place.use.end()
 		f.claim.give(true)
 	})
 	return err

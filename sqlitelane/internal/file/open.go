@@ -65,6 +65,11 @@ func connectAt(path string, o *Options) (c *Conn, where place, err error) {
 		return nil, where, err
 	}
 	defer where.release()
+	defer func() {
+		if err != nil {
+			where.use.end()
+		}
+	}()
 	vfs, err := gather.Before(o.VFS)
 	if err != nil {
 		return nil, where, err

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"sync"
 
 	"github.com/runlane/runlane-go"
 )
@@ -14,6 +15,43 @@ type place struct {
 	path      string
 	file, log os.FileInfo // nil: not watched
 	held      *os.File    // until it is released
+	use       *use        // until it ends
+}
+
+// use is a file that this process has open, or replaces. The locks of a file are those of a process: they keep no part
+// of it from a file that another part uses, and end when it closes any descriptor of the file.
+type use struct {
+	file      os.FileInfo
+	replacing bool
+}
+
+// uses are those of this process.
+var uses struct {
+	sync.Mutex
+	all map[*use]struct{}
+}
+
+// begin is false where this process replaces the file, or is to replace it and has it open.
+func (u *use) begin() bool {
+	uses.Lock()
+	defer uses.Unlock()
+	for other := range uses.all {
+		if (u.replacing || other.replacing) && os.SameFile(u.file, other.file) {
+			return false
+		}
+	}
+	if uses.all == nil {
+		uses.all = map[*use]struct{}{}
+	}
+	uses.all[u] = struct{}{}
+	return true
+}
+
+// end follows the close of every descriptor. A nil use has ended.
+func (u *use) end() {
+	uses.Lock()
+	defer uses.Unlock()
+	delete(uses.all, u)
 }
 
 // placeOf is the place of a file that SQLite is about to open: until it is released no other file gets its number.
@@ -25,7 +63,15 @@ func placeOf(path string, o *Options) (p place, err error) {
 	if p.file, p.held, err = hold(path); errors.Is(err, fs.ErrNotExist) {
 		err = errors.Join(errMoved, err)
 	}
-	return p, err
+	if err != nil {
+		return p, err
+	}
+	if u := (&use{file: p.file}); u.begin() {
+		p.use = u
+		return p, nil
+	}
+	p.release()
+	return p, errMoved // in a moment
 }
 
 func (p *place) release() {

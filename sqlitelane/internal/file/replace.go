@@ -17,10 +17,11 @@ type replacement struct {
 	options     *Options
 	unread      bool     // what SQLite cannot read has no log that could be moved into it
 	old         *os.File // locked
+	use         *use
 }
 
 // Replace gives a whole and synced file, draft, the name path, and the rights of what had that name before. It is
-// refused while any process has that open. Draft has been closed, so it has no log.
+// refused while any process has that open, this one included. Draft has been closed, so it has no log.
 //
 // A process that is stopped at any step leaves at path what was there with all its commits (an empty file where there
 // was none), or the draft: the commits of the log are moved into the old file before the log is removed.
@@ -62,11 +63,25 @@ func (r *replacement) unlock() {
 	if r.old != nil {
 		_ = r.old.Close()
 	}
+	r.use.end()
 }
 
-// make makes an empty file where there is none: so there is one to lock, and no program makes another meanwhile.
+// make makes an empty file where there is none: so there is one to lock, and no program makes another meanwhile. From
+// here on no other part of this process opens the file.
 func (r *replacement) make() error {
-	return makePrivate(r.path, r.options)
+	if err := makePrivate(r.path, r.options); err != nil {
+		return err
+	}
+	info, err := os.Stat(r.path)
+	if err != nil {
+		return r.inUse(err)
+	}
+	u := &use{file: info, replacing: true}
+	if !u.begin() {
+		return notReplaced(nil, r.path+" is open in this process", "close what uses it")
+	}
+	r.use = u
+	return nil
 }
 
 // moveLog moves the commits that are in the log into the file. It leaves a log of another file, and a file that SQLite
@@ -118,7 +133,7 @@ func (r *replacement) lock() error {
 		return r.inUse(err)
 	}
 	now, err := os.Stat(r.path)
-	if err != nil || !os.SameFile(now, locked) || !r.unread && hasLog(r.path) {
+	if err != nil || !os.SameFile(now, locked) || !os.SameFile(now, r.use.file) || !r.unread && hasLog(r.path) {
 		return r.inUse(err)
 	}
 	return nil
