@@ -89,4 +89,6 @@ const (
 	SkippedSingleton SkipReason = "singleton"
 	// SkippedPaused: the schedule was paused.
 	SkippedPaused SkipReason = "paused"
+	// SkippedIDTaken: a run of another origin has the id of the occurrence's run.
+	SkippedIDTaken SkipReason = "id_taken"
 )

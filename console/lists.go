@@ -244,6 +244,8 @@ func skippedWord(why runlane.SkipReason) string {
 		return "another run had its singleton key"
 	case runlane.SkippedPaused:
 		return "paused"
+	case runlane.SkippedIDTaken:
+		return "a run of another origin has the id of its run"
 	default:
 		return visible(string(why))
 	}

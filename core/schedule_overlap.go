@@ -45,11 +45,12 @@ func (e *evaluation) waits(ctx context.Context, plan []firing) (bool, error) {
 
 // overlapping are the active runs before an occurrence that is to make a run, when its overlap policy is forbid or
 // replace. There are none when the occurrence's run exists already, made by a tick that died before it could record
-// that. That tick has judged, and runs triggered since then are not before the occurrence.
+// that. That tick has judged, and runs triggered since then are not before the occurrence. An occurrence whose run id
+// another run has is skipped here, before it replaces anything.
 //
 // It is read before the occurrence is claimed, because a claim whose tick fails delays the occurrence. No claim of
 // another tick can have been made and have ended meanwhile: claims are judged by a time before this reading.
-func (e *evaluation) overlapping(ctx context.Context, f firing, id runlane.RunID) ([]runlane.RunID, error) {
+func (e *evaluation) overlapping(ctx context.Context, f *firing, id runlane.RunID) ([]runlane.RunID, error) {
 	if f.skipped != "" || e.schedule.Overlap != runlane.OverlapForbid && e.schedule.Overlap != runlane.OverlapReplace {
 		return nil, nil
 	}
@@ -58,16 +59,21 @@ func (e *evaluation) overlapping(ctx context.Context, f firing, id runlane.RunID
 		return nil, err
 	}
 	made, err := e.rt.foundRun(ctx, id)
-	if err != nil || made != nil {
+	switch {
+	case err != nil:
 		return nil, err
+	case made == nil:
+		return active, nil
+	case !sameSource(made.Source, e.source(f.at)):
+		f.skipped = runlane.SkippedIDTaken
 	}
-	return active, nil
+	return nil, nil
 }
 
 // predecessors are the active runs among those that overlap policies consider: the run of the last occurrence that made
 // one, and those triggered by hand. A run is noted before it is created, so the record is read again: the list from the
 // tick's beginning may be older than a run that exists now. An id that is noted and has no run is not active: its
-// trigger died, or comes after this reading.
+// trigger died, or comes after this reading. A run of another origin under a noted id is none of the schedule's.
 func (e *evaluation) predecessors(ctx context.Context) ([]runlane.RunID, error) {
 	now, err := e.rt.storage().GetSchedule(ctx, lane.ScheduleKey{
 		Environment: e.rt.environment,
@@ -86,7 +92,8 @@ func (e *evaluation) predecessors(ctx context.Context) ([]runlane.RunID, error) 
 		if err != nil {
 			return nil, err
 		}
-		if run != nil && run.Status.Active() {
+		if run != nil && run.Status.Active() && run.Source.Type == runlane.SourceSchedule &&
+			run.Source.ScheduleID == e.schedule.ID {
 			active = append(active, id)
 		}
 	}

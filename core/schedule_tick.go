@@ -151,7 +151,7 @@ func (e *evaluation) salvage(ctx context.Context, plan []firing) ([]firing, erro
 		IDs:            []runlane.RunID{id},
 		WithoutPayload: true,
 	})
-	if err != nil || len(runs) == 0 {
+	if err != nil || len(runs) == 0 || !sameSource(runs[0].Source, e.source(skip.first)) {
 		return plan, err
 	}
 	salvaged := []firing{{at: skip.first, first: skip.first, count: 1}}
@@ -195,7 +195,7 @@ func (e *evaluation) key() lane.ScheduleKey {
 // fire claims an occurrence, makes its run or not, and completes it. done is false when another process has it.
 func (e *evaluation) fire(ctx context.Context, f firing) (done bool, err error) {
 	occurrence, runID := occurrenceIDs(e.rt.environment, e.schedule.ID, f.at)
-	before, err := e.overlapping(ctx, f, runID)
+	before, err := e.overlapping(ctx, &f, runID)
 	if err != nil {
 		return false, err
 	}
@@ -265,7 +265,16 @@ func (e *evaluation) make(
 	case err == nil:
 		e.rt.announce(ctx, p, commit)
 		return "", nil
-	case isConflict(err, runlane.ConflictEventSequence): // its id is computed: it was made already
+	case isConflict(err, runlane.ConflictEventSequence): // a run has the computed id
+		made, readErr := e.rt.foundRun(ctx, id)
+		switch {
+		case readErr != nil:
+			return "", readErr
+		case made == nil: // pruned since: the next tick makes it
+			return "", err
+		case !sameSource(made.Source, p.source):
+			return runlane.SkippedIDTaken, nil
+		}
 		return "", nil
 	case isConflict(err, runlane.ConflictSingletonKey):
 		return runlane.SkippedSingleton, nil
@@ -279,6 +288,11 @@ func (e *evaluation) make(
 func (e *evaluation) whileClaimed(ctx context.Context) (context.Context, context.CancelFunc) {
 	left := e.now.Add(occurrenceClaim - clockTolerance).Sub(e.rt.now())
 	return context.WithTimeoutCause(ctx, left, errClaimOver)
+}
+
+// source is where the run of an occurrence comes from.
+func (e *evaluation) source(fire time.Time) runlane.Source {
+	return runlane.Source{Type: runlane.SourceSchedule, ScheduleID: e.schedule.ID, FireTime: fire}
 }
 
 func (e *evaluation) actor() runlane.Actor {

@@ -157,3 +157,46 @@ func TestStranger_UnderTheIDOfARerun_IsRefused(t *testing.T) {
 		t.Errorf("%v, %v", again, err)
 	}
 }
+
+// A run that someone triggered under the id of an occurrence is none of the schedule's: the occurrence is skipped, with the reason, and
+// the schedule goes on. The other run is left alone.
+func TestStranger_UnderTheIDOfAnOccurrence_SkipsItAlone(t *testing.T) {
+	t.Parallel()
+	for _, policy := range []runlane.Overlap{
+		runlane.OverlapAllow, runlane.OverlapForbid, runlane.OverlapReplace, runlane.OverlapQueueLatest,
+	} {
+		t.Run(string(policy), func(t *testing.T) {
+			t.Parallel()
+			w := newTwoTickers(t, time.Minute, policy)
+			other := runlane.NewTask[payload]("other", nil)
+			id := computed("default\x00schedule\x00s\x00%d", w.now.Add(2*time.Minute).UnixMilli())
+			if _, err := w.runtimes[0].Trigger(t.Context(), other.With(payload{}), &runlane.TriggerOptions{RunID: id}); err != nil {
+				t.Fatal(err)
+			}
+			made := []runlane.RunID{}
+			for range 4 {
+				w.now = w.now.Add(time.Minute)
+				w.tick(0)
+				for o, err := range w.runtimes[0].Schedules().Occurrences(t.Context(), "s", false) {
+					if taken := o.FireTime.Minute() == 2; err != nil || taken != (o.Skipped == runlane.SkippedIDTaken) {
+						t.Fatalf("an occurrence: %+v, %v", o, err)
+					}
+					if o.RunID == "" || o.FireTime.Before(w.now) {
+						continue
+					}
+					if made = append(made, o.RunID); policy == runlane.OverlapForbid || policy == runlane.OverlapQueueLatest {
+						if _, err := w.runtimes[0].Runs().Cancel(t.Context(), o.RunID, nil); err != nil {
+							t.Fatal(err)
+						}
+					}
+				}
+			}
+			if len(made) != 3 {
+				t.Errorf("the schedule made %v", made)
+			}
+			if run, err := w.runtimes[0].Runs().Get(t.Context(), id); err != nil || run.Status != runlane.StatusQueued {
+				t.Errorf("the other run: %+v, %v", run, err)
+			}
+		})
+	}
+}
