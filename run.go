@@ -220,7 +220,7 @@ type Source struct {
 	FireTime   time.Time  `json:"fireTime,omitzero"`    // schedule: the occurrence's own time, not when it was noticed
 	Call       string     `json:"call,omitempty"`       // call: its name among those of the run that called
 	Depth      int        `json:"depth,omitempty"`      // call: how many called runs there are above this one
-	CreatedAt  time.Time  `json:"createdAt,omitzero"`   // when the run that called, or the flow, was created
+	CreatedAt  time.Time  `json:"createdAt,omitzero"`   // when the run of RunID that called or is repeated, or the flow, was created
 	FlowID     FlowID     `json:"flowId,omitempty"`     // flow
 	Node       string     `json:"node,omitempty"`       // flow: the run's place in it
 	Round      int        `json:"round,omitempty"`      // flow: how often it had been retried when the run was made

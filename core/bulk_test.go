@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/runlane/runlane-go"
 )
@@ -81,18 +82,24 @@ func TestCursor_BelongsToItsRequest(t *testing.T) {
 func TestRepeatID_DependsOnSourceKindAndEnvironment(t *testing.T) {
 	t.Parallel()
 	seen := map[runlane.RunID]bool{}
+	source := func(e runlane.Environment, id runlane.RunID, created int64) *runlane.Run {
+		return &runlane.Run{Environment: e, ID: id, CreatedAt: time.UnixMilli(created)}
+	}
 	for _, environment := range []runlane.Environment{"default", "staging"} {
 		for _, kind := range []runlane.SourceType{runlane.SourceRerun, runlane.SourceManualRetry} {
-			for _, source := range []runlane.RunID{"run_1", "run_2"} {
-				id := repeatID(environment, source, kind)
-				if seen[id] || id.Validate() != nil || id != repeatID(environment, source, kind) {
-					t.Errorf("%s %s %s is %s", environment, kind, source, id)
+			for _, of := range []*runlane.Run{
+				source(environment, "run_1", 1), source(environment, "run_1", 2), source(environment, "run_2", 1),
+			} {
+				id := repeatID(of, kind)
+				if seen[id] || id.Validate() != nil || id != repeatID(of, kind) {
+					t.Errorf("%s %s %s is %s", environment, kind, of.ID, id)
 				}
 				seen[id] = true
 			}
 		}
 	}
-	if repeatID("", "run_1", runlane.SourceRerun) != repeatID(runlane.DefaultEnvironment, "run_1", runlane.SourceRerun) {
+	kind := runlane.SourceRerun
+	if repeatID(source("", "run_1", 1), kind) != repeatID(source(runlane.DefaultEnvironment, "run_1", 1), kind) {
 		t.Error("the default environment has two names")
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"maps"
-	"strings"
 
 	"github.com/runlane/runlane-go"
 )
@@ -107,8 +106,8 @@ func (c change) planRepeat(source *runlane.Run, kind runlane.SourceType) (*plan,
 		task:           &runlane.Definition{ID: source.TaskID},
 		queue:          c.rt.policy(source.Queue),
 		actor:          c.actor,
-		id:             repeatID(source.Environment, source.ID, kind),
-		source:         runlane.Source{Type: kind, RunID: source.ID},
+		id:             repeatID(source, kind),
+		source:         runlane.Source{Type: kind, RunID: source.ID, CreatedAt: source.CreatedAt},
 		at:             at,
 		availableAt:    at,
 		payload:        source.Payload,
@@ -168,8 +167,11 @@ func (c change) repeatMeta(source map[string]string) map[string]string {
 	return meta
 }
 
-// repeatID is the same for every process that repeats the run, so that a second call is harmless.
-func repeatID(environment runlane.Environment, source runlane.RunID, kind runlane.SourceType) runlane.RunID {
-	sum := sha256.Sum256([]byte(strings.Join([]string{environment.Name(), string(kind), string(source)}, "\x00")))
+// repeatID is the same for every process that repeats the run, so that a second call is harmless. The creation of the
+// run is in it: an id that is used again names another run.
+func repeatID(source *runlane.Run, kind runlane.SourceType) runlane.RunID {
+	sum := sha256.Sum256(fmt.Appendf(
+		nil, "%s\x00%s\x00%s\x00%d", source.Environment.Name(), kind, source.ID, source.CreatedAt.UnixMilli(),
+	))
 	return runlane.RunID("run_" + hex.EncodeToString(sum[:16]))
 }

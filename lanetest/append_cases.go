@@ -45,7 +45,7 @@ func appendTogether(t *testing.T, b *bundle) {
 		ConcurrencyKey: "customer:7",
 		Meta:           map[string]string{"by": "test"},
 		TraceCarrier:   map[string]string{"traceparent": "00-1"},
-		Source:         runlane.Source{Type: runlane.SourceRerun, RunID: "run_before"},
+		Source:         runlane.Source{Type: runlane.SourceRerun, RunID: "run_before", CreatedAt: noon.Add(-time.Hour)},
 	})
 	commit := b.append(c)
 	equal(t, "run of the commit", c.Projected, commit.Run)

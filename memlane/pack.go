@@ -172,15 +172,17 @@ func (p *packer) created(c *runlane.RunCreated) {
 	p.text(string(c.Source.RunID))
 	p.text(string(c.Source.ScheduleID))
 	p.instant(at(c.Source.FireTime))
-	if c.Source.Type == runlane.SourceCall {
+	switch c.Source.Type {
+	case runlane.SourceCall:
 		p.text(c.Source.Call)
 		p.number(int64(c.Source.Depth))
 		p.instant(at(c.Source.CreatedAt))
-	}
-	if c.Source.Type == runlane.SourceFlow {
+	case runlane.SourceFlow:
 		p.text(string(c.Source.FlowID))
 		p.text(c.Source.Node)
 		p.number(int64(c.Source.Round))
+		p.instant(at(c.Source.CreatedAt))
+	case runlane.SourceRerun, runlane.SourceManualRetry:
 		p.instant(at(c.Source.CreatedAt))
 	}
 }

@@ -148,13 +148,15 @@ func (u *unpacker) created(c *runlane.RunCreated) {
 		ScheduleID: runlane.ScheduleID(u.text()),
 		FireTime:   u.instant().time(),
 	}
-	if c.Source.Type == runlane.SourceCall {
+	switch c.Source.Type {
+	case runlane.SourceCall:
 		c.Source.Call, c.Source.Depth = u.text(), int(u.number())
 		c.Source.CreatedAt = u.instant().time()
-	}
-	if c.Source.Type == runlane.SourceFlow {
+	case runlane.SourceFlow:
 		c.Source.FlowID, c.Source.Node = runlane.FlowID(u.text()), u.text()
 		c.Source.Round, c.Source.CreatedAt = int(u.number()), u.instant().time()
+	case runlane.SourceRerun, runlane.SourceManualRetry:
+		c.Source.CreatedAt = u.instant().time()
 	}
 }
 

@@ -156,7 +156,8 @@ func (r *Run) Projection() *runlane.Run {
 
 // source is where the run comes from. One that was called has the name of its call, with its depth, where others have
 // their schedule, and the creation of the run that called where they have the time; a node of a flow has the flow's id,
-// round and name, and the creation of the flow: the index done shows these.
+// round and name, and the creation of the flow; a repetition has the creation of the run that it repeats: the index
+// done shows these.
 func (r *Run) source() runlane.Source {
 	s := runlane.Source{Type: runlane.SourceType(r.SourceType), RunID: runlane.RunID(r.SourceRun)}
 	switch s.Type {
@@ -169,6 +170,8 @@ func (r *Run) source() runlane.Source {
 		round, node, _ := strings.Cut(r.SourceSchedule, ":")
 		s.Round, _ = strconv.Atoi(round)
 		s.Node = node
+	case runlane.SourceRerun, runlane.SourceManualRetry:
+		s.CreatedAt = r.SourceFire.Time()
 	default:
 		s.ScheduleID, s.FireTime = runlane.ScheduleID(r.SourceSchedule), r.SourceFire.Time()
 	}
@@ -179,15 +182,17 @@ func (r *Run) source() runlane.Source {
 func (r *Run) keepSource(s *runlane.Source) {
 	r.SourceType, r.SourceRun = string(s.Type), string(s.RunID)
 	r.SourceSchedule, r.SourceFire = string(s.ScheduleID), ToMillis(s.FireTime)
-	if s.Type == runlane.SourceCall {
+	switch s.Type {
+	case runlane.SourceCall:
 		r.SourceSchedule, r.SourceFire = s.Call, ToMillis(s.CreatedAt)
 		if s.Depth > 0 { // names of calls have no ':'
 			r.SourceSchedule += ":" + strconv.Itoa(s.Depth)
 		}
-	}
-	if s.Type == runlane.SourceFlow {
+	case runlane.SourceFlow:
 		r.SourceRun, r.SourceFire = string(s.FlowID), ToMillis(s.CreatedAt)
 		r.SourceSchedule = strconv.Itoa(s.Round) + ":" + s.Node
+	case runlane.SourceRerun, runlane.SourceManualRetry:
+		r.SourceFire = ToMillis(s.CreatedAt)
 	}
 }
 

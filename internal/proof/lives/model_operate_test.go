@@ -63,7 +63,7 @@ func (s *modelSequence) repeat(kind runlane.SourceType, call modelRepeatCall, al
 		s.refused("repeat", err, runlane.ErrValidationFailed)
 		return true
 	}
-	made := modelRepeat{source.ID, kind}
+	made := modelRepeat{source.ID, source.CreatedAt, kind}
 	if known := s.m.runs[s.repeats[made]]; known != nil {
 		s.tally.add("seen", "repeated before", 1)
 		if err != nil || got.ID != known.ID {
@@ -71,7 +71,7 @@ func (s *modelSequence) repeat(kind runlane.SourceType, call modelRepeatCall, al
 		}
 		return true
 	}
-	c := &modelCall{d: s.d, task: source.task, source: runlane.Source{Type: kind, RunID: source.ID}}
+	c := &modelCall{d: s.d, task: source.task, source: runlane.Source{Type: kind, RunID: source.ID, CreatedAt: source.CreatedAt}}
 	c.options.SingletonKey, c.options.ConcurrencyKey, c.options.Meta = source.SingletonKey, source.ConcurrencyKey, source.Meta
 	if want, created := s.m.resolve(c); !created {
 		s.refusal(err, want)

@@ -42,8 +42,9 @@ type modelMail struct {
 }
 
 type modelRepeat struct {
-	source runlane.RunID
-	kind   runlane.SourceType
+	source  runlane.RunID
+	created time.Time
+	kind    runlane.SourceType
 }
 
 func newModelSequence(r *rapid.T, t *tally) *modelSequence {

@@ -138,7 +138,7 @@ func operateReruns(t *testing.T, h Harness) {
 	want := operateMeta()
 	want["runlane.reason"] = "once more"
 	switch {
-	case stored.Source != runlane.Source{Type: runlane.SourceRerun, RunID: source.ID}:
+	case stored.Source != runlane.Source{Type: runlane.SourceRerun, RunID: source.ID, CreatedAt: source.CreatedAt}:
 		t.Errorf("source is %+v", stored.Source)
 	case stored.Queue != "side" || stored.ConcurrencyKey != "customer" || stored.SingletonKey != "one" ||
 		stored.TaskID != source.TaskID:
@@ -169,7 +169,8 @@ func operateRetries(t *testing.T, h Harness) {
 	failed := s.execute(s.trigger(task.With(jobPayload{}), nil))
 	made, err := s.rt.Runs().Retry(t.Context(), failed.ID, nil)
 	s.must(err)
-	if made.Source != (runlane.Source{Type: runlane.SourceManualRetry, RunID: failed.ID}) || made.ID == failed.ID {
+	want := runlane.Source{Type: runlane.SourceManualRetry, RunID: failed.ID, CreatedAt: failed.CreatedAt}
+	if made.Source != want || made.ID == failed.ID {
 		t.Fatalf("the retry is %+v", made)
 	}
 	rerun, err := s.rt.Runs().Rerun(t.Context(), failed.ID, nil)

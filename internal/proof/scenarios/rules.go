@@ -121,8 +121,8 @@ func ruleSources(t *testing.T, h Harness) {
 		want runlane.Source
 	}{
 		{triggered, runlane.Source{Type: runlane.SourceTrigger}},
-		{rerun, runlane.Source{Type: runlane.SourceRerun, RunID: triggered.ID}},
-		{retried, runlane.Source{Type: runlane.SourceManualRetry, RunID: broken.ID}},
+		{rerun, runlane.Source{Type: runlane.SourceRerun, RunID: triggered.ID, CreatedAt: triggered.CreatedAt}},
+		{retried, runlane.Source{Type: runlane.SourceManualRetry, RunID: broken.ID, CreatedAt: broken.CreatedAt}},
 		{made, runlane.Source{Type: runlane.SourceSchedule, ScheduleID: "minutely", FireTime: fire}},
 	} {
 		if stored := s.get(c.run.ID); stored.Source != c.want {
