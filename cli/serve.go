@@ -181,13 +181,13 @@ func (s *session) serveBeside(
 	if err != nil {
 		return "", nil, err
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	ended := make(chan error, 1)
 	options := &server.Options{Metrics: metrics, Logger: s.changes(ctx)}
 	if err := s.mountMCP(options, nil); err != nil {
 		return "", nil, errors.Join(err, listener.Close())
 	}
 	options.Root = console.New(rt, &console.Options{Logger: options.Logger})
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(ctx, listener, rt, options, serveGrace) }() // ends with ctx
 	return url, func() {
 		cancel()
