@@ -9,13 +9,8 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/internal/taskbook"
 	"github.com/runlane/runlane-go/lane"
-)
-
-// Bounds of the search for a prefix: at most prefixRuns active runs, and as many of the newest finished ones.
-const (
-	prefixRuns = 1000
-	minPrefix  = 6
 )
 
 // findRun returns the run with an id, or with a prefix of one. A prefix is searched for among the runs that lists show.
@@ -33,10 +28,7 @@ func (s *session) findRun(ctx context.Context, given string, exact bool) (*runla
 	if hint := otherEnvironments(ctx, rt); hint != "" {
 		return nil, &withNext{cause: err, next: hint}
 	}
-	if len(given) < minPrefix {
-		return nil, err
-	}
-	matches, all, listErr := prefixed(ctx, rt, given)
+	matches, all, listErr := taskbook.RunsByPrefix(ctx, rt, given)
 	switch {
 	case errors.Is(listErr, runlane.ErrCapabilityUnsupported): // a lane without lists takes whole ids only
 		return nil, err
@@ -50,8 +42,8 @@ func (s *session) findRun(ctx context.Context, given string, exact bool) (*runla
 			next: fmt.Sprintf(
 				"give the whole id: a prefix is looked for among the first %d active and the newest %d finished runs "+
 					"only",
-				prefixRuns,
-				prefixRuns,
+				taskbook.PrefixRuns,
+				taskbook.PrefixRuns,
 			),
 		}
 	case len(matches) == 0:
@@ -101,30 +93,4 @@ func ambiguous(given string, matches []runlane.RunID) error {
 		quoted(given),
 		len(matches),
 	)
-}
-
-// prefixed lists ids that begin with a text, and says whether all runs were searched.
-func prefixed(ctx context.Context, rt *core.Runtime, prefix string) (matches []runlane.RunID, all bool, err error) {
-	all = true
-	var active, finished statuses
-	_, _ = active.Set("active"), finished.Set("finished") // both are statuses
-	for _, part := range []statuses{active, finished} {
-		options := &core.ListOptions{RunFilter: core.RunFilter{Statuses: part}, Limit: runlane.MaxPageLimit}
-		for range prefixRuns / runlane.MaxPageLimit {
-			page, err := rt.Runs().List(ctx, options)
-			if err != nil {
-				return nil, false, err
-			}
-			for i := range page.Items {
-				if strings.HasPrefix(string(page.Items[i].ID), prefix) {
-					matches = append(matches, page.Items[i].ID)
-				}
-			}
-			if options.After = page.Next; options.After == "" {
-				break
-			}
-		}
-		all = all && options.After == ""
-	}
-	return matches, all, nil
 }

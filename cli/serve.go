@@ -176,18 +176,18 @@ func (s *session) readTasks(file string) ([]core.ClientTask, error) {
 func (s *session) serveBeside(
 	ctx context.Context, rt *core.Runtime, address string, metrics *server.Metrics,
 ) (url string, stop func(), err error) {
+	options := &server.Options{Metrics: metrics, Logger: s.changes(ctx)}
+	if err := s.mountMCP(options, nil); err != nil {
+		return "", nil, err
+	}
 	chosen := &serveFlags{address: address}
 	listener, url, err := chosen.open(ctx, s, nil)
 	if err != nil {
 		return "", nil, err
 	}
-	options := &server.Options{Metrics: metrics, Logger: s.changes(ctx)}
-	if err := s.mountMCP(options, nil); err != nil {
-		return "", nil, errors.Join(err, listener.Close())
-	}
-	options.Root = console.New(rt, &console.Options{Logger: options.Logger})
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan error, 1)
+	options.Root = console.New(rt, &console.Options{Logger: options.Logger})
 	go func() { ended <- server.Serve(ctx, listener, rt, options, serveGrace) }() // ends with ctx
 	return url, func() {
 		cancel()

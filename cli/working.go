@@ -8,6 +8,7 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/internal/taskbook"
 )
 
 // workLeft is what dev or worker left behind. Lost means that waiting runs end with the process.
@@ -134,7 +135,7 @@ func (left *workLeft) count(ctx context.Context, rt *core.Runtime, queues []runl
 	var active statuses
 	_ = active.Set("active") // it is a status
 	options := &core.ListOptions{RunFilter: core.RunFilter{Statuses: active}, Limit: runlane.MaxPageLimit}
-	for range prefixRuns / runlane.MaxPageLimit {
+	for range taskbook.PrefixRuns / runlane.MaxPageLimit {
 		page, err := rt.Runs().List(ctx, options)
 		if err != nil {
 			left.unread = true

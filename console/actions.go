@@ -78,26 +78,39 @@ func (v *visitor) signalForm(run *runlane.Run, name string) g.Node {
 	return h.Form(h.Method("post"), h.Action(v.runPath(run.ID)+"/signal"), h.Class("card"),
 		h.Input(h.Type("hidden"), h.Name("signal"), h.Value(name)), seen(runSeen(run)),
 		questionOf(run.Waiting, name),
-		signalBody(id),
+		signalBody(id, v.typedSignal(v.r.PostFormValue("signal") == name)),
 		h.Div(h.Button(g.Text(title)), v.command("runs", "signal", string(run.ID), name, "--body", "true")),
 	)
 }
 
+// typedSignal is what was typed into a form of a signal, if it was this one.
+func (v *visitor) typedSignal(this bool) typedForm {
+	if v.refused == nil || !this {
+		return typedForm{}
+	}
+	return v.typed(v.refused)
+}
+
 // signalBody asks for what a signal carries.
-func signalBody(id string) g.Node {
+func signalBody(id string, form typedForm) g.Node {
 	return g.Group{
+		form.wrong(""),
 		h.Label(h.For(id), g.Text("Body, JSON of the type that the task reads: another one ends the run")),
-		h.Textarea(h.ID(id), h.Name("body"), h.Rows("3"), h.Attr("spellcheck", "false"), g.Text("true")),
+		form.wrong("body"),
+		h.Textarea(h.ID(id), h.Name("body"), h.Rows("3"), h.Attr("spellcheck", "false"),
+			g.Text("\n"+form.or("body", "true"))), // a browser drops the first break
 	}
 }
 
 // anySignalForm sends a signal by its name: the run waits for more of them than it keeps.
 func (v *visitor) anySignalForm(run *runlane.Run) g.Node {
+	form := v.typedSignal(!slices.Contains(signalNames(run.Waiting), v.r.PostFormValue("signal")))
 	return h.Form(h.Method("post"), h.Action(v.runPath(run.ID)+"/signal"), h.Class("card"), seen(runSeen(run)),
 		questionOf(run.Waiting, ""),
 		h.Label(h.For("signal-name"), g.Text("Name of the signal: the task's code has those that it waits for")),
-		h.Input(h.ID("signal-name"), h.Name("signal"), h.Required(), h.AutoComplete("off")),
-		signalBody("signal-any"),
+		h.Input(h.ID("signal-name"), h.Name("signal"), h.Value(form.or("signal", "")), h.Required(),
+			h.AutoComplete("off")),
+		signalBody("signal-any", form),
 		h.Div(h.Button(g.Text("Send signal")), v.command("runs", "signal", string(run.ID), "NAME", "--body", "true")),
 	)
 }

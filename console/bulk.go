@@ -21,8 +21,8 @@ import (
 var bulks = []struct{ name, title, does string }{
 	{"cancel", "Cancel", "active runs end; those that execute are asked to"},
 	{"resume", "Resume", "waiting runs go on now"},
-	{"retry", "Retry", "failed runs are repeated, as new runs"},
-	{"rerun", "Rerun", "finished runs are repeated, as new runs"},
+	{"retry", "Retry", "failed runs are repeated, as new runs, each once: one that was retried before is left as it is"},
+	{"rerun", "Rerun", "finished runs are repeated, as new runs, each once: one that was rerun before is left as it is"},
 }
 
 // bulkForms offer changes of all runs that match. Each counts first.
@@ -213,9 +213,16 @@ func (v *visitor) ask(change string, kept url.Values, matched int, wrong string)
 			words = append(words, "--"+name, strings.Join(values, ","))
 		}
 	}
+	does := ""
+	for _, b := range bulks {
+		if b.name == change {
+			does = b.does
+		}
+	}
 	title := fmt.Sprintf("%s %d runs?", strings.ToUpper(change[:1])+change[1:], matched)
 	return &page{title: title, nav: "Runs", body: g.Group{
 		g.If(wrong != "", h.P(h.Class("bad"), h.Role("alert"), g.Text(wrong))),
+		h.P(h.Class("note"), g.Text(strings.ToUpper(does[:1])+does[1:]+".")),
 		h.Form(h.Method("post"), h.Action(v.Prefix+"/bulk/"+change), h.Class("card"), hiddenFields(kept),
 			h.Input(h.Type("hidden"), h.Name("sure"), h.Value("yes")),
 			h.Input(h.Type("hidden"), h.Name("seen"), h.Value(fmt.Sprint(matched))),

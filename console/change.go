@@ -40,7 +40,9 @@ func (v *visitor) changeRun() (*page, error) {
 			to = v.madePath(made)
 		}
 	case "signal":
-		err = v.signal(id)
+		if err = v.signal(id); isWrong(err) {
+			return v.runAgain(err)
+		}
 	default:
 		return v.nothing()
 	}
@@ -58,7 +60,7 @@ func (v *visitor) runAsSeen(id runlane.RunID) (*runlane.Run, error) {
 
 // signal answers the wait that the form shows, once: a second, other answer of the same form is a conflict.
 func (v *visitor) signal(id runlane.RunID) error {
-	body, err := given(v.r.PostFormValue("body"))
+	body, err := given("body", v.r.PostFormValue("body"))
 	if err != nil {
 		return err
 	}
@@ -71,18 +73,29 @@ func (v *visitor) signal(id runlane.RunID) error {
 	return v.rt.Signal(v.r.Context(), id, runlane.NewRawSignal(name, body), options)
 }
 
-// given is JSON that a person typed.
-func given(text string) (json.RawMessage, error) {
+// runAgain is the page of a run after a form of it that was refused. It is not read again: that would lose the form.
+func (v *visitor) runAgain(fault error) (*page, error) {
+	v.refused = fault
+	p, err := v.run()
+	if err != nil || p == nil {
+		return p, err
+	}
+	p.live = ""
+	return nil, &keptForm{fault, p}
+}
+
+// given is JSON that a person typed into a field.
+func given(name, text string) (json.RawMessage, error) {
 	text = strings.TrimSpace(text)
 	if text == "" {
 		return json.RawMessage("null"), nil
 	}
 	if !json.Valid([]byte(text)) {
-		return nil, &runlane.Error{
+		return nil, &wrongField{name: name, error: &runlane.Error{
 			Code:    runlane.ErrValidationFailed,
 			Message: "this is no JSON: " + clip(text, 60),
 			Hint:    `put text in quotes, like "ada"`,
-		}
+		}}
 	}
 	return json.RawMessage(text), nil
 }
@@ -130,13 +143,17 @@ func (v *visitor) triggerForm() (*page, error) {
 		)}}, nil
 	}
 	query := v.r.URL.Query()
-	chosen := query.Get("task")
+	return v.triggerPage(tasks, query.Get("task"), query.Get("as"), typedForm{}), nil
+}
+
+// triggerPage is the form for a task: by the fields of its schema, or with JSON. as is "json" where that was asked for.
+func (v *visitor) triggerPage(tasks []core.TaskState, chosen, as string, form typedForm) *page {
 	var options, forms g.Group
 	for i := range tasks {
 		id := string(tasks[i].Definition().ID)
 		fields := fieldsOf(tasks[i].Schema)
-		if id == chosen && len(fields) > 0 && query.Get("as") != "json" {
-			return v.fieldsForm(id, fields), nil
+		if id == chosen && len(fields) > 0 && as != "json" {
+			return v.fieldsForm(id, fields, form)
 		}
 		options = append(options, h.Option(h.Value(id), g.If(id == chosen, h.Selected()), g.Text(visible(id))))
 		if len(fields) > 0 {
@@ -147,27 +164,30 @@ func (v *visitor) triggerForm() (*page, error) {
 	return &page{title: "Trigger a run", body: g.Group{
 		g.If(len(forms) > 0, h.P(g.Text("With a form:"), forms)),
 		h.Form(h.Method("post"), h.Action(v.Prefix+"/trigger"), h.Class("card"),
+			form.wrong(""),
 			h.Label(h.For("task"), g.Text("Task")), h.Select(h.ID("task"), h.Name("task"), options),
-			h.Label(h.For("payload"), g.Text("Payload, JSON")),
-			h.Textarea(h.ID("payload"), h.Name("payload"), h.Rows("10"), h.Attr("spellcheck", "false"), g.Text("{}")),
-			triggerFoot(),
+			h.Label(h.For("payload"), g.Text("Payload, JSON")), form.wrong("payload"),
+			h.Textarea(h.ID("payload"), h.Name("payload"), h.Rows("10"), h.Attr("spellcheck", "false"),
+				g.Text("\n"+form.or("payload", "{}"))), // a browser drops the first break
+			triggerFoot(form),
 		),
 		h.P(v.command("trigger", "TASK", "PAYLOAD")),
-	}}, nil
+	}}
 }
 
 // fieldsForm asks for the payload of a task whose schema is known.
-func (v *visitor) fieldsForm(task string, fields []field) *page {
+func (v *visitor) fieldsForm(task string, fields []field, form typedForm) *page {
 	nodes := make(g.Group, len(fields))
 	for i := range fields {
-		nodes[i] = fields[i].node(i)
+		nodes[i] = fields[i].node(i, form)
 	}
 	return &page{title: "Trigger " + visible(task), body: g.Group{
 		h.Form(h.Method("post"), h.Action(v.Prefix+"/trigger"), h.Class("card"),
 			h.Input(h.Type("hidden"), h.Name("task"), h.Value(task)),
 			h.Input(h.Type("hidden"), h.Name("as"), h.Value("fields")),
+			form.wrong(""),
 			nodes,
-			triggerFoot(),
+			triggerFoot(form),
 		),
 		h.P(
 			h.A(h.Href(v.Prefix+"/trigger?as=json&task="+pathEscape(task)), g.Text("Type the payload as JSON")),
@@ -177,10 +197,10 @@ func (v *visitor) fieldsForm(task string, fields []field) *page {
 	}}
 }
 
-func triggerFoot() g.Node {
+func triggerFoot(form typedForm) g.Node {
 	return g.Group{
 		h.Label(h.For("key"), g.Text("Idempotency key, if the same form may be sent twice")),
-		h.Input(h.ID("key"), h.Name("key"), h.AutoComplete("off"), h.MaxLength(fmt.Sprint(runlane.MaxKeyBytes))),
+		h.Input(h.ID("key"), h.Name("key"), h.Value(form.or("key", "")), h.AutoComplete("off"), h.MaxLength(fmt.Sprint(runlane.MaxKeyBytes))),
 		h.Div(h.Button(g.Text("Trigger"))),
 	}
 }
@@ -193,7 +213,25 @@ func (v *visitor) trigger() (*page, error) {
 	if err == nil {
 		to, of = v.madePath(made), slog.String("made_run_id", string(made.Run.ID))
 	}
-	return v.changed("trigger", of, to, err)
+	if !isWrong(err) {
+		return v.changed("trigger", of, to, err)
+	}
+	v.audit(v.r.Context(), "trigger", of, err)
+	tasks, listErr := v.triggerable()
+	if listErr != nil {
+		return nil, listErr
+	}
+	as := "json"
+	if v.r.PostFormValue("as") == "fields" {
+		as = ""
+	}
+	return nil, &keptForm{err, v.triggerPage(tasks, string(id), as, v.typed(err))}
+}
+
+// isWrong reports that what a person typed was refused.
+func isWrong(err error) bool {
+	code := runlane.CodeOf(err)
+	return code == runlane.ErrValidationFailed || code == runlane.ErrPayloadUnreadable
 }
 
 func (v *visitor) makeRun(id runlane.TaskID) (*runlane.TriggerResult, error) {
@@ -275,5 +313,5 @@ func (v *visitor) payload(schema json.RawMessage) (json.RawMessage, error) {
 	if v.r.PostFormValue("as") == "fields" {
 		return v.filledIn(fieldsOf(schema))
 	}
-	return given(v.r.PostFormValue("payload"))
+	return given("payload", v.r.PostFormValue("payload"))
 }

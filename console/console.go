@@ -104,6 +104,8 @@ type visitor struct {
 	r   *http.Request
 	now time.Time
 
+	refused error // of a form of this page, which is shown again
+
 	used  *lane.UsageCount // what the page has read so far
 	nodes int              // of JSON that the page shows as trees so far
 }
@@ -138,7 +140,10 @@ func (c *console) handler(show func(*visitor) (*page, error)) http.HandlerFunc {
 		if err == nil {
 			shown, err = show(v)
 		}
+		kept, again := errors.AsType[*keptForm](err)
 		switch {
+		case again:
+			v.write(statusOf(err), kept.page)
 		case err != nil:
 			v.write(statusOf(err), v.fault(err))
 		case shown != nil: // else it has redirected

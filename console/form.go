@@ -121,11 +121,11 @@ func (f *field) value(text string) (json.RawMessage, error) {
 		wrong = "is no number"
 	}
 	if wrong != "" {
-		return nil, &runlane.Error{
+		return nil, &wrongField{name: f.posted(), error: &runlane.Error{
 			Code:    runlane.ErrValidationFailed,
 			Message: fmt.Sprintf("%s %s: %s", f.label(), wrong, clip(text, 60)),
-			Hint:    "go back and change it, or type the payload as JSON",
-		}
+			Hint:    "change it, or type the payload as JSON",
+		}}
 	}
 	return json.RawMessage(text), nil
 }
@@ -138,8 +138,13 @@ func (f *field) label() string {
 }
 
 // node is the field on the page. Numbers are typed as text: browsers round them.
-func (f *field) node(at int) g.Node {
+func (f *field) node(at int, form typedForm) g.Node {
 	id := fmt.Sprintf("field-%d", at)
+	begins := textOf(f.Default)
+	if plain := f.is("string") || f.is("integer") || f.is("number"); len(f.choices()) > 0 || !plain {
+		begins = string(f.Default)
+	}
+	typed := form.or(f.posted(), begins)
 	common := g.Group{h.ID(id), h.Name(f.posted()), h.AutoComplete("off"), g.If(f.required, h.Required())}
 	if f.Description != "" {
 		common = append(common, h.Aria("describedby", id+"-is"))
@@ -149,7 +154,7 @@ func (f *field) node(at int) g.Node {
 	case len(choices) > 0:
 		options := g.Group{h.Option(h.Value(""), g.Text("–"))}
 		for _, c := range choices {
-			usual := g.If(string(c) == string(f.Default), h.Selected())
+			usual := g.If(string(c) == typed, h.Selected())
 			options = append(options, h.Option(h.Value(string(c)), usual, g.Text(visible(textOf(c)))))
 		}
 		input = h.Select(common, options)
@@ -158,14 +163,15 @@ func (f *field) node(at int) g.Node {
 		if f.is("string") && (f.Format == "date" || f.Format == "email") {
 			kind = f.Format
 		}
-		input = h.Input(common, h.Type(kind), h.Value(textOf(f.Default)),
+		input = h.Input(common, h.Type(kind), h.Value(typed),
 			g.If(!f.is("string"), h.Attr("inputmode", "decimal")))
 	default:
 		input = h.Textarea(common, h.Rows("3"), h.Attr("spellcheck", "false"), h.Placeholder("JSON"),
-			g.Text(string(f.Default)))
+			g.Text("\n"+typed)) // a browser drops the first break
 	}
 	return g.Group{
 		h.Label(h.For(id), g.Text(visible(f.label())), g.If(!f.required, g.Text(" (may be left out)"))),
+		form.wrong(f.posted()),
 		input,
 		g.If(f.Description != "", h.P(h.ID(id+"-is"), h.Class("note"), g.Text(visible(clip(f.Description, 500))))),
 	}

@@ -57,8 +57,16 @@ func TestTrigger_ByTheFieldsOfASchema(t *testing.T) {
 		{"trial", "yes", "trial is none of its values"},
 		{"labels", "[", "labels is no JSON"},
 	} {
-		s.has(s.post(http.StatusBadRequest, "/trigger", fields(c[0], c[1])), c[2])
+		page := s.post(http.StatusBadRequest, "/trigger", fields("to", "kept@example.com", c[0], c[1]))
+		s.has(page, c[2], `value="kept@example.com"`)
+		if label := `for="field-`; !strings.HasPrefix(page[strings.Index(page, c[2])-len(`<p class="bad" role="alert">`):], `<p class="bad"`) || !strings.Contains(page, label) {
+			t.Errorf("the error is not in the form: %s", page)
+		}
 	}
+	s.has(s.post(http.StatusBadRequest, "/trigger", url.Values{"task": {"mail.welcome"}, "payload": {`{"to": ada}`}, "key": {"card-9"}}),
+		`<p class="bad" role="alert">this is no JSON: {&#34;to&#34;: ada}`, "\n{&#34;to&#34;: ada}</textarea>", `value="card-9"`, `<option value="mail.welcome" selected>`)
+	answer := url.Values{"signal": {"approved"}, "body": {"yes, {"}}
+	s.has(s.post(http.StatusBadRequest, "/runs/"+string(s.Asking)+"/signal", answer), "this is no JSON", "\nyes, {</textarea>", "Refund 40 euros?", `data-live=""`)
 	stale := fields("to", "ada", "gone", "")
 	s.has(s.post(http.StatusBadRequest, "/trigger", stale), "has no gone any more")
 	stale.Set("task", "mail.welcome") // whose schema is not known

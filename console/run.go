@@ -32,6 +32,11 @@ const (
 func (v *visitor) run() (*page, error) {
 	ctx, id := v.r.Context(), runlane.RunID(v.r.PathValue("run"))
 	run, err := v.rt.Runs().Get(ctx, id)
+	if runlane.CodeOf(err) == runlane.ErrRunNotFound {
+		if whole, err := v.runByPrefix(string(id)); err != nil || whole != "" {
+			return v.toRun(whole, err)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}

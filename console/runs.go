@@ -12,6 +12,7 @@ import (
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
 	"github.com/runlane/runlane-go/internal/shown"
+	"github.com/runlane/runlane-go/internal/taskbook"
 )
 
 // filterOf reads the filter of an address or a form; the names are those of the API.
@@ -92,30 +93,70 @@ func (v *visitor) runs() (*page, error) {
 	return p, nil
 }
 
-// find goes to a run or a flow by its id, or to the runs of a task or a queue by their name.
+// find goes to a run or a flow by its id, to the runs of a task or a queue by their name, or to a run by the beginning
+// of its id.
 func (v *visitor) find(what string) (*page, error) {
-	to := ""
-	_, err := v.rt.Runs().Get(v.r.Context(), runlane.RunID(what))
+	ctx := v.r.Context()
+	_, err := v.rt.Runs().Get(ctx, runlane.RunID(what))
 	switch code := runlane.CodeOf(err); {
 	case err == nil:
-		to = "/runs/" + url.PathEscape(what)
+		return v.redirect("/runs/" + pathEscape(what))
 	case code != runlane.ErrRunNotFound && code != runlane.ErrValidationFailed:
 		return nil, err
-	default:
-		if _, err := v.rt.Flows().Get(v.r.Context(), runlane.FlowID(what)); err == nil {
-			return v.redirect(v.flowPath(runlane.FlowID(what)))
-		}
-		queues, err := v.rt.Queues().InUse(v.r.Context())
-		if err != nil {
-			return nil, err
-		}
-		field := "task"
-		if slices.ContainsFunc(queues, func(q core.QueueState) bool { return string(q.Queue.Name) == what }) {
-			field = "queue"
-		}
-		to = "/runs?" + url.Values{field: {what}}.Encode()
 	}
-	return v.redirect(to)
+	if _, err := v.rt.Flows().Get(ctx, runlane.FlowID(what)); err == nil {
+		return v.redirect(v.flowPath(runlane.FlowID(what)))
+	}
+	queues, err := v.rt.Queues().InUse(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if slices.ContainsFunc(queues, func(q core.QueueState) bool { return string(q.Queue.Name) == what }) {
+		return v.redirect("/runs?" + url.Values{"queue": {what}}.Encode())
+	}
+	tasks, err := v.rt.Tasks().List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.ContainsFunc(tasks, func(t core.TaskState) bool { return string(t.ID) == what }) {
+		id, err := v.runByPrefix(what)
+		if err != nil || id != "" {
+			return v.toRun(id, err)
+		}
+	}
+	return v.redirect("/runs?" + url.Values{"task": {what}}.Encode())
+}
+
+func (v *visitor) toRun(id runlane.RunID, err error) (*page, error) {
+	if err != nil {
+		return nil, err
+	}
+	return v.redirect("/runs/" + pathEscape(string(id)))
+}
+
+// prefixesShown is how many of the runs whose ids begin alike are named.
+const prefixesShown = 5
+
+// runByPrefix is the one run whose id begins so, by the rule of the command line; "" where there is none.
+func (v *visitor) runByPrefix(what string) (runlane.RunID, error) {
+	ids, _, err := taskbook.RunsByPrefix(v.r.Context(), v.rt, what)
+	switch {
+	case runlane.CodeOf(err) == runlane.ErrCapabilityUnsupported || err == nil && len(ids) == 0:
+		return "", nil
+	case err != nil:
+		return "", err
+	case len(ids) == 1:
+		return ids[0], nil
+	}
+	var names []string
+	for _, id := range ids[:min(len(ids), prefixesShown)] {
+		names = append(names, string(id))
+	}
+	return "", &runlane.Error{
+		Code:    runlane.ErrValidationFailed,
+		Message: fmt.Sprintf("%q is the beginning of %d runs", what, len(ids)),
+		Hint:    "give more of the id: " + strings.Join(names, ", "),
+	}
 }
 
 func (v *visitor) runTable(name string, runs []runlane.RunSummary, empty g.Node) g.Node {

@@ -232,3 +232,20 @@ func TestRun_WithVeryMuch_HasBounds(t *testing.T) {
 		t.Errorf("the page has %d numbers of JSON", n)
 	}
 }
+
+// A run is found by the beginning of its id, as on the command line.
+func TestFind_ByTheBeginningOfAnId(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, nil)
+	for _, id := range []runlane.RunID{"order-4711-paid", "order-4711-sent", "order-4712"} {
+		if _, err := s.Trigger(t.Context(), world.Welcome.With(json.RawMessage("1")), &runlane.TriggerOptions{RunID: id}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, path := range []string{"/runs?find=", "/runs/"} {
+		s.has(s.get(http.StatusOK, path+"order-4711-p"), "order-4711-paid</code>")
+		s.has(s.get(http.StatusBadRequest, path+"order-4711"), "is the beginning of 2 runs", "order-4711-paid, order-4711-sent")
+	}
+	s.has(s.get(http.StatusOK, "/runs?find=order-9999"), "No run matches")
+	s.get(http.StatusNotFound, "/runs/order-9999")
+}

@@ -1,5 +1,5 @@
-// Package taskbook finds tasks by name, for all that trigger what others name: the command line and the server. The
-// program's tasks come first, then those that the ticks of other programs stored.
+// Package taskbook finds what people name: tasks, for all that trigger what others name, and runs by the beginning of
+// their ids. The program's tasks come first, then those that the ticks of other programs stored.
 package taskbook
 
 import (
