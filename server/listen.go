@@ -1,6 +1,7 @@
 package server
 
 import (
+	"container/list"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -21,7 +22,7 @@ const (
 	writeTime      = MaxTimeout + 30*time.Second
 	idleTime       = 60 * time.Second
 	maxHeader      = 32 << 10
-	// maxConnections are open at once; others wait to be accepted. Idle ones are closed after idleTime.
+	// maxConnections are open at once. Idle ones are closed after idleTime, or when there are more.
 	maxConnections = 4096
 )
 
@@ -41,9 +42,11 @@ func Serve(ctx context.Context, l net.Listener, rt *core.Runtime, options *Optio
 	}
 	ctx, stop := context.WithCancel(ctx)
 	a.ending = ctx.Done()
+	connections := newBounded(l, maxConnections)
 	s := &http.Server{
 		Handler:           a.guarded(),
 		ConnContext:       withTLS,
+		ConnState:         connections.changed,
 		BaseContext:       func(net.Listener) context.Context { return context.WithoutCancel(ctx) },
 		ErrorLog:          slog.NewLogLogger(a.logger.Handler(), slog.LevelDebug),
 		IdleTimeout:       idleTime,
@@ -66,7 +69,7 @@ func Serve(ctx context.Context, l net.Listener, rt *core.Runtime, options *Optio
 		stop()
 		<-stopped
 	}()
-	err = s.Serve(newBounded(l, maxConnections))
+	err = s.Serve(connections)
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -106,51 +109,117 @@ func Reachable(address net.Addr, options *Options) error {
 		"listen on 127.0.0.1, or give tokens or a proxy")
 }
 
-// bounded accepts so many connections at once.
+// bounded has so many connections open at once. Where there are more, the one that has waited longest for a request
+// makes room: idle callers, however many, keep out no one who asks. Only requests in progress do.
 type bounded struct {
 	net.Listener
 
-	free chan struct{}
-	done chan struct{}
-	once sync.Once
+	most int
+
+	mu      sync.Mutex
+	room    sync.Cond // something is open or waiting no more, or the listener is closed
+	open    int
+	waiting list.List // *counted, those that wait for a request, the longest first
+	closed  bool
 }
 
 func newBounded(l net.Listener, most int) *bounded {
-	return &bounded{Listener: l, free: make(chan struct{}, most), done: make(chan struct{})}
+	b := &bounded{Listener: l, most: most}
+	b.room.L = &b.mu
+	return b
 }
 
 // Accept implements net.Listener.
 func (b *bounded) Accept() (net.Conn, error) {
-	select {
-	case b.free <- struct{}{}:
-	case <-b.done:
-		return nil, net.ErrClosed
-	}
 	connection, err := b.Listener.Accept()
 	if err != nil {
-		<-b.free
 		return nil, err
 	}
-	return &counted{Conn: connection, release: func() { <-b.free }}, nil
+	c := &counted{Conn: connection, of: b}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for b.open >= b.most && !b.closed {
+		if longest := b.waiting.Front(); longest != nil {
+			waits, _ := longest.Value.(*counted)
+			b.drop(waits)
+			waits.hangUp()
+			continue
+		}
+		b.room.Wait()
+	}
+	if b.closed {
+		c.hangUp()
+		return nil, net.ErrClosed
+	}
+	b.open++
+	c.open = true
+	return c, nil
 }
 
 // Close implements net.Listener.
 func (b *bounded) Close() error {
-	b.once.Do(func() { close(b.done) })
+	b.mu.Lock()
+	b.closed = true
+	b.room.Broadcast()
+	b.mu.Unlock()
 	return b.Listener.Close()
+}
+
+// drop forgets a connection. The caller holds the lock.
+func (b *bounded) drop(c *counted) {
+	if c.waits != nil {
+		b.waiting.Remove(c.waits)
+		c.waits = nil
+	}
+	if c.open {
+		c.open = false
+		b.open--
+		b.room.Broadcast()
+	}
+}
+
+// changed is the server's ConnState: a connection waits from its beginning, and between two requests.
+func (b *bounded) changed(connection net.Conn, state http.ConnState) {
+	c, ok := connection.(*counted)
+	if !ok {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	waits := state == http.StateNew || state == http.StateIdle
+	switch {
+	case waits && c.waits == nil && c.open:
+		c.waits = b.waiting.PushBack(c)
+		b.room.Broadcast()
+	case !waits && c.waits != nil:
+		b.waiting.Remove(c.waits)
+		c.waits = nil
+	}
 }
 
 // counted gives its place back once.
 type counted struct {
 	net.Conn
 
-	once    sync.Once
-	release func()
+	of    *bounded
+	open  bool          // it has a place
+	waits *list.Element // nil: a request is in progress, or it is closed
 }
 
 // Close implements net.Conn.
 func (c *counted) Close() error {
 	err := c.Conn.Close()
-	c.once.Do(c.release)
+	c.of.mu.Lock()
+	defer c.of.mu.Unlock()
+	c.of.drop(c)
 	return err
+}
+
+// hangUp ends a connection without the farewell of TLS, which a caller could let wait. The server closes it, too.
+func (c *counted) hangUp() {
+	if secured, ok := c.Conn.(*tls.Conn); ok {
+		_ = secured.NetConn().Close()
+		return
+	}
+	_ = c.Conn.Close()
 }

@@ -203,8 +203,8 @@ func TestServe_WithoutTokens_OnlyOnLoopback(t *testing.T) {
 	}
 }
 
-// Ten thousand connections that say nothing leave room for those that do: so many are accepted, and each has its time.
-func TestServe_IdleConnections_AreBounded(t *testing.T) {
+// Of connections that are busy, so many are open at once: another one waits until one of them ends.
+func TestServe_BusyConnections_AreBounded(t *testing.T) {
 	t.Parallel()
 	inner, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
