@@ -177,7 +177,8 @@ func (x *execution) returns(v verdict) {
 //
 //   - The attempt's time is over: this is recorded, because readers of the run must learn of it.
 //   - The process's time is over: this is recorded, and must cost the run nothing.
-//   - Shutdown: nothing is recorded. The lease ends by itself and another worker takes over.
+//   - Shutdown: the run is released until the lease would have ended, since the handler may still work.
+//   - Shutdown in an ordered queue: nothing is recorded. The run keeps its place until its lease ends by itself.
 func (x *execution) abandon(ctx context.Context, handling context.Context) (*DeliveryResult, error) {
 	x.outputMu.Lock()
 	x.closed = true
@@ -186,6 +187,9 @@ func (x *execution) abandon(ctx context.Context, handling context.Context) (*Del
 	x.rt.logRun(ctx, x.started, "handler did not return when its context ended; its goroutine is left running", cause)
 	if timedOut(cause) || errors.Is(cause, runlane.ErrCancelRequested) || x.cut {
 		return x.finish(ctx, verdict{kind: verdictStopped, cause: cause})
+	}
+	if !x.rt.ordered(x.started.Queue) {
+		return x.finish(ctx, verdict{kind: verdictStopped, cause: cause, lingers: true})
 	}
 	x.stopWatching()
 	if x.lost.Load() {

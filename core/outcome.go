@@ -46,7 +46,11 @@ func (x *execution) outcomeBody(c *ownerCommand, run *runlane.Run, v verdict, at
 			return &runlane.RunCancelled{}
 		}
 		if !timedOut(v.cause) {
-			return &runlane.RunReleased{Attempt: attempt, ResumeAt: at, Reason: x.stopReason()}
+			resume := at
+			if v.lingers {
+				resume = latest(at, run.Lease.ExpiresAt)
+			}
+			return &runlane.RunReleased{Attempt: attempt, ResumeAt: ceilMillis(resume), Reason: x.stopReason()}
 		}
 		v.failure = timeoutFailure()
 	case verdictFailed:

@@ -31,6 +31,7 @@ type verdict struct {
 	wait    *runlane.Waiting // released until something happens, not for the delay
 	asked   []*callWaits     // released: all that the handler returned, joined ones, too
 	lost    string           // released: the code of a failure that was joined to it
+	lingers bool             // stopped: its handler may still work
 	chosen  bool             // a failure that chose its own delay
 	final   bool             // a failure that must not be retried
 	reason  string           // released

@@ -19,7 +19,8 @@ const tickEvery = time.Minute
 // http.Server.Serve, and returns nil after an orderly stop. Several may run side by side, in one process or many.
 //
 // A handler that ignores the end of its context cannot delay Work for long: a few seconds after the grace Work returns
-// without it. Its goroutine is left behind, nothing more of it is recorded, and its lease ends by itself.
+// without it. Its goroutine is left behind, nothing more of it is recorded, and its run is released to resume when the
+// lease would have ended; in an ordered queue the lease ends by itself.
 //
 // Where other programs have tasks whose wakeups come to this worker too, and it lacks their handlers, a line of the log
 // names them at the start.

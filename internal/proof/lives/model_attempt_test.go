@@ -143,7 +143,7 @@ func (m *model) end(run *modelRun, x *modelAttempt) bool {
 		case errors.Is(x.cause, runlane.ErrTimeout):
 			m.fail(run, runlane.ErrTaskTimedOut, false)
 		default:
-			m.release(run, 0, false)
+			m.release(run, max(x.lingers.Sub(m.now), 0), false)
 		}
 	case retryAfter:
 		if asked {

@@ -108,9 +108,10 @@ func (w *modelWorld) close() {
 // modelAttempt is one execution: what it is to do, and its outcome.
 type modelAttempt struct {
 	outcome  outcome
-	waits    bool // for a step to say the outcome
-	stubborn bool // ignores the end of its context
-	muted    bool // its heartbeats do not get through
+	waits    bool      // for a step to say the outcome
+	stubborn bool      // ignores the end of its context
+	lingers  time.Time // of one that was left behind on a shutdown: until when its lease would have lasted
+	muted    bool      // its heartbeats do not get through
 	decision chan outcome
 	cancel   context.CancelFunc
 
