@@ -23,10 +23,10 @@ func TestPages_LookAtABoundedNumberOfRows(t *testing.T) {
 		create("heavy")
 	}
 	create("rare")
-	q := &lane.DueQuery{PageQuery: lane.PageQuery{Environment: "bounds"}, At: at, Queues: []runlane.QueueName{"rare"}}
+	q := &lane.DueQuery{PageQuery: lane.PageQuery{Environment: "bounds"}, At: at.Add(time.Hour), Queues: []runlane.QueueName{"rare"}}
 	var sizes []int
 	for {
-		page, err := s.ListRunnableRuns(t.Context(), q)
+		page, err := s.ListRunsNeedingRedelivery(t.Context(), q)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -38,4 +38,9 @@ func TestPages_LookAtABoundedNumberOfRows(t *testing.T) {
 	if len(sizes) != 3 || sizes[0] != 0 || sizes[1] != 0 || sizes[2] != 1 {
 		t.Fatalf("pages have %v runs, want the only one on the third", sizes)
 	}
+}
+
+func TestListRuns_FindsTheFew(t *testing.T) {
+	t.Parallel()
+	lanetest.ListsFindTheFew(t, lanetest.StorageHarness{New: func(testing.TB) lane.Storage { return memlane.NewStorage(nil) }})
 }

@@ -82,7 +82,7 @@ func (s *Storage) ReadCalls(ctx context.Context, q *lane.CallQuery) (*lane.Calls
 
 // ListRunsToTell returns runs whose end is untold.
 func (s *Storage) ListRunsToTell(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
-	return s.scan(ctx, "ListRunsToTell", q, func(ix *indexes) []*ordered { return []*ordered{&ix.untold} }, nil)
+	return s.scan(ctx, "ListRunsToTell", q, nil, func(ix *indexes) []*ordered { return []*ordered{&ix.untold} }, nil)
 }
 
 // TellEnd tells an end once. It concerns two runs, so everything is locked.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/lane"
@@ -68,7 +69,7 @@ func (env *environment) checkWhole(name runlane.Environment) []lane.Violation {
 			RunKey: lane.RunKey{Environment: name, RunID: id}, Rule: rule, Detail: fmt.Sprintf(format, args...),
 		})
 	}
-	runs := env.sets(func(ix *indexes) []*ordered { return append(active(ix), finished(ix)...) })
+	runs := env.lists(&choice{of: func(kind) bool { return true }})
 	deliveries := env.sets(func(ix *indexes) []*ordered {
 		return []*ordered{&ix.unpublished, &ix.redeliveries, &ix.dead}
 	})
@@ -132,6 +133,18 @@ func (env *environment) checkWhole(name runlane.Environment) []lane.Violation {
 	return violations
 }
 
+// dueOf is where a run lies in its list.
+func dueOf(run *runlane.Run) (at time.Time, ok bool) {
+	switch {
+	case run.Status == runlane.StatusCancellationRequested:
+		return lane.CancellationFinalizationAt(run)
+	case run.Status.Terminal():
+		return run.FinishedAt, true
+	default:
+		return lane.RunnableAt(run)
+	}
+}
+
 // checkRun finds what is wrong with one run. The instants come from the contract's own predicates, not from the
 // indexes' code.
 func (env *environment) checkRun(e *entry) []lane.Violation {
@@ -145,17 +158,13 @@ func (env *environment) checkRun(e *entry) []lane.Violation {
 	}
 	known := e.view()
 	run := known.project(true)
-	due, active := lane.RunnableAt(run)
-	if run.Status == runlane.StatusCancellationRequested {
-		due, active = lane.CancellationFinalizationAt(run)
-	}
-	if run.Status.Terminal() {
-		due, active = run.FinishedAt, true
-	}
-	if !active || e.due.set == nil || e.due.at != at(due) {
+	due, listed := dueOf(run)
+	if !listed || e.due.set == nil || e.due.at != at(due) {
 		broken(ruleDue, "a %s run, due at %s, lies at %s", run.Status, due, e.due.at.time())
 	} else if _, _, ok := e.due.set.find(item{e.due.at, e}); !ok {
 		broken(ruleDue, "the index of a %s run does not hold it", run.Status)
+	} else if k, _ := kindOf(run.Status, run.Waiting); e.due.set.kind != k || !e.listedBySource(known.created) {
+		broken(ruleDue, "a %s run is in lists of others", run.Status)
 	}
 
 	waits := run.Status == runlane.StatusQueued || run.Status == runlane.StatusScheduled

@@ -74,8 +74,10 @@ func TestCheck_FindsEachBrokenInvariant(t *testing.T) {
 	}{
 		"due nowhere":              {func(_ *environment, e *entry) { e.due.move(e, place{}) }, ruleDue},
 		"due too late":             {func(_ *environment, e *entry) { e.due.move(e, place{e.due.set, e.due.at + 1}) }, ruleDue},
-		"due twice":                {func(env *environment, e *entry) { e.shard.indexes.leased.insert(item{e.due.at, e}) }, ruleIndexes},
+		"due twice":                {func(_ *environment, e *entry) { e.shard.indexes.group(e).of(kind{1, 1}).insert(item{e.due.at, e}) }, ruleIndexes},
 		"lost from its index":      {func(_ *environment, e *entry) { e.due.set.remove(item{e.due.at, e}) }, ruleDue},
+		"lost from its schedule":   {func(_ *environment, e *entry) { clear(e.shard.indexes.schedules) }, ruleDue},
+		"lost from its source":     {func(_ *environment, e *entry) { clear(e.shard.indexes.sources) }, ruleDue},
 		"delivery lost":            {func(_ *environment, e *entry) { e.delivery.move(e, place{}) }, ruleDelivery},
 		"finished, still due":      {func(_ *environment, e *entry) { e.state.status = runlane.StatusSucceeded }, ruleDue},
 		"running, still delivered": {func(_ *environment, e *entry) { e.state.status = runlane.StatusRunning }, ruleDelivery},
@@ -92,18 +94,19 @@ func TestCheck_FindsEachBrokenInvariant(t *testing.T) {
 		"a run that is gone":            {func(env *environment, e *entry) { delete(e.shard.runs, e.id) }, ruleIndexes},
 		"an event too few":              {func(_ *environment, e *entry) { e.events = e.events[:1] }, ruleHistory},
 		"not created first":             {func(_ *environment, e *entry) { slices.Reverse(e.events) }, ruleHistory},
-		"an index miscounted":           {func(_ *environment, e *entry) { e.shard.indexes.queued.size++ }, ruleIndexes},
+		"an index miscounted":           {func(_ *environment, e *entry) { e.due.set.size++ }, ruleIndexes},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, at := NewStorage(nil), time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
-			created := &runlane.RunCreated{TaskID: "task", Queue: "q", IdempotencyKey: "i", SingletonKey: "s"}
+			source := runlane.Source{Type: runlane.SourceSchedule, ScheduleID: "nightly", RunID: "before", FireTime: at}
+			created := &runlane.RunCreated{TaskID: "task", Queue: "q", IdempotencyKey: "i", SingletonKey: "s", Source: source}
 			delivery := &runlane.RunDeliveryRequested{Delivery: runlane.Delivery{RunID: "run_1", Queue: "q", AvailableAt: at, RequestedAt: at}}
 			_, err := s.AppendRunEvents(t.Context(), &lane.AppendCommand{Transition: lane.Transition{
 				Events: []runlane.Event{{RunID: "run_1", OccurredAt: at, Body: created}, {RunID: "run_1", OccurredAt: at, Body: delivery}},
 				Projected: &runlane.Run{
 					ID: "run_1", TaskID: "task", Queue: "q", Status: runlane.StatusQueued, EventSequence: 2, IdempotencyKey: "i",
-					SingletonKey: "s", CreatedAt: at, UpdatedAt: at, RunAt: at,
+					Source: source, SingletonKey: "s", CreatedAt: at, UpdatedAt: at, RunAt: at,
 				},
 			}})
 			if err != nil {

@@ -13,9 +13,9 @@ import (
 // many others as there are free slots.
 func (s *Storage) ListRunnableRuns(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
 	left := room{q: q}
-	return s.scan(ctx, "ListRunnableRuns", q, func(ix *indexes) []*ordered {
-		return []*ordered{&ix.queued, &ix.waiting, &ix.leased}
-	}, func(env *environment, e *entry, _ *lane.RunRef) verdict {
+	return s.scan(ctx, "ListRunnableRuns", q, func(k kind) bool {
+		return k.is().Active() && k.is() != runlane.StatusCancellationRequested
+	}, nil, func(env *environment, e *entry, _ *lane.RunRef) verdict {
 		if !left.allows(env, e) {
 			return skip
 		}
@@ -26,9 +26,9 @@ func (s *Storage) ListRunnableRuns(ctx context.Context, q *lane.DueQuery) (*runl
 // ListRunsNeedingDelivery returns runs that need a fresh delivery request, q.Bounded left out. A scheduled run whose
 // row is not published yet comes with that row; one whose row was given up waits for the operator.
 func (s *Storage) ListRunsNeedingDelivery(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
-	return s.scan(ctx, "ListRunsNeedingDelivery", q, func(ix *indexes) []*ordered {
-		return []*ordered{&ix.waiting, &ix.leased}
-	}, func(_ *environment, e *entry, ref *lane.RunRef) verdict {
+	return s.scan(ctx, "ListRunsNeedingDelivery", q, func(k kind) bool {
+		return k.is().Waiting() || k.is() == runlane.StatusRunning
+	}, nil, func(_ *environment, e *entry, ref *lane.RunRef) verdict {
 		r := e.liveRow()
 		switch {
 		case boundedPolicy(q, e.created.Queue).Bounded():
@@ -48,7 +48,7 @@ func (s *Storage) ListRunsNeedingDelivery(ctx context.Context, q *lane.DueQuery)
 // of a queue that has no limit any more. It leaves q.Bounded out: what is lost there is found when its reservation is
 // over.
 func (s *Storage) ListRunsNeedingRedelivery(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
-	return s.scan(ctx, "ListRunsNeedingRedelivery", q, func(ix *indexes) []*ordered {
+	return s.scan(ctx, "ListRunsNeedingRedelivery", q, nil, func(ix *indexes) []*ordered {
 		return []*ordered{&ix.redeliveries, &ix.undelivered}
 	}, func(_ *environment, e *entry, _ *lane.RunRef) verdict {
 		if boundedPolicy(q, e.created.Queue).Bounded() {
@@ -62,14 +62,14 @@ func (s *Storage) ListRunsNeedingRedelivery(ctx context.Context, q *lane.DueQuer
 func (s *Storage) ListRunsNeedingCancellationFinalization(
 	ctx context.Context, q *lane.DueQuery,
 ) (*runlane.Page[lane.RunRef], error) {
-	return s.scan(ctx, "ListRunsNeedingCancellationFinalization", q, func(ix *indexes) []*ordered {
-		return []*ordered{&ix.cancelling}
-	}, nil)
+	cancelling := ofStatus(runlane.StatusCancellationRequested)
+	return s.scan(ctx, "ListRunsNeedingCancellationFinalization", q, cancelling, nil, nil)
 }
 
-// scan pages the runs of some indexes that are due at q.At, in due order. refine may complete or skip a row.
+// scan pages the runs of some kinds, or of other indexes, that are due at q.At, in due order. refine may complete or skip
+// a row.
 func (s *Storage) scan(
-	ctx context.Context, method string, q *lane.DueQuery, sets func(*indexes) []*ordered,
+	ctx context.Context, method string, q *lane.DueQuery, of func(kind) bool, others func(*indexes) []*ordered,
 	refine func(*environment, *entry, *lane.RunRef) verdict,
 ) (*runlane.Page[lane.RunRef], error) {
 	if err := ended(ctx); err != nil {
@@ -86,7 +86,13 @@ func (s *Storage) scan(
 	if env == nil {
 		return &runlane.Page[lane.RunRef]{}, nil
 	}
-	return fillPage(ascend(env.sets(sets), after.place()), scope, limit, 0, func(i item) (lane.RunRef, verdict) {
+	var sets []*ordered
+	if of != nil {
+		sets = env.lists(&choice{of: of, wants: q.Wants})
+	} else {
+		sets = env.sets(others)
+	}
+	return fillPage(ascend(sets, after.place()), scope, limit, 0, func(i item) (lane.RunRef, verdict) {
 		i.entry = i.entry.view() // of a finished run, which may be packed
 		e := i.entry
 		switch {

@@ -9,16 +9,12 @@ import (
 
 // indexes order runs by when they need inspection, each index for one purpose:
 //
-//	queued to cancelling        every active run is in exactly one of them
-//	succeeded to cancelled      every finished run is in exactly one of them
+//	groups                      every run is in exactly one of their lists
 //	unpublished to dead         the latest delivery of a queued or scheduled run is in one of them
 type indexes struct {
-	queued     ordered // by runAt ?? updatedAt
-	waiting    ordered // scheduled, retrying, released: by runAt
-	leased     ordered // running: by the end of the lease
-	cancelling ordered // cancellation requested: by the end of the lease
-
-	succeeded, failed, cancelled ordered // by the end of the run
+	groups    map[group]lists              // the runs of a queue and a task
+	schedules map[runlane.ScheduleID]lists // those of a schedule once more; nil until there is one
+	sources   map[runlane.RunID]map[*entry]struct{}
 
 	unpublished  ordered // deliveries to publish: by when they are available, or by the end of their claim
 	redeliveries ordered // published ones of queued runs: by when they count as lost
@@ -54,7 +50,7 @@ func (p *place) move(e *entry, to place) {
 
 // reindex is called after every change of a run or of its deliveries.
 func (env *environment) reindex(e *entry) {
-	e.due.move(e, e.duePlace())
+	e.moveDue(e.duePlace())
 	e.delivery.move(e, e.deliveryPlace())
 	e.undelivered.move(e, e.undeliveredPlace())
 	if len(env.limited) > 0 {
@@ -63,26 +59,23 @@ func (env *environment) reindex(e *entry) {
 }
 
 func (e *entry) duePlace() place {
-	s, ix := &e.state, &e.shard.indexes
-	if s.status.Waiting() {
-		return place{&ix.waiting, s.runAt}
-	}
-	switch s.status {
-	case runlane.StatusQueued:
-		return place{&ix.queued, e.queuedSince()}
-	case runlane.StatusRunning:
-		return place{&ix.leased, s.leaseExpiresAt}
-	case runlane.StatusCancellationRequested:
-		return place{&ix.cancelling, s.leaseExpiresAt}
-	case runlane.StatusSucceeded:
-		return place{&ix.succeeded, s.finishedAt}
-	case runlane.StatusFailed:
-		return place{&ix.failed, s.finishedAt}
-	case runlane.StatusCancelled:
-		return place{&ix.cancelled, s.finishedAt}
-	default:
+	s := &e.state
+	of, known := kindOf(s.status, s.waiting)
+	if !known {
 		return place{} // Transition.Validate lets no other status in
 	}
+	p := place{set: e.shard.indexes.group(e).of(of)}
+	switch {
+	case s.status.Waiting():
+		p.at = s.runAt
+	case s.status == runlane.StatusQueued:
+		p.at = e.queuedSince()
+	case s.status.Owned():
+		p.at = s.leaseExpiresAt
+	default:
+		p.at = s.finishedAt
+	}
+	return p
 }
 
 func (e *entry) deliveryPlace() place {
@@ -133,5 +126,3 @@ func (e *entry) redeliverAt(r *row) millis {
 	waited := r.since.since(e.firstPublished)
 	return r.since.add(min(waited+firstRedelivery, longestRedelivery))
 }
-
-func finished(ix *indexes) []*ordered { return []*ordered{&ix.succeeded, &ix.failed, &ix.cancelled} }

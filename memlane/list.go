@@ -44,12 +44,23 @@ func (s *Storage) ListRuns(ctx context.Context, q *lane.RunQuery) (*runlane.Page
 		}
 		return e.summary(), take
 	}
-	finished := env.sets(finished)
+	lists := func(of func(kind) bool) []*ordered {
+		return env.lists(&choice{
+			of: func(k kind) bool {
+				return of(k) && k.waitsFor(q.Waiting) && (len(q.Statuses) == 0 || slices.Contains(q.Statuses, k.is()))
+			},
+			queue:    q.Queue,
+			task:     q.TaskID,
+			schedule: q.ScheduleID,
+			source:   q.SourceRunID,
+		})
+	}
+	finished := lists(func(k kind) bool { return k.is().Terminal() })
 	if after != nil && after.part == finishedPart {
 		return fillPage(descend(finished, after.place()), scope, limit, finishedPart, judge), nil
 	}
-	page := fillPage(ascend(env.sets(active), after.place()), scope, limit, activePart, judge)
-	if page.Next != "" || !wantsFinished(q) {
+	page := fillPage(ascend(lists(active), after.place()), scope, limit, activePart, judge)
+	if page.Next != "" || len(finished) == 0 {
 		return page, nil
 	}
 	if len(page.Items) == limit { // nothing is left of the first part; the second begins on its own page
@@ -62,12 +73,6 @@ func (s *Storage) ListRuns(ctx context.Context, q *lane.RunQuery) (*runlane.Page
 
 // lastPosition is behind every item.
 var lastPosition = position{at: 1<<63 - 1}
-
-// wantsFinished tells whether the second part can have what is asked for: a list of active runs reads no finished one.
-func wantsFinished(q *lane.RunQuery) bool {
-	return q.Waiting == "" &&
-		(len(q.Statuses) == 0 || slices.ContainsFunc(q.Statuses, runlane.Status.Terminal))
-}
 
 func matches(q *lane.RunQuery, e *entry) bool {
 	c := e.created

@@ -13,6 +13,7 @@ import (
 type ordered struct {
 	blocks [][]item
 	size   int
+	kind   kind   // of a list of runs
 	spare  []item // an empty block, kept for a set that fills and empties repeatedly
 }
 
@@ -117,22 +118,23 @@ type walk struct {
 	sets       []*ordered
 	next       [][2]int // block and index of the next item of each set
 	descending bool
+	heap       []int // sets that have a next item, that of the next one first
 }
 
 // ascend walks upwards, from the first item behind after; nil means from the start.
 func ascend(sets []*ordered, after *position) *walk {
 	w := &walk{sets: sets, next: make([][2]int, len(sets))}
-	if after == nil {
-		return w
-	}
 	for n, set := range sets {
+		if after == nil {
+			continue
+		}
 		block, index := set.seek(*after)
 		if block < len(set.blocks) && set.blocks[block][index].position() == *after {
 			block, index = set.step(block, index, 1)
 		}
 		w.next[n] = [2]int{block, index}
 	}
-	return w
+	return w.begin()
 }
 
 // descend walks downwards, from the last item before after; nil means from the end.
@@ -145,6 +147,19 @@ func descend(sets []*ordered, after *position) *walk {
 		}
 		block, index = set.step(block, index, -1)
 		w.next[n] = [2]int{block, index}
+	}
+	return w.begin()
+}
+
+// begin makes the heap.
+func (w *walk) begin() *walk {
+	for n := range w.sets {
+		if w.has(n) {
+			w.heap = append(w.heap, n)
+		}
+	}
+	for i := len(w.heap)/2 - 1; i >= 0; i-- {
+		w.sink(i)
 	}
 	return w
 }
@@ -166,40 +181,50 @@ func (o *ordered) step(block, index, by int) (int, int) {
 
 // peek returns the next item; ok is false at the end.
 func (w *walk) peek() (found item, ok bool) {
-	n := w.first()
-	if n < 0 {
+	if len(w.heap) == 0 {
 		return item{}, false
 	}
-	return w.at(n), true
+	return w.at(w.heap[0]), true
 }
 
 // advance passes over the item that peek returned.
 func (w *walk) advance() {
-	n, by := w.first(), 1
+	n, by, last := w.heap[0], 1, len(w.heap)-1
 	if w.descending {
 		by = -1
 	}
 	block, index := w.sets[n].step(w.next[n][0], w.next[n][1], by)
 	w.next[n] = [2]int{block, index}
+	if !w.has(n) {
+		w.heap[0], w.heap = w.heap[last], w.heap[:last]
+	}
+	w.sink(0)
 }
+
+// sink moves an entry of the heap down to its place.
+func (w *walk) sink(i int) {
+	for {
+		child := 2*i + 1
+		if child >= len(w.heap) {
+			return
+		}
+		if right := child + 1; right < len(w.heap) && w.before(w.heap[right], w.heap[child]) {
+			child = right
+		}
+		if !w.before(w.heap[child], w.heap[i]) {
+			return
+		}
+		w.heap[i], w.heap[child] = w.heap[child], w.heap[i]
+		i = child
+	}
+}
+
+// has reports a set that has a next item.
+func (w *walk) has(n int) bool { return w.next[n][0] >= 0 && w.next[n][0] < len(w.sets[n].blocks) }
 
 func (w *walk) at(n int) item { return w.sets[n].blocks[w.next[n][0]][w.next[n][1]] }
 
-// first is the set that holds the next item, -1 at the end.
-func (w *walk) first() int {
-	best := -1
-	for n, set := range w.sets {
-		if block := w.next[n][0]; block < 0 || block >= len(set.blocks) {
-			continue
-		}
-		if best < 0 {
-			best = n
-			continue
-		}
-		if order := w.at(n).position().compare(w.at(best).position()); order < 0 && !w.descending ||
-			order > 0 && w.descending {
-			best = n
-		}
-	}
-	return best
+func (w *walk) before(a, b int) bool {
+	order := w.at(a).position().compare(w.at(b).position())
+	return order < 0 && !w.descending || order > 0 && w.descending
 }

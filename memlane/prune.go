@@ -3,7 +3,6 @@ package memlane
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/lane"
@@ -38,7 +37,7 @@ func (s *Storage) PruneRuns(ctx context.Context, c *lane.PruneCommand) (*lane.Pr
 	}
 	examined := 0
 	old := fillPage(
-		ascend(env.sets(finishedAs(statuses)), after.place()),
+		ascend(env.lists(&choice{of: ofStatus(statuses...)}), after.place()),
 		scope,
 		limit,
 		0,
@@ -66,19 +65,6 @@ func (s *Storage) PruneRuns(ctx context.Context, c *lane.PruneCommand) (*lane.Pr
 	return progress, nil
 }
 
-// finishedAs chooses the places of finished runs of the statuses.
-func finishedAs(statuses []runlane.Status) func(*indexes) []*ordered {
-	return func(ix *indexes) []*ordered {
-		var sets []*ordered
-		for n, status := range slices.DeleteFunc(runlane.Statuses(), runlane.Status.Active) {
-			if slices.Contains(statuses, status) {
-				sets = append(sets, finished(ix)[n])
-			}
-		}
-		return sets
-	}
-}
-
 // ownsKey reports whether the run is still the owner of its idempotency key: it may have been reset, or replaced.
 func (env *environment) ownsKey(created *runlane.RunCreated, e *entry) bool {
 	holder := env.idempotency[scopedKey{created.TaskID, created.IdempotencyKey}]
@@ -99,7 +85,7 @@ func (env *environment) remove(e *entry) {
 	if known := e.view(); env.ownsKey(known.created, e) {
 		delete(env.idempotency, scopedKey{known.created.TaskID, known.created.IdempotencyKey})
 	}
-	e.due.move(e, place{})
+	e.moveDue(place{})
 	delete(e.shard.runs, e.id)
 	delete(e.shard.records, e.id)
 	delete(e.shard.mail, e.id)

@@ -142,7 +142,8 @@ func (s *Storage) ListRunsNeedingDispatch(ctx context.Context, q *lane.DueQuery)
 	}
 	var found []item
 	now := at(q.At)
-	for w := ascend(env.sets(leased), after.place()); len(found) <= limit; w.advance() {
+	leased := env.lists(&choice{of: ofStatus(runlane.StatusRunning), wants: q.Wants})
+	for w := ascend(leased, after.place()); len(found) <= limit; w.advance() {
 		next, ok := w.peek()
 		if !ok || next.at > now {
 			break

@@ -56,12 +56,6 @@ func (env *environment) sets(choose func(*indexes) []*ordered) []*ordered {
 	return sets
 }
 
-func active(ix *indexes) []*ordered {
-	return []*ordered{&ix.queued, &ix.waiting, &ix.leased, &ix.cancelling}
-}
-
-func leased(ix *indexes) []*ordered { return []*ordered{&ix.leased} }
-
 func unpublished(ix *indexes) []*ordered { return []*ordered{&ix.unpublished} }
 
 func dead(ix *indexes) []*ordered { return []*ordered{&ix.dead} }

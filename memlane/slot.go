@@ -138,7 +138,7 @@ func (env *environment) limit(queue runlane.QueueName) {
 		env.limited = map[runlane.QueueName]bool{}
 	}
 	env.limited[queue] = true
-	for _, set := range env.sets(active) {
+	for _, set := range env.lists(&choice{of: active, queue: queue}) {
 		for _, block := range set.blocks {
 			for _, i := range block {
 				env.reindexWants(i.entry)

@@ -266,6 +266,10 @@ func (g *grown) any() runlane.RunID { return sqlitelane.Multiplied(rand.IntN(g.n
 // calls in the order in which they are made.
 func (g *grown) calls() []growingCall {
 	ctx, page := g.b.Context(), lane.PageQuery{Environment: "bench"}
+	list := func(q lane.RunQuery) func() error { // of none
+		q.PageQuery = page
+		return func() error { return second(g.s.ListRuns(ctx, &q)) }
+	}
 	due := func() *lane.DueQuery { return &lane.DueQuery{PageQuery: page, At: time.Now()} }
 	return []growingCall{
 		{"create", g.create},
@@ -277,6 +281,11 @@ func (g *grown) calls() []growingCall {
 			return second(g.s.ListRunEvents(ctx, &lane.EventQuery{PageQuery: page, RunID: g.run.ID}))
 		}},
 		{"list", func() error { return second(g.s.ListRuns(ctx, &lane.RunQuery{PageQuery: page})) }},
+		{"list-queue", list(lane.RunQuery{Queue: "rare"})},
+		{"list-task", list(lane.RunQuery{TaskID: "rare"})},
+		{"list-failed", list(lane.RunQuery{Statuses: []runlane.Status{runlane.StatusFailed}})},
+		{"list-input", list(lane.RunQuery{Waiting: runlane.WaitingInput})},
+		{"list-schedule", list(lane.RunQuery{ScheduleID: "rare"})},
 		{"runnable", func() error { return second(g.s.ListRunnableRuns(ctx, due())) }},
 		{"redelivery", func() error { return second(g.s.ListRunsNeedingRedelivery(ctx, due())) }},
 		{"outbox", func() error {

@@ -117,7 +117,7 @@ var toTell = list{column: "at", where: "TRUE", from: "untold CROSS JOIN runs ON 
 // ListRunsToTell returns runs whose end is untold.
 func (s *Storage) ListRunsToTell(ctx context.Context, q *lane.DueQuery) (*runlane.Page[lane.RunRef], error) {
 	return s.scan(ctx, "ListRunsToTell", q,
-		func(*file.Conn, *entry, *lane.RunRef) (verdict, error) { return take, nil }, toTell)
+		func(*file.Conn, *entry, *lane.RunRef) (verdict, error) { return take, nil }, nil, toTell)
 }
 
 // TellEnd tells an end once.

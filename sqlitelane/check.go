@@ -135,8 +135,9 @@ func (k *check) run(id runlane.RunID) error {
 	if err != nil || e == nil {
 		return err
 	}
-	const columns = "SELECT kind, at, delivery, delivery_at, undelivered_at, wants_at, ckey FROM runs WHERE n = ?"
-	row, err := k.c.One(columns, e.n)
+	const columns = "SELECT kind, at, delivery, delivery_at, undelivered_at, wants_at, ckey, grp, rest, schedule, " +
+		"source, (SELECT env FROM groups WHERE id = grp AND queue = runs.queue AND task = ?) FROM runs WHERE n = ?"
+	row, err := k.c.One(columns, string(e.Run.TaskID), e.n)
 	if err != nil {
 		return err
 	}
@@ -156,10 +157,15 @@ func (k *check) run(id runlane.RunID) error {
 		return err
 	}
 	want := e.Places(limited > 0)
+	source := &run.Source
+	if older := number(row[7]) == 0; !older && (number(row[11]) != e.env || row[8] != present(want.Rest) ||
+		row[9] != present(string(source.ScheduleID)) || row[10] != present(string(source.RunID))) {
+		k.broken(id, ruleDue, "a %s run is in lists of others: %v", run.Status, row[7:])
+	}
 	if number(row[0]) != int64(want.Kind) {
 		k.broken(id, ruleDue, "a %s run is in list %d", run.Status, number(row[0]))
 	}
-	if row[2] != deliveryKind(want.Delivery) || row[3] != instant(want.DeliveryAt) ||
+	if row[2] != present(int64(want.Delivery)) || row[3] != instant(want.DeliveryAt) ||
 		row[4] != instant(want.Undelivered) {
 		k.broken(id, ruleDelivery, "the delivery of a %s run is indexed at %v %v %v", run.Status, row[2], row[3],
 			row[4])

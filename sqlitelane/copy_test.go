@@ -12,6 +12,7 @@ import (
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/lanetest"
+	"github.com/runlane/runlane-go/sqlitelane"
 )
 
 func names(t *testing.T, folder string) (names []string) {
@@ -155,5 +156,31 @@ func TestExamine_SaysWhatIsWrong(t *testing.T) {
 	}
 	if left := names(t, folder); len(left) != 0 {
 		t.Errorf("left are %v", left)
+	}
+}
+
+// Locks of a file are its process's, and keep no other part of that out.
+func TestRestoreTo_FileThatThisProcessUses_IsRefused(t *testing.T) {
+	t.Parallel()
+	path, s := newPath(t), started(t, withRuns(t, 3), 0)
+	user := sqlitelane.NewStorage(path, 0)
+	if err := user.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(t.TempDir(), "link.db")
+	if err := os.Symlink(path, link); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{path, link} {
+		if _, err := s.RestoreTo(t.Context(), name); runlane.CodeOf(err) != runlane.ErrValidationFailed {
+			t.Error(err)
+		}
+	}
+	add(t, user, 2) // it is not replaced
+	if err := user.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.RestoreTo(t.Context(), link); err != nil {
+		t.Error(err)
 	}
 }

@@ -104,7 +104,11 @@ type dispatch struct {
 // due are the runs of all partitions that could have a slot, and those whose lease is over.
 func (d *dispatch) due(after *pages.Position, most int) ([]item, error) {
 	var found []item
-	for w := newWalk(d.c, d.env, d.q.Environment, after, d.now, false, runsOf(record.Leased)); len(found) < most; {
+	leased, err := d.s.runsOf(d.c, d.env, choice{wants: d.q.Wants}, record.Leased)
+	if err != nil {
+		return nil, err
+	}
+	for w := newWalk(d.c, d.env, d.q.Environment, after, d.now, false, leased...); len(found) < most; {
 		next, ok, err := w.next()
 		if err != nil {
 			return nil, err
@@ -151,7 +155,11 @@ func (d *dispatch) ofQueue(found []item, queue int64, limit int, after *pages.Po
 }
 
 // ofPartition are the runs of one partition that want a slot.
-var ofPartition = list{column: "wants_at", where: "queue = ?5 AND ckey = ?6 AND wants_at IS NOT NULL"}
+func ofPartition(p partitionKey) list {
+	return list{
+		column: "wants_at", where: "queue = ?6 AND ckey = ?7 AND wants_at IS NOT NULL", values: []any{p.queue, p.key},
+	}
+}
 
 // candidates adds those that wait in the partition, no more than it has room for.
 func (d *dispatch) candidates(
@@ -165,8 +173,7 @@ func (d *dispatch) candidates(
 	if left <= 0 {
 		return found, nil
 	}
-	w := newWalk(d.c, d.env, d.q.Environment, after, d.now, false, ofPartition)
-	w.partition = &p
+	w := newWalk(d.c, d.env, d.q.Environment, after, d.now, false, ofPartition(p))
 	for left > 0 {
 		next, ok, err := w.next()
 		if err != nil || !ok {

@@ -85,7 +85,8 @@ var updates = func() (texts [16]string) {
 	for mask := range texts {
 		text := "UPDATE runs SET record = ?"
 		for bit, columns := range []string{
-			", kind = ?, at = ?", ", delivery = ?, delivery_at = ?", ", undelivered_at = ?", ", wants_at = ?, ckey = ?",
+			", kind = ?, at = ?, grp = ?, rest = ?, schedule = ?, source = ?",
+			", delivery = ?, delivery_at = ?", ", undelivered_at = ?", ", wants_at = ?, ckey = ?",
 		} {
 			if mask&(1<<bit) != 0 {
 				text += columns
@@ -97,8 +98,9 @@ var updates = func() (texts [16]string) {
 }()
 
 const insertRun = `INSERT INTO
-	runs(env, id, kind, at, queue, delivery, delivery_at, undelivered_at, wants_at, ckey, record)
-	VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT(env, id) DO NOTHING`
+	runs(env, id, kind, at, queue, delivery, delivery_at, undelivered_at, wants_at, ckey, grp, rest, schedule, source,
+		record)
+	VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT(env, id) DO NOTHING`
 
 // errUsed is the refusal of a new row whose id another run has. Nothing was written for it.
 var errUsed = errors.New("the run is there already")
@@ -118,26 +120,32 @@ func (t *tx) save(e *entry) error {
 	if wants != nil {
 		key = e.Run.ConcurrencyKey
 	}
+	group, err := t.group(e)
+	if err != nil {
+		return err
+	}
 	encoded := e.Encode(t.s.encoded[:0]) // SQLite copies it
 	t.s.encoded = encoded
 	if e.n == 0 {
 		e.n, err = t.Insert(insertRun, e.env, string(e.Run.ID), int64(now.Kind), int64(now.At), e.queue,
-			deliveryKind(now.Delivery), instant(now.DeliveryAt), instant(now.Undelivered), wants, key, encoded)
+			present(int64(now.Delivery)), instant(now.DeliveryAt), instant(now.Undelivered), wants, key,
+			group, present(now.Rest), present(string(e.Run.Source.ScheduleID)), present(string(e.Run.Source.RunID)), encoded)
 		if err != nil || e.n == 0 {
 			return cmp.Or(err, errUsed)
 		}
 		t.remember(e)
 		return nil
 	}
-	mask, values := 0, make([]any, 0, 9)
+	mask, values := 0, make([]any, 0, 13)
 	values = append(values, encoded)
-	if now.Kind != old.Kind || now.At != old.At {
+	if now.Kind != old.Kind || now.At != old.At || now.Rest != old.Rest {
 		mask |= changesPlace
-		values = append(values, int64(now.Kind), int64(now.At))
+		values = append(values, int64(now.Kind), int64(now.At), group, present(now.Rest),
+			present(string(e.Run.Source.ScheduleID)), present(string(e.Run.Source.RunID)))
 	}
 	if now.Delivery != old.Delivery || now.DeliveryAt != old.DeliveryAt {
 		mask |= changesDelivery
-		values = append(values, deliveryKind(now.Delivery), instant(now.DeliveryAt))
+		values = append(values, present(int64(now.Delivery)), instant(now.DeliveryAt))
 	}
 	if now.Undelivered != old.Undelivered {
 		mask |= changesUndelivered
@@ -170,11 +178,12 @@ func instant(at record.Millis) any {
 	return int64(at)
 }
 
-func deliveryKind(k record.DeliveryKind) any {
-	if k == 0 {
+// present is a value of a column, NULL for the zero one.
+func present[T comparable](v T) any {
+	if v == *new(T) {
 		return nil
 	}
-	return int64(k)
+	return v
 }
 
 type driverValue = driver.Value

@@ -68,8 +68,8 @@ func Multiplied(n int) runlane.RunID { return runlane.RunID(fmt.Sprintf("many_%0
 func (s *Storage) Multiply(id runlane.RunID, n int) error {
 	return s.write(context.Background(), func(t *tx) error {
 		return t.Exec(`WITH RECURSIVE c(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM c WHERE i < ?2 - 1)
-			INSERT INTO runs(env, id, kind, at, queue, record)
-			SELECT env, printf('many_%08d', i), kind, at - ?2 + i, queue, record FROM runs, c WHERE id = ?1`, string(id), int64(n))
+			INSERT INTO runs(env, id, kind, at, queue, grp, record)
+			SELECT env, printf('many_%08d', i), kind, at - ?2 + i, queue, grp, record FROM runs, c WHERE id = ?1`, string(id), int64(n))
 	})
 }
 
@@ -130,6 +130,13 @@ func NewTransport(s *Storage, ordered ...runlane.QueueName) *Transport {
 func (s *Storage) ForgetGroups() error {
 	return s.write(context.Background(), func(t *tx) error {
 		return errors.Join(t.Exec("DROP INDEX messages_group"), t.Exec("ALTER TABLE messages DROP COLUMN grp"))
+	})
+}
+
+// ForgetLists makes all runs those of a program that knew of no lists with groups.
+func (s *Storage) ForgetLists() error {
+	return s.write(context.Background(), func(t *tx) error {
+		return t.Exec("UPDATE runs SET grp = 0, rest = NULL, schedule = NULL, source = NULL")
 	})
 }
 

@@ -109,7 +109,7 @@ func judgeOrdered(all, named []runlane.QueueName) (more bool, err error) {
 
 // judgeUnderWay refuses to order a queue that has active runs, in any environment: their wakeups are in no group.
 func judgeUnderWay(c *file.Conn, name runlane.QueueName) error {
-	active, err := c.Number(`SELECT count(*) FROM runs INDEXED BY runs_at
+	active, err := c.Number(`SELECT count(*) FROM runs INDEXED BY runs_list
 		WHERE env IN (SELECT id FROM names) AND kind IN (?, ?, ?, ?) AND queue = (SELECT id FROM names WHERE name = ?)`,
 		int64(record.Queued), int64(record.Waiting), int64(record.Leased), int64(record.Cancelling), string(name))
 	if err != nil || active == 0 {

@@ -34,15 +34,15 @@ func (s *Storage) PruneRuns(ctx context.Context, c *lane.PruneCommand) (*lane.Pr
 	if err != nil {
 		return nil, err
 	}
-	var lists []list
-	for _, status := range statuses {
-		lists = append(lists, runsOf(record.Finished[status]))
-	}
 	var progress *lane.PruneProgress
 	err = s.write(ctx, func(t *tx) error {
 		progress = &lane.PruneProgress{}
 		env, err := s.names.find(t.Conn, c.Environment.Name())
 		if err != nil || env == 0 {
+			return err
+		}
+		lists, err := s.runsOf(t.Conn, env, choice{}, record.FinishedAs(statuses)...)
+		if err != nil {
 			return err
 		}
 		examined := 0

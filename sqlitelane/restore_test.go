@@ -89,32 +89,6 @@ func TestRestoreTo_FileThatAnotherProcessUses_IsRefused(t *testing.T) {
 	}
 }
 
-// Locks of a file are its process's, and keep no other part of that out.
-func TestRestoreTo_FileThatThisProcessUses_IsRefused(t *testing.T) {
-	t.Parallel()
-	path, s := newPath(t), started(t, withRuns(t, 3), 0)
-	user := sqlitelane.NewStorage(path, 0)
-	if err := user.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	link := filepath.Join(t.TempDir(), "link.db")
-	if err := os.Symlink(path, link); err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{path, link} {
-		if _, err := s.RestoreTo(t.Context(), name); runlane.CodeOf(err) != runlane.ErrValidationFailed {
-			t.Error(err)
-		}
-	}
-	add(t, user, 2) // it is not replaced
-	if err := user.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.RestoreTo(t.Context(), link); err != nil {
-		t.Error(err)
-	}
-}
-
 // restoreVariable makes this program a child that goes back to a copy, and dies.
 const restoreVariable = "SQLITELANE_TEST_RESTORE"
 

@@ -23,7 +23,7 @@ func (s *Storage) ListRunnableRuns(ctx context.Context, q *lane.DueQuery) (*runl
 			return skip, err
 		}
 		return take, nil
-	}, runsOf(record.Queued), runsOf(record.Waiting), runsOf(record.Leased))
+	}, []record.Kind{record.Queued, record.Waiting, record.Leased})
 }
 
 // ListRunsNeedingDelivery returns runs that need a fresh delivery request, q.Bounded left out. A scheduled run whose
@@ -42,7 +42,7 @@ func (s *Storage) ListRunsNeedingDelivery(ctx context.Context, q *lane.DueQuery)
 			ref.OutboxID = record.EventID(e.Run.ID, d.Sequence)
 			return take, nil
 		}
-	}, runsOf(record.Waiting), runsOf(record.Leased))
+	}, []record.Kind{record.Waiting, record.Leased})
 }
 
 // ListRunsNeedingRedelivery returns queued runs whose published wakeup counts as lost, and those that waited for a slot
@@ -54,7 +54,7 @@ func (s *Storage) ListRunsNeedingRedelivery(ctx context.Context, q *lane.DueQuer
 			return skip, nil
 		}
 		return take, nil
-	}, deliveriesOf(record.Published), undelivered)
+	}, nil, deliveriesOf(record.Published), undelivered)
 }
 
 // ListRunsNeedingCancellationFinalization returns runs whose cancellation was requested and whose lease is over.
@@ -62,12 +62,13 @@ func (s *Storage) ListRunsNeedingCancellationFinalization(
 	ctx context.Context, q *lane.DueQuery,
 ) (*runlane.Page[lane.RunRef], error) {
 	return s.scan(ctx, "ListRunsNeedingCancellationFinalization", q,
-		func(*file.Conn, *entry, *lane.RunRef) (verdict, error) { return take, nil }, runsOf(record.Cancelling))
+		func(*file.Conn, *entry, *lane.RunRef) (verdict, error) { return take, nil },
+		[]record.Kind{record.Cancelling})
 }
 
-// scan pages the runs of some lists that are due at q.At, in due order.
+// scan pages the runs of some kinds and of other lists that are due at q.At, in due order.
 func (s *Storage) scan(
-	ctx context.Context, method string, q *lane.DueQuery, judge refine, lists ...list,
+	ctx context.Context, method string, q *lane.DueQuery, judge refine, kinds []record.Kind, others ...list,
 ) (page *runlane.Page[lane.RunRef], err error) {
 	if err := ended(ctx); err != nil {
 		return nil, err
@@ -83,7 +84,11 @@ func (s *Storage) scan(
 		if err != nil {
 			return err
 		}
-		w := newWalk(c, env, q.Environment, after, now, false, lists...)
+		lists, err := s.runsOf(c, env, choice{wants: q.Wants}, kinds...)
+		if err != nil {
+			return err
+		}
+		w := newWalk(c, env, q.Environment, after, now, false, append(lists, others...)...)
 		page, err = fillPage(w, scope, limit, 0, func(i item) (lane.RunRef, verdict, error) {
 			if !q.Wants(i.Run.Queue) || i.Underway(now, q.Patience) {
 				return lane.RunRef{}, skip, nil

@@ -11,7 +11,7 @@ const (
 // schema is that of a file of format 1, with what was added within the format.
 var schema = file.Schema{
 	Tables:    tables,
-	Additions: []file.Addition{records, ordered, signals, orderedQueues, callsAndEnds, commits, flows, flowsOver},
+	Additions: []file.Addition{records, ordered, signals, orderedQueues, callsAndEnds, commits, flows, flowsOver, lists},
 }
 
 // tables makes those of an empty file.
@@ -37,7 +37,6 @@ var tables = []string{
 		record BLOB NOT NULL
 	) STRICT`,
 	`CREATE UNIQUE INDEX runs_id ON runs(env, id)`,
-	`CREATE INDEX runs_at ON runs(env, kind, at, id, queue)`,
 	`CREATE INDEX runs_delivery ON runs(env, delivery, delivery_at, id, queue) WHERE delivery IS NOT NULL`,
 	`CREATE INDEX runs_undelivered ON runs(env, undelivered_at, id, queue) WHERE undelivered_at IS NOT NULL`,
 	`CREATE INDEX runs_wants ON runs(env, queue, ckey, wants_at, id) WHERE wants_at IS NOT NULL`,
@@ -156,6 +155,28 @@ var flowsOver = file.Addition{
 	Statements: []string{
 		`DROP INDEX IF EXISTS flows_finished`,
 		`CREATE INDEX flows_over ON flows(env, finished DESC, id)`,
+	},
+}
+
+// lists are the indexes of lists of runs. The runs of a queue and a task are a group, so that one index has each list
+// whole, and with those of a queue or of a task alone. Rows that an older program made are in group 0 until they move.
+var lists = file.Addition{
+	Name: "runs_list",
+	Statements: []string{
+		`CREATE TABLE groups(
+			id INTEGER PRIMARY KEY, env INTEGER NOT NULL, queue INTEGER NOT NULL, task TEXT NOT NULL,
+			UNIQUE(env, queue, task)
+		) STRICT`,
+		`CREATE INDEX groups_task ON groups(env, task)`,
+		`ALTER TABLE runs ADD COLUMN grp INTEGER NOT NULL DEFAULT 0`,
+		`ALTER TABLE runs ADD COLUMN rest INTEGER`, // of those that wait for a time or a signal: record.Rest
+		`ALTER TABLE runs ADD COLUMN schedule TEXT`,
+		`ALTER TABLE runs ADD COLUMN source TEXT`,
+		`DROP INDEX IF EXISTS runs_at`,
+		`CREATE INDEX runs_list ON runs(env, kind, grp, at, id)`,
+		`CREATE INDEX runs_rest ON runs(env, rest, grp, at, id) WHERE rest IS NOT NULL`,
+		`CREATE INDEX runs_schedule ON runs(env, schedule, kind, at, id) WHERE schedule IS NOT NULL`,
+		`CREATE INDEX runs_source ON runs(env, source, kind, at, id) WHERE source IS NOT NULL`,
 	},
 }
 

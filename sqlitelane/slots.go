@@ -54,7 +54,8 @@ func (t *tx) limit(env, queue int64) error {
 	}
 	var wants []want
 	for _, kind := range []record.Kind{record.Queued, record.Waiting, record.Leased} {
-		err := t.Each("SELECT n, id, record FROM runs WHERE env = ? AND kind = ? AND queue = ?",
+		err := t.Each(`SELECT n, id, record FROM runs WHERE env = ?1 AND kind = ?2 AND queue = ?3
+			AND grp IN (SELECT 0 UNION ALL SELECT id FROM groups WHERE env = ?1 AND queue = ?3)`,
 			func(row []driverValue) (bool, error) {
 				r, err := record.Decode(runlane.Environment(name), runlane.RunID(text(row[1])), blob(row[2]))
 				if err != nil {

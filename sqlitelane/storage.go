@@ -27,6 +27,7 @@ type Storage struct {
 	tokens  atomic.Uint64 // claims are numbered
 	prefix  string        // of the tokens of this process
 	names   names
+	groups  groups
 	offers  offers
 
 	mu   sync.RWMutex

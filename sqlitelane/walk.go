@@ -13,20 +13,60 @@ import (
 const (
 	// mostExamined bounds the rows that one page reads: a page may be short or empty and still have a next one.
 	mostExamined = 1000
-	// rowsAtOnce is how many rows a walk reads ahead.
-	rowsAtOnce = 64
+	// rowsAtOnce is how many rows a walk reads ahead, of a list at most; of many lists it begins with fewer.
+	rowsAtOnce  = 64
+	rowsAtFirst = 4
 )
 
-// list is an index of runs by an instant, ties by id: a column of a kind, what rows have to be, and where they are read
-// from, if not from the runs alone.
-type list struct{ column, where, from string }
-
-func runsOf(kind record.Kind) list {
-	return list{column: "at", where: fmt.Sprint("kind = ", int64(kind))}
+// list is an index of runs by an instant, ties by id: a column of a kind, what rows have to be, with the values from ?6
+// on, and where they are read from, if not from the runs alone.
+type list struct {
+	column, where, from string
+	values              []any
 }
 
 func deliveriesOf(kind record.DeliveryKind) list {
 	return list{column: "delivery_at", where: fmt.Sprint("delivery = ", int64(kind))}
+}
+
+// runsOf are the lists of runs by kind.
+func (s *Storage) runsOf(c *file.Conn, env int64, by choice, kinds ...record.Kind) ([]list, error) {
+	by.value = ofKinds(kinds...)
+	return s.listsOf(c, env, byKind, &by)
+}
+
+// listsOf are those of an index that has groups.
+func (s *Storage) listsOf(c *file.Conn, env int64, column string, by *choice) ([]list, error) {
+	found, err := s.choose(c, env, column, by)
+	lists := make([]list, 0, len(found))
+	for _, l := range found {
+		lists = append(lists, inGroup(column, l))
+	}
+	return lists, err
+}
+
+func inGroup(column string, l listed) list {
+	return list{column: "at", where: column + " = ?6 + 0 AND grp = ?7 + 0", values: []any{l.value, l.group}}
+}
+
+// olderOf are the rows of some kinds that older programs made, which are in no other list.
+func olderOf(kinds ...record.Kind) []list {
+	lists := make([]list, 0, len(kinds))
+	for _, kind := range kinds {
+		lists = append(lists, inGroup(byKind, listed{int64(kind), 0}))
+	}
+	return lists
+}
+
+// runsWith are the lists by kind of the runs with a value in a column that has an index.
+func runsWith(column, value string, kinds ...record.Kind) []list {
+	lists := make([]list, 0, len(kinds))
+	for _, kind := range kinds {
+		lists = append(lists, list{
+			column: "at", where: column + " = ?6 || '' AND kind = ?7 + 0", values: []any{value, int64(kind)},
+		})
+	}
+	return lists
 }
 
 // undelivered are queued runs that no delivery is certain to bring to a worker.
@@ -46,13 +86,14 @@ type walk struct {
 	environment runlane.Environment
 	descending  bool
 	until       record.Millis // of ascending ones: nothing is read behind it
-	partition   *partitionKey // of lists that are one's
 	sources     []source
 }
 
 // source is one list: what was read ahead, and where to go on.
 type source struct {
 	text  string
+	rows  int64 // to read ahead the next time
+	bound []any
 	ahead []item
 	at    record.Millis
 	id    string
@@ -81,11 +122,14 @@ func newWalk(
 	}
 	for _, l := range lists { // sums of numbers keep SQLite from planning the query again for each of them
 		w.sources = append(w.sources, source{
-			text: fmt.Sprintf(`SELECT n, queue, id, %[1]s, record FROM %[6]s
+			text: fmt.Sprintf(`SELECT n, queue, id, %[1]s, record FROM %[5]s
 				WHERE env = ?1 AND %[2]s AND (%[1]s, id) %[3]s (?2 + 0, ?3 || '') AND %[1]s <= ?4 + 0
-				ORDER BY %[1]s%[4]s, id%[4]s LIMIT %[5]d`,
-				l.column, l.where, compare, order, rowsAtOnce, cmp.Or(l.from, "runs")),
-			at: record.Millis(from.At), id: from.ID,
+				ORDER BY %[1]s%[4]s, id%[4]s LIMIT ?5`,
+				l.column, l.where, compare, order, cmp.Or(l.from, "runs")),
+			rows:  max(rowsAtFirst, rowsAtOnce/int64(len(lists))),
+			bound: l.values,
+			at:    record.Millis(from.At),
+			id:    from.ID,
 		})
 	}
 	return w
@@ -99,10 +143,9 @@ func (w *walk) fill(s *source) error {
 	if w.descending {
 		until = behindAll
 	}
-	rows, arguments := 0, []any{w.env, int64(s.at), s.id, int64(until)}
-	if w.partition != nil {
-		arguments = append(arguments, w.partition.queue, w.partition.key)
-	}
+	rows, wanted := int64(0), s.rows
+	arguments := append([]any{w.env, int64(s.at), s.id, int64(until), wanted}, s.bound...)
+	s.rows = min(2*s.rows, rowsAtOnce)
 	err := w.c.Each(s.text, func(row []driverValue) (bool, error) {
 		rows++
 		id := text(row[2])
@@ -116,7 +159,7 @@ func (w *walk) fill(s *source) error {
 		s.at, s.id = i.at, id
 		return true, nil
 	}, arguments...)
-	s.ended = rows < rowsAtOnce
+	s.ended = rows < wanted
 	return err
 }
 

@@ -23,6 +23,8 @@ type Places struct {
 	Undelivered Millis
 	// Wants is from when the run wants a slot, where its queue ever had a limit.
 	Wants Millis
+	// Rest is what a run of kind Waiting does meanwhile, see [Rest]; 0 for any other run.
+	Rest int64
 }
 
 // Kind is a list of runs in the order of one instant.
@@ -39,9 +41,51 @@ const (
 	Cancelled  Kind = 7
 )
 
+// The parts of a rest. The numbers of both are stored: a status is its place plus 1, and a kind of wait its bit.
+var (
+	resting = []runlane.Status{runlane.StatusScheduled, runlane.StatusRetrying, runlane.StatusReleased}
+	waits   = []runlane.WaitingFor{
+		runlane.WaitingSignal, runlane.WaitingInput, runlane.WaitingChildren, runlane.WaitingEnds, runlane.WaitingTime,
+		runlane.WaitingBlocked, runlane.WaitingAnything,
+	}
+)
+
+const restShift = 32 // what is below are the bits of the wait
+
+// Rest says in which status a run of kind Waiting is, and for what it waits. It is 0 for any other run.
+func Rest(status runlane.Status, waiting *runlane.Waiting) int64 {
+	rest := int64(slices.Index(resting, status)+1) << restShift
+	for bit, kind := range waits {
+		if rest > 0 && waiting.Has(kind) {
+			rest |= 1 << bit
+		}
+	}
+	return rest
+}
+
+// RestIs reports a rest of one of the statuses, nil for any, with the kind of wait, "" for any.
+func RestIs(rest int64, statuses []runlane.Status, waiting runlane.WaitingFor) bool {
+	bit := slices.Index(waits, waiting)
+	return (waiting == "" || bit >= 0 && rest>>bit&1 == 1) && (len(statuses) == 0 ||
+		slices.ContainsFunc(statuses, func(s runlane.Status) bool { return rest>>restShift == Rest(s, nil)>>restShift }))
+}
+
+// Active are the lists of active runs that are not of kind Waiting, by status.
+var Active = map[runlane.Status]Kind{
+	runlane.StatusQueued: Queued, runlane.StatusRunning: Leased, runlane.StatusCancellationRequested: Cancelling,
+}
+
 // Finished are the lists of finished runs by status.
 var Finished = map[runlane.Status]Kind{
 	runlane.StatusSucceeded: Succeeded, runlane.StatusFailed: Failed, runlane.StatusCancelled: Cancelled,
+}
+
+// FinishedAs are the lists of some statuses.
+func FinishedAs(statuses []runlane.Status) (kinds []Kind) {
+	for _, status := range statuses {
+		kinds = append(kinds, Finished[status])
+	}
+	return kinds
 }
 
 // DeliveryKind is a list of outbox rows.
@@ -58,6 +102,7 @@ const (
 func (r *Record) Places(limited bool) Places {
 	p := Places{DeliveryAt: Absent, Undelivered: Absent, Wants: Absent}
 	p.Kind, p.At = r.due()
+	p.Rest = Rest(r.Run.Status, r.Run.Waiting)
 	p.Delivery, p.DeliveryAt = r.delivery()
 	if since, ok := r.undelivered(); ok {
 		p.Undelivered = since

@@ -1,0 +1,189 @@
+package memlane
+
+import (
+	"slices"
+
+	"github.com/runlane/runlane-go"
+)
+
+// group is the runs of a task in a queue.
+type group struct {
+	queue runlane.QueueName
+	task  runlane.TaskID
+}
+
+// lists are runs by kind, in the order of a time:
+//
+//	queued                             runAt ?? updatedAt
+//	scheduled, retrying, released      runAt
+//	running, cancellation requested    the end of the lease
+//	finished                           the end of the run
+type lists map[kind]*ordered
+
+// kind is a status, and of a run that waits also for what: numbers of statuses, and bits of waitingKinds.
+type kind struct{ status, waits byte }
+
+var (
+	statuses     = runlane.Statuses()
+	waitingKinds = runlane.WaitingKinds()
+)
+
+// kindOf is false for a status that is not known.
+func kindOf(s runlane.Status, waiting *runlane.Waiting) (of kind, known bool) {
+	n := slices.Index(statuses, s)
+	if n < 0 {
+		return kind{}, false
+	}
+	of.status = byte(n) //nolint:gosec // a few
+	if waiting != nil && s.Waiting() {
+		for bit, what := range waitingKinds {
+			if waiting.Has(what) {
+				of.waits |= 1 << bit
+			}
+		}
+	}
+	return of, true
+}
+
+func (k kind) is() runlane.Status { return statuses[k.status] }
+
+// waitsFor reports a wait of that kind; "" is any, and none.
+func (k kind) waitsFor(what runlane.WaitingFor) bool {
+	bit := slices.Index(waitingKinds, what)
+	return what == "" || bit >= 0 && k.waits>>bit&1 == 1
+}
+
+// of is the list of a kind, which is made where there is none.
+func (l lists) of(k kind) *ordered {
+	set := l[k]
+	if set == nil {
+		set = &ordered{kind: k}
+		l[k] = set
+	}
+	return set
+}
+
+// group has the lists of a run's queue and task.
+func (ix *indexes) group(e *entry) lists {
+	return made(&ix.groups, group{e.created.Queue, e.created.TaskID})
+}
+
+func made[K comparable](all *map[K]lists, key K) lists {
+	found := (*all)[key]
+	if found == nil {
+		if *all == nil {
+			*all = map[K]lists{}
+		}
+		found = lists{}
+		(*all)[key] = found
+	}
+	return found
+}
+
+// moveDue puts the run into another list, or into none: also in those of its schedule, and among the runs that another
+// run is the source of.
+func (e *entry) moveDue(to place) {
+	from := e.due
+	if from == to {
+		return
+	}
+	e.due.move(e, to)
+	created, ix := e.view().created, &e.shard.indexes
+	if id := created.Source.ScheduleID; id != "" {
+		night := made(&ix.schedules, id)
+		if from.set != nil {
+			night.of(from.set.kind).remove(item{from.at, e})
+		}
+		if to.set != nil {
+			night.of(to.set.kind).insert(item{to.at, e})
+		}
+	}
+	source := created.Source.RunID
+	switch {
+	case source == "":
+	case to.set == nil:
+		if delete(ix.sources[source], e); len(ix.sources[source]) == 0 {
+			delete(ix.sources, source)
+		}
+	case from.set == nil:
+		if ix.sources == nil {
+			ix.sources = map[runlane.RunID]map[*entry]struct{}{}
+		}
+		if ix.sources[source] == nil {
+			ix.sources[source] = map[*entry]struct{}{}
+		}
+		ix.sources[source][e] = struct{}{}
+	}
+}
+
+// listedBySource reports a run that is where its schedule and its source run find it.
+func (e *entry) listedBySource(created *runlane.RunCreated) bool {
+	ix := &e.shard.indexes
+	if id := created.Source.ScheduleID; id != "" {
+		set := ix.schedules[id][e.due.set.kind]
+		if set == nil {
+			return false
+		}
+		if _, _, ok := set.find(item{e.due.at, e}); !ok {
+			return false
+		}
+	}
+	_, ok := ix.sources[created.Source.RunID][e]
+	return ok || created.Source.RunID == ""
+}
+
+// choice says which lists are wanted.
+type choice struct {
+	of       func(kind) bool
+	queue    runlane.QueueName // "": all
+	task     runlane.TaskID    // "": all
+	schedule runlane.ScheduleID
+	source   runlane.RunID
+	wants    func(runlane.QueueName) bool // nil: all
+}
+
+// ofStatus chooses lists by the status of their runs.
+func ofStatus(wanted ...runlane.Status) func(kind) bool {
+	return func(k kind) bool { return slices.Contains(wanted, k.is()) }
+}
+
+func active(k kind) bool { return k.is().Active() }
+
+// lists are those of every shard that have runs which are wanted, and as few others as can be.
+func (env *environment) lists(by *choice) []*ordered {
+	var found []*ordered
+	add := func(all lists) {
+		for k, set := range all {
+			if set.size > 0 && by.of(k) {
+				found = append(found, set)
+			}
+		}
+	}
+	for n := range env.shards {
+		switch ix := &env.shards[n].indexes; {
+		case by.source != "":
+			add(byKind(ix.sources[by.source]))
+		case by.schedule != "":
+			add(ix.schedules[by.schedule])
+		case by.queue != "" && by.task != "":
+			add(ix.groups[group{by.queue, by.task}])
+		default:
+			for g, all := range ix.groups {
+				if (by.queue == "" || by.queue == g.queue) && (by.task == "" || by.task == g.task) &&
+					(by.wants == nil || by.wants(g.queue)) {
+					add(all)
+				}
+			}
+		}
+	}
+	return found
+}
+
+// byKind makes lists of a few runs.
+func byKind(runs map[*entry]struct{}) lists {
+	all := lists{}
+	for e := range runs {
+		all.of(e.due.set.kind).insert(item{e.due.at, e})
+	}
+	return all
+}
