@@ -1,11 +1,35 @@
 package server_test
 
 import (
+	"fmt"
 	"net/http"
 	"runtime"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/lanetest"
 )
+
+// No index has the runs of a schedule in another queue: the only one is behind more than a page looks at.
+func TestListRuns_ReadsBehindEmptyPages(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	f, made := lanetest.NewFactory(runlane.DefaultEnvironment), time.Now()
+	for i := range 2500 {
+		o := lanetest.RunOptions{NoDelivery: true, ID: runlane.RunID(fmt.Sprintf("nightly_%04d", i)), Source: runlane.Source{
+			Type: runlane.SourceSchedule, ScheduleID: "nightly", FireTime: made.Add(time.Duration(i) * time.Minute),
+		}}
+		if i == 2499 {
+			o.Queue = "other"
+		}
+		if _, err := w.Lane().Storage.AppendRunEvents(t.Context(), f.Creation(t, made, o)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.ask(t, http.MethodGet, "/v1/runs?schedule=nightly&queue=other", "").want(t, 200, "nightly_2499")
+}
 
 // A list that is too long is refused before memory is taken for its elements, under each way to write its name; a
 // payload may be a list of any length.

@@ -51,12 +51,16 @@ type listInput struct {
 	paging
 }
 
+// emptyPages bounds how many pages without a match are read for one answer: many clients take an empty one for the end.
+const emptyPages = 10
+
 func listRuns(ctx context.Context, c *call, in *listInput) (*reply, error) {
-	page, err := c.rt.Runs().List(ctx, &core.ListOptions{
-		RunFilter: in.built(),
-		After:     in.After,
-		Limit:     in.Limit,
-	})
+	options := &core.ListOptions{RunFilter: in.built(), After: in.After, Limit: in.Limit}
+	page, err := c.rt.Runs().List(ctx, options)
+	for read := 1; err == nil && len(page.Items) == 0 && page.Next != "" && read < emptyPages; read++ {
+		options.After = page.Next
+		page, err = c.rt.Runs().List(ctx, options)
+	}
 	if err != nil {
 		return nil, err
 	}
