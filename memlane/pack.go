@@ -184,6 +184,7 @@ func (p *packer) created(c *runlane.RunCreated) {
 		p.instant(at(c.Source.CreatedAt))
 	case runlane.SourceRerun, runlane.SourceManualRetry:
 		p.instant(at(c.Source.CreatedAt))
+	case runlane.SourceTrigger, runlane.SourceSchedule: // theirs stands above
 	}
 }
 

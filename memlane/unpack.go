@@ -157,6 +157,7 @@ func (u *unpacker) created(c *runlane.RunCreated) {
 		c.Source.Round, c.Source.CreatedAt = int(u.number()), u.instant().time()
 	case runlane.SourceRerun, runlane.SourceManualRetry:
 		c.Source.CreatedAt = u.instant().time()
+	case runlane.SourceTrigger, runlane.SourceSchedule: // theirs stands above
 	}
 }
 

@@ -193,6 +193,7 @@ func (r *Run) keepSource(s *runlane.Source) {
 		r.SourceSchedule = strconv.Itoa(s.Round) + ":" + s.Node
 	case runlane.SourceRerun, runlane.SourceManualRetry:
 		r.SourceFire = ToMillis(s.CreatedAt)
+	case runlane.SourceTrigger, runlane.SourceSchedule: // theirs stands above
 	}
 }
 

@@ -155,7 +155,7 @@ func operateRules() map[string]rule {
 				return []error{errorOf(w.rt.Claim(w.ctx(), &core.ClaimOptions{Tasks: []runlane.TaskID{"odd"}, Wait: 1}))}
 			},
 		}),
-		"core.ClaimOptions.Wait":     refuses(claiming("negative", core.ClaimOptions{Wait: -1})),
+		"core.ClaimOptions.Wait":     legal("less than 0 does not wait"),
 		"core.ClaimOptions.WorkerID": refuses(claiming("unprintable", core.ClaimOptions{WorkerID: unprintable}).as("worker")),
 
 		"core.FeedOptions.After": refuses(failed("made up", func(w *world) []error {

@@ -139,7 +139,7 @@ func runtimeRules() map[string]rule {
 		"core.WorkOptions.Drain":       legal("both are meant"),
 		"core.WorkOptions.DrainReport": legal("nil is none; it is only written to"),
 		"core.WorkOptions.DrainWait":   legal("less than 0 is no wait, 0 the default"),
-		"core.WorkOptions.Grace":       refuses(working("negative", core.WorkOptions{Grace: -1})),
+		"core.WorkOptions.Grace":       legal("less than 0 does not wait"),
 		"core.WorkOptions.Lease":       refuses(working("too short", core.WorkOptions{Lease: core.MinLease - 1})),
 		"core.WorkOptions.NoTick":      legal("both are meant"),
 		"core.WorkOptions.Queues": refuses(
