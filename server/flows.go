@@ -112,7 +112,7 @@ func flowChanged(done *shown.FlowChange) *reply {
 
 type treeInput struct {
 	oneRun
-	Each int `query:"each" min:"1" max:"1000" doc:"how many runs of each call, the first ones; 20 unless given"`
+	Each int `query:"each" min:"1" max:"1000" doc:"how many runs of each call, failed and open ones first; 20 unless given"`
 }
 
 func getTree(ctx context.Context, c *call, in *treeInput) (*reply, error) {
@@ -188,8 +188,8 @@ func flowOperations() []operation {
 			name:    "getTree",
 			group:   "Flows",
 			summary: "Get a run with what it called, and what that called",
-			text: "The first runs of each call are shown, at most 1,000 altogether, and the others are counted by " +
-				"their status. Each is as it was when it was read.",
+			text: "At most 1,000 runs are shown altogether, and the others are counted by their status. Where not all of a " +
+				"call are shown, failed ones come first, then those that have not ended. Each is as it was when it was read.",
 			answers: ok[shown.Tree]("run.tree"),
 			tagged:  true,
 		}, getTree),
