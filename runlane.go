@@ -16,7 +16,7 @@ import (
 )
 
 // Ids are opaque: never parse one. They are non-empty, at most [MaxIDBytes] bytes of printable text, and hold no ':',
-// which storages reserve for composing keys.
+// which storages reserve for composing keys. "/", "." and ".." are none: no address could name them.
 type (
 	// RunID names a run within its environment. Generated ones are "run_" and a ULID.
 	RunID string
@@ -114,10 +114,12 @@ func (n QueueName) Validate() error { return validateID("queue name", string(n))
 func (id ScheduleID) Validate() error { return validateID("schedule id", string(id)) }
 
 func validateID(what, id string) error {
-	fault := ""
+	fault, hint := "", fmt.Sprintf("use 1 to %d bytes of printable text without ':'", MaxIDBytes)
 	switch {
 	case id == "":
 		fault = "is empty"
+	case id == "/" || id == "." || id == "..": // a part of an address that browsers and servers drop
+		fault, hint = fmt.Sprintf("is %q, which no address can name", id), "add a letter or a digit"
 	case len(id) > MaxIDBytes:
 		fault = fmt.Sprintf("has %d bytes", len(id))
 	default:
@@ -129,7 +131,7 @@ func validateID(what, id string) error {
 	return &Error{
 		Code:    ErrValidationFailed,
 		Message: what + " " + fault,
-		Hint:    fmt.Sprintf("use 1 to %d bytes of printable text without ':'", MaxIDBytes),
+		Hint:    hint,
 		Meta:    map[string]string{"value": clip(id, MaxIDBytes)},
 	}
 }

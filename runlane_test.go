@@ -26,6 +26,9 @@ func TestIDs_AreValidated(t *testing.T) {
 		"":                       "is empty",
 		"a:b":                    "contains ':'",
 		":":                      "contains ':'",
+		"/":                      `is "/", which no address can name`,
+		".":                      `is ".", which no address can name`,
+		"..":                     `is "..", which no address can name`,
 		"a\nb":                   `contains the unprintable character U+000A`,
 		"a\x00":                  `contains the unprintable character U+0000`,
 		"a\u200bb":               `contains the unprintable character U+200B`,
@@ -43,6 +46,9 @@ func TestIDs_AreValidated(t *testing.T) {
 			if !ok || got.Code != runlane.ErrValidationFailed || got.Message != what+" "+fault {
 				t.Errorf("%s %.20q: got %v, want %s", what, id, got, fault)
 				continue
+			}
+			if strings.Contains(fault, "address") {
+				continue // its hint is its own
 			}
 			if got.Hint != "use 1 to 200 bytes of printable text without ':'" || len(got.Meta["value"]) > runlane.MaxIDBytes {
 				t.Errorf("%s %.20q: hint %q, %d bytes repeated", what, id, got.Hint, len(got.Meta["value"]))
