@@ -10,60 +10,129 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// schemaCheck judges payloads by a schema.
+const (
+	// schemaAddress is where a schema stands to its references. Nothing is read from there.
+	schemaAddress = "https://schema.invalid/"
+	// maxPlaced is how large a payload may be so that a fault in it is placed: each of its faults is a value then.
+	maxPlaced = 64 << 10
+	// maxDigits and maxExponent bound the numbers that are judged: they are exact, so that larger ones need long.
+	maxDigits   = 1000
+	maxExponent = 400
+)
+
+// schemaCheck judges payloads by a schema. Numbers are exact.
 func schemaCheck(text json.RawMessage) (func(json.RawMessage) error, error) {
-	var schema jsonschema.Schema
-	if err := json.Unmarshal(text, &schema); err != nil {
-		return nil, err
-	}
-	// What is judged by is looked through, not what was written: the reader takes "$REF" for "$ref", and joins
-	// what is there twice.
-	read, err := json.Marshal(&schema)
+	root, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	if err != nil {
 		return nil, err
 	}
-	var root any
-	if err := json.Unmarshal(read, &root); err != nil {
+	if !numbersFit(root) {
+		return nil, errNumber
+	}
+	dialect, err := dialectOf(root)
+	if err != nil {
 		return nil, err
 	}
 	l := &loops{root: root, seen: map[string]bool{}}
 	if err := l.findIn("", root); err != nil {
 		return nil, err
 	}
-	deepest := l.depthOf()
-	resolved, err := schema.Resolve(nil)
-	if err != nil {
+	compiler := jsonschema.NewCompiler()
+	compiler.DefaultDraft(dialect.draft)
+	compiler.UseLoader(jsonschema.SchemeURLLoader{}) // no other document is read
+	if err := compiler.AddResource(schemaAddress, root); err != nil {
 		return nil, err
 	}
+	schema, err := compiler.Compile(schemaAddress)
+	if err != nil {
+		return nil, schemaFault(err)
+	}
+	if err := dialect.judge(root); err != nil {
+		return nil, err
+	}
+	deepest := l.depthOf()
+	unlike := &jsonschema.Schema{Not: schema, DraftVersion: schema.DraftVersion} // which keeps nothing of each fault
 	return func(payload json.RawMessage) error {
 		if deepest > 0 && nesting(payload) > deepest {
 			return fmt.Errorf("it is nested more than %d deep, and its schema judges a value in several ways", deepest)
 		}
-		var value any
-		if err := json.NewDecoder(bytes.NewReader(payload)).Decode(&value); err != nil {
+		value, err := jsonschema.UnmarshalJSON(bytes.NewReader(payload))
+		switch {
+		case err != nil:
 			return errors.New("it is no JSON")
+		case !numbersFit(value):
+			return errNumber
+		case unlike.Validate(value) != nil:
+			return nil
+		case len(payload) > maxPlaced:
+			return errors.New("its schema says otherwise")
+		default:
+			return errors.New("its schema says otherwise at " + schemaPlace(schema.Validate(value)))
 		}
-		if err := resolved.Validate(value); err != nil {
-			return errors.New("its schema says otherwise at " + schemaPlace(err.Error()))
-		}
-		return nil
 	}, nil
 }
 
-// schemaPlace is the part of the schema that a fault is about. The rest of its text quotes the payload.
-func schemaPlace(text string) string {
-	place := "root"
-	for {
-		rest, found := strings.CutPrefix(text, "validating ")
-		next, after, cut := strings.Cut(rest, ": ")
-		if !found || !cut {
-			return place
+var errNumber = fmt.Errorf("it has a number of more than %d digits, or beyond 1e%d", maxDigits, maxExponent)
+
+// numbersFit reports whether all numbers of a value can be judged in a short time.
+func numbersFit(value any) bool {
+	switch value := value.(type) {
+	case json.Number:
+		_, exponent, _ := strings.Cut(strings.ToLower(string(value)), "e")
+		n, err := strconv.Atoi("0" + strings.TrimLeft(exponent, "+-"))
+		return len(value) <= maxDigits && err == nil && n <= maxExponent
+	case []any:
+		return !slices.ContainsFunc(value, func(v any) bool { return !numbersFit(v) })
+	case map[string]any:
+		for _, v := range value {
+			if !numbersFit(v) {
+				return false
+			}
 		}
-		place, text = next, after
 	}
+	return true
+}
+
+// schemaPlace is the part of the schema that a fault is about. The rest of its text quotes the payload.
+func schemaPlace(err error) string {
+	fault, ok := errors.AsType[*jsonschema.ValidationError](err)
+	if !ok {
+		return "root"
+	}
+	_, place, _ := strings.Cut(firstFault(fault).SchemaURL, "#")
+	if place == "" {
+		return "root"
+	}
+	return place
+}
+
+// firstFault is the one without causes whose part of the schema comes first, so that it is always the same.
+func firstFault(fault *jsonschema.ValidationError) *jsonschema.ValidationError {
+	if len(fault.Causes) == 0 {
+		return fault
+	}
+	first := firstFault(fault.Causes[0])
+	for _, cause := range fault.Causes[1:] {
+		if other := firstFault(cause); other.SchemaURL < first.SchemaURL {
+			first = other
+		}
+	}
+	return first
+}
+
+// schemaFault says what is wrong with a schema in one line.
+func schemaFault(err error) error {
+	unsound, ok := errors.AsType[*jsonschema.SchemaValidationError](err)
+	if !ok {
+		return err
+	}
+	if fault, ok := errors.AsType[*jsonschema.ValidationError](unsound.Err); ok {
+		return firstFault(fault)
+	}
+	return unsound.Err
 }
 
 // loops finds schemas that apply themselves to the same value, by whatever way: judging by one never ends.

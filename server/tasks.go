@@ -77,7 +77,7 @@ func (e *taskEntry) built() (core.ClientTask, error) {
 	var err error
 	if task.Check, err = schemaCheck(e.Schema); err != nil {
 		return task, invalid(fmt.Sprintf("task %q has no sound schema: %s", e.Task, err),
-			"write JSON Schema, draft 2020-12, without references to other documents")
+			"write JSON Schema, draft 2020-12 or 7, without references to other documents")
 	}
 	task.Schema = e.Schema
 	return task, nil

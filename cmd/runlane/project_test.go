@@ -278,7 +278,7 @@ func TestProject_FunctionsLinkNoFile(t *testing.T) {
 		"modernc.org/sqlite", "github.com/runlane/runlane-go/sqlitelane", "github.com/runlane/runlane-go/memlane", "github.com/runlane/runlane-go/cli", "github.com/runlane/runlane-go/mcp",
 	}
 	serves := []string{
-		"github.com/runlane/runlane-go/server", "github.com/runlane/runlane-go/console", "github.com/google/jsonschema-go/jsonschema",
+		"github.com/runlane/runlane-go/server", "github.com/runlane/runlane-go/console", "github.com/santhosh-tekuri/jsonschema/v6",
 	}
 	for tags, links := range map[string]struct{ lanes, serves bool }{
 		"": {true, true}, "lambda.norpc": {false, false}, "lambda.norpc,lambda.server": {false, true},

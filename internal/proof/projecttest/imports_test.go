@@ -84,7 +84,7 @@ var importRules = []importRule{
 	}},
 	{"server/...", []string{
 		"$gostd", runlanePkg, corePkg, lanePkg, blindOf, module + "/internal/doctor$", module + "/internal/shown$", module + "/internal/taskbook$", compress,
-		"github.com/google/jsonschema-go",
+		"github.com/santhosh-tekuri/jsonschema",
 	}},
 	{"console", []string{
 		"$gostd", runlanePkg, corePkg, lanePkg, module + "/internal/doctor$", module + "/internal/shown$", module + "/internal/taskbook$",

@@ -73,7 +73,7 @@ var parserTargets = map[string]string{
 	"core/execution.answered":                   "- a record of the run, which this package wrote; anything else is validation_failed",
 	"core/namesOf":                              "- a record of the run, which this package wrote; what does not decode names no signal",
 	"core/parseClaim":                           "FuzzClaimToken",
-	"server/schemaCheck":                        "FuzzTasks",
+	"server/numbersFit":                         "FuzzTasks",
 	"server/loops.lookUp":                       "FuzzTasks",
 	"core/parseToken":                           "FuzzToken",
 	"core/parseTokenKeys":                       "FuzzTokenKeys",

@@ -57,7 +57,7 @@ func TestFunctions_LinkNothingThatServes(t *testing.T) {
 	t.Parallel()
 	packages := goPackages(t)
 	only := whatServes(slices.Concat(packages, packagesOf(t, "mcp")))
-	for _, known := range []string{"github.com/google/jsonschema-go/jsonschema", "maragu.dev/gomponents", "github.com/modelcontextprotocol/go-sdk/mcp"} {
+	for _, known := range []string{"github.com/santhosh-tekuri/jsonschema/v6", "maragu.dev/gomponents", "github.com/modelcontextprotocol/go-sdk/mcp"} {
 		if !slices.Contains(only, known) {
 			t.Errorf("%s is not among what serves: %q", known, only)
 		}
