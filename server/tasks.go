@@ -16,15 +16,19 @@ type tasksFile struct {
 }
 
 type taskEntry struct {
-	Task           runlane.TaskID    `json:"task"`
-	Queue          runlane.QueueName `json:"queue"`
-	Concurrency    int               `json:"concurrency"`
-	MaxAttempts    int               `json:"maxAttempts"`
-	Backoff        *span             `json:"backoff"`
-	Timeout        *span             `json:"timeout"`
-	IdempotencyTTL retention         `json:"idempotencyTtl"`
-	Version        int               `json:"version"`
-	Schema         json.RawMessage   `json:"schema"`
+	Task            runlane.TaskID    `json:"task"`
+	Queue           runlane.QueueName `json:"queue"`
+	Concurrency     int               `json:"concurrency"`
+	DispatchTimeout *span             `json:"dispatchTimeout"`
+	MaxAttempts     int               `json:"maxAttempts"`
+	Backoff         *span             `json:"backoff"`
+	MaxBackoff      *span             `json:"maxBackoff"`
+	NoJitter        bool              `json:"noJitter"`
+	Timeout         *span             `json:"timeout"`
+	IdempotencyTTL  retention         `json:"idempotencyTtl"`
+	ErrorMessages   bool              `json:"errorMessages"`
+	Version         int               `json:"version"`
+	Schema          json.RawMessage   `json:"schema"`
 }
 
 // ReadTasks reads a file that defines tasks for clients, which core.Options.Tasks takes (docs/server.md). Its schemas,
@@ -53,22 +57,29 @@ func ReadTasks(text []byte) ([]core.ClientTask, error) {
 
 // built is the entry as core takes it.
 func (e *taskEntry) built() (core.ClientTask, error) {
+	dispatch, err1 := e.above("dispatchTimeout", e.DispatchTimeout)
+	timeout, err2 := e.above("timeout", e.Timeout)
+	longest, err3 := e.above("maxBackoff", e.MaxBackoff)
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return core.ClientTask{}, err
+	}
 	o := &runlane.TaskOptions[json.RawMessage]{
+		ErrorMessages:  e.ErrorMessages,
 		IdempotencyTTL: time.Duration(e.IdempotencyTTL),
-		Retry:          runlane.Retry{MaxAttempts: e.MaxAttempts},
+		Retry:          runlane.Retry{MaxAttempts: e.MaxAttempts, NoJitter: e.NoJitter},
+		Timeout:        timeout,
 		Version:        e.Version,
 	}
-	if e.Queue != "" || e.Concurrency != 0 {
-		o.Queue = runlane.Queue{Name: e.Queue, Concurrency: e.Concurrency}
+	if e.Queue != "" || e.Concurrency != 0 || dispatch != 0 {
+		o.Queue = runlane.Queue{Name: e.Queue, Concurrency: e.Concurrency, DispatchTimeout: dispatch}
 	}
-	if e.Backoff != nil {
+	switch {
+	case longest > 0 && e.Backoff != nil:
+		o.Retry.Backoff = runlane.Exponential{Base: time.Duration(*e.Backoff), Max: longest}
+	case longest > 0:
+		o.Retry.Backoff = runlane.Exponential{Max: longest}
+	case e.Backoff != nil:
 		o.Retry.Backoff = runlane.Fixed(*e.Backoff)
-	}
-	if e.Timeout != nil {
-		if o.Timeout = time.Duration(*e.Timeout); o.Timeout == 0 {
-			return core.ClientTask{}, invalid(fmt.Sprintf("task %q has a timeout of 0s", e.Task),
-				"give attempts time, or leave it out for no limit")
-		}
 	}
 	task := core.ClientTask{Definition: runlane.NewTask(e.Task, o).Definition()}
 	if err := task.Definition.Err(); err != nil || e.Schema == nil {
@@ -81,4 +92,15 @@ func (e *taskEntry) built() (core.ClientTask, error) {
 	}
 	task.Schema = e.Schema
 	return task, nil
+}
+
+// above is a time that has to be more than 0 where it is given.
+func (e *taskEntry) above(name string, given *span) (time.Duration, error) {
+	if given == nil {
+		return 0, nil
+	}
+	if *given == 0 {
+		return 0, invalid(fmt.Sprintf("task %q has a %s of 0s", e.Task, name), "give a time, or leave it out")
+	}
+	return time.Duration(*given), nil
 }

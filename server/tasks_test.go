@@ -3,6 +3,7 @@ package server_test
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -46,6 +47,28 @@ func TestReadTasks(t *testing.T) {
 			t.Errorf("%s: %v", payload, err)
 		case err != nil && (!strings.HasSuffix(err.Error(), place) || strings.Contains(err.Error(), "secret")):
 			t.Errorf("%s: %v, want %s", payload, err, place)
+		}
+	}
+}
+
+// An option of tasks that the file does not have is zero here.
+func TestReadTasks_HasEveryOption(t *testing.T) {
+	t.Parallel()
+	tasks, err := server.ReadTasks([]byte(`{"tasks":[{"task":"a","queue":"q","concurrency":2,"dispatchTimeout":"9s","maxAttempts":3,
+		"backoff":"2s","maxBackoff":"1m","noJitter":true,"timeout":"5m","idempotencyTtl":"2d","errorMessages":true,"version":2}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := tasks[0].Definition
+	if d.Retry.Backoff != (runlane.Exponential{Base: 2 * time.Second, Max: time.Minute}) {
+		t.Errorf("the backoff is %v", d.Retry.Backoff)
+	}
+	for _, options := range []any{*d, d.Queue, d.Retry} {
+		v := reflect.ValueOf(options)
+		for _, f := range reflect.VisibleFields(v.Type()) {
+			if f.Name != "Keys" && f.IsExported() && v.FieldByIndex(f.Index).IsZero() { // keys are functions, in Go alone
+				t.Errorf("%s.%s cannot be given", v.Type(), f.Name)
+			}
 		}
 	}
 }

@@ -3,6 +3,7 @@ package record
 import (
 	"bytes"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -57,6 +58,21 @@ func wholeRun() *runlane.Run {
 	fill(reflect.ValueOf(r).Elem(), &next)
 	r.Status, r.Sealed = runlane.StatusRunning, nil // which no storage keeps
 	return r
+}
+
+// Every status comes back, and is in a list of the file; one of another version is kept.
+func TestRecord_EveryStatusComesBack(t *testing.T) {
+	t.Parallel()
+	for _, status := range append(runlane.Statuses(), "of another version") {
+		r := Record{Run: runlane.Run{ID: "r", Status: status}}
+		got, err := Decode("", "r", r.Encode(nil))
+		if err != nil || got.Run.Status != status {
+			t.Errorf("%s: %v, %+v", status, err, got)
+		}
+		if known := slices.Contains(runlane.Statuses(), status); known && (StatusNumber(status) == 0 || r.Places(false).Kind == 0) {
+			t.Errorf("%s has no number, or no list", status)
+		}
+	}
 }
 
 // A field of a run that this package does not store would be lost: a new one fails here.
