@@ -51,7 +51,7 @@ if [ "$mode" = full ]; then
   go_bench "a million kept runs" 'KeptRuns' ./core -benchtime 200x
   go_bench "growth, embedded" 'Growth' ./core -benchtime 25x
   measure "growth, SQLite" "$go" -C sqlitelane test -run '^$' -bench GrowthOfAFile -benchtime 100x -timeout 30m .
-  go_bench "growth, DynamoDB" 'GrowthDynamoDB' ./dynamostore -benchtime 1x -retained
+  go_bench "growth, DynamoDB" 'GrowthDynamoDB' ./dynamostore -tags proof -benchtime 1x -retained
   go_bench "precision, embedded" 'WakeupPrecision' ./core
   go_bench "precision and steps, AWS" 'WakeupPrecision|Latency' ./awslane
   go_bench "DynamoDB methods beside bare requests" 'Methods' ./dynamostore
