@@ -36,7 +36,7 @@ func TestMessage_Body_IsTheDocumentedContract(t *testing.T) {
 func TestMessage_WhateverIsSent_ParsesToTheSameWakeupAndIsASCII(t *testing.T) {
 	t.Parallel()
 	text := rapid.StringOfN(rapid.Rune(), 0, 40, -1).Filter(utf8.ValidString)
-	printable := rapid.StringOfN(rapid.RuneFrom([]rune("abc-_ /é漢🙂")), 1, 20, -1)
+	printable := rapid.StringOfN(rapid.RuneFrom([]rune("abc-_ /é漢🙂")), 1, 20, -1).Filter(func(s string) bool { return s != "/" })
 	rapid.Check(t, func(r *rapid.T) {
 		w := wakeup("mail", printable.Draw(r, "run"))
 		w.Environment = runlane.Environment(printable.Draw(r, "environment"))
