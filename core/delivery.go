@@ -159,10 +159,11 @@ func (d *delivery) check() error {
 
 // ignore acknowledges a wakeup that leads to nothing. An early wakeup is sent again with the rest of its delay, because
 // otherwise its run would wait for the tick. If that fails too, the wakeup is handed back. A run whose wait something
-// else may end needs none: it is woken by what ends the wait, or by a wakeup that a tick sends ahead, and a stray one
-// would be sent again for each of its later waits.
+// else may end needs none, unless its time is near: it is woken by what ends the wait, or by the wakeup for the end of
+// its time, and a stray one would be sent again for each of its later waits.
 func (d *delivery) ignore(ctx context.Context, run *runlane.Run, j judgement) (*DeliveryResult, error) {
-	if j.ignored == IgnoredNotDue && d.byWakeup && run.Waiting.Timed() && d.rt.canDelay(run.Queue, j.wait) {
+	again := run.Waiting.Timed() || j.wait <= clockSkew
+	if j.ignored == IgnoredNotDue && d.byWakeup && again && d.rt.canDelay(run.Queue, j.wait) {
 		if err := d.rt.sendDelayed(ctx, d.rt.delayedWakeup(run, j.wait)); err != nil {
 			return nil, err
 		}

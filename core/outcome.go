@@ -221,7 +221,7 @@ func (x *execution) ended(ctx context.Context, run *runlane.Run, v verdict, at t
 	x.rt.handOver(ctx, run)
 	level := slog.LevelDebug
 	switch {
-	case run.Status.Waiting() && !run.Waiting.Timed(): // no wakeup is sent now: the tick sends ahead
+	case run.Status.Waiting() && !run.Waiting.Timed() && run.RunAt.Sub(at) > aheadTime: // a tick sends ahead
 	case run.Status.Waiting():
 		x.rt.wakeLater(ctx, run, run.RunAt.Sub(at))
 		// Readers who ask why it waits find the text where logs have their usual level.
