@@ -2,9 +2,8 @@ package core
 
 import (
 	"context"
+	"fmt"
 	"iter"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/runlane/runlane-go"
@@ -51,12 +50,8 @@ func (r *Runs) FeedStart(ctx context.Context) (runlane.Cursor, error) {
 func feedScope(environment runlane.Environment) string { return "feed " + environment.Name() }
 
 // feedCursor is the place behind an event: the position of its commit, and its sequence; 0 for the whole commit.
-func (rt *Runtime) feedCursor(position, sequence int64) runlane.Cursor {
-	at := strconv.FormatInt(position, 10)
-	if sequence > 0 {
-		at += "." + strconv.FormatInt(sequence, 10)
-	}
-	return sealCursor(feedScope(rt.environment), at)
+func (rt *Runtime) feedCursor(position lane.FeedPosition, sequence int64) runlane.Cursor {
+	return sealCursor(feedScope(rt.environment), fmt.Sprintf("%d.%d.%d", position.Number, position.Tag, sequence))
 }
 
 // Feed walks the events of all runs of the environment, in the order in which they were committed: none is missed, and
@@ -90,8 +85,9 @@ type feedWalk struct {
 	yield   func(FeedRecord, error) bool
 	storage lane.Feed
 
-	after   int64 // the position behind which the walk goes on
-	partly  int64 // the position of a commit whose events up to seen were yielded; 0: of none
+	after   lane.FeedPosition // behind which the walk goes on
+	partly  lane.FeedPosition // of a commit whose events up to seen were yielded; zero: of none
+	again   bool              // the commit at after is read once more
 	seen    int64
 	stopped bool // the caller wants no more
 }
@@ -159,16 +155,12 @@ func (w *feedWalk) begin(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	position, sequence, within := strings.Cut(at, ".")
-	if w.after, err = strconv.ParseInt(position, 10, 64); err != nil || w.after < 0 {
+	n, err := fmt.Sscanf(at, "%d.%d.%d", &w.after.Number, &w.after.Tag, &w.seen)
+	if err != nil || n < 3 || w.after.Number < 0 || w.seen < 0 {
 		return foreignCursor("FeedOptions.After")
 	}
-	if within {
-		if w.seen, err = strconv.ParseInt(sequence, 10, 64); err != nil || w.seen < 1 || w.after < 1 {
-			return foreignCursor("FeedOptions.After")
-		}
-		w.partly = w.after
-		w.after-- // the commit is read again
+	if w.seen > 0 {
+		w.partly, w.again = w.after, true
 	}
 	return nil
 }
@@ -179,6 +171,7 @@ func (w *feedWalk) read(ctx context.Context) (found bool, err error) {
 		page, err := w.storage.ReadFeed(ctx, &lane.FeedQuery{
 			Environment: w.rt.environment,
 			After:       w.after,
+			Again:       w.again,
 			Limit:       feedPage,
 		})
 		if err != nil {
@@ -196,9 +189,9 @@ func (w *feedWalk) read(ctx context.Context) (found bool, err error) {
 					return found, err
 				}
 			}
-			w.after = item.Position
+			w.after, w.again = item.Position, false
 		}
-		w.after = page.Next
+		w.after, w.again = page.Next, false
 		if !page.More {
 			return found, nil
 		}

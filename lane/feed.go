@@ -15,11 +15,20 @@ const FeedKept = 100_000
 type Feed interface {
 	// BeginFeed begins to keep the order of commits, unless that was begun before, and returns the position of the last
 	// one that is kept, or of none. What it began lasts as long as the storage's state.
-	BeginFeed(ctx context.Context) (position int64, err error)
+	BeginFeed(ctx context.Context) (FeedPosition, error)
 	// ReadFeed returns commits behind a position in their order. Exact: what it returns has no gap, and every commit
 	// that was answered before the call is behind the position, or in what this call and those that follow it return.
-	// A position that is not kept any more, or not yet reached, is runlane.ErrValidationFailed.
+	// A position that is not kept any more, or not yet reached, and one of another feed, also of this storage before it
+	// went back to a copy, are runlane.ErrValidationFailed.
 	ReadFeed(ctx context.Context, q *FeedQuery) (*FeedPage, error)
+}
+
+// FeedPosition is the place of a commit in a feed.
+type FeedPosition struct {
+	// Number grows from commit to commit.
+	Number int64
+	// Tag is random. It tells the commit from one that has its number in another feed.
+	Tag int64
 }
 
 // FeedQuery asks for commits behind a position.
@@ -27,7 +36,9 @@ type FeedQuery struct {
 	// Environment whose commits are meant.
 	Environment runlane.Environment
 	// After is a position that the storage returned.
-	After int64
+	After FeedPosition
+	// Again asks for the commit at the position, too.
+	Again bool
 	// Limit is how many commits of all environments are looked at, 1 or more.
 	Limit int
 }
@@ -37,15 +48,15 @@ type FeedPage struct {
 	// Items are the commits of the environment.
 	Items []FeedItem
 	// Next is the position behind everything that was looked at.
-	Next int64
+	Next FeedPosition
 	// More says that there was more to look at.
 	More bool
 }
 
 // FeedItem is one commit: its events are First to Last of the run's history.
 type FeedItem struct {
-	// Position grows from commit to commit.
-	Position int64
+	// Position is behind that of the commit before.
+	Position FeedPosition
 	// RunID and CreatedAt name the run. It may have been pruned since, and its id used again.
 	RunID runlane.RunID
 	// CreatedAt, see RunID.

@@ -2,6 +2,7 @@ package memlane
 
 import (
 	"context"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 
@@ -18,6 +19,7 @@ type feed struct {
 	mu    sync.Mutex
 	items []feedItem // the latest ones, at their position modulo their number
 	last  int64      // position
+	tag   int64      // of this feed
 }
 
 // feedItem is one commit.
@@ -40,7 +42,7 @@ func (f *feed) note(e *entry, t *lane.Transition) {
 	f.items[(f.last-1)%lane.FeedKept] = feedItem{
 		environment: t.Projected.Environment.Name(),
 		item: lane.FeedItem{
-			Position:  f.last,
+			Position:  lane.FeedPosition{Number: f.last, Tag: f.tag},
 			RunID:     e.id,
 			CreatedAt: e.state.createdAt.time(),
 			First:     t.ExpectedSequence + 1,
@@ -50,14 +52,16 @@ func (f *feed) note(e *entry, t *lane.Transition) {
 }
 
 // BeginFeed implements lane.Feed. It waits for commits under way: those are not in the feed.
-func (s *Storage) BeginFeed(ctx context.Context) (int64, error) {
+func (s *Storage) BeginFeed(ctx context.Context) (lane.FeedPosition, error) {
 	if err := ended(ctx); err != nil {
-		return 0, err
+		return lane.FeedPosition{}, err
 	}
 	h := s.lockAll()
 	defer h.unlock()
-	s.feed.on.Store(true)
-	return s.feed.last, nil
+	if !s.feed.on.Swap(true) {
+		s.feed.tag = rand.Int64() //nolint:gosec // it has to differ, not to be secret
+	}
+	return lane.FeedPosition{Number: s.feed.last, Tag: s.feed.tag}, nil
 }
 
 // ReadFeed implements lane.Feed.
@@ -68,12 +72,16 @@ func (s *Storage) ReadFeed(ctx context.Context, q *lane.FeedQuery) (*lane.FeedPa
 	f := &s.feed
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if !f.on.Load() || q.After > f.last || q.After < f.last-int64(len(f.items)) {
+	after := q.After.Number
+	if q.Again {
+		after--
+	}
+	if !f.on.Load() || q.After.Tag != f.tag || q.After.Number > f.last || after < f.last-int64(len(f.items)) {
 		return nil, lane.FeedLost()
 	}
-	page := &lane.FeedPage{Next: min(f.last, q.After+int64(q.Limit))}
-	page.More = page.Next < f.last
-	for at := q.After; at < page.Next; at++ {
+	next := min(f.last, after+int64(q.Limit))
+	page := &lane.FeedPage{Next: lane.FeedPosition{Number: next, Tag: f.tag}, More: next < f.last}
+	for at := after; at < next; at++ {
 		if kept := &f.items[at%lane.FeedKept]; kept.environment == q.Environment.Name() {
 			page.Items = append(page.Items, kept.item)
 		}

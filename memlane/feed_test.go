@@ -27,9 +27,24 @@ func TestFeed_OldPositions_AreRefused(t *testing.T) {
 	if _, err := s.ReadFeed(t.Context(), q); runlane.CodeOf(err) != runlane.ErrValidationFailed {
 		t.Errorf("what is not kept: %v", err)
 	}
-	q.After = 7
+	q.After.Number = 7
 	page, err := s.ReadFeed(t.Context(), q)
-	if err != nil || len(page.Items) != 10 || page.Items[0].Position != 8 || page.Next != 17 || !page.More {
+	if err != nil || len(page.Items) != 10 || page.Items[0].Position.Number != 8 || page.Next.Number != 17 || !page.More {
 		t.Errorf("%v: %+v", err, page)
+	}
+}
+
+func TestFeed_PositionOfAnotherLane_IsRefused(t *testing.T) {
+	t.Parallel()
+	gone, s := memlane.NewStorage(nil), memlane.NewStorage(nil)
+	after, err := gone.BeginFeed(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.BeginFeed(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.ReadFeed(t.Context(), &lane.FeedQuery{After: after, Limit: 1}); runlane.CodeOf(err) != runlane.ErrValidationFailed {
+		t.Error(err)
 	}
 }

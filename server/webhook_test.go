@@ -361,10 +361,12 @@ type forgetful struct {
 	from atomic.Int64
 }
 
-func (f *forgetful) BeginFeed(ctx context.Context) (int64, error) { return f.feed.BeginFeed(ctx) }
+func (f *forgetful) BeginFeed(ctx context.Context) (lane.FeedPosition, error) {
+	return f.feed.BeginFeed(ctx)
+}
 
 func (f *forgetful) ReadFeed(ctx context.Context, q *lane.FeedQuery) (*lane.FeedPage, error) {
-	if q.After < f.from.Load() {
+	if q.After.Number < f.from.Load() {
 		return nil, lane.FeedLost()
 	}
 	return f.feed.ReadFeed(ctx, q)
@@ -387,7 +389,7 @@ func TestWebhooks_ACursorThatIsTooOld_LosesNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		storage.from.Store(now)
+		storage.from.Store(now.Number)
 		next := newProcess(t, storage, r, toldOf).begin(t)
 		next.end(t, "after", "cancel")
 		time.Sleep(lostTime)

@@ -2,6 +2,7 @@ package sqlitelane
 
 import (
 	"context"
+	"math/rand/v2"
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/lane"
@@ -12,12 +13,14 @@ import (
 var _ lane.Feed = (*Storage)(nil)
 
 // commits is the order of commits, since a program asked for it first: until then it has no row, and costs nothing. The
-// first row is of no run. Rows go from the front alone, so that a position never comes again.
+// first row is of no run. Rows go from the front alone, so that a position never comes again, but for a file that went
+// back to a copy: tag, which is random, tells its commits from those that were there.
 var commits = file.Addition{
-	Name: "feed",
+	Name: "commits",
 	Statements: []string{
-		`CREATE TABLE feed(
-			n INTEGER PRIMARY KEY, env INTEGER NOT NULL, run TEXT NOT NULL, created INTEGER NOT NULL,
+		`DROP TABLE IF EXISTS feed`, // which had no tags
+		`CREATE TABLE commits(
+			n INTEGER PRIMARY KEY, tag INTEGER NOT NULL, env INTEGER NOT NULL, run TEXT NOT NULL, created INTEGER NOT NULL,
 			first INTEGER NOT NULL, last INTEGER NOT NULL
 		) STRICT`,
 	},
@@ -29,7 +32,7 @@ const feedTrim = 1000
 // isFed tells whether the order of commits is kept.
 func (t *tx) isFed() (bool, error) {
 	if t.s.fed == nil {
-		n, err := t.Number("SELECT max(n) FROM feed")
+		n, err := t.Number("SELECT max(n) FROM commits")
 		if err != nil {
 			return false, err
 		}
@@ -44,32 +47,41 @@ func (t *tx) feed(e *entry, p *prepared) error {
 	if fed, err := t.isFed(); err != nil || !fed {
 		return err
 	}
-	n, err := t.Insert("INSERT INTO feed(env, run, created, first, last) VALUES(?, ?, ?, ?, ?)",
-		e.env, string(e.Run.ID), int64(record.At(e.Run.CreatedAt)),
+	n, err := t.Insert("INSERT INTO commits(tag, env, run, created, first, last) VALUES(?, ?, ?, ?, ?, ?)",
+		newTag(), e.env, string(e.Run.ID), int64(record.At(e.Run.CreatedAt)),
 		p.ExpectedSequence+1, p.ExpectedSequence+int64(len(p.Events)))
 	if err != nil || n%feedTrim != 0 {
 		return err
 	}
-	return t.Exec("DELETE FROM feed WHERE n <= ?", n-lane.FeedKept)
+	return t.Exec("DELETE FROM commits WHERE n < ?", n-lane.FeedKept) // a position is of a row
 }
 
+func newTag() int64 { return rand.Int64() } //nolint:gosec // it has to differ, not to be secret
+
+const lastCommit = "SELECT n, tag FROM commits ORDER BY n DESC LIMIT 1"
+
 // BeginFeed implements lane.Feed.
-func (s *Storage) BeginFeed(ctx context.Context) (position int64, err error) {
+func (s *Storage) BeginFeed(ctx context.Context) (position lane.FeedPosition, err error) {
 	if err := ended(ctx); err != nil {
-		return 0, err
+		return position, err
 	}
 	err = s.write(ctx, func(t *tx) error {
 		fed, err := t.isFed()
 		if err != nil {
 			return err
 		}
-		if fed {
-			position, err = t.Number("SELECT max(n) FROM feed")
-			return err
+		if !fed {
+			err := t.Exec("INSERT INTO commits(tag, env, run, created, first, last) VALUES(?, 0, '', 0, 0, 0)", newTag())
+			if err != nil {
+				return err
+			}
+			fed = true
+			t.s.fed = &fed // what is taken back is forgotten
 		}
-		position, err = t.Insert("INSERT INTO feed(env, run, created, first, last) VALUES(0, '', 0, 0, 0)")
-		fed = true
-		t.s.fed = &fed // what is taken back is forgotten
+		row, err := t.One(lastCommit)
+		if err == nil {
+			position = lane.FeedPosition{Number: number(row[0]), Tag: number(row[1])}
+		}
 		return err
 	})
 	return position, err
@@ -82,21 +94,27 @@ func (s *Storage) ReadFeed(ctx context.Context, q *lane.FeedQuery) (page *lane.F
 	}
 	err = s.read(ctx, true, func(c *file.Conn) error {
 		page = &lane.FeedPage{Next: q.After}
-		row, err := c.One("SELECT (SELECT min(n) FROM feed), (SELECT max(n) FROM feed)")
+		row, err := c.One("SELECT tag FROM commits WHERE n = ?", q.After.Number)
 		if err != nil {
 			return err
 		}
-		if row[0] == nil || q.After < number(row[0])-1 || q.After > number(row[1]) {
+		if row == nil || number(row[0]) != q.After.Tag {
 			return lane.FeedLost()
 		}
-		last := number(row[1])
+		if row, err = c.One(lastCommit); err != nil {
+			return err
+		}
+		after, last := q.After.Number, number(row[0])
+		if q.Again {
+			after--
+		}
 		env, err := s.names.known(c, q.Environment.Name())
 		if err != nil {
 			return err
 		}
-		err = c.Each("SELECT n, env, run, created, first, last FROM feed WHERE n > ? ORDER BY n LIMIT ?",
+		err = c.Each("SELECT n, env, run, created, first, last, tag FROM commits WHERE n > ? ORDER BY n LIMIT ?",
 			func(row []driverValue) (bool, error) {
-				page.Next = number(row[0])
+				page.Next = lane.FeedPosition{Number: number(row[0]), Tag: number(row[6])}
 				if number(row[1]) == env && env != 0 {
 					page.Items = append(page.Items, lane.FeedItem{
 						Position:  page.Next,
@@ -107,8 +125,8 @@ func (s *Storage) ReadFeed(ctx context.Context, q *lane.FeedQuery) (page *lane.F
 					})
 				}
 				return true, nil
-			}, q.After, int64(q.Limit))
-		page.More = page.Next < last
+			}, after, int64(q.Limit))
+		page.More = page.Next.Number < last
 		return err
 	})
 	if err != nil {
