@@ -79,7 +79,7 @@ func (v *visitor) signalForm(run *runlane.Run, name string) g.Node {
 		h.Input(h.Type("hidden"), h.Name("signal"), h.Value(name)), seen(runSeen(run)),
 		questionOf(run.Waiting, name),
 		signalBody(id, v.typedSignal(v.r.PostFormValue("signal") == name)),
-		h.Div(h.Button(g.Text(title)), v.command("runs", "signal", string(run.ID), name, "--body", "true")),
+		h.Div(h.Button(g.Text(title)), v.command("runs", "signal", string(run.ID), name, "--body", "JSON")),
 	)
 }
 
@@ -97,8 +97,8 @@ func signalBody(id string, form typedForm) g.Node {
 		form.wrong(""),
 		h.Label(h.For(id), g.Text("Body, JSON of the type that the task reads: another one ends the run")),
 		form.wrong("body"),
-		h.Textarea(h.ID(id), h.Name("body"), h.Rows("3"), h.Attr("spellcheck", "false"),
-			g.Text("\n"+form.or("body", "true"))), // a browser drops the first break
+		h.Textarea(h.ID(id), h.Name("body"), h.Rows("3"), h.Attr("spellcheck", "false"), h.Required(),
+			g.Text("\n"+form.or("body", ""))), // a browser drops the first break
 	}
 }
 
@@ -111,6 +111,6 @@ func (v *visitor) anySignalForm(run *runlane.Run) g.Node {
 		h.Input(h.ID("signal-name"), h.Name("signal"), h.Value(form.or("signal", "")), h.Required(),
 			h.AutoComplete("off")),
 		signalBody("signal-any", form),
-		h.Div(h.Button(g.Text("Send signal")), v.command("runs", "signal", string(run.ID), "NAME", "--body", "true")),
+		h.Div(h.Button(g.Text("Send signal")), v.command("runs", "signal", string(run.ID), "NAME", "--body", "JSON")),
 	)
 }

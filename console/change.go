@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -84,17 +85,14 @@ func (v *visitor) runAgain(fault error) (*page, error) {
 	return nil, &keptForm{fault, p}
 }
 
-// given is JSON that a person typed into a field.
+// given is JSON that a person typed into a field. Nothing is no answer: a task that reads another type would fail for good.
 func given(name, text string) (json.RawMessage, error) {
 	text = strings.TrimSpace(text)
-	if text == "" {
-		return json.RawMessage("null"), nil
-	}
 	if !json.Valid([]byte(text)) {
 		return nil, &wrongField{name: name, error: &runlane.Error{
 			Code:    runlane.ErrValidationFailed,
 			Message: "this is no JSON: " + clip(text, 60),
-			Hint:    `put text in quotes, like "ada"`,
+			Hint:    `put text in quotes, like "ada", and write null for nothing`,
 		}}
 	}
 	return json.RawMessage(text), nil
@@ -313,5 +311,5 @@ func (v *visitor) payload(schema json.RawMessage) (json.RawMessage, error) {
 	if v.r.PostFormValue("as") == "fields" {
 		return v.filledIn(fieldsOf(schema))
 	}
-	return given("payload", v.r.PostFormValue("payload"))
+	return given("payload", cmp.Or(strings.TrimSpace(v.r.PostFormValue("payload")), "null"))
 }
