@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/proof/patience"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -28,7 +29,7 @@ func must[T any](v T, err error) func(t testing.TB) T {
 // eventually runs check until it returns "" if the harness allows late reads, otherwise once.
 func (b *bundle) eventually(check func() string) {
 	b.t.Helper()
-	deadline := time.Now().Add(time.Minute) // an index is three seconds late at times, and then something else
+	deadline := time.Now().Add(patience.Limit) // an index is three seconds late at times, and then something else
 	for {
 		problem := check()
 		if problem == "" {

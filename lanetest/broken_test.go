@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/proof/patience"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/lanetest"
 	"github.com/runlane/runlane-go/memlane"
@@ -257,7 +258,7 @@ func TestRunStorage_CatchesEachBrokenStorage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			group, _, _ := strings.Cut(b.fails, "/")
-			second := exec.CommandContext(t.Context(), program, "-test.run", "^TestBrokenStorage$/^"+group+"$", "-test.timeout", "1m")
+			second := exec.CommandContext(t.Context(), program, "-test.run", "^TestBrokenStorage$/^"+group+"$", "-test.timeout", (2 * patience.Limit).String())
 			second.Env = append(os.Environ(), brokenVariable+"="+name)
 			out, err := second.CombinedOutput()
 			if err == nil || !strings.Contains(string(out), "--- FAIL: TestBrokenStorage/"+b.fails) {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/proof/patience"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/lanetest"
 	"github.com/runlane/runlane-go/memlane"
@@ -169,7 +170,7 @@ func TestRunTransport_CatchesEachBrokenTransport(t *testing.T) {
 			if !slices.Contains(lanetest.TransportCases(), b.fails) {
 				t.Fatalf("there is no case %s", b.fails)
 			}
-			second := exec.CommandContext(t.Context(), program, "-test.run", "^TestBrokenTransport$/^"+b.fails+"$", "-test.timeout", "1m")
+			second := exec.CommandContext(t.Context(), program, "-test.run", "^TestBrokenTransport$/^"+b.fails+"$", "-test.timeout", (2 * patience.Limit).String())
 			second.Env = append(os.Environ(), brokenVariable+"="+name)
 			out, err := second.CombinedOutput()
 			if err == nil || !strings.Contains(string(out), "--- FAIL: TestBrokenTransport/"+b.fails) {

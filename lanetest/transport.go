@@ -3,12 +3,14 @@ package lanetest
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/proof/patience"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -129,9 +131,6 @@ func transportCases() []transportCase {
 // transportEnvironment is that of the suite's wakeups.
 const transportEnvironment runlane.Environment = "lanetest"
 
-// patience is how long a case waits for what must happen.
-const patience = 30 * time.Second
-
 func attempt(n int, queue runlane.QueueName) lane.PublishAttempt {
 	id := runlane.RunID(fmt.Sprintf("run_%03d", n))
 	return lane.PublishAttempt{
@@ -204,7 +203,7 @@ func accept(lane.Wakeup) error { return nil }
 func (r *receiver) take(n int) []lane.Wakeup {
 	r.t.Helper()
 	var wakeups []lane.Wakeup
-	timeout := time.After(patience)
+	timeout := time.After(patience.Limit)
 	for range n {
 		select {
 		case w := <-r.got:
@@ -288,16 +287,23 @@ func await(t *testing.T, what string, done <-chan struct{}) {
 	t.Helper()
 	select {
 	case <-done:
-	case <-time.After(patience):
-		t.Fatalf("waited %s for %s", patience, what)
+	case <-time.After(patience.Limit):
+		t.Fatalf("waited %s for %s", patience.Limit, what)
+	}
+}
+
+// yield lets other goroutines go on: what they must not do, they do when it is their turn.
+func yield() {
+	for range 1000 {
+		runtime.Gosched()
 	}
 }
 
 func waitFor(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); !condition(); {
+	for deadline := time.Now().Add(patience.Limit); !condition(); {
 		if time.Now().After(deadline) {
-			t.Fatalf("waited %s until %s", patience, what)
+			t.Fatalf("waited %s until %s", patience.Limit, what)
 		}
 		select {
 		case <-t.Context().Done():

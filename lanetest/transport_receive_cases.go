@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/proof/patience"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -68,17 +70,13 @@ func transportConcurrency(t *testing.T, h TransportHarness) {
 	const concurrency, wakeups = 3, 9
 	var mu sync.Mutex
 	running, most := 0, 0
-	full, leave := make(chan struct{}), make(chan struct{})
+	full, leave := make(chan struct{}, 2*wakeups), make(chan struct{}, wakeups)
 	r := receive(t, transport, concurrency, func(lane.Wakeup) error {
 		mu.Lock()
 		running++
 		most = max(most, running)
-		if running == concurrency {
-			select {
-			case <-full:
-			default:
-				close(full)
-			}
+		if running >= concurrency {
+			full <- struct{}{}
 		}
 		mu.Unlock()
 		<-leave
@@ -94,13 +92,14 @@ func transportConcurrency(t *testing.T, h TransportHarness) {
 		attempts = append(attempts, attempt(n, "alpha"))
 	}
 	wantPublished(t, publish(t, transport, attempts...), wakeups)
-	await(t, "as many handlers as there may be", full)
-	select { // one more would come now: there is enough to do
-	case <-time.After(100 * time.Millisecond):
-	case <-t.Context().Done():
+	for range wakeups - concurrency { // one leaves after the other, and one too many may come meanwhile
+		await(t, "as many handlers as there may be", full)
+		yield()
+		leave <- struct{}{}
+		r.take(1)
 	}
 	release()
-	r.take(wakeups)
+	r.take(concurrency)
 	mu.Lock()
 	defer mu.Unlock()
 	if most != concurrency {
@@ -138,27 +137,29 @@ func transportFinish(t *testing.T, h TransportHarness) {
 	entered, leave, returned := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	release := sync.OnceFunc(func() { close(leave) })
 	t.Cleanup(release)
+	var left atomic.Bool
 	go func() { // ends when the handler may leave
-		returned <- r.Receive(ctx, []runlane.QueueName{"alpha"}, 1, func(ctx context.Context, _ lane.Wakeup) error {
+		err := r.Receive(ctx, []runlane.QueueName{"alpha"}, 1, func(ctx context.Context, _ lane.Wakeup) error {
 			close(entered)
 			<-leave
+			left.Store(true)
 			return ctx.Err() // must not have ended with Receive's
 		})
+		if err == nil && !left.Load() {
+			err = errors.New("and a handler was under way")
+		}
+		returned <- err
 	}()
 	await(t, "the handler", entered)
 	cancel()
-	select {
-	case err := <-returned:
-		t.Fatalf("Receive returned %v while a handler was under way", err)
-	case <-time.After(50 * time.Millisecond):
-	}
+	yield()
 	release()
 	select {
 	case err := <-returned:
 		if err != nil {
 			t.Fatalf("Receive returned %v", err)
 		}
-	case <-time.After(patience):
+	case <-time.After(patience.Limit):
 		t.Fatal("Receive did not return after its handler had")
 	}
 	if depth, ok := lane.As[lane.DepthReader](transport); ok && h.Depth {

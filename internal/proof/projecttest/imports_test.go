@@ -106,7 +106,8 @@ var importRules = []importRule{
 		"$gostd", module + "/infra$", module + "/internal/tools/deployment$", module + "/internal/tools/freeport$", awsSDK, smithy,
 	}},
 	{"lanetest/...", []string{
-		"$gostd", runlanePkg, lanePkg, corePkg, module + "/internal/proof/lanefault$", module + "/internal/proof/scenarios$",
+		"$gostd", runlanePkg, lanePkg, corePkg, module + "/internal/proof/lanefault$", module + "/internal/proof/patience$",
+		module + "/internal/proof/scenarios$",
 		"github.com/google/go-cmp",
 	}},
 	{"runlanetest/...", []string{"$gostd", runlanePkg, lanePkg, corePkg, module + "/memlane$"}},
