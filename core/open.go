@@ -46,6 +46,7 @@ type Runtime struct {
 	middleware   []runlane.Middleware
 	world        World
 	realTime     bool // the world's clock is the process's
+	openedAt     time.Time
 	workerID     string
 	tokenKeys    [][]byte
 	gate         gate
@@ -88,6 +89,7 @@ func Open(ctx context.Context, l *lane.Lane, options *Options) (*Runtime, error)
 	}
 	rt.encode(options.Codec)
 	rt.observe(options.Hooks)
+	rt.openedAt = rt.now()
 	rt.warnOfFineSchedules(ctx)
 	return rt, nil
 }

@@ -73,7 +73,8 @@ func (e *evaluation) overlapping(ctx context.Context, f *firing, id runlane.RunI
 // predecessors are the active runs among those that overlap policies consider: the run of the last occurrence that made
 // one, and those triggered by hand. A run is noted before it is created, so the record is read again: the list from the
 // tick's beginning may be older than a run that exists now. An id that is noted and has no run is not active: its
-// trigger died, or comes after this reading. A run of another origin under a noted id is none of the schedule's.
+// trigger died, or comes after this reading. A run of another origin under a noted id is none of the schedule's, and the
+// run of an occurrence that a wrong clock made ahead of its time is not before it.
 func (e *evaluation) predecessors(ctx context.Context) ([]runlane.RunID, error) {
 	now, err := e.rt.storage().GetSchedule(ctx, lane.ScheduleKey{
 		Environment: e.rt.environment,
@@ -93,7 +94,7 @@ func (e *evaluation) predecessors(ctx context.Context) ([]runlane.RunID, error) 
 			return nil, err
 		}
 		if run != nil && run.Status.Active() && run.Source.Type == runlane.SourceSchedule &&
-			run.Source.ScheduleID == e.schedule.ID {
+			run.Source.ScheduleID == e.schedule.ID && e.trusts(run.Source.FireTime) {
 			active = append(active, id)
 		}
 	}

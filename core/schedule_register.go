@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/runlane/runlane-go"
 )
@@ -70,8 +71,8 @@ func (rt *Runtime) findSchedule(id runlane.ScheduleID) (*schedule, bool) {
 	return rt.schedules[at], true
 }
 
-// definitionHash is stored. With a codec it leaves out the payload, which could be guessed from the hash and does not
-// decide when a run is made.
+// definitionHash is stored, with a hash of the times alone behind a dot. With a codec it leaves out the payload, which
+// could be guessed from the hash and does not decide when a run is made.
 func (rt *Runtime) definitionHash(s *runlane.Schedule, p *runlane.Prepared) string {
 	payload := p.Payload
 	if rt.coded {
@@ -84,7 +85,15 @@ func (rt *Runtime) definitionHash(s *runlane.Schedule, p *runlane.Prepared) stri
 			p.SingletonKey,
 		),
 	)
-	return hex.EncodeToString(sum[:8])
+	times := sha256.Sum256([]byte(s.When.String()))
+	return hex.EncodeToString(sum[:8]) + "." + hex.EncodeToString(times[:4])
+}
+
+// sameTimes reports stored and own definitions that fire at the same times, or of which that is not known.
+func (s *schedule) sameTimes(stored string) bool {
+	_, theirs, told := strings.Cut(stored, ".")
+	_, ours, _ := strings.Cut(s.hash, ".")
+	return !told || theirs == ours
 }
 
 func checkMisfire(m runlane.Misfire) error {

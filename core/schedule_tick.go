@@ -106,13 +106,17 @@ func (e *evaluation) evaluate(ctx context.Context) error {
 	if e.record.Paused {
 		return nil
 	}
-	fires, more := occurrences(e.schedule.When, e.from(), e.now)
+	from, err := e.from(ctx)
+	if err != nil {
+		return err
+	}
+	fires, more := occurrences(e.schedule.When, from, e.now)
 	e.result.More = more
 	plan := judgeMisfires(e.schedule.Misfire, fires, more, e.now)
 	if len(plan) == 0 {
 		return e.note(ctx)
 	}
-	plan, err := e.salvage(ctx, plan)
+	plan, err = e.salvage(ctx, plan)
 	if err != nil {
 		return err
 	}
@@ -129,13 +133,6 @@ func (e *evaluation) evaluate(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// from is the moment after which occurrences count. A schedule fires nothing from before it was registered. The last
-// evaluation left nothing open, so nothing from before it counts, even when a changed definition has more occurrences
-// there.
-func (e *evaluation) from() time.Time {
-	return latest(latest(e.record.RegisteredAt, e.record.LastFire), e.record.LastEvaluated)
 }
 
 // salvage finds a run that a tick made and could no longer record. Occurrences are completed in order, so it can only
@@ -169,7 +166,10 @@ func (e *evaluation) claimFirst(ctx context.Context, skip firing) (ours bool, er
 		return true, nil
 	}
 	claim, err := e.claim(ctx, skip.first)
-	return err == nil && claim.Outcome == lane.Acquired, err
+	if err != nil || claim.Outcome != lane.Acquired {
+		return false, errors.Join(err, e.pass(ctx, skip.first))
+	}
+	return true, nil
 }
 
 // claim claims an occurrence for this tick; another one that has it is counted.
@@ -181,6 +181,7 @@ func (e *evaluation) claim(ctx context.Context, at time.Time) (*lane.OccurrenceC
 		FireTime:     at,
 		At:           e.now,
 		ClaimUntil:   e.now.Add(occurrenceClaim),
+		TrustUntil:   e.trustUntil(),
 	})
 	if err == nil && claim.Outcome != lane.Acquired {
 		e.result.Skipped++
@@ -201,7 +202,7 @@ func (e *evaluation) fire(ctx context.Context, f firing) (done bool, err error) 
 	}
 	claim, err := e.claim(ctx, f.at)
 	if err != nil || claim.Outcome != lane.Acquired {
-		return false, err
+		return false, errors.Join(err, e.pass(ctx, f.at))
 	}
 	c := &lane.CompleteOccurrenceCommand{
 		ScheduleKey:  e.key(),
@@ -209,6 +210,7 @@ func (e *evaluation) fire(ctx context.Context, f firing) (done bool, err error) 
 		FireTime:     f.at,
 		Token:        claim.Token,
 		Skipped:      f.skipped,
+		TrustUntil:   e.trustUntil(),
 	}
 	if c.Skipped == "" {
 		// After errClaimOver the tick that claims it next finds the run.
@@ -319,10 +321,17 @@ func (rt *Runtime) planScheduled(s *schedule, actor runlane.Actor, id runlane.Ru
 
 // note records that the schedule was evaluated: at once with a changed definition, otherwise now and then.
 func (e *evaluation) note(ctx context.Context) error {
-	if e.record.DefinitionHash == e.schedule.hash && e.now.Sub(e.record.LastEvaluated) < evaluationNoted {
+	if e.record.DefinitionHash == e.schedule.hash && e.now.Sub(e.record.LastEvaluated).Abs() < evaluationNoted &&
+		e.trusts(e.record.RegisteredAt) {
 		return nil
 	}
 	next := *e.record
+	if !e.trusts(next.RegisteredAt) {
+		next.RegisteredAt = e.now
+	}
+	if !e.trusts(next.PendingFire) {
+		next.PendingFire = time.Time{}
+	}
 	next.DefinitionHash, next.LastEvaluated = e.schedule.hash, e.now
 	return e.put(ctx, &next)
 }

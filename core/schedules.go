@@ -32,6 +32,9 @@ type ScheduleState struct {
 	// Next is when it fires next. Zero when it never fires again, or when that is not known here. A paused schedule
 	// does not fire.
 	Next time.Time `json:"next,omitzero"`
+	// Doubted are marks of the record, by their names in JSON, that lie further ahead of this process's clock than
+	// clocks differ: a process with a wrong clock set them. They do not count.
+	Doubted []string `json:"-"`
 }
 
 // List walks all schedules that have a record, and those of this runtime that no tick has registered yet, by id. An
@@ -109,10 +112,18 @@ func (s *Schedules) state(record *runlane.ScheduleRecord) ScheduleState {
 	state := ScheduleState{ScheduleRecord: *record}
 	own, known := s.rt.findSchedule(record.ID)
 	if state.Known = known; known {
-		if next, ok := own.When.Next(s.rt.now()); ok {
+		now := s.rt.now()
+		from := now
+		for _, mark := range [...]time.Time{record.RegisteredAt, record.LastEvaluated, record.LastFire} {
+			if !mark.After(now.Add(markTolerance)) {
+				from = latest(from, mark)
+			}
+		}
+		if next, ok := own.When.Next(from); ok {
 			state.Next = next
 		}
 	}
+	state.Doubted = doubted(record, s.rt.now())
 	return state
 }
 
@@ -234,7 +245,11 @@ func (s *Schedules) Resume(ctx context.Context, id runlane.ScheduleID, options *
 
 // skipPaused records what came due during the pause. left means that the record must be read again.
 func (e *evaluation) skipPaused(ctx context.Context) (left bool, err error) {
-	fires, more := occurrences(e.schedule.When, e.from(), e.now)
+	from, err := e.from(ctx)
+	if err != nil {
+		return false, err
+	}
+	fires, more := occurrences(e.schedule.When, from, e.now)
 	for _, f := range skipAll(fires, runlane.SkippedPaused) {
 		if _, err := e.fire(ctx, f); err != nil {
 			return false, err

@@ -153,7 +153,7 @@ func (s *Store) ClaimScheduleOccurrence(
 	if err != nil {
 		return nil, err
 	}
-	if rows.ToMillis(c.FireTime) <= record.LastFire {
+	if rows.ToMillis(c.FireTime) <= record.LastFire && c.Trusts(record.LastFire.Time()) {
 		return &lane.OccurrenceClaim{Outcome: lane.LostOccurrence}, nil
 	}
 	token := randomID()
@@ -233,7 +233,7 @@ func (s *Store) readOccurrence(
 }
 
 // complete writes the occurrence's result and moves the record's last fire in one transaction. An occurrence no later
-// than the last fire moves nothing and is a plain write. written is false when what was read has changed.
+// than a last fire that counts moves nothing and is a plain write. written is false when what was read has changed.
 func (s *Store) complete(
 	ctx context.Context, c *lane.CompleteOccurrenceCommand, record *rows.Schedule, occurrence *rows.Occurrence,
 ) (written bool, err error) {
@@ -242,7 +242,7 @@ func (s *Store) complete(
 	if err != nil {
 		return false, err
 	}
-	if occurrence.Fire() <= record.LastFire {
+	if !c.Moves(record.LastFire.Time()) {
 		_, ok, err := s.db.Update(ctx, operation, occurrence.CompleteAlone(&completion, c.Token))
 		return ok, err
 	}

@@ -42,6 +42,14 @@ type ClaimOccurrenceCommand struct {
 	At time.Time
 	// ClaimUntil ends the claim by itself.
 	ClaimUntil time.Time
+	// TrustUntil bounds the marks that count: a last fire after it, or a claim that ends after it, was set by a wrong
+	// clock, and does not stand in the way. Zero: all count.
+	TrustUntil time.Time
+}
+
+// Trusts reports a mark that counts.
+func (c *ClaimOccurrenceCommand) Trusts(mark time.Time) bool {
+	return c.TrustUntil.IsZero() || !mark.After(c.TrustUntil)
 }
 
 // Validate finds a command that names no occurrence, or whose claim would be over at once:
@@ -80,6 +88,15 @@ type CompleteOccurrenceCommand struct {
 	First time.Time
 	// Count is how many those are; 0 with a zero First.
 	Count int
+	// TrustUntil is that of the claim: a last fire after it is replaced.
+	TrustUntil time.Time
+}
+
+// Moves reports that the occurrence becomes the last fire in place of the one that is recorded.
+func (c *CompleteOccurrenceCommand) Moves(lastFire time.Time) bool {
+	fire := c.FireTime.UnixMilli()
+	return lastFire.IsZero() || fire > lastFire.UnixMilli() ||
+		fire < lastFire.UnixMilli() && !c.TrustUntil.IsZero() && lastFire.After(c.TrustUntil)
 }
 
 // Validate returns runlane.ErrContractViolation for a command that names no occurrence, or that has both runs and a

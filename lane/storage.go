@@ -142,10 +142,10 @@ type Storage interface {
 	// ListSchedules pages the records by id.
 	ListSchedules(ctx context.Context, q *PageQuery) (*runlane.Page[runlane.ScheduleRecord], error)
 	// ClaimScheduleOccurrence gives one caller the right to make the occurrence's run. One at or before the record's
-	// last fire is never claimed.
+	// last fire is never claimed, unless that is after TrustUntil.
 	ClaimScheduleOccurrence(ctx context.Context, c *ClaimOccurrenceCommand) (*OccurrenceClaim, error)
 	// CompleteScheduleOccurrence enforces the claim's token (ConflictScheduleOccurrence) and moves the record's
-	// LastFire and LastRunID forward in the same commit.
+	// LastFire and LastRunID forward in the same commit, or back from a last fire after TrustUntil.
 	CompleteScheduleOccurrence(ctx context.Context, c *CompleteOccurrenceCommand) error
 	// ListScheduleOccurrences pages a schedule's occurrences with their outcomes, newest first.
 	ListScheduleOccurrences(ctx context.Context, q *OccurrenceQuery) (*runlane.Page[runlane.Occurrence], error)

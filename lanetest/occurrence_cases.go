@@ -21,6 +21,7 @@ func occurrenceCases() []storageCase {
 		{"CompletionNeverMovesTheLastFireBack", needsOccurrences, completionOutOfOrder},
 		{"CompletionsAndPutsAtOnceLoseNothing", needsOccurrences, completionRace},
 		{"NothingAtOrBeforeTheLastFireIsClaimed", needsOccurrences, occurrenceNotAfterLastFire},
+		{"MarksBeyondTheTrustedTimeDoNotCount", needsOccurrences, occurrenceTrust},
 		{"CompletedOccurrencesAreNeverClaimedAgain", needsOccurrences, occurrenceCompleted},
 		{"ClaimsEndAtTheirExactMillisecond", needsOccurrences, occurrenceTakenOver},
 		{"ALateOwnerMayCompleteUntilItIsTakenOver", needsOccurrences, occurrenceLateOwner},
@@ -216,6 +217,36 @@ func occurrenceNotAfterLastFire(t *testing.T, b *bundle) {
 	check(r.LastFire)
 	equal(t, "record after refused claims", r, b.record("nightly"))
 	b.claimed("nightly", r.LastFire.Add(time.Millisecond))
+}
+
+// A last fire, and a claim's end, that a wrong clock has set stand in no one's way; what is complete stays so.
+func occurrenceTrust(t *testing.T, b *bundle) {
+	b.registered("nightly")
+	year := noon.Add(365 * 24 * time.Hour)
+	hour := func(n int) time.Time { return noon.Add(time.Duration(n) * time.Hour) }
+	b.wantOutcome("nightly", hour(1), year, lane.Acquired)
+	b.completed("nightly", hour(2), "run_2")
+	b.completed("nightly", year, "run_ahead")
+	b.wantOutcome("nightly", hour(3), hour(3), lane.LostOccurrence)
+	claim := func(fire time.Time) *lane.OccurrenceClaim {
+		c := b.claimOf("nightly", fire, hour(3))
+		c.TrustUntil = hour(4)
+		return must(b.storage.ClaimScheduleOccurrence(b.ctx(), c))(t)
+	}
+	for fire, want := range map[time.Time]lane.Outcome{hour(1): lane.Acquired, hour(2): lane.LostOccurrence} {
+		equal(t, "claim of "+fire.String(), want, claim(fire).Outcome)
+	}
+	done := b.completion("nightly", hour(3), claim(hour(3)).Token, "run_3")
+	done.TrustUntil = hour(4)
+	for range 2 {
+		if err := b.storage.CompleteScheduleOccurrence(b.ctx(), done); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := b.record("nightly")
+	equal(t, "last fire", hour(3), got.LastFire)
+	equal(t, "last run", "run_3", got.LastRunID)
+	b.wantOutcome("nightly", year, year, lane.LostOccurrence)
 }
 
 func occurrenceCompleted(t *testing.T, b *bundle) {

@@ -33,6 +33,11 @@ type occurrence struct {
 
 func (o *occurrence) completed() bool { return len(o.runs) > 0 || o.skipped != "" }
 
+// holds reports an occurrence that is not to be claimed: it is complete, or under a claim.
+func (o *occurrence) holds(c *lane.ClaimOccurrenceCommand) bool {
+	return o.completed() || o.claimUntil > at(c.At) && c.Trusts(o.claimUntil.time())
+}
+
 // became is the occurrence in the form of lists.
 func (o *occurrence) became(id runlane.ScheduleID) runlane.Occurrence {
 	shown := runlane.Occurrence{
@@ -188,11 +193,11 @@ func (s *Storage) ClaimScheduleOccurrence(
 	}
 	known.forget(at(s.now()))
 	fire := at(c.FireTime)
-	if fire <= at(known.record.LastFire) {
+	if fire <= at(known.record.LastFire) && c.Trusts(known.record.LastFire) {
 		return &lane.OccurrenceClaim{Outcome: lane.LostOccurrence}, nil
 	}
 	index, found := known.place(fire)
-	if found && (known.occurrences[index].completed() || known.occurrences[index].claimUntil > at(c.At)) {
+	if found && known.occurrences[index].holds(c) {
 		return &lane.OccurrenceClaim{Outcome: lane.LostOccurrence}, nil
 	}
 	if !found {
@@ -243,7 +248,7 @@ func (s *Storage) CompleteScheduleOccurrence(ctx context.Context, c *lane.Comple
 		return occurrenceConflict("the occurrence was completed with another result")
 	}
 	o.runs, o.skipped, o.first, o.count = slices.Clone(c.RunIDs), c.Skipped, whole(c.First), c.Count
-	if fire > at(known.record.LastFire) {
+	if c.Moves(known.record.LastFire) {
 		known.record.LastFire = fire.time()
 		if len(o.runs) > 0 {
 			known.record.LastRunID = o.runs[len(o.runs)-1]

@@ -37,6 +37,11 @@ type occurrence struct {
 	result                      *result
 }
 
+// holds reports an occurrence that is not to be claimed: it has a result, or is under a claim.
+func (o *occurrence) holds(c *lane.ClaimOccurrenceCommand) bool {
+	return o.result != nil || o.claimUntil > record.At(c.At) && c.Trusts(o.claimUntil.Time())
+}
+
 const occurrenceColumns = "SELECT fire, token, claim_until, kept_until, result FROM occurrences"
 
 func readOccurrence(row []driverValue) (*occurrence, error) {
@@ -85,11 +90,11 @@ func (s *Storage) ClaimScheduleOccurrence(
 			return err
 		case known == nil:
 			return scheduleNotFound(c.ScheduleID)
-		case fire <= record.At(known.LastFire):
+		case fire <= record.At(known.LastFire) && c.Trusts(known.LastFire):
 			return nil
 		}
 		o, err := t.occurrence(env, c.ScheduleID, fire)
-		if err != nil || o != nil && (o.result != nil || o.claimUntil > record.At(c.At)) && o.keptUntil > now {
+		if err != nil || o != nil && o.holds(c) && o.keptUntil > now {
 			return err
 		}
 		err = t.Exec("DELETE FROM occurrences WHERE env = ? AND schedule = ? AND kept_until <= ?",
@@ -151,7 +156,7 @@ func (s *Storage) CompleteScheduleOccurrence(ctx context.Context, c *lane.Comple
 		}
 		err = t.Exec("UPDATE occurrences SET result = ? WHERE env = ? AND schedule = ? AND fire = ?",
 			string(stored), env, string(c.ScheduleID), int64(fire))
-		if err != nil || fire <= record.At(known.LastFire) {
+		if err != nil || !c.Moves(known.LastFire) {
 			return err
 		}
 		known.LastFire = fire.Time()

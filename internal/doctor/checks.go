@@ -30,6 +30,9 @@ func Standard(rt *core.Runtime, publish bool) []Check {
 		{Name: "work that waits", Run: checkWaiting},
 		{Name: "dead letters", Run: checkDeadLetters},
 	}
+	if rt.Lane().Storage.Capabilities().KeepsSchedules {
+		checks = append(checks, Check{Name: "schedules", Run: checkSchedules})
+	}
 	if reader, ok := lane.As[lane.InvocationReader](rt.Lane().Transport); ok {
 		checks = append(checks, Check{
 			Name: "timeouts",
@@ -309,6 +312,29 @@ func checkDeadLetters(ctx context.Context, rt *core.Runtime) (string, error) {
 		}
 	}
 	return "none", nil
+}
+
+// checkSchedules names the schedules whose marks a wrong clock has set.
+func checkSchedules(ctx context.Context, rt *core.Runtime) (string, error) {
+	kept := 0
+	var doubted []string
+	for s, err := range rt.Schedules().List(ctx) {
+		if err != nil {
+			return "", err
+		}
+		kept++
+		if len(s.Doubted) > 0 {
+			doubted = append(doubted, fmt.Sprintf("%q (%s)", s.ID, strings.Join(s.Doubted, ", ")))
+		}
+	}
+	if len(doubted) > 0 {
+		return "", &Warning{
+			Message: "marks lie ahead of this clock, of schedule " + strings.Join(doubted, ", of schedule "),
+			Fix: "correct the clocks of this machine and of those that tick: such marks do not count, and the next " +
+				"time that a schedule fires replaces them",
+		}
+	}
+	return count(kept, "schedule", "schedules") + ", no mark in the future", nil
 }
 
 func checkPublishing(ctx context.Context, rt *core.Runtime) (string, error) {

@@ -186,12 +186,16 @@ func UnmarshalOccurrence(raw item.Item) (*Occurrence, error) {
 	return o, nil
 }
 
-// ClaimOccurrence takes a fire time that is neither completed nor under a claim at an instant.
+// ClaimOccurrence takes a fire time that is neither completed nor under a claim that counts at an instant.
 func ClaimOccurrence(c *lane.ClaimOccurrenceCommand, token string, kept time.Time) *item.Update {
 	// A completed occurrence has no end of a claim.
 	free := item.Condition{
 		Text:   "attribute_not_exists(#pk) OR #cu <= :at",
 		Values: item.Item{":at": item.Num(int64(ToMillis(c.At)))},
+	}
+	if !c.TrustUntil.IsZero() {
+		free.Text += " OR #cu > :trust"
+		free.Values[":trust"] = item.Num(int64(ToMillis(c.TrustUntil)))
 	}
 	return &item.Update{
 		Key:        item.Key(OccurrencePK(c.ScheduleKey), OccurrenceSK(ToMillis(c.FireTime))),
