@@ -252,6 +252,18 @@ func TestClaim_Stale_IsRefusedByEachRoute(t *testing.T) {
 	w.ask(t, "GET", "/v1/flows/f", "").want(t, 404)
 }
 
+// What makes runs or sends signals by a claim needs the scope for that, as without a claim.
+func TestClaim_ThatMakes_NeedsTheScopeTrigger(t *testing.T) {
+	t.Parallel()
+	w := furnished(t)
+	w.lend(t, true)
+	for _, name := range []string{"triggerByClaim", "signalByClaim", "callRuns", "flowByClaim"} {
+		asked := cases[name].sound
+		body := strings.ReplaceAll(asked.body, "CLAIM", w.claim)
+		w.ask(t, "POST", asked.path, body, "Scopes: work").want(t, 403, "the caller has no scope trigger")
+	}
+}
+
 // The runs of a call come back with their ends.
 func TestClaim_CallsRuns(t *testing.T) {
 	t.Parallel()
