@@ -58,6 +58,7 @@ func TestAccess_Tokens(t *testing.T) {
 		server.Token{Name: "ci", Hash: server.HashToken("one"), Scopes: []server.Scope{server.ScopeRead, server.ScopeTrigger}},
 		server.Token{Name: "ops", Hash: server.HashToken("two"), Scopes: server.Scopes(), Environments: []runlane.Environment{"default"}},
 		server.Token{Name: "other", Hash: server.HashToken("three"), Scopes: server.Scopes(), Environments: []runlane.Environment{"production"}},
+		server.Token{Name: "nowhere", Hash: server.HashToken("none"), Scopes: server.Scopes(), Environments: []runlane.Environment{}},
 	)
 	if err != nil {
 		t.Fatal(err)
@@ -71,7 +72,7 @@ func TestAccess_Tokens(t *testing.T) {
 		t.Error("401 does not say how to log in")
 	}
 	for given, status := range map[string]int{
-		"Bearer one": 200, "bearer  one": 200, "Bearer two": 200, "Bearer three": 403, "Bearer four": 401, "Basic one": 401, "Bearer": 401,
+		"Bearer one": 200, "bearer  one": 200, "Bearer two": 200, "Bearer three": 403, "Bearer none": 403, "Bearer four": 401, "Basic one": 401, "Bearer": 401,
 		"Bearer " + server.HashToken("one"): 401,
 	} {
 		w.ask(t, "GET", "/v1/runs", "", remote, "Authorization: "+given).want(t, status)
