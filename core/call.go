@@ -33,7 +33,7 @@ type calling struct {
 	call    lane.RunCall
 }
 
-// CallRuns implements runlane.Caller: it blocks until the runs have ended, or ctx has.
+// CallRuns implements runlane.Caller: it triggers all of the runs, then blocks until they have ended, or ctx has.
 func (rt *Runtime) CallRuns(ctx context.Context, request runlane.CallRequest) ([]*runlane.Run, error) {
 	if runlane.AttemptFrom(ctx) != nil {
 		return nil, callInvalid(request.Name, "call by the attempt: a runtime would hold its worker",
@@ -45,11 +45,19 @@ func (rt *Runtime) CallRuns(ctx context.Context, request runlane.CallRequest) ([
 	}
 	runs := make([]*runlane.Run, len(c.calls))
 	options := runlane.TriggerOptions{Queue: request.Queue, Meta: request.Meta}
-	return runs, inParallel(len(runs), func(i int) error {
+	ids := make([]runlane.RunID, len(runs))
+	err := inParallel(len(runs), func(i int) error {
 		result, err := rt.Trigger(ctx, c.calls[i], &options)
 		if err == nil {
-			runs[i], err = rt.Wait(ctx, result.Run.ID)
+			ids[i] = result.Run.ID
 		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return runs, inParallel(len(runs), func(i int) (err error) {
+		runs[i], err = rt.Wait(ctx, ids[i])
 		return err
 	})
 }

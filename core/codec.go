@@ -23,6 +23,7 @@ type codedStorage struct {
 	lane.Storage
 
 	codec runlane.Codec // nil: none
+	ends  *ends         // told of what it commits; nil for nobody
 }
 
 // storage is the lane's storage with what stands before it, for every call of core: the codec, so that callers pass and
@@ -33,7 +34,11 @@ func (rt *Runtime) storage() lane.Storage { return rt.lane.Storage }
 // encode puts the codec before the storage.
 func (rt *Runtime) encode(codec runlane.Codec) {
 	coded := *rt.lane
-	rt.codec = &codedStorage{Storage: rt.lane.Storage, codec: codec}
+	rt.codec = &codedStorage{
+		Storage: rt.lane.Storage,
+		codec:   codec,
+		ends:    &rt.ends,
+	}
 	coded.Storage = rt.codec
 	rt.lane = &coded
 }

@@ -92,6 +92,14 @@ func (c *coded) commit(commit *lane.Commit) {
 
 // AppendRunEvents implements lane.Storage.
 func (s *codedStorage) AppendRunEvents(ctx context.Context, command *lane.AppendCommand) (*lane.Commit, error) {
+	commit, err := s.append(ctx, command)
+	if run := command.Transition.Projected; err == nil && s.ends != nil && run.Status.Terminal() {
+		s.ends.tell(endOf{run: run.ID})
+	}
+	return commit, err
+}
+
+func (s *codedStorage) append(ctx context.Context, command *lane.AppendCommand) (*lane.Commit, error) {
 	if s.codec == nil {
 		return s.Storage.AppendRunEvents(ctx, command)
 	}

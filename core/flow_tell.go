@@ -241,6 +241,7 @@ func (f *flow) finish(ctx context.Context) error {
 		record.Status = f.derive(runs)
 		return true
 	})
+	f.rt.ends.tell(endOf{flow: f.record.ID})
 	return err
 }
 

@@ -33,6 +33,7 @@ type Runtime struct {
 	tellers      turns
 	cascades     cascades
 	graphs       graphs
+	ends         ends
 	tended       atomic.Pointer[time.Time] // when a tick of this runtime last looked for flows to tend; nil: never
 	logger       *slog.Logger
 	hooks        *watchers
@@ -84,10 +85,13 @@ func Open(ctx context.Context, l *lane.Lane, options *Options) (*Runtime, error)
 	if scoper, ok := lane.As[lane.EnvironmentScoper](l.Transport); ok {
 		scoper.Scope(rt.environment)
 	}
+	rt.encode(options.Codec)
+	if err := rt.checkScheduledPayloads(ctx); err != nil {
+		return nil, err
+	}
 	if err := l.Start(ctx); err != nil {
 		return nil, err
 	}
-	rt.encode(options.Codec)
 	rt.observe(options.Hooks)
 	rt.openedAt = rt.now()
 	rt.warnOfFineSchedules(ctx)

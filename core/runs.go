@@ -20,28 +20,26 @@ type Runs struct{ rt *Runtime }
 // Runs returns the view.
 func (rt *Runtime) Runs() *Runs { return &Runs{rt: rt} }
 
-// Wait returns the run once it is terminal. It reads the storage repeatedly, with growing pauses. A run that does not
-// exist is runlane.ErrRunNotFound. When ctx ends first, the error is runlane.ErrOperationCancelled with ctx's own error
+// Wait returns the run once it is terminal: at once where this runtime ends it. Since others may, it also reads the
+// storage repeatedly, with growing pauses. A run that does not exist is runlane.ErrRunNotFound. When ctx ends first, the error is runlane.ErrOperationCancelled with ctx's own error
 // in its chain.
 func (rt *Runtime) Wait(ctx context.Context, id runlane.RunID) (*runlane.Run, error) {
 	if err := rt.gate.enterLate(); err != nil {
 		return nil, err
 	}
 	defer rt.gate.leave()
-	for wait := waitFirst; ; wait = min(wait*3/2, waitLast) {
-		run, err := rt.get(ctx, id)
-		if err != nil {
-			if ctx.Err() != nil {
-				return nil, cancelled(ctx, id)
-			}
-			return nil, err
-		}
-		if run.Status.Terminal() {
-			return run, nil
-		}
-		if !pause(ctx, rt.world.around(wait)) {
-			return nil, cancelled(ctx, id)
-		}
+	var run *runlane.Run
+	err := rt.await(ctx, endOf{run: id}, func() (over bool, err error) {
+		run, err = rt.get(ctx, id)
+		return err == nil && run.Status.Terminal(), err
+	})
+	switch {
+	case err == nil:
+		return run, nil
+	case ctx.Err() != nil:
+		return nil, cancelled(ctx, id)
+	default:
+		return nil, err
 	}
 }
 

@@ -2,6 +2,7 @@ package core
 
 import (
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -58,6 +59,33 @@ func (rt *Runtime) registerSchedule(s runlane.Schedule) error {
 		prepared: prepared,
 		hash:     rt.definitionHash(&s, &prepared),
 	})
+	return nil
+}
+
+// checkScheduledPayloads refuses payloads that the storage cannot hold: each fire would fail. What the codec cannot
+// encode now is judged as it is.
+func (rt *Runtime) checkScheduledPayloads(ctx context.Context) error {
+	if rt.outputs == nil {
+		return nil
+	}
+	for _, s := range rt.schedules {
+		stored := s.prepared.Payload
+		_, id := occurrenceIDs(rt.environment, s.ID, rt.now())
+		if rt.coded {
+			of := runlane.BodyRef{Environment: rt.environment, RunID: id, TaskID: s.Call.Task.ID}
+			if encoded, _, err := rt.codec.encodeBody(ctx, of, stored); err == nil {
+				stored = encoded
+			}
+		}
+		if err := rt.outputs.CheckPayload(id, stored); err != nil {
+			return &runlane.Error{
+				Code:    runlane.ErrConfigurationInvalid,
+				Message: fmt.Sprintf("Options.Schedules: schedule %q: %s", s.ID, messageOf(err)),
+				Hint:    hintOf(err),
+				Cause:   err,
+			}
+		}
+	}
 	return nil
 }
 

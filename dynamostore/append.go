@@ -142,3 +142,8 @@ func (s *Store) CheckOutput(run runlane.RunID, output []byte) error {
 	_, _, err := rows.PutOutput(run, output)
 	return err
 }
+
+// CheckPayload implements lane.OutputChecker.
+func (s *Store) CheckPayload(run runlane.RunID, payload []byte) error {
+	return rows.CheckPayload(run, payload)
+}

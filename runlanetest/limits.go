@@ -48,6 +48,11 @@ func (s tableLimits) CheckOutput(run runlane.RunID, output []byte) error {
 	return tooLarge("output", output, maxStoredOutput, run)
 }
 
+// CheckPayload implements lane.OutputChecker.
+func (s tableLimits) CheckPayload(run runlane.RunID, payload []byte) error {
+	return tooLarge("payload", payload, maxStoredPayload, run)
+}
+
 func tooLarge(what string, b []byte, limit int, run runlane.RunID) error {
 	if len(b) <= limit {
 		return nil

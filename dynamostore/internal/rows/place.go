@@ -114,6 +114,14 @@ func (r *Run) placeBulk(t *lane.Transition) (bulk []Bulk, err error) {
 	return bulk, nil
 }
 
+// CheckPayload returns the error that a payload is too large for any item.
+func CheckPayload(run runlane.RunID, payload []byte) error {
+	if err := tooLarge("payload", "", len(payload), maxOpenedBytes, run); err != nil || len(payload) <= maxStoredBytes {
+		return err
+	}
+	return tooLarge("payload", " compressed", len(compress(payload)), maxStoredBytes, run)
+}
+
 // PutOutput is where an output goes and its bytes there, or the error that it is too large.
 func PutOutput(run runlane.RunID, output []byte) (Place, []byte, error) {
 	if err := tooLarge("output", "", len(output), maxOpenedBytes, run); err != nil {
