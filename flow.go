@@ -106,7 +106,7 @@ const (
 	IfSucceeded Condition = "succeeded"
 	// IfFailed runs when at least one had begun and did not succeed, however that came about: undo, roll back, alert. A
 	// node that never began, because its own condition was not met or the flow was cancelled before, asks for no
-	// undoing.
+	// undoing. It has to go after at least one node.
 	IfFailed Condition = "failed"
 	// Always runs once all have ended.
 	Always Condition = "always"

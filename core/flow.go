@@ -29,17 +29,41 @@ type flowPlan struct {
 
 // plannedNode is a node. Of every retry that made another run of it, Round is that of the latest.
 type plannedNode struct {
-	Name   string            `json:"name"`
-	Task   runlane.TaskID    `json:"task"`
-	After  []int             `json:"after,omitempty"` // places of nodes
-	If     runlane.Condition `json:"if,omitempty"`
-	Round  int               `json:"round,omitempty"`
-	Before []int             `json:"before,omitempty"` // rounds of earlier runs
+	Name  string            `json:"name"`
+	Task  runlane.TaskID    `json:"task"`
+	After []int             `json:"after,omitempty"` // places of nodes
+	If    runlane.Condition `json:"if,omitempty"`
+	Round int               `json:"round,omitempty"`
+	// Before are rounds of earlier runs: the first, and the latest of the others. Times is how many there were.
+	Before []int `json:"before,omitempty"`
+	Times  int   `json:"times,omitempty"`
 	// End is how the run had ended that a retry left as it is: it counts where the run is pruned since.
 	End runlane.Status `json:"end,omitempty"`
 	// Owed says of a node with IfFailed that what it undoes had begun in an earlier round and was not undone there.
 	Owed bool `json:"owed,omitempty"`
 }
+
+const (
+	// maxBefore is how many rounds of earlier runs a node names: a retry repeats the latest run that was made, and more
+	// than a few rounds in a row that made none are none at all.
+	maxBefore = 5
+	// retryRoom is how many bytes retries may add to a node of the plan, however many there are:
+	// ,"round":90,"before":[0,86,87,88,89],"times":90,"end":"succeeded","owed":true
+	retryRoom = 80
+)
+
+// replaced notes that the node gets another run, in a round.
+func (n *plannedNode) replaced(round int) {
+	n.Times = n.times() + 1
+	n.Before = append(slices.Clone(n.Before), n.Round)
+	if over := len(n.Before) - maxBefore; over > 0 {
+		n.Before = slices.Delete(n.Before, 1, 1+over)
+	}
+	n.Round, n.End = round, ""
+}
+
+// times is how many runs of the node there were before the latest. Older plans name all of them.
+func (n *plannedNode) times() int { return max(n.Times, len(n.Before)) }
 
 // flow is a flow as it was read.
 type flow struct {
@@ -54,7 +78,7 @@ type flow struct {
 // once. Errors, before anything was written:
 //
 //   - runlane.ErrValidationFailed: a bad id, name or payload; no nodes, or more than runlane.MaxFlowNodes; two nodes of
-//     a name, one after an unknown node, a cycle; a task with a singleton key, which another run might hold; a flow of
+//     a name, one after an unknown node, one with runlane.IfFailed after none, a cycle; a task with a singleton key, which another run might hold; a flow of
 //     this id that has other nodes.
 //   - runlane.ErrConfigurationInvalid: a bad definition, or a queue that has no binding.
 //   - runlane.ErrCapabilityUnsupported: the storage keeps no flows.
@@ -141,9 +165,9 @@ func (rt *Runtime) planFlow(f *runlane.Flow, options *runlane.FlowOptions) (*flo
 			"has a cycle: %s", s.cycle())
 	}
 	encoded, err := json.Marshal(s.plan)
-	if err != nil || len(encoded) > lane.MaxFlowPlanBytes {
+	if room := lane.MaxFlowPlanBytes - retryRoom*len(nodes); err != nil || len(encoded) > room {
 		return nil, flowInvalid(f.ID(), "use fewer nodes, shorter names or fewer dependencies",
-			"has a graph of %d bytes, more than %d", len(encoded), lane.MaxFlowPlanBytes)
+			"has a graph of %d bytes, more than %d", len(encoded), room)
 	}
 	at := rt.now()
 	s.record = &lane.FlowRecord{ID: f.ID(), CreatedAt: at, TendAt: at.Add(flowPatience), Plan: encoded}
@@ -159,6 +183,10 @@ func (s *flowStart) planNode(f *runlane.Flow, n *runlane.FlowNode, options *runl
 	case runlane.IfSucceeded, runlane.IfFailed, runlane.Always:
 	default:
 		return flowInvalid(f.ID(), "see runlane.Condition", "has the node %q with the condition %q", n.Name, n.If)
+	}
+	if n.If == runlane.IfFailed && len(n.After) == 0 {
+		return flowInvalid(f.ID(), "name in After what it undoes: a node without one begins at once",
+			"has the node %q, which is to run after a failure of no node", n.Name)
 	}
 	for _, after := range n.After {
 		i, known := s.place[after.Name]

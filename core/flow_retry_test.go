@@ -40,19 +40,22 @@ func (s *retryStore) PutFlow(ctx context.Context, c *lane.FlowCommand) (*lane.Fl
 type retryWorld struct {
 	*core.Runtime
 
-	store *retryStore
-	task  *runlane.Task[int]
+	store  *retryStore
+	task   *runlane.Task[int]
+	handle func(n int) error
 }
 
 func newRetryWorld(t *testing.T, handle func(n int) error) *retryWorld {
 	t.Helper()
-	w := &retryWorld{store: &retryStore{Storage: memlane.NewStorage(nil)}, task: runlane.NewTask[int]("task", nil)}
+	w := &retryWorld{
+		store: &retryStore{Storage: memlane.NewStorage(nil)}, task: runlane.NewTask[int]("task", nil), handle: handle,
+	}
 	l, err := lane.New(w.store, memlane.NewTransport(nil), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	w.Runtime = openQuiet(t, l, core.Options{}, w.task.Handle(func(_ context.Context, _ *runlane.Attempt, n int) error {
-		return handle(n)
+		return w.handle(n)
 	}))
 	return w
 }

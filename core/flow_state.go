@@ -45,7 +45,7 @@ func (f *flow) shownNode(i int, run *runlane.Run) runlane.NodeState {
 		If:      n.If,
 		RunID:   f.runID(i),
 		TaskID:  n.Task,
-		Retries: len(n.Before),
+		Retries: n.times(),
 	}
 	for _, after := range n.After {
 		shown.After = append(shown.After, f.plan.Nodes[after].Name)
