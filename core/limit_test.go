@@ -43,7 +43,7 @@ func TestWait_ATimeLimit_EndsAtItsMillisecond(t *testing.T) {
 					ctx, stop := context.WithCancel(t.Context())
 					worked := make(chan error, 1)
 					go func() { worked <- rt.Work(ctx, nil) }() // ends with stop
-					time.Sleep(5 * time.Second) // the first tick is over
+					time.Sleep(5 * time.Second)                 // the first tick is over
 					began, err := rt.Trigger(t.Context(), task.With(1), nil)
 					if err != nil {
 						t.Fatal(err)

@@ -155,7 +155,7 @@ func TestDamagedPage_IsAnErrorOfWhatNeedsIt(t *testing.T) {
 	t.Parallel()
 	path := withRuns(t, 40)
 	last := int64(len(content(t, path))/4096) - 1
-	damage(t, path, last) // of a payload, or of a table's leaf
+	damage(t, path, last)   // of a payload, or of a table's leaf
 	damage(t, path, last-2) // what a start reads lies before them
 	s := started(t, path, 0)
 	readable, damaged := 0, 0
