@@ -10,6 +10,7 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/internal/proof/patience"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -179,8 +180,7 @@ func (f *fairness) startedKeys() []string {
 // that may be one more.
 func (f *fairness) poll() {
 	f.Helper()
-	ctx, stop := context.WithTimeout(f.Context(), time.Minute)
-	defer stop()
+	ctx, stop := patience.Context(f)
 	before := len(f.startedKeys())
 	f.mu.Lock()
 	f.onStart = func(key string) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/internal/proof/lanefault"
+	"github.com/runlane/runlane-go/internal/proof/patience"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -142,16 +143,13 @@ func (f *sceneFaults) transport(t lane.Transport) lane.Transport {
 	return lanefault.Transport(t, f.plan)
 }
 
-// patience is how long to wait under faults for what takes the given time without them.
-func (f *sceneFaults) patience(d time.Duration) time.Duration {
-	switch {
-	case f == nil:
-		return d
-	case !f.virtual:
-		return 3 * d
-	default: // time is virtual, and more goes by
-		return 2000 * d
+// pause is between two looks whether something has happened, and limit ends what never does: where time is virtual, and
+// calls fail, more of it goes by.
+func (f *sceneFaults) pause() (pause, limit time.Duration) {
+	if f == nil || !f.virtual {
+		return time.Millisecond, patience.Limit
 	}
+	return 2 * time.Second, 48 * time.Hour
 }
 
 // unheard counts calls so far that were carried out without an answer: those that changed a run or a key, and those

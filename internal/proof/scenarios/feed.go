@@ -11,6 +11,7 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/internal/proof/patience"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -78,7 +79,7 @@ func (s *feedScene) trigger(n int) *runlane.Run {
 // settle executes runs until all have ended.
 func (s *feedScene) settle() {
 	s.Helper()
-	deadline := time.Now().Add(time.Minute)
+	deadline := time.Now().Add(patience.Limit)
 	for time.Now().Before(deadline) {
 		done, err := s.rt.ExecuteNext(s.Context(), nil)
 		s.must(err)
@@ -91,7 +92,7 @@ func (s *feedScene) settle() {
 			return
 		}
 	}
-	s.Fatal("runs have not ended after a minute")
+	s.Fatalf("runs have not ended after %s", patience.Limit)
 }
 
 func active() []runlane.Status {

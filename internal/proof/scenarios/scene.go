@@ -14,6 +14,7 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/internal/proof/patience"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -81,7 +82,7 @@ func (s *scene) open(l *lane.Lane) *caller {
 	rt, err := core.Open(s.Context(), l, &s.options)
 	s.must(err)
 	s.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), patience.Limit)
 		defer cancel()
 		if err := rt.Close(ctx); err != nil {
 			s.Errorf("close: %v", err)
@@ -305,9 +306,9 @@ func (s *scene) die(id runlane.RunID) {
 // until waits for a condition that other goroutines bring about.
 func (s *scene) until(what string, condition func() bool) {
 	s.Helper()
-	ctx, cancel := context.WithTimeout(s.Context(), s.faults.patience(20*time.Second))
+	pause, limit := s.faults.pause()
+	ctx, cancel := context.WithTimeout(s.Context(), limit)
 	defer cancel()
-	pause := s.faults.patience(time.Millisecond)
 	check := time.NewTicker(pause)
 	defer check.Stop()
 	for !condition() {

@@ -25,6 +25,7 @@ type scriptedStorage struct {
 	onBeat   func() error // before a heartbeat
 	onListed func()       // after schedules were listed
 	onFlow   func()       // before the record of a flow is put
+	onRead   func()       // after a run was read
 }
 
 // Unwrap lets lane.As find the abilities of the storage under test.
@@ -55,6 +56,8 @@ func (s *scriptedStorage) scripts(method string) bool {
 		return s.onListed != nil
 	case "PutFlow":
 		return s.onFlow != nil
+	case "GetRun":
+		return s.onRead != nil
 	default:
 		return false
 	}
@@ -156,8 +159,15 @@ func (s *scriptedStorage) MarkOutboxMessagesPublished(ctx context.Context, c *la
 }
 
 func (s *scriptedStorage) GetRun(ctx context.Context, key lane.RunKey) (*runlane.Run, error) {
-	s.script(func() { s.reads++ })
-	return s.Storage.GetRun(ctx, key)
+	run, err := s.Storage.GetRun(ctx, key)
+	s.mu.Lock()
+	s.reads++
+	script := s.onRead
+	s.mu.Unlock()
+	if script != nil {
+		script()
+	}
+	return run, err
 }
 
 func (s *scriptedStorage) HeartbeatRunLease(ctx context.Context, c *lane.HeartbeatCommand) (*lane.Commit, error) {

@@ -90,7 +90,8 @@ func workEndToEnd(t *testing.T, h Harness) {
 		}
 		runs = append(runs, s.trigger(task.With(jobPayload{N: n}), &runlane.TriggerOptions{Meta: meta}))
 	}
-	ctx, cancel := context.WithTimeout(s.Context(), s.faults.patience(60*time.Second))
+	_, limit := s.faults.pause()
+	ctx, cancel := context.WithTimeout(s.Context(), limit)
 	defer cancel()
 	for n, run := range runs {
 		final, err := s.rt.Wait(ctx, run.ID)
@@ -229,8 +230,8 @@ func workWaits(t *testing.T, h Harness) {
 	task, handler := job("scenario.wait", nil, succeed)
 	s := newScene(t, h, handler)
 	run := s.trigger(task.With(jobPayload{}), nil)
-	ctx, cancel := context.WithTimeout(s.Context(), 20*time.Millisecond)
-	defer cancel()
+	ctx, cancel := context.WithCancel(s.Context())
+	s.storage.script(func() { s.storage.onRead = cancel }) // it waits, or is about to
 	_, err := s.rt.Wait(ctx, run.ID)
 	s.wantCode(err, runlane.ErrOperationCancelled)
 	_, err = s.rt.Wait(s.Context(), "run_absent")
