@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
@@ -134,6 +135,10 @@ func TestBridge_FIFO_MalformedRecord_HoldsItsGroupBack(t *testing.T) {
 // Nothing before them used the time: at once they would come five times in a moment, and be given up.
 func TestHazard18_NoTimeLeft_IsHandedBackWithADelay(t *testing.T) {
 	t.Parallel()
+	synctest.Test(t, noTimeLeft)
+}
+
+func noTimeLeft(t *testing.T) {
 	p := open(t, nil)
 	id := p.trigger(t, greet.With("you"))
 	ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)

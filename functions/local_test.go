@@ -18,6 +18,7 @@ import (
 	"github.com/runlane/runlane-go/infra"
 	"github.com/runlane/runlane-go/internal/proof/awstest"
 	"github.com/runlane/runlane-go/internal/proof/lambdatest"
+	"github.com/runlane/runlane-go/internal/proof/patience"
 	"github.com/runlane/runlane-go/lane"
 )
 
@@ -83,7 +84,7 @@ func (d *deployed) feed(t *testing.T, table string) {
 // greet triggers a run for each name and waits until all are through.
 func (d *deployed) greet(t *testing.T, options *runlane.TriggerOptions, names ...string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := patience.Context(t)
 	defer cancel()
 	var ids []runlane.RunID
 	for _, name := range names {
@@ -161,7 +162,7 @@ func TestLocal_MessageThatIsNoWakeup_DoesNotHinderOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.greet(t, nil, names("eager-", 5)...)
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(patience.Limit)
 	for {
 		visible, inFlight, err := d.depth(t)
 		if err != nil {

@@ -22,6 +22,7 @@ import (
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
 	"github.com/runlane/runlane-go/functions"
+	"github.com/runlane/runlane-go/internal/proof/patience"
 	"github.com/runlane/runlane-go/memlane"
 )
 
@@ -136,7 +137,7 @@ func serve(t *testing.T, role, opener string, environment []string, payloads ...
 	service := &lambdaService{events: payloads, done: make(chan struct{})}
 	server := httptest.NewServer(service)
 	defer server.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := patience.Context(t)
 	defer cancel()
 	binary, err := os.Executable()
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
@@ -18,6 +19,7 @@ import (
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
 	"github.com/runlane/runlane-go/functionurl"
+	"github.com/runlane/runlane-go/internal/proof/patience"
 	"github.com/runlane/runlane-go/memlane"
 	"github.com/runlane/runlane-go/server"
 )
@@ -89,8 +91,7 @@ var modes = map[string]func(*testing.T, http.Handler, *events.LambdaFunctionURLR
 // within is the context of an invocation.
 func within(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	t.Cleanup(cancel)
+	ctx, _ := patience.Context(t)
 	return ctx
 }
 
@@ -191,6 +192,10 @@ func TestStreamed_EventsComeAsTheyHappen(t *testing.T) {
 // A stream ends before its invocation, so that Lambda does not end it as a failure.
 func TestStreams_EndBeforeTheirInvocation(t *testing.T) {
 	t.Parallel()
+	synctest.Test(t, streamEnds)
+}
+
+func streamEnds(t *testing.T) {
 	rt, h := api(t, server.ScopeRead)
 	if _, err := rt.Trigger(t.Context(), hello.With("you"), &runlane.TriggerOptions{RunID: "first", Delay: time.Hour}); err != nil {
 		t.Fatal(err)

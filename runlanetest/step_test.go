@@ -150,6 +150,10 @@ func TestIdempotencyKey_IsFreedByTheRuntimesOwnTime(t *testing.T) {
 
 func TestCancel_OfARunningAttempt_ReachesItAtOnce(t *testing.T) {
 	t.Parallel()
+	synctest.Test(t, cancelsARunningAttempt) // a heartbeat would be waited for in its time
+}
+
+func cancelsARunningAttempt(t *testing.T) {
 	var rt *runlanetest.Runtime
 	causes := make(chan error, 1)
 	rt = runlanetest.New(t, &runlanetest.Options{Handlers: []runlane.Handler{
@@ -168,7 +172,7 @@ func TestCancel_OfARunningAttempt_ReachesItAtOnce(t *testing.T) {
 	if cause := <-causes; !errors.Is(cause, runlane.ErrCancelRequested) {
 		t.Errorf("the cause is %v", cause)
 	}
-	if took := time.Since(began); took > 15*time.Second {
+	if took := time.Since(began); took != 0 {
 		t.Errorf("it took %s, as if a heartbeat had been waited for", took)
 	}
 }
