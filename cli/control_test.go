@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/runlane/runlane-go/cli"
+	"github.com/runlane/runlane-go/internal/proof/patience"
 )
 
 // announced is what a session's file says.
@@ -61,7 +62,7 @@ func dial(t *testing.T, address string) net.Conn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = connection.Close() })
-	if err := connection.SetDeadline(time.Now().Add(limit)); err != nil {
+	if err := connection.SetDeadline(time.Now().Add(patience.Limit)); err != nil {
 		t.Fatal(err)
 	}
 	return connection

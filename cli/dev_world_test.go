@@ -10,10 +10,8 @@ import (
 	"time"
 
 	"github.com/runlane/runlane-go/cli"
+	"github.com/runlane/runlane-go/internal/proof/patience"
 )
-
-// limit is how long a test waits for what has to happen.
-const limit = time.Minute
 
 // stream keeps what is written and lets a test wait for it.
 type stream struct {
@@ -47,7 +45,7 @@ func (s *stream) await(t *testing.T, text string) {
 // awaitTimes waits until a text is there so often.
 func (s *stream) awaitTimes(t *testing.T, text string, times int) {
 	t.Helper()
-	late := time.After(limit)
+	late := time.After(patience.Limit)
 	for {
 		s.mu.Lock()
 		there, changed := strings.Count(s.text.String(), text) >= times, s.changed
@@ -108,7 +106,7 @@ func (s *session) await(t *testing.T) {
 	t.Helper()
 	select {
 	case <-s.ended:
-	case <-time.After(limit):
+	case <-time.After(patience.Limit):
 		t.Fatalf("dev does not end:\n%s%s", s.out, s.news)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/runlane/runlane-go/cli"
+	"github.com/runlane/runlane-go/internal/proof/patience"
 )
 
 // A run that ends while the server serves is told; one that the flags leave out is not.
@@ -41,7 +42,7 @@ func TestServe_TellsAWebhookHowRunsEnd(t *testing.T) {
 		if !strings.Contains(body, `"runId":"told"`) || !strings.Contains(body, `"payload":{"to":"u"}`) {
 			t.Errorf("the webhook is told %s", body)
 		}
-	case <-time.After(time.Minute):
+	case <-time.After(patience.Limit):
 		t.Error("the webhook is told nothing")
 	}
 	if r := stop(); r.code != cli.ExitOK || strings.Contains(r.stdout, "whsec_") {

@@ -16,6 +16,7 @@ import (
 	"github.com/runlane/runlane-go/core"
 	"github.com/runlane/runlane-go/infra"
 	"github.com/runlane/runlane-go/internal/proof/awstest"
+	"github.com/runlane/runlane-go/internal/proof/patience"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/memlane"
 )
@@ -213,7 +214,7 @@ func TestIndexes_MadeAnew_HasWhatEndedMeanwhile(t *testing.T) {
 // awaitIndex waits until the index done is as wanted.
 func awaitIndex(t *testing.T, store *Store, wanted func(lane.IndexState) bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := patience.Context(t)
 	defer cancel()
 	ticker := time.NewTicker(50 * time.Millisecond)
 	defer ticker.Stop()

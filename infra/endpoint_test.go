@@ -7,7 +7,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
@@ -16,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/runlane/runlane-go/infra"
+	"github.com/runlane/runlane-go/internal/proof/patience"
 )
 
 // bundle is one test's access to local AWS, with a separate name for everything it creates.
@@ -33,8 +33,7 @@ func setup(t *testing.T) (context.Context, bundle) {
 	if os.Getenv("AWS_ENDPOINT_URL") == "" {
 		t.Fatal("AWS_ENDPOINT_URL is not set: run `make local-up` and load .local/env, or pass -short")
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	t.Cleanup(cancel)
+	ctx, _ := patience.Context(t)
 	settings, err := config.LoadDefaultConfig(ctx)
 	if err != nil {
 		t.Fatal(err)

@@ -9,9 +9,9 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/proof/patience"
 	"github.com/runlane/runlane-go/server"
 )
 
@@ -24,7 +24,7 @@ func listening(t *testing.T, w *world, options *server.Options) (url string, cli
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
-	go func() { served <- server.Serve(ctx, l, w.Runtime, options, time.Minute) }() // ends with ctx
+	go func() { served <- server.Serve(ctx, l, w.Runtime, options, patience.Limit) }() // ends with ctx
 	transport := &http.Transport{}
 	ended := false
 	stop = func() error {
@@ -41,7 +41,7 @@ func listening(t *testing.T, w *world, options *server.Options) (url string, cli
 			t.Error(err)
 		}
 	})
-	return "http://" + l.Addr().String(), &http.Client{Transport: transport, Timeout: time.Minute}, stop
+	return "http://" + l.Addr().String(), &http.Client{Transport: transport, Timeout: patience.Limit}, stop
 }
 
 // got is an answer whose body may go on.

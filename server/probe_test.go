@@ -7,8 +7,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/runlane/runlane-go/internal/proof/patience"
 	"github.com/runlane/runlane-go/server"
 )
 
@@ -48,7 +48,7 @@ func TestSession_OverTLS_IsSecure(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	served := make(chan error, 1)
 	go func() { // ends with the test
-		served <- server.Serve(ctx, l, rt, &server.Options{Logger: discard, Root: root}, time.Second)
+		served <- server.Serve(ctx, l, rt, &server.Options{Logger: discard, Root: root}, patience.Limit)
 	}()
 	t.Cleanup(func() {
 		stop()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/proof/patience"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/sqlitelane"
 )
@@ -38,7 +39,7 @@ func TestWakeups_OfAClockThatWasAhead(t *testing.T) {
 	// receive takes so many wakeups, and acknowledges all but those that it is to refuse.
 	receive := func(w *sqlitelane.Transport, want int, refuse runlane.RunID) (got []runlane.RunID) {
 		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := patience.Context(t)
 		defer cancel()
 		err := w.Receive(ctx, []runlane.QueueName{"mail"}, 1, func(_ context.Context, w lane.Wakeup) error {
 			if got = append(got, w.RunID); len(got) == want {

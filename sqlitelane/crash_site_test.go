@@ -11,6 +11,7 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/internal/proof/patience"
 	"github.com/runlane/runlane-go/internal/proof/waiting"
 	"github.com/runlane/runlane-go/lane"
 )
@@ -141,7 +142,7 @@ func (s *site) workUntil(ctx context.Context, over func(context.Context) (bool, 
 	go func() { ended <- s.rt.Work(working, &core.WorkOptions{NoTick: true, Concurrency: workers}) }()
 	ticker := time.NewTicker(2 * time.Millisecond)
 	defer ticker.Stop()
-	for deadline := time.After(time.Minute); ; {
+	for deadline := time.After(patience.Limit); ; {
 		select {
 		case err := <-ended:
 			return errors.Join(err, errors.New("the worker stopped by itself"))

@@ -22,6 +22,7 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/internal/proof/patience"
 	"github.com/runlane/runlane-go/internal/proof/waiting"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/sqlitelane"
@@ -205,7 +206,7 @@ func crashChild(text string) {
 	}
 	out.target = s.Target
 	c := crashScenarios()[s.Scenario]
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), patience.Limit)
 	defer cancel()
 	s.open(&c)
 	err := errors.Join(c.act(ctx, s), s.rt.Close(ctx))
@@ -284,7 +285,7 @@ func (s *site) child(target *point) (lines []line, died bool) {
 	s.must(err)
 	self, err := os.Executable()
 	s.must(err)
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), patience.Limit)
 	defer cancel()
 	command := exec.CommandContext(ctx, self) // this test's own binary
 	command.Env = append(os.Environ(), crashVariable+"="+string(text))

@@ -13,6 +13,7 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/proof/patience"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/lanetest"
 	"github.com/runlane/runlane-go/sqlitelane"
@@ -425,7 +426,7 @@ func TestWakeups_ReachAnotherProcess(t *testing.T) {
 			if w.RunID != id {
 				t.Fatal(w)
 			}
-		case <-time.After(time.Minute):
+		case <-time.After(patience.Limit):
 			t.Fatalf("wakeup %d did not arrive", n)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/internal/proof/patience"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/sqlitelane"
 )
@@ -56,7 +57,7 @@ func (j *chronicle) all() []string {
 // until waits for a condition that a line brings about.
 func (j *chronicle) until(t *testing.T, over func([]string) bool) {
 	t.Helper()
-	for deadline := time.After(time.Minute); !over(j.all()); {
+	for deadline := time.After(patience.Limit); !over(j.all()); {
 		select {
 		case <-j.news:
 		case <-deadline:

@@ -15,6 +15,7 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/internal/proof/patience"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/sqlitelane"
 )
@@ -46,7 +47,7 @@ func publish(t *testing.T, w *sqlitelane.Transport, group string, ids ...runlane
 // receiveAll takes so many wakeups, one at a time, and says in which order they came.
 func receiveAll(t *testing.T, w *sqlitelane.Transport, want int) (got []runlane.RunID) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := patience.Context(t)
 	defer cancel()
 	err := w.Receive(ctx, []runlane.QueueName{"mail"}, 1, func(_ context.Context, w lane.Wakeup) error {
 		if got = append(got, w.RunID); len(got) == want {
@@ -75,7 +76,7 @@ func TestOrdered_ProcessesKeepTheOrderOfAGroupTogether(t *testing.T) {
 	if visible, flying, err := from.Depth(t.Context(), "mail"); err != nil || visible != groups*each || flying != 0 {
 		t.Errorf("depth is %d and %d, %v: those that wait for others of their group wait, too", visible, flying, err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := patience.Context(t)
 	defer cancel()
 	var mu sync.Mutex
 	handled, by, busy, got := 0, [2]int{}, map[string]bool{}, map[string][]runlane.RunID{}
@@ -92,7 +93,7 @@ func TestOrdered_ProcessesKeepTheOrderOfAGroupTogether(t *testing.T) {
 				}
 				busy[group] = true
 				mu.Unlock()
-				<-time.After(time.Millisecond) // another of the group would come now
+				_, _, err := from.Depth(t.Context(), "mail") // another of the group would come meanwhile
 				mu.Lock()
 				busy[group] = false
 				got[group] = append(got[group], w.RunID)
@@ -100,7 +101,7 @@ func TestOrdered_ProcessesKeepTheOrderOfAGroupTogether(t *testing.T) {
 				if handled++; handled == groups*each {
 					cancel()
 				}
-				return nil
+				return err
 			})
 			if err != nil {
 				t.Error(err)
@@ -121,7 +122,7 @@ func TestOrdered_TheFirstComesAgainBeforeTheSecond(t *testing.T) {
 	first := started(t, path, 0)
 	w := ordered(t, first)
 	publish(t, w, "a", "1", "2", "3")
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := patience.Context(t)
 	defer cancel()
 	err := w.Receive(ctx, []runlane.QueueName{"mail"}, 3, func(_ context.Context, w lane.Wakeup) error {
 		cancel()
@@ -181,7 +182,7 @@ func TestOrdered_OtherWakeupsWaitForNone(t *testing.T) {
 	}}}); err != nil || got[0].Type != lane.PublishFailed || !got[0].Permanent || mail.MaxDelay("mail") != 0 || mail.MaxDelay("other") == 0 {
 		t.Errorf("%+v, %v", got, err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := patience.Context(t)
 	defer cancel()
 	var together sync.WaitGroup
 	together.Add(3)
@@ -209,7 +210,7 @@ func TestOrdered_PausesForFiveSecondsAtMost(t *testing.T) {
 		w := ordered(t, s)
 		publish(t, w, group, "1")
 		for range 12 {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			ctx, cancel := patience.Context(t)
 			if err := w.Receive(ctx, []runlane.QueueName{"mail"}, 1, func(context.Context, lane.Wakeup) error {
 				cancel()
 				return errors.New("not now")

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/internal/proof/patience"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/sqlitelane"
 )
@@ -50,7 +51,7 @@ func (h *holder) next() runlane.RunID {
 	select {
 	case id := <-h.has:
 		return id
-	case <-time.After(time.Minute):
+	case <-time.After(patience.Limit):
 		h.t.Fatal("nothing was taken")
 		return ""
 	}

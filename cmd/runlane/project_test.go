@@ -16,10 +16,8 @@ import (
 	"time"
 
 	"github.com/runlane/runlane-go/internal/proof/awstest"
+	"github.com/runlane/runlane-go/internal/proof/patience"
 )
-
-// patience is how long a test waits for what has to happen. A program is built meanwhile.
-const patience = 2 * time.Minute
 
 // place is a folder with what is called in it.
 type place struct {
@@ -83,7 +81,7 @@ func (c *console) String() string {
 
 func (c *console) await(t *testing.T, text string) {
 	t.Helper()
-	late := time.After(patience)
+	late := time.After(patience.Limit)
 	for {
 		c.mu.Lock()
 		there, changed := strings.Contains(c.text.String(), text), c.changed
@@ -140,7 +138,7 @@ func (b *background) interrupt(t *testing.T) (code int) {
 	select {
 	case <-b.ended:
 		return b.ProcessState.ExitCode()
-	case <-time.After(patience):
+	case <-time.After(patience.Limit):
 		t.Fatalf("the program does not end:\n%s", &b.console)
 		return 0
 	}

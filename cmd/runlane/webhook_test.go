@@ -14,6 +14,7 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/internal/proof/patience"
 	"github.com/runlane/runlane-go/server"
 	"github.com/runlane/runlane-go/sqlitelane"
 )
@@ -85,7 +86,7 @@ func TestWebhooks_TwoServersOfAFile_TellEachEndOnce(t *testing.T) {
 	}
 	await := func(n int) {
 		t.Helper()
-		deadline := time.After(2 * time.Minute)
+		deadline := time.After(patience.Limit)
 		for range n {
 			select {
 			case <-received.more:

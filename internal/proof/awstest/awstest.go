@@ -27,6 +27,7 @@ import (
 	"github.com/runlane/runlane-go/internal/awsclient"
 	"github.com/runlane/runlane-go/internal/proof/ddbfault/front"
 	"github.com/runlane/runlane-go/internal/proof/mutation/protection"
+	"github.com/runlane/runlane-go/internal/proof/patience"
 )
 
 // directDynamoDB is the variable in which local-up names DynamoDB Local itself, behind LocalStack: faster, and with an
@@ -188,7 +189,7 @@ func Table(t testing.TB, client *dynamodb.Client) string {
 	waiter := dynamodb.NewTableExistsWaiter(client, func(o *dynamodb.TableExistsWaiterOptions) {
 		o.MinDelay = 250 * time.Millisecond
 	})
-	if err := waiter.Wait(context.Background(), table, time.Minute); err != nil {
+	if err := waiter.Wait(context.Background(), table, patience.Limit); err != nil {
 		t.Fatalf("wait for table: %v", err)
 	}
 	deleteAfter(t, client, *input.TableName)

@@ -10,12 +10,10 @@ import (
 
 	"github.com/runlane/runlane-go"
 	"github.com/runlane/runlane-go/core"
+	"github.com/runlane/runlane-go/internal/proof/patience"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/memlane"
 )
-
-// patience is how long a run may take to end on a busy machine.
-const patience = 2 * time.Minute
 
 // Program is a runtime with the handlers of the table, a polite one, and everything else that an application may put
 // in.
@@ -56,7 +54,7 @@ func OpenProgram(t *testing.T, storage lane.Storage, options *core.Options) *Pro
 // ended waits for the end of a run.
 func (h *Program) ended(id runlane.RunID) *runlane.Run {
 	h.t.Helper()
-	for end := time.Now().Add(patience); ; runtime.Gosched() {
+	for end := time.Now().Add(patience.Limit); ; runtime.Gosched() {
 		run, err := h.Runs().Get(h.t.Context(), id)
 		if err != nil {
 			h.t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"github.com/runlane/runlane-go/awslane"
 	"github.com/runlane/runlane-go/core"
 	"github.com/runlane/runlane-go/dynamostore"
+	"github.com/runlane/runlane-go/internal/proof/patience"
 	"github.com/runlane/runlane-go/lane"
 	"github.com/runlane/runlane-go/memlane"
 	"github.com/runlane/runlane-go/sealed"
@@ -76,7 +77,7 @@ func opening(what string, change func(w *world, o *core.Options)) refusal {
 // working is a refusal by Work.
 func working(what string, options core.WorkOptions) refusal {
 	return invalid(what, func(w *world) []error {
-		ctx, cancel := context.WithTimeout(w.ctx(), time.Second) // a worker that does begin ends by itself
+		ctx, cancel := context.WithTimeout(w.ctx(), patience.Limit) // a worker that does begin ends by itself
 		defer cancel()
 		return []error{w.rt.Work(ctx, &options)}
 	})
