@@ -29,6 +29,9 @@ func NewFunc[P, R any](id TaskID, options *TaskOptions[P]) *Func[P, R] {
 // Handle gives the task its handler. What it returns beside nil is the output of the run, as [Attempt.SetOutput] keeps
 // it; beside an error it is dropped.
 func (f *Func[P, R]) Handle(fn func(ctx context.Context, a *Attempt, payload P) (R, error)) Handler {
+	if fn == nil {
+		return f.Task.Handle(nil)
+	}
 	return f.Task.Handle(func(ctx context.Context, a *Attempt, payload P) error {
 		result, err := fn(ctx, a, payload)
 		if err != nil {

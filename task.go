@@ -47,8 +47,11 @@ func (t *Task[P]) Definition() *Definition { return t.definition }
 //
 // The handler runs at least once for every run, under a lease. nil succeeds, an error is retried as [Retry] says,
 // [Permanent] is not, [Release] waits without failing, [RetryAfter] chooses the delay. When its context ends,
-// context.Cause says why and the handler just returns ctx.Err().
+// context.Cause says why and the handler just returns ctx.Err(). A runtime does not open with a nil fn.
 func (t *Task[P]) Handle(fn func(ctx context.Context, a *Attempt, payload P) error) Handler {
+	if fn == nil {
+		return Handler{Task: t.definition}
+	}
 	return Handler{
 		Task: t.definition,
 		Execute: func(ctx context.Context, a *Attempt, payload []byte) error {

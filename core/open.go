@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -19,6 +20,7 @@ type Runtime struct {
 	lane         *lane.Lane
 	environment  runlane.Environment // never "": a default is written as its name
 	handlers     map[runlane.TaskID]runlane.Handler
+	keysWarned   sync.Map // of empty computed keys
 	clientTasks  map[runlane.TaskID]ClientTask
 	definitions  []*runlane.Definition // of both, by id
 	queues       map[runlane.QueueName]runlane.Queue
@@ -95,6 +97,7 @@ func Open(ctx context.Context, l *lane.Lane, options *Options) (*Runtime, error)
 	rt.observe(options.Hooks)
 	rt.openedAt = rt.now()
 	rt.warnOfFineSchedules(ctx)
+	rt.warnOfIdleKeys(ctx)
 	return rt, nil
 }
 
@@ -246,8 +249,8 @@ func (rt *Runtime) register(i int, h runlane.Handler) error {
 		faults = append(
 			faults,
 			invalidOption(
-				"build handlers with Task.Handle",
-				"Options.Handlers: the handler of task %q has no Execute function",
+				"build handlers with Task.Handle, and give it a function that is not nil",
+				"Options.Handlers: the handler of task %q has no function",
 				h.Task.ID,
 			),
 		)

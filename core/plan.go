@@ -68,6 +68,7 @@ func (rt *Runtime) prepare(p *plan, call runlane.Call) error {
 	p.singletonKey = override(o.SingletonKey, prepared.SingletonKey)
 	p.source = runlane.Source{Type: runlane.SourceTrigger}
 	p.traceCarrier = o.TraceCarrier
+	rt.warnOfEmptyKeys(p)
 	if p.node != nil {
 		p.idempotencyKey = "" // its id makes it one run, and another one would know no flow
 	}

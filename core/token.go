@@ -49,7 +49,7 @@ func (c *tokenClaims) id() string {
 // Token implements runlane.WaitHost.
 func (x *execution) Token(name string, ttl time.Duration) (string, error) {
 	if err := firstError(x.rt.hasTokenKeys(), x.rt.suspends()); err != nil {
-		return "", err
+		return "", runlane.Permanent(err) // no other attempt of this program could
 	}
 	claims := tokenClaims{
 		Environment: x.rt.environment.Name(),

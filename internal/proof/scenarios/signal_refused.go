@@ -171,13 +171,13 @@ func signalToken(t *testing.T, h Harness) {
 	s.clock.Advance(2 * time.Hour)
 	s.wantCode(answer(first, yes), runlane.ErrTokenInvalid)
 
-	none, handler := job("scenario.signal-no-token", nil, func(ctx context.Context, a *runlane.Attempt) error {
+	none, handler := job("scenario.signal-no-token", &runlane.TaskOptions[jobPayload]{Retry: runlane.Retry{MaxAttempts: 4}}, func(ctx context.Context, a *runlane.Attempt) error {
 		_, err := approved.Token(ctx, a, nil)
 		return err
 	})
 	s = newScene(t, h, handler)
 	run = s.execute(s.trigger(none.With(jobPayload{}), nil))
-	if run.Failure.Code != runlane.ErrCapabilityUnsupported {
+	if run.Failure.Code != runlane.ErrCapabilityUnsupported || run.Status != runlane.StatusFailed { // no try is left to burn
 		t.Errorf("without keys it failed with %+v", run.Failure)
 	}
 	s.wantCode(s.rt.Answer(t.Context(), first, yes, nil), runlane.ErrCapabilityUnsupported)
