@@ -114,7 +114,7 @@ func (n QueueName) Validate() error { return validateID("queue name", string(n))
 func (id ScheduleID) Validate() error { return validateID("schedule id", string(id)) }
 
 func validateID(what, id string) error {
-	fault, hint := "", fmt.Sprintf("use 1 to %d bytes of printable text without ':'", MaxIDBytes)
+	fault, hint := "", "" // nothing is made of an id that is right
 	switch {
 	case id == "":
 		fault = "is empty"
@@ -127,6 +127,9 @@ func validateID(what, id string) error {
 	}
 	if fault == "" {
 		return nil
+	}
+	if hint == "" {
+		hint = fmt.Sprintf("use 1 to %d bytes of printable text without ':'", MaxIDBytes)
 	}
 	return &Error{
 		Code:    ErrValidationFailed,

@@ -270,7 +270,7 @@ func (f *Flows) again(ctx context.Context, id runlane.FlowID) (*runlane.FlowStat
 // meet. A call whose outcome is unknown is repeated: it goes on with what was begun. Errors:
 //
 //   - runlane.ErrValidationFailed: the flow has not finished, nothing in it is to be retried, a run was never made or
-//     is pruned, what succeeded may have been undone since, or the options are wrong (then nothing was read).
+//     is pruned, or the options are wrong (then nothing was read).
 //   - runlane.ErrFlowNotFound: there is no such flow.
 //   - runlane.ErrPayloadUnreadable: this process cannot open a payload.
 func (f *Flows) Retry(ctx context.Context, id runlane.FlowID, options *ChangeOptions) (*runlane.FlowState, error) {
@@ -393,39 +393,10 @@ func (f *flow) renewal(ctx context.Context) (*flowPlan, error) {
 			renewed++
 		}
 	}
-	if undone, by := f.undone(&plan, round, runs); undone >= 0 {
-		return nil, flowInvalid(f.record.ID, "start it under another id, which does all of it again",
-			"has the node %q, which stays as it is in a retry, and %q may have undone it",
-			plan.Nodes[undone].Name, plan.Nodes[by].Name)
-	}
 	if renewed == 0 {
 		return nil, flowInvalid(f.record.ID, "look at its nodes", "has nothing to retry")
 	}
 	return &plan, nil
-}
-
-// undone is a node that succeeded and would stay so in a retry, although a node with IfFailed has succeeded that goes
-// after it, by others or at once: the retry would build on what was undone. -1: there is none.
-func (f *flow) undone(plan *flowPlan, round int, runs map[int]*runlane.Run) (undone, by int) {
-	for by := range plan.Nodes {
-		if plan.Nodes[by].If != runlane.IfFailed || runs[by] == nil || runs[by].Status != runlane.StatusSucceeded {
-			continue
-		}
-		seen := map[int]bool{by: true}
-		for left := slices.Clone(plan.Nodes[by].After); len(left) > 0; {
-			i := left[len(left)-1]
-			left = left[:len(left)-1]
-			if seen[i] {
-				continue
-			}
-			seen[i] = true
-			if plan.Nodes[i].Round != round && runs[i] != nil && runs[i].Status == runlane.StatusSucceeded {
-				return i, by
-			}
-			left = append(left, plan.Nodes[i].After...)
-		}
-	}
-	return -1, -1
 }
 
 // stays reports a node that a retry leaves as it is.

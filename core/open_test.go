@@ -47,7 +47,7 @@ func TestOpen_ReportsEveryFaultAtOnce(t *testing.T) {
 		t.Fatalf("error is %v", err)
 	}
 	for _, part := range []string{
-		"environment contains", "MaxAbandoned is -2", "Middleware[0] is nil", "Handlers[0] has no task", `"no.execute" has no Execute`,
+		"environment contains", "MaxAbandoned is -2", "Middleware[0] is nil", "Handlers[0] has no task", `"no.execute" has no function`,
 		`"twice" has two handlers`, `task "bad:id"`, `"narrow" is bounded`, `no binding for queue "elsewhere"`,
 		`two different queues are named "emails"`,
 	} {

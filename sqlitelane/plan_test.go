@@ -105,10 +105,11 @@ func TestStatements_GoByAnIndex(t *testing.T) {
 		t.Fatal(err, errors.Unwrap(err))
 	}
 	whole := []string{ // read once by each process
-		"SELECT env, queue FROM limited",                // a row for each queue with a limit
-		"SELECT name FROM epoch",                        // one row
-		sqlitelane.SelectEnvironments,                   // a row for each environment and each queue
-		"SELECT name FROM ordered_queues ORDER BY name", // a row for each queue with an order
+		"SELECT env, queue FROM limited",                     // a row for each queue with a limit
+		"SELECT name FROM epoch",                             // one row
+		sqlitelane.SelectEnvironments,                        // a row for each environment and each queue
+		"SELECT name FROM ordered_queues ORDER BY name",      // a row for each queue with an order
+		"SELECT n, tag FROM commits ORDER BY n DESC LIMIT 1", // the last row by its number
 	}
 	for statement, plan := range plans {
 		for _, step := range plan {

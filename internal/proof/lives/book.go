@@ -29,6 +29,22 @@ type entry struct {
 	suspended map[int]int     // of these, how often its handler returned a suspension
 	succeeded map[int]bool    // attempts whose handler returned without an error
 	accepted  map[string]bool // signals of which a sender was told that they are kept
+	hurried   bool            // an operator resumed it, which ends a sleep
+}
+
+// hurries notes runs that are being resumed: one, or all that there are.
+func (b *book) hurries(id runlane.RunID) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for known, e := range b.entries {
+		e.hurried = e.hurried || id == "" || known == id
+	}
+}
+
+func (b *book) hurried(id runlane.RunID) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.entry(id).hurried
 }
 
 func newBook() *book {

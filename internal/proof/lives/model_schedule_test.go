@@ -113,6 +113,9 @@ func (s *modelSchedule) due(m *model, d *modelDeployment) (fires []time.Time) {
 	if s.record.LastFire.After(from) {
 		from = s.record.LastFire
 	}
+	if s.changed != d.changed && s.kind.once == 0 && d.opened.After(from) { // other times count from their program on
+		from = d.opened
+	}
 	for at := s.kind.next(from, d.changed); !at.IsZero() && !at.After(m.now); at = s.kind.next(at, d.changed) {
 		fires = append(fires, at)
 	}

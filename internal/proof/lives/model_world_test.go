@@ -44,6 +44,7 @@ type modelDeployment struct {
 	tasks   map[runlane.TaskID]*runlane.Task[payload]
 	limit   int
 	changed bool // the schedule's second definition
+	opened  time.Time
 }
 
 func newModelWorld() *modelWorld {
@@ -91,7 +92,7 @@ func (w *modelWorld) deploy(limit int, changed bool, schedule *modelScheduleKind
 	if schedule != nil {
 		options.Schedules = []runlane.Schedule{schedule.define(d)}
 	}
-	d.rt = w.open(options)
+	d.rt, d.opened = w.open(options), runlane.UTCMillis(time.Now())
 	w.deployments = append(w.deployments, d)
 	return d
 }

@@ -118,12 +118,16 @@ func (l *life) stepGoOn() bool {
 	}
 	p := l.process()
 	l.note("  %s: %s", p.name, id)
+	l.book.hurries(id)
 	_, err := p.rt.Runs().Resume(l.ctx, id, nil)
 	l.allows(p, "resume", err, runlane.ErrRunNotFound, runlane.ErrValidationFailed)
 	return true
 }
 
-func (l *life) stepGoOnAll() bool { return l.bulk("resume all", (*core.Runs).ResumeAll) }
+func (l *life) stepGoOnAll() bool {
+	l.book.hurries("")
+	return l.bulk("resume all", (*core.Runs).ResumeAll)
+}
 
 // mustBeTold asks whether the handler of a run knows that the runtime which executes it was asked to cancel it.
 func (l *life) mustBeTold(p *process, run *runlane.Run) {

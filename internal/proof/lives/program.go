@@ -189,7 +189,7 @@ func (x *performance) sleep(ctx context.Context, place int) error {
 	if err := x.a.Sleep(ctx, name, patience); err != nil {
 		return err
 	}
-	if slept := x.p.life.clock.Now().Sub(began); slept < patience-time.Second {
+	if slept := x.p.life.clock.Now().Sub(began); slept < patience-time.Second && !x.p.life.book.hurried(x.run.id) {
 		x.p.life.book.finds("run %s slept %s of %s", x.run.id, slept, patience)
 	}
 	return nil

@@ -43,7 +43,6 @@ var parserTargets = map[string]string{
 	"cli/unknownField":                          "FuzzBatchLine",
 	"cmd/runlane/parseLimits":                   "FuzzParseLimits",
 	"core/feed.check":                           "FuzzCursors",
-	"core/feedWalk.begin":                       "FuzzCursors",
 	"core/eachLine":                             "FuzzImport",
 	"core/importJudge.flow":                     "FuzzImport",
 	"core/Runtime.endSleeps":                    "- a time that Sleep wrote; any other counts as none",

@@ -48,7 +48,7 @@ func scheduleScenarios() []scenario {
 		},
 		{"trigger now makes a run beside the schedule's times", needsSchedules, scheduleTriggersNow, false},
 		{"once fires once, and never when it was past already", needsSchedules, scheduleOnce, false},
-		{"a changed definition applies from the last look on", needsSchedules, scheduleChanges, false},
+		{"a changed definition applies from the opening of its program on", needsSchedules, scheduleChanges, false},
 		{"a schedule on a bounded queue waits for its slot", needsSchedules, scheduleBounded, false},
 		{"schedules are listed with their next time, known or not", needsSchedules, scheduleListed, false},
 	}...)
@@ -265,20 +265,20 @@ func scheduleChanges(t *testing.T, h Harness) {
 	before, err := s.rt.Schedules().Get(t.Context(), "minutely")
 	s.must(err)
 
-	// The new definition would have fired at 1:30 and at 2:05 too: it counts from 2:00 on, when the old one fired last.
+	// The new definition would have fired at 1:00, 1:35 and 2:10 too: it counts from 2:10 on, when its program opens.
 	changed := every(task)
 	changed.When = runlane.Every(35 * time.Minute).From(hour.Add(-10 * time.Minute)) // 0:25, 1:00, 1:35, 2:10, 2:45
 	s.options.Schedules = []runlane.Schedule{changed}
 	l, err := lane.New(s.lent(), s.faults.transport(s.transport), nil)
 	s.must(err)
 	s.rt = s.open(l)
-	s.wantScheduled(1, 0)
-	s.clock.Advance(time.Minute)
 	s.wantScheduled(0, 0)
+	s.clock.Advance(35 * time.Minute)
+	s.wantScheduled(1, 0)
 	after, err := s.rt.Schedules().Get(t.Context(), "minutely")
 	s.must(err)
 	if !after.RegisteredAt.Equal(before.RegisteredAt) || after.DefinitionHash == before.DefinitionHash ||
-		!after.LastFire.Equal(hour.Add(130*time.Minute)) {
+		!after.LastFire.Equal(hour.Add(165*time.Minute)) {
 		t.Fatalf("before %+v, after %+v", before, after)
 	}
 }

@@ -171,7 +171,7 @@ func spared() []sparing {
 		},
 		{
 			reason: "a tick that is repeated is another look, and the point is where the last look was",
-			kinds:  failing(), scenarios: []string{"a changed definition applies from the last look on"},
+			kinds:  failing(), scenarios: []string{"a changed definition applies from the opening of its program on"},
 		},
 		{
 			reason: "its handler takes the errors of the calls that it makes as they come",
