@@ -48,7 +48,8 @@ type writer struct {
 	version int64     // of the data, as the last commit left it; -1: not known
 	others  time.Time // when another process was last seen to write
 	batch   []*job    // that is carried out and has no answers yet
-	crowd   int       // how many callers the last batch answered
+	log     logSize
+	crowd   int // how many callers the last batch answered
 
 	mu      sync.Mutex
 	waiting []*job
@@ -306,6 +307,7 @@ func (w *writer) attempt(todo []*job) (ran []*job, spoiler int, err error) {
 		}
 		answer(a.job, failure(a.err, w.path, notCommitted))
 	}
+	w.shorten()
 	return nil, -1, nil
 }
 
