@@ -356,27 +356,23 @@ func TestWebhooks_SignTrueEndsAlone(t *testing.T) {
 // forgetful is a storage whose feed keeps nothing from before now, once that is asked for.
 type forgetful struct {
 	lane.Storage
+	lane.Feed
 
-	feed lane.Feed
 	from atomic.Int64
-}
-
-func (f *forgetful) BeginFeed(ctx context.Context) (lane.FeedPosition, error) {
-	return f.feed.BeginFeed(ctx)
 }
 
 func (f *forgetful) ReadFeed(ctx context.Context, q *lane.FeedQuery) (*lane.FeedPage, error) {
 	if q.After.Number < f.from.Load() {
 		return nil, lane.FeedLost()
 	}
-	return f.feed.ReadFeed(ctx, q)
+	return f.Feed.ReadFeed(ctx, q)
 }
 
 func TestWebhooks_ACursorThatIsTooOld_LosesNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		memory, r := memlane.NewStorage(nil), newReceiver()
-		storage := &forgetful{Storage: memory, feed: memory}
+		storage := &forgetful{Storage: memory, Feed: memory}
 		first := newProcess(t, storage, r, toldOf).begin(t)
 		first.end(t, "before", "succeed")
 		time.Sleep(time.Minute)
