@@ -8,16 +8,20 @@ import (
 // call puts a call of n runs beside the run.
 func (w *world) call(n int) *world {
 	w.Helper()
-	_, err := w.store.BeginCall(w.step(), &lane.CallCommand{
-		RunKey:     w.key(),
-		CreatedAt:  w.run.CreatedAt,
-		LeaseToken: w.run.Lease.Token,
-		Call:       lane.RunCall{Name: "pages", TaskID: "bench.noop", Count: n, At: w.now},
-	})
-	if err != nil {
+	if _, err := w.store.BeginCall(w.step(), w.calling("pages", n)); err != nil {
 		w.Fatal(err)
 	}
 	return w
+}
+
+// calling is a call of n runs by the run's owner.
+func (w *world) calling(name string, n int) *lane.CallCommand {
+	return &lane.CallCommand{
+		RunKey:     w.key(),
+		CreatedAt:  w.run.CreatedAt,
+		LeaseToken: w.run.Lease.Token,
+		Call:       lane.RunCall{Name: name, TaskID: "bench.noop", Count: n, At: w.now},
+	}
 }
 
 // child is another world of the same table, with a run that this one's has called.
@@ -66,13 +70,7 @@ func addCallCases(cases map[string]budgetCase) {
 	cases["another call begun"] = budgetCase{
 		func(w *world) *world { return running(w).call(2) },
 		func(w *world) *world {
-			_, err := w.store.BeginCall(w.step(), &lane.CallCommand{
-				RunKey:     w.key(),
-				CreatedAt:  w.run.CreatedAt,
-				LeaseToken: w.run.Lease.Token,
-				Call:       lane.RunCall{Name: "covers", TaskID: "bench.noop", Count: 1, At: w.now},
-			})
-			if err != nil {
+			if _, err := w.store.BeginCall(w.step(), w.calling("covers", 1)); err != nil {
 				w.Fatal(err)
 			}
 			return w

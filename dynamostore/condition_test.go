@@ -377,3 +377,40 @@ func TestCondition_ASignalReachesOnlyTheRunItRead(t *testing.T) {
 		t.Error("the signal stands beside another run")
 	}
 }
+
+// The store remembers the run as it was before another process ended it.
+func TestCondition_ASignalReachesNoRunThatEndedMeanwhile(t *testing.T) {
+	w := newWorld(t).create(eager, 0, nil).claim(time.Minute, true)
+	mine := w.sending(w.mail(), "1")
+	if _, err := w.elsewhere().AppendRunEvents(t.Context(), w.outcome()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.store.SendSignal(t.Context(), mine); err == nil || w.standing(rows.RunPK(w.key()), rows.InboxSpan("approved")+"1") != nil {
+		t.Errorf("the signal stands beside a run that has ended: %v", err)
+	}
+}
+
+// The store remembers the run without a call; another process of its owner has begun one since. The end of the run finds it, so
+// that those that are called are told of a cancellation.
+func TestCondition_AnEndDependsOnTheCallsThatWereRead(t *testing.T) {
+	w := newWorld(t).create(eager, 0, nil).claim(time.Minute, true)
+	cancel := &lane.AppendCommand{
+		Transition: w.transition(&runlane.RunCancellationRequested{}, &runlane.RunCancelled{}), LeaseToken: w.run.Lease.Token,
+	}
+	if _, err := w.elsewhere().BeginCall(t.Context(), w.calling("pages", 1)); err != nil {
+		t.Fatal(err)
+	}
+	commit, err := w.store.AppendRunEvents(t.Context(), cancel)
+	if err != nil || !commit.Untold || !w.item().Untold() {
+		t.Errorf("the end leaves nothing to be told: %+v, %v", commit, err)
+	}
+}
+
+// The store remembers the run under the lease of who calls; another has taken it over meanwhile.
+func TestCondition_ACallBeginsUnderTheLeaseItRead(t *testing.T) {
+	w := newWorld(t).create(eager, 0, nil).claim(time.Minute, true)
+	w.rewrite(item.Key(rows.RunPK(w.key()), rows.RunSK), "SET #lt = :lt", item.Item{":lt": item.Text("another's")})
+	if _, err := w.store.BeginCall(t.Context(), w.calling("pages", 1)); !errors.Is(err, runlane.ConflictLeaseOwnership) {
+		t.Errorf("%v", err)
+	}
+}
