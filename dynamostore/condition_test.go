@@ -378,18 +378,6 @@ func TestCondition_ASignalReachesOnlyTheRunItRead(t *testing.T) {
 	}
 }
 
-// The store remembers the run as it was before another process ended it.
-func TestCondition_ASignalReachesNoRunThatEndedMeanwhile(t *testing.T) {
-	w := newWorld(t).create(eager, 0, nil).claim(time.Minute, true)
-	mine := w.sending(w.mail(), "1")
-	if _, err := w.elsewhere().AppendRunEvents(t.Context(), w.outcome()); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.store.SendSignal(t.Context(), mine); err == nil || w.standing(rows.RunPK(w.key()), rows.InboxSpan("approved")+"1") != nil {
-		t.Errorf("the signal stands beside a run that has ended: %v", err)
-	}
-}
-
 // The store remembers the run without a call; another process of its owner has begun one since. The end of the run finds it, so
 // that those that are called are told of a cancellation.
 func TestCondition_AnEndDependsOnTheCallsThatWereRead(t *testing.T) {

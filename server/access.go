@@ -68,7 +68,7 @@ type Token struct {
 	// Scopes are what it allows, at least one.
 	Scopes []Scope `json:"scopes"`
 	// Environments are where it holds. nil means everywhere.
-	Environments []runlane.Environment `json:"environments,omitempty"`
+	Environments []runlane.Environment `json:"environments,omitzero"`
 }
 
 // HashToken is the SHA-256 of a token, in hex. That is enough for tokens that are long and random, as those of "runlane

@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -187,5 +188,18 @@ func TestAccess_OtherErrors_AreFaults(t *testing.T) {
 	}
 	if !strings.Contains(w.log.String(), "the directory does not answer") || !strings.Contains(w.log.String(), "a request panicked") {
 		t.Errorf("the log: %s", w.log)
+	}
+}
+
+// A token for no environment, written down and read again, is one for no environment: none at all would mean everywhere.
+func TestToken_ForNoEnvironment_StaysSo(t *testing.T) {
+	t.Parallel()
+	text, err := json.Marshal(server.Token{Name: "a", Environments: []runlane.Environment{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var read server.Token
+	if err := json.Unmarshal(text, &read); err != nil || read.Environments == nil {
+		t.Errorf("%s: %v", text, err)
 	}
 }
