@@ -34,7 +34,7 @@ func kindOf(s runlane.Status, waiting *runlane.Waiting) (of kind, known bool) {
 	if n < 0 {
 		return kind{}, false
 	}
-	of.status = byte(n) //nolint:gosec // a few
+	of.status = byte(n) // a few
 	if waiting != nil && s.Waiting() {
 		for bit, what := range waitingKinds {
 			if waiting.Has(what) {

@@ -56,7 +56,7 @@ func (t *tx) feed(e *entry, p *prepared) error {
 	return t.Exec("DELETE FROM commits WHERE n < ?", n-lane.FeedKept) // a position is of a row
 }
 
-func newTag() int64 { return rand.Int64() } //nolint:gosec // it has to differ, not to be secret
+func newTag() int64 { return rand.Int64() } // it has to differ, not to be secret
 
 const lastCommit = "SELECT n, tag FROM commits ORDER BY n DESC LIMIT 1"
 
