@@ -142,10 +142,6 @@ tryout: ## What a new user does, from an empty folder to a changed program on lo
 e2e: ## template.yaml deployed to local AWS, with its event source mappings, updated, rolled back and restored: about five minutes.
 	@scripts/with-local-aws.sh $(GO) test -count=1 -tags e2e -timeout 40m ./internal/proof/e2e ./infra
 
-.PHONY: upgrade-aws
-upgrade-aws: ## The last recorded format's program, deployed to local AWS with runs in every status; today's over it, back, and forward again.
-	@scripts/with-local-aws.sh --keep $(GO) run ./internal/proof/upgrade
-
 .PHONY: local-down
 local-down: ## Stops what local-up started here, and nothing else.
 	@localstack/down.sh
@@ -203,10 +199,6 @@ soak: ## Random lives on DynamoDB for SOAK (4h): a line each ten minutes; a fail
 .PHONY: load
 load: ## The load cases in full: about ten minutes.
 	@scripts/with-local-aws.sh $(GO) test -count=1 -v -timeout 30m ./internal/proof/loadtest -load full
-
-.PHONY: simulate
-simulate: ## The engine at 10 to 100,000 runs a second, simulated: a minute, needs Go alone.
-	@$(GO) run ./internal/proof/simulation
 
 .PHONY: bench
 bench: build bench-programs ## Every figure beside its target. BENCH=quick takes minutes; BENCH_AGAINST=FILE compares.

@@ -79,13 +79,13 @@ func TestNewAttempt_StepsThatARuntimeRefuses(t *testing.T) {
 	}
 	failed := errors.New("no")
 	for range 2 {
-		err := a.Do(ctx, "fails", func(context.Context) error { return failed }) //runlanevet:ignore it may be tried again
+		err := a.Do(ctx, "fails", func(context.Context) error { return failed })
 		if !errors.Is(err, failed) {
 			t.Error(err)
 		}
 	}
 	for what, err := range map[string]error{
-		"a name twice":       a.Do(ctx, "once", nothing), //runlanevet:ignore it is refused
+		"a name twice":       a.Do(ctx, "once", nothing),
 		"a name of a record": a.Do(ctx, "rows", nothing),
 		"no name":            a.Do(ctx, "", nothing),
 		"another type":       errorOf(runlane.Step(ctx, a.Attempt, "charge", func(context.Context) (string, error) { return "", nil })),

@@ -18,12 +18,10 @@ chaos     | 4 | aws | make chaos CHAOS=3m
 load      | 4 | aws | go test ./internal/proof/loadtest
 lambda    | 6 | aws | go test ./internal/proof/lambdatest/... ./internal/tools/lambdazip
 model     | 4 | no  | go test ./internal/proof/model && make model
-simulation| 1 | no  | go test ./internal/proof/simulation
 mutation  | 6 | aws | go test ./internal/proof/mutation && make mutation
 fuzz      | 5 | no  | make fuzz FUZZ=2000
 e2e       | 6 | aws | make e2e
 tryout    | 3 | aws | go test ./internal/tools/deployment ./internal/tools/freeport && make tryout
-upgrade   | 7 | aws | go test ./internal/proof/upgrade && make upgrade-aws
 template  | 3 | aws | make build validate && go test ./internal/proof/samtemplate ./internal/proof/deployforms ./internal/proof/smoke
 costs     | 3 | aws | go test ./internal/tools/costs
 documents | 4 | aws | go test ./internal/tools/docstest ./internal/tools/runbook

@@ -1,12 +1,9 @@
 package projecttest
 
 import (
-	"fmt"
 	"go/ast"
-	"path/filepath"
 	"reflect"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -15,51 +12,6 @@ import (
 )
 
 const adaptersGuide = "docs/internals/adapters.md"
-
-var goBlock = regexp.MustCompile("(?ms)^```go\n(.*?)^```")
-
-// excerptFaults finds Go blocks of a document that are not lines of one of the sources, as they stand there.
-func excerptFaults(document string, sources []string) []string {
-	var faults []string
-	for i, match := range goBlock.FindAllStringSubmatch(document, -1) {
-		if !slices.ContainsFunc(sources, func(source string) bool { return strings.Contains("\n"+source, "\n"+match[1]) }) {
-			faults = append(faults, fmt.Sprintf("Go block %d is not in the code:\n%s", i+1, match[1]))
-		}
-	}
-	return faults
-}
-
-// The guide shows the code of the example, which is compiled, vetted and put to the conformance suite like everything else.
-func TestAdaptersGuide_ShowsTheExampleAsItIs(t *testing.T) {
-	t.Parallel()
-	files, err := filepath.Glob(filepath.Join(root(t), "examples", "toystorage", "*.go"))
-	if err != nil || len(files) < 2 {
-		t.Fatalf("the example has the files %v, %v", files, err)
-	}
-	var sources []string
-	for _, file := range files {
-		sources = append(sources, read(t, "examples", "toystorage", filepath.Base(file)))
-	}
-	document := read(t, adaptersGuide)
-	if n := len(goBlock.FindAllString(document, -1)); n < 5 {
-		t.Errorf("the guide shows %d blocks of Go", n)
-	}
-	for _, fault := range excerptFaults(document, sources) {
-		t.Error(fault)
-	}
-}
-
-func TestAdaptersGuide_TheRuleCanFail(t *testing.T) {
-	t.Parallel()
-	sources := []string{"package a\n\nfunc A() {\n\tb()\n}\n"}
-	for block, sound := range map[string]bool{
-		"package a\n": true, "\tb()\n}\n": true, "b()\n": false, "func A() {\n": true, "func A() {\n}\n": false, "func B() {\n": false,
-	} {
-		if faults := excerptFaults("text\n\n```go\n"+block+"```\n", sources); (len(faults) == 0) != sound {
-			t.Errorf("%q: %v", block, faults)
-		}
-	}
-}
 
 // members are the methods of an interface or the fields of a struct.
 func members(t reflect.Type) []string {

@@ -20,7 +20,6 @@ var parserTargets = map[string]string{
 	"ParseDuration":                             "FuzzParseDuration",
 	"longPart":                                  "FuzzParseDuration",
 	"Task.Decode":                               "FuzzPayload",
-	"cmd/runlanevet/readUnit":                   "- go vet's own description of a package, for this one call",
 	"fillResult":                                "FuzzStepResult",
 	"decodeNumbers":                             "FuzzStepResult",
 	"invalidJSON":                               "FuzzPayload",
