@@ -112,14 +112,8 @@ cli: ## Builds bin/runlane.
 	$(GO) -C cmd/runlane build -trimpath -ldflags '-s -w' -o "$(CURDIR)/bin/runlane" .
 
 .PHONY: validate
-validate: ## The deployment template and its Terraform and CDK forms by their own tools, without an account. The first run installs them.
+validate: ## The deployment template, and how Terraform and the CDK deploy it, by their own tools, without an account. The first run installs them.
 	@scripts/validate.sh
-
-.PHONY: template
-template: ## bin/template.yaml, the built template below 51,200 bytes for Terraform and CDK. S3_BUCKET=name uploads the code first.
-	@scripts/validate.sh --sam build --template template.yaml --build-dir bin/template
-	@$(if $(S3_BUCKET),scripts/validate.sh --sam package --template bin/template/template.yaml --s3-bucket '$(S3_BUCKET)' --output-template-file bin/template/packaged.yaml)
-	@$(GO) run ./internal/proof/samtemplate/compact bin/template/$(if $(S3_BUCKET),packaged,template).yaml bin/template.yaml
 
 .PHONY: smoke-aws
 smoke-aws: ## Checks a deployment in an account with a few runs of each kind in every queue, then removes them. STACK=name, a program's own TASK=id PAYLOAD=json

@@ -22,7 +22,7 @@ mutation  | 6 | aws | go test ./internal/proof/mutation && make mutation
 fuzz      | 5 | no  | make fuzz FUZZ=2000
 e2e       | 6 | aws | make e2e
 tryout    | 3 | aws | go test ./internal/tools/deployment ./internal/tools/freeport && make tryout
-template  | 3 | aws | make build validate && go test ./internal/proof/samtemplate ./internal/proof/deployforms ./internal/proof/smoke
+template  | 3 | aws | make build validate && go test ./internal/proof/samtemplate ./internal/proof/smoke
 costs     | 3 | aws | go test ./internal/tools/costs
 documents | 4 | aws | go test ./internal/tools/docstest ./internal/tools/runbook
 console   | 3 | aws | make test-console && make demo CONSOLE=once

@@ -5,16 +5,14 @@
 #
 # Checks the deployment template (template.yaml) by the tools of AWS: `sam validate`, its lint, cfn-lint over the translated template
 # for several sets of parameters, parliament over its policies, checkov, and `sam build`; and the templates of projects. A warning is a
-# failure. Then the tests that see what no tool sees. With
-# TEMPLATE, that of a project, these are left out; what checkov finds, and whether it fits 51,200 bytes, is said and fails nothing. Among
-# them are those of the Terraform module, which OpenTofu validates, plans and applies with a provider that stands for AWS's, and of
-# the CDK construct, which the CDK synthesizes.
+# failure. Then OpenTofu validates the Terraform module with a provider that stands for AWS's, the CDK includes a project's template,
+# and the tests of package samtemplate run. With TEMPLATE, that of a project, these are left out; what checkov finds is said and fails
+# nothing.
 #
 # --sam runs the pinned SAM command line with the given arguments, in the caller's environment. --translate writes a template as
 # CloudFormation gets it from SAM, said in a way that local AWS bears.
 #
-# The tools are installed once a machine, in the user's cache folder, from scripts/validate/*.lock and
-# internal/proof/deployforms/testdata. Everything else works without network and without credentials.
+# The tools are installed once a machine, in the user's cache folder, from scripts/validate. Everything else works without network and without credentials.
 set -euo pipefail
 caller=$PWD
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -38,7 +36,7 @@ prepare_tools() {
 
 # prepare_tofu gives OpenTofu, and a provider that stands for AWS's.
 prepare_tofu() {
-  local folder=${XDG_CACHE_HOME:-$HOME/.cache}/runlane source=$PWD/internal/proof/deployforms/testdata/tofu os arch
+  local folder=${XDG_CACHE_HOME:-$HOME/.cache}/runlane source=$PWD/$TOOLS/tofu os arch
   os=$(go env GOOS) arch=$(go env GOARCH)
   RUNLANE_TOFU=$folder/tofu-$({ go env GOVERSION && cat "$source/go.sum"; } | git hash-object --stdin)
   if [ ! -x "$RUNLANE_TOFU" ]; then
@@ -54,27 +52,6 @@ prepare_tofu() {
   go build -C "$source" -o "$work/mirror/registry.opentofu.org/hashicorp/aws/6.25.0/${os}_$arch/terraform-provider-aws_v6.25.0" ./provider
   printf 'provider_installation {\n  filesystem_mirror {\n    path = "%s"\n  }\n}\n' "$work/mirror" >"$work/tofu.rc"
   export RUNLANE_TOFU TF_CLI_CONFIG_FILE=$work/tofu.rc
-}
-
-# prepare_cdk gives the CDK, its command line and a TypeScript compiler.
-prepare_cdk() {
-  local folder=${XDG_CACHE_HOME:-$HOME/.cache}/runlane source=internal/proof/deployforms/testdata/cdk
-  have npm || die "npm is missing: install Node.js"
-  RUNLANE_CDK=$folder/cdk-$(git hash-object "$source/package-lock.json")
-  if [ ! -f "$RUNLANE_CDK/complete" ]; then
-    mkdir -p "$folder"
-    lock 8 "$RUNLANE_CDK.lock" "prepares the same tools"
-    if [ ! -f "$RUNLANE_CDK/complete" ]; then
-      say "installing the CDK in $RUNLANE_CDK (once a machine: 250 MB, half a minute)"
-      rm -rf "$RUNLANE_CDK"
-      mkdir "$RUNLANE_CDK"
-      cp "$source/package.json" "$source/package-lock.json" "$RUNLANE_CDK"
-      npm ci --prefix "$RUNLANE_CDK" --ignore-scripts --no-audit --no-fund --silent >&2
-      touch "$RUNLANE_CDK/complete" # last: a half-made folder is thrown away, never used
-    fi
-    exec 8>&-
-  fi
-  export RUNLANE_CDK CDK_DISABLE_CLI_TELEMETRY=true
 }
 
 prepare_tools
@@ -135,7 +112,6 @@ translated() {
 
 if [ -z "$own" ]; then
   prepare_tofu
-  prepare_cdk
 fi
 environment policies "$TOOLS/policies.lock" "60 MB"
 POLICIES=$ENVIRONMENT
@@ -161,7 +137,6 @@ gate "cfn-lint and policies, bare" translated bare Alarms=false Dashboard=false 
 advice "checkov, as it is" checkov defaults.json --framework cloudformation
 advice "checkov, everything" checkov everything.json --framework cloudformation
 gate "sam build" sam build --template "$template" --build-dir "$work/build"
-advice "below 51,200 bytes as built" go run ./internal/proof/samtemplate/compact "$work/build/template.yaml" "$work/template.yaml"
 if [ -n "$own" ]; then exit; fi
 
 # projects makes what a user has: the smallest project, and one with a queue and a function by command.
@@ -181,7 +156,27 @@ for project in smallest edited; do
   gate "cfn-lint and policies, the $project project" translated "$project"
   gate "checkov, the $project project" checkov "$project.json" --framework cloudformation
 done
-gate "checkov, Terraform" checkov "$PWD/deploy/terraform" --framework terraform
-gate "tofu fmt" "$RUNLANE_TOFU" fmt -check -diff -recursive deploy/terraform
+
+# The example of docs/deploying.md for the CDK makes of a project's template what SAM makes of it.
+cdk() {
+  command -v node >/dev/null || die "node is missing: install Node.js, which the CDK for Go runs"
+  cp -r "$TOOLS/cdk" "$work/cdk" || return
+  cp "$work/edited/template.yaml" "$work/packaged.yaml" || return
+  awk '/^## CDK/ { on = 1 } /^```/ { in_go = on && /^```go/; next } in_go' docs/deploying.md >"$work/cdk/main.go" || return
+  (cd "$work/cdk" && GOFLAGS=-mod=readonly GOWORK=off go build -o app . && CDK_OUTDIR=$work/cdk.out ./app) || return
+  python "$TOOLS/translate.py" "$work/packaged.yaml" "$work/wanted.json" BridgeTimeout=120 || return
+  python "$TOOLS/translate.py" "$work/cdk.out/orders.template.json" "$work/got.json" || return
+  python "$TOOLS/same.py" "$work/wanted.json" "$work/got.json"
+}
+gate "CDK includes the template" cdk
+
+# OpenTofu knows the attributes of AWS's resources, and makes nothing.
+terraform() {
+  cp -r deploy/terraform "$work/terraform" || return
+  "$RUNLANE_TOFU" -chdir="$work/terraform" init -input=false -no-color || return
+  "$RUNLANE_TOFU" -chdir="$work/terraform" validate -no-color || return
+  "$RUNLANE_TOFU" fmt -check -diff deploy/terraform
+}
+gate "OpenTofu validates the module" terraform
 gate "Grafana dashboard" go test -count=1 -run '^TestDashboard_' ./server
-go test -count=1 -short -timeout 30m -tags validate ./internal/proof/samtemplate ./internal/proof/deployforms
+go test -count=1 -short -timeout 30m -tags validate ./internal/proof/samtemplate

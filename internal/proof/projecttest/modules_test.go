@@ -12,8 +12,8 @@ var otherModules = []string{
 	"bench/peers",
 	"console/browser",
 	"examples/deploy",
-	"internal/proof/deployforms/testdata/cdkgo",
-	"internal/proof/deployforms/testdata/tofu",
+	"scripts/validate/cdk",
+	"scripts/validate/tofu",
 }
 
 // A new module is on one of the three lists, or what it exports and imports would be held by no test.

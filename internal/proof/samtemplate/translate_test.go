@@ -4,8 +4,6 @@ package samtemplate
 
 import (
 	"maps"
-	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"testing"
@@ -100,28 +98,4 @@ func TestTranslated_Boundary_BoundsEveryRole(t *testing.T) {
 			t.Errorf("%s is not bound", name)
 		}
 	}
-}
-
-// AWS's translator reads the short form as it reads the template.
-func TestTranslated_CompactIsTheSame(t *testing.T) {
-	t.Parallel()
-	text, err := os.ReadFile(templatePath)
-	if err != nil {
-		t.Fatal(err)
-	}
-	compact, err := Compact(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(t.TempDir(), "template.yaml")
-	if err := os.WriteFile(path, compact, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	given := maps.Clone(required)
-	given["ServerScopes"], given["FifoQueue"] = "read", "orders"
-	other := maps.Clone(given)
-	other[""] = path
-	both := translate(t, []map[string]string{given, other})
-	equal(t, "resources", both[1].Resources, both[0].Resources)
-	equal(t, "conditions", both[1].Conditions, both[0].Conditions)
 }

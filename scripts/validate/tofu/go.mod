@@ -1,4 +1,4 @@
-module github.com/runlane/runlane-go/internal/proof/deployforms/testdata/tofu
+module github.com/runlane/runlane-go/scripts/validate/tofu
 
 go 1.26.6
 
