@@ -18,6 +18,7 @@ import (
 	"strings"
 
 	"github.com/runlane/runlane-go"
+	"github.com/runlane/runlane-go/cli/internal/samfile"
 )
 
 // project holds the files of a new project. Those that would mean something where they lie end in .txt.
@@ -229,7 +230,7 @@ func (p *newProject) write(folder, name string) (names []string, err error) {
 		if other, ok := renamed[name]; ok {
 			name = other
 		}
-		content := values.Replace(string(text))
+		content := values.Replace(samfile.WithoutExample(string(text)))
 		if name == "go.mod" && p.source != "" {
 			for _, module := range []string{modulePath, mcpModule, fileModule} {
 				at := filepath.Join(p.source, strings.TrimPrefix(module, modulePath))

@@ -204,37 +204,6 @@ func TestInit_ProjectFollowsTheModule(t *testing.T) {
 	}
 }
 
-// projectTemplate is template.yaml as a project has it: without the lines of the example application.
-func projectTemplate(t *testing.T) string {
-	t.Helper()
-	var kept strings.Builder
-	for line := range strings.Lines(text(t, "..", "template.yaml")) {
-		if !strings.Contains(line, "# example") {
-			kept.WriteString(line)
-		}
-	}
-	return kept.String()
-}
-
-// TestInit_Template_IsTheMainOne: one template, read and tested in one place. -update writes the others.
-func TestInit_Template_IsTheMainOne(t *testing.T) {
-	t.Parallel()
-	want := projectTemplate(t)
-	if strings.Contains(strings.ToLower(want), "webhook") {
-		t.Error("template.yaml: a line about webhooks is not marked with # example")
-	}
-	for _, path := range []string{"project/template.yaml", "../examples/deploy/template.yaml"} {
-		if *update {
-			if err := os.WriteFile(filepath.FromSlash(path), []byte(want), 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if diff := cmp.Diff(want, text(t, filepath.FromSlash(path))); diff != "" {
-			t.Errorf("go test ./cli -run Init_Template -update (-template.yaml +%s)\n%s", path, diff)
-		}
-	}
-}
-
 // Both templates lose nothing, with and without all that their parameters turn on.
 func TestInit_Templates_HaveNoFault(t *testing.T) {
 	t.Parallel()
@@ -256,6 +225,9 @@ func TestInit_Templates_HaveNoFault(t *testing.T) {
 		template, err := samtemplate.Load(filepath.Join(folder, "hello", "template.yaml"))
 		if err != nil {
 			t.Fatal(err)
+		}
+		if strings.Contains(strings.ToLower(text(t, folder, "hello", "template.yaml")), "webhook") {
+			t.Errorf("init %s: a line of the example application is not marked with # example", c.args)
 		}
 		evaluated, err := template.Evaluate(c.parameters)
 		if err != nil {

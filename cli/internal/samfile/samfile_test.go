@@ -21,7 +21,7 @@ func read(t *testing.T, path string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(content)
+	return samfile.WithoutExample(string(content))
 }
 
 func evaluate(t *testing.T, template string, parameters map[string]string) *samtemplate.Template {

@@ -11,7 +11,6 @@ import (
 var otherModules = []string{
 	"bench/peers",
 	"console/browser",
-	"examples/deploy",
 	"scripts/validate/cdk",
 	"scripts/validate/tofu",
 }

@@ -32,6 +32,7 @@ var parserTargets = map[string]string{
 	"cli/readDevRecord":                         "FuzzDevRecord",
 	"cli/dialRecord":                            "FuzzDevRecord",
 	"cli/parseFlags":                            "FuzzFilter",
+	"scripts/validate/tofu/provider/main":       "- its own record",
 	"parseCron":                                 "FuzzCron",
 	"dynamostore/ParseStreamImage":              "FuzzParseStreamImage",
 	"dynamostore/internal/rows/ParseDueRow":     "FuzzKeys",

@@ -1,7 +1,6 @@
 package projecttest
 
 import (
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -50,7 +49,7 @@ func servingFaults(program string, linked, only []string) []string {
 	return faults
 }
 
-// The programs of bridge, relay and tick, and the one program of examples/deploy that is all three, link nothing that only serves: no
+// The programs of bridge, relay and tick link nothing that only serves: no
 // routes, no pages, no tools for language models, no JSON Schema, no metrics library. What cmd/runlane holds of a project's program is
 // TestProject_FunctionsLinkNoFile.
 func TestFunctions_LinkNothingThatServes(t *testing.T) {
@@ -62,15 +61,13 @@ func TestFunctions_LinkNothingThatServes(t *testing.T) {
 			t.Errorf("%s is not among what serves: %q", known, only)
 		}
 	}
-	programs := map[string][]string{
-		"examples/deploy": strings.Fields(run(t, filepath.Join(root(t), "examples", "deploy"), nil, "go", "list", "-deps", "-tags", "lambda.norpc", ".")),
-	}
+	programs := map[string][]string{}
 	for _, p := range packages {
 		if p.Name == "main" && inFolders("functions")(p) {
 			programs[p.folder()] = p.Deps
 		}
 	}
-	for _, name := range []string{"functions/bridge", "functions/relay", "functions/tick", "examples/deploy"} {
+	for _, name := range []string{"functions/bridge", "functions/relay", "functions/tick"} {
 		if len(programs[name]) < 100 {
 			t.Errorf("%s links %d packages: this cannot be the program", name, len(programs[name]))
 		}

@@ -2,65 +2,12 @@ package lambdatest_test
 
 import (
 	"encoding/json"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/runlane/runlane-go"
-	"github.com/runlane/runlane-go/functions"
-	"github.com/runlane/runlane-go/functions/eventsource"
-	"github.com/runlane/runlane-go/internal/proof/lambdatest"
 	"github.com/runlane/runlane-go/internal/proof/samtemplate"
 )
 
-const exampleFolder = "../../../examples/deploy"
-
-// The example is a foreign module: its target builds one bootstrap, and that one serves each role.
-func TestExample_OneBootstrapServesAllRoles(t *testing.T) {
-	t.Parallel()
-	i := install(t, installOptions{streamed: true})
-	for _, target := range []string{"build-Bridge", "build-Tick"} {
-		command := exec.CommandContext(t.Context(), "make", "-C", exampleFolder, target, "ARTIFACTS_DIR="+filepath.Join(bin, "example", target),
-			"LAMBDA_ARCH="+runtime.GOARCH)
-		command.Env = append(os.Environ(), "MAKEFLAGS=", "GOWORK=off", "GOFLAGS=-mod=readonly")
-		if out, err := command.CombinedOutput(); err != nil {
-			t.Fatalf("%v: %s", err, out)
-		}
-	}
-	const program = "example/build-Bridge"
-	i.mapQueue(i.deploy(program, functions.RoleBridge, lambdatest.Options{}, nil), eventsource.QueueOptions{})
-	i.mapStream(i.deploy(program, functions.RoleRelay, lambdatest.Options{}, nil))
-	i.tickEvery(i.deploy("example/build-Tick", functions.RoleTick, lambdatest.Options{}, nil), 5*time.Second)
-	confirm := runlane.NewTask[map[string]string]("orders.confirm", nil) // the example's own definition is its module's
-	for id, options := range map[string]*runlane.TriggerOptions{"o-1": nil, "o-2": {Deferred: true}, "o-3": {Delay: 2 * time.Second}} {
-		result, err := i.Trigger(t.Context(), confirm.With(map[string]string{"id": id, "email": "ada@example.org"}), options)
-		if err != nil {
-			t.Fatal(err)
-		}
-		run := i.end(result.Run.ID)
-		if run.Status != runlane.StatusSucceeded || string(run.Output) != `{"confirmed":"`+id+`"}` {
-			t.Errorf("run is %s with output %s: %+v", run.Status, run.Output, run.Failure)
-		}
-	}
-	i.sound()
-}
-
-func TestExample_MainIsShort(t *testing.T) {
-	t.Parallel()
-	text, err := os.ReadFile(filepath.Join(exampleFolder, "main.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if lines := strings.Count(string(text), "\n"); lines >= 15 {
-		t.Errorf("main.go has %d lines", lines)
-	}
-}
-
-// What the example's template has in common with the project's is said twice, and stays the same.
 // The small template of `runlane init --minimal` has the table and the mappings of the whole one.
 func TestMinimal_TemplateHasTheTableAndTheMappingsOfTheProject(t *testing.T) {
 	t.Parallel()
