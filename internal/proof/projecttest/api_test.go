@@ -117,24 +117,3 @@ func TestAPI_IsTheGoldenOne(t *testing.T) {
 		t.Errorf("(-golden +code), accept with: go test ./internal/proof/projecttest -run API -update\n%s", diff)
 	}
 }
-
-func TestAPI_TheRuleCanFail(t *testing.T) {
-	t.Parallel()
-	got, err := api(map[string][]byte{"a.go": []byte(`package a
-// T is one.
-type T struct { A int; b string }
-func (t *T) Do(x int) error { return nil }
-func (t *T) hidden() {}
-type u struct{}
-func (u) Do() {}
-const ( X = 1; y = 2 )
-var Z int = 3
-`)})
-	want := []string{"const X = 1", "func (t *T) Do(x int) error", "type T struct {\n\tA int\n\t// contains filtered or unexported fields\n}", "var Z int"}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
-}

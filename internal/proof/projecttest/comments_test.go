@@ -1,7 +1,6 @@
 package projecttest
 
 import (
-	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -9,8 +8,6 @@ import (
 	"strings"
 	"testing"
 	"unicode"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // commentFaults lists the exported names of a package that have no comment. A constant or variable may share its block's;
@@ -138,58 +135,5 @@ func TestComments_EveryExportedNameHasOne(t *testing.T) {
 		if !checked[folder] {
 			t.Errorf("package %q was not checked", folder)
 		}
-	}
-}
-
-func TestComments_TheRuleCanFail(t *testing.T) {
-	t.Parallel()
-	file, err := parser.ParseFile(token.NewFileSet(), "x.go", `package x
-
-// Shared by the block.
-const (
-	A = 1
-	B = 2
-)
-
-const C = 3
-
-// A comment of the group is not one of its types.
-type (
-	D struct{}
-	// E has its own, which mentions Q.
-	E struct {
-		F, Q int
-		G int // documented
-		h int
-	}
-)
-
-// I is documented.
-type I interface {
-	// J is documented.
-	J()
-	K()
-}
-
-func (E) L() {}
-func (e) M() {}
-func N()     {}
-
-// O is documented.
-func O() {}
-`, parser.ParseComments)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for members, want := range map[bool][]string{
-		false: {"C", "D", "E.L", "N"},
-		true:  {"C", "D", "E.F", "I.K", "E.L", "N"},
-	} {
-		t.Run(fmt.Sprint("members ", members), func(t *testing.T) {
-			t.Parallel()
-			if diff := cmp.Diff(want, commentFaults([]*ast.File{file}, members)); diff != "" {
-				t.Error(diff)
-			}
-		})
 	}
 }

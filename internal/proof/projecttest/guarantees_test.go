@@ -92,22 +92,3 @@ func TestGuarantees_EachIsAttackedByTestsThatExist(t *testing.T) {
 		}
 	}
 }
-
-func TestGuarantees_TheRuleCanFail(t *testing.T) {
-	t.Parallel()
-	n := named{map[string]map[string]bool{"TestOne": {}, "FuzzTwo": {}}, map[string]bool{"a case of three": true}}
-	table := func(cell string) string { return "\n## P\n| A | B |\n|---|---|\n| x | " + cell + " |\n" }
-	for _, cell := range []string{"`TestOne`", "`FuzzTwo`, `lane.Storage`", "`a case of three`"} {
-		if faults := provenFaults(table(cell), 1, n); len(faults) != 0 {
-			t.Errorf("%s: %v", cell, faults)
-		}
-	}
-	for _, cell := range []string{"", "`lane.Storage`", "`TestOne`, `TestGone`", "`TestOne`, `FuzzGone`", "`TestOne`, `a case that is gone`", "`TestOne`, `NoSuchCaseOfTheSuite`"} {
-		if faults := provenFaults(table(cell), 1, n); len(faults) != 1 {
-			t.Errorf("%s: %v", cell, faults)
-		}
-	}
-	if got := promises(table("y"), "P"); !slices.Equal(got, []string{"x"}) {
-		t.Errorf("promises are %q", got)
-	}
-}

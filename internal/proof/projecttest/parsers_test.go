@@ -239,26 +239,3 @@ func TestParsers_EachHasAFuzzTarget(t *testing.T) {
 		t.Error("scripts/fuzz.sh does not look for the targets itself")
 	}
 }
-
-func TestParsers_TheRuleCanFail(t *testing.T) {
-	t.Parallel()
-	parsers, err := parsersOf("a/b.go", "package a\nfunc one() { json.Unmarshal(nil, nil) }\nfunc (x *T[P]) two() { x.y.DecodeString(s) }\n"+
-		"func (x T) three() { strconv.Atoi(s) }\nfunc none() { json.Marshal(nil); strconv.Itoa(1) }\nfunc parseIt() {}\nfunc parsed() {}\n")
-	if err != nil || !slices.Equal(parsers, []string{"a/one", "a/T.two", "a/T.three", "a/parseIt"}) {
-		t.Fatal(parsers, err)
-	}
-	targets := map[string]bool{"FuzzA": true}
-	sound := map[string]string{"a/one": "FuzzA", "a/T.two": "- a reason", "a/T.three": "FuzzA", "a/parseIt": "FuzzA"}
-	if faults := parserFaults(parsers, targets, sound); len(faults) != 0 {
-		t.Errorf("a sound table: %v", faults)
-	}
-	for what, table := range map[string]map[string]string{
-		"a parser without a target": {"a/one": "FuzzA", "a/T.two": "- a reason", "a/parseIt": "FuzzA"},
-		"a target that is gone":     {"a/one": "FuzzB", "a/T.two": "- a reason", "a/T.three": "FuzzA", "a/parseIt": "FuzzA"},
-		"a parser that is gone":     {"a/one": "FuzzA", "a/T.two": "- a reason", "a/T.three": "FuzzA", "a/parseIt": "FuzzA", "a/four": "FuzzA"},
-	} {
-		if faults := parserFaults(parsers, targets, table); len(faults) != 1 {
-			t.Errorf("%s: %v", what, faults)
-		}
-	}
-}

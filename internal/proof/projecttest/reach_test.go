@@ -82,16 +82,3 @@ func TestFunctions_LinkNothingThatServes(t *testing.T) {
 		}
 	}
 }
-
-func TestFunctions_TheRuleCanFail(t *testing.T) {
-	t.Parallel()
-	only := whatServes([]goPackage{{
-		ImportPath: module + "/server",
-		Deps:       []string{"net/http", module + "/core", "github.com/klauspost/compress/zstd", "example.org/routes/mux"},
-	}})
-	linked := []string{module + "/core", "github.com/klauspost/compress/zstd", "example.org/routes/mux", module + "/internal/shown", module + "/serverless"}
-	want := []string{"tick links example.org/routes/mux", "tick links " + module + "/internal/shown"}
-	if got := servingFaults("tick", linked, only); !slices.Equal(got, want) {
-		t.Errorf("%q, want %q", got, want)
-	}
-}

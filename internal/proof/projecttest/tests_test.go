@@ -94,24 +94,3 @@ func TestTests_NeitherSleepNorSkip(t *testing.T) {
 		t.Errorf("only %d test files were checked", checked)
 	}
 }
-
-func TestTests_TheRuleCanFail(t *testing.T) {
-	t.Parallel()
-	in := func(imports, body string) string {
-		return "package x\nimport (" + imports + ")\nfunc TestX(t *testing.T) {\n" + body + "\n}\n"
-	}
-	for source, want := range map[string]int{
-		in(`"testing"; "time"`, "time.Sleep(1)"):                                               1,
-		in(`"testing"; "time"; "testing/synctest"`, "time.Sleep(1)"):                           0,
-		in(`"testing"`, "t.Skip(1)"):                                                           1,
-		in(`"testing"`, "if testing.Short() { t.Skip(1) }"):                                    0,
-		in(`"testing"`, "if !testing.Short() { t.Skip(1) }"):                                   1,
-		in(`"testing"; "os"`, `if os.Getenv("X") == "" { t.Skipf("%d", 1) }; t.SkipNow()`):     2,
-		in(`"testing"; "time"`, "func() { time.Sleep(1); if testing.Short() { t.Skip() } }()"): 1,
-	} {
-		faults, err := testFaults("x_test.go", source)
-		if err != nil || len(faults) != want {
-			t.Errorf("%d faults wanted, got %v, %v in\n%s", want, faults, err, source)
-		}
-	}
-}
