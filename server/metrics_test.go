@@ -179,19 +179,6 @@ func TestMetrics_LabelsAreEscapedAndBounded(t *testing.T) {
 	}
 }
 
-func TestMetrics_TheRuleOfTheTextCanFail(t *testing.T) {
-	t.Parallel()
-	for _, text := range []string{
-		"a 1\n", "# TYPE a counter\n# TYPE a counter\na 1\n", "# TYPE a counter\na{b=\"c\nd\"} 1\n", "# TYPE a counter\na{b=c} 1\n", "# TYPE a gauge\na x\n",
-		"# TYPE a histogram\na_bucket{b=\"c\",le=\"1\"} 2\na_bucket{b=\"c\",le=\"+Inf\"} 1\n",
-		"# TYPE a histogram\na_bucket{b=\"c\",le=\"+Inf\"} 1\na_sum{b=\"c\"} 1\na_count{b=\"c\"} 2\n",
-	} {
-		if len(wellFormed(text)) == 0 {
-			t.Errorf("%q is taken for well formed", text)
-		}
-	}
-}
-
 // A storage that does not answer is a value, not a scrape that fails.
 func TestMetrics_WithoutTheStorage(t *testing.T) {
 	t.Parallel()

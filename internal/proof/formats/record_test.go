@@ -144,30 +144,6 @@ func releaseFaults(names []string, released map[string]string, sum func(name str
 	return faults
 }
 
-func TestReleased_TheRuleCanFail(t *testing.T) {
-	t.Parallel()
-	sum := func(name string) string { return "sum of " + name }
-	for name, c := range map[string]struct {
-		names    []string
-		released map[string]string
-		want     string
-	}{
-		"the current one is in the making": {[]string{current}, nil, ""},
-		"it is released":                   {[]string{current}, map[string]string{current: "sum of " + current}, ""},
-		"it changed since":                 {[]string{current}, map[string]string{current: "another"}, "has changed"},
-		"a released one is gone":           {[]string{current}, map[string]string{"0": "sum of 0"}, "is gone"},
-		"an older one is in no release":    {[]string{"0", current}, nil, "neither"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			faults := strings.Join(releaseFaults(c.names, c.released, sum), "\n")
-			if (faults == "") != (c.want == "") || !strings.Contains(faults, c.want) {
-				t.Errorf("%q, want %q", faults, c.want)
-			}
-		})
-	}
-}
-
 // The recording has everything there is, so that nothing changes unseen.
 func TestRecording_HasEveryStatusEventAndKindOfItem(t *testing.T) {
 	t.Parallel()

@@ -102,18 +102,6 @@ func TestGoBlocks_AreFormatted(t *testing.T) {
 	}
 }
 
-func TestGoBlocks_TheRuleCanFail(t *testing.T) {
-	t.Parallel()
-	for text, sound := range map[string]bool{
-		"package a\n\nfunc A() {}\n": true, "func A() {}\n": true, "a := b()\n": true, "\ta := b()\n": true,
-		"package a\nfunc A() {}\n": false, "a:=b()\n": false, "a := b(\n": false, "text\nand more\n": false,
-	} {
-		if err := goFault(&docstest.Block{Text: text}); (err == nil) != sound {
-			t.Errorf("%q: %v", text, err)
-		}
-	}
-}
-
 // spoken are commands of runlane in a text, between backticks or on a line of a block, with a prompt or without.
 var (
 	spoken = regexp.MustCompile("`(runlane [a-z][^`]*)`")
@@ -183,24 +171,5 @@ func TestShownCommands_Exist(t *testing.T) {
 	}
 	if len(seen) < 20 {
 		t.Errorf("only %d commands", len(seen))
-	}
-}
-
-func TestShownCommands_TheRuleCanFail(t *testing.T) {
-	t.Parallel()
-	text := "Say `runlane tick --drian`, or `runlane`, or `make`.\n\n```sh\nrunlane runs lst | head\n$ runlane runs cancel a --reason \"b c\" # d\n```\n"
-	blocks, err := docstest.Parse(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var faults []string
-	commands := commandsIn(text, blocks)
-	for _, words := range commands {
-		if parserFault(t, words) != "" {
-			faults = append(faults, strings.Join(words, " "))
-		}
-	}
-	if len(commands) != 3 || !slices.Equal(faults, []string{"tick --drian", "runs lst"}) {
-		t.Errorf("of %q these are wrong: %q", commands, faults)
 	}
 }

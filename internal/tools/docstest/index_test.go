@@ -3,7 +3,6 @@ package docstest_test
 import (
 	"fmt"
 	"path"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -31,16 +30,6 @@ func TestIndex_ListsEveryDocument(t *testing.T) {
 	for _, name := range []string{"docs/tutorial.md", "docs/concepts.md", "docs/faq.md"} {
 		if !strings.Contains(read(t, "llms.txt"), "]("+name+")") {
 			t.Errorf("llms.txt does not link %s", name)
-		}
-	}
-}
-
-func TestIndex_TheRuleCanFail(t *testing.T) {
-	t.Parallel()
-	names := []string{"README.md", "docs/README.md", "docs/a.md", "docs/b.md", "docs/records/c.md"}
-	for index, want := range map[string]int{"[a](a.md) [b](b.md)": 0, "[a](a.md) b.md": 1, "": 2} {
-		if faults := indexFaults(index, names); len(faults) != want {
-			t.Errorf("%q: %v", index, slices.Sorted(slices.Values(faults)))
 		}
 	}
 }

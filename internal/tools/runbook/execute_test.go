@@ -1,8 +1,6 @@
 package runbook_test
 
 import (
-	"context"
-	"strings"
 	"testing"
 	"time"
 
@@ -94,24 +92,4 @@ func (i *installation) restored() string {
 		}
 	}
 	return target
-}
-
-// TestExecutedCommands_CanFail shows that a run that does not exist, or a queue that is gone, would not pass for success.
-func TestExecutedCommands_CanFail(t *testing.T) {
-	t.Parallel()
-	i := install(t)
-	for text, wanted := range map[string]int{
-		"runs explain run_of_nobody": 3, "deadletters requeue run_of_nobody --reason x": 3, "runs list --table absent": 2, "tik": 2,
-	} {
-		if out, code := runlaneCommand(t, i.variables(), strings.Fields(text)...); code != wanted {
-			t.Errorf("%s exits with %d, not %d\n%s", text, code, wanted, out)
-		}
-	}
-	i.deleteQueue(context.Background())
-	if out, code := runlaneCommand(t, i.variables(), "doctor"); code != 2 || !strings.Contains(out, `SQS has no queue for "work"`) {
-		t.Errorf("doctor without the queue exits with %d\n%s", code, out)
-	}
-	if out, code := runlaneCommand(t, append(i.variables(), "RUNLANE_QUEUES="), "runs", "list", "--status", "active"); code != 0 {
-		t.Errorf("reading without queues exits with %d\n%s", code, out)
-	}
 }

@@ -3,7 +3,6 @@ package guide_test
 import (
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -32,17 +31,6 @@ func TestDocuments_QuoteCode(t *testing.T) {
 				t.Errorf("%s: no such lines in %v:\n%s", document, files, block)
 			}
 		}
-	}
-}
-
-func TestDocuments_TheRuleCanFail(t *testing.T) {
-	t.Parallel()
-	blocks := shownBlocks("text\n```go\na()\n\nb()\n```\nmore\n```go run\nc()\n```\n```text\nd\n```\n```sh\ne\n```\n")
-	if !slices.Equal(blocks, []string{"a()\n\nb()\n", "d\n"}) {
-		t.Errorf("found %q", blocks)
-	}
-	if got := flat("\tif a {\n\n\t\tb()\n\t}\n\t//   - c\n\t//\n"); got != "if a {\n\nb()\n}\n  - c\n\n" {
-		t.Errorf("got %q", got)
 	}
 }
 
