@@ -9,30 +9,29 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # A proof: its name, its minutes on two processors, whether it has local AWS to itself, and what it runs.
 readonly proofs="
 faults    | 5 | aws | go test -tags proof -run 'UnderFaults|UnderMoreFaults|EachCallOnce' ./core ./dynamostore && go -C sqlitelane test -tags proof -run UnderFaults .
-front     | 4 | aws | go test -tags proof -parallel 16 -run 'Front\$' ./dynamostore && go test ./internal/proof/ddbfault/... && make demo-front
+front     | 4 | aws | go test -tags proof -parallel 16 -run 'Front\$' ./dynamostore && make demo-front
 linear    | 4 | aws | go test -tags proof -run 'Linear|TestGrowth' ./dynamostore
 localstack| 8 | aws | go test ./localstack/... && go test -tags proof -run TestConformance_Endpoint ./dynamostore
 lives     | 3 | aws | go test ./internal/proof/lives && go -C sqlitelane test -tags proof -run TestLives .
 crash     | 5 | aws | go test ./internal/proof/crashtest
 chaos     | 4 | aws | make chaos CHAOS=3m
 load      | 4 | aws | go test ./internal/proof/loadtest
-lambda    | 6 | aws | go test ./internal/proof/lambdatest/... ./internal/tools/lambdazip
+lambda    | 6 | aws | go test ./internal/proof/lambdatest/...
 model     | 4 | no  | go test ./internal/proof/model && make model
 mutation  | 6 | aws | go test ./internal/proof/mutation && make mutation
 fuzz      | 5 | no  | make fuzz FUZZ=2000
 e2e       | 6 | aws | make e2e
-tryout    | 3 | aws | go test ./internal/tools/deployment ./internal/tools/freeport && make tryout
+tryout    | 3 | aws | make tryout
 template  | 3 | aws | make build validate && go test ./internal/proof/samtemplate ./internal/proof/smoke
 costs     | 3 | aws | go test ./internal/tools/costs
 documents | 4 | aws | go test ./internal/tools/docstest ./internal/tools/runbook
 console   | 3 | aws | make test-console && make demo CONSOLE=once
 clients   | 2 | no  | make test-clients
 polyglot  | 2 | no  | make demo-polyglot
-openapi   | 3 | no  | go test ./internal/proof/openapifuzz && make openapi-fuzz
+openapi   | 3 | no  | make openapi-fuzz
 demos     | 3 | aws | make demo-memory demo-order demo-nightly demo-aws
 worker    | 4 | aws | go -C examples/worker test ./...
 outside   | 1 | no  | go -C sqlitelane test -tags proof -run TestModule_OutsideProgram .
-bench     | 1 | no  | go test ./internal/tools/benchreport
 "
 
 rows() { grep -v '^$' <<<"$proofs"; }
