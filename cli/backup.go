@@ -30,7 +30,7 @@ func backupCommand() *command {
 }
 
 func (s *session) backup(ctx context.Context, path string) error {
-	if s.finds && s.choice == "" { // any process may copy the file, beside a session of dev too
+	if s.finds && !s.elsewhere {
 		if err := s.findDevState(); err != nil {
 			return err
 		}
@@ -84,7 +84,7 @@ func restoreCommand() *command {
 }
 
 func (s *session) restore(ctx context.Context, copied string, yes bool) error {
-	if s.finds && s.choice == "" {
+	if s.finds && !s.elsewhere {
 		if err := s.findDevState(); err != nil {
 			return err
 		}

@@ -30,7 +30,7 @@ type Opener = func(ctx context.Context) (*core.Runtime, error)
 type Options struct {
 	// Args are the arguments without the program's name. nil means os.Args[1:].
 	Args []string
-	// Folder is where the command is called: relative file names start there, and a running session of dev is searched
+	// Folder is where the command is called: relative file names start there, and the file of dev is searched
 	// for in it and in the folders above. "" means the working folder of the process, without a search for a session
 	// when Args are given.
 	Folder string
@@ -139,8 +139,11 @@ func (s *session) perform(ctx context.Context, cmd *command, path string, args [
 		return err
 	}
 	if s.finds && !cmd.local && !s.elsewhere {
-		if done, err := s.leaveToDev(ctx); done || err != nil {
+		if err := s.findDevState(); err != nil {
 			return err
+		}
+		if s.choice != "" && !cmd.hidden {
+			s.note("this works on %s", s.choice)
 		}
 	}
 	s.alone = s.finds && !cmd.local && !cmd.hidden

@@ -24,7 +24,7 @@ type command struct {
 	act      func(flags *flag.FlagSet) action // nil for a group
 	below    []*command
 	hidden   bool
-	local    bool // never done by a session of dev
+	local    bool // does not look for the file of dev
 
 	makesFile bool // a lane in a file may begin with it
 }

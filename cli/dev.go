@@ -25,10 +25,10 @@ func devCommand() *command {
 		name:  "dev",
 		short: "Run everything in this process: worker, tick, schedules",
 		local: true,
-		long: "Every transition of a run is printed as it happens. While it runs, other terminals in the same " +
-			"folder, or below it, reach it: any command that names no lane and no table is done by this session.\n\n" +
+		long: "Every transition that the session makes of a run is printed as it happens.\n\n" +
 			"Where RUNLANE_LANE and RUNLANE_TABLE are not set, runs are kept in the file .runlane/dev.db of the " +
-			"folder, and the next session goes on with them; without a session, commands there work on the file. " +
+			"folder, and the next session goes on with them. Commands in the same folder, or below it, that name no " +
+			"lane and no table work on that file, while a session runs and without one. " +
 			"With --memory, or a program that keeps runs in its memory whatever RUNLANE_LANE says, runs end with the " +
 			"session.\n\n" +
 			"Without RUNLANE_TOKEN_KEYS a session makes a key for answer tokens, and keeps it beside that file.\n\n" +
@@ -77,9 +77,6 @@ func (s *session) dev(ctx context.Context, options *core.WorkOptions, memory boo
 	if err != nil {
 		return err
 	}
-	if err := s.alreadyRuns(ctx, folder); err != nil { // before anything is opened for nothing
-		return err
-	}
 	defer leaveDevFolder(folder)
 	if err := s.chooseDevState(folder, memory); err != nil {
 		return err
@@ -98,13 +95,7 @@ func (s *session) dev(ctx context.Context, options *core.WorkOptions, memory boo
 			Hint: "pass handlers to core.Open in its opener",
 		}
 	}
-	control, err := s.listen(ctx, folder)
-	if err != nil {
-		return err
-	}
 	seen := watchCommits(rt)
-	stop := control.serve(context.WithoutCancel(ctx), rt)
-	defer stop()
 	url := ""
 	if listen != "" {
 		var end func()
@@ -158,7 +149,9 @@ func (s *session) devStarts(ctx context.Context, rt *core.Runtime, url string) e
 			plural(state.Schedules, "schedule", "schedules"),
 			state.Lane,
 		),
-		fmt.Sprintf("other terminals reach this session from this folder: %s trigger %s", s.name, names[0]),
+	}
+	if s.keepsFile {
+		lines = append(lines, fmt.Sprintf("other terminals work on its runs from this folder: %s trigger %s", s.name, names[0]))
 	}
 	if url != "" {
 		lines = append(lines, fmt.Sprintf("console and HTTP API answer on %s, for any user of this machine", url))

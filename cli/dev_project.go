@@ -13,7 +13,7 @@ import (
 	"github.com/runlane/runlane-go"
 )
 
-// devProgram is the folder, beside what announces a session, of the project's program: the next session builds it there
+// devProgram is the folder, beside the file of runs, of the project's program: the next session builds it there
 // again, or finds it as it has to be.
 const devProgram = "program"
 
@@ -21,9 +21,6 @@ const devProgram = "program"
 func (s *session) devProject(ctx context.Context) error {
 	folder, err := s.callFolder()
 	if err != nil {
-		return err
-	}
-	if err := s.alreadyRuns(ctx, folder); err != nil {
 		return err
 	}
 	if err := embeds(ctx, folder); err != nil {

@@ -9,8 +9,28 @@ import (
 	"github.com/runlane/runlane-go/lane"
 )
 
-// devStateFile keeps the runs of a project's sessions of dev, beside what announces a session.
-const devStateFile = "dev.db"
+// devFolder is a project's folder for what its sessions of dev keep. devStateFile in it has their runs.
+const (
+	devFolder    = ".runlane"
+	devStateFile = "dev.db"
+)
+
+// callFolder is the folder of the call, from the root.
+func (s *session) callFolder() (string, error) {
+	if s.folder != "" {
+		return filepath.Abs(s.folder)
+	}
+	return os.Getwd()
+}
+
+// refusesDev says why a session cannot keep anything in a folder.
+func refusesDev(folder string, err error) error {
+	if path, ok := errors.AsType[*fs.PathError](err); ok {
+		err = path.Err
+	}
+	const next = "start it in a folder that you may write into"
+	return usagef(next, "%s cannot be written: %v", filepath.Join(folder, devFolder), err)
+}
 
 // chooseDevState names the lane of a session of dev, where nothing else does: a file of the project.
 func (s *session) chooseDevState(folder string, memory bool) error {
@@ -29,6 +49,7 @@ func (s *session) chooseDevState(folder string, memory bool) error {
 	if err := errors.Join(s.useDevKey(folder), s.makeDevKey()); err != nil {
 		return err
 	}
+	s.keepsFile = true
 	return s.setLane(fileLane + filepath.Join(folder, devFolder, devStateFile))
 }
 
@@ -42,7 +63,8 @@ func leaveDevFolder(folder string) {
 	}
 }
 
-// findDevState lets a command work on the file that sessions of dev left in the folder of the call, or in one above it.
+// findDevState lets a command work on the file of dev in the folder of the call, or in one above it, also while a
+// session of dev works on it.
 func (s *session) findDevState() error {
 	folder, err := s.callFolder()
 	if err != nil {

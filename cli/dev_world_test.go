@@ -11,6 +11,7 @@ import (
 
 	"github.com/runlane/runlane-go/cli"
 	"github.com/runlane/runlane-go/internal/proof/patience"
+	"github.com/runlane/runlane-go/memlane"
 )
 
 // stream keeps what is written and lets a test wait for it.
@@ -65,18 +66,23 @@ func (s *stream) awaitTimes(t *testing.T, text string, times int) {
 type session struct {
 	*world
 
-	folder      string
-	out, news   *stream
-	interrupt   context.CancelFunc
-	ended       chan struct{}
-	code        int // once ended
-	environment map[string]string
+	folder    string
+	out, news *stream
+	interrupt context.CancelFunc
+	ended     chan struct{}
+	code      int // once ended
 }
+
+// lasting is a transport that outlives its runtimes.
+type lasting struct{ *memlane.Transport }
+
+func (lasting) Close(context.Context) error { return nil }
 
 // startDev runs dev in a folder until the test ends.
 func startDev(t *testing.T, w *world, folder string, args ...string) *session {
 	t.Helper()
 	ctx, interrupt := context.WithCancel(context.Background())
+	w.shared = lasting{memlane.NewTransport(nil)}
 	s := &session{world: w, folder: folder, out: newStream(), news: newStream(), interrupt: interrupt, ended: make(chan struct{})}
 	go func() { // ends with the interrupt
 		defer close(s.ended)
@@ -111,31 +117,10 @@ func (s *session) await(t *testing.T) {
 	}
 }
 
-// file is where the session announces itself.
-func (s *session) file() string { return filepath.Join(s.folder, ".runlane", "dev.json") }
-
-// away calls a command of a program that has nothing but the session: no tasks, no lane.
+// away calls a command as another process does that works on the same storage.
 func (s *session) away(t *testing.T, args ...string) result {
 	t.Helper()
-	return s.call(t, &cli.Options{Args: args})
-}
-
-func (s *session) call(t *testing.T, options *cli.Options) result {
-	t.Helper()
-	return s.callWith(t.Context(), options, 0)
-}
-
-func (s *session) callWith(ctx context.Context, options *cli.Options, columns int) result {
-	client := newWorld()
-	client.down, client.columns = true, columns
-	client.env["USER"] = "bob"
-	for name, value := range s.environment {
-		client.env[name] = value
-	}
-	if options.Folder == "" {
-		options.Folder = s.folder
-	}
-	return runWith(ctx, client, options)
+	return runWith(t.Context(), s.world, &cli.Options{Args: args})
 }
 
 func write(t *testing.T, content string, path ...string) {

@@ -26,14 +26,11 @@ to wake a worker is refused. Keys of encrypted payloads are read from RUNLANE_KE
 without, runs are shown without them. Those of answer tokens are read from RUNLANE_TOKEN_KEYS ([workflows.md](workflows.md#signals)).
 
 A lane is chosen, in this order: by a flag of those that stand for a variable (` + "`--lane`" + `, ` + "`--table`" + ` and the others); by
-RUNLANE_LANE, RUNLANE_TABLE, RUNLANE_ENV or RUNLANE_QUEUES; by a session of ` + "`runlane dev`" + ` that runs in the current folder or in one
-above it, which then does the command and hands back what it writes; by the file ` + "`.runlane/dev.db`" + ` that earlier sessions left
-there; else by the program's opener. A lane is ` + "`sqlite:PATH`, `aws:` or `mem:`" + ` ([sqlite.md](sqlite.md)); a table that is named
+RUNLANE_LANE, RUNLANE_TABLE or RUNLANE_QUEUES; by the file ` + "`.runlane/dev.db`" + ` of ` + "`runlane dev`" + ` in the current folder
+or in one above it, while a session runs and without one; else by the program's opener. A lane is ` + "`sqlite:PATH`, `aws:` or `mem:`" + ` ([sqlite.md](sqlite.md)); a table that is named
 means ` + "`aws:`" + `, unless RUNLANE_LANE says another. Variables of AWS alone choose nothing. A flag that is given empty
-(` + "`--table=`" + `) takes its variable away. ` + "`init`, `dev`, `worker`, `serve`, `token`, `backup`, `restore`, `completion`" + ` and ` + "`version`" + ` are never done by a session,
-and ` + "`worker`" + ` not on its file unless the lane is named: a worker without a lane executes what its own opener's lane has.
-A session announces itself in ` + "`.runlane/dev.json`" + `, readable by its user only, and listens on loopback only; a caller that cannot prove to
-know the token of that file gets nothing.
+(` + "`--table=`" + `) takes its variable away. ` + "`init`, `dev`, `token`, `restore`, `completion`" + ` and ` + "`version`" + ` look for no such file, and
+` + "`worker`" + ` does not: a worker without a lane executes what its own opener's lane has.
 
 Results are written to stdout, everything else to stderr. Tables are for people; programs use ` + "`--json`" + ` ([json.md](json.md)).
 A run's id can be given by its beginning, of six characters at least, when no other run shares it.

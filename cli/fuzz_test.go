@@ -1,15 +1,11 @@
 package cli
 
 import (
-	"bufio"
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"flag"
 	"io"
-	"os"
-	"path/filepath"
 	"testing"
 	"unicode/utf8"
 
@@ -75,52 +71,6 @@ func FuzzFilter(f *testing.F) {
 			t.Fatalf("%q %q %q give an empty name", a, b, c)
 		}
 		_, _ = readRetention(at)
-	})
-}
-
-// FuzzDevRecord gives anything as the file of a session of dev: whatever it says, no other machine is reached.
-func FuzzDevRecord(f *testing.F) {
-	f.Add([]byte(`{"v":1,"address":"10.1.2.3:80","token":"t"}`))
-	f.Add([]byte(`{"v":1,"address":"localhost:80"}`))
-	f.Add([]byte(`{"v":2}`))
-	f.Add([]byte(`null`))
-	path := filepath.Join(f.TempDir(), "dev.json")
-	ended, cancel := context.WithCancel(context.Background())
-	cancel() // no request is really sent
-	f.Fuzz(func(t *testing.T, text []byte) {
-		if err := os.WriteFile(path, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		record, err := readDevRecord(path)
-		if (err == nil) != (record != nil) {
-			t.Fatal(record, err)
-		}
-		if err != nil {
-			return
-		}
-		if connection, err := dialRecord(ended, record); err == nil {
-			_ = connection.Close()
-			t.Fatalf("%q was called", record.Address)
-		}
-	})
-}
-
-// FuzzFrame gives anything as what comes over the connection of a session.
-func FuzzFrame(f *testing.F) {
-	f.Add([]byte(`{"call":{"name":"runs","args":["list"],"environment":{"A":"b"}}}{"cancel":true}`))
-	f.Add([]byte(`{"stdout":"!","exit":-1}`))
-	f.Add([]byte(`[[[[`))
-	f.Fuzz(func(t *testing.T, text []byte) {
-		l := &link{decoder: json.NewDecoder(bufio.NewReader(bytes.NewReader(text)))}
-		for n := 0; ; n++ {
-			frame, err := l.receive()
-			if err != nil {
-				return
-			}
-			if frame == nil || n > len(text) {
-				t.Fatalf("%q has %d frames", text, n)
-			}
-		}
 	})
 }
 

@@ -36,7 +36,7 @@ func mcpCommand() *command {
 				if err != nil {
 					return err
 				}
-				if s.finds && s.choice == "" { // beside a session of dev too
+				if s.finds && !s.elsewhere {
 					if err := s.findDevState(); err != nil {
 						return err
 					}

@@ -73,7 +73,7 @@ func serveCommand() *command {
 			var chosen serveFlags
 			chosen.define(flags)
 			return func(ctx context.Context, s *session, _ []string) error {
-				if s.finds && s.choice == "" { // beside a session of dev too
+				if s.finds && !s.elsewhere {
 					if err := s.findDevState(); err != nil {
 						return err
 					}

@@ -41,19 +41,19 @@ type session struct {
 	values                                      map[string]*string // by variable
 
 	folder    string // where the command is called; "" is the process's working folder
-	finds     bool   // uses a running session of dev
+	finds     bool   // uses the file of dev
 	project   bool   // dev runs the program of the folder
 	makesFile bool   // the command may begin with a file that is not there
 	alone     bool   // a lane in this process's memory would be of no use to the command
 	choice    string // what chose the lane, for people
-	elsewhere bool   // more than the environment was chosen: no session of dev is looked for
+	elsewhere bool   // more than the environment was chosen: the file of dev is not looked for
 	looksOnly bool   // the command has --dry-run
 	devKey    string // of answer tokens, made by this session of dev
+	keepsFile bool   // this session of dev works on its folder's file
 	input     func(name string) (io.ReadCloser, error)
 
 	open    Opener
 	runtime *core.Runtime
-	lent    bool // the lender closes the runtime
 }
 
 // closeTime bounds the end of the runtime.
@@ -189,7 +189,7 @@ func (s *session) applyEnvironment(set, own *flag.FlagSet) error {
 	return nil
 }
 
-// chose notes what chose a lane. An environment alone may be that of a session of dev.
+// chose notes what chose a lane. An environment alone may be one of dev's file.
 func (s *session) chose(variable, by string) {
 	if s.choice == "" {
 		s.choice = by
@@ -296,22 +296,18 @@ func (s *session) rt(ctx context.Context) (*core.Runtime, error) {
 // memoryOnly refuses a lane that exists only as long as this command.
 func (s *session) memoryOnly() error {
 	const others = "RUNLANE_LANE (--lane sqlite:PATH) or RUNLANE_TABLE (--table NAME)"
-	hint := "start \"dev\" in another terminal, in this folder or above it, or set " + others
-	switch {
-	case s.elsewhere:
-		hint = s.choice + " is set, so that no session of dev is looked for: leave it out, or set " + others + " too"
-	case s.choice != "":
-		hint = s.choice + " is set, and no session of dev has that environment: leave it out, or set " + others + " too"
+	hint := "start \"dev\" in this folder or above it, whose file this command then works on, or set " + others
+	if s.elsewhere {
+		hint = s.choice + " is set, so that no file of dev is looked for: leave it out, or set " + others + " too"
 	}
 	return &runlane.Error{
 		Code: runlane.ErrConfigurationInvalid, Hint: hint,
-		Message: "no session of dev is running here, and the program keeps runs in its memory: they would end with " +
-			"this command",
+		Message: "there is no file of dev here, and the program keeps runs in its memory: they would end with this command",
 	}
 }
 
 func (s *session) close(ctx context.Context) error {
-	if s.runtime == nil || s.lent {
+	if s.runtime == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTime)

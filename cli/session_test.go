@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"strings"
 	"syscall"
 	"testing"
@@ -33,8 +34,12 @@ func runWith(ctx context.Context, w *world, options *cli.Options) result {
 	if options.Stdin == nil {
 		options.Stdin = strings.NewReader("")
 	}
-	options.Now, options.Getenv = w.now, func(name string) string { return w.env[name] }
-	options.Setenv = func(name, value string) error { w.env[name] = value; return nil }
+	env := w.env
+	if options.Folder != "" { // as another process
+		env = maps.Clone(w.env)
+	}
+	options.Now, options.Getenv = w.now, func(name string) string { return env[name] }
+	options.Setenv = func(name, value string) error { env[name] = value; return nil }
 	options.OnTerminal(w.columns)
 	code := cli.Run(ctx, w.open, options)
 	return result{stdout.String(), stderr.String(), code}

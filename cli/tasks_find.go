@@ -59,9 +59,6 @@ func (b *taskBook) call(
 	if unknown, ok := errors.AsType[*taskbook.UnknownTaskError](err); ok {
 		next := didYouMean(string(task), unknown.Names) + unknown.Known(`"tasks list"`) +
 			"; --foreign takes the name as it is"
-		if b.s.lent {
-			next += ". A session of dev has the program that it began with: start it again for a task that is new"
-		}
 		return call, &runlane.Error{Code: runlane.ErrTaskNotFound, Message: unknown.Error(), Hint: next}
 	}
 	if missing, ok := errors.AsType[*taskbook.MissingKeysError](err); ok {

@@ -28,6 +28,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // world is a storage that several calls of the command line share, as processes share a table.
 type world struct {
 	storage *memlane.Storage
+	shared  lane.Transport // that several calls send and receive by; nil: each has its own
 	millis  atomic.Int64
 	columns int // of the terminal, 0 for none
 	down    bool
@@ -177,6 +178,9 @@ func (w *world) open(ctx context.Context) (*core.Runtime, error) {
 		return w.openOnAWS(ctx)
 	}
 	transport := lane.Transport(memlane.NewTransport(nil))
+	if w.shared != nil {
+		transport = w.shared
+	}
 	if w.refuse {
 		transport = refusing{transport}
 	}

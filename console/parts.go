@@ -185,7 +185,7 @@ func (v *visitor) command(words ...string) g.Node {
 	return h.Span(h.Class("command"), h.Code(g.Text(visible(line))), copyButton(line, "the command"))
 }
 
-// commandLine has its flags first, so that no id is taken for one. A session of dev is found without an environment.
+// commandLine has its flags first, so that no id is taken for one. The file of dev is found without an environment.
 func commandLine(environment runlane.Environment, words []string) string {
 	named, about := 2, 1
 	switch {

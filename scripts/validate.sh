@@ -161,12 +161,14 @@ done
 cdk() {
   command -v node >/dev/null || die "node is missing: install Node.js, which the CDK for Go runs"
   cp -r "$TOOLS/cdk" "$work/cdk" || return
-  cp "$work/edited/template.yaml" "$work/packaged.yaml" || return
+  # `sam package` writes functions in their long form: the CDK keeps the short one of !GetAtt as a text, in which SAM finds no alias.
+  python -c 'import sys; from samcli.yamlhelper import yaml_dump, yaml_parse; print(yaml_dump(yaml_parse(sys.stdin.read())))' \
+    <"$work/edited/template.yaml" >"$work/packaged.yaml" || return
   awk '/^## CDK/ { on = 1 } /^```/ { in_go = on && /^```go/; next } in_go' docs/deploying.md >"$work/cdk/main.go" || return
   (cd "$work/cdk" && GOFLAGS=-mod=readonly GOWORK=off go build -o app . && CDK_OUTDIR=$work/cdk.out ./app) || return
   python "$TOOLS/translate.py" "$work/packaged.yaml" "$work/wanted.json" BridgeTimeout=120 || return
   python "$TOOLS/translate.py" "$work/cdk.out/orders.template.json" "$work/got.json" || return
-  python "$TOOLS/same.py" "$work/wanted.json" "$work/got.json"
+  python "$TOOLS/same.py" "$work/wanted.json" "$work/got.json" BridgeTimeout=120
 }
 gate "CDK includes the template" cdk
 

@@ -58,10 +58,6 @@ func openAWS(ctx context.Context, table string) (*lane.Lane, error) {
 	if table == "" {
 		hint := "give --lane sqlite:PATH for a file or --table NAME for a deployment, or set the variable" +
 			"; or start \"dev\" in your project's folder, and repeat this there"
-		if os.Getenv(awslane.EnvironmentVariable) != "" {
-			hint += "; with --env or " + awslane.EnvironmentVariable +
-				" the file that a session of dev left is not looked for: leave it out"
-		}
 		return nil, invalid(
 			"no lane is chosen: neither "+lane.Variable+" nor "+awslane.TableVariable+" is set", hint, nil)
 	}

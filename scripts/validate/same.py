@@ -1,23 +1,25 @@
-"""Usage: same.py WANTED GOT
+"""Usage: same.py WANTED GOT [NAME=VALUE...]
 
-Compares two translated templates: resources, conditions and outputs. What the CDK adds is left out.
+Compares two translated templates: resources, conditions and outputs. What the CDK adds is left out, and it has
+the values of parameters that it was given.
 """
 import json
 import sys
 
 
 def plain(value):
-    """One form of what CloudFormation reads alike: attributes by name, and texts of numbers and truths."""
+    """One form of what CloudFormation reads alike: texts of numbers and truths."""
     if isinstance(value, list):
         return [plain(one) for one in value]
     if isinstance(value, dict):
-        if isinstance(value.get("Fn::GetAtt"), str):
-            return {"Fn::GetAtt": value["Fn::GetAtt"].split(".", 1)}
+        if value.get("Ref") in given:
+            return given[value["Ref"]]
         return {name: plain(one) for name, one in value.items() if name != "Metadata"}
     return str(value).lower() if isinstance(value, (bool, int, float)) else value
 
 
-wanted, got = (json.load(open(name)) for name in sys.argv[1:])
+given = dict(pair.split("=", 1) for pair in sys.argv[3:])
+wanted, got = (json.load(open(name)) for name in sys.argv[1:3])
 faults = []
 for section in "Resources", "Conditions", "Outputs":
     left, right = plain(wanted[section]), plain(got[section])
