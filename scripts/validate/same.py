@@ -4,6 +4,7 @@ Compares two translated templates: resources, conditions and outputs. What the C
 the values of parameters that it was given.
 """
 import json
+import re
 import sys
 
 
@@ -19,7 +20,8 @@ def plain(value):
 
 
 given = dict(pair.split("=", 1) for pair in sys.argv[3:])
-wanted, got = (json.load(open(name)) for name in sys.argv[1:3])
+# A version is named by a hash of its function, in which a parameter differs from its value.
+wanted, got = (json.loads(re.sub(r"(Version)[0-9a-f]{10}\b", r"\1", open(name).read())) for name in sys.argv[1:3])
 faults = []
 for section in "Resources", "Conditions", "Outputs":
     left, right = plain(wanted[section]), plain(got[section])
